@@ -1,0 +1,78 @@
+# What can be done here. `make` alone lists it.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+# State of a running instance, and what it is built from. Another LOCAL and
+# KUOTA_PORT make another instance, beside the first.
+LOCAL      ?= .local
+BIN        := $(CURDIR)/.local/bin
+BROWSER    := $(CURDIR)/.local/browser
+KUOTA_PORT ?= 8080
+SAMPLE     ?= all
+
+GENERATED := deploy/crds governance/api $(shell git ls-files '*_templ.go')
+UP = $(BIN)/localcluster up --dir $(LOCAL) --bin $(BIN) --crds deploy/crds \
+	--nodes cmd/localcluster/samples/nodes.yaml --console $(BIN)/kuota --console-port $(KUOTA_PORT) \
+	$(if $(filter none,$(SAMPLE)),,--samples cmd/localcluster/samples)
+
+.PHONY: help
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
+
+.PHONY: run
+run: cluster kuota ## the whole product on this machine, until Ctrl-C; SAMPLE=none without sample teams
+	@exec $(UP)
+
+.PHONY: up
+up: cluster kuota ## the same in the background: .local/kubeconfig, .local/url, .local/logs
+	@$(UP) --detach
+
+.PHONY: down
+down: ## stop what up started
+	@if [ -x $(BIN)/localcluster ]; then $(BIN)/localcluster down --dir $(LOCAL); else echo "nothing is running"; fi
+
+.PHONY: cluster
+cluster: ## build Kubernetes, Kueue and KWOK, once: about five minutes
+	@cd cmd/localcluster && go build -o $(BIN)/localcluster .
+	@$(BIN)/localcluster build --bin $(BIN) --source cmd/localcluster
+
+.PHONY: kuota
+kuota: ## build the console
+	@CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $(BIN)/kuota ./cmd/kuota
+
+.PHONY: browser
+browser: ## install what the browser tests need
+	@e2e/install.sh $(BROWSER)
+
+.PHONY: generate
+generate: ## write generated code anew
+	@go tool templ fmt views
+	@go tool templ generate -path views -log-level error
+	@go tool controller-gen object crd paths=./governance/api/... output:crd:artifacts:config=deploy/crds
+
+.PHONY: check
+check: ## generate, format, vet, lint; fails when generated files differ
+	@before=$$(find $(GENERATED) -type f | sort | xargs sha256sum); \
+	$(MAKE) --no-print-directory generate; \
+	after=$$(find $(GENERATED) -type f | sort | xargs sha256sum); \
+	diff <(echo "$$before") <(echo "$$after") || { echo "generated files differ from what is committed: commit what make generate wrote"; exit 1; }
+	@unformatted=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); [ -z "$$unformatted" ] || { echo "gofmt: $$unformatted"; exit 1; }
+	@go mod verify >/dev/null
+	@go vet ./... && go tool staticcheck ./...
+	@cd cmd/localcluster && go vet .
+
+.PHONY: test
+test: check cluster kuota browser ## all tests that take under three minutes
+	@go build ./... && go test -count=1 -run '^$$' ./... >/dev/null
+	@cd cmd/localcluster && LOCALCLUSTER_BIN=$(BIN) go test -count=1 -timeout 5m .
+	@KUOTA_BROWSER=$(BROWSER) go test -count=1 -p 1 -timeout 10m ./...
+
+.PHONY: verify
+verify: test ## what takes longer: run before an issue is closed
+	@KUOTA_BROWSER=$(BROWSER) KUOTA_VERIFY=1 go test -count=1 -p 1 -timeout 60m ./governance/reconcile ./e2e
+
+.PHONY: bench
+bench: cluster kuota browser ## measure; prints one `name value unit` line per figure
+	@KUOTA_BROWSER=$(BROWSER) KUOTA_BENCH=1 go test -count=1 -run '^TestFigures$$' -v ./e2e | grep -E '^figure ' | sed 's/^figure //'

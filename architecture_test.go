@@ -1,0 +1,119 @@
+// Package kuota has no code of its own; its test holds the folders to the
+// directions that imports may point in.
+package kuota_test
+
+import (
+	"encoding/json"
+	"io"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+const module = "kuota.dev/kuota/"
+
+// rules say what the code of a folder must not import, and why.
+var rules = []struct {
+	folder    string   // the package and all below it
+	only      []string // of this module, it may import these folders; "/..." stands for all below
+	forbidden []string // import paths, with all below them, that it must not use
+	because   string
+}{
+	{folder: "static", only: []string{}, because: "files know nothing"},
+	{folder: "views", only: []string{"views/...", "static/..."}, forbidden: []string{"k8s.io", "sigs.k8s.io", "github.com/labstack"}, because: "a view shows strings, numbers and finished addresses"},
+	{folder: "views/ui", only: []string{"views/ui/...", "static/..."}, because: "components serve every page and know none"},
+	{folder: "web", only: []string{"web/...", "views/...", "static/..."}, forbidden: []string{"k8s.io", "sigs.k8s.io"}, because: "the HTTP platform knows no Kubernetes and no Kueue"},
+	{folder: "handlers", only: []string{"handlers/...", "web/...", "views/...", "governance/..."}, because: "handlers stand above the web and the domain"},
+	{folder: "governance", only: []string{"governance/..."}, forbidden: []string{"net/http", "html/template", "github.com/labstack", "github.com/a-h/templ"}, because: "the domain knows no HTTP and no HTML"},
+	{folder: "governance/api", only: []string{"governance/api/..."}, because: "others import the resources without importing Kuota"},
+	{folder: "governance/catalog", only: []string{"governance/api/...", "governance/catalog/..."}, forbidden: []string{"context", "time", "k8s.io/client-go", "sigs.k8s.io/controller-runtime"}, because: "the catalog is computed from nodes that are handed to it"},
+	{folder: "governance/quota", only: []string{"governance", "governance/api/...", "governance/catalog/...", "governance/quota/..."}, forbidden: []string{"context", "time", "k8s.io/client-go", "sigs.k8s.io/controller-runtime"}, because: "quota is arithmetic: no client, no context, no clock"},
+	{folder: "governance/desired", only: []string{"governance", "governance/api/...", "governance/catalog/...", "governance/quota/...", "governance/desired/..."}, forbidden: []string{"context", "time", "k8s.io/client-go/rest", "k8s.io/client-go/kubernetes", "sigs.k8s.io/controller-runtime"}, because: "the wanted state is a pure function; it uses apply configurations and no client"},
+}
+
+// echoOnlyIn are the folders that may know the web framework.
+var echoOnlyIn = []string{"web/...", "handlers/..."}
+
+func TestImports(t *testing.T) {
+	packages := list(t)
+	if len(packages) < 10 {
+		t.Fatalf("found only %d packages", len(packages))
+	}
+	for _, p := range packages {
+		folder := strings.TrimPrefix(p.ImportPath, module)
+		for _, rule := range rules {
+			if !within(folder, rule.folder) {
+				continue
+			}
+			for _, imported := range p.Imports {
+				for _, path := range rule.forbidden {
+					if within(imported, path) {
+						t.Errorf("%s imports %s: %s", folder, imported, rule.because)
+					}
+				}
+				own, ok := strings.CutPrefix(imported, module)
+				if ok && !allowed(own, rule.only) {
+					t.Errorf("%s imports %s: %s", folder, own, rule.because)
+				}
+			}
+		}
+		for _, imported := range p.Imports {
+			if within(imported, "github.com/labstack/echo") && !allowed(folder, echoOnlyIn) {
+				t.Errorf("%s imports %s: Echo's types stay in %s", folder, imported, strings.Join(echoOnlyIn, " and "))
+			}
+		}
+	}
+}
+
+// Rules that match no package would hold nobody to anything.
+func TestRulesMatch(t *testing.T) {
+	packages := list(t)
+	for _, rule := range rules {
+		matched := false
+		for _, p := range packages {
+			matched = matched || within(strings.TrimPrefix(p.ImportPath, module), rule.folder)
+		}
+		if !matched {
+			t.Errorf("no package lies in %s", rule.folder)
+		}
+	}
+}
+
+// allowed tells whether a folder is one of these.
+func allowed(folder string, folders []string) bool {
+	for _, f := range folders {
+		tree, below := strings.CutSuffix(f, "/...")
+		if folder == tree || below && within(folder, tree) {
+			return true
+		}
+	}
+	return false
+}
+
+func within(path, folder string) bool {
+	return path == folder || strings.HasPrefix(path, folder+"/")
+}
+
+type goPackage struct {
+	ImportPath string
+	Imports    []string
+}
+
+func list(t *testing.T) []goPackage {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-json=ImportPath,Imports", "./...").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	var packages []goPackage
+	decoder := json.NewDecoder(strings.NewReader(string(out)))
+	for {
+		var p goPackage
+		if err := decoder.Decode(&p); err == io.EOF {
+			return packages
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		packages = append(packages, p)
+	}
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const testMod = "module kuota.dev/kuota/cmd/localcluster\n\nrequire (\n\tk8s.io/kubernetes v1.36.3\n)\n"
+
+func TestStampChangesWithVersionsAndFlags(t *testing.T) {
+	flags, err := linkFlags(testMod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := stampName([]byte("a h1:x"), flags)
+	if one != stampName([]byte("a h1:x"), flags) {
+		t.Error("the same inputs give two stamps")
+	}
+	if one == stampName([]byte("a h1:y"), flags) {
+		t.Error("other checksums give the same stamp")
+	}
+	if one == stampName([]byte("a h1:x"), flags+" -race") {
+		t.Error("other flags give the same stamp")
+	}
+}
+
+func TestLinkFlagsCarryTheVersion(t *testing.T) {
+	flags, err := linkFlags(testMod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"component-base/version.gitVersion=v1.36.3", "gitMinor=36", "client-go/pkg/version.gitVersion=v1.36.3"} {
+		if !strings.Contains(flags, want) {
+			t.Errorf("%q lacks %q", flags, want)
+		}
+	}
+	if _, err := linkFlags("module x\n"); err == nil {
+		t.Error("a go.mod without Kubernetes was taken")
+	}
+}
+
+func TestAMissingBinaryIsBuiltAgain(t *testing.T) {
+	bin := filepath.Join(t.TempDir(), "bin")
+	stamp := filepath.Join(bin, "stamp")
+	files := []string{stamp, kueueInstall(bin)}
+	for _, b := range binaries {
+		files = append(files, filepath.Join(bin, b.name))
+	}
+	for _, f := range files {
+		if isBuilt(stamp, bin) {
+			t.Fatalf("called built before %s was there", f)
+		}
+		if err := os.MkdirAll(filepath.Dir(f), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(f, nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !isBuilt(stamp, bin) {
+		t.Error("not called built although all is there")
+	}
+}
+
+func TestDelaysLetAnAnnotatedPodRunToItsEnd(t *testing.T) {
+	stage := map[string]any{
+		"metadata": map[string]any{"name": "pod-complete"},
+		"spec": map[string]any{"delay": map[string]any{
+			"durationMilliseconds": 1000, "jitterDurationMilliseconds": 5000, "durationFrom": "kept",
+		}},
+	}
+	setDelays(stage)
+	delay := stage["spec"].(map[string]any)["delay"].(map[string]any)
+	if _, found := delay["jitterDurationMilliseconds"]; found {
+		t.Error("the jitter still cuts the delay short")
+	}
+	if delay["durationFrom"] != "kept" {
+		t.Error("the annotation is no longer read")
+	}
+}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	_ "embed"
+	"fmt"
+	"strconv"
+
+	"sigs.k8s.io/yaml"
+)
+
+//go:embed kueue-config.yaml
+var kueueDefaults string
+
+// kueuePlace is what the process needs to know about this machine and what
+// therefore does not belong in the ConfigMap.
+type kueuePlace struct {
+	health, metrics, webhook, visibility int // ports
+	certDir                              string
+	noVisibility                         bool // /visibility cannot be used by this user
+}
+
+// kueueSettings is what the supervisor itself reads from the configuration.
+type kueueSettings struct {
+	file       []byte // what the process reads
+	frameworks []string
+}
+
+// overlay turns the ConfigMap's text into the file for the process on this machine.
+func (p kueuePlace) overlay(text string) (kueueSettings, error) {
+	var cfg map[string]any
+	if err := yaml.Unmarshal([]byte(text), &cfg); err != nil {
+		return kueueSettings{}, fmt.Errorf("Kueue's configuration is not YAML: %w", err)
+	}
+	if cfg == nil {
+		return kueueSettings{}, fmt.Errorf("Kueue's configuration is empty")
+	}
+	for _, set := range []struct {
+		section string
+		values  map[string]any
+	}{
+		{"health", map[string]any{"healthProbeBindAddress": loopback(p.health)}},
+		{"metrics", map[string]any{"bindAddress": loopback(p.metrics)}},
+		{"webhook", map[string]any{"host": "127.0.0.1", "port": p.webhook, "certDir": p.certDir}},
+		{"visibilityServer", map[string]any{"bindAddress": "127.0.0.1", "bindPort": p.visibility}},
+		{"leaderElection", map[string]any{"leaderElect": false}},
+		{"internalCertManagement", map[string]any{"enable": true}},
+	} {
+		if err := setIn(cfg, set.section, set.values); err != nil {
+			return kueueSettings{}, err
+		}
+	}
+	cfg["namespace"] = kueueNamespace
+	if p.noVisibility {
+		if err := setIn(cfg, "featureGates", map[string]any{"VisibilityOnDemand": false}); err != nil {
+			return kueueSettings{}, err
+		}
+	}
+	file, err := yaml.Marshal(cfg)
+	if err != nil {
+		return kueueSettings{}, fmt.Errorf("write Kueue's configuration: %w", err)
+	}
+	return kueueSettings{file: file, frameworks: frameworksOf(cfg)}, nil
+}
+
+// setIn sets keys of one section and leaves its others alone.
+func setIn(cfg map[string]any, section string, values map[string]any) error {
+	current, ok := cfg[section].(map[string]any)
+	if !ok {
+		if cfg[section] != nil {
+			return fmt.Errorf("Kueue's configuration: %s is %s, not a mapping", section, strconv.Quote(fmt.Sprint(cfg[section])))
+		}
+		current = map[string]any{}
+		cfg[section] = current
+	}
+	for k, v := range values {
+		current[k] = v
+	}
+	return nil
+}
+
+// frameworksOf lists the kinds of jobs that Kueue is to manage; batch/job is
+// its own default.
+func frameworksOf(cfg map[string]any) []string {
+	section, _ := cfg["integrations"].(map[string]any)
+	list, _ := section["frameworks"].([]any)
+	if len(list) == 0 {
+		return []string{"batch/job"}
+	}
+	var names []string
+	for _, f := range list {
+		names = append(names, fmt.Sprint(f))
+	}
+	return names
+}

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+var testPlace = kueuePlace{health: 1001, metrics: 1002, webhook: 1003, visibility: 1004, certDir: "/certs"}
+
+func TestOverlayFillsInWhatBelongsToTheMachine(t *testing.T) {
+	set, err := testPlace.overlay(kueueDefaults)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		Namespace string
+		Health    struct{ HealthProbeBindAddress string }
+		Metrics   struct {
+			BindAddress                 string
+			EnableClusterQueueResources bool
+		}
+		Webhook struct {
+			Host, CertDir string
+			Port          int
+		}
+		VisibilityServer struct {
+			BindAddress string
+			BindPort    int
+		}
+		LeaderElection struct{ LeaderElect *bool }
+		FeatureGates   map[string]bool
+		FairSharing    any
+	}
+	if err := yaml.Unmarshal(set.file, &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Namespace != "kueue-system" || got.Health.HealthProbeBindAddress != "127.0.0.1:1001" || got.Metrics.BindAddress != "127.0.0.1:1002" {
+		t.Errorf("addresses are wrong: %+v", got)
+	}
+	if got.Webhook.Host != "127.0.0.1" || got.Webhook.Port != 1003 || got.Webhook.CertDir != "/certs" {
+		t.Errorf("webhook is wrong: %+v", got.Webhook)
+	}
+	if got.VisibilityServer.BindAddress != "127.0.0.1" || got.VisibilityServer.BindPort != 1004 {
+		t.Errorf("visibility server is wrong: %+v", got.VisibilityServer)
+	}
+	if got.LeaderElection.LeaderElect == nil || *got.LeaderElection.LeaderElect {
+		t.Error("leader election is not off")
+	}
+	if !got.Metrics.EnableClusterQueueResources || !got.FeatureGates["DisableWaitForPodsReady"] {
+		t.Error("what the ConfigMap says was lost")
+	}
+	if _, set := got.FeatureGates["VisibilityOnDemand"]; set {
+		t.Error("visibility was touched although it can be used")
+	}
+	if got.FairSharing != nil {
+		t.Error("fair sharing is on by default")
+	}
+}
+
+func TestOverlayKeepsWhatAPersonWrote(t *testing.T) {
+	cases := map[string]struct{ text, want string }{
+		"fair sharing":             {"fairSharing: {preemptionStrategies: [LessThanInitialShare]}", "LessThanInitialShare"},
+		"another key of a section": {"webhook: {port: 9443, extra: 7}", "extra: 7"},
+		"a gate beside the added":  {"featureGates: {PriorityBoost: true}", "PriorityBoost: true"},
+		"a section set to nothing": {"webhook:\nmanageJobsWithoutQueueName: true", "manageJobsWithoutQueueName: true"},
+	}
+	place := testPlace
+	place.noVisibility = true
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			set, err := place.overlay(c.text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range []string{c.want, "VisibilityOnDemand: false", "port: 1003"} {
+				if !strings.Contains(string(set.file), want) {
+					t.Errorf("no %q in:\n%s", want, set.file)
+				}
+			}
+		})
+	}
+}
+
+func TestOverlayRefusesWhatKueueCouldNotRead(t *testing.T) {
+	for name, text := range map[string]string{"not YAML": "a: [", "empty": "", "a section that is text": "webhook: yes please"} {
+		if _, err := testPlace.overlay(text); err == nil {
+			t.Errorf("%s was taken", name)
+		}
+	}
+}

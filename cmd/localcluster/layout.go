@@ -1,0 +1,99 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// markerName is the file that shows that a folder was made by localcluster,
+// and may therefore be deleted by it.
+const markerName = ".made-by-localcluster"
+
+// ownLog is the log of a supervisor in the background.
+const ownLog = "localcluster"
+
+// layout names every path of one instance.
+type layout struct{ dir string }
+
+func newLayout(dir string) (layout, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return layout{}, fmt.Errorf("folder %s: %w", dir, err)
+	}
+	return layout{dir: abs}, nil
+}
+
+func (l layout) path(parts ...string) string {
+	return filepath.Join(append([]string{l.dir}, parts...)...)
+}
+
+func (l layout) kubeconfig() string              { return l.path("kubeconfig") }
+func (l layout) componentConfig(n string) string { return l.path("kubeconfigs", n) }
+func (l layout) pki(name string) string          { return l.path("pki", name) }
+func (l layout) data(name string) string         { return l.path("data", name) }
+func (l layout) log(component string) string     { return l.path("logs", component+".log") }
+func (l layout) run(name string) string          { return l.path("run", name) }
+func (l layout) lock() string                    { return l.run("lock") }
+func (l layout) ready() string                   { return l.path("ready") }
+func (l layout) url() string                     { return l.path("url") }
+func (l layout) remove(names ...string) {
+	for _, n := range names {
+		_ = os.RemoveAll(l.path(n))
+	}
+}
+
+// checkOwned refuses folders that hold something which is not ours, since the
+// next step deletes them.
+func (l layout) checkOwned() error {
+	for _, name := range []string{"data", "pki"} {
+		folder := l.path(name)
+		entries, err := os.ReadDir(folder)
+		if errors.Is(err, os.ErrNotExist) || err == nil && len(entries) == 0 {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("look at %s: %w", folder, err)
+		}
+		if _, err := os.Stat(filepath.Join(folder, markerName)); err != nil {
+			return fmt.Errorf("%s exists and was not made by localcluster; "+
+				"it would be deleted, so choose another --dir or move it away", folder)
+		}
+	}
+	return nil
+}
+
+// empty deletes what a folder holds, except for one file.
+func (l layout) empty(name, except string) {
+	entries, _ := os.ReadDir(l.path(name))
+	for _, e := range entries {
+		if e.Name() != except {
+			_ = os.RemoveAll(l.path(name, e.Name()))
+		}
+	}
+}
+
+// makeFresh empties what belongs to one run. The lock file stays: we hold it,
+// and deleting it would let a second instance in. Our own log stays, since a
+// detached supervisor already writes to it.
+func (l layout) makeFresh() error {
+	l.remove("ready", "url", "kubeconfig", "kubeconfigs", "data", "pki")
+	l.empty("run", "lock")
+	l.empty("logs", ownLog+".log")
+	for _, name := range []string{"kubeconfigs", "data", "pki", "logs"} {
+		mode := os.FileMode(0o700)
+		if name == "logs" {
+			mode = 0o755
+		}
+		if err := os.MkdirAll(l.path(name), mode); err != nil {
+			return fmt.Errorf("make folder: %w", err)
+		}
+	}
+	for _, name := range []string{"data", "pki"} {
+		if err := os.WriteFile(l.path(name, markerName), nil, 0o644); err != nil {
+			return fmt.Errorf("mark folder: %w", err)
+		}
+	}
+	return nil
+}

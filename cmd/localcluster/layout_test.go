@@ -1,0 +1,65 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+func TestFoldersOfOthersAreLeftAlone(t *testing.T) {
+	l := layout{dir: t.TempDir()}
+	precious := l.data("precious")
+	if err := os.MkdirAll(l.path("data"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.checkOwned(); err != nil {
+		t.Errorf("an empty folder is refused: %v", err)
+	}
+	if err := os.WriteFile(precious, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.checkOwned(); err == nil || !strings.Contains(err.Error(), l.path("data")) {
+		t.Errorf("somebody's data would be deleted: %v", err)
+	}
+}
+
+func TestEachRunStartsFresh(t *testing.T) {
+	l := layout{dir: t.TempDir()}
+	for range 2 {
+		if err := l.checkOwned(); err != nil {
+			t.Fatalf("our own folder is refused: %v", err)
+		}
+		lock, err := lockInstance(l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := l.makeFresh(); err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range []string{l.data("old"), l.pki("old"), l.log("old"), l.run("old"), l.ready(), l.url()} {
+			if _, err := os.Stat(f); err == nil {
+				t.Errorf("%s is left from the last run", f)
+			}
+			if err := os.WriteFile(f, nil, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !isRunning(l) {
+			t.Error("the lock was lost")
+		}
+		lock.Close()
+	}
+}
+
+func TestASecondInstanceIsToldWhoRuns(t *testing.T) {
+	l := layout{dir: t.TempDir()}
+	lock, err := lockInstance(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	_, err = lockInstance(l)
+	if err == nil || !strings.Contains(err.Error(), "localcluster down --dir "+l.dir) {
+		t.Errorf("the message is %v", err)
+	}
+}

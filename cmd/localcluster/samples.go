@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// applySamples fills the cluster the way a first user would: the policy, the
+// teams, and when those have their queues, tasks. A file that is not there is
+// left out.
+func applySamples(ctx context.Context, api *apiClient, dir string) error {
+	if st, err := os.Stat(dir); err != nil || !st.IsDir() {
+		return fmt.Errorf("no folder of samples at %s", dir)
+	}
+	policy, err := readOptional(filepath.Join(dir, "policy.yaml"))
+	if err != nil {
+		return err
+	}
+	teams, err := readOptional(filepath.Join(dir, "teams.yaml"))
+	if err != nil {
+		return err
+	}
+	tasks, err := readOptional(filepath.Join(dir, "tasks.yaml"))
+	if err != nil {
+		return err
+	}
+	if err := api.applyAll(ctx, policy); err != nil {
+		return err
+	}
+	if err := api.applyAll(ctx, teams); err != nil {
+		return err
+	}
+	for _, team := range teams {
+		if team.GetKind() != "ComputeAllocation" {
+			continue
+		}
+		if err := waitReady(ctx, api, team); err != nil {
+			return err
+		}
+	}
+	for _, task := range tasks { // one after the other, so that their order is the file's
+		if err := createTask(ctx, api, task); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// createTask tries again while Kueue's webhook does not answer: a policy may
+// have changed Kueue's configuration, and then it restarts right now.
+func createTask(ctx context.Context, api *apiClient, task *unstructured.Unstructured) error {
+	var refused error
+	err := waitFor(ctx, 30*time.Second, func(ctx context.Context) error {
+		err := api.create(ctx, task)
+		if err != nil && !apierrors.IsInternalError(err) {
+			refused = err
+			return nil
+		}
+		return err
+	})
+	return errors.Join(refused, err)
+}
+
+func readOptional(path string) ([]*unstructured.Unstructured, error) {
+	objs, err := readManifest(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	return objs, err
+}
+
+func waitReady(ctx context.Context, api *apiClient, u *unstructured.Unstructured) error {
+	return waitFor(ctx, 30*time.Second, func(ctx context.Context) error {
+		got, err := api.get(ctx, u)
+		if err != nil {
+			return err
+		}
+		if !hasCondition(got, "Ready") {
+			conditions, _, _ := unstructured.NestedSlice(got.Object, "status", "conditions")
+			return fmt.Errorf("%s is not ready: %v", title(u), conditions)
+		}
+		return nil
+	})
+}

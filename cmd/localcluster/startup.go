@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+)
+
+// startAll brings everything up in the order of who needs whom: the store, the
+// API server, then all that only needs the API server at the same time, then
+// the console, then the samples.
+func (s *supervisor) startAll(ctx context.Context, o upOptions, begin time.Time) error {
+	bin := absolute(o.bin)
+	ports := map[string]int{"api": o.apiPort, "console": o.consolePort}
+	if err := s.ports.pickAll(ports, "api", "console", "etcd", "etcd-peer", "controller-manager", "scheduler",
+		"kueue-health", "kueue-metrics", "kueue-webhook", "kueue-visibility", "kwok"); err != nil {
+		return err
+	}
+	if err := makeCredentials(s.layout, ports["api"]); err != nil {
+		return err
+	}
+	s.say("starting the API server")
+	if err := s.run(ctx, etcdComponent(s.layout, bin, ports)); err != nil {
+		return err
+	}
+	if err := s.run(ctx, apiServerComponent(s.layout, bin, ports)); err != nil {
+		return err
+	}
+	api, err := newAPIClient(s.layout.kubeconfig())
+	if err != nil {
+		return err
+	}
+	s.say("starting controllers, Kueue and nodes")
+	kueue, err := newKueueUnit(s, api, bin, ports)
+	if err != nil {
+		return err
+	}
+	kwok, err := kwokComponent(s.layout, bin, ports)
+	if err != nil {
+		return err
+	}
+	err = together(ctx,
+		func(ctx context.Context) error { return s.run(ctx, controllerManagerComponent(s.layout, bin, ports)) },
+		func(ctx context.Context) error { return s.run(ctx, schedulerComponent(s.layout, bin, ports)) },
+		kueue.install,
+		func(ctx context.Context) error { return applyExtraCRDs(ctx, api, o.crds) },
+		func(ctx context.Context) error { return s.startNodes(ctx, api, kwok, o.nodes) },
+	)
+	if err != nil {
+		return err
+	}
+	go kueue.follow(ctx)
+
+	url := ""
+	if o.console != "" {
+		if url, err = s.startConsole(ctx, o.console, ports["console"]); err != nil {
+			return err
+		}
+	}
+	if o.samples != "" {
+		s.say("applying samples")
+		if err := applySamples(ctx, api, o.samples); err != nil {
+			return err
+		}
+	}
+	return s.announce(o, url, begin)
+}
+
+// together runs steps at the same time and returns the first error.
+func together(ctx context.Context, steps ...func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	errs := make(chan error, len(steps))
+	for _, step := range steps {
+		go func() { errs <- step(ctx) }()
+	}
+	var first error
+	for range steps {
+		if err := <-errs; err != nil && first == nil {
+			first = err
+			cancel()
+		}
+	}
+	return first
+}
+
+func applyExtraCRDs(ctx context.Context, api *apiClient, dir string) error {
+	if dir == "" {
+		return nil
+	}
+	objs, err := readManifests(dir)
+	if err != nil {
+		return err
+	}
+	crds := objs[:0]
+	for _, u := range objs {
+		if u.GetKind() == "CustomResourceDefinition" {
+			crds = append(crds, u)
+		}
+	}
+	return api.applyCRDs(ctx, crds)
+}
+
+func (s *supervisor) startNodes(ctx context.Context, api *apiClient, kwok *component, file string) error {
+	count := 0
+	if file != "" {
+		var err error
+		if count, err = createNodes(ctx, api, file); err != nil {
+			return err
+		}
+	}
+	if err := s.run(ctx, kwok); err != nil {
+		return err
+	}
+	if err := waitNodes(ctx, api, count); err != nil {
+		return err
+	}
+	return nil
+}
+
+func (s *supervisor) startConsole(ctx context.Context, binary string, port int) (string, error) {
+	s.say("starting the console")
+	c, err := consoleComponent(s.layout, binary, port)
+	if err != nil {
+		return "", err
+	}
+	if err := s.run(ctx, c); err != nil {
+		return "", err
+	}
+	url := consoleURL(port)
+	if err := os.WriteFile(s.layout.url(), []byte(url+"\n"), 0o644); err != nil {
+		return "", fmt.Errorf("write the console's address: %w", err)
+	}
+	return url, nil
+}

@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# Installs what the browser tests drive: Debian's Chromium, and the driver of
+# playwright-go from npm, at the version that playwright-go asks for. Nothing
+# is downloaded but packages.
+set -euo pipefail
+dir=$1
+version=1.52.0
+sha512=l2osTgLXSMeuLZOML9qYODUQoPPnUsKsb5/P6LJ2e6uPKXUdPK5WYhN4z03G+YNbWmGDY4YENauNu4ZKczreHg==
+axe_version=4.14.1
+
+if [ ! -x /usr/lib/chromium/chromium ]; then
+	sudo=""
+	[ "$(id -u)" = 0 ] || sudo=sudo
+	$sudo apt-get update -q >/dev/null
+	DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -q --no-install-recommends chromium fonts-dejavu-core >/dev/null
+fi
+
+if [ ! -e "$dir/.playwright-$version" ]; then
+	rm -rf "$dir"
+	mkdir -p "$dir"
+	cd "$dir"
+	npm pack --silent "playwright-core@$version" 2>/dev/null >/dev/null
+	got=$(openssl dgst -sha512 -binary "playwright-core-$version.tgz" | base64 -w0)
+	[ "$got" = "$sha512" ] || { echo "playwright-core $version is not what it was: $got" >&2; exit 1; }
+	tar xzf "playwright-core-$version.tgz"
+	ln -s "$(command -v node)" node
+	npm pack --silent "axe-core@$axe_version" 2>/dev/null >/dev/null
+	mkdir axe
+	tar xzf "axe-core-$axe_version.tgz" -C axe --strip-components=1 package/axe.min.js
+	rm ./*.tgz
+	touch ".playwright-$version"
+fi

@@ -1,0 +1,98 @@
+package allocations
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/quota"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Catalog is what the cluster is made of now.
+func Catalog(ctx context.Context, reader client.Reader, instanceTypeLabel string) (catalog.Catalog, error) {
+	var nodes corev1.NodeList
+	if err := reader.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
+		return catalog.Catalog{}, cluster.Translate("list nodes", err)
+	}
+	return catalog.New(nodes.Items, instanceTypeLabel), nil
+}
+
+// Given is how much of each pool is given out as quota, by pool name.
+type Given map[string]quota.Resources
+
+// GivenOut sums the quota of all allocations but one. An allocation that is
+// wrong, or is being deleted, gives out nothing.
+func GivenOut(all []v1alpha1.ComputeAllocation, types catalog.Catalog, except string) Given {
+	given := Given{}
+	for i := range all {
+		if all[i].Name == except || all[i].DeletionTimestamp != nil {
+			continue
+		}
+		if resolved, errs := quota.Resolve(&all[i].Spec, types); len(errs) == 0 {
+			given.Add(resolved)
+		}
+	}
+	return given
+}
+
+// Add adds one allocation's quota.
+func (g Given) Add(resolved quota.Resolved) {
+	for _, pool := range resolved.Pools {
+		if g[pool.Name] == nil {
+			g[pool.Name] = quota.Resources{}
+		}
+		g[pool.Name].Add(pool.Nominal)
+	}
+}
+
+// Excess is one resource of one pool of which more is given out than is there.
+type Excess struct {
+	Pool, Resource string
+	Given, There   int64 // in the unit of quota.Resources
+}
+
+// Over lists what is given out beyond the nominal figures × nodes of the named
+// pools, in the order of the pools and resources.
+func (g Given) Over(pools []string, types catalog.Catalog) []Excess {
+	var over []Excess
+	for _, name := range pools {
+		pool, ok := types.Pool(name)
+		if !ok {
+			continue
+		}
+		there, ok := quota.Whole(pool.Instance).Times(pool.Nodes)
+		if !ok {
+			continue
+		}
+		for _, resource := range g[name].Names() {
+			if _, partition := strings.CutPrefix(resource, "nvidia.com/mig-"); partition {
+				continue // what partitions there are shows on the nodes only, not in the table
+			}
+			if given := g[name][resource]; given > there[resource] {
+				over = append(over, Excess{Pool: name, Resource: resource, Given: given, There: there[resource]})
+			}
+		}
+	}
+	return over
+}
+
+// String is the sentence for a person, such as
+// "ml.g6.12xlarge: 10 of 8 GPUs given out".
+func (e Excess) String() string {
+	return fmt.Sprintf("%s: %s of %s given out", e.Pool, quota.Number(e.Resource, e.Given), quota.Amount(e.Resource, e.There))
+}
+
+// PoolNames lists the pools of an allocation in their order.
+func PoolNames(resolved quota.Resolved) []string {
+	names := make([]string, len(resolved.Pools))
+	for i, pool := range resolved.Pools {
+		names[i] = pool.Name
+	}
+	return names
+}

@@ -1,0 +1,113 @@
+package allocations
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/desired"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// AnnotationRequest holds the id of the form that made an allocation: the same
+// form sent again, because its answer was lost, finds what it made.
+const AnnotationRequest = "kuota.dev/request-id"
+
+// Service answers the pages about allocations.
+type Service struct {
+	Cluster *cluster.Cluster
+	Naming  desired.Naming
+}
+
+// State is the cluster as allocations see it at one moment.
+type State struct {
+	Allocations []v1alpha1.ComputeAllocation // by name
+	Types       catalog.Catalog
+	Given       Given // by all allocations
+}
+
+// State reads all allocations and the catalog from the cache. The allocations
+// are shared with it: read only.
+func (s *Service) State(ctx context.Context) (State, error) {
+	reader, err := s.Cluster.Reader()
+	if err != nil {
+		return State{}, err
+	}
+	var list v1alpha1.ComputeAllocationList
+	if err := reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return State{}, cluster.Translate("list allocations", err)
+	}
+	types, err := Catalog(ctx, reader, s.Naming.InstanceTypeLabel)
+	if err != nil {
+		return State{}, err
+	}
+	slices.SortFunc(list.Items, func(a, b v1alpha1.ComputeAllocation) int { return strings.Compare(a.Name, b.Name) })
+	return State{Allocations: list.Items, Types: types, Given: GivenOut(list.Items, types, "")}, nil
+}
+
+// Create makes an allocation as user. All that is wrong with it, by itself or
+// against the cluster, is returned together as governance.Invalid. request is
+// the id of the form: when the same form made the allocation before, that is
+// success.
+func (s *Service) Create(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation, request string) error {
+	reader, err := s.Cluster.Reader()
+	if err != nil {
+		return err
+	}
+	types, err := Catalog(ctx, reader, s.Naming.InstanceTypeLabel)
+	if err != nil {
+		return err
+	}
+	objects, wrong := desired.Build(allocation, types, s.Naming)
+	if len(wrong) > 0 {
+		return &governance.Error{Kind: governance.Invalid, Op: "create allocation", Message: "Some values need another look.", Fields: wrong}
+	}
+	writer, err := s.Cluster.As(user)
+	if err != nil {
+		return err
+	}
+
+	// Asked of the API server rather than the cache, so that a save that was
+	// answered by silence is found again.
+	var existing v1alpha1.ComputeAllocation
+	switch err := writer.Get(ctx, client.ObjectKey{Name: allocation.Name}, &existing); {
+	case err == nil && request != "" && existing.Annotations[AnnotationRequest] == request:
+		return nil
+	case err == nil:
+		return exists(allocation.Name)
+	case client.IgnoreNotFound(err) != nil:
+		return cluster.Translate("create allocation", err)
+	}
+	obstacles, err := Obstacles(ctx, reader, allocation, objects)
+	if err != nil {
+		return err
+	}
+	if len(obstacles) > 0 {
+		return &governance.Error{Kind: governance.Invalid, Op: "create allocation", Message: "Something in the cluster stands in the way.", Fields: obstacles}
+	}
+
+	created := allocation.DeepCopy()
+	if request != "" {
+		created.Annotations = map[string]string{AnnotationRequest: request}
+	}
+	err = cluster.Translate("create allocation", writer.Create(ctx, created))
+	var ours *governance.Error
+	if errors.As(err, &ours) && ours.Kind == governance.Exists {
+		return exists(allocation.Name)
+	}
+	return err
+}
+
+func exists(team string) error {
+	return &governance.Error{
+		Kind: governance.Invalid, Op: "create allocation", Message: "That team has an allocation already.",
+		Fields: []governance.FieldError{{Path: "metadata.name", Message: fmt.Sprintf("team %s has an allocation already; choose another name", team)}},
+	}
+}

@@ -1,0 +1,264 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// ClusterPolicyName is the name of the one ClusterPolicy.
+const ClusterPolicyName = "default"
+
+// TaskPrioritization says in which order waiting tasks come.
+// +kubebuilder:validation:Enum=TaskRanking;FirstComeFirstServe
+type TaskPrioritization string
+
+// The ways to prioritize tasks.
+const (
+	TaskRanking         TaskPrioritization = "TaskRanking"
+	FirstComeFirstServe TaskPrioritization = "FirstComeFirstServe"
+)
+
+// IdleComputeStrategy says how idle compute is shared between teams.
+// +kubebuilder:validation:Enum=FairShare;FirstComeFirstServe
+type IdleComputeStrategy string
+
+// The ways to share idle compute.
+const (
+	IdleFairShare           IdleComputeStrategy = "FairShare"
+	IdleFirstComeFirstServe IdleComputeStrategy = "FirstComeFirstServe"
+)
+
+// Enforcement says whether governed namespaces refuse what runs past a queue.
+// +kubebuilder:validation:Enum=RequireQueue;None
+type Enforcement string
+
+// The kinds of enforcement.
+const (
+	RequireQueue    Enforcement = "RequireQueue"
+	EnforcementNone Enforcement = "None"
+)
+
+// ClusterPolicy says who comes first and how idle compute is shared. There is
+// one, named default.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster
+// +kubebuilder:validation:XValidation:rule="self.metadata.name == 'default'",message="there is one cluster policy, and its name is default"
+// +kubebuilder:printcolumn:name="Prioritization",type=string,JSONPath=`.spec.taskPrioritization`
+// +kubebuilder:printcolumn:name="Idle compute",type=string,JSONPath=`.spec.idleCompute.strategy`
+// +kubebuilder:printcolumn:name="Enforcement",type=string,JSONPath=`.spec.enforcement`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type ClusterPolicy struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +optional
+	// +kubebuilder:default={}
+	Spec ClusterPolicySpec `json:"spec,omitzero"`
+	// +optional
+	Status ClusterPolicyStatus `json:"status,omitzero"`
+}
+
+// ClusterPolicySpec is what an admin wants of the cluster as a whole.
+type ClusterPolicySpec struct {
+	// TaskPrioritization is TaskRanking, by the weight of priority classes, or
+	// FirstComeFirstServe.
+	// +optional
+	// +kubebuilder:default=FirstComeFirstServe
+	TaskPrioritization TaskPrioritization `json:"taskPrioritization,omitempty"`
+
+	// PriorityClasses rank tasks. They are kept, though without effect, under
+	// FirstComeFirstServe.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=10
+	// +kubebuilder:validation:XValidation:rule="self.all(a, self.exists_one(b, (b.name.endsWith('-priority') ? b.name : b.name + '-priority') == (a.name.endsWith('-priority') ? a.name : a.name + '-priority')))",message="two priority classes come to the same object: a name and the same name with -priority behind it"
+	PriorityClasses []PriorityClass `json:"priorityClasses,omitempty"`
+
+	// IdleCompute says how compute that its team does not use is shared.
+	// +optional
+	// +kubebuilder:default={}
+	IdleCompute IdleCompute `json:"idleCompute,omitzero"`
+
+	// GangScheduling has all pods of a task start together or not at all.
+	// +optional
+	// +kubebuilder:default={}
+	GangScheduling GangScheduling `json:"gangScheduling,omitzero"`
+
+	// Enforcement refuses jobs in governed namespaces that would run past
+	// their quota.
+	// +optional
+	// +kubebuilder:default=RequireQueue
+	Enforcement Enforcement `json:"enforcement,omitempty"`
+
+	// Pools group nodes; the first match wins. Every other node belongs to the
+	// pool of its instance type.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=64
+	Pools []Pool `json:"pools,omitempty"`
+}
+
+// PriorityClass ranks the tasks that name it.
+type PriorityClass struct {
+	// Name is a DNS label of at most 40 characters.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=40
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="a priority class name has lower-case letters, digits and hyphens, and starts and ends with a letter or digit"
+	Name string `json:"name"`
+
+	// Weight is from 0, the last, to 100, the first.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	Weight *int32 `json:"weight"`
+
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Description string `json:"description,omitempty"`
+}
+
+// IdleCompute says how compute that its team does not use is shared.
+type IdleCompute struct {
+	// Strategy is FairShare, by the weights of the teams, or FirstComeFirstServe.
+	// +optional
+	// +kubebuilder:default=FairShare
+	Strategy IdleComputeStrategy `json:"strategy,omitempty"`
+
+	// ShareUnallocated lends what no team was given.
+	// +optional
+	// +kubebuilder:default=false
+	ShareUnallocated bool `json:"shareUnallocated,omitempty"`
+}
+
+// GangScheduling has all pods of a task start together or not at all.
+type GangScheduling struct {
+	// +optional
+	// +kubebuilder:default=false
+	Enabled bool `json:"enabled,omitempty"`
+
+	// Timeout is how long the pods of an admitted task may take to be ready.
+	// +optional
+	// +kubebuilder:default="5m"
+	Timeout *metav1.Duration `json:"timeout,omitempty"`
+
+	// RecoveryTimeout is how long a running task may miss a pod; 0s is for ever.
+	// +optional
+	// +kubebuilder:default="5m"
+	RecoveryTimeout *metav1.Duration `json:"recoveryTimeout,omitempty"`
+
+	// BlockAdmission admits no other task until the pods of the last are ready.
+	// +optional
+	// +kubebuilder:default=false
+	BlockAdmission bool `json:"blockAdmission,omitempty"`
+
+	// Requeuing says when a task that was not ready in time is tried again.
+	// +optional
+	// +kubebuilder:default={}
+	Requeuing Requeuing `json:"requeuing,omitzero"`
+}
+
+// Requeuing says when a task that was not ready in time is tried again.
+type Requeuing struct {
+	// Timestamp is the time a requeued task is ordered by.
+	// +optional
+	// +kubebuilder:default=Eviction
+	// +kubebuilder:validation:Enum=Eviction;Creation
+	Timestamp string `json:"timestamp,omitempty"`
+
+	// BackoffLimitCount is how often a task is tried; none is without limit.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	BackoffLimitCount *int32 `json:"backoffLimitCount,omitempty"`
+
+	// +optional
+	// +kubebuilder:default=60
+	// +kubebuilder:validation:Minimum=0
+	BackoffBaseSeconds *int32 `json:"backoffBaseSeconds,omitempty"`
+
+	// +optional
+	// +kubebuilder:default=3600
+	// +kubebuilder:validation:Minimum=0
+	BackoffMaxSeconds *int32 `json:"backoffMaxSeconds,omitempty"`
+}
+
+// Pool is a group of nodes that quota is given in.
+type Pool struct {
+	// Name is a DNS label of at most 40 characters, which no instance type has.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=40
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="a pool name has lower-case letters, digits and hyphens, and starts and ends with a letter or digit"
+	Name string `json:"name"`
+
+	// +required
+	Match PoolMatch `json:"match"`
+}
+
+// PoolMatch says which nodes a pool has. Exactly one field is given.
+// +kubebuilder:validation:XValidation:rule="[has(self.accelerator), has(self.instanceFamily), has(self.instanceTypes), has(self.nodeLabels)].filter(x, x).size() == 1",message="a pool matches by exactly one of accelerator, instanceFamily, instanceTypes and nodeLabels"
+type PoolMatch struct {
+	// Accelerator is a model, such as H100.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Accelerator string `json:"accelerator,omitempty"`
+
+	// InstanceFamily is what stands before the size, such as ml.g5.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	InstanceFamily string `json:"instanceFamily,omitempty"`
+
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=63
+	InstanceTypes []string `json:"instanceTypes,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:MinProperties=1
+	// +kubebuilder:validation:MaxProperties=8
+	NodeLabels map[string]string `json:"nodeLabels,omitempty"`
+}
+
+// ClusterPolicyStatus is what came of a ClusterPolicy.
+type ClusterPolicyStatus struct {
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// ReportedTypes are the largest figures that any node of an instance type
+	// outside Kuota's table ever reported. Quota of such a type counts by them.
+	// +optional
+	// +listType=map
+	// +listMapKey=instanceType
+	ReportedTypes []ReportedType `json:"reportedTypes,omitempty"`
+}
+
+// ReportedType is the largest capacity that nodes of one type reported.
+type ReportedType struct {
+	// +required
+	InstanceType string `json:"instanceType"`
+	// +optional
+	Capacity corev1.ResourceList `json:"capacity,omitempty"`
+}
+
+// ClusterPolicyList is a list of ClusterPolicy.
+// +kubebuilder:object:root=true
+type ClusterPolicyList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []ClusterPolicy `json:"items"`
+}

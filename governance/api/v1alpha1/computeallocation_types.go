@@ -1,0 +1,339 @@
+package v1alpha1
+
+import (
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// SharingStrategy says what a team does with idle compute.
+// +kubebuilder:validation:Enum=LendAndBorrow;Lend;DontLend
+type SharingStrategy string
+
+// The sharing strategies.
+const (
+	LendAndBorrow SharingStrategy = "LendAndBorrow" // lends and borrows
+	Lend          SharingStrategy = "Lend"          // lends, never borrows
+	DontLend      SharingStrategy = "DontLend"      // neither lends nor borrows
+)
+
+// WithinTeam says whether a team's tasks pre-empt its own lower-priority ones.
+// +kubebuilder:validation:Enum=LowerPriority;Never
+type WithinTeam string
+
+// The kinds of pre-emption within a team.
+const (
+	PreemptLowerPriority WithinTeam = "LowerPriority"
+	PreemptNever         WithinTeam = "Never"
+)
+
+// Activation says whether a team's queue starts and keeps tasks.
+// +kubebuilder:validation:Enum=Active;Hold;Drain
+type Activation string
+
+// The states a team's queue can be put in.
+const (
+	Active Activation = "Active" // starts and keeps tasks
+	Hold   Activation = "Hold"   // running tasks go on, none start
+	Drain  Activation = "Drain"  // running tasks are requeued
+)
+
+// DefaultBorrowLimitPercent applies when an allocation names no limit.
+const DefaultBorrowLimitPercent = 50
+
+// Condition types of a ComputeAllocation.
+const (
+	ConditionReady          = "Ready"          // everything that follows from the allocation exists and is as it should be
+	ConditionQueueActive    = "QueueActive"    // Kueue admits tasks through the team's ClusterQueue
+	ConditionWithinCapacity = "WithinCapacity" // what all teams were given is there
+)
+
+// ComputeAllocation gives one team its share of the cluster. Its name is the
+// team's.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 40 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="a team name has at most 40 lower-case letters, digits and hyphens, and starts and ends with a letter or digit"
+// +kubebuilder:validation:XValidation:rule="!(self.metadata.name in ['new', 'cluster'])",message="the team names new and cluster are reserved"
+// +kubebuilder:printcolumn:name="Namespace",type=string,JSONPath=`.status.namespace`
+// +kubebuilder:printcolumn:name="Strategy",type=string,JSONPath=`.spec.sharing.strategy`
+// +kubebuilder:printcolumn:name="Weight",type=integer,JSONPath=`.spec.fairShareWeight`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type ComputeAllocation struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +required
+	Spec ComputeAllocationSpec `json:"spec"`
+	// +optional
+	Status ComputeAllocationStatus `json:"status,omitzero"`
+}
+
+// ComputeAllocationSpec is what a team is given.
+// +kubebuilder:validation:XValidation:rule="has(self.namespace) == has(oldSelf.namespace)",message="the namespace cannot be changed; make a new allocation instead"
+// +kubebuilder:validation:XValidation:rule="!self.namespaceCeiling || !has(self.sharing) || !has(self.sharing.unlimited) || !self.sharing.unlimited",message="a namespace ceiling needs a borrow limit: choose one of namespaceCeiling and unlimited borrowing"
+type ComputeAllocationSpec struct {
+	// DisplayName is a name for people.
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	DisplayName string `json:"displayName,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Description string `json:"description,omitempty"`
+
+	// Activation holds or drains the team's queue.
+	// +optional
+	// +kubebuilder:default=Active
+	Activation Activation `json:"activation,omitempty"`
+
+	// Namespace is where the team's tasks run. The default is the configured
+	// prefix and the team's name. An existing namespace that is named here is
+	// governed from then on, and never deleted.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the namespace cannot be changed; make a new allocation instead"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="a namespace has lower-case letters, digits and hyphens, and starts and ends with a letter or digit"
+	Namespace string `json:"namespace,omitempty"`
+
+	// Members may run and see the tasks of the team.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=500
+	Members []Member `json:"members,omitempty"`
+
+	// FairShareWeight is from 0, the default, to 100. It counts while the
+	// cluster policy shares idle compute by weight.
+	// +optional
+	// +kubebuilder:default=0
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	FairShareWeight int32 `json:"fairShareWeight,omitempty"`
+
+	// Quota is what the team is given, in order of preference.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=15
+	// +kubebuilder:validation:XValidation:rule="self.all(a, self.exists_one(b, has(a.instanceType) == has(b.instanceType) && (has(a.instanceType) ? a.instanceType == b.instanceType : has(b.pool) && a.pool == b.pool)))",message="the same instance type or pool stands in two rows; put them into one"
+	Quota []QuotaRow `json:"quota,omitempty"`
+
+	// Sharing says what the team lends and borrows.
+	// +optional
+	// +kubebuilder:default={}
+	Sharing Sharing `json:"sharing,omitzero"`
+
+	// +optional
+	// +kubebuilder:default={}
+	Preemption Preemption `json:"preemption,omitzero"`
+
+	// NamespaceCeiling adds a ResourceQuota of quota and borrow limit, so that
+	// nothing in the namespace can run away.
+	// +optional
+	// +kubebuilder:default=false
+	NamespaceCeiling bool `json:"namespaceCeiling,omitempty"`
+
+	// DefaultQueue adds a LocalQueue named default, so that an unlabelled job
+	// joins the team's queue.
+	// +optional
+	// +kubebuilder:default=false
+	DefaultQueue bool `json:"defaultQueue,omitempty"`
+}
+
+// Member is a person or a group in a team.
+type Member struct {
+	// +required
+	// +kubebuilder:validation:Enum=User;Group
+	Kind string `json:"kind"`
+
+	// Name is as the API server has it, with its prefix.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:XValidation:rule="!self.startsWith('system:')",message="system: names belong to Kubernetes and cannot be members"
+	Name string `json:"name"`
+}
+
+// QuotaRow is a share of one instance type or pool. What is left out is filled
+// in, in proportion to one instance.
+// +kubebuilder:validation:XValidation:rule="has(self.instanceType) != has(self.pool)",message="a row names either an instanceType or a pool"
+// +kubebuilder:validation:XValidation:rule="!has(self.instances) || !(has(self.accelerators) || has(self.vCPU) || has(self.memory) || has(self.partition))",message="give either whole instances or single resources, not both"
+// +kubebuilder:validation:XValidation:rule="!has(self.partition) || !has(self.accelerators)",message="a row has either whole accelerators or a partition of them"
+// +kubebuilder:validation:XValidation:rule="(has(self.instances) && self.instances > 0) || (has(self.accelerators) && self.accelerators > 0) || (has(self.partition) && self.partition.count > 0) || (has(self.vCPU) && (type(self.vCPU) == int ? self.vCPU > 0 : !(self.vCPU in ['0', '0m', '0.0']))) || (has(self.memory) && (type(self.memory) == int ? self.memory > 0 : !(self.memory in ['0', '0Ki', '0Mi', '0Gi', '0Ti', '0k', '0M', '0G'])))",message="a row needs at least one figure above 0"
+type QuotaRow struct {
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	InstanceType string `json:"instanceType,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Pool string `json:"pool,omitempty"`
+
+	Amounts `json:",inline"`
+}
+
+// Amounts is what a row gives or limits. What is left out is filled in.
+type Amounts struct {
+	// Instances is a number of whole instances.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=10000000
+	Instances *int64 `json:"instances,omitempty"`
+
+	// Accelerators is a number of GPUs or Neuron devices.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=10000000
+	Accelerators *int64 `json:"accelerators,omitempty"`
+
+	// VCPU is a number of CPUs in steps of 1m, up to 10 million.
+	//
+	// The schema is written out, bounds and all, by pattern: the usual one of a
+	// quantity allows exponents, and comparing 1e99999999 takes the API server
+	// a minute; and CEL may not spend that much on a text of unknown length.
+	// +optional
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:Pattern=`^[+-]?(0*10000000([.]0*)?|[0-9]{1,7}([.][0-9]{0,3})?|0*10000000000m|[0-9]{1,10}m|[0-9]{1,4}([.][0-9]{0,6})?k|[0-9]{1,10}([.][0-9]{0,9})?[KMGTPE]i)$`
+	// +kubebuilder:validation:XValidation:rule="type(self) == int || !self.endsWith('i')",message="vCPU is counted in plain numbers such as 48 or 500m, not in binary units such as Ki"
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 10000000 : !self.startsWith('-')",message="vCPU must be a number from 0 to 10,000,000"
+	VCPU *resource.Quantity `json:"vCPU,omitempty"`
+
+	// Memory is an amount of memory, up to 10 million GiB. Its schema is
+	// written out for the same reason.
+	// +optional
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:Pattern=`^[+-]?([0-9]{1,16}|([0-9]{1,13}k|[0-9]{1,10}M|[0-9]{1,7}G|[0-9]{1,4}T|[0-9]P)|([0-9]{1,13}Ki|[0-9]{1,10}Mi|10000000Gi|[0-9]{1,7}Gi|[0-9]{1,4}Ti|[0-9]Pi)|[0-9]{1,4}[.][0-9]{1,9}([KMGT]i|[kMGT]))$`
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 10737418240000000 : !self.startsWith('-')",message="memory must be from 0 to 10,000,000Gi"
+	Memory *resource.Quantity `json:"memory,omitempty"`
+
+	// Partition is a part of accelerators, cut by MIG.
+	// +optional
+	Partition *Partition `json:"partition,omitempty"`
+}
+
+// Partition is a number of equal parts of accelerators.
+type Partition struct {
+	// Profile is as NVIDIA names it, such as mig-1g.5gb.
+	// +required
+	// +kubebuilder:validation:MaxLength=40
+	// +kubebuilder:validation:XValidation:rule="self.matches('^mig-[1-7]g[.][0-9]{1,4}gb([+]me|[.]me)?$')",message="a partition profile looks like mig-1g.5gb"
+	Profile string `json:"profile"`
+
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=10000000
+	Count int64 `json:"count"`
+}
+
+// Sharing says what a team lends and borrows.
+// +kubebuilder:validation:XValidation:rule="self.strategy == 'LendAndBorrow' || !(has(self.borrowLimitPercent) || (has(self.unlimited) && self.unlimited) || has(self.borrowLimits))",message="only the strategy LendAndBorrow borrows: leave the borrow limits out, or choose it"
+// +kubebuilder:validation:XValidation:rule="!(has(self.unlimited) && self.unlimited && has(self.borrowLimitPercent))",message="borrowing is either unlimited or limited by a percentage"
+type Sharing struct {
+	// +optional
+	// +kubebuilder:default=LendAndBorrow
+	Strategy SharingStrategy `json:"strategy,omitempty"`
+
+	// BorrowLimitPercent is how much the team may borrow, in percent of its
+	// quota, per pool and resource. The default is 50.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=10000
+	BorrowLimitPercent *int32 `json:"borrowLimitPercent,omitempty"`
+
+	// Unlimited lets the team borrow all that stands idle.
+	// +optional
+	Unlimited bool `json:"unlimited,omitempty"`
+
+	// BorrowLimits are absolute, win over the percentage, and may name what
+	// the team has no quota in.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=15
+	// +kubebuilder:validation:XValidation:rule="self.all(a, self.exists_one(b, has(a.instanceType) == has(b.instanceType) && (has(a.instanceType) ? a.instanceType == b.instanceType : has(b.pool) && a.pool == b.pool)))",message="the same instance type or pool stands in two borrow limits; put them into one"
+	BorrowLimits []QuotaRow `json:"borrowLimits,omitempty"`
+}
+
+// Preemption says which tasks of the team may be stopped for others of it.
+type Preemption struct {
+	// +optional
+	// +kubebuilder:default=LowerPriority
+	WithinTeam WithinTeam `json:"withinTeam,omitempty"`
+}
+
+// ComputeAllocationStatus is what came of a ComputeAllocation.
+type ComputeAllocationStatus struct {
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+	// +optional
+	ClusterQueue string `json:"clusterQueue,omitempty"`
+	// +optional
+	LocalQueue string `json:"localQueue,omitempty"`
+
+	// Quota is the quota with every default filled in, per pool.
+	// +optional
+	// +listType=map
+	// +listMapKey=pool
+	Quota []PoolQuota `json:"quota,omitempty"`
+
+	// LastCorrection tells of the last time somebody else's change of a Kueue
+	// object of this team was put right.
+	// +optional
+	LastCorrection *Correction `json:"lastCorrection,omitempty"`
+}
+
+// PoolQuota is a team's quota and limits in one pool.
+type PoolQuota struct {
+	// +required
+	Pool string `json:"pool"`
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	Resources []ResourceQuota `json:"resources,omitempty"`
+}
+
+// ResourceQuota is a team's quota of one resource in one pool.
+type ResourceQuota struct {
+	// Name is the Kubernetes resource, such as nvidia.com/gpu.
+	// +required
+	Name string `json:"name"`
+	// +required
+	Nominal resource.Quantity `json:"nominal"`
+	// BorrowLimit is how much may be borrowed; none is without limit.
+	// +optional
+	BorrowLimit *resource.Quantity `json:"borrowLimit,omitempty"`
+}
+
+// Correction is one change by somebody else that was put right.
+type Correction struct {
+	// Object is kind and name, such as "ClusterQueue hyperpod-ns-vision-clusterqueue".
+	// +required
+	Object string `json:"object"`
+	// Manager is the field manager that made the change, such as kubectl-edit.
+	// +optional
+	Manager string `json:"manager,omitempty"`
+	// +required
+	Time metav1.Time `json:"time"`
+}
+
+// ComputeAllocationList is a list of ComputeAllocation.
+// +kubebuilder:object:root=true
+type ComputeAllocationList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []ComputeAllocation `json:"items"`
+}

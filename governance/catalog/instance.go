@@ -1,0 +1,101 @@
+package catalog
+
+import (
+	_ "embed"
+	"encoding/csv"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// Kubernetes names of what quota is given in.
+const (
+	CPU     = "cpu"
+	Memory  = "memory"
+	GPU     = "nvidia.com/gpu"
+	Neuron  = "aws.amazon.com/neurondevice"
+	Network = "vpc.amazonaws.com/efa"
+)
+
+// GiB and MiB are sizes in bytes.
+const (
+	MiB int64 = 1 << 20
+	GiB int64 = 1 << 30
+)
+
+// Instance is what one whole instance of a type has, nominally: nothing
+// reserved for the system, nothing broken.
+type Instance struct {
+	Type                string
+	MilliCPU            int64    // thousandths of a vCPU
+	Memory              int64    // bytes
+	Accelerators        int64    // GPUs or Neuron devices
+	AcceleratorResource string   // their Kubernetes resource; empty when there are none
+	AcceleratorModel    string   // such as H100; empty when unknown
+	AcceleratorMemory   int64    // GB of one accelerator as its vendor counts; 0 when unknown
+	NetworkDevices      int64    // EFA interfaces
+	Partitions          []string // MIG profiles its accelerators can be cut into
+}
+
+//go:embed instance_types.csv
+var table string
+
+// known is the table of types, read once.
+var known = sync.OnceValue(func() map[string]Instance {
+	types, err := parseTable(table)
+	if err != nil {
+		panic("catalog: instance_types.csv: " + err.Error())
+	}
+	return types
+})
+
+// Known returns the figures that the table has for an instance type.
+func Known(instanceType string) (Instance, bool) {
+	i, ok := known()[instanceType]
+	return i, ok
+}
+
+// KnownTypes lists the names in the table, sorted.
+func KnownTypes() []string {
+	names := make([]string, 0, len(known()))
+	for name := range known() {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func parseTable(text string) (map[string]Instance, error) {
+	r := csv.NewReader(strings.NewReader(text))
+	r.Comment = '#'
+	rows, err := r.ReadAll()
+	if err != nil {
+		return nil, err
+	}
+	types := make(map[string]Instance, len(rows))
+	for _, row := range rows[1:] {
+		var numbers [5]int64
+		for i, column := range []int{1, 2, 3, 6, 7} {
+			if row[column] == "" {
+				continue
+			}
+			if numbers[i], err = strconv.ParseInt(row[column], 10, 64); err != nil {
+				return nil, fmt.Errorf("%s: %w", row[0], err)
+			}
+		}
+		types[row[0]] = Instance{
+			Type:                row[0],
+			MilliCPU:            numbers[0] * 1000,
+			Memory:              numbers[1] * GiB,
+			Accelerators:        numbers[2],
+			AcceleratorResource: row[4],
+			AcceleratorModel:    row[5],
+			AcceleratorMemory:   numbers[3],
+			NetworkDevices:      numbers[4],
+			Partitions:          strings.Fields(row[8]),
+		}
+	}
+	return types, nil
+}

@@ -1,0 +1,45 @@
+package catalog
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/agnivade/levenshtein"
+)
+
+// Near lists up to three type names, of nodes and of the table, that a
+// mistyped one may have meant, the nearest first.
+func (c Catalog) Near(mistyped string) []string {
+	if len(mistyped) > 63 { // no type has such a name, and distance costs length squared
+		return nil
+	}
+	names := KnownTypes()
+	for name := range c.pools {
+		if _, ok := Known(name); !ok {
+			names = append(names, name)
+		}
+	}
+	type candidate struct {
+		name     string
+		distance int
+	}
+	var near []candidate
+	for _, name := range names {
+		distance := levenshtein.ComputeDistance(mistyped, name)
+		if len(mistyped) >= 4 && strings.HasPrefix(name, mistyped) {
+			distance = 1 // "ml.p5" is meant for a p5, however long its size is
+		}
+		if distance <= 4 {
+			near = append(near, candidate{name, distance})
+		}
+	}
+	slices.SortFunc(near, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(a.distance, b.distance), cmp.Compare(a.name, b.name))
+	})
+	var found []string
+	for _, n := range near[:min(3, len(near))] {
+		found = append(found, n.name)
+	}
+	return found
+}

@@ -1,0 +1,54 @@
+package cluster
+
+import (
+	"context"
+	"sync"
+
+	toolscache "k8s.io/client-go/tools/cache"
+)
+
+// Changes tells listeners that something changed, without saying what: each
+// looks again at what it shows. A listener that is busy is told once.
+type Changes struct {
+	mu        sync.Mutex
+	listeners map[chan struct{}]struct{}
+}
+
+// Listen returns a channel that has a value whenever something changed since
+// the last one was taken, until ctx ends.
+func (c *Changes) Listen(ctx context.Context) <-chan struct{} {
+	changed := make(chan struct{}, 1)
+	c.mu.Lock()
+	if c.listeners == nil {
+		c.listeners = map[chan struct{}]struct{}{}
+	}
+	c.listeners[changed] = struct{}{}
+	c.mu.Unlock()
+	context.AfterFunc(ctx, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.listeners, changed)
+	})
+	return changed
+}
+
+// notify tells all listeners.
+func (c *Changes) notify() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for listener := range c.listeners {
+		select {
+		case listener <- struct{}{}:
+		default: // it has not looked since the last change, and will see this one too
+		}
+	}
+}
+
+// handler notifies of every event of an informer.
+func (c *Changes) handler() toolscache.ResourceEventHandler {
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    func(any) { c.notify() },
+		UpdateFunc: func(any, any) { c.notify() },
+		DeleteFunc: func(any) { c.notify() },
+	}
+}

@@ -1,0 +1,191 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// FieldManager is the name under which Kuota's controllers own fields.
+const FieldManager = "kuota"
+
+// Options configure the connection.
+type Options struct {
+	QPS   float32 // requests a second to the API server; 0 takes 200
+	Burst int     // requests at once; 0 takes 400
+	Log   *slog.Logger
+}
+
+// Cluster is the connection to one Kubernetes cluster.
+type Cluster struct {
+	// Manager runs the controllers, and holds the cache.
+	Manager ctrl.Manager
+	// Contact tells how long ago the API server answered.
+	Contact *Contact
+	// Allocations and Tasks tell of changes of what those pages show.
+	Allocations, Tasks *Changes
+
+	log     *slog.Logger
+	clients kubernetes.Interface
+	synced  atomic.Bool
+}
+
+// required are the kinds without which nothing works; the console waits for
+// them.
+var required = []schema.GroupVersionKind{
+	v1alpha1.GroupVersion.WithKind("ComputeAllocation"),
+	kueue.SchemeGroupVersion.WithKind("ClusterQueue"),
+}
+
+// New prepares the connection; nothing is asked of the cluster yet.
+func New(config *rest.Config, options Options) (*Cluster, error) {
+	config = rest.CopyConfig(config)
+	config.QPS, config.Burst = options.QPS, options.Burst
+	if config.QPS == 0 {
+		config.QPS = 200
+	}
+	if config.Burst == 0 {
+		config.Burst = 400
+	}
+	config.UserAgent = FieldManager
+	manager, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme:  Scheme,
+		Metrics: server.Options{BindAddress: "0"},
+		Logger:  logr.FromSlogHandler(options.Log.Handler()),
+		Cache: cache.Options{
+			ByObject: map[client.Object]cache.ByObject{
+				// Pages show many of these; what no page shows is not kept.
+				&kueue.Workload{}: {Transform: cache.TransformStripManagedFields()},
+				&corev1.Node{}:    {Transform: cache.TransformStripManagedFields()},
+			},
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the cluster: %w", err)
+	}
+	clients, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the cluster: %w", err)
+	}
+	return &Cluster{
+		Manager: manager, clients: clients, log: options.Log,
+		Contact: &Contact{}, Allocations: &Changes{}, Tasks: &Changes{},
+	}, nil
+}
+
+// Run keeps the cache and runs the controllers until ctx ends. It waits for a
+// cluster that is not there yet.
+func (c *Cluster) Run(ctx context.Context) error {
+	go c.Contact.keep(ctx, c.clients)
+	if err := c.waitForKinds(ctx); err != nil {
+		return nil //nolint:nilerr // ctx ended while waiting
+	}
+	if err := c.watch(ctx); err != nil {
+		return err
+	}
+	go func() {
+		if c.Manager.GetCache().WaitForCacheSync(ctx) {
+			c.synced.Store(true)
+			c.Allocations.notify()
+			c.Tasks.notify()
+		}
+	}()
+	return c.Manager.Start(ctx)
+}
+
+// watch has the cache hold every kind that pages show, and pages told of
+// their changes.
+func (c *Cluster) watch(ctx context.Context) error {
+	for object, changes := range map[client.Object][]*Changes{
+		&v1alpha1.ComputeAllocation{}: {c.Allocations, c.Tasks},
+		&kueue.ClusterQueue{}:         {c.Allocations},
+		&corev1.Node{}:                {c.Allocations},
+		&corev1.Namespace{}:           nil,
+		&kueue.Workload{}:             {c.Tasks},
+	} {
+		informer, err := c.Manager.GetCache().GetInformer(ctx, object, cache.BlockUntilSynced(false))
+		if err != nil {
+			return fmt.Errorf("watching %T: %w", object, err)
+		}
+		for _, change := range changes {
+			if _, err := informer.AddEventHandler(change.handler()); err != nil {
+				return fmt.Errorf("watching %T: %w", object, err)
+			}
+		}
+	}
+	return nil
+}
+
+// waitForKinds returns once the cluster answers and has all required kinds.
+func (c *Cluster) waitForKinds(ctx context.Context) error {
+	told := ""
+	for {
+		missing := c.missing()
+		if missing == "" {
+			return nil
+		}
+		if missing != told {
+			c.log.Warn("waiting for the cluster", "missing", missing)
+			told = missing
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(500 * time.Millisecond):
+		}
+	}
+}
+
+func (c *Cluster) missing() string {
+	var missing []string
+	for _, kind := range required {
+		if _, err := c.Manager.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version); meta.IsNoMatchError(err) {
+			missing = append(missing, kind.GroupKind().String())
+		} else if err != nil {
+			return err.Error()
+		}
+	}
+	return strings.Join(missing, ", ")
+}
+
+// Reader reads from the cache. It answers governance.Unavailable until the
+// cache is filled for the first time.
+func (c *Cluster) Reader() (client.Reader, error) {
+	if !c.synced.Load() {
+		return nil, &governance.Error{Kind: governance.Unavailable, Op: "read", Message: "The cluster cannot be reached yet, or Kueue or Kuota's resources are not installed in it."}
+	}
+	return c.Manager.GetCache(), nil
+}
+
+// As returns a client that writes as user. It reads from the API server
+// itself, not from the cache.
+func (c *Cluster) As(user governance.User) (client.Client, error) {
+	if !user.Local {
+		return nil, &governance.Error{Kind: governance.Forbidden, Op: "write", Message: "Only the local identity can write."}
+	}
+	direct, err := client.New(c.Manager.GetConfig(), client.Options{
+		Scheme: Scheme, Mapper: c.Manager.GetRESTMapper(), HTTPClient: c.Manager.GetHTTPClient(),
+	})
+	if err != nil {
+		return nil, Translate("write", err)
+	}
+	return client.WithFieldOwner(direct, FieldManager+"-console"), nil
+}

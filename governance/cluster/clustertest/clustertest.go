@@ -1,0 +1,213 @@
+package clustertest
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"kuota.dev/kuota/governance/cluster"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	startLimit = 90 * time.Second
+	stopLimit  = 20 * time.Second
+)
+
+// shared is the cluster of this test binary.
+var shared *Cluster
+
+// Cluster is a running local cluster.
+type Cluster struct {
+	Dir    string // where it keeps its state: kubeconfig, logs
+	Config *rest.Config
+	Client client.Client // as cluster-admin, without a cache
+}
+
+// Main runs a package's tests with a cluster, and ends the cluster.
+func Main(m *testing.M) {
+	code, err := run(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "clustertest:", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func run(m *testing.M) (code int, err error) {
+	dir := os.Getenv("KUOTA_TEST_CLUSTER")
+	if dir == "" {
+		if dir, err = os.MkdirTemp("", "kuota-test-"); err != nil {
+			return 1, err
+		}
+		defer os.RemoveAll(dir)
+		stop, err := start(dir)
+		if err != nil {
+			return 1, err
+		}
+		defer stop()
+	}
+	if shared, err = connect(dir); err != nil {
+		return 1, err
+	}
+	return m.Run(), nil
+}
+
+// Get returns the cluster of this test binary.
+func Get(t testing.TB) *Cluster {
+	t.Helper()
+	if shared == nil {
+		t.Fatal("clustertest: the package's TestMain does not call clustertest.Main")
+	}
+	return shared
+}
+
+// Root is the folder of the checkout.
+func Root() string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Join(filepath.Dir(file), "..", "..", "..")
+}
+
+// start runs a cluster of its own until stop is called. The cluster ends with
+// this process, however that ends.
+func start(dir string) (stop func(), err error) {
+	bin := filepath.Join(Root(), ".local", "bin")
+	program := filepath.Join(bin, "localcluster")
+	if _, err := os.Stat(program); err != nil {
+		return nil, fmt.Errorf("the cluster's binaries are missing: run make cluster first (%w)", err)
+	}
+	log, err := os.Create(filepath.Join(dir, "localcluster.log"))
+	if err != nil {
+		return nil, err
+	}
+	state := filepath.Join(dir, "cluster")
+	command := exec.Command(program, "up", "--dir", state, "--bin", bin,
+		"--crds", filepath.Join(Root(), "deploy", "crds"),
+		"--nodes", filepath.Join(Root(), "cmd", "localcluster", "samples", "nodes.yaml"))
+	command.Stdout, command.Stderr = log, log
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
+	started, exited := make(chan error, 1), make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // the death signal is bound to the thread that starts the child
+		err := command.Start()
+		started <- err
+		if err == nil {
+			exited <- command.Wait()
+		}
+	}()
+	if err := <-started; err != nil {
+		return nil, err
+	}
+	stop = func() {
+		_ = command.Process.Signal(syscall.SIGTERM)
+		select {
+		case <-exited:
+		case <-time.After(stopLimit):
+			_ = command.Process.Kill()
+		}
+	}
+	deadline := time.After(startLimit)
+	for {
+		if _, err := os.Stat(filepath.Join(state, "ready")); err == nil {
+			return stop, nil
+		}
+		select {
+		case err := <-exited:
+			text, _ := os.ReadFile(log.Name())
+			return nil, fmt.Errorf("the cluster did not start: %w\n%s", err, text)
+		case <-deadline:
+			stop()
+			text, _ := os.ReadFile(log.Name())
+			return nil, fmt.Errorf("the cluster was not ready after %s\n%s", startLimit, text)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+func connect(dir string) (*Cluster, error) {
+	if _, err := os.Stat(filepath.Join(dir, "kubeconfig")); err != nil {
+		dir = filepath.Join(dir, "cluster")
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(dir, "kubeconfig"))
+	if err != nil {
+		return nil, err
+	}
+	config.QPS, config.Burst = 200, 400
+	admin, err := client.New(config, client.Options{Scheme: cluster.Scheme})
+	if err != nil {
+		return nil, err
+	}
+	return &Cluster{Dir: dir, Config: config, Client: admin}, nil
+}
+
+// Name makes a name that no other test has, from a start that tells what for.
+func Name(start string) string {
+	return start + "-" + strings.ToLower(rand.Text()[:6])
+}
+
+// Kubectl runs kubectl as cluster-admin with text on its standard input, and
+// returns what it printed. It fails the test when kubectl does.
+func (c *Cluster) Kubectl(t testing.TB, input string, args ...string) string {
+	t.Helper()
+	out, err := c.TryKubectl(input, args...)
+	if err != nil {
+		t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return out
+}
+
+// TryKubectl is Kubectl for what may be refused.
+func (c *Cluster) TryKubectl(input string, args ...string) (string, error) {
+	command := exec.Command(filepath.Join(Root(), ".local", "bin", "kubectl"), args...)
+	command.Env = append(os.Environ(), "KUBECONFIG="+filepath.Join(c.Dir, "kubeconfig"))
+	command.Stdin = strings.NewReader(input)
+	out, err := command.CombinedOutput()
+	return string(out), err
+}
+
+// Without runs do while a component of the cluster, such as kube-apiserver, is
+// stopped, and starts it again.
+func (c *Cluster) Without(t testing.TB, component string, do func()) {
+	t.Helper()
+	command := func(verb string) {
+		out, err := exec.Command(filepath.Join(Root(), ".local", "bin", "localcluster"), verb, component, "--dir", c.Dir).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s %s: %v\n%s", verb, component, err, out)
+		}
+	}
+	command("stop")
+	defer command("start")
+	do()
+}
+
+// Eventually waits until check finds nothing wrong any more, and fails the
+// test with what it found last after limit.
+func Eventually(t testing.TB, limit time.Duration, check func(ctx context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	var last error
+	for {
+		if err := check(ctx); err == nil {
+			return
+		} else if ctx.Err() == nil || last == nil {
+			last = err
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("still after %s: %v", limit, last)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}

@@ -1,0 +1,70 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/url"
+	"strings"
+
+	"kuota.dev/kuota/governance"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// Unreachable is what a person is told while the API server does not answer.
+const Unreachable = "The cluster cannot be reached. Nothing you typed is lost; try again in a moment."
+
+// Translate turns an error of Kubernetes into one of ours. op says what was
+// being done, for the log.
+func Translate(op string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var ours *governance.Error
+	if errors.As(err, &ours) {
+		return err
+	}
+	translated := &governance.Error{Op: op, Err: err}
+	var status apierrors.APIStatus
+	switch {
+	case unreachable(err):
+		translated.Kind, translated.Message = governance.Unavailable, Unreachable
+	case apierrors.IsNotFound(err):
+		translated.Kind, translated.Message = governance.NotFound, "It does not exist any more."
+	case apierrors.IsAlreadyExists(err):
+		translated.Kind, translated.Message = governance.Exists, "Something of that name exists already."
+	case apierrors.IsConflict(err):
+		translated.Kind, translated.Message = governance.Conflict, "Somebody else changed it in between."
+	case apierrors.IsForbidden(err):
+		translated.Kind, translated.Message = governance.Forbidden, "You may not do this."
+	case apierrors.IsInvalid(err) && errors.As(err, &status):
+		translated.Kind, translated.Message = governance.Invalid, "The API server refused it."
+		if details := status.Status().Details; details != nil {
+			for _, cause := range details.Causes {
+				translated.Fields = append(translated.Fields, governance.FieldError{Path: cause.Field, Message: plain(cause.Message)})
+			}
+		}
+	default:
+		translated.Kind, translated.Message = governance.Internal, "Something went wrong. The log of the console says what."
+	}
+	return translated
+}
+
+// unreachable tells whether the same call may succeed once the cluster is back.
+func unreachable(err error) bool {
+	var network net.Error
+	var address *url.Error
+	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &network) || errors.As(err, &address) ||
+		apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsServiceUnavailable(err) ||
+		apierrors.IsTooManyRequests(err) || apierrors.IsInternalError(err)
+}
+
+// plain takes the sentence out of a validation message of the API server,
+// which writes `Invalid value: "object": sentence`.
+func plain(message string) string {
+	if i := strings.LastIndex(message, `": `); i >= 0 && strings.HasPrefix(message, "Invalid value") {
+		return message[i+3:]
+	}
+	return message
+}

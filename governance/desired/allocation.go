@@ -1,0 +1,71 @@
+package desired
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/quota"
+
+	applycore "k8s.io/client-go/applyconfigurations/core/v1"
+	kueue "sigs.k8s.io/kueue/client-go/applyconfiguration/kueue/v1beta2"
+)
+
+// Objects are what follows from one allocation.
+type Objects struct {
+	Namespace    *applycore.NamespaceApplyConfiguration
+	Flavors      []*kueue.ResourceFlavorApplyConfiguration // one per pool, in the order of the rows
+	ClusterQueue *kueue.ClusterQueueApplyConfiguration
+	LocalQueue   *kueue.LocalQueueApplyConfiguration
+
+	// Quota is the arithmetic behind them.
+	Quota quota.Resolved
+}
+
+// NamespaceName is where the tasks of an allocation run.
+func NamespaceName(allocation *v1alpha1.ComputeAllocation, naming Naming) string {
+	if allocation.Spec.Namespace != "" {
+		return allocation.Spec.Namespace
+	}
+	return naming.Namespace(allocation.Name)
+}
+
+// Build says which objects follow from an allocation. What is wrong with it is
+// returned instead, all at once.
+func Build(allocation *v1alpha1.ComputeAllocation, types catalog.Catalog, naming Naming) (Objects, []governance.FieldError) {
+	resolved, errs := quota.Resolve(&allocation.Spec, types)
+	if problem := quota.CheckTeam(allocation.Name); problem != "" {
+		errs = append([]governance.FieldError{{Path: "metadata.name", Message: problem}}, errs...)
+	}
+	if len(errs) > 0 {
+		return Objects{}, errs
+	}
+	team, namespace := allocation.Name, NamespaceName(allocation, naming)
+	objects := Objects{
+		Namespace: applycore.Namespace(namespace).
+			WithLabels(namespaceLabels(team, allocation.Spec.Namespace == "")).
+			WithAnnotations(map[string]string{AnnotationTeam: team}),
+		ClusterQueue: clusterQueue(allocation, resolved, namespace, naming),
+		LocalQueue:   localQueue(team, namespace, naming),
+		Quota:        resolved,
+	}
+	for _, pool := range resolved.Pools {
+		objects.Flavors = append(objects.Flavors, flavor(pool.Name, naming))
+	}
+	objects.ClusterQueue.WithAnnotations(map[string]string{AnnotationDesired: digest(objects.ClusterQueue.Spec)})
+	objects.LocalQueue.WithAnnotations(map[string]string{AnnotationDesired: digest(objects.LocalQueue.Spec)})
+	return objects, nil
+}
+
+// digest is a short hash of what is wanted.
+func digest(spec any) string {
+	text, err := json.Marshal(spec)
+	if err != nil {
+		panic("desired: apply configurations always marshal: " + err.Error())
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8])
+}

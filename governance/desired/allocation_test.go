@@ -1,0 +1,104 @@
+package desired_test
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/desired"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// Each testdata/*.yaml is an allocation; beside it, in .golden.yaml, stand the
+// objects that follow from it.
+func TestGolden(t *testing.T) {
+	inputs, err := filepath.Glob("testdata/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	inputs = slices.DeleteFunc(inputs, func(p string) bool { return strings.HasSuffix(p, ".golden.yaml") })
+	if len(inputs) < 8 {
+		t.Fatalf("found only %d allocations", len(inputs))
+	}
+	for _, input := range inputs {
+		t.Run(strings.TrimSuffix(filepath.Base(input), ".yaml"), func(t *testing.T) {
+			text, err := os.ReadFile(input)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var allocation v1alpha1.ComputeAllocation
+			if err := yaml.UnmarshalStrict(text, &allocation); err != nil {
+				t.Fatal(err)
+			}
+			objects, errs := desired.Build(&allocation, catalog.Catalog{}, desired.DefaultNaming)
+			if len(errs) > 0 {
+				t.Fatal(errs)
+			}
+			got := render(t, objects)
+			golden := strings.TrimSuffix(input, ".yaml") + ".golden.yaml"
+			if *update {
+				if err := os.WriteFile(golden, got, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), string(got)); diff != "" {
+				t.Errorf("(-want +got), -update writes it anew:\n%s", diff)
+			}
+		})
+	}
+}
+
+func render(t *testing.T, objects desired.Objects) []byte {
+	t.Helper()
+	all := []any{objects.Namespace}
+	for _, f := range objects.Flavors {
+		all = append(all, f)
+	}
+	all = append(all, objects.ClusterQueue, objects.LocalQueue)
+	var out bytes.Buffer
+	for i, object := range all {
+		text, err := yaml.Marshal(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i > 0 {
+			out.WriteString("---\n")
+		}
+		out.Write(text)
+	}
+	return out.Bytes()
+}
+
+func TestNamesFitIntoLabels(t *testing.T) {
+	naming := desired.DefaultNaming
+	long := strings.Repeat("a", 40)
+	names := map[string]bool{}
+	for _, team := range []string{long, long[:39] + "b", long[:39], "a"} {
+		for _, name := range []string{naming.ClusterQueue(team), naming.LocalQueue(team), naming.Namespace(team)} {
+			if len(name) > 63 {
+				t.Errorf("%s has %d characters", name, len(name))
+			}
+			if names[name] {
+				t.Errorf("%s is the name of two things", name)
+			}
+			names[name] = true
+		}
+	}
+	if got := naming.ClusterQueue("vision"); got != "hyperpod-ns-vision-clusterqueue" {
+		t.Errorf("ClusterQueue of vision is %s", got)
+	}
+}

@@ -1,0 +1,93 @@
+package desired
+
+import (
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/quota"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	applymeta "k8s.io/client-go/applyconfigurations/meta/v1"
+	kueueapi "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+	kueue "sigs.k8s.io/kueue/client-go/applyconfiguration/kueue/v1beta2"
+)
+
+func clusterQueue(allocation *v1alpha1.ComputeAllocation, resolved quota.Resolved, namespace string, naming Naming) *kueue.ClusterQueueApplyConfiguration {
+	spec := kueue.ClusterQueueSpec().
+		WithCohortName(kueueapi.CohortReference(naming.Cohort)).
+		WithQueueingStrategy(kueueapi.BestEffortFIFO).
+		WithStopPolicy(stopPolicy(allocation.Spec.Activation)).
+		WithNamespaceSelector(applymeta.LabelSelector().WithMatchLabels(map[string]string{corev1.LabelMetadataName: namespace})).
+		WithFairSharing(kueue.FairSharing().WithWeight(*resource.NewQuantity(int64(allocation.Spec.FairShareWeight), resource.DecimalSI))).
+		WithFlavorFungibility(kueue.FlavorFungibility().
+			WithWhenCanBorrow(kueueapi.TryNextFlavor).
+			WithWhenCanPreempt(kueueapi.TryNextFlavor)).
+		WithPreemption(preemption(allocation.Spec.Preemption))
+	if len(resolved.Pools) > 0 {
+		spec.WithResourceGroups(resourceGroup(resolved))
+	}
+	return kueue.ClusterQueue(naming.ClusterQueue(allocation.Name)).
+		WithLabels(queueLabels(allocation.Name)).
+		WithSpec(spec)
+}
+
+// resourceGroup is the one group of a queue. Kueue wants every flavor to list
+// the covered resources in the same order.
+func resourceGroup(resolved quota.Resolved) *kueue.ResourceGroupApplyConfiguration {
+	group := kueue.ResourceGroup()
+	for _, name := range resolved.Covered() {
+		group.WithCoveredResources(corev1.ResourceName(name))
+	}
+	for _, pool := range resolved.Pools {
+		flavor := kueue.FlavorQuotas().WithName(kueueapi.ResourceFlavorReference(pool.Name))
+		for _, name := range resolved.Covered() {
+			amount := kueue.ResourceQuota().
+				WithName(corev1.ResourceName(name)).
+				WithNominalQuota(pool.Nominal.Quantity(name))
+			if pool.Limit != nil {
+				amount.WithBorrowingLimit(pool.Limit.Quantity(name))
+			}
+			if !resolved.Lends {
+				amount.WithLendingLimit(quota.Quantity(name, 0))
+			}
+			flavor.WithResources(amount)
+		}
+		group.WithFlavors(flavor)
+	}
+	return group
+}
+
+func preemption(p v1alpha1.Preemption) *kueue.ClusterQueuePreemptionApplyConfiguration {
+	within := kueueapi.PreemptionPolicyLowerPriority
+	if p.WithinTeam == v1alpha1.PreemptNever {
+		within = kueueapi.PreemptionPolicyNever
+	}
+	return kueue.ClusterQueuePreemption().
+		WithWithinClusterQueue(within).
+		WithReclaimWithinCohort(kueueapi.PreemptionPolicyAny).
+		WithBorrowWithinCohort(kueue.BorrowWithinCohort().WithPolicy(kueueapi.BorrowWithinCohortPolicyLowerPriority))
+}
+
+func stopPolicy(activation v1alpha1.Activation) kueueapi.StopPolicy {
+	switch activation {
+	case v1alpha1.Hold:
+		return kueueapi.Hold
+	case v1alpha1.Drain:
+		return kueueapi.HoldAndDrain
+	}
+	return kueueapi.None
+}
+
+func localQueue(team, namespace string, naming Naming) *kueue.LocalQueueApplyConfiguration {
+	return kueue.LocalQueue(naming.LocalQueue(team), namespace).
+		WithLabels(queueLabels(team)).
+		WithSpec(kueue.LocalQueueSpec().
+			WithClusterQueue(kueueapi.ClusterQueueReference(naming.ClusterQueue(team))).
+			WithStopPolicy(kueueapi.None))
+}
+
+// flavor selects the nodes of a pool whose nodes are all of one type.
+func flavor(pool string, naming Naming) *kueue.ResourceFlavorApplyConfiguration {
+	return kueue.ResourceFlavor(pool).
+		WithLabels(map[string]string{LabelManagedBy: ManagedBy}).
+		WithSpec(kueue.ResourceFlavorSpec().WithNodeLabels(map[string]string{naming.InstanceTypeLabel: pool}))
+}

@@ -1,0 +1,44 @@
+package desired
+
+// Labels and annotations of what Kuota makes. The first two are HyperPod's.
+const (
+	LabelManagedQueue = "sagemaker.amazonaws.com/sagemaker-managed-queue"
+	LabelTeam         = "sagemaker.amazonaws.com/quota-allocation-id"
+	LabelManagedBy    = "app.kubernetes.io/managed-by"
+	LabelGoverned     = "kuota.dev/governed"
+
+	// AnnotationTeam stays on a namespace when its allocation goes, so that
+	// the same team takes it back.
+	AnnotationTeam = "kuota.dev/team"
+	// AnnotationDesired is a digest of what Kuota wanted when it last applied
+	// an object. An object that differs while the digest is right was changed
+	// by somebody else.
+	AnnotationDesired = "kuota.dev/desired"
+
+	// ManagedBy is the value of LabelManagedBy.
+	ManagedBy = "kuota"
+)
+
+// queueLabels mark the Kueue objects of a team.
+func queueLabels(team string) map[string]string {
+	return map[string]string{
+		LabelManagedQueue: "true",
+		LabelTeam:         team,
+		LabelManagedBy:    ManagedBy,
+	}
+}
+
+// namespaceLabels mark a namespace that a team's allocation governs. One that
+// the allocation names is somebody's own, and keeps its app.kubernetes.io
+// label.
+func namespaceLabels(team string, own bool) map[string]string {
+	labels := map[string]string{
+		LabelManagedQueue: "true",
+		LabelTeam:         team,
+		LabelGoverned:     "true",
+	}
+	if own {
+		labels[LabelManagedBy] = ManagedBy
+	}
+	return labels
+}

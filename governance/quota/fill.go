@@ -1,0 +1,241 @@
+package quota
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/catalog"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// MaxAmount is the largest number of instances, accelerators, partitions,
+// vCPU, or GiB of memory in one row.
+const MaxAmount = 10_000_000
+
+// slicesPerAccelerator is how many slices MIG cuts an accelerator into.
+const slicesPerAccelerator = 7
+
+var profile = regexp.MustCompile(`^mig-([1-7])g\.[0-9]+gb([+.]me)?$`)
+
+// Whole is what n whole instances have.
+func Whole(instance catalog.Instance) Resources {
+	whole := Resources{
+		catalog.CPU:     instance.MilliCPU,
+		catalog.Memory:  instance.Memory,
+		catalog.GPU:     0,
+		catalog.Neuron:  0,
+		catalog.Network: instance.NetworkDevices,
+	}
+	if instance.AcceleratorResource != "" {
+		whole[instance.AcceleratorResource] = instance.Accelerators
+	}
+	return whole
+}
+
+// share is a part of an instance: num / den, possibly above 1.
+type share struct{ num, den int64 }
+
+// of is amount × share rounded down.
+func (s share) of(amount int64) (int64, bool) { return mulDiv(amount, s.num, s.den) }
+
+// larger tells whether s is more than t.
+func (s share) larger(t share) bool {
+	// num × den stays far below 2⁶³ only after both are cut to what one row can
+	// be; compare in 128 bits instead of relying on it.
+	return compareProducts(s.num, t.den, t.num, s.den) > 0
+}
+
+// Fill gives what a row comes to in one instance type, with everything that it
+// leaves out filled in, in proportion to one instance:
+//
+//   - instances: whole instances;
+//   - accelerators only: vCPU and memory by the share of an instance's
+//     accelerators; vCPU only, or memory only: the other by the same share,
+//     accelerators 0;
+//   - accelerators, or a partition, and one of vCPU and memory: the other by
+//     the larger share;
+//   - a partition: its share is count × slices / (accelerators × 7);
+//   - network devices always: the largest share of an instance's, rounded up.
+//
+// Shares may exceed 1. Amounts are rounded down to a thousandth of a vCPU and
+// a MiB. What is wrong is returned with paths relative to the row, such as
+// "vCPU".
+func Fill(row v1alpha1.Amounts, instance catalog.Instance) (Resources, []governance.FieldError) {
+	given, errs := parse(row, instance)
+	if len(errs) > 0 {
+		return nil, errs
+	}
+	whole := Whole(instance)
+	if given.instances > 0 {
+		filled, ok := whole.Times(given.instances)
+		if !ok {
+			return nil, tooLarge("instances")
+		}
+		return filled, nil
+	}
+
+	filled := Resources{catalog.GPU: 0, catalog.Neuron: 0}
+	largest := share{0, 1}
+	consider := func(num, den int64) {
+		if s := (share{num, den}); den > 0 && s.larger(largest) {
+			largest = s
+		}
+	}
+	if given.accelerators > 0 {
+		filled[instance.AcceleratorResource] = given.accelerators
+		consider(given.accelerators, instance.Accelerators)
+	}
+	if p := row.Partition; p != nil {
+		filled[PartitionResource(p.Profile)] = p.Count
+		consider(p.Count*partitionSlices(p.Profile), instance.Accelerators*slicesPerAccelerator)
+	}
+	if row.VCPU != nil {
+		consider(given.milliCPU, instance.MilliCPU)
+	}
+	if row.Memory != nil {
+		consider(given.memory, instance.Memory)
+	}
+
+	ok := true
+	fill := func(name string, isGiven bool, amount, unit int64) {
+		if isGiven {
+			filled[name] = amount
+			return
+		}
+		part, fits := largest.of(whole[name])
+		filled[name], ok = part-part%unit, ok && fits
+	}
+	fill(catalog.CPU, row.VCPU != nil, given.milliCPU, 1)
+	fill(catalog.Memory, row.Memory != nil, given.memory, catalog.MiB)
+	filled[catalog.Network] = ceilShare(largest, instance.NetworkDevices)
+	if !ok {
+		return nil, tooLarge("memory")
+	}
+	return filled, nil
+}
+
+// PartitionResource is the Kubernetes resource of a MIG profile.
+func PartitionResource(migProfile string) string { return "nvidia.com/" + migProfile }
+
+func partitionSlices(migProfile string) int64 {
+	match := profile.FindStringSubmatch(migProfile)
+	if match == nil {
+		return 0
+	}
+	n, _ := strconv.ParseInt(match[1], 10, 64)
+	return n
+}
+
+// amounts is a row in the units of Resources.
+type amounts struct {
+	instances, accelerators, milliCPU, memory int64
+}
+
+// parse checks the figures of a row by themselves and against the instance.
+func parse(row v1alpha1.Amounts, instance catalog.Instance) (a amounts, errs []governance.FieldError) {
+	wrong := func(field, format string, args ...any) {
+		errs = append(errs, governance.FieldError{Path: field, Message: fmt.Sprintf(format, args...)})
+	}
+	whole := func(field string, n *int64) int64 {
+		if n == nil {
+			return 0
+		}
+		if *n < 0 || *n > MaxAmount {
+			wrong(field, "must be a whole number from 0 to 10,000,000")
+			return 0
+		}
+		return *n
+	}
+	a.instances = whole("instances", row.Instances)
+	a.accelerators = whole("accelerators", row.Accelerators)
+	if row.VCPU != nil {
+		if problem := checkVCPU(*row.VCPU); problem != "" {
+			wrong("vCPU", "%s", problem)
+		} else {
+			a.milliCPU = row.VCPU.MilliValue()
+		}
+	}
+	if row.Memory != nil {
+		if problem := checkMemory(*row.Memory); problem != "" {
+			wrong("memory", "%s", problem)
+		} else {
+			a.memory = floorBytes(*row.Memory)
+		}
+	}
+	single := row.Accelerators != nil || row.VCPU != nil || row.Memory != nil || row.Partition != nil
+	if row.Instances != nil && single {
+		wrong("instances", "give either whole instances or single resources, not both")
+	}
+	if row.Partition != nil {
+		parsePartition(row, instance, wrong)
+	}
+	if a.accelerators > 0 && instance.Accelerators == 0 {
+		wrong("accelerators", "%s has no accelerators", instance.Type)
+	}
+	if len(errs) == 0 && a == (amounts{}) && (row.Partition == nil || row.Partition.Count == 0) {
+		wrong("", "give at least one figure above 0")
+	}
+	return a, errs
+}
+
+func parsePartition(row v1alpha1.Amounts, instance catalog.Instance, wrong func(field, format string, args ...any)) {
+	p := row.Partition
+	if row.Accelerators != nil {
+		wrong("partition", "give either whole accelerators or a partition of them, not both")
+	}
+	if p.Count < 0 || p.Count > MaxAmount {
+		wrong("partition.count", "must be a whole number from 0 to 10,000,000")
+	}
+	switch {
+	case !profile.MatchString(p.Profile):
+		wrong("partition.profile", "must look like mig-1g.5gb")
+	case len(instance.Partitions) == 0:
+		wrong("partition", "the accelerators of %s cannot be partitioned", instance.Type)
+	case !slices.Contains(instance.Partitions, p.Profile):
+		wrong("partition.profile", "%s has the profiles %s", instance.Type, strings.Join(instance.Partitions, ", "))
+	}
+}
+
+var (
+	maxVCPU   = resource.MustParse("10M")
+	maxMemory = *resource.NewQuantity(MaxAmount*catalog.GiB, resource.BinarySI)
+)
+
+func checkVCPU(q resource.Quantity) string {
+	thousandths := resource.NewMilliQuantity(q.MilliValue(), resource.DecimalSI)
+	switch {
+	case q.Format == resource.BinarySI && !q.IsZero():
+		return "vCPU is counted in plain numbers such as 48 or 0.5, not in binary units such as Ki"
+	case q.Sign() < 0 || q.Cmp(maxVCPU) > 0:
+		return "must be a number from 0 to 10,000,000"
+	case q.Cmp(*thousandths) != 0:
+		return "is counted in steps of 0.001"
+	}
+	return ""
+}
+
+func checkMemory(q resource.Quantity) string {
+	if q.Sign() < 0 || q.Cmp(maxMemory) > 0 {
+		return "must be from 0 to 10,000,000 GiB"
+	}
+	return ""
+}
+
+// floorBytes is a memory quantity in whole bytes, rounded down; Value rounds up.
+func floorBytes(q resource.Quantity) int64 {
+	bytes := q.Value()
+	if resource.NewQuantity(bytes, resource.BinarySI).Cmp(q) > 0 {
+		bytes--
+	}
+	return bytes
+}
+
+func tooLarge(field string) []governance.FieldError {
+	return []governance.FieldError{{Path: field, Message: "comes to more memory than Kubernetes can count; give fewer"}}
+}

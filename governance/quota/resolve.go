@@ -1,0 +1,171 @@
+package quota
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/catalog"
+)
+
+// MaxRows is how many rows an allocation may have.
+const MaxRows = 15
+
+// Pool is what a team has in one pool.
+type Pool struct {
+	Name    string
+	Nominal Resources // its own, with every default filled in
+	// Limit is what it may borrow on top; nil is without limit. It names the
+	// same resources as Nominal.
+	Limit Resources
+	// LimitOnly tells that the team has no quota here and may only borrow.
+	LimitOnly bool
+}
+
+// Resolved is an allocation with nothing left to fill in.
+type Resolved struct {
+	// Pools stand in the order of the rows, then those that are only borrowed
+	// from, by name. All name the same resources.
+	Pools []Pool
+	// Lends tells whether others may use what stands idle.
+	Lends bool
+}
+
+// Covered lists the resources that the allocation counts, in the order of
+// Compare.
+func (r Resolved) Covered() []string {
+	if len(r.Pools) == 0 {
+		return slices.Clone(standard)
+	}
+	return r.Pools[0].Nominal.Names()
+}
+
+// Resolve fills in an allocation against the catalog. All that is wrong is
+// returned together, with paths from spec, and nothing is resolved then.
+func Resolve(spec *v1alpha1.ComputeAllocationSpec, types catalog.Catalog) (Resolved, []governance.FieldError) {
+	errs := checkSharing(spec)
+	rows, rowErrs := resolveRows("spec.quota", spec.Quota, types)
+	limits, limitErrs := resolveRows("spec.sharing.borrowLimits", spec.Sharing.BorrowLimits, types)
+	errs = append(append(errs, rowErrs...), limitErrs...)
+	if len(errs) > 0 {
+		return Resolved{}, errs
+	}
+
+	resolved := Resolved{Lends: spec.Sharing.Strategy != v1alpha1.DontLend}
+	for _, row := range rows {
+		pool := Pool{Name: row.pool, Nominal: row.amounts}
+		var ok bool
+		if pool.Limit, ok = borrowLimit(spec.Sharing, row.amounts); !ok {
+			return Resolved{}, []governance.FieldError{{Path: "spec.sharing.borrowLimitPercent", Message: "comes to more than Kubernetes can count; give less"}}
+		}
+		resolved.Pools = append(resolved.Pools, pool)
+	}
+
+	slices.SortFunc(limits, func(a, b resolvedRow) int { return strings.Compare(a.pool, b.pool) })
+	for _, limit := range limits {
+		i := slices.IndexFunc(resolved.Pools, func(p Pool) bool { return p.Name == limit.pool })
+		if i < 0 {
+			resolved.Pools = append(resolved.Pools, Pool{Name: limit.pool, Nominal: Resources{}, Limit: limit.amounts, LimitOnly: true})
+			continue
+		}
+		resolved.Pools[i].Limit = limit.amounts
+	}
+	cover(resolved.Pools)
+	return resolved, nil
+}
+
+// borrowLimit is what a team with this quota may borrow; nil is without limit.
+func borrowLimit(sharing v1alpha1.Sharing, nominal Resources) (limit Resources, ok bool) {
+	switch {
+	case sharing.Strategy == v1alpha1.Lend || sharing.Strategy == v1alpha1.DontLend:
+		return nominal.percent(0)
+	case sharing.Unlimited:
+		return nil, true
+	case sharing.BorrowLimitPercent != nil:
+		return nominal.percent(int64(*sharing.BorrowLimitPercent))
+	}
+	return nominal.percent(v1alpha1.DefaultBorrowLimitPercent)
+}
+
+// cover has every pool name every resource that any of them counts: Kueue
+// wants the flavors of a resource group to list the same resources.
+func cover(pools []Pool) {
+	all := Resources{}
+	for _, name := range standard {
+		all[name] = 0
+	}
+	for _, p := range pools {
+		for _, r := range []Resources{p.Nominal, p.Limit} {
+			for name := range r {
+				all[name] = 0
+			}
+		}
+	}
+	for i := range pools {
+		for name := range all {
+			pools[i].Nominal[name] += 0
+			if pools[i].Limit != nil {
+				pools[i].Limit[name] += 0
+			}
+		}
+	}
+}
+
+type resolvedRow struct {
+	pool    string
+	amounts Resources
+}
+
+func resolveRows(path string, rows []v1alpha1.QuotaRow, types catalog.Catalog) (resolved []resolvedRow, errs []governance.FieldError) {
+	if len(rows) > MaxRows {
+		errs = append(errs, governance.FieldError{Path: path, Message: fmt.Sprintf("has %d rows; an allocation has at most %d", len(rows), MaxRows)})
+	}
+	seen := map[string]int{}
+	for i, row := range rows {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		pool, err := findPool(row, types)
+		if err != nil {
+			err.Path = at + err.Path
+			errs = append(errs, *err)
+			pool.Instance = catalog.Instance{Type: row.InstanceType, Accelerators: 1} // the figures can still be checked by themselves
+		} else if first, twice := seen[pool.Name]; twice {
+			errs = append(errs, governance.FieldError{Path: at + ".instanceType", Message: fmt.Sprintf("%s stands in row %d already; put both into one row", pool.Name, first+1)})
+		} else {
+			seen[pool.Name] = i
+		}
+		amounts, wrong := Fill(row.Amounts, pool.Instance)
+		for _, w := range wrong {
+			if err != nil && strings.HasPrefix(w.Path, "partition") {
+				continue // what can be partitioned is unknown while the type is
+			}
+			if w.Path != "" {
+				w.Path = "." + w.Path
+			}
+			errs = append(errs, governance.FieldError{Path: at + w.Path, Message: w.Message})
+		}
+		resolved = append(resolved, resolvedRow{pool.Name, amounts})
+	}
+	return resolved, errs
+}
+
+// findPool finds the pool that a row means. The error's path is relative to
+// the row.
+func findPool(row v1alpha1.QuotaRow, types catalog.Catalog) (catalog.Pool, *governance.FieldError) {
+	if row.Pool != "" {
+		return catalog.Pool{}, &governance.FieldError{Path: ".pool", Message: fmt.Sprintf("there is no pool %q in the cluster policy", row.Pool)}
+	}
+	if row.InstanceType == "" {
+		return catalog.Pool{}, &governance.FieldError{Path: ".instanceType", Message: "name an instance type, such as ml.p5.48xlarge"}
+	}
+	pool, ok := types.Pool(row.InstanceType)
+	if ok {
+		return pool, nil
+	}
+	message := fmt.Sprintf("%q is not a known instance type, and no node has it", row.InstanceType)
+	if near := types.Near(row.InstanceType); len(near) > 0 {
+		message += "; did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return catalog.Pool{}, &governance.FieldError{Path: ".instanceType", Message: message}
+}

@@ -1,0 +1,157 @@
+package quota_test
+
+import (
+	"strings"
+	"testing"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/quota"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func percent(p int32) *int32 { return &p }
+
+func row(instanceType string, a v1alpha1.Amounts) v1alpha1.QuotaRow {
+	return v1alpha1.QuotaRow{InstanceType: instanceType, Amounts: a}
+}
+
+func TestBorrowLimits(t *testing.T) {
+	half := []v1alpha1.QuotaRow{row("ml.g6.12xlarge", v1alpha1.Amounts{Accelerators: amount(2), VCPU: quantity("48")})}
+	cases := map[string]struct {
+		spec          v1alpha1.ComputeAllocationSpec
+		want          map[string]string
+		wantUnlimited bool
+	}{
+		"half of one network device is none": {
+			spec: v1alpha1.ComputeAllocationSpec{Quota: half, Sharing: v1alpha1.Sharing{Strategy: v1alpha1.LendAndBorrow, BorrowLimitPercent: percent(50)}},
+			want: map[string]string{"nvidia.com/gpu": "1", "cpu": "24", "memory": "96Gi"},
+		},
+		"fifty percent when nothing is said": {
+			spec: v1alpha1.ComputeAllocationSpec{Quota: half},
+			want: map[string]string{"nvidia.com/gpu": "1", "cpu": "24", "memory": "96Gi"},
+		},
+		"ten percent is rounded down": {
+			spec: v1alpha1.ComputeAllocationSpec{Quota: half, Sharing: v1alpha1.Sharing{BorrowLimitPercent: percent(10)}},
+			want: map[string]string{"cpu": "4800m", "memory": "19660Mi"},
+		},
+		"a hundred times the quota": {
+			spec: v1alpha1.ComputeAllocationSpec{Quota: half, Sharing: v1alpha1.Sharing{BorrowLimitPercent: percent(10000)}},
+			want: map[string]string{"nvidia.com/gpu": "200", "cpu": "4800", "memory": "19200Gi", "vpc.amazonaws.com/efa": "100"},
+		},
+		"lending without borrowing": {
+			spec: v1alpha1.ComputeAllocationSpec{Quota: half, Sharing: v1alpha1.Sharing{Strategy: v1alpha1.Lend}},
+			want: map[string]string{},
+		},
+		"without limit": {
+			spec:          v1alpha1.ComputeAllocationSpec{Quota: half, Sharing: v1alpha1.Sharing{Unlimited: true}},
+			wantUnlimited: true,
+		},
+		"an absolute limit wins over the percentage": {
+			spec: v1alpha1.ComputeAllocationSpec{Quota: half, Sharing: v1alpha1.Sharing{BorrowLimits: []v1alpha1.QuotaRow{row("ml.g6.12xlarge", v1alpha1.Amounts{Accelerators: amount(4)})}}},
+			want: map[string]string{"nvidia.com/gpu": "4", "cpu": "48", "memory": "192Gi", "vpc.amazonaws.com/efa": "1"},
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			resolved, errs := quota.Resolve(&c.spec, catalog.Catalog{})
+			if len(errs) > 0 {
+				t.Fatalf("unexpected errors: %v", errs)
+			}
+			if got := resolved.Pools[0].Limit; c.wantUnlimited != (got == nil) {
+				t.Errorf("limit is %v, want unlimited: %v", got, c.wantUnlimited)
+			} else if diff := cmp.Diff(c.want, written(got)); got != nil && diff != "" {
+				t.Errorf("limits (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestResolveKeepsTheOrderOfPreference(t *testing.T) {
+	resolved, errs := quota.Resolve(&v1alpha1.ComputeAllocationSpec{
+		Quota: []v1alpha1.QuotaRow{
+			row("ml.p5.48xlarge", v1alpha1.Amounts{Instances: amount(1)}),
+			row("ml.p4d.24xlarge", v1alpha1.Amounts{Partition: partition("mig-1g.5gb", 7)}),
+			row("ml.c5.2xlarge", v1alpha1.Amounts{VCPU: quantity("2")}),
+		},
+		Sharing: v1alpha1.Sharing{BorrowLimits: []v1alpha1.QuotaRow{
+			row("ml.g6.12xlarge", v1alpha1.Amounts{Accelerators: amount(1)}),
+			row("ml.g5.2xlarge", v1alpha1.Amounts{Accelerators: amount(1)}),
+		}},
+	}, catalog.Catalog{})
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	var order []string
+	for _, p := range resolved.Pools {
+		order = append(order, p.Name)
+		if diff := cmp.Diff(resolved.Covered(), p.Nominal.Names()); diff != "" {
+			t.Errorf("%s names other resources than the first pool:\n%s", p.Name, diff)
+		}
+		if diff := cmp.Diff(resolved.Covered(), p.Limit.Names()); diff != "" {
+			t.Errorf("the limit of %s names other resources:\n%s", p.Name, diff)
+		}
+	}
+	want := []string{"ml.p5.48xlarge", "ml.p4d.24xlarge", "ml.c5.2xlarge", "ml.g5.2xlarge", "ml.g6.12xlarge"}
+	if diff := cmp.Diff(want, order); diff != "" {
+		t.Errorf("order (-want +got):\n%s", diff)
+	}
+	wantCovered := []string{"nvidia.com/gpu", "aws.amazon.com/neurondevice", "cpu", "memory", "vpc.amazonaws.com/efa", "nvidia.com/mig-1g.5gb"}
+	if diff := cmp.Diff(wantCovered, resolved.Covered()); diff != "" {
+		t.Errorf("covered resources (-want +got):\n%s", diff)
+	}
+}
+
+func TestResolveRefuses(t *testing.T) {
+	gpu := v1alpha1.Amounts{Accelerators: amount(1)}
+	sixteen := make([]v1alpha1.QuotaRow, 16)
+	for i := range sixteen {
+		sixteen[i] = row(catalog.KnownTypes()[i], v1alpha1.Amounts{VCPU: quantity("1")})
+	}
+	cases := map[string]struct {
+		spec     v1alpha1.ComputeAllocationSpec
+		wantPath string
+		wantText string
+	}{
+		"a mistyped type names near ones": {
+			v1alpha1.ComputeAllocationSpec{Quota: []v1alpha1.QuotaRow{row("ml.p5.48xlage", gpu)}}, "spec.quota[0].instanceType", "ml.p5.48xlarge",
+		},
+		"a type that was cut short names those that begin so": {
+			v1alpha1.ComputeAllocationSpec{Quota: []v1alpha1.QuotaRow{row("ml.trn2", gpu)}}, "spec.quota[0].instanceType", "ml.trn2.48xlarge",
+		},
+		"a pool that the policy lacks": {
+			v1alpha1.ComputeAllocationSpec{Quota: []v1alpha1.QuotaRow{{Pool: "h100", Amounts: gpu}}}, "spec.quota[0].pool", "h100",
+		},
+		"the same type twice": {
+			v1alpha1.ComputeAllocationSpec{Quota: []v1alpha1.QuotaRow{row("ml.g5.2xlarge", gpu), row("ml.g5.2xlarge", gpu)}}, "spec.quota[1].instanceType", "row 1",
+		},
+		"sixteen rows":              {v1alpha1.ComputeAllocationSpec{Quota: sixteen}, "spec.quota", "15"},
+		"a borrow limit of 10001":   {v1alpha1.ComputeAllocationSpec{Sharing: v1alpha1.Sharing{BorrowLimitPercent: percent(10001)}}, "spec.sharing.borrowLimitPercent", "10,000"},
+		"a negative borrow limit":   {v1alpha1.ComputeAllocationSpec{Sharing: v1alpha1.Sharing{BorrowLimitPercent: percent(-1)}}, "spec.sharing.borrowLimitPercent", "10,000"},
+		"a weight of 101":           {v1alpha1.ComputeAllocationSpec{FairShareWeight: 101}, "spec.fairShareWeight", "100"},
+		"a limit without borrowing": {v1alpha1.ComputeAllocationSpec{Sharing: v1alpha1.Sharing{Strategy: v1alpha1.Lend, BorrowLimitPercent: percent(5)}}, "spec.sharing.strategy", "lend-and-borrow"},
+		"a ceiling without limit":   {v1alpha1.ComputeAllocationSpec{NamespaceCeiling: true, Sharing: v1alpha1.Sharing{Unlimited: true}}, "spec.namespaceCeiling", "ceiling"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, errs := quota.Resolve(&c.spec, catalog.Catalog{})
+			if len(errs) != 1 || errs[0].Path != c.wantPath || !strings.Contains(errs[0].Message, c.wantText) {
+				t.Errorf("got %v; want one error at %s with %q", errs, c.wantPath, c.wantText)
+			}
+		})
+	}
+}
+
+func TestCheckTeam(t *testing.T) {
+	for _, name := range []string{"vision", "a", "team-2", strings.Repeat("a", 40)} {
+		if problem := quota.CheckTeam(name); problem != "" {
+			t.Errorf("%q is refused: %s", name, problem)
+		}
+	}
+	for _, name := range []string{"", "Vision", "-a", "a-", "a.b", "a b", "ä", "new", "cluster", "a\n", strings.Repeat("a", 41)} {
+		if quota.CheckTeam(name) == "" {
+			t.Errorf("%q is accepted", name)
+		}
+	}
+}

@@ -1,0 +1,59 @@
+package quota
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+)
+
+// MaxTeamName is the length of the longest team name.
+const MaxTeamName = 40
+
+var label = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
+
+// reserved are words that stand where a team name stands in an address.
+var reserved = []string{"new", "cluster"}
+
+// CheckTeam says what is wrong with a team name; empty when it is right. The
+// API server refuses the same names by the schema.
+func CheckTeam(name string) string {
+	switch {
+	case name == "":
+		return "give the team a name"
+	case len(name) > MaxTeamName:
+		return fmt.Sprintf("has %d characters; a team name has at most %d", len([]rune(name)), MaxTeamName)
+	case !label.MatchString(name):
+		return "use lower-case letters, digits and hyphens; start and end with a letter or digit"
+	case slices.Contains(reserved, name):
+		return fmt.Sprintf("%q is reserved; choose another name", name)
+	}
+	return ""
+}
+
+func checkSharing(spec *v1alpha1.ComputeAllocationSpec) (errs []governance.FieldError) {
+	wrong := func(path, message string) {
+		errs = append(errs, governance.FieldError{Path: path, Message: message})
+	}
+	if w := spec.FairShareWeight; w < 0 || w > 100 {
+		wrong("spec.fairShareWeight", "must be a whole number from 0 to 100")
+	}
+	sharing := spec.Sharing
+	percent := sharing.BorrowLimitPercent
+	if percent != nil && (*percent < 0 || *percent > 10000) {
+		wrong("spec.sharing.borrowLimitPercent", "must be a whole number from 0 to 10,000")
+	}
+	borrows := sharing.Strategy == "" || sharing.Strategy == v1alpha1.LendAndBorrow
+	if !borrows && (percent != nil || sharing.Unlimited || len(sharing.BorrowLimits) > 0) {
+		wrong("spec.sharing.strategy", "only lend-and-borrow borrows: leave the borrow limits out, or choose it")
+	}
+	if sharing.Unlimited && percent != nil {
+		wrong("spec.sharing.borrowLimitPercent", "borrowing is either unlimited or limited by a percentage")
+	}
+	if spec.NamespaceCeiling && sharing.Unlimited {
+		wrong("spec.namespaceCeiling", "a namespace ceiling needs a borrow limit: choose one of the ceiling and unlimited borrowing")
+	}
+	return errs
+}

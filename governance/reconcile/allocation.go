@@ -1,0 +1,86 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/allocations"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/desired"
+
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+)
+
+// finalizer keeps an allocation until what follows from it is gone.
+const finalizer = "kuota.dev/allocation"
+
+// lookAgain is how soon an allocation that something stands in the way of is
+// looked at again, should no event tell of the change.
+const lookAgain = 30 * time.Second
+
+// Allocations turns each ComputeAllocation into its Kueue objects.
+type Allocations struct {
+	client.Client // reads from the cache
+	Naming        desired.Naming
+	Events        events.EventRecorder
+}
+
+// Reconcile makes one team's objects what its allocation says.
+func (r *Allocations) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	var allocation v1alpha1.ComputeAllocation
+	if err := r.Get(ctx, request.NamespacedName, &allocation); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if allocation.DeletionTimestamp != nil {
+		return r.remove(ctx, &allocation)
+	}
+	if controllerutil.AddFinalizer(&allocation, finalizer) {
+		if err := r.Update(ctx, &allocation); err != nil {
+			return again(err)
+		}
+	}
+
+	types, err := allocations.Catalog(ctx, r, r.Naming.InstanceTypeLabel)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	objects, wrong := desired.Build(&allocation, types, r.Naming)
+	if len(wrong) > 0 {
+		return ctrl.Result{}, r.report(ctx, &allocation, notReady("Invalid", governance.Sentence(wrong)))
+	}
+	obstacles, err := allocations.Obstacles(ctx, r, &allocation, objects)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if len(obstacles) > 0 {
+		return ctrl.Result{RequeueAfter: lookAgain}, r.report(ctx, &allocation, notReady("Blocked", governance.Sentence(obstacles)))
+	}
+
+	correction, err := r.apply(ctx, &allocation, objects)
+	if err != nil {
+		if reported := r.report(ctx, &allocation, notReady("ApplyFailed", "Kubernetes did not take it; it is tried again: "+err.Error())); reported != nil {
+			return again(reported)
+		}
+		return ctrl.Result{}, err
+	}
+	queue, err := r.queueState(ctx, *objects.ClusterQueue.GetName())
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{}, r.report(ctx, &allocation, outcome{objects: &objects, queue: queue, correction: correction})
+}
+
+// again turns a lost race into another try instead of an error in the log.
+func again(err error) (ctrl.Result, error) {
+	if governance.KindOf(err) == governance.Conflict || isConflict(err) {
+		return ctrl.Result{RequeueAfter: 50 * time.Millisecond}, nil
+	}
+	return ctrl.Result{}, err
+}
+
+func objectName(kind, name string) string { return fmt.Sprintf("%s %s", kind, name) }

@@ -1,0 +1,307 @@
+package reconcile_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/cluster/clustertest"
+	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/quota"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+const soon = 10 * time.Second
+
+// create makes an allocation, and has it deleted when the test ends.
+func create(t *testing.T, c *clustertest.Cluster, team string, spec v1alpha1.ComputeAllocationSpec) {
+	t.Helper()
+	allocation := &v1alpha1.ComputeAllocation{ObjectMeta: metav1.ObjectMeta{Name: team}, Spec: spec}
+	if err := c.Client.Create(t.Context(), allocation); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = c.Client.Delete(context.Background(), &v1alpha1.ComputeAllocation{ObjectMeta: metav1.ObjectMeta{Name: team}})
+	})
+}
+
+// conditionIs waits until a condition of an allocation has a status and its
+// message a text.
+func conditionIs(t *testing.T, c *clustertest.Cluster, team, name string, status metav1.ConditionStatus, text string) v1alpha1.ComputeAllocation {
+	t.Helper()
+	var allocation v1alpha1.ComputeAllocation
+	clustertest.Eventually(t, soon, func(ctx context.Context) error {
+		if err := c.Client.Get(ctx, client.ObjectKey{Name: team}, &allocation); err != nil {
+			return err
+		}
+		got := meta.FindStatusCondition(allocation.Status.Conditions, name)
+		if got == nil || got.Status != status || !strings.Contains(got.Message, text) {
+			return fmt.Errorf("%s of %s is %+v, want %s with %q", name, team, got, status, text)
+		}
+		return nil
+	})
+	return allocation
+}
+
+func accelerators(n int64) v1alpha1.Amounts { return v1alpha1.Amounts{Accelerators: &n} }
+
+func specOf(rows ...v1alpha1.QuotaRow) v1alpha1.ComputeAllocationSpec {
+	return v1alpha1.ComputeAllocationSpec{Quota: rows}
+}
+
+// The known answers hold in status.quota and in the ClusterQueue, and are what
+// the form's function says.
+func TestKnownAnswers(t *testing.T) {
+	c := setup(t)
+	vcpu := resource.MustParse("48")
+	two := int64(2)
+	cases := map[string]struct {
+		row       v1alpha1.QuotaRow
+		want      map[string]string
+		wantLimit map[string]string
+	}{
+		"p5": {
+			v1alpha1.QuotaRow{InstanceType: "ml.p5.48xlarge", Amounts: accelerators(2)},
+			map[string]string{"nvidia.com/gpu": "2", "aws.amazon.com/neurondevice": "0", "cpu": "48", "memory": "512Gi", "vpc.amazonaws.com/efa": "8"},
+			map[string]string{"nvidia.com/gpu": "1", "aws.amazon.com/neurondevice": "0", "cpu": "24", "memory": "256Gi", "vpc.amazonaws.com/efa": "4"},
+		},
+		"g5": {
+			v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Amounts: accelerators(2)},
+			map[string]string{"nvidia.com/gpu": "2", "aws.amazon.com/neurondevice": "0", "cpu": "16", "memory": "64Gi", "vpc.amazonaws.com/efa": "0"},
+			map[string]string{"nvidia.com/gpu": "1", "aws.amazon.com/neurondevice": "0", "cpu": "8", "memory": "32Gi", "vpc.amazonaws.com/efa": "0"},
+		},
+		"g6": {
+			v1alpha1.QuotaRow{InstanceType: "ml.g6.12xlarge", Amounts: v1alpha1.Amounts{Accelerators: &two, VCPU: &vcpu}},
+			map[string]string{"nvidia.com/gpu": "2", "aws.amazon.com/neurondevice": "0", "cpu": "48", "memory": "192Gi", "vpc.amazonaws.com/efa": "1"},
+			map[string]string{"nvidia.com/gpu": "1", "aws.amazon.com/neurondevice": "0", "cpu": "24", "memory": "96Gi", "vpc.amazonaws.com/efa": "0"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			team := clustertest.Name(name)
+			spec := specOf(tc.row)
+			create(t, c, team, spec)
+			allocation := conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
+
+			status, statusLimit := map[string]string{}, map[string]string{}
+			for _, r := range allocation.Status.Quota[0].Resources {
+				status[r.Name], statusLimit[r.Name] = r.Nominal.String(), r.BorrowLimit.String()
+			}
+			var queue kueue.ClusterQueue
+			if err := c.Client.Get(t.Context(), client.ObjectKey{Name: allocation.Status.ClusterQueue}, &queue); err != nil {
+				t.Fatal(err)
+			}
+			applied, appliedLimit := map[string]string{}, map[string]string{}
+			for _, r := range queue.Spec.ResourceGroups[0].Flavors[0].Resources {
+				applied[string(r.Name)], appliedLimit[string(r.Name)] = r.NominalQuota.String(), r.BorrowingLimit.String()
+			}
+			resolved, errs := quota.Resolve(&spec, catalog.Catalog{})
+			if len(errs) > 0 {
+				t.Fatal(errs)
+			}
+			form := map[string]string{}
+			for _, r := range resolved.Covered() {
+				q := resolved.Pools[0].Nominal.Quantity(r)
+				form[r] = q.String()
+			}
+			for what, got := range map[string]map[string]string{"status": status, "ClusterQueue": applied, "form": form} {
+				if diff := cmp.Diff(tc.want, got); diff != "" {
+					t.Errorf("quota in %s (-want +got):\n%s", what, diff)
+				}
+			}
+			for what, got := range map[string]map[string]string{"status": statusLimit, "ClusterQueue": appliedLimit} {
+				if diff := cmp.Diff(tc.wantLimit, got); diff != "" {
+					t.Errorf("borrow limits in %s (-want +got):\n%s", what, diff)
+				}
+			}
+		})
+	}
+}
+
+// Every golden ClusterQueue is what the real Kueue takes, and stays as it is:
+// looking again writes nothing.
+func TestApplyingAgainWritesNothing(t *testing.T) {
+	c := setup(t)
+	team := clustertest.Name("still")
+	create(t, c, team, specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Amounts: accelerators(1)}))
+	allocation := conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
+	var before kueue.ClusterQueue
+	if err := c.Client.Get(t.Context(), client.ObjectKey{Name: allocation.Status.ClusterQueue}, &before); err != nil {
+		t.Fatal(err)
+	}
+	// An annotation of somebody else wakes the controller, and is left alone.
+	c.Kubectl(t, "", "annotate", "clusterqueue", before.Name, "example.com/note=ours")
+	c.Kubectl(t, "", "annotate", "computeallocation", team, "example.com/note=look-again")
+	clustertest.Eventually(t, soon, func(ctx context.Context) error {
+		return c.Client.Get(ctx, client.ObjectKey{Name: team}, &allocation)
+	})
+	var after kueue.ClusterQueue
+	if err := c.Client.Get(t.Context(), client.ObjectKey{Name: before.Name}, &after); err != nil {
+		t.Fatal(err)
+	}
+	if after.Generation != before.Generation || after.Annotations["example.com/note"] != "ours" {
+		t.Errorf("generation went from %d to %d, annotations are %v", before.Generation, after.Generation, after.Annotations)
+	}
+	if allocation.Status.LastCorrection != nil {
+		t.Errorf("an annotation counts as a change: %+v", allocation.Status.LastCorrection)
+	}
+}
+
+func TestHandEditIsPutRight(t *testing.T) {
+	c := setup(t)
+	team := clustertest.Name("edited")
+	create(t, c, team, specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Amounts: accelerators(1)}))
+	allocation := conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
+	queue := allocation.Status.ClusterQueue
+	for _, edit := range []string{
+		`[{"op": "replace", "path": "/spec/resourceGroups/0/flavors/0/resources/0/nominalQuota", "value": "100"}]`,
+		`[{"op": "replace", "path": "/spec/stopPolicy", "value": "HoldAndDrain"}]`,
+		`[{"op": "replace", "path": "/spec/preemption/reclaimWithinCohort", "value": "Never"}, {"op": "replace", "path": "/spec/preemption/borrowWithinCohort/policy", "value": "Never"}]`,
+	} {
+		c.Kubectl(t, "", "patch", "clusterqueue", queue, "--type=json", "--field-manager=kubectl-edit", "-p", edit)
+		edited := time.Now()
+		clustertest.Eventually(t, 5*time.Second, func(ctx context.Context) error {
+			var q kueue.ClusterQueue
+			if err := c.Client.Get(ctx, client.ObjectKey{Name: queue}, &q); err != nil {
+				return err
+			}
+			if n := q.Spec.ResourceGroups[0].Flavors[0].Resources[0].NominalQuota; n.String() != "1" {
+				return fmt.Errorf("quota is %s", n.String())
+			}
+			if *q.Spec.StopPolicy != kueue.None || q.Spec.Preemption.ReclaimWithinCohort != kueue.PreemptionPolicyAny {
+				return fmt.Errorf("stop policy %s, reclaim %s", *q.Spec.StopPolicy, q.Spec.Preemption.ReclaimWithinCohort)
+			}
+			var a v1alpha1.ComputeAllocation
+			if err := c.Client.Get(ctx, client.ObjectKey{Name: team}, &a); err != nil {
+				return err
+			}
+			fix := a.Status.LastCorrection
+			if fix == nil || fix.Object != "ClusterQueue "+queue || fix.Manager != "kubectl-edit" || fix.Time.Time.Before(edited.Add(-2*time.Second)) {
+				return fmt.Errorf("status tells of %+v", fix)
+			}
+			return nil
+		})
+		t.Logf("put right after %s", time.Since(edited).Round(time.Millisecond))
+	}
+}
+
+func TestForeignClusterQueueIsNeverOverwritten(t *testing.T) {
+	c := setup(t)
+	team := clustertest.Name("foreign")
+	name := desired.DefaultNaming.ClusterQueue(team)
+	foreign := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: kueue.ClusterQueueSpec{CohortName: "somebody-elses"}}
+	if err := c.Client.Create(t.Context(), foreign); err != nil {
+		t.Fatal(err)
+	}
+	create(t, c, team, specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Amounts: accelerators(1)}))
+	conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionFalse, "ClusterQueue "+name+" exists and is not Kuota's")
+	nothingCreated(t, c, team)
+	var after kueue.ClusterQueue
+	if err := c.Client.Get(t.Context(), client.ObjectKey{Name: name}, &after); err != nil {
+		t.Fatal(err)
+	}
+	if after.Generation != foreign.Generation || after.Spec.CohortName != "somebody-elses" {
+		t.Errorf("it was changed: %+v", after.Spec)
+	}
+	// Once it is out of the way, the allocation comes true by itself.
+	if err := c.Client.Delete(t.Context(), &after); err != nil {
+		t.Fatal(err)
+	}
+	conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
+}
+
+func TestForeignNamespaceIsNeverTaken(t *testing.T) {
+	c := setup(t)
+	team := clustertest.Name("guest")
+	name := desired.DefaultNaming.Namespace(team)
+	if err := c.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+		t.Fatal(err)
+	}
+	create(t, c, team, specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Amounts: accelerators(1)}))
+	conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionFalse, "namespace "+name+" exists and is not this team's")
+	var queue kueue.ClusterQueue
+	if err := c.Client.Get(t.Context(), client.ObjectKey{Name: desired.DefaultNaming.ClusterQueue(team)}, &queue); !apierrors.IsNotFound(err) {
+		t.Errorf("a ClusterQueue was created: %v", err)
+	}
+	var namespace corev1.Namespace
+	if err := c.Client.Get(t.Context(), client.ObjectKey{Name: name}, &namespace); err != nil {
+		t.Fatal(err)
+	}
+	if namespace.Labels[desired.LabelGoverned] != "" {
+		t.Errorf("the namespace was taken: %v", namespace.Labels)
+	}
+}
+
+func TestUnknownTypeCreatesNothing(t *testing.T) {
+	c := setup(t)
+	team := clustertest.Name("typo")
+	create(t, c, team, specOf(v1alpha1.QuotaRow{InstanceType: "ml.p5.48xlage", Amounts: accelerators(1)}))
+	conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionFalse, "did you mean ml.p5.48xlarge")
+	nothingCreated(t, c, team)
+}
+
+// A type that only a node has is allowed, with the node's figures.
+func TestTypeOfANode(t *testing.T) {
+	c := setup(t)
+	custom := clustertest.Name("lab")
+	team := clustertest.Name("own")
+	create(t, c, team, specOf(v1alpha1.QuotaRow{InstanceType: custom, Amounts: accelerators(2)}))
+	conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionFalse, "not a known instance type")
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: custom, Labels: map[string]string{corev1.LabelInstanceTypeStable: custom}, Annotations: map[string]string{"kwok.x-k8s.io/node": "fake"}},
+		Status: corev1.NodeStatus{Capacity: corev1.ResourceList{
+			corev1.ResourceCPU: resource.MustParse("64"), corev1.ResourceMemory: resource.MustParse("256Gi"),
+			"nvidia.com/gpu": resource.MustParse("4"), corev1.ResourcePods: resource.MustParse("110"),
+		}},
+	}
+	if err := c.Client.Create(t.Context(), node); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Client.Delete(context.Background(), node) })
+	allocation := conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
+	got := map[string]string{}
+	for _, r := range allocation.Status.Quota[0].Resources {
+		got[r.Name] = r.Nominal.String()
+	}
+	if got["cpu"] != "32" || got["memory"] != "128Gi" || got["nvidia.com/gpu"] != "2" {
+		t.Errorf("half of the node came to %v", got)
+	}
+}
+
+func nothingCreated(t *testing.T, c *clustertest.Cluster, team string) {
+	t.Helper()
+	namespace := desired.DefaultNaming.Namespace(team)
+	if err := c.Client.Get(t.Context(), client.ObjectKey{Name: namespace}, &corev1.Namespace{}); !apierrors.IsNotFound(err) {
+		t.Errorf("namespace %s was created: %v", namespace, err)
+	}
+	if err := c.Client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: desired.DefaultNaming.LocalQueue(team)}, &kueue.LocalQueue{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the LocalQueue was created: %v", err)
+	}
+}
+
+// Only the schema's words of a printer column can be tested by printing.
+func TestPrinterColumns(t *testing.T) {
+	c := setup(t)
+	team := clustertest.Name("printed")
+	spec := specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Amounts: accelerators(1)})
+	spec.FairShareWeight = 30
+	create(t, c, team, spec)
+	conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
+	got := strings.Fields(c.Kubectl(t, "", "get", "computeallocation", team, "--no-headers"))
+	want := []string{team, desired.DefaultNaming.Namespace(team), "LendAndBorrow", "30", "True"}
+	if len(got) < 5 || !cmp.Equal(got[:5], want) {
+		t.Errorf("kubectl get prints %v, want %v", got, want)
+	}
+}

@@ -1,0 +1,67 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"kuota.dev/kuota/governance/allocations"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/quota"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Capacity tells every allocation whether what all teams together were given
+// is there. It looks at all of them at once, since each matters to the others.
+type Capacity struct {
+	client.Client // reads from the cache
+	Naming        desired.Naming
+}
+
+// Reconcile sets the WithinCapacity condition of all allocations.
+func (r *Capacity) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
+	var list v1alpha1.ComputeAllocationList
+	if err := r.List(ctx, &list); err != nil {
+		return ctrl.Result{}, err
+	}
+	types, err := allocations.Catalog(ctx, r, r.Naming.InstanceTypeLabel)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	given := allocations.GivenOut(list.Items, types, "")
+	var failed []error
+	for i := range list.Items {
+		allocation := &list.Items[i]
+		resolved, wrong := quota.Resolve(&allocation.Spec, types)
+		if len(wrong) > 0 || allocation.DeletionTimestamp != nil {
+			continue
+		}
+		before := allocation.DeepCopy()
+		within := withinCapacity(given.Over(allocations.PoolNames(resolved), types))
+		within.ObservedGeneration = allocation.Generation
+		meta.SetStatusCondition(&allocation.Status.Conditions, within)
+		if equality.Semantic.DeepEqual(before.Status, allocation.Status) {
+			continue
+		}
+		failed = append(failed, client.IgnoreNotFound(
+			r.Status().Patch(ctx, allocation, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))))
+	}
+	return again(errors.Join(failed...))
+}
+
+func withinCapacity(over []allocations.Excess) metav1.Condition {
+	if len(over) == 0 {
+		return metav1.Condition{Type: v1alpha1.ConditionWithinCapacity, Status: metav1.ConditionTrue, Reason: "WithinCapacity", Message: "what all teams were given in these pools is there"}
+	}
+	sentences := make([]string, len(over))
+	for i, excess := range over {
+		sentences[i] = excess.String()
+	}
+	return metav1.Condition{Type: v1alpha1.ConditionWithinCapacity, Status: metav1.ConditionFalse, Reason: "OverCapacity", Message: strings.Join(sentences, "; ") + "; tasks beyond what is there wait"}
+}

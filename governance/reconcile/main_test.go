@@ -1,0 +1,50 @@
+package reconcile_test
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"sync"
+	"testing"
+
+	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/cluster/clustertest"
+	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/reconcile"
+
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+func TestMain(m *testing.M) { clustertest.Main(m) }
+
+// controllers starts Kuota's controllers, once, for all tests of the package.
+var controllers = sync.OnceValue(func() error {
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	ctrl.SetLogger(logr.FromSlogHandler(log.Handler()))
+	connection, err := cluster.New(current.Config, cluster.Options{Log: log})
+	if err != nil {
+		return err
+	}
+	if err := reconcile.Setup(connection.Manager, desired.DefaultNaming); err != nil {
+		return err
+	}
+	go func() {
+		if err := connection.Run(context.Background()); err != nil {
+			panic(err)
+		}
+	}()
+	return nil
+})
+
+var current *clustertest.Cluster
+
+// setup returns the cluster with the controllers running.
+func setup(t *testing.T) *clustertest.Cluster {
+	t.Helper()
+	current = clustertest.Get(t)
+	if err := controllers(); err != nil {
+		t.Fatal(err)
+	}
+	return current
+}

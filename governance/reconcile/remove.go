@@ -1,0 +1,115 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+
+	"kuota.dev/kuota/governance/allocations"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/desired"
+
+	corev1 "k8s.io/api/core/v1"
+	applycore "k8s.io/client-go/applyconfigurations/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// annotationDrain on an allocation that is being deleted has its running tasks
+// requeued instead of waited for.
+const annotationDrain = "kuota.dev/drain"
+
+// remove takes an allocation's objects away in the order that strands no task:
+// the queue is held, or drained when asked; once it is empty the LocalQueue
+// goes, then the ClusterQueue. The namespace stays, marked so that the same
+// team takes it back.
+func (r *Allocations) remove(ctx context.Context, allocation *v1alpha1.ComputeAllocation) (ctrl.Result, error) {
+	if !controllerutil.ContainsFinalizer(allocation, finalizer) {
+		return ctrl.Result{}, nil
+	}
+	namespace := desired.NamespaceName(allocation, r.Naming)
+	for _, step := range []func(context.Context, *v1alpha1.ComputeAllocation, string) (waitFor string, err error){
+		r.emptyQueue, r.removeLocalQueue, r.removeClusterQueue, r.releaseNamespace,
+	} {
+		waitFor, err := step(ctx, allocation, namespace)
+		if err != nil {
+			return ctrl.Result{}, err
+		}
+		if waitFor != "" { // an event of what is waited for brings us back
+			return ctrl.Result{RequeueAfter: lookAgain}, r.report(ctx, allocation, notReady("Deleting", waitFor))
+		}
+	}
+	controllerutil.RemoveFinalizer(allocation, finalizer)
+	return again(client.IgnoreNotFound(r.Update(ctx, allocation)))
+}
+
+// emptyQueue stops the queue and waits until no task holds quota in it.
+func (r *Allocations) emptyQueue(ctx context.Context, allocation *v1alpha1.ComputeAllocation, _ string) (string, error) {
+	var queue kueue.ClusterQueue
+	if found, err := r.getOurs(ctx, client.ObjectKey{Name: r.Naming.ClusterQueue(allocation.Name)}, &queue); !found || err != nil {
+		return "", err
+	}
+	policy := kueue.Hold
+	if allocation.Annotations[annotationDrain] == "true" {
+		policy = kueue.HoldAndDrain
+	}
+	if queue.Spec.StopPolicy == nil || *queue.Spec.StopPolicy != policy {
+		before := queue.DeepCopy()
+		queue.Spec.StopPolicy = &policy
+		if err := r.Patch(ctx, &queue, client.MergeFrom(before), client.FieldOwner("kuota-remove")); err != nil {
+			return "", err
+		}
+	}
+	if tasks := max(queue.Status.AdmittedWorkloads, queue.Status.ReservingWorkloads); tasks > 0 {
+		return fmt.Sprintf("draining needed: %d of the team's tasks run; the queue is held, and deletion goes on when they end, or when the allocation is annotated %s=true, which requeues them", tasks, annotationDrain), nil
+	}
+	return "", nil
+}
+
+func (r *Allocations) removeLocalQueue(ctx context.Context, allocation *v1alpha1.ComputeAllocation, namespace string) (string, error) {
+	var queue kueue.LocalQueue
+	return r.removeOurs(ctx, client.ObjectKey{Namespace: namespace, Name: r.Naming.LocalQueue(allocation.Name)}, &queue, "LocalQueue")
+}
+
+func (r *Allocations) removeClusterQueue(ctx context.Context, allocation *v1alpha1.ComputeAllocation, _ string) (string, error) {
+	var queue kueue.ClusterQueue
+	return r.removeOurs(ctx, client.ObjectKey{Name: r.Naming.ClusterQueue(allocation.Name)}, &queue, "ClusterQueue")
+}
+
+// removeOurs deletes an object that is ours, and waits until it is gone.
+func (r *Allocations) removeOurs(ctx context.Context, key client.ObjectKey, object client.Object, kind string) (string, error) {
+	found, err := r.getOurs(ctx, key, object)
+	if !found || err != nil {
+		return "", err
+	}
+	if object.GetDeletionTimestamp() == nil {
+		if err := client.IgnoreNotFound(r.Delete(ctx, object)); err != nil {
+			return "", err
+		}
+	}
+	return objectName(kind, key.Name) + " is being deleted; it goes when its last task ends", nil
+}
+
+// releaseNamespace takes our labels off the namespace and leaves the mark of
+// the team.
+func (r *Allocations) releaseNamespace(ctx context.Context, allocation *v1alpha1.ComputeAllocation, name string) (string, error) {
+	var namespace corev1.Namespace
+	if err := r.Get(ctx, client.ObjectKey{Name: name}, &namespace); err != nil {
+		return "", client.IgnoreNotFound(err)
+	}
+	if namespace.Annotations[desired.AnnotationTeam] != allocation.Name || namespace.DeletionTimestamp != nil {
+		return "", nil
+	}
+	released := applycore.Namespace(name).WithAnnotations(map[string]string{desired.AnnotationTeam: allocation.Name})
+	return "", r.force(ctx, released)
+}
+
+// getOurs reads an object; found is false when there is none, or it is not
+// Kuota's.
+func (r *Allocations) getOurs(ctx context.Context, key client.ObjectKey, object client.Object) (found bool, err error) {
+	if err := r.Get(ctx, key, object); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	return allocations.Ours(object), nil
+}

@@ -1,0 +1,100 @@
+package reconcile_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+// What an allocation alone shows to be wrong is refused by the API server, in
+// words that help, whoever sends it.
+func TestSchemaRefuses(t *testing.T) {
+	c := setup(t)
+	rows := make([]string, 16)
+	for i := range rows {
+		rows[i] = fmt.Sprintf("{instanceType: t%d, vCPU: 1}", i)
+	}
+	row := func(figures string) string { return "quota: [{instanceType: ml.p5.48xlarge, " + figures + "}]" }
+	cases := map[string]struct {
+		name, spec string
+		want       string
+	}{
+		"an overlong name":                  {strings.Repeat("a", 41), "", "at most 40"},
+		"a name with a dot":                 {"a.b", "", "letters, digits and hyphens"},
+		"upper case":                        {"Vision", "", "lower-case"},
+		"a reserved name":                   {"new", "", "reserved"},
+		"a negative number of accelerators": {"", row("accelerators: -1"), "greater than or equal to 0"},
+		"a negative number of vCPU":         {"", row("vCPU: -1"), "from 0 to 10,000,000"},
+		"a row of zeros":                    {"", row(`accelerators: 0, vCPU: 0, memory: "0"`), "at least one figure above 0"},
+		"an empty row":                      {"", "quota: [{instanceType: ml.p5.48xlarge}]", "at least one figure above 0"},
+		"1e400":                             {"", row(`vCPU: "1e400"`), "spec.quota[0].vCPU"},
+		"an exponent that costs a minute":   {"", row(`memory: "1e99999999"`), "spec.quota[0].memory"},
+		"NaN":                               {"", row("vCPU: NaN"), "spec.quota[0].vCPU"},
+		"beyond int64":                      {"", row(`vCPU: "9223372036854775808"`), "spec.quota[0].vCPU"},
+		"accelerators beyond int64":         {"", row("accelerators: 9223372036854775808"), "spec.quota[0].accelerators"},
+		"half an accelerator":               {"", row("accelerators: 0.5"), "integer"},
+		"binary vCPU":                       {"", row("vCPU: 1Ki"), "not in binary units"},
+		"vCPU finer than a thousandth":      {"", row(`vCPU: "0.0005"`), "spec.quota[0].vCPU"},
+		"instances with vCPU":               {"", row("instances: 1, vCPU: 2"), "not both"},
+		"a partition with accelerators":     {"", row("accelerators: 1, partition: {profile: mig-1g.5gb, count: 1}"), "partition"},
+		"neither type nor pool":             {"", "quota: [{vCPU: 1}]", "either an instanceType or a pool"},
+		"the same type twice":               {"", "quota: [{instanceType: a, vCPU: 1}, {instanceType: a, instances: 1}]", "two rows"},
+		"sixteen rows":                      {"", "quota: [" + strings.Join(rows, ", ") + "]", "at most 15"},
+		"a borrow limit of 10001":           {"", "sharing: {borrowLimitPercent: 10001}", "10000"},
+		"a limit without borrowing":         {"", "sharing: {strategy: Lend, borrowLimitPercent: 10}", "only the strategy LendAndBorrow"},
+		"a limit and none":                  {"", "sharing: {unlimited: true, borrowLimitPercent: 10}", "either unlimited or"},
+		"a ceiling without limit":           {"", "{namespaceCeiling: true, sharing: {unlimited: true}}", "ceiling"},
+		"a weight of 101":                   {"", "fairShareWeight: 101", "100"},
+		"a member of Kubernetes' own":       {"", "members: [{kind: Group, name: 'system:masters'}]", "system:"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			err := c.Client.Create(t.Context(), allocationOf(t, tc.name, tc.spec), client.DryRunAll)
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got %v, want a refusal with %q", err, tc.want)
+			}
+		})
+	}
+	for name, spec := range map[string]string{
+		"nothing but a name": "{}",
+		"fractions":          row(`vCPU: "0.5", memory: 1.5Ti`),
+		"the most":           row("vCPU: 10000000, memory: 10000000Gi, accelerators: 10000000"),
+		"milli":              row("vCPU: 500m"),
+		"bytes":              row("memory: 1073741824"),
+		"a partition":        row("partition: {profile: mig-1g.5gb, count: 7}"),
+		"absolute limits":    "sharing: {borrowLimits: [{instanceType: ml.p5.48xlarge, accelerators: 8}]}",
+	} {
+		t.Run("accepts "+name, func(t *testing.T) {
+			if err := c.Client.Create(t.Context(), allocationOf(t, "", spec), client.DryRunAll); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// allocationOf is an allocation of the given YAML, as somebody would send it
+// who does not know our Go types.
+func allocationOf(t *testing.T, name, spec string) *unstructured.Unstructured {
+	t.Helper()
+	if name == "" {
+		name = "schema"
+	}
+	if spec == "" {
+		spec = "{}"
+	}
+	object := &unstructured.Unstructured{}
+	object.SetAPIVersion("kuota.dev/v1alpha1")
+	object.SetKind("ComputeAllocation")
+	object.SetName(name)
+	var parsed map[string]any
+	if err := yaml.Unmarshal([]byte(spec), &parsed); err != nil {
+		t.Fatal(err)
+	}
+	object.Object["spec"] = parsed
+	return object
+}

@@ -1,0 +1,103 @@
+package reconcile
+
+import (
+	"context"
+	"slices"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/quota"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// outcome is what one reconciliation came to.
+type outcome struct {
+	reason, message string // why it is not ready; empty when nothing is wrong
+
+	objects    *desired.Objects // what was applied; nil when nothing was
+	queue      metav1.Condition // QueueActive, when objects were applied
+	correction *v1alpha1.Correction
+}
+
+func notReady(reason, message string) outcome { return outcome{reason: reason, message: message} }
+
+// queueState reads what Kueue says of a ClusterQueue, as our condition.
+func (r *Allocations) queueState(ctx context.Context, name string) (metav1.Condition, error) {
+	state := metav1.Condition{Type: v1alpha1.ConditionQueueActive, Status: metav1.ConditionUnknown, Reason: "Pending", Message: "Kueue has not looked at the queue yet"}
+	var queue kueue.ClusterQueue
+	if err := r.Get(ctx, client.ObjectKey{Name: name}, &queue); err != nil {
+		return state, client.IgnoreNotFound(err)
+	}
+	active := meta.FindStatusCondition(queue.Status.Conditions, kueue.ClusterQueueActive)
+	if active == nil || active.ObservedGeneration != queue.Generation {
+		return state, nil
+	}
+	state.Status, state.Reason, state.Message = active.Status, active.Reason, active.Message
+	return state, nil
+}
+
+// report writes the conditions of an allocation, if they changed.
+func (r *Allocations) report(ctx context.Context, allocation *v1alpha1.ComputeAllocation, o outcome) error {
+	before := allocation.DeepCopy()
+	status := &allocation.Status
+	status.ObservedGeneration = allocation.Generation
+	set := func(c metav1.Condition) {
+		c.ObservedGeneration = allocation.Generation
+		meta.SetStatusCondition(&status.Conditions, c)
+	}
+
+	ready := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: "Ready", Message: "Kueue has the queue as the allocation says"}
+	switch {
+	case o.reason != "":
+		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, o.reason, o.message
+	case o.queue.Status == metav1.ConditionTrue || o.queue.Reason == kueue.ClusterQueueActiveReasonStopped:
+		set(o.queue)
+	default:
+		set(o.queue)
+		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, "QueueNotActive", o.queue.Message
+	}
+	set(ready)
+	if o.objects != nil {
+		status.Namespace = *o.objects.Namespace.GetName()
+		status.ClusterQueue = *o.objects.ClusterQueue.GetName()
+		status.LocalQueue = *o.objects.LocalQueue.GetName()
+		status.Quota = statusQuota(o.objects.Quota)
+	}
+	if o.correction != nil {
+		status.LastCorrection = o.correction
+	}
+	if equality.Semantic.DeepEqual(before.Status, *status) {
+		return nil
+	}
+	return r.Status().Patch(ctx, allocation, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+}
+
+// statusQuota is the arithmetic as status shows it.
+func statusQuota(resolved quota.Resolved) []v1alpha1.PoolQuota {
+	pools := make([]v1alpha1.PoolQuota, len(resolved.Pools))
+	for i, pool := range resolved.Pools {
+		pools[i].Pool = pool.Name
+		for _, name := range resolved.Covered() {
+			amount := v1alpha1.ResourceQuota{Name: name, Nominal: pool.Nominal.Quantity(name)}
+			if pool.Limit != nil {
+				limit := pool.Limit.Quantity(name)
+				amount.BorrowLimit = &limit
+			}
+			pools[i].Resources = append(pools[i].Resources, amount)
+		}
+	}
+	return pools
+}
+
+func condition(allocation *v1alpha1.ComputeAllocation, name string) *metav1.Condition {
+	i := slices.IndexFunc(allocation.Status.Conditions, func(c metav1.Condition) bool { return c.Type == name })
+	if i < 0 {
+		return nil
+	}
+	return &allocation.Status.Conditions[i]
+}

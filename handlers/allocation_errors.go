@@ -1,0 +1,70 @@
+package handlers
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/views"
+)
+
+// inputs says, for each path of the resource, which input of the form holds it
+// and what the summary of errors calls it.
+var inputs = map[string]struct{ id, label string }{
+	"metadata.name":                   {"team", "Team name"},
+	"spec.namespace":                  {"team", "Namespace"},
+	"spec.displayName":                {"display-name", "Display name"},
+	"spec.description":                {"description", "Description"},
+	"spec.fairShareWeight":            {"weight", "Fair-share weight"},
+	"spec.quota":                      {"add-row", "Allocations"},
+	"spec.sharing.strategy":           {"strategy", "Lending and borrowing"},
+	"spec.sharing.borrowLimitPercent": {"borrow-percent", "Borrow limit"},
+	"spec.preemption.withinTeam":      {"preemption", "Pre-emption"},
+}
+
+// rowInputs says the same for the fields of a row.
+var rowInputs = map[string]struct{ part, label string }{
+	"":             {"", ""},
+	"instanceType": {"-type", ", instance type"},
+	"pool":         {"-type", ", instance type"},
+	"instances":    {"-instances", ", instances"},
+	"accelerators": {"-accelerators", ", accelerators"},
+	"vCPU":         {"-vcpu", ", vCPU"},
+	"memory":       {"-memory", ", memory"},
+}
+
+// input finds the input that holds a path; id is empty when none does.
+func input(path string) (id, label string) {
+	if match := rowPath.FindStringSubmatch(path); match != nil {
+		row, _ := strconv.Atoi(match[1])
+		field := rowInputs[match[2]]
+		return "row-" + match[1] + field.part, "Row " + strconv.Itoa(row+1) + field.label
+	}
+	known := inputs[path]
+	return known.id, cmp.Or(known.label, path)
+}
+
+// byField gives each input its first error.
+func byField(wrong []governance.FieldError) map[string]string {
+	errs := map[string]string{}
+	for _, w := range wrong {
+		if id, _ := input(w.Path); errs[id] == "" {
+			errs[id] = w.Message
+		}
+	}
+	return errs
+}
+
+// messages is the summary of all that is wrong, each thing once.
+func messages(wrong []governance.FieldError) []views.Message {
+	var all []views.Message
+	for _, w := range wrong {
+		id, label := input(w.Path)
+		message := views.Message{Field: id, Label: label, Text: w.Message}
+		if !slices.Contains(all, message) {
+			all = append(all, message)
+		}
+	}
+	return all
+}

@@ -1,0 +1,69 @@
+package handlers
+
+import (
+	"crypto/rand"
+	"errors"
+	"net/http"
+	"net/url"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/views"
+	"kuota.dev/kuota/web"
+
+	"github.com/labstack/echo/v4"
+)
+
+// newAllocation answers GET /policies/allocations/new: an empty form.
+func (h *Handlers) newAllocation(c echo.Context) error {
+	form := allocationForm{
+		request: rand.Text(), weight: "0", rows: []formRow{{}},
+		strategy: "LendAndBorrow", percent: "50", preemption: "LowerPriority",
+	}
+	return h.renderAllocation(c, http.StatusOK, form, nil)
+}
+
+// createAllocation answers POST /policies/allocations/new: it saves, or does
+// one of the form's smaller actions and shows the form again.
+func (h *Handlers) createAllocation(c echo.Context) error {
+	values, err := c.FormParams()
+	if err != nil {
+		return &web.Error{Status: http.StatusBadRequest, Message: "The form did not arrive whole. Go back and send it again.", Err: err}
+	}
+	form := readAllocationForm(values)
+	if action := values.Get("action"); action != "save" {
+		form.do(action)
+		return h.renderAllocation(c, http.StatusOK, form, nil)
+	}
+	form.submitted = true
+	allocation, wrong := form.parse()
+	wrong = append(wrong, form.missing()...)
+	if len(wrong) > 0 {
+		return h.renderAllocation(c, http.StatusUnprocessableEntity, form, nil)
+	}
+	err = h.Allocations.Create(c.Request().Context(), userOf(c), allocation, form.request)
+	if err == nil {
+		return c.Redirect(http.StatusSeeOther, "/policies?created="+url.QueryEscape(allocation.Name))
+	}
+	var ours *governance.Error
+	if errors.As(err, &ours) && ours.Kind != governance.Internal {
+		return h.renderAllocation(c, statuses[ours.Kind], form, ours)
+	}
+	return err
+}
+
+// renderAllocation shows the form with what was typed, its defaults, and what
+// is wrong with it. refused is why a save did not happen.
+func (h *Handlers) renderAllocation(c echo.Context, status int, form allocationForm, refused *governance.Error) error {
+	state, err := h.Allocations.State(c.Request().Context())
+	if err != nil && refused == nil {
+		return err
+	}
+	view := form.view(state, h.Naming, refused)
+	view.Chrome = h.Chrome(c)
+	view.Title, view.Active = "Create compute allocation", "policies"
+	view.Action, view.CancelURL = newAllocationURL, "/policies"
+	if web.WantsFragment(c) {
+		return web.Render(c, status, views.AllocationFormBody(view))
+	}
+	return web.Render(c, status, views.NewAllocation(view))
+}

@@ -1,0 +1,56 @@
+package handlers
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"kuota.dev/kuota/views"
+	"kuota.dev/kuota/web"
+
+	"github.com/a-h/templ"
+	"github.com/labstack/echo/v4"
+)
+
+// Chrome is the frame of a page.
+func (h *Handlers) Chrome(c echo.Context) views.Chrome {
+	return views.Chrome{User: web.UserOf(c).Name, Cluster: h.clusterStatus()}
+}
+
+func (h *Handlers) clusterStatus() views.ClusterStatus {
+	age, ok := h.Contact.Age(h.Now())
+	status := views.ClusterStatus{Name: h.ClusterName, Reachable: ok}
+	if ok || age > 0 {
+		status.Age = shortAge(age)
+	}
+	return status
+}
+
+func (h *Handlers) clusterStatusLine(context.Context) (templ.Component, error) {
+	return views.ClusterStatusLine(h.clusterStatus()), nil
+}
+
+// shortAge writes a time span for people: 0.3 s, 12 s, 2 h 05 m, 3 d 04 h.
+func shortAge(d time.Duration) string {
+	switch {
+	case d < 10*time.Second:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", int(d.Seconds()))
+	}
+	return duration(d)
+}
+
+// duration writes a time span in its two largest units.
+func duration(d time.Duration) string {
+	seconds := int64(max(0, d) / time.Second)
+	switch {
+	case seconds < 60:
+		return fmt.Sprintf("%d s", seconds)
+	case seconds < 3600:
+		return fmt.Sprintf("%d m %02d s", seconds/60, seconds%60)
+	case seconds < 86400:
+		return fmt.Sprintf("%d h %02d m", seconds/3600, seconds/60%60)
+	}
+	return fmt.Sprintf("%d d %02d h", seconds/86400, seconds/3600%24)
+}

@@ -1,0 +1,141 @@
+package handlers
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"kuota.dev/kuota/governance/allocations"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/views"
+	"kuota.dev/kuota/web"
+
+	"github.com/a-h/templ"
+	"github.com/labstack/echo/v4"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const newAllocationURL = "/policies/allocations/new"
+
+// policies answers GET /policies: what each team was given. After a save,
+// ?created= names the team.
+func (h *Handlers) policies(c echo.Context) error {
+	page, err := h.policiesPage(c.Request().Context())
+	if err != nil {
+		return err
+	}
+	page.Chrome = h.Chrome(c)
+	page.Title, page.Active, page.Stream = "Policies", "policies", "/policies/events"
+	if team := c.QueryParam("created"); quota.CheckTeam(team) == "" {
+		page.Notice = fmt.Sprintf("Allocation %s was created. Its tasks go to queue %s in namespace %s.", team, h.Naming.LocalQueue(team), h.Naming.Namespace(team))
+	}
+	return web.Render(c, http.StatusOK, views.Policies(page))
+}
+
+// policiesEvents answers GET /policies/events: the same, as it changes.
+func (h *Handlers) policiesEvents(s *web.Server) func(echo.Context) error {
+	return func(c echo.Context) error {
+		return s.Stream(c, h.AllocationChanges.Listen(c.Request().Context()), func(ctx context.Context) (templ.Component, error) {
+			page, err := h.policiesPage(ctx)
+			return views.AllocationsTable(page), err
+		}, h.clusterStatusLine)
+	}
+}
+
+func (h *Handlers) policiesPage(ctx context.Context) (views.PoliciesPage, error) {
+	state, err := h.Allocations.State(ctx)
+	if err != nil {
+		return views.PoliciesPage{}, err
+	}
+	page := views.PoliciesPage{NewURL: newAllocationURL, CanWrite: true}
+	for i := range state.Allocations {
+		page.Allocations = append(page.Allocations, h.allocationRow(&state.Allocations[i], state))
+	}
+	return page, nil
+}
+
+func (h *Handlers) allocationRow(a *v1alpha1.ComputeAllocation, state allocations.State) views.AllocationRow {
+	row := views.AllocationRow{
+		Team: a.Name, DisplayName: a.Spec.DisplayName,
+		Namespace:  orDash(a.Status.Namespace),
+		Status:     allocationStatus(a),
+		Sharing:    sharing(a.Spec.Sharing),
+		Preemption: "Lower priority",
+		Weight:     int64(a.Spec.FairShareWeight),
+	}
+	if a.Spec.Preemption.WithinTeam == v1alpha1.PreemptNever {
+		row.Preemption = "Never"
+	}
+	if fix := a.Status.LastCorrection; fix != nil {
+		row.Correction = fmt.Sprintf("%s was changed by %s and put right, %s UTC", fix.Object, fix.Manager, fix.Time.UTC().Format("2006-01-02 15:04:05"))
+	}
+	resolved, errs := quota.Resolve(&a.Spec, state.Types)
+	if len(errs) > 0 {
+		return row
+	}
+	for _, pool := range resolved.Pools {
+		parts := amounts(pool.Nominal)
+		if pool.LimitOnly {
+			parts = "borrows only"
+		}
+		row.Quota = append(row.Quota, views.QuotaLine{Pool: pool.Name, Parts: parts})
+	}
+	var over []string
+	for _, excess := range state.Given.Over(allocations.PoolNames(resolved), state.Types) {
+		over = append(over, excess.String())
+	}
+	row.Capacity = strings.Join(over, "; ")
+	return row
+}
+
+// allocationStatus puts the conditions into one word and a sentence.
+func allocationStatus(a *v1alpha1.ComputeAllocation) views.Status {
+	ready := meta.FindStatusCondition(a.Status.Conditions, v1alpha1.ConditionReady)
+	switch {
+	case a.DeletionTimestamp != nil && ready != nil && ready.Reason == "Deleting":
+		return views.Status{Tone: "wait", Label: "Deleting", Text: ready.Message}
+	case a.DeletionTimestamp != nil:
+		return views.Status{Tone: "wait", Label: "Deleting"}
+	case ready == nil || ready.ObservedGeneration != a.Generation:
+		return views.Status{Tone: "wait", Label: "Applying"}
+	case ready.Status != metav1.ConditionTrue && ready.Reason == "QueueNotActive":
+		return views.Status{Tone: "wait", Label: "Applying", Text: ready.Message}
+	case ready.Status != metav1.ConditionTrue:
+		return views.Status{Tone: "bad", Label: "Not ready", Text: ready.Message}
+	case a.Spec.Activation == v1alpha1.Hold:
+		return views.Status{Tone: "idle", Label: "Held", Text: "Running tasks go on, none start."}
+	case a.Spec.Activation == v1alpha1.Drain:
+		return views.Status{Tone: "idle", Label: "Drained", Text: "No task runs; all wait."}
+	}
+	return views.Status{Tone: "ok", Label: "Active"}
+}
+
+func sharing(s v1alpha1.Sharing) string {
+	switch {
+	case s.Strategy == v1alpha1.Lend:
+		return "Lends"
+	case s.Strategy == v1alpha1.DontLend:
+		return "Does not lend"
+	case s.Unlimited:
+		return "Lends and borrows without limit"
+	case s.BorrowLimitPercent != nil:
+		return fmt.Sprintf("Lends and borrows up to %d %%", *s.BorrowLimitPercent)
+	}
+	return fmt.Sprintf("Lends and borrows up to %d %%", v1alpha1.DefaultBorrowLimitPercent)
+}
+
+// amounts writes what there is of each resource, without network devices,
+// which nobody gives by themselves.
+func amounts(resources quota.Resources) string {
+	var parts []string
+	for _, name := range resources.Names() {
+		if resources[name] > 0 && name != catalog.Network {
+			parts = append(parts, quota.Amount(name, resources[name]))
+		}
+	}
+	return strings.Join(parts, " · ")
+}

@@ -1,0 +1,211 @@
+// What the console does in the browser: it keeps pages live, has forms filled
+// in by the server while one types, and shows times in the viewer's zone.
+// Every page works without it. HTML comes from our own server only, passes
+// the one Trusted Types policy, and is merged into the page by Idiomorph.
+
+const { Idiomorph } = globalThis;
+const policy = globalThis.trustedTypes?.createPolicy("kuota", { createHTML: (html) => html })
+  ?? { createHTML: (html) => html };
+
+document.documentElement.classList.add("js");
+document.querySelector("[data-focus-on-load]")?.focus();
+localTimes(document);
+for (const form of document.querySelectorAll("form[data-preview]")) livePreview(form);
+if (document.body.dataset.stream) liveStream(document.body.dataset.stream);
+
+// --- Merging what the server rendered -------------------------------------
+
+function parse(html) {
+  const template = document.createElement("template");
+  template.innerHTML = policy.createHTML(html);
+  localTimes(template.content);
+  return template.content;
+}
+
+// keep(control) says that what stands in a control is newer than the HTML.
+function morph(target, fresh, keep = () => false) {
+  Idiomorph.morph(target, fresh, {
+    callbacks: {
+      beforeAttributeUpdated(name, element) {
+        if (name === "open" || name === "data-previews") return false; // is the browser's, or ours
+        if ((name === "value" || name === "checked") && keep(element)) return false;
+        return true;
+      },
+    },
+  });
+}
+
+function localTimes(root) {
+  for (const time of root.querySelectorAll("time[datetime]")) {
+    const date = new Date(time.dateTime);
+    if (Number.isNaN(date.getTime())) continue;
+    time.title = date.toLocaleString("en-GB", { dateStyle: "full", timeStyle: "long" });
+    if (!("local" in time.dataset)) continue;
+    const today = date.toDateString() === new Date().toDateString();
+    time.textContent = date.toLocaleString("en-GB", {
+      ...(today ? { second: "2-digit" } : { day: "numeric", month: "short" }),
+      hour: "2-digit",
+      minute: "2-digit",
+    });
+  }
+}
+
+// --- Live pages ------------------------------------------------------------
+
+// The server sends events named "fragment": elements whose ids are on the
+// page. It sends one at least every few seconds, if only the age of the data;
+// after 15 s of silence the connection counts as lost. EventSource gives up
+// on HTTP errors, so reconnecting is done here.
+function liveStream(url) {
+  const silence = 15_000, patience = 2_000, firstDelay = 1_000, lastDelay = 10_000;
+  let source, delay = firstDelay, reconnect, watchdog, lossTimer;
+
+  function open() {
+    close();
+    lossTimer ??= setTimeout(showLoss, patience);
+    source = new EventSource(url);
+    source.addEventListener("open", listen);
+    source.addEventListener("error", retry);
+    source.addEventListener("fragment", (event) => {
+      listen();
+      for (const fresh of [...parse(event.data).children]) {
+        const target = document.getElementById(fresh.id);
+        if (target) morph(target, fresh);
+      }
+    });
+    watchdog = setTimeout(retry, silence);
+  }
+
+  function listen() {
+    delay = firstDelay;
+    clearTimeout(lossTimer);
+    lossTimer = undefined;
+    clearTimeout(watchdog);
+    watchdog = setTimeout(retry, silence);
+  }
+
+  function retry() {
+    close();
+    lossTimer ??= setTimeout(showLoss, patience);
+    reconnect = setTimeout(open, delay * (0.75 + Math.random() / 2));
+    delay = Math.min(delay * 2, lastDelay);
+  }
+
+  function close() {
+    source?.close();
+    clearTimeout(reconnect);
+    clearTimeout(watchdog);
+  }
+
+  // The next cluster-status from the server puts this right again.
+  function showLoss() {
+    const status = document.getElementById("cluster-status");
+    if (!status) return;
+    status.dataset.state = "lost";
+    status.querySelector("[role=status]").textContent = "connection lost, retrying";
+    status.querySelector(".age")?.remove();
+  }
+
+  function follow() {
+    if (!document.hidden) return open();
+    close();
+    clearTimeout(lossTimer);
+    lossTimer = undefined;
+  }
+  document.addEventListener("visibilitychange", follow);
+  follow();
+}
+
+// --- Forms that the server fills in ----------------------------------------
+
+// One request is under way at most; when it returns, what was typed since is
+// sent again. A control that changed since the request keeps its value.
+function livePreview(form) {
+  let busy = false, sent = null, previews = 0, retryTimer, request;
+  const actions = []; // buttons pressed and not yet sent
+  const controls = () => [...form.elements].filter((e) => e.matches("input:not([type=hidden]), select, textarea"));
+  const stateOf = (control) => (control.matches("[type=radio], [type=checkbox]") ? control.checked : control.value);
+  const formState = () => new URLSearchParams(new FormData(form)).toString();
+
+  async function send() {
+    clearTimeout(retryTimer);
+    if (busy) return;
+    busy = true;
+    try {
+      while (!form.dataset.saving && (actions.length > 0 || formState() !== sent)) await exchange(actions.shift());
+      say("");
+    } catch (error) {
+      if (error.name !== "AbortError") {
+        sent = null;
+        say(`Not filled in: ${error instanceof TypeError ? "the server cannot be reached" : error.message}. What you typed is kept; trying again.`);
+        retryTimer = setTimeout(send, 2_000);
+      }
+    } finally {
+      busy = false;
+    }
+  }
+
+  async function exchange(button) {
+    sent = formState();
+    const before = new Map(controls().map((control) => [control, stateOf(control)]));
+    const body = new URLSearchParams(sent);
+    body.append("action", button?.value ?? "preview");
+    request = new AbortController();
+    const response = await fetch(form.dataset.preview, {
+      method: "POST",
+      body,
+      headers: { Accept: "text/html", "X-Requested-With": "fetch" },
+      signal: request.signal,
+    });
+    const fresh = parse(await response.text()).querySelector(`#${CSS.escape(form.id)}`);
+    if (!fresh) throw new Error(`the server answered ${response.status}`);
+
+    // Removing a row moves the names of the others, so there the server wins.
+    const moved = button?.value.startsWith("remove-row");
+    const changed = (control) => !moved && before.has(control) && before.get(control) !== stateOf(control);
+    const typedSince = controls().some(changed);
+    const focus = button?.dataset.focus;
+    morph(form, fresh, changed);
+    if (focus) document.getElementById(focus)?.focus();
+    sent = typedSince ? null : formState();
+    form.dataset.previews = String(++previews);
+  }
+
+  function say(text) {
+    const status = form.querySelector("#preview-status");
+    if (status && status.textContent !== text) status.textContent = text;
+  }
+
+  form.addEventListener("input", () => setTimeout(send));
+  form.addEventListener("change", () => setTimeout(send));
+  form.addEventListener("submit", (event) => {
+    if (form.dataset.saving) return event.preventDefault(); // pressed twice
+    const action = event.submitter?.value ?? "save";
+    if (action !== "save") {
+      event.preventDefault();
+      actions.push(event.submitter);
+      return send();
+    }
+    form.dataset.saving = "true";
+    request?.abort();
+    form.querySelector(".btn-primary[value=save]")?.setAttribute("aria-busy", "true");
+  });
+
+  // Back from another page: the browser may have put typed text back.
+  sent = formState();
+  addEventListener("pageshow", (event) => {
+    delete form.dataset.saving;
+    form.querySelector("[aria-busy]")?.removeAttribute("aria-busy");
+    if (event.persisted || formState() !== sent) send();
+  });
+}
+
+// --- Dialogs ---------------------------------------------------------------
+
+document.addEventListener("click", (event) => {
+  const opener = event.target.closest?.("[data-dialog]");
+  const dialog = opener && document.getElementById(opener.dataset.dialog);
+  if (!dialog) return;
+  event.preventDefault();
+  dialog.showModal();
+});

@@ -1,0 +1,25 @@
+package views
+
+// Chrome is the frame that every page stands in.
+type Chrome struct {
+	Title   string        // the page's h1, and the start of the browser tab's title
+	Active  string        // the navigation entry that is current: "tasks" or "policies"
+	User    string        // who is signed in, as shown
+	Cluster ClusterStatus // how fresh the page's data is
+	Stream  string        // address of the page's event stream; empty for a page that does not change by itself
+}
+
+// ClusterStatus tells how old the data on a page is. It is the fragment with
+// the id cluster-status and is sent again over every event stream.
+type ClusterStatus struct {
+	Name      string // the cluster's name as configured
+	Reachable bool   // false once the API server has not answered for some seconds
+	Age       string // time since the API server last answered, such as "0.3 s"
+}
+
+// Message is one sentence for the person, optionally tied to a form field.
+type Message struct {
+	Field string // id of the input it belongs to; empty when it belongs to none
+	Label string // how the summary names that input, such as "Row 2, vCPU"
+	Text  string
+}

@@ -1,0 +1,9 @@
+package views
+
+// ErrorPage says that something went wrong, in words that help.
+type ErrorPage struct {
+	Chrome
+	Status  int    // HTTP status, shown small
+	Message string // what happened and what to do
+	Retry   string // address to try again; empty when that makes no sense
+}

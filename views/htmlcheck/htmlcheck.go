@@ -1,0 +1,110 @@
+// Package htmlcheck renders components for tests and checks what must hold of
+// every page and fragment, whatever it shows. It is imported by tests only,
+// and must not know any page.
+package htmlcheck
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/PuerkitoBio/goquery"
+	"github.com/a-h/templ"
+)
+
+// Render renders a component into a document that selectors work on.
+func Render(t *testing.T, component templ.Component) *goquery.Document {
+	t.Helper()
+	var html strings.Builder
+	if err := component.Render(t.Context(), &html); err != nil {
+		t.Fatalf("render: %v", err)
+	}
+	return Parse(t, html.String())
+}
+
+// Parse reads HTML as a browser would.
+func Parse(t *testing.T, html string) *goquery.Document {
+	t.Helper()
+	doc, err := goquery.NewDocumentFromReader(strings.NewReader(html))
+	if err != nil {
+		t.Fatalf("parse: %v", err)
+	}
+	return doc
+}
+
+// Page checks a whole page: Fragment, and a frame that one can find one's way
+// in.
+func Page(t *testing.T, doc *goquery.Document) {
+	t.Helper()
+	Fragment(t, doc)
+	for selector, want := range map[string]int{"h1": 1, "main": 1, "title": 1, "html[lang]": 1, "nav[aria-label]": 1, "#cluster-status": 1} {
+		if got := doc.Find(selector).Length(); got != want {
+			t.Errorf("page has %d %s, want %d", got, selector, want)
+		}
+	}
+	if doc.Find("h1").Text() == "" || strings.HasPrefix(doc.Find("title").Text(), " ") {
+		t.Error("page has no title")
+	}
+	doc.Find("script").Each(func(_ int, s *goquery.Selection) {
+		if s.AttrOr("src", "") == "" || s.Text() != "" {
+			t.Error("inline script")
+		}
+	})
+}
+
+// Fragment checks what holds of every piece of HTML: nothing that the content
+// security policy forbids, ids that occur once, references that lead
+// somewhere, and inputs and buttons with names.
+func Fragment(t *testing.T, doc *goquery.Document) {
+	t.Helper()
+	ids := map[string]bool{}
+	doc.Find("[id]").Each(func(_ int, s *goquery.Selection) {
+		id := s.AttrOr("id", "")
+		if id == "" || ids[id] {
+			t.Errorf("id %q of <%s> is empty or not the only one", id, goquery.NodeName(s))
+		}
+		ids[id] = true
+	})
+
+	doc.Find("*").Each(func(_ int, s *goquery.Selection) {
+		for _, attribute := range s.Nodes[0].Attr {
+			switch name := attribute.Key; {
+			case name == "style", strings.HasPrefix(name, "on"):
+				t.Errorf("<%s> has the attribute %s=%q, which the content security policy forbids", goquery.NodeName(s), name, attribute.Val)
+			case name == "for", name == "list", name == "data-dialog", name == "aria-labelledby", name == "aria-describedby", name == "aria-controls":
+				references := strings.Fields(attribute.Val)
+				if len(references) == 0 {
+					t.Errorf("<%s> has an empty %s", goquery.NodeName(s), name)
+				}
+				for _, id := range references {
+					if !ids[id] {
+						t.Errorf("<%s %s=%q> refers to the id %q, which is not there", goquery.NodeName(s), name, attribute.Val, id)
+					}
+				}
+			}
+		}
+	})
+	doc.Find(`a[href^="#"]`).Each(func(_ int, s *goquery.Selection) {
+		if id := strings.TrimPrefix(s.AttrOr("href", ""), "#"); !ids[id] {
+			t.Errorf("link %q leads to the id %q, which is not there", strings.TrimSpace(s.Text()), id)
+		}
+	})
+
+	doc.Find("input, select, textarea").Not("[type=hidden]").Each(func(_ int, s *goquery.Selection) {
+		id := s.AttrOr("id", "")
+		label := doc.Find("label").FilterFunction(func(_ int, l *goquery.Selection) bool { return l.AttrOr("for", "") == id })
+		if strings.TrimSpace(label.Text()+s.AttrOr("aria-label", "")) == "" {
+			t.Errorf("input %q has no label", id)
+		}
+		if s.AttrOr("name", "") == "" {
+			t.Errorf("input %q has no name", id)
+		}
+		if s.AttrOr("aria-invalid", "") == "true" && !strings.Contains(s.AttrOr("aria-describedby", ""), id+"-error") {
+			t.Errorf("input %q is invalid and not tied to its error", id)
+		}
+	})
+	doc.Find("button, a[href]").Not("[aria-hidden]").Each(func(_ int, s *goquery.Selection) {
+		if strings.TrimSpace(s.Text()+s.AttrOr("aria-label", "")) == "" {
+			t.Errorf("<%s> has no text", goquery.NodeName(s))
+		}
+	})
+}

@@ -1,0 +1,171 @@
+package views
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/a-h/templ"
+
+	"kuota.dev/kuota/views/htmlcheck"
+)
+
+func TestEveryPageIsSound(t *testing.T) {
+	emptyPolicies := PoliciesPage{Chrome: sampleChrome("Policies", "policies"), NewURL: "/new"}
+	emptyPoliciesOfAdmin := emptyPolicies
+	emptyPoliciesOfAdmin.CanWrite = true
+	newForm := AllocationForm{Chrome: sampleChrome("Create", "policies"), Action: "/new", CancelURL: "/policies", CanAddRow: true}
+	fullForm := sampleForm()
+	fullForm.CanAddRow = false
+
+	tests := map[string]templ.Component{
+		"tasks":                          Tasks(sampleTasks()),
+		"tasks, none":                    Tasks(TasksPage{Chrome: sampleChrome("Tasks", "tasks")}),
+		"policies":                       Policies(samplePolicies()),
+		"policies, none":                 Policies(emptyPolicies),
+		"policies, none, as admin":       Policies(emptyPoliciesOfAdmin),
+		"form, untouched":                NewAllocation(newForm),
+		"form, everything wrong":         NewAllocation(sampleForm()),
+		"form, full":                     NewAllocation(fullForm),
+		"error":                          Error(ErrorPage{Chrome: sampleChrome("Not found", ""), Status: 404, Message: "There is nothing here.", Retry: "/x"}),
+		"error before anything is known": Error(ErrorPage{Chrome: Chrome{Title: "Something broke"}, Status: 500, Message: "Try again."}),
+	}
+	for name, page := range tests {
+		t.Run(name, func(t *testing.T) {
+			htmlcheck.Page(t, htmlcheck.Render(t, page))
+		})
+	}
+}
+
+func TestFragmentsHaveTheirIDs(t *testing.T) {
+	tests := map[string]templ.Component{
+		"allocations":     AllocationsTable(samplePolicies()),
+		"allocation-form": AllocationFormBody(sampleForm()),
+		"tasks":           TasksTable(sampleTasks()),
+		"cluster-status":  ClusterStatusLine(ClusterStatus{Name: "ml-cluster"}),
+	}
+	for id, fragment := range tests {
+		t.Run(id, func(t *testing.T) {
+			doc := htmlcheck.Render(t, fragment)
+			htmlcheck.Fragment(t, doc)
+			top := doc.Find("body").Children()
+			if top.Length() != 1 || top.AttrOr("id", "") != id {
+				t.Errorf("fragment is %d elements, the first with the id %q; want one with the id %q", top.Length(), top.AttrOr("id", ""), id)
+			}
+		})
+	}
+}
+
+func TestHostileStringsStayText(t *testing.T) {
+	tasks := sampleTasks()
+	for _, s := range []*string{&tasks.Summary, &tasks.Tasks[0].Name, &tasks.Tasks[0].Namespace, &tasks.Tasks[0].Reason, &tasks.Tasks[0].Status.Label, &tasks.Tasks[0].Status.Tone, &tasks.Tasks[0].Submitted} {
+		*s = hostile
+	}
+	policies := samplePolicies()
+	for _, s := range []*string{&policies.Notice, &policies.Allocations[1].DisplayName, &policies.Allocations[1].Capacity, &policies.Allocations[1].Correction, &policies.Allocations[1].Quota[0].Pool} {
+		*s = hostile
+	}
+	form := sampleForm()
+	for _, s := range []*string{&form.Team.Value, &form.Team.Error, &form.Namespace, &form.RequestID, &form.Rows[0].Type.Value, &form.Rows[0].VCPU.Default, &form.Rows[0].There, &form.InstanceTypes[0].Label, &form.Errors[0].Text, &form.Failure, &form.Strategy} {
+		*s = hostile
+	}
+	oops := ErrorPage{Chrome: sampleChrome(hostile, ""), Message: hostile, Retry: "javascript:alert(1)"}
+	oops.User, oops.Cluster.Name, oops.Stream = hostile, hostile, hostile
+
+	for name, page := range map[string]templ.Component{"tasks": Tasks(tasks), "policies": Policies(policies), "form": NewAllocation(form), "error": Error(oops)} {
+		t.Run(name, func(t *testing.T) {
+			doc := htmlcheck.Render(t, page)
+			htmlcheck.Page(t, doc)
+			if doc.Find("img").Length() > 0 || doc.Find("script:not([src])").Length() > 0 {
+				t.Error("a hostile string became markup")
+			}
+			if doc.Find(`a[href^="javascript:"]`).Length() > 0 {
+				t.Error("a hostile address became a link")
+			}
+			if !strings.Contains(doc.Text(), "<script>alert('x')</script>") {
+				t.Error("the hostile string is not shown as text")
+			}
+		})
+	}
+}
+
+func TestFrame(t *testing.T) {
+	doc := htmlcheck.Render(t, Tasks(sampleTasks()))
+	if got := doc.Find(`nav [aria-current="page"]`).Text(); got != "Tasks" {
+		t.Errorf("current navigation entry is %q, want Tasks", got)
+	}
+	if got := doc.Find("body").AttrOr("data-stream", ""); got != "/events" {
+		t.Errorf("stream is %q, want /events", got)
+	}
+	if got := doc.Find("title").Text(); got != "Tasks · Kuota" {
+		t.Errorf("title is %q", got)
+	}
+	if got := doc.Find("a.skip").AttrOr("href", ""); got != "#main" {
+		t.Errorf("skip link leads to %q", got)
+	}
+
+	quiet := sampleTasks()
+	quiet.Stream = ""
+	if _, ok := htmlcheck.Render(t, Tasks(quiet)).Find("body").Attr("data-stream"); ok {
+		t.Error("a page without a stream names one")
+	}
+}
+
+func TestClusterStatusLineSaysItInWords(t *testing.T) {
+	tests := map[string]struct {
+		status    ClusterStatus
+		wantState string
+		wantText  string
+	}{
+		"an answering cluster has the age of the data":  {ClusterStatus{"ml-cluster", true, "0.3 s"}, "ok", "ml-cluster · 0.3 s old"},
+		"a silent cluster is named, with the age":       {ClusterStatus{"ml-cluster", false, "14 s"}, "unreachable", "ml-cluster does not answer · what you see is 14 s old"},
+		"a cluster that never answered has no age":      {ClusterStatus{"ml-cluster", false, ""}, "unreachable", "ml-cluster does not answer"},
+		"an error page may not know the cluster at all": {ClusterStatus{}, "none", ""},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			line := htmlcheck.Render(t, ClusterStatusLine(test.status)).Find("#cluster-status")
+			if got := line.AttrOr("data-state", ""); got != test.wantState {
+				t.Errorf("state %q, want %q", got, test.wantState)
+			}
+			if got := strings.Join(strings.Fields(line.Text()), " "); got != test.wantText {
+				t.Errorf("text %q, want %q", got, test.wantText)
+			}
+			if line.Find("[role=status] .age").Length() > 0 {
+				t.Error("the age is inside the live region, and would be read aloud every second")
+			}
+		})
+	}
+}
+
+func TestPoliciesOffersWhatOneMayDo(t *testing.T) {
+	link := `a[href="/policies/allocations/new"]`
+	page := samplePolicies()
+	if n := htmlcheck.Render(t, Policies(page)).Find(link).Length(); n != 1 {
+		t.Errorf("an admin sees %d buttons to create, want 1", n)
+	}
+	page.Allocations = nil
+	if n := htmlcheck.Render(t, Policies(page)).Find(link).Length(); n != 1 {
+		t.Errorf("an admin without allocations sees %d buttons to create, want 1", n)
+	}
+	page.CanWrite = false
+	if n := htmlcheck.Render(t, Policies(page)).Find(link).Length(); n != 0 {
+		t.Errorf("a reader sees %d buttons to create, want none", n)
+	}
+}
+
+func TestTableRows(t *testing.T) {
+	policies := htmlcheck.Render(t, AllocationsTable(samplePolicies()))
+	vision := policies.Find("#allocation-vision")
+	for _, want := range []string{"Vision", "hyperpod-ns-vision", "Failed", "belongs to somebody else", "2 GPUs · 48 vCPU", "1 GPU · 12 vCPU", "10 of 8 GPUs", "Put right", "up to 50 %", "50"} {
+		if !strings.Contains(vision.Text(), want) {
+			t.Errorf("allocation row does not say %q", want)
+		}
+	}
+	tasks := htmlcheck.Render(t, TasksTable(sampleTasks()))
+	if got := tasks.Find("#task-a time").AttrOr("datetime", ""); got != "2026-11-21T09:10:00Z" {
+		t.Errorf("submission time is %q", got)
+	}
+	if !strings.Contains(tasks.Find("#task-b").Text(), "3 more GPUs needed") {
+		t.Error("a waiting task does not say why")
+	}
+}

@@ -1,0 +1,90 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+
+	"kuota.dev/kuota/views"
+
+	"github.com/labstack/echo/v4"
+)
+
+// Error is an answer that is not the page that was asked for.
+type Error struct {
+	Status  int    // HTTP status
+	Message string // for the person
+	Retry   bool   // whether trying the same again may help
+	Err     error  // the cause, for the log only
+}
+
+func (e *Error) Error() string {
+	if e.Err != nil {
+		return e.Message + ": " + e.Err.Error()
+	}
+	return e.Message
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// errorPages turns errors into pages.
+type errorPages struct {
+	chrome   func(echo.Context) views.Chrome
+	log      *slog.Logger
+	fallback []byte // rendered at start, so that the last resort cannot fail
+}
+
+const broken = "Something went wrong here. It is in the log; please tell whoever runs this console."
+
+func newErrorPages(chrome func(echo.Context) views.Chrome, log *slog.Logger) (*errorPages, error) {
+	var page bytes.Buffer
+	err := views.Error(views.ErrorPage{
+		Chrome: views.Chrome{Title: "Something went wrong"}, Status: http.StatusInternalServerError, Message: broken,
+	}).Render(context.Background(), &page)
+	return &errorPages{chrome: chrome, log: log, fallback: page.Bytes()}, err
+}
+
+// handle is Echo's error handler.
+func (p *errorPages) handle(err error, c echo.Context) {
+	if c.Response().Committed || errors.Is(err, context.Canceled) {
+		return
+	}
+	answer := classify(err)
+	if answer.Status >= http.StatusInternalServerError {
+		p.log.Error("request failed", "method", c.Request().Method, "path", c.Request().URL.Path, "status", answer.Status, "error", err)
+	}
+	page := views.ErrorPage{Chrome: p.chrome(c), Status: answer.Status, Message: answer.Message}
+	page.Title = http.StatusText(answer.Status)
+	if answer.Retry && c.Request().Method == http.MethodGet {
+		page.Retry = c.Request().URL.RequestURI()
+	}
+	if rendered := Render(c, answer.Status, views.Error(page)); rendered != nil && !c.Response().Committed {
+		p.log.Error("error page failed", "error", rendered)
+		_ = c.HTMLBlob(http.StatusInternalServerError, p.fallback) // nothing is left to try
+	}
+}
+
+// classify makes any error one of ours. Echo's own come from routing and its
+// middleware, and their text is not for people.
+func classify(err error) *Error {
+	var ours *Error
+	if errors.As(err, &ours) {
+		return ours
+	}
+	var echos *echo.HTTPError
+	if errors.As(err, &echos) {
+		message := "The console cannot answer this request."
+		switch echos.Code {
+		case http.StatusNotFound:
+			message = "There is no such page, or it is not for you."
+		case http.StatusMethodNotAllowed:
+			message = "This address does not take that kind of request."
+		case http.StatusRequestEntityTooLarge:
+			message = "That is more than a form here can hold."
+		}
+		return &Error{Status: echos.Code, Message: message, Err: err}
+	}
+	return &Error{Status: http.StatusInternalServerError, Message: broken, Err: err}
+}

@@ -1,0 +1,103 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/a-h/templ"
+	"github.com/labstack/echo/v4"
+)
+
+const (
+	// streamGap is the least time between two updates of a page: changes in
+	// between become one. It bounds the age of what is shown as well.
+	streamGap = 150 * time.Millisecond
+	// streamBeat is how often the state of the cluster is sent in any case.
+	streamBeat = time.Second
+	// streamWrite is how long a browser may take to read one update.
+	streamWrite = 10 * time.Second
+)
+
+// Stream sends what changed on a page, as long as the page is open. part
+// renders the page's live part; status renders how old its data is. Both are
+// components with an id, which the page's script puts in the place of the old.
+// changed has a value when it is worth rendering again.
+func (s *Server) Stream(c echo.Context, changed <-chan struct{}, part, status func(context.Context) (templ.Component, error)) error {
+	header := c.Response().Header()
+	header.Set(echo.HeaderContentType, "text/event-stream")
+	header.Set("X-Accel-Buffering", "no")
+	c.Response().WriteHeader(http.StatusOK)
+	stream := &stream{c: c, control: http.NewResponseController(c.Response())}
+
+	beat := time.NewTicker(streamBeat)
+	defer beat.Stop()
+	gap := time.NewTimer(0) // the page may have changed since it was rendered
+	defer gap.Stop()
+	waiting := true
+	for {
+		var err error
+		select {
+		case <-c.Request().Context().Done():
+			return nil
+		case <-s.closing:
+			return nil
+		case <-changed:
+			if !waiting {
+				waiting = true
+				gap.Reset(streamGap)
+			}
+			continue
+		case <-gap.C:
+			waiting = false
+			err = stream.send(part, true)
+		case <-beat.C:
+			err = stream.send(status, false)
+		}
+		if err != nil {
+			return nil //nolint:nilerr // the browser is gone, or will ask again
+		}
+	}
+}
+
+// stream is one open connection.
+type stream struct {
+	c       echo.Context
+	control *http.ResponseController
+	last    []byte
+}
+
+// send renders a component and sends it as one event. With once, what was sent
+// last is not sent again.
+func (s *stream) send(render func(context.Context) (templ.Component, error), once bool) error {
+	ctx := s.c.Request().Context()
+	component, err := render(ctx)
+	if err != nil {
+		return err
+	}
+	var html bytes.Buffer
+	if err := component.Render(ctx, &html); err != nil {
+		return err
+	}
+	if once {
+		if bytes.Equal(html.Bytes(), s.last) {
+			return nil
+		}
+		s.last = html.Bytes()
+	}
+	var event bytes.Buffer
+	event.WriteString("event: fragment\n")
+	for line := range bytes.Lines(html.Bytes()) {
+		fmt.Fprintf(&event, "data: %s\n", bytes.TrimRight(line, "\r\n"))
+	}
+	event.WriteString("\n")
+	if err := s.control.SetWriteDeadline(time.Now().Add(streamWrite)); err != nil {
+		return err
+	}
+	if _, err := s.c.Response().Write(event.Bytes()); err != nil {
+		return err
+	}
+	return s.control.Flush()
+}
