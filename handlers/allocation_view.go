@@ -134,10 +134,11 @@ func (f *allocationForm) rowView(i int, sharing v1alpha1.Sharing, state allocati
 		return view
 	}
 	own := resolved.Pools[0]
-	accelerator := accelerators(pool.Instance, own.Nominal)
-	view.Accelerators.Default = strconv.FormatInt(accelerator, 10)
-	view.VCPU.Default = quota.Number(catalog.CPU, own.Nominal[catalog.CPU])
-	view.Memory.Default = quota.Number(catalog.Memory, own.Nominal[catalog.Memory])
+	if row.accelerators == "" {
+		view.Accelerators.Default = strconv.FormatInt(accelerators(pool.Instance, own.Nominal), 10)
+	}
+	view.VCPU.Default = row.without("vcpu").amount(state.Types, catalog.CPU)
+	view.Memory.Default = row.without("memory").amount(state.Types, catalog.Memory)
 
 	given := allocations.Given{pool.Name: quota.Resources{}}
 	given[pool.Name].Add(state.Given[pool.Name])
@@ -151,6 +152,22 @@ func (f *allocationForm) rowView(i int, sharing v1alpha1.Sharing, state allocati
 	}
 	view.Borrow, view.BorrowNone = borrowing(own, sharing)
 	return view
+}
+
+// without is the row as it would be with one input empty.
+func (r formRow) without(part string) formRow {
+	*r.fields()[part] = ""
+	return r
+}
+
+// amount is what a row comes to in one resource; empty when it comes to nothing.
+func (r formRow) amount(types catalog.Catalog, resource string) string {
+	row, problems := r.parse()
+	resolved, wrong := quota.Resolve(&v1alpha1.ComputeAllocationSpec{Quota: []v1alpha1.QuotaRow{row}}, types)
+	if len(problems) > 0 || len(wrong) > 0 {
+		return ""
+	}
+	return quota.Number(resource, resolved.Pools[0].Nominal[resource])
 }
 
 func accelerators(instance catalog.Instance, resources quota.Resources) int64 {

@@ -49,6 +49,12 @@ func Page(t *testing.T, doc *goquery.Document) {
 			t.Error("inline script")
 		}
 	})
+	// Suggestions may stand outside the fragment that is sent while typing.
+	doc.Find("input[list]").Each(func(_ int, s *goquery.Selection) {
+		if id := s.AttrOr("list", ""); doc.Find("datalist#"+id).Length() != 1 {
+			t.Errorf("input %q takes suggestions from %q, which is not there", s.AttrOr("id", ""), id)
+		}
+	})
 }
 
 // Fragment checks what holds of every piece of HTML: nothing that the content
@@ -70,7 +76,7 @@ func Fragment(t *testing.T, doc *goquery.Document) {
 			switch name := attribute.Key; {
 			case name == "style", strings.HasPrefix(name, "on"):
 				t.Errorf("<%s> has the attribute %s=%q, which the content security policy forbids", goquery.NodeName(s), name, attribute.Val)
-			case name == "for", name == "list", name == "data-dialog", name == "aria-labelledby", name == "aria-describedby", name == "aria-controls":
+			case name == "for", name == "data-dialog", name == "aria-labelledby", name == "aria-describedby", name == "aria-controls":
 				references := strings.Fields(attribute.Val)
 				if len(references) == 0 {
 					t.Errorf("<%s> has an empty %s", goquery.NodeName(s), name)

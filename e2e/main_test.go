@@ -1,0 +1,160 @@
+package e2e_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"kuota.dev/kuota/governance/cluster/clustertest"
+
+	"github.com/playwright-community/playwright-go"
+)
+
+func TestMain(m *testing.M) { clustertest.Main(m) }
+
+var (
+	consoleOnce sync.Once
+	consoleURL  string
+	consoleErr  error
+	browser     = sync.OnceValues(launch)
+)
+
+// console starts the built console once, and returns its address.
+func console(t testing.TB) string {
+	t.Helper()
+	c := clustertest.Get(t)
+	consoleOnce.Do(func() { consoleURL, consoleErr = startConsole(c) })
+	if consoleErr != nil {
+		t.Fatal(consoleErr)
+	}
+	return consoleURL
+}
+
+func startConsole(c *clustertest.Cluster) (string, error) {
+	command := exec.Command(filepath.Join(clustertest.Root(), ".local", "bin", "kuota"), "--cluster-name", "e2e")
+	command.Env = append(os.Environ(), "KUBECONFIG="+filepath.Join(c.Dir, "kubeconfig"), "KUOTA_LISTEN=127.0.0.1:0")
+	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM} // it ends with this process, however that ends
+	lines, err := command.StderrPipe()
+	if err != nil {
+		return "", err
+	}
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread() // the death signal is bound to the thread that starts the child
+		started <- command.Start()
+		select {}
+	}()
+	if err := <-started; err != nil {
+		return "", fmt.Errorf("starting the console, which make kuota builds: %w", err)
+	}
+	log, err := os.Create(filepath.Join(artefacts(), "console.log"))
+	if err != nil {
+		return "", err
+	}
+	scanner := bufio.NewScanner(lines)
+	address := ""
+	for address == "" && scanner.Scan() {
+		fmt.Fprintln(log, scanner.Text())
+		var line struct{ Msg, Address string }
+		if json.Unmarshal(scanner.Bytes(), &line) == nil && line.Msg == "listening" {
+			address = line.Address
+		}
+	}
+	if address == "" {
+		return "", fmt.Errorf("the console did not start; see %s", log.Name())
+	}
+	go func() {
+		for scanner.Scan() {
+			fmt.Fprintln(log, scanner.Text())
+		}
+	}()
+	return address, waitReady(address)
+}
+
+// artefacts is where screenshots and logs are kept.
+func artefacts() string {
+	dir := os.Getenv("KUOTA_ARTEFACTS")
+	if dir == "" {
+		dir = filepath.Join(clustertest.Root(), "e2e", "artefacts")
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		panic(err)
+	}
+	return dir
+}
+
+func launch() (playwright.Browser, error) {
+	dir := os.Getenv("KUOTA_BROWSER")
+	if dir == "" {
+		dir = filepath.Join(clustertest.Root(), ".local", "browser")
+	}
+	driver, err := playwright.Run(&playwright.RunOptions{DriverDirectory: dir, Stderr: os.Stderr})
+	if err != nil {
+		return nil, fmt.Errorf("starting the browser's driver, which make browser installs: %w", err)
+	}
+	return driver.Chromium.Launch(playwright.BrowserTypeLaunchOptions{
+		ExecutablePath: playwright.String("/usr/lib/chromium/chromium"),
+		Args: []string{
+			"--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run",
+			"--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1 , EXCLUDE localhost",
+		},
+	})
+}
+
+// visit opens a page of its own context. The test fails when the browser's
+// console shows an error that allow does not name.
+func visit(t testing.TB, options playwright.BrowserNewContextOptions, allow ...string) playwright.Page {
+	t.Helper()
+	b, err := browser()
+	if err != nil {
+		t.Fatal(err)
+	}
+	options.BaseURL = playwright.String(console(t))
+	if options.Viewport == nil {
+		options.Viewport = &playwright.Size{Width: 1280, Height: 900}
+	}
+	context, err := b.NewContext(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := context.NewPage()
+	if err != nil {
+		t.Fatal(err)
+	}
+	page.SetDefaultTimeout(10_000)
+	var mu sync.Mutex
+	var problems []string
+	report := func(problem string) {
+		for _, a := range allow {
+			if strings.Contains(problem, a) {
+				return
+			}
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		problems = append(problems, problem)
+	}
+	page.OnConsole(func(m playwright.ConsoleMessage) {
+		if m.Type() == "error" || m.Type() == "warning" {
+			report(m.Type() + ": " + m.Text())
+		}
+	})
+	page.OnPageError(func(err error) { report("exception: " + err.Error()) })
+	t.Cleanup(func() {
+		_ = context.Close()
+		mu.Lock()
+		defer mu.Unlock()
+		for _, p := range problems {
+			t.Errorf("the browser's console shows %s", p)
+		}
+	})
+	return page
+}

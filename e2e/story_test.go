@@ -1,0 +1,158 @@
+package e2e_test
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"testing"
+	"time"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/cluster/clustertest"
+
+	"github.com/playwright-community/playwright-go"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// removed deletes a team's allocation and tasks when the test ends.
+func removed(t testing.TB, team string) {
+	c := clustertest.Get(t)
+	t.Cleanup(func() {
+		_, _ = c.TryKubectl("", "delete", "jobs", "--all", "-n", "hyperpod-ns-"+team, "--wait=false")
+		_ = c.Client.Delete(context.Background(), &v1alpha1.ComputeAllocation{ObjectMeta: metav1.ObjectMeta{Name: team}})
+	})
+}
+
+func placeholder(t testing.TB, page playwright.Page, input, want string) {
+	t.Helper()
+	must(t, see.Locator(page.Locator("#"+input)).ToHaveAttribute("placeholder", want))
+}
+
+// From an empty form to a running task, as an admin and a scientist do it.
+func TestStory(t *testing.T) {
+	c := clustertest.Get(t)
+	team := clustertest.Name("vision")
+	removed(t, team)
+
+	admin := visit(t, playwright.BrowserNewContextOptions{})
+	open(t, admin, "/")
+	must(t, admin.GetByRole("link", playwright.PageGetByRoleOptions{Name: "Policies", Exact: playwright.Bool(true)}).Click())
+	must(t, admin.GetByRole("link", playwright.PageGetByRoleOptions{Name: regexp.MustCompile("Create .*allocation")}).First().Click())
+	must(t, admin.Locator("#team").Fill(team))
+	must(t, see.Locator(admin.Locator("#team-hint")).ToContainText("hyperpod-ns-"+team))
+	must(t, admin.Locator("#row-0-type").Fill("ml.p5.48xlarge"))
+	must(t, see.Locator(admin.Locator("#row-0-there")).ToContainText("16 GPUs (H100)"))
+	must(t, admin.Locator("#row-0-accelerators").PressSequentially("2"))
+	placeholder(t, admin, "row-0-vcpu", "48")
+	placeholder(t, admin, "row-0-memory", "512")
+
+	// One default overridden, and what follows from it; then reset.
+	must(t, admin.Locator("#row-0-vcpu").PressSequentially("96"))
+	placeholder(t, admin, "row-0-memory", "1024")
+	must(t, admin.GetByRole("button", playwright.PageGetByRoleOptions{Name: regexp.MustCompile("Reset")}).Click())
+	must(t, see.Locator(admin.Locator("#row-0-vcpu")).ToHaveValue(""))
+	placeholder(t, admin, "row-0-vcpu", "48")
+	placeholder(t, admin, "row-0-memory", "512")
+
+	must(t, admin.Locator("#strategy-LendAndBorrow").Check())
+	must(t, admin.Locator("#borrow-percent").Fill("50"))
+	must(t, see.Locator(admin.Locator("#row-0")).ToContainText("1 GPU · 24 vCPU · 256 GiB"))
+	must(t, admin.GetByRole("button", playwright.PageGetByRoleOptions{Name: "Create allocation"}).Last().Click())
+	must(t, see.Page(admin).ToHaveURL(regexp.MustCompile(`/policies\?created=`)))
+	row := admin.Locator("tr", playwright.PageLocatorOptions{HasText: team})
+	must(t, see.Locator(row).ToContainText("Active"))
+	must(t, see.Locator(row).ToContainText("2 GPUs · 48 vCPU · 512 GiB"))
+	kueueHasIt(t, c, team)
+
+	scientist := visit(t, playwright.BrowserNewContextOptions{})
+	open(t, scientist, "/tasks")
+	c.Kubectl(t, jobManifest(team, "fits", 2), "apply", "-f", "-")
+	task := func(name string) playwright.Locator {
+		return scientist.Locator("tr", playwright.PageLocatorOptions{HasText: team}).Filter(playwright.LocatorFilterOptions{HasText: name})
+	}
+	must(t, see.Locator(task("fits")).ToContainText("Running"))
+	must(t, see.Locator(task("fits")).ToContainText("2 GPUs"))
+	must(t, see.Locator(task("fits")).ToContainText("ml.p5.48xlarge"))
+	c.Kubectl(t, jobManifest(team, "too-many", 4), "apply", "-f", "-")
+	must(t, see.Locator(task("too-many")).ToContainText("Pending"))
+	must(t, see.Locator(task("too-many")).ToContainText("nvidia.com/gpu"))
+
+	// The first line of Kueue's reason, to the letter.
+	var workloads kueue.WorkloadList
+	must(t, c.Client.List(t.Context(), &workloads, client.InNamespace("hyperpod-ns-"+team)))
+	for _, w := range workloads.Items {
+		if reason := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadQuotaReserved); reason != nil && reason.Status == metav1.ConditionFalse {
+			must(t, see.Locator(task("too-many")).ToContainText(reason.Message))
+		}
+	}
+}
+
+// kueueHasIt waits until the team's objects exist and are active.
+func kueueHasIt(t testing.TB, c *clustertest.Cluster, team string) {
+	t.Helper()
+	clustertest.Eventually(t, 5*time.Second, func(ctx context.Context) error {
+		var queue kueue.ClusterQueue
+		if err := c.Client.Get(ctx, client.ObjectKey{Name: "hyperpod-ns-" + team + "-clusterqueue"}, &queue); err != nil {
+			return err
+		}
+		var local kueue.LocalQueue
+		if err := c.Client.Get(ctx, client.ObjectKey{Namespace: "hyperpod-ns-" + team, Name: "hyperpod-ns-" + team + "-localqueue"}, &local); err != nil {
+			return err
+		}
+		var flavor kueue.ResourceFlavor
+		if err := c.Client.Get(ctx, client.ObjectKey{Name: "ml.p5.48xlarge"}, &flavor); err != nil {
+			return err
+		}
+		if !meta.IsStatusConditionTrue(queue.Status.Conditions, kueue.ClusterQueueActive) || !meta.IsStatusConditionTrue(local.Status.Conditions, kueue.LocalQueueActive) {
+			return fmt.Errorf("not active: %v, %v", queue.Status.Conditions, local.Status.Conditions)
+		}
+		return nil
+	})
+}
+
+// The same form without JavaScript: each step is a button.
+func TestStoryWithoutJavaScript(t *testing.T) {
+	c := clustertest.Get(t)
+	team := clustertest.Name("plain")
+	removed(t, team)
+	page := visit(t, playwright.BrowserNewContextOptions{JavaScriptEnabled: playwright.Bool(false)})
+	press := func(name string) {
+		t.Helper()
+		must(t, page.GetByRole("button", playwright.PageGetByRoleOptions{Name: name}).Last().Click())
+	}
+	open(t, page, "/policies/allocations/new")
+	must(t, page.Locator("#team").Fill(team))
+	must(t, page.Locator("#row-0-type").Fill("ml.p5.48xlarge"))
+	must(t, page.Locator("#row-0-accelerators").Fill("2"))
+	press("Fill in the rest")
+	placeholder(t, page, "row-0-vcpu", "48")
+	placeholder(t, page, "row-0-memory", "512")
+	must(t, page.Locator("#row-0-vcpu").Fill("96"))
+	press("Fill in the rest")
+	placeholder(t, page, "row-0-memory", "1024")
+	must(t, page.GetByRole("button", playwright.PageGetByRoleOptions{Name: regexp.MustCompile("Reset")}).Click())
+	must(t, see.Locator(page.Locator("#row-0-vcpu")).ToHaveValue(""))
+	press("Add instance type")
+	must(t, page.Locator("#row-1-type").Fill("ml.g5.2xlarge"))
+	press("Remove row 2")
+	must(t, see.Locator(page.Locator("#row-1")).ToHaveCount(0))
+	must(t, see.Locator(page.Locator("#team")).ToHaveValue(team))
+	press("Create allocation")
+	must(t, see.Page(page).ToHaveURL(regexp.MustCompile(`/policies\?created=`)))
+	kueueHasIt(t, c, team)
+	open(t, page, "/policies")
+	must(t, see.Locator(page.Locator("tr", playwright.PageLocatorOptions{HasText: team})).ToContainText("2 GPUs · 48 vCPU · 512 GiB"))
+
+	c.Kubectl(t, jobManifest(team, "fits", 1), "apply", "-f", "-")
+	clustertest.Eventually(t, 10*time.Second, func(context.Context) error {
+		open(t, page, "/tasks")
+		text, err := page.Locator("tr", playwright.PageLocatorOptions{HasText: team}).First().TextContent(playwright.LocatorTextContentOptions{Timeout: playwright.Float(1000)})
+		if err != nil || !regexp.MustCompile("Running").MatchString(text) {
+			return fmt.Errorf("the task shows %q, %w", text, err)
+		}
+		return nil
+	})
+}
