@@ -2,8 +2,12 @@ package handlers
 
 import (
 	"cmp"
+	"regexp"
 	"slices"
 	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/views"
@@ -50,10 +54,31 @@ func byField(wrong []governance.FieldError) map[string]string {
 	errs := map[string]string{}
 	for _, w := range wrong {
 		if id, _ := input(w.Path); errs[id] == "" {
-			errs[id] = w.Message
+			errs[id] = capital(w.Message) + "."
 		}
 	}
 	return errs
+}
+
+// capital begins a sentence that stands by itself.
+func capital(sentence string) string {
+	first, size := utf8.DecodeRuneInString(sentence)
+	return string(unicode.ToUpper(first)) + sentence[size:]
+}
+
+// paths are the places of values in sentences that conditions tell.
+var paths = regexp.MustCompile(`\b(metadata|spec)\.[a-zA-Z0-9.\[\]]+: `)
+
+// inWords writes the sentences of a condition as the page would: places are
+// named as the form names them, and a team's name needs no place.
+func inWords(message string) string {
+	return capital(paths.ReplaceAllStringFunc(message, func(path string) string {
+		id, label := input(strings.TrimSuffix(path, ": "))
+		if id == "team" {
+			return ""
+		}
+		return label + ": "
+	}))
 }
 
 // messages is the summary of all that is wrong, each thing once.

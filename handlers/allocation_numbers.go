@@ -24,13 +24,13 @@ func parseWhole(text string, most int64) (n int64, problem string) {
 	case digits.MatchString(text) && err == nil && n <= most:
 		return n, ""
 	case digits.MatchString(text):
-		return 0, "is too large; give " + limit
+		return 0, "too large; give " + limit
 	case strings.HasPrefix(text, "-") && decimal.MatchString(text[1:]):
 		return 0, "cannot be negative; give " + limit
 	case decimal.MatchString(text):
 		return 0, "must be whole; give " + limit
 	}
-	return 0, "is not a number; give " + limit
+	return 0, "not a number; give " + limit
 }
 
 // parseVCPU reads a number of vCPU, in steps of 0.001; nil for none.
@@ -62,18 +62,18 @@ func parseThousandths(text, example string) (int64, string) {
 	case strings.HasPrefix(text, "-") && len(text) > 1 && decimal.MatchString(text[1:]):
 		return 0, "cannot be negative; give a number " + example
 	case !decimal.MatchString(text) || text == ".":
-		return 0, "is not a number; give one " + example
+		return 0, "not a number; give one " + example
 	case len(strings.TrimLeft(whole, "0")) > 8:
-		return 0, "is too large; give at most " + thousands(quota.MaxAmount)
+		return 0, "too large; give at most " + thousands(quota.MaxAmount)
 	case len(strings.TrimRight(fraction, "0")) > 3:
-		return 0, "is too fine; it is counted in steps of 0.001"
+		return 0, "too fine; it is counted in steps of 0.001"
 	}
 	n, err := strconv.ParseInt(strings.TrimLeft(whole, "0")+(fraction + "000")[:3], 10, 64)
 	if err != nil {
-		return 0, "is not a number; give one " + example
+		return 0, "not a number; give one " + example
 	}
 	if n > quota.MaxAmount*1000 {
-		return 0, "is too large; give at most " + thousands(quota.MaxAmount)
+		return 0, "too large; give at most " + thousands(quota.MaxAmount)
 	}
 	return n, ""
 }

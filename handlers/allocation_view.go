@@ -143,15 +143,37 @@ func (f *allocationForm) rowView(i int, sharing v1alpha1.Sharing, state allocati
 	given := allocations.Given{pool.Name: quota.Resources{}}
 	given[pool.Name].Add(state.Given[pool.Name])
 	given.Add(resolved)
-	var over []string
-	for _, excess := range given.Over([]string{pool.Name}, state.Types) {
-		over = append(over, fmt.Sprintf("%s of %s", quota.Number(excess.Resource, excess.Given), quota.Amount(excess.Resource, excess.There)))
+	view.Over = over(given.Over([]string{pool.Name}, state.Types))
+	if errs["borrow-percent"] == "" {
+		view.Borrow, view.BorrowNone = borrowing(own, sharing)
 	}
-	if len(over) > 0 {
-		view.Over = fmt.Sprintf("With this, %s are given out. Tasks beyond what is there wait.", strings.Join(over, " and "))
-	}
-	view.Borrow, view.BorrowNone = borrowing(own, sharing)
 	return view
+}
+
+// over warns that more is given out than is there: with figures for what
+// counts most, and by name for the rest.
+func over(excess []allocations.Excess) string {
+	if len(excess) == 0 {
+		return ""
+	}
+	first := excess[0]
+	text := fmt.Sprintf("With this, %s of %s are given out", quota.Number(first.Resource, first.Given), quota.Amount(first.Resource, first.There))
+	var rest []string
+	for _, e := range excess[1:] {
+		rest = append(rest, resourceName(e.Resource))
+	}
+	if len(rest) > 0 {
+		text += ", and more " + strings.Join(rest, " and ") + " than is there"
+	}
+	return text + ". Tasks beyond that wait."
+}
+
+// resourceName is what people call a resource, without a figure.
+func resourceName(resource string) string {
+	if resource == catalog.Memory {
+		return "memory"
+	}
+	return quota.Unit(resource, 2)
 }
 
 // without is the row as it would be with one input empty.

@@ -14,7 +14,15 @@ import (
 
 // Chrome is the frame of a page.
 func (h *Handlers) Chrome(c echo.Context) views.Chrome {
-	return views.Chrome{User: web.UserOf(c).Name, Cluster: h.clusterStatus()}
+	return views.Chrome{User: web.UserOf(c).Name, Cluster: h.clusterStatus(), Stream: "/events"}
+}
+
+// events answers GET /events: the frame's part that changes, for pages that
+// have no stream of their own.
+func (h *Handlers) events(s *web.Server) func(echo.Context) error {
+	return func(c echo.Context) error {
+		return s.Stream(c, nil, h.clusterStatusLine, h.clusterStatusLine)
+	}
 }
 
 func (h *Handlers) clusterStatus() views.ClusterStatus {

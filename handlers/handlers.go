@@ -54,6 +54,7 @@ func (h *Handlers) Register(s *web.Server) {
 	get("/healthz", h.healthz)
 	get("/readyz", h.readyz)
 	get("/", h.home)
+	get("/events", h.events(s))
 	get("/tasks", h.tasks)
 	get("/tasks/events", h.tasksEvents(s))
 	get("/policies", h.policies)

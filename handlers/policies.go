@@ -97,7 +97,7 @@ func allocationStatus(a *v1alpha1.ComputeAllocation) views.Status {
 	ready := meta.FindStatusCondition(a.Status.Conditions, v1alpha1.ConditionReady)
 	switch {
 	case a.DeletionTimestamp != nil && ready != nil && ready.Reason == "Deleting":
-		return views.Status{Tone: "wait", Label: "Deleting", Text: ready.Message}
+		return views.Status{Tone: "wait", Label: "Deleting", Text: capital(ready.Message)}
 	case a.DeletionTimestamp != nil:
 		return views.Status{Tone: "wait", Label: "Deleting"}
 	case ready == nil || ready.ObservedGeneration != a.Generation:
@@ -105,7 +105,7 @@ func allocationStatus(a *v1alpha1.ComputeAllocation) views.Status {
 	case ready.Status != metav1.ConditionTrue && ready.Reason == "QueueNotActive":
 		return views.Status{Tone: "wait", Label: "Applying", Text: ready.Message}
 	case ready.Status != metav1.ConditionTrue:
-		return views.Status{Tone: "bad", Label: "Not ready", Text: ready.Message}
+		return views.Status{Tone: "bad", Label: "Not ready", Text: inWords(ready.Message)}
 	case a.Spec.Activation == v1alpha1.Hold:
 		return views.Status{Tone: "idle", Label: "Held", Text: "Running tasks go on, none start."}
 	case a.Spec.Activation == v1alpha1.Drain:

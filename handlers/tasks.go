@@ -84,8 +84,8 @@ var tones = map[tasks.State]string{
 func taskRow(item tasks.Item, now time.Time) views.TaskRow {
 	row := views.TaskRow{
 		ID: "task-" + item.UID, Name: item.Name, Kind: item.Kind,
-		Status:    views.Status{Tone: tones[item.State], Label: string(item.State)},
-		Reason:    item.Reason,
+		Status: views.Status{Tone: tones[item.State], Label: string(item.State)},
+		Reason: item.Reason, ReasonStart: start(item.Reason),
 		Team:      orDash(item.Team),
 		Namespace: item.Namespace,
 		Class:     orDash(strings.TrimSuffix(item.Class, "-priority")),
@@ -104,6 +104,22 @@ func taskRow(item tasks.Item, now time.Time) views.TaskRow {
 	}
 	row.Accelerators = orDash(strings.Join(accelerators, ", "))
 	return row
+}
+
+// longReason is how many bytes of a reason stand in the table unfolded.
+const longReason = 140
+
+// start is how a long text begins, up to its last comma there; empty for a
+// short text.
+func start(text string) string {
+	if len(text) <= longReason {
+		return ""
+	}
+	begin := text[:longReason]
+	if i := strings.LastIndex(begin, ", "); i > 0 {
+		begin = begin[:i]
+	}
+	return strings.ToValidUTF8(begin, "") + " …"
 }
 
 // age is a duration in whole minutes.

@@ -15,6 +15,7 @@ type TaskRow struct {
 	Kind         string // such as "Job"
 	Status       Status
 	Reason       string // the first line of Kueue's reason while it waits; empty when it runs
+	ReasonStart  string // how a long reason begins, behind which the whole unfolds; empty for a short one
 	Team         string // "–" when the namespace belongs to none
 	Namespace    string
 	Class        string // priority class; "–" for none

@@ -67,9 +67,10 @@ func New(config *rest.Config, options Options) (*Cluster, error) {
 	}
 	config.UserAgent = FieldManager
 	manager, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme:  Scheme,
-		Metrics: server.Options{BindAddress: "0"},
-		Logger:  logr.FromSlogHandler(options.Log.Handler()),
+		Scheme:   Scheme,
+		Metrics:  server.Options{BindAddress: "0"},
+		Logger:   logr.FromSlogHandler(options.Log.Handler()),
+		NewCache: newPatientCache,
 		Cache: cache.Options{
 			ByObject: map[client.Object]cache.ByObject{
 				// Pages show many of these; what no page shows is not kept.

@@ -176,7 +176,7 @@ func parse(row v1alpha1.Amounts, instance catalog.Instance) (a amounts, errs []g
 		parsePartition(row, instance, wrong)
 	}
 	if a.accelerators > 0 && instance.Accelerators == 0 {
-		wrong("accelerators", "%s has no accelerators", instance.Type)
+		wrong("accelerators", "instances of %s have no accelerators", instance.Type)
 	}
 	if len(errs) == 0 && a == (amounts{}) && (row.Partition == nil || row.Partition.Count == 0) {
 		wrong("", "give at least one figure above 0")
@@ -198,7 +198,7 @@ func parsePartition(row v1alpha1.Amounts, instance catalog.Instance, wrong func(
 	case len(instance.Partitions) == 0:
 		wrong("partition", "the accelerators of %s cannot be partitioned", instance.Type)
 	case !slices.Contains(instance.Partitions, p.Profile):
-		wrong("partition.profile", "%s has the profiles %s", instance.Type, strings.Join(instance.Partitions, ", "))
+		wrong("partition.profile", "instances of %s have the profiles %s", instance.Type, strings.Join(instance.Partitions, ", "))
 	}
 }
 

@@ -131,7 +131,7 @@ func resolveRows(path string, rows []v1alpha1.QuotaRow, types catalog.Catalog) (
 			errs = append(errs, *err)
 			pool.Instance = catalog.Instance{Type: row.InstanceType, Accelerators: 1} // the figures can still be checked by themselves
 		} else if first, twice := seen[pool.Name]; twice {
-			errs = append(errs, governance.FieldError{Path: at + ".instanceType", Message: fmt.Sprintf("%s stands in row %d already; put both into one row", pool.Name, first+1)})
+			errs = append(errs, governance.FieldError{Path: at + ".instanceType", Message: fmt.Sprintf("instance type %s stands in row %d already; put both into one row", pool.Name, first+1)})
 		} else {
 			seen[pool.Name] = i
 		}

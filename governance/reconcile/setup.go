@@ -3,11 +3,13 @@ package reconcile
 import (
 	"context"
 	"strings"
+	"time"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/desired"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,7 +32,7 @@ func Setup(manager ctrl.Manager, naming desired.Naming) error {
 	unnamed := true
 	err := ctrl.NewControllerManagedBy(manager).
 		Named("allocation").
-		WithOptions(controller.Options{MaxConcurrentReconciles: 8, SkipNameValidation: &unnamed}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: 8, SkipNameValidation: &unnamed, RateLimiter: backoff()}).
 		For(&v1alpha1.ComputeAllocation{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 		Watches(&kueue.ClusterQueue{}, handler.EnqueueRequestsFromMapFunc(allocations.teamOf)).
 		Watches(&kueue.LocalQueue{}, handler.EnqueueRequestsFromMapFunc(allocations.teamOf)).
@@ -48,10 +50,16 @@ func Setup(manager ctrl.Manager, naming desired.Naming) error {
 	})
 	return ctrl.NewControllerManagedBy(manager).
 		Named("capacity").
-		WithOptions(controller.Options{SkipNameValidation: &unnamed}).
+		WithOptions(controller.Options{SkipNameValidation: &unnamed, RateLimiter: backoff()}).
 		Watches(&v1alpha1.ComputeAllocation{}, one, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, conditionMissing))).
 		Watches(&corev1.Node{}, one, builder.WithPredicates(typesChanged(naming.InstanceTypeLabel))).
 		Complete(capacity)
+}
+
+// backoff is how soon what failed is tried again: never later than ten seconds
+// after the cluster is back, where the default waits up to a quarter of an hour.
+func backoff() workqueue.TypedRateLimiter[reconcile.Request] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](20*time.Millisecond, 10*time.Second)
 }
 
 // onlySpec passes what changes the wanted state of an object, not its status.

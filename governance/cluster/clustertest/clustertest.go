@@ -176,19 +176,29 @@ func (c *Cluster) TryKubectl(input string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// Without runs do while a component of the cluster, such as kube-apiserver, is
-// stopped, and starts it again.
-func (c *Cluster) Without(t testing.TB, component string, do func()) {
+// Without runs do while the API server is stopped, and starts it again. Kueue
+// and the other parties are started anew then: their watches would take up to
+// a minute to come back, and the tests that follow would wait for them.
+func (c *Cluster) Without(t testing.TB, do func()) {
 	t.Helper()
-	command := func(verb string) {
-		out, err := exec.Command(filepath.Join(Root(), ".local", "bin", "localcluster"), verb, component, "--dir", c.Dir).CombinedOutput()
-		if err != nil {
-			t.Fatalf("%s %s: %v\n%s", verb, component, err, out)
+	c.control(t, "stop", "kube-apiserver")
+	defer func() {
+		c.control(t, "start", "kube-apiserver")
+		for _, component := range []string{"kube-controller-manager", "kube-scheduler", "kwok", "kueue"} {
+			c.control(t, "stop", component)
+			c.control(t, "start", component)
 		}
-	}
-	command("stop")
-	defer command("start")
+	}()
 	do()
+}
+
+// control stops or starts a component of the cluster, such as kube-apiserver.
+func (c *Cluster) control(t testing.TB, verb, component string) {
+	t.Helper()
+	out, err := exec.Command(filepath.Join(Root(), ".local", "bin", "localcluster"), verb, component, "--dir", c.Dir).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", verb, component, err, out)
+	}
 }
 
 // Eventually waits until check finds nothing wrong any more, and fails the

@@ -1,0 +1,80 @@
+package e2e_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"regexp"
+	"testing"
+	"time"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/cluster/clustertest"
+
+	"github.com/playwright-community/playwright-go"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// The API server goes away during a save: the page says so and keeps the form,
+// and a retry saves once.
+func TestOutageDuringSave(t *testing.T) {
+	c := clustertest.Get(t)
+	team := clustertest.Name("outage")
+	removed(t, team)
+	page := visit(t, playwright.BrowserNewContextOptions{}, "status of 503")
+	open(t, page, "/policies/allocations/new")
+	fillForm(t, page)
+	must(t, page.Locator("#team").Fill(team))
+	save := page.GetByRole("button", playwright.PageGetByRoleOptions{Name: "Create allocation"}).Last()
+
+	c.Without(t, func() {
+		must(t, save.Click())
+		must(t, see.Locator(page.Locator("#form-errors")).ToContainText("The cluster cannot be reached"))
+		must(t, see.Locator(page.Locator("#team")).ToHaveValue(team))
+		must(t, see.Locator(page.Locator("#row-0-accelerators")).ToHaveValue("14"))
+		must(t, see.Locator(page.Locator("#row-1-vcpu")).ToHaveValue("24"))
+		must(t, see.Locator(page.Locator("#cluster-status")).ToContainText("does not answer"))
+		accessible(t, page, "outage")
+		picture(t, page, "outage-light")
+		// The form still works meanwhile.
+		must(t, page.Locator("#row-0-accelerators").Fill("4"))
+		placeholder(t, page, "row-0-vcpu", "96")
+	})
+	must(t, save.Click())
+	must(t, see.Page(page).ToHaveURL(regexp.MustCompile(`/policies\?created=`)))
+	var saved v1alpha1.ComputeAllocation
+	must(t, c.Client.Get(t.Context(), client.ObjectKey{Name: team}, &saved))
+	if saved.Generation != 1 || *saved.Spec.Quota[0].Accelerators != 4 {
+		t.Errorf("saved as generation %d with %+v", saved.Generation, saved.Spec.Quota)
+	}
+	kueueHasIt(t, c, team)
+	must(t, see.Locator(page.Locator("#cluster-status")).Not().ToContainText("does not answer"))
+	must(t, see.Locator(page.Locator("tr", playwright.PageLocatorOptions{HasText: team})).ToContainText("Active"))
+}
+
+// A save whose answer was lost is sent again: it is found, and saved once.
+func TestSameFormTwice(t *testing.T) {
+	c := clustertest.Get(t)
+	team := clustertest.Name("twice")
+	removed(t, team)
+	values := filledForm(team)
+	for i := range 2 {
+		if status, page := post(t, values); status != http.StatusSeeOther {
+			t.Fatalf("save %d answers %d: %s", i+1, status, page.Find("#form-errors").Text())
+		}
+	}
+	values.Set("request-id", "another")
+	if status, _ := post(t, values); status != http.StatusUnprocessableEntity {
+		t.Errorf("another form for the same team answers %d", status)
+	}
+	clustertest.Eventually(t, 5*time.Second, func(ctx context.Context) error {
+		var saved v1alpha1.ComputeAllocation
+		if err := c.Client.Get(ctx, client.ObjectKey{Name: team}, &saved); err != nil {
+			return err
+		}
+		if saved.Generation != 1 {
+			return fmt.Errorf("generation is %d", saved.Generation)
+		}
+		return nil
+	})
+}

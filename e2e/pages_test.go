@@ -1,0 +1,102 @@
+package e2e_test
+
+import (
+	"testing"
+
+	"kuota.dev/kuota/governance/cluster/clustertest"
+
+	"github.com/playwright-community/playwright-go"
+)
+
+// Every page can be read and used by everybody, in light and dark and on a
+// phone, and a picture of each is kept.
+func TestPages(t *testing.T) {
+	c := clustertest.Get(t)
+	team, wrong := clustertest.Name("language"), clustertest.Name("speech")
+	removed(t, team)
+	removed(t, wrong)
+	console(t) // its controllers make the namespace that the tasks go to
+	c.Kubectl(t, `
+apiVersion: kuota.dev/v1alpha1
+kind: ComputeAllocation
+metadata: {name: `+team+`}
+spec:
+  displayName: Language models
+  fairShareWeight: 30
+  quota:
+  - {instanceType: ml.p5.48xlarge, accelerators: 4}
+  - {instanceType: ml.g6.12xlarge, accelerators: 2, vCPU: 48}
+---
+apiVersion: kuota.dev/v1alpha1
+kind: ComputeAllocation
+metadata: {name: `+wrong+`}
+spec:
+  quota: [{instanceType: ml.p5.48xlage, accelerators: 4}]
+  sharing: {strategy: Lend}
+`, "apply", "--server-side", "-f", "-")
+	kueueHasIt(t, c, team)
+	for _, job := range []string{"pretrain", "evaluate"} {
+		c.Kubectl(t, jobManifest(team, job, 2), "apply", "-f", "-")
+	}
+	c.Kubectl(t, jobManifest(team, "sweep", 16), "apply", "-f", "-")
+
+	pages := []struct {
+		name, path string
+		prepare    func(*testing.T, playwright.Page)
+	}{
+		{"tasks", "/tasks", func(t *testing.T, page playwright.Page) {
+			must(t, see.Locator(page.Locator("tr", playwright.PageLocatorOptions{HasText: "sweep"})).ToContainText("Pending"))
+		}},
+		{"policies", "/policies", func(t *testing.T, page playwright.Page) {
+			must(t, see.Locator(page.Locator("tr", playwright.PageLocatorOptions{HasText: wrong})).ToContainText("Not ready"))
+		}},
+		{"allocation-new", "/policies/allocations/new", nil},
+		{"allocation-filled", "/policies/allocations/new", fillForm},
+		{"allocation-wrong", "/policies/allocations/new", func(t *testing.T, page playwright.Page) {
+			fillForm(t, page)
+			must(t, page.Locator("#team").Fill("Upper Case"))
+			must(t, page.Locator("#row-1-vcpu").Fill("1Ki"))
+			must(t, page.Locator("#borrow-percent").Fill("10001"))
+			must(t, page.GetByRole("button", playwright.PageGetByRoleOptions{Name: "Create allocation"}).Last().Click())
+			must(t, see.Locator(page.Locator("#form-errors")).ToContainText("Team name"))
+		}},
+		{"not-found", "/nowhere", nil},
+	}
+	looks := []struct {
+		name    string
+		options playwright.BrowserNewContextOptions
+	}{
+		{"light", playwright.BrowserNewContextOptions{ColorScheme: playwright.ColorSchemeLight}},
+		{"dark", playwright.BrowserNewContextOptions{ColorScheme: playwright.ColorSchemeDark}},
+		{"390", playwright.BrowserNewContextOptions{ColorScheme: playwright.ColorSchemeLight, Viewport: &playwright.Size{Width: 390, Height: 844}}},
+	}
+	for _, p := range pages {
+		for _, look := range looks {
+			name := p.name + "-" + look.name
+			t.Run(name, func(t *testing.T) {
+				// The status of a page that is refused or not there shows in the
+				// browser's console, and is what is asked for here.
+				page := visit(t, look.options, "status of 404", "status of 422")
+				open(t, page, p.path)
+				if p.prepare != nil {
+					p.prepare(t, page)
+				}
+				fits(t, page, name)
+				accessible(t, page, name)
+				picture(t, page, name)
+			})
+		}
+	}
+}
+
+func fillForm(t *testing.T, page playwright.Page) {
+	must(t, page.Locator("#team").Fill("robotics"))
+	must(t, page.Locator("#row-0-type").Fill("ml.p5.48xlarge"))
+	must(t, page.Locator("#row-0-accelerators").Fill("14"))
+	placeholder(t, page, "row-0-vcpu", "336")
+	must(t, page.GetByRole("button", playwright.PageGetByRoleOptions{Name: "Add instance type"}).Click())
+	must(t, page.Locator("#row-1-type").Fill("ml.g6.12xlarge"))
+	must(t, page.Locator("#row-1-accelerators").Fill("1"))
+	must(t, page.Locator("#row-1-vcpu").Fill("24"))
+	placeholder(t, page, "row-1-memory", "96")
+}
