@@ -121,7 +121,7 @@ func TestBadInput(t *testing.T) {
 				if input == "action" || input == "request-id" || input == "strategy" || input == "preemption" {
 					continue
 				}
-				if got := page.Find("#" + input).AttrOr("value", "(no such input)"); got != typed[0] {
+				if got := page.Find("#"+input).AttrOr("value", "(no such input)"); got != typed[0] {
 					t.Errorf("%s was %q and is %q", input, typed[0], got)
 				}
 			}

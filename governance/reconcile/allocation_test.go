@@ -3,6 +3,8 @@ package reconcile_test
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -19,8 +21,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+	"sigs.k8s.io/yaml"
 )
 
 const soon = 10 * time.Second
@@ -130,8 +134,7 @@ func TestKnownAnswers(t *testing.T) {
 	}
 }
 
-// Every golden ClusterQueue is what the real Kueue takes, and stays as it is:
-// looking again writes nothing.
+// Looking again writes nothing.
 func TestApplyingAgainWritesNothing(t *testing.T) {
 	c := setup(t)
 	team := clustertest.Name("still")
@@ -291,7 +294,7 @@ func nothingCreated(t *testing.T, c *clustertest.Cluster, team string) {
 	}
 }
 
-// Only the schema's words of a printer column can be tested by printing.
+// kubectl get tells namespace, strategy, weight and whether it is ready.
 func TestPrinterColumns(t *testing.T) {
 	c := setup(t)
 	team := clustertest.Name("printed")
@@ -303,5 +306,38 @@ func TestPrinterColumns(t *testing.T) {
 	want := []string{team, desired.DefaultNaming.Namespace(team), "LendAndBorrow", "30", "True"}
 	if len(got) < 5 || !cmp.Equal(got[:5], want) {
 		t.Errorf("kubectl get prints %v, want %v", got, want)
+	}
+}
+
+// Every golden ClusterQueue is what the real Kueue takes, quantities and all.
+func TestKueueTakesGoldenFiles(t *testing.T) {
+	c := setup(t)
+	files, err := filepath.Glob("../desired/testdata/*.golden.yaml")
+	if err != nil || len(files) < 8 {
+		t.Fatalf("found %d golden files: %v", len(files), err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for document := range strings.SplitSeq(string(text), "---\n") {
+			var queue unstructured.Unstructured
+			if err := yaml.Unmarshal([]byte(document), &queue.Object); err != nil {
+				t.Fatal(err)
+			}
+			if queue.GetKind() != "ClusterQueue" {
+				continue
+			}
+			wanted := queue.DeepCopy()
+			queue.SetName(clustertest.Name("golden"))
+			if err := c.Client.Create(t.Context(), &queue, client.DryRunAll); err != nil {
+				t.Errorf("%s: %v", file, err)
+				continue
+			}
+			if diff := cmp.Diff(wanted.Object["spec"], queue.Object["spec"]); diff != "" {
+				t.Errorf("%s: Kueue reads it otherwise (-sent +kept):\n%s", file, diff)
+			}
+		}
 	}
 }

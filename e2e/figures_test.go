@@ -1,0 +1,157 @@
+package e2e_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/cluster/clustertest"
+
+	"github.com/playwright-community/playwright-go"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// TestFigures measures what docs/figures.md tells; make bench runs it.
+func TestFigures(t *testing.T) {
+	if os.Getenv("KUOTA_BENCH") == "" {
+		t.Skip("measured by make bench")
+	}
+	figures(t, "typing_to_defaults", typing(t))
+	figures(t, "save_to_active", saves(t))
+	figures(t, "hand_edit_to_put_right", handEdits(t))
+}
+
+// figures prints the median, the 95th percentile and the largest.
+func figures(t *testing.T, name string, all []time.Duration) {
+	t.Helper()
+	if len(all) < 20 {
+		t.Fatalf("%s was measured %d times only", name, len(all))
+	}
+	slices.Sort(all)
+	for _, q := range []struct {
+		name string
+		at   int
+	}{{"p50", len(all) / 2}, {"p95", len(all) * 95 / 100}, {"max", len(all) - 1}} {
+		fmt.Printf("figure %s_%s %.1f ms\n", name, q.name, float64(all[q.at].Microseconds())/1000)
+	}
+}
+
+// typing measures, in the browser, from a key's input event until the new
+// default has been painted.
+func typing(t *testing.T) []time.Duration {
+	page := visit(t, playwright.BrowserNewContextOptions{})
+	open(t, page, "/policies/allocations/new")
+	must(t, page.Locator("#row-0-type").Fill("ml.p5.48xlarge"))
+	must(t, page.Locator("#row-0-accelerators").Fill("1"))
+	placeholder(t, page, "row-0-vcpu", "24")
+	_, err := page.Evaluate(`() => {
+		window.measured = [];
+		let typed = 0;
+		document.addEventListener("input", () => { typed = performance.now(); }, true);
+		new MutationObserver(() => {
+			const began = typed;
+			requestAnimationFrame(() => setTimeout(() => window.measured.push(performance.now() - began)));
+		}).observe(document.querySelector("#row-0-vcpu"), {attributes: true, attributeFilter: ["placeholder"]});
+	}`)
+	must(t, err)
+	shown := "24"
+	for i := range 60 {
+		must(t, page.Locator("#row-0-accelerators").Press("Backspace"))
+		must(t, see.Locator(page.Locator("#row-0-vcpu")).Not().ToHaveAttribute("placeholder", shown))
+		shown = fmt.Sprint(24 * (i%9 + 1))
+		must(t, page.Locator("#row-0-accelerators").PressSequentially(fmt.Sprint(i%9+1)))
+		placeholder(t, page, "row-0-vcpu", shown)
+	}
+	times, err := page.Evaluate(`() => window.measured.map(ms => Math.round(ms * 1000))`)
+	must(t, err)
+	var all []time.Duration
+	for _, micros := range times.([]any) {
+		all = append(all, time.Duration(toInt(micros))*time.Microsecond)
+	}
+	return all
+}
+
+func toInt(v any) int {
+	switch n := v.(type) {
+	case int:
+		return n
+	case float64:
+		return int(n)
+	}
+	return -1
+}
+
+// saves measures from sending the form until Kueue says that the ClusterQueue
+// is active, as a watch sees it.
+func saves(t *testing.T) []time.Duration {
+	c := clustertest.Get(t)
+	watcher, err := client.NewWithWatch(c.Config, client.Options{Scheme: cluster.Scheme})
+	must(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	var all []time.Duration
+	for range 30 {
+		team := clustertest.Name("fast")
+		removed(t, team)
+		name := "hyperpod-ns-" + team + "-clusterqueue"
+		events, err := watcher.Watch(ctx, &kueue.ClusterQueueList{}, client.MatchingFields{"metadata.name": name})
+		must(t, err)
+		began := time.Now()
+		if status, _ := post(t, filledForm(team)); status != http.StatusSeeOther {
+			t.Fatalf("the save answers %d", status)
+		}
+		for event := range events.ResultChan() {
+			queue, ok := event.Object.(*kueue.ClusterQueue)
+			if ok && meta.IsStatusConditionTrue(queue.Status.Conditions, kueue.ClusterQueueActive) {
+				all = append(all, time.Since(began))
+				break
+			}
+		}
+		events.Stop()
+	}
+	return all
+}
+
+// handEdits measures from an edit of a ClusterQueue until it is put right.
+func handEdits(t *testing.T) []time.Duration {
+	c := clustertest.Get(t)
+	team := clustertest.Name("edited")
+	removed(t, team)
+	one := int64(1)
+	must(t, c.Client.Create(t.Context(), &v1alpha1.ComputeAllocation{
+		ObjectMeta: metav1.ObjectMeta{Name: team},
+		Spec:       v1alpha1.ComputeAllocationSpec{Quota: []v1alpha1.QuotaRow{{InstanceType: "ml.p5.48xlarge", Amounts: v1alpha1.Amounts{Accelerators: &one}}}},
+	}))
+	kueueHasIt(t, c, team)
+	var all []time.Duration
+	for range 30 {
+		var queue kueue.ClusterQueue
+		key := client.ObjectKey{Name: "hyperpod-ns-" + team + "-clusterqueue"}
+		must(t, c.Client.Get(t.Context(), key, &queue))
+		before := queue.DeepCopy()
+		hold := kueue.Hold
+		queue.Spec.StopPolicy = &hold
+		began := time.Now()
+		must(t, c.Client.Patch(t.Context(), &queue, client.MergeFrom(before)))
+		clustertest.Eventually(t, 5*time.Second, func(ctx context.Context) error {
+			if err := c.Client.Get(ctx, key, &queue); err != nil {
+				return err
+			}
+			if *queue.Spec.StopPolicy != kueue.None {
+				return fmt.Errorf("stop policy is %s", *queue.Spec.StopPolicy)
+			}
+			return nil
+		})
+		all = append(all, time.Since(began))
+	}
+	return all
+}

@@ -1,0 +1,218 @@
+package reconcile_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/cluster/clustertest"
+	"kuota.dev/kuota/governance/desired"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// submit has a team run one task on one GPU of a g5.
+func submit(t *testing.T, c *clustertest.Cluster, team, name string) {
+	t.Helper()
+	namespace := desired.DefaultNaming.Namespace(team)
+	c.Kubectl(t, fmt.Sprintf(`
+apiVersion: batch/v1
+kind: Job
+metadata: {name: %s, namespace: %s, labels: {kueue.x-k8s.io/queue-name: %s}}
+spec:
+  template:
+    metadata: {annotations: {pod-complete.stage.kwok.x-k8s.io/delay: 1h}}
+    spec:
+      restartPolicy: Never
+      containers:
+      - name: train
+        image: example.com/train:1
+        resources: {requests: {cpu: 1, memory: 1Gi, nvidia.com/gpu: 1}, limits: {nvidia.com/gpu: 1}}
+`, name, namespace, desired.DefaultNaming.LocalQueue(team)), "apply", "-f", "-")
+	admitted(t, c, team, 1)
+}
+
+// admitted waits until a team's ClusterQueue has as many tasks.
+func admitted(t *testing.T, c *clustertest.Cluster, team string, want int32) {
+	t.Helper()
+	clustertest.Eventually(t, soon, func(ctx context.Context) error {
+		var queue kueue.ClusterQueue
+		if err := c.Client.Get(ctx, client.ObjectKey{Name: desired.DefaultNaming.ClusterQueue(team)}, &queue); err != nil {
+			return err
+		}
+		if queue.Status.AdmittedWorkloads != want {
+			return fmt.Errorf("%d tasks are admitted, want %d", queue.Status.AdmittedWorkloads, want)
+		}
+		return nil
+	})
+}
+
+func gone(t *testing.T, c *clustertest.Cluster, object client.Object) {
+	t.Helper()
+	clustertest.Eventually(t, soon, func(ctx context.Context) error {
+		err := c.Client.Get(ctx, client.ObjectKeyFromObject(object), object)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("%T %s is still there: %w", object, object.GetName(), err)
+	})
+}
+
+func allocationNamed(team string) *v1alpha1.ComputeAllocation {
+	return &v1alpha1.ComputeAllocation{ObjectMeta: metav1.ObjectMeta{Name: team}}
+}
+
+func TestDeletedAndCreatedAgain(t *testing.T) {
+	c := setup(t)
+	team := clustertest.Name("again")
+	spec := specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Amounts: accelerators(1)})
+	create(t, c, team, spec)
+	before := conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
+	var namespace corev1.Namespace
+	key := client.ObjectKey{Name: before.Status.Namespace}
+	if err := c.Client.Get(t.Context(), key, &namespace); err != nil {
+		t.Fatal(err)
+	}
+	uid := namespace.UID
+
+	if err := c.Client.Delete(t.Context(), allocationNamed(team)); err != nil {
+		t.Fatal(err)
+	}
+	gone(t, c, allocationNamed(team))
+	gone(t, c, &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: before.Status.ClusterQueue}})
+	gone(t, c, &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: before.Status.LocalQueue, Namespace: before.Status.Namespace}})
+	if err := c.Client.Get(t.Context(), key, &namespace); err != nil {
+		t.Fatal(err)
+	}
+	if namespace.Annotations[desired.AnnotationTeam] != team || namespace.Labels[desired.LabelGoverned] != "" || namespace.Labels[desired.LabelManagedQueue] != "" {
+		t.Errorf("the namespace is left with labels %v and annotations %v", namespace.Labels, namespace.Annotations)
+	}
+
+	create(t, c, team, spec)
+	conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
+	if err := c.Client.Get(t.Context(), key, &namespace); err != nil {
+		t.Fatal(err)
+	}
+	if namespace.UID != uid || namespace.Labels[desired.LabelGoverned] != "true" {
+		t.Errorf("the team did not get its namespace back: %v", namespace.ObjectMeta)
+	}
+}
+
+// Deleting while tasks run holds the queue, says what it waits for, and goes
+// on when they end.
+func TestDeleteWaitsForTasks(t *testing.T) {
+	c := setup(t)
+	team := clustertest.Name("busy")
+	create(t, c, team, specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Amounts: accelerators(1)}))
+	before := conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
+	submit(t, c, team, "long")
+	if err := c.Client.Delete(t.Context(), allocationNamed(team)); err != nil {
+		t.Fatal(err)
+	}
+	conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionFalse, "draining needed: 1 of the team's tasks run")
+	var queue kueue.ClusterQueue
+	if err := c.Client.Get(t.Context(), client.ObjectKey{Name: before.Status.ClusterQueue}, &queue); err != nil {
+		t.Fatal(err)
+	}
+	if *queue.Spec.StopPolicy != kueue.Hold || queue.DeletionTimestamp != nil || queue.Status.AdmittedWorkloads != 1 {
+		t.Errorf("the queue is not merely held: %s, %v, %d admitted", *queue.Spec.StopPolicy, queue.DeletionTimestamp, queue.Status.AdmittedWorkloads)
+	}
+	c.Kubectl(t, "", "delete", "job", "long", "-n", before.Status.Namespace)
+	gone(t, c, allocationNamed(team))
+	gone(t, c, &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: before.Status.ClusterQueue}})
+}
+
+// Asked to drain, it requeues what runs; the tasks stay, and run again when
+// the team is given quota anew.
+func TestDeleteDrainsWhenAsked(t *testing.T) {
+	c := setup(t)
+	team := clustertest.Name("drained")
+	spec := specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Amounts: accelerators(1)})
+	create(t, c, team, spec)
+	before := conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
+	submit(t, c, team, "long")
+	c.Kubectl(t, "", "annotate", "computeallocation", team, "kuota.dev/drain=true")
+	if err := c.Client.Delete(t.Context(), allocationNamed(team)); err != nil {
+		t.Fatal(err)
+	}
+	gone(t, c, allocationNamed(team))
+	var workloads kueue.WorkloadList
+	if err := c.Client.List(t.Context(), &workloads, client.InNamespace(before.Status.Namespace)); err != nil {
+		t.Fatal(err)
+	}
+	if len(workloads.Items) != 1 || meta.IsStatusConditionTrue(workloads.Items[0].Status.Conditions, kueue.WorkloadAdmitted) {
+		t.Errorf("the task is not simply waiting: %d workloads", len(workloads.Items))
+	}
+	create(t, c, team, spec)
+	admitted(t, c, team, 1)
+	c.Kubectl(t, "", "delete", "job", "long", "-n", before.Status.Namespace, "--wait=false")
+}
+
+// An existing namespace that is named is governed, and given back untouched.
+func TestNamedNamespaceIsAdopted(t *testing.T) {
+	c := setup(t)
+	team := clustertest.Name("guest")
+	name := clustertest.Name("research")
+	own := map[string]string{"app.kubernetes.io/managed-by": "Helm", "example.com/owner": "research"}
+	if err := c.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: own}}); err != nil {
+		t.Fatal(err)
+	}
+	spec := specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Amounts: accelerators(1)})
+	spec.Namespace = name
+	create(t, c, team, spec)
+	if got := conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionTrue, ""); got.Status.Namespace != name {
+		t.Errorf("tasks run in %s", got.Status.Namespace)
+	}
+	rival := clustertest.Name("rival")
+	create(t, c, rival, spec)
+	conditionIs(t, c, rival, v1alpha1.ConditionReady, metav1.ConditionFalse, "namespace "+name+" is team "+team+"'s")
+
+	if err := c.Client.Delete(t.Context(), allocationNamed(team)); err != nil {
+		t.Fatal(err)
+	}
+	gone(t, c, allocationNamed(team))
+	var namespace corev1.Namespace
+	if err := c.Client.Get(t.Context(), client.ObjectKey{Name: name}, &namespace); err != nil {
+		t.Fatal(err)
+	}
+	for label, value := range own {
+		if namespace.Labels[label] != value {
+			t.Errorf("label %s is %q, was %q", label, namespace.Labels[label], value)
+		}
+	}
+}
+
+// What is given beyond what is there is a plan: it is told, and nothing is
+// refused. The other team learns of it too.
+func TestOverCapacityIsTold(t *testing.T) {
+	c := setup(t)
+	first, second := clustertest.Name("first"), clustertest.Name("second")
+	create(t, c, first, specOf(v1alpha1.QuotaRow{InstanceType: "ml.trn1.32xlarge", Amounts: accelerators(16)}))
+	conditionIs(t, c, first, v1alpha1.ConditionWithinCapacity, metav1.ConditionTrue, "")
+	create(t, c, second, specOf(v1alpha1.QuotaRow{InstanceType: "ml.trn1.32xlarge", Amounts: accelerators(4)}))
+	conditionIs(t, c, second, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
+	for _, team := range []string{first, second} {
+		conditionIs(t, c, team, v1alpha1.ConditionWithinCapacity, metav1.ConditionFalse, "ml.trn1.32xlarge: 20 of 16 Neuron devices given out")
+	}
+	if err := c.Client.Delete(t.Context(), allocationNamed(second)); err != nil {
+		t.Fatal(err)
+	}
+	conditionIs(t, c, first, v1alpha1.ConditionWithinCapacity, metav1.ConditionTrue, "")
+}
+
+// A held queue is as wanted, and shown as not active.
+func TestHoldIsShown(t *testing.T) {
+	c := setup(t)
+	team := clustertest.Name("held")
+	spec := specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Amounts: accelerators(1)})
+	spec.Activation = v1alpha1.Hold
+	create(t, c, team, spec)
+	conditionIs(t, c, team, v1alpha1.ConditionQueueActive, metav1.ConditionFalse, "stopped")
+	conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
+}
