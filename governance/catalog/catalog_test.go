@@ -1,0 +1,91 @@
+package catalog_test
+
+import (
+	"slices"
+	"testing"
+
+	"kuota.dev/kuota/governance/catalog"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func node(instanceType string, capacity map[corev1.ResourceName]string) corev1.Node {
+	n := corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{catalog.InstanceTypeLabel: instanceType}}}
+	n.Status.Capacity = corev1.ResourceList{}
+	for name, amount := range capacity {
+		n.Status.Capacity[name] = resource.MustParse(amount)
+	}
+	return n
+}
+
+func TestTable(t *testing.T) {
+	if n := len(catalog.KnownTypes()); n != 201 {
+		t.Errorf("the table has %d types", n)
+	}
+	for name, want := range map[string]catalog.Instance{
+		"ml.p5.48xlarge":   {MilliCPU: 192_000, Memory: 2048 * catalog.GiB, Accelerators: 8, AcceleratorResource: catalog.GPU, AcceleratorModel: "H100", AcceleratorMemory: 80, NetworkDevices: 32},
+		"ml.trn1.32xlarge": {MilliCPU: 128_000, Memory: 512 * catalog.GiB, Accelerators: 16, AcceleratorResource: catalog.Neuron, AcceleratorModel: "Trainium1", AcceleratorMemory: 32, NetworkDevices: 8},
+		"ml.c5.2xlarge":    {MilliCPU: 8_000, Memory: 16 * catalog.GiB},
+	} {
+		got, ok := catalog.Known(name)
+		got.Type, got.Partitions = "", nil
+		if !ok || got.MilliCPU != want.MilliCPU || got.Memory != want.Memory || got.Accelerators != want.Accelerators ||
+			got.AcceleratorResource != want.AcceleratorResource || got.AcceleratorModel != want.AcceleratorModel ||
+			got.AcceleratorMemory != want.AcceleratorMemory || got.NetworkDevices != want.NetworkDevices {
+			t.Errorf("%s is %+v, want %+v", name, got, want)
+		}
+	}
+	for _, name := range catalog.KnownTypes() {
+		i, _ := catalog.Known(name)
+		if i.MilliCPU <= 0 || i.Memory <= 0 || i.Accelerators < 0 || (i.Accelerators > 0) != (i.AcceleratorResource != "") {
+			t.Errorf("%s cannot be: %+v", name, i)
+		}
+	}
+}
+
+// A broken node lowers nothing: the table decides where it knows the type, and
+// the largest report where it does not.
+func TestBrokenNodesLowerNothing(t *testing.T) {
+	c := catalog.New([]corev1.Node{
+		node("ml.p5.48xlarge", map[corev1.ResourceName]string{"cpu": "190", "memory": "2000Gi", "nvidia.com/gpu": "7"}),
+		node("ml.p5.48xlarge", map[corev1.ResourceName]string{"cpu": "192", "memory": "2048Gi", "nvidia.com/gpu": "9"}),
+		node("lab.big", map[corev1.ResourceName]string{"cpu": "64", "memory": "500Gi", "amd.com/gpu": "4"}),
+		node("lab.big", map[corev1.ResourceName]string{"cpu": "63", "memory": "512Gi", "amd.com/gpu": "0"}),
+		node("", map[corev1.ResourceName]string{"cpu": "8"}),
+	}, catalog.InstanceTypeLabel)
+	p5, _ := c.Pool("ml.p5.48xlarge")
+	if p5.Nodes != 2 || p5.Instance.Accelerators != 8 || p5.Instance.MilliCPU != 192_000 {
+		t.Errorf("p5 is %+v", p5)
+	}
+	lab, ok := c.Pool("lab.big")
+	if !ok || lab.Nodes != 2 || lab.Instance.MilliCPU != 64_000 || lab.Instance.Memory != 512*catalog.GiB || lab.Instance.Accelerators != 4 || lab.Instance.AcceleratorResource != "amd.com/gpu" {
+		t.Errorf("lab.big is %+v", lab)
+	}
+	if pools := c.Pools(); len(pools) != 2 || pools[0].Name != "lab.big" {
+		t.Errorf("pools are %+v", pools)
+	}
+	if none, ok := c.Pool("ml.g5.2xlarge"); !ok || none.Nodes != 0 {
+		t.Errorf("a known type without nodes is %+v, %v", none, ok)
+	}
+	if _, ok := c.Pool("ml.none"); ok {
+		t.Error("a type that nobody knows is found")
+	}
+}
+
+func TestNear(t *testing.T) {
+	c := catalog.New([]corev1.Node{node("lab.big", nil)}, catalog.InstanceTypeLabel)
+	for mistyped, want := range map[string]string{
+		"ml.p5.48xlage": "ml.p5.48xlarge", "p5.48xlarge": "ml.p5.48xlarge", "ml.trn1": "ml.trn1.32xlarge", "lab.bgi": "lab.big", "ML.P5.48xlarge": "ml.p5.48xlarge",
+	} {
+		if got := c.Near(mistyped); !slices.Contains(got, want) || len(got) > 3 {
+			t.Errorf("near %s are %v, want %s among three", mistyped, got, want)
+		}
+	}
+	for _, far := range []string{"", "something-else-altogether", string(make([]byte, 100_000))} {
+		if got := c.Near(far); len(got) != 0 {
+			t.Errorf("near %.30q are %v", far, got)
+		}
+	}
+}

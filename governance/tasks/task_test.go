@@ -1,0 +1,85 @@
+package tasks_test
+
+import (
+	"testing"
+	"time"
+
+	"kuota.dev/kuota/governance/tasks"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+func is(name, reason, message string) metav1.Condition {
+	return metav1.Condition{Type: name, Status: metav1.ConditionTrue, Reason: reason, Message: message}
+}
+
+func isNot(name, reason, message string) metav1.Condition {
+	return metav1.Condition{Type: name, Status: metav1.ConditionFalse, Reason: reason, Message: message}
+}
+
+// Conditions as the real Kueue 0.19.2 was seen to leave them.
+func TestState(t *testing.T) {
+	inactive := false
+	cases := map[string]struct {
+		conditions []metav1.Condition
+		active     *bool
+		want       tasks.State
+		wantReason string
+	}{
+		"just created":      {nil, nil, tasks.Pending, ""},
+		"waits":             {[]metav1.Condition{isNot(kueue.WorkloadQuotaReserved, "WaitingForQuota", "2 more needed\nsecond line")}, nil, tasks.Pending, "2 more needed"},
+		"runs":              {[]metav1.Condition{is(kueue.WorkloadQuotaReserved, "QuotaReserved", ""), is(kueue.WorkloadAdmitted, "Admitted", "The workload is admitted")}, nil, tasks.Running, ""},
+		"pods start":        {[]metav1.Condition{is(kueue.WorkloadQuotaReserved, "QuotaReserved", ""), is(kueue.WorkloadAdmitted, "Admitted", ""), isNot(kueue.WorkloadPodsReady, "WaitForStart", "Not all pods are ready")}, nil, tasks.Starting, "Not all pods are ready"},
+		"checks pending":    {[]metav1.Condition{is(kueue.WorkloadQuotaReserved, "QuotaReserved", ""), isNot(kueue.WorkloadAdmitted, "UnsatisfiedChecks", "waits for a check")}, nil, tasks.Starting, "waits for a check"},
+		"being evicted":     {[]metav1.Condition{is(kueue.WorkloadQuotaReserved, "QuotaReserved", ""), is(kueue.WorkloadAdmitted, "Admitted", ""), is(kueue.WorkloadEvicted, "Preempted", "Preempted to accommodate a workload")}, nil, tasks.Stopping, "Preempted to accommodate a workload"},
+		"pre-empted, waits": {[]metav1.Condition{isNot(kueue.WorkloadQuotaReserved, "WaitingForQuota", "1 more needed"), is(kueue.WorkloadEvicted, "Preempted", ""), is(kueue.WorkloadPreempted, "InClusterQueue", "")}, nil, tasks.Preempted, "1 more needed"},
+		"runs again":        {[]metav1.Condition{is(kueue.WorkloadQuotaReserved, "QuotaReserved", ""), is(kueue.WorkloadAdmitted, "Admitted", ""), isNot(kueue.WorkloadEvicted, "QuotaReserved", "Previously: …"), isNot(kueue.WorkloadPreempted, "QuotaReserved", "Previously: …")}, nil, tasks.Running, ""},
+		"switched off":      {[]metav1.Condition{isNot(kueue.WorkloadQuotaReserved, "Deactivated", ""), is(kueue.WorkloadEvicted, "Deactivated", "The workload is deactivated")}, &inactive, tasks.Paused, "The workload is deactivated"},
+		"succeeded":         {[]metav1.Condition{is(kueue.WorkloadQuotaReserved, "QuotaReserved", ""), is(kueue.WorkloadAdmitted, "Admitted", ""), is(kueue.WorkloadFinished, "Succeeded", "Job finished successfully")}, nil, tasks.Succeeded, ""},
+		"failed":            {[]metav1.Condition{is(kueue.WorkloadFinished, "Failed", "BackoffLimitExceeded")}, nil, tasks.Failed, "BackoffLimitExceeded"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := tasks.FromWorkload(&kueue.Workload{Spec: kueue.WorkloadSpec{Active: tc.active}, Status: kueue.WorkloadStatus{Conditions: tc.conditions}})
+			if got.State != tc.want || got.Reason != tc.wantReason {
+				t.Errorf("got %s with %q, want %s with %q", got.State, got.Reason, tc.want, tc.wantReason)
+			}
+		})
+	}
+}
+
+func TestWhatATaskHolds(t *testing.T) {
+	controller := true
+	w := &kueue.Workload{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "job-train-12345", Namespace: "ns", UID: "u", CreationTimestamp: metav1.NewTime(time.Unix(1000, 0)),
+			OwnerReferences: []metav1.OwnerReference{{Kind: "Job", Name: "train", Controller: &controller}},
+		},
+		Spec: kueue.WorkloadSpec{
+			PriorityClassRef: &kueue.PriorityClassRef{Name: "training-priority"},
+			PodSets: []kueue.PodSet{{Count: 3, Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{
+				Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("500m"), "nvidia.com/gpu": resource.MustParse("2")}},
+			}}}}}},
+		},
+	}
+	asked := tasks.FromWorkload(w)
+	if asked.Name != "train" || asked.Kind != "Job" || asked.Class != "training-priority" || asked.Resources["cpu"] != 1500 || asked.Resources["nvidia.com/gpu"] != 6 {
+		t.Errorf("waiting it is %+v", asked)
+	}
+	// Partly admitted: what it holds counts, not what it asked for.
+	w.Status.Admission = &kueue.Admission{PodSetAssignments: []kueue.PodSetAssignment{{
+		Flavors:       map[corev1.ResourceName]kueue.ResourceFlavorReference{"cpu": "ml.g5.2xlarge", "nvidia.com/gpu": "ml.g5.2xlarge"},
+		ResourceUsage: corev1.ResourceList{"cpu": resource.MustParse("1"), "nvidia.com/gpu": resource.MustParse("4")},
+	}}}
+	held := tasks.FromWorkload(w)
+	if held.Resources["cpu"] != 1000 || held.Resources["nvidia.com/gpu"] != 4 || len(held.Pools) != 1 || held.Pools[0] != "ml.g5.2xlarge" {
+		t.Errorf("admitted it is %+v", held)
+	}
+	bare := tasks.FromWorkload(&kueue.Workload{ObjectMeta: metav1.ObjectMeta{Name: "raw"}})
+	if bare.Name != "raw" || bare.Kind != "Workload" {
+		t.Errorf("without an owner it is %+v", bare)
+	}
+}

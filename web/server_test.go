@@ -1,0 +1,170 @@
+package web_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"kuota.dev/kuota/views"
+	"kuota.dev/kuota/web"
+
+	"github.com/a-h/templ"
+	"github.com/labstack/echo/v4"
+)
+
+// serve runs a server with a few routes; stop ends it and waits.
+func serve(t *testing.T) (address string, stop func() time.Duration) {
+	t.Helper()
+	server, err := web.New(web.Options{
+		Listen: "127.0.0.1:0", User: web.User{Name: "ada"}, Log: slog.New(slog.DiscardHandler),
+		Chrome: func(echo.Context) views.Chrome { return views.Chrome{} },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.Echo.GET("/who", func(c echo.Context) error { return c.String(http.StatusOK, web.UserOf(c).Name) })
+	server.Echo.POST("/write", func(c echo.Context) error {
+		_, err := io.Copy(io.Discard, c.Request().Body)
+		return err
+	})
+	server.Echo.GET("/panic", func(echo.Context) error { panic("a secret of the inside") })
+	server.Echo.GET("/broken", func(c echo.Context) error {
+		return web.Render(c, http.StatusOK, templ.ComponentFunc(func(_ context.Context, w io.Writer) error {
+			fmt.Fprint(w, "half a page")
+			return fmt.Errorf("a secret of the inside")
+		}))
+	})
+	server.Echo.GET("/stream/events", func(c echo.Context) error {
+		part := func(context.Context) (templ.Component, error) { return templ.Raw("<p id=x>\n</p>"), nil }
+		return server.Stream(c, nil, part, part)
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	stopped := make(chan error, 1)
+	go func() { stopped <- server.Run(ctx) }()
+	stop = func() time.Duration {
+		began := time.Now()
+		cancel()
+		if err := <-stopped; err != nil {
+			t.Errorf("stopping: %v", err)
+		}
+		stopped <- nil
+		return time.Since(began)
+	}
+	t.Cleanup(func() { stop() })
+	return "http://" + server.Address(), stop
+}
+
+func do(t *testing.T, method, address, body string, headers ...string) (*http.Response, string) {
+	t.Helper()
+	request, err := http.NewRequest(method, address, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		if headers[i] == "Host" {
+			request.Host = headers[i+1]
+		}
+		request.Header.Set(headers[i], headers[i+1])
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response, string(text)
+}
+
+// Each way in which another site could act through somebody's browser, or
+// somebody could overload the server, is refused; plain use is not.
+func TestWhoMayAsk(t *testing.T) {
+	address, _ := serve(t)
+	port := address[strings.LastIndex(address, ":"):]
+	for name, tc := range map[string]struct {
+		method, path, body string
+		headers            []string
+		want               int
+	}{
+		"a form of our own":             {http.MethodPost, "/write", "a=b", []string{"Sec-Fetch-Site", "same-origin"}, 200},
+		"a command":                     {http.MethodPost, "/write", "a=b", nil, 200},
+		"a form of another site":        {http.MethodPost, "/write", "a=b", []string{"Sec-Fetch-Site", "cross-site"}, 403},
+		"an old browser's foreign form": {http.MethodPost, "/write", "a=b", []string{"Origin", "https://evil.example"}, 403},
+		"an origin that is hidden":      {http.MethodPost, "/write", "a=b", []string{"Origin", "null"}, 403},
+		"a name pointed at us":          {http.MethodGet, "/who", "", []string{"Host", "evil.example" + port}, 421},
+		"a name that looks like us":     {http.MethodGet, "/who", "", []string{"Host", "127.0.0.1.evil.example"}, 421},
+		"localhost":                     {http.MethodGet, "/who", "", []string{"Host", "localhost" + port}, 200},
+		"IPv6":                          {http.MethodGet, "/who", "", []string{"Host", "[::1]" + port}, 200},
+		"a forwarded host":              {http.MethodGet, "/who", "", []string{"X-Forwarded-Host", "evil.example"}, 200},
+		"a method that is not one":      {"TRACE", "/who", "", nil, 405},
+		"a page that is not there":      {http.MethodGet, "/nowhere", "", nil, 404},
+		"a path out of the files":       {http.MethodGet, "/static/..%2f..%2fetc/passwd", "", nil, 404},
+		"a body that is too large":      {http.MethodPost, "/write", strings.Repeat("x", 2<<20), nil, 413},
+		"a panic":                       {http.MethodGet, "/panic", "", nil, 500},
+		"a page that fails halfway":     {http.MethodGet, "/broken", "", nil, 500},
+	} {
+		t.Run(name, func(t *testing.T) {
+			response, body := do(t, tc.method, address+tc.path, tc.body, tc.headers...)
+			if response.StatusCode != tc.want {
+				t.Errorf("answer is %s, want %d", response.Status, tc.want)
+			}
+			if strings.Contains(body, "secret") || strings.Contains(body, "half a page") {
+				t.Errorf("the answer shows what is inside: %s", body)
+			}
+		})
+	}
+}
+
+func TestHeaders(t *testing.T) {
+	address, _ := serve(t)
+	for _, path := range []string{"/who", "/nowhere", "/panic"} {
+		response, _ := do(t, http.MethodGet, address+path, "")
+		for header, want := range map[string]string{
+			"Content-Security-Policy": "default-src 'none'", "X-Content-Type-Options": "nosniff",
+			"Cache-Control": "no-store", "Cross-Origin-Opener-Policy": "same-origin",
+		} {
+			if got := response.Header.Get(header); !strings.Contains(got, want) {
+				t.Errorf("%s: %s is %q", path, header, got)
+			}
+		}
+		if csp := response.Header.Get("Content-Security-Policy"); strings.Contains(csp, "unsafe") || !strings.Contains(csp, "frame-ancestors 'none'") {
+			t.Errorf("%s: the content security policy is %q", path, csp)
+		}
+	}
+}
+
+// A stream stays open past the server's own write limit only because it sets
+// one for each update; and it does not hold up the end.
+func TestStreamEndsWithTheServer(t *testing.T) {
+	address, stop := serve(t)
+	response, err := http.Get(address + "/stream/events")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	first := make([]byte, 64)
+	if _, err := io.ReadAtLeast(response.Body, first, len("event: fragment\ndata: <p id=x>\ndata: </p>")); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(string(first), "event: fragment\ndata: <p id=x>\ndata: </p>") {
+		t.Errorf("the stream begins with %q", first)
+	}
+	if took := stop(); took > 2*time.Second {
+		t.Errorf("stopping took %s with a stream open", took)
+	}
+}
+
+func TestListensOnThisMachineOnly(t *testing.T) {
+	for _, listen := range []string{"0.0.0.0:0", ":0", "[::]:0", "192.0.2.1:0", "kuota.example:0", "8080"} {
+		if _, err := web.New(web.Options{Listen: listen, Log: slog.New(slog.DiscardHandler)}); err == nil || !strings.Contains(err.Error(), "127.0.0.1") {
+			t.Errorf("%s: %v", listen, err)
+		}
+	}
+}
