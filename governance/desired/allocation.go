@@ -53,7 +53,8 @@ func Build(allocation *v1alpha1.ComputeAllocation, types catalog.Catalog, naming
 		Quota:        resolved,
 	}
 	for _, pool := range resolved.Pools {
-		objects.Flavors = append(objects.Flavors, flavor(pool.Name, naming))
+		f := flavor(pool.Name, naming)
+		objects.Flavors = append(objects.Flavors, f.WithAnnotations(map[string]string{AnnotationDesired: digest(f.Spec)}))
 	}
 	objects.ClusterQueue.WithAnnotations(map[string]string{AnnotationDesired: digest(objects.ClusterQueue.Spec)})
 	objects.LocalQueue.WithAnnotations(map[string]string{AnnotationDesired: digest(objects.LocalQueue.Spec)})

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/desired"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,6 +30,7 @@ type Allocations struct {
 	client.Client // reads from the cache
 	Naming        desired.Naming
 	Events        events.EventRecorder
+	applied       memory
 }
 
 // Reconcile makes one team's objects what its allocation says.
@@ -37,50 +40,51 @@ func (r *Allocations) Reconcile(ctx context.Context, request ctrl.Request) (ctrl
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if allocation.DeletionTimestamp != nil {
-		return r.remove(ctx, &allocation)
+		return again(r.remove(ctx, &allocation))
 	}
-	if controllerutil.AddFinalizer(&allocation, finalizer) {
-		if err := r.Update(ctx, &allocation); err != nil {
-			return again(err)
+	return again(r.keep(ctx, &allocation))
+}
+
+// keep makes the objects of an allocation that is there to stay.
+func (r *Allocations) keep(ctx context.Context, allocation *v1alpha1.ComputeAllocation) (ctrl.Result, error) {
+	if controllerutil.AddFinalizer(allocation, finalizer) {
+		if err := r.Update(ctx, allocation); err != nil {
+			return ctrl.Result{}, err
 		}
 	}
-
 	types, err := allocations.Catalog(ctx, r, r.Naming.InstanceTypeLabel)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	objects, wrong := desired.Build(&allocation, types, r.Naming)
+	objects, wrong := desired.Build(allocation, types, r.Naming)
 	if len(wrong) > 0 {
-		return ctrl.Result{}, r.report(ctx, &allocation, notReady("Invalid", governance.Sentence(wrong)))
+		return ctrl.Result{}, r.report(ctx, allocation, notReady("Invalid", governance.Sentence(wrong)))
 	}
-	obstacles, err := allocations.Obstacles(ctx, r, &allocation, objects)
+	obstacles, err := allocations.Obstacles(ctx, r, allocation, objects)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	if len(obstacles) > 0 {
-		return ctrl.Result{RequeueAfter: lookAgain}, r.report(ctx, &allocation, notReady("Blocked", governance.Sentence(obstacles)))
+		return ctrl.Result{RequeueAfter: lookAgain}, r.report(ctx, allocation, notReady("Blocked", governance.Sentence(obstacles)))
 	}
 
-	correction, err := r.apply(ctx, &allocation, objects)
+	correction, err := r.apply(ctx, allocation, objects)
 	if err != nil {
-		if reported := r.report(ctx, &allocation, notReady("ApplyFailed", "Kubernetes did not take it; it is tried again: "+err.Error())); reported != nil {
-			return again(reported)
-		}
-		return ctrl.Result{}, err
+		return ctrl.Result{}, errors.Join(err, r.report(ctx, allocation, notReady("ApplyFailed", "Kubernetes did not take it; it is tried again: "+err.Error())))
 	}
 	queue, err := r.queueState(ctx, *objects.ClusterQueue.GetName())
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{}, r.report(ctx, &allocation, outcome{objects: &objects, queue: queue, correction: correction})
+	return ctrl.Result{}, r.report(ctx, allocation, outcome{objects: &objects, queue: queue, correction: correction})
 }
 
 // again turns a lost race into another try instead of an error in the log.
-func again(err error) (ctrl.Result, error) {
-	if governance.KindOf(err) == governance.Conflict || isConflict(err) {
+func again(result ctrl.Result, err error) (ctrl.Result, error) {
+	if apierrors.IsConflict(err) {
 		return ctrl.Result{RequeueAfter: 50 * time.Millisecond}, nil
 	}
-	return ctrl.Result{}, err
+	return result, err
 }
 
 func objectName(kind, name string) string { return fmt.Sprintf("%s %s", kind, name) }

@@ -52,7 +52,7 @@ func (r *Capacity) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, 
 		failed = append(failed, client.IgnoreNotFound(
 			r.Status().Patch(ctx, allocation, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))))
 	}
-	return again(errors.Join(failed...))
+	return again(ctrl.Result{}, errors.Join(failed...))
 }
 
 func withinCapacity(over []allocations.Excess) metav1.Condition {

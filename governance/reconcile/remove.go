@@ -41,7 +41,7 @@ func (r *Allocations) remove(ctx context.Context, allocation *v1alpha1.ComputeAl
 		}
 	}
 	controllerutil.RemoveFinalizer(allocation, finalizer)
-	return again(client.IgnoreNotFound(r.Update(ctx, allocation)))
+	return ctrl.Result{}, client.IgnoreNotFound(r.Update(ctx, allocation))
 }
 
 // emptyQueue stops the queue and waits until no task holds quota in it.
