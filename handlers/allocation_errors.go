@@ -54,10 +54,18 @@ func byField(wrong []governance.FieldError) map[string]string {
 	errs := map[string]string{}
 	for _, w := range wrong {
 		if id, _ := input(w.Path); errs[id] == "" {
-			errs[id] = capital(w.Message) + "."
+			errs[id] = sentence(w.Message)
 		}
 	}
 	return errs
+}
+
+// sentence makes a whole sentence of what is wrong.
+func sentence(message string) string {
+	if strings.HasSuffix(message, "?") || strings.HasSuffix(message, ".") {
+		return capital(message)
+	}
+	return capital(message) + "."
 }
 
 // capital begins a sentence that stands by itself.

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
@@ -123,12 +125,8 @@ func (f *allocationForm) parse() (*v1alpha1.ComputeAllocation, []governance.Fiel
 		},
 	}
 	spec := &allocation.Spec
-	if n := len([]rune(f.displayName)); n > 128 {
-		tell("spec.displayName", fmt.Sprintf("has %d characters; at most 128 fit", n))
-	}
-	if n := len([]rune(f.description)); n > 1024 {
-		tell("spec.description", fmt.Sprintf("has %d characters; at most 1,024 fit", n))
-	}
+	tell("spec.displayName", checkText(f.displayName, 128))
+	tell("spec.description", checkText(f.description, 1024))
 	if f.weight != "" {
 		weight, problem := parseWhole(f.weight, 100)
 		tell("spec.fairShareWeight", problem)
@@ -162,6 +160,17 @@ func (f *allocationForm) parse() (*v1alpha1.ComputeAllocation, []governance.Fiel
 		spec.Quota = append(spec.Quota, parsed)
 	}
 	return allocation, wrong
+}
+
+// checkText says what is wrong with a line of text; empty when it is right.
+func checkText(text string, most int) string {
+	switch n := utf8.RuneCountInString(text); {
+	case n > most:
+		return fmt.Sprintf("has %s characters; at most %s fit", thousands(int64(n)), thousands(int64(most)))
+	case !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl):
+		return "has line breaks or other characters that are no text"
+	}
+	return ""
 }
 
 // missing tells what a save needs and the form does not have.

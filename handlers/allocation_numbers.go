@@ -45,7 +45,7 @@ func parseVCPU(text string) (*resource.Quantity, string) {
 // parseGiB reads an amount of memory in GiB, in steps of 0.001, rounded down
 // to whole MiB; nil for none.
 func parseGiB(text string) (*resource.Quantity, string) {
-	thousandths, problem := parseThousandths(text, "of GiB, such as 512 or 0.5, without a unit")
+	thousandths, problem := parseThousandths(text, "such as 512 or 0.5, in GiB without the unit")
 	if text == "" || problem != "" {
 		return nil, problem
 	}

@@ -33,7 +33,7 @@ func (f *allocationForm) view(state allocations.State, naming desired.Naming, re
 		wrong = append(wrong, governance.FieldError{Path: "metadata.name", Message: problem})
 	}
 	if slices.ContainsFunc(state.Allocations, func(a v1alpha1.ComputeAllocation) bool {
-		return a.Name == f.team && a.Annotations[allocations.AnnotationRequest] != f.request
+		return a.Name == f.team && !allocations.MadeBy(&a, f.request)
 	}) {
 		wrong = append(wrong, governance.FieldError{Path: "metadata.name", Message: fmt.Sprintf("team %s has an allocation already; choose another name", f.team)})
 	}
@@ -143,7 +143,7 @@ func (f *allocationForm) rowView(i int, sharing v1alpha1.Sharing, state allocati
 	given := allocations.Given{pool.Name: quota.Resources{}}
 	given[pool.Name].Add(state.Given[pool.Name])
 	given.Add(resolved)
-	view.Over = over(given.Over([]string{pool.Name}, state.Types))
+	view.Over = over(given.Over(resolved.Pools, state.Types))
 	if errs["borrow-percent"] == "" {
 		view.Borrow, view.BorrowNone = borrowing(own, sharing)
 	}

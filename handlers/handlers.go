@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"context"
+	"net/http"
 	"time"
 
 	"kuota.dev/kuota/governance"
@@ -50,7 +51,9 @@ type Listener interface {
 
 // Register adds all routes to the server.
 func (h *Handlers) Register(s *web.Server) {
-	get := func(path string, handler func(echo.Context) error) { s.Echo.GET(path, answer(handler)) }
+	get := func(path string, handler func(echo.Context) error) {
+		s.Echo.Match([]string{http.MethodGet, http.MethodHead}, path, answer(handler))
+	}
 	get("/healthz", h.healthz)
 	get("/readyz", h.readyz)
 	get("/", h.home)

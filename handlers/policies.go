@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"kuota.dev/kuota/governance/allocations"
@@ -30,7 +31,8 @@ func (h *Handlers) policies(c echo.Context) error {
 	}
 	page.Chrome = h.Chrome(c)
 	page.Title, page.Active, page.Stream = "Policies", "policies", "/policies/events"
-	if team := c.QueryParam("created"); quota.CheckTeam(team) == "" {
+	team := c.QueryParam("created")
+	if slices.ContainsFunc(page.Allocations, func(row views.AllocationRow) bool { return row.Team == team }) {
 		page.Notice = fmt.Sprintf("Allocation %s was created. Its tasks go to queue %s in namespace %s.", team, h.Naming.LocalQueue(team), h.Naming.Namespace(team))
 	}
 	return web.Render(c, http.StatusOK, views.Policies(page))
@@ -73,9 +75,9 @@ func (h *Handlers) allocationRow(a *v1alpha1.ComputeAllocation, state allocation
 	if fix := a.Status.LastCorrection; fix != nil {
 		row.Correction = fmt.Sprintf("%s was changed by %s and put right, %s UTC", fix.Object, fix.Manager, fix.Time.UTC().Format("2006-01-02 15:04:05"))
 	}
-	resolved, errs := quota.Resolve(&a.Spec, state.Types)
-	if len(errs) > 0 {
-		return row
+	resolved, current := allocations.InForce(a, state.Types)
+	if !current && len(resolved.Pools) > 0 {
+		row.Status.Text += ". Until that is mended, the quota that was in force stays."
 	}
 	for _, pool := range resolved.Pools {
 		parts := amounts(pool.Nominal)
@@ -85,7 +87,7 @@ func (h *Handlers) allocationRow(a *v1alpha1.ComputeAllocation, state allocation
 		row.Quota = append(row.Quota, views.QuotaLine{Pool: pool.Name, Parts: parts})
 	}
 	var over []string
-	for _, excess := range state.Given.Over(allocations.PoolNames(resolved), state.Types) {
+	for _, excess := range state.Given.Over(resolved.Pools, state.Types) {
 		over = append(over, excess.String())
 	}
 	row.Capacity = strings.Join(over, "; ")
@@ -102,7 +104,7 @@ func allocationStatus(a *v1alpha1.ComputeAllocation) views.Status {
 		return views.Status{Tone: "wait", Label: "Deleting"}
 	case ready == nil || ready.ObservedGeneration != a.Generation:
 		return views.Status{Tone: "wait", Label: "Applying"}
-	case ready.Status != metav1.ConditionTrue && ready.Reason == "QueueNotActive":
+	case ready.Status != metav1.ConditionTrue && meta.IsStatusConditionPresentAndEqual(a.Status.Conditions, v1alpha1.ConditionQueueActive, metav1.ConditionUnknown):
 		return views.Status{Tone: "wait", Label: "Applying", Text: ready.Message}
 	case ready.Status != metav1.ConditionTrue:
 		return views.Status{Tone: "bad", Label: "Not ready", Text: inWords(ready.Message)}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 	"time"
 
@@ -109,11 +110,17 @@ func taskRow(item tasks.Item, now time.Time) views.TaskRow {
 // longReason is how many bytes of a reason stand in the table unfolded.
 const longReason = 140
 
-// start is how a long text begins, up to its last comma there; empty for a
-// short text.
+// lacking is the part of Kueue's reason that says how much is missing.
+var lacking = regexp.MustCompile(`insufficient unused quota for [^,]+, \S+ more needed`)
+
+// start stands for a long reason: what is missing, where it says so, or how it
+// begins, up to its last comma there. It is empty for a short one.
 func start(text string) string {
 	if len(text) <= longReason {
 		return ""
+	}
+	if missing := lacking.FindString(text); missing != "" {
+		return missing + " …"
 	}
 	begin := text[:longReason]
 	if i := strings.LastIndex(begin, ", "); i > 0 {

@@ -59,5 +59,5 @@ func loopbackHost(next echo.HandlerFunc) echo.HandlerFunc {
 
 func isLoopback(host string) bool {
 	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
+	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
@@ -66,7 +65,7 @@ func New(options Options) (*Server, error) {
 		sameOrigin(),
 		middleware.BodyLimit(maxForm),
 		actAs(options.User),
-		middleware.GzipWithConfig(middleware.GzipConfig{MinLength: 1024, Skipper: isStream}),
+		middleware.GzipWithConfig(middleware.GzipConfig{MinLength: 1024}), // streams too: each update is flushed through
 	)
 	files := echo.WrapHandler(static.Handler())
 	e.GET("/static/*", files)
@@ -86,9 +85,6 @@ func New(options Options) (*Server, error) {
 	s.http.RegisterOnShutdown(func() { s.close.Do(func() { close(s.closing) }) })
 	return s, nil
 }
-
-// isStream tells an event stream by its address: /events beside its page.
-func isStream(c echo.Context) bool { return strings.HasSuffix(c.Path(), "/events") }
 
 // Address is the host:port it listens on.
 func (s *Server) Address() string { return s.listener.Addr().String() }

@@ -89,8 +89,10 @@ func (s *stream) send(render func(context.Context) (templ.Component, error), onc
 	}
 	var event bytes.Buffer
 	event.WriteString("event: fragment\n")
-	for line := range bytes.Lines(html.Bytes()) {
-		fmt.Fprintf(&event, "data: %s\n", bytes.TrimRight(line, "\r\n"))
+	// A carriage return ends a line of a stream too; in HTML it can be written
+	// otherwise.
+	for line := range bytes.Lines(bytes.ReplaceAll(html.Bytes(), []byte("\r"), []byte("&#13;"))) {
+		fmt.Fprintf(&event, "data: %s\n", bytes.TrimRight(line, "\n"))
 	}
 	event.WriteString("\n")
 	if err := s.control.SetWriteDeadline(time.Now().Add(streamWrite)); err != nil {

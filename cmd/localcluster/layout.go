@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // markerName is the file that shows that a folder was made by localcluster,
@@ -44,22 +45,26 @@ func (l layout) remove(names ...string) {
 	}
 }
 
-// checkOwned refuses folders that hold something which is not ours, since the
-// next step deletes them.
+// ours are the names in a folder that each start makes anew.
+var ours = []string{"data", "pki", "kubeconfigs", "kubeconfig", "run", "logs", "ready", "url"}
+
+// checkOwned refuses a folder that holds something under one of these names
+// and was not marked by us, since the next step deletes it.
 func (l layout) checkOwned() error {
-	for _, name := range []string{"data", "pki"} {
-		folder := l.path(name)
-		entries, err := os.ReadDir(folder)
+	if _, err := os.Stat(l.path(markerName)); err == nil {
+		return nil
+	}
+	for _, name := range ours {
+		path := l.path(name)
+		entries, err := os.ReadDir(path)
+		entries = slices.DeleteFunc(entries, func(e os.DirEntry) bool { // made by this very start
+			return e.Name() == "lock" || e.Name() == ownLog+".log"
+		})
 		if errors.Is(err, os.ErrNotExist) || err == nil && len(entries) == 0 {
 			continue
 		}
-		if err != nil {
-			return fmt.Errorf("look at %s: %w", folder, err)
-		}
-		if _, err := os.Stat(filepath.Join(folder, markerName)); err != nil {
-			return fmt.Errorf("%s exists and was not made by localcluster; "+
-				"it would be deleted, so choose another --dir or move it away", folder)
-		}
+		return fmt.Errorf("%s exists and was not made by localcluster; "+
+			"it would be deleted, so choose another --dir or move it away", path)
 	}
 	return nil
 }
@@ -90,10 +95,8 @@ func (l layout) makeFresh() error {
 			return fmt.Errorf("make folder: %w", err)
 		}
 	}
-	for _, name := range []string{"data", "pki"} {
-		if err := os.WriteFile(l.path(name, markerName), nil, 0o644); err != nil {
-			return fmt.Errorf("mark folder: %w", err)
-		}
+	if err := os.WriteFile(l.path(markerName), nil, 0o644); err != nil {
+		return fmt.Errorf("mark folder: %w", err)
 	}
 	return nil
 }

@@ -58,12 +58,14 @@ func (s *supervisor) onExit(c *component, p *process) {
 	closing := s.closing
 	forgiven := c.name != apiServer && (s.apiAway || time.Now().Before(s.apiAwayTil))
 	away := s.apiAway
+	if forgiven && !closing {
+		c.set(waiting) // under the lock, so that the return of the API server sees it
+	}
 	s.mu.Unlock()
 	if closing {
 		return
 	}
 	if forgiven {
-		c.set(waiting)
 		s.say("%s ended (%s) while the API server was away; it is started again with it", c.name, p.status)
 		if !away {
 			go s.revive(c)

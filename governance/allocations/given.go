@@ -26,19 +26,34 @@ func Catalog(ctx context.Context, reader client.Reader, instanceTypeLabel string
 // Given is how much of each pool is given out as quota, by pool name.
 type Given map[string]quota.Resources
 
-// GivenOut sums the quota of all allocations but one. An allocation that is
-// wrong, or is being deleted, gives out nothing.
+// GivenOut sums the quota of all allocations but one.
 func GivenOut(all []v1alpha1.ComputeAllocation, types catalog.Catalog, except string) Given {
 	given := Given{}
 	for i := range all {
-		if all[i].Name == except || all[i].DeletionTimestamp != nil {
-			continue
-		}
-		if resolved, errs := quota.Resolve(&all[i].Spec, types); len(errs) == 0 {
+		if all[i].Name != except {
+			resolved, _ := InForce(&all[i], types)
 			given.Add(resolved)
 		}
 	}
 	return given
+}
+
+// InForce is the quota that an allocation has: what its spec comes to, or,
+// where the spec is wrong, what was last applied and is still in Kueue.
+// current tells which.
+func InForce(allocation *v1alpha1.ComputeAllocation, types catalog.Catalog) (resolved quota.Resolved, current bool) {
+	resolved, errs := quota.Resolve(&allocation.Spec, types)
+	if len(errs) == 0 {
+		return resolved, true
+	}
+	for _, applied := range allocation.Status.Quota {
+		pool := quota.Pool{Name: applied.Pool, Nominal: quota.Resources{}}
+		for _, r := range applied.Resources {
+			pool.Nominal[r.Name] = quota.InUnit(r.Name, r.Nominal)
+		}
+		resolved.Pools = append(resolved.Pools, pool)
+	}
+	return resolved, false
 }
 
 // Add adds one allocation's quota.
@@ -59,10 +74,11 @@ type Excess struct {
 
 // Over lists what is given out beyond the nominal figures × nodes of the named
 // pools, in the order of the pools and resources.
-func (g Given) Over(pools []string, types catalog.Catalog) []Excess {
+func (g Given) Over(pools []quota.Pool, types catalog.Catalog) []Excess {
 	var over []Excess
-	for _, name := range pools {
-		pool, ok := types.Pool(name)
+	for _, p := range pools {
+		name := p.Name
+		pool, ok := types.Pool(p.InstanceType)
 		if !ok {
 			continue
 		}
@@ -86,13 +102,4 @@ func (g Given) Over(pools []string, types catalog.Catalog) []Excess {
 // "ml.g6.12xlarge: 10 of 8 GPUs given out".
 func (e Excess) String() string {
 	return fmt.Sprintf("%s: %s of %s given out", e.Pool, quota.Number(e.Resource, e.Given), quota.Amount(e.Resource, e.There))
-}
-
-// PoolNames lists the pools of an allocation in their order.
-func PoolNames(resolved quota.Resolved) []string {
-	names := make([]string, len(resolved.Pools))
-	for i, pool := range resolved.Pools {
-		names[i] = pool.Name
-	}
-	return names
 }

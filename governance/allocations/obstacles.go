@@ -100,7 +100,7 @@ func foreign(ctx context.Context, reader client.Reader, object client.Object, ki
 		return &governance.FieldError{Path: "metadata.name", Message: fmt.Sprintf("%s %s exists and is not Kuota's; rename or delete it, or choose another name", kind, name)}, nil
 	case team != "" && object.GetLabels()[desired.LabelTeam] != "" && object.GetLabels()[desired.LabelTeam] != team:
 		return &governance.FieldError{Path: "metadata.name", Message: fmt.Sprintf("%s %s is team %s's; choose another name", kind, name, object.GetLabels()[desired.LabelTeam])}, nil
-	case object.GetDeletionTimestamp() != nil:
+	case object.GetDeletionTimestamp() != nil && team != "": // a flavor that goes is no obstacle: its queues go on
 		return &governance.FieldError{Path: "metadata.name", Message: fmt.Sprintf("%s %s is being deleted; it goes when its last task ends", kind, name)}, nil
 	}
 	return nil, nil

@@ -2,10 +2,14 @@ package allocations
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
@@ -16,9 +20,28 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// AnnotationRequest holds the id of the form that made an allocation: the same
-// form sent again, because its answer was lost, finds what it made.
+// AnnotationRequest holds the id of the form that made an allocation, and a
+// digest of what it asked for: the same form sent again, because its answer was
+// lost, finds what it made.
 const AnnotationRequest = "kuota.dev/request-id"
+
+// writeLimit is how long a write may take, all in all, before the person is
+// told that the cluster does not answer. It is well below the web server's own
+// limit, which would cut the answer off.
+const writeLimit = 8 * time.Second
+
+// MadeBy tells whether the form with this id made an allocation.
+func MadeBy(allocation *v1alpha1.ComputeAllocation, request string) bool {
+	id, _, _ := strings.Cut(allocation.Annotations[AnnotationRequest], "/")
+	return request != "" && id == request
+}
+
+// requestMark is the id of a form with a digest of what it asks for.
+func requestMark(request string, allocation *v1alpha1.ComputeAllocation) (string, error) {
+	spec, err := json.Marshal(allocation.Spec)
+	sum := sha256.Sum256(spec)
+	return request + "/" + hex.EncodeToString(sum[:8]), err
+}
 
 // Service answers the pages about allocations.
 type Service struct {
@@ -54,9 +77,11 @@ func (s *Service) State(ctx context.Context) (State, error) {
 
 // Create makes an allocation as user. All that is wrong with it, by itself or
 // against the cluster, is returned together as governance.Invalid. request is
-// the id of the form: when the same form made the allocation before, that is
-// success.
+// the id of the form: when the same form made the same allocation before, that
+// is success.
 func (s *Service) Create(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation, request string) error {
+	ctx, cancel := context.WithTimeout(ctx, writeLimit)
+	defer cancel()
 	reader, err := s.Cluster.Reader()
 	if err != nil {
 		return err
@@ -74,12 +99,20 @@ func (s *Service) Create(ctx context.Context, user governance.User, allocation *
 		return err
 	}
 
+	mark, err := requestMark(request, allocation)
+	if err != nil {
+		return &governance.Error{Op: "create allocation", Message: "The allocation could not be written down.", Err: err}
+	}
 	// Asked of the API server rather than the cache, so that a save that was
 	// answered by silence is found again.
 	var existing v1alpha1.ComputeAllocation
 	switch err := writer.Get(ctx, client.ObjectKey{Name: allocation.Name}, &existing); {
-	case err == nil && request != "" && existing.Annotations[AnnotationRequest] == request:
+	case err == nil && existing.DeletionTimestamp != nil:
+		return refuse(fmt.Sprintf("team %s is being deleted; wait until it is gone, or choose another name", allocation.Name))
+	case err == nil && existing.Annotations[AnnotationRequest] == mark && request != "":
 		return nil
+	case err == nil && MadeBy(&existing, request):
+		return refuse(fmt.Sprintf("team %s was saved already, with what stood in this form then; what you changed since is not saved", allocation.Name))
 	case err == nil:
 		return exists(allocation.Name)
 	case client.IgnoreNotFound(err) != nil:
@@ -95,7 +128,7 @@ func (s *Service) Create(ctx context.Context, user governance.User, allocation *
 
 	created := allocation.DeepCopy()
 	if request != "" {
-		created.Annotations = map[string]string{AnnotationRequest: request}
+		created.Annotations = map[string]string{AnnotationRequest: mark}
 	}
 	err = cluster.Translate("create allocation", writer.Create(ctx, created))
 	var ours *governance.Error
@@ -106,8 +139,13 @@ func (s *Service) Create(ctx context.Context, user governance.User, allocation *
 }
 
 func exists(team string) error {
+	return refuse(fmt.Sprintf("team %s has an allocation already; choose another name", team))
+}
+
+// refuse says why a team of that name cannot be made.
+func refuse(sentence string) error {
 	return &governance.Error{
-		Kind: governance.Invalid, Op: "create allocation", Message: "That team has an allocation already.",
-		Fields: []governance.FieldError{{Path: "metadata.name", Message: fmt.Sprintf("team %s has an allocation already; choose another name", team)}},
+		Kind: governance.Invalid, Op: "create allocation", Message: "The team's name cannot be used.",
+		Fields: []governance.FieldError{{Path: "metadata.name", Message: sentence}},
 	}
 }

@@ -1,10 +1,15 @@
 package catalog
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"maps"
+	"regexp"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // InstanceTypeLabel is the node label that names an instance's type, unless
@@ -17,14 +22,14 @@ var acceleratorResources = []string{GPU, Neuron, "amd.com/gpu", "habana.ai/gaudi
 
 // Pool is a group of nodes that quota is given in.
 type Pool struct {
-	Name     string   // also the name of its ResourceFlavor
+	Name     string   // also the name of its ResourceFlavor; the type's own wherever that can name an object
 	Instance Instance // what one of its instances has, nominally
 	Nodes    int64    // how many nodes it has now, ready or not
 }
 
 // Catalog is what the cluster is made of at one moment.
 type Catalog struct {
-	pools map[string]Pool
+	pools map[string]Pool // by instance type
 }
 
 // New builds the catalog of the given nodes. A type in the table has the
@@ -38,7 +43,7 @@ func New(nodes []corev1.Node, instanceTypeLabel string) Catalog {
 			continue
 		}
 		pool := pools[instanceType]
-		pool.Name = instanceType
+		pool.Name = poolName(instanceType)
 		pool.Nodes++
 		if table, ok := Known(instanceType); ok {
 			pool.Instance = table
@@ -59,6 +64,20 @@ func (c Catalog) Pool(instanceType string) (Pool, bool) {
 	instance, ok := Known(instanceType)
 	return Pool{Name: instanceType, Instance: instance}, ok
 }
+
+// poolName makes a name of an instance type. Some clouds write types as no
+// Kubernetes object may be called, such as Standard_ND96asr_v4: those are put
+// into lower case with hyphens, and a digest keeps them apart.
+func poolName(instanceType string) string {
+	if len(validation.IsDNS1123Subdomain(instanceType)) == 0 {
+		return instanceType
+	}
+	legal := strings.Trim(illegal.ReplaceAllString(strings.ToLower(instanceType), "-"), "-")
+	sum := sha256.Sum256([]byte(instanceType))
+	return strings.TrimPrefix(legal+"-"+hex.EncodeToString(sum[:3]), "-")
+}
+
+var illegal = regexp.MustCompile(`[^a-z0-9]+`)
 
 // Pools lists the pools that have nodes, by name.
 func (c Catalog) Pools() []Pool {

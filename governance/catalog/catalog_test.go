@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 func node(instanceType string, capacity map[corev1.ResourceName]string) corev1.Node {
@@ -77,7 +78,7 @@ func TestBrokenNodesLowerNothing(t *testing.T) {
 func TestNear(t *testing.T) {
 	c := catalog.New([]corev1.Node{node("lab.big", nil)}, catalog.InstanceTypeLabel)
 	for mistyped, want := range map[string]string{
-		"ml.p5.48xlage": "ml.p5.48xlarge", "p5.48xlarge": "ml.p5.48xlarge", "ml.trn1": "ml.trn1.32xlarge", "lab.bgi": "lab.big", "ML.P5.48xlarge": "ml.p5.48xlarge",
+		"ml.p5.48xlage": "ml.p5.48xlarge", "p5.48xlarge": "ml.p5.48xlarge", "ml.trn1": "ml.trn1.32xlarge", "lab.bgi": "lab.big", "ML.P5.48XLARGE": "ml.p5.48xlarge", "h200": "ml.p5e.48xlarge",
 	} {
 		if got := c.Near(mistyped); !slices.Contains(got, want) || len(got) > 3 {
 			t.Errorf("near %s are %v, want %s among three", mistyped, got, want)
@@ -87,5 +88,23 @@ func TestNear(t *testing.T) {
 		if got := c.Near(far); len(got) != 0 {
 			t.Errorf("near %.30q are %v", far, got)
 		}
+	}
+}
+
+// Types that cannot name an object get a name that can, each its own.
+func TestPoolNames(t *testing.T) {
+	c := catalog.New([]corev1.Node{node("Standard_ND96asr_v4", nil), node("standard.nd96asr.v4", nil), node("STANDARD_ND96ASR_V4", nil), node("___", nil)}, catalog.InstanceTypeLabel)
+	seen := map[string]bool{}
+	for _, pool := range c.Pools() {
+		if len(validation.IsDNS1123Subdomain(pool.Name)) != 0 || seen[pool.Name] {
+			t.Errorf("%s is called %s", pool.Instance.Type, pool.Name)
+		}
+		seen[pool.Name] = true
+	}
+	if pool, ok := c.Pool("standard.nd96asr.v4"); !ok || pool.Name != "standard.nd96asr.v4" {
+		t.Errorf("a legal name is changed: %+v", pool)
+	}
+	if len(seen) != 4 {
+		t.Errorf("pools are %v", seen)
 	}
 }

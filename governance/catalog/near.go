@@ -20,15 +20,23 @@ func (c Catalog) Near(mistyped string) []string {
 			names = append(names, name)
 		}
 	}
+	mistyped = strings.ToLower(mistyped)
 	type candidate struct {
 		name     string
 		distance int
 	}
 	var near []candidate
 	for _, name := range names {
-		distance := levenshtein.ComputeDistance(mistyped, name)
-		if len(mistyped) >= 4 && strings.HasPrefix(name, mistyped) {
+		distance := levenshtein.ComputeDistance(mistyped, strings.ToLower(name))
+		pool, _ := c.Pool(name)
+		model := strings.ToLower(pool.Instance.AcceleratorModel)
+		switch {
+		case len(mistyped) >= 4 && strings.HasPrefix(strings.ToLower(name), mistyped):
 			distance = 1 // "ml.p5" is meant for a p5, however long its size is
+		case model != "" && mistyped == model && pool.Nodes > 0:
+			distance = 1 // so is "h100" for what has them
+		case model != "" && mistyped == model:
+			distance = 2
 		}
 		if distance <= 4 {
 			near = append(near, candidate{name, distance})

@@ -72,11 +72,9 @@ func New(config *rest.Config, options Options) (*Cluster, error) {
 		Logger:   logr.FromSlogHandler(options.Log.Handler()),
 		NewCache: newPatientCache,
 		Cache: cache.Options{
-			ByObject: map[client.Object]cache.ByObject{
-				// Pages show many of these; what no page shows is not kept.
-				&kueue.Workload{}: {Transform: cache.TransformStripManagedFields()},
-				&corev1.Node{}:    {Transform: cache.TransformStripManagedFields()},
-			},
+			// By type here rather than by ByObject, which would ask the cluster
+			// about the types at once.
+			DefaultTransform: slim,
 		},
 	})
 	if err != nil {
@@ -90,6 +88,18 @@ func New(config *rest.Config, options Options) (*Cluster, error) {
 		Manager: manager, clients: clients, log: options.Log,
 		Contact: &Contact{}, Allocations: &Changes{}, Tasks: &Changes{},
 	}, nil
+}
+
+// slim takes what nobody reads off the objects that there are many of, before
+// the cache keeps them.
+func slim(object any) (any, error) {
+	switch o := object.(type) {
+	case *kueue.Workload:
+		o.ManagedFields = nil
+	case *corev1.Node:
+		o.ManagedFields = nil
+	}
+	return object, nil
 }
 
 // Run keeps the cache and runs the controllers until ctx ends. It waits for a

@@ -53,7 +53,7 @@ func Build(allocation *v1alpha1.ComputeAllocation, types catalog.Catalog, naming
 		Quota:        resolved,
 	}
 	for _, pool := range resolved.Pools {
-		f := flavor(pool.Name, naming)
+		f := flavor(pool, naming)
 		objects.Flavors = append(objects.Flavors, f.WithAnnotations(map[string]string{AnnotationDesired: digest(f.Spec)}))
 	}
 	objects.ClusterQueue.WithAnnotations(map[string]string{AnnotationDesired: digest(objects.ClusterQueue.Spec)})

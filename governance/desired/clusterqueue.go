@@ -86,8 +86,8 @@ func localQueue(team, namespace string, naming Naming) *kueue.LocalQueueApplyCon
 }
 
 // flavor selects the nodes of a pool whose nodes are all of one type.
-func flavor(pool string, naming Naming) *kueue.ResourceFlavorApplyConfiguration {
-	return kueue.ResourceFlavor(pool).
+func flavor(pool quota.Pool, naming Naming) *kueue.ResourceFlavorApplyConfiguration {
+	return kueue.ResourceFlavor(pool.Name).
 		WithLabels(map[string]string{LabelManagedBy: ManagedBy}).
-		WithSpec(kueue.ResourceFlavorSpec().WithNodeLabels(map[string]string{naming.InstanceTypeLabel: pool}))
+		WithSpec(kueue.ResourceFlavorSpec().WithNodeLabels(map[string]string{naming.InstanceTypeLabel: pool.InstanceType}))
 }

@@ -15,8 +15,9 @@ const MaxRows = 15
 
 // Pool is what a team has in one pool.
 type Pool struct {
-	Name    string
-	Nominal Resources // its own, with every default filled in
+	Name         string
+	InstanceType string    // of its nodes; empty for a pool known by name only
+	Nominal      Resources // its own, with every default filled in
 	// Limit is what it may borrow on top; nil is without limit. It names the
 	// same resources as Nominal.
 	Limit Resources
@@ -55,7 +56,7 @@ func Resolve(spec *v1alpha1.ComputeAllocationSpec, types catalog.Catalog) (Resol
 
 	resolved := Resolved{Lends: spec.Sharing.Strategy != v1alpha1.DontLend}
 	for _, row := range rows {
-		pool := Pool{Name: row.pool, Nominal: row.amounts}
+		pool := Pool{Name: row.pool, InstanceType: row.instanceType, Nominal: row.amounts}
 		var ok bool
 		if pool.Limit, ok = borrowLimit(spec.Sharing, row.amounts); !ok {
 			return Resolved{}, []governance.FieldError{{Path: "spec.sharing.borrowLimitPercent", Message: "comes to more than Kubernetes can count; give less"}}
@@ -67,7 +68,7 @@ func Resolve(spec *v1alpha1.ComputeAllocationSpec, types catalog.Catalog) (Resol
 	for _, limit := range limits {
 		i := slices.IndexFunc(resolved.Pools, func(p Pool) bool { return p.Name == limit.pool })
 		if i < 0 {
-			resolved.Pools = append(resolved.Pools, Pool{Name: limit.pool, Nominal: Resources{}, Limit: limit.amounts, LimitOnly: true})
+			resolved.Pools = append(resolved.Pools, Pool{Name: limit.pool, InstanceType: limit.instanceType, Nominal: Resources{}, Limit: limit.amounts, LimitOnly: true})
 			continue
 		}
 		resolved.Pools[i].Limit = limit.amounts
@@ -114,8 +115,8 @@ func cover(pools []Pool) {
 }
 
 type resolvedRow struct {
-	pool    string
-	amounts Resources
+	pool, instanceType string
+	amounts            Resources
 }
 
 func resolveRows(path string, rows []v1alpha1.QuotaRow, types catalog.Catalog) (resolved []resolvedRow, errs []governance.FieldError) {
@@ -145,7 +146,7 @@ func resolveRows(path string, rows []v1alpha1.QuotaRow, types catalog.Catalog) (
 			}
 			errs = append(errs, governance.FieldError{Path: at + w.Path, Message: w.Message})
 		}
-		resolved = append(resolved, resolvedRow{pool.Name, amounts})
+		resolved = append(resolved, resolvedRow{pool.Name, row.InstanceType, amounts})
 	}
 	return resolved, errs
 }

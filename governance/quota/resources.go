@@ -53,6 +53,14 @@ func Quantity(name string, amount int64) resource.Quantity {
 	return *resource.NewQuantity(amount, resource.DecimalSI)
 }
 
+// InUnit is a quantity in the unit of Resources: the reverse of Quantity.
+func InUnit(name string, q resource.Quantity) int64 {
+	if name == catalog.CPU {
+		return q.MilliValue()
+	}
+	return q.Value()
+}
+
 // Add adds other to r.
 func (r Resources) Add(other Resources) {
 	for name, amount := range other {

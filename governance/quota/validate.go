@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
@@ -33,12 +34,26 @@ func CheckTeam(name string) string {
 	return ""
 }
 
+// system are namespaces that no team may take over: what runs there keeps the
+// cluster, Kueue or Kuota going.
+var system = []string{"default", "kueue-system", "kuota-system"}
+
+func checkNamespace(name string) string {
+	if strings.HasPrefix(name, "kube-") || slices.Contains(system, name) {
+		return fmt.Sprintf("namespace %s belongs to the cluster itself; name another", name)
+	}
+	return ""
+}
+
 func checkSharing(spec *v1alpha1.ComputeAllocationSpec) (errs []governance.FieldError) {
 	wrong := func(path, message string) {
 		errs = append(errs, governance.FieldError{Path: path, Message: message})
 	}
 	if w := spec.FairShareWeight; w < 0 || w > 100 {
 		wrong("spec.fairShareWeight", "must be a whole number from 0 to 100")
+	}
+	if problem := checkNamespace(spec.Namespace); problem != "" {
+		wrong("spec.namespace", problem)
 	}
 	sharing := spec.Sharing
 	percent := sharing.BorrowLimitPercent

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"kuota.dev/kuota/governance"
@@ -27,7 +29,8 @@ const lookAgain = 30 * time.Second
 
 // Allocations turns each ComputeAllocation into its Kueue objects.
 type Allocations struct {
-	client.Client // reads from the cache
+	client.Client               // reads from the cache
+	Live          client.Reader // asks the API server itself
 	Naming        desired.Naming
 	Events        events.EventRecorder
 	applied       memory
@@ -47,10 +50,8 @@ func (r *Allocations) Reconcile(ctx context.Context, request ctrl.Request) (ctrl
 
 // keep makes the objects of an allocation that is there to stay.
 func (r *Allocations) keep(ctx context.Context, allocation *v1alpha1.ComputeAllocation) (ctrl.Result, error) {
-	if controllerutil.AddFinalizer(allocation, finalizer) {
-		if err := r.Update(ctx, allocation); err != nil {
-			return ctrl.Result{}, err
-		}
+	if err := r.patch(ctx, allocation, func() { controllerutil.AddFinalizer(allocation, finalizer) }); err != nil {
+		return ctrl.Result{}, err
 	}
 	types, err := allocations.Catalog(ctx, r, r.Naming.InstanceTypeLabel)
 	if err != nil {
@@ -68,15 +69,21 @@ func (r *Allocations) keep(ctx context.Context, allocation *v1alpha1.ComputeAllo
 		return ctrl.Result{RequeueAfter: lookAgain}, r.report(ctx, allocation, notReady("Blocked", governance.Sentence(obstacles)))
 	}
 
-	correction, err := r.apply(ctx, allocation, objects)
-	if err != nil {
+	if err := r.apply(ctx, allocation, objects); err != nil {
 		return ctrl.Result{}, errors.Join(err, r.report(ctx, allocation, notReady("ApplyFailed", "Kubernetes did not take it; it is tried again: "+err.Error())))
 	}
 	queue, err := r.queueState(ctx, *objects.ClusterQueue.GetName())
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{}, r.report(ctx, allocation, outcome{objects: &objects, queue: queue, correction: correction})
+	done := outcome{objects: &objects, queue: queue}
+	if going, err := r.goingFlavors(ctx, objects); err != nil {
+		return ctrl.Result{}, err
+	} else if len(going) > 0 {
+		done.reason, done.message = "FlavorDeleting", fmt.Sprintf("somebody deleted ResourceFlavor %s; it stays while ClusterQueues name it, and tasks go on. "+
+			"To have it made anew, take its finalizer kueue.x-k8s.io/resource-in-use off", strings.Join(going, ", "))
+	}
+	return ctrl.Result{}, r.report(ctx, allocation, done)
 }
 
 // again turns a lost race into another try instead of an error in the log.
@@ -85,6 +92,18 @@ func again(result ctrl.Result, err error) (ctrl.Result, error) {
 		return ctrl.Result{RequeueAfter: 50 * time.Millisecond}, nil
 	}
 	return result, err
+}
+
+// patch sends what change does to the metadata of an allocation, and nothing
+// else: an update would rewrite the spec in our spelling, and take its fields
+// from whoever applied them.
+func (r *Allocations) patch(ctx context.Context, allocation *v1alpha1.ComputeAllocation, change func()) error {
+	before := allocation.DeepCopy()
+	change()
+	if slices.Equal(before.Finalizers, allocation.Finalizers) {
+		return nil
+	}
+	return r.Patch(ctx, allocation, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }
 
 func objectName(kind, name string) string { return fmt.Sprintf("%s %s", kind, name) }

@@ -65,8 +65,8 @@ func specOf(rows ...v1alpha1.QuotaRow) v1alpha1.ComputeAllocationSpec {
 	return v1alpha1.ComputeAllocationSpec{Quota: rows}
 }
 
-// The known answers hold in status.quota and in the ClusterQueue, and are what
-// the form's function says.
+// The known answers hold in status.quota, in the ClusterQueue, and in what the
+// form calls, quota.Resolve.
 func TestKnownAnswers(t *testing.T) {
 	c := setup(t)
 	vcpu := resource.MustParse("48")
@@ -120,7 +120,7 @@ func TestKnownAnswers(t *testing.T) {
 				q := resolved.Pools[0].Nominal.Quantity(r)
 				form[r] = q.String()
 			}
-			for what, got := range map[string]map[string]string{"status": status, "ClusterQueue": applied, "form": form} {
+			for what, got := range map[string]map[string]string{"status": status, "ClusterQueue": applied, "quota.Resolve": form} {
 				if diff := cmp.Diff(tc.want, got); diff != "" {
 					t.Errorf("quota in %s (-want +got):\n%s", what, diff)
 				}
@@ -134,7 +134,7 @@ func TestKnownAnswers(t *testing.T) {
 	}
 }
 
-// Looking again writes nothing.
+// Looking again writes nothing, and what others add is left alone.
 func TestApplyingAgainWritesNothing(t *testing.T) {
 	c := setup(t)
 	team := clustertest.Name("still")
@@ -144,11 +144,18 @@ func TestApplyingAgainWritesNothing(t *testing.T) {
 	if err := c.Client.Get(t.Context(), client.ObjectKey{Name: allocation.Status.ClusterQueue}, &before); err != nil {
 		t.Fatal(err)
 	}
-	// An annotation of somebody else wakes the controller, and is left alone.
 	c.Kubectl(t, "", "annotate", "clusterqueue", before.Name, "example.com/note=ours")
-	c.Kubectl(t, "", "annotate", "computeallocation", team, "example.com/note=look-again")
+	// A new description changes nothing that Kueue sees; that it was looked at
+	// shows in the status.
+	c.Kubectl(t, "", "patch", "computeallocation", team, "--type=merge", "-p", `{"spec": {"description": "look again"}}`)
 	clustertest.Eventually(t, soon, func(ctx context.Context) error {
-		return c.Client.Get(ctx, client.ObjectKey{Name: team}, &allocation)
+		if err := c.Client.Get(ctx, client.ObjectKey{Name: team}, &allocation); err != nil {
+			return err
+		}
+		if allocation.Status.ObservedGeneration != allocation.Generation || allocation.Generation < 2 {
+			return fmt.Errorf("generation %d of %d was looked at", allocation.Status.ObservedGeneration, allocation.Generation)
+		}
+		return nil
 	})
 	var after kueue.ClusterQueue
 	if err := c.Client.Get(t.Context(), client.ObjectKey{Name: before.Name}, &after); err != nil {
@@ -162,6 +169,28 @@ func TestApplyingAgainWritesNothing(t *testing.T) {
 	}
 }
 
+// The spec stays its author's: as written, owned by who applied it, so that
+// the same file can be applied again.
+func TestSpecIsLeftToItsAuthor(t *testing.T) {
+	c := setup(t)
+	team := clustertest.Name("gitops")
+	file := fmt.Sprintf(`
+apiVersion: kuota.dev/v1alpha1
+kind: ComputeAllocation
+metadata: {name: %s}
+spec:
+  quota: [{instanceType: ml.g5.2xlarge, vCPU: 3000m, memory: 4096Mi}]
+`, team)
+	t.Cleanup(func() { _ = c.Client.Delete(context.Background(), allocationNamed(team)) })
+	for range 2 {
+		c.Kubectl(t, file, "apply", "--server-side", "--field-manager=flux", "-f", "-")
+		conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
+	}
+	if got := c.Kubectl(t, "", "get", "computeallocation", team, "-o", "jsonpath={.metadata.generation} {.spec.quota[0].vCPU}"); got != "1 3000m" {
+		t.Errorf("generation and vCPU are %s", got)
+	}
+}
+
 func TestHandEditIsPutRight(t *testing.T) {
 	c := setup(t)
 	team := clustertest.Name("edited")
@@ -172,8 +201,12 @@ func TestHandEditIsPutRight(t *testing.T) {
 		`[{"op": "replace", "path": "/spec/resourceGroups/0/flavors/0/resources/0/nominalQuota", "value": "100"}]`,
 		`[{"op": "replace", "path": "/spec/stopPolicy", "value": "HoldAndDrain"}]`,
 		`[{"op": "replace", "path": "/spec/preemption/reclaimWithinCohort", "value": "Never"}, {"op": "replace", "path": "/spec/preemption/borrowWithinCohort/policy", "value": "Never"}]`,
+		// Added beside what Kuota sets, and bending what it means.
+		`[{"op": "add", "path": "/spec/preemption/borrowWithinCohort/maxPriorityThreshold", "value": -5}]`,
 	} {
 		c.Kubectl(t, "", "patch", "clusterqueue", queue, "--type=json", "--field-manager=kubectl-edit", "-p", edit)
+		// Whatever else is written to the allocation meanwhile, it is told.
+		c.Kubectl(t, "", "annotate", "--overwrite", "computeallocation", team, "example.com/meanwhile="+clustertest.Name("x"))
 		edited := time.Now()
 		clustertest.Eventually(t, 5*time.Second, func(ctx context.Context) error {
 			var q kueue.ClusterQueue
@@ -185,6 +218,9 @@ func TestHandEditIsPutRight(t *testing.T) {
 			}
 			if *q.Spec.StopPolicy != kueue.None || q.Spec.Preemption.ReclaimWithinCohort != kueue.PreemptionPolicyAny {
 				return fmt.Errorf("stop policy %s, reclaim %s", *q.Spec.StopPolicy, q.Spec.Preemption.ReclaimWithinCohort)
+			}
+			if q.Spec.Preemption.BorrowWithinCohort.MaxPriorityThreshold != nil {
+				return fmt.Errorf("a threshold is left there")
 			}
 			var a v1alpha1.ComputeAllocation
 			if err := c.Client.Get(ctx, client.ObjectKey{Name: team}, &a); err != nil {
@@ -210,7 +246,7 @@ func TestForeignClusterQueueIsNeverOverwritten(t *testing.T) {
 	}
 	create(t, c, team, specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Amounts: accelerators(1)}))
 	conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionFalse, "ClusterQueue "+name+" exists and is not Kuota's")
-	nothingCreated(t, c, team)
+	namespaceAndQueueMissing(t, c, team)
 	var after kueue.ClusterQueue
 	if err := c.Client.Get(t.Context(), client.ObjectKey{Name: name}, &after); err != nil {
 		t.Fatal(err)
@@ -285,6 +321,14 @@ func TestTypeOfANode(t *testing.T) {
 
 func nothingCreated(t *testing.T, c *clustertest.Cluster, team string) {
 	t.Helper()
+	if err := c.Client.Get(t.Context(), client.ObjectKey{Name: desired.DefaultNaming.ClusterQueue(team)}, &kueue.ClusterQueue{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the ClusterQueue was created: %v", err)
+	}
+	namespaceAndQueueMissing(t, c, team)
+}
+
+func namespaceAndQueueMissing(t *testing.T, c *clustertest.Cluster, team string) {
+	t.Helper()
 	namespace := desired.DefaultNaming.Namespace(team)
 	if err := c.Client.Get(t.Context(), client.ObjectKey{Name: namespace}, &corev1.Namespace{}); !apierrors.IsNotFound(err) {
 		t.Errorf("namespace %s was created: %v", namespace, err)
@@ -340,4 +384,29 @@ func TestKueueTakesGoldenFiles(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A flavor that somebody deletes stays, by Kueue's finalizer, while queues name
+// it. The teams go on, are still kept true, and it is said what to do.
+func TestDeletedFlavorFreezesNobody(t *testing.T) {
+	c := setup(t)
+	team := clustertest.Name("flavored")
+	spec := specOf(v1alpha1.QuotaRow{InstanceType: "ml.g6e.xlarge", Amounts: accelerators(1)})
+	create(t, c, team, spec)
+	conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
+	c.Kubectl(t, "", "delete", "resourceflavor", "ml.g6e.xlarge", "--wait=false")
+	allocation := conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionFalse, "somebody deleted ResourceFlavor ml.g6e.xlarge")
+	c.Kubectl(t, "", "patch", "computeallocation", team, "--type=json", "-p", `[{"op": "replace", "path": "/spec/quota/0/accelerators", "value": 2}]`)
+	clustertest.Eventually(t, soon, func(ctx context.Context) error {
+		var q kueue.ClusterQueue
+		if err := c.Client.Get(ctx, client.ObjectKey{Name: allocation.Status.ClusterQueue}, &q); err != nil {
+			return err
+		}
+		if n := q.Spec.ResourceGroups[0].Flavors[0].Resources[0].NominalQuota; n.String() != "2" {
+			return fmt.Errorf("quota is still %s", n.String())
+		}
+		return nil
+	})
+	c.Kubectl(t, "", "patch", "resourceflavor", "ml.g6e.xlarge", "--type=merge", "-p", `{"metadata": {"finalizers": null}}`)
+	conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 }

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
@@ -11,43 +12,47 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	applymeta "k8s.io/client-go/applyconfigurations/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
 // apply writes the objects of an allocation, in the order in which they need
-// each other, and tells of a change by somebody else that it put right.
-func (r *Allocations) apply(ctx context.Context, allocation *v1alpha1.ComputeAllocation, objects desired.Objects) (*v1alpha1.Correction, error) {
+// each other, and tells of every change by somebody else that it put right.
+func (r *Allocations) apply(ctx context.Context, allocation *v1alpha1.ComputeAllocation, objects desired.Objects) error {
 	if err := r.applyNamespace(ctx, objects); err != nil {
-		return nil, err
+		return err
 	}
-	var corrections []*v1alpha1.Correction
+	apply := func(kind string, into client.Object, object runtime.ApplyConfiguration, metadata *applymeta.ObjectMetaApplyConfiguration) error {
+		correction, err := r.applyOne(ctx, kind, into, object, metadata)
+		if err != nil || correction == nil {
+			return err
+		}
+		return r.tell(ctx, allocation, correction)
+	}
 	for _, flavor := range objects.Flavors {
-		correction, err := r.applyOne(ctx, "ResourceFlavor", &kueue.ResourceFlavor{}, flavor, flavor.ObjectMetaApplyConfiguration)
-		if err != nil {
-			return nil, err
+		if err := apply("ResourceFlavor", &kueue.ResourceFlavor{}, flavor, flavor.ObjectMetaApplyConfiguration); err != nil {
+			return err
 		}
-		corrections = append(corrections, correction)
 	}
-	correction, err := r.applyOne(ctx, "ClusterQueue", &kueue.ClusterQueue{}, objects.ClusterQueue, objects.ClusterQueue.ObjectMetaApplyConfiguration)
-	if err != nil {
-		return nil, err
+	if err := apply("ClusterQueue", &kueue.ClusterQueue{}, objects.ClusterQueue, objects.ClusterQueue.ObjectMetaApplyConfiguration); err != nil {
+		return err
 	}
-	corrections = append(corrections, correction)
-	if correction, err = r.applyOne(ctx, "LocalQueue", &kueue.LocalQueue{}, objects.LocalQueue, objects.LocalQueue.ObjectMetaApplyConfiguration); err != nil {
-		return nil, err
-	}
-	corrections = append(corrections, correction)
+	return apply("LocalQueue", &kueue.LocalQueue{}, objects.LocalQueue, objects.LocalQueue.ObjectMetaApplyConfiguration)
+}
 
-	for _, correction := range corrections {
-		if correction != nil && !repeated(allocation.Status.LastCorrection, correction) {
-			r.Events.Eventf(allocation, nil, corev1.EventTypeWarning, "Corrected", "Correct",
-				"%s was changed by %s and put right", correction.Object, correction.Manager)
-			return correction, nil
-		}
+// tell records a correction in the status and as an event. It is written by
+// itself and without a lock: nothing else writes this field, and a lost race
+// over the conditions must not lose it.
+func (r *Allocations) tell(ctx context.Context, allocation *v1alpha1.ComputeAllocation, correction *v1alpha1.Correction) error {
+	r.Events.Eventf(allocation, nil, corev1.EventTypeWarning, "Corrected", "Correct",
+		"%s was changed by %s and put right", correction.Object, correction.Manager)
+	patch, err := json.Marshal(map[string]any{"status": map[string]any{"lastCorrection": correction}})
+	if err != nil {
+		return err
 	}
-	return nil, nil
+	return r.Status().Patch(ctx, allocation.DeepCopy(), client.RawPatch(types.MergePatchType, patch))
 }
 
 // applyNamespace marks the namespace, where it is not marked already.
@@ -67,8 +72,9 @@ func (r *Allocations) applyNamespace(ctx context.Context, objects desired.Object
 	return nil
 }
 
-// applyOne writes one Kueue object, unless it is as it was last written. The
-// cached object is read into into.
+// applyOne writes one Kueue object, unless it is as it was last written. It
+// tells of a change by somebody else that it put right. into is an empty
+// object of that kind.
 func (r *Allocations) applyOne(ctx context.Context, kind string, into client.Object, object runtime.ApplyConfiguration, metadata *applymeta.ObjectMetaApplyConfiguration) (*v1alpha1.Correction, error) {
 	key := client.ObjectKey{Name: *metadata.Name}
 	if metadata.Namespace != nil {
@@ -78,8 +84,13 @@ func (r *Allocations) applyOne(ctx context.Context, kind string, into client.Obj
 		return nil, err
 	}
 	wanted := metadata.Annotations[desired.AnnotationDesired]
-	if r.applied.settled(into, metadata.Labels, wanted) {
+	if r.applied.settled(into, metadata.Labels, wanted) || into.GetDeletionTimestamp() != nil {
 		return nil, nil
+	}
+	// Who changed what is read from the API server itself: the cache may be
+	// behind, and show a change that was put right already.
+	if err := client.IgnoreNotFound(r.Live.Get(ctx, key, into)); err != nil {
+		return nil, err
 	}
 	if err := r.force(ctx, object); err != nil { // the answer is written into object and its metadata
 		return nil, fmt.Errorf("%s %s: %w", kind, key.Name, err)
@@ -87,8 +98,42 @@ func (r *Allocations) applyOne(ctx context.Context, kind string, into client.Obj
 	if metadata.UID == nil || metadata.Generation == nil {
 		return nil, fmt.Errorf("%s %s: the API server's answer lacks uid or generation", kind, key.Name)
 	}
-	r.applied.applied(*metadata.UID, *metadata.Generation)
-	return corrected(kind, into, wanted, *metadata.Generation), nil
+	generation := *metadata.Generation
+	if queue, ok := into.(*kueue.ClusterQueue); ok && hasStrayFields(queue) {
+		if err := r.Patch(ctx, queue.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(withoutStrayFields))); err != nil {
+			return nil, fmt.Errorf("%s %s: %w", kind, key.Name, err)
+		}
+		generation++
+	}
+	r.applied.applied(*metadata.UID, generation)
+	return corrected(kind, into, wanted, generation), nil
+}
+
+// hasStrayFields tells whether somebody added what bends the meaning of fields
+// that Kuota sets. Applying alone would leave it there, since Kuota never set
+// it. Admission checks and the like stay: they are the admin's, and Kuota says
+// nothing about them.
+func hasStrayFields(queue *kueue.ClusterQueue) bool {
+	spec := &queue.Spec
+	return spec.Preemption != nil && spec.Preemption.BorrowWithinCohort != nil && spec.Preemption.BorrowWithinCohort.MaxPriorityThreshold != nil ||
+		spec.FlavorFungibility != nil && spec.FlavorFungibility.Preference != nil
+}
+
+const withoutStrayFields = `{"spec": {"preemption": {"borrowWithinCohort": {"maxPriorityThreshold": null}}, "flavorFungibility": {"preference": null}}}`
+
+// goingFlavors lists the flavors of an allocation that are being deleted. What
+// is applied to such an object vanishes with it.
+func (r *Allocations) goingFlavors(ctx context.Context, objects desired.Objects) (going []string, err error) {
+	for _, wanted := range objects.Flavors {
+		var flavor kueue.ResourceFlavor
+		if err := r.Get(ctx, client.ObjectKey{Name: *wanted.GetName()}, &flavor); client.IgnoreNotFound(err) != nil {
+			return nil, err
+		}
+		if flavor.DeletionTimestamp != nil {
+			going = append(going, flavor.Name)
+		}
+	}
+	return going, nil
 }
 
 // force applies an object and takes over the fields that somebody else set.
@@ -104,12 +149,6 @@ func corrected(kind string, before client.Object, wanted string, generation int6
 	}
 	manager, changed := lastManager(before)
 	return &v1alpha1.Correction{Object: objectName(kind, before.GetName()), Manager: manager, Time: changed}
-}
-
-// repeated tells whether a correction was told already: the cache may show a
-// change for a moment after it was put right.
-func repeated(last, now *v1alpha1.Correction) bool {
-	return last != nil && last.Object == now.Object && last.Manager == now.Manager && last.Time.Equal(&now.Time)
 }
 
 // lastManager names who last changed the spec of an object, and when.

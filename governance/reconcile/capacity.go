@@ -43,7 +43,7 @@ func (r *Capacity) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, 
 			continue
 		}
 		before := allocation.DeepCopy()
-		within := withinCapacity(given.Over(allocations.PoolNames(resolved), types))
+		within := withinCapacity(given.Over(resolved.Pools, types))
 		within.ObservedGeneration = allocation.Generation
 		meta.SetStatusCondition(&allocation.Status.Conditions, within)
 		if equality.Semantic.DeepEqual(before.Status, allocation.Status) {

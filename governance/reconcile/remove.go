@@ -40,8 +40,7 @@ func (r *Allocations) remove(ctx context.Context, allocation *v1alpha1.ComputeAl
 			return ctrl.Result{RequeueAfter: lookAgain}, r.report(ctx, allocation, notReady("Deleting", waitFor))
 		}
 	}
-	controllerutil.RemoveFinalizer(allocation, finalizer)
-	return ctrl.Result{}, client.IgnoreNotFound(r.Update(ctx, allocation))
+	return ctrl.Result{}, client.IgnoreNotFound(r.patch(ctx, allocation, func() { controllerutil.RemoveFinalizer(allocation, finalizer) }))
 }
 
 // emptyQueue stops the queue and waits until no task holds quota in it.

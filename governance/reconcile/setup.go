@@ -25,6 +25,7 @@ import (
 func Setup(manager ctrl.Manager, naming desired.Naming) error {
 	allocations := &Allocations{
 		Client: manager.GetClient(),
+		Live:   manager.GetAPIReader(),
 		Naming: naming,
 		Events: manager.GetEventRecorder("kuota"),
 	}
@@ -45,14 +46,11 @@ func Setup(manager ctrl.Manager, naming desired.Naming) error {
 	}
 
 	capacity := &Capacity{Client: manager.GetClient(), Naming: naming}
-	one := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
-		return []reconcile.Request{{}}
-	})
 	return ctrl.NewControllerManagedBy(manager).
 		Named("capacity").
 		WithOptions(controller.Options{SkipNameValidation: &unnamed, RateLimiter: backoff()}).
-		Watches(&v1alpha1.ComputeAllocation{}, one, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, conditionMissing))).
-		Watches(&corev1.Node{}, one, builder.WithPredicates(typesChanged(naming.InstanceTypeLabel))).
+		Watches(&v1alpha1.ComputeAllocation{}, soonAfter(capacityPause), builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, conditionMissing))).
+		Watches(&corev1.Node{}, soonAfter(capacityPause), builder.WithPredicates(typesChanged(naming.InstanceTypeLabel))).
 		Complete(capacity)
 }
 
@@ -60,6 +58,21 @@ func Setup(manager ctrl.Manager, naming desired.Naming) error {
 // after the cluster is back, where the default waits up to a quarter of an hour.
 func backoff() workqueue.TypedRateLimiter[reconcile.Request] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](20*time.Millisecond, 10*time.Second)
+}
+
+// capacityPause gathers changes before capacity is looked at: one change may
+// lead to a write for every team.
+const capacityPause = 500 * time.Millisecond
+
+// soonAfter asks for one look, a while after the first of many events.
+func soonAfter(pause time.Duration) handler.EventHandler {
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	look := func(q queue) { q.AddAfter(reconcile.Request{}, pause) }
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, _ event.CreateEvent, q queue) { look(q) },
+		UpdateFunc: func(_ context.Context, _ event.UpdateEvent, q queue) { look(q) },
+		DeleteFunc: func(_ context.Context, _ event.DeleteEvent, q queue) { look(q) },
+	}
 }
 
 // onlySpec passes what changes the wanted state of an object, not its status.

@@ -19,9 +19,8 @@ import (
 type outcome struct {
 	reason, message string // why it is not ready; empty when nothing is wrong
 
-	objects    *desired.Objects // what was applied; nil when nothing was
-	queue      metav1.Condition // QueueActive, when objects were applied
-	correction *v1alpha1.Correction
+	objects *desired.Objects // what was applied; nil when nothing was
+	queue   metav1.Condition // QueueActive, when objects were applied
 }
 
 func notReady(reason, message string) outcome { return outcome{reason: reason, message: message} }
@@ -52,13 +51,14 @@ func (r *Allocations) report(ctx context.Context, allocation *v1alpha1.ComputeAl
 	}
 
 	ready := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: "Ready", Message: "Kueue has the queue as the allocation says"}
+	if o.objects != nil {
+		set(o.queue)
+	}
 	switch {
 	case o.reason != "":
 		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, o.reason, o.message
 	case o.queue.Status == metav1.ConditionTrue || o.queue.Reason == kueue.ClusterQueueActiveReasonStopped:
-		set(o.queue)
 	default:
-		set(o.queue)
 		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, "QueueNotActive", o.queue.Message
 	}
 	set(ready)
@@ -67,9 +67,6 @@ func (r *Allocations) report(ctx context.Context, allocation *v1alpha1.ComputeAl
 		status.ClusterQueue = *o.objects.ClusterQueue.GetName()
 		status.LocalQueue = *o.objects.LocalQueue.GetName()
 		status.Quota = statusQuota(o.objects.Quota)
-	}
-	if o.correction != nil {
-		status.LastCorrection = o.correction
 	}
 	if equality.Semantic.DeepEqual(before.Status, *status) {
 		return nil

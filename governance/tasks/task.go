@@ -6,9 +6,7 @@ import (
 
 	"kuota.dev/kuota/governance/quota"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
@@ -116,7 +114,7 @@ func held(admission *kueue.Admission) (pools []string, resources quota.Resources
 	seen := map[string]bool{}
 	for _, set := range admission.PodSetAssignments {
 		for name, amount := range set.ResourceUsage {
-			resources[string(name)] += inUnit(string(name), amount)
+			resources[string(name)] += quota.InUnit(string(name), amount)
 		}
 		for _, pool := range set.Flavors {
 			if !seen[string(pool)] {
@@ -135,16 +133,9 @@ func requested(w *kueue.Workload) quota.Resources {
 		set := &w.Spec.PodSets[i]
 		for _, container := range set.Template.Spec.Containers {
 			for name, amount := range container.Resources.Requests {
-				total[string(name)] += inUnit(string(name), amount) * int64(set.Count)
+				total[string(name)] += quota.InUnit(string(name), amount) * int64(set.Count)
 			}
 		}
 	}
 	return total
-}
-
-func inUnit(name string, amount resource.Quantity) int64 {
-	if name == string(corev1.ResourceCPU) {
-		return amount.MilliValue()
-	}
-	return amount.Value()
 }

@@ -189,13 +189,21 @@ function livePreview(form) {
     form.dataset.saving = "true";
     request?.abort();
     form.querySelector(".btn-primary[value=save]")?.setAttribute("aria-busy", "true");
+    setTimeout(saveEnded, 15_000); // the server answers sooner, or not at all
   });
+
+  // A save that was stopped leaves this page as it is: it can be used again.
+  function saveEnded() {
+    delete form.dataset.saving;
+    form.querySelector("[aria-busy]")?.removeAttribute("aria-busy");
+  }
+  form.addEventListener("input", saveEnded);
+  addEventListener("keydown", (event) => { if (event.key === "Escape") saveEnded(); });
 
   // Back from another page: the browser may have put typed text back.
   sent = formState();
   addEventListener("pageshow", (event) => {
-    delete form.dataset.saving;
-    form.querySelector("[aria-busy]")?.removeAttribute("aria-busy");
+    saveEnded();
     if (event.persisted || formState() !== sent) send();
   });
 }

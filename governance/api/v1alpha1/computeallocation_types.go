@@ -75,9 +75,10 @@ type ComputeAllocation struct {
 // +kubebuilder:validation:XValidation:rule="has(self.namespace) == has(oldSelf.namespace)",message="the namespace cannot be changed; make a new allocation instead"
 // +kubebuilder:validation:XValidation:rule="!self.namespaceCeiling || !has(self.sharing) || !has(self.sharing.unlimited) || !self.sharing.unlimited",message="a namespace ceiling needs a borrow limit: choose one of namespaceCeiling and unlimited borrowing"
 type ComputeAllocationSpec struct {
-	// DisplayName is a name for people.
+	// DisplayName is a name for people, in one line.
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:XValidation:rule="!self.matches('[[:cntrl:]]')",message="a display name has no line breaks or other control characters"
 	DisplayName string `json:"displayName,omitempty"`
 
 	// +optional
@@ -95,6 +96,7 @@ type ComputeAllocationSpec struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="!self.startsWith('kube-') && !(self in ['default', 'kueue-system', 'kuota-system'])",message="that namespace belongs to the cluster itself; name another"
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the namespace cannot be changed; make a new allocation instead"
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="a namespace has lower-case letters, digits and hyphens, and starts and ends with a letter or digit"
 	Namespace string `json:"namespace,omitempty"`
@@ -161,7 +163,7 @@ type Member struct {
 // +kubebuilder:validation:XValidation:rule="has(self.instanceType) != has(self.pool)",message="a row names either an instanceType or a pool"
 // +kubebuilder:validation:XValidation:rule="!has(self.instances) || !(has(self.accelerators) || has(self.vCPU) || has(self.memory) || has(self.partition))",message="give either whole instances or single resources, not both"
 // +kubebuilder:validation:XValidation:rule="!has(self.partition) || !has(self.accelerators)",message="a row has either whole accelerators or a partition of them"
-// +kubebuilder:validation:XValidation:rule="(has(self.instances) && self.instances > 0) || (has(self.accelerators) && self.accelerators > 0) || (has(self.partition) && self.partition.count > 0) || (has(self.vCPU) && (type(self.vCPU) == int ? self.vCPU > 0 : !(self.vCPU in ['0', '0m', '0.0']))) || (has(self.memory) && (type(self.memory) == int ? self.memory > 0 : !(self.memory in ['0', '0Ki', '0Mi', '0Gi', '0Ti', '0k', '0M', '0G'])))",message="a row needs at least one figure above 0"
+// +kubebuilder:validation:XValidation:rule="(has(self.instances) && self.instances > 0) || (has(self.accelerators) && self.accelerators > 0) || (has(self.partition) && self.partition.count > 0) || (has(self.vCPU) && (type(self.vCPU) == int ? self.vCPU > 0 : !(self.vCPU in ['0', '0m', '0k', '0.', '0.0', '0.00', '0.000']))) || (has(self.memory) && (type(self.memory) == int ? self.memory > 0 : !(self.memory in ['0', '0Ki', '0Mi', '0Gi', '0Ti', '0Pi', '0k', '0M', '0G', '0T', '0P'])))",message="a row needs at least one figure above 0"
 type QuotaRow struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -198,7 +200,7 @@ type Amounts struct {
 	// +optional
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:XIntOrString
-	// +kubebuilder:validation:Pattern=`^[+-]?(0*10000000([.]0*)?|[0-9]{1,7}([.][0-9]{0,3})?|0*10000000000m|[0-9]{1,10}m|[0-9]{1,4}([.][0-9]{0,6})?k|[0-9]{1,10}([.][0-9]{0,9})?[KMGTPE]i)$`
+	// +kubebuilder:validation:Pattern=`^-?(10000000|(0|[1-9][0-9]{0,6})([.][0-9]{0,3})?|10000000000m|(0|[1-9][0-9]{0,9})m|0k|[1-9][0-9]{0,3}([.][0-9]{0,6})?k|[0-9]{1,10}([.][0-9]{0,9})?[KMGTPE]i)$`
 	// +kubebuilder:validation:XValidation:rule="type(self) == int || !self.endsWith('i')",message="vCPU is counted in plain numbers such as 48 or 500m, not in binary units such as Ki"
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 10000000 : !self.startsWith('-')",message="vCPU must be a number from 0 to 10,000,000"
 	VCPU *resource.Quantity `json:"vCPU,omitempty"`
@@ -208,7 +210,7 @@ type Amounts struct {
 	// +optional
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:XIntOrString
-	// +kubebuilder:validation:Pattern=`^[+-]?([0-9]{1,16}|([0-9]{1,13}k|[0-9]{1,10}M|[0-9]{1,7}G|[0-9]{1,4}T|[0-9]P)|([0-9]{1,13}Ki|[0-9]{1,10}Mi|10000000Gi|[0-9]{1,7}Gi|[0-9]{1,4}Ti|[0-9]Pi)|[0-9]{1,4}[.][0-9]{1,9}([KMGT]i|[kMGT]))$`
+	// +kubebuilder:validation:Pattern=`^-?((0|[1-9][0-9]{0,15})|(0|[1-9][0-9]{0,12})(k|Ki)|(0|[1-9][0-9]{0,9})(M|Mi)|10000000Gi|(0|[1-9][0-9]{0,6})(G|Gi)|(0|[1-9][0-9]{0,3})(T|Ti)|[0-9](P|Pi)|([1-9][0-9]{0,3}[.][0-9]{1,9}|0[.]0{0,8}[1-9][0-9]{0,8})([KMGT]i|[kMGT]))$`
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 10737418240000000 : !self.startsWith('-')",message="memory must be from 0 to 10,000,000Gi"
 	Memory *resource.Quantity `json:"memory,omitempty"`
 
