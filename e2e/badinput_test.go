@@ -34,8 +34,13 @@ func filledForm(team string) url.Values {
 // post sends the form, and returns the status and the page that answers.
 func post(t *testing.T, values url.Values) (int, *goquery.Document) {
 	t.Helper()
+	return postTo(t, console(t), values)
+}
+
+func postTo(t *testing.T, address string, values url.Values) (int, *goquery.Document) {
+	t.Helper()
 	noRedirect := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	response, err := noRedirect.PostForm(console(t)+"/policies/allocations/new", values)
+	response, err := noRedirect.PostForm(address+"/policies/allocations/new", values)
 	must(t, err)
 	defer response.Body.Close()
 	page, err := goquery.NewDocumentFromReader(response.Body)
@@ -93,6 +98,7 @@ func TestBadInput(t *testing.T) {
 		"a borrow limit of 10001":      {map[string]string{"borrow-percent": "10001"}, "borrow-percent", "0 to 10,000"},
 		"a weight of 101":              {map[string]string{"weight": "101"}, "weight", "0 to 100"},
 		"a strategy that is none":      {map[string]string{"strategy": "Steal"}, "strategy", "Choose one"},
+		"a display name of two lines":  {map[string]string{"display-name": "a\u0085b"}, "display-name", "line breaks"},
 		"accelerators of a CPU type":   {map[string]string{"row-0-type": "ml.c5.2xlarge"}, "row-0-accelerators", "have no accelerators"},
 	}
 	for name, tc := range cases {

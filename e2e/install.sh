@@ -7,6 +7,7 @@ dir=$1
 version=1.52.0
 sha512=l2osTgLXSMeuLZOML9qYODUQoPPnUsKsb5/P6LJ2e6uPKXUdPK5WYhN4z03G+YNbWmGDY4YENauNu4ZKczreHg==
 axe_version=4.14.1
+axe_sha256=29348999450cdf2849a8e70b7912fc2da85a849da39c0d0d5394f51d4a9ed95c
 
 if [ ! -x /usr/lib/chromium/chromium ]; then
 	sudo=""
@@ -19,14 +20,15 @@ if [ ! -e "$dir/.playwright-$version" ]; then
 	rm -rf "$dir"
 	mkdir -p "$dir"
 	cd "$dir"
-	npm pack --silent "playwright-core@$version" 2>/dev/null >/dev/null
+	npm pack --silent "playwright-core@$version" >/dev/null
 	got=$(openssl dgst -sha512 -binary "playwright-core-$version.tgz" | base64 -w0)
 	[ "$got" = "$sha512" ] || { echo "playwright-core $version is not what it was: $got" >&2; exit 1; }
 	tar xzf "playwright-core-$version.tgz"
 	ln -s "$(command -v node)" node
-	npm pack --silent "axe-core@$axe_version" 2>/dev/null >/dev/null
+	npm pack --silent "axe-core@$axe_version" >/dev/null
 	mkdir axe
 	tar xzf "axe-core-$axe_version.tgz" -C axe --strip-components=1 package/axe.min.js
+	echo "$axe_sha256  axe/axe.min.js" | sha256sum --check --quiet
 	rm ./*.tgz
 	touch ".playwright-$version"
 fi

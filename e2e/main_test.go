@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -31,20 +32,27 @@ var (
 func console(t testing.TB) string {
 	t.Helper()
 	c := clustertest.Get(t)
-	consoleOnce.Do(func() { consoleURL, consoleErr = startConsole(c) })
+	consoleOnce.Do(func() {
+		var started *exec.Cmd
+		if started, consoleURL, consoleErr = startConsole(filepath.Join(c.Dir, "kubeconfig"), "console"); started != nil {
+			consoleErr = errors.Join(consoleErr, waitReady(consoleURL))
+		}
+	})
 	if consoleErr != nil {
 		t.Fatal(consoleErr)
 	}
 	return consoleURL
 }
 
-func startConsole(c *clustertest.Cluster) (string, error) {
+// startConsole starts a built console. It ends with this process, however that
+// ends.
+func startConsole(kubeconfig, name string) (*exec.Cmd, string, error) {
 	command := exec.Command(filepath.Join(clustertest.Root(), ".local", "bin", "kuota"), "--cluster-name", "e2e")
-	command.Env = append(os.Environ(), "KUBECONFIG="+filepath.Join(c.Dir, "kubeconfig"), "KUOTA_LISTEN=127.0.0.1:0")
-	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM} // it ends with this process, however that ends
+	command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "KUOTA_LISTEN=127.0.0.1:0")
+	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	lines, err := command.StderrPipe()
 	if err != nil {
-		return "", err
+		return nil, "", err
 	}
 	started := make(chan error)
 	go func() {
@@ -53,11 +61,11 @@ func startConsole(c *clustertest.Cluster) (string, error) {
 		select {}
 	}()
 	if err := <-started; err != nil {
-		return "", fmt.Errorf("starting the console, which make kuota builds: %w", err)
+		return nil, "", fmt.Errorf("starting the console, which make kuota builds: %w", err)
 	}
-	log, err := os.Create(filepath.Join(artefacts(), "console.log"))
+	log, err := os.Create(filepath.Join(artefacts(), name+".log"))
 	if err != nil {
-		return "", err
+		return nil, "", err
 	}
 	scanner := bufio.NewScanner(lines)
 	address := ""
@@ -69,14 +77,14 @@ func startConsole(c *clustertest.Cluster) (string, error) {
 		}
 	}
 	if address == "" {
-		return "", fmt.Errorf("the console did not start; see %s", log.Name())
+		return nil, "", fmt.Errorf("the console did not start; see %s", log.Name())
 	}
 	go func() {
 		for scanner.Scan() {
 			fmt.Fprintln(log, scanner.Text())
 		}
 	}()
-	return address, waitReady(address)
+	return command, address, nil
 }
 
 // artefacts is where screenshots and logs are kept.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -63,6 +64,12 @@ func TestSameFormTwice(t *testing.T) {
 			t.Fatalf("save %d answers %d: %s", i+1, status, page.Find("#form-errors").Text())
 		}
 	}
+	// The same form with other values would change nothing: that is said.
+	values.Set("row-0-accelerators", "2")
+	if status, page := post(t, values); status != http.StatusUnprocessableEntity || !strings.Contains(errorBeside(page, "team"), "what you changed since is not saved") {
+		t.Errorf("the form with other values answers %d: %s", status, page.Find("#form-errors").Text())
+	}
+	values.Set("row-0-accelerators", "1")
 	values.Set("request-id", "another")
 	if status, _ := post(t, values); status != http.StatusUnprocessableEntity {
 		t.Errorf("another form for the same team answers %d", status)
@@ -77,4 +84,25 @@ func TestSameFormTwice(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// A save that ends without another page, as when somebody stops waiting for
+// it, leaves a form that works.
+func TestSaveWithoutAnswer(t *testing.T) {
+	page := visit(t, playwright.BrowserNewContextOptions{})
+	open(t, page, "/policies/allocations/new")
+	fillForm(t, page)
+	must(t, page.Route("**/policies/allocations/new", func(route playwright.Route) {
+		if body, err := route.Request().PostData(); err == nil && strings.Contains(body, "action=save") {
+			_ = route.Fulfill(playwright.RouteFulfillOptions{Status: playwright.Int(http.StatusNoContent)})
+			return
+		}
+		_ = route.Continue()
+	}))
+	save := page.GetByRole("button", playwright.PageGetByRoleOptions{Name: "Create allocation"}).Last()
+	must(t, save.Click())
+	must(t, see.Locator(save).ToHaveAttribute("aria-busy", "true"))
+	must(t, page.Locator("#row-0-accelerators").Fill("3"))
+	placeholder(t, page, "row-0-vcpu", "72")
+	must(t, see.Locator(save).Not().ToHaveAttribute("aria-busy", "true"))
 }

@@ -89,8 +89,10 @@ func (r *Allocations) applyOne(ctx context.Context, kind string, into client.Obj
 	}
 	// Who changed what is read from the API server itself: the cache may be
 	// behind, and show a change that was put right already.
-	if err := client.IgnoreNotFound(r.Live.Get(ctx, key, into)); err != nil {
-		return nil, err
+	if into.GetName() != "" {
+		if err := client.IgnoreNotFound(r.Live.Get(ctx, key, into)); err != nil {
+			return nil, err
+		}
 	}
 	if err := r.force(ctx, object); err != nil { // the answer is written into object and its metadata
 		return nil, fmt.Errorf("%s %s: %w", kind, key.Name, err)

@@ -62,7 +62,7 @@ func backoff() workqueue.TypedRateLimiter[reconcile.Request] {
 
 // capacityPause gathers changes before capacity is looked at: one change may
 // lead to a write for every team.
-const capacityPause = 500 * time.Millisecond
+const capacityPause = 2 * time.Second
 
 // soonAfter asks for one look, a while after the first of many events.
 func soonAfter(pause time.Duration) handler.EventHandler {
