@@ -47,7 +47,7 @@ func InForce(allocation *v1alpha1.ComputeAllocation, types catalog.Catalog) (res
 		return resolved, true
 	}
 	for _, applied := range allocation.Status.Quota {
-		pool := quota.Pool{Name: applied.Pool, Nominal: quota.Resources{}}
+		pool := quota.Pool{Name: applied.Pool, InstanceType: applied.Pool, Nominal: quota.Resources{}}
 		for _, r := range applied.Resources {
 			pool.Nominal[r.Name] = quota.InUnit(r.Name, r.Nominal)
 		}

@@ -23,7 +23,7 @@ const slicesPerAccelerator = 7
 
 var profile = regexp.MustCompile(`^mig-([1-7])g\.[0-9]+gb([+.]me)?$`)
 
-// Whole is what n whole instances have.
+// Whole is what one whole instance has.
 func Whole(instance catalog.Instance) Resources {
 	whole := Resources{
 		catalog.CPU:     instance.MilliCPU,
@@ -44,10 +44,9 @@ type share struct{ num, den int64 }
 // of is amount × share rounded down.
 func (s share) of(amount int64) (int64, bool) { return mulDiv(amount, s.num, s.den) }
 
-// larger tells whether s is more than t.
+// larger tells whether s is more than t, exactly: their products need not fit
+// into an int64.
 func (s share) larger(t share) bool {
-	// num × den stays far below 2⁶³ only after both are cut to what one row can
-	// be; compare in 128 bits instead of relying on it.
 	return compareProducts(s.num, t.den, t.num, s.den) > 0
 }
 
