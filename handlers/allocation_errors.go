@@ -99,5 +99,15 @@ func messages(wrong []governance.FieldError) []views.Message {
 			all = append(all, message)
 		}
 	}
+	slices.SortStableFunc(all, func(a, b views.Message) int { return cmp.Compare(place(a.Field), place(b.Field)) })
 	return all
+}
+
+// order is how the inputs stand on the page; the rows stand at "row-".
+var order = []string{"team", "display-name", "weight", "description", "row-", "add-row", "strategy", "borrow-percent", "preemption"}
+
+// place is where an input stands on the page. Rows keep the order they are
+// told in.
+func place(id string) int {
+	return slices.IndexFunc(order, func(start string) bool { return strings.HasPrefix(id, start) })
 }

@@ -27,7 +27,7 @@ type SummaryProps struct {
 func (p SummaryProps) title() string {
 	switch {
 	case p.Failure != "":
-		return "Nothing was saved"
+		return "The save was not confirmed"
 	case len(p.Lines) == 1:
 		return "One thing to put right"
 	}

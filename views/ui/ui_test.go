@@ -112,7 +112,7 @@ func TestMeterStaysInsideItself(t *testing.T) {
 
 func TestSummaryTitle(t *testing.T) {
 	for want, props := range map[string]SummaryProps{
-		"Nothing was saved":      {Failure: "No cluster.", Lines: []SummaryLine{{Text: "a"}}},
+		"The save was not confirmed":      {Failure: "No cluster.", Lines: []SummaryLine{{Text: "a"}}},
 		"One thing to put right": {Lines: []SummaryLine{{Text: "a"}}},
 		"2 things to put right":  {Lines: []SummaryLine{{Text: "a"}, {Text: "b"}}},
 	} {
