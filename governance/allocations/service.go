@@ -80,6 +80,15 @@ func (s *Service) State(ctx context.Context) (State, error) {
 // the id of the form: when the same form made the same allocation before, that
 // is success.
 func (s *Service) Create(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation, request string) error {
+	err := s.create(ctx, user, allocation, request)
+	var ours *governance.Error
+	if errors.As(err, &ours) && ours.Kind == governance.Unavailable {
+		ours.Message = "The cluster cannot be reached. Nothing you typed is lost: save again in a moment. It is saved once, even if it arrived already."
+	}
+	return err
+}
+
+func (s *Service) create(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation, request string) error {
 	ctx, cancel := context.WithTimeout(ctx, writeLimit)
 	defer cancel()
 	reader, err := s.Cluster.Reader()

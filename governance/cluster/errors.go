@@ -13,7 +13,7 @@ import (
 )
 
 // Unreachable is what a person is told while the API server does not answer.
-const Unreachable = "The cluster cannot be reached. Nothing you typed is lost; try again in a moment. What had arrived already is not done twice."
+const Unreachable = "The cluster cannot be reached. Try again in a moment."
 
 // Translate turns an error of Kubernetes into one of ours. op says what was
 // being done, for the log.
