@@ -93,7 +93,7 @@ func TestStory(t *testing.T) {
 // kueueHasIt waits until the team's objects exist and are active.
 func kueueHasIt(t testing.TB, c *clustertest.Cluster, team string) {
 	t.Helper()
-	clustertest.Eventually(t, 5*time.Second, func(ctx context.Context) error {
+	clustertest.Eventually(t, 10*time.Second, func(ctx context.Context) error {
 		var queue kueue.ClusterQueue
 		if err := c.Client.Get(ctx, client.ObjectKey{Name: "hyperpod-ns-" + team + "-clusterqueue"}, &queue); err != nil {
 			return err

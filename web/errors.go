@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"strings"
 
 	"kuota.dev/kuota/views"
 
@@ -56,7 +57,7 @@ func (p *errorPages) handle(err error, c echo.Context) {
 		p.log.Error("request failed", "method", c.Request().Method, "path", c.Request().URL.Path, "status", answer.Status, "error", err)
 	}
 	page := views.ErrorPage{Chrome: p.chrome(c), Status: answer.Status, Message: answer.Message}
-	page.Title = http.StatusText(answer.Status)
+	page.Title = title(answer.Status)
 	if answer.Retry && c.Request().Method == http.MethodGet {
 		page.Retry = c.Request().URL.RequestURI()
 	}
@@ -64,6 +65,15 @@ func (p *errorPages) handle(err error, c echo.Context) {
 		p.log.Error("error page failed", "error", rendered)
 		_ = c.HTMLBlob(http.StatusInternalServerError, p.fallback) // nothing is left to try
 	}
+}
+
+// title is the name of a status as a heading: Not found.
+func title(status int) string {
+	name := http.StatusText(status)
+	if name == "" {
+		return "Something went wrong"
+	}
+	return name[:1] + strings.ToLower(name[1:])
 }
 
 // classify makes any error one of ours. Echo's own come from routing and its
