@@ -32,14 +32,16 @@ func (f *allocationForm) view(state allocations.State, naming desired.Naming, re
 	} else if problem := quota.CheckTeam(f.team); f.team != "" && problem != "" {
 		wrong = append(wrong, governance.FieldError{Path: "metadata.name", Message: problem})
 	}
-	if slices.ContainsFunc(state.Allocations, func(a v1alpha1.ComputeAllocation) bool {
+	if refused == nil && slices.ContainsFunc(state.Allocations, func(a v1alpha1.ComputeAllocation) bool {
 		return a.Name == f.team && !allocations.MadeBy(&a, f.request)
 	}) {
 		wrong = append(wrong, governance.FieldError{Path: "metadata.name", Message: fmt.Sprintf("team %s has an allocation already; choose another name", f.team)})
 	}
 	failure := ""
 	if refused != nil {
-		failure = refused.Message
+		if len(refused.Fields) == 0 {
+			failure = refused.Message
+		}
 		wrong = append(wrong, f.formPaths(refused.Fields)...)
 	}
 

@@ -77,7 +77,7 @@ func (h *Handlers) allocationRow(a *v1alpha1.ComputeAllocation, state allocation
 	}
 	resolved, current := allocations.InForce(a, state.Types)
 	if !current && len(resolved.Pools) > 0 {
-		row.Status.Text += ". Until that is mended, the quota that was in force stays."
+		row.Status.Text = strings.TrimSuffix(row.Status.Text, ".") + ". Until that is mended, the quota that was in force stays."
 	}
 	for _, pool := range resolved.Pools {
 		parts := amounts(pool.Nominal)

@@ -110,8 +110,10 @@ func taskRow(item tasks.Item, now time.Time) views.TaskRow {
 // longReason is how many bytes of a reason stand in the table unfolded.
 const longReason = 140
 
-// lacking is the part of Kueue's reason that says how much is missing.
-var lacking = regexp.MustCompile(`insufficient unused quota for [^,]+, \S+ more needed`)
+// lacking is the part of Kueue's reason (0.19) that says how much is missing,
+// or by how much the task is too large ever to run.
+var lacking = regexp.MustCompile(`insufficient unused quota for [^,]+, \S+ more needed|` +
+	`insufficient quota for [^,]+, previously considered podsets requests \([^)]*\) \+ current podset request \([^)]*\) > maximum capacity \([^)]*\)`)
 
 // start stands for a long reason: what is missing, where it says so, or how it
 // begins, up to its last comma there. It is empty for a short one.

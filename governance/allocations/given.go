@@ -11,6 +11,7 @@ import (
 	"kuota.dev/kuota/governance/quota"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -42,6 +43,10 @@ func GivenOut(all []v1alpha1.ComputeAllocation, types catalog.Catalog, except st
 // where the spec is wrong, what was last applied and is still in Kueue.
 // current tells which.
 func InForce(allocation *v1alpha1.ComputeAllocation, types catalog.Catalog) (resolved quota.Resolved, current bool) {
+	ready := meta.FindStatusCondition(allocation.Status.Conditions, v1alpha1.ConditionReady)
+	if ready != nil && ready.Reason == v1alpha1.ReasonBlocked && len(allocation.Status.Quota) == 0 {
+		return quota.Resolved{}, false // something stands in its way, and it never had anything
+	}
 	resolved, errs := quota.Resolve(&allocation.Spec, types)
 	if len(errs) == 0 {
 		return resolved, true

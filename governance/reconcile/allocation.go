@@ -66,7 +66,7 @@ func (r *Allocations) keep(ctx context.Context, allocation *v1alpha1.ComputeAllo
 		return ctrl.Result{}, err
 	}
 	if len(obstacles) > 0 {
-		return ctrl.Result{RequeueAfter: lookAgain}, r.report(ctx, allocation, notReady("Blocked", governance.Sentence(obstacles)))
+		return ctrl.Result{RequeueAfter: lookAgain}, r.report(ctx, allocation, notReady(v1alpha1.ReasonBlocked, governance.Sentence(obstacles)))
 	}
 
 	if err := r.apply(ctx, allocation, objects); err != nil {

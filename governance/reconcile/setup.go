@@ -49,7 +49,7 @@ func Setup(manager ctrl.Manager, naming desired.Naming) error {
 	return ctrl.NewControllerManagedBy(manager).
 		Named("capacity").
 		WithOptions(controller.Options{SkipNameValidation: &unnamed, RateLimiter: backoff()}).
-		Watches(&v1alpha1.ComputeAllocation{}, soonAfter(capacityPause), builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, conditionMissing))).
+		Watches(&v1alpha1.ComputeAllocation{}, soonAfter(capacityPause), builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, conditionMissing, firstQuota))).
 		Watches(&corev1.Node{}, soonAfter(capacityPause), builder.WithPredicates(typesChanged(naming.InstanceTypeLabel))).
 		Complete(capacity)
 }
@@ -83,6 +83,15 @@ var conditionMissing = predicate.NewPredicateFuncs(func(o client.Object) bool {
 	allocation, ok := o.(*v1alpha1.ComputeAllocation)
 	return ok && condition(allocation, v1alpha1.ConditionWithinCapacity) == nil
 })
+
+// firstQuota passes an allocation that was blocked and has its quota now.
+var firstQuota = predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok := e.ObjectOld.(*v1alpha1.ComputeAllocation)
+		after, ok2 := e.ObjectNew.(*v1alpha1.ComputeAllocation)
+		return ok && ok2 && len(before.Status.Quota) == 0 && len(after.Status.Quota) > 0
+	},
+}
 
 // typesChanged passes what changes the pools: a node that comes, goes, changes
 // its type, or reports another capacity.

@@ -47,6 +47,10 @@ const (
 	ConditionWithinCapacity = "WithinCapacity" // what all teams were given is there
 )
 
+// ReasonBlocked is the reason of Ready=False while something of somebody else
+// stands in the way.
+const ReasonBlocked = "Blocked"
+
 // ComputeAllocation gives one team its share of the cluster. Its name is the
 // team's.
 //
