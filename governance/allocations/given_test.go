@@ -1,0 +1,52 @@
+package allocations_test
+
+import (
+	"testing"
+
+	"kuota.dev/kuota/governance/allocations"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/catalog"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func team(name, instanceType string, gpus int64) v1alpha1.ComputeAllocation {
+	return v1alpha1.ComputeAllocation{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       v1alpha1.ComputeAllocationSpec{Quota: []v1alpha1.QuotaRow{{InstanceType: instanceType, Amounts: v1alpha1.Amounts{Accelerators: &gpus}}}},
+	}
+}
+
+// What counts as given out is what is in Kueue, or is about to be.
+func TestGivenOut(t *testing.T) {
+	node := corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{catalog.InstanceTypeLabel: "ml.g6.12xlarge"}}}
+	types := catalog.New([]corev1.Node{node}, catalog.InstanceTypeLabel)
+
+	blocked := team("blocked", "ml.g6.12xlarge", 16)
+	blocked.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonBlocked}}
+	// Was right once, and its queue still has what it had then.
+	spoilt := team("spoilt", "ml.none", 16)
+	spoilt.Status.Quota = []v1alpha1.PoolQuota{{Pool: "ml.g6.12xlarge", Resources: []v1alpha1.ResourceQuota{{Name: catalog.GPU, Nominal: resource.MustParse("1")}}}}
+	wrong := team("wrong", "ml.none", 16)
+
+	all := []v1alpha1.ComputeAllocation{team("a", "ml.g6.12xlarge", 2), team("b", "ml.g6.12xlarge", 1), blocked, spoilt, wrong}
+	if got := allocations.GivenOut(all, types, "")["ml.g6.12xlarge"][catalog.GPU]; got != 4 {
+		t.Errorf("%d GPUs are given out, want 2 + 1 + 1", got)
+	}
+	given := allocations.GivenOut(all, types, "a")
+	if got := given["ml.g6.12xlarge"][catalog.GPU]; got != 2 {
+		t.Errorf("%d GPUs are given to others than a, want 1 + 1", got)
+	}
+	mine, _ := allocations.InForce(&all[0], types)
+	if over := given.Over(mine.Pools, types); len(over) != 0 {
+		t.Errorf("2 of 4 GPUs are too many: %v", over)
+	}
+	given.Add(mine)
+	given.Add(mine)
+	over := given.Over(mine.Pools, types)
+	if len(over) == 0 || over[0].String() != "ml.g6.12xlarge: 6 of 4 GPUs given out" {
+		t.Errorf("6 of 4 GPUs are told as %v", over)
+	}
+}
