@@ -69,7 +69,9 @@ func (r *Allocations) keep(ctx context.Context, allocation *v1alpha1.ComputeAllo
 		return ctrl.Result{RequeueAfter: lookAgain}, r.report(ctx, allocation, notReady(v1alpha1.ReasonBlocked, governance.Sentence(obstacles)))
 	}
 
-	if err := r.apply(ctx, allocation, objects); err != nil {
+	if err := r.apply(ctx, allocation, objects); apierrors.IsConflict(err) {
+		return ctrl.Result{}, err
+	} else if err != nil {
 		return ctrl.Result{}, errors.Join(err, r.report(ctx, allocation, notReady("ApplyFailed", "Kubernetes did not take it; it is tried again: "+err.Error())))
 	}
 	queue, err := r.queueState(ctx, *objects.ClusterQueue.GetName())

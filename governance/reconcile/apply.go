@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
@@ -10,6 +11,7 @@ import (
 	"kuota.dev/kuota/governance/desired"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -66,10 +68,25 @@ func (r *Allocations) applyNamespace(ctx context.Context, objects desired.Object
 	if client.IgnoreNotFound(err) != nil {
 		return err
 	}
-	if err := r.force(ctx, wanted); err != nil {
-		return fmt.Errorf("namespace %s: %w", cached.Name, err)
+	// Applying marks a namespace without a conflict, whoever made it: one that
+	// the cache has not seen yet must not be taken.
+	if err != nil {
+		if err := r.Live.Get(ctx, client.ObjectKey{Name: *wanted.GetName()}, &cached); err == nil {
+			return errUnseen(*wanted.GetName())
+		} else if !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	if err := r.Apply(ctx, wanted, client.ForceOwnership, fieldOwner); err != nil {
+		return fmt.Errorf("namespace %s: %w", *wanted.GetName(), err)
 	}
 	return nil
+}
+
+// errUnseen is a conflict, which is tried again: by then the cache has seen
+// the namespace, and it is an obstacle or ours.
+func errUnseen(namespace string) error {
+	return apierrors.NewConflict(corev1.Resource("namespaces"), namespace, errors.New("somebody made it just now"))
 }
 
 // applyOne writes one Kueue object, unless it is as it was last written. It
@@ -89,12 +106,16 @@ func (r *Allocations) applyOne(ctx context.Context, kind string, into client.Obj
 	}
 	// Who changed what is read from the API server itself: the cache may be
 	// behind, and show a change that was put right already.
+	// What the cache has not seen is not forced: should somebody have made it
+	// just now, that is a conflict, and an obstacle when it is looked at again.
+	options := []client.ApplyOption{fieldOwner}
 	if into.GetName() != "" {
 		if err := client.IgnoreNotFound(r.Live.Get(ctx, key, into)); err != nil {
 			return nil, err
 		}
+		options = append(options, client.ForceOwnership)
 	}
-	if err := r.force(ctx, object); err != nil { // the answer is written into object and its metadata
+	if err := r.Apply(ctx, object, options...); err != nil { // the answer is written into object and its metadata
 		return nil, fmt.Errorf("%s %s: %w", kind, key.Name, err)
 	}
 	if metadata.UID == nil || metadata.Generation == nil {
@@ -138,10 +159,8 @@ func (r *Allocations) goingFlavors(ctx context.Context, objects desired.Objects)
 	return going, nil
 }
 
-// force applies an object and takes over the fields that somebody else set.
-func (r *Allocations) force(ctx context.Context, object runtime.ApplyConfiguration) error {
-	return r.Apply(ctx, object, client.ForceOwnership, client.FieldOwner(cluster.FieldManager))
-}
+// fieldOwner is who sets the fields of what is applied.
+const fieldOwner = client.FieldOwner(cluster.FieldManager)
 
 // corrected tells whether applying changed an object that had been applied as
 // it is wanted now: then somebody else had changed it.

@@ -101,7 +101,7 @@ func (r *Allocations) releaseNamespace(ctx context.Context, allocation *v1alpha1
 		return "", nil
 	}
 	released := applycore.Namespace(name).WithAnnotations(map[string]string{desired.AnnotationTeam: allocation.Name})
-	return "", r.force(ctx, released)
+	return "", r.Apply(ctx, released, client.ForceOwnership, fieldOwner)
 }
 
 // getOurs reads an object; found is false when there is none, or it is not

@@ -1,0 +1,74 @@
+package reconcile_test
+
+import (
+	"context"
+	"testing"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/cluster/clustertest"
+	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/reconcile"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// What somebody made a moment ago, and the controller's cache has not seen
+// yet, is not overwritten either.
+func TestUnseenObjectsAreNotTaken(t *testing.T) {
+	c := setup(t)
+	for name, foreign := range map[string]func(team string) client.Object{
+		"ClusterQueue": func(team string) client.Object {
+			return &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: desired.DefaultNaming.ClusterQueue(team)}}
+		},
+		"Namespace": func(team string) client.Object {
+			return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: desired.DefaultNaming.Namespace(team)}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			team := clustertest.Name("unseen")
+			object := foreign(team)
+			if err := c.Client.Create(t.Context(), object); err != nil {
+				t.Fatal(err)
+			}
+			create(t, c, team, specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Amounts: accelerators(1)}))
+			conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionFalse, "exists and is not")
+			before := object.DeepCopyObject().(client.Object)
+			if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(object), before); err != nil {
+				t.Fatal(err)
+			}
+
+			direct, err := client.NewWithWatch(c.Config, client.Options{Scheme: cluster.Scheme})
+			if err != nil {
+				t.Fatal(err)
+			}
+			behind := interceptor.NewClient(direct, interceptor.Funcs{
+				Get: func(ctx context.Context, under client.WithWatch, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+					if key.Name == object.GetName() {
+						return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
+					}
+					return under.Get(ctx, key, into, options...)
+				},
+			})
+			stale := &reconcile.Allocations{Client: behind, Live: direct, Naming: desired.DefaultNaming, Events: events.NewFakeRecorder(10)}
+			result, err := stale.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: team}})
+			if err != nil || result.RequeueAfter == 0 {
+				t.Errorf("the conflict is not simply tried again: %v, %v", result, err)
+			}
+			if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+				t.Fatal(err)
+			}
+			if object.GetGeneration() != before.GetGeneration() || object.GetLabels()[desired.LabelTeam] != "" || object.GetAnnotations()[desired.AnnotationTeam] != "" {
+				t.Errorf("it was taken: labels %v, annotations %v", object.GetLabels(), object.GetAnnotations())
+			}
+		})
+	}
+}
