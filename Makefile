@@ -14,7 +14,7 @@ SAMPLE     ?= all
 
 # What make generate writes, whether it is committed or not.
 GENERATED = find deploy/crds governance/api views -name '*.yaml' -o -name 'zz_generated*.go' -o -name '*_templ.go' | sort | xargs sha256sum
-UP = $(BIN)/localcluster up --dir $(LOCAL) --bin $(BIN) --crds deploy/crds \
+UP = $(BIN)/localcluster up --dir $(LOCAL) --bin $(BIN) --crds deploy/crds --rbac deploy/rbac --users cmd/localcluster/users.yaml \
 	--nodes cmd/localcluster/samples/nodes.yaml --console $(BIN)/kuota --console-port $(KUOTA_PORT) \
 	$(if $(filter none,$(SAMPLE)),,--samples cmd/localcluster/samples)
 
@@ -62,12 +62,12 @@ check: ## generate, format, vet, lint; fails when generated files differ
 	@unformatted=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); [ -z "$$unformatted" ] || { echo "gofmt: $$unformatted"; exit 1; }
 	@go mod verify >/dev/null
 	@go vet ./... && go tool staticcheck ./...
-	@cd cmd/localcluster && go vet .
+	@cd cmd/localcluster && go vet ./...
 
 .PHONY: test
 test: check cluster kuota browser ## all tests that take under three minutes
 	@go build ./... && go test -count=1 -run '^$$' ./... >/dev/null
-	@cd cmd/localcluster && LOCALCLUSTER_BIN=$(BIN) go test -count=1 -timeout 5m .
+	@cd cmd/localcluster && LOCALCLUSTER_BIN=$(BIN) go test -count=1 -timeout 5m ./...
 	@KUOTA_BROWSER=$(BROWSER) go test -count=1 -p 1 -timeout 10m ./...
 
 .PHONY: verify

@@ -33,8 +33,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// startInstance starts a real one with the sample nodes.
-func startInstance(t *testing.T) layout {
+// startInstance starts a real one with the sample nodes, and more flags.
+func startInstance(t *testing.T, more ...string) layout {
 	t.Helper()
 	bin := os.Getenv("LOCALCLUSTER_BIN")
 	if bin == "" {
@@ -46,7 +46,8 @@ func startInstance(t *testing.T) layout {
 			t.Errorf("down: %v\n%s", err, out)
 		}
 	})
-	out, err := program(t, "up", "--dir", l.dir, "--bin", bin, "--nodes", "samples/nodes.yaml", "--detach")
+	args := []string{"up", "--dir", l.dir, "--bin", bin, "--nodes", "samples/nodes.yaml", "--detach"}
+	out, err := program(t, append(args, more...)...)
 	if err != nil {
 		t.Fatalf("up: %v\n%s", err, out)
 	}

@@ -17,6 +17,7 @@ const (
 	kueueName         = "kueue"
 	kwokName          = "kwok"
 	consoleName       = "kuota"
+	providerName      = "provider"
 )
 
 // healthClient asks components on loopback whether they are ready. It carries
@@ -55,36 +56,36 @@ func etcdComponent(l layout, bin string, ports map[string]int) *component {
 func apiServerComponent(l layout, bin string, ports map[string]int) *component {
 	return &component{
 		name: apiServer,
-		spec: spec{path: filepath.Join(bin, apiServer), args: []string{
-			"--etcd-servers=https://" + loopback(ports["etcd"]),
-			"--etcd-cafile=" + l.pki("etcd-ca.crt"),
-			"--etcd-certfile=" + l.pki("etcd-client.crt"),
-			"--etcd-keyfile=" + l.pki("etcd-client.key"),
+		spec: spec{path: filepath.Join(bin, apiServer), args: append(auditFlags(l),
+			"--etcd-servers=https://"+loopback(ports["etcd"]),
+			"--etcd-cafile="+l.pki("etcd-ca.crt"),
+			"--etcd-certfile="+l.pki("etcd-client.crt"),
+			"--etcd-keyfile="+l.pki("etcd-client.key"),
 			"--bind-address=127.0.0.1",
-			"--secure-port=" + strconv.Itoa(ports["api"]),
+			"--secure-port="+strconv.Itoa(ports["api"]),
 			// Nobody outside this machine needs the address, and without these
 			// two the server looks for a network interface that may not exist.
 			"--advertise-address=127.0.0.1",
 			"--endpoint-reconciler-type=none",
 			"--service-cluster-ip-range=10.96.0.0/16",
-			"--tls-cert-file=" + l.pki("apiserver.crt"),
-			"--tls-private-key-file=" + l.pki("apiserver.key"),
-			"--client-ca-file=" + l.pki("ca.crt"),
+			"--tls-cert-file="+l.pki("apiserver.crt"),
+			"--tls-private-key-file="+l.pki("apiserver.key"),
+			"--client-ca-file="+l.pki("ca.crt"),
 			"--authorization-mode=RBAC",
 			"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
-			"--service-account-key-file=" + l.pki("sa.pub"),
-			"--service-account-signing-key-file=" + l.pki("sa.key"),
+			"--service-account-key-file="+l.pki("sa.pub"),
+			"--service-account-signing-key-file="+l.pki("sa.key"),
 			// For aggregated APIs (Kueue's visibility). Never with
 			// --enable-aggregator-routing: it looks for endpoints, and the
 			// Services here have none.
-			"--requestheader-client-ca-file=" + l.pki("front-proxy-ca.crt"),
+			"--requestheader-client-ca-file="+l.pki("front-proxy-ca.crt"),
 			"--requestheader-allowed-names=front-proxy-client",
 			"--requestheader-username-headers=X-Remote-User",
 			"--requestheader-group-headers=X-Remote-Group",
 			"--requestheader-extra-headers-prefix=X-Remote-Extra-",
-			"--proxy-client-cert-file=" + l.pki("front-proxy-client.crt"),
-			"--proxy-client-key-file=" + l.pki("front-proxy-client.key"),
-		}},
+			"--proxy-client-cert-file="+l.pki("front-proxy-client.crt"),
+			"--proxy-client-key-file="+l.pki("front-proxy-client.key"),
+		)},
 		ready: httpOK(healthClient, "https://"+loopback(ports["api"])+"/readyz"),
 		grace: time.Second, // it waits for open watches, which never end by themselves
 		ports: []namedPort{{"https", ports["api"]}},

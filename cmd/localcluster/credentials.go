@@ -14,12 +14,17 @@ import (
 // and admission policies see the same user as in a cluster.
 const kueueAccount = "system:serviceaccount:kueue-system:kueue-controller-manager"
 
+// consoleAccount is the service account that deploy/rbac gives the console, for
+// the same reason.
+const consoleAccount = "system:serviceaccount:" + consoleNamespace + ":kuota"
+
 // clients are those who speak to the API server, each with its own kubeconfig.
 var clients = map[string]identity{
 	"admin":                   {name: "kubernetes-admin", groups: []string{"system:masters"}},
 	"kube-controller-manager": {name: "system:kube-controller-manager"},
 	"kube-scheduler":          {name: "system:kube-scheduler"},
 	"kueue":                   {name: kueueAccount, groups: []string{"system:serviceaccounts", "system:serviceaccounts:kueue-system"}},
+	"kuota":                   {name: consoleAccount, groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + consoleNamespace}},
 	"kwok":                    {name: "kwok", groups: []string{"system:masters"}},
 }
 

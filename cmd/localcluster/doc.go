@@ -1,6 +1,7 @@
 // Command localcluster runs a whole Kubernetes control plane with Kueue and
 // simulated nodes on one machine, as ordinary child processes of one
-// supervisor. Everything it runs is built from Go modules by its build command.
+// supervisor; with users, also a provider to sign in at. Everything it runs is
+// built from Go modules by its build command.
 //
 // It owns the processes, their ports, certificates and the folder they write
 // to. It knows nothing about the console beyond how to start it and how to ask

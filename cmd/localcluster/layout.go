@@ -46,7 +46,7 @@ func (l layout) remove(names ...string) {
 }
 
 // ours are the names in a folder that each start makes anew.
-var ours = []string{"data", "pki", "kubeconfigs", "kubeconfig", "run", "logs", "ready", "url"}
+var ours = []string{"data", "pki", "kubeconfigs", "kubeconfig", "signin", "run", "logs", "ready", "url"}
 
 // checkOwned refuses a folder that holds something under one of these names
 // and was not marked by us, since the next step deletes it.
@@ -83,10 +83,10 @@ func (l layout) empty(name, except string) {
 // and deleting it would let a second instance in. Our own log stays, since a
 // detached supervisor already writes to it.
 func (l layout) makeFresh() error {
-	l.remove("ready", "url", "kubeconfig", "kubeconfigs", "data", "pki")
+	l.remove("ready", "url", "kubeconfig", "kubeconfigs", "data", "pki", "signin")
 	l.empty("run", "lock")
 	l.empty("logs", ownLog+".log")
-	for _, name := range []string{"kubeconfigs", "data", "pki", "logs"} {
+	for _, name := range []string{"kubeconfigs", "data", "pki", "signin", "logs"} {
 		mode := os.FileMode(0o700)
 		if name == "logs" {
 			mode = 0o755

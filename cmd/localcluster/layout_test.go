@@ -36,7 +36,7 @@ func TestEachRunStartsFresh(t *testing.T) {
 		if err := l.makeFresh(); err != nil {
 			t.Fatal(err)
 		}
-		for _, f := range []string{l.data("old"), l.pki("old"), l.log("old"), l.run("old"), l.ready(), l.url()} {
+		for _, f := range []string{l.data("old"), l.pki("old"), l.log("old"), l.run("old"), l.signin("old"), l.ready(), l.url()} {
 			if _, err := os.Stat(f); err == nil {
 				t.Errorf("%s is left from the last run", f)
 			}

@@ -13,7 +13,8 @@ import (
 const usage = `localcluster runs Kubernetes, Kueue and simulated nodes on this machine.
 
   localcluster build  --bin DIR [--source DIR]
-  localcluster up     --dir DIR --bin DIR [--crds DIR] [--nodes FILE] [--samples DIR]
+  localcluster up     --dir DIR --bin DIR [--crds DIR] [--rbac DIR] [--nodes FILE]
+                      [--samples DIR] [--users FILE] [--token-life DURATION]
                       [--console BINARY] [--console-port N] [--api-port N] [--detach]
   localcluster down   --dir DIR
   localcluster stop   COMPONENT --dir DIR
@@ -45,6 +46,8 @@ func run(args []string) error {
 		return runDown(rest)
 	case "stop", "start":
 		return runSwitch(name, rest)
+	case "provider": // for the supervisor alone, and therefore not in the usage
+		return runProvider(rest)
 	case "status":
 		return runStatus(rest)
 	case "help", "-h", "--help":
@@ -83,8 +86,11 @@ func runUp(args []string) error {
 	fs.StringVar(&o.dir, "dir", "", "folder of this instance")
 	fs.StringVar(&o.bin, "bin", "", "folder that the build command filled")
 	fs.StringVar(&o.crds, "crds", "", "folder of CustomResourceDefinitions to apply; may be missing or empty")
+	fs.StringVar(&o.rbac, "rbac", "", "folder of YAML files applied before the console starts: its own rights and its users'")
 	fs.StringVar(&o.nodes, "nodes", "", "YAML file of Node objects")
-	fs.StringVar(&o.samples, "samples", "", "folder with policy.yaml, teams.yaml and tasks.yaml, applied when all is ready")
+	fs.StringVar(&o.samples, "samples", "", "folder with policy.yaml, teams.yaml, members.yaml and tasks.yaml, applied when all is ready")
+	fs.StringVar(&o.users, "users", "", "YAML file of users; with it an OpenID Connect provider is started")
+	fs.DurationVar(&o.tokenLife, "token-life", tokenLife, "how long the provider's access and ID tokens are good")
 	fs.StringVar(&o.console, "console", "", "the console's binary; without it no console is started")
 	fs.IntVar(&o.consolePort, "console-port", 8080, "port of the console; 0 picks a free one")
 	fs.IntVar(&o.apiPort, "api-port", 0, "port of the API server; 0 picks a free one")

@@ -13,8 +13,8 @@ import (
 )
 
 // applySamples fills the cluster the way a first user would: the policy, the
-// teams, and when those have their queues, tasks. A file that is not there is
-// left out.
+// teams, and when those have their namespaces and queues, members and tasks. A
+// file that is not there is left out.
 func applySamples(ctx context.Context, api *apiClient, dir string) error {
 	if st, err := os.Stat(dir); err != nil || !st.IsDir() {
 		return fmt.Errorf("no folder of samples at %s", dir)
@@ -24,6 +24,10 @@ func applySamples(ctx context.Context, api *apiClient, dir string) error {
 		return err
 	}
 	teams, err := readOptional(filepath.Join(dir, "teams.yaml"))
+	if err != nil {
+		return err
+	}
+	members, err := readOptional(filepath.Join(dir, "members.yaml"))
 	if err != nil {
 		return err
 	}
@@ -45,12 +49,32 @@ func applySamples(ctx context.Context, api *apiClient, dir string) error {
 			return err
 		}
 	}
+	for _, m := range members {
+		if err := applyMember(ctx, api, m); err != nil {
+			return err
+		}
+	}
 	for _, task := range tasks { // one after the other, so that their order is the file's
 		if err := createTask(ctx, api, task); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// applyMember tries again while the namespace is not there: the members may be
+// of a team that teams.yaml does not make, and that somebody else makes now.
+func applyMember(ctx context.Context, api *apiClient, member *unstructured.Unstructured) error {
+	var refused error
+	err := waitFor(ctx, 30*time.Second, func(ctx context.Context) error {
+		err := api.apply(ctx, member)
+		if err != nil && !apierrors.IsNotFound(err) {
+			refused = err
+			return nil
+		}
+		return err
+	})
+	return errors.Join(refused, err)
 }
 
 // createTask tries again while Kueue's webhook does not answer: a policy may

@@ -14,7 +14,7 @@ var shutdownTiers = []struct {
 	names []string
 	grace time.Duration
 }{
-	{[]string{consoleName}, 1500 * time.Millisecond},
+	{[]string{consoleName, providerName}, 1500 * time.Millisecond},
 	{[]string{kwokName, kueueName, schedulerName, controllerManager}, 1200 * time.Millisecond},
 	{[]string{apiServer}, 1200 * time.Millisecond},
 	{[]string{etcdStore}, 700 * time.Millisecond},

@@ -8,23 +8,24 @@ import (
 )
 
 // startAll brings everything up in the order of who needs whom: the store, the
-// API server, then all that only needs the API server at the same time, then
+// API server and beside them the provider, then all that only needs the API server at the same time, then
 // the console, then the samples.
 func (s *supervisor) startAll(ctx context.Context, o upOptions, begin time.Time) error {
 	bin := absolute(o.bin)
 	ports := map[string]int{"api": o.apiPort, "console": o.consolePort}
 	if err := s.ports.pickAll(ports, "api", "console", "etcd", "etcd-peer", "controller-manager", "scheduler",
-		"kueue-health", "kueue-metrics", "kueue-webhook", "kueue-visibility", "kwok"); err != nil {
+		"kueue-health", "kueue-metrics", "kueue-webhook", "kueue-visibility", "kwok", "provider"); err != nil {
 		return err
 	}
 	if err := makeCredentials(s.layout, ports["api"]); err != nil {
 		return err
 	}
 	s.say("starting the API server")
-	if err := s.run(ctx, etcdComponent(s.layout, bin, ports)); err != nil {
-		return err
-	}
-	if err := s.run(ctx, apiServerComponent(s.layout, bin, ports)); err != nil {
+	err := together(ctx,
+		func(ctx context.Context) error { return s.startProvider(ctx, o, ports["provider"]) },
+		func(ctx context.Context) error { return s.startAPIServer(ctx, bin, ports) },
+	)
+	if err != nil {
 		return err
 	}
 	api, err := newAPIClient(s.layout.kubeconfig())
@@ -41,6 +42,7 @@ func (s *supervisor) startAll(ctx context.Context, o upOptions, begin time.Time)
 		return err
 	}
 	err = together(ctx,
+		func(ctx context.Context) error { return applyRBAC(ctx, api, o.rbac) },
 		func(ctx context.Context) error { return s.run(ctx, controllerManagerComponent(s.layout, bin, ports)) },
 		func(ctx context.Context) error { return s.run(ctx, schedulerComponent(s.layout, bin, ports)) },
 		kueue.install,
@@ -52,9 +54,12 @@ func (s *supervisor) startAll(ctx context.Context, o upOptions, begin time.Time)
 	}
 	go kueue.follow(ctx)
 
-	url := ""
+	url, issuer := "", ""
+	if o.users != "" {
+		issuer = issuerURL(ports["provider"])
+	}
 	if o.console != "" {
-		if url, err = s.startConsole(ctx, o.console, ports["console"]); err != nil {
+		if url, err = s.startConsole(ctx, o.console, ports["console"], issuer); err != nil {
 			return err
 		}
 	}
@@ -64,7 +69,17 @@ func (s *supervisor) startAll(ctx context.Context, o upOptions, begin time.Time)
 			return err
 		}
 	}
-	return s.announce(o, url, begin)
+	return s.announce(o, url, issuer, begin)
+}
+
+func (s *supervisor) startAPIServer(ctx context.Context, bin string, ports map[string]int) error {
+	if err := writeAuditPolicy(s.layout); err != nil {
+		return err
+	}
+	if err := s.run(ctx, etcdComponent(s.layout, bin, ports)); err != nil {
+		return err
+	}
+	return s.run(ctx, apiServerComponent(s.layout, bin, ports))
 }
 
 // together runs steps at the same time and returns the first error.
@@ -119,9 +134,9 @@ func (s *supervisor) startNodes(ctx context.Context, api *apiClient, kwok *compo
 	return nil
 }
 
-func (s *supervisor) startConsole(ctx context.Context, binary string, port int) (string, error) {
+func (s *supervisor) startConsole(ctx context.Context, binary string, port int, issuer string) (string, error) {
 	s.say("starting the console")
-	c, err := consoleComponent(s.layout, binary, port)
+	c, err := consoleComponent(s.layout, binary, port, issuer)
 	if err != nil {
 		return "", err
 	}

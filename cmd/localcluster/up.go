@@ -7,16 +7,17 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
+
+	"kuota.dev/kuota/cmd/localcluster/provider"
 )
 
 type upOptions struct {
-	dir, bin, crds, nodes, samples, console string
-	apiPort, consolePort                    int
-	detach                                  bool
+	dir, bin, crds, rbac, nodes, samples, users, console string
+	apiPort, consolePort                                 int
+	tokenLife                                            time.Duration
+	detach                                               bool
 }
 
 // preflight finds everything that would stop a start, before anything starts
@@ -25,12 +26,22 @@ func preflight(l layout, o upOptions) (*os.File, error) {
 	if _, err := os.Stat(kueueInstall(absolute(o.bin))); err != nil {
 		return nil, fmt.Errorf("%s holds no finished build; run: localcluster build --bin %s", o.bin, o.bin)
 	}
-	for flagName, path := range map[string]string{"--console": o.console, "--nodes": o.nodes, "--samples": o.samples} {
+	for flagName, path := range map[string]string{
+		"--console": o.console, "--nodes": o.nodes, "--samples": o.samples, "--users": o.users, "--rbac": o.rbac,
+	} {
 		if path == "" {
 			continue
 		}
 		if _, err := os.Stat(path); err != nil {
 			return nil, fmt.Errorf("%s: %w", flagName, err)
+		}
+	}
+	if o.console != "" && o.rbac == "" {
+		return nil, errors.New("--console needs --rbac: the console has an identity of its own, which may do nothing without")
+	}
+	if o.users != "" {
+		if _, err := provider.ReadUsers(o.users); err != nil {
+			return nil, fmt.Errorf("--users: %w", err)
 		}
 	}
 	lock, err := lockInstance(l)
@@ -128,21 +139,4 @@ func absolute(path string) string {
 		return abs
 	}
 	return path
-}
-
-// announce says in a few lines what there is, and marks the instance as ready.
-func (s *supervisor) announce(o upOptions, url string, begin time.Time) error {
-	lines := []string{fmt.Sprintf("ready after %.1f s", time.Since(begin).Seconds())}
-	if url != "" {
-		lines = append(lines, "  console     "+url)
-	}
-	lines = append(lines,
-		"  kubeconfig  "+s.layout.kubeconfig(),
-		"  kubectl     "+filepath.Join(absolute(o.bin), "kubectl")+" --kubeconfig "+s.layout.kubeconfig(),
-		"  logs        "+s.layout.path("logs"))
-	say("%s", strings.Join(lines, "\n"))
-	if err := os.WriteFile(s.layout.ready(), []byte(strconv.Itoa(os.Getpid())+"\n"), 0o644); err != nil {
-		return fmt.Errorf("write ready file: %w", err)
-	}
-	return nil
 }

@@ -1,0 +1,94 @@
+package provider
+
+import (
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/zitadel/oidc/v3/pkg/op"
+)
+
+// keys sign ID tokens and encrypt access tokens. They last as long as the
+// file, so that a provider which was stopped is the same one afterwards.
+type keys struct {
+	id     string
+	sign   *rsa.PrivateKey // RSA, since every client must know RS256 and need know no other
+	crypto [32]byte
+}
+
+type keysFile struct {
+	ID     string `json:"id"`
+	Sign   []byte `json:"sign"` // PKCS #1
+	Crypto []byte `json:"crypto"`
+}
+
+func loadKeys(path string) (*keys, error) {
+	b, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return makeKeys(path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read keys: %w", err)
+	}
+	var f keysFile
+	if err := json.Unmarshal(b, &f); err != nil {
+		return nil, fmt.Errorf("read keys of %s: %w", path, err)
+	}
+	key, err := x509.ParsePKCS1PrivateKey(f.Sign)
+	if err != nil {
+		return nil, fmt.Errorf("read keys of %s: %w", path, err)
+	}
+	k := &keys{id: f.ID, sign: key}
+	copy(k.crypto[:], f.Crypto)
+	return k, nil
+}
+
+func makeKeys(path string) (*keys, error) {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		return nil, fmt.Errorf("make key: %w", err)
+	}
+	k := &keys{id: rand.Text(), sign: key}
+	_, _ = rand.Read(k.crypto[:]) // never fails
+	return k, writeJSON(path, keysFile{ID: k.id, Sign: x509.MarshalPKCS1PrivateKey(key), Crypto: k.crypto[:]})
+}
+
+// writeJSON replaces a file for the owner's eyes, whole or not at all.
+func writeJSON(path string, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", path, err)
+	}
+	if err := os.WriteFile(path+".new", b, 0o600); err != nil {
+		return fmt.Errorf("write: %w", err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		return fmt.Errorf("write: %w", err)
+	}
+	return nil
+}
+
+// signingKey and publicKey are how the library wants to see the pair.
+type (
+	signingKey struct{ *keys }
+	publicKey  struct{ *keys }
+)
+
+var (
+	_ op.SigningKey = signingKey{}
+	_ op.Key        = publicKey{}
+)
+
+func (k signingKey) ID() string                                  { return k.id }
+func (k signingKey) Key() any                                    { return k.sign }
+func (k signingKey) SignatureAlgorithm() jose.SignatureAlgorithm { return jose.RS256 }
+
+func (k publicKey) ID() string                         { return k.id }
+func (k publicKey) Key() any                           { return &k.sign.PublicKey }
+func (k publicKey) Algorithm() jose.SignatureAlgorithm { return jose.RS256 }
+func (k publicKey) Use() string                        { return "sig" }

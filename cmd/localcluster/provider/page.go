@@ -1,0 +1,56 @@
+package provider
+
+import (
+	"bytes"
+	_ "embed"
+	"html/template"
+	"net/http"
+)
+
+var (
+	//go:embed page.html
+	pageHTML string
+	//go:embed page.css
+	pageCSS []byte
+	page    = template.Must(template.New("page").Parse(pageHTML))
+)
+
+// signInView is the page with the form.
+type signInView struct {
+	Request string // which authorization request is answered
+	Name    string // what was typed, or what the client supposes
+	Problem string
+	Users   []User
+}
+
+// messageView is a page with one sentence.
+type messageView struct{ Title, Text string }
+
+func renderSignIn(w http.ResponseWriter, status int, v signInView) { render(w, status, "signin", v) }
+
+func renderMessage(w http.ResponseWriter, status int, title, text string) {
+	render(w, status, "message", messageView{Title: title, Text: text})
+}
+
+func render(w http.ResponseWriter, status int, name string, view any) {
+	var b bytes.Buffer
+	if err := page.ExecuteTemplate(&b, name, view); err != nil {
+		http.Error(w, "the page could not be made", http.StatusInternalServerError)
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Cache-Control", "no-store")
+	// No form-action: browsers apply it to the redirect after the form too, and
+	// that leads to the client.
+	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; base-uri 'none'; frame-ancestors 'none'")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	_, _ = b.WriteTo(w)
+}
+
+func serveCSS(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/css; charset=utf-8")
+	_, _ = w.Write(pageCSS)
+}

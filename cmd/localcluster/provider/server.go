@@ -1,0 +1,139 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/zitadel/oidc/v3/pkg/op"
+)
+
+// Config is what a provider needs to run.
+type Config struct {
+	Listen string        // 127.0.0.1:PORT; the issuer is http:// and this
+	Users  string        // file of users, read again and again
+	Dir    string        // holds client-id and client-secret; keys and what was given out go there too
+	Life   time.Duration // of access and ID tokens
+	Log    *slog.Logger
+}
+
+// Run serves until the context ends.
+func Run(ctx context.Context, c Config) error {
+	h, err := handler(c)
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", c.Listen)
+	if err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	srv := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
+	ended := make(chan error, 1)
+	go func() { ended <- srv.Serve(listener) }()
+	c.Log.Info("serving", "issuer", c.issuer())
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+		// An answer that is on its way arrives: a lost one would cost its
+		// client the refresh token.
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		if err := srv.Shutdown(ctx); err != nil {
+			return srv.Close()
+		}
+		return nil
+	}
+}
+
+func (c Config) issuer() string { return "http://" + c.Listen }
+
+// handler is the whole provider: the library's endpoints and our pages.
+func handler(c Config) (http.Handler, error) {
+	st, err := newStorage(c)
+	if err != nil {
+		return nil, err
+	}
+	provider, err := op.NewProvider(&op.Config{
+		CryptoKey:                st.keys.crypto,
+		DefaultLogoutRedirectURI: signedOutPath,
+		CodeMethodS256:           true,
+		GrantTypeRefreshToken:    true,
+		SupportedScopes:          supportedScopes,
+		SupportedClaims:          supportedClaims,
+	}, st, op.StaticIssuer(c.issuer()),
+		op.WithAllowInsecure(), // loopback only
+		op.WithCORSOptions(nil),
+		op.WithLogger(c.Log),
+		op.WithCustomEndSessionEndpoint(op.NewEndpoint(endSessionPath)),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("make provider: %w", err)
+	}
+	_, port, err := net.SplitHostPort(c.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("address %s: %w", c.Listen, err)
+	}
+	callback := op.AuthCallbackURL(provider)
+	page := &signIn{storage: st, op: provider, cookie: "sample-provider-" + port, finish: func(r *http.Request, id string) string {
+		return callback(op.ContextWithIssuer(r.Context(), c.issuer()), id)
+	}}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+signInPath, page.show)
+	mux.HandleFunc("POST "+signInPath, page.submit)
+	mux.HandleFunc("GET /page.css", serveCSS)
+	mux.HandleFunc("GET "+signedOutPath, func(w http.ResponseWriter, _ *http.Request) {
+		renderMessage(w, http.StatusOK, "Signed out", "You are signed out here. You can close this page.")
+	})
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
+		renderMessage(w, http.StatusOK, "Sign in", "This is the sample provider of a Kuota on one machine. Begin at the console: it leads here.")
+	})
+	mux.Handle(endSessionPath, page.forget(provider))
+	mux.Handle("/", provider)
+	return mux, nil
+}
+
+func newStorage(c Config) (*storage, error) {
+	id, err := readLine(filepath.Join(c.Dir, "client-id"))
+	if err != nil {
+		return nil, err
+	}
+	secret, err := readLine(filepath.Join(c.Dir, "client-secret"))
+	if err != nil {
+		return nil, err
+	}
+	users, err := newDirectory(c.Users, c.Log)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := loadKeys(filepath.Join(c.Dir, "provider-keys.json"))
+	if err != nil {
+		return nil, err
+	}
+	memory, err := loadMemory(filepath.Join(c.Dir, "provider-memory.json"), c.Log)
+	if err != nil {
+		return nil, err
+	}
+	return &storage{
+		client: &client{id: id, secret: secret, life: c.Life},
+		users:  users, keys: keys, memory: memory, requests: newRequests(), life: c.Life,
+	}, nil
+}
+
+func readLine(path string) (string, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("read the client's credentials: %w", err)
+	}
+	line := strings.TrimSpace(string(b))
+	if line == "" {
+		return "", fmt.Errorf("%s is empty", path)
+	}
+	return line, nil
+}

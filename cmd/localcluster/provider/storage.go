@@ -1,0 +1,123 @@
+package provider
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"errors"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/zitadel/oidc/v3/pkg/oidc"
+	"github.com/zitadel/oidc/v3/pkg/op"
+)
+
+// storage is what the library asks for everything that is not protocol.
+type storage struct {
+	client   *client
+	users    *directory
+	keys     *keys
+	memory   *memory
+	requests *requests
+	life     time.Duration // of access tokens
+}
+
+var (
+	_ op.Storage                        = (*storage)(nil)
+	_ op.CanSetUserinfoFromRequest      = (*storage)(nil)
+	_ op.CanTerminateSessionFromRequest = (*storage)(nil)
+)
+
+// CreateAuthRequest keeps a request that the library has checked.
+func (s *storage) CreateAuthRequest(_ context.Context, r *oidc.AuthRequest, hinted string) (op.AuthRequest, error) {
+	// The library would take requests without: it leaves that to its users.
+	if r.CodeChallenge == "" || r.CodeChallengeMethod != oidc.CodeChallengeMethodS256 {
+		return nil, oidc.ErrInvalidRequest().WithDescription("PKCE with code_challenge_method S256 is required")
+	}
+	req := &request{AuthRequest: r, id: rand.Text(), hinted: hinted, begun: s.memory.now()}
+	s.requests.add(req)
+	return req, nil
+}
+
+func (s *storage) AuthRequestByID(_ context.Context, id string) (op.AuthRequest, error) {
+	r, ok := s.requests.get(id)
+	if !ok {
+		return nil, oidc.ErrInvalidRequest().WithDescription("this sign-in is no longer open")
+	}
+	return r, nil
+}
+
+// AuthRequestByCode refuses a code whose user is gone meanwhile.
+func (s *storage) AuthRequestByCode(_ context.Context, code string) (op.AuthRequest, error) {
+	id, ok := s.requests.takeCode(code)
+	if !ok {
+		return nil, errors.New("the code is unknown or was already used")
+	}
+	r, ok := s.requests.get(id)
+	if !ok {
+		return nil, errors.New("the code is too old")
+	}
+	if _, ok := s.users.bySubject(r.GetSubject()); !ok {
+		return nil, errors.New("the user is gone or disabled")
+	}
+	return r, nil
+}
+
+func (s *storage) SaveAuthCode(_ context.Context, id, code string) error {
+	s.requests.saveCode(id, code)
+	return nil
+}
+
+func (s *storage) DeleteAuthRequest(_ context.Context, id string) error {
+	s.requests.remove(id)
+	return nil
+}
+
+func (s *storage) GetClientByClientID(_ context.Context, id string) (op.Client, error) {
+	if id != s.client.id {
+		return nil, oidc.ErrInvalidClient().WithDescription("there is no client of that id")
+	}
+	return s.client, nil
+}
+
+func (s *storage) AuthorizeClientIDSecret(_ context.Context, id, secret string) error {
+	if id != s.client.id || subtle.ConstantTimeCompare([]byte(secret), []byte(s.client.secret)) != 1 {
+		return errors.New("wrong client or secret")
+	}
+	return nil
+}
+
+// TerminateSessionFromRequest is signing out. The session is the one that the
+// client's ID token names; the one of the browser's cookie is ended before
+// this, where there is a browser.
+func (s *storage) TerminateSessionFromRequest(_ context.Context, r *op.EndSessionRequest) (string, error) {
+	if r.IDTokenHintClaims != nil && r.IDTokenHintClaims.SessionID != "" {
+		s.memory.endSession(r.IDTokenHintClaims.SessionID)
+	}
+	return r.RedirectURI, nil
+}
+
+// TerminateSession is not called, because of TerminateSessionFromRequest.
+func (s *storage) TerminateSession(context.Context, string, string) error { return nil }
+
+func (s *storage) SigningKey(context.Context) (op.SigningKey, error) { return signingKey{s.keys}, nil }
+func (s *storage) KeySet(context.Context) ([]op.Key, error)          { return []op.Key{publicKey{s.keys}}, nil }
+func (s *storage) Health(context.Context) error                      { return nil }
+
+func (s *storage) SignatureAlgorithms(context.Context) ([]jose.SignatureAlgorithm, error) {
+	return []jose.SignatureAlgorithm{jose.RS256}, nil
+}
+
+// What follows belongs to grants that the client does not have.
+
+func (s *storage) GetPrivateClaimsFromScopes(context.Context, string, string, []string) (map[string]any, error) {
+	return nil, nil
+}
+
+func (s *storage) GetKeyByIDAndClientID(context.Context, string, string) (*jose.JSONWebKey, error) {
+	return nil, errors.New("clients have no keys here")
+}
+
+func (s *storage) ValidateJWTProfileScopes(context.Context, string, []string) ([]string, error) {
+	return nil, oidc.ErrUnsupportedGrantType()
+}
