@@ -18,6 +18,7 @@ const (
 	Exists                  // something of that name is there already
 	Conflict                // somebody else changed it in between
 	Forbidden               // this person may not do it
+	Outside                 // this person may see no team at all
 	Unavailable             // the cluster cannot be reached; the same may succeed later
 )
 

@@ -24,6 +24,7 @@ const maxPostedRows = 50
 type allocationForm struct {
 	request   string // id of the form
 	submitted bool   // whether it was tried to save: then all that is wrong is told
+	resumed   bool   // whether it comes back after signing in again
 
 	team, displayName, description, weight string
 

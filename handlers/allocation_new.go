@@ -13,13 +13,20 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// newAllocation answers GET /policies/allocations/new: an empty form.
-func (h *Handlers) newAllocation(c echo.Context) error {
-	form := allocationForm{
-		request: rand.Text(), weight: "0", rows: []formRow{{}},
-		strategy: "LendAndBorrow", percent: "50", preemption: "LowerPriority",
+// newAllocation answers GET /policies/allocations/new: an empty form, or what
+// was typed before its sender had to sign in again.
+func (h *Handlers) newAllocation(s *web.Server) func(echo.Context) error {
+	return func(c echo.Context) error {
+		form := allocationForm{
+			request: rand.Text(), weight: "0", rows: []formRow{{}},
+			strategy: "LendAndBorrow", percent: "50", preemption: "LowerPriority",
+		}
+		if typed := s.Draft(c); typed != nil {
+			form = readAllocationForm(typed)
+			form.resumed = true
+		}
+		return h.renderAllocation(c, http.StatusOK, form, nil)
 	}
-	return h.renderAllocation(c, http.StatusOK, form, nil)
 }
 
 // createAllocation answers POST /policies/allocations/new: it saves, or does
@@ -40,7 +47,10 @@ func (h *Handlers) createAllocation(c echo.Context) error {
 	if len(wrong) > 0 {
 		return h.renderAllocation(c, http.StatusUnprocessableEntity, form, nil)
 	}
-	err = h.Allocations.Create(c.Request().Context(), userOf(c), allocation, form.request)
+	err = h.mayCreate(c)
+	if err == nil {
+		err = h.Allocations.Create(c.Request().Context(), userOf(c), allocation, form.request)
+	}
 	if err == nil {
 		return c.Redirect(http.StatusSeeOther, "/policies?created="+url.QueryEscape(allocation.Name))
 	}
@@ -54,7 +64,12 @@ func (h *Handlers) createAllocation(c echo.Context) error {
 // renderAllocation shows the form with what was typed, its defaults, and what
 // is wrong with it. refused is why a save did not happen.
 func (h *Handlers) renderAllocation(c echo.Context, status int, form allocationForm, refused *governance.Error) error {
-	state, err := h.Allocations.State(c.Request().Context())
+	if refused == nil {
+		if err := h.mayCreate(c); err != nil {
+			return err
+		}
+	}
+	state, err := h.Allocations.State(c.Request().Context(), userOf(c))
 	if err != nil && refused == nil {
 		return err
 	}
@@ -66,4 +81,13 @@ func (h *Handlers) renderAllocation(c echo.Context, status int, form allocationF
 		return web.Render(c, status, views.AllocationFormBody(view))
 	}
 	return web.Render(c, status, views.NewAllocation(view))
+}
+
+// mayCreate hides the form from those who could not save it.
+func (h *Handlers) mayCreate(c echo.Context) error {
+	may, err := h.Allocations.MayCreate(c.Request().Context(), userOf(c))
+	if err == nil && !may {
+		return echo.ErrNotFound
+	}
+	return err
 }

@@ -48,7 +48,7 @@ func (f *allocationForm) view(state allocations.State, naming desired.Naming, re
 	errs := byField(wrong)
 	field := func(id, value string) views.TextField { return views.TextField{Value: value, Error: errs[id]} }
 	view := views.AllocationForm{
-		RequestID: f.request, Submitted: f.submitted, Failure: failure,
+		RequestID: f.request, Submitted: f.submitted, Resumed: f.resumed, Failure: failure,
 		Team: field("team", f.team), DisplayName: field("display-name", f.displayName),
 		Description: field("description", f.description), Weight: field("weight", f.weight),
 		Strategy: f.strategy, StrategyError: errs["strategy"],

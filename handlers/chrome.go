@@ -12,9 +12,14 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// Chrome is the frame of a page.
+// Chrome is the frame of a page. Somebody who is not signed in is told nothing
+// of the cluster.
 func (h *Handlers) Chrome(c echo.Context) views.Chrome {
-	return views.Chrome{User: web.UserOf(c).Name, Cluster: h.clusterStatus(), Stream: "/events"}
+	user := web.UserOf(c)
+	if user.Name == "" {
+		return views.Chrome{}
+	}
+	return views.Chrome{User: user.Name, SignOut: !user.Local, Cluster: h.clusterStatus(), Stream: "/events"}
 }
 
 // events answers GET /events: the frame's part that changes, for pages that

@@ -2,7 +2,6 @@ package handlers
 
 import (
 	"context"
-	"net/http"
 	"time"
 
 	"kuota.dev/kuota/governance"
@@ -30,13 +29,15 @@ type Handlers struct {
 
 // Allocations is what pages ask about compute allocations.
 type Allocations interface {
-	State(ctx context.Context) (allocations.State, error)
+	Ready() error
+	State(ctx context.Context, user governance.User) (allocations.State, error)
+	MayCreate(ctx context.Context, user governance.User) (bool, error)
 	Create(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation, request string) error
 }
 
 // Tasks is what pages ask about tasks.
 type Tasks interface {
-	List(ctx context.Context) ([]tasks.Item, error)
+	List(ctx context.Context, user governance.User) ([]tasks.Item, error)
 }
 
 // Contact tells how long ago the cluster answered, and whether it still does.
@@ -51,23 +52,19 @@ type Listener interface {
 
 // Register adds all routes to the server.
 func (h *Handlers) Register(s *web.Server) {
-	get := func(path string, handler func(echo.Context) error) {
-		s.Echo.Match([]string{http.MethodGet, http.MethodHead}, path, answer(handler))
-	}
-	get("/healthz", h.healthz)
-	get("/readyz", h.readyz)
-	get("/", h.home)
-	get("/events", h.events(s))
-	get("/tasks", h.tasks)
-	get("/tasks/events", h.tasksEvents(s))
-	get("/policies", h.policies)
-	get("/policies/events", h.policiesEvents(s))
-	get("/policies/allocations/new", h.newAllocation)
-	s.Echo.POST("/policies/allocations/new", answer(h.createAllocation))
+	s.Public("/healthz", h.healthz)
+	s.Public("/readyz", h.readyz)
+	s.Page("/", h.home)
+	s.Events("/events", h.events(s))
+	s.Page("/tasks", h.answer(h.tasks))
+	s.Events("/tasks/events", h.tasksEvents(s))
+	s.Page("/policies", h.answer(h.policies))
+	s.Events("/policies/events", h.policiesEvents(s))
+	s.Form("/policies/allocations/new", h.answer(h.newAllocation(s)), h.answer(h.createAllocation))
 }
 
 // userOf is who asks, in the domain's words.
 func userOf(c echo.Context) governance.User {
 	user := web.UserOf(c)
-	return governance.User{Name: user.Name, Groups: user.Groups, Local: user.Local}
+	return governance.User{Name: user.Name, Groups: user.Groups, Local: user.Local, From: user.From}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -38,7 +39,10 @@ type domain struct {
 	changed     chan struct{}
 }
 
-func (d *domain) State(context.Context) (allocations.State, error) {
+func (d *domain) Ready() error                                             { return nil }
+func (d *domain) MayCreate(context.Context, governance.User) (bool, error) { return true, nil }
+
+func (d *domain) State(context.Context, governance.User) (allocations.State, error) {
 	nodes := make([]corev1.Node, 2)
 	for i := range nodes {
 		nodes[i].Name = fmt.Sprint(i)
@@ -60,9 +64,11 @@ func (d *domain) Create(_ context.Context, user governance.User, a *v1alpha1.Com
 	return nil
 }
 
-func (d *domain) List(context.Context) ([]tasks.Item, error) { return d.items, d.failure }
-func (d *domain) Age(time.Time) (time.Duration, bool)        { return 300 * time.Millisecond, true }
-func (d *domain) Listen(context.Context) <-chan struct{}     { return d.changed }
+func (d *domain) List(context.Context, governance.User) ([]tasks.Item, error) {
+	return d.items, d.failure
+}
+func (d *domain) Age(time.Time) (time.Duration, bool)    { return 300 * time.Millisecond, true }
+func (d *domain) Listen(context.Context) <-chan struct{} { return d.changed }
 
 // serve answers with the handlers over the domain until the test ends.
 func serve(t *testing.T, d *domain) string {
@@ -71,8 +77,12 @@ func serve(t *testing.T, d *domain) string {
 		Allocations: d, Tasks: d, Contact: d, AllocationChanges: d, TaskChanges: d,
 		Naming: desired.DefaultNaming, ClusterName: "test", Now: time.Now,
 	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
 	server, err := web.New(web.Options{
-		Listen: "127.0.0.1:0", User: web.User{Name: "ada", Local: true}, Chrome: h.Chrome,
+		Listener: listener, User: web.User{Name: "ada", Local: true}, Chrome: h.Chrome,
 		Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {

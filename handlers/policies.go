@@ -3,10 +3,12 @@ package handlers
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
 
+	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
@@ -25,8 +27,11 @@ const newAllocationURL = "/policies/allocations/new"
 // policies answers GET /policies: what each team was given. After a save,
 // ?created= names the team.
 func (h *Handlers) policies(c echo.Context) error {
-	page, err := h.policiesPage(c.Request().Context())
+	page, err := h.policiesPage(c.Request().Context(), userOf(c))
 	if err != nil {
+		return err
+	}
+	if page.CanWrite, err = h.Allocations.MayCreate(c.Request().Context(), userOf(c)); err != nil {
 		return err
 	}
 	page.Chrome = h.Chrome(c)
@@ -42,20 +47,26 @@ func (h *Handlers) policies(c echo.Context) error {
 func (h *Handlers) policiesEvents(s *web.Server) func(echo.Context) error {
 	return func(c echo.Context) error {
 		return s.Stream(c, h.AllocationChanges.Listen(c.Request().Context()), func(ctx context.Context) (templ.Component, error) {
-			page, err := h.policiesPage(ctx)
+			page, err := h.policiesPage(ctx, userOf(c))
+			if err == nil && len(page.Allocations) == 0 { // only then does the table lead to the form
+				page.CanWrite, err = h.Allocations.MayCreate(ctx, userOf(c))
+			}
 			return views.AllocationsTable(page), err
 		}, h.clusterStatusLine)
 	}
 }
 
-func (h *Handlers) policiesPage(ctx context.Context) (views.PoliciesPage, error) {
-	state, err := h.Allocations.State(ctx)
+func (h *Handlers) policiesPage(ctx context.Context, user governance.User) (views.PoliciesPage, error) {
+	state, err := h.Allocations.State(ctx, user)
 	if err != nil {
 		return views.PoliciesPage{}, err
 	}
-	page := views.PoliciesPage{NewURL: newAllocationURL, CanWrite: true}
+	page := views.PoliciesPage{NewURL: newAllocationURL}
 	for i := range state.Allocations {
 		page.Allocations = append(page.Allocations, h.allocationRow(&state.Allocations[i], state))
+	}
+	for _, pool := range slices.Sorted(maps.Keys(state.Others)) {
+		page.Others = append(page.Others, views.QuotaLine{Pool: pool, Parts: amounts(state.Others[pool])})
 	}
 	return page, nil
 }

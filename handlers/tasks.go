@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/tasks"
@@ -23,7 +24,7 @@ const maxTasks = 200
 
 // tasks answers GET /tasks: what runs and what waits.
 func (h *Handlers) tasks(c echo.Context) error {
-	page, err := h.tasksPage(c.Request().Context())
+	page, err := h.tasksPage(c.Request().Context(), userOf(c))
 	if err != nil {
 		return err
 	}
@@ -36,14 +37,14 @@ func (h *Handlers) tasks(c echo.Context) error {
 func (h *Handlers) tasksEvents(s *web.Server) func(echo.Context) error {
 	return func(c echo.Context) error {
 		return s.Stream(c, h.TaskChanges.Listen(c.Request().Context()), func(ctx context.Context) (templ.Component, error) {
-			page, err := h.tasksPage(ctx)
+			page, err := h.tasksPage(ctx, userOf(c))
 			return views.TasksTable(page), err
 		}, h.clusterStatusLine)
 	}
 }
 
-func (h *Handlers) tasksPage(ctx context.Context) (views.TasksPage, error) {
-	items, err := h.Tasks.List(ctx)
+func (h *Handlers) tasksPage(ctx context.Context, user governance.User) (views.TasksPage, error) {
+	items, err := h.Tasks.List(ctx, user)
 	if err != nil {
 		return views.TasksPage{}, err
 	}

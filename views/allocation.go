@@ -11,6 +11,7 @@ type AllocationForm struct {
 	CancelURL string    // back to the policies page
 	RequestID string    // hidden input request-id: makes a repeated save one save
 	Submitted bool      // hidden input submitted: a save was tried, so that all that is wrong is told from then on
+	Resumed   bool      // whether it comes back as it was typed, after signing in again
 	Failure   string    // what stopped the save as a whole, such as the cluster being out of reach; empty for none
 	Errors    []Message // summary on top, each linked to its field
 

@@ -4,7 +4,9 @@ package views
 type Chrome struct {
 	Title   string        // the page's h1, and the start of the browser tab's title
 	Active  string        // the navigation entry that is current: "tasks" or "policies"
-	User    string        // who is signed in, as shown
+	User    string        // who is signed in, as shown; empty for nobody, who is shown no more than the page itself
+	SignOut bool          // whether the person can sign out, which the local identity cannot
+	Onward  string        // address that the browser goes on to by itself, at once; empty for none
 	Cluster ClusterStatus // how fresh the page's data is
 	Stream  string        // address of the page's event stream; empty for a page that does not change by itself
 }

@@ -27,6 +27,13 @@ func TestEveryPageIsSound(t *testing.T) {
 		"form, everything wrong":         NewAllocation(sampleForm()),
 		"form, full":                     NewAllocation(fullForm),
 		"error":                          Error(ErrorPage{Chrome: sampleChrome("Not found", ""), Status: 404, Message: "There is nothing here.", Retry: "/x"}),
+		"error, and sign-in helps":       Error(ErrorPage{Chrome: Chrome{Title: "Refused"}, Status: 403, Message: "Sign in again.", SignIn: "/auth/login"}),
+		"sign in again, form kept":       SignInAgainPage(SignInAgain{Chrome: Chrome{Title: "Sign in again"}, Login: "/auth/login", Kept: true}),
+		"sign in again, form here":       SignInAgainPage(SignInAgain{Chrome: Chrome{Title: "Sign in again"}, Login: "/auth/login", Action: "/new", Fields: []HiddenField{{"team", "vision"}}}),
+		"signed out":                     SignedOutPage(SignedOut{Chrome: Chrome{Title: "Signed out"}, SignIn: "/auth/login"}),
+		"signed out, provider next":      SignedOutPage(SignedOut{Chrome: Chrome{Title: "Signed out", Onward: "https://x"}, SignIn: "/auth/login", Provider: "https://x"}),
+		"no team":                        NoAccessPage(NoAccess{Chrome: sampleChrome("No team yet", "")}),
+		"no team, groups":                NoAccessPage(NoAccess{Chrome: sampleChrome("No team yet", ""), Groups: []string{"a", "b"}, More: 2}),
 		"error before anything is known": Error(ErrorPage{Chrome: Chrome{Title: "Something broke"}, Status: 500, Message: "Try again."}),
 	}
 	for name, page := range tests {
@@ -143,7 +150,7 @@ func TestPoliciesOffersWhatOneMayDo(t *testing.T) {
 	if n := htmlcheck.Render(t, Policies(page)).Find(link).Length(); n != 1 {
 		t.Errorf("an admin sees %d buttons to create, want 1", n)
 	}
-	page.Allocations = nil
+	page.Allocations, page.Others = nil, nil
 	if n := htmlcheck.Render(t, Policies(page)).Find(link).Length(); n != 1 {
 		t.Errorf("an admin without allocations sees %d buttons to create, want 1", n)
 	}

@@ -8,6 +8,7 @@ type PoliciesPage struct {
 	NewURL      string // the form for a new allocation
 	CanWrite    bool   // whether this person may create allocations
 	Allocations []AllocationRow
+	Others      []QuotaLine // what all teams have together that this person may not see
 }
 
 // AllocationRow is one team in the allocations table.

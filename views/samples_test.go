@@ -8,6 +8,7 @@ func sampleChrome(title, active string) Chrome {
 		Title:   title,
 		Active:  active,
 		User:    "ada@example.com",
+		SignOut: true,
 		Cluster: ClusterStatus{Name: "ml-cluster", Reachable: true, Age: "0.3 s"},
 		Stream:  "/events",
 	}
@@ -39,6 +40,7 @@ func samplePolicies() PoliciesPage {
 				Sharing: "Lend and borrow, up to 50 %", Preemption: "Lower priority", Weight: 50,
 				Capacity: "ml.g6.12xlarge: 10 of 8 GPUs given out", Correction: "Put right 10:02:11"},
 		},
+		Others: []QuotaLine{{"ml.p5.48xlarge", "6 GPUs · 144 vCPU"}},
 	}
 }
 
@@ -51,6 +53,7 @@ func sampleForm() AllocationForm {
 		Action:      "/policies/allocations/new",
 		CancelURL:   "/policies",
 		RequestID:   "request-1",
+		Resumed:     true,
 		Failure:     "The cluster does not answer.",
 		Team:        bad("Vision!"),
 		DisplayName: bad("Vision"),

@@ -18,6 +18,7 @@ type Error struct {
 	Status  int    // HTTP status
 	Message string // for the person
 	Retry   bool   // whether trying the same again may help
+	SignIn  string // where to sign in, if that helps
 	Err     error  // the cause, for the log only
 }
 
@@ -56,7 +57,7 @@ func (p *errorPages) handle(err error, c echo.Context) {
 	if answer.Status >= http.StatusInternalServerError {
 		p.log.Error("request failed", "method", c.Request().Method, "path", c.Request().URL.Path, "status", answer.Status, "error", err)
 	}
-	page := views.ErrorPage{Chrome: p.chrome(c), Status: answer.Status, Message: answer.Message}
+	page := views.ErrorPage{Chrome: p.chrome(c), Status: answer.Status, Message: answer.Message, SignIn: answer.SignIn}
 	page.Title = title(answer.Status)
 	if answer.Retry && c.Request().Method == http.MethodGet {
 		page.Retry = c.Request().URL.RequestURI()

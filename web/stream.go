@@ -3,9 +3,12 @@ package web
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
+
+	"kuota.dev/kuota/web/session"
 
 	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
@@ -17,6 +20,9 @@ const (
 	streamGap = 150 * time.Millisecond
 	// streamBeat is how often the state of the cluster is sent in any case.
 	streamBeat = time.Second
+	// streamLook is after how many beats a page is rendered again though nothing
+	// told of a change: what its reader may see changes unseen.
+	streamLook = 5
 	// streamWrite is how long a browser may take to read one update.
 	streamWrite = 10 * time.Second
 )
@@ -24,12 +30,17 @@ const (
 // Stream sends what changed on a page, as long as the page is open. part
 // renders the page's live part; status renders how old its data is. Both are
 // components with an id, which the page's script puts in the place of the old.
-// changed has a value when it is worth rendering again.
+// changed has a value when it is worth rendering again. Before each update it
+// is asked anew who the reader is; UserOf tells their groups of then, and the
+// stream ends with their session.
 func (s *Server) Stream(c echo.Context, changed <-chan struct{}, part, status func(context.Context) (templ.Component, error)) error {
 	header := c.Response().Header()
 	header.Set(echo.HeaderContentType, "text/event-stream")
 	header.Set("X-Accel-Buffering", "no")
 	c.Response().WriteHeader(http.StatusOK)
+	if c.Request().Method == http.MethodHead {
+		return nil
+	}
 	stream := &stream{c: c, control: http.NewResponseController(c.Response())}
 
 	beat := time.NewTicker(streamBeat)
@@ -37,8 +48,8 @@ func (s *Server) Stream(c echo.Context, changed <-chan struct{}, part, status fu
 	gap := time.NewTimer(0) // the page may have changed since it was rendered
 	defer gap.Stop()
 	waiting := true
-	for {
-		var err error
+	for beats := 1; ; {
+		render, once := part, true
 		select {
 		case <-c.Request().Context().Done():
 			return nil
@@ -52,9 +63,18 @@ func (s *Server) Stream(c echo.Context, changed <-chan struct{}, part, status fu
 			continue
 		case <-gap.C:
 			waiting = false
-			err = stream.send(part, true)
 		case <-beat.C:
-			err = stream.send(status, false)
+			if beats++; beats%streamLook != 0 {
+				render, once = status, false
+			}
+		}
+		err := s.identify(c, false)
+		if errors.Is(err, session.ErrNone) {
+			_ = stream.write([]byte("event: signed-out\ndata:\n\n"))
+			return nil
+		}
+		if err == nil {
+			err = stream.send(render, once)
 		}
 		if err != nil {
 			return nil //nolint:nilerr // the browser is gone, or will ask again
@@ -95,10 +115,15 @@ func (s *stream) send(render func(context.Context) (templ.Component, error), onc
 		fmt.Fprintf(&event, "data: %s\n", bytes.TrimRight(line, "\n"))
 	}
 	event.WriteString("\n")
+	return s.write(event.Bytes())
+}
+
+// write sends bytes to the browser at once.
+func (s *stream) write(event []byte) error {
 	if err := s.control.SetWriteDeadline(time.Now().Add(streamWrite)); err != nil {
 		return err
 	}
-	if _, err := s.c.Response().Write(event.Bytes()); err != nil {
+	if _, err := s.c.Response().Write(event); err != nil {
 		return err
 	}
 	return s.control.Flush()

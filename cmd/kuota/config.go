@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"strings"
+	"time"
 
 	"kuota.dev/kuota/governance/desired"
 
@@ -16,13 +17,76 @@ import (
 // config is what the console can be told. Each flag has an environment
 // variable behind it: KUOTA_ and its name in capitals.
 type config struct {
-	listen      string
+	listen         string
+	url            string
+	tlsCert        string
+	tlsKey         string
+	trustedProxies string
+
 	kubeconfig  string
+	namespace   string
 	clusterName string
 	naming      desired.Naming
 	qps         float64
 	burst       int
-	logLevel    slog.Level
+
+	oidc     oidcConfig
+	sessions sessionConfig
+
+	logLevel slog.Level
+}
+
+// oidcConfig says who signs people in. The names are those of the API
+// server's flags.
+type oidcConfig struct {
+	issuer           string
+	caFile           string
+	clientID         string
+	clientSecretFile string
+	scopes           string
+	usernameClaim    string
+	usernamePrefix   string
+	groupsClaim      string
+	groupsPrefix     string
+	requiredClaims   string
+}
+
+// sessionConfig says how long people stay signed in.
+type sessionConfig struct {
+	keysFile string
+	idle     time.Duration
+	absolute time.Duration
+}
+
+// register gives every value its flag.
+func (c *config) register(flags *flag.FlagSet, level *string) {
+	flags.StringVar(&c.listen, "listen", "127.0.0.1:8080", "address to answer on, host:port; beyond this machine only with an issuer")
+	flags.StringVar(&c.url, "url", "", "how browsers reach the console, such as https://kuota.example.com; needed with an issuer, unless it listens on this machine only")
+	flags.StringVar(&c.tlsCert, "tls-cert-file", "", "certificate (PEM, with its chain); read again when it changes")
+	flags.StringVar(&c.tlsKey, "tls-key-file", "", "key of the certificate (PEM)")
+	flags.StringVar(&c.trustedProxies, "trusted-proxies", "", "addresses or networks (CIDR), separated by commas, whose X-Forwarded-For is believed")
+	flags.StringVar(&c.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster; empty takes KUBECONFIG, then the pod's service account")
+	flags.StringVar(&c.namespace, "namespace", "kuota-system", "the console's own namespace, where it keeps who is signed in")
+	flags.StringVar(&c.clusterName, "cluster-name", "local", "what pages call the cluster")
+	flags.StringVar(&c.naming.Prefix, "name-prefix", desired.DefaultNaming.Prefix, "what stands before the team in the names of its namespace and queues")
+	flags.StringVar(&c.naming.Cohort, "cohort", desired.DefaultNaming.Cohort, "cohort that all queues lend to and borrow from")
+	flags.StringVar(&c.naming.InstanceTypeLabel, "instance-type-label", desired.DefaultNaming.InstanceTypeLabel, "node label that names an instance's type")
+	flags.Float64Var(&c.qps, "kube-qps", 200, "requests a second to the API server")
+	flags.IntVar(&c.burst, "kube-burst", 400, "requests at once to the API server")
+	flags.StringVar(&c.oidc.issuer, "oidc-issuer", "", "OpenID Connect issuer that people sign in with; without one, whoever reaches the console acts with its rights, and it listens on this machine only")
+	flags.StringVar(&c.oidc.caFile, "oidc-ca-file", "", "authorities (PEM) that sign the issuer's certificate; empty takes the system's")
+	flags.StringVar(&c.oidc.clientID, "oidc-client-id", "", "the console's client id at the issuer")
+	flags.StringVar(&c.oidc.clientSecretFile, "oidc-client-secret-file", "", "file with the client secret; none for a public client")
+	flags.StringVar(&c.oidc.scopes, "oidc-scopes", "", "scopes to ask for, separated by commas; empty takes openid, profile, email, groups and offline_access, as far as the issuer has them")
+	flags.StringVar(&c.oidc.usernameClaim, "oidc-username-claim", "sub", "claim with the user's name, as for the API server")
+	flags.StringVar(&c.oidc.usernamePrefix, "oidc-username-prefix", "", "what stands before the user's name, as for the API server: empty means issuer and # unless the claim is email, - means nothing")
+	flags.StringVar(&c.oidc.groupsClaim, "oidc-groups-claim", "groups", "claim with the user's groups")
+	flags.StringVar(&c.oidc.groupsPrefix, "oidc-groups-prefix", "", "what stands before each group")
+	flags.StringVar(&c.oidc.requiredClaims, "oidc-required-claims", "", "claims that a user must have, claim=value, separated by commas")
+	flags.StringVar(&c.sessions.keysFile, "session-keys-file", "", "file with keys that seal sessions, one a line: 32 random bytes in base64; the first seals, all open; read again when it changes")
+	flags.DurationVar(&c.sessions.idle, "session-idle", 2*time.Hour, "how long after the last use people stay signed in")
+	flags.DurationVar(&c.sessions.absolute, "session-max", 12*time.Hour, "how long after signing in people stay signed in")
+	flags.StringVar(level, "log-level", *level, "debug, info, warn or error")
 }
 
 // parseConfig reads flags, and the environment for those that are not given.
@@ -32,15 +96,7 @@ func parseConfig(args []string, env func(string) string) (config, error) {
 	level := "info"
 	flags := flag.NewFlagSet("kuota", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	flags.StringVar(&c.listen, "listen", "127.0.0.1:8080", "address to answer on, host:port")
-	flags.StringVar(&c.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster; empty takes KUBECONFIG, then the pod's service account")
-	flags.StringVar(&c.clusterName, "cluster-name", "local", "what pages call the cluster")
-	flags.StringVar(&c.naming.Prefix, "name-prefix", desired.DefaultNaming.Prefix, "what stands before the team in the names of its namespace and queues")
-	flags.StringVar(&c.naming.Cohort, "cohort", desired.DefaultNaming.Cohort, "cohort that all queues lend to and borrow from")
-	flags.StringVar(&c.naming.InstanceTypeLabel, "instance-type-label", desired.DefaultNaming.InstanceTypeLabel, "node label that names an instance's type")
-	flags.Float64Var(&c.qps, "kube-qps", 200, "requests a second to the API server")
-	flags.IntVar(&c.burst, "kube-burst", 400, "requests at once to the API server")
-	flags.StringVar(&level, "log-level", level, "debug, info, warn or error")
+	c.register(flags, &level)
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			var help strings.Builder
@@ -61,24 +117,31 @@ func parseConfig(args []string, env func(string) string) (config, error) {
 			}
 		}
 	})
-	return c, errors.Join(append(wrong, c.check(level)...)...)
+	wrong = append(wrong, c.check(level)...)
+	wrong = append(wrong, c.checkWeb()...)
+	wrong = append(wrong, c.checkSignIn()...)
+	return c, errors.Join(wrong...)
 }
 
 func (c *config) check(level string) (wrong []error) {
+	tell := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
 	if err := c.logLevel.UnmarshalText([]byte(level)); err != nil {
-		wrong = append(wrong, fmt.Errorf("log-level %q: use debug, info, warn or error", level))
+		tell("log-level %q: use debug, info, warn or error", level)
 	}
 	if problems := validation.IsDNS1123Label(c.naming.Prefix + "a"); len(problems) > 0 || len(c.naming.Prefix) > 23 {
-		wrong = append(wrong, fmt.Errorf("name-prefix %q: use at most 23 lower-case letters, digits and hyphens, starting with a letter or digit, so that a team of 40 fits behind it", c.naming.Prefix))
+		tell("name-prefix %q: use at most 23 lower-case letters, digits and hyphens, starting with a letter or digit, so that a team of 40 fits behind it", c.naming.Prefix)
 	}
 	if problems := validation.IsDNS1123Subdomain(c.naming.Cohort); len(problems) > 0 {
-		wrong = append(wrong, fmt.Errorf("cohort %q: %s", c.naming.Cohort, problems[0]))
+		tell("cohort %q: %s", c.naming.Cohort, problems[0])
 	}
 	if problems := validation.IsQualifiedName(c.naming.InstanceTypeLabel); len(problems) > 0 {
-		wrong = append(wrong, fmt.Errorf("instance-type-label %q: %s", c.naming.InstanceTypeLabel, problems[0]))
+		tell("instance-type-label %q: %s", c.naming.InstanceTypeLabel, problems[0])
+	}
+	if problems := validation.IsDNS1123Label(c.namespace); len(problems) > 0 {
+		tell("namespace %q: %s", c.namespace, problems[0])
 	}
 	if c.qps <= 0 || c.burst <= 0 {
-		wrong = append(wrong, fmt.Errorf("kube-qps %v and kube-burst %d: both must be above 0", c.qps, c.burst))
+		tell("kube-qps %v and kube-burst %d: both must be above 0", c.qps, c.burst)
 	}
 	return wrong
 }

@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"time"
 
+	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/allocations"
+	"kuota.dev/kuota/governance/audit"
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/reconcile"
 	"kuota.dev/kuota/governance/tasks"
@@ -18,6 +21,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/tools/clientcmd"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 )
 
 // run starts the web server and the controllers, and ends both together.
@@ -31,7 +35,11 @@ func run(ctx context.Context, c config, out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("reading the kubeconfig: %w", err)
 	}
-	kubernetes, err := cluster.New(rest, cluster.Options{QPS: float32(c.qps), Burst: c.burst, Log: log})
+	own := c.namespace
+	if c.oidc.issuer == "" {
+		own = "" // nobody signs in, so there are no sessions
+	}
+	kubernetes, err := cluster.New(rest, cluster.Options{QPS: float32(c.qps), Burst: c.burst, Namespace: own, Log: log})
 	if err != nil {
 		return err
 	}
@@ -39,9 +47,13 @@ func run(ctx context.Context, c config, out io.Writer) error {
 		return fmt.Errorf("setting up the controllers: %w", err)
 	}
 
+	permission := &access.Service{Cluster: kubernetes}
 	h := &handlers.Handlers{
-		Allocations:       &allocations.Service{Cluster: kubernetes, Naming: c.naming},
-		Tasks:             &tasks.Service{Cluster: kubernetes},
+		Allocations: &allocations.Service{
+			Cluster: kubernetes, Naming: c.naming, Access: permission,
+			Audit: &audit.Recorder{Cluster: kubernetes, Log: log},
+		},
+		Tasks:             &tasks.Service{Cluster: kubernetes, Access: permission},
 		Contact:           kubernetes.Contact,
 		AllocationChanges: kubernetes.Allocations,
 		TaskChanges:       kubernetes.Tasks,
@@ -49,19 +61,47 @@ func run(ctx context.Context, c config, out io.Writer) error {
 		ClusterName:       c.clusterName,
 		Now:               time.Now,
 	}
-	server, err := web.New(web.Options{
-		Listen: c.listen,
-		User:   web.User{Name: "local admin", Local: true},
-		Chrome: h.Chrome,
-		Log:    log,
-	})
+	listener, err := net.Listen("tcp", c.listen)
+	if err != nil {
+		return fmt.Errorf("listening on %s: %w", c.listen, err)
+	}
+	defer listener.Close()
+	signIn, err := c.signIn(listener.Addr(), kubernetes.Sessions, log)
+	if err != nil {
+		return err
+	}
+	proxies, err := c.proxies()
+	if err != nil {
+		return err
+	}
+	options := web.Options{
+		Listener: listener, SignIn: signIn, User: web.User{Name: "local admin", Local: true},
+		TrustedProxies: proxies, Chrome: h.Chrome, Log: log,
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	address := "http://" + listener.Addr().String()
+	if c.tlsCert != "" {
+		certificates, err := certwatcher.New(c.tlsCert, c.tlsKey)
+		if err != nil {
+			return fmt.Errorf("reading the certificate: %w", err)
+		}
+		options.Certificate = certificates.GetCertificate
+		address = "https://" + listener.Addr().String()
+		group.Go(func() error { return certificates.Start(ctx) })
+	}
+	server, err := web.New(options)
 	if err != nil {
 		return err
 	}
 	h.Register(server)
-	log.Info("listening", "address", "http://"+server.Address())
+	log.Info("listening", "address", address, "issuer", c.oidc.issuer)
 
-	group, ctx := errgroup.WithContext(ctx)
+	if signIn != nil {
+		group.Go(func() error {
+			c.watchKeys(ctx, signIn.Ring, log)
+			return nil
+		})
+	}
 	group.Go(func() error { return server.Run(ctx) })
 	group.Go(func() error { return kubernetes.Run(ctx) })
 	return group.Wait()

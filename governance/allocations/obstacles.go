@@ -78,7 +78,7 @@ func namespaceObstacle(ctx context.Context, reader client.Reader, allocation *v1
 	case owner == allocation.Name:
 		return nil, nil
 	case owner != "" && namespace.Labels[desired.LabelGoverned] == "true":
-		return &governance.FieldError{Path: path, Message: fmt.Sprintf("namespace %s is team %s's; choose another name", name, owner)}, nil
+		return &governance.FieldError{Path: path, Message: fmt.Sprintf("namespace %s is another team's; choose another name", name)}, nil
 	case allocation.Spec.Namespace == "":
 		return &governance.FieldError{Path: path, Message: fmt.Sprintf("namespace %s exists and is not this team's; choose another name, or have the allocation name that namespace itself to take it over", name)}, nil
 	}
@@ -99,7 +99,7 @@ func foreign(ctx context.Context, reader client.Reader, object client.Object, ki
 	case !Ours(object):
 		return &governance.FieldError{Path: "metadata.name", Message: fmt.Sprintf("%s %s exists and is not Kuota's; rename or delete it, or choose another name", kind, name)}, nil
 	case team != "" && object.GetLabels()[desired.LabelTeam] != "" && object.GetLabels()[desired.LabelTeam] != team:
-		return &governance.FieldError{Path: "metadata.name", Message: fmt.Sprintf("%s %s is team %s's; choose another name", kind, name, object.GetLabels()[desired.LabelTeam])}, nil
+		return &governance.FieldError{Path: "metadata.name", Message: fmt.Sprintf("%s %s is another team's; choose another name", kind, name)}, nil
 	case object.GetDeletionTimestamp() != nil && team != "": // a flavor that goes is no obstacle: its queues go on
 		return &governance.FieldError{Path: "metadata.name", Message: fmt.Sprintf("%s %s is being deleted; it goes when its last task ends", kind, name)}, nil
 	}

@@ -12,11 +12,14 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/audit"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/desired"
 
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -46,20 +49,39 @@ func requestMark(request string, allocation *v1alpha1.ComputeAllocation) (string
 // Service answers the pages about allocations.
 type Service struct {
 	Cluster *cluster.Cluster
+	Access  *access.Service
+	Audit   *audit.Recorder
 	Naming  desired.Naming
 }
 
-// State is the cluster as allocations see it at one moment.
+// State is the cluster as one person may see it at one moment.
 type State struct {
-	Allocations []v1alpha1.ComputeAllocation // by name
+	Allocations []v1alpha1.ComputeAllocation // those that the person may see, by name
 	Types       catalog.Catalog
-	Given       Given // by all allocations
+	Given       Given // by all allocations, seen or not
+	Others      Given // by those that the person may not see
 }
 
-// State reads all allocations and the catalog from the cache. The allocations
-// are shared with it: read only.
-func (s *Service) State(ctx context.Context) (State, error) {
+// Ready is nil once there is something to show.
+func (s *Service) Ready() error {
+	_, err := s.Cluster.Reader()
+	return err
+}
+
+// MayCreate tells whether user is shown the way to make an allocation. The API
+// server decides again when they do.
+func (s *Service) MayCreate(ctx context.Context, user governance.User) (bool, error) {
+	return s.Access.MayCreateAllocations(ctx, user)
+}
+
+// State reads the allocations that user may see, and the catalog, from the
+// cache. The allocations are shared with it: read only.
+func (s *Service) State(ctx context.Context, user governance.User) (State, error) {
 	reader, err := s.Cluster.Reader()
+	if err != nil {
+		return State{}, err
+	}
+	scope, err := s.Access.Scope(ctx, user)
 	if err != nil {
 		return State{}, err
 	}
@@ -72,7 +94,42 @@ func (s *Service) State(ctx context.Context) (State, error) {
 		return State{}, err
 	}
 	slices.SortFunc(list.Items, func(a, b v1alpha1.ComputeAllocation) int { return strings.Compare(a.Name, b.Name) })
-	return State{Allocations: list.Items, Types: types, Given: GivenOut(list.Items, types, "")}, nil
+	state := State{Allocations: list.Items, Types: types, Given: GivenOut(list.Items, types, "")}
+	if scope.All {
+		return state, nil
+	}
+	teams, err := Teams(ctx, reader)
+	if err != nil {
+		return State{}, err
+	}
+	seen := map[string]bool{}
+	for namespace, team := range teams {
+		seen[team] = seen[team] || scope.Sees(namespace)
+	}
+	var others []v1alpha1.ComputeAllocation
+	state.Allocations = nil
+	for _, allocation := range list.Items {
+		if seen[allocation.Name] {
+			state.Allocations = append(state.Allocations, allocation)
+		} else {
+			others = append(others, allocation)
+		}
+	}
+	state.Others = GivenOut(others, types, "")
+	return state, nil
+}
+
+// Teams are the teams by the namespaces that are theirs.
+func Teams(ctx context.Context, reader client.Reader) (map[string]string, error) {
+	var namespaces corev1.NamespaceList
+	if err := reader.List(ctx, &namespaces, client.UnsafeDisableDeepCopy, client.MatchingLabels{desired.LabelGoverned: "true"}); err != nil {
+		return nil, cluster.Translate("list namespaces", err)
+	}
+	teams := make(map[string]string, len(namespaces.Items))
+	for i := range namespaces.Items {
+		teams[namespaces.Items[i].Name] = namespaces.Items[i].Labels[desired.LabelTeam]
+	}
+	return teams, nil
 }
 
 // Create makes an allocation as user. All that is wrong with it, by itself or
@@ -140,6 +197,7 @@ func (s *Service) create(ctx context.Context, user governance.User, allocation *
 		created.Annotations = map[string]string{AnnotationRequest: mark}
 	}
 	err = cluster.Translate("create allocation", writer.Create(ctx, created))
+	s.Audit.Record(audit.Change{User: user, Action: "create", Object: created, New: created.Spec, Err: err})
 	var ours *governance.Error
 	if errors.As(err, &ours) && ours.Kind == governance.Exists {
 		return exists(allocation.Name)

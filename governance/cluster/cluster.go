@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
@@ -29,9 +30,10 @@ const FieldManager = "kuota"
 
 // Options configure the connection.
 type Options struct {
-	QPS   float32 // requests a second to the API server; 0 takes 200
-	Burst int     // requests at once; 0 takes 400
-	Log   *slog.Logger
+	QPS       float32 // requests a second to the API server; 0 takes 200
+	Burst     int     // requests at once; 0 takes 400
+	Namespace string  // the console's own, where it keeps sessions; empty for no sessions
+	Log       *slog.Logger
 }
 
 // Cluster is the connection to one Kubernetes cluster.
@@ -42,9 +44,13 @@ type Cluster struct {
 	Contact *Contact
 	// Allocations and Tasks tell of changes of what those pages show.
 	Allocations, Tasks *Changes
+	// Sessions keeps who is signed in; nil without a namespace of the console's
+	// own.
+	Sessions *Sessions
 
 	log     *slog.Logger
-	clients kubernetes.Interface
+	clients kubernetes.Interface // as the console itself
+	reviews kubernetes.Interface // the same, with limits of its own: people wait for these calls
 	synced  atomic.Bool
 }
 
@@ -84,10 +90,20 @@ func New(config *rest.Config, options Options) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the cluster: %w", err)
 	}
-	return &Cluster{
-		Manager: manager, clients: clients, log: options.Log,
+	reviews, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the cluster: %w", err)
+	}
+	c := &Cluster{
+		Manager: manager, clients: clients, reviews: reviews, log: options.Log,
 		Contact: &Contact{}, Allocations: &Changes{}, Tasks: &Changes{},
-	}, nil
+	}
+	if options.Namespace != "" {
+		if c.Sessions, err = newSessions(config, manager.GetRESTMapper(), clients, options.Namespace, options.Log); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
 }
 
 // slim takes what nobody reads off the objects that there are many of, before
@@ -98,6 +114,8 @@ func slim(object any) (any, error) {
 		o.ManagedFields = nil
 	case *corev1.Node:
 		o.ManagedFields = nil
+	case *rbacv1.RoleBinding:
+		o.ManagedFields = nil
 	}
 	return object, nil
 }
@@ -106,6 +124,9 @@ func slim(object any) (any, error) {
 // cluster that is not there yet.
 func (c *Cluster) Run(ctx context.Context) error {
 	go c.Contact.keep(ctx, c.clients)
+	if c.Sessions != nil {
+		go c.Sessions.run(ctx)
+	}
 	if err := c.waitForKinds(ctx); err != nil {
 		return nil //nolint:nilerr // ctx ended while waiting
 	}
@@ -130,6 +151,7 @@ func (c *Cluster) watch(ctx context.Context) error {
 		&kueue.ClusterQueue{}:         {c.Allocations},
 		&corev1.Node{}:                {c.Allocations},
 		&corev1.Namespace{}:           nil,
+		&rbacv1.RoleBinding{}:         {c.Allocations, c.Tasks},
 		&kueue.Workload{}:             {c.Tasks},
 	} {
 		informer, err := c.Manager.GetCache().GetInformer(ctx, object, cache.BlockUntilSynced(false))
@@ -184,19 +206,4 @@ func (c *Cluster) Reader() (client.Reader, error) {
 		return nil, &governance.Error{Kind: governance.Unavailable, Op: "read", Message: "The cluster cannot be reached yet, or Kueue or Kuota's resources are not installed in it."}
 	}
 	return c.Manager.GetCache(), nil
-}
-
-// As returns a client that writes as user. It reads from the API server
-// itself, not from the cache.
-func (c *Cluster) As(user governance.User) (client.Client, error) {
-	if !user.Local {
-		return nil, &governance.Error{Kind: governance.Forbidden, Op: "write", Message: "Only the local identity can write."}
-	}
-	direct, err := client.New(c.Manager.GetConfig(), client.Options{
-		Scheme: Scheme, Mapper: c.Manager.GetRESTMapper(), HTTPClient: c.Manager.GetHTTPClient(),
-	})
-	if err != nil {
-		return nil, Translate("write", err)
-	}
-	return client.WithFieldOwner(direct, FieldManager+"-console"), nil
 }

@@ -5,10 +5,11 @@ import (
 	"context"
 	"slices"
 
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/cluster"
-	"kuota.dev/kuota/governance/desired"
 
-	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
@@ -16,6 +17,7 @@ import (
 // Service answers the pages about tasks.
 type Service struct {
 	Cluster *cluster.Cluster
+	Access  *access.Service
 }
 
 // Item is a task with the team whose namespace it runs in; empty for none.
@@ -24,29 +26,30 @@ type Item struct {
 	Team string
 }
 
-// List returns the tasks of the cluster, those that have not ended first, the
-// newest first among them.
-func (s *Service) List(ctx context.Context) ([]Item, error) {
+// List returns the tasks that user may see, those that have not ended first,
+// the newest first among them.
+func (s *Service) List(ctx context.Context, user governance.User) ([]Item, error) {
 	reader, err := s.Cluster.Reader()
 	if err != nil {
 		return nil, err
 	}
-	var namespaces corev1.NamespaceList
-	if err := reader.List(ctx, &namespaces, client.UnsafeDisableDeepCopy, client.MatchingLabels{desired.LabelGoverned: "true"}); err != nil {
-		return nil, cluster.Translate("list namespaces", err)
+	scope, err := s.Access.Scope(ctx, user)
+	if err != nil {
+		return nil, err
 	}
-	teams := make(map[string]string, len(namespaces.Items))
-	for i := range namespaces.Items {
-		teams[namespaces.Items[i].Name] = namespaces.Items[i].Labels[desired.LabelTeam]
+	teams, err := allocations.Teams(ctx, reader)
+	if err != nil {
+		return nil, err
 	}
 	var workloads kueue.WorkloadList
 	if err := reader.List(ctx, &workloads, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, cluster.Translate("list tasks", err)
 	}
-	items := make([]Item, len(workloads.Items))
+	items := make([]Item, 0, len(workloads.Items))
 	for i := range workloads.Items {
-		w := &workloads.Items[i]
-		items[i] = Item{Task: FromWorkload(w), Team: teams[w.Namespace]}
+		if w := &workloads.Items[i]; scope.Sees(w.Namespace) {
+			items = append(items, Item{Task: FromWorkload(w), Team: teams[w.Namespace]})
+		}
 	}
 	slices.SortFunc(items, func(a, b Item) int {
 		ended := func(t Task) int {

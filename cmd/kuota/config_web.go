@@ -1,0 +1,150 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"kuota.dev/kuota/web"
+	"kuota.dev/kuota/web/session"
+)
+
+// checkWeb tells what is wrong with how the console is reached.
+func (c *config) checkWeb() (wrong []error) {
+	tell := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
+	host, _, err := net.SplitHostPort(c.listen)
+	switch {
+	case err != nil:
+		tell("listen %q: write it as host:port, such as 127.0.0.1:8080", c.listen)
+	case !web.IsLoopback(host) && c.oidc.issuer == "":
+		tell("listen %q: without an issuer (oidc-issuer) whoever reaches the console acts with its rights, so it listens on this machine only; use 127.0.0.1", c.listen)
+	case !web.IsLoopback(host) && c.url == "":
+		tell("url: say how browsers reach the console, such as https://kuota.example.com")
+	}
+	if c.url != "" {
+		parsed, err := url.Parse(c.url)
+		switch {
+		case err != nil || parsed.Host == "" || parsed.Scheme != "https" && parsed.Scheme != "http" || strings.Trim(parsed.Path, "/") != "" || parsed.RawQuery != "" || parsed.User != nil:
+			tell("url %q: write scheme and host, such as https://kuota.example.com, and no path", c.url)
+		case parsed.Scheme == "http" && !web.IsLoopback(parsed.Hostname()):
+			tell("url %q: use https, or people's sessions travel in clear; the console serves TLS itself with tls-cert-file, or a proxy does before it", c.url)
+		case parsed.Scheme == "http" && c.tlsCert != "":
+			tell("url %q: with tls-cert-file it begins with https", c.url)
+		}
+	}
+	if (c.tlsCert == "") != (c.tlsKey == "") {
+		tell("tls-cert-file and tls-key-file: give both or neither")
+	}
+	for _, name := range []string{c.tlsCert, c.tlsKey} {
+		if _, err := readFile(name); name != "" && err != nil {
+			tell("tls files: %w", err)
+		}
+	}
+	if _, err := c.proxies(); err != nil {
+		wrong = append(wrong, err)
+	}
+	return wrong
+}
+
+// proxies are the networks whose X-Forwarded-For is believed.
+func (c *config) proxies() (networks []netip.Prefix, err error) {
+	var wrong []error
+	for _, text := range list(c.trustedProxies) {
+		if address, err := netip.ParseAddr(text); err == nil {
+			networks = append(networks, netip.PrefixFrom(address, address.BitLen()))
+			continue
+		}
+		network, err := netip.ParsePrefix(text)
+		if err != nil {
+			wrong = append(wrong, fmt.Errorf("trusted-proxies: %q is no address and no network such as 10.0.0.0/8", text))
+			continue
+		}
+		networks = append(networks, network.Masked())
+	}
+	return networks, errors.Join(wrong...)
+}
+
+// checkSignIn tells what is wrong with how people sign in.
+func (c *config) checkSignIn() (wrong []error) {
+	if c.oidc.issuer == "" {
+		return nil
+	}
+	tell := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
+	issuer, err := url.Parse(c.oidc.issuer)
+	switch {
+	case err != nil || issuer.Host == "" || issuer.Scheme != "https" && issuer.Scheme != "http" || issuer.RawQuery != "" || issuer.Fragment != "":
+		tell("oidc-issuer %q: write the issuer's address as its discovery document has it, such as https://login.example.com", c.oidc.issuer)
+	case issuer.Scheme == "http" && !web.IsLoopback(issuer.Hostname()):
+		tell("oidc-issuer %q: use https", c.oidc.issuer)
+	}
+	if c.oidc.clientID == "" {
+		tell("oidc-client-id: give the console's client id at the issuer")
+	}
+	if c.oidc.usernameClaim == "" {
+		tell("oidc-username-claim: name the claim with the user's name, such as sub or email")
+	}
+	for name, prefix := range map[string]string{"oidc-username-prefix": c.oidc.usernamePrefix, "oidc-groups-prefix": c.oidc.groupsPrefix} {
+		if strings.HasPrefix(prefix, "system:") {
+			tell("%s %q: names that begin with system: are Kubernetes' own", name, prefix)
+		}
+	}
+	for name, file := range map[string]string{"oidc-ca-file": c.oidc.caFile, "oidc-client-secret-file": c.oidc.clientSecretFile} {
+		if _, err := readFile(file); file != "" && err != nil {
+			tell("%s: %w", name, err)
+		}
+	}
+	if _, err := c.oidc.required(); err != nil {
+		wrong = append(wrong, err)
+	}
+	if c.sessions.keysFile == "" {
+		tell("session-keys-file: name a file with a key to seal sessions with, as `head -c 32 /dev/urandom | base64` makes one; the same for all replicas")
+	} else if text, err := readFile(c.sessions.keysFile); err != nil {
+		tell("session-keys-file: %w", err)
+	} else if _, err := session.NewRing(text); err != nil {
+		tell("session-keys-file %s: %w", c.sessions.keysFile, err)
+	}
+	if c.sessions.idle < time.Minute || c.sessions.absolute < c.sessions.idle {
+		tell("session-idle %s and session-max %s: the first is a minute or more, and the second no less than the first", c.sessions.idle, c.sessions.absolute)
+	}
+	return wrong
+}
+
+// required are the claims that a user must have.
+func (c oidcConfig) required() (map[string]string, error) {
+	required := map[string]string{}
+	var wrong []error
+	for _, text := range list(c.requiredClaims) {
+		name, value, ok := strings.Cut(text, "=")
+		if !ok || name == "" {
+			wrong = append(wrong, fmt.Errorf("oidc-required-claims: %q is not claim=value", text))
+			continue
+		}
+		required[name] = value
+	}
+	return required, errors.Join(wrong...)
+}
+
+// list splits at commas, without spaces and empty parts.
+func list(text string) (parts []string) {
+	for part := range strings.SplitSeq(text, ",") {
+		if part = strings.TrimSpace(part); part != "" {
+			parts = append(parts, part)
+		}
+	}
+	return parts
+}
+
+// readFile reads a file that is named in the configuration; its content never
+// gets into an error.
+func readFile(name string) ([]byte, error) {
+	text, err := os.ReadFile(name)
+	if err == nil && len(strings.TrimSpace(string(text))) == 0 {
+		err = fmt.Errorf("%s is empty", name)
+	}
+	return text, err
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/web"
+	"kuota.dev/kuota/web/session"
+	"kuota.dev/kuota/web/signin"
+)
+
+// keysInterval is how often the file with the keys of sessions is looked at.
+const keysInterval = 10 * time.Second
+
+// signIn prepares signing in; nil without an issuer.
+func (c config) signIn(listening net.Addr, store *cluster.Sessions, log *slog.Logger) (*web.SignIn, error) {
+	if c.oidc.issuer == "" {
+		return nil, nil
+	}
+	address := c.url
+	if address == "" {
+		address = "http://" + listening.String()
+		if c.tlsCert != "" {
+			address = "https://" + listening.String()
+		}
+	}
+	public, err := url.Parse(strings.TrimRight(address, "/"))
+	if err != nil {
+		return nil, fmt.Errorf("url: %w", err)
+	}
+	provider, err := c.provider(public)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := readFile(c.sessions.keysFile)
+	if err != nil {
+		return nil, fmt.Errorf("session-keys-file: %w", err)
+	}
+	ring, err := session.NewRing(keys)
+	if err != nil {
+		return nil, fmt.Errorf("session-keys-file: %w", err)
+	}
+	return &web.SignIn{
+		URL: public, Provider: provider, Ring: ring,
+		Sessions: &session.Sessions{
+			Store: store, Ring: ring, Provider: provider, Now: time.Now, Log: log,
+			Limits: session.Limits{Idle: c.sessions.idle, Absolute: c.sessions.absolute},
+		},
+	}, nil
+}
+
+func (c config) provider(public *url.URL) (*signin.Provider, error) {
+	required, err := c.oidc.required()
+	if err != nil {
+		return nil, err
+	}
+	config := signin.Config{
+		Issuer: c.oidc.issuer, ClientID: c.oidc.clientID, Scopes: list(c.oidc.scopes),
+		RedirectURL:  public.JoinPath("/auth/callback").String(),
+		SignedOutURL: public.JoinPath("/auth/signed-out").String(),
+		Claims: signin.Claims{
+			Username: c.oidc.usernameClaim, UsernamePrefix: c.oidc.usernamePrefix,
+			Groups: c.oidc.groupsClaim, GroupsPrefix: c.oidc.groupsPrefix, Required: required,
+		},
+	}
+	if file := c.oidc.clientSecretFile; file != "" {
+		config.ClientSecret = func() (string, error) {
+			text, err := readFile(file)
+			return strings.TrimSpace(string(text)), err
+		}
+	}
+	if c.oidc.caFile != "" {
+		text, err := readFile(c.oidc.caFile)
+		if err != nil {
+			return nil, fmt.Errorf("oidc-ca-file: %w", err)
+		}
+		pool := x509.NewCertPool()
+		if !pool.AppendCertsFromPEM(text) {
+			return nil, fmt.Errorf("oidc-ca-file %s: it holds no certificate", c.oidc.caFile)
+		}
+		transport := http.DefaultTransport.(*http.Transport).Clone()
+		transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+		config.Transport = transport
+	}
+	return signin.New(config), nil
+}
+
+// watchKeys takes the keys of sessions anew when their file changes, until ctx
+// ends.
+func (c config) watchKeys(ctx context.Context, ring *session.Ring, log *slog.Logger) {
+	var last string
+	ticker := time.NewTicker(keysInterval)
+	defer ticker.Stop()
+	for {
+		text, err := readFile(c.sessions.keysFile)
+		if err == nil && string(text) != last {
+			if err = ring.Replace(text); err == nil && last != "" {
+				log.Info("session keys read again")
+			}
+			last = string(text)
+		}
+		if err != nil {
+			log.Warn("session keys not read again; the last ones stay", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}

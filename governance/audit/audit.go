@@ -1,0 +1,102 @@
+package audit
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/cluster"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+)
+
+const (
+	// eventLimit is how long writing an event may take, and noteLimit how long
+	// its text may be, in bytes (Kubernetes allows 1,024).
+	eventLimit = 5 * time.Second
+	noteLimit  = 1000
+	// eventNamespace is where events of objects without a namespace live.
+	eventNamespace = metav1.NamespaceDefault
+)
+
+// Recorder records changes.
+type Recorder struct {
+	Cluster *cluster.Cluster
+	Log     *slog.Logger
+}
+
+// Change is something that a person did, or tried to.
+type Change struct {
+	User     governance.User
+	Action   string        // "create", "update" or "delete"
+	Object   client.Object // as it is afterwards
+	Old, New any           // its spec before and after; nil for none
+	Err      error         // why it did not happen; nil when it did
+}
+
+// Record writes a change down. It returns at once; the event follows.
+func (r *Recorder) Record(c Change) {
+	kind := "object"
+	if gvk, err := apiutil.GVKForObject(c.Object, cluster.Scheme); err == nil {
+		kind = gvk.Kind
+	}
+	changes := diff(c.Old, c.New)
+	entry := r.Log.With("audit", true, "user", c.User.Name, "from", c.User.From, "action", c.Action,
+		"kind", kind, "name", c.Object.GetName(), "namespace", c.Object.GetNamespace(), "uid", c.Object.GetUID(), "changes", changes)
+	if c.Err != nil {
+		entry.Warn("change refused", "error", c.Err)
+		return
+	}
+	entry.Info("changed")
+	go r.event(c, changes)
+}
+
+// event puts the change beside the object, for whoever reads its events.
+func (r *Recorder) event(c Change, changes []string) {
+	ctx, cancel := context.WithTimeout(context.Background(), eventLimit)
+	defer cancel()
+	reference := corev1.ObjectReference{Name: c.Object.GetName(), Namespace: c.Object.GetNamespace(), UID: c.Object.GetUID(), ResourceVersion: c.Object.GetResourceVersion()}
+	if gvk, err := apiutil.GVKForObject(c.Object, cluster.Scheme); err == nil {
+		reference.APIVersion, reference.Kind = gvk.GroupVersion().String(), gvk.Kind
+	}
+	past := map[string]string{"create": "Created", "update": "Changed", "delete": "Deleted"}[c.Action]
+	note := past + " by " + c.User.Name
+	if c.User.From != "" {
+		note += " from " + c.User.From
+	}
+	if len(changes) > 0 {
+		note += ": " + strings.Join(changes, "; ")
+	}
+	instance, err := os.Hostname()
+	if err != nil {
+		instance = cluster.FieldManager
+	}
+	namespace := c.Object.GetNamespace()
+	if namespace == "" {
+		namespace = eventNamespace
+	}
+	err = r.Cluster.WriteEvent(ctx, &eventsv1.Event{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: cluster.FieldManager + "-"},
+		EventTime:  metav1.NowMicro(), Type: corev1.EventTypeNormal, Reason: past, Action: c.Action,
+		ReportingController: "kuota.dev/console", ReportingInstance: instance,
+		Regarding: reference, Note: shorten(note),
+	})
+	if err != nil {
+		r.Log.Warn("event of a change not written; the log has it", "name", c.Object.GetName(), "error", err)
+	}
+}
+
+// shorten cuts a note where it is too long for an event.
+func shorten(note string) string {
+	if len(note) <= noteLimit {
+		return note
+	}
+	return strings.ToValidUTF8(note[:noteLimit-len("…")], "") + "…"
+}

@@ -1,0 +1,165 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"golang.org/x/time/rate"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	sessionPrefix  = "kuota-session-"
+	sessionType    = corev1.SecretType("kuota.dev/session")
+	sessionData    = "sealed"
+	sessionLabel   = "kuota.dev/session"
+	sessionExpires = "kuota.dev/expires" // annotation, RFC 3339
+	sessionSweep   = time.Minute
+	// What one request to the API server may take. The person waits for it.
+	sessionLimit = 5 * time.Second
+)
+
+// Sessions keeps sealed texts in Secrets of the console's own namespace, one
+// each. Every replica watches them, so that a request costs the API server
+// nothing, and what one replica deletes is gone for all.
+type Sessions struct {
+	namespace string
+	clients   kubernetes.Interface
+	cache     cache.Cache
+	misses    *rate.Limiter // how often something that the watch has not shown is asked for
+	log       *slog.Logger
+}
+
+func newSessions(config *rest.Config, mapper meta.RESTMapper, clients kubernetes.Interface, namespace string, log *slog.Logger) (*Sessions, error) {
+	watched, err := newPatientCache(config, cache.Options{
+		Scheme: Scheme, Mapper: mapper,
+		DefaultNamespaces:    map[string]cache.Config{namespace: {}},
+		DefaultLabelSelector: labels.SelectorFromSet(labels.Set{sessionLabel: "true"}),
+		DefaultTransform:     cache.TransformStripManagedFields(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("watching sessions: %w", err)
+	}
+	return &Sessions{namespace: namespace, clients: clients, cache: watched, misses: rate.NewLimiter(20, 40), log: log}, nil
+}
+
+// run keeps the watch, and deletes what has expired, until ctx ends.
+func (s *Sessions) run(ctx context.Context) {
+	go func() {
+		if err := s.cache.Start(ctx); err != nil {
+			s.log.Error("watching sessions ended", "error", err)
+		}
+	}()
+	ticker := time.NewTicker(sessionSweep)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			s.sweep(ctx)
+		}
+	}
+}
+
+// sweep deletes sessions that nobody came back to.
+func (s *Sessions) sweep(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, sessionSweep)
+	defer cancel()
+	var all corev1.SecretList
+	if err := s.cache.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
+		s.log.Warn("sessions not swept", "error", err)
+		return
+	}
+	for i := range all.Items {
+		expires, err := time.Parse(time.RFC3339, all.Items[i].Annotations[sessionExpires])
+		if err != nil || time.Now().Before(expires) {
+			continue
+		}
+		if err := s.delete(ctx, all.Items[i].Name); err != nil {
+			s.log.Warn("session not swept", "name", all.Items[i].Name, "error", err)
+		}
+	}
+}
+
+// Get returns what is kept under name, as the watch has it; the version is
+// empty when there is nothing.
+func (s *Sessions) Get(ctx context.Context, name string) (sealed, version string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, sessionLimit)
+	defer cancel()
+	var secret corev1.Secret
+	err = s.cache.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: sessionPrefix + name}, &secret, client.UnsafeDisableDeepCopy)
+	if apierrors.IsNotFound(err) && s.misses.Allow() {
+		// Made a moment ago, perhaps by another replica, and not shown yet.
+		var live *corev1.Secret
+		if live, err = s.clients.CoreV1().Secrets(s.namespace).Get(ctx, sessionPrefix+name, metav1.GetOptions{}); err == nil {
+			secret = *live
+		}
+	}
+	switch {
+	case apierrors.IsNotFound(err):
+		return "", "", nil
+	case err != nil:
+		return "", "", Translate("read session", err)
+	}
+	return string(secret.Data[sessionData]), secret.ResourceVersion, nil
+}
+
+// Create keeps something new; false says that the name is taken.
+func (s *Sessions) Create(ctx context.Context, name, sealed string, expires time.Time) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, sessionLimit)
+	defer cancel()
+	_, err := s.clients.CoreV1().Secrets(s.namespace).Create(ctx, s.secret(name, sealed, expires), metav1.CreateOptions{FieldManager: FieldManager})
+	if apierrors.IsAlreadyExists(err) {
+		return false, nil
+	}
+	return err == nil, Translate("keep session", err)
+}
+
+// Update replaces what was read at version; false says that it is another by
+// now, or gone.
+func (s *Sessions) Update(ctx context.Context, name, sealed string, expires time.Time, version string) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, sessionLimit)
+	defer cancel()
+	secret := s.secret(name, sealed, expires)
+	secret.ResourceVersion = version
+	_, err := s.clients.CoreV1().Secrets(s.namespace).Update(ctx, secret, metav1.UpdateOptions{FieldManager: FieldManager})
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	return err == nil, Translate("keep session", err)
+}
+
+// Delete removes what is kept under name, if anything is.
+func (s *Sessions) Delete(ctx context.Context, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, sessionLimit)
+	defer cancel()
+	return s.delete(ctx, sessionPrefix+name)
+}
+
+func (s *Sessions) delete(ctx context.Context, name string) error {
+	err := s.clients.CoreV1().Secrets(s.namespace).Delete(ctx, name, metav1.DeleteOptions{})
+	return Translate("delete session", client.IgnoreNotFound(err))
+}
+
+func (s *Sessions) secret(name, sealed string, expires time.Time) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: s.namespace, Name: sessionPrefix + name,
+			Labels:      map[string]string{sessionLabel: "true", "app.kubernetes.io/managed-by": FieldManager},
+			Annotations: map[string]string{sessionExpires: expires.UTC().Format(time.RFC3339)},
+		},
+		Type: sessionType,
+		Data: map[string][]byte{sessionData: []byte(sealed)},
+	}
+}

@@ -1,0 +1,81 @@
+package cluster
+
+import (
+	"context"
+	"strings"
+
+	"kuota.dev/kuota/governance"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// reserved is how the names begin that Kubernetes keeps for itself: nobody who
+// signs in acts under one.
+const reserved = "system:"
+
+// authenticated is the group that the API server puts everybody in who is
+// signed in. It does so for an impersonated user too, and a review must name it.
+const authenticated = "system:authenticated"
+
+// As returns a client that acts as user, by impersonation: Kubernetes decides
+// whether they may, and records them. It reads from the API server itself, not
+// from the cache. The one identity of a console without sign-in acts as the
+// console.
+func (c *Cluster) As(user governance.User) (client.Client, error) {
+	config := c.Manager.GetConfig()
+	http := c.Manager.GetHTTPClient()
+	if !user.Local {
+		if err := checkUser(user); err != nil {
+			return nil, err
+		}
+		config = rest.CopyConfig(config)
+		config.Impersonate = rest.ImpersonationConfig{UserName: user.Name, Groups: user.Groups}
+		var err error
+		if http, err = rest.HTTPClientFor(config); err != nil {
+			return nil, Translate("write", err)
+		}
+	}
+	direct, err := client.New(config, client.Options{Scheme: Scheme, Mapper: c.Manager.GetRESTMapper(), HTTPClient: http})
+	if err != nil {
+		return nil, Translate("write", err)
+	}
+	return client.WithFieldOwner(direct, FieldManager+"-console"), nil
+}
+
+// Allowed asks the API server whether user may do something. Nothing is kept:
+// that is access's.
+func (c *Cluster) Allowed(ctx context.Context, user governance.User, what authorizationv1.ResourceAttributes) (bool, error) {
+	if err := checkUser(user); err != nil {
+		return false, err
+	}
+	groups := append(make([]string, 0, len(user.Groups)+1), user.Groups...)
+	review, err := c.reviews.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
+		Spec: authorizationv1.SubjectAccessReviewSpec{User: user.Name, Groups: append(groups, authenticated), ResourceAttributes: &what},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return false, Translate("ask whether "+what.Verb+" "+what.Resource+" is allowed", err)
+	}
+	return review.Status.Allowed && !review.Status.Denied, nil
+}
+
+// checkUser refuses to act for nobody, or as a part of Kubernetes.
+func checkUser(user governance.User) error {
+	forbidden := user.Name == "" || strings.HasPrefix(user.Name, reserved)
+	for _, group := range user.Groups {
+		forbidden = forbidden || group == "" || strings.HasPrefix(group, reserved)
+	}
+	if forbidden {
+		return &governance.Error{Kind: governance.Forbidden, Op: "act as " + user.Name, Message: "You may not do this."}
+	}
+	return nil
+}
+
+// WriteEvent writes an event, as the console itself.
+func (c *Cluster) WriteEvent(ctx context.Context, event *eventsv1.Event) error {
+	_, err := c.reviews.EventsV1().Events(event.Namespace).Create(ctx, event, metav1.CreateOptions{FieldManager: FieldManager})
+	return Translate("write event", err)
+}

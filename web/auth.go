@@ -1,0 +1,110 @@
+package web
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"kuota.dev/kuota/views"
+	"kuota.dev/kuota/web/session"
+	"kuota.dev/kuota/web/signin"
+
+	"github.com/labstack/echo/v4"
+)
+
+// SignIn is what a console needs where people sign in.
+type SignIn struct {
+	URL      *url.URL // how browsers reach the console: scheme and host
+	Provider *signin.Provider
+	Sessions *session.Sessions
+	Ring     *session.Ring // seals what browsers keep during sign-in
+}
+
+// signedIn lets a request through to a handler when it is known who sent it.
+func (s *Server) signedIn(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		switch err := s.identify(c, true); {
+		case errors.Is(err, session.ErrNone):
+			return s.askToSignIn(c)
+		case err != nil:
+			return &Error{
+				Status: http.StatusServiceUnavailable, Retry: true, Err: err,
+				Message: "It cannot be confirmed now that you are still signed in: the sign-in provider or the cluster does not answer. You stay signed in; try again in a moment.",
+			}
+		}
+		return next(c)
+	}
+}
+
+// identify puts who sent a request into it. used says that the person did
+// something, rather than that a page of theirs is open.
+func (s *Server) identify(c echo.Context, used bool) error {
+	if s.signIn == nil {
+		user := s.user
+		user.From = c.RealIP()
+		c.Set(userKey, user)
+		return nil
+	}
+	found, err := s.signIn.Sessions.Find(c.Request().Context(), s.cookie(c, sessionCookie), used)
+	if err != nil {
+		return err
+	}
+	c.Set(userKey, User{Name: found.User, Groups: found.Groups, From: c.RealIP()})
+	return nil
+}
+
+// askToSignIn sends somebody who opens a page to the provider. A form that was
+// sent comes back filled in afterwards. A script is told, and decides itself.
+func (s *Server) askToSignIn(c echo.Context) error {
+	request := c.Request()
+	switch {
+	case WantsFragment(c) || !opensPage(request):
+		return &Error{Status: http.StatusUnauthorized, Message: "You are signed out. Sign in again.", SignIn: loginAddress("/")}
+	case request.Method == http.MethodGet || request.Method == http.MethodHead:
+		return c.Redirect(http.StatusSeeOther, loginAddress(request.URL.RequestURI()))
+	case !s.forms[c.Path()]:
+		return &Error{Status: http.StatusUnauthorized, Message: "You are signed out, and nothing was changed. Sign in again, then do it once more.", SignIn: loginAddress("/")}
+	}
+	values, err := c.FormParams()
+	if err != nil {
+		return &Error{Status: http.StatusBadRequest, Message: "The form did not arrive whole. Go back and send it again.", Err: err}
+	}
+	page := views.SignInAgain{Chrome: views.Chrome{Title: "Sign in again"}, Login: loginAddress(request.URL.Path), Action: request.URL.Path}
+	if page.Kept = s.keepDraft(c, request.URL.Path, values); !page.Kept {
+		for name, all := range values {
+			for _, value := range all {
+				page.Fields = append(page.Fields, views.HiddenField{Name: name, Value: value})
+			}
+		}
+	}
+	return Render(c, http.StatusUnauthorized, views.SignInAgainPage(page))
+}
+
+// opensPage tells whether a browser shows the answer to a person.
+func opensPage(request *http.Request) bool {
+	if mode := request.Header.Get("Sec-Fetch-Mode"); mode != "" {
+		return mode == "navigate"
+	}
+	return strings.Contains(request.Header.Get(echo.HeaderAccept), echo.MIMETextHTML)
+}
+
+func loginAddress(back string) string {
+	return "/auth/login?" + url.Values{"return": {back}}.Encode()
+}
+
+// localAddress is an address of this console that somebody may be sent to
+// after signing in; / for everything that is not one.
+func localAddress(text string) string {
+	const longest = 2048
+	parsed, err := url.Parse(text)
+	switch {
+	case err != nil || len(text) > longest,
+		parsed.Scheme != "" || parsed.Host != "" || parsed.User != nil || parsed.Opaque != "",
+		!strings.HasPrefix(parsed.Path, "/") || strings.HasPrefix(parsed.Path, "//"),
+		strings.ContainsAny(parsed.Path, "\\\r\n\t\x00"), // some browsers take a backslash for a slash
+		strings.HasPrefix(parsed.Path, "/auth/"):
+		return "/"
+	}
+	return (&url.URL{Path: parsed.Path, RawQuery: parsed.RawQuery}).RequestURI()
+}

@@ -1,0 +1,99 @@
+package web
+
+import (
+	"errors"
+	"net/http"
+
+	"kuota.dev/kuota/views"
+	"kuota.dev/kuota/web/session"
+	"kuota.dev/kuota/web/signin"
+
+	"github.com/labstack/echo/v4"
+)
+
+// registerSignIn adds the routes of signing in and out.
+func (s *Server) registerSignIn() {
+	limit := limitSignIn()
+	s.echo.GET("/auth/login", s.login, limit)
+	s.echo.GET("/auth/callback", s.callback, limit)
+	s.echo.POST("/auth/logout", s.logout)
+	s.Public("/auth/signed-out", s.signedOut)
+	s.echo.GET("/auth/session", s.signedIn(func(c echo.Context) error { return c.NoContent(http.StatusNoContent) }))
+}
+
+// login answers GET /auth/login: it sends the person to the provider.
+func (s *Server) login(c echo.Context) error {
+	address, begun, err := s.signIn.Provider.Begin(c.Request().Context())
+	if err != nil {
+		return &Error{
+			Status: http.StatusServiceUnavailable, Retry: true, Err: err,
+			Message: "The sign-in provider does not answer, so nobody can sign in now. Try again in a moment. Tasks and queues go on without this console.",
+		}
+	}
+	if err := s.keepAttempt(c, attempt{Attempt: begun, Session: session.NewID(), Return: localAddress(c.QueryParam("return")), Until: s.now().Add(attemptLimit)}); err != nil {
+		return err
+	}
+	return c.Redirect(http.StatusSeeOther, address)
+}
+
+// callback answers GET /auth/callback: the provider sent the person back.
+func (s *Server) callback(c echo.Context) error {
+	begun, ok := s.takeAttempt(c, c.QueryParam("state"))
+	if !ok {
+		if s.identify(c, true) == nil { // the Back button, after signing in
+			return c.Redirect(http.StatusSeeOther, "/")
+		}
+		return &Error{Status: http.StatusBadRequest, SignIn: loginAddress("/"), Message: "This sign-in was not begun in this browser, was answered before, or took too long. Sign in again."}
+	}
+	identity, err := s.signIn.Provider.Finish(c.Request().Context(), begun.Attempt, c.QueryParams())
+	var refusal *signin.Refusal
+	switch {
+	case errors.As(err, &refusal):
+		s.log.Warn("sign-in refused", "from", c.RealIP(), "error", err)
+		return &Error{Status: http.StatusForbidden, Message: refusal.Message, SignIn: loginAddress(begun.Return), Err: err}
+	case err != nil:
+		return &Error{
+			Status: http.StatusServiceUnavailable, SignIn: loginAddress(begun.Return), Err: err,
+			Message: "The sign-in provider stopped answering halfway. Sign in again in a moment.",
+		}
+	}
+	switch err := s.signIn.Sessions.Begin(c.Request().Context(), begun.Session, identity); {
+	case errors.Is(err, session.ErrNone):
+		return &Error{Status: http.StatusBadRequest, SignIn: loginAddress("/"), Message: "This sign-in was answered before. Sign in again.", Err: err}
+	case err != nil:
+		return &Error{
+			Status: http.StatusServiceUnavailable, SignIn: loginAddress(begun.Return), Err: err,
+			Message: "You cannot be signed in now: the cluster, which keeps who is signed in, does not answer. Sign in again in a moment.",
+		}
+	}
+	if was := s.cookie(c, sessionCookie); was != "" {
+		_, _ = s.signIn.Sessions.End(c.Request().Context(), was) // replaced; it ends by itself if not now
+	}
+	s.setCookie(c, sessionCookie, begun.Session, s.signIn.Sessions.Limits.Absolute)
+	s.log.Info("signed in", "user", identity.User, "groups", len(identity.Groups), "from", c.RealIP())
+	return c.Redirect(http.StatusSeeOther, begun.Return)
+}
+
+// logout answers POST /auth/logout: it ends the session here, and leads on to
+// the provider. That is a page rather than a redirect, since the content
+// security policy lets forms lead to this console only.
+func (s *Server) logout(c echo.Context) error {
+	page := views.SignedOut{Chrome: views.Chrome{Title: "Signed out"}, SignIn: loginAddress("/")}
+	ended, err := s.signIn.Sessions.End(c.Request().Context(), s.cookie(c, sessionCookie))
+	switch {
+	case err == nil:
+		s.log.Info("signed out", "user", ended.User, "from", c.RealIP())
+		page.Provider = s.signIn.Provider.SignOutURL(ended.IDToken)
+		page.Onward = page.Provider
+	case !errors.Is(err, session.ErrNone):
+		return &Error{Status: http.StatusServiceUnavailable, Err: err, Message: "You are still signed in: the cluster, which keeps who is, does not answer. Sign out again in a moment."}
+	}
+	s.setCookie(c, sessionCookie, "", 0)
+	s.setCookie(c, draftCookie, "", 0)
+	return Render(c, http.StatusOK, views.SignedOutPage(page))
+}
+
+// signedOut answers GET /auth/signed-out: back from the provider.
+func (s *Server) signedOut(c echo.Context) error {
+	return Render(c, http.StatusOK, views.SignedOutPage(views.SignedOut{Chrome: views.Chrome{Title: "Signed out"}, SignIn: loginAddress("/")}))
+}

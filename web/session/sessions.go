@@ -1,0 +1,237 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"kuota.dev/kuota/web/signin"
+
+	"golang.org/x/sync/singleflight"
+)
+
+const (
+	// confirmAfter is how old what the provider said may get before it is asked
+	// again; beyond confirmLimit nothing is answered without asking. A group
+	// that somebody lost is lost here within confirmLimit.
+	confirmAfter = 4 * time.Minute
+	confirmLimit = 5 * time.Minute
+	// tryLimit is how long one replica's question to the provider keeps the
+	// others from asking too, and tryAgain how soon one that gave no answer is
+	// asked again.
+	tryLimit = 15 * time.Second
+	tryAgain = 5 * time.Second
+)
+
+// Provider confirms that somebody is still who they were, and names their
+// groups anew.
+type Provider interface {
+	Refresh(ctx context.Context, identity signin.Identity) (signin.Identity, error)
+}
+
+// Limits say when a session ends by itself.
+type Limits struct {
+	Idle     time.Duration // after the person last used it
+	Absolute time.Duration // after sign-in
+}
+
+// Sessions are all who are signed in.
+type Sessions struct {
+	Store    Store
+	Ring     *Ring
+	Provider Provider
+	Limits   Limits
+	Now      func() time.Time // the clock
+	Log      *slog.Logger
+
+	confirming singleflight.Group
+}
+
+// Begin makes a session. The id was made with NewID when the sign-in began:
+// one sign-in makes one session, so that its answer cannot be played again.
+func (s *Sessions) Begin(ctx context.Context, id string, identity signin.Identity) error {
+	now := s.Now()
+	record := Session{Identity: identity, Began: now, Seen: now, Confirmed: now}
+	name := nameOf(id)
+	sealed, err := s.seal(name, record)
+	if err != nil {
+		return err
+	}
+	made, err := s.Store.Create(ctx, name, sealed, now.Add(s.Limits.Absolute))
+	if err != nil {
+		return fmt.Errorf("%w: keeping the session: %w", ErrAway, err)
+	}
+	if !made {
+		return fmt.Errorf("%w: this sign-in was answered before", ErrNone)
+	}
+	return nil
+}
+
+// End ends a session, and returns who it was; ErrNone when there was none.
+func (s *Sessions) End(ctx context.Context, id string) (Session, error) {
+	record, _, err := s.read(ctx, id)
+	if err != nil {
+		return Session{}, err
+	}
+	if err := s.Store.Delete(ctx, nameOf(id)); err != nil {
+		return Session{}, fmt.Errorf("%w: deleting the session: %w", ErrAway, err)
+	}
+	return record, nil
+}
+
+// Find returns the session that an id stands for, confirmed within
+// confirmLimit. used says that the person did something, which an open page
+// does not.
+func (s *Sessions) Find(ctx context.Context, id string, used bool) (Session, error) {
+	record, version, err := s.read(ctx, id)
+	if err != nil {
+		return Session{}, err
+	}
+	now := s.Now()
+	if now.Sub(record.Began) > s.Limits.Absolute || now.Sub(record.Seen) > s.Limits.Idle {
+		s.drop(ctx, id, record, "its time is over")
+		return Session{}, fmt.Errorf("%w: its time is over", ErrNone)
+	}
+	switch age := now.Sub(record.Confirmed); {
+	case age > confirmLimit:
+		return s.confirm(ctx, id, used)
+	case age > confirmAfter:
+		// Nobody waits for the provider as long as what it said is fresh enough.
+		go func() { _, _ = s.confirm(context.WithoutCancel(ctx), id, used) }()
+	case used && now.Sub(record.Seen) > s.Limits.Idle/10:
+		seen := record
+		seen.Seen = now
+		if _, err := s.write(ctx, id, seen, version); err != nil {
+			s.Log.Warn("session not marked as used", "user", record.User, "error", err)
+		}
+		return seen, nil // whoever changed it first marked it as used too, or will
+	}
+	return record, nil
+}
+
+// confirm asks the provider, once for all who wait in this process; the store
+// sees to it that only one replica asks.
+func (s *Sessions) confirm(ctx context.Context, id string, used bool) (Session, error) {
+	found, err, _ := s.confirming.Do(nameOf(id), func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tryLimit)
+		defer cancel()
+		return s.ask(ctx, id, used)
+	})
+	return found.(Session), err
+}
+
+func (s *Sessions) ask(ctx context.Context, id string, used bool) (Session, error) {
+	for {
+		record, version, err := s.read(ctx, id)
+		if err != nil {
+			return Session{}, err
+		}
+		now := s.Now()
+		if now.Sub(record.Confirmed) <= confirmAfter {
+			return record, nil // somebody else did it
+		}
+		if now.Sub(record.Failed) < tryAgain {
+			return Session{}, fmt.Errorf("%w: the provider gave no answer a moment ago", ErrAway)
+		}
+		if now.Sub(record.Trying) >= tryLimit {
+			record.Trying = now
+			if used {
+				record.Seen = now
+			}
+			won, err := s.write(ctx, id, record, version)
+			if err != nil {
+				return Session{}, fmt.Errorf("%w: %w", ErrAway, err)
+			}
+			if won {
+				return s.refresh(ctx, id, record)
+			}
+			continue // lost against another replica: look again
+		}
+		// Another replica is asking.
+		select {
+		case <-ctx.Done():
+			return Session{}, fmt.Errorf("%w: the provider was asked and has not answered", ErrAway)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// refresh asks the provider and keeps the answer.
+func (s *Sessions) refresh(ctx context.Context, id string, record Session) (Session, error) {
+	identity, refused := s.Provider.Refresh(ctx, record.Identity)
+	record.Trying = time.Time{}
+	switch {
+	case errors.Is(refused, signin.ErrAway):
+		record.Failed = s.Now()
+	case refused != nil:
+		s.drop(ctx, id, record, refused.Error())
+		return Session{}, fmt.Errorf("%w: %w", ErrNone, refused)
+	default:
+		record.Identity, record.Confirmed = identity, s.Now()
+	}
+	for {
+		_, version, err := s.read(ctx, id)
+		if err != nil {
+			return Session{}, err // signed out in between, which stands
+		}
+		kept, err := s.write(ctx, id, record, version)
+		switch {
+		case err != nil:
+			return Session{}, fmt.Errorf("%w: %w", ErrAway, err)
+		case kept && refused != nil:
+			return Session{}, fmt.Errorf("%w: %w", ErrAway, refused)
+		case kept:
+			return record, nil
+		}
+	}
+}
+
+// drop deletes a session that is over.
+func (s *Sessions) drop(ctx context.Context, id string, record Session, why string) {
+	s.Log.Info("session ended", "user", record.User, "why", why)
+	if err := s.Store.Delete(ctx, nameOf(id)); err != nil {
+		s.Log.Warn("session not deleted; it is swept later", "user", record.User, "error", err)
+	}
+}
+
+func (s *Sessions) read(ctx context.Context, id string) (record Session, version string, err error) {
+	if len(id) != idLength {
+		return record, "", ErrNone
+	}
+	name := nameOf(id)
+	sealed, version, err := s.Store.Get(ctx, name)
+	if err != nil {
+		return record, "", fmt.Errorf("%w: %w", ErrAway, err)
+	}
+	if version == "" {
+		return record, "", ErrNone
+	}
+	plain, err := s.Ring.Open(name, sealed)
+	if err == nil {
+		err = json.Unmarshal(plain, &record)
+	}
+	if err != nil {
+		return Session{}, "", fmt.Errorf("%w: %w", ErrNone, err)
+	}
+	return record, version, nil
+}
+
+func (s *Sessions) write(ctx context.Context, id string, record Session, version string) (bool, error) {
+	name := nameOf(id)
+	sealed, err := s.seal(name, record)
+	if err != nil {
+		return false, err
+	}
+	return s.Store.Update(ctx, name, sealed, record.Began.Add(s.Limits.Absolute), version)
+}
+
+func (s *Sessions) seal(name string, record Session) (string, error) {
+	plain, err := json.Marshal(record)
+	if err != nil {
+		return "", fmt.Errorf("writing the session down: %w", err)
+	}
+	return s.Ring.Seal(name, plain)
+}

@@ -1,0 +1,117 @@
+package signin
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// Identity is who the provider says somebody is, in the names that Kubernetes
+// knows them by.
+type Identity struct {
+	Subject      string   // the provider's own, stable name for the person
+	User         string   // as Kubernetes knows them
+	Groups       []string // as Kubernetes knows them, sorted, each once
+	RefreshToken string   // asks the provider again; a secret
+	IDToken      string   // names the person to the provider at sign-out; a secret, and empty when it is long
+}
+
+// Claims say which claims name a user, as the flags of the API server of the
+// same names do (--oidc-username-claim and so on).
+type Claims struct {
+	Username       string            // claim that holds the user's name; "sub" when empty
+	UsernamePrefix string            // before it; empty means the issuer and # unless the claim is email, "-" means none
+	Groups         string            // claim that holds the groups; empty for none
+	GroupsPrefix   string            // before each group
+	Required       map[string]string // claims that must have these values
+}
+
+// reserved is how names begin that Kubernetes keeps for itself. Nobody gets
+// one from a claim, with or without a prefix.
+const reserved = "system:"
+
+// claims are those of an ID token, with those of the userinfo endpoint where
+// the token has none.
+type claims map[string]json.RawMessage
+
+// identity reads the names out of the claims.
+func (c Claims) identity(issuer string, from claims) (Identity, error) {
+	for _, name := range slices.Sorted(maps.Keys(c.Required)) {
+		var value string
+		if json.Unmarshal(from[name], &value) != nil || value != c.Required[name] {
+			return Identity{}, refuse("Your account may not use this console. Ask whoever runs it.", "claim %s is not what is required", name)
+		}
+	}
+	var id Identity
+	claim := c.Username
+	if claim == "" {
+		claim = "sub"
+	}
+	var name string
+	if json.Unmarshal(from[claim], &name) != nil || strings.TrimSpace(name) == "" {
+		return id, refuse(fmt.Sprintf("The sign-in provider did not say who you are: it gave no %s. Whoever runs this console needs to know.", claim), "claim %s is missing or no text", claim)
+	}
+	if claim == "email" {
+		// As the API server does: absent is fine, and anything but true is not.
+		var verified bool
+		if raw, given := from["email_verified"]; given && (json.Unmarshal(raw, &verified) != nil || !verified) {
+			return id, refuse("Your e-mail address is not verified at the sign-in provider. Verify it there, then sign in again.", "claim email_verified is not true")
+		}
+	}
+	prefix := c.UsernamePrefix
+	switch {
+	case prefix == "-":
+		prefix = ""
+	case prefix == "" && claim != "email":
+		prefix = issuer + "#"
+	}
+	user, err := kubernetesName(prefix, name)
+	if err != nil {
+		return id, err
+	}
+	groups, err := c.groups(from)
+	if err != nil {
+		return id, err
+	}
+	return Identity{User: user, Groups: groups}, nil
+}
+
+func (c Claims) groups(from claims) ([]string, error) {
+	raw, given := from[c.Groups]
+	if c.Groups == "" || !given || string(raw) == "null" {
+		return nil, nil
+	}
+	var names []string
+	var one string
+	if json.Unmarshal(raw, &one) == nil {
+		names = []string{one}
+	} else if err := json.Unmarshal(raw, &names); err != nil {
+		return nil, refuse("The sign-in provider gave your groups in a form that this console does not know. Whoever runs it needs to know.", "claim %s: %w", c.Groups, err)
+	}
+	groups := make([]string, 0, len(names))
+	for _, name := range names {
+		group, err := kubernetesName(c.GroupsPrefix, name)
+		if err != nil {
+			return nil, err
+		}
+		groups = append(groups, group)
+	}
+	slices.Sort(groups)
+	return slices.Compact(groups), nil
+}
+
+// kubernetesName puts the prefix before a name from a claim, and refuses what
+// must not get near an impersonation header.
+func kubernetesName(prefix, name string) (string, error) {
+	full := prefix + name
+	if strings.HasPrefix(name, reserved) || strings.HasPrefix(full, reserved) {
+		return "", refuse(fmt.Sprintf("Your account carries the name %q, which Kubernetes keeps for itself. It is refused; ask whoever runs the sign-in provider.", name), "a claim names %q", name)
+	}
+	if name == "" || strings.ContainsFunc(full, unicode.IsControl) || strings.TrimSpace(full) != full {
+		return "", refuse("Your account carries a name or group that cannot be used: it is empty, begins or ends with a space, or has a line break.", "a claim names %q", name)
+	}
+	return full, nil
+}
