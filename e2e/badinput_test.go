@@ -34,17 +34,15 @@ func filledForm(team string) url.Values {
 // post sends the form, and returns the status and the page that answers.
 func post(t *testing.T, values url.Values) (int, *goquery.Document) {
 	t.Helper()
-	return postTo(t, console(t), values)
+	return postTo(t, person(t, console(t), "admin"), console(t), values)
 }
 
-func postTo(t *testing.T, address string, values url.Values) (int, *goquery.Document) {
+func postTo(t *testing.T, client *http.Client, address string, values url.Values) (int, *goquery.Document) {
 	t.Helper()
-	noRedirect := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	response, err := noRedirect.PostForm(address+"/policies/allocations/new", values)
+	request, err := http.NewRequest(http.MethodPost, address+"/policies/allocations/new", strings.NewReader(values.Encode()))
 	must(t, err)
-	defer response.Body.Close()
-	page, err := goquery.NewDocumentFromReader(response.Body)
-	must(t, err)
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	response, page := send(t, noRedirect(client), request)
 	return response.StatusCode, page
 }
 

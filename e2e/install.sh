@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Installs what the browser tests drive: Debian's Chromium, and the driver of
-# playwright-go from npm, at the version that playwright-go asks for. Nothing
-# is downloaded but packages.
+# playwright-go from npm, at the version that playwright-go asks for; and a
+# sign-in provider. Nothing is downloaded but packages.
 set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
 dir=$1
 version=1.52.0
 playwright_sha512=976a2c4e02d748c7ae2d938c2fda98383510a0f3e752c2ac6f9fcfe8b2767bab8f29751d3cae56621378cf4dc6f9835b5a618363860435ab8dbb864a733ade1e
@@ -31,3 +32,13 @@ if [ ! -e "$dir/.playwright-$version" ]; then
 	rm ./*.tgz
 	touch ".playwright-$version"
 fi
+
+provider=$(sha256sum <"$here/provider/package-lock.json" | cut -c1-16)
+if [ ! -e "$dir/.provider-$provider" ]; then
+	rm -rf "$dir/provider" "$dir"/.provider-*
+	mkdir -p "$dir/provider"
+	cp "$here"/provider/package*.json "$dir/provider"
+	(cd "$dir/provider" && npm ci --silent --ignore-scripts --no-audit --no-fund)
+	touch "$dir/.provider-$provider"
+fi
+cp "$here/provider/server.mjs" "$dir/provider"

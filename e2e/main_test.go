@@ -28,13 +28,14 @@ var (
 	browser     = sync.OnceValues(launch)
 )
 
-// console starts the built console once, and returns its address.
+// console starts the built console once, with sign-in, and returns its address.
 func console(t testing.TB) string {
 	t.Helper()
 	c := clustertest.Get(t)
 	consoleOnce.Do(func() {
+		c.Kubectl(t, adminBinding, "apply", "-f", "-")
 		var started *exec.Cmd
-		if started, consoleURL, consoleErr = startConsole(filepath.Join(c.Dir, "kubeconfig"), "console"); started != nil {
+		if started, consoleURL, consoleErr = startConsole("console", signInEnv(c)...); started != nil {
 			consoleErr = errors.Join(consoleErr, waitReady(consoleURL))
 		}
 	})
@@ -44,11 +45,23 @@ func console(t testing.TB) string {
 	return consoleURL
 }
 
-// startConsole starts a built console. It ends with this process, however that
-// ends.
-func startConsole(kubeconfig, name string) (*exec.Cmd, string, error) {
+// replica starts a console of the test's own, and ends it with the test.
+func replica(t testing.TB, name string, env ...string) string {
+	t.Helper()
+	started, address, err := startConsole(name, env...)
+	must(t, err)
+	t.Cleanup(func() {
+		_ = started.Process.Signal(syscall.SIGTERM)
+		_ = started.Wait()
+	})
+	return address
+}
+
+// startConsole starts a built console, which listens on a free port. It ends
+// with this process, however that ends.
+func startConsole(name string, env ...string) (*exec.Cmd, string, error) {
 	command := exec.Command(filepath.Join(clustertest.Root(), ".local", "bin", "kuota"), "--cluster-name", "e2e")
-	command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "KUOTA_LISTEN=127.0.0.1:0")
+	command.Env = append(append(os.Environ(), "KUOTA_LISTEN=127.0.0.1:0"), env...)
 	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	lines, err := command.StderrPipe()
 	if err != nil {
@@ -117,15 +130,25 @@ func launch() (playwright.Browser, error) {
 	})
 }
 
-// visit opens a page of its own context. The test fails when the browser's
-// console shows an error that allow does not name.
+// visit opens a page of its own context, signed in as the admin. The test fails
+// when the browser's console shows an error that allow does not name.
 func visit(t testing.TB, options playwright.BrowserNewContextOptions, allow ...string) playwright.Page {
+	t.Helper()
+	page := visitAsNobody(t, options, allow...)
+	must(t, page.Context().AddCookies(cookiesOf(t, person(t, console(t), "admin"), console(t))))
+	return page
+}
+
+// visitAsNobody is visit without signing in.
+func visitAsNobody(t testing.TB, options playwright.BrowserNewContextOptions, allow ...string) playwright.Page {
 	t.Helper()
 	b, err := browser()
 	if err != nil {
 		t.Fatal(err)
 	}
-	options.BaseURL = playwright.String(console(t))
+	if options.BaseURL == nil {
+		options.BaseURL = playwright.String(console(t))
+	}
 	if options.Viewport == nil {
 		options.Viewport = &playwright.Size{Width: 1280, Height: 900}
 	}

@@ -68,7 +68,7 @@ func TestThousandAllocations(t *testing.T) {
 	fmt.Printf("figure thousand_allocations %.1f s\n", time.Since(began).Seconds())
 	for _, path := range []string{"/policies", "/policies/allocations/new"} {
 		asked := time.Now()
-		if status, _ := fetch(t, console(t)+path); status != 200 {
+		if status, _ := fetch(t, person(t, console(t), "admin"), console(t)+path); status != 200 {
 			t.Errorf("%s answers %d", path, status)
 		}
 		t.Logf("%s took %s", path, time.Since(asked).Round(time.Millisecond))

@@ -3,7 +3,6 @@ package e2e_test
 import (
 	"context"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -11,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -95,22 +93,18 @@ func TestUnreachableCluster(t *testing.T) {
 	must(t, err)
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	must(t, os.WriteFile(kubeconfig, []byte(strings.ReplaceAll(string(text), n.target, n.address)), 0o600))
-	started, address, err := startConsole(kubeconfig, "unreachable")
-	must(t, err)
-	t.Cleanup(func() {
-		_ = started.Process.Signal(syscall.SIGTERM)
-		_ = started.Wait()
-	})
+	address := replica(t, "unreachable", "KUBECONFIG="+kubeconfig)
+	local := http.DefaultClient // without an issuer nobody signs in
 
 	for path, want := range map[string]int{"/healthz": 200, "/readyz": 503, "/tasks": 503, "/policies": 503, "/policies/allocations/new": 503} {
-		status, body := fetch(t, address+path)
+		status, body := fetch(t, local, address+path)
 		if status != want || want == 503 && path != "/readyz" && !strings.Contains(body, "cannot be reached yet") {
 			t.Errorf("before there is a cluster %s answers %d: %.200s", path, status, body)
 		}
 	}
 	n.listen(t)
 	must(t, waitReady(address))
-	if status, body := fetch(t, address+"/policies"); status != 200 {
+	if status, body := fetch(t, local, address+"/policies"); status != 200 {
 		t.Errorf("with a cluster it answers %d: %.200s", status, body)
 	}
 
@@ -119,7 +113,7 @@ func TestUnreachableCluster(t *testing.T) {
 	values := filledForm(team)
 	n.frozen.Store(true)
 	began := time.Now()
-	status, page := postTo(t, address, values)
+	status, page := postTo(t, local, address, values)
 	took := time.Since(began)
 	if status != http.StatusServiceUnavailable || page.Find("#team").AttrOr("value", "") != team || !strings.Contains(page.Find("#form-errors").Text(), "cannot be reached") {
 		t.Errorf("a swallowed save answers %d after %s: %s", status, took, page.Find("#form-errors").Text())
@@ -129,7 +123,7 @@ func TestUnreachableCluster(t *testing.T) {
 	}
 	n.frozen.Store(false)
 	clustertest.Eventually(t, 30*time.Second, func(context.Context) error {
-		if status, page = postTo(t, address, values); status != http.StatusSeeOther {
+		if status, page = postTo(t, local, address, values); status != http.StatusSeeOther {
 			return fmt.Errorf("the retry answers %d: %s", status, page.Find("#form-errors").Text())
 		}
 		return nil
@@ -139,14 +133,4 @@ func TestUnreachableCluster(t *testing.T) {
 	if saved.Generation != 1 {
 		t.Errorf("saved as generation %d", saved.Generation)
 	}
-}
-
-func fetch(t *testing.T, address string) (int, string) {
-	t.Helper()
-	response, err := http.Get(address)
-	must(t, err)
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	must(t, err)
-	return response.StatusCode, string(body)
 }

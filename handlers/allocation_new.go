@@ -17,6 +17,9 @@ import (
 // was typed before its sender had to sign in again.
 func (h *Handlers) newAllocation(s *web.Server) func(echo.Context) error {
 	return func(c echo.Context) error {
+		if err := h.mayCreate(c); err != nil {
+			return err
+		}
 		form := allocationForm{
 			request: rand.Text(), weight: "0", rows: []formRow{{}},
 			strategy: "LendAndBorrow", percent: "50", preemption: "LowerPriority",
@@ -37,24 +40,29 @@ func (h *Handlers) createAllocation(c echo.Context) error {
 		return &web.Error{Status: http.StatusBadRequest, Message: "The form did not arrive whole. Go back and send it again.", Err: err}
 	}
 	form := readAllocationForm(values)
-	if action := values.Get("action"); action != "save" {
-		form.do(action)
+	action := values.Get("action")
+	form.submitted = form.submitted || action == "save"
+	form.do(action)
+
+	var ours *governance.Error
+	err = h.mayCreate(c)
+	switch {
+	case errors.As(err, &ours) && ours.Kind == governance.Unavailable:
+		return h.renderAllocation(c, statuses[ours.Kind], form, ours)
+	case err != nil:
+		return err
+	case action != "save":
 		return h.renderAllocation(c, http.StatusOK, form, nil)
 	}
-	form.submitted = true
 	allocation, wrong := form.parse()
 	wrong = append(wrong, form.missing()...)
 	if len(wrong) > 0 {
 		return h.renderAllocation(c, http.StatusUnprocessableEntity, form, nil)
 	}
-	err = h.mayCreate(c)
-	if err == nil {
-		err = h.Allocations.Create(c.Request().Context(), userOf(c), allocation, form.request)
-	}
+	err = h.Allocations.Create(c.Request().Context(), userOf(c), allocation, form.request)
 	if err == nil {
 		return c.Redirect(http.StatusSeeOther, "/policies?created="+url.QueryEscape(allocation.Name))
 	}
-	var ours *governance.Error
 	if errors.As(err, &ours) && ours.Kind != governance.Internal {
 		return h.renderAllocation(c, statuses[ours.Kind], form, ours)
 	}
@@ -62,13 +70,9 @@ func (h *Handlers) createAllocation(c echo.Context) error {
 }
 
 // renderAllocation shows the form with what was typed, its defaults, and what
-// is wrong with it. refused is why a save did not happen.
+// is wrong with it. refused is why a save did not happen; then the form is
+// shown even while nothing can be said about the cluster.
 func (h *Handlers) renderAllocation(c echo.Context, status int, form allocationForm, refused *governance.Error) error {
-	if refused == nil {
-		if err := h.mayCreate(c); err != nil {
-			return err
-		}
-	}
 	state, err := h.Allocations.State(c.Request().Context(), userOf(c))
 	if err != nil && refused == nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -37,6 +38,7 @@ type Sessions struct {
 	clients   kubernetes.Interface
 	cache     cache.Cache
 	misses    *rate.Limiter // how often something that the watch has not shown is asked for
+	deleted   sync.Map      // time by name: deleted here, though the watch may not have shown it yet
 	log       *slog.Logger
 }
 
@@ -76,6 +78,12 @@ func (s *Sessions) run(ctx context.Context) {
 func (s *Sessions) sweep(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, sessionSweep)
 	defer cancel()
+	s.deleted.Range(func(name, at any) bool {
+		if time.Since(at.(time.Time)) > sessionSweep {
+			s.deleted.Delete(name)
+		}
+		return true
+	})
 	var all corev1.SecretList
 	if err := s.cache.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
 		s.log.Warn("sessions not swept", "error", err)
@@ -97,6 +105,9 @@ func (s *Sessions) sweep(ctx context.Context) {
 func (s *Sessions) Get(ctx context.Context, name string) (sealed, version string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, sessionLimit)
 	defer cancel()
+	if _, gone := s.deleted.Load(sessionPrefix + name); gone {
+		return "", "", nil
+	}
 	var secret corev1.Secret
 	err = s.cache.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: sessionPrefix + name}, &secret, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) && s.misses.Allow() {
@@ -148,8 +159,11 @@ func (s *Sessions) Delete(ctx context.Context, name string) error {
 }
 
 func (s *Sessions) delete(ctx context.Context, name string) error {
-	err := s.clients.CoreV1().Secrets(s.namespace).Delete(ctx, name, metav1.DeleteOptions{})
-	return Translate("delete session", client.IgnoreNotFound(err))
+	err := client.IgnoreNotFound(s.clients.CoreV1().Secrets(s.namespace).Delete(ctx, name, metav1.DeleteOptions{}))
+	if err == nil {
+		s.deleted.Store(name, time.Now())
+	}
+	return Translate("delete session", err)
 }
 
 func (s *Sessions) secret(name, sealed string, expires time.Time) *corev1.Secret {

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { clustertest.Main(m) }
 var controllers = sync.OnceValue(func() error {
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	ctrl.SetLogger(logr.FromSlogHandler(log.Handler()))
-	connection, err := cluster.New(current.Config, cluster.Options{Log: log})
+	connection, err := cluster.New(current.Console, cluster.Options{Log: log})
 	if err != nil {
 		return err
 	}

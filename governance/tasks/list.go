@@ -45,11 +45,19 @@ func (s *Service) List(ctx context.Context, user governance.User) ([]Item, error
 	if err := reader.List(ctx, &workloads, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, cluster.Translate("list tasks", err)
 	}
+	names, err := hiddenFrom(ctx, reader, scope, teams)
+	if err != nil {
+		return nil, err
+	}
 	items := make([]Item, 0, len(workloads.Items))
 	for i := range workloads.Items {
-		if w := &workloads.Items[i]; scope.Sees(w.Namespace) {
-			items = append(items, Item{Task: FromWorkload(w), Team: teams[w.Namespace]})
+		w := &workloads.Items[i]
+		if !scope.Sees(w.Namespace) {
+			continue
 		}
+		item := Item{Task: FromWorkload(w), Team: teams[w.Namespace]}
+		item.Reason = names.redact(item.Reason)
+		items = append(items, item)
 	}
 	slices.SortFunc(items, func(a, b Item) int {
 		ended := func(t Task) int {

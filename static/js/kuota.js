@@ -65,7 +65,8 @@ function liveStream(url) {
     lossTimer ??= setTimeout(showLoss, patience);
     source = new EventSource(url);
     source.addEventListener("open", listen);
-    source.addEventListener("error", retry);
+    source.addEventListener("error", () => { retry(); stillSignedIn(); });
+    source.addEventListener("signed-out", showSignedOut);
     source.addEventListener("fragment", (event) => {
       listen();
       for (const fresh of [...parse(event.data).children]) {
@@ -99,11 +100,33 @@ function liveStream(url) {
 
   // The next cluster-status from the server puts this right again.
   function showLoss() {
+    tell("connection lost, retrying");
+  }
+
+  // EventSource does not say why a connection was refused.
+  async function stillSignedIn() {
+    const answer = await fetch("/auth/session").catch(() => undefined);
+    if (answer?.status === 401) showSignedOut();
+  }
+
+  function showSignedOut() {
+    close();
+    clearTimeout(lossTimer);
+    document.removeEventListener("visibilitychange", follow);
+    const link = document.createElement("a");
+    link.href = `/auth/login?${new URLSearchParams({ return: location.pathname + location.search })}`;
+    link.textContent = "Sign in";
+    tell("signed out")?.after(link);
+  }
+
+  function tell(words) {
     const status = document.getElementById("cluster-status");
-    if (!status) return;
+    if (!status) return undefined;
     status.dataset.state = "lost";
-    status.querySelector("[role=status]").textContent = "connection lost, retrying";
-    status.querySelector(".age")?.remove();
+    status.querySelector(".age, a")?.remove();
+    const line = status.querySelector("[role=status]");
+    line.textContent = words;
+    return line;
   }
 
   function follow() {
@@ -157,6 +180,7 @@ function livePreview(form) {
       headers: { Accept: "text/html", "X-Requested-With": "fetch" },
       signal: request.signal,
     });
+    if (response.status === 401) throw new Error("you are signed out; save, and after signing in you come back to what you typed");
     const fresh = parse(await response.text()).querySelector(`#${CSS.escape(form.id)}`);
     if (!fresh) throw new Error(`the server answered ${response.status}`);
 

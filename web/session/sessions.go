@@ -148,14 +148,21 @@ func (s *Sessions) ask(ctx context.Context, id string, used bool) (Session, erro
 			if won {
 				return s.refresh(ctx, id, record)
 			}
-			continue // lost against another replica: look again
 		}
-		// Another replica is asking.
-		select {
-		case <-ctx.Done():
-			return Session{}, fmt.Errorf("%w: the provider was asked and has not answered", ErrAway)
-		case <-time.After(50 * time.Millisecond):
+		// Another replica is asking, or the store has not shown yet that it did.
+		if err := pause(ctx); err != nil {
+			return Session{}, err
 		}
+	}
+}
+
+// pause lets the store show what was written to it.
+func pause(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", ErrAway, ctx.Err())
+	case <-time.After(20 * time.Millisecond):
+		return nil
 	}
 }
 
@@ -185,6 +192,9 @@ func (s *Sessions) refresh(ctx context.Context, id string, record Session) (Sess
 			return Session{}, fmt.Errorf("%w: %w", ErrAway, refused)
 		case kept:
 			return record, nil
+		}
+		if err := pause(ctx); err != nil {
+			return Session{}, err
 		}
 	}
 }

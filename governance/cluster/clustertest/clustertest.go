@@ -30,9 +30,10 @@ var shared *Cluster
 
 // Cluster is a running local cluster.
 type Cluster struct {
-	Dir    string // where it keeps its state: kubeconfig, logs
-	Config *rest.Config
-	Client client.Client // as cluster-admin, without a cache
+	Dir     string // where it keeps its state: kubeconfig, logs, signin
+	Config  *rest.Config
+	Console *rest.Config  // as the console's own account, with no more rights than it has
+	Client  client.Client // as cluster-admin, without a cache
 }
 
 // Main runs a package's tests with a cluster, and ends the cluster.
@@ -94,6 +95,8 @@ func start(dir string) (stop func(), err error) {
 	state := filepath.Join(dir, "cluster")
 	command := exec.Command(program, "up", "--dir", state, "--bin", bin,
 		"--crds", filepath.Join(Root(), "deploy", "crds"),
+		"--rbac", filepath.Join(Root(), "deploy", "rbac"),
+		"--users", filepath.Join(Root(), "cmd", "localcluster", "users.yaml"),
 		"--nodes", filepath.Join(Root(), "cmd", "localcluster", "samples", "nodes.yaml"))
 	command.Stdout, command.Stderr = log, log
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
@@ -144,11 +147,15 @@ func connect(dir string) (*Cluster, error) {
 		return nil, err
 	}
 	config.QPS, config.Burst = 200, 400
+	console, err := clientcmd.BuildConfigFromFlags("", filepath.Join(dir, "kubeconfigs", "kuota"))
+	if err != nil {
+		return nil, err
+	}
 	admin, err := client.New(config, client.Options{Scheme: cluster.Scheme})
 	if err != nil {
 		return nil, err
 	}
-	return &Cluster{Dir: dir, Config: config, Client: admin}, nil
+	return &Cluster{Dir: dir, Config: config, Console: console, Client: admin}, nil
 }
 
 // Name makes a name that no other test has, from a start that tells what for.
@@ -181,19 +188,20 @@ func (c *Cluster) TryKubectl(input string, args ...string) (string, error) {
 // a minute to come back, and the tests that follow would wait for them.
 func (c *Cluster) Without(t testing.TB, do func()) {
 	t.Helper()
-	c.control(t, "stop", "kube-apiserver")
+	c.Control(t, "stop", "kube-apiserver")
 	defer func() {
-		c.control(t, "start", "kube-apiserver")
+		c.Control(t, "start", "kube-apiserver")
 		for _, component := range []string{"kube-controller-manager", "kube-scheduler", "kwok", "kueue"} {
-			c.control(t, "stop", component)
-			c.control(t, "start", component)
+			c.Control(t, "stop", component)
+			c.Control(t, "start", component)
 		}
 	}()
 	do()
 }
 
-// control stops or starts a component of the cluster, such as kube-apiserver.
-func (c *Cluster) control(t testing.TB, verb, component string) {
+// Control stops or starts a component of the cluster, such as kube-apiserver
+// or provider.
+func (c *Cluster) Control(t testing.TB, verb, component string) {
 	t.Helper()
 	out, err := exec.Command(filepath.Join(Root(), ".local", "bin", "localcluster"), verb, component, "--dir", c.Dir).CombinedOutput()
 	if err != nil {

@@ -1,0 +1,183 @@
+package e2e_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/cluster/clustertest"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// tenant is a team with a task, and a member group.
+type tenant struct {
+	team, job string
+	secrets   []string // what nobody else may read on any page
+}
+
+// makeTenant makes a team whose members are a group of the sample provider.
+func makeTenant(t *testing.T, start, group string) tenant {
+	t.Helper()
+	c := clustertest.Get(t)
+	team := clustertest.Name(start)
+	removed(t, team)
+	one := int64(1)
+	must(t, c.Client.Create(t.Context(), &v1alpha1.ComputeAllocation{
+		ObjectMeta: metav1.ObjectMeta{Name: team},
+		Spec: v1alpha1.ComputeAllocationSpec{
+			DisplayName: "The secret team of " + team, Description: "Its purpose is " + team,
+			Quota: []v1alpha1.QuotaRow{{InstanceType: "ml.g5.2xlarge", Amounts: v1alpha1.Amounts{Accelerators: &one}}},
+		},
+	}))
+	kueueHasIt(t, c, team)
+	c.Kubectl(t, memberBinding(team, group), "apply", "-f", "-")
+	job := clustertest.Name("job-of-" + start)
+	c.Kubectl(t, jobManifest(team, job, 1), "apply", "-f", "-")
+	return tenant{team: team, job: job, secrets: []string{team, job}}
+}
+
+// firstEvents reads a stream until it has sent its page once.
+func firstEvents(t *testing.T, client *http.Client, address string) (int, string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	must(t, err)
+	response, err := client.Do(request)
+	must(t, err)
+	defer response.Body.Close()
+	var all strings.Builder
+	for lines := bufio.NewScanner(response.Body); lines.Scan(); {
+		fmt.Fprintln(&all, lines.Text())
+		if strings.Contains(lines.Text(), "cluster-status") {
+			break
+		}
+	}
+	return response.StatusCode, all.String()
+}
+
+// Nothing of a team reaches the members of another: by name, in no list, form,
+// stream, search or answer to any method; and what exists is not told from
+// what does not.
+func TestTeamsDoNotSeeEachOther(t *testing.T) {
+	console(t)
+	a, b := makeTenant(t, "tenant-a", "vision-team"), makeTenant(t, "tenant-b", "language-team")
+	both := tenant{secrets: slices.Concat(a.secrets, b.secrets)}
+	for name, tc := range map[string]struct{ own, other tenant }{
+		"ada":   {own: a, other: b},
+		"many":  {own: a, other: b},
+		"grace": {own: b, other: a},
+		"linus": {own: both},
+		"admin": {own: both},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client := person(t, console(t), name)
+			seen := ""
+			read := func(what string, status int, body string) {
+				seen += body
+				for _, secret := range tc.other.secrets {
+					if strings.Contains(body, secret) {
+						t.Errorf("%s shows %s", what, secret)
+					}
+				}
+				if status >= 500 {
+					t.Errorf("%s answers %d", what, status)
+				}
+			}
+			for _, path := range []string{"/", "/tasks", "/policies", "/policies?created=" + tc.other.team, "/tasks?team=" + a.team, "/tasks?q=" + b.job} {
+				status, body := fetch(t, client, console(t)+path)
+				// An address repeats what was asked for; it tells nothing.
+				read(path, status, strings.ReplaceAll(body, strings.TrimPrefix(path, "/"), ""))
+			}
+			for _, path := range []string{"/events", "/tasks/events", "/policies/events"} {
+				status, body := firstEvents(t, client, console(t)+path)
+				read(path, status, body)
+			}
+			for _, secret := range tc.own.secrets {
+				if !strings.Contains(seen, secret) {
+					t.Errorf("%s does not see their own %s", name, secret)
+				}
+			}
+		})
+	}
+	// By address, with every method: the same for a team that exists as for one
+	// that does not.
+	ada := noRedirect(person(t, console(t), "ada"))
+	for _, path := range []string{"/tasks/hyperpod-ns-TEAM", "/tasks/hyperpod-ns-TEAM/Job/JOB", "/teams/TEAM", "/policies/allocations/TEAM", "/policies/allocations/TEAM/edit", "/policies/allocations/TEAM/delete", "/policies/allocations/TEAM/revisions/1", "/tasks.csv?team=TEAM", "/policies.csv"} {
+		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"} {
+			answer := func(team, job string) (int, string) {
+				address := console(t) + strings.NewReplacer("TEAM", team, "JOB", job).Replace(path)
+				request, err := http.NewRequest(method, address, nil)
+				must(t, err)
+				response, page := send(t, ada, request)
+				return response.StatusCode, strings.NewReplacer(team, "", job, "").Replace(page.Find("main").Text())
+			}
+			status, body := answer(b.team, b.job)
+			if noStatus, noBody := answer("no-such-team", "no-such-job"); status != noStatus || body != noBody || status < 400 {
+				t.Errorf("%s %s answers %d for another's and %d for none:\n%s\n%s", method, path, status, noStatus, body, noBody)
+			}
+		}
+	}
+	// The form that makes allocations tells which names are taken: it is for
+	// those who may make them.
+	if status, page := postTo(t, person(t, console(t), "ada"), console(t), filledForm(b.team)); status != http.StatusNotFound || strings.Contains(page.Text(), b.team) {
+		t.Errorf("a member who saves an allocation gets %d", status)
+	}
+	nobody := person(t, console(t), "nobody")
+	for _, path := range []string{"/tasks", "/policies", "/policies/allocations/new"} {
+		if status, body := fetch(t, nobody, console(t)+path); status < 400 || strings.Contains(body, "tenant-") {
+			t.Errorf("somebody without a team gets %d at %s", status, path)
+		}
+	}
+}
+
+// Somebody who is no member any more sees nothing within the ten seconds that
+// an answer is kept, on a page that stays open too.
+func TestRevokedMember(t *testing.T) {
+	console(t)
+	c := clustertest.Get(t)
+	tenant := makeTenant(t, "revoked", "speech-team")
+	susan := person(t, console(t), "susan")
+	clustertest.Eventually(t, 15*time.Second, func(context.Context) error {
+		if _, body := fetch(t, susan, console(t)+"/tasks"); !strings.Contains(body, tenant.job) {
+			return fmt.Errorf("a member does not see their task")
+		}
+		return nil
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, console(t)+"/tasks/events", nil)
+	must(t, err)
+	response, err := susan.Do(request)
+	must(t, err)
+	defer response.Body.Close()
+
+	c.Kubectl(t, "", "delete", "rolebinding", "kuota-members", "-n", "hyperpod-ns-"+tenant.team)
+	revoked := time.Now()
+	var last time.Time // when the stream last showed the task
+	for lines := bufio.NewScanner(response.Body); lines.Scan(); {
+		if strings.Contains(lines.Text(), tenant.job) {
+			last = time.Now()
+		}
+	}
+	// It ends, since there is no team left to show.
+	if ctx.Err() != nil {
+		t.Errorf("the stream goes on")
+	}
+	if took := last.Sub(revoked); took > 11*time.Second {
+		t.Errorf("the stream shows the task for %s", took)
+	}
+	if took := time.Since(revoked); took > 20*time.Second {
+		t.Errorf("the stream goes on for %s", took)
+	}
+	if status, body := fetch(t, susan, console(t)+"/tasks"); status != http.StatusForbidden || strings.Contains(body, tenant.job) {
+		t.Errorf("afterwards the page answers %d", status)
+	}
+}

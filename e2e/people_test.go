@@ -1,0 +1,177 @@
+package e2e_test
+
+import (
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"kuota.dev/kuota/governance/cluster/clustertest"
+
+	"github.com/PuerkitoBio/goquery"
+	"github.com/playwright-community/playwright-go"
+)
+
+// adminBinding makes the sample provider's admin an admin of Kuota.
+const adminBinding = `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: kuota-admins}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: kuota-admin}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: kuota-admins}]
+`
+
+// memberBinding makes a group members of a team.
+func memberBinding(team, group string) string {
+	return strings.NewReplacer("TEAM", team, "GROUP", group).Replace(`
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: kuota-members, namespace: hyperpod-ns-TEAM}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: kuota-team-member}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: GROUP}]
+`)
+}
+
+// signInEnv configures a console as localcluster does: with its own account in
+// the cluster, and the sample provider.
+func signInEnv(c *clustertest.Cluster) []string {
+	file := func(name string) string { return filepath.Join(c.Dir, "signin", name) }
+	issuer, err := os.ReadFile(file("issuer"))
+	if err != nil {
+		panic(err)
+	}
+	return []string{
+		"KUBECONFIG=" + filepath.Join(c.Dir, "kubeconfigs", "kuota"),
+		"KUOTA_OIDC_ISSUER=" + strings.TrimSpace(string(issuer)),
+		"KUOTA_OIDC_CLIENT_ID=kuota",
+		"KUOTA_OIDC_CLIENT_SECRET_FILE=" + file("client-secret"),
+		"KUOTA_SESSION_KEYS_FILE=" + file("session-keys"),
+		"KUOTA_OIDC_USERNAME_CLAIM=email",
+		"KUOTA_OIDC_GROUPS_CLAIM=groups",
+	}
+}
+
+// people are those who signed in over HTTP, by console and name.
+var people sync.Map
+
+// person is somebody who is signed in at a console. The same person is signed
+// in once for all tests; newPerson is for tests that sign somebody out.
+func person(t testing.TB, console, name string) *http.Client {
+	t.Helper()
+	if known, ok := people.Load(console + " " + name); ok {
+		return known.(*http.Client)
+	}
+	client := newPerson(t, console, name)
+	people.Store(console+" "+name, client)
+	return client
+}
+
+// newPerson signs somebody in over HTTP, through the provider's own pages.
+func newPerson(t testing.TB, console, name string) *http.Client {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	must(t, err)
+	client := &http.Client{Jar: jar}
+	goTo(t, client, console, "/policies?signed-in", name)
+	return client
+}
+
+// goTo opens an address of a console, and signs in as name where it is asked
+// to. It returns the page that it ends at.
+func goTo(t testing.TB, client *http.Client, console, path, name string) (*http.Response, *goquery.Document) {
+	t.Helper()
+	response, page := load(t, client, console+path)
+	for range 5 {
+		if strings.HasPrefix(response.Request.URL.String(), console) {
+			break
+		}
+		response, page = fillIn(t, client, response, page, name)
+	}
+	if got := response.Request.URL.String(); got != console+path {
+		t.Fatalf("signing in as %s ends at %s with %s: %s", name, got, response.Status, page.Find("main").Text())
+	}
+	return response, page
+}
+
+// fillIn sends the form of a provider's page, whatever it is called there.
+func fillIn(t testing.TB, client *http.Client, response *http.Response, page *goquery.Document, name string) (*http.Response, *goquery.Document) {
+	t.Helper()
+	values := url.Values{}
+	form := page.Find("form").First()
+	form.Find("input[name], button[name]").Each(func(_ int, input *goquery.Selection) {
+		values.Set(input.AttrOr("name", ""), input.AttrOr("value", ""))
+	})
+	for input, value := range map[string]string{"username": name, "login": name, "password": "kuota-" + name} {
+		if values.Has(input) {
+			values.Set(input, value)
+		}
+	}
+	action, err := response.Request.URL.Parse(form.AttrOr("action", ""))
+	must(t, err)
+	request, err := http.NewRequest(http.MethodPost, action.String(), strings.NewReader(values.Encode()))
+	must(t, err)
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	return send(t, client, request)
+}
+
+// load opens a page as a browser does.
+func load(t testing.TB, client *http.Client, address string) (*http.Response, *goquery.Document) {
+	t.Helper()
+	request, err := http.NewRequest(http.MethodGet, address, nil)
+	must(t, err)
+	return send(t, client, request)
+}
+
+func send(t testing.TB, client *http.Client, request *http.Request) (*http.Response, *goquery.Document) {
+	t.Helper()
+	request.Header.Set("Accept", "text/html")
+	response, err := client.Do(request)
+	must(t, err)
+	defer response.Body.Close()
+	page, err := goquery.NewDocumentFromReader(response.Body)
+	must(t, err)
+	return response, page
+}
+
+// fetch asks for an address, and returns what is answered.
+func fetch(t testing.TB, client *http.Client, address string) (int, string) {
+	t.Helper()
+	response, err := client.Get(address)
+	must(t, err)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	must(t, err)
+	return response.StatusCode, string(body)
+}
+
+// cookiesOf are what a person's browser keeps for a console.
+func cookiesOf(t testing.TB, client *http.Client, console string) []playwright.OptionalCookie {
+	t.Helper()
+	address, err := url.Parse(console)
+	must(t, err)
+	var cookies []playwright.OptionalCookie
+	for _, cookie := range client.Jar.Cookies(address) {
+		if cookie.Name == "kuota" {
+			cookies = append(cookies, playwright.OptionalCookie{
+				Name: cookie.Name, Value: cookie.Value, Domain: playwright.String(address.Hostname()), Path: playwright.String("/"),
+				HttpOnly: playwright.Bool(true), SameSite: playwright.SameSiteAttributeLax,
+			})
+		}
+	}
+	if len(cookies) != 1 {
+		t.Fatalf("%d session cookies", len(cookies))
+	}
+	return cookies
+}
+
+// noRedirect is a person's client that does not follow redirects.
+func noRedirect(client *http.Client) *http.Client {
+	still := *client
+	still.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &still
+}

@@ -1,0 +1,34 @@
+// A certified OpenID Connect provider for tests: its own sign-in pages take
+// any user name and any password. Groups are read from a file, so that a test
+// changes them: {"ada": ["vision-team"]}. Usage: server.mjs GROUPS-FILE; prints
+// its issuer.
+import { readFileSync } from "node:fs";
+import http from "node:http";
+import Provider from "oidc-provider";
+
+const server = http.createServer();
+server.listen(0, "127.0.0.1", () => {
+  const issuer = `http://127.0.0.1:${server.address().port}`;
+  const loopback = /^https?:\/\/127\.0\.0\.1:\d+\/auth\/(callback|signed-out)$/;
+  const provider = new Provider(issuer, {
+    clients: [{
+      client_id: "kuota", client_secret: "certified-secret", grant_types: ["authorization_code", "refresh_token"],
+      redirect_uris: ["http://127.0.0.1/auth/callback"], post_logout_redirect_uris: ["http://127.0.0.1/auth/signed-out"],
+    }],
+    claims: { openid: ["sub"], email: ["email", "email_verified"], groups: ["groups"] },
+    conformIdTokenClaims: true, // claims by userinfo only, unlike the sample provider
+    cookies: { keys: ["for tests"] },
+    findAccount: (_, id) => ({
+      accountId: id,
+      claims: () => ({ sub: id, email: `${id}@example.com`, email_verified: true, groups: JSON.parse(readFileSync(process.argv[2]))[id] ?? [] }),
+    }),
+    issueRefreshToken: () => true,
+    pkce: { required: () => true },
+    ttl: { AccessToken: 300, IdToken: 300, Session: 3600, Grant: 3600, Interaction: 600, RefreshToken: 3600 },
+  });
+  // A console in a test listens on any port.
+  provider.Client.prototype.redirectUriAllowed = (uri) => loopback.test(uri);
+  provider.Client.prototype.postLogoutRedirectUriAllowed = (uri) => loopback.test(uri);
+  server.on("request", provider.callback());
+  console.log(`issuer ${issuer}`);
+});

@@ -1,0 +1,63 @@
+package e2e_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+
+	"kuota.dev/kuota/governance/cluster/clustertest"
+)
+
+// browserDir is where make browser installs what tests need from npm.
+func browserDir() string {
+	if dir := os.Getenv("KUOTA_BROWSER"); dir != "" {
+		return dir
+	}
+	return filepath.Join(clustertest.Root(), ".local", "browser")
+}
+
+// certified runs npm's oidc-provider until the test ends, and returns what
+// configures a console for it. groups are the groups of each user.
+func certified(t *testing.T, groups map[string][]string) (env []string) {
+	t.Helper()
+	dir := t.TempDir()
+	text, err := json.Marshal(groups)
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(dir, "groups.json"), text, 0o600))
+	must(t, os.WriteFile(filepath.Join(dir, "secret"), []byte("certified-secret"), 0o600))
+	command := exec.Command(filepath.Join(browserDir(), "node"), filepath.Join(browserDir(), "provider", "server.mjs"), filepath.Join(dir, "groups.json"))
+	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	out, err := command.StdoutPipe()
+	must(t, err)
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread() // the death signal is bound to the thread that starts the child
+		started <- command.Start()
+		select {}
+	}()
+	if err := <-started; err != nil {
+		t.Fatalf("starting the provider, which make browser installs: %v", err)
+	}
+	t.Cleanup(func() {
+		_ = command.Process.Kill()
+		_ = command.Wait()
+	})
+	scanner := bufio.NewScanner(out)
+	for scanner.Scan() {
+		if issuer, ok := strings.CutPrefix(scanner.Text(), "issuer "); ok {
+			go func() {
+				for scanner.Scan() { // or it blocks once the pipe is full
+				}
+			}()
+			return append(signInEnv(clustertest.Get(t)), "KUOTA_OIDC_ISSUER="+issuer, "KUOTA_OIDC_CLIENT_SECRET_FILE="+filepath.Join(dir, "secret"))
+		}
+	}
+	t.Fatal("the provider did not start")
+	return nil
+}
