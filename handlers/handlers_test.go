@@ -49,7 +49,7 @@ func (d *domain) State(context.Context, governance.User) (allocations.State, err
 		nodes[i].Labels = map[string]string{catalog.InstanceTypeLabel: "ml.g6.12xlarge"}
 	}
 	types := catalog.New(nodes, catalog.InstanceTypeLabel)
-	return allocations.State{Allocations: d.allocations, Types: types, Given: allocations.GivenOut(d.allocations, types, "")}, nil
+	return allocations.State{Allocations: d.allocations, Types: types, Given: allocations.GivenOut(d.allocations, types, ""), All: true}, nil
 }
 
 func (d *domain) Create(_ context.Context, user governance.User, a *v1alpha1.ComputeAllocation, _ string) error {

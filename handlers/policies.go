@@ -31,9 +31,6 @@ func (h *Handlers) policies(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if page.CanWrite, err = h.Allocations.MayCreate(c.Request().Context(), userOf(c)); err != nil {
-		return err
-	}
 	page.Chrome = h.Chrome(c)
 	page.Title, page.Active, page.Stream = "Policies", "policies", "/policies/events"
 	team := c.QueryParam("created")
@@ -48,9 +45,6 @@ func (h *Handlers) policiesEvents(s *web.Server) func(echo.Context) error {
 	return func(c echo.Context) error {
 		return s.Stream(c, h.AllocationChanges.Listen(c.Request().Context()), func(ctx context.Context) (templ.Component, error) {
 			page, err := h.policiesPage(ctx, userOf(c))
-			if err == nil && len(page.Allocations) == 0 { // only then does the table lead to the form
-				page.CanWrite, err = h.Allocations.MayCreate(ctx, userOf(c))
-			}
 			return views.AllocationsTable(page), err
 		}, h.clusterStatusLine)
 	}
@@ -68,7 +62,12 @@ func (h *Handlers) policiesPage(ctx context.Context, user governance.User) (view
 	for _, pool := range slices.Sorted(maps.Keys(state.Others)) {
 		page.Others = append(page.Others, views.QuotaLine{Pool: pool, Parts: amounts(state.Others[pool])})
 	}
-	return page, nil
+	// Who sees their own team only is no admin, and is not asked about: pages of
+	// many members would ask the API server once more each.
+	if state.All || len(state.Allocations) == 0 {
+		page.CanWrite, err = h.Allocations.MayCreate(ctx, user)
+	}
+	return page, err
 }
 
 func (h *Handlers) allocationRow(a *v1alpha1.ComputeAllocation, state allocations.State) views.AllocationRow {

@@ -92,8 +92,8 @@ func clientAddress(proxies []netip.Prefix) echo.IPExtractor {
 // How many sign-ins one address may begin: signInRate a second after the first
 // signInBurst. A whole office may stand behind one address.
 const (
-	signInRate  = 2
-	signInBurst = 60
+	signInRate  = 5
+	signInBurst = 200
 )
 
 // limitSignIn refuses too many sign-ins from one address; an IPv6 network of

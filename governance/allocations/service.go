@@ -60,6 +60,7 @@ type State struct {
 	Types       catalog.Catalog
 	Given       Given // by all allocations, seen or not
 	Others      Given // by those that the person may not see
+	All         bool  // whether the person may see every team, of now and later
 }
 
 // Ready is nil once there is something to show.
@@ -95,7 +96,7 @@ func (s *Service) State(ctx context.Context, user governance.User) (State, error
 	}
 	slices.SortFunc(list.Items, func(a, b v1alpha1.ComputeAllocation) int { return strings.Compare(a.Name, b.Name) })
 	state := State{Allocations: list.Items, Types: types, Given: GivenOut(list.Items, types, "")}
-	if scope.All {
+	if state.All = scope.All; state.All {
 		return state, nil
 	}
 	teams, err := Teams(ctx, reader)
