@@ -72,7 +72,7 @@ test: check cluster kuota browser ## all tests that take under three minutes
 
 .PHONY: verify
 verify: test ## what takes longer: run before an issue is closed
-	@KUOTA_BROWSER=$(BROWSER) KUOTA_VERIFY=1 go test -count=1 -timeout 60m -run '^TestThousandAllocations$$' -v ./e2e
+	@KUOTA_BROWSER=$(BROWSER) KUOTA_VERIFY=1 go test -count=1 -timeout 60m -run '^(TestThousandAllocations|TestGroupLostAtTheProvider)$$' -v ./e2e
 	@go test -race -count=1 -p 1 -timeout 60m ./governance/... ./handlers ./web
 
 .PHONY: bench

@@ -109,13 +109,18 @@ function liveStream(url) {
     if (answer?.status === 401) showSignedOut();
   }
 
+  // What is typed into a form stays here while its writer signs in elsewhere;
+  // back in this tab the stream is tried again.
   function showSignedOut() {
     close();
     clearTimeout(lossTimer);
-    document.removeEventListener("visibilitychange", follow);
     const link = document.createElement("a");
     link.href = `/auth/login?${new URLSearchParams({ return: location.pathname + location.search })}`;
     link.textContent = "Sign in";
+    if (document.querySelector("form[data-preview]")) {
+      link.target = "_blank";
+      link.textContent = "Sign in in another tab";
+    }
     tell("signed out")?.after(link);
   }
 

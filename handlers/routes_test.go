@@ -1,0 +1,40 @@
+package handlers_test
+
+import (
+	"testing"
+	"time"
+
+	"kuota.dev/kuota/governance/allocations"
+	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/handlers"
+	"kuota.dev/kuota/web/webtest"
+)
+
+// Every route of the console, and who may see it. A new one is added here.
+func TestRoutes(t *testing.T) {
+	d := &domain{items: []tasks.Item{{Task: tasks.Task{UID: "1", Name: "hidden-task", Namespace: "hidden-namespace", State: tasks.Running}, Team: "hidden-team"}}}
+	h := &handlers.Handlers{
+		Allocations: d, Tasks: d, Contact: d, AllocationChanges: d, TaskChanges: d,
+		Naming: desired.DefaultNaming, ClusterName: "hidden-cluster", Now: time.Now,
+	}
+	console := webtest.Start(t, webtest.Setup{
+		Register: h.Register,
+		Chrome:   h.Chrome,
+	})
+	webtest.CheckRoutes(t, console, map[string]webtest.Access{
+		"GET /static/*": webtest.Anybody, "HEAD /static/*": webtest.Anybody,
+		"GET /healthz": webtest.Anybody, "HEAD /healthz": webtest.Anybody,
+		"GET /readyz": webtest.Anybody, "HEAD /readyz": webtest.Anybody,
+		"GET /auth/login": webtest.Anybody, "GET /auth/callback": webtest.Anybody, "POST /auth/logout": webtest.Anybody,
+		"GET /auth/signed-out": webtest.Anybody, "HEAD /auth/signed-out": webtest.Anybody,
+		"GET /auth/session": webtest.SignedIn,
+		"GET /":             webtest.SignedIn, "HEAD /": webtest.SignedIn, "GET /events": webtest.SignedIn,
+		"GET /tasks": webtest.SignedIn, "HEAD /tasks": webtest.SignedIn, "GET /tasks/events": webtest.SignedIn,
+		"GET /policies": webtest.SignedIn, "HEAD /policies": webtest.SignedIn, "GET /policies/events": webtest.SignedIn,
+		"GET /policies/allocations/new": webtest.SignedIn, "HEAD /policies/allocations/new": webtest.SignedIn, "POST /policies/allocations/new": webtest.SignedIn,
+		webtest.Unknown: webtest.SignedIn,
+	}, "hidden-", "ml.g6.12xlarge", "Compute allocations")
+}
+
+var _ = allocations.State{}
