@@ -25,10 +25,14 @@ type Ring struct {
 	keys atomic.Pointer[[]jose.JSONWebKey]
 }
 
-// NewRing reads keys as ParseKeys does.
+// NewRing reads one key a line: 32 random bytes in base64. Empty lines and
+// lines that begin with # are skipped.
 func NewRing(text []byte) (*Ring, error) {
 	r := &Ring{}
-	return r, r.Replace(text)
+	if err := r.Replace(text); err != nil {
+		return nil, err
+	}
+	return r, nil
 }
 
 // Replace takes other keys from now on; on an error the ring stays as it was.
@@ -40,8 +44,7 @@ func (r *Ring) Replace(text []byte) error {
 	return err
 }
 
-// parseKeys reads one key a line: 32 random bytes in base64. Empty lines and
-// lines that begin with # are skipped. No error repeats what it read.
+// parseKeys reads keys; no error repeats what it read.
 func parseKeys(text []byte) ([]jose.JSONWebKey, error) {
 	var keys []jose.JSONWebKey
 	number := 0

@@ -20,9 +20,10 @@ const (
 	confirmAfter = 4 * time.Minute
 	confirmLimit = 5 * time.Minute
 	// tryLimit is how long one replica's question to the provider keeps the
-	// others from asking too, and tryAgain how soon one that gave no answer is
-	// asked again.
+	// others from asking too, askLimit how much of that the provider may take,
+	// and tryAgain how soon one that gave no answer is asked again.
 	tryLimit = 15 * time.Second
+	askLimit = 10 * time.Second
 	tryAgain = 5 * time.Second
 )
 
@@ -47,7 +48,7 @@ type Sessions struct {
 	Now      func() time.Time // the clock
 	Log      *slog.Logger
 
-	confirming singleflight.Group
+	once singleflight.Group // what requests at the same time do together
 }
 
 // Begin makes a session. The id was made with NewID when the sign-in began:
@@ -95,35 +96,37 @@ func (s *Sessions) Find(ctx context.Context, id string, used bool) (Session, err
 		s.drop(ctx, id, record, "its time is over")
 		return Session{}, fmt.Errorf("%w: its time is over", ErrNone)
 	}
-	switch age := now.Sub(record.Confirmed); {
-	case age > confirmLimit:
-		return s.confirm(ctx, id, used)
-	case age > confirmAfter:
-		// Nobody waits for the provider as long as what it said is fresh enough.
-		go func() { _, _ = s.confirm(context.WithoutCancel(ctx), id, used) }()
-	case used && now.Sub(record.Seen) > s.Limits.Idle/10:
-		seen := record
-		seen.Seen = now
-		if _, err := s.write(ctx, id, seen, version); err != nil {
+	if used && now.Sub(record.Seen) > s.Limits.Idle/10 {
+		record.Seen = now
+		// Once for all requests of this moment; whoever changes the session first
+		// leaves it to the next request.
+		_, err, _ := s.once.Do("seen "+nameOf(id), func() (any, error) { return s.write(ctx, id, record, version) })
+		if err != nil {
 			s.Log.Warn("session not marked as used", "user", record.User, "error", err)
 		}
-		return seen, nil // whoever changed it first marked it as used too, or will
+	}
+	switch age := now.Sub(record.Confirmed); {
+	case age > confirmLimit:
+		return s.confirm(ctx, id)
+	case age > confirmAfter:
+		// Nobody waits for the provider as long as what it said is fresh enough.
+		go func() { _, _ = s.confirm(context.WithoutCancel(ctx), id) }()
 	}
 	return record, nil
 }
 
 // confirm asks the provider, once for all who wait in this process; the store
 // sees to it that only one replica asks.
-func (s *Sessions) confirm(ctx context.Context, id string, used bool) (Session, error) {
-	found, err, _ := s.confirming.Do(nameOf(id), func() (any, error) {
+func (s *Sessions) confirm(ctx context.Context, id string) (Session, error) {
+	found, err, _ := s.once.Do("confirm "+nameOf(id), func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tryLimit)
 		defer cancel()
-		return s.ask(ctx, id, used)
+		return s.ask(ctx, id)
 	})
 	return found.(Session), err
 }
 
-func (s *Sessions) ask(ctx context.Context, id string, used bool) (Session, error) {
+func (s *Sessions) ask(ctx context.Context, id string) (Session, error) {
 	for {
 		record, version, err := s.read(ctx, id)
 		if err != nil {
@@ -138,9 +141,6 @@ func (s *Sessions) ask(ctx context.Context, id string, used bool) (Session, erro
 		}
 		if now.Sub(record.Trying) >= tryLimit {
 			record.Trying = now
-			if used {
-				record.Seen = now
-			}
 			won, err := s.write(ctx, id, record, version)
 			if err != nil {
 				return Session{}, fmt.Errorf("%w: %w", ErrAway, err)
@@ -166,23 +166,29 @@ func pause(ctx context.Context) error {
 	}
 }
 
-// refresh asks the provider and keeps the answer.
+// refresh asks the provider and keeps the answer, within tryLimit from now. The
+// provider gets less, so that what it said, or that it said nothing, is kept.
 func (s *Sessions) refresh(ctx context.Context, id string, record Session) (Session, error) {
-	identity, refused := s.Provider.Refresh(ctx, record.Identity)
-	record.Trying = time.Time{}
-	switch {
-	case errors.Is(refused, signin.ErrAway):
-		record.Failed = s.Now()
-	case refused != nil:
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tryLimit)
+	defer cancel()
+	asking, stop := context.WithTimeout(ctx, askLimit)
+	identity, refused := s.Provider.Refresh(asking, record.Identity)
+	stop()
+	if refused != nil && !errors.Is(refused, signin.ErrAway) {
 		s.drop(ctx, id, record, refused.Error())
 		return Session{}, fmt.Errorf("%w: %w", ErrNone, refused)
-	default:
-		record.Identity, record.Confirmed = identity, s.Now()
 	}
+	answered := s.Now()
 	for {
-		_, version, err := s.read(ctx, id)
+		record, version, err := s.read(ctx, id)
 		if err != nil {
 			return Session{}, err // signed out in between, which stands
+		}
+		record.Trying = time.Time{}
+		if refused != nil {
+			record.Failed = answered
+		} else {
+			record.Identity, record.Confirmed = identity, answered
 		}
 		kept, err := s.write(ctx, id, record, version)
 		switch {

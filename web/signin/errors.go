@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"net/url"
 
 	"golang.org/x/oauth2"
@@ -35,16 +34,26 @@ func refuse(message, cause string, args ...any) error {
 	return &Refusal{Message: message, Err: fmt.Errorf(cause, args...)}
 }
 
-// away wraps what went wrong on the way to the provider in ErrAway, and
-// leaves all else to the caller.
+// aboutThePerson are the codes with which a token endpoint says no to somebody
+// (RFC 6749, 5.2; OpenID Connect Core 1.0, 3.1.2.6). All others are about this
+// console, such as a client secret that was changed at the provider first.
+var aboutThePerson = map[string]bool{
+	"invalid_grant": true, "access_denied": true,
+	"login_required": true, "interaction_required": true, "consent_required": true, "account_selection_required": true,
+}
+
+// away wraps what went wrong between this console and the provider in ErrAway,
+// and leaves what the provider says about a person to the caller.
 func away(err error) error {
 	var network net.Error
 	var address *url.Error
 	var answer *oauth2.RetrieveError
 	switch {
-	case errors.As(err, &answer) && answer.Response.StatusCode < http.StatusInternalServerError && answer.Response.StatusCode != http.StatusTooManyRequests:
+	case errors.As(err, &answer) && aboutThePerson[answer.ErrorCode]:
 		return nil
-	case errors.As(err, &answer), errors.As(err, &network), errors.As(err, &address), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+	case errors.As(err, &answer):
+		return fmt.Errorf("%w: %w", ErrAway, quiet(err))
+	case errors.As(err, &network), errors.As(err, &address), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return fmt.Errorf("%w: %w", ErrAway, err)
 	}
 	return nil

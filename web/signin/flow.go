@@ -6,6 +6,7 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 
@@ -98,11 +99,11 @@ func (p *Provider) Refresh(ctx context.Context, was Identity) (Identity, error) 
 	// A provider need not send an ID token again; then userinfo says who it is.
 	raw, _ := token.Extra("id_token").(string)
 	id, err := p.verify(ctx, found, token, raw, func(id *oidc.IDToken) error { return same(id.Subject) })
-	if err == nil {
-		err = same(id.Subject)
-	}
 	if err != nil {
 		return Identity{}, err
+	}
+	if err := same(id.Subject); err != nil {
+		return Identity{}, &Refusal{Message: "Sign in again.", Err: err}
 	}
 	if id.RefreshToken == "" {
 		id.RefreshToken = was.RefreshToken
@@ -172,7 +173,7 @@ func (p *Provider) incomplete(have claims, raw string) bool {
 	if raw == "" {
 		return true
 	}
-	for _, name := range []string{p.config.Claims.Username, p.config.Claims.Groups} {
+	for _, name := range slices.AppendSeq([]string{p.config.Claims.Username, p.config.Claims.Groups}, maps.Keys(p.config.Claims.Required)) {
 		if _, given := have[name]; name != "" && !given {
 			return true
 		}

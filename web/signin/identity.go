@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // Identity is who the provider says somebody is, in the names that Kubernetes
@@ -108,10 +109,22 @@ func (c Claims) groups(from claims) ([]string, error) {
 func kubernetesName(prefix, name string) (string, error) {
 	full := prefix + name
 	if strings.HasPrefix(name, reserved) || strings.HasPrefix(full, reserved) {
-		return "", refuse(fmt.Sprintf("Your account carries the name %q, which Kubernetes keeps for itself. It is refused; ask whoever runs the sign-in provider.", name), "a claim names %q", name)
+		return "", refuse(fmt.Sprintf("Your account carries the name %q, which Kubernetes keeps for itself. It is refused; ask whoever runs the sign-in provider.", shortened(name)), "a claim names %q", name)
 	}
-	if name == "" || strings.ContainsFunc(full, unicode.IsControl) || strings.TrimSpace(full) != full {
-		return "", refuse("Your account carries a name or group that cannot be used: it is empty, begins or ends with a space, or has a line break.", "a claim names %q", name)
+	// U+FFFD is what became of something that was no text: two names that
+	// differ in nothing else would be one.
+	odd := func(r rune) bool { return unicode.IsControl(r) || r == utf8.RuneError }
+	if name == "" || strings.ContainsFunc(full, odd) || strings.TrimSpace(name) != name || strings.TrimSpace(full) != full {
+		return "", refuse("Your account carries a name or group that cannot be used: it is empty, begins or ends with a space, or has a line break or broken letters.", "a claim names %q", name)
 	}
 	return full, nil
+}
+
+// shortened is enough of a name to know it by.
+func shortened(name string) string {
+	const most = 60
+	if runes := []rune(name); len(runes) > most {
+		return string(runes[:most]) + "…"
+	}
+	return name
 }

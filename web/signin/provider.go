@@ -1,6 +1,7 @@
 package signin
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -99,6 +100,9 @@ func (p *Provider) discover(ctx context.Context) (*discovered, error) {
 		return nil, p.why
 	}
 	found, err := p.ask(ctx)
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("%w: %w", ErrAway, ctx.Err()) // whoever asked has left; that says nothing
+	}
 	if err != nil {
 		p.failed, p.why = p.config.Now(), fmt.Errorf("%w: %w", ErrAway, err)
 		return nil, p.why
@@ -192,7 +196,10 @@ func (p *Provider) SignOutURL(idToken string) string {
 	return end.String()
 }
 
-// bounded reads no more than answerSize of an answer.
+// bounded reads an answer whole, and no more than answerSize of it. What is no
+// answer of the provider's becomes an error of the way to it here, since the
+// libraries above keep neither kind apart, and would repeat error pages, which
+// may repeat secrets, in the log.
 type bounded struct{ next http.RoundTripper }
 
 func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
@@ -200,9 +207,17 @@ func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	response.Body = struct {
-		io.Reader
-		io.Closer
-	}{io.LimitReader(response.Body, answerSize), response.Body}
+	defer response.Body.Close()
+	if response.StatusCode >= http.StatusInternalServerError || response.StatusCode == http.StatusTooManyRequests {
+		return nil, fmt.Errorf("it answers %s", response.Status)
+	}
+	body, err := io.ReadAll(io.LimitReader(response.Body, answerSize))
+	if err != nil {
+		return nil, err
+	}
+	if request.Method == http.MethodGet && response.StatusCode != http.StatusOK {
+		body = nil
+	}
+	response.Body = io.NopCloser(bytes.NewReader(body))
 	return response, nil
 }

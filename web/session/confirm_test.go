@@ -1,0 +1,161 @@
+package session_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"kuota.dev/kuota/web/session"
+	"kuota.dev/kuota/web/signin"
+)
+
+func TestNotAskingTheProviderEarly(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		for range 4 {
+			time.Sleep(time.Minute)
+			b.wantFound(true, "vision-team")
+			synctest.Wait()
+		}
+		b.provider.wantAsked(t, 0)
+	})
+}
+
+// Between four and five minutes, nobody waits for the provider.
+func TestAskingTheProviderInTheBackground(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		b.provider.from(hangs(8*time.Second, yes))
+		time.Sleep(4*time.Minute + time.Second)
+		began := time.Now()
+		for range 3 {
+			b.wantFound(true, "vision-team")
+			synctest.Wait()
+		}
+		if waited := time.Since(began); waited != 0 {
+			t.Errorf("waited %s", waited)
+		}
+		time.Sleep(9 * time.Second)
+		if found := b.wantFound(true, "speech-team"); found.RefreshToken != "refresh-0+" {
+			t.Errorf("the refresh token is %q, want the one that the provider gave last", found.RefreshToken)
+		}
+		synctest.Wait()
+		b.provider.wantAsked(t, 1)
+
+		time.Sleep(4*time.Minute - 9*time.Second) // anew from the last yes on
+		b.wantFound(true, "speech-team")
+		synctest.Wait()
+		b.provider.wantAsked(t, 1)
+		time.Sleep(4 * time.Minute)
+		b.wantFound(true, "speech-team")
+		synctest.Wait()
+		b.provider.wantAsked(t, 2)
+	})
+}
+
+func TestAskingTheProviderInTheBackgroundInVain(t *testing.T) {
+	for name, answer := range map[string]func(context.Context, signin.Identity) (signin.Identity, error){
+		"away": away, "hangs": hangs(time.Hour, yes),
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(b *bubble) {
+				b.provider.from(answer)
+				time.Sleep(4*time.Minute + time.Second)
+				for began := time.Now(); time.Since(began) < 59*time.Second; time.Sleep(time.Second) {
+					b.wantFound(true, "vision-team")
+				}
+			})
+		})
+	}
+}
+
+// Beyond five minutes, nothing is answered without the provider's yes.
+func TestWaitingForTheProvider(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		b.provider.from(hangs(7*time.Second, yes))
+		time.Sleep(5*time.Minute + time.Second)
+		began := time.Now()
+		b.wantFound(false, "speech-team")
+		if waited := time.Since(began); waited != 7*time.Second {
+			t.Errorf("waited %s, want 7s", waited)
+		}
+	})
+}
+
+// Whoever is removed at the provider is out here.
+func TestEndingWhenTheProviderSaysNo(t *testing.T) {
+	for name, age := range map[string]time.Duration{"asked while somebody waits": 6 * time.Minute, "asked in the background": 4*time.Minute + time.Second} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(b *bubble) {
+				b.provider.from(no)
+				time.Sleep(age)
+				_, _ = b.find(true)
+				synctest.Wait()
+				b.wantEnded()
+				b.provider.wantAsked(t, 1)
+			})
+		})
+	}
+}
+
+func TestComingBackWhenTheProviderDoes(t *testing.T) {
+	for name, answer := range map[string]func(context.Context, signin.Identity) (signin.Identity, error){
+		"away": away, "hangs": hangs(time.Hour, yes),
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(b *bubble) {
+				b.provider.from(answer)
+				time.Sleep(6 * time.Minute)
+				b.store.slow = 100 * time.Millisecond
+				b.wantError(session.ErrAway)
+				b.store.slow = 0
+				b.provider.wantAsked(t, 1)
+				other := b.replica()
+				for range 4 { // for five seconds nobody asks again, on no replica
+					time.Sleep(time.Second)
+					b.wantError(session.ErrAway)
+					if _, err := other.Find(t.Context(), b.id, true); err == nil {
+						t.Error("another replica answers")
+					}
+				}
+				b.provider.wantAsked(t, 1)
+				b.provider.from(nil)
+				time.Sleep(time.Second)
+				began := time.Now()
+				b.wantFound(true, "speech-team")
+				if waited := time.Since(began); waited != 0 {
+					t.Errorf("waited %s for a provider that is back", waited)
+				}
+				b.provider.wantAsked(t, 2)
+			})
+		})
+	}
+}
+
+func TestNotWaitingForAProviderThatHangsForever(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		b.provider.from(hangs(time.Hour, yes))
+		time.Sleep(6 * time.Minute)
+		began := time.Now()
+		b.wantError(session.ErrAway)
+		if waited := time.Since(began); waited > 15*time.Second {
+			t.Errorf("waited %s", waited)
+		}
+	})
+}
+
+// An open page has the provider asked, and the person does something meanwhile.
+func TestUseDuringAQuestionCounts(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		b.provider.from(hangs(8*time.Second, yes))
+		time.Sleep(4*time.Minute + time.Second)
+		b.wantFound(false, "vision-team") // asks
+		synctest.Wait()
+		time.Sleep(time.Second)
+		used := time.Now()
+		b.wantFound(true, "vision-team")
+		time.Sleep(20 * time.Second)
+		if found := b.wantFound(false, "speech-team"); found.Seen.Before(used) {
+			t.Errorf("last used %s before it was", used.Sub(found.Seen))
+		}
+	})
+}

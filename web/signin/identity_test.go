@@ -1,0 +1,130 @@
+package signin
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const issuer = "https://op.test"
+
+// read reads the identity out of claims as they come: JSON.
+func read(t *testing.T, c Claims, text string) (Identity, error) {
+	t.Helper()
+	var all claims
+	if err := json.Unmarshal([]byte(text), &all); err != nil {
+		t.Fatal(err)
+	}
+	got, err := c.identity(issuer, all)
+	var refusal *Refusal
+	if err != nil && (!errors.As(err, &refusal) || errors.Is(err, ErrAway)) {
+		t.Errorf("got %v, want a refusal", err)
+	}
+	return got, err
+}
+
+// Names come out as those that the API server makes of the same claims under
+// the flags of the same names.
+func TestNamingAUser(t *testing.T) {
+	for name, tc := range map[string]struct {
+		claims Claims
+		text   string
+		want   string
+	}{
+		"sub, by default after the issuer":       {text: `{"sub":"1234"}`, want: issuer + "#1234"},
+		"sub, with a prefix":                     {claims: Claims{UsernamePrefix: "oidc:"}, text: `{"sub":"1234"}`, want: "oidc:1234"},
+		"sub, with no prefix":                    {claims: Claims{UsernamePrefix: "-"}, text: `{"sub":"1234"}`, want: "1234"},
+		"e-mail, by default alone":               {claims: Claims{Username: "email"}, text: `{"sub":"1","email":"ada@example.com"}`, want: "ada@example.com"},
+		"e-mail, with a prefix":                  {claims: Claims{Username: "email", UsernamePrefix: "oidc:"}, text: `{"email":"ada@example.com"}`, want: "oidc:ada@example.com"},
+		"e-mail, verified":                       {claims: Claims{Username: "email"}, text: `{"email":"ada@example.com","email_verified":true}`, want: "ada@example.com"},
+		"another claim, by default after issuer": {claims: Claims{Username: "login"}, text: `{"login":"ada","email_verified":false}`, want: issuer + "#ada"},
+		"another claim, with no prefix":          {claims: Claims{Username: "login", UsernamePrefix: "-"}, text: `{"login":"ada"}`, want: "ada"},
+		"spaces and commas inside":               {claims: Claims{UsernamePrefix: "-"}, text: `{"sub":"CN=Ada, O=Example"}`, want: "CN=Ada, O=Example"},
+		"like a system user, and not one":        {claims: Claims{UsernamePrefix: "-"}, text: `{"sub":"systems:ada"}`, want: "systems:ada"},
+		"letters beyond ASCII":                   {claims: Claims{UsernamePrefix: "-"}, text: `{"sub":"Ørsted 李"}`, want: "Ørsted 李"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := read(t, tc.claims, tc.text)
+			if err != nil || got.User != tc.want {
+				t.Errorf("got %q, %v; want %q", got.User, err, tc.want)
+			}
+		})
+	}
+}
+
+func TestNamingGroups(t *testing.T) {
+	many := make([]string, 5000)
+	for i := range many {
+		many[i] = fmt.Sprintf("group-%04d", i)
+	}
+	list, err := json.Marshal(many)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		claims Claims
+		groups string
+		want   []string
+	}{
+		"a list, sorted, each once":     {groups: `["b","a","b"]`, want: []string{"a", "b"}},
+		"one text":                      {groups: `"a"`, want: []string{"a"}},
+		"null":                          {groups: `null`},
+		"an empty list":                 {groups: `[]`, want: []string{}},
+		"another claim":                 {claims: Claims{Groups: "roles"}, groups: `["a"], "roles": ["b"]`, want: []string{"b"}},
+		"the claim is missing":          {claims: Claims{Groups: "roles"}, groups: `["a"]`},
+		"a prefix":                      {claims: Claims{GroupsPrefix: "oidc:"}, groups: `["b","a"]`, want: []string{"oidc:a", "oidc:b"}},
+		"commas and spaces inside":      {groups: `["a, b", "a"]`, want: []string{"a", "a, b"}},
+		"large and small letters":       {groups: `["Team", "team"]`, want: []string{"Team", "team"}},
+		"twins that only look the same": {groups: `["caf\u00e9", "cafe\u0301"]`, want: []string{"cafe\u0301", "caf\u00e9"}},
+		"five thousand":                 {groups: string(list), want: many},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if tc.claims.Groups == "" {
+				tc.claims.Groups = "groups"
+			}
+			got, err := read(t, tc.claims, `{"sub":"1234","groups":`+tc.groups+`}`)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got.Groups); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestReadingNoGroupsUnlessAsked(t *testing.T) {
+	got, err := read(t, Claims{}, `{"sub":"1234","groups":["a"],"":["b"]}`)
+	if err != nil || len(got.Groups) > 0 {
+		t.Errorf("got %q, %v", got.Groups, err)
+	}
+}
+
+func TestRequiringClaims(t *testing.T) {
+	required := Claims{Required: map[string]string{"hd": "example.com", "kind": "employee"}}
+	for name, tc := range map[string]struct {
+		text string
+		ok   bool
+	}{
+		"all as required":     {text: `{"sub":"1","hd":"example.com","kind":"employee"}`, ok: true},
+		"one is missing":      {text: `{"sub":"1","kind":"employee"}`},
+		"one is another":      {text: `{"sub":"1","hd":"example.org","kind":"employee"}`},
+		"one is longer":       {text: `{"sub":"1","hd":"example.com.evil.test","kind":"employee"}`},
+		"one is a list of it": {text: `{"sub":"1","hd":["example.com"],"kind":"employee"}`},
+		"one is null":         {text: `{"sub":"1","hd":null,"kind":"employee"}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := read(t, required, tc.text)
+			if (err == nil) != tc.ok {
+				t.Errorf("got %v", err)
+			}
+			if err != nil && strings.Contains(err.Error(), "example.") {
+				t.Errorf("%v repeats a claim", err)
+			}
+		})
+	}
+}

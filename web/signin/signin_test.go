@@ -1,0 +1,166 @@
+package signin_test
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"kuota.dev/kuota/web/signin"
+	"kuota.dev/kuota/web/signin/signintest"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+const callback = "http://console.test/auth/callback"
+
+// withoutTokens compares who somebody is.
+var withoutTokens = cmpopts.IgnoreFields(signin.Identity{}, "RefreshToken", "IDToken")
+
+// ada is who signintest signs in, unless told otherwise.
+var ada = signin.Identity{Subject: "1234", User: "ada@example.com", Groups: []string{"vision-team"}}
+
+// behave has the provider behave otherwise until the test ends.
+func behave(t *testing.T, provider *signintest.Provider, change func(*signintest.Behaviour)) {
+	t.Helper()
+	var was signintest.Behaviour
+	provider.Change(func(b *signintest.Behaviour) {
+		was = *b
+		if change != nil {
+			change(b)
+		}
+	})
+	t.Cleanup(func() { provider.Change(func(b *signintest.Behaviour) { *b = was }) })
+}
+
+// console is a relying party of the provider.
+func console(provider *signintest.Provider, changes ...func(*signin.Config)) *signin.Provider {
+	config := signin.Config{
+		Issuer: provider.Issuer, ClientID: signintest.ClientID,
+		ClientSecret: func() (string, error) { return signintest.ClientSecret, nil },
+		RedirectURL:  callback, SignedOutURL: "http://console.test/auth/signed-out",
+		Claims: signin.Claims{Username: "email", Groups: "groups"},
+	}
+	for _, change := range changes {
+		if change != nil {
+			change(&config)
+		}
+	}
+	return signin.New(config)
+}
+
+// visit does what the browser does at the provider, and returns the query that
+// it brings back.
+func visit(t *testing.T, address string) url.Values {
+	t.Helper()
+	return visitBy(t, http.DefaultTransport, address)
+}
+
+func visitBy(t *testing.T, transport http.RoundTripper, address string) url.Values {
+	t.Helper()
+	browser := http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	response, err := browser.Get(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	back, err := response.Location()
+	if err != nil {
+		t.Fatalf("the provider answers %s: %v", response.Status, err)
+	}
+	if !strings.HasPrefix(back.String(), callback+"?") {
+		t.Fatalf("the provider sends the person to %s, want %s", back, callback)
+	}
+	return back.Query()
+}
+
+// begin goes as far as the provider's answer.
+func begin(t *testing.T, party *signin.Provider) (signin.Attempt, url.Values) {
+	t.Helper()
+	address, attempt, err := party.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return attempt, visit(t, address)
+}
+
+func signIn(t *testing.T, party *signin.Provider) (signin.Identity, error) {
+	t.Helper()
+	attempt, answer := begin(t, party)
+	return party.Finish(t.Context(), attempt, answer)
+}
+
+// signedIn is somebody after a sign-in that went well.
+func signedIn(t *testing.T, party *signin.Provider) signin.Identity {
+	t.Helper()
+	who, err := signIn(t, party)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return who
+}
+
+// wantSecretsKept fails when an error, which is logged, repeats a secret. What
+// signintest hands out or repeats begins with canary; tokens begin with eyJ.
+func wantSecretsKept(t *testing.T, err error) {
+	t.Helper()
+	for _, secret := range []string{"canary", "eyJ"} {
+		if strings.Contains(err.Error(), secret) {
+			t.Errorf("the error repeats %q: %v", secret, err)
+		}
+	}
+}
+
+// wantRefused fails unless err is a Refusal for the cause, whose message gives
+// nothing away.
+func wantRefused(t *testing.T, err error, cause string) {
+	t.Helper()
+	var refusal *signin.Refusal
+	if !errors.As(err, &refusal) || errors.Is(err, signin.ErrAway) {
+		t.Fatalf("got %v, want a refusal", err)
+	}
+	if refusal.Message == "" || strings.ContainsAny(refusal.Message, "%\n") {
+		t.Errorf("message %q is no sentence", refusal.Message)
+	}
+	if !strings.Contains(err.Error(), cause) {
+		t.Errorf("refused for %v, want %q", err, cause)
+	}
+	if strings.Contains(refusal.Message, "words of the provider") {
+		t.Errorf("message %q repeats the provider", refusal.Message)
+	}
+	wantSecretsKept(t, err)
+}
+
+func wantAway(t *testing.T, err error) {
+	t.Helper()
+	var refusal *signin.Refusal
+	if !errors.Is(err, signin.ErrAway) || errors.As(err, &refusal) {
+		t.Fatalf("got %v, want ErrAway and no refusal", err)
+	}
+	wantSecretsKept(t, err)
+}
+
+func wantIdentity(t *testing.T, got signin.Identity, err error, want signin.Identity) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got, withoutTokens); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// clock is a clock that tests turn.
+type clock struct{ ahead time.Duration }
+
+func (c *clock) now() time.Time { return time.Now().Add(c.ahead) }
+
+func (c *clock) use(config *signin.Config) { config.Now = c.now }
+
+// trips makes a function a transport.
+type trips func(*http.Request) (*http.Response, error)
+
+func (f trips) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
