@@ -73,7 +73,7 @@ test: check cluster kuota browser ## all tests that take under three minutes
 .PHONY: verify
 verify: test ## what takes longer: run before an issue is closed
 	@KUOTA_BROWSER=$(BROWSER) KUOTA_VERIFY=1 go test -count=1 -timeout 60m -run '^(TestThousandAllocations|TestGroupLostAtTheProvider)$$' -v ./e2e
-	@go test -race -count=1 -p 1 -timeout 60m ./governance/... ./handlers ./web
+	@go test -race -count=1 -p 1 -timeout 60m ./governance/... ./handlers ./web/...
 
 .PHONY: bench
 bench: cluster kuota browser ## measure; prints one `name value unit` line per figure

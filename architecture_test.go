@@ -33,6 +33,9 @@ var rules = []struct {
 	{folder: "governance/desired", only: []string{"governance", "governance/api/...", "governance/catalog/...", "governance/quota/...", "governance/desired/..."}, forbidden: []string{"context", "time", "k8s.io/client-go/rest", "k8s.io/client-go/kubernetes", "sigs.k8s.io/controller-runtime"}, because: "the wanted state is a pure function; it uses apply configurations and no client"},
 }
 
+// testsOnly are folders that no code of the product imports.
+var testsOnly = []string{"governance/cluster/clustertest", "views/htmlcheck", "web/session/sessiontest", "web/signin/signintest", "web/webtest"}
+
 // echoOnlyIn are the folders that may know the web framework.
 var echoOnlyIn = []string{"web/...", "handlers/..."}
 
@@ -60,6 +63,9 @@ func TestImports(t *testing.T) {
 			}
 		}
 		for _, imported := range p.Imports {
+			if allowed(strings.TrimPrefix(imported, module), testsOnly) && !allowed(folder, testsOnly) {
+				t.Errorf("%s imports %s: what is for tests is not in the product", folder, imported)
+			}
 			if within(imported, "github.com/labstack/echo") && !allowed(folder, echoOnlyIn) {
 				t.Errorf("%s imports %s: Echo's types stay in %s", folder, imported, strings.Join(echoOnlyIn, " and "))
 			}

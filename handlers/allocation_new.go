@@ -35,9 +35,9 @@ func (h *Handlers) newAllocation(s *web.Server) func(echo.Context) error {
 // createAllocation answers POST /policies/allocations/new: it saves, or does
 // one of the form's smaller actions and shows the form again.
 func (h *Handlers) createAllocation(c echo.Context) error {
-	values, err := c.FormParams()
+	values, err := web.FormValues(c)
 	if err != nil {
-		return &web.Error{Status: http.StatusBadRequest, Message: "The form did not arrive whole. Go back and send it again.", Err: err}
+		return err
 	}
 	form := readAllocationForm(values)
 	action := values.Get("action")

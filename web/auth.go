@@ -66,9 +66,9 @@ func (s *Server) askToSignIn(c echo.Context) error {
 	case !s.forms[c.Path()]:
 		return &Error{Status: http.StatusUnauthorized, Message: "You are signed out, and nothing was changed. Sign in again, then do it once more.", SignIn: loginAddress("/")}
 	}
-	values, err := c.FormParams()
+	values, err := FormValues(c)
 	if err != nil {
-		return &Error{Status: http.StatusBadRequest, Message: "The form did not arrive whole. Go back and send it again.", Err: err}
+		return err
 	}
 	page := views.SignInAgain{Chrome: views.Chrome{Title: "Sign in again"}, Login: loginAddress(request.URL.Path), Action: request.URL.Path}
 	if page.Kept = s.keepDraft(c, request.URL.Path, values); !page.Kept {
@@ -79,6 +79,15 @@ func (s *Server) askToSignIn(c echo.Context) error {
 		}
 	}
 	return Render(c, http.StatusUnauthorized, views.SignInAgainPage(page))
+}
+
+// FormValues reads a form that was sent.
+func FormValues(c echo.Context) (url.Values, error) {
+	values, err := c.FormParams()
+	if err != nil && !errors.Is(err, echo.ErrStatusRequestEntityTooLarge) {
+		err = &Error{Status: http.StatusBadRequest, Message: "The form did not arrive whole. Go back and send it again.", Err: err}
+	}
+	return values, err
 }
 
 // opensPage tells whether a browser shows the answer to a person.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/flate"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -25,7 +26,7 @@ const (
 	attemptLimit  = 10 * time.Minute // how long a sign-in may take
 	maxAttempts   = 4                // sign-ins under way at once, in as many tabs
 	cookieLimit   = 3800             // bytes of a value that browsers keep for certain
-	maxDraft      = 1 << 20          // bytes of a form
+	maxDraft      = 1 << 20          // bytes of a form, written down to be sealed
 )
 
 // cookieName is the full name of a cookie.
@@ -72,8 +73,8 @@ func (s *Server) keepAttempt(c echo.Context, a attempt) error {
 	if err != nil {
 		return err
 	}
-	// Whoever opens many tabs without signing in loses the oldest, not the
-	// whole console to a header that is too long.
+	// Whoever opens many tabs without signing in begins anew in the last, rather
+	// than be locked out by a header that is too long.
 	if begun := s.attempts(c); len(begun) >= maxAttempts {
 		for _, name := range begun {
 			s.setCookie(c, name, "", 0)
@@ -134,7 +135,7 @@ func (s *Server) Draft(c echo.Context) url.Values {
 		sealed = s.cookie(c, draftCookie)
 	}
 	var d draft
-	if sealed == "" || !s.open(draftCookie, sealed, &d) || d.Path != c.Request().URL.Path || s.now().After(d.Until) {
+	if sealed == "" || c.Request().Method != http.MethodGet || !s.open(draftCookie, sealed, &d) || d.Path != c.Request().URL.Path || s.now().After(d.Until) {
 		return nil
 	}
 	s.setCookie(c, draftCookie, "", 0)
@@ -143,12 +144,19 @@ func (s *Server) Draft(c echo.Context) url.Values {
 
 // seal makes a cookie's value that only this console reads.
 func (s *Server) seal(name string, value any) (string, error) {
+	plain, err := json.Marshal(value)
+	if err != nil {
+		return "", err
+	}
+	if len(plain) > maxDraft { // JSON may be several times as long as the form
+		return "", fmt.Errorf("%d bytes are more than open reads", len(plain))
+	}
 	var packed bytes.Buffer
 	compressor, err := flate.NewWriter(&packed, flate.BestCompression)
 	if err != nil {
 		return "", err
 	}
-	if err := json.NewEncoder(compressor).Encode(value); err != nil {
+	if _, err := compressor.Write(plain); err != nil {
 		return "", err
 	}
 	if err := compressor.Close(); err != nil {

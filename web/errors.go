@@ -50,8 +50,8 @@ func newErrorPages(chrome func(echo.Context) views.Chrome, log *slog.Logger) (*e
 
 // handle is Echo's error handler.
 func (p *errorPages) handle(err error, c echo.Context) {
-	if c.Response().Committed || errors.Is(err, context.Canceled) {
-		return
+	if c.Response().Committed || c.Request().Context().Err() != nil {
+		return // nobody waits for it any more; a cancelled question of our own is no reason to say nothing
 	}
 	answer := classify(err)
 	if answer.Status >= http.StatusInternalServerError {

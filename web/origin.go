@@ -89,8 +89,9 @@ func clientAddress(proxies []netip.Prefix) echo.IPExtractor {
 	return echo.ExtractIPFromXFFHeader(options...)
 }
 
-// How many sign-ins one address may begin: signInRate a second after the first
-// signInBurst. A whole office may stand behind one address.
+// How many requests for signing in one address may send: signInRate a second
+// after the first signInBurst. One sign-in takes two, and a whole office may
+// stand behind one address.
 const (
 	signInRate  = 5
 	signInBurst = 200

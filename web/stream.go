@@ -38,9 +38,6 @@ func (s *Server) Stream(c echo.Context, changed <-chan struct{}, part, status fu
 	header.Set(echo.HeaderContentType, "text/event-stream")
 	header.Set("X-Accel-Buffering", "no")
 	c.Response().WriteHeader(http.StatusOK)
-	if c.Request().Method == http.MethodHead {
-		return nil
-	}
 	stream := &stream{c: c, control: http.NewResponseController(c.Response())}
 
 	beat := time.NewTicker(streamBeat)

@@ -1,0 +1,115 @@
+package web_test
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"kuota.dev/kuota/web/webtest"
+)
+
+const evil = "https://evil.example"
+
+// KueueViz opened streams for pages of other sites (kubernetes-sigs/kueue#12734).
+// What another site can have somebody's browser send is refused, though it
+// brings the session's cookie.
+func TestOtherSites(t *testing.T) {
+	t.Parallel()
+	c := start(t, webtest.Setup{})
+	b := c.Browser(t).SignIn()
+	const get, post, refused = http.MethodGet, http.MethodPost, http.StatusForbidden
+	for name, tc := range map[string]struct {
+		method, path string
+		headers      []string
+		want         int
+	}{
+		"our own form":                    {post, "/form", webtest.Navigation, 200},
+		"our own script":                  {post, "/form", webtest.Script, 200},
+		"our own form in an old browser":  {post, "/form", []string{"Origin", c.URL}, 200},
+		"another site's form":             {post, "/form", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Origin", evil}, refused},
+		"a neighbour's form":              {post, "/form", []string{"Sec-Fetch-Site", "same-site", "Sec-Fetch-Mode", "navigate"}, refused},
+		"another site's script":           {post, "/form", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors"}, refused},
+		"a form in an old browser":        {post, "/form", []string{"Origin", evil}, refused},
+		"a form that hides where from":    {post, "/form", []string{"Origin", "null"}, refused},
+		"a form of another port":          {post, "/form", []string{"Origin", "http://127.0.0.1:1"}, refused},
+		"a name that begins like ours":    {post, "/form", []string{"Origin", c.URL + ".evil.example"}, refused},
+		"a write by another method":       {http.MethodDelete, "/form", []string{"Sec-Fetch-Site", "cross-site"}, refused},
+		"a link":                          {get, "/me", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document"}, 200},
+		"an image":                        {get, "/me", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors", "Sec-Fetch-Dest", "image"}, refused},
+		"a fetch":                         {get, "/me", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "cors", "Origin", evil}, refused},
+		"a neighbour's fetch":             {get, "/me", []string{"Sec-Fetch-Site", "same-site", "Sec-Fetch-Mode", "cors"}, refused},
+		"our own stream":                  {get, "/me/events", []string{"Sec-Fetch-Site", "same-origin", "Sec-Fetch-Mode", "cors"}, 200},
+		"our own stream, an old browser":  {get, "/me/events", []string{"Origin", c.URL}, 200},
+		"a stream":                        {get, "/me/events", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "cors"}, refused},
+		"a stream that looks like a link": {get, "/me/events", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate"}, refused},
+		"a neighbour's stream":            {get, "/me/events", []string{"Sec-Fetch-Site", "same-site"}, refused},
+		"a stream in an old browser":      {get, "/me/events", []string{"Origin", evil}, refused},
+		"a stream that hides where from":  {get, "/me/events", []string{"Origin", "null"}, refused},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := c.posts()
+			response := b.Stream(tc.method, tc.path, tc.headers...)
+			defer response.Body.Close()
+			if response.StatusCode != tc.want {
+				t.Errorf("the answer is %s, want %d", response.Status, tc.want)
+			}
+			if saved := c.posts() - before; tc.method == post && (saved == 1) != (tc.want == 200) {
+				t.Errorf("%d forms were saved", saved)
+			}
+			shareless(t, response)
+		})
+	}
+}
+
+// No other site's page may stand around ours, whatever the browser.
+func TestFraming(t *testing.T) {
+	t.Parallel()
+	c := start(t, webtest.Setup{})
+	b := c.Browser(t).SignIn()
+	for _, path := range []string{"/me", "/form", "/nowhere", "/panic", "/auth/signed-out", "/static/favicon.svg", "/auth/callback"} {
+		answer := b.Ask(http.MethodGet, path, "", webtest.Navigation...)
+		policies := strings.Split(answer.Header.Get("Content-Security-Policy"), "; ")
+		if !slices.Contains(policies, "frame-ancestors 'none'") || answer.StatusCode == http.StatusForbidden {
+			t.Errorf("%s: %s with policy %q", path, answer.Status, policies)
+		}
+		for _, frame := range []string{"iframe", "frame", "embed", "object", "fencedframe"} {
+			for _, site := range []string{"same-origin", "cross-site"} {
+				answer := b.Ask(http.MethodGet, path, "", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", frame, "Sec-Fetch-Site", site)
+				if answer.StatusCode != http.StatusForbidden || strings.Contains(answer.Text, "groups") {
+					t.Errorf("%s in a %s, %s: %s", path, frame, site, answer.Status)
+				}
+			}
+		}
+	}
+}
+
+// No page of another site may read an answer, or is told what it may send.
+func TestPreflight(t *testing.T) {
+	t.Parallel()
+	c := start(t, webtest.Setup{})
+	b := c.Browser(t).SignIn()
+	for _, path := range []string{"/me", "/form", "/me/events", "/auth/session", "/auth/login", "/nowhere", "/static/favicon.svg"} {
+		for _, origin := range []string{evil, "null", c.URL + ".evil.example"} {
+			answer := b.Ask(http.MethodOptions, path, "", "Origin", origin, "Access-Control-Request-Method", "POST",
+				"Access-Control-Request-Headers", "x-requested-with", "Access-Control-Request-Private-Network", "true")
+			if answer.StatusCode == http.StatusOK || len(answer.Text) > 0 && strings.Contains(answer.Text, "groups") {
+				t.Errorf("%s for %s: %s", path, origin, answer.Status)
+			}
+			shareless(t, answer.Response)
+		}
+	}
+}
+
+// shareless checks that browsers keep an answer from other sites.
+func shareless(t *testing.T, response *http.Response) {
+	t.Helper()
+	for header := range response.Header {
+		if strings.HasPrefix(header, "Access-Control-") {
+			t.Errorf("%s: answers %s: %s", response.Request.URL.Path, header, response.Header.Get(header))
+		}
+	}
+	if got := response.Header.Get("Cross-Origin-Resource-Policy"); got != "same-origin" {
+		t.Errorf("%s: Cross-Origin-Resource-Policy is %q", response.Request.URL.Path, got)
+	}
+}

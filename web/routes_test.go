@@ -1,0 +1,30 @@
+package web_test
+
+import (
+	"testing"
+
+	"kuota.dev/kuota/web/webtest"
+)
+
+// Argo Workflows took "Bearer nothing" for a user on some routes (CVE-2026-28229),
+// Grafana a placeholder's own name for an address (CVE-2021-39226).
+func TestRoutes(t *testing.T) {
+	t.Parallel()
+	webtest.CheckRoutes(t, start(t, webtest.Setup{}).Console, map[string]webtest.Access{
+		"GET /static/*": webtest.Anybody, "HEAD /static/*": webtest.Anybody,
+		"GET /auth/login": webtest.Anybody, "GET /auth/callback": webtest.Anybody, "POST /auth/logout": webtest.Anybody,
+		"GET /auth/signed-out": webtest.Anybody, "HEAD /auth/signed-out": webtest.Anybody,
+		"GET /open": webtest.Anybody, "HEAD /open": webtest.Anybody,
+		"GET /auth/session": webtest.SignedIn,
+		"GET /who":          webtest.SignedIn, "HEAD /who": webtest.SignedIn,
+		"GET /me": webtest.SignedIn, "HEAD /me": webtest.SignedIn, "GET /me/events": webtest.SignedIn,
+		"GET /write": webtest.SignedIn, "HEAD /write": webtest.SignedIn, "POST /write": webtest.SignedIn,
+		"GET /form": webtest.SignedIn, "HEAD /form": webtest.SignedIn, "POST /form": webtest.SignedIn,
+		"GET /form/other": webtest.SignedIn, "HEAD /form/other": webtest.SignedIn, "POST /form/other": webtest.SignedIn,
+		"GET /panic": webtest.SignedIn, "HEAD /panic": webtest.SignedIn,
+		"GET /broken": webtest.SignedIn, "HEAD /broken": webtest.SignedIn,
+		"GET /away": webtest.SignedIn, "HEAD /away": webtest.SignedIn,
+		"GET /stream/events": webtest.SignedIn,
+		webtest.Unknown:      webtest.SignedIn,
+	}, "you are", "typed:", "fields", "event:")
+}

@@ -1,0 +1,157 @@
+package web_test
+
+import (
+	"bufio"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"kuota.dev/kuota/web/signin/signintest"
+	"kuota.dev/kuota/web/webtest"
+)
+
+// lines are those of a stream, until it ends.
+func lines(t *testing.T, b *webtest.Browser) <-chan string {
+	t.Helper()
+	stream := b.Stream(http.MethodGet, "/me/events", webtest.Script...)
+	t.Cleanup(func() { stream.Body.Close() })
+	if got := stream.Header.Get("Content-Type"); stream.StatusCode != http.StatusOK || got != "text/event-stream" {
+		t.Fatalf("the stream is %s, %s", stream.Status, got)
+	}
+	all := make(chan string, 1000)
+	go func() {
+		defer close(all)
+		for scanner := bufio.NewScanner(stream.Body); scanner.Scan(); {
+			all <- scanner.Text()
+		}
+	}()
+	return all
+}
+
+// until reads lines up to one that has a text in it, or to the end for none.
+func until(t *testing.T, all <-chan string, want string, limit time.Duration) (read []string) {
+	t.Helper()
+	over := time.After(limit)
+	for {
+		select {
+		case line, more := <-all:
+			read = append(read, line)
+			if more && (want == "" || !strings.Contains(line, want)) {
+				continue
+			}
+			if !more && want != "" {
+				t.Fatalf("the stream ended before %q: %q", want, read)
+			}
+			return read
+		case <-over:
+			t.Fatalf("not within %s: %q; there were %q", limit, want, read)
+		}
+	}
+}
+
+// Whoever is not signed in any more is told nothing more, and why
+// (kubernetes-sigs/kueue#13173). It takes a beat and a little.
+func TestStreamEndsWithTheSession(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		end  func(c *console, b *webtest.Browser)
+		told bool
+	}{
+		"signed out": {func(_ *console, b *webtest.Browser) { b.Post("/auth/logout", nil) }, true},
+		"signed out at another replica": {func(c *console, b *webtest.Browser) {
+			b.At(start(t, webtest.Setup{Replica: c.Console}).Console).Post("/auth/logout", nil)
+		}, true},
+		"the provider says no": {func(c *console, _ *webtest.Browser) {
+			c.Provider.Change(func(b *signintest.Behaviour) { b.Refuse = true })
+			c.Clock.Advance(6 * time.Minute)
+		}, true},
+		"unused for too long": {func(c *console, _ *webtest.Browser) { c.Clock.Advance(webtest.Limits.Idle + time.Minute) }, true},
+		"the provider is away": {func(c *console, _ *webtest.Browser) {
+			away(c, true)
+			c.Clock.Advance(6 * time.Minute)
+		}, false},
+		"the store is away": {func(c *console, _ *webtest.Browser) { c.Store.SetAway(true) }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := start(t, webtest.Setup{})
+			b := c.Browser(t).SignIn()
+			all := lines(t, b)
+			until(t, all, "ada@example.com", 5*time.Second)
+			tc.end(c, b)
+			rest := until(t, all, "", 2*time.Second)
+			if told := strings.Contains(strings.Join(rest, "\n"), "event: signed-out\ndata:\n\n"); told != tc.told {
+				t.Errorf("told that the session is over: %v; %q", told, rest)
+			}
+		})
+	}
+}
+
+// An open page is not use: the session of somebody who went home ends.
+func TestStreamDoesNotKeepASession(t *testing.T) {
+	t.Parallel()
+	c := start(t, webtest.Setup{})
+	b := c.Browser(t).SignIn()
+	all := lines(t, b)
+	for range 2 {
+		until(t, all, "ada@example.com", 5*time.Second)
+		c.Clock.Advance(webtest.Limits.Idle/2 + time.Minute)
+	}
+	until(t, all, "signed-out", 5*time.Second)
+	if answer := b.Ask(http.MethodGet, "/me", ""); answer.StatusCode != http.StatusUnauthorized {
+		t.Errorf("then a page is %s", answer.Status)
+	}
+}
+
+// A group that somebody lost at the provider is lost here as well, in pages
+// that were open all the time (Rancher GHSA-c45c-39f6-6gw9).
+func TestGroupsChangeWhileAPageIsOpen(t *testing.T) {
+	t.Parallel()
+	c := start(t, webtest.Setup{})
+	b := c.Browser(t).SignIn()
+	all := lines(t, b)
+	until(t, all, `of 1 groups ["vision-team"]`, 5*time.Second)
+	for _, groups := range [][]string{{"a-team", "b-team"}, {}} {
+		c.Provider.Change(func(b *signintest.Behaviour) { b.Claims["groups"] = groups })
+		c.Clock.Advance(6 * time.Minute)
+		want := fmt.Sprintf("ada@example.com of %d groups %q", len(groups), groups)
+		until(t, all, want, 5*time.Second)
+		if answer := b.Open("/me"); !strings.HasPrefix(answer.Text, want) {
+			t.Errorf("a page is %s", answer.Text)
+		}
+	}
+}
+
+// Headlamp answered with what it had cached for somebody else (CVE-2025-14269).
+func TestTwoPeopleAtOnce(t *testing.T) {
+	t.Parallel()
+	c := start(t, webtest.Setup{})
+	people := map[string]*webtest.Browser{"ada@example.com": nil, "bob@example.com": nil}
+	for name := range people {
+		c.Provider.Change(func(b *signintest.Behaviour) { b.Claims["email"], b.Claims["sub"] = name, name })
+		people[name] = c.Browser(t).SignIn()
+	}
+	t.Run("at once", func(t *testing.T) {
+		for name, b := range people {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				all := lines(t, b)
+				for range 100 {
+					for _, path := range []string{"/me", "/who", "/nowhere"} {
+						answer := b.Ask(http.MethodGet, path, "", webtest.Navigation...)
+						if !strings.Contains(answer.Text, name) || strings.Count(answer.Text, "@example.com") != strings.Count(answer.Text, name) {
+							t.Fatalf("%s answers %s", path, answer.Text)
+						}
+					}
+				}
+				for _, line := range append(until(t, all, name, 5*time.Second), until(t, all, name, 5*time.Second)...) {
+					if strings.Contains(line, "@") && !strings.Contains(line, name) {
+						t.Errorf("the stream sends %s", line)
+					}
+				}
+			})
+		}
+	})
+}

@@ -1,0 +1,161 @@
+package webtest
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"encoding/base64"
+	"log/slog"
+	"net"
+	"net/netip"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"kuota.dev/kuota/views"
+	"kuota.dev/kuota/web"
+	"kuota.dev/kuota/web/session"
+	"kuota.dev/kuota/web/signin"
+	"kuota.dev/kuota/web/signin/signintest"
+
+	"github.com/labstack/echo/v4"
+)
+
+// Limits of the sessions of every console here.
+var Limits = session.Limits{Idle: time.Hour, Absolute: 12 * time.Hour}
+
+// Setup says how a console is run. Its zero value is a console without pages.
+type Setup struct {
+	Register func(*web.Server)               // adds the routes
+	Chrome   func(echo.Context) views.Chrome // nil: the name of whoever is signed in, and nothing else
+	Proxies  []netip.Prefix
+	TLS      bool
+	Replica  *Console // of which it is another replica: provider, store, keys and clock are the same
+}
+
+// Console is a server that answers until the test ends, and all around it.
+type Console struct {
+	*web.Server
+	URL      string // scheme, host and port
+	Provider *signintest.Provider
+	Store    *Store
+	Ring     *session.Ring
+	Key      string // of the ring, as its file has it
+	Clock    *Clock // of the console; the provider goes by the real one
+	Log      *Log
+
+	certificate atomic.Pointer[tls.Certificate]
+	stop        func() time.Duration
+}
+
+// Start runs a console until the test ends.
+func Start(t testing.TB, setup Setup) *Console {
+	t.Helper()
+	c := &Console{Log: &Log{}}
+	if r := setup.Replica; r != nil {
+		c.Provider, c.Store, c.Ring, c.Key, c.Clock = r.Provider, r.Store, r.Ring, r.Key, r.Clock
+	} else {
+		c.Provider, c.Store, c.Clock, c.Key = signintest.New(t), &Store{}, &Clock{}, NewKey()
+		c.Ring = NewRing(t, c.Key)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	address := &url.URL{Scheme: "http", Host: listener.Addr().String()}
+	options := web.Options{Listener: listener, TrustedProxies: setup.Proxies, Chrome: setup.Chrome, Now: c.Clock.Now}
+	if setup.TLS {
+		address.Scheme = "https"
+		c.SetCertificate(NewCertificate(t, 1))
+		options.Certificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.certificate.Load(), nil }
+	}
+	if options.Chrome == nil {
+		options.Chrome = func(e echo.Context) views.Chrome { return views.Chrome{User: web.UserOf(e).Name} }
+	}
+	options.Log = slog.New(slog.NewTextHandler(c.Log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	c.URL = address.String()
+	provider := signin.New(signin.Config{
+		Issuer: c.Provider.Issuer, ClientID: signintest.ClientID, ClientSecret: func() (string, error) { return signintest.ClientSecret, nil },
+		RedirectURL: c.URL + "/auth/callback", SignedOutURL: c.URL + "/auth/signed-out",
+		Claims: signin.Claims{Username: "email", Groups: "groups"},
+	})
+	options.SignIn = &web.SignIn{URL: address, Provider: provider, Ring: c.Ring, Sessions: &session.Sessions{
+		Store: c.Store, Ring: c.Ring, Provider: provider, Limits: Limits, Now: c.Clock.Now, Log: options.Log,
+	}}
+	if c.Server, err = web.New(options); err != nil {
+		t.Fatal(err)
+	}
+	if setup.Register != nil {
+		setup.Register(c.Server)
+	}
+	c.run(t)
+	return c
+}
+
+func (c *Console) run(t testing.TB) {
+	ctx, cancel := context.WithCancel(context.Background())
+	stopped := make(chan error, 1)
+	go func() { stopped <- c.Run(ctx) }()
+	c.stop = sync.OnceValue(func() time.Duration {
+		began := time.Now()
+		cancel()
+		if err := <-stopped; err != nil {
+			t.Errorf("stopping: %v", err)
+		}
+		return time.Since(began)
+	})
+	t.Cleanup(func() { c.stop() })
+}
+
+// Stop ends the console, and returns how long that took.
+func (c *Console) Stop() time.Duration { return c.stop() }
+
+// NewKey makes a line for a ring.
+func NewKey() string {
+	key := make([]byte, 32)
+	rand.Read(key)
+	return base64.StdEncoding.EncodeToString(key)
+}
+
+// NewRing makes a ring of keys.
+func NewRing(t testing.TB, key string) *session.Ring {
+	t.Helper()
+	ring, err := session.NewRing([]byte(key))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ring
+}
+
+// Clock is the real one, put forward by what a test wants.
+type Clock struct{ ahead atomic.Int64 }
+
+// Now is the time that it shows.
+func (c *Clock) Now() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())) }
+
+// Advance puts it forward.
+func (c *Clock) Advance(by time.Duration) { c.ahead.Add(int64(by)) }
+
+// Log keeps what was written to it.
+type Log struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (l *Log) Write(text []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(text)
+}
+
+// String is all that was written so far.
+func (l *Log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
