@@ -118,3 +118,59 @@ func TestPagesOfPeople(t *testing.T) {
 	fits(t, page, "no team at 390")
 	picture(t, page, "no-team-390")
 }
+
+// Two people use one browser, one after the other, and the first left a form
+// open: it is not saved for the second, and not lost.
+func TestSomebodyElseInTheSameBrowser(t *testing.T) {
+	team := clustertest.Name("mixed")
+	removed(t, team)
+	page := visitAsNobody(t, playwright.BrowserNewContextOptions{}, "status of 40")
+	open(t, page, "/policies/allocations/new")
+	signInBrowser(t, page, "admin")
+	must(t, page.Locator("#team").Fill(team))
+	must(t, page.Locator("#row-0-type").Fill("ml.g5.2xlarge"))
+	must(t, page.Locator("#row-0-accelerators").Fill("1"))
+
+	other, err := page.Context().NewPage()
+	must(t, err)
+	open(t, other, "/tasks")
+	must(t, other.GetByRole("button", playwright.PageGetByRoleOptions{Name: "Sign out"}).Click())
+	must(t, other.GetByRole("link", playwright.PageGetByRoleOptions{Name: "Sign in"}).Click())
+	signInBrowser(t, other, "nobody")
+	must(t, see.Locator(other.Locator("h1")).ToHaveText("No team yet"))
+
+	must(t, page.BringToFront())
+	must(t, see.Locator(page.Locator("#cluster-status")).ToContainText("somebody else is signed in now"))
+	must(t, page.GetByRole("button", playwright.PageGetByRoleOptions{Name: "Create allocation"}).Last().Click())
+	must(t, see.Locator(page.Locator("main")).ToContainText("opened by admin@example.com, and nobody@example.com is signed in now"))
+	accessible(t, page, "somebody else")
+	picture(t, page, "somebody-else")
+
+	must(t, other.GetByRole("button", playwright.PageGetByRoleOptions{Name: "Sign out"}).Click())
+	must(t, other.GetByRole("link", playwright.PageGetByRoleOptions{Name: "Sign in"}).Click())
+	signInBrowser(t, other, "admin")
+	must(t, see.Locator(other.Locator(".user")).ToContainText("admin@example.com"))
+	must(t, page.GetByRole("button", playwright.PageGetByRoleOptions{Name: "Send the form again"}).Click())
+	must(t, see.Locator(page.Locator("main")).ToContainText("Allocation "+team+" was created"))
+}
+
+// A button pressed after the session ended is not lost either: the page goes on
+// by itself once its reader has signed in elsewhere.
+func TestSignInInAnotherTab(t *testing.T) {
+	page := visitAsNobody(t, playwright.BrowserNewContextOptions{}, "status of 401")
+	open(t, page, "/policies/allocations/new")
+	signInBrowser(t, page, "admin")
+	must(t, page.Locator("#team").Fill("kept"))
+	endSession(t, page)
+	must(t, see.Locator(page.Locator("#cluster-status")).ToContainText("signed out"))
+	must(t, page.GetByRole("button", playwright.PageGetByRoleOptions{Name: "Add instance type"}).Click())
+	must(t, see.Locator(page.Locator("#preview-status")).ToContainText("you are signed out"))
+	other, err := page.ExpectPopup(func() error {
+		return page.GetByRole("link", playwright.PageGetByRoleOptions{Name: "Sign in in another tab"}).Click()
+	})
+	must(t, err)
+	must(t, see.Locator(other.Locator("h1")).ToHaveText("Signed in"))
+	must(t, see.Locator(page.Locator("#cluster-status")).ToContainText("old"))
+	must(t, see.Locator(page.Locator("#row-1-type")).ToBeVisible())
+	must(t, see.Locator(page.Locator("#team")).ToHaveValue("kept"))
+}

@@ -26,6 +26,7 @@ func (h *Handlers) newAllocation(s *web.Server) func(echo.Context) error {
 		}
 		if typed := s.Draft(c); typed != nil {
 			form = readAllocationForm(typed)
+			form.do(typed.Get("action"))
 			form.resumed = true
 		}
 		return h.renderAllocation(c, http.StatusOK, form, nil)

@@ -8,6 +8,7 @@ import (
 	"kuota.dev/kuota/views"
 	"kuota.dev/kuota/web"
 
+	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
 )
 
@@ -46,10 +47,19 @@ const shownGroups = 20
 
 // noAccess answers somebody who may see no team.
 func (h *Handlers) noAccess(c echo.Context) error {
-	page := views.NoAccess{Chrome: h.Chrome(c), Groups: web.UserOf(c).Groups}
+	page := views.NoAccess{Chrome: h.Chrome(c), Again: c.Path(), Groups: web.UserOf(c).Groups}
 	page.Title = "No team yet"
 	if more := len(page.Groups) - shownGroups; more > 0 {
 		page.Groups, page.More = page.Groups[:shownGroups], more
 	}
 	return web.Render(c, http.StatusForbidden, views.NoAccessPage(page))
+}
+
+// live is a page's live part, or, for a reader who may see no team any more,
+// that.
+func live(id string, part templ.Component, err error) (templ.Component, error) {
+	if governance.KindOf(err) == governance.Outside {
+		return views.NoTeamCard(id), nil
+	}
+	return part, err
 }

@@ -45,7 +45,7 @@ func (h *Handlers) policiesEvents(s *web.Server) func(echo.Context) error {
 	return func(c echo.Context) error {
 		return s.Stream(c, h.AllocationChanges.Listen(c.Request().Context()), func(ctx context.Context) (templ.Component, error) {
 			page, err := h.policiesPage(ctx, userOf(c))
-			return views.AllocationsTable(page), err
+			return live("allocations", views.AllocationsTable(page), err)
 		}, h.clusterStatusLine)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/handlers"
@@ -28,13 +27,11 @@ func TestRoutes(t *testing.T) {
 		"GET /readyz": webtest.Anybody, "HEAD /readyz": webtest.Anybody,
 		"GET /auth/login": webtest.Anybody, "GET /auth/callback": webtest.Anybody, "POST /auth/logout": webtest.Anybody,
 		"GET /auth/signed-out": webtest.Anybody, "HEAD /auth/signed-out": webtest.Anybody,
-		"GET /auth/session": webtest.SignedIn,
-		"GET /":             webtest.SignedIn, "HEAD /": webtest.SignedIn, "GET /events": webtest.SignedIn,
+		"GET /auth/session": webtest.SignedIn, "GET /auth/signed-in": webtest.SignedIn, "HEAD /auth/signed-in": webtest.SignedIn,
+		"GET /": webtest.SignedIn, "HEAD /": webtest.SignedIn, "GET /events": webtest.SignedIn,
 		"GET /tasks": webtest.SignedIn, "HEAD /tasks": webtest.SignedIn, "GET /tasks/events": webtest.SignedIn,
 		"GET /policies": webtest.SignedIn, "HEAD /policies": webtest.SignedIn, "GET /policies/events": webtest.SignedIn,
 		"GET /policies/allocations/new": webtest.SignedIn, "HEAD /policies/allocations/new": webtest.SignedIn, "POST /policies/allocations/new": webtest.SignedIn,
 		webtest.Unknown: webtest.SignedIn,
 	}, "hidden-", "ml.g6.12xlarge", "Compute allocations")
 }
-
-var _ = allocations.State{}

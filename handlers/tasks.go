@@ -38,7 +38,7 @@ func (h *Handlers) tasksEvents(s *web.Server) func(echo.Context) error {
 	return func(c echo.Context) error {
 		return s.Stream(c, h.TaskChanges.Listen(c.Request().Context()), func(ctx context.Context) (templ.Component, error) {
 			page, err := h.tasksPage(ctx, userOf(c))
-			return views.TasksTable(page), err
+			return live("tasks", views.TasksTable(page), err)
 		}, h.clusterStatusLine)
 	}
 }

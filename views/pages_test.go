@@ -30,10 +30,12 @@ func TestEveryPageIsSound(t *testing.T) {
 		"error, and sign-in helps":       Error(ErrorPage{Chrome: Chrome{Title: "Refused"}, Status: 403, Message: "Sign in again.", SignIn: "/auth/login"}),
 		"sign in again, form kept":       SignInAgainPage(SignInAgain{Chrome: Chrome{Title: "Sign in again"}, Login: "/auth/login", Kept: true}),
 		"sign in again, form here":       SignInAgainPage(SignInAgain{Chrome: Chrome{Title: "Sign in again"}, Login: "/auth/login", Action: "/new", Fields: []HiddenField{{"team", "vision"}}}),
+		"somebody else now":              SignInAgainPage(SignInAgain{Chrome: Chrome{Title: "Signed in as somebody else"}, Was: "a", Now: "b", Action: "/new", Fields: []HiddenField{{"team", "vision"}}}),
+		"signed in in another tab":       SignedInPage(Chrome{Title: "Signed in"}),
 		"signed out":                     SignedOutPage(SignedOut{Chrome: Chrome{Title: "Signed out"}, SignIn: "/auth/login"}),
 		"signed out, provider next":      SignedOutPage(SignedOut{Chrome: Chrome{Title: "Signed out", Onward: "https://x"}, SignIn: "/auth/login", Provider: "https://x"}),
 		"no team":                        NoAccessPage(NoAccess{Chrome: sampleChrome("No team yet", "")}),
-		"no team, groups":                NoAccessPage(NoAccess{Chrome: sampleChrome("No team yet", ""), Groups: []string{"a", "b"}, More: 2}),
+		"no team, groups":                NoAccessPage(NoAccess{Chrome: sampleChrome("No team yet", ""), Again: "/tasks", Groups: []string{"a", "b"}, More: 2}),
 		"error before anything is known": Error(ErrorPage{Chrome: Chrome{Title: "Something broke"}, Status: 500, Message: "Try again."}),
 	}
 	for name, page := range tests {
@@ -48,6 +50,7 @@ func TestFragmentsHaveTheirIDs(t *testing.T) {
 		"allocations":     AllocationsTable(samplePolicies()),
 		"allocation-form": AllocationFormBody(sampleForm()),
 		"tasks":           TasksTable(sampleTasks()),
+		"gone":            NoTeamCard("gone"),
 		"cluster-status":  ClusterStatusLine(ClusterStatus{Name: "ml-cluster"}),
 	}
 	for id, fragment := range tests {

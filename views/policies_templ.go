@@ -59,7 +59,7 @@ func Policies(p PoliciesPage) templ.Component {
 					}()
 				}
 				ctx = templ.InitializeContext(ctx)
-				if p.CanWrite && len(p.Allocations) > 0 {
+				if p.CanWrite && len(p.Allocations)+len(p.Others) > 0 {
 					templ_7745c5c3_Err = newAllocationButton(p).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err

@@ -1,11 +1,13 @@
 package views
 
-// SignInAgain is the answer to a form whose sender's session had ended.
+// SignInAgain is the answer to a form whose sender's session had ended, or who
+// is somebody else by now.
 type SignInAgain struct {
 	Chrome
-	Login  string // where to sign in; leads back to the form
-	Kept   bool   // whether the form is filled in by itself afterwards
-	Action string // where the form was sent
+	Was, Now string // who opened the form and who is signed in now; empty where that is not the trouble
+	Login    string // where to sign in; leads back to the form
+	Kept     bool   // whether the form is filled in by itself afterwards
+	Action   string // where the form was sent
 	// Fields are what was typed, where it is too long to be kept otherwise: then
 	// this page holds it, and sends it once more.
 	Fields []HiddenField
@@ -24,6 +26,7 @@ type SignedOut struct {
 // NoAccess is the page of somebody who is signed in and may see no team.
 type NoAccess struct {
 	Chrome
+	Again  string   // address to look again
 	Groups []string // the first of the groups the person is in
 	More   int      // how many groups more
 }

@@ -21,10 +21,18 @@ type SignIn struct {
 	Ring     *session.Ring // seals what browsers keep during sign-in
 }
 
+// maxAnonymous is the longest form, in bytes, that is looked at from somebody
+// who is not signed in: several times what the longest form here takes.
+const maxAnonymous = 64 << 10
+
 // signedIn lets a request through to a handler when it is known who sent it.
-func (s *Server) signedIn(next echo.HandlerFunc) echo.HandlerFunc {
+func (s *Server) signedIn(next echo.HandlerFunc) echo.HandlerFunc { return s.known(next, true) }
+
+// known is signedIn for what a page may do by itself too: used says whether
+// the person did something.
+func (s *Server) known(next echo.HandlerFunc, used bool) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		switch err := s.identify(c, true); {
+		switch err := s.identify(c, used); {
 		case errors.Is(err, session.ErrNone):
 			return s.askToSignIn(c)
 		case err != nil:
@@ -48,6 +56,7 @@ func (s *Server) identify(c echo.Context, used bool) error {
 	}
 	found, err := s.signIn.Sessions.Find(c.Request().Context(), s.cookie(c, sessionCookie), used)
 	if err != nil {
+		c.Set(wasKey, found.User)
 		return err
 	}
 	c.Set(userKey, User{Name: found.User, Groups: found.Groups, From: c.RealIP()})
@@ -60,23 +69,21 @@ func (s *Server) askToSignIn(c echo.Context) error {
 	request := c.Request()
 	switch {
 	case WantsFragment(c) || !opensPage(request):
-		return &Error{Status: http.StatusUnauthorized, Message: "You are signed out. Sign in again.", SignIn: loginAddress("/")}
+		return &Error{Status: http.StatusUnauthorized, Message: "You are not signed in.", SignIn: loginAddress("/")}
 	case request.Method == http.MethodGet || request.Method == http.MethodHead:
 		return c.Redirect(http.StatusSeeOther, loginAddress(request.URL.RequestURI()))
 	case !s.forms[c.Path()]:
 		return &Error{Status: http.StatusUnauthorized, Message: "You are signed out, and nothing was changed. Sign in again, then do it once more.", SignIn: loginAddress("/")}
 	}
+	request.Body = http.MaxBytesReader(c.Response(), request.Body, maxAnonymous)
 	values, err := FormValues(c)
 	if err != nil {
 		return err
 	}
 	page := views.SignInAgain{Chrome: views.Chrome{Title: "Sign in again"}, Login: loginAddress(request.URL.Path), Action: request.URL.Path}
 	if page.Kept = s.keepDraft(c, request.URL.Path, values); !page.Kept {
-		for name, all := range values {
-			for _, value := range all {
-				page.Fields = append(page.Fields, views.HiddenField{Name: name, Value: value})
-			}
-		}
+		page.Login = loginAddress(signedInPath) // in another tab
+		page.Fields = hiddenFields(values)
 	}
 	return Render(c, http.StatusUnauthorized, views.SignInAgainPage(page))
 }
@@ -84,7 +91,11 @@ func (s *Server) askToSignIn(c echo.Context) error {
 // FormValues reads a form that was sent.
 func FormValues(c echo.Context) (url.Values, error) {
 	values, err := c.FormParams()
-	if err != nil && !errors.Is(err, echo.ErrStatusRequestEntityTooLarge) {
+	var long *http.MaxBytesError
+	switch {
+	case errors.As(err, &long), errors.Is(err, echo.ErrStatusRequestEntityTooLarge):
+		err = echo.ErrStatusRequestEntityTooLarge
+	case err != nil:
 		err = &Error{Status: http.StatusBadRequest, Message: "The form did not arrive whole. Go back and send it again.", Err: err}
 	}
 	return values, err
@@ -107,13 +118,15 @@ func loginAddress(back string) string {
 func localAddress(text string) string {
 	const longest = 2048
 	parsed, err := url.Parse(text)
-	switch {
-	case err != nil || len(text) > longest,
-		parsed.Scheme != "" || parsed.Host != "" || parsed.User != nil || parsed.Opaque != "",
-		!strings.HasPrefix(parsed.Path, "/") || strings.HasPrefix(parsed.Path, "//"),
-		strings.ContainsAny(parsed.Path, "\\\r\n\t\x00"), // some browsers take a backslash for a slash
-		strings.HasPrefix(parsed.Path, "/auth/"):
+	if err != nil || len(text) > longest || !isLocal(parsed) || strings.HasPrefix(parsed.Path, "/auth/") && text != signedInPath {
 		return "/"
 	}
 	return (&url.URL{Path: parsed.Path, RawQuery: parsed.RawQuery}).RequestURI()
+}
+
+// isLocal tells whether a browser that is given this address stays here.
+func isLocal(address *url.URL) bool {
+	return address.Scheme == "" && address.Host == "" && address.User == nil && address.Opaque == "" &&
+		strings.HasPrefix(address.Path, "/") && !strings.HasPrefix(address.Path, "//") &&
+		!strings.ContainsAny(address.Path, "\\\r\n\t\x00") // some browsers take a backslash for a slash
 }

@@ -94,8 +94,8 @@ func (s *Server) attempts(c echo.Context) (names []string) {
 	return names
 }
 
-// takeAttempt returns the sign-in that an answer with this state belongs to,
-// once.
+// takeAttempt returns the sign-in that an answer with this state belongs to, and
+// has the browser forget it.
 func (s *Server) takeAttempt(c echo.Context, state string) (a attempt, ok bool) {
 	if len(state) < stateShown {
 		return a, false
@@ -111,6 +111,7 @@ func (s *Server) takeAttempt(c echo.Context, state string) (a attempt, ok bool) 
 
 // draft is a form that could not be saved because its sender was signed out.
 type draft struct {
+	User   string // who sent it, where that was still known
 	Path   string
 	Values url.Values
 	Until  time.Time
@@ -119,7 +120,8 @@ type draft struct {
 // keepDraft has the browser keep a form, sealed, while its sender signs in
 // again. It returns false where the form is too long for that.
 func (s *Server) keepDraft(c echo.Context, path string, values url.Values) bool {
-	sealed, err := s.seal(draftCookie, draft{Path: path, Values: values, Until: s.now().Add(attemptLimit)})
+	was, _ := c.Get(wasKey).(string)
+	sealed, err := s.seal(draftCookie, draft{User: was, Path: path, Values: values, Until: s.now().Add(attemptLimit)})
 	if err != nil || len(sealed) > cookieLimit {
 		return false
 	}
@@ -137,6 +139,9 @@ func (s *Server) Draft(c echo.Context) url.Values {
 	var d draft
 	if sealed == "" || c.Request().Method != http.MethodGet || !s.open(draftCookie, sealed, &d) || d.Path != c.Request().URL.Path || s.now().After(d.Until) {
 		return nil
+	}
+	if d.User != "" && d.User != UserOf(c).Name {
+		return nil // another person at the same browser
 	}
 	s.setCookie(c, draftCookie, "", 0)
 	return d.Values

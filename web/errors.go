@@ -2,10 +2,12 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"kuota.dev/kuota/views"
@@ -16,6 +18,7 @@ import (
 // Error is an answer that is not the page that was asked for.
 type Error struct {
 	Status  int    // HTTP status
+	Title   string // the page's heading; empty takes the status' name
 	Message string // for the person
 	Retry   bool   // whether trying the same again may help
 	SignIn  string // where to sign in, if that helps
@@ -58,8 +61,8 @@ func (p *errorPages) handle(err error, c echo.Context) {
 		p.log.Error("request failed", "method", c.Request().Method, "path", c.Request().URL.Path, "status", answer.Status, "error", err)
 	}
 	page := views.ErrorPage{Chrome: p.chrome(c), Status: answer.Status, Message: answer.Message, SignIn: answer.SignIn}
-	page.Title = title(answer.Status)
-	if answer.Retry && c.Request().Method == http.MethodGet {
+	page.Title = cmp.Or(answer.Title, title(answer.Status))
+	if answer.Retry && c.Request().Method == http.MethodGet && isLocal(&url.URL{Path: c.Request().URL.Path}) {
 		page.Retry = c.Request().URL.RequestURI()
 	}
 	if rendered := Render(c, answer.Status, views.Error(page)); rendered != nil && !c.Response().Committed {

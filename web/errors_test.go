@@ -15,7 +15,7 @@ import (
 
 // inside is what no page may show: where code lies, what it is called and
 // what others answered.
-var inside = regexp.MustCompile(`goroutine|\.go\b|/root|/work|/tmp|panic|canary|secret|half a page|\*?(web|session|signin|echo|http|errors|runtime)\.[A-Z]|0x[0-9a-f]{6}|` +
+var inside = regexp.MustCompile(`goroutine|\.go\b|/(?:home|usr|tmp)/|panic|canary|secret|half a page|\*?(web|session|signin|echo|http|errors|runtime)\.[A-Z]|0x[0-9a-f]{6}|` +
 	`dial tcp|connection refused|EOF|context canceled|deadline exceeded|as the test wants|invalid_|oauth2|oidc|strconv|unexpected|line \d|JWE|AES`)
 
 // Whatever goes wrong is a page in words for people, with nothing of the
@@ -96,5 +96,17 @@ func TestErrorPagesTellNothing(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A path that browsers take for another host is not what Try again leads to.
+func TestTryAgainStaysHere(t *testing.T) {
+	t.Parallel()
+	c := start(t, webtest.Setup{})
+	b := c.Browser(t).SignIn()
+	c.Store.SetAway(true)
+	answer := b.Ask(http.MethodGet, c.URL+"//evil.example/phish", "", webtest.Navigation...)
+	if answer.StatusCode != http.StatusServiceUnavailable || strings.Contains(answer.Text, "evil.example") {
+		t.Errorf("%s: %s", answer.Status, answer.Text)
 	}
 }

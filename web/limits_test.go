@@ -24,7 +24,7 @@ func TestTooMuch(t *testing.T) {
 	}{
 		"a body that says it is too large": {"POST /form HTTP/1.1\r\n" + own + "Content-Length: 2097154\r\n\r\n" + large, http.StatusRequestEntityTooLarge},
 		"a body that does not say so":      {"POST /write HTTP/1.1\r\n" + own + "Transfer-Encoding: chunked\r\n\r\n200002\r\n" + large + "\r\n0\r\n\r\n", http.StatusRequestEntityTooLarge},
-		"a form that does not say so":      {"POST /form HTTP/1.1\r\n" + own + "Transfer-Encoding: chunked\r\n\r\n200002\r\n" + large + "\r\n0\r\n\r\n", http.StatusBadRequest},
+		"a form that does not say so":      {"POST /form HTTP/1.1\r\n" + own + "Transfer-Encoding: chunked\r\n\r\n200002\r\n" + large + "\r\n0\r\n\r\n", http.StatusRequestEntityTooLarge},
 		"a body that is announced only":    {"POST /form HTTP/1.1\r\n" + own + "Content-Length: 9000000000000000000\r\nExpect: 100-continue\r\n\r\n", http.StatusRequestEntityTooLarge},
 		"a header":                         {"GET /me HTTP/1.1\r\n" + own + "X: " + strings.Repeat("x", 64<<10) + "\r\n\r\n", http.StatusRequestHeaderFieldsTooLarge},
 		"thousands of headers":             {"GET /me HTTP/1.1\r\n" + own + strings.Repeat("X: y\r\n", 20_000) + "\r\n", http.StatusRequestHeaderFieldsTooLarge},

@@ -18,7 +18,16 @@ func (s *Server) registerSignIn() {
 	s.echo.GET("/auth/callback", s.callback, limit)
 	s.echo.POST("/auth/logout", s.logout)
 	s.Public("/auth/signed-out", s.signedOut)
-	s.echo.GET("/auth/session", s.signedIn(func(c echo.Context) error { return c.NoContent(http.StatusNoContent) }))
+	s.Page(signedInPath, s.nowSignedIn)
+	s.echo.GET("/auth/session", s.known(s.samePerson(func(c echo.Context) error { return c.NoContent(http.StatusNoContent) }), false))
+}
+
+// signedInPath is where somebody ends who signed in in another tab.
+const signedInPath = "/auth/signed-in"
+
+// nowSignedIn answers GET /auth/signed-in.
+func (s *Server) nowSignedIn(c echo.Context) error {
+	return Render(c, http.StatusOK, views.SignedInPage(views.Chrome{Title: "Signed in"}))
 }
 
 // login answers GET /auth/login: it sends the person to the provider.
@@ -50,7 +59,7 @@ func (s *Server) callback(c echo.Context) error {
 	switch {
 	case errors.As(err, &refusal):
 		s.log.Warn("sign-in refused", "from", c.RealIP(), "error", err)
-		return &Error{Status: http.StatusForbidden, Message: refusal.Message, SignIn: loginAddress(begun.Return), Err: err}
+		return &Error{Status: http.StatusForbidden, Title: "Not signed in", Message: refusal.Message, SignIn: loginAddress(begun.Return), Err: err}
 	case err != nil:
 		return &Error{
 			Status: http.StatusServiceUnavailable, SignIn: loginAddress(begun.Return), Err: err,

@@ -12,17 +12,19 @@ func (s *Server) Page(path string, handler echo.HandlerFunc) {
 	s.echo.Match([]string{http.MethodGet, http.MethodHead}, path, s.signedIn(handler))
 }
 
-// Events registers a stream for people who are signed in.
+// Events registers a stream for people who are signed in. A page that opens it
+// again keeps nobody signed in.
 func (s *Server) Events(path string, handler echo.HandlerFunc) {
-	s.echo.GET(path, s.signedIn(handler), s.onlyFromHere)
+	s.echo.GET(path, s.known(s.samePerson(handler), false), s.onlyFromHere)
 }
 
 // Form registers a form and where it is sent, both under one address. What was
 // typed by somebody whose session ended is kept through signing in again: show
-// finds it with Draft.
+// finds it with Draft. A form says in a field named as who opened it, and is
+// not saved for somebody else.
 func (s *Server) Form(path string, show, save echo.HandlerFunc) {
 	s.Page(path, show)
-	s.echo.POST(path, s.signedIn(save))
+	s.echo.POST(path, s.signedIn(s.sameSender(save)))
 	s.forms[path] = true
 }
 

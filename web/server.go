@@ -75,10 +75,6 @@ func New(options Options) (*Server, error) {
 	ours := isLoopbackHost
 	if s.signIn != nil {
 		ours = func(host string) bool { return strings.EqualFold(host, s.signIn.URL.Host) }
-		// A proxy may name another host to us than browsers name to it.
-		if err := s.protection.AddTrustedOrigin(s.signIn.URL.Scheme + "://" + s.signIn.URL.Host); err != nil {
-			return nil, fmt.Errorf("the console's own address: %w", err)
-		}
 	}
 	s.echo.HTTPErrorHandler = pages.handle
 	s.echo.IPExtractor = clientAddress(options.TrustedProxies)

@@ -95,3 +95,18 @@ func TestSignOutWhileTheStoreIsAway(t *testing.T) {
 		t.Errorf("then signing out answers %s", answer.Status)
 	}
 }
+
+// A replica that lacks the key of a session ends it all the same: another one
+// may have the key.
+func TestSigningOutWhereTheKeyIsMissing(t *testing.T) {
+	t.Parallel()
+	one := start(t, webtest.Setup{})
+	b := one.Browser(t).SignIn()
+	if err := one.Ring.Replace([]byte(webtest.NewKey())); err != nil {
+		t.Fatal(err)
+	}
+	b.Ask(http.MethodPost, "/auth/logout", "")
+	if left := one.Store.Names(); len(left) != 0 {
+		t.Errorf("%d sessions are left", len(left))
+	}
+}

@@ -32,7 +32,7 @@ const (
 // components with an id, which the page's script puts in the place of the old.
 // changed has a value when it is worth rendering again. Before each update it
 // is asked anew who the reader is; UserOf tells their groups of then, and the
-// stream ends with their session.
+// stream ends with their session. While part fails, only status is sent.
 func (s *Server) Stream(c echo.Context, changed <-chan struct{}, part, status func(context.Context) (templ.Component, error)) error {
 	header := c.Response().Header()
 	header.Set(echo.HeaderContentType, "text/event-stream")
@@ -70,14 +70,22 @@ func (s *Server) Stream(c echo.Context, changed <-chan struct{}, part, status fu
 			_ = stream.write([]byte("event: signed-out\ndata:\n\n"))
 			return nil
 		}
-		if err == nil {
-			err = stream.send(render, once)
+		if err != nil {
+			return nil //nolint:nilerr // the browser asks again, and is told
+		}
+		err = stream.send(render, once)
+		if errors.Is(err, errRender) { // nothing to show now; how old the page is can be said
+			s.log.Debug("stream cannot be rendered", "path", c.Request().URL.Path, "error", err)
+			err = stream.send(status, false)
 		}
 		if err != nil {
-			return nil //nolint:nilerr // the browser is gone, or will ask again
+			return nil //nolint:nilerr // the browser is gone
 		}
 	}
 }
+
+// errRender is wrapped by errors that are not the connection's.
+var errRender = errors.New("rendering an update")
 
 // stream is one open connection.
 type stream struct {
@@ -92,11 +100,11 @@ func (s *stream) send(render func(context.Context) (templ.Component, error), onc
 	ctx := s.c.Request().Context()
 	component, err := render(ctx)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w: %w", errRender, err)
 	}
 	var html bytes.Buffer
 	if err := component.Render(ctx, &html); err != nil {
-		return err
+		return fmt.Errorf("%w: %w", errRender, err)
 	}
 	if once {
 		if bytes.Equal(html.Bytes(), s.last) {

@@ -2,14 +2,20 @@ package web_test
 
 import (
 	"bufio"
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
+	"kuota.dev/kuota/web"
 	"kuota.dev/kuota/web/signin/signintest"
 	"kuota.dev/kuota/web/webtest"
+
+	"github.com/a-h/templ"
+	"github.com/labstack/echo/v4"
 )
 
 // lines are those of a stream, until it ends.
@@ -154,4 +160,60 @@ func TestTwoPeopleAtOnce(t *testing.T) {
 			})
 		}
 	})
+}
+
+// While a page cannot be rendered, its reader is still told how old it is.
+func TestStreamThatCannotBeRendered(t *testing.T) {
+	t.Parallel()
+	c := webtest.Start(t, webtest.Setup{Register: func(server *web.Server) {
+		server.Events("/failing/events", func(c echo.Context) error {
+			part := func(context.Context) (templ.Component, error) { return nil, errors.New("no answer") }
+			status := func(context.Context) (templ.Component, error) { return templ.Raw("<p id=age>old</p>"), nil }
+			return server.Stream(c, nil, part, status)
+		})
+	}})
+	stream := c.Browser(t).SignIn().Stream(http.MethodGet, "/failing/events", webtest.Script...)
+	defer stream.Body.Close()
+	told := 0
+	for scanner := bufio.NewScanner(stream.Body); told < 7 && scanner.Scan(); {
+		if strings.Contains(scanner.Text(), "old") {
+			told++
+		}
+	}
+	if told < 7 { // beyond streamLook, where the part is tried again
+		t.Errorf("the stream ended after %d updates", told)
+	}
+}
+
+// A page that somebody else opened in the same browser is told so.
+func TestStreamOfAnotherPerson(t *testing.T) {
+	t.Parallel()
+	c := start(t, webtest.Setup{})
+	b := c.Browser(t).SignIn()
+	for address, want := range map[string]int{
+		"/me/events?as=ada%40example.com": http.StatusOK, "/me/events": http.StatusOK, "/me/events?as=bob": http.StatusConflict,
+		"/auth/session?as=ada%40example.com": http.StatusNoContent, "/auth/session?as=bob": http.StatusConflict,
+	} {
+		response := b.Stream(http.MethodGet, address, webtest.Script...)
+		response.Body.Close()
+		if response.StatusCode != want {
+			t.Errorf("%s answers %s, want %d", address, response.Status, want)
+		}
+	}
+}
+
+// A page that opens its stream again and again keeps nobody signed in.
+func TestStreamsDoNotKeepASessionAlive(t *testing.T) {
+	t.Parallel()
+	c := start(t, webtest.Setup{})
+	b := c.Browser(t).SignIn()
+	for range 4 {
+		c.Clock.Advance(webtest.Limits.Idle / 3)
+		for _, address := range []string{"/me/events", "/auth/session"} {
+			b.Stream(http.MethodGet, address, webtest.Script...).Body.Close()
+		}
+	}
+	if answer := b.Ask(http.MethodGet, "/auth/session", ""); answer.StatusCode != http.StatusUnauthorized {
+		t.Errorf("after more than the idle limit it answers %s", answer.Status)
+	}
 }

@@ -10,7 +10,10 @@ type User struct {
 	From   string // address that the request came from
 }
 
-const userKey = "kuota.user"
+const (
+	userKey = "kuota.user"
+	wasKey  = "kuota.was" // name of the person whose session ended
+)
 
 // UserOf returns who sent the request. It is empty outside the routes that ask
 // people to sign in.

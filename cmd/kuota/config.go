@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -97,6 +99,8 @@ func parseConfig(args []string, env func(string) string) (config, error) {
 	flags := flag.NewFlagSet("kuota", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	c.register(flags, &level)
+	var wrong []error
+	flags.VisitAll(func(f *flag.Flag) { f.Value = lenient{f.Value, f.Name, &wrong} })
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			var help strings.Builder
@@ -106,21 +110,47 @@ func parseConfig(args []string, env func(string) string) (config, error) {
 		}
 		return c, err
 	}
+	if flags.NArg() > 0 {
+		wrong = append(wrong, fmt.Errorf("%q: there are only flags, and what follows it would be lost", flags.Arg(0)))
+	}
 	given := map[string]bool{}
 	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
-	var wrong []error
 	flags.VisitAll(func(f *flag.Flag) {
 		variable := "KUOTA_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
 		if value := env(variable); value != "" && !given[f.Name] {
-			if err := f.Value.Set(value); err != nil {
+			given[f.Name] = true
+			if err := f.Value.(lenient).Value.Set(value); err != nil {
 				wrong = append(wrong, fmt.Errorf("%s=%q: %w", variable, value, err))
 			}
 		}
 	})
+	if c.oidc.issuer == "" {
+		for _, name := range slices.Sorted(maps.Keys(given)) {
+			if strings.HasPrefix(name, "oidc-") || name == "session-keys-file" {
+				wrong = append(wrong, fmt.Errorf("%s is given and oidc-issuer is not: without an issuer nobody signs in, and whoever reaches the console acts with its rights", name))
+			}
+		}
+	}
 	wrong = append(wrong, c.check(level)...)
 	wrong = append(wrong, c.checkWeb()...)
 	wrong = append(wrong, c.checkSignIn()...)
 	return c, errors.Join(wrong...)
+}
+
+// lenient keeps what is wrong with a value, so that parsing goes on and all is
+// told at once.
+type lenient struct {
+	flag.Value
+	name  string
+	wrong *[]error
+}
+
+// Set implements flag.Value.
+func (l lenient) Set(text string) error {
+	if err := l.Value.Set(text); err != nil {
+		*l.wrong = append(*l.wrong, fmt.Errorf("%s %q: %w", l.name, text, err))
+	}
+	return nil
 }
 
 func (c *config) check(level string) (wrong []error) {

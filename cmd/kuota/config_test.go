@@ -1,6 +1,9 @@
 package main
 
 import (
+	"encoding/base64"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -27,5 +30,55 @@ func TestConfigTellsAllThatIsWrong(t *testing.T) {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not told in: %v", want, err)
 		}
+	}
+}
+
+// What clearly means to have people sign in does not start a console without.
+func TestConfigRefuses(t *testing.T) {
+	dir := t.TempDir()
+	keys, rubbish := filepath.Join(dir, "keys"), filepath.Join(dir, "rubbish")
+	for file, text := range map[string]string{keys: base64.StdEncoding.EncodeToString(make([]byte, 32)), rubbish: "no certificate"} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	right := []string{"--oidc-issuer", "https://login.example.com", "--oidc-client-id", "kuota", "--session-keys-file", keys}
+	if _, err := parseConfig(right, func(string) string { return "" }); err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		args []string
+		env  map[string]string
+		want []string
+	}{
+		"a misspelt issuer":            {env: map[string]string{"KUOTA_ODIC_ISSUER": "https://x", "KUOTA_OIDC_CLIENT_ID": "kuota", "KUOTA_SESSION_KEYS_FILE": keys}, want: []string{"oidc-client-id is given", "session-keys-file is given"}},
+		"a word among flags":           {args: append([]string{"serve"}, right...), want: []string{`"serve"`}},
+		"two values of a wrong kind":   {args: []string{"--kube-burst", "x", "--session-idle", "soon"}, want: []string{"kube-burst", "session-idle"}},
+		"listening for all, no issuer": {args: []string{"--listen", ":8080"}, want: []string{"127.0.0.1"}},
+		"no address for others":        {args: append([]string{"--listen", ":8443"}, right...), want: []string{"url: say"}},
+		"an address of this machine":   {args: append([]string{"--listen", ":8443", "--url", "http://127.0.0.1:8443"}, right...), want: []string{"nobody but this machine"}},
+		"sessions in clear":            {args: append([]string{"--url", "http://kuota.example.com"}, right...), want: []string{"use https"}},
+		"a port that browsers omit":    {args: append([]string{"--url", "https://kuota.example.com:443"}, right...), want: []string{"leave the port out"}},
+		"a path":                       {args: append([]string{"--url", "https://kuota.example.com/x#y"}, right...), want: []string{"no path"}},
+		"an issuer in clear":           {args: append(right, "--oidc-issuer", "http://login.example.com"), want: []string{"use https"}},
+		"no certificate":               {args: append(right, "--tls-cert-file", rubbish, "--tls-key-file", rubbish, "--oidc-ca-file", rubbish), want: []string{"tls-cert-file", "oidc-ca-file"}},
+		"names of Kubernetes":          {args: append(right, "--oidc-groups-prefix", "system:", "--oidc-username-prefix", "system:x"), want: []string{"oidc-groups-prefix", "oidc-username-prefix"}},
+		"scopes without openid":        {args: append(right, "--oidc-scopes", "email"), want: []string{"openid"}},
+		"keys that are none":           {args: append(right, "--session-keys-file", rubbish), want: []string{"session-keys-file"}},
+		"a proxy that is none":         {args: append(right, "--trusted-proxies", "10.0.0.0/8,proxy"), want: []string{`"proxy"`}},
+		"claims that are none":         {args: append(right, "--oidc-required-claims", "a"), want: []string{"claim=value"}},
+		"no time at all":               {args: append(right, "--session-idle", "1s"), want: []string{"a minute or more"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := parseConfig(tc.args, func(name string) string { return tc.env[name] })
+			if err == nil {
+				t.Fatal("accepted")
+			}
+			for _, want := range tc.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%q is not told in: %v", want, err)
+				}
+			}
+		})
 	}
 }

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,10 +32,14 @@ func (c *config) checkWeb() (wrong []error) {
 	if c.url != "" {
 		parsed, err := url.Parse(c.url)
 		switch {
-		case err != nil || parsed.Host == "" || parsed.Scheme != "https" && parsed.Scheme != "http" || strings.Trim(parsed.Path, "/") != "" || parsed.RawQuery != "" || parsed.User != nil:
+		case err != nil || parsed.Host == "" || parsed.Scheme != "https" && parsed.Scheme != "http" || strings.Trim(parsed.Path, "/") != "" || parsed.RawQuery != "" || parsed.Fragment != "" || parsed.User != nil:
 			tell("url %q: write scheme and host, such as https://kuota.example.com, and no path", c.url)
 		case parsed.Scheme == "http" && !web.IsLoopback(parsed.Hostname()):
 			tell("url %q: use https, or people's sessions travel in clear; the console serves TLS itself with tls-cert-file, or a proxy does before it", c.url)
+		case parsed.Scheme == "https" && parsed.Port() == "443" || parsed.Scheme == "http" && parsed.Port() == "80":
+			tell("url %q: leave the port out, as browsers do", c.url)
+		case web.IsLoopback(parsed.Hostname()) && !web.IsLoopback(host):
+			tell("url %q: nobody but this machine reaches that, and listen says others should", c.url)
 		case parsed.Scheme == "http" && c.tlsCert != "":
 			tell("url %q: with tls-cert-file it begins with https", c.url)
 		}
@@ -40,9 +47,9 @@ func (c *config) checkWeb() (wrong []error) {
 	if (c.tlsCert == "") != (c.tlsKey == "") {
 		tell("tls-cert-file and tls-key-file: give both or neither")
 	}
-	for _, name := range []string{c.tlsCert, c.tlsKey} {
-		if _, err := readFile(name); name != "" && err != nil {
-			tell("tls files: %w", err)
+	if c.tlsCert != "" && c.tlsKey != "" {
+		if _, err := tls.LoadX509KeyPair(c.tlsCert, c.tlsKey); err != nil {
+			tell("tls-cert-file and tls-key-file: %w", err)
 		}
 	}
 	if _, err := c.proxies(); err != nil {
@@ -93,10 +100,16 @@ func (c *config) checkSignIn() (wrong []error) {
 			tell("%s %q: names that begin with system: are Kubernetes' own", name, prefix)
 		}
 	}
-	for name, file := range map[string]string{"oidc-ca-file": c.oidc.caFile, "oidc-client-secret-file": c.oidc.clientSecretFile} {
-		if _, err := readFile(file); file != "" && err != nil {
-			tell("%s: %w", name, err)
+	if c.oidc.clientSecretFile != "" {
+		if _, err := readFile(c.oidc.clientSecretFile); err != nil {
+			tell("oidc-client-secret-file: %w", err)
 		}
+	}
+	if _, err := c.oidc.authorities(); err != nil {
+		wrong = append(wrong, err)
+	}
+	if scopes := list(c.oidc.scopes); len(scopes) > 0 && !slices.Contains(scopes, "openid") {
+		tell("oidc-scopes %q: openid is always one", c.oidc.scopes)
 	}
 	if _, err := c.oidc.required(); err != nil {
 		wrong = append(wrong, err)
@@ -112,6 +125,22 @@ func (c *config) checkSignIn() (wrong []error) {
 		tell("session-idle %s and session-max %s: the first is a minute or more, and the second no less than the first", c.sessions.idle, c.sessions.absolute)
 	}
 	return wrong
+}
+
+// authorities are those that sign the issuer's certificate; nil for the system's.
+func (c oidcConfig) authorities() (*x509.CertPool, error) {
+	if c.caFile == "" {
+		return nil, nil
+	}
+	text, err := readFile(c.caFile)
+	if err != nil {
+		return nil, fmt.Errorf("oidc-ca-file: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("oidc-ca-file %s: it holds no certificate", c.caFile)
+	}
+	return pool, nil
 }
 
 // required are the claims that a user must have.

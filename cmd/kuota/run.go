@@ -104,5 +104,11 @@ func run(ctx context.Context, c config, out io.Writer) error {
 	}
 	group.Go(func() error { return server.Run(ctx) })
 	group.Go(func() error { return kubernetes.Run(ctx) })
-	return group.Wait()
+	err = group.Wait()
+	if signIn != nil { // what the provider is answering now is kept, or people sign in again
+		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		signIn.Sessions.Drain(ending)
+	}
+	return err
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"log/slog"
 	"net"
@@ -78,15 +77,11 @@ func (c config) provider(public *url.URL) (*signin.Provider, error) {
 			return strings.TrimSpace(string(text)), err
 		}
 	}
-	if c.oidc.caFile != "" {
-		text, err := readFile(c.oidc.caFile)
-		if err != nil {
-			return nil, fmt.Errorf("oidc-ca-file: %w", err)
-		}
-		pool := x509.NewCertPool()
-		if !pool.AppendCertsFromPEM(text) {
-			return nil, fmt.Errorf("oidc-ca-file %s: it holds no certificate", c.oidc.caFile)
-		}
+	pool, err := c.oidc.authorities()
+	if err != nil {
+		return nil, err
+	}
+	if pool != nil {
 		transport := http.DefaultTransport.(*http.Transport).Clone()
 		transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 		config.Transport = transport

@@ -13,6 +13,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
 // reviewsAtOnce bounds how many questions one person's page asks at a time.
@@ -56,7 +57,12 @@ func (s *Service) Scope(ctx context.Context, user governance.User) (Scope, error
 	if founder, err := s.MayCreateAllocations(ctx, user); err != nil || founder {
 		return scope, err
 	}
-	return scope, &governance.Error{Kind: governance.Outside, Op: "look", Message: "You may see no team of this cluster yet. Ask whoever runs it to make you a member of your team."}
+	return scope, Outside()
+}
+
+// Outside is the error of somebody who may see no team.
+func Outside() error {
+	return &governance.Error{Kind: governance.Outside, Op: "look", Message: "You may see no team of this cluster. Ask whoever runs it to make you a member of your team."}
 }
 
 func (s *Service) scope(ctx context.Context, user governance.User) (Scope, error) {
@@ -108,8 +114,8 @@ func (s *Service) may(ctx context.Context, user governance.User, what authorizat
 	return s.answers.get(ctx, keyOf(user, what), func(ctx context.Context) (bool, error) { return s.Cluster.Allowed(ctx, user, what) })
 }
 
-// candidates are the namespaces in which something names the user or one of
-// their groups, sorted.
+// candidates are the namespaces with a queue in which something names the user
+// or one of their groups, sorted.
 func (s *Service) candidates(ctx context.Context, user governance.User) ([]string, error) {
 	reader, err := s.Cluster.Reader()
 	if err != nil {
@@ -123,6 +129,15 @@ func (s *Service) candidates(ctx context.Context, user governance.User) ([]strin
 	if err := reader.List(ctx, &allocations, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, cluster.Translate("list allocations", err)
 	}
+	var queues kueue.LocalQueueList
+	if err := reader.List(ctx, &queues, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, cluster.Translate("list queues", err)
+	}
+	// Without a queue there are no tasks to see, so nothing is asked about it.
+	queued := make(map[string]bool, len(queues.Items))
+	for i := range queues.Items {
+		queued[queues.Items[i].Namespace] = true
+	}
 	groups := make(map[string]bool, len(user.Groups)+1)
 	for _, group := range user.Groups {
 		groups[group] = true
@@ -133,7 +148,7 @@ func (s *Service) candidates(ctx context.Context, user governance.User) ([]strin
 	}
 	var found []string
 	for i := range bindings.Items {
-		if slices.ContainsFunc(bindings.Items[i].Subjects, func(subject rbacv1.Subject) bool { return names(subject.Kind, subject.Name) }) {
+		if queued[bindings.Items[i].Namespace] && slices.ContainsFunc(bindings.Items[i].Subjects, func(subject rbacv1.Subject) bool { return names(subject.Kind, subject.Name) }) {
 			found = append(found, bindings.Items[i].Namespace)
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
 func TestMain(m *testing.M) { clustertest.Main(m) }
@@ -53,11 +54,12 @@ func setup(t *testing.T) (*clustertest.Cluster, *cluster.Cluster, *access.Servic
 	return current, c, &access.Service{Cluster: c}
 }
 
-// namespaceFor makes a namespace in which the subjects are team members.
+// namespaceFor makes a namespace with a queue, in which the subjects have a role.
 func namespaceFor(t *testing.T, c *clustertest.Cluster, role string, subjects ...rbacv1.Subject) string {
 	t.Helper()
 	name := clustertest.Name("access")
 	create(t, c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	create(t, c, &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "queue"}, Spec: kueue.LocalQueueSpec{ClusterQueue: "none"}})
 	if len(subjects) > 0 {
 		create(t, c, &rbacv1.RoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "members"},

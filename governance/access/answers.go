@@ -17,6 +17,10 @@ const (
 	// keep is how long an answer counts, yes or no. A permission that somebody
 	// lost is lost here within it.
 	keep = 10 * time.Second
+	// keepError is how soon what could not be asked is asked again. Meanwhile the
+	// answer is the same error: many pages do not ask a struggling API server
+	// many times.
+	keepError = time.Second
 	// askLimit is how long one question may take.
 	askLimit = 5 * time.Second
 	// maxAnswers bounds the memory that answers take.
@@ -36,7 +40,8 @@ func keyOf(user governance.User, what authorizationv1.ResourceAttributes) key {
 	return sha256.Sum256(text)
 }
 
-// answers remembers what the API server said. An error is not remembered.
+// answers remembers what the API server said, and for a moment that it said
+// nothing.
 type answers struct {
 	mu      sync.Mutex
 	known   map[key]answer
@@ -47,6 +52,7 @@ type answers struct {
 
 type answer struct {
 	allowed bool
+	err     error // why there is none
 	until   time.Time
 }
 
@@ -56,7 +62,7 @@ func (a *answers) get(ctx context.Context, k key, ask func(context.Context) (boo
 	known, ok := a.known[k]
 	a.mu.Unlock()
 	if ok && now.Before(known.until) {
-		return known.allowed, nil
+		return known.allowed, known.err
 	}
 	// Whoever gives up waiting takes nobody else's answer away.
 	result := a.asking.DoChan(string(k[:]), func() (any, error) {
@@ -64,10 +70,13 @@ func (a *answers) get(ctx context.Context, k key, ask func(context.Context) (boo
 		defer cancel()
 		asked := a.now() // what changes while it is asked may not be in the answer
 		allowed, err := ask(ctx)
-		if err == nil {
+		switch {
+		case err == nil:
 			a.put(k, answer{allowed: allowed, until: asked.Add(keep)})
+		default:
+			a.put(k, answer{err: err, until: a.now().Add(keepError)})
 		}
-		return allowed, err
+		return err == nil && allowed, err
 	})
 	select {
 	case <-ctx.Done():

@@ -19,7 +19,6 @@ import (
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/desired"
 
-	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -99,36 +98,40 @@ func (s *Service) State(ctx context.Context, user governance.User) (State, error
 	if state.All = scope.All; state.All {
 		return state, nil
 	}
-	teams, err := Teams(ctx, reader)
-	if err != nil {
-		return State{}, err
-	}
-	seen := map[string]bool{}
-	for namespace, team := range teams {
-		seen[team] = seen[team] || scope.Sees(namespace)
-	}
 	var others []v1alpha1.ComputeAllocation
 	state.Allocations = nil
 	for _, allocation := range list.Items {
-		if seen[allocation.Name] {
+		if scope.Sees(allocation.Status.Namespace) {
 			state.Allocations = append(state.Allocations, allocation)
 		} else {
 			others = append(others, allocation)
 		}
 	}
 	state.Others = GivenOut(others, types, "")
-	return state, nil
+	if len(state.Allocations) > 0 {
+		return state, nil
+	}
+	// What all teams have together is for those who are in one, and for whoever
+	// may make them.
+	may, err := s.MayCreate(ctx, user)
+	if err == nil && !may {
+		err = access.Outside()
+	}
+	return state, err
 }
 
-// Teams are the teams by the namespaces that are theirs.
+// Teams are the teams by the namespaces that are theirs, as the controller
+// says: labels of a namespace may be somebody's who is in it.
 func Teams(ctx context.Context, reader client.Reader) (map[string]string, error) {
-	var namespaces corev1.NamespaceList
-	if err := reader.List(ctx, &namespaces, client.UnsafeDisableDeepCopy, client.MatchingLabels{desired.LabelGoverned: "true"}); err != nil {
-		return nil, cluster.Translate("list namespaces", err)
+	var list v1alpha1.ComputeAllocationList
+	if err := reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, cluster.Translate("list allocations", err)
 	}
-	teams := make(map[string]string, len(namespaces.Items))
-	for i := range namespaces.Items {
-		teams[namespaces.Items[i].Name] = namespaces.Items[i].Labels[desired.LabelTeam]
+	teams := make(map[string]string, len(list.Items))
+	for i := range list.Items {
+		if namespace := list.Items[i].Status.Namespace; namespace != "" {
+			teams[namespace] = list.Items[i].Name
+		}
 	}
 	return teams, nil
 }
@@ -139,6 +142,10 @@ func Teams(ctx context.Context, reader client.Reader) (map[string]string, error)
 // is success.
 func (s *Service) Create(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation, request string) error {
 	err := s.create(ctx, user, allocation, request)
+	switch governance.KindOf(err) {
+	case governance.Forbidden, governance.Unavailable:
+		s.Audit.Record(audit.Change{User: user, Action: "create", Object: allocation, New: allocation.Spec, Err: err})
+	}
 	var ours *governance.Error
 	if errors.As(err, &ours) && ours.Kind == governance.Unavailable {
 		ours.Message = "The cluster cannot be reached. Nothing you typed is lost: save again in a moment. It is saved once, even if it arrived already."
@@ -177,6 +184,8 @@ func (s *Service) create(ctx context.Context, user governance.User, allocation *
 	case err == nil && existing.DeletionTimestamp != nil:
 		return refuse(fmt.Sprintf("team %s is being deleted; wait until it is gone, or choose another name", allocation.Name))
 	case err == nil && existing.Annotations[AnnotationRequest] == mark && request != "":
+		// Its answer was lost, perhaps before it was recorded.
+		s.Audit.Record(audit.Change{User: user, Action: "create", Object: &existing, New: existing.Spec})
 		return nil
 	case err == nil && MadeBy(&existing, request):
 		return refuse(fmt.Sprintf("team %s was saved already, with what stood in this form then; what you changed since is not saved", allocation.Name))
@@ -198,7 +207,9 @@ func (s *Service) create(ctx context.Context, user governance.User, allocation *
 		created.Annotations = map[string]string{AnnotationRequest: mark}
 	}
 	err = cluster.Translate("create allocation", writer.Create(ctx, created))
-	s.Audit.Record(audit.Change{User: user, Action: "create", Object: created, New: created.Spec, Err: err})
+	if err == nil {
+		s.Audit.Record(audit.Change{User: user, Action: "create", Object: created, New: created.Spec})
+	}
 	var ours *governance.Error
 	if errors.As(err, &ours) && ours.Kind == governance.Exists {
 		return exists(allocation.Name)

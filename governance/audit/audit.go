@@ -2,6 +2,7 @@ package audit
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
 	"strings"
@@ -50,7 +51,11 @@ func (r *Recorder) Record(c Change) {
 	changes := diff(c.Old, c.New)
 	entry := r.Log.With("audit", true, "user", c.User.Name, "from", c.User.From, "action", c.Action,
 		"kind", kind, "name", c.Object.GetName(), "namespace", c.Object.GetNamespace(), "uid", c.Object.GetUID(), "changes", changes)
-	if c.Err != nil {
+	switch {
+	case governance.KindOf(c.Err) == governance.Unavailable:
+		entry.Warn("change of unknown outcome", "error", c.Err)
+		return
+	case c.Err != nil:
 		entry.Warn("change refused", "error", c.Err)
 		return
 	}
@@ -82,13 +87,14 @@ func (r *Recorder) event(c Change, changes []string) {
 	if namespace == "" {
 		namespace = eventNamespace
 	}
+	// One change has one event, however often its form is sent.
 	err = r.Cluster.WriteEvent(ctx, &eventsv1.Event{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: cluster.FieldManager + "-"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("%s-%s-%s-%d", cluster.FieldManager, c.Action, c.Object.GetUID(), c.Object.GetGeneration())},
 		EventTime:  metav1.NowMicro(), Type: corev1.EventTypeNormal, Reason: past, Action: c.Action,
 		ReportingController: "kuota.dev/console", ReportingInstance: instance,
 		Regarding: reference, Note: shorten(note),
 	})
-	if err != nil {
+	if err != nil && governance.KindOf(err) != governance.Exists {
 		r.Log.Warn("event of a change not written; the log has it", "name", c.Object.GetName(), "error", err)
 	}
 }

@@ -149,6 +149,7 @@ func (c *Cluster) watch(ctx context.Context) error {
 	for object, changes := range map[client.Object][]*Changes{
 		&v1alpha1.ComputeAllocation{}: {c.Allocations, c.Tasks},
 		&kueue.ClusterQueue{}:         {c.Allocations},
+		&kueue.LocalQueue{}:           {c.Tasks},
 		&corev1.Node{}:                {c.Allocations},
 		&corev1.Namespace{}:           nil,
 		&rbacv1.RoleBinding{}:         {c.Allocations, c.Tasks},

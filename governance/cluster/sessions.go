@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"kuota.dev/kuota/governance"
+
 	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -38,7 +40,7 @@ type Sessions struct {
 	clients   kubernetes.Interface
 	cache     cache.Cache
 	misses    *rate.Limiter // how often something that the watch has not shown is asked for
-	deleted   sync.Map      // time by name: deleted here, though the watch may not have shown it yet
+	deleted   sync.Map      // by name: deleted here, though the watch may not have shown it yet
 	log       *slog.Logger
 }
 
@@ -78,8 +80,9 @@ func (s *Sessions) run(ctx context.Context) {
 func (s *Sessions) sweep(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, sessionSweep)
 	defer cancel()
-	s.deleted.Range(func(name, at any) bool {
-		if time.Since(at.(time.Time)) > sessionSweep {
+	s.deleted.Range(func(name, _ any) bool {
+		err := s.cache.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: name.(string)}, &corev1.Secret{}, client.UnsafeDisableDeepCopy)
+		if apierrors.IsNotFound(err) {
 			s.deleted.Delete(name)
 		}
 		return true
@@ -110,8 +113,11 @@ func (s *Sessions) Get(ctx context.Context, name string) (sealed, version string
 	}
 	var secret corev1.Secret
 	err = s.cache.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: sessionPrefix + name}, &secret, client.UnsafeDisableDeepCopy)
-	if apierrors.IsNotFound(err) && s.misses.Allow() {
+	if apierrors.IsNotFound(err) {
 		// Made a moment ago, perhaps by another replica, and not shown yet.
+		if !s.misses.Allow() {
+			return "", "", &governance.Error{Kind: governance.Unavailable, Op: "read session", Message: "Too many sessions that nobody knows are asked for."}
+		}
 		var live *corev1.Secret
 		if live, err = s.clients.CoreV1().Secrets(s.namespace).Get(ctx, sessionPrefix+name, metav1.GetOptions{}); err == nil {
 			secret = *live
@@ -161,7 +167,7 @@ func (s *Sessions) Delete(ctx context.Context, name string) error {
 func (s *Sessions) delete(ctx context.Context, name string) error {
 	err := client.IgnoreNotFound(s.clients.CoreV1().Secrets(s.namespace).Delete(ctx, name, metav1.DeleteOptions{}))
 	if err == nil {
-		s.deleted.Store(name, time.Now())
+		s.deleted.Store(name, true)
 	}
 	return Translate("delete session", err)
 }

@@ -171,7 +171,7 @@ func TestNamedNamespaceIsAdopted(t *testing.T) {
 	}
 	rival := clustertest.Name("rival")
 	create(t, c, rival, spec)
-	conditionIs(t, c, rival, v1alpha1.ConditionReady, metav1.ConditionFalse, "namespace "+name+" is team "+team+"'s")
+	conditionIs(t, c, rival, v1alpha1.ConditionReady, metav1.ConditionFalse, "namespace "+name+" is another team's")
 
 	if err := c.Client.Delete(t.Context(), allocationNamed(team)); err != nil {
 		t.Fatal(err)

@@ -12,22 +12,26 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// hidden are the names of queues and namespaces that somebody may not see.
-type hidden map[string]bool
+// hidden are the names of queues and namespaces that somebody may not see, and
+// those of the queues that they may.
+type hidden struct {
+	names map[string]bool
+	own   map[string]bool
+}
 
-// hiddenFrom lists what is hidden from somebody with this scope. Kueue writes
-// the queue of whoever pre-empted a task into its condition (0.19), so texts
-// are read with it before they are shown.
-func hiddenFrom(ctx context.Context, reader client.Reader, scope access.Scope, teams map[string]string) (hidden, error) {
+// hiddenFrom lists what is hidden from somebody with this scope; nil for
+// nothing. Kueue writes the queue of whoever pre-empted a task into its
+// condition (0.19), so texts are read with it before they are shown.
+func hiddenFrom(ctx context.Context, reader client.Reader, scope access.Scope, teams map[string]string) (*hidden, error) {
 	if scope.All {
 		return nil, nil
 	}
-	names, own := hidden{}, map[string]bool{}
+	h, mine := &hidden{names: map[string]bool{}, own: map[string]bool{}}, map[string]bool{}
 	for namespace, team := range teams {
 		if scope.Sees(namespace) {
-			own[team] = true
+			mine[team] = true
 		} else {
-			names[namespace] = true
+			h.names[namespace] = true
 		}
 	}
 	var queues kueue.ClusterQueueList
@@ -35,23 +39,39 @@ func hiddenFrom(ctx context.Context, reader client.Reader, scope access.Scope, t
 		return nil, cluster.Translate("list queues", err)
 	}
 	for i := range queues.Items {
-		if team := queues.Items[i].Labels[desired.LabelTeam]; team == "" || !own[team] {
-			names[queues.Items[i].Name] = true
+		if team := queues.Items[i].Labels[desired.LabelTeam]; team != "" && mine[team] {
+			h.own[queues.Items[i].Name] = true
+		} else {
+			h.names[queues.Items[i].Name] = true
 		}
 	}
-	return names, nil
+	return h, nil
 }
 
-var name = regexp.MustCompile(`[a-z0-9](?:[-.a-z0-9]*[a-z0-9])?`)
+var (
+	name = regexp.MustCompile(`[a-z0-9](?:[-.a-z0-9]*[a-z0-9])?`)
+	// path is what Kueue writes of both parties of a pre-emption: cohorts, then
+	// the queue, which may be gone by the time that somebody reads it.
+	path = regexp.MustCompile(`(path: (?:/[^/;\s]+)*/)([^/;\s]+)`)
+)
+
+const someoneElse = "another team"
 
 // redact takes the hidden names out of a text.
-func (h hidden) redact(text string) string {
-	if len(h) == 0 {
+func (h *hidden) redact(text string) string {
+	if h == nil {
 		return text
 	}
+	text = path.ReplaceAllStringFunc(text, func(found string) string {
+		parts := path.FindStringSubmatch(found)
+		if h.own[parts[2]] {
+			return found
+		}
+		return parts[1] + someoneElse
+	})
 	return name.ReplaceAllStringFunc(text, func(word string) string {
-		if h[word] {
-			return "another team"
+		if h.names[word] {
+			return someoneElse
 		}
 		return word
 	})

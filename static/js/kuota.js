@@ -57,14 +57,14 @@ function localTimes(root) {
 // after 15 s of silence the connection counts as lost. EventSource gives up
 // on HTTP errors, so reconnecting is done here.
 function liveStream(url) {
-  const silence = 15_000, patience = 2_000, firstDelay = 1_000, lastDelay = 10_000;
-  let source, delay = firstDelay, reconnect, watchdog, lossTimer;
+  const silence = 15_000, patience = 2_000, firstDelay = 1_000, lastDelay = 10_000, recheckDelay = 3_000;
+  const as = new URLSearchParams({ as: document.body.dataset.user });
+  let source, delay = firstDelay, reconnect, watchdog, lossTimer, recheck;
 
   function open() {
     close();
     lossTimer ??= setTimeout(showLoss, patience);
-    source = new EventSource(url);
-    source.addEventListener("open", listen);
+    source = new EventSource(`${url}?${as}`);
     source.addEventListener("error", () => { retry(); stillSignedIn(); });
     source.addEventListener("signed-out", showSignedOut);
     source.addEventListener("fragment", (event) => {
@@ -96,6 +96,7 @@ function liveStream(url) {
     source?.close();
     clearTimeout(reconnect);
     clearTimeout(watchdog);
+    clearTimeout(recheck);
   }
 
   // The next cluster-status from the server puts this right again.
@@ -105,23 +106,40 @@ function liveStream(url) {
 
   // EventSource does not say why a connection was refused.
   async function stillSignedIn() {
-    const answer = await fetch("/auth/session").catch(() => undefined);
+    const answer = await fetch(`/auth/session?${as}`).catch(() => undefined);
     if (answer?.status === 401) showSignedOut();
+    if (answer?.status === 409) showOtherPerson();
+    return answer?.ok;
   }
 
-  // What is typed into a form stays here while its writer signs in elsewhere;
-  // back in this tab the stream is tried again.
+  // What is typed into a form stays here while its writer signs in elsewhere.
+  // The page goes on by itself once they have.
   function showSignedOut() {
+    const typing = document.querySelector("form[data-preview]");
+    const back = typing ? "/auth/signed-in" : location.pathname + location.search;
+    stop("signed out", typing ? "Sign in in another tab" : "Sign in", `/auth/login?${new URLSearchParams({ return: back })}`, typing);
+    recheck = setTimeout(goOnOnceSignedIn, recheckDelay);
+  }
+
+  async function goOnOnceSignedIn() {
+    const signedIn = await stillSignedIn();
+    if (signedIn) open();
+    if (signedIn === undefined) recheck = setTimeout(goOnOnceSignedIn, recheckDelay);
+  }
+
+  function showOtherPerson() {
+    stop("somebody else is signed in now", "Load the page again", location.pathname + location.search, false);
+  }
+
+  function stop(words, text, href, elsewhere) {
     close();
     clearTimeout(lossTimer);
+    lossTimer = undefined;
     const link = document.createElement("a");
-    link.href = `/auth/login?${new URLSearchParams({ return: location.pathname + location.search })}`;
-    link.textContent = "Sign in";
-    if (document.querySelector("form[data-preview]")) {
-      link.target = "_blank";
-      link.textContent = "Sign in in another tab";
-    }
-    tell("signed out")?.after(link);
+    link.href = href;
+    link.textContent = text;
+    if (elsewhere) link.target = "_blank";
+    tell(words)?.after(link);
   }
 
   function tell(words) {
@@ -160,7 +178,11 @@ function livePreview(form) {
     if (busy) return;
     busy = true;
     try {
-      while (!form.dataset.saving && (actions.length > 0 || formState() !== sent)) await exchange(actions.shift());
+      while (!form.dataset.saving && (actions.length > 0 || formState() !== sent)) {
+        const action = actions[0];
+        await exchange(action);
+        if (action) actions.shift(); // one that failed is tried again
+      }
       say("");
     } catch (error) {
       if (error.name !== "AbortError") {
@@ -185,7 +207,8 @@ function livePreview(form) {
       headers: { Accept: "text/html", "X-Requested-With": "fetch" },
       signal: request.signal,
     });
-    if (response.status === 401) throw new Error("you are signed out; save, and after signing in you come back to what you typed");
+    if (response.status === 401) throw new Error("you are signed out. Sign in in another tab, or save and sign in then");
+    if (response.status === 409) throw new Error("somebody else is signed in now. Save, and you are told what to do");
     const fresh = parse(await response.text()).querySelector(`#${CSS.escape(form.id)}`);
     if (!fresh) throw new Error(`the server answered ${response.status}`);
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"kuota.dev/kuota/web/signin"
@@ -48,7 +49,8 @@ type Sessions struct {
 	Now      func() time.Time // the clock
 	Log      *slog.Logger
 
-	once singleflight.Group // what requests at the same time do together
+	asking sync.WaitGroup     // questions under way
+	once   singleflight.Group // what requests at the same time do together
 }
 
 // Begin makes a session. The id was made with NewID when the sign-in began:
@@ -61,7 +63,7 @@ func (s *Sessions) Begin(ctx context.Context, id string, identity signin.Identit
 	if err != nil {
 		return err
 	}
-	made, err := s.Store.Create(ctx, name, sealed, now.Add(s.Limits.Absolute))
+	made, err := s.Store.Create(ctx, name, sealed, s.expires(record))
 	if err != nil {
 		return fmt.Errorf("%w: keeping the session: %w", ErrAway, err)
 	}
@@ -71,12 +73,28 @@ func (s *Sessions) Begin(ctx context.Context, id string, identity signin.Identit
 	return nil
 }
 
-// End ends a session, and returns who it was; ErrNone when there was none.
+// Drain waits until the answers to all questions under way are kept, or ctx
+// ends: a provider may give each refresh token only once.
+func (s *Sessions) Drain(ctx context.Context) {
+	done := make(chan struct{})
+	go func() {
+		s.asking.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+}
+
+// End ends a session, and returns who it was as far as that can be read;
+// ErrNone when there was none.
 func (s *Sessions) End(ctx context.Context, id string) (Session, error) {
-	record, _, err := s.read(ctx, id)
-	if err != nil {
+	record, version, err := s.read(ctx, id)
+	if version == "" {
 		return Session{}, err
 	}
+	// What cannot be opened here, another replica may be able to open.
 	if err := s.Store.Delete(ctx, nameOf(id)); err != nil {
 		return Session{}, fmt.Errorf("%w: deleting the session: %w", ErrAway, err)
 	}
@@ -85,7 +103,7 @@ func (s *Sessions) End(ctx context.Context, id string) (Session, error) {
 
 // Find returns the session that an id stands for, confirmed within
 // confirmLimit. used says that the person did something, which an open page
-// does not.
+// does not. With ErrNone it returns whose it was, where that can be told.
 func (s *Sessions) Find(ctx context.Context, id string, used bool) (Session, error) {
 	record, version, err := s.read(ctx, id)
 	if err != nil {
@@ -94,7 +112,7 @@ func (s *Sessions) Find(ctx context.Context, id string, used bool) (Session, err
 	now := s.Now()
 	if now.Sub(record.Began) > s.Limits.Absolute || now.Sub(record.Seen) > s.Limits.Idle {
 		s.drop(ctx, id, record, "its time is over")
-		return Session{}, fmt.Errorf("%w: its time is over", ErrNone)
+		return Session{Identity: signin.Identity{User: record.User}}, fmt.Errorf("%w: its time is over", ErrNone)
 	}
 	if used && now.Sub(record.Seen) > s.Limits.Idle/10 {
 		record.Seen = now
@@ -127,6 +145,8 @@ func (s *Sessions) confirm(ctx context.Context, id string) (Session, error) {
 }
 
 func (s *Sessions) ask(ctx context.Context, id string) (Session, error) {
+	s.asking.Add(1)
+	defer s.asking.Done()
 	for {
 		record, version, err := s.read(ctx, id)
 		if err != nil {
@@ -175,8 +195,13 @@ func (s *Sessions) refresh(ctx context.Context, id string, record Session) (Sess
 	identity, refused := s.Provider.Refresh(asking, record.Identity)
 	stop()
 	if refused != nil && !errors.Is(refused, signin.ErrAway) {
+		// A replica whose clock is ahead may have asked with the same token, and
+		// have the yes.
+		if now, _, err := s.read(ctx, id); err == nil && now.Confirmed.After(record.Confirmed) {
+			return now, nil
+		}
 		s.drop(ctx, id, record, refused.Error())
-		return Session{}, fmt.Errorf("%w: %w", ErrNone, refused)
+		return Session{Identity: signin.Identity{User: record.User}}, fmt.Errorf("%w: %w", ErrNone, refused)
 	}
 	answered := s.Now()
 	for {
@@ -213,6 +238,8 @@ func (s *Sessions) drop(ctx context.Context, id string, record Session, why stri
 	}
 }
 
+// read returns what is kept for an id. A version with an error says that there
+// is something, and it cannot be opened.
 func (s *Sessions) read(ctx context.Context, id string) (record Session, version string, err error) {
 	if len(id) != idLength {
 		return record, "", ErrNone
@@ -230,7 +257,7 @@ func (s *Sessions) read(ctx context.Context, id string) (record Session, version
 		err = json.Unmarshal(plain, &record)
 	}
 	if err != nil {
-		return Session{}, "", fmt.Errorf("%w: %w", ErrNone, err)
+		return Session{}, version, fmt.Errorf("%w: %w", ErrNone, err)
 	}
 	return record, version, nil
 }
@@ -241,7 +268,17 @@ func (s *Sessions) write(ctx context.Context, id string, record Session, version
 	if err != nil {
 		return false, err
 	}
-	return s.Store.Update(ctx, name, sealed, record.Began.Add(s.Limits.Absolute), version)
+	return s.Store.Update(ctx, name, sealed, s.expires(record), version)
+}
+
+// expires is when a session is over if nobody comes back. Use is marked to
+// within a tenth of the idle limit.
+func (s *Sessions) expires(record Session) time.Time {
+	idle, absolute := record.Seen.Add(s.Limits.Idle+s.Limits.Idle/10), record.Began.Add(s.Limits.Absolute)
+	if idle.Before(absolute) {
+		return idle
+	}
+	return absolute
 }
 
 func (s *Sessions) seal(name string, record Session) (string, error) {

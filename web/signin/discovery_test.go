@@ -32,7 +32,7 @@ func TestFindingAProviderThatWasAway(t *testing.T) {
 				for range 3 {
 					_, _, err := party.Begin(t.Context())
 					wantAway(t, err)
-					_, err = party.Refresh(t.Context(), signin.Identity{RefreshToken: "canary"})
+					_, err = party.Refresh(t.Context(), signin.Identity{RefreshToken: "canary", Issuer: provider.Issuer + " " + signintest.ClientID})
 					wantAway(t, err)
 				}
 				if asked := provider.Asked(discovery); asked != 1 {

@@ -79,6 +79,9 @@ func (p *Provider) Refresh(ctx context.Context, was Identity) (Identity, error) 
 	if was.RefreshToken == "" {
 		return Identity{}, refuse("Sign in again.", "the provider gave no refresh token; it may want the scope %s", oidc.ScopeOfflineAccess)
 	}
+	if was.Issuer != p.name() {
+		return Identity{}, refuse("Sign in again.", "signed in with %q, and the provider is %q now", was.Issuer, p.name())
+	}
 	found, config, ctx, err := p.call(ctx)
 	if err != nil {
 		return Identity{}, err
@@ -161,7 +164,7 @@ func (p *Provider) verify(ctx context.Context, found *discovered, token *oauth2.
 	if err != nil {
 		return Identity{}, err
 	}
-	identity.Subject, identity.RefreshToken = subject, token.RefreshToken
+	identity.Issuer, identity.Subject, identity.RefreshToken = p.name(), subject, token.RefreshToken
 	if len(raw) <= hintLimit {
 		identity.IDToken = raw
 	}

@@ -13,6 +13,7 @@ import (
 // Identity is who the provider says somebody is, in the names that Kubernetes
 // knows them by.
 type Identity struct {
+	Issuer       string   // the provider, and the client that this console is there
 	Subject      string   // the provider's own, stable name for the person
 	User         string   // as Kubernetes knows them
 	Groups       []string // as Kubernetes knows them, sorted, each once
@@ -113,9 +114,11 @@ func kubernetesName(prefix, name string) (string, error) {
 	}
 	// U+FFFD is what became of something that was no text: two names that
 	// differ in nothing else would be one.
-	odd := func(r rune) bool { return unicode.IsControl(r) || r == utf8.RuneError }
+	// What cannot be seen, or turns the text around it, makes one person look
+	// like another.
+	odd := func(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf) || r == utf8.RuneError }
 	if name == "" || strings.ContainsFunc(full, odd) || strings.TrimSpace(name) != name || strings.TrimSpace(full) != full {
-		return "", refuse("Your account carries a name or group that cannot be used: it is empty, begins or ends with a space, or has a line break or broken letters.", "a claim names %q", name)
+		return "", refuse("Your account carries a name or group that cannot be used: it is empty, begins or ends with a space, or has a line break, letters that cannot be seen, or broken ones.", "a claim names %q", name)
 	}
 	return full, nil
 }

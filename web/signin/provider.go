@@ -8,11 +8,12 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
+	"golang.org/x/sync/singleflight"
 )
 
 const (
@@ -50,11 +51,19 @@ type Provider struct {
 	config Config
 	client *http.Client
 
-	mu     sync.Mutex
-	found  *discovered // nil until the provider has answered for the first time
-	failed time.Time   // it was last asked in vain
-	why    error       // and got this
+	asking singleflight.Group
+	found  atomic.Pointer[discovered] // nil until the provider has answered for the first time
+	failed atomic.Pointer[failure]    // the last time that it did not; nil for never
 }
+
+// failure is an answer that did not come.
+type failure struct {
+	at  time.Time
+	err error
+}
+
+// name is who this console is to whom.
+func (p *Provider) name() string { return p.config.Issuer + " " + p.config.ClientID }
 
 // discovered is what the provider says about itself.
 type discovered struct {
@@ -91,24 +100,34 @@ func New(config Config) *Provider {
 // discover returns what the provider says about itself, asking it until it has
 // answered once. Its keys are asked for anew whenever an unknown one is used.
 func (p *Provider) discover(ctx context.Context) (*discovered, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.found != nil {
-		return p.found, nil
+	if found := p.found.Load(); found != nil {
+		return found, nil
 	}
-	if p.config.Now().Sub(p.failed) < discoverAgain {
-		return nil, p.why
+	if failed := p.failed.Load(); failed != nil && p.config.Now().Sub(failed.at) < discoverAgain {
+		return nil, failed.err
 	}
-	found, err := p.ask(ctx)
-	if ctx.Err() != nil {
-		return nil, fmt.Errorf("%w: %w", ErrAway, ctx.Err()) // whoever asked has left; that says nothing
+	// Whoever asked first may leave: the others still want the answer.
+	answer := p.asking.DoChan("", func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerLimit)
+		defer cancel()
+		found, err := p.ask(ctx)
+		if err != nil {
+			err = fmt.Errorf("%w: %w", ErrAway, err)
+			p.failed.Store(&failure{at: p.config.Now(), err: err})
+			return nil, err
+		}
+		p.found.Store(found)
+		return found, nil
+	})
+	select {
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%w: %w", ErrAway, ctx.Err())
+	case a := <-answer:
+		if a.Err != nil {
+			return nil, a.Err
+		}
+		return a.Val.(*discovered), nil
 	}
-	if err != nil {
-		p.failed, p.why = p.config.Now(), fmt.Errorf("%w: %w", ErrAway, err)
-		return nil, p.why
-	}
-	p.found = found
-	return found, nil
 }
 
 func (p *Provider) ask(ctx context.Context) (*discovered, error) {
@@ -177,12 +196,11 @@ func (p *Provider) call(ctx context.Context) (*discovered, *oauth2.Config, conte
 // SignOutURL is where a person is sent to be signed out of the provider too;
 // empty where the provider has no such place, or has not answered yet.
 func (p *Provider) SignOutURL(idToken string) string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.found == nil || p.found.about.EndSession == "" {
+	found := p.found.Load()
+	if found == nil || found.about.EndSession == "" {
 		return ""
 	}
-	end, err := url.Parse(p.found.about.EndSession)
+	end, err := url.Parse(found.about.EndSession)
 	if err != nil {
 		return ""
 	}

@@ -18,7 +18,7 @@ import (
 const callback = "http://console.test/auth/callback"
 
 // withoutTokens compares who somebody is.
-var withoutTokens = cmpopts.IgnoreFields(signin.Identity{}, "RefreshToken", "IDToken")
+var withoutTokens = cmpopts.IgnoreFields(signin.Identity{}, "RefreshToken", "IDToken", "Issuer")
 
 // ada is who signintest signs in, unless told otherwise.
 var ada = signin.Identity{Subject: "1234", User: "ada@example.com", Groups: []string{"vision-team"}}
