@@ -68,7 +68,16 @@ check: ## generate, format, vet, lint; fails when generated files differ
 test: check cluster kuota browser ## all tests that take under three minutes
 	@go build ./... && go test -count=1 -run '^$$' ./... >/dev/null
 	@cd cmd/localcluster && LOCALCLUSTER_BIN=$(BIN) go test -count=1 -timeout 5m ./...
+	@$(MAKE) --no-print-directory fuzz
 	@KUOTA_BROWSER=$(BROWSER) go test -count=1 -p 1 -timeout 10m ./...
+
+# Each fuzz target by its package; minimising long inputs would take the time.
+FUZZ      = web:FuzzLocalAddress web:FuzzCookie web:FuzzQuery web/session:FuzzOpen web/signin:FuzzIdentity handlers:FuzzAllocationForm
+FUZZ_TIME ?= 3s
+
+.PHONY: fuzz
+fuzz: ## fuzz each target for FUZZ_TIME
+	@for target in $(FUZZ); do go test -run '^$$' -fuzz "^$${target#*:}$$" -fuzztime $(FUZZ_TIME) -fuzzminimizetime 1x ./$${target%:*} | grep -v '^fuzz: elapsed' || exit 1; done
 
 .PHONY: verify
 verify: test ## what takes longer: run before an issue is closed
