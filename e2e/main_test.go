@@ -62,18 +62,11 @@ func replica(t testing.TB, name string, env ...string) string {
 func startConsole(name string, env ...string) (*exec.Cmd, string, error) {
 	command := exec.Command(filepath.Join(clustertest.Root(), ".local", "bin", "kuota"), "--cluster-name", "e2e")
 	command.Env = append(append(os.Environ(), "KUOTA_LISTEN=127.0.0.1:0"), env...)
-	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	lines, err := command.StderrPipe()
 	if err != nil {
 		return nil, "", err
 	}
-	started := make(chan error)
-	go func() {
-		runtime.LockOSThread() // the death signal is bound to the thread that starts the child
-		started <- command.Start()
-		select {}
-	}()
-	if err := <-started; err != nil {
+	if err := startChild(command); err != nil {
 		return nil, "", fmt.Errorf("starting the console, which make kuota builds: %w", err)
 	}
 	log, err := os.Create(filepath.Join(artefacts(), name+".log"))
@@ -98,6 +91,18 @@ func startConsole(name string, env ...string) (*exec.Cmd, string, error) {
 		}
 	}()
 	return command, address, nil
+}
+
+// startChild starts a program that ends with this process, however that ends.
+func startChild(command *exec.Cmd) error {
+	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread() // the death signal is bound to the thread that starts the child
+		started <- command.Start()
+		select {}
+	}()
+	return <-started
 }
 
 // artefacts is where screenshots and logs are kept.

@@ -6,9 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
-	"syscall"
 	"testing"
 
 	"kuota.dev/kuota/governance/cluster/clustertest"
@@ -32,16 +30,9 @@ func certified(t *testing.T, groups map[string][]string) (env []string) {
 	must(t, os.WriteFile(filepath.Join(dir, "groups.json"), text, 0o600))
 	must(t, os.WriteFile(filepath.Join(dir, "secret"), []byte("certified-secret"), 0o600))
 	command := exec.Command(filepath.Join(browserDir(), "node"), filepath.Join(browserDir(), "provider", "server.mjs"), filepath.Join(dir, "groups.json"))
-	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	out, err := command.StdoutPipe()
 	must(t, err)
-	started := make(chan error)
-	go func() {
-		runtime.LockOSThread() // the death signal is bound to the thread that starts the child
-		started <- command.Start()
-		select {}
-	}()
-	if err := <-started; err != nil {
+	if err := startChild(command); err != nil {
 		t.Fatalf("starting the provider, which make browser installs: %v", err)
 	}
 	t.Cleanup(func() {

@@ -56,7 +56,6 @@ func (s *Server) identify(c echo.Context, used bool) error {
 	}
 	found, err := s.signIn.Sessions.Find(c.Request().Context(), s.cookie(c, sessionCookie), used)
 	if err != nil {
-		c.Set(wasKey, found.User)
 		return err
 	}
 	c.Set(userKey, User{Name: found.User, Groups: found.Groups, From: c.RealIP()})

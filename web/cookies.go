@@ -111,7 +111,6 @@ func (s *Server) takeAttempt(c echo.Context, state string) (a attempt, ok bool) 
 
 // draft is a form that could not be saved because its sender was signed out.
 type draft struct {
-	User   string // who sent it, where that was still known
 	Path   string
 	Values url.Values
 	Until  time.Time
@@ -120,8 +119,7 @@ type draft struct {
 // keepDraft has the browser keep a form, sealed, while its sender signs in
 // again. It returns false where the form is too long for that.
 func (s *Server) keepDraft(c echo.Context, path string, values url.Values) bool {
-	was, _ := c.Get(wasKey).(string)
-	sealed, err := s.seal(draftCookie, draft{User: was, Path: path, Values: values, Until: s.now().Add(attemptLimit)})
+	sealed, err := s.seal(draftCookie, draft{Path: path, Values: values, Until: s.now().Add(attemptLimit)})
 	if err != nil || len(sealed) > cookieLimit {
 		return false
 	}
@@ -140,7 +138,7 @@ func (s *Server) Draft(c echo.Context) url.Values {
 	if sealed == "" || c.Request().Method != http.MethodGet || !s.open(draftCookie, sealed, &d) || d.Path != c.Request().URL.Path || s.now().After(d.Until) {
 		return nil
 	}
-	if d.User != "" && d.User != UserOf(c).Name {
+	if as := d.Values.Get("as"); as != "" && as != UserOf(c).Name {
 		return nil // another person at the same browser
 	}
 	s.setCookie(c, draftCookie, "", 0)

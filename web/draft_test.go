@@ -101,7 +101,7 @@ func TestDraftOfAnotherPerson(t *testing.T) {
 	t.Parallel()
 	c := start(t, webtest.Setup{})
 	b := expired(t, c)
-	b.Post("/form", url.Values{"a": {"of ada"}})
+	b.Post("/form", url.Values{"a": {"of ada"}, "as": {"ada@example.com"}})
 	if b.Cookie("kuota-draft") == nil {
 		t.Fatal("nothing is kept")
 	}

@@ -10,10 +10,7 @@ type User struct {
 	From   string // address that the request came from
 }
 
-const (
-	userKey = "kuota.user"
-	wasKey  = "kuota.was" // name of the person whose session ended
-)
+const userKey = "kuota.user"
 
 // UserOf returns who sent the request. It is empty outside the routes that ask
 // people to sign in.

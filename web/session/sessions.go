@@ -103,7 +103,7 @@ func (s *Sessions) End(ctx context.Context, id string) (Session, error) {
 
 // Find returns the session that an id stands for, confirmed within
 // confirmLimit. used says that the person did something, which an open page
-// does not. With ErrNone it returns whose it was, where that can be told.
+// does not.
 func (s *Sessions) Find(ctx context.Context, id string, used bool) (Session, error) {
 	record, version, err := s.read(ctx, id)
 	if err != nil {
@@ -112,7 +112,7 @@ func (s *Sessions) Find(ctx context.Context, id string, used bool) (Session, err
 	now := s.Now()
 	if now.Sub(record.Began) > s.Limits.Absolute || now.Sub(record.Seen) > s.Limits.Idle {
 		s.drop(ctx, id, record, "its time is over")
-		return Session{Identity: signin.Identity{User: record.User}}, fmt.Errorf("%w: its time is over", ErrNone)
+		return Session{}, fmt.Errorf("%w: its time is over", ErrNone)
 	}
 	if used && now.Sub(record.Seen) > s.Limits.Idle/10 {
 		record.Seen = now
@@ -201,7 +201,7 @@ func (s *Sessions) refresh(ctx context.Context, id string, record Session) (Sess
 			return now, nil
 		}
 		s.drop(ctx, id, record, refused.Error())
-		return Session{Identity: signin.Identity{User: record.User}}, fmt.Errorf("%w: %w", ErrNone, refused)
+		return Session{}, fmt.Errorf("%w: %w", ErrNone, refused)
 	}
 	answered := s.Now()
 	for {
