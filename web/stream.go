@@ -45,8 +45,8 @@ func (s *Server) Stream(c echo.Context, changed <-chan struct{}, part, status fu
 	gap := time.NewTimer(0) // the page may have changed since it was rendered
 	defer gap.Stop()
 	waiting := true
-	for beats := 1; ; {
-		render, once := part, true
+	for beats := 0; ; {
+		var beating bool
 		select {
 		case <-c.Request().Context().Done():
 			return nil
@@ -61,9 +61,8 @@ func (s *Server) Stream(c echo.Context, changed <-chan struct{}, part, status fu
 		case <-gap.C:
 			waiting = false
 		case <-beat.C:
-			if beats++; beats%streamLook != 0 {
-				render, once = status, false
-			}
+			beating = true
+			beats++
 		}
 		err := s.identify(c, false)
 		if errors.Is(err, session.ErrNone) {
@@ -73,12 +72,15 @@ func (s *Server) Stream(c echo.Context, changed <-chan struct{}, part, status fu
 		if err != nil {
 			return nil //nolint:nilerr // the browser asks again, and is told
 		}
-		err = stream.send(render, once)
-		if errors.Is(err, errRender) { // nothing to show now; how old the page is can be said
-			s.log.Debug("stream cannot be rendered", "path", c.Request().URL.Path, "error", err)
+		if beating {
 			err = stream.send(status, false)
 		}
-		if err != nil {
+		if err == nil && (!beating || beats%streamLook == 0) {
+			err = stream.send(part, true)
+		}
+		if errors.Is(err, errRender) { // nothing to show now; the next beat says how old the page is
+			s.log.Debug("stream cannot be rendered", "path", c.Request().URL.Path, "error", err)
+		} else if err != nil {
 			return nil //nolint:nilerr // the browser is gone
 		}
 	}
