@@ -63,6 +63,24 @@ func firstEvents(t *testing.T, client *http.Client, address string) (int, string
 	return response.StatusCode, all.String()
 }
 
+// squatted is a namespace of the vision team's that says it is another team's.
+const squatted = `
+apiVersion: v1
+kind: Namespace
+metadata: {name: NAME, labels: {kuota.dev/governed: "true", sagemaker.amazonaws.com/quota-allocation-id: TEAM}}
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: LocalQueue
+metadata: {name: queue, namespace: NAME}
+spec: {clusterQueue: none}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: members, namespace: NAME}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: kuota-team-member}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: vision-team}]
+`
+
 // Nothing of a team reaches the members of another: by name, in no list, form,
 // stream, search or answer to any method; and what exists is not told from
 // what does not.
@@ -70,6 +88,8 @@ func TestTeamsDoNotSeeEachOther(t *testing.T) {
 	console(t)
 	a, b := makeTenant(t, "tenant-a", "vision-team"), makeTenant(t, "tenant-b", "language-team")
 	both := tenant{secrets: slices.Concat(a.secrets, b.secrets)}
+	// Whoever may label a namespace of their own could call it another team's.
+	clustertest.Get(t).Kubectl(t, strings.NewReplacer("NAME", clustertest.Name("squat"), "TEAM", b.team).Replace(squatted), "apply", "-f", "-")
 	for name, tc := range map[string]struct{ own, other tenant }{
 		"ada":   {own: a, other: b},
 		"many":  {own: a, other: b},
