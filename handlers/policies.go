@@ -96,11 +96,7 @@ func (h *Handlers) allocationRow(a *v1alpha1.ComputeAllocation, state allocation
 		}
 		row.Quota = append(row.Quota, views.QuotaLine{Pool: pool.Name, Parts: parts})
 	}
-	var over []string
-	for _, excess := range state.Given.Over(resolved.Pools, state.Types) {
-		over = append(over, excess.String())
-	}
-	row.Capacity = strings.Join(over, "; ")
+	row.Capacity = allocations.Sentence(state.Given.Over(resolved.Pools, state.Types))
 	return row
 }
 

@@ -103,8 +103,24 @@ func (g Given) Over(pools []quota.Pool, types catalog.Catalog) []Excess {
 	return over
 }
 
-// String is the sentence for a person, such as
-// "ml.g6.12xlarge: 10 of 8 GPUs given out".
-func (e Excess) String() string {
-	return fmt.Sprintf("%s: %s of %s given out", e.Pool, quota.Number(e.Resource, e.Given), quota.Amount(e.Resource, e.There))
+// Sentence says what is given out beyond what is there, each pool once, such as
+// "ml.g6.12xlarge: 10 of 8 GPUs and 120 of 96 vCPU given out".
+func Sentence(over []Excess) string {
+	var pools []string
+	amounts := map[string][]string{}
+	for _, e := range over {
+		if amounts[e.Pool] == nil {
+			pools = append(pools, e.Pool)
+		}
+		amounts[e.Pool] = append(amounts[e.Pool], fmt.Sprintf("%s of %s", quota.Number(e.Resource, e.Given), quota.Amount(e.Resource, e.There)))
+	}
+	for i, pool := range pools {
+		all := amounts[pool]
+		text := all[0]
+		if last := len(all) - 1; last > 0 {
+			text = strings.Join(all[:last], ", ") + " and " + all[last]
+		}
+		pools[i] = fmt.Sprintf("%s: %s given out", pool, text)
+	}
+	return strings.Join(pools, "; ")
 }

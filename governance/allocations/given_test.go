@@ -46,7 +46,7 @@ func TestGivenOut(t *testing.T) {
 	given.Add(mine)
 	given.Add(mine)
 	over := given.Over(mine.Pools, types)
-	if len(over) == 0 || over[0].String() != "ml.g6.12xlarge: 6 of 4 GPUs given out" {
-		t.Errorf("6 of 4 GPUs are told as %v", over)
+	if got, want := allocations.Sentence(over), "ml.g6.12xlarge: 6 of 4 GPUs, 60 of 48 vCPU, 240 of 192 GiB and 3 of 1 network device given out"; got != want {
+		t.Errorf("6 of 4 GPUs are told as %q, want %q", got, want)
 	}
 }

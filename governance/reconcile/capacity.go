@@ -3,7 +3,6 @@ package reconcile
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
@@ -59,9 +58,5 @@ func withinCapacity(over []allocations.Excess) metav1.Condition {
 	if len(over) == 0 {
 		return metav1.Condition{Type: v1alpha1.ConditionWithinCapacity, Status: metav1.ConditionTrue, Reason: "WithinCapacity", Message: "what all teams were given in these pools is there"}
 	}
-	sentences := make([]string, len(over))
-	for i, excess := range over {
-		sentences[i] = excess.String()
-	}
-	return metav1.Condition{Type: v1alpha1.ConditionWithinCapacity, Status: metav1.ConditionFalse, Reason: "OverCapacity", Message: strings.Join(sentences, "; ") + "; tasks beyond what is there wait"}
+	return metav1.Condition{Type: v1alpha1.ConditionWithinCapacity, Status: metav1.ConditionFalse, Reason: "OverCapacity", Message: allocations.Sentence(over) + "; tasks beyond what is there wait"}
 }

@@ -198,7 +198,7 @@ func TestOverCapacityIsTold(t *testing.T) {
 	create(t, c, second, specOf(v1alpha1.QuotaRow{InstanceType: "ml.trn1.32xlarge", Amounts: accelerators(4)}))
 	conditionIs(t, c, second, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 	for _, team := range []string{first, second} {
-		conditionIs(t, c, team, v1alpha1.ConditionWithinCapacity, metav1.ConditionFalse, "ml.trn1.32xlarge: 20 of 16 Neuron devices given out")
+		conditionIs(t, c, team, v1alpha1.ConditionWithinCapacity, metav1.ConditionFalse, "ml.trn1.32xlarge: 20 of 16 Neuron devices")
 	}
 	if err := c.Client.Delete(t.Context(), allocationNamed(second)); err != nil {
 		t.Fatal(err)
