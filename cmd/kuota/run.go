@@ -24,6 +24,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 )
 
+// drainLimit is how long answers of the sign-in provider may take once all else
+// has ended; with the server's own limit the whole stays below two seconds.
+const drainLimit = 400 * time.Millisecond
+
 // run starts the web server and the controllers, and ends both together.
 func run(ctx context.Context, c config, out io.Writer) error {
 	log := slog.New(slog.NewJSONHandler(out, &slog.HandlerOptions{Level: c.logLevel}))
@@ -106,7 +110,7 @@ func run(ctx context.Context, c config, out io.Writer) error {
 	group.Go(func() error { return kubernetes.Run(ctx) })
 	err = group.Wait()
 	if signIn != nil { // what the provider is answering now is kept, or people sign in again
-		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainLimit)
 		defer cancel()
 		signIn.Sessions.Drain(ending)
 	}

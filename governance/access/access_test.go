@@ -130,8 +130,7 @@ func TestScope(t *testing.T) {
 	}
 	sees(t, s, governance.User{Name: "stranger"})
 
-	// Named by an allocation only, and let in by something that no RoleBinding
-	// shows: here a ClusterRoleBinding is seen by the first review.
+	// Somebody with a ClusterRoleBinding sees all, by the first review.
 	everything := clustertest.Name("all")
 	binding := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: everything},
