@@ -229,6 +229,16 @@ type PoolMatch struct {
 	NodeLabels map[string]string `json:"nodeLabels,omitempty"`
 }
 
+// Condition types of a ClusterPolicy. Ready sums the others up; each of them is
+// one component, False with a sentence while it is not as the policy says.
+const (
+	ConditionPriorityClasses  = "PriorityClasses"  // the classes, their values, and how tasks are ranked
+	ConditionFairShare        = "FairShare"        // how idle compute is shared, in Kueue's configuration
+	ConditionGangScheduling   = "GangScheduling"   // gang scheduling, in Kueue's configuration
+	ConditionShareUnallocated = "ShareUnallocated" // the Cohort that lends what no team was given
+	ConditionPools            = "Pools"            // pools, and the labels of their nodes
+)
+
 // ClusterPolicyStatus is what came of a ClusterPolicy.
 type ClusterPolicyStatus struct {
 	// +optional
@@ -239,12 +249,69 @@ type ClusterPolicyStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
+	// Ranking is how tasks are ranked now, and how far a change of it is.
+	// +optional
+	Ranking *Ranking `json:"ranking,omitempty"`
+
+	// Pools are those in force. They differ from the spec's while a change
+	// would take the pool from under some team's quota.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	Pools []Pool `json:"pools,omitempty"`
+
 	// ReportedTypes are the largest figures that any node of an instance type
 	// outside Kuota's table ever reported. Quota of such a type counts by them.
 	// +optional
 	// +listType=map
 	// +listMapKey=instanceType
 	ReportedTypes []ReportedType `json:"reportedTypes,omitempty"`
+
+	// Kueue is what its configuration was seen to be.
+	// +optional
+	Kueue *KueueStatus `json:"kueue,omitempty"`
+}
+
+// RankingStep is how far a change of the ranking is.
+// +kubebuilder:validation:Enum=Settled;Pausing;Rewriting
+type RankingStep string
+
+// The steps of a change of the ranking, in their order. Kueue rewrites the
+// priority of tasks one by one, and would pre-empt tasks of the same class
+// midway; so pre-emption by priority is off meanwhile.
+const (
+	RankingSettled   RankingStep = "Settled"   // nothing is changing
+	RankingPausing   RankingStep = "Pausing"   // pre-emption by priority is being switched off in every queue
+	RankingRewriting RankingStep = "Rewriting" // classes have their new values, and tasks get theirs
+)
+
+// Ranking is how tasks are ranked now.
+type Ranking struct {
+	// InForce is the prioritization that queues are set for.
+	// +optional
+	InForce TaskPrioritization `json:"inForce,omitempty"`
+	// +required
+	Step RankingStep `json:"step"`
+	// Since is when the step began.
+	// +optional
+	Since metav1.Time `json:"since,omitzero"`
+	// Tasks is how many unfinished tasks the change is about, and Remaining how
+	// many of them still have their old priority.
+	// +optional
+	Tasks int32 `json:"tasks,omitempty"`
+	// +optional
+	Remaining int32 `json:"remaining,omitempty"`
+}
+
+// KueueStatus is what Kueue's configuration was seen to be.
+type KueueStatus struct {
+	// Version is Kueue's, such as v0.19.2; empty when it does not show.
+	// +optional
+	Version string `json:"version,omitempty"`
+	// Patch is what to change in Kueue's configuration by hand, where the
+	// console may not or must not; empty when nothing differs.
+	// +optional
+	Patch string `json:"patch,omitempty"`
 }
 
 // ReportedType is the largest capacity that nodes of one type reported.

@@ -1,0 +1,89 @@
+package allocations
+
+import (
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/quota"
+)
+
+// Review is what saving an allocation would do. It is computed, not done.
+type Review struct {
+	// Pools is the quota before and after, in the order of the rows; pools that
+	// the team leaves stand last.
+	Pools []PoolChange
+	// Settings are the other values that change, as people call them, such as
+	// "Fair-share weight" from "0" to "10".
+	Settings []FieldChange
+	// Objects are those of Kubernetes and Kueue that change, with their fields,
+	// as the API server answered a dry run.
+	Objects []ObjectChange
+	// Capacity is what is given out of each pool and resource that the change
+	// touches, before and after, beside what is there.
+	Capacity []CapacityChange
+	// Over is what the team's tasks hold beyond its quota afterwards. Nothing is
+	// stopped for that; other teams may take it back.
+	Over []Over
+	// NewPools are pools that are made together with it.
+	NewPools []v1alpha1.Pool
+	// Unknown says what could not be looked at and why, such as Kueue not
+	// answering; empty when the review is whole.
+	Unknown string
+}
+
+// Empty tells whether saving would change nothing.
+func (r Review) Empty() bool {
+	return len(r.Pools) == 0 && len(r.Settings) == 0 && len(r.Objects) == 0 && len(r.NewPools) == 0
+}
+
+// PoolChange is a team's quota in one pool before and after. Resources that
+// are 0 on both sides are left out. A nil limit is without limit.
+type PoolChange struct {
+	Pool                    string
+	Before, After           quota.Resources // nil where there is none
+	LimitBefore, LimitAfter quota.Resources
+}
+
+// Actions of an ObjectChange.
+const (
+	Made    = "made"
+	Changed = "changed"
+	Removed = "removed"
+)
+
+// ObjectChange is one object that would be made, changed or removed.
+type ObjectChange struct {
+	Kind, Name string
+	Action     string // Made, Changed or Removed
+	Fields     []FieldChange
+}
+
+// FieldChange is one value before and after; empty for none.
+type FieldChange struct{ Path, Before, After string }
+
+// CapacityChange is what is given out of one resource of one pool, in the unit
+// of quota.Resources.
+type CapacityChange struct {
+	Pool, Resource       string
+	There, Before, After int64
+}
+
+// Oversubscribed tells whether more is given out afterwards than is there.
+func (c CapacityChange) Oversubscribed() bool { return c.After > c.There }
+
+// Over is what a team's tasks hold of one resource in one pool beyond the
+// quota it would have.
+type Over struct {
+	Pool, Resource string
+	Held, Quota    int64
+	Tasks          []Task // that hold some of it: those that would be taken back first, first
+}
+
+// Task is a task as a review or a deletion names it.
+type Task struct{ Namespace, Kind, Name string }
+
+// Departure is what deleting an allocation would do.
+type Departure struct {
+	Running []Task // that hold quota now: they end before it goes, or are requeued when it is drained
+	Waiting int    // that wait in its queue, and would wait on without one
+	Kept    string // the namespace, which stays
+	Removed []ObjectChange
+}

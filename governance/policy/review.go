@@ -1,0 +1,65 @@
+package policy
+
+import (
+	"kuota.dev/kuota/governance/allocations"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/catalog"
+)
+
+// State is the policy as one person may see it at one moment.
+type State struct {
+	Policy *v1alpha1.ClusterPolicy // nil while there is none; shared with the cache: read only
+	Types  catalog.Catalog
+	// Tasks are the unfinished tasks by the name of their priority class, as
+	// the policy has it; "" counts those without a class.
+	Tasks map[string]int
+	// MayEdit tells whether the person is shown the way to change it.
+	MayEdit bool
+}
+
+// Review is what saving a policy would do. It is computed, not done.
+type Review struct {
+	// Settings are the values that change, as people call them.
+	Settings []allocations.FieldChange
+	// Classes are those that are made, removed or weighed anew.
+	Classes []ClassChange
+	// Reranks tells that tasks get new priorities, and that pre-emption by
+	// priority is off until the last has its own.
+	Reranks bool
+	// Objects are those of Kueue that change, as the API server answered a dry
+	// run.
+	Objects []allocations.ObjectChange
+	// Restart tells that Kueue is restarted: running tasks go on, and for some
+	// seconds no task starts and no job can be submitted.
+	Restart bool
+	// Patch is what has to be changed in Kueue's configuration by hand, since
+	// the console may not; empty otherwise.
+	Patch string
+	// Pools are those that come, go or change, with the nodes they would have.
+	Pools []PoolChange
+	// Unknown says what could not be looked at and why; empty when the review
+	// is whole.
+	Unknown string
+}
+
+// ClassChange is one priority class before and after.
+type ClassChange struct {
+	Name          string
+	Before, After *int32 // weight; nil where there is no such class
+	Tasks         int    // unfinished tasks that name it
+}
+
+// Dropped tells whether the class goes while unfinished tasks name it. Its
+// object then stays until that is confirmed.
+func (c ClassChange) Dropped() bool { return c.After == nil && c.Tasks > 0 }
+
+// PoolChange is one pool before and after.
+type PoolChange struct {
+	Name                    string
+	NodesBefore, NodesAfter int64
+	Types                   []string // instance types of its nodes afterwards
+}
+
+// AnnotationDropClasses on a ClusterPolicy lists, separated by commas, the
+// classes whose objects go although unfinished tasks name them.
+const AnnotationDropClasses = "kuota.dev/drop-classes"
