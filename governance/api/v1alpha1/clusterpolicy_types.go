@@ -258,6 +258,7 @@ type ClusterPolicyStatus struct {
 	// +optional
 	// +listType=map
 	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=64
 	Pools []Pool `json:"pools,omitempty"`
 
 	// ReportedTypes are the largest figures that any node of an instance type
