@@ -30,6 +30,7 @@ var rules = []struct {
 	{folder: "governance/api", only: []string{"governance/api/..."}, because: "others import the resources without importing Kuota"},
 	{folder: "governance/catalog", only: []string{"governance/api/...", "governance/catalog/..."}, forbidden: []string{"context", "time", "k8s.io/client-go", "sigs.k8s.io/controller-runtime"}, because: "the catalog is computed from nodes that are handed to it"},
 	{folder: "governance/quota", only: []string{"governance", "governance/api/...", "governance/catalog/...", "governance/quota/..."}, forbidden: []string{"context", "time", "k8s.io/client-go", "sigs.k8s.io/controller-runtime"}, because: "quota is arithmetic: no client, no context, no clock"},
+	{folder: "governance/kueueconfig", only: []string{"governance", "governance/api/...", "governance/kueueconfig/..."}, forbidden: []string{"context", "time", "k8s.io/client-go", "sigs.k8s.io/controller-runtime"}, because: "Kueue's configuration is text and a policy in, text out: no client, no context, no clock"},
 	{folder: "governance/desired", only: []string{"governance", "governance/api/...", "governance/catalog/...", "governance/quota/...", "governance/desired/..."}, forbidden: []string{"context", "time", "k8s.io/client-go/rest", "k8s.io/client-go/kubernetes", "sigs.k8s.io/controller-runtime"}, because: "the wanted state is a pure function; it uses apply configurations and no client"},
 }
 

@@ -1,0 +1,93 @@
+package kueueconfig
+
+import (
+	"slices"
+	"strings"
+
+	yaml "go.yaml.in/yaml/v3"
+)
+
+// set gives keys of a section their values, where they differ, and leaves its
+// other keys alone; nil takes a key away. The section is made where it is
+// missing.
+func (d *document) set(name string, entry map[string]any, sentence string) {
+	section := d.section(name)
+	if section == nil {
+		section = &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
+	}
+	if !setKeys(section, entry) {
+		return
+	}
+	whole := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Content: []*yaml.Node{
+		{Kind: yaml.ScalarNode, Tag: "!!str", Value: name}, section,
+	}}
+	b, err := encode(whole)
+	if err != nil {
+		return // cannot be: it was read from YAML
+	}
+	d.replace(name, strings.SplitAfter(strings.TrimSuffix(string(b), "\n"), "\n"))
+	d.changes = append(d.changes, sentence)
+}
+
+func (d *document) remove(name, sentence string) {
+	d.replace(name, nil)
+	d.changes = append(d.changes, sentence)
+}
+
+// replace puts lines in the place of a top-level key's, or at the end where the
+// key is missing.
+func (d *document) replace(name string, with []string) {
+	if d.broken {
+		return
+	}
+	newline := "\n"
+	if strings.Contains(d.text, "\r\n") {
+		newline = "\r\n"
+	}
+	lines := strings.SplitAfter(d.text, "\n")
+	indent := strings.Repeat(" ", d.root.Content[0].Column-1)
+	from, to := d.lines(lines, name, indent)
+	for i, line := range with {
+		with[i] = indent + strings.TrimSuffix(line, "\n") + newline
+	}
+	if from > 0 && len(with) > 0 && !strings.HasSuffix(lines[from-1], "\n") {
+		lines[from-1] += newline
+	}
+	d.text = strings.Join(slices.Concat(lines[:from], with, lines[to:]), "")
+	d.broken = d.parse() != nil
+}
+
+// lines finds where a top-level key begins and where it ends: before the next
+// key, and before the comments and empty lines above that, which belong to it.
+func (d *document) lines(lines []string, name, indent string) (from, to int) {
+	end := len(lines)
+	if lines[end-1] == "" { // behind the last line's end
+		end--
+	}
+	last := d.root.Content[len(d.root.Content)-2].Line
+	for i := last; i < end; i++ {
+		if strings.HasPrefix(lines[i], "---") || strings.HasPrefix(lines[i], "...") {
+			end = i
+		}
+	}
+	for i := 0; i < len(d.root.Content); i += 2 {
+		key := d.root.Content[i]
+		if key.Value != name {
+			continue
+		}
+		from, to = key.Line-1, end
+		if i+2 < len(d.root.Content) {
+			to = d.root.Content[i+2].Line - 1
+		}
+		for to > from+1 && between(lines[to-1], indent) {
+			to--
+		}
+		return from, to
+	}
+	return end, end
+}
+
+func between(line, indent string) bool {
+	text := strings.TrimSpace(line)
+	return text == "" || strings.HasPrefix(line, indent+"#")
+}

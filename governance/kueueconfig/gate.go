@@ -1,0 +1,120 @@
+package kueueconfig
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// gateName is what Kueue from 0.19 waits for pods without: there an absent
+// section means waiting for 30 minutes.
+const gateName = "DisableWaitForPodsReady"
+
+// arguments are those of Kueue's container.
+type arguments struct {
+	list  []string
+	at    int    // the argument with the gates; -1 when they are in the configuration
+	start string // what stands before the gates in that argument
+}
+
+// argsOf finds the gates among the arguments. Kueue takes gates from its
+// arguments or from its configuration, and does not start with both.
+func argsOf(list []string, d *document) (*arguments, error) {
+	a := &arguments{list: slices.Clone(list), at: -1}
+	for i, arg := range list {
+		name, value, joined := strings.Cut(arg, "=")
+		if name != "--feature-gates" && name != "-feature-gates" {
+			continue
+		}
+		switch { // the last one wins
+		case joined:
+			a.at, a.start = i, name+"="
+		case i+1 < len(list):
+			a.at, a.start, value = i+1, "", list[i+1]
+		}
+		if value == "" {
+			a.at = -1
+		}
+	}
+	if a.at >= 0 && d.section(featureGates) != nil {
+		return nil, refuse(nil, "Kueue's feature gates stand both in its configuration and in the argument --feature-gates of its Deployment, and Kueue does not start so. Take one of the two away.")
+	}
+	return a, nil
+}
+
+// setGate makes gang scheduling on or off where that takes the gate.
+func setGate(d *document, a *arguments, v version, gangs bool) {
+	value, present := d.gate(a)
+	sentence := "The gate " + gateName + " goes "
+	switch {
+	case present && v.known() && !v.knowsGate():
+		d.writeGate(a, nil, fmt.Sprintf("The gate %s goes away: Kueue %s does not know it.", gateName, v.text))
+	case gangs && present && value != "false":
+		d.writeGate(a, false, sentence+"off, so that Kueue waits for pods.")
+	case gangs, present && value == "true":
+	case d.enables && !present: // v1beta1 says off by itself
+	case present:
+		d.writeGate(a, true, sentence+"on, so that Kueue does not wait for pods.")
+	case v.knowsGate():
+		d.writeGate(a, true, sentence+"on: without it Kueue "+v.text+" waits for pods for 30 minutes.")
+	case !v.known():
+		d.changes = append(d.changes, "The gate "+gateName+" is not added, since the image does not tell Kueue's version. From Kueue 0.19 gang scheduling stays on, with 30 minutes, until somebody sets the gate to true.")
+	case v.minor > 20:
+		d.changes = append(d.changes, "The gate "+gateName+" is not added, since Kueue "+v.text+" may not know it any more. Look up in Kueue's release notes how waiting for pods is switched off.")
+	}
+}
+
+// gate reads the gate: true, false, or what else somebody wrote.
+func (d *document) gate(a *arguments) (value string, present bool) {
+	if a.at < 0 {
+		n := child(d.section(featureGates), gateName)
+		if n == nil {
+			return "", false
+		}
+		return strconv.FormatBool(truth(n)), true
+	}
+	for pair := range strings.SplitSeq(strings.TrimPrefix(a.list[a.at], a.start), ",") {
+		name, text, _ := strings.Cut(strings.TrimSpace(pair), "=")
+		if strings.TrimSpace(name) != gateName {
+			continue
+		}
+		value, present = text, true
+		if b, err := strconv.ParseBool(strings.TrimSpace(text)); err == nil {
+			value = strconv.FormatBool(b)
+		}
+	}
+	return value, present
+}
+
+// writeGate sets the gate where the gates are; nil takes it away.
+func (d *document) writeGate(a *arguments, value any, sentence string) {
+	if a.at < 0 {
+		if n := d.section(featureGates); value == nil && len(n.Content) == 2 {
+			d.remove(featureGates, sentence)
+			return
+		}
+		d.set(featureGates, map[string]any{gateName: value}, sentence)
+		return
+	}
+	d.changes = append(d.changes, sentence)
+	var pairs []string
+	for pair := range strings.SplitSeq(strings.TrimPrefix(a.list[a.at], a.start), ",") {
+		name, _, _ := strings.Cut(strings.TrimSpace(pair), "=")
+		if strings.TrimSpace(name) != gateName {
+			pairs = append(pairs, pair)
+		}
+	}
+	if value != nil {
+		pairs = append(pairs, fmt.Sprintf("%s=%t", gateName, value))
+	}
+	if len(pairs) > 0 {
+		a.list[a.at] = a.start + strings.Join(pairs, ",")
+		return
+	}
+	from := a.at
+	if a.start == "" { // the flag stands in the argument before
+		from--
+	}
+	a.list = slices.Delete(a.list, from, a.at+1)
+}

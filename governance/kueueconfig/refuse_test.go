@@ -1,0 +1,111 @@
+package kueueconfig_test
+
+import (
+	"strings"
+	"testing"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/kueueconfig"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const head = "apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\n"
+
+func TestWhatCannotBeTakenIsSaid(t *testing.T) {
+	for name, c := range map[string]struct{ text, arg, policy, want string }{
+		"no YAML":                  {text: "a: [", want: "not YAML"},
+		"a key twice":              {text: head + "kind: Configuration\n", want: "not YAML that Kueue takes"},
+		"nothing":                  {text: "", want: "is empty"},
+		"a comment":                {text: "# nothing\n", want: "is empty"},
+		"a list":                   {text: "- a\n", want: "no mapping"},
+		"another kind":             {text: "apiVersion: v1\nkind: Pod\n", want: `a "Pod" of "v1"`},
+		"a later version":          {text: strings.Replace(head, "v1beta2", "v1", 1), want: "Kuota knows"},
+		"two documents":            {text: head + "---\n" + head, want: "more than one document"},
+		"a section that is a word": {text: head + "fairSharing: yes please\n", want: "fairSharing"},
+		"a section by reference":   {text: head + "metrics: &m {}\nwaitForPodsReady: *m\n", want: "waitForPodsReady"},
+		"a section referred to":    {text: head + "fairSharing: &f {preemptionStrategies: [LessThanInitialShare]}\nother: *f\n", want: "by hand"},
+		"gates in two places":      {text: head + "featureGates: {}\n", arg: "--feature-gates=PriorityBoost=true", want: "both"},
+		"no time to start":         {text: head, policy: "gangScheduling: {enabled: true, timeout: 0s}", want: "spec.gangScheduling.timeout"},
+		"a negative time":          {text: head, policy: "gangScheduling: {enabled: true, recoveryTimeout: -1s}", want: "spec.gangScheduling.recoveryTimeout"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			seen := kueueconfig.Seen{Text: c.text, Args: []string{c.arg}, Image: current}
+			if c.policy == "" {
+				c.policy = neither
+			}
+			got, err := kueueconfig.Want(seen, policyOf(t, c.policy))
+			if err == nil || !strings.Contains(err.Error(), c.want) || governance.KindOf(err) != governance.Invalid {
+				t.Errorf("error %v, want one about %q", err, c.want)
+			}
+			if got.Text != seen.Text || got.ConfigChanged || got.ArgsChanged {
+				t.Errorf("changes something all the same: %+v", got)
+			}
+		})
+	}
+}
+
+func TestVersionIsTheTags(t *testing.T) {
+	for image, want := range map[string]string{
+		"registry.example/kueue/kueue:v0.19.2":    "v0.19.2",
+		"registry.example:5000/kueue:v0.19.2-foo": "v0.19.2-foo",
+		"kueue:0.18.0": "v0.18.0",
+		"registry.example/kueue:v0.19.2@sha256:abcd": "v0.19.2",
+		"registry.example/kueue@sha256:abcd":         "",
+		"registry.example/kueue:main":                "",
+		"registry.example/kueue:v0.19":               "",
+		"registry.example:5000/kueue":                "",
+		"":                                           "",
+	} {
+		got, err := kueueconfig.Want(kueueconfig.Seen{Text: head, Image: image}, policyOf(t, neither))
+		if err != nil || got.Version != want {
+			t.Errorf("%q is version %q, want %q (%v)", image, got.Version, want, err)
+		}
+	}
+}
+
+// The gate is written where the version is known to know it, and changed where
+// it stands.
+func TestGate(t *testing.T) {
+	const gate = "DisableWaitForPodsReady"
+	off := head + "featureGates:\n  " + gate + ": false\n"
+	for name, c := range map[string]struct {
+		image, text, policy string
+		args                []string
+		wantText            string
+		wantArgs            []string
+		says                string
+	}{
+		"Kueue 0.19 is given it":                    {image: current, text: head, policy: neither, wantText: head + "featureGates:\n  " + gate + ": true\n", says: "30 minutes"},
+		"Kueue 0.21 may have lost it":               {image: "kueue:v0.21.0", text: head, policy: neither, wantText: head, says: "may not know it any more"},
+		"an unknown version is not given it":        {image: branch, text: head, policy: neither, wantText: head, says: "does not tell"},
+		"an unknown version has it already":         {image: branch, text: off, policy: neither, wantText: strings.Replace(off, "false", "true", 1), says: "goes on"},
+		"an unknown version has it in the way":      {image: branch, text: strings.Replace(off, "false", "true", 1), policy: neither, wantText: strings.Replace(off, "false", "true", 1)},
+		"a version from before does not know it":    {image: older, text: off, policy: neither, wantText: head, says: "does not know it"},
+		"an argument is changed":                    {image: current, text: head, policy: neither, args: []string{"--feature-gates=" + gate + "=false,A=true"}, wantText: head, wantArgs: []string{"--feature-gates=A=true," + gate + "=true"}, says: "goes on"},
+		"an argument in two parts is changed":       {image: current, text: head, policy: neither, args: []string{"--feature-gates", "A=true"}, wantText: head, wantArgs: []string{"--feature-gates", "A=true," + gate + "=true"}, says: "30 minutes"},
+		"an argument in two parts goes away":        {image: older, text: head, policy: neither, args: []string{"-a", "--feature-gates", gate + "=false"}, wantText: head, wantArgs: []string{"-a"}, says: "goes away"},
+		"an empty argument is no place":             {image: current, text: head, policy: neither, args: []string{"--feature-gates="}, wantText: head + "featureGates:\n  " + gate + ": true\n", wantArgs: []string{"--feature-gates="}, says: "30 minutes"},
+		"a null section is no place either":         {image: current, text: head + "featureGates:\nnamespace: n\n", policy: neither, wantText: head + "featureGates:\n  " + gate + ": true\nnamespace: n\n", says: "30 minutes"},
+		"a text without a last line's end gets one": {image: current, text: head + "namespace: n", policy: neither, wantText: head + "namespace: n\nfeatureGates:\n  " + gate + ": true\n", says: "30 minutes"},
+		"a document's end stays the end":            {image: current, text: "---\n" + head + "...\n", policy: neither, wantText: "---\n" + head + "featureGates:\n  " + gate + ": true\n...\n", says: "30 minutes"},
+		"line ends of Windows stay":                 {image: current, text: strings.ReplaceAll(head, "\n", "\r\n"), policy: neither, wantText: strings.ReplaceAll(head+"featureGates:\n  "+gate+": true\n", "\n", "\r\n"), says: "30 minutes"},
+		"an indented document stays indented":       {image: current, text: "  apiVersion: config.kueue.x-k8s.io/v1beta2\n  kind: Configuration\n", policy: neither, wantText: "  apiVersion: config.kueue.x-k8s.io/v1beta2\n  kind: Configuration\n  featureGates:\n    " + gate + ": true\n", says: "30 minutes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := kueueconfig.Want(kueueconfig.Seen{Text: c.text, Args: c.args, Image: c.image}, policyOf(t, c.policy))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.wantText, got.Text); diff != "" {
+				t.Errorf("text (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(c.wantArgs, got.Args); diff != "" {
+				t.Errorf("args (-want +got):\n%s", diff)
+			}
+			if says := strings.Join(got.Changes, " "); !strings.Contains(says, c.says) || c.says == "" && says != "" {
+				t.Errorf("says %q, want %q", says, c.says)
+			}
+		})
+	}
+}

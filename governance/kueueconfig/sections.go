@@ -1,0 +1,134 @@
+package kueueconfig
+
+import (
+	"cmp"
+	"strconv"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+
+	yaml "go.yaml.in/yaml/v3"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// The sections of Kueue's configuration that are ours.
+const (
+	fairSharing      = "fairSharing"
+	waitForPodsReady = "waitForPodsReady"
+	featureGates     = "featureGates"
+)
+
+// gang is gang scheduling with every default filled in.
+type gang struct {
+	timeout, recovery metav1.Duration
+	block             bool
+	timestamp         string
+	limit             *int32
+	base, max         int32
+}
+
+// gangOf is nil when gang scheduling is off. Kueue does not start with a
+// negative time, and takes a timeout of zero for 30 minutes, or for a mistake,
+// as its configuration's version is.
+func gangOf(g v1alpha1.GangScheduling) (*gang, error) {
+	if !g.Enabled {
+		return nil, nil
+	}
+	r := g.Requeuing
+	out := &gang{
+		timeout: *or(g.Timeout, minutes("5m")), recovery: *or(g.RecoveryTimeout, minutes("5m")),
+		block: g.BlockAdmission, timestamp: cmp.Or(r.Timestamp, "Eviction"),
+		limit: r.BackoffLimitCount, base: *or(r.BackoffBaseSeconds, 60), max: *or(r.BackoffMaxSeconds, 3600),
+	}
+	var fields []governance.FieldError
+	if out.timeout.Duration <= 0 {
+		fields = append(fields, governance.FieldError{Path: "spec.gangScheduling.timeout", Message: "The time that pods have to start is above 0s, such as 5m."})
+	}
+	if out.recovery.Duration < 0 {
+		fields = append(fields, governance.FieldError{Path: "spec.gangScheduling.recoveryTimeout", Message: "The time that a pod may be missing is 0s, which is for ever, or above, such as 5m."})
+	}
+	if len(fields) > 0 {
+		return nil, &governance.Error{Kind: governance.Invalid, Op: "configure Kueue", Message: "Kueue would not start with these times.", Fields: fields}
+	}
+	return out, nil
+}
+
+func or[T any](p *T, value T) *T {
+	if p == nil {
+		return &value
+	}
+	return p
+}
+
+func minutes(text string) metav1.Duration {
+	d, _ := duration(text)
+	return d
+}
+
+func duration(text string) (d metav1.Duration, err error) {
+	err = d.UnmarshalJSON([]byte(strconv.Quote(text)))
+	return d, err
+}
+
+// shareFairly switches fair sharing. In v1beta2 the section's presence is the
+// switch, in v1beta1 its key enable. A list of strategies is an answer to how,
+// which the policy does not ask: one that is there is kept.
+func (d *document) shareFairly(on bool) {
+	section := d.section(fairSharing)
+	if !on {
+		d.off(section, fairSharing, "Fair sharing goes off: idle compute is first come, first served.")
+		return
+	}
+	entry := map[string]any{}
+	if d.enables {
+		entry["enable"] = true
+	}
+	if list := child(section, "preemptionStrategies"); list == nil || len(list.Content) == 0 {
+		entry["preemptionStrategies"] = []string{"LessThanOrEqualToFinalShare", "LessThanInitialShare"}
+	}
+	d.set(fairSharing, entry, "Fair sharing goes on: idle compute is shared by the teams' weights.")
+}
+
+// scheduleGangs switches waiting for pods, in the same way; g is nil for off.
+func (d *document) scheduleGangs(g *gang) {
+	section := d.section(waitForPodsReady)
+	if g == nil {
+		d.off(section, waitForPodsReady, "Gang scheduling goes off: the section waitForPodsReady no longer asks for it.")
+		return
+	}
+	entry := map[string]any{
+		"timeout": g.timeout, "recoveryTimeout": g.recovery, "blockAdmission": g.block,
+		"requeuingStrategy": map[string]any{
+			"timestamp": g.timestamp, "backoffLimitCount": limit(g.limit),
+			"backoffBaseSeconds": int(g.base), "backoffMaxSeconds": int(g.max),
+		},
+	}
+	if d.enables {
+		entry["enable"] = true
+	}
+	sentence := "Gang scheduling goes on, with the policy's times."
+	if section != nil && (!d.enables || truth(child(section, "enable"))) {
+		sentence = "Gang scheduling gets the policy's times."
+	}
+	d.set(waitForPodsReady, entry, sentence)
+}
+
+// limit is nil for no limit, which Kueue has where the key is absent.
+func limit(count *int32) any {
+	if count == nil {
+		return nil
+	}
+	return int(*count)
+}
+
+// off takes a section away, or switches it off where it has a switch: its other
+// keys then wait for better days.
+func (d *document) off(section *yaml.Node, name, sentence string) {
+	switch {
+	case section == nil:
+	case !d.enables:
+		d.remove(name, sentence)
+	case truth(child(section, "enable")):
+		d.set(name, map[string]any{"enable": false}, sentence)
+	}
+}

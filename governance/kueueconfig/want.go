@@ -1,0 +1,68 @@
+package kueueconfig
+
+import (
+	"slices"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+)
+
+// Seen is Kueue's configuration as the cluster has it.
+type Seen struct {
+	Text  string   // what the ConfigMap has under controller_manager_config.yaml
+	Args  []string // of the Deployment's manager container
+	Image string   // of the same container; its tag tells the version
+}
+
+// Wanted is Kueue's configuration as a policy asks for it.
+type Wanted struct {
+	Text string   // the same bytes as was seen unless ConfigChanged
+	Args []string // the same as was seen unless ArgsChanged
+
+	ConfigChanged, ArgsChanged bool
+
+	// Changes are sentences about what changes, and about what should and
+	// cannot. A sentence of the second kind stands there without a change too.
+	Changes []string
+	// Patch shows a person exactly what to change by hand, line by line. It is
+	// empty when nothing differs.
+	Patch string
+	// Version is Kueue's by its image's tag, such as v0.19.2; empty when that
+	// does not tell.
+	Version string
+}
+
+// Want says what Kueue's configuration should be for a policy; without a policy
+// it is right as it is. The error's sentence says why a configuration, or a
+// figure of the policy, cannot be taken.
+func Want(seen Seen, policy *v1alpha1.ClusterPolicySpec) (Wanted, error) {
+	v := versionOf(seen.Image)
+	wanted := Wanted{Text: seen.Text, Args: seen.Args, Version: v.text}
+	if policy == nil {
+		return wanted, nil
+	}
+	gang, err := gangOf(policy.GangScheduling)
+	if err != nil {
+		return wanted, err
+	}
+	d, err := read(seen.Text)
+	if err != nil {
+		return wanted, err
+	}
+	args, err := argsOf(seen.Args, d)
+	if err != nil {
+		return wanted, err
+	}
+	d.shareFairly(policy.IdleCompute.Strategy != v1alpha1.IdleFirstComeFirstServe)
+	d.scheduleGangs(gang)
+	setGate(d, args, v, gang != nil)
+
+	after, err := d.checked()
+	if err != nil {
+		return wanted, err
+	}
+	wanted.Text, wanted.Args, wanted.Changes = after, args.list, d.changes
+	wanted.ConfigChanged = after != seen.Text
+	wanted.ArgsChanged = !slices.Equal(args.list, seen.Args)
+	wanted.Patch = patch(seen, wanted)
+	return wanted, nil
+}

@@ -1,0 +1,104 @@
+package kueueconfig_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/kueueconfig"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+const (
+	current = "registry.example/kueue:v0.19.2"
+	older   = "registry.example/kueue:v0.18.1"
+	branch  = "registry.example/kueue:main"
+)
+
+// Policies of the tests, by what they ask for.
+const (
+	neither = `idleCompute: {strategy: FirstComeFirstServe}`
+	fair    = `idleCompute: {strategy: FairShare}`
+	gangs   = `{idleCompute: {strategy: FirstComeFirstServe}, gangScheduling: {enabled: true, timeout: 5m, recoveryTimeout: 0s, requeuing: {timestamp: Creation, backoffLimitCount: 3, backoffBaseSeconds: 30, backoffMaxSeconds: 600}}}`
+	both    = `{idleCompute: {strategy: FairShare}, gangScheduling: {enabled: true, blockAdmission: true}}`
+)
+
+func policyOf(t testing.TB, text string) *v1alpha1.ClusterPolicySpec {
+	t.Helper()
+	var p v1alpha1.ClusterPolicySpec
+	if err := yaml.UnmarshalStrict([]byte(text), &p); err != nil {
+		t.Fatal(err)
+	}
+	return &p
+}
+
+func seenOf(t testing.TB, name, image string, args ...string) kueueconfig.Seen {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", name+".yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kueueconfig.Seen{Text: string(text), Args: append([]string{"--config=/controller_manager_config.yaml"}, args...), Image: image}
+}
+
+// Each case has its result in testdata/NAME.golden: the sentences, the patch
+// and the whole configuration.
+func TestGolden(t *testing.T) {
+	for name, c := range map[string]struct {
+		seen, image, policy string
+		args                []string
+	}{
+		"a release gets fair sharing":                     {seen: "release", image: current, policy: fair},
+		"a release gets both":                             {seen: "release", image: current, policy: both},
+		"an older release needs no gate":                  {seen: "release", image: older, policy: neither},
+		"a branch is not given a gate":                    {seen: "release", image: branch, policy: neither},
+		"gates among the arguments stay there":            {seen: "release", image: current, policy: neither, args: []string{"--feature-gates=PriorityBoost=true", "--zap-log-level=2"}},
+		"the times of a policy replace others":            {seen: "gang", image: current, policy: gangs},
+		"a list and comments of a person are kept":        {seen: "gang", image: current, policy: both},
+		"both go off":                                     {seen: "gang", image: current, policy: neither},
+		"the old version is switched off by its keys":     {seen: "old", image: current, policy: neither},
+		"the old version is switched on by its keys":      {seen: "old", image: current, policy: both},
+		"a configuration on one line is written in lines": {seen: "oneline", image: current, policy: both},
+	} {
+		t.Run(name, func(t *testing.T) {
+			seen := seenOf(t, c.seen, c.image, c.args...)
+			got, err := kueueconfig.Want(seen, policyOf(t, c.policy))
+			if err != nil {
+				t.Fatal(err)
+			}
+			text := fmt.Sprintf("version %q\n%s\n\n%s\n---\n%s\n---\n%s", got.Version, strings.Join(got.Changes, "\n"), got.Patch, strings.Join(got.Args, "\n"), got.Text)
+			golden := filepath.Join("testdata", strings.ReplaceAll(name, " ", "-")+".golden")
+			if *update {
+				if err := os.WriteFile(golden, []byte(text), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), text); diff != "" {
+				t.Errorf("(-want +got), -update writes it anew:\n%s", diff)
+			}
+			if got.ConfigChanged != (got.Text != seen.Text) || got.ArgsChanged != !cmp.Equal(got.Args, seen.Args) || (got.Patch != "") != (got.ConfigChanged || got.ArgsChanged) {
+				t.Errorf("says that the text changed: %t, the arguments: %t", got.ConfigChanged, got.ArgsChanged)
+			}
+		})
+	}
+}
+
+func TestWithoutAPolicyNothingChanges(t *testing.T) {
+	seen := kueueconfig.Seen{Text: "not: [even YAML", Image: current}
+	got, err := kueueconfig.Want(seen, nil)
+	if err != nil || got.Text != seen.Text || got.ConfigChanged || got.ArgsChanged || len(got.Changes) > 0 {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
