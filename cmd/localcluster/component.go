@@ -31,7 +31,9 @@ type component struct {
 	ready func(context.Context) error // one attempt; nil error means ready
 	grace time.Duration               // between SIGTERM and SIGKILL
 	limit time.Duration               // for becoming ready; 0 means startLimit
-	ports []namedPort
+	// prepare, if any, comes before a start on request: it may change spec.
+	prepare func(context.Context) error
+	ports   []namedPort
 
 	op sync.Mutex // held during a start or a stop
 

@@ -22,7 +22,8 @@ type kueueUnit struct {
 	place   kueuePlace
 	objects kueueObjects
 	version string
-	applied string // the ConfigMap's text that the process was last given
+
+	template string // of the pod that the process was last started for; the component's op guards it
 }
 
 func newKueueUnit(s *supervisor, api *apiClient, bin string, ports map[string]int) (*kueueUnit, error) {
@@ -44,26 +45,34 @@ func newKueueUnit(s *supervisor, api *apiClient, bin string, ports map[string]in
 	if err != nil {
 		return nil, fmt.Errorf("Kueue's version: %w", err)
 	}
-	objects, err := adapt(install, place)
+	objects, err := adapt(install, place, strings.TrimSpace(string(version)))
 	if err != nil {
 		return nil, err
 	}
 	k := &kueueUnit{sup: s, api: api, place: place, objects: objects, version: strings.TrimSpace(string(version))}
 	k.comp = &component{
-		name: kueueName,
-		spec: spec{path: filepath.Join(bin, kueueName), args: []string{
-			"--config=" + k.configFile(),
-			// The flag, since the visibility server does not look at the variable.
-			"--kubeconfig=" + l.componentConfig(kueueName),
-		}},
-		ready: httpOK(healthClient, "http://"+loopback(place.health)+"/readyz"),
-		grace: 2 * time.Second,
-		ports: []namedPort{{"health", place.health}, {"metrics", place.metrics}, {"webhook", place.webhook}, {"visibility", place.visibility}},
+		name:    kueueName,
+		spec:    spec{path: filepath.Join(bin, kueueName)},
+		ready:   k.ready(httpOK(healthClient, "http://"+loopback(place.health)+"/readyz")),
+		grace:   2 * time.Second,
+		ports:   []namedPort{{"health", place.health}, {"metrics", place.metrics}, {"webhook", place.webhook}, {"visibility", place.visibility}},
+		prepare: k.prepare,
 	}
 	return k, nil
 }
 
 func (k *kueueUnit) configFile() string { return k.sup.layout.run("kueue-config.yaml") }
+
+// ready also leaves the template that the process runs for where a test can
+// see that its rollout has come through.
+func (k *kueueUnit) ready(healthy func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if err := healthy(ctx); err != nil {
+			return err
+		}
+		return os.WriteFile(k.sup.layout.run("kueue-template.json"), []byte(k.template), 0o644)
+	}
+}
 
 // install writes Kueue's objects and starts the process.
 func (k *kueueUnit) install(ctx context.Context) error {
@@ -82,7 +91,10 @@ func (k *kueueUnit) install(ctx context.Context) error {
 	if err := k.api.applyAll(ctx, k.objects.others); err != nil {
 		return err
 	}
-	if err := k.configure(ctx, kueueDefaults); err != nil {
+	if err := k.api.apply(ctx, k.objects.deployment); err != nil {
+		return err
+	}
+	if err := k.prepare(ctx); err != nil {
 		return err
 	}
 	if err := k.sup.run(ctx, k.comp); err != nil {
@@ -99,9 +111,15 @@ func (k *kueueUnit) install(ctx context.Context) error {
 	return k.waitVisibility(ctx)
 }
 
-// configure gives the process and its webhooks a configuration, without a restart.
-func (k *kueueUnit) configure(ctx context.Context, text string) error {
-	set, err := k.place.overlay(text)
+// prepare reads what a pod that starts now would be given, and gives it to the
+// next start of the process, and to the webhooks. The caller holds the
+// component's op.
+func (k *kueueUnit) prepare(ctx context.Context) error {
+	pod, err := k.pod(ctx)
+	if err != nil {
+		return err
+	}
+	set, err := k.place.overlay(pod.text, pod.gates)
 	if err != nil {
 		return err
 	}
@@ -115,7 +133,15 @@ func (k *kueueUnit) configure(ctx context.Context, text string) error {
 	if err := k.api.applyAll(ctx, hooks); err != nil {
 		return err
 	}
-	k.applied = text
+	k.comp.spec.args = []string{
+		"--config=" + k.configFile(),
+		// The flag, since the visibility server does not look at the variable.
+		"--kubeconfig=" + k.sup.layout.componentConfig(kueueName),
+	}
+	if set.gates != "" {
+		k.comp.spec.args = append(k.comp.spec.args, "--feature-gates="+set.gates)
+	}
+	k.template = pod.template
 	return nil
 }
 

@@ -22,11 +22,13 @@ type kueuePlace struct {
 // kueueSettings is what the supervisor itself reads from the configuration.
 type kueueSettings struct {
 	file       []byte // what the process reads
+	gates      string // its argument --feature-gates; empty when the gates are in the file
 	frameworks []string
 }
 
-// overlay turns the ConfigMap's text into the file for the process on this machine.
-func (p kueuePlace) overlay(text string) (kueueSettings, error) {
+// overlay turns the ConfigMap's text and the gates among the Deployment's
+// arguments into what the process on this machine is given.
+func (p kueuePlace) overlay(text, gates string) (kueueSettings, error) {
 	var cfg map[string]any
 	if err := yaml.Unmarshal([]byte(text), &cfg); err != nil {
 		return kueueSettings{}, fmt.Errorf("Kueue's configuration is not YAML: %w", err)
@@ -50,7 +52,10 @@ func (p kueuePlace) overlay(text string) (kueueSettings, error) {
 		}
 	}
 	cfg["namespace"] = kueueNamespace
-	if p.noVisibility {
+	switch {
+	case p.noVisibility && gates != "": // there, since Kueue refuses gates in both places
+		gates += ",VisibilityOnDemand=false"
+	case p.noVisibility:
 		if err := setIn(cfg, "featureGates", map[string]any{"VisibilityOnDemand": false}); err != nil {
 			return kueueSettings{}, err
 		}
@@ -59,7 +64,7 @@ func (p kueuePlace) overlay(text string) (kueueSettings, error) {
 	if err != nil {
 		return kueueSettings{}, fmt.Errorf("write Kueue's configuration: %w", err)
 	}
-	return kueueSettings{file: file, frameworks: frameworksOf(cfg)}, nil
+	return kueueSettings{file: file, gates: gates, frameworks: frameworksOf(cfg)}, nil
 }
 
 // setIn sets keys of one section and leaves its others alone.

@@ -10,7 +10,7 @@ import (
 var testPlace = kueuePlace{health: 1001, metrics: 1002, webhook: 1003, visibility: 1004, certDir: "/certs"}
 
 func TestOverlayFillsInWhatBelongsToTheMachine(t *testing.T) {
-	set, err := testPlace.overlay(kueueDefaults)
+	set, err := testPlace.overlay(kueueDefaults, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func TestOverlayKeepsWhatAPersonWrote(t *testing.T) {
 	place.noVisibility = true
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			set, err := place.overlay(c.text)
+			set, err := place.overlay(c.text, "")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -85,8 +85,20 @@ func TestOverlayKeepsWhatAPersonWrote(t *testing.T) {
 
 func TestOverlayRefusesWhatKueueCouldNotRead(t *testing.T) {
 	for name, text := range map[string]string{"not YAML": "a: [", "empty": "", "a section that is text": "webhook: yes please"} {
-		if _, err := testPlace.overlay(text); err == nil {
+		if _, err := testPlace.overlay(text, ""); err == nil {
 			t.Errorf("%s was taken", name)
 		}
+	}
+}
+
+func TestOverlayKeepsGatesInOnePlace(t *testing.T) {
+	place := testPlace
+	place.noVisibility = true
+	set, err := place.overlay("kind: Configuration", "PriorityBoost=true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if set.gates != "PriorityBoost=true,VisibilityOnDemand=false" || strings.Contains(string(set.file), "featureGates") {
+		t.Errorf("gates are %q and in:\n%s", set.gates, set.file)
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,18 +21,22 @@ const (
 // machine serves it, in the groups in which they have to be written.
 type kueueObjects struct {
 	namespaces, crds, others, webhooks, apiServices []*unstructured.Unstructured
+	deployment                                      *unstructured.Unstructured
 }
 
-// adapt changes the shipped install: no Deployment (the supervisor runs the
-// process), Services that lead to localhost, and the process's own ports. The
-// ConfigMap and the certificate's Secret are written by the supervisor.
-func adapt(install []*unstructured.Unstructured, place kueuePlace) (kueueObjects, error) {
+// adapt changes the shipped install: Services that lead to localhost, the
+// process's own ports, and a Deployment whose pod is only played, since the
+// supervisor runs the process. The ConfigMap and the certificate's Secret are
+// written by the supervisor.
+func adapt(install []*unstructured.Unstructured, place kueuePlace, version string) (kueueObjects, error) {
 	var out kueueObjects
 	for _, u := range install {
 		u = u.DeepCopy()
 		var err error
 		switch u.GetKind() {
 		case "Deployment":
+			err = adaptDeployment(u, version)
+			out.deployment = u
 		case "Namespace":
 			out.namespaces = append(out.namespaces, u)
 		case "CustomResourceDefinition":
@@ -55,6 +60,9 @@ func adapt(install []*unstructured.Unstructured, place kueuePlace) (kueueObjects
 		if err != nil {
 			return out, fmt.Errorf("adapt %s: %w", title(u), err)
 		}
+	}
+	if out.deployment == nil {
+		return out, errors.New("Kueue's install has no Deployment")
 	}
 	if place.noVisibility {
 		out.apiServices = nil // an API that never answers makes discovery fail for everybody

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"reflect"
 	"slices"
 	"testing"
 
@@ -40,6 +41,11 @@ metadata: {name: kueue-webhook-server-cert, namespace: kueue-system}
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: kueue-controller-manager, namespace: kueue-system}
+spec:
+  template:
+    spec:
+      containers:
+      - {name: manager, image: "registry.example:5000/kueue:main", args: [--config=/c.yaml, --feature-gates=A=true, -feature-gates, B=true]}
 ---
 apiVersion: apiregistration.k8s.io/v1
 kind: APIService
@@ -64,7 +70,7 @@ func adapted(t *testing.T, place kueuePlace) kueueObjects {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := adapt(install, place)
+	got, err := adapt(install, place, "v0.19.2")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,6 +95,35 @@ func TestAdaptServesKueueFromThisMachine(t *testing.T) {
 	}
 	if port, _, _ := unstructured.NestedInt64(got.apiServices[0].Object, "spec", "service", "port"); port != 1004 {
 		t.Errorf("visibility goes to port %d", port)
+	}
+}
+
+func TestAdaptKeepsTheDeploymentOnANodeOfItsOwn(t *testing.T) {
+	deployment := adapted(t, testPlace).deployment
+	pod, _, _ := unstructured.NestedMap(deployment.Object, "spec", "template", "spec")
+	if image := managerOf(pod)["image"]; image != "registry.example:5000/kueue:v0.19.2" {
+		t.Errorf("the image is %v", image)
+	}
+	nodes, err := parseManifest([]byte(kueueHost))
+	if err != nil || len(nodes) != 1 {
+		t.Fatalf("%d nodes, %v", len(nodes), err)
+	}
+	labels := nodes[0].GetLabels()
+	for key, value := range pod["nodeSelector"].(map[string]any) {
+		if labels[key] != value {
+			t.Errorf("the node has no label %s=%s", key, value)
+		}
+	}
+	if _, has := labels["node.kubernetes.io/instance-type"]; has {
+		t.Error("the node would be a pool")
+	}
+	taints, _, _ := unstructured.NestedSlice(nodes[0].Object, "spec", "taints")
+	if !reflect.DeepEqual(taints, pod["tolerations"]) {
+		t.Errorf("the pod tolerates %v, the taints are %v", pod["tolerations"], taints)
+	}
+	got, err := podOf(deployment)
+	if err != nil || got.gates != "B=true" {
+		t.Errorf("the gates are %q, %v", got.gates, err)
 	}
 }
 

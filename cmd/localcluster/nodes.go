@@ -12,19 +12,23 @@ import (
 
 var nodeResource = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
 
-// createNodes posts the nodes of a file. It posts rather than applies, because
-// only a POST of a Node keeps the status, which says what the node has.
-func createNodes(ctx context.Context, api *apiClient, file string) (int, error) {
+func readNodes(file string) ([]*unstructured.Unstructured, error) {
 	objs, err := readManifest(file)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	for _, u := range objs {
 		if u.GetKind() != "Node" {
-			return 0, fmt.Errorf("%s: %s is not a Node", file, title(u))
+			return nil, fmt.Errorf("%s: %s is not a Node", file, title(u))
 		}
 	}
-	return len(objs), each(objs, func(u *unstructured.Unstructured) error { return api.create(ctx, u) })
+	return objs, nil
+}
+
+// createNodes posts rather than applies, because only a POST of a Node keeps
+// the status, which says what the node has.
+func createNodes(ctx context.Context, api *apiClient, nodes []*unstructured.Unstructured) error {
+	return each(nodes, func(u *unstructured.Unstructured) error { return api.create(ctx, u) })
 }
 
 // waitNodes waits until pods can be placed on every node.

@@ -52,6 +52,9 @@ func (s *supervisor) startAll(ctx context.Context, o upOptions, begin time.Time)
 	if err != nil {
 		return err
 	}
+	if err := kueue.waitDeployment(ctx); err != nil {
+		return err
+	}
 	go kueue.follow(ctx)
 
 	url, issuer := "", ""
@@ -118,17 +121,24 @@ func applyExtraCRDs(ctx context.Context, api *apiClient, dir string) error {
 }
 
 func (s *supervisor) startNodes(ctx context.Context, api *apiClient, kwok *component, file string) error {
-	count := 0
+	objs, err := parseManifest([]byte(kueueHost))
+	if err != nil {
+		return err
+	}
 	if file != "" {
-		var err error
-		if count, err = createNodes(ctx, api, file); err != nil {
+		more, err := readNodes(file)
+		if err != nil {
 			return err
 		}
+		objs = append(objs, more...)
+	}
+	if err := createNodes(ctx, api, objs); err != nil {
+		return err
 	}
 	if err := s.run(ctx, kwok); err != nil {
 		return err
 	}
-	if err := waitNodes(ctx, api, count); err != nil {
+	if err := waitNodes(ctx, api, len(objs)); err != nil {
 		return err
 	}
 	return nil

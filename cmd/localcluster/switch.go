@@ -40,6 +40,11 @@ func (s *supervisor) startOne(ctx context.Context, name string) (string, error) 
 	if st, _ := c.get(); st == running {
 		return name + " is already up", nil
 	}
+	if c.prepare != nil {
+		if err := c.prepare(ctx); err != nil {
+			return "", fmt.Errorf("%s: %w", name, err)
+		}
+	}
 	if err := c.start(ctx, s.spawner, s.onExit); err != nil {
 		return "", fmt.Errorf("%w; the end of its log:\n%s", err, logTail(c.spec.log))
 	}
