@@ -1,0 +1,86 @@
+package clustertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// Where Kueue's configuration is.
+const (
+	kueueNamespace = "kueue-system"
+	configKey      = "controller_manager_config.yaml"
+	rolledAt       = "clustertest/rolled"
+	rollLimit      = time.Minute
+)
+
+// Configure edits Kueue's configuration as an admin would: it writes the
+// ConfigMap, rolls the Deployment out, and returns when Kueue works with what
+// edit returned. It rolls out even when nothing was edited, since an earlier
+// edit may not have been. The configuration stays until somebody edits it again;
+// no other test that needs Kueue may run at the same time.
+func (c *Cluster) Configure(t testing.TB, edit func(text string) string) {
+	t.Helper()
+	ctx := t.Context()
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		var config corev1.ConfigMap
+		if err := c.Client.Get(ctx, client.ObjectKey{Namespace: kueueNamespace, Name: "kueue-manager-config"}, &config); err != nil {
+			return err
+		}
+		config.Data[configKey] = edit(config.Data[configKey])
+		return c.Client.Update(ctx, &config)
+	})
+	if err != nil {
+		t.Fatalf("write Kueue's configuration: %v", err)
+	}
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: kueueNamespace, Name: "kueue-controller-manager"}}
+	mark := Name("roll")
+	body := fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{%q:%q}}}}}`, rolledAt, mark)
+	if err := c.Client.Patch(ctx, deployment, client.RawPatch("application/merge-patch+json", []byte(body))); err != nil {
+		t.Fatalf("roll Kueue's Deployment out: %v", err)
+	}
+	defer func() {
+		if t.Failed() {
+			log, _ := os.ReadFile(filepath.Join(c.Dir, "logs", "kueue.log"))
+			t.Logf("the end of Kueue's log:\n%s", log[max(0, len(log)-2000):])
+		}
+	}()
+	Eventually(t, rollLimit, func(ctx context.Context) error {
+		if err := c.rolled(mark); err != nil {
+			return err
+		}
+		return c.answers(ctx)
+	})
+}
+
+// rolled looks at the template that the local cluster notes once Kueue, started
+// for it, has called itself ready.
+func (c *Cluster) rolled(mark string) error {
+	running, err := os.ReadFile(filepath.Join(c.Dir, "run", "kueue-template.json"))
+	if err != nil {
+		return err
+	}
+	if !strings.Contains(string(running), mark) {
+		return errors.New("rollout pending: Kueue has not started anew")
+	}
+	return nil
+}
+
+// answers asks Kueue's webhook, which the API server reaches a moment after
+// Kueue calls itself ready. A cluster queue has both of its kinds of webhook.
+func (c *Cluster) answers(ctx context.Context) error {
+	probe := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: Name("probe")}}
+	return c.Client.Create(ctx, probe, client.DryRunAll)
+}
