@@ -27,7 +27,11 @@ type document struct {
 	broken  bool // by a change, as when it took away what another place refers to
 }
 
-const group = "config.kueue.x-k8s.io/"
+const (
+	group = "config.kueue.x-k8s.io/"
+	// maxLines is ten times what Kueue ships; comparing takes its square.
+	maxLines = 2000
+)
 
 // refuse is an error about the configuration.
 func refuse(err error, format string, args ...any) error {
@@ -36,6 +40,9 @@ func refuse(err error, format string, args ...any) error {
 
 func read(text string) (*document, error) {
 	d := &document{seen: text, text: text}
+	if n := strings.Count(text, "\n"); n > maxLines {
+		return nil, refuse(nil, "Kueue's configuration has %d lines, and Kuota changes one of up to %d. Change it by hand.", n, maxLines)
+	}
 	if err := d.parse(); err != nil {
 		return nil, err
 	}

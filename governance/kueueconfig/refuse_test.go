@@ -25,6 +25,7 @@ func TestWhatCannotBeTakenIsSaid(t *testing.T) {
 		"a section that is a word": {text: head + "fairSharing: yes please\n", want: "fairSharing"},
 		"a section by reference":   {text: head + "metrics: &m {}\nwaitForPodsReady: *m\n", want: "waitForPodsReady"},
 		"a section referred to":    {text: head + "fairSharing: &f {preemptionStrategies: [LessThanInitialShare]}\nother: *f\n", want: "by hand"},
+		"more than anybody reads":  {text: head + strings.Repeat("#\n", 3000), want: "3002 lines"},
 		"gates in two places":      {text: head + "featureGates: {}\n", arg: "--feature-gates=PriorityBoost=true", want: "both"},
 		"no time to start":         {text: head, policy: "gangScheduling: {enabled: true, timeout: 0s}", want: "spec.gangScheduling.timeout"},
 		"a negative time":          {text: head, policy: "gangScheduling: {enabled: true, recoveryTimeout: -1s}", want: "spec.gangScheduling.recoveryTimeout"},
