@@ -207,12 +207,11 @@ func there(pool catalog.Pool, given allocations.Given) string {
 	if pool.Nodes == 0 {
 		return "None there today"
 	}
-	resource, unit := pool.Instance.AcceleratorResource, int64(0)
+	resource := pool.Instance.AcceleratorResource
 	if resource == "" {
 		resource = catalog.CPU
 	}
-	unit = quota.Whole(pool.Instance)[resource]
-	text := countOf(int(pool.Nodes), "instance") + " there: " + quota.Amount(resource, unit*pool.Nodes)
+	text := countOf(int(pool.Nodes), "instance") + " there: " + quota.Amount(resource, pool.There[resource])
 	if pool.Instance.AcceleratorModel != "" {
 		text += " (" + pool.Instance.AcceleratorModel + ")"
 	}

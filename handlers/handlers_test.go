@@ -48,7 +48,7 @@ func (d *domain) State(context.Context, governance.User) (allocations.State, err
 		nodes[i].Name = fmt.Sprint(i)
 		nodes[i].Labels = map[string]string{catalog.InstanceTypeLabel: "ml.g6.12xlarge"}
 	}
-	types := catalog.New(nodes, catalog.InstanceTypeLabel)
+	types := catalog.New(catalog.Input{Nodes: nodes, InstanceTypeLabel: catalog.InstanceTypeLabel})
 	return allocations.State{Allocations: d.allocations, Types: types, Given: allocations.GivenOut(d.allocations, types, ""), All: true}, nil
 }
 

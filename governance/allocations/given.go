@@ -21,7 +21,16 @@ func Catalog(ctx context.Context, reader client.Reader, instanceTypeLabel string
 	if err := reader.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
 		return catalog.Catalog{}, cluster.Translate("list nodes", err)
 	}
-	return catalog.New(nodes.Items, instanceTypeLabel), nil
+	var policy v1alpha1.ClusterPolicy
+	if err := reader.Get(ctx, client.ObjectKey{Name: v1alpha1.ClusterPolicyName}, &policy, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
+		return catalog.Catalog{}, cluster.Translate("read the cluster policy", err)
+	}
+	return catalog.New(catalog.Input{
+		Nodes:             nodes.Items,
+		InstanceTypeLabel: instanceTypeLabel,
+		Pools:             policy.Status.Pools, // those in force; the spec's may not be yet
+		Reported:          policy.Status.ReportedTypes,
+	}), nil
 }
 
 // Given is how much of each pool is given out as quota, by pool name.
@@ -52,7 +61,7 @@ func InForce(allocation *v1alpha1.ComputeAllocation, types catalog.Catalog) (res
 		return resolved, true
 	}
 	for _, applied := range allocation.Status.Quota {
-		pool := quota.Pool{Name: applied.Pool, InstanceType: applied.Pool, Nominal: quota.Resources{}}
+		pool := quota.Pool{Name: applied.Pool, Nominal: quota.Resources{}}
 		for _, r := range applied.Resources {
 			pool.Nominal[r.Name] = quota.InUnit(r.Name, r.Nominal)
 		}
@@ -77,26 +86,19 @@ type Excess struct {
 	Given, There   int64 // in the unit of quota.Resources
 }
 
-// Over lists what is given out beyond the nominal figures × nodes of the named
-// pools, in the order of the pools and resources.
+// Over lists what is given out beyond the nominal figures × nodes of these
+// pools, in the order of the pools and resources. Of partitions there is what
+// nodes report.
 func (g Given) Over(pools []quota.Pool, types catalog.Catalog) []Excess {
 	var over []Excess
 	for _, p := range pools {
-		name := p.Name
-		pool, ok := types.Pool(p.InstanceType)
+		pool, ok := types.Find(p.Name)
 		if !ok {
 			continue
 		}
-		there, ok := quota.Whole(pool.Instance).Times(pool.Nodes)
-		if !ok {
-			continue
-		}
-		for _, resource := range g[name].Names() {
-			if _, partition := strings.CutPrefix(resource, "nvidia.com/mig-"); partition {
-				continue // what partitions there are shows on the nodes only, not in the table
-			}
-			if given := g[name][resource]; given > there[resource] {
-				over = append(over, Excess{Pool: name, Resource: resource, Given: given, There: there[resource]})
+		for _, resource := range g[p.Name].Names() {
+			if given, there := g[p.Name][resource], pool.There[resource]; given > there {
+				over = append(over, Excess{Pool: p.Name, Resource: resource, Given: given, There: there})
 			}
 		}
 	}

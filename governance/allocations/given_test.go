@@ -22,7 +22,7 @@ func team(name, instanceType string, gpus int64) v1alpha1.ComputeAllocation {
 // What counts as given out is what is in Kueue, or is about to be.
 func TestGivenOut(t *testing.T) {
 	node := corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{catalog.InstanceTypeLabel: "ml.g6.12xlarge"}}}
-	types := catalog.New([]corev1.Node{node}, catalog.InstanceTypeLabel)
+	types := catalog.New(catalog.Input{Nodes: []corev1.Node{node}, InstanceTypeLabel: catalog.InstanceTypeLabel})
 
 	blocked := team("blocked", "ml.g6.12xlarge", 16)
 	blocked.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonBlocked}}

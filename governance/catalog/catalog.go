@@ -1,128 +1,154 @@
 package catalog
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
+	"kuota.dev/kuota/governance/api/v1alpha1"
+
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // InstanceTypeLabel is the node label that names an instance's type, unless
 // another is configured.
 const InstanceTypeLabel = "node.kubernetes.io/instance-type"
 
-// acceleratorResources are the device resources that an instance outside the
-// table is searched for, the first that it reports wins.
-var acceleratorResources = []string{GPU, Neuron, "amd.com/gpu", "habana.ai/gaudi", "gpu.intel.com/xe", "gpu.intel.com/i915"}
-
-// Pool is a group of nodes that quota is given in.
-type Pool struct {
-	Name     string   // also the name of its ResourceFlavor; the type's own wherever that can name an object
-	Instance Instance // what one of its instances has, nominally
-	Nodes    int64    // how many nodes it has now, ready or not
+// Input is what a catalog is made from.
+type Input struct {
+	Nodes             []corev1.Node
+	InstanceTypeLabel string
+	Pools             []v1alpha1.Pool         // the policy's, those in force
+	Reported          []v1alpha1.ReportedType // what nodes of types outside the table once reported
 }
 
-// Catalog is what the cluster is made of at one moment.
+// Catalog is what the cluster is made of at one moment. The zero value has no
+// nodes and no policy, and still knows the table.
 type Catalog struct {
-	pools map[string]Pool // by instance type
+	label  string
+	policy []v1alpha1.Pool             // those that can be: see Clashes
+	types  map[string]Instance         // the figures of types that nodes have or had
+	spread map[string]map[string]int64 // how many nodes of a type are in which pool
+	pools  map[string]Pool             // with nodes, or named, by name
 }
 
-// New builds the catalog of the given nodes. A type in the table has the
-// table's figures, always; any other has the largest that a node reports.
-func New(nodes []corev1.Node, instanceTypeLabel string) Catalog {
-	pools := map[string]Pool{}
-	for i := range nodes {
-		node := &nodes[i]
-		instanceType := node.Labels[instanceTypeLabel]
-		if instanceType == "" {
+// New builds the catalog. A type in the table has the table's figures, always;
+// any other has the largest that a node of it ever reported.
+func New(in Input) Catalog {
+	c := Catalog{
+		label:  in.InstanceTypeLabel,
+		types:  typesOf(in),
+		spread: map[string]map[string]int64{},
+		pools:  map[string]Pool{},
+	}
+	for _, p := range in.Pools {
+		twice := slices.ContainsFunc(c.policy, func(q v1alpha1.Pool) bool { return q.Name == p.Name })
+		if !twice && c.Clashes(p) == "" {
+			c.policy = append(c.policy, p)
+		}
+	}
+	members := map[string]*members{}
+	for i := range in.Nodes {
+		node := &in.Nodes[i]
+		name := c.PoolOf(node)
+		if name == "" {
 			continue
 		}
-		pool := pools[instanceType]
-		pool.Name = poolName(instanceType)
-		pool.Nodes++
-		if table, ok := Known(instanceType); ok {
-			pool.Instance = table
+		if members[name] == nil {
+			members[name] = newMembers()
+		}
+		instanceType := node.Labels[c.label]
+		instance, typed := c.figures(instanceType)
+		if typed {
+			if c.spread[instanceType] == nil {
+				c.spread[instanceType] = map[string]int64{}
+			}
+			c.spread[instanceType][name]++
 		} else {
-			pool.Instance = larger(pool.Instance, reported(node, instanceType))
+			instance = reported(node)
 		}
-		pools[instanceType] = pool
+		members[name].add(node, instance)
 	}
-	return Catalog{pools: pools}
+	for _, p := range c.policy {
+		if members[p.Name] == nil {
+			c.pools[p.Name] = c.split(c.withoutNodes(p.Name))
+		}
+	}
+	for name, m := range members {
+		pool := m.pool(name)
+		pool.Named = slices.ContainsFunc(c.policy, func(p v1alpha1.Pool) bool { return p.Name == name })
+		c.pools[name] = c.split(pool)
+	}
+	return c
 }
 
-// Pool finds the pool that quota in an instance type belongs to. A type that
-// only the table has is a pool without nodes.
+// Pool finds the pool that a quota row which names an instance type belongs
+// to: the one that all its nodes are in; where they are in several, the type's
+// own. A type that no node has belongs to the named pool that would hold it,
+// or else is a pool without nodes.
 func (c Catalog) Pool(instanceType string) (Pool, bool) {
-	if pool, ok := c.pools[instanceType]; ok {
-		return pool, true
+	switch in := c.spread[instanceType]; len(in) {
+	case 0:
+		if _, known := c.figures(instanceType); !known {
+			return Pool{}, false
+		}
+		if named := c.wouldHold(instanceType); named != "" {
+			return c.pools[named], true
+		}
+		return c.empty(instanceType), true
+	case 1:
+		for name := range in {
+			return c.pools[name], true
+		}
 	}
-	instance, ok := Known(instanceType)
-	return Pool{Name: instanceType, Instance: instance}, ok
+	own := poolName(instanceType)
+	pool, ok := c.pools[own]
+	return pool, ok && c.spread[instanceType][own] > 0
 }
 
-// poolName makes a name of an instance type. Some clouds write types as no
-// Kubernetes object may be called, such as Standard_ND96asr_v4: those are put
-// into lower case with hyphens, and a digest keeps them apart.
-func poolName(instanceType string) string {
-	if len(validation.IsDNS1123Subdomain(instanceType)) == 0 {
-		return instanceType
+// Ambiguous lists the pools, by name, that an instance type without a pool of
+// its own is split over: a row that names the type could mean any of them. It
+// is empty for every other type.
+func (c Catalog) Ambiguous(instanceType string) []string {
+	in := c.spread[instanceType]
+	if len(in) < 2 || in[poolName(instanceType)] > 0 {
+		return nil
 	}
-	legal := strings.Trim(illegal.ReplaceAllString(strings.ToLower(instanceType), "-"), "-")
-	sum := sha256.Sum256([]byte(instanceType))
-	return strings.TrimPrefix(legal+"-"+hex.EncodeToString(sum[:3]), "-")
+	return slices.Sorted(maps.Keys(in))
 }
 
-var illegal = regexp.MustCompile(`[^a-z0-9]+`)
+// Named finds a pool of the cluster policy.
+func (c Catalog) Named(pool string) (Pool, bool) {
+	found, ok := c.pools[pool]
+	return found, ok && found.Named
+}
 
-// Pools lists the pools that have nodes, by name.
+// Find finds any pool by its name, with or without nodes.
+func (c Catalog) Find(pool string) (Pool, bool) {
+	if found, ok := c.pools[pool]; ok {
+		return found, true
+	}
+	if _, ok := Known(pool); ok {
+		return c.empty(pool), true
+	}
+	for instanceType := range c.types {
+		if poolName(instanceType) == pool {
+			return c.empty(instanceType), true
+		}
+	}
+	return Pool{}, false
+}
+
+// Pools lists the pools that have nodes or are named, by name.
 func (c Catalog) Pools() []Pool {
-	return slices.SortedFunc(maps.Values(c.pools), func(a, b Pool) int {
-		if a.Name < b.Name {
-			return -1
-		}
-		return 1
-	})
+	return slices.SortedFunc(maps.Values(c.pools), func(a, b Pool) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// reported reads the figures of a node that the table does not know.
-func reported(node *corev1.Node, instanceType string) Instance {
-	instance := Instance{
-		Type:     instanceType,
-		MilliCPU: node.Status.Capacity.Cpu().MilliValue(),
-		Memory:   node.Status.Capacity.Memory().Value(),
+// figures are what one instance of a type has.
+func (c Catalog) figures(instanceType string) (Instance, bool) {
+	if instance, ok := Known(instanceType); ok {
+		return instance, true
 	}
-	if efa, ok := node.Status.Capacity[Network]; ok {
-		instance.NetworkDevices = efa.Value()
-	}
-	for _, name := range acceleratorResources {
-		if n, ok := node.Status.Capacity[corev1.ResourceName(name)]; ok && n.Value() > 0 {
-			instance.Accelerators, instance.AcceleratorResource = n.Value(), name
-			break
-		}
-	}
-	instance.AcceleratorModel = node.Labels["nvidia.com/gpu.product"]
-	return instance
-}
-
-// larger takes the larger of each figure: a node that reports less has
-// something broken or reserved.
-func larger(a, b Instance) Instance {
-	if a.Type == "" {
-		return b
-	}
-	a.MilliCPU = max(a.MilliCPU, b.MilliCPU)
-	a.Memory = max(a.Memory, b.Memory)
-	a.NetworkDevices = max(a.NetworkDevices, b.NetworkDevices)
-	if b.Accelerators > a.Accelerators {
-		a.Accelerators, a.AcceleratorResource = b.Accelerators, b.AcceleratorResource
-	}
-	if a.AcceleratorModel == "" {
-		a.AcceleratorModel = b.AcceleratorModel
-	}
-	return a
+	instance, ok := c.types[instanceType]
+	return instance, ok
 }

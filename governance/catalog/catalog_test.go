@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +20,14 @@ func node(instanceType string, capacity map[corev1.ResourceName]string) corev1.N
 		n.Status.Capacity[name] = resource.MustParse(amount)
 	}
 	return n
+}
+
+// of is the catalog of these nodes under a policy without pools.
+func of(nodes ...corev1.Node) catalog.Catalog { return under(nil, nodes...) }
+
+// under is the catalog of these nodes under a policy with these pools.
+func under(pools []v1alpha1.Pool, nodes ...corev1.Node) catalog.Catalog {
+	return catalog.New(catalog.Input{Nodes: nodes, InstanceTypeLabel: catalog.InstanceTypeLabel, Pools: pools})
 }
 
 func TestTable(t *testing.T) {
@@ -49,13 +58,13 @@ func TestTable(t *testing.T) {
 // A broken node lowers nothing: the table decides where it knows the type, and
 // the largest report where it does not.
 func TestBrokenNodesLowerNothing(t *testing.T) {
-	c := catalog.New([]corev1.Node{
+	c := of(
 		node("ml.p5.48xlarge", map[corev1.ResourceName]string{"cpu": "190", "memory": "2000Gi", "nvidia.com/gpu": "7"}),
 		node("ml.p5.48xlarge", map[corev1.ResourceName]string{"cpu": "192", "memory": "2048Gi", "nvidia.com/gpu": "9"}),
 		node("lab.big", map[corev1.ResourceName]string{"cpu": "64", "memory": "500Gi", "amd.com/gpu": "4"}),
 		node("lab.big", map[corev1.ResourceName]string{"cpu": "63", "memory": "512Gi", "amd.com/gpu": "0"}),
 		node("", map[corev1.ResourceName]string{"cpu": "8"}),
-	}, catalog.InstanceTypeLabel)
+	)
 	p5, _ := c.Pool("ml.p5.48xlarge")
 	if p5.Nodes != 2 || p5.Instance.Accelerators != 8 || p5.Instance.MilliCPU != 192_000 {
 		t.Errorf("p5 is %+v", p5)
@@ -76,7 +85,7 @@ func TestBrokenNodesLowerNothing(t *testing.T) {
 }
 
 func TestNear(t *testing.T) {
-	c := catalog.New([]corev1.Node{node("lab.big", nil)}, catalog.InstanceTypeLabel)
+	c := of(node("lab.big", nil))
 	for mistyped, want := range map[string]string{
 		"ml.p5.48xlage": "ml.p5.48xlarge", "p5.48xlarge": "ml.p5.48xlarge", "ml.trn1": "ml.trn1.32xlarge", "lab.bgi": "lab.big", "ML.P5.48XLARGE": "ml.p5.48xlarge", "h200": "ml.p5e.48xlarge",
 	} {
@@ -93,7 +102,7 @@ func TestNear(t *testing.T) {
 
 // Types that cannot name an object get a name that can, each its own.
 func TestPoolNames(t *testing.T) {
-	c := catalog.New([]corev1.Node{node("Standard_ND96asr_v4", nil), node("standard.nd96asr.v4", nil), node("STANDARD_ND96ASR_V4", nil), node("___", nil)}, catalog.InstanceTypeLabel)
+	c := of(node("Standard_ND96asr_v4", nil), node("standard.nd96asr.v4", nil), node("STANDARD_ND96ASR_V4", nil), node("___", nil))
 	seen := map[string]bool{}
 	for _, pool := range c.Pools() {
 		if len(validation.IsDNS1123Subdomain(pool.Name)) != 0 || seen[pool.Name] {

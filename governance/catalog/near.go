@@ -15,7 +15,7 @@ func (c Catalog) Near(mistyped string) []string {
 		return nil
 	}
 	names := KnownTypes()
-	for name := range c.pools {
+	for name := range c.types {
 		if _, ok := Known(name); !ok {
 			names = append(names, name)
 		}
@@ -28,12 +28,12 @@ func (c Catalog) Near(mistyped string) []string {
 	var near []candidate
 	for _, name := range names {
 		distance := levenshtein.ComputeDistance(mistyped, strings.ToLower(name))
-		pool, _ := c.Pool(name)
-		model := strings.ToLower(pool.Instance.AcceleratorModel)
+		instance, _ := c.figures(name)
+		model := strings.ToLower(instance.AcceleratorModel)
 		switch {
 		case len(mistyped) >= 4 && strings.HasPrefix(strings.ToLower(name), mistyped):
 			distance = 1 // "ml.p5" is meant for a p5, however long its size is
-		case model != "" && mistyped == model && pool.Nodes > 0:
+		case model != "" && mistyped == model && len(c.spread[name]) > 0:
 			distance = 1 // so is "h100" for what has them
 		case model != "" && mistyped == model:
 			distance = 2

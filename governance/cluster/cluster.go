@@ -58,6 +58,7 @@ type Cluster struct {
 // them.
 var required = []schema.GroupVersionKind{
 	v1alpha1.GroupVersion.WithKind("ComputeAllocation"),
+	v1alpha1.GroupVersion.WithKind("ClusterPolicy"),
 	kueue.SchemeGroupVersion.WithKind("ClusterQueue"),
 }
 
@@ -148,6 +149,7 @@ func (c *Cluster) Run(ctx context.Context) error {
 func (c *Cluster) watch(ctx context.Context) error {
 	for object, changes := range map[client.Object][]*Changes{
 		&v1alpha1.ComputeAllocation{}: {c.Allocations, c.Tasks},
+		&v1alpha1.ClusterPolicy{}:     {c.Allocations},
 		&kueue.ClusterQueue{}:         {c.Allocations},
 		&kueue.LocalQueue{}:           {c.Tasks},
 		&corev1.Node{}:                {c.Allocations},

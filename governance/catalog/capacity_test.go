@@ -1,0 +1,99 @@
+package catalog_test
+
+import (
+	"testing"
+
+	"kuota.dev/kuota/governance/catalog"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+)
+
+type list = map[corev1.ResourceName]string
+
+// up is a node that takes tasks.
+func up(n corev1.Node, labels ...string) corev1.Node {
+	n = with(n, labels...)
+	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	return n
+}
+
+func TestWhatIsThereAndWhatIsReady(t *testing.T) {
+	const p4d = "ml.p4d.24xlarge"
+	whole := list{"cpu": "96", "memory": "1100Gi", "nvidia.com/gpu": "8", "vpc.amazonaws.com/efa": "4"}
+	cut := list{"cpu": "96", "nvidia.com/gpu": "1", "nvidia.com/mig-1g.5gb": "49", "vpc.amazonaws.com/efa": "4"}
+	cordoned := up(node(p4d, whole))
+	cordoned.Spec.Unschedulable = true
+	lost := up(node(p4d, whole))
+	lost.Status.Conditions[0].Status = corev1.ConditionUnknown
+	type figures map[string]int64
+	cases := map[string]struct {
+		nodes []corev1.Node
+		there figures // beyond vCPU and memory of the table, which never change
+		ready figures
+	}{
+		"whole":                {[]corev1.Node{up(node(p4d, whole))}, figures{"nvidia.com/gpu": 8, "vpc.amazonaws.com/efa": 4}, figures{"cpu": 96_000, "memory": 1152 << 30, "nvidia.com/gpu": 8, "vpc.amazonaws.com/efa": 4}},
+		"cordoned":             {[]corev1.Node{cordoned}, figures{"nvidia.com/gpu": 8, "vpc.amazonaws.com/efa": 4}, nil},
+		"lost":                 {[]corev1.Node{lost}, figures{"nvidia.com/gpu": 8, "vpc.amazonaws.com/efa": 4}, nil},
+		"never seen":           {[]corev1.Node{node(p4d, whole)}, figures{"nvidia.com/gpu": 8, "vpc.amazonaws.com/efa": 4}, nil},
+		"device plugin away":   {[]corev1.Node{up(node(p4d, list{"cpu": "96"}))}, figures{"nvidia.com/gpu": 8, "vpc.amazonaws.com/efa": 4}, figures{"cpu": 96_000, "memory": 1152 << 30}},
+		"more than the table":  {[]corev1.Node{up(node(p4d, list{"nvidia.com/gpu": "56", "vpc.amazonaws.com/efa": "5"}))}, figures{"nvidia.com/gpu": 8, "vpc.amazonaws.com/efa": 4}, figures{"cpu": 96_000, "memory": 1152 << 30, "nvidia.com/gpu": 8, "vpc.amazonaws.com/efa": 4}},
+		"cut into partitions":  {[]corev1.Node{up(node(p4d, cut), "nvidia.com/mig.config=all-1g.5gb", "nvidia.com/mig.config.state=success")}, figures{"nvidia.com/gpu": 8, "vpc.amazonaws.com/efa": 4, "nvidia.com/mig-1g.5gb": 49}, figures{"cpu": 96_000, "memory": 1152 << 30, "nvidia.com/gpu": 1, "vpc.amazonaws.com/efa": 4, "nvidia.com/mig-1g.5gb": 49}},
+		"being cut":            {[]corev1.Node{up(node(p4d, cut), "nvidia.com/mig.config=all-1g.5gb", "nvidia.com/mig.config.state=pending")}, figures{"nvidia.com/gpu": 8, "vpc.amazonaws.com/efa": 4, "nvidia.com/mig-1g.5gb": 49}, nil},
+		"not to be cut at all": {[]corev1.Node{up(node(p4d, whole), "nvidia.com/mig.config=all-disabled")}, figures{"nvidia.com/gpu": 8, "vpc.amazonaws.com/efa": 4}, figures{"cpu": 96_000, "memory": 1152 << 30, "nvidia.com/gpu": 8, "vpc.amazonaws.com/efa": 4}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			pool, _ := of(tc.nodes...).Pool(p4d)
+			tc.there["cpu"], tc.there["memory"] = 96_000, 1152<<30
+			if diff := cmp.Diff(tc.there, figures(above0(pool.There))); diff != "" {
+				t.Errorf("there (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.ready, figures(above0(pool.Ready))); diff != "" {
+				t.Errorf("ready (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func above0(all map[string]int64) map[string]int64 {
+	var some map[string]int64
+	for name, n := range all {
+		if n > 0 {
+			if some == nil {
+				some = map[string]int64{}
+			}
+			some[name] = n
+		}
+	}
+	return some
+}
+
+// What a node of a type outside the table once reported counts for ever; a
+// type of the table is not kept.
+func TestReportedNeverShrinks(t *testing.T) {
+	full := node("lab.big", list{"cpu": "64", "memory": "512Gi", "nvidia.com/gpu": "8", "pods": "110"})
+	cut := node("lab.big", list{"cpu": "63500m", "memory": "500Gi", "nvidia.com/mig-1g.10gb": "56"})
+	kept := catalog.Reported([]corev1.Node{full, node(p5, list{"cpu": "1"}), node("", list{"cpu": "1"})}, typeOf, nil)
+	kept = catalog.Reported([]corev1.Node{cut}, typeOf, kept)
+	kept = catalog.Reported(nil, typeOf, kept)
+	if len(kept) != 1 || kept[0].InstanceType != "lab.big" {
+		t.Fatalf("kept are %+v", kept)
+	}
+	got := map[string]string{}
+	for name, q := range kept[0].Capacity {
+		got[string(name)] = q.String()
+	}
+	if diff := cmp.Diff(map[string]string{"cpu": "64", "memory": "512Gi", "nvidia.com/gpu": "8", "nvidia.com/mig-1g.10gb": "56"}, got); diff != "" {
+		t.Errorf("figures (-want +got):\n%s", diff)
+	}
+	c := catalog.New(catalog.Input{Nodes: []corev1.Node{up(cut)}, InstanceTypeLabel: typeOf, Reported: kept})
+	pool, _ := c.Pool("lab.big")
+	if pool.Instance.Accelerators != 8 || pool.Instance.MilliCPU != 64_000 || pool.There[catalog.GPU] != 8 || pool.Ready[catalog.GPU] != 0 || len(pool.Instance.Partitions) != 1 {
+		t.Errorf("the pool is %+v", pool)
+	}
+	gone := catalog.New(catalog.Input{InstanceTypeLabel: typeOf, Reported: kept})
+	if pool, ok := gone.Pool("lab.big"); !ok || pool.Nodes != 0 || pool.Instance.Accelerators != 8 {
+		t.Errorf("without nodes it is %+v, %v", pool, ok)
+	}
+}

@@ -1,0 +1,114 @@
+package catalog
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// PoolOf names the pool that a node is in: the first of the policy that it
+// matches, else that of its type. It is empty for a node that no pool matches
+// and that has no type.
+func (c Catalog) PoolOf(node *corev1.Node) string {
+	instanceType := node.Labels[c.label]
+	for i := range c.policy {
+		if c.matches(&c.policy[i].Match, instanceType, node) {
+			return c.policy[i].Name
+		}
+	}
+	if instanceType == "" {
+		return ""
+	}
+	return poolName(instanceType)
+}
+
+// Label is what PoolLabel should say on a node; empty where there should be no
+// such label, since the instance type tells.
+func (c Catalog) Label(node *corev1.Node) string {
+	name := c.PoolOf(node)
+	if _, named := c.Named(name); named || len(c.spread[node.Labels[c.label]]) > 1 {
+		return name
+	}
+	return ""
+}
+
+// Clashes says why a pool of the policy cannot be; empty when it can. Such a
+// pool is left out of the catalog.
+func (c Catalog) Clashes(p v1alpha1.Pool) string {
+	_, known := c.figures(p.Name)
+	if known {
+		return fmt.Sprintf("%s is an instance type; give the pool another name", p.Name)
+	}
+	for instanceType := range c.types {
+		if poolName(instanceType) == p.Name {
+			return fmt.Sprintf("%s is what the pool of instance type %s is called; give this one another name", p.Name, instanceType)
+		}
+	}
+	if _, circular := p.Match.NodeLabels[PoolLabel]; circular {
+		return fmt.Sprintf("label %s is written by Kuota itself; match nodes by another label", PoolLabel)
+	}
+	return ""
+}
+
+// wouldHold names the pool of the policy that nodes of a type come to by their
+// type alone; empty when there is none.
+func (c Catalog) wouldHold(instanceType string) string {
+	for i := range c.policy {
+		if c.matches(&c.policy[i].Match, instanceType, nil) {
+			return c.policy[i].Name
+		}
+	}
+	return ""
+}
+
+// matches tells whether a pool has a node, or, without a node, any node of the
+// type.
+func (c Catalog) matches(m *v1alpha1.PoolMatch, instanceType string, node *corev1.Node) bool {
+	switch {
+	case len(m.NodeLabels) > 0:
+		return node != nil && hasLabels(node, m.NodeLabels)
+	case m.Accelerator != "":
+		return c.hasModel(m.Accelerator, instanceType, node)
+	case m.InstanceFamily != "":
+		return family(instanceType) == m.InstanceFamily
+	}
+	return instanceType != "" && slices.Contains(m.InstanceTypes, instanceType)
+}
+
+func hasLabels(node *corev1.Node, labels map[string]string) bool {
+	for key, value := range labels {
+		if got, ok := node.Labels[key]; !ok || got != value {
+			return false
+		}
+	}
+	return true
+}
+
+// hasModel compares a model with the table's. For a type outside the table it
+// looks for it among the words of what the node's GPU is called, such as
+// NVIDIA-H100-80GB-HBM3; a node that does not say yet has what others of its
+// type have.
+func (c Catalog) hasModel(model, instanceType string, node *corev1.Node) bool {
+	model = words(model)
+	if instance, ok := Known(instanceType); ok {
+		return words(instance.AcceleratorModel) == model
+	}
+	product := c.types[instanceType].AcceleratorModel
+	if node != nil && node.Labels[productLabel] != "" {
+		product = node.Labels[productLabel]
+	}
+	return strings.Contains("-"+words(product)+"-", "-"+model+"-")
+}
+
+func words(model string) string {
+	return strings.ReplaceAll(strings.ToLower(strings.TrimSpace(model)), " ", "-")
+}
+
+// family is what stands before the size in a type's name.
+func family(instanceType string) string {
+	return instanceType[:max(0, strings.LastIndexByte(instanceType, '.'))]
+}

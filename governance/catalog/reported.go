@@ -1,0 +1,119 @@
+package catalog
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// acceleratorResources are the device resources that an instance outside the
+// table is searched for, the first that it reports wins.
+var acceleratorResources = []string{GPU, Neuron, "amd.com/gpu", "habana.ai/gaudi", "gpu.intel.com/xe", "gpu.intel.com/i915"}
+
+// Reported lists the instance types outside the table, sorted, each with the
+// largest figures that any node of it reports now or that are kept: a node
+// that reports less has something broken or reserved. What is kept never
+// shrinks, and stays when the last node of a type goes.
+func Reported(nodes []corev1.Node, label string, kept []v1alpha1.ReportedType) []v1alpha1.ReportedType {
+	largest := map[string]map[string]int64{}
+	consider := func(instanceType string, capacity corev1.ResourceList) {
+		if _, known := Known(instanceType); known || instanceType == "" {
+			return
+		}
+		if largest[instanceType] == nil {
+			largest[instanceType] = map[string]int64{}
+		}
+		for name := range capacity {
+			if n := figure(capacity, string(name)); counts(string(name)) && n > 0 {
+				largest[instanceType][string(name)] = max(n, largest[instanceType][string(name)])
+			}
+		}
+	}
+	for i := range kept {
+		consider(kept[i].InstanceType, kept[i].Capacity)
+	}
+	for i := range nodes {
+		consider(nodes[i].Labels[label], nodes[i].Status.Capacity)
+	}
+	var types []v1alpha1.ReportedType
+	for _, instanceType := range slices.Sorted(maps.Keys(largest)) {
+		capacity := corev1.ResourceList{}
+		for name, n := range largest[instanceType] {
+			capacity[corev1.ResourceName(name)] = quantity(name, n)
+		}
+		types = append(types, v1alpha1.ReportedType{InstanceType: instanceType, Capacity: capacity})
+	}
+	return types
+}
+
+// counts tells whether a resource is a figure of an instance.
+func counts(name string) bool {
+	return name == CPU || name == Memory || name == Network || slices.Contains(acceleratorResources, name) || strings.HasPrefix(name, partitionPrefix)
+}
+
+func quantity(name string, n int64) resource.Quantity {
+	switch name {
+	case CPU:
+		return *resource.NewMilliQuantity(n, resource.DecimalSI)
+	case Memory:
+		return *resource.NewQuantity(n, resource.BinarySI)
+	}
+	return *resource.NewQuantity(n, resource.DecimalSI)
+}
+
+// typesOf are the figures of all types that nodes have or had.
+func typesOf(in Input) map[string]Instance {
+	types := map[string]Instance{}
+	for _, r := range Reported(in.Nodes, in.InstanceTypeLabel, in.Reported) {
+		types[r.InstanceType] = instanceOf(r.InstanceType, r.Capacity)
+	}
+	for i := range in.Nodes {
+		instanceType := in.Nodes[i].Labels[in.InstanceTypeLabel]
+		if table, ok := Known(instanceType); ok {
+			types[instanceType] = table
+			continue
+		}
+		// Nodes come in no order: of several models the first by name counts.
+		instance, model := types[instanceType], in.Nodes[i].Labels[productLabel]
+		if instanceType != "" && model != "" && (instance.AcceleratorModel == "" || model < instance.AcceleratorModel) {
+			instance.AcceleratorModel = model
+			types[instanceType] = instance
+		}
+	}
+	return types
+}
+
+// reported are the figures of a node without a type: its own, since nothing
+// tells which other nodes are like it.
+func reported(node *corev1.Node) Instance {
+	instance := instanceOf("", node.Status.Capacity)
+	instance.AcceleratorModel = node.Labels[productLabel]
+	return instance
+}
+
+func instanceOf(instanceType string, capacity corev1.ResourceList) Instance {
+	instance := Instance{
+		Type:           instanceType,
+		MilliCPU:       figure(capacity, CPU),
+		Memory:         figure(capacity, Memory),
+		NetworkDevices: figure(capacity, Network),
+	}
+	for _, name := range acceleratorResources {
+		if n := figure(capacity, name); n > 0 {
+			instance.Accelerators, instance.AcceleratorResource = n, name
+			break
+		}
+	}
+	for name := range capacity {
+		if strings.HasPrefix(string(name), partitionPrefix) && figure(capacity, string(name)) > 0 {
+			instance.Partitions = append(instance.Partitions, strings.TrimPrefix(string(name), "nvidia.com/"))
+		}
+	}
+	slices.Sort(instance.Partitions)
+	return instance
+}
