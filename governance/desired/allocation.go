@@ -52,7 +52,8 @@ func Build(allocation *v1alpha1.ComputeAllocation, types catalog.Catalog, naming
 		LocalQueue:   localQueue(team, namespace, naming),
 		Quota:        resolved,
 	}
-	for _, pool := range resolved.Pools {
+	for _, p := range resolved.Pools {
+		pool, _ := types.Find(p.Name) // which the catalog itself named
 		f := flavor(pool, naming)
 		objects.Flavors = append(objects.Flavors, f.WithAnnotations(map[string]string{AnnotationDesired: digest(f.Spec)}))
 	}

@@ -2,6 +2,7 @@ package desired
 
 import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/quota"
 
 	corev1 "k8s.io/api/core/v1"
@@ -85,9 +86,9 @@ func localQueue(team, namespace string, naming Naming) *kueue.LocalQueueApplyCon
 			WithStopPolicy(kueueapi.None))
 }
 
-// flavor selects the nodes of a pool whose nodes are all of one type.
-func flavor(pool quota.Pool, naming Naming) *kueue.ResourceFlavorApplyConfiguration {
+// flavor selects the nodes of a pool.
+func flavor(pool catalog.Pool, naming Naming) *kueue.ResourceFlavorApplyConfiguration {
 	return kueue.ResourceFlavor(pool.Name).
 		WithLabels(map[string]string{LabelManagedBy: ManagedBy}).
-		WithSpec(kueue.ResourceFlavorSpec().WithNodeLabels(map[string]string{naming.InstanceTypeLabel: pool.InstanceType}))
+		WithSpec(kueue.ResourceFlavorSpec().WithNodeLabels(pool.Selects(naming.InstanceTypeLabel)))
 }

@@ -44,6 +44,18 @@ type share struct{ num, den int64 }
 // of is amount × share rounded down.
 func (s share) of(amount int64) (int64, bool) { return mulDiv(amount, s.num, s.den) }
 
+// ceil is amount × share rounded up.
+func (s share) ceil(amount int64) (int64, bool) {
+	floor, ok := s.of(amount)
+	if !ok || floor == 1<<63-1 {
+		return 0, false
+	}
+	if compareProducts(floor, s.den, amount, s.num) < 0 {
+		floor++
+	}
+	return floor, true
+}
+
 // larger tells whether s is more than t, exactly: their products need not fit
 // into an int64.
 func (s share) larger(t share) bool {
@@ -112,9 +124,9 @@ func Fill(row v1alpha1.Amounts, instance catalog.Instance) (Resources, []governa
 	}
 	fill(catalog.CPU, row.VCPU != nil, given.milliCPU, 1)
 	fill(catalog.Memory, row.Memory != nil, given.memory, catalog.MiB)
-	filled[catalog.Network] = ceilShare(largest, instance.NetworkDevices)
-	if !ok {
-		return nil, tooLarge("memory")
+	network, fits := largest.ceil(instance.NetworkDevices)
+	if filled[catalog.Network] = network; !ok || !fits {
+		return nil, tooLarge("")
 	}
 	return filled, nil
 }
@@ -198,6 +210,8 @@ func parsePartition(row v1alpha1.Amounts, instance catalog.Instance, wrong func(
 		wrong("partition", "the accelerators of %s cannot be partitioned", instance.Type)
 	case !slices.Contains(instance.Partitions, p.Profile):
 		wrong("partition.profile", "instances of %s have the profiles %s", instance.Type, strings.Join(instance.Partitions, ", "))
+	case instance.Accelerators == 0 && (row.VCPU == nil || row.Memory == nil):
+		wrong("partition", "no node of %s ever reported whole accelerators, so its share is unknown: give vCPU and memory too", instance.Type)
 	}
 }
 
@@ -236,5 +250,5 @@ func floorBytes(q resource.Quantity) int64 {
 }
 
 func tooLarge(field string) []governance.FieldError {
-	return []governance.FieldError{{Path: field, Message: "comes to more memory than Kubernetes can count; give fewer"}}
+	return []governance.FieldError{{Path: field, Message: "comes to more than Kubernetes can count; give less"}}
 }

@@ -1,7 +1,6 @@
 package quota
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -15,9 +14,8 @@ const MaxRows = 15
 
 // Pool is what a team has in one pool.
 type Pool struct {
-	Name         string
-	InstanceType string    // of its nodes; empty for a pool known by name only
-	Nominal      Resources // its own, with every default filled in
+	Name    string
+	Nominal Resources // its own, with every default filled in
 	// Limit is what it may borrow on top; nil is without limit. It names the
 	// same resources as Nominal.
 	Limit Resources
@@ -56,7 +54,7 @@ func Resolve(spec *v1alpha1.ComputeAllocationSpec, types catalog.Catalog) (Resol
 
 	resolved := Resolved{Lends: spec.Sharing.Strategy != v1alpha1.DontLend}
 	for _, row := range rows {
-		pool := Pool{Name: row.pool, InstanceType: row.instanceType, Nominal: row.amounts}
+		pool := Pool{Name: row.pool, Nominal: row.amounts}
 		var ok bool
 		if pool.Limit, ok = borrowLimit(spec.Sharing, row.amounts); !ok {
 			return Resolved{}, []governance.FieldError{{Path: "spec.sharing.borrowLimitPercent", Message: "comes to more than Kubernetes can count; give less"}}
@@ -68,7 +66,7 @@ func Resolve(spec *v1alpha1.ComputeAllocationSpec, types catalog.Catalog) (Resol
 	for _, limit := range limits {
 		i := slices.IndexFunc(resolved.Pools, func(p Pool) bool { return p.Name == limit.pool })
 		if i < 0 {
-			resolved.Pools = append(resolved.Pools, Pool{Name: limit.pool, InstanceType: limit.instanceType, Nominal: Resources{}, Limit: limit.amounts, LimitOnly: true})
+			resolved.Pools = append(resolved.Pools, Pool{Name: limit.pool, Nominal: Resources{}, Limit: limit.amounts, LimitOnly: true})
 			continue
 		}
 		resolved.Pools[i].Limit = limit.amounts
@@ -112,61 +110,4 @@ func cover(pools []Pool) {
 			}
 		}
 	}
-}
-
-type resolvedRow struct {
-	pool, instanceType string
-	amounts            Resources
-}
-
-func resolveRows(path string, rows []v1alpha1.QuotaRow, types catalog.Catalog) (resolved []resolvedRow, errs []governance.FieldError) {
-	if len(rows) > MaxRows {
-		errs = append(errs, governance.FieldError{Path: path, Message: fmt.Sprintf("has %d rows; an allocation has at most %d", len(rows), MaxRows)})
-	}
-	seen := map[string]int{}
-	for i, row := range rows {
-		at := fmt.Sprintf("%s[%d]", path, i)
-		pool, err := findPool(row, types)
-		if err != nil {
-			err.Path = at + err.Path
-			errs = append(errs, *err)
-			pool.Instance = catalog.Instance{Type: row.InstanceType, Accelerators: 1} // the figures can still be checked by themselves
-		} else if first, twice := seen[pool.Name]; twice {
-			errs = append(errs, governance.FieldError{Path: at + ".instanceType", Message: fmt.Sprintf("instance type %s stands in row %d already; put both into one row", pool.Name, first+1)})
-		} else {
-			seen[pool.Name] = i
-		}
-		amounts, wrong := Fill(row.Amounts, pool.Instance)
-		for _, w := range wrong {
-			if err != nil && strings.HasPrefix(w.Path, "partition") {
-				continue // what can be partitioned is unknown while the type is
-			}
-			if w.Path != "" {
-				w.Path = "." + w.Path
-			}
-			errs = append(errs, governance.FieldError{Path: at + w.Path, Message: w.Message})
-		}
-		resolved = append(resolved, resolvedRow{pool.Name, row.InstanceType, amounts})
-	}
-	return resolved, errs
-}
-
-// findPool finds the pool that a row means. The error's path is relative to
-// the row.
-func findPool(row v1alpha1.QuotaRow, types catalog.Catalog) (catalog.Pool, *governance.FieldError) {
-	if row.Pool != "" {
-		return catalog.Pool{}, &governance.FieldError{Path: ".pool", Message: fmt.Sprintf("there is no pool %q in the cluster policy", row.Pool)}
-	}
-	if row.InstanceType == "" {
-		return catalog.Pool{}, &governance.FieldError{Path: ".instanceType", Message: "name an instance type, such as ml.p5.48xlarge"}
-	}
-	pool, ok := types.Pool(row.InstanceType)
-	if ok {
-		return pool, nil
-	}
-	message := fmt.Sprintf("%q is not a known instance type, and no node has it", row.InstanceType)
-	if near := types.Near(row.InstanceType); len(near) > 0 {
-		message += "; did you mean " + strings.Join(near, " or ") + "?"
-	}
-	return catalog.Pool{}, &governance.FieldError{Path: ".instanceType", Message: message}
 }

@@ -122,13 +122,3 @@ func compareProducts(a, b, c, d int64) int {
 	highC, lowC := bits.Mul64(uint64(c), uint64(d))
 	return cmp.Or(cmp.Compare(highA, highC), cmp.Compare(lowA, lowC))
 }
-
-// ceilShare is n × s rounded up.
-func ceilShare(s share, n int64) int64 {
-	high, low := bits.Mul64(uint64(n), uint64(s.num))
-	quotient, rest := bits.Div64(high, low, uint64(s.den))
-	if rest > 0 {
-		quotient++
-	}
-	return int64(quotient)
-}

@@ -1,0 +1,184 @@
+package quota
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/catalog"
+)
+
+type resolvedRow struct {
+	pool    string
+	amounts Resources
+}
+
+// resolveRows finds the pool of each row and fills the row in.
+func resolveRows(path string, rows []v1alpha1.QuotaRow, types catalog.Catalog) (resolved []resolvedRow, errs []governance.FieldError) {
+	if len(rows) > MaxRows {
+		errs = append(errs, governance.FieldError{Path: path, Message: fmt.Sprintf("has %d rows; an allocation has at most %d", len(rows), MaxRows)})
+	}
+	seen := map[string]int{}
+	for i, row := range rows {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		pool, problem := findPool(row, types)
+		first, twice := seen[pool.Name]
+		switch {
+		case problem != "":
+			errs = append(errs, governance.FieldError{Path: at + nameField(row), Message: problem})
+			errs = append(errs, under(at, checkAlone(row))...)
+			continue
+		case twice:
+			errs = append(errs, governance.FieldError{Path: at + nameField(row), Message: samePool(rows[first], row, first, pool)})
+		default:
+			seen[pool.Name] = i
+		}
+		wrong := checkPool(row, pool)
+		var amounts Resources
+		if len(wrong) == 0 {
+			amounts, wrong = Fill(row.Amounts, pool.Instance)
+		}
+		errs = append(errs, under(at, wrong)...)
+		resolved = append(resolved, resolvedRow{pool.Name, amounts})
+	}
+	return resolved, errs
+}
+
+// findPool finds the pool that a row means, or says why there is none.
+func findPool(row v1alpha1.QuotaRow, types catalog.Catalog) (pool catalog.Pool, problem string) {
+	switch {
+	case row.Pool != "" && row.InstanceType != "":
+		return pool, "name either an instance type or a pool, not both"
+	case row.Pool != "":
+		if pool, ok := types.Named(row.Pool); ok {
+			return pool, ""
+		}
+		return pool, noSuchPool(row.Pool, types)
+	case row.InstanceType == "":
+		return pool, "name an instance type, such as ml.p5.48xlarge"
+	}
+	pool, ok := types.Pool(row.InstanceType)
+	if ok {
+		return pool, ""
+	}
+	if split := types.Ambiguous(row.InstanceType); len(split) > 0 {
+		return catalog.Pool{}, fmt.Sprintf("instances of %s are in the pools %s; name one of them", row.InstanceType, and(split))
+	}
+	problem = fmt.Sprintf("%q is not a known instance type, and no node has it", row.InstanceType)
+	if _, named := types.Named(row.InstanceType); named {
+		return catalog.Pool{}, problem + "; it is a pool: name it as one"
+	}
+	if near := types.Near(row.InstanceType); len(near) > 0 {
+		problem += "; did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return catalog.Pool{}, problem
+}
+
+func noSuchPool(name string, types catalog.Catalog) string {
+	var named []string
+	for _, p := range types.Pools() {
+		if p.Named {
+			named = append(named, p.Name)
+		}
+	}
+	problem := fmt.Sprintf("there is no pool %q in the cluster policy", name)
+	switch _, isType := types.Pool(name); {
+	case isType:
+		return problem + "; it is an instance type: name it as one"
+	case len(named) == 0:
+		return problem + ", which has none"
+	}
+	return problem + "; pools are " + strings.Join(named, ", ")
+}
+
+// samePool says that a row comes to the pool of an earlier one.
+func samePool(first, second v1alpha1.QuotaRow, index int, pool catalog.Pool) string {
+	if rowName(first) == rowName(second) {
+		return fmt.Sprintf("%s stands in row %d already; put both into one row", rowName(second), index+1)
+	}
+	return fmt.Sprintf("%s and %s in row %d are both pool %s; put both into one row", rowName(second), rowName(first), index+1, pool.Name)
+}
+
+func rowName(row v1alpha1.QuotaRow) string {
+	if row.Pool != "" {
+		return "pool " + row.Pool
+	}
+	return "instance type " + row.InstanceType
+}
+
+// nameField is the field that names a row's pool, relative to the row.
+func nameField(row v1alpha1.QuotaRow) string {
+	if row.Pool != "" {
+		return ".pool"
+	}
+	return ".instanceType"
+}
+
+// checkPool says what a row asks of a pool that only a single type can have.
+func checkPool(row v1alpha1.QuotaRow, pool catalog.Pool) (errs []governance.FieldError) {
+	wrong := func(field, format string, args ...any) {
+		errs = append(errs, governance.FieldError{Path: field, Message: fmt.Sprintf(format, args...)})
+	}
+	const instead = "give accelerators, vCPU or memory"
+	if row.Instances != nil {
+		switch {
+		case len(pool.Types) == 0 && pool.Nodes == 0:
+			wrong("instances", "pool %s has no nodes, so what an instance of it has is unknown; give vCPU and memory", pool.Name)
+		case pool.Grouped && len(pool.Types) > 1:
+			wrong("instances", "pool %s has several instance types: %s", pool.Name, instead)
+		case pool.Grouped:
+			wrong("instances", "pool %s has nodes without an instance type: %s", pool.Name, instead)
+		case row.InstanceType != "" && !slices.Contains(pool.Types, row.InstanceType):
+			wrong("instances", "%s belongs to pool %s, which has instances of %s only: %s", row.InstanceType, pool.Name, pool.Types[0], instead)
+		}
+	}
+	if !pool.Named || pool.Instance.Accelerators > 0 {
+		return errs
+	}
+	if row.Accelerators != nil && *row.Accelerators > 0 || row.Partition != nil {
+		field := "accelerators"
+		if row.Partition != nil {
+			field = "partition"
+		}
+		switch {
+		case len(pool.Mixed) > 0:
+			wrong(field, "pool %s has accelerators of several kinds, %s, which cannot be counted together: make a pool of each", pool.Name, and(pool.Mixed))
+		case len(pool.Types) == 0 && pool.Nodes == 0:
+			wrong(field, "pool %s has no nodes, so what accelerators it has is unknown; give vCPU and memory", pool.Name)
+		default:
+			wrong(field, "pool %s has no accelerators", pool.Name)
+		}
+	}
+	return errs
+}
+
+// checkAlone checks what can be said of a row's figures while its pool is
+// unknown.
+func checkAlone(row v1alpha1.QuotaRow) []governance.FieldError {
+	_, errs := parse(row.Amounts, catalog.Instance{Accelerators: 1})
+	return slices.DeleteFunc(errs, func(e governance.FieldError) bool {
+		return strings.HasPrefix(e.Path, "partition") // what can be partitioned is unknown too
+	})
+}
+
+// under puts errors relative to a row under the row's own path.
+func under(row string, errs []governance.FieldError) []governance.FieldError {
+	moved := slices.Clone(errs)
+	for i := range moved {
+		if moved[i].Path != "" {
+			moved[i].Path = "." + moved[i].Path
+		}
+		moved[i].Path = row + moved[i].Path
+	}
+	return moved
+}
+
+// and lists names as a sentence does.
+func and(names []string) string {
+	if last := len(names) - 1; last > 0 {
+		return strings.Join(names[:last], ", ") + " and " + names[last]
+	}
+	return strings.Join(names, "")
+}

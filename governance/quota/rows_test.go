@@ -1,0 +1,211 @@
+package quota_test
+
+import (
+	"maps"
+	"strings"
+	"testing"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/quota"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func inPool(pool string, a v1alpha1.Amounts) v1alpha1.QuotaRow {
+	return v1alpha1.QuotaRow{Pool: pool, Amounts: a}
+}
+
+// cluster has two p5.48xlarge and one p5.4xlarge in pool h100, a p4d and a
+// p4de in a100, a trn1 in neuron, two g5 that two pools share, and a pool
+// without nodes.
+func cluster() catalog.Catalog {
+	var nodes []corev1.Node
+	for _, line := range []string{
+		"ml.p5.48xlarge", "ml.p5.48xlarge", "ml.p5.4xlarge", "ml.p4d.24xlarge", "ml.p4de.24xlarge", "ml.trn1.32xlarge", "ml.g5.2xlarge blue", "ml.g5.2xlarge green", "ml.c5.large grey", "ml.g6.12xlarge grey",
+	} {
+		instanceType, colour, _ := strings.Cut(line, " ")
+		nodes = append(nodes, corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{catalog.InstanceTypeLabel: instanceType, "colour": colour}}})
+	}
+	return catalog.New(catalog.Input{Nodes: nodes, InstanceTypeLabel: catalog.InstanceTypeLabel, Pools: []v1alpha1.Pool{
+		{Name: "h100", Match: v1alpha1.PoolMatch{Accelerator: "H100"}},
+		{Name: "a100", Match: v1alpha1.PoolMatch{Accelerator: "A100"}},
+		{Name: "neuron", Match: v1alpha1.PoolMatch{Accelerator: "Trainium1"}},
+		{Name: "blue", Match: v1alpha1.PoolMatch{NodeLabels: map[string]string{"colour": "blue"}}},
+		{Name: "green", Match: v1alpha1.PoolMatch{NodeLabels: map[string]string{"colour": "green"}}},
+		{Name: "later", Match: v1alpha1.PoolMatch{NodeLabels: map[string]string{"colour": "red"}}},
+		{Name: "chips", Match: v1alpha1.PoolMatch{InstanceTypes: []string{"ml.trn2.48xlarge", "ml.p5e.48xlarge"}}},
+	}})
+}
+
+func TestRowsByPool(t *testing.T) {
+	cases := map[string]struct {
+		row      v1alpha1.QuotaRow
+		wantPool string
+		want     map[string]string
+	}{
+		"a share of all that a pool of several types has": {
+			inPool("h100", v1alpha1.Amounts{Accelerators: amount(1)}), "h100", // of 17 GPUs, 400 vCPU, 4352 GiB
+			map[string]string{"nvidia.com/gpu": "1", "cpu": "23529m", "memory": "256Gi", "vpc.amazonaws.com/efa": "4"},
+		},
+		"all of it": {
+			inPool("h100", v1alpha1.Amounts{Accelerators: amount(17)}), "h100",
+			map[string]string{"nvidia.com/gpu": "17", "cpu": "400", "memory": "4352Gi", "vpc.amazonaws.com/efa": "65"},
+		},
+		"a row that names a type belongs to its pool": {
+			row("ml.p5.4xlarge", v1alpha1.Amounts{Accelerators: amount(17)}), "h100",
+			map[string]string{"nvidia.com/gpu": "17", "cpu": "400", "memory": "4352Gi", "vpc.amazonaws.com/efa": "65"},
+		},
+		"partitions of a pool of several types, in sevenths of all its GPUs": {
+			inPool("a100", v1alpha1.Amounts{Partition: partition("mig-1g.5gb", 14)}), "a100", // of 16 GPUs, 192 vCPU, 2304 GiB
+			map[string]string{"nvidia.com/mig-1g.5gb": "14", "cpu": "24", "memory": "288Gi", "vpc.amazonaws.com/efa": "1"},
+		},
+		"a profile that only one of the types has": {
+			inPool("a100", v1alpha1.Amounts{Partition: partition("mig-7g.80gb", 2)}), "a100",
+			map[string]string{"nvidia.com/mig-7g.80gb": "2", "cpu": "24", "memory": "288Gi", "vpc.amazonaws.com/efa": "1"},
+		},
+		"Neuron devices by pool": {
+			inPool("neuron", v1alpha1.Amounts{Accelerators: amount(4)}), "neuron",
+			map[string]string{"aws.amazon.com/neurondevice": "4", "cpu": "32", "memory": "128Gi", "vpc.amazonaws.com/efa": "2"},
+		},
+		"whole instances of a named pool that has one type": {
+			inPool("blue", v1alpha1.Amounts{Instances: amount(2)}), "blue",
+			map[string]string{"nvidia.com/gpu": "2", "cpu": "16", "memory": "64Gi"},
+		},
+		"vCPU and memory of a pool that has no nodes yet": {
+			inPool("later", v1alpha1.Amounts{VCPU: quantity("8"), Memory: quantity("16Gi")}), "later",
+			map[string]string{"cpu": "8", "memory": "16Gi"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			resolved, errs := quota.Resolve(&v1alpha1.ComputeAllocationSpec{Quota: []v1alpha1.QuotaRow{tc.row}}, cluster())
+			if len(errs) > 0 {
+				t.Fatalf("unexpected errors: %v", errs)
+			}
+			if got := resolved.Pools[0]; got.Name != tc.wantPool {
+				t.Errorf("the row came to pool %s, want %s", got.Name, tc.wantPool)
+			}
+			if diff := cmp.Diff(tc.want, written(resolved.Pools[0].Nominal)); diff != "" {
+				t.Errorf("filled in (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestRowsByPoolRefused(t *testing.T) {
+	gpu := v1alpha1.Amounts{Accelerators: amount(1)}
+	cases := map[string]struct {
+		rows     []v1alpha1.QuotaRow
+		wantPath string
+		want     string
+	}{
+		"a pool that the policy lacks":             {[]v1alpha1.QuotaRow{inPool("h200", gpu)}, "spec.quota[0].pool", `there is no pool "h200" in the cluster policy; pools are a100, blue, chips, green, h100, later, neuron`},
+		"a type named as a pool":                   {[]v1alpha1.QuotaRow{inPool("ml.g6.12xlarge", gpu)}, "spec.quota[0].pool", `there is no pool "ml.g6.12xlarge" in the cluster policy; it is an instance type: name it as one`},
+		"a pool named as a type":                   {[]v1alpha1.QuotaRow{row("h100", gpu)}, "spec.quota[0].instanceType", `"h100" is not a known instance type, and no node has it; it is a pool: name it as one`},
+		"a pool and a type in one row":             {[]v1alpha1.QuotaRow{{Pool: "h100", InstanceType: "ml.p5.48xlarge", Amounts: gpu}}, "spec.quota[0].pool", "name either an instance type or a pool, not both"},
+		"a type and its pool":                      {[]v1alpha1.QuotaRow{row("ml.p5.48xlarge", gpu), inPool("h100", gpu)}, "spec.quota[1].pool", "pool h100 and instance type ml.p5.48xlarge in row 1 are both pool h100; put both into one row"},
+		"two types of one pool":                    {[]v1alpha1.QuotaRow{row("ml.p5.48xlarge", gpu), row("ml.p5.4xlarge", gpu)}, "spec.quota[1].instanceType", "instance type ml.p5.4xlarge and instance type ml.p5.48xlarge in row 1 are both pool h100; put both into one row"},
+		"the same pool twice":                      {[]v1alpha1.QuotaRow{inPool("h100", gpu), inPool("h100", gpu)}, "spec.quota[1].pool", "pool h100 stands in row 1 already; put both into one row"},
+		"a type that two named pools share":        {[]v1alpha1.QuotaRow{row("ml.g5.2xlarge", gpu)}, "spec.quota[0].instanceType", "instances of ml.g5.2xlarge are in the pools blue and green; name one of them"},
+		"instances of several types":               {[]v1alpha1.QuotaRow{inPool("h100", v1alpha1.Amounts{Instances: amount(1)})}, "spec.quota[0].instances", "pool h100 has several instance types: give accelerators, vCPU or memory"},
+		"instances of a type the pool has not now": {[]v1alpha1.QuotaRow{row("ml.trn1n.32xlarge", v1alpha1.Amounts{Instances: amount(1)})}, "spec.quota[0].instances", "ml.trn1n.32xlarge belongs to pool neuron, which has instances of ml.trn1.32xlarge only: give accelerators, vCPU or memory"},
+		"instances of what has no nodes":           {[]v1alpha1.QuotaRow{inPool("later", v1alpha1.Amounts{Instances: amount(1)})}, "spec.quota[0].instances", "pool later has no nodes, so what an instance of it has is unknown; give vCPU and memory"},
+		"accelerators of what has no nodes":        {[]v1alpha1.QuotaRow{inPool("later", gpu)}, "spec.quota[0].accelerators", "pool later has no nodes, so what accelerators it has is unknown; give vCPU and memory"},
+		"accelerators of two kinds":                {[]v1alpha1.QuotaRow{inPool("chips", gpu)}, "spec.quota[0].accelerators", "pool chips has accelerators of several kinds, aws.amazon.com/neurondevice and nvidia.com/gpu, which cannot be counted together: make a pool of each"},
+		"an unknown pool and a figure too large":   {[]v1alpha1.QuotaRow{inPool("h200", v1alpha1.Amounts{Accelerators: amount(-1), VCPU: quantity("1")})}, "spec.quota[0].accelerators", "10,000,000"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, errs := quota.Resolve(&v1alpha1.ComputeAllocationSpec{Quota: tc.rows}, cluster())
+			for _, e := range errs {
+				if e.Path == tc.wantPath && strings.Contains(e.Message, tc.want) {
+					return
+				}
+			}
+			t.Errorf("got %v; want one at %s with %q", errs, tc.wantPath, tc.want)
+		})
+	}
+}
+
+// Limits are rows like any other; where they name a pool they win over
+// everything else said about borrowing.
+func TestAbsoluteLimits(t *testing.T) {
+	gpus := func(n int64) v1alpha1.Amounts { return v1alpha1.Amounts{Accelerators: amount(n)} }
+	own := []v1alpha1.QuotaRow{inPool("h100", gpus(17)), inPool("a100", v1alpha1.Amounts{Partition: partition("mig-1g.5gb", 14)})}
+	type limits = map[string]map[string]string // by pool; nil is without limit
+	cases := map[string]struct {
+		sharing v1alpha1.Sharing
+		want    limits
+	}{
+		"beside a percentage": {
+			v1alpha1.Sharing{BorrowLimitPercent: percent(100), BorrowLimits: []v1alpha1.QuotaRow{row("ml.p5.4xlarge", gpus(34))}},
+			limits{
+				"h100": {"nvidia.com/gpu": "34", "cpu": "800", "memory": "8704Gi", "vpc.amazonaws.com/efa": "130"},
+				"a100": {"nvidia.com/mig-1g.5gb": "14", "cpu": "24", "memory": "288Gi", "vpc.amazonaws.com/efa": "1"},
+			},
+		},
+		"beside no limit": {
+			v1alpha1.Sharing{Unlimited: true, BorrowLimits: []v1alpha1.QuotaRow{inPool("a100", v1alpha1.Amounts{Partition: partition("mig-1g.5gb", 7)})}},
+			limits{
+				"h100": nil,
+				"a100": {"nvidia.com/mig-1g.5gb": "7", "cpu": "12", "memory": "144Gi", "vpc.amazonaws.com/efa": "1"},
+			},
+		},
+		"in pools without quota, with a partition that no quota names": {
+			v1alpha1.Sharing{BorrowLimitPercent: percent(0), BorrowLimits: []v1alpha1.QuotaRow{inPool("neuron", gpus(4)), row("ml.p5en.48xlarge", v1alpha1.Amounts{Partition: partition("mig-7g.141gb", 1)})}},
+			limits{
+				"h100":             {},
+				"a100":             {},
+				"ml.p5en.48xlarge": {"nvidia.com/mig-7g.141gb": "1", "cpu": "24", "memory": "256Gi", "vpc.amazonaws.com/efa": "2"},
+				"neuron":           {"aws.amazon.com/neurondevice": "4", "cpu": "32", "memory": "128Gi", "vpc.amazonaws.com/efa": "2"},
+			},
+		},
+		"lending only": {v1alpha1.Sharing{Strategy: v1alpha1.Lend}, limits{"h100": {}, "a100": {}}},
+		"not lending":  {v1alpha1.Sharing{Strategy: v1alpha1.DontLend}, limits{"h100": {}, "a100": {}}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			resolved, errs := quota.Resolve(&v1alpha1.ComputeAllocationSpec{Quota: own, Sharing: tc.sharing}, cluster())
+			if len(errs) > 0 {
+				t.Fatalf("unexpected errors: %v", errs)
+			}
+			if resolved.Lends != (tc.sharing.Strategy != v1alpha1.DontLend) {
+				t.Errorf("lends: %v", resolved.Lends)
+			}
+			got := limits{}
+			for _, p := range resolved.Pools {
+				if got[p.Name] = nil; p.Limit != nil {
+					got[p.Name] = written(p.Limit)
+				}
+				if p.LimitOnly != (len(written(p.Nominal)) == 0) {
+					t.Errorf("%s is limit only: %v, with quota %v", p.Name, p.LimitOnly, written(p.Nominal))
+				}
+				for _, name := range resolved.Covered() {
+					if _, counted := p.Nominal[name]; !counted {
+						t.Errorf("%s does not count %s", p.Name, name)
+					}
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("limits (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// The whole of a pool of several types is what is there.
+func TestTheWholeOfAPoolIsWhatIsThere(t *testing.T) {
+	for _, name := range []string{"h100", "a100"} {
+		pool, _ := cluster().Named(name)
+		filled, errs := quota.Fill(v1alpha1.Amounts{Accelerators: &pool.Instance.Accelerators}, pool.Instance)
+		if len(errs) > 0 {
+			t.Fatal(errs)
+		}
+		if !maps.Equal(filled, quota.Resources(pool.There)) {
+			t.Errorf("%s: filled in %v, there is %v", name, filled, pool.There)
+		}
+	}
+}
