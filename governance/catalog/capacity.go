@@ -91,10 +91,6 @@ func plus(a, b int64) int64 { return min(a+b, most) }
 // plus adds the figures of two instances. What they are called stays only
 // where both agree.
 func (i Instance) plus(other Instance) Instance {
-	if i.MilliCPU == 0 && i.Memory == 0 && i.Accelerators == 0 {
-		other.Partitions = append([]string(nil), other.Partitions...)
-		return other
-	}
 	i.MilliCPU = plus(i.MilliCPU, other.MilliCPU)
 	i.Memory = plus(i.Memory, other.Memory)
 	i.NetworkDevices = plus(i.NetworkDevices, other.NetworkDevices)

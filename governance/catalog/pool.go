@@ -104,7 +104,7 @@ func (m *members) pool(name string) Pool {
 	if len(m.accelerators) > 1 {
 		p.Mixed = slices.Sorted(maps.Keys(m.accelerators))
 		p.Instance.Accelerators, p.Instance.AcceleratorResource = 0, ""
-		p.Instance.AcceleratorModel, p.Instance.AcceleratorMemory = "", 0
+		p.Instance.AcceleratorModel, p.Instance.AcceleratorMemory, p.Instance.Partitions = "", 0, nil
 	}
 	return p
 }
