@@ -2,7 +2,9 @@ package desired_test
 
 import (
 	"bytes"
+	"errors"
 	"flag"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,20 +16,22 @@ import (
 	"kuota.dev/kuota/governance/desired"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
 // Each testdata/*.yaml is an allocation; beside it, in .golden.yaml, stand the
-// objects that follow from it.
+// objects that follow from it. What the cluster is made of may stand in
+// .cluster.yaml; without that it has no nodes and no pools.
 func TestGolden(t *testing.T) {
 	inputs, err := filepath.Glob("testdata/*.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	inputs = slices.DeleteFunc(inputs, func(p string) bool { return strings.HasSuffix(p, ".golden.yaml") })
-	if len(inputs) < 8 {
+	inputs = slices.DeleteFunc(inputs, func(p string) bool { return strings.Count(p, ".") > 1 })
+	if len(inputs) < 14 {
 		t.Fatalf("found only %d allocations", len(inputs))
 	}
 	for _, input := range inputs {
@@ -40,7 +44,7 @@ func TestGolden(t *testing.T) {
 			if err := yaml.UnmarshalStrict(text, &allocation); err != nil {
 				t.Fatal(err)
 			}
-			objects, errs := desired.Build(&allocation, catalog.Catalog{}, desired.DefaultNaming)
+			objects, errs := desired.Build(&allocation, clusterBeside(t, input), desired.DefaultNaming)
 			if len(errs) > 0 {
 				t.Fatal(errs)
 			}
@@ -60,6 +64,25 @@ func TestGolden(t *testing.T) {
 			}
 		})
 	}
+}
+
+// clusterBeside reads what the cluster of an allocation is made of.
+func clusterBeside(t *testing.T, allocation string) catalog.Catalog {
+	t.Helper()
+	text, err := os.ReadFile(strings.TrimSuffix(allocation, ".yaml") + ".cluster.yaml")
+	if errors.Is(err, fs.ErrNotExist) {
+		return catalog.Catalog{}
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	var cluster struct {
+		Nodes []corev1.Node   `json:"nodes"`
+		Pools []v1alpha1.Pool `json:"pools"`
+	}
+	if err := yaml.UnmarshalStrict(text, &cluster); err != nil {
+		t.Fatal(err)
+	}
+	return catalog.New(catalog.Input{Nodes: cluster.Nodes, Pools: cluster.Pools, InstanceTypeLabel: desired.DefaultNaming.InstanceTypeLabel})
 }
 
 func render(t *testing.T, objects desired.Objects) []byte {
