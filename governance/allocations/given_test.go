@@ -1,6 +1,7 @@
 package allocations_test
 
 import (
+	"context"
 	"testing"
 
 	"kuota.dev/kuota/governance/allocations"
@@ -8,8 +9,11 @@ import (
 	"kuota.dev/kuota/governance/catalog"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 func team(name, instanceType string, gpus int64) v1alpha1.ComputeAllocation {
@@ -50,3 +54,66 @@ func TestGivenOut(t *testing.T) {
 		t.Errorf("6 of 4 GPUs are told as %q, want %q", got, want)
 	}
 }
+
+// Partitions are there as nodes report them, and a pool of several types is
+// looked at as a whole.
+func TestOverByPool(t *testing.T) {
+	cut := func(instanceType string, partitions string) corev1.Node {
+		n := corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{catalog.InstanceTypeLabel: instanceType}}}
+		n.Status.Capacity = corev1.ResourceList{"nvidia.com/mig-1g.10gb": resource.MustParse(partitions)}
+		return n
+	}
+	types := catalog.New(catalog.Input{
+		Nodes:             []corev1.Node{cut("ml.p4d.24xlarge", "4"), cut("ml.p4de.24xlarge", "6")},
+		InstanceTypeLabel: catalog.InstanceTypeLabel,
+		Pools:             []v1alpha1.Pool{{Name: "a100", Match: v1alpha1.PoolMatch{Accelerator: "A100"}}},
+	})
+	parts := team("parts", "ml.p4d.24xlarge", 0)
+	parts.Spec.Quota[0].Amounts = v1alpha1.Amounts{Partition: &v1alpha1.Partition{Profile: "mig-1g.10gb", Count: 11}}
+	whole := team("whole", "ml.p4de.24xlarge", 16)
+	given := allocations.GivenOut([]v1alpha1.ComputeAllocation{parts, whole}, types, "")
+	mine, _ := allocations.InForce(&parts, types)
+	over := given.Over(mine.Pools, types)
+	if got, want := allocations.Sentence(over), "a100: 210.857 of 192 vCPU, 2530.285 of 2304 GiB, 9 of 8 network devices and 11 of 10 mig-1g.10gb given out"; got != want {
+		t.Errorf("what is over is told as %q, want %q", got, want)
+	}
+}
+
+// The pools that count are those in force, not those that the policy asks for.
+func TestCatalogReadsThePoolsInForce(t *testing.T) {
+	policy := v1alpha1.ClusterPolicy{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterPolicyName}}
+	policy.Spec.Pools = []v1alpha1.Pool{{Name: "asked", Match: v1alpha1.PoolMatch{Accelerator: "L4"}}}
+	policy.Status.Pools = []v1alpha1.Pool{{Name: "l4", Match: v1alpha1.PoolMatch{Accelerator: "L4"}}}
+	policy.Status.ReportedTypes = []v1alpha1.ReportedType{{InstanceType: "lab.big", Capacity: corev1.ResourceList{catalog.CPU: resource.MustParse("64")}}}
+	for name, policies := range map[string][]v1alpha1.ClusterPolicy{"no policy": nil, "a policy": {policy}} {
+		t.Run(name, func(t *testing.T) {
+			types, err := allocations.Catalog(t.Context(), reader{policies}, catalog.InstanceTypeLabel)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, ok := types.Named("asked"); ok {
+				t.Error("a pool that is not in force counts")
+			}
+			_, named := types.Named("l4")
+			_, reported := types.Pool("lab.big")
+			if want := len(policies) > 0; named != want || reported != want {
+				t.Errorf("the pool in force is found: %v, the reported type: %v; want %v", named, reported, want)
+			}
+		})
+	}
+}
+
+// reader is a cluster without nodes.
+type reader struct{ policies []v1alpha1.ClusterPolicy }
+
+func (r reader) Get(_ context.Context, key client.ObjectKey, object client.Object, _ ...client.GetOption) error {
+	for i := range r.policies {
+		if policy, ok := object.(*v1alpha1.ClusterPolicy); ok && r.policies[i].Name == key.Name {
+			r.policies[i].DeepCopyInto(policy)
+			return nil
+		}
+	}
+	return apierrors.NewNotFound(schema.GroupResource{Resource: "clusterpolicies"}, key.Name)
+}
+
+func (reader) List(context.Context, client.ObjectList, ...client.ListOption) error { return nil }
