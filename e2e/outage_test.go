@@ -26,7 +26,7 @@ func TestOutageDuringSave(t *testing.T) {
 	open(t, page, "/policies/allocations/new")
 	fillForm(t, page)
 	must(t, page.Locator("#team").Fill(team))
-	save := page.GetByRole("button", playwright.PageGetByRoleOptions{Name: "Create allocation"}).Last()
+	save := page.Locator("#allocation-form .btn-primary")
 
 	c.Without(t, func() {
 		must(t, save.Click())
@@ -41,7 +41,15 @@ func TestOutageDuringSave(t *testing.T) {
 		must(t, page.Locator("#row-0-accelerators").Fill("4"))
 		placeholder(t, page, "row-0-vcpu", "96")
 	})
-	must(t, save.Click())
+	review(t, page)
+	create := page.GetByRole("button", playwright.PageGetByRoleOptions{Name: "Create allocation"})
+	c.Without(t, func() {
+		must(t, create.Click())
+		must(t, see.Locator(page.Locator("#form-errors")).ToContainText("The cluster cannot be reached"))
+		must(t, see.Locator(page.Locator("#row-0-accelerators")).ToHaveValue("4"))
+	})
+	review(t, page)
+	must(t, create.Click())
 	must(t, see.Page(page).ToHaveURL(regexp.MustCompile(`/policies\?created=`)))
 	var saved v1alpha1.ComputeAllocation
 	must(t, c.Client.Get(t.Context(), client.ObjectKey{Name: team}, &saved))
@@ -93,13 +101,13 @@ func TestSaveWithoutAnswer(t *testing.T) {
 	open(t, page, "/policies/allocations/new")
 	fillForm(t, page)
 	must(t, page.Route("**/policies/allocations/new", func(route playwright.Route) {
-		if body, err := route.Request().PostData(); err == nil && strings.Contains(body, "action=save") {
+		if body, err := route.Request().PostData(); err == nil && strings.Contains(body, "action=review") {
 			_ = route.Fulfill(playwright.RouteFulfillOptions{Status: playwright.Int(http.StatusNoContent)})
 			return
 		}
 		_ = route.Continue()
 	}))
-	save := page.GetByRole("button", playwright.PageGetByRoleOptions{Name: "Create allocation"}).Last()
+	save := page.Locator("#allocation-form .btn-primary")
 	must(t, save.Click())
 	must(t, see.Locator(save).ToHaveAttribute("aria-busy", "true"))
 	must(t, page.Locator("#row-0-accelerators").Fill("3"))

@@ -57,9 +57,28 @@ spec:
 			must(t, page.Locator("#team").Fill("Upper Case"))
 			must(t, page.Locator("#row-1-vcpu").Fill("1Ki"))
 			must(t, page.Locator("#borrow-percent").Fill("10001"))
-			must(t, page.GetByRole("button", playwright.PageGetByRoleOptions{Name: "Create allocation"}).Last().Click())
+			must(t, page.Locator("#allocation-form .btn-primary").Click())
 			must(t, see.Locator(page.Locator("#form-errors")).ToContainText("Team name"))
 		}},
+		{"allocation-review", "/policies/allocations/new", func(t *testing.T, page playwright.Page) {
+			fillForm(t, page)
+			review(t, page)
+		}},
+		{"allocation", "/policies/allocations/" + team, nil},
+		{"allocation-edit", "/policies/allocations/" + team + "/edit", nil},
+		{"allocation-review-edit", "/policies/allocations/" + team + "/edit", func(t *testing.T, page playwright.Page) {
+			must(t, page.Locator("#row-0-accelerators").Fill("1"))
+			must(t, page.Locator("#unlimited").Check())
+			review(t, page)
+			must(t, page.Locator("#review-objects summary").Click())
+		}},
+		{"allocation-conflict", "/policies/allocations/" + team + "/edit", func(t *testing.T, page playwright.Page) {
+			must(t, page.Locator("#weight").Fill("77"))
+			weigh(t, team)
+			must(t, page.Locator("#allocation-form .btn-primary").Click())
+			must(t, see.Locator(page.Locator("#conflict")).ToContainText("77"))
+		}},
+		{"allocation-delete", "/policies/allocations/" + team + "/delete", nil},
 		{"not-found", "/nowhere", nil},
 	}
 	looks := []struct {
@@ -76,7 +95,7 @@ spec:
 			t.Run(name, func(t *testing.T) {
 				// The status of a page that is refused or not there shows in the
 				// browser's console, and is what is asked for here.
-				page := visit(t, look.options, "status of 404", "status of 422")
+				page := visit(t, look.options, "status of 404", "status of 422", "status of 409")
 				open(t, page, p.path)
 				if p.prepare != nil {
 					p.prepare(t, page)

@@ -87,7 +87,7 @@ func TestSessionEndsInTheBrowser(t *testing.T) {
 				accessible(t, page, "signed out while the page is open")
 				picture(t, page, "signed-out-open")
 			}
-			save := page.GetByRole("button", playwright.PageGetByRoleOptions{Name: "Create allocation"}).Last()
+			save := page.Locator("#allocation-form .btn-primary")
 			must(t, save.Click())
 			must(t, see.Locator(page.Locator("main")).ToContainText("look it over and save it"))
 			must(t, see.Locator(page.Locator("#team")).ToHaveValue(team))
@@ -96,7 +96,8 @@ func TestSessionEndsInTheBrowser(t *testing.T) {
 				accessible(t, page, "form resumed")
 				picture(t, page, "form-resumed")
 			}
-			must(t, save.Click())
+			review(t, page)
+			must(t, page.GetByRole("button", playwright.PageGetByRoleOptions{Name: "Create allocation"}).Click())
 			must(t, see.Locator(page.Locator("main")).ToContainText("Allocation "+team+" was created"))
 		})
 	}
@@ -141,7 +142,7 @@ func TestSomebodyElseInTheSameBrowser(t *testing.T) {
 
 	must(t, page.BringToFront())
 	must(t, see.Locator(page.Locator("#cluster-status")).ToContainText("somebody else is signed in now"))
-	must(t, page.GetByRole("button", playwright.PageGetByRoleOptions{Name: "Create allocation"}).Last().Click())
+	must(t, page.Locator("#allocation-form .btn-primary").Click())
 	must(t, see.Locator(page.Locator("main")).ToContainText("opened by admin@example.com, and nobody@example.com is signed in now"))
 	accessible(t, page, "somebody else")
 	picture(t, page, "somebody-else")
@@ -151,6 +152,7 @@ func TestSomebodyElseInTheSameBrowser(t *testing.T) {
 	signInBrowser(t, other, "admin")
 	must(t, see.Locator(other.Locator(".user")).ToContainText("admin@example.com"))
 	must(t, page.GetByRole("button", playwright.PageGetByRoleOptions{Name: "Send the form again"}).Click())
+	must(t, page.GetByRole("button", playwright.PageGetByRoleOptions{Name: "Create allocation"}).Click())
 	must(t, see.Locator(page.Locator("main")).ToContainText("Allocation "+team+" was created"))
 }
 

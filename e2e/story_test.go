@@ -26,6 +26,13 @@ func removed(t testing.TB, team string) {
 	})
 }
 
+// review leads from a filled form to what saving it would do.
+func review(t testing.TB, page playwright.Page) {
+	t.Helper()
+	must(t, page.Locator("#allocation-form .btn-primary").Click())
+	must(t, see.Locator(page.Locator("#review-form")).ToBeVisible())
+}
+
 func placeholder(t testing.TB, page playwright.Page, input, want string) {
 	t.Helper()
 	must(t, see.Locator(page.Locator("#"+input)).ToHaveAttribute("placeholder", want))
@@ -60,7 +67,10 @@ func TestStory(t *testing.T) {
 	must(t, admin.Locator("#strategy-LendAndBorrow").Check())
 	must(t, admin.Locator("#borrow-percent").Fill("50"))
 	must(t, see.Locator(admin.Locator("#row-0")).ToContainText("1 GPU · 24 vCPU · 256 GiB"))
-	must(t, admin.GetByRole("button", playwright.PageGetByRoleOptions{Name: "Create allocation"}).Last().Click())
+	review(t, admin)
+	must(t, see.Locator(admin.Locator("#review-quota")).ToContainText("ml.p5.48xlarge"))
+	must(t, see.Locator(admin.Locator("#review-objects")).ToContainText("objects"))
+	must(t, admin.GetByRole("button", playwright.PageGetByRoleOptions{Name: "Create allocation"}).Click())
 	must(t, see.Page(admin).ToHaveURL(regexp.MustCompile(`/policies\?created=`)))
 	row := admin.Locator("tr", playwright.PageLocatorOptions{HasText: team})
 	must(t, see.Locator(row).ToContainText("Active"))
@@ -140,6 +150,11 @@ func TestStoryWithoutJavaScript(t *testing.T) {
 	press("Remove row 2")
 	must(t, see.Locator(page.Locator("#row-1")).ToHaveCount(0))
 	must(t, see.Locator(page.Locator("#team")).ToHaveValue(team))
+	press("Review")
+	must(t, see.Locator(page.Locator("#review-form")).ToBeVisible())
+	press("Back to the form")
+	must(t, see.Locator(page.Locator("#team")).ToHaveValue(team))
+	press("Review")
 	press("Create allocation")
 	must(t, see.Page(page).ToHaveURL(regexp.MustCompile(`/policies\?created=`)))
 	kueueHasIt(t, c, team)

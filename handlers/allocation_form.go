@@ -1,24 +1,24 @@
 package handlers
 
 import (
-	"fmt"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
-	"kuota.dev/kuota/governance"
-	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/quota"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// maxPostedRows bounds what one request can make the server look at. It is
-// more than an allocation takes, so that too many rows can be told as such.
-const maxPostedRows = 50
+// These bound what one request can make the server look at. Each is more than
+// an allocation takes, so that too many can be told as such.
+const (
+	maxPostedRows    = 50
+	maxPostedMembers = 600
+)
+
+// maxMembers is how many members the resource takes.
+const maxMembers = 500
 
 // allocationForm is the form as typed.
 type allocationForm struct {
@@ -26,23 +26,46 @@ type allocationForm struct {
 	submitted bool   // whether it was tried to save: then all that is wrong is told
 	resumed   bool   // whether it comes back after signing in again
 
-	team, displayName, description, weight string
+	edits               *edited // what it changes; nil when it makes a new one
+	version, generation string  // of the allocation that was read, when it is changed
 
-	rows                          []formRow
+	team, displayName, description, activation string
+	namespace, weight                          string
+	members                                    []formMember
+
+	rows, limits                  []formRow
+	pools                         []formPool
 	strategy, percent, preemption string
+	unlimited                     bool
+	ceiling, defaultQueue         bool
 }
 
-// formRow is one row as typed.
+// formMember is one member as typed.
+type formMember struct{ kind, name string }
+
+// formRow is one row as typed: quota, or a borrow limit. The type names an
+// instance type or a pool.
 type formRow struct {
-	instanceType, instances, accelerators, vcpu, memory string
+	instanceType, instances, accelerators, vcpu, memory, profile, count string
 }
+
+// formPool is a pool to be made.
+type formPool struct{ name, kind, value string }
 
 // fields are the inputs of a row by the last part of their names.
 func (r *formRow) fields() map[string]*string {
 	return map[string]*string{
 		"type": &r.instanceType, "instances": &r.instances, "accelerators": &r.accelerators,
-		"vcpu": &r.vcpu, "memory": &r.memory,
+		"vcpu": &r.vcpu, "memory": &r.memory, "profile": &r.profile, "count": &r.count,
 	}
+}
+
+func (m *formMember) fields() map[string]*string {
+	return map[string]*string{"kind": &m.kind, "name": &m.name}
+}
+
+func (p *formPool) fields() map[string]*string {
+	return map[string]*string{"name": &p.name, "kind": &p.kind, "value": &p.value}
 }
 
 // empty tells whether nothing was typed into the row.
@@ -54,25 +77,61 @@ func (r formRow) given() bool {
 	return !r.empty()
 }
 
-func readAllocationForm(values url.Values) allocationForm {
-	form := allocationForm{
-		request: values.Get("request-id"), submitted: values.Get("submitted") == "true",
-		team:        strings.TrimSpace(values.Get("team")),
-		displayName: values.Get("display-name"), description: values.Get("description"), weight: values.Get("weight"),
-		strategy: values.Get("strategy"), percent: values.Get("borrow-percent"), preemption: values.Get("preemption"),
+// complete tells whether a row has a type and a figure.
+func (r formRow) complete() bool { return r.instanceType != "" && r.given() }
+
+// texts are the inputs that stand once, by name.
+func (f *allocationForm) texts() map[string]*string {
+	return map[string]*string{
+		"request-id": &f.request, "version": &f.version, "generation": &f.generation,
+		"team": &f.team, "display-name": &f.displayName, "description": &f.description, "activation": &f.activation,
+		"namespace": &f.namespace, "weight": &f.weight,
+		"strategy": &f.strategy, "borrow-percent": &f.percent, "preemption": &f.preemption,
 	}
-	posted := map[int]formRow{}
+}
+
+// checks are the inputs that are ticked or not, by name.
+func (f *allocationForm) checks() map[string]*bool {
+	return map[string]*bool{"submitted": &f.submitted, "unlimited": &f.unlimited, "ceiling": &f.ceiling, "default-queue": &f.defaultQueue}
+}
+
+func readAllocationForm(values url.Values) allocationForm {
+	var form allocationForm
+	for name, field := range form.texts() {
+		*field = values.Get(name)
+	}
+	for name, field := range form.checks() {
+		*field = values.Get(name) == "true"
+	}
+	form.team, form.namespace = strings.TrimSpace(form.team), strings.TrimSpace(form.namespace)
+	form.rows = readList[formRow](values, "row-", maxPostedRows)
+	form.limits = readList[formRow](values, "limit-", maxPostedRows)
+	form.members = readList[formMember](values, "member-", maxPostedMembers)
+	form.pools = readList[formPool](values, "new-pool-", maxPostedRows)
+	return form
+}
+
+// listed is one of several alike, with its inputs by the last part of their
+// names.
+type listed[T any] interface {
+	*T
+	fields() map[string]*string
+}
+
+// readList reads inputs named start-N-part, in the order of N.
+func readList[T any, P listed[T]](values url.Values, start string, most int) []T {
+	posted := map[int]T{}
 	for name := range values {
-		rest, ok := strings.CutPrefix(name, "row-")
+		rest, ok := strings.CutPrefix(name, start)
 		number, part, ok2 := strings.Cut(rest, "-")
 		index, err := strconv.Atoi(number)
 		if !ok || !ok2 || err != nil || index < 0 {
 			continue
 		}
-		row := posted[index]
-		if field := row.fields()[part]; field != nil {
+		one := posted[index]
+		if field := P(&one).fields()[part]; field != nil {
 			*field = strings.TrimSpace(values.Get(name))
-			posted[index] = row
+			posted[index] = one
 		}
 	}
 	indices := make([]int, 0, len(posted))
@@ -80,146 +139,89 @@ func readAllocationForm(values url.Values) allocationForm {
 		indices = append(indices, index)
 	}
 	slices.Sort(indices)
-	for _, index := range indices[:min(len(indices), maxPostedRows)] {
-		form.rows = append(form.rows, posted[index])
+	var list []T
+	for _, index := range indices[:min(len(indices), most)] {
+		list = append(list, posted[index])
 	}
-	return form
+	return list
+}
+
+// values are what readAllocationForm reads: a page in between keeps them in
+// hidden inputs.
+func (f *allocationForm) values() url.Values {
+	values := url.Values{}
+	for name, field := range f.texts() {
+		values.Set(name, *field)
+	}
+	for name, field := range f.checks() {
+		if *field {
+			values.Set(name, "true")
+		}
+	}
+	writeList(values, "row-", f.rows)
+	writeList(values, "limit-", f.limits)
+	writeList(values, "member-", f.members)
+	writeList(values, "new-pool-", f.pools)
+	return values
+}
+
+func writeList[T any, P listed[T]](values url.Values, start string, list []T) {
+	for i := range list {
+		for part, field := range P(&list[i]).fields() {
+			values.Set(start+strconv.Itoa(i)+"-"+part, *field)
+		}
+	}
 }
 
 // do carries out one of the form's smaller actions.
-func (f *allocationForm) do(action string) {
+func (f *allocationForm) do(action string, types catalog.Catalog) {
 	name, argument, _ := strings.Cut(action, ":")
 	switch name {
 	case "add-row":
-		if len(f.rows) < quota.MaxRows {
-			f.rows = append(f.rows, formRow{})
-		}
+		f.rows = add(f.rows, formRow{}, quota.MaxRows)
+	case "add-limit":
+		f.limits = add(f.limits, formRow{}, quota.MaxRows)
+	case "add-member":
+		f.members = add(f.members, formMember{kind: "Group"}, maxMembers)
 	case "remove-row":
-		if i, err := strconv.Atoi(argument); err == nil && i >= 0 && i < len(f.rows) {
-			f.rows = slices.Delete(f.rows, i, i+1)
-		}
+		f.rows = remove(f.rows, argument)
+	case "remove-limit":
+		f.limits = remove(f.limits, argument)
+	case "remove-member":
+		f.members = remove(f.members, argument)
 	case "reset":
-		number, part, _ := strings.Cut(strings.TrimPrefix(argument, "row-"), "-")
-		if i, err := strconv.Atoi(number); err == nil && i >= 0 && i < len(f.rows) {
-			if field := f.rows[i].fields()[part]; field != nil {
-				*field = ""
-			}
+		start, part := argument[:max(0, strings.LastIndexByte(argument, '-'))], argument[strings.LastIndexByte(argument, '-')+1:]
+		if row := f.row(start); row != nil && row.fields()[part] != nil {
+			*row.fields()[part] = ""
+		}
+	case "make-pool":
+		if row := f.row(argument); row != nil {
+			f.makePool(row, types)
 		}
 	}
+	f.dropPools()
 }
 
-// parse makes the allocation that was typed. What cannot be read as what it
-// should be is told, with its path in the resource, and left out.
-func (f *allocationForm) parse() (*v1alpha1.ComputeAllocation, []governance.FieldError) {
-	var wrong []governance.FieldError
-	tell := func(path string, problem string) {
-		if problem != "" {
-			wrong = append(wrong, governance.FieldError{Path: path, Message: problem})
-		}
+// row finds a row by its id, such as row-0 or limit-1.
+func (f *allocationForm) row(id string) *formRow {
+	list, number, _ := strings.Cut(id, "-")
+	rows := map[string][]formRow{"row": f.rows, "limit": f.limits}[list]
+	if i, err := strconv.Atoi(number); err == nil && i >= 0 && i < len(rows) {
+		return &rows[i]
 	}
-	allocation := &v1alpha1.ComputeAllocation{
-		ObjectMeta: metav1.ObjectMeta{Name: f.team},
-		Spec: v1alpha1.ComputeAllocationSpec{
-			DisplayName: f.displayName, Description: f.description,
-			Sharing:    v1alpha1.Sharing{Strategy: v1alpha1.SharingStrategy(f.strategy)},
-			Preemption: v1alpha1.Preemption{WithinTeam: v1alpha1.WithinTeam(f.preemption)},
-		},
-	}
-	spec := &allocation.Spec
-	tell("spec.displayName", checkText(f.displayName, 128))
-	tell("spec.description", checkText(f.description, 1024))
-	if f.weight != "" {
-		weight, problem := parseWhole(f.weight, 100)
-		tell("spec.fairShareWeight", problem)
-		spec.FairShareWeight = int32(weight)
-	}
-	switch spec.Sharing.Strategy {
-	case v1alpha1.LendAndBorrow:
-		if f.percent != "" {
-			percent, problem := parseWhole(f.percent, 10_000)
-			tell("spec.sharing.borrowLimitPercent", problem)
-			p := int32(percent)
-			spec.Sharing.BorrowLimitPercent = &p
-		}
-	case v1alpha1.Lend, v1alpha1.DontLend:
-	default:
-		tell("spec.sharing.strategy", "choose one of lend and borrow, lend, and do not lend")
-		spec.Sharing.Strategy = v1alpha1.LendAndBorrow
-	}
-	if w := spec.Preemption.WithinTeam; w != v1alpha1.PreemptLowerPriority && w != v1alpha1.PreemptNever {
-		tell("spec.preemption.withinTeam", "choose whether the team's tasks pre-empt its own lower-priority ones")
-		spec.Preemption.WithinTeam = ""
-	}
-	for i, row := range f.rows {
-		if row.empty() {
-			continue
-		}
-		parsed, problems := row.parse()
-		for _, p := range problems {
-			tell(fmt.Sprintf("spec.quota[%d].%s", i, p.Path), p.Message)
-		}
-		spec.Quota = append(spec.Quota, parsed)
-	}
-	return allocation, wrong
+	return nil
 }
 
-// checkText says what is wrong with a line of text; empty when it is right.
-func checkText(text string, most int) string {
-	switch n := utf8.RuneCountInString(text); {
-	case n > most:
-		return fmt.Sprintf("has %s characters; at most %s fit", thousands(int64(n)), thousands(int64(most)))
-	case !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl):
-		return "has line breaks or other characters that are no text"
+func add[T any](list []T, one T, most int) []T {
+	if len(list) >= most {
+		return list
 	}
-	return ""
+	return append(list, one)
 }
 
-// missing tells what a save needs and the form does not have.
-func (f *allocationForm) missing() []governance.FieldError {
-	var wrong []governance.FieldError
-	if problem := quota.CheckTeam(f.team); problem != "" {
-		wrong = append(wrong, governance.FieldError{Path: "metadata.name", Message: problem})
+func remove[T any](list []T, number string) []T {
+	if i, err := strconv.Atoi(number); err == nil && i >= 0 && i < len(list) {
+		return slices.Delete(list, i, i+1)
 	}
-	if !slices.ContainsFunc(f.rows, func(r formRow) bool { return !r.empty() }) {
-		wrong = append(wrong, governance.FieldError{Path: "spec.quota", Message: "give the team at least one instance type"})
-	}
-	return wrong
-}
-
-// specRows lists, for each row of the spec, the row of the form it came from.
-func (f *allocationForm) specRows() []int {
-	var rows []int
-	for i, row := range f.rows {
-		if !row.empty() {
-			rows = append(rows, i)
-		}
-	}
-	return rows
-}
-
-// parse reads the figures of a row. Paths are relative to the row.
-func (r formRow) parse() (v1alpha1.QuotaRow, []governance.FieldError) {
-	row := v1alpha1.QuotaRow{InstanceType: r.instanceType}
-	var wrong []governance.FieldError
-	whole := func(path, text string) *int64 {
-		if text == "" {
-			return nil
-		}
-		n, problem := parseWhole(text, quota.MaxAmount)
-		if problem != "" {
-			wrong = append(wrong, governance.FieldError{Path: path, Message: problem})
-			return nil
-		}
-		return &n
-	}
-	row.Instances = whole("instances", r.instances)
-	row.Accelerators = whole("accelerators", r.accelerators)
-	var problem string
-	if row.VCPU, problem = parseVCPU(r.vcpu); problem != "" {
-		wrong = append(wrong, governance.FieldError{Path: "vCPU", Message: problem})
-	}
-	if row.Memory, problem = parseGiB(r.memory); problem != "" {
-		wrong = append(wrong, governance.FieldError{Path: "memory", Message: problem})
-	}
-	return row, wrong
+	return list
 }

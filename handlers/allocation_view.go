@@ -2,7 +2,6 @@ package handlers
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,23 +19,8 @@ import (
 // what was not, and what is wrong. Before a save was tried, only what was typed
 // can be wrong; after, also what is missing.
 func (f *allocationForm) view(state allocations.State, naming desired.Naming, refused *governance.Error) views.AllocationForm {
-	allocation, wrong := f.parse()
-	resolvedWrong := f.resolveErrors(allocation, state.Types)
-	for _, w := range resolvedWrong {
-		if !slices.ContainsFunc(wrong, func(e governance.FieldError) bool { return strings.HasPrefix(e.Path, w.Path) }) {
-			wrong = append(wrong, w)
-		}
-	}
-	if f.submitted {
-		wrong = append(wrong, f.missing()...)
-	} else if problem := quota.CheckTeam(f.team); f.team != "" && problem != "" {
-		wrong = append(wrong, governance.FieldError{Path: "metadata.name", Message: problem})
-	}
-	if refused == nil && slices.ContainsFunc(state.Allocations, func(a v1alpha1.ComputeAllocation) bool {
-		return a.Name == f.team && !allocations.MadeBy(&a, f.request)
-	}) {
-		wrong = append(wrong, governance.FieldError{Path: "metadata.name", Message: fmt.Sprintf("team %s has an allocation already; choose another name", f.team)})
-	}
+	types := state.Types.With(f.newPools()...)
+	wrong := f.wrong(state, types, refused == nil)
 	failure := ""
 	if refused != nil {
 		if len(refused.Fields) == 0 {
@@ -49,25 +33,88 @@ func (f *allocationForm) view(state allocations.State, naming desired.Naming, re
 	field := func(id, value string) views.TextField { return views.TextField{Value: value, Error: errs[id]} }
 	view := views.AllocationForm{
 		RequestID: f.request, Submitted: f.submitted, Resumed: f.resumed, Failure: failure,
-		Team: field("team", f.team), DisplayName: field("display-name", f.displayName),
-		Description: field("description", f.description), Weight: field("weight", f.weight),
+		Edit: f.edits != nil, Version: f.version, Generation: f.generation,
+		Team: field("team", f.team), DisplayName: field("display-name", f.displayName), Description: field("description", f.description),
+		Activation: f.activation, ActivationError: errs["activation"],
+		Namespace: field("namespace", f.namespace), Weight: field("weight", f.weight),
+		CanAddMember: len(f.members) < maxMembers, MembersError: errs["add-member"],
+		CanAddRow: len(f.rows) < quota.MaxRows, CanAddLimit: len(f.limits) < quota.MaxRows,
 		Strategy: f.strategy, StrategyError: errs["strategy"],
-		BorrowPercent: field("borrow-percent", f.percent),
+		BorrowPercent: field("borrow-percent", f.percent), Unlimited: f.unlimited,
 		BorrowEnabled: f.strategy != string(v1alpha1.Lend) && f.strategy != string(v1alpha1.DontLend),
-		Preemption:    f.preemption, PreemptionError: errs["preemption"],
-		CanAddRow: len(f.rows) < quota.MaxRows,
+		Preemption:    f.preemption, PreemptionError: errs["preemption"], PreemptionNote: preemptionNote(state),
+		Ceiling: f.ceiling, CeilingError: errs["ceiling"], DefaultQueue: f.defaultQueue,
+		InstanceTypes: instanceTypes(state.Types),
 	}
-	if quota.CheckTeam(f.team) == "" {
-		view.Namespace = naming.Namespace(f.team)
+	view.MadeNamespace = f.madeNamespace(naming)
+	for i, m := range f.members {
+		view.Members = append(view.Members, views.MemberField{Index: i, Kind: m.kind, Name: field(fmt.Sprintf("member-%d-name", i), m.name)})
 	}
+	rows := rowViews{form: f, state: state, types: types, others: f.others(state, types), errs: errs}
 	for i := range f.rows {
-		view.Rows = append(view.Rows, f.rowView(i, allocation.Spec.Sharing, state, errs))
+		view.Rows = append(view.Rows, rows.quota(i))
 	}
-	view.InstanceTypes = instanceTypes(state.Types)
+	for i := range f.limits {
+		view.Limits = append(view.Limits, rows.limit(i))
+	}
+	for _, p := range f.pools {
+		view.NewPools = append(view.NewPools, newPoolView(p, types))
+	}
 	if f.submitted {
-		view.Errors = messages(wrong)
+		view.Errors = messages(wrong, func(id string) bool { return shown(view, id) })
 	}
 	return view
+}
+
+// shown tells whether an input is on the page.
+func shown(view views.AllocationForm, id string) bool {
+	switch id {
+	case "team", "namespace":
+		return !view.Edit
+	case "activation":
+		return view.Edit
+	case "add-row":
+		return view.CanAddRow
+	case "add-limit":
+		return view.CanAddLimit
+	case "add-member":
+		return view.CanAddMember
+	}
+	return true
+}
+
+// madeNamespace is the namespace that the team has or gets; empty while there
+// is no valid name.
+func (f *allocationForm) madeNamespace(naming desired.Naming) string {
+	switch {
+	case f.edits != nil && f.namespace != "":
+		return f.namespace
+	case f.edits == nil && quota.CheckTeam(f.team) != "":
+		return ""
+	}
+	return naming.Namespace(f.team)
+}
+
+// wrong is what is wrong with what was typed, by the form's rows. taken says
+// whether to tell that another team has the name.
+func (f *allocationForm) wrong(state allocations.State, types catalog.Catalog, taken bool) []governance.FieldError {
+	allocation, wrong := f.parse(types)
+	for _, w := range f.resolveErrors(allocation, types) {
+		if !slices.ContainsFunc(wrong, func(e governance.FieldError) bool { return strings.HasPrefix(e.Path, w.Path) }) {
+			wrong = append(wrong, w)
+		}
+	}
+	if f.submitted {
+		wrong = append(wrong, f.missing()...)
+	} else if problem := quota.CheckTeam(f.team); f.team != "" && problem != "" {
+		wrong = append(wrong, governance.FieldError{Path: "metadata.name", Message: problem})
+	}
+	if taken && f.edits == nil && slices.ContainsFunc(state.Allocations, func(a v1alpha1.ComputeAllocation) bool {
+		return a.Name == f.team && !allocations.MadeBy(&a, f.request)
+	}) {
+		wrong = append(wrong, governance.FieldError{Path: "metadata.name", Message: fmt.Sprintf("team %s has an allocation already; choose another name", f.team)})
+	}
+	return wrong
 }
 
 // resolveErrors says what the arithmetic has against the form, with paths by
@@ -79,189 +126,89 @@ func (f *allocationForm) resolveErrors(allocation *v1alpha1.ComputeAllocation, t
 		return wrong
 	}
 	// While somebody still types, a row that has no figures, or a type that is
-	// half written, is not wrong yet.
+	// half written or could become a pool, is not wrong yet.
 	return slices.DeleteFunc(wrong, func(w governance.FieldError) bool {
-		match := rowPath.FindStringSubmatch(w.Path)
-		if match == nil {
+		match := listPath.FindStringSubmatch(w.Path)
+		if match == nil || match[1] == "members" {
 			return false
 		}
-		i, _ := strconv.Atoi(match[1])
-		return !f.rows[i].given() || match[2] == "" && !f.rows[i].complete()
+		i, _ := strconv.Atoi(match[2])
+		row := f.row(fmt.Sprintf("%s-%d", lists[match[1]].id, i))
+		if row == nil || !row.given() || match[3] == "" && !row.complete() {
+			return true
+		}
+		_, offered := f.suggest(row.instanceType, types)
+		return offered
 	})
 }
 
-// complete tells whether a row has a type and a figure.
-func (r formRow) complete() bool { return r.instanceType != "" && r.given() }
-
-var rowPath = regexp.MustCompile(`^spec\.quota\[([0-9]+)\]\.?(.*)$`)
-
-// formPaths turns the row numbers of a spec, which has no empty rows, into
-// those of the form.
+// formPaths turns the numbers of a spec, which has no empty rows, into those
+// of the form.
 func (f *allocationForm) formPaths(wrong []governance.FieldError) []governance.FieldError {
-	rows := f.specRows()
+	positions := map[string][]int{
+		"quota":                filled(f.rows, formRow.empty),
+		"sharing.borrowLimits": filled(f.limits, formRow.empty),
+		"members":              filled(f.members, func(m formMember) bool { return m.name == "" }),
+	}
 	renumbered := slices.Clone(wrong)
 	for i := range renumbered {
-		match := rowPath.FindStringSubmatch(renumbered[i].Path)
+		match := listPath.FindStringSubmatch(renumbered[i].Path)
 		if match == nil {
 			continue
 		}
-		if n, err := strconv.Atoi(match[1]); err == nil && n < len(rows) {
-			renumbered[i].Path = strings.TrimSuffix(fmt.Sprintf("spec.quota[%d].%s", rows[n], match[2]), ".")
+		rows := positions[match[1]]
+		if n, err := strconv.Atoi(match[2]); err == nil && n < len(rows) {
+			renumbered[i].Path = strings.TrimSuffix(fmt.Sprintf("spec.%s[%d].%s", match[1], rows[n], match[3]), ".")
 		}
 	}
 	return renumbered
 }
 
-// rowView is one row with its defaults, and what may be borrowed.
-func (f *allocationForm) rowView(i int, sharing v1alpha1.Sharing, state allocations.State, errs map[string]string) views.AllocationFormRow {
-	row := f.rows[i]
-	id := func(part string) string { return fmt.Sprintf("row-%d-%s", i, part) }
-	text := func(part, value string) views.TextField { return views.TextField{Value: value, Error: errs[id(part)]} }
-	view := views.AllocationFormRow{
-		Index: i, Error: errs[fmt.Sprintf("row-%d", i)],
-		Type:         text("type", row.instanceType),
-		Instances:    views.AmountField{TextField: text("instances", row.instances)},
-		Accelerators: views.AmountField{TextField: text("accelerators", row.accelerators)},
-		VCPU:         views.AmountField{TextField: text("vcpu", row.vcpu)},
-		Memory:       views.AmountField{TextField: text("memory", row.memory)},
-	}
-	pool, known := state.Types.Pool(row.instanceType)
-	if !known {
-		return view
-	}
-	view.There = there(pool, state.Given)
-	parsed, problems := row.parse()
-	resolved, wrong := quota.Resolve(&v1alpha1.ComputeAllocationSpec{Quota: []v1alpha1.QuotaRow{parsed}, Sharing: sharing}, state.Types)
-	if len(problems) > 0 || len(wrong) > 0 {
-		return view
-	}
-	own := resolved.Pools[0]
-	if row.accelerators == "" {
-		view.Accelerators.Default = strconv.FormatInt(accelerators(pool.Instance, own.Nominal), 10)
-	}
-	view.VCPU.Default = row.without("vcpu").amount(state.Types, catalog.CPU)
-	view.Memory.Default = row.without("memory").amount(state.Types, catalog.Memory)
-
-	given := allocations.Given{pool.Name: quota.Resources{}}
-	given[pool.Name].Add(state.Given[pool.Name])
-	given.Add(resolved)
-	view.Over = over(given.Over(resolved.Pools, state.Types))
-	if errs["borrow-percent"] == "" {
-		view.Borrow, view.BorrowNone = borrowing(own, sharing)
-	}
-	return view
-}
-
-// over warns that more is given out than is there: with figures for what
-// counts most, and by name for the rest.
-func over(excess []allocations.Excess) string {
-	if len(excess) == 0 {
-		return ""
-	}
-	first := excess[0]
-	text := fmt.Sprintf("With this, %s of %s are given out", quota.Number(first.Resource, first.Given), quota.Amount(first.Resource, first.There))
-	var rest []string
-	for _, e := range excess[1:] {
-		rest = append(rest, resourceName(e.Resource))
-	}
-	if len(rest) > 0 {
-		text += ", and more " + strings.Join(rest, " and ") + " than is there"
-	}
-	return text + ". Tasks beyond that wait."
-}
-
-// resourceName is what people call a resource, without a figure.
-func resourceName(resource string) string {
-	if resource == catalog.Memory {
-		return "memory"
-	}
-	return quota.Unit(resource, 2)
-}
-
-// without is the row as it would be with one input empty.
-func (r formRow) without(part string) formRow {
-	*r.fields()[part] = ""
-	return r
-}
-
-// amount is what a row comes to in one resource; empty when it comes to nothing.
-func (r formRow) amount(types catalog.Catalog, resource string) string {
-	row, problems := r.parse()
-	resolved, wrong := quota.Resolve(&v1alpha1.ComputeAllocationSpec{Quota: []v1alpha1.QuotaRow{row}}, types)
-	if len(problems) > 0 || len(wrong) > 0 {
-		return ""
-	}
-	return quota.Number(resource, resolved.Pools[0].Nominal[resource])
-}
-
-func accelerators(instance catalog.Instance, resources quota.Resources) int64 {
-	if instance.AcceleratorResource == "" {
-		return 0
-	}
-	return resources[instance.AcceleratorResource]
-}
-
-// there says what the cluster has of a pool, such as
-// "16 GPUs (H100) there · 12 given to others".
-func there(pool catalog.Pool, given allocations.Given) string {
-	if pool.Nodes == 0 {
-		return "None there today"
-	}
-	resource := pool.Instance.AcceleratorResource
-	if resource == "" {
-		resource = catalog.CPU
-	}
-	text := countOf(int(pool.Nodes), "instance") + " there: " + quota.Amount(resource, pool.There[resource])
-	if pool.Instance.AcceleratorModel != "" {
-		text += " (" + pool.Instance.AcceleratorModel + ")"
-	}
-	if n := given[pool.Name][resource]; n > 0 {
-		text += " · " + quota.Number(resource, n) + " given to others"
-	}
-	return text
-}
-
-// borrowing says what may be borrowed in a pool, and where that comes to none.
-func borrowing(own quota.Pool, sharing v1alpha1.Sharing) (text, none string) {
-	if sharing.Strategy != v1alpha1.LendAndBorrow {
-		return "", ""
-	}
-	percent := int32(v1alpha1.DefaultBorrowLimitPercent)
-	if sharing.BorrowLimitPercent != nil {
-		percent = *sharing.BorrowLimitPercent
-	}
-	if percent == 0 {
-		return "Borrows nothing", ""
-	}
-	var zero []string
-	for _, name := range own.Nominal.Names() {
-		if own.Nominal[name] > 0 && own.Limit[name] == 0 {
-			zero = append(zero, quota.Amount(name, own.Nominal[name]))
+// filled lists, for each row of the spec, the row of the form it came from.
+func filled[T any](list []T, empty func(T) bool) []int {
+	var positions []int
+	for i, one := range list {
+		if !empty(one) {
+			positions = append(positions, i)
 		}
 	}
-	if limit := amounts(own.Limit); limit != "" {
-		text = "Borrows up to " + limit
-	}
-	if len(zero) > 0 {
-		none = fmt.Sprintf("%d %% of %s is none: a task cannot borrow any.", percent, strings.Join(zero, ", "))
-	}
-	return text, none
+	return positions
 }
 
-// instanceTypes suggests types, those that nodes have first.
+// others is what is given to everybody but the team of the form.
+func (f *allocationForm) others(state allocations.State, types catalog.Catalog) allocations.Given {
+	if f.edits == nil || !state.All {
+		return state.Given
+	}
+	return allocations.GivenOut(state.Allocations, types, f.team)
+}
+
+// instanceTypes suggests what a row can name: the policy's pools, then types
+// that nodes have, then all others.
 func instanceTypes(types catalog.Catalog) []views.InstanceTypeOption {
-	var options []views.InstanceTypeOption
+	var named, there, rest []views.InstanceTypeOption
 	listed := map[string]bool{}
 	for _, pool := range types.Pools() {
-		listed[pool.Name] = true
-		options = append(options, views.InstanceTypeOption{Name: pool.Name, Label: typeLabel(pool.Instance) + " · " + countOf(int(pool.Nodes), "node") + " here"})
+		option := views.InstanceTypeOption{Name: pool.Name, Label: typeLabel(pool.Instance) + " · " + countOf(int(pool.Nodes), "node") + " here"}
+		switch {
+		case pool.Named:
+			option.Label = "Pool of " + countOf(int(pool.Nodes), "node")
+			if pool.Nodes > 0 {
+				option.Label += ": " + strings.Join(pool.Types, ", ")
+			}
+			named = append(named, option)
+		case len(pool.Types) == 1:
+			option.Name = pool.Types[0]
+			listed[option.Name] = true
+			there = append(there, option)
+		}
 	}
 	for _, name := range catalog.KnownTypes() {
 		if instance, _ := catalog.Known(name); !listed[name] {
-			options = append(options, views.InstanceTypeOption{Name: name, Label: typeLabel(instance)})
+			rest = append(rest, views.InstanceTypeOption{Name: name, Label: typeLabel(instance)})
 		}
 	}
-	return options
+	return slices.Concat(named, there, rest)
 }
 
 func typeLabel(instance catalog.Instance) string {

@@ -21,6 +21,9 @@ func FuzzAllocationForm(f *testing.F) {
 		{"a", "b", "row-0-accelerators=.5&row-0-vcpu=5.&row-0-memory=1_000&row-0-type=ml.g6.12xlarge"}, {"a", "b", "row-99999999999999999999-type=x&row--1-type=x&row-0-type-type=x&row-0-=x&row-="},
 		{"a", "b", "action=remove-row:0&action=remove-row:-1&submitted=true"}, {"a", "b", "strategy=Lend&preemption=&request-id=%00"}, {"a", "b", "%zz=%"}, {"a", "b", ";&;"},
 		{"a", "b", "row-0-type=ml.g6.12xlarge&row-0-vcpu=٣&row-0-memory=１"}, {"a", "b", "row-0-type=ml.g6.12xlarge&row-0-memory=" + strings.Repeat("9", 5000)},
+		{"a", "b", "member-0-name=system:x&member-0-kind=Robot&member-9999999-name=y&namespace=kube-x&activation=Fly&ceiling=true&unlimited=true&version=1&generation=x"},
+		{"a", "b", "limit-0-type=ml.g5.2xlarge&limit-0-vcpu=-1&limit-3-type=H100&row-0-type=ml.p4d.24xlarge&row-0-profile=mig-1g.5gb&row-0-count=99999999999&action=make-pool:limit-1"},
+		{"a", "b", "new-pool-0-name=x&new-pool-0-kind=accelerator&new-pool-0-value=L4&row-0-type=x&row-0-accelerators=1&new-pool-1-name=x&new-pool-2-name=ml.g6.12xlarge&new-pool-2-kind=instanceFamily&new-pool-2-value=."},
 	} {
 		f.Add(seed[0], seed[1], seed[2])
 	}

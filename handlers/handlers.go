@@ -8,6 +8,7 @@ import (
 	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/policy"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/web"
 
@@ -17,6 +18,7 @@ import (
 // Handlers answer with what the domain says.
 type Handlers struct {
 	Allocations Allocations
+	Policy      Policy
 	Tasks       Tasks
 	Contact     Contact
 	// AllocationChanges and TaskChanges tell of changes of what those pages show.
@@ -31,8 +33,22 @@ type Handlers struct {
 type Allocations interface {
 	Ready() error
 	State(ctx context.Context, user governance.User) (allocations.State, error)
-	MayCreate(ctx context.Context, user governance.User) (bool, error)
-	Create(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation, request string) error
+	May(ctx context.Context, user governance.User) (allocations.Permissions, error)
+	Find(ctx context.Context, user governance.User, team string) (v1alpha1.ComputeAllocation, error)
+	Review(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool) (allocations.Review, error)
+	Create(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool, request string) error
+	Update(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool) error
+	Delete(ctx context.Context, user governance.User, team, resourceVersion string, drain bool) error
+	Departure(ctx context.Context, user governance.User, team string) (allocations.Departure, error)
+}
+
+// Policy is what pages ask about the cluster policy.
+type Policy interface {
+	State(ctx context.Context, user governance.User) (policy.State, error)
+	// Nodes counts the nodes that pools would have now, the first match first.
+	Nodes(ctx context.Context, pools []v1alpha1.Pool) ([]int64, error)
+	Review(ctx context.Context, user governance.User, policy *v1alpha1.ClusterPolicy) (policy.Review, error)
+	Save(ctx context.Context, user governance.User, policy *v1alpha1.ClusterPolicy) error
 }
 
 // Tasks is what pages ask about tasks.
@@ -60,7 +76,12 @@ func (h *Handlers) Register(s *web.Server) {
 	s.Events("/tasks/events", h.tasksEvents(s))
 	s.Page("/policies", h.answer(h.policies))
 	s.Events("/policies/events", h.policiesEvents(s))
-	s.Form("/policies/allocations/new", h.answer(h.newAllocation(s)), h.answer(h.createAllocation))
+	s.Form(policyURL, h.answer(h.editPolicy(s)), h.answer(h.changePolicy))
+	s.Form(newAllocationURL, h.answer(h.newAllocation(s)), h.answer(h.createAllocation))
+	s.Page(allocationsURL+":name", h.answer(h.allocation))
+	s.Events(allocationsURL+":name/events", h.answer(h.allocationEvents(s)))
+	s.Form(allocationsURL+":name/edit", h.answer(h.editAllocation(s)), h.answer(h.saveAllocation))
+	s.Form(allocationsURL+":name/delete", h.answer(h.confirmDelete), h.answer(h.deleteAllocation))
 }
 
 // userOf is who asks, in the domain's words.

@@ -37,10 +37,12 @@ type domain struct {
 	created     []v1alpha1.ComputeAllocation
 	as          governance.User
 	changed     chan struct{}
+	policies    policyDomain
+
+	allocationDomain
 }
 
-func (d *domain) Ready() error                                             { return nil }
-func (d *domain) MayCreate(context.Context, governance.User) (bool, error) { return true, nil }
+func (d *domain) Ready() error { return nil }
 
 func (d *domain) State(context.Context, governance.User) (allocations.State, error) {
 	nodes := make([]corev1.Node, 2)
@@ -48,16 +50,17 @@ func (d *domain) State(context.Context, governance.User) (allocations.State, err
 		nodes[i].Name = fmt.Sprint(i)
 		nodes[i].Labels = map[string]string{catalog.InstanceTypeLabel: "ml.g6.12xlarge"}
 	}
-	types := catalog.New(catalog.Input{Nodes: nodes, InstanceTypeLabel: catalog.InstanceTypeLabel})
-	return allocations.State{Allocations: d.allocations, Types: types, Given: allocations.GivenOut(d.allocations, types, ""), All: true}, nil
+	types := catalog.New(catalog.Input{Nodes: nodes, InstanceTypeLabel: catalog.InstanceTypeLabel, Pools: d.pools})
+	return allocations.State{Policy: d.policy, Allocations: d.allocations, Types: types, Given: allocations.GivenOut(d.allocations, types, ""), All: true}, nil
 }
 
-func (d *domain) Create(_ context.Context, user governance.User, a *v1alpha1.ComputeAllocation, _ string) error {
+func (d *domain) Create(_ context.Context, user governance.User, a *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool, _ string) error {
 	d.as = user
 	if d.failure != nil {
 		return d.failure
 	}
-	if _, wrong := desired.Build(a, catalog.Catalog{}, desired.DefaultNaming); len(wrong) > 0 {
+	d.made = pools
+	if _, wrong := desired.Build(a, catalog.Catalog{}.With(append(pools, d.pools...)...), desired.DefaultNaming, desired.ByPriority); len(wrong) > 0 {
 		return &governance.Error{Kind: governance.Invalid, Message: "Some values need another look.", Fields: wrong}
 	}
 	d.created = append(d.created, *a)
@@ -74,7 +77,7 @@ func (d *domain) Listen(context.Context) <-chan struct{} { return d.changed }
 func serve(t *testing.T, d *domain) string {
 	t.Helper()
 	h := &handlers.Handlers{
-		Allocations: d, Tasks: d, Contact: d, AllocationChanges: d, TaskChanges: d,
+		Allocations: d, Policy: &d.policies, Tasks: d, Contact: d, AllocationChanges: d, TaskChanges: d,
 		Naming: desired.DefaultNaming, ClusterName: "test", Now: time.Now,
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -22,10 +22,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-const newAllocationURL = "/policies/allocations/new"
-
 // policies answers GET /policies: what each team was given. After a save,
-// ?created= names the team.
+// ?created= names the team, and after a deletion ?deleted=.
 func (h *Handlers) policies(c echo.Context) error {
 	page, err := h.policiesPage(c.Request().Context(), userOf(c))
 	if err != nil {
@@ -33,11 +31,34 @@ func (h *Handlers) policies(c echo.Context) error {
 	}
 	page.Chrome = h.Chrome(c)
 	page.Title, page.Active, page.Stream = "Policies", "policies", "/policies/events"
-	team := c.QueryParam("created")
-	if slices.ContainsFunc(page.Allocations, func(row views.AllocationRow) bool { return row.Team == team }) {
-		page.Notice = fmt.Sprintf("Allocation %s was created. Its tasks go to queue %s in namespace %s.", team, h.Naming.LocalQueue(team), h.Naming.Namespace(team))
+	page.Notice = h.policiesNotice(page, c.QueryParam("created"), c.QueryParam("deleted"))
+	if c.QueryParam("saved") == "policy" && page.Policy.Exists {
+		page.Notice = "The cluster policy was saved. How far it is carried out stands below."
 	}
 	return web.Render(c, http.StatusOK, views.Policies(page))
+}
+
+// policiesNotice says what was just done. It names no team that is not on the
+// page, unless nobody is hidden from who reads it.
+func (h *Handlers) policiesNotice(page views.PoliciesPage, created, deleted string) string {
+	on := func(team string) bool {
+		return slices.ContainsFunc(page.Allocations, func(row views.AllocationRow) bool { return row.Team == team })
+	}
+	switch {
+	case on(created):
+		namespace := h.Naming.Namespace(created)
+		for _, row := range page.Allocations {
+			if row.Team == created && row.NamedNamespace != "" {
+				namespace = row.NamedNamespace
+			}
+		}
+		return fmt.Sprintf("Allocation %s was created. Its tasks go to queue %s in namespace %s.", created, h.Naming.LocalQueue(created), namespace)
+	case on(deleted):
+		return fmt.Sprintf("Allocation %s is being deleted; its row says what it waits for. Its namespace stays.", deleted)
+	case deleted != "" && page.CanWrite && quota.CheckTeam(deleted) == "":
+		return fmt.Sprintf("Allocation %s was deleted. Its namespace stays.", deleted)
+	}
+	return ""
 }
 
 // policiesEvents answers GET /policies/events: the same, as it changes.
@@ -45,7 +66,8 @@ func (h *Handlers) policiesEvents(s *web.Server) func(echo.Context) error {
 	return func(c echo.Context) error {
 		return s.Stream(c, h.AllocationChanges.Listen(c.Request().Context()), func(ctx context.Context) (templ.Component, error) {
 			page, err := h.policiesPage(ctx, userOf(c))
-			return live("allocations", views.AllocationsTable(page), err)
+			part, err := live("allocations", views.AllocationsTable(page), err)
+			return templ.Join(views.ClusterPolicyCard(page.Policy), part), err
 		}, h.clusterStatusLine)
 	}
 }
@@ -56,6 +78,9 @@ func (h *Handlers) policiesPage(ctx context.Context, user governance.User) (view
 		return views.PoliciesPage{}, err
 	}
 	page := views.PoliciesPage{NewURL: newAllocationURL}
+	if page.Policy, err = h.policyCard(ctx, user); err != nil {
+		return views.PoliciesPage{}, err
+	}
 	for i := range state.Allocations {
 		page.Allocations = append(page.Allocations, h.allocationRow(&state.Allocations[i], state))
 	}
@@ -64,8 +89,19 @@ func (h *Handlers) policiesPage(ctx context.Context, user governance.User) (view
 	}
 	// Who sees their own team only is no admin, and is not asked about: pages of
 	// many members would ask the API server once more each.
-	if state.All || len(state.Allocations) == 0 {
-		page.CanWrite, err = h.Allocations.MayCreate(ctx, user)
+	if !state.All && len(state.Allocations) > 0 {
+		return page, nil
+	}
+	may, err := h.Allocations.May(ctx, user)
+	page.CanWrite = may.Create
+	for i := range page.Allocations {
+		row := &page.Allocations[i]
+		if may.Update && state.Allocations[i].DeletionTimestamp == nil {
+			row.EditURL = row.URL + "/edit"
+		}
+		if may.Delete {
+			row.DeleteURL = row.URL + "/delete"
+		}
 	}
 	return page, err
 }
@@ -76,11 +112,11 @@ func (h *Handlers) allocationRow(a *v1alpha1.ComputeAllocation, state allocation
 		Namespace:  orDash(a.Status.Namespace),
 		Status:     allocationStatus(a),
 		Sharing:    sharing(a.Spec.Sharing),
-		Preemption: "Lower priority",
+		Preemption: preemption(a.Spec.Preemption),
 		Weight:     int64(a.Spec.FairShareWeight),
-	}
-	if a.Spec.Preemption.WithinTeam == v1alpha1.PreemptNever {
-		row.Preemption = "Never"
+		URL:        allocationURL(a.Name),
+
+		NamedNamespace: a.Spec.Namespace,
 	}
 	if fix := a.Status.LastCorrection; fix != nil {
 		row.Correction = fmt.Sprintf("%s was changed by %s and put right, %s UTC", fix.Object, fix.Manager, fix.Time.UTC().Format("2006-01-02 15:04:05"))
@@ -120,20 +156,6 @@ func allocationStatus(a *v1alpha1.ComputeAllocation) views.Status {
 		return views.Status{Tone: "idle", Label: "Drained", Text: "No task runs; all wait."}
 	}
 	return views.Status{Tone: "ok", Label: "Active"}
-}
-
-func sharing(s v1alpha1.Sharing) string {
-	switch {
-	case s.Strategy == v1alpha1.Lend:
-		return "Lends"
-	case s.Strategy == v1alpha1.DontLend:
-		return "Does not lend"
-	case s.Unlimited:
-		return "Lends and borrows without limit"
-	case s.BorrowLimitPercent != nil:
-		return fmt.Sprintf("Lends and borrows up to %d %%", *s.BorrowLimitPercent)
-	}
-	return fmt.Sprintf("Lends and borrows up to %d %%", v1alpha1.DefaultBorrowLimitPercent)
 }
 
 // amounts writes what there is of each resource, without network devices,

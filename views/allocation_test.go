@@ -20,12 +20,12 @@ func TestAllocationFormPostsByItself(t *testing.T) {
 	}
 
 	first := form.Find("button[type=submit]").First()
-	if first.AttrOr("name", "") != "action" || first.AttrOr("value", "") != "save" {
-		t.Error("the Enter key does not save: the first submit button does something else")
+	if first.AttrOr("name", "") != "action" || first.AttrOr("value", "") != "review" {
+		t.Error("the Enter key does not lead on: the first submit button does something else")
 	}
 
 	actions := form.Find("button[name=action]").Map(func(_ int, b *goquery.Selection) string { return b.AttrOr("value", "") })
-	for _, want := range []string{"save", "preview", "add-row", "remove-row:0", "remove-row:1", "reset:row-0-vcpu", "reset:row-1-vcpu"} {
+	for _, want := range []string{"review", "preview", "add-row", "add-limit", "add-member", "remove-member:1", "remove-limit:0", "make-pool:limit-0", "remove-row:0", "remove-row:1", "reset:row-0-vcpu", "reset:row-1-vcpu"} {
 		if !slices.Contains(actions, want) {
 			t.Errorf("no button with the action %s", want)
 		}
@@ -46,6 +46,7 @@ func TestAllocationFormKeepsWhatWasTyped(t *testing.T) {
 	doc := htmlcheck.Render(t, AllocationFormBody(sampleForm()))
 	for name, want := range map[string]string{
 		"team": "Vision!", "display-name": "Vision", "description": "x", "weight": "200", "borrow-percent": "x",
+		"namespace": "Research!", "member-0-name": "vision-team", "member-1-name": "system:x", "limit-0-type": "h100", "row-1-count": "x",
 		"row-0-type": "ml.p5.48xlarge", "row-0-instances": "", "row-0-accelerators": "2", "row-0-vcpu": "40", "row-0-memory": "", "row-1-type": "ml.p9",
 	} {
 		input := doc.Find("#" + name)
@@ -53,8 +54,17 @@ func TestAllocationFormKeepsWhatWasTyped(t *testing.T) {
 			t.Errorf("input %s is named %q and has %q, want %q", name, input.AttrOr("name", ""), input.AttrOr("value", ""), want)
 		}
 	}
+	if got := doc.Find("#row-1-profile option[selected]").AttrOr("value", ""); got != "mig-9g.1gb" {
+		t.Errorf("the profile is %q", got)
+	}
+	if got := doc.Find("#member-1-kind option[selected]").AttrOr("value", ""); got != "User" {
+		t.Errorf("member 2 is a %q", got)
+	}
+	if got := doc.Find("[name=new-pool-0-value]").AttrOr("value", ""); got != "ml.g5" {
+		t.Errorf("the pool to be made has %q", got)
+	}
 	checked := doc.Find("input[checked]").Map(func(_ int, s *goquery.Selection) string { return s.AttrOr("value", "") })
-	if !slices.Equal(checked, []string{"LendAndBorrow", "LowerPriority"}) {
+	if !slices.Equal(checked, []string{"LendAndBorrow", "LowerPriority", "true"}) {
 		t.Errorf("chosen is %v", checked)
 	}
 }
@@ -63,7 +73,7 @@ func TestAllocationFormErrors(t *testing.T) {
 	form := sampleForm()
 	doc := htmlcheck.Render(t, AllocationFormBody(form))
 
-	for _, id := range []string{"team", "display-name", "description", "weight", "borrow-percent", "row-1-type", "row-1-instances", "row-1-accelerators", "row-1-vcpu", "row-1-memory"} {
+	for _, id := range []string{"team", "display-name", "description", "weight", "borrow-percent", "row-1-type", "row-1-instances", "row-1-accelerators", "row-1-vcpu", "row-1-memory", "row-1-profile", "row-1-count", "namespace", "member-1-name", "limit-0-type", "ceiling"} {
 		if doc.Find("#"+id).AttrOr("aria-invalid", "") != "true" {
 			t.Errorf("input %s is not marked as wrong", id)
 		}

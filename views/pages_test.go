@@ -23,9 +23,17 @@ func TestEveryPageIsSound(t *testing.T) {
 		"policies":                       Policies(samplePolicies()),
 		"policies, none":                 Policies(emptyPolicies),
 		"policies, none, as admin":       Policies(emptyPoliciesOfAdmin),
-		"form, untouched":                NewAllocation(newForm),
-		"form, everything wrong":         NewAllocation(sampleForm()),
-		"form, full":                     NewAllocation(fullForm),
+		"form, untouched":                AllocationPage(newForm),
+		"form, everything wrong":         AllocationPage(sampleForm()),
+		"form, full":                     AllocationPage(fullForm),
+		"form, of an allocation":         AllocationPage(sampleEdit()),
+		"review":                         AllocationReviewPage(sampleReview()),
+		"review, nothing changes":        AllocationReviewPage(AllocationReview{Chrome: sampleChrome("Review", "policies"), Unchanged: true, Unknown: "Kueue does not answer.", Save: "Save changes", Action: "/x", CancelURL: "/y", UpLabel: "z"}),
+		"conflict":                       AllocationConflictPage(sampleConflict()),
+		"allocation":                     AllocationDetailPage(sampleDetail()),
+		"allocation, as a member":        AllocationDetailPage(AllocationDetail{Chrome: sampleChrome("vision", "policies"), Team: "vision"}),
+		"delete":                         AllocationDeletePage(sampleDelete()),
+		"delete, nothing runs":           AllocationDeletePage(AllocationDelete{Chrome: sampleChrome("Delete vision", "policies"), Team: "vision", Action: "/x", CancelURL: "/y"}),
 		"error":                          Error(ErrorPage{Chrome: sampleChrome("Not found", ""), Status: 404, Message: "There is nothing here.", Retry: "/x"}),
 		"error, and sign-in helps":       Error(ErrorPage{Chrome: Chrome{Title: "Refused"}, Status: 403, Message: "Sign in again.", SignIn: "/auth/login"}),
 		"sign in again, form kept":       SignInAgainPage(SignInAgain{Chrome: Chrome{Title: "Sign in again"}, Login: "/auth/login", Kept: true}),
@@ -49,6 +57,7 @@ func TestFragmentsHaveTheirIDs(t *testing.T) {
 	tests := map[string]templ.Component{
 		"allocations":     AllocationsTable(samplePolicies()),
 		"allocation-form": AllocationFormBody(sampleForm()),
+		"allocation":      AllocationDetailBody(sampleDetail()),
 		"tasks":           TasksTable(sampleTasks()),
 		"gone":            NoTeamCard("gone"),
 		"cluster-status":  ClusterStatusLine(ClusterStatus{Name: "ml-cluster"}),
@@ -75,13 +84,21 @@ func TestHostileStringsStayText(t *testing.T) {
 		*s = hostile
 	}
 	form := sampleForm()
-	for _, s := range []*string{&form.Team.Value, &form.Team.Error, &form.Namespace, &form.RequestID, &form.Rows[0].Type.Value, &form.Rows[0].VCPU.Default, &form.Rows[0].There, &form.InstanceTypes[0].Label, &form.Errors[0].Text, &form.Failure, &form.Strategy} {
+	for _, s := range []*string{&form.Team.Value, &form.Team.Error, &form.Namespace.Value, &form.MadeNamespace, &form.Rows[1].Profile.Value, &form.Members[0].Name.Value, &form.NewPools[0].Value, &form.Limits[0].Suggestion.Name, &form.RequestID, &form.Rows[0].Type.Value, &form.Rows[0].VCPU.Default, &form.Rows[0].There, &form.InstanceTypes[0].Label, &form.Errors[0].Text, &form.Failure, &form.Strategy} {
+		*s = hostile
+	}
+	review, conflict, detail, deletion := sampleReview(), sampleConflict(), sampleDetail(), sampleDelete()
+	for _, s := range []*string{
+		&review.Fields[0].Value, &review.Quota[0].Pool, &review.Settings[0].After, &review.Over[0].Tasks[0], &review.Objects[0].Name, &review.Objects[0].Fields[0].After, &review.Unknown,
+		&conflict.By, &conflict.Lines[0].Theirs, &conflict.Lines[0].Yours, &detail.Description, &detail.Members[0], &detail.Settings[0].Value, &detail.Conditions[0].Status.Text, &detail.Conditions[0].Since,
+		&deletion.Tasks[0], &deletion.Kept, &deletion.Confirm.Value,
+	} {
 		*s = hostile
 	}
 	oops := ErrorPage{Chrome: sampleChrome(hostile, ""), Message: hostile, Retry: "javascript:alert(1)"}
 	oops.User, oops.Cluster.Name, oops.Stream = hostile, hostile, hostile
 
-	for name, page := range map[string]templ.Component{"tasks": Tasks(tasks), "policies": Policies(policies), "form": NewAllocation(form), "error": Error(oops)} {
+	for name, page := range map[string]templ.Component{"tasks": Tasks(tasks), "policies": Policies(policies), "form": AllocationPage(form), "error": Error(oops), "review": AllocationReviewPage(review), "conflict": AllocationConflictPage(conflict), "allocation": AllocationDetailPage(detail), "delete": AllocationDeletePage(deletion)} {
 		t.Run(name, func(t *testing.T) {
 			doc := htmlcheck.Render(t, page)
 			htmlcheck.Page(t, doc)

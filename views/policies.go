@@ -4,9 +4,10 @@ package views
 // the id allocations.
 type PoliciesPage struct {
 	Chrome
-	Notice      string // one sentence after a save, such as "Allocation vision was created."; empty for none
-	NewURL      string // the form for a new allocation
-	CanWrite    bool   // whether this person may create allocations
+	Policy      *PolicyCard // nil for a reader who may not see it
+	Notice      string      // one sentence after a save, such as "Allocation vision was created."; empty for none
+	NewURL      string      // the form for a new allocation
+	CanWrite    bool        // whether this person may create allocations
 	Allocations []AllocationRow
 	Others      []QuotaLine // what all teams have together that this person may not see
 }
@@ -15,14 +16,20 @@ type PoliciesPage struct {
 type AllocationRow struct {
 	Team        string
 	DisplayName string // empty when the team has none
+	URL         string // its own page
+	EditURL     string // empty for those who may not
+	DeleteURL   string // empty for those who may not
 	Namespace   string
-	Status      Status
-	Quota       []QuotaLine
-	Sharing     string // such as "Lend and borrow, up to 50 %"
-	Preemption  string // such as "Lower priority" or "Never"
-	Weight      int64
-	Capacity    string // a warning such as "ml.g6.12xlarge: 10 of 8 GPUs given out"; empty when quota fits
-	Correction  string // such as "ClusterQueue … was changed by kubectl-edit and put right 10:02:11"; empty for none
+	// NamedNamespace is the existing namespace that the allocation names; empty
+	// where the team has its own.
+	NamedNamespace string
+	Status         Status
+	Quota          []QuotaLine
+	Sharing        string // such as "Lend and borrow, up to 50 %"
+	Preemption     string // such as "Lower priority" or "Never"
+	Weight         int64
+	Capacity       string // a warning such as "ml.g6.12xlarge: 10 of 8 GPUs given out"; empty when quota fits
+	Correction     string // such as "ClusterQueue … was changed by kubectl-edit and put right 10:02:11"; empty for none
 }
 
 // QuotaLine is the quota of one team in one pool, with all defaults filled in.

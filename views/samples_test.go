@@ -49,6 +49,13 @@ func samplePolicies() PoliciesPage {
 func sampleForm() AllocationForm {
 	bad := func(value string) TextField { return TextField{Value: value, Error: "This is wrong."} }
 	return AllocationForm{
+		UpLabel:   "Policies",
+		Namespace: bad("Research!"), MembersError: "This is wrong.", CanAddMember: true,
+		Members:     []MemberField{{Index: 0, Kind: "Group", Name: TextField{Value: "vision-team"}}, {Index: 1, Kind: "User", Name: bad("system:x")}},
+		Limits:      []AllocationFormRow{{Limit: true, Index: 0, Type: bad("h100"), Suggestion: NewPool{Name: "h100", Kind: "accelerator", Value: "H100", Text: "2 nodes today"}}},
+		CanAddLimit: true,
+		Ceiling:     true, CeilingError: "This is wrong.", PreemptionNote: "It has no effect.",
+		NewPools:    []NewPool{{Name: "g5", Kind: "instanceFamily", Value: "ml.g5"}},
 		Chrome:      sampleChrome("Create compute allocation", "policies"),
 		Action:      "/policies/allocations/new",
 		CancelURL:   "/policies",
@@ -73,7 +80,7 @@ func sampleForm() AllocationForm {
 				VCPU:         AmountField{TextField: TextField{Value: "40"}, Default: "48"},
 				Memory:       AmountField{Default: "512"},
 				Borrow:       "Borrows up to 1 GPU", BorrowNone: "Half of one is none."},
-			{Index: 1, Type: bad("ml.p9"), Error: "The row is wrong.",
+			{Index: 1, Type: bad("ml.p9"), Error: "The row is wrong.", Profile: bad("mig-9g.1gb"), Count: bad("x"), Partitions: []string{"mig-1g.5gb"}, AcceleratorUnit: "GPUs",
 				Instances: AmountField{TextField: bad("x")}, Accelerators: AmountField{TextField: bad("x")},
 				VCPU: AmountField{TextField: bad("x"), Default: "48"}, Memory: AmountField{TextField: bad("")}},
 		},
@@ -85,5 +92,62 @@ func sampleForm() AllocationForm {
 		BorrowEnabled:   true,
 		Preemption:      "LowerPriority",
 		PreemptionError: "This is wrong.",
+	}
+}
+
+// sampleEdit is the form of an allocation that is there.
+func sampleEdit() AllocationForm {
+	return AllocationForm{
+		Chrome: sampleChrome("Edit vision", "policies"), Action: "/policies/allocations/vision/edit", CancelURL: "/policies/allocations/vision", UpLabel: "vision",
+		Edit: true, Version: "41", Generation: "3", Team: TextField{Value: "vision"}, MadeNamespace: "hyperpod-ns-vision",
+		Activation: "Hold", Strategy: "LendAndBorrow", BorrowEnabled: true, Unlimited: true, Preemption: "Never", DefaultQueue: true,
+	}
+}
+
+func sampleReview() AllocationReview {
+	return AllocationReview{
+		Chrome: sampleChrome("Review: vision", "policies"), Action: "/policies/allocations/vision/edit", CancelURL: "/policies/allocations/vision", UpLabel: "vision",
+		Save:     "Save changes",
+		Fields:   []HiddenField{{"as", "ada@example.com"}, {"description", "<b>typed</b>"}},
+		NewPools: []NewPool{{Name: "h100", Text: "of all H100 nodes: 2 nodes today"}},
+		Quota: []QuotaChange{
+			{Pool: "ml.p5.48xlarge", Resource: "GPUs", Before: "6", After: "4", BorrowBefore: "3", BorrowAfter: "2", Changed: true, BorrowChanged: true},
+			{Pool: "ml.p5.48xlarge", GoesOn: true, Resource: "vCPU", Before: "48", After: "48", BorrowBefore: "24", BorrowAfter: "24"},
+		},
+		Settings: []ValueChange{{"Fair-share weight", "0", "10"}},
+		Capacity: []CapacityLine{
+			{Pool: "ml.p5.48xlarge", Resource: "GPUs", There: "16", Before: "12", After: "18", Over: "2 GPUs beyond"},
+			{Pool: "ml.p5.48xlarge", GoesOn: true, Resource: "vCPU", There: "48", Before: "96", After: "24", OverBefore: true},
+		},
+		Over:    []OverLine{{Text: "ml.p5.48xlarge: 6 of 4 GPUs held", Tasks: []string{"Job a", "Job b"}, More: 3}},
+		Objects: []ObjectLine{{ID: "object-0", Tone: "wait", Action: "changed", Name: "ClusterQueue x", Fields: []ValueChange{{"spec.fairSharing.weight", "0", "10"}}}},
+	}
+}
+
+func sampleConflict() AllocationConflict {
+	return AllocationConflict{
+		Chrome: sampleChrome("Saved by somebody else in between", "policies"), Action: "/policies/allocations/vision/edit", CancelURL: "/policies/allocations/vision", UpLabel: "vision",
+		TheirsURL: "/policies/allocations/vision/edit", By: "grace@example.com",
+		Fields: []HiddenField{{"version", "42"}},
+		Lines:  []ConflictLine{{"Fair-share weight", "20", "10"}, {"Pre-emption", "Never", "Never"}},
+	}
+}
+
+func sampleDetail() AllocationDetail {
+	return AllocationDetail{
+		Chrome: sampleChrome("Vision", "policies"), Team: "vision", Notice: "Saved.", UpURL: "/policies", EditURL: "/e", DeleteURL: "/d",
+		Status: Status{Tone: "ok", Label: "Active"}, Capacity: "10 of 8 GPUs given out", Correction: "Put right", QuotaNote: "In force.",
+		Conditions: []ConditionLine{{"Applied", Status{Tone: "ok", Label: "Yes", Text: "All is there."}, "2026-11-21T09:10:00Z"}},
+		Quota:      []QuotaFigure{{Pool: "ml.p5.48xlarge", Note: "given: 2 accelerators", Resource: "GPUs", Own: "2", Borrow: "1"}, {Pool: "ml.p5.48xlarge", GoesOn: true, Resource: "vCPU", Own: "48", Borrow: "24"}},
+		Namespace:  "hyperpod-ns-vision", ClusterQueue: "q", LocalQueue: "l", Members: []string{"group vision-team"},
+		Settings: []ValueLine{{"Fair-share weight", "10"}},
+	}
+}
+
+func sampleDelete() AllocationDelete {
+	return AllocationDelete{
+		Chrome: sampleChrome("Delete vision", "policies"), Team: "vision", Action: "/policies/allocations/vision/delete", CancelURL: "/policies/allocations/vision",
+		Version: "41", Generation: "3", Errors: []Message{{Field: "confirm", Label: "Confirm", Text: "Type vision."}}, Confirm: TextField{Value: "visio", Error: "Type vision."},
+		Running: 22, Tasks: []string{"Job a", "Job b"}, More: 20, Waiting: 3, Kept: "hyperpod-ns-vision", Removed: []string{"ClusterQueue q"},
 	}
 }

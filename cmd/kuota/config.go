@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/reconcile"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 )
@@ -29,6 +30,7 @@ type config struct {
 	namespace   string
 	clusterName string
 	naming      desired.Naming
+	kueue       reconcile.KueueInstall
 	qps         float64
 	burst       int
 
@@ -73,6 +75,10 @@ func (c *config) register(flags *flag.FlagSet, level *string) {
 	flags.StringVar(&c.naming.Prefix, "name-prefix", desired.DefaultNaming.Prefix, "what stands before the team in the names of its namespace and queues")
 	flags.StringVar(&c.naming.Cohort, "cohort", desired.DefaultNaming.Cohort, "cohort that all queues lend to and borrow from")
 	flags.StringVar(&c.naming.InstanceTypeLabel, "instance-type-label", desired.DefaultNaming.InstanceTypeLabel, "node label that names an instance's type")
+	flags.BoolVar(&c.kueue.Manage, "manage-kueue", reconcile.DefaultKueueInstall.Manage, "keep fair sharing and gang scheduling in Kueue's configuration as the cluster policy says, and restart Kueue for it; false shows what differs instead")
+	flags.StringVar(&c.kueue.Namespace, "kueue-namespace", reconcile.DefaultKueueInstall.Namespace, "where Kueue runs")
+	flags.StringVar(&c.kueue.ConfigMap, "kueue-configmap", reconcile.DefaultKueueInstall.ConfigMap, "ConfigMap with Kueue's configuration")
+	flags.StringVar(&c.kueue.Deployment, "kueue-deployment", reconcile.DefaultKueueInstall.Deployment, "Deployment that runs Kueue")
 	flags.Float64Var(&c.qps, "kube-qps", 200, "requests a second to the API server")
 	flags.IntVar(&c.burst, "kube-burst", 400, "requests at once to the API server")
 	flags.StringVar(&c.oidc.issuer, "oidc-issuer", "", "OpenID Connect issuer that people sign in with; without one, whoever reaches the console acts with its rights, and it listens on this machine only")
@@ -151,6 +157,12 @@ func (l lenient) Set(text string) error {
 		*l.wrong = append(*l.wrong, fmt.Errorf("%s %q: %w", l.name, text, err))
 	}
 	return nil
+}
+
+// IsBoolFlag has --flag alone mean true, as flag does for values of its own.
+func (l lenient) IsBoolFlag() bool {
+	b, ok := l.Value.(interface{ IsBoolFlag() bool })
+	return ok && b.IsBoolFlag()
 }
 
 func (c *config) check(level string) (wrong []error) {

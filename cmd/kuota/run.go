@@ -12,6 +12,7 @@ import (
 	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/audit"
 	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/policy"
 	"kuota.dev/kuota/governance/reconcile"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/handlers"
@@ -47,16 +48,19 @@ func run(ctx context.Context, c config, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := reconcile.Setup(kubernetes.Manager, c.naming); err != nil {
+	controllers, err := reconcile.Setup(kubernetes.Manager, reconcile.Options{Naming: c.naming, Kueue: c.kueue})
+	if err != nil {
 		return fmt.Errorf("setting up the controllers: %w", err)
 	}
 
 	permission := &access.Service{Cluster: kubernetes}
+	record := &audit.Recorder{Cluster: kubernetes, Log: log}
+	policies := &policy.Service{Cluster: kubernetes, Naming: c.naming, Access: permission, Audit: record, Kueue: controllers.Kueue.Plan}
 	h := &handlers.Handlers{
 		Allocations: &allocations.Service{
-			Cluster: kubernetes, Naming: c.naming, Access: permission,
-			Audit: &audit.Recorder{Cluster: kubernetes, Log: log},
+			Cluster: kubernetes, Naming: c.naming, Access: permission, Audit: record, Pools: policies,
 		},
+		Policy:            policies,
 		Tasks:             &tasks.Service{Cluster: kubernetes, Access: permission},
 		Contact:           kubernetes.Contact,
 		AllocationChanges: kubernetes.Allocations,

@@ -104,7 +104,27 @@ func (s *Service) Sees(ctx context.Context, user governance.User, namespace stri
 // MayCreateAllocations tells whether user is shown the way to make one. The
 // API server decides again when they do.
 func (s *Service) MayCreateAllocations(ctx context.Context, user governance.User) (bool, error) {
-	return s.may(ctx, user, authorizationv1.ResourceAttributes{Verb: "create", Group: v1alpha1.GroupVersion.Group, Resource: "computeallocations"})
+	return s.mayAllocations(ctx, user, "create")
+}
+
+// MayUpdateAllocations tells whether user is shown the way to change them.
+func (s *Service) MayUpdateAllocations(ctx context.Context, user governance.User) (bool, error) {
+	return s.mayAllocations(ctx, user, "update")
+}
+
+// MayDeleteAllocations tells whether user is shown the way to delete them.
+func (s *Service) MayDeleteAllocations(ctx context.Context, user governance.User) (bool, error) {
+	return s.mayAllocations(ctx, user, "delete")
+}
+
+func (s *Service) mayAllocations(ctx context.Context, user governance.User, verb string) (bool, error) {
+	return s.may(ctx, user, authorizationv1.ResourceAttributes{Verb: verb, Group: v1alpha1.GroupVersion.Group, Resource: "computeallocations"})
+}
+
+// MayEditPolicy tells whether user is shown the way to change the cluster
+// policy.
+func (s *Service) MayEditPolicy(ctx context.Context, user governance.User) (bool, error) {
+	return s.may(ctx, user, authorizationv1.ResourceAttributes{Verb: "update", Group: v1alpha1.GroupVersion.Group, Resource: "clusterpolicies"})
 }
 
 func (s *Service) may(ctx context.Context, user governance.User, what authorizationv1.ResourceAttributes) (bool, error) {

@@ -255,15 +255,16 @@ func TestImpersonationIsConstrained(t *testing.T) {
 		"read a secret": func() error {
 			return as.Get(t.Context(), client.ObjectKey{Namespace: "kuota-system", Name: "x"}, &corev1.Secret{})
 		},
-		"list secrets":         func() error { return as.List(t.Context(), &corev1.SecretList{}) },
-		"delete an allocation": func() error { return as.Delete(t.Context(), made.DeepCopy()) },
+		"list secrets":     func() error { return as.List(t.Context(), &corev1.SecretList{}) },
+		"list allocations": func() error { return as.List(t.Context(), &v1alpha1.ComputeAllocationList{}) },
 		"make a namespace": func() error {
 			return as.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: clustertest.Name("x")}})
 		},
 		"bind a role": func() error { return as.Create(t.Context(), binding.DeepCopy()) },
-		"change a policy": func() error {
-			return as.Create(t.Context(), &v1alpha1.ClusterPolicy{ObjectMeta: metav1.ObjectMeta{Name: "default"}})
+		"delete a policy": func() error {
+			return as.Delete(t.Context(), &v1alpha1.ClusterPolicy{ObjectMeta: metav1.ObjectMeta{Name: "default"}})
 		},
+		"write an allocation's status": func() error { return as.Status().Update(t.Context(), made.DeepCopy()) },
 		"run a pod": func() error {
 			return as.Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "x"}})
 		},

@@ -21,16 +21,28 @@ func Catalog(ctx context.Context, reader client.Reader, instanceTypeLabel string
 	if err := reader.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
 		return catalog.Catalog{}, cluster.Translate("list nodes", err)
 	}
-	var policy v1alpha1.ClusterPolicy
-	if err := reader.Get(ctx, client.ObjectKey{Name: v1alpha1.ClusterPolicyName}, &policy, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
-		return catalog.Catalog{}, cluster.Translate("read the cluster policy", err)
+	policy, err := Policy(ctx, reader)
+	if err != nil {
+		return catalog.Catalog{}, err
 	}
-	return catalog.New(catalog.Input{
-		Nodes:             nodes.Items,
-		InstanceTypeLabel: instanceTypeLabel,
-		Pools:             policy.Status.Pools, // those in force; the spec's may not be yet
-		Reported:          policy.Status.ReportedTypes,
-	}), nil
+	input := catalog.Input{Nodes: nodes.Items, InstanceTypeLabel: instanceTypeLabel}
+	if policy != nil {
+		input.Pools, input.Reported = policy.Status.Pools, policy.Status.ReportedTypes // the pools in force; the spec's may not be yet
+	}
+	return catalog.New(input), nil
+}
+
+// Policy is the cluster policy; nil when there is none, or it is going.
+func Policy(ctx context.Context, reader client.Reader) (*v1alpha1.ClusterPolicy, error) {
+	var policy v1alpha1.ClusterPolicy
+	err := reader.Get(ctx, client.ObjectKey{Name: v1alpha1.ClusterPolicyName}, &policy)
+	switch {
+	case client.IgnoreNotFound(err) != nil:
+		return nil, cluster.Translate("read the cluster policy", err)
+	case err != nil || policy.DeletionTimestamp != nil:
+		return nil, nil
+	}
+	return &policy, nil
 }
 
 // Given is how much of each pool is given out as quota, by pool name.

@@ -11,6 +11,7 @@ import (
 	"kuota.dev/kuota/governance/desired"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -32,6 +33,30 @@ func Obstacles(ctx context.Context, reader client.Reader, allocation *v1alpha1.C
 		},
 		func() (*governance.FieldError, error) {
 			return foreign(ctx, reader, &kueue.LocalQueue{}, "LocalQueue", *objects.LocalQueue.GetNamespace(), *objects.LocalQueue.GetName(), allocation.Name)
+		},
+		func() (*governance.FieldError, error) {
+			if objects.DefaultQueue == nil {
+				return nil, nil
+			}
+			return at("spec.defaultQueue")(foreign(ctx, reader, &kueue.LocalQueue{}, "LocalQueue", *objects.DefaultQueue.GetNamespace(), *objects.DefaultQueue.GetName(), allocation.Name))
+		},
+		func() (*governance.FieldError, error) {
+			if objects.Members == nil {
+				return nil, nil
+			}
+			return at("spec.members")(foreign(ctx, reader, &rbacv1.RoleBinding{}, "RoleBinding", *objects.Members.GetNamespace(), *objects.Members.GetName(), allocation.Name))
+		},
+		func() (*governance.FieldError, error) {
+			if objects.Ceiling == nil {
+				return nil, nil
+			}
+			return at("spec.namespaceCeiling")(foreign(ctx, reader, &corev1.ResourceQuota{}, "ResourceQuota", *objects.Ceiling.GetNamespace(), *objects.Ceiling.GetName(), allocation.Name))
+		},
+		func() (*governance.FieldError, error) {
+			if objects.Defaults == nil {
+				return nil, nil
+			}
+			return at("spec.namespaceCeiling")(foreign(ctx, reader, &corev1.LimitRange{}, "LimitRange", *objects.Defaults.GetNamespace(), *objects.Defaults.GetName(), allocation.Name))
 		},
 	} {
 		obstacle, err := look()
@@ -83,6 +108,16 @@ func namespaceObstacle(ctx context.Context, reader client.Reader, allocation *v1
 		return &governance.FieldError{Path: path, Message: fmt.Sprintf("namespace %s exists and is not this team's; choose another name, or have the allocation name that namespace itself to take it over", name)}, nil
 	}
 	return nil, nil
+}
+
+// at puts an obstacle beside the field that asks for the object.
+func at(path string) func(*governance.FieldError, error) (*governance.FieldError, error) {
+	return func(obstacle *governance.FieldError, err error) (*governance.FieldError, error) {
+		if obstacle != nil {
+			obstacle.Path = path
+		}
+		return obstacle, err
+	}
 }
 
 // foreign tells of an object that exists and is not Kuota's, or is another

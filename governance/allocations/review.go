@@ -77,7 +77,8 @@ type Over struct {
 	Tasks          []Task // that hold some of it: those that would be taken back first, first
 }
 
-// Task is a task as a review or a deletion names it.
+// Task is a task as a review or a deletion names it. Kind and name are empty
+// for who may not see it.
 type Task struct{ Namespace, Kind, Name string }
 
 // Departure is what deleting an allocation would do.

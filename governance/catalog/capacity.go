@@ -30,7 +30,7 @@ func nothing() map[string]int64 {
 // there cannot be lent, while CPU and memory are nominal. Partitions are no
 // nominal figure of any type, so only the report counts.
 func (m *members) addCapacity(node *corev1.Node, instance Instance) {
-	lends := ready(node)
+	lends := TakesTasks(node)
 	count := func(name string, nominal, now int64) {
 		m.there[name] = plus(m.there[name], nominal)
 		if lends {
@@ -54,10 +54,10 @@ func (m *members) addCapacity(node *corev1.Node, instance Instance) {
 	}
 }
 
-// ready tells whether a node takes tasks: it is Ready, not cordoned, and its
+// TakesTasks tells whether a node takes tasks now: it is Ready, not cordoned, and its
 // accelerators are cut as its label asks. While MIG is set up the node reports
 // partitions that are about to go.
-func ready(node *corev1.Node) bool {
+func TakesTasks(node *corev1.Node) bool {
 	if node.Spec.Unschedulable {
 		return false
 	}

@@ -25,6 +25,7 @@ type Input struct {
 // Catalog is what the cluster is made of at one moment. The zero value has no
 // nodes and no policy, and still knows the table.
 type Catalog struct {
+	in     Input // what it was made from
 	label  string
 	policy []v1alpha1.Pool             // those that can be: see Clashes
 	types  map[string]Instance         // the figures of types that nodes have or had
@@ -36,6 +37,7 @@ type Catalog struct {
 // any other has the largest that a node of it ever reported.
 func New(in Input) Catalog {
 	c := Catalog{
+		in:     in,
 		label:  in.InstanceTypeLabel,
 		types:  typesOf(in),
 		spread: map[string]map[string]int64{},

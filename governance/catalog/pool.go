@@ -37,7 +37,7 @@ type Pool struct {
 
 	// There is what its nodes have nominally, ready or not, by Kubernetes
 	// resource: cpu in thousandths, memory in bytes. Partitions count as nodes
-	// report them. Ready is what can be lent of it now: see ready.
+	// report them. Ready is what can be lent of it now: see TakesTasks.
 	There, Ready map[string]int64
 }
 

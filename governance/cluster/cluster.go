@@ -117,6 +117,10 @@ func slim(object any) (any, error) {
 		o.ManagedFields = nil
 	case *rbacv1.RoleBinding:
 		o.ManagedFields = nil
+	case *corev1.ResourceQuota:
+		o.ManagedFields = nil
+	case *corev1.LimitRange:
+		o.ManagedFields = nil
 	}
 	return object, nil
 }
@@ -148,6 +152,7 @@ func (c *Cluster) Run(ctx context.Context) error {
 // their changes.
 func (c *Cluster) watch(ctx context.Context) error {
 	for object, changes := range map[client.Object][]*Changes{
+		&v1alpha1.ClusterPolicy{}:     {c.Allocations},
 		&v1alpha1.ComputeAllocation{}: {c.Allocations, c.Tasks},
 		&v1alpha1.ClusterPolicy{}:     {c.Allocations},
 		&kueue.ClusterQueue{}:         {c.Allocations},

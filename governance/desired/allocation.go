@@ -11,6 +11,7 @@ import (
 	"kuota.dev/kuota/governance/quota"
 
 	applycore "k8s.io/client-go/applyconfigurations/core/v1"
+	applyrbac "k8s.io/client-go/applyconfigurations/rbac/v1"
 	kueue "sigs.k8s.io/kueue/client-go/applyconfiguration/kueue/v1beta2"
 )
 
@@ -20,6 +21,12 @@ type Objects struct {
 	Flavors      []*kueue.ResourceFlavorApplyConfiguration // one per pool, in the order of the rows
 	ClusterQueue *kueue.ClusterQueueApplyConfiguration
 	LocalQueue   *kueue.LocalQueueApplyConfiguration
+
+	// What an allocation may ask for beyond that; nil where it does not.
+	DefaultQueue *kueue.LocalQueueApplyConfiguration // has jobs without a queue label join the team's queue
+	Members      *applyrbac.RoleBindingApplyConfiguration
+	Ceiling      *applycore.ResourceQuotaApplyConfiguration
+	Defaults     *applycore.LimitRangeApplyConfiguration // what the ceiling counts a container as that says nothing
 
 	// Quota is the arithmetic behind them.
 	Quota quota.Resolved
@@ -33,9 +40,10 @@ func NamespaceName(allocation *v1alpha1.ComputeAllocation, naming Naming) string
 	return naming.Namespace(allocation.Name)
 }
 
-// Build says which objects follow from an allocation. What is wrong with it is
+// Build says which objects follow from an allocation while tasks are ranked
+// that way. What is wrong with it is
 // returned instead, all at once.
-func Build(allocation *v1alpha1.ComputeAllocation, types catalog.Catalog, naming Naming) (Objects, []governance.FieldError) {
+func Build(allocation *v1alpha1.ComputeAllocation, types catalog.Catalog, naming Naming, ranking Ranking) (Objects, []governance.FieldError) {
 	resolved, errs := quota.Resolve(&allocation.Spec, types)
 	if problem := quota.CheckTeam(allocation.Name); problem != "" {
 		errs = append([]governance.FieldError{{Path: "metadata.name", Message: problem}}, errs...)
@@ -48,8 +56,9 @@ func Build(allocation *v1alpha1.ComputeAllocation, types catalog.Catalog, naming
 		Namespace: applycore.Namespace(namespace).
 			WithLabels(namespaceLabels(team, allocation.Spec.Namespace == "")).
 			WithAnnotations(map[string]string{AnnotationTeam: team}),
-		ClusterQueue: clusterQueue(allocation, resolved, namespace, naming),
-		LocalQueue:   localQueue(team, namespace, naming),
+		ClusterQueue: clusterQueue(allocation, resolved, namespace, naming, ranking),
+		LocalQueue:   localQueue(naming.LocalQueue(team), team, namespace, naming),
+		Members:      members(team, namespace, allocation.Spec.Members),
 		Quota:        resolved,
 	}
 	for _, p := range resolved.Pools {
@@ -58,7 +67,12 @@ func Build(allocation *v1alpha1.ComputeAllocation, types catalog.Catalog, naming
 		objects.Flavors = append(objects.Flavors, f.WithAnnotations(map[string]string{AnnotationDesired: digest(f.Spec)}))
 	}
 	objects.ClusterQueue.WithAnnotations(map[string]string{AnnotationDesired: digest(objects.ClusterQueue.Spec)})
-	objects.LocalQueue.WithAnnotations(map[string]string{AnnotationDesired: digest(objects.LocalQueue.Spec)})
+	if allocation.Spec.DefaultQueue {
+		objects.DefaultQueue = localQueue(DefaultQueueName, team, namespace, naming)
+	}
+	if allocation.Spec.NamespaceCeiling {
+		objects.Ceiling, objects.Defaults = ceiling(team, namespace, resolved)
+	}
 	return objects, nil
 }
 

@@ -44,7 +44,7 @@ func TestGolden(t *testing.T) {
 			if err := yaml.UnmarshalStrict(text, &allocation); err != nil {
 				t.Fatal(err)
 			}
-			objects, errs := desired.Build(&allocation, clusterBeside(t, input), desired.DefaultNaming)
+			objects, errs := desired.Build(&allocation, clusterBeside(t, input), desired.DefaultNaming, desired.ByPriority)
 			if len(errs) > 0 {
 				t.Fatal(errs)
 			}

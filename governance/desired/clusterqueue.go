@@ -12,7 +12,7 @@ import (
 	kueue "sigs.k8s.io/kueue/client-go/applyconfiguration/kueue/v1beta2"
 )
 
-func clusterQueue(allocation *v1alpha1.ComputeAllocation, resolved quota.Resolved, namespace string, naming Naming) *kueue.ClusterQueueApplyConfiguration {
+func clusterQueue(allocation *v1alpha1.ComputeAllocation, resolved quota.Resolved, namespace string, naming Naming, ranking Ranking) *kueue.ClusterQueueApplyConfiguration {
 	spec := kueue.ClusterQueueSpec().
 		WithCohortName(kueueapi.CohortReference(naming.Cohort)).
 		WithQueueingStrategy(kueueapi.BestEffortFIFO).
@@ -22,7 +22,7 @@ func clusterQueue(allocation *v1alpha1.ComputeAllocation, resolved quota.Resolve
 		WithFlavorFungibility(kueue.FlavorFungibility().
 			WithWhenCanBorrow(kueueapi.TryNextFlavor).
 			WithWhenCanPreempt(kueueapi.TryNextFlavor)).
-		WithPreemption(preemption(allocation.Spec.Preemption))
+		WithPreemption(preemption(allocation.Spec.Preemption, ranking))
 	if len(resolved.Pools) > 0 {
 		spec.WithResourceGroups(resourceGroup(resolved))
 	}
@@ -57,15 +57,20 @@ func resourceGroup(resolved quota.Resolved) *kueue.ResourceGroupApplyConfigurati
 	return group
 }
 
-func preemption(p v1alpha1.Preemption) *kueue.ClusterQueuePreemptionApplyConfiguration {
-	within := kueueapi.PreemptionPolicyLowerPriority
-	if p.WithinTeam == v1alpha1.PreemptNever {
+// preemption is what tasks of the queue may pre-empt. What others borrowed is
+// always taken back, whatever its priority.
+func preemption(p v1alpha1.Preemption, ranking Ranking) *kueue.ClusterQueuePreemptionApplyConfiguration {
+	within, borrowing := kueueapi.PreemptionPolicyLowerPriority, kueueapi.BorrowWithinCohortPolicyLowerPriority
+	if p.WithinTeam == v1alpha1.PreemptNever || ranking != ByPriority {
 		within = kueueapi.PreemptionPolicyNever
+	}
+	if ranking == PausedForNow {
+		borrowing = kueueapi.BorrowWithinCohortPolicyNever
 	}
 	return kueue.ClusterQueuePreemption().
 		WithWithinClusterQueue(within).
 		WithReclaimWithinCohort(kueueapi.PreemptionPolicyAny).
-		WithBorrowWithinCohort(kueue.BorrowWithinCohort().WithPolicy(kueueapi.BorrowWithinCohortPolicyLowerPriority))
+		WithBorrowWithinCohort(kueue.BorrowWithinCohort().WithPolicy(borrowing))
 }
 
 func stopPolicy(activation v1alpha1.Activation) kueueapi.StopPolicy {
@@ -78,12 +83,16 @@ func stopPolicy(activation v1alpha1.Activation) kueueapi.StopPolicy {
 	return kueueapi.None
 }
 
-func localQueue(team, namespace string, naming Naming) *kueue.LocalQueueApplyConfiguration {
-	return kueue.LocalQueue(naming.LocalQueue(team), namespace).
+// DefaultQueueName is the queue that Kueue gives jobs which name none.
+const DefaultQueueName = "default"
+
+func localQueue(name, team, namespace string, naming Naming) *kueue.LocalQueueApplyConfiguration {
+	queue := kueue.LocalQueue(name, namespace).
 		WithLabels(queueLabels(team)).
 		WithSpec(kueue.LocalQueueSpec().
 			WithClusterQueue(kueueapi.ClusterQueueReference(naming.ClusterQueue(team))).
 			WithStopPolicy(kueueapi.None))
+	return queue.WithAnnotations(map[string]string{AnnotationDesired: digest(queue.Spec)})
 }
 
 // flavor selects the nodes of a pool.

@@ -4,6 +4,8 @@ import (
 	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 // State is the policy as one person may see it at one moment.
@@ -11,10 +13,16 @@ type State struct {
 	Policy *v1alpha1.ClusterPolicy // nil while there is none; shared with the cache: read only
 	Types  catalog.Catalog
 	// Tasks are the unfinished tasks by the name of their priority class, as
-	// the policy has it; "" counts those without a class.
+	// the policy has it; "" counts those without a class. They are counted for
+	// those who may edit only: it costs a look at every task.
 	Tasks map[string]int
 	// MayEdit tells whether the person is shown the way to change it.
 	MayEdit bool
+
+	// What pools are checked against. Not for pages: a reader may not see it all.
+	nodes []corev1.Node
+	teams []v1alpha1.ComputeAllocation
+	label string // of a node's instance type
 }
 
 // Review is what saving a policy would do. It is computed, not done.

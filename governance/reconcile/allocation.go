@@ -33,7 +33,8 @@ type Allocations struct {
 	Live          client.Reader // asks the API server itself
 	Naming        desired.Naming
 	Events        events.EventRecorder
-	applied       memory
+	Ranking       *RankingGate // shared with the controller of the ranking
+	Unallocated   *Unallocated // is asked before a team is given more
 }
 
 // Reconcile makes one team's objects what its allocation says.
@@ -53,11 +54,17 @@ func (r *Allocations) keep(ctx context.Context, allocation *v1alpha1.ComputeAllo
 	if err := r.patch(ctx, allocation, func() { controllerutil.AddFinalizer(allocation, finalizer) }); err != nil {
 		return ctrl.Result{}, err
 	}
+	r.Ranking.enter()
+	defer r.Ranking.leave()
+	policy, err := allocations.Policy(ctx, r)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
 	types, err := allocations.Catalog(ctx, r, r.Naming.InstanceTypeLabel)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	objects, wrong := desired.Build(allocation, types, r.Naming)
+	objects, wrong := desired.Build(allocation, types, r.Naming, desired.RankingOf(policy))
 	if len(wrong) > 0 {
 		return ctrl.Result{}, r.report(ctx, allocation, notReady("Invalid", governance.Sentence(wrong)))
 	}
@@ -69,7 +76,12 @@ func (r *Allocations) keep(ctx context.Context, allocation *v1alpha1.ComputeAllo
 		return ctrl.Result{RequeueAfter: lookAgain}, r.report(ctx, allocation, notReady(v1alpha1.ReasonBlocked, governance.Sentence(obstacles)))
 	}
 
-	if err := r.apply(ctx, allocation, objects); apierrors.IsConflict(err) {
+	if ok, trouble := r.Unallocated.leavesRoom(policy, allocation); trouble != "" {
+		return ctrl.Result{RequeueAfter: time.Second}, r.report(ctx, allocation, notReady("CohortNotWritten", trouble))
+	} else if !ok {
+		return ctrl.Result{RequeueAfter: cohortPause}, nil // the Cohort lends it, and takes it back first
+	}
+	if err := r.applyAll(ctx, allocation, objects); apierrors.IsConflict(err) {
 		return ctrl.Result{}, err
 	} else if err != nil {
 		return ctrl.Result{}, errors.Join(err, r.report(ctx, allocation, notReady("ApplyFailed", "Kubernetes did not take it; it is tried again: "+err.Error())))

@@ -26,7 +26,7 @@ var controllers = sync.OnceValue(func() error {
 	if err != nil {
 		return err
 	}
-	if err := reconcile.Setup(connection.Manager, desired.DefaultNaming); err != nil {
+	if _, err := reconcile.Setup(connection.Manager, reconcile.Options{Naming: desired.DefaultNaming, Kueue: reconcile.DefaultKueueInstall}); err != nil {
 		return err
 	}
 	go func() {

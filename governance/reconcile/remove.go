@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
@@ -16,9 +17,9 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// annotationDrain on an allocation that is being deleted has its running tasks
-// requeued instead of waited for.
-const annotationDrain = "kuota.dev/drain"
+// removalLook is how soon what is being deleted is looked at again, should no
+// event tell that what it waits for is gone.
+const removalLook = 5 * time.Second
 
 // remove takes an allocation's objects away in the order that strands no task:
 // the queue is held, or drained when asked; once it is empty the LocalQueue
@@ -37,7 +38,7 @@ func (r *Allocations) remove(ctx context.Context, allocation *v1alpha1.ComputeAl
 			return ctrl.Result{}, err
 		}
 		if waitFor != "" { // an event of what is waited for brings us back
-			return ctrl.Result{RequeueAfter: lookAgain}, r.report(ctx, allocation, notReady("Deleting", waitFor))
+			return ctrl.Result{RequeueAfter: removalLook}, r.report(ctx, allocation, notReady("Deleting", waitFor))
 		}
 	}
 	return ctrl.Result{}, client.IgnoreNotFound(r.patch(ctx, allocation, func() { controllerutil.RemoveFinalizer(allocation, finalizer) }))
@@ -50,7 +51,7 @@ func (r *Allocations) emptyQueue(ctx context.Context, allocation *v1alpha1.Compu
 		return "", err
 	}
 	policy := kueue.Hold
-	if allocation.Annotations[annotationDrain] == "true" {
+	if allocation.Annotations[allocations.AnnotationDrain] == "true" {
 		policy = kueue.HoldAndDrain
 	}
 	if queue.Spec.StopPolicy == nil || *queue.Spec.StopPolicy != policy {
@@ -61,23 +62,31 @@ func (r *Allocations) emptyQueue(ctx context.Context, allocation *v1alpha1.Compu
 		}
 	}
 	if tasks := max(queue.Status.AdmittedWorkloads, queue.Status.ReservingWorkloads); tasks > 0 {
-		return fmt.Sprintf("draining needed: %d of the team's tasks run; the queue is held, and deletion goes on when they end, or when the allocation is annotated %s=true, which requeues them", tasks, annotationDrain), nil
+		return fmt.Sprintf("draining needed: %d of the team's tasks run; the queue is held, and deletion goes on when they end, or when the allocation is annotated %s=true, which requeues them", tasks, allocations.AnnotationDrain), nil
 	}
 	return "", nil
 }
 
+// removeLocalQueue removes the team's queue, and with it what else let people in
+// or bounded the namespace. What others put there stays.
 func (r *Allocations) removeLocalQueue(ctx context.Context, allocation *v1alpha1.ComputeAllocation, namespace string) (string, error) {
-	var queue kueue.LocalQueue
-	return r.removeOurs(ctx, client.ObjectKey{Namespace: namespace, Name: r.Naming.LocalQueue(allocation.Name)}, &queue, "LocalQueue")
+	queue := allocations.Piece{Kind: "LocalQueue", Key: client.ObjectKey{Namespace: namespace, Name: r.Naming.LocalQueue(allocation.Name)}, Live: &kueue.LocalQueue{}}
+	for _, piece := range append(allocations.Optional(namespace), queue) {
+		waitFor, err := r.removeOurs(ctx, piece.Kind, piece.Key, piece.Live)
+		if err != nil || waitFor != "" {
+			return waitFor, err
+		}
+	}
+	return "", nil
 }
 
 func (r *Allocations) removeClusterQueue(ctx context.Context, allocation *v1alpha1.ComputeAllocation, _ string) (string, error) {
-	var queue kueue.ClusterQueue
-	return r.removeOurs(ctx, client.ObjectKey{Name: r.Naming.ClusterQueue(allocation.Name)}, &queue, "ClusterQueue")
+	return r.removeOurs(ctx, "ClusterQueue", client.ObjectKey{Name: r.Naming.ClusterQueue(allocation.Name)}, &kueue.ClusterQueue{})
 }
 
-// removeOurs deletes an object that is ours, and waits until it is gone.
-func (r *Allocations) removeOurs(ctx context.Context, key client.ObjectKey, object client.Object, kind string) (string, error) {
+// removeOurs deletes an object that is ours, and says what to wait for until it
+// is gone.
+func (r *Allocations) removeOurs(ctx context.Context, kind string, key client.ObjectKey, object client.Object) (string, error) {
 	found, err := r.getOurs(ctx, key, object)
 	if !found || err != nil {
 		return "", err

@@ -2,13 +2,19 @@ package reconcile
 
 import (
 	"context"
+	"errors"
+	"maps"
 	"strings"
 	"time"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/desired"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -21,37 +27,91 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// Setup adds the controllers to the manager.
-func Setup(manager ctrl.Manager, naming desired.Naming) error {
-	allocations := &Allocations{
-		Client: manager.GetClient(),
-		Live:   manager.GetAPIReader(),
-		Naming: naming,
-		Events: manager.GetEventRecorder("kuota"),
-	}
-	// Several managers may live in one process, as in tests.
-	unnamed := true
-	err := ctrl.NewControllerManagedBy(manager).
-		Named("allocation").
-		WithOptions(controller.Options{MaxConcurrentReconciles: 8, SkipNameValidation: &unnamed, RateLimiter: backoff()}).
-		For(&v1alpha1.ComputeAllocation{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
-		Watches(&kueue.ClusterQueue{}, handler.EnqueueRequestsFromMapFunc(allocations.teamOf)).
-		Watches(&kueue.LocalQueue{}, handler.EnqueueRequestsFromMapFunc(allocations.teamOf)).
-		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(allocations.teamOf)).
-		Watches(&kueue.ResourceFlavor{}, handler.EnqueueRequestsFromMapFunc(allocations.all), builder.WithPredicates(onlySpec)).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(allocations.all), builder.WithPredicates(typesChanged(naming.InstanceTypeLabel))).
-		Complete(allocations)
-	if err != nil {
-		return err
-	}
+// Options configure the controllers.
+type Options struct {
+	Naming desired.Naming
+	Kueue  KueueInstall
+}
 
-	capacity := &Capacity{Client: manager.GetClient(), Naming: naming}
-	return ctrl.NewControllerManagedBy(manager).
-		Named("capacity").
-		WithOptions(controller.Options{SkipNameValidation: &unnamed, RateLimiter: backoff()}).
-		Watches(&v1alpha1.ComputeAllocation{}, soonAfter(capacityPause), builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, conditionMissing, firstQuota))).
-		Watches(&corev1.Node{}, soonAfter(capacityPause), builder.WithPredicates(typesChanged(naming.InstanceTypeLabel))).
-		Complete(capacity)
+// Controllers are those that keep Kueue true. Some of them share state, so that
+// they are made together.
+type Controllers struct {
+	Allocations *Allocations
+	Capacity    *Capacity
+	Unallocated *Unallocated
+	Pools       *Pools
+	Ranking     *Ranking
+	Kueue       *Kueue
+}
+
+// New makes the controllers. cached reads from a cache and writes; live reads
+// from the API server itself.
+func New(cached client.Client, live client.Reader, recorder events.EventRecorder, options Options) Controllers {
+	naming, gate := options.Naming, &RankingGate{}
+	unallocated := &Unallocated{Client: cached, Live: live, Naming: naming, Events: recorder}
+	return Controllers{
+		Allocations: &Allocations{Client: cached, Live: live, Naming: naming, Events: recorder, Ranking: gate, Unallocated: unallocated},
+		Capacity:    &Capacity{Client: cached, Naming: naming},
+		Unallocated: unallocated,
+		Pools:       &Pools{Client: cached, Naming: naming},
+		Ranking:     &Ranking{Client: cached, Live: live, Gate: gate, Events: recorder, Now: time.Now},
+		Kueue:       &Kueue{Client: cached, Live: live, Install: options.Kueue},
+	}
+}
+
+// Setup makes the controllers and adds them to the manager.
+func Setup(manager ctrl.Manager, options Options) (Controllers, error) {
+	c := New(manager.GetClient(), manager.GetAPIReader(), manager.GetEventRecorder("kuota"), options)
+	allocations := c.Allocations
+	nodes := nodesChanged(options.Naming.InstanceTypeLabel)
+	const allAtOnce = 0
+
+	return c, errors.Join(
+		controllerNamed(manager, "allocation", 8).
+			For(&v1alpha1.ComputeAllocation{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
+			Watches(&kueue.ClusterQueue{}, handler.EnqueueRequestsFromMapFunc(allocations.teamOf)).
+			Watches(&kueue.LocalQueue{}, handler.EnqueueRequestsFromMapFunc(allocations.teamOf)).
+			Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(allocations.teamOf)).
+			Watches(&rbacv1.RoleBinding{}, handler.EnqueueRequestsFromMapFunc(allocations.teamOf)).
+			Watches(&corev1.ResourceQuota{}, handler.EnqueueRequestsFromMapFunc(allocations.teamOf), builder.WithPredicates(notStatus)).
+			Watches(&corev1.LimitRange{}, handler.EnqueueRequestsFromMapFunc(allocations.teamOf)).
+			Watches(&kueue.ResourceFlavor{}, handler.EnqueueRequestsFromMapFunc(allocations.all), builder.WithPredicates(onlySpec)).
+			Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(allocations.all), builder.WithPredicates(nodes.figures())).
+			Watches(&v1alpha1.ClusterPolicy{}, handler.EnqueueRequestsFromMapFunc(allocations.all), builder.WithPredicates(inForceChanged)).
+			Complete(allocations),
+		controllerNamed(manager, "capacity", 1).
+			Watches(&v1alpha1.ComputeAllocation{}, soonAfter(capacityPause), builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, conditionMissing, firstQuota))).
+			Watches(&corev1.Node{}, soonAfter(capacityPause), builder.WithPredicates(nodes.figures())).
+			Watches(&v1alpha1.ClusterPolicy{}, soonAfter(capacityPause), builder.WithPredicates(inForceChanged)).
+			Complete(c.Capacity),
+		controllerNamed(manager, "unallocated", 1).
+			Watches(&v1alpha1.ClusterPolicy{}, soonAfter(allAtOnce)).
+			Watches(&v1alpha1.ComputeAllocation{}, soonAfter(cohortPause), builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, firstQuota))).
+			Watches(&kueue.ClusterQueue{}, soonAfter(cohortPause), builder.WithPredicates(onlySpec)).
+			Watches(&kueue.Cohort{}, soonAfter(cohortPause), builder.WithPredicates(onlySpec)).
+			Watches(&corev1.Node{}, soonAfter(cohortPause), builder.WithPredicates(nodes)).
+			Complete(c.Unallocated),
+		controllerNamed(manager, "pools", 1).
+			Watches(&v1alpha1.ClusterPolicy{}, soonAfter(allAtOnce)).
+			Watches(&v1alpha1.ComputeAllocation{}, soonAfter(capacityPause), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+			Watches(&corev1.Node{}, soonAfter(cohortPause), builder.WithPredicates(nodes)).
+			Complete(c.Pools),
+		controllerNamed(manager, "ranking", 1).
+			Watches(&v1alpha1.ClusterPolicy{}, soonAfter(allAtOnce)).
+			Watches(&kueue.WorkloadPriorityClass{}, soonAfter(cohortPause)).
+			Complete(c.Ranking),
+		controllerNamed(manager, "kueue", 1).
+			Watches(&v1alpha1.ClusterPolicy{}, soonAfter(allAtOnce), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+			Complete(c.Kueue),
+	)
+}
+
+// controllerNamed begins a controller. Several managers may live in one
+// process, as in tests, so that names need not be its own.
+func controllerNamed(manager ctrl.Manager, name string, atOnce int) *builder.Builder {
+	unnamed := true
+	return ctrl.NewControllerManagedBy(manager).Named(name).
+		WithOptions(controller.Options{MaxConcurrentReconciles: atOnce, SkipNameValidation: &unnamed, RateLimiter: backoff()})
 }
 
 // backoff is how soon what failed is tried again: never later than ten seconds
@@ -93,44 +153,96 @@ var firstQuota = predicate.Funcs{
 	},
 }
 
-// typesChanged passes what changes the pools: a node that comes, goes, changes
-// its type, or reports another capacity.
-func typesChanged(label string) predicate.Predicate {
+// notStatus passes a change of a ResourceQuota's spec or labels; it has no
+// generation, and its status changes with every pod.
+var notStatus = predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok := e.ObjectOld.(*corev1.ResourceQuota)
+		after, ok2 := e.ObjectNew.(*corev1.ResourceQuota)
+		return !ok || !ok2 || !equality.Semantic.DeepEqual(before.Spec, after.Spec) || !maps.Equal(before.Labels, after.Labels) || !maps.Equal(before.Annotations, after.Annotations)
+	},
+}
+
+// inForceChanged passes a change of what a policy has in force for queues: the
+// ranking, the pools, the figures of types, and whether a Cohort lends.
+var inForceChanged = predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok := e.ObjectOld.(*v1alpha1.ClusterPolicy)
+		after, ok2 := e.ObjectNew.(*v1alpha1.ClusterPolicy)
+		return !ok || !ok2 || desired.RankingOf(before) != desired.RankingOf(after) ||
+			!equality.Semantic.DeepEqual(before.Status.Pools, after.Status.Pools) ||
+			!equality.Semantic.DeepEqual(before.Status.ReportedTypes, after.Status.ReportedTypes)
+	},
+}
+
+// nodesChanged passes what changes the pools: a node that comes, goes, changes
+// its labels, reports another capacity, or is cordoned or not ready.
+type nodesChanged string
+
+func (nodesChanged) Create(event.CreateEvent) bool   { return true }
+func (nodesChanged) Delete(event.DeleteEvent) bool   { return true }
+func (nodesChanged) Generic(event.GenericEvent) bool { return true }
+
+// Update implements predicate.Predicate.
+func (nodesChanged) Update(e event.UpdateEvent) bool {
+	before, ok := e.ObjectOld.(*corev1.Node)
+	after, ok2 := e.ObjectNew.(*corev1.Node)
+	return !ok || !ok2 || !maps.Equal(before.Labels, after.Labels) || before.Spec.Unschedulable != after.Spec.Unschedulable ||
+		catalog.TakesTasks(before) != catalog.TakesTasks(after) || !equality.Semantic.DeepEqual(before.Status.Capacity, after.Status.Capacity)
+}
+
+// figures passes only what changes the figures of types and pools, not whether
+// a node is in use now.
+func (label nodesChanged) figures() predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			before, ok := e.ObjectOld.(*corev1.Node)
 			after, ok2 := e.ObjectNew.(*corev1.Node)
-			if !ok || !ok2 || before.Labels[label] != after.Labels[label] || len(before.Status.Capacity) != len(after.Status.Capacity) {
-				return true
-			}
-			for name, amount := range after.Status.Capacity {
-				if was := before.Status.Capacity[name]; was.Cmp(amount) != 0 {
-					return true
-				}
-			}
-			return false
+			return !ok || !ok2 || before.Labels[string(label)] != after.Labels[string(label)] || before.Labels[catalog.PoolLabel] != after.Labels[catalog.PoolLabel] ||
+				!equality.Semantic.DeepEqual(before.Status.Capacity, after.Status.Capacity)
 		},
 	}
 }
 
 // teamOf finds the team that an object belongs to: by its label, or, where it
-// is not ours but bears a name that a team needs, by that name.
-func (r *Allocations) teamOf(_ context.Context, object client.Object) []reconcile.Request {
+// is not ours but bears a name that a team needs, by that name, or by the
+// namespace that it lies in.
+func (r *Allocations) teamOf(ctx context.Context, object client.Object) []reconcile.Request {
 	teams := map[string]bool{
 		object.GetLabels()[desired.LabelTeam]:           true,
 		object.GetAnnotations()[desired.AnnotationTeam]: true,
 	}
-	if base, ok := strings.CutPrefix(object.GetName(), r.Naming.Prefix); ok {
-		for _, suffix := range []string{"", "-clusterqueue", "-localqueue"} {
-			teams[strings.TrimSuffix(base, suffix)] = true
+	for _, name := range []string{object.GetName(), object.GetNamespace()} {
+		if base, ok := strings.CutPrefix(name, r.Naming.Prefix); ok {
+			for _, suffix := range []string{"", "-clusterqueue", "-localqueue"} {
+				teams[strings.TrimSuffix(base, suffix)] = true
+			}
 		}
 	}
 	delete(teams, "")
+	if len(teams) == 0 && object.GetNamespace() != "" {
+		teams = r.teamsIn(ctx, object.GetNamespace())
+	}
 	var requests []reconcile.Request
 	for team := range teams {
 		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKey{Name: team}})
 	}
 	return requests
+}
+
+// teamsIn are the teams whose allocation names a namespace.
+func (r *Allocations) teamsIn(ctx context.Context, namespace string) map[string]bool {
+	teams := map[string]bool{}
+	var list v1alpha1.ComputeAllocationList
+	if err := r.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return teams // the cache is not filled yet, and will bring every allocation by itself
+	}
+	for i := range list.Items {
+		if list.Items[i].Spec.Namespace == namespace {
+			teams[list.Items[i].Name] = true
+		}
+	}
+	return teams
 }
 
 // all asks for every allocation: what changed may matter to any of them.

@@ -28,7 +28,7 @@ function morph(target, fresh, keep = () => false) {
     callbacks: {
       beforeAttributeUpdated(name, element) {
         if (name === "open" || name === "data-previews") return false; // is the browser's, or ours
-        if ((name === "value" || name === "checked") && keep(element)) return false;
+        if (["value", "checked", "selected"].includes(name) && keep(element.closest("select") ?? element)) return false;
         return true;
       },
     },
@@ -212,8 +212,8 @@ function livePreview(form) {
     const fresh = parse(await response.text()).querySelector(`#${CSS.escape(form.id)}`);
     if (!fresh) throw new Error(`the server answered ${response.status}`);
 
-    // Removing a row moves the names of the others, so there the server wins.
-    const moved = button?.value.startsWith("remove-row");
+    // Removing one moves the names of the others, so there the server wins.
+    const moved = button?.value.startsWith("remove-");
     const changed = (control) => !moved && before.has(control) && before.get(control) !== stateOf(control);
     const typedSince = controls().some(changed);
     const focus = button?.dataset.focus;
@@ -232,15 +232,15 @@ function livePreview(form) {
   form.addEventListener("change", () => setTimeout(send));
   form.addEventListener("submit", (event) => {
     if (form.dataset.saving) return event.preventDefault(); // pressed twice
-    const action = event.submitter?.value ?? "save";
-    if (action !== "save") {
+    const action = event.submitter?.value ?? "review";
+    if (action !== "save" && action !== "review") {
       event.preventDefault();
       actions.push(event.submitter);
       return send();
     }
     form.dataset.saving = "true";
     request?.abort();
-    form.querySelector(".btn-primary[value=save]")?.setAttribute("aria-busy", "true");
+    form.querySelector(`.btn-primary[value=${action}]`)?.setAttribute("aria-busy", "true");
     setTimeout(saveEnded, 15_000); // the server answers sooner, or not at all
   });
 

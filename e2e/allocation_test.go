@@ -1,0 +1,178 @@
+package e2e_test
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"testing"
+	"time"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/cluster/clustertest"
+
+	"github.com/playwright-community/playwright-go"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// makeTeam makes a team with GPUs, and waits until its queue takes tasks.
+func makeTeam(t *testing.T, start string, gpus int64) string {
+	t.Helper()
+	c := clustertest.Get(t)
+	console(t)
+	team := clustertest.Name(start)
+	removed(t, team)
+	must(t, c.Client.Create(t.Context(), &v1alpha1.ComputeAllocation{
+		ObjectMeta: metav1.ObjectMeta{Name: team},
+		Spec:       v1alpha1.ComputeAllocationSpec{Quota: []v1alpha1.QuotaRow{{InstanceType: "ml.p5.48xlarge", Amounts: v1alpha1.Amounts{Accelerators: &gpus}}}},
+	}))
+	kueueHasIt(t, c, team)
+	return team
+}
+
+// weigh changes a team's weight, as somebody else would meanwhile.
+func weigh(t *testing.T, team string) {
+	t.Helper()
+	c := clustertest.Get(t)
+	weight := time.Now().UnixNano()%50 + 1
+	c.Kubectl(t, "", "patch", "computeallocation", team, "--type=merge", "-p", fmt.Sprintf(`{"spec":{"displayName":"%d","fairShareWeight":%d}}`, time.Now().UnixNano(), weight))
+}
+
+func button(page playwright.Page, name string) playwright.Locator {
+	return page.GetByRole("button", playwright.PageGetByRoleOptions{Name: name, Exact: playwright.Bool(true)})
+}
+
+// An admin gives a team more, sees what that does before it is done, and Kueue
+// has it.
+func TestChangeAnAllocation(t *testing.T) {
+	c := clustertest.Get(t)
+	team := makeTeam(t, "grows", 4)
+	c.Kubectl(t, jobManifest(team, "busy", 4), "apply", "-f", "-")
+	holds(t, team, "4")
+
+	page := visit(t, playwright.BrowserNewContextOptions{})
+	open(t, page, "/policies")
+	must(t, page.GetByRole("link", playwright.PageGetByRoleOptions{Name: team, Exact: playwright.Bool(true)}).Click())
+	must(t, see.Locator(page.Locator("#detail-quota")).ToContainText("ml.p5.48xlarge"))
+	must(t, page.GetByRole("link", playwright.PageGetByRoleOptions{Name: "Edit", Exact: playwright.Bool(true)}).Click())
+	must(t, page.Locator("#row-0-accelerators").Fill("2"))
+	must(t, page.Locator("#weight").Fill("20"))
+	must(t, page.Locator("#add-limit").Click())
+	must(t, page.Locator("#limit-0-type").Fill("ml.g5.2xlarge"))
+	must(t, page.Locator("#limit-0-accelerators").Fill("1"))
+	must(t, see.Locator(page.Locator("#limit-0")).ToContainText("may only borrow"))
+	review(t, page)
+	must(t, see.Locator(page.Locator("#review-over")).ToContainText("busy"))
+	must(t, see.Locator(page.Locator("#review-settings")).ToContainText("20"))
+	must(t, button(page, "Save changes").Click())
+	must(t, see.Page(page).ToHaveURL(regexp.MustCompile(team+`\?saved=`)))
+	clustertest.Eventually(t, 10*time.Second, func(ctx context.Context) error {
+		var queue kueue.ClusterQueue
+		if err := c.Client.Get(ctx, client.ObjectKey{Name: "hyperpod-ns-" + team + "-clusterqueue"}, &queue); err != nil {
+			return err
+		}
+		flavors := queue.Spec.ResourceGroups[0].Flavors
+		if len(flavors) != 2 || flavors[1].Name != "ml.g5.2xlarge" || queue.Spec.FairSharing == nil || queue.Spec.FairSharing.Weight.String() != "20" {
+			return fmt.Errorf("the queue is %+v", queue.Spec)
+		}
+		return nil
+	})
+	must(t, see.Locator(page.Locator("#detail-status")).ToContainText("Active"))
+}
+
+// holds waits until the team's tasks hold that many GPUs.
+func holds(t *testing.T, team, gpus string) {
+	t.Helper()
+	c := clustertest.Get(t)
+	clustertest.Eventually(t, 15*time.Second, func(ctx context.Context) error {
+		var queue kueue.ClusterQueue
+		if err := c.Client.Get(ctx, client.ObjectKey{Name: "hyperpod-ns-" + team + "-clusterqueue"}, &queue); err != nil {
+			return err
+		}
+		for _, flavor := range queue.Status.FlavorsReservation {
+			for _, r := range flavor.Resources {
+				if r.Name == "nvidia.com/gpu" && r.Total.String() == gpus {
+					return nil
+				}
+			}
+		}
+		return fmt.Errorf("the queue holds %+v", queue.Status.FlavorsReservation)
+	})
+}
+
+// Somebody else saves in between: nobody's work is overwritten, and nothing
+// typed is lost.
+func TestTwoAdminsAtOnce(t *testing.T) {
+	c := clustertest.Get(t)
+	team := makeTeam(t, "shared", 1)
+	page := visit(t, playwright.BrowserNewContextOptions{}, "status of 409")
+	open(t, page, "/policies/allocations/"+team+"/edit")
+	must(t, page.Locator("#description").Fill("mine"))
+	must(t, page.Locator("#weight").Fill("77"))
+	review(t, page)
+	c.Kubectl(t, "", "patch", "computeallocation", team, "--type=merge", "-p", `{"spec":{"fairShareWeight":11}}`)
+	must(t, button(page, "Save changes").Click())
+	must(t, see.Locator(page.Locator("#conflict .differs", playwright.PageLocatorOptions{HasText: "Fair-share weight"})).ToContainText("11"))
+	must(t, button(page, "Keep mine").Click())
+	must(t, see.Locator(page.Locator("#review-settings")).ToContainText("77"))
+	must(t, button(page, "Save changes").Click())
+	must(t, see.Locator(page.Locator("#detail-settings")).ToContainText("77"))
+	must(t, see.Locator(page.Locator(".page-head")).ToContainText("mine"))
+}
+
+// Hardware that is typed where a type belongs becomes a pool, made with the
+// allocation.
+func TestMakeAPoolWithAnAllocation(t *testing.T) {
+	c := clustertest.Get(t)
+	team := clustertest.Name("pooled")
+	removed(t, team)
+	page := visit(t, playwright.BrowserNewContextOptions{})
+	open(t, page, "/policies/allocations/new")
+	must(t, page.Locator("#team").Fill(team))
+	must(t, page.Locator("#row-0-type").Fill("Trainium1"))
+	must(t, button(page, "Make pool trainium1 of all Trainium1 nodes").Click())
+	must(t, see.Locator(page.Locator("#row-0-type")).ToHaveValue("trainium1"))
+	must(t, page.Locator("#row-0-accelerators").Fill("4"))
+	placeholder(t, page, "row-0-vcpu", "32")
+	review(t, page)
+	must(t, see.Locator(page.Locator("#review-quota")).ToContainText("Makes the pool trainium1"))
+	must(t, button(page, "Create allocation").Click())
+	must(t, see.Page(page).ToHaveURL(regexp.MustCompile(`/policies\?created=`)))
+	var policy v1alpha1.ClusterPolicy
+	must(t, c.Client.Get(t.Context(), client.ObjectKey{Name: v1alpha1.ClusterPolicyName}, &policy))
+	t.Cleanup(func() { _ = c.Client.Delete(context.Background(), &policy) })
+	if pools := policy.Spec.Pools; len(pools) == 0 || pools[len(pools)-1].Name != "trainium1" || pools[len(pools)-1].Match.Accelerator != "Trainium1" {
+		t.Errorf("the policy has the pools %+v", pools)
+	}
+}
+
+// A team with running tasks is held, and then drained and deleted, by its name.
+func TestDeleteAnAllocation(t *testing.T) {
+	c := clustertest.Get(t)
+	team := makeTeam(t, "leaves", 2)
+	c.Kubectl(t, jobManifest(team, "busy", 2), "apply", "-f", "-")
+	holds(t, team, "2")
+	page := visit(t, playwright.BrowserNewContextOptions{}, "status of 422")
+	path := "/policies/allocations/" + team + "/delete"
+	open(t, page, path)
+	must(t, see.Locator(page.Locator("#delete-tasks")).ToContainText("busy"))
+	must(t, button(page, "Hold the queue").Click())
+	must(t, see.Locator(page.Locator("#detail-status")).ToContainText("Held"))
+	open(t, page, path)
+	must(t, page.Locator("#confirm").Fill("something else"))
+	must(t, button(page, "Stop 1 task and delete "+team).Click())
+	must(t, see.Locator(page.Locator("#confirm-error")).ToContainText("to the letter"))
+	must(t, page.Locator("#confirm").Fill(team))
+	must(t, button(page, "Stop 1 task and delete "+team).Click())
+	must(t, see.Page(page).ToHaveURL(regexp.MustCompile(`/policies\?deleted=`)))
+	must(t, see.Locator(page.Locator(".notice")).ToContainText("Its namespace stays"))
+	clustertest.Eventually(t, 30*time.Second, func(ctx context.Context) error {
+		if err := c.Client.Get(ctx, client.ObjectKey{Name: team}, &v1alpha1.ComputeAllocation{}); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("the allocation is still there: %w", err)
+		}
+		return nil
+	})
+	c.Kubectl(t, "", "get", "job", "busy", "-n", "hyperpod-ns-"+team)
+}

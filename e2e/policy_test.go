@@ -1,0 +1,288 @@
+package e2e_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/cluster/clustertest"
+
+	"github.com/playwright-community/playwright-go"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// policyController tells whether the console carries a policy out yet.
+const policyController = true
+
+const policyPath = "/policies/cluster/edit"
+
+// noPolicy starts and ends a test without a cluster policy: there is one for
+// all tests.
+func noPolicy(t testing.TB) {
+	t.Helper()
+	c := clustertest.Get(t)
+	policy := &v1alpha1.ClusterPolicy{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterPolicyName}}
+	remove := func() { _ = c.Client.Delete(context.Background(), policy.DeepCopy()) }
+	t.Cleanup(remove)
+	clustertest.Eventually(t, 30*time.Second, func(ctx context.Context) error {
+		remove()
+		if err := c.Client.Get(ctx, client.ObjectKeyFromObject(policy), policy.DeepCopy()); client.IgnoreNotFound(err) != nil || err == nil {
+			return fmt.Errorf("the policy is still there: %w", err)
+		}
+		return nil
+	})
+}
+
+// savedPolicy waits until the policy in the cluster is as check wants it.
+func savedPolicy(t testing.TB, check func(v1alpha1.ClusterPolicySpec) bool) v1alpha1.ClusterPolicy {
+	t.Helper()
+	var policy v1alpha1.ClusterPolicy
+	clustertest.Eventually(t, 10*time.Second, func(ctx context.Context) error {
+		if err := clustertest.Get(t).Client.Get(ctx, client.ObjectKey{Name: v1alpha1.ClusterPolicyName}, &policy); err != nil {
+			return err
+		}
+		if !check(policy.Spec) {
+			return fmt.Errorf("the policy is %+v", policy.Spec)
+		}
+		return nil
+	})
+	return policy
+}
+
+// inForce waits for the objects of classes with these values.
+func inForce(t testing.TB, values map[string]int32) {
+	t.Helper()
+	if !policyController {
+		return
+	}
+	clustertest.Eventually(t, 30*time.Second, func(ctx context.Context) error {
+		for name, want := range values {
+			var class kueue.WorkloadPriorityClass
+			if err := clustertest.Get(t).Client.Get(ctx, client.ObjectKey{Name: name + "-priority"}, &class); err != nil {
+				return err
+			}
+			if class.Value != want {
+				return fmt.Errorf("class %s has value %d, want %d", name, class.Value, want)
+			}
+		}
+		return nil
+	})
+}
+
+func press(t testing.TB, page playwright.Page, name string) {
+	t.Helper()
+	must(t, page.GetByRole("button", playwright.PageGetByRoleOptions{Name: name}).Last().Click())
+}
+
+// From no policy to one that ranks tasks, and a change of it, as an admin does
+// it.
+func TestPolicyStory(t *testing.T) {
+	noPolicy(t)
+	page := visit(t, playwright.BrowserNewContextOptions{}, "status of 409")
+	card := page.Locator("#cluster-policy")
+	open(t, page, "/policies")
+	must(t, see.Locator(card).ToContainText("no cluster policy yet"))
+	must(t, page.GetByRole("link", playwright.PageGetByRoleOptions{Name: "Create policy"}).Click())
+
+	must(t, page.Locator("#prioritization-TaskRanking").Check())
+	must(t, see.Locator(page.Locator("#classes-note")).ToContainText("A task names one"))
+	press(t, page, "Add priority class")
+	must(t, see.Locator(page.Locator("#class-0-name")).ToBeFocused())
+	must(t, page.Locator("#class-0-name").Fill("inference"))
+	must(t, page.Locator("#class-0-weight").Fill("90"))
+	press(t, page, "Add priority class")
+	must(t, page.Locator("#class-1-name").Fill("training"))
+	must(t, page.Locator("#class-1-weight").Fill("60"))
+	must(t, page.Locator("#share-unallocated").Check())
+	press(t, page, "Add pool")
+	must(t, page.Locator("#pool-0-name").Fill("hopper"))
+	must(t, page.Locator("#pool-0-value").Fill("H100"))
+	must(t, see.Locator(page.Locator("#pool-0")).ToContainText("2 nodes now"))
+	press(t, page, "Review changes")
+	must(t, see.Locator(page.Locator("#review-class-inference")).ToContainText("90"))
+	must(t, see.Locator(page.Locator("#review-pools")).ToContainText("hopper"))
+
+	// Back and forth loses nothing.
+	press(t, page, "Back to the form")
+	must(t, see.Locator(page.Locator("#class-1-name")).ToHaveValue("training"))
+	must(t, see.Locator(page.Locator("#share-unallocated")).ToBeChecked())
+	press(t, page, "Review changes")
+	press(t, page, "Save policy")
+	must(t, see.Page(page).ToHaveURL(regexp.MustCompile(`/policies\?saved=policy`)))
+	must(t, see.Locator(card).ToContainText("By priority class"))
+	must(t, see.Locator(card).ToContainText("inference"))
+	saved := savedPolicy(t, func(spec v1alpha1.ClusterPolicySpec) bool {
+		return spec.TaskPrioritization == v1alpha1.TaskRanking && len(spec.PriorityClasses) == 2 && spec.IdleCompute.ShareUnallocated && len(spec.Pools) == 1
+	})
+	if saved.Spec.GangScheduling.Timeout.Duration != 5*time.Minute || saved.Spec.Enforcement != v1alpha1.RequireQueue {
+		t.Errorf("saved is %+v", saved.Spec)
+	}
+	inForce(t, map[string]int32{"inference": 90, "training": 60})
+
+	// Somebody else saves while the form is open: both versions are shown.
+	must(t, page.GetByRole("link", playwright.PageGetByRoleOptions{Name: "Edit policy"}).Click())
+	must(t, page.Locator("#class-1-weight").Fill("65"))
+	clustertest.Get(t).Kubectl(t, "", "patch", "clusterpolicy", "default", "--type=merge", "-p", `{"spec":{"enforcement":"None"}}`)
+	must(t, see.Locator(page.Locator("#class-1-weight")).ToHaveValue("65"))
+	press(t, page, "Review changes")
+	must(t, see.Locator(page.Locator("#conflict .policy-differs")).ToHaveCount(2))
+	press(t, page, "Keep mine")
+	must(t, see.Locator(page.Locator("#review-class-training")).ToContainText("65"))
+	must(t, see.Locator(page.Locator("#review-settings")).ToContainText("Enforcement"))
+	press(t, page, "Save policy")
+	savedPolicy(t, func(spec v1alpha1.ClusterPolicySpec) bool {
+		return *spec.PriorityClasses[1].Weight == 65 && spec.Enforcement == v1alpha1.RequireQueue
+	})
+	inForce(t, map[string]int32{"training": 65})
+
+	// What changes while the page is open shows by itself.
+	must(t, see.Locator(card).ToContainText("65"))
+	clustertest.Get(t).Kubectl(t, "", "patch", "clusterpolicy", "default", "--type=merge", "-p", `{"spec":{"taskPrioritization":"FirstComeFirstServe"}}`)
+	must(t, see.Locator(card).ToContainText("kept, without effect"))
+	inForce(t, map[string]int32{"inference": 0, "training": 0})
+}
+
+// The same without JavaScript: each step is a button.
+func TestPolicyStoryWithoutJavaScript(t *testing.T) {
+	noPolicy(t)
+	page := visit(t, playwright.BrowserNewContextOptions{JavaScriptEnabled: playwright.Bool(false)}, "status of 422")
+	open(t, page, policyPath)
+	must(t, page.Locator("#prioritization-TaskRanking").Check())
+	press(t, page, "Add priority class")
+	must(t, page.Locator("#class-0-name").Fill("Upper Case"))
+	must(t, page.Locator("#gang").Check())
+	must(t, page.Locator("#gang-timeout").Fill("5"))
+	press(t, page, "Review changes")
+	must(t, see.Locator(page.Locator("#form-errors")).ToContainText("3 things to put right"))
+	must(t, see.Locator(page.Locator("#class-0-name")).ToHaveValue("Upper Case"))
+	must(t, see.Locator(page.Locator("#gang")).ToBeChecked())
+	must(t, page.Locator("#class-0-name").Fill("training"))
+	must(t, page.Locator("#class-0-weight").Fill("60"))
+	must(t, page.Locator("#gang-timeout").Fill("90s"))
+	press(t, page, "Add pool")
+	must(t, page.Locator("#pool-0-name").Fill("small"))
+	_, err := page.Locator("#pool-0-match").SelectOption(playwright.SelectOptionValues{Values: &[]string{"types"}})
+	must(t, err)
+	must(t, page.Locator("#pool-0-value").Fill("ml.g5.2xlarge, ml.g5.4xlarge"))
+	press(t, page, "Check what is typed")
+	must(t, see.Locator(page.Locator("#pool-0-value")).ToHaveValue("ml.g5.2xlarge, ml.g5.4xlarge"))
+	press(t, page, "Remove pool 1")
+	must(t, see.Locator(page.Locator("#pool-0")).ToHaveCount(0))
+	press(t, page, "Review changes")
+	press(t, page, "Save policy")
+	must(t, see.Locator(page.Locator("#cluster-policy")).ToContainText("within 1m30s"))
+	savedPolicy(t, func(spec v1alpha1.ClusterPolicySpec) bool {
+		return spec.GangScheduling.Enabled && spec.GangScheduling.Timeout.Duration == 90*time.Second && len(spec.Pools) == 0
+	})
+	inForce(t, map[string]int32{"training": 60})
+}
+
+// A member sees the policy, finds no way to change it, and cannot.
+func TestPolicyForMembers(t *testing.T) {
+	noPolicy(t)
+	makeTenant(t, "reads-policy", "vision-team")
+	clustertest.Get(t).Kubectl(t, `{"apiVersion":"kuota.dev/v1alpha1","kind":"ClusterPolicy","metadata":{"name":"default"},"spec":{"taskPrioritization":"TaskRanking"}}`, "apply", "-f", "-")
+	member := person(t, console(t), "ada")
+	clustertest.Eventually(t, 10*time.Second, func(context.Context) error {
+		status, text := ask(t, member, http.MethodGet, "/policies", nil)
+		if status != http.StatusOK || !strings.Contains(text, "By priority class") || strings.Contains(text, policyPath) {
+			return fmt.Errorf("the page answers %d: %.2000s", status, text)
+		}
+		return nil
+	})
+	for _, method := range []string{http.MethodGet, http.MethodPost} {
+		status, text := ask(t, member, method, policyPath, url.Values{"action": {"save"}, "prioritization": {"FirstComeFirstServe"}})
+		if missing, other := ask(t, member, method, "/policies/nowhere", nil); method == http.MethodGet && (status != missing || strings.ReplaceAll(text, policyPath, "") != strings.ReplaceAll(other, "/policies/nowhere", "")) {
+			t.Errorf("the form answers %d, what does not exist %d", status, missing)
+		}
+		if status != http.StatusNotFound {
+			t.Errorf("%s answers %d", method, status)
+		}
+	}
+	savedPolicy(t, func(spec v1alpha1.ClusterPolicySpec) bool { return spec.TaskPrioritization == v1alpha1.TaskRanking })
+}
+
+// ask sends a request as somebody, and reads the answer without its age.
+func ask(t testing.TB, client *http.Client, method, path string, form url.Values) (int, string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, console(t)+path, strings.NewReader(form.Encode()))
+	must(t, err)
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	response, err := client.Do(request)
+	must(t, err)
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	must(t, err)
+	return response.StatusCode, regexp.MustCompile(`· [^<]* old`).ReplaceAllString(string(text), "")
+}
+
+// The policy's pages can be read and used by everybody, in light and dark and
+// on a phone.
+func TestPolicyPages(t *testing.T) {
+	noPolicy(t)
+	looks := map[string]playwright.BrowserNewContextOptions{
+		"light": {ColorScheme: playwright.ColorSchemeLight},
+		"dark":  {ColorScheme: playwright.ColorSchemeDark},
+		"390":   {ColorScheme: playwright.ColorSchemeLight, Viewport: &playwright.Size{Width: 390, Height: 844}},
+	}
+	c := clustertest.Get(t)
+	for name, options := range looks {
+		t.Run(name, func(t *testing.T) {
+			noPolicy(t)
+			page := visit(t, options, "status of 422", "status of 409")
+			look := func(what string) {
+				t.Helper()
+				fits(t, page, what)
+				accessible(t, page, what)
+				picture(t, page, what+"-"+name)
+			}
+			open(t, page, "/policies")
+			must(t, see.Locator(page.Locator("#cluster-policy")).ToContainText("no cluster policy yet"))
+			look("policy-none")
+			c.Kubectl(t, samplePolicy, "apply", "--server-side", "-f", "-")
+			must(t, see.Locator(page.Locator("#cluster-policy")).ToContainText("Serves users right now"))
+			look("policy-card")
+			open(t, page, policyPath)
+			look("policy-form")
+			must(t, page.Locator("#class-0-weight").Fill("101"))
+			must(t, page.Locator("#pool-0-value").Fill(""))
+			press(t, page, "Review changes")
+			must(t, see.Locator(page.Locator("#form-errors")).ToContainText("2 things to put right"))
+			look("policy-wrong")
+			must(t, page.Locator("#class-0-weight").Fill("80"))
+			must(t, page.Locator("#pool-0-value").Fill("L4"))
+			must(t, page.Locator("#idle-FirstComeFirstServe").Check())
+			press(t, page, "Review changes")
+			must(t, see.Locator(page.Locator("#review-class-inference")).ToContainText("80"))
+			look("policy-review")
+			c.Kubectl(t, "", "patch", "clusterpolicy", "default", "--type=merge", "-p", `{"spec":{"enforcement":"None"}}`)
+			press(t, page, "Save policy")
+			must(t, see.Locator(page.Locator("#conflict")).ToContainText("differs"))
+			look("policy-conflict")
+		})
+	}
+}
+
+const samplePolicy = `
+apiVersion: kuota.dev/v1alpha1
+kind: ClusterPolicy
+metadata: {name: default}
+spec:
+  taskPrioritization: TaskRanking
+  priorityClasses:
+  - {name: inference, weight: 90, description: Serves users right now}
+  - {name: training, weight: 60, description: Planned training runs}
+  - {name: experiment, weight: 30}
+  idleCompute: {shareUnallocated: true}
+  pools:
+  - {name: ada, match: {accelerator: L4}}
+`

@@ -1,0 +1,59 @@
+package allocations
+
+import (
+	"context"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/desired"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// wanted is what would follow from an allocation, in the cluster as it would be
+// with the pools that are made together with it.
+type wanted struct {
+	types   catalog.Catalog
+	objects desired.Objects
+}
+
+// build says what would follow from an allocation. All that is wrong with it
+// comes together as governance.Invalid.
+func (s *Service) build(ctx context.Context, reader client.Reader, allocation *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool) (wanted, error) {
+	types, err := s.catalogWith(ctx, reader, pools)
+	if err != nil {
+		return wanted{}, err
+	}
+	wrong, err := s.checkPools(ctx, &allocation.Spec, pools)
+	if err != nil {
+		return wanted{}, err
+	}
+	policy, err := Policy(ctx, reader)
+	if err != nil {
+		return wanted{}, err
+	}
+	objects, more := desired.Build(allocation, types, s.Naming, desired.RankingOf(policy))
+	if wrong = append(wrong, more...); len(wrong) > 0 {
+		return wanted{}, invalid("Some values need another look.", wrong)
+	}
+	return wanted{types, objects}, nil
+}
+
+// unobstructed refuses what something in the cluster stands in the way of.
+func (w wanted) unobstructed(ctx context.Context, reader client.Reader, allocation *v1alpha1.ComputeAllocation) error {
+	obstacles, err := Obstacles(ctx, reader, allocation, w.objects)
+	if err == nil && len(obstacles) > 0 {
+		err = invalid("Something in the cluster stands in the way.", obstacles)
+	}
+	return err
+}
+
+func invalid(message string, wrong []governance.FieldError) error {
+	return &governance.Error{Kind: governance.Invalid, Op: "check allocation", Message: message, Fields: wrong}
+}
+
+// namespaceOf is where a team's tasks run.
+func (s *Service) namespaceOf(allocation *v1alpha1.ComputeAllocation) string {
+	return desired.NamespaceName(allocation, s.Naming)
+}

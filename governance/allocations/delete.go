@@ -1,0 +1,163 @@
+package allocations
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/audit"
+	"kuota.dev/kuota/governance/cluster"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// AnnotationDrain on an allocation has its running tasks requeued when it is
+// deleted, instead of waited for.
+const AnnotationDrain = "kuota.dev/drain"
+
+// deleteTries is how often a deletion is sent while only the status of the
+// allocation changes in between.
+const deleteTries = 5
+
+// Departure says what deleting a team's allocation would do.
+func (s *Service) Departure(ctx context.Context, user governance.User, name string) (Departure, error) {
+	if err := s.mayChange(ctx, user, s.Access.MayDeleteAllocations, "delete allocation"); err != nil {
+		return Departure{}, err
+	}
+	allocation, err := s.Find(ctx, user, name)
+	if err != nil {
+		return Departure{}, err
+	}
+	reader, err := s.Cluster.Reader()
+	if err != nil {
+		return Departure{}, err
+	}
+	tasks, err := s.tasksOf(ctx, user, reader, &allocation)
+	if err != nil {
+		return Departure{}, err
+	}
+	departure := Departure{Waiting: tasks.waiting, Kept: s.namespaceOf(&allocation)}
+	for _, h := range tasks.holders {
+		departure.Running = append(departure.Running, h.task)
+	}
+	leaves := append(Optional(departure.Kept),
+		Piece{Kind: "LocalQueue", Key: client.ObjectKey{Namespace: departure.Kept, Name: s.Naming.LocalQueue(name)}, Live: &kueue.LocalQueue{}},
+		Piece{Kind: "ClusterQueue", Key: client.ObjectKey{Name: s.Naming.ClusterQueue(name)}, Live: &kueue.ClusterQueue{}})
+	departure.Removed, err = removals(ctx, reader, leaves)
+	return departure, err
+}
+
+// removals tells which of these objects are there and Kuota's, and so would go.
+func removals(ctx context.Context, reader client.Reader, pieces []Piece) ([]ObjectChange, error) {
+	var gone []ObjectChange
+	for _, piece := range pieces {
+		err := reader.Get(ctx, piece.Key, piece.Live)
+		if client.IgnoreNotFound(err) != nil {
+			return nil, cluster.Translate("read "+piece.Kind, err)
+		}
+		if err == nil && Ours(piece.Live) {
+			gone = append(gone, ObjectChange{Kind: piece.Kind, Name: piece.Key.Name, Action: Removed})
+		}
+	}
+	return gone, nil
+}
+
+// Delete deletes a team's allocation as user. While tasks run that is refused,
+// unless they are to be drained, that is requeued. resourceVersion is that of
+// the allocation which user read. What is being deleted already can still be
+// drained.
+func (s *Service) Delete(ctx context.Context, user governance.User, name, resourceVersion string, drain bool) error {
+	ctx, cancel := context.WithTimeout(ctx, writeLimit)
+	defer cancel()
+	deleted := &v1alpha1.ComputeAllocation{}
+	deleted.Name = name
+	done, err := s.delete(ctx, user, deleted, resourceVersion, drain)
+	switch kind := governance.KindOf(err); {
+	case err == nil && done, err != nil && (kind == governance.Forbidden || kind == governance.Unavailable):
+		s.Audit.Record(audit.Change{User: user, Action: "delete", Object: deleted, Old: deleted.Spec, Err: err})
+	}
+	var ours *governance.Error
+	if errors.As(err, &ours) && ours.Kind == governance.Unavailable {
+		ours.Message = "The cluster cannot be reached. Look whether the team is being deleted, or try again in a moment."
+	}
+	return gone(err, name)
+}
+
+func (s *Service) delete(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation, resourceVersion string, drain bool) (done bool, err error) {
+	reader, err := s.Cluster.Reader()
+	if err != nil {
+		return false, err
+	}
+	writer, err := s.Cluster.As(user)
+	if err != nil {
+		return false, err
+	}
+	for try := 1; ; try++ {
+		same, err := s.Cluster.SameSpec(ctx, writer, allocation, resourceVersion)
+		if err != nil {
+			return false, cluster.Translate("delete allocation", err)
+		}
+		going := allocation.DeletionTimestamp != nil
+		if !same && !going {
+			return false, &governance.Error{Kind: governance.Conflict, Op: "delete allocation", Message: "Somebody else changed it in between. Look at it again before you delete it."}
+		}
+		if !going && !drain {
+			if err := s.idle(ctx, user, reader, allocation); err != nil {
+				return false, err
+			}
+		}
+		resourceVersion = allocation.ResourceVersion // from here on, it is what was looked at
+		err = nil
+		if drain && allocation.Annotations[AnnotationDrain] != "true" {
+			before := allocation.DeepCopy()
+			if allocation.Annotations == nil {
+				allocation.Annotations = map[string]string{}
+			}
+			allocation.Annotations[AnnotationDrain] = "true"
+			err = writer.Patch(ctx, allocation, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		}
+		if err == nil && !going {
+			err = writer.Delete(ctx, allocation, client.Preconditions{UID: &allocation.UID, ResourceVersion: &allocation.ResourceVersion})
+		}
+		err = refused("delete allocation", err)
+		if governance.KindOf(err) != governance.Conflict || try == deleteTries {
+			return err == nil && !going, err
+		}
+	}
+}
+
+// idle refuses to go on while tasks of the team run.
+func (s *Service) idle(ctx context.Context, user governance.User, reader client.Reader, allocation *v1alpha1.ComputeAllocation) error {
+	tasks, err := s.tasksOf(ctx, user, reader, allocation)
+	if err != nil {
+		return err
+	}
+	running := len(tasks.holders)
+	if running == 0 {
+		return nil
+	}
+	what := fmt.Sprintf("%d of its tasks run", running)
+	if running == 1 {
+		what = "one of its tasks runs"
+	}
+	return &governance.Error{
+		Kind: governance.Invalid, Op: "delete allocation", Message: "The team's tasks still run.",
+		Fields: []governance.FieldError{{Message: what + ": hold the team's queue and wait until they end, or drain it, which requeues them"}},
+	}
+}
+
+// tasksOf reads a team's tasks, with their names where user may see those.
+func (s *Service) tasksOf(ctx context.Context, user governance.User, reader client.Reader, allocation *v1alpha1.ComputeAllocation) (team, error) {
+	namespace := s.namespaceOf(allocation)
+	named, err := s.Access.Sees(ctx, user, "")
+	if err == nil && !named {
+		named, err = s.Access.Sees(ctx, user, namespace)
+	}
+	if err != nil {
+		return team{}, err
+	}
+	return tasksOf(ctx, reader, s.Naming.ClusterQueue(allocation.Name), namespace, s.Naming.LocalQueue(allocation.Name), named)
+}

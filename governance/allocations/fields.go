@@ -1,0 +1,152 @@
+package allocations
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/quota"
+)
+
+// form says which value of an allocation each place in its Kueue objects comes
+// from.
+type form struct {
+	rows    map[string]string // path of the row of quota, by pool
+	limits  map[string]string // path of the row of absolute limits, by pool
+	pools   []string          // in the order of the flavors
+	covered []string          // resources, in the order of the flavors'
+}
+
+func formOf(spec *v1alpha1.ComputeAllocationSpec, resolved quota.Resolved, types catalog.Catalog) form {
+	f := form{rows: map[string]string{}, limits: map[string]string{}, covered: resolved.Covered()}
+	for _, pool := range resolved.Pools {
+		f.pools = append(f.pools, pool.Name)
+	}
+	for i, row := range spec.Quota {
+		f.rows[poolOf(row, types)] = fmt.Sprintf("spec.quota[%d]", i)
+	}
+	for i, row := range spec.Sharing.BorrowLimits {
+		f.limits[poolOf(row, types)] = fmt.Sprintf("spec.sharing.borrowLimits[%d]", i)
+	}
+	return f
+}
+
+// poolOf is the pool that a row comes to.
+func poolOf(row v1alpha1.QuotaRow, types catalog.Catalog) string {
+	if row.Pool != "" {
+		return row.Pool
+	}
+	pool, _ := types.Pool(row.InstanceType)
+	return pool.Name
+}
+
+// cell is a place in the quota of a ClusterQueue.
+var cell = regexp.MustCompile(`^spec\.resourceGroups\[0\]\.flavors\[(\d+)\](?:\.resources\[(\d+)\](?:\.(\w+))?)?`)
+
+// others are the other places in a ClusterQueue.
+var others = []struct{ start, path string }{
+	{"spec.fairSharing", "spec.fairShareWeight"},
+	{"spec.preemption", "spec.preemption.withinTeam"},
+	{"spec.stopPolicy", "spec.activation"},
+	{"spec.namespaceSelector", "spec.namespace"},
+}
+
+// of moves what is wrong with an object of a kind and name to the value of the
+// allocation that it comes from. What has no place there is about the
+// allocation as a whole: its path is empty, and its text is kept.
+func (f form) of(kind, name string, wrong governance.FieldError) governance.FieldError {
+	moved := governance.FieldError{Message: wrong.Message}
+	switch kind {
+	case "ResourceFlavor":
+		moved.Path = f.row(name)
+		return moved
+	case "Namespace", "LocalQueue":
+		moved.Path = "spec.namespace"
+		return moved
+	}
+	if at := cell.FindStringSubmatch(wrong.Path); at != nil {
+		moved.Path = f.cell(at[1], at[2], at[3])
+		return moved
+	}
+	for _, other := range others {
+		if strings.HasPrefix(wrong.Path, other.start) {
+			moved.Path = other.path
+			return moved
+		}
+	}
+	moved.Path = f.named(wrong.Message)
+	return moved
+}
+
+// cell is the value behind one figure of a ClusterQueue.
+func (f form) cell(flavor, resource, figure string) string {
+	i, _ := strconv.Atoi(flavor)
+	if i >= len(f.pools) {
+		return "spec.quota"
+	}
+	pool, field := f.pools[i], ""
+	if j, err := strconv.Atoi(resource); err == nil && j < len(f.covered) {
+		field = fieldOf(f.covered[j])
+	}
+	switch {
+	case figure == "lendingLimit":
+		return "spec.sharing.strategy"
+	case figure == "borrowingLimit" && f.limits[pool] != "":
+		return f.limits[pool] + field
+	case figure == "borrowingLimit":
+		return "spec.sharing.borrowLimitPercent"
+	}
+	return f.row(pool) + field
+}
+
+// row is the row that a pool comes from.
+func (f form) row(pool string) string {
+	if path := f.rows[pool]; path != "" {
+		return path
+	}
+	if path := f.limits[pool]; path != "" {
+		return path
+	}
+	return "spec.quota"
+}
+
+// named is the row whose pool a text names, where it names just one.
+func (f form) named(text string) string {
+	i := slices.IndexFunc(f.pools, func(pool string) bool { return names(text, pool) })
+	if i < 0 || slices.ContainsFunc(f.pools[i+1:], func(pool string) bool { return names(text, pool) }) {
+		return ""
+	}
+	path := f.row(f.pools[i])
+	for _, resource := range f.covered {
+		if names(text, resource) {
+			return path + fieldOf(resource)
+		}
+	}
+	return path
+}
+
+// names tells whether a text has a name in it, and not as a part of another.
+func names(text, name string) bool {
+	return regexp.MustCompile(`(^|[^\w./-])` + regexp.QuoteMeta(name) + `($|[^\w/-])`).MatchString(text)
+}
+
+// fieldOf is the field of a row that a resource is given in, with its dot;
+// empty for what is only ever filled in.
+func fieldOf(resource string) string {
+	switch {
+	case resource == catalog.CPU:
+		return ".vCPU"
+	case resource == catalog.Memory:
+		return ".memory"
+	case resource == catalog.Network:
+		return ""
+	case strings.HasPrefix(resource, "nvidia.com/mig-"):
+		return ".partition"
+	}
+	return ".accelerators"
+}

@@ -1,0 +1,148 @@
+package allocations
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/quota"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// figures fills in what a change does to quota, to what is given out, and to
+// what the team's tasks hold.
+func (s *Service) figures(ctx context.Context, user governance.User, reader client.Reader, before *v1alpha1.ComputeAllocation, wanted wanted, review *Review) error {
+	var list v1alpha1.ComputeAllocationList
+	if err := reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return cluster.Translate("list allocations", err)
+	}
+	present, err := Catalog(ctx, reader, s.Naming.InstanceTypeLabel)
+	if err != nil {
+		return err
+	}
+	var was quota.Resolved
+	name := ""
+	if before != nil {
+		was, _ = InForce(before, present)
+		name = before.Name
+	}
+	is := wanted.objects.Quota
+	review.Pools = poolChanges(was, is)
+
+	// The allocation before is the one just read, and not what the cache has.
+	given := GivenOut(list.Items, present, name)
+	given.Add(was)
+	after := GivenOut(list.Items, wanted.types, name)
+	after.Add(is)
+	review.Capacity = capacityChanges(review.Pools, given, after, wanted.types)
+
+	if before == nil {
+		return nil
+	}
+	tasks, err := s.tasksOf(ctx, user, reader, before)
+	if err != nil {
+		return err
+	}
+	review.Over = over(tasks.holders, is)
+	return nil
+}
+
+// poolChanges compares the quota of a team, pool by pool.
+func poolChanges(before, after quota.Resolved) []PoolChange {
+	var changes []PoolChange
+	add := func(change PoolChange) {
+		for _, name := range change.names() {
+			for _, side := range []quota.Resources{change.Before, change.After, change.LimitBefore, change.LimitAfter} {
+				if change.Before[name] == 0 && change.After[name] == 0 && change.LimitBefore[name] == 0 && change.LimitAfter[name] == 0 {
+					delete(side, name)
+				}
+			}
+		}
+		if !maps.Equal(change.Before, change.After) || !sameLimit(change.LimitBefore, change.LimitAfter) || (change.Before == nil) != (change.After == nil) {
+			changes = append(changes, change)
+		}
+	}
+	find := func(in quota.Resolved, pool string) (quota.Pool, bool) {
+		i := slices.IndexFunc(in.Pools, func(p quota.Pool) bool { return p.Name == pool })
+		if i < 0 {
+			return quota.Pool{}, false
+		}
+		return in.Pools[i], true
+	}
+	for _, pool := range after.Pools {
+		change := PoolChange{Pool: pool.Name, After: maps.Clone(pool.Nominal), LimitAfter: maps.Clone(pool.Limit)}
+		if old, ok := find(before, pool.Name); ok {
+			change.Before, change.LimitBefore = maps.Clone(old.Nominal), maps.Clone(old.Limit)
+		}
+		add(change)
+	}
+	for _, pool := range before.Pools {
+		if _, stays := find(after, pool.Name); !stays {
+			add(PoolChange{Pool: pool.Name, Before: maps.Clone(pool.Nominal), LimitBefore: maps.Clone(pool.Limit)})
+		}
+	}
+	return changes
+}
+
+// names lists the resources of a change, in the order of quota.Compare.
+func (c PoolChange) names() []string {
+	all := quota.Resources{}
+	for _, side := range []quota.Resources{c.Before, c.After, c.LimitBefore, c.LimitAfter} {
+		maps.Copy(all, side)
+	}
+	return all.Names()
+}
+
+func sameLimit(a, b quota.Resources) bool {
+	return (a == nil) == (b == nil) && maps.Equal(a, b)
+}
+
+// capacityChanges compares what is given out of the pools that change.
+func capacityChanges(pools []PoolChange, before, after Given, types catalog.Catalog) []CapacityChange {
+	var changes []CapacityChange
+	for _, pool := range pools {
+		found, _ := types.Find(pool.Pool)
+		for _, name := range pool.names() {
+			change := CapacityChange{Pool: pool.Pool, Resource: name, There: found.There[name], Before: before[pool.Pool][name], After: after[pool.Pool][name]}
+			if change.Before != change.After {
+				changes = append(changes, change)
+			}
+		}
+	}
+	return changes
+}
+
+// over lists what tasks hold beyond quota.
+func over(holders []holder, after quota.Resolved) []Over {
+	held, granted := Given{}, Given{}
+	granted.Add(after)
+	for _, h := range holders {
+		for pool, resources := range h.holds {
+			if held[pool] == nil {
+				held[pool] = quota.Resources{}
+			}
+			held[pool].Add(resources)
+		}
+	}
+	var all []Over
+	for _, pool := range slices.Sorted(maps.Keys(held)) {
+		for _, name := range held[pool].Names() {
+			o := Over{Pool: pool, Resource: name, Held: held[pool][name], Quota: granted[pool][name]}
+			if o.Held <= o.Quota {
+				continue
+			}
+			for _, h := range holders {
+				if h.holds[pool][name] > 0 {
+					o.Tasks = append(o.Tasks, h.task)
+				}
+			}
+			all = append(all, o)
+		}
+	}
+	return all
+}

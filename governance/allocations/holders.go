@@ -1,0 +1,99 @@
+package allocations
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/quota"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// holder is a task that holds quota.
+type holder struct {
+	task     Task
+	priority int32
+	since    time.Time
+	holds    Given // by pool
+}
+
+// team is what the tasks of one team hold and want.
+type team struct {
+	holders []holder // those that Kueue would take quota back from first, first
+	waiting int
+}
+
+// tasksOf reads the unfinished tasks of a team from the cache. Who may not see
+// them gets their figures without their names.
+func tasksOf(ctx context.Context, reader client.Reader, clusterQueue, namespace, localQueue string, named bool) (team, error) {
+	var list kueue.WorkloadList
+	if err := reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return team{}, cluster.Translate("list tasks", err)
+	}
+	var found team
+	for i := range list.Items {
+		w := &list.Items[i]
+		if meta.IsStatusConditionTrue(w.Status.Conditions, kueue.WorkloadFinished) {
+			continue // it keeps its admission, and holds nothing
+		}
+		admission := w.Status.Admission
+		switch {
+		case admission != nil && string(admission.ClusterQueue) == clusterQueue:
+			h := holder{task: Task{Namespace: w.Namespace}, since: w.CreationTimestamp.Time, holds: held(w)}
+			if named {
+				h.task = taskOf(w)
+			}
+			if w.Spec.Priority != nil {
+				h.priority = *w.Spec.Priority
+			}
+			if reserved := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadQuotaReserved); reserved != nil {
+				h.since = reserved.LastTransitionTime.Time
+			}
+			found.holders = append(found.holders, h)
+		case admission == nil && w.Namespace == namespace && string(w.Spec.QueueName) == localQueue:
+			found.waiting++
+		}
+	}
+	// As Kueue 0.19 orders those that it takes quota back from.
+	slices.SortFunc(found.holders, func(a, b holder) int {
+		return cmp.Or(cmp.Compare(a.priority, b.priority), b.since.Compare(a.since), cmp.Compare(a.task.Namespace, b.task.Namespace), cmp.Compare(a.task.Name, b.task.Name))
+	})
+	return found, nil
+}
+
+func taskOf(w *kueue.Workload) Task {
+	if owner := metav1.GetControllerOf(w); owner != nil {
+		return Task{Namespace: w.Namespace, Kind: owner.Kind, Name: owner.Name}
+	}
+	return Task{Namespace: w.Namespace, Kind: "Workload", Name: w.Name}
+}
+
+// held is what a task holds, by pool. Pods that ended and gave their share back
+// are not counted, as Kueue does not.
+func held(w *kueue.Workload) Given {
+	returned := map[kueue.PodSetReference]int64{}
+	for _, pods := range w.Status.ReclaimablePods {
+		returned[pods.Name] = int64(pods.Count)
+	}
+	holds := Given{}
+	for _, set := range w.Status.Admission.PodSetAssignments {
+		for name, amount := range set.ResourceUsage {
+			pool := string(set.Flavors[name])
+			if holds[pool] == nil {
+				holds[pool] = quota.Resources{}
+			}
+			used := quota.InUnit(string(name), amount)
+			if set.Count != nil && *set.Count > 0 {
+				used = used / int64(*set.Count) * max(0, int64(*set.Count)-returned[set.Name])
+			}
+			holds[pool].Add(quota.Resources{string(name): used})
+		}
+	}
+	return holds
+}

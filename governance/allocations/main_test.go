@@ -1,0 +1,221 @@
+package allocations_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/allocations"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/audit"
+	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/cluster/clustertest"
+	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/policy"
+	"kuota.dev/kuota/governance/reconcile"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// soon is how long a state may take to come.
+const soon = 30 * time.Second
+
+func TestMain(m *testing.M) { clustertest.Main(m) }
+
+// world is the cluster with Kuota's controllers, and the service of its pages.
+type world struct {
+	*clustertest.Cluster
+	*allocations.Service
+	admin, member governance.User
+}
+
+var current *clustertest.Cluster
+
+// connection is the console's, with its controllers, once for all tests.
+var connection = sync.OnceValues(func() (*cluster.Cluster, error) {
+	log := slog.New(slog.DiscardHandler) // what the controllers make of Kueue's absence is not looked at here
+	ctrl.SetLogger(logr.FromSlogHandler(log.Handler()))
+	c, err := cluster.New(current.Console, cluster.Options{Log: log})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := reconcile.Setup(c.Manager, reconcile.Options{Naming: desired.DefaultNaming, Kueue: reconcile.DefaultKueueInstall}); err != nil {
+		return nil, err
+	}
+	go func() {
+		if err := c.Run(context.Background()); err != nil {
+			panic(err)
+		}
+	}()
+	return c, nil
+})
+
+func setup(t *testing.T) world {
+	t.Helper()
+	current = clustertest.Get(t)
+	c, err := connection()
+	if err != nil {
+		t.Fatal(err)
+	}
+	clustertest.Eventually(t, soon, func(context.Context) error {
+		_, err := c.Reader()
+		return err
+	})
+	permission := &access.Service{Cluster: c}
+	record := &audit.Recorder{Cluster: c, Log: slog.New(slog.DiscardHandler)}
+	group := clustertest.Name("admins")
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: group},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "kuota-admin"},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: group}},
+	}
+	must(t, current.Client.Create(t.Context(), binding))
+	t.Cleanup(func() { _ = current.Client.Delete(context.Background(), binding) })
+	w := world{
+		Cluster: current,
+		Service: &allocations.Service{
+			Cluster: c, Access: permission, Audit: record, Naming: desired.DefaultNaming,
+			Pools: &policy.Service{Cluster: c, Access: permission, Audit: record, Naming: desired.DefaultNaming},
+		},
+		admin:  governance.User{Name: group + "@example.com", Groups: []string{group}},
+		member: governance.User{Name: clustertest.Name("member") + "@example.com"},
+	}
+	clustertest.Eventually(t, soon, func(ctx context.Context) error { // the API server's RBAC learns of it a moment later
+		may, err := (&access.Service{Cluster: c}).MayDeleteAllocations(ctx, w.admin)
+		if err == nil && !may {
+			err = fmt.Errorf("the binding has no effect yet")
+		}
+		return err
+	})
+	return w
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// gpus is quota of g5 GPUs.
+func gpus(n int64) v1alpha1.ComputeAllocationSpec {
+	return v1alpha1.ComputeAllocationSpec{Quota: []v1alpha1.QuotaRow{{InstanceType: "ml.g5.2xlarge", Amounts: v1alpha1.Amounts{Accelerators: &n}}}}
+}
+
+// team makes a team and waits until its queue works and everything about it is
+// written.
+func (w world) team(t *testing.T, start string, spec v1alpha1.ComputeAllocationSpec) v1alpha1.ComputeAllocation {
+	t.Helper()
+	allocation := &v1alpha1.ComputeAllocation{ObjectMeta: metav1.ObjectMeta{Name: clustertest.Name(start)}, Spec: spec}
+	must(t, w.Create(t.Context(), w.admin, allocation, nil, ""))
+	t.Cleanup(func() { w.remove(allocation.Name) })
+	return w.settled(t, allocation.Name)
+}
+
+// remove takes a team away, whatever runs in it.
+func (w world) remove(team string) {
+	_, _ = w.TryKubectl("", "annotate", "computeallocation", team, allocations.AnnotationDrain+"=true", "--overwrite")
+	_, _ = w.TryKubectl("", "delete", "computeallocation", team, "--wait=false")
+}
+
+// settled waits until the controllers have nothing left to say, and the cache
+// has it.
+func (w world) settled(t *testing.T, team string) v1alpha1.ComputeAllocation {
+	t.Helper()
+	var found v1alpha1.ComputeAllocation
+	clustertest.Eventually(t, soon, func(ctx context.Context) (err error) {
+		if found, err = w.Find(ctx, w.admin, team); err != nil {
+			return err
+		}
+		for _, name := range []string{v1alpha1.ConditionReady, v1alpha1.ConditionWithinCapacity} {
+			if c := meta.FindStatusCondition(found.Status.Conditions, name); c == nil || c.ObservedGeneration != found.Generation || name == v1alpha1.ConditionReady && c.Status != metav1.ConditionTrue {
+				return fmt.Errorf("%s of %s is %+v", name, team, c)
+			}
+		}
+		return nil
+	})
+	return found
+}
+
+// runs has a team run a task on GPUs of a g5.
+func (w world) runs(t *testing.T, team, name string, n int) {
+	t.Helper()
+	w.Kubectl(t, fmt.Sprintf(`
+apiVersion: batch/v1
+kind: Job
+metadata: {name: %s, namespace: %s, labels: {kueue.x-k8s.io/queue-name: %s}}
+spec:
+  template:
+    metadata: {annotations: {pod-complete.stage.kwok.x-k8s.io/delay: 1h}}
+    spec:
+      restartPolicy: Never
+      containers:
+      - name: train
+        image: example.com/train:1
+        resources: {requests: {cpu: 1, memory: 1Gi, nvidia.com/gpu: %d}, limits: {nvidia.com/gpu: %d}}
+`, name, w.Naming.Namespace(team), w.Naming.LocalQueue(team), n, n), "apply", "-f", "-")
+	clustertest.Eventually(t, soon, func(ctx context.Context) error {
+		reader, err := w.Service.Cluster.Reader()
+		if err != nil {
+			return err
+		}
+		var list kueue.WorkloadList
+		if err := reader.List(ctx, &list, client.InNamespace(w.Naming.Namespace(team))); err != nil {
+			return err
+		}
+		for i := range list.Items {
+			if list.Items[i].Status.Admission != nil && strings.HasPrefix(list.Items[i].Name, "job-"+name+"-") {
+				return nil
+			}
+		}
+		return fmt.Errorf("%s does not run", name)
+	})
+	t.Cleanup(func() {
+		_, _ = w.TryKubectl("", "delete", "job", name, "-n", w.Naming.Namespace(team), "--wait=false")
+	})
+}
+
+// versions are the resourceVersions of everything that a review looks at.
+func (w world) versions(t *testing.T) map[string]string {
+	t.Helper()
+	versions := map[string]string{}
+	for _, list := range []client.ObjectList{
+		&v1alpha1.ComputeAllocationList{}, &v1alpha1.ClusterPolicyList{}, &kueue.ClusterQueueList{}, &kueue.LocalQueueList{},
+		&kueue.ResourceFlavorList{}, &kueue.CohortList{}, &kueue.WorkloadPriorityClassList{}, &corev1.NamespaceList{},
+	} {
+		must(t, w.Client.List(t.Context(), list))
+		must(t, meta.EachListItem(list, func(o runtime.Object) error {
+			object, err := meta.Accessor(o)
+			versions[fmt.Sprintf("%T %s/%s", o, object.GetNamespace(), object.GetName())] = object.GetResourceVersion()
+			return err
+		}))
+	}
+	return versions
+}
+
+// kind wants an error of a kind.
+func kind(t *testing.T, err error, want governance.Kind, texts ...string) {
+	t.Helper()
+	if err == nil || governance.KindOf(err) != want {
+		t.Fatalf("the error is %v, want kind %d", err, want)
+	}
+	for _, text := range texts {
+		if !strings.Contains(err.Error(), text) {
+			t.Errorf("%q lacks %q", err, text)
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package allocations
+
+import (
+	"context"
+	"fmt"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/cluster"
+
+	"golang.org/x/sync/errgroup"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Permissions are what somebody is shown the way to. The API server decides
+// again when they go it.
+type Permissions struct{ Create, Update, Delete bool }
+
+// May asks what user may do with allocations. Pages that members see too ask
+// only where State.All is set: see docs/decisions/0008.
+func (s *Service) May(ctx context.Context, user governance.User) (Permissions, error) {
+	var may Permissions
+	group, ctx := errgroup.WithContext(ctx)
+	ask := func(answer *bool, question func(context.Context, governance.User) (bool, error)) {
+		group.Go(func() (err error) {
+			*answer, err = question(ctx, user)
+			return err
+		})
+	}
+	ask(&may.Create, s.Access.MayCreateAllocations)
+	ask(&may.Update, s.Access.MayUpdateAllocations)
+	ask(&may.Delete, s.Access.MayDeleteAllocations)
+	if err := group.Wait(); err != nil {
+		return Permissions{}, err
+	}
+	return may, nil
+}
+
+// Find reads one team's allocation from the cache. What somebody may not see
+// is not found: who sees the team's namespace sees it, and who may create or
+// update allocations sees all.
+func (s *Service) Find(ctx context.Context, user governance.User, team string) (v1alpha1.ComputeAllocation, error) {
+	reader, err := s.Cluster.Reader()
+	if err != nil {
+		return v1alpha1.ComputeAllocation{}, err
+	}
+	var allocation v1alpha1.ComputeAllocation
+	err = cluster.Translate("find allocation", reader.Get(ctx, client.ObjectKey{Name: team}, &allocation))
+	missing := governance.KindOf(err) == governance.NotFound
+	if err != nil && !missing {
+		return v1alpha1.ComputeAllocation{}, err
+	}
+	scope, err := s.Access.Scope(ctx, user)
+	outside := governance.KindOf(err) == governance.Outside
+	if err != nil && !outside {
+		return v1alpha1.ComputeAllocation{}, err
+	}
+	// What does not exist and what may not be seen take the same questions.
+	if !scope.Sees(allocation.Status.Namespace) && !scope.All {
+		may, askErr := s.May(ctx, user)
+		switch {
+		case askErr != nil:
+			return v1alpha1.ComputeAllocation{}, askErr
+		case may.Create || may.Update:
+		case outside:
+			return v1alpha1.ComputeAllocation{}, err
+		default:
+			missing = true
+		}
+	}
+	if missing {
+		return v1alpha1.ComputeAllocation{}, unknownTeam(team)
+	}
+	return allocation, nil
+}
+
+func unknownTeam(team string) error {
+	return &governance.Error{Kind: governance.NotFound, Op: "find allocation", Message: fmt.Sprintf("There is no team %s, or you may not see it.", team)}
+}
+
+// mayChange refuses those who may not do what allowed asks.
+func (s *Service) mayChange(ctx context.Context, user governance.User, allowed func(context.Context, governance.User) (bool, error), op string) error {
+	may, err := allowed(ctx, user)
+	if err == nil && !may {
+		err = &governance.Error{Kind: governance.Forbidden, Op: op, Message: "You may not do this. Ask whoever runs the cluster."}
+	}
+	return err
+}

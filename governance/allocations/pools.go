@@ -1,0 +1,107 @@
+package allocations
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/cluster"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// PoolKeeper makes pools of the cluster policy. governance/policy is one.
+type PoolKeeper interface {
+	// CheckPools says what is wrong with making pools, with paths as in
+	// spec.pools[0].name, of the pools given.
+	CheckPools(ctx context.Context, pools []v1alpha1.Pool) ([]governance.FieldError, error)
+	// AddPools adds pools to the cluster policy as user, and makes a policy
+	// where there is none. Pools that are there already are left alone.
+	AddPools(ctx context.Context, user governance.User, pools []v1alpha1.Pool) error
+}
+
+// catalogWith is what the cluster would be made of with more pools, after those
+// in force: the first match wins.
+func (s *Service) catalogWith(ctx context.Context, reader client.Reader, pools []v1alpha1.Pool) (catalog.Catalog, error) {
+	if len(pools) == 0 {
+		return Catalog(ctx, reader, s.Naming.InstanceTypeLabel)
+	}
+	var nodes corev1.NodeList
+	if err := reader.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
+		return catalog.Catalog{}, cluster.Translate("list nodes", err)
+	}
+	policy, err := Policy(ctx, reader)
+	if err != nil {
+		return catalog.Catalog{}, err
+	}
+	in := catalog.Input{Nodes: nodes.Items, InstanceTypeLabel: s.Naming.InstanceTypeLabel, Pools: pools}
+	if policy != nil {
+		in.Pools, in.Reported = append(slices.Clone(policy.Status.Pools), pools...), policy.Status.ReportedTypes
+	}
+	return catalog.New(in), nil
+}
+
+// checkPools tells what is wrong with the pools that an allocation needs made,
+// beside the rows that name them.
+func (s *Service) checkPools(ctx context.Context, spec *v1alpha1.ComputeAllocationSpec, pools []v1alpha1.Pool) ([]governance.FieldError, error) {
+	if len(pools) == 0 {
+		return nil, nil
+	}
+	wrong, err := s.Pools.CheckPools(ctx, pools)
+	return besideRows(wrong, spec, pools), err
+}
+
+// addPools makes the pools that an allocation needs.
+func (s *Service) addPools(ctx context.Context, user governance.User, spec *v1alpha1.ComputeAllocationSpec, pools []v1alpha1.Pool) error {
+	if len(pools) == 0 {
+		return nil
+	}
+	return inForm(s.Pools.AddPools(ctx, user, pools), spec, pools)
+}
+
+// besideRows moves what is wrong with a pool to the row that names it.
+func besideRows(wrong []governance.FieldError, spec *v1alpha1.ComputeAllocationSpec, pools []v1alpha1.Pool) []governance.FieldError {
+	moved := slices.Clone(wrong)
+	for i, w := range moved {
+		moved[i].Path = ""
+		for n, pool := range pools {
+			if strings.HasPrefix(w.Path, fmt.Sprintf("spec.pools[%d]", n)) {
+				moved[i].Path = poolPath(spec, pool.Name)
+				moved[i].Message = fmt.Sprintf("pool %s: %s", pool.Name, w.Message)
+			}
+		}
+	}
+	return moved
+}
+
+// poolPath is the row that names a pool; empty for none.
+func poolPath(spec *v1alpha1.ComputeAllocationSpec, pool string) string {
+	for i, row := range spec.Quota {
+		if row.Pool == pool {
+			return fmt.Sprintf("spec.quota[%d].pool", i)
+		}
+	}
+	for i, row := range spec.Sharing.BorrowLimits {
+		if row.Pool == pool {
+			return fmt.Sprintf("spec.sharing.borrowLimits[%d].pool", i)
+		}
+	}
+	return ""
+}
+
+// inForm moves what is wrong with pools to the rows that name them.
+func inForm(err error, spec *v1alpha1.ComputeAllocationSpec, pools []v1alpha1.Pool) error {
+	var ours *governance.Error
+	if errors.As(err, &ours) && ours.Kind == governance.Invalid {
+		moved := *ours
+		moved.Fields = besideRows(ours.Fields, spec, pools)
+		return &moved
+	}
+	return err
+}

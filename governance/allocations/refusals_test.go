@@ -1,0 +1,148 @@
+package allocations
+
+import (
+	"net/http"
+	"testing"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/quota"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// answer is an error of the API server.
+func answer(code int32, reason metav1.StatusReason, message string, causes ...metav1.StatusCause) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message, Details: &metav1.StatusDetails{Causes: causes}}}
+}
+
+const denial = `admission webhook "vclusterqueue.kb.io" denied the request: `
+
+// Texts as Kueue 0.19 and the API server 1.36 write them, and where they go in
+// an allocation of a g5, a pool named h100, and a limit for p4d alone.
+func TestRefusals(t *testing.T) {
+	n := int64(1)
+	spec := v1alpha1.ComputeAllocationSpec{
+		Quota: []v1alpha1.QuotaRow{
+			{InstanceType: "ml.g5.2xlarge", Amounts: v1alpha1.Amounts{Accelerators: &n}},
+			{Pool: "h100", Amounts: v1alpha1.Amounts{Accelerators: &n}},
+		},
+		Sharing: v1alpha1.Sharing{BorrowLimits: []v1alpha1.QuotaRow{{InstanceType: "ml.p4d.24xlarge", Amounts: v1alpha1.Amounts{Accelerators: &n}}}},
+	}
+	types := catalog.New(catalog.Input{Pools: []v1alpha1.Pool{{Name: "h100", Match: v1alpha1.PoolMatch{Accelerator: "H100"}}}})
+	resolved, wrong := quota.Resolve(&spec, types)
+	if len(wrong) > 0 {
+		t.Fatal(wrong)
+	}
+	form := formOf(&spec, resolved, types)
+	forbidden := func(text string) error { return answer(http.StatusForbidden, metav1.StatusReasonForbidden, text) }
+
+	for name, tc := range map[string]struct {
+		err  error
+		want []governance.FieldError
+	}{
+		"one figure": {
+			forbidden(denial + `spec.resourceGroups[0].flavors[0].resources[0].nominalQuota: Invalid value: "-1": must be greater than or equal to 0`),
+			[]governance.FieldError{{Path: "spec.quota[0].accelerators", Message: "must be greater than or equal to 0"}},
+		},
+		"several figures, one with a comma": {
+			forbidden(denial + `[spec.resourceGroups[0].flavors[1].resources[2].nominalQuota: Invalid value: "1": is too much, or too little, spec.resourceGroups[0].flavors[1].resources[3].lendingLimit: Invalid value: "1": must be nil when cohort is empty]`),
+			[]governance.FieldError{{Path: "spec.quota[1].vCPU", Message: "is too much, or too little"}, {Path: "spec.sharing.strategy", Message: "must be nil when cohort is empty"}},
+		},
+		"a limit by the percentage": {
+			forbidden(denial + `spec.resourceGroups[0].flavors[0].resources[3].borrowingLimit: Invalid value: "1": is odd`),
+			[]governance.FieldError{{Path: "spec.sharing.borrowLimitPercent", Message: "is odd"}},
+		},
+		"a limit of its own": {
+			forbidden(denial + `spec.resourceGroups[0].flavors[2].resources[3].borrowingLimit: Invalid value: "1": is odd`),
+			[]governance.FieldError{{Path: "spec.sharing.borrowLimits[0].memory", Message: "is odd"}},
+		},
+		"what only follows": {
+			forbidden(denial + `spec.resourceGroups[0].flavors[1].resources[4].nominalQuota: Invalid value: "1": is odd`),
+			[]governance.FieldError{{Path: "spec.quota[1]", Message: "is odd"}},
+		},
+		"a flavor": {
+			forbidden(denial + `spec.resourceGroups[0].flavors[1].name: Not found: "h100"`),
+			[]governance.FieldError{{Path: "spec.quota[1]", Message: `Not found: "h100"`}},
+		},
+		"another setting": {
+			forbidden(denial + `spec.fairSharing.weight: Invalid value: "1": is odd`),
+			[]governance.FieldError{{Path: "spec.fairShareWeight", Message: "is odd"}},
+		},
+		"the schema": {
+			answer(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, "ClusterQueue is invalid",
+				metav1.StatusCause{Type: metav1.CauseTypeFieldValueInvalid, Field: "spec.resourceGroups[0].flavors[0].resources[2].nominalQuota", Message: `Invalid value: "x": is no quantity`},
+				metav1.StatusCause{Type: metav1.CauseTypeFieldValueInvalid, Field: "<nil>", Message: `Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation`}),
+			[]governance.FieldError{{Path: "spec.quota[0].vCPU", Message: "is no quantity"}},
+		},
+		"an admission policy": {
+			answer(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid,
+				`clusterqueues.kueue.x-k8s.io "x" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: teams of h100 need a sponsor`),
+			[]governance.FieldError{{Path: "spec.quota[1]", Message: "teams of h100 need a sponsor"}},
+		},
+		"a text about two pools": {
+			forbidden(denial + "h100 and ml.g5.2xlarge do not go together"),
+			[]governance.FieldError{{Path: "", Message: "h100 and ml.g5.2xlarge do not go together"}},
+		},
+		"a text with a pool's name within another word": {
+			forbidden(denial + "node-h100-a is full"),
+			[]governance.FieldError{{Path: "", Message: "node-h100-a is full"}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			told, ok := Refusal(tc.err)
+			if !ok {
+				t.Fatalf("%v is no refusal", tc.err)
+			}
+			var got []governance.FieldError
+			for _, w := range told {
+				got = append(got, form.of("ClusterQueue", "x", w))
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+	for name, err := range map[string]error{
+		"nothing":  nil,
+		"no right": forbidden(`clusterqueues.kueue.x-k8s.io is forbidden: User "x" cannot create resource`),
+		"away":     answer(http.StatusInternalServerError, metav1.StatusReasonInternalError, `Internal error occurred: failed calling webhook "vclusterqueue.kb.io": connection refused`),
+	} {
+		if told, ok := Refusal(err); ok {
+			t.Errorf("%s is a refusal: %v", name, told)
+		}
+		if Silent(err) != (name == "away") {
+			t.Errorf("%s: silent is %t", name, Silent(err))
+		}
+	}
+}
+
+// Pods that ended gave their share back.
+func TestHolders(t *testing.T) {
+	if got := held(workload("a", 4, 0)); got["g5"][catalog.GPU] != 8 {
+		t.Errorf("four pods of two GPUs hold %v", got)
+	}
+	if got := held(workload("a", 4, 3)); got["g5"][catalog.GPU] != 2 {
+		t.Errorf("one pod of two GPUs is left, and holds %v", got)
+	}
+}
+
+func workload(name string, pods, ended int32) *kueue.Workload {
+	w := &kueue.Workload{}
+	w.Name = name
+	w.Status.Admission = &kueue.Admission{PodSetAssignments: []kueue.PodSetAssignment{{
+		Name: "main", Count: &pods,
+		Flavors:       map[corev1.ResourceName]kueue.ResourceFlavorReference{catalog.GPU: "g5"},
+		ResourceUsage: corev1.ResourceList{catalog.GPU: *resource.NewQuantity(2*int64(pods), resource.DecimalSI)},
+	}}}
+	if ended > 0 {
+		w.Status.ReclaimablePods = []kueue.ReclaimablePod{{Name: "main", Count: ended}}
+	}
+	return w
+}

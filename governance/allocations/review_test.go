@@ -1,0 +1,263 @@
+package allocations_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/allocations"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/cluster/clustertest"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+func change(t *testing.T, review allocations.Review, kind string) allocations.ObjectChange {
+	t.Helper()
+	i := slices.IndexFunc(review.Objects, func(o allocations.ObjectChange) bool { return o.Kind == kind })
+	if i < 0 {
+		t.Fatalf("%s does not change: %+v", kind, review.Objects)
+	}
+	return review.Objects[i]
+}
+
+// reviewed is a review that changed nothing. Kueue may write a status while it
+// is made; then it is made again.
+func (w world) reviewed(t *testing.T, allocation *v1alpha1.ComputeAllocation) (review allocations.Review) {
+	t.Helper()
+	clustertest.Eventually(t, soon, func(ctx context.Context) (err error) {
+		before := w.versions(t)
+		if review, err = w.Review(ctx, w.admin, allocation, nil); err != nil {
+			return err
+		}
+		if diff := cmp.Diff(before, w.versions(t)); diff != "" {
+			return fmt.Errorf("the review changed something (-before +after):\n%s", diff)
+		}
+		return nil
+	})
+	return review
+}
+
+// A review of a change tells all of it, and changes nothing.
+func TestReviewOfAChange(t *testing.T) {
+	w := setup(t)
+	team := w.team(t, "review", gpus(2))
+	w.runs(t, team.Name, "first", 1)
+	w.runs(t, team.Name, "second", 1)
+	one := team.DeepCopy()
+	one.Spec = gpus(1)
+	one.Spec.FairShareWeight = 10
+	one.Spec.Members = []v1alpha1.Member{{Kind: "User", Name: "ada"}}
+	review := w.reviewed(t, one)
+	if len(review.Pools) != 1 || review.Pools[0].Before[catalog.GPU] != 2 || review.Pools[0].After[catalog.GPU] != 1 ||
+		review.Pools[0].LimitBefore[catalog.GPU] != 1 || review.Pools[0].LimitAfter[catalog.GPU] != 0 {
+		t.Errorf("pools: %+v", review.Pools)
+	}
+	if diff := cmp.Diff([]allocations.FieldChange{{Path: "Member", After: "User ada"}, {Path: "Fair-share weight", Before: "0", After: "10"}}, review.Settings); diff != "" {
+		t.Errorf("settings (-want +got):\n%s", diff)
+	}
+	queue := change(t, review, "ClusterQueue")
+	for _, want := range []allocations.FieldChange{
+		{Path: "ml.g5.2xlarge · nvidia.com/gpu · nominalQuota", Before: "2", After: "1"},
+		{Path: "ml.g5.2xlarge · memory · nominalQuota", Before: "64Gi", After: "32Gi"},
+		{Path: "fairSharing.weight", Before: "0", After: "10"},
+	} {
+		if !slices.Contains(queue.Fields, want) {
+			t.Errorf("%+v is not in %+v", want, queue.Fields)
+		}
+	}
+	if len(review.Objects) != 2 || queue.Action != allocations.Changed || change(t, review, "RoleBinding").Action != allocations.Made {
+		t.Errorf("objects: %+v", review.Objects)
+	}
+	i := slices.IndexFunc(review.Capacity, func(c allocations.CapacityChange) bool { return c.Resource == catalog.GPU })
+	if c := review.Capacity[i]; c.After != c.Before-1 || c.There == 0 {
+		t.Errorf("capacity: %+v", c)
+	}
+	i = slices.IndexFunc(review.Over, func(o allocations.Over) bool { return o.Resource == catalog.GPU })
+	namespace := team.Status.Namespace
+	want := allocations.Over{Pool: "ml.g5.2xlarge", Resource: catalog.GPU, Held: 2, Quota: 1}
+	if i < 0 {
+		t.Fatalf("nothing is over: %+v", review.Over)
+	}
+	got := review.Over[i]
+	tasks := got.Tasks
+	got.Tasks = nil
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("over (-want +got):\n%s", diff)
+	}
+	if len(tasks) != 2 || !slices.Contains(tasks, allocations.Task{Namespace: namespace, Kind: "Job", Name: "second"}) {
+		t.Errorf("tasks over quota: %+v", tasks)
+	}
+
+	same, err := w.Review(t.Context(), w.admin, &team, nil)
+	must(t, err)
+	if !same.Empty() {
+		t.Errorf("saving what is there changes something: %+v", same)
+	}
+}
+
+// A review of a new team makes nothing, not even its namespace.
+func TestReviewOfANewTeam(t *testing.T) {
+	w := setup(t)
+	w.team(t, "settle", gpus(1)) // so that the controllers have looked at everything
+	team := &v1alpha1.ComputeAllocation{ObjectMeta: metav1.ObjectMeta{Name: clustertest.Name("new")}, Spec: gpus(2)}
+	review := w.reviewed(t, team)
+	var made []string
+	for _, object := range review.Objects {
+		made = append(made, object.Action+" "+object.Kind)
+	}
+	if diff := cmp.Diff([]string{"made Namespace", "made ClusterQueue", "made LocalQueue"}, made); diff != "" {
+		t.Errorf("objects (-want +got):\n%s", diff)
+	}
+	if len(review.Pools) != 1 || review.Pools[0].Before != nil || review.Pools[0].After[catalog.CPU] != 16_000 {
+		t.Errorf("pools: %+v", review.Pools)
+	}
+	if len(review.Over) != 0 || review.Unknown != "" {
+		t.Errorf("a new team holds nothing: %+v", review)
+	}
+}
+
+// What a rule of the cluster has against the objects of Kueue stands beside the
+// value that it is about.
+func TestRefusalsStandBesideTheirField(t *testing.T) {
+	w := setup(t)
+	team := w.team(t, "ruled", gpus(1))
+	for name, rule := range map[string]struct {
+		resource, expression, message string
+		want                          governance.FieldError
+	}{
+		"a place in the text": {
+			"clusterqueues", "object.spec.resourceGroups[0].flavors[0].resources[2].nominalQuota != '24'",
+			"spec.resourceGroups[0].flavors[0].resources[2].nominalQuota: Invalid value: 24: is an unlucky number of CPUs",
+			governance.FieldError{Path: "spec.quota[0].vCPU", Message: "is an unlucky number of CPUs"},
+		},
+		"a pool in the text": {
+			"clusterqueues", "object.spec.resourceGroups[0].flavors[0].resources[0].nominalQuota != '3'",
+			"flavor ml.g5.2xlarge is given in pairs of nvidia.com/gpu",
+			governance.FieldError{Path: "spec.quota[0].accelerators", Message: "flavor ml.g5.2xlarge is given in pairs of nvidia.com/gpu"},
+		},
+		"a text about all of it": {
+			"clusterqueues", "object.spec.resourceGroups[0].flavors[0].resources[0].nominalQuota != '3'",
+			"not on a Friday",
+			governance.FieldError{Path: "", Message: "ClusterQueue " + team.Status.ClusterQueue + ": not on a Friday"},
+		},
+		"the allocation itself": {
+			"computeallocations", "object.spec.quota[0].accelerators != 3",
+			"spec.quota[0].accelerators: give an even number",
+			governance.FieldError{Path: "spec.quota[0].accelerators", Message: "give an even number"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w.rule(t, rule.resource, team.Status.ClusterQueue, team.Name, rule.expression, rule.message)
+			three := team.DeepCopy()
+			three.Spec = gpus(3)
+			clustertest.Eventually(t, soon, func(ctx context.Context) error { // the rule counts a moment after it is made
+				_, err := w.Review(ctx, w.admin, three, nil)
+				if governance.KindOf(err) != governance.Invalid {
+					return fmt.Errorf("the review answers %w", err)
+				}
+				if diff := cmp.Diff([]governance.FieldError{rule.want}, fieldsOf(err)); diff != "" {
+					return fmt.Errorf("(-want +got):\n%s", diff)
+				}
+				return nil
+			})
+		})
+	}
+}
+
+// rule has the cluster refuse objects of two names.
+func (w world) rule(t *testing.T, resource, queue, team, expression, message string) {
+	t.Helper()
+	name := clustertest.Name("rule")
+	group, version := "kueue.x-k8s.io", "v1beta2"
+	if resource == "computeallocations" {
+		group, version = "kuota.dev", "v1alpha1"
+	}
+	w.Kubectl(t, fmt.Sprintf(`
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: %[1]s}
+spec:
+  matchConstraints: {resourceRules: [{apiGroups: [%[2]s], apiVersions: [%[3]s], resources: [%[4]s], operations: [CREATE, UPDATE]}]}
+  matchConditions: [{name: these, expression: "object.metadata.name in ['%[5]s', '%[6]s']"}]
+  validations: [{expression: "%[7]s", message: "%[8]s"}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: %[1]s}
+spec: {policyName: %[1]s, validationActions: [Deny]}
+`, name, group, version, resource, queue, team, expression, message), "apply", "-f", "-")
+	t.Cleanup(func() {
+		_, _ = w.TryKubectl("", "delete", "validatingadmissionpolicy,validatingadmissionpolicybinding", name)
+	})
+}
+
+// fieldsOf are what an error says of single values.
+func fieldsOf(err error) []governance.FieldError {
+	var ours *governance.Error
+	if !errors.As(err, &ours) {
+		return nil
+	}
+	return ours.Fields
+}
+
+// While Kueue is away a review says so, and shows what it can.
+func TestKueueAway(t *testing.T) {
+	w := setup(t)
+	team := w.team(t, "silent", gpus(1))
+	two := team.DeepCopy()
+	two.Spec = gpus(2)
+	w.Control(t, "stop", "kueue")
+	defer func() {
+		w.Control(t, "start", "kueue")
+		w.settled(t, team.Name) // it answers, and has looked at the queues
+	}()
+	review, err := w.Review(t.Context(), w.admin, two, nil)
+	must(t, err)
+	if review.Unknown == "" {
+		t.Errorf("nothing says that Kueue is away: %+v", review)
+	}
+	if len(review.Pools) != 1 || review.Pools[0].After[catalog.GPU] != 2 {
+		t.Errorf("the rest of the review is missing: %+v", review)
+	}
+	must(t, w.Update(t.Context(), w.admin, two, nil)) // the allocation is saved all the same
+}
+
+// A pool that is made with the allocation counts in its review, and is made
+// when it is saved.
+func TestPoolsAreMadeTogether(t *testing.T) {
+	w := setup(t)
+	pool := v1alpha1.Pool{Name: clustertest.Name("trn"), Match: v1alpha1.PoolMatch{InstanceFamily: "ml.trn1"}}
+	n := int64(16)
+	team := &v1alpha1.ComputeAllocation{ObjectMeta: metav1.ObjectMeta{Name: clustertest.Name("pooled")}}
+	team.Spec.Quota = []v1alpha1.QuotaRow{{Pool: pool.Name, Amounts: v1alpha1.Amounts{Accelerators: &n}}}
+	_, err := w.Review(t.Context(), w.admin, team, nil)
+	kind(t, err, governance.Invalid, "spec.quota[0].pool")
+	review, err := w.Review(t.Context(), w.admin, team, []v1alpha1.Pool{pool})
+	must(t, err)
+	if len(review.Pools) != 1 || review.Pools[0].Pool != pool.Name || review.Pools[0].After[catalog.Neuron] != 16 || len(review.NewPools) != 1 {
+		t.Errorf("the review: %+v", review)
+	}
+	wrong := pool
+	wrong.Match.InstanceTypes = []string{"ml.trn1.32xlarge"}
+	_, err = w.Review(t.Context(), w.admin, team, []v1alpha1.Pool{wrong})
+	kind(t, err, governance.Invalid, "spec.quota[0].pool", "pool "+pool.Name, "exactly one")
+
+	t.Cleanup(func() {
+		w.remove(team.Name)
+		_, _ = w.TryKubectl("", "delete", "clusterpolicy", "default")
+	})
+	must(t, w.Create(t.Context(), w.admin, team, []v1alpha1.Pool{pool}, "form-1"))
+	must(t, w.Create(t.Context(), w.admin, team, []v1alpha1.Pool{pool}, "form-1")) // its answer was lost
+	var policy v1alpha1.ClusterPolicy
+	must(t, w.Client.Get(t.Context(), client.ObjectKey{Name: v1alpha1.ClusterPolicyName}, &policy))
+	if !slices.ContainsFunc(policy.Spec.Pools, func(p v1alpha1.Pool) bool { return p.Name == pool.Name }) {
+		t.Errorf("the policy has pools %+v", policy.Spec.Pools)
+	}
+}

@@ -1,0 +1,87 @@
+package allocations
+
+import (
+	"context"
+	"fmt"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/audit"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Update gives a team's allocation another spec, as user. resourceVersion is
+// that of the allocation they read: when somebody else changed the spec since,
+// that is governance.Conflict, and nothing is written. pools are made first.
+// Sent again because its answer was lost, it finds the spec as it is wanted,
+// which is success.
+func (s *Service) Update(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool) error {
+	ctx, cancel := context.WithTimeout(ctx, writeLimit)
+	defer cancel()
+	before, after, err := s.update(ctx, user, allocation, pools)
+	change := audit.Change{User: user, Action: "update", Object: allocation, New: allocation.Spec, Err: err}
+	if before != nil {
+		change.Old = before.Spec
+	}
+	switch governance.KindOf(err) {
+	case governance.Forbidden, governance.Unavailable:
+		s.Audit.Record(change)
+	}
+	if err == nil && before.Generation != after.Generation {
+		change.Object, change.New = after, after.Spec
+		s.Audit.Record(change)
+	}
+	return saveAgain(err)
+}
+
+func (s *Service) update(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool) (before, after *v1alpha1.ComputeAllocation, err error) {
+	reader, err := s.Cluster.Reader()
+	if err != nil {
+		return nil, nil, err
+	}
+	wanted, err := s.build(ctx, reader, allocation, pools)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := wanted.unobstructed(ctx, reader, allocation); err != nil {
+		return nil, nil, err
+	}
+	writer, err := s.Cluster.As(user)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(pools) > 0 {
+		if before, _, err = s.edit(ctx, writer, allocation, client.DryRunAll); err != nil {
+			return before, nil, err
+		}
+		if err := s.addPools(ctx, user, &allocation.Spec, pools); err != nil {
+			return before, nil, err
+		}
+	}
+	return s.edit(ctx, writer, allocation)
+}
+
+// edit writes the spec of an allocation over what was read at its
+// resourceVersion.
+func (s *Service) edit(ctx context.Context, writer client.Client, allocation *v1alpha1.ComputeAllocation, options ...client.UpdateOption) (before, after *v1alpha1.ComputeAllocation, err error) {
+	after = &v1alpha1.ComputeAllocation{}
+	after.Name = allocation.Name
+	was, err := s.Cluster.Edit(ctx, writer, after, allocation.ResourceVersion, func() error {
+		if after.DeletionTimestamp != nil {
+			return &governance.Error{Kind: governance.Conflict, Op: "update allocation", Message: fmt.Sprintf("Team %s is being deleted. It cannot be changed any more.", after.Name)}
+		}
+		after.Spec = *allocation.Spec.DeepCopy()
+		return nil
+	}, options...)
+	before, _ = was.(*v1alpha1.ComputeAllocation)
+	return before, after, gone(refused("update allocation", err), allocation.Name)
+}
+
+// gone tells which team it is that does not exist any more.
+func gone(err error, team string) error {
+	if governance.KindOf(err) == governance.NotFound {
+		return &governance.Error{Kind: governance.NotFound, Op: "find allocation", Message: fmt.Sprintf("Team %s has no allocation any more: somebody deleted it.", team), Err: err}
+	}
+	return err
+}

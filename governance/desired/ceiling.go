@@ -1,0 +1,47 @@
+package desired
+
+import (
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/quota"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	applycore "k8s.io/client-go/applyconfigurations/core/v1"
+)
+
+// CeilingName is the name of the ResourceQuota and the LimitRange of a
+// namespace ceiling.
+const CeilingName = "kuota-ceiling"
+
+// What a container is counted as that says nothing: once a namespace has a
+// ceiling on cpu and memory, Kubernetes refuses pods that ask for neither.
+var (
+	silentCPU    = resource.MustParse("100m")
+	silentMemory = resource.MustParse("128Mi")
+)
+
+// ceiling bounds what all pods of a namespace ask for by what the team owns and
+// may borrow, over all its pools.
+func ceiling(team, namespace string, resolved quota.Resolved) (*applycore.ResourceQuotaApplyConfiguration, *applycore.LimitRangeApplyConfiguration) {
+	total := quota.Resources{}
+	for _, pool := range resolved.Pools {
+		total.Add(pool.Nominal)
+		total.Add(pool.Limit)
+	}
+	hard := corev1.ResourceList{}
+	for _, name := range resolved.Covered() {
+		hard[corev1.ResourceName("requests."+name)] = total.Quantity(name)
+	}
+	bound := applycore.ResourceQuota(CeilingName, namespace).
+		WithLabels(queueLabels(team)).
+		WithSpec(applycore.ResourceQuotaSpec().WithHard(hard))
+	bound.WithAnnotations(map[string]string{AnnotationDesired: digest(bound.Spec)})
+
+	defaults := applycore.LimitRange(CeilingName, namespace).
+		WithLabels(queueLabels(team)).
+		WithSpec(applycore.LimitRangeSpec().WithLimits(applycore.LimitRangeItem().
+			WithType(corev1.LimitTypeContainer).
+			WithDefaultRequest(corev1.ResourceList{catalog.CPU: silentCPU, catalog.Memory: silentMemory})))
+	defaults.WithAnnotations(map[string]string{AnnotationDesired: digest(defaults.Spec)})
+	return bound, defaults
+}

@@ -1,0 +1,62 @@
+package desired
+
+import (
+	"maps"
+	"slices"
+
+	"kuota.dev/kuota/governance/quota"
+
+	corev1 "k8s.io/api/core/v1"
+	kueueapi "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+	kueue "sigs.k8s.io/kueue/client-go/applyconfiguration/kueue/v1beta2"
+)
+
+// maxFlavors is how many flavors Kueue 0.19 takes in one resource group. A
+// resource lies in one group only, so a Cohort cannot have more.
+const maxFlavors = 64
+
+// Unallocated is what no team was given: what is there of each pool that some
+// team names, less what they were given, never below 0. Pools that no team
+// names are left out, since nobody could borrow from them.
+func Unallocated(there func(pool string) quota.Resources, given map[string]quota.Resources) map[string]quota.Resources {
+	left := map[string]quota.Resources{}
+	for pool, amounts := range given {
+		rest := quota.Resources{}
+		ready := there(pool)
+		for name := range amounts {
+			rest[name] = max(0, ready[name]-amounts[name])
+		}
+		left[pool] = rest
+	}
+	return left
+}
+
+// Cohort is the object that lends what no team was given; nil while no team
+// names a pool. Pools beyond what Kueue takes are left out by name and returned.
+func Cohort(naming Naming, unallocated map[string]quota.Resources) (cohort *kueue.CohortApplyConfiguration, leftOut []string) {
+	names := quota.Resources{}
+	for _, amounts := range unallocated {
+		names.Add(amounts)
+	}
+	covered, pools := names.Names(), slices.Sorted(maps.Keys(unallocated))
+	if len(pools) > maxFlavors {
+		pools, leftOut = pools[:maxFlavors], pools[maxFlavors:]
+	}
+	if len(pools) == 0 {
+		return nil, nil
+	}
+	group := kueue.ResourceGroup()
+	for _, name := range covered {
+		group.WithCoveredResources(corev1.ResourceName(name))
+	}
+	for _, pool := range pools {
+		flavor := kueue.FlavorQuotas().WithName(kueueapi.ResourceFlavorReference(pool))
+		for _, name := range covered {
+			flavor.WithResources(kueue.ResourceQuota().WithName(corev1.ResourceName(name)).WithNominalQuota(unallocated[pool].Quantity(name)))
+		}
+		group.WithFlavors(flavor)
+	}
+	spec := kueue.CohortSpec().WithResourceGroups(group)
+	cohort = kueue.Cohort(naming.Cohort).WithLabels(map[string]string{LabelManagedBy: ManagedBy}).WithSpec(spec)
+	return cohort.WithAnnotations(map[string]string{AnnotationDesired: digest(spec)}), leftOut
+}

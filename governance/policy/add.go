@@ -1,0 +1,94 @@
+package policy
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/cluster"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// CheckPools says what is wrong with adding pools to the policy.
+func (s *Service) CheckPools(ctx context.Context, pools []v1alpha1.Pool) ([]governance.FieldError, error) {
+	state, err := s.read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	policy := &v1alpha1.ClusterPolicy{}
+	if state.Policy != nil {
+		policy = state.Policy.DeepCopy()
+	}
+	return added(Validate(withPools(policy, pools), state), policy, pools), nil
+}
+
+// withPools is a policy with more pools. Those that it has already stay.
+func withPools(policy *v1alpha1.ClusterPolicy, pools []v1alpha1.Pool) *v1alpha1.ClusterPolicy {
+	more := policy.DeepCopy()
+	for _, pool := range pools {
+		if !slices.ContainsFunc(more.Spec.Pools, func(p v1alpha1.Pool) bool { return samePool(p, pool) }) {
+			more.Spec.Pools = append(more.Spec.Pools, pool)
+		}
+	}
+	return more
+}
+
+func samePool(a, b v1alpha1.Pool) bool {
+	return a.Name == b.Name && equality.Semantic.DeepEqual(a.Match, b.Match)
+}
+
+// added keeps what is wrong with the pools that are added, with paths as if
+// they were alone. What is wrong with the policy as it is does not stop them.
+func added(wrong []governance.FieldError, policy *v1alpha1.ClusterPolicy, pools []v1alpha1.Pool) []governance.FieldError {
+	var kept []governance.FieldError
+	all := withPools(policy, pools).Spec.Pools
+	for _, w := range wrong {
+		if w.Path == "spec.pools" {
+			kept = append(kept, w)
+			continue
+		}
+		for i := len(policy.Spec.Pools); i < len(all); i++ {
+			rest, ok := strings.CutPrefix(w.Path, fmt.Sprintf("spec.pools[%d]", i))
+			if !ok {
+				continue
+			}
+			n := slices.IndexFunc(pools, func(p v1alpha1.Pool) bool { return samePool(p, all[i]) })
+			kept = append(kept, governance.FieldError{Path: fmt.Sprintf("spec.pools[%d]%s", n, rest), Message: w.Message})
+		}
+	}
+	return kept
+}
+
+// addTries is how often pools are added while others change the policy.
+const addTries = 5
+
+// AddPools adds pools to the policy as user, whatever else somebody changes in
+// it meanwhile; where there is no policy one is made with the defaults. Pools
+// that are there already are left alone.
+func (s *Service) AddPools(ctx context.Context, user governance.User, pools []v1alpha1.Pool) error {
+	writer, err := s.Cluster.As(user)
+	if err != nil {
+		return err
+	}
+	for try := 1; ; try++ {
+		policy := &v1alpha1.ClusterPolicy{}
+		policy.Name = v1alpha1.ClusterPolicyName
+		err := cluster.Translate("read policy", writer.Get(ctx, client.ObjectKeyFromObject(policy), policy))
+		if err != nil && governance.KindOf(err) != governance.NotFound {
+			return err
+		}
+		more := withPools(policy, pools)
+		if len(more.Spec.Pools) == len(policy.Spec.Pools) {
+			return nil
+		}
+		err = s.Save(ctx, user, more)
+		if kind := governance.KindOf(err); kind != governance.Conflict || try == addTries {
+			return err
+		}
+	}
+}

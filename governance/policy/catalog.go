@@ -1,0 +1,56 @@
+package policy
+
+import (
+	"maps"
+	"slices"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/catalog"
+)
+
+// catalog is what the cluster would be made of with these pools.
+func (s State) catalog(pools []v1alpha1.Pool) catalog.Catalog {
+	in := catalog.Input{Nodes: s.nodes, InstanceTypeLabel: s.label, Pools: pools}
+	if s.Policy != nil {
+		in.Reported = s.Policy.Status.ReportedTypes
+	}
+	return catalog.New(in)
+}
+
+// inForce are the pools that the controller goes by. They stay as they were
+// where a change would take a pool from under some team's quota.
+func (s State) inForce() []v1alpha1.Pool {
+	if s.Policy == nil {
+		return nil
+	}
+	return s.Policy.Status.Pools
+}
+
+// poolChanges lists the pools that come, go or change.
+func (s State) poolChanges(pools []v1alpha1.Pool) []PoolChange {
+	before, after := s.Types, s.catalog(pools)
+	names := map[string]bool{}
+	for _, types := range []catalog.Catalog{before, after} {
+		for _, pool := range types.Pools() {
+			names[pool.Name] = true
+		}
+	}
+	var changes []PoolChange
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		was, had := there(before, name)
+		is, has := there(after, name)
+		if had != has || was.Nodes != is.Nodes || !slices.Equal(was.Types, is.Types) {
+			changes = append(changes, PoolChange{Name: name, NodesBefore: was.Nodes, NodesAfter: is.Nodes, Types: is.Types})
+		}
+	}
+	return changes
+}
+
+// there finds a pool that has nodes or is named.
+func there(types catalog.Catalog, name string) (catalog.Pool, bool) {
+	pool, _ := types.Find(name)
+	if pool.Nodes == 0 && !pool.Named {
+		return catalog.Pool{}, false
+	}
+	return pool, true
+}

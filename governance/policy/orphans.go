@@ -1,0 +1,114 @@
+package policy
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/quota"
+)
+
+// orphans finds the quota that a change of the pools would take the pool from
+// under: it resolves now, and would not, or would come to other pools.
+func orphans(pools []v1alpha1.Pool, state State) []governance.FieldError {
+	proposed := state.catalog(pools)
+	teams := map[loss][]string{}
+	for i := range state.teams {
+		team := &state.teams[i]
+		if team.DeletionTimestamp != nil {
+			continue
+		}
+		was, wrong := quota.Resolve(&team.Spec, state.Types)
+		if len(wrong) > 0 {
+			continue // it has none that could be lost
+		}
+		is, wrong := quota.Resolve(&team.Spec, proposed)
+		before, after := poolNames(was), poolNames(is)
+		if len(wrong) == 0 && slices.Equal(before, after) {
+			continue
+		}
+		for _, lost := range losses(before, after, len(wrong) > 0, pools, state) {
+			teams[lost] = append(teams[lost], team.Name)
+		}
+	}
+	var found []governance.FieldError
+	for _, lost := range slices.SortedFunc(maps.Keys(teams), func(a, b loss) int {
+		return cmp.Or(cmp.Compare(a.path, b.path), cmp.Compare(a.pool, b.pool))
+	}) {
+		found = append(found, governance.FieldError{Path: cmp.Or(lost.path, "spec.pools"), Message: lost.by(teams[lost])})
+	}
+	return found
+}
+
+// loss is a pool that teams would lose, and where in the policy it is lost.
+type loss struct{ path, pool string }
+
+// losses are the pools that one team would lose. Where its quota would come to
+// nothing, those pools of it are meant that the policy defines otherwise.
+func losses(before, after []string, nothing bool, pools []v1alpha1.Pool, state State) []loss {
+	var found, unclear []loss
+	for _, pool := range before {
+		lost := loss{path: blame(pool, after, pools, state), pool: pool}
+		switch {
+		case !nothing && slices.Contains(after, pool):
+		case nothing && lost.path == "":
+			unclear = append(unclear, lost)
+		default:
+			found = append(found, lost)
+		}
+	}
+	if len(found) == 0 {
+		return unclear
+	}
+	return found
+}
+
+// by says whose quota is in the way.
+func (l loss) by(teams []string) string {
+	who := "team " + teams[0] + " has"
+	if last := len(teams) - 1; last > 0 {
+		who = "teams " + strings.Join(teams[:last], ", ") + " and " + teams[last] + " have"
+	}
+	return fmt.Sprintf("%s quota in pool %s: move it first", who, l.pool)
+}
+
+// blame is where in the policy a pool is lost: where it is defined otherwise,
+// or the pool that takes its nodes. It is empty where that does not show. after
+// are the pools that the team would have instead.
+func blame(pool string, after []string, pools []v1alpha1.Pool, state State) string {
+	present := state.inForce()
+	old := slices.IndexFunc(present, func(p v1alpha1.Pool) bool { return p.Name == pool })
+	if old >= 0 {
+		i := slices.IndexFunc(pools, func(p v1alpha1.Pool) bool { return p.Name == pool })
+		switch {
+		case i < 0:
+			return "spec.pools"
+		case !samePool(pools[i], present[old]):
+			return fmt.Sprintf("spec.pools[%d].match", i)
+		}
+		return ""
+	}
+	for i, p := range pools {
+		taken := slices.Contains(after, p.Name)
+		if len(after) == 0 { // it comes to nothing: a pool that is new or other took its nodes
+			taken = !slices.ContainsFunc(present, func(q v1alpha1.Pool) bool { return samePool(p, q) })
+		}
+		if taken {
+			return fmt.Sprintf("spec.pools[%d].match", i)
+		}
+	}
+	return ""
+}
+
+func poolNames(resolved quota.Resolved) []string {
+	var names []string
+	for _, pool := range resolved.Pools {
+		names = append(names, pool.Name)
+	}
+	slices.Sort(names)
+	return names
+}

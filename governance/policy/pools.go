@@ -1,0 +1,81 @@
+package policy
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// pools checks each pool by itself. It is true where they can be built.
+func (w *wrongs) pools(pools []v1alpha1.Pool, state State) bool {
+	if len(pools) > maxPools {
+		w.add("spec.pools", "has %d pools; a policy has at most %d", len(pools), maxPools)
+		return false
+	}
+	seen := map[string]bool{}
+	for i, pool := range pools {
+		at := fmt.Sprintf("spec.pools[%d]", i)
+		clash := state.Types.Clashes(v1alpha1.Pool{Name: pool.Name})
+		switch problem := checkName(pool.Name); {
+		case clash != "":
+			w.add(at+".name", "%s", clash)
+		case problem != "":
+			w.add(at+".name", "%s", problem)
+		case seen[pool.Name]:
+			w.add(at+".name", "pool %s stands there twice", pool.Name)
+		}
+		if circular := state.Types.Clashes(pool); clash == "" && circular != "" {
+			w.add(at+".match.nodeLabels", "%s", circular)
+		}
+		seen[pool.Name] = true
+		w.match(at+".match", pool.Match)
+	}
+	return true
+}
+
+func (w *wrongs) match(at string, match v1alpha1.PoolMatch) {
+	given := 0
+	for _, is := range []bool{match.Accelerator != "", match.InstanceFamily != "", len(match.InstanceTypes) > 0, len(match.NodeLabels) > 0} {
+		if is {
+			given++
+		}
+	}
+	if given != 1 {
+		w.add(at, "say by exactly one thing which nodes it has: an accelerator, an instance family, instance types, or node labels")
+		return
+	}
+	long := func(path, value string) {
+		if len(value) > validation.LabelValueMaxLength {
+			w.add(path, "has %d characters; at most %d are possible", len(value), validation.LabelValueMaxLength)
+		}
+	}
+	long(at+".accelerator", match.Accelerator)
+	long(at+".instanceFamily", match.InstanceFamily)
+	if len(match.InstanceTypes) > maxPools {
+		w.add(at+".instanceTypes", "names %d types; a pool names at most %d", len(match.InstanceTypes), maxPools)
+	}
+	for i, name := range match.InstanceTypes {
+		long(at+".instanceTypes", name)
+		switch {
+		case name == "":
+			w.add(at+".instanceTypes", "one of the types is empty; leave it out")
+		case slices.Contains(match.InstanceTypes[:i], name):
+			w.add(at+".instanceTypes", "type %s stands there twice", name)
+		}
+	}
+	if len(match.NodeLabels) > maxLabels {
+		w.add(at+".nodeLabels", "has %d labels; a pool has at most %d", len(match.NodeLabels), maxLabels)
+	}
+	for _, key := range slices.Sorted(maps.Keys(match.NodeLabels)) {
+		if len(validation.IsQualifiedName(key)) > 0 || len(validation.IsValidLabelValue(match.NodeLabels[key])) > 0 {
+			w.add(at+".nodeLabels", "%s=%s is no label that a node can have", key, match.NodeLabels[key])
+		}
+	}
+}
+
+// maxLabels is how many labels a flavor may select by, in Kueue 0.19 too.
+const maxLabels = 8

@@ -1,0 +1,115 @@
+package policy
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/allocations"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/desired"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kueueapi "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// kueueSilent is said in a review while Kueue does not answer.
+const kueueSilent = "Kueue does not answer, so nobody can say what it would change. Saving works; it takes effect when Kueue is back."
+
+// Review says what saving a policy would do, and changes nothing. Without a
+// resourceVersion it is a new one. What is wrong comes as governance.Invalid,
+// somebody else's save in between as governance.Conflict.
+func (s *Service) Review(ctx context.Context, user governance.User, policy *v1alpha1.ClusterPolicy) (Review, error) {
+	ctx, cancel := context.WithTimeout(ctx, writeLimit)
+	defer cancel()
+	may, err := s.Access.MayEditPolicy(ctx, user)
+	if err == nil && !may {
+		err = &governance.Error{Kind: governance.Forbidden, Op: "review policy", Message: "You may not do this. Ask whoever runs the cluster."}
+	}
+	if err != nil {
+		return Review{}, err
+	}
+	state, err := s.read(ctx)
+	if err != nil {
+		return Review{}, err
+	}
+	if wrong := Validate(policy, state); len(wrong) > 0 {
+		return Review{}, invalid("Some values need another look.", wrong)
+	}
+	before, after, err := s.write(ctx, user, policy, []string{metav1.DryRunAll})
+	if err != nil {
+		return Review{}, err
+	}
+	old := v1alpha1.ClusterPolicySpec{TaskPrioritization: v1alpha1.FirstComeFirstServe}
+	review := Review{Settings: settings(nil, &after.Spec)}
+	if before != nil {
+		old = before.Spec
+		review.Settings = settings(&old, &after.Spec)
+	}
+	tasks, err := s.tasksByClass(ctx, state.Policy)
+	if err != nil {
+		return Review{}, err
+	}
+	review.Classes = classChanges(old.PriorityClasses, after.Spec.PriorityClasses, tasks)
+	review.Pools = state.poolChanges(after.Spec.Pools)
+	review.Reranks = before != nil && old.TaskPrioritization != after.Spec.TaskPrioritization
+	if err := s.tryClasses(ctx, after, review.Classes, &review); err != nil {
+		return Review{}, err
+	}
+	if s.Kueue != nil {
+		if review.Restart, review.Patch, err = s.Kueue(ctx, &after.Spec); err != nil {
+			review.Unknown = strings.TrimSpace(review.Unknown + " What Kueue's configuration needs cannot be said: " + sentence(err))
+		}
+	}
+	return review, nil
+}
+
+func sentence(err error) string {
+	if ours, ok := cluster.Translate("read Kueue's configuration", err).(*governance.Error); ok { //nolint:errorlint // Translate returns ours
+		return ours.Message
+	}
+	return err.Error()
+}
+
+// tryClasses has the API server try the objects of the classes, as the console.
+func (s *Service) tryClasses(ctx context.Context, policy *v1alpha1.ClusterPolicy, changes []ClassChange, review *Review) error {
+	var wrong []governance.FieldError
+	for i, class := range policy.Spec.PriorityClasses {
+		name := desired.ClassObject(class.Name)
+		at := fmt.Sprintf("spec.priorityClasses[%d].name", i)
+		live, wanted := &kueueapi.WorkloadPriorityClass{}, desired.Class(class, policy.Spec.TaskPrioritization)
+		result, err := allocations.Try(ctx, s.Cluster, allocations.Trial{
+			Piece: allocations.NewPiece("WorkloadPriorityClass", live, wanted, wanted.ObjectMetaApplyConfiguration),
+		})
+		if err != nil {
+			return err
+		}
+		if live.Name != "" && !allocations.Ours(live) {
+			wrong = append(wrong, governance.FieldError{Path: at, Message: fmt.Sprintf("WorkloadPriorityClass %s exists and is not Kuota's; rename or delete it, or choose another name", name)})
+			continue
+		}
+		for _, w := range result.Wrong {
+			wrong = append(wrong, governance.FieldError{Path: at, Message: w.Message})
+		}
+		if result.Silent {
+			review.Unknown = kueueSilent
+		}
+		if change := result.Change; change != nil {
+			review.Objects = append(review.Objects, *change)
+			review.Reranks = review.Reranks || slices.ContainsFunc(change.Fields, func(f allocations.FieldChange) bool { return f.Path == "value" && f.Before != "" })
+		}
+	}
+	if len(wrong) > 0 {
+		return invalid("Something in the cluster stands in the way.", wrong)
+	}
+	confirmed := strings.Split(policy.Annotations[AnnotationDropClasses], ",")
+	for _, change := range changes {
+		if change.After == nil && (!change.Dropped() || slices.Contains(confirmed, change.Name)) {
+			review.Objects = append(review.Objects, allocations.ObjectChange{Kind: "WorkloadPriorityClass", Name: desired.ClassObject(change.Name), Action: allocations.Removed})
+		}
+	}
+	return nil
+}

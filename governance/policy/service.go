@@ -1,0 +1,140 @@
+package policy
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/audit"
+	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/desired"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// Service answers the pages about the cluster policy.
+type Service struct {
+	Cluster *cluster.Cluster
+	Access  *access.Service
+	Audit   *audit.Recorder
+	Naming  desired.Naming
+	// Kueue says what a policy needs of Kueue's configuration: whether Kueue is
+	// restarted for it, or what is to be changed by hand. nil asks nothing.
+	Kueue func(context.Context, *v1alpha1.ClusterPolicySpec) (restart bool, patch string, err error)
+}
+
+// State reads the policy from the cache. It is for whoever sees a team. Those
+// who see only some teams are no admins and are not asked about: see
+// docs/decisions/0008.
+func (s *Service) State(ctx context.Context, user governance.User) (State, error) {
+	scope, err := s.Access.Scope(ctx, user)
+	outside := governance.KindOf(err) == governance.Outside
+	if err != nil && !outside {
+		return State{}, err
+	}
+	var may bool
+	if scope.All || scope.Empty() {
+		var askErr error
+		if may, askErr = s.Access.MayEditPolicy(ctx, user); askErr != nil {
+			return State{}, askErr
+		}
+	}
+	if outside && !may {
+		return State{}, err
+	}
+	state, err := s.read(ctx)
+	if err == nil && may {
+		state.Tasks, err = s.tasksByClass(ctx, state.Policy)
+	}
+	state.MayEdit = may
+	return state, err
+}
+
+// read is the state without a person.
+func (s *Service) read(ctx context.Context) (State, error) {
+	reader, err := s.Cluster.Reader()
+	if err != nil {
+		return State{}, err
+	}
+	var state State
+	var policy v1alpha1.ClusterPolicy
+	switch err := reader.Get(ctx, client.ObjectKey{Name: v1alpha1.ClusterPolicyName}, &policy); {
+	case err == nil:
+		state.Policy = &policy
+	case client.IgnoreNotFound(err) != nil:
+		return State{}, cluster.Translate("read policy", err)
+	}
+	var nodes corev1.NodeList
+	if err := reader.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
+		return State{}, cluster.Translate("list nodes", err)
+	}
+	var allocations v1alpha1.ComputeAllocationList
+	if err := reader.List(ctx, &allocations, client.UnsafeDisableDeepCopy); err != nil {
+		return State{}, cluster.Translate("list allocations", err)
+	}
+	slices.SortFunc(allocations.Items, func(a, b v1alpha1.ComputeAllocation) int { return strings.Compare(a.Name, b.Name) })
+	return NewState(state.Policy, nodes.Items, allocations.Items, s.Naming.InstanceTypeLabel), nil
+}
+
+// NewState is what a policy is judged by, without a person and without tasks.
+func NewState(policy *v1alpha1.ClusterPolicy, nodes []corev1.Node, teams []v1alpha1.ComputeAllocation, instanceTypeLabel string) State {
+	state := State{Policy: policy, nodes: nodes, teams: teams, label: instanceTypeLabel}
+	state.Types = state.catalog(state.inForce())
+	return state
+}
+
+// tasksByClass counts the unfinished tasks of each priority class.
+func (s *Service) tasksByClass(ctx context.Context, policy *v1alpha1.ClusterPolicy) (map[string]int, error) {
+	reader, err := s.Cluster.Reader()
+	if err != nil {
+		return nil, err
+	}
+	var list kueue.WorkloadList
+	if err := reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, cluster.Translate("list tasks", err)
+	}
+	names := map[string]string{} // of classes, by the names of their objects
+	if policy != nil {
+		for _, class := range policy.Spec.PriorityClasses {
+			names[desired.ClassObject(class.Name)] = class.Name
+		}
+	}
+	tasks := map[string]int{}
+	for i := range list.Items {
+		w := &list.Items[i]
+		if meta.IsStatusConditionTrue(w.Status.Conditions, kueue.WorkloadFinished) {
+			continue
+		}
+		class := ""
+		if ref := w.Spec.PriorityClassRef; ref != nil && ref.Kind == kueue.WorkloadPriorityClassKind {
+			if class = names[ref.Name]; class == "" {
+				class = strings.TrimSuffix(ref.Name, desired.ClassObject(""))
+			}
+		}
+		tasks[class]++
+	}
+	return tasks, nil
+}
+
+// Nodes counts the nodes that pools would have now, each in the order given:
+// the first match wins.
+func (s *Service) Nodes(ctx context.Context, pools []v1alpha1.Pool) ([]int64, error) {
+	state, err := s.read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	types := state.catalog(pools)
+	counts := make([]int64, len(pools))
+	for i, pool := range pools {
+		if found, named := types.Named(pool.Name); named {
+			counts[i] = found.Nodes
+		}
+	}
+	return counts, nil
+}

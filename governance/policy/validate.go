@@ -1,0 +1,146 @@
+package policy
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"unicode/utf8"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/desired"
+)
+
+// Bounds that the schema has too.
+const (
+	maxClasses     = 10
+	maxWeight      = 100
+	maxName        = 40
+	maxDescription = 1024
+	maxPools       = 64
+)
+
+var label = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
+
+// Validate says all that is wrong with a policy, by itself and in the cluster
+// as it is now, with paths from spec. It is pure.
+func Validate(policy *v1alpha1.ClusterPolicy, state State) []governance.FieldError {
+	spec := &policy.Spec
+	var w wrongs
+	w.oneOf("spec.taskPrioritization", string(spec.TaskPrioritization), string(v1alpha1.TaskRanking), string(v1alpha1.FirstComeFirstServe))
+	w.classes(spec.PriorityClasses)
+	w.oneOf("spec.idleCompute.strategy", string(spec.IdleCompute.Strategy), string(v1alpha1.IdleFairShare), string(v1alpha1.IdleFirstComeFirstServe))
+	w.gang(&spec.GangScheduling)
+	w.oneOf("spec.enforcement", string(spec.Enforcement), string(v1alpha1.RequireQueue), string(v1alpha1.EnforcementNone))
+	return append(w, PoolErrors(spec.Pools, state)...)
+}
+
+// PoolErrors says what is wrong with pools, by themselves, and with what teams
+// have now: no change may take a pool from under somebody's quota. The
+// controller keeps the pools as they are for the same reasons. It is pure.
+func PoolErrors(pools []v1alpha1.Pool, state State) []governance.FieldError {
+	var w wrongs
+	if w.pools(pools, state) && len(w) == 0 {
+		w = append(w, orphans(pools, state)...) // of pools that are right, or it would mislead
+	}
+	return w
+}
+
+// wrongs collects what is wrong.
+type wrongs []governance.FieldError
+
+func (w *wrongs) add(path, format string, args ...any) {
+	*w = append(*w, governance.FieldError{Path: path, Message: fmt.Sprintf(format, args...)})
+}
+
+// oneOf wants one of two words; none takes the default.
+func (w *wrongs) oneOf(path, value, a, b string) {
+	if value != "" && value != a && value != b {
+		w.add(path, "choose %s or %s", a, b)
+	}
+}
+
+func (w *wrongs) classes(classes []v1alpha1.PriorityClass) {
+	if len(classes) > maxClasses {
+		w.add("spec.priorityClasses", "has %d classes; a policy has at most %d", len(classes), maxClasses)
+	}
+	seen := map[string]string{} // class by the name of its object
+	for i, class := range classes {
+		at := fmt.Sprintf("spec.priorityClasses[%d]", i)
+		object := desired.ClassObject(class.Name)
+		other, twice := seen[object]
+		switch problem := checkName(class.Name); {
+		case problem != "":
+			w.add(at+".name", "%s", problem)
+		case twice && other == class.Name:
+			w.add(at+".name", "class %s stands there twice", class.Name)
+		case twice:
+			w.add(at+".name", "%s and %s come to the same object, %s; rename one", other, class.Name, object)
+		}
+		seen[object] = class.Name
+		switch {
+		case class.Weight == nil:
+			w.add(at+".weight", "give a weight from 0, the last, to %d, the first", maxWeight)
+		case *class.Weight < 0 || *class.Weight > maxWeight:
+			w.add(at+".weight", "must be a whole number from 0, the last, to %d, the first", maxWeight)
+		}
+		if n := utf8.RuneCountInString(class.Description); n > maxDescription {
+			w.add(at+".description", "has %d characters; a description has at most %d", n, maxDescription)
+		}
+	}
+}
+
+func checkName(name string) string {
+	switch {
+	case name == "":
+		return "give it a name"
+	case len(name) > maxName:
+		return fmt.Sprintf("has %d characters; a name has at most %d", utf8.RuneCountInString(name), maxName)
+	case !label.MatchString(name):
+		return "use lower-case letters, digits and hyphens; start and end with a letter or digit"
+	}
+	return ""
+}
+
+// gang checks times even while gang scheduling is off: they are kept, and
+// switching it on must not fail for them.
+func (w *wrongs) gang(gang *v1alpha1.GangScheduling) {
+	if t := gang.Timeout; t != nil && t.Duration <= 0 {
+		w.add("spec.gangScheduling.timeout", "must be longer than 0s, such as 5m")
+	}
+	if t := gang.RecoveryTimeout; t != nil && t.Duration < 0 {
+		w.add("spec.gangScheduling.recoveryTimeout", "must not be below 0s; 0s lets a task miss a pod for ever")
+	}
+	again := &gang.Requeuing
+	const at = "spec.gangScheduling.requeuing"
+	if !slices.Contains([]string{"", "Eviction", "Creation"}, again.Timestamp) {
+		w.add(at+".timestamp", "choose Eviction or Creation")
+	}
+	notNegative := func(path string, value *int32) bool {
+		if value != nil && *value < 0 {
+			w.add(path, "must be a whole number from 0")
+			return false
+		}
+		return true
+	}
+	notNegative(at+".backoffLimitCount", again.BackoffLimitCount)
+	base := notNegative(at+".backoffBaseSeconds", again.BackoffBaseSeconds)
+	most := notNegative(at+".backoffMaxSeconds", again.BackoffMaxSeconds)
+	first, last := orDefault(again.BackoffBaseSeconds, backoffBase), orDefault(again.BackoffMaxSeconds, backoffMax)
+	if base && most && first > last {
+		w.add(at+".backoffMaxSeconds", "must be at least the first pause, %d seconds", first)
+	}
+}
+
+// The defaults of the schema, in seconds.
+const (
+	backoffBase = 60
+	backoffMax  = 3600
+)
+
+func orDefault(value *int32, otherwise int32) int32 {
+	if value == nil {
+		return otherwise
+	}
+	return *value
+}

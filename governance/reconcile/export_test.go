@@ -1,0 +1,15 @@
+package reconcile
+
+import (
+	"context"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Look is a look at a policy, for tests that must not store one.
+func (r *Kueue) Look(ctx context.Context, policy *v1alpha1.ClusterPolicy) (metav1.Condition, *v1alpha1.KueueStatus, error) {
+	out, err := r.look(ctx, policy)
+	return out.state, out.seen, err
+}

@@ -1,0 +1,221 @@
+package reconcile_test
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/cluster/clustertest"
+	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/reconcile"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// kueueText is Kueue's configuration as the cluster has it.
+func kueueText(t *testing.T, c *clustertest.Cluster) string {
+	t.Helper()
+	var config corev1.ConfigMap
+	if err := c.Client.Get(t.Context(), client.ObjectKey{Namespace: "kueue-system", Name: "kueue-manager-config"}, &config); err != nil {
+		t.Fatal(err)
+	}
+	return config.Data["controller_manager_config.yaml"]
+}
+
+// fairSharing is that section of Kueue's configuration.
+var fairSharing = regexp.MustCompile(`(?m)^fairSharing:.*\n(?:[ ].*\n?)*`)
+
+// sharesFairly waits until Kueue itself shows whether it shares fairly: it tells
+// of the share of a queue only then.
+func sharesFairly(t *testing.T, c *clustertest.Cluster, team string, want bool) {
+	t.Helper()
+	clustertest.Eventually(t, time.Minute, func(ctx context.Context) error {
+		var queue kueue.ClusterQueue
+		if err := c.Client.Get(ctx, client.ObjectKey{Name: desired.DefaultNaming.ClusterQueue(team)}, &queue); err != nil {
+			return err
+		}
+		if got := queue.Status.FairSharing != nil; got != want {
+			return fmt.Errorf("Kueue shares fairly: %v, want %v", got, want)
+		}
+		return nil
+	})
+}
+
+// Fair share and gang scheduling reach the running Kueue; whatever else stands
+// in its configuration stays; somebody's change of the two is put right; and an
+// idle policy restarts nothing.
+func TestPolicyReachesKueue(t *testing.T) {
+	c := setup(t)
+	before := kueueText(t, c)
+	team := clustertest.Name("kueue")
+	create(t, c, team, specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Amounts: accelerators(1)}))
+	conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
+
+	spec := ranking()
+	setPolicy(t, c, spec) // fair share is the default
+	policyIs(t, c, v1alpha1.ConditionFairShare, metav1.ConditionTrue, "weights")
+	policyIs(t, c, v1alpha1.ConditionGangScheduling, metav1.ConditionTrue, "does not wait")
+	sharesFairly(t, c, team, true)
+	text := kueueText(t, c)
+	for line := range strings.Lines(before) {
+		if !strings.Contains(text, line) {
+			t.Errorf("the line %q of Kueue's configuration is gone", line)
+		}
+	}
+
+	var config corev1.ConfigMap
+	if err := c.Client.Get(t.Context(), client.ObjectKey{Namespace: "kueue-system", Name: "kueue-manager-config"}, &config); err != nil {
+		t.Fatal(err)
+	}
+	config.Data["controller_manager_config.yaml"] = fairSharing.ReplaceAllString(text, "")
+	if config.Data["controller_manager_config.yaml"] == text {
+		t.Fatalf("nothing to take out of\n%s", text)
+	}
+	if err := c.Client.Update(t.Context(), &config); err != nil {
+		t.Fatal(err)
+	}
+	clustertest.Eventually(t, 30*time.Second, func(context.Context) error {
+		if !strings.Contains(kueueText(t, c), "LessThanOrEqualToFinalShare") {
+			return fmt.Errorf("what somebody took out is not back")
+		}
+		return nil
+	})
+
+	spec.IdleCompute.Strategy = v1alpha1.IdleFirstComeFirstServe
+	spec.GangScheduling = v1alpha1.GangScheduling{Enabled: true, Timeout: &metav1.Duration{Duration: 7 * time.Minute}, RecoveryTimeout: &metav1.Duration{Duration: time.Minute}}
+	setPolicy(t, c, spec)
+	policyIs(t, c, v1alpha1.ConditionFairShare, metav1.ConditionTrue, "asks first")
+	policyIs(t, c, v1alpha1.ConditionGangScheduling, metav1.ConditionTrue, "start together")
+	sharesFairly(t, c, team, false)
+	if text := kueueText(t, c); !strings.Contains(text, "timeout: 7m0s") {
+		t.Errorf("gang scheduling is not configured:\n%s", text)
+	}
+	spec.GangScheduling.Enabled = false
+	setPolicy(t, c, spec)
+	policyIs(t, c, v1alpha1.ConditionGangScheduling, metav1.ConditionTrue, "does not wait")
+
+	var deployment appsv1.Deployment
+	key := client.ObjectKey{Namespace: "kueue-system", Name: "kueue-controller-manager"}
+	if err := c.Client.Get(t.Context(), key, &deployment); err != nil {
+		t.Fatal(err)
+	}
+	generation := deployment.Generation
+	spec.Enforcement = v1alpha1.RequireQueue
+	setPolicy(t, c, spec)
+	policyIs(t, c, v1alpha1.ConditionFairShare, metav1.ConditionTrue, "")
+	if err := c.Client.Get(t.Context(), key, &deployment); err != nil {
+		t.Fatal(err)
+	}
+	if deployment.Generation != generation {
+		t.Error("Kueue was restarted for a change that does not concern it")
+	}
+}
+
+// Where the console is told not to, or may not, Kueue's configuration stays,
+// and the policy's status has what to change.
+func TestKueueIsLeftAlone(t *testing.T) {
+	c := setup(t)
+	namespace := clustertest.Name("kueue-elsewhere")
+	if err := c.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
+		t.Fatal(err)
+	}
+	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "config"}}
+	config.Data = map[string]string{"controller_manager_config.yaml": "apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\n"}
+	if err := c.Client.Create(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+	none := int32(0)
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "manager"}}
+	deployment.Spec.Replicas = &none
+	deployment.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "kueue"}}
+	deployment.Spec.Template.Labels = map[string]string{"app": "kueue"}
+	deployment.Spec.Template.Spec.Containers = []corev1.Container{{Name: "manager", Image: "example.com/kueue:v0.19.2"}}
+	if err := c.Client.Create(t.Context(), deployment); err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		manage       bool
+		may          []string
+		reason, want string
+	}{
+		"told not to":       {false, []string{"get"}, "Differs", "is told not to change"},
+		"may not":           {true, []string{"get"}, "Differs", "may not change"},
+		"may not even read": {true, nil, "Forbidden", "may not read"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spec := ranking()
+			spec.IdleCompute.Strategy = v1alpha1.IdleFairShare
+			letConsole(t, c, namespace, test.may)
+			console, err := client.New(c.Console, client.Options{Scheme: c.Client.Scheme()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			// The policy is not stored: the controllers that run here would see it.
+			policy := &v1alpha1.ClusterPolicy{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterPolicyName}, Spec: spec}
+			all := reconcile.New(console, console, events.NewFakeRecorder(10), reconcile.Options{Naming: desired.DefaultNaming, Kueue: reconcile.KueueInstall{
+				Namespace: namespace, ConfigMap: "config", Deployment: "manager", Manage: test.manage,
+			}})
+			state, seen, err := all.Kueue.Look(t.Context(), policy)
+			if err != nil || state.Reason != test.reason || !strings.Contains(state.Message, test.want) {
+				t.Fatalf("it says %+v (%v), want %s with %q", state, err, test.reason, test.want)
+			}
+			if test.reason == "Differs" && !strings.Contains(seen.Patch, "fairSharing") {
+				t.Errorf("the patch does not say what to change: %+v", seen)
+			}
+			var after corev1.ConfigMap
+			if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(config), &after); err != nil || after.ResourceVersion != config.ResourceVersion {
+				t.Errorf("the configuration was changed: %v\n%s", err, after.Data)
+			}
+		})
+	}
+}
+
+// letConsole has the console do these things, and no others, with Kueue's
+// configuration in a namespace.
+func letConsole(t *testing.T, c *clustertest.Cluster, namespace string, verbs []string) {
+	t.Helper()
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "kueue"}}
+	if _, err := controllerutil.CreateOrUpdate(t.Context(), c.Client, role, func() error {
+		role.Rules = nil
+		if len(verbs) > 0 {
+			role.Rules = []rbacv1.PolicyRule{
+				{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: verbs},
+				{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: verbs},
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "kueue"}}
+	if _, err := controllerutil.CreateOrUpdate(t.Context(), c.Client, binding, func() error {
+		binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "kueue"}
+		binding.Subjects = []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "kuota-system", Name: "kuota"}}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	console, err := client.New(c.Console, client.Options{Scheme: c.Client.Scheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	clustertest.Eventually(t, soon, func(ctx context.Context) error { // the API server takes rights over after a moment
+		err := console.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "config"}, &corev1.ConfigMap{})
+		if may := !apierrors.IsForbidden(err); may != (len(verbs) > 0) {
+			return fmt.Errorf("the console may read: %v (%w)", may, err)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,209 @@
+package reconcile_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/cluster/clustertest"
+	"kuota.dev/kuota/governance/desired"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// as is a client that acts as somebody.
+func as(t *testing.T, c *clustertest.Cluster, user string, groups ...string) client.Client {
+	t.Helper()
+	config := rest.CopyConfig(c.Config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: groups}
+	person, err := client.New(config, client.Options{Scheme: cluster.Scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return person
+}
+
+// there waits until an object of a team's namespace is there, or gone.
+func there(t *testing.T, c *clustertest.Cluster, object client.Object, want bool) {
+	t.Helper()
+	clustertest.Eventually(t, soon, func(ctx context.Context) error {
+		err := c.Client.Get(ctx, client.ObjectKeyFromObject(object), object)
+		if client.IgnoreNotFound(err) != nil || (err == nil) != want {
+			return fmt.Errorf("%T %s is there: %v, want %v", object, object.GetName(), err == nil, want)
+		}
+		return nil
+	})
+}
+
+// Members may do in their namespace what their role says, from when they are
+// named until they are not; somebody's change of the binding is put right.
+func TestMembers(t *testing.T) {
+	c := setup(t)
+	team := clustertest.Name("members")
+	namespace := "hyperpod-ns-" + team
+	spec := specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Amounts: accelerators(1)})
+	spec.Members = []v1alpha1.Member{{Kind: "User", Name: "mia@example.com"}, {Kind: "Group", Name: "makers"}, {Kind: "Group", Name: "makers"}}
+	create(t, c, team, spec)
+	conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
+	lists := func(user string, groups ...string) error {
+		return as(t, c, user, groups...).List(t.Context(), &kueue.WorkloadList{}, client.InNamespace(namespace))
+	}
+	eventually := func(want bool, user string, groups ...string) {
+		t.Helper()
+		clustertest.Eventually(t, soon, func(context.Context) error {
+			if err := lists(user, groups...); (err == nil) != want || err != nil && !apierrors.IsForbidden(err) {
+				return fmt.Errorf("%s may list tasks: %v, want %v", user, err, want)
+			}
+			return nil
+		})
+	}
+	eventually(true, "mia@example.com")
+	eventually(true, "max@example.com", "makers")
+	eventually(false, "eve@example.com", "others")
+
+	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: desired.MembersName}}
+	there(t, c, binding, true)
+	binding.Subjects = append(binding.Subjects, rbacv1.Subject{Kind: "User", APIGroup: rbacv1.GroupName, Name: "eve@example.com"})
+	if err := c.Client.Update(t.Context(), binding); err != nil {
+		t.Fatal(err)
+	}
+	eventually(false, "eve@example.com")
+	clustertest.Eventually(t, soon, func(ctx context.Context) error {
+		var allocation v1alpha1.ComputeAllocation
+		if err := c.Client.Get(ctx, client.ObjectKey{Name: team}, &allocation); err != nil {
+			return err
+		}
+		if fix := allocation.Status.LastCorrection; fix == nil || !strings.Contains(fix.Object, "RoleBinding") {
+			return fmt.Errorf("the correction is %+v", fix)
+		}
+		return nil
+	})
+
+	spec.Members = nil
+	setQuota(t, c, team, spec)
+	there(t, c, binding, false)
+	eventually(false, "mia@example.com")
+}
+
+// A member may pause a task, and change nothing else of its Workload.
+func TestMemberMayPauseOnly(t *testing.T) {
+	c := setup(t)
+	team := clustertest.Name("pauses")
+	namespace := "hyperpod-ns-" + team
+	spec := specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Amounts: accelerators(1)})
+	spec.Members = []v1alpha1.Member{{Kind: "User", Name: "mia@example.com"}}
+	create(t, c, team, spec)
+	conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
+	submitWith(t, c, team, "task", "", 0, "100")
+	mia := as(t, c, "mia@example.com")
+	patch := func(text string) error {
+		task := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "task"}}
+		return mia.Patch(t.Context(), task, client.RawPatch("application/merge-patch+json", []byte(text)))
+	}
+	clustertest.Eventually(t, soon, func(context.Context) error { return patch(`{"spec": {"active": false}}`) })
+	if err := patch(`{"spec": {"active": true}}`); err != nil {
+		t.Errorf("the task cannot go on: %v", err)
+	}
+	for name, text := range map[string]string{
+		"priority":   `{"spec": {"priority": 1000}}`,
+		"class":      `{"spec": {"priorityClassRef": {"group": "kueue.x-k8s.io", "kind": "WorkloadPriorityClass", "name": "x"}, "priority": 5}}`,
+		"queue":      `{"spec": {"queueName": "other"}}`,
+		"time limit": `{"spec": {"maximumExecutionTimeSeconds": 5}}`,
+		"boost":      `{"metadata": {"annotations": {"kueue.x-k8s.io/priority-boost": "9"}}}`,
+		"labels":     `{"metadata": {"labels": {"kueue.x-k8s.io/job-uid": "1"}}}`,
+	} {
+		if err := patch(text); err == nil || !strings.Contains(err.Error(), "kuota-workloads") {
+			t.Errorf("%s: %v, want a refusal by the policy", name, err)
+		}
+	}
+}
+
+// A ceiling is quota and borrow limit, and lets a pod in that asks for nothing;
+// a default queue takes jobs that name none. Both go when they are not wanted.
+func TestCeilingAndDefaultQueue(t *testing.T) {
+	c := setup(t)
+	team := clustertest.Name("ceiling")
+	namespace := "hyperpod-ns-" + team
+	spec := specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Amounts: accelerators(2)})
+	spec.NamespaceCeiling, spec.DefaultQueue = true, true
+	create(t, c, team, spec)
+	conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
+	bound := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: desired.CeilingName}}
+	defaults := &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: desired.CeilingName}}
+	queue := &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: desired.DefaultQueueName}}
+	there(t, c, bound, true)
+	there(t, c, defaults, true)
+	there(t, c, queue, true)
+	for name, want := range map[string]string{"requests.nvidia.com/gpu": "3", "requests.cpu": "24", "requests.memory": "96Gi", "requests.aws.amazon.com/neurondevice": "0"} {
+		if got := bound.Spec.Hard[corev1.ResourceName(name)]; got.String() != want {
+			t.Errorf("the ceiling of %s is %s, want %s", name, got.String(), want)
+		}
+	}
+	silent := fmt.Sprintf(`
+apiVersion: batch/v1
+kind: Job
+metadata: {name: silent, namespace: %s}
+spec:
+  template:
+    metadata: {annotations: {pod-complete.stage.kwok.x-k8s.io/delay: 1h}}
+    spec:
+      restartPolicy: Never
+      containers: [{name: main, image: example.com/train:1}]
+`, namespace)
+	c.Kubectl(t, silent, "apply", "-f", "-")
+	admitted(t, c, team, 1)
+	clustertest.Eventually(t, soon, func(ctx context.Context) error {
+		var pods corev1.PodList
+		if err := c.Client.List(ctx, &pods, client.InNamespace(namespace)); err != nil {
+			return err
+		}
+		if len(pods.Items) != 1 || pods.Items[0].Spec.Containers[0].Resources.Requests.Cpu().String() != "100m" {
+			return fmt.Errorf("pods are %v", pods.Items)
+		}
+		return nil
+	})
+	c.Kubectl(t, "", "delete", "job", "silent", "-n", namespace)
+
+	setQuota(t, c, team, specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Amounts: accelerators(2)}))
+	there(t, c, bound, false)
+	there(t, c, defaults, false)
+	there(t, c, queue, false)
+}
+
+// What somebody else put where a ceiling or a default queue would be is left,
+// and said.
+func TestForeignObjectsInTheNamespace(t *testing.T) {
+	c := setup(t)
+	team := clustertest.Name("theirs")
+	if err := c.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: team}}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = c.Client.Delete(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: team}})
+	})
+	queue := &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: desired.DefaultQueueName}}
+	queue.Spec.ClusterQueue = "theirs"
+	if err := c.Client.Create(t.Context(), queue); err != nil {
+		t.Fatal(err)
+	}
+	spec := specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Amounts: accelerators(1)})
+	spec.Namespace, spec.DefaultQueue = team, true
+	create(t, c, team, spec)
+	conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionFalse, "spec.defaultQueue: LocalQueue default exists and is not Kuota's")
+	if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(queue), queue); err != nil || queue.Spec.ClusterQueue != "theirs" {
+		t.Errorf("it was changed: %v, %+v", err, queue.Spec)
+	}
+	if err := c.Client.Delete(t.Context(), queue); err != nil {
+		t.Fatal(err)
+	}
+	conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
+}

@@ -1,0 +1,115 @@
+package reconcile
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"kuota.dev/kuota/governance/allocations"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/desired"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// applyAll writes the objects of an allocation, in the order in which they need
+// each other, and tells of every change by somebody else that it put right.
+func (r *Allocations) applyAll(ctx context.Context, allocation *v1alpha1.ComputeAllocation, objects desired.Objects) error {
+	if err := r.applyNamespace(ctx, objects); err != nil {
+		return err
+	}
+	for _, piece := range allocations.Pieces(objects) {
+		correction, err := r.applier().apply(ctx, piece)
+		if err != nil {
+			return err
+		}
+		if correction == nil {
+			continue
+		}
+		if err := r.tell(ctx, allocation, correction); err != nil {
+			return err
+		}
+	}
+	return r.prune(ctx, objects)
+}
+
+func (r *Allocations) applier() applier { return applier{Client: r.Client, Live: r.Live} }
+
+// prune deletes what an allocation no longer asks for.
+func (r *Allocations) prune(ctx context.Context, objects desired.Objects) error {
+	for _, piece := range allocations.Unwanted(objects) {
+		if _, err := r.removeOurs(ctx, piece.Kind, piece.Key, piece.Live); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tell records a correction in the status and as an event. It is written by
+// itself and without a lock: nothing else writes this field, and a lost race
+// over the conditions must not lose it.
+func (r *Allocations) tell(ctx context.Context, allocation *v1alpha1.ComputeAllocation, correction *v1alpha1.Correction) error {
+	r.Events.Eventf(allocation, nil, corev1.EventTypeWarning, "Corrected", "Correct",
+		"%s was changed by %s and put right", correction.Object, correction.Manager)
+	patch, err := json.Marshal(map[string]any{"status": map[string]any{"lastCorrection": correction}})
+	if err != nil {
+		return err
+	}
+	return r.Status().Patch(ctx, allocation.DeepCopy(), client.RawPatch(types.MergePatchType, patch))
+}
+
+// applyNamespace marks the namespace, where it is not marked already.
+func (r *Allocations) applyNamespace(ctx context.Context, objects desired.Objects) error {
+	var cached corev1.Namespace
+	wanted := objects.Namespace
+	err := r.Get(ctx, client.ObjectKey{Name: *wanted.GetName()}, &cached)
+	if client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	fields, plainErr := plain(wanted)
+	if plainErr != nil {
+		return plainErr
+	}
+	if err == nil && settled(&cached, fields) {
+		return nil
+	}
+	// Applying marks a namespace without a conflict, whoever made it: one that
+	// the cache has not seen yet must not be taken.
+	if err != nil {
+		if err := r.Live.Get(ctx, client.ObjectKey{Name: *wanted.GetName()}, &cached); err == nil {
+			return errUnseen(*wanted.GetName())
+		} else if !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	if err := r.Apply(ctx, wanted, client.ForceOwnership, fieldOwner); err != nil {
+		return fmt.Errorf("namespace %s: %w", *wanted.GetName(), err)
+	}
+	return nil
+}
+
+// errUnseen is a conflict, which is tried again: by then the cache has seen
+// the namespace, and it is an obstacle or ours.
+func errUnseen(namespace string) error {
+	return apierrors.NewConflict(corev1.Resource("namespaces"), namespace, errors.New("somebody made it just now"))
+}
+
+// goingFlavors lists the flavors of an allocation that are being deleted. What
+// is applied to such an object vanishes with it.
+func (r *Allocations) goingFlavors(ctx context.Context, objects desired.Objects) (going []string, err error) {
+	for _, wanted := range objects.Flavors {
+		var flavor kueue.ResourceFlavor
+		if err := r.Get(ctx, client.ObjectKey{Name: *wanted.GetName()}, &flavor); client.IgnoreNotFound(err) != nil {
+			return nil, err
+		}
+		if flavor.DeletionTimestamp != nil {
+			going = append(going, flavor.Name)
+		}
+	}
+	return going, nil
+}

@@ -1,0 +1,433 @@
+package reconcile_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/cluster/clustertest"
+	policies "kuota.dev/kuota/governance/policy"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// rankingSoon is how long a change of the ranking may take here: Kueue must be
+// quiet for some seconds before it is over.
+const rankingSoon = 30 * time.Second
+
+// setPolicy makes the one policy what spec says, and removes it when the test
+// ends. Tests that use it cannot run beside each other.
+func setPolicy(t *testing.T, c *clustertest.Cluster, spec v1alpha1.ClusterPolicySpec) {
+	t.Helper()
+	policy := &v1alpha1.ClusterPolicy{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterPolicyName}}
+	clustertest.Eventually(t, soon, func(ctx context.Context) error {
+		_, err := controllerutil.CreateOrUpdate(ctx, c.Client, policy, func() error {
+			policy.Spec = spec
+			return nil
+		})
+		return err
+	})
+	t.Cleanup(func() {
+		_ = client.IgnoreNotFound(c.Client.Delete(context.Background(), &v1alpha1.ClusterPolicy{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterPolicyName}}))
+	})
+}
+
+// policyIs waits until a condition of the policy has a status for its present
+// generation, and its message a text.
+func policyIs(t *testing.T, c *clustertest.Cluster, name string, status metav1.ConditionStatus, text string) v1alpha1.ClusterPolicy {
+	t.Helper()
+	var policy v1alpha1.ClusterPolicy
+	clustertest.Eventually(t, rankingSoon, func(ctx context.Context) error {
+		if err := c.Client.Get(ctx, client.ObjectKey{Name: v1alpha1.ClusterPolicyName}, &policy); err != nil {
+			return err
+		}
+		got := meta.FindStatusCondition(policy.Status.Conditions, name)
+		if got == nil || got.ObservedGeneration != policy.Generation || got.Status != status || !strings.Contains(got.Message, text) {
+			return fmt.Errorf("%s is %+v, want %s with %q", name, got, status, text)
+		}
+		return nil
+	})
+	return policy
+}
+
+func class(name string, weight int32) v1alpha1.PriorityClass {
+	return v1alpha1.PriorityClass{Name: name, Weight: &weight}
+}
+
+func ranking(classes ...v1alpha1.PriorityClass) v1alpha1.ClusterPolicySpec {
+	return v1alpha1.ClusterPolicySpec{TaskPrioritization: v1alpha1.TaskRanking, PriorityClasses: classes, Enforcement: v1alpha1.EnforcementNone}
+}
+
+func classValue(t *testing.T, c *clustertest.Cluster, name string) (value int32, found bool) {
+	t.Helper()
+	var object kueue.WorkloadPriorityClass
+	err := c.Client.Get(t.Context(), client.ObjectKey{Name: name}, &object)
+	if client.IgnoreNotFound(err) != nil {
+		t.Fatal(err)
+	}
+	return object.Value, err == nil
+}
+
+// submitWith makes a Workload of a team that asks for GPUs, by hand: no Job stands
+// behind it.
+func submitWith(t *testing.T, c *clustertest.Cluster, team, name, class string, priority int32, gpus string) {
+	t.Helper()
+	workload := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: "hyperpod-ns-" + team, Name: name}}
+	workload.Spec.QueueName = kueue.LocalQueueName("hyperpod-ns-" + team + "-localqueue")
+	workload.Spec.Priority = &priority
+	if class != "" {
+		workload.Spec.PriorityClassRef = kueue.NewWorkloadPriorityClassRef(class)
+	}
+	workload.Spec.PodSets = []kueue.PodSet{{Name: "main", Count: 1, Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+		RestartPolicy: corev1.RestartPolicyNever,
+		Containers: []corev1.Container{{Name: "main", Image: "none", Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse(gpus)},
+			Limits:   corev1.ResourceList{"nvidia.com/gpu": resource.MustParse(gpus)},
+		}}},
+	}}}}
+	clustertest.Eventually(t, soon, func(ctx context.Context) error { return c.Client.Create(ctx, workload) })
+	t.Cleanup(func() { _ = c.Client.Delete(context.Background(), workload) })
+}
+
+// Classes get objects whose value is their weight, 0 under first-come; what the
+// policy drops goes, unless unfinished tasks name it.
+func TestClasses(t *testing.T) {
+	c := setup(t)
+	setPolicy(t, c, ranking(class("urgent", 90), class("slow-priority", 10)))
+	policyIs(t, c, v1alpha1.ConditionPriorityClasses, metav1.ConditionTrue, "ranked")
+	for name, want := range map[string]int32{"urgent-priority": 90, "slow-priority": 10} {
+		if value, found := classValue(t, c, name); !found || value != want {
+			t.Errorf("%s has %d (%v), want %d", name, value, found, want)
+		}
+	}
+
+	team := clustertest.Name("classes")
+	create(t, c, team, specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Amounts: accelerators(1)}))
+	conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
+	submitWith(t, c, team, "waits", "urgent-priority", 90, "100")
+
+	spec := ranking(class("urgent", 90), class("slow-priority", 10))
+	spec.TaskPrioritization = v1alpha1.FirstComeFirstServe
+	setPolicy(t, c, spec)
+	policy := policyIs(t, c, v1alpha1.ConditionPriorityClasses, metav1.ConditionTrue, "without effect")
+	if value, _ := classValue(t, c, "urgent-priority"); value != 0 {
+		t.Errorf("under first-come urgent has %d", value)
+	}
+	if *policy.Spec.PriorityClasses[0].Weight != 90 {
+		t.Errorf("the weight is not kept: %+v", policy.Spec.PriorityClasses)
+	}
+	clustertest.Eventually(t, soon, func(ctx context.Context) error {
+		var queue kueue.ClusterQueue
+		if err := c.Client.Get(ctx, client.ObjectKey{Name: "hyperpod-ns-" + team + "-clusterqueue"}, &queue); err != nil {
+			return err
+		}
+		if p := queue.Spec.Preemption; p.WithinClusterQueue != kueue.PreemptionPolicyNever || p.BorrowWithinCohort.Policy != kueue.BorrowWithinCohortPolicyLowerPriority {
+			return fmt.Errorf("under first-come the queue pre-empts %+v", p)
+		}
+		return nil
+	})
+
+	setPolicy(t, c, ranking(class("other", 5)))
+	policyIs(t, c, v1alpha1.ConditionPriorityClasses, metav1.ConditionFalse, "urgent-priority (1 unfinished tasks)")
+	if _, found := classValue(t, c, "slow-priority"); found {
+		t.Error("a class that nothing names is still there")
+	}
+	if _, found := classValue(t, c, "urgent-priority"); !found {
+		t.Error("a class that a task names is gone")
+	}
+	clustertest.Eventually(t, soon, func(ctx context.Context) error {
+		policy := &v1alpha1.ClusterPolicy{}
+		if err := c.Client.Get(ctx, client.ObjectKey{Name: v1alpha1.ClusterPolicyName}, policy); err != nil {
+			return err
+		}
+		metav1.SetMetaDataAnnotation(&policy.ObjectMeta, policies.AnnotationDropClasses, "urgent")
+		return c.Client.Update(ctx, policy)
+	})
+	policyIs(t, c, v1alpha1.ConditionPriorityClasses, metav1.ConditionTrue, "ranked")
+	if _, found := classValue(t, c, "urgent-priority"); found {
+		t.Error("a class is still there although its end was confirmed")
+	}
+}
+
+// A change of weight reaches the tasks that wait, and pre-emption comes back.
+func TestRerank(t *testing.T) {
+	c := setup(t)
+	team := clustertest.Name("rerank")
+	setPolicy(t, c, ranking(class("rerank", 10)))
+	policyIs(t, c, v1alpha1.ConditionPriorityClasses, metav1.ConditionTrue, "")
+	create(t, c, team, specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Amounts: accelerators(1)}))
+	conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
+	for i := range 20 {
+		submitWith(t, c, team, fmt.Sprintf("waits-%d", i), "rerank-priority", 10, "100")
+	}
+	setPolicy(t, c, ranking(class("rerank", 40)))
+	policyIs(t, c, v1alpha1.ConditionPriorityClasses, metav1.ConditionUnknown, "")
+	policy := policyIs(t, c, v1alpha1.ConditionPriorityClasses, metav1.ConditionTrue, "")
+	if policy.Status.Ranking == nil || policy.Status.Ranking.Step != v1alpha1.RankingSettled || policy.Status.Ranking.Remaining != 0 {
+		t.Errorf("ranking is %+v", policy.Status.Ranking)
+	}
+	var tasks kueue.WorkloadList
+	if err := c.Client.List(t.Context(), &tasks, client.InNamespace("hyperpod-ns-"+team)); err != nil {
+		t.Fatal(err)
+	}
+	for i := range tasks.Items {
+		if p := tasks.Items[i].Spec.Priority; p == nil || *p != 40 {
+			t.Errorf("%s has priority %v", tasks.Items[i].Name, p)
+		}
+	}
+	clustertest.Eventually(t, soon, func(ctx context.Context) error {
+		var queue kueue.ClusterQueue
+		if err := c.Client.Get(ctx, client.ObjectKey{Name: "hyperpod-ns-" + team + "-clusterqueue"}, &queue); err != nil {
+			return err
+		}
+		if p := queue.Spec.Preemption; p.WithinClusterQueue != kueue.PreemptionPolicyLowerPriority || p.BorrowWithinCohort.Policy != kueue.BorrowWithinCohortPolicyLowerPriority {
+			return fmt.Errorf("afterwards the queue pre-empts %+v", p)
+		}
+		return nil
+	})
+}
+
+// A class object that somebody else made is left as it is, and said.
+func TestForeignClass(t *testing.T) {
+	c := setup(t)
+	foreign := &kueue.WorkloadPriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "theirs-priority"}, Value: 7}
+	if err := c.Client.Create(t.Context(), foreign); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Client.Delete(context.Background(), foreign) })
+	setPolicy(t, c, ranking(class("theirs", 90), class("ours", 80)))
+	policyIs(t, c, v1alpha1.ConditionPriorityClasses, metav1.ConditionFalse, "theirs-priority exists and is not Kuota's")
+	if value, _ := classValue(t, c, "theirs-priority"); value != 7 {
+		t.Errorf("it has %d now", value)
+	}
+	if value, _ := classValue(t, c, "ours-priority"); value != 80 {
+		t.Errorf("ours has %d", value)
+	}
+	if err := c.Client.Delete(t.Context(), foreign); err != nil {
+		t.Fatal(err)
+	}
+	policyIs(t, c, v1alpha1.ConditionPriorityClasses, metav1.ConditionTrue, "")
+	if value, _ := classValue(t, c, "theirs-priority"); value != 90 {
+		t.Errorf("when it is out of the way the class has %d", value)
+	}
+}
+
+// Somebody's change of a class is put right.
+func TestClassDrift(t *testing.T) {
+	c := setup(t)
+	setPolicy(t, c, ranking(class("drift", 50)))
+	policyIs(t, c, v1alpha1.ConditionPriorityClasses, metav1.ConditionTrue, "")
+	object := &kueue.WorkloadPriorityClass{}
+	if err := c.Client.Get(t.Context(), client.ObjectKey{Name: "drift-priority"}, object); err != nil {
+		t.Fatal(err)
+	}
+	object.Value = 3
+	if err := c.Client.Update(t.Context(), object); err != nil {
+		t.Fatal(err)
+	}
+	clustertest.Eventually(t, rankingSoon, func(ctx context.Context) error {
+		if value, _ := classValue(t, c, "drift-priority"); value != 50 {
+			return fmt.Errorf("it has %d", value)
+		}
+		return nil
+	})
+	if err := c.Client.Delete(t.Context(), object); client.IgnoreNotFound(err) != nil {
+		t.Fatal(err)
+	}
+	clustertest.Eventually(t, rankingSoon, func(ctx context.Context) error {
+		return c.Client.Get(ctx, client.ObjectKey{Name: "drift-priority"}, &kueue.WorkloadPriorityClass{})
+	})
+}
+
+// The names of the Cohort's quota in a pool.
+func cohortHas(t *testing.T, c *clustertest.Cluster, pool, name string) (amount int64, found bool) {
+	t.Helper()
+	var cohort kueue.Cohort
+	if err := c.Client.Get(t.Context(), client.ObjectKey{Name: "shared-pool"}, &cohort); err != nil {
+		if apierrors.IsNotFound(err) {
+			return 0, false
+		}
+		t.Fatal(err)
+	}
+	for _, group := range cohort.Spec.ResourceGroups {
+		for _, flavor := range group.Flavors {
+			for _, r := range flavor.Resources {
+				if string(flavor.Name) == pool && string(r.Name) == name {
+					return r.NominalQuota.Value(), true
+				}
+			}
+		}
+	}
+	return 0, false
+}
+
+// What no team was given follows teams and nodes, and never comes to more than
+// is there.
+func TestUnallocated(t *testing.T) {
+	c := setup(t)
+	const pool = "ml.p5.48xlarge" // two nodes of 8 GPUs
+	lent := func(want int64) {
+		t.Helper()
+		clustertest.Eventually(t, 5*time.Second, func(context.Context) error {
+			if got, _ := cohortHas(t, c, pool, "nvidia.com/gpu"); got != want {
+				return fmt.Errorf("%d GPUs are lent, want %d", got, want)
+			}
+			return nil
+		})
+	}
+	spec := ranking()
+	spec.IdleCompute.ShareUnallocated = true
+	setPolicy(t, c, spec)
+	team := clustertest.Name("unallocated")
+	create(t, c, team, specOf(v1alpha1.QuotaRow{InstanceType: pool, Amounts: accelerators(4)}))
+	lent(12)
+	policyIs(t, c, v1alpha1.ConditionShareUnallocated, metav1.ConditionTrue, "lent")
+
+	stopWatching := watchSum(t, c, pool, 16)
+	for _, n := range []int64{10, 2, 16, 4} {
+		setQuota(t, c, team, specOf(v1alpha1.QuotaRow{InstanceType: pool, Amounts: accelerators(n)}))
+		lent(16 - n)
+	}
+	stopWatching()
+
+	node := anyNode(t, c, pool)
+	cordon := func(on bool) {
+		patch := fmt.Appendf(nil, `{"spec": {"unschedulable": %v}}`, on)
+		if err := c.Client.Patch(t.Context(), node.DeepCopy(), client.RawPatch("application/merge-patch+json", patch)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() {
+		_ = c.Client.Patch(context.Background(), node.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(`{"spec": {"unschedulable": null}}`)))
+	})
+	cordon(true)
+	lent(4)
+	cordon(false)
+	lent(12)
+
+	spec.IdleCompute.ShareUnallocated = false
+	setPolicy(t, c, spec)
+	clustertest.Eventually(t, soon, func(context.Context) error {
+		if _, found := cohortHas(t, c, pool, "nvidia.com/gpu"); found {
+			return fmt.Errorf("the Cohort is still there")
+		}
+		return nil
+	})
+}
+
+func anyNode(t *testing.T, c *clustertest.Cluster, instanceType string) *corev1.Node {
+	t.Helper()
+	var nodes corev1.NodeList
+	if err := c.Client.List(t.Context(), &nodes, client.MatchingLabels{"node.kubernetes.io/instance-type": instanceType}); err != nil {
+		t.Fatal(err)
+	}
+	if len(nodes.Items) == 0 {
+		t.Fatalf("no node is a %s", instanceType)
+	}
+	return &nodes.Items[0]
+}
+
+func setQuota(t *testing.T, c *clustertest.Cluster, team string, spec v1alpha1.ComputeAllocationSpec) {
+	t.Helper()
+	clustertest.Eventually(t, soon, func(ctx context.Context) error {
+		var allocation v1alpha1.ComputeAllocation
+		if err := c.Client.Get(ctx, client.ObjectKey{Name: team}, &allocation); err != nil {
+			return err
+		}
+		allocation.Spec = spec
+		return c.Client.Update(ctx, &allocation)
+	})
+}
+
+// watchSum fails the test should the quota of all queues and the Cohort in a
+// pool ever come to more GPUs than are there, in the order in which the API
+// server tells of their changes.
+func watchSum(t *testing.T, c *clustertest.Cluster, pool string, there int64) (stop func()) {
+	t.Helper()
+	watcher, err := client.NewWithWatch(c.Config, client.Options{Scheme: c.Client.Scheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	queues, err := watcher.Watch(ctx, &kueue.ClusterQueueList{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cohorts, err := watcher.Watch(ctx, &kueue.CohortList{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	type change struct {
+		version int64
+		name    string
+		gpus    int64
+	}
+	var changes []change
+	done := make(chan struct{})
+	record := func(object client.Object, groups []kueue.ResourceGroup, gone bool) {
+		var version, gpus int64
+		fmt.Sscan(object.GetResourceVersion(), &version)
+		for _, group := range groups {
+			for _, flavor := range group.Flavors {
+				for _, r := range flavor.Resources {
+					if string(flavor.Name) == pool && r.Name == "nvidia.com/gpu" && !gone {
+						gpus = r.NominalQuota.Value()
+					}
+				}
+			}
+		}
+		changes = append(changes, change{version, fmt.Sprintf("%T %s", object, object.GetName()), gpus})
+	}
+	go func() {
+		defer close(done)
+		q, h := queues.ResultChan(), cohorts.ResultChan()
+		for q != nil || h != nil {
+			select {
+			case event, ok := <-q:
+				if !ok {
+					q = nil
+				} else if queue, ok := event.Object.(*kueue.ClusterQueue); ok {
+					record(queue, queue.Spec.ResourceGroups, event.Type == "DELETED")
+				}
+			case event, ok := <-h:
+				if !ok {
+					h = nil
+				} else if cohort, ok := event.Object.(*kueue.Cohort); ok {
+					record(cohort, cohort.Spec.ResourceGroups, event.Type == "DELETED")
+				}
+			}
+		}
+	}()
+	return func() {
+		t.Helper()
+		cancel()
+		<-done
+		sortChanges := func(a, b change) int { return int(a.version - b.version) }
+		slices.SortFunc(changes, sortChanges)
+		has := map[string]int64{}
+		if len(changes) < 8 {
+			t.Errorf("only %d changes were seen", len(changes))
+		}
+		for _, ch := range changes {
+			has[ch.name] = ch.gpus
+			sum := int64(0)
+			for _, n := range has {
+				sum += n
+			}
+			if sum > there {
+				t.Errorf("%d of %d GPUs are given or lent: %v", sum, there, has)
+			}
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/allocations"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/desired"
+	policies "kuota.dev/kuota/governance/policy"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apitypes "k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Pools puts the pools of the policy in force, unless that would take a pool
+// from under some team's quota, and labels the nodes of those that their
+// flavors find by label. It also remembers what nodes of types outside the
+// table reported.
+type Pools struct {
+	client.Client // reads from the cache
+	Naming        desired.Naming
+}
+
+// Reconcile puts pools in force and labels nodes.
+func (r *Pools) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
+	var nodes corev1.NodeList
+	if err := r.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
+		return ctrl.Result{}, err
+	}
+	policy, err := allocations.Policy(ctx, r)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if policy == nil {
+		return again(ctrl.Result{}, r.label(ctx, nodes.Items, catalog.New(catalog.Input{Nodes: nodes.Items, InstanceTypeLabel: r.Naming.InstanceTypeLabel})))
+	}
+	input := catalog.Input{
+		Nodes: nodes.Items, InstanceTypeLabel: r.Naming.InstanceTypeLabel, Pools: policy.Status.Pools,
+		Reported: catalog.Reported(nodes.Items, r.Naming.InstanceTypeLabel, policy.Status.ReportedTypes),
+	}
+	state, inForce := component(v1alpha1.ConditionPools, metav1.ConditionTrue, "InForce", "every node is in one pool"), policy.Spec.Pools
+	if !equality.Semantic.DeepEqual(policy.Status.Pools, policy.Spec.Pools) {
+		refusal, err := r.refuse(ctx, policy, nodes.Items)
+		if err != nil {
+			return ctrl.Result{}, err
+		}
+		if refusal != "" {
+			state, inForce = component(v1alpha1.ConditionPools, metav1.ConditionFalse, "Refused", "the pools stay as they were: %s", refusal), policy.Status.Pools
+		}
+	}
+	// First what is in force is written down, since quota is counted by it; then
+	// nodes are labelled.
+	if err := writePolicyStatus(ctx, r, policy, func(status *v1alpha1.ClusterPolicyStatus) {
+		status.Pools, status.ReportedTypes = inForce, input.Reported
+	}, state); err != nil {
+		return again(ctrl.Result{}, err)
+	}
+	input.Pools = inForce
+	return again(ctrl.Result{}, r.label(ctx, nodes.Items, catalog.New(input)))
+}
+
+// refuse says why the pools of the policy are not put in force; empty when they
+// are.
+func (r *Pools) refuse(ctx context.Context, policy *v1alpha1.ClusterPolicy, nodes []corev1.Node) (string, error) {
+	var list v1alpha1.ComputeAllocationList
+	if err := r.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return "", err
+	}
+	return governance.Sentence(policies.PoolErrors(policy.Spec.Pools, policies.NewState(policy, nodes, list.Items, r.Naming.InstanceTypeLabel))), nil
+}
+
+// label gives each node the label of its pool, or none.
+func (r *Pools) label(ctx context.Context, nodes []corev1.Node, types catalog.Catalog) error {
+	var failed []error
+	for i := range nodes {
+		node := &nodes[i]
+		want, has := types.Label(node), node.Labels[catalog.PoolLabel]
+		if want == has {
+			continue
+		}
+		patch := fmt.Appendf(nil, `{"metadata": {"labels": {%q: %q}}}`, catalog.PoolLabel, want)
+		if want == "" {
+			patch = fmt.Appendf(nil, `{"metadata": {"labels": {%q: null}}}`, catalog.PoolLabel)
+		}
+		if err := client.IgnoreNotFound(r.Patch(ctx, node.DeepCopy(), client.RawPatch(apitypes.MergePatchType, patch), fieldOwner)); err != nil {
+			failed = append(failed, fmt.Errorf("node %s: %w", node.Name, err))
+		}
+	}
+	return errors.Join(failed...)
+}

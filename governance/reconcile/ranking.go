@@ -1,0 +1,182 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"kuota.dev/kuota/governance/allocations"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	policies "kuota.dev/kuota/governance/policy"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// rankingPause is how often a change of the ranking is looked at while it
+	// goes on.
+	rankingPause = 500 * time.Millisecond
+	// rankingQuiet is how long all tasks must have their priority before the
+	// change is over: Kueue may still be making one from what it remembers.
+	rankingQuiet = 2 * time.Second
+	// rankingStalled is how long Kueue may rewrite no task before the rest is
+	// rewritten here.
+	rankingStalled = 10 * time.Second
+)
+
+// Ranking keeps the priority classes, and carries out every change of how tasks
+// are ranked in the order in which none is pre-empted for it:
+//
+//  1. Pausing: pre-emption by priority is switched off in every queue;
+//  2. Rewriting: classes get their values, and Kueue, or where it misses one
+//     this controller, gives unfinished tasks theirs;
+//  3. Settled: queues pre-empt again as the policy says.
+//
+// The step is in the policy's status, so that a restart goes on with it.
+type Ranking struct {
+	client.Client               // reads from the cache
+	Live          client.Reader // asks the API server itself
+	Gate          *RankingGate
+	Events        events.EventRecorder
+	Now           func() time.Time
+
+	progress progress
+}
+
+// progress is what is remembered between two looks at a change. After a restart
+// it begins anew, which only takes longer.
+type progress struct {
+	remaining  int       // tasks with their old priority, when last looked
+	moved      time.Time // when remaining last changed
+	quietSince time.Time // since when none remains; zero while one does
+}
+
+// Reconcile takes the ranking one step further.
+func (r *Ranking) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
+	policy, err := allocations.Policy(ctx, r)
+	if policy == nil || err != nil {
+		return ctrl.Result{}, err
+	}
+	classes, err := r.classes(ctx, policy)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	ranking := v1alpha1.Ranking{Step: v1alpha1.RankingSettled}
+	if policy.Status.Ranking != nil {
+		ranking = *policy.Status.Ranking
+	}
+	switch ranking.Step {
+	case v1alpha1.RankingPausing:
+		return again(r.pause(ctx, policy, classes, ranking))
+	case v1alpha1.RankingRewriting:
+		return again(r.rewrite(ctx, policy, classes, ranking))
+	}
+	return again(r.settle(ctx, policy, classes, ranking))
+}
+
+// settle keeps the classes as they are, or begins a change.
+func (r *Ranking) settle(ctx context.Context, policy *v1alpha1.ClusterPolicy, classes classes, ranking v1alpha1.Ranking) (ctrl.Result, error) {
+	if classes.change() {
+		return ctrl.Result{}, r.enter(ctx, policy, ranking, v1alpha1.RankingPausing)
+	}
+	if err := r.apply(ctx, policy, classes); err != nil {
+		return ctrl.Result{}, errors.Join(err, r.report(ctx, policy, ranking, component(v1alpha1.ConditionPriorityClasses, metav1.ConditionFalse, "ApplyFailed",
+			"Kubernetes did not take the priority classes; it is tried again: %v", err)))
+	}
+	ranking.InForce, ranking.Tasks, ranking.Remaining = policy.Spec.TaskPrioritization, 0, 0
+	result := ctrl.Result{}
+	if len(classes.foreign)+len(classes.kept) > 0 {
+		result.RequeueAfter = lookAgain
+	}
+	return result, r.report(ctx, policy, ranking, classes.settled(policy))
+}
+
+// pause switches pre-emption by priority off in all queues.
+func (r *Ranking) pause(ctx context.Context, policy *v1alpha1.ClusterPolicy, classes classes, ranking v1alpha1.Ranking) (ctrl.Result, error) {
+	if !classes.change() { // it was taken back before anything was done
+		return ctrl.Result{}, r.enter(ctx, policy, ranking, v1alpha1.RankingSettled)
+	}
+	r.Gate.wait()
+	waiting, all, err := r.pauseQueues(ctx)
+	if err != nil {
+		return ctrl.Result{}, errors.Join(err, r.report(ctx, policy, ranking, component(v1alpha1.ConditionPriorityClasses, metav1.ConditionFalse, "ApplyFailed",
+			"pre-emption could not be switched off, which comes before priorities change; it is tried again: %v", err)))
+	}
+	if waiting > 0 {
+		return ctrl.Result{RequeueAfter: rankingPause}, r.report(ctx, policy, ranking, component(v1alpha1.ConditionPriorityClasses, metav1.ConditionUnknown, "Pausing",
+			"pre-emption by priority is being switched off before priorities change: Kueue has yet to take that in %d of %d queues", waiting, all))
+	}
+	ranking.Tasks = int32(classes.stale())
+	return ctrl.Result{}, r.enter(ctx, policy, ranking, v1alpha1.RankingRewriting)
+}
+
+// rewrite gives classes and tasks their values, and ends when all have them.
+func (r *Ranking) rewrite(ctx context.Context, policy *v1alpha1.ClusterPolicy, classes classes, ranking v1alpha1.Ranking) (ctrl.Result, error) {
+	if _, _, err := r.pauseQueues(ctx); err != nil { // of teams that came meanwhile, or that somebody changed
+		return ctrl.Result{}, err
+	}
+	if err := r.apply(ctx, policy, classes); err != nil {
+		return ctrl.Result{}, errors.Join(err, r.report(ctx, policy, ranking, component(v1alpha1.ConditionPriorityClasses, metav1.ConditionFalse, "ApplyFailed",
+			"Kubernetes did not take the priority classes; it is tried again: %v", err)))
+	}
+	remaining := classes.stale()
+	ranking.Remaining, ranking.Tasks = int32(remaining), max(ranking.Tasks, int32(remaining))
+	now := r.Now()
+	if r.progress.moved.IsZero() || remaining != r.progress.remaining {
+		r.progress.remaining, r.progress.moved = remaining, now
+	}
+	if remaining > 0 || classes.change() {
+		r.progress.quietSince = time.Time{}
+		if now.Sub(r.progress.moved) >= rankingStalled {
+			if err := r.rewriteHere(ctx, classes); err != nil {
+				return ctrl.Result{}, err
+			}
+		}
+	} else if r.progress.quietSince.IsZero() {
+		r.progress.quietSince = now
+	}
+	if quiet := r.progress.quietSince; !quiet.IsZero() && now.Sub(quiet) >= rankingQuiet {
+		r.progress = progress{}
+		ranking.InForce, ranking.Tasks, ranking.Remaining = policy.Spec.TaskPrioritization, 0, 0
+		return ctrl.Result{}, r.enter(ctx, policy, ranking, v1alpha1.RankingSettled)
+	}
+	return ctrl.Result{RequeueAfter: rankingPause}, r.report(ctx, policy, ranking, component(v1alpha1.ConditionPriorityClasses, metav1.ConditionUnknown, "Rewriting",
+		"%d of %d tasks have yet to get their new priority; no task is pre-empted by priority meanwhile", remaining, ranking.Tasks))
+}
+
+// enter writes down the next step, and nothing else: it is done when it is seen.
+func (r *Ranking) enter(ctx context.Context, policy *v1alpha1.ClusterPolicy, ranking v1alpha1.Ranking, step v1alpha1.RankingStep) error {
+	ranking.Step, ranking.Since = step, metav1.NewTime(r.Now())
+	return r.report(ctx, policy, ranking, component(v1alpha1.ConditionPriorityClasses, metav1.ConditionUnknown, string(step),
+		"how tasks are ranked is being changed; no task is pre-empted by priority meanwhile"))
+}
+
+func (r *Ranking) report(ctx context.Context, policy *v1alpha1.ClusterPolicy, ranking v1alpha1.Ranking, state metav1.Condition) error {
+	return writePolicyStatus(ctx, r, policy, func(status *v1alpha1.ClusterPolicyStatus) { status.Ranking = &ranking }, state)
+}
+
+// settled says what became of the classes.
+func (c classes) settled(policy *v1alpha1.ClusterPolicy) metav1.Condition {
+	switch {
+	case len(c.foreign) > 0:
+		return component(v1alpha1.ConditionPriorityClasses, metav1.ConditionFalse, "Blocked",
+			"WorkloadPriorityClass %s exists and is not Kuota's, and is left as it is; delete it, or name the priority class otherwise", strings.Join(c.foreign, ", "))
+	case len(c.kept) > 0:
+		var kept []string
+		for name, tasks := range c.kept {
+			kept = append(kept, fmt.Sprintf("%s (%d unfinished tasks)", name, tasks))
+		}
+		slices.Sort(kept)
+		return component(v1alpha1.ConditionPriorityClasses, metav1.ConditionFalse, "InUse",
+			"not in the policy any more, and kept since tasks name them: %s. They go when these tasks have ended, or when the policy is annotated %s with their names", strings.Join(kept, ", "), policies.AnnotationDropClasses)
+	case policy.Spec.TaskPrioritization == v1alpha1.TaskRanking:
+		return component(v1alpha1.ConditionPriorityClasses, metav1.ConditionTrue, "Ranked", "tasks are ranked by the weight of their class")
+	}
+	return component(v1alpha1.ConditionPriorityClasses, metav1.ConditionTrue, "FirstComeFirstServe", "tasks come in the order in which they were submitted; classes are without effect")
+}

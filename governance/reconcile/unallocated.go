@@ -1,0 +1,220 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"kuota.dev/kuota/governance/allocations"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/quota"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+	applykueue "sigs.k8s.io/kueue/client-go/applyconfiguration/kueue/v1beta2"
+)
+
+// cohortPause gathers changes before the Cohort is looked at.
+const cohortPause = 50 * time.Millisecond
+
+// Unallocated keeps the Cohort object, which lends what no team was given. What
+// it lends and what teams have never come to more than is there: it takes back
+// before a team is given more, and lends more after a team was given less.
+type Unallocated struct {
+	client.Client               // reads from the cache
+	Live          client.Reader // asks the API server itself
+	Naming        desired.Naming
+	Events        events.EventRecorder
+
+	mu sync.Mutex
+	// accounted is up to which generation of each allocation the Cohort, as it
+	// was last written, leaves room for what it asks.
+	accounted map[types.UID]int64
+	trouble   string // why it cannot be written; empty when it can
+}
+
+// leavesRoom tells whether the Cohort lends nothing that the allocation, as it
+// is now, is about to be given; if not, trouble says what is in the way, should
+// it be more than time.
+func (r *Unallocated) leavesRoom(policy *v1alpha1.ClusterPolicy, allocation *v1alpha1.ComputeAllocation) (ok bool, trouble string) {
+	if policy == nil || !policy.Spec.IdleCompute.ShareUnallocated {
+		return true, ""
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	generation, known := r.accounted[allocation.UID]
+	return known && generation >= allocation.Generation, r.trouble
+}
+
+// Reconcile makes the Cohort lend what is left now.
+func (r *Unallocated) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
+	policy, err := allocations.Policy(ctx, r)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if policy == nil || !policy.Spec.IdleCompute.ShareUnallocated {
+		return again(ctrl.Result{}, r.off(ctx, policy))
+	}
+	var list v1alpha1.ComputeAllocationList
+	if err := r.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return ctrl.Result{}, err
+	}
+	var present kueue.Cohort
+	if err := r.Get(ctx, client.ObjectKey{Name: r.Naming.Cohort}, &present); client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, err
+	}
+	if present.Name != "" && !allocations.Ours(&present) {
+		r.account(list.Items, "") // it lends nothing of ours
+		return again(ctrl.Result{RequeueAfter: lookAgain}, writePolicyStatus(ctx, r, policy, nil, component(v1alpha1.ConditionShareUnallocated, metav1.ConditionFalse, "Blocked",
+			"Cohort %s exists and is not Kuota's; delete it, or start Kuota with another --cohort", present.Name)))
+	}
+	types, err := allocations.Catalog(ctx, r, r.Naming.InstanceTypeLabel)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	given, err := r.given(ctx, list.Items, types)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	cohort, leftOut := desired.Cohort(r.Naming, desired.Unallocated(ready(types), given))
+	correction, err := r.write(ctx, cohort)
+	if err != nil {
+		r.account(nil, "the Cohort that lends what no team was given could not be written: "+err.Error())
+		return again(ctrl.Result{}, errors.Join(err, writePolicyStatus(ctx, r, policy, nil, component(v1alpha1.ConditionShareUnallocated, metav1.ConditionFalse, "ApplyFailed",
+			"Kubernetes did not take the Cohort; it is tried again: %v", err))))
+	}
+	if correction != nil {
+		r.Events.Eventf(policy, nil, corev1.EventTypeWarning, "Corrected", "Correct", "%s was changed by %s and put right", correction.Object, correction.Manager)
+	}
+	r.account(list.Items, "")
+
+	state := component(v1alpha1.ConditionShareUnallocated, metav1.ConditionTrue, "Shared", "what no team was given is lent by Cohort %s", r.Naming.Cohort)
+	if len(leftOut) > 0 {
+		state = component(v1alpha1.ConditionShareUnallocated, metav1.ConditionFalse, "TooManyPools",
+			"Kueue takes 64 pools in a Cohort; what is left of %s is not lent. Put instance types together in pools", strings.Join(leftOut, ", "))
+	}
+	return again(ctrl.Result{}, writePolicyStatus(ctx, r, policy, nil, state))
+}
+
+// write makes the Cohort as it should be; nil is that there is none.
+func (r *Unallocated) write(ctx context.Context, cohort *applykueue.CohortApplyConfiguration) (*v1alpha1.Correction, error) {
+	if cohort == nil {
+		return nil, r.remove(ctx)
+	}
+	return applier{r.Client, r.Live}.apply(ctx, allocations.NewPiece("Cohort", &kueue.Cohort{}, cohort, cohort.ObjectMetaApplyConfiguration))
+}
+
+// remove takes the Cohort away, should Kuota have made one.
+func (r *Unallocated) remove(ctx context.Context) error {
+	var cohort kueue.Cohort
+	err := r.Get(ctx, client.ObjectKey{Name: r.Naming.Cohort}, &cohort)
+	if err != nil || !allocations.Ours(&cohort) || cohort.DeletionTimestamp != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if err := client.IgnoreNotFound(r.Delete(ctx, &cohort)); err != nil {
+		return fmt.Errorf("delete Cohort %s: %w", cohort.Name, err)
+	}
+	return nil
+}
+
+// off has nothing lent.
+func (r *Unallocated) off(ctx context.Context, policy *v1alpha1.ClusterPolicy) error {
+	r.account(nil, "")
+	if err := r.remove(ctx); err != nil || policy == nil {
+		return err
+	}
+	return writePolicyStatus(ctx, r, policy, nil, component(v1alpha1.ConditionShareUnallocated, metav1.ConditionTrue, "Off", "what no team was given stays idle"))
+}
+
+// account remembers which allocations the Cohort leaves room for, or why it
+// could not be written.
+func (r *Unallocated) account(all []v1alpha1.ComputeAllocation, trouble string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.trouble = trouble
+	r.accounted = make(map[types.UID]int64, len(all))
+	for i := range all {
+		r.accounted[all[i].UID] = all[i].Generation
+	}
+}
+
+// given is what teams have in each pool: the larger of what their allocation
+// says and what their ClusterQueue has.
+func (r *Unallocated) given(ctx context.Context, all []v1alpha1.ComputeAllocation, types catalog.Catalog) (map[string]quota.Resources, error) {
+	var queues kueue.ClusterQueueList
+	if err := r.List(ctx, &queues, client.UnsafeDisableDeepCopy, client.MatchingLabels{desired.LabelManagedBy: desired.ManagedBy}); err != nil {
+		return nil, err
+	}
+	applied := map[string]allocations.Given{}
+	for i := range queues.Items {
+		queue := &queues.Items[i]
+		applied[queue.Name] = nominal(queue)
+	}
+	sum := allocations.Given{}
+	for i := range all {
+		if all[i].DeletionTimestamp != nil {
+			continue // what is left of it shows in its queue
+		}
+		resolved, _ := allocations.InForce(&all[i], types)
+		name := r.Naming.ClusterQueue(all[i].Name)
+		applied[name] = larger(applied[name], resolved)
+	}
+	for _, pools := range applied {
+		for pool, amounts := range pools {
+			if sum[pool] == nil {
+				sum[pool] = quota.Resources{}
+			}
+			sum[pool].Add(amounts)
+		}
+	}
+	return sum, nil
+}
+
+// nominal is the quota that a ClusterQueue has.
+func nominal(queue *kueue.ClusterQueue) allocations.Given {
+	pools := allocations.Given{}
+	for _, group := range queue.Spec.ResourceGroups {
+		for _, flavor := range group.Flavors {
+			amounts := quota.Resources{}
+			for _, r := range flavor.Resources {
+				amounts[string(r.Name)] = quota.InUnit(string(r.Name), r.NominalQuota)
+			}
+			pools[string(flavor.Name)] = amounts
+		}
+	}
+	return pools
+}
+
+// larger takes the larger of each amount.
+func larger(pools allocations.Given, resolved quota.Resolved) allocations.Given {
+	if pools == nil {
+		pools = allocations.Given{}
+	}
+	for _, pool := range resolved.Pools {
+		if pools[pool.Name] == nil {
+			pools[pool.Name] = quota.Resources{}
+		}
+		for name, amount := range pool.Nominal {
+			pools[pool.Name][name] = max(pools[pool.Name][name], amount)
+		}
+	}
+	return pools
+}
+
+// ready says what can be lent of a pool now.
+func ready(types catalog.Catalog) func(pool string) quota.Resources {
+	return func(name string) quota.Resources {
+		pool, _ := types.Find(name)
+		return pool.Ready
+	}
+}

@@ -1,0 +1,175 @@
+package handlers
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/allocations"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/views"
+	"kuota.dev/kuota/web"
+
+	"github.com/a-h/templ"
+	"github.com/labstack/echo/v4"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// allocation answers GET /policies/allocations/{name}. ?saved= and ?held= say
+// what was just done.
+func (h *Handlers) allocation(c echo.Context) error {
+	page, err := h.allocationPage(c.Request().Context(), userOf(c), c.Param("name"))
+	if err != nil {
+		return err
+	}
+	page.Chrome = h.Chrome(c)
+	page.Title, page.Active, page.Stream = page.Team, "policies", allocationURL(page.Team)+"/events"
+	if page.DisplayName != "" {
+		page.Title = page.DisplayName
+	}
+	switch {
+	case c.QueryParam("saved") != "":
+		page.Notice = "Saved. Running tasks go on; what is new counts from the next task on."
+	case c.QueryParam("held") != "":
+		page.Notice = "The queue is held: running tasks go on, none start. Delete it here when the last has ended."
+	}
+	return web.Render(c, http.StatusOK, views.AllocationDetailPage(page))
+}
+
+// allocationEvents answers GET /policies/allocations/{name}/events: the same,
+// as it changes.
+func (h *Handlers) allocationEvents(s *web.Server) func(echo.Context) error {
+	return func(c echo.Context) error {
+		team := c.Param("name")
+		// What one may not see is refused before the stream begins.
+		if _, err := h.Allocations.Find(c.Request().Context(), userOf(c), team); err != nil {
+			return err
+		}
+		return s.Stream(c, h.AllocationChanges.Listen(c.Request().Context()), func(ctx context.Context) (templ.Component, error) {
+			page, err := h.allocationPage(ctx, userOf(c), team)
+			if governance.KindOf(err) == governance.NotFound {
+				return views.AllocationGone(team, policiesURL), nil
+			}
+			return live("allocation", views.AllocationDetailBody(page), err)
+		}, h.clusterStatusLine)
+	}
+}
+
+func (h *Handlers) allocationPage(ctx context.Context, user governance.User, team string) (views.AllocationDetail, error) {
+	a, err := h.Allocations.Find(ctx, user, team)
+	if err != nil {
+		return views.AllocationDetail{}, err
+	}
+	state, err := h.Allocations.State(ctx, user)
+	if err != nil {
+		return views.AllocationDetail{}, err
+	}
+	row := h.allocationRow(&a, state)
+	page := views.AllocationDetail{
+		Team: a.Name, DisplayName: a.Spec.DisplayName, Description: a.Spec.Description, UpURL: policiesURL,
+		Status: row.Status, Capacity: row.Capacity, Correction: row.Correction,
+		Conditions: conditions(&a), Namespace: orDash(a.Status.Namespace), ClusterQueue: orDash(a.Status.ClusterQueue), LocalQueue: orDash(a.Status.LocalQueue),
+		Members: members(a.Spec.Members),
+	}
+	page.Quota, page.QuotaNote = quotaFigures(&a, state.Types)
+	described := wordsOf(&a.Spec)
+	for _, name := range described.names {
+		if name == "Display name" || name == "Description" || name == "Members" || strings.HasPrefix(name, "Quota, ") {
+			continue // stands elsewhere on the page
+		}
+		page.Settings = append(page.Settings, views.ValueLine{Name: name, Value: described.values[name]})
+	}
+	page.Settings = append(page.Settings, views.ValueLine{Name: "Created", Value: a.CreationTimestamp.UTC().Format("2 Jan 2006, 15:04 UTC")})
+	if by := a.Annotations[changedBy]; by != "" {
+		page.Settings = append(page.Settings, views.ValueLine{Name: "Last changed by", Value: by})
+	}
+	if !state.All {
+		return page, nil // a member, who is not asked about: see policiesPage
+	}
+	may, err := h.Allocations.May(ctx, user)
+	if may.Update && a.DeletionTimestamp == nil {
+		page.EditURL = allocationURL(a.Name) + "/edit"
+	}
+	if may.Delete {
+		page.DeleteURL = allocationURL(a.Name) + "/delete"
+	}
+	return page, err
+}
+
+// conditionWords are the conditions in the order of the page: what each is
+// called, and how it reads when it holds and when it does not.
+var conditionWords = []struct{ kind, name, yes, no string }{
+	{v1alpha1.ConditionReady, "Applied", "Yes", "No"},
+	{v1alpha1.ConditionQueueActive, "Queue", "Takes tasks", "Takes none"},
+	{v1alpha1.ConditionWithinCapacity, "Capacity", "Fits", "More given than there is"},
+}
+
+func conditions(a *v1alpha1.ComputeAllocation) (lines []views.ConditionLine) {
+	for _, words := range conditionWords {
+		for _, condition := range a.Status.Conditions {
+			if condition.Type != words.kind {
+				continue
+			}
+			status := views.Status{Tone: "ok", Label: words.yes, Text: sentenceOf(condition.Message)}
+			switch condition.Status {
+			case metav1.ConditionFalse:
+				status.Tone, status.Label = "bad", words.no
+				if condition.Type == v1alpha1.ConditionWithinCapacity {
+					status.Tone = "wait"
+				}
+			case metav1.ConditionUnknown:
+				status.Tone, status.Label = "wait", "Not known yet"
+			}
+			lines = append(lines, views.ConditionLine{Name: words.name, Status: status, Since: condition.LastTransitionTime.UTC().Format(time.RFC3339)})
+		}
+	}
+	return lines
+}
+
+func sentenceOf(message string) string {
+	if message == "" {
+		return ""
+	}
+	return inWords(message)
+}
+
+// quotaFigures are the figures in force, with every default filled in.
+func quotaFigures(a *v1alpha1.ComputeAllocation, types catalog.Catalog) (lines []views.QuotaFigure, note string) {
+	resolved, current := allocations.InForce(a, types)
+	if !current && len(resolved.Pools) > 0 {
+		note = "These are the figures in force. What was saved since is not right yet: see its state."
+	}
+	given := map[string]string{}
+	for _, row := range a.Spec.Quota {
+		if pool, ok := find(row.InstanceType+row.Pool, types); ok {
+			given[pool.Name] = amountsGiven(row.Amounts)
+			if pool.Name != row.InstanceType+row.Pool {
+				given[pool.Name] = fmt.Sprintf("%s of %s", given[pool.Name], row.InstanceType+row.Pool)
+			}
+		}
+	}
+	for _, pool := range resolved.Pools {
+		about, goesOn := "", false
+		if text := given[pool.Name]; text != "" {
+			about = "given: " + text
+		}
+		if pool.LimitOnly {
+			about = "borrows only"
+		}
+		for _, resource := range pool.Nominal.Names() {
+			if pool.Nominal[resource] == 0 && pool.Limit[resource] == 0 {
+				continue
+			}
+			lines = append(lines, views.QuotaFigure{
+				Pool: pool.Name, GoesOn: goesOn, Note: about, Resource: resourceLabel(resource),
+				Own: figure(resource, pool.Nominal), Borrow: limitFigure(resource, pool.Nominal, pool.Limit),
+			})
+			about, goesOn = "", true
+		}
+	}
+	return lines, note
+}

@@ -1,0 +1,110 @@
+package handlers
+
+import (
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/allocations"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/views"
+	"kuota.dev/kuota/web"
+
+	"github.com/labstack/echo/v4"
+)
+
+// editAllocation answers GET /policies/allocations/{name}/edit.
+func (h *Handlers) editAllocation(s *web.Server) func(echo.Context) error {
+	return func(c echo.Context) error {
+		if err := h.mayDo(c, toUpdate); err != nil {
+			return err
+		}
+		found, err := h.Allocations.Find(c.Request().Context(), userOf(c), c.Param("name"))
+		if err != nil {
+			return err
+		}
+		return h.showForm(c, s, formOf(found))
+	}
+}
+
+// saveAllocation answers POST /policies/allocations/{name}/edit, as
+// createAllocation does for a new one. What somebody typed is shown again even
+// when the team is gone by then.
+func (h *Handlers) saveAllocation(c echo.Context) error {
+	values, err := web.FormValues(c)
+	if err != nil {
+		return err
+	}
+	form := readAllocationForm(values)
+	allowed := h.mayDo(c, toUpdate)
+	if allowed != nil && !unavailable(allowed) {
+		return allowed
+	}
+	found, err := h.Allocations.Find(c.Request().Context(), userOf(c), c.Param("name"))
+	if err != nil {
+		found = v1alpha1.ComputeAllocation{}
+		found.Name = c.Param("name")
+	}
+	form.changes(edit(found))
+	if err == nil {
+		err = allowed
+	}
+	if governance.KindOf(err) == governance.NotFound && form.version == "" {
+		return err // nobody typed anything
+	}
+	if governance.KindOf(err) == governance.NotFound {
+		state, _ := h.Allocations.State(c.Request().Context(), userOf(c))
+		return h.refuseForm(c, form, state, err)
+	}
+	return h.takeForm(c, form, values.Get("action"), err)
+}
+
+// changes makes the form one that changes an allocation: whose it is, and its
+// namespace, are not for the form to say.
+func (f *allocationForm) changes(e *edited) {
+	if f.edits = e; e != nil {
+		f.team, f.namespace = e.allocation.Name, e.allocation.Spec.Namespace
+	}
+}
+
+// renderConflict answers a save when somebody else saved first: what is saved
+// now beside what was typed.
+func (h *Handlers) renderConflict(c echo.Context, form allocationForm, state allocations.State) error {
+	now := form.edits.allocation
+	mine, _ := form.parse(state.Types.With(form.newPools()...))
+	place := form.place()
+	page := views.AllocationConflict{
+		Chrome: h.Chrome(c), Action: place.action, CancelURL: place.up, UpLabel: place.upLabel, TheirsURL: place.action,
+		By: now.Annotations[changedBy],
+	}
+	page.Title, page.Active = "Saved by somebody else in between", "policies"
+	theirs, yours := wordsOf(&now.Spec), wordsOf(&mine.Spec)
+	names := slices.Clone(theirs.names)
+	for _, name := range yours.names {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	for _, name := range names {
+		page.Lines = append(page.Lines, views.ConflictLine{Name: name, Theirs: orDash(theirs.values[name]), Yours: orDash(yours.values[name])})
+	}
+	// Keeping one's own is a change of what is saved now.
+	read := formOf(now)
+	form.version, form.generation = read.version, read.generation
+	page.Fields = form.hidden(c)
+	return web.Render(c, http.StatusConflict, views.AllocationConflictPage(page))
+}
+
+// changedBy is the annotation that names who changed an allocation last.
+const changedBy = "kuota.dev/changed-by"
+
+func sortedFields(values url.Values) (fields []views.HiddenField) {
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		for _, value := range values[name] {
+			fields = append(fields, views.HiddenField{Name: name, Value: value})
+		}
+	}
+	return fields
+}

@@ -1,0 +1,194 @@
+package handlers_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Everything that the form has for an allocation reaches it.
+func TestSaveMakesEverything(t *testing.T) {
+	d := allocated()
+	want := everything().Spec
+	response, page := post(t, serve(t, d)+newURL, form(
+		"display-name", "Vision", "description", "All that <sees>", "namespace", "research", "weight", "30",
+		"member-0-kind", "Group", "member-0-name", "vision-team", "member-1-kind", "User", "member-1-name", "", "member-2-kind", "User", "member-2-name", "oidc:ada@example.com",
+		"row-0-vcpu", "1.5", "row-0-memory", "0.977", "row-1-type", "h100", "row-1-accelerators", "4",
+		"row-2-type", "ml.p4d.24xlarge", "row-2-profile", "mig-1g.5gb", "row-2-count", "7", "row-3-type", "ml.c5.2xlarge", "row-3-instances", "3",
+		"borrow-percent", "25", "limit-0-type", "ml.g5.2xlarge", "limit-0-accelerators", "1", "ceiling", "true", "default-queue", "true",
+	))
+	if response.StatusCode != http.StatusSeeOther {
+		t.Fatalf("%s: %s", response.Status, page.Find("#form-errors").Text())
+	}
+	want.Activation = ""
+	if diff := cmp.Diff(want, d.created[0].Spec); diff != "" {
+		t.Errorf("made is something else (-want +got):\n%s", diff)
+	}
+}
+
+// Without limit, the percentage is left out, whatever stands there; and what
+// is not borrowed at all has no limits.
+func TestLimitsThatAreNotUsed(t *testing.T) {
+	for name, tc := range map[string]struct {
+		typed []string
+		want  v1alpha1.Sharing
+	}{
+		"without limit": {[]string{"unlimited", "true", "borrow-percent", "x"}, v1alpha1.Sharing{Strategy: v1alpha1.LendAndBorrow, Unlimited: true}},
+		"not borrowing": {[]string{"strategy", "DontLend", "unlimited", "true", "limit-0-type", "ml.g5.2xlarge", "limit-0-vcpu", "x"}, v1alpha1.Sharing{Strategy: v1alpha1.DontLend}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := allocated()
+			if response, page := post(t, serve(t, d)+newURL, form(tc.typed...)); response.StatusCode != http.StatusSeeOther {
+				t.Fatalf("%s: %s", response.Status, page.Find("#form-errors").Text())
+			}
+			if diff := cmp.Diff(tc.want, d.created[0].Spec.Sharing); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestWrongInputsStandBesideTheirFields(t *testing.T) {
+	address := serve(t, allocated()) + newURL
+	for name, tc := range map[string]struct {
+		typed       []string
+		field, want string
+	}{
+		"a namespace of Kubernetes":     {[]string{"namespace", "kube-system"}, "namespace", "belongs to the cluster itself"},
+		"a namespace in capitals":       {[]string{"namespace", "Research"}, "namespace", "lower-case"},
+		"a member of Kubernetes":        {[]string{"member-3-kind", "Group", "member-3-name", "system:masters"}, "member-0-name", "belong to Kubernetes"},
+		"a member of no kind":           {[]string{"member-0-kind", "Robot", "member-0-name", "x"}, "member-0-name", "user or a group"},
+		"a member twice":                {[]string{"member-0-kind", "User", "member-0-name", "x", "member-1-kind", "User", "member-1-name", "x"}, "member-1-name", "Stands there already"},
+		"an unknown profile":            {[]string{"row-0-type", "ml.p4d.24xlarge", "row-0-accelerators", "", "row-0-profile", "mig-9g.9gb", "row-0-count", "1"}, "row-0-profile", "mig-1g.5gb"},
+		"a profile without a count":     {[]string{"row-0-accelerators", "", "row-0-profile", "mig-1g.5gb"}, "row-0-count", "how many"},
+		"a count without a profile":     {[]string{"row-0-accelerators", "", "row-0-count", "1"}, "row-0-profile", "which parts"},
+		"parts and whole accelerators":  {[]string{"row-0-type", "ml.p4d.24xlarge", "row-0-profile", "mig-1g.5gb", "row-0-count", "1"}, "row-0-count", "not both"},
+		"a limit of an unknown type":    {[]string{"limit-0-type", "ml.g5.2xlrage", "limit-0-vcpu", "1"}, "limit-0-type", "did you mean"},
+		"a limit that is no number":     {[]string{"limit-0-type", "ml.g5.2xlarge", "limit-0-vcpu", "lots"}, "limit-0-vcpu", "Not a number"},
+		"a limit behind an empty one":   {[]string{"limit-0-type", "", "limit-4-type", "ml.c5.2xlarge", "limit-4-accelerators", "1"}, "limit-1-accelerators", "have no accelerators"},
+		"a ceiling without a limit":     {[]string{"ceiling", "true", "unlimited", "true"}, "ceiling", "needs a borrow limit"},
+		"a pool that the policy lacks":  {[]string{"row-1-type", "b200", "row-1-accelerators", "1"}, "row-1-type", "not a known instance type"},
+		"a type and the pool it is in":  {[]string{"row-1-type", "ml.p5.48xlarge", "row-1-vcpu", "1", "row-2-type", "h100", "row-2-vcpu", "1"}, "row-2-type", "put both into one row"},
+		"too many characters in a name": {[]string{"member-0-kind", "User", "member-0-name", strings.Repeat("a", 257)}, "member-0-name", "at most 256"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			response, page := post(t, address, form(tc.typed...))
+			if response.StatusCode != http.StatusUnprocessableEntity {
+				t.Errorf("the answer is %s", response.Status)
+			}
+			input := page.Find("#" + tc.field)
+			if input.AttrOr("aria-invalid", "") != "true" || !strings.Contains(page.Find("#"+tc.field+"-error").Text(), tc.want) {
+				t.Errorf("beside %s stands %q; all: %q", tc.field, page.Find("#"+tc.field+"-error").Text(), page.Find("#form-errors").Text())
+			}
+			if page.Find(`#form-errors a[href="#`+tc.field+`"]`).Length() == 0 {
+				t.Errorf("the summary does not lead to %s", tc.field)
+			}
+		})
+	}
+}
+
+// The smaller actions change their own list, and lose nothing of the others.
+func TestRowsComeAndGo(t *testing.T) {
+	address := serve(t, allocated()) + newURL
+	start := form("row-1-type", "ml.c5.2xlarge", "limit-0-type", "h100", "limit-1-type", "ml.g5.2xlarge", "limit-1-vcpu", "2", "member-0-name", "a", "member-1-kind", "User", "member-1-name", "b")
+	for action, want := range map[string]map[string]string{
+		"add-member":          {"#member-2-name": "", "#member-1-name": "b"},
+		"remove-member:0":     {"#member-0-name": "b", "#row-1-type": "ml.c5.2xlarge"},
+		"add-limit":           {"#limit-2-type": "", "#limit-1-vcpu": "2"},
+		"remove-limit:0":      {"#limit-0-type": "ml.g5.2xlarge", "#row-0-type": "ml.g6.12xlarge"},
+		"reset:limit-1-vcpu":  {"#limit-1-vcpu": "", "#limit-1-type": "ml.g5.2xlarge"},
+		"remove-row:0":        {"#row-0-type": "ml.c5.2xlarge", "#limit-0-type": "h100"},
+		"remove-member:99":    {"#member-1-name": "b"},
+		"reset:nothing-here":  {"#limit-1-vcpu": "2"},
+		"make-pool:row-0":     {"#row-0-type": "ml.g6.12xlarge"},
+		"make-pool:row-99999": {"#row-0-type": "ml.g6.12xlarge"},
+	} {
+		values := url.Values{}
+		for name, all := range start {
+			values[name] = all
+		}
+		values.Set("action", action)
+		_, page := post(t, address, values, "X-Requested-With", "fetch")
+		for selector, value := range want {
+			if got, there := page.Find(selector).Attr("value"); got != value || !there && page.Find(selector).Length() == 0 {
+				t.Errorf("%s: %s is %q, want %q", action, selector, got, value)
+			}
+		}
+	}
+}
+
+// Hardware or a family that is typed where a type belongs becomes a pool, which
+// is made with the allocation.
+func TestMakingAPool(t *testing.T) {
+	for typed, want := range map[string]v1alpha1.Pool{
+		"l4":    {Name: "l4", Match: v1alpha1.PoolMatch{Accelerator: "L4"}},
+		"ml.g6": {Name: "ml-g6", Match: v1alpha1.PoolMatch{InstanceFamily: "ml.g6"}},
+	} {
+		t.Run(typed, func(t *testing.T) {
+			d := allocated()
+			address := serve(t, d) + newURL
+			_, page := post(t, address, form("action", "preview", "row-0-type", typed), "X-Requested-With", "fetch")
+			button := page.Find("#row-0 button[value='make-pool:row-0']")
+			if button.Length() != 1 || page.Find("#row-0 [aria-invalid]").Length() != 0 || !strings.Contains(page.Find("#row-0").Text(), "2 nodes today") {
+				t.Fatalf("the row offers %q", page.Find("#row-0").Text())
+			}
+			_, page = post(t, address, form("action", "make-pool:row-0", "row-0-type", typed))
+			values := typedIn(page, "#allocation-form")
+			if values.Get("row-0-type") != want.Name || page.Find("#row-0-vcpu").AttrOr("placeholder", "") != "24" {
+				t.Errorf("the row is of %q with %s vCPU", values.Get("row-0-type"), page.Find("#row-0-vcpu").AttrOr("placeholder", ""))
+			}
+			if text := page.Find("#row-0-there").Text(); !strings.Contains(text, "New pool, made when you save") {
+				t.Errorf("the row says %q", text)
+			}
+			values.Set("action", "review")
+			_, page = post(t, address, values)
+			if text := page.Find("#review-quota").Text(); !strings.Contains(text, want.Name) || !strings.Contains(text, "2 nodes today") {
+				t.Errorf("the review says %q", page.Find("main").Text())
+			}
+			values = typedIn(page, "#review-form")
+			values.Set("action", "save")
+			if response, page := post(t, address, values); response.StatusCode != http.StatusSeeOther {
+				t.Fatalf("%s: %s", response.Status, page.Find("#form-errors").Text())
+			}
+			if diff := cmp.Diff([]v1alpha1.Pool{want}, d.made); diff != "" {
+				t.Error(diff)
+			}
+			if row := d.created[0].Spec.Quota[0]; row.Pool != want.Name || row.InstanceType != "" {
+				t.Errorf("the row is %+v", row)
+			}
+		})
+	}
+}
+
+// A pool that no row names any more is not made.
+func TestPoolsThatNobodyNames(t *testing.T) {
+	d := allocated()
+	post(t, serve(t, d)+newURL, form("new-pool-0-name", "l4", "new-pool-0-kind", "accelerator", "new-pool-0-value", "L4"))
+	if len(d.created) != 1 || len(d.made) != 0 {
+		t.Errorf("made are %d allocations and the pools %v", len(d.created), d.made)
+	}
+}
+
+// What the type's devices are called, and what a first-come policy means for
+// pre-emption.
+func TestWhatTheFormSays(t *testing.T) {
+	d := allocated()
+	d.policy = &v1alpha1.ClusterPolicy{Spec: v1alpha1.ClusterPolicySpec{TaskPrioritization: v1alpha1.FirstComeFirstServe}}
+	_, page := post(t, serve(t, d)+newURL, form("action", "preview", "row-0-type", "ml.trn1.32xlarge", "limit-0-type", "ml.trn1.32xlarge", "limit-0-accelerators", "3", "limit-1-type", "ml.g5.2xlarge", "limit-1-vcpu", "1"))
+	for selector, want := range map[string]string{
+		`label[for="row-0-accelerators"]`: "Neuron devices", "#preemption-section": "first come, first served", "#row-0": "Borrows up to 3 Neuron devices",
+		"#limit-0": "Instead of the percentage", "#limit-1": "may only borrow",
+	} {
+		if text := page.Find(selector).Text(); !strings.Contains(text, want) {
+			t.Errorf("%s says %q, want %q", selector, text, want)
+		}
+	}
+	if first := page.Find("#instance-types option").First().AttrOr("value", ""); first != "h100" {
+		t.Errorf("%q is suggested first, want the policy's pool", first)
+	}
+}

@@ -1,0 +1,143 @@
+package handlers
+
+import (
+	"fmt"
+	"net/http"
+
+	"kuota.dev/kuota/governance/allocations"
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/views"
+	"kuota.dev/kuota/web"
+
+	"github.com/labstack/echo/v4"
+)
+
+// shownTasks is how many tasks a page names before it counts the rest.
+const shownTasks = 20
+
+// renderReview shows what saving the form would do.
+func (h *Handlers) renderReview(c echo.Context, form allocationForm, review allocations.Review) error {
+	place := form.place()
+	page := views.AllocationReview{
+		Chrome: h.Chrome(c), Action: place.action, CancelURL: place.up, UpLabel: place.upLabel, Save: place.save,
+		Fields: form.hidden(c), Unknown: review.Unknown, Unchanged: review.Empty() && review.Unknown == "",
+		Quota: quotaChanges(review.Pools), Capacity: capacityLines(review.Capacity),
+		Settings: valueChanges(review.Settings), Over: overLines(review.Over), Objects: objectLines(review.Objects),
+	}
+	page.Title, page.Active = "Review: "+form.team, "policies"
+	state, err := h.Allocations.State(c.Request().Context(), userOf(c))
+	if err != nil {
+		return err
+	}
+	types := state.Types.With(form.newPools()...)
+	for _, p := range form.pools {
+		page.NewPools = append(page.NewPools, newPoolView(p, types))
+	}
+	return web.Render(c, http.StatusOK, views.AllocationReviewPage(page))
+}
+
+func quotaChanges(pools []allocations.PoolChange) (lines []views.QuotaChange) {
+	for _, p := range pools {
+		goesOn := false
+		all := quota.Resources{}
+		for _, figures := range []quota.Resources{p.Before, p.After, p.LimitBefore, p.LimitAfter} {
+			all.Add(figures)
+		}
+		for _, resource := range all.Names() {
+			line := views.QuotaChange{
+				Pool: p.Pool, GoesOn: goesOn, Resource: resourceLabel(resource),
+				Before: figure(resource, p.Before), After: figure(resource, p.After),
+				BorrowBefore: limitFigure(resource, p.Before, p.LimitBefore), BorrowAfter: limitFigure(resource, p.After, p.LimitAfter),
+			}
+			line.Changed, line.BorrowChanged = line.Before != line.After, line.BorrowBefore != line.BorrowAfter
+			lines, goesOn = append(lines, line), true
+		}
+	}
+	return lines
+}
+
+// resourceLabel heads the figures of a resource, with the unit where that is
+// not the thing itself.
+func resourceLabel(resource string) string {
+	switch resource {
+	case catalog.Memory:
+		return "Memory, GiB"
+	case catalog.Network:
+		return capital(quota.Unit(resource, 2))
+	}
+	return quota.Unit(resource, 2)
+}
+
+// figure is an amount without its unit; a dash where there is no quota at all.
+func figure(resource string, figures quota.Resources) string {
+	if figures == nil {
+		return "–"
+	}
+	return quota.Number(resource, figures[resource])
+}
+
+// limitFigure is what may be borrowed. Without a limit where there is quota,
+// all may be.
+func limitFigure(resource string, own, limit quota.Resources) string {
+	switch {
+	case own == nil && limit == nil:
+		return "–"
+	case limit == nil:
+		return "no limit"
+	}
+	return quota.Number(resource, limit[resource])
+}
+
+func capacityLines(changes []allocations.CapacityChange) (lines []views.CapacityLine) {
+	last := ""
+	for _, c := range changes {
+		line := views.CapacityLine{
+			Pool: c.Pool, Resource: resourceLabel(c.Resource),
+			There: quota.Number(c.Resource, c.There), Before: quota.Number(c.Resource, c.Before), After: quota.Number(c.Resource, c.After),
+			OverBefore: c.Before > c.There,
+		}
+		line.GoesOn, last = c.Pool == last, c.Pool
+		if c.Oversubscribed() {
+			line.Over = quota.Amount(c.Resource, c.After-c.There) + " beyond"
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+func valueChanges(changes []allocations.FieldChange) (lines []views.ValueChange) {
+	for _, c := range changes {
+		lines = append(lines, views.ValueChange{Name: c.Path, Before: orDash(c.Before), After: orDash(c.After)})
+	}
+	return lines
+}
+
+func overLines(over []allocations.Over) (lines []views.OverLine) {
+	for _, o := range over {
+		line := views.OverLine{Text: fmt.Sprintf("%s: %s of %s held", o.Pool, quota.Number(o.Resource, o.Held), quota.Amount(o.Resource, o.Quota))}
+		line.Tasks, line.More = taskNames(o.Tasks)
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// taskNames are the first tasks, with their kind, and how many more there are.
+func taskNames(tasks []allocations.Task) (names []string, more int) {
+	for _, t := range tasks[:min(len(tasks), shownTasks)] {
+		names = append(names, t.Kind+" "+t.Name)
+	}
+	return names, max(0, len(tasks)-shownTasks)
+}
+
+var objectTones = map[string]string{allocations.Made: "ok", allocations.Changed: "wait", allocations.Removed: "bad"}
+
+func objectLines(changes []allocations.ObjectChange) (lines []views.ObjectLine) {
+	for i, o := range changes {
+		lines = append(lines, views.ObjectLine{
+			ID: fmt.Sprintf("object-%d", i), Tone: objectTones[o.Action], Action: o.Action,
+			Name: o.Kind + " " + o.Name, Fields: valueChanges(o.Fields),
+		})
+	}
+	return lines
+}

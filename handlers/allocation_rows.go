@@ -1,0 +1,255 @@
+package handlers
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"kuota.dev/kuota/governance/allocations"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/views"
+)
+
+// rowViews makes the rows of a form.
+type rowViews struct {
+	form   *allocationForm
+	state  allocations.State
+	types  catalog.Catalog   // with the pools that are to be made
+	others allocations.Given // what everybody else has
+	errs   map[string]string // by input
+}
+
+// quota is one row with its defaults, and what may be borrowed.
+func (v rowViews) quota(i int) views.AllocationFormRow {
+	row := v.form.rows[i]
+	view, pool, known := v.row(fmt.Sprintf("row-%d", i), i, row)
+	if !known {
+		return view
+	}
+	view.There = v.there(pool, v.others)
+	sharing := v.sharing(pool)
+	own, ok := v.resolve(row, sharing)
+	if !ok {
+		return view
+	}
+	given := allocations.Given{own.Name: quota.Resources{}}
+	given[own.Name].Add(v.others[own.Name])
+	resolved := quota.Resolved{Pools: []quota.Pool{own}}
+	given.Add(resolved)
+	view.Over = over(given.Over(resolved.Pools, v.types))
+	if v.errs["borrow-percent"] == "" {
+		view.Borrow, view.BorrowNone = borrowing(own, sharing)
+	}
+	return view
+}
+
+// limit is one borrow limit with its defaults.
+func (v rowViews) limit(i int) views.AllocationFormRow {
+	row := v.form.limits[i]
+	view, pool, known := v.row(fmt.Sprintf("limit-%d", i), i, row)
+	view.Limit = true
+	if !known {
+		return view
+	}
+	view.There = v.there(pool, nil)
+	view.Borrow = "The team has no quota there: it may only borrow."
+	for _, own := range v.form.rows {
+		if p, ok := find(own.instanceType, v.types); ok && p.Name == pool.Name {
+			view.Borrow = "Instead of the percentage, on top of what the team owns there."
+		}
+	}
+	return view
+}
+
+// row is what rows of both kinds have: what was typed, and the defaults.
+func (v rowViews) row(id string, i int, row formRow) (view views.AllocationFormRow, pool catalog.Pool, known bool) {
+	text := func(part, value string) views.TextField {
+		return views.TextField{Value: value, Error: v.errs[id+"-"+part]}
+	}
+	view = views.AllocationFormRow{
+		Index: i, Error: v.errs[id],
+		Type:         text("type", row.instanceType),
+		Instances:    views.AmountField{TextField: text("instances", row.instances)},
+		Accelerators: views.AmountField{TextField: text("accelerators", row.accelerators)},
+		VCPU:         views.AmountField{TextField: text("vcpu", row.vcpu)},
+		Memory:       views.AmountField{TextField: text("memory", row.memory)},
+		Profile:      text("profile", row.profile), Count: text("count", row.count),
+	}
+	if suggested, ok := v.form.suggest(row.instanceType, v.types); ok {
+		view.Suggestion = newPoolView(suggested, v.types.With((&allocationForm{pools: []formPool{suggested}}).newPools()...))
+		view.Suggestion.Text = capital(view.Suggestion.Text)
+	}
+	pool, known = find(row.instanceType, v.types)
+	if !known {
+		return view, pool, false
+	}
+	view.Partitions = pool.Instance.Partitions
+	if resource := pool.Instance.AcceleratorResource; resource != "" {
+		view.AcceleratorUnit = quota.Unit(resource, 2)
+	}
+	own, ok := v.resolve(row, v1alpha1.Sharing{})
+	if !ok {
+		return view, pool, true
+	}
+	if row.accelerators == "" {
+		view.Accelerators.Default = strconv.FormatInt(accelerators(pool.Instance, own.Nominal), 10)
+	}
+	view.VCPU.Default = v.amount(row, "vcpu", catalog.CPU)
+	view.Memory.Default = v.amount(row, "memory", catalog.Memory)
+	return view, pool, true
+}
+
+// resolve is what one row comes to by itself.
+func (v rowViews) resolve(row formRow, sharing v1alpha1.Sharing) (quota.Pool, bool) {
+	parsed, problems := v.form.parseRow(row, v.types)
+	if len(problems) > 0 {
+		return quota.Pool{}, false
+	}
+	resolved, wrong := quota.Resolve(&v1alpha1.ComputeAllocationSpec{Quota: []v1alpha1.QuotaRow{parsed}, Sharing: sharing}, v.types)
+	if len(wrong) > 0 {
+		return quota.Pool{}, false
+	}
+	return resolved.Pools[0], true
+}
+
+// amount is what a row comes to in one resource with that input empty; empty
+// when it comes to nothing.
+func (v rowViews) amount(row formRow, part, resource string) string {
+	*row.fields()[part] = ""
+	own, ok := v.resolve(row, v1alpha1.Sharing{})
+	if !ok {
+		return ""
+	}
+	return quota.Number(resource, own.Nominal[resource])
+}
+
+// sharing is how one pool is shared: what is wrong with the limits of other
+// pools does not keep this one from being shown.
+func (v rowViews) sharing(pool catalog.Pool) v1alpha1.Sharing {
+	sharing := v.form.parseSharing(v.types, &teller{})
+	sharing.BorrowLimits = nil
+	if sharing.Strategy != v1alpha1.LendAndBorrow {
+		return sharing
+	}
+	for _, row := range v.form.limits {
+		if p, ok := find(row.instanceType, v.types); !ok || p.Name != pool.Name {
+			continue
+		}
+		if _, ok := v.resolve(row, v1alpha1.Sharing{}); ok {
+			parsed, _ := v.form.parseRow(row, v.types)
+			sharing.BorrowLimits = []v1alpha1.QuotaRow{parsed}
+		}
+	}
+	return sharing
+}
+
+// over warns that more is given out than is there: with figures for what
+// counts most, and by name for the rest.
+func over(excess []allocations.Excess) string {
+	if len(excess) == 0 {
+		return ""
+	}
+	first := excess[0]
+	text := fmt.Sprintf("With this, %s of %s are given out", quota.Number(first.Resource, first.Given), quota.Amount(first.Resource, first.There))
+	var rest []string
+	for _, e := range excess[1:] {
+		rest = append(rest, resourceName(e.Resource))
+	}
+	if len(rest) > 0 {
+		text += ", and more " + strings.Join(rest, " and ") + " than is there"
+	}
+	return text + ". Tasks beyond that wait."
+}
+
+// resourceName is what people call a resource, without a figure.
+func resourceName(resource string) string {
+	if resource == catalog.Memory {
+		return "memory"
+	}
+	return quota.Unit(resource, 2)
+}
+
+func accelerators(instance catalog.Instance, resources quota.Resources) int64 {
+	if instance.AcceleratorResource == "" {
+		return 0
+	}
+	return resources[instance.AcceleratorResource]
+}
+
+// there is what the cluster has of a pool, and that the pool is yet to be made.
+func (v rowViews) there(pool catalog.Pool, given allocations.Given) string {
+	if slices.ContainsFunc(v.form.pools, func(p formPool) bool { return p.name == pool.Name }) {
+		return "New pool, made when you save · " + there(pool, given)
+	}
+	return there(pool, given)
+}
+
+// there says what the cluster has of a pool, such as
+// "16 GPUs (H100) there · 12 given to others".
+func there(pool catalog.Pool, given allocations.Given) string {
+	if pool.Nodes == 0 {
+		return "None there today"
+	}
+	resource := pool.Instance.AcceleratorResource
+	if resource == "" {
+		resource = catalog.CPU
+	}
+	noun := "instance"
+	if pool.Grouped {
+		noun = "node"
+	}
+	text := countOf(int(pool.Nodes), noun) + " there: " + quota.Amount(resource, pool.There[resource])
+	if pool.Instance.AcceleratorModel != "" {
+		text += " (" + pool.Instance.AcceleratorModel + ")"
+	}
+	if n := given[pool.Name][resource]; n > 0 {
+		text += " · " + quota.Number(resource, n) + " given to others"
+	}
+	if pool.Named && len(pool.Types) > 0 {
+		text += " · " + strings.Join(pool.Types, ", ")
+	}
+	return text
+}
+
+// borrowing says what may be borrowed in a pool, and where that comes to none.
+func borrowing(own quota.Pool, sharing v1alpha1.Sharing) (text, none string) {
+	if sharing.Strategy != v1alpha1.LendAndBorrow {
+		return "", ""
+	}
+	if own.Limit == nil {
+		return "Borrows all that stands idle", ""
+	}
+	if len(sharing.BorrowLimits) > 0 {
+		return "Borrows up to " + orNothing(amounts(own.Limit)) + ", as limited below", ""
+	}
+	percent := int32(v1alpha1.DefaultBorrowLimitPercent)
+	if sharing.BorrowLimitPercent != nil {
+		percent = *sharing.BorrowLimitPercent
+	}
+	if percent == 0 {
+		return "Borrows nothing", ""
+	}
+	var zero []string
+	for _, name := range own.Nominal.Names() {
+		if own.Nominal[name] > 0 && own.Limit[name] == 0 {
+			zero = append(zero, quota.Amount(name, own.Nominal[name]))
+		}
+	}
+	if limit := amounts(own.Limit); limit != "" {
+		text = "Borrows up to " + limit
+	}
+	if len(zero) > 0 {
+		none = fmt.Sprintf("%d %% of %s is none: a task cannot borrow any.", percent, strings.Join(zero, ", "))
+	}
+	return text, none
+}
+
+func orNothing(text string) string {
+	if text == "" {
+		return "nothing"
+	}
+	return text
+}

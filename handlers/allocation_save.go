@@ -1,0 +1,132 @@
+package handlers
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/allocations"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/views"
+	"kuota.dev/kuota/web"
+
+	"github.com/labstack/echo/v4"
+)
+
+// takeForm does what somebody asked of the form. allowed is why they may not;
+// nil when they may.
+func (h *Handlers) takeForm(c echo.Context, form allocationForm, action string, allowed error) error {
+	form.submitted = form.submitted || action == "save" || action == "review"
+	if allowed != nil && !unavailable(allowed) {
+		return allowed
+	}
+	state, err := h.Allocations.State(c.Request().Context(), userOf(c))
+	form.do(action, state.Types)
+	if err = errors.Join(allowed, err); err != nil {
+		return h.refuseForm(c, form, state, err)
+	}
+	if action != "save" && action != "review" {
+		return h.renderForm(c, http.StatusOK, form, state, nil)
+	}
+	allocation, wrong := form.parse(state.Types.With(form.newPools()...))
+	if len(wrong) > 0 || len(form.missing()) > 0 {
+		return h.renderForm(c, http.StatusUnprocessableEntity, form, state, nil)
+	}
+	if action == "review" {
+		var review allocations.Review
+		err := h.again(c, &form, allocation, func(ctx context.Context, user governance.User) (err error) {
+			review, err = h.Allocations.Review(ctx, user, allocation, form.newPools())
+			return err
+		})
+		if err != nil {
+			return h.refuseForm(c, form, state, err)
+		}
+		return h.renderReview(c, form, review)
+	}
+	err = h.again(c, &form, allocation, func(ctx context.Context, user governance.User) error {
+		if form.edits != nil {
+			return h.Allocations.Update(ctx, user, allocation, form.newPools())
+		}
+		return h.Allocations.Create(ctx, user, allocation, form.newPools(), form.request)
+	})
+	switch {
+	case err != nil:
+		return h.refuseForm(c, form, state, err)
+	case form.edits != nil:
+		return c.Redirect(http.StatusSeeOther, allocationURL(allocation.Name)+"?saved=true")
+	}
+	return c.Redirect(http.StatusSeeOther, policiesURL+"?created="+url.QueryEscape(allocation.Name))
+}
+
+// conflictTries is how often something is tried while only the status of an
+// allocation changes in between.
+const conflictTries = 3
+
+// again does something with an allocation that was read, and does it again
+// when only its status changed since: that is no conflict between people.
+func (h *Handlers) again(c echo.Context, form *allocationForm, allocation *v1alpha1.ComputeAllocation, do func(context.Context, governance.User) error) error {
+	ctx, user := c.Request().Context(), userOf(c)
+	for try := 1; ; try++ {
+		err := do(ctx, user)
+		if form.edits == nil || governance.KindOf(err) != governance.Conflict || try == conflictTries {
+			return err
+		}
+		now, findErr := h.Allocations.Find(ctx, user, form.team)
+		if findErr != nil {
+			return err
+		}
+		form.edits = edit(now)
+		if strconv.FormatInt(now.Generation, 10) != form.generation || now.ResourceVersion == form.version {
+			return err
+		}
+		form.version, allocation.ResourceVersion = now.ResourceVersion, now.ResourceVersion
+	}
+}
+
+// refuseForm answers with what was typed, and why it was not saved. What is
+// ours to mend has a page of its own.
+func (h *Handlers) refuseForm(c echo.Context, form allocationForm, state allocations.State, err error) error {
+	var ours *governance.Error
+	switch {
+	case !errors.As(err, &ours) || ours.Kind == governance.Internal:
+		return err
+	case ours.Kind == governance.Conflict && form.edits != nil && form.edits.allocation.DeletionTimestamp == nil:
+		return h.renderConflict(c, form, state)
+	}
+	return h.renderForm(c, statuses[ours.Kind], form, state, ours)
+}
+
+// renderForm shows the form with what was typed, its defaults, and what is
+// wrong with it. refused is why a save did not happen; then the form is shown
+// even while nothing can be said about the cluster.
+func (h *Handlers) renderForm(c echo.Context, status int, form allocationForm, state allocations.State, refused *governance.Error) error {
+	view := form.view(state, h.Naming, refused)
+	view.Chrome = h.Chrome(c)
+	place := form.place()
+	view.Title, view.Active = place.title, "policies"
+	view.Action, view.CancelURL, view.UpLabel = place.action, place.up, place.upLabel
+	if web.WantsFragment(c) {
+		return web.Render(c, status, views.AllocationFormBody(view))
+	}
+	return web.Render(c, status, views.AllocationPage(view))
+}
+
+// formPlace is where a form stands among the pages.
+type formPlace struct{ title, action, up, upLabel, save string }
+
+func (f *allocationForm) place() formPlace {
+	if f.edits == nil {
+		return formPlace{"Create compute allocation", newAllocationURL, policiesURL, "Policies", "Create allocation"}
+	}
+	return formPlace{"Edit " + f.team, allocationURL(f.team) + "/edit", allocationURL(f.team), f.team, "Save changes"}
+}
+
+// hidden is the form in hidden inputs, with who opened it.
+func (f *allocationForm) hidden(c echo.Context) []views.HiddenField {
+	values := f.values()
+	values.Set("as", userOf(c).Name)
+	return sortedFields(values)
+}

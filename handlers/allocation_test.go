@@ -1,0 +1,380 @@
+package handlers_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/allocations"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/views/htmlcheck"
+
+	"github.com/PuerkitoBio/goquery"
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func number[T any](n T) *T { return &n }
+
+// everything is an allocation with a value for all that there is.
+func everything() v1alpha1.ComputeAllocation {
+	memory, cpu := resource.MustParse("1000Mi"), resource.MustParse("1500m")
+	return v1alpha1.ComputeAllocation{
+		ObjectMeta: metav1.ObjectMeta{Name: "vision", ResourceVersion: "7", Generation: 3, Annotations: map[string]string{"kuota.dev/changed-by": "grace@example.com"}},
+		Spec: v1alpha1.ComputeAllocationSpec{
+			DisplayName: "Vision", Description: "All that <sees>", Activation: v1alpha1.Active, Namespace: "research",
+			Members:         []v1alpha1.Member{{Kind: "Group", Name: "vision-team"}, {Kind: "User", Name: "oidc:ada@example.com"}},
+			FairShareWeight: 30,
+			Quota: []v1alpha1.QuotaRow{
+				{InstanceType: "ml.g6.12xlarge", Amounts: v1alpha1.Amounts{Accelerators: number(int64(2)), VCPU: &cpu, Memory: &memory}},
+				{Pool: "h100", Amounts: v1alpha1.Amounts{Accelerators: number(int64(4))}},
+				{InstanceType: "ml.p4d.24xlarge", Amounts: v1alpha1.Amounts{Partition: &v1alpha1.Partition{Profile: "mig-1g.5gb", Count: 7}}},
+				{InstanceType: "ml.c5.2xlarge", Amounts: v1alpha1.Amounts{Instances: number(int64(3))}},
+			},
+			Sharing: v1alpha1.Sharing{
+				Strategy: v1alpha1.LendAndBorrow, BorrowLimitPercent: number(int32(25)),
+				BorrowLimits: []v1alpha1.QuotaRow{{InstanceType: "ml.g5.2xlarge", Amounts: v1alpha1.Amounts{Accelerators: number(int64(1))}}},
+			},
+			Preemption: v1alpha1.Preemption{WithinTeam: v1alpha1.PreemptNever}, NamespaceCeiling: true, DefaultQueue: true,
+		},
+	}
+}
+
+func allocated(all ...v1alpha1.ComputeAllocation) *domain {
+	d := &domain{allocations: all}
+	d.pools = []v1alpha1.Pool{{Name: "h100", Match: v1alpha1.PoolMatch{Accelerator: "H100"}}}
+	return d
+}
+
+// said is the text of a part of a page, with a space wherever a reader sees
+// one.
+func said(part *goquery.Selection) string {
+	var texts []string
+	part.Find("*").AddSelection(part).Contents().Each(func(_ int, s *goquery.Selection) {
+		if goquery.NodeName(s) == "#text" {
+			texts = append(texts, strings.Fields(s.Text())...)
+		}
+	})
+	return strings.Join(texts, " ")
+}
+
+const editURL = "/policies/allocations/vision/edit"
+
+// typedIn is what a browser would send of the first form of a page.
+func typedIn(page *goquery.Document, selector string) url.Values {
+	values := url.Values{}
+	page.Find(selector).Find("input, select").Each(func(_ int, s *goquery.Selection) {
+		kind, name := s.AttrOr("type", "text"), s.AttrOr("name", "")
+		if _, checked := s.Attr("checked"); (kind == "radio" || kind == "checkbox") && !checked {
+			return
+		}
+		value := s.AttrOr("value", "")
+		if goquery.NodeName(s) == "select" {
+			value = s.Find("option[selected]").AttrOr("value", s.Find("option").First().AttrOr("value", ""))
+		}
+		values.Add(name, value)
+	})
+	return values
+}
+
+// Opened and saved with nothing touched, an allocation is what it was, to the
+// byte, through the form and through the review.
+func TestEditingNothingChangesNothing(t *testing.T) {
+	for name, through := range map[string]bool{"saved from the form": false, "saved from the review": true} {
+		t.Run(name, func(t *testing.T) {
+			d := allocated(everything())
+			address := serve(t, d)
+			_, page := get(t, address+editURL)
+			htmlcheck.Page(t, page)
+			values, selector := typedIn(page, "#allocation-form"), "#review-form"
+			if through {
+				values.Set("action", "review")
+				response, review := post(t, address+editURL, values)
+				htmlcheck.Page(t, review)
+				if response.StatusCode != http.StatusOK || review.Find(selector).Length() != 1 {
+					t.Fatalf("the review answers %s: %s", response.Status, review.Find("main").Text())
+				}
+				values = typedIn(review, selector)
+			}
+			values.Set("action", "save")
+			response, _ := post(t, address+editURL, values)
+			if response.StatusCode != http.StatusSeeOther || response.Header.Get("Location") != "/policies/allocations/vision?saved=true" {
+				t.Fatalf("the answer is %s to %s", response.Status, response.Header.Get("Location"))
+			}
+			if diff := cmp.Diff(everything().Spec, d.updated[0].Spec); diff != "" {
+				t.Errorf("the spec changed (-was +is):\n%s", diff)
+			}
+			if d.as.Name != "ada" || d.updated[0].ResourceVersion != "7" {
+				t.Errorf("saved as %+v from version %s", d.as, d.updated[0].ResourceVersion)
+			}
+		})
+	}
+}
+
+// A page in between keeps all that was typed, rows and pools to be made too.
+func TestReviewLeadsBackToWhatWasTyped(t *testing.T) {
+	address := serve(t, allocated()) + newURL
+	typed := form("action", "review", "display-name", "<b>Vision</b>", "description", " two  spaces ", "namespace", "research", "ceiling", "true", "default-queue", "true",
+		"member-0-kind", "User", "member-0-name", "ada", "row-1-type", "ml.p4d.24xlarge", "row-1-profile", "mig-1g.5gb", "row-1-count", "3",
+		"row-2-type", "ml-g5", "row-2-accelerators", "1", "new-pool-0-name", "ml-g5", "new-pool-0-kind", "instanceFamily", "new-pool-0-value", "ml.g5",
+		"limit-0-type", "h100", "limit-0-accelerators", "2")
+	_, review := post(t, address, typed)
+	values := typedIn(review, "#review-form")
+	values.Set("action", "back")
+	response, page := post(t, address, values)
+	if response.StatusCode != http.StatusOK || page.Find("#form-errors").Length() != 0 {
+		t.Fatalf("going back answers %s: %s", response.Status, page.Find("#form-errors").Text())
+	}
+	again := typedIn(page, "#allocation-form")
+	for name := range typed {
+		if name != "action" && again.Get(name) != typed.Get(name) {
+			t.Errorf("%s was %q and is %q", name, typed.Get(name), again.Get(name))
+		}
+	}
+}
+
+// What saving would do is said with its figures, and done only when asked.
+func TestReviewSaysWhatWouldChange(t *testing.T) {
+	d := allocated()
+	figures := func(gpus int64) quota.Resources {
+		return quota.Resources{catalog.GPU: gpus, catalog.Memory: gpus * catalog.GiB}
+	}
+	d.review = allocations.Review{
+		Pools:    []allocations.PoolChange{{Pool: "ml.g6.12xlarge", Before: figures(6), After: figures(2), LimitBefore: figures(3), LimitAfter: nil}},
+		Settings: []allocations.FieldChange{{Path: "Fair-share weight", Before: "0", After: "10"}},
+		Objects:  []allocations.ObjectChange{{Kind: "ClusterQueue", Name: "q", Action: allocations.Changed, Fields: []allocations.FieldChange{{Path: "spec.fairSharing.weight", Before: "0", After: "10"}}}},
+		Capacity: []allocations.CapacityChange{{Pool: "ml.g6.12xlarge", Resource: catalog.GPU, There: 8, Before: 7, After: 9}},
+		Over:     []allocations.Over{{Pool: "ml.g6.12xlarge", Resource: catalog.GPU, Held: 4, Quota: 2, Tasks: []allocations.Task{{Namespace: "n", Kind: "Job", Name: "train"}}}},
+		Unknown:  "Kueue does not answer.",
+	}
+	response, page := post(t, serve(t, d)+newURL, form("action", "review"))
+	if response.StatusCode != http.StatusOK || len(d.created) != 0 {
+		t.Fatalf("looking answers %s and makes %d", response.Status, len(d.created))
+	}
+	htmlcheck.Page(t, page)
+	for selector, want := range map[string]string{
+		"#review-quota": "ml.g6.12xlarge GPUs 6 2 3 no limit", "#review-capacity": "GPUs 8 7 9 1 GPU beyond", "#review-settings": "Fair-share weight 0 10",
+		"#review-over": "4 of 2 GPUs held by Job train", "#review-objects": "ClusterQueue q", ".notice-warn": "Kueue does not answer.", "#review-form button[value=save]": "Create allocation",
+	} {
+		if text := said(page.Find(selector)); !strings.Contains(text, want) {
+			t.Errorf("%s says %q, want %q", selector, text, want)
+		}
+	}
+}
+
+// Somebody else saved first: both versions stand side by side, and what was
+// typed goes on to be reviewed against what is saved now.
+func TestConflict(t *testing.T) {
+	for _, action := range []string{"save", "review"} {
+		t.Run(action, func(t *testing.T) {
+			d := allocated(everything())
+			address := serve(t, d) + editURL
+			_, page := get(t, address)
+			values := typedIn(page, "#allocation-form")
+			values.Set("weight", "77")
+			values.Set("action", action)
+			d.change("vision", func(now *v1alpha1.ComputeAllocation) { now.Spec.FairShareWeight, now.Spec.DisplayName = 11, "Theirs" })
+			response, conflict := post(t, address, values)
+			htmlcheck.Page(t, conflict)
+			if response.StatusCode != http.StatusConflict || len(d.updated) != 0 {
+				t.Fatalf("the answer is %s, %d saved", response.Status, len(d.updated))
+			}
+			text := said(conflict.Find(".differs"))
+			if !strings.Contains(text, "Fair-share weight differs 11 77") || !strings.Contains(text, "Display name differs Theirs Vision") || conflict.Find(".differs").Length() != 2 {
+				t.Errorf("what differs is %q", text)
+			}
+			if !strings.Contains(conflict.Find(".notice").Text(), "grace@example.com") {
+				t.Error("who saved it is not named")
+			}
+			mine := typedIn(conflict, "main form")
+			mine.Set("action", "review")
+			_, review := post(t, address, mine)
+			kept := typedIn(review, "#review-form")
+			kept.Set("action", "save")
+			if response, page := post(t, address, kept); response.StatusCode != http.StatusSeeOther {
+				t.Fatalf("keeping mine answers %s: %s", response.Status, page.Find("main").Text())
+			}
+			if got := d.updated[0].Spec; got.FairShareWeight != 77 || got.DisplayName != "Vision" {
+				t.Errorf("saved is %+v", got)
+			}
+		})
+	}
+}
+
+// A controller that writes the status is not somebody else who saved.
+func TestStatusIsNoConflict(t *testing.T) {
+	d := allocated(everything())
+	address := serve(t, d) + editURL
+	_, page := get(t, address)
+	values := typedIn(page, "#allocation-form")
+	values.Set("weight", "77")
+	values.Set("action", "save")
+	d.touch("vision")
+	if response, page := post(t, address, values); response.StatusCode != http.StatusSeeOther || d.updated[0].Spec.FairShareWeight != 77 {
+		t.Errorf("the answer is %s: %s", response.Status, page.Find("main").Text())
+	}
+}
+
+// Whatever stops a change, the form comes back as it was typed.
+func TestEditRefused(t *testing.T) {
+	for name, tc := range map[string]struct {
+		err  *governance.Error
+		want int
+		says string
+	}{
+		"wrong":        {&governance.Error{Kind: governance.Invalid, Fields: []governance.FieldError{{Path: "spec.quota[1].pool", Message: "there is no such pool"}}}, 422, "Row 2, instance type: there is no such pool"},
+		"not allowed":  {&governance.Error{Kind: governance.Forbidden, Message: "You may not do this."}, 403, "You may not do this."},
+		"out of reach": {&governance.Error{Kind: governance.Unavailable, Message: "The cluster cannot be reached."}, 503, "The cluster cannot be reached."},
+		"gone":         {&governance.Error{Kind: governance.NotFound, Message: "Somebody deleted it."}, 404, "Somebody deleted it."},
+	} {
+		for _, action := range []string{"save", "review"} {
+			t.Run(name+", "+action, func(t *testing.T) {
+				d := allocated(everything())
+				address := serve(t, d) + editURL
+				_, page := get(t, address)
+				values := typedIn(page, "#allocation-form")
+				values.Set("description", "kept")
+				values.Set("action", action)
+				d.refusal = tc.err
+				response, page := post(t, address, values)
+				htmlcheck.Page(t, page)
+				if response.StatusCode != tc.want || !strings.Contains(said(page.Find("#form-errors")), tc.says) {
+					t.Errorf("the answer is %s: %q", response.Status, page.Find("#form-errors").Text())
+				}
+				if got := page.Find("#description").AttrOr("value", ""); got != "kept" {
+					t.Errorf("the description is %q", got)
+				}
+			})
+		}
+	}
+}
+
+// A team that was deleted while somebody typed takes nothing typed with it;
+// one that never was is not found.
+func TestEditOfNoTeam(t *testing.T) {
+	d := allocated(everything())
+	address := serve(t, d)
+	_, page := get(t, address+editURL)
+	values := typedIn(page, "#allocation-form")
+	values.Set("description", "kept")
+	values.Set("action", "save")
+	d.allocations = nil
+	if response, page := post(t, address+editURL, values); response.StatusCode != http.StatusNotFound || page.Find("#description").AttrOr("value", "") != "kept" {
+		t.Errorf("the answer is %s: %s", response.Status, page.Find("main").Text())
+	}
+	for _, path := range []string{"/policies/allocations/none", "/policies/allocations/none/edit", "/policies/allocations/none/delete"} {
+		if response, _ := get(t, address+path); response.StatusCode != http.StatusNotFound {
+			t.Errorf("GET %s answers %s", path, response.Status)
+		}
+	}
+	for _, path := range []string{"/policies/allocations/none/edit", "/policies/allocations/none/delete"} {
+		if response, _ := post(t, address+path, url.Values{"action": {"save"}}); response.StatusCode != http.StatusNotFound {
+			t.Errorf("POST %s answers %s", path, response.Status)
+		}
+	}
+}
+
+// Who may change nothing sees the page of their team, and no way to change it.
+func TestReader(t *testing.T) {
+	d := allocated(everything())
+	d.reader = true
+	address := serve(t, d)
+	response, page := get(t, address+"/policies/allocations/vision")
+	htmlcheck.Page(t, page)
+	if response.StatusCode != http.StatusOK || page.Find(`a[href$="/edit"], a[href$="/delete"]`).Length() != 0 {
+		t.Errorf("the page answers %s with %d ways to change it", response.Status, page.Find(`a[href$="/edit"], a[href$="/delete"]`).Length())
+	}
+	for _, path := range []string{newURL, editURL, "/policies/allocations/vision/delete"} {
+		if response, _ := get(t, address+path); response.StatusCode != http.StatusNotFound {
+			t.Errorf("GET %s answers %s", path, response.Status)
+		}
+		if response, _ := post(t, address+path, form()); response.StatusCode != http.StatusNotFound || len(d.created)+len(d.updated)+len(d.deleted) != 0 {
+			t.Errorf("POST %s answers %s", path, response.Status)
+		}
+	}
+}
+
+func TestDetail(t *testing.T) {
+	a := everything()
+	a.Status = v1alpha1.ComputeAllocationStatus{
+		Namespace: "research", ClusterQueue: "the-cluster-queue", LocalQueue: "the-local-queue",
+		Conditions:     []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, ObservedGeneration: 3, Message: "all is applied"}},
+		LastCorrection: &v1alpha1.Correction{Object: "ClusterQueue the-cluster-queue", Manager: "kubectl-edit"},
+	}
+	_, page := get(t, serve(t, allocated(a))+"/policies/allocations/vision")
+	htmlcheck.Page(t, page)
+	text := said(page.Find("main"))
+	for _, want := range []string{
+		"Vision", "All that <sees>", "Active", "All is applied", "research", "the-cluster-queue", "the-local-queue", "group vision-team", "user oidc:ada@example.com",
+		"ml.g6.12xlarge given: 2 accelerators · 1.5 vCPU · 0.976 GiB", "borrows only", "Lends and borrows up to 25 %", "Borrow limit, ml.g5.2xlarge 1 accelerator", "Never", "kubectl-edit", "Last changed by grace@example.com", "mig-1g.5gb",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page does not say %q: %s", want, text)
+		}
+	}
+	if page.Find(`a[href="/policies/allocations/vision/edit"]`).Length() != 1 || page.Find("body").AttrOr("data-stream", "") != "/policies/allocations/vision/events" {
+		t.Error("the page leads nowhere, or is not live")
+	}
+}
+
+func TestDelete(t *testing.T) {
+	const address = "/policies/allocations/vision/delete"
+	busy := allocations.Departure{Waiting: 2, Kept: "research"}
+	for range 23 {
+		busy.Running = append(busy.Running, allocations.Task{Kind: "Job", Name: "train"})
+	}
+	for name, tc := range map[string]struct {
+		departure        allocations.Departure
+		action, confirm  string
+		refusal          error
+		status           int
+		location, effect string
+	}{
+		"an idle team":           {action: "delete", confirm: "vision", status: 303, location: "/policies?deleted=vision", effect: "vision by itself"},
+		"a busy team":            {departure: busy, action: "delete", confirm: "vision", status: 303, location: "/policies?deleted=vision", effect: "vision by draining"},
+		"a busy team, held":      {departure: busy, action: "hold", status: 303, location: "/policies/allocations/vision?held=true", effect: "held"},
+		"the name half typed":    {action: "delete", confirm: "visio", status: 422},
+		"the name not typed":     {action: "delete", status: 422},
+		"no such thing to do":    {action: "x", confirm: "vision", status: 200},
+		"a task started since":   {action: "delete", confirm: "vision", status: 422, refusal: &governance.Error{Kind: governance.Invalid, Fields: []governance.FieldError{{Message: "one of its tasks runs"}}}},
+		"somebody saved since":   {action: "delete", confirm: "vision", status: 409, refusal: &governance.Error{Kind: governance.Conflict, Message: "Somebody else changed it in between."}},
+		"not allowed after all":  {action: "delete", confirm: "vision", status: 403, refusal: &governance.Error{Kind: governance.Forbidden, Message: "You may not do this."}},
+		"the cluster is silent":  {action: "delete", confirm: "vision", status: 503, refusal: &governance.Error{Kind: governance.Unavailable, Message: "It cannot be reached."}},
+		"somebody was quicker":   {action: "delete", confirm: "vision", status: 404, refusal: &governance.Error{Kind: governance.NotFound, Message: "It is gone."}},
+		"holding is not allowed": {departure: busy, action: "hold", status: 403, refusal: &governance.Error{Kind: governance.Forbidden, Message: "You may not do this."}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := allocated(everything())
+			d.departure = tc.departure
+			base := serve(t, d)
+			_, page := get(t, base+address)
+			htmlcheck.Page(t, page)
+			if n := len(tc.departure.Running); n > 0 && !strings.Contains(said(page.Find("#delete-tasks")), "and 3 more") {
+				t.Errorf("the page says of %d tasks %q", n, page.Find("#delete-tasks").Text())
+			}
+			values := typedIn(page, "#delete-form")
+			values.Set("confirm", tc.confirm)
+			values.Set("action", tc.action)
+			d.refusal = tc.refusal
+			response, page := post(t, base+address, values)
+			if response.StatusCode != tc.status || response.Header.Get("Location") != tc.location {
+				t.Errorf("the answer is %s to %s: %s", response.Status, response.Header.Get("Location"), page.Find("main").Text())
+			}
+			effect := strings.Join(d.deleted, "")
+			if len(d.updated) == 1 && d.updated[0].Spec.Activation == v1alpha1.Hold {
+				effect = "held"
+			}
+			if effect != tc.effect {
+				t.Errorf("done is %q, want %q", effect, tc.effect)
+			}
+			if tc.status == 422 && page.Find("#confirm").AttrOr("value", "") != tc.confirm {
+				t.Error("what was typed is lost")
+			}
+		})
+	}
+}

@@ -1,0 +1,123 @@
+package handlers
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"kuota.dev/kuota/governance/allocations"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/quota"
+)
+
+// words is an allocation as people read it: values by what they are called.
+type words struct {
+	names  []string // in the order of the form
+	values map[string]string
+}
+
+func (w *words) say(name, value string) {
+	w.names = append(w.names, name)
+	w.values[name] = value
+}
+
+// wordsOf says all that an allocation asks for.
+func wordsOf(spec *v1alpha1.ComputeAllocationSpec) words {
+	w := words{values: map[string]string{}}
+	w.say("Display name", spec.DisplayName)
+	w.say("Description", spec.Description)
+	w.say("Activation", activation(spec.Activation))
+	w.say("Members", strings.Join(members(spec.Members), ", "))
+	w.say("Fair-share weight", strconv.Itoa(int(spec.FairShareWeight)))
+	var order []string
+	for _, row := range spec.Quota {
+		name := row.InstanceType + row.Pool
+		order = append(order, name)
+		w.say("Quota, "+name, amountsGiven(row.Amounts))
+	}
+	if len(order) > 1 {
+		w.say("Order of preference", strings.Join(order, ", "))
+	}
+	w.say("Lending and borrowing", sharing(spec.Sharing))
+	for _, row := range spec.Sharing.BorrowLimits {
+		w.say("Borrow limit, "+row.InstanceType+row.Pool, amountsGiven(row.Amounts))
+	}
+	w.say("Pre-emption within the team", preemption(spec.Preemption))
+	w.say("Namespace ceiling", onOff(spec.NamespaceCeiling))
+	w.say("Default queue", onOff(spec.DefaultQueue))
+	return w
+}
+
+func activation(a v1alpha1.Activation) string {
+	if a == "" {
+		return string(v1alpha1.Active)
+	}
+	return string(a)
+}
+
+func members(all []v1alpha1.Member) []string {
+	var names []string
+	for _, m := range all {
+		names = append(names, strings.ToLower(m.Kind)+" "+m.Name)
+	}
+	return names
+}
+
+// amountsGiven are the figures of a row as they were given, without defaults.
+func amountsGiven(a v1alpha1.Amounts) string {
+	var parts []string
+	if a.Instances != nil {
+		parts = append(parts, countOf(int(*a.Instances), "instance"))
+	}
+	if a.Accelerators != nil {
+		parts = append(parts, countOf(int(*a.Accelerators), "accelerator"))
+	}
+	if p := a.Partition; p != nil {
+		parts = append(parts, fmt.Sprintf("%d × %s", p.Count, p.Profile))
+	}
+	if a.VCPU != nil {
+		parts = append(parts, quota.Amount(catalog.CPU, a.VCPU.MilliValue()))
+	}
+	if a.Memory != nil {
+		parts = append(parts, quota.Amount(catalog.Memory, a.Memory.Value()))
+	}
+	return strings.Join(parts, " · ")
+}
+
+func sharing(s v1alpha1.Sharing) string {
+	switch {
+	case s.Strategy == v1alpha1.Lend:
+		return "Lends"
+	case s.Strategy == v1alpha1.DontLend:
+		return "Does not lend"
+	case s.Unlimited:
+		return "Lends and borrows without limit"
+	case s.BorrowLimitPercent != nil:
+		return fmt.Sprintf("Lends and borrows up to %d %%", *s.BorrowLimitPercent)
+	}
+	return fmt.Sprintf("Lends and borrows up to %d %%", v1alpha1.DefaultBorrowLimitPercent)
+}
+
+func preemption(p v1alpha1.Preemption) string {
+	if p.WithinTeam == v1alpha1.PreemptNever {
+		return "Never"
+	}
+	return "Lower priority"
+}
+
+func onOff(on bool) string {
+	if on {
+		return "On"
+	}
+	return "Off"
+}
+
+// preemptionNote says that pre-emption within a team has no effect now; empty
+// where it has.
+func preemptionNote(state allocations.State) string {
+	if p := state.Policy; p == nil || p.Spec.TaskPrioritization == v1alpha1.TaskRanking {
+		return ""
+	}
+	return "The cluster policy says first come, first served: tasks have no ranks, so nothing is pre-empted within a team, whatever is chosen here. The choice is kept for when the policy ranks tasks."
+}

@@ -1,0 +1,187 @@
+package handlers
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/policy"
+	"kuota.dev/kuota/views"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// policyCard is the cluster policy as everybody sees it.
+func (h *Handlers) policyCard(ctx context.Context, user governance.User) (*views.PolicyCard, error) {
+	state, err := h.Policy.State(ctx, user)
+	if err != nil {
+		return nil, err
+	}
+	card := &views.PolicyCard{MayEdit: state.MayEdit, EditURL: policyURL}
+	p := state.Policy
+	if p == nil {
+		return card, nil
+	}
+	card.Exists = true
+	card.Status = policyStatus(p, v1alpha1.ConditionReady)
+	card.Progress = rankingProgress(p.Status.Ranking)
+	if p.Status.Kueue != nil {
+		card.Patch = p.Status.Kueue.Patch
+	}
+	spec := &p.Spec
+	card.Parts = []views.PolicyPart{
+		rankingPart(p),
+		{
+			ID: "idle", Label: "Idle compute", Value: idleWords(string(spec.IdleCompute.Strategy)),
+			Text: idleText(spec.IdleCompute), Status: policyStatus(p, v1alpha1.ConditionFairShare),
+		},
+		{
+			ID: "unallocated", Label: "Unallocated compute", Value: "Not lent",
+			Text: "What no team was given stands idle.", Status: policyStatus(p, v1alpha1.ConditionShareUnallocated),
+		},
+		gangPart(p),
+		{
+			ID: "enforcement", Label: "Enforcement", Value: enforcementWords(string(spec.Enforcement)),
+			Text: "Takes effect with a later version: until then nothing is refused.",
+		},
+		poolsPart(state),
+	}
+	if spec.IdleCompute.ShareUnallocated {
+		card.Parts[2].Value, card.Parts[2].Text = "Lent", "What no team was given can be borrowed, as far as nodes are ready."
+	}
+	return card, nil
+}
+
+// policyStatus puts a condition into one word and a sentence. Ready sums up
+// the others, which say themselves what is wrong.
+func policyStatus(p *v1alpha1.ClusterPolicy, kind string) views.Status {
+	condition := meta.FindStatusCondition(p.Status.Conditions, kind)
+	switch {
+	case p.DeletionTimestamp != nil:
+		return views.Status{Tone: "wait", Label: "Deleting"}
+	case condition == nil || condition.ObservedGeneration != p.Generation:
+		return views.Status{Tone: "wait", Label: "Applying"}
+	case condition.Status == metav1.ConditionTrue:
+		return views.Status{Tone: "ok", Label: "In force"}
+	case condition.Status == metav1.ConditionUnknown:
+		return views.Status{Tone: "wait", Label: "Applying", Text: policyWords(condition.Message)}
+	}
+	return views.Status{Tone: "bad", Label: "Not in force", Text: policyWords(condition.Message)}
+}
+
+// rankingProgress says how far a change of the ranking is; nil for none.
+func rankingProgress(r *v1alpha1.Ranking) *views.PolicyProgress {
+	switch {
+	case r == nil || r.Step == v1alpha1.RankingSettled || r.Step == "":
+		return nil
+	case r.Step == v1alpha1.RankingPausing:
+		return &views.PolicyProgress{Text: "Re-ranking: pre-emption by priority is being switched off in every queue, before tasks get their new priority"}
+	case r.Tasks <= 0:
+		return &views.PolicyProgress{Text: "Re-ranking: classes have their new values; pre-emption by priority is off meanwhile"}
+	}
+	done := max(0, r.Tasks-r.Remaining)
+	return &views.PolicyProgress{
+		Text:  fmt.Sprintf("Re-ranking: %s of %s have their new priority; pre-emption by priority is off meanwhile", thousands(int64(done)), taskCount(int(r.Tasks))),
+		Done:  int(done),
+		Tasks: int(r.Tasks),
+	}
+}
+
+func rankingPart(p *v1alpha1.ClusterPolicy) views.PolicyPart {
+	part := views.PolicyPart{
+		ID: "prioritization", Label: "Task prioritization", Value: prioritizationWords(string(p.Spec.TaskPrioritization)),
+		Status: policyStatus(p, v1alpha1.ConditionPriorityClasses),
+	}
+	if r := p.Status.Ranking; r != nil && r.Step != v1alpha1.RankingSettled && r.Step != "" && p.DeletionTimestamp == nil {
+		part.Status = views.Status{Tone: "wait", Label: "Re-ranking", Text: part.Status.Text}
+	}
+	classes := slices.Clone(p.Spec.PriorityClasses)
+	slices.SortStableFunc(classes, func(a, b v1alpha1.PriorityClass) int { return cmp.Compare(weightOf(b), weightOf(a)) })
+	for _, class := range classes {
+		part.Classes = append(part.Classes, views.ClassLine{Name: class.Name, Weight: wholeText(class.Weight), Description: class.Description})
+	}
+	switch ranking := p.Spec.TaskPrioritization == v1alpha1.TaskRanking; {
+	case ranking && len(classes) == 0:
+		part.Text = "There is no priority class yet, so all tasks rank alike."
+	case ranking:
+		part.Text = "More weight starts first. Tasks without a class have weight 0, and come last."
+	case len(classes) > 0:
+		part.Text = "Waiting tasks start in the order they came in. Priority classes are kept, without effect."
+	default:
+		part.Text = "Waiting tasks start in the order they came in."
+	}
+	return part
+}
+
+func weightOf(class v1alpha1.PriorityClass) int32 {
+	if class.Weight == nil {
+		return 0
+	}
+	return *class.Weight
+}
+
+func idleText(idle v1alpha1.IdleCompute) string {
+	if idle.Strategy == v1alpha1.IdleFairShare {
+		return "Teams borrow what stands idle by their fair-share weights."
+	}
+	return "Whoever asks first borrows what stands idle, up to their own limit."
+}
+
+// gangPart says when tasks have to have all their pods, and what becomes of
+// them otherwise.
+func gangPart(p *v1alpha1.ClusterPolicy) views.PolicyPart {
+	gang := p.Spec.GangScheduling
+	part := views.PolicyPart{ID: "gang", Label: "Gang scheduling", Value: "Off", Status: policyStatus(p, v1alpha1.ConditionGangScheduling)}
+	if !gang.Enabled {
+		part.Text = "Pods of a task start as they find room."
+		return part
+	}
+	part.Value = "On"
+	said := []string{"All pods ready within " + orDash(durationText(gang.Timeout)) + ", or the task is requeued."}
+	if recovery := durationText(gang.RecoveryTimeout); recovery == "0s" {
+		said = append(said, "A running task may miss a pod for ever.")
+	} else {
+		said = append(said, "A running task may miss a pod for "+orDash(recovery)+".")
+	}
+	if gang.BlockAdmission {
+		said = append(said, "One task starts at a time.")
+	}
+	tries := "without limit"
+	if limit := gang.Requeuing.BackoffLimitCount; limit != nil {
+		tries = "at most " + countOf(int(*limit), "time")
+	}
+	said = append(said, fmt.Sprintf("Requeued %s, %s, with pauses from %s to %s s.", tries, strings.ToLower(orderWords(gang.Requeuing.Timestamp)),
+		orDash(wholeText(gang.Requeuing.BackoffBaseSeconds)), orDash(wholeText(gang.Requeuing.BackoffMaxSeconds))))
+	part.Text = strings.Join(said, " ")
+	return part
+}
+
+// poolsPart lists the pools that the policy names, in the order in which they
+// match.
+func poolsPart(state policy.State) views.PolicyPart {
+	p := state.Policy
+	part := views.PolicyPart{ID: "pools", Label: "Pools", Value: "By instance type", Text: "Each instance type is a pool by itself."}
+	if len(p.Spec.Pools) == 0 && len(p.Status.Pools) == 0 {
+		return part
+	}
+	part.Status = policyStatus(p, v1alpha1.ConditionPools)
+	part.Value = countOf(len(p.Spec.Pools), "pool")
+	part.Text = "The first that matches a node has it; every other node belongs to the pool of its instance type."
+	nodes := map[string]int64{}
+	for _, pool := range state.Types.Pools() {
+		nodes[pool.Name] = pool.Nodes
+	}
+	for _, pool := range p.Spec.Pools {
+		line := views.PoolLine{Name: pool.Name, Match: capital(matchWords(matchText(pool.Match)))}
+		if n, known := nodes[pool.Name]; known {
+			line.Nodes = nodesOrNone(n)
+		}
+		part.Pools = append(part.Pools, line)
+	}
+	return part
+}

@@ -1,0 +1,137 @@
+package handlers
+
+import (
+	"errors"
+	"net/http"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/policy"
+	"kuota.dev/kuota/views"
+	"kuota.dev/kuota/web"
+
+	"github.com/labstack/echo/v4"
+)
+
+const policyURL = "/policies/cluster/edit"
+
+// editPolicy answers GET /policies/cluster/edit: the policy as it is saved, or
+// what was typed before its sender had to sign in again.
+func (h *Handlers) editPolicy(s *web.Server) func(echo.Context) error {
+	return func(c echo.Context) error {
+		state, err := h.editablePolicy(c)
+		if err != nil {
+			return err
+		}
+		form := policyFormOf(state.Policy)
+		if typed := s.Draft(c); typed != nil {
+			form = readPolicyForm(typed)
+			form.do(typed.Get("action"))
+			form.resumed = true
+		}
+		return h.renderPolicy(c, http.StatusOK, form, state, nil)
+	}
+}
+
+// changePolicy answers POST /policies/cluster/edit: it reviews, saves, or does
+// one of the form's smaller actions and shows the form again.
+func (h *Handlers) changePolicy(c echo.Context) error {
+	values, err := web.FormValues(c)
+	if err != nil {
+		return err
+	}
+	form := readPolicyForm(values)
+	action := values.Get("action")
+	goesOn := action == "review" || action == "save"
+	form.submitted = form.submitted || goesOn
+	form.do(action)
+
+	state, err := h.editablePolicy(c)
+	var ours *governance.Error
+	switch {
+	case errors.As(err, &ours) && ours.Kind == governance.Unavailable:
+		return h.renderPolicy(c, statuses[ours.Kind], form, state, ours)
+	case err != nil:
+		return err
+	case !goesOn:
+		return h.renderPolicy(c, http.StatusOK, form, state, nil)
+	case len(form.wrong(state)) > 0:
+		return h.renderPolicy(c, http.StatusUnprocessableEntity, form, state, nil)
+	}
+	wanted := form.policy(state)
+	var review policy.Review
+	if action == "review" {
+		review, err = h.Policy.Review(c.Request().Context(), userOf(c), wanted)
+	} else {
+		err = h.Policy.Save(c.Request().Context(), userOf(c), wanted)
+	}
+	switch {
+	case err == nil && action == "save":
+		return c.Redirect(http.StatusSeeOther, "/policies?saved=policy")
+	case err == nil:
+		return h.renderPolicyReview(c, form, state, review)
+	case !errors.As(err, &ours) || ours.Kind == governance.Internal:
+		return err
+	case ours.Kind == governance.Conflict || ours.Kind == governance.Exists || ours.Kind == governance.NotFound:
+		return h.renderPolicyConflict(c, form)
+	}
+	return h.renderPolicy(c, statuses[ours.Kind], form, state, ours)
+}
+
+// editablePolicy is the policy for somebody who may change it. It hides the
+// form from everybody else.
+func (h *Handlers) editablePolicy(c echo.Context) (policy.State, error) {
+	state, err := h.Policy.State(c.Request().Context(), userOf(c))
+	if err == nil && !state.MayEdit {
+		err = echo.ErrNotFound
+	}
+	return state, err
+}
+
+// renderPolicy shows the form with what was typed and what is wrong with it.
+// refused is why a review or a save did not happen.
+func (h *Handlers) renderPolicy(c echo.Context, status int, form policyForm, state policy.State, refused *governance.Error) error {
+	view := form.view(state, refused)
+	for i, nodes := range h.poolNodes(c, form) {
+		view.Pools[i].Nodes = nodes
+	}
+	view.Chrome = h.Chrome(c)
+	view.Title, view.Active = policyTitle(form), "policies"
+	view.Action, view.CancelURL = policyURL, "/policies"
+	if web.WantsFragment(c) {
+		return web.Render(c, status, views.PolicyFormBody(view))
+	}
+	return web.Render(c, status, views.EditPolicy(view))
+}
+
+func policyTitle(form policyForm) string {
+	if form.version == "" {
+		return "Create cluster policy"
+	}
+	return "Edit cluster policy"
+}
+
+// renderPolicyReview shows what saving would do, and holds the form meanwhile.
+func (h *Handlers) renderPolicyReview(c echo.Context, form policyForm, state policy.State, review policy.Review) error {
+	view := reviewOf(form, state, review)
+	view.Chrome = h.Chrome(c)
+	view.Title, view.Active = "Review cluster policy", "policies"
+	view.Action, view.CancelURL = policyURL, "/policies"
+	return web.Render(c, http.StatusOK, views.ReviewPolicy(view))
+}
+
+// renderPolicyConflict shows what is saved now beside what was typed, which goes on
+// from there: the review that follows is of the policy as it is now.
+func (h *Handlers) renderPolicyConflict(c echo.Context, form policyForm) error {
+	state, err := h.editablePolicy(c)
+	if err != nil {
+		return err
+	}
+	view := conflictOf(form, state.Policy)
+	view.Chrome = h.Chrome(c)
+	view.Title, view.Active = "Somebody else changed the cluster policy", "policies"
+	view.Action, view.TheirURL = policyURL, policyURL
+	if view.Gone {
+		view.TheirURL = "/policies"
+	}
+	return web.Render(c, http.StatusConflict, views.ConflictPolicy(view))
+}

@@ -1,0 +1,538 @@
+package handlers_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/allocations"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/policy"
+	"kuota.dev/kuota/views/htmlcheck"
+
+	"github.com/PuerkitoBio/goquery"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// policyDomain is the domain of the cluster policy in memory.
+type policyDomain struct {
+	policy   *v1alpha1.ClusterPolicy
+	tasks    map[string]int
+	reader   bool // whether whoever asks may only read
+	away     error
+	refusal  error // what a review or a save answers, if anything
+	review   policy.Review
+	reviewed []v1alpha1.ClusterPolicy
+	saved    []v1alpha1.ClusterPolicy
+}
+
+func (d *policyDomain) State(context.Context, governance.User) (policy.State, error) {
+	return policy.State{Policy: d.policy, Tasks: d.tasks, MayEdit: !d.reader}, d.away
+}
+
+func (d *policyDomain) Nodes(_ context.Context, pools []v1alpha1.Pool) ([]int64, error) {
+	nodes := make([]int64, len(pools))
+	for i, pool := range pools {
+		if pool.Match.Accelerator == "H100" {
+			nodes[i] = 2
+		}
+	}
+	return nodes, nil
+}
+
+func (d *policyDomain) check(p *v1alpha1.ClusterPolicy) error {
+	version := ""
+	if d.policy != nil {
+		version = d.policy.ResourceVersion
+	}
+	if d.refusal == nil && p.ResourceVersion != version {
+		return &governance.Error{Kind: governance.Conflict, Message: "Somebody else changed it."}
+	}
+	return d.refusal
+}
+
+func (d *policyDomain) Review(_ context.Context, _ governance.User, p *v1alpha1.ClusterPolicy) (policy.Review, error) {
+	d.reviewed = append(d.reviewed, *p.DeepCopy())
+	return d.review, d.check(p)
+}
+
+func (d *policyDomain) Save(_ context.Context, _ governance.User, p *v1alpha1.ClusterPolicy) error {
+	if err := d.check(p); err != nil {
+		return err
+	}
+	d.saved = append(d.saved, *p.DeepCopy())
+	return nil
+}
+
+const policyURL = "/policies/cluster/edit"
+
+func at[N any](n N) *N { return &n }
+
+// ranked is a policy as somebody left it, with things that no form shows.
+func ranked() *v1alpha1.ClusterPolicy {
+	return &v1alpha1.ClusterPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: "default", ResourceVersion: "7", Generation: 3, UID: "u", Labels: map[string]string{"by": "gitops"}, Annotations: map[string]string{"note": "kept"}},
+		Spec: v1alpha1.ClusterPolicySpec{
+			TaskPrioritization: v1alpha1.TaskRanking,
+			PriorityClasses: []v1alpha1.PriorityClass{
+				{Name: "training", Weight: at[int32](60)},
+				{Name: "inference", Weight: at[int32](90), Description: "Serves users"},
+			},
+			IdleCompute: v1alpha1.IdleCompute{Strategy: v1alpha1.IdleFairShare, ShareUnallocated: true},
+			GangScheduling: v1alpha1.GangScheduling{
+				Enabled: true, BlockAdmission: true,
+				Timeout: &metav1.Duration{Duration: 90 * time.Minute}, RecoveryTimeout: &metav1.Duration{},
+				Requeuing: v1alpha1.Requeuing{Timestamp: "Creation", BackoffLimitCount: at[int32](3), BackoffBaseSeconds: at[int32](30), BackoffMaxSeconds: at[int32](600)},
+			},
+			Enforcement: v1alpha1.EnforcementNone,
+			Pools: []v1alpha1.Pool{
+				{Name: "h100", Match: v1alpha1.PoolMatch{Accelerator: "H100"}},
+				{Name: "g5", Match: v1alpha1.PoolMatch{InstanceFamily: "ml.g5"}},
+				{Name: "cpu", Match: v1alpha1.PoolMatch{InstanceTypes: []string{"ml.c5.2xlarge", "ml.c5.4xlarge"}}},
+				{Name: "rack", Match: v1alpha1.PoolMatch{NodeLabels: map[string]string{"zone": "a", "rack": "4"}}},
+			},
+		},
+	}
+}
+
+// typed are the values that a browser would send of the form on a page.
+func typed(page *goquery.Document, id string) url.Values {
+	values := url.Values{}
+	page.Find(id + " input, " + id + " select").Each(func(_ int, s *goquery.Selection) {
+		name, value := s.AttrOr("name", ""), s.AttrOr("value", "")
+		if kind := s.AttrOr("type", ""); kind == "radio" || kind == "checkbox" {
+			if _, ticked := s.Attr("checked"); !ticked {
+				return
+			}
+		}
+		if goquery.NodeName(s) == "select" {
+			value = s.Find("option[selected]").AttrOr("value", "")
+		}
+		values.Add(name, value)
+	})
+	return values
+}
+
+func with(values url.Values, pairs ...string) url.Values {
+	changed := url.Values{}
+	for name, v := range values {
+		changed[name] = slices.Clone(v)
+	}
+	for i := 0; i < len(pairs); i += 2 {
+		changed.Set(pairs[i], pairs[i+1])
+	}
+	return changed
+}
+
+// What opens and is saved untouched is what was there, to the last field, with
+// what no form shows.
+func TestPolicySavedUntouchedIsTheSame(t *testing.T) {
+	d := &domain{policies: policyDomain{policy: ranked()}}
+	address := serve(t, d) + policyURL
+	response, page := get(t, address)
+	if response.StatusCode != http.StatusOK {
+		t.Fatal(response.Status)
+	}
+	htmlcheck.Page(t, page)
+	response, page = post(t, address, with(typed(page, "#policy-form"), "action", "review"))
+	if response.StatusCode != http.StatusOK || page.Find("#policy-review").Length() != 1 {
+		t.Fatalf("the review answers %s: %s", response.Status, page.Find("main").Text())
+	}
+	htmlcheck.Page(t, page)
+	response, _ = post(t, address, with(typed(page, "#policy-review"), "action", "save"))
+	if response.StatusCode != http.StatusSeeOther || response.Header.Get("Location") != "/policies?saved=policy" {
+		t.Fatalf("the save answers %s to %s", response.Status, response.Header.Get("Location"))
+	}
+	if len(d.policies.saved) != 1 || !reflect.DeepEqual(d.policies.saved[0], *ranked()) || !reflect.DeepEqual(d.policies.reviewed[0], *ranked()) {
+		t.Errorf("saved is %+v", d.policies.saved)
+	}
+}
+
+// A new policy changes nothing that was not asked for.
+func TestNewPolicyHasDefaults(t *testing.T) {
+	d := &domain{}
+	address := serve(t, d) + policyURL
+	_, page := get(t, address)
+	if response, page := post(t, address, with(typed(page, "#policy-form"), "action", "save")); response.StatusCode != http.StatusSeeOther {
+		t.Fatalf("%s: %s", response.Status, page.Find("#form-errors").Text())
+	}
+	got := d.policies.saved[0]
+	five := &metav1.Duration{Duration: 5 * time.Minute}
+	want := v1alpha1.ClusterPolicySpec{
+		TaskPrioritization: v1alpha1.FirstComeFirstServe,
+		IdleCompute:        v1alpha1.IdleCompute{Strategy: v1alpha1.IdleFairShare},
+		GangScheduling: v1alpha1.GangScheduling{Timeout: five, RecoveryTimeout: five, Requeuing: v1alpha1.Requeuing{
+			Timestamp: "Eviction", BackoffBaseSeconds: at[int32](60), BackoffMaxSeconds: at[int32](3600)}},
+		Enforcement: v1alpha1.RequireQueue,
+	}
+	if got.Name != "default" || got.ResourceVersion != "" || !reflect.DeepEqual(got.Spec, want) {
+		t.Errorf("saved is %+v", got)
+	}
+}
+
+// Each small action changes what it says, and nothing else that was typed.
+func TestPolicyFormActions(t *testing.T) {
+	d := &domain{policies: policyDomain{policy: ranked(), tasks: map[string]int{"training": 12, "": 3}}}
+	address := serve(t, d) + policyURL
+	_, page := get(t, address)
+	base := with(typed(page, "#policy-form"), "class-0-name", "half typed", "pool-3-value", "not a label")
+	for action, want := range map[string]map[string]string{
+		"preview":        {"#class-0-name": "half typed", "#class-1-name": "inference", "#pool-3-value": "not a label"},
+		"back":           {"#class-0-name": "half typed"},
+		"add-class":      {"#class-0-name": "half typed", "#class-2-name": ""},
+		"remove-class:0": {"#class-0-name": "inference", "#class-0-description": "Serves users"},
+		"add-pool":       {"#pool-3-value": "not a label", "#pool-4-name": ""},
+		"remove-pool:1":  {"#pool-0-name": "h100", "#pool-1-name": "cpu", "#pool-2-value": "not a label"},
+		"remove-pool:99": {"#pool-3-value": "not a label"},
+	} {
+		response, page := post(t, address, with(base, "action", action), "X-Requested-With", "fetch")
+		if response.StatusCode != http.StatusOK || page.Find("header.top").Length() != 0 {
+			t.Errorf("%s answers %s", action, response.Status)
+		}
+		for id, text := range want {
+			if got, there := page.Find(id).Attr("value"); !there || got != text {
+				t.Errorf("%s: %s shows %q, want %q", action, id, got, text)
+			}
+		}
+		if got := page.Find("[name=resource-version]").AttrOr("value", ""); got != "7" {
+			t.Errorf("%s: the version is %q", action, got)
+		}
+	}
+	_, page = post(t, address, with(base, "action", "preview", "class-0-name", "training"))
+	for id, want := range map[string]string{"#class-0": "12 tasks", ".policy-classless": "3 tasks", "#pool-0": "2 nodes now", "#pool-1": "No node now"} {
+		if text := page.Find(id).Text(); !strings.Contains(text, want) {
+			t.Errorf("%s says %q, want %q", id, text, want)
+		}
+	}
+}
+
+// Whatever cannot be read is told beside its input, and what was typed stays.
+func TestPolicyFormErrors(t *testing.T) {
+	for name, tc := range map[string]struct{ id, text, want string }{
+		"a time without unit":      {"gang-timeout", "300", "Has no unit"},
+		"a time that is none":      {"gang-timeout", "soon", "Not a time"},
+		"no time at all":           {"gang-timeout", "0s", "No pod is ready at once"},
+		"a negative time":          {"gang-recovery", "-5m", "negative"},
+		"half a second":            {"gang-recovery", "1.5s", "whole seconds"},
+		"an endless time":          {"gang-recovery", "99999999999h", "Not a time"},
+		"tries that are no number": {"requeue-limit", "often", "Not a number"},
+		"too long a pause":         {"requeue-most", "99999999999", "Too large"},
+		"a negative pause":         {"requeue-base", "-1", "negative"},
+		"a weight above 100":       {"class-0-weight", "101", "Too large"},
+		"half a weight":            {"class-0-weight", "1.5", "whole"},
+		"a class without weight":   {"class-0-weight", "", "Give a weight"},
+		"a class without name":     {"class-0-name", "", "Give the class a name"},
+		"a long description":       {"class-0-description", strings.Repeat("x", 1025), "1,024 fit"},
+		"a pool without name":      {"pool-0-name", "", "Give the pool a name"},
+		"a pool without nodes":     {"pool-0-value", "", "Say which nodes"},
+		"labels that are none":     {"pool-3-value", "zone", "key=value"},
+		"a label twice":            {"pool-3-value", "zone=a, zone=b", "zone twice"},
+		"no type among commas":     {"pool-2-value", " , ", "Names no instance type"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := &domain{policies: policyDomain{policy: ranked()}}
+			address := serve(t, d) + policyURL
+			_, page := get(t, address)
+			for _, action := range []string{"review", "save"} {
+				response, wrong := post(t, address, with(typed(page, "#policy-form"), "action", action, tc.id, tc.text))
+				if response.StatusCode != http.StatusUnprocessableEntity {
+					t.Fatalf("%s answers %s", action, response.Status)
+				}
+				htmlcheck.Page(t, wrong)
+				input := wrong.Find("#" + tc.id)
+				if input.AttrOr("aria-invalid", "") != "true" || input.AttrOr("value", "") != strings.TrimSpace(tc.text) {
+					t.Errorf("the input is %q, and invalid: %q", input.AttrOr("value", ""), input.AttrOr("aria-invalid", ""))
+				}
+				if text := wrong.Find("#" + tc.id + "-error").Text(); !strings.Contains(text, tc.want) {
+					t.Errorf("the error is %q", text)
+				}
+				if wrong.Find("#form-errors a[href='#"+tc.id+"']").Length() != 1 || wrong.Find("[aria-invalid]").Length() != 1 {
+					t.Errorf("the summary is %q", wrong.Find("#form-errors").Text())
+				}
+			}
+			if len(d.policies.saved)+len(d.policies.reviewed) != 0 {
+				t.Error("it was taken further")
+			}
+		})
+	}
+}
+
+// What the domain refuses lands on the row it was typed in, though empty rows
+// are left out of what it is asked.
+func TestPolicyRefusedByTheDomain(t *testing.T) {
+	d := &domain{policies: policyDomain{policy: ranked(), refusal: &governance.Error{Kind: governance.Invalid, Message: "Look again.", Fields: []governance.FieldError{
+		{Path: "spec.priorityClasses[1].name", Message: "stands there twice"},
+		{Path: "spec.pools[0].match", Message: "team vision has quota in pool h100: move it first"},
+		{Path: "spec.pools", Message: "team vision has quota in pool old: move it first"},
+		{Path: "spec.gangScheduling.requeuing.backoffBaseSeconds", Message: "is longer than the longest pause"},
+		{Path: "metadata.labels", Message: "is nothing that this form shows"},
+	}}}}
+	address := serve(t, d) + policyURL
+	_, page := get(t, address)
+	values := with(typed(page, "#policy-form"), "action", "review", "class-0-name", "", "class-0-weight", "", "class-0-description", "",
+		"class-2-name", "last", "class-2-weight", "1")
+	response, page := post(t, address, values)
+	if response.StatusCode != http.StatusUnprocessableEntity {
+		t.Fatal(response.Status)
+	}
+	htmlcheck.Page(t, page)
+	for id, want := range map[string]string{
+		"class-2-name": "Stands there twice.", "pool-0-value": "move it first", "pools": "pool old", "requeue-base": "longest pause",
+	} {
+		if text := page.Find("#" + id + "-error").Text(); !strings.Contains(text, want) {
+			t.Errorf("the error at %s is %q", id, text)
+		}
+	}
+	links := page.Find("#form-errors a").Map(func(_ int, s *goquery.Selection) string { return s.AttrOr("href", "") })
+	if !slices.Equal(links, []string{"#class-2-name", "#requeue-base", "#pool-0-value", "#pools"}) {
+		t.Errorf("the summary links to %v", links)
+	}
+	if !strings.Contains(page.Find("#form-errors").Text(), "is nothing that this form shows") && !strings.Contains(page.Find("#form-errors").Text(), "Is nothing that this form shows") {
+		t.Errorf("the summary is %q", page.Find("#form-errors").Text())
+	}
+}
+
+// While somebody types, what is not finished is not wrong.
+func TestTypingAPolicyIsNotScolded(t *testing.T) {
+	d := &domain{policies: policyDomain{policy: ranked()}}
+	address := serve(t, d) + policyURL
+	_, page := get(t, address)
+	_, page = post(t, address, with(typed(page, "#policy-form"), "action", "preview", "class-0-weight", "", "class-1-name", "", "pool-0-value", "", "pool-1-name", ""), "X-Requested-With", "fetch")
+	if wrong := page.Find("[aria-invalid=true]"); wrong.Length() != 0 || page.Find("#form-errors").Length() != 0 {
+		t.Errorf("%s is marked wrong", wrong.AttrOr("id", "something"))
+	}
+}
+
+// What the domain has against what was typed is told while one types.
+func TestPolicyIsCheckedWhileTyping(t *testing.T) {
+	d := &domain{policies: policyDomain{policy: ranked()}}
+	address := serve(t, d) + policyURL
+	_, page := get(t, address)
+	for id, tc := range map[string]struct{ text, want string }{
+		"class-0-name": {"Up", "lower-case"}, "class-1-name": {"training-priority", "come to the same object"},
+		"pool-0-name": {"ml.p5.48xlarge", " ml.p5.48xlarge is an instance type"}, "pool-1-name": {"h100", "twice"}, "requeue-most": {"1", "at least the first pause"},
+		"pool-3-value": {"a b=c", "no label"},
+	} {
+		_, page := post(t, address, with(typed(page, "#policy-form"), "action", "preview", id, tc.text), "X-Requested-With", "fetch")
+		if text := page.Find("#" + id + "-error").Text(); !strings.Contains(text, tc.want) || page.Find("[aria-invalid]").Length() != 1 {
+			t.Errorf("%s in %s is told to be %q", tc.text, id, text)
+		}
+	}
+}
+
+// A review of nothing offers no save; one of what no list shows does.
+func TestReviewOfLittle(t *testing.T) {
+	d := &domain{policies: policyDomain{policy: ranked()}}
+	address := serve(t, d) + policyURL
+	_, page := get(t, address)
+	same := with(typed(page, "#policy-form"), "action", "review")
+	_, page = post(t, address, same)
+	if !strings.Contains(page.Find(".notice").Text(), "Nothing changes") || page.Find("[value=save]").Length() != 0 {
+		t.Errorf("a review of nothing says %q", page.Find(".notice").Text())
+	}
+	_, page = post(t, address, with(same, "class-0-description", "Planned"))
+	if !strings.Contains(page.Find(".notice").Text(), "notice nothing") || page.Find("[value=save]").Length() != 1 {
+		t.Errorf("a review of a description says %q", page.Find(".notice").Text())
+	}
+}
+
+// The review says what saving does, with numbers, and leads back to the form
+// as it was typed.
+func TestPolicyReview(t *testing.T) {
+	d := &domain{policies: policyDomain{policy: ranked(), tasks: map[string]int{"training": 120, "inference": 5}, review: policy.Review{
+		Settings: []allocations.FieldChange{{Path: "Idle compute", Before: "Fair share", After: "First come, first served"}},
+		Classes: []policy.ClassChange{
+			{Name: "training", Before: at[int32](60), After: at[int32](70), Tasks: 1200},
+			{Name: "inference", Before: at[int32](90), Tasks: 5},
+			{Name: "new", After: at[int32](1)},
+		},
+		Reranks: true, Restart: true, Patch: "waitForPodsReady:\n  enable: true\n", Unknown: "Kueue does not answer.",
+		Objects: []allocations.ObjectChange{{Kind: "WorkloadPriorityClass", Name: "training-priority", Action: allocations.Changed, Fields: []allocations.FieldChange{{Path: "value", Before: "60", After: "70"}}}},
+		Pools:   []policy.PoolChange{{Name: "h100", NodesBefore: 1, NodesAfter: 2, Types: []string{"ml.p5.48xlarge"}}},
+	}}}
+	address := serve(t, d) + policyURL
+	_, page := get(t, address)
+	sent := with(typed(page, "#policy-form"), "class-0-description", "a \"b\" <c>", "pool-0-name", "")
+	sent.Set("pool-0-value", "")
+	response, page := post(t, address, with(sent, "action", "review"))
+	if response.StatusCode != http.StatusOK {
+		t.Fatal(response.Status)
+	}
+	htmlcheck.Page(t, page)
+	for id, want := range map[string]string{
+		"#review-settings":        "First come, first served",
+		"#review-class-training":  "1,200 tasks",
+		"#review-class-inference": "deleted",
+		"#review-pools":           "ml.p5.48xlarge",
+		"#review-rerank":          "1,200 tasks get their new priority one by one, which takes about 30 to 60 seconds",
+		"#review-restart":         "submitting a job fails",
+		"#review-patch-text":      "enable: true",
+		"#review-objects":         "training-priority",
+		".notice":                 "Kueue does not answer.",
+	} {
+		if text := page.Find(id).Text(); !strings.Contains(text, want) {
+			t.Errorf("%s says %q, want %q", id, text, want)
+		}
+	}
+	if page.Find("input[name=drop]").Length() != 1 || page.Find("#drop-inference").Length() != 1 {
+		t.Error("not exactly the class that goes is asked about")
+	}
+
+	back := with(typed(page, "#policy-review"), "action", "back", "drop", "inference")
+	_, form := post(t, address, back)
+	again := typed(form, "#policy-form")
+	if got := again["drop"]; !slices.Equal(got, []string{"inference"}) {
+		t.Errorf("back in the form, what was ticked is %v", got)
+	}
+	again.Del("drop")
+	for _, values := range []url.Values{again, sent} {
+		values.Del("submitted")
+		values.Del("action")
+	}
+	if !reflect.DeepEqual(again, sent) {
+		t.Errorf("back in the form stands\n%v\nsent was\n%v", again, sent)
+	}
+}
+
+// A class that goes though tasks name it is confirmed by name; one that came
+// back has to be confirmed anew.
+func TestClassesThatAreDropped(t *testing.T) {
+	before := ranked()
+	before.Annotations[policy.AnnotationDropClasses] = "long-gone,training"
+	d := &domain{policies: policyDomain{policy: before}}
+	address := serve(t, d) + policyURL
+	_, page := get(t, address)
+	values := with(typed(page, "#policy-form"), "action", "save", "class-1-name", "", "class-1-weight", "", "class-1-description", "", "drop", "inference")
+	if response, _ := post(t, address, values); response.StatusCode != http.StatusSeeOther {
+		t.Fatal(response.Status)
+	}
+	if got := d.policies.saved[0].Annotations; !reflect.DeepEqual(got, map[string]string{"note": "kept", policy.AnnotationDropClasses: "inference,long-gone"}) {
+		t.Errorf("annotations are %v", got)
+	}
+	if before.Annotations[policy.AnnotationDropClasses] != "long-gone,training" {
+		t.Error("what the cache shares was changed")
+	}
+}
+
+// Two admins: who comes second sees both versions, and may keep theirs.
+func TestPolicyConflict(t *testing.T) {
+	d := &domain{policies: policyDomain{policy: ranked()}}
+	address := serve(t, d) + policyURL
+	_, page := get(t, address)
+	mine := with(typed(page, "#policy-form"), "class-0-weight", "65", "gang-timeout", "10m", "drop", "inference")
+	theirs := ranked()
+	theirs.ResourceVersion = "8"
+	theirs.Spec.IdleCompute.ShareUnallocated = false
+	theirs.Spec.PriorityClasses = append(theirs.Spec.PriorityClasses, v1alpha1.PriorityClass{Name: "late", Weight: at[int32](5)})
+	d.policies.policy = theirs
+
+	for _, action := range []string{"review", "save"} {
+		response, page := post(t, address, with(mine, "action", action))
+		if response.StatusCode != http.StatusConflict {
+			t.Fatalf("%s answers %s", action, response.Status)
+		}
+		htmlcheck.Page(t, page)
+		differs := page.Find(".policy-differs th").Map(func(_ int, s *goquery.Selection) string {
+			return strings.TrimSpace(strings.TrimSuffix(strings.Join(strings.Fields(s.Text()), " "), "differs"))
+		})
+		if want := []string{"Priority class training", "Priority class late", "Lend unallocated compute", "Start within"}; !slices.Equal(differs, want) {
+			t.Errorf("what differs is %q, want %q", differs, want)
+		}
+		if text := page.Find(".notice").Text(); !strings.Contains(text, "4 values differ") {
+			t.Errorf("the page says %q", text)
+		}
+		response, page = post(t, address, with(typed(page, "#policy-conflict"), "action", "review"))
+		if response.StatusCode != http.StatusOK || page.Find("#policy-review").Length() != 1 {
+			t.Fatalf("keeping mine answers %s", response.Status)
+		}
+		if response, _ := post(t, address, with(typed(page, "#policy-review"), "action", "save")); response.StatusCode != http.StatusSeeOther {
+			t.Fatalf("saving mine answers %s", response.Status)
+		}
+		kept := d.policies.saved[len(d.policies.saved)-1]
+		if kept.ResourceVersion != "8" || *kept.Spec.PriorityClasses[0].Weight != 65 || kept.Spec.GangScheduling.Timeout.Duration != 10*time.Minute || len(kept.Spec.PriorityClasses) != 2 {
+			t.Errorf("saved is %+v", kept)
+		}
+	}
+
+	d.policies.policy = nil
+	response, page := post(t, address, with(mine, "action", "save"))
+	if response.StatusCode != http.StatusConflict || !strings.Contains(page.Find(".notice").Text(), "deleted the cluster policy") {
+		t.Errorf("a policy that is gone answers %s: %s", response.Status, page.Find(".notice").Text())
+	}
+	if got := page.Find("[name=resource-version]"); got.Length() != 1 || got.AttrOr("value", "") != "" {
+		t.Error("keeping mine would not make it anew")
+	}
+}
+
+// Every kind of trouble has its status, and loses nothing.
+func TestPolicyTrouble(t *testing.T) {
+	for kind, want := range map[governance.Kind]int{
+		governance.Forbidden: http.StatusForbidden, governance.Unavailable: http.StatusServiceUnavailable, governance.Internal: http.StatusInternalServerError,
+	} {
+		trouble := &governance.Error{Kind: kind, Message: "In a person's words.", Err: fmt.Errorf("dial tcp 10.0.0.7")}
+		for name, d := range map[string]*domain{
+			"a refusal": {policies: policyDomain{policy: ranked(), refusal: trouble}},
+			"an outage": {policies: policyDomain{policy: ranked(), away: trouble}},
+		} {
+			address := serve(t, d) + policyURL
+			response, page := post(t, address, url.Values{"action": {"save"}, "resource-version": {"7"}, "prioritization": {"TaskRanking"}, "idle": {"FairShare"},
+				"enforcement": {"None"}, "requeue-order": {"Eviction"}, "class-0-name": {"kept"}, "class-0-weight": {"5"}})
+			if response.StatusCode != want || !strings.Contains(page.Text(), "In a person's words.") || strings.Contains(page.Text(), "10.0.0.7") {
+				t.Errorf("%s of kind %d answers %s: %s", name, kind, response.Status, page.Find("main").Text())
+			}
+			htmlcheck.Page(t, page)
+			form := kind == governance.Unavailable || kind == governance.Forbidden && name == "a refusal"
+			if form && page.Find("#class-0-name").AttrOr("value", "") != "kept" {
+				t.Errorf("%s of kind %d loses what was typed", name, kind)
+			}
+		}
+	}
+}
+
+// Who may not change the policy finds no form, and no way to it.
+func TestPolicyForReaders(t *testing.T) {
+	d := &domain{policies: policyDomain{policy: ranked(), reader: true}}
+	address := serve(t, d)
+	if response, _ := get(t, address+policyURL); response.StatusCode != http.StatusNotFound {
+		t.Errorf("the form answers %s", response.Status)
+	}
+	if response, _ := post(t, address+policyURL, url.Values{"action": {"save"}}); response.StatusCode != http.StatusNotFound || len(d.policies.saved) != 0 {
+		t.Errorf("a save answers %s", response.Status)
+	}
+	_, page := get(t, address+"/policies")
+	if page.Find("#cluster-policy").Length() != 1 || page.Find(`a[href="`+policyURL+`"]`).Length() != 0 {
+		t.Error("a reader has no card, or a way to change it")
+	}
+}
+
+// Posted fields of any kind are answered, never with an error of ours.
+func TestOddPolicyPosts(t *testing.T) {
+	address := serve(t, &domain{}) + policyURL
+	many := url.Values{"action": {"review"}}
+	for i := range 1000 {
+		many.Set(fmt.Sprintf("class-%d-name", i), fmt.Sprint("c", i))
+		many.Set(fmt.Sprintf("pool-%d-name", i), fmt.Sprint("p", i))
+		many.Add("drop", fmt.Sprint("d", i))
+	}
+	for _, values := range []url.Values{
+		{}, many, {"action": {"\x00"}}, {"action": {"remove-class:-1"}}, {"action": {"remove-pool:"}}, {"class-99999999999999999999-name": {"x"}}, {"class--1-name": {"x"}},
+		{"class-0-#": {"x"}, "class-0": {"x"}, "pool-0-name-x": {"y"}}, {"action": {"review"}, "prioritization": {"<b>"}, "idle": {""}, "enforcement": {"x"}, "requeue-order": {"x"}},
+		{"pool-0-match": {"x"}, "pool-0-value": {"y"}, "action": {"save"}}, {"gang-timeout": {strings.Repeat("9", 100_000)}},
+	} {
+		response, page := post(t, address, values)
+		if response.StatusCode != http.StatusOK && response.StatusCode != http.StatusUnprocessableEntity {
+			t.Errorf("%.80v answers %s", values, response.Status)
+		}
+		if page.Find("script").Length() != 2 || page.Find(".policy-row").Length() > 170 {
+			t.Errorf("%.80v makes a page of %d rows", values, page.Find(".policy-row").Length())
+		}
+		htmlcheck.Page(t, page)
+	}
+}

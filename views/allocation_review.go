@@ -1,0 +1,62 @@
+package views
+
+// AllocationReview is the page that shows what saving would do, before it is
+// done. It keeps the whole form in hidden inputs.
+type AllocationReview struct {
+	Chrome
+	Action    string        // where the form is posted
+	CancelURL string        // back to where the form was opened
+	UpLabel   string        // the page above
+	Save      string        // the text of the button that saves
+	Fields    []HiddenField // all that was typed
+
+	Unchanged bool // whether saving would change nothing
+	Quota     []QuotaChange
+	Settings  []ValueChange
+	Capacity  []CapacityLine
+	Over      []OverLine
+	NewPools  []NewPool
+	Objects   []ObjectLine
+	Unknown   string // what could not be looked at and why; empty when the review is whole
+}
+
+// QuotaChange is one resource of one pool before and after. The figures of a
+// pool follow one another.
+type QuotaChange struct {
+	Pool          string
+	GoesOn        bool   // whether the line above is of the same pool: its name is read aloud only
+	Resource      string // such as "GPUs"
+	Before, After string // "–" for none
+	BorrowBefore  string // what may be borrowed, such as "without limit"
+	BorrowAfter   string
+	Changed       bool // whether the quota changes
+	BorrowChanged bool
+}
+
+// ValueChange is one value before and after; "–" for none.
+type ValueChange struct{ Name, Before, After string }
+
+// CapacityLine is how much of one resource of a pool is given out to all teams.
+type CapacityLine struct {
+	Pool, Resource       string
+	GoesOn               bool
+	There, Before, After string
+	Over                 string // by how much more is given out than is there; empty where it fits
+	OverBefore           bool   // whether that was so before
+}
+
+// OverLine is what the team's tasks hold beyond its quota afterwards.
+type OverLine struct {
+	Text  string   // such as "6 of 4 GPUs of ml.p5.48xlarge are held"
+	Tasks []string // names with their kind, those that would be taken back first, first
+	More  int      // how many tasks more
+}
+
+// ObjectLine is one object of Kubernetes or Kueue that changes.
+type ObjectLine struct {
+	ID     string // unique on the page
+	Tone   string // of the tag
+	Action string // "made", "changed" or "removed"
+	Name   string // kind and name
+	Fields []ValueChange
+}

@@ -1,0 +1,220 @@
+package views
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/PuerkitoBio/goquery"
+	"github.com/a-h/templ"
+
+	"kuota.dev/kuota/views/htmlcheck"
+)
+
+func samplePolicyCard() *PolicyCard {
+	return &PolicyCard{
+		Exists: true, MayEdit: true, EditURL: "/policies/cluster/edit",
+		Status:   Status{Tone: "wait", Label: "Applying"},
+		Progress: &PolicyProgress{Text: "Re-ranking: 80 of 120 tasks have their new priority", Done: 80, Tasks: 120},
+		Patch:    "waitForPodsReady:\n  enable: true",
+		Parts: []PolicyPart{
+			{ID: "prioritization", Label: "Task prioritization", Value: "By priority class", Text: "More weight starts first.",
+				Classes: []ClassLine{{"inference", "90", "Serves users"}, {"training", "60", ""}}, Status: Status{Tone: "wait", Label: "Re-ranking"}},
+			{ID: "idle", Label: "Idle compute", Value: "Fair share", Status: Status{Tone: "bad", Label: "Not in force", Text: "Kueue's configuration differs."}},
+			{ID: "enforcement", Label: "Enforcement", Value: "Require a queue"},
+			{ID: "pools", Label: "Pools", Value: "1 pool", Pools: []PoolLine{{"h100", "All H100 nodes", "2 nodes"}}, Status: Status{Tone: "ok", Label: "In force"}},
+		},
+	}
+}
+
+// samplePolicyForm has a right and a wrong row of each kind, and all that can
+// be wrong besides.
+func samplePolicyForm() PolicyForm {
+	bad := func(value string) TextField { return TextField{Value: value, Error: "This is wrong."} }
+	wrong := func(value string) Choice { return Choice{Value: value, Error: "Choose one."} }
+	return PolicyForm{
+		Chrome: sampleChrome("Edit cluster policy", "policies"), Action: "/policies/cluster/edit", CancelURL: "/policies",
+		Version: "7", Submitted: true, Resumed: true, Failure: "The cluster does not answer.", Drop: []string{"old"},
+		Errors: []Message{
+			{Field: "class-1-weight", Label: "Class 2, weight", Text: "This is wrong."}, {Field: "classes", Label: "Priority classes", Text: "Too many."},
+			{Field: "gang-timeout", Label: "Start within", Text: "This is wrong."}, {Field: "prioritization", Label: "Task prioritization", Text: "Choose one."},
+			{Field: "pools", Label: "Pools", Text: "Too many."}, {Text: "This belongs to no field."},
+		},
+		Prioritization: wrong("TaskRanking"), CanAddClass: true, ClassesError: "Too many.", Classless: "Now: 3 unfinished tasks.",
+		Classes: []PolicyClassRow{
+			{Name: TextField{Value: "inference"}, Weight: TextField{Value: "90"}, Description: TextField{Value: "Serves users"}, Tasks: "12 unfinished tasks with this class."},
+			{Name: bad("Up"), Weight: bad("x"), Description: bad("y"), Error: "The row is wrong."},
+		},
+		Idle: wrong("FairShare"), Share: true,
+		Gang: true, Timeout: bad("5"), Recovery: bad("0s"), Block: true, RequeueOrder: wrong("Creation"),
+		RequeueLimit: bad("x"), RequeueBase: bad("x"), RequeueMost: bad("x"), Enforcement: wrong("None"),
+		Pools: []PolicyPoolRow{
+			{Name: TextField{Value: "h100"}, Match: "accelerator", Value: TextField{Value: "H100"}, Nodes: "2 nodes now."},
+			{Name: bad("Up"), Match: "labels", Value: bad("zone"), Error: "The row is wrong."},
+		},
+		CanAddPool: true, PoolsError: "Too many.", Suggestions: PoolSuggestions{Accelerators: []string{"H100"}, Families: []string{"ml.g5"}},
+	}
+}
+
+func samplePolicyReview() PolicyReview {
+	return PolicyReview{
+		Chrome: sampleChrome("Review cluster policy", "policies"), Action: "/policies/cluster/edit", CancelURL: "/policies",
+		Fields: []HiddenField{{"class-0-name", "inference"}}, Unknown: "Kueue does not answer.",
+		Settings: []ReviewLine{{Label: "Idle compute", Before: "Fair share", After: "First come, first served"}},
+		Classes: []ReviewClass{
+			{Name: "inference", Before: "90", After: "80", Tasks: "12 tasks"},
+			{Name: "old", Before: "10", Tasks: "5 tasks", Drop: "It stays otherwise.", Dropped: true},
+		},
+		Pools:  []ReviewLine{{Label: "h100", Before: "no node", After: "2 nodes", Note: "ml.p5.48xlarge"}},
+		Rerank: "12 tasks get their new priority.", Restart: true, Patch: "enable: true",
+		Objects: []ReviewObject{{Kind: "WorkloadPriorityClass", Name: "inference-priority", Action: "changed", Lines: []ReviewLine{{Label: "value", Before: "90", After: "80"}}}},
+	}
+}
+
+func samplePolicyConflict() PolicyConflict {
+	return PolicyConflict{
+		Chrome: sampleChrome("Somebody else changed it", "policies"), Action: "/policies/cluster/edit", TheirURL: "/policies/cluster/edit",
+		Fields: []HiddenField{{"class-0-name", "inference"}}, Differ: 1,
+		Lines: []PolicyConflictLine{{"Idle compute", "Fair share", "First come, first served", true}, {"Gang scheduling", "no", "no", false}},
+	}
+}
+
+func TestPolicyPagesAreSound(t *testing.T) {
+	policies, none, noneToMake, unseen := samplePolicies(), samplePolicies(), samplePolicies(), samplePolicies()
+	policies.Policy, none.Policy, noneToMake.Policy = samplePolicyCard(), &PolicyCard{}, &PolicyCard{MayEdit: true, EditURL: "/edit"}
+	gone := samplePolicyConflict()
+	gone.Gone = true
+	for name, page := range map[string]templ.Component{
+		"card": Policies(policies), "no policy": Policies(none), "no policy, as admin": Policies(noneToMake), "not to be seen": Policies(unseen),
+		"form, new":              EditPolicy(PolicyForm{Chrome: sampleChrome("Create", "policies"), CanAddClass: true, CanAddPool: true}),
+		"form, full":             EditPolicy(PolicyForm{Chrome: sampleChrome("Edit", "policies")}),
+		"form, everything wrong": EditPolicy(samplePolicyForm()),
+		"review":                 ReviewPolicy(samplePolicyReview()),
+		"review of nothing":      ReviewPolicy(PolicyReview{Chrome: sampleChrome("Review", "policies"), Nothing: true}),
+		"conflict":               ConflictPolicy(samplePolicyConflict()), "conflict, deleted": ConflictPolicy(gone),
+	} {
+		t.Run(name, func(t *testing.T) { htmlcheck.Page(t, htmlcheck.Render(t, page)) })
+	}
+	for id, fragment := range map[string]templ.Component{"policy-form": PolicyFormBody(samplePolicyForm()), "cluster-policy": ClusterPolicyCard(nil)} {
+		doc := htmlcheck.Render(t, fragment)
+		htmlcheck.Fragment(t, doc)
+		if top := doc.Find("body").Children(); top.Length() != 1 || top.AttrOr("id", "") != id {
+			t.Errorf("fragment %s is %d elements", id, top.Length())
+		}
+	}
+}
+
+func TestPolicyFormPostsByItself(t *testing.T) {
+	form := htmlcheck.Render(t, PolicyFormBody(samplePolicyForm())).Find("form")
+	if first := form.Find("button").First(); first.AttrOr("value", "") != "review" {
+		t.Error("the Enter key does not lead to the review")
+	}
+	actions := form.Find("button[name=action][type=submit]").Map(func(_ int, b *goquery.Selection) string { return b.AttrOr("value", "") })
+	for _, want := range []string{"review", "preview", "add-class", "remove-class:0", "remove-class:1", "add-pool", "remove-pool:0", "remove-pool:1"} {
+		if !slices.Contains(actions, want) {
+			t.Errorf("no button with the action %s", want)
+		}
+	}
+	if slices.Contains(actions, "save") {
+		t.Error("the policy can be saved unseen")
+	}
+	for selector, want := range map[string]string{
+		"[name=resource-version]": "7", "[name=submitted]": "true", "[name=drop]": "old", "[name=as]": "ada@example.com",
+		"#class-0-name": "inference", "#class-1-weight": "x", "#gang-timeout": "5", "#requeue-most": "x", "#pool-1-value": "zone",
+		"#pool-1-match option[selected]": "labels", "#prioritization-TaskRanking[checked]": "TaskRanking", "#requeue-order-Creation[checked]": "Creation",
+		"#share-unallocated[checked]": "true", "#gang[checked]": "true", "#gang-block[checked]": "true",
+	} {
+		if got, there := form.Find(selector).Attr("value"); !there || got != want {
+			t.Errorf("%s has %q, want %q", selector, got, want)
+		}
+	}
+	if n := form.Find("[disabled]").Length(); n != 0 {
+		t.Errorf("%d inputs are disabled: what was typed would not be sent", n)
+	}
+}
+
+func TestPolicyFormErrorsStandByTheirInputs(t *testing.T) {
+	doc := htmlcheck.Render(t, PolicyFormBody(samplePolicyForm()))
+	for _, id := range []string{"class-1-name", "class-1-weight", "class-1-description", "gang-timeout", "gang-recovery", "requeue-limit", "requeue-base", "requeue-most", "pool-1-name", "pool-1-value"} {
+		if doc.Find("#"+id).AttrOr("aria-invalid", "") != "true" || !strings.Contains(doc.Find("#"+id+"-error").Text(), "This is wrong.") {
+			t.Errorf("input %s is not told to be wrong", id)
+		}
+	}
+	for _, id := range []string{"prioritization", "idle", "requeue-order", "enforcement", "classes", "pools", "class-1", "pool-1"} {
+		if doc.Find("#"+id+"-error").Text() == "" {
+			t.Errorf("%s has no error", id)
+		}
+	}
+	if n := doc.Find("#class-0 [aria-invalid], #pool-0 [aria-invalid]").Length(); n != 0 {
+		t.Errorf("%d right inputs are marked wrong", n)
+	}
+}
+
+// Classes are kept under first-come, and the form says that they do nothing.
+func TestClassesWithoutEffect(t *testing.T) {
+	form := samplePolicyForm()
+	if text := htmlcheck.Render(t, PolicyFormBody(form)).Find("#classes-note").Text(); strings.Contains(text, "without effect") {
+		t.Errorf("ranked classes are said to be %q", text)
+	}
+	form.Prioritization.Value, form.Gang = "FirstComeFirstServe", false
+	doc := htmlcheck.Render(t, PolicyFormBody(form))
+	if text := doc.Find("#classes-note").Text(); !strings.Contains(text, "without effect") || doc.Find("#class-0-name").Length() != 1 {
+		t.Errorf("classes are said to be %q", text)
+	}
+	if doc.Find(".is-off #gang-timeout").Length() != 1 {
+		t.Error("times look used while gang scheduling is off")
+	}
+}
+
+func TestPolicyCardSaysWhatIs(t *testing.T) {
+	doc := htmlcheck.Render(t, ClusterPolicyCard(samplePolicyCard()))
+	for selector, want := range map[string]string{
+		"#policy-prioritization .policy-list li:first-child": "inference", "#policy-idle .policy-state": "Not in force", "#policy-idle": "configuration differs",
+		"#policy-pools": "All H100 nodes", "#policy-progress": "80 of 120", "#policy-patch": "Policy and Kueue differ", "#policy-patch-text": "enable: true",
+		".card-head": "Applying", "a.btn": "Edit policy",
+	} {
+		if text := doc.Find(selector).Text(); !strings.Contains(text, want) {
+			t.Errorf("%s says %q, want %q", selector, text, want)
+		}
+	}
+	if bar := doc.Find("progress"); bar.AttrOr("max", "") != "120" || bar.AttrOr("value", "") != "80" {
+		t.Error("the progress is not drawn")
+	}
+	card := samplePolicyCard()
+	card.MayEdit = false
+	doc = htmlcheck.Render(t, ClusterPolicyCard(card))
+	if doc.Find("a.btn, #policy-patch-text").Length() != 0 {
+		t.Error("a reader is asked to change something")
+	}
+	if text := htmlcheck.Render(t, ClusterPolicyCard(&PolicyCard{})).Text(); !strings.Contains(text, "no priority classes") || strings.Contains(text, "Create policy") {
+		t.Errorf("without a policy a reader is told %q", text)
+	}
+}
+
+func TestHostilePolicyStaysText(t *testing.T) {
+	card := samplePolicyCard()
+	for _, s := range []*string{&card.Patch, &card.Progress.Text, &card.Parts[0].Classes[0].Description, &card.Parts[1].Status.Text, &card.Parts[3].Pools[0].Match} {
+		*s = hostile
+	}
+	policies := samplePolicies()
+	policies.Policy = card
+	form := samplePolicyForm()
+	for _, s := range []*string{&form.Version, &form.Drop[0], &form.Classes[0].Name.Value, &form.Classes[0].Description.Value, &form.Pools[0].Match, &form.Pools[0].Value.Value, &form.Pools[0].Nodes} {
+		*s = hostile
+	}
+	review := samplePolicyReview()
+	for _, s := range []*string{&review.Fields[0].Name, &review.Fields[0].Value, &review.Settings[0].After, &review.Patch, &review.Objects[0].Name, &review.Rerank} {
+		*s = hostile
+	}
+	conflict := samplePolicyConflict()
+	conflict.Lines[0] = PolicyConflictLine{hostile, hostile, hostile, true}
+	for name, page := range map[string]templ.Component{"card": Policies(policies), "form": EditPolicy(form), "review": ReviewPolicy(review), "conflict": ConflictPolicy(conflict)} {
+		t.Run(name, func(t *testing.T) {
+			doc := htmlcheck.Render(t, page)
+			htmlcheck.Page(t, doc)
+			if doc.Find("img").Length() > 0 || doc.Find("script:not([src])").Length() > 0 {
+				t.Error("a hostile string became markup")
+			}
+		})
+	}
+}
