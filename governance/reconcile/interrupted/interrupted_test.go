@@ -1,0 +1,200 @@
+package interrupted_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/cluster/clustertest"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// setPolicy makes the policy what spec says.
+func setPolicy(t *testing.T, spec v1alpha1.ClusterPolicySpec) {
+	t.Helper()
+	c := clustertest.Get(t).Client
+	policy := &v1alpha1.ClusterPolicy{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterPolicyName}}
+	clustertest.Eventually(t, 10*time.Second, func(ctx context.Context) error {
+		_, err := controllerutil.CreateOrUpdate(ctx, c, policy, func() error {
+			policy.Spec = spec
+			return nil
+		})
+		return err
+	})
+}
+
+func policyOf(classes map[string]int32, share bool, pools ...v1alpha1.Pool) v1alpha1.ClusterPolicySpec {
+	spec := v1alpha1.ClusterPolicySpec{TaskPrioritization: v1alpha1.TaskRanking, Enforcement: v1alpha1.EnforcementNone, Pools: pools}
+	for _, name := range []string{"a", "b", "c"} {
+		if weight, ok := classes[name]; ok {
+			spec.PriorityClasses = append(spec.PriorityClasses, v1alpha1.PriorityClass{Name: name, Weight: &weight})
+		}
+	}
+	spec.IdleCompute.ShareUnallocated = share
+	return spec
+}
+
+// everything is an allocation that asks for all there is.
+func everything() v1alpha1.ComputeAllocationSpec {
+	two, one := int64(2), int64(1)
+	return v1alpha1.ComputeAllocationSpec{
+		Quota: []v1alpha1.QuotaRow{
+			{InstanceType: "ml.g5.2xlarge", Amounts: v1alpha1.Amounts{Accelerators: &two}},
+			{InstanceType: "ml.p5.48xlarge", Amounts: v1alpha1.Amounts{Instances: &one}},
+		},
+		Members:          []v1alpha1.Member{{Kind: "Group", Name: "makers"}},
+		NamespaceCeiling: true, DefaultQueue: true, FairShareWeight: 7,
+	}
+}
+
+func create(t *testing.T, team string, spec v1alpha1.ComputeAllocationSpec) {
+	t.Helper()
+	if err := clustertest.Get(t).Client.Create(t.Context(), &v1alpha1.ComputeAllocation{ObjectMeta: metav1.ObjectMeta{Name: team}, Spec: spec}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// removed deletes a team undisturbed.
+func removed(t *testing.T, team string) {
+	t.Helper()
+	if err := clustertest.Get(t).Client.Delete(t.Context(), &v1alpha1.ComputeAllocation{ObjectMeta: metav1.ObjectMeta{Name: team}}); client.IgnoreNotFound(err) != nil {
+		t.Fatal(err)
+	}
+	start(t, team, 0, false, nowhere).run(t, gone(t, team))
+}
+
+func gone(t *testing.T, team string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		err := clustertest.Get(t).Client.Get(ctx, client.ObjectKey{Name: team}, &v1alpha1.ComputeAllocation{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return errors.Join(errors.New("the allocation is still there"), err)
+	}
+}
+
+// A team that is made.
+func TestCreate(t *testing.T) {
+	setPolicy(t, policyOf(nil, true))
+	everyCall(t, func(t *testing.T, breakAt int64, after bool) (string, int64) {
+		team := clustertest.Name("made")
+		create(t, team, everything())
+		calls := interrupted(t, team, breakAt, after, nowhere, allocationReady(t, team))
+		state := stateOf(t, team)
+		removed(t, team)
+		return state, calls
+	})
+}
+
+// A team that is given less, and loses its members, its ceiling and its queue
+// for jobs that name none.
+func TestChange(t *testing.T) {
+	setPolicy(t, policyOf(nil, true))
+	everyCall(t, func(t *testing.T, breakAt int64, after bool) (string, int64) {
+		team := clustertest.Name("less")
+		create(t, team, everything())
+		start(t, team, 0, false, nowhere).run(t, allocationReady(t, team))
+		clustertest.Eventually(t, 10*time.Second, func(ctx context.Context) error {
+			var allocation v1alpha1.ComputeAllocation
+			if err := clustertest.Get(t).Client.Get(ctx, client.ObjectKey{Name: team}, &allocation); err != nil {
+				return err
+			}
+			allocation.Spec = v1alpha1.ComputeAllocationSpec{Quota: everything().Quota[:1], Activation: v1alpha1.Hold}
+			return clustertest.Get(t).Client.Update(ctx, &allocation)
+		})
+		calls := interrupted(t, team, breakAt, after, nowhere, allocationReady(t, team))
+		state := stateOf(t, team)
+		removed(t, team)
+		return state, calls
+	})
+}
+
+// A team that goes.
+func TestDelete(t *testing.T) {
+	setPolicy(t, policyOf(nil, true))
+	everyCall(t, func(t *testing.T, breakAt int64, after bool) (string, int64) {
+		team := clustertest.Name("goes")
+		create(t, team, everything())
+		start(t, team, 0, false, nowhere).run(t, allocationReady(t, team))
+		if err := clustertest.Get(t).Client.Delete(t.Context(), &v1alpha1.ComputeAllocation{ObjectMeta: metav1.ObjectMeta{Name: team}}); err != nil {
+			t.Fatal(err)
+		}
+		calls := interrupted(t, team, breakAt, after, nowhere, gone(t, team))
+		return stateOf(t, team), calls
+	})
+}
+
+// Tasks that are ranked anew, with classes that come and go, pools that come,
+// and what is left over lent: all that a policy does outside Kueue's
+// configuration.
+func TestPolicy(t *testing.T) {
+	grouped := v1alpha1.Pool{Name: "grouped", Match: v1alpha1.PoolMatch{InstanceFamily: "ml.c5"}}
+	before := policyOf(map[string]int32{"a": 10, "b": 20}, false)
+	after := policyOf(map[string]int32{"a": 30, "c": 5}, true, grouped)
+	team := clustertest.Name("ranked")
+	setPolicy(t, before)
+	create(t, team, v1alpha1.ComputeAllocationSpec{Quota: everything().Quota[:1]})
+	settled := func(ctx context.Context) error {
+		var policy v1alpha1.ClusterPolicy
+		if err := clustertest.Get(t).Client.Get(ctx, client.ObjectKey{Name: v1alpha1.ClusterPolicyName}, &policy); err != nil {
+			return err
+		}
+		var failed []error
+		for _, name := range []string{v1alpha1.ConditionPriorityClasses, v1alpha1.ConditionPools, v1alpha1.ConditionShareUnallocated} {
+			failed = append(failed, conditionTrue(policy.Status.Conditions, name, policy.Generation))
+		}
+		return errors.Join(append(failed, allocationReady(t, team)(ctx))...)
+	}
+	start(t, team, 0, false, nowhere).run(t, settled)
+	for i := range 3 {
+		submit(t, team, fmt.Sprintf("task-%d", i), "a-priority", 10)
+	}
+	everyCall(t, func(t *testing.T, breakAt int64, lost bool) (string, int64) {
+		setPolicy(t, before)
+		start(t, team, 0, false, nowhere).run(t, settled)
+		setPolicy(t, after)
+		calls := interrupted(t, team, breakAt, lost, nowhere, settled)
+		var tasks kueue.WorkloadList
+		if err := clustertest.Get(t).Client.List(t.Context(), &tasks, client.InNamespace("hyperpod-ns-"+team)); err != nil {
+			t.Fatal(err)
+		}
+		state := stateOf(t, team)
+		for _, task := range tasks.Items {
+			state += fmt.Sprintf("task %s has priority %d\n", task.Name, *task.Spec.Priority)
+		}
+		return state, calls
+	})
+	for _, name := range []string{"task-0", "task-1", "task-2"} {
+		_ = clustertest.Get(t).Client.Delete(t.Context(), &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: "hyperpod-ns-" + team, Name: name}})
+	}
+	removed(t, team)
+}
+
+// submit makes a Workload that asks for more than there is, and so waits.
+func submit(t *testing.T, team, name, class string, priority int32) {
+	t.Helper()
+	workload := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: "hyperpod-ns-" + team, Name: name}}
+	workload.Spec.QueueName = kueue.LocalQueueName("hyperpod-ns-" + team + "-localqueue")
+	workload.Spec.Priority = &priority
+	workload.Spec.PriorityClassRef = kueue.NewWorkloadPriorityClassRef(class)
+	workload.Spec.PodSets = []kueue.PodSet{{Name: "main", Count: 1, Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+		RestartPolicy: corev1.RestartPolicyNever,
+		Containers: []corev1.Container{{Name: "main", Image: "none", Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("100")},
+			Limits:   corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("100")},
+		}}},
+	}}}}
+	if err := clustertest.Get(t).Client.Create(t.Context(), workload); err != nil {
+		t.Fatal(err)
+	}
+}
