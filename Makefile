@@ -81,9 +81,10 @@ fuzz: ## fuzz each target for FUZZ_TIME
 
 .PHONY: verify
 verify: test ## what takes longer: run before an issue is closed
-	@KUOTA_BROWSER=$(BROWSER) KUOTA_VERIFY=1 go test -count=1 -timeout 60m -run '^(TestThousandAllocations|TestGroupLostAtTheProvider)$$' -v ./e2e
+	@KUOTA_BROWSER=$(BROWSER) KUOTA_VERIFY=1 go test -count=1 -timeout 60m -run '^TestGroupLostAtTheProvider$$' -v ./e2e
+	@KUOTA_VERIFY=1 go test -count=1 -p 1 -timeout 120m ./governance/behaviour ./governance/reconcile/interrupted
 	@go test -race -count=1 -p 1 -timeout 60m ./governance/... ./handlers ./web/...
 
 .PHONY: bench
 bench: cluster kuota browser ## measure; prints one `name value unit` line per figure
-	@KUOTA_BROWSER=$(BROWSER) KUOTA_BENCH=1 go test -count=1 -timeout 20m -run '^(TestFigures|TestReviews)$$' -v ./e2e | grep -E '^figure ' | sed 's/^figure //'
+	@KUOTA_BROWSER=$(BROWSER) KUOTA_BENCH=1 go test -count=1 -timeout 20m -run '^(TestFigures|TestReviews|TestThousandAllocations)$$' -v ./e2e | grep -E '^figure ' | sed 's/^figure //'

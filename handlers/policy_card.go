@@ -28,23 +28,24 @@ func (h *Handlers) policyCard(ctx context.Context, user governance.User) (*views
 		return card, nil
 	}
 	card.Exists = true
-	card.Status = policyStatus(p, v1alpha1.ConditionReady)
+	admin := state.MayEdit
+	card.Status = policyStatus(p, v1alpha1.ConditionReady, admin)
 	card.Progress = rankingProgress(p.Status.Ranking)
-	if p.Status.Kueue != nil {
+	if p.Status.Kueue != nil && admin {
 		card.Patch = p.Status.Kueue.Patch
 	}
 	spec := &p.Spec
 	card.Parts = []views.PolicyPart{
-		rankingPart(p),
+		rankingPart(p, admin),
 		{
 			ID: "idle", Label: "Idle compute", Value: idleWords(string(spec.IdleCompute.Strategy)),
-			Text: idleText(spec.IdleCompute), Status: policyStatus(p, v1alpha1.ConditionFairShare),
+			Text: idleText(spec.IdleCompute), Status: policyStatus(p, v1alpha1.ConditionFairShare, admin),
 		},
 		{
 			ID: "unallocated", Label: "Unallocated compute", Value: "Not lent",
-			Text: "What no team was given stands idle.", Status: policyStatus(p, v1alpha1.ConditionShareUnallocated),
+			Text: "What no team was given stands idle.", Status: policyStatus(p, v1alpha1.ConditionShareUnallocated, admin),
 		},
-		gangPart(p),
+		gangPart(p, admin),
 		{
 			ID: "enforcement", Label: "Enforcement", Value: enforcementWords(string(spec.Enforcement)),
 			Text: "Takes effect with a later version: until then nothing is refused.",
@@ -58,8 +59,9 @@ func (h *Handlers) policyCard(ctx context.Context, user governance.User) (*views
 }
 
 // policyStatus puts a condition into one word and a sentence. Ready sums up
-// the others, which say themselves what is wrong.
-func policyStatus(p *v1alpha1.ClusterPolicy, kind string) views.Status {
+// the others, which say themselves what is wrong. Sentences may name teams, and
+// are for those who may see them all.
+func policyStatus(p *v1alpha1.ClusterPolicy, kind string, admin bool) views.Status {
 	condition := meta.FindStatusCondition(p.Status.Conditions, kind)
 	switch {
 	case p.DeletionTimestamp != nil:
@@ -71,7 +73,11 @@ func policyStatus(p *v1alpha1.ClusterPolicy, kind string) views.Status {
 	case condition.Status == metav1.ConditionUnknown:
 		return views.Status{Tone: "wait", Label: "Applying", Text: policyWords(condition.Message)}
 	}
-	return views.Status{Tone: "bad", Label: "Not in force", Text: policyWords(condition.Message)}
+	status := views.Status{Tone: "bad", Label: "Not in force", Text: policyWords(condition.Message)}
+	if !admin {
+		status.Text = "Whoever runs the cluster is shown why."
+	}
+	return status
 }
 
 // rankingProgress says how far a change of the ranking is; nil for none.
@@ -92,10 +98,10 @@ func rankingProgress(r *v1alpha1.Ranking) *views.PolicyProgress {
 	}
 }
 
-func rankingPart(p *v1alpha1.ClusterPolicy) views.PolicyPart {
+func rankingPart(p *v1alpha1.ClusterPolicy, admin bool) views.PolicyPart {
 	part := views.PolicyPart{
 		ID: "prioritization", Label: "Task prioritization", Value: prioritizationWords(string(p.Spec.TaskPrioritization)),
-		Status: policyStatus(p, v1alpha1.ConditionPriorityClasses),
+		Status: policyStatus(p, v1alpha1.ConditionPriorityClasses, admin),
 	}
 	if r := p.Status.Ranking; r != nil && r.Step != v1alpha1.RankingSettled && r.Step != "" && p.DeletionTimestamp == nil {
 		part.Status = views.Status{Tone: "wait", Label: "Re-ranking", Text: part.Status.Text}
@@ -134,9 +140,9 @@ func idleText(idle v1alpha1.IdleCompute) string {
 
 // gangPart says when tasks have to have all their pods, and what becomes of
 // them otherwise.
-func gangPart(p *v1alpha1.ClusterPolicy) views.PolicyPart {
+func gangPart(p *v1alpha1.ClusterPolicy, admin bool) views.PolicyPart {
 	gang := p.Spec.GangScheduling
-	part := views.PolicyPart{ID: "gang", Label: "Gang scheduling", Value: "Off", Status: policyStatus(p, v1alpha1.ConditionGangScheduling)}
+	part := views.PolicyPart{ID: "gang", Label: "Gang scheduling", Value: "Off", Status: policyStatus(p, v1alpha1.ConditionGangScheduling, admin)}
 	if !gang.Enabled {
 		part.Text = "Pods of a task start as they find room."
 		return part
@@ -169,7 +175,7 @@ func poolsPart(state policy.State) views.PolicyPart {
 	if len(p.Spec.Pools) == 0 && len(p.Status.Pools) == 0 {
 		return part
 	}
-	part.Status = policyStatus(p, v1alpha1.ConditionPools)
+	part.Status = policyStatus(p, v1alpha1.ConditionPools, state.MayEdit)
 	part.Value = countOf(len(p.Spec.Pools), "pool")
 	part.Text = "The first that matches a node has it; every other node belongs to the pool of its instance type."
 	nodes := map[string]int64{}

@@ -41,11 +41,11 @@ func applySamples(ctx context.Context, api *apiClient, dir string) error {
 	if err := api.applyAll(ctx, teams); err != nil {
 		return err
 	}
-	for _, team := range teams {
-		if team.GetKind() != "ComputeAllocation" {
+	for _, u := range append(policy, teams...) { // a task whose class is not there yet is never seen by Kueue
+		if kind := u.GetKind(); kind != "ComputeAllocation" && kind != "ClusterPolicy" {
 			continue
 		}
-		if err := waitReady(ctx, api, team); err != nil {
+		if err := waitReady(ctx, api, u); err != nil {
 			return err
 		}
 	}

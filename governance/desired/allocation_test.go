@@ -92,6 +92,15 @@ func render(t *testing.T, objects desired.Objects) []byte {
 		all = append(all, f)
 	}
 	all = append(all, objects.ClusterQueue, objects.LocalQueue)
+	if objects.DefaultQueue != nil {
+		all = append(all, objects.DefaultQueue)
+	}
+	if objects.Members != nil {
+		all = append(all, objects.Members)
+	}
+	if objects.Ceiling != nil {
+		all = append(all, objects.Ceiling, objects.Defaults)
+	}
 	var out bytes.Buffer
 	for i, object := range all {
 		text, err := yaml.Marshal(object)

@@ -27,6 +27,10 @@ const finalizer = "kuota.dev/allocation"
 // looked at again, should no event tell of the change.
 const lookAgain = 30 * time.Second
 
+// firstLook is how long Kueue may take over a new queue before that is told: a
+// thousand new teams would be told of twice otherwise.
+const firstLook = 3 * time.Second
+
 // Allocations turns each ComputeAllocation into its Kueue objects.
 type Allocations struct {
 	client.Client               // reads from the cache
@@ -76,19 +80,25 @@ func (r *Allocations) keep(ctx context.Context, allocation *v1alpha1.ComputeAllo
 		return ctrl.Result{RequeueAfter: lookAgain}, r.report(ctx, allocation, notReady(v1alpha1.ReasonBlocked, governance.Sentence(obstacles)))
 	}
 
-	if ok, trouble := r.Unallocated.leavesRoom(policy, allocation); trouble != "" {
+	shares := policy != nil && policy.Spec.IdleCompute.ShareUnallocated
+	queueName, given := *objects.ClusterQueue.GetName(), nominalOf(objects.Quota)
+	if ok, trouble := r.Unallocated.ledger.grant(shares, allocation, queueName, given); trouble != "" {
 		return ctrl.Result{RequeueAfter: time.Second}, r.report(ctx, allocation, notReady("CohortNotWritten", trouble))
 	} else if !ok {
 		return ctrl.Result{RequeueAfter: cohortPause}, nil // the Cohort lends it, and takes it back first
 	}
-	if err := r.applyAll(ctx, allocation, objects); apierrors.IsConflict(err) {
+	if err := r.applyAll(ctx, allocation, objects, r.Unallocated.ledger.differs(queueName, given)); apierrors.IsConflict(err) {
 		return ctrl.Result{}, err
 	} else if err != nil {
 		return ctrl.Result{}, errors.Join(err, r.report(ctx, allocation, notReady("ApplyFailed", "Kubernetes did not take it; it is tried again: "+err.Error())))
 	}
-	queue, err := r.queueState(ctx, *objects.ClusterQueue.GetName())
+	r.Unallocated.ledger.wrote(queueName, given)
+	queue, err := r.queueState(ctx, queueName)
 	if err != nil {
 		return ctrl.Result{}, err
+	}
+	if queue.Reason == queuePending && condition(allocation, v1alpha1.ConditionReady) == nil && time.Since(allocation.CreationTimestamp.Time) < firstLook {
+		return ctrl.Result{RequeueAfter: firstLook}, nil // Kueue is about to say more, and an event will tell
 	}
 	done := outcome{objects: &objects, queue: queue}
 	if going, err := r.goingFlavors(ctx, objects); err != nil {

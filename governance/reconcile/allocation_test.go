@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -353,13 +354,19 @@ func TestPrinterColumns(t *testing.T) {
 	}
 }
 
-// Every golden ClusterQueue is what the real Kueue takes, quantities and all.
+// Every golden object of Kueue is what the real Kueue takes, quantities and all.
 func TestKueueTakesGoldenFiles(t *testing.T) {
 	c := setup(t)
 	files, err := filepath.Glob("../desired/testdata/*.golden.yaml")
-	if err != nil || len(files) < 8 {
+	if err != nil || len(files) < 20 {
 		t.Fatalf("found %d golden files: %v", len(files), err)
 	}
+	policies, err := filepath.Glob("../desired/testdata/policy/*.golden.yaml")
+	if err != nil || len(policies) < 3 {
+		t.Fatalf("found %d golden policies: %v", len(policies), err)
+	}
+	files = append(files, policies...)
+	taken := map[string]int{}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
@@ -370,9 +377,10 @@ func TestKueueTakesGoldenFiles(t *testing.T) {
 			if err := yaml.Unmarshal([]byte(document), &queue.Object); err != nil {
 				t.Fatal(err)
 			}
-			if queue.GetKind() != "ClusterQueue" {
-				continue
+			if !slices.Contains([]string{"ClusterQueue", "ResourceFlavor", "Cohort", "WorkloadPriorityClass"}, queue.GetKind()) {
+				continue // the others need their namespace
 			}
+			taken[queue.GetKind()]++
 			wanted := queue.DeepCopy()
 			queue.SetName(clustertest.Name("golden"))
 			if err := c.Client.Create(t.Context(), &queue, client.DryRunAll); err != nil {
@@ -383,6 +391,9 @@ func TestKueueTakesGoldenFiles(t *testing.T) {
 				t.Errorf("%s: Kueue reads it otherwise (-sent +kept):\n%s", file, diff)
 			}
 		}
+	}
+	if len(taken) != 4 || taken["ClusterQueue"] < 20 {
+		t.Errorf("tried only %v", taken)
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
 // fieldOwner is who sets the fields of what is applied.
@@ -25,10 +24,15 @@ type applier struct {
 }
 
 // apply writes one object, unless it is there as it should be. It tells of a
-// change by somebody else that it put right.
-func (a applier) apply(ctx context.Context, piece allocations.Piece) (*v1alpha1.Correction, error) {
+// change by somebody else that it put right. Where the cache may not show yet
+// what was written here last, fresh has the API server asked instead.
+func (a applier) apply(ctx context.Context, piece allocations.Piece, fresh bool) (*v1alpha1.Correction, error) {
 	key := piece.Key
-	if err := client.IgnoreNotFound(a.Get(ctx, key, piece.Live)); err != nil {
+	reader := client.Reader(a.Client)
+	if fresh {
+		reader = a.Live
+	}
+	if err := client.IgnoreNotFound(reader.Get(ctx, key, piece.Live)); err != nil {
 		return nil, err
 	}
 	want, err := plain(piece.Wanted)
@@ -44,11 +48,13 @@ func (a applier) apply(ctx context.Context, piece allocations.Piece) (*v1alpha1.
 	// just now, that is a conflict, and an obstacle when it is looked at again.
 	options := []client.ApplyOption{fieldOwner}
 	if piece.Live.GetName() != "" {
-		if err := client.IgnoreNotFound(a.Live.Get(ctx, key, piece.Live)); err != nil {
-			return nil, err
-		}
-		if settled(piece.Live, want) {
-			return nil, nil
+		if !fresh {
+			if err := client.IgnoreNotFound(a.Live.Get(ctx, key, piece.Live)); err != nil {
+				return nil, err
+			}
+			if settled(piece.Live, want) {
+				return nil, nil
+			}
 		}
 		options = append(options, client.ForceOwnership)
 	}
@@ -56,25 +62,14 @@ func (a applier) apply(ctx context.Context, piece allocations.Piece) (*v1alpha1.
 	if err := a.Apply(ctx, piece.Wanted, options...); err != nil { // the answer is written into object and its metadata
 		return nil, fmt.Errorf("%s %s: %w", piece.Kind, key.Name, err)
 	}
-	if queue, ok := piece.Live.(*kueue.ClusterQueue); ok && hasStrayFields(queue) {
-		if err := a.Patch(ctx, queue.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(withoutStrayFields))); err != nil {
+	if without := strayFields(piece.Live, want); without != "" {
+		stray, _ := piece.Live.DeepCopyObject().(client.Object)
+		if err := a.Patch(ctx, stray, client.RawPatch(types.MergePatchType, []byte(without))); err != nil {
 			return nil, fmt.Errorf("%s %s: %w", piece.Kind, key.Name, err)
 		}
 	}
 	return corrected(piece.Kind, piece.Live, digest), nil
 }
-
-// hasStrayFields tells whether somebody added what bends the meaning of fields
-// that Kuota sets. Applying alone would leave it there, since Kuota never set
-// it. Admission checks and the like stay: they are the admin's, and Kuota says
-// nothing about them.
-func hasStrayFields(queue *kueue.ClusterQueue) bool {
-	spec := &queue.Spec
-	return spec.Preemption != nil && spec.Preemption.BorrowWithinCohort != nil && spec.Preemption.BorrowWithinCohort.MaxPriorityThreshold != nil ||
-		spec.FlavorFungibility != nil && spec.FlavorFungibility.Preference != nil
-}
-
-const withoutStrayFields = `{"spec": {"preemption": {"borrowWithinCohort": {"maxPriorityThreshold": null}}, "flavorFungibility": {"preference": null}}}`
 
 // corrected tells that an object, which was not as it should be although it had
 // been applied as it is wanted now, was changed by somebody else.

@@ -127,7 +127,7 @@ func (r *Ranking) apply(ctx context.Context, policy *v1alpha1.ClusterPolicy, c c
 			continue
 		}
 		object := desired.Class(class, policy.Spec.TaskPrioritization)
-		correction, err := applier{r.Client, r.Live}.apply(ctx, allocations.NewPiece("WorkloadPriorityClass", &kueue.WorkloadPriorityClass{}, object, object.ObjectMetaApplyConfiguration))
+		correction, err := applier{r.Client, r.Live}.apply(ctx, allocations.NewPiece("WorkloadPriorityClass", &kueue.WorkloadPriorityClass{}, object, object.ObjectMetaApplyConfiguration), false)
 		if err != nil {
 			return err
 		}

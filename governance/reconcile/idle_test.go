@@ -120,7 +120,7 @@ func TestTwoControllersAndIdle(t *testing.T) {
 	setPolicy(t, c, spec)
 	policyIs(t, c, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 	for _, team := range teams {
-		clustertest.Eventually(t, soon, func(ctx context.Context) error {
+		clustertest.Eventually(t, time.Minute, func(ctx context.Context) error { // Kueue may be restarting
 			var allocation v1alpha1.ComputeAllocation
 			if err := c.Client.Get(ctx, client.ObjectKey{Name: team}, &allocation); err != nil {
 				return err

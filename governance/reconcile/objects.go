@@ -19,12 +19,15 @@ import (
 
 // applyAll writes the objects of an allocation, in the order in which they need
 // each other, and tells of every change by somebody else that it put right.
-func (r *Allocations) applyAll(ctx context.Context, allocation *v1alpha1.ComputeAllocation, objects desired.Objects) error {
+//
+// resized tells that the queue was last written with another quota: the cache
+// may still show the one before.
+func (r *Allocations) applyAll(ctx context.Context, allocation *v1alpha1.ComputeAllocation, objects desired.Objects, resized bool) error {
 	if err := r.applyNamespace(ctx, objects); err != nil {
 		return err
 	}
 	for _, piece := range allocations.Pieces(objects) {
-		correction, err := r.applier().apply(ctx, piece)
+		correction, err := r.applier().apply(ctx, piece, resized && piece.Kind == "ClusterQueue")
 		if err != nil {
 			return err
 		}

@@ -18,6 +18,7 @@ import (
 	apitypes "k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
 // Pools puts the pools of the policy in force, unless that would take a pool
@@ -77,13 +78,25 @@ func (r *Pools) refuse(ctx context.Context, policy *v1alpha1.ClusterPolicy, node
 	return governance.Sentence(policies.PoolErrors(policy.Spec.Pools, policies.NewState(policy, nodes, list.Items, r.Naming.InstanceTypeLabel))), nil
 }
 
-// label gives each node the label of its pool, or none.
+// label gives each node the label of its pool, or none. A label that a flavor
+// selects by stays: without a policy its queues go on as they are, and their
+// tasks must find their nodes.
 func (r *Pools) label(ctx context.Context, nodes []corev1.Node, types catalog.Catalog) error {
+	var flavors kueue.ResourceFlavorList
+	if err := r.List(ctx, &flavors, client.UnsafeDisableDeepCopy); err != nil {
+		return err
+	}
+	selected := map[string]bool{}
+	for i := range flavors.Items {
+		if _, known := types.Find(flavors.Items[i].Name); !known {
+			selected[flavors.Items[i].Spec.NodeLabels[catalog.PoolLabel]] = true
+		}
+	}
 	var failed []error
 	for i := range nodes {
 		node := &nodes[i]
 		want, has := types.Label(node), node.Labels[catalog.PoolLabel]
-		if want == has {
+		if want == has || want == "" && selected[has] {
 			continue
 		}
 		patch := fmt.Appendf(nil, `{"metadata": {"labels": {%q: %q}}}`, catalog.PoolLabel, want)

@@ -6,7 +6,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
 // settled tells whether an object is as it should be already. Kueue writes the
@@ -16,7 +15,7 @@ func settled(object client.Object, want map[string]any) bool {
 	if object.GetName() == "" {
 		return false
 	}
-	if queue, ok := object.(*kueue.ClusterQueue); ok && hasStrayFields(queue) {
+	if strayFields(object, want) != "" {
 		return false
 	}
 	have, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)

@@ -68,7 +68,7 @@ func Setup(manager ctrl.Manager, options Options) (Controllers, error) {
 
 	return c, errors.Join(
 		controllerNamed(manager, "allocation", 8).
-			For(&v1alpha1.ComputeAllocation{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
+			For(&v1alpha1.ComputeAllocation{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, conditionsChanged))).
 			Watches(&kueue.ClusterQueue{}, handler.EnqueueRequestsFromMapFunc(allocations.teamOf)).
 			Watches(&kueue.LocalQueue{}, handler.EnqueueRequestsFromMapFunc(allocations.teamOf)).
 			Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(allocations.teamOf)).
@@ -80,7 +80,7 @@ func Setup(manager ctrl.Manager, options Options) (Controllers, error) {
 			Watches(&v1alpha1.ClusterPolicy{}, handler.EnqueueRequestsFromMapFunc(allocations.all), builder.WithPredicates(inForceChanged)).
 			Complete(allocations),
 		controllerNamed(manager, "capacity", 1).
-			Watches(&v1alpha1.ComputeAllocation{}, soonAfter(capacityPause), builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, conditionMissing, firstQuota))).
+			Watches(&v1alpha1.ComputeAllocation{}, soonAfter(capacityPause), builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, conditionMissing, firstQuota, conditionsChanged))).
 			Watches(&corev1.Node{}, soonAfter(capacityPause), builder.WithPredicates(nodes.figures())).
 			Watches(&v1alpha1.ClusterPolicy{}, soonAfter(capacityPause), builder.WithPredicates(inForceChanged)).
 			Complete(c.Capacity),
@@ -143,6 +143,17 @@ var conditionMissing = predicate.NewPredicateFuncs(func(o client.Object) bool {
 	allocation, ok := o.(*v1alpha1.ComputeAllocation)
 	return ok && condition(allocation, v1alpha1.ConditionWithinCapacity) == nil
 })
+
+// conditionsChanged passes what was written into the conditions of an
+// allocation. Whoever wrote it may have compared with what the cache showed
+// before its last write, and look again once that shows.
+var conditionsChanged = predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok := e.ObjectOld.(*v1alpha1.ComputeAllocation)
+		after, ok2 := e.ObjectNew.(*v1alpha1.ComputeAllocation)
+		return ok && ok2 && !equality.Semantic.DeepEqual(before.Status.Conditions, after.Status.Conditions)
+	},
+}
 
 // firstQuota passes an allocation that was blocked and has its quota now.
 var firstQuota = predicate.Funcs{

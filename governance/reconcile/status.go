@@ -25,9 +25,12 @@ type outcome struct {
 
 func notReady(reason, message string) outcome { return outcome{reason: reason, message: message} }
 
+// queuePending is the reason of QueueActive until Kueue has looked at a queue.
+const queuePending = "Pending"
+
 // queueState reads what Kueue says of a ClusterQueue, as our condition.
 func (r *Allocations) queueState(ctx context.Context, name string) (metav1.Condition, error) {
-	state := metav1.Condition{Type: v1alpha1.ConditionQueueActive, Status: metav1.ConditionUnknown, Reason: "Pending", Message: "Kueue has not looked at the queue yet"}
+	state := metav1.Condition{Type: v1alpha1.ConditionQueueActive, Status: metav1.ConditionUnknown, Reason: queuePending, Message: "Kueue has not looked at the queue yet"}
 	var queue kueue.ClusterQueue
 	if err := r.Get(ctx, client.ObjectKey{Name: name}, &queue); err != nil {
 		return state, client.IgnoreNotFound(err)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"kuota.dev/kuota/governance/allocations"
@@ -16,7 +15,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -36,28 +34,12 @@ type Unallocated struct {
 	Naming        desired.Naming
 	Events        events.EventRecorder
 
-	mu sync.Mutex
-	// accounted is up to which generation of each allocation the Cohort, as it
-	// was last written, leaves room for what it asks.
-	accounted map[types.UID]int64
-	trouble   string // why it cannot be written; empty when it can
-}
-
-// leavesRoom tells whether the Cohort lends nothing that the allocation, as it
-// is now, is about to be given; if not, trouble says what is in the way, should
-// it be more than time.
-func (r *Unallocated) leavesRoom(policy *v1alpha1.ClusterPolicy, allocation *v1alpha1.ComputeAllocation) (ok bool, trouble string) {
-	if policy == nil || !policy.Spec.IdleCompute.ShareUnallocated {
-		return true, ""
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	generation, known := r.accounted[allocation.UID]
-	return known && generation >= allocation.Generation, r.trouble
+	ledger ledger
 }
 
 // Reconcile makes the Cohort lend what is left now.
 func (r *Unallocated) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
+	r.ledger.close() // until the Cohort is written, nobody is given more
 	policy, err := allocations.Policy(ctx, r)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -74,7 +56,7 @@ func (r *Unallocated) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Resul
 		return ctrl.Result{}, err
 	}
 	if present.Name != "" && !allocations.Ours(&present) {
-		r.account(list.Items, "") // it lends nothing of ours
+		r.ledger.open(list.Items, "") // it lends nothing of ours
 		return again(ctrl.Result{RequeueAfter: lookAgain}, writePolicyStatus(ctx, r, policy, nil, component(v1alpha1.ConditionShareUnallocated, metav1.ConditionFalse, "Blocked",
 			"Cohort %s exists and is not Kuota's; delete it, or start Kuota with another --cohort", present.Name)))
 	}
@@ -89,14 +71,14 @@ func (r *Unallocated) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Resul
 	cohort, leftOut := desired.Cohort(r.Naming, desired.Unallocated(ready(types), given))
 	correction, err := r.write(ctx, cohort)
 	if err != nil {
-		r.account(nil, "the Cohort that lends what no team was given could not be written: "+err.Error())
+		r.ledger.open(nil, "the Cohort that lends what no team was given could not be written: "+err.Error())
 		return again(ctrl.Result{}, errors.Join(err, writePolicyStatus(ctx, r, policy, nil, component(v1alpha1.ConditionShareUnallocated, metav1.ConditionFalse, "ApplyFailed",
 			"Kubernetes did not take the Cohort; it is tried again: %v", err))))
 	}
 	if correction != nil {
 		r.Events.Eventf(policy, nil, corev1.EventTypeWarning, "Corrected", "Correct", "%s was changed by %s and put right", correction.Object, correction.Manager)
 	}
-	r.account(list.Items, "")
+	r.ledger.open(list.Items, "")
 
 	state := component(v1alpha1.ConditionShareUnallocated, metav1.ConditionTrue, "Shared", "what no team was given is lent by Cohort %s", r.Naming.Cohort)
 	if len(leftOut) > 0 {
@@ -111,7 +93,7 @@ func (r *Unallocated) write(ctx context.Context, cohort *applykueue.CohortApplyC
 	if cohort == nil {
 		return nil, r.remove(ctx)
 	}
-	return applier{r.Client, r.Live}.apply(ctx, allocations.NewPiece("Cohort", &kueue.Cohort{}, cohort, cohort.ObjectMetaApplyConfiguration))
+	return applier{r.Client, r.Live}.apply(ctx, allocations.NewPiece("Cohort", &kueue.Cohort{}, cohort, cohort.ObjectMetaApplyConfiguration), true)
 }
 
 // remove takes the Cohort away, should Kuota have made one.
@@ -129,27 +111,19 @@ func (r *Unallocated) remove(ctx context.Context) error {
 
 // off has nothing lent.
 func (r *Unallocated) off(ctx context.Context, policy *v1alpha1.ClusterPolicy) error {
-	r.account(nil, "")
-	if err := r.remove(ctx); err != nil || policy == nil {
+	if err := r.remove(ctx); err != nil {
 		return err
+	}
+	r.ledger.off()
+	if policy == nil {
+		return nil
 	}
 	return writePolicyStatus(ctx, r, policy, nil, component(v1alpha1.ConditionShareUnallocated, metav1.ConditionTrue, "Off", "what no team was given stays idle"))
 }
 
-// account remembers which allocations the Cohort leaves room for, or why it
-// could not be written.
-func (r *Unallocated) account(all []v1alpha1.ComputeAllocation, trouble string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.trouble = trouble
-	r.accounted = make(map[types.UID]int64, len(all))
-	for i := range all {
-		r.accounted[all[i].UID] = all[i].Generation
-	}
-}
-
-// given is what teams have in each pool: the larger of what their allocation
-// says and what their ClusterQueue has.
+// given is what teams have in each pool: the largest of what their allocation
+// says, what their ClusterQueue has, and what was written into it and may not
+// show in the cache yet.
 func (r *Unallocated) given(ctx context.Context, all []v1alpha1.ComputeAllocation, types catalog.Catalog) (map[string]quota.Resources, error) {
 	var queues kueue.ClusterQueueList
 	if err := r.List(ctx, &queues, client.UnsafeDisableDeepCopy, client.MatchingLabels{desired.LabelManagedBy: desired.ManagedBy}); err != nil {
@@ -160,15 +134,16 @@ func (r *Unallocated) given(ctx context.Context, all []v1alpha1.ComputeAllocatio
 		queue := &queues.Items[i]
 		applied[queue.Name] = nominal(queue)
 	}
-	sum := allocations.Given{}
 	for i := range all {
-		if all[i].DeletionTimestamp != nil {
-			continue // what is left of it shows in its queue
-		}
-		resolved, _ := allocations.InForce(&all[i], types)
 		name := r.Naming.ClusterQueue(all[i].Name)
-		applied[name] = larger(applied[name], resolved)
+		applied[name] = larger(applied[name], r.ledger.written(name))
+		if all[i].DeletionTimestamp == nil { // else what is left of it shows in its queue
+			resolved, _ := allocations.InForce(&all[i], types)
+			applied[name] = larger(applied[name], nominalOf(resolved))
+		}
 	}
+	r.ledger.keep(applied)
+	sum := allocations.Given{}
 	for _, pools := range applied {
 		for pool, amounts := range pools {
 			if sum[pool] == nil {
@@ -195,20 +170,27 @@ func nominal(queue *kueue.ClusterQueue) allocations.Given {
 	return pools
 }
 
-// larger takes the larger of each amount.
-func larger(pools allocations.Given, resolved quota.Resolved) allocations.Given {
-	if pools == nil {
-		pools = allocations.Given{}
-	}
-	for _, pool := range resolved.Pools {
-		if pools[pool.Name] == nil {
-			pools[pool.Name] = quota.Resources{}
-		}
-		for name, amount := range pool.Nominal {
-			pools[pool.Name][name] = max(pools[pool.Name][name], amount)
-		}
-	}
+// nominalOf is the quota of an allocation.
+func nominalOf(resolved quota.Resolved) allocations.Given {
+	pools := allocations.Given{}
+	pools.Add(resolved)
 	return pools
+}
+
+// larger takes the larger of each amount.
+func larger(a, b allocations.Given) allocations.Given {
+	if a == nil {
+		a = allocations.Given{}
+	}
+	for pool, amounts := range b {
+		if a[pool] == nil {
+			a[pool] = quota.Resources{}
+		}
+		for name, amount := range amounts {
+			a[pool][name] = max(a[pool][name], amount)
+		}
+	}
+	return a
 }
 
 // ready says what can be lent of a pool now.

@@ -164,14 +164,20 @@ func Name(start string) string {
 }
 
 // Kubectl runs kubectl as cluster-admin with text on its standard input, and
-// returns what it printed. It fails the test when kubectl does.
+// returns what it printed. It fails the test when kubectl does. While Kueue
+// restarts, as it does when a policy changes its configuration, its webhooks do
+// not answer, and kubectl is tried again.
 func (c *Cluster) Kubectl(t testing.TB, input string, args ...string) string {
 	t.Helper()
-	out, err := c.TryKubectl(input, args...)
-	if err != nil {
-		t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
+	for began := time.Now(); ; time.Sleep(100 * time.Millisecond) {
+		out, err := c.TryKubectl(input, args...)
+		switch {
+		case err == nil:
+			return out
+		case !strings.Contains(out, "failed calling webhook") || time.Since(began) > rollLimit:
+			t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
 	}
-	return out
 }
 
 // TryKubectl is Kubectl for what may be refused.

@@ -1,0 +1,119 @@
+package desired_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/quota"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+)
+
+// Each testdata/policy/*.yaml is a policy with allocations; beside it, in
+// .golden.yaml, stand its classes, the Cohort where it lends, and the queues as
+// tasks are ranked under it.
+func TestGoldenPolicies(t *testing.T) {
+	inputs, err := filepath.Glob("testdata/policy/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	inputs = slices.DeleteFunc(inputs, func(p string) bool { return strings.HasSuffix(p, ".golden.yaml") })
+	if len(inputs) < 3 {
+		t.Fatalf("found only %d policies", len(inputs))
+	}
+	for _, input := range inputs {
+		t.Run(strings.TrimSuffix(filepath.Base(input), ".yaml"), func(t *testing.T) {
+			text, err := os.ReadFile(input)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var given struct {
+				Policy      v1alpha1.ClusterPolicy       `json:"policy"`
+				There       map[string]quota.Resources   `json:"there"`
+				Allocations []v1alpha1.ComputeAllocation `json:"allocations"`
+			}
+			if err := yaml.UnmarshalStrict(text, &given); err != nil {
+				t.Fatal(err)
+			}
+			policy := &given.Policy
+			var objects []any
+			for _, class := range policy.Spec.PriorityClasses {
+				objects = append(objects, desired.Class(class, policy.Spec.TaskPrioritization))
+			}
+			teams := map[string]quota.Resources{}
+			for i := range given.Allocations {
+				built, wrong := desired.Build(&given.Allocations[i], catalog.Catalog{}, desired.DefaultNaming, desired.RankingOf(policy))
+				if len(wrong) > 0 {
+					t.Fatal(wrong)
+				}
+				objects = append(objects, built.ClusterQueue)
+				for _, pool := range built.Quota.Pools {
+					if teams[pool.Name] == nil {
+						teams[pool.Name] = quota.Resources{}
+					}
+					teams[pool.Name].Add(pool.Nominal)
+				}
+			}
+			if policy.Spec.IdleCompute.ShareUnallocated {
+				cohort, leftOut := desired.Cohort(desired.DefaultNaming, desired.Unallocated(func(pool string) quota.Resources { return given.There[pool] }, teams))
+				if len(leftOut) > 0 {
+					t.Errorf("left out: %v", leftOut)
+				}
+				objects = append(objects, cohort)
+			}
+			var out bytes.Buffer
+			for i, object := range objects {
+				document, err := yaml.Marshal(object)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if i > 0 {
+					out.WriteString("---\n")
+				}
+				out.Write(document)
+			}
+			golden := strings.TrimSuffix(input, ".yaml") + ".golden.yaml"
+			if *update {
+				if err := os.WriteFile(golden, out.Bytes(), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), out.String()); diff != "" {
+				t.Errorf("(-want +got), -update writes it anew:\n%s", diff)
+			}
+		})
+	}
+}
+
+// A Cohort lends nothing where teams were given more than is there, and names
+// at most as many pools as Kueue takes.
+func TestUnallocated(t *testing.T) {
+	given := map[string]quota.Resources{}
+	for i := range 70 {
+		given[string(rune('a'+i/26))+string(rune('a'+i%26))] = quota.Resources{catalog.GPU: 4, catalog.CPU: 1000}
+	}
+	left := desired.Unallocated(func(string) quota.Resources { return quota.Resources{catalog.GPU: 3, catalog.CPU: 5000} }, given)
+	for pool, amounts := range left {
+		if amounts[catalog.GPU] != 0 || amounts[catalog.CPU] != 4000 {
+			t.Errorf("of %s %v is left", pool, amounts)
+		}
+	}
+	if _, leftOut := desired.Cohort(desired.DefaultNaming, left); len(leftOut) != 6 {
+		t.Errorf("%d pools are left out, want 6: %v", len(leftOut), leftOut)
+	}
+	if cohort, _ := desired.Cohort(desired.DefaultNaming, nil); cohort != nil {
+		t.Errorf("without pools there is a Cohort: %+v", cohort)
+	}
+}
