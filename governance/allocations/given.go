@@ -32,14 +32,15 @@ func Catalog(ctx context.Context, reader client.Reader, instanceTypeLabel string
 	return catalog.New(input), nil
 }
 
-// Policy is the cluster policy; nil when there is none, or it is going.
+// Policy is the cluster policy; nil when there is none. One that is being deleted
+// counts until it is gone.
 func Policy(ctx context.Context, reader client.Reader) (*v1alpha1.ClusterPolicy, error) {
 	var policy v1alpha1.ClusterPolicy
 	err := reader.Get(ctx, client.ObjectKey{Name: v1alpha1.ClusterPolicyName}, &policy)
 	switch {
 	case client.IgnoreNotFound(err) != nil:
 		return nil, cluster.Translate("read the cluster policy", err)
-	case err != nil || policy.DeletionTimestamp != nil:
+	case err != nil:
 		return nil, nil
 	}
 	return &policy, nil
@@ -72,14 +73,28 @@ func InForce(allocation *v1alpha1.ComputeAllocation, types catalog.Catalog) (res
 	if len(errs) == 0 {
 		return resolved, true
 	}
+	return Applied(allocation), false
+}
+
+// Applied is the quota that was last written for an allocation; without pools
+// when there never was one.
+func Applied(allocation *v1alpha1.ComputeAllocation) quota.Resolved {
+	resolved := quota.Resolved{Lends: allocation.Spec.Sharing.Strategy != v1alpha1.DontLend}
 	for _, applied := range allocation.Status.Quota {
-		pool := quota.Pool{Name: applied.Pool, Nominal: quota.Resources{}}
+		pool := quota.Pool{Name: applied.Pool, Nominal: quota.Resources{}, Limit: quota.Resources{}, LimitOnly: true}
 		for _, r := range applied.Resources {
 			pool.Nominal[r.Name] = quota.InUnit(r.Name, r.Nominal)
+			pool.LimitOnly = pool.LimitOnly && r.Nominal.IsZero()
+			switch {
+			case r.BorrowLimit == nil:
+				pool.Limit = nil
+			case pool.Limit != nil:
+				pool.Limit[r.Name] = quota.InUnit(r.Name, *r.BorrowLimit)
+			}
 		}
 		resolved.Pools = append(resolved.Pools, pool)
 	}
-	return resolved, false
+	return resolved
 }
 
 // Add adds one allocation's quota.

@@ -104,6 +104,8 @@ func namespaceObstacle(ctx context.Context, reader client.Reader, allocation *v1
 		return nil, nil
 	case owner != "" && namespace.Labels[desired.LabelGoverned] == "true":
 		return &governance.FieldError{Path: path, Message: fmt.Sprintf("namespace %s is another team's; choose another name", name)}, nil
+	case owner != "":
+		return &governance.FieldError{Path: path, Message: fmt.Sprintf("namespace %s was team %s's, and holds what they left; choose another, or take annotation %s off it", name, owner, desired.AnnotationTeam)}, nil
 	case allocation.Spec.Namespace == "":
 		return &governance.FieldError{Path: path, Message: fmt.Sprintf("namespace %s exists and is not this team's; choose another name, or have the allocation name that namespace itself to take it over", name)}, nil
 	}

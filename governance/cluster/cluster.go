@@ -116,11 +116,9 @@ func slim(object any) (any, error) {
 	case *corev1.Node:
 		o.ManagedFields = nil
 	case *rbacv1.RoleBinding:
-		o.ManagedFields = nil
-	case *corev1.ResourceQuota:
-		o.ManagedFields = nil
-	case *corev1.LimitRange:
-		o.ManagedFields = nil
+		if !strings.HasPrefix(o.Name, FieldManager+"-") { // who set the fields of our own tells that they are ours
+			o.ManagedFields = nil
+		}
 	}
 	return object, nil
 }

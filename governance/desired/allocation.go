@@ -51,6 +51,12 @@ func Build(allocation *v1alpha1.ComputeAllocation, types catalog.Catalog, naming
 	if len(errs) > 0 {
 		return Objects{}, errs
 	}
+	return From(allocation, resolved, types, naming, ranking), nil
+}
+
+// From says which objects follow from an allocation whose quota is known, be it
+// what its spec comes to or what it came to before.
+func From(allocation *v1alpha1.ComputeAllocation, resolved quota.Resolved, types catalog.Catalog, naming Naming, ranking Ranking) Objects {
 	team, namespace := allocation.Name, NamespaceName(allocation, naming)
 	objects := Objects{
 		Namespace: applycore.Namespace(namespace).
@@ -62,7 +68,10 @@ func Build(allocation *v1alpha1.ComputeAllocation, types catalog.Catalog, naming
 		Quota:        resolved,
 	}
 	for _, p := range resolved.Pools {
-		pool, _ := types.Find(p.Name) // which the catalog itself named
+		pool, ok := types.Find(p.Name)
+		if !ok {
+			continue // it went with its nodes; its flavor stays as it is
+		}
 		f := flavor(pool, naming)
 		objects.Flavors = append(objects.Flavors, f.WithAnnotations(map[string]string{AnnotationDesired: digest(f.Spec)}))
 	}
@@ -73,7 +82,7 @@ func Build(allocation *v1alpha1.ComputeAllocation, types catalog.Catalog, naming
 	if allocation.Spec.NamespaceCeiling {
 		objects.Ceiling, objects.Defaults = ceiling(team, namespace, resolved)
 	}
-	return objects, nil
+	return objects
 }
 
 // digest is a short hash of what is wanted.

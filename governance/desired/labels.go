@@ -15,6 +15,10 @@ const (
 	// by somebody else.
 	AnnotationDesired = "kuota.dev/desired"
 
+	// AnnotationWeight is the weight of a priority class, which its object does
+	// not count for while tasks come first come, first served.
+	AnnotationWeight = "kuota.dev/weight"
+
 	// ManagedBy is the value of LabelManagedBy.
 	ManagedBy = "kuota"
 )

@@ -1,6 +1,7 @@
 package desired
 
 import (
+	"strconv"
 	"strings"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
@@ -56,9 +57,10 @@ func ClassValue(class v1alpha1.PriorityClass, prioritization v1alpha1.TaskPriori
 
 // Class is the object of a priority class.
 func Class(class v1alpha1.PriorityClass, prioritization v1alpha1.TaskPrioritization) *applykueue.WorkloadPriorityClassApplyConfiguration {
+	weight := strconv.Itoa(int(ClassValue(class, v1alpha1.TaskRanking)))
 	object := applykueue.WorkloadPriorityClass(ClassObject(class.Name)).
 		WithLabels(map[string]string{LabelManagedBy: ManagedBy}).
 		WithValue(ClassValue(class, prioritization)).
 		WithDescription(class.Description)
-	return object.WithAnnotations(map[string]string{AnnotationDesired: digest([]any{object.Value, object.Description})})
+	return object.WithAnnotations(map[string]string{AnnotationWeight: weight, AnnotationDesired: digest([]any{object.Value, object.Description, weight})})
 }

@@ -11,9 +11,12 @@ import (
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/quota"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -68,9 +71,9 @@ func (r *Allocations) keep(ctx context.Context, allocation *v1alpha1.ComputeAllo
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	objects, wrong := desired.Build(allocation, types, r.Naming, desired.RankingOf(policy))
-	if len(wrong) > 0 {
-		return ctrl.Result{}, r.report(ctx, allocation, notReady("Invalid", governance.Sentence(wrong)))
+	objects, held := r.build(allocation, types, desired.RankingOf(policy))
+	if objects.ClusterQueue == nil {
+		return ctrl.Result{}, r.report(ctx, allocation, held)
 	}
 	obstacles, err := allocations.Obstacles(ctx, r, allocation, objects)
 	if err != nil {
@@ -81,12 +84,18 @@ func (r *Allocations) keep(ctx context.Context, allocation *v1alpha1.ComputeAllo
 	}
 
 	shares := policy != nil && policy.Spec.IdleCompute.ShareUnallocated
-	queueName, given := *objects.ClusterQueue.GetName(), nominalOf(objects.Quota)
-	if ok, trouble := r.Unallocated.ledger.grant(shares, allocation, queueName, given); trouble != "" {
-		return ctrl.Result{RequeueAfter: time.Second}, r.report(ctx, allocation, notReady("CohortNotWritten", trouble))
-	} else if !ok {
+	queueName := *objects.ClusterQueue.GetName()
+	if ok, trouble := r.Unallocated.grant(shares, queueName, nominalOf(objects.Quota)); !ok && trouble == "" {
 		return ctrl.Result{RequeueAfter: cohortPause}, nil // the Cohort lends it, and takes it back first
+	} else if !ok { // what is no matter of quota is kept
+		held = notReady(reasonCohort, trouble)
+		applied := allocations.Applied(allocation)
+		if len(applied.Pools) == 0 {
+			return ctrl.Result{RequeueAfter: time.Second}, r.report(ctx, allocation, held)
+		}
+		objects = desired.From(allocation, applied, types, r.Naming, desired.RankingOf(policy))
 	}
+	given := nominalOf(objects.Quota)
 	if err := r.applyAll(ctx, allocation, objects, r.Unallocated.ledger.differs(queueName, given)); apierrors.IsConflict(err) {
 		return ctrl.Result{}, err
 	} else if err != nil {
@@ -100,14 +109,76 @@ func (r *Allocations) keep(ctx context.Context, allocation *v1alpha1.ComputeAllo
 	if queue.Reason == queuePending && condition(allocation, v1alpha1.ConditionReady) == nil && time.Since(allocation.CreationTimestamp.Time) < firstLook {
 		return ctrl.Result{RequeueAfter: firstLook}, nil // Kueue is about to say more, and an event will tell
 	}
-	done := outcome{objects: &objects, queue: queue}
+	done := outcome{reason: held.reason, message: held.message, objects: &objects, queue: queue}
 	if going, err := r.goingFlavors(ctx, objects); err != nil {
 		return ctrl.Result{}, err
 	} else if len(going) > 0 {
 		done.reason, done.message = "FlavorDeleting", fmt.Sprintf("somebody deleted ResourceFlavor %s; it stays while ClusterQueues name it, and tasks go on. "+
 			"To have it made anew, take its finalizer kueue.x-k8s.io/resource-in-use off", strings.Join(going, ", "))
 	}
-	return ctrl.Result{}, r.report(ctx, allocation, done)
+	result := ctrl.Result{}
+	switch held.reason {
+	case "":
+	case reasonCohort:
+		result.RequeueAfter = time.Second
+	default:
+		result.RequeueAfter = lookAgain
+	}
+	return result, r.report(ctx, allocation, done)
+}
+
+// build says what should be there. Where the quota cannot be counted now, or
+// nodes moved so that it would come to other pools by itself, the one that was
+// written stays, and held says why; all else of the allocation is still kept.
+func (r *Allocations) build(allocation *v1alpha1.ComputeAllocation, types catalog.Catalog, ranking desired.Ranking) (objects desired.Objects, held outcome) {
+	objects, wrong := desired.Build(allocation, types, r.Naming, ranking)
+	applied := allocations.Applied(allocation)
+	switch moved := poolsMoved(allocation, applied, objects.Quota); {
+	case len(wrong) > 0:
+		held = notReady("Invalid", governance.Sentence(wrong))
+	case moved != "":
+		held = notReady(reasonPoolsMoved, moved)
+	default:
+		return objects, outcome{}
+	}
+	if len(applied.Pools) == 0 {
+		return desired.Objects{}, held
+	}
+	return desired.From(allocation, applied, types, r.Naming, ranking), held
+}
+
+// reasonCohort is the reason of Ready=False while a team cannot be given more
+// because the Cohort that lends it cannot be written.
+const reasonCohort = "CohortNotWritten"
+
+// reasonPoolsMoved is the reason of Ready=False while nodes moved from under a
+// team's quota.
+const reasonPoolsMoved = "PoolsMoved"
+
+// poolsMoved says that a spec which was carried out would come to other pools
+// now; empty when it would not. Tasks run by the pools that they were admitted
+// to, and would be taken for borrowers.
+func poolsMoved(allocation *v1alpha1.ComputeAllocation, applied, now quota.Resolved) string {
+	ready := condition(allocation, v1alpha1.ConditionReady)
+	if ready == nil || ready.ObservedGeneration != allocation.Generation || len(applied.Pools) == 0 || len(now.Pools) == 0 ||
+		ready.Status != metav1.ConditionTrue && ready.Reason != reasonPoolsMoved && ready.Reason != "QueueNotActive" {
+		return ""
+	}
+	before, after := poolNames(applied), poolNames(now)
+	if slices.Equal(before, after) {
+		return ""
+	}
+	return fmt.Sprintf("nodes moved: the team's quota in %s would come to %s, and stays where it is. Have the nodes back in their pool, or name the pool that is meant in the allocation",
+		strings.Join(before, ", "), strings.Join(after, ", "))
+}
+
+func poolNames(resolved quota.Resolved) []string {
+	names := make([]string, len(resolved.Pools))
+	for i, pool := range resolved.Pools {
+		names[i] = pool.Name
+	}
+	slices.Sort(names)
+	return names
 }
 
 // again turns a lost race into another try instead of an error in the log.

@@ -28,7 +28,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-const soon = 10 * time.Second
+// soon is how long what follows from a change may take here: Kueue may be
+// restarting for the test before.
+const soon = 30 * time.Second
 
 // create makes an allocation, and has it deleted when the test ends.
 func create(t *testing.T, c *clustertest.Cluster, team string, spec v1alpha1.ComputeAllocationSpec) {

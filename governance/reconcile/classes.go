@@ -2,8 +2,10 @@ package reconcile
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"kuota.dev/kuota/governance/allocations"
@@ -69,14 +71,24 @@ func (r *Ranking) classes(ctx context.Context, policy *v1alpha1.ClusterPolicy) (
 			continue
 		default: // a task would lose its class when it is requeued
 			c.kept[object.Name] = len(c.tasks[object.Name])
-			c.want[object.Name] = object.Value
-			if policy.Spec.TaskPrioritization != v1alpha1.TaskRanking {
-				c.want[object.Name] = 0
-			}
+			c.want[object.Name] = keptValue(object, policy.Spec.TaskPrioritization)
 		}
 		c.have[object.Name] = object
 	}
 	return c, nil
+}
+
+// keptValue is what a class counts for that the policy dropped while tasks name
+// it: what it did before.
+func keptValue(object *kueue.WorkloadPriorityClass, prioritization v1alpha1.TaskPrioritization) int32 {
+	if prioritization != v1alpha1.TaskRanking {
+		return 0
+	}
+	weight, err := strconv.ParseInt(object.Annotations[desired.AnnotationWeight], 10, 32)
+	if err != nil {
+		return object.Value
+	}
+	return int32(weight)
 }
 
 // classOf is the object name of a task's class; empty for none.
@@ -159,22 +171,22 @@ const rewriteAtOnce = 100
 // rewriteHere gives tasks that Kueue missed their priority. It makes a Workload
 // from the class as it remembers it, and looks at it no more (0.19, by reading).
 func (r *Ranking) rewriteHere(ctx context.Context, c classes) error {
-	left := rewriteAtOnce
+	left, failed := rewriteAtOnce, []error{}
 	for name, value := range c.want {
 		for _, task := range c.tasks[name] {
 			if !stale(task, value) {
 				continue
 			}
 			if left--; left < 0 {
-				return nil
+				return errors.Join(failed...)
 			}
 			patch := fmt.Appendf(nil, `{"spec": {"priority": %d}}`, value)
 			if err := client.IgnoreNotFound(r.Patch(ctx, task.DeepCopy(), client.RawPatch(types.MergePatchType, patch), rankingOwner)); err != nil {
-				return fmt.Errorf("rewrite Workload %s/%s: %w", task.Namespace, task.Name, err)
+				failed = append(failed, fmt.Errorf("rewrite Workload %s/%s: %w", task.Namespace, task.Name, err))
 			}
 		}
 	}
-	return nil
+	return errors.Join(failed...)
 }
 
 // rankingOwner is who changes single fields while the ranking changes.
@@ -184,10 +196,11 @@ const withoutPreemption = `{"spec": {"preemption": {"withinClusterQueue": "Never
 
 // pauseQueues switches pre-emption by priority off in every queue of ours, also
 // in those whose allocation is in trouble, and tells in how many of them Kueue
-// has yet to take it.
-func (r *Ranking) pauseQueues(ctx context.Context) (waiting, all int, err error) {
+// has yet to take it. The queues are read from the cache, or from the API server
+// where the cache might show one that was switched off and is on again.
+func (r *Ranking) pauseQueues(ctx context.Context, reader client.Reader) (waiting, all int, err error) {
 	var queues kueue.ClusterQueueList
-	if err := r.List(ctx, &queues, client.UnsafeDisableDeepCopy, client.MatchingLabels{desired.LabelManagedBy: desired.ManagedBy}); err != nil {
+	if err := reader.List(ctx, &queues, client.UnsafeDisableDeepCopy, client.MatchingLabels{desired.LabelManagedBy: desired.ManagedBy}); err != nil {
 		return 0, 0, err
 	}
 	for i := range queues.Items {

@@ -5,9 +5,6 @@ import (
 	"sync"
 
 	"kuota.dev/kuota/governance/allocations"
-	"kuota.dev/kuota/governance/api/v1alpha1"
-
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // ledger keeps what teams are given and what the Cohort lends from coming to
@@ -17,30 +14,30 @@ import (
 // cache shows it. A second console has a ledger of its own, and what both write
 // in the same moment may come to too much until they see it.
 type ledger struct {
-	mu sync.Mutex
-	// accounted is the generation of each allocation that the Cohort, as it was
-	// last written, leaves room for; nil while it is being written.
-	accounted map[types.UID]int64
-	sharing   bool                         // whether a Cohort lends, as far as its controller has seen
-	trouble   string                       // why it cannot be written; empty when it can
-	queues    map[string]allocations.Given // nominal quota that was last written, or may have been, by ClusterQueue
+	mu      sync.Mutex
+	room    map[string]allocations.Given // what the Cohort, as it was last written, leaves to each ClusterQueue; nil while it is being written
+	asks    map[string]allocations.Given // what queues wait for that it does not leave them
+	queues  map[string]allocations.Given // what each queue was last given, or may have been
+	sharing bool                         // whether a Cohort lends, as far as its controller has seen
+	trouble string                       // why it cannot be written; empty when it can
 }
 
-// grant tells whether an allocation may be written now: it takes no more than
-// it has, or the Cohort leaves room for it. trouble says what is in the way,
-// should that be more than time. What is granted counts as written.
-func (l *ledger) grant(shares bool, allocation *v1alpha1.ComputeAllocation, queue string, wanted allocations.Given) (ok bool, trouble string) {
+// grant tells whether a queue may be written now with a quota: it takes no more
+// than it has, or the Cohort leaves room for it. If not, it is kept as asked
+// for, and trouble says what is in the way, should that be more than time. What
+// is granted counts as written.
+func (l *ledger) grant(shares bool, queue string, wanted allocations.Given) (ok bool, trouble string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	has, known := l.queues[queue]
-	if (shares || l.sharing) && !(known && within(wanted, has)) {
-		if l.trouble != "" {
-			return false, l.trouble
+	if (shares || l.sharing) && !(known && within(wanted, has)) && !(l.room != nil && within(wanted, l.room[queue])) {
+		if l.asks == nil {
+			l.asks = map[string]allocations.Given{}
 		}
-		if l.accounted[allocation.UID] != allocation.Generation {
-			return false, "" // it is about to, or what was read of the allocation is old
-		}
+		l.asks[queue] = wanted
+		return false, l.trouble
 	}
+	delete(l.asks, queue)
 	if l.queues == nil {
 		l.queues = map[string]allocations.Given{}
 	}
@@ -66,25 +63,24 @@ func (l *ledger) wrote(queue string, has allocations.Given) {
 	l.queues[queue] = has
 }
 
-// written is what a ClusterQueue may have beyond what the cache shows.
-func (l *ledger) written(queue string) allocations.Given {
+// count adds what was written for queues and what they ask for, and forgets
+// the queues that are not among these.
+func (l *ledger) count(queues map[string]allocations.Given) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.queues[queue]
-}
-
-// keep forgets the queues that are gone.
-func (l *ledger) keep(queues map[string]allocations.Given) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	maps.DeleteFunc(l.queues, func(name string, _ allocations.Given) bool { return queues[name] == nil })
+	for _, more := range []map[string]allocations.Given{l.queues, l.asks} {
+		maps.DeleteFunc(more, func(name string, _ allocations.Given) bool { return queues[name] == nil })
+		for name, given := range more {
+			queues[name] = larger(queues[name], given)
+		}
+	}
 }
 
 // close keeps everybody from being given more, while the Cohort is written.
 func (l *ledger) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.accounted, l.sharing = nil, true
+	l.room, l.sharing = nil, true
 }
 
 // off lets everybody be given what they ask for: no Cohort lends.
@@ -94,16 +90,12 @@ func (l *ledger) off() {
 	l.sharing, l.trouble = false, ""
 }
 
-// open tells which allocations the Cohort leaves room for, or why it could not
-// be written.
-func (l *ledger) open(all []v1alpha1.ComputeAllocation, trouble string) {
+// open tells what the Cohort leaves to each queue, or why it could not be
+// written.
+func (l *ledger) open(room map[string]allocations.Given, trouble string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.trouble = trouble
-	l.accounted = make(map[types.UID]int64, len(all))
-	for i := range all {
-		l.accounted[all[i].UID] = all[i].Generation
-	}
+	l.room, l.trouble = room, trouble
 }
 
 // within tells whether a takes no more than b anywhere.

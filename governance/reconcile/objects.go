@@ -23,7 +23,7 @@ import (
 // resized tells that the queue was last written with another quota: the cache
 // may still show the one before.
 func (r *Allocations) applyAll(ctx context.Context, allocation *v1alpha1.ComputeAllocation, objects desired.Objects, resized bool) error {
-	if err := r.applyNamespace(ctx, objects); err != nil {
+	if err := r.applyNamespace(ctx, allocation.Name, objects); err != nil {
 		return err
 	}
 	for _, piece := range allocations.Pieces(objects) {
@@ -38,15 +38,15 @@ func (r *Allocations) applyAll(ctx context.Context, allocation *v1alpha1.Compute
 			return err
 		}
 	}
-	return r.prune(ctx, objects)
+	return r.prune(ctx, allocation.Name, objects)
 }
 
 func (r *Allocations) applier() applier { return applier{Client: r.Client, Live: r.Live} }
 
 // prune deletes what an allocation no longer asks for.
-func (r *Allocations) prune(ctx context.Context, objects desired.Objects) error {
+func (r *Allocations) prune(ctx context.Context, team string, objects desired.Objects) error {
 	for _, piece := range allocations.Unwanted(objects) {
-		if _, err := r.removeOurs(ctx, piece.Kind, piece.Key, piece.Live); err != nil {
+		if _, err := r.removeOurs(ctx, team, piece); err != nil {
 			return err
 		}
 	}
@@ -66,31 +66,32 @@ func (r *Allocations) tell(ctx context.Context, allocation *v1alpha1.ComputeAllo
 	return r.Status().Patch(ctx, allocation.DeepCopy(), client.RawPatch(types.MergePatchType, patch))
 }
 
-// applyNamespace marks the namespace, where it is not marked already.
-func (r *Allocations) applyNamespace(ctx context.Context, objects desired.Objects) error {
-	var cached corev1.Namespace
+// applyNamespace marks the namespace, where it is not marked already. It is
+// marked as it was looked at: should another team have taken it since, that is a
+// conflict, and an obstacle when it is looked at again.
+func (r *Allocations) applyNamespace(ctx context.Context, team string, objects desired.Objects) error {
 	wanted := objects.Namespace
-	err := r.Get(ctx, client.ObjectKey{Name: *wanted.GetName()}, &cached)
-	if client.IgnoreNotFound(err) != nil {
+	fields, err := plain(wanted)
+	if err != nil {
 		return err
 	}
-	fields, plainErr := plain(wanted)
-	if plainErr != nil {
-		return plainErr
-	}
-	if err == nil && settled(&cached, fields) {
+	var namespace corev1.Namespace
+	err = r.Get(ctx, client.ObjectKey{Name: *wanted.GetName()}, &namespace)
+	switch {
+	case err == nil && settled(&namespace, fields):
 		return nil
-	}
-	// Applying marks a namespace without a conflict, whoever made it: one that
-	// the cache has not seen yet must not be taken.
-	if err != nil {
-		if err := r.Live.Get(ctx, client.ObjectKey{Name: *wanted.GetName()}, &cached); err == nil {
-			return errUnseen(*wanted.GetName())
-		} else if !apierrors.IsNotFound(err) {
-			return err
+	case apierrors.IsNotFound(err):
+		namespace.Name = *wanted.GetName()
+		namespace.Annotations = map[string]string{desired.AnnotationTeam: team}
+		err = r.Create(ctx, &namespace, fieldOwner)
+		if apierrors.IsAlreadyExists(err) { // the cache has not seen it yet
+			return errUnseen(namespace.Name)
 		}
 	}
-	if err := r.Apply(ctx, wanted, client.ForceOwnership, fieldOwner); err != nil {
+	if err == nil {
+		err = r.Apply(ctx, wanted.WithResourceVersion(namespace.ResourceVersion), client.ForceOwnership, fieldOwner)
+	}
+	if err != nil {
 		return fmt.Errorf("namespace %s: %w", *wanted.GetName(), err)
 	}
 	return nil

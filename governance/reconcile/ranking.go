@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
 
 const (
@@ -25,6 +26,9 @@ const (
 	// rankingQuiet is how long all tasks must have their priority before the
 	// change is over: Kueue may still be making one from what it remembers.
 	rankingQuiet = 2 * time.Second
+	// rankingAftermath is how long after a change tasks with an old priority are
+	// still looked for.
+	rankingAftermath = 5 * time.Minute
 	// rankingStalled is how long Kueue may rewrite no task before the rest is
 	// rewritten here.
 	rankingStalled = 10 * time.Second
@@ -80,10 +84,21 @@ func (r *Ranking) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, e
 	return again(r.settle(ctx, policy, classes, ranking))
 }
 
-// settle keeps the classes as they are, or begins a change.
+// settle keeps the classes as they are, or begins a change. A policy that is
+// being deleted stays until its change is over: in the middle of it tasks of one
+// class would pre-empt each other.
 func (r *Ranking) settle(ctx context.Context, policy *v1alpha1.ClusterPolicy, classes classes, ranking v1alpha1.Ranking) (ctrl.Result, error) {
+	if policy.DeletionTimestamp != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(r.hold(ctx, policy, false))
+	}
 	if classes.change() {
+		if err := r.hold(ctx, policy, true); err != nil {
+			return ctrl.Result{}, err
+		}
 		return ctrl.Result{}, r.enter(ctx, policy, ranking, v1alpha1.RankingPausing)
+	}
+	if err := r.hold(ctx, policy, false); err != nil {
+		return ctrl.Result{}, err
 	}
 	if err := r.apply(ctx, policy, classes); err != nil {
 		return ctrl.Result{}, errors.Join(err, r.report(ctx, policy, ranking, component(v1alpha1.ConditionPriorityClasses, metav1.ConditionFalse, "ApplyFailed",
@@ -94,6 +109,15 @@ func (r *Ranking) settle(ctx context.Context, policy *v1alpha1.ClusterPolicy, cl
 	if len(classes.foreign)+len(classes.kept) > 0 {
 		result.RequeueAfter = lookAgain
 	}
+	// Kueue may still have made a task from the class as it remembered it.
+	if since := r.Now().Sub(ranking.Since.Time); since < rankingAftermath {
+		result.RequeueAfter = lookAgain
+		if since >= lookAgain {
+			if err := r.rewriteHere(ctx, classes); err != nil {
+				return ctrl.Result{}, err
+			}
+		}
+	}
 	return result, r.report(ctx, policy, ranking, classes.settled(policy))
 }
 
@@ -103,7 +127,10 @@ func (r *Ranking) pause(ctx context.Context, policy *v1alpha1.ClusterPolicy, cla
 		return ctrl.Result{}, r.enter(ctx, policy, ranking, v1alpha1.RankingSettled)
 	}
 	r.Gate.wait()
-	waiting, all, err := r.pauseQueues(ctx)
+	waiting, all, err := r.pauseQueues(ctx, r)
+	if err == nil && waiting == 0 {
+		waiting, all, err = r.pauseQueues(ctx, r.Live)
+	}
 	if err != nil {
 		return ctrl.Result{}, errors.Join(err, r.report(ctx, policy, ranking, component(v1alpha1.ConditionPriorityClasses, metav1.ConditionFalse, "ApplyFailed",
 			"pre-emption could not be switched off, which comes before priorities change; it is tried again: %v", err)))
@@ -118,8 +145,10 @@ func (r *Ranking) pause(ctx context.Context, policy *v1alpha1.ClusterPolicy, cla
 
 // rewrite gives classes and tasks their values, and ends when all have them.
 func (r *Ranking) rewrite(ctx context.Context, policy *v1alpha1.ClusterPolicy, classes classes, ranking v1alpha1.Ranking) (ctrl.Result, error) {
-	if _, _, err := r.pauseQueues(ctx); err != nil { // of teams that came meanwhile, or that somebody changed
-		return ctrl.Result{}, err
+	// Teams may have come meanwhile, or somebody changed a queue.
+	if waiting, all, err := r.pauseQueues(ctx, r); err != nil || waiting > 0 {
+		return ctrl.Result{RequeueAfter: rankingPause}, errors.Join(err, r.report(ctx, policy, ranking, component(v1alpha1.ConditionPriorityClasses, metav1.ConditionUnknown, "Pausing",
+			"Kueue has yet to take in %d of %d queues that no task is pre-empted by priority; tasks get their new priority then", waiting, all)))
 	}
 	if err := r.apply(ctx, policy, classes); err != nil {
 		return ctrl.Result{}, errors.Join(err, r.report(ctx, policy, ranking, component(v1alpha1.ConditionPriorityClasses, metav1.ConditionFalse, "ApplyFailed",
@@ -135,7 +164,8 @@ func (r *Ranking) rewrite(ctx context.Context, policy *v1alpha1.ClusterPolicy, c
 		r.progress.quietSince = time.Time{}
 		if now.Sub(r.progress.moved) >= rankingStalled {
 			if err := r.rewriteHere(ctx, classes); err != nil {
-				return ctrl.Result{}, err
+				return ctrl.Result{}, errors.Join(err, r.report(ctx, policy, ranking, component(v1alpha1.ConditionPriorityClasses, metav1.ConditionFalse, "NotRewritten",
+					"%d tasks cannot be given their new priority, and no task is pre-empted by priority until they can: %v", remaining, err)))
 			}
 		}
 	} else if r.progress.quietSince.IsZero() {
@@ -157,6 +187,24 @@ func (r *Ranking) enter(ctx context.Context, policy *v1alpha1.ClusterPolicy, ran
 		"how tasks are ranked is being changed; no task is pre-empted by priority meanwhile"))
 }
 
+// rankingFinalizer keeps a policy while a change of the ranking goes on.
+const rankingFinalizer = "kuota.dev/ranking"
+
+// hold has a policy stay, or go, when somebody deletes it.
+func (r *Ranking) hold(ctx context.Context, policy *v1alpha1.ClusterPolicy, stay bool) error {
+	before := policy.DeepCopy()
+	changed := false
+	if stay {
+		changed = controllerutil.AddFinalizer(policy, rankingFinalizer)
+	} else {
+		changed = controllerutil.RemoveFinalizer(policy, rankingFinalizer)
+	}
+	if !changed {
+		return nil
+	}
+	return r.Patch(ctx, policy, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+}
+
 func (r *Ranking) report(ctx context.Context, policy *v1alpha1.ClusterPolicy, ranking v1alpha1.Ranking, state metav1.Condition) error {
 	return writePolicyStatus(ctx, r, policy, func(status *v1alpha1.ClusterPolicyStatus) { status.Ranking = &ranking }, state)
 }
@@ -173,7 +221,7 @@ func (c classes) settled(policy *v1alpha1.ClusterPolicy) metav1.Condition {
 			kept = append(kept, fmt.Sprintf("%s (%d unfinished tasks)", name, tasks))
 		}
 		slices.Sort(kept)
-		return component(v1alpha1.ConditionPriorityClasses, metav1.ConditionFalse, "InUse",
+		return component(v1alpha1.ConditionPriorityClasses, metav1.ConditionTrue, "InUse",
 			"not in the policy any more, and kept since tasks name them: %s. They go when these tasks have ended, or when the policy is annotated %s with their names", strings.Join(kept, ", "), policies.AnnotationDropClasses)
 	case policy.Spec.TaskPrioritization == v1alpha1.TaskRanking:
 		return component(v1alpha1.ConditionPriorityClasses, metav1.ConditionTrue, "Ranked", "tasks are ranked by the weight of their class")

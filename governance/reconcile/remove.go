@@ -47,7 +47,7 @@ func (r *Allocations) remove(ctx context.Context, allocation *v1alpha1.ComputeAl
 // emptyQueue stops the queue and waits until no task holds quota in it.
 func (r *Allocations) emptyQueue(ctx context.Context, allocation *v1alpha1.ComputeAllocation, _ string) (string, error) {
 	var queue kueue.ClusterQueue
-	if found, err := r.getOurs(ctx, client.ObjectKey{Name: r.Naming.ClusterQueue(allocation.Name)}, &queue); !found || err != nil {
+	if found, err := r.getOurs(ctx, allocation.Name, allocations.Piece{Key: client.ObjectKey{Name: r.Naming.ClusterQueue(allocation.Name)}, Live: &queue}); !found || err != nil {
 		return "", err
 	}
 	policy := kueue.Hold
@@ -72,7 +72,7 @@ func (r *Allocations) emptyQueue(ctx context.Context, allocation *v1alpha1.Compu
 func (r *Allocations) removeLocalQueue(ctx context.Context, allocation *v1alpha1.ComputeAllocation, namespace string) (string, error) {
 	queue := allocations.Piece{Kind: "LocalQueue", Key: client.ObjectKey{Namespace: namespace, Name: r.Naming.LocalQueue(allocation.Name)}, Live: &kueue.LocalQueue{}}
 	for _, piece := range append(allocations.Optional(namespace), queue) {
-		waitFor, err := r.removeOurs(ctx, piece.Kind, piece.Key, piece.Live)
+		waitFor, err := r.removeOurs(ctx, allocation.Name, piece)
 		if err != nil || waitFor != "" {
 			return waitFor, err
 		}
@@ -81,22 +81,22 @@ func (r *Allocations) removeLocalQueue(ctx context.Context, allocation *v1alpha1
 }
 
 func (r *Allocations) removeClusterQueue(ctx context.Context, allocation *v1alpha1.ComputeAllocation, _ string) (string, error) {
-	return r.removeOurs(ctx, "ClusterQueue", client.ObjectKey{Name: r.Naming.ClusterQueue(allocation.Name)}, &kueue.ClusterQueue{})
+	return r.removeOurs(ctx, allocation.Name, allocations.Piece{Kind: "ClusterQueue", Key: client.ObjectKey{Name: r.Naming.ClusterQueue(allocation.Name)}, Live: &kueue.ClusterQueue{}})
 }
 
-// removeOurs deletes an object that is ours, and says what to wait for until it
-// is gone.
-func (r *Allocations) removeOurs(ctx context.Context, kind string, key client.ObjectKey, object client.Object) (string, error) {
-	found, err := r.getOurs(ctx, key, object)
+// removeOurs deletes an object of a team, and says what to wait for until it is
+// gone.
+func (r *Allocations) removeOurs(ctx context.Context, team string, piece allocations.Piece) (string, error) {
+	found, err := r.getOurs(ctx, team, piece)
 	if !found || err != nil {
 		return "", err
 	}
-	if object.GetDeletionTimestamp() == nil {
-		if err := client.IgnoreNotFound(r.Delete(ctx, object)); err != nil {
+	if piece.Live.GetDeletionTimestamp() == nil {
+		if err := client.IgnoreNotFound(r.Delete(ctx, piece.Live)); err != nil {
 			return "", err
 		}
 	}
-	return objectName(kind, key.Name) + " is being deleted; it goes when its last task ends", nil
+	return objectName(piece.Kind, piece.Key.Name) + " is being deleted; it goes when its last task ends", nil
 }
 
 // releaseNamespace takes our labels off the namespace and leaves the mark of
@@ -114,10 +114,21 @@ func (r *Allocations) releaseNamespace(ctx context.Context, allocation *v1alpha1
 }
 
 // getOurs reads an object; found is false when there is none, or it is not
-// Kuota's.
-func (r *Allocations) getOurs(ctx context.Context, key client.ObjectKey, object client.Object) (found bool, err error) {
-	if err := r.Get(ctx, key, object); err != nil {
+// Kuota's, or another team's: an allocation that was blocked may name a
+// namespace where others are.
+func (r *Allocations) getOurs(ctx context.Context, team string, piece allocations.Piece) (found bool, err error) {
+	if err := r.Get(ctx, piece.Key, piece.Live); err != nil {
 		return false, client.IgnoreNotFound(err)
 	}
-	return allocations.Ours(object), nil
+	switch owner := piece.Live.GetLabels()[desired.LabelTeam]; {
+	case !allocations.Ours(piece.Live), owner != "" && owner != team:
+		return false, nil
+	case owner == team || piece.Key.Namespace == "":
+		return true, nil
+	}
+	var namespace corev1.Namespace // somebody took the label off
+	if err := r.Get(ctx, client.ObjectKey{Name: piece.Key.Namespace}, &namespace); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	return namespace.Annotations[desired.AnnotationTeam] == team, nil
 }

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
@@ -48,7 +49,7 @@ type Controllers struct {
 // from the API server itself.
 func New(cached client.Client, live client.Reader, recorder events.EventRecorder, options Options) Controllers {
 	naming, gate := options.Naming, &RankingGate{}
-	unallocated := &Unallocated{Client: cached, Live: live, Naming: naming, Events: recorder}
+	unallocated := &Unallocated{Client: cached, Live: live, Naming: naming, Events: recorder, asked: make(chan event.GenericEvent, 1)}
 	return Controllers{
 		Allocations: &Allocations{Client: cached, Live: live, Naming: naming, Events: recorder, Ranking: gate, Unallocated: unallocated},
 		Capacity:    &Capacity{Client: cached, Naming: naming},
@@ -89,6 +90,7 @@ func Setup(manager ctrl.Manager, options Options) (Controllers, error) {
 			Watches(&v1alpha1.ComputeAllocation{}, soonAfter(cohortPause), builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, firstQuota))).
 			Watches(&kueue.ClusterQueue{}, soonAfter(cohortPause), builder.WithPredicates(onlySpec)).
 			Watches(&kueue.Cohort{}, soonAfter(cohortPause), builder.WithPredicates(onlySpec)).
+			WatchesRawSource(source.Channel(c.Unallocated.asked, soonAfter(cohortPause))).
 			Watches(&corev1.Node{}, soonAfter(cohortPause), builder.WithPredicates(nodes)).
 			Complete(c.Unallocated),
 		controllerNamed(manager, "pools", 1).
@@ -129,9 +131,10 @@ func soonAfter(pause time.Duration) handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	look := func(q queue) { q.AddAfter(reconcile.Request{}, pause) }
 	return handler.Funcs{
-		CreateFunc: func(_ context.Context, _ event.CreateEvent, q queue) { look(q) },
-		UpdateFunc: func(_ context.Context, _ event.UpdateEvent, q queue) { look(q) },
-		DeleteFunc: func(_ context.Context, _ event.DeleteEvent, q queue) { look(q) },
+		CreateFunc:  func(_ context.Context, _ event.CreateEvent, q queue) { look(q) },
+		UpdateFunc:  func(_ context.Context, _ event.UpdateEvent, q queue) { look(q) },
+		DeleteFunc:  func(_ context.Context, _ event.DeleteEvent, q queue) { look(q) },
+		GenericFunc: func(_ context.Context, _ event.GenericEvent, q queue) { look(q) },
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 	applykueue "sigs.k8s.io/kueue/client-go/applyconfiguration/kueue/v1beta2"
 )
@@ -35,6 +36,18 @@ type Unallocated struct {
 	Events        events.EventRecorder
 
 	ledger ledger
+	asked  chan event.GenericEvent // has a value while some team waits for room
+}
+
+// grant asks for a ClusterQueue's quota: see ledger.
+func (r *Unallocated) grant(shares bool, queue string, wanted allocations.Given) (ok bool, trouble string) {
+	if ok, trouble = r.ledger.grant(shares, queue, wanted); !ok {
+		select {
+		case r.asked <- event.GenericEvent{}:
+		default: // it is about to look
+		}
+	}
+	return ok, trouble
 }
 
 // Reconcile makes the Cohort lend what is left now.
@@ -56,7 +69,7 @@ func (r *Unallocated) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Resul
 		return ctrl.Result{}, err
 	}
 	if present.Name != "" && !allocations.Ours(&present) {
-		r.ledger.open(list.Items, "") // it lends nothing of ours
+		r.ledger.off() // it lends nothing of ours
 		return again(ctrl.Result{RequeueAfter: lookAgain}, writePolicyStatus(ctx, r, policy, nil, component(v1alpha1.ConditionShareUnallocated, metav1.ConditionFalse, "Blocked",
 			"Cohort %s exists and is not Kuota's; delete it, or start Kuota with another --cohort", present.Name)))
 	}
@@ -64,11 +77,11 @@ func (r *Unallocated) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Resul
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	given, err := r.given(ctx, list.Items, types)
+	queues, err := r.queues(ctx, list.Items, types)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	cohort, leftOut := desired.Cohort(r.Naming, desired.Unallocated(ready(types), given))
+	cohort, leftOut := desired.Cohort(r.Naming, desired.Unallocated(ready(types), sum(queues)))
 	correction, err := r.write(ctx, cohort)
 	if err != nil {
 		r.ledger.open(nil, "the Cohort that lends what no team was given could not be written: "+err.Error())
@@ -78,7 +91,7 @@ func (r *Unallocated) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Resul
 	if correction != nil {
 		r.Events.Eventf(policy, nil, corev1.EventTypeWarning, "Corrected", "Correct", "%s was changed by %s and put right", correction.Object, correction.Manager)
 	}
-	r.ledger.open(list.Items, "")
+	r.ledger.open(queues, "")
 
 	state := component(v1alpha1.ConditionShareUnallocated, metav1.ConditionTrue, "Shared", "what no team was given is lent by Cohort %s", r.Naming.Cohort)
 	if len(leftOut) > 0 {
@@ -121,38 +134,44 @@ func (r *Unallocated) off(ctx context.Context, policy *v1alpha1.ClusterPolicy) e
 	return writePolicyStatus(ctx, r, policy, nil, component(v1alpha1.ConditionShareUnallocated, metav1.ConditionTrue, "Off", "what no team was given stays idle"))
 }
 
-// given is what teams have in each pool: the largest of what their allocation
-// says, what their ClusterQueue has, and what was written into it and may not
-// show in the cache yet.
-func (r *Unallocated) given(ctx context.Context, all []v1alpha1.ComputeAllocation, types catalog.Catalog) (map[string]quota.Resources, error) {
-	var queues kueue.ClusterQueueList
-	if err := r.List(ctx, &queues, client.UnsafeDisableDeepCopy, client.MatchingLabels{desired.LabelManagedBy: desired.ManagedBy}); err != nil {
+// queues is what is given through each ClusterQueue of the cohort: the largest
+// of what its allocation says, what it has, what was written into it and may not
+// show in the cache yet, and what it waits for.
+func (r *Unallocated) queues(ctx context.Context, all []v1alpha1.ComputeAllocation, types catalog.Catalog) (map[string]allocations.Given, error) {
+	var list kueue.ClusterQueueList
+	if err := r.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err
 	}
-	applied := map[string]allocations.Given{}
-	for i := range queues.Items {
-		queue := &queues.Items[i]
-		applied[queue.Name] = nominal(queue)
+	queues := map[string]allocations.Given{}
+	for i := range list.Items { // somebody's own queue in the cohort counts too
+		if queue := &list.Items[i]; string(queue.Spec.CohortName) == r.Naming.Cohort || allocations.Ours(queue) {
+			queues[queue.Name] = nominal(queue)
+		}
 	}
 	for i := range all {
-		name := r.Naming.ClusterQueue(all[i].Name)
-		applied[name] = larger(applied[name], r.ledger.written(name))
+		name, given := r.Naming.ClusterQueue(all[i].Name), allocations.Given{}
 		if all[i].DeletionTimestamp == nil { // else what is left of it shows in its queue
 			resolved, _ := allocations.InForce(&all[i], types)
-			applied[name] = larger(applied[name], nominalOf(resolved))
+			given = nominalOf(resolved)
 		}
+		queues[name] = larger(queues[name], given)
 	}
-	r.ledger.keep(applied)
-	sum := allocations.Given{}
-	for _, pools := range applied {
+	r.ledger.count(queues)
+	return queues, nil
+}
+
+// sum is what is given of each pool through all queues.
+func sum(queues map[string]allocations.Given) allocations.Given {
+	all := allocations.Given{}
+	for _, pools := range queues {
 		for pool, amounts := range pools {
-			if sum[pool] == nil {
-				sum[pool] = quota.Resources{}
+			if all[pool] == nil {
+				all[pool] = quota.Resources{}
 			}
-			sum[pool].Add(amounts)
+			all[pool].Add(amounts)
 		}
 	}
-	return sum, nil
+	return all
 }
 
 // nominal is the quota that a ClusterQueue has.
