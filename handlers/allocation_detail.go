@@ -33,11 +33,27 @@ func (h *Handlers) allocation(c echo.Context) error {
 	}
 	switch {
 	case c.QueryParam("saved") != "":
-		page.Notice = "Saved. Running tasks go on; what is new counts from the next task on."
+		now, err := h.Allocations.Find(c.Request().Context(), userOf(c), page.Team)
+		if err != nil {
+			return err
+		}
+		page.Notice = savedNotice(now.Spec.Activation)
 	case c.QueryParam("held") != "":
 		page.Notice = "The queue is held: running tasks go on, none start. Delete it here when the last has ended."
 	}
 	return web.Render(c, http.StatusOK, views.AllocationDetailPage(page))
+}
+
+// savedNotice says what a save means for the tasks of a team that is now in
+// this activation.
+func savedNotice(a v1alpha1.Activation) string {
+	switch a {
+	case v1alpha1.Hold:
+		return "Saved. The queue is held: running tasks go on to their end, none start until it is active again."
+	case v1alpha1.Drain:
+		return "Saved. The queue is drained: running tasks are stopped and put back among those that wait, and none start until it is active again."
+	}
+	return "Saved. Running tasks go on; what is new counts from the next task on."
 }
 
 // allocationEvents answers GET /policies/allocations/{name}/events: the same,

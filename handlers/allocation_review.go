@@ -25,6 +25,9 @@ func (h *Handlers) renderReview(c echo.Context, form allocationForm, review allo
 		Quota: quotaChanges(review.Pools), Capacity: capacityLines(review.Capacity),
 		Settings: valueChanges(review.Settings), Over: overLines(review.Over), Objects: objectLines(review.Objects),
 	}
+	page.Stopped.Count = len(review.Stopped)
+	page.Stopped.Told, page.Stopped.More = taskNames(review.Stopped)
+	page.Stuck, page.MoreStuck = stuckLines(review.Stuck)
 	page.Title, page.Active = "Review: "+form.team, "policies"
 	state, err := h.Allocations.State(c.Request().Context(), userOf(c))
 	if err != nil {
@@ -122,12 +125,29 @@ func overLines(over []allocations.Over) (lines []views.OverLine) {
 	return lines
 }
 
-// taskNames are the first tasks, with their kind, and how many more there are.
-func taskNames(tasks []allocations.Task) (names []string, more int) {
-	for _, t := range tasks[:min(len(tasks), shownTasks)] {
-		names = append(names, t.Kind+" "+t.Name)
+// stuckLines say of the first tasks why they could not start again, and how
+// many more there are.
+func stuckLines(stuck []allocations.Stuck) (lines []string, more int) {
+	for _, s := range stuck[:min(len(stuck), shownTasks)] {
+		name := s.Task.Name
+		if name == "" {
+			name = "A task"
+		}
+		lines = append(lines, fmt.Sprintf("%s needs %s; quota and limit come to %s: once it is stopped it cannot start again.",
+			name, quota.Amount(s.Resource, s.Needs), quota.Number(s.Resource, s.Most)))
 	}
-	return names, max(0, len(tasks)-shownTasks)
+	return lines, max(0, len(stuck)-shownTasks)
+}
+
+// taskNames are the first tasks, with their kind, and how many more there are.
+// Those without a name, which the reader may not see, are only counted.
+func taskNames(tasks []allocations.Task) (names []string, more int) {
+	for _, t := range tasks {
+		if t.Name != "" && len(names) < shownTasks {
+			names = append(names, t.Kind+" "+t.Name)
+		}
+	}
+	return names, len(tasks) - len(names)
 }
 
 var objectTones = map[string]string{allocations.Made: "ok", allocations.Changed: "wait", allocations.Removed: "bad"}

@@ -1,6 +1,7 @@
 package handlers_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -163,6 +164,74 @@ func TestReviewSaysWhatWouldChange(t *testing.T) {
 	} {
 		if text := said(page.Find(selector)); !strings.Contains(text, want) {
 			t.Errorf("%s says %q, want %q", selector, text, want)
+		}
+	}
+}
+
+// Draining is no harmless change: the review counts and names what it stops,
+// and says nowhere that nothing is stopped.
+func TestReviewSaysWhatIsStopped(t *testing.T) {
+	task := func(n int) allocations.Task { return allocations.Task{Kind: "Job", Name: fmt.Sprint("train-", n)} }
+	many := make([]allocations.Task, 23)
+	for i := range many {
+		many[i] = task(i)
+	}
+	stuck := []allocations.Stuck{{Task: allocations.Task{Kind: "Job", Name: "resnet"}, Resource: catalog.GPU, Needs: 8, Most: 6}}
+	over := []allocations.Over{{Pool: "ml.g6.12xlarge", Resource: catalog.GPU, Held: 8, Quota: 4, Tasks: many[:1]}}
+	for name, tc := range map[string]struct {
+		review   allocations.Review
+		want     []string
+		unwanted string
+	}{
+		"many tasks": {
+			allocations.Review{Stopped: many},
+			[]string{"23 running tasks will be stopped and put back among those that wait. What they had not saved is lost.", "Job train-19 and 3 more"},
+			"Nothing is stopped",
+		},
+		"one task": {allocations.Review{Stopped: many[:1]}, []string{"1 running task will be stopped", "Job train-0"}, "more"},
+		"tasks that the reader may not see": {
+			allocations.Review{Stopped: make([]allocations.Task, 2)}, []string{"2 running tasks will be stopped"}, "and 2 more",
+		},
+		"a task that cannot come back": {
+			allocations.Review{Stuck: stuck, Over: over},
+			[]string{"resnet needs 8 GPUs; quota and limit come to 6: once it is stopped it cannot start again.", "Nothing is stopped by saving.", "8 of 4 GPUs held by Job train-0"},
+			"will be stopped",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := allocated(everything())
+			d.review = tc.review
+			address := serve(t, d) + editURL
+			_, page := get(t, address)
+			values := typedIn(page, "#allocation-form")
+			values.Set("action", "review")
+			_, page = post(t, address, values)
+			htmlcheck.Page(t, page)
+			text := said(page.Find("main .notice"))
+			for _, want := range tc.want {
+				if !strings.Contains(text, want) {
+					t.Errorf("the review says %q, want %q", text, want)
+				}
+			}
+			if strings.Contains(text, tc.unwanted) {
+				t.Errorf("the review says %q", text)
+			}
+		})
+	}
+}
+
+// After a save the page says what becomes of tasks, in each activation.
+func TestSavedNoticeIsTrue(t *testing.T) {
+	for activation, want := range map[v1alpha1.Activation]string{
+		v1alpha1.Active: "Running tasks go on; what is new",
+		v1alpha1.Hold:   "running tasks go on to their end, none start",
+		v1alpha1.Drain:  "running tasks are stopped",
+	} {
+		a := everything()
+		a.Spec.Activation = activation
+		_, page := get(t, serve(t, allocated(a))+"/policies/allocations/vision?saved=true")
+		if text := said(page.Find(".notice-ok")); !strings.Contains(text, want) {
+			t.Errorf("%s: the page says %q", activation, text)
 		}
 	}
 }

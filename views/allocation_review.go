@@ -14,10 +14,20 @@ type AllocationReview struct {
 	Quota     []QuotaChange
 	Settings  []ValueChange
 	Capacity  []CapacityLine
+	Stopped   Names // tasks that saving stops
 	Over      []OverLine
+	Stuck     []string // sentences on tasks that could not start again
+	MoreStuck int      // how many such tasks more
 	NewPools  []NewPool
 	Objects   []ObjectLine
 	Unknown   string // what could not be looked at and why; empty when the review is whole
+}
+
+// Names are many names, of which some are told.
+type Names struct {
+	Count int
+	Told  []string // tasks with their kind
+	More  int      // how many more there are
 }
 
 // QuotaChange is one resource of one pool before and after. The figures of a
@@ -50,6 +60,10 @@ type OverLine struct {
 	Text  string   // such as "6 of 4 GPUs of ml.p5.48xlarge are held"
 	Tasks []string // names with their kind, those that would be taken back first, first
 	More  int      // how many tasks more
+}
+
+func (p AllocationReview) stops() string {
+	return count(p.Stopped.Count, "running task will be stopped and put back among those that wait", "running tasks will be stopped and put back among those that wait")
 }
 
 // ObjectLine is one object of Kubernetes or Kueue that changes.

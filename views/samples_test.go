@@ -119,6 +119,8 @@ func sampleReview() AllocationReview {
 			{Pool: "ml.p5.48xlarge", Resource: "GPUs", There: "16", Before: "12", After: "18", Over: "2 GPUs beyond"},
 			{Pool: "ml.p5.48xlarge", GoesOn: true, Resource: "vCPU", There: "48", Before: "96", After: "24", OverBefore: true},
 		},
+		Stopped: Names{Count: 5, Told: []string{"Job c", "Job d"}, More: 3},
+		Stuck:   []string{"resnet needs 8 GPUs; quota and limit come to 6: once it is stopped it cannot start again."}, MoreStuck: 1,
 		Over:    []OverLine{{Text: "ml.p5.48xlarge: 6 of 4 GPUs held", Tasks: []string{"Job a", "Job b"}, More: 3}},
 		Objects: []ObjectLine{{ID: "object-0", Tone: "wait", Action: "changed", Name: "ClusterQueue x", Fields: []ValueChange{{"spec.fairSharing.weight", "0", "10"}}}},
 	}

@@ -16,7 +16,7 @@ import (
 
 // figures fills in what a change does to quota, to what is given out, and to
 // what the team's tasks hold.
-func (s *Service) figures(ctx context.Context, user governance.User, reader client.Reader, before *v1alpha1.ComputeAllocation, wanted wanted, review *Review) error {
+func (s *Service) figures(ctx context.Context, user governance.User, reader client.Reader, before, allocation *v1alpha1.ComputeAllocation, wanted wanted, review *Review) error {
 	var list v1alpha1.ComputeAllocationList
 	if err := reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return cluster.Translate("list allocations", err)
@@ -48,7 +48,14 @@ func (s *Service) figures(ctx context.Context, user governance.User, reader clie
 	if err != nil {
 		return err
 	}
-	review.Over = over(tasks.holders, is)
+	if drains(before, allocation) {
+		for _, h := range tasks.holders {
+			review.Stopped = append(review.Stopped, h.task)
+		}
+	} else {
+		review.Over = over(tasks.holders, was, is)
+	}
+	review.Stuck = stuck(tasks.holders, was, is, len(review.Stopped) > 0)
 	return nil
 }
 
@@ -115,34 +122,4 @@ func capacityChanges(pools []PoolChange, before, after Given, types catalog.Cata
 		}
 	}
 	return changes
-}
-
-// over lists what tasks hold beyond quota.
-func over(holders []holder, after quota.Resolved) []Over {
-	held, granted := Given{}, Given{}
-	granted.Add(after)
-	for _, h := range holders {
-		for pool, resources := range h.holds {
-			if held[pool] == nil {
-				held[pool] = quota.Resources{}
-			}
-			held[pool].Add(resources)
-		}
-	}
-	var all []Over
-	for _, pool := range slices.Sorted(maps.Keys(held)) {
-		for _, name := range held[pool].Names() {
-			o := Over{Pool: pool, Resource: name, Held: held[pool][name], Quota: granted[pool][name]}
-			if o.Held <= o.Quota {
-				continue
-			}
-			for _, h := range holders {
-				if h.holds[pool][name] > 0 {
-					o.Tasks = append(o.Tasks, h.task)
-				}
-			}
-			all = append(all, o)
-		}
-	}
-	return all
 }

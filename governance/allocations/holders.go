@@ -21,6 +21,7 @@ type holder struct {
 	priority int32
 	since    time.Time
 	holds    Given // by pool
+	parts    int   // groups of pods, each of which Kueue puts into one pool
 }
 
 // team is what the tasks of one team hold and want.
@@ -45,7 +46,7 @@ func tasksOf(ctx context.Context, reader client.Reader, clusterQueue, namespace,
 		admission := w.Status.Admission
 		switch {
 		case admission != nil && string(admission.ClusterQueue) == clusterQueue:
-			h := holder{task: Task{Namespace: w.Namespace}, since: w.CreationTimestamp.Time, holds: held(w)}
+			h := holder{task: Task{Namespace: w.Namespace}, since: w.CreationTimestamp.Time, holds: held(w), parts: len(admission.PodSetAssignments)}
 			if named {
 				h.task = taskOf(w)
 			}

@@ -21,8 +21,8 @@ type PoolKeeper interface {
 	// CheckPools says what is wrong with making pools, with paths as in
 	// spec.pools[0].name, of the pools given.
 	CheckPools(ctx context.Context, pools []v1alpha1.Pool) ([]governance.FieldError, error)
-	// AddPools adds pools to the cluster policy as user, and makes a policy
-	// where there is none. Pools that are there already are left alone.
+	// AddPools adds pools to the cluster policy as user; without one it is
+	// refused. Pools that are there already are left alone.
 	AddPools(ctx context.Context, user governance.User, pools []v1alpha1.Pool) error
 }
 

@@ -52,7 +52,7 @@ func (s *Service) Review(ctx context.Context, user governance.User, allocation *
 	if err := s.tryAll(ctx, allocation, wanted, &review); err != nil {
 		return Review{}, err
 	}
-	if err := s.figures(ctx, user, reader, before, wanted, &review); err != nil {
+	if err := s.figures(ctx, user, reader, before, after, wanted, &review); err != nil {
 		return Review{}, err
 	}
 	var old *v1alpha1.ComputeAllocationSpec

@@ -19,9 +19,16 @@ type Review struct {
 	// Capacity is what is given out of each pool and resource that the change
 	// touches, before and after, beside what is there.
 	Capacity []CapacityChange
-	// Over is what the team's tasks hold beyond its quota afterwards. Nothing is
-	// stopped for that; other teams may take it back.
+	// Stopped are the tasks that hold quota now and would be requeued, because
+	// the change drains the team.
+	Stopped []Task
+	// Over is what the team's tasks hold beyond its quota afterwards, where the
+	// change lowers that quota. Nothing is stopped for that; other teams may take
+	// it back. It is empty where the tasks are stopped anyway.
 	Over []Over
+	// Stuck are running tasks that need more than the team could ever have
+	// afterwards: they run on, and once stopped never start again as they are.
+	Stuck []Stuck
 	// NewPools are pools that are made together with it.
 	NewPools []v1alpha1.Pool
 	// Unknown says what could not be looked at and why, such as Kueue not
@@ -75,6 +82,14 @@ type Over struct {
 	Pool, Resource string
 	Held, Quota    int64
 	Tasks          []Task // that hold some of it: those that would be taken back first, first
+}
+
+// Stuck is a task that needs more of a resource than the quota and the borrow
+// limit that the team would have come to.
+type Stuck struct {
+	Task        Task
+	Resource    string
+	Needs, Most int64
 }
 
 // Task is a task as a review or a deletion names it. Kind and name are empty

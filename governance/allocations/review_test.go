@@ -95,6 +95,13 @@ func TestReviewOfAChange(t *testing.T) {
 		t.Errorf("tasks over quota: %+v", tasks)
 	}
 
+	drained := one.DeepCopy()
+	drained.Spec.Activation = v1alpha1.Drain
+	review = w.reviewed(t, drained)
+	if len(review.Stopped) != 2 || !slices.Contains(review.Stopped, allocations.Task{Namespace: namespace, Kind: "Job", Name: "second"}) || len(review.Over) != 0 {
+		t.Errorf("draining stops %+v, and over quota is %+v", review.Stopped, review.Over)
+	}
+
 	same, err := w.Review(t.Context(), w.admin, &team, nil)
 	must(t, err)
 	if !same.Empty() {

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"maps"
 	"reflect"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -24,7 +25,7 @@ const editTries = 5
 // lost. What controllers wrote into the status since is no conflict.
 //
 // object names what is edited, and holds the answer afterwards; change sets
-// the new spec on it. It is read and written by as, which acts as the person.
+// the new spec on it, and annotations. It is read and written by as, which acts as the person.
 // before is the object as it was.
 func (c *Cluster) Edit(ctx context.Context, as client.Client, object client.Object, readAt string, change func() error, options ...client.UpdateOption) (before client.Object, err error) {
 	key := client.ObjectKeyFromObject(object)
@@ -108,11 +109,14 @@ func (c *Cluster) specAt(ctx context.Context, object client.Object, resourceVers
 }
 
 // alreadySo is nil when wanted is what is there already, and a conflict
-// otherwise. The API server compares, after it filled in its defaults.
+// otherwise. The API server compares the spec, after it filled in its defaults;
+// annotations are compared as the change sets them.
 func alreadySo(ctx context.Context, as client.Client, live, wanted client.Object) error {
 	tried, _ := wanted.DeepCopyObject().(client.Object)
-	if err := as.Update(ctx, tried, client.DryRunAll); err == nil && tried.GetGeneration() == live.GetGeneration() {
-		return nil
+	if maps.Equal(live.GetAnnotations(), wanted.GetAnnotations()) {
+		if err := as.Update(ctx, tried, client.DryRunAll); err == nil && tried.GetGeneration() == live.GetGeneration() {
+			return nil
+		}
 	}
 	kind, err := apiutil.GVKForObject(live, Scheme)
 	if err != nil {

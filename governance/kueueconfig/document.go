@@ -24,6 +24,7 @@ type document struct {
 	root    *yaml.Node // of text
 	enables bool       // v1beta1: sections have a key enable
 	changes []string
+	cannot  []string
 	broken  bool // by a change, as when it took away what another place refers to
 }
 

@@ -59,9 +59,9 @@ func setGate(d *document, a *arguments, v version, gangs bool) {
 	case v.knowsGate():
 		d.writeGate(a, true, sentence+"on: without it Kueue "+v.text+" waits for pods for 30 minutes.")
 	case !v.known():
-		d.changes = append(d.changes, "The gate "+gateName+" is not added, since the image does not tell Kueue's version. From Kueue 0.19 gang scheduling stays on, with 30 minutes, until somebody sets the gate to true.")
+		d.cannot = append(d.cannot, "The gate "+gateName+" is not added, since the image does not tell Kueue's version. From Kueue 0.19 gang scheduling stays on, with 30 minutes, until somebody sets the gate to true.")
 	case v.minor > 20:
-		d.changes = append(d.changes, "The gate "+gateName+" is not added, since Kueue "+v.text+" may not know it any more. Look up in Kueue's release notes how waiting for pods is switched off.")
+		d.cannot = append(d.cannot, "The gate "+gateName+" is not added, since Kueue "+v.text+" may not know it any more. Look up in Kueue's release notes how waiting for pods is switched off.")
 	}
 }
 

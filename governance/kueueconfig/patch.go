@@ -1,10 +1,14 @@
 package kueueconfig
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 )
+
+// restart is the command for Kueue as it installs itself.
+const restart = "kubectl --namespace kueue-system rollout restart deployment kueue-controller-manager"
 
 // patch shows the difference as a person would type it, with two lines around
 // each place.
@@ -19,7 +23,7 @@ func patch(seen Seen, wanted Wanted) string {
 		diff(&b, items(seen.Args), items(wanted.Args))
 	}
 	if b.Len() > 0 {
-		b.WriteString("# Kueue reads both only at its start, so then:\n# kubectl --namespace kueue-system rollout restart deployment kueue-controller-manager\n")
+		fmt.Fprintf(&b, "# Kueue reads both only at its start, so then:\n# %s\n", cmp.Or(seen.Restart, restart))
 	}
 	return b.String()
 }

@@ -1,6 +1,7 @@
 package kueueconfig_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -104,7 +105,10 @@ func TestGate(t *testing.T) {
 			if diff := cmp.Diff(c.wantArgs, got.Args); diff != "" {
 				t.Errorf("args (-want +got):\n%s", diff)
 			}
-			if says := strings.Join(got.Changes, " "); !strings.Contains(says, c.says) || c.says == "" && says != "" {
+			if left := strings.Contains(c.says, "may not know") || strings.Contains(c.says, "does not tell"); left != (len(got.Cannot) > 0) {
+				t.Errorf("it cannot %q", got.Cannot)
+			}
+			if says := strings.Join(slices.Concat(got.Changes, got.Cannot), " "); !strings.Contains(says, c.says) || c.says == "" && says != "" {
 				t.Errorf("says %q, want %q", says, c.says)
 			}
 		})

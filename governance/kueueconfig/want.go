@@ -11,6 +11,10 @@ type Seen struct {
 	Text  string   // what the ConfigMap has under controller_manager_config.yaml
 	Args  []string // of the Deployment's manager container
 	Image string   // of the same container; its tag tells the version
+
+	// Restart is the command that restarts Kueue, as a person types it. Empty
+	// is that of Kueue as it installs itself.
+	Restart string
 }
 
 // Wanted is Kueue's configuration as a policy asks for it.
@@ -20,9 +24,11 @@ type Wanted struct {
 
 	ConfigChanged, ArgsChanged bool
 
-	// Changes are sentences about what changes, and about what should and
-	// cannot. A sentence of the second kind stands there without a change too.
+	// Changes are sentences about what changes.
 	Changes []string
+	// Cannot are sentences about what should change and cannot. They stand
+	// there whether anything else changes or not.
+	Cannot []string
 	// Patch shows a person exactly what to change by hand, line by line. It is
 	// empty when nothing differs.
 	Patch string
@@ -60,7 +66,8 @@ func Want(seen Seen, policy *v1alpha1.ClusterPolicySpec) (Wanted, error) {
 	if err != nil {
 		return wanted, err
 	}
-	wanted.Text, wanted.Args, wanted.Changes = after, args.list, d.changes
+	wanted.Text, wanted.Args = after, args.list
+	wanted.Changes, wanted.Cannot = d.changes, d.cannot
 	wanted.ConfigChanged = after != seen.Text
 	wanted.ArgsChanged = !slices.Equal(args.list, seen.Args)
 	wanted.Patch = patch(seen, wanted)

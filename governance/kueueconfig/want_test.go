@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -74,7 +75,7 @@ func TestGolden(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			text := fmt.Sprintf("version %q\n%s\n\n%s\n---\n%s\n---\n%s", got.Version, strings.Join(got.Changes, "\n"), got.Patch, strings.Join(got.Args, "\n"), got.Text)
+			text := fmt.Sprintf("version %q\n%s\n\n%s\n---\n%s\n---\n%s", got.Version, strings.Join(slices.Concat(got.Changes, prefixed("Cannot: ", got.Cannot)), "\n"), got.Patch, strings.Join(got.Args, "\n"), got.Text)
 			golden := filepath.Join("testdata", strings.ReplaceAll(name, " ", "-")+".golden")
 			if *update {
 				if err := os.WriteFile(golden, []byte(text), 0o644); err != nil {
@@ -92,6 +93,33 @@ func TestGolden(t *testing.T) {
 				t.Errorf("says that the text changed: %t, the arguments: %t", got.ConfigChanged, got.ArgsChanged)
 			}
 		})
+	}
+}
+
+func prefixed(prefix string, sentences []string) []string {
+	var all []string
+	for _, sentence := range sentences {
+		all = append(all, prefix+sentence)
+	}
+	return all
+}
+
+// What cannot be is told whether anything else changes or not, and the patch
+// names the Kueue that is there.
+func TestWhatCannotBeIsToldForEver(t *testing.T) {
+	seen := seenOf(t, "release", branch)
+	seen.Restart = "restart it there"
+	first, err := kueueconfig.Want(seen, policyOf(t, fair))
+	if err != nil || !first.ConfigChanged || len(first.Cannot) != 1 {
+		t.Fatalf("first it cannot %q (%v)", first.Cannot, err)
+	}
+	if !strings.Contains(first.Patch, "# restart it there\n") || strings.Contains(first.Patch, "kueue-system rollout") {
+		t.Errorf("the patch is\n%s", first.Patch)
+	}
+	seen.Text = first.Text
+	then, err := kueueconfig.Want(seen, policyOf(t, fair))
+	if err != nil || then.ConfigChanged || len(then.Changes) > 0 || !cmp.Equal(then.Cannot, first.Cannot) {
+		t.Errorf("then it changes %q and cannot %q (%v)", then.Changes, then.Cannot, err)
 	}
 }
 

@@ -20,11 +20,23 @@ func (s *Service) CheckPools(ctx context.Context, pools []v1alpha1.Pool) ([]gove
 	if err != nil {
 		return nil, err
 	}
-	policy := &v1alpha1.ClusterPolicy{}
-	if state.Policy != nil {
-		policy = state.Policy.DeepCopy()
+	if state.Policy == nil {
+		return nowhere(pools), nil
 	}
-	return added(Validate(withPools(policy, pools), state), policy, pools), nil
+	return added(Validate(withPools(state.Policy, pools), state), state.Policy, pools), nil
+}
+
+// nowhere tells of each pool that there is no policy to add it to. Making one
+// decides on much more than pools, and restarts Kueue.
+func nowhere(pools []v1alpha1.Pool) []governance.FieldError {
+	var wrong []governance.FieldError
+	for i := range pools {
+		wrong = append(wrong, governance.FieldError{
+			Path:    fmt.Sprintf("spec.pools[%d].name", i),
+			Message: "there is no cluster policy yet; create one first (Policies, Create policy), then pools can be made",
+		})
+	}
+	return wrong
 }
 
 // withPools is a policy with more pools. Those that it has already stay.
@@ -68,8 +80,8 @@ func added(wrong []governance.FieldError, policy *v1alpha1.ClusterPolicy, pools 
 const addTries = 5
 
 // AddPools adds pools to the policy as user, whatever else somebody changes in
-// it meanwhile; where there is no policy one is made with the defaults. Pools
-// that are there already are left alone.
+// it meanwhile. Without a policy it is refused. Pools that are there already are
+// left alone.
 func (s *Service) AddPools(ctx context.Context, user governance.User, pools []v1alpha1.Pool) error {
 	writer, err := s.Cluster.As(user)
 	if err != nil {
@@ -79,7 +91,10 @@ func (s *Service) AddPools(ctx context.Context, user governance.User, pools []v1
 		policy := &v1alpha1.ClusterPolicy{}
 		policy.Name = v1alpha1.ClusterPolicyName
 		err := cluster.Translate("read policy", writer.Get(ctx, client.ObjectKeyFromObject(policy), policy))
-		if err != nil && governance.KindOf(err) != governance.NotFound {
+		switch {
+		case governance.KindOf(err) == governance.NotFound:
+			return invalid("There is no cluster policy to make pools in.", nowhere(pools))
+		case err != nil:
 			return err
 		}
 		more := withPools(policy, pools)

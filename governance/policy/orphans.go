@@ -9,6 +9,7 @@ import (
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/quota"
 )
 
@@ -24,7 +25,11 @@ func orphans(pools []v1alpha1.Pool, state State) []governance.FieldError {
 		}
 		was, wrong := quota.Resolve(&team.Spec, state.Types)
 		if len(wrong) > 0 {
-			continue // it has none that could be lost
+			for _, pool := range state.losesApplied(team, proposed) {
+				lost := loss{path: blame(pool, nil, pools, state), pool: pool}
+				teams[lost] = append(teams[lost], team.Name)
+			}
+			continue
 		}
 		is, wrong := quota.Resolve(&team.Spec, proposed)
 		before, after := poolNames(was), poolNames(is)
@@ -42,6 +47,22 @@ func orphans(pools []v1alpha1.Pool, state State) []governance.FieldError {
 		found = append(found, governance.FieldError{Path: cmp.Or(lost.path, "spec.pools"), Message: lost.by(teams[lost])})
 	}
 	return found
+}
+
+// losesApplied are the pools that are lost to a team whose quota does not
+// resolve now: its queue still has what was applied to it last.
+func (s State) losesApplied(team *v1alpha1.ComputeAllocation, proposed catalog.Catalog) []string {
+	var lost []string
+	for _, quota := range team.Status.Quota {
+		_, had := s.Types.Find(quota.Pool)
+		_, has := proposed.Find(quota.Pool)
+		_, wasNamed := s.Types.Named(quota.Pool)
+		_, isNamed := proposed.Named(quota.Pool)
+		if had && !has || wasNamed && !isNamed {
+			lost = append(lost, quota.Pool)
+		}
+	}
+	return lost
 }
 
 // loss is a pool that teams would lose, and where in the policy it is lost.

@@ -23,6 +23,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
@@ -159,6 +160,12 @@ func TestSave(t *testing.T) {
 	_, err := w.Review(t.Context(), w.admin, theirs)
 	wantKind(t, err, governance.Conflict)
 
+	// The same spec over a stale version is success, and a confirmed drop that
+	// is not there yet is none.
+	late := mine.DeepCopy()
+	late.Annotations = map[string]string{policy.AnnotationDropClasses: "old,older"}
+	wantKind(t, w.Save(t.Context(), w.admin, late), governance.Conflict)
+
 	// Who writes the status does not stand in anybody's way.
 	written := saved.DeepCopy()
 	written.Status.ObservedGeneration = 2
@@ -243,6 +250,18 @@ func TestReview(t *testing.T) {
 // Pools are added whatever else the policy says, and by several at once.
 func TestAddPools(t *testing.T) {
 	w := setup(t)
+	first := []v1alpha1.Pool{{Name: "first", Match: v1alpha1.PoolMatch{Accelerator: "H100"}}, {Name: "second", Match: v1alpha1.PoolMatch{Accelerator: "A100"}}}
+	wrong, err := w.CheckPools(t.Context(), first)
+	must(t, err)
+	if len(wrong) != 2 || wrong[1].Path != "spec.pools[1].name" || !strings.Contains(wrong[1].Message, "create one first") {
+		t.Errorf("without a policy, %+v is wrong", wrong)
+	}
+	wantKind(t, w.AddPools(t.Context(), w.admin, first), governance.Invalid, "spec.pools[0].name", "no cluster policy yet")
+	if err := w.Client.Get(t.Context(), client.ObjectKey{Name: v1alpha1.ClusterPolicyName}, &v1alpha1.ClusterPolicy{}); !apierrors.IsNotFound(err) {
+		t.Fatalf("there is a policy now, or it cannot be read: %v", err)
+	}
+
+	must(t, w.Save(t.Context(), w.admin, ranking(class("dev", 10))))
 	models := []string{"H100", "A100", "L4"}
 	var adding sync.WaitGroup
 	for _, model := range models {
@@ -255,8 +274,8 @@ func TestAddPools(t *testing.T) {
 	}
 	adding.Wait()
 	state := w.seen(t, func(s policy.State) bool { return s.Policy != nil && len(s.Policy.Spec.Pools) == len(models) })
-	if s := state.Policy.Spec; s.TaskPrioritization != v1alpha1.FirstComeFirstServe || s.Enforcement != v1alpha1.RequireQueue {
-		t.Errorf("a policy made for its pools has no defaults: %+v", s)
+	if s := state.Policy.Spec; s.TaskPrioritization != v1alpha1.TaskRanking || len(s.PriorityClasses) != 1 {
+		t.Errorf("pools changed more of the policy than pools: %+v", s)
 	}
 	nodes, err := w.Nodes(t.Context(), state.Policy.Spec.Pools)
 	must(t, err)

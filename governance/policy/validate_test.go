@@ -43,6 +43,14 @@ func team(name string, rows ...v1alpha1.QuotaRow) v1alpha1.ComputeAllocation {
 	return v1alpha1.ComputeAllocation{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.ComputeAllocationSpec{Quota: rows}}
 }
 
+// applied is a team whose queue has quota in these pools.
+func applied(team v1alpha1.ComputeAllocation, pools ...string) v1alpha1.ComputeAllocation {
+	for _, pool := range pools {
+		team.Status.Quota = append(team.Status.Quota, v1alpha1.PoolQuota{Pool: pool})
+	}
+	return team
+}
+
 func TestValidate(t *testing.T) {
 	seconds := func(n time.Duration) *metav1.Duration { return &metav1.Duration{Duration: n * time.Second} }
 	eleven := make([]v1alpha1.PriorityClass, 11)
@@ -154,6 +162,19 @@ func TestPoolsUnderQuota(t *testing.T) {
 		"a pool no longer has what a row names": {
 			[]v1alpha1.Pool{h100}, []v1alpha1.Pool{accelerator("h100", "A10G")}, []v1alpha1.ComputeAllocation{team("vision", byType("ml.p5.48xlarge"))},
 			[]governance.FieldError{{Path: "spec.pools[0].match", Message: "team vision has quota in pool h100: move it first"}},
+		},
+		"a pool goes that a team still has by what was applied": {
+			[]v1alpha1.Pool{h100}, nil, []v1alpha1.ComputeAllocation{applied(team("vision", byType("gone")), "h100", "ml.g5.2xlarge")},
+			[]governance.FieldError{{Path: "spec.pools", Message: "team vision has quota in pool h100: move it first"}},
+		},
+		"a pool is called otherwise that teams have, one of them by what was applied": {
+			[]v1alpha1.Pool{h100}, []v1alpha1.Pool{accelerator("hopper", "H100")},
+			[]v1alpha1.ComputeAllocation{team("speech", byPool("h100")), applied(team("vision", byType("gone")), "h100")},
+			[]governance.FieldError{{Path: "spec.pools", Message: "teams speech and vision have quota in pool h100: move it first"}},
+		},
+		"a pool stays that a team has by what was applied": {
+			[]v1alpha1.Pool{h100}, []v1alpha1.Pool{h100, accelerator("h200", "H200")},
+			[]v1alpha1.ComputeAllocation{applied(team("vision", byType("gone")), "h100", "ml.g5.2xlarge", "lost before")}, nil,
 		},
 		"a team that has none loses none": {
 			nil, []v1alpha1.Pool{h100}, []v1alpha1.ComputeAllocation{team("vision", byPool("h200"))}, nil,
