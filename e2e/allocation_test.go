@@ -12,6 +12,7 @@ import (
 
 	"github.com/playwright-community/playwright-go"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
@@ -123,12 +124,13 @@ func TestTwoAdminsAtOnce(t *testing.T) {
 }
 
 // Hardware that is typed where a type belongs becomes a pool, made with the
-// allocation.
+// allocation, once there is a policy to make it in.
 func TestMakeAPoolWithAnAllocation(t *testing.T) {
 	c := clustertest.Get(t)
 	team := clustertest.Name("pooled")
 	removed(t, team)
-	page := visit(t, playwright.BrowserNewContextOptions{})
+	page := visit(t, playwright.BrowserNewContextOptions{}, "status of 422")
+	noPolicy(t)
 	open(t, page, "/policies/allocations/new")
 	must(t, page.Locator("#team").Fill(team))
 	must(t, page.Locator("#row-0-type").Fill("Trainium1"))
@@ -136,13 +138,24 @@ func TestMakeAPoolWithAnAllocation(t *testing.T) {
 	must(t, see.Locator(page.Locator("#row-0-type")).ToHaveValue("trainium1"))
 	must(t, page.Locator("#row-0-accelerators").Fill("4"))
 	placeholder(t, page, "row-0-vcpu", "32")
+	must(t, page.Locator("#allocation-form .btn-primary").Click())
+	must(t, see.Locator(page.Locator("#row-0-type-error")).ToContainText("there is no cluster policy yet"))
+	c.Kubectl(t, samplePolicy, "apply", "-f", "-")
+	var policy v1alpha1.ClusterPolicy
+	clustertest.Eventually(t, time.Minute, func(ctx context.Context) error { // Kueue is restarted for it
+		if err := c.Client.Get(ctx, client.ObjectKey{Name: v1alpha1.ClusterPolicyName}, &policy); err != nil {
+			return err
+		}
+		if !meta.IsStatusConditionTrue(policy.Status.Conditions, v1alpha1.ConditionFairShare) {
+			return fmt.Errorf("the policy is %+v", policy.Status)
+		}
+		return nil
+	})
 	review(t, page)
 	must(t, see.Locator(page.Locator("#review-quota")).ToContainText("Makes the pool trainium1"))
 	must(t, button(page, "Create allocation").Click())
 	must(t, see.Page(page).ToHaveURL(regexp.MustCompile(`/policies\?created=`)))
-	var policy v1alpha1.ClusterPolicy
 	must(t, c.Client.Get(t.Context(), client.ObjectKey{Name: v1alpha1.ClusterPolicyName}, &policy))
-	t.Cleanup(func() { _ = c.Client.Delete(context.Background(), &policy) })
 	if pools := policy.Spec.Pools; len(pools) == 0 || pools[len(pools)-1].Name != "trainium1" || pools[len(pools)-1].Match.Accelerator != "Trainium1" {
 		t.Errorf("the policy has the pools %+v", pools)
 	}

@@ -12,9 +12,9 @@ import (
 func conflictOf(mine policyForm, saved *v1alpha1.ClusterPolicy) views.PolicyConflict {
 	view := views.PolicyConflict{Gone: saved == nil}
 	var theirs []savedValue
-	mine.version = ""
+	mine.version, mine.generation = "", ""
 	if saved != nil {
-		mine.version = saved.ResourceVersion
+		mine.version, mine.generation = saved.ResourceVersion, generationOf(saved)
 		form := policyFormOf(saved)
 		theirs = form.values()
 	}

@@ -57,13 +57,7 @@ func (h *Handlers) changePolicy(c echo.Context) error {
 	case len(form.wrong(state)) > 0:
 		return h.renderPolicy(c, http.StatusUnprocessableEntity, form, state, nil)
 	}
-	wanted := form.policy(state)
-	var review policy.Review
-	if action == "review" {
-		review, err = h.Policy.Review(c.Request().Context(), userOf(c), wanted)
-	} else {
-		err = h.Policy.Save(c.Request().Context(), userOf(c), wanted)
-	}
+	review, err := h.takePolicy(c, &form, &state, action)
 	switch {
 	case err == nil && action == "save":
 		return c.Redirect(http.StatusSeeOther, "/policies?saved=policy")
@@ -75,6 +69,27 @@ func (h *Handlers) changePolicy(c echo.Context) error {
 		return h.renderPolicyConflict(c, form)
 	}
 	return h.renderPolicy(c, statuses[ours.Kind], form, state, ours)
+}
+
+// takePolicy reviews or saves the policy, and does it again when only its status
+// changed since it was read: that is no conflict between people.
+func (h *Handlers) takePolicy(c echo.Context, form *policyForm, state *policy.State, action string) (review policy.Review, err error) {
+	ctx, user := c.Request().Context(), userOf(c)
+	for try := 1; ; try++ {
+		if action == "review" {
+			review, err = h.Policy.Review(ctx, user, form.policy(*state))
+		} else {
+			err = h.Policy.Save(ctx, user, form.policy(*state))
+		}
+		if form.version == "" || governance.KindOf(err) != governance.Conflict || try == conflictTries {
+			return review, err
+		}
+		now, findErr := h.editablePolicy(c)
+		if findErr != nil || now.Policy == nil || generationOf(now.Policy) != form.generation || now.Policy.ResourceVersion == form.version {
+			return review, err
+		}
+		*state, form.version = now, now.Policy.ResourceVersion
+	}
 }
 
 // editablePolicy is the policy for somebody who may change it. It hides the

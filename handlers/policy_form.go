@@ -23,9 +23,10 @@ const maxPostedPolicyRows = 80
 
 // policyForm is the form of the cluster policy as typed.
 type policyForm struct {
-	version   string // resourceVersion that it was opened with; empty for a policy that is not there yet
-	submitted bool   // whether a review was tried: then all that is wrong is told
-	resumed   bool   // whether it comes back after signing in again
+	version    string // resourceVersion that it was opened with; empty for a policy that is not there yet
+	generation string // which spec that version has, for when the API server has forgotten the version
+	submitted  bool   // whether a review was tried: then all that is wrong is told
+	resumed    bool   // whether it comes back after signing in again
 
 	prioritization string
 	classes        []classRow
@@ -77,7 +78,7 @@ func (f *policyForm) checks() map[string]*bool {
 }
 
 func readPolicyForm(values url.Values) policyForm {
-	form := policyForm{version: values.Get("resource-version"), submitted: values.Get("submitted") == "true"}
+	form := policyForm{version: values.Get("resource-version"), generation: values.Get("generation"), submitted: values.Get("submitted") == "true"}
 	for name, text := range form.texts() {
 		*text = strings.TrimSpace(values.Get(name))
 	}
@@ -137,6 +138,7 @@ func (f *policyForm) fields() []views.HiddenField {
 	var fields []views.HiddenField
 	add := func(name, value string) { fields = append(fields, views.HiddenField{Name: name, Value: value}) }
 	add("resource-version", f.version)
+	add("generation", f.generation)
 	texts, checks := f.texts(), f.checks()
 	for _, name := range []string{
 		"prioritization", "idle", "gang-timeout", "gang-recovery", "requeue-order",
@@ -181,6 +183,12 @@ func (f *policyForm) do(action string) {
 	}
 }
 
+// generationOf tells one spec of a policy from all others, also from those of a
+// policy that was deleted and made anew.
+func generationOf(policy *v1alpha1.ClusterPolicy) string {
+	return string(policy.UID) + "/" + strconv.FormatInt(policy.Generation, 10)
+}
+
 // policyFormOf is the form as it opens: filled in with the policy that is
 // there, or with what a new one has.
 func policyFormOf(policy *v1alpha1.ClusterPolicy) policyForm {
@@ -195,6 +203,7 @@ func policyFormOf(policy *v1alpha1.ClusterPolicy) policyForm {
 	gang := &spec.GangScheduling
 	form := policyForm{
 		version:        policy.ResourceVersion,
+		generation:     generationOf(policy),
 		prioritization: string(spec.TaskPrioritization), idle: string(spec.IdleCompute.Strategy), share: spec.IdleCompute.ShareUnallocated,
 		gang: gang.Enabled, block: gang.BlockAdmission,
 		timeout: durationText(gang.Timeout), recovery: durationText(gang.RecoveryTimeout), order: gang.Requeuing.Timestamp,

@@ -428,7 +428,7 @@ func TestPolicyConflict(t *testing.T) {
 	_, page := get(t, address)
 	mine := with(typed(page, "#policy-form"), "class-0-weight", "65", "gang-timeout", "10m", "drop", "inference")
 	theirs := ranked()
-	theirs.ResourceVersion = "8"
+	theirs.ResourceVersion, theirs.Generation = "8", 4
 	theirs.Spec.IdleCompute.ShareUnallocated = false
 	theirs.Spec.PriorityClasses = append(theirs.Spec.PriorityClasses, v1alpha1.PriorityClass{Name: "late", Weight: at[int32](5)})
 	d.policies.policy = theirs
@@ -468,6 +468,40 @@ func TestPolicyConflict(t *testing.T) {
 	}
 	if got := page.Find("[name=resource-version]"); got.Length() != 1 || got.AttrOr("value", "") != "" {
 		t.Error("keeping mine would not make it anew")
+	}
+}
+
+// A status that was written since is no conflict, however long the form stood
+// open; a policy that was made anew is one.
+func TestPolicyStatusIsNoConflict(t *testing.T) {
+	for _, action := range []string{"review", "save"} {
+		d := &domain{policies: policyDomain{policy: ranked()}}
+		address := serve(t, d) + policyURL
+		_, page := get(t, address)
+		mine := with(typed(page, "#policy-form"), "class-0-weight", "65", "action", action)
+		now := ranked()
+		now.ResourceVersion, now.Annotations["note"] = "900", "theirs"
+		d.policies.policy = now
+		response, page := post(t, address, mine)
+		if response.StatusCode == http.StatusConflict {
+			t.Fatalf("%s takes a status for a conflict", action)
+		}
+		taken := append(d.policies.saved, d.policies.reviewed...)
+		last := taken[len(taken)-1]
+		if last.ResourceVersion != "900" || *last.Spec.PriorityClasses[0].Weight != 65 || last.Annotations["note"] != "theirs" {
+			t.Errorf("%s took %+v", action, last)
+		}
+		if action == "review" {
+			if got := typed(page, "#policy-review").Get("resource-version"); got != "900" {
+				t.Errorf("the review goes on from version %s", got)
+			}
+		}
+		anew := ranked()
+		anew.ResourceVersion, anew.UID = "901", "made anew"
+		d.policies.policy = anew
+		if response, _ := post(t, address, mine); response.StatusCode != http.StatusConflict {
+			t.Errorf("%s over a policy that was made anew answers %s", action, response.Status)
+		}
 	}
 }
 

@@ -39,15 +39,16 @@ type PoolLine struct{ Name, Match, Nodes string }
 // fragment with the id policy-form. All inputs are text as typed.
 type PolicyForm struct {
 	Chrome
-	Action    string // where the form is posted
-	CancelURL string
-	New       bool   // whether there is no policy yet
-	Version   string // hidden input resource-version
-	Submitted bool   // hidden input submitted: a review was tried, so that all that is wrong is told from then on
-	Resumed   bool   // whether it comes back as it was typed, after signing in again
-	Failure   string // what stopped it as a whole; empty for none
-	Errors    []Message
-	Drop      []string // hidden inputs drop: what was ticked in a review
+	Action     string // where the form is posted
+	CancelURL  string
+	New        bool   // whether there is no policy yet
+	Version    string // hidden input resource-version
+	Generation string // hidden input generation
+	Submitted  bool   // hidden input submitted: a review was tried, so that all that is wrong is told from then on
+	Resumed    bool   // whether it comes back as it was typed, after signing in again
+	Failure    string // what stopped it as a whole; empty for none
+	Errors     []Message
+	Drop       []string // hidden inputs drop: what was ticked in a review
 
 	Prioritization Choice // input "prioritization": FirstComeFirstServe or TaskRanking
 	Classes        []PolicyClassRow

@@ -11,14 +11,12 @@ import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster/clustertest"
 	"kuota.dev/kuota/governance/desired"
-	"kuota.dev/kuota/governance/reconcile"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
@@ -127,24 +125,8 @@ func TestPolicyReachesKueue(t *testing.T) {
 // and the policy's status has what to change.
 func TestKueueIsLeftAlone(t *testing.T) {
 	c := setup(t)
-	namespace := clustertest.Name("kueue-elsewhere")
-	if err := c.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
-		t.Fatal(err)
-	}
-	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "config"}}
-	config.Data = map[string]string{"controller_manager_config.yaml": "apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\n"}
-	if err := c.Client.Create(t.Context(), config); err != nil {
-		t.Fatal(err)
-	}
-	none := int32(0)
-	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "manager"}}
-	deployment.Spec.Replicas = &none
-	deployment.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "kueue"}}
-	deployment.Spec.Template.Labels = map[string]string{"app": "kueue"}
-	deployment.Spec.Template.Spec.Containers = []corev1.Container{{Name: "manager", Image: "example.com/kueue:v0.19.2"}}
-	if err := c.Client.Create(t.Context(), deployment); err != nil {
-		t.Fatal(err)
-	}
+	there := elsewhere(t, c, 0)
+	namespace, config := there.namespace, there.config(t)
 	for name, test := range map[string]struct {
 		manage       bool
 		may          []string
@@ -157,17 +139,8 @@ func TestKueueIsLeftAlone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			spec := ranking()
 			spec.IdleCompute.Strategy = v1alpha1.IdleFairShare
-			letConsole(t, c, namespace, test.may)
-			console, err := client.New(c.Console, client.Options{Scheme: c.Client.Scheme()})
-			if err != nil {
-				t.Fatal(err)
-			}
-			// The policy is not stored: the controllers that run here would see it.
-			policy := &v1alpha1.ClusterPolicy{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterPolicyName}, Spec: spec}
-			all := reconcile.New(console, console, events.NewFakeRecorder(10), reconcile.Options{Naming: desired.DefaultNaming, Kueue: reconcile.KueueInstall{
-				Namespace: namespace, ConfigMap: "config", Deployment: "manager", Manage: test.manage,
-			}})
-			state, seen, err := all.Kueue.Look(t.Context(), policy)
+			letConsole(t, c, namespace, test.may, test.may)
+			state, seen, err := there.kueue(t, c.Console, spec, test.manage).Look(t.Context(), unstored(spec))
 			if err != nil || state.Reason != test.reason || !strings.Contains(state.Message, test.want) {
 				t.Fatalf("it says %+v (%v), want %s with %q", state, err, test.reason, test.want)
 			}
@@ -175,7 +148,7 @@ func TestKueueIsLeftAlone(t *testing.T) {
 				t.Errorf("the patch does not say what to change: %+v", seen)
 			}
 			var after corev1.ConfigMap
-			if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(config), &after); err != nil || after.ResourceVersion != config.ResourceVersion {
+			if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(&config), &after); err != nil || after.ResourceVersion != config.ResourceVersion {
 				t.Errorf("the configuration was changed: %v\n%s", err, after.Data)
 			}
 		})
@@ -184,7 +157,7 @@ func TestKueueIsLeftAlone(t *testing.T) {
 
 // letConsole has the console do these things, and no others, with Kueue's
 // configuration in a namespace.
-func letConsole(t *testing.T, c *clustertest.Cluster, namespace string, verbs []string) {
+func letConsole(t *testing.T, c *clustertest.Cluster, namespace string, verbs, deployment []string) {
 	t.Helper()
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "kueue"}}
 	if _, err := controllerutil.CreateOrUpdate(t.Context(), c.Client, role, func() error {
@@ -192,7 +165,7 @@ func letConsole(t *testing.T, c *clustertest.Cluster, namespace string, verbs []
 		if len(verbs) > 0 {
 			role.Rules = []rbacv1.PolicyRule{
 				{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: verbs},
-				{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: verbs},
+				{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: deployment},
 			}
 		}
 		return nil

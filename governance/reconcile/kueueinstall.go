@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
@@ -17,7 +18,9 @@ const (
 	configKey   = "controller_manager_config.yaml"
 	managerName = "manager"                 // the container that is Kueue
 	restartMark = "kuota.dev/configuration" // on the ConfigMap, and on the pod template once Kueue runs with it
-
+	// deadlineExceeded is the reason that Kubernetes gives for a Deployment that
+	// makes no progress; its API does not name it.
+	deadlineExceeded = "ProgressDeadlineExceeded"
 )
 
 // KueueInstall says where Kueue's configuration is, and whether it may be
@@ -58,7 +61,26 @@ func (in *installation) manager() *corev1.Container {
 
 // want is the configuration as a policy asks for it.
 func (in *installation) want(spec *v1alpha1.ClusterPolicySpec) (kueueconfig.Wanted, error) {
-	return kueueconfig.Want(kueueconfig.Seen{Text: in.config.Data[configKey], Args: in.manager().Args, Image: in.manager().Image}, spec)
+	return kueueconfig.Want(kueueconfig.Seen{Text: in.config.Data[configKey], Args: in.manager().Args, Image: in.manager().Image, Restart: in.restart()}, spec)
+}
+
+// mark is that of the configuration as Kuota wrote it; empty before it did.
+func (in *installation) mark() string { return in.config.Annotations[restartMark] }
+
+// written tells whether Kuota wrote a configuration that Kueue was not
+// restarted with.
+func (in *installation) written() bool {
+	return in.mark() != "" && in.deployment.Spec.Template.Annotations[restartMark] != in.mark()
+}
+
+// restart is the command by which somebody restarts Kueue. Where Kuota waits
+// for that, it sets the mark, so that Kuota sees that it happened.
+func (in *installation) restart() string {
+	if in.written() {
+		return fmt.Sprintf(`kubectl --namespace %s patch deployment %s --patch '{"spec":{"template":{"metadata":{"annotations":{"%s":"%s"}}}}}'`,
+			in.deployment.Namespace, in.deployment.Name, restartMark, in.mark())
+	}
+	return fmt.Sprintf("kubectl --namespace %s rollout restart deployment %s", in.deployment.Namespace, in.deployment.Name)
 }
 
 func (in *installation) replicas() int32 {
@@ -77,4 +99,19 @@ func (in *installation) rolling() bool {
 	status := in.deployment.Status
 	return status.ObservedGeneration < in.deployment.Generation || status.UpdatedReplicas < in.replicas() ||
 		status.AvailableReplicas < in.replicas() || status.Replicas > in.replicas()
+}
+
+// stuck says why a Kueue that is being restarted does not come up in the time
+// that its Deployment gives it; empty while it may yet.
+func (in *installation) stuck() string {
+	status := in.deployment.Status
+	if !in.rolling() || status.ObservedGeneration < in.deployment.Generation {
+		return ""
+	}
+	for _, c := range status.Conditions {
+		if c.Type == appsv1.DeploymentProgressing && c.Status == corev1.ConditionFalse && c.Reason == deadlineExceeded {
+			return c.Message
+		}
+	}
+	return ""
 }
