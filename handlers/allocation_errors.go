@@ -91,8 +91,13 @@ func sentence(message string) string {
 	return capital(message) + "."
 }
 
-// capital begins a sentence that stands by itself.
+// capital begins a sentence that stands by itself. A name, such as that of an
+// instance type, is written as it is.
 func capital(sentence string) string {
+	word, _, _ := strings.Cut(sentence, " ")
+	if strings.ContainsAny(strings.TrimRight(word, ".,:;"), ".0123456789") {
+		return sentence
+	}
 	first, size := utf8.DecodeRuneInString(sentence)
 	return string(unicode.ToUpper(first)) + sentence[size:]
 }

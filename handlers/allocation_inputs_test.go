@@ -8,6 +8,7 @@ import (
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
 
+	"github.com/PuerkitoBio/goquery"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -72,7 +73,7 @@ func TestWrongInputsStandBesideTheirFields(t *testing.T) {
 		"a limit that is no number":     {[]string{"limit-0-type", "ml.g5.2xlarge", "limit-0-vcpu", "lots"}, "limit-0-vcpu", "Not a number"},
 		"a limit behind an empty one":   {[]string{"limit-0-type", "", "limit-4-type", "ml.c5.2xlarge", "limit-4-accelerators", "1"}, "limit-1-accelerators", "have no accelerators"},
 		"a ceiling without a limit":     {[]string{"ceiling", "true", "unlimited", "true"}, "ceiling", "needs a borrow limit"},
-		"a pool that the policy lacks":  {[]string{"row-1-type", "b200", "row-1-accelerators", "1"}, "row-1-type", "not a known instance type"},
+		"a pool that the policy lacks":  {[]string{"row-1-type", "b200", "row-1-accelerators", "1"}, "row-1-type", "make pool b200 of it"},
 		"a type and the pool it is in":  {[]string{"row-1-type", "ml.p5.48xlarge", "row-1-vcpu", "1", "row-2-type", "h100", "row-2-vcpu", "1"}, "row-2-type", "put both into one row"},
 		"too many characters in a name": {[]string{"member-0-kind", "User", "member-0-name", strings.Repeat("a", 257)}, "member-0-name", "at most 256"},
 	} {
@@ -90,6 +91,54 @@ func TestWrongInputsStandBesideTheirFields(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What is a family or hardware leads to the button beside it that makes a pool
+// of it, and names are written as they are.
+func TestErrorsOfFamiliesOfferTheirPool(t *testing.T) {
+	address := serve(t, allocated()) + newURL
+	for typed, want := range map[string]string{
+		"ml.c5": `"ml.c5" is a family, not an instance type: make pool ml-c5 of it with the button in this row, or name a type, such as ml.c5.`,
+		"A10G":  `"A10G" is hardware, not an instance type: make pool a10g of it with the button in this row`,
+	} {
+		_, page := post(t, address, form("row-0-type", typed, "row-0-accelerators", "", "row-0-vcpu", "8"))
+		if text := page.Find("#row-0-type-error").Text(); !strings.Contains(text, want) {
+			t.Errorf("beside %s stands %q", typed, text)
+		}
+		if page.Find("#row-0 button[value='make-pool:row-0']").Length() != 1 {
+			t.Errorf("no button makes a pool of %s", typed)
+		}
+	}
+	_, page := post(t, address, form("row-0-type", "ml.c5.2xlarge"))
+	if text := page.Find("#row-0-accelerators-error").Text(); !strings.Contains(text, "nstances of ml.c5.2xlarge have no accelerators") {
+		t.Errorf("beside the accelerators stands %q", text)
+	}
+}
+
+// A team may have limits in figures alone: it only borrows.
+func TestTeamsThatOnlyBorrow(t *testing.T) {
+	nothing := []string{"row-0-type", "", "row-0-accelerators", "", "limit-0-type", "ml.g6.12xlarge", "limit-0-accelerators", "2"}
+	d := allocated()
+	if response, page := post(t, serve(t, d)+newURL, form(nothing...)); response.StatusCode != http.StatusSeeOther {
+		t.Fatalf("%s: %s", response.Status, page.Find("#form-errors").Text())
+	}
+	if spec := d.created[0].Spec; len(spec.Quota) != 0 || len(spec.Sharing.BorrowLimits) != 1 {
+		t.Errorf("made is %+v", spec)
+	}
+	if got := said(listed(t, d)); !strings.Contains(got, "up to 50 %, other limits in 1 pool") {
+		t.Errorf("the list says %q", got)
+	}
+	response, page := post(t, serve(t, allocated())+newURL, form(append(nothing, "strategy", "Lend")...))
+	if response.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(page.Find("#form-errors").Text(), "at least one instance type") {
+		t.Errorf("a team without anything: %s: %s", response.Status, page.Find("#form-errors").Text())
+	}
+}
+
+// listed is the table of a domain's allocations.
+func listed(t *testing.T, d *domain) *goquery.Selection {
+	t.Helper()
+	_, page := get(t, serve(t, allocated(d.created...))+"/policies")
+	return page.Find("#allocations-table")
 }
 
 // The smaller actions change their own list, and lose nothing of the others.
@@ -179,10 +228,11 @@ func TestPoolsThatNobodyNames(t *testing.T) {
 func TestWhatTheFormSays(t *testing.T) {
 	d := allocated()
 	d.policy = &v1alpha1.ClusterPolicy{Spec: v1alpha1.ClusterPolicySpec{TaskPrioritization: v1alpha1.FirstComeFirstServe}}
-	_, page := post(t, serve(t, d)+newURL, form("action", "preview", "row-0-type", "ml.trn1.32xlarge", "limit-0-type", "ml.trn1.32xlarge", "limit-0-accelerators", "3", "limit-1-type", "ml.g5.2xlarge", "limit-1-vcpu", "1"))
+	_, page := post(t, serve(t, d)+newURL, form("action", "preview", "row-0-type", "ml.trn1.32xlarge", "row-1-type", "ml.p4d.24xlarge", "row-1-profile", "mig-1g.5gb", "row-1-count", "7", "limit-0-type", "ml.trn1.32xlarge", "limit-0-accelerators", "3", "limit-1-type", "ml.g5.2xlarge", "limit-1-vcpu", "1"))
 	for selector, want := range map[string]string{
 		`label[for="row-0-accelerators"]`: "Neuron devices", "#preemption-section": "first come, first served", "#row-0": "Borrows up to 3 Neuron devices",
-		"#limit-0": "Instead of the percentage", "#limit-1": "may only borrow",
+		"#limit-0": "Instead of the percentage", "#limit-1": "may only borrow", "#weight-hint": "0 comes last", "#default-queue-hint": "joins the team's queue.",
+		"#row-1": "No node is cut into mig-1g.5gb now; such tasks wait until one is.",
 	} {
 		if text := page.Find(selector).Text(); !strings.Contains(text, want) {
 			t.Errorf("%s says %q, want %q", selector, text, want)

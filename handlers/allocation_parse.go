@@ -208,8 +208,9 @@ func (f *allocationForm) missing() []governance.FieldError {
 		return nil // its name is fixed, and it may have no quota
 	}
 	wrong.tell("metadata.name", quota.CheckTeam(f.team))
-	if !slices.ContainsFunc(f.rows, func(r formRow) bool { return !r.empty() }) {
-		wrong.tell("spec.quota", "give the team at least one instance type")
+	filled := func(r formRow) bool { return !r.empty() }
+	if borrows := f.strategy == string(v1alpha1.LendAndBorrow) && slices.ContainsFunc(f.limits, filled); !borrows && !slices.ContainsFunc(f.rows, filled) {
+		wrong.tell("spec.quota", "give the team at least one instance type, or let it borrow one within a limit in figures")
 	}
 	return wrong
 }

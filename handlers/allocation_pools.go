@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/views"
@@ -103,6 +104,33 @@ func (f *allocationForm) suggest(typed string, types catalog.Catalog) (formPool,
 		}
 	}
 	return formPool{}, false
+}
+
+// offerPools has what is wrong with hardware or a family where a type belongs
+// lead to the button of its row that makes a pool of it.
+func (f *allocationForm) offerPools(wrong []governance.FieldError, types catalog.Catalog) {
+	for i, w := range wrong {
+		match := listPath.FindStringSubmatch(w.Path)
+		if match == nil || match[3] != "instanceType" {
+			continue
+		}
+		row := f.row(lists[match[1]].id + "-" + match[2])
+		if row == nil {
+			continue
+		}
+		pool, ok := f.suggest(row.instanceType, types)
+		if !ok {
+			continue
+		}
+		what := "hardware"
+		if pool.kind == byFamily {
+			what = "a family"
+		}
+		wrong[i].Message = fmt.Sprintf("%q is %s, not an instance type: make pool %s of it with the button in this row", row.instanceType, what, pool.name)
+		if near := types.Near(row.instanceType); len(near) > 0 {
+			wrong[i].Message += ", or name a type, such as " + strings.Join(near, " or ")
+		}
+	}
 }
 
 // knownInstances are the types that nodes have and those of the table.

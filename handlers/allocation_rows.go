@@ -39,7 +39,10 @@ func (v rowViews) quota(i int) views.AllocationFormRow {
 	given[own.Name].Add(v.others[own.Name])
 	resolved := quota.Resolved{Pools: []quota.Pool{own}}
 	given.Add(resolved)
-	view.Over = over(given.Over(resolved.Pools, v.types))
+	view.Over = uncut(row, pool)
+	if more := over(given.Over(resolved.Pools, v.types), row.profile); more != "" {
+		view.Over = strings.TrimSpace(view.Over + " " + more)
+	}
 	if v.errs["borrow-percent"] == "" {
 		view.Borrow, view.BorrowNone = borrowing(own, sharing)
 	}
@@ -55,6 +58,9 @@ func (v rowViews) limit(i int) views.AllocationFormRow {
 		return view
 	}
 	view.There = v.there(pool, nil)
+	if _, ok := v.resolve(row, v1alpha1.Sharing{}); ok {
+		view.Over = uncut(row, pool)
+	}
 	view.Borrow = "The team has no quota there: it may only borrow."
 	for _, own := range v.form.rows {
 		if p, ok := find(own.instanceType, v.types); ok && p.Name == pool.Name {
@@ -146,9 +152,21 @@ func (v rowViews) sharing(pool catalog.Pool) v1alpha1.Sharing {
 	return sharing
 }
 
+// uncut warns that no node has the parts of GPUs that a row gives.
+func uncut(row formRow, pool catalog.Pool) string {
+	if row.profile == "" || pool.There[quota.PartitionResource(row.profile)] > 0 {
+		return ""
+	}
+	return fmt.Sprintf("No node is cut into %s now; such tasks wait until one is.", row.profile)
+}
+
 // over warns that more is given out than is there: with figures for what
-// counts most, and by name for the rest.
-func over(excess []allocations.Excess) string {
+// counts most, and by name for the rest. Parts that are not there at all are
+// uncut's to tell.
+func over(excess []allocations.Excess, profile string) string {
+	excess = slices.DeleteFunc(excess, func(e allocations.Excess) bool {
+		return profile != "" && e.Resource == quota.PartitionResource(profile) && e.There == 0
+	})
 	if len(excess) == 0 {
 		return ""
 	}

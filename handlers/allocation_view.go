@@ -28,6 +28,7 @@ func (f *allocationForm) view(state allocations.State, naming desired.Naming, re
 		}
 		wrong = append(wrong, f.formPaths(refused.Fields)...)
 	}
+	f.offerPools(wrong, types)
 
 	errs := byField(wrong)
 	field := func(id, value string) views.TextField { return views.TextField{Value: value, Error: errs[id]} }

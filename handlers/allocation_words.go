@@ -91,12 +91,18 @@ func sharing(s v1alpha1.Sharing) string {
 		return "Lends"
 	case s.Strategy == v1alpha1.DontLend:
 		return "Does not lend"
-	case s.Unlimited:
-		return "Lends and borrows without limit"
-	case s.BorrowLimitPercent != nil:
-		return fmt.Sprintf("Lends and borrows up to %d %%", *s.BorrowLimitPercent)
 	}
-	return fmt.Sprintf("Lends and borrows up to %d %%", v1alpha1.DefaultBorrowLimitPercent)
+	text := fmt.Sprintf("Lends and borrows up to %d %%", v1alpha1.DefaultBorrowLimitPercent)
+	switch {
+	case s.Unlimited:
+		text = "Lends and borrows without limit"
+	case s.BorrowLimitPercent != nil:
+		text = fmt.Sprintf("Lends and borrows up to %d %%", *s.BorrowLimitPercent)
+	}
+	if n := len(s.BorrowLimits); n > 0 {
+		text += ", other limits in " + countOf(n, "pool")
+	}
+	return text
 }
 
 func preemption(p v1alpha1.Preemption) string {

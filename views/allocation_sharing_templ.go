@@ -426,7 +426,7 @@ func optionsSection(f AllocationForm) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = option("default-queue", "Default queue", "Adds a queue named default to the namespace, so that a job without a queue label joins the team's queue instead of being refused.", f.DefaultQueue, "").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = option("default-queue", "Default queue", "Adds a queue named default to the namespace, so that a job without a queue label joins the team's queue.", f.DefaultQueue, "").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -311,7 +311,7 @@ func teamSection(f AllocationForm) templ.Component {
 				}
 			}
 			templ_7745c5c3_Err = ui.TextField(
-				ui.FieldProps{ID: "weight", Label: "Fair-share weight", Hint: "0 to 100. Where several teams want what stands idle, more weight gets more of it.", Error: f.Weight.Error},
+				ui.FieldProps{ID: "weight", Label: "Fair-share weight", Hint: "0 to 100. Where several teams want what stands idle, more weight gets more of it, and 0 comes last.", Error: f.Weight.Error},
 				ui.InputProps{Value: f.Weight.Value, Numeric: true},
 			).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {

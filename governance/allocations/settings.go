@@ -54,18 +54,27 @@ func strategy(s v1alpha1.SharingStrategy) string {
 	return "Lends and borrows"
 }
 
-// borrowLimit is what limits a team that borrows; absolute limits stand with
-// the pools.
+// borrowLimit is what limits a team that borrows; the figures of absolute
+// limits stand with the pools.
 func borrowLimit(s v1alpha1.Sharing) string {
-	switch {
-	case s.Strategy == v1alpha1.Lend || s.Strategy == v1alpha1.DontLend:
+	if s.Strategy == v1alpha1.Lend || s.Strategy == v1alpha1.DontLend {
 		return ""
-	case s.Unlimited:
-		return "Unlimited"
-	case s.BorrowLimitPercent != nil:
-		return fmt.Sprintf("%d %%", *s.BorrowLimitPercent)
 	}
-	return fmt.Sprintf("%d %%", v1alpha1.DefaultBorrowLimitPercent)
+	text := fmt.Sprintf("%d %%", v1alpha1.DefaultBorrowLimitPercent)
+	switch {
+	case s.Unlimited:
+		text = "Unlimited"
+	case s.BorrowLimitPercent != nil:
+		text = fmt.Sprintf("%d %%", *s.BorrowLimitPercent)
+	}
+	switch n := len(s.BorrowLimits); n {
+	case 0:
+	case 1:
+		text += ", other limits in 1 pool"
+	default:
+		text += fmt.Sprintf(", other limits in %d pools", n)
+	}
+	return text
 }
 
 func withinTeam(p v1alpha1.Preemption) string {

@@ -100,6 +100,17 @@ func TestNear(t *testing.T) {
 	}
 }
 
+// What the cluster has is suggested before what it has not, except where one
+// letter is wrong.
+func TestNearPrefersWhatIsThere(t *testing.T) {
+	c := of(node("ml.c5.xlarge", nil), node("ml.g5.8xlarge", nil))
+	for mistyped, want := range map[string]string{"ml.c5": "ml.c5.xlarge", "a10g": "ml.g5.8xlarge", "ml.g5.4xlarg": "ml.g5.4xlarge"} {
+		if got := c.Near(mistyped); len(got) == 0 || got[0] != want {
+			t.Errorf("near %s are %v, want %s first", mistyped, got, want)
+		}
+	}
+}
+
 // Types that cannot name an object get a name that can, each its own.
 func TestPoolNames(t *testing.T) {
 	c := of(node("Standard_ND96asr_v4", nil), node("standard.nd96asr.v4", nil), node("STANDARD_ND96ASR_V4", nil), node("___", nil))

@@ -9,7 +9,8 @@ import (
 )
 
 // Near lists up to three type names, of nodes and of the table, that a
-// mistyped one may have meant, the nearest first.
+// mistyped one may have meant: those that are one letter away, then those that
+// nodes have, then the rest of the table; the nearest first in each.
 func (c Catalog) Near(mistyped string) []string {
 	if len(mistyped) > 63 { // no type has such a name, and distance costs length squared
 		return nil
@@ -22,28 +23,33 @@ func (c Catalog) Near(mistyped string) []string {
 	}
 	mistyped = strings.ToLower(mistyped)
 	type candidate struct {
-		name     string
-		distance int
+		name           string
+		rank, distance int
 	}
 	var near []candidate
 	for _, name := range names {
 		distance := levenshtein.ComputeDistance(mistyped, strings.ToLower(name))
+		rank := 2
+		switch {
+		case distance <= 1:
+			rank = 0
+		case len(c.spread[name]) > 0:
+			rank = 1
+		}
 		instance, _ := c.figures(name)
 		model := strings.ToLower(instance.AcceleratorModel)
 		switch {
 		case len(mistyped) >= 4 && strings.HasPrefix(strings.ToLower(name), mistyped):
 			distance = 1 // "ml.p5" is meant for a p5, however long its size is
-		case model != "" && mistyped == model && len(c.spread[name]) > 0:
-			distance = 1 // so is "h100" for what has them
 		case model != "" && mistyped == model:
-			distance = 2
+			distance = 1 // so is "h100" for what has them
 		}
 		if distance <= 4 {
-			near = append(near, candidate{name, distance})
+			near = append(near, candidate{name, rank, distance})
 		}
 	}
 	slices.SortFunc(near, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(a.distance, b.distance), cmp.Compare(a.name, b.name))
+		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.distance, b.distance), cmp.Compare(a.name, b.name))
 	})
 	var found []string
 	for _, n := range near[:min(3, len(near))] {
