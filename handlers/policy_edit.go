@@ -65,6 +65,7 @@ func (h *Handlers) changePolicy(c echo.Context) error {
 		return h.renderPolicyReview(c, form, state, review)
 	case !errors.As(err, &ours) || ours.Kind == governance.Internal:
 		return err
+	case state.Policy != nil && state.Policy.DeletionTimestamp != nil: // nothing to go on from
 	case ours.Kind == governance.Conflict || ours.Kind == governance.Exists || ours.Kind == governance.NotFound:
 		return h.renderPolicyConflict(c, form)
 	}

@@ -240,6 +240,17 @@ func TestKueueAway(t *testing.T) {
 // when it is saved.
 func TestPoolsAreMadeTogether(t *testing.T) {
 	w := setup(t)
+	existing := &v1alpha1.ClusterPolicy{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterPolicyName}}
+	existing.Spec = v1alpha1.ClusterPolicySpec{TaskPrioritization: v1alpha1.FirstComeFirstServe, Enforcement: v1alpha1.EnforcementNone}
+	must(t, w.Client.Create(t.Context(), existing))
+	t.Cleanup(func() { _ = w.Client.Delete(context.Background(), existing) })
+	clustertest.Eventually(t, soon, func(ctx context.Context) error { // as the page reads it
+		state, err := w.State(ctx, w.admin)
+		if err == nil && state.Policy == nil {
+			err = errors.New("the policy is not seen yet")
+		}
+		return err
+	})
 	pool := v1alpha1.Pool{Name: clustertest.Name("trn"), Match: v1alpha1.PoolMatch{InstanceFamily: "ml.trn1"}}
 	n := int64(16)
 	team := &v1alpha1.ComputeAllocation{ObjectMeta: metav1.ObjectMeta{Name: clustertest.Name("pooled")}}
@@ -256,10 +267,7 @@ func TestPoolsAreMadeTogether(t *testing.T) {
 	_, err = w.Review(t.Context(), w.admin, team, []v1alpha1.Pool{wrong})
 	kind(t, err, governance.Invalid, "spec.quota[0].pool", "pool "+pool.Name, "exactly one")
 
-	t.Cleanup(func() {
-		w.remove(team.Name)
-		_, _ = w.TryKubectl("", "delete", "clusterpolicy", "default")
-	})
+	t.Cleanup(func() { w.remove(team.Name) })
 	must(t, w.Create(t.Context(), w.admin, team, []v1alpha1.Pool{pool}, "form-1"))
 	must(t, w.Create(t.Context(), w.admin, team, []v1alpha1.Pool{pool}, "form-1")) // its answer was lost
 	var policy v1alpha1.ClusterPolicy

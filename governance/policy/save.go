@@ -67,6 +67,9 @@ func (s *Service) write(ctx context.Context, user governance.User, policy *v1alp
 	after = &v1alpha1.ClusterPolicy{}
 	after.Name = v1alpha1.ClusterPolicyName
 	set := func() error {
+		if after.DeletionTimestamp != nil {
+			return &governance.Error{Kind: governance.Conflict, Op: "update policy", Message: "The cluster policy is being deleted. It cannot be changed any more; create it again when it is gone."}
+		}
 		after.Spec = *policy.Spec.DeepCopy()
 		delete(after.Annotations, AnnotationDropClasses)
 		if drop := policy.Annotations[AnnotationDropClasses]; drop != "" {

@@ -25,6 +25,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
@@ -181,6 +182,23 @@ func TestSave(t *testing.T) {
 	wantKind(t, err, governance.Forbidden)
 	_, err = w.State(t.Context(), w.member)
 	wantKind(t, err, governance.Outside)
+}
+
+// A policy that is being deleted takes nothing any more: it would go with it.
+func TestSaveWhileDeleted(t *testing.T) {
+	w := setup(t)
+	must(t, w.Save(t.Context(), w.admin, ranking(class("dev", 10))))
+	now := w.seen(t, func(s policy.State) bool { return s.Policy != nil }).Policy.DeepCopy()
+	finalizers := func(text string) {
+		must(t, w.Client.Patch(context.Background(), now.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"finalizers": `+text+`}}`))))
+	}
+	finalizers(`["kuota.dev/test"]`)
+	t.Cleanup(func() { finalizers("null") })
+	must(t, w.Client.Delete(t.Context(), now))
+	next := w.seen(t, func(s policy.State) bool { return s.Policy != nil && s.Policy.DeletionTimestamp != nil }).Policy.DeepCopy()
+	next.Spec.PriorityClasses = []v1alpha1.PriorityClass{class("dev", 20)}
+	wantKind(t, w.Save(t.Context(), w.admin, next), governance.Conflict, "is being deleted")
+	wantKind(t, w.Save(t.Context(), w.admin, ranking(class("dev", 30))), governance.Conflict, "is being deleted")
 }
 
 // A review tells what Kueue's objects would become, and changes nothing.

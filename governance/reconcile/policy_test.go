@@ -30,9 +30,12 @@ const rankingSoon = 60 * time.Second
 // ends. Tests that use it cannot run beside each other.
 func setPolicy(t *testing.T, c *clustertest.Cluster, spec v1alpha1.ClusterPolicySpec) {
 	t.Helper()
-	policy := &v1alpha1.ClusterPolicy{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterPolicyName}}
-	clustertest.Eventually(t, soon, func(ctx context.Context) error {
+	clustertest.Eventually(t, rankingSoon, func(ctx context.Context) error {
+		policy := &v1alpha1.ClusterPolicy{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterPolicyName}}
 		_, err := controllerutil.CreateOrUpdate(ctx, c.Client, policy, func() error {
+			if policy.DeletionTimestamp != nil { // a change of the ranking goes to its end first
+				return fmt.Errorf("the policy of an earlier test is being deleted")
+			}
 			policy.Spec = spec
 			return nil
 		})

@@ -95,15 +95,12 @@ func labNode(t *testing.T, c *clustertest.Cluster, name, instanceType string, la
 	for key, value := range labels {
 		node.Labels[key] = value
 	}
+	node.Status.Capacity = corev1.ResourceList{"cpu": resource.MustParse("8"), "memory": resource.MustParse("32Gi"), "nvidia.com/gpu": resource.MustParse("1")}
+	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 	if err := c.Client.Create(t.Context(), node); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Client.Delete(context.Background(), node) })
-	node.Status.Capacity = corev1.ResourceList{"cpu": resource.MustParse("8"), "memory": resource.MustParse("32Gi"), "nvidia.com/gpu": resource.MustParse("1")}
-	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
-	if err := c.Client.Status().Update(t.Context(), node); err != nil {
-		t.Fatal(err)
-	}
 	return node
 }
 
