@@ -64,6 +64,9 @@ func TestStory(t *testing.T) {
 	placeholder(t, admin, "row-0-vcpu", "48")
 	placeholder(t, admin, "row-0-memory", "512")
 
+	// A review is whole when Kueue answers; a story before may have restarted it.
+	c.Kubectl(t, "{apiVersion: kueue.x-k8s.io/v1beta2, kind: ClusterQueue, metadata: {name: "+team+"}}", "create", "--dry-run=server", "-f", "-")
+
 	must(t, admin.Locator("#strategy-LendAndBorrow").Check())
 	must(t, admin.Locator("#borrow-percent").Fill("50"))
 	must(t, see.Locator(admin.Locator("#row-0")).ToContainText("1 GPU · 24 vCPU · 256 GiB"))

@@ -21,7 +21,7 @@ func (h *Handlers) renderReview(c echo.Context, form allocationForm, review allo
 	place := form.place()
 	page := views.AllocationReview{
 		Chrome: h.Chrome(c), Action: place.action, CancelURL: place.up, UpLabel: place.upLabel, Save: place.save,
-		Fields: form.hidden(c), Unknown: review.Unknown, Unchanged: review.Empty() && review.Unknown == "",
+		New: form.edits == nil, Fields: form.hidden(c), Unknown: review.Unknown, Unchanged: review.Empty() && review.Unknown == "",
 		Quota: quotaChanges(review.Pools), Capacity: capacityLines(review.Capacity),
 		Settings: valueChanges(review.Settings), Over: overLines(review.Over), Objects: objectLines(review.Objects),
 	}
@@ -155,7 +155,7 @@ var objectTones = map[string]string{allocations.Made: "ok", allocations.Changed:
 func objectLines(changes []allocations.ObjectChange) (lines []views.ObjectLine) {
 	for i, o := range changes {
 		lines = append(lines, views.ObjectLine{
-			ID: fmt.Sprintf("object-%d", i), Tone: objectTones[o.Action], Action: o.Action,
+			ID: fmt.Sprintf("object-%d", i), Tone: objectTones[o.Action], Action: o.Action, Made: o.Action == allocations.Made,
 			Name: o.Kind + " " + o.Name, Fields: valueChanges(o.Fields),
 		})
 	}

@@ -2,6 +2,7 @@ package handlers_test
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -141,7 +142,7 @@ func TestReviewLeadsBackToWhatWasTyped(t *testing.T) {
 
 // What saving would do is said with its figures, and done only when asked.
 func TestReviewSaysWhatWouldChange(t *testing.T) {
-	d := allocated()
+	d := allocated(everything())
 	figures := func(gpus int64) quota.Resources {
 		return quota.Resources{catalog.GPU: gpus, catalog.Memory: gpus * catalog.GiB}
 	}
@@ -153,17 +154,35 @@ func TestReviewSaysWhatWouldChange(t *testing.T) {
 		Over:     []allocations.Over{{Pool: "ml.g6.12xlarge", Resource: catalog.GPU, Held: 4, Quota: 2, Tasks: []allocations.Task{{Namespace: "n", Kind: "Job", Name: "train"}}}},
 		Unknown:  "Kueue does not answer.",
 	}
-	response, page := post(t, serve(t, d)+newURL, form("action", "review"))
-	if response.StatusCode != http.StatusOK || len(d.created) != 0 {
-		t.Fatalf("looking answers %s and makes %d", response.Status, len(d.created))
+	address := serve(t, d)
+	_, page := get(t, address+editURL)
+	same := map[string]string{
+		"#review-capacity": "GPUs 8 7 9 1 GPU beyond", "#review-over": "4 of 2 GPUs held by Job train",
+		"#review-objects": "ClusterQueue q Field Now Then spec.fairSharing.weight 0 10", ".notice-warn": "Kueue does not answer.",
 	}
-	htmlcheck.Page(t, page)
-	for selector, want := range map[string]string{
-		"#review-quota": "ml.g6.12xlarge GPUs 6 2 3 no limit", "#review-capacity": "GPUs 8 7 9 1 GPU beyond", "#review-settings": "Fair-share weight 0 10",
-		"#review-over": "4 of 2 GPUs held by Job train", "#review-objects": "ClusterQueue q", ".notice-warn": "Kueue does not answer.", "#review-form button[value=save]": "Create allocation",
+	for _, place := range []struct {
+		address string
+		typed   url.Values
+		says    map[string]string
+	}{
+		{address + newURL, form("action", "review"), map[string]string{ // there is no "now" of a new team
+			"#review-quota": "ml.g6.12xlarge GPUs 2 no limit", "#review-settings": "Fair-share weight 10", "#review-form button[value=save]": "Create allocation",
+		}},
+		{address + editURL, typedIn(page, "#allocation-form"), map[string]string{
+			"#review-quota": "ml.g6.12xlarge GPUs 6 2 3 no limit", "#review-settings": "Fair-share weight 0 10", "#review-form button[value=save]": "Save changes",
+		}},
 	} {
-		if text := said(page.Find(selector)); !strings.Contains(text, want) {
-			t.Errorf("%s says %q, want %q", selector, text, want)
+		place.typed.Set("action", "review")
+		response, page := post(t, place.address, place.typed)
+		if response.StatusCode != http.StatusOK || len(d.created)+len(d.updated) != 0 {
+			t.Fatalf("looking answers %s and saves %d", response.Status, len(d.created)+len(d.updated))
+		}
+		htmlcheck.Page(t, page)
+		maps.Copy(place.says, same)
+		for selector, want := range place.says {
+			if text := said(page.Find(selector)); !strings.Contains(text, want) {
+				t.Errorf("%s: %s says %q, want %q", place.address, selector, text, want)
+			}
 		}
 	}
 }

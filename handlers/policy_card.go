@@ -9,6 +9,7 @@ import (
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/policy"
 	"kuota.dev/kuota/views"
 
@@ -38,7 +39,7 @@ func (h *Handlers) policyCard(ctx context.Context, user governance.User) (*views
 	card.Parts = []views.PolicyPart{
 		rankingPart(p, admin),
 		{
-			ID: "idle", Label: "Idle compute", Value: idleWords(string(spec.IdleCompute.Strategy)),
+			ID: "idle", Label: "Idle compute", Value: policy.IdleWords(spec.IdleCompute.Strategy),
 			Text: idleText(spec.IdleCompute), Status: policyStatus(p, v1alpha1.ConditionFairShare, admin),
 		},
 		{
@@ -47,7 +48,7 @@ func (h *Handlers) policyCard(ctx context.Context, user governance.User) (*views
 		},
 		gangPart(p, admin),
 		{
-			ID: "enforcement", Label: "Enforcement", Value: enforcementWords(string(spec.Enforcement)),
+			ID: "enforcement", Label: "Enforcement", Value: policy.EnforcementWords(spec.Enforcement),
 			Text: "Takes effect with a later version: until then nothing is refused.",
 		},
 		poolsPart(state),
@@ -100,7 +101,7 @@ func rankingProgress(r *v1alpha1.Ranking) *views.PolicyProgress {
 
 func rankingPart(p *v1alpha1.ClusterPolicy, admin bool) views.PolicyPart {
 	part := views.PolicyPart{
-		ID: "prioritization", Label: "Task prioritization", Value: prioritizationWords(string(p.Spec.TaskPrioritization)),
+		ID: "prioritization", Label: "Task prioritization", Value: policy.PrioritizationWords(p.Spec.TaskPrioritization),
 		Status: policyStatus(p, v1alpha1.ConditionPriorityClasses, admin),
 	}
 	if r := p.Status.Ranking; r != nil && r.Step != v1alpha1.RankingSettled && r.Step != "" && p.DeletionTimestamp == nil {
@@ -109,13 +110,13 @@ func rankingPart(p *v1alpha1.ClusterPolicy, admin bool) views.PolicyPart {
 	classes := slices.Clone(p.Spec.PriorityClasses)
 	slices.SortStableFunc(classes, func(a, b v1alpha1.PriorityClass) int { return cmp.Compare(weightOf(b), weightOf(a)) })
 	for _, class := range classes {
-		part.Classes = append(part.Classes, views.ClassLine{Name: class.Name, Weight: wholeText(class.Weight), Description: class.Description})
+		part.Classes = append(part.Classes, views.ClassLine{Name: class.Name, Object: desired.ClassObject(class.Name), Weight: wholeText(class.Weight), Description: class.Description})
 	}
 	switch ranking := p.Spec.TaskPrioritization == v1alpha1.TaskRanking; {
 	case ranking && len(classes) == 0:
 		part.Text = "There is no priority class yet, so all tasks rank alike."
 	case ranking:
-		part.Text = "More weight starts first. Tasks without a class have weight 0, and come last."
+		part.Text = "More weight starts first. A task names its class in the label " + desired.ClassLabel + "; without one it has weight 0, and comes last."
 	case len(classes) > 0:
 		part.Text = "Waiting tasks start in the order they came in. Priority classes are kept, without effect."
 	default:
@@ -148,8 +149,8 @@ func gangPart(p *v1alpha1.ClusterPolicy, admin bool) views.PolicyPart {
 		return part
 	}
 	part.Value = "On"
-	said := []string{"All pods ready within " + orDash(durationText(gang.Timeout)) + ", or the task is requeued."}
-	if recovery := durationText(gang.RecoveryTimeout); recovery == "0s" {
+	said := []string{"All pods ready within " + orDash(policy.DurationWords(gang.Timeout)) + ", or the task is requeued."}
+	if recovery := policy.DurationWords(gang.RecoveryTimeout); recovery == "0s" {
 		said = append(said, "A running task may miss a pod for ever.")
 	} else {
 		said = append(said, "A running task may miss a pod for "+orDash(recovery)+".")
@@ -161,7 +162,7 @@ func gangPart(p *v1alpha1.ClusterPolicy, admin bool) views.PolicyPart {
 	if limit := gang.Requeuing.BackoffLimitCount; limit != nil {
 		tries = "at most " + countOf(int(*limit), "time")
 	}
-	said = append(said, fmt.Sprintf("Requeued %s, %s, with pauses from %s to %s s.", tries, strings.ToLower(orderWords(gang.Requeuing.Timestamp)),
+	said = append(said, fmt.Sprintf("Requeued %s, %s, with pauses from %s to %s s.", tries, strings.ToLower(policy.OrderWords(gang.Requeuing.Timestamp)),
 		orDash(wholeText(gang.Requeuing.BackoffBaseSeconds)), orDash(wholeText(gang.Requeuing.BackoffMaxSeconds))))
 	part.Text = strings.Join(said, " ")
 	return part
@@ -183,7 +184,7 @@ func poolsPart(state policy.State) views.PolicyPart {
 		nodes[pool.Name] = pool.Nodes
 	}
 	for _, pool := range p.Spec.Pools {
-		line := views.PoolLine{Name: pool.Name, Match: capital(matchWords(matchText(pool.Match)))}
+		line := views.PoolLine{Name: pool.Name, Match: capital(policy.MatchWords(pool.Match))}
 		if n, known := nodes[pool.Name]; known {
 			line.Nodes = nodesOrNone(n)
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/policy"
 	"kuota.dev/kuota/views"
 )
 
@@ -34,7 +35,7 @@ type savedValue struct{ label, text string }
 // values is the form in words, in the order of the page.
 func (f *policyForm) values() []savedValue {
 	onOff := map[bool]string{true: "yes", false: "no"}
-	all := []savedValue{{"Task prioritization", prioritizationWords(f.prioritization)}}
+	all := []savedValue{{"Task prioritization", policy.PrioritizationWords(v1alpha1.TaskPrioritization(f.prioritization))}}
 	for _, class := range f.classes {
 		if text := "weight " + class.weight; !class.empty() {
 			if class.description != "" {
@@ -44,21 +45,25 @@ func (f *policyForm) values() []savedValue {
 		}
 	}
 	all = append(all,
-		savedValue{"Idle compute", idleWords(f.idle)},
+		savedValue{"Idle compute", policy.IdleWords(v1alpha1.IdleComputeStrategy(f.idle))},
 		savedValue{"Lend unallocated compute", onOff[f.share]},
 		savedValue{"Gang scheduling", onOff[f.gang]},
 		savedValue{"One task at a time", onOff[f.block]},
 		savedValue{"Start within", f.timeout},
 		savedValue{"Recover within", f.recovery},
-		savedValue{"Place after requeuing", orderWords(f.order)},
+		savedValue{"Place after requeuing", policy.OrderWords(f.order)},
 		savedValue{"Tries", cmp.Or(f.retries, "no limit")},
 		savedValue{"First pause in seconds", f.backoffBase},
 		savedValue{"Longest pause in seconds", f.backoffMost},
-		savedValue{"Enforcement", enforcementWords(f.enforcement)},
+		savedValue{"Enforcement", policy.EnforcementWords(v1alpha1.Enforcement(f.enforcement))},
 	)
 	for _, pool := range f.pools {
 		if !pool.empty() {
-			all = append(all, savedValue{"Pool " + pool.name, matchWords(pool.match, pool.value)})
+			text := pool.value
+			if match, problem := parseMatch(pool.match, pool.value); problem == "" {
+				text = policy.MatchWords(match)
+			}
+			all = append(all, savedValue{"Pool " + pool.name, text})
 		}
 	}
 	return all
@@ -101,30 +106,3 @@ func sideBySide(theirs, mine []savedValue) []views.PolicyConflictLine {
 
 // What people call the values of the policy; what is none of them is shown as
 // it is.
-
-func prioritizationWords(value string) string {
-	return wordsOr(value, map[string]string{
-		string(v1alpha1.TaskRanking): "By priority class", string(v1alpha1.FirstComeFirstServe): "First come, first served",
-	})
-}
-
-func idleWords(value string) string {
-	return wordsOr(value, map[string]string{
-		string(v1alpha1.IdleFairShare): "Fair share", string(v1alpha1.IdleFirstComeFirstServe): "First come, first served",
-	})
-}
-
-func orderWords(value string) string {
-	return wordsOr(value, map[string]string{requeueEviction: "Behind others", requeueCreation: "Where it was"})
-}
-
-func enforcementWords(value string) string {
-	return wordsOr(value, map[string]string{string(v1alpha1.RequireQueue): "Require a queue", string(v1alpha1.EnforcementNone): "Refuse nothing"})
-}
-
-func wordsOr(value string, words map[string]string) string {
-	if text, ok := words[value]; ok {
-		return text
-	}
-	return value
-}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/policy"
 	"kuota.dev/kuota/views"
 )
 
@@ -191,22 +192,22 @@ func generationOf(policy *v1alpha1.ClusterPolicy) string {
 
 // policyFormOf is the form as it opens: filled in with the policy that is
 // there, or with what a new one has.
-func policyFormOf(policy *v1alpha1.ClusterPolicy) policyForm {
-	if policy == nil {
+func policyFormOf(saved *v1alpha1.ClusterPolicy) policyForm {
+	if saved == nil {
 		return policyForm{
 			prioritization: string(v1alpha1.FirstComeFirstServe), idle: string(v1alpha1.IdleFairShare),
 			timeout: "5m", recovery: "5m", order: requeueEviction, backoffBase: "60", backoffMost: "3600",
 			enforcement: string(v1alpha1.RequireQueue),
 		}
 	}
-	spec := &policy.Spec
+	spec := &saved.Spec
 	gang := &spec.GangScheduling
 	form := policyForm{
-		version:        policy.ResourceVersion,
-		generation:     generationOf(policy),
+		version:        saved.ResourceVersion,
+		generation:     generationOf(saved),
 		prioritization: string(spec.TaskPrioritization), idle: string(spec.IdleCompute.Strategy), share: spec.IdleCompute.ShareUnallocated,
 		gang: gang.Enabled, block: gang.BlockAdmission,
-		timeout: durationText(gang.Timeout), recovery: durationText(gang.RecoveryTimeout), order: gang.Requeuing.Timestamp,
+		timeout: policy.DurationWords(gang.Timeout), recovery: policy.DurationWords(gang.RecoveryTimeout), order: gang.Requeuing.Timestamp,
 		retries: wholeText(gang.Requeuing.BackoffLimitCount), backoffBase: wholeText(gang.Requeuing.BackoffBaseSeconds), backoffMost: wholeText(gang.Requeuing.BackoffMaxSeconds),
 		enforcement: string(spec.Enforcement),
 	}

@@ -53,6 +53,9 @@ func reviewOf(form policyForm, state policy.State, review policy.Review) views.P
 		view.Rerank = rerankWords(reranked(form, state, review))
 	}
 	wanted := form.policy(state)
+	if gang := wanted.Spec.GangScheduling; gang.Enabled && (state.Policy == nil || !state.Policy.Spec.GangScheduling.Enabled) {
+		view.Gang = policy.DurationWords(gang.Timeout)
+	}
 	view.Nothing = state.Policy != nil && review.Patch == "" &&
 		equality.Semantic.DeepEqual(wanted.Spec, state.Policy.Spec) && equality.Semantic.DeepEqual(wanted.Annotations, state.Policy.Annotations)
 	view.Quiet = !view.Nothing && !review.Restart && !review.Reranks && review.Patch == "" &&
@@ -109,8 +112,12 @@ func rerankWords(tasks int) string {
 		return "Classes get new priorities. No unfinished task has one of them now; pre-emption by priority is off for a moment."
 	}
 	long := "about " + spanWords(tasks/fastestRewrite, (tasks+slowestRewrite-1)/slowestRewrite)
-	return fmt.Sprintf("%s get their new priority one by one, which takes %s. Meanwhile pre-emption by priority is off, so that no task pre-empts another of the same class. Nothing is stopped by it, and teams can still take back what they lent.",
-		taskCount(tasks), long)
+	get := "get their new priority one by one"
+	if tasks == 1 {
+		get = "gets its new priority"
+	}
+	return fmt.Sprintf("%s %s, which takes %s. Meanwhile pre-emption by priority is off, so that no task pre-empts another of the same class. Nothing is stopped by it, and teams can still take back what they lent.",
+		taskCount(tasks), get, long)
 }
 
 // taskCount writes a number of tasks with separators.

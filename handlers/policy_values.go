@@ -1,7 +1,6 @@
 package handlers
 
 import (
-	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -9,6 +8,7 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/policy"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -43,21 +43,6 @@ func parseDuration(text string) (d *metav1.Duration, problem string) {
 		return nil, "too fine; give whole seconds, such as 300s"
 	}
 	return &metav1.Duration{Duration: parsed}, ""
-}
-
-// durationText writes a time span as people type it: 5m rather than 5m0s.
-func durationText(d *metav1.Duration) string {
-	if d == nil {
-		return ""
-	}
-	text := d.Duration.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
 }
 
 // parseCount reads a whole number that may be left empty; then it is fallback.
@@ -125,30 +110,11 @@ func parseMatch(kind, value string) (match v1alpha1.PoolMatch, problem string) {
 func matchText(match v1alpha1.PoolMatch) (kind, value string) {
 	switch {
 	case len(match.NodeLabels) > 0:
-		var pairs []string
-		for _, key := range slices.Sorted(maps.Keys(match.NodeLabels)) {
-			pairs = append(pairs, key+"="+match.NodeLabels[key])
-		}
-		return matchLabels, strings.Join(pairs, ", ")
+		return matchLabels, policy.LabelWords(match.NodeLabels)
 	case len(match.InstanceTypes) > 0:
 		return matchTypes, strings.Join(match.InstanceTypes, ", ")
 	case match.InstanceFamily != "":
 		return matchFamily, match.InstanceFamily
 	}
 	return matchAccelerator, match.Accelerator
-}
-
-// matchWords says what a pool holds: all H100 nodes.
-func matchWords(kind, value string) string {
-	switch kind {
-	case matchAccelerator:
-		return "all " + value + " nodes"
-	case matchFamily:
-		return "family " + value
-	case matchTypes:
-		return "types " + value
-	case matchLabels:
-		return "nodes labelled " + value
-	}
-	return value
 }

@@ -10,6 +10,7 @@ type AllocationReview struct {
 	Save      string        // the text of the button that saves
 	Fields    []HiddenField // all that was typed
 
+	New       bool // whether there is no team yet: nothing is so now
 	Unchanged bool // whether saving would change nothing
 	Quota     []QuotaChange
 	Settings  []ValueChange
@@ -71,6 +72,7 @@ type ObjectLine struct {
 	ID     string // unique on the page
 	Tone   string // of the tag
 	Action string // "made", "changed" or "removed"
+	Made   bool   // whether there is no such object yet
 	Name   string // kind and name
 	Fields []ValueChange
 }

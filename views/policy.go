@@ -30,7 +30,10 @@ type PolicyPart struct {
 }
 
 // ClassLine is one priority class.
-type ClassLine struct{ Name, Weight, Description string }
+type ClassLine struct {
+	Name, Weight, Description string
+	Object                    string // what tasks write into their label
+}
 
 // PoolLine is one pool: what it matches, and how many nodes that is now.
 type PoolLine struct{ Name, Match, Nodes string }
@@ -113,6 +116,7 @@ type PolicyReview struct {
 	Classes   []ReviewClass
 	Pools     []ReviewLine
 	Rerank    string // what giving tasks new priorities means here; empty when none get any
+	Gang      string // within what time pods have to be ready where gang scheduling is switched on; empty otherwise
 	Restart   bool
 	Patch     string
 	Objects   []ReviewObject

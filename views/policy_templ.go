@@ -498,7 +498,7 @@ func prioritizationSection(f PolicyForm) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if f.Prioritization.Value == "TaskRanking" {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 27, "A task names one when it is submitted. Weights go from 0, the last, to 100, the first.")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 27, "A task names one when it is submitted, in the label <code>kueue.x-k8s.io/priority-class</code>, with <code>-priority</code> behind the name: <code>training-priority</code>. Weights go from 0, the last, to 100, the first.")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

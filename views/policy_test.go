@@ -19,7 +19,7 @@ func samplePolicyCard() *PolicyCard {
 		Patch:    "waitForPodsReady:\n  enable: true",
 		Parts: []PolicyPart{
 			{ID: "prioritization", Label: "Task prioritization", Value: "By priority class", Text: "More weight starts first.",
-				Classes: []ClassLine{{"inference", "90", "Serves users"}, {"training", "60", ""}}, Status: Status{Tone: "wait", Label: "Re-ranking"}},
+				Classes: []ClassLine{{Name: "inference", Weight: "90", Description: "Serves users", Object: "inference-priority"}, {Name: "training", Weight: "60", Description: "", Object: "training-priority"}}, Status: Status{Tone: "wait", Label: "Re-ranking"}},
 			{ID: "idle", Label: "Idle compute", Value: "Fair share", Status: Status{Tone: "bad", Label: "Not in force", Text: "Kueue's configuration differs."}},
 			{ID: "enforcement", Label: "Enforcement", Value: "Require a queue"},
 			{ID: "pools", Label: "Pools", Value: "1 pool", Pools: []PoolLine{{"h100", "All H100 nodes", "2 nodes"}}, Status: Status{Tone: "ok", Label: "In force"}},

@@ -37,6 +37,9 @@ func RankingOf(policy *v1alpha1.ClusterPolicy) Ranking {
 // classSuffix ends the name of every class object, as HyperPod's do.
 const classSuffix = "-priority"
 
+// ClassLabel is the label by which a task names its priority class.
+const ClassLabel = "kueue.x-k8s.io/priority-class"
+
 // ClassObject is the name of the WorkloadPriorityClass of a priority class: what
 // a task's label names.
 func ClassObject(class string) string {

@@ -59,6 +59,13 @@ func (s *Service) Review(ctx context.Context, user governance.User, policy *v1al
 	if err := s.tryClasses(ctx, after, review.Classes, &review); err != nil {
 		return Review{}, err
 	}
+	if after.Spec.IdleCompute.ShareUnallocated != old.IdleCompute.ShareUnallocated {
+		cohort := allocations.ObjectChange{Kind: "Cohort", Name: s.Naming.Cohort, Action: allocations.Removed}
+		if after.Spec.IdleCompute.ShareUnallocated {
+			cohort.Action = allocations.Made
+		}
+		review.Objects = append(review.Objects, cohort)
+	}
 	if s.Kueue != nil {
 		if review.Restart, review.Patch, err = s.Kueue(ctx, &after.Spec); err != nil {
 			review.Unknown = strings.TrimSpace(review.Unknown + " What Kueue's configuration needs cannot be said: " + sentence(err))

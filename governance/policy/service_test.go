@@ -224,8 +224,8 @@ func TestReview(t *testing.T) {
 	ten, twenty, five, one := int32(10), int32(20), int32(5), int32(1)
 	want := policy.Review{
 		Settings: []allocations.FieldChange{
-			{Path: "Unallocated compute is shared", Before: "No", After: "Yes"},
-			{Path: "Pool hopper", After: "accelerator H100"},
+			{Path: "Lend unallocated compute", Before: "No", After: "Yes"},
+			{Path: "Pool hopper", After: "all H100 nodes"},
 		},
 		Classes: []policy.ClassChange{{Name: name, Before: &ten, After: &twenty}, {Name: fresh, After: &five}, {Name: "unused", Before: &one}},
 		Reranks: true, Restart: true, Patch: "patch",
@@ -244,6 +244,7 @@ func TestReview(t *testing.T) {
 		{Kind: "WorkloadPriorityClass", Name: desired.ClassObject(name), Action: allocations.Changed, Fields: []allocations.FieldChange{{Path: "value", Before: "10", After: "20"}}},
 		{Kind: "WorkloadPriorityClass", Name: desired.ClassObject(fresh), Action: allocations.Made, Fields: []allocations.FieldChange{{Path: "value", After: "5"}}},
 		{Kind: "WorkloadPriorityClass", Name: "unused-priority", Action: allocations.Removed},
+		{Kind: "Cohort", Name: "shared-pool", Action: allocations.Made},
 	}
 	if diff := cmp.Diff(wantObjects, objects); diff != "" {
 		t.Errorf("objects (-want +got):\n%s", diff)

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -20,11 +21,11 @@ func settings(before, after *v1alpha1.ClusterPolicySpec) []allocations.FieldChan
 		path  string
 		value func(*v1alpha1.ClusterPolicySpec) string
 	}{
-		{"Task prioritization", func(s *v1alpha1.ClusterPolicySpec) string { return prioritization(s.TaskPrioritization) }},
-		{"Idle compute", func(s *v1alpha1.ClusterPolicySpec) string { return idle(s.IdleCompute.Strategy) }},
-		{"Unallocated compute is shared", func(s *v1alpha1.ClusterPolicySpec) string { return yes(s.IdleCompute.ShareUnallocated) }},
+		{"Task prioritization", func(s *v1alpha1.ClusterPolicySpec) string { return PrioritizationWords(s.TaskPrioritization) }},
+		{"Idle compute", func(s *v1alpha1.ClusterPolicySpec) string { return IdleWords(s.IdleCompute.Strategy) }},
+		{"Lend unallocated compute", func(s *v1alpha1.ClusterPolicySpec) string { return yes(s.IdleCompute.ShareUnallocated) }},
 		{"Gang scheduling", func(s *v1alpha1.ClusterPolicySpec) string { return gang(&s.GangScheduling) }},
-		{"Enforcement", func(s *v1alpha1.ClusterPolicySpec) string { return enforcement(s.Enforcement) }},
+		{"Enforcement", func(s *v1alpha1.ClusterPolicySpec) string { return EnforcementWords(s.Enforcement) }},
 	} {
 		change := allocations.FieldChange{Path: setting.path, After: setting.value(after)}
 		if before != nil {
@@ -35,27 +36,6 @@ func settings(before, after *v1alpha1.ClusterPolicySpec) []allocations.FieldChan
 		}
 	}
 	return append(changes, poolSettings(before, after)...)
-}
-
-func prioritization(p v1alpha1.TaskPrioritization) string {
-	if p == v1alpha1.TaskRanking {
-		return "By the weight of their class"
-	}
-	return "First come, first served"
-}
-
-func idle(s v1alpha1.IdleComputeStrategy) string {
-	if s == v1alpha1.IdleFirstComeFirstServe {
-		return "First come, first served"
-	}
-	return "Shared by the weights of the teams"
-}
-
-func enforcement(e v1alpha1.Enforcement) string {
-	if e == v1alpha1.EnforcementNone {
-		return "None"
-	}
-	return "Jobs need a queue"
 }
 
 func yes(b bool) string {
@@ -71,24 +51,27 @@ func gang(g *v1alpha1.GangScheduling) string {
 		return "Off"
 	}
 	again := &g.Requeuing
-	parts := []string{"ready within " + duration(g.Timeout), "recovers within " + duration(g.RecoveryTimeout)}
+	parts := []string{"ready within " + cmp.Or(DurationWords(g.Timeout), "5m"), "may miss a pod for " + recovery(g.RecoveryTimeout)}
 	if g.BlockAdmission {
 		parts = append(parts, "one task at a time")
 	}
 	limit := "without limit"
-	if again.BackoffLimitCount != nil {
-		limit = fmt.Sprintf("at most %d times", *again.BackoffLimitCount)
+	switch n := again.BackoffLimitCount; {
+	case n != nil && *n == 1:
+		limit = "once"
+	case n != nil:
+		limit = fmt.Sprintf("at most %d times", *n)
 	}
-	parts = append(parts, fmt.Sprintf("tried again %s, after %d to %d s, ordered by %s", limit,
-		orDefault(again.BackoffBaseSeconds, backoffBase), orDefault(again.BackoffMaxSeconds, backoffMax), strings.ToLower(again.Timestamp)))
+	parts = append(parts, fmt.Sprintf("requeued %s, %s, with pauses from %d to %d s", limit, strings.ToLower(OrderWords(again.Timestamp)),
+		orDefault(again.BackoffBaseSeconds, backoffBase), orDefault(again.BackoffMaxSeconds, backoffMax)))
 	return "On: " + strings.Join(parts, "; ")
 }
 
-func duration(d *metav1.Duration) string {
-	if d == nil {
-		return "5m0s"
+func recovery(d *metav1.Duration) string {
+	if d != nil && d.Duration == 0 {
+		return "ever"
 	}
-	return d.Duration.String()
+	return cmp.Or(DurationWords(d), "5m")
 }
 
 // poolSettings lists the pools whose definition changes.
@@ -96,11 +79,11 @@ func poolSettings(before, after *v1alpha1.ClusterPolicySpec) []allocations.Field
 	was, is := map[string]string{}, map[string]string{}
 	if before != nil {
 		for _, pool := range before.Pools {
-			was[pool.Name] = matches(pool.Match)
+			was[pool.Name] = MatchWords(pool.Match)
 		}
 	}
 	for _, pool := range after.Pools {
-		is[pool.Name] = matches(pool.Match)
+		is[pool.Name] = MatchWords(pool.Match)
 	}
 	names := slices.Collect(maps.Keys(was))
 	for name := range is {
@@ -116,20 +99,4 @@ func poolSettings(before, after *v1alpha1.ClusterPolicySpec) []allocations.Field
 		}
 	}
 	return changes
-}
-
-func matches(m v1alpha1.PoolMatch) string {
-	switch {
-	case m.Accelerator != "":
-		return "accelerator " + m.Accelerator
-	case m.InstanceFamily != "":
-		return "family " + m.InstanceFamily
-	case len(m.InstanceTypes) > 0:
-		return "types " + strings.Join(m.InstanceTypes, ", ")
-	}
-	var labels []string
-	for _, key := range slices.Sorted(maps.Keys(m.NodeLabels)) {
-		labels = append(labels, key+"="+m.NodeLabels[key])
-	}
-	return "nodes with " + strings.Join(labels, ", ")
 }
