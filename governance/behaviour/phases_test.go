@@ -35,11 +35,12 @@ func TestFairShare(t *testing.T) {
 		"a team without weight borrows nothing that others want": withoutWeight,
 		"priority does not count between teams that borrow":      priorityDoesNotCount,
 	})
-	policies := map[string]func(*testing.T, *policy){"a class ranked anew pre-empts nobody of its own": rankedAnew}
 	if verify {
-		policies["what no team was given is lent, and given back"] = unallocatedIsLent
+		underPolicy(t, v1alpha1.IdleFairShare, map[string]func(*testing.T, *policy){
+			"a class ranked anew pre-empts nobody of its own": rankedAnew,
+			"what no team was given is lent, and given back":  unallocatedIsLent,
+		})
 	}
-	underPolicy(t, v1alpha1.IdleFairShare, policies)
 }
 
 // always is what happens whichever way idle compute is shared.

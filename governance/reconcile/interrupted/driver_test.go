@@ -130,7 +130,7 @@ func everyCall(t *testing.T, scene func(t *testing.T, breakAt int64, after bool)
 	}
 	step := int64(1)
 	if os.Getenv("KUOTA_VERIFY") == "" {
-		step = max(1, calls/4)
+		step = max(1, calls/3)
 	}
 	t.Logf("%d calls, stopped at every %d", calls, step)
 	for n := int64(1); n <= calls; n += step {
