@@ -49,7 +49,7 @@ func (h *Handlers) policyCard(ctx context.Context, user governance.User) (*views
 		gangPart(p, admin),
 		{
 			ID: "enforcement", Label: "Enforcement", Value: policy.EnforcementWords(spec.Enforcement),
-			Text: "Takes effect with a later version: until then nothing is refused.",
+			Text: enforcementText(spec.Enforcement), Status: policyStatus(p, v1alpha1.ConditionEnforcement, admin),
 		},
 		poolsPart(state),
 	}
@@ -123,6 +123,13 @@ func rankingPart(p *v1alpha1.ClusterPolicy, admin bool) views.PolicyPart {
 		part.Text = "Waiting tasks start in the order they came in."
 	}
 	return part
+}
+
+func enforcementText(enforcement v1alpha1.Enforcement) string {
+	if enforcement == v1alpha1.EnforcementNone {
+		return "A job without a queue runs past every quota, beside Kueue."
+	}
+	return "In teams' namespaces, a job without a queue, with an unknown class, or of a kind that Kueue does not manage here is refused."
 }
 
 func weightOf(class v1alpha1.PriorityClass) int32 {

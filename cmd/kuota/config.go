@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/enforcement"
 	"kuota.dev/kuota/governance/reconcile"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -26,13 +27,14 @@ type config struct {
 	tlsKey         string
 	trustedProxies string
 
-	kubeconfig  string
-	namespace   string
-	clusterName string
-	naming      desired.Naming
-	kueue       reconcile.KueueInstall
-	qps         float64
-	burst       int
+	kubeconfig     string
+	namespace      string
+	clusterName    string
+	naming         desired.Naming
+	kueue          reconcile.KueueInstall
+	jobControllers string
+	qps            float64
+	burst          int
 
 	oidc     oidcConfig
 	sessions sessionConfig
@@ -75,6 +77,7 @@ func (c *config) register(flags *flag.FlagSet, level *string) {
 	flags.StringVar(&c.naming.Prefix, "name-prefix", desired.DefaultNaming.Prefix, "what stands before the team in the names of its namespace and queues")
 	flags.StringVar(&c.naming.Cohort, "cohort", desired.DefaultNaming.Cohort, "cohort that all queues lend to and borrow from")
 	flags.StringVar(&c.naming.InstanceTypeLabel, "instance-type-label", desired.DefaultNaming.InstanceTypeLabel, "node label that names an instance's type")
+	flags.StringVar(&c.jobControllers, "job-controllers", strings.Join(enforcement.Controllers, ","), "users that make the pods and jobs of admitted jobs, separated by commas; everybody else needs a queue")
 	flags.BoolVar(&c.kueue.Manage, "manage-kueue", reconcile.DefaultKueueInstall.Manage, "keep fair sharing and gang scheduling in Kueue's configuration as the cluster policy says, and restart Kueue for it; false shows what differs instead")
 	flags.StringVar(&c.kueue.Namespace, "kueue-namespace", reconcile.DefaultKueueInstall.Namespace, "where Kueue runs")
 	flags.StringVar(&c.kueue.ConfigMap, "kueue-configmap", reconcile.DefaultKueueInstall.ConfigMap, "ConfigMap with Kueue's configuration")

@@ -122,7 +122,7 @@ func (r *Kueue) look(ctx context.Context, policy *v1alpha1.ClusterPolicy) (outlo
 	if err != nil {
 		return outlook{state: stands(metav1.ConditionFalse, "NotUnderstood", "Kueue's configuration in ConfigMap %s/%s cannot be read: %v", in.config.Namespace, in.config.Name, err), again: kueueLook}, nil
 	}
-	seen := &v1alpha1.KueueStatus{Version: want.Version}
+	seen := in.seen(want)
 	switch differs := want.ConfigChanged || want.ArgsChanged; {
 	case r.Install.Manage && (differs || in.written()):
 		return r.write(ctx, policy, in, want)

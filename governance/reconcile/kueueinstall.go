@@ -64,6 +64,20 @@ func (in *installation) want(spec *v1alpha1.ClusterPolicySpec) (kueueconfig.Want
 	return kueueconfig.Want(kueueconfig.Seen{Text: in.config.Data[configKey], Args: in.manager().Args, Image: in.manager().Image, Restart: in.restart()}, spec)
 }
 
+// account is the user that Kueue acts as.
+func (in *installation) account() string {
+	name := in.deployment.Spec.Template.Spec.ServiceAccountName
+	if name == "" {
+		name = "default"
+	}
+	return "system:serviceaccount:" + in.deployment.Namespace + ":" + name
+}
+
+// seen is what the status tells of Kueue.
+func (in *installation) seen(want kueueconfig.Wanted) *v1alpha1.KueueStatus {
+	return &v1alpha1.KueueStatus{Version: want.Version, Account: in.account(), Integrations: kueueconfig.Integrations(in.config.Data[configKey])}
+}
+
 // mark is that of the configuration as Kuota wrote it; empty before it did.
 func (in *installation) mark() string { return in.config.Annotations[restartMark] }
 

@@ -17,7 +17,7 @@ import (
 // write changes Kueue's configuration and restarts Kueue with it. A stop
 // between the two is finished by the next look, since the marks differ then.
 func (r *Kueue) write(ctx context.Context, policy *v1alpha1.ClusterPolicy, in installation, want kueueconfig.Wanted) (outlook, error) {
-	seen := &v1alpha1.KueueStatus{Version: want.Version}
+	seen := in.seen(want)
 	switch stored, err := r.stored(ctx, policy); {
 	case err != nil:
 		return notYet(seen), err
@@ -60,7 +60,7 @@ func (r *Kueue) stored(ctx context.Context, policy *v1alpha1.ClusterPolicy) (boo
 // unwritten says why Kueue's configuration could not be changed, and what to do
 // by hand where the console may not.
 func unwritten(err error, in installation, want kueueconfig.Wanted) (outlook, error) {
-	seen := &v1alpha1.KueueStatus{Version: want.Version}
+	seen := in.seen(want)
 	switch {
 	case !apierrors.IsForbidden(err):
 		return notYet(seen), err

@@ -16,7 +16,7 @@ import (
 // components are the conditions of a ClusterPolicy that Ready sums up.
 var components = []string{
 	v1alpha1.ConditionPriorityClasses, v1alpha1.ConditionFairShare, v1alpha1.ConditionGangScheduling,
-	v1alpha1.ConditionShareUnallocated, v1alpha1.ConditionPools,
+	v1alpha1.ConditionShareUnallocated, v1alpha1.ConditionPools, v1alpha1.ConditionEnforcement,
 }
 
 // component is what one part of the policy came to.

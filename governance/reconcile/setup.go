@@ -10,6 +10,7 @@ import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/enforcement"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -32,6 +33,9 @@ import (
 type Options struct {
 	Naming desired.Naming
 	Kueue  KueueInstall
+	// JobControllers are the users that make the parts of admitted jobs; none
+	// means enforcement.Controllers.
+	JobControllers []string
 }
 
 // Controllers are those that keep Kueue true. Some of them share state, so that
@@ -43,12 +47,16 @@ type Controllers struct {
 	Pools       *Pools
 	Ranking     *Ranking
 	Kueue       *Kueue
+	Enforcement *Enforcement
 }
 
 // New makes the controllers. cached reads from a cache and writes; live reads
 // from the API server itself.
 func New(cached client.Client, live client.Reader, recorder events.EventRecorder, options Options) Controllers {
 	naming, gate := options.Naming, &RankingGate{}
+	if len(options.JobControllers) == 0 {
+		options.JobControllers = enforcement.Controllers
+	}
 	unallocated := &Unallocated{Client: cached, Live: live, Naming: naming, Events: recorder, asked: make(chan event.GenericEvent, 1)}
 	return Controllers{
 		Allocations: &Allocations{Client: cached, Live: live, Naming: naming, Events: recorder, Ranking: gate, Unallocated: unallocated},
@@ -57,6 +65,7 @@ func New(cached client.Client, live client.Reader, recorder events.EventRecorder
 		Pools:       &Pools{Client: cached, Naming: naming},
 		Ranking:     &Ranking{Client: cached, Live: live, Gate: gate, Events: recorder, Now: time.Now},
 		Kueue:       &Kueue{Client: cached, Live: live, Install: options.Kueue},
+		Enforcement: &Enforcement{Client: cached, Live: live, Naming: naming, Controllers: options.JobControllers},
 	}
 }
 
@@ -105,6 +114,10 @@ func Setup(manager ctrl.Manager, options Options) (Controllers, error) {
 		controllerNamed(manager, "kueue", 1).
 			Watches(&v1alpha1.ClusterPolicy{}, soonAfter(allAtOnce), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 			Complete(c.Kueue),
+		controllerNamed(manager, "enforcement", 1).
+			Watches(&v1alpha1.ClusterPolicy{}, soonAfter(allAtOnce)).
+			Watches(&corev1.Node{}, soonAfter(capacityPause), builder.WithPredicates(nodes)).
+			Complete(c.Enforcement),
 	)
 }
 

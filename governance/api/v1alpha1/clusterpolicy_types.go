@@ -237,6 +237,7 @@ const (
 	ConditionGangScheduling   = "GangScheduling"   // gang scheduling, in Kueue's configuration
 	ConditionShareUnallocated = "ShareUnallocated" // the Cohort that lends what no team was given
 	ConditionPools            = "Pools"            // pools, and the labels of their nodes
+	ConditionEnforcement      = "Enforcement"      // the admission policies that refuse jobs beside Kueue
 )
 
 // ClusterPolicyStatus is what came of a ClusterPolicy.
@@ -271,6 +272,37 @@ type ClusterPolicyStatus struct {
 	// Kueue is what its configuration was seen to be.
 	// +optional
 	Kueue *KueueStatus `json:"kueue,omitempty"`
+
+	// Enforcement is what admission policies know of the cluster, beside Kueue.
+	// +optional
+	Enforcement *EnforcementStatus `json:"enforcement,omitempty"`
+}
+
+// EnforcementStatus is what admission policies read.
+type EnforcementStatus struct {
+	// Controllers are the users that make the parts of admitted jobs: pods with
+	// the label that Kueue puts on admitted templates, and jobs of jobs.
+	// +optional
+	// +listType=set
+	Controllers []string `json:"controllers,omitempty"`
+	// InstanceTypeLabel is the label of a node's instance type.
+	// +optional
+	InstanceTypeLabel string `json:"instanceTypeLabel,omitempty"`
+	// GroupedTypes are the instance types whose nodes are in pools of several
+	// types, which a pod selects by the pool.
+	// +optional
+	// +listType=map
+	// +listMapKey=instanceType
+	GroupedTypes []GroupedType `json:"groupedTypes,omitempty"`
+}
+
+// GroupedType is an instance type whose nodes are in pools of several types.
+type GroupedType struct {
+	// +required
+	InstanceType string `json:"instanceType"`
+	// Pools are those that hold nodes of the type, by name.
+	// +listType=atomic
+	Pools []string `json:"pools"`
 }
 
 // RankingStep is how far a change of the ranking is.
@@ -309,6 +341,14 @@ type KueueStatus struct {
 	// Version is Kueue's, such as v0.19.2; empty when it does not show.
 	// +optional
 	Version string `json:"version,omitempty"`
+	// Account is the user that Kueue acts as.
+	// +optional
+	Account string `json:"account,omitempty"`
+	// Integrations are the kinds of jobs that Kueue manages, as its configuration
+	// names them.
+	// +optional
+	// +listType=atomic
+	Integrations []string `json:"integrations,omitempty"`
 	// Patch is what to change in Kueue's configuration by hand, where the
 	// console may not or must not; empty when nothing differs.
 	// +optional

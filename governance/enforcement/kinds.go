@@ -1,0 +1,60 @@
+package enforcement
+
+// kind is a kind of job that Kueue can manage.
+type kind struct {
+	name      string   // of its admission policy
+	framework string   // the name of Kueue's integration
+	group     string   // of its API
+	versions  []string // "*" for all of a kind whose fields may not be there
+	resource  string
+	kind      string
+	templates string // CEL over %s, the object: a list of its pod templates
+	labelsAt  string // CEL: the metadata that Kueue reads labels from; empty is the object's own
+}
+
+// kinds are all that Kueue 0.19 has an integration for, and CronJobs, whose Jobs
+// it manages. AppWrappers and TrainJobs hold their pods where no expression
+// reaches them; what Kueue manages of them is the whole.
+var kinds = []kind{
+	{name: "jobs", framework: "batch/job", group: "batch", versions: []string{"v1"}, resource: "jobs", kind: "Job", templates: "[%s.spec.template]"},
+	{name: "cronjobs", framework: "batch/job", group: "batch", versions: []string{"v1"}, resource: "cronjobs", kind: "CronJob", templates: "[%s.spec.jobTemplate.spec.template]", labelsAt: "object.spec.jobTemplate.?metadata"},
+	{name: "jobsets", framework: "jobset.x-k8s.io/jobset", group: "jobset.x-k8s.io", versions: []string{"*"}, resource: "jobsets", kind: "JobSet", templates: "%s.spec.?replicatedJobs.orValue([]).map(j, j.template.spec.template)"},
+	{name: "leaderworkersets", framework: "leaderworkerset.x-k8s.io/leaderworkerset", group: "leaderworkerset.x-k8s.io", versions: []string{"*"}, resource: "leaderworkersets", kind: "LeaderWorkerSet", templates: "(has(%[1]s.spec.leaderWorkerTemplate.leaderTemplate) ? [%[1]s.spec.leaderWorkerTemplate.leaderTemplate] : []) + [%[1]s.spec.leaderWorkerTemplate.workerTemplate]"},
+	replicas("mpijobs", "kubeflow.org/mpijob", "MPIJob", "mpiReplicaSpecs"),
+	replicas("pytorchjobs", "kubeflow.org/pytorchjob", "PyTorchJob", "pytorchReplicaSpecs"),
+	replicas("tfjobs", "kubeflow.org/tfjob", "TFJob", "tfReplicaSpecs"),
+	replicas("xgboostjobs", "kubeflow.org/xgboostjob", "XGBoostJob", "xgbReplicaSpecs"),
+	replicas("paddlejobs", "kubeflow.org/paddlejob", "PaddleJob", "paddleReplicaSpecs"),
+	replicas("jaxjobs", "kubeflow.org/jaxjob", "JAXJob", "jaxReplicaSpecs"),
+	{name: "trainjobs", framework: "trainer.kubeflow.org/trainjob", group: "trainer.kubeflow.org", versions: []string{"*"}, resource: "trainjobs", kind: "TrainJob"},
+	ray("rayjobs", "ray.io/rayjob", "RayJob", "rayClusterSpec"),
+	ray("rayclusters", "ray.io/raycluster", "RayCluster", ""),
+	ray("rayservices", "ray.io/rayservice", "RayService", "rayClusterConfig"),
+	{name: "appwrappers", framework: "workload.codeflare.dev/appwrapper", group: "workload.codeflare.dev", versions: []string{"*"}, resource: "appwrappers", kind: "AppWrapper"},
+	{name: "sparkapplications", framework: "sparkoperator.k8s.io/sparkapplication", group: "sparkoperator.k8s.io", versions: []string{"*"}, resource: "sparkapplications", kind: "SparkApplication"},
+	{name: "deployments", framework: "deployment", group: "apps", versions: []string{"v1"}, resource: "deployments", kind: "Deployment", templates: "[%s.spec.template]"},
+	{name: "statefulsets", framework: "statefulset", group: "apps", versions: []string{"v1"}, resource: "statefulsets", kind: "StatefulSet", templates: "[%s.spec.template]"},
+}
+
+// replicas is a kind of the Kubeflow training operator: a map of replica specs.
+func replicas(resource, framework, name, field string) kind {
+	return kind{
+		name: resource, framework: framework, group: "kubeflow.org", versions: []string{"*"}, resource: resource, kind: name,
+		templates: "%[1]s.spec.?" + field + ".orValue({}).map(r, %[1]s.spec." + field + "[r].template)",
+	}
+}
+
+// ray is a kind of KubeRay: a head and groups of workers, in the spec or in a
+// field of it.
+func ray(resource, framework, name, field string) kind {
+	at := "%[1]s.spec"
+	has := "true"
+	if field != "" {
+		at += "." + field
+		has = "has(" + at + ")"
+	}
+	return kind{
+		name: resource, framework: framework, group: "ray.io", versions: []string{"*"}, resource: resource, kind: name,
+		templates: has + " ? [" + at + ".headGroupSpec.template] + " + at + ".?workerGroupSpecs.orValue([]).map(g, g.template) : []",
+	}
+}

@@ -1,0 +1,61 @@
+package enforcement_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"kuota.dev/kuota/governance/cluster/clustertest"
+)
+
+func podOf(name, metadata, spec string) string {
+	return fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: %s, namespace: NAMESPACE, %s}, spec: {%s terminationGracePeriodSeconds: 0, containers: [{name: main, image: none, resources: {limits: {nvidia.com/gpu: 1}}}]}}`, name, metadata, spec)
+}
+
+// With Kueue's pod integration, pods, groups of them and Deployments pass by
+// their queue, and nobody but Kueue lets them start.
+func TestPodIntegration(t *testing.T) {
+	p := governed(t)
+	var before string
+	p.Configure(t, func(text string) string {
+		before = text
+		return strings.Replace(text, "  - batch/job\n", "  - batch/job\n  - pod\n  - deployment\n  - statefulset\n", 1)
+	})
+	t.Cleanup(func() { p.Configure(t, func(string) string { return before }) })
+	p.settled(t, "pod", "deployment", "statefulset")
+
+	p.taken(t, podOf("single", queued, ``))
+	grouped := func(name string) string {
+		return podOf(name, `labels: {kueue.x-k8s.io/queue-name: QUEUE, kueue.x-k8s.io/pod-group-name: pair, test: pair}, annotations: {kueue.x-k8s.io/pod-group-total-count: "2"}`, ``)
+	}
+	p.taken(t, grouped("left"))
+	p.taken(t, grouped("right"))
+	p.running(t, "kueue.x-k8s.io/priority-class=training-priority", 1)
+	p.running(t, "test=pair", 2)
+	p.Kubectl(t, "", "delete", "pod", "left", "right", "-n", p.namespace)
+	p.taken(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: serve, namespace: NAMESPACE, `+queued+`}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {terminationGracePeriodSeconds: 0, containers: [{name: main, image: none}]}}}}`)
+	p.running(t, "a=b", 1)
+	p.taken(t, `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: set, namespace: NAMESPACE, `+queued+`}, spec: {serviceName: set, selector: {matchLabels: {c: d}}, template: {metadata: {labels: {c: d}}, spec: {terminationGracePeriodSeconds: 0, containers: [{name: main, image: none}]}}}}`)
+	p.running(t, "c=d", 1)
+
+	for name, tc := range map[string]struct{ manifest, says string }{
+		"no queue":               {podOf("a", ``, ``), "a queue is missing"},
+		"an unknown class":       {podOf("a", `labels: {kueue.x-k8s.io/queue-name: QUEUE, kueue.x-k8s.io/priority-class: bogus}`, ``), "unknown priority class bogus"},
+		"a priority":             {podOf("a", queued, `priorityClassName: system-cluster-critical,`), "priorityClassName"},
+		"a forged owner":         {podOf("a", queued+`, `+forgedJob, ``), "Kueue does not hold this pod"},
+		"a Deployment, no queue": {`{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, namespace: NAMESPACE}, spec: {selector: {matchLabels: {e: f}}, template: {metadata: {labels: {e: f}}, spec: {containers: [{name: main, image: none}]}}}}`, "Deployment: a queue is missing"},
+	} {
+		t.Run(name, func(t *testing.T) { p.refused(t, tc.manifest, tc.says) })
+	}
+
+	// A pod that waits is let go by Kueue only.
+	p.taken(t, strings.Replace(podOf("big", queued, ``), "nvidia.com/gpu: 1", "nvidia.com/gpu: 8", 1))
+	clustertest.Eventually(t, soon, func(context.Context) error {
+		out, err := p.TryKubectl("", "patch", "pod", "big", "-n", p.namespace, "--type=merge", "-p", `{"spec": {"schedulingGates": null}}`)
+		if err == nil || !strings.Contains(out, "only Kueue lets a pod start") {
+			return fmt.Errorf("opening the gate: %s", out)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,254 @@
+package enforcement
+
+import (
+	"fmt"
+	"strings"
+
+	admission "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Prefix begins the name of every policy and binding.
+const Prefix = "kuota-enforcement-"
+
+// Controllers are the users that make the parts of admitted jobs where nobody
+// says otherwise: Kubernetes' own Job controller, and the operators of the kinds
+// that Kueue manages, under the names that they install themselves by.
+var Controllers = []string{
+	"system:serviceaccount:kube-system:job-controller",
+	"system:serviceaccount:jobset-system:jobset-controller-manager",
+	"system:serviceaccount:lws-system:lws-controller-manager",
+	"system:serviceaccount:kubeflow:training-operator",
+	"system:serviceaccount:kubeflow-system:kubeflow-trainer-controller-manager",
+	"system:serviceaccount:mpi-operator:mpi-operator",
+	"system:serviceaccount:kuberay-system:kuberay-operator",
+	"system:serviceaccount:appwrapper-system:appwrapper-controller-manager",
+	"system:serviceaccount:spark-operator:spark-operator-controller",
+}
+
+// Labels that Kueue reads and writes.
+const (
+	queueLabel  = "kueue.x-k8s.io/queue-name"
+	classLabel  = "kueue.x-k8s.io/priority-class"
+	podsetLabel = "kueue.x-k8s.io/podset"
+	gateName    = "kueue.x-k8s.io/admission"
+)
+
+// Policies are all admission policies with their bindings, by name.
+func Policies() ([]*admission.ValidatingAdmissionPolicy, []*admission.ValidatingAdmissionPolicyBinding) {
+	var policies []*admission.ValidatingAdmissionPolicy
+	for _, k := range kinds {
+		policies = append(policies, k.policy())
+	}
+	policies = append(policies, pods())
+	var bindings []*admission.ValidatingAdmissionPolicyBinding
+	for _, p := range policies {
+		bindings = append(bindings, binding(p.Name))
+	}
+	return policies, bindings
+}
+
+// Names are those of the policies and of their bindings.
+func Names() []string {
+	var names []string
+	policies, _ := Policies()
+	for _, p := range policies {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
+// binding has a policy act in governed namespaces, by the cluster's policy; where
+// there is none, it refuses nothing.
+func binding(name string) *admission.ValidatingAdmissionPolicyBinding {
+	allow := admission.AllowAction
+	return &admission.ValidatingAdmissionPolicyBinding{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingAdmissionPolicyBinding"},
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: admission.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName:        name,
+			ValidationActions: []admission.ValidationAction{admission.Deny},
+			ParamRef:          &admission.ParamRef{Name: "default", ParameterNotFoundAction: &allow},
+			MatchResources:    &admission.MatchResources{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kuota.dev/governed": "true"}}},
+		},
+	}
+}
+
+func newPolicy(name, group string, versions []string, resource string, operations ...admission.OperationType) *admission.ValidatingAdmissionPolicy {
+	fail := admission.Fail
+	return &admission.ValidatingAdmissionPolicy{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingAdmissionPolicy"},
+		ObjectMeta: metav1.ObjectMeta{Name: Prefix + name},
+		Spec: admission.ValidatingAdmissionPolicySpec{
+			FailurePolicy: &fail,
+			ParamKind:     &admission.ParamKind{APIVersion: "kuota.dev/v1alpha1", Kind: "ClusterPolicy"},
+			MatchConstraints: &admission.MatchResources{ResourceRules: []admission.NamedRuleWithOperations{{RuleWithOperations: admission.RuleWithOperations{
+				Operations: operations,
+				Rule:       admission.Rule{APIGroups: []string{group}, APIVersions: versions, Resources: []string{resource}},
+			}}}},
+			MatchConditions: []admission.MatchCondition{{Name: "enforced", Expression: "params.spec.?enforcement.orValue('RequireQueue') == 'RequireQueue'"}},
+		},
+	}
+}
+
+// Parts of expressions.
+const (
+	user        = "request.userInfo.username"
+	kueue       = "params.?status.?kueue.?account.orValue('system:serviceaccount:kueue-system:kueue-controller-manager')"
+	controllers = "params.?status.?enforcement.?controllers.orValue(['system:serviceaccount:kube-system:job-controller'])"
+)
+
+// variables that every policy has.
+var variables = []admission.Variable{
+	{Name: "queue", Expression: "variables.labels[?'" + queueLabel + "'].orValue('')"},
+	{Name: "cls", Expression: "variables.labels[?'" + classLabel + "'].orValue('')"},
+	{Name: "classes", Expression: "params.spec.?priorityClasses.orValue([]).map(c, c.name.endsWith('-priority') ? c.name : c.name + '-priority')"},
+	{Name: "integrations", Expression: "params.?status.?kueue.?integrations.orValue(['batch/job'])"},
+	{Name: "typeLabel", Expression: "params.?status.?enforcement.?instanceTypeLabel.orValue('node.kubernetes.io/instance-type')"},
+	{Name: "grouped", Expression: "params.?status.?enforcement.?groupedTypes.orValue([])"},
+}
+
+// class says that the priority class of a task exists.
+var class = admission.Validation{
+	Expression: "variables.cls == '' || variables.cls in variables.classes",
+	MessageExpression: "'unknown priority class ' + variables.cls + ': ' + (variables.classes.size() == 0 ? 'there are none here; leave out the label " + classLabel +
+		"' : 'set the label " + classLabel + " to one of ' + variables.classes.join(', '))",
+}
+
+// owner says that nobody passes a job off as part of another, which Kueue would
+// then leave alone.
+func owner(what string) admission.Validation {
+	var managed []string
+	for _, k := range kinds {
+		if k.kind != "CronJob" {
+			managed = append(managed, fmt.Sprintf("'%s/%s'", k.group, k.kind))
+		}
+	}
+	return admission.Validation{
+		Expression: "!object.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false) && (o.apiVersion.split('/')[0] + '/' + o.kind) in [" + strings.Join(managed, ", ") + "])",
+		Message:    "only a controller makes a " + what + " that is part of another job: leave out metadata.ownerReferences",
+	}
+}
+
+// policy is the admission policy of a kind of job. Kueue itself and the
+// controllers that make parts of admitted jobs pass.
+func (k kind) policy() *admission.ValidatingAdmissionPolicy {
+	p := newPolicy(k.name, k.group, k.versions, k.resource, admission.Create, admission.Update)
+	spec := &p.Spec
+	spec.MatchConditions = append(spec.MatchConditions,
+		admission.MatchCondition{Name: "not-by-controller", Expression: user + " != " + kueue + " && !(" + user + " in " + controllers + ")"},
+		// So that finalizers, annotations and status of old jobs change as ever.
+		admission.MatchCondition{Name: "new-or-changed", Expression: "oldObject == null || object.metadata.?labels != oldObject.metadata.?labels || object.metadata.?ownerReferences != oldObject.metadata.?ownerReferences || " + k.changed()},
+	)
+	labels := "object.metadata.?labels.orValue({})"
+	if k.labelsAt != "" {
+		labels = k.labelsAt + ".?labels.orValue({})"
+	}
+	spec.Variables = append([]admission.Variable{{Name: "labels", Expression: labels}}, variables...)
+	spec.Validations = []admission.Validation{
+		{
+			Expression: fmt.Sprintf("'%s' in variables.integrations", k.framework),
+			MessageExpression: fmt.Sprintf("'%s: Kueue\\'s integration %s is off here, so that no quota would hold it. Use one of those that are on (' + variables.integrations.join(', ') + '), or ask whoever runs the cluster to add it to integrations.frameworks of Kueue\\'s configuration'",
+				k.kind, k.framework),
+		},
+		{
+			Expression: "variables.queue != ''",
+			MessageExpression: fmt.Sprintf("'%s: a queue is missing. Set the label %s%s, such as ' + request.namespace + '-localqueue: kubectl get localqueues lists those that are here'",
+				k.kind, queueLabel, k.labelPlace()),
+		},
+		class,
+	}
+	if k.kind != "CronJob" {
+		spec.Validations = append(spec.Validations, owner(k.kind))
+	}
+	if k.templates == "" {
+		return p
+	}
+	spec.Variables = append(spec.Variables,
+		admission.Variable{Name: "templates", Expression: k.templatesOf("object")},
+		admission.Variable{Name: "before", Expression: "oldObject == null ? [] : (" + k.templatesOf("oldObject") + ")"},
+	)
+	const mark = "t, t.?metadata.?labels[?'" + podsetLabel + "'].orValue('')"
+	spec.Validations = append(spec.Validations,
+		admission.Validation{
+			Expression: "oldObject == null ? variables.templates.map(" + mark + ").all(m, m == '') : variables.templates.map(" + mark + ") == variables.before.map(" + mark + ")",
+			Message:    "the label " + podsetLabel + " on pods is Kueue's: it says that their job was admitted",
+		},
+		admission.Validation{
+			Expression: "variables.templates.all(t, t.?spec.?priorityClassName.orValue('') == '')",
+			Message:    k.kind + ": priorityClassName of pods would set its place before every priority class here: leave it out, and set the label " + classLabel,
+		},
+		grouped("variables.templates.filter(t, t.?spec.?nodeSelector[?variables.typeLabel].hasValue()).map(t, t.spec.nodeSelector[variables.typeLabel])"),
+	)
+	return p
+}
+
+func (k kind) labelPlace() string {
+	if k.labelsAt != "" {
+		return " in spec.jobTemplate.metadata"
+	}
+	return ""
+}
+
+// grouped says that no pod asks for an instance type that lies in pools of
+// several types: Kueue does not look at that, and would admit what has no place.
+func grouped(types string) admission.Validation {
+	return admission.Validation{
+		Expression:        "!variables.grouped.exists(g, g.instanceType in " + types + ")",
+		MessageExpression: "variables.grouped.filter(g, g.instanceType in " + types + ").map(g, 'nodes of type ' + g.instanceType + ' are in the pool ' + g.pools.join(' or ') + ': select kuota.dev/pool: ' + g.pools[0] + ' in place of ' + variables.typeLabel).join('; ')",
+	}
+}
+
+func (k kind) templatesOf(object string) string {
+	return fmt.Sprintf(k.templates, object)
+}
+
+// changed says that the pods of an object changed. Without templates that can be
+// looked at, any change of the spec may be one.
+func (k kind) changed() string {
+	if k.templates == "" || k.versions[0] == "*" {
+		return "object.spec != oldObject.spec"
+	}
+	return "(" + k.templatesOf("object") + ") != (" + k.templatesOf("oldObject") + ")"
+}
+
+// pods is the admission policy of pods. A pod of an admitted job is made by a
+// controller and bears Kueue's label; any other waits behind Kueue's gate, which
+// only Kueue opens. Owner references prove nothing: whoever makes a pod writes
+// them.
+func pods() *admission.ValidatingAdmissionPolicy {
+	p := newPolicy("pods", "", []string{"v1"}, "pods", admission.Create, admission.Update)
+	spec := &p.Spec
+	const gated = "%s.spec.?schedulingGates.orValue([]).exists(g, g.name == '" + gateName + "')"
+	spec.MatchConditions = append(spec.MatchConditions,
+		admission.MatchCondition{Name: "not-by-kueue-or-a-node", Expression: user + " != " + kueue + " && !" + user + ".startsWith('system:node:')"},
+		admission.MatchCondition{Name: "new-or-let-go", Expression: "oldObject == null || " + fmt.Sprintf(gated, "oldObject") + " && !" + fmt.Sprintf(gated, "object")},
+		admission.MatchCondition{Name: "not-of-an-admitted-job", Expression: "!(oldObject == null && " + user + " in " + controllers + " && object.metadata.?labels[?'" + podsetLabel + "'].orValue('') != '')"},
+	)
+	spec.Variables = append([]admission.Variable{{Name: "labels", Expression: "object.metadata.?labels.orValue({})"}}, variables...)
+	spec.Validations = []admission.Validation{
+		{
+			Expression: "oldObject == null",
+			Message:    "only Kueue lets a pod start: its gate " + gateName + " goes when there is quota",
+		},
+		{
+			Expression: "'pod' in variables.integrations",
+			Message:    "a pod by itself would run past every quota, since Kueue's integration pod is off here: submit a Job with the label " + queueLabel,
+		},
+		{
+			Expression:        "variables.queue != ''",
+			MessageExpression: "'Pod: a queue is missing. Set the label " + queueLabel + ", such as ' + request.namespace + '-localqueue: kubectl get localqueues lists those that are here'",
+		},
+		class,
+		{
+			Expression: fmt.Sprintf(gated, "object"),
+			Message:    "Kueue does not hold this pod, so that no quota would: see whether its configuration leaves out this namespace",
+		},
+		{
+			Expression: "object.spec.?priorityClassName.orValue('') == ''",
+			Message:    "Pod: priorityClassName would set its place before every priority class here: leave it out, and set the label " + classLabel,
+		},
+		grouped("(object.spec.?nodeSelector[?variables.typeLabel].hasValue() ? [object.spec.nodeSelector[variables.typeLabel]] : [])"),
+	}
+	return p
+}
