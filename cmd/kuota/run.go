@@ -48,7 +48,7 @@ func run(ctx context.Context, c config, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	controllers, err := reconcile.Setup(kubernetes.Manager, reconcile.Options{Naming: c.naming, Kueue: c.kueue, JobControllers: list(c.jobControllers)})
+	controllers, err := reconcile.Setup(kubernetes.Manager, reconcile.Options{Naming: c.naming, Kueue: c.kueue, Namespace: c.namespace, JobControllers: list(c.jobControllers)})
 	if err != nil {
 		return fmt.Errorf("setting up the controllers: %w", err)
 	}

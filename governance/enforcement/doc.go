@@ -3,7 +3,6 @@
 //
 // They are installed with the console's other RBAC and not by the console, so
 // that whoever takes over the console cannot take them away. What they need to
-// know of the cluster they read from the ClusterPolicy: the spec says whether
-// they act, and its status which of Kueue's integrations are on, who Kueue is,
-// and which controllers make the pods of admitted jobs.
+// know, such as which of Kueue's integrations are on, the console writes into a
+// ConfigMap.
 package enforcement

@@ -11,21 +11,6 @@ import (
 // Prefix begins the name of every policy and binding.
 const Prefix = "kuota-enforcement-"
 
-// Controllers are the users that make the parts of admitted jobs where nobody
-// says otherwise: Kubernetes' own Job controller, and the operators of the kinds
-// that Kueue manages, under the names that they install themselves by.
-var Controllers = []string{
-	"system:serviceaccount:kube-system:job-controller",
-	"system:serviceaccount:jobset-system:jobset-controller-manager",
-	"system:serviceaccount:lws-system:lws-controller-manager",
-	"system:serviceaccount:kubeflow:training-operator",
-	"system:serviceaccount:kubeflow-system:kubeflow-trainer-controller-manager",
-	"system:serviceaccount:mpi-operator:mpi-operator",
-	"system:serviceaccount:kuberay-system:kuberay-operator",
-	"system:serviceaccount:appwrapper-system:appwrapper-controller-manager",
-	"system:serviceaccount:spark-operator:spark-operator-controller",
-}
-
 // Labels that Kueue reads and writes.
 const (
 	queueLabel  = "kueue.x-k8s.io/queue-name"
@@ -58,8 +43,11 @@ func Names() []string {
 	return names
 }
 
-// binding has a policy act in governed namespaces, by the cluster's policy; where
-// there is none, it refuses nothing.
+// governed selects the namespaces of teams.
+var governed = &metav1.LabelSelector{MatchLabels: map[string]string{"kuota.dev/governed": "true"}}
+
+// binding has a policy act in governed namespaces, by what the console wrote
+// down; where that is not there, it refuses nothing.
 func binding(name string) *admission.ValidatingAdmissionPolicyBinding {
 	allow := admission.AllowAction
 	return &admission.ValidatingAdmissionPolicyBinding{
@@ -68,8 +56,7 @@ func binding(name string) *admission.ValidatingAdmissionPolicyBinding {
 		Spec: admission.ValidatingAdmissionPolicyBindingSpec{
 			PolicyName:        name,
 			ValidationActions: []admission.ValidationAction{admission.Deny},
-			ParamRef:          &admission.ParamRef{Name: "default", ParameterNotFoundAction: &allow},
-			MatchResources:    &admission.MatchResources{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kuota.dev/governed": "true"}}},
+			ParamRef:          &admission.ParamRef{Name: ConfigMap, Namespace: "kuota-system", ParameterNotFoundAction: &allow},
 		},
 	}
 }
@@ -81,12 +68,14 @@ func newPolicy(name, group string, versions []string, resource string, operation
 		ObjectMeta: metav1.ObjectMeta{Name: Prefix + name},
 		Spec: admission.ValidatingAdmissionPolicySpec{
 			FailurePolicy: &fail,
-			ParamKind:     &admission.ParamKind{APIVersion: "kuota.dev/v1alpha1", Kind: "ClusterPolicy"},
-			MatchConstraints: &admission.MatchResources{ResourceRules: []admission.NamedRuleWithOperations{{RuleWithOperations: admission.RuleWithOperations{
+			ParamKind:     &admission.ParamKind{APIVersion: "v1", Kind: "ConfigMap"},
+			// Here rather than in the binding, so that whatever goes wrong with a
+			// policy goes wrong in governed namespaces only.
+			MatchConstraints: &admission.MatchResources{NamespaceSelector: governed, ResourceRules: []admission.NamedRuleWithOperations{{RuleWithOperations: admission.RuleWithOperations{
 				Operations: operations,
 				Rule:       admission.Rule{APIGroups: []string{group}, APIVersions: versions, Resources: []string{resource}},
 			}}}},
-			MatchConditions: []admission.MatchCondition{{Name: "enforced", Expression: "params.spec.?enforcement.orValue('RequireQueue') == 'RequireQueue'"}},
+			MatchConditions: []admission.MatchCondition{{Name: "enforced", Expression: "params.?data[?'enforcement'].orValue('') == 'RequireQueue'"}},
 		},
 	}
 }
@@ -94,18 +83,19 @@ func newPolicy(name, group string, versions []string, resource string, operation
 // Parts of expressions.
 const (
 	user        = "request.userInfo.username"
-	kueue       = "params.?status.?kueue.?account.orValue('system:serviceaccount:kueue-system:kueue-controller-manager')"
-	controllers = "params.?status.?enforcement.?controllers.orValue(['system:serviceaccount:kube-system:job-controller'])"
+	kueue       = "params.?data[?'kueue'].orValue('')"
+	controllers = "params.?data[?'controllers'].orValue('').split(',')"
 )
 
-// variables that every policy has.
+// variables that every policy has. Lists are written with commas, and a grouped
+// type with its pools as type=pool=pool.
 var variables = []admission.Variable{
 	{Name: "queue", Expression: "variables.labels[?'" + queueLabel + "'].orValue('')"},
 	{Name: "cls", Expression: "variables.labels[?'" + classLabel + "'].orValue('')"},
-	{Name: "classes", Expression: "params.spec.?priorityClasses.orValue([]).map(c, c.name.endsWith('-priority') ? c.name : c.name + '-priority')"},
-	{Name: "integrations", Expression: "params.?status.?kueue.?integrations.orValue(['batch/job'])"},
-	{Name: "typeLabel", Expression: "params.?status.?enforcement.?instanceTypeLabel.orValue('node.kubernetes.io/instance-type')"},
-	{Name: "grouped", Expression: "params.?status.?enforcement.?groupedTypes.orValue([])"},
+	{Name: "classes", Expression: "params.?data[?'classes'].orValue('').split(',').filter(c, c != '')"},
+	{Name: "integrations", Expression: "params.?data[?'integrations'].orValue('').split(',')"},
+	{Name: "typeLabel", Expression: "params.?data[?'instanceTypeLabel'].orValue('node.kubernetes.io/instance-type')"},
+	{Name: "grouped", Expression: "params.?data[?'groupedTypes'].orValue('').split(',').filter(g, g != '').map(g, g.split('='))"},
 }
 
 // class says that the priority class of a task exists.
@@ -194,8 +184,8 @@ func (k kind) labelPlace() string {
 // several types: Kueue does not look at that, and would admit what has no place.
 func grouped(types string) admission.Validation {
 	return admission.Validation{
-		Expression:        "!variables.grouped.exists(g, g.instanceType in " + types + ")",
-		MessageExpression: "variables.grouped.filter(g, g.instanceType in " + types + ").map(g, 'nodes of type ' + g.instanceType + ' are in the pool ' + g.pools.join(' or ') + ': select kuota.dev/pool: ' + g.pools[0] + ' in place of ' + variables.typeLabel).join('; ')",
+		Expression:        "!variables.grouped.exists(g, g[0] in " + types + ")",
+		MessageExpression: "variables.grouped.filter(g, g[0] in " + types + ").map(g, 'nodes of type ' + g[0] + ' are in the pool ' + g.filter(p, p != g[0]).join(' or ') + ': select kuota.dev/pool: ' + g[1] + ' in place of ' + variables.typeLabel).join('; ')",
 	}
 }
 
@@ -236,7 +226,7 @@ func pods() *admission.ValidatingAdmissionPolicy {
 			Message:    "a pod by itself would run past every quota, since Kueue's integration pod is off here: submit a Job with the label " + queueLabel,
 		},
 		{
-			Expression:        "variables.queue != ''",
+			Expression:        "variables.queue != '' || " + user + " in " + controllers, // pods of a StatefulSet bear none
 			MessageExpression: "'Pod: a queue is missing. Set the label " + queueLabel + ", such as ' + request.namespace + '-localqueue: kubectl get localqueues lists those that are here'",
 		},
 		class,

@@ -2,9 +2,9 @@ package reconcile
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -18,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	applycore "k8s.io/client-go/applyconfigurations/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -26,57 +27,62 @@ import (
 // asked for by name, so that those of the cluster need not be watched.
 const enforcementLook = 30 * time.Second
 
-// Enforcement tells the admission policies what they need to know, and the
-// policy whether they are there. It does not install them: see package
-// enforcement.
+// Enforcement writes down what the admission policies need to know, and tells
+// whether they are there. It does not install them: see package enforcement.
 type Enforcement struct {
 	client.Client               // reads from the cache
 	Live          client.Reader // asks the API server itself
 	Naming        desired.Naming
+	Namespace     string   // the console's own
 	Controllers   []string // the users that make the parts of admitted jobs
 }
 
-// Reconcile brings the status up to date.
+// Reconcile brings both up to date.
 func (r *Enforcement) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	policy, err := allocations.Policy(ctx, r)
-	if policy == nil || err != nil {
+	if err != nil {
 		return ctrl.Result{}, err
+	}
+	if policy == nil {
+		return ctrl.Result{}, r.letGo(ctx)
 	}
 	var nodes corev1.NodeList
 	if err := r.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
 		return ctrl.Result{}, err
 	}
+	types := catalog.New(catalog.Input{Nodes: nodes.Items, InstanceTypeLabel: r.Naming.InstanceTypeLabel, Pools: policy.Status.Pools, Reported: policy.Status.ReportedTypes})
+	if err := r.write(ctx, enforcement.Parameters(policy, types, r.Controllers, r.Naming.InstanceTypeLabel)); err != nil {
+		return again(ctrl.Result{}, errors.Join(err, writePolicyStatus(ctx, r, policy, nil, component(v1alpha1.ConditionEnforcement, metav1.ConditionFalse, "ApplyFailed",
+			"ConfigMap %s/%s, which the admission policies read, could not be written; it is tried again: %v", r.Namespace, enforcement.ConfigMap, err))))
+	}
 	state, err := r.state(ctx, policy)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	types := catalog.New(catalog.Input{Nodes: nodes.Items, InstanceTypeLabel: r.Naming.InstanceTypeLabel, Pools: policy.Status.Pools, Reported: policy.Status.ReportedTypes})
-	return again(ctrl.Result{RequeueAfter: enforcementLook}, writePolicyStatus(ctx, r, policy, func(status *v1alpha1.ClusterPolicyStatus) {
-		status.Enforcement = &v1alpha1.EnforcementStatus{
-			Controllers: r.Controllers, InstanceTypeLabel: r.Naming.InstanceTypeLabel, GroupedTypes: groupedTypes(types),
-		}
-	}, state))
+	return again(ctrl.Result{RequeueAfter: enforcementLook}, writePolicyStatus(ctx, r, policy, nil, state))
 }
 
-// groupedTypes are the instance types that are in pools of several types only,
-// which a pod finds by the label of the pool.
-func groupedTypes(types catalog.Catalog) (grouped []v1alpha1.GroupedType) {
-	pools, alone := map[string][]string{}, map[string]bool{}
-	for _, pool := range types.Pools() {
-		for _, instanceType := range pool.Types {
-			if pool.Grouped {
-				pools[instanceType] = append(pools[instanceType], pool.Name)
-			} else {
-				alone[instanceType] = true
-			}
-		}
+// write makes the ConfigMap hold what it should, where it does not.
+func (r *Enforcement) write(ctx context.Context, data map[string]string) error {
+	live := corev1.ConfigMap{}
+	err := r.Live.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: enforcement.ConfigMap}, &live)
+	if client.IgnoreNotFound(err) != nil {
+		return err
 	}
-	for _, instanceType := range slices.Sorted(maps.Keys(pools)) {
-		if !alone[instanceType] {
-			grouped = append(grouped, v1alpha1.GroupedType{InstanceType: instanceType, Pools: slices.Sorted(slices.Values(pools[instanceType]))})
-		}
+	if err == nil && maps.Equal(live.Data, data) {
+		return nil
 	}
-	return grouped
+	return r.Apply(ctx, applycore.ConfigMap(enforcement.ConfigMap, r.Namespace).WithLabels(map[string]string{desired.LabelManagedBy: desired.ManagedBy}).WithData(data), fieldOwner, client.ForceOwnership)
+}
+
+// letGo has the admission policies refuse nothing: there is no policy.
+func (r *Enforcement) letGo(ctx context.Context) error {
+	live := corev1.ConfigMap{}
+	err := r.Live.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: enforcement.ConfigMap}, &live)
+	if err != nil || live.Data["enforcement"] == string(v1alpha1.EnforcementNone) {
+		return client.IgnoreNotFound(err)
+	}
+	return r.write(ctx, map[string]string{"enforcement": string(v1alpha1.EnforcementNone)})
 }
 
 // state says whether jobs beside Kueue are refused.

@@ -33,6 +33,8 @@ import (
 type Options struct {
 	Naming desired.Naming
 	Kueue  KueueInstall
+	// Namespace is the console's own.
+	Namespace string
 	// JobControllers are the users that make the parts of admitted jobs; none
 	// means enforcement.Controllers.
 	JobControllers []string
@@ -54,6 +56,9 @@ type Controllers struct {
 // from the API server itself.
 func New(cached client.Client, live client.Reader, recorder events.EventRecorder, options Options) Controllers {
 	naming, gate := options.Naming, &RankingGate{}
+	if options.Namespace == "" {
+		options.Namespace = "kuota-system"
+	}
 	if len(options.JobControllers) == 0 {
 		options.JobControllers = enforcement.Controllers
 	}
@@ -65,7 +70,7 @@ func New(cached client.Client, live client.Reader, recorder events.EventRecorder
 		Pools:       &Pools{Client: cached, Naming: naming},
 		Ranking:     &Ranking{Client: cached, Live: live, Gate: gate, Events: recorder, Now: time.Now},
 		Kueue:       &Kueue{Client: cached, Live: live, Install: options.Kueue},
-		Enforcement: &Enforcement{Client: cached, Live: live, Naming: naming, Controllers: options.JobControllers},
+		Enforcement: &Enforcement{Client: cached, Live: live, Naming: naming, Namespace: options.Namespace, Controllers: options.JobControllers},
 	}
 }
 

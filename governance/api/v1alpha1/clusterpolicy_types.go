@@ -272,37 +272,6 @@ type ClusterPolicyStatus struct {
 	// Kueue is what its configuration was seen to be.
 	// +optional
 	Kueue *KueueStatus `json:"kueue,omitempty"`
-
-	// Enforcement is what admission policies know of the cluster, beside Kueue.
-	// +optional
-	Enforcement *EnforcementStatus `json:"enforcement,omitempty"`
-}
-
-// EnforcementStatus is what admission policies read.
-type EnforcementStatus struct {
-	// Controllers are the users that make the parts of admitted jobs: pods with
-	// the label that Kueue puts on admitted templates, and jobs of jobs.
-	// +optional
-	// +listType=set
-	Controllers []string `json:"controllers,omitempty"`
-	// InstanceTypeLabel is the label of a node's instance type.
-	// +optional
-	InstanceTypeLabel string `json:"instanceTypeLabel,omitempty"`
-	// GroupedTypes are the instance types whose nodes are in pools of several
-	// types, which a pod selects by the pool.
-	// +optional
-	// +listType=map
-	// +listMapKey=instanceType
-	GroupedTypes []GroupedType `json:"groupedTypes,omitempty"`
-}
-
-// GroupedType is an instance type whose nodes are in pools of several types.
-type GroupedType struct {
-	// +required
-	InstanceType string `json:"instanceType"`
-	// Pools are those that hold nodes of the type, by name.
-	// +listType=atomic
-	Pools []string `json:"pools"`
 }
 
 // RankingStep is how far a change of the ranking is.

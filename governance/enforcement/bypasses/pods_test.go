@@ -1,4 +1,4 @@
-package enforcement_test
+package bypasses_test
 
 import (
 	"context"
@@ -22,7 +22,7 @@ func TestPodIntegration(t *testing.T) {
 		before = text
 		return strings.Replace(text, "  - batch/job\n", "  - batch/job\n  - pod\n  - deployment\n  - statefulset\n", 1)
 	})
-	t.Cleanup(func() { p.Configure(t, func(string) string { return before }) })
+	defer p.Configure(t, func(string) string { return before })
 	p.settled(t, "pod", "deployment", "statefulset")
 
 	p.taken(t, podOf("single", queued, ``))
@@ -33,17 +33,19 @@ func TestPodIntegration(t *testing.T) {
 	p.taken(t, grouped("right"))
 	p.running(t, "kueue.x-k8s.io/priority-class=training-priority", 1)
 	p.running(t, "test=pair", 2)
-	p.Kubectl(t, "", "delete", "pod", "left", "right", "-n", p.namespace)
 	p.taken(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: serve, namespace: NAMESPACE, `+queued+`}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {terminationGracePeriodSeconds: 0, containers: [{name: main, image: none}]}}}}`)
 	p.running(t, "a=b", 1)
 	p.taken(t, `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: set, namespace: NAMESPACE, `+queued+`}, spec: {serviceName: set, selector: {matchLabels: {c: d}}, template: {metadata: {labels: {c: d}}, spec: {terminationGracePeriodSeconds: 0, containers: [{name: main, image: none}]}}}}`)
 	p.running(t, "c=d", 1)
 
+	p.taken(t, jobOf("real", queued, ``, ``))
+	uid := p.Kubectl(t, "", "get", "job", "real", "-n", p.namespace, "-o", "jsonpath={.metadata.uid}")
+	partOfReal := `ownerReferences: [{apiVersion: batch/v1, kind: Job, name: real, controller: true, uid: ` + uid + `}]`
 	for name, tc := range map[string]struct{ manifest, says string }{
 		"no queue":               {podOf("a", ``, ``), "a queue is missing"},
 		"an unknown class":       {podOf("a", `labels: {kueue.x-k8s.io/queue-name: QUEUE, kueue.x-k8s.io/priority-class: bogus}`, ``), "unknown priority class bogus"},
 		"a priority":             {podOf("a", queued, `priorityClassName: system-cluster-critical,`), "priorityClassName"},
-		"a forged owner":         {podOf("a", queued+`, `+forgedJob, ``), "Kueue does not hold this pod"},
+		"a forged owner":         {podOf("a", queued+`, `+partOfReal, ``), "Kueue does not hold this pod"},
 		"a Deployment, no queue": {`{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, namespace: NAMESPACE}, spec: {selector: {matchLabels: {e: f}}, template: {metadata: {labels: {e: f}}, spec: {containers: [{name: main, image: none}]}}}}`, "Deployment: a queue is missing"},
 	} {
 		t.Run(name, func(t *testing.T) { p.refused(t, tc.manifest, tc.says) })

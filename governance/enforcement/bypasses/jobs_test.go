@@ -1,4 +1,4 @@
-package enforcement_test
+package bypasses_test
 
 import (
 	"context"
@@ -23,7 +23,6 @@ func template(metadata, spec string) string {
 const (
 	queued       = `labels: {kueue.x-k8s.io/queue-name: QUEUE, kueue.x-k8s.io/priority-class: training-priority}`
 	onlyQueue    = `labels: {kueue.x-k8s.io/queue-name: QUEUE}`
-	forgedOwner  = `ownerReferences: [{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, name: real, uid: 6f9619ff-8b86-d011-b42d-00cf4fc964ff, controller: true}]`
 	forgedJob    = `ownerReferences: [{apiVersion: batch/v1, kind: Job, name: real, uid: 6f9619ff-8b86-d011-b42d-00cf4fc964ff, controller: true}]`
 	forgedPodset = `labels: {kueue.x-k8s.io/podset: main}`
 )
@@ -32,6 +31,9 @@ const (
 // to do. kubectl is the cluster's admin here: nobody is let through.
 func TestJobsBesideKueue(t *testing.T) {
 	p := governed(t)
+	p.taken(t, jobOf("real", queued, ``, ``))
+	uid := p.Kubectl(t, "", "get", "job", "real", "-n", p.namespace, "-o", "jsonpath={.metadata.uid}")
+	partOfReal := `ownerReferences: [{apiVersion: batch/v1, kind: Job, name: real, controller: true, uid: ` + uid + `}]`
 	for name, tc := range map[string]struct {
 		manifest string
 		says     []string
@@ -40,7 +42,7 @@ func TestJobsBesideKueue(t *testing.T) {
 		"an empty queue":    {jobOf("a", `labels: {kueue.x-k8s.io/queue-name: ""}`, ``, ``), []string{"a queue is missing"}},
 		"an unknown class":  {jobOf("a", `labels: {kueue.x-k8s.io/queue-name: QUEUE, kueue.x-k8s.io/priority-class: bogus}`, ``, ``), []string{"unknown priority class bogus", "training-priority, dev-priority"}},
 		"a pod's priority":  {jobOf("a", queued, ``, `priorityClassName: system-cluster-critical,`), []string{"priorityClassName", "kueue.x-k8s.io/priority-class"}},
-		"a forged owner":    {jobOf("a", queued+`, `+forgedOwner, ``, ``), []string{"leave out metadata.ownerReferences"}},
+		"a forged owner":    {jobOf("a", queued+`, `+partOfReal, ``, ``), []string{"leave out metadata.ownerReferences"}},
 		"a forged podset":   {jobOf("a", queued, forgedPodset, ``), []string{"kueue.x-k8s.io/podset on pods is Kueue's"}},
 		"a type in a pool":  {jobOf("a", queued, ``, `nodeSelector: {node.kubernetes.io/instance-type: ml.g6.12xlarge},`), []string{"ml.g6.12xlarge are in the pool small", "kuota.dev/pool: small"}},
 		"a CronJob without": {`{apiVersion: batch/v1, kind: CronJob, metadata: {name: a, namespace: NAMESPACE, ` + onlyQueue + `}, spec: {schedule: "0 0 1 1 *", jobTemplate: {spec: {template: ` + template(``, ``) + `}}}}`, []string{"CronJob: a queue is missing", "spec.jobTemplate.metadata"}},
@@ -65,7 +67,7 @@ func TestJobsBesideKueue(t *testing.T) {
 		}
 		return err
 	})
-	if out := p.Kubectl(t, "", "get", "pods", "-n", p.namespace, "-o", "name"); out != "" {
+	if out := p.Kubectl(t, "", "get", "pods", "-n", p.namespace, "-l", "batch.kubernetes.io/job-name!=real", "-o", "name"); out != "" {
 		t.Errorf("there are pods: %s", out)
 	}
 }

@@ -1,4 +1,4 @@
-package enforcement_test
+package bypasses_test
 
 import (
 	"context"
@@ -65,6 +65,10 @@ func governed(t *testing.T) place {
 	p.enforce(t, v1alpha1.RequireQueue)
 	p.Kubectl(t, fmt.Sprintf(`{apiVersion: kuota.dev/v1alpha1, kind: ComputeAllocation, metadata: {name: %s}, spec: {quota: [{instanceType: ml.p5.48xlarge, accelerators: 4}]}}`, team), "apply", "-f", "-")
 	t.Cleanup(func() {
+		if t.Failed() {
+			out, _ := p.TryKubectl("", "get", "events", "-n", p.namespace, "-o", "custom-columns=KIND:.involvedObject.kind,NAME:.involvedObject.name,MESSAGE:.message")
+			t.Logf("events:\n%s", out)
+		}
 		_, _ = p.TryKubectl("", "annotate", "computeallocation", team, "kuota.dev/drain=true")
 		_, _ = p.TryKubectl("", "delete", "computeallocation", team, "--wait=false")
 	})

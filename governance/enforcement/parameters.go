@@ -1,0 +1,82 @@
+package enforcement
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/desired"
+)
+
+// ConfigMap is what the policies read, in the console's namespace. It is a kind
+// that every cluster has: a policy whose parameter's kind is gone refuses all
+// that it matches, so that removing Kuota's CRDs would stop the teams.
+const ConfigMap = "kuota-enforcement"
+
+// Controllers are the users that make the parts of admitted jobs where nobody
+// says otherwise: Kubernetes' own for Jobs and StatefulSets, and the operators of the kinds
+// that Kueue manages, under the names that they install themselves by.
+var Controllers = []string{
+	"system:serviceaccount:kube-system:job-controller",
+	"system:serviceaccount:kube-system:statefulset-controller",
+	"system:serviceaccount:jobset-system:jobset-controller-manager",
+	"system:serviceaccount:lws-system:lws-controller-manager",
+	"system:serviceaccount:kubeflow:training-operator",
+	"system:serviceaccount:kubeflow-system:kubeflow-trainer-controller-manager",
+	"system:serviceaccount:mpi-operator:mpi-operator",
+	"system:serviceaccount:kuberay-system:kuberay-operator",
+	"system:serviceaccount:appwrapper-system:appwrapper-controller-manager",
+	"system:serviceaccount:spark-operator:spark-operator-controller",
+}
+
+// Parameters are the data of the ConfigMap. Until it is known how Kueue is
+// configured, it is taken to manage Jobs, as it does by itself.
+func Parameters(policy *v1alpha1.ClusterPolicy, types catalog.Catalog, controllers []string, instanceTypeLabel string) map[string]string {
+	kueue := policy.Status.Kueue
+	if kueue == nil || len(kueue.Integrations) == 0 {
+		kueue = &v1alpha1.KueueStatus{Account: defaultAccount, Integrations: []string{"batch/job"}}
+	}
+	var classes []string
+	for _, class := range policy.Spec.PriorityClasses {
+		classes = append(classes, desired.ClassObject(class.Name))
+	}
+	how := policy.Spec.Enforcement
+	if how == "" {
+		how = v1alpha1.RequireQueue
+	}
+	return map[string]string{
+		"enforcement":       string(how),
+		"kueue":             kueue.Account,
+		"integrations":      strings.Join(kueue.Integrations, ","),
+		"controllers":       strings.Join(controllers, ","),
+		"classes":           strings.Join(classes, ","),
+		"instanceTypeLabel": instanceTypeLabel,
+		"groupedTypes":      strings.Join(groupedTypes(types), ","),
+	}
+}
+
+// defaultAccount is Kueue's as it installs itself.
+const defaultAccount = "system:serviceaccount:kueue-system:kueue-controller-manager"
+
+// groupedTypes are the instance types that are in pools of several types only,
+// which a pod finds by the label of the pool: type=pool=pool.
+func groupedTypes(types catalog.Catalog) (grouped []string) {
+	pools, alone := map[string][]string{}, map[string]bool{}
+	for _, pool := range types.Pools() {
+		for _, instanceType := range pool.Types {
+			if pool.Grouped {
+				pools[instanceType] = append(pools[instanceType], pool.Name)
+			} else {
+				alone[instanceType] = true
+			}
+		}
+	}
+	for _, instanceType := range slices.Sorted(maps.Keys(pools)) {
+		if !alone[instanceType] {
+			grouped = append(grouped, strings.Join(append([]string{instanceType}, slices.Sorted(slices.Values(pools[instanceType]))...), "="))
+		}
+	}
+	return grouped
+}

@@ -1,0 +1,42 @@
+package enforcement_test
+
+import (
+	"testing"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/enforcement"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const typeLabel = "node.kubernetes.io/instance-type"
+
+// Before Kueue's configuration was read it is taken to manage Jobs only; an
+// instance type that has nodes of its own beside a group can still be selected.
+func TestParameters(t *testing.T) {
+	node := func(name, instanceType, zone string) corev1.Node {
+		return corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{typeLabel: instanceType, "zone": zone}}}
+	}
+	pools := []v1alpha1.Pool{{Name: "a", Match: v1alpha1.PoolMatch{NodeLabels: map[string]string{"zone": "a"}}}}
+	types := catalog.New(catalog.Input{
+		Nodes:             []corev1.Node{node("1", "ml.g5.2xlarge", "a"), node("2", "ml.g6.12xlarge", "a"), node("3", "ml.g6.12xlarge", "b"), node("4", "ml.c5.2xlarge", "b")},
+		InstanceTypeLabel: typeLabel, Pools: pools,
+	})
+	policy := &v1alpha1.ClusterPolicy{Spec: v1alpha1.ClusterPolicySpec{PriorityClasses: []v1alpha1.PriorityClass{{Name: "dev"}, {Name: "low-priority"}}}}
+	want := map[string]string{
+		"enforcement": "RequireQueue", "kueue": "system:serviceaccount:kueue-system:kueue-controller-manager", "integrations": "batch/job",
+		"controllers": "x,y", "classes": "dev-priority,low-priority", "instanceTypeLabel": typeLabel, "groupedTypes": "ml.g5.2xlarge=a",
+	}
+	if diff := cmp.Diff(want, enforcement.Parameters(policy, types, []string{"x", "y"}, typeLabel)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	policy.Spec.Enforcement = v1alpha1.EnforcementNone
+	policy.Status.Kueue = &v1alpha1.KueueStatus{Account: "system:serviceaccount:other:kueue", Integrations: []string{"batch/job", "pod"}}
+	got := enforcement.Parameters(policy, types, nil, typeLabel)
+	if got["enforcement"] != "None" || got["kueue"] != "system:serviceaccount:other:kueue" || got["integrations"] != "batch/job,pod" {
+		t.Errorf("got %v", got)
+	}
+}
