@@ -72,7 +72,7 @@ test: check cluster kuota browser ## all tests that take under three minutes
 # Each fuzz target by its package; minimising long inputs would take the time.
 FUZZ      = web:FuzzLocalAddress web:FuzzCookie web:FuzzQuery web/session:FuzzOpen web/signin:FuzzIdentity handlers:FuzzAllocationForm governance/quota:FuzzFill governance/quota:FuzzResolve handlers:FuzzPolicyForm governance/kueueconfig:FuzzWant
 # Runs rather than seconds: a run that meets the deadline counts as failed.
-FUZZ_RUNS ?= 3000
+FUZZ_RUNS ?= 1000
 
 .PHONY: fuzz
 fuzz: ## fuzz each target FUZZ_RUNS times
