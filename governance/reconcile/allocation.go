@@ -63,8 +63,8 @@ func (r *Allocations) keep(ctx context.Context, allocation *v1alpha1.ComputeAllo
 	}
 	r.Ranking.enter()
 	defer r.Ranking.leave()
-	policy, err := allocations.Policy(ctx, r)
-	if err != nil {
+	policy, leaves, err := policyOrLeaving(ctx, r, r.Live)
+	if err != nil || leaves {
 		return ctrl.Result{}, err
 	}
 	types, err := allocations.Catalog(ctx, r, r.Naming.InstanceTypeLabel)

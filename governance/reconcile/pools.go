@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"kuota.dev/kuota/governance"
-	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/desired"
@@ -26,7 +25,8 @@ import (
 // flavors find by label. It also remembers what nodes of types outside the
 // table reported.
 type Pools struct {
-	client.Client // reads from the cache
+	client.Client               // reads from the cache
+	Live          client.Reader // asks the API server itself
 	Naming        desired.Naming
 }
 
@@ -36,8 +36,8 @@ func (r *Pools) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, err
 	if err := r.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
 		return ctrl.Result{}, err
 	}
-	policy, err := allocations.Policy(ctx, r)
-	if err != nil {
+	policy, leaves, err := policyOrLeaving(ctx, r, r.Live)
+	if err != nil || leaves {
 		return ctrl.Result{}, err
 	}
 	if policy == nil {

@@ -24,10 +24,19 @@ const removalLook = 5 * time.Second
 // remove takes an allocation's objects away in the order that strands no task:
 // the queue is held, or drained when asked; once it is empty the LocalQueue
 // goes, then the ClusterQueue. The namespace stays, marked so that the same
-// team takes it back.
+// team takes it back. When Kuota leaves the cluster, all of it stays.
 func (r *Allocations) remove(ctx context.Context, allocation *v1alpha1.ComputeAllocation) (ctrl.Result, error) {
 	if !controllerutil.ContainsFinalizer(allocation, finalizer) {
 		return ctrl.Result{}, nil
+	}
+	letGo := func() error {
+		return client.IgnoreNotFound(r.patch(ctx, allocation, func() { controllerutil.RemoveFinalizer(allocation, finalizer) }))
+	}
+	switch leaves, err := leaving(ctx, r.Live); {
+	case err != nil:
+		return ctrl.Result{}, err
+	case leaves:
+		return ctrl.Result{}, letGo()
 	}
 	namespace := desired.NamespaceName(allocation, r.Naming)
 	for _, step := range []func(context.Context, *v1alpha1.ComputeAllocation, string) (waitFor string, err error){
@@ -41,7 +50,7 @@ func (r *Allocations) remove(ctx context.Context, allocation *v1alpha1.ComputeAl
 			return ctrl.Result{RequeueAfter: removalLook}, r.report(ctx, allocation, notReady("Deleting", waitFor))
 		}
 	}
-	return ctrl.Result{}, client.IgnoreNotFound(r.patch(ctx, allocation, func() { controllerutil.RemoveFinalizer(allocation, finalizer) }))
+	return ctrl.Result{}, letGo()
 }
 
 // emptyQueue stops the queue and waits until no task holds quota in it.

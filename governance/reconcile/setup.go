@@ -67,7 +67,7 @@ func New(cached client.Client, live client.Reader, recorder events.EventRecorder
 		Allocations: &Allocations{Client: cached, Live: live, Naming: naming, Events: recorder, Ranking: gate, Unallocated: unallocated},
 		Capacity:    &Capacity{Client: cached, Naming: naming},
 		Unallocated: unallocated,
-		Pools:       &Pools{Client: cached, Naming: naming},
+		Pools:       &Pools{Client: cached, Live: live, Naming: naming},
 		Ranking:     &Ranking{Client: cached, Live: live, Gate: gate, Events: recorder, Now: time.Now},
 		Kueue:       &Kueue{Client: cached, Live: live, Install: options.Kueue},
 		Enforcement: &Enforcement{Client: cached, Live: live, Naming: naming, Namespace: options.Namespace, Controllers: options.JobControllers},

@@ -53,8 +53,8 @@ func (r *Unallocated) grant(shares bool, queue string, wanted allocations.Given)
 // Reconcile makes the Cohort lend what is left now.
 func (r *Unallocated) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	r.ledger.close() // until the Cohort is written, nobody is given more
-	policy, err := allocations.Policy(ctx, r)
-	if err != nil {
+	policy, leaves, err := policyOrLeaving(ctx, r, r.Live)
+	if err != nil || leaves {
 		return ctrl.Result{}, err
 	}
 	if policy == nil || !policy.Spec.IdleCompute.ShareUnallocated {

@@ -1,0 +1,43 @@
+package reconcile
+
+import (
+	"context"
+
+	"kuota.dev/kuota/governance/allocations"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// leaving tells whether Kuota's kinds are being taken out of the cluster. Their
+// objects are then deleted too, which is not what somebody means who deletes a
+// team: queues, pools and what is lent stay as they are. It asks the API server
+// itself each time, since what is deleted wrongly does not come back.
+func leaving(ctx context.Context, live client.Reader) (bool, error) {
+	for _, plural := range []string{"computeallocations", "clusterpolicies"} {
+		var crd metav1.PartialObjectMetadata
+		crd.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+		switch err := live.Get(ctx, client.ObjectKey{Name: plural + "." + v1alpha1.GroupVersion.Group}, &crd); {
+		case apierrors.IsNotFound(err):
+			return true, nil
+		case err != nil:
+			return false, err
+		case crd.DeletionTimestamp != nil:
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// policyOrLeaving is the policy; without one, it tells whether that is because
+// Kuota leaves the cluster.
+func policyOrLeaving(ctx context.Context, cached, live client.Reader) (policy *v1alpha1.ClusterPolicy, leaves bool, err error) {
+	if policy, err = allocations.Policy(ctx, cached); policy != nil || err != nil {
+		return policy, false, err
+	}
+	leaves, err = leaving(ctx, live)
+	return nil, leaves, err
+}
