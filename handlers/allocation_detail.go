@@ -162,7 +162,7 @@ func quotaFigures(a *v1alpha1.ComputeAllocation, types catalog.Catalog) (lines [
 	given := map[string]string{}
 	for _, row := range a.Spec.Quota {
 		if pool, ok := find(row.InstanceType+row.Pool, types); ok {
-			given[pool.Name] = amountsGiven(row.Amounts)
+			given[pool.Name] = allocations.AmountsWords(row.Amounts)
 			if pool.Name != row.InstanceType+row.Pool {
 				given[pool.Name] = fmt.Sprintf("%s of %s", given[pool.Name], row.InstanceType+row.Pool)
 			}
