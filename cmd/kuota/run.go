@@ -40,15 +40,11 @@ func run(ctx context.Context, c config, out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("reading the kubeconfig: %w", err)
 	}
-	own := c.namespace
-	if c.oidc.issuer == "" {
-		own = "" // nobody signs in, so there are no sessions
-	}
-	kubernetes, err := cluster.New(rest, cluster.Options{QPS: float32(c.qps), Burst: c.burst, Namespace: own, Log: log})
+	kubernetes, err := cluster.New(rest, cluster.Options{QPS: float32(c.qps), Burst: c.burst, Namespace: c.namespace, NoSessions: c.oidc.issuer == "", Log: log})
 	if err != nil {
 		return err
 	}
-	controllers, err := reconcile.Setup(kubernetes.Manager, reconcile.Options{Naming: c.naming, Kueue: c.kueue})
+	controllers, err := reconcile.Setup(kubernetes.Manager, reconcile.Options{Naming: c.naming, Kueue: c.kueue, Revisions: kubernetes.Revisions})
 	if err != nil {
 		return fmt.Errorf("setting up the controllers: %w", err)
 	}

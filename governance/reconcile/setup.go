@@ -10,6 +10,7 @@ import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/revisions"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -32,6 +33,9 @@ import (
 type Options struct {
 	Naming desired.Naming
 	Kueue  KueueInstall
+	// Revisions is where versions of policies and allocations are kept; nil keeps
+	// none.
+	Revisions revisions.Store
 }
 
 // Controllers are those that keep Kueue true. Some of them share state, so that
@@ -43,6 +47,7 @@ type Controllers struct {
 	Pools       *Pools
 	Ranking     *Ranking
 	Kueue       *Kueue
+	Revisions   *Revisions // nil where none are kept
 }
 
 // New makes the controllers. cached reads from a cache and writes; live reads
@@ -50,7 +55,7 @@ type Controllers struct {
 func New(cached client.Client, live client.Reader, recorder events.EventRecorder, options Options) Controllers {
 	naming, gate := options.Naming, &RankingGate{}
 	unallocated := &Unallocated{Client: cached, Live: live, Naming: naming, Events: recorder, asked: make(chan event.GenericEvent, 1)}
-	return Controllers{
+	all := Controllers{
 		Allocations: &Allocations{Client: cached, Live: live, Naming: naming, Events: recorder, Ranking: gate, Unallocated: unallocated},
 		Capacity:    &Capacity{Client: cached, Naming: naming},
 		Unallocated: unallocated,
@@ -58,6 +63,10 @@ func New(cached client.Client, live client.Reader, recorder events.EventRecorder
 		Ranking:     &Ranking{Client: cached, Live: live, Gate: gate, Events: recorder, Now: time.Now},
 		Kueue:       &Kueue{Client: cached, Live: live, Install: options.Kueue},
 	}
+	if options.Revisions != nil {
+		all.Revisions = &Revisions{Client: cached, Store: options.Revisions, Now: time.Now}
+	}
+	return all
 }
 
 // Setup makes the controllers and adds them to the manager.
@@ -67,6 +76,15 @@ func Setup(manager ctrl.Manager, options Options) (Controllers, error) {
 	nodes := nodesChanged(options.Naming.InstanceTypeLabel)
 	const allAtOnce = 0
 
+	if c.Revisions != nil {
+		err := controllerNamed(manager, "revisions", 4).
+			Watches(&v1alpha1.ComputeAllocation{}, c.Revisions.note(requestAllocation), builder.WithPredicates(specChanged)).
+			Watches(&v1alpha1.ClusterPolicy{}, c.Revisions.note(requestPolicy), builder.WithPredicates(specChanged)).
+			Complete(c.Revisions)
+		if err != nil {
+			return c, err
+		}
+	}
 	return c, errors.Join(
 		controllerNamed(manager, "allocation", 8).
 			For(&v1alpha1.ComputeAllocation{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, conditionsChanged))).
