@@ -11,6 +11,7 @@ import (
 	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/revisions"
 	"kuota.dev/kuota/views"
 	"kuota.dev/kuota/web"
 
@@ -100,8 +101,8 @@ func (h *Handlers) allocationPage(ctx context.Context, user governance.User, tea
 		page.Settings = append(page.Settings, views.ValueLine{Name: name, Value: described.values[name]})
 	}
 	page.Settings = append(page.Settings, views.ValueLine{Name: "Created", Value: a.CreationTimestamp.UTC().Format("2 Jan 2006, 15:04 UTC")})
-	if by := a.Annotations[changedBy]; by != "" {
-		page.Settings = append(page.Settings, views.ValueLine{Name: "Last changed by", Value: by})
+	if page.History, err = h.history(ctx, user, revisions.OfAllocation(a.Name), shownVersions, allocationVersionsURL(a.Name)); err != nil {
+		return views.AllocationDetail{}, err
 	}
 	if !state.All {
 		return page, nil // a member, who is not asked about: see policiesPage

@@ -14,6 +14,7 @@ import (
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/policy"
 	"kuota.dev/kuota/governance/reconcile"
+	"kuota.dev/kuota/governance/revisions"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/handlers"
 	"kuota.dev/kuota/web"
@@ -52,10 +53,10 @@ func run(ctx context.Context, c config, out io.Writer) error {
 	permission := &access.Service{Cluster: kubernetes}
 	record := &audit.Recorder{Cluster: kubernetes, Log: log}
 	policies := &policy.Service{Cluster: kubernetes, Naming: c.naming, Access: permission, Audit: record, Kueue: controllers.Kueue.Plan}
+	teams := &allocations.Service{Cluster: kubernetes, Naming: c.naming, Access: permission, Audit: record, Pools: policies}
 	h := &handlers.Handlers{
-		Allocations: &allocations.Service{
-			Cluster: kubernetes, Naming: c.naming, Access: permission, Audit: record, Pools: policies,
-		},
+		Allocations:       teams,
+		Revisions:         &revisions.Service{Store: kubernetes.Revisions, Access: permission, Allocations: teams},
 		Policy:            policies,
 		Tasks:             &tasks.Service{Cluster: kubernetes, Access: permission},
 		Contact:           kubernetes.Contact,
