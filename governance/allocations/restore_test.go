@@ -87,9 +87,10 @@ func TestRestoreEachOfFifty(t *testing.T) {
 	}
 	want := []string{written(t, now().Spec)}
 	for n := int64(1); n <= 51; n++ {
-		next := now()
+		before := now()
+		next := before.DeepCopy()
 		next.Spec = another(n)
-		must(t, w.Client.Update(t.Context(), &next))
+		must(t, w.Client.Patch(t.Context(), next, client.MergeFrom(&before)))
 		want = append(want, written(t, next.Spec))
 	}
 	newest := func(number int64) (all []revisions.Revision) {
