@@ -11,6 +11,7 @@ import (
 	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/revisions"
 	"kuota.dev/kuota/views"
 	"kuota.dev/kuota/web"
 
@@ -100,8 +101,8 @@ func (h *Handlers) allocationPage(ctx context.Context, user governance.User, tea
 		page.Settings = append(page.Settings, views.ValueLine{Name: name, Value: described.values[name]})
 	}
 	page.Settings = append(page.Settings, views.ValueLine{Name: "Created", Value: a.CreationTimestamp.UTC().Format("2 Jan 2006, 15:04 UTC")})
-	if by := a.Annotations[changedBy]; by != "" {
-		page.Settings = append(page.Settings, views.ValueLine{Name: "Last changed by", Value: by})
+	if page.History, err = h.history(ctx, user, revisions.OfAllocation(a.Name), shownVersions, allocationVersionsURL(a.Name)); err != nil {
+		return views.AllocationDetail{}, err
 	}
 	if !state.All {
 		return page, nil // a member, who is not asked about: see policiesPage
@@ -162,7 +163,7 @@ func quotaFigures(a *v1alpha1.ComputeAllocation, types catalog.Catalog) (lines [
 	given := map[string]string{}
 	for _, row := range a.Spec.Quota {
 		if pool, ok := find(row.InstanceType+row.Pool, types); ok {
-			given[pool.Name] = amountsGiven(row.Amounts)
+			given[pool.Name] = allocations.AmountsWords(row.Amounts)
 			if pool.Name != row.InstanceType+row.Pool {
 				given[pool.Name] = fmt.Sprintf("%s of %s", given[pool.Name], row.InstanceType+row.Pool)
 			}

@@ -25,7 +25,11 @@ func (h *Handlers) editAllocation(s *web.Server) func(echo.Context) error {
 		if err != nil {
 			return err
 		}
-		return h.showForm(c, s, formOf(found))
+		form, err := h.restoring(c, formOf(found))
+		if err != nil {
+			return err
+		}
+		return h.showForm(c, s, form)
 	}
 }
 
@@ -50,6 +54,9 @@ func (h *Handlers) saveAllocation(c echo.Context) error {
 	form.changes(edit(found))
 	if err == nil {
 		err = allowed
+	}
+	if err == nil {
+		err = h.remember(c, &form)
 	}
 	if governance.KindOf(err) == governance.NotFound && form.version == "" {
 		return err // nobody typed anything
@@ -77,7 +84,7 @@ func (h *Handlers) renderConflict(c echo.Context, form allocationForm, state all
 	place := form.place()
 	page := views.AllocationConflict{
 		Chrome: h.Chrome(c), Action: place.action, CancelURL: place.up, UpLabel: place.upLabel, TheirsURL: place.action,
-		By: now.Annotations[changedBy],
+		By: now.Annotations[v1alpha1.AnnotationChangedBy],
 	}
 	page.Title, page.Active = "Saved by somebody else in between", "policies"
 	theirs, yours := wordsOf(&now.Spec), wordsOf(&mine.Spec)
@@ -96,9 +103,6 @@ func (h *Handlers) renderConflict(c echo.Context, form allocationForm, state all
 	page.Fields = form.hidden(c)
 	return web.Render(c, http.StatusConflict, views.AllocationConflictPage(page))
 }
-
-// changedBy is the annotation that names who changed an allocation last.
-const changedBy = "kuota.dev/changed-by"
 
 func sortedFields(values url.Values) (fields []views.HiddenField) {
 	for _, name := range slices.Sorted(maps.Keys(values)) {

@@ -34,11 +34,15 @@ func edit(allocation v1alpha1.ComputeAllocation) *edited {
 
 // exactMemory is what a row that nobody touched had, to the byte.
 func (f *allocationForm) exactMemory(r formRow) (resource.Quantity, bool) {
-	if f.edits == nil {
-		return resource.Quantity{}, false
+	for _, was := range []*edited{f.earlier, f.edits} {
+		if was == nil || r.memory == "" {
+			continue
+		}
+		if exact, ok := was.exact[[2]string{r.instanceType, r.memory}]; ok {
+			return exact, true
+		}
 	}
-	exact, ok := f.edits.exact[[2]string{r.instanceType, r.memory}]
-	return exact, ok && r.memory != ""
+	return resource.Quantity{}, false
 }
 
 // emptyForm is a new allocation before anybody typed.

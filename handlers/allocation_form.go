@@ -26,6 +26,9 @@ type allocationForm struct {
 	submitted bool   // whether it was tried to save: then all that is wrong is told
 	resumed   bool   // whether it comes back after signing in again
 
+	restores, reason string  // the version that it was filled in with, and why it is saved
+	earlier          *edited // that version
+
 	edits               *edited // what it changes; nil when it makes a new one
 	version, generation string  // of the allocation that was read, when it is changed
 
@@ -83,6 +86,7 @@ func (r formRow) complete() bool { return r.instanceType != "" && r.given() }
 // texts are the inputs that stand once, by name.
 func (f *allocationForm) texts() map[string]*string {
 	return map[string]*string{
+		"restores": &f.restores, "reason": &f.reason,
 		"request-id": &f.request, "version": &f.version, "generation": &f.generation,
 		"team": &f.team, "display-name": &f.displayName, "description": &f.description, "activation": &f.activation,
 		"namespace": &f.namespace, "weight": &f.weight,
@@ -103,6 +107,7 @@ func readAllocationForm(values url.Values) allocationForm {
 	for name, field := range form.checks() {
 		*field = values.Get(name) == "true"
 	}
+	form.reason = reasonText(form.reason)
 	form.team, form.namespace = strings.TrimSpace(form.team), strings.TrimSpace(form.namespace)
 	form.rows = readList[formRow](values, "row-", maxPostedRows)
 	form.limits = readList[formRow](values, "limit-", maxPostedRows)

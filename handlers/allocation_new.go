@@ -27,7 +27,11 @@ func (h *Handlers) newAllocation(s *web.Server) func(echo.Context) error {
 		if err := h.mayDo(c, toCreate); err != nil {
 			return err
 		}
-		return h.showForm(c, s, emptyForm())
+		form, err := h.restoring(c, emptyForm())
+		if err != nil {
+			return err
+		}
+		return h.showForm(c, s, form)
 	}
 }
 
@@ -39,7 +43,11 @@ func (h *Handlers) createAllocation(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return h.takeForm(c, readAllocationForm(values), values.Get("action"), h.mayDo(c, toCreate))
+	form, allowed := readAllocationForm(values), h.mayDo(c, toCreate)
+	if allowed == nil {
+		allowed = h.remember(c, &form)
+	}
+	return h.takeForm(c, form, values.Get("action"), allowed)
 }
 
 // showForm shows a form before anybody typed, or what was typed before its
@@ -54,6 +62,9 @@ func (h *Handlers) showForm(c echo.Context, s *web.Server, form allocationForm) 
 		form = readAllocationForm(typed)
 		form.resumed = true
 		form.changes(edits)
+		if err := h.remember(c, &form); err != nil && !unavailable(err) { // it is asked again when it is saved
+			return err
+		}
 		form.do(typed.Get("action"), state.Types)
 	}
 	return h.renderForm(c, http.StatusOK, form, state, nil)

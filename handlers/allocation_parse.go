@@ -38,6 +38,7 @@ func (f *allocationForm) parse(types catalog.Catalog) (*v1alpha1.ComputeAllocati
 			NamespaceCeiling: f.ceiling, DefaultQueue: f.defaultQueue,
 		},
 	}
+	v1alpha1.SetReason(allocation, f.reason)
 	spec := &allocation.Spec
 	wrong.tell("spec.displayName", checkText(f.displayName, 128))
 	wrong.tell("spec.description", checkText(f.description, 1024))

@@ -26,7 +26,7 @@ func (f *allocationForm) isPool(name string, types catalog.Catalog) bool {
 	if _, named := types.Named(name); named {
 		return true
 	}
-	return f.edits != nil && f.edits.namesPool(name)
+	return f.edits != nil && f.edits.namesPool(name) || f.earlier != nil && f.earlier.namesPool(name)
 }
 
 // namesPool tells whether the allocation names it as a pool, perhaps one that

@@ -399,7 +399,7 @@ func TestDetail(t *testing.T) {
 	text := said(page.Find("main"))
 	for _, want := range []string{
 		"Vision", "All that <sees>", "Active", "All is applied", "research", "the-cluster-queue", "the-local-queue", "group vision-team", "user oidc:ada@example.com",
-		"ml.g6.12xlarge given: 2 accelerators · 1.5 vCPU · 0.976 GiB", "borrows only", "Lends and borrows up to 25 %", "Borrow limit, ml.g5.2xlarge 1 accelerator", "Never", "kubectl-edit", "Last changed by grace@example.com", "mig-1g.5gb",
+		"ml.g6.12xlarge given: 2 accelerators · 1.5 vCPU · 0.976 GiB", "borrows only", "Lends and borrows up to 25 %", "Borrow limit, ml.g5.2xlarge 1 accelerator", "Never", "kubectl-edit", "mig-1g.5gb",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page does not say %q: %s", want, text)

@@ -33,7 +33,7 @@ func (f *allocationForm) view(state allocations.State, naming desired.Naming, re
 	errs := byField(wrong)
 	field := func(id, value string) views.TextField { return views.TextField{Value: value, Error: errs[id]} }
 	view := views.AllocationForm{
-		RequestID: f.request, Submitted: f.submitted, Resumed: f.resumed, Failure: failure,
+		RequestID: f.request, Submitted: f.submitted, Resumed: f.resumed, Restored: restoredOf(f.restores), Reason: f.reason, Failure: failure,
 		Edit: f.edits != nil, Version: f.version, Generation: f.generation,
 		Team: field("team", f.team), DisplayName: field("display-name", f.displayName), Description: field("description", f.description),
 		Activation: f.activation, ActivationError: errs["activation"],

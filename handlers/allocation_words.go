@@ -7,8 +7,6 @@ import (
 
 	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/catalog"
-	"kuota.dev/kuota/governance/quota"
 )
 
 // words is an allocation as people read it: values by what they are called.
@@ -34,14 +32,14 @@ func wordsOf(spec *v1alpha1.ComputeAllocationSpec) words {
 	for _, row := range spec.Quota {
 		name := row.InstanceType + row.Pool
 		order = append(order, name)
-		w.say("Quota, "+name, amountsGiven(row.Amounts))
+		w.say("Quota, "+name, allocations.AmountsWords(row.Amounts))
 	}
 	if len(order) > 1 {
 		w.say("Order of preference", strings.Join(order, ", "))
 	}
 	w.say("Lending and borrowing", sharing(spec.Sharing))
 	for _, row := range spec.Sharing.BorrowLimits {
-		w.say("Borrow limit, "+row.InstanceType+row.Pool, amountsGiven(row.Amounts))
+		w.say("Borrow limit, "+row.InstanceType+row.Pool, allocations.AmountsWords(row.Amounts))
 	}
 	w.say("Pre-emption within the team", preemption(spec.Preemption))
 	w.say("Namespace ceiling", onOff(spec.NamespaceCeiling))
@@ -62,27 +60,6 @@ func members(all []v1alpha1.Member) []string {
 		names = append(names, strings.ToLower(m.Kind)+" "+m.Name)
 	}
 	return names
-}
-
-// amountsGiven are the figures of a row as they were given, without defaults.
-func amountsGiven(a v1alpha1.Amounts) string {
-	var parts []string
-	if a.Instances != nil {
-		parts = append(parts, countOf(int(*a.Instances), "instance"))
-	}
-	if a.Accelerators != nil {
-		parts = append(parts, countOf(int(*a.Accelerators), "accelerator"))
-	}
-	if p := a.Partition; p != nil {
-		parts = append(parts, fmt.Sprintf("%d × %s", p.Count, p.Profile))
-	}
-	if a.VCPU != nil {
-		parts = append(parts, quota.Amount(catalog.CPU, a.VCPU.MilliValue()))
-	}
-	if a.Memory != nil {
-		parts = append(parts, quota.Amount(catalog.Memory, a.Memory.Value()))
-	}
-	return strings.Join(parts, " · ")
 }
 
 func sharing(s v1alpha1.Sharing) string {

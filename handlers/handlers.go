@@ -9,6 +9,7 @@ import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/policy"
+	"kuota.dev/kuota/governance/revisions"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/web"
 
@@ -20,6 +21,7 @@ type Handlers struct {
 	Allocations Allocations
 	Policy      Policy
 	Tasks       Tasks
+	Revisions   Revisions
 	Contact     Contact
 	// AllocationChanges and TaskChanges tell of changes of what those pages show.
 	AllocationChanges, TaskChanges Listener
@@ -51,6 +53,14 @@ type Policy interface {
 	Save(ctx context.Context, user governance.User, policy *v1alpha1.ClusterPolicy) error
 }
 
+// Revisions is what pages ask about versions of policies and allocations.
+type Revisions interface {
+	History(ctx context.Context, user governance.User, of revisions.Owner) ([]revisions.Revision, error)
+	Version(ctx context.Context, user governance.User, of revisions.Owner, number int64) (revisions.Version, error)
+	// Deleted are the teams with versions that are not among those there are.
+	Deleted(there []v1alpha1.ComputeAllocation) []string
+}
+
 // Tasks is what pages ask about tasks.
 type Tasks interface {
 	List(ctx context.Context, user governance.User) ([]tasks.Item, error)
@@ -77,9 +87,13 @@ func (h *Handlers) Register(s *web.Server) {
 	s.Page("/policies", h.answer(h.policies))
 	s.Events("/policies/events", h.policiesEvents(s))
 	s.Form(policyURL, h.answer(h.editPolicy(s)), h.answer(h.changePolicy))
+	s.Page(policyVersionsURL, h.answer(h.policyVersions))
+	s.Page(policyVersionsURL+"/:n", h.answer(h.policyVersion))
 	s.Form(newAllocationURL, h.answer(h.newAllocation(s)), h.answer(h.createAllocation))
 	s.Page(allocationsURL+":name", h.answer(h.allocation))
 	s.Events(allocationsURL+":name/events", h.answer(h.allocationEvents(s)))
+	s.Page(allocationsURL+":name/revisions", h.answer(h.allocationVersions))
+	s.Page(allocationsURL+":name/revisions/:n", h.answer(h.allocationVersion))
 	s.Form(allocationsURL+":name/edit", h.answer(h.editAllocation(s)), h.answer(h.saveAllocation))
 	s.Form(allocationsURL+":name/delete", h.answer(h.confirmDelete), h.answer(h.deleteAllocation))
 }

@@ -40,6 +40,7 @@ type domain struct {
 	policies    policyDomain
 
 	allocationDomain
+	revisionDomain
 }
 
 func (d *domain) Ready() error { return nil }
@@ -77,7 +78,7 @@ func (d *domain) Listen(context.Context) <-chan struct{} { return d.changed }
 func serve(t *testing.T, d *domain) string {
 	t.Helper()
 	h := &handlers.Handlers{
-		Allocations: d, Policy: &d.policies, Tasks: d, Contact: d, AllocationChanges: d, TaskChanges: d,
+		Allocations: d, Policy: &d.policies, Tasks: d, Revisions: d, Contact: d, AllocationChanges: d, TaskChanges: d,
 		Naming: desired.DefaultNaming, ClusterName: "test", Now: time.Now,
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -94,6 +94,11 @@ func (h *Handlers) policiesPage(ctx context.Context, user governance.User) (view
 	}
 	may, err := h.Allocations.May(ctx, user)
 	page.CanWrite = may.Create
+	if state.All && may.Create {
+		for _, team := range h.Revisions.Deleted(state.Allocations) {
+			page.Deleted = append(page.Deleted, views.NamedLink{Name: team, URL: allocationVersionsURL(team)})
+		}
+	}
 	for i := range page.Allocations {
 		row := &page.Allocations[i]
 		if may.Update && state.Allocations[i].DeletionTimestamp == nil {

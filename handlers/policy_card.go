@@ -11,6 +11,7 @@ import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/policy"
+	"kuota.dev/kuota/governance/revisions"
 	"kuota.dev/kuota/views"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -29,6 +30,9 @@ func (h *Handlers) policyCard(ctx context.Context, user governance.User) (*views
 		return card, nil
 	}
 	card.Exists = true
+	if card.History, err = h.history(ctx, user, revisions.OfPolicy(), shownPolicyVersions, policyVersionsURL); err != nil {
+		return nil, err
+	}
 	admin := state.MayEdit
 	card.Status = policyStatus(p, v1alpha1.ConditionReady, admin)
 	card.Progress = rankingProgress(p.Status.Ranking)

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/policy"
 	"kuota.dev/kuota/views"
 	"kuota.dev/kuota/web"
@@ -22,7 +23,10 @@ func (h *Handlers) editPolicy(s *web.Server) func(echo.Context) error {
 		if err != nil {
 			return err
 		}
-		form := policyFormOf(state.Policy)
+		form, err := h.restoringPolicy(c, policyFormOf(state.Policy))
+		if err != nil {
+			return err
+		}
 		if typed := s.Draft(c); typed != nil {
 			form = readPolicyForm(typed)
 			form.do(typed.Get("action"))
@@ -80,7 +84,9 @@ func (h *Handlers) takePolicy(c echo.Context, form *policyForm, state *policy.St
 		if action == "review" {
 			review, err = h.Policy.Review(ctx, user, form.policy(*state))
 		} else {
-			err = h.Policy.Save(ctx, user, form.policy(*state))
+			wanted := form.policy(*state)
+			v1alpha1.SetReason(wanted, form.reason)
+			err = h.Policy.Save(ctx, user, wanted)
 		}
 		if form.version == "" || governance.KindOf(err) != governance.Conflict || try == conflictTries {
 			return review, err

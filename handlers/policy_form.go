@@ -41,6 +41,8 @@ type policyForm struct {
 	enforcement string
 	pools       []poolRow
 
+	restores, reason string // the version that it was filled in with, and why it is saved
+
 	drop []string // classes that go although tasks name them
 }
 
@@ -67,6 +69,7 @@ func (r poolRow) empty() bool { return r.name == "" && r.value == "" }
 // texts are the inputs that hold one line each, by name.
 func (f *policyForm) texts() map[string]*string {
 	return map[string]*string{
+		"restores": &f.restores, "reason": &f.reason,
 		"prioritization": &f.prioritization, "idle": &f.idle, "enforcement": &f.enforcement,
 		"gang-timeout": &f.timeout, "gang-recovery": &f.recovery, "requeue-order": &f.order,
 		"requeue-limit": &f.retries, "requeue-base": &f.backoffBase, "requeue-most": &f.backoffMost,
@@ -83,6 +86,7 @@ func readPolicyForm(values url.Values) policyForm {
 	for name, text := range form.texts() {
 		*text = strings.TrimSpace(values.Get(name))
 	}
+	form.reason = reasonText(form.reason)
 	for name, ticked := range form.checks() {
 		*ticked = values.Get(name) == "true"
 	}
@@ -143,7 +147,7 @@ func (f *policyForm) fields() []views.HiddenField {
 	texts, checks := f.texts(), f.checks()
 	for _, name := range []string{
 		"prioritization", "idle", "gang-timeout", "gang-recovery", "requeue-order",
-		"requeue-limit", "requeue-base", "requeue-most", "enforcement",
+		"requeue-limit", "requeue-base", "requeue-most", "enforcement", "restores", "reason",
 	} {
 		add(name, *texts[name])
 	}

@@ -23,7 +23,8 @@ const (
 // reviewOf maps a review to its page.
 func reviewOf(form policyForm, state policy.State, review policy.Review) views.PolicyReview {
 	view := views.PolicyReview{
-		Fields:  form.fieldsWithout(review.Classes),
+		Fields:  withoutReason(form.fieldsWithout(review.Classes)),
+		Reason:  reasonField(form.reason, "everybody who sees a team"),
 		Unknown: review.Unknown, Restart: review.Restart, Patch: review.Patch,
 		Settings: changeLines(review.Settings),
 	}

@@ -14,7 +14,7 @@ import (
 func TestRoutes(t *testing.T) {
 	d := &domain{items: []tasks.Item{{Task: tasks.Task{UID: "1", Name: "hidden-task", Namespace: "hidden-namespace", State: tasks.Running}, Team: "hidden-team"}}}
 	h := &handlers.Handlers{
-		Allocations: d, Policy: &d.policies, Tasks: d, Contact: d, AllocationChanges: d, TaskChanges: d,
+		Allocations: d, Policy: &d.policies, Tasks: d, Revisions: d, Contact: d, AllocationChanges: d, TaskChanges: d,
 		Naming: desired.DefaultNaming, ClusterName: "hidden-cluster", Now: time.Now,
 	}
 	console := webtest.Start(t, webtest.Setup{
@@ -34,6 +34,10 @@ func TestRoutes(t *testing.T) {
 		"GET /policies/cluster/edit": webtest.SignedIn, "HEAD /policies/cluster/edit": webtest.SignedIn, "POST /policies/cluster/edit": webtest.SignedIn,
 		"GET /policies/allocations/new": webtest.SignedIn, "HEAD /policies/allocations/new": webtest.SignedIn, "POST /policies/allocations/new": webtest.SignedIn,
 		"GET /policies/allocations/:name": webtest.SignedIn, "HEAD /policies/allocations/:name": webtest.SignedIn, "GET /policies/allocations/:name/events": webtest.SignedIn,
+		"GET /policies/allocations/:name/revisions": webtest.SignedIn, "HEAD /policies/allocations/:name/revisions": webtest.SignedIn,
+		"GET /policies/allocations/:name/revisions/:n": webtest.SignedIn, "HEAD /policies/allocations/:name/revisions/:n": webtest.SignedIn,
+		"GET /policies/cluster/revisions": webtest.SignedIn, "HEAD /policies/cluster/revisions": webtest.SignedIn,
+		"GET /policies/cluster/revisions/:n": webtest.SignedIn, "HEAD /policies/cluster/revisions/:n": webtest.SignedIn,
 		"GET /policies/allocations/:name/edit": webtest.SignedIn, "HEAD /policies/allocations/:name/edit": webtest.SignedIn, "POST /policies/allocations/:name/edit": webtest.SignedIn,
 		"GET /policies/allocations/:name/delete": webtest.SignedIn, "HEAD /policies/allocations/:name/delete": webtest.SignedIn, "POST /policies/allocations/:name/delete": webtest.SignedIn,
 		webtest.Unknown: webtest.SignedIn,

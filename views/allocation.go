@@ -12,6 +12,8 @@ type AllocationForm struct {
 	UpLabel   string    // the page above, which CancelURL leads to
 	RequestID string    // hidden input request-id: makes a repeated save one save
 	Submitted bool      // hidden input submitted: a save was tried, so that all that is wrong is told from then on
+	Restored  Restored  // the older version that it opens with, if any
+	Reason    string    // hidden input reason, which the review asks for
 	Resumed   bool      // whether it comes back as it was typed, after signing in again
 	Failure   string    // what stopped the save as a whole, such as the cluster being out of reach; empty for none
 	Errors    []Message // summary on top, each linked to its field

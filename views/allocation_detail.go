@@ -22,6 +22,7 @@ type AllocationDetail struct {
 	Namespace, ClusterQueue, LocalQueue string
 	Members                             []string
 	Settings                            []ValueLine
+	History                             History
 }
 
 // ConditionLine is one condition in words.

@@ -10,6 +10,7 @@ type AllocationReview struct {
 	Save      string        // the text of the button that saves
 	Fields    []HiddenField // all that was typed
 
+	Reason    ReasonField
 	New       bool // whether there is no team yet: nothing is so now
 	Unchanged bool // whether saving would change nothing
 	Quota     []QuotaChange

@@ -9,8 +9,12 @@ type PoliciesPage struct {
 	NewURL      string      // the form for a new allocation
 	CanWrite    bool        // whether this person may create allocations
 	Allocations []AllocationRow
+	Deleted     []NamedLink // teams that were deleted, with their versions, for who may make them again
 	Others      []QuotaLine // what all teams have together that this person may not see
 }
+
+// NamedLink is a name that leads somewhere.
+type NamedLink struct{ Name, URL string }
 
 // AllocationRow is one team in the allocations table.
 type AllocationRow struct {

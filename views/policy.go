@@ -10,6 +10,7 @@ type PolicyCard struct {
 	Progress *PolicyProgress // nil while nothing is under way
 	Parts    []PolicyPart    // in the order in which they stand
 	Patch    string          // what to change in Kueue by hand; empty when policy and Kueue agree
+	History  History         // the last versions
 }
 
 // PolicyProgress is how far tasks have their new priorities.
@@ -51,6 +52,8 @@ type PolicyForm struct {
 	Resumed    bool   // whether it comes back as it was typed, after signing in again
 	Failure    string // what stopped it as a whole; empty for none
 	Errors     []Message
+	Restored   Restored // the older version that it opens with, if any
+	Reason     string   // hidden input reason, which the review asks for
 	Drop       []string // hidden inputs drop: what was ticked in a review
 
 	Prioritization Choice // input "prioritization": FirstComeFirstServe or TaskRanking
@@ -109,9 +112,10 @@ type PolicyReview struct {
 	Action    string
 	CancelURL string
 	Fields    []HiddenField // the form as typed
-	Nothing   bool          // whether saving would change nothing
-	Quiet     bool          // whether it changes only what nothing shows, such as the order of rows
-	Unknown   string        // what could not be looked at; empty when all was
+	Reason    ReasonField
+	Nothing   bool   // whether saving would change nothing
+	Quiet     bool   // whether it changes only what nothing shows, such as the order of rows
+	Unknown   string // what could not be looked at; empty when all was
 	Settings  []ReviewLine
 	Classes   []ReviewClass
 	Pools     []ReviewLine

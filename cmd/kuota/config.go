@@ -72,7 +72,7 @@ func (c *config) register(flags *flag.FlagSet, level *string) {
 	flags.StringVar(&c.tlsKey, "tls-key-file", "", "key of the certificate (PEM)")
 	flags.StringVar(&c.trustedProxies, "trusted-proxies", "", "addresses or networks (CIDR), separated by commas, whose X-Forwarded-For is believed")
 	flags.StringVar(&c.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster; empty takes KUBECONFIG, then the pod's service account")
-	flags.StringVar(&c.namespace, "namespace", "kuota-system", "the console's own namespace, where it keeps who is signed in")
+	flags.StringVar(&c.namespace, "namespace", "kuota-system", "the console's own namespace, where it keeps who is signed in, and versions")
 	flags.StringVar(&c.clusterName, "cluster-name", "local", "what pages call the cluster")
 	flags.StringVar(&c.naming.Prefix, "name-prefix", desired.DefaultNaming.Prefix, "what stands before the team in the names of its namespace and queues")
 	flags.StringVar(&c.naming.Cohort, "cohort", desired.DefaultNaming.Cohort, "cohort that all queues lend to and borrow from")

@@ -14,6 +14,7 @@ import (
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/policy"
 	"kuota.dev/kuota/governance/reconcile"
+	"kuota.dev/kuota/governance/revisions"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/handlers"
 	"kuota.dev/kuota/web"
@@ -40,15 +41,13 @@ func run(ctx context.Context, c config, out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("reading the kubeconfig: %w", err)
 	}
-	own := c.namespace
-	if c.oidc.issuer == "" {
-		own = "" // nobody signs in, so there are no sessions
-	}
-	kubernetes, err := cluster.New(rest, cluster.Options{QPS: float32(c.qps), Burst: c.burst, Namespace: own, Log: log})
+	kubernetes, err := cluster.New(rest, cluster.Options{QPS: float32(c.qps), Burst: c.burst, Namespace: c.namespace, NoSessions: c.oidc.issuer == "", Log: log})
 	if err != nil {
 		return err
 	}
-	controllers, err := reconcile.Setup(kubernetes.Manager, reconcile.Options{Naming: c.naming, Kueue: c.kueue, Namespace: c.namespace, JobControllers: list(c.jobControllers)})
+	controllers, err := reconcile.Setup(kubernetes.Manager, reconcile.Options{
+		Naming: c.naming, Kueue: c.kueue, Revisions: kubernetes.Revisions, Namespace: c.namespace, JobControllers: list(c.jobControllers),
+	})
 	if err != nil {
 		return fmt.Errorf("setting up the controllers: %w", err)
 	}
@@ -56,10 +55,10 @@ func run(ctx context.Context, c config, out io.Writer) error {
 	permission := &access.Service{Cluster: kubernetes}
 	record := &audit.Recorder{Cluster: kubernetes, Log: log}
 	policies := &policy.Service{Cluster: kubernetes, Naming: c.naming, Access: permission, Audit: record, Kueue: controllers.Kueue.Plan}
+	teams := &allocations.Service{Cluster: kubernetes, Naming: c.naming, Access: permission, Audit: record, Pools: policies}
 	h := &handlers.Handlers{
-		Allocations: &allocations.Service{
-			Cluster: kubernetes, Naming: c.naming, Access: permission, Audit: record, Pools: policies,
-		},
+		Allocations:       teams,
+		Revisions:         &revisions.Service{Store: kubernetes.Revisions, Access: permission, Allocations: teams},
 		Policy:            policies,
 		Tasks:             &tasks.Service{Cluster: kubernetes, Access: permission},
 		Contact:           kubernetes.Contact,

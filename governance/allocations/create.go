@@ -41,7 +41,8 @@ func requestMark(request string, allocation *v1alpha1.ComputeAllocation) (string
 	return request + "/" + hex.EncodeToString(sum[:8]), err
 }
 
-// Create makes an allocation as user. All that is wrong with it, by itself or
+// Create makes an allocation as user, with its annotation AnnotationReason and
+// no other. All that is wrong with it, by itself or
 // against the cluster, is returned together as governance.Invalid. pools are
 // made first; they stay, should the allocation then be refused. request is the
 // id of the form: when the same form made the same allocation before, that is
@@ -107,7 +108,10 @@ func (s *Service) create(ctx context.Context, user governance.User, allocation *
 
 	created := newAllocation(allocation)
 	if request != "" {
-		created.Annotations = map[string]string{AnnotationRequest: mark}
+		if created.Annotations == nil {
+			created.Annotations = map[string]string{}
+		}
+		created.Annotations[AnnotationRequest] = mark
 	}
 	if len(pools) > 0 {
 		if err := s.make(ctx, writer, created.DeepCopy(), client.DryRunAll); err != nil {
@@ -128,6 +132,7 @@ func (s *Service) create(ctx context.Context, user governance.User, allocation *
 func newAllocation(allocation *v1alpha1.ComputeAllocation) *v1alpha1.ComputeAllocation {
 	created := &v1alpha1.ComputeAllocation{Spec: *allocation.Spec.DeepCopy()}
 	created.Name = allocation.Name
+	v1alpha1.SetReason(created, allocation.Annotations[v1alpha1.AnnotationReason])
 	return created
 }
 

@@ -49,11 +49,11 @@ var current *clustertest.Cluster
 var connection = sync.OnceValues(func() (*cluster.Cluster, error) {
 	log := slog.New(slog.DiscardHandler) // what the controllers make of Kueue's absence is not looked at here
 	ctrl.SetLogger(logr.FromSlogHandler(log.Handler()))
-	c, err := cluster.New(current.Console, cluster.Options{Log: log})
+	c, err := cluster.New(current.Console, cluster.Options{Namespace: "kuota-system", NoSessions: true, Log: log})
 	if err != nil {
 		return nil, err
 	}
-	if _, err := reconcile.Setup(c.Manager, reconcile.Options{Naming: desired.DefaultNaming, Kueue: reconcile.DefaultKueueInstall}); err != nil {
+	if _, err := reconcile.Setup(c.Manager, reconcile.Options{Naming: desired.DefaultNaming, Kueue: reconcile.DefaultKueueInstall, Revisions: c.Revisions}); err != nil {
 		return nil, err
 	}
 	go func() {

@@ -11,7 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Update gives a team's allocation another spec, as user. resourceVersion is
+// Update gives a team's allocation another spec, as user, for the reason in its
+// annotation AnnotationReason. resourceVersion is
 // that of the allocation they read: when somebody else changed the spec since,
 // that is governance.Conflict, and nothing is written. pools are made first.
 // Sent again because its answer was lost, it finds the spec as it is wanted,
@@ -72,6 +73,7 @@ func (s *Service) edit(ctx context.Context, writer client.Client, allocation *v1
 			return &governance.Error{Kind: governance.Conflict, Op: "update allocation", Message: fmt.Sprintf("Team %s is being deleted. It cannot be changed any more.", after.Name)}
 		}
 		after.Spec = *allocation.Spec.DeepCopy()
+		v1alpha1.SetReason(after, allocation.Annotations[v1alpha1.AnnotationReason])
 		return nil
 	}, options...)
 	before, _ = was.(*v1alpha1.ComputeAllocation)

@@ -30,10 +30,11 @@ const FieldManager = "kuota"
 
 // Options configure the connection.
 type Options struct {
-	QPS       float32 // requests a second to the API server; 0 takes 200
-	Burst     int     // requests at once; 0 takes 400
-	Namespace string  // the console's own, where it keeps sessions; empty for no sessions
-	Log       *slog.Logger
+	QPS        float32 // requests a second to the API server; 0 takes 200
+	Burst      int     // requests at once; 0 takes 400
+	Namespace  string  // the console's own, where it keeps sessions and revisions; empty for neither
+	NoSessions bool    // nobody signs in
+	Log        *slog.Logger
 }
 
 // Cluster is the connection to one Kubernetes cluster.
@@ -45,8 +46,11 @@ type Cluster struct {
 	// Allocations and Tasks tell of changes of what those pages show.
 	Allocations, Tasks *Changes
 	// Sessions keeps who is signed in; nil without a namespace of the console's
-	// own.
+	// own, or where nobody signs in.
 	Sessions *Sessions
+	// Revisions keeps what policies and allocations were; nil without a
+	// namespace of the console's own.
+	Revisions *Revisions
 
 	log     *slog.Logger
 	clients kubernetes.Interface // as the console itself
@@ -100,6 +104,11 @@ func New(config *rest.Config, options Options) (*Cluster, error) {
 		Contact: &Contact{}, Allocations: &Changes{}, Tasks: &Changes{},
 	}
 	if options.Namespace != "" {
+		if c.Revisions, err = newRevisions(config, clients, options.Namespace); err != nil {
+			return nil, err
+		}
+	}
+	if options.Namespace != "" && !options.NoSessions {
 		if c.Sessions, err = newSessions(config, manager.GetRESTMapper(), clients, options.Namespace, options.Log); err != nil {
 			return nil, err
 		}
@@ -129,6 +138,9 @@ func (c *Cluster) Run(ctx context.Context) error {
 	go c.Contact.keep(ctx, c.clients)
 	if c.Sessions != nil {
 		go c.Sessions.run(ctx)
+	}
+	if c.Revisions != nil {
+		go c.Revisions.run(ctx, c.Allocations, c.log)
 	}
 	if err := c.waitForKinds(ctx); err != nil {
 		return nil //nolint:nilerr // ctx ended while waiting

@@ -101,6 +101,7 @@ func (s *Service) AddPools(ctx context.Context, user governance.User, pools []v1
 		if len(more.Spec.Pools) == len(policy.Spec.Pools) {
 			return nil
 		}
+		v1alpha1.SetReason(more, "") // the one that stands there is of an earlier change
 		err = s.Save(ctx, user, more)
 		if kind := governance.KindOf(err); kind != governance.Conflict || try == addTries {
 			return err

@@ -21,8 +21,9 @@ const writeLimit = 8 * time.Second
 // Save writes the policy as user: a new one where it has no resourceVersion,
 // else over the one that was read at it. Who saved in between makes that a
 // governance.Conflict. Sent again because its answer was lost, it finds the
-// policy as it is wanted, which is success. The annotation
-// AnnotationDropClasses is saved with it; other metadata is left alone.
+// policy as it is wanted, which is success. The annotations
+// AnnotationDropClasses and AnnotationReason are saved with it; other metadata
+// is left alone.
 func (s *Service) Save(ctx context.Context, user governance.User, policy *v1alpha1.ClusterPolicy) error {
 	ctx, cancel := context.WithTimeout(ctx, writeLimit)
 	defer cancel()
@@ -71,6 +72,7 @@ func (s *Service) write(ctx context.Context, user governance.User, policy *v1alp
 			return &governance.Error{Kind: governance.Conflict, Op: "update policy", Message: "The cluster policy is being deleted. It cannot be changed any more; create it again when it is gone."}
 		}
 		after.Spec = *policy.Spec.DeepCopy()
+		v1alpha1.SetReason(after, policy.Annotations[v1alpha1.AnnotationReason])
 		delete(after.Annotations, AnnotationDropClasses)
 		if drop := policy.Annotations[AnnotationDropClasses]; drop != "" {
 			if after.Annotations == nil {

@@ -152,7 +152,8 @@ func TestSave(t *testing.T) {
 	must(t, w.Save(t.Context(), w.admin, mine))
 	must(t, w.Save(t.Context(), w.admin, mine))
 	saved := w.seen(t, func(s policy.State) bool { return s.Policy.Generation == 2 }).Policy
-	if diff := cmp.Diff(map[string]string{policy.AnnotationDropClasses: "old"}, saved.Annotations); diff != "" {
+	want := map[string]string{policy.AnnotationDropClasses: "old", v1alpha1.AnnotationChangedBy: w.admin.Name, v1alpha1.AnnotationChangedGeneration: "2"}
+	if diff := cmp.Diff(want, saved.Annotations); diff != "" {
 		t.Errorf("annotations (-want +got):\n%s", diff)
 	}
 	theirs := state.Policy.DeepCopy()

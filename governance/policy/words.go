@@ -1,10 +1,12 @@
 package policy
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
+	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -80,4 +82,42 @@ func LabelWords(labels map[string]string) string {
 		pairs = append(pairs, key+"="+labels[key])
 	}
 	return strings.Join(pairs, ", ")
+}
+
+// SpecChanges lists all that differs between two specs, as people call it.
+// before is nil for a new policy.
+func SpecChanges(before, after *v1alpha1.ClusterPolicySpec) []allocations.FieldChange {
+	was, is := map[string]string{}, map[string]string{}
+	var names []string
+	note := func(in map[string]string, classes []v1alpha1.PriorityClass) {
+		for _, class := range classes {
+			if !slices.Contains(names, class.Name) {
+				names = append(names, class.Name)
+			}
+			in[class.Name] = classWords(class)
+		}
+	}
+	note(is, after.PriorityClasses)
+	if before != nil {
+		note(was, before.PriorityClasses)
+	}
+	changes := settings(before, after)
+	for _, name := range names {
+		if was[name] != is[name] {
+			changes = append(changes, allocations.FieldChange{Path: "Priority class " + name, Before: was[name], After: is[name]})
+		}
+	}
+	return changes
+}
+
+func classWords(class v1alpha1.PriorityClass) string {
+	weight := int32(0)
+	if class.Weight != nil {
+		weight = *class.Weight
+	}
+	text := fmt.Sprintf("weight %d", weight)
+	if class.Description != "" {
+		text += ", " + class.Description
+	}
+	return text
 }

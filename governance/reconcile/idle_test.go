@@ -57,11 +57,11 @@ func others(t *testing.T, c *clustertest.Cluster) *writes {
 		return next
 	})
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
-	connection, err := cluster.New(config, cluster.Options{Log: log})
+	connection, err := cluster.New(config, cluster.Options{Namespace: "kuota-system", NoSessions: true, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := reconcile.Setup(connection.Manager, reconcile.Options{Naming: desired.DefaultNaming, Kueue: reconcile.DefaultKueueInstall}); err != nil {
+	if _, err := reconcile.Setup(connection.Manager, reconcile.Options{Naming: desired.DefaultNaming, Kueue: reconcile.DefaultKueueInstall, Revisions: connection.Revisions}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())

@@ -22,11 +22,11 @@ func TestMain(m *testing.M) { clustertest.Main(m) }
 var controllers = sync.OnceValue(func() error {
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	ctrl.SetLogger(logr.FromSlogHandler(log.Handler()))
-	connection, err := cluster.New(current.Console, cluster.Options{Log: log})
+	connection, err := cluster.New(current.Console, cluster.Options{Namespace: "kuota-system", NoSessions: true, Log: log})
 	if err != nil {
 		return err
 	}
-	if _, err := reconcile.Setup(connection.Manager, reconcile.Options{Naming: desired.DefaultNaming, Kueue: reconcile.DefaultKueueInstall}); err != nil {
+	if _, err := reconcile.Setup(connection.Manager, reconcile.Options{Naming: desired.DefaultNaming, Kueue: reconcile.DefaultKueueInstall, Revisions: connection.Revisions}); err != nil {
 		return err
 	}
 	go func() {

@@ -11,6 +11,7 @@ import (
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/enforcement"
+	"kuota.dev/kuota/governance/revisions"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -38,6 +39,9 @@ type Options struct {
 	// JobControllers are the users that make the parts of admitted jobs; none
 	// means enforcement.Controllers.
 	JobControllers []string
+	// Revisions is where versions of policies and allocations are kept; nil keeps
+	// none.
+	Revisions revisions.Store
 }
 
 // Controllers are those that keep Kueue true. Some of them share state, so that
@@ -50,6 +54,7 @@ type Controllers struct {
 	Ranking     *Ranking
 	Kueue       *Kueue
 	Enforcement *Enforcement
+	Revisions   *Revisions // nil where none are kept
 }
 
 // New makes the controllers. cached reads from a cache and writes; live reads
@@ -63,7 +68,7 @@ func New(cached client.Client, live client.Reader, recorder events.EventRecorder
 		options.JobControllers = enforcement.Controllers
 	}
 	unallocated := &Unallocated{Client: cached, Live: live, Naming: naming, Events: recorder, asked: make(chan event.GenericEvent, 1)}
-	return Controllers{
+	all := Controllers{
 		Allocations: &Allocations{Client: cached, Live: live, Naming: naming, Events: recorder, Ranking: gate, Unallocated: unallocated},
 		Capacity:    &Capacity{Client: cached, Naming: naming},
 		Unallocated: unallocated,
@@ -72,6 +77,10 @@ func New(cached client.Client, live client.Reader, recorder events.EventRecorder
 		Kueue:       &Kueue{Client: cached, Live: live, Install: options.Kueue},
 		Enforcement: &Enforcement{Client: cached, Live: live, Naming: naming, Namespace: options.Namespace, Controllers: options.JobControllers},
 	}
+	if options.Revisions != nil {
+		all.Revisions = &Revisions{Client: cached, Store: options.Revisions, Now: time.Now}
+	}
+	return all
 }
 
 // Setup makes the controllers and adds them to the manager.
@@ -81,6 +90,15 @@ func Setup(manager ctrl.Manager, options Options) (Controllers, error) {
 	nodes := nodesChanged(options.Naming.InstanceTypeLabel)
 	const allAtOnce = 0
 
+	if c.Revisions != nil {
+		err := controllerNamed(manager, "revisions", 4).
+			Watches(&v1alpha1.ComputeAllocation{}, c.Revisions.note(requestAllocation), builder.WithPredicates(specChanged)).
+			Watches(&v1alpha1.ClusterPolicy{}, c.Revisions.note(requestPolicy), builder.WithPredicates(specChanged)).
+			Complete(c.Revisions)
+		if err != nil {
+			return c, err
+		}
+	}
 	return c, errors.Join(
 		controllerNamed(manager, "allocation", 8).
 			For(&v1alpha1.ComputeAllocation{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, conditionsChanged))).

@@ -80,6 +80,7 @@ func plainYAML(t *testing.T, object *unstructured.Unstructured) string {
 	if annotations[desired.AnnotationDesired] != "" {
 		annotations[desired.AnnotationDesired] = "a digest, of names too"
 	}
+	delete(annotations, v1alpha1.AnnotationChangedGeneration) // the policy is there before and after a scene
 	kept := map[string]any{"name": object.GetName(), "labels": object.GetLabels(), "annotations": annotations, "finalizers": object.GetFinalizers(), "deleting": object.GetDeletionTimestamp() != nil}
 	for _, part := range []string{"spec", "subjects", "roleRef", "value", "description"} {
 		kept[part] = object.Object[part]

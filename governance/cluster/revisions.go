@@ -1,0 +1,142 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+
+	"kuota.dev/kuota/governance"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/metadata/metadatainformer"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// LabelRevisionOf on a ControllerRevision tells that it is one of the console's,
+// and of what: the value is its owner's to choose.
+const LabelRevisionOf = "kuota.dev/revision-of"
+
+const byOwner = "of"
+
+// Revisions keeps ControllerRevisions in the console's own namespace. Their
+// metadata is watched, so that a list of them costs the API server nothing; what
+// they hold is read when somebody looks at one.
+type Revisions struct {
+	namespace string
+	clients   kubernetes.Interface
+	metadata  metadata.ResourceInterface
+	informer  toolscache.SharedIndexInformer
+}
+
+func newRevisions(config *rest.Config, clients kubernetes.Interface, namespace string) (*Revisions, error) {
+	direct, err := metadata.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("watching revisions: %w", err)
+	}
+	watching := rest.CopyConfig(config)
+	watching.Wrap(func(next http.RoundTripper) http.RoundTripper { return patient{next} })
+	watched, err := metadata.NewForConfig(watching)
+	if err != nil {
+		return nil, fmt.Errorf("watching revisions: %w", err)
+	}
+	kind := appsv1.SchemeGroupVersion.WithResource("controllerrevisions")
+	indexers := toolscache.Indexers{byOwner: func(object any) ([]string, error) {
+		of := object.(*metav1.PartialObjectMetadata).Labels[LabelRevisionOf]
+		return []string{of}, nil
+	}}
+	informer := metadatainformer.NewFilteredMetadataInformer(watched, kind, namespace, 0, indexers, func(options *metav1.ListOptions) {
+		options.LabelSelector = LabelRevisionOf // not those of DaemonSets and StatefulSets
+	}).Informer()
+	err = informer.SetTransform(func(object any) (any, error) {
+		if o, ok := object.(*metav1.PartialObjectMetadata); ok {
+			o.ManagedFields = nil
+		}
+		return object, nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("watching revisions: %w", err)
+	}
+	return &Revisions{namespace: namespace, clients: clients, metadata: direct.Resource(kind).Namespace(namespace), informer: informer}, nil
+}
+
+// run keeps the watch until ctx ends, and tells of changes.
+func (r *Revisions) run(ctx context.Context, changes *Changes, log *slog.Logger) {
+	if _, err := r.informer.AddEventHandler(changes.handler()); err != nil {
+		log.Error("watching revisions", "error", err)
+		return
+	}
+	r.informer.RunWithContext(ctx)
+}
+
+// Known are the revisions of something as the watch has them, in no order, and
+// shared with it: read only. It answers governance.Unavailable until the watch
+// has them all.
+func (r *Revisions) Known(of string) ([]*metav1.PartialObjectMetadata, error) {
+	if !r.informer.HasSynced() {
+		return nil, &governance.Error{Kind: governance.Unavailable, Op: "list revisions", Message: "The versions cannot be read yet."}
+	}
+	objects, err := r.informer.GetIndexer().ByIndex(byOwner, of)
+	if err != nil {
+		return nil, &governance.Error{Op: "list revisions", Message: "The versions cannot be read.", Err: err}
+	}
+	known := make([]*metav1.PartialObjectMetadata, 0, len(objects))
+	for _, object := range objects {
+		if o, ok := object.(*metav1.PartialObjectMetadata); ok {
+			known = append(known, o)
+		}
+	}
+	return known, nil
+}
+
+// Owners are the values of LabelRevisionOf that there are, in no order.
+func (r *Revisions) Owners() []string {
+	if !r.informer.HasSynced() {
+		return nil
+	}
+	return r.informer.GetIndexer().ListIndexFuncValues(byOwner)
+}
+
+// Live are the revisions of something as the API server has them now.
+func (r *Revisions) Live(ctx context.Context, of string) ([]*metav1.PartialObjectMetadata, error) {
+	list, err := r.metadata.List(ctx, metav1.ListOptions{LabelSelector: LabelRevisionOf + "=" + of})
+	if err != nil {
+		return nil, Translate("list revisions", err)
+	}
+	live := make([]*metav1.PartialObjectMetadata, len(list.Items))
+	for i := range list.Items {
+		live[i] = &list.Items[i]
+	}
+	return live, nil
+}
+
+// Get reads one revision, with what it holds.
+func (r *Revisions) Get(ctx context.Context, name string) (*appsv1.ControllerRevision, error) {
+	revision, err := r.clients.AppsV1().ControllerRevisions(r.namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, Translate("read revision", err)
+	}
+	return revision, nil
+}
+
+// Create keeps a revision; false says that the name is taken.
+func (r *Revisions) Create(ctx context.Context, revision *appsv1.ControllerRevision) (bool, error) {
+	revision.Namespace = r.namespace
+	_, err := r.clients.AppsV1().ControllerRevisions(r.namespace).Create(ctx, revision, metav1.CreateOptions{FieldManager: FieldManager})
+	if apierrors.IsAlreadyExists(err) {
+		return false, nil
+	}
+	return err == nil, Translate("keep revision", err)
+}
+
+// Delete removes a revision, if it is there.
+func (r *Revisions) Delete(ctx context.Context, name string) error {
+	err := r.clients.AppsV1().ControllerRevisions(r.namespace).Delete(ctx, name, metav1.DeleteOptions{})
+	return Translate("delete revision", client.IgnoreNotFound(err))
+}

@@ -1,0 +1,150 @@
+package reconcile
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/revisions"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"k8s.io/client-go/util/workqueue"
+)
+
+// revisionsAgain is how soon it is tried again to keep a revision where the
+// console has no namespace, or no right to keep any.
+const revisionsAgain = time.Minute
+
+// Revisions keeps every spec that policies and allocations have. Unlike the
+// other controllers it has to see each change and not only the last: it notes
+// what the watch brings, in its order.
+type Revisions struct {
+	client.Client // reads from the cache
+	Store         revisions.Store
+	Now           func() time.Time
+
+	mu    sync.Mutex
+	seen  map[reconcile.Request][]sighting
+	quiet sync.Once // what the log is told once
+}
+
+// sighting is a spec that the watch brought.
+type sighting struct {
+	object client.Object // shared with the cache: read only
+	at     time.Time
+}
+
+// Names of kinds in requests, which have no other place for them.
+const (
+	requestPolicy     = "policy"
+	requestAllocation = "allocation"
+)
+
+// Reconcile keeps what was seen of one object; without any, after a restart,
+// what it is now.
+func (r *Revisions) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	for {
+		next, ok := r.next(request)
+		if !ok {
+			return ctrl.Result{}, nil
+		}
+		if next.object == nil {
+			object, err := r.read(ctx, request)
+			if err != nil {
+				return ctrl.Result{}, client.IgnoreNotFound(err)
+			}
+			return r.result(ctx, revisions.Keep(ctx, r.Store, object, r.Now()))
+		}
+		if err := revisions.Keep(ctx, r.Store, next.object, next.at); err != nil {
+			return r.result(ctx, err)
+		}
+		if !r.done(request) {
+			return ctrl.Result{}, nil
+		}
+	}
+}
+
+// result is when a look that ended in err is taken again. Other controllers go
+// on without revisions.
+func (r *Revisions) result(ctx context.Context, err error) (ctrl.Result, error) {
+	switch governance.KindOf(err) {
+	case governance.NotFound, governance.Forbidden:
+		r.quiet.Do(func() {
+			logf.FromContext(ctx).Error(err, "versions are not kept: the console's namespace or its Role kuota-revisions is missing")
+		})
+		return ctrl.Result{RequeueAfter: revisionsAgain}, nil
+	}
+	return ctrl.Result{}, err
+}
+
+func (r *Revisions) read(ctx context.Context, request ctrl.Request) (client.Object, error) {
+	var object client.Object = &v1alpha1.ComputeAllocation{}
+	if request.Namespace == requestPolicy {
+		object = &v1alpha1.ClusterPolicy{}
+	}
+	return object, r.Get(ctx, client.ObjectKey{Name: request.Name}, object)
+}
+
+// note remembers what an event brought.
+func (r *Revisions) note(kind string) handler.EventHandler {
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	note := func(object client.Object, q queue) {
+		request := reconcile.Request{NamespacedName: client.ObjectKey{Namespace: kind, Name: object.GetName()}}
+		r.mu.Lock()
+		if r.seen == nil {
+			r.seen = map[reconcile.Request][]sighting{}
+		}
+		r.seen[request] = append(r.seen[request], sighting{object, r.Now()})
+		r.mu.Unlock()
+		q.Add(request)
+	}
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { note(e.Object, q) },
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) { note(e.ObjectNew, q) },
+	}
+}
+
+// next is the oldest sighting of an object that is not kept yet; an empty one
+// where nothing was ever seen.
+func (r *Revisions) next(request ctrl.Request) (sighting, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	seen, ever := r.seen[request]
+	switch {
+	case len(seen) > 0:
+		return seen[0], true
+	case ever:
+		return sighting{}, false
+	}
+	return sighting{}, true
+}
+
+// done forgets the oldest sighting, and tells whether there are more.
+func (r *Revisions) done(request ctrl.Request) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.seen[request] = r.seen[request][1:]
+	if len(r.seen[request]) == 0 {
+		r.seen[request] = nil
+		return false
+	}
+	return true
+}
+
+// specChanged passes an object that is new or has another spec, also one that
+// was deleted and made anew between two events.
+var specChanged = predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() || e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration()
+	},
+	DeleteFunc: func(event.DeleteEvent) bool { return false },
+}

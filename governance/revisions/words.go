@@ -1,0 +1,93 @@
+package revisions
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"kuota.dev/kuota/governance/allocations"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/policy"
+)
+
+// How much of a change stands in its summary: so many values, and so many
+// characters of each side of one.
+const (
+	summaryValues = 3
+	summaryText   = 60
+)
+
+// manifest is an object as a revision holds it: what one could apply again.
+type manifest struct {
+	APIVersion string          `json:"apiVersion"`
+	Kind       string          `json:"kind"`
+	Metadata   metadata        `json:"metadata"`
+	Spec       json.RawMessage `json:"spec"`
+}
+
+type metadata struct {
+	Name string `json:"name"`
+}
+
+// changes lists what differs between two manifests, as people call it. before
+// is empty for the first.
+func (o Owner) changes(before, after []byte) ([]allocations.FieldChange, error) {
+	if o.kind == kindPolicy {
+		return changesOf(before, after, policy.SpecChanges)
+	}
+	return changesOf(before, after, allocations.SpecChanges)
+}
+
+func changesOf[Spec any](before, after []byte, compare func(before, after *Spec) []allocations.FieldChange) ([]allocations.FieldChange, error) {
+	var was *Spec
+	if len(before) > 0 {
+		was = new(Spec)
+		if err := spec(before, was); err != nil {
+			return nil, err
+		}
+	}
+	is := new(Spec)
+	if err := spec(after, is); err != nil {
+		return nil, err
+	}
+	return compare(was, is), nil
+}
+
+// spec reads the spec of a manifest.
+func spec(text []byte, into any) error {
+	var m manifest
+	if err := json.Unmarshal(text, &m); err != nil {
+		return err
+	}
+	return json.Unmarshal(m.Spec, into)
+}
+
+// summary says what changed, in short. A value that was or becomes nothing
+// stands as a dash.
+func summary(changes []allocations.FieldChange) string {
+	if len(changes) == 0 {
+		return "Only the order or the spelling of values"
+	}
+	side := func(text string) string {
+		if text == "" {
+			return "–"
+		}
+		return shorten(text, summaryText)
+	}
+	var parts []string
+	for _, c := range changes[:min(len(changes), summaryValues)] {
+		parts = append(parts, fmt.Sprintf("%s: %s → %s", c.Path, side(c.Before), side(c.After)))
+	}
+	if more := len(changes) - summaryValues; more > 0 {
+		parts = append(parts, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(parts, "; ")
+}
+
+func manifestOf(kind, name string, spec any) ([]byte, error) {
+	text, err := json.Marshal(spec)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(manifest{APIVersion: v1alpha1.GroupVersion.String(), Kind: kind, Metadata: metadata{Name: name}, Spec: text})
+}

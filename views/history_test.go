@@ -1,0 +1,36 @@
+package views
+
+import (
+	"strings"
+	"testing"
+
+	"kuota.dev/kuota/views/htmlcheck"
+)
+
+func sampleVersion() VersionPage {
+	return VersionPage{
+		Chrome: sampleChrome("Version 3 of vision", "policies"), UpURL: "/policies/allocations/vision", UpLabel: "vision",
+		Line:    HistoryLine{Number: "3", URL: "/v/3", When: "2026-03-05T10:00:00Z", Who: "kubectl-edit", WhoNote: "the field manager", Because: "more work", Changes: "Weight: 1 → 2", Missing: "1 change is not kept."},
+		Changes: []ValueChange{{"Weight", "1", "2"}}, YAML: []YAMLLine{{Text: "spec:"}, {Text: "  weight: 1", Gone: true}, {Text: "  weight: 2", New: true}},
+		RestoreURL: "/restore", OlderURL: "/v/2", NewerURL: "/v/4",
+	}
+}
+
+// What people write into a spec or as a reason stays text.
+func TestHostileHistoryStaysText(t *testing.T) {
+	page := sampleVersion()
+	for _, s := range []*string{&page.Line.Who, &page.Line.Because, &page.Line.Changes, &page.Changes[0].Before, &page.Changes[0].After, &page.YAML[1].Text} {
+		*s = hostile
+	}
+	list := HistoryPage{Chrome: page.Chrome, UpURL: "/x", UpLabel: "y", History: History{Lines: []HistoryLine{page.Line}}}
+	for name, doc := range map[string]interface{ Text() string }{
+		"version": htmlcheck.Render(t, VersionDetail(page)).Find("main"), "versions": htmlcheck.Render(t, HistoryList(list)).Find("main"),
+	} {
+		if !strings.Contains(doc.Text(), hostile) {
+			t.Errorf("%s does not show it as text", name)
+		}
+	}
+	if n := htmlcheck.Render(t, VersionDetail(page)).Find("main script, main img").Length(); n != 0 {
+		t.Errorf("%d elements came of it", n)
+	}
+}
