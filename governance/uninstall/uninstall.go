@@ -1,0 +1,184 @@
+// Package uninstall takes Kuota out of a cluster and leaves Kueue, queues and
+// running tasks as they are.
+package uninstall
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+
+	admission "k8s.io/api/admissionregistration/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// prefix begins the names of Kuota's cluster-wide objects.
+const prefix = "kuota-"
+
+// crdLimit is how long the API server may take to delete a kind with its
+// objects.
+const crdLimit = time.Minute
+
+// Options say how.
+type Options struct {
+	DryRun bool      // only say what would be done
+	Out    io.Writer // where each step is told
+}
+
+// Run takes Kuota out, as whoever the client acts as: a cluster admin. The order
+// matters. First goes what refuses jobs, so that nothing in between can stop the
+// teams; then the console's rights, so that a console that still runs undoes
+// nothing; then the finalizers, without which the kinds would wait for it; then
+// the kinds with their objects. Run again, it goes on where it stopped.
+func Run(ctx context.Context, c client.Client, o Options) error {
+	u := uninstaller{Client: c, Options: o}
+	for _, step := range []func(context.Context) error{u.admissionPolicies, u.rights, u.finalizers, u.kinds} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	u.tell("Kueue, its queues, flavors, Cohort and classes, teams' namespaces with their members, and all tasks stay as they are.")
+	u.tell("Left as well, and yours to delete: the console itself and namespace kuota-system, with who is signed in and the versions of policies; ClusterRoles kuota-admin and kuota-team-member, by which people still see queues and submit jobs.")
+	return nil
+}
+
+type uninstaller struct {
+	client.Client
+	Options
+}
+
+func (u uninstaller) tell(format string, args ...any) { fmt.Fprintf(u.Out, format+"\n", args...) }
+
+// admissionPolicies removes bindings before the policies that they bind.
+func (u uninstaller) admissionPolicies(ctx context.Context) error {
+	for _, list := range []client.ObjectList{
+		&admission.ValidatingAdmissionPolicyBindingList{}, &admission.ValidatingAdmissionPolicyList{},
+		&admission.MutatingAdmissionPolicyBindingList{}, &admission.MutatingAdmissionPolicyList{},
+	} {
+		if err := u.deleteOurs(ctx, list, func(name string) bool { return strings.HasPrefix(name, prefix) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rights removes what lets the console act. The roles of people stay: members of
+// teams are bound to theirs.
+func (u uninstaller) rights(ctx context.Context) error {
+	names := map[string]bool{"kuota-console": true, "kuota-impersonation": true}
+	ours := func(name string) bool { return names[name] }
+	for _, list := range []client.ObjectList{&rbacv1.ClusterRoleBindingList{}, &rbacv1.ClusterRoleList{}} {
+		if err := u.deleteOurs(ctx, list, ours); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deleteOurs deletes those of a kind whose name is Kuota's. A kind that the
+// cluster does not know has none.
+func (u uninstaller) deleteOurs(ctx context.Context, list client.ObjectList, ours func(string) bool) error {
+	err := u.List(ctx, list)
+	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("list %T: %w", list, err)
+	}
+	return meta.EachListItem(list, func(item runtime.Object) error {
+		object, ok := item.(client.Object)
+		if !ok || !ours(object.GetName()) {
+			return nil
+		}
+		return u.delete(ctx, object)
+	})
+}
+
+func (u uninstaller) delete(ctx context.Context, object client.Object) error {
+	kind, err := u.GroupVersionKindFor(object)
+	if err != nil {
+		return err
+	}
+	u.tell("%s %s %s", u.verb("delete"), kind.Kind, object.GetName())
+	if u.DryRun {
+		return nil
+	}
+	if err := client.IgnoreNotFound(u.Delete(ctx, object)); err != nil {
+		return fmt.Errorf("delete %s %s: %w", kind.Kind, object.GetName(), err)
+	}
+	return nil
+}
+
+func (u uninstaller) verb(word string) string {
+	if u.DryRun {
+		return "would " + word
+	}
+	return word
+}
+
+// finalizers takes Kuota's off its objects: nobody is left to carry them out.
+func (u uninstaller) finalizers(ctx context.Context) error {
+	for _, list := range []client.ObjectList{&v1alpha1.ComputeAllocationList{}, &v1alpha1.ClusterPolicyList{}} {
+		err := u.List(ctx, list)
+		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("list %T: %w", list, err)
+		}
+		if err := meta.EachListItem(list, func(item runtime.Object) error {
+			object, ok := item.(client.Object)
+			if !ok || len(object.GetFinalizers()) == 0 {
+				return nil
+			}
+			u.tell("%s the finalizers off %s", u.verb("take"), object.GetName())
+			if u.DryRun {
+				return nil
+			}
+			return client.IgnoreNotFound(u.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"finalizers": null}}`))))
+		}); err != nil {
+			return fmt.Errorf("take finalizers off: %w", err)
+		}
+	}
+	return nil
+}
+
+// kinds deletes the CRDs, with the objects that are left, and waits until they
+// are gone.
+func (u uninstaller) kinds(ctx context.Context) error {
+	for _, plural := range []string{"computeallocations", "clusterpolicies"} {
+		crd := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: plural + "." + v1alpha1.GroupVersion.Group}}
+		crd.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+		err := u.Get(ctx, client.ObjectKeyFromObject(crd), crd)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if err := u.delete(ctx, crd); err != nil || u.DryRun {
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		err = wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, crdLimit, true, func(ctx context.Context) (bool, error) {
+			return apierrors.IsNotFound(u.Get(ctx, client.ObjectKeyFromObject(crd), crd)), nil
+		})
+		if err != nil {
+			return fmt.Errorf("%s is still being deleted: %w. Stop the console, and run this again", crd.Name, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,194 @@
+package uninstall_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/cluster/clustertest"
+	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/reconcile"
+	"kuota.dev/kuota/governance/uninstall"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+const soon = time.Minute
+
+func TestMain(m *testing.M) { clustertest.Main(m) }
+
+const install = `
+apiVersion: kuota.dev/v1alpha1
+kind: ClusterPolicy
+metadata: {name: default}
+spec:
+  taskPrioritization: TaskRanking
+  priorityClasses: [{name: training, weight: 60}]
+  idleCompute: {shareUnallocated: true}
+  pools: [{name: small, match: {instanceTypes: [ml.g5.2xlarge, ml.g6.12xlarge]}}]
+---
+apiVersion: kuota.dev/v1alpha1
+kind: ComputeAllocation
+metadata: {name: stays}
+spec:
+  members: [{kind: User, name: mia@example.com}]
+  quota: [{pool: small, accelerators: 2}, {instanceType: ml.p5.48xlarge, accelerators: 2}]
+  preemption: {withinTeam: Never}
+  sharing: {strategy: Lend}
+`
+
+func job(name string, gpus int) string {
+	return fmt.Sprintf(`
+apiVersion: batch/v1
+kind: Job
+metadata: {name: %s, namespace: hyperpod-ns-stays, labels: {kueue.x-k8s.io/queue-name: hyperpod-ns-stays-localqueue, kueue.x-k8s.io/priority-class: training-priority}}
+spec:
+  template:
+    metadata: {annotations: {pod-complete.stage.kwok.x-k8s.io/delay: 1h}}
+    spec: {restartPolicy: Never, terminationGracePeriodSeconds: 0, containers: [{name: main, image: none, resources: {limits: {nvidia.com/gpu: %d}}}]}
+`, name, gpus)
+}
+
+// left is what must be the same before and after Kuota leaves.
+func left(t *testing.T, c *clustertest.Cluster) string {
+	t.Helper()
+	spec := func(resource string) string {
+		return c.Kubectl(t, "", "get", resource, "-A", "-o", `jsonpath={range .items[*]}{.kind} {.metadata.name} {.metadata.uid} {.metadata.labels} {.spec} {.value}{"\n"}{end}`)
+	}
+	var all []string
+	for _, resource := range []string{"clusterqueues", "localqueues", "resourceflavors", "workloadpriorityclasses"} {
+		all = append(all, spec(resource))
+	}
+	all = append(all,
+		// Not which Cohort: until the policy is back, Kuota lends nothing.
+		c.Kubectl(t, "", "get", "cohorts", "-o", "jsonpath={range .items[*]}{.metadata.name} {.spec}{end}"),
+		c.Kubectl(t, "", "get", "nodes", "-L", "kuota.dev/pool", "--no-headers", "-o", `jsonpath={range .items[*]}{.metadata.name} {.metadata.labels.kuota\.dev/pool}{"\n"}{end}`),
+		c.Kubectl(t, "", "get", "namespace", "hyperpod-ns-stays", "-o", "jsonpath={.metadata.uid} {.metadata.labels} {.metadata.annotations.kuota\\.dev/team}"),
+		c.Kubectl(t, "", "get", "rolebindings", "-n", "hyperpod-ns-stays", "-o", "jsonpath={.items[*].metadata.uid}"),
+		c.Kubectl(t, "", "get", "pods", "-n", "hyperpod-ns-stays", "-o", "jsonpath={.items[*].metadata.uid} {.items[*].status.phase}"),
+		c.Kubectl(t, "", "get", "workloads", "-n", "hyperpod-ns-stays", "-o", "jsonpath={.items[*].metadata.uid} {.items[*].spec.priority}"),
+	)
+	return strings.Join(all, "\n")
+}
+
+func installed(t *testing.T, c *clustertest.Cluster) {
+	t.Helper()
+	clustertest.Eventually(t, soon, func(context.Context) error { // the kinds may be a moment old
+		out, err := c.TryKubectl(install, "apply", "-f", "-")
+		if err != nil {
+			return fmt.Errorf("%s", out)
+		}
+		return nil
+	})
+	c.Kubectl(t, "", "wait", "--for=condition=Ready", "clusterpolicy/default", "computeallocation/stays", "--timeout=90s")
+}
+
+func gone(t *testing.T, c *clustertest.Cluster) {
+	t.Helper()
+	clustertest.Eventually(t, soon, func(context.Context) error {
+		if out, err := c.TryKubectl("", "get", "crd", "computeallocations.kuota.dev", "clusterpolicies.kuota.dev"); err == nil || strings.Contains(out, "kuota.dev ") {
+			return fmt.Errorf("there is %s", out)
+		}
+		return nil
+	})
+	time.Sleep(3 * time.Second) // a controller that took it for a deleted team would have begun by now
+}
+
+func runs(t *testing.T, c *clustertest.Cluster, name string) {
+	t.Helper()
+	clustertest.Eventually(t, soon, func(context.Context) error {
+		out, err := c.TryKubectl("", "get", "pods", "-l", "batch.kubernetes.io/job-name="+name, "-n", "hyperpod-ns-stays", "-o", "jsonpath={.items[*].status.phase}")
+		if err != nil || out != "Running" {
+			return fmt.Errorf("the pods of %s: %q, %v", name, out, err)
+		}
+		return nil
+	})
+}
+
+// admits has Kueue start a task, and end it.
+func admits(t *testing.T, c *clustertest.Cluster, name string) {
+	t.Helper()
+	c.Kubectl(t, job(name, 1), "create", "-f", "-")
+	runs(t, c, name)
+	c.Kubectl(t, "", "delete", "job", name, "-n", "hyperpod-ns-stays", "--cascade=foreground")
+}
+
+// Kuota leaves, by hand and by its command, with the console still running: all
+// of Kueue's stays, and tasks run on. In between it comes back, and takes up what
+// it left.
+func TestLeaving(t *testing.T) {
+	c := clustertest.Get(t)
+	log := slog.New(slog.DiscardHandler)
+	ctrl.SetLogger(logr.FromSlogHandler(log.Handler()))
+	connection, err := cluster.New(c.Console, cluster.Options{Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := reconcile.Setup(connection.Manager, reconcile.Options{Naming: desired.DefaultNaming, Kueue: reconcile.DefaultKueueInstall}); err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = connection.Run(context.Background()) }()
+
+	installed(t, c)
+	c.Kubectl(t, job("runs", 1), "create", "-f", "-")
+	c.Kubectl(t, job("waits", 100), "create", "-f", "-")
+	runs(t, c, "runs")
+	before := left(t, c)
+
+	crds := filepath.Join(clustertest.Root(), "deploy", "crds")
+	c.Kubectl(t, "", "delete", "-f", crds, "--wait=false")
+	gone(t, c)
+	if diff := cmp.Diff(before, left(t, c)); diff != "" {
+		t.Fatalf("deleting the CRDs by hand changes (-before +after):\n%s", diff)
+	}
+	admits(t, c, "after-crds")
+
+	c.Kubectl(t, "", "apply", "--server-side", "-f", crds)
+	installed(t, c)
+	if diff := cmp.Diff(before, left(t, c)); diff != "" {
+		t.Errorf("coming back changes (-before +after):\n%s", diff)
+	}
+
+	var planned, done bytes.Buffer
+	if err := uninstall.Run(t.Context(), c.Client, uninstall.Options{DryRun: true, Out: &planned}); err != nil {
+		t.Fatal(err)
+	}
+	if out := c.Kubectl(t, "", "get", "validatingadmissionpolicies", "-o", "name"); !strings.Contains(out, "kuota-workloads") {
+		t.Fatalf("the dry run did something: %s", out)
+	}
+	if err := uninstall.Run(t.Context(), c.Client, uninstall.Options{Out: &done}); err != nil {
+		t.Fatal(err)
+	}
+	gone(t, c)
+	if want := strings.NewReplacer("would delete", "delete", "would take", "take").Replace(planned.String()); want != done.String() {
+		t.Errorf("planned was\n%s\nand done\n%s", want, done.String())
+	}
+	last := -1
+	for _, text := range []string{"delete ValidatingAdmissionPolicyBinding kuota-enforcement-jobs", "delete ValidatingAdmissionPolicy kuota-workloads", "delete ClusterRoleBinding kuota-console", "take the finalizers off stays", "delete CustomResourceDefinition"} {
+		at := strings.Index(done.String(), text)
+		if at < last {
+			t.Errorf("%q comes too early, or not at all:\n%s", text, done.String())
+		}
+		last = at
+	}
+	if diff := cmp.Diff(before, left(t, c)); diff != "" {
+		t.Errorf("uninstalling changes (-before +after):\n%s", diff)
+	}
+	for _, kind := range []string{"validatingadmissionpolicies", "validatingadmissionpolicybindings", "mutatingadmissionpolicies", "clusterrolebindings"} {
+		if out := c.Kubectl(t, "", "get", kind, "-o", "name"); strings.Contains(out, "kuota-console") || strings.Contains(out, "kuota-enforcement") || strings.Contains(out, "changed-by") {
+			t.Errorf("there is still %s", out)
+		}
+	}
+	admits(t, c, "after-uninstall")
+	if err := uninstall.Run(t.Context(), c.Client, uninstall.Options{Out: &done}); err != nil {
+		t.Errorf("a second time: %v", err)
+	}
+}
