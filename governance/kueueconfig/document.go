@@ -103,8 +103,8 @@ func (d *document) section(name string) *yaml.Node {
 }
 
 // checked is the text in the end: the very same when nothing was changed. What
-// is not ours must have kept its value.
-func (d *document) checked() (string, error) {
+// is neither ours nor one of the other sections must have kept its value.
+func (d *document) checked(others ...string) (string, error) {
 	byHand := refuse(nil, "Kueue's configuration is written so that Kuota cannot change a part of it safely. Change it by hand.")
 	if d.broken {
 		return "", byHand
@@ -122,7 +122,7 @@ func (d *document) checked() (string, error) {
 	}
 	for _, m := range all {
 		maps.DeleteFunc(m, func(name string, _ any) bool {
-			return slices.Contains([]string{fairSharing, waitForPodsReady, featureGates}, name)
+			return slices.Contains(append(others, fairSharing, waitForPodsReady, featureGates), name)
 		})
 	}
 	if !reflect.DeepEqual(all[0], all[1]) {

@@ -18,14 +18,9 @@ func (d *document) set(name string, entry map[string]any, sentence string) {
 	if !setKeys(section, entry) {
 		return
 	}
-	whole := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Content: []*yaml.Node{
-		{Kind: yaml.ScalarNode, Tag: "!!str", Value: name}, section,
-	}}
-	b, err := encode(whole)
-	if err != nil {
+	if d.rewrite(name, section) != nil {
 		return // cannot be: it was read from YAML
 	}
-	d.replace(name, strings.SplitAfter(strings.TrimSuffix(string(b), "\n"), "\n"))
 	d.changes = append(d.changes, sentence)
 }
 

@@ -45,19 +45,19 @@ func argsOf(list []string, d *document) (*arguments, error) {
 
 // setGate makes gang scheduling on or off where that takes the gate.
 func setGate(d *document, a *arguments, v version, gangs bool) {
-	value, present := d.gate(a)
+	value, present := d.gate(a, gateName)
 	sentence := "The gate " + gateName + " goes "
 	switch {
 	case present && v.known() && !v.knowsGate():
-		d.writeGate(a, nil, fmt.Sprintf("The gate %s goes away: Kueue %s does not know it.", gateName, v.text))
+		d.writeGate(a, gateName, nil, fmt.Sprintf("The gate %s goes away: Kueue %s does not know it.", gateName, v.text))
 	case gangs && present && value != "false":
-		d.writeGate(a, false, sentence+"off, so that Kueue waits for pods.")
+		d.writeGate(a, gateName, false, sentence+"off, so that Kueue waits for pods.")
 	case gangs, present && value == "true":
 	case d.enables && !present: // v1beta1 says off by itself
 	case present:
-		d.writeGate(a, true, sentence+"on, so that Kueue does not wait for pods.")
+		d.writeGate(a, gateName, true, sentence+"on, so that Kueue does not wait for pods.")
 	case v.knowsGate():
-		d.writeGate(a, true, sentence+"on: without it Kueue "+v.text+" waits for pods for 30 minutes.")
+		d.writeGate(a, gateName, true, sentence+"on: without it Kueue "+v.text+" waits for pods for 30 minutes.")
 	case !v.known():
 		d.cannot = append(d.cannot, "The gate "+gateName+" is not added, since the image does not tell Kueue's version. From Kueue 0.19 gang scheduling stays on, with 30 minutes, until somebody sets the gate to true.")
 	case v.minor > 20:
@@ -65,10 +65,10 @@ func setGate(d *document, a *arguments, v version, gangs bool) {
 	}
 }
 
-// gate reads the gate: true, false, or what else somebody wrote.
-func (d *document) gate(a *arguments) (value string, present bool) {
+// gate reads a gate: true, false, or what else somebody wrote.
+func (d *document) gate(a *arguments, gate string) (value string, present bool) {
 	if a.at < 0 {
-		n := child(d.section(featureGates), gateName)
+		n := child(d.section(featureGates), gate)
 		if n == nil {
 			return "", false
 		}
@@ -76,7 +76,7 @@ func (d *document) gate(a *arguments) (value string, present bool) {
 	}
 	for pair := range strings.SplitSeq(strings.TrimPrefix(a.list[a.at], a.start), ",") {
 		name, text, _ := strings.Cut(strings.TrimSpace(pair), "=")
-		if strings.TrimSpace(name) != gateName {
+		if strings.TrimSpace(name) != gate {
 			continue
 		}
 		value, present = text, true
@@ -87,26 +87,26 @@ func (d *document) gate(a *arguments) (value string, present bool) {
 	return value, present
 }
 
-// writeGate sets the gate where the gates are; nil takes it away.
-func (d *document) writeGate(a *arguments, value any, sentence string) {
+// writeGate sets a gate where the gates are; nil takes it away.
+func (d *document) writeGate(a *arguments, gate string, value any, sentence string) {
 	if a.at < 0 {
 		if n := d.section(featureGates); value == nil && len(n.Content) == 2 {
 			d.remove(featureGates, sentence)
 			return
 		}
-		d.set(featureGates, map[string]any{gateName: value}, sentence)
+		d.set(featureGates, map[string]any{gate: value}, sentence)
 		return
 	}
 	d.changes = append(d.changes, sentence)
 	var pairs []string
 	for pair := range strings.SplitSeq(strings.TrimPrefix(a.list[a.at], a.start), ",") {
 		name, _, _ := strings.Cut(strings.TrimSpace(pair), "=")
-		if strings.TrimSpace(name) != gateName {
+		if strings.TrimSpace(name) != gate {
 			pairs = append(pairs, pair)
 		}
 	}
 	if value != nil {
-		pairs = append(pairs, fmt.Sprintf("%s=%t", gateName, value))
+		pairs = append(pairs, fmt.Sprintf("%s=%t", gate, value))
 	}
 	if len(pairs) > 0 {
 		a.list[a.at] = a.start + strings.Join(pairs, ",")

@@ -1,0 +1,141 @@
+package kueueconfig
+
+import (
+	"slices"
+	"strings"
+
+	yaml "go.yaml.in/yaml/v3"
+)
+
+const (
+	integrations = "integrations"
+	resources    = "resources"
+	frameworks   = "frameworks"
+	exclude      = "excludeResourcePrefixes"
+)
+
+// Addition is what a person may want in Kueue's configuration beside what a
+// policy decides. The console never writes it by itself.
+type Addition struct {
+	Frameworks []string        // integrations that are off
+	Exclude    []string        // resources, by the start of their names, that Kueue does not count
+	Gates      map[string]bool // of those that Gates tells of
+}
+
+// Add shows how to add to Kueue's configuration: Wanted has the text, the
+// arguments and the patch. What is there already is not added again.
+func Add(seen Seen, more Addition) (Wanted, error) {
+	wanted := Wanted{Text: seen.Text, Args: seen.Args, Version: versionOf(seen.Image).text}
+	d, err := read(seen.Text)
+	if err != nil {
+		return wanted, err
+	}
+	args, err := argsOf(seen.Args, d)
+	if err != nil {
+		return wanted, err
+	}
+	have := Integrations(seen.Text)
+	if child(d.section(integrations), frameworks) == nil { // then Kueue has batch/job, and loses it when there is a list
+		have = nil
+		if len(more.Frameworks) > 0 {
+			more.Frameworks = append([]string{BatchJob}, more.Frameworks...)
+		}
+	}
+	if err := d.extend(integrations, frameworks, without(more.Frameworks, have)); err != nil {
+		return wanted, err
+	}
+	if err := d.extend(resources, exclude, without(more.Exclude, Excluded(seen.Text))); err != nil {
+		return wanted, err
+	}
+	d.withGates(args, more.Gates)
+	after, err := d.checked(integrations, resources)
+	if err != nil {
+		return wanted, err
+	}
+	wanted.Text, wanted.Args = after, args.list
+	wanted.ConfigChanged = after != seen.Text
+	wanted.ArgsChanged = !slices.Equal(args.list, seen.Args)
+	wanted.Patch = patch(seen, wanted)
+	return wanted, nil
+}
+
+// extend appends to a list of a section; both are made where they are missing.
+func (d *document) extend(name, key string, values []string) error {
+	if len(values) == 0 {
+		return nil
+	}
+	section := d.section(name)
+	if section != nil && section.Kind != yaml.MappingNode {
+		return refuse(nil, "Kueue's configuration has something else than a mapping, or a reference to another place, in %s. Write its keys out.", name)
+	}
+	list := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
+	if old := child(section, key); old != nil && old.Kind == yaml.SequenceNode {
+		list = old
+	}
+	for _, value := range values {
+		list.Content = append(list.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: value})
+	}
+	if section == nil {
+		section = &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
+	}
+	if child(section, key) != list {
+		put(section, key, list)
+	}
+	return d.rewrite(name, section)
+}
+
+// rewrite puts a section's lines in the place of what stands there.
+func (d *document) rewrite(name string, section *yaml.Node) error {
+	b, err := encode(&yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Content: []*yaml.Node{
+		{Kind: yaml.ScalarNode, Tag: "!!str", Value: name}, section,
+	}})
+	if err != nil {
+		return err
+	}
+	d.replace(name, strings.SplitAfter(strings.TrimSuffix(string(b), "\n"), "\n"))
+	return nil
+}
+
+// without are the values that others lack, each once, in their order.
+func without(values, others []string) []string {
+	var left []string
+	for _, value := range values {
+		if !slices.Contains(others, value) && !slices.Contains(left, value) {
+			left = append(left, value)
+		}
+	}
+	return left
+}
+
+// Excluded are the starts of names of resources that Kueue does not count.
+func Excluded(text string) []string {
+	var file struct {
+		Resources struct {
+			Exclude []string `yaml:"excludeResourcePrefixes"`
+		} `yaml:"resources"`
+	}
+	_ = yaml.Unmarshal([]byte(text), &file) // what is no YAML is told where it is read as a whole
+	return file.Resources.Exclude
+}
+
+// Counts tells whether Kueue counts a resource that queues do not name: a task
+// that asks for such a one waits for ever. What is left out, translated into
+// others, or let through in general is not counted.
+func Counts(text, resource string) bool {
+	var file struct {
+		Resources struct {
+			Strategy        string `yaml:"quotaCheckStrategy"`
+			Transformations []struct {
+				Input string `yaml:"input"`
+			} `yaml:"transformations"`
+		} `yaml:"resources"`
+	}
+	_ = yaml.Unmarshal([]byte(text), &file)
+	for _, t := range file.Resources.Transformations {
+		if t.Input == resource {
+			return false
+		}
+	}
+	return file.Resources.Strategy != "IgnoreUndeclared" &&
+		!slices.ContainsFunc(Excluded(text), func(prefix string) bool { return strings.HasPrefix(resource, prefix) })
+}

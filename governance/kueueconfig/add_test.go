@@ -1,0 +1,112 @@
+package kueueconfig_test
+
+import (
+	"strings"
+	"testing"
+
+	"kuota.dev/kuota/governance/kueueconfig"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const head2 = "apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\n"
+
+func TestAdd(t *testing.T) {
+	for name, c := range map[string]struct {
+		text string
+		args []string
+		more kueueconfig.Addition
+		want string
+		then []string // the arguments
+	}{
+		"an integration joins the list, and comments stay": {
+			text: head2 + "integrations: # ours\n  frameworks:\n  - batch/job\n  # - pod\n  - ray.io/rayjob # also\n# end\nmetrics: {}\n",
+			more: kueueconfig.Addition{Frameworks: []string{"pod", "batch/job"}},
+			want: "  - ray.io/rayjob # also\n  - pod\n# end\nmetrics: {}\n",
+		},
+		"without a list, batch/job is kept": {
+			text: head2, more: kueueconfig.Addition{Frameworks: []string{"pod"}},
+			want: "integrations:\n  frameworks:\n  - batch/job\n  - pod\n",
+		},
+		"resources are left out": {
+			text: head2 + "resources:\n  quotaCheckStrategy: BlockUndeclared\n", more: kueueconfig.Addition{Exclude: []string{"ephemeral-storage"}},
+			want: "resources:\n  quotaCheckStrategy: BlockUndeclared\n  excludeResourcePrefixes:\n  - ephemeral-storage\n",
+		},
+		"gates go where gates are": {
+			text: head2, args: []string{"--feature-gates=A=true"}, more: kueueconfig.Addition{Gates: map[string]bool{kueueconfig.GateExplicitStatus: true, kueueconfig.GateReasons: true}},
+			want: head2, then: []string{"--feature-gates=A=true,UnadmittedWorkloadsObservability=true,UnadmittedWorkloadsExplicitStatus=true"},
+		},
+		"gates in the configuration": {
+			text: head2 + "featureGates: {A: true}\n", more: kueueconfig.Addition{Gates: map[string]bool{kueueconfig.GateHashing: false}},
+			want: "featureGates: {A: true, SchedulingEquivalenceHashing: false}\n",
+		},
+		"what is there already": {
+			text: head2 + "integrations: {frameworks: [pod]}\nresources: {excludeResourcePrefixes: [x]}\n", more: kueueconfig.Addition{Frameworks: []string{"pod"}, Exclude: []string{"x"}},
+			want: head2 + "integrations: {frameworks: [pod]}\nresources: {excludeResourcePrefixes: [x]}\n",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := kueueconfig.Add(kueueconfig.Seen{Text: c.text, Args: c.args, Image: current}, c.more)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.HasSuffix(got.Text, c.want) || !strings.HasPrefix(got.Text, head2) {
+				t.Errorf("the text becomes\n%s\nwant at its end\n%s", got.Text, c.want)
+			}
+			if c.then != nil && !cmp.Equal(got.Args, c.then) {
+				t.Errorf("the arguments become %q", got.Args)
+			}
+			if (got.Patch != "") != (got.ConfigChanged || got.ArgsChanged) {
+				t.Errorf("the patch is\n%s", got.Patch)
+			}
+			again, err := kueueconfig.Add(kueueconfig.Seen{Text: got.Text, Args: got.Args, Image: current}, kueueconfig.Addition{Frameworks: c.more.Frameworks, Exclude: c.more.Exclude})
+			if err != nil || again.ConfigChanged || again.ArgsChanged {
+				t.Errorf("added again, it changes once more (%v):\n%s", err, again.Text)
+			}
+		})
+	}
+}
+
+// Only what that version knows is offered: a Kueue that does not know a gate it
+// is given does not start.
+func TestGatesByVersion(t *testing.T) {
+	for image, want := range map[string]string{
+		current: "UnadmittedWorkloadsObservability known, UnadmittedWorkloadsExplicitStatus known, SchedulingEquivalenceHashing known on, VisibilityOnDemand known on, DisableWaitForPodsReady known set on",
+		older:   "UnadmittedWorkloadsObservability, UnadmittedWorkloadsExplicitStatus, SchedulingEquivalenceHashing known on, VisibilityOnDemand known on, DisableWaitForPodsReady set on",
+		branch:  "UnadmittedWorkloadsObservability, UnadmittedWorkloadsExplicitStatus, SchedulingEquivalenceHashing, VisibilityOnDemand, DisableWaitForPodsReady set on",
+	} {
+		gates, err := kueueconfig.Gates(kueueconfig.Seen{Text: head2 + "featureGates: {DisableWaitForPodsReady: true}\n", Image: image})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var said []string
+		for _, g := range gates {
+			text := g.Name
+			if g.Known {
+				text += " known"
+			}
+			if g.Set {
+				text += " set"
+			}
+			if g.On {
+				text += " on"
+			}
+			said = append(said, text)
+		}
+		if got := strings.Join(said, ", "); got != want {
+			t.Errorf("%s: %s\nwant %s", image, got, want)
+		}
+	}
+}
+
+func TestCounts(t *testing.T) {
+	text := head2 + "resources:\n  excludeResourcePrefixes: [example.com/]\n  transformations:\n  - {input: nvidia.com/mig-1g.5gb, strategy: Replace}\n"
+	for resource, want := range map[string]bool{"example.com/nic": false, "nvidia.com/mig-1g.5gb": false, "ephemeral-storage": true} {
+		if got := kueueconfig.Counts(text, resource); got != want {
+			t.Errorf("%s is counted: %t", resource, got)
+		}
+	}
+	if kueueconfig.Counts(head2+"resources: {quotaCheckStrategy: IgnoreUndeclared}\n", "ephemeral-storage") {
+		t.Error("counted where what queues do not name is let through")
+	}
+}
