@@ -108,7 +108,7 @@ func (s *Service) tryAll(ctx context.Context, allocation *v1alpha1.ComputeAlloca
 			}
 		}
 	}
-	gone, err := removals(ctx, s.Cluster.Manager.GetAPIReader(), Unwanted(wanted.objects))
+	gone, err := removals(ctx, s.Cluster.Live(), Unwanted(wanted.objects))
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package allocations
 import (
 	"context"
 	"maps"
+	"slices"
 	"time"
 
 	"kuota.dev/kuota/governance"
@@ -38,6 +39,9 @@ type Result struct {
 // Try applies an object as the console itself would, as a dry run, and tells
 // what would change.
 func Try(ctx context.Context, c *cluster.Cluster, trial Trial) (Result, error) {
+	if slices.Contains(c.Kinds().Kueue, trial.Kind) { // Kueue is not there to be asked
+		return Result{Silent: true}, nil
+	}
 	err := c.Manager.GetAPIReader().Get(ctx, trial.Key, trial.Live)
 	if client.IgnoreNotFound(err) != nil {
 		return Result{}, cluster.Translate("read "+trial.Kind, err)

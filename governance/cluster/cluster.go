@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
@@ -14,8 +13,6 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -56,14 +53,7 @@ type Cluster struct {
 	clients kubernetes.Interface // as the console itself
 	reviews kubernetes.Interface // the same, with limits of its own: people wait for these calls
 	synced  atomic.Bool
-}
-
-// required are the kinds without which nothing works; the console waits for
-// them.
-var required = []schema.GroupVersionKind{
-	v1alpha1.GroupVersion.WithKind("ComputeAllocation"),
-	v1alpha1.GroupVersion.WithKind("ClusterPolicy"),
-	kueue.SchemeGroupVersion.WithKind("ClusterQueue"),
+	kinds   atomic.Pointer[Kinds]
 }
 
 // New prepares the connection; nothing is asked of the cluster yet.
@@ -148,6 +138,7 @@ func (c *Cluster) Run(ctx context.Context) error {
 	if err := c.watch(ctx); err != nil {
 		return err
 	}
+	go c.keepLooking(ctx)
 	go func() {
 		if c.Manager.GetCache().WaitForCacheSync(ctx) {
 			c.synced.Store(true)
@@ -185,43 +176,33 @@ func (c *Cluster) watch(ctx context.Context) error {
 	return nil
 }
 
-// waitForKinds returns once the cluster answers and has all required kinds.
-func (c *Cluster) waitForKinds(ctx context.Context) error {
-	told := ""
-	for {
-		missing := c.missing()
-		if missing == "" {
-			return nil
-		}
-		if missing != told {
-			c.log.Warn("waiting for the cluster", "missing", missing)
-			told = missing
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(500 * time.Millisecond):
-		}
-	}
-}
-
-func (c *Cluster) missing() string {
-	var missing []string
-	for _, kind := range required {
-		if _, err := c.Manager.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version); meta.IsNoMatchError(err) {
-			missing = append(missing, kind.GroupKind().String())
-		} else if err != nil {
-			return err.Error()
-		}
-	}
-	return strings.Join(missing, ", ")
-}
-
-// Reader reads from the cache. It answers governance.Unavailable until the
-// cache is filled for the first time.
+// Reader reads from the cache. Where kinds of Kueue's are missing, it finds what
+// there is without them. It answers governance.Unavailable until the cluster has
+// answered for the first time, and where Kuota's own kinds are missing.
 func (c *Cluster) Reader() (client.Reader, error) {
-	if !c.synced.Load() {
-		return nil, &governance.Error{Kind: governance.Unavailable, Op: "read", Message: "The cluster cannot be reached yet, or Kueue or Kuota's resources are not installed in it."}
+	kinds := c.Kinds()
+	switch synced := c.synced.Load(); {
+	case len(kinds.Own) > 0:
+		return nil, kinds.unavailable()
+	case len(kinds.Kueue) > 0 && synced:
+		return partial{c.Manager.GetCache(), kinds}, nil
+	case len(kinds.Kueue) > 0: // the cache starts with the controllers, once Kueue is there
+		return partial{c.Manager.GetAPIReader(), kinds}, nil
+	case !synced:
+		return nil, &governance.Error{Kind: governance.Unavailable, Op: "read", Message: "The cluster cannot be reached yet. Try again in a moment."}
 	}
 	return c.Manager.GetCache(), nil
 }
+
+// Live reads from the API server itself. Kinds of Kueue's that are missing are
+// found empty.
+func (c *Cluster) Live() client.Reader {
+	if kinds := c.Kinds(); len(kinds.Kueue) > 0 {
+		return partial{c.Manager.GetAPIReader(), kinds}
+	}
+	return c.Manager.GetAPIReader()
+}
+
+// Clients asks the API server itself, as the console, for what is not in the
+// cache.
+func (c *Cluster) Clients() kubernetes.Interface { return c.clients }

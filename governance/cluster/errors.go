@@ -10,6 +10,7 @@ import (
 	"kuota.dev/kuota/governance"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 )
 
 // Unreachable is what a person is told while the API server does not answer.
@@ -30,6 +31,8 @@ func Translate(op string, err error) error {
 	switch {
 	case unreachable(err):
 		translated.Kind, translated.Message = governance.Unavailable, Unreachable
+	case meta.IsNoMatchError(err):
+		translated.Kind, translated.Message = governance.Unavailable, "The cluster lacks a kind that this needs. The settings say which."
 	case apierrors.IsNotFound(err):
 		translated.Kind, translated.Message = governance.NotFound, "It does not exist any more."
 	case apierrors.IsAlreadyExists(err):

@@ -1,0 +1,198 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// The kinds that the console works with. It starts its controllers once all are
+// there.
+var (
+	ownKinds   = []string{"ClusterPolicy", "ComputeAllocation"}
+	kueueKinds = []string{"ClusterQueue", "Cohort", "LocalQueue", "ResourceFlavor", "Workload", "WorkloadPriorityClass"}
+)
+
+// kindsInterval is how often the API server is asked for its kinds: while some
+// are missing, and once all are there.
+const (
+	kindsInterval  = time.Second
+	kindsInterval2 = 5 * time.Second
+	kindsLimit     = 5 * time.Second
+)
+
+// Kinds is what the API server does not have of what the console works with.
+type Kinds struct {
+	Known bool     // false until the API server has answered
+	Own   []string // kinds of Kuota's
+	Kueue []string // kinds of Kueue's, in the version that the console speaks
+	// Versions are those that Kueue's kinds are served in where that version is
+	// not among them: an older Kueue, or a newer one.
+	Versions []string
+}
+
+// Complete tells whether nothing is missing.
+func (k Kinds) Complete() bool { return k.Known && len(k.Own) == 0 && len(k.Kueue) == 0 }
+
+// None tells whether there is nothing of Kueue's at all.
+func (k Kinds) None() bool { return len(k.Kueue) == len(kueueKinds) && len(k.Versions) == 0 }
+
+// Trouble is a sentence about what is missing and what to do; empty when
+// nothing is.
+func (k Kinds) Trouble() string {
+	switch {
+	case !k.Known:
+		return ""
+	case len(k.Own) > 0:
+		return fmt.Sprintf("Kuota's own kinds are not installed in this cluster: %s. Whoever runs the cluster installs them from deploy/crds.", strings.Join(k.Own, ", "))
+	case len(k.Versions) > 0:
+		return fmt.Sprintf("Kueue here has its kinds in %s only, and Kuota speaks %s, which Kueue has from version 0.16. Queues and tasks are not shown, and nothing is written to Kueue, until it is upgraded.",
+			strings.Join(k.Versions, ", "), kueue.SchemeGroupVersion.Version)
+	case k.None():
+		return "Kueue is not installed in this cluster. Policies and allocations can be made, and take effect once it is; until then no task waits in a queue, and quotas hold nothing back."
+	case len(k.Kueue) > 0:
+		return fmt.Sprintf("Kueue is installed in part: %s missing. Policies and allocations can be made, and take effect once whoever runs the cluster has installed Kueue's definitions again.", are(k.Kueue))
+	}
+	return ""
+}
+
+func are(kinds []string) string {
+	if len(kinds) == 1 {
+		return "its kind " + kinds[0] + " is"
+	}
+	return "its kinds " + strings.Join(kinds, ", ") + " are"
+}
+
+// Kinds tells what is missing, as of some seconds ago at most.
+func (c *Cluster) Kinds() Kinds {
+	if k := c.kinds.Load(); k != nil {
+		return *k
+	}
+	return Kinds{}
+}
+
+// lookAtKinds asks the API server for its kinds. While it does not answer, the
+// last answer stands.
+func (c *Cluster) lookAtKinds() {
+	d := c.clients.Discovery()
+	own, _, err := lacks(d, v1alpha1.GroupVersion, ownKinds)
+	if err != nil {
+		return
+	}
+	of, group, err := lacks(d, kueue.SchemeGroupVersion, kueueKinds)
+	if err != nil {
+		return
+	}
+	k := Kinds{Known: true, Own: own, Kueue: of}
+	if !group { // a Kueue of another version has the group in others
+		groups, err := d.ServerGroups()
+		if err != nil {
+			return
+		}
+		for _, g := range groups.Groups {
+			if g.Name == kueue.SchemeGroupVersion.Group {
+				for _, v := range g.Versions {
+					k.Versions = append(k.Versions, v.Version)
+				}
+			}
+		}
+	}
+	before := c.Kinds()
+	c.kinds.Store(&k)
+	if trouble := k.Trouble(); trouble != before.Trouble() {
+		c.log.Warn("kinds in the cluster changed", "trouble", trouble)
+		c.Allocations.notify()
+		c.Tasks.notify()
+	}
+}
+
+// lacks are those of kinds that a group's version does not have; served tells
+// whether there is that version at all.
+func lacks(d discovery.DiscoveryInterface, version schema.GroupVersion, kinds []string) (missing []string, served bool, err error) {
+	list, err := d.ServerResourcesForGroupVersion(version.String())
+	if apierrors.IsNotFound(err) {
+		return kinds, false, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	for _, kind := range kinds {
+		found := false
+		for _, r := range list.APIResources {
+			found = found || r.Kind == kind && !strings.Contains(r.Name, "/")
+		}
+		if !found {
+			missing = append(missing, kind)
+		}
+	}
+	return missing, true, nil
+}
+
+// waitForKinds returns once the cluster answers and has all kinds.
+func (c *Cluster) waitForKinds(ctx context.Context) error {
+	for {
+		c.lookAtKinds()
+		if c.Kinds().Complete() && c.mapped() {
+			return nil
+		}
+		if err := pause(ctx, kindsInterval); err != nil {
+			return err
+		}
+	}
+}
+
+// mapped tells whether the manager's own map of kinds, which fills as it is
+// asked, has them all.
+func (c *Cluster) mapped() bool {
+	for version, kinds := range map[schema.GroupVersion][]string{v1alpha1.GroupVersion: ownKinds, kueue.SchemeGroupVersion: kueueKinds} {
+		for _, kind := range kinds {
+			if _, err := c.Manager.GetRESTMapper().RESTMapping(schema.GroupKind{Group: version.Group, Kind: kind}, version.Version); err != nil {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// keepLooking goes on looking for kinds until ctx ends: a definition may be
+// taken away.
+func (c *Cluster) keepLooking(ctx context.Context) {
+	for {
+		interval := kindsInterval2
+		if !c.Kinds().Complete() {
+			interval = kindsInterval
+		}
+		if pause(ctx, interval) != nil {
+			return
+		}
+		c.lookAtKinds()
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// absent tells whether a kind is missing.
+func (k Kinds) absent(gvk schema.GroupVersionKind) bool {
+	return gvk.Group == kueue.SchemeGroupVersion.Group && slices.Contains(k.Kueue, gvk.Kind)
+}
+
+func (k Kinds) unavailable() error {
+	return &governance.Error{Kind: governance.Unavailable, Op: "read", Message: k.Trouble()}
+}
