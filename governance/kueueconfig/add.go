@@ -1,8 +1,11 @@
 package kueueconfig
 
 import (
+	"errors"
 	"slices"
 	"strings"
+
+	"kuota.dev/kuota/governance"
 
 	yaml "go.yaml.in/yaml/v3"
 )
@@ -138,4 +141,13 @@ func Counts(text, resource string) bool {
 	}
 	return file.Resources.Strategy != "IgnoreUndeclared" &&
 		!slices.ContainsFunc(Excluded(text), func(prefix string) bool { return strings.HasPrefix(resource, prefix) })
+}
+
+// Sentence is an error of this package for a person.
+func Sentence(err error) string {
+	var ours *governance.Error
+	if errors.As(err, &ours) {
+		return ours.Message
+	}
+	return err.Error()
 }

@@ -61,7 +61,11 @@ func (in *installation) manager() *corev1.Container {
 
 // want is the configuration as a policy asks for it.
 func (in *installation) want(spec *v1alpha1.ClusterPolicySpec) (kueueconfig.Wanted, error) {
-	return kueueconfig.Want(kueueconfig.Seen{Text: in.config.Data[configKey], Args: in.manager().Args, Image: in.manager().Image, Restart: in.restart()}, spec)
+	return kueueconfig.Want(in.asSeen(), spec)
+}
+
+func (in *installation) asSeen() kueueconfig.Seen {
+	return kueueconfig.Seen{Text: in.config.Data[configKey], Args: in.manager().Args, Image: in.manager().Image, Restart: in.restart()}
 }
 
 // account is the user that Kueue acts as.

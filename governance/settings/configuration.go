@@ -1,0 +1,160 @@
+package settings
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"kuota.dev/kuota/governance/kueueconfig"
+)
+
+// configuration is what Kueue's configuration lacks beside what the policy
+// decides.
+func configuration(s Seen) (gaps []Gap) {
+	if s.Unread != Read {
+		return nil
+	}
+	seen := s.Kueue.Seen
+	gates, err := kueueconfig.Gates(seen)
+	if err != nil {
+		return []Gap{{
+			ID: "kueue-configuration", Title: "Kueue's configuration cannot be read", Severity: Breaks,
+			Costs: "Kuota does not change what it cannot read, so fair sharing and gang scheduling of the policy are not carried out. " + kueueconfig.Sentence(err),
+			Patch: fmt.Sprintf("kubectl --namespace %s edit configmap %s\n", s.Install.Namespace, s.Install.ConfigMap),
+		}}
+	}
+	if !slices.Contains(kueueconfig.Integrations(seen.Text), podIntegration) {
+		gaps = append(gaps, Gap{
+			ID: "pods", Title: "Kueue's pod integration is off", Severity: Lacks,
+			Costs: "No quota can hold single pods, or those of Deployments and StatefulSets: where enforcement is on they are refused in teams' namespaces, and else they run beside every quota.",
+			Patch: added(seen, kueueconfig.Addition{Frameworks: []string{podIntegration}}),
+		})
+	}
+	gaps = append(gaps, reasons(seen, gates)...)
+	return append(gaps, uncovered(s)...)
+}
+
+// reasons is about how exactly Kueue says why a task waits.
+func reasons(seen kueueconfig.Seen, gates []kueueconfig.Gate) (gaps []Gap) {
+	off := map[string]bool{}
+	for _, g := range gates {
+		switch {
+		case (g.Name == kueueconfig.GateReasons || g.Name == kueueconfig.GateExplicitStatus) && g.Known && !g.On:
+			off[g.Name] = true
+		case g.Name == kueueconfig.GateHashing && g.Known && g.On:
+			gaps = append(gaps, Gap{
+				ID: "hashing", Title: "Most reasons for waiting are hidden", Severity: Lacks,
+				Costs: "With the gate " + g.Name + " on, most tasks that wait say only that an equivalent one failed to start, and not what they need.",
+				Patch: added(seen, kueueconfig.Addition{Gates: map[string]bool{g.Name: false}}),
+			})
+		}
+	}
+	const costs = "Why a task waits is told in rougher words, and of some tasks not at all."
+	version, older := kueueconfig.Version(seen.Image, reasonsMinor)
+	switch {
+	case len(off) > 0:
+		gaps = append(gaps, Gap{
+			ID: "reasons", Title: "Kueue does not give exact reasons", Severity: Lacks, Costs: costs,
+			Patch: added(seen, kueueconfig.Addition{Gates: off}),
+		})
+	case older:
+		gaps = append(gaps, Gap{
+			ID: "reasons", Title: "Kueue " + version + " has no exact reasons", Severity: Hint, Costs: costs,
+			Patch: "# Kueue has them from 0.19. Read its release notes for each version in between first.\n" + install(Tested),
+		})
+	}
+	return gaps
+}
+
+// uncovered is about resources that no ClusterQueue covers: a task that asks
+// for one is never admitted.
+func uncovered(s Seen) []Gap {
+	var names, told []string
+	severity := Lacks
+	for _, u := range s.Uncovered {
+		if !kueueconfig.Counts(s.Kueue.Text, u.Resource) {
+			continue
+		}
+		names = append(names, u.Resource)
+		switch {
+		case u.Tasks == 1:
+			told = append(told, u.Resource+" (1 task asks for it)")
+		case u.Tasks > 1:
+			told = append(told, fmt.Sprintf("%s (%d tasks ask for it)", u.Resource, u.Tasks))
+		default:
+			told = append(told, u.Resource)
+		}
+		if u.Tasks > 0 {
+			severity = Breaks
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return []Gap{{
+		ID: "uncovered", Title: "No queue covers some of the resources here", Severity: severity,
+		Costs: "A task that asks for one of these waits for ever: " + strings.Join(told, ", ") + ". Left out of Kueue's count, they are as free as they are without Kueue.",
+		Patch: added(s.Kueue.Seen, kueueconfig.Addition{Exclude: names}),
+	}}
+}
+
+// visibility is about the API that tells the order of a queue.
+func visibility(s Seen) []Gap {
+	if s.Visibility || s.Unread != Read || s.Kueue.Stopped {
+		return nil
+	}
+	gap := Gap{
+		ID: "visibility", Title: "Kueue's visibility API does not answer", Severity: Lacks,
+		Costs: "The place of a task in its queue is not known.",
+		Patch: "# Whether the API server reaches it, and why not:\nkubectl get apiservice v1beta2.visibility.kueue.x-k8s.io --output yaml\n# Kueue's own manifests bring it:\n",
+	}
+	version, older := kueueconfig.Version(s.Kueue.Image, minor)
+	if version == "" || older {
+		version = Tested
+	}
+	gap.Patch += install(version)
+	gates, err := kueueconfig.Gates(s.Kueue.Seen)
+	if err != nil {
+		return []Gap{gap}
+	}
+	for _, g := range gates {
+		if g.Name == kueueconfig.GateVisibility && g.Set && !g.On {
+			gap.Title = "Kueue's visibility API is switched off"
+			gap.Patch = added(s.Kueue.Seen, kueueconfig.Addition{Gates: map[string]bool{g.Name: true}})
+		}
+	}
+	return []Gap{gap}
+}
+
+// policy is about what the policy says and Kueue's configuration does not,
+// where the console does not put that right itself.
+func policy(s Seen) []Gap {
+	if s.Unread != Read || s.Policy == nil {
+		return nil
+	}
+	want, err := kueueconfig.Want(s.Kueue.Seen, s.Policy)
+	if err != nil {
+		return nil // what cannot be read is told already; what the policy says wrong, its card tells
+	}
+	var gaps []Gap
+	if (want.ConfigChanged || want.ArgsChanged) && !(s.Install.Manage && s.MayWrite == Yes) {
+		gaps = append(gaps, Gap{
+			ID: "policy", Title: "Policy and Kueue differ", Severity: Breaks,
+			Costs: "The policy is not in force in full. To be changed: " + strings.Join(want.Changes, " "),
+			Patch: want.Patch,
+		})
+	}
+	if len(want.Cannot) > 0 {
+		gaps = append(gaps, Gap{ID: "policy-cannot", Title: "Part of the policy cannot be configured", Severity: Lacks, Costs: strings.Join(want.Cannot, " ")})
+	}
+	return gaps
+}
+
+// added is the patch of an addition, or why there is none.
+func added(seen kueueconfig.Seen, more kueueconfig.Addition) string {
+	wanted, err := kueueconfig.Add(seen, more)
+	if err != nil {
+		return "# " + kueueconfig.Sentence(err) + "\n"
+	}
+	return wanted.Patch
+}
