@@ -19,7 +19,15 @@ func (h *Handlers) Chrome(c echo.Context) views.Chrome {
 	if user.Name == "" {
 		return views.Chrome{}
 	}
-	return views.Chrome{User: user.Name, SignOut: !user.Local, Cluster: h.clusterStatus(), Stream: "/events"}
+	chrome := views.Chrome{User: user.Name, SignOut: !user.Local, Cluster: h.clusterStatus(), Stream: "/events"}
+	// A cluster that does not answer is not asked: nobody waits for a link.
+	if chrome.Cluster.Reachable && h.Settings.Shown(c.Request().Context(), userOf(c)) {
+		chrome.Settings = settingsURL
+	}
+	if h.Trouble != nil {
+		chrome.Trouble = h.Trouble()
+	}
+	return chrome
 }
 
 // events answers GET /events: the frame's part that changes, for pages that

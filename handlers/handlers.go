@@ -10,6 +10,7 @@ import (
 	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/policy"
 	"kuota.dev/kuota/governance/revisions"
+	"kuota.dev/kuota/governance/settings"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/web"
 
@@ -22,12 +23,17 @@ type Handlers struct {
 	Policy      Policy
 	Tasks       Tasks
 	Revisions   Revisions
+	Settings    Settings
 	Contact     Contact
+	// Trouble is a sentence about what keeps the whole console from working;
+	// empty for nothing. nil is never.
+	Trouble func() string
 	// AllocationChanges and TaskChanges tell of changes of what those pages show.
 	AllocationChanges, TaskChanges Listener
 
 	Naming      desired.Naming
 	ClusterName string           // as pages show it
+	Setup       Setup            // as the settings show it
 	Now         func() time.Time // the clock
 }
 
@@ -66,6 +72,13 @@ type Tasks interface {
 	List(ctx context.Context, user governance.User) ([]tasks.Item, error)
 }
 
+// Settings is what is asked about how all is set up.
+type Settings interface {
+	// Shown tells whether somebody is shown the way there.
+	Shown(ctx context.Context, user governance.User) bool
+	State(ctx context.Context, user governance.User) (settings.State, error)
+}
+
 // Contact tells how long ago the cluster answered, and whether it still does.
 type Contact interface {
 	Age(now time.Time) (age time.Duration, ok bool)
@@ -84,6 +97,7 @@ func (h *Handlers) Register(s *web.Server) {
 	s.Events("/events", h.events(s))
 	s.Page("/tasks", h.answer(h.tasks))
 	s.Events("/tasks/events", h.tasksEvents(s))
+	s.Page(settingsURL, h.answer(h.settings))
 	s.Page("/policies", h.answer(h.policies))
 	s.Events("/policies/events", h.policiesEvents(s))
 	s.Form(policyURL, h.answer(h.editPolicy(s)), h.answer(h.changePolicy))

@@ -38,6 +38,8 @@ type domain struct {
 	as          governance.User
 	changed     chan struct{}
 	policies    policyDomain
+	settings    settingsDomain
+	trouble     string
 
 	allocationDomain
 	revisionDomain
@@ -78,8 +80,8 @@ func (d *domain) Listen(context.Context) <-chan struct{} { return d.changed }
 func serve(t *testing.T, d *domain) string {
 	t.Helper()
 	h := &handlers.Handlers{
-		Allocations: d, Policy: &d.policies, Tasks: d, Revisions: d, Contact: d, AllocationChanges: d, TaskChanges: d,
-		Naming: desired.DefaultNaming, ClusterName: "test", Now: time.Now,
+		Allocations: d, Policy: &d.policies, Tasks: d, Revisions: d, Settings: &d.settings, Contact: d, AllocationChanges: d, TaskChanges: d,
+		Naming: desired.DefaultNaming, ClusterName: "test", Now: time.Now, Trouble: func() string { return d.trouble },
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 func TestRoutes(t *testing.T) {
 	d := &domain{items: []tasks.Item{{Task: tasks.Task{UID: "1", Name: "hidden-task", Namespace: "hidden-namespace", State: tasks.Running}, Team: "hidden-team"}}}
 	h := &handlers.Handlers{
-		Allocations: d, Policy: &d.policies, Tasks: d, Revisions: d, Contact: d, AllocationChanges: d, TaskChanges: d,
+		Allocations: d, Policy: &d.policies, Tasks: d, Revisions: d, Settings: &d.settings, Contact: d, AllocationChanges: d, TaskChanges: d,
 		Naming: desired.DefaultNaming, ClusterName: "hidden-cluster", Now: time.Now,
 	}
 	console := webtest.Start(t, webtest.Setup{
@@ -30,6 +30,7 @@ func TestRoutes(t *testing.T) {
 		"GET /auth/session": webtest.SignedIn, "GET /auth/signed-in": webtest.SignedIn, "HEAD /auth/signed-in": webtest.SignedIn,
 		"GET /": webtest.SignedIn, "HEAD /": webtest.SignedIn, "GET /events": webtest.SignedIn,
 		"GET /tasks": webtest.SignedIn, "HEAD /tasks": webtest.SignedIn, "GET /tasks/events": webtest.SignedIn,
+		"GET /settings": webtest.SignedIn, "HEAD /settings": webtest.SignedIn,
 		"GET /policies": webtest.SignedIn, "HEAD /policies": webtest.SignedIn, "GET /policies/events": webtest.SignedIn,
 		"GET /policies/cluster/edit": webtest.SignedIn, "HEAD /policies/cluster/edit": webtest.SignedIn, "POST /policies/cluster/edit": webtest.SignedIn,
 		"GET /policies/allocations/new": webtest.SignedIn, "HEAD /policies/allocations/new": webtest.SignedIn, "POST /policies/allocations/new": webtest.SignedIn,

@@ -35,6 +35,8 @@ func TestEveryPageIsSound(t *testing.T) {
 		"version":                        VersionDetail(sampleVersion()),
 		"version, alone":                 VersionDetail(VersionPage{Chrome: sampleChrome("Version 1", "policies"), UpURL: "/x", UpLabel: "y"}),
 		"versions":                       HistoryList(HistoryPage{Chrome: sampleChrome("Versions", "policies"), UpURL: "/x", UpLabel: "y", History: History{Lines: []HistoryLine{sampleVersion().Line}, AllURL: "/all"}}),
+		"settings":                       Settings(sampleSettings()),
+		"settings, nothing missing":      Settings(SettingsPage{Chrome: sampleChrome("Settings", "settings")}),
 		"delete":                         AllocationDeletePage(sampleDelete()),
 		"delete, nothing runs":           AllocationDeletePage(AllocationDelete{Chrome: sampleChrome("Delete vision", "policies"), Team: "vision", Action: "/x", CancelURL: "/y"}),
 		"error":                          Error(ErrorPage{Chrome: sampleChrome("Not found", ""), Status: 404, Message: "There is nothing here.", Retry: "/x"}),

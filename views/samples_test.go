@@ -153,3 +153,14 @@ func sampleDelete() AllocationDelete {
 		Running: 22, Tasks: []string{"Job a", "Job b"}, More: 20, Waiting: 3, Kept: "hyperpod-ns-vision", Removed: []string{"ClusterQueue q"},
 	}
 }
+
+func sampleSettings() SettingsPage {
+	page := SettingsPage{
+		Chrome: sampleChrome("Settings", "settings"),
+		Gaps:   []SettingsGap{{ID: "a", Status: Status{Tone: "bad", Label: "Does not work", Text: hostile}, Costs: hostile, Patch: hostile}, {ID: "b", Status: Status{Tone: "info", Label: "Good to know", Text: "x"}}},
+		Cards:  []SettingsCard{{ID: "settings-cluster", Title: "Cluster", Lines: []ValueLine{{Name: "Name", Value: hostile}}}},
+		Config: hostile, Args: "--config=/x",
+	}
+	page.Settings, page.Trouble = "/settings", hostile
+	return page
+}

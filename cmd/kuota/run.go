@@ -6,6 +6,8 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/url"
+	"runtime/debug"
 	"time"
 
 	"kuota.dev/kuota/governance/access"
@@ -15,6 +17,7 @@ import (
 	"kuota.dev/kuota/governance/policy"
 	"kuota.dev/kuota/governance/reconcile"
 	"kuota.dev/kuota/governance/revisions"
+	"kuota.dev/kuota/governance/settings"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/handlers"
 	"kuota.dev/kuota/web"
@@ -29,6 +32,18 @@ import (
 // drainLimit is how long answers of the sign-in provider may take once all else
 // has ended; with the server's own limit the whole stays below two seconds.
 const drainLimit = 400 * time.Millisecond
+
+// setup is how the console was started, for its own page.
+func (c config) setup() handlers.Setup {
+	setup := handlers.Setup{Namespace: c.namespace, ClientID: c.oidc.clientID, UserClaim: c.oidc.usernameClaim}
+	if issuer, err := url.Parse(c.oidc.issuer); err == nil {
+		setup.Issuer = issuer.Host
+	}
+	if build, ok := debug.ReadBuildInfo(); ok && build.Main.Version != "(devel)" {
+		setup.Version = build.Main.Version
+	}
+	return setup
+}
 
 // run starts the web server and the controllers, and ends both together.
 func run(ctx context.Context, c config, out io.Writer) error {
@@ -60,6 +75,9 @@ func run(ctx context.Context, c config, out io.Writer) error {
 		Allocations:       teams,
 		Revisions:         &revisions.Service{Store: kubernetes.Revisions, Access: permission, Allocations: teams},
 		Policy:            policies,
+		Settings:          &settings.Service{Cluster: kubernetes, Access: permission, Naming: c.naming, Install: c.kueue, Kueue: controllers.Kueue.Seen},
+		Trouble:           func() string { return kubernetes.Kinds().Trouble() },
+		Setup:             c.setup(),
 		Tasks:             &tasks.Service{Cluster: kubernetes, Access: permission},
 		Contact:           kubernetes.Contact,
 		AllocationChanges: kubernetes.Allocations,

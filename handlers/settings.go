@@ -1,0 +1,169 @@
+package handlers
+
+import (
+	"cmp"
+	"net/http"
+	"strings"
+
+	"kuota.dev/kuota/governance/kueueconfig"
+	"kuota.dev/kuota/governance/settings"
+	"kuota.dev/kuota/views"
+	"kuota.dev/kuota/web"
+
+	"github.com/labstack/echo/v4"
+)
+
+const settingsURL = "/settings"
+
+// Setup is how the console itself was started, as the settings show it. It
+// holds no secrets.
+type Setup struct {
+	Version   string // of the console; empty when it is not known
+	Namespace string // its own
+	Issuer    string // host of who signs people in; empty when nobody signs in
+	ClientID  string // the console's, there
+	UserClaim string // the claim that names a user
+}
+
+// settings answers GET /settings: how all is set up, and what is missing.
+func (h *Handlers) settings(c echo.Context) error {
+	state, err := h.Settings.State(c.Request().Context(), userOf(c))
+	if err != nil {
+		return err
+	}
+	page := views.SettingsPage{Chrome: h.Chrome(c), Config: state.Kueue.Text, Args: strings.Join(state.Kueue.Args, "\n")}
+	page.Title, page.Active = "Settings", "settings"
+	page.Chrome.Settings = settingsURL
+	for _, gap := range state.Gaps {
+		page.Gaps = append(page.Gaps, views.SettingsGap{ID: gap.ID, Status: gapStatus(gap), Costs: gap.Costs, Patch: gap.Patch})
+	}
+	page.Cards = []views.SettingsCard{h.clusterCard(state), kueueCard(state), h.consoleCard(state), h.signInCard()}
+	return web.Render(c, http.StatusOK, views.Settings(page))
+}
+
+func gapStatus(gap settings.Gap) views.Status {
+	switch gap.Severity {
+	case settings.Breaks:
+		return views.Status{Tone: "bad", Label: "Does not work", Text: gap.Title}
+	case settings.Lacks:
+		return views.Status{Tone: "wait", Label: "Works less well", Text: gap.Title}
+	}
+	return views.Status{Tone: "info", Label: "Good to know", Text: gap.Title}
+}
+
+const notKnown = "not known"
+
+func (h *Handlers) clusterCard(state settings.State) views.SettingsCard {
+	card := views.SettingsCard{ID: "settings-cluster", Title: "Cluster", Lines: []views.ValueLine{
+		{Name: "Name", Value: h.ClusterName},
+		{Name: "Kubernetes", Value: cmp.Or(state.Server, notKnown)},
+		{Name: "Nodes", Value: notKnown},
+		{Name: "Pools", Value: notKnown},
+	}}
+	if state.Counted {
+		card.Lines[2].Value, card.Lines[3].Value = thousands(int64(state.Nodes)), thousands(int64(state.Pools))
+	}
+	return card
+}
+
+func kueueCard(state settings.State) views.SettingsCard {
+	card := views.SettingsCard{ID: "settings-kueue", Title: "Kueue"}
+	line := func(name, value string) { card.Lines = append(card.Lines, views.ValueLine{Name: name, Value: value}) }
+	kinds := "all there"
+	switch {
+	case !state.Kinds.Known:
+		kinds = notKnown
+	case len(state.Kinds.Versions) > 0:
+		kinds = "in " + strings.Join(state.Kinds.Versions, ", ") + " only"
+	case len(state.Kinds.Kueue) > 0:
+		kinds = "missing: " + strings.Join(state.Kinds.Kueue, ", ")
+	}
+	line("Version", cmp.Or(state.Version, notKnown))
+	line("Kinds", kinds)
+	if state.Unread != settings.Read {
+		line("Configuration", "could not be read")
+		return card
+	}
+	line("Image", orDash(state.Kueue.Image))
+	line("Acts as", orDash(state.Kueue.Account))
+	line("Integrations", strings.Join(state.Integrations, ", "))
+	line("Visibility API", answers(state.Visibility))
+	for _, gate := range state.Gates {
+		if gate.Known || gate.Set {
+			line(gate.Name, gateWords(gate))
+		}
+	}
+	return card
+}
+
+func answers(yes bool) string {
+	if yes {
+		return "answers"
+	}
+	return "does not answer"
+}
+
+func gateWords(gate kueueconfig.Gate) string {
+	words := "off"
+	if gate.On {
+		words = "on"
+	}
+	if !gate.Set {
+		words += ", by default"
+	}
+	return words
+}
+
+func (h *Handlers) consoleCard(state settings.State) views.SettingsCard {
+	return views.SettingsCard{ID: "settings-console", Title: "Console", Lines: []views.ValueLine{
+		{Name: "Version", Value: cmp.Or(h.Setup.Version, notKnown)},
+		{Name: "Namespace", Value: orDash(h.Setup.Namespace)},
+		{Name: "Kueue's configuration", Value: manageWords(state)},
+		{Name: "Jobs beside Kueue", Value: policiesWords(state.Enforcement, "are refused where the policy enforces queues")},
+		{Name: "What members may change", Value: policiesWords(state.Members, "is held to what docs/privileges.md says")},
+		{Name: "Who made a change", Value: changedByWords(state.ChangedBy)},
+	}}
+}
+
+func manageWords(state settings.State) string {
+	switch {
+	case !state.Install.Manage:
+		return "is left alone, as the console was told (manage-kueue)"
+	case state.MayWrite == settings.Yes:
+		return "is kept as the policy says"
+	case state.MayWrite == settings.No:
+		return "may not be changed by the console"
+	}
+	return "is kept as the policy says, if the console may"
+}
+
+func policiesWords(missing []string, there string) string {
+	if len(missing) > 0 {
+		return "admission policies are missing"
+	}
+	return there
+}
+
+func changedByWords(state settings.Admission) string {
+	switch state {
+	case settings.There:
+		return "the API server notes it"
+	case settings.Missing, settings.NotServed:
+		return "is not noted"
+	}
+	return notKnown
+}
+
+func (h *Handlers) signInCard() views.SettingsCard {
+	card := views.SettingsCard{ID: "settings-signin", Title: "Sign-in"}
+	if h.Setup.Issuer == "" {
+		card.Lines = []views.ValueLine{{Name: "Issuer", Value: "none: whoever reaches the console acts with its rights"}}
+		return card
+	}
+	card.Lines = []views.ValueLine{
+		{Name: "Issuer", Value: h.Setup.Issuer},
+		{Name: "Client id", Value: h.Setup.ClientID},
+		{Name: "User name from", Value: "claim " + h.Setup.UserClaim},
+	}
+	return card
+}

@@ -1,0 +1,96 @@
+package handlers_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/kueueconfig"
+	"kuota.dev/kuota/governance/reconcile"
+	"kuota.dev/kuota/governance/settings"
+	"kuota.dev/kuota/views/htmlcheck"
+)
+
+// settingsDomain is the settings in memory.
+type settingsDomain struct {
+	state   settings.State
+	failure error
+	hidden  bool
+}
+
+func (d *settingsDomain) Shown(context.Context, governance.User) bool { return !d.hidden }
+
+func (d *settingsDomain) State(context.Context, governance.User) (settings.State, error) {
+	return d.state, d.failure
+}
+
+func TestSettings(t *testing.T) {
+	d := &domain{}
+	d.settings.state = settings.State{
+		Seen: settings.Seen{
+			Server: "v1.36.3", Kinds: cluster.Kinds{Known: true}, Install: reconcile.DefaultKueueInstall, MayWrite: settings.Yes,
+			Kueue: reconcile.KueueSeen{Seen: kueueconfig.Seen{Text: "kind: Configuration # <b>", Args: []string{"--config=/x"}}, Account: "system:serviceaccount:kueue-system:kueue"},
+		},
+		Gaps:    []settings.Gap{{ID: "pods", Title: "Kueue's pod integration is off", Costs: "Pods run beside every quota.", Patch: "+  - pod\n", Severity: settings.Lacks}, {ID: "x", Title: "Y", Severity: settings.Hint}},
+		Version: "v0.19.2", Nodes: 1200, Pools: 3, Counted: true, Integrations: []string{"batch/job"},
+		Gates: []kueueconfig.Gate{{Name: "A", Known: true, On: true}, {Name: "B"}, {Name: "C", Set: true}},
+	}
+	address := serve(t, d)
+	response, page := get(t, address+"/settings")
+	if response.StatusCode != http.StatusOK {
+		t.Fatal(response.Status)
+	}
+	htmlcheck.Page(t, page)
+	for selector, want := range map[string]string{
+		"#gap-pods h3": "pod integration is off", "#gap-pods .tag": "Works less well", "#gap-pods .gap-costs": "beside every quota", "details #gap-pods-patch": "+  - pod",
+		"#gap-x .tag": "Good to know", "#settings-gaps .note": "2 things", "#settings-cluster": "1,200", "#settings-kueue": "v0.19.2",
+		"details #settings-config": "kind: Configuration # <b>", "details #settings-args": "--config=/x", "#settings-console": "is kept as the policy says",
+		"#settings-signin": "none: whoever reaches", "nav [aria-current]": "Settings",
+	} {
+		if text := page.Find(selector).Text(); !strings.Contains(text, want) {
+			t.Errorf("%s says %q, want %q", selector, text, want)
+		}
+	}
+	if text := page.Find("#settings-kueue").Text(); !strings.Contains(text, "on, by default") || strings.Contains(text, "B") && strings.Contains(text, "Boff") {
+		t.Errorf("the gates are %q", text)
+	}
+	if page.Find("#trouble").Length() != 0 {
+		t.Error("trouble is told where there is none")
+	}
+	if _, page = get(t, address+"/tasks"); page.Find(`nav a[href="/settings"]`).Length() != 1 {
+		t.Error("an admin is not shown the way")
+	}
+}
+
+// Who may not see the settings finds no such page, and no way to it.
+func TestSettingsAreForAdmins(t *testing.T) {
+	d := &domain{}
+	d.settings.hidden = true
+	d.settings.failure = &governance.Error{Kind: governance.NotFound, Message: "There is no such page, or it is not for you."}
+	address := serve(t, d)
+	if response, _ := get(t, address+"/settings"); response.StatusCode != http.StatusNotFound {
+		t.Error(response.Status)
+	}
+	if _, page := get(t, address+"/tasks"); page.Find(`a[href="/settings"]`).Length() != 0 {
+		t.Error("the way there is shown")
+	}
+}
+
+// What keeps the console from working is told on every page.
+func TestTroubleIsTold(t *testing.T) {
+	d := &domain{trouble: "Kueue is not installed in this cluster."}
+	address := serve(t, d)
+	for _, path := range []string{"/tasks", "/policies", "/settings", "/policies/cluster/edit", "/nowhere"} {
+		_, page := get(t, address+path)
+		htmlcheck.Page(t, page)
+		if text := page.Find("#trouble").Text(); !strings.Contains(text, d.trouble) {
+			t.Errorf("%s says %q", path, text)
+		}
+		if links := page.Find(`#trouble a[href="/settings"]`).Length(); (links == 1) != (path != "/settings") {
+			t.Errorf("%s has %d links to the settings", path, links)
+		}
+	}
+}

@@ -1,0 +1,37 @@
+package views
+
+import "strconv"
+
+// SettingsPage is how the cluster, Kueue and the console are set up.
+type SettingsPage struct {
+	Chrome
+	Gaps   []SettingsGap // the worst first; none when nothing is missing
+	Cards  []SettingsCard
+	Config string // Kueue's configuration as seen; empty when it could not be read
+	Args   string // the arguments of Kueue's container, one a line
+}
+
+// SettingsGap is something that is missing.
+type SettingsGap struct {
+	ID     string
+	Status Status // Text is what is missing
+	Costs  string
+	Patch  string // empty where nothing can be typed
+}
+
+// SettingsCard is a list of facts.
+type SettingsCard struct {
+	ID, Title string
+	Lines     []ValueLine
+}
+
+// gapCount is for the head of the card.
+func (p SettingsPage) gapCount() string {
+	switch len(p.Gaps) {
+	case 0:
+		return ""
+	case 1:
+		return "1 thing"
+	}
+	return strconv.Itoa(len(p.Gaps)) + " things"
+}
