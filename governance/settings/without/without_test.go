@@ -51,8 +51,8 @@ type console struct {
 	settings   *settings.Service
 }
 
-// start runs a console until the test ends.
-func start(t *testing.T, c *clustertest.Cluster) console {
+// start runs a console until the test ends, which manages Kueue or does not.
+func start(t *testing.T, c *clustertest.Cluster, manages bool) console {
 	t.Helper()
 	admin(t, c)
 	log := slog.New(slog.DiscardHandler)
@@ -61,7 +61,9 @@ func start(t *testing.T, c *clustertest.Cluster) console {
 	if err != nil {
 		t.Fatal(err)
 	}
-	controllers, err := reconcile.Setup(connection.Manager, reconcile.Options{Naming: desired.DefaultNaming, Kueue: reconcile.DefaultKueueInstall})
+	install := reconcile.DefaultKueueInstall
+	install.Manage = manages
+	controllers, err := reconcile.Setup(connection.Manager, reconcile.Options{Naming: desired.DefaultNaming, Kueue: install})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +83,7 @@ func start(t *testing.T, c *clustertest.Cluster) console {
 		connection: connection, policies: policies,
 		teams:    &allocations.Service{Cluster: connection, Naming: desired.DefaultNaming, Access: permission, Audit: record, Pools: policies},
 		tasks:    &tasks.Service{Cluster: connection, Access: permission},
-		settings: &settings.Service{Cluster: connection, Access: permission, Naming: desired.DefaultNaming, Install: reconcile.DefaultKueueInstall, Kueue: controllers.Kueue.Seen},
+		settings: &settings.Service{Cluster: connection, Access: permission, Naming: desired.DefaultNaming, Install: install, Kueue: controllers.Kueue.Seen},
 	}
 }
 
@@ -101,6 +103,39 @@ func (c console) gap(t *testing.T, id string) (found settings.Gap) {
 		return nil
 	})
 	return found
+}
+
+// told finds nothing wrong once the gap about resources names this.
+func told(c console, want string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		state, err := c.settings.State(ctx, boss)
+		if err != nil {
+			return err
+		}
+		for _, gap := range state.Gaps {
+			if gap.ID == "uncovered" && strings.Contains(gap.Costs, want) {
+				return nil
+			}
+		}
+		return fmt.Errorf("%q is not told in %+v", want, state.Gaps)
+	}
+}
+
+// closed waits until the settings do not name a gap any more.
+func (c console) closed(t *testing.T, id string) {
+	t.Helper()
+	clustertest.Eventually(t, soon, func(ctx context.Context) error {
+		state, err := c.settings.State(ctx, boss)
+		if err != nil {
+			return err
+		}
+		for _, gap := range state.Gaps {
+			if gap.ID == id {
+				return fmt.Errorf("there still is %+v", gap)
+			}
+		}
+		return nil
+	})
 }
 
 // take takes definitions of Kueue's away, and gives them back as they were.
@@ -142,7 +177,7 @@ func TestKueueAbsent(t *testing.T) {
 		}
 	}
 	giveBack := take(t, c, names...)
-	console := start(t, c)
+	console := start(t, c, true)
 
 	clustertest.Eventually(t, soon, func(context.Context) error { return console.teams.Ready() })
 	if trouble := console.connection.Kinds().Trouble(); !strings.Contains(trouble, "Kueue is not installed") && !strings.Contains(trouble, "older") {
@@ -199,7 +234,7 @@ func TestKueueAbsent(t *testing.T) {
 // goes on when it is back.
 func TestKindGoesAndComes(t *testing.T) {
 	c := clustertest.Get(t)
-	console := start(t, c)
+	console := start(t, c, true)
 	clustertest.Eventually(t, soon, func(context.Context) error { return console.teams.Ready() })
 	giveBack := take(t, c, "workloadpriorityclasses.kueue.x-k8s.io")
 	if gap := console.gap(t, "kueue-kinds"); !strings.Contains(gap.Title, "WorkloadPriorityClass") {
@@ -240,7 +275,7 @@ func TestOlderVersionOnly(t *testing.T) {
 	}
 	served("v1beta2", false)
 	defer served("v1beta2", true)
-	console := start(t, c)
+	console := start(t, c, true)
 	if gap := console.gap(t, "kueue-older"); !strings.Contains(gap.Title, "v1beta1") {
 		t.Errorf("the gap is %+v", gap)
 	}

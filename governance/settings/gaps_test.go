@@ -1,0 +1,124 @@
+package settings
+
+import (
+	"strings"
+	"testing"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/kueueconfig"
+	"kuota.dev/kuota/governance/reconcile"
+)
+
+const head = "apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\n"
+
+// whole is a cluster in which nothing is missing.
+func whole() Seen {
+	return Seen{
+		Server: "v1.36.3", Kinds: cluster.Kinds{Known: true}, Install: reconcile.DefaultKueueInstall,
+		Kueue: reconcile.KueueSeen{Seen: kueueconfig.Seen{
+			Image: "registry.k8s.io/kueue/kueue:v0.19.2",
+			Text:  head + "integrations: {frameworks: [batch/job, pod]}\nfeatureGates: {UnadmittedWorkloadsObservability: true, UnadmittedWorkloadsExplicitStatus: true, SchedulingEquivalenceHashing: false, DisableWaitForPodsReady: true}\n",
+		}},
+		Visibility: true, MayWrite: Yes, ChangedBy: There,
+	}
+}
+
+var allKinds = []string{"ClusterQueue", "Cohort", "LocalQueue", "ResourceFlavor", "Workload", "WorkloadPriorityClass"}
+
+func TestGaps(t *testing.T) {
+	fair := &v1alpha1.ClusterPolicySpec{IdleCompute: v1alpha1.IdleCompute{Strategy: v1alpha1.IdleFairShare}}
+	for name, c := range map[string]struct {
+		change func(*Seen)
+		want   string   // ids
+		patch  []string // in the first gap's
+		says   []string // its title and costs
+	}{
+		"nothing is missing": {func(*Seen) {}, "", nil, nil},
+		"Kueue absent": {func(s *Seen) { s.Kinds.Kueue, s.Unread, s.Visibility = allKinds, NotThere, false }, "kueue-absent",
+			[]string{"kueue/releases/download/v0.19.2/manifests.yaml"}, []string{"not installed", "no quota holds"}},
+		"Kueue absent, and with it the rights in its namespace": {func(s *Seen) { s.Kinds.Kueue, s.Unread = allKinds, Forbidden }, "kueue-absent", nil, nil},
+		"a kind missing": {func(s *Seen) {
+			s.Kinds.Kueue = []string{"Cohort"}
+			s.Kueue.Image = "x:v0.18.1"
+			s.Kueue.Text = strings.ReplaceAll(s.Kueue.Text, "Unadmitted", "No")
+		}, "kueue-kinds reasons",
+			[]string{"download/v0.18.1/"}, []string{"Cohort"}},
+		"served in an older version": {func(s *Seen) {
+			s.Kinds.Kueue, s.Kinds.Versions, s.Kueue.Image = allKinds, []string{"v1beta1"}, "x:v0.14.0"
+			s.Kueue.Text = strings.ReplaceAll(s.Kueue.Text, "Unadmitted", "No")
+		}, "kueue-older reasons",
+			[]string{"manifests.yaml"}, []string{"v1beta1 only", "0.16"}},
+		"older than 0.16": {func(s *Seen) { s.Kueue.Image = "x:v0.15.2" }, "kueue-older reasons", []string{"manifests.yaml"}, []string{"v0.15.2", "0.16"}},
+		"an unknown version": {func(s *Seen) { s.Kueue.Image = "x:main" }, "kueue-version",
+			[]string{"set image deployment kueue-controller-manager manager="}, []string{"x:main"}},
+		"without the pod integration": {func(s *Seen) { s.Kueue.Text = strings.Replace(s.Kueue.Text, ", pod", "", 1) }, "pods",
+			[]string{"+integrations: {frameworks: [batch/job, pod]}", "rollout restart"}, []string{"Deployments"}},
+		"without gates": {func(s *Seen) {
+			s.Kueue.Text = strings.Replace(s.Kueue.Text, "UnadmittedWorkloadsObservability: true, UnadmittedWorkloadsExplicitStatus: true, ", "", 1)
+		}, "reasons",
+			[]string{"UnadmittedWorkloadsObservability: true", "UnadmittedWorkloadsExplicitStatus: true"}, []string{"exact reasons"}},
+		"without gates in a version that has none": {func(s *Seen) {
+			s.Kueue.Image, s.Kueue.Text = "x:v0.17.0", head+"integrations: {frameworks: [pod]}\n"
+		}, "reasons", []string{"from 0.19"}, []string{"v0.17.0"}},
+		"reasons hidden": {func(s *Seen) {
+			s.Kueue.Text = strings.Replace(s.Kueue.Text, "SchedulingEquivalenceHashing: false, ", "", 1)
+		}, "hashing", []string{"SchedulingEquivalenceHashing: false"}, nil},
+		"gates among the arguments": {func(s *Seen) {
+			s.Kueue.Text, s.Kueue.Args = head+"integrations: {frameworks: [pod]}\n", []string{"--feature-gates=SchedulingEquivalenceHashing=false,UnadmittedWorkloadsObservability=true"}
+		}, "reasons", []string{"+- --feature-gates=SchedulingEquivalenceHashing=false,UnadmittedWorkloadsObservability=true,UnadmittedWorkloadsExplicitStatus=true"}, nil},
+		"without visibility": {func(s *Seen) { s.Visibility = false }, "visibility", []string{"get apiservice"}, []string{"does not answer", "place of a task"}},
+		"visibility switched off": {func(s *Seen) {
+			s.Visibility = false
+			s.Kueue.Text = strings.Replace(s.Kueue.Text, "DisableWait", "VisibilityOnDemand: false, DisableWait", 1)
+		}, "visibility", []string{"+featureGates", "VisibilityOnDemand: true"}, []string{"switched off"}},
+		"fair sharing the other way, and the console is told not to": {func(s *Seen) { s.Policy, s.Install.Manage = fair, false }, "policy",
+			[]string{"+fairSharing:"}, []string{"Fair sharing goes on"}},
+		"fair sharing the other way, and the console may not": {func(s *Seen) { s.Policy, s.MayWrite = fair, No }, "policy permission", []string{"+fairSharing:"}, nil},
+		"fair sharing the other way, which the console puts right": {func(s *Seen) { s.Policy = fair }, "", nil, nil},
+		"without permission": {func(s *Seen) { s.MayWrite = No }, "permission", []string{"console.yaml", "--manage-kueue=false"}, []string{"may not change"}},
+		"told not to, so no permission is needed": {func(s *Seen) { s.MayWrite, s.Install.Manage = No, false }, "", nil, nil},
+		"configuration under another name":        {func(s *Seen) { s.Unread = NotThere }, "kueue-not-found", []string{"--kueue-configmap="}, nil},
+		"configuration not to be read":            {func(s *Seen) { s.Unread = Forbidden }, "kueue-forbidden", []string{"console.yaml"}, nil},
+		"the API server did not say":              {func(s *Seen) { s.Unread = Failed }, "kueue-unread", nil, nil},
+		"configuration that is no YAML":           {func(s *Seen) { s.Kueue.Text = "a: [" }, "kueue-configuration", []string{"edit configmap"}, nil},
+		"Kueue stopped":                           {func(s *Seen) { s.Kueue.Stopped, s.Visibility = true, false }, "kueue-stopped", []string{"--replicas=1"}, nil},
+		"Kueue stuck":                             {func(s *Seen) { s.Kueue.Stuck = "progress deadline exceeded" }, "kueue-stuck", []string{"logs"}, []string{"progress deadline"}},
+		"own kinds missing":                       {func(s *Seen) { s.Kinds.Own = []string{"ClusterPolicy"} }, "own-kinds", []string{"deploy/crds"}, nil},
+		"no admission policies":                   {func(s *Seen) { s.Enforcement, s.Members, s.ChangedBy = []string{"e"}, []string{"m"}, Missing }, "enforcement members changed-by", []string{"enforcement.yaml"}, nil},
+		"an older API server":                     {func(s *Seen) { s.ChangedBy, s.Server = NotServed, "v1.33.1" }, "changed-by", []string{"1.36", "v1.33.1"}, nil},
+		"resources that no queue covers": {func(s *Seen) {
+			s.Uncovered = []Uncovered{{"ephemeral-storage", 2}, {"example.com/nic", 0}}
+		}, "uncovered", []string{"+resources:", "+  - ephemeral-storage", "+  - example.com/nic"}, []string{"2 tasks ask for it"}},
+		"resources that Kueue does not count": {func(s *Seen) {
+			s.Uncovered = []Uncovered{{"ephemeral-storage", 2}}
+			s.Kueue.Text += "resources: {excludeResourcePrefixes: [ephemeral]}\n"
+		}, "", nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			seen := whole()
+			c.change(&seen)
+			gaps := Gaps(seen)
+			var ids []string
+			for _, gap := range gaps {
+				ids = append(ids, gap.ID)
+				if gap.Title == "" || !strings.HasSuffix(strings.TrimSpace(gap.Costs), ".") && gap.ID != "kueue-stuck" {
+					t.Errorf("%s says no whole sentence: %q, %q", gap.ID, gap.Title, gap.Costs)
+				}
+			}
+			if got := strings.Join(ids, " "); got != c.want {
+				t.Fatalf("gaps are %q, want %q", got, c.want)
+			}
+			for _, want := range c.patch {
+				if !strings.Contains(gaps[0].Patch, want) {
+					t.Errorf("the patch lacks %q:\n%s", want, gaps[0].Patch)
+				}
+			}
+			for _, want := range c.says {
+				if !strings.Contains(gaps[0].Title+" "+gaps[0].Costs, want) {
+					t.Errorf("it does not say %q: %s: %s", want, gaps[0].Title, gaps[0].Costs)
+				}
+			}
+		})
+	}
+}
