@@ -119,8 +119,8 @@ func (h *Handlers) consoleCard(state settings.State) views.SettingsCard {
 		{Name: "Version", Value: cmp.Or(h.Setup.Version, notKnown)},
 		{Name: "Namespace", Value: orDash(h.Setup.Namespace)},
 		{Name: "Kueue's configuration", Value: manageWords(state)},
-		{Name: "Jobs beside Kueue", Value: policiesWords(state.Enforcement, "are refused where the policy enforces queues")},
-		{Name: "What members may change", Value: policiesWords(state.Members, "is held to what docs/privileges.md says")},
+		{Name: "Jobs beside Kueue", Value: policiesWords(state.Enforcement, state.Looked, "are refused where the policy enforces queues")},
+		{Name: "What members may change", Value: policiesWords(state.Members, state.Looked, "is held to what docs/privileges.md says")},
 		{Name: "Who made a change", Value: changedByWords(state.ChangedBy)},
 	}}
 }
@@ -137,9 +137,12 @@ func manageWords(state settings.State) string {
 	return "is kept as the policy says, if the console may"
 }
 
-func policiesWords(missing []string, there string) string {
-	if len(missing) > 0 {
+func policiesWords(missing []string, looked bool, there string) string {
+	switch {
+	case len(missing) > 0:
 		return "admission policies are missing"
+	case !looked:
+		return notKnown
 	}
 	return there
 }

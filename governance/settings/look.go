@@ -76,14 +76,17 @@ var membersPolicies = []string{"kuota-namespaces", "kuota-workloads"}
 const changedBy = "kuota-changed-by"
 
 func (l looker) admission() {
-	l.state.Enforcement = l.missing(enforcement.Names())
-	l.state.Members = l.missing(membersPolicies)
+	var all, members bool
+	l.state.Enforcement, all = l.missing(enforcement.Names())
+	l.state.Members, members = l.missing(membersPolicies)
+	l.state.Looked = all && members
 	l.state.ChangedBy = l.changedBy()
 }
 
 // missing are the admission policies that are not there, or not bound. What may
-// not be looked at is not known to be missing.
-func (l looker) missing(names []string) (missing []string) {
+// not be looked at is not known to be missing; looked tells whether all could be.
+func (l looker) missing(names []string) (missing []string, looked bool) {
+	looked = true
 	api := l.s.Cluster.Clients().AdmissionregistrationV1()
 	for _, name := range names {
 		_, err := api.ValidatingAdmissionPolicies().Get(l.ctx, name, metav1.GetOptions{})
@@ -92,9 +95,11 @@ func (l looker) missing(names []string) (missing []string) {
 		}
 		if apierrors.IsNotFound(err) {
 			missing = append(missing, name)
+		} else if err != nil {
+			looked = false
 		}
 	}
-	return missing
+	return missing, looked
 }
 
 func (l looker) changedBy() Admission {

@@ -21,6 +21,7 @@ type Seen struct {
 	MayWrite   Answer                      // whether the console may change Kueue's configuration
 
 	Enforcement, Members []string // admission policies that are missing
+	Looked               bool     // whether it is known that no others are
 	ChangedBy            Admission
 	Uncovered            []Uncovered
 }
