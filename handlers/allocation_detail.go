@@ -107,7 +107,7 @@ func (h *Handlers) allocationPage(ctx context.Context, user governance.User, tea
 	if !state.All {
 		return page, nil // a member, who is not asked about: see policiesPage
 	}
-	may, err := h.Allocations.May(ctx, user)
+	may, err := h.may(ctx, user)
 	if may.Update && a.DeletionTimestamp == nil {
 		page.EditURL = allocationURL(a.Name) + "/edit"
 	}

@@ -77,7 +77,7 @@ func toDelete(may allocations.Permissions) bool { return may.Delete }
 
 // mayDo hides a form from those who could not send it.
 func (h *Handlers) mayDo(c echo.Context, what func(allocations.Permissions) bool) error {
-	may, err := h.Allocations.May(c.Request().Context(), userOf(c))
+	may, err := h.may(c.Request().Context(), userOf(c))
 	if err == nil && !what(may) {
 		return echo.ErrNotFound
 	}

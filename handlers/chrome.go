@@ -24,7 +24,7 @@ func (h *Handlers) Chrome(c echo.Context) views.Chrome {
 	if chrome.Cluster.Reachable && h.Settings.Shown(c.Request().Context(), userOf(c)) {
 		chrome.Settings = settingsURL
 	}
-	if h.Trouble != nil {
+	if chrome.Trouble = h.readOnly(); chrome.Trouble == "" && h.Trouble != nil {
 		chrome.Trouble = h.Trouble()
 	}
 	return chrome

@@ -28,6 +28,9 @@ type Handlers struct {
 	// Trouble is a sentence about what keeps the whole console from working;
 	// empty for nothing. nil is never.
 	Trouble func() string
+	// ReadOnly is a sentence about why nothing is written; empty when it is. nil is
+	// never.
+	ReadOnly func() string
 	// AllocationChanges and TaskChanges tell of changes of what those pages show.
 	AllocationChanges, TaskChanges Listener
 
@@ -100,16 +103,16 @@ func (h *Handlers) Register(s *web.Server) {
 	s.Page(settingsURL, h.answer(h.settings))
 	s.Page("/policies", h.answer(h.policies))
 	s.Events("/policies/events", h.policiesEvents(s))
-	s.Form(policyURL, h.answer(h.editPolicy(s)), h.answer(h.changePolicy))
+	s.Form(policyURL, h.answer(h.writing(h.editPolicy(s))), h.answer(h.writing(h.changePolicy)))
 	s.Page(policyVersionsURL, h.answer(h.policyVersions))
 	s.Page(policyVersionsURL+"/:n", h.answer(h.policyVersion))
-	s.Form(newAllocationURL, h.answer(h.newAllocation(s)), h.answer(h.createAllocation))
+	s.Form(newAllocationURL, h.answer(h.writing(h.newAllocation(s))), h.answer(h.writing(h.createAllocation)))
 	s.Page(allocationsURL+":name", h.answer(h.allocation))
 	s.Events(allocationsURL+":name/events", h.answer(h.allocationEvents(s)))
 	s.Page(allocationsURL+":name/revisions", h.answer(h.allocationVersions))
 	s.Page(allocationsURL+":name/revisions/:n", h.answer(h.allocationVersion))
-	s.Form(allocationsURL+":name/edit", h.answer(h.editAllocation(s)), h.answer(h.saveAllocation))
-	s.Form(allocationsURL+":name/delete", h.answer(h.confirmDelete), h.answer(h.deleteAllocation))
+	s.Form(allocationsURL+":name/edit", h.answer(h.writing(h.editAllocation(s))), h.answer(h.writing(h.saveAllocation)))
+	s.Form(allocationsURL+":name/delete", h.answer(h.writing(h.confirmDelete)), h.answer(h.writing(h.deleteAllocation)))
 }
 
 // userOf is who asks, in the domain's words.

@@ -40,6 +40,7 @@ type domain struct {
 	policies    policyDomain
 	settings    settingsDomain
 	trouble     string
+	readOnly    string
 
 	allocationDomain
 	revisionDomain
@@ -81,7 +82,7 @@ func serve(t *testing.T, d *domain) string {
 	t.Helper()
 	h := &handlers.Handlers{
 		Allocations: d, Policy: &d.policies, Tasks: d, Revisions: d, Settings: &d.settings, Contact: d, AllocationChanges: d, TaskChanges: d,
-		Naming: desired.DefaultNaming, ClusterName: "test", Now: time.Now, Trouble: func() string { return d.trouble },
+		Naming: desired.DefaultNaming, ClusterName: "test", Now: time.Now, Trouble: func() string { return d.trouble }, ReadOnly: func() string { return d.readOnly },
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -111,7 +111,7 @@ func (h *Handlers) allocationVersion(c echo.Context) error {
 		page.UpURL, page.UpLabel = policiesURL, "Policies"
 		page.Lead = "Team " + team + " has no allocation any more."
 	}
-	may, err := h.Allocations.May(c.Request().Context(), userOf(c))
+	may, err := h.may(c.Request().Context(), userOf(c))
 	switch {
 	case err != nil:
 		return err
@@ -136,7 +136,7 @@ func (h *Handlers) policyVersion(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if state.MayEdit && (!version.Newest || state.Policy == nil) {
+	if state.MayEdit && h.readOnly() == "" && (!version.Newest || state.Policy == nil) {
 		page.RestoreURL = fmt.Sprintf("%s?restores=%d", policyURL, version.Number)
 	}
 	return web.Render(c, http.StatusOK, views.VersionDetail(page))

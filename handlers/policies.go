@@ -92,7 +92,7 @@ func (h *Handlers) policiesPage(ctx context.Context, user governance.User) (view
 	if !state.All && len(state.Allocations) > 0 {
 		return page, nil
 	}
-	may, err := h.Allocations.May(ctx, user)
+	may, err := h.may(ctx, user)
 	page.CanWrite = may.Create
 	if state.All && may.Create {
 		for _, team := range h.Revisions.Deleted(state.Allocations) {

@@ -24,7 +24,7 @@ func (h *Handlers) policyCard(ctx context.Context, user governance.User) (*views
 	if err != nil {
 		return nil, err
 	}
-	card := &views.PolicyCard{MayEdit: state.MayEdit, EditURL: policyURL}
+	card := &views.PolicyCard{MayEdit: state.MayEdit && h.readOnly() == "", EditURL: policyURL}
 	p := state.Policy
 	if p == nil {
 		return card, nil

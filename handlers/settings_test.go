@@ -94,3 +94,21 @@ func TestTroubleIsTold(t *testing.T) {
 		}
 	}
 }
+
+// Where somebody else governs the cluster, no form is offered, none opens, and
+// what is sent is refused with the reason.
+func TestReadOnly(t *testing.T) {
+	d := &domain{readOnly: "HyperPod's own task governance runs this cluster."}
+	address := serve(t, d)
+	_, page := get(t, address+"/policies")
+	if page.Find(`a[href$="/edit"], a[href$="/new"], a[href$="/delete"]`).Length() != 0 || !strings.Contains(page.Find("#trouble").Text(), d.readOnly) {
+		t.Errorf("the page offers a form, or does not say why not: %q", page.Find("main").Text())
+	}
+	response, page := post(t, address+newURL, form())
+	if response.StatusCode != http.StatusForbidden || !strings.Contains(page.Find(".lead").Text(), d.readOnly) || len(d.created) != 0 {
+		t.Errorf("a save is answered %s: %q", response.Status, page.Find("main").Text())
+	}
+	if response, _ := get(t, address+"/policies/cluster/edit"); response.StatusCode != http.StatusForbidden {
+		t.Errorf("a form is answered %s", response.Status)
+	}
+}

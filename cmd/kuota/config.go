@@ -33,6 +33,7 @@ type config struct {
 	naming         desired.Naming
 	kueue          reconcile.KueueInstall
 	jobControllers string
+	takeOver       bool
 	qps            float64
 	burst          int
 
@@ -79,6 +80,7 @@ func (c *config) register(flags *flag.FlagSet, level *string) {
 	flags.StringVar(&c.naming.InstanceTypeLabel, "instance-type-label", desired.DefaultNaming.InstanceTypeLabel, "node label that names an instance's type")
 	flags.StringVar(&c.jobControllers, "job-controllers", strings.Join(enforcement.Controllers, ","), "users that make the pods and jobs of admitted jobs, separated by commas; everybody else needs a queue")
 	flags.BoolVar(&c.kueue.Manage, "manage-kueue", reconcile.DefaultKueueInstall.Manage, "keep fair sharing and gang scheduling in Kueue's configuration as the cluster policy says, and restart Kueue for it; false shows what differs instead")
+	flags.BoolVar(&c.takeOver, "take-over", false, "write even where HyperPod's own task governance runs the cluster; without it, the console only reads there")
 	flags.StringVar(&c.kueue.Namespace, "kueue-namespace", reconcile.DefaultKueueInstall.Namespace, "where Kueue runs")
 	flags.StringVar(&c.kueue.ConfigMap, "kueue-configmap", reconcile.DefaultKueueInstall.ConfigMap, "ConfigMap with Kueue's configuration")
 	flags.StringVar(&c.kueue.Deployment, "kueue-deployment", reconcile.DefaultKueueInstall.Deployment, "Deployment that runs Kueue")

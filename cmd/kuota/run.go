@@ -56,12 +56,13 @@ func run(ctx context.Context, c config, out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("reading the kubeconfig: %w", err)
 	}
-	kubernetes, err := cluster.New(rest, cluster.Options{QPS: float32(c.qps), Burst: c.burst, Namespace: c.namespace, NoSessions: c.oidc.issuer == "", Log: log})
+	kubernetes, err := cluster.New(rest, cluster.Options{QPS: float32(c.qps), Burst: c.burst, Namespace: c.namespace, NoSessions: c.oidc.issuer == "", TakeOver: c.takeOver, Log: log})
 	if err != nil {
 		return err
 	}
 	controllers, err := reconcile.Setup(kubernetes.Manager, reconcile.Options{
 		Naming: c.naming, Kueue: c.kueue, Revisions: kubernetes.Revisions, Namespace: c.namespace, JobControllers: list(c.jobControllers),
+		Held: func() bool { return kubernetes.ReadOnly() != "" },
 	})
 	if err != nil {
 		return fmt.Errorf("setting up the controllers: %w", err)
@@ -77,6 +78,7 @@ func run(ctx context.Context, c config, out io.Writer) error {
 		Policy:            policies,
 		Settings:          &settings.Service{Cluster: kubernetes, Access: permission, Naming: c.naming, Install: c.kueue, Kueue: controllers.Kueue.Seen},
 		Trouble:           func() string { return kubernetes.Kinds().Trouble() },
+		ReadOnly:          kubernetes.ReadOnly,
 		Setup:             c.setup(),
 		Tasks:             &tasks.Service{Cluster: kubernetes, Access: permission},
 		Contact:           kubernetes.Contact,

@@ -31,6 +31,7 @@ type Options struct {
 	Burst      int     // requests at once; 0 takes 400
 	Namespace  string  // the console's own, where it keeps sessions and revisions; empty for neither
 	NoSessions bool    // nobody signs in
+	TakeOver   bool    // write even where HyperPod's own add-on governs
 	Log        *slog.Logger
 }
 
@@ -54,6 +55,9 @@ type Cluster struct {
 	reviews kubernetes.Interface // the same, with limits of its own: people wait for these calls
 	synced  atomic.Bool
 	kinds   atomic.Pointer[Kinds]
+
+	governed atomic.Bool // by somebody else
+	takeOver bool
 }
 
 // New prepares the connection; nothing is asked of the cluster yet.
@@ -90,7 +94,7 @@ func New(config *rest.Config, options Options) (*Cluster, error) {
 		return nil, fmt.Errorf("connecting to the cluster: %w", err)
 	}
 	c := &Cluster{
-		Manager: manager, clients: clients, reviews: reviews, log: options.Log,
+		Manager: manager, clients: clients, reviews: reviews, log: options.Log, takeOver: options.TakeOver,
 		Contact: &Contact{}, Allocations: &Changes{}, Tasks: &Changes{},
 	}
 	if options.Namespace != "" {

@@ -84,6 +84,9 @@ func (c *Cluster) Kinds() Kinds {
 // lookAtKinds asks the API server for its kinds. While it does not answer, the
 // last answer stands.
 func (c *Cluster) lookAtKinds() {
+	if c.lookForGovernor() != nil {
+		return
+	}
 	d := c.clients.Discovery()
 	own, _, err := lacks(d, v1alpha1.GroupVersion, ownKinds)
 	if err != nil {

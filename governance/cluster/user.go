@@ -26,6 +26,9 @@ const authenticated = "system:authenticated"
 // from the cache. The one identity of a console without sign-in acts as the
 // console.
 func (c *Cluster) As(user governance.User) (client.Client, error) {
+	if err := c.writable("act as " + user.Name); err != nil {
+		return nil, err
+	}
 	config := c.Manager.GetConfig()
 	http := c.Manager.GetHTTPClient()
 	if !user.Local {

@@ -42,6 +42,9 @@ type Options struct {
 	// Revisions is where versions of policies and allocations are kept; nil keeps
 	// none.
 	Revisions revisions.Store
+	// Held tells whether controllers write nothing now, because somebody else
+	// governs the cluster; nil is never.
+	Held func() bool
 }
 
 // Controllers are those that keep Kueue true. Some of them share state, so that
@@ -94,7 +97,7 @@ func Setup(manager ctrl.Manager, options Options) (Controllers, error) {
 		err := controllerNamed(manager, "revisions", 4).
 			Watches(&v1alpha1.ComputeAllocation{}, c.Revisions.note(requestAllocation), builder.WithPredicates(specChanged)).
 			Watches(&v1alpha1.ClusterPolicy{}, c.Revisions.note(requestPolicy), builder.WithPredicates(specChanged)).
-			Complete(c.Revisions)
+			Complete(options.held(c.Revisions))
 		if err != nil {
 			return c, err
 		}
@@ -111,12 +114,12 @@ func Setup(manager ctrl.Manager, options Options) (Controllers, error) {
 			Watches(&kueue.ResourceFlavor{}, handler.EnqueueRequestsFromMapFunc(allocations.all), builder.WithPredicates(onlySpec)).
 			Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(allocations.all), builder.WithPredicates(nodes.figures())).
 			Watches(&v1alpha1.ClusterPolicy{}, handler.EnqueueRequestsFromMapFunc(allocations.all), builder.WithPredicates(inForceChanged)).
-			Complete(allocations),
+			Complete(options.held(allocations)),
 		controllerNamed(manager, "capacity", 1).
 			Watches(&v1alpha1.ComputeAllocation{}, soonAfter(capacityPause), builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, conditionMissing, firstQuota, conditionsChanged))).
 			Watches(&corev1.Node{}, soonAfter(capacityPause), builder.WithPredicates(nodes.figures())).
 			Watches(&v1alpha1.ClusterPolicy{}, soonAfter(capacityPause), builder.WithPredicates(inForceChanged)).
-			Complete(c.Capacity),
+			Complete(options.held(c.Capacity)),
 		controllerNamed(manager, "unallocated", 1).
 			Watches(&v1alpha1.ClusterPolicy{}, soonAfter(allAtOnce)).
 			Watches(&v1alpha1.ComputeAllocation{}, soonAfter(cohortPause), builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, firstQuota))).
@@ -124,23 +127,23 @@ func Setup(manager ctrl.Manager, options Options) (Controllers, error) {
 			Watches(&kueue.Cohort{}, soonAfter(cohortPause), builder.WithPredicates(onlySpec)).
 			WatchesRawSource(source.Channel(c.Unallocated.asked, soonAfter(cohortPause))).
 			Watches(&corev1.Node{}, soonAfter(cohortPause), builder.WithPredicates(nodes)).
-			Complete(c.Unallocated),
+			Complete(options.held(c.Unallocated)),
 		controllerNamed(manager, "pools", 1).
 			Watches(&v1alpha1.ClusterPolicy{}, soonAfter(allAtOnce)).
 			Watches(&v1alpha1.ComputeAllocation{}, soonAfter(capacityPause), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 			Watches(&corev1.Node{}, soonAfter(cohortPause), builder.WithPredicates(nodes)).
-			Complete(c.Pools),
+			Complete(options.held(c.Pools)),
 		controllerNamed(manager, "ranking", 1).
 			Watches(&v1alpha1.ClusterPolicy{}, soonAfter(allAtOnce)).
 			Watches(&kueue.WorkloadPriorityClass{}, soonAfter(cohortPause)).
-			Complete(c.Ranking),
+			Complete(options.held(c.Ranking)),
 		controllerNamed(manager, "kueue", 1).
 			Watches(&v1alpha1.ClusterPolicy{}, soonAfter(allAtOnce), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-			Complete(c.Kueue),
+			Complete(options.held(c.Kueue)),
 		controllerNamed(manager, "enforcement", 1).
 			Watches(&v1alpha1.ClusterPolicy{}, soonAfter(allAtOnce)).
 			Watches(&corev1.Node{}, soonAfter(capacityPause), builder.WithPredicates(nodes)).
-			Complete(c.Enforcement),
+			Complete(options.held(c.Enforcement)),
 	)
 }
 

@@ -63,7 +63,7 @@ func start(t *testing.T, c *clustertest.Cluster, manages bool) console {
 	}
 	install := reconcile.DefaultKueueInstall
 	install.Manage = manages
-	controllers, err := reconcile.Setup(connection.Manager, reconcile.Options{Naming: desired.DefaultNaming, Kueue: install})
+	controllers, err := reconcile.Setup(connection.Manager, reconcile.Options{Naming: desired.DefaultNaming, Kueue: install, Held: func() bool { return connection.ReadOnly() != "" }})
 	if err != nil {
 		t.Fatal(err)
 	}

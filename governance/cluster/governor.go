@@ -1,0 +1,52 @@
+package cluster
+
+import (
+	"context"
+
+	"kuota.dev/kuota/governance"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// hyperPodPolicy is an admission policy that HyperPod's own add-on makes, and
+// nobody else. Its labels on queues are no sign: Kuota writes the same ones, and
+// queues outlive the add-on.
+const hyperPodPolicy = "hyperpod-task-governance-admission-policy"
+
+const governedElsewhere = "HyperPod's own task governance runs this cluster, so this console only reads: two that write the same queues would undo each other. To take over, remove the add-on, or start the console with --take-over."
+
+// ReadOnly says why the console writes nothing, in a sentence; empty when it
+// writes. It is known before anything can be read.
+func (c *Cluster) ReadOnly() string {
+	if c.governed.Load() {
+		return governedElsewhere
+	}
+	return ""
+}
+
+// lookForGovernor looks whether somebody else governs the cluster. An error is
+// that it is not known.
+func (c *Cluster) lookForGovernor() error {
+	if c.takeOver {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), kindsLimit)
+	defer cancel()
+	_, err := c.clients.AdmissionregistrationV1().ValidatingAdmissionPolicies().Get(ctx, hyperPodPolicy, metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
+		return err
+	}
+	if governed := err == nil; c.governed.Swap(governed) != governed {
+		c.log.Warn("who governs the cluster changed", "readOnly", governed)
+		c.Allocations.notify()
+	}
+	return nil
+}
+
+func (c *Cluster) writable(op string) error {
+	if why := c.ReadOnly(); why != "" {
+		return &governance.Error{Kind: governance.Forbidden, Op: op, Message: why}
+	}
+	return nil
+}
