@@ -69,7 +69,7 @@ func (r *Result) read(n *document.Node, path string, listed bool) {
 		r.full = true
 	case n.Kind == document.Unread: // told already
 	case n.Kind != document.Object:
-		r.tell(path, "is no object; left out")
+		r.tell(path, "it is no object; left out")
 	case !listed && listKind(n):
 		r.list(n.Get("items").Items, path+"items")
 	case shape == hyperpod.Listing && !listed:
@@ -86,7 +86,7 @@ func (r *Result) read(n *document.Node, path string, listed bool) {
 		p, wrong := hyperpod.Policy(n, shape, path)
 		r.add(Object{Policy: p, HyperPod: true, NotTaken: wrong}, path)
 	default:
-		r.tell(path, "is neither a compute quota or scheduler configuration of HyperPod nor a %s or %s of Kuota%s; left out", manifest.KindAllocation, manifest.KindPolicy, begins(n))
+		r.tell(path, "it is neither a compute quota or scheduler configuration of HyperPod nor a %s or %s of Kuota%s; left out", manifest.KindAllocation, manifest.KindPolicy, begins(n))
 	}
 }
 
@@ -99,7 +99,7 @@ func listKind(n *document.Node) bool {
 
 func (r *Result) list(items []*document.Node, path string) {
 	if len(items) == 0 {
-		r.tell(path, "has nothing in it")
+		r.tell(path, "there is nothing in it")
 	}
 	for i, item := range items {
 		r.read(item, document.Item(path, i), true)

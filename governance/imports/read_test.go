@@ -119,7 +119,7 @@ func TestWhatIsNotTakenIsTold(t *testing.T) {
 		},
 		"a list of several, of which one is nothing": {
 			text: `[{"ComputeQuotaTarget": {"TeamName": "a"}}, 5, {"ComputeQuotaTarget": {"TeamName": "a"}}, {"SchedulerConfig": {}}, {"SchedulerConfig": {}}, {"Foo": 1}, {}, {"ComputeQuotaTarget": {"TeamName": "b", "X": 1}}]`, objects: 3,
-			want: []string{"object 2: is no object", "object 3: is a second allocation of team a", "object 5: is a second cluster policy", `begins with "Foo"`, "it is empty", `object 8: ComputeQuotaTarget: there is no field "X"`},
+			want: []string{"object 2: it is no object", "object 3: is a second allocation of team a", "object 5: is a second cluster policy", `begins with "Foo"`, "it is empty", `object 8: ComputeQuotaTarget: there is no field "X"`},
 		},
 		"the answer of a list call": {
 			text: `{"ComputeQuotaSummaries": [{"ComputeQuotaTarget": {"TeamName": "a"}}, {"ComputeQuotaTarget": {"TeamName": "b"}, "X": 1}], "NextToken": "t", "Y": 1}`, objects: 2,
@@ -133,7 +133,7 @@ func TestWhatIsNotTakenIsTold(t *testing.T) {
 		"a display name of two lines":        {text: `{"Name": "a\nb", "ComputeQuotaTarget": {"TeamName": "vision"}}`, objects: 1, want: []string{"Name: has line breaks"}},
 		"a long description":                 {text: `{"Description": "` + strings.Repeat("é", 1025) + `", "ComputeQuotaTarget": {"TeamName": "vision"}}`, objects: 1, want: []string{"Description: has 1025 characters"}},
 		"nothing":                            {text: " \n", want: []string{"there is nothing in it"}},
-		"words":                              {text: "hello", want: []string{"is no object"}},
+		"words":                              {text: "hello", want: []string{"it is no object"}},
 		"bytes":                              {text: "\xff\xfe{}", want: []string{"no text in UTF-8"}},
 		"more than a mebibyte":               {text: strings.Repeat(" ", 1<<20) + "{}", want: []string{"longer than 1 MiB"}},
 		"nested without end":                 {text: strings.Repeat(`{"a":`, 5000), want: []string{"nested too deeply"}},
