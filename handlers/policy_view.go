@@ -112,7 +112,7 @@ func (f *policyForm) view(state policy.State, refused *governance.Error) views.P
 	text := func(id, value string) views.TextField { return views.TextField{Value: value, Error: errs[id]} }
 	choice := func(id, value string) views.Choice { return views.Choice{Value: value, Error: errs[id]} }
 	view := views.PolicyForm{
-		New: f.version == "", Version: f.version, Generation: f.generation, Submitted: f.submitted, Resumed: f.resumed, Failure: failure, Drop: f.drop,
+		New: f.version == "", Version: f.version, Generation: f.generation, Submitted: f.submitted, Resumed: f.resumed, Imported: f.imported.view("The cluster policy", f.version != ""), Failure: failure, Drop: f.drop,
 		Prioritization: choice("prioritization", f.prioritization),
 		CanAddClass:    len(f.classes) < maxClasses, ClassesError: errs["classes"],
 		Idle: choice("idle", f.idle), Share: f.share,
