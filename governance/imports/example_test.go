@@ -60,6 +60,34 @@ func TestExamplesComeToTheirQueues(t *testing.T) {
 	}
 }
 
+// command is the call of the AWS CLI that an example is told as.
+func command(example string) string {
+	return map[string]string{
+		"1": `--name only-gpu-quota --description "test description" --activation-state Enabled
+--compute-quota-config "ComputeQuotaResources=[{InstanceType=ml.g6.12xlarge,Accelerators=2}],ResourceSharingConfig={Strategy=LendAndBorrow,BorrowLimit=10}"
+--compute-quota-target "TeamName=onlygputeam2,FairShareWeight=10"`,
+		"2": `aws sagemaker create-compute-quota --name mix-quota-type \
+  --description 'Mixed quota allocation' --activation-state Enabled \
+  --compute-quota-config "ComputeQuotaResources=[{InstanceType=ml.g6.12xlarge,Accelerators=2},{InstanceType=ml.p5.48xlarge,Count=3},{InstanceType=ml.c5.2xlarge,VCpu=2}],\
+ResourceSharingConfig={Strategy=LendAndBorrow,BorrowLimit=10}" \
+  --compute-quota-target '{"TeamName": "mixquotatype", "FairShareWeight": 10}'`,
+		"4": `--scheduler-config "PriorityClasses=[{Name=inference,Weight=90},{Name=experimentation,Weight=80},{Name=fine-tuning,Weight=50},{Name=training,Weight=70}],FairShare=Enabled"`,
+	}[example]
+}
+
+// The examples are told as calls of the AWS CLI, which come to the same.
+func TestCallsComeToTheSame(t *testing.T) {
+	for _, n := range []string{"1", "2", "4"} {
+		called, read := imports.Read([]byte(command(n))), imports.Read(file(t, "testdata", "example-"+n+".json"))
+		if len(called.Objects) != 1 || all(called) != "" {
+			t.Fatalf("example %s is read with %q", n, all(called))
+		}
+		if diff := cmp.Diff(read.Objects[0].YAML(), called.Objects[0].YAML()); diff != "" {
+			t.Errorf("example %s (-JSON +call):\n%s", n, diff)
+		}
+	}
+}
+
 func TestExampleOfThePolicy(t *testing.T) {
 	got := imports.Read(file(t, "testdata", "example-4.json"))
 	if len(got.Objects) != 1 || got.Objects[0].Policy == nil {

@@ -22,7 +22,7 @@ func FuzzRead(f *testing.F) {
 		}
 	}
 	for _, text := range []string{
-		"", "[", "{}", "null", "- a", "a: &a [*a]", "{\"a\": 1e999999999}", quotaOf(`"ResourceSharingConfig": {"BorrowLimit": 1e2}`),
+		command("1"), command("2"), command("4"), "aws sagemaker create-compute-quota --compute-quota-config 'A=[{B=1},[2]]' --name", "--name=\"a", "", "[", "{}", "null", "- a", "a: &a [*a]", "{\"a\": 1e999999999}", quotaOf(`"ResourceSharingConfig": {"BorrowLimit": 1e2}`),
 		rows(`{"InstanceType": "a", "VCpu": 1e-5, "MemoryInGiB": 9999999.99}, null, {"InstanceType": "ml.p4d.24xlarge", "AcceleratorPartition": {"Type": "mig-1g.5gb", "Count": 7}}`),
 		policyOf(`"PriorityClasses": [{"Name": "a", "Weight": 100.0}, null], "IdleResourceSharing": "Enabled"`),
 		`{"ComputeQuotaSummaries": [{}], "NextToken": null}`, own("quota: [{instanceType: a, vCPU: 0.5, memory: 1.5Gi}], sharing: {strategy: Lend, unlimited: true}"),

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
@@ -40,10 +41,16 @@ const (
 	maxWrongs  = 200 // sentences about one object, or about the text
 )
 
-// Read reads a text: one object, or several, as JSON or YAML. No part that it
-// does not take goes untold.
+// Read reads a text: one object, or several, as JSON or YAML, or calls of the
+// AWS CLI that make them. No part that it does not take goes untold.
 func Read(text []byte) Result {
-	documents, wrong := document.Read(text)
+	var documents []*document.Node
+	var wrong document.Wrongs
+	if len(text) <= document.MaxBytes && utf8.Valid(text) && hyperpod.IsCommand(string(text)) {
+		documents, wrong = hyperpod.Commands(string(text))
+	} else {
+		documents, wrong = document.Read(text)
+	}
 	r := Result{NotTaken: wrong}
 	for i, d := range documents {
 		path := ""

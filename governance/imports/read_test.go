@@ -143,6 +143,14 @@ func TestWhatIsNotTakenIsTold(t *testing.T) {
 		"many unknown fields":                {text: `{"FairShare": "Enabled",` + repeated(1000, func(i int) string { return fmt.Sprintf(`"f%d": 1`, i) }) + `}`, objects: 1, want: []string{"990 more; left out"}},
 		"AWS's own YAML":                     {text: "ComputeQuotaTarget:\n  TeamName: vision\n  FairShareWeight: 10\nCreationTime: 2025-07-24T11:12:12-07:00\n", objects: 1, want: []string{"CreationTime has no counterpart"}, yaml: []string{"fairShareWeight: 10"}},
 
+		"two calls": {
+			text: "$ aws sagemaker create-compute-quota --region us-west-2 --compute-quota-target TeamName=123,X=[a,b] --compute-quota-config file://x.json\naws sagemaker create-cluster-scheduler-config --scheduler-config 'FairShare=' --name", objects: 2,
+			want: []string{`"--region" of the command was not read`, `ComputeQuotaTarget: there is no field "X"`, "ComputeQuotaConfig: stands in a file", "Name: --name has no value"}, yaml: []string{`name: "123"`},
+		},
+		"shorthand that is broken": {text: "--compute-quota-config 'A=[{B=1}' --compute-quota-target TeamName=vision", objects: 1, want: []string{"ComputeQuotaConfig: cannot be read as the AWS CLI's shorthand"}},
+		"a quotation without end":  {text: `--name "a`, want: []string{"a quotation mark is missing"}},
+		"shorthand without end":    {text: "--compute-quota-config " + strings.Repeat("a=[", 100), want: []string{"cannot be read as the AWS CLI's shorthand", "it is empty"}},
+
 		"an unknown field of ours":  {text: own("colour: red, fairShareWeight: 3"), objects: 1, want: []string{`spec: there is no field "colour"`}, yaml: []string{"fairShareWeight: 3"}},
 		"amounts that are none":     {text: own("quota: [{instanceType: a, memory: lots}, {instanceType: b, vCPU: 1e99999999}, {instanceType: c, vCPU: 1Ki}, {instanceType: d, memory: 9999999.5Gi}, {instanceType: e, memory: -1, vCPU: 1}, {pool: h, accelerators: 1}]"), objects: 1, want: []string{"spec.quota[0].memory: must be an amount", "spec.quota[1].vCPU: must be an amount", "spec.quota[2].vCPU: must be a number", "spec.quota[3].memory: must be", "spec.quota[4].memory: must be"}, yaml: []string{"pool: h", "instanceType: e"}},
 		"members that are none":     {text: own("members: [{kind: Robot, name: r}, {kind: User, name: 'system:admin'}, {kind: User}, {kind: Group, name: g}]"), objects: 1, want: []string{"members[0]: is neither", "members[1]: system: names", "members[2]: has no name"}, yaml: []string{"name: g"}},
