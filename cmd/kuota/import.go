@@ -35,7 +35,7 @@ func importCommand(_ context.Context, args []string, s streams) error {
 	case *kind != "" && *kind != "allocation" && *kind != "policy":
 		return fmt.Errorf("kind %q: use allocation or policy", *kind)
 	case flags.NArg() == 0:
-		return errors.New(importUsage)
+		return fmt.Errorf("no file is named\n%s", importUsage)
 	}
 	w := importWriter{streams: s, kind: *kind, seen: map[string]string{}}
 	for _, name := range flags.Args() {

@@ -1,7 +1,6 @@
 package gitops
 
 import (
-	"bytes"
 	"fmt"
 	"strings"
 
@@ -51,7 +50,7 @@ func Of(object metav1.Object) (m Manager, ok bool) {
 	}
 	for _, entry := range object.GetManagedFields() {
 		// One that owns no part of the spec has no say in it.
-		if tool := fieldManagers[entry.Manager]; tool != "" && entry.Subresource == "" && entry.FieldsV1 != nil && bytes.Contains(entry.FieldsV1.Raw, []byte(`"f:spec"`)) {
+		if tool := fieldManagers[entry.Manager]; tool != "" && entry.Subresource == "" && entry.FieldsV1 != nil && strings.Contains(entry.FieldsV1.GetRawString(), `"f:spec"`) {
 			return Manager{Tool: tool}, true
 		}
 	}

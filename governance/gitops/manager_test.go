@@ -11,7 +11,7 @@ import (
 )
 
 func owner(manager, subresource, fields string) []metav1.ManagedFieldsEntry {
-	return []metav1.ManagedFieldsEntry{{Manager: "kubectl"}, {Manager: manager, Subresource: subresource, FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}}}
+	return []metav1.ManagedFieldsEntry{{Manager: "kubectl"}, {Manager: manager, Subresource: subresource, FieldsV1: metav1.NewFieldsV1(fields)}}
 }
 
 func TestManager(t *testing.T) {
