@@ -70,7 +70,7 @@ test: check cluster kuota browser ## all tests that take under three minutes
 	@KUOTA_BROWSER=$(BROWSER) go test -count=1 -p 1 -timeout 10m ./...
 
 # Each fuzz target by its package; minimising long inputs would take the time.
-FUZZ      = web:FuzzLocalAddress web:FuzzCookie web:FuzzQuery web/session:FuzzOpen web/signin:FuzzIdentity handlers:FuzzAllocationForm governance/quota:FuzzFill governance/quota:FuzzResolve handlers:FuzzPolicyForm governance/kueueconfig:FuzzWant
+FUZZ      = web:FuzzLocalAddress web:FuzzCookie web:FuzzQuery web/session:FuzzOpen web/signin:FuzzIdentity handlers:FuzzAllocationForm governance/quota:FuzzFill governance/quota:FuzzResolve handlers:FuzzPolicyForm governance/kueueconfig:FuzzWant governance/imports:FuzzRead
 # Runs rather than seconds: a run that meets the deadline counts as failed.
 FUZZ_RUNS ?= 1000
 

@@ -79,6 +79,18 @@ spec:
 			must(t, see.Locator(page.Locator("#conflict")).ToContainText("77"))
 		}},
 		{"allocation-delete", "/policies/allocations/" + team + "/delete", nil},
+		{"version", "/policies/allocations/" + team + "/revisions/1", nil},
+		{"import", "/policies/import", func(t *testing.T, page playwright.Page) {
+			must(t, page.Locator("textarea").Fill(`{"SchedulerConfig": {"PriorityClasses": [{"Name": "a", "Weight": 900}], "Tags": 3`))
+			must(t, page.Locator("main form .btn-primary").Click())
+			must(t, see.Locator(page.Locator("main")).ToContainText("JSON"))
+		}},
+		{"imported", "/policies/import", func(t *testing.T, page playwright.Page) {
+			must(t, page.Locator("textarea").Fill(`{"Name": "n", "ClusterArn": "arn", "ComputeQuotaConfig": {"ComputeQuotaResources": [{"InstanceType": "ml.g6.12xlarge", "Accelerators": 2, "Turbo": true}]}, "ComputeQuotaTarget": {"TeamName": "brought"}}`))
+			must(t, page.Locator("main form .btn-primary").Click())
+			must(t, see.Locator(page.Locator("#allocation-form")).ToContainText("Turbo"))
+			must(t, see.Locator(page.Locator("#team")).ToHaveValue("brought"))
+		}},
 		{"not-found", "/nowhere", nil},
 	}
 	looks := []struct {

@@ -9,6 +9,7 @@ import (
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/gitops"
 	"kuota.dev/kuota/views"
 	"kuota.dev/kuota/web"
 
@@ -21,6 +22,9 @@ func (h *Handlers) confirmDelete(c echo.Context) error {
 	now, err := h.deletable(c)
 	if err != nil {
 		return err
+	}
+	if m, managed := gitops.Of(&now); managed && now.DeletionTimestamp == nil {
+		return h.showManaged(c, managedAllocation(m, &now, "Delete "+now.Name))
 	}
 	return h.renderDelete(c, http.StatusOK, now, "", nil)
 }
@@ -35,6 +39,9 @@ func (h *Handlers) deleteAllocation(c echo.Context) error {
 	now, err := h.deletable(c)
 	if err != nil {
 		return err
+	}
+	if m, managed := gitops.Of(&now); managed && now.DeletionTimestamp == nil {
+		return h.refuseManaged(c, managedAllocation(m, &now, "Delete "+now.Name), "")
 	}
 	confirmed := values.Get("confirm")
 	form := allocationForm{team: now.Name, edits: edit(now), version: values.Get("version"), generation: values.Get("generation")}

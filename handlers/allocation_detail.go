@@ -11,6 +11,8 @@ import (
 	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/gitops"
+	"kuota.dev/kuota/governance/manifest"
 	"kuota.dev/kuota/governance/revisions"
 	"kuota.dev/kuota/views"
 	"kuota.dev/kuota/web"
@@ -91,6 +93,11 @@ func (h *Handlers) allocationPage(ctx context.Context, user governance.User, tea
 		Status: row.Status, Capacity: row.Capacity, Correction: row.Correction,
 		Conditions: conditions(&a), Namespace: orDash(a.Status.Namespace), ClusterQueue: orDash(a.Status.ClusterQueue), LocalQueue: orDash(a.Status.LocalQueue),
 		Members: members(a.Spec.Members),
+		YAML:    manifest.Allocation(&a), YAMLURL: allocationURL(a.Name) + "/yaml",
+	}
+	m, managed := gitops.Of(&a)
+	if managed {
+		page.Managed = m.Sentence("Team " + a.Name)
 	}
 	page.Quota, page.QuotaNote = quotaFigures(&a, state.Types)
 	described := wordsOf(&a.Spec)
@@ -104,7 +111,7 @@ func (h *Handlers) allocationPage(ctx context.Context, user governance.User, tea
 	if page.History, err = h.history(ctx, user, revisions.OfAllocation(a.Name), shownVersions, allocationVersionsURL(a.Name)); err != nil {
 		return views.AllocationDetail{}, err
 	}
-	if !state.All {
+	if !state.All || managed {
 		return page, nil // a member, who is not asked about: see policiesPage
 	}
 	may, err := h.may(ctx, user)

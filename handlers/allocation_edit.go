@@ -9,6 +9,7 @@ import (
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/gitops"
 	"kuota.dev/kuota/views"
 	"kuota.dev/kuota/web"
 
@@ -24,6 +25,9 @@ func (h *Handlers) editAllocation(s *web.Server) func(echo.Context) error {
 		found, err := h.Allocations.Find(c.Request().Context(), userOf(c), c.Param("name"))
 		if err != nil {
 			return err
+		}
+		if m, managed := gitops.Of(&found); managed {
+			return h.showManaged(c, managedAllocation(m, &found, "Edit "+found.Name))
 		}
 		form, err := h.restoring(c, formOf(found))
 		if err != nil {
@@ -57,6 +61,13 @@ func (h *Handlers) saveAllocation(c echo.Context) error {
 	}
 	if err == nil {
 		err = h.remember(c, &form)
+	}
+	if m, managed := gitops.Of(&found); managed && err == nil {
+		state, err := h.Allocations.State(c.Request().Context(), userOf(c))
+		if err != nil {
+			return err
+		}
+		return h.refuseManaged(c, managedAllocation(m, &found, "Edit "+found.Name), form.written(state.Types))
 	}
 	if governance.KindOf(err) == governance.NotFound && form.version == "" {
 		return err // nobody typed anything

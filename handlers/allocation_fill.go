@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"crypto/rand"
+	"regexp"
 	"strconv"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
@@ -12,37 +13,21 @@ import (
 )
 
 // edited is the allocation that a form changes, as it is now.
-type edited struct {
-	allocation v1alpha1.ComputeAllocation
-	// exact is the memory of its rows by type and text: the form writes GiB in
-	// three decimals, and what nobody touched is saved as it was.
-	exact map[[2]string]resource.Quantity
-}
+type edited struct{ allocation v1alpha1.ComputeAllocation }
 
-func edit(allocation v1alpha1.ComputeAllocation) *edited {
-	e := &edited{allocation: allocation, exact: map[[2]string]resource.Quantity{}}
-	for _, rows := range [][]v1alpha1.QuotaRow{allocation.Spec.Quota, allocation.Spec.Sharing.BorrowLimits} {
-		for _, row := range rows {
-			if row.Memory != nil {
-				text := formRowOf(row)
-				e.exact[[2]string{text.instanceType, text.memory}] = *row.Memory
-			}
-		}
-	}
-	return e
-}
+func edit(allocation v1alpha1.ComputeAllocation) *edited { return &edited{allocation} }
 
-// exactMemory is what a row that nobody touched had, to the byte.
-func (f *allocationForm) exactMemory(r formRow) (resource.Quantity, bool) {
-	for _, was := range []*edited{f.earlier, f.edits} {
-		if was == nil || r.memory == "" {
-			continue
-		}
-		if exact, ok := was.exact[[2]string{r.instanceType, r.memory}]; ok {
-			return exact, true
-		}
+// exactText is an amount of memory as formRowOf writes it to the byte.
+var exactText = regexp.MustCompile(`^[0-9]{1,16}([KMGTP]i|[kMGTP])?$`)
+
+// exactMemory is what a row that nobody touched had, to the byte: the form
+// writes GiB in three decimals.
+func (r formRow) exactMemory() (resource.Quantity, bool) {
+	if r.memory == "" || !exactText.MatchString(r.exact) {
+		return resource.Quantity{}, false
 	}
-	return resource.Quantity{}, false
+	exact, err := resource.ParseQuantity(r.exact)
+	return exact, err == nil && quota.Number(catalog.Memory, exact.Value()) == r.memory
 }
 
 // emptyForm is a new allocation before anybody typed.
@@ -95,6 +80,9 @@ func formRowOf(row v1alpha1.QuotaRow) formRow {
 	}
 	if row.Memory != nil {
 		r.memory = quota.Number(catalog.Memory, row.Memory.Value())
+		if read, _ := parseGiB(r.memory); read == nil || read.String() != row.Memory.String() {
+			r.exact = row.Memory.String()
+		}
 	}
 	if p := row.Partition; p != nil {
 		r.profile, r.count = p.Profile, strconv.FormatInt(p.Count, 10)

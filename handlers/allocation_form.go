@@ -25,6 +25,7 @@ type allocationForm struct {
 	request   string // id of the form
 	submitted bool   // whether it was tried to save: then all that is wrong is told
 	resumed   bool   // whether it comes back after signing in again
+	imported  imported
 
 	restores, reason string  // the version that it was filled in with, and why it is saved
 	earlier          *edited // that version
@@ -50,6 +51,9 @@ type formMember struct{ kind, name string }
 // instance type or a pool.
 type formRow struct {
 	instanceType, instances, accelerators, vcpu, memory, profile, count string
+	// exact is the memory to the byte, where its text is rounded: what nobody
+	// touched is saved as it was.
+	exact string
 }
 
 // formPool is a pool to be made.
@@ -59,7 +63,7 @@ type formPool struct{ name, kind, value string }
 func (r *formRow) fields() map[string]*string {
 	return map[string]*string{
 		"type": &r.instanceType, "instances": &r.instances, "accelerators": &r.accelerators,
-		"vcpu": &r.vcpu, "memory": &r.memory, "profile": &r.profile, "count": &r.count,
+		"vcpu": &r.vcpu, "memory": &r.memory, "profile": &r.profile, "count": &r.count, "exact": &r.exact,
 	}
 }
 
@@ -72,7 +76,10 @@ func (p *formPool) fields() map[string]*string {
 }
 
 // empty tells whether nothing was typed into the row.
-func (r formRow) empty() bool { return r == formRow{} }
+func (r formRow) empty() bool {
+	r.exact = ""
+	return r == formRow{}
+}
 
 // given tells whether any figure was typed.
 func (r formRow) given() bool {
@@ -113,6 +120,7 @@ func readAllocationForm(values url.Values) allocationForm {
 	form.limits = readList[formRow](values, "limit-", maxPostedRows)
 	form.members = readList[formMember](values, "member-", maxPostedMembers)
 	form.pools = readList[formPool](values, "new-pool-", maxPostedRows)
+	form.imported.read(values)
 	return form
 }
 
@@ -167,6 +175,9 @@ func (f *allocationForm) values() url.Values {
 	writeList(values, "limit-", f.limits)
 	writeList(values, "member-", f.members)
 	writeList(values, "new-pool-", f.pools)
+	for _, field := range f.imported.fields() {
+		values.Add(field.Name, field.Value)
+	}
 	return values
 }
 

@@ -158,7 +158,7 @@ func (f *allocationForm) parseRow(r formRow, types catalog.Catalog) (v1alpha1.Qu
 	wrong.tell("vCPU", problem)
 	row.Memory, problem = parseGiB(r.memory)
 	wrong.tell("memory", problem)
-	if exact, ok := f.exactMemory(r); ok {
+	if exact, ok := r.exactMemory(); ok {
 		row.Memory = &exact
 	}
 	switch {

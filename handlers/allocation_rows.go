@@ -84,6 +84,9 @@ func (v rowViews) row(id string, i int, row formRow) (view views.AllocationFormR
 		Memory:       views.AmountField{TextField: text("memory", row.memory)},
 		Profile:      text("profile", row.profile), Count: text("count", row.count),
 	}
+	if _, ok := row.exactMemory(); ok {
+		view.Exact = row.exact
+	}
 	if suggested, ok := v.form.suggest(row.instanceType, v.types); ok {
 		view.Suggestion = newPoolView(suggested, v.types.With((&allocationForm{pools: []formPool{suggested}}).newPools()...))
 		view.Suggestion.Text = capital(view.Suggestion.Text)

@@ -34,7 +34,8 @@ func (f *allocationForm) view(state allocations.State, naming desired.Naming, re
 	field := func(id, value string) views.TextField { return views.TextField{Value: value, Error: errs[id]} }
 	view := views.AllocationForm{
 		RequestID: f.request, Submitted: f.submitted, Resumed: f.resumed, Restored: restoredOf(f.restores), Reason: f.reason, Failure: failure,
-		Edit: f.edits != nil, Version: f.version, Generation: f.generation,
+		Imported: f.imported.view("Team "+f.team, f.edits != nil),
+		Edit:     f.edits != nil, Version: f.version, Generation: f.generation,
 		Team: field("team", f.team), DisplayName: field("display-name", f.displayName), Description: field("description", f.description),
 		Activation: f.activation, ActivationError: errs["activation"],
 		Namespace: field("namespace", f.namespace), Weight: field("weight", f.weight),
@@ -73,7 +74,7 @@ func shown(view views.AllocationForm, id string) bool {
 	case "team", "namespace":
 		return !view.Edit
 	case "activation":
-		return view.Edit
+		return view.Edit || view.Activation != ""
 	case "add-row":
 		return view.CanAddRow
 	case "add-limit":

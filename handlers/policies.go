@@ -12,6 +12,7 @@ import (
 	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/gitops"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/views"
 	"kuota.dev/kuota/web"
@@ -99,8 +100,14 @@ func (h *Handlers) policiesPage(ctx context.Context, user governance.User) (view
 			page.Deleted = append(page.Deleted, views.NamedLink{Name: team, URL: allocationVersionsURL(team)})
 		}
 	}
+	if may.Create || may.Update || page.Policy.MayEdit {
+		page.ImportURL = importURL
+	}
 	for i := range page.Allocations {
 		row := &page.Allocations[i]
+		if row.Managed != "" {
+			continue
+		}
 		if may.Update && state.Allocations[i].DeletionTimestamp == nil {
 			row.EditURL = row.URL + "/edit"
 		}
@@ -122,6 +129,9 @@ func (h *Handlers) allocationRow(a *v1alpha1.ComputeAllocation, state allocation
 		URL:        allocationURL(a.Name),
 
 		NamedNamespace: a.Spec.Namespace,
+	}
+	if m, managed := gitops.Of(a); managed {
+		row.Managed = "Managed by " + m.String()
 	}
 	if fix := a.Status.LastCorrection; fix != nil {
 		row.Correction = fmt.Sprintf("%s was changed by %s and put right, %s UTC", fix.Object, fix.Manager, fix.Time.UTC().Format("2006-01-02 15:04:05"))

@@ -10,6 +10,8 @@ import (
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/gitops"
+	"kuota.dev/kuota/governance/manifest"
 	"kuota.dev/kuota/governance/policy"
 	"kuota.dev/kuota/governance/revisions"
 	"kuota.dev/kuota/views"
@@ -32,6 +34,10 @@ func (h *Handlers) policyCard(ctx context.Context, user governance.User) (*views
 	card.Exists = true
 	if card.History, err = h.history(ctx, user, revisions.OfPolicy(), shownPolicyVersions, policyVersionsURL); err != nil {
 		return nil, err
+	}
+	card.YAML, card.YAMLURL = manifest.Policy(p), policyYAMLURL
+	if m, managed := gitops.Of(p); managed {
+		card.Managed = m.Sentence("The cluster policy")
 	}
 	admin := state.MayEdit
 	card.Status = policyStatus(p, v1alpha1.ConditionReady, admin)

@@ -23,6 +23,9 @@ func (h *Handlers) editPolicy(s *web.Server) func(echo.Context) error {
 		if err != nil {
 			return err
 		}
+		if page, managed := managedPolicy(state); managed {
+			return h.showManaged(c, page)
+		}
 		form, err := h.restoringPolicy(c, policyFormOf(state.Policy))
 		if err != nil {
 			return err
@@ -50,6 +53,9 @@ func (h *Handlers) changePolicy(c echo.Context) error {
 	form.do(action)
 
 	state, err := h.editablePolicy(c)
+	if page, managed := managedPolicy(state); managed && err == nil {
+		return h.refuseManaged(c, page, form.written())
+	}
 	var ours *governance.Error
 	switch {
 	case errors.As(err, &ours) && ours.Kind == governance.Unavailable:

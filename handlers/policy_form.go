@@ -28,6 +28,7 @@ type policyForm struct {
 	generation string // which spec that version has, for when the API server has forgotten the version
 	submitted  bool   // whether a review was tried: then all that is wrong is told
 	resumed    bool   // whether it comes back after signing in again
+	imported   imported
 
 	prioritization string
 	classes        []classRow
@@ -104,6 +105,7 @@ func readPolicyForm(values url.Values) policyForm {
 		}
 		form.pools = append(form.pools, row)
 	}
+	form.imported.read(values)
 	if drop := values["drop"]; len(drop) > 0 {
 		form.drop = slices.Compact(slices.Sorted(slices.Values(drop[:min(len(drop), maxPostedPolicyRows)])))
 	}
@@ -169,7 +171,7 @@ func (f *policyForm) fields() []views.HiddenField {
 	for _, name := range f.drop {
 		add("drop", name)
 	}
-	return fields
+	return append(fields, f.imported.fields()...)
 }
 
 // do carries out one of the form's smaller actions.

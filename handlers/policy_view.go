@@ -113,7 +113,7 @@ func (f *policyForm) view(state policy.State, refused *governance.Error) views.P
 	choice := func(id, value string) views.Choice { return views.Choice{Value: value, Error: errs[id]} }
 	view := views.PolicyForm{
 		New: f.version == "", Version: f.version, Generation: f.generation, Submitted: f.submitted, Resumed: f.resumed, Failure: failure, Drop: f.drop,
-		Restored: restoredOf(f.restores), Reason: f.reason,
+		Restored: restoredOf(f.restores), Reason: f.reason, Imported: f.imported.view("The cluster policy", f.version != ""),
 		Prioritization: choice("prioritization", f.prioritization),
 		CanAddClass:    len(f.classes) < maxClasses, ClassesError: errs["classes"],
 		Idle: choice("idle", f.idle), Share: f.share,

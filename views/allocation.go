@@ -11,6 +11,7 @@ type AllocationForm struct {
 	CancelURL string    // back to where it was opened
 	UpLabel   string    // the page above, which CancelURL leads to
 	RequestID string    // hidden input request-id: makes a repeated save one save
+	Imported  Imported  // set when an import filled it in
 	Submitted bool      // hidden input submitted: a save was tried, so that all that is wrong is told from then on
 	Restored  Restored  // the older version that it opens with, if any
 	Reason    string    // hidden input reason, which the review asks for
@@ -25,7 +26,7 @@ type AllocationForm struct {
 	Team            TextField // input name "team"
 	DisplayName     TextField // "display-name"
 	Description     TextField // "description"
-	Activation      string    // "Active", "Hold" or "Drain"; only when it is changed
+	Activation      string    // "Active", "Hold" or "Drain"; when it is changed, or an import names it
 	ActivationError string
 
 	Namespace     TextField // "namespace": an existing one; empty for the team's own
@@ -86,6 +87,7 @@ type AllocationFormRow struct {
 	AcceleratorUnit string // what its accelerators are called, such as "Neuron devices"; empty while unknown
 	VCPU            AmountField
 	Memory          AmountField // in GiB
+	Exact           string      // hidden input: the amount of memory to the byte, where the text is rounded
 	Partitions      []string    // profiles that its GPUs can be cut into
 	Profile         TextField   // one of them, or none
 	Count           TextField   // how many such parts

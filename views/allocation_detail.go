@@ -12,6 +12,9 @@ type AllocationDetail struct {
 
 	EditURL, DeleteURL string // empty for those who may not
 
+	Managed       string // who manages it, and where to change it; empty for nobody else
+	YAML, YAMLURL string // the allocation as YAML, and the address of that as a file
+
 	Status     Status
 	Conditions []ConditionLine
 	Capacity   string // a warning such as "ml.g6.12xlarge: 10 of 8 GPUs given out"; empty when quota fits

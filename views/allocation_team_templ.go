@@ -147,7 +147,7 @@ func informationSection(f AllocationForm) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if f.Edit {
+			if f.Edit || f.Activation != "" {
 				templ_7745c5c3_Err = activationChoices(f).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err

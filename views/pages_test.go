@@ -37,6 +37,10 @@ func TestEveryPageIsSound(t *testing.T) {
 		"versions":                       HistoryList(HistoryPage{Chrome: sampleChrome("Versions", "policies"), UpURL: "/x", UpLabel: "y", History: History{Lines: []HistoryLine{sampleVersion().Line}, AllURL: "/all"}}),
 		"settings":                       Settings(sampleSettings()),
 		"settings, nothing missing":      Settings(SettingsPage{Chrome: sampleChrome("Settings", "settings")}),
+		"import":                         Import(ImportPage{Chrome: sampleChrome("Import", "policies"), Action: "/policies/import", CancelURL: "/policies"}),
+		"import, several":                Import(sampleImport()),
+		"managed by somebody else":       ManagedPage(sampleManaged()),
+		"form, imported":                 AllocationPage(sampleImported()),
 		"delete":                         AllocationDeletePage(sampleDelete()),
 		"delete, nothing runs":           AllocationDeletePage(AllocationDelete{Chrome: sampleChrome("Delete vision", "policies"), Team: "vision", Action: "/x", CancelURL: "/y"}),
 		"error":                          Error(ErrorPage{Chrome: sampleChrome("Not found", ""), Status: 404, Message: "There is nothing here.", Retry: "/x"}),
@@ -92,18 +96,25 @@ func TestHostileStringsStayText(t *testing.T) {
 	for _, s := range []*string{&form.Team.Value, &form.Team.Error, &form.Namespace.Value, &form.MadeNamespace, &form.Rows[1].Profile.Value, &form.Members[0].Name.Value, &form.NewPools[0].Value, &form.Limits[0].Suggestion.Name, &form.RequestID, &form.Rows[0].Type.Value, &form.Rows[0].VCPU.Default, &form.Rows[0].There, &form.InstanceTypes[0].Label, &form.Errors[0].Text, &form.Failure, &form.Strategy} {
 		*s = hostile
 	}
+	importing, managed, imported := sampleImport(), sampleManaged(), sampleImported()
+	for _, s := range []*string{
+		&importing.Failure, &importing.Text.Value, &importing.Objects[0].Name, &importing.Objects[0].Note, &importing.Objects[0].NotTaken[0], &importing.NotTaken[0],
+		&managed.Sentence, &managed.Text, &imported.Imported.NotTaken[0], &imported.Imported.Replaces, &imported.Rows[0].Exact,
+	} {
+		*s = hostile
+	}
 	review, conflict, detail, deletion := sampleReview(), sampleConflict(), sampleDetail(), sampleDelete()
 	for _, s := range []*string{
 		&review.Fields[0].Value, &review.Quota[0].Pool, &review.Settings[0].After, &review.Over[0].Tasks[0], &review.Objects[0].Name, &review.Objects[0].Fields[0].After, &review.Unknown,
 		&conflict.By, &conflict.Lines[0].Theirs, &conflict.Lines[0].Yours, &detail.Description, &detail.Members[0], &detail.Settings[0].Value, &detail.Conditions[0].Status.Text, &detail.Conditions[0].Since,
-		&deletion.Tasks[0], &deletion.Kept, &deletion.Confirm.Value,
+		&detail.YAML, &detail.Managed, &deletion.Tasks[0], &deletion.Kept, &deletion.Confirm.Value,
 	} {
 		*s = hostile
 	}
 	oops := ErrorPage{Chrome: sampleChrome(hostile, ""), Message: hostile, Retry: "javascript:alert(1)"}
 	oops.User, oops.Cluster.Name, oops.Stream = hostile, hostile, hostile
 
-	for name, page := range map[string]templ.Component{"tasks": Tasks(tasks), "policies": Policies(policies), "form": AllocationPage(form), "error": Error(oops), "review": AllocationReviewPage(review), "conflict": AllocationConflictPage(conflict), "allocation": AllocationDetailPage(detail), "delete": AllocationDeletePage(deletion)} {
+	for name, page := range map[string]templ.Component{"tasks": Tasks(tasks), "policies": Policies(policies), "form": AllocationPage(form), "error": Error(oops), "review": AllocationReviewPage(review), "conflict": AllocationConflictPage(conflict), "allocation": AllocationDetailPage(detail), "delete": AllocationDeletePage(deletion), "import": Import(importing), "managed": ManagedPage(managed), "imported": AllocationPage(imported)} {
 		t.Run(name, func(t *testing.T) {
 			doc := htmlcheck.Render(t, page)
 			htmlcheck.Page(t, doc)

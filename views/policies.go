@@ -7,6 +7,7 @@ type PoliciesPage struct {
 	Policy      *PolicyCard // nil for a reader who may not see it
 	Notice      string      // one sentence after a save, such as "Allocation vision was created."; empty for none
 	NewURL      string      // the form for a new allocation
+	ImportURL   string      // the page that takes objects as text; empty for those who may not
 	CanWrite    bool        // whether this person may create allocations
 	Allocations []AllocationRow
 	Deleted     []NamedLink // teams that were deleted, with their versions, for who may make them again
@@ -32,6 +33,7 @@ type AllocationRow struct {
 	Sharing        string // such as "Lend and borrow, up to 50 %"
 	Preemption     string // such as "Lower priority" or "Never"
 	Weight         int64
+	Managed        string // such as "Managed by Flux (Kustomization teams)"; empty for nobody else
 	Capacity       string // a warning such as "ml.g6.12xlarge: 10 of 8 GPUs given out"; empty when quota fits
 	Correction     string // such as "ClusterQueue … was changed by kubectl-edit and put right 10:02:11"; empty for none
 }

@@ -9,8 +9,11 @@ type PolicyCard struct {
 	Status   Status          // of the policy as a whole
 	Progress *PolicyProgress // nil while nothing is under way
 	Parts    []PolicyPart    // in the order in which they stand
-	Patch    string          // what to change in Kueue by hand; empty when policy and Kueue agree
-	History  History         // the last versions
+	Managed  string          // who manages it, and where to change it; empty for nobody else
+	YAML     string          // the policy as YAML, and the address of that as a file
+	YAMLURL  string
+	Patch    string  // what to change in Kueue by hand; empty when policy and Kueue agree
+	History  History // the last versions
 }
 
 // PolicyProgress is how far tasks have their new priorities.
@@ -48,6 +51,7 @@ type PolicyForm struct {
 	New        bool   // whether there is no policy yet
 	Version    string // hidden input resource-version
 	Generation string // hidden input generation
+	Imported   Imported
 	Submitted  bool   // hidden input submitted: a review was tried, so that all that is wrong is told from then on
 	Resumed    bool   // whether it comes back as it was typed, after signing in again
 	Failure    string // what stopped it as a whole; empty for none

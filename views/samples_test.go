@@ -164,3 +164,28 @@ func sampleSettings() SettingsPage {
 	page.Settings, page.Trouble = "/settings", hostile
 	return page
 }
+
+func sampleImport() ImportPage {
+	return ImportPage{
+		Chrome: sampleChrome("Import", "policies"), Action: "/policies/import", CancelURL: "/policies", Failure: "You may not save this.", Resumed: true,
+		Text: TextField{Value: "{}", Error: "Nothing of it could be taken."}, NotTaken: []string{"object 3: it is no object."},
+		Objects: []ImportedObject{
+			{Index: 0, Kind: "Compute allocation", Name: "vision", Note: "The team exists already.", CanOpen: true, NotTaken: []string{"Tags stays with AWS."}},
+			{Index: 1, Kind: "Cluster policy", Name: "Cluster policy", Note: "You may not save this."},
+		},
+	}
+}
+
+func sampleManaged() Managed {
+	return Managed{
+		Chrome: sampleChrome("Edit vision", "policies"), UpLabel: "vision", UpURL: "/policies/allocations/vision", Sentence: "Team vision is managed by Flux.",
+		Refused: true, Text: "apiVersion: kuota.dev/v1alpha1", Typed: true, NotTaken: []string{"Tags stays with AWS."},
+	}
+}
+
+func sampleImported() AllocationForm {
+	f := sampleForm()
+	f.Imported = Imported{Yes: true, Replaces: "Team vision", NotTaken: []string{"Tags stays with AWS."}}
+	f.Rows[0].Exact, f.Activation = "1331Mi", "Hold"
+	return f
+}

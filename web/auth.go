@@ -2,6 +2,7 @@ package web
 
 import (
 	"errors"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -87,9 +88,13 @@ func (s *Server) askToSignIn(c echo.Context) error {
 	return Render(c, http.StatusUnauthorized, views.SignInAgainPage(page))
 }
 
-// FormValues reads a form that was sent.
+// FormValues reads a form that was sent. A file in it is the value of its
+// input; the server's limit on bodies bounds them together.
 func FormValues(c echo.Context) (url.Values, error) {
 	values, err := c.FormParams()
+	if err == nil {
+		err = readFiles(c.Request(), values)
+	}
 	var long *http.MaxBytesError
 	switch {
 	case errors.As(err, &long), errors.Is(err, echo.ErrStatusRequestEntityTooLarge):
@@ -98,6 +103,29 @@ func FormValues(c echo.Context) (url.Values, error) {
 		err = &Error{Status: http.StatusBadRequest, Message: "The form did not arrive whole. Go back and send it again.", Err: err}
 	}
 	return values, err
+}
+
+// readFiles puts the files of a form among its values, once.
+func readFiles(request *http.Request, values url.Values) error {
+	if request.MultipartForm == nil {
+		return nil
+	}
+	for name, files := range request.MultipartForm.File {
+		for _, header := range files {
+			file, err := header.Open()
+			if err != nil {
+				return err
+			}
+			content, err := io.ReadAll(file)
+			file.Close()
+			if err != nil {
+				return err
+			}
+			values.Add(name, string(content))
+		}
+	}
+	request.MultipartForm.File = nil // they are values now, for whoever reads the form next
+	return nil
 }
 
 // opensPage tells whether a browser shows the answer to a person.

@@ -117,12 +117,12 @@ func parseConfig(args []string, env func(string) string) (config, error) {
 			var help strings.Builder
 			flags.SetOutput(&help)
 			flags.PrintDefaults()
-			return c, fmt.Errorf("usage: kuota [flags]\n%s", help.String())
+			return c, fmt.Errorf("usage: kuota [flags]\n%sor one of:\n%s", help.String(), commandHelp())
 		}
 		return c, err
 	}
 	if flags.NArg() > 0 {
-		wrong = append(wrong, fmt.Errorf("%q: there are only flags, and what follows it would be lost", flags.Arg(0)))
+		wrong = append(wrong, fmt.Errorf("%q: there is no such command here, only flags, and what follows it would be lost; a command stands first, one of:\n%s", flags.Arg(0), strings.TrimSuffix(commandHelp(), "\n")))
 	}
 	given := map[string]bool{}
 	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })

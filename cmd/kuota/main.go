@@ -1,4 +1,5 @@
-// Command kuota is the console: web server and controllers in one binary.
+// Command kuota is the console: web server and controllers in one binary. Its
+// first argument may be one of a few commands instead.
 package main
 
 import (
@@ -12,14 +13,20 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := start(ctx, os.Args[1:], os.Stderr); err != nil {
+	if err := start(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr); err != nil {
 		fmt.Fprintln(os.Stderr, "kuota:", err)
 		os.Exit(1)
 	}
 }
 
-// start reads the configuration and runs the console until ctx ends.
-func start(ctx context.Context, args []string, log *os.File) error {
+// start runs the command that is named first, or else the console until ctx
+// ends.
+func start(ctx context.Context, args []string, in, out, log *os.File) error {
+	if len(args) > 0 {
+		if c, ok := commands()[args[0]]; ok {
+			return c.run(ctx, args[1:], streams{in: in, out: out, told: log})
+		}
+	}
 	config, err := parseConfig(args, os.Getenv)
 	if err != nil {
 		return err

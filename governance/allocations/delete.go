@@ -9,6 +9,7 @@ import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/audit"
 	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/gitops"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
@@ -103,6 +104,11 @@ func (s *Service) delete(ctx context.Context, user governance.User, allocation *
 		going := allocation.DeletionTimestamp != nil
 		if !same && !going {
 			return false, &governance.Error{Kind: governance.Conflict, Op: "delete allocation", Message: "Somebody else changed it in between. Look at it again before you delete it."}
+		}
+		if !going {
+			if err := gitops.Refuse(allocation, "delete allocation", "Team "+allocation.Name); err != nil {
+				return false, err
+			}
 		}
 		if !going && !drain {
 			if err := s.idle(ctx, user, reader, allocation); err != nil {

@@ -7,6 +7,7 @@ import (
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/audit"
+	"kuota.dev/kuota/governance/gitops"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -71,6 +72,9 @@ func (s *Service) edit(ctx context.Context, writer client.Client, allocation *v1
 	was, err := s.Cluster.Edit(ctx, writer, after, allocation.ResourceVersion, func() error {
 		if after.DeletionTimestamp != nil {
 			return &governance.Error{Kind: governance.Conflict, Op: "update allocation", Message: fmt.Sprintf("Team %s is being deleted. It cannot be changed any more.", after.Name)}
+		}
+		if err := gitops.Refuse(after, "update allocation", "Team "+after.Name); err != nil {
+			return err
 		}
 		after.Spec = *allocation.Spec.DeepCopy()
 		v1alpha1.SetReason(after, allocation.Annotations[v1alpha1.AnnotationReason])

@@ -9,6 +9,7 @@ import (
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/gitops"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,18 +24,23 @@ func (s *Service) CheckPools(ctx context.Context, pools []v1alpha1.Pool) ([]gove
 	if state.Policy == nil {
 		return nowhere(pools), nil
 	}
+	if m, managed := gitops.Of(state.Policy); managed && len(withPools(state.Policy, pools).Spec.Pools) > len(state.Policy.Spec.Pools) {
+		return each(pools, m.Sentence("the cluster policy")), nil
+	}
 	return added(Validate(withPools(state.Policy, pools), state), state.Policy, pools), nil
 }
 
 // nowhere tells of each pool that there is no policy to add it to. Making one
 // decides on much more than pools, and restarts Kueue.
 func nowhere(pools []v1alpha1.Pool) []governance.FieldError {
+	return each(pools, "there is no cluster policy yet; create one first (Policies, Create policy), then pools can be made")
+}
+
+// each tells the same of every pool.
+func each(pools []v1alpha1.Pool, sentence string) []governance.FieldError {
 	var wrong []governance.FieldError
 	for i := range pools {
-		wrong = append(wrong, governance.FieldError{
-			Path:    fmt.Sprintf("spec.pools[%d].name", i),
-			Message: "there is no cluster policy yet; create one first (Policies, Create policy), then pools can be made",
-		})
+		wrong = append(wrong, governance.FieldError{Path: fmt.Sprintf("spec.pools[%d].name", i), Message: sentence})
 	}
 	return wrong
 }

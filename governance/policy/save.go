@@ -10,6 +10,7 @@ import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/audit"
 	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/gitops"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -70,6 +71,9 @@ func (s *Service) write(ctx context.Context, user governance.User, policy *v1alp
 	set := func() error {
 		if after.DeletionTimestamp != nil {
 			return &governance.Error{Kind: governance.Conflict, Op: "update policy", Message: "The cluster policy is being deleted. It cannot be changed any more; create it again when it is gone."}
+		}
+		if err := gitops.Refuse(after, "update policy", "The cluster policy"); err != nil {
+			return err
 		}
 		after.Spec = *policy.Spec.DeepCopy()
 		v1alpha1.SetReason(after, policy.Annotations[v1alpha1.AnnotationReason])

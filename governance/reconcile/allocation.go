@@ -42,6 +42,8 @@ type Allocations struct {
 	Events        events.EventRecorder
 	Ranking       *RankingGate // shared with the controller of the ranking
 	Unallocated   *Unallocated // is asked before a team is given more
+
+	presence presence
 }
 
 // Reconcile makes one team's objects what its allocation says.
@@ -63,7 +65,7 @@ func (r *Allocations) keep(ctx context.Context, allocation *v1alpha1.ComputeAllo
 	}
 	r.Ranking.enter()
 	defer r.Ranking.leave()
-	policy, leaves, err := policyOrLeaving(ctx, r, r.Live)
+	policy, leaves, err := r.presence.policy(ctx, r, r.Live)
 	if err != nil || leaves {
 		return ctrl.Result{}, err
 	}

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"sync/atomic"
 
 	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
@@ -32,12 +33,27 @@ func leaving(ctx context.Context, live client.Reader) (bool, error) {
 	return false, nil
 }
 
-// policyOrLeaving is the policy; without one, it tells whether that is because
-// Kuota leaves the cluster.
-func policyOrLeaving(ctx context.Context, cached, live client.Reader) (policy *v1alpha1.ClusterPolicy, leaves bool, err error) {
-	if policy, err = allocations.Policy(ctx, cached); policy != nil || err != nil {
-		return policy, false, err
+// presence reads the policy for controllers that undo something when there is
+// none.
+type presence struct {
+	had atomic.Bool // a policy was seen since it was last known that Kuota stays
+}
+
+// policy is the policy. When it is gone, it tells whether that is because Kuota
+// leaves the cluster; who never had one is asked nothing.
+func (p *presence) policy(ctx context.Context, cached, live client.Reader) (policy *v1alpha1.ClusterPolicy, leaves bool, err error) {
+	if policy, err = allocations.Policy(ctx, cached); err != nil {
+		return nil, false, err
 	}
-	leaves, err = leaving(ctx, live)
+	if policy != nil {
+		p.had.Store(true)
+		return policy, false, nil
+	}
+	if !p.had.Load() {
+		return nil, false, nil
+	}
+	if leaves, err = leaving(ctx, live); !leaves && err == nil {
+		p.had.Store(false)
+	}
 	return nil, leaves, err
 }

@@ -28,6 +28,8 @@ type Pools struct {
 	client.Client               // reads from the cache
 	Live          client.Reader // asks the API server itself
 	Naming        desired.Naming
+
+	presence presence
 }
 
 // Reconcile puts pools in force and labels nodes.
@@ -36,7 +38,7 @@ func (r *Pools) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, err
 	if err := r.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
 		return ctrl.Result{}, err
 	}
-	policy, leaves, err := policyOrLeaving(ctx, r, r.Live)
+	policy, leaves, err := r.presence.policy(ctx, r, r.Live)
 	if err != nil || leaves {
 		return ctrl.Result{}, err
 	}

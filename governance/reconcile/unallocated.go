@@ -35,8 +35,9 @@ type Unallocated struct {
 	Naming        desired.Naming
 	Events        events.EventRecorder
 
-	ledger ledger
-	asked  chan event.GenericEvent // has a value while some team waits for room
+	presence presence
+	ledger   ledger
+	asked    chan event.GenericEvent // has a value while some team waits for room
 }
 
 // grant asks for a ClusterQueue's quota: see ledger.
@@ -53,7 +54,7 @@ func (r *Unallocated) grant(shares bool, queue string, wanted allocations.Given)
 // Reconcile makes the Cohort lend what is left now.
 func (r *Unallocated) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	r.ledger.close() // until the Cohort is written, nobody is given more
-	policy, leaves, err := policyOrLeaving(ctx, r, r.Live)
+	policy, leaves, err := r.presence.policy(ctx, r, r.Live)
 	if err != nil || leaves {
 		return ctrl.Result{}, err
 	}

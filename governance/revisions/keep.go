@@ -36,20 +36,20 @@ func Keep(ctx context.Context, store Store, object client.Object, now time.Time)
 	if err != nil {
 		return err
 	}
-	if known, err := store.Known(owner.label()); err == nil && len(known) <= Limit && holds(readAll(known), object) {
-		return nil
+	list, err := store.Known(owner.label())
+	if err != nil { // not known yet
+		list, err = store.Live(ctx, owner.label())
 	}
 	for range keepTries {
-		live, err := store.Live(ctx, owner.label())
 		if err != nil {
 			return err
 		}
-		kept := readAll(live)
+		kept := readAll(list)
 		if holds(kept, object) {
 			return prune(ctx, store, owner, kept)
 		}
-		before, err := owner.newest(ctx, store, kept)
-		if err != nil {
+		var before []byte
+		if before, err = owner.newest(ctx, store, kept); err != nil {
 			return err
 		}
 		// Deleting something gives it another generation, and no other spec.
@@ -57,13 +57,17 @@ func Keep(ctx context.Context, store Store, object client.Object, now time.Time)
 			return prune(ctx, store, owner, kept)
 		}
 		revision := owner.revision(object, data, kept, before, now)
-		made, err := store.Create(ctx, revision)
-		if err != nil {
+		var made bool
+		if made, err = store.Create(ctx, revision); err != nil {
 			return err
 		}
 		if made {
 			return prune(ctx, store, owner, append([]Revision{read(revision)}, kept...))
 		}
+		// What the watch brought is behind: its next number is taken, by us before
+		// a restart or by another console. Without this a list for each version
+		// would take the API server the square of their number.
+		list, err = store.Live(ctx, owner.label())
 	}
 	return &governance.Error{Kind: governance.Conflict, Op: "keep revision", Message: fmt.Sprintf("Others keep revisions of %s at the same time.", owner.name)}
 }

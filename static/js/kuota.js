@@ -269,3 +269,22 @@ document.addEventListener("click", (event) => {
   event.preventDefault();
   dialog.showModal();
 });
+
+// --- Text to be taken elsewhere ---------------------------------------------
+
+// Browsers give the clipboard to pages over TLS and of this machine only; else
+// the text is selected.
+document.addEventListener("click", async (event) => {
+  const id = event.target.closest?.("[data-copy]")?.dataset.copy;
+  const source = id && document.getElementById(id);
+  if (!source) return;
+  let said = "Copied";
+  try {
+    await navigator.clipboard.writeText(source.textContent);
+  } catch {
+    getSelection().selectAllChildren(source);
+    said = "Selected: copy it with the keyboard";
+  }
+  const status = document.getElementById(`${id}-copied`);
+  if (status) status.textContent = said;
+});

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -127,7 +128,7 @@ func (b *Browser) request(method, path, body string, headers []string) *http.Req
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	if body != "" {
+	if body != "" && !slices.Contains(headers, "Content-Type") {
 		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
 	for i := 0; i < len(headers); i += 2 {

@@ -191,7 +191,10 @@ func (c *Cluster) TryKubectl(input string, args ...string) (string, error) {
 
 // Without runs do while the API server is stopped, and starts it again. Kueue
 // and the other parties are started anew then: their watches would take up to
-// a minute to come back, and the tests that follow would wait for them.
+// a minute to come back, and the tests that follow would wait for them. It
+// returns when Kuota's objects can be written: for some seconds after a start
+// the API server does not know the schema that its mutating policy needs, and
+// answers 503.
 func (c *Cluster) Without(t testing.TB, do func()) {
 	t.Helper()
 	c.Control(t, "stop", "kube-apiserver")
@@ -201,6 +204,13 @@ func (c *Cluster) Without(t testing.TB, do func()) {
 			c.Control(t, "stop", component)
 			c.Control(t, "start", component)
 		}
+		Eventually(t, rollLimit, func(context.Context) error {
+			out, err := c.TryKubectl("{apiVersion: kuota.dev/v1alpha1, kind: ComputeAllocation, metadata: {generateName: probe-}, spec: {quota: [{instanceType: a, instances: 1}]}}", "create", "--dry-run=server", "-f", "-")
+			if err != nil {
+				return fmt.Errorf("%s", out)
+			}
+			return nil
+		})
 	}()
 	do()
 }

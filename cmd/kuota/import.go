@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/document"
+	"kuota.dev/kuota/governance/imports"
+)
+
+const importUsage = `usage: kuota import [--kind allocation|policy] FILE... | -
+
+Reads compute quotas and scheduler configurations of HyperPod, as aws sagemaker
+create-, describe- and list- have them, or Kuota's own objects, and writes YAML
+for kubectl apply -f -. What cannot be carried over is told on stderr.
+`
+
+// importCommand writes the YAML of what files hold. It is an error when nothing
+// of them could be taken.
+func importCommand(_ context.Context, args []string, s streams) error {
+	flags := flag.NewFlagSet("kuota import", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	kind := flags.String("kind", "", "write objects of this kind only: allocation or policy")
+	switch err := flags.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprint(s.out, importUsage)
+		return nil
+	case err != nil:
+		return fmt.Errorf("%w\n%s", err, importUsage)
+	case *kind != "" && *kind != "allocation" && *kind != "policy":
+		return fmt.Errorf("kind %q: use allocation or policy", *kind)
+	case flags.NArg() == 0:
+		return fmt.Errorf("no file is named\n%s", importUsage)
+	}
+	w := importWriter{streams: s, kind: *kind, seen: map[string]string{}}
+	for _, name := range flags.Args() {
+		if err := w.file(name); err != nil {
+			return err
+		}
+	}
+	if w.written == 0 {
+		return errors.New("nothing could be taken")
+	}
+	return nil
+}
+
+// importWriter writes objects behind one another.
+type importWriter struct {
+	streams
+	kind    string
+	written int
+	seen    map[string]string // file by object
+}
+
+func (w *importWriter) file(name string) error {
+	text, err := readAll(name, w.in)
+	if err != nil {
+		return err
+	}
+	if name == "-" {
+		name = "stdin"
+	}
+	result := imports.Read(text)
+	for _, o := range result.Objects {
+		if err := w.object(name, o); err != nil {
+			return err
+		}
+	}
+	w.tell(name, result.NotTaken)
+	return nil
+}
+
+// readAll reads a file, or what stands in for it, as far as import looks at it.
+func readAll(name string, in io.Reader) ([]byte, error) {
+	if name != "-" {
+		file, err := os.Open(name)
+		if err != nil {
+			return nil, err
+		}
+		defer file.Close()
+		in = file
+	}
+	return io.ReadAll(io.LimitReader(in, document.MaxBytes+1))
+}
+
+func (w *importWriter) object(file string, o imports.Object) error {
+	kind, object := "policy", "the cluster policy"
+	if o.Allocation != nil {
+		kind, object = "allocation", "team "+o.Allocation.Name
+	}
+	if w.kind != "" && w.kind != kind {
+		w.tell(file, []governance.FieldError{{Message: object + " was left out: it is of another kind"}})
+		return nil
+	}
+	w.tell(file, o.NotTaken)
+	switch earlier, twice := w.seen[object]; {
+	case o.Allocation != nil && o.Allocation.Name == "":
+		w.tell(file, []governance.FieldError{{Message: "an allocation without a team name cannot be written; give it one in ComputeQuotaTarget.TeamName"}})
+		return nil
+	case twice:
+		w.tell(file, []governance.FieldError{{Message: object + " was left out: it stands in " + earlier + " already"}})
+		return nil
+	}
+	w.seen[object] = file
+	if w.written++; w.written > 1 {
+		if _, err := io.WriteString(w.out, "---\n"); err != nil {
+			return err
+		}
+	}
+	_, err := io.WriteString(w.out, o.YAML())
+	return err
+}
+
+func (w *importWriter) tell(file string, wrong []governance.FieldError) {
+	for _, f := range wrong {
+		place := file + ": "
+		if f.Path != "" {
+			place += f.Path + ": "
+		}
+		fmt.Fprintln(w.told, place+f.Message)
+	}
+}

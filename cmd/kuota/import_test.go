@@ -1,0 +1,59 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestImport(t *testing.T) {
+	folder := t.TempDir()
+	path := func(name, text string) string {
+		name = filepath.Join(folder, name)
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	quota := path("quota.json", `{"Name": "n", "ClusterArn": "arn", "ComputeQuotaTarget": {"TeamName": "vision", "FairShareWeight": 300}}`)
+	policy := path("policy.json", `{"SchedulerConfig": {"FairShare": "Disabled"}}`)
+	broken := path("broken.json", `{"SchedulerConfig": `)
+	const vision = "apiVersion: kuota.dev/v1alpha1\nkind: ComputeAllocation\nmetadata:\n  name: vision\nspec:\n  displayName: \"n\"\n"
+	const settings = "apiVersion: kuota.dev/v1alpha1\nkind: ClusterPolicy\nmetadata:\n  name: default\nspec:\n  idleCompute:\n    strategy: FirstComeFirstServe\n  taskPrioritization: FirstComeFirstServe\n"
+	for name, tc := range map[string]struct {
+		args      []string
+		in        string
+		out, told string // told is a part
+		fails     string
+	}{
+		"two files":              {args: []string{quota, policy}, out: vision + "---\n" + settings, told: quota + ": ComputeQuotaTarget.FairShareWeight: must be from 0 to 100"},
+		"of one kind":            {args: []string{"--kind", "policy", quota, policy}, out: settings, told: "team vision was left out: it is of another kind"},
+		"from stdin":             {args: []string{"-"}, in: settings, out: settings},
+		"twice the same team":    {args: []string{quota, quota}, out: vision, told: "team vision was left out: it stands in " + quota},
+		"one of two is broken":   {args: []string{broken, policy}, out: settings, told: broken + ": line 1: cannot be read as JSON"},
+		"all is broken":          {args: []string{broken}, told: "cannot be read as JSON", fails: "nothing could be taken"},
+		"no team":                {args: []string{"-"}, in: `{"ComputeQuotaConfig": {}}`, told: "an allocation without a team name cannot be written", fails: "nothing could be taken"},
+		"more than import reads": {args: []string{"-"}, in: strings.Repeat(" ", 2<<20), told: "longer than 1 MiB", fails: "nothing could be taken"},
+		"no file":                {fails: "usage: kuota import"},
+		"a file that is not":     {args: []string{filepath.Join(folder, "none")}, fails: "no such file"},
+		"an unknown kind":        {args: []string{"--kind", "pod", quota}, fails: `kind "pod"`},
+		"an unknown flag":        {args: []string{"--force"}, fails: "usage: kuota import"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out, told bytes.Buffer
+			err := commands()["import"].run(context.Background(), tc.args, streams{in: strings.NewReader(tc.in), out: &out, told: &told})
+			if (err != nil) != (tc.fails != "") || err != nil && !strings.Contains(err.Error(), tc.fails) {
+				t.Errorf("error %v, want %q", err, tc.fails)
+			}
+			if out.String() != tc.out {
+				t.Errorf("wrote:\n%s\nwant:\n%s", out.String(), tc.out)
+			}
+			if !strings.Contains(told.String(), tc.told) || tc.told == "" && told.Len() > 0 {
+				t.Errorf("told %q, want %q", told.String(), tc.told)
+			}
+		})
+	}
+}

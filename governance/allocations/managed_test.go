@@ -1,0 +1,88 @@
+package allocations_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/cluster/clustertest"
+	"kuota.dev/kuota/governance/gitops"
+	"kuota.dev/kuota/governance/imports"
+	"kuota.dev/kuota/governance/manifest"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+)
+
+// What Flux or Argo CD manages is neither changed nor deleted behind its back,
+// whether it marks the object or only owns fields of it; the cache tells too.
+func TestManagedIsNotChanged(t *testing.T) {
+	w := setup(t)
+	marked := func(team v1alpha1.ComputeAllocation) {
+		patch := `{"metadata": {"labels": {"kustomize.toolkit.fluxcd.io/name": "teams", "kustomize.toolkit.fluxcd.io/namespace": "flux-system"}}}`
+		must(t, w.Client.Patch(t.Context(), team.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch))))
+	}
+	applied := func(team v1alpha1.ComputeAllocation) {
+		text, err := yaml.YAMLToJSON([]byte(manifest.Allocation(&team)))
+		must(t, err)
+		must(t, w.Client.Patch(t.Context(), team.DeepCopy(), client.RawPatch(types.ApplyPatchType, text), client.ForceOwnership, client.FieldOwner("argocd-controller")))
+	}
+	for name, tc := range map[string]struct {
+		manage func(v1alpha1.ComputeAllocation)
+		by     string
+	}{
+		"marked by Flux": {marked, "Flux (Kustomization flux-system/teams)"}, "applied by Argo CD": {applied, "Argo CD"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			team := w.team(t, "managed", gpus(1))
+			tc.manage(team)
+			var found v1alpha1.ComputeAllocation
+			clustertest.Eventually(t, soon, func(ctx context.Context) (err error) {
+				if found, err = w.Find(ctx, w.admin, team.Name); err != nil {
+					return err
+				}
+				if m, _ := gitops.Of(&found); m.String() != tc.by {
+					return fmt.Errorf("the cache says %q of %v", m, found.ManagedFields)
+				}
+				return nil
+			})
+			changed := found.DeepCopy()
+			changed.Spec = gpus(2)
+			says := "Team " + team.Name + " is managed by " + tc.by
+			kind(t, w.Update(t.Context(), w.admin, changed, nil), governance.Forbidden, says)
+			_, err := w.Review(t.Context(), w.admin, changed, nil)
+			kind(t, err, governance.Forbidden, says)
+			for _, drain := range []bool{false, true} {
+				kind(t, w.Delete(t.Context(), w.admin, team.Name, found.ResourceVersion, drain), governance.Forbidden, says)
+			}
+			if now := w.settled(t, team.Name); now.Generation != found.Generation || now.DeletionTimestamp != nil || now.Annotations[drained] != "" {
+				t.Errorf("it was changed: %+v", now.ObjectMeta)
+			}
+		})
+	}
+}
+
+// What the API server stores comes back the same after it was written down, and
+// after kubectl applied that. What HyperPod's examples come to is taken too.
+func TestWrittenIsApplied(t *testing.T) {
+	w := setup(t)
+	for _, n := range []string{"1", "2", "3", "4"} {
+		text, err := os.ReadFile("../imports/testdata/example-" + n + ".json")
+		must(t, err)
+		read := imports.Read(text)
+		if len(read.Objects) != 1 {
+			t.Fatalf("example %s is read as %+v", n, read)
+		}
+		w.Kubectl(t, read.Objects[0].YAML(), "apply", "--dry-run=server", "-f", "-")
+	}
+	team := w.team(t, "written", gpus(1))
+	read := imports.Read([]byte(manifest.Allocation(&team)))
+	w.Kubectl(t, read.Objects[0].YAML(), "apply", "-f", "-")
+	if now := w.settled(t, team.Name); now.Generation != team.Generation {
+		t.Errorf("%s changed it", read.Objects[0].YAML())
+	}
+}

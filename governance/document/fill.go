@@ -1,0 +1,255 @@
+package document
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"kuota.dev/kuota/governance"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// Decimal is a field that holds a number exactly as it is written.
+type Decimal string
+
+// Kept is a field that may stand there, and is not looked at.
+type Kept struct{}
+
+// Fill reads an object into a struct, by the names that JSON has for its
+// fields. What does not fit is left out and told, each with its path below
+// path.
+func (n *Node) Fill(target any, path string) Report {
+	f := filler{Report{failed: map[string]bool{}}}
+	f.fill(n, reflect.ValueOf(target).Elem(), path)
+	return f.Report
+}
+
+// Report is what became of an object that was read.
+type Report struct {
+	Kept  []string // the fields that are there of type Kept
+	Wrong Wrongs
+
+	failed map[string]bool // paths of values that were left out
+}
+
+// News keeps what is wrong with values that were read: one that was left out
+// is told of already.
+func (r Report) News(wrong Wrongs) Wrongs {
+	return slices.DeleteFunc(wrong, func(w governance.FieldError) bool {
+		for path := range r.failed {
+			if rest, below := strings.CutPrefix(w.Path, path); below && (rest == "" || rest[0] == '.' || rest[0] == '[') {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+type filler struct{ Report }
+
+// fill sets a value; false when it could not.
+func (f *filler) fill(n *Node, v reflect.Value, path string) bool {
+	ok := f.set(n, v, path)
+	if !ok {
+		f.failed[path] = true
+	}
+	return ok
+}
+
+func (f *filler) set(n *Node, v reflect.Value, path string) bool {
+	switch {
+	case n.Kind == Null:
+		return true
+	case n.Kind == Unread:
+		return false
+	}
+	if read, special := specials[v.Type()]; special {
+		value, problem := read(n)
+		if problem != "" {
+			f.Wrong.Tell(path, "%s; left out", problem)
+			return false
+		}
+		v.Set(reflect.ValueOf(value))
+		return true
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		fresh := reflect.New(v.Type().Elem())
+		if !f.fill(n, fresh.Elem(), path) {
+			return false
+		}
+		v.Set(fresh)
+		return true
+	case reflect.Struct:
+		if n.Kind == Object {
+			f.object(n, v, path)
+			return true
+		}
+		return f.mismatch(n, Object, path)
+	case reflect.Slice:
+		if n.Kind != List {
+			return f.mismatch(n, List, path)
+		}
+		// One that cannot be read keeps its place, so that all keep their number.
+		all := reflect.MakeSlice(v.Type(), len(n.Items), len(n.Items))
+		for i, item := range n.Items {
+			f.fill(item, all.Index(i), Item(path, i))
+		}
+		v.Set(all)
+		return true
+	case reflect.Map:
+		return f.texts(n, v, path)
+	}
+	return f.scalar(n, v, path)
+}
+
+func (f *filler) scalar(n *Node, v reflect.Value, path string) bool {
+	loose := n.Loose && (n.Kind == Number || n.Kind == Bool)
+	switch v.Kind() {
+	case reflect.String:
+		if n.Kind != Text && !loose {
+			return f.mismatch(n, Text, path)
+		}
+		v.SetString(n.Text)
+	case reflect.Bool:
+		if n.Kind != Bool {
+			return f.mismatch(n, Bool, path)
+		}
+		v.SetBool(n.Text == "true" || n.Text == "True" || n.Text == "TRUE")
+	case reflect.Int32, reflect.Int64:
+		if n.Kind != Number {
+			return f.mismatch(n, Number, path)
+		}
+		whole, ok := Whole(n.Text)
+		if !ok || v.OverflowInt(whole) {
+			f.Wrong.Tell(path, "%s is not a whole number that fits there; left out", Short(n.Text))
+			return false
+		}
+		v.SetInt(whole)
+	default:
+		f.Wrong.Tell(path, "is not read; left out")
+		return false
+	}
+	return true
+}
+
+func (f *filler) mismatch(n *Node, want Kind, path string) bool {
+	f.Wrong.Tell(path, "is %s where %s belongs; left out", words[n.Kind], words[want])
+	return false
+}
+
+// texts fills a map of texts, such as labels.
+func (f *filler) texts(n *Node, v reflect.Value, path string) bool {
+	if n.Kind != Object {
+		return f.mismatch(n, Object, path)
+	}
+	all := reflect.MakeMap(v.Type())
+	for _, field := range n.Fields {
+		text := reflect.New(v.Type().Elem()).Elem()
+		if f.fill(field.Node, text, path+"["+Short(field.Name)+"]") {
+			all.SetMapIndex(reflect.ValueOf(field.Name), text)
+		}
+	}
+	v.Set(all)
+	return true
+}
+
+func (f *filler) object(n *Node, v reflect.Value, path string) {
+	fields := map[string]reflect.Value{}
+	named(v, fields)
+	var unknown []string
+	for _, field := range n.Fields {
+		target, ok := fields[field.Name]
+		switch {
+		case !ok:
+			unknown = append(unknown, field.Name)
+		case target.Type() == reflect.TypeFor[Kept]():
+			f.Kept = append(f.Kept, Under(path, field.Name))
+		default:
+			f.fill(field.Node, target, Under(path, field.Name))
+		}
+	}
+	f.unknown(unknown, fields, path)
+}
+
+// named collects the fields of a struct, those of structs inline among them.
+func named(v reflect.Value, fields map[string]reflect.Value) {
+	for i := range v.NumField() {
+		name, options, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
+		switch {
+		case name != "" && name != "-":
+			fields[name] = v.Field(i)
+		case strings.Contains(options, "inline"):
+			named(v.Field(i), fields)
+		}
+	}
+}
+
+// shownNames is how many unknown names of one object a sentence holds.
+const shownNames = 10
+
+// unknown tells in one sentence of the fields that an object does not have.
+func (f *filler) unknown(names []string, fields map[string]reflect.Value, path string) {
+	if len(names) == 0 {
+		return
+	}
+	var told []string
+	for _, name := range names[:min(len(names), shownNames)] {
+		text := Short(name)
+		for known := range fields {
+			if strings.EqualFold(known, name) {
+				text += " (it is written " + known + ")"
+			}
+		}
+		told = append(told, text)
+	}
+	if more := len(names) - shownNames; more > 0 {
+		told = append(told, fmt.Sprintf("%d more", more))
+	}
+	if len(names) == 1 {
+		f.Wrong.Tell(path, "there is no field %s; left out", told[0])
+		return
+	}
+	f.Wrong.Tell(path, "there are no fields %s; left out", strings.Join(told, ", "))
+}
+
+// specials are types that are read from a text or number of their own.
+var specials = map[reflect.Type]func(*Node) (value any, problem string){
+	reflect.TypeFor[Decimal](): func(n *Node) (any, string) {
+		if n.Kind != Number {
+			return nil, "is " + words[n.Kind] + " where a number belongs"
+		}
+		if _, ok := Rational(n.Text); !ok {
+			return nil, Short(n.Text) + " is not a number that fits there"
+		}
+		return Decimal(n.Text), ""
+	},
+	reflect.TypeFor[resource.Quantity](): func(n *Node) (any, string) {
+		// Exponents beyond this take minutes to compute with.
+		const longest = 40
+		if n.Kind != Text && n.Kind != Number || len(n.Text) > longest || hugeExponent(n.Text) {
+			return nil, "must be an amount, such as 48 or 512Gi"
+		}
+		q, err := resource.ParseQuantity(n.Text)
+		if err != nil {
+			return nil, "must be an amount, such as 48 or 512Gi"
+		}
+		return q, ""
+	},
+	reflect.TypeFor[metav1.Duration](): func(n *Node) (any, string) {
+		var d metav1.Duration
+		if n.Kind != Text || d.UnmarshalJSON([]byte(`"`+strings.ReplaceAll(n.Text, `"`, "")+`"`)) != nil {
+			return nil, "must be a time, such as 5m"
+		}
+		return d, ""
+	},
+}
+
+func hugeExponent(text string) bool {
+	_, exponent, found := strings.Cut(strings.ToLower(text), "e")
+	return found && len(strings.TrimLeft(exponent, "+-")) > 2
+}

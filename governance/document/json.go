@@ -1,0 +1,159 @@
+package document
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// builder makes trees within bounds.
+type builder struct {
+	nodes int
+	wrong Wrongs
+}
+
+// errBounds ends the reading of what is too deep or too much.
+var errBounds = errors.New("it is nested too deeply, or holds too many values")
+
+func (b *builder) node(depth int) error {
+	if b.nodes++; b.nodes > maxNodes || depth > maxDepth {
+		return errBounds
+	}
+	return nil
+}
+
+// set adds a field; the last of a name counts.
+func (b *builder) set(object *Node, seen map[string]int, name string, value *Node, path string) {
+	if at, twice := seen[name]; twice {
+		b.wrong.Tell(path, "%s stands there twice; the first was left out", Short(name))
+		object.Fields[at].Node = value
+		return
+	}
+	seen[name] = len(object.Fields)
+	object.Fields = append(object.Fields, Field{name, value})
+}
+
+// readJSON reads one JSON value after another. Of a list on top that breaks
+// off, the items before that are kept.
+func readJSON(text []byte) (documents []*Node, wrong Wrongs) {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	var b builder
+	for {
+		token, err := decoder.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		var value *Node
+		if err == nil {
+			value, err = b.json(decoder, token, 0, "")
+		}
+		if err == nil {
+			documents = append(documents, value)
+			continue
+		}
+		if value != nil && value.Kind == List { // those that are whole
+			documents = append(documents, value)
+		}
+		documents = flat(documents)
+		b.wrong.Tell(lineOf(text, decoder.InputOffset()), "cannot be read as JSON from here on: %s. %s", reason(err), kept(len(documents)))
+		return documents, b.wrong
+	}
+	return flat(documents), b.wrong
+}
+
+func kept(documents int) string {
+	switch documents {
+	case 0:
+		return "Nothing was taken"
+	case 1:
+		return "What stands before it was read, 1 object; the rest was not taken"
+	}
+	return fmt.Sprintf("What stands before it was read, %d objects; the rest was not taken", documents)
+}
+
+// reason is an error of the JSON reader for people.
+func reason(err error) string {
+	var syntax *json.SyntaxError
+	switch {
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return "it ends in the middle"
+	case errors.As(err, &syntax):
+		return syntax.Error()
+	}
+	return err.Error()
+}
+
+// lineOf is the place of an offset.
+func lineOf(text []byte, offset int64) string {
+	return fmt.Sprintf("line %d", 1+bytes.Count(text[:min(int(offset), len(text))], []byte("\n")))
+}
+
+// json reads the value that begins with a token. A list that breaks off is
+// returned with the error.
+func (b *builder) json(decoder *json.Decoder, token json.Token, depth int, path string) (*Node, error) {
+	if err := b.node(depth); err != nil {
+		return nil, err
+	}
+	switch t := token.(type) {
+	case bool:
+		return &Node{Kind: Bool, Text: fmt.Sprint(t)}, nil
+	case json.Number:
+		return &Node{Kind: Number, Text: t.String()}, nil
+	case string:
+		return &Node{Kind: Text, Text: t}, nil
+	case nil:
+		return &Node{}, nil
+	case json.Delim:
+		if t == '[' {
+			return b.list(decoder, depth, path)
+		}
+		return b.object(decoder, depth, path)
+	}
+	return nil, fmt.Errorf("%v is no value", token)
+}
+
+func (b *builder) list(decoder *json.Decoder, depth int, path string) (*Node, error) {
+	list := &Node{Kind: List}
+	for {
+		token, err := decoder.Token()
+		if token == json.Delim(']') {
+			return list, nil
+		}
+		var item *Node
+		if err == nil {
+			item, err = b.json(decoder, token, depth+1, Item(path, len(list.Items)))
+		}
+		if err != nil {
+			return list, err
+		}
+		list.Items = append(list.Items, item)
+	}
+}
+
+func (b *builder) object(decoder *json.Decoder, depth int, path string) (*Node, error) {
+	object, seen := &Node{Kind: Object}, map[string]int{}
+	for {
+		token, err := decoder.Token()
+		if token == json.Delim('}') {
+			return object, nil
+		}
+		name, ok := token.(string)
+		if err == nil && !ok {
+			err = fmt.Errorf("%v is no name", token)
+		}
+		var value *Node
+		if err == nil {
+			token, err = decoder.Token()
+		}
+		if err == nil {
+			value, err = b.json(decoder, token, depth+1, Under(path, cut(name)))
+		}
+		if err != nil {
+			return nil, err
+		}
+		b.set(object, seen, name, value, path)
+	}
+}

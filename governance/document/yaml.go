@@ -1,0 +1,86 @@
+package document
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"strings"
+
+	yaml "go.yaml.in/yaml/v3"
+)
+
+// readYAML reads a stream of YAML documents.
+func readYAML(text []byte) (documents []*Node, wrong Wrongs) {
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	var b builder
+	for {
+		var root yaml.Node
+		err := decoder.Decode(&root)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		var value *Node
+		if err == nil && len(root.Content) == 1 {
+			value, err = b.yaml(root.Content[0], 0, "")
+		}
+		if err != nil {
+			documents = flat(documents)
+			b.wrong.Tell("", "cannot be read as YAML: %s. %s", strings.TrimPrefix(err.Error(), "yaml: "), kept(len(documents)))
+			return documents, b.wrong
+		}
+		if value != nil && value.Kind != Null { // an empty document is none
+			documents = append(documents, value)
+		}
+	}
+	return flat(documents), b.wrong
+}
+
+// yaml makes a tree of a YAML one.
+func (b *builder) yaml(from *yaml.Node, depth int, path string) (*Node, error) {
+	if err := b.node(depth); err != nil {
+		return nil, err
+	}
+	switch from.Kind {
+	case yaml.ScalarNode:
+		return &Node{Kind: scalarKind(from.ShortTag()), Text: from.Value}, nil
+	case yaml.SequenceNode:
+		list := &Node{Kind: List}
+		for i, item := range from.Content {
+			value, err := b.yaml(item, depth+1, Item(path, i))
+			if err != nil {
+				return nil, err
+			}
+			list.Items = append(list.Items, value)
+		}
+		return list, nil
+	case yaml.MappingNode:
+		object, seen := &Node{Kind: Object}, map[string]int{}
+		for i := 0; i+1 < len(from.Content); i += 2 {
+			name := from.Content[i]
+			if name.Kind != yaml.ScalarNode {
+				b.wrong.Tell(path, "a name in it is no text; it was left out with its value")
+				continue
+			}
+			value, err := b.yaml(from.Content[i+1], depth+1, Under(path, cut(name.Value)))
+			if err != nil {
+				return nil, err
+			}
+			b.set(object, seen, name.Value, value, path)
+		}
+		return object, nil
+	}
+	b.wrong.Tell(path, "refers to another place by *%s, which is not read; write it out", cut(from.Value))
+	return &Node{Kind: Unread}, nil
+}
+
+func scalarKind(tag string) Kind {
+	switch tag {
+	case "!!null":
+		return Null
+	case "!!bool":
+		return Bool
+	case "!!int", "!!float":
+		return Number
+	}
+	return Text
+}

@@ -1,0 +1,136 @@
+package hyperpod
+
+import (
+	"slices"
+	"strings"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/document"
+)
+
+// Shape is what an object of the API is.
+type Shape int
+
+// The shapes, by the calls that take or answer them.
+const (
+	None            Shape = iota
+	Quota                 // create-, update- and describe-compute-quota
+	QuotaConfig           // its ComputeQuotaConfig alone
+	Scheduler             // create-, update- and describe-cluster-scheduler-config
+	SchedulerConfig       // its SchedulerConfig alone
+	Listing               // list-compute-quotas and list-cluster-scheduler-configs
+)
+
+// lists are the fields of the answers that list.
+var lists = []string{"ComputeQuotaSummaries", "ClusterSchedulerConfigSummaries"}
+
+// ShapeOf tells what an object is by fields that no other has.
+func ShapeOf(n *document.Node) Shape {
+	switch {
+	case n.Has(lists...):
+		return Listing
+	case n.Has("ComputeQuotaConfig", "ComputeQuotaTarget", "ComputeQuotaId", "ComputeQuotaArn"):
+		return Quota
+	case n.Has("SchedulerConfig", "ClusterSchedulerConfigId", "ClusterSchedulerConfigArn"):
+		return Scheduler
+	case n.Has("ComputeQuotaResources", "ResourceSharingConfig", "PreemptTeamTasks"):
+		return QuotaConfig
+	case n.Has("PriorityClasses", "FairShare", "IdleResourceSharing"):
+		return SchedulerConfig
+	}
+	return None
+}
+
+// Listed takes the answer of a list call apart. field is where its items stand.
+func Listed(n *document.Node, path string) (items []*document.Node, field string, wrong document.Wrongs) {
+	for _, f := range n.Fields {
+		switch {
+		case slices.Contains(lists, f.Name) && f.Node.Kind == document.List:
+			items, field = append(items, f.Node.Items...), f.Name
+		case slices.Contains(lists, f.Name):
+			wrong.Tell(document.Under(path, f.Name), "is no list; left out")
+		case f.Name == "NextToken" && f.Node.Kind == document.Null:
+		case f.Name == "NextToken":
+			wrong.Tell(document.Under(path, f.Name), "the list goes on, and what follows is not in this text")
+		case f.Name != "ResponseMetadata":
+			wrong.Tell(path, "there is no field %s; left out", document.Short(f.Name))
+		}
+	}
+	return items, field, wrong
+}
+
+// Allocation reads a compute quota, or its configuration alone. It is nil for
+// one that AWS deleted.
+func Allocation(n *document.Node, shape Shape, path string) (*v1alpha1.ComputeAllocation, document.Wrongs) {
+	a := &v1alpha1.ComputeAllocation{}
+	var q computeQuota
+	var report document.Report
+	if shape == QuotaConfig {
+		q.ComputeQuotaConfig = &quotaConfig{}
+		report = n.Fill(q.ComputeQuotaConfig, path)
+	} else {
+		report = n.Fill(&q, path)
+	}
+	r := reader{wrong: report.Wrong}
+	if deleted(q.Status) {
+		r.wrong.Tell(document.Under(path, "Status"), "is %s: AWS deleted it, so it was not taken", *q.Status)
+		return nil, r.wrong
+	}
+	a.Name = r.quota(&a.Spec, &q, shape, path)
+	wrong := bound(a, words(shape, path))
+	return a, slices.Concat(r.wrong, report.News(wrong), kept(report.Kept, q.Status, path))
+}
+
+// Policy reads a scheduler configuration, with what HyperPod has of a policy.
+// It is nil for one that AWS deleted, or that has none of it.
+func Policy(n *document.Node, shape Shape, path string) (*v1alpha1.ClusterPolicy, document.Wrongs) {
+	var s scheduler
+	var report document.Report
+	at := path
+	if shape == SchedulerConfig {
+		s.SchedulerConfig = &schedulerConfig{}
+		report = n.Fill(s.SchedulerConfig, path)
+	} else {
+		report, at = n.Fill(&s, path), document.Under(path, "SchedulerConfig")
+	}
+	r := reader{wrong: report.Wrong}
+	informational := kept(report.Kept, s.Status, path)
+	switch {
+	case deleted(s.Status):
+		r.wrong.Tell(document.Under(path, "Status"), "is %s: AWS deleted it, so it was not taken", *s.Status)
+		return nil, r.wrong
+	case s.SchedulerConfig == nil:
+		r.wrong.Tell(at, "is missing, so nothing was taken: describe-cluster-scheduler-config has it")
+		return nil, append(r.wrong, informational...)
+	}
+	p := &v1alpha1.ClusterPolicy{}
+	p.Name = v1alpha1.ClusterPolicyName
+	r.policy(&p.Spec, s.SchedulerConfig, at)
+	wrong := boundPolicy(&p.Spec, at)
+	return p, slices.Concat(r.wrong, report.News(wrong), informational)
+}
+
+func deleted(status *string) bool {
+	return status != nil && (*status == "Deleted" || *status == "Deleting")
+}
+
+// kept tells in one sentence of what stays with AWS.
+func kept(fields []string, status *string, path string) (wrong document.Wrongs) {
+	if status != nil {
+		fields = append(fields, document.Under(path, "Status"))
+	}
+	if len(fields) == 0 {
+		return nil
+	}
+	names := slices.Clone(fields)
+	for i := range names {
+		names[i] = strings.TrimPrefix(strings.TrimPrefix(names[i], path), ".")
+	}
+	slices.Sort(names)
+	verb := " have no counterpart here and stay"
+	if len(names) == 1 {
+		verb = " has no counterpart here and stays"
+	}
+	wrong.Tell(path, "%s", strings.Join(names, ", ")+verb+" with AWS")
+	return wrong
+}

@@ -1,0 +1,104 @@
+package hyperpod
+
+import (
+	"strings"
+
+	"kuota.dev/kuota/governance/document"
+)
+
+// shorthand reads the notation in which the AWS CLI takes structures:
+// A=1,B={C=x},D=[{E=y}].
+type shorthand struct {
+	rest   string
+	values int
+	broken bool
+}
+
+// The bounds of a value in shorthand.
+const (
+	maxDepth  = 10
+	maxValues = 5000
+)
+
+// fields reads name=value, separated by commas, up to what ends them.
+func (s *shorthand) fields(depth int, end string) *document.Node {
+	object := &document.Node{Kind: document.Object}
+	for !s.broken && !s.ends(end) {
+		name, rest, ok := strings.Cut(s.rest, "=")
+		name = strings.TrimSpace(name)
+		if !ok || name == "" || strings.ContainsAny(name, ",[]{}") || object.Has(name) {
+			s.broken = true
+			break
+		}
+		s.rest = rest
+		object.Fields = append(object.Fields, document.Field{Name: name, Node: s.value(depth + 1)})
+		s.comma(end)
+	}
+	return object
+}
+
+func (s *shorthand) value(depth int) *document.Node {
+	s.rest = strings.TrimLeft(s.rest, " ")
+	if s.values++; depth > maxDepth || s.values > maxValues {
+		s.broken = true
+	}
+	switch {
+	case s.broken:
+		return &document.Node{}
+	case s.took("{"):
+		return s.fields(depth, "}")
+	case s.took("["):
+		list := &document.Node{Kind: document.List}
+		for !s.broken && !s.ends("]") {
+			list.Items = append(list.Items, s.value(depth+1))
+			s.comma("]")
+		}
+		return list
+	}
+	return s.scalar()
+}
+
+// scalar is a word, or a quoted text.
+func (s *shorthand) scalar() *document.Node {
+	if s.rest != "" && (s.rest[0] == '"' || s.rest[0] == '\'') {
+		text, rest, ok := strings.Cut(s.rest[1:], s.rest[:1])
+		s.rest, s.broken = rest, !ok
+		return &document.Node{Kind: document.Text, Text: text}
+	}
+	end := strings.IndexAny(s.rest, ",]}")
+	if end < 0 {
+		end = len(s.rest)
+	}
+	text := strings.TrimSpace(s.rest[:end])
+	s.rest = s.rest[end:]
+	kind := document.Text
+	if _, number := document.Rational(text); number {
+		kind = document.Number
+	}
+	return &document.Node{Kind: kind, Text: text, Loose: true}
+}
+
+// comma takes what stands between two values.
+func (s *shorthand) comma(end string) {
+	s.rest = strings.TrimLeft(s.rest, " \n\t\r")
+	if !s.took(",") && (end == "" && s.rest != "" || end != "" && !strings.HasPrefix(s.rest, end)) {
+		s.broken = true
+	}
+}
+
+// ends tells whether the values end here, and takes their end.
+func (s *shorthand) ends(end string) bool {
+	s.rest = strings.TrimLeft(s.rest, " \n\t\r")
+	if end == "" {
+		return s.rest == ""
+	}
+	return s.took(end)
+}
+
+func (s *shorthand) took(sign string) bool {
+	rest, ok := strings.CutPrefix(s.rest, sign)
+	if ok {
+		s.rest = rest
+	}
+	return ok
+}

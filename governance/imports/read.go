@@ -1,0 +1,166 @@
+package imports
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/document"
+	"kuota.dev/kuota/governance/hyperpod"
+	"kuota.dev/kuota/governance/manifest"
+)
+
+// Object is one object that was read: an allocation or the policy.
+type Object struct {
+	// Allocation has no name where none that a team can have was given.
+	Allocation *v1alpha1.ComputeAllocation
+	Policy     *v1alpha1.ClusterPolicy
+	// HyperPod tells that it comes from there, where there are no members,
+	// ceilings, default queues, pools, gang scheduling and enforcement: it says
+	// nothing of them.
+	HyperPod bool
+	// NotTaken lists what of it was not taken, each with its place.
+	NotTaken []governance.FieldError
+}
+
+// Result is what a text came to.
+type Result struct {
+	Objects []Object
+	// NotTaken lists what belongs to none of the objects.
+	NotTaken []governance.FieldError
+
+	full bool // whether more objects were told of than are taken
+}
+
+// These bound what one text can come to.
+const (
+	maxObjects = 500
+	maxWrongs  = 200 // sentences about one object, or about the text
+)
+
+// Read reads a text: one object, or several, as JSON or YAML, or calls of the
+// AWS CLI that make them. No part that it does not take goes untold.
+func Read(text []byte) Result {
+	var documents []*document.Node
+	var wrong document.Wrongs
+	if len(text) <= document.MaxBytes && utf8.Valid(text) && hyperpod.IsCommand(string(text)) {
+		documents, wrong = hyperpod.Commands(string(text))
+	} else {
+		documents, wrong = document.Read(text)
+	}
+	r := Result{NotTaken: wrong}
+	for i, d := range documents {
+		path := ""
+		if len(documents) > 1 {
+			path = fmt.Sprintf("object %d: ", i+1)
+		}
+		r.read(d, path, false)
+	}
+	r.NotTaken = few(r.NotTaken)
+	for i := range r.Objects {
+		r.Objects[i].NotTaken = few(r.Objects[i].NotTaken)
+	}
+	return r
+}
+
+// read takes one object, or those of a list.
+func (r *Result) read(n *document.Node, path string, listed bool) {
+	shape := hyperpod.ShapeOf(n)
+	switch {
+	case len(r.Objects) == maxObjects && r.full:
+	case len(r.Objects) == maxObjects:
+		r.tell(path, "was not taken, nor what follows it: %d objects are taken at once", maxObjects)
+		r.full = true
+	case n.Kind == document.Unread: // told already
+	case n.Kind != document.Object:
+		r.tell(path, "it is no object; left out")
+	case !listed && listKind(n):
+		r.list(n.Get("items").Items, path+"items")
+	case shape == hyperpod.Listing && !listed:
+		items, field, wrong := hyperpod.Listed(n, path)
+		r.NotTaken = append(r.NotTaken, wrong...)
+		r.list(items, path+field)
+	case n.Has("apiVersion", "kind"):
+		a, p, wrong := manifest.Read(n, path)
+		r.add(Object{Allocation: a, Policy: p, NotTaken: wrong}, path)
+	case shape == hyperpod.Quota || shape == hyperpod.QuotaConfig:
+		a, wrong := hyperpod.Allocation(n, shape, path)
+		r.add(Object{Allocation: a, HyperPod: true, NotTaken: wrong}, path)
+	case shape == hyperpod.Scheduler || shape == hyperpod.SchedulerConfig:
+		p, wrong := hyperpod.Policy(n, shape, path)
+		r.add(Object{Policy: p, HyperPod: true, NotTaken: wrong}, path)
+	default:
+		r.tell(path, "it is neither a compute quota or scheduler configuration of HyperPod nor a %s or %s of Kuota%s; left out", manifest.KindAllocation, manifest.KindPolicy, begins(n))
+	}
+}
+
+// listKind tells whether an object is what kubectl writes of several.
+func listKind(n *document.Node) bool {
+	kind, items := n.Get("kind"), n.Get("items")
+	return kind != nil && items != nil && items.Kind == document.List &&
+		slices.Contains([]string{"List", manifest.KindAllocation + "List", manifest.KindPolicy + "List"}, kind.Text)
+}
+
+func (r *Result) list(items []*document.Node, path string) {
+	if len(items) == 0 {
+		r.tell(path, "there is nothing in it")
+	}
+	for i, item := range items {
+		r.read(item, document.Item(path, i), true)
+	}
+}
+
+// begins names the first fields of an object that is none of ours.
+func begins(n *document.Node) string {
+	if len(n.Fields) == 0 {
+		return "; it is empty"
+	}
+	return "; it begins with " + document.Short(n.Fields[0].Name)
+}
+
+// add keeps an object, unless another has its place.
+func (r *Result) add(o Object, path string) {
+	twice := ""
+	for _, other := range r.Objects {
+		switch {
+		case o.Policy != nil && other.Policy != nil:
+			twice = "is a second cluster policy, and there is one; the first was taken"
+		case o.Allocation != nil && other.Allocation != nil && o.Allocation.Name != "" && o.Allocation.Name == other.Allocation.Name:
+			twice = fmt.Sprintf("is a second allocation of team %s; the first was taken", o.Allocation.Name)
+		}
+	}
+	switch {
+	case twice != "":
+		r.tell(path, "%s", twice)
+	case o.Allocation == nil && o.Policy == nil:
+		r.NotTaken = append(r.NotTaken, o.NotTaken...)
+	default:
+		r.Objects = append(r.Objects, o)
+	}
+}
+
+func (r *Result) tell(path, format string, args ...any) {
+	r.NotTaken = append(r.NotTaken, governance.FieldError{Path: path, Message: fmt.Sprintf(format, args...)})
+}
+
+// few keeps as many sentences as somebody can read.
+func few(wrong []governance.FieldError) []governance.FieldError {
+	for i := range wrong { // of an object as a whole
+		wrong[i].Path = strings.TrimSuffix(wrong[i].Path, ": ")
+	}
+	if more := len(wrong) - maxWrongs; more > 0 {
+		return append(slices.Clip(wrong[:maxWrongs]), governance.FieldError{Message: fmt.Sprintf("%d more parts were not taken", more)})
+	}
+	return wrong
+}
+
+// YAML is the object as Kuota keeps it.
+func (o Object) YAML() string {
+	if o.Policy != nil {
+		return manifest.Policy(o.Policy)
+	}
+	return manifest.Allocation(o.Allocation)
+}

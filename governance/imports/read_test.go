@@ -1,0 +1,192 @@
+package imports_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/imports"
+)
+
+// all are all sentences about a text, in one.
+func all(r imports.Result) string {
+	told := r.NotTaken
+	for _, o := range r.Objects {
+		told = append(told, o.NotTaken...)
+	}
+	return governance.Sentence(told)
+}
+
+func quotaOf(config string) string {
+	return `{"ComputeQuotaConfig": {` + config + `}, "ComputeQuotaTarget": {"TeamName": "vision"}}`
+}
+
+func rows(row string) string { return quotaOf(`"ComputeQuotaResources": [` + row + `]`) }
+
+func policyOf(config string) string { return `{"SchedulerConfig": {` + config + `}}` }
+
+func own(spec string) string {
+	return "apiVersion: kuota.dev/v1alpha1\nkind: ComputeAllocation\nmetadata: {name: vision}\nspec: {" + spec + "}\n"
+}
+
+func repeated(n int, item func(i int) string) string {
+	var items []string
+	for i := range n {
+		items = append(items, item(i))
+	}
+	return strings.Join(items, ",")
+}
+
+// Whatever is not taken is told with its place, and the rest is taken.
+func TestWhatIsNotTakenIsTold(t *testing.T) {
+	const good = `{"InstanceType": "ml.g5.xlarge", "Count": 1}`
+	for name, tc := range map[string]struct {
+		text    string
+		objects int
+		want    []string // sentences
+		yaml    []string // stands in what was taken
+	}{
+		"what AWS keeps is one sentence": {
+			text:    `{"Name": "n", "Status": "Created", "ComputeQuotaVersion": 3, "Tags": [{"Key": "a"}], "CreatedBy": {}, "ComputeQuotaTarget": {"TeamName": "vision"}}`,
+			objects: 1, want: []string{"ComputeQuotaVersion, CreatedBy, Status, Tags have no counterpart here and stay with AWS"},
+		},
+		"unknown fields by their names": {
+			text: `{"Nmae": 1, "name": 2, "ComputeQuotaTarget": {"TeamName": "vision", "Colour": "red"}}`, objects: 1,
+			want: []string{`there are no fields "Nmae", "name" (it is written Name); left out`, `ComputeQuotaTarget: there is no field "Colour"`},
+		},
+		"wrong types": {
+			text: `{"Name": 5, "Description": ["x"], "ComputeQuotaConfig": "none", "ComputeQuotaTarget": {"TeamName": "vision", "FairShareWeight": "ten"}}`, objects: 1,
+			want: []string{"Name: is a number where text belongs", "Description: is a list where text belongs", "ComputeQuotaConfig: is text where an object belongs", "FairShareWeight: is text where a number belongs"},
+		},
+		"numbers out of range": {
+			text: rows(`{"InstanceType": "a", "Count": -1}, {"InstanceType": "b", "VCpu": 10000001}, {"InstanceType": "c", "MemoryInGiB": -0.5, "VCpu": 1}, {"InstanceType": "d", "Accelerators": 1.5}, {"InstanceType": "e", "Accelerators": 99999999999999999999}, ` + good), objects: 1,
+			want: []string{"ComputeQuotaResources[0].Count: must be from 0 to 10,000,000", "[0]: has no figure above 0", "[1].VCpu: must be a number from 0", "[2].MemoryInGiB: must be a number", `[3].Accelerators: "1.5" is not a whole number`, `[4].Accelerators: "99999999999999999999" is not a whole number`},
+			yaml: []string{"ml.g5.xlarge", "instanceType: c"},
+		},
+		"weights and percentages": {
+			text: `{"ComputeQuotaConfig": {"ResourceSharingConfig": {"Strategy": "LendAndBorrow", "BorrowLimit": 10001}}, "ComputeQuotaTarget": {"TeamName": "vision", "FairShareWeight": 101}}`, objects: 1,
+			want: []string{"BorrowLimit: must be from 0 to 10,000; left out, which is 50", "FairShareWeight: must be from 0 to 100"},
+		},
+		"words that are none": {
+			text: `{"ActivationState": "Paused", "ComputeQuotaConfig": {"PreemptTeamTasks": "Always", "ResourceSharingConfig": {"Strategy": "Give"}}, "ComputeQuotaTarget": {"TeamName": "vision"}}`, objects: 1,
+			want: []string{`ActivationState: is "Paused"; it can be Enabled or Disabled`, `PreemptTeamTasks: is "Always"; it can be LowerPriority or Never`, `Strategy: is "Give"; it can be LendAndBorrow or Lend or DontLend`},
+		},
+		"a team name that no team has": {text: `{"ComputeQuotaTarget": {"TeamName": "Vision Team"}}`, objects: 1, want: []string{"ComputeQuotaTarget.TeamName: use lower-case letters"}},
+		"a reserved team name":         {text: `{"ComputeQuotaTarget": {"TeamName": "new"}}`, objects: 1, want: []string{`TeamName: "new" is reserved`}},
+		"a long team name":             {text: `{"ComputeQuotaTarget": {"TeamName": "` + strings.Repeat("a", 41) + `"}}`, objects: 1, want: []string{"TeamName: has 41 characters"}},
+		"no team":                      {text: `{"ComputeQuotaConfig": {}}`, objects: 1, want: []string{"TeamName: is missing"}},
+		"sixteen rows": {
+			text: rows(repeated(16, func(i int) string { return fmt.Sprintf(`{"InstanceType": "t%d", "Count": 1}`, i) })), objects: 1,
+			want: []string{"ComputeQuotaResources: has 16 rows; an allocation has at most 15"}, yaml: []string{"t14"},
+		},
+		"a type twice": {text: rows(good + "," + good), objects: 1, want: []string{`[1]: "ml.g5.xlarge" stands in an earlier row already`}},
+		"instances beside single resources": {
+			text: rows(`{"InstanceType": "a", "Count": 1, "VCpu": 2, "AcceleratorPartition": {"Type": "mig-1g.5gb", "Count": 1}}, {"InstanceType": "b", "Count": 0, "VCpu": 2}`), objects: 1,
+			want: []string{"[0].VCpu: cannot be given beside whole instances", "[0].AcceleratorPartition: cannot be", "[1].Count: is 0 beside single resources"},
+		},
+		"accelerators beside parts of them": {
+			text: rows(`{"InstanceType": "a", "Accelerators": 1, "AcceleratorPartition": {"Type": "mig-1g.5gb", "Count": 1}}, {"InstanceType": "b", "Accelerators": 0, "AcceleratorPartition": {"Type": "mig-1g.5gb", "Count": 1}}`), objects: 1,
+			want: []string{"[0].AcceleratorPartition: cannot be given beside whole accelerators", "[1].Accelerators: is 0 beside a partition"},
+		},
+		"partitions that are none": {
+			text: rows(good + `,{"InstanceType": "a", "AcceleratorPartition": {"Type": "half", "Count": 1}}, {"InstanceType": "b", "AcceleratorPartition": {"Type": "mig-1g.5gb"}}`), objects: 1,
+			want: []string{`[1].AcceleratorPartition.Type: "half" is none`, "[2].AcceleratorPartition.Count: is missing"},
+		},
+		"borrow limits of who borrows nothing": {
+			text: quotaOf(`"ResourceSharingConfig": {"Strategy": "DontLend", "BorrowLimit": 50, "AbsoluteBorrowLimits": [` + good + `]}`), objects: 1,
+			want: []string{"BorrowLimit: has no effect", "AbsoluteBorrowLimits: has no effect"}, yaml: []string{"strategy: DontLend"},
+		},
+		"fractions to the thousandth and the MiB": {
+			text: rows(`{"InstanceType": "a", "VCpu": 1.5, "MemoryInGiB": 0.5}, {"InstanceType": "b", "VCpu": 0.30000000000000004, "MemoryInGiB": 1.3}, {"InstanceType": "c", "VCpu": 4.8e1}`), objects: 1,
+			want: []string{`[1].VCpu: "0.30000000000000004" is finer than a thousandth of a vCPU; rounded down`, `[1].MemoryInGiB: "1.3" is finer than a MiB; rounded down`},
+			yaml: []string{"vCPU: 1500m", "memory: 512Mi", "vCPU: 300m", "memory: 1331Mi", `vCPU: "48"`},
+		},
+		"a disabled quota is held":  {text: `{"ActivationState": "Disabled", "ComputeQuotaTarget": {"TeamName": "vision"}}`, objects: 1, yaml: []string{"activation: Hold"}},
+		"a deleted quota":           {text: `{"Status": "Deleted", "ComputeQuotaTarget": {"TeamName": "vision"}}`, want: []string{"Status: is Deleted: AWS deleted it"}},
+		"a deleted policy":          {text: `{"Status": "Deleting", "SchedulerConfig": {}}`, want: []string{"Status: is Deleting: AWS deleted it"}},
+		"a summary of a policy":     {text: `{"ClusterSchedulerConfigSummaries": [{"ClusterSchedulerConfigId": "x", "Name": "p"}]}`, want: []string{"SchedulerConfig: is missing"}},
+		"the configuration alone":   {text: `{"ComputeQuotaResources": [` + good + `]}`, objects: 1, want: []string{"TeamName: is missing"}, yaml: []string{"ml.g5.xlarge"}},
+		"a policy's settings alone": {text: `{"FairShare": "Disabled", "IdleResourceSharing": "Enabled"}`, objects: 1, yaml: []string{"strategy: FirstComeFirstServe", "shareUnallocated: true", "taskPrioritization: FirstComeFirstServe"}},
+		"priority classes that are none": {
+			text: policyOf(`"PriorityClasses": [{"Name": "Big", "Weight": 1}, {"Name": "a"}, {"Name": "b", "Weight": 101}, {"Name": "c", "Weight": 1}, {"Name": "c-priority", "Weight": 2}, 7], "FairShare": "Off", "IdleResourceSharing": 1`), objects: 1,
+			want: []string{`PriorityClasses[0]: "Big" is no name`, "[1]: class a has no weight", "[2]: class b has a weight outside", `[4]: "c-priority" comes to the same class`, "[5]: is a number where an object belongs", `FairShare: is "Off"`, "IdleResourceSharing: is a number where text belongs"},
+			yaml: []string{"name: c", "taskPrioritization: TaskRanking"},
+		},
+		"eleven classes": {
+			text: policyOf(`"PriorityClasses": [` + repeated(11, func(i int) string { return fmt.Sprintf(`{"Name": "c%d", "Weight": 1}`, i) }) + `]`), objects: 1,
+			want: []string{"PriorityClasses: has 11 classes"},
+		},
+		"a list of several, of which one is nothing": {
+			text: `[{"ComputeQuotaTarget": {"TeamName": "a"}}, 5, {"ComputeQuotaTarget": {"TeamName": "a"}}, {"SchedulerConfig": {}}, {"SchedulerConfig": {}}, {"Foo": 1}, {}, {"ComputeQuotaTarget": {"TeamName": "b", "X": 1}}]`, objects: 3,
+			want: []string{"object 2: it is no object", "object 3: is a second allocation of team a", "object 5: is a second cluster policy", `begins with "Foo"`, "it is empty", `object 8: ComputeQuotaTarget: there is no field "X"`},
+		},
+		"the answer of a list call": {
+			text: `{"ComputeQuotaSummaries": [{"ComputeQuotaTarget": {"TeamName": "a"}}, {"ComputeQuotaTarget": {"TeamName": "b"}, "X": 1}], "NextToken": "t", "Y": 1}`, objects: 2,
+			want: []string{"NextToken: the list goes on", `there is no field "Y"`, `ComputeQuotaSummaries[1]: there is no field "X"`},
+		},
+		"several answers behind one another": {text: `{"SchedulerConfig": {}} {"ComputeQuotaTarget": {"TeamName": "a"}}`, objects: 2},
+		"a list that breaks off":             {text: "[{\"ComputeQuotaTarget\": {\"TeamName\": \"a\"}},\n{\"ComputeQuotaTarget\": {\"Te", objects: 1, want: []string{"line 2: cannot be read as JSON from here on: it ends in the middle. What stands before it was read, 1 object"}},
+		"an object that breaks off":          {text: `{"ComputeQuotaTarget": {"TeamName": "a"}`, want: []string{"cannot be read as JSON from here on", "Nothing was taken"}},
+		"JSON with comments and commas":      {text: "{\n# ours\n\"ComputeQuotaTarget\": {\"TeamName\": \"a\",},\n}", objects: 1},
+		"a name that stands twice":           {text: `{"Name": "a", "Name": "b", "ComputeQuotaTarget": {"TeamName": "vision"}}`, objects: 1, want: []string{`"Name" stands there twice`}, yaml: []string{"displayName: b"}},
+		"a display name of two lines":        {text: `{"Name": "a\nb", "ComputeQuotaTarget": {"TeamName": "vision"}}`, objects: 1, want: []string{"Name: has line breaks"}},
+		"a long description":                 {text: `{"Description": "` + strings.Repeat("é", 1025) + `", "ComputeQuotaTarget": {"TeamName": "vision"}}`, objects: 1, want: []string{"Description: has 1025 characters"}},
+		"nothing":                            {text: " \n", want: []string{"there is nothing in it"}},
+		"words":                              {text: "hello", want: []string{"it is no object"}},
+		"bytes":                              {text: "\xff\xfe{}", want: []string{"no text in UTF-8"}},
+		"more than a mebibyte":               {text: strings.Repeat(" ", 1<<20) + "{}", want: []string{"longer than 1 MiB"}},
+		"nested without end":                 {text: strings.Repeat(`{"a":`, 5000), want: []string{"nested too deeply"}},
+		"lists without end":                  {text: strings.Repeat(`[`, 5000), want: []string{"nested too deeply"}},
+		"a hundred thousand numbers":         {text: `{"FairShare": [` + strings.Repeat("1,", 100_000) + `1]}`, want: []string{"holds too many values"}},
+		"many objects":                       {text: `[` + repeated(600, func(i int) string { return fmt.Sprintf(`{"ComputeQuotaTarget": {"TeamName": "t%d"}}`, i) }) + `]`, objects: 500, want: []string{"object 501: was not taken, nor what follows it"}},
+		"many unknown fields":                {text: `{"FairShare": "Enabled",` + repeated(1000, func(i int) string { return fmt.Sprintf(`"f%d": 1`, i) }) + `}`, objects: 1, want: []string{"990 more; left out"}},
+		"AWS's own YAML":                     {text: "ComputeQuotaTarget:\n  TeamName: vision\n  FairShareWeight: 10\nCreationTime: 2025-07-24T11:12:12-07:00\n", objects: 1, want: []string{"CreationTime has no counterpart"}, yaml: []string{"fairShareWeight: 10"}},
+
+		"two calls": {
+			text: "$ aws sagemaker create-compute-quota --region us-west-2 --compute-quota-target TeamName=123,X=[a,b] --compute-quota-config file://x.json\naws sagemaker create-cluster-scheduler-config --scheduler-config 'FairShare=' --name", objects: 2,
+			want: []string{`"--region" of the command was not read`, `ComputeQuotaTarget: there is no field "X"`, "ComputeQuotaConfig: stands in a file", "Name: --name has no value"}, yaml: []string{`name: "123"`},
+		},
+		"shorthand that is broken": {text: "--compute-quota-config 'A=[{B=1}' --compute-quota-target TeamName=vision", objects: 1, want: []string{"ComputeQuotaConfig: cannot be read as the AWS CLI's shorthand"}},
+		"a quotation without end":  {text: `--name "a`, want: []string{"a quotation mark is missing"}},
+		"shorthand without end":    {text: "--compute-quota-config " + strings.Repeat("a=[", 100), want: []string{"cannot be read as the AWS CLI's shorthand", "it is empty"}},
+
+		"an unknown field of ours":  {text: own("colour: red, fairShareWeight: 3"), objects: 1, want: []string{`spec: there is no field "colour"`}, yaml: []string{"fairShareWeight: 3"}},
+		"amounts that are none":     {text: own("quota: [{instanceType: a, memory: lots}, {instanceType: b, vCPU: 1e99999999}, {instanceType: c, vCPU: 1Ki}, {instanceType: d, memory: 9999999.5Gi}, {instanceType: e, memory: -1, vCPU: 1}, {pool: h, accelerators: 1}]"), objects: 1, want: []string{"spec.quota[0].memory: must be an amount", "spec.quota[1].vCPU: must be an amount", "spec.quota[2].vCPU: must be a number", "spec.quota[3].memory: must be", "spec.quota[4].memory: must be"}, yaml: []string{"pool: h", "instanceType: e"}},
+		"members that are none":     {text: own("members: [{kind: Robot, name: r}, {kind: User, name: 'system:admin'}, {kind: User}, {kind: Group, name: g}]"), objects: 1, want: []string{"members[0]: is neither", "members[1]: system: names", "members[2]: has no name"}, yaml: []string{"name: g"}},
+		"a namespace of Kubernetes": {text: own("namespace: kube-system"), objects: 1, want: []string{`spec.namespace: "kube-system" is no namespace`}},
+		"a ceiling without limit":   {text: own("namespaceCeiling: true, sharing: {unlimited: true}"), objects: 1, want: []string{"spec.namespaceCeiling: cannot be together"}},
+		"what the API server adds":  {text: own("") + "status: {}\n", objects: 1, want: []string{"only the name and the spec were taken, and not status"}},
+		"another version of ours":   {text: "apiVersion: kuota.dev/v2\nkind: ComputeAllocation\n", want: []string{`apiVersion: is "kuota.dev/v2"; Kuota reads kuota.dev/v1alpha1`}},
+		"another kind":              {text: "apiVersion: v1\nkind: Pod\n", want: []string{`apiVersion: is "v1"`}},
+		"a policy of another name":  {text: "apiVersion: kuota.dev/v1alpha1\nkind: ClusterPolicy\nmetadata: {name: mine}\nspec: {pools: [{name: a, match: {}}, {name: b, match: {accelerator: H100}}], gangScheduling: {timeout: 0s, recoveryTimeout: soon}}\n", objects: 1, want: []string{`metadata.name: is "mine"`, "pools[0]: pool a does not match", "timeout: must be whole seconds", "recoveryTimeout: must be a time"}, yaml: []string{"name: default", "name: b"}},
+		"what kubectl lists":        {text: "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: kuota.dev/v1alpha1, kind: ComputeAllocation, metadata: {name: a}, spec: {}}\n- {apiVersion: v1, kind: Pod}\n", objects: 1, want: []string{`items[1].apiVersion: is "v1"`}},
+		"several documents":         {text: own("") + "---\n---\n" + strings.Replace(own(""), "vision", "language", 1) + "---\n{broken", objects: 2, want: []string{"cannot be read as YAML"}},
+		"places that refer":         {text: "apiVersion: kuota.dev/v1alpha1\nkind: ComputeAllocation\nmetadata: {name: vision}\nspec:\n  description: &a text\n  displayName: *a\n", objects: 1, want: []string{"spec.displayName: refers to another place by *a"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := imports.Read([]byte(tc.text))
+			if len(got.Objects) != tc.objects {
+				t.Errorf("read %d objects, want %d", len(got.Objects), tc.objects)
+			}
+			told := all(got)
+			for _, want := range tc.want {
+				if !strings.Contains(told, want) {
+					t.Errorf("%q is not told in: %s", want, told)
+				}
+			}
+			if tc.want == nil && told != "" {
+				t.Errorf("told %s", told)
+			}
+			var texts strings.Builder
+			for _, o := range got.Objects {
+				texts.WriteString(o.YAML())
+			}
+			for _, want := range tc.yaml {
+				if !strings.Contains(texts.String(), want) {
+					t.Errorf("%q does not stand in:\n%s", want, texts.String())
+				}
+			}
+		})
+	}
+}

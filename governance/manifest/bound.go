@@ -1,0 +1,145 @@
+package manifest
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/document"
+	"kuota.dev/kuota/governance/quota"
+)
+
+// The bounds of the schema that quota has no name for.
+const (
+	maxDisplayName = 128
+	maxDescription = 1024
+	maxMembers     = 500
+	maxMember      = 256
+	maxLabel       = 63
+)
+
+var label = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
+
+// BoundName empties a team name that no team can have.
+func BoundName(name *string, path string) (wrong document.Wrongs) {
+	if problem := quota.CheckTeam(*name); problem != "" {
+		if *name == "" {
+			problem = "is missing: " + problem
+		}
+		wrong.Tell(path, "%s", problem)
+		*name = ""
+	}
+	return wrong
+}
+
+// BoundSpec takes out of the spec of an allocation what its schema refuses,
+// and tells of it.
+func BoundSpec(spec *v1alpha1.ComputeAllocationSpec, path string) (wrong document.Wrongs) {
+	b := bounder{&wrong}
+	at := func(name string) string { return document.Under(path, name) }
+	if b.text(&spec.DisplayName, at("displayName"), maxDisplayName); strings.ContainsFunc(spec.DisplayName, unicode.IsControl) {
+		wrong.Tell(at("displayName"), "has line breaks or other characters that are no text; left out")
+		spec.DisplayName = ""
+	}
+	b.text(&spec.Description, at("description"), maxDescription)
+	oneOf(b, &spec.Activation, at("activation"), v1alpha1.Active, v1alpha1.Hold, v1alpha1.Drain)
+	if n := spec.Namespace; n != "" && (len(n) > maxLabel || !label.MatchString(n) || strings.HasPrefix(n, "kube-") || slices.Contains([]string{"default", "kueue-system", "kuota-system"}, n)) {
+		wrong.Tell(at("namespace"), "%s is no namespace that a team can have; left out", document.Short(n))
+		spec.Namespace = ""
+	}
+	spec.Members = b.members(spec.Members, at("members"))
+	if w := spec.FairShareWeight; w < 0 || w > 100 {
+		wrong.Tell(at("fairShareWeight"), "must be from 0 to 100; left out, which is 0")
+		spec.FairShareWeight = 0
+	}
+	spec.Quota = b.rows(spec.Quota, at("quota"))
+	b.sharing(&spec.Sharing, at("sharing"))
+	oneOf(b, &spec.Preemption.WithinTeam, at("preemption.withinTeam"), v1alpha1.PreemptLowerPriority, v1alpha1.PreemptNever)
+	if spec.NamespaceCeiling && spec.Sharing.Unlimited {
+		wrong.Tell(at("namespaceCeiling"), "cannot be together with unlimited borrowing; left out")
+		spec.NamespaceCeiling = false
+	}
+	return wrong
+}
+
+// bounder takes out what is beyond bounds.
+type bounder struct{ wrong *document.Wrongs }
+
+func (b bounder) tell(path, format string, args ...any) { b.wrong.Tell(path, format, args...) }
+
+// text is left out where it is too long.
+func (b bounder) text(text *string, path string, most int) {
+	if n := utf8.RuneCountInString(*text); n > most {
+		b.tell(path, "has %d characters; at most %d fit. Left out", n, most)
+		*text = ""
+	}
+}
+
+// oneOf leaves the default where something else stands.
+func oneOf[T ~string](b bounder, value *T, path string, words ...T) {
+	if *value == "" || slices.Contains(words, *value) {
+		return
+	}
+	var names []string
+	for _, w := range words {
+		names = append(names, string(w))
+	}
+	b.tell(path, "is %s; it can be %s. Left out, which is %s", document.Short(string(*value)), strings.Join(names, " or "), names[0])
+	*value = ""
+}
+
+func (b bounder) members(members []v1alpha1.Member, path string) (kept []v1alpha1.Member) {
+	for i, m := range members {
+		at := document.Item(path, i)
+		switch {
+		case len(kept) == maxMembers:
+			b.tell(path, "has %d members; the first %d were taken", len(members), maxMembers)
+			return kept
+		case m.Kind != "User" && m.Kind != "Group":
+			b.tell(at, "is neither a User nor a Group; left out")
+		case m.Name == "" || utf8.RuneCountInString(m.Name) > maxMember:
+			b.tell(at, "has no name of 1 to %d characters; left out", maxMember)
+		case strings.HasPrefix(m.Name, "system:"):
+			b.tell(at, "system: names belong to Kubernetes and cannot be members; left out")
+		default:
+			kept = append(kept, m)
+		}
+	}
+	return kept
+}
+
+func (b bounder) sharing(s *v1alpha1.Sharing, path string) {
+	at := func(name string) string { return document.Under(path, name) }
+	oneOf(b, &s.Strategy, at("strategy"), v1alpha1.LendAndBorrow, v1alpha1.Lend, v1alpha1.DontLend)
+	if p := s.BorrowLimitPercent; p != nil && (*p < 0 || *p > 10_000) {
+		b.tell(at("borrowLimitPercent"), "must be from 0 to 10,000; left out, which is %d", v1alpha1.DefaultBorrowLimitPercent)
+		s.BorrowLimitPercent = nil
+	}
+	if s.Strategy == v1alpha1.Lend || s.Strategy == v1alpha1.DontLend {
+		b.unused(s, path)
+		return
+	}
+	if s.Unlimited && s.BorrowLimitPercent != nil {
+		b.tell(at("unlimited"), "cannot be together with a percentage; left out, and the percentage counts")
+		s.Unlimited = false
+	}
+	s.BorrowLimits = b.rows(s.BorrowLimits, at("borrowLimits"))
+}
+
+// unused leaves out the limits of a team that borrows nothing.
+func (b bounder) unused(s *v1alpha1.Sharing, path string) {
+	const problem = "has no effect: only LendAndBorrow borrows; left out"
+	if s.BorrowLimitPercent != nil {
+		b.tell(document.Under(path, "borrowLimitPercent"), problem)
+	}
+	if s.Unlimited {
+		b.tell(document.Under(path, "unlimited"), problem)
+	}
+	if len(s.BorrowLimits) > 0 {
+		b.tell(document.Under(path, "borrowLimits"), problem)
+	}
+	*s = v1alpha1.Sharing{Strategy: s.Strategy}
+}

@@ -1,0 +1,120 @@
+package manifest
+
+import (
+	"strings"
+	"time"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/document"
+)
+
+const (
+	maxClasses    = 10
+	maxClass      = 40
+	maxPools      = 64
+	maxPoolLabels = 8
+)
+
+// BoundPolicy takes out of the spec of a policy what its schema refuses, and
+// tells of it.
+func BoundPolicy(spec *v1alpha1.ClusterPolicySpec, path string) (wrong document.Wrongs) {
+	b := bounder{&wrong}
+	at := func(name string) string { return document.Under(path, name) }
+	oneOf(b, &spec.TaskPrioritization, at("taskPrioritization"), v1alpha1.FirstComeFirstServe, v1alpha1.TaskRanking)
+	spec.PriorityClasses = b.classes(spec.PriorityClasses, at("priorityClasses"))
+	oneOf(b, &spec.IdleCompute.Strategy, at("idleCompute.strategy"), v1alpha1.IdleFairShare, v1alpha1.IdleFirstComeFirstServe)
+	oneOf(b, &spec.Enforcement, at("enforcement"), v1alpha1.RequireQueue, v1alpha1.EnforcementNone)
+	b.gang(&spec.GangScheduling, at("gangScheduling"))
+	spec.Pools = b.pools(spec.Pools, at("pools"))
+	return wrong
+}
+
+func (b bounder) classes(classes []v1alpha1.PriorityClass, path string) (kept []v1alpha1.PriorityClass) {
+	seen := map[string]bool{}
+	for i, class := range classes {
+		at := document.Item(path, i)
+		object := strings.TrimSuffix(class.Name, "-priority") // both come to the same object
+		switch {
+		case len(kept) == maxClasses:
+			b.tell(path, "has %d classes; a policy has at most %d, and the first %d were taken", len(classes), maxClasses, maxClasses)
+			return kept
+		case len(class.Name) > maxClass || !label.MatchString(class.Name):
+			b.tell(at, "%s is no name for a class: up to 40 lower-case letters, digits and hyphens; left out", document.Short(class.Name))
+		case seen[object]:
+			b.tell(at, "%s comes to the same class as an earlier one; left out", document.Short(class.Name))
+		case class.Weight == nil:
+			b.tell(at, "class %s has no weight; left out", class.Name)
+		case *class.Weight < 0 || *class.Weight > 100:
+			b.tell(at, "class %s has a weight outside of 0 to 100; left out", class.Name)
+		default:
+			b.text(&class.Description, document.Under(at, "description"), maxDescription)
+			seen[object] = true
+			kept = append(kept, class)
+		}
+	}
+	return kept
+}
+
+// gang leaves out times and counts that gang scheduling cannot have.
+func (b bounder) gang(gang *v1alpha1.GangScheduling, path string) {
+	at := func(name string) string { return document.Under(path, name) }
+	if t := gang.Timeout; t != nil && (t.Duration <= 0 || t.Duration%time.Second != 0) {
+		b.tell(at("timeout"), "must be whole seconds above 0; left out, which is 5m")
+		gang.Timeout = nil
+	}
+	if t := gang.RecoveryTimeout; t != nil && (t.Duration < 0 || t.Duration%time.Second != 0) {
+		b.tell(at("recoveryTimeout"), "must be whole seconds, 0 or more; left out, which is 5m")
+		gang.RecoveryTimeout = nil
+	}
+	again := &gang.Requeuing
+	oneOf(b, &again.Timestamp, at("requeuing.timestamp"), "Eviction", "Creation")
+	for _, count := range []struct {
+		name  string
+		value **int32
+	}{{"backoffLimitCount", &again.BackoffLimitCount}, {"backoffBaseSeconds", &again.BackoffBaseSeconds}, {"backoffMaxSeconds", &again.BackoffMaxSeconds}} {
+		if *count.value != nil && **count.value < 0 {
+			b.tell(at("requeuing."+count.name), "cannot be negative; left out")
+			*count.value = nil
+		}
+	}
+}
+
+func (b bounder) pools(pools []v1alpha1.Pool, path string) (kept []v1alpha1.Pool) {
+	seen := map[string]bool{}
+	for i, pool := range pools {
+		at := document.Item(path, i)
+		switch {
+		case len(kept) == maxPools:
+			b.tell(path, "has %d pools; a policy has at most %d, and the first %d were taken", len(pools), maxPools, maxPools)
+			return kept
+		case len(pool.Name) > maxClass || !label.MatchString(pool.Name):
+			b.tell(at, "%s is no name for a pool: up to 40 lower-case letters, digits and hyphens; left out", document.Short(pool.Name))
+		case seen[pool.Name]:
+			b.tell(at, "pool %s stands there already; left out", pool.Name)
+		case !matches(pool.Match):
+			b.tell(at, "pool %s does not match by exactly one of accelerator, instanceFamily, instanceTypes and nodeLabels, within their bounds; left out", pool.Name)
+		default:
+			seen[pool.Name] = true
+			kept = append(kept, pool)
+		}
+	}
+	return kept
+}
+
+// matches tells whether exactly one thing is matched by, within bounds.
+func matches(m v1alpha1.PoolMatch) bool {
+	given := 0
+	for _, is := range []bool{m.Accelerator != "", m.InstanceFamily != "", len(m.InstanceTypes) > 0, len(m.NodeLabels) > 0} {
+		if is {
+			given++
+		}
+	}
+	unique := map[string]bool{}
+	for _, t := range m.InstanceTypes {
+		if t == "" || len(t) > maxLabel || unique[t] {
+			return false
+		}
+		unique[t] = true
+	}
+	return given == 1 && len(m.Accelerator) <= maxLabel && len(m.InstanceFamily) <= maxLabel && len(m.InstanceTypes) <= maxPools && len(m.NodeLabels) <= maxPoolLabels
+}

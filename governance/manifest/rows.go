@@ -1,0 +1,122 @@
+package manifest
+
+import (
+	"regexp"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/document"
+	"kuota.dev/kuota/governance/quota"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// The patterns that the schema bounds amounts by.
+var (
+	vCPU    = regexp.MustCompile(`^-?(10000000|(0|[1-9][0-9]{0,6})([.][0-9]{0,3})?|10000000000m|(0|[1-9][0-9]{0,9})m|0k|[1-9][0-9]{0,3}([.][0-9]{0,6})?k|[0-9]{1,10}([.][0-9]{0,9})?[KMGTPE]i)$`)
+	memory  = regexp.MustCompile(`^-?((0|[1-9][0-9]{0,15})|(0|[1-9][0-9]{0,12})(k|Ki)|(0|[1-9][0-9]{0,9})(M|Mi)|10000000Gi|(0|[1-9][0-9]{0,6})(G|Gi)|(0|[1-9][0-9]{0,3})(T|Ti)|[0-9](P|Pi)|([1-9][0-9]{0,3}[.][0-9]{1,9}|0[.]0{0,8}[1-9][0-9]{0,8})([KMGT]i|[kMGT]))$`)
+	profile = regexp.MustCompile(`^mig-[1-7]g[.][0-9]{1,4}gb([+]me|[.]me)?$`)
+)
+
+var (
+	mostVCPU   = *resource.NewQuantity(quota.MaxAmount, resource.DecimalSI)
+	mostMemory = *resource.NewQuantity(quota.MaxAmount*catalog.GiB, resource.BinarySI)
+)
+
+// rows keeps those that a list of rows can hold.
+func (b bounder) rows(rows []v1alpha1.QuotaRow, path string) (kept []v1alpha1.QuotaRow) {
+	seen := map[[2]string]bool{}
+	for i, row := range rows {
+		at := document.Item(path, i)
+		named := [2]string{row.InstanceType, row.Pool}
+		switch {
+		case len(kept) == quota.MaxRows:
+			b.tell(path, "has %d rows; an allocation has at most %d, and the first %d were taken", len(rows), quota.MaxRows, quota.MaxRows)
+			return kept
+		case row.InstanceType != "" && row.Pool != "":
+			b.tell(at, "names both an instance type and a pool; left out")
+		case row.InstanceType == "" && row.Pool == "":
+			b.tell(at, "names no instance type; left out")
+		case len(row.InstanceType+row.Pool) > maxLabel:
+			b.tell(at, "has a name of more than %d characters; left out", maxLabel)
+		case seen[named]:
+			b.tell(at, "%s stands in an earlier row already; left out", document.Short(row.InstanceType+row.Pool))
+		case !b.amounts(&row.Amounts, at):
+			b.tell(at, "has no figure above 0; left out")
+		default:
+			seen[named] = true
+			kept = append(kept, row)
+		}
+	}
+	return kept
+}
+
+// amounts takes out figures that a row cannot have; false when none above 0 is
+// left.
+func (b bounder) amounts(a *v1alpha1.Amounts, path string) bool {
+	b.count(&a.Instances, document.Under(path, "instances"))
+	b.count(&a.Accelerators, document.Under(path, "accelerators"))
+	if q := a.VCPU; q != nil && (q.Sign() < 0 || q.Cmp(mostVCPU) > 0 || q.Format == resource.BinarySI && !q.IsZero() || !vCPU.MatchString(q.String()) || !inThousandths(*q)) {
+		b.tell(document.Under(path, "vCPU"), "must be a number from 0 to 10,000,000 in steps of 0.001; left out")
+		a.VCPU = nil
+	}
+	if q := a.Memory; q != nil && (q.Sign() < 0 || q.Cmp(mostMemory) > 0 || !memory.MatchString(q.String())) {
+		b.tell(document.Under(path, "memory"), "must be an amount from 0 to 10,000,000 GiB that is not finer than its size allows; left out")
+		a.Memory = nil
+	}
+	if p := a.Partition; p != nil && !profile.MatchString(p.Profile) {
+		b.tell(document.Under(path, "partition.profile"), "%s is none; profiles look like mig-1g.5gb. Left out with its count", document.Short(p.Profile))
+		a.Partition = nil
+	} else if p != nil && (p.Count < 0 || p.Count > quota.MaxAmount) {
+		b.tell(document.Under(path, "partition.count"), "must be from 0 to 10,000,000; left out with its profile")
+		a.Partition = nil
+	}
+	b.together(a, path)
+	return positive(a)
+}
+
+func (b bounder) count(n **int64, path string) {
+	if *n != nil && (**n < 0 || **n > quota.MaxAmount) {
+		b.tell(path, "must be from 0 to 10,000,000; left out")
+		*n = nil
+	}
+}
+
+// together leaves out figures that cannot stand beside others.
+func (b bounder) together(a *v1alpha1.Amounts, path string) {
+	single := a.Accelerators != nil || a.VCPU != nil || a.Memory != nil || a.Partition != nil
+	switch {
+	case a.Instances == nil || !single:
+	case *a.Instances == 0:
+		b.tell(document.Under(path, "instances"), "is 0 beside single resources, which count instead; left out")
+		a.Instances = nil
+	default:
+		for _, single := range []struct {
+			name  string
+			given bool
+		}{{"accelerators", a.Accelerators != nil}, {"vCPU", a.VCPU != nil}, {"memory", a.Memory != nil}, {"partition", a.Partition != nil}} {
+			if single.given {
+				b.tell(document.Under(path, single.name), "cannot be given beside whole instances; left out")
+			}
+		}
+		*a = v1alpha1.Amounts{Instances: a.Instances}
+	}
+	switch {
+	case a.Partition == nil || a.Accelerators == nil:
+	case *a.Accelerators == 0:
+		b.tell(document.Under(path, "accelerators"), "is 0 beside a partition, which counts instead; left out")
+		a.Accelerators = nil
+	default:
+		b.tell(document.Under(path, "partition"), "cannot be given beside whole accelerators; left out")
+		a.Partition = nil
+	}
+}
+
+func inThousandths(q resource.Quantity) bool {
+	return q.Cmp(*resource.NewMilliQuantity(q.MilliValue(), resource.DecimalSI)) == 0
+}
+
+func positive(a *v1alpha1.Amounts) bool {
+	return a.Instances != nil && *a.Instances > 0 || a.Accelerators != nil && *a.Accelerators > 0 ||
+		a.VCPU != nil && a.VCPU.Sign() > 0 || a.Memory != nil && a.Memory.Sign() > 0 || a.Partition != nil && a.Partition.Count > 0
+}

@@ -1,0 +1,20 @@
+package manifest
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// The amounts that are let through are those of the schema.
+func TestPatternsAreTheSchemas(t *testing.T) {
+	schema, err := os.ReadFile("../../deploy/crds/kuota.dev_computeallocations.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pattern := range []string{vCPU.String(), memory.String(), profile.String()} {
+		if !strings.Contains(string(schema), pattern) {
+			t.Errorf("the schema has no %s", pattern)
+		}
+	}
+}

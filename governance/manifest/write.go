@@ -1,0 +1,46 @@
+package manifest
+
+import (
+	"fmt"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+
+	"sigs.k8s.io/yaml"
+)
+
+// The kinds that are written and read.
+const (
+	KindAllocation = "ComputeAllocation"
+	KindPolicy     = "ClusterPolicy"
+)
+
+// written is a resource as people keep it in files: what is wanted, and nothing
+// that the API server or a controller adds.
+type written[Spec any] struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Metadata   struct {
+		Name string `json:"name"`
+	} `json:"metadata"`
+	Spec Spec `json:"spec"`
+}
+
+// Allocation is an allocation as YAML.
+func Allocation(a *v1alpha1.ComputeAllocation) string {
+	return write(KindAllocation, a.Name, *a.Spec.DeepCopy())
+}
+
+// Policy is the cluster policy as YAML.
+func Policy(p *v1alpha1.ClusterPolicy) string {
+	return write(KindPolicy, v1alpha1.ClusterPolicyName, *p.Spec.DeepCopy())
+}
+
+func write[Spec any](kind, name string, spec Spec) string {
+	w := written[Spec]{APIVersion: v1alpha1.GroupVersion.String(), Kind: kind, Spec: spec}
+	w.Metadata.Name = name
+	text, err := yaml.Marshal(w)
+	if err != nil { // specs are texts, numbers and lists of these
+		panic(fmt.Sprintf("writing %s %s: %v", kind, name, err))
+	}
+	return string(text)
+}

@@ -1,0 +1,168 @@
+package handlers
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/allocations"
+	"kuota.dev/kuota/governance/imports"
+	"kuota.dev/kuota/governance/policy"
+	"kuota.dev/kuota/views"
+	"kuota.dev/kuota/web"
+
+	"github.com/labstack/echo/v4"
+)
+
+const importURL = "/policies/import"
+
+// importer is what somebody may do with what they import.
+type importer struct {
+	may    allocations.Permissions
+	policy policy.State
+}
+
+// importing hides the import from those who could save nothing of it.
+func (h *Handlers) importing(c echo.Context) (i importer, err error) {
+	ctx, user := c.Request().Context(), userOf(c)
+	if i.may, err = h.may(ctx, user); err != nil {
+		return i, err
+	}
+	i.policy, err = h.Policy.State(ctx, user)
+	if governance.KindOf(err) == governance.Outside {
+		i.policy, err = policy.State{}, nil // they may make allocations and see none
+	}
+	if err == nil && !i.may.Create && !i.may.Update && !i.policy.MayEdit {
+		err = echo.ErrNotFound
+	}
+	return i, err
+}
+
+// importForm answers GET /policies/import: room for a text, or the one that was
+// sent before its sender had to sign in again.
+func (h *Handlers) importForm(s *web.Server) func(echo.Context) error {
+	return func(c echo.Context) error {
+		if _, err := h.importing(c); err != nil {
+			return err
+		}
+		page := views.ImportPage{}
+		if sent := s.Draft(c); sent != nil {
+			page.Resumed = true
+			page.Text.Value, _ = importedText(sent)
+		}
+		return h.renderImport(c, http.StatusOK, page)
+	}
+}
+
+// importObjects answers POST /policies/import: the one object that was read, in
+// its form, or else what was read and what was not. pick opens one of several.
+// Nothing is saved.
+func (h *Handlers) importObjects(c echo.Context) error {
+	values, err := web.FormValues(c)
+	if err != nil {
+		return err
+	}
+	text, problem := importedText(values)
+	page := views.ImportPage{Text: views.TextField{Value: text, Error: problem}}
+	who, err := h.importing(c)
+	switch {
+	case unavailable(err):
+		page.Failure = "The cluster cannot be reached. Nothing was read; what you sent stands below. Try again in a moment."
+		return h.renderImport(c, http.StatusServiceUnavailable, page)
+	case err != nil:
+		return err
+	case problem != "":
+		return h.renderImport(c, http.StatusUnprocessableEntity, page)
+	}
+	result := imports.Read([]byte(text))
+	page.NotTaken = lines(result.NotTaken)
+	pick, err := strconv.Atoi(values.Get("pick"))
+	picked := err == nil && pick >= 0 && pick < len(result.Objects)
+	if !picked && len(result.Objects) == 1 {
+		pick, picked = 0, true
+	}
+	if picked {
+		object := result.Objects[pick]
+		if len(result.Objects) == 1 {
+			object.NotTaken = append(object.NotTaken, result.NotTaken...)
+		}
+		opened, note, err := h.open(c, who, object)
+		if opened || err != nil {
+			return err
+		}
+		page.Failure = note
+	}
+	return h.renderImported(c, who, page, result)
+}
+
+// importedText is the text that was sent, pasted or as a file.
+func importedText(values url.Values) (text, problem string) {
+	text, file := values.Get("text"), values.Get("file")
+	switch {
+	case text != "" && file != "":
+		return text, "Give either text or a file: both were sent."
+	case file != "":
+		return file, ""
+	case text == "":
+		return "", "Paste a text, or choose a file."
+	}
+	return text, ""
+}
+
+// renderImported lists what was read.
+func (h *Handlers) renderImported(c echo.Context, who importer, page views.ImportPage, result imports.Result) error {
+	status := http.StatusOK
+	if len(result.Objects) == 0 {
+		status = http.StatusUnprocessableEntity
+		page.Text.Error = "Nothing of it could be taken."
+	}
+	state, err := h.Allocations.State(c.Request().Context(), userOf(c))
+	if err != nil && governance.KindOf(err) != governance.Outside {
+		return err
+	}
+	for i, o := range result.Objects {
+		object := views.ImportedObject{Index: i, Kind: "Compute allocation", NotTaken: lines(o.NotTaken)}
+		if o.Policy != nil {
+			object.Kind, object.Name = "Cluster policy", "Cluster policy"
+		} else if object.Name = o.Allocation.Name; object.Name == "" {
+			object.Name = "No team name"
+		}
+		object.Note, object.CanOpen = who.prospect(o, state)
+		page.Objects = append(page.Objects, object)
+	}
+	return h.renderImport(c, status, page)
+}
+
+// prospect is what opening an object means for somebody.
+func (i importer) prospect(o imports.Object, state allocations.State) (note string, can bool) {
+	const mayNot = "You may not save this."
+	if o.Policy != nil {
+		switch {
+		case !i.policy.MayEdit:
+			return mayNot, false
+		case i.policy.Policy != nil:
+			return "There is a cluster policy already: its form opens with these values in place of what it has.", true
+		}
+		return "", true
+	}
+	for _, a := range state.Allocations {
+		if a.Name == o.Allocation.Name {
+			if !i.may.Update {
+				return "The team exists already, and you may not change it.", false
+			}
+			return "The team exists already: its form opens with these values in place of what it has.", true
+		}
+	}
+	if !i.may.Create {
+		return mayNot, false
+	}
+	return "", true
+}
+
+func (h *Handlers) renderImport(c echo.Context, status int, page views.ImportPage) error {
+	page.Chrome = h.Chrome(c)
+	page.Title, page.Active = "Import", "policies"
+	page.Action, page.CancelURL = importURL, policiesURL
+	return web.Render(c, status, views.Import(page))
+}
