@@ -24,6 +24,11 @@ import (
 // console has no namespace, or no right to keep any.
 const revisionsAgain = time.Minute
 
+// revisionsSettle is how long a console that starts leaves what it found to one
+// that was there before: what changed meanwhile only the other saw, and a
+// revision is never put before others.
+const revisionsSettle = 3 * time.Second
+
 // Revisions keeps every spec that policies and allocations have. Unlike the
 // other controllers it has to see each change and not only the last: it notes
 // what the watch brings, in its order.
@@ -41,6 +46,7 @@ type Revisions struct {
 type sighting struct {
 	object client.Object // shared with the cache: read only
 	at     time.Time
+	found  bool // when the console started
 }
 
 // Names of kinds in requests, which have no other place for them.
@@ -63,6 +69,9 @@ func (r *Revisions) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.R
 				return ctrl.Result{}, client.IgnoreNotFound(err)
 			}
 			return r.result(ctx, revisions.Keep(ctx, r.Store, object, r.Now()))
+		}
+		if wait := revisionsSettle - r.Now().Sub(next.at); next.found && wait > 0 {
+			return ctrl.Result{RequeueAfter: wait}, nil
 		}
 		if err := revisions.Keep(ctx, r.Store, next.object, next.at); err != nil {
 			return r.result(ctx, err)
@@ -97,19 +106,19 @@ func (r *Revisions) read(ctx context.Context, request ctrl.Request) (client.Obje
 // note remembers what an event brought.
 func (r *Revisions) note(kind string) handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-	note := func(object client.Object, q queue) {
+	note := func(object client.Object, found bool, q queue) {
 		request := reconcile.Request{NamespacedName: client.ObjectKey{Namespace: kind, Name: object.GetName()}}
 		r.mu.Lock()
 		if r.seen == nil {
 			r.seen = map[reconcile.Request][]sighting{}
 		}
-		r.seen[request] = append(r.seen[request], sighting{object, r.Now()})
+		r.seen[request] = append(r.seen[request], sighting{object, r.Now(), found})
 		r.mu.Unlock()
 		q.Add(request)
 	}
 	return handler.Funcs{
-		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { note(e.Object, q) },
-		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) { note(e.ObjectNew, q) },
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { note(e.Object, e.IsInInitialList, q) },
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) { note(e.ObjectNew, false, q) },
 	}
 }
 

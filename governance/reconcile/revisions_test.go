@@ -232,6 +232,7 @@ func TestRevisionsOfTwoAtOnce(t *testing.T) {
 	team := clustertest.Name("both")
 	gave(t, acting(t, c, "ada").Create(t.Context(), oneOf(team)))
 	t.Cleanup(func() { _ = c.Client.Delete(context.Background(), oneOf(team)) })
+	tells(t, c, team, "1: 1 by ada") // the first console watches
 	failed := make(chan error)
 	for i, name := range []string{"ada", "bob"} {
 		writer := acting(t, c, name)
