@@ -169,14 +169,14 @@ func bare(yaml string) string {
 // there, the console goes on by itself.
 func TestKueueAbsent(t *testing.T) {
 	c := clustertest.Get(t)
-	c.Control(t, "stop", "kueue")
 	var names []string
 	for name := range strings.FieldsSeq(c.Kubectl(t, "", "get", "crd", "-o", "name")) {
 		if name = strings.TrimPrefix(name, "customresourcedefinition.apiextensions.k8s.io/"); strings.HasSuffix(name, ".kueue.x-k8s.io") {
 			names = append(names, name)
 		}
 	}
-	giveBack := take(t, c, names...)
+	giveBack := take(t, c, names...) // Kueue lets go of its objects
+	c.Control(t, "stop", "kueue")
 	console := start(t, c, true)
 
 	clustertest.Eventually(t, soon, func(context.Context) error { return console.teams.Ready() })
