@@ -91,6 +91,7 @@ spec:
 			must(t, see.Locator(page.Locator("#allocation-form")).ToContainText("Turbo"))
 			must(t, see.Locator(page.Locator("#team")).ToHaveValue("brought"))
 		}},
+		{"settings", "/settings", nil},
 		{"not-found", "/nowhere", nil},
 	}
 	looks := []struct {
