@@ -91,7 +91,9 @@ spec:
 			must(t, see.Locator(page.Locator("#allocation-form")).ToContainText("Turbo"))
 			must(t, see.Locator(page.Locator("#team")).ToHaveValue("brought"))
 		}},
-		{"settings", "/settings", nil},
+		{"settings", "/settings", func(t *testing.T, page playwright.Page) {
+			must(t, see.Locator(page.Locator("#settings-kueue")).ToContainText("0.19"))
+		}},
 		{"not-found", "/nowhere", nil},
 	}
 	looks := []struct {

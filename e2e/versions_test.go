@@ -19,7 +19,9 @@ import (
 // version is restored: each leaves its name, and the last spec is the first.
 func TestImportAndRestore(t *testing.T) {
 	for name, javaScript := range map[string]bool{"script": true, "plain": false} {
-		t.Run(name, func(t *testing.T) { importAndRestore(t, playwright.BrowserNewContextOptions{JavaScriptEnabled: &javaScript}) })
+		t.Run(name, func(t *testing.T) {
+			importAndRestore(t, playwright.BrowserNewContextOptions{JavaScriptEnabled: &javaScript})
+		})
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/cluster/clustertest"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -20,18 +21,7 @@ import (
 // once the add-on is gone, it does what it was asked for meanwhile.
 func TestGovernedElsewhere(t *testing.T) {
 	c := clustertest.Get(t)
-	c.Kubectl(t, `
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicy
-metadata: {name: hyperpod-task-governance-admission-policy}
-spec:
-  matchConstraints: {resourceRules: [{apiGroups: [example.com], apiVersions: [v1], operations: [CREATE], resources: [things]}]}
-  validations: [{expression: "true"}]
-`, "apply", "-f", "-")
-	gone := func() {
-		c.Kubectl(t, "", "delete", "--ignore-not-found", "validatingadmissionpolicy", "hyperpod-task-governance-admission-policy")
-	}
-	defer gone()
+	gone := addOn(t, c)
 	console := start(t, c, false)
 	clustertest.Eventually(t, soon, func(context.Context) error { return console.teams.Ready() })
 	if why := console.connection.ReadOnly(); !strings.Contains(why, "--take-over") {
@@ -41,7 +31,7 @@ spec:
 		t.Errorf("a person writes: %v", err)
 	}
 	team := clustertest.Name("theirs")
-	c.Kubectl(t, fmt.Sprintf(`{apiVersion: kuota.dev/v1alpha1, kind: ComputeAllocation, metadata: {name: %s}, spec: {quota: [{instanceType: ml.g5.2xlarge, accelerators: 1}]}}`, team), "apply", "-f", "-")
+	c.Kubectl(t, fmt.Sprintf(oneTeam, team), "apply", "-f", "-")
 	for range 20 { // for as long as a controller takes otherwise, and longer
 		time.Sleep(100 * time.Millisecond)
 		var a v1alpha1.ComputeAllocation
@@ -50,7 +40,49 @@ spec:
 		}
 	}
 	gone()
-	clustertest.Eventually(t, soon, func(ctx context.Context) error {
+	clustertest.Eventually(t, soon, ready(c, team))
+}
+
+// A console that is told to takes over, while the add-on is there.
+func TestTakeOver(t *testing.T) {
+	c := clustertest.Get(t)
+	addOn(t, c)
+	team := clustertest.Name("taken")
+	c.Kubectl(t, fmt.Sprintf(oneTeam, team), "apply", "-f", "-")
+	console := start(t, c, false, func(o *cluster.Options) { o.TakeOver = true })
+	clustertest.Eventually(t, soon, ready(c, team))
+	if why := console.connection.ReadOnly(); why != "" {
+		t.Errorf("it says %q", why)
+	}
+	if _, err := console.connection.As(boss); err != nil {
+		t.Errorf("nobody writes: %v", err)
+	}
+}
+
+const oneTeam = `{apiVersion: kuota.dev/v1alpha1, kind: ComputeAllocation, metadata: {name: %s}, spec: {quota: [{instanceType: ml.g5.2xlarge, accelerators: 1}]}}`
+
+// addOn has the admission policy that HyperPod's add-on makes, until gone is
+// called or the test ends.
+func addOn(t *testing.T, c *clustertest.Cluster) (gone func()) {
+	t.Helper()
+	c.Kubectl(t, `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: hyperpod-task-governance-admission-policy}
+spec:
+  matchConstraints: {resourceRules: [{apiGroups: [example.com], apiVersions: [v1], operations: [CREATE], resources: [things]}]}
+  validations: [{expression: "true"}]
+`, "apply", "-f", "-")
+	gone = func() {
+		c.Kubectl(t, "", "delete", "--ignore-not-found", "validatingadmissionpolicy", "hyperpod-task-governance-admission-policy")
+	}
+	t.Cleanup(gone)
+	return gone
+}
+
+// ready finds nothing wrong once a team is ready.
+func ready(c *clustertest.Cluster, team string) func(context.Context) error {
+	return func(ctx context.Context) error {
 		var a v1alpha1.ComputeAllocation
 		if err := c.Client.Get(ctx, client.ObjectKey{Name: team}, &a); err != nil {
 			return err
@@ -59,5 +91,5 @@ spec:
 			return errors.New("the team is not ready")
 		}
 		return nil
-	})
+	}
 }

@@ -52,12 +52,16 @@ type console struct {
 }
 
 // start runs a console until the test ends, which manages Kueue or does not.
-func start(t *testing.T, c *clustertest.Cluster, manages bool) console {
+func start(t *testing.T, c *clustertest.Cluster, manages bool, with ...func(*cluster.Options)) console {
 	t.Helper()
 	admin(t, c)
 	log := slog.New(slog.DiscardHandler)
 	ctrl.SetLogger(logr.FromSlogHandler(log.Handler()))
-	connection, err := cluster.New(c.Console, cluster.Options{Log: log, NoSessions: true})
+	options := cluster.Options{Log: log, NoSessions: true}
+	for _, change := range with {
+		change(&options)
+	}
+	connection, err := cluster.New(c.Console, options)
 	if err != nil {
 		t.Fatal(err)
 	}
