@@ -34,7 +34,9 @@ func defaultSource() string {
 }
 
 // build fills bin and the share folder beside it, once per set of versions.
-func build(ctx context.Context, source, bin string) error {
+// older is the folder of a module with another version of Kueue, and how that is
+// configured; empty takes the one of this module.
+func build(ctx context.Context, source, older, bin string) error {
 	bin, err := filepath.Abs(bin)
 	if err != nil {
 		return fmt.Errorf("folder %s: %w", bin, err)
@@ -50,6 +52,15 @@ func build(ctx context.Context, source, bin string) error {
 	sum, err := os.ReadFile(filepath.Join(source, "go.sum"))
 	if err != nil {
 		return fmt.Errorf("read checksums: %w", err)
+	}
+	kueue := source
+	if older != "" {
+		kueue = older
+		theirs, err := os.ReadFile(filepath.Join(older, "go.sum"))
+		if err != nil {
+			return fmt.Errorf("read checksums: %w", err)
+		}
+		sum = append(sum, theirs...)
 	}
 	stamp := filepath.Join(bin, stampName(sum, flags))
 	if isBuilt(stamp, bin) {
@@ -67,12 +78,25 @@ func build(ctx context.Context, source, bin string) error {
 	removeStamps(bin)
 	begin := time.Now()
 	for _, b := range binaries {
-		if err := buildOne(ctx, source, bin, b.name, b.pkg, flags); err != nil {
+		from := source
+		if b.name == kueueName {
+			from = kueue
+		}
+		if err := buildOne(ctx, from, bin, b.name, b.pkg, flags); err != nil {
 			return err
 		}
 	}
-	if err := render(ctx, source, bin); err != nil {
+	if err := render(ctx, source, kueue, bin); err != nil {
 		return err
+	}
+	if older != "" {
+		config, err := os.ReadFile(filepath.Join(older, filepath.Base(kueueConfig(bin))))
+		if err == nil {
+			err = os.WriteFile(kueueConfig(bin), config, 0o644)
+		}
+		if err != nil {
+			return fmt.Errorf("configuration of that Kueue: %w", err)
+		}
 	}
 	if err := os.WriteFile(stamp, nil, 0o644); err != nil {
 		return fmt.Errorf("write stamp: %w", err)

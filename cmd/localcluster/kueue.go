@@ -23,6 +23,7 @@ type kueueUnit struct {
 	objects kueueObjects
 	version string
 
+	config   string // of a new cluster
 	template string // of the pod that the process was last started for; the component's op guards it
 }
 
@@ -33,7 +34,16 @@ func newKueueUnit(s *supervisor, api *apiClient, bin string, ports map[string]in
 		webhook: ports["kueue-webhook"], visibility: ports["kueue-visibility"],
 		certDir: l.pki("kueue-webhook"),
 	}
-	if err := makeVisibilityCert(visibilityDir); err != nil {
+	config, err := os.ReadFile(kueueConfig(bin))
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		config = []byte(kueueDefaults)
+	case err != nil:
+		return nil, fmt.Errorf("Kueue's configuration: %w", err)
+	}
+	if place.noVisibility = noVisibility(config); place.noVisibility {
+		s.say("Kueue runs without its visibility API, as its configuration says")
+	} else if err := makeVisibilityCert(visibilityDir); err != nil {
 		s.say("this user cannot write %s (%v): Kueue runs without its visibility API (gate VisibilityOnDemand off)", visibilityDir, err)
 		place.noVisibility = true
 	}
@@ -49,7 +59,7 @@ func newKueueUnit(s *supervisor, api *apiClient, bin string, ports map[string]in
 	if err != nil {
 		return nil, err
 	}
-	k := &kueueUnit{sup: s, api: api, place: place, objects: objects, version: strings.TrimSpace(string(version))}
+	k := &kueueUnit{sup: s, api: api, place: place, objects: objects, version: strings.TrimSpace(string(version)), config: string(config)}
 	k.comp = &component{
 		name:    kueueName,
 		spec:    spec{path: filepath.Join(bin, kueueName)},
@@ -82,7 +92,7 @@ func (k *kueueUnit) install(ctx context.Context) error {
 	if err := k.writeCertificate(ctx); err != nil {
 		return err
 	}
-	if err := k.api.apply(ctx, k.configMap(kueueDefaults)); err != nil {
+	if err := k.api.apply(ctx, k.configMap(k.config)); err != nil {
 		return err
 	}
 	if err := k.api.applyCRDs(ctx, k.objects.crds); err != nil {

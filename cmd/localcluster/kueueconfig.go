@@ -16,7 +16,7 @@ var kueueDefaults string
 type kueuePlace struct {
 	health, metrics, webhook, visibility int // ports
 	certDir                              string
-	noVisibility                         bool // /visibility cannot be used by this user
+	noVisibility                         bool // it is switched off, or /visibility cannot be used by this user
 }
 
 // kueueSettings is what the supervisor itself reads from the configuration.
@@ -43,11 +43,15 @@ func (p kueuePlace) overlay(text, gates string) (kueueSettings, error) {
 		{"health", map[string]any{"healthProbeBindAddress": loopback(p.health)}},
 		{"metrics", map[string]any{"bindAddress": loopback(p.metrics)}},
 		{"webhook", map[string]any{"host": "127.0.0.1", "port": p.webhook, "certDir": p.certDir}},
-		{"visibilityServer", map[string]any{"bindAddress": "127.0.0.1", "bindPort": p.visibility}},
 		{"leaderElection", map[string]any{"leaderElect": false}},
 		{"internalCertManagement", map[string]any{"enable": true}},
 	} {
 		if err := setIn(cfg, set.section, set.values); err != nil {
+			return kueueSettings{}, err
+		}
+	}
+	if !p.noVisibility { // and an older Kueue does not know the section
+		if err := setIn(cfg, "visibilityServer", map[string]any{"bindAddress": "127.0.0.1", "bindPort": p.visibility}); err != nil {
 			return kueueSettings{}, err
 		}
 	}
@@ -65,6 +69,18 @@ func (p kueuePlace) overlay(text, gates string) (kueueSettings, error) {
 		return kueueSettings{}, fmt.Errorf("write Kueue's configuration: %w", err)
 	}
 	return kueueSettings{file: file, gates: gates, frameworks: frameworksOf(cfg)}, nil
+}
+
+// noVisibility tells whether a configuration leaves the visibility API out.
+func noVisibility(config []byte) bool {
+	var c struct {
+		FeatureGates map[string]bool `json:"featureGates"`
+	}
+	if yaml.Unmarshal(config, &c) != nil {
+		return false // Kueue says what is wrong with it
+	}
+	on, set := c.FeatureGates["VisibilityOnDemand"]
+	return set && !on
 }
 
 // setIn sets keys of one section and leaves its others alone.

@@ -12,7 +12,7 @@ import (
 
 const usage = `localcluster runs Kubernetes, Kueue and simulated nodes on this machine.
 
-  localcluster build  --bin DIR [--source DIR]
+  localcluster build  --bin DIR [--source DIR] [--kueue DIR]
   localcluster up     --dir DIR --bin DIR [--crds DIR] [--rbac DIR] [--nodes FILE]
                       [--samples DIR] [--users FILE] [--token-life DURATION]
                       [--console BINARY] [--console-port N] [--api-port N] [--detach]
@@ -69,6 +69,7 @@ func runBuild(args []string) error {
 	fs := newFlags("build")
 	bin := fs.String("bin", "", "folder for the binaries; what a start needs besides goes to ../share of it")
 	source := fs.String("source", defaultSource(), "folder of this program's Go module")
+	older := fs.String("kueue", "", "folder of a Go module with another version of Kueue")
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
@@ -77,7 +78,7 @@ func runBuild(args []string) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	return build(ctx, *source, *bin)
+	return build(ctx, *source, *older, *bin)
 }
 
 func runUp(args []string) error {

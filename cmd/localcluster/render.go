@@ -33,15 +33,21 @@ var stageFiles = []string{
 func share(bin string) string        { return filepath.Join(filepath.Dir(bin), "share") }
 func kueueInstall(bin string) string { return filepath.Join(share(bin), "kueue.yaml") }
 func kueueVersion(bin string) string { return filepath.Join(share(bin), "kueue.version") }
-func kwokStages(bin string) string   { return filepath.Join(share(bin), "kwok") }
 
-// render takes from the modules what a start needs besides binaries.
-func render(ctx context.Context, source, bin string) error {
+// kueueConfig is how a Kueue of another version starts; without it, as
+// kueueDefaults says.
+func kueueConfig(bin string) string { return filepath.Join(share(bin), "kueue-config.yaml") }
+
+func kwokStages(bin string) string { return filepath.Join(share(bin), "kwok") }
+
+// render takes from the modules what a start needs besides binaries; kueue is
+// the folder of the one that names Kueue.
+func render(ctx context.Context, source, kueue, bin string) error {
 	fmt.Println("rendering manifests …")
 	if err := os.MkdirAll(kwokStages(bin), 0o755); err != nil {
 		return fmt.Errorf("share folder: %w", err)
 	}
-	dir, version, err := moduleFolder(ctx, source, kueueModule)
+	dir, version, err := moduleFolder(ctx, kueue, kueueModule)
 	if err != nil {
 		return err
 	}

@@ -68,6 +68,9 @@ func start(c *clustertest.Cluster) error {
 			panic(err)
 		}
 	}()
+	if err := lookAtVersion(c); err != nil {
+		return err
+	}
 	return watch(c.Config)
 }
 

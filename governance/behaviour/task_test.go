@@ -2,6 +2,7 @@ package behaviour_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -107,7 +108,7 @@ func (k *task) differs(w *kueue.Workload, conditions []string) error {
 		name, rest, _ := strings.Cut(want, "=")
 		status, reason, _ := strings.Cut(rest, "/")
 		got := meta.FindStatusCondition(w.Status.Conditions, name)
-		if got == nil || string(got.Status) != status || reason != "" && got.Reason != reason {
+		if got == nil || string(got.Status) != status || reason != "" && !slices.Contains(reasonsHere(reason), got.Reason) {
 			return fmt.Errorf("%s of %s is not %s, but %s", k.name, k.role, want, describe(got))
 		}
 	}
