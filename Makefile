@@ -67,7 +67,7 @@ check: ## generate, format, vet, lint; fails when generated files differ
 .PHONY: test
 test: cluster kuota browser ## all tests that take under three minutes
 	@cd cmd/localcluster && LOCALCLUSTER_BIN=$(BIN) go test -count=1 -timeout 5m ./...
-	@KUOTA_BROWSER=$(BROWSER) go test -count=1 -p 2 -timeout 12m ./...
+	@KUOTA_BROWSER=$(BROWSER) go test -count=1 -p 1 -timeout 10m ./...
 
 # Each fuzz target by its package; minimising long inputs would take the time.
 FUZZ      = web:FuzzLocalAddress web:FuzzCookie web:FuzzQuery web/session:FuzzOpen web/signin:FuzzIdentity handlers:FuzzAllocationForm governance/quota:FuzzFill governance/quota:FuzzResolve handlers:FuzzPolicyForm governance/kueueconfig:FuzzWant governance/imports:FuzzRead
@@ -94,6 +94,7 @@ fuzz: ## fuzz each target FUZZ_RUNS times
 verify: check test fuzz ## what takes longer: run before an issue is closed
 	@KUOTA_BROWSER=$(BROWSER) KUOTA_VERIFY=1 go test -count=1 -timeout 60m -run '^TestGroupLostAtTheProvider$$' -v ./e2e
 	@KUOTA_VERIFY=1 go test -count=1 -p 1 -timeout 120m ./governance/behaviour ./governance/reconcile/interrupted
+	@$(MAKE) --no-print-directory older
 	@go test -race -count=1 -p 1 -timeout 60m ./governance/... ./handlers ./web/...
 
 .PHONY: bench
