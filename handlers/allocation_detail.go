@@ -74,7 +74,7 @@ func (h *Handlers) allocationEvents(s *web.Server) func(echo.Context) error {
 				return views.AllocationGone(team, policiesURL), nil
 			}
 			return live("allocation", views.AllocationDetailBody(page), err)
-		}, h.clusterStatusLine)
+		}, h.frame(c))
 	}
 }
 

@@ -24,17 +24,24 @@ func (h *Handlers) Chrome(c echo.Context) views.Chrome {
 	if chrome.Cluster.Reachable && h.Settings.Shown(c.Request().Context(), userOf(c)) {
 		chrome.Settings = settingsURL
 	}
-	if chrome.Trouble = h.readOnly(); chrome.Trouble == "" && h.Trouble != nil {
-		chrome.Trouble = h.Trouble()
-	}
+	chrome.Trouble = h.trouble()
 	return chrome
+}
+
+// trouble is a sentence about what keeps the whole console from working.
+func (h *Handlers) trouble() string {
+	if why := h.readOnly(); why != "" || h.Trouble == nil {
+		return why
+	}
+	return h.Trouble()
 }
 
 // events answers GET /events: the frame's part that changes, for pages that
 // have no stream of their own.
 func (h *Handlers) events(s *web.Server) func(echo.Context) error {
 	return func(c echo.Context) error {
-		return s.Stream(c, nil, h.clusterStatusLine, h.clusterStatusLine)
+		frame := h.frame(c)
+		return s.Stream(c, nil, frame, frame)
 	}
 }
 
@@ -47,8 +54,15 @@ func (h *Handlers) clusterStatus() views.ClusterStatus {
 	return status
 }
 
-func (h *Handlers) clusterStatusLine(context.Context) (templ.Component, error) {
-	return views.ClusterStatusLine(h.clusterStatus()), nil
+// frame renders what changes around every page.
+func (h *Handlers) frame(c echo.Context) func(context.Context) (templ.Component, error) {
+	settings := ""
+	if h.Settings.Shown(c.Request().Context(), userOf(c)) {
+		settings = settingsURL
+	}
+	return func(context.Context) (templ.Component, error) {
+		return views.Frame(views.Chrome{Cluster: h.clusterStatus(), Trouble: h.trouble(), Settings: settings}), nil
+	}
 }
 
 // shortAge writes a time span for people: 0.3 s, 12 s, 2 h 05 m, 3 d 04 h.

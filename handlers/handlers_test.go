@@ -326,7 +326,7 @@ func TestErrors(t *testing.T) {
 // A page's stream sends its part when something changed, and how old the data
 // is in any case.
 func TestStream(t *testing.T) {
-	d := &domain{changed: make(chan struct{}, 1)}
+	d := &domain{changed: make(chan struct{}, 1), trouble: "Kueue is gone."}
 	response, err := http.Get(serve(t, d) + "/tasks/events")
 	if err != nil {
 		t.Fatal(err)
@@ -343,6 +343,7 @@ func TestStream(t *testing.T) {
 		t.Fatalf("the stream ended before it sent %q", want)
 	}
 	wait("No tasks in the cluster")
+	wait(d.trouble)
 	wait(`id="cluster-status"`)
 	d.items = []tasks.Item{{Task: tasks.Task{UID: "1", Name: "train", State: tasks.Running}, Team: "vision"}}
 	d.changed <- struct{}{}

@@ -69,7 +69,7 @@ func (h *Handlers) policiesEvents(s *web.Server) func(echo.Context) error {
 			page, err := h.policiesPage(ctx, userOf(c))
 			part, err := live("allocations", views.AllocationsTable(page), err)
 			return templ.Join(views.ClusterPolicyCard(page.Policy), part), err
-		}, h.clusterStatusLine)
+		}, h.frame(c))
 	}
 }
 

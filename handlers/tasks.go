@@ -39,7 +39,7 @@ func (h *Handlers) tasksEvents(s *web.Server) func(echo.Context) error {
 		return s.Stream(c, h.TaskChanges.Listen(c.Request().Context()), func(ctx context.Context) (templ.Component, error) {
 			page, err := h.tasksPage(ctx, userOf(c))
 			return live("tasks", views.TasksTable(page), err)
-		}, h.clusterStatusLine)
+		}, h.frame(c))
 	}
 }
 

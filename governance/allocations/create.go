@@ -61,7 +61,7 @@ func (s *Service) Create(ctx context.Context, user governance.User, allocation *
 // saveAgain tells somebody whose save was answered by silence what to do.
 func saveAgain(err error) error {
 	var ours *governance.Error
-	if errors.As(err, &ours) && ours.Kind == governance.Unavailable {
+	if errors.As(err, &ours) && ours.Message == cluster.Unreachable {
 		ours.Message = "The cluster cannot be reached. Nothing you typed is lost: save again in a moment. It is saved once, even if it arrived already."
 	}
 	return err

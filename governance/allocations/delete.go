@@ -81,7 +81,7 @@ func (s *Service) Delete(ctx context.Context, user governance.User, name, resour
 		s.Audit.Record(audit.Change{User: user, Action: "delete", Object: deleted, Old: deleted.Spec, Err: err})
 	}
 	var ours *governance.Error
-	if errors.As(err, &ours) && ours.Kind == governance.Unavailable {
+	if errors.As(err, &ours) && ours.Message == cluster.Unreachable {
 		ours.Message = "The cluster cannot be reached. Look whether the team is being deleted, or try again in a moment."
 	}
 	return gone(err, name)

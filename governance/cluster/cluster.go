@@ -13,6 +13,7 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -52,11 +53,15 @@ type Cluster struct {
 
 	log     *slog.Logger
 	clients kubernetes.Interface // as the console itself
+
+	discovery discovery.DiscoveryInterface // the same, which gives up after a while
+
 	reviews kubernetes.Interface // the same, with limits of its own: people wait for these calls
 	synced  atomic.Bool
 	kinds   atomic.Pointer[Kinds]
 
 	governed atomic.Bool // by somebody else
+	absent   int         // how often in a row its sign was missed; for one goroutine
 	takeOver bool
 }
 
@@ -93,8 +98,15 @@ func New(config *rest.Config, options Options) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the cluster: %w", err)
 	}
+	patience := rest.CopyConfig(config)
+	patience.Timeout = kindsLimit
+	kinds, err := discovery.NewDiscoveryClientForConfig(patience)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the cluster: %w", err)
+	}
 	c := &Cluster{
-		Manager: manager, clients: clients, reviews: reviews, log: options.Log, takeOver: options.TakeOver,
+		discovery: kinds,
+		Manager:   manager, clients: clients, reviews: reviews, log: options.Log, takeOver: options.TakeOver,
 		Contact: &Contact{}, Allocations: &Changes{}, Tasks: &Changes{},
 	}
 	if options.Namespace != "" {
@@ -210,3 +222,6 @@ func (c *Cluster) Live() client.Reader {
 // Clients asks the API server itself, as the console, for what is not in the
 // cache.
 func (c *Cluster) Clients() kubernetes.Interface { return c.clients }
+
+// Discovery asks the API server for its kinds, and gives up after some seconds.
+func (c *Cluster) Discovery() discovery.DiscoveryInterface { return c.discovery }

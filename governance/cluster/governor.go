@@ -14,6 +14,10 @@ import (
 // queues outlive the add-on.
 const hyperPodPolicy = "hyperpod-task-governance-admission-policy"
 
+// leftAfter is how often in a row the add-on's policy is missed before the add-on
+// counts as gone.
+const leftAfter = 2
+
 const governedElsewhere = "HyperPod's own task governance runs this cluster, so this console only reads: two that write the same queues would undo each other. To take over, remove the add-on, or start the console with --take-over."
 
 // ReadOnly says why the console writes nothing, in a sentence; empty when it
@@ -27,15 +31,23 @@ func (c *Cluster) ReadOnly() string {
 
 // lookForGovernor looks whether somebody else governs the cluster. An error is
 // that it is not known.
-func (c *Cluster) lookForGovernor() error {
+func (c *Cluster) lookForGovernor(ctx context.Context) error {
 	if c.takeOver {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), kindsLimit)
+	ctx, cancel := context.WithTimeout(ctx, kindsLimit)
 	defer cancel()
 	_, err := c.clients.AdmissionregistrationV1().ValidatingAdmissionPolicies().Get(ctx, hyperPodPolicy, metav1.GetOptions{})
-	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
+	switch {
+	case apierrors.IsForbidden(err): // the last answer stands
+		return nil
+	case err == nil:
+		c.absent = 0
+	case !apierrors.IsNotFound(err):
 		return err
+	case c.governed.Load() && c.absent < leftAfter: // it may only be replaced
+		c.absent++
+		return nil
 	}
 	if governed := err == nil; c.governed.Swap(governed) != governed {
 		c.log.Warn("who governs the cluster changed", "readOnly", governed)

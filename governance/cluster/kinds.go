@@ -59,9 +59,9 @@ func (k Kinds) Trouble() string {
 		return fmt.Sprintf("Kueue here has its kinds in %s only, and Kuota speaks %s, which Kueue has from version 0.16. Queues and tasks are not shown, and nothing is written to Kueue, until it is upgraded.",
 			strings.Join(k.Versions, ", "), kueue.SchemeGroupVersion.Version)
 	case k.None():
-		return "Kueue is not installed in this cluster. Policies and allocations can be made, and take effect once it is; until then no task waits in a queue, and quotas hold nothing back."
+		return "Kueue is not installed in this cluster. Policies and allocations can be made, and take effect once it is; versions of them are kept from then on, and what is deleted stays until then. No task waits in a queue, and quotas hold nothing back."
 	case len(k.Kueue) > 0:
-		return fmt.Sprintf("Kueue is installed in part: %s missing. Policies and allocations can be made, and take effect once whoever runs the cluster has installed Kueue's definitions again.", are(k.Kueue))
+		return fmt.Sprintf("Kueue is installed in part: %s missing. Policies and allocations can be made, and take effect once whoever runs the cluster has installed Kueue's definitions again; what is deleted stays until then.", are(k.Kueue))
 	}
 	return ""
 }
@@ -83,24 +83,23 @@ func (c *Cluster) Kinds() Kinds {
 
 // lookAtKinds asks the API server for its kinds. While it does not answer, the
 // last answer stands.
-func (c *Cluster) lookAtKinds() {
-	if c.lookForGovernor() != nil {
-		return
+func (c *Cluster) lookAtKinds(ctx context.Context) error {
+	if err := c.lookForGovernor(ctx); err != nil {
+		return err
 	}
-	d := c.clients.Discovery()
-	own, _, err := lacks(d, v1alpha1.GroupVersion, ownKinds)
+	own, _, err := lacks(c.discovery, v1alpha1.GroupVersion, ownKinds)
 	if err != nil {
-		return
+		return err
 	}
-	of, group, err := lacks(d, kueue.SchemeGroupVersion, kueueKinds)
+	of, group, err := lacks(c.discovery, kueue.SchemeGroupVersion, kueueKinds)
 	if err != nil {
-		return
+		return err
 	}
 	k := Kinds{Known: true, Own: own, Kueue: of}
 	if !group { // a Kueue of another version has the group in others
-		groups, err := d.ServerGroups()
+		groups, err := c.discovery.ServerGroups()
 		if err != nil {
-			return
+			return err
 		}
 		for _, g := range groups.Groups {
 			if g.Name == kueue.SchemeGroupVersion.Group {
@@ -117,6 +116,7 @@ func (c *Cluster) lookAtKinds() {
 		c.Allocations.notify()
 		c.Tasks.notify()
 	}
+	return nil
 }
 
 // lacks are those of kinds that a group's version does not have; served tells
@@ -143,10 +143,17 @@ func lacks(d discovery.DiscoveryInterface, version schema.GroupVersion, kinds []
 
 // waitForKinds returns once the cluster answers and has all kinds.
 func (c *Cluster) waitForKinds(ctx context.Context) error {
+	told := ""
 	for {
-		c.lookAtKinds()
-		if c.Kinds().Complete() && c.mapped() {
-			return nil
+		err := c.lookAtKinds(ctx)
+		if err == nil && c.Kinds().Complete() {
+			if err = c.mapped(); err == nil {
+				return nil
+			}
+		}
+		if err != nil && err.Error() != told {
+			told = err.Error()
+			c.log.Warn("waiting for the cluster", "error", err)
 		}
 		if err := pause(ctx, kindsInterval); err != nil {
 			return err
@@ -156,15 +163,15 @@ func (c *Cluster) waitForKinds(ctx context.Context) error {
 
 // mapped tells whether the manager's own map of kinds, which fills as it is
 // asked, has them all.
-func (c *Cluster) mapped() bool {
+func (c *Cluster) mapped() error {
 	for version, kinds := range map[schema.GroupVersion][]string{v1alpha1.GroupVersion: ownKinds, kueue.SchemeGroupVersion: kueueKinds} {
 		for _, kind := range kinds {
 			if _, err := c.Manager.GetRESTMapper().RESTMapping(schema.GroupKind{Group: version.Group, Kind: kind}, version.Version); err != nil {
-				return false
+				return err
 			}
 		}
 	}
-	return true
+	return nil
 }
 
 // keepLooking goes on looking for kinds until ctx ends: a definition may be
@@ -178,7 +185,7 @@ func (c *Cluster) keepLooking(ctx context.Context) {
 		if pause(ctx, interval) != nil {
 			return
 		}
-		c.lookAtKinds()
+		_ = c.lookAtKinds(ctx) // the last answer stands, and pages say how old it is
 	}
 }
 

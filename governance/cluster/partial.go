@@ -11,8 +11,9 @@ import (
 )
 
 // partial reads where kinds of Kueue's are missing. Of a kind that does not
-// exist there are no objects, so that it is found empty; where Kueue has it in
-// another version only, there may be some, and reading is an error.
+// exist there are no objects, so that it is found empty. Where Kueue has them in
+// another version only, there may be some; to read tasks is an error then, since
+// nobody should be told that nothing runs.
 type partial struct {
 	client.Reader
 	kinds Kinds
@@ -26,7 +27,7 @@ func (p partial) Get(ctx context.Context, key client.ObjectKey, object client.Ob
 		return err
 	case !p.kinds.absent(gvk):
 		return p.Reader.Get(ctx, key, object, options...)
-	case len(p.kinds.Versions) > 0:
+	case gvk.Kind == "Workload" && len(p.kinds.Versions) > 0:
 		return p.kinds.unavailable()
 	}
 	return apierrors.NewNotFound(schema.GroupResource{Group: gvk.Group, Resource: gvk.Kind}, key.Name)
@@ -42,7 +43,7 @@ func (p partial) List(ctx context.Context, list client.ObjectList, options ...cl
 	switch {
 	case !p.kinds.absent(gvk):
 		return p.Reader.List(ctx, list, options...)
-	case len(p.kinds.Versions) > 0:
+	case gvk.Kind == "Workload" && len(p.kinds.Versions) > 0:
 		return p.kinds.unavailable()
 	}
 	return nil

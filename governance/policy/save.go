@@ -53,7 +53,7 @@ func (s *Service) Save(ctx context.Context, user governance.User, policy *v1alph
 		s.Audit.Record(change)
 	}
 	var ours *governance.Error
-	if errors.As(err, &ours) && ours.Kind == governance.Unavailable {
+	if errors.As(err, &ours) && ours.Message == cluster.Unreachable {
 		ours.Message = "The cluster cannot be reached. Nothing you typed is lost: save again in a moment. It is saved once, even if it arrived already."
 	}
 	return err

@@ -51,6 +51,9 @@ func (s *Service) State(ctx context.Context, user governance.User) (State, error
 	state, err := s.read(ctx)
 	if err == nil && may {
 		state.Tasks, err = s.tasksByClass(ctx, state.Policy)
+		if governance.KindOf(err) == governance.Unavailable { // the policy is known all the same
+			state.Tasks, err = nil, nil
+		}
 	}
 	state.MayEdit = may
 	return state, err

@@ -22,7 +22,7 @@ type looker struct {
 }
 
 func (l looker) server() {
-	if version, err := l.s.Cluster.Clients().Discovery().ServerVersion(); err == nil {
+	if version, err := l.s.Cluster.Discovery().ServerVersion(); err == nil {
 		l.state.Server = version.GitVersion
 	}
 }
@@ -46,7 +46,7 @@ func (l looker) kueue() {
 const visibilityAPI = "visibility.kueue.x-k8s.io/v1beta2"
 
 func (l looker) visibility() {
-	_, err := l.s.Cluster.Clients().Discovery().ServerResourcesForGroupVersion(visibilityAPI)
+	_, err := l.s.Cluster.Discovery().ServerResourcesForGroupVersion(visibilityAPI)
 	l.state.Visibility = err == nil
 }
 
@@ -104,7 +104,7 @@ func (l looker) missing(names []string) (missing []string, looked bool) {
 
 func (l looker) changedBy() Admission {
 	clients := l.s.Cluster.Clients()
-	served, err := clients.Discovery().ServerResourcesForGroupVersion("admissionregistration.k8s.io/v1")
+	served, err := l.s.Cluster.Discovery().ServerResourcesForGroupVersion("admissionregistration.k8s.io/v1")
 	if err != nil {
 		return NotKnown
 	}

@@ -288,6 +288,44 @@ func TestOlderVersionOnly(t *testing.T) {
 		t.Errorf("tasks: %v", err)
 	}
 	if _, err := console.teams.State(t.Context(), boss); err != nil {
-		t.Errorf("policies cannot be shown: %v", err)
+		t.Errorf("allocations cannot be shown: %v", err)
 	}
+	if state, err := console.policies.State(t.Context(), boss); err != nil || state.Tasks != nil {
+		t.Errorf("the policy cannot be shown: %v, or counts tasks: %v", err, state.Tasks)
+	}
+	if _, err := console.teams.State(t.Context(), member(t, c)); err != nil {
+		t.Errorf("a member is shown nothing: %v", err)
+	}
+	team := &v1alpha1.ComputeAllocation{Spec: v1alpha1.ComputeAllocationSpec{Quota: []v1alpha1.QuotaRow{{InstanceType: "ml.g5.2xlarge", Amounts: v1alpha1.Amounts{Accelerators: new(int64)}}}}}
+	*team.Spec.Quota[0].Accelerators = 1
+	team.Name = clustertest.Name("early")
+	if err := console.teams.Create(t.Context(), boss, team, nil, "r"); err != nil {
+		t.Errorf("a team cannot be made: %v", err)
+	}
+	_, err = console.teams.Review(t.Context(), boss, team, nil)
+	t.Logf("a review says: %v", err)
+}
+
+// member is somebody who may see one team's tasks.
+func member(t *testing.T, c *clustertest.Cluster) governance.User {
+	t.Helper()
+	team := clustertest.Name("theirs")
+	c.Kubectl(t, fmt.Sprintf(`
+apiVersion: kuota.dev/v1alpha1
+kind: ComputeAllocation
+metadata: {name: %[1]s}
+spec: {members: [{kind: User, name: %[1]s}], quota: [{instanceType: ml.g5.2xlarge, accelerators: 1}]}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: %[1]s}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: member, namespace: %[1]s}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: kuota-team-member}
+subjects: [{kind: User, name: %[1]s, apiGroup: rbac.authorization.k8s.io}]
+`, team), "apply", "-f", "-")
+	c.Kubectl(t, "", "patch", "computeallocation", team, "--subresource=status", "--type=merge", "-p", fmt.Sprintf(`{"status":{"namespace":%q}}`, team))
+	return governance.User{Name: team}
 }
