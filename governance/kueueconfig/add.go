@@ -37,14 +37,11 @@ func Add(seen Seen, more Addition) (Wanted, error) {
 	if err != nil {
 		return wanted, err
 	}
-	have := Integrations(seen.Text)
-	if child(d.section(integrations), frameworks) == nil { // then Kueue has batch/job, and loses it when there is a list
-		have = nil
-		if len(more.Frameworks) > 0 {
-			more.Frameworks = append([]string{BatchJob}, more.Frameworks...)
-		}
+	added := without(more.Frameworks, Integrations(seen.Text))
+	if list := child(d.section(integrations), frameworks); len(added) > 0 && (list == nil || len(list.Content) == 0) {
+		added = append([]string{BatchJob}, without(added, []string{BatchJob})...) // which Kueue has until the list names another
 	}
-	if err := d.extend(integrations, frameworks, without(more.Frameworks, have)); err != nil {
+	if err := d.extend(integrations, frameworks, added); err != nil {
 		return wanted, err
 	}
 	if err := d.extend(resources, exclude, without(more.Exclude, Excluded(seen.Text))); err != nil {
@@ -54,6 +51,9 @@ func Add(seen Seen, more Addition) (Wanted, error) {
 	after, err := d.checked(integrations, resources)
 	if err != nil {
 		return wanted, err
+	}
+	if len(without(Integrations(seen.Text), Integrations(after))) > 0 || len(without(Excluded(seen.Text), Excluded(after))) > 0 {
+		return wanted, byHand() // such as entries that a merge key brought
 	}
 	wanted.Text, wanted.Args = after, args.list
 	wanted.ConfigChanged = after != seen.Text
@@ -72,8 +72,12 @@ func (d *document) extend(name, key string, values []string) error {
 		return refuse(nil, "Kueue's configuration has something else than a mapping, or a reference to another place, in %s. Write its keys out.", name)
 	}
 	list := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
-	if old := child(section, key); old != nil && old.Kind == yaml.SequenceNode {
+	switch old := child(section, key); {
+	case old == nil || old.Tag == "!!null": // the same as no list to Kueue
+	case old.Kind == yaml.SequenceNode:
 		list = old
+	default:
+		return refuse(nil, "Kueue's configuration has something else than a list, or a reference to another place, in %s.%s. Write its entries out.", name, key)
 	}
 	for _, value := range values {
 		list.Content = append(list.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: value})

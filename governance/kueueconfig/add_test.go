@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/kueueconfig"
 
 	"github.com/google/go-cmp/cmp"
@@ -27,6 +28,18 @@ func TestAdd(t *testing.T) {
 		"without a list, batch/job is kept": {
 			text: head2, more: kueueconfig.Addition{Frameworks: []string{"pod"}},
 			want: "integrations:\n  frameworks:\n  - batch/job\n  - pod\n",
+		},
+		"with an empty list, batch/job is kept": {
+			text: head2 + "integrations:\n  frameworks: []\n", more: kueueconfig.Addition{Frameworks: []string{"pod"}},
+			want: "integrations:\n  frameworks: [batch/job, pod]\n",
+		},
+		"with null for a list, batch/job is kept": {
+			text: head2 + "integrations:\n  frameworks: # none\n  externalFrameworks: [A.v1.example.com]\n", more: kueueconfig.Addition{Frameworks: []string{"pod"}},
+			want: "integrations:\n  frameworks: # none\n  - batch/job\n  - pod\n  externalFrameworks: [A.v1.example.com]\n",
+		},
+		"batch/job is there without a list": {
+			text: head2 + "integrations: {frameworks: []}\n", more: kueueconfig.Addition{Frameworks: []string{"batch/job"}},
+			want: head2 + "integrations: {frameworks: []}\n",
 		},
 		"resources are left out": {
 			text: head2 + "resources:\n  quotaCheckStrategy: BlockUndeclared\n", more: kueueconfig.Addition{Exclude: []string{"ephemeral-storage"}},
@@ -62,6 +75,36 @@ func TestAdd(t *testing.T) {
 			again, err := kueueconfig.Add(kueueconfig.Seen{Text: got.Text, Args: got.Args, Image: current}, kueueconfig.Addition{Frameworks: c.more.Frameworks, Exclude: c.more.Exclude})
 			if err != nil || again.ConfigChanged || again.ArgsChanged {
 				t.Errorf("added again, it changes once more (%v):\n%s", err, again.Text)
+			}
+		})
+	}
+}
+
+// What would lose entries of a list is refused.
+func TestAddRefuses(t *testing.T) {
+	pod, nic := kueueconfig.Addition{Frameworks: []string{"pod"}}, kueueconfig.Addition{Exclude: []string{"example.com/nic"}}
+	for name, c := range map[string]struct {
+		text string
+		more kueueconfig.Addition
+		want string
+	}{
+		"integrations by reference": {"managedJobsNamespaceSelector: {matchExpressions: [{key: a, operator: In, values: &x [batch/job, ray.io/rayjob]}]}\nintegrations: {frameworks: *x}\n", pod, "integrations.frameworks"},
+		"integrations in a word":    {"integrations: {frameworks: batch/job}\n", pod, "integrations.frameworks"},
+		"integrations in a mapping": {"integrations: {frameworks: {batch/job: true}}\n", pod, "integrations.frameworks"},
+		"a section by reference":    {"metrics: &x {frameworks: [ray.io/rayjob]}\nintegrations: *x\n", pod, "in integrations"},
+		"integrations merged in":    {"metrics: &x {frameworks: [ray.io/rayjob]}\nintegrations: {<<: *x}\n", pod, "by hand"},
+		"a section merged in":       {"metrics: &x {integrations: {frameworks: [ray.io/rayjob]}}\n<<: *x\n", pod, "by hand"},
+		"resources by reference":    {"multiKueue: {externalFrameworks: &x [a]}\nresources: {excludeResourcePrefixes: *x}\n", nic, "resources.excludeResourcePrefixes"},
+		"resources merged in":       {"metrics: &x {excludeResourcePrefixes: [a]}\nresources: {<<: *x}\n", nic, "by hand"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			seen := kueueconfig.Seen{Text: head2 + c.text, Image: current}
+			got, err := kueueconfig.Add(seen, c.more)
+			if err == nil || !strings.Contains(err.Error(), c.want) || governance.KindOf(err) != governance.Invalid {
+				t.Errorf("error %v, want one about %q; the text is\n%s", err, c.want, got.Text)
+			}
+			if got.Text != seen.Text || got.ConfigChanged || got.Patch != "" {
+				t.Errorf("changes something all the same: %+v", got)
 			}
 		})
 	}
