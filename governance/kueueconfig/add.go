@@ -126,20 +126,21 @@ func Excluded(text string) []string {
 }
 
 // Counts tells whether Kueue counts a resource that queues do not name: a task
-// that asks for such a one waits for ever. What is left out, translated into
-// others, or let through in general is not counted.
+// that asks for such a one waits for ever. What is left out, replaced by others,
+// or let through in general is not counted.
 func Counts(text, resource string) bool {
 	var file struct {
 		Resources struct {
 			Strategy        string `yaml:"quotaCheckStrategy"`
 			Transformations []struct {
-				Input string `yaml:"input"`
+				Input    string `yaml:"input"`
+				Strategy string `yaml:"strategy"`
 			} `yaml:"transformations"`
 		} `yaml:"resources"`
 	}
 	_ = yaml.Unmarshal([]byte(text), &file)
 	for _, t := range file.Resources.Transformations {
-		if t.Input == resource {
+		if t.Input == resource && t.Strategy == "Replace" { // by default what is translated is retained as well
 			return false
 		}
 	}

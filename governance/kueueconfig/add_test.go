@@ -143,8 +143,10 @@ func TestGatesByVersion(t *testing.T) {
 }
 
 func TestCounts(t *testing.T) {
-	text := head2 + "resources:\n  excludeResourcePrefixes: [example.com/]\n  transformations:\n  - {input: nvidia.com/mig-1g.5gb, strategy: Replace}\n"
-	for resource, want := range map[string]bool{"example.com/nic": false, "nvidia.com/mig-1g.5gb": false, "ephemeral-storage": true} {
+	text := head2 + "resources:\n  excludeResourcePrefixes: [example.com/]\n  transformations:\n  - {input: nvidia.com/mig-1g.5gb, strategy: Replace}\n  - {input: nvidia.com/mig-2g.10gb, strategy: Retain}\n  - {input: nvidia.com/mig-3g.20gb}\n"
+	for resource, want := range map[string]bool{
+		"example.com/nic": false, "nvidia.com/mig-1g.5gb": false, "nvidia.com/mig-2g.10gb": true, "nvidia.com/mig-3g.20gb": true, "ephemeral-storage": true,
+	} {
 		if got := kueueconfig.Counts(text, resource); got != want {
 			t.Errorf("%s is counted: %t", resource, got)
 		}
