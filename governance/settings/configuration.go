@@ -108,11 +108,11 @@ func visibility(s Seen) []Gap {
 		Costs: "The place of a task in its queue is not known.",
 		Patch: "# Whether the API server reaches it, and why not:\nkubectl get apiservice v1beta2.visibility.kueue.x-k8s.io --output yaml\n# Kueue's own manifests bring it:\n",
 	}
-	version, older := kueueconfig.Version(s.Kueue.Image, minor)
-	if version == "" || older {
-		version = Tested
+	if version, older := kueueconfig.Version(s.Kueue.Image, minor); older {
+		gap.Patch = "# Kueue " + version + " may not have it in v1beta2: upgrade Kueue first.\n"
+	} else {
+		gap.Patch += again(s)
 	}
-	gap.Patch += install(version)
 	gates, err := kueueconfig.Gates(s.Kueue.Seen)
 	if err != nil {
 		return []Gap{gap}

@@ -2,9 +2,13 @@ package settings
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"kuota.dev/kuota/governance/kueueconfig"
+
+	"k8s.io/apimachinery/pkg/version"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
 // Severity says how much a gap takes away.
@@ -46,10 +50,6 @@ func Gaps(s Seen) []Gap {
 	return gaps
 }
 
-func install(version string) string {
-	return "kubectl apply --server-side -f https://github.com/kubernetes-sigs/kueue/releases/download/" + version + "/manifests.yaml\n"
-}
-
 // kinds are missing definitions.
 func kinds(s Seen) (gaps []Gap) {
 	if len(s.Kinds.Own) > 0 {
@@ -59,8 +59,13 @@ func kinds(s Seen) (gaps []Gap) {
 			Patch: "kubectl apply --server-side -f deploy/crds\n",
 		})
 	}
-	version, older := kueueconfig.Version(s.Kueue.Image, minor)
 	switch k := s.Kinds; {
+	case slices.ContainsFunc(k.Versions, newer):
+		gaps = append(gaps, Gap{
+			ID: "kueue-newer", Title: fmt.Sprintf("Kueue serves its kinds in %s only", strings.Join(k.Versions, ", ")), Severity: Breaks,
+			Costs: "Kuota speaks v1beta2, and this Kueue is newer than that: queues and tasks are not shown, and nothing is written to Kueue.",
+			Patch: "# Look for a newer Kuota: an older Kueue may not read what this one keeps.\n",
+		})
 	case len(k.Versions) > 0:
 		gaps = append(gaps, Gap{
 			ID: "kueue-older", Title: fmt.Sprintf("Kueue serves its kinds in %s only", strings.Join(k.Versions, ", ")), Severity: Breaks,
@@ -74,17 +79,19 @@ func kinds(s Seen) (gaps []Gap) {
 			Patch: "# Kueue " + Tested + " is the version that Kuota is tested with.\n" + install(Tested) + "# Then the console's rights in Kueue's namespace:\nkubectl apply --server-side -f deploy/rbac/console.yaml\n",
 		})
 	case len(k.Kueue) > 0:
-		from := Tested
-		if version != "" && !older {
-			from = version
-		}
 		gaps = append(gaps, Gap{
 			ID: "kueue-kinds", Title: "Kinds of Kueue are missing: " + strings.Join(k.Kueue, ", "), Severity: Breaks,
 			Costs: "Controllers wait for all of Kueue's kinds: until then nothing that is changed here reaches Kueue.",
-			Patch: install(from),
+			Patch: again(s),
 		})
 	}
 	return gaps
+}
+
+// newer tells whether a version of Kueue's kinds came after the one that Kuota
+// speaks.
+func newer(served string) bool {
+	return version.CompareKubeAwareVersionStrings(served, kueue.SchemeGroupVersion.Version) > 0
 }
 
 // installation is about the Kueue that runs.
@@ -115,7 +122,7 @@ func installation(s Seen) (gaps []Gap) {
 		gaps = append(gaps, Gap{
 			ID: "kueue-version", Title: "Kueue's version is not known", Severity: Lacks,
 			Costs: fmt.Sprintf("The image %s does not tell it, so gates are neither offered here nor changed for gang scheduling.", s.Kueue.Image),
-			Patch: fmt.Sprintf("# Give the image by a tag with its version, such as:\nkubectl --namespace %s set image deployment %s manager=registry.k8s.io/kueue/kueue:%s\n", s.Install.Namespace, s.Install.Deployment, Tested),
+			Patch: setImage(s),
 		})
 	case older && len(s.Kinds.Versions) == 0:
 		gaps = append(gaps, Gap{

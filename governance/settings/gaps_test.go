@@ -50,8 +50,22 @@ func TestGaps(t *testing.T) {
 		}, "kueue-older reasons",
 			[]string{"manifests.yaml"}, []string{"v1beta1 only", "0.16"}},
 		"older than 0.16": {func(s *Seen) { s.Kueue.Image = "x:v0.15.2" }, "kueue-older reasons", []string{"manifests.yaml"}, []string{"v0.15.2", "0.16"}},
-		"an unknown version": {func(s *Seen) { s.Kueue.Image = "x:main" }, "kueue-version",
-			[]string{"set image deployment kueue-controller-manager manager="}, []string{"x:main"}},
+		"served in a newer version": {func(s *Seen) {
+			s.Kinds.Kueue, s.Kinds.Versions, s.Kueue.Image = allKinds, []string{"v1"}, "x:v0.20.0"
+		}, "kueue-newer", []string{"newer Kuota"}, []string{"v1 only"}},
+		"an unknown version": {func(s *Seen) { s.Kueue.Image = "example.com:5000/mine:main" }, "kueue-version",
+			[]string{"set image deployment kueue-controller-manager manager=example.com:5000/mine:<version that runs>\n"}, []string{"example.com:5000/mine:main"}},
+		"an image by its digest": {func(s *Seen) { s.Kueue.Image = "example.com:5000/mine@sha256:ab" }, "kueue-version",
+			[]string{" manager=example.com:5000/mine:<version that runs>\n"}, nil},
+		"a kind missing of an unknown version": {func(s *Seen) { s.Kinds.Kueue, s.Kueue.Image = []string{"Cohort"}, "x:main" }, "kueue-kinds kueue-version",
+			[]string{"the manifests of that one"}, nil},
+		"a kind missing where the configuration cannot be read": {func(s *Seen) {
+			s.Kinds.Kueue, s.Unread, s.Kueue = []string{"Cohort"}, Forbidden, reconcile.KueueSeen{}
+		}, "kueue-kinds kueue-forbidden", []string{"the manifests of that one"}, nil},
+		"a kind missing of an older version": {func(s *Seen) {
+			s.Kinds.Kueue, s.Kueue.Image = []string{"Cohort"}, "x:v0.15.2"
+			s.Kueue.Text = strings.ReplaceAll(s.Kueue.Text, "Unadmitted", "No")
+		}, "kueue-kinds kueue-older reasons", []string{"download/v0.15.2/"}, nil},
 		"without the pod integration": {func(s *Seen) { s.Kueue.Text = strings.Replace(s.Kueue.Text, ", pod", "", 1) }, "pods",
 			[]string{"+integrations: {frameworks: [batch/job, pod]}", "rollout restart"}, []string{"Deployments"}},
 		"without gates": {func(s *Seen) {
@@ -67,7 +81,9 @@ func TestGaps(t *testing.T) {
 		"gates among the arguments": {func(s *Seen) {
 			s.Kueue.Text, s.Kueue.Args = head+"integrations: {frameworks: [pod]}\n", []string{"--feature-gates=SchedulingEquivalenceHashing=false,UnadmittedWorkloadsObservability=true"}
 		}, "reasons", []string{"+- --feature-gates=SchedulingEquivalenceHashing=false,UnadmittedWorkloadsObservability=true,UnadmittedWorkloadsExplicitStatus=true"}, nil},
-		"without visibility": {func(s *Seen) { s.Visibility = false }, "visibility", []string{"get apiservice"}, []string{"does not answer", "place of a task"}},
+		"without visibility":                       {func(s *Seen) { s.Visibility = false }, "visibility", []string{"get apiservice"}, []string{"does not answer", "place of a task"}},
+		"without visibility in an unknown version": {func(s *Seen) { s.Visibility, s.Kueue.Image = false, "x:main" }, "kueue-version visibility", nil, nil},
+		"without visibility in an older version":   {func(s *Seen) { s.Visibility, s.Kueue.Image = false, "x:v0.15.2" }, "kueue-older reasons visibility", nil, nil},
 		"visibility switched off": {func(s *Seen) {
 			s.Visibility = false
 			s.Kueue.Text = strings.Replace(s.Kueue.Text, "DisableWait", "VisibilityOnDemand: false, DisableWait", 1)
@@ -120,5 +136,19 @@ func TestGaps(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Where a version of Kueue runs, or one that is not known, no other is offered,
+// except by who reads the release notes first.
+func TestNoOtherVersionIsGuessed(t *testing.T) {
+	for _, image := range []string{"x:main", "x@sha256:ab", "x:v0.15.2", "x:v0.17.3", "x:v0.20.0", ""} {
+		seen := whole()
+		seen.Kueue.Image, seen.Kinds.Kueue, seen.Visibility, seen.Install.Manage = image, []string{"Cohort"}, false, false
+		for _, gap := range Gaps(seen) {
+			if strings.Contains(gap.Patch, "/"+Tested+"/") && !strings.Contains(gap.Patch, "release notes") || strings.Contains(gap.Patch, ":"+Tested) {
+				t.Errorf("%q: %s offers another version:\n%s", image, gap.ID, gap.Patch)
+			}
+		}
 	}
 }
