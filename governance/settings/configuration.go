@@ -30,12 +30,13 @@ func configuration(s Seen) (gaps []Gap) {
 			Patch: added(seen, kueueconfig.Addition{Frameworks: []string{podIntegration}}),
 		})
 	}
-	gaps = append(gaps, reasons(seen, gates)...)
+	gaps = append(gaps, reasons(s, gates)...)
 	return append(gaps, uncovered(s)...)
 }
 
 // reasons is about how exactly Kueue says why a task waits.
-func reasons(seen kueueconfig.Seen, gates []kueueconfig.Gate) (gaps []Gap) {
+func reasons(s Seen, gates []kueueconfig.Gate) (gaps []Gap) {
+	seen := s.Kueue.Seen
 	off := map[string]bool{}
 	for _, g := range gates {
 		switch {
@@ -60,7 +61,7 @@ func reasons(seen kueueconfig.Seen, gates []kueueconfig.Gate) (gaps []Gap) {
 	case older:
 		gaps = append(gaps, Gap{
 			ID: "reasons", Title: "Kueue " + version + " has no exact reasons", Severity: Hint, Costs: costs,
-			Patch: "# Kueue has them from 0.19. Read its release notes for each version in between first.\n" + install(Tested),
+			Patch: "# Kueue has them from 0.19. Read its release notes for each version in between first.\n" + install(s.Install, Tested),
 		})
 	}
 	return gaps

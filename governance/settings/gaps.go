@@ -70,13 +70,13 @@ func kinds(s Seen) (gaps []Gap) {
 		gaps = append(gaps, Gap{
 			ID: "kueue-older", Title: fmt.Sprintf("Kueue serves its kinds in %s only", strings.Join(k.Versions, ", ")), Severity: Breaks,
 			Costs: "Kuota speaks v1beta2, which Kueue has from version 0.16: queues and tasks are not shown, and nothing is written to Kueue.",
-			Patch: "# Read Kueue's release notes for each version in between first.\n" + install(Tested),
+			Patch: "# Read Kueue's release notes for each version in between first.\n" + install(s.Install, Tested),
 		})
 	case k.None() && s.Unread != Read:
 		gaps = append(gaps, Gap{
 			ID: "kueue-absent", Title: "Kueue is not installed", Severity: Breaks,
 			Costs: "No task waits in a queue and no quota holds anything back. Policies and allocations can be made, and take effect once Kueue is there; the console goes on by itself then.",
-			Patch: "# Kueue " + Tested + " is the version that Kuota is tested with.\n" + install(Tested) + "# Then the console's rights in Kueue's namespace:\nkubectl apply --server-side -f deploy/rbac/console.yaml\n",
+			Patch: "# Kueue " + Tested + " is the version that Kuota is tested with.\n" + install(s.Install, Tested) + "# Then the console's rights in Kueue's namespace:\n" + rights(s.Install),
 		})
 	case len(k.Kueue) > 0:
 		gaps = append(gaps, Gap{
@@ -96,7 +96,6 @@ func newer(served string) bool {
 
 // installation is about the Kueue that runs.
 func installation(s Seen) (gaps []Gap) {
-	at := fmt.Sprintf("%s and Deployment %s in namespace %s", s.Install.ConfigMap, s.Install.Deployment, s.Install.Namespace)
 	if s.Unread != Read && s.Kinds.None() {
 		return nil // it is not installed at all; without its namespace there are no rights in it either
 	}
@@ -105,13 +104,13 @@ func installation(s Seen) (gaps []Gap) {
 		return []Gap{{
 			ID: "kueue-not-found", Title: "Kueue's configuration was not found", Severity: Breaks,
 			Costs: "It is not known how Kueue is set up, so fair sharing and gang scheduling of the policy are not carried out. " + s.Cause,
-			Patch: fmt.Sprintf("# Kuota looks for ConfigMap %s.\n# Where Kueue has other names, start the console with them:\n--kueue-namespace=… --kueue-configmap=… --kueue-deployment=…\n", at),
+			Patch: fmt.Sprintf("# Kuota looks for %s.\n# Where Kueue has other names, start the console with them:\n--kueue-namespace=… --kueue-configmap=… --kueue-deployment=…\n", place(s.Install)),
 		}}
 	case Forbidden:
 		return []Gap{{
 			ID: "kueue-forbidden", Title: "The console may not read Kueue's configuration", Severity: Breaks,
 			Costs: "It is not known how Kueue is set up, so fair sharing and gang scheduling of the policy are not carried out, and this page cannot tell what else is missing.",
-			Patch: "# The Role kuota-kueue-configuration and its binding bring the right:\nkubectl apply --server-side -f deploy/rbac/console.yaml\n",
+			Patch: "# The Role kuota-kueue-configuration and its binding bring the right:\n" + rights(s.Install),
 		}}
 	case Failed:
 		return []Gap{{ID: "kueue-unread", Title: "Kueue's configuration could not be read", Severity: Breaks, Costs: "It is not known how Kueue is set up. Load this page again. " + s.Cause}}
@@ -128,7 +127,7 @@ func installation(s Seen) (gaps []Gap) {
 		gaps = append(gaps, Gap{
 			ID: "kueue-older", Title: "Kueue " + version + " is older than 0.16", Severity: Breaks,
 			Costs: "Kuota is made for Kueue from version 0.16; with this one, queues may be refused, and tasks may say nothing or something else about why they wait.",
-			Patch: "# Read Kueue's release notes for each version in between first.\n" + install(Tested),
+			Patch: "# Read Kueue's release notes for each version in between first.\n" + install(s.Install, Tested),
 		})
 	}
 	switch {
@@ -156,7 +155,7 @@ func permission(s Seen) []Gap {
 	return []Gap{{
 		ID: "permission", Title: "The console may not change Kueue's configuration", Severity: Lacks,
 		Costs: "Fair sharing and gang scheduling of the policy are not carried out by themselves; the pages show what to change by hand.",
-		Patch: "# Either give it the right:\nkubectl apply --server-side -f deploy/rbac/console.yaml\n# or, where Kueue is configured by others, have the console know:\n--manage-kueue=false\n",
+		Patch: "# Either give it the right:\n" + rights(s.Install) + "# or, where Kueue is configured by others, have the console know:\n--manage-kueue=false\n",
 	}}
 }
 

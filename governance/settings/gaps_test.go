@@ -152,3 +152,56 @@ func TestNoOtherVersionIsGuessed(t *testing.T) {
 		}
 	}
 }
+
+// What a vendor puts behind a version is no part of the address of Kueue's
+// manifests.
+func TestManifestsOfAVendorsVersion(t *testing.T) {
+	for image, want := range map[string]string{
+		"x:v0.18.1-corp.3": "v0.18.1", "x:0.18.1": "v0.18.1", "x:v0.18.1-12-gabcdef": "v0.18.1", "x:v0.18.1@sha256:ab": "v0.18.1", "x:v0.19.0-rc.1": "v0.19.0-rc.1",
+	} {
+		seen := whole()
+		seen.Kueue.Image = image
+		patch := again(seen)
+		if !strings.Contains(patch, "/download/"+want+"/manifests.yaml\n") {
+			t.Errorf("of %s it offers\n%s", image, patch)
+		}
+		if !strings.Contains(patch, "as shipped. Where kubectl reports a conflict, keep your own.") || strings.Contains(patch, "elsewhere") {
+			t.Errorf("of %s it says\n%s", image, patch)
+		}
+	}
+}
+
+// Files in which Kueue has its own names are changed first where it has others.
+func TestOtherNamesOfKueue(t *testing.T) {
+	for _, changes := range []func(*Seen){
+		func(s *Seen) { s.Kinds.Kueue, s.Unread = allKinds, NotThere },
+		func(s *Seen) { s.Kinds.Kueue = []string{"Cohort"} },
+		func(s *Seen) { s.Unread = Forbidden },
+		func(s *Seen) { s.MayWrite = No },
+	} {
+		for _, other := range []func(*reconcile.KueueInstall){
+			nil,
+			func(in *reconcile.KueueInstall) { in.Namespace = "other" },
+			func(in *reconcile.KueueInstall) { in.ConfigMap = "other" },
+			func(in *reconcile.KueueInstall) { in.Deployment = "other" },
+		} {
+			seen := whole()
+			changes(&seen)
+			if other != nil {
+				other(&seen.Install)
+			}
+			gap := Gaps(seen)[0]
+			if told := strings.Contains(gap.Patch, place(seen.Install)); told != (other != nil) {
+				t.Errorf("%s with %s says\n%s", gap.ID, place(seen.Install), gap.Patch)
+			}
+			if other != nil && strings.Contains(gap.Patch, "console.yaml") && !strings.Contains(gap.Patch, "change the Role kuota-kueue-configuration and its binding first") {
+				t.Errorf("%s does not say what to change first:\n%s", gap.ID, gap.Patch)
+			}
+		}
+	}
+	seen := whole()
+	seen.MayWrite, seen.Install.Manage = No, false
+	if named(seen.Install) {
+		t.Error("whether the console manages Kueue is taken for a name of Kueue's")
+	}
+}
