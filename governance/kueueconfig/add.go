@@ -22,11 +22,13 @@ const (
 type Addition struct {
 	Frameworks []string        // integrations that are off
 	Exclude    []string        // resources, by the start of their names, that Kueue does not count
+	Count      []string        // of Excluded, those that go, so that Kueue counts again what they left out
 	Gates      map[string]bool // of those that Gates tells of
 }
 
 // Add shows how to add to Kueue's configuration: Wanted has the text, the
-// arguments and the patch. What is there already is not added again.
+// arguments and the patch. What is there already is not added again, and what
+// is gone is not taken out.
 func Add(seen Seen, more Addition) (Wanted, error) {
 	wanted := Wanted{Text: seen.Text, Args: seen.Args, Version: versionOf(seen.Image).text}
 	d, err := read(seen.Text)
@@ -47,12 +49,15 @@ func Add(seen Seen, more Addition) (Wanted, error) {
 	if err := d.extend(resources, exclude, without(more.Exclude, Excluded(seen.Text))); err != nil {
 		return wanted, err
 	}
+	if err := d.shorten(resources, exclude, more.Count); err != nil {
+		return wanted, err
+	}
 	d.withGates(args, more.Gates)
 	after, err := d.checked(integrations, resources)
 	if err != nil {
 		return wanted, err
 	}
-	if len(without(Integrations(seen.Text), Integrations(after))) > 0 || len(without(Excluded(seen.Text), Excluded(after))) > 0 {
+	if len(without(Integrations(seen.Text), Integrations(after))) > 0 || !slices.Equal(without(append(Excluded(seen.Text), more.Exclude...), more.Count), without(Excluded(after), nil)) {
 		return wanted, byHand() // such as entries that a merge key brought
 	}
 	wanted.Text, wanted.Args = after, args.list
@@ -67,17 +72,12 @@ func (d *document) extend(name, key string, values []string) error {
 	if len(values) == 0 {
 		return nil
 	}
-	section := d.section(name)
-	if section != nil && section.Kind != yaml.MappingNode {
-		return refuse(nil, "Kueue's configuration has something else than a mapping, or a reference to another place, in %s. Write its keys out.", name)
+	section, list, err := d.list(name, key)
+	if err != nil {
+		return err
 	}
-	list := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
-	switch old := child(section, key); {
-	case old == nil || old.Tag == "!!null": // the same as no list to Kueue
-	case old.Kind == yaml.SequenceNode:
-		list = old
-	default:
-		return refuse(nil, "Kueue's configuration has something else than a list, or a reference to another place, in %s.%s. Write its entries out.", name, key)
+	if list == nil {
+		list = &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
 	}
 	for _, value := range values {
 		list.Content = append(list.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: value})
@@ -89,6 +89,43 @@ func (d *document) extend(name, key string, values []string) error {
 		put(section, key, list)
 	}
 	return d.rewrite(name, section)
+}
+
+// shorten takes values out of a list of a section.
+func (d *document) shorten(name, key string, values []string) error {
+	if len(values) == 0 {
+		return nil
+	}
+	section, list, err := d.list(name, key)
+	if err != nil || list == nil {
+		return err
+	}
+	before := len(list.Content)
+	list.Content = slices.DeleteFunc(list.Content, func(n *yaml.Node) bool {
+		var value string
+		return n.Decode(&value) == nil && slices.Contains(values, value)
+	})
+	if len(list.Content) == before {
+		return nil
+	}
+	return d.rewrite(name, section)
+}
+
+// list finds a list of a section. Both are nil where they are missing or null,
+// which is the same to Kueue.
+func (d *document) list(name, key string) (section, list *yaml.Node, err error) {
+	section = d.section(name)
+	if section != nil && section.Kind != yaml.MappingNode {
+		return nil, nil, refuse(nil, "Kueue's configuration has something else than a mapping, or a reference to another place, in %s. Write its keys out.", name)
+	}
+	list = child(section, key)
+	switch {
+	case list == nil || list.Tag == "!!null":
+		return section, nil, nil
+	case list.Kind != yaml.SequenceNode:
+		return nil, nil, refuse(nil, "Kueue's configuration has something else than a list, or a reference to another place, in %s.%s. Write its entries out.", name, key)
+	}
+	return section, list, nil
 }
 
 // rewrite puts a section's lines in the place of what stands there.

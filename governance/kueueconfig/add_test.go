@@ -45,6 +45,18 @@ func TestAdd(t *testing.T) {
 			text: head2 + "resources:\n  quotaCheckStrategy: BlockUndeclared\n", more: kueueconfig.Addition{Exclude: []string{"ephemeral-storage"}},
 			want: "resources:\n  quotaCheckStrategy: BlockUndeclared\n  excludeResourcePrefixes:\n  - ephemeral-storage\n",
 		},
+		"resources are counted again": {
+			text: head2 + "resources:\n  excludeResourcePrefixes:\n  - example.com/ # ours\n  - mem\n  - 'nvidia.com/'\n", more: kueueconfig.Addition{Count: []string{"nvidia.com/", "mem", "x"}},
+			want: "resources:\n  excludeResourcePrefixes:\n  - example.com/ # ours\n",
+		},
+		"all resources are counted again": {
+			text: head2 + "resources:\n  excludeResourcePrefixes: [\"\"]\n", more: kueueconfig.Addition{Count: []string{""}},
+			want: "resources:\n  excludeResourcePrefixes: []\n",
+		},
+		"resources that are counted already": {
+			text: head2 + "resources: {excludeResourcePrefixes: [x]}\n", more: kueueconfig.Addition{Count: []string{"y"}},
+			want: head2 + "resources: {excludeResourcePrefixes: [x]}\n",
+		},
 		"gates go where gates are": {
 			text: head2, args: []string{"--feature-gates=A=true"}, more: kueueconfig.Addition{Gates: map[string]bool{kueueconfig.GateExplicitStatus: true, kueueconfig.GateReasons: true}},
 			want: head2, then: []string{"--feature-gates=A=true,UnadmittedWorkloadsObservability=true,UnadmittedWorkloadsExplicitStatus=true"},
@@ -72,7 +84,7 @@ func TestAdd(t *testing.T) {
 			if (got.Patch != "") != (got.ConfigChanged || got.ArgsChanged) {
 				t.Errorf("the patch is\n%s", got.Patch)
 			}
-			again, err := kueueconfig.Add(kueueconfig.Seen{Text: got.Text, Args: got.Args, Image: current}, kueueconfig.Addition{Frameworks: c.more.Frameworks, Exclude: c.more.Exclude})
+			again, err := kueueconfig.Add(kueueconfig.Seen{Text: got.Text, Args: got.Args, Image: current}, kueueconfig.Addition{Frameworks: c.more.Frameworks, Exclude: c.more.Exclude, Count: c.more.Count})
 			if err != nil || again.ConfigChanged || again.ArgsChanged {
 				t.Errorf("added again, it changes once more (%v):\n%s", err, again.Text)
 			}
@@ -88,14 +100,16 @@ func TestAddRefuses(t *testing.T) {
 		more kueueconfig.Addition
 		want string
 	}{
-		"integrations by reference": {"managedJobsNamespaceSelector: {matchExpressions: [{key: a, operator: In, values: &x [batch/job, ray.io/rayjob]}]}\nintegrations: {frameworks: *x}\n", pod, "integrations.frameworks"},
-		"integrations in a word":    {"integrations: {frameworks: batch/job}\n", pod, "integrations.frameworks"},
-		"integrations in a mapping": {"integrations: {frameworks: {batch/job: true}}\n", pod, "integrations.frameworks"},
-		"a section by reference":    {"metrics: &x {frameworks: [ray.io/rayjob]}\nintegrations: *x\n", pod, "in integrations"},
-		"integrations merged in":    {"metrics: &x {frameworks: [ray.io/rayjob]}\nintegrations: {<<: *x}\n", pod, "by hand"},
-		"a section merged in":       {"metrics: &x {integrations: {frameworks: [ray.io/rayjob]}}\n<<: *x\n", pod, "by hand"},
-		"resources by reference":    {"multiKueue: {externalFrameworks: &x [a]}\nresources: {excludeResourcePrefixes: *x}\n", nic, "resources.excludeResourcePrefixes"},
-		"resources merged in":       {"metrics: &x {excludeResourcePrefixes: [a]}\nresources: {<<: *x}\n", nic, "by hand"},
+		"integrations by reference":   {"managedJobsNamespaceSelector: {matchExpressions: [{key: a, operator: In, values: &x [batch/job, ray.io/rayjob]}]}\nintegrations: {frameworks: *x}\n", pod, "integrations.frameworks"},
+		"integrations in a word":      {"integrations: {frameworks: batch/job}\n", pod, "integrations.frameworks"},
+		"integrations in a mapping":   {"integrations: {frameworks: {batch/job: true}}\n", pod, "integrations.frameworks"},
+		"a section by reference":      {"metrics: &x {frameworks: [ray.io/rayjob]}\nintegrations: *x\n", pod, "in integrations"},
+		"integrations merged in":      {"metrics: &x {frameworks: [ray.io/rayjob]}\nintegrations: {<<: *x}\n", pod, "by hand"},
+		"a section merged in":         {"metrics: &x {integrations: {frameworks: [ray.io/rayjob]}}\n<<: *x\n", pod, "by hand"},
+		"resources by reference":      {"multiKueue: {externalFrameworks: &x [a]}\nresources: {excludeResourcePrefixes: *x}\n", nic, "resources.excludeResourcePrefixes"},
+		"resources merged in":         {"metrics: &x {excludeResourcePrefixes: [a]}\nresources: {<<: *x}\n", nic, "by hand"},
+		"to be counted, by reference": {"multiKueue: {externalFrameworks: &x [a]}\nresources: {excludeResourcePrefixes: *x}\n", kueueconfig.Addition{Count: []string{"a"}}, "resources.excludeResourcePrefixes"},
+		"to be counted, merged in":    {"metrics: &x {excludeResourcePrefixes: [a]}\nresources: {<<: *x}\n", kueueconfig.Addition{Count: []string{"a"}}, "by hand"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			seen := kueueconfig.Seen{Text: head2 + c.text, Image: current}

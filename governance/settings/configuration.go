@@ -31,6 +31,7 @@ func configuration(s Seen) (gaps []Gap) {
 		})
 	}
 	gaps = append(gaps, reasons(s, gates)...)
+	gaps = append(gaps, excluded(s)...)
 	return append(gaps, uncovered(s)...)
 }
 
@@ -65,38 +66,6 @@ func reasons(s Seen, gates []kueueconfig.Gate) (gaps []Gap) {
 		})
 	}
 	return gaps
-}
-
-// uncovered is about resources that no ClusterQueue covers: a task that asks
-// for one is never admitted.
-func uncovered(s Seen) []Gap {
-	var names, told []string
-	severity := Lacks
-	for _, u := range s.Uncovered {
-		if !kueueconfig.Counts(s.Kueue.Text, u.Resource) {
-			continue
-		}
-		names = append(names, u.Resource)
-		switch {
-		case u.Tasks == 1:
-			told = append(told, u.Resource+" (1 task asks for it)")
-		case u.Tasks > 1:
-			told = append(told, fmt.Sprintf("%s (%d tasks ask for it)", u.Resource, u.Tasks))
-		default:
-			told = append(told, u.Resource)
-		}
-		if u.Tasks > 0 {
-			severity = Breaks
-		}
-	}
-	if len(names) == 0 {
-		return nil
-	}
-	return []Gap{{
-		ID: "uncovered", Title: "No queue covers some of the resources here", Severity: severity,
-		Costs: "A task that asks for one of these waits for ever: " + strings.Join(told, ", ") + ". Left out of Kueue's count, they are as free as they are without Kueue.",
-		Patch: added(s.Kueue.Seen, kueueconfig.Addition{Exclude: names}),
-	}}
 }
 
 // visibility is about the API that tells the order of a queue.

@@ -106,6 +106,20 @@ func TestGaps(t *testing.T) {
 		"resources that no queue covers": {func(s *Seen) {
 			s.Uncovered = []Uncovered{{"ephemeral-storage", 2}, {"example.com/nic", 0}}
 		}, "uncovered", []string{"+resources:", "+  - ephemeral-storage", "+  - example.com/nic"}, []string{"2 tasks ask for it"}},
+		"accelerators that no queue covers": {func(s *Seen) {
+			s.Uncovered = []Uncovered{{"amd.com/gpu", 1}, {"cpu", 0}, {"nvidia.com/mig-1g.5gb", 0}, {"nvidia.com/gpu.shared", 0}}
+		}, "uncovered", nil, []string{"amd.com/gpu (1 task asks for it), cpu, nvidia.com/mig-1g.5gb, nvidia.com/gpu.shared.", "Give a team a row for it", "holds nothing: amd.com/gpu, cpu, nvidia.com/mig-1g.5gb.", "no rows for what looks like accelerators here: nvidia.com/gpu.shared."}},
+		"accelerators and others that no queue covers": {func(s *Seen) {
+			s.Uncovered = []Uncovered{{"ephemeral-storage", 1}, {"nvidia.com/mig-1g.5gb", 1}}
+		}, "uncovered", []string{"+  - ephemeral-storage"}, []string{"row for it", "left out of its count: ephemeral-storage."}},
+		"quota of what Kueue does not count": {func(s *Seen) {
+			s.Covered = []string{"cpu", "nvidia.com/gpu", "nvidia.com/mig-1g.5gb", "pods"}
+			s.Kueue.Text += "resources:\n  excludeResourcePrefixes: [nvidia.com/mig-, p, example.com/, nvidia.]\n"
+		}, "excluded", []string{"+  excludeResourcePrefixes: [p, example.com/]"}, []string{"quota of them holds nothing: nvidia.com/gpu, nvidia.com/mig-1g.5gb."}},
+		"quota of what Kueue counts": {func(s *Seen) {
+			s.Covered = []string{"cpu", "pods"}
+			s.Kueue.Text += "resources: {excludeResourcePrefixes: [pods, cpu2]}\n"
+		}, "", nil, nil},
 		"resources that Kueue does not count": {func(s *Seen) {
 			s.Uncovered = []Uncovered{{"ephemeral-storage", 2}}
 			s.Kueue.Text += "resources: {excludeResourcePrefixes: [ephemeral]}\n"
@@ -136,6 +150,23 @@ func TestGaps(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// What quota may be given of is never to be left out of Kueue's count.
+func TestAcceleratorsAreNotLeftOut(t *testing.T) {
+	seen := whole()
+	for _, name := range []string{"amd.com/gpu", "cpu", "ephemeral-storage", "google.com/tpu", "nvidia.com/gpu", "nvidia.com/mig-1g.5gb", "vpc.amazonaws.com/efa"} {
+		seen.Uncovered = append(seen.Uncovered, Uncovered{Resource: name})
+	}
+	var lines []string
+	for line := range strings.Lines(Gaps(seen)[0].Patch) {
+		if entry, found := strings.CutPrefix(line, "+  - "); found {
+			lines = append(lines, entry)
+		}
+	}
+	if got := strings.Join(lines, ""); got != "ephemeral-storage\n" {
+		t.Errorf("to be left out are\n%s", got)
 	}
 }
 

@@ -23,6 +23,7 @@ type Seen struct {
 	Enforcement, Members []string // admission policies that are missing
 	Looked               bool     // whether it is known that no others are
 	ChangedBy            Admission
+	Covered              []string // resources that ClusterQueues cover
 	Uncovered            []Uncovered
 }
 

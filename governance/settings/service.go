@@ -96,7 +96,7 @@ func (l looker) cached() {
 	if policy, err := allocations.Policy(l.ctx, reader); err == nil && policy != nil {
 		l.state.Policy = policy.Spec.DeepCopy()
 	}
-	if found, err := Find(l.ctx, reader); err == nil {
-		l.state.Uncovered = found
+	if covered, uncovered, err := Find(l.ctx, reader); err == nil {
+		l.state.Covered, l.state.Uncovered = covered, uncovered
 	}
 }
