@@ -9,10 +9,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// hyperPodPolicy is an admission policy that HyperPod's own add-on makes, and
+// HyperPodPolicy is an admission policy that HyperPod's own add-on makes, and
 // nobody else. Its labels on queues are no sign: Kuota writes the same ones, and
 // queues outlive the add-on.
-const hyperPodPolicy = "hyperpod-task-governance-admission-policy"
+const HyperPodPolicy = "hyperpod-task-governance-admission-policy"
 
 const governedElsewhere = "HyperPod's own task governance runs this cluster, so this console only reads: two that write the same queues would undo each other. To take over, remove the add-on, or start the console with --take-over."
 
@@ -33,7 +33,7 @@ func (c *Cluster) lookForGovernor() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), kindsLimit)
 	defer cancel()
-	_, err := c.clients.AdmissionregistrationV1().ValidatingAdmissionPolicies().Get(ctx, hyperPodPolicy, metav1.GetOptions{})
+	_, err := c.clients.AdmissionregistrationV1().ValidatingAdmissionPolicies().Get(ctx, HyperPodPolicy, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
 		return err
 	}

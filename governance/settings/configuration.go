@@ -107,7 +107,7 @@ func policy(s Seen) []Gap {
 		return nil // what cannot be read is told already; what the policy says wrong, its card tells
 	}
 	var gaps []Gap
-	if (want.ConfigChanged || want.ArgsChanged) && !(s.Install.Manage && s.MayWrite == Yes) {
+	if (want.ConfigChanged || want.ArgsChanged) && !(s.Manages() && s.MayWrite == Yes) {
 		gaps = append(gaps, Gap{
 			ID: "policy", Title: "Policy and Kueue differ", Severity: Breaks,
 			Costs: "The policy is not in force in full. To be changed: " + strings.Join(want.Changes, " "),

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/kueueconfig"
 
 	"k8s.io/apimachinery/pkg/version"
@@ -44,10 +45,21 @@ const podIntegration = "pod"
 // Gaps are all that is missing, those first that the others follow from.
 func Gaps(s Seen) []Gap {
 	var gaps []Gap
-	for _, look := range []func(Seen) []Gap{kinds, installation, configuration, visibility, policy, permission, admission} {
+	for _, look := range []func(Seen) []Gap{governor, kinds, installation, configuration, visibility, policy, permission, admission} {
 		gaps = append(gaps, look(s)...)
 	}
 	return gaps
+}
+
+// governor is about who else governs the cluster.
+func governor(s Seen) []Gap {
+	if s.ReadOnly == "" {
+		return nil
+	}
+	return []Gap{{
+		ID: "read-only", Title: "The console only reads", Severity: Breaks, Costs: s.ReadOnly,
+		Patch: "# The admission policy by which the console tells:\nkubectl get validatingadmissionpolicy " + cluster.HyperPodPolicy + "\n# It goes with the add-on. To write all the same, start the console with:\n--take-over\n",
+	}}
 }
 
 // kinds are missing definitions.
@@ -149,7 +161,7 @@ func installation(s Seen) (gaps []Gap) {
 
 // permission is about what the console may change.
 func permission(s Seen) []Gap {
-	if s.Unread != Read || s.MayWrite != No || !s.Install.Manage {
+	if s.Unread != Read || s.MayWrite != No || !s.Manages() {
 		return nil
 	}
 	return []Gap{{
