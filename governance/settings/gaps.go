@@ -34,7 +34,8 @@ type Gap struct {
 const (
 	// Tested is the version of Kueue that Kuota is tested with.
 	Tested = "v0.19.2"
-	// minor is that of the oldest version that Kuota works with, 0.minor.
+	// minor is that of the oldest version that Kuota was tried with, 0.minor.
+	// The one before serves v1beta2 already.
 	minor = 16
 	// reasonsMinor is that of the first version with exact reasons.
 	reasonsMinor = 19
@@ -81,7 +82,7 @@ func kinds(s Seen) (gaps []Gap) {
 	case len(k.Versions) > 0:
 		gaps = append(gaps, Gap{
 			ID: "kueue-older", Title: fmt.Sprintf("Kueue serves its kinds in %s only", strings.Join(k.Versions, ", ")), Severity: Breaks,
-			Costs: "Kuota speaks v1beta2, which Kueue has from version 0.16: queues and tasks are not shown, and nothing is written to Kueue.",
+			Costs: "Kuota speaks v1beta2, which Kueue serves from version 0.15 on, and was tried with Kueue 0.16.1 and 0.19.2: queues and tasks are not shown, and nothing is written to Kueue.",
 			Patch: "# Read Kueue's release notes for each version in between first.\n" + install(s.Install, Tested),
 		})
 	case k.None() && s.Unread != Read:
@@ -138,7 +139,7 @@ func installation(s Seen) (gaps []Gap) {
 	case older && len(s.Kinds.Versions) == 0:
 		gaps = append(gaps, Gap{
 			ID: "kueue-older", Title: "Kueue " + version + " is older than 0.16", Severity: Breaks,
-			Costs: "Kuota is made for Kueue from version 0.16; with this one, queues may be refused, and tasks may say nothing or something else about why they wait.",
+			Costs: "Kuota was tried with Kueue 0.16.1 and 0.19.2; with this one, queues may be refused, and tasks may say nothing or something else about why they wait.",
 			Patch: "# Read Kueue's release notes for each version in between first.\n" + install(s.Install, Tested),
 		})
 	}

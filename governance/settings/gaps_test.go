@@ -48,8 +48,8 @@ func TestGaps(t *testing.T) {
 			s.Kinds.Kueue, s.Kinds.Versions, s.Kueue.Image = allKinds, []string{"v1beta1"}, "x:v0.14.0"
 			s.Kueue.Text = strings.ReplaceAll(s.Kueue.Text, "Unadmitted", "No")
 		}, "kueue-older reasons",
-			[]string{"manifests.yaml"}, []string{"v1beta1 only", "0.16"}},
-		"older than 0.16": {func(s *Seen) { s.Kueue.Image = "x:v0.15.2" }, "kueue-older reasons", []string{"manifests.yaml"}, []string{"v0.15.2", "0.16"}},
+			[]string{"manifests.yaml"}, []string{"v1beta1 only", "serves from version 0.15", "0.16.1 and 0.19.2"}},
+		"older than 0.16, and serves v1beta2": {func(s *Seen) { s.Kueue.Image = "x:v0.15.2" }, "kueue-older reasons", []string{"manifests.yaml"}, []string{"v0.15.2", "older than 0.16", "tried with Kueue 0.16.1 and 0.19.2"}},
 		"served in a newer version": {func(s *Seen) {
 			s.Kinds.Kueue, s.Kinds.Versions, s.Kueue.Image = allKinds, []string{"v1"}, "x:v0.20.0"
 		}, "kueue-newer", []string{"newer Kuota"}, []string{"v1 only"}},
