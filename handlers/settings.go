@@ -127,6 +127,8 @@ func (h *Handlers) consoleCard(state settings.State) views.SettingsCard {
 
 func manageWords(state settings.State) string {
 	switch {
+	case state.ReadOnly != "":
+		return "is left alone: the console only reads"
 	case !state.Install.Manage:
 		return "is left alone, as the console was told (manage-kueue)"
 	case state.MayWrite == settings.Yes:

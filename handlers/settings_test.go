@@ -65,6 +65,25 @@ func TestSettings(t *testing.T) {
 	}
 }
 
+// What happens to Kueue's configuration is told as it is.
+func TestSettingsSayWhoKeepsKueue(t *testing.T) {
+	for want, change := range map[string]func(*settings.Seen){
+		"is kept as the policy says":              func(s *settings.Seen) {},
+		"is left alone: the console only reads":   func(s *settings.Seen) { s.ReadOnly = "HyperPod's own task governance runs this cluster." },
+		"as the console was told":                 func(s *settings.Seen) { s.Install.Manage = false },
+		"may not be changed by the console":       func(s *settings.Seen) { s.MayWrite = settings.No },
+		"kept as the policy says, if the console": func(s *settings.Seen) { s.MayWrite = settings.Unknown },
+	} {
+		d := &domain{}
+		d.settings.state.Seen = settings.Seen{Install: reconcile.DefaultKueueInstall, MayWrite: settings.Yes}
+		change(&d.settings.state.Seen)
+		_, page := get(t, serve(t, d)+"/settings")
+		if text := page.Find("#settings-console").Text(); !strings.Contains(text, want) || d.settings.state.ReadOnly != "" && strings.Contains(text, "is kept") {
+			t.Errorf("it says %q, want %q", text, want)
+		}
+	}
+}
+
 // Who may not see the settings finds no such page, and no way to it.
 func TestSettingsAreForAdmins(t *testing.T) {
 	d := &domain{}

@@ -29,7 +29,7 @@ func Reported(nodes []corev1.Node, label string, kept []v1alpha1.ReportedType) [
 			largest[instanceType] = map[string]int64{}
 		}
 		for name := range capacity {
-			if n := figure(capacity, string(name)); counts(string(name)) && n > 0 {
+			if n := figure(capacity, string(name)); Counts(string(name)) && n > 0 {
 				largest[instanceType][string(name)] = max(n, largest[instanceType][string(name)])
 			}
 		}
@@ -49,11 +49,6 @@ func Reported(nodes []corev1.Node, label string, kept []v1alpha1.ReportedType) [
 		types = append(types, v1alpha1.ReportedType{InstanceType: instanceType, Capacity: capacity})
 	}
 	return types
-}
-
-// counts tells whether a resource is a figure of an instance.
-func counts(name string) bool {
-	return name == CPU || name == Memory || name == Network || slices.Contains(acceleratorResources, name) || strings.HasPrefix(name, partitionPrefix)
 }
 
 func quantity(name string, n int64) resource.Quantity {

@@ -9,10 +9,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// hyperPodPolicy is an admission policy that HyperPod's own add-on makes, and
+// HyperPodPolicy is an admission policy that HyperPod's own add-on makes, and
 // nobody else. Its labels on queues are no sign: Kuota writes the same ones, and
 // queues outlive the add-on.
-const hyperPodPolicy = "hyperpod-task-governance-admission-policy"
+const HyperPodPolicy = "hyperpod-task-governance-admission-policy"
 
 // leftAfter is how often in a row the add-on's policy is missed before the add-on
 // counts as gone.
@@ -37,7 +37,7 @@ func (c *Cluster) lookForGovernor(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, kindsLimit)
 	defer cancel()
-	_, err := c.clients.AdmissionregistrationV1().ValidatingAdmissionPolicies().Get(ctx, hyperPodPolicy, metav1.GetOptions{})
+	_, err := c.clients.AdmissionregistrationV1().ValidatingAdmissionPolicies().Get(ctx, HyperPodPolicy, metav1.GetOptions{})
 	switch {
 	case apierrors.IsForbidden(err): // the last answer stands
 		return nil

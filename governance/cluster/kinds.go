@@ -56,7 +56,7 @@ func (k Kinds) Trouble() string {
 	case len(k.Own) > 0:
 		return fmt.Sprintf("Kuota's own kinds are not installed in this cluster: %s. Whoever runs the cluster installs them from deploy/crds.", strings.Join(k.Own, ", "))
 	case len(k.Versions) > 0:
-		return fmt.Sprintf("Kueue here has its kinds in %s only, and Kuota speaks %s, which Kueue has from version 0.16. Queues and tasks are not shown, and nothing is written to Kueue, until it is upgraded.",
+		return fmt.Sprintf("Kueue here has its kinds in %s only, and Kuota speaks %s, which Kueue serves from version 0.15 on. Queues and tasks are not shown, and nothing is written to Kueue, until it serves that.",
 			strings.Join(k.Versions, ", "), kueue.SchemeGroupVersion.Version)
 	case k.None():
 		return "Kueue is not installed in this cluster. Policies and allocations can be made, and take effect once it is; versions of them are kept from then on, and what is deleted stays until then. No task waits in a queue, and quotas hold nothing back."

@@ -22,11 +22,13 @@ const (
 type Addition struct {
 	Frameworks []string        // integrations that are off
 	Exclude    []string        // resources, by the start of their names, that Kueue does not count
+	Count      []string        // of Excluded, those that go, so that Kueue counts again what they left out
 	Gates      map[string]bool // of those that Gates tells of
 }
 
 // Add shows how to add to Kueue's configuration: Wanted has the text, the
-// arguments and the patch. What is there already is not added again.
+// arguments and the patch. What is there already is not added again, and what
+// is gone is not taken out.
 func Add(seen Seen, more Addition) (Wanted, error) {
 	wanted := Wanted{Text: seen.Text, Args: seen.Args, Version: versionOf(seen.Image).text}
 	d, err := read(seen.Text)
@@ -37,23 +39,26 @@ func Add(seen Seen, more Addition) (Wanted, error) {
 	if err != nil {
 		return wanted, err
 	}
-	have := Integrations(seen.Text)
-	if child(d.section(integrations), frameworks) == nil { // then Kueue has batch/job, and loses it when there is a list
-		have = nil
-		if len(more.Frameworks) > 0 {
-			more.Frameworks = append([]string{BatchJob}, more.Frameworks...)
-		}
+	added := without(more.Frameworks, Integrations(seen.Text))
+	if list := child(d.section(integrations), frameworks); len(added) > 0 && (list == nil || len(list.Content) == 0) {
+		added = append([]string{BatchJob}, without(added, []string{BatchJob})...) // which Kueue has until the list names another
 	}
-	if err := d.extend(integrations, frameworks, without(more.Frameworks, have)); err != nil {
+	if err := d.extend(integrations, frameworks, added); err != nil {
 		return wanted, err
 	}
 	if err := d.extend(resources, exclude, without(more.Exclude, Excluded(seen.Text))); err != nil {
+		return wanted, err
+	}
+	if err := d.shorten(resources, exclude, more.Count); err != nil {
 		return wanted, err
 	}
 	d.withGates(args, more.Gates)
 	after, err := d.checked(integrations, resources)
 	if err != nil {
 		return wanted, err
+	}
+	if len(without(Integrations(seen.Text), Integrations(after))) > 0 || !slices.Equal(without(append(Excluded(seen.Text), more.Exclude...), more.Count), without(Excluded(after), nil)) {
+		return wanted, byHand() // such as entries that a merge key brought
 	}
 	wanted.Text, wanted.Args = after, args.list
 	wanted.ConfigChanged = after != seen.Text
@@ -67,13 +72,12 @@ func (d *document) extend(name, key string, values []string) error {
 	if len(values) == 0 {
 		return nil
 	}
-	section := d.section(name)
-	if section != nil && section.Kind != yaml.MappingNode {
-		return refuse(nil, "Kueue's configuration has something else than a mapping, or a reference to another place, in %s. Write its keys out.", name)
+	section, list, err := d.list(name, key)
+	if err != nil {
+		return err
 	}
-	list := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
-	if old := child(section, key); old != nil && old.Kind == yaml.SequenceNode {
-		list = old
+	if list == nil {
+		list = &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
 	}
 	for _, value := range values {
 		list.Content = append(list.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: value})
@@ -85,6 +89,43 @@ func (d *document) extend(name, key string, values []string) error {
 		put(section, key, list)
 	}
 	return d.rewrite(name, section)
+}
+
+// shorten takes values out of a list of a section.
+func (d *document) shorten(name, key string, values []string) error {
+	if len(values) == 0 {
+		return nil
+	}
+	section, list, err := d.list(name, key)
+	if err != nil || list == nil {
+		return err
+	}
+	before := len(list.Content)
+	list.Content = slices.DeleteFunc(list.Content, func(n *yaml.Node) bool {
+		var value string
+		return n.Decode(&value) == nil && slices.Contains(values, value)
+	})
+	if len(list.Content) == before {
+		return nil
+	}
+	return d.rewrite(name, section)
+}
+
+// list finds a list of a section. Both are nil where they are missing or null,
+// which is the same to Kueue.
+func (d *document) list(name, key string) (section, list *yaml.Node, err error) {
+	section = d.section(name)
+	if section != nil && section.Kind != yaml.MappingNode {
+		return nil, nil, refuse(nil, "Kueue's configuration has something else than a mapping, or a reference to another place, in %s. Write its keys out.", name)
+	}
+	list = child(section, key)
+	switch {
+	case list == nil || list.Tag == "!!null":
+		return section, nil, nil
+	case list.Kind != yaml.SequenceNode:
+		return nil, nil, refuse(nil, "Kueue's configuration has something else than a list, or a reference to another place, in %s.%s. Write its entries out.", name, key)
+	}
+	return section, list, nil
 }
 
 // rewrite puts a section's lines in the place of what stands there.
@@ -122,20 +163,21 @@ func Excluded(text string) []string {
 }
 
 // Counts tells whether Kueue counts a resource that queues do not name: a task
-// that asks for such a one waits for ever. What is left out, translated into
-// others, or let through in general is not counted.
+// that asks for such a one waits for ever. What is left out, replaced by others,
+// or let through in general is not counted.
 func Counts(text, resource string) bool {
 	var file struct {
 		Resources struct {
 			Strategy        string `yaml:"quotaCheckStrategy"`
 			Transformations []struct {
-				Input string `yaml:"input"`
+				Input    string `yaml:"input"`
+				Strategy string `yaml:"strategy"`
 			} `yaml:"transformations"`
 		} `yaml:"resources"`
 	}
 	_ = yaml.Unmarshal([]byte(text), &file)
 	for _, t := range file.Resources.Transformations {
-		if t.Input == resource {
+		if t.Input == resource && t.Strategy == "Replace" { // by default what is translated is retained as well
 			return false
 		}
 	}

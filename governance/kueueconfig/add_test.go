@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/kueueconfig"
 
 	"github.com/google/go-cmp/cmp"
@@ -28,9 +29,33 @@ func TestAdd(t *testing.T) {
 			text: head2, more: kueueconfig.Addition{Frameworks: []string{"pod"}},
 			want: "integrations:\n  frameworks:\n  - batch/job\n  - pod\n",
 		},
+		"with an empty list, batch/job is kept": {
+			text: head2 + "integrations:\n  frameworks: []\n", more: kueueconfig.Addition{Frameworks: []string{"pod"}},
+			want: "integrations:\n  frameworks: [batch/job, pod]\n",
+		},
+		"with null for a list, batch/job is kept": {
+			text: head2 + "integrations:\n  frameworks: # none\n  externalFrameworks: [A.v1.example.com]\n", more: kueueconfig.Addition{Frameworks: []string{"pod"}},
+			want: "integrations:\n  frameworks: # none\n  - batch/job\n  - pod\n  externalFrameworks: [A.v1.example.com]\n",
+		},
+		"batch/job is there without a list": {
+			text: head2 + "integrations: {frameworks: []}\n", more: kueueconfig.Addition{Frameworks: []string{"batch/job"}},
+			want: head2 + "integrations: {frameworks: []}\n",
+		},
 		"resources are left out": {
 			text: head2 + "resources:\n  quotaCheckStrategy: BlockUndeclared\n", more: kueueconfig.Addition{Exclude: []string{"ephemeral-storage"}},
 			want: "resources:\n  quotaCheckStrategy: BlockUndeclared\n  excludeResourcePrefixes:\n  - ephemeral-storage\n",
+		},
+		"resources are counted again": {
+			text: head2 + "resources:\n  excludeResourcePrefixes:\n  - example.com/ # ours\n  - mem\n  - 'nvidia.com/'\n", more: kueueconfig.Addition{Count: []string{"nvidia.com/", "mem", "x"}},
+			want: "resources:\n  excludeResourcePrefixes:\n  - example.com/ # ours\n",
+		},
+		"all resources are counted again": {
+			text: head2 + "resources:\n  excludeResourcePrefixes: [\"\"]\n", more: kueueconfig.Addition{Count: []string{""}},
+			want: "resources:\n  excludeResourcePrefixes: []\n",
+		},
+		"resources that are counted already": {
+			text: head2 + "resources: {excludeResourcePrefixes: [x]}\n", more: kueueconfig.Addition{Count: []string{"y"}},
+			want: head2 + "resources: {excludeResourcePrefixes: [x]}\n",
 		},
 		"gates go where gates are": {
 			text: head2, args: []string{"--feature-gates=A=true"}, more: kueueconfig.Addition{Gates: map[string]bool{kueueconfig.GateExplicitStatus: true, kueueconfig.GateReasons: true}},
@@ -59,9 +84,41 @@ func TestAdd(t *testing.T) {
 			if (got.Patch != "") != (got.ConfigChanged || got.ArgsChanged) {
 				t.Errorf("the patch is\n%s", got.Patch)
 			}
-			again, err := kueueconfig.Add(kueueconfig.Seen{Text: got.Text, Args: got.Args, Image: current}, kueueconfig.Addition{Frameworks: c.more.Frameworks, Exclude: c.more.Exclude})
+			again, err := kueueconfig.Add(kueueconfig.Seen{Text: got.Text, Args: got.Args, Image: current}, kueueconfig.Addition{Frameworks: c.more.Frameworks, Exclude: c.more.Exclude, Count: c.more.Count})
 			if err != nil || again.ConfigChanged || again.ArgsChanged {
 				t.Errorf("added again, it changes once more (%v):\n%s", err, again.Text)
+			}
+		})
+	}
+}
+
+// What would lose entries of a list is refused.
+func TestAddRefuses(t *testing.T) {
+	pod, nic := kueueconfig.Addition{Frameworks: []string{"pod"}}, kueueconfig.Addition{Exclude: []string{"example.com/nic"}}
+	for name, c := range map[string]struct {
+		text string
+		more kueueconfig.Addition
+		want string
+	}{
+		"integrations by reference":   {"managedJobsNamespaceSelector: {matchExpressions: [{key: a, operator: In, values: &x [batch/job, ray.io/rayjob]}]}\nintegrations: {frameworks: *x}\n", pod, "integrations.frameworks"},
+		"integrations in a word":      {"integrations: {frameworks: batch/job}\n", pod, "integrations.frameworks"},
+		"integrations in a mapping":   {"integrations: {frameworks: {batch/job: true}}\n", pod, "integrations.frameworks"},
+		"a section by reference":      {"metrics: &x {frameworks: [ray.io/rayjob]}\nintegrations: *x\n", pod, "in integrations"},
+		"integrations merged in":      {"metrics: &x {frameworks: [ray.io/rayjob]}\nintegrations: {<<: *x}\n", pod, "by hand"},
+		"a section merged in":         {"metrics: &x {integrations: {frameworks: [ray.io/rayjob]}}\n<<: *x\n", pod, "by hand"},
+		"resources by reference":      {"multiKueue: {externalFrameworks: &x [a]}\nresources: {excludeResourcePrefixes: *x}\n", nic, "resources.excludeResourcePrefixes"},
+		"resources merged in":         {"metrics: &x {excludeResourcePrefixes: [a]}\nresources: {<<: *x}\n", nic, "by hand"},
+		"to be counted, by reference": {"multiKueue: {externalFrameworks: &x [a]}\nresources: {excludeResourcePrefixes: *x}\n", kueueconfig.Addition{Count: []string{"a"}}, "resources.excludeResourcePrefixes"},
+		"to be counted, merged in":    {"metrics: &x {excludeResourcePrefixes: [a]}\nresources: {<<: *x}\n", kueueconfig.Addition{Count: []string{"a"}}, "by hand"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			seen := kueueconfig.Seen{Text: head2 + c.text, Image: current}
+			got, err := kueueconfig.Add(seen, c.more)
+			if err == nil || !strings.Contains(err.Error(), c.want) || governance.KindOf(err) != governance.Invalid {
+				t.Errorf("error %v, want one about %q; the text is\n%s", err, c.want, got.Text)
+			}
+			if got.Text != seen.Text || got.ConfigChanged || got.Patch != "" {
+				t.Errorf("changes something all the same: %+v", got)
 			}
 		})
 	}
@@ -100,8 +157,10 @@ func TestGatesByVersion(t *testing.T) {
 }
 
 func TestCounts(t *testing.T) {
-	text := head2 + "resources:\n  excludeResourcePrefixes: [example.com/]\n  transformations:\n  - {input: nvidia.com/mig-1g.5gb, strategy: Replace}\n"
-	for resource, want := range map[string]bool{"example.com/nic": false, "nvidia.com/mig-1g.5gb": false, "ephemeral-storage": true} {
+	text := head2 + "resources:\n  excludeResourcePrefixes: [example.com/]\n  transformations:\n  - {input: nvidia.com/mig-1g.5gb, strategy: Replace}\n  - {input: nvidia.com/mig-2g.10gb, strategy: Retain}\n  - {input: nvidia.com/mig-3g.20gb}\n"
+	for resource, want := range map[string]bool{
+		"example.com/nic": false, "nvidia.com/mig-1g.5gb": false, "nvidia.com/mig-2g.10gb": true, "nvidia.com/mig-3g.20gb": true, "ephemeral-storage": true,
+	} {
 		if got := kueueconfig.Counts(text, resource); got != want {
 			t.Errorf("%s is counted: %t", resource, got)
 		}

@@ -105,9 +105,8 @@ func (d *document) section(name string) *yaml.Node {
 // checked is the text in the end: the very same when nothing was changed. What
 // is neither ours nor one of the other sections must have kept its value.
 func (d *document) checked(others ...string) (string, error) {
-	byHand := refuse(nil, "Kueue's configuration is written so that Kuota cannot change a part of it safely. Change it by hand.")
 	if d.broken {
-		return "", byHand
+		return "", byHand()
 	}
 	before := &document{text: d.seen}
 	if err := before.parse(); err != nil {
@@ -126,9 +125,13 @@ func (d *document) checked(others ...string) (string, error) {
 		})
 	}
 	if !reflect.DeepEqual(all[0], all[1]) {
-		return "", byHand
+		return "", byHand()
 	}
 	return d.text, nil
+}
+
+func byHand() error {
+	return refuse(nil, "Kueue's configuration is written so that Kuota cannot change a part of it safely. Change it by hand.")
 }
 
 func values(n *yaml.Node) (map[string]any, error) {

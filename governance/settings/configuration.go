@@ -30,12 +30,14 @@ func configuration(s Seen) (gaps []Gap) {
 			Patch: added(seen, kueueconfig.Addition{Frameworks: []string{podIntegration}}),
 		})
 	}
-	gaps = append(gaps, reasons(seen, gates)...)
+	gaps = append(gaps, reasons(s, gates)...)
+	gaps = append(gaps, excluded(s)...)
 	return append(gaps, uncovered(s)...)
 }
 
 // reasons is about how exactly Kueue says why a task waits.
-func reasons(seen kueueconfig.Seen, gates []kueueconfig.Gate) (gaps []Gap) {
+func reasons(s Seen, gates []kueueconfig.Gate) (gaps []Gap) {
+	seen := s.Kueue.Seen
 	off := map[string]bool{}
 	for _, g := range gates {
 		switch {
@@ -60,42 +62,10 @@ func reasons(seen kueueconfig.Seen, gates []kueueconfig.Gate) (gaps []Gap) {
 	case older:
 		gaps = append(gaps, Gap{
 			ID: "reasons", Title: "Kueue " + version + " has no exact reasons", Severity: Hint, Costs: costs,
-			Patch: "# Kueue has them from 0.19. Read its release notes for each version in between first.\n" + install(Tested),
+			Patch: "# Kueue has them from 0.19. Read its release notes for each version in between first.\n" + install(s.Install, Tested),
 		})
 	}
 	return gaps
-}
-
-// uncovered is about resources that no ClusterQueue covers: a task that asks
-// for one is never admitted.
-func uncovered(s Seen) []Gap {
-	var names, told []string
-	severity := Lacks
-	for _, u := range s.Uncovered {
-		if !kueueconfig.Counts(s.Kueue.Text, u.Resource) {
-			continue
-		}
-		names = append(names, u.Resource)
-		switch {
-		case u.Tasks == 1:
-			told = append(told, u.Resource+" (1 task asks for it)")
-		case u.Tasks > 1:
-			told = append(told, fmt.Sprintf("%s (%d tasks ask for it)", u.Resource, u.Tasks))
-		default:
-			told = append(told, u.Resource)
-		}
-		if u.Tasks > 0 {
-			severity = Breaks
-		}
-	}
-	if len(names) == 0 {
-		return nil
-	}
-	return []Gap{{
-		ID: "uncovered", Title: "No queue covers some of the resources here", Severity: severity,
-		Costs: "A task that asks for one of these waits for ever: " + strings.Join(told, ", ") + ". Left out of Kueue's count, they are as free as they are without Kueue.",
-		Patch: added(s.Kueue.Seen, kueueconfig.Addition{Exclude: names}),
-	}}
 }
 
 // visibility is about the API that tells the order of a queue.
@@ -108,11 +78,11 @@ func visibility(s Seen) []Gap {
 		Costs: "The place of a task in its queue is not known.",
 		Patch: "# Whether the API server reaches it, and why not:\nkubectl get apiservice v1beta2.visibility.kueue.x-k8s.io --output yaml\n# Kueue's own manifests bring it:\n",
 	}
-	version, older := kueueconfig.Version(s.Kueue.Image, minor)
-	if version == "" || older {
-		version = Tested
+	if version, older := kueueconfig.Version(s.Kueue.Image, minor); older {
+		gap.Patch = "# Kueue " + version + " may not have it in v1beta2: upgrade Kueue first.\n"
+	} else {
+		gap.Patch += again(s)
 	}
-	gap.Patch += install(version)
 	gates, err := kueueconfig.Gates(s.Kueue.Seen)
 	if err != nil {
 		return []Gap{gap}
@@ -137,7 +107,7 @@ func policy(s Seen) []Gap {
 		return nil // what cannot be read is told already; what the policy says wrong, its card tells
 	}
 	var gaps []Gap
-	if (want.ConfigChanged || want.ArgsChanged) && !(s.Install.Manage && s.MayWrite == Yes) {
+	if (want.ConfigChanged || want.ArgsChanged) && !(s.Manages() && s.MayWrite == Yes) {
 		gaps = append(gaps, Gap{
 			ID: "policy", Title: "Policy and Kueue differ", Severity: Breaks,
 			Costs: "The policy is not in force in full. To be changed: " + strings.Join(want.Changes, " "),

@@ -2,9 +2,14 @@ package settings
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
+	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/kueueconfig"
+
+	"k8s.io/apimachinery/pkg/version"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
 // Severity says how much a gap takes away.
@@ -29,7 +34,8 @@ type Gap struct {
 const (
 	// Tested is the version of Kueue that Kuota is tested with.
 	Tested = "v0.19.2"
-	// minor is that of the oldest version that Kuota works with, 0.minor.
+	// minor is that of the oldest version that Kuota was tried with, 0.minor.
+	// The one before serves v1beta2 already.
 	minor = 16
 	// reasonsMinor is that of the first version with exact reasons.
 	reasonsMinor = 19
@@ -40,14 +46,21 @@ const podIntegration = "pod"
 // Gaps are all that is missing, those first that the others follow from.
 func Gaps(s Seen) []Gap {
 	var gaps []Gap
-	for _, look := range []func(Seen) []Gap{kinds, installation, configuration, visibility, policy, permission, admission} {
+	for _, look := range []func(Seen) []Gap{governor, kinds, installation, configuration, visibility, policy, permission, admission} {
 		gaps = append(gaps, look(s)...)
 	}
 	return gaps
 }
 
-func install(version string) string {
-	return "kubectl apply --server-side -f https://github.com/kubernetes-sigs/kueue/releases/download/" + version + "/manifests.yaml\n"
+// governor is about who else governs the cluster.
+func governor(s Seen) []Gap {
+	if s.ReadOnly == "" {
+		return nil
+	}
+	return []Gap{{
+		ID: "read-only", Title: "The console only reads", Severity: Breaks, Costs: s.ReadOnly,
+		Patch: "# The admission policy by which the console tells:\nkubectl get validatingadmissionpolicy " + cluster.HyperPodPolicy + "\n# It goes with the add-on. To write all the same, start the console with:\n--take-over\n",
+	}}
 }
 
 // kinds are missing definitions.
@@ -59,37 +72,43 @@ func kinds(s Seen) (gaps []Gap) {
 			Patch: "kubectl apply --server-side -f deploy/crds\n",
 		})
 	}
-	version, older := kueueconfig.Version(s.Kueue.Image, minor)
 	switch k := s.Kinds; {
+	case slices.ContainsFunc(k.Versions, newer):
+		gaps = append(gaps, Gap{
+			ID: "kueue-newer", Title: fmt.Sprintf("Kueue serves its kinds in %s only", strings.Join(k.Versions, ", ")), Severity: Breaks,
+			Costs: "Kuota speaks v1beta2, and this Kueue is newer than that: queues and tasks are not shown, and nothing is written to Kueue.",
+			Patch: "# Look for a newer Kuota: an older Kueue may not read what this one keeps.\n",
+		})
 	case len(k.Versions) > 0:
 		gaps = append(gaps, Gap{
 			ID: "kueue-older", Title: fmt.Sprintf("Kueue serves its kinds in %s only", strings.Join(k.Versions, ", ")), Severity: Breaks,
-			Costs: "Kuota speaks v1beta2, which Kueue has from version 0.16: queues and tasks are not shown, and nothing is written to Kueue.",
-			Patch: "# Read Kueue's release notes for each version in between first.\n" + install(Tested),
+			Costs: "Kuota speaks v1beta2, which Kueue serves from version 0.15 on, and was tried with Kueue 0.16.1 and 0.19.2: queues and tasks are not shown, and nothing is written to Kueue.",
+			Patch: "# Read Kueue's release notes for each version in between first.\n" + install(s.Install, Tested),
 		})
 	case k.None() && s.Unread != Read:
 		gaps = append(gaps, Gap{
 			ID: "kueue-absent", Title: "Kueue is not installed", Severity: Breaks,
 			Costs: "No task waits in a queue and no quota holds anything back. Policies and allocations can be made, and take effect once Kueue is there; the console goes on by itself then.",
-			Patch: "# Kueue " + Tested + " is the version that Kuota is tested with.\n" + install(Tested) + "# Then the console's rights in Kueue's namespace:\nkubectl apply --server-side -f deploy/rbac/console.yaml\n",
+			Patch: "# Kueue " + Tested + " is the version that Kuota is tested with.\n" + install(s.Install, Tested) + "# Then the console's rights in Kueue's namespace:\n" + rights(s.Install),
 		})
 	case len(k.Kueue) > 0:
-		from := Tested
-		if version != "" && !older {
-			from = version
-		}
 		gaps = append(gaps, Gap{
 			ID: "kueue-kinds", Title: "Kinds of Kueue are missing: " + strings.Join(k.Kueue, ", "), Severity: Breaks,
 			Costs: "Controllers wait for all of Kueue's kinds: until then nothing that is changed here reaches Kueue.",
-			Patch: install(from),
+			Patch: again(s),
 		})
 	}
 	return gaps
 }
 
+// newer tells whether a version of Kueue's kinds came after the one that Kuota
+// speaks.
+func newer(served string) bool {
+	return version.CompareKubeAwareVersionStrings(served, kueue.SchemeGroupVersion.Version) > 0
+}
+
 // installation is about the Kueue that runs.
 func installation(s Seen) (gaps []Gap) {
-	at := fmt.Sprintf("%s and Deployment %s in namespace %s", s.Install.ConfigMap, s.Install.Deployment, s.Install.Namespace)
 	if s.Unread != Read && s.Kinds.None() {
 		return nil // it is not installed at all; without its namespace there are no rights in it either
 	}
@@ -98,13 +117,13 @@ func installation(s Seen) (gaps []Gap) {
 		return []Gap{{
 			ID: "kueue-not-found", Title: "Kueue's configuration was not found", Severity: Breaks,
 			Costs: "It is not known how Kueue is set up, so fair sharing and gang scheduling of the policy are not carried out. " + s.Cause,
-			Patch: fmt.Sprintf("# Kuota looks for ConfigMap %s.\n# Where Kueue has other names, start the console with them:\n--kueue-namespace=… --kueue-configmap=… --kueue-deployment=…\n", at),
+			Patch: fmt.Sprintf("# Kuota looks for %s.\n# Where Kueue has other names, start the console with them:\n--kueue-namespace=… --kueue-configmap=… --kueue-deployment=…\n", place(s.Install)),
 		}}
 	case Forbidden:
 		return []Gap{{
 			ID: "kueue-forbidden", Title: "The console may not read Kueue's configuration", Severity: Breaks,
 			Costs: "It is not known how Kueue is set up, so fair sharing and gang scheduling of the policy are not carried out, and this page cannot tell what else is missing.",
-			Patch: "# The Role kuota-kueue-configuration and its binding bring the right:\nkubectl apply --server-side -f deploy/rbac/console.yaml\n",
+			Patch: "# The Role kuota-kueue-configuration and its binding bring the right:\n" + rights(s.Install),
 		}}
 	case Failed:
 		return []Gap{{ID: "kueue-unread", Title: "Kueue's configuration could not be read", Severity: Breaks, Costs: "It is not known how Kueue is set up. Load this page again. " + s.Cause}}
@@ -115,13 +134,13 @@ func installation(s Seen) (gaps []Gap) {
 		gaps = append(gaps, Gap{
 			ID: "kueue-version", Title: "Kueue's version is not known", Severity: Lacks,
 			Costs: fmt.Sprintf("The image %s does not tell it, so gates are neither offered here nor changed for gang scheduling.", s.Kueue.Image),
-			Patch: fmt.Sprintf("# Give the image by a tag with its version, such as:\nkubectl --namespace %s set image deployment %s manager=registry.k8s.io/kueue/kueue:%s\n", s.Install.Namespace, s.Install.Deployment, Tested),
+			Patch: setImage(s),
 		})
 	case older && len(s.Kinds.Versions) == 0:
 		gaps = append(gaps, Gap{
 			ID: "kueue-older", Title: "Kueue " + version + " is older than 0.16", Severity: Breaks,
-			Costs: "Kuota is made for Kueue from version 0.16; with this one, queues may be refused, and tasks may say nothing or something else about why they wait.",
-			Patch: "# Read Kueue's release notes for each version in between first.\n" + install(Tested),
+			Costs: "Kuota was tried with Kueue 0.16.1 and 0.19.2; with this one, queues may be refused, and tasks may say nothing or something else about why they wait.",
+			Patch: "# Read Kueue's release notes for each version in between first.\n" + install(s.Install, Tested),
 		})
 	}
 	switch {
@@ -143,13 +162,13 @@ func installation(s Seen) (gaps []Gap) {
 
 // permission is about what the console may change.
 func permission(s Seen) []Gap {
-	if s.Unread != Read || s.MayWrite != No || !s.Install.Manage {
+	if s.Unread != Read || s.MayWrite != No || !s.Manages() {
 		return nil
 	}
 	return []Gap{{
 		ID: "permission", Title: "The console may not change Kueue's configuration", Severity: Lacks,
 		Costs: "Fair sharing and gang scheduling of the policy are not carried out by themselves; the pages show what to change by hand.",
-		Patch: "# Either give it the right:\nkubectl apply --server-side -f deploy/rbac/console.yaml\n# or, where Kueue is configured by others, have the console know:\n--manage-kueue=false\n",
+		Patch: "# Either give it the right:\n" + rights(s.Install) + "# or, where Kueue is configured by others, have the console know:\n--manage-kueue=false\n",
 	}}
 }
 

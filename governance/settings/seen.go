@@ -11,6 +11,8 @@ type Seen struct {
 	Server string        // the API server's version, such as v1.36.3; empty when it is not known
 	Kinds  cluster.Kinds // what is missing of Kuota's and Kueue's kinds
 
+	ReadOnly string // a sentence about why the console writes nothing; empty when it writes
+
 	Install reconcile.KueueInstall // where Kueue's configuration is
 	Kueue   reconcile.KueueSeen    // as far as Unread is empty
 	Unread  Unread
@@ -23,8 +25,13 @@ type Seen struct {
 	Enforcement, Members []string // admission policies that are missing
 	Looked               bool     // whether it is known that no others are
 	ChangedBy            Admission
+	Covered              []string // resources that ClusterQueues cover
 	Uncovered            []Uncovered
 }
+
+// Manages tells whether the console keeps Kueue's configuration as the policy
+// says, as far as it may.
+func (s Seen) Manages() bool { return s.Install.Manage && s.ReadOnly == "" }
 
 // Unread is why Kueue's configuration is not known.
 type Unread string

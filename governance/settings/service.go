@@ -61,7 +61,7 @@ func (s *Service) State(ctx context.Context, user governance.User) (State, error
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookLimit)
 	defer cancel()
-	state := State{Seen: Seen{Kinds: s.Cluster.Kinds(), Install: s.Install}}
+	state := State{Seen: Seen{Kinds: s.Cluster.Kinds(), ReadOnly: s.Cluster.ReadOnly(), Install: s.Install}}
 	look := looker{s, ctx, &state}
 	var group errgroup.Group
 	for _, part := range []func(){look.server, look.kueue, look.visibility, look.permission, look.admission, look.cached} {
@@ -96,7 +96,7 @@ func (l looker) cached() {
 	if policy, err := allocations.Policy(l.ctx, reader); err == nil && policy != nil {
 		l.state.Policy = policy.Spec.DeepCopy()
 	}
-	if found, err := Find(l.ctx, reader); err == nil {
-		l.state.Uncovered = found
+	if covered, uncovered, err := Find(l.ctx, reader); err == nil {
+		l.state.Covered, l.state.Uncovered = covered, uncovered
 	}
 }

@@ -14,34 +14,36 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// Find looks for resources that nodes have or unfinished tasks ask for, and no
-// ClusterQueue covers. Without any queue it finds none. A resource whose name
-// begins one that is covered is left out: Kueue leaves resources out by the
-// start of their names.
-func Find(ctx context.Context, reader client.Reader) ([]Uncovered, error) {
+// Find looks for resources that ClusterQueues cover, by name, and for those that
+// nodes have or unfinished tasks ask for, and no ClusterQueue covers. Without
+// any queue it finds none. A resource whose name begins one that is covered is
+// not found uncovered: Kueue leaves resources out by the start of their names.
+func Find(ctx context.Context, reader client.Reader) (covered []string, uncovered []Uncovered, err error) {
 	var queues kueue.ClusterQueueList
 	if err := reader.List(ctx, &queues, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, cluster.Translate("list queues", err)
+		return nil, nil, cluster.Translate("list queues", err)
 	}
 	var nodes corev1.NodeList
 	if err := reader.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, cluster.Translate("list nodes", err)
+		return nil, nil, cluster.Translate("list nodes", err)
 	}
 	var workloads kueue.WorkloadList
 	if err := reader.List(ctx, &workloads, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, cluster.Translate("list tasks", err)
+		return nil, nil, cluster.Translate("list tasks", err)
 	}
 	if len(queues.Items) == 0 {
-		return nil, nil
+		return nil, nil, nil
 	}
-	covered := map[string]bool{string(corev1.ResourcePods): true} // which Kueue counts only where a queue names it
+	covers := map[string]bool{}
 	for i := range queues.Items {
 		for _, group := range queues.Items[i].Spec.ResourceGroups {
 			for _, resource := range group.CoveredResources {
-				covered[string(resource)] = true
+				covers[string(resource)] = true
 			}
 		}
 	}
+	covered = slices.Sorted(maps.Keys(covers))
+	covers[pods] = true // which Kueue counts only where a queue names it
 	named := map[string]int{}
 	for i := range nodes.Items {
 		for resource, quantity := range nodes.Items[i].Status.Allocatable {
@@ -57,15 +59,17 @@ func Find(ctx context.Context, reader client.Reader) ([]Uncovered, error) {
 			}
 		}
 	}
-	var found []Uncovered
 	for _, resource := range slices.Sorted(maps.Keys(named)) {
 		begins := func(name string) bool { return strings.HasPrefix(name, resource) }
-		if !slices.ContainsFunc(slices.Collect(maps.Keys(covered)), begins) {
-			found = append(found, Uncovered{Resource: resource, Tasks: named[resource]})
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(covers)), begins) {
+			uncovered = append(uncovered, Uncovered{Resource: resource, Tasks: named[resource]})
 		}
 	}
-	return found, nil
+	return covered, uncovered, nil
 }
+
+// pods is the number of pods. Kueue adds it after it left resources out.
+const pods = string(corev1.ResourcePods)
 
 // asks are the resources that a task's pods ask for.
 func asks(w *kueue.Workload) map[string]bool {

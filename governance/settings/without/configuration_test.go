@@ -68,7 +68,8 @@ func TestFairSharingTheOtherWay(t *testing.T) {
 	}
 }
 
-// A resource that no queue covers is named, with the tasks that wait for it.
+// A resource that no queue covers is named, with the tasks that wait for it, and
+// so is one that a queue covers and Kueue leaves out of its count.
 func TestUncoveredResource(t *testing.T) {
 	c := clustertest.Get(t)
 	console := start(t, c, false)
@@ -104,6 +105,12 @@ spec:
 	if gap := console.gap(t, "uncovered"); !strings.Contains(gap.Patch, "- example.com/nic") {
 		t.Errorf("the patch is\n%s", gap.Patch)
 	}
+	c.Configure(t, add(t, kueueconfig.Addition{Exclude: []string{"mem"}}))
+	if gap := console.gap(t, "excluded"); !strings.Contains(gap.Costs, "memory") || !strings.Contains(gap.Patch, "-  - mem\n") {
+		t.Errorf("the gap is %+v", gap)
+	}
+	c.Configure(t, add(t, kueueconfig.Addition{Count: []string{"mem"}}))
+	console.closed(t, "excluded")
 }
 
 // Without the right to change Kueue's configuration, and then without that to

@@ -30,6 +30,9 @@ func TestGovernedElsewhere(t *testing.T) {
 	if _, err := console.connection.As(boss); governance.KindOf(err) != governance.Forbidden {
 		t.Errorf("a person writes: %v", err)
 	}
+	if gap := console.gap(t, "read-only"); !strings.Contains(gap.Costs, "HyperPod") || !strings.Contains(gap.Patch, cluster.HyperPodPolicy) {
+		t.Errorf("the gap is %+v", gap)
+	}
 	team := clustertest.Name("theirs")
 	c.Kubectl(t, fmt.Sprintf(oneTeam, team), "apply", "-f", "-")
 	for range 20 { // for as long as a controller takes otherwise, and longer
@@ -41,6 +44,7 @@ func TestGovernedElsewhere(t *testing.T) {
 	}
 	gone()
 	clustertest.Eventually(t, soon, ready(c, team))
+	console.closed(t, "read-only")
 }
 
 // A console that is told to takes over, while the add-on is there.
