@@ -38,6 +38,7 @@ func TestSchemaRefuses(t *testing.T) {
 		"beyond int64":                      {"", row(`vCPU: "9223372036854775808"`), "spec.quota[0].vCPU"},
 		"accelerators beyond int64":         {"", row("accelerators: 9223372036854775808"), "spec.quota[0].accelerators"},
 		"half an accelerator":               {"", row("accelerators: 0.5"), "integer"},
+		"more than the most, in short":      {"", row("vCPU: 11M"), "spec.quota[0].vCPU"},
 		"binary vCPU":                       {"", row("vCPU: 1Ki"), "not in binary units"},
 		"vCPU finer than a thousandth":      {"", row(`vCPU: "0.0005"`), "spec.quota[0].vCPU"},
 		"instances with vCPU":               {"", row("instances: 1, vCPU: 2"), "not both"},
@@ -70,6 +71,8 @@ func TestSchemaRefuses(t *testing.T) {
 		"fractions":          row(`vCPU: "0.5", memory: 1.5Ti`),
 		"the most":           row("vCPU: 10000000, memory: 10000000Gi, accelerators: 10000000"),
 		"milli":              row("vCPU: 500m"),
+		"a million":          row("vCPU: 1M"), // as Kubernetes writes 1000000
+		"the most, in short": row("vCPU: 10M"),
 		"bytes":              row("memory: 1073741824"),
 		"half a GiB":         row(`memory: "0.50Gi"`),
 		"a partition":        row("partition: {profile: mig-1g.5gb, count: 7}"),

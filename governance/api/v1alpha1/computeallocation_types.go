@@ -204,7 +204,7 @@ type Amounts struct {
 	// +optional
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:XIntOrString
-	// +kubebuilder:validation:Pattern=`^-?(10000000|(0|[1-9][0-9]{0,6})([.][0-9]{0,3})?|10000000000m|(0|[1-9][0-9]{0,9})m|0k|[1-9][0-9]{0,3}([.][0-9]{0,6})?k|[0-9]{1,10}([.][0-9]{0,9})?[KMGTPE]i)$`
+	// +kubebuilder:validation:Pattern=`^-?(10000000|(0|[1-9][0-9]{0,6})([.][0-9]{0,3})?|10000000000m|(0|[1-9][0-9]{0,9})m|0k|[1-9][0-9]{0,3}([.][0-9]{0,6})?k|([1-9]|10)M|[0-9]{1,10}([.][0-9]{0,9})?[KMGTPE]i)$`
 	// +kubebuilder:validation:XValidation:rule="type(self) == int || !self.endsWith('i')",message="vCPU is counted in plain numbers such as 48 or 500m, not in binary units such as Ki"
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 10000000 : !self.startsWith('-')",message="vCPU must be a number from 0 to 10,000,000"
 	VCPU *resource.Quantity `json:"vCPU,omitempty"`
