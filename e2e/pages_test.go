@@ -47,6 +47,13 @@ spec:
 		{"tasks", "/tasks", func(t *testing.T, page playwright.Page) {
 			must(t, see.Locator(page.Locator("tr", playwright.PageLocatorOptions{HasText: "sweep"})).ToContainText("Pending"))
 		}},
+		{"tasks-filtered", "/tasks?status=Pending&team=" + team, func(t *testing.T, page playwright.Page) {
+			must(t, see.Locator(page.Locator("#tasks-table tbody tr")).ToHaveCount(1))
+		}},
+		{"task", "/tasks/hyperpod-ns-" + team + "/job/sweep", func(t *testing.T, page playwright.Page) {
+			must(t, see.Locator(page.Locator("#task-why")).ToContainText("can never have that much"))
+			must(t, see.Locator(page.Locator("#task-said")).ToContainText("ExceedsMaxQuota"))
+		}},
 		{"policies", "/policies", func(t *testing.T, page playwright.Page) {
 			must(t, see.Locator(page.Locator("tr", playwright.PageLocatorOptions{HasText: wrong})).ToContainText("Not ready"))
 		}},

@@ -72,7 +72,9 @@ type Revisions interface {
 
 // Tasks is what pages ask about tasks.
 type Tasks interface {
-	List(ctx context.Context, user governance.User) ([]tasks.Item, error)
+	List(ctx context.Context, user governance.User, q tasks.Query, teams []string) (tasks.List, error)
+	Detail(ctx context.Context, user governance.User, namespace, kind, name, uid string) (tasks.Detail, error)
+	YAML(ctx context.Context, user governance.User, namespace, kind, name, uid string) (string, error)
 }
 
 // Settings is what is asked about how all is set up.
@@ -98,8 +100,12 @@ func (h *Handlers) Register(s *web.Server) {
 	s.Public("/readyz", h.readyz)
 	s.Page("/", h.home)
 	s.Events("/events", h.events(s))
-	s.Page("/tasks", h.answer(h.tasks))
-	s.Events("/tasks/events", h.tasksEvents(s))
+	s.Page(tasksURL, h.answer(h.tasks))
+	s.Events(tasksURL+"/events", h.tasksEvents(s))
+	s.Page(tasksCSVURL, h.answer(h.tasksCSV))
+	s.Page(tasksURL+"/:namespace/:kind/:name", h.answer(h.task))
+	s.Events(tasksURL+"/:namespace/:kind/:name/events", h.answer(h.taskEvents(s)))
+	s.Page(tasksURL+"/:namespace/:kind/:name/yaml", h.answer(h.taskYAML))
 	s.Page(settingsURL, h.answer(h.settings))
 	s.Page("/policies", h.answer(h.policies))
 	s.Events("/policies/events", h.policiesEvents(s))

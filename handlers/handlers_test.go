@@ -33,7 +33,9 @@ import (
 type domain struct {
 	allocations []v1alpha1.ComputeAllocation
 	items       []tasks.Item
-	failure     error // what every question answers, if anything
+	query       tasks.Query // that was asked last
+	queried     []string    // of which teams
+	failure     error       // what every question answers, if anything
 	created     []v1alpha1.ComputeAllocation
 	as          governance.User
 	changed     chan struct{}
@@ -71,8 +73,20 @@ func (d *domain) Create(_ context.Context, user governance.User, a *v1alpha1.Com
 	return nil
 }
 
-func (d *domain) List(context.Context, governance.User) ([]tasks.Item, error) {
-	return d.items, d.failure
+func (d *domain) List(_ context.Context, _ governance.User, q tasks.Query, teams []string) (tasks.List, error) {
+	d.query, d.queried = q, teams
+	return tasks.List{Items: d.items, Total: len(d.items), Page: 1, Pages: 1}, d.failure
+}
+
+func (d *domain) Detail(context.Context, governance.User, string, string, string, string) (tasks.Detail, error) {
+	if len(d.items) == 0 {
+		return tasks.Detail{}, &governance.Error{Kind: governance.NotFound, Message: "There is no such task."}
+	}
+	return tasks.Detail{Item: d.items[0]}, d.failure
+}
+
+func (d *domain) YAML(context.Context, governance.User, string, string, string, string) (string, error) {
+	return "kind: Workload\n", d.failure
 }
 func (d *domain) Age(time.Time) (time.Duration, bool)    { return 300 * time.Millisecond, true }
 func (d *domain) Listen(context.Context) <-chan struct{} { return d.changed }
@@ -345,7 +359,7 @@ func TestStream(t *testing.T) {
 	wait("No tasks in the cluster")
 	wait(d.trouble)
 	wait(`id="cluster-status"`)
-	d.items = []tasks.Item{{Task: tasks.Task{UID: "1", Name: "train", State: tasks.Running}, Team: "vision"}}
+	d.items = []tasks.Item{{Task: &tasks.Task{UID: "1", Name: "train", State: tasks.Running}, Team: "vision"}}
 	d.changed <- struct{}{}
 	wait("train")
 }

@@ -12,7 +12,7 @@ import (
 
 // Every route of the console, and who may see it. A new one is added here.
 func TestRoutes(t *testing.T) {
-	d := &domain{items: []tasks.Item{{Task: tasks.Task{UID: "1", Name: "hidden-task", Namespace: "hidden-namespace", State: tasks.Running}, Team: "hidden-team"}}}
+	d := &domain{items: []tasks.Item{{Task: &tasks.Task{UID: "1", Name: "hidden-task", Namespace: "hidden-namespace", State: tasks.Running}, Team: "hidden-team"}}}
 	h := &handlers.Handlers{
 		Allocations: d, Policy: &d.policies, Tasks: d, Revisions: d, Settings: &d.settings, Contact: d, AllocationChanges: d, TaskChanges: d,
 		Naming: desired.DefaultNaming, ClusterName: "hidden-cluster", Now: time.Now,
@@ -30,6 +30,9 @@ func TestRoutes(t *testing.T) {
 		"GET /auth/session": webtest.SignedIn, "GET /auth/signed-in": webtest.SignedIn, "HEAD /auth/signed-in": webtest.SignedIn,
 		"GET /": webtest.SignedIn, "HEAD /": webtest.SignedIn, "GET /events": webtest.SignedIn,
 		"GET /tasks": webtest.SignedIn, "HEAD /tasks": webtest.SignedIn, "GET /tasks/events": webtest.SignedIn,
+		"GET /tasks.csv": webtest.SignedIn, "HEAD /tasks.csv": webtest.SignedIn,
+		"GET /tasks/:namespace/:kind/:name": webtest.SignedIn, "HEAD /tasks/:namespace/:kind/:name": webtest.SignedIn, "GET /tasks/:namespace/:kind/:name/events": webtest.SignedIn,
+		"GET /tasks/:namespace/:kind/:name/yaml": webtest.SignedIn, "HEAD /tasks/:namespace/:kind/:name/yaml": webtest.SignedIn,
 		"GET /settings": webtest.SignedIn, "HEAD /settings": webtest.SignedIn,
 		"GET /policies": webtest.SignedIn, "HEAD /policies": webtest.SignedIn, "GET /policies/events": webtest.SignedIn,
 		"GET /policies/cluster/edit": webtest.SignedIn, "HEAD /policies/cluster/edit": webtest.SignedIn, "POST /policies/cluster/edit": webtest.SignedIn,

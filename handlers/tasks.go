@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -19,61 +21,121 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// maxTasks is how many tasks the page shows, until it has pages.
-const maxTasks = 200
-
 // tasks answers GET /tasks: what runs and what waits.
 func (h *Handlers) tasks(c echo.Context) error {
-	page, err := h.tasksPage(c.Request().Context(), userOf(c))
+	q := parseTaskQuery(c.QueryParams())
+	page, err := h.tasksPage(c.Request().Context(), userOf(c), q)
 	if err != nil {
 		return err
 	}
 	page.Chrome = h.Chrome(c)
-	page.Title, page.Active, page.Stream = "Tasks", "tasks", "/tasks/events"
+	page.Title, page.Active, page.Stream = "Tasks", "tasks", q.with(tasksURL+"/events")
 	return web.Render(c, http.StatusOK, views.Tasks(page))
 }
 
 // tasksEvents answers GET /tasks/events: the same, as it changes.
 func (h *Handlers) tasksEvents(s *web.Server) func(echo.Context) error {
 	return func(c echo.Context) error {
+		q := parseTaskQuery(c.QueryParams())
 		return s.Stream(c, h.TaskChanges.Listen(c.Request().Context()), func(ctx context.Context) (templ.Component, error) {
-			page, err := h.tasksPage(ctx, userOf(c))
-			return live("tasks", views.TasksTable(page), err)
+			page, err := h.tasksPage(ctx, userOf(c), q)
+			return live("tasks", views.TasksLive(page), err)
 		}, h.frame(c))
 	}
 }
 
-func (h *Handlers) tasksPage(ctx context.Context, user governance.User) (views.TasksPage, error) {
-	items, err := h.Tasks.List(ctx, user)
+func (h *Handlers) tasksPage(ctx context.Context, user governance.User, q taskQuery) (views.TasksPage, error) {
+	list, err := h.Tasks.List(ctx, user, q.Query, q.teams)
 	if err != nil {
 		return views.TasksPage{}, err
 	}
-	page := views.TasksPage{Summary: summary(items)}
-	for _, item := range items[:min(maxTasks, len(items))] {
+	page := views.TasksPage{
+		Summary: summary(list, q), Text: q.Text, Filters: q.filters(list), Heads: q.heads(), Action: tasksURL,
+		Sort: q.values.Get("sort"), Order: q.values.Get("order"), CSVURL: q.with(tasksCSVURL, "page", ""),
+	}
+	if q.Filtered() || len(q.teams) > 0 {
+		page.ClearURL = q.with(tasksURL, "team", "", "class", "", "status", "", "kind", "", "pool", "", "q", "", "page", "")
+	}
+	for _, row := range list.ByClass {
+		page.Classes = append(page.Classes, classLine(row, q))
+	}
+	if len(page.Classes) > 0 {
+		page.ClassNote = "averages since " + list.Since.UTC().Format("15:04 on 2 January") + " (UTC), when this console started"
+	}
+	for _, item := range list.Items {
 		page.Tasks = append(page.Tasks, taskRow(item, h.Now()))
+	}
+	if list.Pages > 1 {
+		first := (list.Page-1)*tasks.PageSize + 1
+		page.Pager.Text = fmt.Sprintf("%s–%s of %s", thousands(int64(first)), thousands(int64(first+len(list.Items)-1)), thousands(int64(list.Total)))
+		if list.Page > 1 {
+			page.Pager.PreviousURL = q.with(tasksURL, "page", pageNumber(list.Page-1))
+		}
+		if list.Page < list.Pages {
+			page.Pager.NextURL = q.with(tasksURL, "page", strconv.Itoa(list.Page+1))
+		}
 	}
 	return page, nil
 }
 
-func summary(items []tasks.Item) string {
-	if len(items) == 0 {
+// pageNumber is a page as its address has it: the first has none.
+func pageNumber(n int) string {
+	if n <= 1 {
 		return ""
 	}
-	counts := map[tasks.State]int{}
-	for _, item := range items {
-		counts[item.State]++
+	return strconv.Itoa(n)
+}
+
+func classLine(row tasks.ClassRow, q taskQuery) views.ClassRow {
+	name, value := className(row.Class), row.Class
+	if value == "" {
+		name, value = "Without a class", noClass
+	}
+	count := func(n int, states ...string) views.Count {
+		if n == 0 {
+			return views.Count{Text: "0"}
+		}
+		values := taskQuery{values: url.Values{"class": {value}, "status": states}}
+		if teams := q.values["team"]; len(teams) > 0 {
+			values.values["team"] = teams
+		}
+		return views.Count{Text: thousands(int64(n)), URL: values.with(tasksURL)}
+	}
+	took := func(d time.Duration, n int) string {
+		if n == 0 {
+			return "–"
+		}
+		return duration(d)
+	}
+	return views.ClassRow{
+		ID: "class-" + value, Name: name,
+		Running:     count(row.Running, string(tasks.Running), string(tasks.Starting), string(tasks.Stopping)),
+		Pending:     count(row.Pending, string(tasks.Pending)),
+		Preempted:   count(row.Preempted, string(tasks.Preempted)),
+		AverageRun:  took(row.AverageRun, row.Runs),
+		AverageWait: took(row.AverageWait, row.Waits),
+		LongestRun:  took(row.LongestRun, row.Runs+row.Running),
+		LongestWait: took(row.LongestWait, row.Waits+row.Pending+row.Preempted),
+	}
+}
+
+// className is a class as people call it.
+func className(object string) string { return strings.TrimSuffix(object, "-priority") }
+
+func summary(list tasks.List, q taskQuery) string {
+	if q.Filtered() || len(q.teams) > 0 {
+		return fmt.Sprintf("%s found", taskCount(list.Total))
+	}
+	if list.Total == 0 {
+		return ""
 	}
 	var parts []string
-	for _, state := range []tasks.State{tasks.Running, tasks.Starting, tasks.Stopping, tasks.Pending, tasks.Preempted, tasks.Paused, tasks.Succeeded, tasks.Failed} {
-		if n := counts[state]; n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, strings.ToLower(string(state))))
+	for _, state := range tasks.States {
+		if n := list.States[state]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%s %s", thousands(int64(n)), strings.ToLower(string(state))))
 		}
 	}
-	text := fmt.Sprintf("%s: %s", countOf(len(items), "task"), strings.Join(parts, ", "))
-	if len(items) > maxTasks {
-		text += fmt.Sprintf("; the first %d are shown", maxTasks)
-	}
-	return text
+	return fmt.Sprintf("%s: %s", taskCount(list.Total), strings.Join(parts, ", "))
 }
 
 // tones says how each state looks.
@@ -84,28 +146,85 @@ var tones = map[tasks.State]string{
 }
 
 func taskRow(item tasks.Item, now time.Time) views.TaskRow {
+	resources := item.Resources()
 	row := views.TaskRow{
-		ID: "task-" + item.UID, Name: item.Name, Kind: item.Kind,
+		ID: "task-" + item.UID, Name: item.Name, Kind: item.Kind, URL: taskURL(item.Task),
 		Status: views.Status{Tone: tones[item.State], Label: string(item.State)},
 		Reason: item.Reason, ReasonStart: start(item.Reason),
+		Size:      sizeWords(item.Task),
 		Team:      orDash(item.Team),
 		Namespace: item.Namespace,
-		Class:     orDash(strings.TrimSuffix(item.Class, "-priority")),
-		VCPU:      orDash(number(item.Resources, catalog.CPU)),
-		Memory:    orDash(number(item.Resources, catalog.Memory)),
+		Class:     orDash(className(item.Class)),
+		Place:     "–",
+		VCPU:      orDash(number(resources, catalog.CPU)),
+		Memory:    orDash(number(resources, catalog.Memory)),
 		Pool:      orDash(strings.Join(item.Pools, ", ")),
 		Submitted: item.Submitted.UTC().Format(time.RFC3339),
 		// Not to the second: a row that only grew older is not sent again.
 		SubmittedAgo: age(now.Sub(item.Submitted)),
+		Waited:       "–", Ran: "–", Preemptions: "–",
+	}
+	if item.Place > 0 {
+		row.Place = ordinal(item.Place)
+	}
+	if d := item.Waited(now); d > 0 || !item.WaitingSince.IsZero() {
+		row.Waited = elapsed(d, !item.WaitingSince.IsZero())
+	}
+	if d := item.Ran(now); d > 0 || !item.AdmittedAt.IsZero() {
+		row.Ran = elapsed(d, item.State.Holding())
+	}
+	if item.Preemptions > 0 {
+		row.Preemptions = thousands(int64(item.Preemptions))
 	}
 	var accelerators []string
-	for _, name := range item.Resources.Names() {
-		if name != catalog.CPU && name != catalog.Memory && name != catalog.Network && item.Resources[name] > 0 {
-			accelerators = append(accelerators, quota.Amount(name, item.Resources[name]))
+	for _, name := range resources.Names() {
+		if name != catalog.CPU && name != catalog.Memory && name != catalog.Network && resources[name] > 0 {
+			accelerators = append(accelerators, quota.Amount(name, resources[name]))
 		}
 	}
 	row.Accelerators = orDash(strings.Join(accelerators, ", "))
 	return row
+}
+
+// taskURL is the page of a task: its owner's kind and name, so that it lasts over
+// requeues and slices.
+func taskURL(t *tasks.Task) string {
+	return tasksURL + "/" + url.PathEscape(t.Namespace) + "/" + url.PathEscape(strings.ToLower(t.Kind)) + "/" + url.PathEscape(t.Name)
+}
+
+// sizeWords tells what a task has of what it wants, where that is not all.
+func sizeWords(t *tasks.Task) string {
+	switch {
+	case t.Growing() && t.Wants != "":
+		return fmt.Sprintf("%d of %d pods; wants more", t.Size.Now, t.Size.Wanted)
+	case t.Growing():
+		return fmt.Sprintf("%d of %d pods", t.Size.Now, t.Size.Wanted)
+	}
+	return ""
+}
+
+// elapsed is a time that passed: in whole minutes while it goes on, so that a
+// row that only grew older is not sent again each second.
+func elapsed(d time.Duration, goesOn bool) string {
+	if goesOn {
+		return age(d)
+	}
+	return duration(d)
+}
+
+func ordinal(n int) string {
+	ending := "th"
+	if n%100 < 11 || n%100 > 13 {
+		switch n % 10 {
+		case 1:
+			ending = "st"
+		case 2:
+			ending = "nd"
+		case 3:
+			ending = "rd"
+		}
+	}
+	return thousands(int64(n)) + ending
 }
 
 // longReason is how many bytes of a reason stand in the table unfolded.

@@ -67,7 +67,7 @@ func TestFragmentsHaveTheirIDs(t *testing.T) {
 		"allocations":     AllocationsTable(samplePolicies()),
 		"allocation-form": AllocationFormBody(sampleForm()),
 		"allocation":      AllocationDetailBody(sampleDetail()),
-		"tasks":           TasksTable(sampleTasks()),
+		"tasks":           TasksLive(sampleTasks()),
 		"gone":            NoTeamCard("gone"),
 		"cluster-status":  ClusterStatusLine(ClusterStatus{Name: "ml-cluster"}),
 	}
@@ -204,7 +204,7 @@ func TestTableRows(t *testing.T) {
 			t.Errorf("allocation row does not say %q", want)
 		}
 	}
-	tasks := htmlcheck.Render(t, TasksTable(sampleTasks()))
+	tasks := htmlcheck.Render(t, TasksLive(sampleTasks()))
 	if got := tasks.Find("#task-a time").AttrOr("datetime", ""); got != "2026-11-21T09:10:00Z" {
 		t.Errorf("submission time is %q", got)
 	}

@@ -17,7 +17,12 @@ func sampleChrome(title, active string) Chrome {
 func sampleTasks() TasksPage {
 	return TasksPage{
 		Chrome:  sampleChrome("Tasks", "tasks"),
-		Summary: "2 tasks: 1 running, 1 pending",
+		Summary: "2 tasks: 1 running, 1 pending", Action: "/tasks", Text: "v", ClearURL: "/tasks",
+		Classes:   []ClassRow{{ID: "class-training", Name: "training", Running: Count{Text: "1", URL: "/tasks?class=training"}, Pending: Count{Text: "0"}, Preempted: Count{Text: "0"}, AverageRun: "2 h 05 m", AverageWait: "–", LongestRun: "3 h 10 m", LongestWait: "–"}},
+		ClassNote: "averages since 09:00",
+		Filters:   []Filter{{ID: "team", Label: "Team", Options: []Option{{Label: "All teams"}, {Value: "vision", Label: "vision", Selected: true}}}},
+		Heads:     []ColumnHead{{ID: "name", Label: "Name", URL: "/tasks?sort=name", Sorted: "ascending"}, {Label: "Memory", Unit: "GiB", Number: true}},
+		Pager:     Pager{Text: "101–200 of 5,000", PreviousURL: "/tasks", NextURL: "/tasks?page=3"},
 		Tasks: []TaskRow{
 			{ID: "task-a", Name: "vit-pretrain", Kind: "Job", Status: Status{Tone: "ok", Label: "Running"}, Team: "vision", Namespace: "hyperpod-ns-vision",
 				Class: "training", Accelerators: "2 GPUs", VCPU: "48", Memory: "512", Pool: "ml.p5.48xlarge", Submitted: "2026-11-21T09:10:00Z", SubmittedAgo: "2 h 05 m"},

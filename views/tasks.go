@@ -1,11 +1,67 @@
 package views
 
-// TasksPage is the live list of tasks. The table is the fragment with the id
-// tasks.
+// TasksPage is the live list of tasks, with what there is of each priority
+// class. Both tables are the fragment with the id tasks.
 type TasksPage struct {
 	Chrome
-	Summary string // such as "12 tasks: 8 running, 4 pending"
-	Tasks   []TaskRow
+	Summary   string // such as "12 tasks: 8 running, 4 pending"
+	Classes   []ClassRow
+	ClassNote string // over what averages are
+	Action    string // where the filters are sent
+	Text      string // searched for
+	Filters   []Filter
+	ClearURL  string // the list without its filters; empty when it has none
+	Sort      string // the order that was asked for, as the address has it; empty for the usual one
+	Order     string
+	Heads     []ColumnHead
+	Tasks     []TaskRow
+	Pager     Pager
+	CSVURL    string
+}
+
+// Filter is a choice of what a list has.
+type Filter struct {
+	ID      string // also its name in the address
+	Label   string
+	Options []Option
+}
+
+// Option is one value of a choice.
+type Option struct {
+	Value    string
+	Label    string
+	Selected bool
+}
+
+// ColumnHead is the head of a column that a list can be sorted by.
+type ColumnHead struct {
+	ID     string // in addresses; empty for a column that cannot be sorted by
+	Label  string
+	Unit   string
+	Number bool   // right-aligned
+	URL    string // sorts by it
+	Sorted string // "ascending" or "descending"; empty when it is sorted by another
+}
+
+// Pager leads through the pages of a list. Its zero value is a list of one page.
+type Pager struct {
+	Text        string // such as "101–200 of 5,000"
+	PreviousURL string // empty on the first page
+	NextURL     string // empty on the last page
+}
+
+// ClassRow is what there is of one priority class.
+type ClassRow struct {
+	ID                                               string // stable HTML id of the row
+	Name                                             string
+	Running, Pending, Preempted                      Count
+	AverageRun, AverageWait, LongestRun, LongestWait string // "–" for none
+}
+
+// Count is how many there are, with the address of their list; empty for none.
+type Count struct {
+	Text string
+	URL  string
 }
 
 // TaskRow is one task.
@@ -13,16 +69,22 @@ type TaskRow struct {
 	ID           string // stable HTML id of the row
 	Name         string
 	Kind         string // such as "Job"
+	URL          string // its page
+	Size         string // such as "8 of 16 pods"; empty when it has all that it wants
 	Status       Status
 	Reason       string // the first line of Kueue's reason while it waits; empty when it runs
 	ReasonStart  string // how a long reason begins, behind which the whole unfolds; empty for a short one
 	Team         string // "–" when the namespace belongs to none
 	Namespace    string
 	Class        string // priority class; "–" for none
+	Place        string // in its queue, such as "3rd"; "–" while it does not wait
 	Accelerators string // such as "2 GPUs"; "–" for none
 	VCPU         string
 	Memory       string // in GiB, without the unit
 	Pool         string // where it was admitted; "–" while it waits
 	Submitted    string // RFC 3339, shown in the viewer's zone
 	SubmittedAgo string // such as "2 h 05 m", as of rendering
+	Waited       string // such as "25 m"; "–" for not yet
+	Ran          string
+	Preemptions  string // "–" for none
 }

@@ -80,7 +80,7 @@ func run(ctx context.Context, c config, out io.Writer) error {
 		Trouble:           func() string { return kubernetes.Kinds().Trouble() },
 		ReadOnly:          kubernetes.ReadOnly,
 		Setup:             c.setup(),
-		Tasks:             &tasks.Service{Cluster: kubernetes, Access: permission},
+		Tasks:             tasks.New(kubernetes, permission),
 		Contact:           kubernetes.Contact,
 		AllocationChanges: kubernetes.Allocations,
 		TaskChanges:       kubernetes.Tasks,

@@ -2,6 +2,7 @@ package access
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 
@@ -29,6 +30,9 @@ type Scope struct {
 func (s Scope) Sees(namespace string) bool {
 	return namespace != "" && (s.All || s.namespaces[namespace])
 }
+
+// Namespaces lists what is in the scope, unless all is.
+func (s Scope) Namespaces() []string { return slices.Sorted(maps.Keys(s.namespaces)) }
 
 // Empty tells whether nothing is in the scope.
 func (s Scope) Empty() bool { return !s.All && len(s.namespaces) == 0 }

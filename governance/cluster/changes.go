@@ -44,6 +44,19 @@ func (c *Changes) notify() {
 	}
 }
 
+// then is a handler that has first handle an event, where there is one, and
+// tells of it afterwards.
+func then(first toolscache.ResourceEventHandler, tell func()) toolscache.ResourceEventHandler {
+	if first == nil {
+		first = toolscache.ResourceEventHandlerFuncs{}
+	}
+	return toolscache.ResourceEventHandlerDetailedFuncs{
+		AddFunc:    func(object any, initial bool) { first.OnAdd(object, initial); tell() },
+		UpdateFunc: func(before, after any) { first.OnUpdate(before, after); tell() },
+		DeleteFunc: func(object any) { first.OnDelete(object); tell() },
+	}
+}
+
 // handler notifies of every event of an informer.
 func (c *Changes) handler() toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerFuncs{

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -59,6 +60,9 @@ type Cluster struct {
 	reviews kubernetes.Interface // the same, with limits of its own: people wait for these calls
 	synced  atomic.Bool
 	kinds   atomic.Pointer[Kinds]
+
+	told      []toolscache.InformerSynced
+	workloads toolscache.ResourceEventHandler // see OnWorkloads
 
 	governed atomic.Bool // by somebody else
 	absent   int         // how often in a row its sign was missed; for one goroutine
@@ -156,7 +160,7 @@ func (c *Cluster) Run(ctx context.Context) error {
 	}
 	go c.keepLooking(ctx)
 	go func() {
-		if c.Manager.GetCache().WaitForCacheSync(ctx) {
+		if c.Manager.GetCache().WaitForCacheSync(ctx) && toolscache.WaitForCacheSync(ctx.Done(), c.told...) {
 			c.synced.Store(true)
 			c.Allocations.notify()
 			c.Tasks.notify()
@@ -177,7 +181,7 @@ func (c *Cluster) watch(ctx context.Context) error {
 		&corev1.Node{}:                {c.Allocations},
 		&corev1.Namespace{}:           nil,
 		&rbacv1.RoleBinding{}:         {c.Allocations, c.Tasks},
-		&kueue.Workload{}:             {c.Tasks},
+		&kueue.Workload{}:             nil, // whoever OnWorkloads named comes first
 	} {
 		informer, err := c.Manager.GetCache().GetInformer(ctx, object, cache.BlockUntilSynced(false))
 		if err != nil {
@@ -189,7 +193,30 @@ func (c *Cluster) watch(ctx context.Context) error {
 			}
 		}
 	}
+	informer, err := c.Manager.GetCache().GetInformer(ctx, &kueue.Workload{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return fmt.Errorf("watching Workloads: %w", err)
+	}
+	told, err := informer.AddEventHandler(then(c.workloads, c.Tasks.notify))
+	if err != nil {
+		return fmt.Errorf("watching Workloads: %w", err)
+	}
+	c.told = append(c.told, told.HasSynced)
 	return nil
+}
+
+// OnWorkloads names who is told of every change of a Workload, before those who
+// listen to Tasks. It is called before Run.
+func (c *Cluster) OnWorkloads(handler toolscache.ResourceEventHandler) { c.workloads = handler }
+
+// Workloads tells whether there can be any. It answers governance.Unavailable
+// where there may be some that the console cannot read.
+func (c *Cluster) Workloads() (bool, error) {
+	kinds := c.Kinds()
+	if len(kinds.Versions) > 0 {
+		return false, kinds.unavailable()
+	}
+	return !kinds.absent(kueue.SchemeGroupVersion.WithKind("Workload")), nil
 }
 
 // Reader reads from the cache. Where kinds of Kueue's are missing, it finds what

@@ -29,6 +29,13 @@ func (c *Cluster) As(user governance.User) (client.Client, error) {
 	if err := c.writable("act as " + user.Name); err != nil {
 		return nil, err
 	}
+	return c.as(user)
+}
+
+// ReaderAs reads from the API server itself as user.
+func (c *Cluster) ReaderAs(user governance.User) (client.Reader, error) { return c.as(user) }
+
+func (c *Cluster) as(user governance.User) (client.Client, error) {
 	config := c.Manager.GetConfig()
 	http := c.Manager.GetHTTPClient()
 	if !user.Local {

@@ -1,20 +1,17 @@
 package tasks
 
 import (
-	"strings"
 	"time"
 
 	"kuota.dev/kuota/governance/quota"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
 // State is where a task stands.
 type State string
 
-// The states of a task, as Kueue's conditions tell them (0.19).
+// The states of a task, as Kueue's conditions tell them (0.16 to 0.19).
 const (
 	Pending   State = "Pending"    // waits for quota
 	Preempted State = "Pre-empted" // was stopped for another task, and waits again
@@ -26,116 +23,94 @@ const (
 	Failed    State = "Failed"
 )
 
-// Task is one Workload, read for people.
-type Task struct {
-	UID        string
-	Namespace  string
-	Name       string // of the owner, such as the Job; of the Workload where it has none
-	Kind       string // of the owner
-	Workload   string // name of the Workload
-	Queue      string // LocalQueue
-	Class      string // priority class; empty for none
-	State      State
-	Reason     string // first line of what Kueue says while it does not run
-	Pools      []string
-	Resources  quota.Resources // held while it has quota, else asked for
-	Submitted  time.Time
-	LastChange time.Time // when it came into its state, as far as conditions tell
-}
+// States lists all states, those that people look for first.
+var States = []State{Running, Starting, Stopping, Pending, Preempted, Paused, Failed, Succeeded}
 
 // Finished tells whether a task has ended.
-func (t Task) Finished() bool { return t.State == Succeeded || t.State == Failed }
+func (s State) Finished() bool { return s == Succeeded || s == Failed }
 
-// FromWorkload reads a Workload.
-func FromWorkload(w *kueue.Workload) Task {
-	task := Task{
-		UID: string(w.UID), Namespace: w.Namespace, Workload: w.Name,
-		Name: w.Name, Kind: "Workload",
-		Queue: string(w.Spec.QueueName), Submitted: w.CreationTimestamp.Time,
-		Resources: requested(w),
-	}
-	if owner := metav1.GetControllerOf(w); owner != nil {
-		task.Name, task.Kind = owner.Name, owner.Kind
-	}
-	if w.Spec.PriorityClassRef != nil {
-		task.Class = w.Spec.PriorityClassRef.Name
-	}
-	if w.Status.Admission != nil {
-		task.Pools, task.Resources = held(w.Status.Admission)
-	}
-	var told *metav1.Condition
-	task.State, told = state(w)
-	if told != nil {
-		task.LastChange = told.LastTransitionTime.Time
-		if task.State != Running && task.State != Succeeded {
-			task.Reason, _, _ = strings.Cut(strings.TrimSpace(told.Message), "\n")
-		}
-	}
-	return task
+// Waiting tells whether a task waits for quota.
+func (s State) Waiting() bool { return s == Pending || s == Preempted }
+
+// Holding tells whether a task holds quota.
+func (s State) Holding() bool { return s == Running || s == Starting || s == Stopping }
+
+// Task is what people know as one task: a Workload, the slices of an elastic
+// job, or several Workloads that one owner made. It is never changed once it is
+// made.
+type Task struct {
+	Namespace string
+	Kind      string // of the owner, such as Job; Workload where it has none
+	Name      string // of the owner; of the Workload where it has none
+	UID       string // of the owner; of the Workload where it has none
+	Queue     string // LocalQueue
+	Class     string // priority class, as its object is named; empty for none
+	Priority  int32  // of the part that decides; higher first
+
+	State  State
+	Since  time.Time // when it came into its state, as far as conditions tell
+	Token  string    // Kueue's reason in one word while it does not run
+	Reason string    // the first line of what Kueue says while it does not run
+	Wants  string    // the same of the parts that wait while others run; empty for none
+
+	Pools []string
+	Held  quota.Resources // while it has quota
+	Asked quota.Resources // by all that it wants
+	Size  Size
+
+	Submitted    time.Time
+	WaitingSince time.Time     // zero while it does not wait
+	LastWait     time.Duration // the wait that ended with its last admission
+	AdmittedAt   time.Time     // the last time; zero while it has no quota
+	FinishedAt   time.Time
+	RanBefore    time.Duration // before AdmittedAt
+	RetryAt      time.Time     // when it is put into the queue again, while it backs off; else zero
+
+	Preemptions int32 // how often it lost its quota to another task
+	Evictions   int32 // how often it lost its quota, for whatever reason
+
+	// Parts are its Workloads, the newest first, shared with the cache: read only.
+	Parts []*kueue.Workload
+	main  *kueue.Workload // the part that tells its state
 }
 
-// state reads the conditions in the order in which one outdoes the other, and
-// returns the one that tells of it.
-func state(w *kueue.Workload) (State, *metav1.Condition) {
-	get := func(name string) (*metav1.Condition, bool) {
-		c := meta.FindStatusCondition(w.Status.Conditions, name)
-		return c, c != nil && c.Status == metav1.ConditionTrue
-	}
-	finished, isFinished := get(kueue.WorkloadFinished)
-	evicted, isEvicted := get(kueue.WorkloadEvicted)
-	reserved, hasQuota := get(kueue.WorkloadQuotaReserved)
-	admitted, isAdmitted := get(kueue.WorkloadAdmitted)
-	ready, _ := get(kueue.WorkloadPodsReady)
-	_, isPreempted := get(kueue.WorkloadPreempted)
-	switch {
-	case isFinished && finished.Reason == kueue.WorkloadFinishedReasonFailed:
-		return Failed, finished
-	case isFinished:
-		return Succeeded, finished
-	case w.Spec.Active != nil && !*w.Spec.Active:
-		return Paused, evicted
-	case isEvicted && hasQuota:
-		return Stopping, evicted
-	case isAdmitted && ready != nil && ready.Status == metav1.ConditionFalse:
-		return Starting, ready
-	case isAdmitted:
-		return Running, admitted
-	case hasQuota:
-		return Starting, admitted
-	case isPreempted:
-		return Preempted, reserved
-	}
-	return Pending, reserved
+// Size is how many pods a task has.
+type Size struct {
+	Least      int32 // it starts with so many; what it wants where it is not elastic
+	Now        int32 // admitted
+	Wanted     int32
+	Guaranteed int32 // of those admitted, with the highest priority of its parts
 }
 
-// held is what an admission holds, and in which pools.
-func held(admission *kueue.Admission) (pools []string, resources quota.Resources) {
-	resources = quota.Resources{}
-	seen := map[string]bool{}
-	for _, set := range admission.PodSetAssignments {
-		for name, amount := range set.ResourceUsage {
-			resources[string(name)] += quota.InUnit(string(name), amount)
-		}
-		for _, pool := range set.Flavors {
-			if !seen[string(pool)] {
-				seen[string(pool)] = true
-				pools = append(pools, string(pool))
-			}
-		}
+// Resources is what a task holds, and before that what it asks for.
+func (t *Task) Resources() quota.Resources {
+	if t.State.Holding() {
+		return t.Held
 	}
-	return pools, resources
+	return t.Asked
 }
 
-// requested is what a Workload asks for: requests of a pod × its count.
-func requested(w *kueue.Workload) quota.Resources {
-	total := quota.Resources{}
-	for i := range w.Spec.PodSets {
-		set := &w.Spec.PodSets[i]
-		for _, container := range set.Template.Spec.Containers {
-			for name, amount := range container.Resources.Requests {
-				total[string(name)] += quota.InUnit(string(name), amount) * int64(set.Count)
-			}
-		}
+// Main is the Workload that tells the task's state, shared with the cache.
+func (t *Task) Main() *kueue.Workload { return t.main }
+
+// Waited is how long it waits, or waited before its last admission.
+func (t *Task) Waited(now time.Time) time.Duration {
+	if t.WaitingSince.IsZero() {
+		return t.LastWait
 	}
-	return total
+	return max(0, now.Sub(t.WaitingSince))
 }
+
+// Ran is how long it had its quota, all admissions together.
+func (t *Task) Ran(now time.Time) time.Duration {
+	if t.AdmittedAt.IsZero() {
+		return t.RanBefore
+	}
+	if !t.FinishedAt.IsZero() {
+		now = t.FinishedAt
+	}
+	return t.RanBefore + max(0, now.Sub(t.AdmittedAt))
+}
+
+// Growing tells whether it runs and waits for more.
+func (t *Task) Growing() bool { return t.State.Holding() && t.Size.Wanted > t.Size.Now }

@@ -12,6 +12,8 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
+func one(w *kueue.Workload) *tasks.Task { return tasks.FromWorkloads([]*kueue.Workload{w}, nil) }
+
 func is(name, reason, message string) metav1.Condition {
 	return metav1.Condition{Type: name, Status: metav1.ConditionTrue, Reason: reason, Message: message}
 }
@@ -43,7 +45,7 @@ func TestState(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := tasks.FromWorkload(&kueue.Workload{Spec: kueue.WorkloadSpec{Active: tc.active}, Status: kueue.WorkloadStatus{Conditions: tc.conditions}})
+			got := one(&kueue.Workload{Spec: kueue.WorkloadSpec{Active: tc.active}, Status: kueue.WorkloadStatus{Conditions: tc.conditions}})
 			if got.State != tc.want || got.Reason != tc.wantReason {
 				t.Errorf("got %s with %q, want %s with %q", got.State, got.Reason, tc.want, tc.wantReason)
 			}
@@ -65,20 +67,21 @@ func TestWhatATaskHolds(t *testing.T) {
 			}}}}}},
 		},
 	}
-	asked := tasks.FromWorkload(w)
-	if asked.Name != "train" || asked.Kind != "Job" || asked.Class != "training-priority" || asked.Resources["cpu"] != 1500 || asked.Resources["nvidia.com/gpu"] != 6 {
+	asked := one(w)
+	if asked.Name != "train" || asked.Kind != "Job" || asked.Class != "training-priority" || asked.Asked["cpu"] != 1500 || asked.Asked["nvidia.com/gpu"] != 6 {
 		t.Errorf("waiting it is %+v", asked)
 	}
 	// Partly admitted: what it holds counts, not what it asked for.
+	w.Status.Conditions = []metav1.Condition{is(kueue.WorkloadQuotaReserved, "QuotaReserved", ""), is(kueue.WorkloadAdmitted, "Admitted", "")}
 	w.Status.Admission = &kueue.Admission{PodSetAssignments: []kueue.PodSetAssignment{{
 		Flavors:       map[corev1.ResourceName]kueue.ResourceFlavorReference{"cpu": "ml.g5.2xlarge", "nvidia.com/gpu": "ml.g5.2xlarge"},
 		ResourceUsage: corev1.ResourceList{"cpu": resource.MustParse("1"), "nvidia.com/gpu": resource.MustParse("4")},
 	}}}
-	held := tasks.FromWorkload(w)
-	if held.Resources["cpu"] != 1000 || held.Resources["nvidia.com/gpu"] != 4 || len(held.Pools) != 1 || held.Pools[0] != "ml.g5.2xlarge" {
+	held := one(w)
+	if held.Held["cpu"] != 1000 || held.Held["nvidia.com/gpu"] != 4 || len(held.Pools) != 1 || held.Pools[0] != "ml.g5.2xlarge" {
 		t.Errorf("admitted it is %+v", held)
 	}
-	bare := tasks.FromWorkload(&kueue.Workload{ObjectMeta: metav1.ObjectMeta{Name: "raw"}})
+	bare := one(&kueue.Workload{ObjectMeta: metav1.ObjectMeta{Name: "raw"}})
 	if bare.Name != "raw" || bare.Kind != "Workload" {
 		t.Errorf("without an owner it is %+v", bare)
 	}

@@ -64,7 +64,7 @@ function liveStream(url) {
   function open() {
     close();
     lossTimer ??= setTimeout(showLoss, patience);
-    source = new EventSource(`${url}?${as}`);
+    source = new EventSource(`${url}${url.includes("?") ? "&" : "?"}${as}`);
     source.addEventListener("error", () => { retry(); stillSignedIn(); });
     source.addEventListener("signed-out", showSignedOut);
     source.addEventListener("fragment", (event) => {

@@ -86,7 +86,7 @@ func start(t *testing.T, c *clustertest.Cluster, manages bool, with ...func(*clu
 	return console{
 		connection: connection, policies: policies,
 		teams:    &allocations.Service{Cluster: connection, Naming: desired.DefaultNaming, Access: permission, Audit: record, Pools: policies},
-		tasks:    &tasks.Service{Cluster: connection, Access: permission},
+		tasks:    tasks.New(connection, permission),
 		settings: &settings.Service{Cluster: connection, Access: permission, Naming: desired.DefaultNaming, Install: install, Kueue: controllers.Kueue.Seen},
 	}
 }
@@ -190,8 +190,8 @@ func TestKueueAbsent(t *testing.T) {
 	if gap := console.gap(t, "kueue-kinds"); !strings.Contains(gap.Patch, "manifests.yaml") || !strings.Contains(gap.Title, "ClusterQueue") {
 		t.Errorf("the gap is %+v", gap)
 	}
-	items, err := console.tasks.List(t.Context(), boss)
-	if err != nil || len(items) != 0 {
+	items, err := console.tasks.List(t.Context(), boss, tasks.Query{}, nil)
+	if err != nil || items.Total != 0 {
 		t.Errorf("tasks are %+v, %v", items, err)
 	}
 	state, err := console.teams.State(t.Context(), boss)
@@ -247,7 +247,7 @@ func TestKindGoesAndComes(t *testing.T) {
 	if trouble := console.connection.Kinds().Trouble(); !strings.Contains(trouble, "its kind WorkloadPriorityClass is missing") {
 		t.Errorf("it says %q", trouble)
 	}
-	if _, err := console.tasks.List(t.Context(), boss); err != nil {
+	if _, err := console.tasks.List(t.Context(), boss, tasks.Query{}, nil); err != nil {
 		t.Errorf("tasks cannot be shown: %v", err)
 	}
 	if _, err := console.teams.State(t.Context(), boss); err != nil {
@@ -283,7 +283,7 @@ func TestOlderVersionOnly(t *testing.T) {
 	if gap := console.gap(t, "kueue-older"); !strings.Contains(gap.Title, "v1beta1") {
 		t.Errorf("the gap is %+v", gap)
 	}
-	_, err := console.tasks.List(t.Context(), boss)
+	_, err := console.tasks.List(t.Context(), boss, tasks.Query{}, nil)
 	if governance.KindOf(err) != governance.Unavailable || !strings.Contains(err.Error(), "v1beta1 only") {
 		t.Errorf("tasks: %v", err)
 	}

@@ -1,0 +1,185 @@
+package tasks
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+type classKey struct{ namespace, class string }
+
+// tally is what is known of the tasks of one class in one namespace.
+type tally struct {
+	priority                int32
+	states                  map[State]int
+	waits, runs             int           // that ended since the start
+	waited, ran             time.Duration // all of them together
+	longestWait, longestRun time.Duration // among them
+	waiting, running        *order        // now, those first that have been for the longest time
+}
+
+// countOnly counts a task that was there before this process: what it did before
+// is not counted as if it had just been seen.
+func (x *Index) countOnly(t *Task) { x.tallyOf(t).add(t) }
+
+// count counts a change of one task from before to after, either of which may be
+// nil.
+func (x *Index) count(before, after *Task) {
+	if before != nil {
+		y := x.tallyOf(before)
+		y.remove(before)
+		if y.empty() {
+			delete(x.classes, classKey{before.Namespace, before.Class})
+		}
+	}
+	if after == nil {
+		return
+	}
+	y := x.tallyOf(after)
+	y.add(after)
+	if admitted := !after.AdmittedAt.IsZero() && !after.State.Waiting(); admitted && (before == nil || !before.AdmittedAt.Equal(after.AdmittedAt)) {
+		y.waits++
+		y.waited += after.LastWait
+		y.longestWait = max(y.longestWait, after.LastWait)
+	}
+	ended := after.State.Finished() || after.State.Waiting() || after.State == Paused
+	if ran := !isZero(before) && before.State.Holding(); ran && ended {
+		took := max(0, after.Ran(x.now())-before.RanBefore)
+		y.runs++
+		y.ran += took
+		y.longestRun = max(y.longestRun, took)
+	}
+}
+
+func byWait(a, b *Task) int {
+	return cmp.Or(a.WaitingSince.Compare(b.WaitingSince), strings.Compare(a.UID, b.UID))
+}
+
+// byRun orders by the last admission; what has none yet, such as a task whose
+// checks are not done, comes last.
+func byRun(a, b *Task) int {
+	return cmp.Or(cmp.Compare(b2i(a.AdmittedAt.IsZero()), b2i(b.AdmittedAt.IsZero())), a.AdmittedAt.Compare(b.AdmittedAt), strings.Compare(a.UID, b.UID))
+}
+
+func isZero(t *Task) bool { return t == nil || t.AdmittedAt.IsZero() }
+
+func (x *Index) tallyOf(t *Task) *tally {
+	key := classKey{t.Namespace, t.Class}
+	y := x.classes[key]
+	if y == nil {
+		y = &tally{states: map[State]int{}, waiting: newOrder(byWait), running: newOrder(byRun)}
+		x.classes[key] = y
+	}
+	return y
+}
+
+func (y *tally) empty() bool {
+	for _, n := range y.states {
+		if n > 0 {
+			return false
+		}
+	}
+	return y.waits == 0 && y.runs == 0
+}
+
+func (y *tally) add(t *Task) {
+	y.states[t.State]++
+	y.priority = t.Priority
+	switch {
+	case t.State.Waiting():
+		y.waiting.put(t)
+	case t.State.Holding():
+		y.running.put(t)
+	}
+}
+
+func (y *tally) remove(t *Task) {
+	y.states[t.State]--
+	switch {
+	case t.State.Waiting():
+		y.waiting.remove(t)
+	case t.State.Holding():
+		y.running.remove(t)
+	}
+}
+
+// ClassRow is what there is of one priority class.
+type ClassRow struct {
+	Class                       string // as its object is named; empty for tasks without one
+	Priority                    int32
+	Running, Pending, Preempted int
+	States                      map[State]int // all of them
+	Waits, Runs                 int           // that ended since Since, which averages are over
+	AverageWait, AverageRun     time.Duration // 0 without any
+	LongestWait, LongestRun     time.Duration // counts those that still go on
+}
+
+// Classes counts the tasks of the namespaces that somebody sees, one row for
+// each class, the highest priority first and those without a class last. since
+// is when counting began.
+func (x *Index) Classes(sees func(namespace string) bool) (rows []ClassRow, since time.Time) {
+	now := x.now()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	sums := map[string]*ClassRow{}
+	waited, ran := map[string]time.Duration{}, map[string]time.Duration{}
+	for key, y := range x.classes {
+		if !sees(key.namespace) {
+			continue
+		}
+		row := sums[key.class]
+		if row == nil {
+			row = &ClassRow{Class: key.class, Priority: y.priority, States: map[State]int{}}
+			sums[key.class] = row
+		}
+		row.Priority = max(row.Priority, y.priority)
+		for state, n := range y.states {
+			switch {
+			case state == Preempted:
+				row.Preempted += n
+			case state == Pending:
+				row.Pending += n
+			case state.Holding():
+				row.Running += n
+			}
+			row.States[state] += n
+		}
+		row.Waits += y.waits
+		row.Runs += y.runs
+		waited[key.class] += y.waited
+		ran[key.class] += y.ran
+		row.LongestWait, row.LongestRun = max(row.LongestWait, y.longestWait), max(row.LongestRun, y.longestRun)
+		if waiting := y.waiting.list(); len(waiting) > 0 {
+			row.LongestWait = max(row.LongestWait, waiting[0].Waited(now))
+		}
+		if running := y.running.list(); len(running) > 0 {
+			row.LongestRun = max(row.LongestRun, running[0].Ran(now)-running[0].RanBefore)
+		}
+	}
+	for class, row := range sums {
+		if row.Waits > 0 {
+			row.AverageWait = waited[class] / time.Duration(row.Waits)
+		}
+		if row.Runs > 0 {
+			row.AverageRun = ran[class] / time.Duration(row.Runs)
+		}
+	}
+	return slices.SortedFunc(deref(maps.Values(sums)), func(a, b ClassRow) int {
+		return cmp.Or(cmp.Compare(b2i(a.Class == ""), b2i(b.Class == "")), cmp.Compare(b.Priority, a.Priority), strings.Compare(a.Class, b.Class))
+	}), x.started
+}
+
+func b2i(yes bool) int {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+func deref(rows func(func(*ClassRow) bool)) func(func(ClassRow) bool) {
+	return func(yield func(ClassRow) bool) {
+		rows(func(r *ClassRow) bool { return yield(*r) })
+	}
+}

@@ -1,0 +1,109 @@
+package tasks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/tasks/explain"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+	"sigs.k8s.io/yaml"
+)
+
+// shownAround is how many tasks before and behind one are named.
+const shownAround = 5
+
+// Detail is all about one task.
+type Detail struct {
+	Item
+	Of             int // how many wait in its queue
+	Before, Behind []*Task
+	Verdict        *explain.Verdict // why it does not start; nil for one that runs or ended
+	Timeline       []Event
+	Said           []metav1.Condition // by Kueue, of the Workload that tells its state
+}
+
+// Detail is all about one task that user may see: see Task.
+func (s *Service) Detail(ctx context.Context, user governance.User, namespace, kind, name, uid string) (Detail, error) {
+	v, t, err := s.one(ctx, user, namespace, kind, name, uid)
+	if err != nil {
+		return Detail{}, err
+	}
+	place, of := v.index.Place(t)
+	d := Detail{Item: v.item(t, place), Of: of, Timeline: v.index.Timeline(t)}
+	d.Before, d.Behind = v.index.around(t, shownAround)
+	for i := range d.Timeline {
+		e := &d.Timeline[i]
+		e.Text = v.names.redact(e.Text)
+		if e.By != nil && v.sees != nil && !v.sees[e.By.Namespace] {
+			e.By = nil
+		}
+	}
+	for _, c := range t.main.Status.Conditions {
+		c.Message = v.names.redact(c.Message)
+		d.Said = append(d.Said, c)
+	}
+	if !t.State.Holding() && !t.State.Finished() || t.State == Starting {
+		verdict, err := v.why(ctx, t)
+		if err != nil {
+			return Detail{}, err
+		}
+		verdict.Detail = v.names.redact(verdict.Detail)
+		d.Verdict = &verdict
+	}
+	return d, nil
+}
+
+// one is a task that user may see, and what else they see.
+func (s *Service) one(ctx context.Context, user governance.User, namespace, kind, name, uid string) (viewer, *Task, error) {
+	v, err := s.view(ctx, user)
+	if err != nil {
+		return v, nil, err
+	}
+	t := v.index.Find(namespace, kind, name, uid)
+	if t == nil || v.sees != nil && !v.sees[namespace] {
+		return v, nil, &governance.Error{Kind: governance.NotFound, Op: "find task", Message: "There is no such task, or it is not for you. A task that was deleted is not kept."}
+	}
+	return v, t, nil
+}
+
+// YAML reads a task's Workloads anew, as user, the newest first.
+func (s *Service) YAML(ctx context.Context, user governance.User, namespace, kind, name, uid string) (string, error) {
+	_, t, err := s.one(ctx, user, namespace, kind, name, uid)
+	if err != nil {
+		return "", err
+	}
+	reader, err := s.Cluster.ReaderAs(user)
+	if err != nil {
+		return "", err
+	}
+	text := ""
+	for _, part := range t.Parts {
+		var w kueue.Workload
+		switch err := reader.Get(ctx, client.ObjectKeyFromObject(part), &w); {
+		case client.IgnoreNotFound(err) != nil:
+			return "", cluster.Translate("read task", err)
+		case err != nil:
+			continue
+		}
+		w.ManagedFields = nil
+		w.SetGroupVersionKind(kueue.SchemeGroupVersion.WithKind("Workload"))
+		out, err := yaml.Marshal(&w)
+		if err != nil {
+			return "", &governance.Error{Op: "read task", Message: "The Workload cannot be written down.", Err: errors.Join(err)}
+		}
+		if text != "" {
+			text += "---\n"
+		}
+		text += string(out)
+	}
+	if text == "" {
+		return "", &governance.Error{Kind: governance.NotFound, Op: "read task", Message: fmt.Sprintf("%s does not exist any more.", t.Name)}
+	}
+	return text, nil
+}

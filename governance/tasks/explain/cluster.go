@@ -1,0 +1,91 @@
+package explain
+
+import (
+	"time"
+
+	"kuota.dev/kuota/governance/quota"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Cell is one resource of one flavor.
+type Cell struct{ Flavor, Resource string }
+
+// Amounts are amounts by flavor and resource, in the units of quota.Resources.
+type Amounts map[Cell]int64
+
+// Limit is what a queue may use of one cell.
+type Limit struct {
+	Nominal int64
+	Borrow  *int64 // nil is without limit
+	Lend    *int64 // nil is all of it
+}
+
+// Queue is a ClusterQueue.
+type Queue struct {
+	Name     string
+	Team     string // empty for a queue of nobody's
+	Cohort   string // empty for a queue by itself
+	Stopped  bool   // held or drained by an admin
+	Inactive string // why Kueue admits nothing into it; empty while it does
+	Strict   bool   // a task that does not fit holds up those behind it
+	// WithinNever says that no task is stopped for another of the same queue.
+	WithinNever bool
+	Flavors     []string // in the order in which Kueue tries them
+	Resources   []string // covered
+	Limits      map[Cell]Limit
+	Used        Amounts
+	Selects     func(namespace string) bool // nil selects all
+}
+
+// Flavor is a ResourceFlavor: what its nodes have.
+type Flavor struct {
+	Labels      map[string]string
+	Taints      []corev1.Taint
+	Tolerations []corev1.Toleration // that it adds to pods
+}
+
+// Holder is a task that holds quota.
+type Holder struct {
+	Name, Kind, Namespace, UID string // empty for one that is not for the reader
+	Team                       string // "another team" for one that is not for the reader
+	Queue                      string // ClusterQueue
+	Priority                   int32
+	Since                      time.Time
+	Holds                      Amounts
+}
+
+// PodSet is a group of equal pods of a task.
+type PodSet struct {
+	Name         string
+	Count, Least int32 // Least is Count, unless fewer would do
+	Each         quota.Resources
+	Spec         *corev1.PodSpec // for its node selector, affinity and tolerations
+}
+
+// Task is what waits.
+type Task struct {
+	Namespace string
+	Priority  int32
+	PodSets   []PodSet
+	Paused    bool
+	Gated     string    // what holds it back by annotation; empty for nothing
+	RetryAt   time.Time // zero where it does not back off
+	Checks    []string  // admission checks that are not done, such as "provision: Pending"
+	Reserved  bool      // it has its quota already
+}
+
+// Cluster is what is known of the cluster.
+type Cluster struct {
+	Now         time.Time
+	LocalQueue  string
+	NoLocal     bool // there is no such LocalQueue
+	LocalHeld   bool
+	Queue       *Queue            // nil where the LocalQueue's does not exist
+	Queues      map[string]*Queue // of the same cohort, with Queue
+	Shared      Amounts           // quota of the cohort's own object
+	Nested      bool              // the cohort has a parent or children
+	Flavors     map[string]Flavor
+	Holders     []Holder // of those queues
+	FairSharing bool
+}

@@ -1,0 +1,396 @@
+package explain
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"kuota.dev/kuota/governance/quota"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Constraint is what decides that a task does not start.
+type Constraint string
+
+// The constraints, in the order in which one outdoes the other.
+const (
+	Paused           Constraint = "Paused"
+	Gated            Constraint = "Gated"            // somebody's annotation holds it back
+	NoQueue          Constraint = "NoQueue"          // its LocalQueue does not exist
+	NoClusterQueue   Constraint = "NoClusterQueue"   // its LocalQueue leads nowhere
+	QueueHeld        Constraint = "QueueHeld"        // an admin holds its queue
+	QueueInactive    Constraint = "QueueInactive"    // such as when a flavor is missing
+	WrongNamespace   Constraint = "WrongNamespace"   // the queue takes nothing from there
+	BacksOff         Constraint = "BacksOff"         // it is put into the queue again later
+	ChecksPending    Constraint = "ChecksPending"    // it has its quota
+	Uncovered        Constraint = "Uncovered"        // no quota counts a resource that it asks for
+	NoMatchingFlavor Constraint = "NoMatchingFlavor" // no pool of the queue has nodes for it
+	ExceedsMax       Constraint = "ExceedsMax"       // more than the queue can ever have
+	Quota            Constraint = "Quota"            // others hold what it needs
+	Reclaims         Constraint = "Reclaims"         // what it needs is being taken back
+	Turn             Constraint = "Turn"             // it fits; Kueue has not come to it
+	Unknown          Constraint = "Unknown"          // of cohorts within cohorts
+)
+
+// Verdict is why a task does not start, and what would start it.
+type Verdict struct {
+	Constraint Constraint
+	Detail     string // in words, where numbers do not tell it: such as which check
+	PodSet     string
+	Flavors    []FlavorVerdict // each that was tried, in order
+	Decides    *Shortage       // what is short of, in the flavor that comes nearest; nil for nothing
+	Changes    []Change        // each of which would start it, the smallest first
+}
+
+// FlavorVerdict is why a flavor does not take a pod set.
+type FlavorVerdict struct {
+	Flavor    string
+	Mismatch  string // such as "needs the label zone=a"; empty where its nodes are right
+	Shortages []Shortage
+}
+
+// Shortage is a resource of a flavor of which there is too little.
+type Shortage struct {
+	Cell
+	Needed int64 // by all pods of the pod set, and by those before it
+	// Free is what the queue could take now; Most is all that it could ever have.
+	Free, Most int64
+	Nominal    int64 // the queue's own quota
+	Used       int64 // by its own tasks
+	Borrowable int64 // what others and the cohort have idle to lend
+	Limit      *int64
+	Lower      []Holder // own tasks that it may push out, and what they hold
+	LowerSum   int64
+	Own        []Holder // own tasks that hold it, the largest first
+	Others     []Holder // of other queues, that hold more than their own
+	Reclaim    int64    // what other queues hold beyond their own quota
+}
+
+// Short is how much is missing now.
+func (s Shortage) Short() int64 { return max(0, s.Needed-s.Free) }
+
+// node is the arithmetic of one cell of a queue in its cohort.
+type node struct {
+	limit                 Limit
+	used                  int64
+	local                 int64 // that it does not lend
+	parentTotal, parentUp int64 // what the cohort has to share, and how much of it is used
+	cohort                bool
+}
+
+func at(c *Cluster, q *Queue, cell Cell) node {
+	n := node{limit: q.Limits[cell], used: q.Used[cell], cohort: q.Cohort != ""}
+	if !n.cohort {
+		return n
+	}
+	n.local = notLent(n.limit)
+	n.parentTotal = c.Shared[cell]
+	for _, other := range c.Queues {
+		l := other.Limits[cell]
+		n.parentTotal += l.Nominal - notLent(l)
+		n.parentUp += max(0, other.Used[cell]-notLent(l))
+	}
+	return n
+}
+
+func notLent(l Limit) int64 {
+	if l.Lend == nil {
+		return 0
+	}
+	return max(0, l.Nominal-*l.Lend)
+}
+
+// free is what the queue could take now.
+func (n node) free() int64 {
+	if !n.cohort {
+		return n.limit.Nominal - n.used
+	}
+	shared := n.parentTotal - n.parentUp
+	if n.limit.Borrow != nil {
+		shared = min(shared, n.limit.Nominal-n.local-max(0, n.used-n.local)+*n.limit.Borrow)
+	}
+	return max(0, n.local-n.used) + shared
+}
+
+// most is what the queue could ever have.
+func (n node) most() int64 {
+	if !n.cohort {
+		return n.limit.Nominal
+	}
+	most := n.local + n.parentTotal
+	if n.limit.Borrow != nil {
+		most = min(most, n.limit.Nominal+*n.limit.Borrow)
+	}
+	return most
+}
+
+// Why says why a task does not start.
+func Why(t Task, c *Cluster) Verdict {
+	if v, ok := barred(t, c); ok {
+		return v
+	}
+	if missing := uncovered(t, c.Queue); missing != "" {
+		return Verdict{Constraint: Uncovered, Detail: missing}
+	}
+	v, ok := place(t, c)
+	if ok {
+		return Verdict{Constraint: Turn, Flavors: v.Flavors}
+	}
+	if v.Constraint == Quota || v.Constraint == ExceedsMax {
+		v.Changes = changes(t, c, v)
+	}
+	return v
+}
+
+// barred is what holds a task back whatever is free.
+func barred(t Task, c *Cluster) (Verdict, bool) {
+	say := func(constraint Constraint, detail string) (Verdict, bool) {
+		return Verdict{Constraint: constraint, Detail: detail}, true
+	}
+	switch {
+	case t.Paused:
+		return say(Paused, "")
+	case t.Reserved && len(t.Checks) > 0:
+		return say(ChecksPending, strings.Join(t.Checks, ", "))
+	case t.Gated != "":
+		return say(Gated, t.Gated)
+	case c.NoLocal:
+		return say(NoQueue, c.LocalQueue)
+	case c.LocalHeld:
+		return say(QueueHeld, c.LocalQueue)
+	case c.Queue == nil:
+		return say(NoClusterQueue, c.LocalQueue)
+	case c.Queue.Stopped:
+		return say(QueueHeld, c.Queue.Name)
+	case c.Queue.Inactive != "":
+		return say(QueueInactive, c.Queue.Inactive)
+	case c.Queue.Selects != nil && !c.Queue.Selects(t.Namespace):
+		return say(WrongNamespace, c.Queue.Name)
+	case t.RetryAt.After(c.Now):
+		return say(BacksOff, "")
+	case c.Nested:
+		return say(Unknown, "")
+	}
+	return Verdict{}, false
+}
+
+// uncovered is a resource that no quota of a queue counts.
+func uncovered(t Task, q *Queue) string {
+	for _, set := range t.PodSets {
+		for _, name := range set.Each.Names() {
+			if set.Each[name] > 0 && !slices.Contains(q.Resources, name) {
+				return name
+			}
+		}
+	}
+	return ""
+}
+
+// place tries to find a flavor for each pod set, as Kueue does: the first in
+// which all of it fits.
+func place(t Task, c *Cluster) (Verdict, bool) {
+	taken := Amounts{}
+	var last Verdict
+	for _, set := range t.PodSets {
+		v := Verdict{PodSet: set.Name}
+		fits := false
+		for _, flavor := range c.Queue.Flavors {
+			f := try(t, c, set, flavor, taken)
+			v.Flavors = append(v.Flavors, f)
+			if f.Mismatch == "" && len(f.Shortages) == 0 {
+				for name, each := range set.Each {
+					taken[Cell{flavor, name}] += each * int64(set.Least)
+				}
+				fits = true
+				break
+			}
+		}
+		if !fits {
+			v.judge(t, c)
+			return v, false
+		}
+		last = v
+	}
+	return last, true
+}
+
+// judge says which of the flavors comes nearest, and what that lacks.
+func (v *Verdict) judge(t Task, c *Cluster) {
+	v.Constraint = NoMatchingFlavor
+	rank := func(f FlavorVerdict) int { // the nearer, the higher
+		if f.Mismatch != "" {
+			return 0
+		}
+		for _, s := range f.Shortages {
+			if s.Needed > s.Most {
+				return 1
+			}
+		}
+		return 2
+	}
+	best := -1
+	for i, f := range v.Flavors {
+		if rank(f) > 0 && (best < 0 || rank(f) > rank(v.Flavors[best])) {
+			best = i
+		}
+	}
+	if best < 0 {
+		return
+	}
+	shortages := v.Flavors[best].Shortages
+	worst := slices.MaxFunc(shortages, func(a, b Shortage) int {
+		return cmp.Or(cmp.Compare(b2i(a.Needed > a.Most), b2i(b.Needed > b.Most)), cmp.Compare(b2i(!secondary(a.Resource)), b2i(!secondary(b.Resource))), quota.Compare(b.Resource, a.Resource))
+	})
+	v.Decides = &worst
+	switch {
+	case worst.Needed > worst.Most:
+		v.Constraint = ExceedsMax
+	case !slices.ContainsFunc(shortages, func(s Shortage) bool { return s.Used+s.Needed > s.Nominal }):
+		v.Constraint = Reclaims // within its own quota: others give back what they borrowed
+	case startsWithout(t, c, worst.Lower):
+		v.Constraint = Reclaims // its own team's lower tasks make room
+	default:
+		v.Constraint = Quota
+	}
+}
+
+// secondary are resources that follow from accelerators: where both are short,
+// people are told of the accelerators.
+func secondary(resource string) bool { return !strings.Contains(resource, "/") }
+
+func b2i(yes bool) int {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+// try tells what keeps a pod set out of a flavor.
+func try(t Task, c *Cluster, set PodSet, flavor string, taken Amounts) FlavorVerdict {
+	f := FlavorVerdict{Flavor: flavor}
+	if f.Mismatch = mismatch(set.Spec, c.Flavors[flavor], c.keys()); f.Mismatch != "" {
+		return f
+	}
+	for _, name := range set.Each.Names() {
+		cell := Cell{flavor, name}
+		n := at(c, c.Queue, cell)
+		needed := set.Each[name]*int64(set.Least) + taken[cell]
+		if set.Each[name] == 0 || needed <= n.free() {
+			continue
+		}
+		s := Shortage{
+			Cell: cell, Needed: needed, Free: max(0, n.free()), Most: n.most(),
+			Nominal: n.limit.Nominal, Used: n.used, Limit: n.limit.Borrow,
+		}
+		if n.cohort {
+			s.Borrowable = max(0, n.parentTotal-n.parentUp)
+		}
+		s.holders(t, c)
+		f.Shortages = append(f.Shortages, s)
+	}
+	return f
+}
+
+// holders fills in who holds what is short.
+func (s *Shortage) holders(t Task, c *Cluster) {
+	for _, h := range c.Holders {
+		amount := h.Holds[s.Cell]
+		if amount == 0 {
+			continue
+		}
+		if h.Queue != c.Queue.Name {
+			if q := c.Queues[h.Queue]; q != nil && q.Used[s.Cell] > q.Limits[s.Cell].Nominal {
+				s.Others = append(s.Others, h)
+			}
+			continue
+		}
+		s.Own = append(s.Own, h)
+		if h.Priority < t.Priority && !c.Queue.WithinNever {
+			s.Lower = append(s.Lower, h)
+			s.LowerSum += amount
+		}
+	}
+	for name, q := range c.Queues {
+		if name != c.Queue.Name {
+			s.Reclaim += max(0, q.Used[s.Cell]-q.Limits[s.Cell].Nominal)
+		}
+	}
+	largest := func(a, b Holder) int {
+		return cmp.Or(cmp.Compare(b.Holds[s.Cell], a.Holds[s.Cell]), strings.Compare(a.UID, b.UID))
+	}
+	slices.SortFunc(s.Own, largest)
+	slices.SortFunc(s.Others, largest)
+	slices.SortFunc(s.Lower, largest)
+}
+
+// keys are the labels that flavors go by: Kueue looks at no others.
+func (c *Cluster) keys() map[string]bool {
+	keys := map[string]bool{}
+	for _, name := range c.Queue.Flavors {
+		for key := range c.Flavors[name].Labels {
+			keys[key] = true
+		}
+	}
+	return keys
+}
+
+// mismatch says why the nodes of a flavor are not for a pod.
+func mismatch(spec *corev1.PodSpec, f Flavor, keys map[string]bool) string {
+	if spec == nil {
+		return ""
+	}
+	for i := range f.Taints {
+		taint := &f.Taints[i]
+		if taint.Effect != corev1.TaintEffectNoSchedule && taint.Effect != corev1.TaintEffectNoExecute {
+			continue
+		}
+		if !tolerates(spec.Tolerations, taint) && !tolerates(f.Tolerations, taint) {
+			return "the pods do not tolerate its taint " + taint.ToString()
+		}
+	}
+	for key, want := range spec.NodeSelector {
+		if have, ok := f.Labels[key]; keys[key] && (!ok || have != want) {
+			return "the pods want nodes with " + key + "=" + want
+		}
+	}
+	if a := spec.Affinity; a != nil && a.NodeAffinity != nil && a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
+		terms := a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+		if len(terms) > 0 && !slices.ContainsFunc(terms, func(term corev1.NodeSelectorTerm) bool { return matches(term, f.Labels, keys) }) {
+			return "its nodes do not match the pods' node affinity"
+		}
+	}
+	return ""
+}
+
+func tolerates(tolerations []corev1.Toleration, taint *corev1.Taint) bool {
+	return slices.ContainsFunc(tolerations, func(t corev1.Toleration) bool {
+		if t.Effect != "" && t.Effect != taint.Effect || t.Key != "" && t.Key != taint.Key {
+			return false
+		}
+		return t.Operator == corev1.TolerationOpExists || t.Key != "" && t.Value == taint.Value
+	})
+}
+
+// matches tells whether a term holds for the labels of a flavor. What is asked of
+// labels that no flavor has is left to the scheduler, as Kueue does.
+func matches(term corev1.NodeSelectorTerm, labels map[string]string, keys map[string]bool) bool {
+	for _, e := range term.MatchExpressions {
+		if !keys[e.Key] {
+			continue
+		}
+		have, ok := labels[e.Key]
+		switch e.Operator {
+		case corev1.NodeSelectorOpIn:
+			ok = ok && slices.Contains(e.Values, have)
+		case corev1.NodeSelectorOpNotIn:
+			ok = !ok || !slices.Contains(e.Values, have)
+		case corev1.NodeSelectorOpDoesNotExist:
+			ok = !ok
+		}
+		if !ok {
+			return false
+		}
+	}
+	return true
+}

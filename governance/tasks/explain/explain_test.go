@@ -1,0 +1,161 @@
+package explain
+
+import (
+	"testing"
+	"time"
+
+	"kuota.dev/kuota/governance/quota"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+const gpu = "nvidia.com/gpu"
+
+var (
+	a100 = Cell{"a100", gpu}
+	h100 = Cell{"h100", gpu}
+	now  = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+)
+
+func n(v int64) *int64 { return &v }
+
+// queue is one of a team in the shared cohort, with so many GPUs of a100.
+func queue(team string, limit Limit, used int64) *Queue {
+	return &Queue{Name: team, Team: team, Cohort: "shared", Flavors: []string{"a100"}, Resources: []string{gpu, "cpu"}, Limits: map[Cell]Limit{a100: limit}, Used: Amounts{a100: used}}
+}
+
+func cluster(own *Queue, others ...*Queue) *Cluster {
+	c := &Cluster{Now: now, LocalQueue: "main", Queue: own, Queues: map[string]*Queue{own.Name: own}, Shared: Amounts{}, Flavors: map[string]Flavor{"a100": {Labels: map[string]string{"type": "a100"}}, "h100": {Labels: map[string]string{"type": "h100"}}}}
+	for _, q := range others {
+		c.Queues[q.Name] = q
+	}
+	return c
+}
+
+func holder(name, queue string, priority int32, amount int64) Holder {
+	return Holder{Name: name, UID: name, Queue: queue, Priority: priority, Holds: Amounts{a100: amount}}
+}
+
+// asks is a task of so many pods with one GPU each.
+func asks(pods int32) Task {
+	return Task{Namespace: "ns", Priority: 10, PodSets: []PodSet{{Name: "main", Count: pods, Least: pods, Each: quota.Resources{gpu: 1}}}}
+}
+
+func TestWhy(t *testing.T) {
+	selecting := func(task Task, label string) Task {
+		task.PodSets[0].Spec = &corev1.PodSpec{NodeSelector: map[string]string{"type": label}}
+		return task
+	}
+	for name, tc := range map[string]struct {
+		task    Task
+		cluster *Cluster
+		want    Constraint
+		short   int64
+		free    int64
+		changes []Kind
+	}{
+		"fits": {asks(2), cluster(queue("a", Limit{Nominal: 4}, 2)), Turn, 0, 0, nil},
+		"own quota is held": {asks(2), func() *Cluster {
+			c := cluster(queue("a", Limit{Nominal: 4, Borrow: n(0)}, 3))
+			c.Holders = []Holder{holder("x", "a", 10, 2), holder("y", "a", 10, 1)}
+			return c
+		}(), Quota, 1, 1, []Kind{FewerPods, TasksEnd, HigherClass, MoreQuota}},
+		"others have idle quota, and the limit is in the way": {asks(4), cluster(queue("a", Limit{Nominal: 2, Borrow: n(1)}, 0), queue("b", Limit{Nominal: 8}, 2)), ExceedsMax, 1, 3, []Kind{FewerPods, BorrowLimit, MoreQuota}},
+		"others lend nothing":                 {asks(4), cluster(queue("a", Limit{Nominal: 2}, 0), queue("b", Limit{Nominal: 8, Lend: n(0)}, 0)), ExceedsMax, 2, 2, []Kind{FewerPods, MoreQuota}},
+		"others lend a part":                  {asks(4), cluster(queue("a", Limit{Nominal: 2}, 0), queue("b", Limit{Nominal: 8, Lend: n(3)}, 7)), Quota, 1, 3, []Kind{FewerPods, MoreQuota}},
+		"others borrowed its own quota":       {asks(2), cluster(queue("a", Limit{Nominal: 4}, 0), queue("b", Limit{Nominal: 4}, 8)), Reclaims, 2, 0, nil},
+		"the cohort shares what is not given": {asks(4), func() *Cluster { c := cluster(queue("a", Limit{Nominal: 2}, 0)); c.Shared[a100] = 1; return c }(), ExceedsMax, 1, 3, []Kind{FewerPods, MoreQuota}},
+		"lower tasks of its own are in its way": {asks(2), func() *Cluster {
+			c := cluster(queue("a", Limit{Nominal: 2, Borrow: n(0)}, 2))
+			c.Holders = []Holder{holder("low", "a", 5, 2)}
+			return c
+		}(), Reclaims, 2, 0, nil},
+		"they are, and the team forbids it": {asks(2), func() *Cluster {
+			q := queue("a", Limit{Nominal: 1, Borrow: n(1)}, 2)
+			q.WithinNever = true
+			c := cluster(q, queue("b", Limit{Nominal: 1}, 0))
+			c.Holders = []Holder{holder("low", "a", 5, 2)}
+			return c
+		}(), Quota, 2, 0, []Kind{TasksEnd, MoreQuota}},
+		"alone, without a cohort": {asks(5), func() *Cluster {
+			q := queue("a", Limit{Nominal: 4}, 1)
+			q.Cohort = ""
+			return cluster(q)
+		}(), ExceedsMax, 2, 3, []Kind{FewerPods, MoreQuota}},
+		"nodes of another kind": {selecting(asks(1), "v100"), cluster(queue("a", Limit{Nominal: 4}, 0)), NoMatchingFlavor, 0, 0, nil},
+		"a second pool takes it": {selecting(asks(1), "h100"), func() *Cluster {
+			q := queue("a", Limit{Nominal: 4}, 4)
+			q.Flavors, q.Limits[h100] = []string{"a100", "h100"}, Limit{Nominal: 1}
+			return cluster(q)
+		}(), Turn, 0, 0, nil},
+		"a resource that nothing counts": {Task{Namespace: "ns", PodSets: []PodSet{{Count: 1, Least: 1, Each: quota.Resources{"example.com/fpga": 1}}}}, cluster(queue("a", Limit{Nominal: 4}, 0)), Uncovered, 0, 0, nil},
+		"stopped by somebody":            {Task{Paused: true}, cluster(queue("a", Limit{Nominal: 4}, 0)), Paused, 0, 0, nil},
+		"held back by an annotation":     {Task{Gated: "x"}, cluster(queue("a", Limit{}, 0)), Gated, 0, 0, nil},
+		"a check is not done":            {Task{Reserved: true, Checks: []string{"c: Pending"}}, cluster(queue("a", Limit{}, 0)), ChecksPending, 0, 0, nil},
+		"backs off":                      {Task{RetryAt: now.Add(time.Minute)}, cluster(queue("a", Limit{}, 0)), BacksOff, 0, 0, nil},
+		"no queue":                       {Task{}, &Cluster{NoLocal: true}, NoQueue, 0, 0, nil},
+		"no ClusterQueue":                {Task{}, &Cluster{}, NoClusterQueue, 0, 0, nil},
+		"LocalQueue on hold":             {Task{}, &Cluster{LocalHeld: true}, QueueHeld, 0, 0, nil},
+		"queue on hold":                  {Task{}, &Cluster{Queue: &Queue{Stopped: true}}, QueueHeld, 0, 0, nil},
+		"flavor missing":                 {Task{}, &Cluster{Queue: &Queue{Inactive: "FlavorNotFound"}}, QueueInactive, 0, 0, nil},
+		"wrong namespace":                {Task{}, &Cluster{Queue: &Queue{Selects: func(string) bool { return false }}}, WrongNamespace, 0, 0, nil},
+		"cohorts in cohorts":             {Task{}, &Cluster{Queue: &Queue{}, Nested: true}, Unknown, 0, 0, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := Why(tc.task, tc.cluster)
+			if v.Constraint != tc.want {
+				t.Fatalf("it is %+v, want %s", v, tc.want)
+			}
+			if tc.short > 0 && (v.Decides == nil || v.Decides.Short() != tc.short || v.Decides.Free != tc.free) {
+				t.Errorf("short of %+v, want %d with %d free", v.Decides, tc.short, tc.free)
+			}
+			var kinds []Kind
+			for _, c := range v.Changes {
+				kinds = append(kinds, c.Kind)
+			}
+			if len(kinds) != len(tc.changes) {
+				t.Fatalf("changes are %v, want %v", kinds, tc.changes)
+			}
+			for i := range kinds {
+				if kinds[i] != tc.changes[i] {
+					t.Errorf("changes are %v, want %v", kinds, tc.changes)
+				}
+			}
+		})
+	}
+}
+
+// Each change that is proposed starts the task, and a smaller one does not.
+func TestChangesAreSmallest(t *testing.T) {
+	c := cluster(queue("a", Limit{Nominal: 4, Borrow: n(2)}, 6), queue("b", Limit{Nominal: 8}, 1))
+	c.Holders = []Holder{holder("large", "a", 10, 3), holder("middle", "a", 20, 2), holder("small", "a", 10, 1)}
+	v := Why(asks(3), c)
+	if v.Constraint != Quota || v.Decides.Short() != 3 {
+		t.Fatalf("it is %+v", v)
+	}
+	for _, change := range v.Changes {
+		switch change.Kind {
+		case TasksEnd:
+			if len(change.Tasks) != 1 || change.Tasks[0].Name != "large" {
+				t.Errorf("%+v should end", change.Tasks)
+			}
+		case HigherClass:
+			if change.Priority != 11 || len(change.Tasks) != 1 || change.Tasks[0].Name != "large" {
+				t.Errorf("a class of %d pushes out %+v", change.Priority, change.Tasks)
+			}
+		case BorrowLimit:
+			if len(change.To) != 1 || change.To[0].From != 2 || change.To[0].To != 5 {
+				t.Errorf("the limit goes to %+v", change.To)
+			}
+		case MoreQuota:
+			if len(change.To) != 1 || change.To[0].To != 7 {
+				t.Errorf("the quota goes to %+v", change.To)
+			}
+		case FewerPods:
+			t.Errorf("with nothing free, %d pods start", change.Pods)
+		}
+	}
+	if len(v.Changes) != 4 {
+		t.Errorf("changes are %+v", v.Changes)
+	}
+}

@@ -1,0 +1,257 @@
+package tasks
+
+import (
+	"kuota.dev/kuota/governance/tasks/explain"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// Index holds all tasks, ready to be filtered, sorted and counted. It is filled
+// by a watch of Workloads; a change costs what its own task costs, and a question
+// what its answer costs.
+type Index struct {
+	now func() time.Time
+
+	mu      sync.Mutex
+	tasks   map[groupKey]*Task
+	parts   map[groupKey]map[types.UID]*kueue.Workload
+	group   map[types.UID]groupKey // of each Workload
+	named   map[address]map[*Task]struct{}
+	spaces  map[string]map[*Task]struct{} // by namespace
+	queues  map[queueKey]*order           // tasks that wait, by LocalQueue
+	orders  map[Column]*order             // of all tasks, once somebody asked for them
+	classes map[classKey]*tally
+	holders map[string]map[*Task]struct{} // by ClusterQueue
+	used    map[string]explain.Amounts    // by ClusterQueue
+	kinds   map[string]int                // how many tasks are of each
+	pools   map[string]int
+	started time.Time // since when it counts
+}
+
+type groupKey struct{ namespace, uid string }
+
+type address struct{ namespace, kind, name string }
+
+type queueKey struct{ namespace, queue string }
+
+// NewIndex is an empty index. now is the time.
+func NewIndex(now func() time.Time) *Index {
+	return &Index{
+		now: now, tasks: map[groupKey]*Task{}, parts: map[groupKey]map[types.UID]*kueue.Workload{}, group: map[types.UID]groupKey{},
+		named: map[address]map[*Task]struct{}{}, spaces: map[string]map[*Task]struct{}{}, queues: map[queueKey]*order{},
+		orders: map[Column]*order{}, classes: map[classKey]*tally{}, holders: map[string]map[*Task]struct{}{}, used: map[string]explain.Amounts{}, kinds: map[string]int{}, pools: map[string]int{}, started: now(),
+	}
+}
+
+// Handler takes in what a watch of Workloads tells.
+func (x *Index) Handler() toolscache.ResourceEventHandler {
+	return toolscache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(object any, first bool) {
+			if w, ok := object.(*kueue.Workload); ok {
+				x.set(w, first)
+			}
+		},
+		UpdateFunc: func(_, object any) {
+			if w, ok := object.(*kueue.Workload); ok {
+				x.set(w, false)
+			}
+		},
+		DeleteFunc: func(object any) {
+			if unknown, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
+				object = unknown.Obj
+			}
+			if w, ok := object.(*kueue.Workload); ok {
+				x.drop(w)
+			}
+		},
+	}
+}
+
+// set takes in a Workload as it is now. first says that it was there before this
+// process.
+func (x *Index) set(w *kueue.Workload, first bool) {
+	_, _, uid := owner(w)
+	key := groupKey{w.Namespace, uid}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if was, ok := x.group[w.UID]; ok && was != key { // somebody gave it another owner
+		x.without(was, w.UID)
+	}
+	x.group[w.UID] = key
+	parts := x.parts[key]
+	if parts == nil {
+		parts = make(map[types.UID]*kueue.Workload, 1)
+		x.parts[key] = parts
+	}
+	parts[w.UID] = w
+	x.make(key, first)
+}
+
+func (x *Index) drop(w *kueue.Workload) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if key, ok := x.group[w.UID]; ok {
+		x.without(key, w.UID)
+	}
+}
+
+func (x *Index) without(key groupKey, uid types.UID) {
+	delete(x.group, uid)
+	delete(x.parts[key], uid)
+	if len(x.parts[key]) > 0 {
+		x.make(key, false)
+		return
+	}
+	delete(x.parts, key)
+	if t := x.tasks[key]; t != nil {
+		x.unlist(t)
+		x.count(t, nil)
+		delete(x.tasks, key)
+	}
+}
+
+// make makes a task anew of its Workloads.
+func (x *Index) make(key groupKey, first bool) {
+	before := x.tasks[key]
+	parts := make([]*kueue.Workload, 0, len(x.parts[key]))
+	for _, w := range x.parts[key] {
+		parts = append(parts, w)
+	}
+	t := FromWorkloads(parts, before)
+	if before != nil {
+		x.unlist(before)
+	}
+	x.tasks[key] = t
+	x.list(t)
+	if first && before == nil {
+		x.countOnly(t)
+	} else {
+		x.count(before, t)
+	}
+}
+
+func (t *Task) address() address {
+	return address{t.Namespace, strings.ToLower(t.Kind), t.Name}
+}
+
+func (x *Index) list(t *Task) {
+	put(x.named, t.address(), t)
+	put(x.spaces, t.Namespace, t)
+	x.kinds[t.Kind]++
+	for _, pool := range t.Pools {
+		x.pools[pool]++
+	}
+	for _, o := range x.orders {
+		o.put(t)
+	}
+	for queue, amounts := range t.holds() {
+		put(x.holders, queue, t)
+		x.use(queue, amounts, 1)
+	}
+	if t.State.Waiting() {
+		q := queueKey{t.Namespace, t.Queue}
+		if x.queues[q] == nil {
+			x.queues[q] = newOrder(inQueue)
+		}
+		x.queues[q].put(t)
+	}
+}
+
+func (x *Index) unlist(t *Task) {
+	take(x.named, t.address(), t)
+	take(x.spaces, t.Namespace, t)
+	less(x.kinds, t.Kind)
+	for _, pool := range t.Pools {
+		less(x.pools, pool)
+	}
+	for _, o := range x.orders {
+		o.remove(t)
+	}
+	for queue, amounts := range t.holds() {
+		take(x.holders, queue, t)
+		x.use(queue, amounts, -1)
+	}
+	if t.State.Waiting() {
+		x.queues[queueKey{t.Namespace, t.Queue}].remove(t)
+	}
+}
+
+func put[K comparable](in map[K]map[*Task]struct{}, key K, t *Task) {
+	set := in[key]
+	if set == nil {
+		set = make(map[*Task]struct{}, 1)
+		in[key] = set
+	}
+	set[t] = struct{}{}
+}
+
+func take[K comparable](from map[K]map[*Task]struct{}, key K, t *Task) {
+	delete(from[key], t)
+	if len(from[key]) == 0 {
+		delete(from, key)
+	}
+}
+
+func (x *Index) use(queue string, amounts explain.Amounts, sign int64) {
+	used := x.used[queue]
+	if used == nil {
+		used = explain.Amounts{}
+		x.used[queue] = used
+	}
+	for cell, amount := range amounts {
+		if used[cell] += sign * amount; used[cell] == 0 {
+			delete(used, cell)
+		}
+	}
+	if len(used) == 0 {
+		delete(x.used, queue)
+	}
+}
+
+func less(counts map[string]int, name string) {
+	if counts[name]--; counts[name] <= 0 {
+		delete(counts, name)
+	}
+}
+
+// all is every task in an order: read only.
+func (x *Index) all(column Column) []*Task {
+	o := x.orders[column]
+	if o == nil {
+		o = newOrder(compare(column, time.Time{}))
+		for _, t := range x.tasks {
+			o.put(t)
+		}
+		x.orders[column] = o
+	}
+	return o.list()
+}
+
+// Find is the task at an address; the newest, where there are several, or the
+// one with the UID. nil for none. The kind counts in any case.
+func (x *Index) Find(namespace, kind, name, uid string) *Task {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	var found *Task
+	for t := range x.named[address{namespace, strings.ToLower(kind), name}] {
+		if uid != "" && t.UID != uid {
+			continue
+		}
+		if found == nil || t.Submitted.After(found.Submitted) {
+			found = t
+		}
+	}
+	return found
+}
+
+// Len is how many tasks there are.
+func (x *Index) Len() int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return len(x.tasks)
+}

@@ -1,0 +1,320 @@
+package tasks
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+var start = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+
+// clock is a time that tests set.
+type clock struct{ at time.Time }
+
+func (c *clock) now() time.Time { return c.at }
+
+func newTestIndex() (*Index, *clock) {
+	c := &clock{start}
+	return NewIndex(c.now), c
+}
+
+// workload is one that a Job made.
+func workload(namespace, name, class string, priority int32, created time.Time, conditions ...metav1.Condition) *kueue.Workload {
+	yes := true
+	w := &kueue.Workload{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: "job-" + name, UID: types.UID("w-" + namespace + name), CreationTimestamp: metav1.NewTime(created),
+			OwnerReferences: []metav1.OwnerReference{{Kind: "Job", Name: name, UID: types.UID("j-" + namespace + name), Controller: &yes}},
+		},
+		Spec:   kueue.WorkloadSpec{Priority: &priority, QueueName: "main", PodSets: []kueue.PodSet{{Count: 1}}},
+		Status: kueue.WorkloadStatus{Conditions: conditions},
+	}
+	if class != "" {
+		w.Spec.PriorityClassRef = &kueue.PriorityClassRef{Name: class, Kind: kueue.WorkloadPriorityClassKind}
+	}
+	return w
+}
+
+func condition(name string, yes bool, reason string, at time.Time) metav1.Condition {
+	status := metav1.ConditionFalse
+	if yes {
+		status = metav1.ConditionTrue
+	}
+	return metav1.Condition{Type: name, Status: status, Reason: reason, LastTransitionTime: metav1.NewTime(at)}
+}
+
+func waits(at time.Time) []metav1.Condition {
+	return []metav1.Condition{condition("QuotaReserved", false, "WaitingForQuota", at)}
+}
+
+func runs(at time.Time) []metav1.Condition {
+	return []metav1.Condition{condition("QuotaReserved", true, "QuotaReserved", at), condition("Admitted", true, "Admitted", at)}
+}
+
+func ends(admitted, at time.Time) []metav1.Condition {
+	return append(runs(admitted), condition("Finished", true, "Succeeded", at))
+}
+
+// Whatever comes and goes, an index answers as somebody would who looks at all
+// Workloads each time.
+func TestIndexAnswersLikeALook(t *testing.T) {
+	for seed := range uint64(20) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		x, c := newTestIndex()
+		there := map[string]*kueue.Workload{}
+		for step := range 400 {
+			c.at = c.at.Add(time.Second)
+			namespace, name := fmt.Sprintf("ns-%d", random.IntN(4)), fmt.Sprintf("t-%d", random.IntN(60))
+			class := []string{"", "a-priority", "b-priority"}[random.IntN(3)]
+			key := namespace + name
+			switch old := there[key]; {
+			case old != nil && random.IntN(4) == 0:
+				x.drop(old)
+				delete(there, key)
+			default:
+				created := c.at
+				if old != nil {
+					created = old.CreationTimestamp.Time
+				}
+				state := [][]metav1.Condition{nil, waits(c.at), runs(c.at), ends(c.at.Add(-time.Second), c.at)}[random.IntN(4)]
+				w := workload(namespace, name, class, int32(random.IntN(3)), created, state...)
+				x.set(w, step < 50)
+				there[key] = w
+			}
+			if step%7 != 0 {
+				continue
+			}
+			checkLikeALook(t, x, c, there, random)
+			if t.Failed() {
+				t.Fatalf("seed %d, step %d", seed, step)
+			}
+		}
+	}
+}
+
+func checkLikeALook(t *testing.T, x *Index, c *clock, there map[string]*kueue.Workload, random *rand.Rand) {
+	t.Helper()
+	var all []*Task
+	for _, w := range there {
+		all = append(all, FromWorkloads([]*kueue.Workload{w}, nil))
+	}
+	columnNames := slices.Sorted(maps.Keys(columns))
+	q := Query{Sort: columnNames[random.IntN(len(columnNames))], Descending: random.IntN(2) == 0, Page: random.IntN(4)}
+	var sees map[string]bool
+	if random.IntN(2) == 0 {
+		sees = map[string]bool{"ns-1": true, "ns-2": true}
+	}
+	switch random.IntN(5) {
+	case 0:
+		q.States = []State{Running, Pending}
+	case 1:
+		q.Classes = []string{""}
+	case 2:
+		q.Text = "T-1"
+	case 3:
+		q.Namespaces = []string{"ns-1", "ns-3"}
+	}
+	var want []string
+	sortable := all[:0:0]
+	for _, task := range all {
+		if sees != nil && !sees[task.Namespace] || len(q.Namespaces) > 0 && !slices.Contains(q.Namespaces, task.Namespace) {
+			continue
+		}
+		lower := q
+		lower.Text = strings.ToLower(q.Text)
+		if lower.matches(task) {
+			sortable = append(sortable, task)
+		}
+	}
+	// What the index remembers of earlier waits is not in a fresh look.
+	if q.Sort == ByWaited {
+		q.Sort = BySubmitted
+	}
+	slices.SortFunc(sortable, compare(q.Sort, c.at))
+	if q.Descending {
+		slices.Reverse(sortable)
+	}
+	for _, task := range sortable {
+		want = append(want, task.UID)
+	}
+	f := x.find(q, sees)
+	var got []string
+	for _, task := range f.page {
+		got = append(got, task.UID)
+	}
+	from := (f.number - 1) * PageSize
+	if f.total != len(want) || !slices.Equal(got, want[from:min(from+PageSize, len(want))]) {
+		t.Errorf("%+v finds %d tasks %v, want %d: %v", q, f.total, got, len(want), want)
+	}
+	counts := map[string]map[State]int{}
+	for _, task := range all {
+		if sees == nil || sees[task.Namespace] {
+			if counts[task.Class] == nil {
+				counts[task.Class] = map[State]int{}
+			}
+			counts[task.Class][task.State]++
+		}
+	}
+	rows, _ := x.Classes(func(namespace string) bool { return sees == nil || sees[namespace] })
+	for _, row := range rows {
+		for state, n := range row.States {
+			if counts[row.Class][state] != n {
+				t.Errorf("class %q has %d %s, want %d", row.Class, n, state, counts[row.Class][state])
+			}
+			delete(counts[row.Class], state)
+		}
+		if len(counts[row.Class]) > 0 {
+			t.Errorf("class %q misses %v", row.Class, counts[row.Class])
+		}
+	}
+	for _, task := range all {
+		current := x.Find(task.Namespace, "job", task.Name, "")
+		place, of := x.Place(current)
+		before, waiting := 1, 0
+		for _, other := range all {
+			if other.Namespace == task.Namespace && other.State.Waiting() {
+				waiting++
+				if inQueue(other, task) < 0 {
+					before++
+				}
+			}
+		}
+		if !task.State.Waiting() {
+			before, waiting = 0, 0
+		}
+		if place != before || of != waiting {
+			t.Errorf("%s stands at %d of %d, want %d of %d", task.Name, place, of, before, waiting)
+		}
+	}
+}
+
+// A task that is pre-empted twice: each wait and each run counts once, also the
+// second wait, whose start Kueue forgets.
+func TestTimesOverTwoPreemptions(t *testing.T) {
+	x, c := newTestIndex()
+	at := func(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
+	past := int32(0)
+	step := func(seconds int, conditions ...metav1.Condition) *Task {
+		c.at = at(seconds)
+		w := workload("ns", "t", "a", 1, at(0), conditions...)
+		if past > 0 {
+			w.Status.AccumulatedPastExecutionTimeSeconds = &past
+		}
+		x.set(w, false)
+		return x.Find("ns", "Job", "t", "")
+	}
+	want := func(task *Task, state State, waited, ran int) {
+		t.Helper()
+		if task.State != state || task.Waited(c.at) != time.Duration(waited)*time.Second || task.Ran(c.at) != time.Duration(ran)*time.Second {
+			t.Errorf("at %s it is %s, waited %s and ran %s, want %s, %d s and %d s", c.at.Sub(start), task.State, task.Waited(c.at), task.Ran(c.at), state, waited, ran)
+		}
+	}
+	want(step(4, waits(at(0))...), Pending, 4, 0)
+	want(step(15, runs(at(10))...), Running, 10, 5)
+	evicted := func(n int) []metav1.Condition {
+		return []metav1.Condition{condition("QuotaReserved", false, "Pending", at(n)), condition("Admitted", false, "NoReservation", at(n)), condition("Evicted", true, "Preempted", at(n)), condition("Preempted", true, "InClusterQueue", at(n)), condition("Requeued", true, "Preempted", at(30))}
+	}
+	past = 20 // it ran from 10 to 30
+	want(step(37, evicted(30)...), Preempted, 7, 20)
+	again := func(n int) []metav1.Condition {
+		return append(runs(at(n)), condition("Evicted", false, "QuotaReserved", at(n)), condition("Preempted", false, "QuotaReserved", at(n)), condition("Requeued", true, "Preempted", at(30)))
+	}
+	want(step(45, again(40)...), Running, 10, 25)
+	past = 30 // and from 40 to 50
+	want(step(53, evicted(50)...), Preempted, 3, 30)
+	// Requeued still says 30: without the memory of 50, the wait would be 31 s.
+	want(step(66, again(61)...), Running, 11, 35)
+	want(step(72, append(again(61), condition("Finished", true, "Succeeded", at(70)))...), Succeeded, 11, 39)
+
+	rows, _ := x.Classes(func(string) bool { return true })
+	if len(rows) != 1 || rows[0].Waits != 3 || rows[0].AverageWait != (10+10+11)*time.Second/3 || rows[0].LongestWait != 11*time.Second ||
+		rows[0].Runs != 3 || rows[0].AverageRun != (20+10+9)*time.Second/3 || rows[0].LongestRun != 20*time.Second {
+		t.Errorf("its class is %+v", rows)
+	}
+}
+
+// Slices of an elastic job are one task, which runs and wants more.
+func TestElasticJobIsOneTask(t *testing.T) {
+	x, c := newTestIndex()
+	slice := func(n int, count int32, created time.Time, conditions ...metav1.Condition) *kueue.Workload {
+		w := workload("ns", "grows", "a", 1, created, conditions...)
+		w.Name, w.UID = fmt.Sprintf("job-grows-%d", n), types.UID(fmt.Sprint(n))
+		w.Annotations = map[string]string{sliceName: "job-grows-1"}
+		w.Spec.PodSets[0].Count = count
+		if len(conditions) > 1 {
+			w.Status.Admission = &kueue.Admission{PodSetAssignments: []kueue.PodSetAssignment{{Count: &count}}}
+		}
+		return w
+	}
+	at := func(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
+	x.set(slice(1, 2, at(0), append(runs(at(1)), condition("Finished", true, replaced, at(11)))...), false)
+	x.set(slice(2, 3, at(10), runs(at(11))...), false)
+	x.set(slice(3, 6, at(20), waits(at(20))...), false)
+	c.at = at(31)
+	task := x.Find("ns", "job", "grows", "")
+	if x.Len() != 1 || task.State != Running || task.Size != (Size{Least: 6, Now: 3, Wanted: 6, Guaranteed: 3}) || !task.Growing() || task.Ran(c.at) != 30*time.Second || !task.Submitted.Equal(at(0)) {
+		t.Errorf("of %d tasks it is %+v, %s", x.Len(), task, task.Ran(c.at))
+	}
+	x.drop(slice(3, 6, at(20)))
+	if task = x.Find("ns", "job", "grows", ""); task.Growing() || task.Size.Wanted != 3 {
+		t.Errorf("without its last slice it is %+v", task)
+	}
+}
+
+// A guaranteed part and increments of lower priority, as HyperPod's operator
+// makes them, are one task.
+func TestIncrementsAreOneTask(t *testing.T) {
+	x, _ := newTestIndex()
+	for i, priority := range []int32{90, 10, 10} {
+		state := runs(start)
+		if i == 2 {
+			state = waits(start)
+		}
+		w := workload("ns", "train", "a", priority, start, state...)
+		w.Name, w.UID = fmt.Sprintf("train-%d", i), types.UID(fmt.Sprint(i))
+		w.Spec.PodSets[0].Count = 4
+		if i < 2 {
+			w.Status.Admission = &kueue.Admission{PodSetAssignments: []kueue.PodSetAssignment{{Count: &w.Spec.PodSets[0].Count}}}
+		}
+		x.set(w, false)
+	}
+	task := x.Find("ns", "job", "train", "")
+	if x.Len() != 1 || task.State != Running || task.Priority != 90 || task.Size != (Size{Least: 4, Now: 8, Wanted: 12, Guaranteed: 4}) {
+		t.Errorf("of %d tasks it is %+v", x.Len(), task)
+	}
+}
+
+// Bad objects make no trouble: they are shown with what they have.
+func TestBadWorkloads(t *testing.T) {
+	x, c := newTestIndex()
+	future := start.Add(time.Hour)
+	bad := []*kueue.Workload{
+		{},
+		{ObjectMeta: metav1.ObjectMeta{UID: "1", Namespace: "ns", Name: "bare"}},
+		workload("ns", "future", "", 0, future, runs(future)...),
+		workload("ns", "unknown", "", 0, start, condition("QuotaReserved", false, "SomethingNew", start), condition("Other", true, "", start)),
+		{ObjectMeta: metav1.ObjectMeta{UID: "2", Namespace: "ns", Name: "group", OwnerReferences: []metav1.OwnerReference{{Kind: "Pod", Name: "a"}, {Kind: "Pod", Name: "b"}}}},
+		{ObjectMeta: metav1.ObjectMeta{UID: "3", Namespace: "ns", Name: "set", OwnerReferences: []metav1.OwnerReference{{Kind: "StatefulSet", Name: "web", UID: "s"}}}},
+	}
+	for _, w := range bad {
+		x.set(w, false)
+	}
+	f := x.find(Query{}, nil)
+	if f.total != len(bad) {
+		t.Errorf("there are %d of %d", f.total, len(bad))
+	}
+	if task := x.Find("ns", "job", "future", ""); task.Ran(c.at) != 0 || task.Waited(c.at) != 0 {
+		t.Errorf("times in the future are %s and %s", task.Ran(c.at), task.Waited(c.at))
+	}
+	if x.Find("ns", "podgroup", "group", "") == nil || x.Find("ns", "statefulset", "web", "") == nil || x.Find("ns", "workload", "bare", "") == nil {
+		t.Error("owners are not known")
+	}
+}

@@ -1,0 +1,134 @@
+package tasks
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"kuota.dev/kuota/governance/catalog"
+)
+
+// Column is what a list of tasks can be sorted by.
+type Column string
+
+// The columns of a list of tasks.
+const (
+	BySubmitted   Column = "submitted"
+	ByName        Column = "name"
+	ByState       Column = "status"
+	ByTeam        Column = "team"
+	ByClass       Column = "class"
+	ByKind        Column = "kind"
+	ByAccelerator Column = "accelerators"
+	ByCPU         Column = "vcpu"
+	ByMemory      Column = "memory"
+	ByPool        Column = "pool"
+	ByPreemptions Column = "preemptions"
+	ByWaited      Column = "waited"
+	ByRan         Column = "ran"
+)
+
+// columns compare two tasks, the smaller first. Those of times that go on count
+// up to now.
+var columns = map[Column]func(a, b *Task, now time.Time) int{
+	BySubmitted: func(a, b *Task, _ time.Time) int { return a.Submitted.Compare(b.Submitted) },
+	ByName:      func(a, b *Task, _ time.Time) int { return strings.Compare(a.Name, b.Name) },
+	ByState:     func(a, b *Task, _ time.Time) int { return cmp.Compare(stateRank[a.State], stateRank[b.State]) },
+	ByTeam:      func(a, b *Task, _ time.Time) int { return strings.Compare(a.Namespace, b.Namespace) },
+	ByClass: func(a, b *Task, _ time.Time) int {
+		return cmp.Or(cmp.Compare(a.Priority, b.Priority), strings.Compare(a.Class, b.Class))
+	},
+	ByKind:        func(a, b *Task, _ time.Time) int { return strings.Compare(a.Kind, b.Kind) },
+	ByAccelerator: func(a, b *Task, _ time.Time) int { return cmp.Compare(accelerators(a), accelerators(b)) },
+	ByCPU: func(a, b *Task, _ time.Time) int {
+		return cmp.Compare(a.Resources()[catalog.CPU], b.Resources()[catalog.CPU])
+	},
+	ByMemory: func(a, b *Task, _ time.Time) int {
+		return cmp.Compare(a.Resources()[catalog.Memory], b.Resources()[catalog.Memory])
+	},
+	ByPool:        func(a, b *Task, _ time.Time) int { return slices.Compare(a.Pools, b.Pools) },
+	ByPreemptions: func(a, b *Task, _ time.Time) int { return cmp.Compare(a.Preemptions, b.Preemptions) },
+	ByWaited:      func(a, b *Task, now time.Time) int { return cmp.Compare(a.Waited(now), b.Waited(now)) },
+	ByRan:         func(a, b *Task, now time.Time) int { return cmp.Compare(a.Ran(now), b.Ran(now)) },
+}
+
+// moving tells whether an order changes by time alone.
+func (c Column) moving() bool { return c == ByWaited || c == ByRan }
+
+var stateRank = func() map[State]int {
+	ranks := map[State]int{}
+	for i, s := range States {
+		ranks[s] = i
+	}
+	return ranks
+}()
+
+// accelerators counts all accelerators of a task, of whatever kind: for sorting
+// only, since kinds are never added up for people.
+func accelerators(t *Task) (n int64) {
+	for name, amount := range t.Resources() {
+		if name != catalog.CPU && name != catalog.Memory && name != catalog.Network {
+			n += amount
+		}
+	}
+	return n
+}
+
+// compare orders by a column, then the newest first, then by name, so that an
+// order is the same each time.
+func compare(column Column, now time.Time) func(a, b *Task) int {
+	by := columns[column]
+	return func(a, b *Task) int {
+		return cmp.Or(by(a, b, now), b.Submitted.Compare(a.Submitted), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), strings.Compare(a.UID, b.UID))
+	}
+}
+
+// order keeps tasks sorted. What changed is sorted in when somebody asks, so that
+// a change costs nothing by itself, and a list that was handed out never changes.
+type order struct {
+	compare func(a, b *Task) int
+	sorted  []*Task
+	added   map[*Task]struct{}
+	gone    map[*Task]struct{}
+}
+
+func newOrder(compare func(a, b *Task) int) *order {
+	return &order{compare: compare, added: map[*Task]struct{}{}, gone: map[*Task]struct{}{}}
+}
+
+func (o *order) put(t *Task) { o.added[t] = struct{}{} }
+
+func (o *order) remove(t *Task) {
+	if _, fresh := o.added[t]; fresh {
+		delete(o.added, t)
+		return
+	}
+	o.gone[t] = struct{}{}
+}
+
+// list is all tasks in order: read only.
+func (o *order) list() []*Task {
+	if len(o.added) == 0 && len(o.gone) == 0 {
+		return o.sorted
+	}
+	added := make([]*Task, 0, len(o.added))
+	for t := range o.added {
+		added = append(added, t)
+	}
+	slices.SortFunc(added, o.compare)
+	merged := make([]*Task, 0, len(o.sorted)+len(added)-len(o.gone))
+	for _, t := range o.sorted {
+		if _, gone := o.gone[t]; gone {
+			continue
+		}
+		for len(added) > 0 && o.compare(added[0], t) < 0 {
+			merged, added = append(merged, added[0]), added[1:]
+		}
+		merged = append(merged, t)
+	}
+	o.sorted = append(merged, added...)
+	clear(o.added)
+	clear(o.gone)
+	return o.sorted
+}

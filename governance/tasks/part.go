@@ -1,0 +1,278 @@
+package tasks
+
+import (
+	"cmp"
+	"strings"
+	"time"
+
+	"kuota.dev/kuota/governance/quota"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// sliceName is the annotation that the Workloads of one elastic job share: the
+// name of the first (Kueue 0.18 and later).
+const sliceName = "kueue.x-k8s.io/workload-slice-name"
+
+// replaced is the reason of a slice that ended because a larger or smaller one
+// took its place.
+const replaced = kueue.WorkloadSliceReplaced
+
+// part is one Workload as tasks are made of it.
+type part struct {
+	w        *kueue.Workload
+	state    State
+	told     *metav1.Condition // the condition that tells of the state
+	priority int32
+	wanted   int32 // pods
+	least    int32
+	admitted int32
+}
+
+// owner is whom people know a Workload by. A group of pods has many owners, and
+// a Workload that somebody wrote by hand none: they stand for themselves.
+func owner(w *kueue.Workload) (kind, name, uid string) {
+	if o := metav1.GetControllerOfNoCopy(w); o != nil {
+		return o.Kind, o.Name, string(o.UID)
+	}
+	switch len(w.OwnerReferences) {
+	case 0:
+		return "Workload", w.Name, string(w.UID)
+	case 1:
+		if o := w.OwnerReferences[0]; o.Kind != "Pod" {
+			return o.Kind, o.Name, string(o.UID)
+		}
+	}
+	return "PodGroup", w.Name, string(w.UID)
+}
+
+func readPart(w *kueue.Workload) part {
+	p := part{w: w}
+	p.state, p.told = state(w)
+	if w.Spec.Priority != nil {
+		p.priority = *w.Spec.Priority
+	}
+	for i := range w.Spec.PodSets {
+		set := &w.Spec.PodSets[i]
+		p.wanted += set.Count
+		if set.MinCount != nil {
+			p.least += *set.MinCount
+		} else {
+			p.least += set.Count
+		}
+	}
+	if a := w.Status.Admission; a != nil {
+		for i := range a.PodSetAssignments {
+			if n := a.PodSetAssignments[i].Count; n != nil {
+				p.admitted += *n
+			}
+		}
+		if p.admitted == 0 {
+			p.admitted = p.wanted
+		}
+	}
+	return p
+}
+
+func (p part) isReplaced() bool {
+	return p.state.Finished() && p.told != nil && p.told.Reason == replaced
+}
+
+// state reads the conditions in the order in which one outdoes the other, and
+// returns the one that tells of it.
+func state(w *kueue.Workload) (State, *metav1.Condition) {
+	get := func(name string) (*metav1.Condition, bool) {
+		c := meta.FindStatusCondition(w.Status.Conditions, name)
+		return c, c != nil && c.Status == metav1.ConditionTrue
+	}
+	finished, isFinished := get(kueue.WorkloadFinished)
+	evicted, isEvicted := get(kueue.WorkloadEvicted)
+	reserved, hasQuota := get(kueue.WorkloadQuotaReserved)
+	admitted, isAdmitted := get(kueue.WorkloadAdmitted)
+	ready, _ := get(kueue.WorkloadPodsReady)
+	_, isPreempted := get(kueue.WorkloadPreempted)
+	switch {
+	case isFinished && finished.Reason == kueue.WorkloadFinishedReasonFailed:
+		return Failed, finished
+	case isFinished:
+		return Succeeded, finished
+	case isEvicted && hasQuota:
+		return Stopping, evicted
+	case w.Spec.Active != nil && !*w.Spec.Active && hasQuota: // Kueue has not seen it yet
+		return Stopping, reserved
+	case w.Spec.Active != nil && !*w.Spec.Active:
+		return Paused, evicted
+	case isAdmitted && ready != nil && ready.Status == metav1.ConditionFalse:
+		return Starting, ready
+	case isAdmitted:
+		return Running, admitted
+	case hasQuota:
+		return Starting, admitted
+	case isPreempted:
+		return Preempted, reserved
+	}
+	return Pending, reserved
+}
+
+// times fills in when a part waited and ran. before is what the task was made of
+// earlier: Kueue does not keep when a second wait began once it has ended.
+func (p part) times(t *Task, before *Task) {
+	when := func(name string, status metav1.ConditionStatus) time.Time {
+		if c := meta.FindStatusCondition(p.w.Status.Conditions, name); c != nil && (status == "" || c.Status == status) {
+			return c.LastTransitionTime.Time
+		}
+		return time.Time{}
+	}
+	waits := latest(p.w.CreationTimestamp.Time, when(kueue.WorkloadRequeued, ""), when(kueue.WorkloadEvicted, metav1.ConditionTrue))
+	admitted := when(kueue.WorkloadAdmitted, metav1.ConditionTrue)
+	switch {
+	case p.state.Waiting():
+		t.WaitingSince = waits
+	case !admitted.IsZero():
+		if before != nil && before.main != nil && before.main.UID == p.w.UID {
+			switch {
+			case before.AdmittedAt.Equal(admitted):
+				t.LastWait = before.LastWait
+			case !before.WaitingSince.IsZero():
+				waits = before.WaitingSince
+			}
+		}
+		if t.LastWait == 0 {
+			t.LastWait = max(0, admitted.Sub(waits))
+		}
+	}
+	t.AdmittedAt = admitted
+	t.FinishedAt = when(kueue.WorkloadFinished, metav1.ConditionTrue)
+	if s := p.w.Status.AccumulatedPastExecutionTimeSeconds; s != nil {
+		t.RanBefore = time.Duration(*s) * time.Second
+	}
+	if r := p.w.Status.RequeueState; r != nil && r.RequeueAt != nil {
+		t.RetryAt = r.RequeueAt.Time
+	}
+}
+
+// ran is how long a part that ended, or was replaced, had its quota.
+func (p part) ran() time.Duration {
+	var t Task
+	p.times(&t, nil)
+	if t.FinishedAt.IsZero() {
+		return t.RanBefore
+	}
+	return t.Ran(t.FinishedAt)
+}
+
+func latest(times ...time.Time) (last time.Time) {
+	for _, t := range times {
+		if t.After(last) {
+			last = t
+		}
+	}
+	return last
+}
+
+// held is what an admission holds, and in which pools.
+func held(admission *kueue.Admission, into quota.Resources, pools []string) []string {
+	for _, set := range admission.PodSetAssignments {
+		for name, amount := range set.ResourceUsage {
+			into[string(name)] += quota.InUnit(string(name), amount)
+		}
+		for _, pool := range set.Flavors {
+			if !contains(pools, string(pool)) {
+				pools = append(pools, string(pool))
+			}
+		}
+	}
+	return pools
+}
+
+func contains(list []string, want string) bool {
+	for _, have := range list {
+		if have == want {
+			return true
+		}
+	}
+	return false
+}
+
+// asked is what a Workload asks for: what Kueue says it counts, and where it
+// does not say so, requests of a pod × its count.
+func asked(w *kueue.Workload, into quota.Resources) {
+	if w.Status.Admission == nil && len(w.Status.ResourceRequests) > 0 {
+		for i := range w.Status.ResourceRequests {
+			for name, amount := range w.Status.ResourceRequests[i].Resources {
+				into[string(name)] += quota.InUnit(string(name), amount)
+			}
+		}
+		return
+	}
+	for i := range w.Spec.PodSets {
+		set := &w.Spec.PodSets[i]
+		for name, amount := range PodRequests(&set.Template.Spec) {
+			into[name] += amount * int64(set.Count)
+		}
+	}
+}
+
+// PodRequests is what one pod asks for: the sum over its containers and
+// sidecars, or what an init container needs with those that run beside it,
+// whichever is more, and the overhead
+// (https://kubernetes.io/docs/concepts/workloads/pods/init-containers/#resource-sharing-within-containers).
+func PodRequests(spec *corev1.PodSpec) quota.Resources {
+	total := quota.Resources{}
+	for i := range spec.Containers {
+		addRequests(total, spec.Containers[i].Resources)
+	}
+	var most quota.Resources
+	sidecars := quota.Resources{}
+	for i := range spec.InitContainers {
+		c := &spec.InitContainers[i]
+		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+			addRequests(sidecars, c.Resources)
+			addRequests(total, c.Resources)
+			continue
+		}
+		alone := quota.Resources{}
+		alone.Add(sidecars)
+		addRequests(alone, c.Resources)
+		if most == nil {
+			most = quota.Resources{}
+		}
+		for name, amount := range alone {
+			most[name] = max(most[name], amount)
+		}
+	}
+	for name, amount := range most {
+		total[name] = max(total[name], amount)
+	}
+	for name, amount := range spec.Overhead {
+		total[string(name)] += quota.InUnit(string(name), amount)
+	}
+	return total
+}
+
+// addRequests adds what a container asks for; a limit without a request counts
+// as one, as the API server writes it into a pod.
+func addRequests(into quota.Resources, r corev1.ResourceRequirements) {
+	for name, amount := range r.Requests {
+		into[string(name)] += quota.InUnit(string(name), amount)
+	}
+	for name, amount := range r.Limits {
+		if _, asks := r.Requests[name]; !asks {
+			into[string(name)] += quota.InUnit(string(name), amount)
+		}
+	}
+}
+
+// firstLine is how a message begins.
+func firstLine(text string) string {
+	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
+	return text
+}
+
+// byAge orders parts, the oldest first.
+func byAge(a, b part) int {
+	return cmp.Or(a.w.CreationTimestamp.Compare(b.w.CreationTimestamp.Time), strings.Compare(a.w.Name, b.w.Name))
+}

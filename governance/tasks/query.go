@@ -1,0 +1,143 @@
+package tasks
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// PageSize is how many tasks a page of a list has.
+const PageSize = 100
+
+// Query says which tasks a list has, and in which order. Of each kind of filter
+// one value must be a task's; no value takes all.
+type Query struct {
+	Namespaces []string // of teams
+	Classes    []string // as their objects are named; "" is those without one
+	States     []State
+	Kinds      []string
+	Pools      []string
+	Text       string // in the name, the namespace or the class, in any case
+	Sort       Column // BySubmitted where it is empty
+	Descending bool
+	Page       int  // from 1
+	All        bool // all pages in one
+}
+
+// Filtered tells whether a query leaves anything out.
+func (q Query) Filtered() bool {
+	return len(q.Namespaces)+len(q.Classes)+len(q.States)+len(q.Kinds)+len(q.Pools) > 0 || q.Text != ""
+}
+
+func (q Query) matches(t *Task) bool {
+	if len(q.States) > 0 && !slices.Contains(q.States, t.State) ||
+		len(q.Classes) > 0 && !slices.Contains(q.Classes, t.Class) ||
+		len(q.Kinds) > 0 && !slices.Contains(q.Kinds, t.Kind) {
+		return false
+	}
+	if len(q.Pools) > 0 && !slices.ContainsFunc(t.Pools, func(p string) bool { return slices.Contains(q.Pools, p) }) {
+		return false
+	}
+	return q.Text == "" || containsFold(t.Name, q.Text) || containsFold(t.Namespace, q.Text) || containsFold(t.Class, q.Text)
+}
+
+// containsFold finds lower-case letters in a name, whose own are lower-case in
+// Kubernetes nearly always.
+func containsFold(text, lower string) bool {
+	return strings.Contains(text, lower) || strings.Contains(strings.ToLower(text), lower)
+}
+
+// found is what a query finds: all tasks of it that somebody sees, in order.
+type found struct {
+	page         []*Task
+	places       []int // of each task of the page in its queue, from 1; 0 for none
+	total        int
+	number, last int // of the page, and of the last page
+}
+
+// find answers a query for somebody who sees these namespaces; nil is all.
+func (x *Index) find(q Query, sees map[string]bool) found {
+	if columns[q.Sort] == nil {
+		q.Sort = BySubmitted
+	}
+	q.Text = strings.ToLower(strings.TrimSpace(q.Text))
+	now := x.now()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	var sorted []*Task
+	switch spaces := q.spaces(sees); {
+	case spaces != nil: // a team's tasks, whatever the others have
+		for namespace := range spaces {
+			for t := range x.spaces[namespace] {
+				sorted = append(sorted, t)
+			}
+		}
+		slices.SortFunc(sorted, compare(q.Sort, now))
+	case q.Sort.moving():
+		sorted = slices.SortedFunc(maps.Values(x.tasks), compare(q.Sort, now))
+	default:
+		sorted = x.all(q.Sort)
+	}
+	f := found{}
+	if q.Filtered() {
+		matching := make([]*Task, 0, min(len(sorted), 1024))
+		for _, t := range sorted {
+			if q.matches(t) {
+				matching = append(matching, t)
+			}
+		}
+		sorted = matching
+	}
+	f.total = len(sorted)
+	size := PageSize
+	if q.All {
+		size = max(1, f.total)
+	}
+	f.last = max(1, (f.total+size-1)/size)
+	f.number = min(max(q.Page, 1), f.last)
+	from, to := (f.number-1)*size, min(f.number*size, f.total)
+	for i := from; i < to; i++ {
+		t := sorted[i]
+		if q.Descending {
+			t = sorted[f.total-1-i]
+		}
+		place, _ := x.place(t)
+		f.page, f.places = append(f.page, t), append(f.places, place)
+	}
+	return f
+}
+
+// choices are the kinds and the pools of the tasks that somebody sees, sorted;
+// nil is all.
+func (x *Index) choices(sees map[string]bool) (kinds, pools []string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if sees == nil {
+		return slices.Sorted(maps.Keys(x.kinds)), slices.Sorted(maps.Keys(x.pools))
+	}
+	ofKind, ofPool := map[string]bool{}, map[string]bool{}
+	for namespace := range sees {
+		for t := range x.spaces[namespace] {
+			ofKind[t.Kind] = true
+			for _, pool := range t.Pools {
+				ofPool[pool] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(ofKind)), slices.Sorted(maps.Keys(ofPool))
+}
+
+// spaces are the namespaces that a query is about, of those that somebody sees;
+// nil is all.
+func (q Query) spaces(sees map[string]bool) map[string]bool {
+	if len(q.Namespaces) == 0 {
+		return sees
+	}
+	asked := map[string]bool{}
+	for _, namespace := range q.Namespaces {
+		if sees == nil || sees[namespace] {
+			asked[namespace] = true
+		}
+	}
+	return asked
+}

@@ -1,0 +1,59 @@
+package tasks
+
+import (
+	"cmp"
+	"strings"
+	"time"
+
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// inQueue is Kueue's order of tasks that wait in one queue (0.19): the higher
+// priority first, then who waits longer, then the UID. After most evictions a
+// task keeps the place of its creation; after its pods did not get ready, or a
+// check failed, it queues behind.
+func inQueue(a, b *Task) int {
+	return cmp.Or(
+		cmp.Compare(b.Priority, a.Priority),
+		queuedAt(a).Compare(queuedAt(b)),
+		strings.Compare(string(a.main.UID), string(b.main.UID)),
+	)
+}
+
+func queuedAt(t *Task) time.Time {
+	for _, c := range t.main.Status.Conditions {
+		if c.Type == kueue.WorkloadEvicted && c.Status == "True" && (c.Reason == kueue.WorkloadEvictedByPodsReadyTimeout || c.Reason == kueue.WorkloadEvictedByAdmissionCheck) {
+			return c.LastTransitionTime.Time
+		}
+	}
+	return t.main.CreationTimestamp.Time
+}
+
+// Place is where a task stands in its LocalQueue: see place.
+func (x *Index) Place(t *Task) (place, of int) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.place(t)
+}
+
+// place is where a task stands in its LocalQueue, from 1, and how many wait
+// there; 0 while it does not wait.
+func (x *Index) place(t *Task) (place, of int) {
+	o := x.queues[queueKey{t.Namespace, t.Queue}]
+	if o == nil || !t.State.Waiting() {
+		return 0, 0
+	}
+	list := o.list()
+	low, high := 0, len(list)
+	for low < high { // the first that does not stand before t
+		if middle := (low + high) / 2; inQueue(list[middle], t) < 0 {
+			low = middle + 1
+		} else {
+			high = middle
+		}
+	}
+	if low == len(list) || list[low] != t {
+		return 0, 0 // t is older than the index
+	}
+	return low + 1, len(list)
+}

@@ -1,0 +1,140 @@
+package tasks
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/allocations"
+	"kuota.dev/kuota/governance/cluster"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Service answers the pages about tasks.
+type Service struct {
+	Cluster *cluster.Cluster
+	Access  *access.Service
+	index   *Index
+}
+
+// New is a service whose index is filled once the cluster is watched.
+func New(c *cluster.Cluster, permission *access.Service) *Service {
+	s := &Service{Cluster: c, Access: permission, index: NewIndex(time.Now)}
+	c.OnWorkloads(s.index.Handler())
+	return s
+}
+
+// Item is a task as somebody sees it.
+type Item struct {
+	*Task
+	Team  string // whose namespace it runs in; empty for none
+	Place int    // in its queue, from 1; 0 while it does not wait
+	// Reason and Wants are those of the task, without names that are not for them.
+	Reason, Wants string
+}
+
+// List is one page of tasks.
+type List struct {
+	Items       []Item
+	Total       int // of the whole list
+	Page, Pages int // from 1
+	// What there is to choose from, of what somebody sees.
+	Teams, Classes, Kinds, Pools []string
+	States                       map[State]int // all that somebody sees, whatever the query
+	ByClass                      []ClassRow
+	Since                        time.Time // since when averages count
+}
+
+// viewer is what somebody sees of the cluster's tasks.
+type viewer struct {
+	scope  access.Scope
+	reader client.Reader
+	teams  map[string]string // of each namespace that they see
+	sees   map[string]bool   // namespaces; nil is all
+	names  *hidden
+	index  *Index
+}
+
+// view is what a user sees. It answers governance.Unavailable where tasks cannot
+// be read.
+func (s *Service) view(ctx context.Context, user governance.User) (v viewer, err error) {
+	if v.reader, err = s.Cluster.Reader(); err != nil {
+		return v, err
+	}
+	switch there, err := s.Cluster.Workloads(); {
+	case err != nil:
+		return v, err
+	case there:
+		v.index = s.index
+	default: // the watch still has those of before
+		v.index = NewIndex(time.Now)
+	}
+	if v.scope, err = s.Access.Scope(ctx, user); err != nil {
+		return v, err
+	}
+	teams, err := allocations.Teams(ctx, v.reader)
+	if err != nil {
+		return v, err
+	}
+	if v.names, err = hiddenFrom(ctx, v.reader, v.scope, teams); err != nil {
+		return v, err
+	}
+	v.teams = teams
+	if !v.scope.All {
+		v.sees, v.teams = map[string]bool{}, map[string]string{}
+		for _, namespace := range v.scope.Namespaces() {
+			v.sees[namespace] = true
+			if team := teams[namespace]; team != "" {
+				v.teams[namespace] = team
+			}
+		}
+	}
+	return v, nil
+}
+
+func (v viewer) item(t *Task, place int) Item {
+	return Item{Task: t, Team: v.teams[t.Namespace], Place: place, Reason: v.names.redact(t.Reason), Wants: v.names.redact(t.Wants)}
+}
+
+// List returns a page of the tasks that user may see. Teams are asked for by
+// name; one that they may not see has no tasks.
+func (s *Service) List(ctx context.Context, user governance.User, q Query, teams []string) (List, error) {
+	v, err := s.view(ctx, user)
+	if err != nil {
+		return List{}, err
+	}
+	if len(teams) > 0 {
+		q.Namespaces = []string{""} // of none
+		for namespace, team := range v.teams {
+			if slices.Contains(teams, team) {
+				q.Namespaces = append(q.Namespaces, namespace)
+			}
+		}
+	}
+	f := v.index.find(q, v.sees)
+	l := List{Total: f.total, Page: f.number, Pages: f.last, Teams: slices.Sorted(maps.Values(v.teams)), States: map[State]int{}}
+	for i, t := range f.page {
+		l.Items = append(l.Items, v.item(t, f.places[i]))
+	}
+	l.ByClass, l.Since = v.index.Classes(v.among(q.Namespaces))
+	everything, _ := v.index.Classes(v.among(nil))
+	for _, row := range everything {
+		l.Classes = append(l.Classes, row.Class)
+		for state, n := range row.States {
+			l.States[state] += n
+		}
+	}
+	l.Kinds, l.Pools = v.index.choices(v.sees)
+	return l, nil
+}
+
+// among tells which namespaces are both seen and asked for; none asked is all.
+func (v viewer) among(asked []string) func(string) bool {
+	return func(namespace string) bool {
+		return (v.sees == nil || v.sees[namespace]) && (len(asked) == 0 || slices.Contains(asked, namespace))
+	}
+}

@@ -1,0 +1,244 @@
+package tasks
+
+import (
+	"context"
+	"maps"
+	"strings"
+	"time"
+
+	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/tasks/explain"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// gatedBy is the annotation by which somebody holds a task back (Kueue 0.18 and
+// later).
+const gatedBy = "kueue.x-k8s.io/admission-gated-by"
+
+// holds is what a task holds, by ClusterQueue. What has ended keeps its
+// admission and holds nothing.
+func (t *Task) holds() map[string]explain.Amounts {
+	var held map[string]explain.Amounts
+	for _, w := range t.Parts {
+		a := w.Status.Admission
+		if a == nil || meta.IsStatusConditionTrue(w.Status.Conditions, kueue.WorkloadFinished) {
+			continue
+		}
+		if held == nil {
+			held = map[string]explain.Amounts{}
+		}
+		amounts := held[string(a.ClusterQueue)]
+		if amounts == nil {
+			amounts = explain.Amounts{}
+			held[string(a.ClusterQueue)] = amounts
+		}
+		for i := range a.PodSetAssignments {
+			set := &a.PodSetAssignments[i]
+			for name, amount := range set.ResourceUsage {
+				amounts[explain.Cell{Flavor: string(set.Flavors[name]), Resource: string(name)}] += quota.InUnit(string(name), amount)
+			}
+		}
+	}
+	return held
+}
+
+// question is a task as it is explained.
+func question(t *Task) explain.Task {
+	w := t.main
+	q := explain.Task{
+		Namespace: t.Namespace, Priority: t.Priority, RetryAt: t.RetryAt,
+		Paused: t.State == Paused, Gated: w.Annotations[gatedBy], Reserved: w.Status.Admission != nil,
+	}
+	for i := range w.Spec.PodSets {
+		set := &w.Spec.PodSets[i]
+		s := explain.PodSet{Name: string(set.Name), Count: set.Count, Least: set.Count, Each: PodRequests(&set.Template.Spec), Spec: &set.Template.Spec}
+		if set.MinCount != nil {
+			s.Least = *set.MinCount
+		}
+		q.PodSets = append(q.PodSets, s)
+	}
+	for i := range w.Status.AdmissionChecks {
+		if check := &w.Status.AdmissionChecks[i]; check.State != kueue.CheckStateReady {
+			q.Checks = append(q.Checks, strings.TrimSuffix(string(check.Name)+": "+string(check.State)+", "+firstLine(check.Message), ", "))
+		}
+	}
+	return q
+}
+
+// Why says why a task does not start, as of now, with the names of those that
+// hold what it needs where the viewer may see them.
+func (v viewer) why(ctx context.Context, t *Task) (explain.Verdict, error) {
+	c, err := v.surroundings(ctx, t)
+	if err != nil {
+		return explain.Verdict{}, err
+	}
+	return explain.Why(question(t), c), nil
+}
+
+// surroundings reads what decides over a task from the cache.
+func (v viewer) surroundings(ctx context.Context, t *Task) (*explain.Cluster, error) {
+	c := &explain.Cluster{Now: time.Now(), LocalQueue: t.Queue, Queues: map[string]*explain.Queue{}, Flavors: map[string]explain.Flavor{}, Shared: explain.Amounts{}}
+	var local kueue.LocalQueue
+	switch err := v.reader.Get(ctx, client.ObjectKey{Namespace: t.Namespace, Name: t.Queue}, &local); {
+	case client.IgnoreNotFound(err) != nil:
+		return nil, cluster.Translate("read queue", err)
+	case err != nil:
+		c.NoLocal = true
+		return c, nil
+	}
+	c.LocalHeld = stops(local.Spec.StopPolicy)
+	var list kueue.ClusterQueueList
+	if err := v.reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, cluster.Translate("list queues", err)
+	}
+	var own *kueue.ClusterQueue
+	for i := range list.Items {
+		if list.Items[i].Name == string(local.Spec.ClusterQueue) {
+			own = &list.Items[i]
+		}
+	}
+	if own == nil {
+		return c, nil
+	}
+	for i := range list.Items {
+		if q := &list.Items[i]; q == own || own.Spec.CohortName != "" && q.Spec.CohortName == own.Spec.CohortName {
+			c.Queues[q.Name] = queueOf(q)
+		}
+	}
+	c.Queue = c.Queues[own.Name]
+	if err := v.cohort(ctx, string(own.Spec.CohortName), c); err != nil {
+		return nil, err
+	}
+	for _, name := range c.Queue.Flavors {
+		var flavor kueue.ResourceFlavor
+		switch err := v.reader.Get(ctx, client.ObjectKey{Name: name}, &flavor); {
+		case err == nil:
+			c.Flavors[name] = explain.Flavor{Labels: flavor.Spec.NodeLabels, Taints: flavor.Spec.NodeTaints, Tolerations: flavor.Spec.Tolerations}
+		case client.IgnoreNotFound(err) != nil:
+			return nil, cluster.Translate("read flavor", err)
+		}
+	}
+	v.index.fill(c, v)
+	return c, nil
+}
+
+func stops(policy *kueue.StopPolicy) bool { return policy != nil && *policy != kueue.None }
+
+func queueOf(q *kueue.ClusterQueue) *explain.Queue {
+	e := &explain.Queue{
+		Name: q.Name, Team: q.Labels[desired.LabelTeam], Cohort: string(q.Spec.CohortName), Stopped: stops(q.Spec.StopPolicy),
+		Strict: q.Spec.QueueingStrategy == kueue.StrictFIFO, WithinNever: true, Limits: map[explain.Cell]explain.Limit{},
+	}
+	if p := q.Spec.Preemption; p != nil {
+		e.WithinNever = p.WithinClusterQueue == "" || p.WithinClusterQueue == kueue.PreemptionPolicyNever
+	}
+	if active := meta.FindStatusCondition(q.Status.Conditions, kueue.ClusterQueueActive); active != nil && active.Status == metav1.ConditionFalse {
+		e.Inactive = firstLine(active.Message)
+	}
+	if s := q.Spec.NamespaceSelector; s != nil {
+		if selector, err := metav1.LabelSelectorAsSelector(s); err == nil {
+			// Kuota's queues select by the one label that every namespace has.
+			e.Selects = func(namespace string) bool {
+				return len(s.MatchLabels)+len(s.MatchExpressions) == 0 || !onlyName(s) || selector.Matches(labels.Set{namespaceName: namespace})
+			}
+		}
+	} else {
+		e.Selects = func(string) bool { return false }
+	}
+	for i := range q.Spec.ResourceGroups {
+		group := &q.Spec.ResourceGroups[i]
+		for _, name := range group.CoveredResources {
+			e.Resources = append(e.Resources, string(name))
+		}
+		for j := range group.Flavors {
+			flavor := &group.Flavors[j]
+			e.Flavors = append(e.Flavors, string(flavor.Name))
+			for k := range flavor.Resources {
+				r := &flavor.Resources[k]
+				name := string(r.Name)
+				limit := explain.Limit{Nominal: quota.InUnit(name, r.NominalQuota)}
+				if r.BorrowingLimit != nil {
+					amount := quota.InUnit(name, *r.BorrowingLimit)
+					limit.Borrow = &amount
+				}
+				if r.LendingLimit != nil {
+					amount := quota.InUnit(name, *r.LendingLimit)
+					limit.Lend = &amount
+				}
+				e.Limits[explain.Cell{Flavor: string(flavor.Name), Resource: name}] = limit
+			}
+		}
+	}
+	return e
+}
+
+const namespaceName = "kubernetes.io/metadata.name"
+
+// onlyName tells whether a selector looks at namespaces' names alone.
+func onlyName(s *metav1.LabelSelector) bool {
+	for key := range s.MatchLabels {
+		if key != namespaceName {
+			return false
+		}
+	}
+	for _, e := range s.MatchExpressions {
+		if e.Key != namespaceName {
+			return false
+		}
+	}
+	return true
+}
+
+// cohort reads the quota of the cohort's own object, where it has one.
+func (v viewer) cohort(ctx context.Context, name string, c *explain.Cluster) error {
+	if name == "" {
+		return nil
+	}
+	var all kueue.CohortList
+	if err := v.reader.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
+		return cluster.Translate("list cohorts", err)
+	}
+	for i := range all.Items {
+		o := &all.Items[i]
+		if string(o.Spec.ParentName) == name || o.Name == name && o.Spec.ParentName != "" {
+			c.Nested = true
+		}
+		if o.Name != name {
+			continue
+		}
+		for j := range o.Spec.ResourceGroups {
+			for _, flavor := range o.Spec.ResourceGroups[j].Flavors {
+				for _, r := range flavor.Resources {
+					c.Shared[explain.Cell{Flavor: string(flavor.Name), Resource: string(r.Name)}] += quota.InUnit(string(r.Name), r.NominalQuota)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// fill adds what the queues of a cohort hold, and by which tasks.
+func (x *Index) fill(c *explain.Cluster, v viewer) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for name, q := range c.Queues {
+		q.Used = maps.Clone(x.used[name])
+		if q.Used == nil {
+			q.Used = explain.Amounts{}
+		}
+		for t := range x.holders[name] {
+			h := explain.Holder{Queue: name, Priority: t.Priority, Since: t.AdmittedAt, Holds: t.holds()[name], UID: t.UID, Team: someoneElse}
+			if v.sees == nil || v.sees[t.Namespace] {
+				h.Name, h.Kind, h.Namespace, h.Team = t.Name, t.Kind, t.Namespace, v.teams[t.Namespace]
+			}
+			c.Holders = append(c.Holders, h)
+		}
+	}
+}

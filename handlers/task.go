@@ -1,0 +1,203 @@
+package handlers
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/views"
+	"kuota.dev/kuota/web"
+
+	"github.com/a-h/templ"
+	"github.com/labstack/echo/v4"
+)
+
+// task answers GET /tasks/{namespace}/{kind}/{name}: one task. ?uid= is one of
+// several that had the name.
+func (h *Handlers) task(c echo.Context) error {
+	page, err := h.taskPage(c.Request().Context(), c)
+	if err != nil {
+		return err
+	}
+	page.Chrome = h.Chrome(c)
+	page.Title, page.Active, page.Stream = page.Name, "tasks", below(c, "/events")
+	return web.Render(c, http.StatusOK, views.Task(page))
+}
+
+// taskEvents answers GET …/events: the same, as it changes.
+func (h *Handlers) taskEvents(s *web.Server) func(echo.Context) error {
+	return func(c echo.Context) error {
+		if _, err := h.taskPage(c.Request().Context(), c); err != nil {
+			return err
+		}
+		return s.Stream(c, h.TaskChanges.Listen(c.Request().Context()), func(ctx context.Context) (templ.Component, error) {
+			page, err := h.taskPage(ctx, c)
+			return live("task", views.TaskLive(page), err)
+		}, h.frame(c))
+	}
+}
+
+// taskYAML answers GET …/yaml: the Workloads of a task as a file.
+func (h *Handlers) taskYAML(c echo.Context) error {
+	text, err := h.Tasks.YAML(c.Request().Context(), userOf(c), c.Param("namespace"), c.Param("kind"), c.Param("name"), c.QueryParam("uid"))
+	if err != nil {
+		return err
+	}
+	return yamlFile(c, "workload", text)
+}
+
+// below is an address below the task's own, whichever of them is asked.
+func below(c echo.Context, path string) string {
+	address := tasksURL + "/" + url.PathEscape(c.Param("namespace")) + "/" + url.PathEscape(c.Param("kind")) + "/" + url.PathEscape(c.Param("name")) + path
+	if uid := c.QueryParam("uid"); uid != "" {
+		address += "?uid=" + url.QueryEscape(uid)
+	}
+	return address
+}
+
+func (h *Handlers) taskPage(ctx context.Context, c echo.Context) (views.TaskPage, error) {
+	d, err := h.Tasks.Detail(ctx, userOf(c), c.Param("namespace"), c.Param("kind"), c.Param("name"), c.QueryParam("uid"))
+	if err != nil {
+		return views.TaskPage{}, err
+	}
+	now := h.Now()
+	page := views.TaskPage{
+		Name: d.Name, Team: orDash(d.Team), Namespace: d.Namespace,
+		Status: views.Status{Tone: tones[d.State], Label: stateWords(d, now)},
+		Lead:   strings.Join(facts(d), " · "), YAMLURL: below(c, "/yaml"),
+		Why: whyOf(d), Timeline: timeline(d, now),
+	}
+	if d.Team != "" {
+		page.TeamURL = tasksURL + "?" + url.Values{"team": {d.Team}}.Encode()
+	}
+	if d.Place > 0 {
+		page.Place = &views.Place{
+			Text: fmt.Sprintf("%s of %s", ordinal(d.Place), thousands(int64(d.Of))), Queue: d.Queue, For: elapsed(d.Waited(now), true),
+			Before: named(d.Before), Behind: named(d.Behind),
+		}
+		page.Place.MoreBefore, page.Place.MoreBehind = d.Place-1-len(d.Before), d.Of-d.Place-len(d.Behind)
+	}
+	figures := func(name string, r quota.Resources) {
+		if text := amounts(r); text != "" {
+			page.Resources = append(page.Resources, views.ValueLine{Name: name, Value: text})
+		}
+	}
+	if d.State.Holding() {
+		figures("Holds", d.Held)
+		page.Resources = append(page.Resources, views.ValueLine{Name: "In", Value: orDash(strings.Join(d.Pools, ", "))})
+	}
+	if !d.State.Holding() || d.Growing() {
+		figures("Asks for", d.Asked)
+	}
+	page.Resources = append(page.Resources, views.ValueLine{Name: "Pods", Value: podWords(d.Task)}, views.ValueLine{Name: "Queue", Value: orDash(d.Queue)})
+	for _, s := range d.Said {
+		page.Said = append(page.Said, views.Said{Token: fmt.Sprintf("%s=%s %s", s.Type, s.Status, s.Reason), Text: s.Message, At: s.LastTransitionTime.UTC().Format(time.RFC3339)})
+	}
+	return page, nil
+}
+
+func stateWords(d tasks.Detail, now time.Time) string {
+	switch {
+	case d.State.Waiting():
+		return fmt.Sprintf("%s · %s", d.State, elapsed(d.Waited(now), true))
+	case d.State == tasks.Running:
+		return fmt.Sprintf("%s · %s", d.State, elapsed(d.Ran(now), true))
+	}
+	return string(d.State)
+}
+
+// facts are what a task is, in a few words.
+func facts(d tasks.Detail) []string {
+	list := []string{d.Kind}
+	if d.Class != "" {
+		list = append(list, className(d.Class))
+	} else {
+		list = append(list, "without a priority class")
+	}
+	verb := "asks for "
+	switch {
+	case d.State.Holding():
+		verb = "holds "
+	case d.State.Finished():
+		verb = "asked for "
+	}
+	if text := amounts(d.Resources()); text != "" {
+		list = append(list, verb+text)
+	}
+	return list
+}
+
+func podWords(t *tasks.Task) string {
+	s := t.Size
+	if !t.State.Holding() {
+		if s.Least < s.Wanted {
+			return fmt.Sprintf("%d wanted; starts with %d", s.Wanted, s.Least)
+		}
+		return fmt.Sprint(s.Wanted)
+	}
+	text := fmt.Sprint(s.Now)
+	if s.Wanted != s.Now {
+		text = fmt.Sprintf("%d of %d", s.Now, s.Wanted)
+	}
+	if s.Guaranteed < s.Now {
+		text += fmt.Sprintf("; %d guaranteed, %d opportunistic", s.Guaranteed, s.Now-s.Guaranteed)
+	}
+	return text
+}
+
+func named(list []*tasks.Task) (links []views.TaskLink) {
+	for _, t := range list {
+		links = append(links, views.TaskLink{Name: t.Name, URL: taskURL(t)})
+	}
+	return links
+}
+
+// rules say in words under which rule a task was pre-empted.
+var rules = map[string]string{
+	"InClusterQueue":                "a task of a higher class in its own team",
+	"InCohortReclamation":           "another team takes back its own quota",
+	"InCohortFairSharing":           "fair sharing between teams",
+	"InCohortReclaimWhileBorrowing": "a borrowing task of a higher class in another team",
+}
+
+func timeline(d tasks.Detail, now time.Time) (lines []views.TimelineLine) {
+	for i := len(d.Timeline) - 1; i >= 0; i-- {
+		e := d.Timeline[i]
+		line := views.TimelineLine{At: e.At.UTC().Format(time.RFC3339), Tone: "idle", Title: string(e.What)}
+		switch e.What {
+		case tasks.WasAdmitted:
+			line.Tone, line.Title = "ok", "Admitted"
+			if len(d.Pools) > 0 && d.State.Holding() {
+				line.Text = "to " + strings.Join(d.Pools, ", ")
+			}
+			if e.Size > 0 {
+				line.Text = fmt.Sprintf("with %d pods", e.Size)
+			}
+		case tasks.WasReady:
+			line.Tone, line.Title = "ok", "All pods ready"
+		case tasks.WasPreempted:
+			line.Tone, line.Text = "pre", rules[e.Reason]
+			if e.By != nil {
+				line.By = &views.TaskLink{Name: e.By.Name, URL: taskURL(e.By)}
+			} else {
+				line.Unnamed = "a task that is gone, or not for you"
+			}
+		case tasks.WasEvicted:
+			line.Tone, line.Title, line.Text = "pre", "Lost its quota", e.Text
+		case tasks.WasRequeued:
+			line.Title = "Back in the queue"
+		case tasks.WasFinished:
+			line.Title, line.Text = string(d.State), e.Text
+			if d.State == tasks.Failed {
+				line.Tone = "bad"
+			}
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}

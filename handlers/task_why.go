@@ -1,0 +1,186 @@
+package handlers
+
+import (
+	"fmt"
+	"strings"
+
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/explain"
+	"kuota.dev/kuota/views"
+)
+
+// shownHolders is how many tasks that hold something are named.
+const shownHolders = 5
+
+// whyOf says why a task does not start; nil for one that runs or has ended.
+func whyOf(d tasks.Detail) *views.Why {
+	v := d.Verdict
+	if v == nil {
+		return nil
+	}
+	team := d.Team
+	if team == "" {
+		team = "the queue"
+	}
+	why := &views.Why{Title: "Why is it waiting?", Tone: "wait"}
+	switch v.Constraint {
+	case explain.Paused:
+		why.Title, why.Headline, why.Text = "Why does it not run?", "It is stopped.", "Somebody switched it off (spec.active of its Workload). Switched on again, it waits in its queue like a new task."
+	case explain.Gated:
+		why.Headline, why.Text = "Something holds it back.", "Kueue waits until "+v.Detail+" lets it go (annotation kueue.x-k8s.io/admission-gated-by)."
+	case explain.NoQueue:
+		why.Tone, why.Headline, why.Text = "bad", "Its queue does not exist.", fmt.Sprintf("There is no queue %s in its namespace. Set the label kueue.x-k8s.io/queue-name to the team's queue.", v.Detail)
+	case explain.NoClusterQueue:
+		why.Tone, why.Headline, why.Text = "bad", "Its queue leads nowhere.", fmt.Sprintf("The ClusterQueue behind %s does not exist: the team's allocation may be gone, or is not ready.", v.Detail)
+	case explain.QueueHeld:
+		why.Headline, why.Text = "Its queue is on hold.", "An admin holds the team's queue: what runs goes on, and nothing starts until the allocation is active again."
+	case explain.QueueInactive:
+		why.Tone, why.Headline, why.Text = "bad", "Its queue takes no task now.", "Kueue says: "+v.Detail
+	case explain.WrongNamespace:
+		why.Tone, why.Headline, why.Text = "bad", "Its queue takes nothing from this namespace.", "Submit it in the team's own namespace."
+	case explain.BacksOff:
+		why.Headline, why.Text = "It is tried again later.", "Its pods did not all get ready, or a check failed. It goes back into the queue at "+d.RetryAt.UTC().Format("15:04:05")+" (UTC)."
+	case explain.ChecksPending:
+		why.Headline, why.Text = "It has its quota, and waits for a check.", v.Detail
+	case explain.Uncovered:
+		why.Tone, why.Headline, why.Text = "bad", "No quota counts "+v.Detail+".", "Its pods ask for a resource that the team's queue does not cover, so that Kueue never starts it. Take the request out, or ask an admin for quota of it."
+	case explain.NoMatchingFlavor:
+		why.Tone, why.Headline, why.Text = "bad", "No pool of the team has nodes for it.", "It can never start like this: change its node selector, affinity or tolerations."
+	case explain.Turn:
+		why.Headline, why.Text = "It fits, and Kueue has not come to it yet.", "What it asks for is free now."
+		if d.Place > 1 {
+			why.Text += fmt.Sprintf(" It is the %s in its queue.", ordinal(d.Place))
+		}
+	case explain.Unknown:
+		why.Headline, why.Text = "Not known.", "Its queue is in a cohort of cohorts, which this console does not calculate. What Kueue says stands beside."
+	case explain.Quota, explain.ExceedsMax, explain.Reclaims:
+		shortage(why, d, team)
+	}
+	for _, f := range v.Flavors {
+		if f.Mismatch != "" {
+			why.Pools = append(why.Pools, views.ValueLine{Name: f.Flavor, Value: f.Mismatch})
+		}
+	}
+	for _, change := range v.Changes {
+		why.Changes = append(why.Changes, changeWords(change, d, team))
+	}
+	return why
+}
+
+// shortage says what there is too little of, and steps through own quota, own
+// lower tasks, and borrowing.
+func shortage(why *views.Why, d tasks.Detail, team string) {
+	v, s := d.Verdict, d.Verdict.Decides
+	of := func(n int64) string { return quota.Amount(s.Resource, n) }
+	switch v.Constraint {
+	case explain.ExceedsMax:
+		why.Tone, why.Headline = "bad", fmt.Sprintf("%s can never have that much.", upper(team))
+		why.Text = fmt.Sprintf("It needs %s of %s at once; %s may have at most %s there, with all that it may borrow.", of(s.Needed), s.Flavor, team, of(s.Most))
+	case explain.Reclaims:
+		why.Headline = "Room is being made for it."
+		why.Text = fmt.Sprintf("It needs %s of %s. Kueue stops tasks that stand behind it, about one a second.", of(s.Needed), s.Flavor)
+	default:
+		why.Headline = of(s.Short()) + " short."
+		why.Text = fmt.Sprintf("It needs %s of %s at once, and %s can be had now.", of(s.Needed), s.Flavor, of(s.Free))
+	}
+	own := views.WhyStep{Tone: "bad", Title: "Its own quota", Text: usedWords(s, of), Tasks: holders(s.Own, s.Cell)}
+	if s.Nominal == 0 {
+		own.Text = fmt.Sprintf("%s has no quota of %s.", upper(team), s.Flavor)
+	}
+	lower := views.WhyStep{Tone: "bad", Title: "Pre-empting its own lower-priority tasks", Text: "None of the team's tasks there stands lower."}
+	if s.LowerSum > 0 {
+		lower.Tone, lower.Text, lower.Tasks = "wait", fmt.Sprintf("%s held by tasks that stand lower.", of(s.LowerSum)), holders(s.Lower, s.Cell)
+	}
+	borrow := views.WhyStep{Tone: "bad", Title: "Borrowing and taking back"}
+	switch {
+	case s.Limit != nil && *s.Limit == 0:
+		borrow.Text = fmt.Sprintf("%s may not borrow there.", upper(team))
+	default:
+		borrow.Text = fmt.Sprintf("Idle with others: %s.", of(s.Borrowable))
+		if s.Borrowable == 0 {
+			borrow.Text = "Nothing stands idle with others."
+		}
+		if s.Limit != nil {
+			borrow.Text += fmt.Sprintf(" %s may borrow up to %s, and has borrowed %s.", upper(team), of(*s.Limit), borrowed(s, of))
+		}
+	}
+	if s.Reclaim > 0 && s.Used < s.Nominal {
+		borrow.Tone = "wait"
+		borrow.Text += fmt.Sprintf(" Others hold %s beyond their own quota, which comes back to %s up to its quota.", of(s.Reclaim), team)
+	}
+	why.Steps = append(why.Steps, own, lower, borrow)
+}
+
+// usedWords are how much of a team's own quota its tasks hold; their names follow.
+func usedWords(s *explain.Shortage, of func(int64) string) string {
+	switch {
+	case s.Used == 0:
+		return of(s.Nominal) + ", all free."
+	case s.Used < s.Nominal:
+		return fmt.Sprintf("%s, %s of them held:", of(s.Nominal), quota.Number(s.Resource, s.Used))
+	case s.Used == s.Nominal:
+		return of(s.Nominal) + ", all held:"
+	}
+	return fmt.Sprintf("%s, all held, and %s borrowed:", of(s.Nominal), of(s.Used-s.Nominal))
+}
+
+func borrowed(s *explain.Shortage, of func(int64) string) string {
+	if s.Used <= s.Nominal {
+		return "none"
+	}
+	return of(s.Used - s.Nominal)
+}
+
+func upper(text string) string {
+	if text == "" {
+		return text
+	}
+	return strings.ToUpper(text[:1]) + text[1:]
+}
+
+func holders(list []explain.Holder, cell explain.Cell) (found []views.HolderLink) {
+	for i, h := range list {
+		if i == shownHolders {
+			found = append(found, views.HolderLink{TaskLink: views.TaskLink{Name: fmt.Sprintf("%d more", len(list)-i)}})
+			break
+		}
+		found = append(found, holder(h, cell))
+	}
+	return found
+}
+
+func holder(h explain.Holder, cell explain.Cell) views.HolderLink {
+	link := views.HolderLink{Amount: quota.Amount(cell.Resource, h.Holds[cell])}
+	if h.Name == "" {
+		link.Name = h.Team
+		return link
+	}
+	link.Name, link.URL = h.Name, taskURL(&tasks.Task{Namespace: h.Namespace, Kind: h.Kind, Name: h.Name})
+	return link
+}
+
+func changeWords(c explain.Change, d tasks.Detail, team string) views.WhyChange {
+	cell := explain.Cell{}
+	if d.Verdict.Decides != nil {
+		cell = d.Verdict.Decides.Cell
+	}
+	var figures []string
+	for _, f := range c.To {
+		figures = append(figures, quota.Amount(f.Resource, f.To))
+	}
+	there := fmt.Sprintf("of %s for %s", cell.Flavor, team)
+	switch c.Kind {
+	case explain.FewerPods:
+		return views.WhyChange{Title: fmt.Sprintf("Run it with %s", podCount(c.Pods)), Text: fmt.Sprintf("instead of %d: starts now.", d.Size.Wanted)}
+	case explain.TasksEnd:
+		return views.WhyChange{Title: "These tasks end", Tasks: holders(c.Tasks, cell)}
+	case explain.HigherClass:
+		return views.WhyChange{Title: fmt.Sprintf("A class of weight %d or more", c.Priority), Text: "stops for it", Tasks: holders(c.Tasks, cell)}
+	case explain.BorrowLimit:
+		return views.WhyChange{Title: "A borrowing limit of " + strings.Join(figures, " · "), Text: there + ": starts now, and stops nothing."}
+	}
+	return views.WhyChange{Title: "A quota of " + strings.Join(figures, " · "), Text: there + "."}
+}
+
+func podCount(n int32) string { return countOf(int(n), "pod") }

@@ -1,0 +1,177 @@
+package handlers
+
+import (
+	"net/url"
+	"slices"
+	"strconv"
+
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/views"
+)
+
+const tasksURL = "/tasks"
+
+// noClass stands in an address for tasks without a priority class; no class can
+// be named so.
+const noClass = "-"
+
+// taskQuery is what the address of a list of tasks asks for.
+type taskQuery struct {
+	values url.Values
+	tasks.Query
+	teams []string
+}
+
+// taskFilters are the filters by the names that they have in addresses.
+var taskFilters = []struct{ name, label, all string }{
+	{"team", "Team", "All teams"},
+	{"class", "Priority class", "All classes"},
+	{"status", "Status", "All statuses"},
+	{"kind", "Kind", "All kinds"},
+	{"pool", "Pool", "All pools"},
+}
+
+func parseTaskQuery(values url.Values) taskQuery {
+	q := taskQuery{values: url.Values{}}
+	keep := func(name string) (kept []string) {
+		for _, value := range values[name] {
+			if value != "" && !slices.Contains(kept, value) {
+				kept = append(kept, value)
+			}
+		}
+		if len(kept) > 0 {
+			q.values[name] = kept
+		}
+		return kept
+	}
+	one := func(name string) string {
+		if kept := keep(name); len(kept) > 0 {
+			return kept[0]
+		}
+		return ""
+	}
+	q.teams, q.Kinds, q.Pools, q.Text = keep("team"), keep("kind"), keep("pool"), one("q")
+	for _, class := range keep("class") {
+		if class == noClass {
+			class = ""
+		}
+		q.Classes = append(q.Classes, class)
+	}
+	for _, state := range keep("status") {
+		q.States = append(q.States, tasks.State(state))
+	}
+	// The newest first, unless somebody asks for another order.
+	q.Sort, q.Descending = tasks.Column(one("sort")), one("order") == "desc"
+	if q.Sort == "" {
+		q.Sort, q.Descending = tasks.BySubmitted, one("order") != "asc"
+	}
+	q.Page, _ = strconv.Atoi(one("page"))
+	return q
+}
+
+// with is the address of the same list with some values changed; an empty value
+// takes a name out.
+func (q taskQuery) with(path string, pairs ...string) string {
+	values := url.Values{}
+	for name, value := range q.values {
+		values[name] = value
+	}
+	for i := 0; i < len(pairs); i += 2 {
+		if pairs[i+1] == "" {
+			delete(values, pairs[i])
+		} else {
+			values[pairs[i]] = []string{pairs[i+1]}
+		}
+	}
+	if len(values) == 0 {
+		return path
+	}
+	return path + "?" + values.Encode()
+}
+
+// heads are the columns of the list, each with the address that sorts by it.
+func (q taskQuery) heads() []views.ColumnHead {
+	heads := []views.ColumnHead{
+		{Label: "Name", ID: string(tasks.ByName)},
+		{Label: "Status", ID: string(tasks.ByState)},
+		{Label: "Team", ID: string(tasks.ByTeam)},
+		{Label: "Priority class", ID: string(tasks.ByClass)},
+		{Label: "Place"},
+		{Label: "Accelerators", ID: string(tasks.ByAccelerator), Number: true},
+		{Label: "vCPU", ID: string(tasks.ByCPU), Number: true},
+		{Label: "Memory", Unit: "GiB", ID: string(tasks.ByMemory), Number: true},
+		{Label: "Pool", ID: string(tasks.ByPool)},
+		{Label: "Submitted", ID: string(tasks.BySubmitted)},
+		{Label: "Waited", ID: string(tasks.ByWaited), Number: true},
+		{Label: "Ran", ID: string(tasks.ByRan), Number: true},
+		{Label: "Pre-empted", Unit: "times", ID: string(tasks.ByPreemptions), Number: true},
+	}
+	for i := range heads {
+		h := &heads[i]
+		if h.ID == "" {
+			continue
+		}
+		// Figures and times are asked for from the top first.
+		order := "asc"
+		if h.Number || h.ID == string(tasks.BySubmitted) || h.ID == string(tasks.ByClass) {
+			order = "desc"
+		}
+		if tasks.Column(h.ID) == q.Sort {
+			h.Sorted, order = "ascending", "desc"
+			if q.Descending {
+				h.Sorted, order = "descending", "asc"
+			}
+		}
+		h.URL = q.with(tasksURL, "sort", h.ID, "order", order, "page", "")
+	}
+	return heads
+}
+
+// filters are the choices of a list, as its address has them.
+func (q taskQuery) filters(l tasks.List) []views.Filter {
+	var filters []views.Filter
+	for _, f := range taskFilters {
+		filter := views.Filter{ID: f.name, Label: f.label}
+		chosen := q.values[f.name]
+		add := func(value, label string) {
+			filter.Options = append(filter.Options, views.Option{Value: value, Label: label, Selected: len(chosen) > 0 && chosen[0] == value})
+		}
+		add("", f.all)
+		switch f.name {
+		case "team":
+			for _, team := range l.Teams {
+				add(team, team)
+			}
+		case "class":
+			for _, class := range l.Classes {
+				if class == "" {
+					add(noClass, "Without a class")
+				} else {
+					add(class, className(class))
+				}
+			}
+		case "status":
+			for _, state := range tasks.States {
+				if l.States[state] > 0 || slices.Contains(chosen, string(state)) {
+					add(string(state), string(state))
+				}
+			}
+		case "kind":
+			for _, kind := range l.Kinds {
+				add(kind, kind)
+			}
+		case "pool":
+			for _, pool := range l.Pools {
+				add(pool, pool)
+			}
+		}
+		// What is asked for stays in the form, though there is none of it now.
+		for _, value := range chosen {
+			if !slices.ContainsFunc(filter.Options, func(o views.Option) bool { return o.Value == value }) {
+				add(value, value)
+			}
+		}
+		filters = append(filters, filter)
+	}
+	return filters
+}

@@ -1,0 +1,82 @@
+package handlers_test
+
+import (
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/views/htmlcheck"
+)
+
+// What stands in an address is what is asked for, and stays in the form and in
+// every link of the page.
+func TestTaskQuery(t *testing.T) {
+	d := &domain{}
+	_, page := get(t, serve(t, d)+"/tasks?team=vision&class=-&status=Running&status=Pending&kind=Job&pool=p5&q=Train&sort=ran&order=desc&page=3&unknown=x")
+	htmlcheck.Page(t, page)
+	q := d.query
+	if !slices.Equal(d.queried, []string{"vision"}) || !slices.Equal(q.Classes, []string{""}) || !slices.Equal(q.States, []tasks.State{tasks.Running, tasks.Pending}) ||
+		!slices.Equal(q.Kinds, []string{"Job"}) || !slices.Equal(q.Pools, []string{"p5"}) || q.Text != "Train" || q.Sort != tasks.ByRan || !q.Descending || q.Page != 3 {
+		t.Errorf("%+v of %v was asked", q, d.queried)
+	}
+	for selector, want := range map[string]string{"#team option[selected]": "vision", "#class option[selected]": "-", "#kind option[selected]": "Job"} {
+		if got := page.Find(selector).AttrOr("value", ""); got != want {
+			t.Errorf("%s is %q, want %q", selector, got, want)
+		}
+	}
+	if got := page.Find("#q").AttrOr("value", ""); got != "Train" {
+		t.Errorf("the search holds %q", got)
+	}
+	if stream := page.Find("body").AttrOr("data-stream", ""); !strings.Contains(stream, "/tasks/events?") || !strings.Contains(stream, "team=vision") || strings.Contains(stream, "unknown") {
+		t.Errorf("the stream is %s", stream)
+	}
+	if page.Find(`a[href="/tasks?order=desc&sort=ran"]`).Length() == 0 {
+		t.Error("there is no way back to all tasks")
+	}
+}
+
+func TestNewestTasksFirst(t *testing.T) {
+	d := &domain{}
+	get(t, serve(t, d)+"/tasks")
+	if d.query.Sort != tasks.BySubmitted || !d.query.Descending || d.query.Filtered() {
+		t.Errorf("%+v was asked", d.query)
+	}
+}
+
+// A table for spreadsheets runs nothing in them.
+func TestTasksCSV(t *testing.T) {
+	d := &domain{items: []tasks.Item{{Task: &tasks.Task{UID: "1", Name: "=cmd()", Namespace: "ns", Kind: "Job", State: tasks.Running, Submitted: time.Now()}, Team: "vision", Reason: "a,\"b\"\nc"}}}
+	response, err := http.Get(serve(t, d) + "/tasks.csv?q=x&page=2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(text), `ns,Job,'=cmd(),vision,Running,"a,""b""`) || !d.query.All || !strings.HasPrefix(response.Header.Get("Content-Type"), "text/csv") {
+		t.Errorf("%s: %s", response.Header, text)
+	}
+}
+
+func TestTaskPage(t *testing.T) {
+	d := &domain{items: []tasks.Item{{Task: &tasks.Task{UID: "1", Name: "train<b>", Namespace: "ns", Kind: "Job", State: tasks.Pending, Queue: "main", Submitted: time.Now(), WaitingSince: time.Now()}, Team: "vision", Place: 3}}}
+	address := serve(t, d)
+	_, page := get(t, address+"/tasks/ns/job/train?uid=1")
+	htmlcheck.Page(t, page)
+	if text := page.Find("#task-place").Text(); !strings.Contains(text, "3rd of") || !strings.Contains(page.Find("h1").Text(), "train<b>") {
+		t.Errorf("the page says %q", page.Find("main").Text())
+	}
+	if stream := page.Find("body").AttrOr("data-stream", ""); stream != "/tasks/ns/job/train/events?uid=1" {
+		t.Errorf("the stream is %s", stream)
+	}
+	d.items = nil
+	if response, _ := get(t, address+"/tasks/ns/job/train"); response.StatusCode != http.StatusNotFound {
+		t.Errorf("a task that is not there is answered %s", response.Status)
+	}
+}

@@ -1,0 +1,75 @@
+package views
+
+// TaskPage is the page of one task. All below its head is the fragment with the
+// id task.
+type TaskPage struct {
+	Chrome
+	Name, Namespace string
+	Team, TeamURL   string // TeamURL is empty for a task of no team
+	Status          Status
+	Lead            string // such as "Job · training · asks for 4 GPUs"
+	Why             *Why   // nil for a task that runs or has ended
+	Place           *Place // nil while it does not wait
+	Timeline        []TimelineLine
+	Resources       []ValueLine
+	Said            []Said
+	YAMLURL         string
+}
+
+// Why says why a task does not start.
+type Why struct {
+	Title    string
+	Tone     string // of the headline, as of a tag
+	Headline string
+	Text     string
+	Steps    []WhyStep
+	Pools    []ValueLine // that are not for it, and why
+	Changes  []WhyChange // each would start it
+}
+
+// WhyStep is one way by which it might get what it needs.
+type WhyStep struct {
+	Tone  string
+	Title string
+	Text  string
+	Tasks []HolderLink
+}
+
+// WhyChange is something that somebody could change.
+type WhyChange struct {
+	Title string
+	Text  string
+	Tasks []HolderLink
+}
+
+// TaskLink leads to a task; without an address it is only named.
+type TaskLink struct{ Name, URL string }
+
+// HolderLink is a task with what it holds, such as "4 GPUs"; Amount may be
+// empty.
+type HolderLink struct {
+	TaskLink
+	Amount string
+}
+
+// Place is where a task stands in its queue.
+type Place struct {
+	Text                   string // such as "3rd of 12"
+	Queue                  string
+	For                    string // how long it waits
+	Before, Behind         []TaskLink
+	MoreBefore, MoreBehind int // that are not named
+}
+
+// TimelineLine is one step in the life of a task.
+type TimelineLine struct {
+	At      string // RFC 3339
+	Tone    string
+	Title   string
+	By      *TaskLink // by whom it was pre-empted
+	Unnamed string    // by whom, where they cannot be named
+	Text    string
+}
+
+// Said is what Kueue says, to the letter.
+type Said struct{ Token, Text, At string }
