@@ -19,8 +19,8 @@ func whyOf(d tasks.Detail) *views.Why {
 	if v == nil {
 		return nil
 	}
-	team := d.Team
-	if team == "" {
+	team := "team " + d.Team
+	if d.Team == "" {
 		team = "the queue"
 	}
 	why := &views.Why{Title: "Why is it waiting?", Tone: "wait"}
