@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/views"
@@ -37,6 +38,9 @@ func (h *Handlers) taskEvents(s *web.Server) func(echo.Context) error {
 		}
 		return s.Stream(c, h.TaskChanges.Listen(c.Request().Context()), func(ctx context.Context) (templ.Component, error) {
 			page, err := h.taskPage(ctx, c)
+			if governance.KindOf(err) == governance.NotFound {
+				return views.TaskGone(), nil
+			}
 			return live("task", views.TaskLive(page), err)
 		}, h.frame(c))
 	}

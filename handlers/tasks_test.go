@@ -1,6 +1,7 @@
 package handlers_test
 
 import (
+	"bufio"
 	"io"
 	"net/http"
 	"slices"
@@ -75,7 +76,26 @@ func TestTaskPage(t *testing.T) {
 	if stream := page.Find("body").AttrOr("data-stream", ""); stream != "/tasks/ns/job/train/events?uid=1" {
 		t.Errorf("the stream is %s", stream)
 	}
-	d.items = nil
+	d.changed = make(chan struct{}, 1)
+	response, err := http.Get(address + "/tasks/ns/job/train/events")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	lines := bufio.NewScanner(response.Body)
+	wait := func(want string) {
+		t.Helper()
+		for lines.Scan() {
+			if strings.Contains(lines.Text(), want) {
+				return
+			}
+		}
+		t.Fatalf("the stream ended before it sent %q", want)
+	}
+	wait("3rd of")
+	d.items = nil // it goes while its page is open
+	d.changed <- struct{}{}
+	wait("This task was deleted")
 	if response, _ := get(t, address+"/tasks/ns/job/train"); response.StatusCode != http.StatusNotFound {
 		t.Errorf("a task that is not there is answered %s", response.Status)
 	}
