@@ -337,17 +337,16 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// A page's stream sends its part when something changed, and how old the data
-// is in any case.
-func TestStream(t *testing.T) {
-	d := &domain{changed: make(chan struct{}, 1), trouble: "Kueue is gone."}
-	response, err := http.Get(serve(t, d) + "/tasks/events")
+// events opens a stream until the test ends, and waits for words in it.
+func events(t *testing.T, address string) (wait func(want string)) {
+	t.Helper()
+	response, err := http.Get(address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer response.Body.Close()
+	t.Cleanup(func() { response.Body.Close() })
 	lines := bufio.NewScanner(response.Body)
-	wait := func(want string) {
+	return func(want string) {
 		t.Helper()
 		for lines.Scan() {
 			if strings.Contains(lines.Text(), want) {
@@ -356,6 +355,13 @@ func TestStream(t *testing.T) {
 		}
 		t.Fatalf("the stream ended before it sent %q", want)
 	}
+}
+
+// A page's stream sends its part when something changed, and how old the data
+// is in any case.
+func TestStream(t *testing.T) {
+	d := &domain{changed: make(chan struct{}, 1), trouble: "Kueue is gone."}
+	wait := events(t, serve(t, d)+"/tasks/events")
 	wait("No tasks in the cluster")
 	wait(d.trouble)
 	wait(`id="cluster-status"`)

@@ -1,7 +1,6 @@
 package handlers_test
 
 import (
-	"bufio"
 	"io"
 	"net/http"
 	"slices"
@@ -77,21 +76,7 @@ func TestTaskPage(t *testing.T) {
 		t.Errorf("the stream is %s", stream)
 	}
 	d.changed = make(chan struct{}, 1)
-	response, err := http.Get(address + "/tasks/ns/job/train/events")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	lines := bufio.NewScanner(response.Body)
-	wait := func(want string) {
-		t.Helper()
-		for lines.Scan() {
-			if strings.Contains(lines.Text(), want) {
-				return
-			}
-		}
-		t.Fatalf("the stream ended before it sent %q", want)
-	}
+	wait := events(t, address+"/tasks/ns/job/train/events")
 	wait("3rd of")
 	d.items = nil // it goes while its page is open
 	d.changed <- struct{}{}

@@ -45,7 +45,7 @@ func (x *Index) count(before, after *Task) {
 		y.longestWait = max(y.longestWait, after.LastWait)
 	}
 	ended := after.State.Finished() || after.State.Waiting() || after.State == Paused
-	if ran := !isZero(before) && before.State.Holding(); ran && ended {
+	if ran(before) && ended {
 		took := max(0, after.Ran(x.now())-before.RanBefore)
 		y.runs++
 		y.ran += took
@@ -63,7 +63,8 @@ func byRun(a, b *Task) int {
 	return cmp.Or(cmp.Compare(b2i(a.AdmittedAt.IsZero()), b2i(b.AdmittedAt.IsZero())), a.AdmittedAt.Compare(b.AdmittedAt), strings.Compare(a.UID, b.UID))
 }
 
-func isZero(t *Task) bool { return t == nil || t.AdmittedAt.IsZero() }
+// ran tells whether a task has its quota, and its checks done.
+func ran(t *Task) bool { return t != nil && !t.AdmittedAt.IsZero() && t.State.Holding() }
 
 func (x *Index) tallyOf(t *Task) *tally {
 	key := classKey{t.Namespace, t.Class}
@@ -124,7 +125,7 @@ func (x *Index) Classes(sees func(namespace string) bool) (rows []ClassRow, sinc
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	sums := map[string]*ClassRow{}
-	waited, ran := map[string]time.Duration{}, map[string]time.Duration{}
+	waiting, running := map[string]time.Duration{}, map[string]time.Duration{} // all together
 	for key, y := range x.classes {
 		if !sees(key.namespace) {
 			continue
@@ -148,8 +149,8 @@ func (x *Index) Classes(sees func(namespace string) bool) (rows []ClassRow, sinc
 		}
 		row.Waits += y.waits
 		row.Runs += y.runs
-		waited[key.class] += y.waited
-		ran[key.class] += y.ran
+		waiting[key.class] += y.waited
+		running[key.class] += y.ran
 		row.LongestWait, row.LongestRun = max(row.LongestWait, y.longestWait), max(row.LongestRun, y.longestRun)
 		if waiting := y.waiting.list(); len(waiting) > 0 {
 			row.LongestWait = max(row.LongestWait, waiting[0].Waited(now))
@@ -160,10 +161,10 @@ func (x *Index) Classes(sees func(namespace string) bool) (rows []ClassRow, sinc
 	}
 	for class, row := range sums {
 		if row.Waits > 0 {
-			row.AverageWait = waited[class] / time.Duration(row.Waits)
+			row.AverageWait = waiting[class] / time.Duration(row.Waits)
 		}
 		if row.Runs > 0 {
-			row.AverageRun = ran[class] / time.Duration(row.Runs)
+			row.AverageRun = running[class] / time.Duration(row.Runs)
 		}
 	}
 	return slices.SortedFunc(deref(maps.Values(sums)), func(a, b ClassRow) int {

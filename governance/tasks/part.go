@@ -2,6 +2,7 @@ package tasks
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"time"
 
@@ -180,21 +181,12 @@ func held(admission *kueue.Admission, into quota.Resources, pools []string) []st
 			into[string(name)] += quota.InUnit(string(name), amount)
 		}
 		for _, pool := range set.Flavors {
-			if !contains(pools, string(pool)) {
+			if !slices.Contains(pools, string(pool)) {
 				pools = append(pools, string(pool))
 			}
 		}
 	}
 	return pools
-}
-
-func contains(list []string, want string) bool {
-	for _, have := range list {
-		if have == want {
-			return true
-		}
-	}
-	return false
 }
 
 // asked is what a Workload asks for: what Kueue says it counts, and where it

@@ -96,8 +96,8 @@ func (x *Index) ofWorkload(uid string) *Task {
 	return x.tasks[key]
 }
 
-// ahead is how many tasks stand before one in its queue, and the first of them
-// and of those behind.
+// around are those that stand right before and behind a task in its queue, n of
+// each at most.
 func (x *Index) around(t *Task, n int) (before, behind []*Task) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
