@@ -116,6 +116,16 @@ func TestTeamsDoNotSeeEachOther(t *testing.T) {
 				// An address repeats what was asked for; it tells nothing.
 				read(path, status, strings.ReplaceAll(body, strings.TrimPrefix(path, "/"), ""))
 			}
+			if tc.own.team != "" { // their own task, whole
+				path := "/tasks/hyperpod-ns-" + tc.own.team + "/job/" + tc.own.job
+				for _, address := range []string{path, path + "/yaml"} {
+					if status, body := fetch(t, client, console(t)+address); status != http.StatusOK || !strings.Contains(body, tc.own.job) {
+						t.Errorf("GET %s answers %d: %s", address, status, body)
+					} else {
+						read(address, status, body)
+					}
+				}
+			}
 			if tc.other.team != "" {
 				searchesTellNothing(t, client, tc.other)
 			}

@@ -18,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
@@ -259,6 +260,10 @@ func TestImpersonationIsConstrained(t *testing.T) {
 		"list allocations": func() error { return as.List(t.Context(), &v1alpha1.ComputeAllocationList{}) },
 		"make a namespace": func() error {
 			return as.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: clustertest.Name("x")}})
+		},
+		"list tasks": func() error { return as.List(t.Context(), &kueue.WorkloadList{}) },
+		"change a task": func() error {
+			return as.Patch(t.Context(), &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "x"}}, client.RawPatch(types.MergePatchType, []byte(`{}`)))
 		},
 		"bind a role": func() error { return as.Create(t.Context(), binding.DeepCopy()) },
 		"delete a policy": func() error {
