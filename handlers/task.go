@@ -74,7 +74,10 @@ func (h *Handlers) taskPage(ctx context.Context, c echo.Context) (views.TaskPage
 		Name: d.Name, Team: orDash(d.Team), Namespace: d.Namespace,
 		Status: views.Status{Tone: tones[d.State], Label: stateWords(d, now)},
 		Lead:   strings.Join(facts(d), " · "), YAMLURL: below(c, "/yaml"),
-		Why: whyOf(d), Timeline: timeline(d, now),
+		Why: whyOf(d), Timeline: timeline(d, now), Pods: pods(d),
+	}
+	if d.Bare {
+		page.YAMLURL = ""
 	}
 	if d.Team != "" {
 		page.TeamURL = tasksURL + "?" + url.Values{"team": {d.Team}}.Encode()

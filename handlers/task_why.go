@@ -54,8 +54,20 @@ func whyOf(d tasks.Detail) *views.Why {
 		}
 	case explain.Unknown:
 		why.Headline, why.Text = "Not known.", "Its queue is in a cohort of cohorts, which this console does not calculate. What Kueue says stands beside."
+	case explain.OthersStart:
+		why.Headline, why.Text = "It fits, and waits for the pods of others.", "Under the cluster's policy Kueue starts no task until all pods of those that it started are ready."
 	case explain.Quota, explain.ExceedsMax, explain.Reclaims:
 		shortage(why, d, team)
+	case explain.NoQueueName, explain.NoClass, explain.NotIntegrated, explain.NoWorkload:
+		withoutWorkload(why, d)
+	case explain.CeilingReached, explain.NoNodes, explain.TooSmall, explain.Fragmented, explain.NodesFull, explain.Unplaced:
+		placed(why, d)
+	}
+	if v.Fit != nil && d.State.Waiting() {
+		why.Steps = append(why.Steps, views.WhyStep{Tone: "bad", Title: "Nodes", Text: "With quota it would still not run: " + tooSmall(v.Fit)})
+	}
+	if d.Disagrees {
+		why.Differs = fmt.Sprintf("Kueue itself says %s: %s Its reasons can be older than what they are about.", d.Token, d.Reason)
 	}
 	for _, f := range v.Flavors {
 		if f.Mismatch != "" {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -151,7 +152,7 @@ func taskRow(item tasks.Item, now time.Time) views.TaskRow {
 		ID: "task-" + item.UID, Name: item.Name, Kind: item.Kind, URL: taskURL(item.Task),
 		Status: views.Status{Tone: tones[item.State], Label: string(item.State)},
 		Reason: item.Reason, ReasonStart: start(item.Reason),
-		Size:      sizeWords(item.Task),
+		Size:      joined(sizeWords(item.Task), withoutNode(item.Unplaced)),
 		Team:      orDash(item.Team),
 		Namespace: item.Namespace,
 		Class:     orDash(className(item.Class)),
@@ -201,6 +202,19 @@ func sizeWords(t *tasks.Task) string {
 		return fmt.Sprintf("%d of %d pods", t.Size.Now, t.Size.Wanted)
 	}
 	return ""
+}
+
+// withoutNode tells of pods that the scheduler has not placed; empty for none.
+func withoutNode(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return countOf(n, "pod") + " without a node"
+}
+
+// joined are the texts that are not empty.
+func joined(texts ...string) string {
+	return strings.Join(slices.DeleteFunc(texts, func(text string) bool { return text == "" }), "; ")
 }
 
 // elapsed is a time that passed: in whole minutes while it goes on, so that a

@@ -12,8 +12,25 @@ type TaskPage struct {
 	Place           *Place // nil while it does not wait
 	Timeline        []TimelineLine
 	Resources       []ValueLine
+	Pods            *Pods // nil while it has none
 	Said            []Said
-	YAMLURL         string
+	YAMLURL         string // empty where there is no Workload
+}
+
+// Pods are the pods of a task.
+type Pods struct {
+	Note string // such as "8 pods: 2 without a node"
+	Rows []PodRow
+	More int // that are not listed
+}
+
+// PodRow is one pod.
+type PodRow struct {
+	ID, Name, Node string
+	Status         Status
+	Trouble        string // why it does not run; empty for nothing
+	Since          string // RFC 3339; empty for not known
+	Asks           string // such as "8 GPUs · 64 vCPUs"
 }
 
 // Why says why a task does not start.
@@ -25,6 +42,7 @@ type Why struct {
 	Steps    []WhyStep
 	Pools    []ValueLine // that are not for it, and why
 	Changes  []WhyChange // each would start it
+	Differs  string      // Kueue's own reason where it says something else; empty where it does not
 }
 
 // WhyStep is one way by which it might get what it needs.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"kuota.dev/kuota/governance/admission"
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/quota"
 
@@ -43,10 +44,10 @@ func tasksOf(ctx context.Context, reader client.Reader, clusterQueue, namespace,
 		if meta.IsStatusConditionTrue(w.Status.Conditions, kueue.WorkloadFinished) {
 			continue // it keeps its admission, and holds nothing
 		}
-		admission := w.Status.Admission
+		given := w.Status.Admission
 		switch {
-		case admission != nil && string(admission.ClusterQueue) == clusterQueue:
-			h := holder{task: Task{Namespace: w.Namespace}, since: w.CreationTimestamp.Time, holds: held(w), parts: len(admission.PodSetAssignments)}
+		case given != nil && string(given.ClusterQueue) == clusterQueue:
+			h := holder{task: Task{Namespace: w.Namespace}, since: w.CreationTimestamp.Time, holds: held(w), parts: len(given.PodSetAssignments)}
 			if named {
 				h.task = taskOf(w)
 			}
@@ -57,7 +58,7 @@ func tasksOf(ctx context.Context, reader client.Reader, clusterQueue, namespace,
 				h.since = reserved.LastTransitionTime.Time
 			}
 			found.holders = append(found.holders, h)
-		case admission == nil && w.Namespace == namespace && string(w.Spec.QueueName) == localQueue:
+		case given == nil && w.Namespace == namespace && string(w.Spec.QueueName) == localQueue:
 			found.waiting++
 		}
 	}
@@ -75,25 +76,16 @@ func taskOf(w *kueue.Workload) Task {
 	return Task{Namespace: w.Namespace, Kind: "Workload", Name: w.Name}
 }
 
-// held is what a task holds, by pool. Pods that ended and gave their share back
-// are not counted, as Kueue does not.
+// held is what a task holds, by pool.
 func held(w *kueue.Workload) Given {
-	returned := map[kueue.PodSetReference]int64{}
-	for _, pods := range w.Status.ReclaimablePods {
-		returned[pods.Name] = int64(pods.Count)
-	}
 	holds := Given{}
-	for _, set := range w.Status.Admission.PodSetAssignments {
-		for name, amount := range set.ResourceUsage {
-			pool := string(set.Flavors[name])
+	for set := range admission.Sets(w) {
+		for name, amount := range set.Holds {
+			pool := set.Flavors[name]
 			if holds[pool] == nil {
 				holds[pool] = quota.Resources{}
 			}
-			used := quota.InUnit(string(name), amount)
-			if set.Count != nil && *set.Count > 0 {
-				used = used / int64(*set.Count) * max(0, int64(*set.Count)-returned[set.Name])
-			}
-			holds[pool].Add(quota.Resources{string(name): used})
+			holds[pool].Add(quota.Resources{name: amount})
 		}
 	}
 	return holds

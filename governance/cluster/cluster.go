@@ -63,6 +63,9 @@ type Cluster struct {
 
 	told      []toolscache.InformerSynced
 	workloads toolscache.ResourceEventHandler // see OnWorkloads
+	slimmer   func(*kueue.Workload)
+	spaces    toolscache.ResourceEventHandler // see OnNamespaces
+	followed  []Followed
 
 	governed atomic.Bool // by somebody else
 	absent   int         // how often in a row its sign was missed; for one goroutine
@@ -80,6 +83,7 @@ func New(config *rest.Config, options Options) (*Cluster, error) {
 		config.Burst = 400
 	}
 	config.UserAgent = FieldManager
+	c := &Cluster{log: options.Log, takeOver: options.TakeOver, Contact: &Contact{}, Allocations: &Changes{}, Tasks: &Changes{}}
 	manager, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:   Scheme,
 		Metrics:  server.Options{BindAddress: "0"},
@@ -88,7 +92,7 @@ func New(config *rest.Config, options Options) (*Cluster, error) {
 		Cache: cache.Options{
 			// By type here rather than by ByObject, which would ask the cluster
 			// about the types at once.
-			DefaultTransform: slim,
+			DefaultTransform: c.slim,
 		},
 	})
 	if err != nil {
@@ -108,11 +112,7 @@ func New(config *rest.Config, options Options) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the cluster: %w", err)
 	}
-	c := &Cluster{
-		discovery: kinds,
-		Manager:   manager, clients: clients, reviews: reviews, log: options.Log, takeOver: options.TakeOver,
-		Contact: &Contact{}, Allocations: &Changes{}, Tasks: &Changes{},
-	}
+	c.Manager, c.discovery, c.clients, c.reviews = manager, kinds, clients, reviews
 	if options.Namespace != "" {
 		if c.Revisions, err = newRevisions(config, clients, options.Namespace); err != nil {
 			return nil, err
@@ -128,10 +128,13 @@ func New(config *rest.Config, options Options) (*Cluster, error) {
 
 // slim takes what nobody reads off the objects that there are many of, before
 // the cache keeps them.
-func slim(object any) (any, error) {
+func (c *Cluster) slim(object any) (any, error) {
 	switch o := object.(type) {
 	case *kueue.Workload:
 		o.ManagedFields = nil
+		if c.slimmer != nil {
+			c.slimmer(o)
+		}
 	case *corev1.Node:
 		o.ManagedFields = nil
 	case *rbacv1.RoleBinding:
@@ -159,6 +162,9 @@ func (c *Cluster) Run(ctx context.Context) error {
 		return err
 	}
 	go c.keepLooking(ctx)
+	for _, f := range c.followed {
+		go c.follow(ctx, f)
+	}
 	go func() {
 		if c.Manager.GetCache().WaitForCacheSync(ctx) && toolscache.WaitForCacheSync(ctx.Done(), c.told...) {
 			c.synced.Store(true)
@@ -179,7 +185,7 @@ func (c *Cluster) watch(ctx context.Context) error {
 		&kueue.ClusterQueue{}:         {c.Allocations},
 		&kueue.LocalQueue{}:           {c.Tasks},
 		&corev1.Node{}:                {c.Allocations},
-		&corev1.Namespace{}:           nil,
+		&corev1.Namespace{}:           nil, // whoever OnNamespaces named
 		&rbacv1.RoleBinding{}:         {c.Allocations, c.Tasks},
 		&kueue.Workload{}:             nil, // whoever OnWorkloads named comes first
 	} {
@@ -193,21 +199,30 @@ func (c *Cluster) watch(ctx context.Context) error {
 			}
 		}
 	}
-	informer, err := c.Manager.GetCache().GetInformer(ctx, &kueue.Workload{}, cache.BlockUntilSynced(false))
-	if err != nil {
-		return fmt.Errorf("watching Workloads: %w", err)
+	for object, handler := range map[client.Object]toolscache.ResourceEventHandler{&kueue.Workload{}: c.workloads, &corev1.Namespace{}: c.spaces} {
+		informer, err := c.Manager.GetCache().GetInformer(ctx, object, cache.BlockUntilSynced(false))
+		if err != nil {
+			return fmt.Errorf("watching %T: %w", object, err)
+		}
+		told, err := informer.AddEventHandler(then(handler, c.Tasks.notify))
+		if err != nil {
+			return fmt.Errorf("watching %T: %w", object, err)
+		}
+		c.told = append(c.told, told.HasSynced)
 	}
-	told, err := informer.AddEventHandler(then(c.workloads, c.Tasks.notify))
-	if err != nil {
-		return fmt.Errorf("watching Workloads: %w", err)
-	}
-	c.told = append(c.told, told.HasSynced)
 	return nil
 }
 
 // OnWorkloads names who is told of every change of a Workload, before those who
-// listen to Tasks. It is called before Run.
-func (c *Cluster) OnWorkloads(handler toolscache.ResourceEventHandler) { c.workloads = handler }
+// listen to Tasks, and who takes off it what nobody reads before it is kept. It
+// is called before Run.
+func (c *Cluster) OnWorkloads(slim func(*kueue.Workload), handler toolscache.ResourceEventHandler) {
+	c.slimmer, c.workloads = slim, handler
+}
+
+// OnNamespaces names who is told of every change of a namespace. It is called
+// before Run.
+func (c *Cluster) OnNamespaces(handler toolscache.ResourceEventHandler) { c.spaces = handler }
 
 // Workloads tells whether there can be any. It answers governance.Unavailable
 // where there may be some that the console cannot read.

@@ -36,6 +36,24 @@ var kinds = []kind{
 	{name: "statefulsets", framework: "statefulset", group: "apps", versions: []string{"v1"}, resource: "statefulsets", kind: "StatefulSet", templates: "[%s.spec.template]"},
 }
 
+// JobKind is a kind of job that Kueue can manage.
+type JobKind struct {
+	Framework       string // the name of Kueue's integration
+	Group, Resource string
+	Kind            string
+}
+
+// JobKinds are all kinds of jobs that Kueue 0.19 has an integration for, but for
+// pods.
+func JobKinds() (all []JobKind) {
+	for _, k := range kinds {
+		if k.labelsAt == "" { // its Jobs are what Kueue manages
+			all = append(all, JobKind{k.framework, k.group, k.resource, k.kind})
+		}
+	}
+	return all
+}
+
 // replicas is a kind of the Kubeflow training operator: a map of replica specs.
 func replicas(resource, framework, name, field string) kind {
 	return kind{

@@ -24,6 +24,9 @@ type Detail struct {
 	Of             int // how many wait in its queue
 	Before, Behind []*Task
 	Verdict        *explain.Verdict // why it does not start; nil for one that runs or ended
+	Disagrees      bool             // Kueue gives another reason than that verdict
+	Pods           []*Pod           // by name
+	PodCount       PodCount
 	Timeline       []Event
 	Said           []metav1.Condition // by Kueue, of the Workload that tells its state
 }
@@ -48,13 +51,13 @@ func (s *Service) Detail(ctx context.Context, user governance.User, namespace, k
 		c.Message = v.names.redact(c.Message)
 		d.Said = append(d.Said, c)
 	}
-	if !t.State.Holding() && !t.State.Finished() || t.State == Starting {
-		verdict, err := v.why(ctx, t)
-		if err != nil {
-			return Detail{}, err
-		}
-		verdict.Detail = v.names.redact(verdict.Detail)
-		d.Verdict = &verdict
+	d.Pods, d.PodCount = v.index.Pods(t)
+	if d.Verdict, err = v.why(ctx, t, d.Pods, d.PodCount); err != nil {
+		return Detail{}, err
+	}
+	if d.Verdict != nil {
+		d.Verdict.Detail = v.names.redact(d.Verdict.Detail)
+		d.Disagrees = !d.Verdict.Agrees(t.Token)
 	}
 	return d, nil
 }

@@ -1,10 +1,13 @@
 package tasks
 
 import (
-	"kuota.dev/kuota/governance/tasks/explain"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"kuota.dev/kuota/governance/tasks/explain"
 
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -31,6 +34,16 @@ type Index struct {
 	kinds   map[string]int                // how many tasks are of each
 	pools   map[string]int
 	started time.Time // since when it counts
+
+	jobs     map[groupKey]*job // that can be tasks without a Workload
+	jobsIn   map[string]map[groupKey]struct{}
+	children map[types.UID]map[types.UID]struct{} // jobs by the job that they are part of
+	governed map[string]bool                      // namespaces
+	pods     map[types.UID]*Pod
+	podsBy   map[string]map[*Pod]struct{} // by the UID of their controller, and by namespace/group
+	loads    map[string]*load             // by node
+	unsynced int                          // how many kinds were not told of as a whole yet
+	requests requestSets
 }
 
 type groupKey struct{ namespace, uid string }
@@ -45,6 +58,8 @@ func NewIndex(now func() time.Time) *Index {
 		now: now, tasks: map[groupKey]*Task{}, parts: map[groupKey]map[types.UID]*kueue.Workload{}, group: map[types.UID]groupKey{},
 		named: map[address]map[*Task]struct{}{}, spaces: map[string]map[*Task]struct{}{}, queues: map[queueKey]*order{},
 		orders: map[Column]*order{}, classes: map[classKey]*tally{}, holders: map[string]map[*Task]struct{}{}, used: map[string]explain.Amounts{}, kinds: map[string]int{}, pools: map[string]int{}, started: now(),
+		jobs: map[groupKey]*job{}, jobsIn: map[string]map[groupKey]struct{}{}, children: map[types.UID]map[types.UID]struct{}{}, governed: map[string]bool{},
+		pods: map[types.UID]*Pod{}, podsBy: map[string]map[*Pod]struct{}{}, loads: map[string]*load{},
 	}
 }
 
@@ -90,6 +105,7 @@ func (x *Index) set(w *kueue.Workload, first bool) {
 	}
 	parts[w.UID] = w
 	x.make(key, first)
+	x.regroup(w)
 }
 
 func (x *Index) drop(w *kueue.Workload) {
@@ -97,38 +113,45 @@ func (x *Index) drop(w *kueue.Workload) {
 	defer x.mu.Unlock()
 	if key, ok := x.group[w.UID]; ok {
 		x.without(key, w.UID)
+		x.regroup(w)
+	}
+}
+
+// regroup looks again at the pods of a group, which are a task by themselves only
+// while they have no Workload.
+func (x *Index) regroup(w *kueue.Workload) {
+	if kind, name, _ := owner(w); kind == podGroup {
+		x.make(groupKey{w.Namespace, groupUID(name)}, false)
 	}
 }
 
 func (x *Index) without(key groupKey, uid types.UID) {
 	delete(x.group, uid)
 	delete(x.parts[key], uid)
-	if len(x.parts[key]) > 0 {
-		x.make(key, false)
-		return
+	if len(x.parts[key]) == 0 {
+		delete(x.parts, key)
 	}
-	delete(x.parts, key)
-	if t := x.tasks[key]; t != nil {
-		x.unlist(t)
-		x.count(t, nil)
-		delete(x.tasks, key)
-	}
+	x.make(key, false)
 }
 
-// make makes a task anew of its Workloads.
+// make makes a task anew of its Workloads, or of a job that has none.
 func (x *Index) make(key groupKey, first bool) {
 	before := x.tasks[key]
-	parts := make([]*kueue.Workload, 0, len(x.parts[key]))
-	for _, w := range x.parts[key] {
-		parts = append(parts, w)
+	var t *Task
+	if parts := x.parts[key]; len(parts) > 0 {
+		t = FromWorkloads(slices.Collect(maps.Values(parts)), before)
+	} else if j := x.bare(key); j != nil {
+		t = x.fromJob(j)
 	}
-	t := FromWorkloads(parts, before)
 	if before != nil {
 		x.unlist(before)
+		delete(x.tasks, key)
 	}
-	x.tasks[key] = t
-	x.list(t)
-	if first && before == nil {
+	if t != nil {
+		x.tasks[key] = t
+		x.list(t)
+	}
+	if first && before == nil && t != nil {
 		x.countOnly(t)
 	} else {
 		x.count(before, t)
@@ -153,7 +176,7 @@ func (x *Index) list(t *Task) {
 		put(x.holders, queue, t)
 		x.use(queue, amounts, 1)
 	}
-	if t.State.Waiting() {
+	if t.queued() {
 		q := queueKey{t.Namespace, t.Queue}
 		if x.queues[q] == nil {
 			x.queues[q] = newOrder(inQueue)
@@ -176,22 +199,22 @@ func (x *Index) unlist(t *Task) {
 		take(x.holders, queue, t)
 		x.use(queue, amounts, -1)
 	}
-	if t.State.Waiting() {
+	if t.queued() {
 		x.queues[queueKey{t.Namespace, t.Queue}].remove(t)
 	}
 }
 
-func put[K comparable](in map[K]map[*Task]struct{}, key K, t *Task) {
+func put[K, V comparable](in map[K]map[V]struct{}, key K, value V) {
 	set := in[key]
 	if set == nil {
-		set = make(map[*Task]struct{}, 1)
+		set = make(map[V]struct{}, 1)
 		in[key] = set
 	}
-	set[t] = struct{}{}
+	set[value] = struct{}{}
 }
 
-func take[K comparable](from map[K]map[*Task]struct{}, key K, t *Task) {
-	delete(from[key], t)
+func take[K, V comparable](from map[K]map[V]struct{}, key K, value V) {
+	delete(from[key], value)
 	if len(from[key]) == 0 {
 		delete(from, key)
 	}

@@ -3,6 +3,7 @@ package tasks
 import (
 	"slices"
 
+	"kuota.dev/kuota/governance/admission"
 	"kuota.dev/kuota/governance/quota"
 
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
@@ -88,7 +89,7 @@ func (t *Task) measure(parts []part, chief part) {
 		t.Size = Size{Least: chief.least, Now: 0, Wanted: chief.wanted}
 		asked(chief.w, t.Asked)
 		if a := chief.w.Status.Admission; a != nil {
-			t.Pools = held(a, quota.Resources{}, nil)
+			t.Pools = pools(a, nil)
 		}
 		return
 	}
@@ -110,8 +111,11 @@ func (t *Task) measure(parts []part, chief part) {
 			if p.priority == highest {
 				t.Size.Guaranteed += p.admitted
 			}
-			if p.w.Status.Admission != nil {
-				t.Pools = held(p.w.Status.Admission, t.Held, t.Pools)
+			if a := p.w.Status.Admission; a != nil {
+				t.Pools = pools(a, t.Pools)
+			}
+			for set := range admission.Sets(p.w) {
+				t.Held.Add(set.Holds)
 			}
 		} else if chief.state.Holding() && p.told != nil {
 			t.Wants = firstLine(p.told.Message)

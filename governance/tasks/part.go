@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"kuota.dev/kuota/governance/admission"
 	"kuota.dev/kuota/governance/quota"
 
 	corev1 "k8s.io/api/core/v1"
@@ -47,7 +48,7 @@ func owner(w *kueue.Workload) (kind, name, uid string) {
 			return o.Kind, o.Name, string(o.UID)
 		}
 	}
-	return "PodGroup", w.Name, string(w.UID)
+	return podGroup, w.Name, string(w.UID)
 }
 
 func readPart(w *kueue.Workload) part {
@@ -65,15 +66,8 @@ func readPart(w *kueue.Workload) part {
 			p.least += set.Count
 		}
 	}
-	if a := w.Status.Admission; a != nil {
-		for i := range a.PodSetAssignments {
-			if n := a.PodSetAssignments[i].Count; n != nil {
-				p.admitted += *n
-			}
-		}
-		if p.admitted == 0 {
-			p.admitted = p.wanted
-		}
+	for set := range admission.Sets(w) {
+		p.admitted += set.Count
 	}
 	return p
 }
@@ -174,19 +168,17 @@ func latest(times ...time.Time) (last time.Time) {
 	return last
 }
 
-// held is what an admission holds, and in which pools.
-func held(admission *kueue.Admission, into quota.Resources, pools []string) []string {
-	for _, set := range admission.PodSetAssignments {
-		for name, amount := range set.ResourceUsage {
-			into[string(name)] += quota.InUnit(string(name), amount)
-		}
-		for _, pool := range set.Flavors {
-			if !slices.Contains(pools, string(pool)) {
-				pools = append(pools, string(pool))
+// pools are where an admission is.
+func pools(admission *kueue.Admission, found []string) []string {
+	for i := range admission.PodSetAssignments {
+		for _, pool := range admission.PodSetAssignments[i].Flavors {
+			if !slices.Contains(found, string(pool)) {
+				found = append(found, string(pool))
 			}
 		}
 	}
-	return pools
+	slices.Sort(found)
+	return found
 }
 
 // asked is what a Workload asks for: what Kueue says it counts, and where it

@@ -51,6 +51,7 @@ func containsFold(text, lower string) bool {
 type found struct {
 	page         []*Task
 	places       []int // of each task of the page in its queue, from 1; 0 for none
+	unplaced     []int // pods of each that wait for a node
 	total        int
 	number, last int // of the page, and of the last page
 }
@@ -102,7 +103,12 @@ func (x *Index) find(q Query, sees map[string]bool) found {
 			t = sorted[f.total-1-i]
 		}
 		place, _ := x.place(t)
-		f.page, f.places = append(f.page, t), append(f.places, place)
+		unplaced := 0
+		if t.State.Holding() {
+			_, count := x.countPods(t)
+			unplaced = count.Unplaced
+		}
+		f.page, f.places, f.unplaced = append(f.page, t), append(f.places, place), append(f.unplaced, unplaced)
 	}
 	return f
 }

@@ -29,6 +29,9 @@ func queuedAt(t *Task) time.Time {
 	return t.main.CreationTimestamp.Time
 }
 
+// queued tells whether a task stands in a queue.
+func (t *Task) queued() bool { return t.State.Waiting() && !t.Bare }
+
 // Place is where a task stands in its LocalQueue: see place.
 func (x *Index) Place(t *Task) (place, of int) {
 	x.mu.Lock()
@@ -40,7 +43,7 @@ func (x *Index) Place(t *Task) (place, of int) {
 // there; 0 while it does not wait.
 func (x *Index) place(t *Task) (place, of int) {
 	o := x.queues[queueKey{t.Namespace, t.Queue}]
-	if o == nil || !t.State.Waiting() {
+	if o == nil || !t.queued() {
 		return 0, 0
 	}
 	list := o.list()

@@ -24,7 +24,8 @@ type Service struct {
 // New is a service whose index is filled once the cluster is watched.
 func New(c *cluster.Cluster, permission *access.Service) *Service {
 	s := &Service{Cluster: c, Access: permission, index: NewIndex(time.Now)}
-	c.OnWorkloads(s.index.Handler())
+	c.OnWorkloads(new(slimmer).slim, s.index.Handler())
+	s.index.follow(c)
 	return s
 }
 
@@ -35,6 +36,7 @@ type Item struct {
 	Place int    // in its queue, from 1; 0 while it does not wait
 	// Reason and Wants are those of the task, without names that are not for them.
 	Reason, Wants string
+	Unplaced      int // pods that wait for a node though it has its quota
 }
 
 // List is one page of tasks.
@@ -97,7 +99,14 @@ func (s *Service) view(ctx context.Context, user governance.User) (v viewer, err
 }
 
 func (v viewer) item(t *Task, place int) Item {
-	return Item{Task: t, Team: v.teams[t.Namespace], Place: place, Reason: v.names.redact(t.Reason), Wants: v.names.redact(t.Wants)}
+	i := Item{Task: t, Team: v.teams[t.Namespace], Place: place, Reason: v.names.redact(t.Reason), Wants: v.names.redact(t.Wants)}
+	if t.Bare {
+		i.Reason = "Kueue has made no Workload of it"
+		if t.Queue == "" {
+			i.Reason = "It names no queue, so that no quota counts it"
+		}
+	}
+	return i
 }
 
 // List returns a page of the tasks that user may see. Teams are asked for by
@@ -118,7 +127,9 @@ func (s *Service) List(ctx context.Context, user governance.User, q Query, teams
 	f := v.index.find(q, v.sees)
 	l := List{Total: f.total, Page: f.number, Pages: f.last, Teams: slices.Sorted(maps.Values(v.teams)), States: map[State]int{}}
 	for i, t := range f.page {
-		l.Items = append(l.Items, v.item(t, f.places[i]))
+		item := v.item(t, f.places[i])
+		item.Unplaced = f.unplaced[i]
+		l.Items = append(l.Items, item)
 	}
 	l.ByClass, l.Since = v.index.Classes(v.among(q.Namespaces))
 	everything, _ := v.index.Classes(v.among(nil))

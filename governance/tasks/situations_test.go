@@ -2,229 +2,24 @@ package tasks_test
 
 import (
 	"context"
-	"flag"
 	"fmt"
-	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"kuota.dev/kuota/governance"
-	"kuota.dev/kuota/governance/access"
-	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/cluster/clustertest"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
-
-	"github.com/go-logr/logr"
-	ctrl "sigs.k8s.io/controller-runtime"
 )
-
-// situationsAtOnce is how many run side by side. They mostly wait.
-const situationsAtOnce = "12"
-
-func TestMain(m *testing.M) {
-	if err := flag.Set("test.parallel", situationsAtOnce); err != nil {
-		panic(err)
-	}
-	clustertest.Main(m)
-}
-
-const soon = 30 * time.Second
-
-// anybody sees everything.
-var anybody = governance.User{Local: true}
-
-var watching = sync.OnceValues(func() (*tasks.Service, error) {
-	log := slog.New(slog.DiscardHandler)
-	ctrl.SetLogger(logr.FromSlogHandler(log.Handler()))
-	connection, err := cluster.New(current.Console, cluster.Options{Log: log, NoSessions: true})
-	if err != nil {
-		return nil, err
-	}
-	service := tasks.New(connection, &access.Service{Cluster: connection})
-	go func() { _ = connection.Run(context.Background()) }()
-	return service, nil
-})
-
-var current *clustertest.Cluster
-
-// lab is a situation's corner of the cluster: a namespace, a flavor and queues of
-// its own, written as an admin would, without Kuota.
-type lab struct {
-	t     *testing.T
-	c     *clustertest.Cluster
-	tasks *tasks.Service
-	name  string
-}
-
-func newLab(t *testing.T) *lab {
-	t.Helper()
-	t.Parallel()
-	c := clustertest.Get(t)
-	service, err := watching()
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := &lab{t: t, c: c, tasks: service, name: clustertest.Name("lab")}
-	l.apply(`
-apiVersion: v1
-kind: Namespace
-metadata: {name: NAME}
----
-apiVersion: kueue.x-k8s.io/v1beta2
-kind: ResourceFlavor
-metadata: {name: NAME}
-spec: {nodeLabels: {lab: NAME}}
----
-apiVersion: kueue.x-k8s.io/v1beta2
-kind: WorkloadPriorityClass
-metadata: {name: NAME-high}
-value: 90
----
-apiVersion: kueue.x-k8s.io/v1beta2
-kind: WorkloadPriorityClass
-metadata: {name: NAME-low}
-value: 10
----
-apiVersion: kueue.x-k8s.io/v1beta2
-kind: LocalQueue
-metadata: {name: main, namespace: NAME}
-spec: {clusterQueue: NAME}
-`)
-	return l
-}
-
-func (l *lab) apply(yaml string) {
-	l.t.Helper()
-	l.c.Kubectl(l.t, strings.ReplaceAll(yaml, "NAME", l.name), "apply", "--server-side", "--force-conflicts", "-f", "-")
-}
-
-// queue makes a ClusterQueue with so much quota of GPUs; more are lines of its
-// spec.
-func (l *lab) queue(suffix string, nominal int, borrow string, more ...string) {
-	l.t.Helper()
-	limit := ""
-	if borrow != "" {
-		limit = ", borrowingLimit: " + borrow
-	}
-	l.apply(fmt.Sprintf(`
-apiVersion: kueue.x-k8s.io/v1beta2
-kind: ClusterQueue
-metadata: {name: NAME%s}
-spec:
-  cohortName: NAME
-  namespaceSelector: {}
-  preemption: {withinClusterQueue: LowerPriority, reclaimWithinCohort: Any}
-  resourceGroups:
-  - coveredResources: [nvidia.com/gpu]
-    flavors: [{name: NAME, resources: [{name: nvidia.com/gpu, nominalQuota: %d%s}]}]
-  %s
-`, suffix, nominal, limit, strings.Join(more, "\n  ")))
-}
-
-// job submits one with so many pods of one GPU each; more are lines of its spec.
-func (l *lab) job(name string, pods int, class string, more ...string) {
-	l.t.Helper()
-	l.jobIn("main", name, pods, class, "", more...)
-}
-
-func (l *lab) jobIn(queue, name string, pods int, class, annotations string, more ...string) {
-	l.t.Helper()
-	if class != "" {
-		class = ", kueue.x-k8s.io/priority-class: NAME-" + class
-	}
-	l.apply(fmt.Sprintf(`
-apiVersion: batch/v1
-kind: Job
-metadata: {name: %[1]s, namespace: NAME, labels: {kueue.x-k8s.io/queue-name: %[2]s%[3]s}, annotations: {%[4]s}}
-spec:
-  parallelism: %[5]d
-  suspend: true
-  template:
-    metadata: {annotations: {pod-complete.stage.kwok.x-k8s.io/delay: 1h}}
-    spec:
-      terminationGracePeriodSeconds: 0
-      restartPolicy: Never
-      containers: [{name: train, image: example.com/train:1, resources: {limits: {nvidia.com/gpu: 1}}}]
-      %[6]s
-`, name, queue, class, annotations, pods, strings.Join(more, "\n      ")))
-}
-
-func (l *lab) kubectl(args ...string) {
-	l.t.Helper()
-	for i := range args {
-		args[i] = strings.ReplaceAll(args[i], "NAME", l.name)
-	}
-	l.c.Kubectl(l.t, "", args...)
-}
-
-// patch changes an object of the lab.
-func (l *lab) patch(kind, name, with string) {
-	l.t.Helper()
-	l.kubectl("patch", kind, name, "-n", "NAME", "--type=merge", "-p", with)
-}
-
-// patchWorkload changes the Workload of a job.
-func (l *lab) patchWorkload(name, with string) {
-	l.t.Helper()
-	l.kubectl("patch", "workload", l.detail(name).Main().Name, "-n", "NAME", "--type=merge", "-p", with)
-}
-
-func (l *lab) detail(name string) tasks.Detail {
-	l.t.Helper()
-	var d tasks.Detail
-	clustertest.Eventually(l.t, soon, func(ctx context.Context) (err error) {
-		d, err = l.tasks.Detail(ctx, anybody, l.name, "job", name, "")
-		return err
-	})
-	return d
-}
-
-// is waits until a task is in a state for a reason: what decides, and Kueue's
-// word for it, which may be left out.
-func (l *lab) is(name string, state tasks.State, decides explain.Constraint, token string) (d tasks.Detail) {
-	l.t.Helper()
-	clustertest.Eventually(l.t, soon, func(ctx context.Context) (err error) {
-		if d, err = l.tasks.Detail(ctx, anybody, l.name, "job", name, ""); err != nil {
-			return err
-		}
-		var constraint explain.Constraint
-		if d.Verdict != nil {
-			constraint = d.Verdict.Constraint
-		}
-		if d.State != state || constraint != decides || token != "" && d.Token != token {
-			return fmt.Errorf("%s is %s for %s (%+v), and Kueue says %s %q; want %s for %s, %s", name, d.State, constraint, d.Verdict, d.Token, d.Task.Reason, state, decides, token)
-		}
-		return nil
-	})
-	return d
-}
-
-func (l *lab) runs(name string) tasks.Detail {
-	l.t.Helper()
-	return l.is(name, tasks.Running, "", "")
-}
-
-// offers checks that a change is among those that would start a task.
-func (l *lab) offers(d tasks.Detail, kind explain.Kind) explain.Change {
-	l.t.Helper()
-	for _, change := range d.Verdict.Changes {
-		if change.Kind == kind {
-			return change
-		}
-	}
-	l.t.Fatalf("%s is not among %+v", kind, d.Verdict.Changes)
-	return explain.Change{}
-}
 
 // Real situations on the real Kueue: what state a task is in, what decides, and
 // that the change which is proposed starts it.
 func TestSituations(t *testing.T) {
 	current = clustertest.Get(t)
-	for name, situation := range situations {
-		t.Run(name, func(t *testing.T) { situation(newLab(t)) })
+	for _, table := range []map[string]func(*lab){situations, moreSituations} {
+		for name, situation := range table {
+			t.Run(name, func(t *testing.T) { situation(newLab(t)) })
+		}
 	}
 }
 
@@ -457,21 +252,8 @@ spec:
     metadata: {annotations: {pod-complete.stage.kwok.x-k8s.io/delay: 1s}}
     spec: {restartPolicy: Never, tolerations: [{operator: Exists}], containers: [{name: train, image: example.com/train:1, resources: {limits: {nvidia.com/gpu: 1}}}]}
 `)
-		l.node()
 		if d := l.is("a", tasks.Succeeded, "", ""); d.FinishedAt.IsZero() || d.Ran(time.Now()) > 20*time.Second || d.Held["nvidia.com/gpu"] != 0 {
 			l.t.Errorf("it is %+v", d.Task)
 		}
 	},
-}
-
-// node adds one to the lab's flavor.
-func (l *lab) node() {
-	l.t.Helper()
-	l.apply(`
-apiVersion: v1
-kind: Node
-metadata: {name: NAME, labels: {lab: NAME, kubernetes.io/hostname: NAME}, annotations: {kwok.x-k8s.io/node: fake}}
-`)
-	l.kubectl("patch", "node", "NAME", "--subresource=status", "--type=merge", "-p", `{"status":{"allocatable":{"nvidia.com/gpu":"8","cpu":"64","memory":"64Gi","pods":"110"},"capacity":{"nvidia.com/gpu":"8","cpu":"64","memory":"64Gi","pods":"110"}}}`)
-	l.t.Cleanup(func() { _, _ = l.c.TryKubectl("", "delete", "node", l.name, "--wait=false") })
 }

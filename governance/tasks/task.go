@@ -69,6 +69,10 @@ type Task struct {
 	Preemptions int32 // how often it lost its quota to another task
 	Evictions   int32 // how often it lost its quota, for whatever reason
 
+	// Bare says that there is no Workload of it, so that Kueue counts no quota for
+	// it and never starts it; it may run beside Kueue.
+	Bare bool
+
 	// Parts are its Workloads, the newest first, shared with the cache: read only.
 	Parts []*kueue.Workload
 	main  *kueue.Workload // the part that tells its state

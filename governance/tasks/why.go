@@ -3,14 +3,19 @@ package tasks
 import (
 	"context"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
+	"kuota.dev/kuota/governance/admission"
+	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/enforcement"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/tasks/explain"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -22,27 +27,20 @@ import (
 // later).
 const gatedBy = "kueue.x-k8s.io/admission-gated-by"
 
-// holds is what a task holds, by ClusterQueue. What has ended keeps its
-// admission and holds nothing.
+// holds is what a task holds, by ClusterQueue.
 func (t *Task) holds() map[string]explain.Amounts {
 	var held map[string]explain.Amounts
 	for _, w := range t.Parts {
-		a := w.Status.Admission
-		if a == nil || meta.IsStatusConditionTrue(w.Status.Conditions, kueue.WorkloadFinished) {
-			continue
-		}
-		if held == nil {
-			held = map[string]explain.Amounts{}
-		}
-		amounts := held[string(a.ClusterQueue)]
-		if amounts == nil {
-			amounts = explain.Amounts{}
-			held[string(a.ClusterQueue)] = amounts
-		}
-		for i := range a.PodSetAssignments {
-			set := &a.PodSetAssignments[i]
-			for name, amount := range set.ResourceUsage {
-				amounts[explain.Cell{Flavor: string(set.Flavors[name]), Resource: string(name)}] += quota.InUnit(string(name), amount)
+		for set := range admission.Sets(w) {
+			queue := string(w.Status.Admission.ClusterQueue)
+			if held == nil {
+				held = map[string]explain.Amounts{}
+			}
+			if held[queue] == nil {
+				held[queue] = explain.Amounts{}
+			}
+			for name, amount := range set.Holds {
+				held[queue][explain.Cell{Flavor: set.Flavors[name], Resource: name}] += amount
 			}
 		}
 	}
@@ -53,7 +51,7 @@ func (t *Task) holds() map[string]explain.Amounts {
 func question(t *Task) explain.Task {
 	w := t.main
 	q := explain.Task{
-		Namespace: t.Namespace, Priority: t.Priority, RetryAt: t.RetryAt,
+		Namespace: t.Namespace, Priority: t.Priority, RetryAt: t.RetryAt, Bare: t.Bare,
 		Paused: t.State == Paused, Gated: w.Annotations[gatedBy], Reserved: w.Status.Admission != nil,
 	}
 	for i := range w.Spec.PodSets {
@@ -72,51 +70,52 @@ func question(t *Task) explain.Task {
 	return q
 }
 
-// Why says why a task does not start, as of now, with the names of those that
-// hold what it needs where the viewer may see them.
-func (v viewer) why(ctx context.Context, t *Task) (explain.Verdict, error) {
+// why says why a task does not start, or not with all its pods, as of now, with
+// the names of those that hold what it needs where the viewer may see them. nil
+// says that there is nothing to explain.
+func (v viewer) why(ctx context.Context, t *Task, pods []*Pod, count PodCount) (*explain.Verdict, error) {
+	q := question(t)
+	switch {
+	case t.State.Finished():
+		return nil, nil
+	case t.Bare || !t.State.Holding():
+	case len(q.Checks) == 0:
+		placed := placement(t, pods, count)
+		if placed == nil {
+			return nil, nil
+		}
+		q.Placed = placed
+	}
 	c, err := v.surroundings(ctx, t)
 	if err != nil {
-		return explain.Verdict{}, err
+		return nil, err
 	}
-	return explain.Why(question(t), c), nil
+	if q.Placed != nil {
+		if c.Ceilings, err = v.ceilings(ctx, q); err != nil {
+			return nil, err
+		}
+		if q.Placed.Unplaced == 0 && len(c.Ceilings) == 0 {
+			return nil, nil // its pods are being made
+		}
+	}
+	verdict := explain.Why(q, c)
+	return &verdict, nil
 }
 
 // surroundings reads what decides over a task from the cache.
 func (v viewer) surroundings(ctx context.Context, t *Task) (*explain.Cluster, error) {
 	c := &explain.Cluster{Now: time.Now(), LocalQueue: t.Queue, Queues: map[string]*explain.Queue{}, Flavors: map[string]explain.Flavor{}, Shared: explain.Amounts{}}
-	var local kueue.LocalQueue
-	switch err := v.reader.Get(ctx, client.ObjectKey{Namespace: t.Namespace, Name: t.Queue}, &local); {
-	case client.IgnoreNotFound(err) != nil:
-		return nil, cluster.Translate("read queue", err)
-	case err != nil:
-		c.NoLocal = true
-		return c, nil
+	if t.Bare {
+		return c, v.without(ctx, t, c)
 	}
-	c.LocalHeld = stops(local.Spec.StopPolicy)
-	var list kueue.ClusterQueueList
-	if err := v.reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, cluster.Translate("list queues", err)
-	}
-	var own *kueue.ClusterQueue
-	for i := range list.Items {
-		if list.Items[i].Name == string(local.Spec.ClusterQueue) {
-			own = &list.Items[i]
-		}
-	}
-	if own == nil {
-		return c, nil
-	}
-	for i := range list.Items {
-		if q := &list.Items[i]; q == own || own.Spec.CohortName != "" && q.Spec.CohortName == own.Spec.CohortName {
-			c.Queues[q.Name] = queueOf(q)
-		}
-	}
-	c.Queue = c.Queues[own.Name]
-	if err := v.cohort(ctx, string(own.Spec.CohortName), c); err != nil {
+	if err := v.queues(ctx, t, c); err != nil {
 		return nil, err
 	}
-	for _, name := range c.Queue.Flavors {
+	names := t.Pools
+	if c.Queue != nil {
+		names = slices.Concat(names, c.Queue.Flavors)
+	}
+	for _, name := range names {
 		var flavor kueue.ResourceFlavor
 		switch err := v.reader.Get(ctx, client.ObjectKey{Name: name}, &flavor); {
 		case err == nil:
@@ -125,8 +124,95 @@ func (v viewer) surroundings(ctx context.Context, t *Task) (*explain.Cluster, er
 			return nil, cluster.Translate("read flavor", err)
 		}
 	}
+	var nodes corev1.NodeList
+	if err := v.reader.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, cluster.Translate("list nodes", err)
+	}
+	c.Nodes = v.index.nodes(nodes.Items)
 	v.index.fill(c, v)
-	return c, nil
+	policy, err := v.policy(ctx)
+	if err == nil && policy.Spec.GangScheduling.Enabled && policy.Spec.GangScheduling.BlockAdmission {
+		c.Blocked = v.index.unready()
+	}
+	return c, err
+}
+
+// queues reads a task's queue, and those that share a cohort with it.
+func (v viewer) queues(ctx context.Context, t *Task, c *explain.Cluster) error {
+	var local kueue.LocalQueue
+	switch err := v.reader.Get(ctx, client.ObjectKey{Namespace: t.Namespace, Name: t.Queue}, &local); {
+	case client.IgnoreNotFound(err) != nil:
+		return cluster.Translate("read queue", err)
+	case err != nil:
+		c.NoLocal = true
+		return nil
+	}
+	c.LocalHeld = stops(local.Spec.StopPolicy)
+	var list kueue.ClusterQueueList
+	if err := v.reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return cluster.Translate("list queues", err)
+	}
+	var own *kueue.ClusterQueue
+	for i := range list.Items {
+		if list.Items[i].Name == string(local.Spec.ClusterQueue) {
+			own = &list.Items[i]
+		}
+	}
+	if own == nil {
+		return nil
+	}
+	for i := range list.Items {
+		if q := &list.Items[i]; q == own || own.Spec.CohortName != "" && q.Spec.CohortName == own.Spec.CohortName {
+			c.Queues[q.Name] = queueOf(q)
+		}
+	}
+	c.Queue = c.Queues[own.Name]
+	return v.cohort(ctx, string(own.Spec.CohortName), c)
+}
+
+// policy is the cluster policy; an empty one where there is none.
+func (v viewer) policy(ctx context.Context) (*v1alpha1.ClusterPolicy, error) {
+	var policy v1alpha1.ClusterPolicy
+	if err := v.reader.Get(ctx, client.ObjectKey{Name: v1alpha1.ClusterPolicyName}, &policy); client.IgnoreNotFound(err) != nil {
+		return nil, cluster.Translate("read policy", err)
+	}
+	return &policy, nil
+}
+
+// without reads why a job has no Workload.
+func (v viewer) without(ctx context.Context, t *Task, c *explain.Cluster) error {
+	if t.Class != "" {
+		var class kueue.WorkloadPriorityClass
+		switch err := v.reader.Get(ctx, client.ObjectKey{Name: t.Class}, &class); {
+		case client.IgnoreNotFound(err) != nil:
+			return cluster.Translate("read priority class", err)
+		case err != nil:
+			c.NoClass = t.Class
+			var all kueue.WorkloadPriorityClassList
+			if err := v.reader.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
+				return cluster.Translate("list priority classes", err)
+			}
+			for i := range all.Items {
+				c.Classes = append(c.Classes, all.Items[i].Name)
+			}
+			slices.Sort(c.Classes)
+		}
+	}
+	policy, err := v.policy(ctx)
+	if err == nil && policy.Status.Kueue != nil && len(policy.Status.Kueue.Integrations) > 0 && !slices.Contains(policy.Status.Kueue.Integrations, framework(t.Kind)) {
+		c.NotIntegrated = t.Kind
+	}
+	return err
+}
+
+// framework is what Kueue calls its integration of a kind.
+func framework(kind string) string {
+	for _, k := range enforcement.JobKinds() {
+		if k.Kind == kind {
+			return k.Framework
+		}
+	}
+	return "pod"
 }
 
 func stops(policy *kueue.StopPolicy) bool { return policy != nil && *policy != kueue.None }
@@ -224,7 +310,8 @@ func (v viewer) cohort(ctx context.Context, name string, c *explain.Cluster) err
 	return nil
 }
 
-// fill adds what the queues of a cohort hold, and by which tasks.
+// fill adds what the queues of a cohort hold, and by which tasks: all of the own
+// queue, and those of queues that hold more than their own quota.
 func (x *Index) fill(c *explain.Cluster, v viewer) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -232,6 +319,9 @@ func (x *Index) fill(c *explain.Cluster, v viewer) {
 		q.Used = maps.Clone(x.used[name])
 		if q.Used == nil {
 			q.Used = explain.Amounts{}
+		}
+		if q != c.Queue && !q.Exceeds() {
+			continue
 		}
 		for t := range x.holders[name] {
 			h := explain.Holder{Queue: name, Priority: t.Priority, Since: t.AdmittedAt, Holds: t.holds()[name], UID: t.UID, Team: someoneElse}

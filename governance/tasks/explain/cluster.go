@@ -38,6 +38,16 @@ type Queue struct {
 	Selects     func(namespace string) bool // nil selects all
 }
 
+// Exceeds tells whether a queue holds more of anything than its own quota.
+func (q *Queue) Exceeds() bool {
+	for cell, used := range q.Used {
+		if used > q.Limits[cell].Nominal {
+			return true
+		}
+	}
+	return false
+}
+
 // Flavor is a ResourceFlavor: what its nodes have.
 type Flavor struct {
 	Labels      map[string]string
@@ -73,6 +83,24 @@ type Task struct {
 	RetryAt   time.Time // zero where it does not back off
 	Checks    []string  // admission checks that are not done, such as "provision: Pending"
 	Reserved  bool      // it has its quota already
+	Bare      bool      // Kueue has made no Workload of it
+	Placed    *Placed   // how its pods do; nil while it has no quota
+}
+
+// Placed is how the pods of a task do that has its quota.
+type Placed struct {
+	Flavors  map[string][]string // that each pod set was given, by its name
+	Missing  int32               // pods that nobody has made
+	Unplaced int32               // pods that have no node
+	Said     string              // by the scheduler, of one of them
+}
+
+// Ceiling is a limit of a namespace on what its pods may ask for, all together.
+type Ceiling struct {
+	Name       string // of the ResourceQuota
+	Resource   string // as the ResourceQuota names it, such as requests.cpu
+	Each       int64  // that one pod asks for, in the unit of the resource
+	Hard, Used int64
 }
 
 // Cluster is what is known of the cluster.
@@ -88,4 +116,11 @@ type Cluster struct {
 	Flavors     map[string]Flavor
 	Holders     []Holder // of those queues
 	FairSharing bool
+	Nodes       []Node
+	Ceilings    []Ceiling // of its namespace, which would refuse one more pod of it
+	Blocked     int       // tasks whose pods Kueue waits for before it starts another
+
+	NoClass       string   // the priority class that it names and that does not exist
+	Classes       []string // those that there are
+	NotIntegrated string   // its kind, where Kueue does not manage it
 }

@@ -2,6 +2,7 @@ package explain
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -30,17 +31,37 @@ const (
 	Quota            Constraint = "Quota"            // others hold what it needs
 	Reclaims         Constraint = "Reclaims"         // what it needs is being taken back
 	Turn             Constraint = "Turn"             // it fits; Kueue has not come to it
-	Unknown          Constraint = "Unknown"          // of cohorts within cohorts
+	OthersStart      Constraint = "OthersStart"      // Kueue waits until the pods of other tasks are ready
+
+	// Of a job that has no Workload:
+	NoQueueName   Constraint = "NoQueueName"   // it names no queue
+	NoClass       Constraint = "NoClass"       // it names a priority class that does not exist
+	NotIntegrated Constraint = "NotIntegrated" // Kueue does not manage its kind
+	NoWorkload    Constraint = "NoWorkload"    // Kueue has not made one
+
+	// Of a task that has its quota:
+	CeilingReached Constraint = "Ceiling"    // its namespace's ResourceQuota refuses pods
+	NoNodes        Constraint = "NoNodes"    // no node is ready that its pods may go to
+	TooSmall       Constraint = "TooSmall"   // no node is large enough for one of its pods
+	Fragmented     Constraint = "Fragmented" // enough is free, and on no single node
+	NodesFull      Constraint = "NodesFull"  // nodes are full
+	Unplaced       Constraint = "Unplaced"   // the scheduler finds no node for another reason
+	Unknown        Constraint = "Unknown"    // of cohorts within cohorts
 )
 
 // Verdict is why a task does not start, and what would start it.
 type Verdict struct {
 	Constraint Constraint
-	Detail     string // in words, where numbers do not tell it: such as which check
+	Detail     string   // in words, where numbers do not tell it: such as which check
+	Classes    []string // NoClass: those that there are
 	PodSet     string
 	Flavors    []FlavorVerdict // each that was tried, in order
 	Decides    *Shortage       // what is short of, in the flavor that comes nearest; nil for nothing
 	Changes    []Change        // each of which would start it, the smallest first
+	// Fit is how its pods find nodes: of a task that has its quota and lacks nodes,
+	// or that would lack them once it has it. nil where there is nothing to say.
+	Fit     *Fit
+	Ceiling *Ceiling // that refuses its pods; nil for none
 }
 
 // FlavorVerdict is why a flavor does not take a pod set.
@@ -127,6 +148,9 @@ func (n node) most() int64 {
 
 // Why says why a task does not start.
 func Why(t Task, c *Cluster) Verdict {
+	if t.Placed != nil && (t.Placed.Missing > 0 || t.Placed.Unplaced > 0) && len(t.Checks) == 0 {
+		return placement(t, c)
+	}
 	if v, ok := barred(t, c); ok {
 		return v
 	}
@@ -135,11 +159,14 @@ func Why(t Task, c *Cluster) Verdict {
 	}
 	v, ok := place(t, c)
 	if ok {
-		return Verdict{Constraint: Turn, Flavors: v.Flavors}
-	}
-	if v.Constraint == Quota || v.Constraint == ExceedsMax {
+		v = Verdict{Constraint: Turn, Flavors: v.Flavors}
+		if c.Blocked > 0 {
+			v.Constraint = OthersStart
+		}
+	} else if v.Constraint == Quota || v.Constraint == ExceedsMax {
 		v.Changes = changes(t, c, v)
 	}
+	v.Fit = hopeless(t, c)
 	return v
 }
 
@@ -149,6 +176,14 @@ func barred(t Task, c *Cluster) (Verdict, bool) {
 		return Verdict{Constraint: constraint, Detail: detail}, true
 	}
 	switch {
+	case t.Bare && c.LocalQueue == "":
+		return say(NoQueueName, "")
+	case t.Bare && c.NotIntegrated != "":
+		return say(NotIntegrated, c.NotIntegrated)
+	case t.Bare && c.NoClass != "":
+		return Verdict{Constraint: NoClass, Detail: c.NoClass, Classes: c.Classes}, true
+	case t.Bare:
+		return say(NoWorkload, "")
 	case t.Paused:
 		return say(Paused, "")
 	case t.Reserved && len(t.Checks) > 0:
@@ -340,57 +375,17 @@ func mismatch(spec *corev1.PodSpec, f Flavor, keys map[string]bool) string {
 	if spec == nil {
 		return ""
 	}
-	for i := range f.Taints {
-		taint := &f.Taints[i]
-		if taint.Effect != corev1.TaintEffectNoSchedule && taint.Effect != corev1.TaintEffectNoExecute {
-			continue
-		}
-		if !tolerates(spec.Tolerations, taint) && !tolerates(f.Tolerations, taint) {
-			return "the pods do not tolerate its taint " + taint.ToString()
-		}
+	if taint, repelled := repels(f.Taints, slices.Concat(spec.Tolerations, f.Tolerations)); repelled {
+		return "the pods do not tolerate its taint " + taint.ToString()
 	}
-	for key, want := range spec.NodeSelector {
-		if have, ok := f.Labels[key]; keys[key] && (!ok || have != want) {
+	asked := among(spec, keys)
+	for _, key := range slices.Sorted(maps.Keys(asked.NodeSelector)) {
+		if want := asked.NodeSelector[key]; f.Labels[key] != want {
 			return "the pods want nodes with " + key + "=" + want
 		}
 	}
-	if a := spec.Affinity; a != nil && a.NodeAffinity != nil && a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
-		terms := a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
-		if len(terms) > 0 && !slices.ContainsFunc(terms, func(term corev1.NodeSelectorTerm) bool { return matches(term, f.Labels, keys) }) {
-			return "its nodes do not match the pods' node affinity"
-		}
+	if !attracts("", f.Labels, asked) {
+		return "its nodes do not match the pods' node affinity"
 	}
 	return ""
-}
-
-func tolerates(tolerations []corev1.Toleration, taint *corev1.Taint) bool {
-	return slices.ContainsFunc(tolerations, func(t corev1.Toleration) bool {
-		if t.Effect != "" && t.Effect != taint.Effect || t.Key != "" && t.Key != taint.Key {
-			return false
-		}
-		return t.Operator == corev1.TolerationOpExists || t.Key != "" && t.Value == taint.Value
-	})
-}
-
-// matches tells whether a term holds for the labels of a flavor. What is asked of
-// labels that no flavor has is left to the scheduler, as Kueue does.
-func matches(term corev1.NodeSelectorTerm, labels map[string]string, keys map[string]bool) bool {
-	for _, e := range term.MatchExpressions {
-		if !keys[e.Key] {
-			continue
-		}
-		have, ok := labels[e.Key]
-		switch e.Operator {
-		case corev1.NodeSelectorOpIn:
-			ok = ok && slices.Contains(e.Values, have)
-		case corev1.NodeSelectorOpNotIn:
-			ok = !ok || !slices.Contains(e.Values, have)
-		case corev1.NodeSelectorOpDoesNotExist:
-			ok = !ok
-		}
-		if !ok {
-			return false
-		}
-	}
-	return true
 }

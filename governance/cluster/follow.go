@@ -1,0 +1,118 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+)
+
+// followInterval is how often a kind that is followed is looked for while the
+// API server does not have it.
+const followInterval = 30 * time.Second
+
+// Followed is a kind that there are many objects of, of which little is kept.
+type Followed struct {
+	// Kind is its group and resource, in whatever version. Pods and batch Jobs are
+	// read whole, of others only the metadata.
+	Kind schema.GroupResource
+	// Slim makes of each object what is kept and told of: a *corev1.Pod, a
+	// *batchv1.Job or a *metav1.PartialObjectMetadata comes in, something with
+	// metadata goes out.
+	Slim func(object any) (any, error)
+	// Handler is told of every change.
+	Handler toolscache.ResourceEventHandler
+	// Synced is called once all objects were told of, or the API server turned out
+	// not to have the kind. nil for nobody.
+	Synced func()
+}
+
+// Follow has a kind followed, without waiting for it: where the console may not
+// read it, what is told of stays empty. It is called before Run.
+func (c *Cluster) Follow(f Followed) { c.followed = append(c.followed, f) }
+
+// follow follows a kind until ctx ends, from when there is one.
+func (c *Cluster) follow(ctx context.Context, f Followed) {
+	told := false
+	synced := func() {
+		if !told && f.Synced != nil {
+			told = true
+			f.Synced()
+		}
+	}
+	for {
+		kind, err := c.Manager.GetRESTMapper().ResourceFor(f.Kind.WithVersion(""))
+		if err == nil {
+			c.followKind(ctx, f, kind, synced)
+			return
+		}
+		if meta.IsNoMatchError(err) {
+			synced()
+		}
+		if pause(ctx, followInterval) != nil {
+			return
+		}
+	}
+}
+
+func (c *Cluster) followKind(ctx context.Context, f Followed, kind schema.GroupVersionResource, synced func()) {
+	list, object, err := c.listWatch(kind)
+	if err != nil {
+		c.log.Error("following a kind", "kind", f.Kind, "error", err)
+		return
+	}
+	_, informer := toolscache.NewInformerWithOptions(toolscache.InformerOptions{
+		ListerWatcher: list, ObjectType: object, Transform: f.Slim,
+		Handler: then(f.Handler, c.Tasks.notify),
+	})
+	go func() {
+		if toolscache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+			synced()
+			c.Tasks.notify()
+		}
+	}()
+	informer.RunWithContext(ctx)
+}
+
+// listWatch reads a kind: whole where it is known here, else its metadata.
+func (c *Cluster) listWatch(kind schema.GroupVersionResource) (toolscache.ListerWatcher, runtime.Object, error) {
+	config := rest.CopyConfig(c.Manager.GetConfig())
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return patient{next} })
+	var reader toolscache.Getter
+	var object runtime.Object
+	switch kind.GroupResource() {
+	case schema.GroupResource{Resource: "pods"}, schema.GroupResource{Group: "batch", Resource: "jobs"}:
+		clients, err := kubernetes.NewForConfig(config)
+		if err != nil {
+			return nil, nil, fmt.Errorf("connecting to the cluster: %w", err)
+		}
+		reader, object = clients.CoreV1().RESTClient(), &corev1.Pod{}
+		if kind.Group != "" {
+			reader, object = clients.BatchV1().RESTClient(), &batchv1.Job{}
+		}
+		return toolscache.NewListWatchFromClient(reader, kind.Resource, metav1.NamespaceAll, fields.Everything()), object, nil
+	}
+	client, err := metadata.NewForConfig(config)
+	if err != nil {
+		return nil, nil, fmt.Errorf("connecting to the cluster: %w", err)
+	}
+	all := client.Resource(kind)
+	return &toolscache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			return all.List(ctx, options)
+		},
+		WatchFuncWithContext: all.Watch,
+	}, &metav1.PartialObjectMetadata{}, nil
+}

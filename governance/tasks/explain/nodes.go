@@ -1,0 +1,154 @@
+package explain
+
+import (
+	"maps"
+	"slices"
+
+	"kuota.dev/kuota/governance/quota"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	scheduling "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/klog/v2"
+)
+
+// Node is a node as the scheduler sees it.
+type Node struct {
+	Name        string
+	Labels      map[string]string
+	Taints      []corev1.Taint
+	Ready       bool // and open for pods
+	Allocatable quota.Resources
+	Free        quota.Resources // of that, what no pod has asked for
+}
+
+// Fit is how the pods of a pod set find nodes in a flavor. Quota says how much a
+// team may hold; whether a pod fits is a matter of single nodes.
+type Fit struct {
+	Flavor string
+	PodSet string
+	Each   quota.Resources // that one pod asks for
+	Nodes  int             // that its pods may go to, whether ready or not
+	Ready  int             // of them
+	Places int64           // pods that would find a node now
+	// Resource is that of which nodes have too little for one pod: the scarcest.
+	// Empty where there are no nodes, or where some resource is enough on one node
+	// and another on another.
+	Resource string
+	Largest  int64 // of it on the largest node, when nothing runs there
+	FreeMost int64 // of it on one node now
+	FreeSum  int64 // of it on all nodes now
+}
+
+// TooSmall tells whether no node is large enough even when nothing runs there.
+func (f Fit) TooSmall() bool {
+	return f.Nodes > 0 && f.Resource != "" && f.Largest < f.Each[f.Resource]
+}
+
+// Fragmented tells whether there is enough on all nodes together, and on none by
+// itself.
+func (f Fit) Fragmented() bool {
+	return !f.TooSmall() && f.Places == 0 && f.Resource != "" && f.FreeSum >= f.Each[f.Resource]
+}
+
+// fit looks for nodes of a flavor for the pods of a set.
+func fit(set PodSet, name string, flavor Flavor, nodes []Node) Fit {
+	f := Fit{Flavor: name, PodSet: set.Name, Each: set.Each}
+	largest, most, sum := quota.Resources{}, quota.Resources{}, quota.Resources{}
+	for i := range nodes {
+		n := &nodes[i]
+		if !takes(n, set.Spec, flavor) {
+			continue
+		}
+		f.Nodes++
+		for name := range set.Each {
+			largest[name] = max(largest[name], n.Allocatable[name])
+		}
+		if !n.Ready {
+			continue
+		}
+		f.Ready++
+		places := int64(-1)
+		for name, each := range set.Each {
+			if each == 0 {
+				continue
+			}
+			free := max(0, n.Free[name])
+			most[name] = max(most[name], free)
+			sum[name] += free
+			if here := free / each; places < 0 || here < places {
+				places = here
+			}
+		}
+		f.Places += max(0, places)
+	}
+	for _, name := range slices.Backward(set.Each.Names()) { // accelerators come first, and so decide
+		each := set.Each[name]
+		short, shorter := most[name] < each, f.Resource != "" && largest[f.Resource] < set.Each[f.Resource]
+		if each > 0 && (largest[name] < each || short && !shorter) {
+			f.Resource = name
+		}
+	}
+	if f.Resource != "" {
+		f.Largest, f.FreeMost, f.FreeSum = largest[f.Resource], most[f.Resource], sum[f.Resource]
+	}
+	return f
+}
+
+// takes tells whether a node is of a flavor, and for such pods.
+func takes(n *Node, spec *corev1.PodSpec, flavor Flavor) bool {
+	for key, value := range flavor.Labels {
+		if n.Labels[key] != value {
+			return false
+		}
+	}
+	if spec == nil {
+		spec = &corev1.PodSpec{}
+	}
+	if _, repelled := repels(n.Taints, slices.Concat(spec.Tolerations, flavor.Tolerations)); repelled {
+		return false
+	}
+	return attracts(n.Name, n.Labels, spec)
+}
+
+// repels is a taint that keeps pods with such tolerations off.
+func repels(taints []corev1.Taint, tolerations []corev1.Toleration) (corev1.Taint, bool) {
+	return scheduling.FindMatchingUntoleratedTaint(klog.Background(), taints, tolerations, func(t *corev1.Taint) bool {
+		return t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute
+	}, false)
+}
+
+// attracts tells whether a node with such labels is one that pods want.
+func attracts(name string, labels map[string]string, spec *corev1.PodSpec) bool {
+	wanted := nodeaffinity.GetRequiredNodeAffinity(&corev1.Pod{Spec: corev1.PodSpec{NodeSelector: spec.NodeSelector, Affinity: spec.Affinity}})
+	ok, err := wanted.Match(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}})
+	return err == nil && ok
+}
+
+// among is a pod spec with what it asks of some labels only: Kueue looks at those
+// that flavors go by, and leaves the rest to the scheduler.
+func among(spec *corev1.PodSpec, keys map[string]bool) *corev1.PodSpec {
+	few := &corev1.PodSpec{NodeSelector: maps.Clone(spec.NodeSelector)}
+	maps.DeleteFunc(few.NodeSelector, func(key, _ string) bool { return !keys[key] })
+	if a := spec.Affinity; a == nil || a.NodeAffinity == nil || a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return few
+	}
+	var terms []corev1.NodeSelectorTerm
+	for _, term := range spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
+		var asked []corev1.NodeSelectorRequirement
+		for _, e := range term.MatchExpressions {
+			if keys[e.Key] {
+				asked = append(asked, e)
+			}
+		}
+		if len(asked) == 0 { // one of its terms asks nothing of flavors
+			return few
+		}
+		terms = append(terms, corev1.NodeSelectorTerm{MatchExpressions: asked})
+	}
+	if len(terms) > 0 {
+		few.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: terms}}}
+	}
+	return few
+}

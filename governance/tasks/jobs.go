@@ -1,0 +1,234 @@
+package tasks
+
+import (
+	"strings"
+
+	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/enforcement"
+	"kuota.dev/kuota/governance/quota"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// NoWorkload is the reason of a task that Kueue has made no Workload of.
+const NoWorkload = "NoWorkload"
+
+// Kueue's labels on a job.
+const (
+	queueLabel = "kueue.x-k8s.io/queue-name"
+	classLabel = "kueue.x-k8s.io/priority-class"
+)
+
+// job is what is kept of an object that Kueue makes Workloads of, of whatever
+// kind. It tells which tasks have no Workload, and whose pods are whose.
+type job struct {
+	metav1.ObjectMeta // name, namespace, UID and when it was made
+	kind              string
+	controller        types.UID // of what it is a part; empty for nothing
+	alone             bool      // not a part of another job
+	queue, class      string    // by its labels
+	ended             bool
+}
+
+// follow has an index told of jobs, pods and governed namespaces.
+func (x *Index) follow(c *cluster.Cluster) {
+	c.OnNamespaces(handler(x.setSpace, x.dropSpace))
+	for _, k := range enforcement.JobKinds() {
+		if k.Group == "apps" { // their pods or groups of pods are the tasks
+			continue
+		}
+		kind := k.Kind
+		x.unsynced++
+		c.Follow(cluster.Followed{
+			Kind:    schema.GroupResource{Group: k.Group, Resource: k.Resource},
+			Slim:    func(object any) (any, error) { return slimJob(object, kind), nil },
+			Handler: handler(x.setJob, x.dropJob), Synced: x.oneSynced,
+		})
+	}
+	x.unsynced++
+	c.Follow(cluster.Followed{
+		Kind: schema.GroupResource{Resource: "pods"}, Slim: x.slimPod,
+		Handler: handler(x.setPod, x.dropPod), Synced: x.oneSynced,
+	})
+}
+
+// handler calls set with what is there and drop with what is gone.
+func handler[T any](set, drop func(T)) toolscache.ResourceEventHandler {
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc: func(object any) {
+			if o, ok := object.(T); ok {
+				set(o)
+			}
+		},
+		UpdateFunc: func(_, object any) {
+			if o, ok := object.(T); ok {
+				set(o)
+			}
+		},
+		DeleteFunc: func(object any) {
+			if unknown, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
+				object = unknown.Obj
+			}
+			if o, ok := object.(T); ok {
+				drop(o)
+			}
+		},
+	}
+}
+
+// slimJob is what is kept of a job.
+func slimJob(object any, kind string) any {
+	o, ok := object.(metav1.Object)
+	if !ok {
+		return object
+	}
+	j := &job{
+		ObjectMeta: metav1.ObjectMeta{Namespace: same(o.GetNamespace()), Name: o.GetName(), UID: o.GetUID(), CreationTimestamp: o.GetCreationTimestamp()},
+		kind:       kind, alone: true, queue: same(o.GetLabels()[queueLabel]), class: same(o.GetLabels()[classLabel]),
+	}
+	if owner := metav1.GetControllerOfNoCopy(o); owner != nil {
+		j.controller, j.alone = owner.UID, owner.Kind == "CronJob"
+	}
+	if batch, ok := object.(*batchv1.Job); ok {
+		for _, c := range batch.Status.Conditions {
+			if c.Status == corev1.ConditionTrue && (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) {
+				j.ended = true
+			}
+		}
+	}
+	return j
+}
+
+func (x *Index) setJob(j *job) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if j.controller != "" {
+		put(x.children, j.controller, j.UID)
+	}
+	x.take(j)
+}
+
+func (x *Index) dropJob(j *job) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	take(x.children, j.controller, j.UID)
+	x.leave(j)
+}
+
+// take keeps a job that can be a task by itself.
+func (x *Index) take(j *job) {
+	key := groupKey{j.Namespace, string(j.UID)}
+	if !j.alone || j.ended {
+		x.leave(j)
+		return
+	}
+	x.jobs[key] = j
+	put(x.jobsIn, j.Namespace, key)
+	x.make(key, false)
+}
+
+func (x *Index) leave(j *job) {
+	key := groupKey{j.Namespace, string(j.UID)}
+	if x.jobs[key] == nil {
+		return
+	}
+	delete(x.jobs, key)
+	take(x.jobsIn, j.Namespace, key)
+	x.make(key, false)
+}
+
+// setSpace takes in whether a namespace is governed: there, jobs are tasks even
+// without a queue.
+func (x *Index) setSpace(n *corev1.Namespace) {
+	x.govern(n.Name, n.Labels[desired.LabelGoverned] == "true")
+}
+
+func (x *Index) dropSpace(n *corev1.Namespace) { x.govern(n.Name, false) }
+
+func (x *Index) govern(namespace string, governed bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.governed[namespace] == governed {
+		return
+	}
+	if governed {
+		x.governed[namespace] = true
+	} else {
+		delete(x.governed, namespace)
+	}
+	for key := range x.jobsIn[namespace] {
+		x.make(key, false)
+	}
+}
+
+// oneSynced counts the kinds that were told of as a whole. Which jobs have no
+// Workload is known once all of them were, and the Workloads.
+func (x *Index) oneSynced() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.unsynced--; x.unsynced > 0 {
+		return
+	}
+	for key := range x.jobs {
+		x.make(key, true)
+	}
+}
+
+// bare is the job of a task that has no Workload; nil where it is none.
+func (x *Index) bare(key groupKey) *job {
+	j := x.jobs[key]
+	if j == nil || x.unsynced > 0 || j.queue == "" && !x.governed[j.Namespace] {
+		return nil
+	}
+	if j.kind == podGroup {
+		for t := range x.named[address{j.Namespace, strings.ToLower(podGroup), j.Name}] {
+			if !t.Bare {
+				return nil
+			}
+		}
+	}
+	return j
+}
+
+// bareWorkload stands for the Workload that there is not.
+func bareWorkload(j *job) *kueue.Workload {
+	w := &kueue.Workload{ObjectMeta: j.ObjectMeta}
+	w.Spec.QueueName = kueue.LocalQueueName(j.queue)
+	return w
+}
+
+// fromJob is a task that has no Workload. Its pods tell whether it runs.
+func (x *Index) fromJob(j *job) *Task {
+	t := &Task{
+		Namespace: j.Namespace, Kind: j.kind, Name: j.Name, UID: string(j.UID), Queue: j.queue, Class: j.class,
+		State: Pending, Since: j.CreationTimestamp.Time, Submitted: j.CreationTimestamp.Time, Bare: true,
+		Token: NoWorkload, Held: quota.Resources{}, Asked: quota.Resources{},
+	}
+	t.main = bareWorkload(j)
+	for _, p := range x.podsOf(t) {
+		switch {
+		case p.ended():
+			continue
+		case p.Phase == corev1.PodRunning:
+			t.State = Running
+		case t.State == Pending && !p.Gated:
+			t.State = Starting
+		}
+		t.Size.Wanted++
+		t.Asked.Add(p.Requests)
+	}
+	if t.State == Pending {
+		t.WaitingSince = t.Submitted
+	} else {
+		t.Size.Now = t.Size.Wanted
+	}
+	t.Size.Least = t.Size.Wanted
+	return t
+}

@@ -1,0 +1,302 @@
+package tasks_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/cluster/clustertest"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/explain"
+
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+// situationsAtOnce is how many run side by side. They mostly wait.
+const situationsAtOnce = "12"
+
+func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", situationsAtOnce); err != nil {
+		panic(err)
+	}
+	clustertest.Main(m)
+}
+
+const soon = 30 * time.Second
+
+// anybody sees everything.
+var anybody = governance.User{Local: true}
+
+var watching = sync.OnceValues(func() (*tasks.Service, error) {
+	log := slog.New(slog.DiscardHandler)
+	ctrl.SetLogger(logr.FromSlogHandler(log.Handler()))
+	connection, err := cluster.New(current.Console, cluster.Options{Log: log, NoSessions: true})
+	if err != nil {
+		return nil, err
+	}
+	service := tasks.New(connection, &access.Service{Cluster: connection})
+	go func() { _ = connection.Run(context.Background()) }()
+	return service, nil
+})
+
+var current *clustertest.Cluster
+
+// lab is a situation's corner of the cluster: a namespace, a flavor and queues of
+// its own, written as an admin would, without Kuota.
+type lab struct {
+	t     *testing.T
+	c     *clustertest.Cluster
+	tasks *tasks.Service
+	name  string
+	other bool // Kueue speaks in its other words
+}
+
+func newLab(t *testing.T) *lab {
+	t.Helper()
+	t.Parallel()
+	c := clustertest.Get(t)
+	service, err := watching()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &lab{t: t, c: c, tasks: service, name: clustertest.Name("lab")}
+	l.apply(`
+apiVersion: v1
+kind: Namespace
+metadata: {name: NAME}
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ResourceFlavor
+metadata: {name: NAME}
+spec: {nodeLabels: {lab: NAME}}
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: WorkloadPriorityClass
+metadata: {name: NAME-high}
+value: 90
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: WorkloadPriorityClass
+metadata: {name: NAME-low}
+value: 10
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: LocalQueue
+metadata: {name: main, namespace: NAME}
+spec: {clusterQueue: NAME}
+`)
+	l.node("", 8)
+	return l
+}
+
+func (l *lab) apply(yaml string) {
+	l.t.Helper()
+	l.c.Kubectl(l.t, strings.ReplaceAll(yaml, "NAME", l.name), "apply", "--server-side", "--force-conflicts", "-f", "-")
+}
+
+// queue makes a ClusterQueue with so much quota of GPUs; more are lines of its
+// spec.
+func (l *lab) queue(suffix string, nominal int, borrow string, more ...string) {
+	l.t.Helper()
+	limit := ""
+	if borrow != "" {
+		limit = ", borrowingLimit: " + borrow
+	}
+	preemption := "preemption: {withinClusterQueue: LowerPriority, reclaimWithinCohort: Any}"
+	if len(more) > 0 && strings.HasPrefix(more[0], "preemption:") {
+		preemption, more = more[0], more[1:]
+	}
+	l.apply(fmt.Sprintf(`
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ClusterQueue
+metadata: {name: NAME%s}
+spec:
+  cohortName: NAME
+  namespaceSelector: {}
+  %s
+  resourceGroups:
+  - coveredResources: [nvidia.com/gpu]
+    flavors: [{name: NAME, resources: [{name: nvidia.com/gpu, nominalQuota: %d%s}]}]
+  %s
+`, suffix, preemption, nominal, limit, strings.Join(more, "\n  ")))
+}
+
+// job submits one with so many pods of one GPU each; more are lines of its spec.
+func (l *lab) job(name string, pods int, class string, more ...string) {
+	l.t.Helper()
+	l.jobIn("main", name, pods, class, "", more...)
+}
+
+func (l *lab) jobIn(queue, name string, pods int, class, annotations string, more ...string) {
+	l.t.Helper()
+	l.jobOf(queue, name, pods, 1, class, annotations, more...)
+}
+
+// jobOf submits one with so many pods of so many GPUs each.
+func (l *lab) jobOf(queue, name string, pods, gpus int, class, annotations string, more ...string) {
+	l.t.Helper()
+	if class != "" {
+		class = ", kueue.x-k8s.io/priority-class: NAME-" + class
+	}
+	l.apply(fmt.Sprintf(`
+apiVersion: batch/v1
+kind: Job
+metadata: {name: %[1]s, namespace: NAME, labels: {kueue.x-k8s.io/queue-name: %[2]s%[3]s}, annotations: {%[4]s}}
+spec:
+  parallelism: %[5]d
+  suspend: true
+  template:
+    metadata: {annotations: {pod-complete.stage.kwok.x-k8s.io/delay: 1h}}
+    spec:
+      terminationGracePeriodSeconds: 0
+      restartPolicy: Never
+      containers: [{name: train, image: example.com/train:1, resources: {limits: {nvidia.com/gpu: %[7]d}}}]
+      %[6]s
+`, name, queue, class, annotations, pods, strings.Join(more, "\n      "), gpus))
+}
+
+func (l *lab) kubectl(args ...string) {
+	l.t.Helper()
+	for i := range args {
+		args[i] = strings.ReplaceAll(args[i], "NAME", l.name)
+	}
+	l.c.Kubectl(l.t, "", args...)
+}
+
+// patch changes an object of the lab.
+func (l *lab) patch(kind, name, with string) {
+	l.t.Helper()
+	l.kubectl("patch", kind, name, "-n", "NAME", "--type=merge", "-p", with)
+}
+
+// patchWorkload changes the Workload of a job.
+func (l *lab) patchWorkload(name, with string) {
+	l.t.Helper()
+	l.kubectl("patch", "workload", l.detail(name).Main().Name, "-n", "NAME", "--type=merge", "-p", with)
+}
+
+func (l *lab) detail(name string) tasks.Detail {
+	l.t.Helper()
+	var d tasks.Detail
+	clustertest.Eventually(l.t, soon, func(ctx context.Context) (err error) {
+		d, err = l.tasks.Detail(ctx, anybody, l.name, "job", name, "")
+		return err
+	})
+	return d
+}
+
+// is waits until a task is in a state for a reason: what decides, and Kueue's
+// word for it, which may be left out.
+func (l *lab) is(name string, state tasks.State, decides explain.Constraint, token string) (d tasks.Detail) {
+	l.t.Helper()
+	clustertest.Eventually(l.t, soon, func(ctx context.Context) (err error) {
+		if d, err = l.tasks.Detail(ctx, anybody, l.name, "job", name, ""); err != nil {
+			return err
+		}
+		var constraint explain.Constraint
+		if d.Verdict != nil {
+			constraint = d.Verdict.Constraint
+		}
+		if l.other && token != "" {
+			token = otherWords[token]
+		}
+		if d.State != state || constraint != decides || token != "" && d.Token != token {
+			return fmt.Errorf("%s is %s for %s (%+v), and Kueue says %s %q; want %s for %s, %s", name, d.State, constraint, d.Verdict, d.Token, d.Task.Reason, state, decides, token)
+		}
+		return nil
+	})
+	return d
+}
+
+func (l *lab) runs(name string) tasks.Detail {
+	l.t.Helper()
+	return l.is(name, tasks.Running, "", "")
+}
+
+// offers checks that a change is among those that would start a task.
+func (l *lab) offers(d tasks.Detail, kind explain.Kind) explain.Change {
+	l.t.Helper()
+	for _, change := range d.Verdict.Changes {
+		if change.Kind == kind {
+			return change
+		}
+	}
+	l.t.Fatalf("%s is not among %+v", kind, d.Verdict.Changes)
+	return explain.Change{}
+}
+
+// node adds one to the lab's flavor, with so many GPUs.
+func (l *lab) node(suffix string, gpus int) {
+	l.t.Helper()
+	name := l.name + suffix
+	l.apply(fmt.Sprintf(`
+apiVersion: v1
+kind: Node
+metadata: {name: %s, labels: {lab: NAME, kubernetes.io/hostname: %[1]s}, annotations: {kwok.x-k8s.io/node: fake}}
+`, name))
+	l.kubectl("patch", "node", name, "--subresource=status", "--type=merge", "-p", fmt.Sprintf(`{"status":{"allocatable":{"nvidia.com/gpu":"%d","cpu":"64","memory":"64Gi","pods":"110"},"capacity":{"nvidia.com/gpu":"%[1]d","cpu":"64","memory":"64Gi","pods":"110"}}}`, gpus))
+	l.t.Cleanup(func() { _, _ = l.c.TryKubectl("", "delete", "node", name, "--wait=false") })
+}
+
+// gone takes a node away.
+func (l *lab) gone(suffix string) {
+	l.t.Helper()
+	l.kubectl("delete", "node", l.name+suffix)
+}
+
+// until waits until a task is as it should be.
+func (l *lab) until(name string, is func(d tasks.Detail) bool) {
+	l.t.Helper()
+	clustertest.Eventually(l.t, soon, func(context.Context) error {
+		if d := l.detail(name); !is(d) {
+			return fmt.Errorf("it is %s with %+v, holds %v, and wants %q", d.State, d.Size, d.Held, d.Wants)
+		}
+		return nil
+	})
+}
+
+// ceiling limits the GPUs that pods of the namespace may ask for.
+func (l *lab) ceiling(gpus int) {
+	l.t.Helper()
+	l.apply(fmt.Sprintf("{apiVersion: v1, kind: ResourceQuota, metadata: {name: ceiling, namespace: NAME}, spec: {hard: {requests.nvidia.com/gpu: %d}}}", gpus))
+	clustertest.Eventually(l.t, soon, func(context.Context) error {
+		if out := l.c.Kubectl(l.t, "", "get", "resourcequota", "ceiling", "-n", l.name, "-o", "jsonpath={.status.hard.requests\\.nvidia\\.com/gpu}"); out != fmt.Sprint(gpus) {
+			return fmt.Errorf("the ceiling is %q", out)
+		}
+		return nil
+	})
+}
+
+// check makes a queue with an admission check that nobody answers.
+func (l *lab) check() {
+	l.t.Helper()
+	l.apply("{apiVersion: kueue.x-k8s.io/v1beta2, kind: AdmissionCheck, metadata: {name: NAME}, spec: {controllerName: example.com/check}}")
+	l.kubectl("patch", "admissioncheck", "NAME", "--subresource=status", "--type=merge", "-p", `{"status":{"conditions":[{"type":"Active","status":"True","reason":"Active","message":"","lastTransitionTime":"2026-11-21T09:00:00Z"}]}}`)
+	l.queue("", 4, "", "admissionChecksStrategy: {admissionChecks: [{name: NAME}]}")
+}
+
+// answerCheck answers that check for a task.
+func (l *lab) answerCheck(name, state, more string) {
+	l.t.Helper()
+	l.kubectl("patch", "workload", l.detail(name).Main().Name, "-n", "NAME", "--subresource=status", "--type=merge", "-p",
+		fmt.Sprintf(`{"status":{"admissionChecks":[{"name":"NAME","state":%q,"message":"not now","lastTransitionTime":%q%s}]}}`, state, time.Now().UTC().Format(time.RFC3339), more))
+}
+
+// preemption is the last one of a task.
+func preemption(d tasks.Detail) (last tasks.Event) {
+	for _, e := range d.Timeline {
+		if e.What == tasks.WasPreempted {
+			last = e
+		}
+	}
+	return last
+}

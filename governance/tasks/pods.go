@@ -1,0 +1,236 @@
+package tasks
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"kuota.dev/kuota/governance/quota"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	groupName = "kueue.x-k8s.io/pod-group-name" // a label, or an annotation (Kueue 0.18 and later)
+	podGroup  = "PodGroup"
+)
+
+// Pod is what is kept of a pod. It is never changed once it is made.
+type Pod struct {
+	metav1.ObjectMeta           // name, namespace, UID and when it was made
+	Owner             types.UID // its controller; empty for none
+	Group             string    // of pods that are one task; empty for none
+	Node              string    // empty while it has none
+	Phase             corev1.PodPhase
+	Gated             bool // somebody holds it back from the scheduler
+	Ready             bool
+	Trouble           string    // what the scheduler says while it finds no node, else why a container waits
+	Since             time.Time // of its trouble
+	Requests          quota.Resources
+	queue, class      string // by its labels
+}
+
+func (p *Pod) ended() bool { return p.Phase == corev1.PodSucceeded || p.Phase == corev1.PodFailed }
+
+// Unplaced tells whether it waits for a node.
+func (p *Pod) Unplaced() bool {
+	return p.Node == "" && !p.Gated && !p.ended() && p.DeletionTimestamp == nil
+}
+
+// slimPod is what is kept of a pod.
+func (x *Index) slimPod(object any) (any, error) {
+	o, ok := object.(*corev1.Pod)
+	if !ok {
+		return object, nil
+	}
+	p := &Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: same(o.Namespace), Name: o.Name, UID: o.UID, CreationTimestamp: o.CreationTimestamp, DeletionTimestamp: o.DeletionTimestamp},
+		Node:       same(o.Spec.NodeName), Phase: corev1.PodPhase(same(string(o.Status.Phase))), Gated: len(o.Spec.SchedulingGates) > 0,
+		Group: same(cmp.Or(o.Annotations[groupName], o.Labels[groupName])),
+		queue: same(o.Labels[queueLabel]), class: same(o.Labels[classLabel]),
+		Requests: x.requests.of(PodRequests(&o.Spec)),
+	}
+	if owner := metav1.GetControllerOfNoCopy(o); owner != nil {
+		p.Owner = owner.UID
+	}
+	for i := range o.Status.Conditions {
+		switch c := &o.Status.Conditions[i]; {
+		case c.Type == corev1.PodReady:
+			p.Ready = c.Status == corev1.ConditionTrue
+		case c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable:
+			p.Trouble, p.Since = same(cut(firstLine(c.Message))), c.LastTransitionTime.Time
+		}
+	}
+	if !p.Ready && p.Trouble == "" {
+		for i := range o.Status.ContainerStatuses {
+			if w := o.Status.ContainerStatuses[i].State.Waiting; w != nil && w.Reason != "" {
+				p.Trouble = same(cut(strings.TrimSuffix(w.Reason+": "+firstLine(w.Message), ": ")))
+			}
+		}
+	}
+	return p, nil
+}
+
+func (x *Index) setPod(p *Pod) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.forget(p.UID)
+	x.pods[p.UID] = p
+	if p.Owner != "" {
+		put(x.podsBy, string(p.Owner), p)
+	}
+	if p.Group != "" {
+		put(x.podsBy, p.Namespace+"/"+p.Group, p)
+	}
+	x.load(p, 1)
+	x.podChanged(p)
+}
+
+func (x *Index) dropPod(p *Pod) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.forget(p.UID)
+	x.podChanged(p)
+}
+
+func (x *Index) forget(uid types.UID) {
+	p := x.pods[uid]
+	if p == nil {
+		return
+	}
+	delete(x.pods, uid)
+	take(x.podsBy, string(p.Owner), p)
+	take(x.podsBy, p.Namespace+"/"+p.Group, p)
+	x.load(p, -1)
+}
+
+// load counts what a pod that has not ended takes of its node.
+func (x *Index) load(p *Pod, sign int64) {
+	if p.Node == "" || p.ended() {
+		return
+	}
+	on := x.loads[p.Node]
+	if on == nil {
+		on = &load{asked: quota.Resources{}}
+		x.loads[p.Node] = on
+	}
+	on.pods += sign
+	for name, amount := range p.Requests {
+		on.asked[name] += sign * amount
+	}
+	if on.pods <= 0 {
+		delete(x.loads, p.Node)
+	}
+}
+
+// load is what the pods of a node ask for.
+type load struct {
+	pods  int64
+	asked quota.Resources
+}
+
+// podChanged makes a task without a Workload anew when its pods change.
+func (x *Index) podChanged(p *Pod) {
+	if p.Owner == "" {
+		if j := p.job(x); j.ended {
+			x.leave(j)
+		} else {
+			x.take(j)
+		}
+		return
+	}
+	key := groupKey{p.Namespace, string(p.Owner)}
+	if t := x.tasks[key]; t != nil && t.Bare {
+		x.make(key, false)
+	}
+}
+
+// job is a pod, or the group that it is of, as a job of its own.
+func (p *Pod) job(x *Index) *job {
+	j := &job{ObjectMeta: p.ObjectMeta, kind: "Pod", alone: true, queue: p.queue, class: p.class, ended: p.ended() || x.pods[p.UID] == nil}
+	if p.Group != "" {
+		j.kind, j.Name, j.UID, j.ended = podGroup, p.Group, types.UID(groupUID(p.Group)), true
+		for other := range x.podsBy[p.Namespace+"/"+p.Group] {
+			j.ended = j.ended && other.ended()
+		}
+	}
+	return j
+}
+
+// groupUID stands for the UID of a group of pods without a Workload: a group is
+// no object.
+func groupUID(name string) string { return "group/" + name }
+
+// podsOf are the pods of a task, by name: those of its owner, of the jobs that it
+// is made of, of its groups, or the one that it is.
+func (x *Index) podsOf(t *Task) []*Pod {
+	found := map[*Pod]struct{}{}
+	if p := x.pods[types.UID(t.UID)]; p != nil {
+		found[p] = struct{}{}
+	}
+	seen := map[types.UID]bool{}
+	var below func(uid types.UID)
+	below = func(uid types.UID) {
+		if seen[uid] {
+			return
+		}
+		seen[uid] = true
+		for p := range x.podsBy[string(uid)] {
+			found[p] = struct{}{}
+		}
+		for child := range x.children[uid] {
+			below(child)
+		}
+	}
+	below(types.UID(t.UID))
+	names := []string{t.main.Name}
+	for _, w := range t.Parts {
+		names = append(names, w.Name)
+	}
+	for _, name := range names {
+		for p := range x.podsBy[t.Namespace+"/"+name] {
+			found[p] = struct{}{}
+		}
+	}
+	list := make([]*Pod, 0, len(found))
+	for p := range found {
+		list = append(list, p)
+	}
+	slices.SortFunc(list, func(a, b *Pod) int { return strings.Compare(a.Name, b.Name) })
+	return list
+}
+
+// PodCount is how many pods a task has.
+type PodCount struct {
+	Total    int // that have not ended
+	Unplaced int // that wait for a node
+	Gated    int // that somebody holds back from the scheduler
+	Ended    int
+}
+
+// Pods are the pods of a task, by name.
+func (x *Index) Pods(t *Task) ([]*Pod, PodCount) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.countPods(t)
+}
+
+func (x *Index) countPods(t *Task) (list []*Pod, n PodCount) {
+	list = x.podsOf(t)
+	for _, p := range list {
+		switch {
+		case p.ended():
+			n.Ended++
+			continue
+		case p.Unplaced():
+			n.Unplaced++
+		case p.Gated && p.Node == "":
+			n.Gated++
+		}
+		n.Total++
+	}
+	return list, n
+}
