@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"kuota.dev/kuota/governance/cluster/clustertest"
 	"kuota.dev/kuota/governance/tasks"
@@ -153,7 +152,7 @@ spec: {nodeSelector: {lab: NAME}, terminationGracePeriodSeconds: 0, containers: 
 		l.check()
 		l.job("a", 1, "low")
 		l.is("a", tasks.Starting, explain.ChecksPending, "")
-		l.answerCheck("a", "Retry", `,"requeueAfterSeconds":3`)
+		l.answerCheck("a", "Retry", `,"requeueAfterSeconds":12`)
 		// Kueue (0.19.2) keeps its quota until that time, and requeues it then.
 		l.until("a", func(d tasks.Detail) bool {
 			return d.State == tasks.Starting && d.Verdict != nil && strings.Contains(d.Verdict.Detail, "Retry, not now") && !d.RetryAt.IsZero()
