@@ -47,7 +47,11 @@ func harmless(text string) string {
 func (h *Handlers) tasksCSV(c echo.Context) error {
 	q := parseTaskQuery(c.QueryParams())
 	q.All = true
-	list, err := h.Tasks.List(c.Request().Context(), userOf(c), q.Query, q.teams)
+	scope, err := h.Tasks.Scope(c.Request().Context(), userOf(c))
+	if err != nil {
+		return err
+	}
+	list, err := h.Tasks.ListWithin(c.Request().Context(), scope, q.Query, q.teams)
 	if err != nil {
 		return err
 	}

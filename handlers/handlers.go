@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/desired"
@@ -72,7 +73,10 @@ type Revisions interface {
 
 // Tasks is what pages ask about tasks.
 type Tasks interface {
-	List(ctx context.Context, user governance.User, q tasks.Query, teams []string) (tasks.List, error)
+	// Scope is what a user sees as of now, and ListWithin the list of all who see
+	// that.
+	Scope(ctx context.Context, user governance.User) (access.Scope, error)
+	ListWithin(ctx context.Context, scope access.Scope, q tasks.Query, teams []string) (tasks.List, error)
 	Detail(ctx context.Context, user governance.User, namespace, kind, name, uid string) (tasks.Detail, error)
 	YAML(ctx context.Context, user governance.User, namespace, kind, name, uid string) (string, error)
 }

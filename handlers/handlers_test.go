@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
@@ -73,7 +74,11 @@ func (d *domain) Create(_ context.Context, user governance.User, a *v1alpha1.Com
 	return nil
 }
 
-func (d *domain) List(_ context.Context, _ governance.User, q tasks.Query, teams []string) (tasks.List, error) {
+func (d *domain) Scope(context.Context, governance.User) (access.Scope, error) {
+	return access.Scope{All: true}, d.failure
+}
+
+func (d *domain) ListWithin(_ context.Context, _ access.Scope, q tasks.Query, teams []string) (tasks.List, error) {
 	d.query, d.queried = q, teams
 	return tasks.List{Items: d.items, Total: len(d.items), Page: 1, Pages: 1}, d.failure
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/tasks"
@@ -25,7 +26,12 @@ import (
 // tasks answers GET /tasks: what runs and what waits.
 func (h *Handlers) tasks(c echo.Context) error {
 	q := parseTaskQuery(c.QueryParams())
-	page, err := h.tasksPage(c.Request().Context(), userOf(c), q)
+	ctx := c.Request().Context()
+	scope, err := h.Tasks.Scope(ctx, userOf(c))
+	if err != nil {
+		return err
+	}
+	page, err := h.tasksPage(ctx, scope, q)
 	if err != nil {
 		return err
 	}
@@ -38,15 +44,21 @@ func (h *Handlers) tasks(c echo.Context) error {
 func (h *Handlers) tasksEvents(s *web.Server) func(echo.Context) error {
 	return func(c echo.Context) error {
 		q := parseTaskQuery(c.QueryParams())
-		return s.Stream(c, h.TaskChanges.Listen(c.Request().Context()), func(ctx context.Context) (templ.Component, error) {
-			page, err := h.tasksPage(ctx, userOf(c), q)
-			return live("tasks", views.TasksLive(page), err)
-		}, h.frame(c))
+		return s.StreamShared(c, web.Shared{Changed: h.TaskChanges.Listen, See: func(ctx context.Context) (string, func(context.Context) (templ.Component, error), error) {
+			scope, err := h.Tasks.Scope(ctx, userOf(c))
+			if governance.KindOf(err) == governance.Outside {
+				return "nothing", func(context.Context) (templ.Component, error) { return views.NoTeamCard("tasks"), nil }, nil
+			}
+			return tasksURL + " " + q.values.Encode() + " " + scope.Key(), func(ctx context.Context) (templ.Component, error) {
+				page, err := h.tasksPage(ctx, scope, q)
+				return views.TasksLive(page), err
+			}, err
+		}}, h.frame(c))
 	}
 }
 
-func (h *Handlers) tasksPage(ctx context.Context, user governance.User, q taskQuery) (views.TasksPage, error) {
-	list, err := h.Tasks.List(ctx, user, q.Query, q.teams)
+func (h *Handlers) tasksPage(ctx context.Context, scope access.Scope, q taskQuery) (views.TasksPage, error) {
+	list, err := h.Tasks.ListWithin(ctx, scope, q.Query, q.teams)
 	if err != nil {
 		return views.TasksPage{}, err
 	}

@@ -53,6 +53,7 @@ type Server struct {
 	now        func() time.Time
 	log        *slog.Logger
 	closing    chan struct{}
+	feeds      feeds
 	close      sync.Once
 }
 

@@ -34,12 +34,7 @@ const (
 // is asked anew who the reader is; UserOf tells their groups of then, and the
 // stream ends with their session. While part fails, only status is sent.
 func (s *Server) Stream(c echo.Context, changed <-chan struct{}, part, status func(context.Context) (templ.Component, error)) error {
-	header := c.Response().Header()
-	header.Set(echo.HeaderContentType, "text/event-stream")
-	header.Set("X-Accel-Buffering", "no")
-	c.Response().WriteHeader(http.StatusOK)
-	stream := &stream{c: c, control: http.NewResponseController(c.Response())}
-
+	stream := begin(c)
 	beat := time.NewTicker(streamBeat)
 	defer beat.Stop()
 	gap := time.NewTimer(0) // the page may have changed since it was rendered
@@ -64,26 +59,49 @@ func (s *Server) Stream(c echo.Context, changed <-chan struct{}, part, status fu
 			beating = true
 			beats++
 		}
-		err := s.identify(c, false)
-		if errors.Is(err, session.ErrNone) {
-			_ = stream.write([]byte("event: signed-out\ndata:\n\n"))
+		if !s.still(stream) {
 			return nil
 		}
-		if err != nil {
-			return nil //nolint:nilerr // the browser asks again, and is told
-		}
+		var err error
 		if beating {
 			err = stream.send(status, false)
 		}
 		if err == nil && (!beating || beats%streamLook == 0) {
 			err = stream.send(part, true)
 		}
-		if errors.Is(err, errRender) { // nothing to show now; the next beat says how old the page is
-			s.log.Debug("stream cannot be rendered", "path", c.Request().URL.Path, "error", err)
-		} else if err != nil {
-			return nil //nolint:nilerr // the browser is gone
+		if !s.goesOn(stream, err) {
+			return nil
 		}
 	}
+}
+
+// begin answers with a stream.
+func begin(c echo.Context) *stream {
+	header := c.Response().Header()
+	header.Set(echo.HeaderContentType, "text/event-stream")
+	header.Set("X-Accel-Buffering", "no")
+	c.Response().WriteHeader(http.StatusOK)
+	return &stream{c: c, control: http.NewResponseController(c.Response())}
+}
+
+// still asks anew who reads a stream, and tells whether somebody does. A browser
+// whose reader cannot be known now asks again, and is told.
+func (s *Server) still(stream *stream) bool {
+	err := s.identify(stream.c, false)
+	if errors.Is(err, session.ErrNone) {
+		_ = stream.write([]byte("event: signed-out\ndata:\n\n"))
+	}
+	return err == nil
+}
+
+// goesOn tells whether a stream can go on after it was sent something. Where
+// there is nothing to show now, the next beat says how old the page is.
+func (s *Server) goesOn(stream *stream, err error) bool {
+	if errors.Is(err, errRender) {
+		s.log.Debug("stream cannot be rendered", "path", stream.c.Request().URL.Path, "error", err)
+		return true
+	}
+	return err == nil // else the browser is gone
 }
 
 // errRender is wrapped by errors that are not the connection's.
@@ -99,20 +117,34 @@ type stream struct {
 // send renders a component and sends it as one event. With once, what was sent
 // last is not sent again.
 func (s *stream) send(render func(context.Context) (templ.Component, error), once bool) error {
-	ctx := s.c.Request().Context()
+	event, err := fragment(s.c.Request().Context(), render)
+	if err != nil {
+		return err
+	}
+	if once {
+		return s.sendOnce(event)
+	}
+	return s.write(event)
+}
+
+// sendOnce sends an event, unless it was the last of them.
+func (s *stream) sendOnce(event []byte) error {
+	if bytes.Equal(event, s.last) {
+		return nil
+	}
+	s.last = event
+	return s.write(event)
+}
+
+// fragment is a rendered component as an event.
+func fragment(ctx context.Context, render func(context.Context) (templ.Component, error)) ([]byte, error) {
 	component, err := render(ctx)
 	if err != nil {
-		return fmt.Errorf("%w: %w", errRender, err)
+		return nil, fmt.Errorf("%w: %w", errRender, err)
 	}
 	var html bytes.Buffer
 	if err := component.Render(ctx, &html); err != nil {
-		return fmt.Errorf("%w: %w", errRender, err)
-	}
-	if once {
-		if bytes.Equal(html.Bytes(), s.last) {
-			return nil
-		}
-		s.last = html.Bytes()
+		return nil, fmt.Errorf("%w: %w", errRender, err)
 	}
 	var event bytes.Buffer
 	event.WriteString("event: fragment\n")
@@ -122,7 +154,7 @@ func (s *stream) send(render func(context.Context) (templ.Component, error), onc
 		fmt.Fprintf(&event, "data: %s\n", bytes.TrimRight(line, "\n"))
 	}
 	event.WriteString("\n")
-	return s.write(event.Bytes())
+	return event.Bytes(), nil
 }
 
 // write sends bytes to the browser at once.

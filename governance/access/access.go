@@ -34,6 +34,14 @@ func (s Scope) Sees(namespace string) bool {
 // Namespaces lists what is in the scope, unless all is.
 func (s Scope) Namespaces() []string { return slices.Sorted(maps.Keys(s.namespaces)) }
 
+// Key is the same for scopes in which the same is seen.
+func (s Scope) Key() string {
+	if s.All {
+		return "*"
+	}
+	return strings.Join(s.Namespaces(), " ")
+}
+
 // Empty tells whether nothing is in the scope.
 func (s Scope) Empty() bool { return !s.All && len(s.namespaces) == 0 }
 

@@ -64,6 +64,24 @@ type viewer struct {
 // view is what a user sees. It answers governance.Unavailable where tasks cannot
 // be read.
 func (s *Service) view(ctx context.Context, user governance.User) (v viewer, err error) {
+	scope, err := s.Scope(ctx, user)
+	if err != nil {
+		return v, err
+	}
+	return s.within(ctx, scope)
+}
+
+// Scope is which tasks a user may see as of now.
+func (s *Service) Scope(ctx context.Context, user governance.User) (access.Scope, error) {
+	if _, err := s.Cluster.Reader(); err != nil {
+		return access.Scope{}, err
+	}
+	return s.Access.Scope(ctx, user)
+}
+
+// within is what somebody with a scope sees.
+func (s *Service) within(ctx context.Context, scope access.Scope) (v viewer, err error) {
+	v.scope = scope
 	if v.reader, err = s.Cluster.Reader(); err != nil {
 		return v, err
 	}
@@ -74,9 +92,6 @@ func (s *Service) view(ctx context.Context, user governance.User) (v viewer, err
 		v.index = s.index
 	default: // the watch still has those of before
 		v.index = NewIndex(time.Now)
-	}
-	if v.scope, err = s.Access.Scope(ctx, user); err != nil {
-		return v, err
 	}
 	teams, err := allocations.Teams(ctx, v.reader)
 	if err != nil {
@@ -112,7 +127,16 @@ func (v viewer) item(t *Task, place int) Item {
 // List returns a page of the tasks that user may see. Teams are asked for by
 // name; one that they may not see has no tasks.
 func (s *Service) List(ctx context.Context, user governance.User, q Query, teams []string) (List, error) {
-	v, err := s.view(ctx, user)
+	scope, err := s.Scope(ctx, user)
+	if err != nil {
+		return List{}, err
+	}
+	return s.ListWithin(ctx, scope, q, teams)
+}
+
+// ListWithin is List for everybody with this scope.
+func (s *Service) ListWithin(ctx context.Context, scope access.Scope, q Query, teams []string) (List, error) {
+	v, err := s.within(ctx, scope)
 	if err != nil {
 		return List{}, err
 	}

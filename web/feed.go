@@ -1,0 +1,189 @@
+package web
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/a-h/templ"
+	"github.com/labstack/echo/v4"
+)
+
+// Shared is a live part that all readers are sent who see the same. It is
+// rendered once for all of them, however many there are.
+type Shared struct {
+	// See is what a reader sees as of now: readers with the same key see the same.
+	// part renders it for all of them, whoever asked; it must not know one of them.
+	See func(ctx context.Context) (key string, part func(context.Context) (templ.Component, error), err error)
+	// Changed has a value when it is worth rendering again, until ctx ends.
+	Changed func(ctx context.Context) <-chan struct{}
+}
+
+// StreamShared is Stream for a part that many pages show.
+func (s *Server) StreamShared(c echo.Context, shared Shared, status func(context.Context) (templ.Component, error)) error {
+	stream := begin(c)
+	ctx := c.Request().Context()
+	beat := time.NewTicker(streamBeat)
+	defer beat.Stop()
+	reader := &reader{feeds: &s.feeds, shared: shared, news: make(chan struct{}, 1)}
+	defer reader.leave()
+	for beats := 0; ; {
+		var err error
+		if beats%streamLook == 0 {
+			err = reader.look(ctx)
+		}
+		if err == nil && reader.feed != nil {
+			if event := reader.feed.last(); event != nil {
+				err = stream.sendOnce(event)
+			}
+		}
+		if !s.goesOn(stream, err) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-s.closing:
+			return nil
+		case <-reader.news:
+			if !s.still(stream) {
+				return nil
+			}
+			if err := reader.look(ctx); !s.goesOn(stream, err) {
+				return nil
+			}
+		case <-beat.C:
+			beats++
+			if !s.still(stream) || !s.goesOn(stream, stream.send(status, false)) {
+				return nil
+			}
+		}
+	}
+}
+
+// reader is one page that reads a feed.
+type reader struct {
+	feeds  *feeds
+	shared Shared
+	key    string
+	feed   *feed
+	news   chan struct{} // has a value when the feed has something new
+}
+
+// look asks anew what the reader sees, and goes over to the feed of that. One who
+// cannot be told now reads none.
+func (r *reader) look(ctx context.Context) error {
+	key, part, err := r.shared.See(ctx)
+	if err != nil {
+		r.leave()
+		return err
+	}
+	if r.feed != nil && key == r.key {
+		return nil
+	}
+	r.leave()
+	r.key, r.feed = key, r.feeds.join(key, part, r)
+	return nil
+}
+
+func (r *reader) leave() {
+	if r.feed != nil {
+		r.feeds.leave(r.key, r)
+		r.feed = nil
+	}
+}
+
+// feeds are those that somebody reads, by key.
+type feeds struct {
+	mu   sync.Mutex
+	open map[string]*feed
+}
+
+// feed is a part that is rendered for as long as somebody reads it.
+type feed struct {
+	stop    context.CancelFunc
+	mu      sync.Mutex
+	event   []byte // what was rendered last; nil before, and while it cannot be
+	readers map[*reader]struct{}
+}
+
+func (f *feeds) join(key string, part func(context.Context) (templ.Component, error), r *reader) *feed {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	found := f.open[key]
+	if found == nil {
+		ctx, stop := context.WithCancel(context.Background())
+		found = &feed{stop: stop, readers: map[*reader]struct{}{}}
+		if f.open == nil {
+			f.open = map[string]*feed{}
+		}
+		f.open[key] = found
+		go found.run(ctx, part, r.shared.Changed(ctx))
+	}
+	found.mu.Lock()
+	defer found.mu.Unlock()
+	found.readers[r] = struct{}{}
+	return found
+}
+
+func (f *feeds) leave(key string, r *reader) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	left := r.feed
+	left.mu.Lock()
+	defer left.mu.Unlock()
+	delete(left.readers, r)
+	if len(left.readers) == 0 {
+		left.stop()
+		delete(f.open, key)
+	}
+}
+
+// run renders a part when it changed, at most once in a gap, and at each look.
+func (f *feed) run(ctx context.Context, part func(context.Context) (templ.Component, error), changed <-chan struct{}) {
+	look := time.NewTicker(streamLook * streamBeat)
+	defer look.Stop()
+	gap := time.NewTimer(0)
+	defer gap.Stop()
+	waiting := true
+	var began time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+			if !waiting {
+				waiting = true
+				gap.Reset(max(0, streamGap-time.Since(began)))
+			}
+			continue
+		case <-gap.C:
+			waiting = false
+		case <-look.C:
+		}
+		began = time.Now()
+		event, err := fragment(ctx, part)
+		if err != nil {
+			event = nil // readers say how old their page is
+		}
+		f.tell(event)
+	}
+}
+
+func (f *feed) tell(event []byte) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.event = event
+	for r := range f.readers {
+		select {
+		case r.news <- struct{}{}:
+		default: // it has not looked since the last, and will see this one
+		}
+	}
+}
+
+func (f *feed) last() []byte {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.event
+}
