@@ -99,4 +99,4 @@ verify: check test fuzz ## what takes longer: run before an issue is closed
 
 .PHONY: bench
 bench: cluster kuota browser ## measure; prints one `name value unit` line per figure
-	@KUOTA_BROWSER=$(BROWSER) KUOTA_BENCH=1 go test -count=1 -timeout 20m -run '^(TestFigures|TestReviews|TestThousandAllocations)$$' -v ./e2e | grep -E '^figure ' | sed 's/^figure //'
+	@KUOTA_BROWSER=$(BROWSER) KUOTA_BENCH=1 go test -count=1 -timeout 40m -run '^(TestFigures|TestReviews|TestThousandAllocations|TestManyTasks)$$' -v ./e2e | grep -E '^figure ' | sed 's/^figure //'

@@ -26,6 +26,7 @@ type config struct {
 	tlsCert        string
 	tlsKey         string
 	trustedProxies string
+	metrics        string
 
 	kubeconfig     string
 	namespace      string
@@ -72,6 +73,7 @@ func (c *config) register(flags *flag.FlagSet, level *string) {
 	flags.StringVar(&c.tlsCert, "tls-cert-file", "", "certificate (PEM, with its chain); read again when it changes")
 	flags.StringVar(&c.tlsKey, "tls-key-file", "", "key of the certificate (PEM)")
 	flags.StringVar(&c.trustedProxies, "trusted-proxies", "", "addresses or networks (CIDR), separated by commas, whose X-Forwarded-For is believed")
+	flags.StringVar(&c.metrics, "metrics-address", "0", "address that /metrics is served on for Prometheus, host:port, to whoever reaches it; 0 serves none")
 	flags.StringVar(&c.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster; empty takes KUBECONFIG, then the pod's service account")
 	flags.StringVar(&c.namespace, "namespace", "kuota-system", "the console's own namespace, where it keeps who is signed in, and versions")
 	flags.StringVar(&c.clusterName, "cluster-name", "local", "what pages call the cluster")

@@ -56,7 +56,7 @@ func run(ctx context.Context, c config, out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("reading the kubeconfig: %w", err)
 	}
-	kubernetes, err := cluster.New(rest, cluster.Options{QPS: float32(c.qps), Burst: c.burst, Namespace: c.namespace, NoSessions: c.oidc.issuer == "", TakeOver: c.takeOver, Log: log})
+	kubernetes, err := cluster.New(rest, cluster.Options{QPS: float32(c.qps), Burst: c.burst, Namespace: c.namespace, NoSessions: c.oidc.issuer == "", TakeOver: c.takeOver, Metrics: c.metrics, Log: log})
 	if err != nil {
 		return err
 	}

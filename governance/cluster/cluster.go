@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -33,6 +34,7 @@ type Options struct {
 	Burst      int     // requests at once; 0 takes 400
 	Namespace  string  // the console's own, where it keeps sessions and revisions; empty for neither
 	NoSessions bool    // nobody signs in
+	Metrics    string  // address that /metrics is served on; empty or 0 for nowhere
 	TakeOver   bool    // write even where HyperPod's own add-on governs
 	Log        *slog.Logger
 }
@@ -86,7 +88,7 @@ func New(config *rest.Config, options Options) (*Cluster, error) {
 	c := &Cluster{log: options.Log, takeOver: options.TakeOver, Contact: &Contact{}, Allocations: &Changes{}, Tasks: &Changes{}}
 	manager, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:   Scheme,
-		Metrics:  server.Options{BindAddress: "0"},
+		Metrics:  server.Options{BindAddress: cmp.Or(options.Metrics, "0")},
 		Logger:   logr.FromSlogHandler(options.Log.Handler()),
 		NewCache: newPatientCache,
 		Cache: cache.Options{

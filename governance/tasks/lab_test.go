@@ -214,6 +214,9 @@ func (l *lab) is(name string, state tasks.State, decides explain.Constraint, tok
 		}
 		return nil
 	})
+	if token != "" && d.Disagrees {
+		l.t.Errorf("%s does not agree with Kueue's reason %s", d.Verdict.Constraint, d.Token)
+	}
 	return d
 }
 

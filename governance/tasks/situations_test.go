@@ -157,6 +157,17 @@ spec:
 		l.queue("", 4, "", "stopPolicy: None")
 		l.runs("a")
 	},
+	"held after it began to wait": func(l *lab) {
+		l.queue("", 4, "0")
+		l.job("a", 4, "low")
+		l.runs("a")
+		l.job("b", 1, "low")
+		l.is("b", tasks.Pending, explain.Quota, "WaitingForQuota")
+		l.queue("", 4, "0", "stopPolicy: Hold")
+		if d := l.is("b", tasks.Pending, explain.QueueHeld, ""); !d.Disagrees {
+			l.t.Logf("Kueue says %s by now", d.Token) // it keeps the old reason (0.19.2)
+		}
+	},
 	"the local queue is on hold": func(l *lab) {
 		l.queue("", 4, "")
 		l.patch("localqueue", "main", `{"spec":{"stopPolicy":"Hold"}}`)

@@ -1,0 +1,408 @@
+package e2e_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/cluster/clustertest"
+
+	"github.com/playwright-community/playwright-go"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// What there is of, for the figures of docs/figures.md.
+const (
+	manyTeamsCount = 1_000
+	manyTasksCount = 50_000
+	manyStreams    = 50
+	changesASecond = 50
+	changesFor     = 2 * time.Minute
+)
+
+// TestManyTasks measures pages of tasks with 1,000 teams and 50,000 Workloads;
+// make bench runs it, last: it stops Kueue for good.
+func TestManyTasks(t *testing.T) {
+	if os.Getenv("KUOTA_BENCH") == "" {
+		t.Skip("measured by make bench")
+	}
+	c := clustertest.Get(t)
+	console(t)
+	teams := manyTeams(t, manyTeamsCount)
+	c.Control(t, "stop", "kueue")
+	c.Control(t, "stop", "kube-controller-manager")
+	for _, kind := range []string{"mutatingwebhookconfiguration", "validatingwebhookconfiguration"} {
+		c.Kubectl(t, "", "delete", kind, "--all")
+	}
+	empty := memoryOf(t, manyConsole(t, c, "console-empty").process)
+
+	m := &many{t: t, teams: teams, client: manyClient(t, c)}
+	began := time.Now()
+	m.write()
+	t.Logf("%d Workloads written in %s", manyTasksCount, time.Since(began).Round(time.Second))
+
+	s := manyConsole(t, c, "console-many")
+	fmt.Printf("figure tasks_cold_start %.1f s\n", s.ready.Seconds())
+	m.pages(s)
+	m.explanations(s)
+	fmt.Printf("figure tasks_memory_each %.1f kB\n", float64(memoryOf(t, s.process)-empty)/1000/manyTasksCount)
+	m.changes(s)
+	fmt.Printf("figure tasks_memory_each_after_changes %.1f kB\n", float64(memoryOf(t, s.process)-empty)/1000/manyTasksCount)
+}
+
+// manyServer is a console of the test's own.
+type manyServer struct {
+	address string
+	process *exec.Cmd
+	admin   *http.Client
+	ready   time.Duration // from its start
+}
+
+func manyConsole(t *testing.T, c *clustertest.Cluster, name string) manyServer {
+	t.Helper()
+	began := time.Now()
+	started, address, err := startConsole(name, signInEnv(c)...)
+	must(t, err)
+	t.Cleanup(func() {
+		_ = started.Process.Signal(syscall.SIGTERM)
+		_ = started.Wait()
+	})
+	must(t, waitReady(address))
+	s := manyServer{address: address, process: started, ready: time.Since(began)}
+	s.admin = newPerson(t, address, "admin")
+	return s
+}
+
+// memoryOf is how much memory a process has (resident), in bytes, once it has
+// given back what it does not need.
+func memoryOf(t *testing.T, process *exec.Cmd) int64 {
+	t.Helper()
+	least := int64(1) << 62
+	for range 12 {
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", process.Process.Pid))
+		must(t, err)
+		found := regexp.MustCompile(`VmRSS:\s+(\d+) kB`).FindSubmatch(status)
+		kB, err := strconv.ParseInt(string(found[1]), 10, 64)
+		must(t, err)
+		least = min(least, kB<<10)
+		time.Sleep(5 * time.Second)
+	}
+	t.Logf("%d MB resident", least>>20)
+	return least
+}
+
+func manyClient(t *testing.T, c *clustertest.Cluster) client.WithWatch {
+	config := rest.CopyConfig(c.Config)
+	config.QPS = -1
+	found, err := client.NewWithWatch(config, client.Options{Scheme: cluster.Scheme})
+	must(t, err)
+	return found
+}
+
+// many writes Workloads.
+type many struct {
+	t      *testing.T
+	teams  string
+	client client.WithWatch
+	live   []*kueue.Workload // those that stand on the first page
+}
+
+// write makes all Workloads, the last of them waiting.
+func (m *many) write() {
+	var making sync.WaitGroup
+	numbers := make(chan int)
+	for range 24 {
+		making.Go(func() {
+			for i := range numbers {
+				if _, err := m.make(i); err != nil {
+					m.t.Error(err)
+				}
+			}
+		})
+	}
+	for i := range manyTasksCount - 100 {
+		numbers <- i
+	}
+	close(numbers)
+	making.Wait()
+	time.Sleep(1100 * time.Millisecond) // a later second: the first page
+	for i := manyTasksCount - 100; i < manyTasksCount; i++ {
+		w, err := m.make(i)
+		must(m.t, err)
+		m.live = append(m.live, w)
+	}
+}
+
+func (m *many) make(i int) (*kueue.Workload, error) {
+	ctx := m.t.Context()
+	kind := i % 5
+	if i >= manyTasksCount-100 {
+		kind = 3
+	}
+	name := fmt.Sprintf("train-%05d", i)
+	queue := fmt.Sprintf("hyperpod-ns-%s-%d", m.teams, i%manyTeamsCount)
+	priority := int32(i % 3 * 10)
+	w := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{
+		Name: "job-" + name, Namespace: queue, Labels: map[string]string{"kueue.x-k8s.io/job-uid": name, "app": name},
+		Annotations:     map[string]string{"example.com/config": strings.Repeat("x", 200)},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: name, UID: types.UID("uid-" + name), Controller: new(true)}},
+	}}
+	w.Spec = kueue.WorkloadSpec{
+		QueueName: kueue.LocalQueueName(queue + "-localqueue"), Priority: &priority,
+		PriorityClassRef: &kueue.PriorityClassRef{Group: "kueue.x-k8s.io", Kind: "WorkloadPriorityClass", Name: fmt.Sprintf("class-%d-priority", i%3)},
+		PodSets:          []kueue.PodSet{{Name: "main", Count: int32(1 + i%4), Template: manyTemplate(i)}},
+	}
+	if err := m.client.Create(ctx, w); err != nil {
+		return nil, err
+	}
+	w.Status = manyStatus(kind, queue, int32(1+i%4))
+	return w, m.client.Status().Update(ctx, w)
+}
+
+func manyTemplate(i int) corev1.PodTemplateSpec {
+	var env []corev1.EnvVar
+	for j := range 12 {
+		env = append(env, corev1.EnvVar{Name: fmt.Sprintf("SETTING_%d", j), Value: fmt.Sprintf("value %d of task %d", j, i)})
+	}
+	requests := corev1.ResourceList{"cpu": resource.MustParse("8"), "memory": resource.MustParse("32Gi"), "nvidia.com/gpu": resource.MustParse("1")}
+	return corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+		RestartPolicy: corev1.RestartPolicyNever,
+		NodeSelector:  map[string]string{"example.com/disk": "fast"},
+		Containers: []corev1.Container{{
+			Name: "train", Image: "example.com/train:1", Command: []string{"python", "train.py", "--run", strconv.Itoa(i)}, Env: env,
+			Resources: corev1.ResourceRequirements{Requests: requests, Limits: requests},
+		}},
+	}}
+}
+
+// manyStatus is that of a task that runs, waits, or has ended.
+func manyStatus(kind int, queue string, pods int32) kueue.WorkloadStatus {
+	now := metav1.Now()
+	at := func(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(-d)) }
+	if kind >= 2 && kind < 4 {
+		return kueue.WorkloadStatus{Conditions: []metav1.Condition{{Type: kueue.WorkloadQuotaReserved, Status: "False", Reason: "WaitingForQuota", LastTransitionTime: at(time.Hour),
+			Message: "couldn't assign flavors to pod set main: insufficient unused quota for nvidia.com/gpu in flavor ml.g5.2xlarge, 1 more needed"}}}
+	}
+	amount := func(each string) resource.Quantity {
+		q := resource.MustParse(each)
+		q.Mul(int64(pods))
+		return q
+	}
+	s := kueue.WorkloadStatus{
+		Admission: &kueue.Admission{ClusterQueue: kueue.ClusterQueueReference(queue + "-clusterqueue"), PodSetAssignments: []kueue.PodSetAssignment{{
+			Name: "main", Count: &pods,
+			Flavors:       map[corev1.ResourceName]kueue.ResourceFlavorReference{"cpu": "ml.g5.2xlarge", "memory": "ml.g5.2xlarge", "nvidia.com/gpu": "ml.g5.2xlarge"},
+			ResourceUsage: corev1.ResourceList{"cpu": amount("8"), "memory": amount("32Gi"), "nvidia.com/gpu": amount("1")},
+		}}},
+		Conditions: []metav1.Condition{
+			{Type: kueue.WorkloadQuotaReserved, Status: "True", Reason: "QuotaReserved", Message: "Quota reserved in ClusterQueue " + queue, LastTransitionTime: at(40 * time.Minute)},
+			{Type: kueue.WorkloadAdmitted, Status: "True", Reason: "Admitted", Message: "The workload is admitted", LastTransitionTime: at(40 * time.Minute)},
+		},
+	}
+	if kind == 4 {
+		s.Conditions = append(s.Conditions, metav1.Condition{Type: kueue.WorkloadFinished, Status: "True", Reason: "Succeeded", Message: "Job finished successfully", LastTransitionTime: at(10 * time.Minute)})
+	}
+	return s
+}
+
+// get reads a page as a browser does, compressed; it returns its size on the way.
+func (s manyServer) get(t *testing.T, path string) (took time.Duration, size int) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.address+path, nil)
+	must(t, err)
+	request.Header.Set("Accept-Encoding", "gzip")
+	began := time.Now()
+	response, err := s.admin.Do(request)
+	must(t, err)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	must(t, err)
+	if response.StatusCode != http.StatusOK {
+		t.Fatalf("%s answers %s", path, response.Status)
+	}
+	return time.Since(began), len(body)
+}
+
+func (m *many) pages(s manyServer) {
+	var first, other []time.Duration
+	size := 0
+	for range 100 {
+		took, bytes := s.get(m.t, "/tasks")
+		first, size = append(first, took), bytes
+	}
+	figures(m.t, "tasks_first_page", first)
+	fmt.Printf("figure tasks_first_page_size %.1f kB\n", float64(size)/1000)
+	addresses := []string{
+		"/tasks?status=Pending", "/tasks?class=class-1-priority&status=Running", "/tasks?q=train-4", "/tasks?team=" + m.teams + "-7", "/tasks?kind=Job&pool=ml.g5.2xlarge",
+		"/tasks?sort=name", "/tasks?sort=waited&order=desc", "/tasks?sort=ran&order=desc", "/tasks?sort=accelerators&order=desc", "/tasks?sort=class", "/tasks?sort=team", "/tasks?sort=status",
+		"/tasks?page=500", "/tasks?page=250&sort=memory", "/tasks?q=train-1&sort=waited&page=3",
+	}
+	for range 10 {
+		for _, address := range addresses {
+			took, _ := s.get(m.t, address)
+			other = append(other, took)
+		}
+	}
+	figures(m.t, "tasks_filter_sort_page", other)
+}
+
+func (m *many) explanations(s manyServer) {
+	var all []time.Duration
+	for range 100 {
+		i := rand.IntN(manyTasksCount/5)*5 + 2 // one that waits
+		took, _ := s.get(m.t, fmt.Sprintf("/tasks/hyperpod-ns-%s-%d/job/train-%05d", m.teams, i%manyTeamsCount, i))
+		all = append(all, took)
+	}
+	figures(m.t, "tasks_explain", all)
+}
+
+// mark is in a task's reason when it was written, in milliseconds.
+var mark = regexp.MustCompile(`seen at (\d{13})`)
+
+// changes has streams open while tasks of the first page change, and measures
+// from before each write until the browser shows it.
+func (m *many) changes(s manyServer) {
+	ctx, stop := context.WithCancel(m.t.Context())
+	defer stop()
+	var streams sync.WaitGroup
+	var streamed, watched []time.Duration
+	for i := range manyStreams {
+		streams.Go(func() {
+			if i > 0 {
+				s.stream(ctx, nil)
+				return
+			}
+			s.stream(ctx, func(line string) { streamed = append(streamed, marks(line)...) })
+		})
+	}
+	m.watch(ctx, func(late time.Duration) { watched = append(watched, late) })
+
+	b, err := browser()
+	must(m.t, err)
+	page, err := b.NewPage(playwright.BrowserNewPageOptions{BaseURL: playwright.String(s.address)})
+	must(m.t, err)
+	defer page.Close()
+	must(m.t, page.Context().AddCookies(cookiesOf(m.t, s.admin, s.address)))
+	_, err = page.Goto("/tasks")
+	must(m.t, err)
+	_, err = page.Evaluate(`() => {
+		window.late = [];
+		const seen = new Set();
+		new MutationObserver(() => {
+			const now = Date.now();
+			for (const found of document.querySelector("#tasks").textContent.matchAll(/seen at (\d{13})/g)) {
+				if (!seen.has(found[1])) { seen.add(found[1]); window.late.push(now - Number(found[1])); }
+			}
+		}).observe(document.body, {subtree: true, childList: true, characterData: true});
+	}`)
+	must(m.t, err)
+
+	var writing sync.WaitGroup
+	tick := time.NewTicker(time.Second / changesASecond)
+	defer tick.Stop()
+	began, wrote := time.Now(), 0
+	for i := 0; time.Since(began) < changesFor; i++ {
+		<-tick.C
+		w := m.live[i%len(m.live)]
+		wrote++
+		writing.Go(func() {
+			body := fmt.Sprintf(`{"status":{"conditions":[{"type":"QuotaReserved","status":"False","reason":"WaitingForQuota","lastTransitionTime":%q,"message":"seen at %d"}]}}`, metav1.Now().UTC().Format(time.RFC3339), time.Now().UnixMilli())
+			if err := m.client.Status().Patch(ctx, &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Name: w.Name, Namespace: w.Namespace}}, client.RawPatch(types.MergePatchType, []byte(body))); err != nil {
+				m.t.Error(err)
+			}
+		})
+	}
+	writing.Wait()
+	time.Sleep(2 * time.Second)
+	times, err := page.Evaluate(`() => window.late`)
+	must(m.t, err)
+	stop()
+	streams.Wait()
+	var shown []time.Duration
+	for _, late := range times.([]any) {
+		shown = append(shown, time.Duration(toInt(late))*time.Millisecond)
+	}
+	m.t.Logf("%d changes in %s: %d seen by the watch, %d streamed, %d shown", wrote, time.Since(began).Round(time.Second), len(watched), len(streamed), len(shown))
+	figures(m.t, "tasks_change_to_watch", watched)
+	figures(m.t, "tasks_change_to_stream", streamed)
+	figures(m.t, "tasks_change_to_dom", shown)
+}
+
+// marks are how late each mark is.
+func marks(text string) (late []time.Duration) {
+	for _, found := range mark.FindAllStringSubmatch(text, -1) {
+		ms, _ := strconv.ParseInt(found[1], 10, 64)
+		late = append(late, time.Since(time.UnixMilli(ms)))
+	}
+	return late
+}
+
+// stream reads a page's events, as an open page does; each is told of marks.
+func (s manyServer) stream(ctx context.Context, each func(line string)) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.address+"/tasks/events", nil)
+	if err != nil {
+		return
+	}
+	request.Header.Set("X-Requested-With", "fetch")
+	request.Header.Set("Sec-Fetch-Site", "same-origin")
+	response, err := s.admin.Do(request)
+	if err != nil {
+		return
+	}
+	defer response.Body.Close()
+	if each == nil {
+		_, _ = io.Copy(io.Discard, response.Body)
+		return
+	}
+	seen := map[string]bool{}
+	reader := bufio.NewReaderSize(response.Body, 1<<20)
+	for {
+		line, err := reader.ReadString('\n')
+		if err != nil {
+			return
+		}
+		if found := mark.FindString(line); found != "" && !seen[found] {
+			seen[found] = true
+			each(found)
+		}
+	}
+}
+
+// watch measures the API server's own delay.
+func (m *many) watch(ctx context.Context, each func(late time.Duration)) {
+	events, err := m.client.Watch(ctx, &kueue.WorkloadList{}, client.InNamespace(m.live[0].Namespace))
+	must(m.t, err)
+	go func() {
+		defer events.Stop()
+		for event := range events.ResultChan() {
+			if w, ok := event.Object.(*kueue.Workload); ok {
+				i := slices.IndexFunc(w.Status.Conditions, func(c metav1.Condition) bool { return mark.MatchString(c.Message) })
+				if i >= 0 {
+					for _, late := range marks(w.Status.Conditions[i].Message) {
+						each(late)
+					}
+				}
+			}
+		}
+	}()
+}
