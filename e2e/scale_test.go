@@ -63,7 +63,7 @@ func manyTeams(t *testing.T, teams int) string {
 	t.Cleanup(func() {
 		_ = c.Client.DeleteAllOf(context.Background(), &v1alpha1.ComputeAllocation{}, client.MatchingLabels{"test": start})
 	})
-	clustertest.Eventually(t, 2*time.Minute, func(ctx context.Context) error {
+	clustertest.Eventually(t, 5*time.Minute, func(ctx context.Context) error {
 		time.Sleep(time.Second) // a list of a thousand is work for the API server too
 		var list v1alpha1.ComputeAllocationList
 		if err := c.Client.List(ctx, &list, client.MatchingLabels{"test": start}); err != nil {

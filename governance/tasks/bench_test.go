@@ -1,6 +1,7 @@
 package tasks
 
 import (
+	"encoding/json"
 	"fmt"
 	"runtime"
 	"testing"
@@ -12,9 +13,13 @@ import (
 )
 
 // many is an index of 50,000 tasks in 1,000 teams.
-func many(b *testing.B) (*Index, []*kueue.Workload) {
-	x, _ := newTestIndex()
-	list := make([]*kueue.Workload, 50_000)
+func many(b *testing.B) (x *Index, list []*kueue.Workload, perWorkload, perTask float64) {
+	x, _ = newTestIndex()
+	slim := new(slimmer)
+	list = make([]*kueue.Workload, 50_000)
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
 	for i := range list {
 		at := start.Add(-time.Duration(i) * time.Second)
 		state := waits(at)
@@ -22,24 +27,32 @@ func many(b *testing.B) (*Index, []*kueue.Workload) {
 			state = runs(at)
 		}
 		w := workload(fmt.Sprintf("hyperpod-ns-team-%d", i%1000), fmt.Sprintf("train-%d", i), []string{"a-priority", "b-priority", ""}[i%3], int32(i%3), at, state...)
-		w.Spec.PodSets[0].Template.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("4"), "nvidia.com/gpu": resource.MustParse("1")}}}}
-		list[i] = w
+		w.Spec.PodSets[0].Template.Spec.Containers = []corev1.Container{{Name: "train", Image: "example.com/train:1", Command: []string{"python", "train.py", "--run", fmt.Sprint(i)}, Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("4"), "nvidia.com/gpu": resource.MustParse("1")}}}}
+		text, err := json.Marshal(w) // as it comes from the API server
+		if err != nil {
+			b.Fatal(err)
+		}
+		list[i] = &kueue.Workload{}
+		if err := json.Unmarshal(text, list[i]); err != nil {
+			b.Fatal(err)
+		}
+		slim.slim(list[i])
 	}
-	var before, after runtime.MemStats
 	runtime.GC()
-	runtime.ReadMemStats(&before)
+	runtime.ReadMemStats(&after)
+	perWorkload = float64(after.HeapAlloc-before.HeapAlloc) / 50_000
 	for _, w := range list {
 		x.set(w, true)
 	}
 	x.find(Query{}, nil)
 	runtime.GC()
+	before = after
 	runtime.ReadMemStats(&after)
-	b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/50_000, "B/task")
-	return x, list
+	return x, list, perWorkload, float64(after.HeapAlloc-before.HeapAlloc) / 50_000
 }
 
 func BenchmarkFind(b *testing.B) {
-	x, list := many(b)
+	x, list, _, _ := many(b)
 	for name, q := range map[string]Query{
 		"first page": {}, "by name": {Sort: ByName}, "by wait": {Sort: ByWaited}, "filtered": {States: []State{Pending}, Text: "train-4"}, "last page": {Page: 500}, "a team": {Namespaces: []string{"hyperpod-ns-team-7"}},
 	} {
@@ -55,4 +68,15 @@ func BenchmarkFind(b *testing.B) {
 			x.Classes(func(string) bool { return true })
 		}
 	})
+}
+
+// BenchmarkMemory tells what 50,000 Workloads and their tasks keep on the heap.
+func BenchmarkMemory(b *testing.B) {
+	x, list, perWorkload, perTask := many(b)
+	for b.Loop() {
+		runtime.KeepAlive(x)
+	}
+	b.ReportMetric(perWorkload, "B/Workload")
+	b.ReportMetric(perTask, "B/task")
+	runtime.KeepAlive(list)
 }

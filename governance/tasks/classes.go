@@ -45,7 +45,7 @@ func (x *Index) count(before, after *Task) {
 		y.longestWait = max(y.longestWait, after.LastWait)
 	}
 	ended := after.State.Finished() || after.State.Waiting() || after.State == Paused
-	if ran(before) && ended {
+	if hasRun(before) && ended {
 		took := max(0, after.Ran(x.now())-before.RanBefore)
 		y.runs++
 		y.ran += took
@@ -63,8 +63,8 @@ func byRun(a, b *Task) int {
 	return cmp.Or(cmp.Compare(b2i(a.AdmittedAt.IsZero()), b2i(b.AdmittedAt.IsZero())), a.AdmittedAt.Compare(b.AdmittedAt), strings.Compare(a.UID, b.UID))
 }
 
-// ran tells whether a task has its quota, and its checks done.
-func ran(t *Task) bool { return t != nil && !t.AdmittedAt.IsZero() && t.State.Holding() }
+// hasRun tells whether a task has its quota, and its checks done.
+func hasRun(t *Task) bool { return t != nil && !t.AdmittedAt.IsZero() && t.State.Holding() }
 
 func (x *Index) tallyOf(t *Task) *tally {
 	key := classKey{t.Namespace, t.Class}

@@ -242,15 +242,20 @@ func less(counts map[string]int, name string) {
 	}
 }
 
-// all is every task in an order: read only.
-func (x *Index) all(column Column) []*Task {
-	o := x.orders[column]
+// all is every task in an order that time alone does not change: read only.
+func (x *Index) all(column Column) []*Task { return x.ordered(column, nil, column) }
+
+// ordered is a list by a column, of the tasks that it takes, kept under a name:
+// read only.
+func (x *Index) ordered(name Column, takes func(t *Task) bool, column Column) []*Task {
+	o := x.orders[name]
 	if o == nil {
-		o = newOrder(compare(column, time.Time{}))
+		o = newOrder(compare(column, time.Unix(0, 0)))
+		o.takes = takes
 		for _, t := range x.tasks {
 			o.put(t)
 		}
-		x.orders[column] = o
+		x.orders[name] = o
 	}
 	return o.list()
 }

@@ -49,12 +49,54 @@ var columns = map[Column]func(a, b *Task, now time.Time) int{
 	},
 	ByPool:        func(a, b *Task, _ time.Time) int { return slices.Compare(a.Pools, b.Pools) },
 	ByPreemptions: func(a, b *Task, _ time.Time) int { return cmp.Compare(a.Preemptions, b.Preemptions) },
-	ByWaited:      func(a, b *Task, now time.Time) int { return cmp.Compare(a.Waited(now), b.Waited(now)) },
-	ByRan:         func(a, b *Task, now time.Time) int { return cmp.Compare(a.Ran(now), b.Ran(now)) },
+	ByWaited:      func(a, b *Task, now time.Time) int { return cmp.Compare(a.waited().at(now), b.waited().at(now)) },
+	ByRan:         func(a, b *Task, now time.Time) int { return cmp.Compare(a.ran().at(now), b.ran().at(now)) },
 }
 
-// moving tells whether an order changes by time alone.
-func (c Column) moving() bool { return c == ByWaited || c == ByRan }
+// stopwatch is a length of time that stands still, or goes on since some moment.
+type stopwatch struct {
+	length time.Duration // where since is zero
+	since  time.Time
+}
+
+func (c stopwatch) at(now time.Time) time.Duration {
+	if c.since.IsZero() {
+		return c.length
+	}
+	return now.Sub(c.since)
+}
+
+// clocks are the columns whose order changes by time alone.
+var clocks = map[Column]func(t *Task) stopwatch{ByWaited: (*Task).waited, ByRan: (*Task).ran}
+
+func (t *Task) waited() stopwatch { return stopwatch{t.LastWait, t.WaitingSince} }
+
+func (t *Task) ran() stopwatch {
+	switch {
+	case t.AdmittedAt.IsZero():
+		return stopwatch{length: t.RanBefore}
+	case !t.FinishedAt.IsZero():
+		return stopwatch{length: t.RanBefore + t.FinishedAt.Sub(t.AdmittedAt)}
+	}
+	return stopwatch{since: t.AdmittedAt.Add(-t.RanBefore)}
+}
+
+// moving is a list in an order that changes by time alone, of two whose orders do
+// not: of tasks whose time goes on, and of those whose time stands still.
+func (x *Index) moving(column Column, now time.Time) []*Task {
+	clock := clocks[column]
+	going := x.ordered(column+" goes on", func(t *Task) bool { return !clock(t).since.IsZero() }, column)
+	still := x.ordered(column+" stands still", func(t *Task) bool { return clock(t).since.IsZero() }, column)
+	less, all := compare(column, now), make([]*Task, 0, len(going)+len(still))
+	for len(going) > 0 && len(still) > 0 {
+		if less(going[0], still[0]) < 0 {
+			all, going = append(all, going[0]), going[1:]
+		} else {
+			all, still = append(all, still[0]), still[1:]
+		}
+	}
+	return append(append(all, going...), still...)
+}
 
 var stateRank = func() map[State]int {
 	ranks := map[State]int{}
@@ -88,6 +130,7 @@ func compare(column Column, now time.Time) func(a, b *Task) int {
 // a change costs nothing by itself, and a list that was handed out never changes.
 type order struct {
 	compare func(a, b *Task) int
+	takes   func(t *Task) bool // nil takes all
 	sorted  []*Task
 	added   map[*Task]struct{}
 	gone    map[*Task]struct{}
@@ -97,9 +140,16 @@ func newOrder(compare func(a, b *Task) int) *order {
 	return &order{compare: compare, added: map[*Task]struct{}{}, gone: map[*Task]struct{}{}}
 }
 
-func (o *order) put(t *Task) { o.added[t] = struct{}{} }
+func (o *order) put(t *Task) {
+	if o.takes == nil || o.takes(t) {
+		o.added[t] = struct{}{}
+	}
+}
 
 func (o *order) remove(t *Task) {
+	if o.takes != nil && !o.takes(t) {
+		return
+	}
 	if _, fresh := o.added[t]; fresh {
 		delete(o.added, t)
 		return

@@ -74,8 +74,8 @@ func (x *Index) find(q Query, sees map[string]bool) found {
 			}
 		}
 		slices.SortFunc(sorted, compare(q.Sort, now))
-	case q.Sort.moving():
-		sorted = slices.SortedFunc(maps.Values(x.tasks), compare(q.Sort, now))
+	case clocks[q.Sort] != nil:
+		sorted = x.moving(q.Sort, now)
 	default:
 		sorted = x.all(q.Sort)
 	}

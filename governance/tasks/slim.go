@@ -54,7 +54,7 @@ type slimmer struct{ sets shapes[[]kueue.PodSet] }
 func (s *slimmer) slim(w *kueue.Workload) {
 	w.ManagedFields = nil
 	w.Labels, w.Annotations = kept(w.Labels), kept(w.Annotations)
-	w.Namespace, w.GenerateName, w.SelfLink = same(w.Namespace), "", ""
+	w.Namespace, w.GenerateName = same(w.Namespace), ""
 	for i := range w.OwnerReferences {
 		o := &w.OwnerReferences[i]
 		o.APIVersion, o.Kind = same(o.APIVersion), same(o.Kind)
