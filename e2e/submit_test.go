@@ -71,6 +71,10 @@ spec:
 			if script {
 				fits(t, page, "team-wrong")
 				accessible(t, page, "team-wrong")
+				must(t, page.EmulateMedia(playwright.PageEmulateMediaOptions{ColorScheme: playwright.ColorSchemeDark}))
+				must(t, page.SetViewportSize(390, 844))
+				fits(t, page, "team-wrong-390")
+				accessible(t, page, "team-wrong-390")
 			}
 			must(t, page.Locator("#image").Fill("example.com/train:1"))
 			submit()

@@ -39,7 +39,7 @@ func (d *submitDomain) Team(context.Context, governance.User, string) (submit.Te
 	}
 	instance, _ := catalog.Known("ml.p5.48xlarge")
 	return submit.Team{
-		Name: "vision", Namespace: "hyperpod-ns-vision", Queue: "hyperpod-ns-vision-localqueue", Kinds: []submit.Kind{submit.Job, submit.RayJob}, KindsKnown: true, MaySubmit: !d.reader,
+		Name: "vision", Namespace: "hyperpod-ns-vision", Queue: "hyperpod-ns-vision-localqueue", Kinds: []submit.Kind{submit.Job, submit.RayJob}, KindsKnown: true, MaySubmit: !d.reader, Missing: map[submit.Kind]bool{submit.RayJob: true},
 		Classes: []submit.Class{{Name: "inference-priority", Priority: 90}, {Name: "training-priority", Priority: 60}},
 		Pools: []submit.Pool{{
 			Pool:    catalog.Pool{Name: "ml.p5.48xlarge", Instance: instance, Types: []string{"ml.p5.48xlarge"}},
@@ -123,6 +123,9 @@ func TestTeamPage(t *testing.T) {
 	}
 	if page.Find("#manifest-rayjob").Length() != 1 || page.Find("#manifest-pytorchjob").Length() != 0 || !strings.Contains(page.Find("#verdict").Text(), "It would be admitted now.") {
 		t.Errorf("the page says %s", page.Find("main").Text())
+	}
+	if !strings.Contains(page.Find("#manifests").Text(), "does not have the kind: its operator") {
+		t.Error("it is not said that there are no RayJobs")
 	}
 	if page.Find(`a[href="/policies/allocations/vision"]`).Length() == 0 || page.Find(`a[href="/tasks?team=vision"]`).Length() == 0 {
 		t.Error("there is no way to its allocation, or its tasks")

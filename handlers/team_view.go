@@ -196,7 +196,9 @@ func manifestsOf(p submit.Plan) (views.SubmitManifests, error) {
 	}
 	for _, one := range all {
 		m.Sources = append(m.Sources, views.SubmitSource{ID: "manifest-" + strings.ToLower(string(one.Kind)), Title: string(one.Kind), Text: one.Text})
-		if one.Kind == submit.RayJob {
+		if p.Team.Missing[one.Kind] {
+			m.Sources[len(m.Sources)-1].Note = fmt.Sprintf("Kueue would manage a %[1]s here, and the cluster does not have the kind: its operator is not installed.", one.Kind)
+		} else if one.Kind == submit.RayJob {
 			m.Sources[len(m.Sources)-1].Note = "Of a RayJob, Kueue also counts the small pod that submits to it, 0.5 vCPU and 0.2 GiB, wherever the queue has room for it."
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 )
 
@@ -181,4 +183,52 @@ func TestWhatIsWrong(t *testing.T) {
 			t.Errorf("it says %v", wrong)
 		}
 	}
+}
+
+// What Kueue manages is what its configuration names, as far as it was seen.
+func TestKindsOf(t *testing.T) {
+	seen := func(integrations ...string) *v1alpha1.ClusterPolicy {
+		return &v1alpha1.ClusterPolicy{Status: v1alpha1.ClusterPolicyStatus{Kueue: &v1alpha1.KueueStatus{Integrations: integrations}}}
+	}
+	for name, tc := range map[string]struct {
+		policy *v1alpha1.ClusterPolicy
+		kinds  []Kind
+		known  bool
+	}{
+		"no policy":        {kinds: []Kind{Job}},
+		"not seen yet":     {policy: &v1alpha1.ClusterPolicy{}, kinds: []Kind{Job}},
+		"some":             {policy: seen("ray.io/rayjob", "batch/job", "pod"), kinds: []Kind{Job, RayJob}, known: true},
+		"without Jobs":     {policy: seen("kubeflow.org/pytorchjob", "jobset.x-k8s.io/jobset"), kinds: []Kind{PyTorchJob, JobSet}, known: true},
+		"nothing of these": {policy: seen("pod"), known: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if kinds, known := kindsOf(tc.policy); !cmp.Equal(kinds, tc.kinds) || known != tc.known {
+				t.Errorf("they are %v, known %t", kinds, known)
+			}
+		})
+	}
+}
+
+// The API server is asked once about each kind that not every cluster has.
+func TestMissingKinds(t *testing.T) {
+	mapper := &countingMapper{RESTMapper: meta.NewDefaultRESTMapper(nil)}
+	var s served
+	for range 3 {
+		if missing := s.missing([]Kind{Job, RayJob}, mapper); !cmp.Equal(missing, map[Kind]bool{RayJob: true}) {
+			t.Errorf("%v are missing", missing)
+		}
+	}
+	if mapper.asked != 1 {
+		t.Errorf("it was asked %d times", mapper.asked)
+	}
+}
+
+type countingMapper struct {
+	meta.RESTMapper
+	asked int
+}
+
+func (m *countingMapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	m.asked++
+	return m.RESTMapper.RESTMapping(kind, versions...)
 }

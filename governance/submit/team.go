@@ -30,7 +30,8 @@ type Team struct {
 	// configuration is not known, that is Job alone.
 	Kinds      []Kind
 	KindsKnown bool
-	MaySubmit  bool // whether the reader may make jobs there
+	Missing    map[Kind]bool // of Kinds, that the API server does not have
+	MaySubmit  bool          // whether the reader may make jobs there
 }
 
 // Class is a priority class, by the object that tasks name.
@@ -77,6 +78,7 @@ func (s *Service) Team(ctx context.Context, user governance.User, name string) (
 		return Team{}, err
 	}
 	t.Kinds, t.KindsKnown = kindsOf(policy)
+	t.Missing = s.served.missing(t.Kinds, s.Cluster.Manager.GetRESTMapper())
 	if t.Classes, err = classes(ctx, reader, policy); err != nil {
 		return Team{}, err
 	}
