@@ -175,7 +175,7 @@ func TestTeamsDoNotSeeEachOther(t *testing.T) {
 // for names that there are not: a page repeats what was searched for.
 func searchesTellNothing(t *testing.T, client *http.Client, other tenant) {
 	t.Helper()
-	for _, path := range []string{"/tasks?team=TEAM", "/tasks?q=TEAM", "/tasks?q=JOB", "/tasks?class=JOB&sort=ran", "/tasks?pool=TEAM&page=2", "/tasks.csv?team=TEAM", "/tasks.csv?q=JOB"} {
+	for _, path := range []string{"/tasks?team=TEAM", "/teams/TEAM", "/tasks?q=TEAM", "/tasks?q=JOB", "/tasks?class=JOB&sort=ran", "/tasks?pool=TEAM&page=2", "/tasks.csv?team=TEAM", "/tasks.csv?q=JOB"} {
 		answer := func(team, job string) (int, string) {
 			address := console(t) + strings.NewReplacer("TEAM", team, "JOB", job).Replace(path)
 			request, err := http.NewRequest(http.MethodGet, address, nil)

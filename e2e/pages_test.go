@@ -54,6 +54,7 @@ spec:
 			must(t, see.Locator(page.Locator("#task-why")).ToContainText("can never have that much"))
 			must(t, see.Locator(page.Locator("#task-said")).ToContainText("ExceedsMaxQuota"))
 		}},
+		{"team", "/teams/" + team, nil},
 		{"policies", "/policies", func(t *testing.T, page playwright.Page) {
 			must(t, see.Locator(page.Locator("tr", playwright.PageLocatorOptions{HasText: wrong})).ToContainText("Not ready"))
 		}},

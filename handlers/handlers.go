@@ -23,6 +23,7 @@ type Handlers struct {
 	Allocations Allocations
 	Policy      Policy
 	Tasks       Tasks
+	Submit      Submit
 	Revisions   Revisions
 	Settings    Settings
 	Contact     Contact
@@ -110,6 +111,7 @@ func (h *Handlers) Register(s *web.Server) {
 	s.Page(tasksURL+"/:namespace/:kind/:name", h.answer(h.task))
 	s.Events(tasksURL+"/:namespace/:kind/:name/events", h.answer(h.taskEvents(s)))
 	s.Page(tasksURL+"/:namespace/:kind/:name/yaml", h.answer(h.taskYAML))
+	s.Form(teamsURL+":team", h.answer(h.team(s)), h.answer(h.writing(h.submitTask)))
 	s.Page(settingsURL, h.answer(h.settings))
 	s.Page("/policies", h.answer(h.policies))
 	s.Events("/policies/events", h.policiesEvents(s))

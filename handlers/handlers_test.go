@@ -42,6 +42,8 @@ type domain struct {
 	changed     chan struct{}
 	policies    policyDomain
 	settings    settingsDomain
+	submits     submitDomain
+	teams       []string // whose tasks are seen
 	trouble     string
 	readOnly    string
 
@@ -80,7 +82,7 @@ func (d *domain) Scope(context.Context, governance.User) (access.Scope, error) {
 
 func (d *domain) ListWithin(_ context.Context, _ access.Scope, q tasks.Query, teams []string) (tasks.List, error) {
 	d.query, d.queried = q, teams
-	return tasks.List{Items: d.items, Total: len(d.items), Page: 1, Pages: 1}, d.failure
+	return tasks.List{Items: d.items, Total: len(d.items), Page: 1, Pages: 1, Teams: d.teams}, d.failure
 }
 
 func (d *domain) Detail(context.Context, governance.User, string, string, string, string) (tasks.Detail, error) {
@@ -100,7 +102,7 @@ func (d *domain) Listen(context.Context) <-chan struct{} { return d.changed }
 func serve(t *testing.T, d *domain) string {
 	t.Helper()
 	h := &handlers.Handlers{
-		Allocations: d, Policy: &d.policies, Tasks: d, Revisions: d, Settings: &d.settings, Contact: d, AllocationChanges: d, TaskChanges: d,
+		Allocations: d, Policy: &d.policies, Tasks: d, Submit: &d.submits, Revisions: d, Settings: &d.settings, Contact: d, AllocationChanges: d, TaskChanges: d,
 		Naming: desired.DefaultNaming, ClusterName: "test", Now: time.Now, Trouble: func() string { return d.trouble }, ReadOnly: func() string { return d.readOnly },
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

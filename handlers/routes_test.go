@@ -14,7 +14,7 @@ import (
 func TestRoutes(t *testing.T) {
 	d := &domain{items: []tasks.Item{{Task: &tasks.Task{UID: "1", Name: "hidden-task", Namespace: "hidden-namespace", State: tasks.Running}, Team: "hidden-team"}}}
 	h := &handlers.Handlers{
-		Allocations: d, Policy: &d.policies, Tasks: d, Revisions: d, Settings: &d.settings, Contact: d, AllocationChanges: d, TaskChanges: d,
+		Allocations: d, Policy: &d.policies, Tasks: d, Submit: &d.submits, Revisions: d, Settings: &d.settings, Contact: d, AllocationChanges: d, TaskChanges: d,
 		Naming: desired.DefaultNaming, ClusterName: "hidden-cluster", Now: time.Now,
 	}
 	console := webtest.Start(t, webtest.Setup{
@@ -33,6 +33,7 @@ func TestRoutes(t *testing.T) {
 		"GET /tasks.csv": webtest.SignedIn, "HEAD /tasks.csv": webtest.SignedIn,
 		"GET /tasks/:namespace/:kind/:name": webtest.SignedIn, "HEAD /tasks/:namespace/:kind/:name": webtest.SignedIn, "GET /tasks/:namespace/:kind/:name/events": webtest.SignedIn,
 		"GET /tasks/:namespace/:kind/:name/yaml": webtest.SignedIn, "HEAD /tasks/:namespace/:kind/:name/yaml": webtest.SignedIn,
+		"GET /teams/:team": webtest.SignedIn, "HEAD /teams/:team": webtest.SignedIn, "POST /teams/:team": webtest.SignedIn,
 		"GET /settings": webtest.SignedIn, "HEAD /settings": webtest.SignedIn,
 		"GET /policies": webtest.SignedIn, "HEAD /policies": webtest.SignedIn, "GET /policies/events": webtest.SignedIn,
 		"GET /policies/cluster/edit": webtest.SignedIn, "HEAD /policies/cluster/edit": webtest.SignedIn, "POST /policies/cluster/edit": webtest.SignedIn,

@@ -80,7 +80,7 @@ func (h *Handlers) taskPage(ctx context.Context, c echo.Context) (views.TaskPage
 		page.YAMLURL = ""
 	}
 	if d.Team != "" {
-		page.TeamURL = tasksURL + "?" + url.Values{"team": {d.Team}}.Encode()
+		page.TeamURL = teamURL(d.Team)
 	}
 	if d.Place > 0 {
 		page.Place = &views.Place{

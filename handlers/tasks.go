@@ -69,6 +69,11 @@ func (h *Handlers) tasksPage(ctx context.Context, scope access.Scope, q taskQuer
 	if q.Filtered() || len(q.teams) > 0 {
 		page.ClearURL = q.with(tasksURL, "team", "", "class", "", "status", "", "kind", "", "pool", "", "q", "", "page", "")
 	}
+	if teams := q.teams; len(teams) == 1 && slices.Contains(list.Teams, teams[0]) {
+		page.SubmitURL = teamURL(teams[0])
+	} else if len(list.Teams) == 1 {
+		page.SubmitURL = teamURL(list.Teams[0])
+	}
 	for _, row := range list.ByClass {
 		page.Classes = append(page.Classes, classLine(row, q))
 	}

@@ -17,6 +17,7 @@ type TasksPage struct {
 	Tasks     []TaskRow
 	Pager     Pager
 	CSVURL    string
+	SubmitURL string // where a task is submitted, for who looks at one team; else empty
 }
 
 // Filter is a choice of what a list has.

@@ -18,6 +18,7 @@ import (
 	"kuota.dev/kuota/governance/reconcile"
 	"kuota.dev/kuota/governance/revisions"
 	"kuota.dev/kuota/governance/settings"
+	"kuota.dev/kuota/governance/submit"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/handlers"
 	"kuota.dev/kuota/web"
@@ -72,6 +73,7 @@ func run(ctx context.Context, c config, out io.Writer) error {
 	record := &audit.Recorder{Cluster: kubernetes, Log: log}
 	policies := &policy.Service{Cluster: kubernetes, Naming: c.naming, Access: permission, Audit: record, Kueue: controllers.Kueue.Plan}
 	teams := &allocations.Service{Cluster: kubernetes, Naming: c.naming, Access: permission, Audit: record, Pools: policies}
+	workloads := tasks.New(kubernetes, permission)
 	h := &handlers.Handlers{
 		Allocations:       teams,
 		Revisions:         &revisions.Service{Store: kubernetes.Revisions, Access: permission, Allocations: teams},
@@ -80,7 +82,8 @@ func run(ctx context.Context, c config, out io.Writer) error {
 		Trouble:           func() string { return kubernetes.Kinds().Trouble() },
 		ReadOnly:          kubernetes.ReadOnly,
 		Setup:             c.setup(),
-		Tasks:             tasks.New(kubernetes, permission),
+		Tasks:             workloads,
+		Submit:            &submit.Service{Cluster: kubernetes, Access: permission, Audit: record, Tasks: workloads, Naming: c.naming},
 		Contact:           kubernetes.Contact,
 		AllocationChanges: kubernetes.Allocations,
 		TaskChanges:       kubernetes.Tasks,

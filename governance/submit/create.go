@@ -1,0 +1,180 @@
+package submit
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/allocations"
+	"kuota.dev/kuota/governance/audit"
+	"kuota.dev/kuota/governance/cluster"
+
+	batchv1 "k8s.io/api/batch/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// writeLimit is how long making a job may take, all in all: well below the
+	// web server's own limit, which would cut the answer off.
+	writeLimit = 8 * time.Second
+	// appearLimit is how long the task of a new job is waited for.
+	appearLimit = 2 * time.Second
+)
+
+// Submitted is a job that was made.
+type Submitted struct {
+	Namespace, Name string
+	Listed          bool // whether its task can be looked at already
+}
+
+// Submit makes a request's Job as user. All that is wrong with it is returned
+// together as governance.Invalid, with paths that are the names of its fields.
+// form is the id of the form that sends it: when the same form made the same
+// Job before, that is success.
+func (s *Service) Submit(ctx context.Context, user governance.User, t Team, r Request, form string) (Submitted, error) {
+	plan, wrong := t.Complete(r)
+	if len(wrong) > 0 {
+		return Submitted{}, &governance.Error{Kind: governance.Invalid, Op: "submit task", Message: "Some values need another look.", Fields: wrong}
+	}
+	limited, cancel := context.WithTimeout(ctx, writeLimit)
+	defer cancel()
+	job, err := s.create(limited, user, plan, form)
+	if err != nil {
+		if kind := governance.KindOf(err); kind == governance.Forbidden || kind == governance.Unavailable {
+			s.Audit.Record(audit.Change{User: user, Action: "create", Object: plan.Job(), New: plan.summary(), Err: err})
+		}
+		return Submitted{}, again(err)
+	}
+	s.Audit.Record(audit.Change{User: user, Action: "create", Object: job, New: plan.summary()})
+	waiting, stop := context.WithTimeout(ctx, appearLimit)
+	defer stop()
+	return Submitted{Namespace: job.Namespace, Name: job.Name, Listed: s.Tasks.Appears(waiting, job.Namespace, "job", job.Name, string(job.UID))}, nil
+}
+
+// summary is what the audit says of a task. A command may hold what is nobody
+// else's business, and stays in the Job.
+func (p Plan) summary() any {
+	each := map[string]string{}
+	for _, name := range p.Gets.Names() {
+		amount := p.Gets.Quantity(name)
+		each[name] = amount.String()
+	}
+	return struct {
+		Pool  string            `json:"pool"`
+		Class string            `json:"class,omitempty"`
+		Pods  int32             `json:"pods"`
+		Each  map[string]string `json:"each"`
+		Image string            `json:"image"`
+	}{p.Pool, p.Class, p.Pods, each, p.Image}
+}
+
+func (s *Service) create(ctx context.Context, user governance.User, p Plan, form string) (*batchv1.Job, error) {
+	writer, err := s.Cluster.As(user)
+	if err != nil {
+		return nil, err
+	}
+	job := p.Job()
+	mark, err := formMark(form, job)
+	if err != nil {
+		return nil, &governance.Error{Op: "submit task", Message: "The task could not be written down.", Err: err}
+	}
+	if form != "" {
+		if job.Annotations == nil {
+			job.Annotations = map[string]string{}
+		}
+		job.Annotations[allocations.AnnotationRequest] = mark
+	}
+	err = writer.Create(ctx, job)
+	if !apierrors.IsAlreadyExists(err) {
+		return job, refused(err)
+	}
+	var there batchv1.Job
+	if err := writer.Get(ctx, client.ObjectKeyFromObject(job), &there); err != nil {
+		return nil, cluster.Translate("submit task", err)
+	}
+	id, _, _ := strings.Cut(there.Annotations[allocations.AnnotationRequest], "/")
+	switch {
+	case form != "" && there.Annotations[allocations.AnnotationRequest] == mark:
+		return &there, nil // its answer was lost, or its button was pressed twice
+	case form != "" && id == form:
+		return nil, atName(fmt.Sprintf("%s was submitted already, with what stood in this form then; choose another name for a second task", job.Name))
+	}
+	return nil, atName(fmt.Sprintf("there is a job %s in the namespace already; choose another name", job.Name))
+}
+
+func atName(sentence string) error {
+	return &governance.Error{
+		Kind: governance.Invalid, Op: "submit task", Message: "The task's name cannot be used.",
+		Fields: []governance.FieldError{{Path: "name", Message: sentence}},
+	}
+}
+
+// formMark is the id of a form with a digest of what it asks for.
+func formMark(form string, job *batchv1.Job) (string, error) {
+	text, err := json.Marshal([]any{job.Labels, job.Annotations, job.Spec})
+	sum := sha256.Sum256(text)
+	return form + "/" + hex.EncodeToString(sum[:8]), err
+}
+
+// fieldsOf are the fields of a request by where they stand in a Job.
+var fieldsOf = []struct{ prefix, field string }{
+	{"metadata.name", "name"},
+	{"metadata.labels", "class"},
+	{"metadata.annotations", "least"},
+	{"spec.parallelism", "pods"},
+	{"spec.completions", "pods"},
+	{"spec.template.spec.containers[0].image", "image"},
+	{"spec.template.spec.containers[0].command", "command"},
+}
+
+// refused says what the API server, or whoever has a say in admission, has
+// against a job.
+func refused(err error) error {
+	if err == nil {
+		return nil
+	}
+	wrong, ok := allocations.Refusal(err)
+	if !ok {
+		err = cluster.Translate("submit task", err)
+		var ours *governance.Error
+		if errors.As(err, &ours) && ours.Kind == governance.Forbidden {
+			ours.Message = "You may not submit tasks to this team. Ask whoever runs the cluster to make you a member of it."
+			if _, limit, found := strings.Cut(ours.Err.Error(), "exceeded quota: "); found {
+				ours.Message = "A quota of the namespace itself refuses another job: " + limit + "."
+			}
+		}
+		return err
+	}
+	for i := range wrong {
+		path := ""
+		for _, f := range fieldsOf {
+			if strings.HasPrefix(wrong[i].Path, f.prefix) {
+				path = f.field
+			}
+		}
+		if path == "" && wrong[i].Path != "" {
+			wrong[i].Message = wrong[i].Path + ": " + wrong[i].Message
+		}
+		wrong[i].Path = path
+	}
+	return &governance.Error{Kind: governance.Invalid, Op: "submit task", Message: "The API server refused it.", Fields: wrong, Err: err}
+}
+
+// again tells somebody whose task was answered by silence what to do.
+func again(err error) error {
+	var ours *governance.Error
+	if errors.As(err, &ours) && ours.Message == cluster.Unreachable {
+		ours.Message = "The cluster cannot be reached. Nothing you typed is lost: submit again in a moment. It becomes one task, even if it arrived already."
+		if allocations.Silent(err) {
+			ours.Message = "Kueue does not answer, and no job can be made without it. Nothing you typed is lost: submit again in a moment."
+		}
+	}
+	return err
+}

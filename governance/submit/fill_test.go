@@ -1,0 +1,125 @@
+package submit
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/quota"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// poolOf is a pool of a type of the table, whose nodes have so much for pods.
+func poolOf(instanceType string, nodes ...quota.Resources) Pool {
+	instance, _ := catalog.Known(instanceType)
+	return Pool{
+		Pool:    catalog.Pool{Name: instanceType, Instance: instance, Types: []string{instanceType}, Nodes: int64(len(nodes))},
+		Selects: map[string]string{catalog.InstanceTypeLabel: instanceType}, Nodes: nodes,
+	}
+}
+
+func p[T any](v T) *T { return &v }
+
+func amount(text string) *resource.Quantity { return p(resource.MustParse(text)) }
+
+// p5Node is a p5 as a kubelet reports it: it keeps some vCPU and memory.
+var p5Node = quota.Resources{catalog.CPU: 179_970, catalog.Memory: 1_935_626 * catalog.MiB, catalog.GPU: 8, catalog.Network: 32}
+
+func TestFill(t *testing.T) {
+	const gib = catalog.GiB
+	for name, tc := range map[string]struct {
+		each v1alpha1.Amounts
+		pods int32
+		pool Pool
+		want quota.Resources
+	}{
+		"nothing given is one accelerator": {pods: 1, pool: poolOf("ml.p5.48xlarge", p5Node), want: quota.Resources{catalog.GPU: 1, catalog.CPU: 24_000, catalog.Memory: 256 * gib}},
+		"or one vCPU where there are none": {pods: 1, pool: poolOf("ml.c5.2xlarge"), want: quota.Resources{catalog.CPU: 1000, catalog.Memory: 2 * gib}},
+		"several pods share the network":   {each: v1alpha1.Amounts{Accelerators: p(int64(2))}, pods: 4, pool: poolOf("ml.p5.48xlarge", p5Node), want: quota.Resources{catalog.GPU: 2, catalog.CPU: 48_000, catalog.Memory: 512 * gib, catalog.Network: 8}},
+		"a share of one device is none":    {each: v1alpha1.Amounts{Accelerators: p(int64(1))}, pods: 4, pool: poolOf("ml.g6.12xlarge"), want: quota.Resources{catalog.GPU: 1, catalog.CPU: 12_000, catalog.Memory: 48 * gib}},
+		"a node keeps some for itself":     {each: v1alpha1.Amounts{Accelerators: p(int64(8))}, pods: 1, pool: poolOf("ml.p5.48xlarge", p5Node), want: quota.Resources{catalog.GPU: 8, catalog.CPU: 179_000, catalog.Memory: 1890 * gib}},
+		"what is given stays":              {each: v1alpha1.Amounts{Accelerators: p(int64(8)), VCPU: amount("192")}, pods: 1, pool: poolOf("ml.p5.48xlarge", p5Node), want: quota.Resources{catalog.GPU: 8, catalog.CPU: 192_000, catalog.Memory: 1890 * gib}},
+		"a part of a GPU":                  {each: v1alpha1.Amounts{Partition: &v1alpha1.Partition{Profile: "mig-1g.10gb", Count: 7}}, pods: 1, pool: poolOf("ml.p5.48xlarge"), want: quota.Resources{"nvidia.com/mig-1g.10gb": 7, catalog.CPU: 24_000, catalog.Memory: 256 * gib}},
+		"Neuron devices":                   {each: v1alpha1.Amounts{Accelerators: p(int64(16))}, pods: 2, pool: poolOf("ml.trn1.32xlarge"), want: quota.Resources{catalog.Neuron: 16, catalog.CPU: 128_000, catalog.Memory: 512 * gib, catalog.Network: 8}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, wrong := Fill(tc.each, tc.pods, tc.pool)
+			if len(wrong) > 0 || !cmp.Equal(got, tc.want) {
+				t.Errorf("%v, %s", wrong, cmp.Diff(tc.want, got))
+			}
+		})
+	}
+}
+
+// What a single pod gets is what quota.Fill says of the same figures, on nodes
+// that keep nothing for themselves, but for network devices.
+func TestFillIsQuotasFill(t *testing.T) {
+	types := catalog.KnownTypes()
+	for range 3000 {
+		pool := poolOf(types[rand.IntN(len(types))])
+		var each v1alpha1.Amounts
+		if rand.IntN(2) == 0 {
+			each.Accelerators = p(rand.Int64N(20))
+		}
+		if rand.IntN(3) == 0 {
+			each.VCPU = resource.NewMilliQuantity(rand.Int64N(300_000), resource.DecimalSI)
+		}
+		if rand.IntN(3) == 0 {
+			each.Memory = resource.NewQuantity(rand.Int64N(3000*catalog.GiB), resource.BinarySI)
+		}
+		if each == (v1alpha1.Amounts{}) {
+			continue
+		}
+		want, wrongWant := quota.Fill(each, pool.Instance)
+		got, wrong := Fill(each, 1, pool)
+		if !cmp.Equal(wrong, wrongWant) {
+			t.Fatalf("%s with %+v: %v, want %v", pool.Name, each, wrong, wrongWant)
+		}
+		for name, amount := range want {
+			if name != catalog.Network && got[name] != amount {
+				t.Fatalf("%s with %+v: %s is %d, want %d", pool.Name, each, name, got[name], amount)
+			}
+		}
+	}
+}
+
+// As many pods as a node has accelerators fit on it, by what is filled in.
+func TestFilledPodsFillANode(t *testing.T) {
+	for _, instanceType := range catalog.KnownTypes() {
+		pool := poolOf(instanceType)
+		n := pool.Instance.Accelerators
+		if n == 0 {
+			continue
+		}
+		got, wrong := Fill(v1alpha1.Amounts{Accelerators: p(int64(1))}, int32(n)+1, pool)
+		if len(wrong) > 0 {
+			t.Fatal(instanceType, wrong)
+		}
+		for name, whole := range quota.Whole(pool.Instance) {
+			if got[name]*n > whole {
+				t.Errorf("%s: %d pods take %d of %d %s", instanceType, n, got[name]*n, whole, name)
+			}
+		}
+	}
+}
+
+func TestLargest(t *testing.T) {
+	small := quota.Resources{catalog.CPU: 4000, catalog.Memory: 16 * catalog.GiB}
+	for name, tc := range map[string]struct{ each, want quota.Resources }{
+		"that has the GPUs":                 {quota.Resources{catalog.GPU: 8}, p5Node},
+		"that comes nearest":                {quota.Resources{catalog.GPU: 16, catalog.CPU: 1000}, p5Node},
+		"with the most of what is asked of": {quota.Resources{catalog.CPU: 1000}, p5Node},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, Largest([]quota.Resources{small, p5Node}, tc.each)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	if Largest(nil, quota.Resources{catalog.GPU: 1}) != nil {
+		t.Error("no nodes tell something")
+	}
+}

@@ -1,0 +1,89 @@
+package submit
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/quota"
+)
+
+// hyperPodPrefix begins the instance types of HyperPod clusters.
+const hyperPodPrefix = "ml."
+
+// Hyp is the request as a command of the HyperPod CLI (3.x). It is empty where
+// the pool is not one of HyperPod's instance types, and because tells why where
+// the CLI cannot say what is asked for.
+func (p Plan) Hyp() (command, because string) {
+	pool := p.In
+	if pool.Grouped || len(pool.Types) != 1 || !strings.HasPrefix(pool.Types[0], hyperPodPrefix) {
+		return "", ""
+	}
+	line := []string{"hyp create hyp-pytorch-job"}
+	add := func(flag, value string) { line = append(line, "--"+flag+" "+value) }
+	add("job-name", p.name())
+	add("image", quoted(p.image()))
+	add("namespace", p.Team.Namespace)
+	add("queue-name", p.Team.Queue)
+	if p.Class != "" {
+		add("priority", p.Class)
+	}
+	if p.Command != "" {
+		list, err := json.Marshal([]string{"sh", "-c", p.Command})
+		if err != nil {
+			return "", err.Error()
+		}
+		add("command", quoted(string(list)))
+	}
+	add("instance-type", pool.Types[0])
+	accelerators := p.Gets[pool.Instance.AcceleratorResource]
+	switch {
+	case p.Pods > 1 && accelerators > 0 && accelerators == pool.Instance.Accelerators:
+		// The CLI gives each of several nodes whole, and takes no figures then.
+		add("node-count", strconv.Itoa(int(p.Pods)))
+		add("tasks-per-node", strconv.FormatInt(accelerators, 10))
+	case p.Pods > 1:
+		return "", fmt.Sprintf("The HyperPod CLI takes several pods as whole instances only: ask for %d accelerators in each, or for one pod.", pool.Instance.Accelerators)
+	default:
+		p.figures(add, accelerators)
+	}
+	return strings.Join(line, " \\\n  ") + "\n", ""
+}
+
+// figures are those of a single pod.
+func (p Plan) figures(add func(flag, value string), accelerators int64) {
+	both := func(flag, value string) {
+		add(flag, value)
+		add(flag+"-limit", value)
+	}
+	if accelerators > 0 {
+		add("tasks-per-node", strconv.FormatInt(accelerators, 10))
+		both("accelerators", strconv.FormatInt(accelerators, 10))
+	}
+	if part := p.Each.Partition; part != nil && part.Count > 0 {
+		add("accelerator-partition-type", part.Profile)
+		add("accelerator-partition-count", strconv.FormatInt(part.Count, 10))
+		add("accelerator-partition-limit", strconv.FormatInt(part.Count, 10))
+	}
+	if vcpu := p.Gets[catalog.CPU]; vcpu > 0 {
+		add("vcpu", quota.Number(catalog.CPU, vcpu))
+	}
+	if memory := p.Gets[catalog.Memory]; memory > 0 {
+		both("memory", quota.Number(catalog.Memory, memory))
+	}
+}
+
+// Kubectl is the way by which somebody submits a manifest that they copied.
+const Kubectl = "kubectl apply -f - <<'EOF'\n%sEOF\n"
+
+// quoted keeps a shell from reading a text.
+func quoted(text string) string {
+	if text != "" && !strings.ContainsFunc(text, func(c rune) bool {
+		return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("-_./:@", c))
+	}) {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}

@@ -1,0 +1,44 @@
+package submit
+
+import (
+	"slices"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/kueueconfig"
+)
+
+// Kind is a kind of task that there is a manifest for.
+type Kind string
+
+// The kinds, in the order in which they are shown.
+const (
+	Job        Kind = "Job"
+	PyTorchJob Kind = "PyTorchJob"
+	RayJob     Kind = "RayJob"
+	JobSet     Kind = "JobSet"
+)
+
+// integrations are Kueue's names for the kinds (0.19).
+var integrations = []struct {
+	kind Kind
+	name string
+}{
+	{Job, kueueconfig.BatchJob},
+	{PyTorchJob, "kubeflow.org/pytorchjob"},
+	{RayJob, "ray.io/rayjob"},
+	{JobSet, "jobset.x-k8s.io/jobset"},
+}
+
+// kindsOf are the kinds that Kueue manages, as far as its configuration was
+// seen. By itself Kueue manages Jobs.
+func kindsOf(policy *v1alpha1.ClusterPolicy) (kinds []Kind, known bool) {
+	if policy == nil || policy.Status.Kueue == nil || len(policy.Status.Kueue.Integrations) == 0 {
+		return []Kind{Job}, false
+	}
+	for _, i := range integrations {
+		if slices.Contains(policy.Status.Kueue.Integrations, i.name) {
+			kinds = append(kinds, i.kind)
+		}
+	}
+	return kinds, true
+}

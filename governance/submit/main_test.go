@@ -1,0 +1,163 @@
+package submit_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/audit"
+	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/cluster/clustertest"
+	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/reconcile"
+	"kuota.dev/kuota/governance/submit"
+	"kuota.dev/kuota/governance/tasks"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+// soon is how long a state may take to come.
+const soon = 30 * time.Second
+
+func TestMain(m *testing.M) { clustertest.Main(m) }
+
+var current *clustertest.Cluster
+
+// written is what the audit says.
+var written lockedBuffer
+
+type lockedBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(text []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(text)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+// connection is the console's, with its controllers, once for all tests.
+var connection = sync.OnceValues(func() (*submit.Service, error) {
+	log := slog.New(slog.DiscardHandler)
+	ctrl.SetLogger(logr.FromSlogHandler(log.Handler()))
+	c, err := cluster.New(current.Console, cluster.Options{Namespace: "kuota-system", NoSessions: true, Log: log})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := reconcile.Setup(c.Manager, reconcile.Options{Naming: desired.DefaultNaming, Kueue: reconcile.DefaultKueueInstall, Revisions: c.Revisions}); err != nil {
+		return nil, err
+	}
+	permission := &access.Service{Cluster: c}
+	s := &submit.Service{
+		Cluster: c, Access: permission, Tasks: tasks.New(c, permission), Naming: desired.DefaultNaming,
+		Audit: &audit.Recorder{Cluster: c, Log: slog.New(slog.NewTextHandler(&written, nil))},
+	}
+	go func() {
+		if err := c.Run(context.Background()); err != nil {
+			panic(err)
+		}
+	}()
+	return s, nil
+})
+
+// world is a team of its own with one member. It neither lends nor borrows, so
+// that no other test is in its way.
+type world struct {
+	*submit.Service
+	*clustertest.Cluster
+	member governance.User
+	team   string
+}
+
+func setup(t *testing.T, gpus int64) world {
+	t.Helper()
+	current = clustertest.Get(t)
+	s, err := connection()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := world{Service: s, Cluster: current, team: clustertest.Name("submit")}
+	w.member = governance.User{Name: w.team + "@example.com"}
+	allocation := &v1alpha1.ComputeAllocation{ObjectMeta: metav1.ObjectMeta{Name: w.team}, Spec: v1alpha1.ComputeAllocationSpec{
+		Quota:   []v1alpha1.QuotaRow{{InstanceType: "ml.p5.48xlarge", Amounts: v1alpha1.Amounts{Accelerators: &gpus}}},
+		Sharing: v1alpha1.Sharing{Strategy: v1alpha1.DontLend},
+		Members: []v1alpha1.Member{{Kind: "User", Name: w.member.Name}},
+	}}
+	if err := w.Client.Create(t.Context(), allocation); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_, _ = w.TryKubectl("", "delete", "jobs", "--all", "-n", desired.DefaultNaming.Namespace(w.team), "--wait=false")
+		_, _ = w.TryKubectl("", "annotate", "computeallocation", w.team, "kuota.dev/drain=true", "--overwrite")
+		_, _ = w.TryKubectl("", "delete", "computeallocation", w.team, "--wait=false")
+	})
+	clustertest.Eventually(t, soon, func(ctx context.Context) error { // until RBAC and the queue work
+		team, err := w.Service.Team(ctx, w.member, w.team)
+		if err == nil && (len(team.Pools) == 0 || !team.MaySubmit) {
+			err = fmt.Errorf("the team is %+v", team)
+		}
+		return err
+	})
+	return w
+}
+
+// plan is a request of so many pods of so many GPUs.
+func (w world) plan(t *testing.T, name string, pods int32, gpus int64) submit.Plan {
+	t.Helper()
+	team, err := w.Service.Team(t.Context(), w.member, w.team)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, wrong := team.Plan(submit.Request{
+		Name: name, Pool: "ml.p5.48xlarge", Pods: pods, Each: v1alpha1.Amounts{Accelerators: &gpus}, Image: "example.com/train:1",
+	})
+	if len(wrong) > 0 {
+		t.Fatal(wrong)
+	}
+	return plan
+}
+
+func (w world) check(t *testing.T, p submit.Plan) submit.Verdict {
+	t.Helper()
+	v, err := w.Check(t.Context(), w.member, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func (w world) submit(t *testing.T, p submit.Plan) {
+	t.Helper()
+	done, err := w.Submit(t.Context(), w.member, p.Team, p.Request, "form-"+p.Name)
+	if err != nil || done.Name != p.Name || !done.Listed {
+		t.Fatalf("submitting %s: %+v, %v", p.Name, done, err)
+	}
+}
+
+// is waits until a task is in a state for a reason.
+func (w world) is(t *testing.T, name string, right func(tasks.Detail) bool) (d tasks.Detail) {
+	t.Helper()
+	clustertest.Eventually(t, soon, func(ctx context.Context) (err error) {
+		if d, err = w.Tasks.Detail(ctx, w.member, desired.DefaultNaming.Namespace(w.team), "job", name, ""); err == nil && !right(d) {
+			err = fmt.Errorf("%s is %s with %+v", name, d.State, d.Verdict)
+		}
+		return err
+	})
+	return d
+}

@@ -1,0 +1,154 @@
+package submit
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"kuota.dev/kuota/governance"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// Manifest is a task as YAML, ready for kubectl apply.
+type Manifest struct {
+	Kind Kind
+	Text string
+}
+
+// Manifests are the request as each kind that Kueue manages here.
+func (p Plan) Manifests() ([]Manifest, error) {
+	var all []Manifest
+	for _, kind := range p.Team.Kinds {
+		text, err := p.manifest(kind)
+		if err != nil {
+			return nil, &governance.Error{Op: "write manifest", Message: fmt.Sprintf("The manifest of a %s cannot be written down.", kind), Err: err}
+		}
+		all = append(all, Manifest{kind, text})
+	}
+	return all, nil
+}
+
+func (p Plan) manifest(kind Kind) (string, error) {
+	var object any
+	switch kind {
+	case Job:
+		object = p.Job()
+	case PyTorchJob:
+		object = p.pyTorchJob()
+	case RayJob:
+		object = p.rayJob()
+	case JobSet:
+		object = p.jobSet()
+	default:
+		return "", fmt.Errorf("unknown kind %q", kind)
+	}
+	tree, err := written(object)
+	if err != nil {
+		return "", err
+	}
+	text, err := yaml.Marshal(tree)
+	return string(text), err
+}
+
+type fields = map[string]any
+
+// object is a kind of others, whose types the console does not have.
+func (p Plan) object(apiVersion string, kind Kind, spec fields) fields {
+	return fields{"apiVersion": apiVersion, "kind": kind, "metadata": p.meta(), "spec": spec}
+}
+
+// pyTorchJob has a master and, beside it, workers: equal pods, as many together
+// as were asked for.
+func (p Plan) pyTorchJob() fields {
+	replicas := func(n int32) fields {
+		return fields{"replicas": n, "restartPolicy": "OnFailure", "template": p.template("pytorch", "")}
+	}
+	specs := fields{"Master": replicas(1)}
+	if p.Pods > 1 {
+		specs["Worker"] = replicas(p.Pods - 1)
+	}
+	return p.object("kubeflow.org/v1", PyTorchJob, fields{"runPolicy": fields{"suspend": true}, "pytorchReplicaSpecs": specs})
+}
+
+// rayJob has a head and, beside it, a group of workers: equal pods, as many
+// together as were asked for. Kueue counts the small pod that submits to it too.
+func (p Plan) rayJob() fields {
+	cluster := fields{"headGroupSpec": fields{"rayStartParams": fields{}, "template": p.template("ray-head", "")}}
+	if n := p.Pods - 1; n > 0 {
+		cluster["workerGroupSpecs"] = []fields{{
+			"groupName": "workers", "replicas": n, "minReplicas": n, "maxReplicas": n, "rayStartParams": fields{}, "template": p.template("ray-worker", ""),
+		}}
+	}
+	spec := fields{"suspend": true, "shutdownAfterJobFinishes": true, "rayClusterSpec": cluster}
+	// In a RayJob the command is the job's, and the pods run Ray itself.
+	spec["entrypoint"] = "python -c 'import ray; ray.init()'"
+	if p.Command != "" {
+		spec["entrypoint"] = p.Command
+	}
+	silent := func(group fields) {
+		template := group["template"].(corev1.PodTemplateSpec)
+		template.Spec.Containers[0].Command = nil
+	}
+	silent(cluster["headGroupSpec"].(fields))
+	if workers, ok := cluster["workerGroupSpecs"].([]fields); ok {
+		silent(workers[0])
+	}
+	return p.object("ray.io/v1", RayJob, spec)
+}
+
+// jobSet has one Job of all pods; more are added by hand.
+func (p Plan) jobSet() fields {
+	job := p.Job().Spec
+	job.Suspend = nil // the JobSet's is what counts
+	return p.object("jobset.x-k8s.io/v1alpha2", JobSet, fields{
+		"suspend":        true,
+		"replicatedJobs": []fields{{"name": "workers", "replicas": 1, "template": fields{"spec": job}}},
+	})
+}
+
+// written is an object as its JSON holds it, without what is empty: times,
+// statuses and lists that nobody set. What Ray must be given though it is empty
+// stays.
+func written(object any) (any, error) {
+	text, err := json.Marshal(object)
+	if err != nil {
+		return nil, err
+	}
+	var tree any
+	if err := yaml.Unmarshal(text, &tree); err != nil {
+		return nil, err
+	}
+	return pruned(tree), nil
+}
+
+func pruned(tree any) any {
+	switch v := tree.(type) {
+	case map[string]any:
+		for _, name := range slices.Collect(maps.Keys(v)) {
+			v[name] = pruned(v[name])
+			if empty(v[name]) && name != "rayStartParams" {
+				delete(v, name)
+			}
+		}
+	case []any:
+		for i := range v {
+			v[i] = pruned(v[i])
+		}
+	}
+	return tree
+}
+
+func empty(v any) bool {
+	switch v := v.(type) {
+	case nil:
+		return true
+	case map[string]any:
+		return len(v) == 0
+	case []any:
+		return len(v) == 0
+	}
+	return false
+}

@@ -1,0 +1,234 @@
+package submit
+
+import (
+	"strings"
+	"testing"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+)
+
+// vision is a team with p5 nodes behind a taint.
+func vision() Team {
+	pool := poolOf("ml.p5.48xlarge", p5Node)
+	pool.Tolerations = []corev1.Toleration{{Key: "gpu", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}}
+	return Team{
+		Name: "vision", Namespace: "hyperpod-ns-vision", Queue: "hyperpod-ns-vision-localqueue", Pools: []Pool{pool, poolOf("ml.c5.2xlarge")},
+		Classes: []Class{{"training-priority", 60}}, Kinds: []Kind{Job, PyTorchJob, RayJob, JobSet}, KindsKnown: true, MaySubmit: true,
+	}
+}
+
+func train() Request {
+	return Request{Name: "train", Class: "training-priority", Pool: "ml.p5.48xlarge", Pods: 4, Each: v1alpha1.Amounts{Accelerators: p(int64(2))}, Image: "train:1", Command: "python 'train.py'"}
+}
+
+func planned(t *testing.T, r Request) Plan {
+	t.Helper()
+	plan, wrong := vision().Plan(r)
+	if len(wrong) > 0 {
+		t.Fatal(wrong)
+	}
+	return plan
+}
+
+// A Job's manifest holds what the console itself would make, and nothing that
+// the API server does not know.
+func TestJobManifest(t *testing.T) {
+	for name, change := range map[string]func(*Request){
+		"as it is":         func(*Request) {},
+		"nothing but pool": func(r *Request) { *r = Request{Pool: r.Pool, Pods: 1} },
+		"fewer would do":   func(r *Request) { r.Least = 2 },
+		"elastic":          func(r *Request) { r.Elastic = true },
+		"part of a GPU": func(r *Request) {
+			r.Each = v1alpha1.Amounts{Partition: &v1alpha1.Partition{Profile: "mig-1g.10gb", Count: 2}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := train()
+			change(&r)
+			plan := planned(t, r)
+			all, err := plan.Manifests()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var job batchv1.Job
+			if err := yaml.UnmarshalStrict([]byte(all[0].Text), &job); err != nil {
+				t.Fatalf("%v\n%s", err, all[0].Text)
+			}
+			if diff := cmp.Diff(plan.Job(), &job); diff != "" {
+				t.Error(diff)
+			}
+			for _, useless := range []string{"status", "creationTimestamp", "null", "{}"} {
+				if strings.Contains(all[0].Text, useless) {
+					t.Errorf("%q is in\n%s", useless, all[0].Text)
+				}
+			}
+		})
+	}
+}
+
+// Every kind has as many pods as were asked for, in the team's queue, in its
+// pool, each with what was filled in.
+func TestEveryKind(t *testing.T) {
+	all, err := planned(t, train()).Manifests()
+	if err != nil {
+		t.Fatal(err)
+	}
+	templates := map[Kind]int{Job: 1, PyTorchJob: 2, RayJob: 2, JobSet: 1}
+	for _, m := range all {
+		var tree map[string]any
+		if err := yaml.Unmarshal([]byte(m.Text), &tree); err != nil {
+			t.Fatal(err)
+		}
+		if tree["kind"] != string(m.Kind) || !strings.Contains(m.Text, "suspend: true") {
+			t.Errorf("%s is\n%s", m.Kind, m.Text)
+		}
+		for text, want := range map[string]int{
+			"kueue.x-k8s.io/queue-name: hyperpod-ns-vision-localqueue": 1, "kueue.x-k8s.io/priority-class: training-priority": 1, "namespace: hyperpod-ns-vision": 1,
+			"node.kubernetes.io/instance-type: ml.p5.48xlarge": templates[m.Kind], "memory: 512Gi": 2 * templates[m.Kind], `nvidia.com/gpu: "2"`: 2 * templates[m.Kind],
+			"effect: NoSchedule": templates[m.Kind], "image: train:1": templates[m.Kind],
+		} {
+			if got := strings.Count(m.Text, text); got != want {
+				t.Errorf("%s has %d × %q, want %d\n%s", m.Kind, got, text, want, m.Text)
+			}
+		}
+	}
+	workers := map[Kind]string{Job: "parallelism: 4", PyTorchJob: "replicas: 3", RayJob: "maxReplicas: 3", JobSet: "completions: 4"}
+	for _, m := range all {
+		if !strings.Contains(m.Text, workers[m.Kind]) {
+			t.Errorf("%s lacks %q\n%s", m.Kind, workers[m.Kind], m.Text)
+		}
+	}
+}
+
+func TestHyp(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*Request)
+		has    []string
+		lacks  []string
+		why    string
+	}{
+		"one pod": {
+			change: func(r *Request) { r.Pods = 1 },
+			has: []string{"--job-name train", "--priority training-priority", "--queue-name hyperpod-ns-vision-localqueue", "--instance-type ml.p5.48xlarge", "--accelerators 2", "--accelerators-limit 2",
+				"--vcpu 48", "--memory 512", `--command '["sh","-c","python '\''train.py'\''"]'`},
+			lacks: []string{"--node-count"},
+		},
+		"whole instances": {
+			change: func(r *Request) { r.Each.Accelerators = p(int64(8)) },
+			has:    []string{"--node-count 4", "--tasks-per-node 8"}, lacks: []string{"--vcpu", "--accelerators"},
+		},
+		"several pods of a part": {change: func(*Request) {}, why: "whole instances"},
+		"part of a GPU": {
+			change: func(r *Request) {
+				r.Pods, r.Each = 1, v1alpha1.Amounts{Partition: &v1alpha1.Partition{Profile: "mig-1g.10gb", Count: 2}}
+			},
+			has: []string{"--accelerator-partition-type mig-1g.10gb", "--accelerator-partition-count 2"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := train()
+			tc.change(&r)
+			line, why := planned(t, r).Hyp()
+			if (why != "") != (tc.why != "") || !strings.Contains(why, tc.why) {
+				t.Errorf("it says %q", why)
+			}
+			for _, text := range tc.has {
+				if !strings.Contains(line, text) {
+					t.Errorf("%q lacks %q", line, text)
+				}
+			}
+			for _, text := range tc.lacks {
+				if strings.Contains(line, text) {
+					t.Errorf("%q has %q", line, text)
+				}
+			}
+		})
+	}
+}
+
+func TestWhatIsWrong(t *testing.T) {
+	for field, change := range map[string]func(*Request){
+		"name":         func(r *Request) { r.Name = "Train!" },
+		"pool":         func(r *Request) { r.Pool = "ml.g5.2xlarge" },
+		"class":        func(r *Request) { r.Class = "none-priority" },
+		"pods":         func(r *Request) { r.Pods = 0 },
+		"least":        func(r *Request) { r.Least = 9 },
+		"image":        func(r *Request) { r.Image = "two words" },
+		"command":      func(r *Request) { r.Command = "\x00" },
+		"instances":    func(r *Request) { r.Each = v1alpha1.Amounts{Instances: p(int64(1))} },
+		"accelerators": func(r *Request) { r.Pool, r.Each.Accelerators = "ml.c5.2xlarge", p(int64(1)) },
+		"vCPU":         func(r *Request) { r.Each.VCPU = amount("-1") },
+		"partition.profile": func(r *Request) {
+			r.Each = v1alpha1.Amounts{Partition: &v1alpha1.Partition{Profile: "mig-1g.1gb", Count: 2}}
+		},
+	} {
+		t.Run(field, func(t *testing.T) {
+			r := train()
+			change(&r)
+			_, wrong := vision().Complete(r)
+			if len(wrong) != 1 || wrong[0].Path != field || wrong[0].Message == "" {
+				t.Errorf("it says %v", wrong)
+			}
+		})
+	}
+	for _, r := range []Request{{Pool: "ml.p5.48xlarge", Pods: 1}} { // enough for a manifest, and for no task
+		if _, wrong := vision().Complete(r); len(wrong) != 2 || wrong[0].Path != "name" || wrong[1].Path != "image" {
+			t.Errorf("it says %v", wrong)
+		}
+	}
+}
+
+// What Kueue manages is what its configuration names, as far as it was seen.
+func TestKindsOf(t *testing.T) {
+	seen := func(integrations ...string) *v1alpha1.ClusterPolicy {
+		return &v1alpha1.ClusterPolicy{Status: v1alpha1.ClusterPolicyStatus{Kueue: &v1alpha1.KueueStatus{Integrations: integrations}}}
+	}
+	for name, tc := range map[string]struct {
+		policy *v1alpha1.ClusterPolicy
+		kinds  []Kind
+		known  bool
+	}{
+		"no policy":        {kinds: []Kind{Job}},
+		"not seen yet":     {policy: &v1alpha1.ClusterPolicy{}, kinds: []Kind{Job}},
+		"some":             {policy: seen("ray.io/rayjob", "batch/job", "pod"), kinds: []Kind{Job, RayJob}, known: true},
+		"without Jobs":     {policy: seen("kubeflow.org/pytorchjob", "jobset.x-k8s.io/jobset"), kinds: []Kind{PyTorchJob, JobSet}, known: true},
+		"nothing of these": {policy: seen("pod"), known: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if kinds, known := kindsOf(tc.policy); !cmp.Equal(kinds, tc.kinds) || known != tc.known {
+				t.Errorf("they are %v, known %t", kinds, known)
+			}
+		})
+	}
+}
+
+// The API server is asked once about each kind that not every cluster has.
+func TestMissingKinds(t *testing.T) {
+	mapper := &countingMapper{RESTMapper: meta.NewDefaultRESTMapper(nil)}
+	var s served
+	for range 3 {
+		if missing := s.missing([]Kind{Job, RayJob}, mapper); !cmp.Equal(missing, map[Kind]bool{RayJob: true}) {
+			t.Errorf("%v are missing", missing)
+		}
+	}
+	if mapper.asked != 1 {
+		t.Errorf("it was asked %d times", mapper.asked)
+	}
+}
+
+type countingMapper struct {
+	meta.RESTMapper
+	asked int
+}
+
+func (m *countingMapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	m.asked++
+	return m.RESTMapper.RESTMapping(kind, versions...)
+}

@@ -1,0 +1,138 @@
+package submit_test
+
+import (
+	"strings"
+	"testing"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/submit"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/explain"
+
+	batchv1 "k8s.io/api/batch/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// What is said before a task is submitted is what becomes of it.
+func TestSaidBeforehand(t *testing.T) {
+	w := setup(t, 4)
+	fits := w.plan(t, "fits", 2, 1)
+	if v := w.check(t, fits); v.Outcome != submit.Starts || v.Before != 0 {
+		t.Fatalf("it would be %+v", v)
+	}
+	w.submit(t, fits)
+	w.is(t, "fits", func(d tasks.Detail) bool { return d.State.Holding() })
+
+	waits := w.plan(t, "waits", 3, 1)
+	v := w.check(t, waits)
+	if v.Outcome != submit.Waits || v.Verdict.Constraint != explain.Quota || v.Verdict.Decides.Short() != 1 {
+		t.Fatalf("it would be %+v", v)
+	}
+	w.submit(t, waits)
+	d := w.is(t, "waits", func(d tasks.Detail) bool { return d.State.Waiting() && d.Verdict.Constraint == explain.Quota })
+	if said, is := v.Verdict.Decides, d.Verdict.Decides; said.Cell != is.Cell || said.Short() != is.Short() || said.Free != is.Free || len(said.Own) != 1 || said.Own[0].Name != "fits" {
+		t.Errorf("it was said to lack %+v, and lacks %+v", said, is)
+	}
+	if v := w.check(t, w.plan(t, "behind", 3, 1)); v.Before != 1 {
+		t.Errorf("%d tasks would stand before it", v.Before)
+	}
+	fewer := w.plan(t, "fewer", 3, 1)
+	fewer.Least = 1
+	if v := w.check(t, fewer); v.Outcome != submit.Starts || !v.Fewer {
+		t.Errorf("it would be %+v", v)
+	}
+
+	never := w.plan(t, "never", 6, 1)
+	if v := w.check(t, never); v.Outcome != submit.Never || v.Verdict.Constraint != explain.ExceedsMax || v.Most != 4 {
+		t.Fatalf("it would be %+v", v)
+	}
+	w.submit(t, never)
+	w.is(t, "never", func(d tasks.Detail) bool { return d.Verdict != nil && d.Verdict.Constraint == explain.ExceedsMax })
+}
+
+func TestNoNodeIsThatLarge(t *testing.T) {
+	w := setup(t, 16)
+	v := w.check(t, w.plan(t, "large", 1, 16))
+	if v.Outcome != submit.Never || v.Verdict.Fit == nil || v.Verdict.Fit.Largest != 8 || v.Verdict.Fit.Resource != catalog.GPU || v.Verdict.Constraint != explain.Turn {
+		t.Errorf("it would be %+v", v)
+	}
+	whole := w.plan(t, "whole", 2, 8)
+	if v := w.check(t, whole); v.Outcome != submit.Starts || whole.Gets[catalog.Network] != 32 {
+		t.Errorf("whole nodes with %v would be %+v", whole.Gets, v)
+	}
+}
+
+// The API server takes the manifest as it is shown.
+func TestManifestIsTaken(t *testing.T) {
+	w := setup(t, 4)
+	plan := w.plan(t, "by-hand", 2, 1)
+	for name, change := range map[string]func(*submit.Plan){
+		"as it is": func(*submit.Plan) {}, "elastic": func(p *submit.Plan) { p.Elastic = true }, "fewer": func(p *submit.Plan) { p.Least = 1 },
+		"nothing typed": func(p *submit.Plan) { p.Name, p.Image = "", "" },
+	} {
+		changed := plan
+		change(&changed)
+		all, err := changed.Manifests()
+		if err != nil || all[0].Kind != submit.Job {
+			t.Fatal(all, err)
+		}
+		if out, err := w.TryKubectl(all[0].Text, "create", "--dry-run=server", "--validate=strict", "-f", "-"); err != nil {
+			t.Errorf("%s: %s\n%s", name, out, all[0].Text)
+		}
+	}
+}
+
+// A form that is sent twice makes one job; another one is told that the name is
+// taken.
+func TestSentTwice(t *testing.T) {
+	w := setup(t, 4)
+	plan := w.plan(t, "once", 1, 1)
+	w.submit(t, plan)
+	w.submit(t, plan)
+	changed := plan
+	changed.Image = "example.com/train:2"
+	for name, form := range map[string]string{"the same form, changed": "form-once", "another form": "other"} {
+		_, err := w.Submit(t.Context(), w.member, plan.Team, changed.Request, form)
+		if governance.KindOf(err) != governance.Invalid || !strings.Contains(err.Error(), "name: ") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	var jobs batchv1.JobList
+	if err := w.Client.List(t.Context(), &jobs, client.InNamespace(desired.DefaultNaming.Namespace(w.team))); err != nil || len(jobs.Items) != 1 {
+		t.Errorf("there are %d jobs, %v", len(jobs.Items), err)
+	}
+	if text := written.String(); !strings.Contains(text, "user="+w.member.Name) || !strings.Contains(text, "name=once") {
+		t.Errorf("the audit says %s", text)
+	}
+}
+
+func TestWhoMaySubmit(t *testing.T) {
+	w, other := setup(t, 1), setup(t, 1)
+	if _, err := w.Service.Team(t.Context(), other.member, w.team); governance.KindOf(err) != governance.NotFound {
+		t.Errorf("a member of another team is told %v", err)
+	}
+	plan := w.plan(t, "foreign", 1, 1)
+	if _, err := w.Check(t.Context(), other.member, plan); governance.KindOf(err) != governance.NotFound {
+		t.Errorf("a member of another team is told %v", err)
+	}
+	if _, err := w.Submit(t.Context(), other.member, plan.Team, plan.Request, "x"); governance.KindOf(err) != governance.Forbidden {
+		t.Errorf("a member of another team submits: %v", err)
+	}
+}
+
+// What Kueue or an admission policy has against a job is told at its field, or
+// as it stands.
+func TestRefused(t *testing.T) {
+	w := setup(t, 1)
+	plan := w.plan(t, strings.Repeat("a", 63), 2, 1) // each pod of it has a number too
+	_, err := w.Submit(t.Context(), w.member, plan.Team, plan.Request, "x")
+	if governance.KindOf(err) != governance.Invalid || !strings.Contains(err.Error(), "; name: ") {
+		t.Errorf("it is told %v", err)
+	}
+	if _, err := w.Submit(t.Context(), w.member, plan.Team, submit.Request{Pool: "ml.p5.48xlarge", Pods: 1, Each: v1alpha1.Amounts{}}, "x"); governance.KindOf(err) != governance.Invalid {
+		t.Errorf("without name and image it is told %v", err)
+	}
+}

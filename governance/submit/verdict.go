@@ -1,0 +1,102 @@
+package submit
+
+import (
+	"context"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/explain"
+)
+
+// Outcome is what would become of a task that was submitted now.
+type Outcome string
+
+// The outcomes.
+const (
+	Starts    Outcome = "Starts"    // it would be admitted at once
+	MakesRoom Outcome = "MakesRoom" // Kueue would stop tasks that stand behind it
+	Waits     Outcome = "Waits"
+	Never     Outcome = "Never"   // it would wait forever, as things are
+	Unknown   Outcome = "Unknown" // in cohorts within cohorts
+)
+
+// Verdict is how a task would fare, and why.
+type Verdict struct {
+	Outcome Outcome
+	tasks.Hypothesis
+	// Fewer says that it would start with as few pods as it may, and not with all.
+	Fewer bool
+	// Most is how many such pods the team could ever have at once, where all of
+	// them are more than that.
+	Most int64
+}
+
+// Check says how a plan would fare, by the same numbers as a task that waits.
+func (s *Service) Check(ctx context.Context, user governance.User, p Plan) (Verdict, error) {
+	var v Verdict
+	ask := func(least int32) (err error) {
+		v.Hypothesis, err = s.Tasks.WouldStart(ctx, user, p.proposal(least))
+		v.Outcome = outcome(v.Hypothesis)
+		return err
+	}
+	if err := ask(p.Pods); err != nil {
+		return Verdict{}, err
+	}
+	if p.Least > 0 && p.Least < p.Pods && v.Outcome != Starts {
+		if err := ask(p.Least); err != nil {
+			return Verdict{}, err
+		}
+		v.Fewer = v.Outcome == Starts || v.Outcome == MakesRoom
+	}
+	if v.Verdict.Constraint == explain.ExceedsMax {
+		v.Most = most(p, v.Verdict)
+	}
+	return v, nil
+}
+
+// proposal is a plan as it is explained, when so many of its pods would do.
+func (p Plan) proposal(least int32) tasks.Proposal {
+	class, _ := p.Team.class(p.Class)
+	template := p.Job().Spec.Template
+	return tasks.Proposal{
+		Namespace: p.Team.Namespace, Queue: p.Team.Queue, Priority: class.Priority,
+		PodSets: []explain.PodSet{{Name: "main", Count: p.Pods, Least: least, Each: tasks.PodRequests(&template.Spec), Spec: &template.Spec}},
+	}
+}
+
+func outcome(h tasks.Hypothesis) Outcome {
+	if h.Verdict.Fit != nil { // no node is large enough, whatever quota says
+		return Never
+	}
+	switch h.Verdict.Constraint {
+	case explain.Turn:
+		if h.Strict && h.Before > 0 {
+			return Waits
+		}
+		return Starts
+	case explain.Reclaims:
+		return MakesRoom
+	case explain.ExceedsMax, explain.Uncovered, explain.NoMatchingFlavor, explain.WrongNamespace:
+		return Never
+	case explain.Unknown:
+		return Unknown
+	}
+	return Waits
+}
+
+// most is how many pods of a plan the team could ever have in the flavor that
+// comes nearest.
+func most(p Plan, v explain.Verdict) int64 {
+	pods := int64(p.Pods)
+	for _, f := range v.Flavors {
+		if v.Decides == nil || f.Flavor != v.Decides.Flavor {
+			continue
+		}
+		for _, s := range f.Shortages {
+			if each := p.Gets[s.Resource]; each > 0 {
+				pods = min(pods, s.Most/each)
+			}
+		}
+	}
+	return max(0, pods)
+}

@@ -1,0 +1,62 @@
+package tasks
+
+import (
+	"context"
+	"sort"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/tasks/explain"
+)
+
+// Proposal is a task that nobody submitted yet.
+type Proposal struct {
+	Namespace, Queue string // its LocalQueue
+	Priority         int32  // of its class
+	PodSets          []explain.PodSet
+}
+
+// Hypothesis is how a task would fare that was submitted now.
+type Hypothesis struct {
+	// Verdict is Turn for one that fits, and Reclaims for one for which Kueue
+	// would make room.
+	Verdict explain.Verdict
+	Before  int  // tasks that would stand before it in its queue
+	Strict  bool // a task before it that does not fit would hold it up
+}
+
+// WouldStart says how a task would fare, by the same numbers as one that waits,
+// for a user who sees its namespace. For everybody else there is no such queue.
+// Names that are not for them are hidden as in Detail.
+func (s *Service) WouldStart(ctx context.Context, user governance.User, p Proposal) (Hypothesis, error) {
+	v, err := s.view(ctx, user)
+	if err != nil {
+		return Hypothesis{}, err
+	}
+	if !v.scope.Sees(p.Namespace) {
+		return Hypothesis{}, &governance.Error{Kind: governance.NotFound, Op: "try a task", Message: "There is no such queue, or it is not for you."}
+	}
+	c, err := v.surroundings(ctx, &Task{Namespace: p.Namespace, Queue: p.Queue})
+	if err != nil {
+		return Hypothesis{}, err
+	}
+	h := Hypothesis{
+		Verdict: explain.Why(explain.Task{Namespace: p.Namespace, Priority: p.Priority, PodSets: p.PodSets}, c),
+		Before:  v.index.before(p.Namespace, p.Queue, p.Priority),
+		Strict:  c.Queue != nil && c.Queue.Strict,
+	}
+	h.Verdict.Detail = v.names.redact(h.Verdict.Detail)
+	return h, nil
+}
+
+// before is how many tasks of a queue a new one of a priority would queue
+// behind: all that stand higher, and its equals, which were there first.
+func (x *Index) before(namespace, queue string, priority int32) int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	o := x.queues[queueKey{namespace, queue}]
+	if o == nil {
+		return 0
+	}
+	list := o.list()
+	return sort.Search(len(list), func(i int) bool { return list[i].Priority < priority })
+}

@@ -1,0 +1,316 @@
+package handlers_test
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/submit"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/explain"
+	"kuota.dev/kuota/views/htmlcheck"
+
+	"github.com/PuerkitoBio/goquery"
+)
+
+// submitDomain is the part of the domain in memory that submits tasks.
+type submitDomain struct {
+	reader    bool // may submit nothing
+	hidden    bool // may not see the team
+	failure   error
+	verdict   submit.Verdict
+	taken     string
+	unlisted  bool
+	submitted []submit.Request
+	forms     []string
+}
+
+func (d *submitDomain) Team(context.Context, governance.User, string) (submit.Team, error) {
+	switch {
+	case d.hidden:
+		return submit.Team{}, &governance.Error{Kind: governance.NotFound, Message: "There is no team vision, or you may not see it."}
+	case governance.KindOf(d.failure) == governance.Unavailable && d.failure != nil:
+		return submit.Team{}, d.failure
+	}
+	instance, _ := catalog.Known("ml.p5.48xlarge")
+	return submit.Team{
+		Name: "vision", Namespace: "hyperpod-ns-vision", Queue: "hyperpod-ns-vision-localqueue", Kinds: []submit.Kind{submit.Job, submit.RayJob}, KindsKnown: true, MaySubmit: !d.reader, Missing: map[submit.Kind]bool{submit.RayJob: true},
+		Classes: []submit.Class{{Name: "inference-priority", Priority: 90}, {Name: "training-priority", Priority: 60}},
+		Pools: []submit.Pool{{
+			Pool:    catalog.Pool{Name: "ml.p5.48xlarge", Instance: instance, Types: []string{"ml.p5.48xlarge"}},
+			Selects: map[string]string{catalog.InstanceTypeLabel: "ml.p5.48xlarge"}, Nodes: []quota.Resources{{catalog.GPU: 8, catalog.CPU: 179_970, catalog.Memory: 1890 * catalog.GiB}},
+		}},
+	}, nil
+}
+
+func (d *submitDomain) Check(context.Context, governance.User, submit.Plan) (submit.Verdict, error) {
+	v := d.verdict
+	if v.Outcome == "" {
+		v.Outcome, v.Verdict.Constraint = submit.Starts, explain.Turn
+	}
+	return v, nil
+}
+
+func (d *submitDomain) Submit(_ context.Context, _ governance.User, t submit.Team, r submit.Request, form string) (submit.Submitted, error) {
+	if d.failure != nil {
+		return submit.Submitted{}, d.failure
+	}
+	if _, wrong := t.Complete(r); len(wrong) > 0 {
+		return submit.Submitted{}, &governance.Error{Kind: governance.Invalid, Message: "Some values need another look.", Fields: wrong}
+	}
+	d.submitted, d.forms = append(d.submitted, r), append(d.forms, form)
+	return submit.Submitted{Namespace: "hyperpod-ns-vision", Name: r.Name, Listed: !d.unlisted}, nil
+}
+
+func (d *submitDomain) Taken(_ submit.Team, name string) bool { return name == d.taken && name != "" }
+
+// sendForm sends what a page's form holds, with some inputs changed.
+func sendForm(t *testing.T, address string, page *goquery.Document, change map[string]string) (*http.Response, *goquery.Document) {
+	t.Helper()
+	values := url.Values{}
+	page.Find("#submit-form").Find("input[name], select[name]").Each(func(_ int, input *goquery.Selection) {
+		value := input.AttrOr("value", "")
+		if input.Is("select") {
+			value = input.Find("option[selected]").AttrOr("value", "")
+		}
+		if !input.Is("[type=checkbox]") {
+			values.Set(input.AttrOr("name", ""), value)
+		}
+	})
+	for name, value := range change {
+		values.Set(name, value)
+	}
+	response, err := client.PostForm(address, values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	answer, err := goquery.NewDocumentFromReader(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response, answer
+}
+
+func TestTeamPage(t *testing.T) {
+	d := &domain{}
+	address := serve(t, d) + "/teams/vision"
+	_, page := get(t, address+"?pods=2&accelerators=4&name=train")
+	htmlcheck.Page(t, page)
+	for selector, want := range map[string]string{"#pods": "2", "#accelerators": "4", "#name": "train"} {
+		if got := page.Find(selector).AttrOr("value", ""); got != want {
+			t.Errorf("%s holds %q, want %q", selector, got, want)
+		}
+	}
+	for selector, want := range map[string]string{"#vcpu": "96", "#memory": "1024"} {
+		if got := page.Find(selector).AttrOr("placeholder", ""); got != want {
+			t.Errorf("%s takes %q, want %q", selector, got, want)
+		}
+	}
+	if got := page.Find("#class option[selected]").AttrOr("value", ""); got != "training-priority" {
+		t.Errorf("the class is %q", got)
+	}
+	text := page.Find("#manifest-job").Text()
+	for _, want := range []string{"name: train", "parallelism: 2", `nvidia.com/gpu: "4"`, "memory: 1Ti", "YOUR_IMAGE", "hyperpod-ns-vision-localqueue"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the manifest lacks %q:\n%s", want, text)
+		}
+	}
+	if page.Find("#manifest-rayjob").Length() != 1 || page.Find("#manifest-pytorchjob").Length() != 0 || !strings.Contains(page.Find("#verdict").Text(), "It would be admitted now.") {
+		t.Errorf("the page says %s", page.Find("main").Text())
+	}
+	if !strings.Contains(page.Find("#manifests").Text(), "does not have the kind: its operator") {
+		t.Error("it is not said that there are no RayJobs")
+	}
+	if page.Find(`a[href="/policies/allocations/vision"]`).Length() == 0 || page.Find(`a[href="/tasks?team=vision"]`).Length() == 0 {
+		t.Error("there is no way to its allocation, or its tasks")
+	}
+
+	d.submits.reader = true
+	_, page = get(t, address)
+	htmlcheck.Page(t, page)
+	if page.Find("#submit-form").Length() != 0 || page.Find("#manifest-job").Length() != 1 {
+		t.Error("a reader gets a form, or no manifest")
+	}
+	if response, _ := sendForm(t, address, page, map[string]string{"action": "save"}); response.StatusCode != http.StatusForbidden {
+		t.Errorf("a reader's task is answered %s", response.Status)
+	}
+	d.submits.hidden = true
+	if response, _ := get(t, address); response.StatusCode != http.StatusNotFound {
+		t.Errorf("a team that is not for one is answered %s", response.Status)
+	}
+}
+
+func TestSubmit(t *testing.T) {
+	d := &domain{}
+	address := serve(t, d)
+	_, page := get(t, address+"/teams/vision")
+	typed := map[string]string{"action": "save", "name": "train", "image": "train:1", "pods": "4", "accelerators": "2", "least": "2", "command": "python train.py"}
+	response, _ := sendForm(t, address+"/teams/vision", page, typed)
+	if to := response.Header.Get("Location"); response.StatusCode != http.StatusSeeOther || to != "/tasks/hyperpod-ns-vision/job/train" {
+		t.Errorf("%s to %q", response.Status, to)
+	}
+	r := d.submits.submitted[0]
+	if r.Name != "train" || r.Pods != 4 || *r.Each.Accelerators != 2 || r.Each.VCPU != nil || r.Least != 2 || r.Class != "training-priority" || d.submits.forms[0] == "" {
+		t.Errorf("%+v was submitted", r)
+	}
+	d.submits.unlisted = true
+	response, _ = sendForm(t, address+"/teams/vision", page, typed)
+	to := response.Header.Get("Location")
+	if to != "/teams/vision?submitted=train" || d.submits.forms[0] != d.submits.forms[1] {
+		t.Errorf("%s to %q, of the forms %v", response.Status, to, d.submits.forms)
+	}
+	_, page = get(t, address+to)
+	if page.Find(`.notice a[href="/tasks/hyperpod-ns-vision/job/train"]`).Length() != 1 {
+		t.Error("nothing leads to the task")
+	}
+}
+
+// Nothing typed is lost, and each error stands at its field.
+func TestSubmitRefused(t *testing.T) {
+	typed := map[string]string{"action": "save", "name": "train", "image": "train:1", "command": "python train.py"}
+	for name, tc := range map[string]struct {
+		change  map[string]string
+		failure error
+		status  int
+		field   string // whose error is told; empty for none
+		says    string
+	}{
+		"no name":              {change: map[string]string{"name": ""}, status: 422, field: "name", says: "Give the task a name."},
+		"no such name":         {change: map[string]string{"name": "Train!"}, status: 422, field: "name", says: "lower-case"},
+		"not a number":         {change: map[string]string{"pods": "two"}, status: 422, field: "pods", says: "Not a number"},
+		"no pods":              {change: map[string]string{"pods": "0"}, status: 422, field: "pods", says: "from 1 to 10,000"},
+		"fewer than none":      {change: map[string]string{"least": "0"}, status: 422, field: "least", says: "1 or more"},
+		"a class that is gone": {change: map[string]string{"class": "old-priority"}, status: 422, field: "class", says: "old-priority"},
+		"a pool that is gone":  {change: map[string]string{"pool": "ml.g5.2xlarge"}, status: 422, field: "pool", says: "ml.g5.2xlarge"},
+		"taken":                {failure: &governance.Error{Kind: governance.Invalid, Fields: []governance.FieldError{{Path: "name", Message: "there is a job train already"}}}, status: 422, field: "name", says: "There is a job train already."},
+		"not for one":          {failure: &governance.Error{Kind: governance.Forbidden, Message: "You may not submit."}, status: 403, says: "You may not submit."},
+		"the cluster is away":  {failure: &governance.Error{Kind: governance.Unavailable, Message: "The cluster cannot be reached."}, status: 503, says: "The cluster cannot be reached."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := &domain{}
+			address := serve(t, d) + "/teams/vision"
+			_, page := get(t, address)
+			d.submits.failure = tc.failure
+			sent := map[string]string{}
+			for _, values := range []map[string]string{typed, tc.change} {
+				for name, value := range values {
+					sent[name] = value
+				}
+			}
+			response, answer := sendForm(t, address, page, sent)
+			htmlcheck.Page(t, answer)
+			if response.StatusCode != tc.status || len(d.submits.submitted) != 0 {
+				t.Errorf("%s, and %v was submitted", response.Status, d.submits.submitted)
+			}
+			if wrong := answer.Find(".error").Length(); tc.field == "" && wrong != 0 {
+				t.Errorf("%d inputs are marked", wrong)
+			}
+			said := answer.Find("#form-errors").Text()
+			if tc.field != "" {
+				said = answer.Find("#" + tc.field + "-error").Text()
+			}
+			if !strings.Contains(said, tc.says) {
+				t.Errorf("it says %q in %s", said, answer.Find("#form-errors").Text())
+			}
+			for name, value := range sent {
+				if name == "action" {
+					continue
+				}
+				input := answer.Find("#" + name)
+				got := input.AttrOr("value", "")
+				if input.Is("select") {
+					got = input.Find("option[selected]").AttrOr("value", "")
+				}
+				if got != value {
+					t.Errorf("%s holds %q, and %q was typed", name, got, value)
+				}
+			}
+			if id := answer.Find("[name=request-id]").AttrOr("value", ""); id != page.Find("[name=request-id]").AttrOr("value", "") {
+				t.Error("it is another form now")
+			}
+		})
+	}
+}
+
+// While somebody types nothing is missing yet; what is wrong is told.
+func TestSubmitPreview(t *testing.T) {
+	d := &domain{}
+	d.submits.taken = "train"
+	address := serve(t, d) + "/teams/vision"
+	_, page := get(t, address)
+	_, answer := sendForm(t, address, page, map[string]string{"action": "preview", "pods": "2", "accelerators": "8"})
+	if answer.Find(".error").Length() != 0 || !strings.Contains(answer.Find("#manifest-hyp").Text(), "--node-count 2") {
+		t.Errorf("it says %s", answer.Find("#submit-form").Text())
+	}
+	_, answer = sendForm(t, address, page, map[string]string{"action": "preview", "name": "train"})
+	if !strings.Contains(answer.Find("#name-error").Text(), "already") || answer.Find("#form-errors").Length() != 0 {
+		t.Errorf("it says %s", answer.Find("#submit-form").Text())
+	}
+	_, answer = sendForm(t, address, page, map[string]string{"action": "reset:vcpu", "vcpu": "7", "accelerators": "1"})
+	if answer.Find("#vcpu").AttrOr("value", "x") != "" || answer.Find("#vcpu").AttrOr("placeholder", "") != "24" {
+		t.Errorf("vCPU is %q", answer.Find("#vcpu").AttrOr("value", ""))
+	}
+}
+
+func TestVerdictWords(t *testing.T) {
+	short := explain.Shortage{Cell: explain.Cell{Flavor: "ml.p5.48xlarge", Resource: catalog.GPU}, Needed: 6, Free: 4, Most: 4, Nominal: 4}
+	verdict := func(c explain.Constraint) tasks.Hypothesis {
+		return tasks.Hypothesis{Verdict: explain.Verdict{Constraint: c, Decides: &short, Detail: "main"}}
+	}
+	large := verdict(explain.ExceedsMax)
+	large.Verdict.Fit = &explain.Fit{Flavor: "ml.p5.48xlarge", Each: quota.Resources{catalog.GPU: 16}, Nodes: 2, Resource: catalog.GPU, Largest: 8}
+	for name, tc := range map[string]struct {
+		verdict submit.Verdict
+		query   string
+		has     []string
+	}{
+		"waits":          {verdict: submit.Verdict{Outcome: submit.Waits, Hypothesis: verdict(explain.Quota)}, has: []string{"It would wait: 2 GPUs short.", "Its own quota"}},
+		"held":           {verdict: submit.Verdict{Outcome: submit.Waits, Hypothesis: verdict(explain.QueueHeld)}, has: []string{"It would wait: its queue is on hold."}},
+		"makes room":     {verdict: submit.Verdict{Outcome: submit.MakesRoom, Hypothesis: verdict(explain.Reclaims)}, has: []string{"It would be admitted once room is made for it."}},
+		"never":          {verdict: submit.Verdict{Outcome: submit.Never, Hypothesis: verdict(explain.ExceedsMax), Most: 4}, has: []string{"It could never start: team vision can never have that much.", "The nearest that fits are 4 such pods."}},
+		"not even one":   {verdict: submit.Verdict{Outcome: submit.Never, Hypothesis: verdict(explain.ExceedsMax)}, has: []string{"One such pod is too much already."}},
+		"node too small": {verdict: submit.Verdict{Outcome: submit.Never, Hypothesis: large}, query: "?accelerators=16", has: []string{"no node of ml.p5.48xlarge is that large", "One pod asks for 16 GPUs, and the largest node of ml.p5.48xlarge has 8.", "The nearest that fits are 2 pods with 8 GPUs each.", "team vision may have at most 4 GPUs there"}},
+		"fewer":          {verdict: submit.Verdict{Outcome: submit.Starts, Hypothesis: verdict(explain.Turn), Fewer: true}, query: "?pods=4&least=2", has: []string{"with fewer pods", "2 of its 4 pods"}},
+		"queued":         {verdict: submit.Verdict{Outcome: submit.Starts, Hypothesis: tasks.Hypothesis{Verdict: explain.Verdict{Constraint: explain.Turn}, Before: 1}}, has: []string{"1 task stands before it"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := &domain{}
+			d.submits.verdict = tc.verdict
+			_, page := get(t, serve(t, d)+"/teams/vision"+tc.query)
+			htmlcheck.Page(t, page)
+			for _, want := range tc.has {
+				if text := page.Find("#submit-verdict").Text(); !strings.Contains(text, want) {
+					t.Errorf("%q lacks %q", strings.Join(strings.Fields(text), " "), want)
+				}
+			}
+		})
+	}
+}
+
+// Who looks at the tasks of one team is led to where they submit.
+func TestWayToSubmit(t *testing.T) {
+	for name, tc := range map[string]struct {
+		teams []string
+		query string
+		to    string // empty for nowhere
+	}{
+		"a member of one team":              {teams: []string{"vision"}, to: "/teams/vision"},
+		"who sees several teams":            {teams: []string{"language", "vision"}},
+		"who sees several and looks at one": {teams: []string{"language", "vision"}, query: "?team=language", to: "/teams/language"},
+		"a team that is not for one":        {teams: []string{"language", "vision"}, query: "?team=speech"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, page := get(t, serve(t, &domain{teams: tc.teams})+"/tasks"+tc.query)
+			htmlcheck.Page(t, page)
+			if to := page.Find(".page-head .btn").AttrOr("href", ""); to != tc.to {
+				t.Errorf("it leads to %q", to)
+			}
+		})
+	}
+}

@@ -1,0 +1,105 @@
+package handlers
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/submit"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/explain"
+	"kuota.dev/kuota/views"
+)
+
+// verdictOf says how a task would fare, in the words of a task that waits.
+func verdictOf(v submit.Verdict, p submit.Plan) *views.SubmitVerdict {
+	why := whyOf(tasks.Detail{
+		Item:    tasks.Item{Task: &tasks.Task{Namespace: p.Team.Namespace, Queue: p.Team.Queue, Size: tasks.Size{Wanted: p.Pods}}, Team: p.Team.Name},
+		Verdict: &v.Verdict,
+	})
+	said := &views.SubmitVerdict{Text: why.Text, Steps: why.Steps, Changes: why.Changes}
+	switch v.Outcome {
+	case submit.Starts:
+		said.Tone, said.Headline = "ok", "It would be admitted now."
+		said.Text = fmt.Sprintf("There is quota for all of it: %s of %s.", eachWords(p), p.In.Name)
+		if v.Fewer {
+			said.Headline = "It would be admitted now, with fewer pods."
+			said.Text = fmt.Sprintf("There is quota for %d of its %d pods, and not for all. The others follow once pods of it end.", p.Least, p.Pods)
+		}
+		said.Steps, said.Changes = nil, nil
+	case submit.MakesRoom:
+		said.Tone, said.Headline = "wait", "It would be admitted once room is made for it."
+	case submit.Never:
+		said.Tone, said.Headline = "bad", "It could never start: "+lowered(why.Headline)
+		if v.Verdict.Constraint == explain.ExceedsMax {
+			said.Notes = append(said.Notes, mostWords(v, p))
+		}
+	case submit.Unknown:
+		said.Tone, said.Headline = "idle", why.Headline
+	default:
+		said.Tone, said.Headline = "wait", "It would wait: "+lowered(why.Headline)
+		if v.Verdict.Constraint == explain.Turn { // the queue is strict
+			said.Headline, said.Text = "It would wait for its turn.", "Its queue is strict: a task that does not fit holds up those behind it."
+		}
+	}
+	if v.Verdict.Fit != nil {
+		noNode(said, v, p)
+	}
+	if v.Before > 0 && v.Outcome != submit.Never {
+		stand := "stand"
+		if v.Before == 1 {
+			stand = "stands"
+		}
+		said.Notes = append(said.Notes, fmt.Sprintf("%s %s before it in the queue, and would go first where there is room.", capital(taskCount(v.Before)), stand))
+	}
+	return said
+}
+
+// eachWords are a plan's pods with what each gets.
+func eachWords(p submit.Plan) string {
+	if p.Pods == 1 {
+		return "1 pod with " + amounts(p.Gets)
+	}
+	return fmt.Sprintf("%s pods with %s each", thousands(int64(p.Pods)), amounts(p.Gets))
+}
+
+// mostWords say what would fit where all of it never does.
+func mostWords(v submit.Verdict, p submit.Plan) string {
+	switch {
+	case v.Most == 0:
+		return "One such pod is too much already. The nearest that fits asks for less in each."
+	case v.Most == 1:
+		return "The nearest that fits is one such pod."
+	}
+	return fmt.Sprintf("The nearest that fits are %s such pods.", thousands(v.Most))
+}
+
+// noNode says that no node holds a pod. It stands before whatever quota says:
+// Kueue may admit such a task, and then its pods wait forever.
+func noNode(said *views.SubmitVerdict, v submit.Verdict, p submit.Plan) {
+	fit := v.Verdict.Fit
+	said.Tone, said.Headline, said.Text = "bad", fmt.Sprintf("It could never start: no node of %s is that large.", fit.Flavor), tooSmall(fit)
+	said.Steps, said.Changes, said.Notes = nil, nil, nil
+	switch each := p.Gets[fit.Resource]; {
+	case fit.Largest == 0:
+	case fit.Resource == p.In.Instance.AcceleratorResource:
+		pods := (each*int64(p.Pods) + fit.Largest - 1) / fit.Largest
+		said.Notes = append(said.Notes, fmt.Sprintf("The nearest that fits are %s pods with %s each.", thousands(pods), quota.Amount(fit.Resource, fit.Largest)))
+	default:
+		said.Notes = append(said.Notes, fmt.Sprintf("The nearest that fits is a pod with %s.", quota.Amount(fit.Resource, fit.Largest)))
+	}
+	if s := v.Verdict.Decides; s != nil && v.Verdict.Constraint == explain.ExceedsMax {
+		said.Notes = append(said.Notes, fmt.Sprintf("Beside that, team %s may have at most %s there, with all that it may borrow.", p.Team.Name, quota.Amount(s.Resource, s.Most)))
+	}
+}
+
+// lowered is a sentence as it goes on behind a colon.
+func lowered(sentence string) string {
+	first, size := utf8.DecodeRuneInString(sentence)
+	if word, _, _ := strings.Cut(sentence, " "); word == "Kueue" {
+		return sentence
+	}
+	return string(unicode.ToLower(first)) + sentence[size:]
+}

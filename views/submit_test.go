@@ -1,0 +1,67 @@
+package views
+
+import (
+	"testing"
+
+	"github.com/a-h/templ"
+
+	"kuota.dev/kuota/views/htmlcheck"
+)
+
+// sampleSubmit is the form with everything wrong.
+func sampleSubmit() SubmitForm {
+	bad := TextField{Value: "x!", Error: "This is wrong."}
+	choice := SelectField{Options: []Option{{Label: "Without a class"}, {Value: "training-priority", Label: "training, 60", Selected: true}}, Error: "This is wrong."}
+	return SubmitForm{
+		Action: "/teams/vision", RequestID: "request-1", User: "ada", Submitted: true, Resumed: true, Failure: "The cluster does not answer.",
+		Errors: []Message{{Field: "name", Label: "Name", Text: "This is wrong."}, {Text: "This belongs to no field."}},
+		Name:   bad, Class: choice, Pool: choice, Pods: bad, Accelerators: AmountField{bad, "1"}, Unit: "GPUs", VCPU: AmountField{bad, "24"}, Memory: AmountField{bad, "256"},
+		Partitions: []string{"mig-1g.10gb"}, Profile: TextField{Value: "mig-1g.10gb", Error: "This is wrong."}, Count: bad, Image: bad, Command: bad, Least: bad, Elastic: true, There: "The largest node has 8 GPUs.",
+		Verdict: &SubmitVerdict{
+			Tone: "wait", Headline: "It would wait: 2 GPUs short.", Text: "It needs 4 GPUs.", Notes: []string{"One task stands before it."},
+			Steps:   []WhyStep{{Tone: "bad", Title: "Its own quota", Text: "All held:", Tasks: []HolderLink{{TaskLink{"resnet", "/tasks/a/job/resnet"}, "4 GPUs"}}}},
+			Changes: []WhyChange{{Title: "These tasks end", Tasks: []HolderLink{{TaskLink{"resnet", ""}, ""}}}},
+		},
+		Manifests: sampleManifests(),
+	}
+}
+
+func sampleManifests() SubmitManifests {
+	return SubmitManifests{Lead: "Save one as a file.", Sources: []SubmitSource{{ID: "manifest-job", Title: "Job", Text: "kind: Job\n"}, {ID: "manifest-hyp", Title: "HyperPod CLI", Note: "It takes whole instances only."}}}
+}
+
+func sampleTeam() TeamPage {
+	form := sampleSubmit()
+	return TeamPage{
+		Chrome: sampleChrome("vision", "tasks"), DisplayName: "Vision", TasksURL: "/tasks?team=vision", AllocationURL: "/policies/allocations/vision",
+		Facts: []ValueLine{{Name: "Namespace", Value: "hyperpod-ns-vision"}}, Notice: TaskLink{"train", "/tasks/hyperpod-ns-vision/job/train"}, Form: &form,
+	}
+}
+
+func TestTeamPages(t *testing.T) {
+	reader, untouched := sampleTeam(), sampleTeam()
+	reader.Form, reader.NoForm, reader.Manifests = nil, "You may not submit here.", sampleManifests()
+	untouched.Form = &SubmitForm{Action: "/teams/vision", Unit: "Accelerators"}
+	hostileTeam := sampleTeam()
+	f := hostileTeam.Form
+	for _, s := range []*string{
+		&hostileTeam.DisplayName, &hostileTeam.Facts[0].Value, &hostileTeam.Notice.Name, &f.RequestID, &f.Failure, &f.Errors[0].Text, &f.Name.Value, &f.Name.Error, &f.Class.Options[1].Label,
+		&f.Pool.Options[1].Value, &f.Unit, &f.There, &f.Partitions[0], &f.Command.Value, &f.Verdict.Headline, &f.Verdict.Tone, &f.Verdict.Notes[0], &f.Verdict.Steps[0].Text, &f.Manifests.Sources[0].Text, &f.Manifests.Lead,
+	} {
+		*s = hostile
+	}
+	for name, page := range map[string]templ.Component{"everything wrong": Team(sampleTeam()), "as a reader": Team(reader), "untouched": Team(untouched), "hostile": Team(hostileTeam)} {
+		t.Run(name, func(t *testing.T) {
+			doc := htmlcheck.Render(t, page)
+			htmlcheck.Page(t, doc)
+			if doc.Find("script:not([src]), img").Length() > 0 {
+				t.Error("a text became an element")
+			}
+		})
+	}
+	doc := htmlcheck.Render(t, SubmitFormBody(sampleSubmit()))
+	htmlcheck.Fragment(t, doc)
+	if top := doc.Find("body").Children(); top.Length() != 1 || top.AttrOr("id", "") != "submit-form" {
+		t.Error("the fragment is not the form")
+	}
+}
