@@ -64,7 +64,7 @@ func TestSituationsInOtherWords(t *testing.T) {
 func TestSituationsOfAPolicy(t *testing.T) {
 	configured(t, strings.NewReplacer(
 		"DisableWaitForPodsReady: true", "DisableWaitForPodsReady: false",
-		"integrations:\n", "fairSharing: {preemptionStrategies: [LessThanOrEqualToFinalShare, LessThanInitialShare]}\nwaitForPodsReady: {timeout: 4s, requeuingStrategy: {backoffBaseSeconds: 30}}\nintegrations:\n",
+		"integrations:\n", "fairSharing: {preemptionStrategies: [LessThanOrEqualToFinalShare, LessThanInitialShare]}\nwaitForPodsReady: {timeout: 15s, requeuingStrategy: {backoffBaseSeconds: 30}}\nintegrations:\n",
 	), map[string]func(*lab){
 		"pre-empted for a fair share": func(l *lab) {
 			l.queue("", 0, "")
