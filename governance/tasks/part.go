@@ -142,7 +142,7 @@ func (p part) times(t *Task, before *Task) {
 	t.AdmittedAt = admitted
 	t.FinishedAt = when(kueue.WorkloadFinished, metav1.ConditionTrue)
 	if s := p.w.Status.AccumulatedPastExecutionTimeSeconds; s != nil {
-		t.RanBefore = time.Duration(*s) * time.Second
+		t.RanBefore = max(0, time.Duration(*s)*time.Second)
 	}
 	if r := p.w.Status.RequeueState; r != nil && r.RequeueAt != nil {
 		t.RetryAt = r.RequeueAt.Time
