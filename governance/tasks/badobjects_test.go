@@ -21,25 +21,27 @@ import (
 func TestBadObjects(t *testing.T) {
 	later := start.Add(24 * time.Hour)
 	for name, bad := range map[string]func(w *kueue.Workload){
-		"no priority":                func(w *kueue.Workload) { w.Spec.Priority = nil },
-		"no conditions":              func(w *kueue.Workload) { w.Status.Conditions = nil },
-		"made in the future":         func(w *kueue.Workload) { w.CreationTimestamp = metav1.NewTime(later) },
-		"waiting since the future":   func(w *kueue.Workload) { w.Status.Conditions = waits(later) },
-		"running since the future":   func(w *kueue.Workload) { w.Status.Conditions = runs(later) },
-		"ended before it began":      func(w *kueue.Workload) { w.Status.Conditions = ends(later, start) },
-		"unknown reasons":            func(w *kueue.Workload) { w.Status.Conditions[0].Reason = "SomethingNew" },
-		"unknown conditions":         func(w *kueue.Workload) { w.Status.Conditions[0].Type = "SomethingNew" },
-		"no reason, no time":         func(w *kueue.Workload) { w.Status.Conditions = []metav1.Condition{{Type: "QuotaReserved"}} },
-		"an admission of nothing":    func(w *kueue.Workload) { w.Status.Admission = &kueue.Admission{} },
-		"no pod sets":                func(w *kueue.Workload) { w.Spec.PodSets = nil },
-		"no queue":                   func(w *kueue.Workload) { w.Spec.QueueName = "" },
-		"no owner":                   func(w *kueue.Workload) { w.OwnerReferences = nil },
-		"an owner without a name":    func(w *kueue.Workload) { w.OwnerReferences[0] = metav1.OwnerReference{} },
-		"a megabyte of annotations":  func(w *kueue.Workload) { w.Annotations = map[string]string{"a": strings.Repeat("x", 1<<20)} },
-		"a megabyte in Kueue's own":  func(w *kueue.Workload) { w.Annotations = map[string]string{gatedBy: strings.Repeat("x", 1<<20)} },
-		"a reason that goes on":      func(w *kueue.Workload) { w.Status.Conditions[0].Message = strings.Repeat("ä", 1<<20) },
-		"run times below zero":       func(w *kueue.Workload) { w.Status.AccumulatedPastExecutionTimeSeconds = new(int32(-5)) },
-		"more evictions than counts": func(w *kueue.Workload) { w.Status.SchedulingStats = &kueue.SchedulingStats{Evictions: []kueue.WorkloadSchedulingStatsEviction{{Reason: "Preempted", Count: 1 << 30}, {Reason: "New", Count: 1 << 30}}} },
+		"no priority":               func(w *kueue.Workload) { w.Spec.Priority = nil },
+		"no conditions":             func(w *kueue.Workload) { w.Status.Conditions = nil },
+		"made in the future":        func(w *kueue.Workload) { w.CreationTimestamp = metav1.NewTime(later) },
+		"waiting since the future":  func(w *kueue.Workload) { w.Status.Conditions = waits(later) },
+		"running since the future":  func(w *kueue.Workload) { w.Status.Conditions = runs(later) },
+		"ended before it began":     func(w *kueue.Workload) { w.Status.Conditions = ends(later, start) },
+		"unknown reasons":           func(w *kueue.Workload) { w.Status.Conditions[0].Reason = "SomethingNew" },
+		"unknown conditions":        func(w *kueue.Workload) { w.Status.Conditions[0].Type = "SomethingNew" },
+		"no reason, no time":        func(w *kueue.Workload) { w.Status.Conditions = []metav1.Condition{{Type: "QuotaReserved"}} },
+		"an admission of nothing":   func(w *kueue.Workload) { w.Status.Admission = &kueue.Admission{} },
+		"no pod sets":               func(w *kueue.Workload) { w.Spec.PodSets = nil },
+		"no queue":                  func(w *kueue.Workload) { w.Spec.QueueName = "" },
+		"no owner":                  func(w *kueue.Workload) { w.OwnerReferences = nil },
+		"an owner without a name":   func(w *kueue.Workload) { w.OwnerReferences[0] = metav1.OwnerReference{} },
+		"a megabyte of annotations": func(w *kueue.Workload) { w.Annotations = map[string]string{"a": strings.Repeat("x", 1<<20)} },
+		"a megabyte in Kueue's own": func(w *kueue.Workload) { w.Annotations = map[string]string{gatedBy: strings.Repeat("x", 1<<20)} },
+		"a reason that goes on":     func(w *kueue.Workload) { w.Status.Conditions[0].Message = strings.Repeat("ä", 1<<20) },
+		"run times below zero":      func(w *kueue.Workload) { w.Status.AccumulatedPastExecutionTimeSeconds = new(int32(-5)) },
+		"more evictions than counts": func(w *kueue.Workload) {
+			w.Status.SchedulingStats = &kueue.SchedulingStats{Evictions: []kueue.WorkloadSchedulingStatsEviction{{Reason: "Preempted", Count: 1 << 30}, {Reason: "New", Count: 1 << 30}}}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			x, c := newTestIndex()

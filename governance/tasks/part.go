@@ -37,18 +37,29 @@ type part struct {
 // owner is whom people know a Workload by. A group of pods has many owners, and
 // a Workload that somebody wrote by hand none: they stand for themselves.
 func owner(w *kueue.Workload) (kind, name, uid string) {
-	if o := metav1.GetControllerOfNoCopy(w); o != nil {
-		return o.Kind, o.Name, string(o.UID)
-	}
-	switch len(w.OwnerReferences) {
-	case 0:
+	o := metav1.GetControllerOfNoCopy(w)
+	switch {
+	case o == nil && len(w.OwnerReferences) == 0:
 		return "Workload", w.Name, string(w.UID)
-	case 1:
-		if o := w.OwnerReferences[0]; o.Kind != "Pod" {
-			return o.Kind, o.Name, string(o.UID)
+	case o == nil && (len(w.OwnerReferences) > 1 || w.OwnerReferences[0].Kind == "Pod"):
+		return podGroup, w.Name, string(w.UID)
+	case o == nil:
+		o = &w.OwnerReferences[0]
+	}
+	if !plain(o.Kind) || !plain(o.Name) { // no object has such a name, but a reference may
+		return "Workload", w.Name, string(w.UID)
+	}
+	return o.Kind, o.Name, string(o.UID)
+}
+
+// plain tells whether a text can be a kind or a name of Kubernetes'.
+func plain(text string) bool {
+	for _, c := range []byte(text) {
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '.' {
+			return false
 		}
 	}
-	return podGroup, w.Name, string(w.UID)
+	return text != "" && text != "." && text != ".."
 }
 
 func readPart(w *kueue.Workload) part {
