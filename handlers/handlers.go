@@ -87,7 +87,7 @@ type Tasks interface {
 
 // Actions is what pages ask about what people do to tasks.
 type Actions interface {
-	Offers(ctx context.Context, user governance.User, t *tasks.Task) ([]actions.Offer, error)
+	Offers(ctx context.Context, user governance.User, d tasks.Detail) ([]actions.Offer, error)
 	Review(ctx context.Context, user governance.User, at tasks.Address, action actions.Action) (actions.Review, error)
 	Stop(ctx context.Context, user governance.User, at tasks.Address) error
 	Resume(ctx context.Context, user governance.User, at tasks.Address) error

@@ -70,7 +70,7 @@ func (h *Handlers) taskPage(ctx context.Context, c echo.Context) (views.TaskPage
 	if err != nil {
 		return views.TaskPage{}, err
 	}
-	offered, err := h.taskActions(ctx, c, d.Task)
+	offered, err := h.taskActions(ctx, c, d)
 	if err != nil {
 		return views.TaskPage{}, err
 	}

@@ -85,11 +85,11 @@ func (h *Handlers) doAction(action actions.Action) func(echo.Context) error {
 }
 
 // taskActions is what somebody may do to a task; nil where nothing is written.
-func (h *Handlers) taskActions(ctx context.Context, c echo.Context, t *tasks.Task) (*views.TaskActions, error) {
+func (h *Handlers) taskActions(ctx context.Context, c echo.Context, d tasks.Detail) (*views.TaskActions, error) {
 	if h.Actions == nil || h.readOnly() != "" {
 		return nil, nil
 	}
-	offers, err := h.Actions.Offers(ctx, userOf(c), t)
+	offers, err := h.Actions.Offers(ctx, userOf(c), d)
 	if err != nil {
 		return nil, err
 	}

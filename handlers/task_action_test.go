@@ -26,7 +26,7 @@ type workDomain struct {
 	done    []string
 }
 
-func (d *workDomain) Offers(context.Context, governance.User, *tasks.Task) ([]actions.Offer, error) {
+func (d *workDomain) Offers(context.Context, governance.User, tasks.Detail) ([]actions.Offer, error) {
 	return d.offers, nil
 }
 
@@ -103,10 +103,10 @@ func TestActionsOnATask(t *testing.T) {
 			says: []string{"loses its 3 GPUs at once", "its job is suspended", "It ran 2 h 05 m", "stays stopped until somebody resumes it", "first stands first in its queue now, and asks for 2 GPUs"}},
 		"stop what waits":           {action: "stop", review: working(tasks.Pending), status: 303, done: "stop train u1", location: "/tasks/ns/job/train?done=stop", says: []string{"leaves its queue, where it is 3rd of 3, behind first", "loses none"}},
 		"resume":                    {action: "resume", review: working(tasks.Paused), status: 303, done: "resume train u1", location: "/tasks/ns/job/train?done=resume", says: []string{"joins its queue as 3rd of 3, behind first", "1 GPU short in p5"}},
-		"to the front":              {action: "front", review: front, status: 303, done: "prod-priority train u1", location: "/tasks/ns/job/train?done=front", says: []string{"class prod, weight 90", "in dev now (weight 10)", "from the 3rd place in its queue to the 1st of 3", "stop tasks of its own team that stand lower: runs 4 GPUs"}},
+		"to the front":              {action: "front", review: front, status: 303, done: "prod-priority train u1", location: "/tasks/ns/job/train?done=front", says: []string{"class prod, weight 90", "in dev now (weight 10)", "from the 3rd place in its queue to the 1st of 3", "pre-empt tasks of its own team that stand lower: runs 4 GPUs"}},
 		"to the front, too late":    {action: "front", review: front, typed: map[string]string{"choice": "gone"}, status: 409, done: "The queue, or the classes, changed in between"},
-		"class of what waits":       {action: "class", review: working(tasks.Pending), typed: map[string]string{"choice": "prod-priority"}, status: 303, done: "prod-priority train u1", location: "/tasks/ns/job/train?done=class", says: []string{"prod · weight 90", "1st of 3. Kueue may stop", "dev · weight 10 · as now", "3rd of 3, behind first"}},
-		"class of what runs":        {action: "class", review: working(tasks.Running), typed: map[string]string{"choice": "prod-priority"}, status: 303, done: "prod-priority train u1", location: "/tasks/ns/job/train?done=class", says: []string{"goes on running", "2 tasks of its queue would stand higher, and may push it out"}},
+		"class of what waits":       {action: "class", review: working(tasks.Pending), typed: map[string]string{"choice": "prod-priority"}, status: 303, done: "prod-priority train u1", location: "/tasks/ns/job/train?done=class", says: []string{"prod · weight 90", "1st of 3. It may pre-empt", "dev · weight 10 · as now", "3rd of 3, behind first"}},
+		"class of what runs":        {action: "class", review: working(tasks.Running), typed: map[string]string{"choice": "prod-priority"}, status: 303, done: "prod-priority train u1", location: "/tasks/ns/job/train?done=class", says: []string{"goes on running", "2 tasks of its queue would stand higher, and may pre-empt it"}},
 		"a class that there is not": {action: "class", review: working(tasks.Running), typed: map[string]string{"choice": "x"}, status: 422, done: "Choose a class that there is"},
 		"delete":                    {action: "delete", review: working(tasks.Running), typed: map[string]string{"confirm": "train"}, status: 303, done: "delete train u1", location: "/tasks", says: []string{"The Job train is deleted, with its pods", "loses its 3 GPUs", "Type train to confirm"}},
 		"delete, half typed":        {action: "delete", review: working(tasks.Running), typed: map[string]string{"confirm": "trai"}, status: 422, done: "to the letter"},

@@ -233,7 +233,7 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: NAME-onlooker
 		_, err := l.Review(ctx, onlooker, l.at("seen"), actions.Stop)
 		return err
 	})
-	offers, err := l.Offers(t.Context(), onlooker, d.Task)
+	offers, err := l.Offers(t.Context(), onlooker, d)
 	l.must(err)
 	var rights []string
 	for _, offer := range offers {
@@ -244,7 +244,7 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: NAME-onlooker
 		t.Errorf("missing are %q", rights)
 	}
 	l.refused(l.Stop(t.Context(), onlooker, l.at("seen")), governance.Forbidden, "you may not do this")
-	offers, err = l.Offers(t.Context(), l.member, d.Task)
+	offers, err = l.Offers(t.Context(), l.member, d)
 	l.must(err)
 	if slices.ContainsFunc(offers, func(o actions.Offer) bool { return o.Missing != nil }) || len(offers) != 3 {
 		t.Errorf("a member is offered %+v", offers)

@@ -44,10 +44,10 @@ func (s *Service) Review(ctx context.Context, user governance.User, at tasks.Add
 		return Review{}, err
 	}
 	var found []class
-	if !action.fits(seen.Task) || action != Class && action != Front {
-		found = nil
-	} else if found, err = classes(ctx, reader, seen.Team); err != nil {
-		return Review{}, err
+	if action.classes() && action.fits(seen.Task) {
+		if found, err = classes(ctx, reader, seen.Team); err != nil {
+			return Review{}, err
+		}
 	}
 	priorities := []int32{seen.Priority}
 	for _, c := range found {
@@ -80,7 +80,7 @@ func (s *Service) obstacle(ctx context.Context, user governance.User, r Review) 
 	if !r.Action.fits(t) {
 		return unfit(r.Action, t), nil
 	}
-	job := r.Action == Class || r.Action == Front
+	job := r.Action.classes()
 	if job {
 		if why := unclassed(t); why != "" {
 			return why, nil

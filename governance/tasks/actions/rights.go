@@ -26,9 +26,10 @@ type Offer struct {
 
 // Offers are the actions for a task, in the order in which pages show them.
 // Whether the API server agrees is seen when they are done.
-func (s *Service) Offers(ctx context.Context, user governance.User, t *tasks.Task) (offers []Offer, err error) {
+func (s *Service) Offers(ctx context.Context, user governance.User, d tasks.Detail) (offers []Offer, err error) {
+	t := d.Task
 	for _, action := range []Action{Stop, Resume, Front, Class, Delete} {
-		if !action.fits(t) || action != Delete && action.needsJob() && !classed(t) {
+		if !action.fits(t) || action.classes() && unclassed(t) != "" || action == Front && d.Place == 1 {
 			continue
 		}
 		missing, err := s.missing(ctx, user, t, action)
@@ -40,11 +41,8 @@ func (s *Service) Offers(ctx context.Context, user governance.User, t *tasks.Tas
 	return offers, nil
 }
 
-// needsJob tells whether an action is done to the job, and not to its Workload.
-func (a Action) needsJob() bool { return a != Stop && a != Resume }
-
-// classed tells whether a job stands behind a task whose class Kueue copies.
-func classed(t *tasks.Task) bool { return unclassed(t) == "" }
+// classes tells whether an action is a change of the class.
+func (a Action) classes() bool { return a == Front || a == Class }
 
 // missing is the right that somebody lacks for an action; nil for none.
 func (s *Service) missing(ctx context.Context, user governance.User, t *tasks.Task, action Action) (*Right, error) {
