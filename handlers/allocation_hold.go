@@ -77,6 +77,7 @@ func (h *Handlers) activate(c echo.Context, to v1alpha1.Activation) error {
 		if len(page.Choices) == 0 { // what ran has ended since
 			page.Fields = append(page.Fields, views.HiddenField{Name: "choice", Value: string(to)})
 		}
+		page.Type = "To stop running tasks, type " + now.Name
 		if page.Confirm = (&views.TextField{Value: values.Get("confirm")}); page.Confirm.Value != now.Name {
 			page.Confirm.Error = "Type " + now.Name + ", to the letter: its running tasks are stopped."
 			return web.Render(c, http.StatusUnprocessableEntity, views.Action(page))
@@ -122,7 +123,7 @@ func (h *Handlers) activationPage(c echo.Context, to v1alpha1.Activation) (v1alp
 	page := views.ActionPage{
 		Chrome: h.Chrome(c), UpLabel: now.Name, UpURL: allocationURL(now.Name), Action: allocationURL(now.Name) + "/resume",
 		Fields: []views.HiddenField{{Name: "version", Value: now.ResourceVersion}, {Name: "generation", Value: strconv.FormatInt(now.Generation, 10)}},
-		Submit: "Resume the queue", Effects: resumeEffects(activity), Name: now.Name,
+		Submit: "Resume the queue", Effects: resumeEffects(activity),
 	}
 	page.Title, page.Active = "Resume the queue of "+now.Name, "policies"
 	if to == v1alpha1.Hold {
@@ -130,7 +131,7 @@ func (h *Handlers) activationPage(c echo.Context, to v1alpha1.Activation) (v1alp
 		page.Legend, page.Effects, page.Choices = "What runs", holdEffects(activity), holdChoices(activity)
 		if len(activity.Running) > 0 {
 			page.Confirm = &views.TextField{}
-			page.Name = now.Name + ", if its running tasks are to be stopped,"
+			page.Type = "To stop running tasks, type " + now.Name
 		}
 	}
 	if open(&now) == (to == v1alpha1.Active) {
@@ -181,7 +182,14 @@ func holdChoices(a allocations.Activity) []views.ActionChoice {
 	}
 	told := strings.Join(names, ", ")
 	return []views.ActionChoice{
-		{Value: string(v1alpha1.Hold), Label: "Running tasks go on", Text: fmt.Sprintf("%s to the end: %s.", countOf(len(a.Running), "task"), told), Checked: true},
-		{Value: string(v1alpha1.Drain), Label: "Stop running tasks", Text: fmt.Sprintf("%s put back among those that wait. What they had not saved is lost: %s.", countOf(len(a.Running), "task"), told)},
+		{Value: string(v1alpha1.Hold), Label: runningWords(len(a.Running)), Text: "To their end, with their quota: " + told + ".", Checked: true},
+		{Value: string(v1alpha1.Drain), Label: "Stop what runs", Text: "Put back among those that wait, and what they had not saved is lost: " + told + "."},
 	}
+}
+
+func runningWords(n int) string {
+	if n == 1 {
+		return "The running task goes on"
+	}
+	return fmt.Sprintf("The %d running tasks go on", n)
 }

@@ -81,7 +81,7 @@ func (h *Handlers) actionPage(c echo.Context, r actions.Review) views.ActionPage
 			page.Choices = append(page.Choices, classChoice(r, choice))
 		}
 	case actions.Delete:
-		page.Effects, page.Danger, page.Name, page.Confirm = deleteEffects(r, elapsed(r.Ran(h.Now()), true)), true, r.Name, &views.TextField{}
+		page.Effects, page.Danger, page.Type, page.Confirm = deleteEffects(r, elapsed(r.Ran(h.Now()), true)), true, "Type "+r.Name+" to confirm", &views.TextField{}
 		page.Submit = "Delete " + r.Name
 	}
 	if strings.Contains(r.Obstacle, "Stop it") {
@@ -230,6 +230,9 @@ func deleteEffects(r actions.Review, ran string) []string {
 		list = append(list, fmt.Sprintf("It loses its %s at once. It ran %s; what it had not saved is lost.", amounts(r.Held), ran))
 	} else if r.Place > 0 {
 		list = append(list, fmt.Sprintf("It leaves its queue, where it is %s of %s.", ordinal(r.Place), thousands(int64(r.Of))))
+	}
+	if r.State.Finished() {
+		return append(list, "Nothing brings it back.")
 	}
 	return append(list, "Nothing brings it back. To have it run later, stop it instead.")
 }

@@ -195,7 +195,7 @@ func TestHoldAndResumeAQueue(t *testing.T) {
 		status   int
 		location string
 	}{
-		"hold":                      {path: "/hold", is: v1alpha1.Hold, status: 303, location: address + "?saved=true", says: []string{"2 tasks wait in its queue", "Running tasks go on", "Job train"}},
+		"hold":                      {path: "/hold", is: v1alpha1.Hold, status: 303, location: address + "?saved=true", says: []string{"2 tasks wait in its queue", "The running task goes on", "Job train", "To stop running tasks, type vision"}},
 		"hold, nothing runs":        {path: "/hold", idle: true, is: v1alpha1.Hold, status: 303, location: address + "?saved=true", says: []string{"No task waits"}},
 		"drain":                     {path: "/hold", typed: map[string]string{"choice": "Drain", "confirm": "vision"}, is: v1alpha1.Drain, status: 303, location: address + "?saved=true"},
 		"drain, name not typed":     {path: "/hold", typed: map[string]string{"choice": "Drain"}, status: 422},

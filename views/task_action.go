@@ -29,7 +29,7 @@ type ActionPage struct {
 	Choices []ActionChoice
 	Chosen  string // what is wrong with the choice; empty for nothing
 
-	Name    string     // to be typed, where Confirm is there
+	Type    string     // what to type, as a label, where Confirm is there
 	Confirm *TextField // "confirm"
 	Submit  string
 	Danger  bool

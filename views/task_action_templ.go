@@ -537,7 +537,7 @@ func actionForm(p ActionPage) templ.Component {
 			}
 			if p.Confirm != nil {
 				templ_7745c5c3_Err = ui.TextField(
-					ui.FieldProps{ID: "confirm", Label: "Type " + p.Name + " to confirm", Error: p.Confirm.Error},
+					ui.FieldProps{ID: "confirm", Label: p.Type, Error: p.Confirm.Error},
 					ui.InputProps{Value: p.Confirm.Value, Code: true},
 				).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
