@@ -6,7 +6,6 @@ import (
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/tasks"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -69,10 +68,7 @@ func (o object) metadata(namespace string) *metav1.PartialObjectMetadata {
 func (s *Service) resource(kind schema.GroupVersionKind) (schema.GroupVersionResource, error) {
 	mapping, err := s.Cluster.Manager.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
 	if err != nil {
-		if meta.IsNoMatchError(err) {
-			return schema.GroupVersionResource{}, cluster.Translate("find "+kind.Kind, err)
-		}
-		return schema.GroupVersionResource{}, cluster.Translate("ask for "+kind.Kind, err)
+		return schema.GroupVersionResource{}, cluster.Translate("find kind "+kind.Kind, err)
 	}
 	return mapping.Resource, nil
 }

@@ -2,10 +2,12 @@ package actions
 
 import (
 	"context"
+	"errors"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/tasks"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -33,7 +35,10 @@ func (s *Service) Offers(ctx context.Context, user governance.User, d tasks.Deta
 			continue
 		}
 		missing, err := s.missing(ctx, user, t, action)
-		if err != nil {
+		switch {
+		case meta.IsNoMatchError(errors.Unwrap(err)):
+			continue // the kind of its job was taken out of the cluster
+		case err != nil:
 			return nil, err
 		}
 		offers = append(offers, Offer{Action: action, Missing: missing})
