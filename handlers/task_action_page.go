@@ -178,6 +178,8 @@ func classEffects(r actions.Review) []string {
 	switch {
 	case r.State.Holding():
 		list = append(list, "It goes on running, with its quota. Its class decides who may pre-empt it, and where it waits after that.")
+	case r.Bare:
+		list = append(list, "Kueue has made no Workload of it. With a class that there is it makes one, unless something else is in the way, and the task joins its queue.")
 	case r.State == tasks.Paused:
 		list = append(list, "It stays stopped. Its class decides where it waits once it is resumed.")
 	default:
@@ -226,7 +228,9 @@ func deleteEffects(r actions.Review, ran string) []string {
 		what = fmt.Sprintf("The Workload %s is deleted. No job stands behind it.", r.Name)
 	}
 	list := []string{what}
-	if r.State.Holding() {
+	if r.State.Holding() && r.Bare {
+		list = append(list, "Its pods end; what they had not saved is lost. It holds no quota.")
+	} else if r.State.Holding() {
 		list = append(list, fmt.Sprintf("It loses its %s at once. It ran %s; what it had not saved is lost.", amounts(r.Held), ran))
 	} else if r.Place > 0 {
 		list = append(list, fmt.Sprintf("It leaves its queue, where it is %s of %s.", ordinal(r.Place), thousands(int64(r.Of))))

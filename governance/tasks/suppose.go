@@ -18,7 +18,8 @@ type Supposed struct {
 	// Preempts tells whether its queue stops a task for another of it that has a
 	// higher priority.
 	Preempts bool
-	// Verdict is why it would not start; nil for a task that holds its quota.
+	// Verdict is why it would not start; nil for a task that holds its quota, and
+	// for one without a Workload, of which too little is known.
 	Verdict *explain.Verdict
 }
 
@@ -41,7 +42,7 @@ func (s *Service) Suppose(ctx context.Context, user governance.User, at Address,
 	for i, priority := range priorities {
 		supposed[i] = v.index.suppose(d.Task, priority)
 		supposed[i].Preempts = c.Queue != nil && !c.Queue.WithinNever
-		if d.State.Holding() {
+		if d.State.Holding() || d.Bare {
 			continue
 		}
 		q := question(d.Task)

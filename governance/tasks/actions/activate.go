@@ -34,6 +34,9 @@ func (s *Service) activate(ctx context.Context, user governance.User, at tasks.A
 	if err != nil {
 		return err
 	}
+	if t.Bare {
+		return changed(unfit(Stop, t))
+	}
 	unfinished := 0
 	for _, part := range t.Parts {
 		var w kueue.Workload

@@ -29,7 +29,7 @@ func unclassed(t *tasks.Task) string {
 	switch {
 	case t.Kind == podGroup:
 		return "Kueue takes the class of pods without a job from their labels when they are made, and not again. Submit them anew with another class."
-	case objects(t)[0].kind == workloadKind:
+	case len(objects(t)) == 0 || objects(t)[0].kind == workloadKind:
 		return "No job stands behind this Workload that its class could be copied from."
 	case ref != nil && ref.Kind != kueue.WorkloadPriorityClassKind:
 		return fmt.Sprintf("Its priority comes from priorityClassName %s of its pods, and Kueue then follows no class. Submit it anew without it.", ref.Name)
@@ -37,9 +37,9 @@ func unclassed(t *tasks.Task) string {
 	return ""
 }
 
-// bare tells whether a task got its quota without a class. Kueue refuses one to
+// classless tells whether a task got its quota without a class. Kueue refuses one to
 // a job that is not suspended, and Kubernetes to a Workload with quota (0.19).
-func bare(t *tasks.Task) bool {
+func classless(t *tasks.Task) bool {
 	return slices.ContainsFunc(t.Parts, func(w *kueue.Workload) bool {
 		return w.Spec.PriorityClassRef == nil && w.Status.Admission != nil && !meta.IsStatusConditionTrue(w.Status.Conditions, kueue.WorkloadFinished)
 	})

@@ -21,8 +21,11 @@ func (s *Service) Delete(ctx context.Context, user governance.User, at tasks.Add
 	if err != nil {
 		return err
 	}
+	if len(objects(t)) == 0 {
+		return &governance.Error{Kind: governance.Invalid, Op: "delete task", Message: loose}
+	}
 	gone, err := s.delete(ctx, user, t, writer, objects(t))
-	if err != nil || !gone || objects(t)[0].kind == workloadKind {
+	if err != nil || !gone || t.Bare || objects(t)[0].kind == workloadKind {
 		return err
 	}
 	// Its job was gone already: what is left is Kueue's record of it.
@@ -34,8 +37,11 @@ func (s *Service) Delete(ctx context.Context, user governance.User, at tasks.Add
 func (s *Service) delete(ctx context.Context, user governance.User, t *tasks.Task, writer client.Client, all []object) (gone bool, err error) {
 	gone = true
 	for _, o := range all {
-		object := o.metadata(t.Namespace)
-		err := writer.Delete(ctx, object, client.Preconditions{UID: &o.uid}, client.PropagationPolicy("Background"))
+		object, err := s.metadata(o, t.Namespace)
+		if err != nil {
+			return false, err
+		}
+		err = writer.Delete(ctx, object, client.Preconditions{UID: &o.uid}, client.PropagationPolicy("Background"))
 		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // another one has its name by now
 			continue
 		}

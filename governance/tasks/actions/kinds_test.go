@@ -89,3 +89,41 @@ spec: {nodeSelector: {no: where}, containers: [{name: a, image: a}]}
 		return nil
 	})
 }
+
+// A job that names a class which there is not has no Workload: another class is
+// what it needs, and stopping means nothing.
+func TestJobWithoutAWorkload(t *testing.T) {
+	l := newLab(t)
+	l.job("lost", 1, "gone")
+	clustertest.Eventually(t, soon, func(ctx context.Context) error {
+		d, err := l.Tasks.Detail(ctx, l.member, l.name, "Job", "lost", "")
+		if err == nil && !d.Bare {
+			err = fmt.Errorf("it has a Workload")
+		}
+		if err != nil {
+			return err
+		}
+		offers, err := l.Offers(ctx, l.member, d)
+		if err == nil && (len(offers) != 2 || offers[0].Action != actions.Class || offers[1].Action != actions.Delete) {
+			t.Errorf("offered are %+v", offers)
+		}
+		return err
+	})
+	l.refused(l.Stop(t.Context(), l.member, l.at("lost")), governance.Conflict, "made no Workload of it")
+	r := l.review("lost", actions.Class)
+	if r.Obstacle != "" || len(r.Choices) < 2 {
+		t.Errorf("the obstacle is %q, the choices are %+v", r.Obstacle, r.Choices)
+	}
+	l.must(l.SetClass(t.Context(), l.member, l.at("lost"), l.name+"-high"))
+	l.is("lost", tasks.Running, "high")
+
+	l.job("lost-too", 1, "gone")
+	clustertest.Eventually(t, soon, func(ctx context.Context) error { return l.Delete(ctx, l.member, l.at("lost-too")) })
+	clustertest.Eventually(t, soon, func(ctx context.Context) error {
+		_, err := l.Tasks.Detail(ctx, l.member, l.name, "Job", "lost-too", "")
+		if governance.KindOf(err) != governance.NotFound {
+			return fmt.Errorf("it is still there: %w", err)
+		}
+		return nil
+	})
+}

@@ -4,8 +4,10 @@ import (
 	"strings"
 
 	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/enforcement"
 	"kuota.dev/kuota/governance/tasks"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -21,8 +23,17 @@ type object struct {
 }
 
 // objects are what people submitted: the job, the pods of a group, or the
-// Workload itself where nothing owns it.
+// Workload itself where nothing owns it. Of pods without a Workload there are
+// none. A version is left out where none is known.
 func objects(t *tasks.Task) (found []object) {
+	if t.Bare {
+		for _, k := range enforcement.JobKinds() {
+			if k.Kind == t.Kind {
+				return []object{{kind: schema.GroupVersionKind{Group: k.Group, Kind: k.Kind}, name: t.Name, uid: types.UID(t.UID)}}
+			}
+		}
+		return nil
+	}
 	seen := map[types.UID]bool{}
 	add := func(apiVersion, kind, name string, uid types.UID) {
 		if !seen[uid] {
@@ -55,22 +66,35 @@ const podGroup = "PodGroup"
 
 var workloadKind = kueue.SchemeGroupVersion.WithKind("Workload")
 
-// metadata is the object as a client addresses it.
-func (o object) metadata(namespace string) *metav1.PartialObjectMetadata {
+// metadata is an object as a client addresses it.
+func (s *Service) metadata(o object, namespace string) (*metav1.PartialObjectMetadata, error) {
+	mapping, err := s.mapping(o.kind)
+	if err != nil {
+		return nil, err
+	}
 	m := &metav1.PartialObjectMetadata{}
-	m.SetGroupVersionKind(o.kind)
+	m.SetGroupVersionKind(mapping.GroupVersionKind)
 	m.Namespace, m.Name, m.UID = namespace, o.name, o.uid
-	return m
+	return m, nil
 }
 
 // resource is how RBAC calls a kind. It is governance.Unavailable where the
 // cluster does not have the kind.
 func (s *Service) resource(kind schema.GroupVersionKind) (schema.GroupVersionResource, error) {
-	mapping, err := s.Cluster.Manager.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+	mapping, err := s.mapping(kind)
 	if err != nil {
-		return schema.GroupVersionResource{}, cluster.Translate("find kind "+kind.Kind, err)
+		return schema.GroupVersionResource{}, err
 	}
 	return mapping.Resource, nil
+}
+
+func (s *Service) mapping(kind schema.GroupVersionKind) (*meta.RESTMapping, error) {
+	var versions []string
+	if kind.Version != "" {
+		versions = []string{kind.Version}
+	}
+	mapping, err := s.Cluster.Manager.GetRESTMapper().RESTMapping(kind.GroupKind(), versions...)
+	return mapping, cluster.Translate("find kind "+kind.Kind, err)
 }
 
 // called is a resource as kubectl takes it: jobs, rayjobs.ray.io.

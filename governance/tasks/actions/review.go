@@ -86,6 +86,9 @@ func (s *Service) obstacle(ctx context.Context, user governance.User, r Review) 
 			return why, nil
 		}
 	}
+	if len(objects(t)) == 0 {
+		return loose, nil
+	}
 	missing, err := s.missing(ctx, user, t, r.Action)
 	if err != nil {
 		return "", err
@@ -94,7 +97,7 @@ func (s *Service) obstacle(ctx context.Context, user governance.User, r Review) 
 		return fmt.Sprintf("You may not do this: it needs the right to %s. Ask whoever runs the cluster.", missing), nil
 	}
 	switch {
-	case job && bare(t):
+	case job && classless(t):
 		return "It got its quota without a priority class, and Kueue gives one only to a task without quota. Stop it, change its class while it is stopped, then resume it: three steps, each with a page of its own. What it had not saved is lost when it is stopped.", nil
 	case r.Action == Front && r.Place == 1:
 		return "It stands first in its queue already.", nil
@@ -113,6 +116,9 @@ func (s *Service) obstacle(ctx context.Context, user governance.User, r Review) 
 	return fmt.Sprintf("You may do this, and the console may not do it for you: its rights end before %s. With kubectl: %s", called(resource), byHand(r, called(resource))), nil
 }
 
+// loose is said of pods that nothing stands for.
+const loose = "Kueue has made no Workload of these pods, and no job stands behind them. Delete them by kubectl."
+
 // flat says why classes do not help.
 func flat(r Review) string {
 	if r.Stands.Outranked == 0 {
@@ -126,6 +132,8 @@ func unfit(action Action, t *tasks.Task) string {
 	switch {
 	case t.State.Finished():
 		return "It has ended. A task that has ended can only be deleted."
+	case t.Bare:
+		return "Kueue has made no Workload of it, so that there is nothing to stop, to resume or to move. Its page says why."
 	case action == Resume && t.State == tasks.Stopping:
 		return "It is stopping still. It can be resumed once its pods have ended."
 	case action == Resume:

@@ -34,6 +34,9 @@ func (s *Service) Offers(ctx context.Context, user governance.User, d tasks.Deta
 		if !action.fits(t) || action.classes() && unclassed(t) != "" || action == Front && d.Place == 1 {
 			continue
 		}
+		if len(objects(t)) == 0 {
+			continue
+		}
 		missing, err := s.missing(ctx, user, t, action)
 		switch {
 		case meta.IsNoMatchError(errors.Unwrap(err)):

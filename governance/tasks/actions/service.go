@@ -36,13 +36,13 @@ type Service struct {
 func (a Action) fits(t *tasks.Task) bool {
 	switch a {
 	case Stop:
-		return t.State.Holding() || t.State.Waiting()
+		return !t.Bare && (t.State.Holding() || t.State.Waiting())
 	case Resume:
 		return t.State == tasks.Paused
 	case Front:
-		return t.State.Waiting()
-	case Class:
-		return !t.State.Finished()
+		return !t.Bare && t.State.Waiting()
+	case Class: // with a class that there is, Kueue makes the Workload that it did not
+		return !t.State.Finished() && (!t.Bare || t.Queue != "" && t.State.Waiting())
 	}
 	return true
 }

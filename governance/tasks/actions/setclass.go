@@ -41,7 +41,10 @@ func (s *Service) SetClass(ctx context.Context, user governance.User, at tasks.A
 	if t.Class == class {
 		return nil
 	}
-	job := objects(t)[0].metadata(t.Namespace)
+	job, err := s.metadata(objects(t)[0], t.Namespace)
+	if err != nil {
+		return err
+	}
 	uid := job.UID
 	err = writer.Patch(ctx, job, merge(map[string]any{"metadata": map[string]any{"uid": uid, "labels": map[string]string{labelClass: class}}}))
 	err = refused("change class", t, err)
