@@ -118,6 +118,9 @@ func (h *Handlers) allocationPage(ctx context.Context, user governance.User, tea
 	if may.Update && a.DeletionTimestamp == nil {
 		page.EditURL = allocationURL(a.Name) + "/edit"
 	}
+	if may.Update && a.DeletionTimestamp == nil {
+		page.HoldURL, page.ResumeURL = holdURLs(&a)
+	}
 	if may.Delete {
 		page.DeleteURL = allocationURL(a.Name) + "/delete"
 	}

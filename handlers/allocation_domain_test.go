@@ -109,6 +109,10 @@ func (d *domain) Delete(_ context.Context, user governance.User, team, version s
 	return nil
 }
 
+func (d *domain) Activity(context.Context, governance.User, string) (allocations.Activity, error) {
+	return allocations.Activity{Running: d.departure.Running, Waiting: d.departure.Waiting}, nil
+}
+
 func (d *domain) Departure(context.Context, governance.User, string) (allocations.Departure, error) {
 	return d.departure, nil
 }

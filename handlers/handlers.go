@@ -13,6 +13,7 @@ import (
 	"kuota.dev/kuota/governance/revisions"
 	"kuota.dev/kuota/governance/settings"
 	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/actions"
 	"kuota.dev/kuota/web"
 
 	"github.com/labstack/echo/v4"
@@ -24,6 +25,7 @@ type Handlers struct {
 	Policy      Policy
 	Tasks       Tasks
 	Submit      Submit
+	Actions     Actions // nil offers nothing
 	Revisions   Revisions
 	Settings    Settings
 	Contact     Contact
@@ -52,6 +54,7 @@ type Allocations interface {
 	Create(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool, request string) error
 	Update(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool) error
 	Delete(ctx context.Context, user governance.User, team, resourceVersion string, drain bool) error
+	Activity(ctx context.Context, user governance.User, team string) (allocations.Activity, error)
 	Departure(ctx context.Context, user governance.User, team string) (allocations.Departure, error)
 }
 
@@ -80,6 +83,16 @@ type Tasks interface {
 	ListWithin(ctx context.Context, scope access.Scope, q tasks.Query, teams []string) (tasks.List, error)
 	Detail(ctx context.Context, user governance.User, namespace, kind, name, uid string) (tasks.Detail, error)
 	YAML(ctx context.Context, user governance.User, namespace, kind, name, uid string) (string, error)
+}
+
+// Actions is what pages ask about what people do to tasks.
+type Actions interface {
+	Offers(ctx context.Context, user governance.User, d tasks.Detail) ([]actions.Offer, error)
+	Review(ctx context.Context, user governance.User, at tasks.Address, action actions.Action) (actions.Review, error)
+	Stop(ctx context.Context, user governance.User, at tasks.Address) error
+	Resume(ctx context.Context, user governance.User, at tasks.Address) error
+	SetClass(ctx context.Context, user governance.User, at tasks.Address, class string) error
+	Delete(ctx context.Context, user governance.User, at tasks.Address) error
 }
 
 // Settings is what is asked about how all is set up.
@@ -112,6 +125,7 @@ func (h *Handlers) Register(s *web.Server) {
 	s.Events(tasksURL+"/:namespace/:kind/:name/events", h.answer(h.taskEvents(s)))
 	s.Page(tasksURL+"/:namespace/:kind/:name/yaml", h.answer(h.taskYAML))
 	s.Form(teamsURL+":team", h.answer(h.team(s)), h.answer(h.writing(h.submitTask)))
+	h.registerActions(s)
 	s.Page(settingsURL, h.answer(h.settings))
 	s.Page("/policies", h.answer(h.policies))
 	s.Events("/policies/events", h.policiesEvents(s))
@@ -127,6 +141,8 @@ func (h *Handlers) Register(s *web.Server) {
 	s.Page(allocationsURL+":name/revisions", h.answer(h.allocationVersions))
 	s.Page(allocationsURL+":name/revisions/:n", h.answer(h.allocationVersion))
 	s.Form(allocationsURL+":name/edit", h.answer(h.writing(h.editAllocation(s))), h.answer(h.writing(h.saveAllocation)))
+	s.Form(allocationsURL+":name/hold", h.answer(h.writing(h.confirmHold)), h.answer(h.writing(h.holdQueue)))
+	s.Form(allocationsURL+":name/resume", h.answer(h.writing(h.confirmResume)), h.answer(h.writing(h.resumeQueue)))
 	s.Form(allocationsURL+":name/delete", h.answer(h.writing(h.confirmDelete)), h.answer(h.writing(h.deleteAllocation)))
 }
 

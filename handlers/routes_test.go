@@ -14,7 +14,7 @@ import (
 func TestRoutes(t *testing.T) {
 	d := &domain{items: []tasks.Item{{Task: &tasks.Task{UID: "1", Name: "hidden-task", Namespace: "hidden-namespace", State: tasks.Running}, Team: "hidden-team"}}}
 	h := &handlers.Handlers{
-		Allocations: d, Policy: &d.policies, Tasks: d, Submit: &d.submits, Revisions: d, Settings: &d.settings, Contact: d, AllocationChanges: d, TaskChanges: d,
+		Allocations: d, Policy: &d.policies, Tasks: d, Actions: &d.work, Submit: &d.submits, Revisions: d, Settings: &d.settings, Contact: d, AllocationChanges: d, TaskChanges: d,
 		Naming: desired.DefaultNaming, ClusterName: "hidden-cluster", Now: time.Now,
 	}
 	console := webtest.Start(t, webtest.Setup{
@@ -34,6 +34,13 @@ func TestRoutes(t *testing.T) {
 		"GET /tasks/:namespace/:kind/:name": webtest.SignedIn, "HEAD /tasks/:namespace/:kind/:name": webtest.SignedIn, "GET /tasks/:namespace/:kind/:name/events": webtest.SignedIn,
 		"GET /tasks/:namespace/:kind/:name/yaml": webtest.SignedIn, "HEAD /tasks/:namespace/:kind/:name/yaml": webtest.SignedIn,
 		"GET /teams/:team": webtest.SignedIn, "HEAD /teams/:team": webtest.SignedIn, "POST /teams/:team": webtest.SignedIn,
+		"GET /tasks/:namespace/:kind/:name/stop": webtest.SignedIn, "HEAD /tasks/:namespace/:kind/:name/stop": webtest.SignedIn, "POST /tasks/:namespace/:kind/:name/stop": webtest.SignedIn,
+		"GET /tasks/:namespace/:kind/:name/resume": webtest.SignedIn, "HEAD /tasks/:namespace/:kind/:name/resume": webtest.SignedIn, "POST /tasks/:namespace/:kind/:name/resume": webtest.SignedIn,
+		"GET /tasks/:namespace/:kind/:name/front": webtest.SignedIn, "HEAD /tasks/:namespace/:kind/:name/front": webtest.SignedIn, "POST /tasks/:namespace/:kind/:name/front": webtest.SignedIn,
+		"GET /tasks/:namespace/:kind/:name/class": webtest.SignedIn, "HEAD /tasks/:namespace/:kind/:name/class": webtest.SignedIn, "POST /tasks/:namespace/:kind/:name/class": webtest.SignedIn,
+		"GET /tasks/:namespace/:kind/:name/delete": webtest.SignedIn, "HEAD /tasks/:namespace/:kind/:name/delete": webtest.SignedIn, "POST /tasks/:namespace/:kind/:name/delete": webtest.SignedIn,
+		"GET /policies/allocations/:name/hold": webtest.SignedIn, "HEAD /policies/allocations/:name/hold": webtest.SignedIn, "POST /policies/allocations/:name/hold": webtest.SignedIn,
+		"GET /policies/allocations/:name/resume": webtest.SignedIn, "HEAD /policies/allocations/:name/resume": webtest.SignedIn, "POST /policies/allocations/:name/resume": webtest.SignedIn,
 		"GET /settings": webtest.SignedIn, "HEAD /settings": webtest.SignedIn,
 		"GET /policies": webtest.SignedIn, "HEAD /policies": webtest.SignedIn, "GET /policies/events": webtest.SignedIn,
 		"GET /policies/cluster/edit": webtest.SignedIn, "HEAD /policies/cluster/edit": webtest.SignedIn, "POST /policies/cluster/edit": webtest.SignedIn,

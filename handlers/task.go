@@ -27,6 +27,7 @@ func (h *Handlers) task(c echo.Context) error {
 	}
 	page.Chrome = h.Chrome(c)
 	page.Title, page.Active, page.Stream = page.Name, "tasks", below(c, "/events")
+	page.Notice = doneNotice(c)
 	return web.Render(c, http.StatusOK, views.Task(page))
 }
 
@@ -69,9 +70,14 @@ func (h *Handlers) taskPage(ctx context.Context, c echo.Context) (views.TaskPage
 	if err != nil {
 		return views.TaskPage{}, err
 	}
+	offered, err := h.taskActions(ctx, c, d)
+	if err != nil {
+		return views.TaskPage{}, err
+	}
 	now := h.Now()
 	page := views.TaskPage{
-		Name: d.Name, Team: orDash(d.Team), Namespace: d.Namespace,
+		Actions: offered,
+		Name:    d.Name, Team: orDash(d.Team), Namespace: d.Namespace,
 		Status: views.Status{Tone: tones[d.State], Label: stateWords(d, now)},
 		Lead:   strings.Join(facts(d), " · "), YAMLURL: below(c, "/yaml"),
 		Why: whyOf(d), Timeline: timeline(d, now), Pods: pods(d),

@@ -11,6 +11,7 @@ type AllocationDetail struct {
 	UpURL       string // the policies page
 
 	EditURL, DeleteURL string // empty for those who may not
+	HoldURL, ResumeURL string // the same; one of them at most
 
 	Managed       string // who manages it, and where to change it; empty for nobody else
 	YAML, YAMLURL string // the allocation as YAML, and the address of that as a file

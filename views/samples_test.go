@@ -151,6 +151,15 @@ func sampleDetail() AllocationDetail {
 	}
 }
 
+func sampleAction() ActionPage {
+	return ActionPage{
+		Chrome: sampleChrome("Change class: train", "tasks"), Lead: hostile, UpLabel: "train", UpURL: "/tasks/a/Job/train", Action: "/tasks/a/Job/train/class",
+		Effects: []string{"It goes on.", hostile}, Failure: hostile, Fields: []HiddenField{{"uid", "1"}}, Legend: "Priority class", Chosen: hostile,
+		Choices: []ActionChoice{{"high", hostile, hostile, true}, {"low", "low", "2nd of 3.", false}},
+		Type:    "Type train to confirm", Confirm: &TextField{Value: "trai", Error: "Type train."}, Submit: "Change class", Danger: true,
+	}
+}
+
 func sampleDelete() AllocationDelete {
 	return AllocationDelete{
 		Chrome: sampleChrome("Delete vision", "policies"), Team: "vision", Action: "/policies/allocations/vision/delete", CancelURL: "/policies/allocations/vision",

@@ -14,7 +14,9 @@ type TaskPage struct {
 	Resources       []ValueLine
 	Pods            *Pods // nil while it has none
 	Said            []Said
-	YAMLURL         string // empty where there is no Workload
+	YAMLURL         string       // empty where there is no Workload
+	Actions         *TaskActions // nil for none
+	Notice          string       // one sentence on what was just done; empty for nothing
 }
 
 // Pods are the pods of a task.

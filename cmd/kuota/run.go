@@ -20,6 +20,7 @@ import (
 	"kuota.dev/kuota/governance/settings"
 	"kuota.dev/kuota/governance/submit"
 	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/actions"
 	"kuota.dev/kuota/handlers"
 	"kuota.dev/kuota/web"
 
@@ -84,6 +85,7 @@ func run(ctx context.Context, c config, out io.Writer) error {
 		Setup:             c.setup(),
 		Tasks:             workloads,
 		Submit:            &submit.Service{Cluster: kubernetes, Access: permission, Audit: record, Tasks: workloads, Naming: c.naming},
+		Actions:           &actions.Service{Cluster: kubernetes, Access: permission, Tasks: workloads, Audit: record},
 		Contact:           kubernetes.Contact,
 		AllocationChanges: kubernetes.Allocations,
 		TaskChanges:       kubernetes.Tasks,

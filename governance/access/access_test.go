@@ -15,6 +15,8 @@ import (
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/cluster/clustertest"
 
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -262,8 +264,11 @@ func TestImpersonationIsConstrained(t *testing.T) {
 			return as.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: clustertest.Name("x")}})
 		},
 		"list tasks": func() error { return as.List(t.Context(), &kueue.WorkloadList{}) },
-		"change a task": func() error {
-			return as.Patch(t.Context(), &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "x"}}, client.RawPatch(types.MergePatchType, []byte(`{}`)))
+		"change what pods run": func() error {
+			return as.Patch(t.Context(), &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "x"}}, client.RawPatch(types.MergePatchType, []byte(`{}`)))
+		},
+		"delete a deployment": func() error {
+			return as.Delete(t.Context(), &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "x"}})
 		},
 		"bind a role": func() error { return as.Create(t.Context(), binding.DeepCopy()) },
 		"delete a policy": func() error {
@@ -276,6 +281,22 @@ func TestImpersonationIsConstrained(t *testing.T) {
 	} {
 		if err := do(); governance.KindOf(cluster.Translate("try", err)) != governance.Forbidden {
 			t.Errorf("as a cluster admin the console may %s: %v", what, err)
+		}
+	}
+	// What it may do to tasks, of which there is none here.
+	for what, do := range map[string]func() error{
+		"stop a task": func() error {
+			return as.Patch(t.Context(), &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "x"}}, client.RawPatch(types.MergePatchType, []byte(`{}`)))
+		},
+		"change a job's class": func() error {
+			return as.Patch(t.Context(), &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "x"}}, client.RawPatch(types.MergePatchType, []byte(`{}`)))
+		},
+		"delete a job": func() error {
+			return as.Delete(t.Context(), &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "x"}})
+		},
+	} {
+		if err := do(); governance.KindOf(cluster.Translate("try", err)) != governance.NotFound {
+			t.Errorf("as a cluster admin the console may not %s: %v", what, err)
 		}
 	}
 	// A member is refused by Kubernetes itself, whatever the console asks.

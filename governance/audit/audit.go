@@ -40,6 +40,9 @@ type Change struct {
 	Object   client.Object // as it is afterwards
 	Old, New any           // its spec before and after; nil for none
 	Err      error         // why it did not happen; nil when it did
+	// Mark tells a change apart from others of the same generation, such as those
+	// of labels; empty where the generation does.
+	Mark string
 }
 
 // Record writes a change down. It returns at once; the event follows.
@@ -88,8 +91,12 @@ func (r *Recorder) event(c Change, changes []string) {
 		namespace = eventNamespace
 	}
 	// One change has one event, however often its form is sent.
+	name := fmt.Sprintf("%s-%s-%s-%d", cluster.FieldManager, c.Action, c.Object.GetUID(), c.Object.GetGeneration())
+	if c.Mark != "" {
+		name += "-" + c.Mark
+	}
 	err = r.Cluster.WriteEvent(ctx, &eventsv1.Event{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("%s-%s-%s-%d", cluster.FieldManager, c.Action, c.Object.GetUID(), c.Object.GetGeneration())},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		EventTime:  metav1.NowMicro(), Type: corev1.EventTypeNormal, Reason: past, Action: c.Action,
 		ReportingController: "kuota.dev/console", ReportingInstance: instance,
 		Regarding: reference, Note: shorten(note),

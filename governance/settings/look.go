@@ -71,7 +71,7 @@ func (l looker) permission() {
 }
 
 // Names of admission policies in deploy/rbac, beside those of enforcement.
-var membersPolicies = []string{"kuota-namespaces", "kuota-workloads"}
+var membersPolicies = []string{"kuota-jobs", "kuota-namespaces", "kuota-workloads"}
 
 const changedBy = "kuota-changed-by"
 

@@ -1,0 +1,19 @@
+package cluster
+
+import (
+	"context"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// MayItself asks the API server what the console's own account may do.
+func (c *Cluster) MayItself(ctx context.Context, what authorizationv1.ResourceAttributes) (bool, error) {
+	review, err := c.reviews.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
+		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &what},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return false, Translate("ask what the console may do", err)
+	}
+	return review.Status.Allowed && !review.Status.Denied, nil
+}

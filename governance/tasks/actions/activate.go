@@ -1,0 +1,67 @@
+package actions
+
+import (
+	"context"
+	"fmt"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/audit"
+	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/tasks"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// Stop switches a task off as user: it loses its quota, its job is suspended,
+// and it stays so. One that is stopped already is a success; one that ended, or
+// went, in between is governance.Conflict or governance.NotFound.
+func (s *Service) Stop(ctx context.Context, user governance.User, at tasks.Address) error {
+	return s.activate(ctx, user, at, false)
+}
+
+// Resume has a task that was stopped wait in its queue again, as user.
+func (s *Service) Resume(ctx context.Context, user governance.User, at tasks.Address) error {
+	return s.activate(ctx, user, at, true)
+}
+
+func (s *Service) activate(ctx context.Context, user governance.User, at tasks.Address, active bool) error {
+	ctx, cancel := context.WithTimeout(ctx, writeLimit)
+	defer cancel()
+	t, writer, err := s.open(ctx, user, at)
+	if err != nil {
+		return err
+	}
+	if t.Bare {
+		return changed(unfit(Stop, t))
+	}
+	unfinished := 0
+	for _, part := range t.Parts {
+		var w kueue.Workload
+		switch err := writer.Get(ctx, client.ObjectKeyFromObject(part), &w); {
+		case apierrors.IsNotFound(err):
+			continue // gone, or replaced by another
+		case err != nil:
+			return cluster.Translate("read task", err)
+		case w.UID != part.UID || meta.IsStatusConditionTrue(w.Status.Conditions, kueue.WorkloadFinished):
+			continue
+		}
+		unfinished++
+		was := w.Spec.Active == nil || *w.Spec.Active
+		if was == active {
+			continue
+		}
+		err := writer.Patch(ctx, &w, merge(map[string]any{"metadata": map[string]any{"uid": w.UID}, "spec": map[string]any{"active": active}}))
+		err = refused("switch task", t, err)
+		s.Audit.Record(audit.Change{User: user, Action: "update", Object: &w, Old: spec{"active": was}, New: spec{"active": active}, Err: err})
+		if err != nil {
+			return err
+		}
+	}
+	if unfinished == 0 {
+		return changed(fmt.Sprintf("%s has ended in between. There is nothing to stop or to resume.", t.Name))
+	}
+	return nil
+}

@@ -1,0 +1,82 @@
+package actions
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"kuota.dev/kuota/governance/allocations"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/tasks"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// labelClass is the label of a job that names its priority class. Kueue copies
+// it to the job's Workload whenever it changes (0.16 to 0.19).
+const labelClass = "kueue.x-k8s.io/priority-class"
+
+// unclassed says why no action can ever change a task's class; empty where one
+// can.
+func unclassed(t *tasks.Task) string {
+	ref := t.Main().Spec.PriorityClassRef
+	switch {
+	case t.Kind == podGroup:
+		return "Kueue takes the class of pods without a job from their labels when they are made, and not again. Submit them anew with another class."
+	case len(objects(t)) == 0 || objects(t)[0].kind == workloadKind:
+		return "No job stands behind this Workload that its class could be copied from."
+	case ref != nil && ref.Kind != kueue.WorkloadPriorityClassKind:
+		return fmt.Sprintf("Its priority comes from priorityClassName %s of its pods, and Kueue then follows no class. Submit it anew without it.", ref.Name)
+	}
+	return ""
+}
+
+// classless tells whether a task got its quota without a class. Kueue refuses one to
+// a job that is not suspended, and Kubernetes to a Workload with quota (0.19).
+func classless(t *tasks.Task) bool {
+	return slices.ContainsFunc(t.Parts, func(w *kueue.Workload) bool {
+		return w.Spec.PriorityClassRef == nil && w.Status.Admission != nil && !meta.IsStatusConditionTrue(w.Status.Conditions, kueue.WorkloadFinished)
+	})
+}
+
+// class is a priority class that a task can be given.
+type class struct {
+	name  string
+	value int32
+}
+
+// classes are those that a task of a team can be given, the lowest first: where
+// the cluster policy refuses others, its own.
+func classes(ctx context.Context, reader client.Reader, team string) ([]class, error) {
+	var list kueue.WorkloadPriorityClassList
+	if err := reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, cluster.Translate("list priority classes", err)
+	}
+	policy, err := allocations.Policy(ctx, reader)
+	if err != nil {
+		return nil, err
+	}
+	var allowed []string
+	only := team != "" && policy != nil && policy.Spec.Enforcement == v1alpha1.RequireQueue
+	if only {
+		for _, c := range policy.Spec.PriorityClasses {
+			allowed = append(allowed, desired.ClassObject(c.Name))
+		}
+	}
+	var found []class
+	for i := range list.Items {
+		if c := &list.Items[i]; c.DeletionTimestamp == nil && (!only || slices.Contains(allowed, c.Name)) {
+			found = append(found, class{name: c.Name, value: c.Value})
+		}
+	}
+	slices.SortFunc(found, func(a, b class) int {
+		return cmp.Or(cmp.Compare(a.value, b.value), strings.Compare(a.name, b.name))
+	})
+	return found, nil
+}

@@ -1,0 +1,103 @@
+package actions
+
+import (
+	"strings"
+
+	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/enforcement"
+	"kuota.dev/kuota/governance/tasks"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// object is what stands behind a task in Kubernetes: of it only the metadata is
+// written.
+type object struct {
+	kind schema.GroupVersionKind
+	name string
+	uid  types.UID
+}
+
+// objects are what people submitted: the job, the pods of a group, or the
+// Workload itself where nothing owns it. Of pods without a Workload there are
+// none. A version is left out where none is known.
+func objects(t *tasks.Task) (found []object) {
+	if t.Bare {
+		for _, k := range enforcement.JobKinds() {
+			if k.Kind == t.Kind {
+				return []object{{kind: schema.GroupVersionKind{Group: k.Group, Kind: k.Kind}, name: t.Name, uid: types.UID(t.UID)}}
+			}
+		}
+		return nil
+	}
+	seen := map[types.UID]bool{}
+	add := func(apiVersion, kind, name string, uid types.UID) {
+		if !seen[uid] {
+			seen[uid] = true
+			found = append(found, object{kind: schema.FromAPIVersionAndKind(apiVersion, kind), name: name, uid: uid})
+		}
+	}
+	for _, w := range t.Parts {
+		for _, o := range w.OwnerReferences {
+			if string(o.UID) == t.UID || t.Kind == podGroup && o.Kind == "Pod" {
+				add(o.APIVersion, o.Kind, o.Name, o.UID)
+			}
+		}
+	}
+	if len(found) == 0 {
+		return workloads(t)
+	}
+	return found
+}
+
+func workloads(t *tasks.Task) (found []object) {
+	for _, w := range t.Parts {
+		found = append(found, object{kind: workloadKind, name: w.Name, uid: w.UID})
+	}
+	return found
+}
+
+// podGroup is what package tasks calls pods that no job stands behind.
+const podGroup = "PodGroup"
+
+var workloadKind = kueue.SchemeGroupVersion.WithKind("Workload")
+
+// metadata is an object as a client addresses it.
+func (s *Service) metadata(o object, namespace string) (*metav1.PartialObjectMetadata, error) {
+	mapping, err := s.mapping(o.kind)
+	if err != nil {
+		return nil, err
+	}
+	m := &metav1.PartialObjectMetadata{}
+	m.SetGroupVersionKind(mapping.GroupVersionKind)
+	m.Namespace, m.Name, m.UID = namespace, o.name, o.uid
+	return m, nil
+}
+
+// resource is how RBAC calls a kind. It is governance.Unavailable where the
+// cluster does not have the kind.
+func (s *Service) resource(kind schema.GroupVersionKind) (schema.GroupVersionResource, error) {
+	mapping, err := s.mapping(kind)
+	if err != nil {
+		return schema.GroupVersionResource{}, err
+	}
+	return mapping.Resource, nil
+}
+
+func (s *Service) mapping(kind schema.GroupVersionKind) (*meta.RESTMapping, error) {
+	var versions []string
+	if kind.Version != "" {
+		versions = []string{kind.Version}
+	}
+	mapping, err := s.Cluster.Manager.GetRESTMapper().RESTMapping(kind.GroupKind(), versions...)
+	return mapping, cluster.Translate("find kind "+kind.Kind, err)
+}
+
+// called is a resource as kubectl takes it: jobs, rayjobs.ray.io.
+func called(r schema.GroupVersionResource) string {
+	return strings.TrimSuffix(r.Resource+"."+strings.TrimSuffix(r.Group, "batch"), ".")
+}

@@ -1,0 +1,71 @@
+package actions
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/allocations"
+	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/tasks"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// open finds a task that user may see, and a client that writes as them.
+func (s *Service) open(ctx context.Context, user governance.User, at tasks.Address) (*tasks.Task, client.Client, error) {
+	d, _, err := s.Tasks.Suppose(ctx, user, at)
+	if err != nil {
+		return nil, nil, err
+	}
+	writer, err := s.Cluster.As(user)
+	return d.Task, writer, err
+}
+
+// spec is what of an object a change is about, for the audit.
+type spec map[string]any
+
+func merge(patch map[string]any) client.Patch {
+	text, err := json.Marshal(patch)
+	if err != nil {
+		panic(err) // names and flags always encode
+	}
+	return client.RawPatch(types.MergePatchType, text)
+}
+
+func changed(message string) error {
+	return &governance.Error{Kind: governance.Conflict, Op: "act on task", Message: message}
+}
+
+// refused translates an error of writing. Of what an admission policy or Kueue
+// has against it their own words are told.
+func refused(op string, t *tasks.Task, err error) error {
+	if err == nil {
+		return nil
+	}
+	wrong, ok := allocations.Refusal(err)
+	for _, w := range wrong {
+		if w.Path == "metadata.uid" { // another one has its name by now
+			return changed(fmt.Sprintf("%s was deleted in between, and submitted anew. Look at the new one before you change it.", t.Name))
+		}
+	}
+	switch {
+	case ok && len(wrong) > 0:
+		texts := make([]string, len(wrong))
+		for i, w := range wrong {
+			texts[i] = w.Message
+		}
+		return &governance.Error{Kind: governance.Invalid, Op: op, Message: "It was refused: " + strings.Join(texts, "; ") + ".", Err: err}
+	case apierrors.IsNotFound(err):
+		return changed(fmt.Sprintf("%s %s does not exist any more: somebody deleted it.", t.Kind, t.Name))
+	case apierrors.IsConflict(err):
+		return changed(fmt.Sprintf("%s was changed in between. Look at it again.", t.Name))
+	case apierrors.IsForbidden(err):
+		return &governance.Error{Kind: governance.Forbidden, Op: op, Message: "Kubernetes refused it: you may not do this, or the console may not do it for you. Nothing was changed.", Err: err}
+	}
+	return cluster.Translate(op, err)
+}

@@ -1,0 +1,195 @@
+package handlers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/allocations"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/gitops"
+	"kuota.dev/kuota/views"
+	"kuota.dev/kuota/web"
+
+	"github.com/labstack/echo/v4"
+)
+
+// holdURLs are where a team's queue is held, or has it go on: one of them.
+func holdURLs(a *v1alpha1.ComputeAllocation) (hold, resume string) {
+	if open(a) {
+		return allocationURL(a.Name) + "/hold", ""
+	}
+	return "", allocationURL(a.Name) + "/resume"
+}
+
+// open tells whether a team's queue starts tasks, as far as its allocation says.
+func open(a *v1alpha1.ComputeAllocation) bool {
+	return a.Spec.Activation == "" || a.Spec.Activation == v1alpha1.Active
+}
+
+// confirmHold answers GET /policies/allocations/{name}/hold: what holding the
+// team's queue would do.
+func (h *Handlers) confirmHold(c echo.Context) error { return h.confirmActivation(c, v1alpha1.Hold) }
+
+// holdQueue answers POST to the same address: it holds the queue, or drains it.
+func (h *Handlers) holdQueue(c echo.Context) error { return h.activate(c, v1alpha1.Hold) }
+
+// confirmResume answers GET /policies/allocations/{name}/resume.
+func (h *Handlers) confirmResume(c echo.Context) error {
+	return h.confirmActivation(c, v1alpha1.Active)
+}
+
+// resumeQueue answers POST to the same address.
+func (h *Handlers) resumeQueue(c echo.Context) error { return h.activate(c, v1alpha1.Active) }
+
+func (h *Handlers) confirmActivation(c echo.Context, to v1alpha1.Activation) error {
+	now, page, err := h.activationPage(c, to)
+	if err != nil {
+		return err
+	}
+	if m, managed := gitops.Of(&now); managed {
+		return h.showManaged(c, managedAllocation(m, &now, page.Title))
+	}
+	return web.Render(c, http.StatusOK, views.Action(page))
+}
+
+func (h *Handlers) activate(c echo.Context, to v1alpha1.Activation) error {
+	values, err := web.FormValues(c)
+	if err != nil {
+		return err
+	}
+	now, page, err := h.activationPage(c, to)
+	if err != nil {
+		return err
+	}
+	if m, managed := gitops.Of(&now); managed {
+		return h.refuseManaged(c, managedAllocation(m, &now, page.Title), "")
+	}
+	if to == v1alpha1.Hold && values.Get("choice") == string(v1alpha1.Drain) {
+		to = v1alpha1.Drain
+		for i := range page.Choices {
+			page.Choices[i].Checked = page.Choices[i].Value == string(to)
+		}
+		if len(page.Choices) == 0 { // what ran has ended since
+			page.Fields = append(page.Fields, views.HiddenField{Name: "choice", Value: string(to)})
+		}
+		page.Type = "To stop running tasks, type " + now.Name
+		if page.Confirm = (&views.TextField{Value: values.Get("confirm")}); page.Confirm.Value != now.Name {
+			page.Confirm.Error = "Type " + now.Name + ", to the letter: its running tasks are stopped."
+			return web.Render(c, http.StatusUnprocessableEntity, views.Action(page))
+		}
+	}
+	form := allocationForm{team: now.Name, edits: edit(now), version: values.Get("version"), generation: values.Get("generation")}
+	read := &v1alpha1.ComputeAllocation{}
+	read.ResourceVersion = form.version
+	err = h.again(c, &form, read, func(ctx context.Context, user governance.User) error {
+		wanted := form.edits.allocation.DeepCopy()
+		wanted.Spec.Activation, wanted.ResourceVersion = to, read.ResourceVersion
+		return h.Allocations.Update(ctx, user, wanted, nil)
+	})
+	var ours *governance.Error
+	switch {
+	case err == nil:
+		return c.Redirect(http.StatusSeeOther, allocationURL(now.Name)+"?saved=true")
+	case !errors.As(err, &ours) || ours.Kind == governance.Internal || ours.Kind == governance.NotFound:
+		return err
+	}
+	page.Failure = ours.Message
+	if len(ours.Fields) > 0 {
+		page.Failure += " " + capital(governance.Sentence(ours.Fields)) + "."
+	}
+	return web.Render(c, statuses[ours.Kind], views.Action(page))
+}
+
+// activationPage says what a change of a queue's activation does, to who may
+// make it.
+func (h *Handlers) activationPage(c echo.Context, to v1alpha1.Activation) (v1alpha1.ComputeAllocation, views.ActionPage, error) {
+	if err := h.mayDo(c, toUpdate); err != nil {
+		return v1alpha1.ComputeAllocation{}, views.ActionPage{}, err
+	}
+	ctx, user := c.Request().Context(), userOf(c)
+	now, err := h.Allocations.Find(ctx, user, c.Param("name"))
+	if err != nil {
+		return now, views.ActionPage{}, err
+	}
+	activity, err := h.Allocations.Activity(ctx, user, now.Name)
+	if err != nil {
+		return now, views.ActionPage{}, err
+	}
+	page := views.ActionPage{
+		Chrome: h.Chrome(c), UpLabel: now.Name, UpURL: allocationURL(now.Name), Action: allocationURL(now.Name) + "/resume",
+		Fields: []views.HiddenField{{Name: "version", Value: now.ResourceVersion}, {Name: "generation", Value: strconv.FormatInt(now.Generation, 10)}},
+		Submit: "Resume the queue", Effects: resumeEffects(activity),
+	}
+	page.Title, page.Active = "Resume the queue of "+now.Name, "policies"
+	if to == v1alpha1.Hold {
+		page.Title, page.Action, page.Submit = "Hold the queue of "+now.Name, allocationURL(now.Name)+"/hold", "Hold the queue"
+		page.Legend, page.Effects, page.Choices = "What runs", holdEffects(activity), holdChoices(activity)
+		if len(activity.Running) > 0 {
+			page.Confirm = &views.TextField{}
+			page.Type = "To stop running tasks, type " + now.Name
+		}
+	}
+	if open(&now) == (to == v1alpha1.Active) {
+		page.Obstacle = "Its queue is on hold already: nothing starts. Resume it, or edit the allocation to drain it."
+		if to == v1alpha1.Active {
+			page.Obstacle = "Its queue starts tasks already. It is not on hold."
+		}
+	}
+	return now, page, nil
+}
+
+func holdEffects(a allocations.Activity) []string {
+	return []string{
+		waitingWords(a.Waiting) + " None starts, and no new one, until somebody resumes the queue.",
+		"Its quota stays the team's. What it does not use, others may borrow meanwhile, as far as the allocation lends it.",
+	}
+}
+
+func resumeEffects(a allocations.Activity) []string {
+	list := []string{waitingWords(a.Waiting) + " Kueue starts them as quota allows, by class and by when they were submitted. Tasks that were drained may come after newer ones."}
+	if n := len(a.Running); n > 0 {
+		list = append(list, countOf(n, "task")+" of the team hold quota, and go on.")
+		if n == 1 {
+			list[1] = "1 task of the team holds quota, and goes on."
+		}
+	}
+	return list
+}
+
+func waitingWords(n int) string {
+	switch n {
+	case 0:
+		return "No task waits in its queue now."
+	case 1:
+		return "1 task waits in its queue, and stays there."
+	}
+	return fmt.Sprintf("%d tasks wait in its queue, and stay there.", n)
+}
+
+// holdChoices are what becomes of the tasks that run; none where none does.
+func holdChoices(a allocations.Activity) []views.ActionChoice {
+	if len(a.Running) == 0 {
+		return nil
+	}
+	names, more := taskNames(a.Running)
+	if more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	told := strings.Join(names, ", ")
+	return []views.ActionChoice{
+		{Value: string(v1alpha1.Hold), Label: runningWords(len(a.Running)), Text: "To their end, with their quota: " + told + ".", Checked: true},
+		{Value: string(v1alpha1.Drain), Label: "Stop what runs", Text: "Put back among those that wait, and what they had not saved is lost: " + told + "."},
+	}
+}
+
+func runningWords(n int) string {
+	if n == 1 {
+		return "The running task goes on"
+	}
+	return fmt.Sprintf("The %d running tasks go on", n)
+}

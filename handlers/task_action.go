@@ -1,0 +1,110 @@
+package handlers
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/actions"
+	"kuota.dev/kuota/views"
+	"kuota.dev/kuota/web"
+
+	"github.com/labstack/echo/v4"
+)
+
+// registerActions adds a form for each action below a task's address.
+func (h *Handlers) registerActions(s *web.Server) {
+	for _, action := range []actions.Action{actions.Stop, actions.Resume, actions.Front, actions.Class, actions.Delete} {
+		s.Form(tasksURL+"/:namespace/:kind/:name/"+string(action), h.answer(h.writing(h.confirmAction(action))), h.answer(h.writing(h.doAction(action))))
+	}
+}
+
+// confirmAction answers GET /tasks/{namespace}/{kind}/{name}/{action}: what it
+// would do now.
+func (h *Handlers) confirmAction(action actions.Action) func(echo.Context) error {
+	return func(c echo.Context) error {
+		r, err := h.Actions.Review(c.Request().Context(), userOf(c), address(c, c.QueryParam("uid")), action)
+		if err != nil {
+			return err
+		}
+		return web.Render(c, http.StatusOK, views.Action(h.actionPage(c, r)))
+	}
+}
+
+// doAction answers POST to the same address: it does it, to the very task that
+// was looked at.
+func (h *Handlers) doAction(action actions.Action) func(echo.Context) error {
+	return func(c echo.Context) error {
+		values, err := web.FormValues(c)
+		if err != nil {
+			return err
+		}
+		ctx, user, at := c.Request().Context(), userOf(c), address(c, values.Get("uid"))
+		r, err := h.Actions.Review(ctx, user, at, action)
+		if err != nil {
+			return err
+		}
+		page, at := h.actionPage(c, r), tasks.Address{Namespace: r.Namespace, Kind: r.Kind, Name: r.Name, UID: r.UID}
+		leadTo, chosen := below(c, ""), values.Get("choice")
+		among := slices.ContainsFunc(r.Choices, func(choice actions.Choice) bool { return choice.Name == chosen })
+		switch {
+		case action == actions.Stop:
+			err = h.Actions.Stop(ctx, user, at)
+		case action == actions.Resume:
+			err = h.Actions.Resume(ctx, user, at)
+		case action == actions.Delete && values.Get("confirm") != r.Name:
+			page.Confirm = &views.TextField{Value: values.Get("confirm"), Error: "Type " + r.Name + ", to the letter."}
+			return web.Render(c, http.StatusUnprocessableEntity, views.Action(page))
+		case action == actions.Delete:
+			leadTo = tasksURL
+			err = h.Actions.Delete(ctx, user, at)
+		case action == actions.Front && r.Place == 1: // it came there by itself
+		case action == actions.Front && !among && r.Obstacle == "":
+			err = &governance.Error{Kind: governance.Conflict, Op: "move to the front", Message: "The queue, or the classes, changed in between, and that class would not put it first any more. Look again at what would."}
+		case action == actions.Class && !among && r.Obstacle == "":
+			page.Chosen = "Choose a class that there is."
+			return web.Render(c, http.StatusUnprocessableEntity, views.Action(page))
+		default:
+			err = h.Actions.SetClass(ctx, user, at, chosen)
+		}
+		var ours *governance.Error
+		switch {
+		case err == nil && leadTo == tasksURL:
+			return c.Redirect(http.StatusSeeOther, leadTo)
+		case err == nil:
+			return c.Redirect(http.StatusSeeOther, withDone(leadTo, action))
+		case !errors.As(err, &ours) || ours.Kind == governance.Internal || ours.Kind == governance.NotFound:
+			return err
+		}
+		page.Failure = ours.Message
+		return web.Render(c, statuses[ours.Kind], views.Action(page))
+	}
+}
+
+// taskActions is what somebody may do to a task; nil where nothing is written.
+func (h *Handlers) taskActions(ctx context.Context, c echo.Context, d tasks.Detail) (*views.TaskActions, error) {
+	if h.Actions == nil || h.readOnly() != "" {
+		return nil, nil
+	}
+	offers, err := h.Actions.Offers(ctx, userOf(c), d)
+	if err != nil {
+		return nil, err
+	}
+	shown := &views.TaskActions{Missing: missingWords(offers)}
+	for _, offer := range offers {
+		if offer.Missing == nil {
+			shown.Buttons = append(shown.Buttons, views.ActionButton{Label: actionNames[offer.Action], URL: below(c, "/"+string(offer.Action)), Danger: offer.Action == actions.Delete})
+		}
+	}
+	if len(shown.Buttons) == 0 && shown.Missing == "" {
+		return nil, nil
+	}
+	return shown, nil
+}
+
+func address(c echo.Context, uid string) tasks.Address {
+	return tasks.Address{Namespace: c.Param("namespace"), Kind: c.Param("kind"), Name: c.Param("name"), UID: uid}
+}

@@ -1,0 +1,255 @@
+package handlers_test
+
+import (
+	"context"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/allocations"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/actions"
+	"kuota.dev/kuota/governance/tasks/explain"
+	"kuota.dev/kuota/views/htmlcheck"
+)
+
+// workDomain is the part of the domain in memory that acts on tasks.
+type workDomain struct {
+	offers  []actions.Offer
+	review  actions.Review
+	refusal error
+	at      tasks.Address // that was looked at last
+	done    []string
+}
+
+func (d *workDomain) Offers(context.Context, governance.User, tasks.Detail) ([]actions.Offer, error) {
+	return d.offers, nil
+}
+
+func (d *workDomain) Review(_ context.Context, _ governance.User, at tasks.Address, action actions.Action) (actions.Review, error) {
+	d.at = at
+	if d.review.Task == nil {
+		return actions.Review{}, &governance.Error{Kind: governance.NotFound, Message: "There is no such task."}
+	}
+	r := d.review
+	r.Action = action
+	return r, nil
+}
+
+func (d *workDomain) did(what string, at tasks.Address) error {
+	if d.refusal == nil {
+		d.done = append(d.done, what+" "+at.Name+" "+at.UID)
+	}
+	return d.refusal
+}
+
+func (d *workDomain) Stop(_ context.Context, _ governance.User, at tasks.Address) error {
+	return d.did("stop", at)
+}
+
+func (d *workDomain) Resume(_ context.Context, _ governance.User, at tasks.Address) error {
+	return d.did("resume", at)
+}
+
+func (d *workDomain) SetClass(_ context.Context, _ governance.User, at tasks.Address, class string) error {
+	return d.did(class, at)
+}
+
+func (d *workDomain) Delete(_ context.Context, _ governance.User, at tasks.Address) error {
+	return d.did("delete", at)
+}
+
+func working(state tasks.State) actions.Review {
+	task := &tasks.Task{
+		Namespace: "ns", Kind: "Job", Name: "train", UID: "u1", Queue: "main", Class: "dev-priority", Priority: 10, State: state,
+		Held: quota.Resources{"nvidia.com/gpu": 3}, Asked: quota.Resources{"nvidia.com/gpu": 3}, AdmittedAt: time.Now().Add(-125 * time.Minute),
+	}
+	first := &tasks.Task{Name: "first", UID: "u2", Asked: quota.Resources{"nvidia.com/gpu": 2}}
+	high := actions.Choice{Name: "prod-priority", Supposed: tasks.Supposed{Priority: 90, Place: 1, Of: 3, Preempts: true}}
+	low := actions.Choice{Name: "dev-priority", Supposed: tasks.Supposed{Priority: 10, Place: 3, Of: 3, Ahead: first, Outranked: 2, Preempts: true}}
+	r := actions.Review{Detail: tasks.Detail{Item: tasks.Item{Task: task, Team: "vision"}}, Next: first, Stands: low.Supposed, Choices: []actions.Choice{high, low}}
+	if !state.Holding() {
+		short := explain.Shortage{Cell: explain.Cell{Flavor: "p5", Resource: "nvidia.com/gpu"}, Needed: 3, Free: 2, Nominal: 4, Used: 4}
+		reclaims := short
+		reclaims.Lower = []explain.Holder{{Name: "runs", Kind: "Job", Namespace: "ns", Holds: explain.Amounts{short.Cell: 4}}}
+		r.Place, r.Of = 3, 3
+		r.Choices[0].Verdict = &explain.Verdict{Constraint: explain.Reclaims, Decides: &reclaims}
+		r.Choices[1].Verdict = &explain.Verdict{Constraint: explain.Quota, Decides: &short}
+		r.Stands.Verdict = r.Choices[1].Verdict
+	}
+	return r
+}
+
+// Each page says with numbers what would happen, and its form does that to the
+// very task that was looked at.
+func TestActionsOnATask(t *testing.T) {
+	front := working(tasks.Pending)
+	front.Choices = front.Choices[:1]
+	for name, tc := range map[string]struct {
+		action   string
+		review   actions.Review
+		typed    map[string]string
+		refusal  error
+		says     []string
+		status   int
+		done     string // or what the page says
+		location string
+	}{
+		"stop what runs": {action: "stop", review: working(tasks.Running), status: 303, done: "stop train u1", location: "/tasks/ns/job/train?done=stop",
+			says: []string{"loses its 3 GPUs at once", "its job is suspended", "It ran 2 h 05 m", "stays stopped until somebody resumes it", "first stands first in its queue now, and asks for 2 GPUs"}},
+		"stop what waits":           {action: "stop", review: working(tasks.Pending), status: 303, done: "stop train u1", location: "/tasks/ns/job/train?done=stop", says: []string{"leaves its queue, where it is 3rd of 3, behind first", "loses none"}},
+		"resume":                    {action: "resume", review: working(tasks.Paused), status: 303, done: "resume train u1", location: "/tasks/ns/job/train?done=resume", says: []string{"joins its queue as 3rd of 3, behind first", "1 GPU short in p5"}},
+		"to the front":              {action: "front", review: front, status: 303, done: "prod-priority train u1", location: "/tasks/ns/job/train?done=front", says: []string{"class prod, weight 90", "in dev now (weight 10)", "from the 3rd place in its queue to the 1st of 3", "pre-empt tasks of its own team that stand lower: runs 4 GPUs"}},
+		"to the front, too late":    {action: "front", review: front, typed: map[string]string{"choice": "gone"}, status: 409, done: "The queue, or the classes, changed in between"},
+		"class of what waits":       {action: "class", review: working(tasks.Pending), typed: map[string]string{"choice": "prod-priority"}, status: 303, done: "prod-priority train u1", location: "/tasks/ns/job/train?done=class", says: []string{"prod · weight 90", "1st of 3. It may pre-empt", "dev · weight 10 · as now", "3rd of 3, behind first"}},
+		"class of what runs":        {action: "class", review: working(tasks.Running), typed: map[string]string{"choice": "prod-priority"}, status: 303, done: "prod-priority train u1", location: "/tasks/ns/job/train?done=class", says: []string{"goes on running", "2 tasks of its queue would stand higher, and may pre-empt it"}},
+		"a class that there is not": {action: "class", review: working(tasks.Running), typed: map[string]string{"choice": "x"}, status: 422, done: "Choose a class that there is"},
+		"delete":                    {action: "delete", review: working(tasks.Running), typed: map[string]string{"confirm": "train"}, status: 303, done: "delete train u1", location: "/tasks", says: []string{"The Job train is deleted, with its pods", "loses its 3 GPUs", "Type train to confirm"}},
+		"delete, half typed":        {action: "delete", review: working(tasks.Running), typed: map[string]string{"confirm": "trai"}, status: 422, done: "to the letter"},
+		"refused by Kueue":          {action: "class", review: working(tasks.Running), typed: map[string]string{"choice": "prod-priority"}, refusal: &governance.Error{Kind: governance.Invalid, Message: "It was refused: no."}, status: 422, done: "It was refused: no."},
+		"ended in between":          {action: "stop", review: working(tasks.Running), refusal: &governance.Error{Kind: governance.Conflict, Message: "train has ended in between."}, status: 409, done: "train has ended in between."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := &domain{work: workDomain{review: tc.review}}
+			address := serve(t, d) + "/tasks/ns/job/train/" + tc.action
+			_, page := get(t, address)
+			htmlcheck.Page(t, page)
+			text := said(page.Find("main"))
+			for _, want := range tc.says {
+				if !strings.Contains(text, want) {
+					t.Errorf("the page lacks %q: %s", want, text)
+				}
+			}
+			values := typedIn(page, "#action-form")
+			for field, value := range tc.typed {
+				values.Set(field, value)
+			}
+			d.work.refusal = tc.refusal
+			response, page := post(t, address, values)
+			if response.StatusCode != tc.status || response.Header.Get("Location") != tc.location {
+				t.Fatalf("answers %s to %q", response.Status, response.Header.Get("Location"))
+			}
+			if done := strings.Join(d.work.done, " ") + said(page.Find("main")); !strings.Contains(done, tc.done) {
+				t.Errorf("did %q, want %q", done, tc.done)
+			}
+			if d.work.at.UID != "u1" {
+				t.Errorf("the form is about %+v", d.work.at)
+			}
+		})
+	}
+}
+
+func TestActionThatIsNotPossible(t *testing.T) {
+	r := working(tasks.Running)
+	r.Obstacle = "It got its quota without a priority class. Stop it, change its class, resume it."
+	_, page := get(t, serve(t, &domain{work: workDomain{review: r}})+"/tasks/ns/job/train/class?uid=u1")
+	htmlcheck.Page(t, page)
+	if page.Find("form#action-form").Length() > 0 || page.Find(`a[href="/tasks/ns/job/train/stop?uid=u1"]`).Length() != 1 {
+		t.Errorf("the page has a form, or leads nowhere: %s", said(page.Find("main")))
+	}
+	response, _ := get(t, serve(t, &domain{})+"/tasks/ns/job/train/stop")
+	if response.StatusCode != 404 {
+		t.Errorf("a task that is not there answers %s", response.Status)
+	}
+}
+
+// A task's page offers what somebody may do, and says what they lack.
+func TestTaskPageOffersActions(t *testing.T) {
+	d := &domain{items: []tasks.Item{{Task: working(tasks.Running).Task, Team: "vision"}}}
+	d.work.offers = []actions.Offer{{Action: actions.Stop}, {Action: actions.Class, Missing: &actions.Right{Verb: "patch", Resource: "jobs", Namespace: "ns"}}, {Action: actions.Delete, Missing: &actions.Right{Verb: "delete", Resource: "jobs", Namespace: "ns"}}}
+	address := serve(t, d) + "/tasks/ns/job/train?uid=u1&done=stop"
+	_, page := get(t, address)
+	htmlcheck.Page(t, page)
+	row := page.Find("#task-actions")
+	if row.Find("a").Length() != 1 || row.Find(`a[href="/tasks/ns/job/train/stop?uid=u1"]`).Length() != 1 || !strings.Contains(said(row), "Not for you: change class, delete. That needs the right to patch jobs, to delete jobs in this namespace.") {
+		t.Errorf("offered is %s", said(row))
+	}
+	if !strings.Contains(said(page.Find(".notice")), "Stopped.") {
+		t.Error("what was done is not said")
+	}
+	d.readOnly = "HyperPod governs this cluster."
+	if _, page = get(t, address); page.Find("#task-actions").Length() > 0 {
+		t.Error("something is offered though nothing is written")
+	}
+	if response, _ := post(t, strings.Replace(address, "?", "/stop?", 1), url.Values{"uid": {"u1"}}); response.StatusCode != 403 || len(d.work.done) > 0 {
+		t.Errorf("%s, %v", response.Status, d.work.done)
+	}
+}
+
+// Holding a team's queue says what becomes of its tasks; stopping those asks for
+// the name.
+func TestHoldAndResumeAQueue(t *testing.T) {
+	const address = "/policies/allocations/vision"
+	busy := allocations.Departure{Waiting: 2, Running: []allocations.Task{{Kind: "Job", Name: "train"}}}
+	for name, tc := range map[string]struct {
+		was, is  v1alpha1.Activation
+		path     string
+		idle     bool
+		typed    map[string]string
+		refusal  error
+		says     []string
+		status   int
+		location string
+	}{
+		"hold":                      {path: "/hold", is: v1alpha1.Hold, status: 303, location: address + "?saved=true", says: []string{"2 tasks wait in its queue", "The running task goes on", "Job train", "To stop running tasks, type vision"}},
+		"hold, nothing runs":        {path: "/hold", idle: true, is: v1alpha1.Hold, status: 303, location: address + "?saved=true", says: []string{"No task waits"}},
+		"drain":                     {path: "/hold", typed: map[string]string{"choice": "Drain", "confirm": "vision"}, is: v1alpha1.Drain, status: 303, location: address + "?saved=true"},
+		"drain, name not typed":     {path: "/hold", typed: map[string]string{"choice": "Drain"}, status: 422},
+		"drain, nothing runs now":   {path: "/hold", idle: true, typed: map[string]string{"choice": "Drain"}, status: 422},
+		"resume":                    {path: "/resume", was: v1alpha1.Hold, is: v1alpha1.Active, status: 303, location: address + "?saved=true", says: []string{"Kueue starts them as quota allows", "1 task of the team holds quota"}},
+		"somebody saved in between": {path: "/hold", refusal: &governance.Error{Kind: governance.Conflict, Message: "Somebody else changed it in between."}, status: 409},
+		"not allowed after all":     {path: "/hold", refusal: &governance.Error{Kind: governance.Forbidden, Message: "You may not do this."}, status: 403},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stored := everything()
+			stored.Spec.Activation = tc.was
+			d := allocated(stored)
+			if !tc.idle {
+				d.departure = busy
+			}
+			base := serve(t, d)
+			_, page := get(t, base+address)
+			if page.Find(`a[href="`+address+tc.path+`"]`).Length() != 1 {
+				t.Error("the allocation's page does not lead there")
+			}
+			_, page = get(t, base+address+tc.path)
+			htmlcheck.Page(t, page)
+			for _, want := range tc.says {
+				if text := said(page.Find("main")); !strings.Contains(text, want) {
+					t.Errorf("the page lacks %q: %s", want, text)
+				}
+			}
+			values := typedIn(page, "#action-form")
+			for field, value := range tc.typed {
+				values.Set(field, value)
+			}
+			d.refusal = tc.refusal
+			response, page := post(t, base+address+tc.path, values)
+			if response.StatusCode != tc.status || response.Header.Get("Location") != tc.location {
+				t.Fatalf("answers %s to %q: %s", response.Status, response.Header.Get("Location"), said(page.Find("main")))
+			}
+			if tc.status != 303 {
+				htmlcheck.Page(t, page)
+				if len(d.updated) > 0 {
+					t.Errorf("something was written: %+v", d.updated)
+				}
+			} else if got := d.updated[0].Spec; got.Activation != tc.is || len(got.Quota) != len(stored.Spec.Quota) {
+				t.Errorf("written is %+v", got)
+			}
+		})
+	}
+	d := allocated(everything())
+	d.reader = true
+	base := serve(t, d)
+	if response, _ := get(t, base+address+"/hold"); response.StatusCode != 404 {
+		t.Errorf("who may not is answered %s", response.Status)
+	}
+	_, page := get(t, base+address)
+	if page.Find(`a[href$="/hold"]`).Length() > 0 {
+		t.Error("who may not is shown the way")
+	}
+}
