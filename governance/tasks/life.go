@@ -1,6 +1,9 @@
 package tasks
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // life is what the index saw that Kueue forgets. Most tasks have nothing in it:
 // only what Kueue overwrote is kept, and of each task no more than a few steps.
@@ -30,4 +33,30 @@ func (x *Index) note(before, t *Task, first bool) {
 	default:
 		x.remember(before, t)
 	}
+}
+
+// Life is what became of a task until now.
+type Life struct {
+	Timeline  []Event
+	Forgotten int32    // how often it lost its quota beyond what Timeline has
+	Sizes     []Resize // of a task that had more than one
+	Backing   *Backing // whose quota it holds; nil for none
+}
+
+// life is a task's life as the viewer may see it.
+func (v viewer) life(ctx context.Context, t *Task) (l Life, err error) {
+	l.Timeline, l.Sizes = v.index.Timeline(t), v.index.Sizes(t)
+	l.Forgotten = t.Evictions
+	for i := range l.Timeline {
+		e := &l.Timeline[i]
+		if e.lost() {
+			l.Forgotten = max(0, l.Forgotten-1)
+		}
+		e.Text = v.names.redact(e.Text)
+		if e.By != nil && v.sees != nil && !v.sees[e.By.Namespace] {
+			e.By, e.ByGone = nil, false
+		}
+	}
+	l.Backing, err = v.backing(ctx, t)
+	return l, err
 }

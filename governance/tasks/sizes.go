@@ -36,13 +36,30 @@ func (t *Task) varies() bool {
 	return len(t.Parts) > 1 || t.main.Annotations[sliceName] != "" || t.Size.Least < t.Size.Wanted
 }
 
+// pods is how many pods of a task hold quota. For a moment both a slice and the
+// one that takes its place hold some, of which only the newer has pods to come.
+func (t *Task) pods() int32 {
+	if !isSliced(t) {
+		return t.Size.Now
+	}
+	for _, w := range t.Parts { // the newest first
+		if p := readPart(w); p.state.Holding() {
+			return p.admitted
+		}
+	}
+	return 0
+}
+
 // resized is the change of size from before to t, if there was one. now stands in
 // where no condition tells the time.
 func resized(before, t *Task, now time.Time) (Resize, bool) {
-	if before.Size.Now == t.Size.Now || !before.varies() && !t.varies() {
+	if !before.varies() && !t.varies() {
 		return Resize{}, false
 	}
-	r := Resize{At: now.Truncate(time.Second), From: before.Size.Now, To: t.Size.Now, Cause: Scaled}
+	r := Resize{At: now.Truncate(time.Second), From: before.pods(), To: t.pods(), Cause: Scaled}
+	if r.From == r.To {
+		return Resize{}, false
+	}
 	if r.To > r.From {
 		for _, w := range t.Parts {
 			c := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadQuotaReserved)
@@ -78,7 +95,7 @@ func isSliced(t *Task) bool { return t.main.Annotations[sliceName] != "" }
 func joins(w *kueue.Workload, r Resize) Cause {
 	p := readPart(w)
 	switch {
-	case w.Annotations[sliceOf] != "":
+	case r.From > 0 && w.Annotations[sliceOf] != "":
 		return Scaled
 	case r.From > 0:
 		return Joined
