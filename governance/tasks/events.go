@@ -21,7 +21,7 @@ const (
 	eventsShown   = 50
 	eventsRead    = 500 // of each object
 	eventObjects  = 4   // the owner and the newest Workloads
-	eventsTimeout = 3 * time.Second
+	eventsTimeout = time.Second
 )
 
 // Notice is one event of Kubernetes about a task, with all that say the same.

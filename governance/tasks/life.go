@@ -22,15 +22,17 @@ func (x *Index) note(before, t *Task, first bool) {
 	switch {
 	case before == nil && t == nil:
 		return
-	case first:
+	case first: // nobody knows what it was before
 		x.life.from = x.now()
-	default:
-		x.seats(before, t)
-	}
-	switch {
+		if t.queued() {
+			x.life.line(t).reach(seatOf(t))
+		}
+		x.meet(t)
 	case t == nil:
+		x.seats(before, t)
 		delete(x.life.pasts, groupKey{before.Namespace, before.UID})
 	default:
+		x.seats(before, t)
 		x.remember(before, t)
 	}
 }
@@ -55,6 +57,9 @@ func (v viewer) life(ctx context.Context, t *Task) (l Life, err error) {
 		e.Text = v.names.redact(e.Text)
 		if e.By != nil && v.sees != nil && !v.sees[e.By.Namespace] {
 			e.By, e.ByGone = nil, false
+		}
+		if e.By != nil {
+			e.Team = v.teams[e.By.Namespace]
 		}
 	}
 	l.Backing, err = v.backing(ctx, t)

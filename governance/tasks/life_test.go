@@ -117,8 +117,8 @@ var lives = map[string]func(*lab){
 		before := l.detail(last)
 		l.kubectl("delete", "job", names[2], "-n", "NAME") // of the high class
 		clustertest.Eventually(l.t, soon, func(context.Context) error {
-			if d := l.detail(last); d.Place != 29 || !d.ByKueue || !d.Since.After(before.Since) || d.AtLeast {
-				return fmt.Errorf("it is at %d since %s; it was since %s", d.Place, d.Since, before.Since)
+			if d := l.detail(last); d.Place != 29 || !d.ByKueue || !d.PlaceSince.After(before.PlaceSince) || d.AtLeast {
+				return fmt.Errorf("it is at %d since %s; it was since %s", d.Place, d.PlaceSince, before.PlaceSince)
 			}
 			return nil
 		})

@@ -27,9 +27,11 @@ func (s seat) compare(other seat) int {
 // something before it joins or leaves, so a change is forgotten once another
 // came after it that stands before it or at the same seat: what is left goes
 // from old to new and from front to back, and a change costs little, however
-// long the queue is.
+// long the queue is. Who joins at the end changes nobody's place.
 type line struct {
 	changes []lineChange
+	end     seat      // nobody stands behind it; the zero seat while nobody waited
+	moved   time.Time // when anything changed at all
 }
 
 type lineChange struct {
@@ -38,37 +40,43 @@ type lineChange struct {
 	about bool // it happened then or earlier
 }
 
+// reach takes in that somebody stands there.
+func (l *line) reach(s seat) {
+	if l.end == (seat{}) || s.compare(l.end) > 0 {
+		l.end = s
+	}
+}
+
 // changed takes in that something joined or left.
 func (l *line) changed(at time.Time, s seat) {
+	l.moved = at
+	if l.end == (seat{}) || s.compare(l.end) >= 0 {
+		l.end = s
+		return
+	}
 	n := len(l.changes)
 	for n > 0 && l.changes[n-1].seat.compare(s) >= 0 {
 		n--
 	}
 	l.changes = append(l.changes[:n], lineChange{at: at, seat: s})
-	if len(l.changes) <= lineLength {
-		return
+	if len(l.changes) > lineLength {
+		l.shorten(at)
 	}
-	// The two that are nearest in time become one: the time of the later at the
-	// seat of the former, so that nobody is told that they stood longer than they
-	// did.
-	nearest := 0
+}
+
+// shorten makes one of two changes: the time of the later at the seat of the
+// former, so that nobody is told that they stood longer than they did. It takes
+// those two that are nearest, measured by how long ago they were.
+func (l *line) shorten(now time.Time) {
+	nearest, least := 0, 2.0
 	for i := range l.changes[1:] {
-		if l.gap(i) < l.gap(nearest) {
-			nearest = i
+		older, newer := now.Sub(l.changes[i].at), now.Sub(l.changes[i+1].at)
+		if gap := float64(older-newer) / float64(older+1); gap < least {
+			nearest, least = i, gap
 		}
 	}
 	l.changes[nearest].at, l.changes[nearest].about = l.changes[nearest+1].at, true
 	l.changes = slices.Delete(l.changes, nearest+1, nearest+2)
-}
-
-func (l *line) gap(i int) time.Duration { return l.changes[i+1].at.Sub(l.changes[i].at) }
-
-// last is when anything changed at all.
-func (l *line) last() time.Time {
-	if l == nil || len(l.changes) == 0 {
-		return time.Time{}
-	}
-	return l.changes[len(l.changes)-1].at
 }
 
 // since is when something before a seat joined or left for the last time; about
@@ -98,14 +106,19 @@ func (x *Index) seats(before, t *Task) {
 		if !moved.waits {
 			continue
 		}
-		key := queueKey{moved.task.Namespace, moved.task.Queue}
-		l := x.life.lines[key]
-		if l == nil {
-			l = &line{}
-			x.life.lines[key] = l
-		}
-		l.changed(x.now(), seatOf(moved.task))
+		x.life.line(moved.task).changed(x.now(), seatOf(moved.task))
 	}
+}
+
+// line is that of a task's queue.
+func (l *life) line(t *Task) *line {
+	key := queueKey{t.Namespace, t.Queue}
+	found := l.lines[key]
+	if found == nil {
+		found = &line{}
+		l.lines[key] = found
+	}
+	return found
 }
 
 // placeSince is since when a task that waits has its place; atLeast says that it

@@ -39,7 +39,10 @@ func (t *Task) varies() bool {
 // pods is how many pods of a task hold quota. For a moment both a slice and the
 // one that takes its place hold some, of which only the newer has pods to come.
 func (t *Task) pods() int32 {
-	if !isSliced(t) {
+	switch {
+	case t.Bare:
+		return 0
+	case !isSliced(t):
 		return t.Size.Now
 	}
 	for _, w := range t.Parts { // the newest first

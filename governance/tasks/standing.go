@@ -20,7 +20,7 @@ type Standing struct {
 	ClusterPlace, ClusterOf int
 	Alone                   bool
 	ByKueue                 bool      // Kueue told the places; else they are by its rule
-	Since                   time.Time // when it came to its place in its LocalQueue
+	PlaceSince              time.Time // when it came to its place in its LocalQueue
 	AtLeast                 bool      // or earlier, which nobody saw
 	Before, Behind          []*Task   // in its LocalQueue, those next to it
 }
@@ -39,7 +39,7 @@ func (s *Service) standing(ctx context.Context, v viewer, t *Task) (place int, d
 	d.ClusterPlace, d.ClusterOf = v.index.across(t, locals)
 	d.Alone = len(locals) == 1
 	d.Before, d.Behind = v.index.around(t, shownAround)
-	d.Since, d.AtLeast = v.index.placeSince(t)
+	d.PlaceSince, d.AtLeast = v.index.placeSince(t)
 	items, ok := s.pending.look(ctx, windowOf(t.Namespace, t.Queue, place), v.index.now(), v.index.changed(t), func(ctx context.Context, w window) ([]visibility.PendingWorkload, error) {
 		return s.Cluster.Pending(ctx, w.namespace, w.queue, w.offset, windowSize)
 	})
@@ -107,7 +107,7 @@ func (x *Index) across(t *Task, queues []queueKey) (place, of int) {
 func (x *Index) changed(t *Task) time.Time {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return x.life.lines[queueKey{t.Namespace, t.Queue}].last()
+	return x.life.line(t).moved
 }
 
 // waiting are the tasks behind Workloads that wait in the queue of a task, in

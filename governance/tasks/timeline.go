@@ -39,6 +39,7 @@ type Event struct {
 	Text   string // Kueue's sentence
 	By     *Task  // who it was pre-empted by, where that is known still
 	ByGone bool   // By has its address only: that task is gone
+	Team   string // of By; empty for none
 	Size   int32  // of an elastic job from then on; 0 where it did not change
 	// Ran is how long it had run since its admission when it lost its quota;
 	// negative where that is not known.
