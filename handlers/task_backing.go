@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"kuota.dev/kuota/governance/catalog"
@@ -24,7 +25,7 @@ func backingOf(d tasks.Detail) *views.TaskBacking {
 		l := loudest(d.Backing.Lines)
 		b.Tone, b.Headline = "wait", fmt.Sprintf("It borrows %s of its %s.", quota.Number(l.Resource, l.Borrowed), quota.Amount(l.Resource, l.Held))
 		if l.Own == 0 {
-			b.Headline = fmt.Sprintf("It borrows all of its %s.", quota.Amount(l.Resource, l.Held))
+			b.Headline = fmt.Sprintf("It borrows its %s.", quota.Amount(l.Resource, l.Held))
 		}
 		b.Text = "What is borrowed may be taken back, when a team that lends it asks for its own. Kueue then stops tasks of teams that borrow: the lowest class first, and among those the one that started last."
 		b.Note = "Kueue does not record who borrows and who lends. Tasks of a higher class, then those admitted earlier, count as on the team's own quota; loans are apportioned: first what no team was given, then the idle quota of each."
@@ -32,11 +33,17 @@ func backingOf(d tasks.Detail) *views.TaskBacking {
 			b.Note = "Who lends is not worked out for cohorts within cohorts."
 		}
 	}
-	for _, l := range d.Backing.Lines {
+	byPool := slices.Clone(d.Backing.Lines)
+	slices.SortStableFunc(byPool, func(a, b tasks.BackingLine) int { return strings.Compare(a.Flavor, b.Flavor) })
+	for _, l := range byPool {
 		if l.Resource == catalog.Network {
 			continue
 		}
-		b.Lines = append(b.Lines, views.ValueLine{Name: l.Flavor, Value: backingWords(l, owner, d.Backing.Nested)})
+		if n := len(b.Pools); n == 0 || b.Pools[n-1].Name != l.Flavor {
+			b.Pools = append(b.Pools, views.BackingPool{Name: l.Flavor})
+		}
+		pool := &b.Pools[len(b.Pools)-1]
+		pool.Lines = append(pool.Lines, backingWords(l, owner, d.Backing.Nested))
 	}
 	return b
 }

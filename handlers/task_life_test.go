@@ -41,7 +41,7 @@ func TestTaskLife(t *testing.T) {
 		}, "#task-backing", []string{"It borrows 4 of its 8 GPUs.", "may be taken back", "8 GPUs: 4 of its team's own quota, 1 of what no team was given, 2 lent by language, 1 lent by other teams", "apportioned"}},
 		"borrows all, after a quota was lowered": {tasks.Running, func(d *tasks.Detail) {
 			d.Backing = &tasks.Backing{Lines: []tasks.BackingLine{line(1, 0, func(l *tasks.BackingLine) { l.Uncovered = 1 })}}
-		}, "#task-backing", []string{"It borrows all of its 1 GPU.", "1 beyond all quota"}},
+		}, "#task-backing", []string{"It borrows its 1 GPU.", "1 beyond all quota"}},
 		"pre-empted by one that may be named": {tasks.Preempted, func(d *tasks.Detail) {
 			d.Timeline = []tasks.Event{{At: at, What: tasks.WasPreempted, Reason: "InClusterQueue", By: other, Team: "vision", Ran: 25 * time.Minute}}
 		}, "#task-loss", []string{"other", "of team vision", "A task of a higher class in its own team", "25 m 00 s", "depends on its checkpoints"}},

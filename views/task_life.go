@@ -4,9 +4,15 @@ package views
 type TaskBacking struct {
 	Tone     string // of the headline, as of a tag
 	Headline string
-	Text     string      // what would take it back
-	Lines    []ValueLine // of each pool and resource
-	Note     string      // how it was worked out; empty for nothing
+	Text     string // what would take it back
+	Pools    []BackingPool
+	Note     string // how it was worked out; empty for nothing
+}
+
+// BackingPool is what a task holds in one pool: a line for each resource.
+type BackingPool struct {
+	Name  string
+	Lines []string
 }
 
 // TaskLoss says what a task was pre-empted for.

@@ -92,6 +92,20 @@ func resized(before, t *Task, now time.Time) (Resize, bool) {
 	return r, true
 }
 
+// startedWith is how many pods a Workload was admitted with; it may have been
+// scaled down since.
+func startedWith(w *kueue.Workload) (pods int32) {
+	for i := range w.Status.Admission.PodSetAssignments {
+		if n := w.Status.Admission.PodSetAssignments[i].Count; n != nil {
+			pods += *n
+		}
+	}
+	if pods == 0 {
+		return readPart(w).admitted
+	}
+	return pods
+}
+
 func isSliced(t *Task) bool { return t.main.Annotations[sliceName] != "" }
 
 // joins is why a task grew when a Workload of it got its quota.
@@ -160,7 +174,7 @@ func toldSizes(t *Task) (sizes []Resize) {
 		if w.Status.Admission == nil || admitted == nil || admitted.Status != metav1.ConditionTrue {
 			continue
 		}
-		pods := readPart(w).admitted
+		pods := startedWith(w)
 		changes = append(changes, change{admitted.LastTransitionTime.Time, pods, Started, w})
 		if c := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadFinished); c != nil && (c.Reason != replaced || !isSliced(t)) {
 			changes = append(changes, change{c.LastTransitionTime.Time, -pods, Ended, w})

@@ -93,8 +93,8 @@ func (x *Index) Timeline(t *Task) []Event {
 				s.Event = formerly(c)
 			case s.What == WasFinished && c.Reason == replaced:
 				continue // the next slice tells of it
-			case s.What == WasAdmitted && len(t.Parts) > 1:
-				s.Size = readPart(w).admitted
+			case s.What == WasAdmitted && len(t.Parts) > 1 && w.Status.Admission != nil:
+				s.Size = startedWith(w)
 			}
 			steps = append(steps, s)
 		}
