@@ -107,7 +107,10 @@ func (x *Index) across(t *Task, queues []queueKey) (place, of int) {
 func (x *Index) changed(t *Task) time.Time {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return x.life.line(t).moved
+	if l := x.life.lines[queueKey{t.Namespace, t.Queue}]; l != nil {
+		return l.moved
+	}
+	return time.Time{}
 }
 
 // waiting are the tasks behind Workloads that wait in the queue of a task, in

@@ -2,14 +2,19 @@ package tasks
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
 
 	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/cluster/clustertest"
 
 	visibility "sigs.k8s.io/kueue/apis/visibility/v1beta2"
 )
+
+const soon = 10 * time.Second
 
 // oracle counts what is asked of Kueue, and answers when told to.
 type oracle struct {
@@ -80,9 +85,12 @@ func TestManyAskOnce(t *testing.T) {
 	}
 	// More windows are not asked for at a time than two.
 	group.Go(func() { p.look(t.Context(), window{"ns", "main", 100}, start, start, a.ask) })
-	for a.times() < 2 {
-		time.Sleep(time.Millisecond)
-	}
+	clustertest.Eventually(t, soon, func(context.Context) error {
+		if n := a.times(); n != 2 {
+			return fmt.Errorf("it was asked %d times", n)
+		}
+		return nil
+	})
 	if _, ok := p.look(t.Context(), window{"ns", "main", 200}, start, start, a.ask); ok {
 		t.Error("a third is asked for")
 	}
@@ -102,11 +110,14 @@ func TestKueueDoesNotAnswer(t *testing.T) {
 			if _, ok := p.look(t.Context(), window{"ns", queue, 0}, start.Add(after), start, a.ask); ok {
 				t.Errorf("%v is taken for an answer", kind)
 			}
-			for idle := false; !idle; { // the answer is told before it is noted
+			clustertest.Eventually(t, soon, func(context.Context) error { // the answer is told before it is noted
 				p.mu.Lock()
-				idle = p.asking == 0
-				p.mu.Unlock()
-			}
+				defer p.mu.Unlock()
+				if p.asking > 0 {
+					return errors.New("it is not noted")
+				}
+				return nil
+			})
 		}
 		look("main", 0)
 		look("other", 5*time.Second)
