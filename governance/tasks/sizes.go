@@ -110,13 +110,12 @@ func isSliced(t *Task) bool { return t.main.Annotations[sliceName] != "" }
 
 // joins is why a task grew when a Workload of it got its quota.
 func joins(w *kueue.Workload, r Resize) Cause {
-	p := readPart(w)
 	switch {
 	case r.From > 0 && w.Annotations[sliceOf] != "":
 		return Scaled
 	case r.From > 0:
 		return Joined
-	case p.admitted < p.wanted:
+	case startedWith(w) < readPart(w).wanted:
 		return StartedPart
 	}
 	return Started
