@@ -83,6 +83,7 @@ type Tasks interface {
 	ListWithin(ctx context.Context, scope access.Scope, q tasks.Query, teams []string) (tasks.List, error)
 	Detail(ctx context.Context, user governance.User, namespace, kind, name, uid string) (tasks.Detail, error)
 	YAML(ctx context.Context, user governance.User, namespace, kind, name, uid string) (string, error)
+	Notices(ctx context.Context, user governance.User, namespace, kind, name, uid string) ([]tasks.Notice, error)
 }
 
 // Actions is what pages ask about what people do to tasks.

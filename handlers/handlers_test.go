@@ -32,21 +32,24 @@ import (
 
 // domain is the domain in memory.
 type domain struct {
-	allocations []v1alpha1.ComputeAllocation
-	items       []tasks.Item
-	query       tasks.Query // that was asked last
-	queried     []string    // of which teams
-	failure     error       // what every question answers, if anything
-	created     []v1alpha1.ComputeAllocation
-	as          governance.User
-	changed     chan struct{}
-	policies    policyDomain
-	settings    settingsDomain
-	submits     submitDomain
-	teams       []string // whose tasks are seen
-	work        workDomain
-	trouble     string
-	readOnly    string
+	allocations    []v1alpha1.ComputeAllocation
+	items          []tasks.Item
+	query          tasks.Query         // that was asked last
+	more           func(*tasks.Detail) // fills in more of a task
+	notices        []tasks.Notice
+	noticesFailure error
+	queried        []string // of which teams
+	failure        error    // what every question answers, if anything
+	created        []v1alpha1.ComputeAllocation
+	as             governance.User
+	changed        chan struct{}
+	policies       policyDomain
+	settings       settingsDomain
+	submits        submitDomain
+	teams          []string // whose tasks are seen
+	trouble        string
+	readOnly       string
+	work           workDomain
 
 	allocationDomain
 	revisionDomain
@@ -90,7 +93,15 @@ func (d *domain) Detail(context.Context, governance.User, string, string, string
 	if len(d.items) == 0 {
 		return tasks.Detail{}, &governance.Error{Kind: governance.NotFound, Message: "There is no such task."}
 	}
-	return tasks.Detail{Item: d.items[0]}, d.failure
+	detail := tasks.Detail{Item: d.items[0]}
+	if d.more != nil {
+		d.more(&detail)
+	}
+	return detail, d.failure
+}
+
+func (d *domain) Notices(context.Context, governance.User, string, string, string, string) ([]tasks.Notice, error) {
+	return d.notices, d.noticesFailure
 }
 
 func (d *domain) YAML(context.Context, governance.User, string, string, string, string) (string, error) {

@@ -28,6 +28,7 @@ func (h *Handlers) task(c echo.Context) error {
 	page.Chrome = h.Chrome(c)
 	page.Title, page.Active, page.Stream = page.Name, "tasks", below(c, "/events")
 	page.Notice = doneNotice(c)
+	page.Notices = h.notices(c)(c.Request().Context())
 	return web.Render(c, http.StatusOK, views.Task(page))
 }
 
@@ -37,11 +38,13 @@ func (h *Handlers) taskEvents(s *web.Server) func(echo.Context) error {
 		if _, err := h.taskPage(c.Request().Context(), c); err != nil {
 			return err
 		}
+		notices := h.keptNotices(c)
 		return s.Stream(c, h.TaskChanges.Listen(c.Request().Context()), func(ctx context.Context) (templ.Component, error) {
 			page, err := h.taskPage(ctx, c)
 			if governance.KindOf(err) == governance.NotFound {
 				return views.TaskGone(), nil
 			}
+			page.Notices = notices(ctx)
 			return live("task", views.TaskLive(page), err)
 		}, h.frame(c))
 	}
@@ -80,7 +83,7 @@ func (h *Handlers) taskPage(ctx context.Context, c echo.Context) (views.TaskPage
 		Name:    d.Name, Team: orDash(d.Team), Namespace: d.Namespace,
 		Status: views.Status{Tone: tones[d.State], Label: stateWords(d, now)},
 		Lead:   strings.Join(facts(d), " · "), YAMLURL: below(c, "/yaml"),
-		Why: whyOf(d), Timeline: timeline(d, now), Pods: pods(d),
+		Why: whyOf(d), Timeline: timeline(d), Forgotten: forgotten(d), Pods: pods(d),
 	}
 	if d.Bare {
 		page.YAMLURL = ""
@@ -88,13 +91,7 @@ func (h *Handlers) taskPage(ctx context.Context, c echo.Context) (views.TaskPage
 	if d.Team != "" {
 		page.TeamURL = teamURL(d.Team)
 	}
-	if d.Place > 0 {
-		page.Place = &views.Place{
-			Text: fmt.Sprintf("%s of %s", ordinal(d.Place), thousands(int64(d.Of))), Queue: d.Queue, For: elapsed(d.Waited(now), true),
-			Before: named(d.Before), Behind: named(d.Behind),
-		}
-		page.Place.MoreBefore, page.Place.MoreBehind = d.Place-1-len(d.Before), d.Of-d.Place-len(d.Behind)
-	}
+	page.Place, page.Backing, page.Loss, page.Sizes = placeOf(d, now), backingOf(d), lossOf(d), sizesOf(d)
 	figures := func(name string, r quota.Resources) {
 		if text := amounts(r); text != "" {
 			page.Resources = append(page.Resources, views.ValueLine{Name: name, Value: text})
@@ -168,49 +165,4 @@ func named(list []*tasks.Task) (links []views.TaskLink) {
 		links = append(links, views.TaskLink{Name: t.Name, URL: taskURL(t)})
 	}
 	return links
-}
-
-// rules say in words under which rule a task was pre-empted.
-var rules = map[string]string{
-	"InClusterQueue":                "a task of a higher class in its own team",
-	"InCohortReclamation":           "another team takes back its own quota",
-	"InCohortFairSharing":           "fair sharing between teams",
-	"InCohortReclaimWhileBorrowing": "a borrowing task of a higher class in another team",
-}
-
-func timeline(d tasks.Detail, now time.Time) (lines []views.TimelineLine) {
-	for i := len(d.Timeline) - 1; i >= 0; i-- {
-		e := d.Timeline[i]
-		line := views.TimelineLine{At: e.At.UTC().Format(time.RFC3339), Tone: "idle", Title: string(e.What)}
-		switch e.What {
-		case tasks.WasAdmitted:
-			line.Tone, line.Title = "ok", "Admitted"
-			if len(d.Pools) > 0 && d.State.Holding() {
-				line.Text = "to " + strings.Join(d.Pools, ", ")
-			}
-			if e.Size > 0 {
-				line.Text = fmt.Sprintf("with %d pods", e.Size)
-			}
-		case tasks.WasReady:
-			line.Tone, line.Title = "ok", "All pods ready"
-		case tasks.WasPreempted:
-			line.Tone, line.Text = "pre", rules[e.Reason]
-			if e.By != nil {
-				line.By = &views.TaskLink{Name: e.By.Name, URL: taskURL(e.By)}
-			} else {
-				line.Unnamed = "a task that is gone, or not for you"
-			}
-		case tasks.WasEvicted:
-			line.Tone, line.Title, line.Text = "pre", "Lost its quota", e.Text
-		case tasks.WasRequeued:
-			line.Title = "Back in the queue"
-		case tasks.WasFinished:
-			line.Title, line.Text = string(d.State), e.Text
-			if d.State == tasks.Failed {
-				line.Tone = "bad"
-			}
-		}
-		lines = append(lines, line)
-	}
-	return lines
 }

@@ -7,10 +7,15 @@ type TaskPage struct {
 	Name, Namespace string
 	Team, TeamURL   string // TeamURL is empty for a task of no team
 	Status          Status
-	Lead            string // such as "Job · training · asks for 4 GPUs"
-	Why             *Why   // nil for a task that runs or has ended
-	Place           *Place // nil while it does not wait
+	Lead            string       // such as "Job · training · asks for 4 GPUs"
+	Why             *Why         // nil for a task that runs or has ended
+	Place           *Place       // nil while it does not wait
+	Backing         *TaskBacking // nil while it holds no quota
+	Loss            *TaskLoss    // nil unless it was pre-empted and does not run
 	Timeline        []TimelineLine
+	Forgotten       string // what of it nobody remembers; empty for nothing
+	Sizes           []SizeLine
+	Notices         *TaskNotices // nil shows none
 	Resources       []ValueLine
 	Pods            *Pods // nil while it has none
 	Said            []Said
@@ -76,7 +81,10 @@ type HolderLink struct {
 type Place struct {
 	Text                   string // such as "3rd of 12"
 	Queue                  string
+	Cluster                string // the same among all queues of its ClusterQueue; empty where there is one
 	For                    string // how long it waits
+	Since                  string // how long it has this place; empty where that is not known
+	Source                 string // who says so, as a sentence
 	Before, Behind         []TaskLink
 	MoreBefore, MoreBehind int // that are not named
 }
@@ -84,6 +92,7 @@ type Place struct {
 // TimelineLine is one step in the life of a task.
 type TimelineLine struct {
 	At      string // RFC 3339
+	Before  bool   // it was some time before At
 	Tone    string
 	Title   string
 	By      *TaskLink // by whom it was pre-empted

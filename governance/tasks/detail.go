@@ -21,14 +21,13 @@ const shownAround = 5
 // Detail is all about one task.
 type Detail struct {
 	Item
-	Of             int // how many wait in its queue
-	Before, Behind []*Task
-	Verdict        *explain.Verdict // why it does not start; nil for one that runs or ended
-	Disagrees      bool             // Kueue gives another reason than that verdict
-	Pods           []*Pod           // by name
-	PodCount       PodCount
-	Timeline       []Event
-	Said           []metav1.Condition // by Kueue, of the Workload that tells its state
+	Standing
+	Verdict   *explain.Verdict // why it does not start; nil for one that runs or ended
+	Disagrees bool             // Kueue gives another reason than that verdict
+	Pods      []*Pod           // by name
+	PodCount  PodCount
+	Life
+	Said []metav1.Condition // by Kueue, of the Workload that tells its state
 }
 
 // Detail is all about one task that user may see: see Task.
@@ -37,15 +36,13 @@ func (s *Service) Detail(ctx context.Context, user governance.User, namespace, k
 	if err != nil {
 		return Detail{}, err
 	}
-	place, of := v.index.Place(t)
-	d := Detail{Item: v.item(t, place), Of: of, Timeline: v.index.Timeline(t)}
-	d.Before, d.Behind = v.index.around(t, shownAround)
-	for i := range d.Timeline {
-		e := &d.Timeline[i]
-		e.Text = v.names.redact(e.Text)
-		if e.By != nil && v.sees != nil && !v.sees[e.By.Namespace] {
-			e.By = nil
-		}
+	place, standing, err := s.standing(ctx, v, t)
+	if err != nil {
+		return Detail{}, err
+	}
+	d := Detail{Item: v.item(t, place), Standing: standing}
+	if d.Life, err = v.life(ctx, t); err != nil {
+		return Detail{}, err
 	}
 	for _, c := range t.main.Status.Conditions {
 		c.Message = v.names.redact(c.Message)

@@ -44,6 +44,7 @@ type Index struct {
 	loads    map[string]*load             // by node
 	unsynced int                          // how many kinds were not told of as a whole yet
 	requests requestSets
+	life     life
 }
 
 type groupKey struct{ namespace, uid string }
@@ -151,6 +152,7 @@ func (x *Index) make(key groupKey, first bool) {
 		x.tasks[key] = t
 		x.list(t)
 	}
+	x.note(before, t, first)
 	if first && before == nil && t != nil {
 		x.countOnly(t)
 	} else {

@@ -19,6 +19,7 @@ type Service struct {
 	Cluster *cluster.Cluster
 	Access  *access.Service
 	index   *Index
+	pending pending
 }
 
 // New is a service whose index is filled once the cluster is watched.

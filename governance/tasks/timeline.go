@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
@@ -25,55 +27,169 @@ const (
 	WasFinished  Happened = "Finished"
 )
 
+// unknown stands for a time that nobody knows.
+const unknown = -1 * time.Second
+
 // Event is one step in the life of a task.
 type Event struct {
 	At     time.Time
+	Before bool // it was some time before At: Kueue keeps no more of it
 	What   Happened
 	Reason string // Kueue's word for why
 	Text   string // Kueue's sentence
 	By     *Task  // who it was pre-empted by, where that is known still
+	ByGone bool   // By has its address only: that task is gone
+	Team   string // of By; empty for none
 	Size   int32  // of an elastic job from then on; 0 where it did not change
+	// Ran is how long it had run since its admission when it lost its quota;
+	// negative where that is not known.
+	Ran time.Duration
 }
+
+// lost tells whether a task lost its quota in a step.
+func (e Event) lost() bool { return e.What == WasPreempted || e.What == WasEvicted }
 
 // byUID finds in Kueue's sentence (0.16 to 0.19) which Workload another was
 // pre-empted for; nothing else names it.
 var byUID = regexp.MustCompile(`\(UID: ([0-9a-fA-F-]+)`)
 
-// Timeline is what the conditions of a task's Workloads still tell, the oldest
-// first. Kueue keeps the last time of each kind only.
+// previously is how Kueue's sentence (0.18 and later) about what a task lost
+// begins once it is admitted again.
+const previously = "Previously: "
+
+// rules are Kueue's words for the rules of pre-emption, by the end of its
+// sentence, which is all that is left of them when a task is admitted again.
+var rules = map[string]string{
+	"prioritization in the ClusterQueue":            "InClusterQueue",
+	"reclamation within the cohort":                 "InCohortReclamation",
+	"Fair Sharing within the cohort":                "InCohortFairSharing",
+	"reclamation within the cohort while borrowing": "InCohortReclaimWhileBorrowing",
+}
+
+var dueTo = regexp.MustCompile(`due to ([^;]+)`)
+
+// Timeline is the life of a task, the oldest step first: what the conditions of
+// its Workloads still tell, of which Kueue keeps the last of each kind only, and
+// what the index saw before that.
 func (x *Index) Timeline(t *Task) []Event {
-	events := []Event{{At: t.Submitted, What: WasSubmitted}}
-	kinds := map[string]Happened{
-		kueue.WorkloadAdmitted: WasAdmitted, kueue.WorkloadPodsReady: WasReady, kueue.WorkloadEvicted: WasEvicted,
-		kueue.WorkloadRequeued: WasRequeued, kueue.WorkloadFinished: WasFinished,
+	var steps []step
+	x.mu.Lock()
+	past := x.life.pasts[groupKey{t.Namespace, t.UID}]
+	if past != nil {
+		steps = slices.Clone(past.steps)
 	}
+	x.mu.Unlock()
 	for _, w := range t.Parts {
 		for i := range w.Status.Conditions {
 			c := &w.Status.Conditions[i]
-			what, known := kinds[c.Type]
-			if !known || c.Status != "True" {
-				continue
-			}
-			e := Event{At: c.LastTransitionTime.Time, What: what, Reason: c.Reason, Text: firstLine(c.Message)}
+			s := step{Event: eventOf(w, c), part: w.UID, by: preemptor(c)}
 			switch {
-			case what == WasFinished && c.Reason == replaced:
+			case kinds[c.Type] == "":
+				continue
+			case c.Status != metav1.ConditionTrue:
+				if c.Type != kueue.WorkloadEvicted || !strings.HasPrefix(c.Message, previously) || slices.ContainsFunc(steps, func(s step) bool { return s.part == w.UID && s.lost() }) {
+					continue
+				}
+				s.Event = formerly(c)
+			case s.What == WasFinished && c.Reason == replaced:
 				continue // the next slice tells of it
-			case what == WasEvicted && c.Reason == kueue.WorkloadEvictedByPreemption:
-				e.What = WasPreempted
-				if found := byUID.FindStringSubmatch(c.Message); found != nil {
-					e.By = x.ofWorkload(found[1])
-				}
-				if p := conditionOf(w, kueue.WorkloadPreempted); p != "" {
-					e.Reason = p
-				}
-			case what == WasAdmitted && len(t.Parts) > 1:
-				e.Size = readPart(w).admitted
+			case s.What == WasAdmitted && len(t.Parts) > 1 && w.Status.Admission != nil:
+				s.Size = startedWith(w)
 			}
-			events = append(events, e)
+			steps = append(steps, s)
 		}
 	}
-	slices.SortStableFunc(events, func(a, b Event) int { return cmp.Compare(a.At.Unix(), b.At.Unix()) })
+	slices.SortStableFunc(steps, func(a, b step) int { return cmp.Compare(a.At.Unix(), b.At.Unix()) })
+	for _, w := range t.Parts {
+		fillRuns(steps, w)
+	}
+	events := []Event{{At: t.Submitted, What: WasSubmitted}}
+	for _, s := range steps {
+		if s.by != "" {
+			s.By, s.ByGone = x.party(past, s.by)
+		}
+		events = append(events, s.Event)
+	}
 	return events
+}
+
+// eventOf is what a condition tells.
+func eventOf(w *kueue.Workload, c *metav1.Condition) Event {
+	e := Event{At: c.LastTransitionTime.Time, What: kinds[c.Type], Reason: c.Reason, Text: firstLine(c.Message), Ran: unknown}
+	if e.What == WasEvicted && c.Reason == kueue.WorkloadEvictedByPreemption {
+		e.What = WasPreempted
+		if rule := conditionOf(w, kueue.WorkloadPreempted); rule != "" {
+			e.Reason = rule
+		}
+	}
+	return e
+}
+
+// formerly is what a condition still tells of the last time that a task lost its
+// quota, once it has it again.
+func formerly(c *metav1.Condition) Event {
+	text := strings.TrimPrefix(firstLine(c.Message), previously)
+	e := Event{At: c.LastTransitionTime.Time, Before: true, What: WasEvicted, Text: text, Ran: unknown}
+	if found := dueTo.FindStringSubmatch(text); found != nil && rules[found[1]] != "" {
+		e.What, e.Reason = WasPreempted, rules[found[1]]
+	}
+	return e
+}
+
+// fillRuns fills in how long a Workload ran before each time that it lost its quota.
+func fillRuns(steps []step, w *kueue.Workload) {
+	var admitted *step
+	var known time.Duration
+	open := -1 // a loss before which it ran for a time that is not known yet
+	losses := int32(0)
+	for i := range steps {
+		s := &steps[i]
+		switch {
+		case s.part != w.UID:
+		case s.What == WasAdmitted:
+			admitted = s
+		case s.lost():
+			losses++
+			switch {
+			case admitted == nil:
+				open = i
+			case admitted.Ran >= 0:
+				s.Ran = admitted.Ran
+				known += s.Ran
+			default: // it is stopping
+				s.Ran = max(0, s.At.Sub(admitted.At))
+				known += s.Ran
+			}
+			admitted = nil
+		}
+	}
+	var all int32
+	for _, e := range evictions(w) {
+		all += e.Count
+	}
+	if open >= 0 && losses == all && w.Status.AccumulatedPastExecutionTimeSeconds != nil {
+		steps[open].Ran = max(0, accumulated(w)-known)
+	}
+}
+
+// party is the task that another was pre-empted for, and whether it is gone; nil
+// where nobody knows it.
+func (x *Index) party(p *past, uid types.UID) (*Task, bool) {
+	if t := x.ofWorkload(string(uid)); t != nil {
+		return t, false
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if p == nil {
+		return nil, false
+	}
+	for i := range p.by {
+		if p.by[i].part == uid {
+			t := p.by[i].task
+			return &t, true
+		}
+	}
+	return nil, false
 }
 
 func conditionOf(w *kueue.Workload, name string) string {

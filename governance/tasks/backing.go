@@ -1,0 +1,226 @@
+package tasks
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"kuota.dev/kuota/governance/admission"
+	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/tasks/explain"
+	"kuota.dev/kuota/governance/usage"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// Backing is whose quota a task runs on. Kueue does not record it: of a team's
+// tasks those of the higher class, and then those admitted earlier, take its own
+// quota first, and the rest borrows.
+type Backing struct {
+	Lines  []BackingLine // accelerators first
+	Nested bool          // of a cohort in a cohort: who lends is not worked out
+}
+
+// BackingLine is one resource of one pool, in the units of quota.Resources. Held
+// is Own and Borrowed; Borrowed is Unallocated, what lenders lend, and Uncovered.
+type BackingLine struct {
+	explain.Cell
+	Held, Own, Borrowed int64
+	Unallocated         int64    // of what no team was given
+	Lenders             []Lender // the largest first; apportioned
+	Uncovered           int64    // beyond what all have: a quota was lowered
+}
+
+// Lender is a team that lends; without a name, those that are not for the
+// reader.
+type Lender struct {
+	Team   string
+	Amount int64
+}
+
+// Borrows tells whether anything is borrowed.
+func (b *Backing) Borrows() bool {
+	return slices.ContainsFunc(b.Lines, func(l BackingLine) bool { return l.Borrowed > 0 })
+}
+
+// backing is whose quota a task runs on; nil for one that holds none.
+func (v viewer) backing(ctx context.Context, t *Task) (*Backing, error) {
+	if !t.State.Holding() || t.main.Status.Admission == nil {
+		return nil, nil
+	}
+	queue := string(t.main.Status.Admission.ClusterQueue)
+	var list kueue.ClusterQueueList
+	if err := v.reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, cluster.Translate("list queues", err)
+	}
+	i := slices.IndexFunc(list.Items, func(q kueue.ClusterQueue) bool { return q.Name == queue })
+	if i < 0 {
+		return nil, nil
+	}
+	name := list.Items[i].Spec.CohortName
+	members := []*kueue.ClusterQueue{&list.Items[i]}
+	for j := range list.Items {
+		if name != "" && j != i && list.Items[j].Spec.CohortName == name {
+			members = append(members, &list.Items[j])
+		}
+	}
+	slices.SortFunc(members, func(a, b *kueue.ClusterQueue) int { return strings.Compare(a.Name, b.Name) })
+	cohort := explain.Cluster{Shared: explain.Amounts{}}
+	if err := v.cohort(ctx, string(name), &cohort); err != nil {
+		return nil, err
+	}
+	b := &Backing{Nested: cohort.Nested}
+	held := t.holds()[queue]
+	cells := slices.SortedFunc(maps.Keys(held), func(a, b explain.Cell) int {
+		return cmp.Or(quota.Compare(a.Resource, b.Resource), strings.Compare(a.Flavor, b.Flavor))
+	})
+	for _, cell := range cells {
+		if line := v.line(t, cell, queue, members, cohort); line.Held > 0 {
+			b.Lines = append(b.Lines, line)
+		}
+	}
+	return b, nil
+}
+
+// line says whose quota of one cell a task holds.
+func (v viewer) line(t *Task, cell explain.Cell, queue string, members []*kueue.ClusterQueue, cohort explain.Cluster) BackingLine {
+	teams := make([]usage.Team, len(members))
+	own := 0
+	used, amounts, mine := v.index.portions(cell, queue, t, members)
+	for i, q := range members {
+		teams[i] = usage.Team{Name: q.Name, Held: used[i]}
+		teams[i].Quota, teams[i].Lends = quotaOf(q, cell)
+		if q.Name == queue {
+			own = i
+		}
+	}
+	borrowed := usage.OwnFirst(teams[own].Quota, amounts)
+	l := BackingLine{Cell: cell}
+	for i, amount := range borrowed {
+		if mine[i] {
+			l.Held, l.Borrowed = l.Held+amounts[i], l.Borrowed+amount
+		}
+	}
+	l.Own = l.Held - l.Borrowed
+	if l.Borrowed == 0 || cohort.Nested {
+		return l
+	}
+	loans := usage.Lend(teams, cohort.Shared[cell])
+	sources := []int64{loans.Unallocated[own], loans.Uncovered[own]}
+	for i := range teams {
+		sources = append(sources, loans.Lent[i][own])
+	}
+	byName := map[string]int64{}
+	for i, shares := range usage.Spread(sources, borrowed) {
+		for j, amount := range shares {
+			switch {
+			case !mine[j]:
+			case i == 0:
+				l.Unallocated += amount
+			case i == 1:
+				l.Uncovered += amount
+			case amount > 0:
+				byName[v.lender(members[i-2])] += amount
+			}
+		}
+	}
+	for name, amount := range byName {
+		l.Lenders = append(l.Lenders, Lender{name, amount})
+	}
+	slices.SortFunc(l.Lenders, func(a, b Lender) int {
+		return cmp.Or(cmp.Compare(b.Amount, a.Amount), strings.Compare(a.Team, b.Team))
+	})
+	return l
+}
+
+// lender is what a reader may know a lending queue by; empty for nothing.
+func (v viewer) lender(q *kueue.ClusterQueue) string {
+	team := q.Labels[desired.LabelTeam]
+	if v.sees == nil && team == "" {
+		return q.Name
+	}
+	for _, seen := range v.teams {
+		if seen == team {
+			return team
+		}
+	}
+	return ""
+}
+
+// quotaOf is a queue's own quota of a cell, and how much of it it lends.
+func quotaOf(q *kueue.ClusterQueue, cell explain.Cell) (nominal, lends int64) {
+	for i := range q.Spec.ResourceGroups {
+		for j := range q.Spec.ResourceGroups[i].Flavors {
+			flavor := &q.Spec.ResourceGroups[i].Flavors[j]
+			if string(flavor.Name) != cell.Flavor {
+				continue
+			}
+			for k := range flavor.Resources {
+				r := &flavor.Resources[k]
+				if string(r.Name) != cell.Resource {
+					continue
+				}
+				nominal = quota.InUnit(cell.Resource, r.NominalQuota)
+				lends = nominal
+				if r.LendingLimit != nil {
+					lends = quota.InUnit(cell.Resource, *r.LendingLimit)
+				}
+				return nominal, lends
+			}
+		}
+	}
+	return 0, 0
+}
+
+// portions are what all members of a cohort hold of a cell, what the Workloads in
+// one queue hold of it, those that take its own quota first, and which of them
+// are the task's.
+func (x *Index) portions(cell explain.Cell, queue string, t *Task, members []*kueue.ClusterQueue) (used, amounts []int64, mine []bool) {
+	type portion struct {
+		amount   int64
+		priority int32
+		admitted time.Time
+		uid      string
+		mine     bool
+	}
+	var all []portion
+	x.mu.Lock()
+	for _, q := range members {
+		used = append(used, x.used[q.Name][cell])
+	}
+	for holder := range x.holders[queue] {
+		for _, w := range holder.Parts {
+			if w.Status.Admission == nil || string(w.Status.Admission.ClusterQueue) != queue {
+				continue
+			}
+			p := portion{uid: string(w.UID), mine: holder.UID == t.UID && holder.Namespace == t.Namespace}
+			for set := range admission.Sets(w) {
+				if set.Flavors[cell.Resource] == cell.Flavor {
+					p.amount += set.Holds[cell.Resource]
+				}
+			}
+			if w.Spec.Priority != nil {
+				p.priority = *w.Spec.Priority
+			}
+			if c := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadQuotaReserved); c != nil {
+				p.admitted = c.LastTransitionTime.Time
+			}
+			all = append(all, p)
+		}
+	}
+	x.mu.Unlock()
+	slices.SortFunc(all, func(a, b portion) int {
+		return cmp.Or(cmp.Compare(b.priority, a.priority), a.admitted.Compare(b.admitted), strings.Compare(a.uid, b.uid))
+	})
+	for _, p := range all {
+		amounts, mine = append(amounts, p.amount), append(mine, p.mine)
+	}
+	return used, amounts, mine
+}

@@ -1,0 +1,146 @@
+package tasks
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"kuota.dev/kuota/governance/desired"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// preemptedBy are the conditions of a Workload that lost its quota to another.
+func preemptedBy(uid string, at time.Time) []metav1.Condition {
+	c := condition("Evicted", true, "Preempted", at)
+	c.Message = "Preempted to accommodate a workload (UID: " + uid + ", JobUID: x) due to prioritization in the ClusterQueue; preemptor path: /q; preemptee path: /q"
+	return append(waits(at), condition("Admitted", false, "NoReservation", at), c, condition("Preempted", true, "InClusterQueue", at))
+}
+
+// A task that ran once leaves nothing to remember; of one that is pre-empted
+// again and again the last steps are.
+func TestWhatIsRemembered(t *testing.T) {
+	x, c := newTestIndex()
+	x.set(workload("ns", "quiet", "", 0, start, waits(start)...), false)
+	x.set(workload("ns", "quiet", "", 0, start, runs(c.at)...), false)
+	x.set(workload("ns", "quiet", "", 0, start, ends(start, c.at)...), false)
+	if len(x.life.pasts) != 0 {
+		t.Errorf("of a task that ran once there is %+v", x.life.pasts)
+	}
+	other := workload("ns", "other", "", 9, start, waits(start)...)
+	other.UID = "abc-1"
+	x.set(other, false)
+	ran := int32(0)
+	for i := range 30 {
+		at := start.Add(time.Duration(i) * time.Hour)
+		w := workload("ns", "busy", "", 0, start, runs(at)...)
+		w.Status.AccumulatedPastExecutionTimeSeconds = &ran
+		x.set(w, false)
+		more := ran + 600
+		w = workload("ns", "busy", "", 0, start, preemptedBy("abc-1", at.Add(10*time.Minute))...)
+		w.Status.AccumulatedPastExecutionTimeSeconds = &more
+		w.Status.SchedulingStats = &kueue.SchedulingStats{Evictions: []kueue.WorkloadSchedulingStatsEviction{{Reason: "Preempted", Count: int32(i) + 1}}}
+		x.set(w, false)
+		ran = more
+	}
+	x.drop(other)
+	task := x.Find("ns", "Job", "busy", "")
+	events := x.Timeline(task)
+	losses := 0
+	for _, e := range events {
+		if e.lost() {
+			losses++
+			if e.Ran != 10*time.Minute && losses > 1 || // when the first began, is forgotten
+				e.By == nil || e.By.Name != "other" || !e.ByGone || e.Reason != "InClusterQueue" {
+				t.Errorf("it was pre-empted by %+v after %s", e.By, e.Ran)
+			}
+		}
+	}
+	if n := len(x.life.pasts[groupKey{"ns", task.UID}].steps); n != pastLength || losses != pastLength/2+1 {
+		t.Errorf("%d steps are remembered, with %d pre-emptions", n, losses)
+	}
+	v := viewer{index: x, sees: map[string]bool{"ns": true}}
+	l, err := v.life(context.Background(), task)
+	if err != nil || l.Forgotten != int32(30-losses) {
+		t.Errorf("%d of 30 pre-emptions are forgotten: %v", l.Forgotten, err)
+	}
+	x.drop(workload("ns", "busy", "", 0, start))
+	if len(x.life.pasts) != 0 {
+		t.Errorf("of tasks that are gone there is %+v", x.life.pasts)
+	}
+}
+
+// Who does not see another team is told neither who pre-empted their task, nor
+// who lends to it, nor the names in events.
+func TestOtherTeamsAreNotNamed(t *testing.T) {
+	x, _ := newTestIndex()
+	other := workload("secret-ns", "secret-task", "", 9, start, runs(start)...)
+	other.UID = "abc-1"
+	x.set(other, false)
+	x.set(workload("mine", "task", "", 0, start, preemptedBy("abc-1", start)...), false)
+	task := x.Find("mine", "Job", "task", "")
+	member := viewer{
+		index: x, sees: map[string]bool{"mine": true}, teams: map[string]string{"mine": "vision"},
+		names: &hidden{names: map[string]bool{"secret-ns": true, "secret-queue": true}, own: map[string]bool{"q": true}},
+	}
+	for name, v := range map[string]viewer{"member": member, "admin": {index: x, teams: map[string]string{"secret-ns": "secret"}}} {
+		l, err := v.life(context.Background(), task)
+		if err != nil {
+			t.Fatal(err)
+		}
+		queue := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "secret-queue", Labels: map[string]string{desired.LabelTeam: "secret"}}}
+		n := v.notice(&corev1.Event{Message: "Preempted workload secret-ns/job-secret-task-1 (UID: 1) in ClusterQueue secret-queue; mine/job-task"})
+		said := fmt.Sprint(n.Text, v.lender(queue))
+		for _, e := range l.Timeline {
+			if e.By != nil {
+				said += e.By.Name + e.Team
+			}
+		}
+		want := map[string]string{
+			"member": "Preempted workload of another team (UID: 1) in ClusterQueue another team; mine/job-task",
+			"admin":  "Preempted workload secret-ns/job-secret-task-1 (UID: 1) in ClusterQueue secret-queue; mine/job-tasksecretsecret-tasksecret",
+		}[name]
+		if said != want {
+			t.Errorf("%s is told %q, want %q", name, said, want)
+		}
+	}
+}
+
+// A guaranteed part and its increments, as they come and go.
+func TestSizesOfParts(t *testing.T) {
+	x, c := newTestIndex()
+	set := func(index *Index, uid string, pods int32, conditions ...metav1.Condition) {
+		w := workload("ns", "train", "", 0, start, conditions...)
+		w.Name, w.UID = uid, types.UID(uid)
+		w.Spec.PodSets[0].Count = pods
+		if conditions[0].Status == metav1.ConditionTrue {
+			w.Status.Admission = &kueue.Admission{PodSetAssignments: []kueue.PodSetAssignment{{Count: &pods}}}
+		}
+		index.set(w, index != x)
+	}
+	at := func(minutes time.Duration) time.Time { return start.Add(minutes * time.Minute) }
+	set(x, "a", 2, waits(start)...)
+	set(x, "b", 3, waits(start)...)
+	set(x, "a", 2, runs(at(1))...)
+	set(x, "b", 3, runs(at(2))...)
+	c.at = at(9) // a condition tells the time, not the clock
+	set(x, "b", 3, preemptedBy("x", at(3))...)
+	set(x, "b", 3, runs(at(4))...)
+	set(x, "a", 2, ends(at(1), at(5))...)
+	want := []Resize{{at(1), 0, 2, Started}, {at(2), 2, 5, Joined}, {at(3), 5, 2, LostTo}, {at(4), 2, 5, Joined}, {at(5), 5, 3, Ended}}
+	if diff := cmp.Diff(want, x.Sizes(x.Find("ns", "Job", "train", ""))); diff != "" {
+		t.Errorf("what was seen: %s", diff)
+	}
+	after, _ := newTestIndex() // a restart
+	set(after, "a", 2, ends(at(1), at(5))...)
+	set(after, "b", 3, runs(at(4))...)
+	want = []Resize{{at(1), 0, 2, Started}, {at(4), 2, 5, Joined}, {at(5), 5, 3, Ended}}
+	if diff := cmp.Diff(want, after.Sizes(after.Find("ns", "Job", "train", ""))); diff != "" {
+		t.Errorf("what Kueue tells: %s", diff)
+	}
+}

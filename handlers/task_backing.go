@@ -1,0 +1,91 @@
+package handlers
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/views"
+)
+
+// backingOf says whose quota a task holds; nil for one that holds none.
+func backingOf(d tasks.Detail) *views.TaskBacking {
+	if d.Backing == nil || len(d.Backing.Lines) == 0 {
+		return nil
+	}
+	owner := "its team's"
+	if d.Team == "" {
+		owner = "its queue's"
+	}
+	b := &views.TaskBacking{Tone: "ok", Headline: fmt.Sprintf("It runs on %s own quota.", owner), Text: "No other team takes it back."}
+	if d.Backing.Borrows() {
+		l := loudest(d.Backing.Lines)
+		b.Tone, b.Headline = "wait", fmt.Sprintf("It borrows %s of its %s.", quota.Number(l.Resource, l.Borrowed), quota.Amount(l.Resource, l.Held))
+		if l.Own == 0 {
+			b.Headline = fmt.Sprintf("It borrows its %s.", quota.Amount(l.Resource, l.Held))
+		}
+		b.Text = "What is borrowed may be taken back, when a team that lends it asks for its own. Kueue then stops tasks of teams that borrow: the lowest class first, and among those the one that started last."
+		b.Note = "Kueue does not record who borrows and who lends. Tasks of a higher class, then those admitted earlier, count as on the team's own quota; loans are apportioned: first what no team was given, then the idle quota of each."
+		if d.Backing.Nested {
+			b.Note = "Who lends is not worked out for cohorts within cohorts."
+		}
+	}
+	byPool := slices.Clone(d.Backing.Lines)
+	slices.SortStableFunc(byPool, func(a, b tasks.BackingLine) int { return strings.Compare(a.Flavor, b.Flavor) })
+	for _, l := range byPool {
+		if l.Resource == catalog.Network {
+			continue
+		}
+		if n := len(b.Pools); n == 0 || b.Pools[n-1].Name != l.Flavor {
+			b.Pools = append(b.Pools, views.BackingPool{Name: l.Flavor})
+		}
+		pool := &b.Pools[len(b.Pools)-1]
+		pool.Lines = append(pool.Lines, backingWords(l, owner, d.Backing.Nested))
+	}
+	return b
+}
+
+// loudest is the line that people are told of first: the first accelerator that
+// is borrowed, else the first line that is.
+func loudest(lines []tasks.BackingLine) (found tasks.BackingLine) {
+	for _, l := range lines {
+		if l.Borrowed > 0 && (found.Borrowed == 0 || isPlain(found.Resource) && !isPlain(l.Resource)) {
+			found = l
+		}
+	}
+	return found
+}
+
+func isPlain(resource string) bool { return resource == catalog.CPU || resource == catalog.Memory }
+
+func backingWords(l tasks.BackingLine, owner string, nested bool) string {
+	number := func(n int64) string { return quota.Number(l.Resource, n) }
+	text := quota.Amount(l.Resource, l.Held)
+	if l.Borrowed == 0 {
+		return text + ", own quota"
+	}
+	parts := []string{}
+	if l.Own > 0 {
+		parts = append(parts, fmt.Sprintf("%s of %s own quota", number(l.Own), owner))
+	}
+	if nested {
+		return text + ": " + strings.Join(append(parts, number(l.Borrowed)+" borrowed"), ", ")
+	}
+	if l.Unallocated > 0 {
+		parts = append(parts, number(l.Unallocated)+" of what no team was given")
+	}
+	for _, lender := range l.Lenders {
+		name := lender.Team
+		if name == "" {
+			name = "other teams"
+		}
+		parts = append(parts, fmt.Sprintf("%s lent by %s", number(lender.Amount), name))
+	}
+	if l.Uncovered > 0 {
+		parts = append(parts, number(l.Uncovered)+" beyond all quota, since one was lowered")
+	}
+	return text + ": " + strings.Join(parts, ", ")
+}

@@ -1,0 +1,166 @@
+package handlers
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/views"
+)
+
+// placeOf is where a task stands; nil for one that does not wait.
+func placeOf(d tasks.Detail, now time.Time) *views.Place {
+	if d.Place == 0 {
+		return nil
+	}
+	of := func(place, all int) string { return fmt.Sprintf("%s of %s", ordinal(place), thousands(int64(all))) }
+	p := &views.Place{
+		Text: of(d.Place, d.Of), Queue: d.Queue, For: elapsed(d.Waited(now), true),
+		Before: named(d.Before), Behind: named(d.Behind),
+		MoreBefore: max(0, d.Place-1-len(d.Before)), MoreBehind: max(0, d.Of-d.Place-len(d.Behind)),
+		Source: "By Kueue's rule, worked out here: Kueue itself does not tell now.",
+	}
+	if d.ByKueue {
+		p.Source = "As Kueue tells it."
+	}
+	if d.ClusterPlace > 0 && !d.Alone {
+		p.Cluster = of(d.ClusterPlace, d.ClusterOf)
+	}
+	switch stood := now.Sub(d.PlaceSince); {
+	case d.PlaceSince.IsZero() || d.AtLeast && stood < time.Minute: // next to nothing is known
+	case d.AtLeast:
+		p.Since = "at least " + age(stood)
+	default:
+		p.Since = age(stood)
+	}
+	return p
+}
+
+// rules say in words under which rule a task was pre-empted.
+var rules = map[string]string{
+	"InClusterQueue":                "a task of a higher class in its own team",
+	"InCohortReclamation":           "another team takes back its own quota",
+	"InCohortFairSharing":           "fair sharing between teams",
+	"InCohortReclaimWhileBorrowing": "a borrowing task of a higher class in another team",
+}
+
+func timeline(d tasks.Detail) (lines []views.TimelineLine) {
+	admitted := false // the last admission is written already
+	for i := len(d.Timeline) - 1; i >= 0; i-- {
+		e := d.Timeline[i]
+		line := views.TimelineLine{At: e.At.UTC().Format(time.RFC3339), Before: e.Before, Tone: "idle", Title: string(e.What)}
+		switch e.What {
+		case tasks.WasAdmitted:
+			line.Tone = "ok"
+			if !admitted && len(d.Pools) > 0 && d.State.Holding() {
+				line.Text = "to " + strings.Join(d.Pools, ", ")
+			}
+			if e.Size > 0 {
+				line.Text = fmt.Sprintf("with %s", podCount(e.Size))
+			}
+			admitted = true
+		case tasks.WasReady:
+			line.Tone, line.Title = "ok", "All pods ready"
+		case tasks.WasPreempted:
+			line.Tone, line.Text = "pre", joined(rules[e.Reason], ranWords(e))
+			line.By, line.Unnamed = by(e)
+		case tasks.WasEvicted:
+			line.Tone, line.Title, line.Text = "pre", "Lost its quota", joined(e.Text, ranWords(e))
+		case tasks.WasRequeued:
+			line.Title = "Back in the queue"
+		case tasks.WasFinished:
+			line.Title, line.Text = string(d.State), e.Text
+			if d.State == tasks.Failed {
+				line.Tone = "bad"
+			}
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+func ranWords(e tasks.Event) string {
+	if e.Ran < 0 {
+		return ""
+	}
+	return "it had run for " + duration(e.Ran)
+}
+
+// by is whom a task was pre-empted by, or words in the place of a name.
+func by(e tasks.Event) (link *views.TaskLink, unnamed string) {
+	switch {
+	case e.By == nil:
+		return nil, "a task that is gone, or not for you"
+	case e.ByGone:
+		return &views.TaskLink{Name: e.By.Name + ", which is gone"}, ""
+	}
+	return &views.TaskLink{Name: e.By.Name, URL: taskURL(e.By)}, ""
+}
+
+// forgotten says how much of a task's life nobody remembers; empty for nothing.
+func forgotten(d tasks.Detail) string {
+	if d.Forgotten == 0 {
+		return ""
+	}
+	return fmt.Sprintf("It lost its quota %s more, before this console started: Kueue keeps the last time only.", times(d.Forgotten))
+}
+
+func times(n int32) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+// lossOf is what a task was pre-empted for, while it does not run; else nil.
+func lossOf(d tasks.Detail) *views.TaskLoss {
+	if d.State != tasks.Preempted && d.State != tasks.Stopping {
+		return nil
+	}
+	for i := len(d.Timeline) - 1; i >= 0; i-- {
+		e := d.Timeline[i]
+		if e.What == tasks.WasEvicted {
+			return nil
+		}
+		if e.What != tasks.WasPreempted {
+			continue
+		}
+		loss := &views.TaskLoss{At: e.At.UTC().Format(time.RFC3339), Rule: upper(orDash(rules[e.Reason])), Team: e.Team, Ran: "Not known."}
+		loss.By, loss.Unnamed = by(e)
+		if e.Ran >= 0 {
+			loss.Ran = duration(e.Ran) + ". Kueue stops a task as a whole: what is lost of that depends on its checkpoints."
+		}
+		return loss
+	}
+	return nil
+}
+
+// sizesOf are the sizes that a task had, the last first.
+func sizesOf(d tasks.Detail) (lines []views.SizeLine) {
+	for i := len(d.Sizes) - 1; i >= 0; i-- {
+		r := d.Sizes[i]
+		line := views.SizeLine{At: r.At.UTC().Format(time.RFC3339), Tone: "idle", Pods: podCount(r.To)}
+		switch r.Cause {
+		case tasks.Started:
+			line.Tone, line.Text = "ok", "started"
+		case tasks.StartedPart:
+			line.Tone, line.Text = "ok", "started with as many as there was room for"
+		case tasks.Scaled:
+			line.Text = fmt.Sprintf("somebody scaled it down from %d", r.From)
+			if r.To > r.From {
+				line.Tone, line.Text = "ok", fmt.Sprintf("somebody scaled it up from %d", r.From)
+			}
+		case tasks.Joined:
+			line.Tone, line.Text = "ok", fmt.Sprintf("another part of it got its quota; it had %d", r.From)
+		case tasks.LostTo:
+			line.Tone, line.Text = "pre", fmt.Sprintf("pre-empted; it had %d", r.From)
+		case tasks.Lost:
+			line.Tone, line.Text = "pre", fmt.Sprintf("lost its quota; it had %d", r.From)
+		case tasks.Ended:
+			line.Text = fmt.Sprintf("ended; it had %d", r.From)
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}

@@ -1,0 +1,103 @@
+package handlers_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/explain"
+	"kuota.dev/kuota/views/htmlcheck"
+)
+
+const gpu = "nvidia.com/gpu"
+
+func line(held, own int64, more func(*tasks.BackingLine)) tasks.BackingLine {
+	l := tasks.BackingLine{Cell: explain.Cell{Flavor: "p5", Resource: gpu}, Held: held, Own: own, Borrowed: held - own}
+	if more != nil {
+		more(&l)
+	}
+	return l
+}
+
+// What became of a task, in words.
+func TestTaskLife(t *testing.T) {
+	at := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+	other := &tasks.Task{Name: "other", Namespace: "ns", Kind: "Job"}
+	cases := map[string]struct {
+		state    tasks.State
+		more     func(*tasks.Detail)
+		selector string
+		want     []string
+	}{
+		"on its own quota": {tasks.Running, func(d *tasks.Detail) {
+			d.Backing = &tasks.Backing{Lines: []tasks.BackingLine{line(8, 8, nil)}}
+		}, "#task-backing", []string{"its team's own quota", "No other team takes it back", "8 GPUs, own quota"}},
+		"borrows": {tasks.Running, func(d *tasks.Detail) {
+			d.Backing = &tasks.Backing{Lines: []tasks.BackingLine{line(8, 4, func(l *tasks.BackingLine) {
+				l.Unallocated, l.Lenders = 1, []tasks.Lender{{Team: "language", Amount: 2}, {Amount: 1}}
+			})}}
+		}, "#task-backing", []string{"It borrows 4 of its 8 GPUs.", "may be taken back", "8 GPUs: 4 of its team's own quota, 1 of what no team was given, 2 lent by language, 1 lent by other teams", "apportioned"}},
+		"borrows all, after a quota was lowered": {tasks.Running, func(d *tasks.Detail) {
+			d.Backing = &tasks.Backing{Lines: []tasks.BackingLine{line(1, 0, func(l *tasks.BackingLine) { l.Uncovered = 1 })}}
+		}, "#task-backing", []string{"It borrows its 1 GPU.", "1 beyond all quota"}},
+		"pre-empted by one that may be named": {tasks.Preempted, func(d *tasks.Detail) {
+			d.Timeline = []tasks.Event{{At: at, What: tasks.WasPreempted, Reason: "InClusterQueue", By: other, Team: "vision", Ran: 25 * time.Minute}}
+		}, "#task-loss", []string{"other", "of team vision", "A task of a higher class in its own team", "25 m 00 s", "depends on its checkpoints"}},
+		"pre-empted by one that is not for the reader": {tasks.Preempted, func(d *tasks.Detail) {
+			d.Timeline = []tasks.Event{{At: at, What: tasks.WasPreempted, Reason: "InCohortReclamation", Ran: -1}}
+		}, "#task-loss", []string{"a task that is gone, or not for you", "Another team takes back its own quota", "Not known."}},
+		"pre-empted by one that is gone, some time before": {tasks.Running, func(d *tasks.Detail) {
+			d.Timeline = []tasks.Event{{At: at, Before: true, What: tasks.WasPreempted, By: other, ByGone: true, Ran: 90 * time.Second}}
+			d.Forgotten = 2
+		}, "#task-timeline", []string{"by other, which is gone", "it had run for 1 m 30 s", "some time before", "2 times more"}},
+		"grew and shrank": {tasks.Running, func(d *tasks.Detail) {
+			d.Sizes = []tasks.Resize{{At: at, To: 2, Cause: tasks.StartedPart}, {At: at, From: 2, To: 4, Cause: tasks.Scaled}, {At: at, From: 4, To: 1, Cause: tasks.LostTo}}
+		}, "#task-sizes", []string{"1 pod", "pre-empted; it had 4", "somebody scaled it up from 2", "as many as there was room for"}},
+		"at a place for long, in a shared queue": {tasks.Pending, func(d *tasks.Detail) {
+			d.Place, d.Standing = 3, tasks.Standing{Of: 12, ClusterPlace: 9, ClusterOf: 40, ByKueue: true, PlaceSince: time.Now().Add(-10 * time.Minute), AtLeast: true}
+		}, "#task-place", []string{"3rd of 12", "9th of 40", "at least 10 m", "As Kueue tells it."}},
+		"at a place, while Kueue does not tell": {tasks.Pending, func(d *tasks.Detail) {
+			d.Place, d.Standing = 3, tasks.Standing{Of: 12, ClusterPlace: 3, ClusterOf: 12, Alone: true}
+		}, "#task-place", []string{"3rd of 12", "worked out here"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			d := &domain{more: tc.more, items: []tasks.Item{{Task: &tasks.Task{UID: "1", Name: "train", Namespace: "ns", Kind: "Job", State: tc.state, Queue: "main", Submitted: at}, Team: "vision"}}}
+			_, page := get(t, serve(t, d)+"/tasks/ns/job/train")
+			htmlcheck.Page(t, page)
+			text := strings.Join(strings.Fields(page.Find(tc.selector).Text()), " ")
+			for _, want := range tc.want {
+				if !strings.Contains(text, want) {
+					t.Errorf("%q is not in %q", want, text)
+				}
+			}
+			if tc.state == tasks.Pending && strings.Contains(text, "queues that share") != strings.Contains(name, "shared") {
+				t.Errorf("two places where there is one, or one where there are two: %q", text)
+			}
+		})
+	}
+}
+
+// Events are others' words: shown as text, or not at all.
+func TestTaskEvents(t *testing.T) {
+	d := &domain{items: []tasks.Item{{Task: &tasks.Task{UID: "1", Name: "train", Namespace: "ns", Kind: "Job", State: tasks.Running}}}}
+	d.notices = []tasks.Notice{{At: time.Now(), Warning: true, About: "Job", Reason: "<b>Failed", Text: `<script>alert(1)</script>`, Count: 3}}
+	address := serve(t, d) + "/tasks/ns/job/train"
+	_, page := get(t, address)
+	htmlcheck.Page(t, page)
+	if text := page.Find("#task-events").Text(); !strings.Contains(text, "<script>alert(1)</script>") || !strings.Contains(text, "<b>Failed") || !strings.Contains(text, "3 times") {
+		t.Errorf("the events say %q", text)
+	}
+	for kind, want := range map[governance.Kind]string{governance.Forbidden: "not for you", governance.Unavailable: "cannot be read now"} {
+		d.noticesFailure = &governance.Error{Kind: kind}
+		if _, page := get(t, address); !strings.Contains(page.Find("#task-events").Text(), want) {
+			t.Errorf("after %v the events say %q", kind, page.Find("#task-events").Text())
+		}
+	}
+	d.notices, d.noticesFailure = nil, nil
+	if _, page := get(t, address); !strings.Contains(page.Find("#task-events").Text(), "None, or none any more.") {
+		t.Error("nothing is said of no events")
+	}
+}
