@@ -54,6 +54,11 @@ func TestManyTasks(t *testing.T) {
 	for _, kind := range []string{"mutatingwebhookconfiguration", "validatingwebhookconfiguration"} {
 		c.Kubectl(t, "", "delete", kind, "--all")
 	}
+	// Without Kueue nobody converts old versions, and the API server would go on
+	// trying for its cache of them.
+	for _, kind := range []string{"clusterqueues", "cohorts", "localqueues", "multikueueclusters", "workloads"} {
+		c.Kubectl(t, "", "patch", "customresourcedefinition", kind+".kueue.x-k8s.io", "--type=json", "-p", `[{"op":"replace","path":"/spec/conversion","value":{"strategy":"None"}},{"op":"replace","path":"/spec/versions/0/served","value":false}]`)
+	}
 	empty := memoryOf(t, manyConsole(t, c, "console-empty").process)
 
 	m := &many{t: t, teams: teams, client: manyClient(t, c)}
