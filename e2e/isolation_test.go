@@ -143,7 +143,7 @@ func TestTeamsDoNotSeeEachOther(t *testing.T) {
 	// By address, with every method: the same for a team that exists as for one
 	// that does not.
 	ada := noRedirect(person(t, console(t), "ada"))
-	for _, path := range []string{"/tasks/hyperpod-ns-TEAM", "/tasks/hyperpod-ns-TEAM/Job/JOB", "/teams/TEAM", "/policies/allocations/TEAM", "/policies/allocations/TEAM/events", "/policies/allocations/TEAM/edit", "/policies/allocations/TEAM/delete", "/policies/allocations/TEAM/revisions/1", "/tasks/hyperpod-ns-TEAM/job/JOB/yaml", "/tasks/hyperpod-ns-TEAM/job/JOB/events", "/policies.csv"} {
+	for _, path := range []string{"/tasks/hyperpod-ns-TEAM", "/tasks/hyperpod-ns-TEAM/Job/JOB", "/teams/TEAM", "/policies/allocations/TEAM", "/policies/allocations/TEAM/events", "/policies/allocations/TEAM/edit", "/policies/allocations/TEAM/delete", "/policies/allocations/TEAM/revisions/1", "/tasks/hyperpod-ns-TEAM/job/JOB/yaml", "/tasks/hyperpod-ns-TEAM/job/JOB/events", "/tasks/hyperpod-ns-TEAM/job/JOB/stop", "/tasks/hyperpod-ns-TEAM/job/JOB/resume", "/tasks/hyperpod-ns-TEAM/job/JOB/class", "/tasks/hyperpod-ns-TEAM/job/JOB/front", "/tasks/hyperpod-ns-TEAM/job/JOB/delete", "/policies/allocations/TEAM/hold", "/policies/allocations/TEAM/resume", "/policies.csv"} {
 		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"} {
 			answer := func(team, job string) (int, string) {
 				address := console(t) + strings.NewReplacer("TEAM", team, "JOB", job).Replace(path)
