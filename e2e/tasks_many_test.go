@@ -73,6 +73,7 @@ func TestManyTasks(t *testing.T) {
 	fmt.Printf("figure tasks_memory_each %.1f kB\n", float64(memoryOf(t, s.process)-empty)/1000/manyTasksCount)
 	m.changes(s)
 	fmt.Printf("figure tasks_memory_each_after_changes %.1f kB\n", float64(memoryOf(t, s.process)-empty)/1000/manyTasksCount)
+	m.deletions(s)
 }
 
 // manyServer is a console of the test's own.
@@ -289,6 +290,7 @@ var mark = regexp.MustCompile(`seen at (\d{13})`)
 func (m *many) changes(s manyServer) {
 	ctx, stop := context.WithCancel(m.t.Context())
 	defer stop()
+	before := m.watches()
 	var streams sync.WaitGroup
 	var streamed, watched []time.Duration
 	for i := range manyStreams {
@@ -339,6 +341,9 @@ func (m *many) changes(s manyServer) {
 	}
 	writing.Wait()
 	time.Sleep(2 * time.Second)
+	if now := m.watches(); now > before+1 { // this test's own
+		m.t.Errorf("%d pages made %d watches of Workloads into %d", manyStreams+1, before, now)
+	}
 	times, err := page.Evaluate(`() => window.late`)
 	must(m.t, err)
 	stop()
@@ -351,6 +356,48 @@ func (m *many) changes(s manyServer) {
 	figures(m.t, "tasks_change_to_watch", watched)
 	figures(m.t, "tasks_change_to_stream", streamed)
 	figures(m.t, "tasks_change_to_dom", shown)
+}
+
+// watches is how many watches of Workloads the API server keeps.
+func (m *many) watches() int {
+	out := clustertest.Get(m.t).Kubectl(m.t, "", "get", "--raw", "/metrics")
+	n := 0
+	for _, found := range regexp.MustCompile(`(?m)^apiserver_longrunning_requests\{.*resource="workloads".*verb="WATCH".*\} (\d+)$`).FindAllStringSubmatch(out, -1) {
+		some, err := strconv.Atoi(found[1])
+		must(m.t, err)
+		n += some
+	}
+	if n == 0 {
+		m.t.Error("the API server tells of no watch of Workloads")
+	}
+	return n
+}
+
+// deletions takes ten thousand tasks away at once, and waits until the list is
+// right.
+func (m *many) deletions(s manyServer) {
+	const gone = 200 * manyTasksCount / manyTeamsCount
+	var deleting sync.WaitGroup
+	began := time.Now()
+	for worker := range 8 {
+		deleting.Go(func() {
+			for i := 100 + worker; i < 300; i += 8 { // none of the first page's
+				if err := m.client.DeleteAllOf(m.t.Context(), &kueue.Workload{}, client.InNamespace(fmt.Sprintf("hyperpod-ns-%s-%d", m.teams, i))); err != nil {
+					m.t.Error(err)
+				}
+			}
+		})
+	}
+	deleting.Wait()
+	deleted := time.Now()
+	want := fmt.Sprintf("%d,000 tasks", (manyTasksCount-gone)/1000)
+	clustertest.Eventually(m.t, time.Minute, func(context.Context) error {
+		if _, body := fetch(m.t, s.admin, s.address+"/tasks"); !strings.Contains(body, want) {
+			return fmt.Errorf("the list does not say %s", want)
+		}
+		return nil
+	})
+	fmt.Printf("figure tasks_ten_thousand_deleted %.1f s\nfigure tasks_list_right_after_that %.1f s\n", deleted.Sub(began).Seconds(), time.Since(deleted).Seconds())
 }
 
 // marks are how late each mark is.
