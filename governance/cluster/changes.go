@@ -32,8 +32,8 @@ func (c *Changes) Listen(ctx context.Context) <-chan struct{} {
 	return changed
 }
 
-// notify tells all listeners.
-func (c *Changes) notify() {
+// Notify tells all listeners.
+func (c *Changes) Notify() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for listener := range c.listeners {
@@ -60,8 +60,8 @@ func then(first toolscache.ResourceEventHandler, tell func()) toolscache.Resourc
 // handler notifies of every event of an informer.
 func (c *Changes) handler() toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    func(any) { c.notify() },
-		UpdateFunc: func(any, any) { c.notify() },
-		DeleteFunc: func(any) { c.notify() },
+		AddFunc:    func(any) { c.Notify() },
+		UpdateFunc: func(any, any) { c.Notify() },
+		DeleteFunc: func(any) { c.Notify() },
 	}
 }

@@ -66,6 +66,7 @@ type Cluster struct {
 	told      []toolscache.InformerSynced
 	workloads toolscache.ResourceEventHandler // see OnWorkloads
 	slimmer   func(*kueue.Workload)
+	toldAll   func() // see OnWorkloads
 	spaces    toolscache.ResourceEventHandler // see OnNamespaces
 	followed  []Followed
 
@@ -169,9 +170,12 @@ func (c *Cluster) Run(ctx context.Context) error {
 	}
 	go func() {
 		if c.Manager.GetCache().WaitForCacheSync(ctx) && toolscache.WaitForCacheSync(ctx.Done(), c.told...) {
+			if c.toldAll != nil {
+				c.toldAll()
+			}
 			c.synced.Store(true)
-			c.Allocations.notify()
-			c.Tasks.notify()
+			c.Allocations.Notify()
+			c.Tasks.Notify()
 		}
 	}()
 	return c.Manager.Start(ctx)
@@ -206,7 +210,7 @@ func (c *Cluster) watch(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("watching %T: %w", object, err)
 		}
-		told, err := informer.AddEventHandler(then(handler, c.Tasks.notify))
+		told, err := informer.AddEventHandler(then(handler, c.Tasks.Notify))
 		if err != nil {
 			return fmt.Errorf("watching %T: %w", object, err)
 		}
@@ -216,10 +220,11 @@ func (c *Cluster) watch(ctx context.Context) error {
 }
 
 // OnWorkloads names who is told of every change of a Workload, before those who
-// listen to Tasks, and who takes off it what nobody reads before it is kept. It
-// is called before Run.
-func (c *Cluster) OnWorkloads(slim func(*kueue.Workload), handler toolscache.ResourceEventHandler) {
-	c.slimmer, c.workloads = slim, handler
+// listen to Tasks, and who takes off it what nobody reads before it is kept. all
+// is called once those were told of that there were at the start. It is called
+// before Run.
+func (c *Cluster) OnWorkloads(slim func(*kueue.Workload), handler toolscache.ResourceEventHandler, all func()) {
+	c.slimmer, c.workloads, c.toldAll = slim, handler, all
 }
 
 // OnNamespaces names who is told of every change of a namespace. It is called

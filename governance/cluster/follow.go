@@ -75,12 +75,12 @@ func (c *Cluster) followKind(ctx context.Context, f Followed, kind schema.GroupV
 	}
 	_, informer := toolscache.NewInformerWithOptions(toolscache.InformerOptions{
 		ListerWatcher: list, ObjectType: object, Transform: f.Slim,
-		Handler: then(f.Handler, c.Tasks.notify),
+		Handler: then(f.Handler, c.Tasks.Notify),
 	})
 	go func() {
 		if toolscache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
 			synced()
-			c.Tasks.notify()
+			c.Tasks.Notify()
 		}
 	}()
 	informer.RunWithContext(ctx)

@@ -51,7 +51,7 @@ func (c *Cluster) lookForGovernor(ctx context.Context) error {
 	}
 	if governed := err == nil; c.governed.Swap(governed) != governed {
 		c.log.Warn("who governs the cluster changed", "readOnly", governed)
-		c.Allocations.notify()
+		c.Allocations.Notify()
 	}
 	return nil
 }

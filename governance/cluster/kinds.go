@@ -113,8 +113,8 @@ func (c *Cluster) lookAtKinds(ctx context.Context) error {
 	c.kinds.Store(&k)
 	if trouble := k.Trouble(); trouble != before.Trouble() {
 		c.log.Warn("kinds in the cluster changed", "trouble", trouble)
-		c.Allocations.notify()
-		c.Tasks.notify()
+		c.Allocations.Notify()
+		c.Tasks.Notify()
 	}
 	return nil
 }

@@ -35,21 +35,30 @@ type Index struct {
 	pools   map[string]int
 	started time.Time // since when it counts
 
-	jobs     map[groupKey]*job // that can be tasks without a Workload
-	jobsIn   map[string]map[groupKey]struct{}
-	children map[types.UID]map[types.UID]struct{} // jobs by the job that they are part of
-	governed map[string]bool                      // namespaces
-	pods     map[types.UID]*Pod
-	podsBy   map[string]map[*Pod]struct{} // by the UID of their controller, and by namespace/group
-	loads    map[string]*load             // by node
-	unsynced int                          // how many kinds were not told of as a whole yet
-	requests requestSets
-	life     life
+	jobs      map[groupKey]*job // that can be tasks without a Workload
+	jobsIn    map[string]map[groupKey]struct{}
+	children  map[member]map[types.UID]struct{} // jobs by the job that they are part of
+	governed  map[string]bool                   // namespaces
+	pods      map[types.UID]*Pod
+	podsBy    map[member]map[*Pod]struct{} // by their controller
+	podsIn    map[member]map[*Pod]struct{} // by their group
+	loads     map[string]*load             // by node
+	requests  requestSets
+	unready   int               // tasks that were admitted and whose pods are not all ready
+	complete  bool              // all Workloads of the start were told of
+	podsKnown bool              // all pods were
+	waits     map[groupKey]bool // jobs that are looked at again in a moment
+	notify    func()            // tells that something changed by time alone; nil tells nobody
+	life      life
 }
 
 type groupKey struct{ namespace, uid string }
 
 type address struct{ namespace, kind, name string }
+
+// member is what belongs to something of the same namespace: to the object with a
+// UID, or to the group with a name.
+type member struct{ namespace, of string }
 
 type queueKey struct{ namespace, queue string }
 
@@ -59,8 +68,8 @@ func NewIndex(now func() time.Time) *Index {
 		now: now, tasks: map[groupKey]*Task{}, parts: map[groupKey]map[types.UID]*kueue.Workload{}, group: map[types.UID]groupKey{},
 		named: map[address]map[*Task]struct{}{}, spaces: map[string]map[*Task]struct{}{}, queues: map[queueKey]*order{},
 		orders: map[Column]*order{}, classes: map[classKey]*tally{}, holders: map[string]map[*Task]struct{}{}, used: map[string]explain.Amounts{}, kinds: map[string]int{}, pools: map[string]int{}, started: now(),
-		jobs: map[groupKey]*job{}, jobsIn: map[string]map[groupKey]struct{}{}, children: map[types.UID]map[types.UID]struct{}{}, governed: map[string]bool{},
-		pods: map[types.UID]*Pod{}, podsBy: map[string]map[*Pod]struct{}{}, loads: map[string]*load{},
+		jobs: map[groupKey]*job{}, jobsIn: map[string]map[groupKey]struct{}{}, children: map[member]map[types.UID]struct{}{}, governed: map[string]bool{},
+		pods: map[types.UID]*Pod{}, podsBy: map[member]map[*Pod]struct{}{}, podsIn: map[member]map[*Pod]struct{}{}, waits: map[groupKey]bool{}, loads: map[string]*load{},
 	}
 }
 
@@ -153,7 +162,10 @@ func (x *Index) make(key groupKey, first bool) {
 		x.list(t)
 	}
 	x.note(before, t, first)
-	if first && before == nil && t != nil {
+	if first && (before == nil || before.Bare) && t != nil {
+		if before != nil {
+			x.count(before, nil)
+		}
 		x.countOnly(t)
 	} else {
 		x.count(before, t)
@@ -165,6 +177,7 @@ func (t *Task) address() address {
 }
 
 func (x *Index) list(t *Task) {
+	x.unready += b2i(t.unready())
 	put(x.named, t.address(), t)
 	put(x.spaces, t.Namespace, t)
 	x.kinds[t.Kind]++
@@ -188,6 +201,7 @@ func (x *Index) list(t *Task) {
 }
 
 func (x *Index) unlist(t *Task) {
+	x.unready -= b2i(t.unready())
 	take(x.named, t.address(), t)
 	take(x.spaces, t.Namespace, t)
 	less(x.kinds, t.Kind)
@@ -202,7 +216,10 @@ func (x *Index) unlist(t *Task) {
 		x.use(queue, amounts, -1)
 	}
 	if t.queued() {
-		x.queues[queueKey{t.Namespace, t.Queue}].remove(t)
+		q := queueKey{t.Namespace, t.Queue}
+		if x.queues[q].remove(t); x.queues[q].empty() {
+			delete(x.queues, q)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package tasks
 
 import (
 	"strings"
+	"time"
 
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/desired"
@@ -45,17 +46,15 @@ func (x *Index) follow(c *cluster.Cluster) {
 			continue
 		}
 		kind := k.Kind
-		x.unsynced++
 		c.Follow(cluster.Followed{
 			Kind:    schema.GroupResource{Group: k.Group, Resource: k.Resource},
 			Slim:    func(object any) (any, error) { return slimJob(object, kind), nil },
-			Handler: handler(x.setJob, x.dropJob), Synced: x.oneSynced,
+			Handler: handler(x.setJob, x.dropJob),
 		})
 	}
-	x.unsynced++
 	c.Follow(cluster.Followed{
 		Kind: schema.GroupResource{Resource: "pods"}, Slim: x.slimPod,
-		Handler: handler(x.setPod, x.dropPod), Synced: x.oneSynced,
+		Handler: handler(x.setPod, x.dropPod), Synced: x.toldPods,
 	})
 }
 
@@ -83,6 +82,16 @@ func handler[T any](set, drop func(T)) toolscache.ResourceEventHandler {
 	}
 }
 
+// managed are the kinds of jobs that Kueue knows: what is a part of one of them is
+// no task by itself.
+var managed = func() map[string]bool {
+	kinds := map[string]bool{}
+	for _, k := range enforcement.JobKinds() {
+		kinds[k.Kind] = true
+	}
+	return kinds
+}()
+
 // slimJob is what is kept of a job.
 func slimJob(object any, kind string) any {
 	o, ok := object.(metav1.Object)
@@ -94,8 +103,9 @@ func slimJob(object any, kind string) any {
 		kind:       kind, alone: true, queue: same(o.GetLabels()[queueLabel]), class: same(o.GetLabels()[classLabel]),
 	}
 	if owner := metav1.GetControllerOfNoCopy(o); owner != nil {
-		j.controller, j.alone = owner.UID, owner.Kind == "CronJob"
+		j.controller, j.alone = owner.UID, !managed[owner.Kind]
 	}
+	j.ended = o.GetDeletionTimestamp() != nil
 	if batch, ok := object.(*batchv1.Job); ok {
 		for _, c := range batch.Status.Conditions {
 			if c.Status == corev1.ConditionTrue && (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) {
@@ -110,7 +120,7 @@ func (x *Index) setJob(j *job) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if j.controller != "" {
-		put(x.children, j.controller, j.UID)
+		put(x.children, member{j.Namespace, string(j.controller)}, j.UID)
 	}
 	x.take(j)
 }
@@ -118,7 +128,7 @@ func (x *Index) setJob(j *job) {
 func (x *Index) dropJob(j *job) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	take(x.children, j.controller, j.UID)
+	take(x.children, member{j.Namespace, string(j.controller)}, j.UID)
 	x.leave(j)
 }
 
@@ -168,23 +178,32 @@ func (x *Index) govern(namespace string, governed bool) {
 	}
 }
 
-// oneSynced counts the kinds that were told of as a whole. Which jobs have no
-// Workload is known once all of them were, and the Workloads.
-func (x *Index) oneSynced() {
+// told takes in that all Workloads were told of that there were at the start: from
+// now on it is known which jobs have none.
+func (x *Index) told() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.unsynced--; x.unsynced > 0 {
-		return
-	}
+	x.complete = true
 	for key := range x.jobs {
 		x.make(key, true)
 	}
 }
 
-// bare is the job of a task that has no Workload; nil where it is none.
+func (x *Index) toldPods() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.podsKnown = true
+}
+
+// grace is how long Kueue may take to make a Workload of a job before the job is
+// a task without one. Times of creation are in whole seconds.
+const grace = 3 * time.Second
+
+// bare is the job of a task that has no Workload; nil where it is none, or not
+// yet.
 func (x *Index) bare(key groupKey) *job {
 	j := x.jobs[key]
-	if j == nil || x.unsynced > 0 || j.queue == "" && !x.governed[j.Namespace] {
+	if j == nil || !x.complete || j.queue == "" && !x.governed[j.Namespace] {
 		return nil
 	}
 	if j.kind == podGroup {
@@ -194,7 +213,28 @@ func (x *Index) bare(key groupKey) *job {
 			}
 		}
 	}
+	if wait := grace - x.now().Sub(j.CreationTimestamp.Time); wait > 0 && wait <= grace {
+		x.later(key, wait)
+		return nil
+	}
 	return j
+}
+
+// later looks at a job again.
+func (x *Index) later(key groupKey, wait time.Duration) {
+	if x.waits[key] {
+		return
+	}
+	x.waits[key] = true
+	time.AfterFunc(wait, func() {
+		x.mu.Lock()
+		delete(x.waits, key)
+		x.make(key, false)
+		x.mu.Unlock()
+		if x.notify != nil {
+			x.notify()
+		}
+	})
 }
 
 // bareWorkload stands for the Workload that there is not.

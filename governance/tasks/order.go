@@ -155,7 +155,16 @@ func (o *order) remove(t *Task) {
 		return
 	}
 	o.gone[t] = struct{}{}
+	if len(o.gone) > keptGone+len(o.sorted)/4 { // nobody asked for long: what is gone is not to be kept
+		o.list()
+	}
 }
+
+// keptGone is how many tasks that are gone an order keeps at least until somebody
+// asks for it.
+const keptGone = 1000
+
+func (o *order) empty() bool { return len(o.added) == 0 && len(o.sorted) == len(o.gone) }
 
 // list is all tasks in order: read only.
 func (o *order) list() []*Task {

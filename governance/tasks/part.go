@@ -2,6 +2,7 @@ package tasks
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	resourcehelpers "k8s.io/component-helpers/resource"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
@@ -211,54 +213,38 @@ func asked(w *kueue.Workload, into quota.Resources) {
 	}
 }
 
-// PodRequests is what one pod asks for: the sum over its containers and
-// sidecars, or what an init container needs with those that run beside it,
-// whichever is more, and the overhead
-// (https://kubernetes.io/docs/concepts/workloads/pods/init-containers/#resource-sharing-within-containers).
+// PodRequests is what one pod asks for, as Kubernetes and Kueue count it. A limit
+// without a request counts as one, as the API server writes it into a pod.
 func PodRequests(spec *corev1.PodSpec) quota.Resources {
+	pod := &corev1.Pod{Spec: corev1.PodSpec{
+		InitContainers: withLimits(spec.InitContainers), Containers: withLimits(spec.Containers), Overhead: spec.Overhead, Resources: spec.Resources,
+	}}
 	total := quota.Resources{}
-	for i := range spec.Containers {
-		addRequests(total, spec.Containers[i].Resources)
-	}
-	var most quota.Resources
-	sidecars := quota.Resources{}
-	for i := range spec.InitContainers {
-		c := &spec.InitContainers[i]
-		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
-			addRequests(sidecars, c.Resources)
-			addRequests(total, c.Resources)
-			continue
-		}
-		alone := quota.Resources{}
-		alone.Add(sidecars)
-		addRequests(alone, c.Resources)
-		if most == nil {
-			most = quota.Resources{}
-		}
-		for name, amount := range alone {
-			most[name] = max(most[name], amount)
-		}
-	}
-	for name, amount := range most {
-		total[name] = max(total[name], amount)
-	}
-	for name, amount := range spec.Overhead {
-		total[string(name)] += quota.InUnit(string(name), amount)
+	for name, amount := range resourcehelpers.PodRequests(pod, resourcehelpers.PodResourcesOptions{}) {
+		total[string(name)] = quota.InUnit(string(name), amount)
 	}
 	return total
 }
 
-// addRequests adds what a container asks for; a limit without a request counts
-// as one, as the API server writes it into a pod.
-func addRequests(into quota.Resources, r corev1.ResourceRequirements) {
-	for name, amount := range r.Requests {
-		into[string(name)] += quota.InUnit(string(name), amount)
-	}
-	for name, amount := range r.Limits {
-		if _, asks := r.Requests[name]; !asks {
-			into[string(name)] += quota.InUnit(string(name), amount)
+func withLimits(containers []corev1.Container) []corev1.Container {
+	some := make([]corev1.Container, len(containers))
+	for i := range containers {
+		some[i].RestartPolicy = containers[i].RestartPolicy
+		requests, limits := containers[i].Resources.Requests, containers[i].Resources.Limits
+		some[i].Resources.Requests = requests
+		for name, amount := range limits {
+			if _, asks := requests[name]; !asks {
+				if len(some[i].Resources.Requests) == len(requests) {
+					some[i].Resources.Requests = maps.Clone(requests)
+				}
+				if some[i].Resources.Requests == nil {
+					some[i].Resources.Requests = corev1.ResourceList{}
+				}
+				some[i].Resources.Requests[name] = amount
+			}
 		}
 	}
+	return some
 }
 
 // firstLine is how a message begins.

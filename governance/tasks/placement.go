@@ -93,12 +93,12 @@ func (x *Index) nodes(list []corev1.Node) []explain.Node {
 	return nodes
 }
 
-// unready counts the tasks that have their quota and not all of their pods.
-func (x *Index) unready() (n int) {
+// unready tells whether Kueue waits for pods of a task.
+func (t *Task) unready() bool { return !t.Bare && t.State == Starting && !t.AdmittedAt.IsZero() }
+
+// notReady counts the tasks whose pods Kueue waits for.
+func (x *Index) notReady() int {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	for _, y := range x.classes {
-		n += y.states[Starting]
-	}
-	return n
+	return x.unready
 }

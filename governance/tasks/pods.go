@@ -31,6 +31,7 @@ type Pod struct {
 	Since             time.Time // of its trouble
 	Requests          quota.Resources
 	queue, class      string // by its labels
+	part              bool   // of a job that is the task
 }
 
 func (p *Pod) ended() bool { return p.Phase == corev1.PodSucceeded || p.Phase == corev1.PodFailed }
@@ -55,6 +56,7 @@ func (x *Index) slimPod(object any) (any, error) {
 	}
 	if owner := metav1.GetControllerOfNoCopy(o); owner != nil {
 		p.Owner = owner.UID
+		p.part = managed[owner.Kind] || p.queue == ""
 	}
 	for i := range o.Status.Conditions {
 		switch c := &o.Status.Conditions[i]; {
@@ -80,10 +82,10 @@ func (x *Index) setPod(p *Pod) {
 	x.forget(p.UID)
 	x.pods[p.UID] = p
 	if p.Owner != "" {
-		put(x.podsBy, string(p.Owner), p)
+		put(x.podsBy, member{p.Namespace, string(p.Owner)}, p)
 	}
 	if p.Group != "" {
-		put(x.podsBy, p.Namespace+"/"+p.Group, p)
+		put(x.podsIn, member{p.Namespace, p.Group}, p)
 	}
 	x.load(p, 1)
 	x.podChanged(p)
@@ -102,8 +104,8 @@ func (x *Index) forget(uid types.UID) {
 		return
 	}
 	delete(x.pods, uid)
-	take(x.podsBy, string(p.Owner), p)
-	take(x.podsBy, p.Namespace+"/"+p.Group, p)
+	take(x.podsBy, member{p.Namespace, string(p.Owner)}, p)
+	take(x.podsIn, member{p.Namespace, p.Group}, p)
 	x.load(p, -1)
 }
 
@@ -132,31 +134,39 @@ type load struct {
 	asked quota.Resources
 }
 
-// podChanged makes a task without a Workload anew when its pods change.
+// podChanged makes a task without a Workload anew when its pods change. A pod
+// that is no part of a job can be one itself.
 func (x *Index) podChanged(p *Pod) {
-	if p.Owner == "" {
+	if alone := (groupKey{p.Namespace, string(p.UID)}); x.jobs[alone] != nil && (p.part || p.Group != "") { // it was adopted
+		x.leave(x.jobs[alone])
+	}
+	if !p.part {
 		if j := p.job(x); j.ended {
 			x.leave(j)
 		} else {
 			x.take(j)
 		}
-		return
 	}
-	key := groupKey{p.Namespace, string(p.Owner)}
-	if t := x.tasks[key]; t != nil && t.Bare {
-		x.make(key, false)
+	if t := x.tasks[groupKey{p.Namespace, string(p.Owner)}]; t != nil && t.Bare {
+		x.make(groupKey{p.Namespace, string(p.Owner)}, false)
 	}
 }
 
 // job is a pod, or the group that it is of, as a job of its own.
 func (p *Pod) job(x *Index) *job {
-	j := &job{ObjectMeta: p.ObjectMeta, kind: "Pod", alone: true, queue: p.queue, class: p.class, ended: p.ended() || x.pods[p.UID] == nil}
-	if p.Group != "" {
-		j.kind, j.Name, j.UID, j.ended = podGroup, p.Group, types.UID(groupUID(p.Group)), true
-		for other := range x.podsBy[p.Namespace+"/"+p.Group] {
-			j.ended = j.ended && other.ended()
+	there := x.pods[p.UID] != nil
+	if p.Group == "" {
+		return &job{ObjectMeta: p.ObjectMeta, kind: "Pod", alone: true, queue: p.queue, class: p.class, ended: !there || p.ended() || p.DeletionTimestamp != nil}
+	}
+	first, ended := p, true // the group is what its oldest pod is
+	for other := range x.podsIn[member{p.Namespace, p.Group}] {
+		ended = ended && (other.ended() || other.DeletionTimestamp != nil)
+		if !there || cmp.Or(other.CreationTimestamp.Compare(first.CreationTimestamp.Time), strings.Compare(other.Name, first.Name)) < 0 {
+			first, there = other, true
 		}
 	}
+	j := &job{ObjectMeta: first.ObjectMeta, kind: podGroup, alone: true, queue: first.queue, class: first.class, ended: ended}
+	j.Name, j.UID = p.Group, types.UID(groupUID(p.Group))
 	return j
 }
 
@@ -168,7 +178,7 @@ func groupUID(name string) string { return "group/" + name }
 // is made of, of its groups, or the one that it is.
 func (x *Index) podsOf(t *Task) []*Pod {
 	found := map[*Pod]struct{}{}
-	if p := x.pods[types.UID(t.UID)]; p != nil {
+	if p := x.pods[types.UID(t.UID)]; p != nil && p.Namespace == t.Namespace {
 		found[p] = struct{}{}
 	}
 	seen := map[types.UID]bool{}
@@ -178,20 +188,20 @@ func (x *Index) podsOf(t *Task) []*Pod {
 			return
 		}
 		seen[uid] = true
-		for p := range x.podsBy[string(uid)] {
+		for p := range x.podsBy[member{t.Namespace, string(uid)}] {
 			found[p] = struct{}{}
+			below(p.UID) // such as what a driver starts
 		}
-		for child := range x.children[uid] {
+		for child := range x.children[member{t.Namespace, string(uid)}] {
 			below(child)
 		}
 	}
 	below(types.UID(t.UID))
-	names := []string{t.main.Name}
-	for _, w := range t.Parts {
-		names = append(names, w.Name)
+	for p := range x.podsIn[member{t.Namespace, t.main.Name}] {
+		found[p] = struct{}{}
 	}
-	for _, name := range names {
-		for p := range x.podsBy[t.Namespace+"/"+name] {
+	for _, w := range t.Parts {
+		for p := range x.podsIn[member{t.Namespace, w.Name}] {
 			found[p] = struct{}{}
 		}
 	}
@@ -201,6 +211,13 @@ func (x *Index) podsOf(t *Task) []*Pod {
 	}
 	slices.SortFunc(list, func(a, b *Pod) int { return strings.Compare(a.Name, b.Name) })
 	return list
+}
+
+// knowsPods tells whether all pods are known that there were at the start.
+func (x *Index) knowsPods() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.podsKnown
 }
 
 // PodCount is how many pods a task has.

@@ -25,7 +25,8 @@ type Service struct {
 // New is a service whose index is filled once the cluster is watched.
 func New(c *cluster.Cluster, permission *access.Service) *Service {
 	s := &Service{Cluster: c, Access: permission, index: NewIndex(time.Now)}
-	c.OnWorkloads(new(slimmer).slim, s.index.Handler())
+	c.OnWorkloads(new(slimmer).slim, s.index.Handler(), s.index.told)
+	s.index.notify = c.Tasks.Notify
 	s.index.follow(c)
 	return s
 }

@@ -80,6 +80,9 @@ func (v viewer) why(ctx context.Context, t *Task, pods []*Pod, count PodCount) (
 		return nil, nil
 	case t.Bare || !t.State.Holding():
 	case len(q.Checks) == 0:
+		if !v.index.knowsPods() {
+			return nil, nil
+		}
 		placed := placement(t, pods, count)
 		if placed == nil {
 			return nil, nil
@@ -132,7 +135,7 @@ func (v viewer) surroundings(ctx context.Context, t *Task) (*explain.Cluster, er
 	v.index.fill(c, v)
 	policy, err := v.policy(ctx)
 	if err == nil && policy.Spec.GangScheduling.Enabled && policy.Spec.GangScheduling.BlockAdmission {
-		c.Blocked = v.index.unready()
+		c.Blocked = v.index.notReady()
 	}
 	return c, err
 }
