@@ -72,7 +72,7 @@ var taskRanges = map[string]time.Duration{"1h": time.Hour, "12h": 12 * time.Hour
 
 // ranges lead to the same list with figures over another time.
 func (q taskQuery) ranges() []views.RangeLink {
-	links := []views.RangeLink{{Label: "All", Title: "Since the console started", URL: q.with(tasksURL, "range", ""), Current: q.Within == 0}}
+	links := []views.RangeLink{{Label: "All", Title: "All, since the console started", URL: q.with(tasksURL, "range", ""), Current: q.Within == 0}}
 	byLength := slices.SortedFunc(maps.Keys(taskRanges), func(a, b string) int { return int(taskRanges[a] - taskRanges[b]) })
 	for _, name := range byLength {
 		label := fmt.Sprintf("%d h", taskRanges[name]/time.Hour)
