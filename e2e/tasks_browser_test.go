@@ -119,6 +119,8 @@ func TestScientistWatchesATask(t *testing.T) {
 	must(t, see.Locator(by.First()).ToHaveAttribute("href", "/tasks/hyperpod-ns-"+other+"/job/owner"))
 	must(t, see.Locator(timeline).ToContainText("another team takes back its own quota"))
 	must(t, see.Locator(why).ToContainText("2 Neuron devices short."))
+	must(t, see.Locator(why).ToContainText("8 Neuron devices, all free."))
+	must(t, see.Locator(why).ToContainText("Nothing stands idle with others."))
 	must(t, see.Locator(row("mine")).ToContainText("Pre-empted"))
 	must(t, see.Locator(row("owner")).ToContainText("Running"))
 	accessible(t, task, "task-pre-empted")

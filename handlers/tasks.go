@@ -122,21 +122,21 @@ func classLine(row tasks.ClassRow, q taskQuery) views.ClassRow {
 		}
 		return views.Count{Text: thousands(int64(n)), URL: values.with(tasksURL)}
 	}
-	took := func(d time.Duration, n int) string {
+	took := func(d time.Duration, n int, goesOn bool) string {
 		if n == 0 {
 			return "–"
 		}
-		return duration(d)
+		return elapsed(d, goesOn)
 	}
 	return views.ClassRow{
 		ID: "class-" + value, Name: name,
 		Running:     count(row.Running, string(tasks.Running), string(tasks.Starting), string(tasks.Stopping)),
 		Pending:     count(row.Pending, string(tasks.Pending)),
 		Preempted:   count(row.Preempted, string(tasks.Preempted)),
-		AverageRun:  took(row.AverageRun, row.Runs),
-		AverageWait: took(row.AverageWait, row.Waits),
-		LongestRun:  took(row.LongestRun, row.Runs+row.Running),
-		LongestWait: took(row.LongestWait, row.Waits+row.Pending+row.Preempted),
+		AverageRun:  took(row.AverageRun, row.Runs, false),
+		AverageWait: took(row.AverageWait, row.Waits, false),
+		LongestRun:  took(row.LongestRun, row.Runs+row.Running, row.RunGoesOn),
+		LongestWait: took(row.LongestWait, row.Waits+row.Pending+row.Preempted, row.WaitGoesOn),
 	}
 }
 

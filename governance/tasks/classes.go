@@ -110,6 +110,7 @@ type ClassRow struct {
 	Waits, Runs                 int           // that ended in the range, which averages are over
 	AverageWait, AverageRun     time.Duration // 0 without any
 	LongestWait, LongestRun     time.Duration // counts those that still go on
+	WaitGoesOn, RunGoesOn       bool          // those longest ones still do
 }
 
 // Classes counts the tasks of the namespaces that somebody sees, one row for
@@ -156,6 +157,7 @@ func (x *Index) Classes(sees func(namespace string) bool, within time.Duration) 
 	}
 	for class, row := range sums {
 		e := ended[class]
+		row.WaitGoesOn, row.RunGoesOn = row.LongestWait > e.waits.longest, row.LongestRun > e.runs.longest
 		row.Waits, row.AverageWait, row.LongestWait = e.waits.count, e.waits.average(), max(row.LongestWait, e.waits.longest)
 		row.Runs, row.AverageRun, row.LongestRun = e.runs.count, e.runs.average(), max(row.LongestRun, e.runs.longest)
 	}

@@ -100,10 +100,10 @@ func checkRanges(t *testing.T, x *Index, c *clock, all []*lived) {
 					ran.add(lengths{1, took, took})
 				}
 			}
-			if row.Waits != waited.count || row.AverageWait != waited.average() || row.LongestWait != max(longestWait, waited.longest) {
+			if row.Waits != waited.count || row.AverageWait != waited.average() || row.LongestWait != max(longestWait, waited.longest) || row.WaitGoesOn != (longestWait > waited.longest) {
 				t.Errorf("class %q waited, within %s: %+v, want %+v and %s", row.Class, within, row, waited, longestWait)
 			}
-			if row.Runs != ran.count || row.AverageRun != ran.average() || row.LongestRun != max(longestRun, ran.longest) {
+			if row.Runs != ran.count || row.AverageRun != ran.average() || row.LongestRun != max(longestRun, ran.longest) || row.RunGoesOn != (longestRun > ran.longest) {
 				t.Errorf("class %q ran, within %s: %+v, want %+v and %s", row.Class, within, row, ran, longestRun)
 			}
 		}
