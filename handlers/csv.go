@@ -11,6 +11,7 @@ import (
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/tasks"
 
 	"github.com/labstack/echo/v4"
 )
@@ -43,7 +44,46 @@ func harmless(text string) string {
 	return text
 }
 
-// tasksCSV answers GET /tasks.csv: all of a list of tasks.
+// csvColumn is a column of a list of tasks as spreadsheets have it: one or
+// several of one on the page.
+type csvColumn struct {
+	of    string // the column of the page that it is a part of
+	head  string
+	value func(t tasks.Item, now time.Time) string
+}
+
+var tasksCSVColumns = []csvColumn{
+	{"name", "namespace", func(t tasks.Item, _ time.Time) string { return t.Namespace }},
+	{"kind", "kind", func(t tasks.Item, _ time.Time) string { return t.Kind }},
+	{"name", "name", func(t tasks.Item, _ time.Time) string { return t.Name }},
+	{"team", "team", func(t tasks.Item, _ time.Time) string { return t.Team }},
+	{"status", "status", func(t tasks.Item, _ time.Time) string { return string(t.State) }},
+	{"status", "reason", func(t tasks.Item, _ time.Time) string { return t.Reason }},
+	{"class", "priority class", func(t tasks.Item, _ time.Time) string { return className(t.Class) }},
+	{"class", "priority", func(t tasks.Item, _ time.Time) string { return strconv.Itoa(int(t.Priority)) }},
+	{placeColumn, "place", func(t tasks.Item, _ time.Time) string {
+		if t.Place == 0 {
+			return ""
+		}
+		return strconv.Itoa(t.Place)
+	}},
+	{"accelerators", "GPUs", resourceColumn(catalog.GPU)},
+	{"accelerators", "Neuron devices", resourceColumn(catalog.Neuron)},
+	{"vcpu", "vCPU", resourceColumn(catalog.CPU)},
+	{"memory", "memory GiB", resourceColumn(catalog.Memory)},
+	{"pool", "pool", func(t tasks.Item, _ time.Time) string { return strings.Join(t.Pools, " ") }},
+	{"submitted", "submitted", func(t tasks.Item, _ time.Time) string { return t.Submitted.UTC().Format(time.RFC3339) }},
+	{"waited", "waited s", func(t tasks.Item, now time.Time) string { return seconds(t.Waited(now)) }},
+	{"ran", "ran s", func(t tasks.Item, now time.Time) string { return seconds(t.Ran(now)) }},
+	{"preemptions", "pre-emptions", func(t tasks.Item, _ time.Time) string { return strconv.Itoa(int(t.Preemptions)) }},
+}
+
+func resourceColumn(name string) func(tasks.Item, time.Time) string {
+	return func(t tasks.Item, _ time.Time) string { return quota.Number(name, t.Resources()[name]) }
+}
+
+// tasksCSV answers GET /tasks.csv: all of a list of tasks, in the columns that
+// are shown.
 func (h *Handlers) tasksCSV(c echo.Context) error {
 	q := parseTaskQuery(c.QueryParams())
 	q.All = true
@@ -55,19 +95,21 @@ func (h *Handlers) tasksCSV(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	rows := [][]string{{"namespace", "kind", "name", "team", "status", "reason", "priority class", "priority", "place", "GPUs", "Neuron devices", "vCPU", "memory GiB", "pool", "submitted", "waited s", "ran s", "pre-emptions"}}
+	var shown []csvColumn
+	var heads []string
+	for _, column := range tasksCSVColumns {
+		if !q.hidden[column.of] {
+			shown, heads = append(shown, column), append(heads, column.head)
+		}
+	}
+	rows := [][]string{heads}
 	now := h.Now()
 	for _, t := range list.Items {
-		r := t.Resources()
-		place := ""
-		if t.Place > 0 {
-			place = strconv.Itoa(t.Place)
+		row := make([]string, len(shown))
+		for i, column := range shown {
+			row[i] = column.value(t, now)
 		}
-		rows = append(rows, []string{
-			t.Namespace, t.Kind, t.Name, t.Team, string(t.State), t.Reason, className(t.Class), strconv.Itoa(int(t.Priority)), place,
-			quota.Number(catalog.GPU, r[catalog.GPU]), quota.Number(catalog.Neuron, r[catalog.Neuron]), quota.Number(catalog.CPU, r[catalog.CPU]), quota.Number(catalog.Memory, r[catalog.Memory]),
-			strings.Join(t.Pools, " "), t.Submitted.UTC().Format(time.RFC3339), seconds(t.Waited(now)), seconds(t.Ran(now)), strconv.Itoa(int(t.Preemptions)),
-		})
+		rows = append(rows, row)
 	}
 	return csvFile(c, "tasks", rows)
 }

@@ -34,6 +34,7 @@ import (
 type domain struct {
 	allocations    []v1alpha1.ComputeAllocation
 	items          []tasks.Item
+	list           tasks.List          // what a list has besides its items
 	query          tasks.Query         // that was asked last
 	more           func(*tasks.Detail) // fills in more of a task
 	notices        []tasks.Notice
@@ -86,7 +87,9 @@ func (d *domain) Scope(context.Context, governance.User) (access.Scope, error) {
 
 func (d *domain) ListWithin(_ context.Context, _ access.Scope, q tasks.Query, teams []string) (tasks.List, error) {
 	d.query, d.queried = q, teams
-	return tasks.List{Items: d.items, Total: len(d.items), Page: 1, Pages: 1, Teams: d.teams}, d.failure
+	list := d.list
+	list.Items, list.Total, list.Page, list.Pages, list.Teams = d.items, len(d.items), 1, 1, d.teams
+	return list, d.failure
 }
 
 func (d *domain) Detail(context.Context, governance.User, string, string, string, string) (tasks.Detail, error) {

@@ -26,6 +26,9 @@ import (
 // tasks answers GET /tasks: what runs and what waits.
 func (h *Handlers) tasks(c echo.Context) error {
 	q := parseTaskQuery(c.QueryParams())
+	if c.QueryParams().Has("cols") { // of the form, which sends all that it has
+		return c.Redirect(http.StatusSeeOther, q.with(tasksURL))
+	}
 	ctx := c.Request().Context()
 	scope, err := h.Tasks.Scope(ctx, userOf(c))
 	if err != nil {
@@ -63,8 +66,8 @@ func (h *Handlers) tasksPage(ctx context.Context, scope access.Scope, q taskQuer
 		return views.TasksPage{}, err
 	}
 	page := views.TasksPage{
-		Summary: summary(list, q), Text: q.Text, Filters: q.filters(list), Heads: q.heads(), Action: tasksURL,
-		Sort: q.values.Get("sort"), Order: q.values.Get("order"), CSVURL: q.with(tasksCSVURL, "page", ""),
+		Summary: summary(list, q), Text: q.Text, Filters: q.filters(list), Heads: q.heads(), Columns: q.columns(), Hidden: q.hidden, Action: tasksURL,
+		Sort: q.values.Get("sort"), Order: q.values.Get("order"), Range: q.values.Get("range"), CSVURL: q.with(tasksCSVURL, "page", ""),
 	}
 	if q.Filtered() || len(q.teams) > 0 {
 		page.ClearURL = q.with(tasksURL, "team", "", "class", "", "status", "", "kind", "", "pool", "", "q", "", "page", "")
@@ -78,7 +81,7 @@ func (h *Handlers) tasksPage(ctx context.Context, scope access.Scope, q taskQuer
 		page.Classes = append(page.Classes, classLine(row, q))
 	}
 	if len(page.Classes) > 0 {
-		page.ClassNote = "averages since " + list.Since.UTC().Format("15:04 on 2 January") + " (UTC), when this console started"
+		page.ClassNote, page.Ranges = q.rangeNote(list), q.ranges()
 	}
 	for _, item := range list.Items {
 		page.Tasks = append(page.Tasks, taskRow(item, h.Now()))
@@ -119,21 +122,21 @@ func classLine(row tasks.ClassRow, q taskQuery) views.ClassRow {
 		}
 		return views.Count{Text: thousands(int64(n)), URL: values.with(tasksURL)}
 	}
-	took := func(d time.Duration, n int) string {
+	took := func(d time.Duration, n int, goesOn bool) string {
 		if n == 0 {
 			return "–"
 		}
-		return duration(d)
+		return elapsed(d, goesOn)
 	}
 	return views.ClassRow{
 		ID: "class-" + value, Name: name,
 		Running:     count(row.Running, string(tasks.Running), string(tasks.Starting), string(tasks.Stopping)),
 		Pending:     count(row.Pending, string(tasks.Pending)),
 		Preempted:   count(row.Preempted, string(tasks.Preempted)),
-		AverageRun:  took(row.AverageRun, row.Runs),
-		AverageWait: took(row.AverageWait, row.Waits),
-		LongestRun:  took(row.LongestRun, row.Runs+row.Running),
-		LongestWait: took(row.LongestWait, row.Waits+row.Pending+row.Preempted),
+		AverageRun:  took(row.AverageRun, row.Runs, false),
+		AverageWait: took(row.AverageWait, row.Waits, false),
+		LongestRun:  took(row.LongestRun, row.Runs+row.Running, row.RunGoesOn),
+		LongestWait: took(row.LongestWait, row.Waits+row.Pending+row.Preempted, row.WaitGoesOn),
 	}
 }
 

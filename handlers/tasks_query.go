@@ -19,7 +19,8 @@ const noClass = "-"
 type taskQuery struct {
 	values url.Values
 	tasks.Query
-	teams []string
+	teams  []string
+	hidden map[string]bool // columns, by their ids
 }
 
 // taskFilters are the filters by the names that they have in addresses.
@@ -66,6 +67,11 @@ func parseTaskQuery(values url.Values) taskQuery {
 		q.Sort, q.Descending = tasks.BySubmitted, one("order") != "asc"
 	}
 	q.Page, _ = strconv.Atoi(one("page"))
+	q.Within = taskRanges[one("range")]
+	if q.Within == 0 {
+		delete(q.values, "range")
+	}
+	q.hide(values)
 	return q
 }
 
@@ -89,42 +95,35 @@ func (q taskQuery) with(path string, pairs ...string) string {
 	return path + "?" + values.Encode()
 }
 
-// heads are the columns of the list, each with the address that sorts by it.
-func (q taskQuery) heads() []views.ColumnHead {
-	heads := []views.ColumnHead{
-		{Label: "Name", ID: string(tasks.ByName)},
-		{Label: "Status", ID: string(tasks.ByState)},
-		{Label: "Team", ID: string(tasks.ByTeam)},
-		{Label: "Priority class", ID: string(tasks.ByClass)},
-		{Label: "Place"},
-		{Label: "Accelerators", ID: string(tasks.ByAccelerator), Number: true},
-		{Label: "vCPU", ID: string(tasks.ByCPU), Number: true},
-		{Label: "Memory", Unit: "GiB", ID: string(tasks.ByMemory), Number: true},
-		{Label: "Pool", ID: string(tasks.ByPool)},
-		{Label: "Submitted", ID: string(tasks.BySubmitted)},
-		{Label: "Waited", ID: string(tasks.ByWaited), Number: true},
-		{Label: "Ran", ID: string(tasks.ByRan), Number: true},
-		{Label: "Pre-empted", Unit: "times", ID: string(tasks.ByPreemptions), Number: true},
-	}
-	for i := range heads {
-		h := &heads[i]
-		if h.ID == "" {
+// heads are the columns of the list that are shown, each with the address that
+// sorts by it.
+func (q taskQuery) heads() (shown []views.ColumnHead) {
+	for _, h := range taskColumns {
+		if q.hidden[h.ID] {
 			continue
 		}
-		// Figures and times are asked for from the top first.
-		order := "asc"
-		if h.Number || h.ID == string(tasks.BySubmitted) || h.ID == string(tasks.ByClass) {
-			order = "desc"
-		}
-		if tasks.Column(h.ID) == q.Sort {
-			h.Sorted, order = "ascending", "desc"
-			if q.Descending {
-				h.Sorted, order = "descending", "asc"
-			}
-		}
-		h.URL = q.with(tasksURL, "sort", h.ID, "order", order, "page", "")
+		shown = append(shown, q.head(h))
 	}
-	return heads
+	return shown
+}
+
+func (q taskQuery) head(h views.ColumnHead) views.ColumnHead {
+	if h.ID == placeColumn {
+		return h
+	}
+	// Figures and times are asked for from the top first.
+	order := "asc"
+	if h.Number || h.ID == string(tasks.BySubmitted) || h.ID == string(tasks.ByClass) {
+		order = "desc"
+	}
+	if tasks.Column(h.ID) == q.Sort {
+		h.Sorted, order = "ascending", "desc"
+		if q.Descending {
+			h.Sorted, order = "descending", "asc"
+		}
+	}
+	h.URL = q.with(tasksURL, "sort", h.ID, "order", order, "page", "")
+	return h
 }
 
 // filters are the choices of a list, as its address has them.

@@ -6,14 +6,18 @@ type TasksPage struct {
 	Chrome
 	Summary   string // such as "12 tasks: 8 running, 4 pending"
 	Classes   []ClassRow
-	ClassNote string // over what averages are
+	ClassNote string // from when averages are
+	Ranges    []RangeLink
+	Range     string // the time that was asked for, as the address has it; empty for the usual one
 	Action    string // where the filters are sent
 	Text      string // searched for
 	Filters   []Filter
 	ClearURL  string // the list without its filters; empty when it has none
 	Sort      string // the order that was asked for, as the address has it; empty for the usual one
 	Order     string
-	Heads     []ColumnHead
+	Heads     []ColumnHead // of the columns that are shown
+	Columns   []ColumnChoice
+	Hidden    map[string]bool // columns, by their ids
 	Tasks     []TaskRow
 	Pager     Pager
 	CSVURL    string
@@ -36,12 +40,27 @@ type Option struct {
 
 // ColumnHead is the head of a column that a list can be sorted by.
 type ColumnHead struct {
-	ID     string // in addresses; empty for a column that cannot be sorted by
+	ID     string // in addresses
 	Label  string
 	Unit   string
 	Number bool   // right-aligned
-	URL    string // sorts by it
+	URL    string // sorts by it; empty for a column that cannot be sorted by
 	Sorted string // "ascending" or "descending"; empty when it is sorted by another
+}
+
+// ColumnChoice is a column that can be hidden.
+type ColumnChoice struct {
+	ID    string
+	Label string
+	Shown bool
+}
+
+// RangeLink leads to the same list with figures over another time.
+type RangeLink struct {
+	Label   string // such as "12 h"
+	Title   string // what it means, read aloud
+	URL     string
+	Current bool
 }
 
 // Pager leads through the pages of a list. Its zero value is a list of one page.

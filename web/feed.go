@@ -2,6 +2,9 @@ package web
 
 import (
 	"context"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -27,19 +30,19 @@ func (s *Server) StreamShared(c echo.Context, shared Shared, status func(context
 	defer beat.Stop()
 	reader := &reader{feeds: &s.feeds, shared: shared, news: make(chan struct{}, 1)}
 	defer reader.leave()
-	for beats := 0; ; {
-		var err error
-		if beats%streamLook == 0 {
-			err = reader.look(ctx)
+	// Before each update it is asked anew what this reader sees: what was meant
+	// for one who saw more is not sent to them.
+	update := func() error {
+		if err := reader.look(ctx); err != nil {
+			return err
 		}
-		if err == nil && reader.feed != nil {
-			if event := reader.feed.last(); event != nil {
-				err = stream.sendOnce(event)
-			}
+		if event := reader.feed.last(); event != nil {
+			return stream.sendOnce(event)
 		}
-		if !s.goesOn(stream, err) {
-			return nil
-		}
+		return nil
+	}
+	err := update()
+	for beats := 1; s.goesOn(stream, err); {
 		select {
 		case <-ctx.Done():
 			return nil
@@ -49,16 +52,18 @@ func (s *Server) StreamShared(c echo.Context, shared Shared, status func(context
 			if !s.still(stream) {
 				return nil
 			}
-			if err := reader.look(ctx); !s.goesOn(stream, err) {
-				return nil
-			}
+			err = update()
 		case <-beat.C:
-			beats++
 			if !s.still(stream) || !s.goesOn(stream, stream.send(status, false)) {
 				return nil
 			}
+			if err = nil; beats%streamLook == 0 {
+				err = update()
+			}
+			beats++
 		}
 	}
+	return nil
 }
 
 // reader is one page that reads a feed.
@@ -76,25 +81,27 @@ func (r *reader) look(ctx context.Context) error {
 	key, part, err := r.shared.See(ctx)
 	if err != nil {
 		r.leave()
-		return err
+		return fmt.Errorf("%w: %w", errRender, err)
 	}
 	if r.feed != nil && key == r.key {
 		return nil
 	}
 	r.leave()
-	r.key, r.feed = key, r.feeds.join(key, part, r)
+	r.key = key
+	r.feed = r.feeds.join(r, part)
 	return nil
 }
 
 func (r *reader) leave() {
 	if r.feed != nil {
-		r.feeds.leave(r.key, r)
+		r.feeds.leave(r)
 		r.feed = nil
 	}
 }
 
 // feeds are those that somebody reads, by key.
 type feeds struct {
+	log  *slog.Logger
 	mu   sync.Mutex
 	open map[string]*feed
 }
@@ -102,22 +109,24 @@ type feeds struct {
 // feed is a part that is rendered for as long as somebody reads it.
 type feed struct {
 	stop    context.CancelFunc
+	log     *slog.Logger
 	mu      sync.Mutex
 	event   []byte // what was rendered last; nil before, and while it cannot be
 	readers map[*reader]struct{}
 }
 
-func (f *feeds) join(key string, part func(context.Context) (templ.Component, error), r *reader) *feed {
+// join makes a reader one of the feed of its key, which begins with its first.
+func (f *feeds) join(r *reader, part func(context.Context) (templ.Component, error)) *feed {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	found := f.open[key]
+	found := f.open[r.key]
 	if found == nil {
 		ctx, stop := context.WithCancel(context.Background())
-		found = &feed{stop: stop, readers: map[*reader]struct{}{}}
+		found = &feed{stop: stop, log: f.log, readers: map[*reader]struct{}{}}
 		if f.open == nil {
 			f.open = map[string]*feed{}
 		}
-		f.open[key] = found
+		f.open[r.key] = found
 		go found.run(ctx, part, r.shared.Changed(ctx))
 	}
 	found.mu.Lock()
@@ -126,7 +135,8 @@ func (f *feeds) join(key string, part func(context.Context) (templ.Component, er
 	return found
 }
 
-func (f *feeds) leave(key string, r *reader) {
+// leave takes a reader from its feed, which ends with its last.
+func (f *feeds) leave(r *reader) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	left := r.feed
@@ -135,7 +145,7 @@ func (f *feeds) leave(key string, r *reader) {
 	delete(left.readers, r)
 	if len(left.readers) == 0 {
 		left.stop()
-		delete(f.open, key)
+		delete(f.open, r.key)
 	}
 }
 
@@ -162,12 +172,26 @@ func (f *feed) run(ctx context.Context, part func(context.Context) (templ.Compon
 		case <-look.C:
 		}
 		began = time.Now()
-		event, err := fragment(ctx, part)
+		event, err := f.render(ctx, part)
 		if err != nil {
+			f.log.Debug("stream cannot be rendered", "error", err)
 			event = nil // readers say how old their page is
 		}
 		f.tell(event)
 	}
+}
+
+// render makes a fragment. A feed runs beside all requests, where a panic would
+// end the process and not one answer: here it is one more thing that cannot be
+// rendered.
+func (f *feed) render(ctx context.Context, part func(context.Context) (templ.Component, error)) (event []byte, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			f.log.Error("panic", "error", fmt.Sprint(cause), "stack", string(debug.Stack()))
+			event, err = nil, errRender
+		}
+	}()
+	return fragment(ctx, part)
 }
 
 func (f *feed) tell(event []byte) {

@@ -68,7 +68,7 @@ func New(options Options) (*Server, error) {
 	}
 	s := &Server{
 		echo: echo.New(), forms: map[string]bool{}, listener: options.Listener, protection: http.NewCrossOriginProtection(),
-		signIn: options.SignIn, user: options.User, now: options.Now, log: options.Log, closing: make(chan struct{}),
+		signIn: options.SignIn, user: options.User, now: options.Now, log: options.Log, closing: make(chan struct{}), feeds: feeds{log: options.Log},
 	}
 	if s.now == nil {
 		s.now = time.Now

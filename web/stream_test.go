@@ -21,7 +21,18 @@ import (
 // lines are those of a stream, until it ends.
 func lines(t *testing.T, b *webtest.Browser) <-chan string {
 	t.Helper()
-	stream := b.Stream(http.MethodGet, "/me/events", webtest.Script...)
+	return linesOf(t, b, "/me/events")
+}
+
+// linesOf are the lines of a stream at an address.
+func linesOf(t *testing.T, b *webtest.Browser, path string) <-chan string {
+	t.Helper()
+	return linesIn(t, b.Stream(http.MethodGet, path, webtest.Script...))
+}
+
+// linesIn are the lines of a stream that was opened.
+func linesIn(t *testing.T, stream *http.Response) <-chan string {
+	t.Helper()
 	t.Cleanup(func() { stream.Body.Close() })
 	if got := stream.Header.Get("Content-Type"); stream.StatusCode != http.StatusOK || got != "text/event-stream" {
 		t.Fatalf("the stream is %s, %s", stream.Status, got)

@@ -65,7 +65,7 @@ func TestBadObjects(t *testing.T) {
 				x.Timeline(task)
 				question(task)
 			}
-			x.Classes(func(string) bool { return true })
+			x.Classes(func(string) bool { return true }, 0)
 			x.drop(w)
 			if x.Len() != 0 || len(x.named) != 0 || len(x.holders) != 0 {
 				t.Errorf("something stays: %+v", x.named)
@@ -91,7 +91,7 @@ func TestManyGoAtOnce(t *testing.T) {
 	if f := x.find(Query{Sort: ByWaited}, nil); f.total != 0 {
 		t.Errorf("%d stay", f.total)
 	}
-	if rows, _ := x.Classes(func(string) bool { return true }); len(rows) != 0 {
+	if rows, _ := x.Classes(func(string) bool { return true }, 0); len(rows) != 0 {
 		t.Errorf("%+v are counted", rows)
 	}
 	if took := time.Since(began); took > 5*time.Second {

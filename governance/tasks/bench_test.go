@@ -65,7 +65,7 @@ func BenchmarkFind(b *testing.B) {
 	}
 	b.Run("classes", func(b *testing.B) {
 		for range b.N {
-			x.Classes(func(string) bool { return true })
+			x.Classes(func(string) bool { return true }, 0)
 		}
 	})
 }

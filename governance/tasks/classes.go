@@ -12,12 +12,10 @@ type classKey struct{ namespace, class string }
 
 // tally is what is known of the tasks of one class in one namespace.
 type tally struct {
-	priority                int32
-	states                  map[State]int
-	waits, runs             int           // that ended since the start
-	waited, ran             time.Duration // all of them together
-	longestWait, longestRun time.Duration // among them
-	waiting, running        *order        // now, those first that have been for the longest time
+	priority         int32
+	states           map[State]int
+	waits, runs      endings
+	waiting, running *order // now, those first that have been for the longest time
 }
 
 // countOnly counts a task that was there before this process: what it did before
@@ -27,6 +25,7 @@ func (x *Index) countOnly(t *Task) { x.tallyOf(t).add(t) }
 // count counts a change of one task from before to after, either of which may be
 // nil.
 func (x *Index) count(before, after *Task) {
+	x.dropOld(x.now())
 	if before != nil {
 		y := x.tallyOf(before)
 		y.remove(before)
@@ -40,16 +39,12 @@ func (x *Index) count(before, after *Task) {
 	y := x.tallyOf(after)
 	y.add(after)
 	if admitted := !after.AdmittedAt.IsZero() && !after.State.Waiting(); admitted && (before == nil || !before.AdmittedAt.Equal(after.AdmittedAt)) {
-		y.waits++
-		y.waited += after.LastWait
-		y.longestWait = max(y.longestWait, after.LastWait)
+		y.waits.add(after.LastWait, x.now())
 	}
 	ended := after.State.Finished() || after.State.Waiting() || after.State == Paused
 	if hasRun(before) && ended {
 		took := max(0, after.Ran(x.now())-before.RanBefore)
-		y.runs++
-		y.ran += took
-		y.longestRun = max(y.longestRun, took)
+		y.runs.add(took, x.now())
 	}
 }
 
@@ -82,7 +77,7 @@ func (y *tally) empty() bool {
 			return false
 		}
 	}
-	return y.waits == 0 && y.runs == 0
+	return y.waits.all.count == 0 && y.runs.all.count == 0
 }
 
 func (y *tally) add(t *Task) {
@@ -112,20 +107,24 @@ type ClassRow struct {
 	Priority                    int32
 	Running, Pending, Preempted int
 	States                      map[State]int // all of them
-	Waits, Runs                 int           // that ended since Since, which averages are over
+	Waits, Runs                 int           // that ended in the range, which averages are over
 	AverageWait, AverageRun     time.Duration // 0 without any
 	LongestWait, LongestRun     time.Duration // counts those that still go on
+	WaitGoesOn, RunGoesOn       bool          // those longest ones still do
 }
 
 // Classes counts the tasks of the namespaces that somebody sees, one row for
-// each class, the highest priority first and those without a class last. since
-// is when counting began.
-func (x *Index) Classes(sees func(namespace string) bool) (rows []ClassRow, since time.Time) {
+// each class, the highest priority first and those without a class last. Waits
+// and runs are those that ended within a length of time up to a day, or for 0
+// since the index began. since is from when they really are: a range begins with
+// a whole period of five minutes, and not before the index did.
+func (x *Index) Classes(sees func(namespace string) bool, within time.Duration) (rows []ClassRow, since time.Time) {
 	now := x.now()
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	sums := map[string]*ClassRow{}
-	waiting, running := map[string]time.Duration{}, map[string]time.Duration{} // all together
+	x.dropOld(now)
+	since = x.begin(now, within)
+	sums, ended := map[string]*ClassRow{}, map[string]*struct{ waits, runs lengths }{}
 	for key, y := range x.classes {
 		if !sees(key.namespace) {
 			continue
@@ -133,7 +132,7 @@ func (x *Index) Classes(sees func(namespace string) bool) (rows []ClassRow, sinc
 		row := sums[key.class]
 		if row == nil {
 			row = &ClassRow{Class: key.class, Priority: y.priority, States: map[State]int{}}
-			sums[key.class] = row
+			sums[key.class], ended[key.class] = row, &struct{ waits, runs lengths }{}
 		}
 		row.Priority = max(row.Priority, y.priority)
 		for state, n := range y.states {
@@ -147,11 +146,8 @@ func (x *Index) Classes(sees func(namespace string) bool) (rows []ClassRow, sinc
 			}
 			row.States[state] += n
 		}
-		row.Waits += y.waits
-		row.Runs += y.runs
-		waiting[key.class] += y.waited
-		running[key.class] += y.ran
-		row.LongestWait, row.LongestRun = max(row.LongestWait, y.longestWait), max(row.LongestRun, y.longestRun)
+		ended[key.class].waits.add(x.endedSince(since, &y.waits))
+		ended[key.class].runs.add(x.endedSince(since, &y.runs))
 		if waiting := y.waiting.list(); len(waiting) > 0 {
 			row.LongestWait = max(row.LongestWait, waiting[0].Waited(now))
 		}
@@ -160,16 +156,14 @@ func (x *Index) Classes(sees func(namespace string) bool) (rows []ClassRow, sinc
 		}
 	}
 	for class, row := range sums {
-		if row.Waits > 0 {
-			row.AverageWait = waiting[class] / time.Duration(row.Waits)
-		}
-		if row.Runs > 0 {
-			row.AverageRun = running[class] / time.Duration(row.Runs)
-		}
+		e := ended[class]
+		row.WaitGoesOn, row.RunGoesOn = row.LongestWait > e.waits.longest, row.LongestRun > e.runs.longest
+		row.Waits, row.AverageWait, row.LongestWait = e.waits.count, e.waits.average(), max(row.LongestWait, e.waits.longest)
+		row.Runs, row.AverageRun, row.LongestRun = e.runs.count, e.runs.average(), max(row.LongestRun, e.runs.longest)
 	}
 	return slices.SortedFunc(deref(maps.Values(sums)), func(a, b ClassRow) int {
 		return cmp.Or(cmp.Compare(b2i(a.Class == ""), b2i(b.Class == "")), cmp.Compare(b.Priority, a.Priority), strings.Compare(a.Class, b.Class))
-	}), x.started
+	}), since
 }
 
 func b2i(yes bool) int {

@@ -34,6 +34,7 @@ type Index struct {
 	kinds   map[string]int                // how many tasks are of each
 	pools   map[string]int
 	started time.Time // since when it counts
+	oldest  time.Time // period that tallies tell apart
 
 	jobs      map[groupKey]*job // that can be tasks without a Workload
 	jobsIn    map[string]map[groupKey]struct{}

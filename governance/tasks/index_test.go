@@ -163,7 +163,7 @@ func checkLikeALook(t *testing.T, x *Index, c *clock, there map[string]*kueue.Wo
 			counts[task.Class][task.State]++
 		}
 	}
-	rows, _ := x.Classes(func(namespace string) bool { return sees == nil || sees[namespace] })
+	rows, _ := x.Classes(func(namespace string) bool { return sees == nil || sees[namespace] }, 0)
 	for _, row := range rows {
 		for state, n := range row.States {
 			if counts[row.Class][state] != n {
@@ -234,7 +234,7 @@ func TestTimesOverTwoPreemptions(t *testing.T) {
 	want(step(66, again(61)...), Running, 11, 35)
 	want(step(72, append(again(61), condition("Finished", true, "Succeeded", at(70)))...), Succeeded, 11, 39)
 
-	rows, _ := x.Classes(func(string) bool { return true })
+	rows, _ := x.Classes(func(string) bool { return true }, 0)
 	if len(rows) != 1 || rows[0].Waits != 3 || rows[0].AverageWait != (10+10+11)*time.Second/3 || rows[0].LongestWait != 11*time.Second ||
 		rows[0].Runs != 3 || rows[0].AverageRun != (20+10+9)*time.Second/3 || rows[0].LongestRun != 20*time.Second {
 		t.Errorf("its class is %+v", rows)

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 )
 
 // PageSize is how many tasks a page of a list has.
@@ -22,6 +23,9 @@ type Query struct {
 	Descending bool
 	Page       int  // from 1
 	All        bool // all pages in one
+	// Within is in which time the waits and runs ended that figures by class are
+	// over, up to a day; 0 is since the console started.
+	Within time.Duration
 }
 
 // Filtered tells whether a query leaves anything out.

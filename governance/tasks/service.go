@@ -50,7 +50,8 @@ type List struct {
 	Teams, Classes, Kinds, Pools []string
 	States                       map[State]int // all that somebody sees, whatever the query
 	ByClass                      []ClassRow
-	Since                        time.Time // since when averages count
+	Since                        time.Time // from when averages are: not before Started
+	Started                      time.Time // since when the console counts
 }
 
 // viewer is what somebody sees of the cluster's tasks.
@@ -157,8 +158,9 @@ func (s *Service) ListWithin(ctx context.Context, scope access.Scope, q Query, t
 		item.Unplaced = f.unplaced[i]
 		l.Items = append(l.Items, item)
 	}
-	l.ByClass, l.Since = v.index.Classes(v.among(q.Namespaces))
-	everything, _ := v.index.Classes(v.among(nil))
+	l.ByClass, l.Since = v.index.Classes(v.among(q.Namespaces), q.Within)
+	everything, started := v.index.Classes(v.among(nil), 0)
+	l.Started = started
 	for _, row := range everything {
 		l.Classes = append(l.Classes, row.Class)
 		for state, n := range row.States {

@@ -319,7 +319,7 @@ func try(t Task, c *Cluster, set PodSet, flavor string, taken Amounts) FlavorVer
 			Nominal: n.limit.Nominal, Used: n.used, Limit: n.limit.Borrow,
 		}
 		if n.cohort {
-			s.Borrowable = max(0, n.parentTotal-n.parentUp)
+			s.Borrowable = max(0, n.parentTotal-n.parentUp-max(0, n.limit.Nominal-max(n.used, n.local))) // less what it lends itself
 		}
 		s.holders(t, c)
 		f.Shortages = append(f.Shortages, s)

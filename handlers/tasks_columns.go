@@ -1,0 +1,94 @@
+package handlers
+
+import (
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"time"
+
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/views"
+)
+
+// placeColumn cannot be sorted by: places are those of many queues.
+const placeColumn = "place"
+
+// taskColumns are all columns of a list of tasks, in their order.
+var taskColumns = []views.ColumnHead{
+	{Label: "Name", ID: string(tasks.ByName)},
+	{Label: "Status", ID: string(tasks.ByState)},
+	{Label: "Team", ID: string(tasks.ByTeam)},
+	{Label: "Priority class", ID: string(tasks.ByClass)},
+	{Label: "Kind", ID: string(tasks.ByKind)},
+	{Label: "Place", ID: placeColumn},
+	{Label: "Accelerators", ID: string(tasks.ByAccelerator), Number: true},
+	{Label: "vCPU", ID: string(tasks.ByCPU), Number: true},
+	{Label: "Memory", Unit: "GiB", ID: string(tasks.ByMemory), Number: true},
+	{Label: "Pool", ID: string(tasks.ByPool)},
+	{Label: "Submitted", ID: string(tasks.BySubmitted)},
+	{Label: "Waited", ID: string(tasks.ByWaited), Number: true},
+	{Label: "Ran", ID: string(tasks.ByRan), Number: true},
+	{Label: "Pre-empted", Unit: "times", ID: string(tasks.ByPreemptions), Number: true},
+}
+
+// alwaysShown are the columns without which a row says nothing.
+var alwaysShown = map[string]bool{string(tasks.ByName): true, string(tasks.ByState): true}
+
+// hide takes the choice of columns from an address. Links name those that are
+// hidden, so that the usual list has a short address; the form names those that
+// are shown, behind an empty one that says that there was a choice.
+func (q *taskQuery) hide(values url.Values) {
+	q.hidden = map[string]bool{}
+	var names []string
+	for _, column := range taskColumns {
+		hidden := slices.Contains(values["hide"], column.ID)
+		if values.Has("cols") {
+			hidden = !slices.Contains(values["cols"], column.ID)
+		}
+		if hidden && !alwaysShown[column.ID] {
+			q.hidden[column.ID] = true
+			names = append(names, column.ID)
+		}
+	}
+	if len(names) > 0 {
+		q.values["hide"] = names
+	}
+}
+
+// columns are the choices of columns.
+func (q taskQuery) columns() (choices []views.ColumnChoice) {
+	for _, column := range taskColumns {
+		if !alwaysShown[column.ID] {
+			choices = append(choices, views.ColumnChoice{ID: column.ID, Label: column.Label, Shown: !q.hidden[column.ID]})
+		}
+	}
+	return choices
+}
+
+// taskRanges are the times that figures by class can be over, by their names in
+// addresses; without one they are since the console started.
+var taskRanges = map[string]time.Duration{"1h": time.Hour, "12h": 12 * time.Hour, "24h": 24 * time.Hour}
+
+// ranges lead to the same list with figures over another time.
+func (q taskQuery) ranges() []views.RangeLink {
+	links := []views.RangeLink{{Label: "All", Title: "All, since the console started", URL: q.with(tasksURL, "range", ""), Current: q.Within == 0}}
+	byLength := slices.SortedFunc(maps.Keys(taskRanges), func(a, b string) int { return int(taskRanges[a] - taskRanges[b]) })
+	for _, name := range byLength {
+		label := fmt.Sprintf("%d h", taskRanges[name]/time.Hour)
+		links = append(links, views.RangeLink{Label: label, Title: "The last " + label, URL: q.with(tasksURL, "range", name), Current: q.values.Get("range") == name})
+	}
+	return links
+}
+
+// rangeNote says from when the figures of a list really are.
+func (q taskQuery) rangeNote(l tasks.List) string {
+	since := l.Since.UTC().Format("15:04 on 2 January") + " (UTC)"
+	switch {
+	case q.Within == 0:
+		return "averages since " + since + ", when this console started"
+	case l.Since.Equal(l.Started):
+		return "averages since " + since + ", when this console started: it knows nothing of before"
+	}
+	return "averages since " + since
+}

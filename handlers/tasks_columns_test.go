@@ -1,0 +1,116 @@
+package handlers_test
+
+import (
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/views/htmlcheck"
+
+	"github.com/PuerkitoBio/goquery"
+)
+
+func oneTask() *domain {
+	return &domain{items: []tasks.Item{{Task: &tasks.Task{UID: "1", Name: "train", Namespace: "ns", Kind: "RayJob", State: tasks.Running, Submitted: time.Now()}, Team: "vision"}}}
+}
+
+// heads are the columns of the list on a page.
+func heads(page *goquery.Document) (found []string) {
+	page.Find("#tasks-table thead th").Each(func(_ int, th *goquery.Selection) { found = append(found, strings.Fields(th.Text())[0]) })
+	return found
+}
+
+// Which columns are shown stands in the address: rows, links, the form, the
+// stream and the CSV go by it.
+func TestTaskColumns(t *testing.T) {
+	address := serve(t, oneTask())
+	_, page := get(t, address+"/tasks")
+	htmlcheck.Page(t, page)
+	all := heads(page)
+	if len(all) != 14 || page.Find("#tasks-table tbody tr:first-child > *").Length() != 14 || page.Find(`.column-choices input[type="checkbox"][checked]`).Length() != 12 {
+		t.Errorf("there are the columns %v", all)
+	}
+	response, page := get(t, address+"/tasks?hide=kind&hide=memory&hide=name&hide=unknown&sort=ran&order=desc")
+	htmlcheck.Page(t, page)
+	want := slices.DeleteFunc(slices.Clone(all), func(head string) bool { return head == "Kind" || head == "Memory" })
+	if got := heads(page); response.StatusCode != http.StatusOK || !slices.Equal(got, want) {
+		t.Errorf("without kind and memory there are %v", got)
+	}
+	if cells := page.Find("#tasks-table tbody tr:first-child > *"); cells.Length() != len(want) || strings.Contains(cells.Text(), "RayJob") {
+		t.Errorf("a row has %d cells: %s", cells.Length(), cells.Text())
+	}
+	for what, link := range map[string]string{
+		"the stream": page.Find("body").AttrOr("data-stream", ""), "the CSV": page.Find(`a[href^="/tasks.csv"]`).AttrOr("href", ""),
+		"a head": page.Find("#tasks-table thead a").First().AttrOr("href", ""),
+	} {
+		if !strings.Contains(link, "hide=kind&hide=memory") || strings.Contains(link, "unknown") || strings.Contains(link, "hide=name") {
+			t.Errorf("%s leads to %s", what, link)
+		}
+	}
+	csv, err := http.Get(address + "/tasks.csv?hide=kind&hide=memory&hide=class&hide=status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer csv.Body.Close()
+	text, err := io.ReadAll(csv.Body)
+	if err != nil || !strings.HasPrefix(string(text), "namespace,name,team,status,reason,place,GPUs,Neuron devices,vCPU,pool,") || strings.Contains(string(text), "RayJob") {
+		t.Errorf("the CSV is %s, %v", text, err)
+	}
+}
+
+// What the form sends becomes an address as links have it: as short as can be.
+func TestTaskFormLeadsToItsList(t *testing.T) {
+	address := serve(t, oneTask())
+	_, page := get(t, address+"/tasks")
+	everything := "q=&team=&class=&status=&kind=&pool=&cols="
+	page.Find(".column-choices input[type=checkbox]").Each(func(_ int, box *goquery.Selection) { everything += "&cols=" + box.AttrOr("value", "") })
+	for sent, want := range map[string]string{
+		everything:           "/tasks",
+		everything + "&q=ab": "/tasks?q=ab",
+		"team=vision&sort=ran&order=desc&range=1h&cols=&" + everything[strings.Index(everything, "cols=&")+6:]: "/tasks?order=desc&range=1h&sort=ran&team=vision",
+		strings.ReplaceAll(everything, "&cols=pool", ""):                                                       "/tasks?hide=pool",
+		"cols=": "/tasks?hide=team&hide=class&hide=kind&hide=place&hide=accelerators&hide=vcpu&hide=memory&hide=pool&hide=submitted&hide=waited&hide=ran&hide=preemptions",
+	} {
+		response, _ := get(t, address+"/tasks?"+sent)
+		if got := response.Header.Get("Location"); response.StatusCode != http.StatusSeeOther || got != want {
+			t.Errorf("%s leads to %s (%s), want %s", sent, got, response.Status, want)
+		}
+	}
+}
+
+// Figures by class are over the time that the address says, and say from when
+// they really are.
+func TestTaskRange(t *testing.T) {
+	started := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+	for name, tc := range map[string]struct {
+		query  string
+		since  time.Time
+		within time.Duration
+		note   string
+	}{
+		"none":                            {"", started, 0, "averages since 09:00 on 21 November (UTC), when this console started"},
+		"unknown":                         {"?range=7d", started, 0, "averages since 09:00 on 21 November (UTC), when this console started"},
+		"an hour":                         {"?range=1h", started.Add(5 * time.Hour), time.Hour, "averages since 14:00 on 21 November (UTC)"},
+		"a day, of which it knows a part": {"?range=24h", started, 24 * time.Hour, "averages since 09:00 on 21 November (UTC), when this console started: it knows nothing of before"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := oneTask()
+			d.list = tasks.List{ByClass: []tasks.ClassRow{{Class: "a", Running: 1}}, Since: tc.since, Started: started}
+			_, page := get(t, serve(t, d)+"/tasks"+tc.query)
+			htmlcheck.Page(t, page)
+			if note := page.Find("#classes .note").Text(); d.query.Within != tc.within || note != tc.note {
+				t.Errorf("over %s it says %q", d.query.Within, note)
+			}
+			if current := page.Find(`.ranges [aria-current="true"]`); current.Length() != 1 || (tc.within == time.Hour) != (current.Text() == "1 h") {
+				t.Errorf("%q is marked", current.Text())
+			}
+			if got := page.Find(`.filters input[name="range"]`).AttrOr("value", ""); tc.within > 0 && "?range="+got != tc.query || tc.within == 0 && got != "" {
+				t.Errorf("the form keeps %q", got)
+			}
+		})
+	}
+}
