@@ -39,7 +39,7 @@ func (h *Handlers) taskEvents(s *web.Server) func(echo.Context) error {
 			return err
 		}
 		notices := h.keptNotices(c)
-		return s.Stream(c, h.TaskChanges.Listen(c.Request().Context()), func(ctx context.Context) (templ.Component, error) {
+		return s.Stream(c, seldom(c.Request().Context(), h.TaskChanges.Listen(c.Request().Context()), taskGap), func(ctx context.Context) (templ.Component, error) {
 			page, err := h.taskPage(ctx, c)
 			if governance.KindOf(err) == governance.NotFound {
 				return views.TaskGone(), nil

@@ -22,7 +22,7 @@ func (x *Index) note(before, t *Task, first bool) {
 	switch {
 	case before == nil && t == nil:
 		return
-	case first: // nobody knows what it was before
+	case first && t != nil: // nobody knows what it was before
 		x.life.from = x.now()
 		if t.queued() {
 			x.life.line(t).reach(seatOf(t))

@@ -106,6 +106,10 @@ func (x *Index) seats(before, t *Task) {
 		if !moved.waits {
 			continue
 		}
+		if key := (queueKey{moved.task.Namespace, moved.task.Queue}); x.queues[key] == nil { // nobody waits there
+			delete(x.life.lines, key)
+			continue
+		}
 		x.life.line(moved.task).changed(x.now(), seatOf(moved.task))
 	}
 }
