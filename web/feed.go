@@ -36,8 +36,8 @@ func (s *Server) StreamShared(c echo.Context, shared Shared, status func(context
 		if err := reader.look(ctx); err != nil {
 			return err
 		}
-		if event := reader.feed.last(); event != nil {
-			return stream.sendOnce(event)
+		if html := reader.feed.last(); html != nil {
+			return stream.sendOnce(html)
 		}
 		return nil
 	}
@@ -111,7 +111,7 @@ type feed struct {
 	stop    context.CancelFunc
 	log     *slog.Logger
 	mu      sync.Mutex
-	event   []byte // what was rendered last; nil before, and while it cannot be
+	html    []byte // what was rendered last; nil before, and while it cannot be
 	readers map[*reader]struct{}
 }
 
@@ -172,32 +172,32 @@ func (f *feed) run(ctx context.Context, part func(context.Context) (templ.Compon
 		case <-look.C:
 		}
 		began = time.Now()
-		event, err := f.render(ctx, part)
+		html, err := f.render(ctx, part)
 		if err != nil {
 			f.log.Debug("stream cannot be rendered", "error", err)
-			event = nil // readers say how old their page is
+			html = nil // readers say how old their page is
 		}
-		f.tell(event)
+		f.tell(html)
 	}
 }
 
-// render makes a fragment. A feed runs beside all requests, where a panic would
+// render renders a part. A feed runs beside all requests, where a panic would
 // end the process and not one answer: here it is one more thing that cannot be
 // rendered.
-func (f *feed) render(ctx context.Context, part func(context.Context) (templ.Component, error)) (event []byte, err error) {
+func (f *feed) render(ctx context.Context, part func(context.Context) (templ.Component, error)) (html []byte, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			f.log.Error("panic", "error", fmt.Sprint(cause), "stack", string(debug.Stack()))
-			event, err = nil, errRender
+			html, err = nil, errRender
 		}
 	}()
-	return fragment(ctx, part)
+	return rendered(ctx, part)
 }
 
-func (f *feed) tell(event []byte) {
+func (f *feed) tell(html []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.event = event
+	f.html = html
 	for r := range f.readers {
 		select {
 		case r.news <- struct{}{}:
@@ -209,5 +209,5 @@ func (f *feed) tell(event []byte) {
 func (f *feed) last() []byte {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.event
+	return f.html
 }

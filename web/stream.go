@@ -111,33 +111,34 @@ var errRender = errors.New("rendering an update")
 type stream struct {
 	c       echo.Context
 	control *http.ResponseController
-	last    []byte
+	last    []byte // what was sent of the part
+	rows    rows   // that the page has of it
 }
 
 // send renders a component and sends it as one event. With once, what was sent
-// last is not sent again.
+// last is not sent again, and rows that the page has neither.
 func (s *stream) send(render func(context.Context) (templ.Component, error), once bool) error {
-	event, err := fragment(s.c.Request().Context(), render)
+	html, err := rendered(s.c.Request().Context(), render)
 	if err != nil {
 		return err
 	}
 	if once {
-		return s.sendOnce(event)
+		return s.sendOnce(html)
 	}
-	return s.write(event)
+	return s.write(event(html))
 }
 
-// sendOnce sends an event, unless it was the last of them.
-func (s *stream) sendOnce(event []byte) error {
-	if bytes.Equal(event, s.last) {
+// sendOnce sends a part, unless it was the last that was sent.
+func (s *stream) sendOnce(html []byte) error {
+	if bytes.Equal(html, s.last) {
 		return nil
 	}
-	s.last = event
-	return s.write(event)
+	short, rows := s.rows.update(html)
+	s.last, s.rows = html, rows
+	return s.write(event(short))
 }
 
-// fragment is a rendered component as an event.
-func fragment(ctx context.Context, render func(context.Context) (templ.Component, error)) ([]byte, error) {
+func rendered(ctx context.Context, render func(context.Context) (templ.Component, error)) ([]byte, error) {
 	component, err := render(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errRender, err)
@@ -146,15 +147,20 @@ func fragment(ctx context.Context, render func(context.Context) (templ.Component
 	if err := component.Render(ctx, &html); err != nil {
 		return nil, fmt.Errorf("%w: %w", errRender, err)
 	}
+	return html.Bytes(), nil
+}
+
+// event is HTML as one event of a stream.
+func event(html []byte) []byte {
 	var event bytes.Buffer
 	event.WriteString("event: fragment\n")
 	// A carriage return ends a line of a stream too; in HTML it can be written
 	// otherwise.
-	for line := range bytes.Lines(bytes.ReplaceAll(html.Bytes(), []byte("\r"), []byte("&#13;"))) {
+	for line := range bytes.Lines(bytes.ReplaceAll(html, []byte("\r"), []byte("&#13;"))) {
 		fmt.Fprintf(&event, "data: %s\n", bytes.TrimRight(line, "\n"))
 	}
 	event.WriteString("\n")
-	return event.Bytes(), nil
+	return event.Bytes()
 }
 
 // write sends bytes to the browser at once.

@@ -26,6 +26,7 @@ function parse(html) {
 function morph(target, fresh, keep = () => false) {
   Idiomorph.morph(target, fresh, {
     callbacks: {
+      beforeNodeMorphed: (_, fresh) => fresh.dataset?.keep === undefined, // a row that stays as it is
       beforeAttributeUpdated(name, element) {
         if (name === "open" || name === "data-previews") return false; // is the browser's, or ours
         if (["value", "checked", "selected"].includes(name) && keep(element.closest("select") ?? element)) return false;
@@ -71,7 +72,9 @@ function liveStream(url) {
       listen();
       for (const fresh of [...parse(event.data).children]) {
         const target = document.getElementById(fresh.id);
-        if (target) morph(target, fresh);
+        if (!target) continue;
+        morph(target, fresh);
+        if (target.querySelector("[data-keep]")) return open(); // a row that is not here: all of it again
       }
     });
     watchdog = setTimeout(retry, silence);
