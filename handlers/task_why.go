@@ -67,7 +67,7 @@ func whyOf(d tasks.Detail) *views.Why {
 		why.Steps = append(why.Steps, views.WhyStep{Tone: "bad", Title: "Nodes", Text: "With quota it would still not run: " + tooSmall(v.Fit)})
 	}
 	if d.Disagrees {
-		why.Differs = fmt.Sprintf("Kueue itself says %s: %s Its reasons can be older than what they are about.", d.Token, d.Reason)
+		why.Differs = fmt.Sprintf("Kueue itself says %s: “%s”. Its reasons can be older than what they are about.", d.Token, strings.TrimSuffix(d.Reason, "."))
 	}
 	for _, f := range v.Flavors {
 		if f.Mismatch != "" {
