@@ -62,6 +62,7 @@ type Cluster struct {
 	reviews kubernetes.Interface // the same, with limits of its own: people wait for these calls
 	synced  atomic.Bool
 	kinds   atomic.Pointer[Kinds]
+	served  served
 
 	told      []toolscache.InformerSynced
 	workloads toolscache.ResourceEventHandler // see OnWorkloads

@@ -79,9 +79,12 @@ func TestChangeTheClass(t *testing.T) {
 		t.Fatalf("changing the class says %q, %+v", r.Obstacle, r.Choices)
 	}
 	l.must(l.SetClass(t.Context(), l.member, l.at("third"), l.name+"-high"))
-	if d := l.is("third", tasks.Pending, "high"); d.Place != 1 {
-		t.Errorf("it stands %d", d.Place)
-	}
+	clustertest.Eventually(t, soon, func(context.Context) error { // what Kueue told is kept for two seconds
+		if d := l.is("third", tasks.Pending, "high"); d.Place != 1 {
+			return fmt.Errorf("it stands %d", d.Place)
+		}
+		return nil
+	})
 	// A job that waits and had no class is given one.
 	l.must(l.SetClass(t.Context(), l.member, l.at("unclassed"), l.name+"-low"))
 	l.is("unclassed", tasks.Pending, "low")
