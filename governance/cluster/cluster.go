@@ -67,7 +67,7 @@ type Cluster struct {
 	told      []toolscache.InformerSynced
 	workloads toolscache.ResourceEventHandler // see OnWorkloads
 	slimmer   func(*kueue.Workload)
-	toldAll   func() // see OnWorkloads
+	toldAll   func()                          // see OnWorkloads
 	spaces    toolscache.ResourceEventHandler // see OnNamespaces
 	followed  []Followed
 
