@@ -99,7 +99,8 @@ func actOnTasks(t *testing.T, page playwright.Page, team string, scripts bool) {
 	must(t, see.Locator(page.Locator("#confirm-error")).ToContainText("to the letter"))
 	must(t, page.Locator("#confirm").Fill(runs))
 	must(t, button(page, "Delete "+runs).Click())
-	must(t, see.Page(page).ToHaveURL(regexp.MustCompile(`/tasks$`)))
+	must(t, see.Page(page).ToHaveURL(regexp.MustCompile(`/tasks\?deleted=task$`)))
+	must(t, see.Locator(page.Locator(".notice")).ToContainText("The task was deleted."))
 	clustertest.Eventually(t, 20*time.Second, func(context.Context) error {
 		if out, err := c.TryKubectl("", "get", "job", runs, "-n", "hyperpod-ns-"+team, "--ignore-not-found", "-o", "name"); err != nil || out != "" {
 			return fmt.Errorf("there is still %s (%v)", out, err)

@@ -59,7 +59,7 @@ func (h *Handlers) doAction(action actions.Action) func(echo.Context) error {
 			page.Confirm = &views.TextField{Value: values.Get("confirm"), Error: "Type " + r.Name + ", to the letter."}
 			return web.Render(c, http.StatusUnprocessableEntity, views.Action(page))
 		case action == actions.Delete:
-			leadTo = tasksURL
+			leadTo = tasksURL + "?deleted=" + deletedTask
 			err = h.Actions.Delete(ctx, user, at)
 		case action == actions.Front && r.Place == 1: // it came there by itself
 		case action == actions.Front && !among && r.Obstacle == "":
@@ -72,7 +72,7 @@ func (h *Handlers) doAction(action actions.Action) func(echo.Context) error {
 		}
 		var ours *governance.Error
 		switch {
-		case err == nil && leadTo == tasksURL:
+		case err == nil && action == actions.Delete:
 			return c.Redirect(http.StatusSeeOther, leadTo)
 		case err == nil:
 			return c.Redirect(http.StatusSeeOther, withDone(leadTo, action))

@@ -24,7 +24,10 @@ func placeOf(d tasks.Detail, now time.Time) *views.Place {
 	if d.ByKueue {
 		p.Source = "As Kueue tells it."
 	}
-	if d.ClusterPlace > 0 && !d.Alone {
+	switch {
+	case d.Shared:
+		p.Cluster = "shared with other teams"
+	case d.ClusterPlace > 0 && !d.Alone:
 		p.Cluster = of(d.ClusterPlace, d.ClusterOf)
 	}
 	switch stood := now.Sub(d.PlaceSince); {

@@ -58,6 +58,9 @@ func TestTaskLife(t *testing.T) {
 		"at a place for long, in a shared queue": {tasks.Pending, func(d *tasks.Detail) {
 			d.Place, d.Standing = 3, tasks.Standing{Of: 12, ClusterPlace: 9, ClusterOf: 40, ByKueue: true, PlaceSince: time.Now().Add(-10 * time.Minute), AtLeast: true}
 		}, "#task-place", []string{"3rd of 12", "9th of 40", "at least 10 m", "As Kueue tells it."}},
+		"at a place, in a queue that is shared with teams which are not for the reader": {tasks.Pending, func(d *tasks.Detail) {
+			d.Place, d.Standing = 3, tasks.Standing{Of: 12, Shared: true, ByKueue: true}
+		}, "#task-place", []string{"3rd of 12", "queues that share its quotashared with other teams"}},
 		"at a place, while Kueue does not tell": {tasks.Pending, func(d *tasks.Detail) {
 			d.Place, d.Standing = 3, tasks.Standing{Of: 12, ClusterPlace: 3, ClusterOf: 12, Alone: true}
 		}, "#task-place", []string{"3rd of 12", "worked out here"}},

@@ -23,7 +23,8 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// tasks answers GET /tasks: what runs and what waits.
+// tasks answers GET /tasks: what runs and what waits. ?deleted=task comes after
+// the deletion of one.
 func (h *Handlers) tasks(c echo.Context) error {
 	q := parseTaskQuery(c.QueryParams())
 	if c.QueryParams().Has("cols") { // of the form, which sends all that it has
@@ -40,6 +41,9 @@ func (h *Handlers) tasks(c echo.Context) error {
 	}
 	page.Chrome = h.Chrome(c)
 	page.Title, page.Active, page.Stream = "Tasks", "tasks", q.with(tasksURL+"/events")
+	if c.QueryParam("deleted") == deletedTask {
+		page.Notice = "The task was deleted. It leaves this list as soon as its job is gone from the cluster."
+	}
 	return web.Render(c, http.StatusOK, views.Tasks(page))
 }
 

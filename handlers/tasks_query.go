@@ -11,6 +11,10 @@ import (
 
 const tasksURL = "/tasks"
 
+// deletedTask is what ?deleted= is after a deletion. It names no task: anybody can
+// write an address.
+const deletedTask = "task"
+
 // noClass stands in an address for tasks without a priority class; no class can
 // be named so.
 const noClass = "-"

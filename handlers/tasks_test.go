@@ -85,3 +85,23 @@ func TestTaskPage(t *testing.T) {
 		t.Errorf("a task that is not there is answered %s", response.Status)
 	}
 }
+
+// After a deletion the list says so in words of its own: whatever else stands in
+// the address is not told.
+func TestDeletedTaskIsSaid(t *testing.T) {
+	address := serve(t, &domain{}) + "/tasks"
+	for query, want := range map[string]bool{
+		"": false, "?deleted=": false, "?deleted=task": true, "?deleted=train": false,
+		"?deleted=%3Cscript%3Ealert(1)%3C%2Fscript%3E": false, "?deleted=task&deleted=train": true,
+	} {
+		_, page := get(t, address+query)
+		htmlcheck.Page(t, page)
+		text, _ := page.Html()
+		if said := strings.Contains(page.Find(".notice").Text(), "The task was deleted."); said != want || strings.Contains(text, "train") || strings.Contains(text, "alert(1)") {
+			t.Errorf("%s: said is %t: %q", query, said, page.Find("main").Text())
+		}
+		if strings.Contains(text, "deleted=") {
+			t.Errorf("%s: an address on the page says it again", query)
+		}
+	}
+}

@@ -81,7 +81,7 @@ type HolderLink struct {
 type Place struct {
 	Text                   string // such as "3rd of 12"
 	Queue                  string
-	Cluster                string // the same among all queues of its ClusterQueue; empty where there is one
+	Cluster                string // the same among all queues of its ClusterQueue, or why not; empty where there is one
 	For                    string // how long it waits
 	Since                  string // how long it has this place; empty where that is not known
 	Source                 string // who says so, as a sentence

@@ -4,6 +4,7 @@ package views
 // class. Both tables are the fragment with the id tasks.
 type TasksPage struct {
 	Chrome
+	Notice    string // one sentence on what was just done; empty for nothing
 	Summary   string // such as "12 tasks: 8 running, 4 pending"
 	Classes   []ClassRow
 	ClassNote string // from when averages are

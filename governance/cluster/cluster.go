@@ -62,11 +62,12 @@ type Cluster struct {
 	reviews kubernetes.Interface // the same, with limits of its own: people wait for these calls
 	synced  atomic.Bool
 	kinds   atomic.Pointer[Kinds]
+	served  served
 
 	told      []toolscache.InformerSynced
 	workloads toolscache.ResourceEventHandler // see OnWorkloads
 	slimmer   func(*kueue.Workload)
-	toldAll   func() // see OnWorkloads
+	toldAll   func()                          // see OnWorkloads
 	spaces    toolscache.ResourceEventHandler // see OnNamespaces
 	followed  []Followed
 

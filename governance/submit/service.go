@@ -16,8 +16,6 @@ type Service struct {
 	Audit   *audit.Recorder
 	Tasks   *tasks.Service
 	Naming  desired.Naming
-
-	served served
 }
 
 // Taken tells whether a name is that of a task in the team's namespace.

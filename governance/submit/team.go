@@ -78,7 +78,7 @@ func (s *Service) Team(ctx context.Context, user governance.User, name string) (
 		return Team{}, err
 	}
 	t.Kinds, t.KindsKnown = kindsOf(policy)
-	t.Missing = s.served.missing(t.Kinds, s.Cluster.Manager.GetRESTMapper())
+	t.Missing = missing(t.Kinds, s.Cluster.Mapping)
 	if t.Classes, err = classes(ctx, reader, policy); err != nil {
 		return Team{}, err
 	}

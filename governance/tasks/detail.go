@@ -55,7 +55,7 @@ func (s *Service) Detail(ctx context.Context, user governance.User, namespace, k
 	if d.Verdict != nil {
 		d.Verdict.Detail = v.names.redact(d.Verdict.Detail)
 		d.Disagrees = !d.Verdict.Agrees(t.Token)
-		count(d.Disagrees)
+		s.given.count(t, d.Verdict.Constraint, d.Disagrees)
 	}
 	return d, nil
 }

@@ -143,6 +143,28 @@ var lives = map[string]func(*lab){
 			return nil
 		})
 	},
+	"a cluster queue that another team shares": func(l *lab) {
+		l.queue("", 0, "0")
+		l.job("a", 1, "low")
+		ada := l.member("kuota-team-member")
+		stands := func(user governance.User, is func(d tasks.Detail) bool) {
+			l.t.Helper()
+			clustertest.Eventually(l.t, soon, func(ctx context.Context) error {
+				d, err := l.tasks.Detail(ctx, user, l.name, "job", "a", "")
+				if err == nil && (d.Place != 1 || !d.ByKueue || !is(d)) {
+					err = fmt.Errorf("for %s it is at %d, %+v", user.Name, d.Place, d.Standing)
+				}
+				return err
+			})
+		}
+		stands(ada, func(d tasks.Detail) bool { return d.Alone && !d.Shared && d.ClusterPlace == 1 && d.ClusterOf == 1 })
+		l.apply("{apiVersion: v1, kind: Namespace, metadata: {name: NAME-hidden}}")
+		l.t.Cleanup(func() { _, _ = l.c.TryKubectl("", "delete", "namespace", l.name+"-hidden", "--wait=false") })
+		l.apply("{apiVersion: kueue.x-k8s.io/v1beta2, kind: LocalQueue, metadata: {name: theirs, namespace: NAME-hidden}, spec: {clusterQueue: NAME}}")
+		l.apply("{apiVersion: batch/v1, kind: Job, metadata: {name: b, namespace: NAME-hidden, labels: {kueue.x-k8s.io/queue-name: theirs, kueue.x-k8s.io/priority-class: NAME-high}}, spec: {suspend: true, template: {spec: {restartPolicy: Never, containers: [{name: train, image: example.com/train:1, resources: {limits: {nvidia.com/gpu: 1}}}]}}}}")
+		stands(anybody, func(d tasks.Detail) bool { return !d.Alone && !d.Shared && d.ClusterPlace == 2 && d.ClusterOf == 2 })
+		stands(ada, func(d tasks.Detail) bool { return !d.Alone && d.Shared && d.ClusterPlace == 0 && d.ClusterOf == 0 })
+	},
 	"borrows": func(l *lab) {
 		l.queue("", 2, "")
 		l.queue("-other", 4, "")

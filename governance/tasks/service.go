@@ -20,6 +20,7 @@ type Service struct {
 	Access  *access.Service
 	index   *Index
 	pending pending
+	given   given
 }
 
 // New is a service whose index is filled once the cluster is watched.

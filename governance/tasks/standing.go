@@ -16,9 +16,11 @@ import (
 type Standing struct {
 	Of int // how many wait in its LocalQueue
 	// Its place in the ClusterQueue, over all its LocalQueues; Alone says that it
-	// has one only, so that both are equal. 0 where the ClusterQueue is not known.
+	// has one only, so that both are equal. 0 where the ClusterQueue is not known,
+	// and where some of these queues are not for the reader: it tells how many wait
+	// there. Shared says the latter.
 	ClusterPlace, ClusterOf int
-	Alone                   bool
+	Alone, Shared           bool
 	ByKueue                 bool      // Kueue told the places; else they are by its rule
 	PlaceSince              time.Time // when it came to its place in its LocalQueue
 	AtLeast                 bool      // or earlier, which nobody saw
@@ -36,8 +38,11 @@ func (s *Service) standing(ctx context.Context, v viewer, t *Task) (place int, d
 	if err != nil {
 		return 0, d, err
 	}
-	d.ClusterPlace, d.ClusterOf = v.index.across(t, locals)
 	d.Alone = len(locals) == 1
+	d.Shared = slices.ContainsFunc(locals, func(q queueKey) bool { return !v.scope.Sees(q.namespace) })
+	if !d.Shared {
+		d.ClusterPlace, d.ClusterOf = v.index.across(t, locals)
+	}
 	d.Before, d.Behind = v.index.around(t, shownAround)
 	d.PlaceSince, d.AtLeast = v.index.placeSince(t)
 	items, ok := s.pending.look(ctx, windowOf(t.Namespace, t.Queue, place), v.index.now(), v.index.changed(t), func(ctx context.Context, w window) ([]visibility.PendingWorkload, error) {
@@ -57,8 +62,12 @@ func (d *Standing) told(items []visibility.PendingWorkload, x *Index, t *Task, p
 		return place
 	}
 	d.ByKueue = true
-	place, d.ClusterPlace = int(items[i].PositionInLocalQueue)+1, int(items[i].PositionInClusterQueue)+1
-	d.Of, d.ClusterOf = max(d.Of, place), max(d.ClusterOf, d.ClusterPlace)
+	place = int(items[i].PositionInLocalQueue) + 1
+	d.Of = max(d.Of, place)
+	if d.ClusterPlace > 0 {
+		d.ClusterPlace = int(items[i].PositionInClusterQueue) + 1
+		d.ClusterOf = max(d.ClusterOf, d.ClusterPlace)
+	}
 	d.Before = x.waiting(t, items[max(0, i-shownAround):i])
 	d.Behind = x.waiting(t, items[i+1:min(len(items), i+1+shownAround)])
 	return place

@@ -54,7 +54,7 @@ func (s *Service) SetClass(ctx context.Context, user governance.User, at tasks.A
 		Mark: job.ResourceVersion, // a label is no new generation
 	})
 	if err == nil {
-		s.copied(ctx, user, t, class)
+		s.copied(ctx, t, class)
 	}
 	return err
 }
@@ -64,22 +64,10 @@ const copyLimit = 2 * time.Second
 
 // copied waits until Kueue has copied the class, or for a while. A task that is
 // resumed, or gets its quota, before that is never given one (Kueue 0.19).
-func (s *Service) copied(ctx context.Context, user governance.User, t *tasks.Task, class string) {
+func (s *Service) copied(ctx context.Context, t *tasks.Task, class string) {
 	ctx, cancel := context.WithTimeout(ctx, copyLimit)
 	defer cancel()
-	tick := time.NewTicker(copyLimit / 100)
-	defer tick.Stop()
-	for {
-		now, err := s.Tasks.Detail(ctx, user, t.Namespace, t.Kind, t.Name, t.UID)
-		if err != nil || now.Class == class {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-	}
+	s.Tasks.Classed(ctx, t.Address(), class)
 }
 
 // classSpec is a class as the audit shows it.

@@ -1,0 +1,201 @@
+package actions_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/cluster/clustertest"
+	"kuota.dev/kuota/governance/tasks"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// guarded is an object of the lab that only parts of may be patched.
+type guarded struct {
+	*lab
+	version, kind, name string
+}
+
+// patch changes it as somebody, without keeping the change.
+func (g guarded) patch(user governance.User, text string) error {
+	g.t.Helper()
+	writer, err := g.Cluster.As(user)
+	g.must(err)
+	object := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: g.version, Kind: g.kind}}
+	object.Namespace, object.Name = g.lab.name, g.name
+	return writer.Patch(g.t.Context(), object, client.RawPatch("application/merge-patch+json", []byte(text)), client.DryRunAll)
+}
+
+// refuses checks that these policies refuse each of some patches.
+func (g guarded) refuses(user governance.User, patches map[string]string, policies ...string) {
+	g.t.Helper()
+	for name, text := range patches {
+		clustertest.Eventually(g.t, soon, func(context.Context) error { // once the API server knows what is new
+			err := g.patch(user, text)
+			for _, policy := range policies {
+				if err != nil && strings.Contains(err.Error(), "'"+policy+"'") {
+					return nil
+				}
+			}
+			return fmt.Errorf("%s of %s by %s: %w, want a refusal by the policy", name, g.kind, user.Name, err)
+		})
+	}
+}
+
+// takes waits until a patch is taken: rights are known a moment after they are
+// given.
+func (g guarded) takes(user governance.User, text string) {
+	g.t.Helper()
+	clustertest.Eventually(g.t, soon, func(context.Context) error {
+		err := g.patch(user, text)
+		// A cluster whose policy has other classes refuses this one, by another policy.
+		if err != nil && !strings.Contains(err.Error(), "unknown priority class") {
+			return fmt.Errorf("%s by %s: %w", text, user.Name, err)
+		}
+		return nil
+	})
+}
+
+// grant lets somebody do something in the lab's namespace.
+func (l *lab) grant(user governance.User, group, resource, verbs string) {
+	l.t.Helper()
+	l.apply(fmt.Sprintf(`
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: %[1]s, namespace: NAME}
+rules: [{apiGroups: ["%[2]s"], resources: [%[3]s], verbs: [%[4]s]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: %[1]s, namespace: NAME}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: %[1]s}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: %[5]s}]
+`, strings.ReplaceAll(user.Name, "@", "-at-"), group, resource, verbs, user.Name))
+}
+
+func (l *lab) govern() {
+	l.t.Helper()
+	l.c.Kubectl(l.t, "", "label", "namespace", l.name, "kuota.dev/governed=true")
+}
+
+// ofAJob are patches that would have a job run past its queue, or by other means
+// than its class.
+var ofAJob = map[string]string{
+	"suspend":     `{"spec": {"suspend": true}}`,
+	"queue":       `{"metadata": {"labels": {"kueue.x-k8s.io/queue-name": "other"}}}`,
+	"no queue":    `{"metadata": {"labels": {"kueue.x-k8s.io/queue-name": null}}}`,
+	"more labels": `{"metadata": {"labels": {"a": "b"}}}`,
+	"annotations": `{"metadata": {"annotations": {"kueue.x-k8s.io/elastic-job": "true"}}}`,
+	"finalizers":  `{"metadata": {"finalizers": ["example.com/stay"]}}`,
+}
+
+// Of a job, who may only patch it changes the class and nothing else, in teams'
+// namespaces and in others: neither members nor admins start one past its queue.
+func TestOnlyTheClassOfAJobIsPatched(t *testing.T) {
+	l := newLab(t)
+	l.job("guarded", 1, "low")
+	l.is("guarded", tasks.Running, "")
+	g := guarded{l, "batch/v1", "Job", "guarded"}
+	runner := governance.User{Name: l.name + "runner@example.com"} // as the cluster's own role edit lets people
+	l.grant(runner, "batch", "jobs", "get, patch, update")
+	class := `{"metadata": {"labels": {"kueue.x-k8s.io/priority-class": "` + l.name + `-high"}}}`
+	for _, govern := range []bool{false, true} {
+		if govern {
+			l.govern()
+		}
+		for _, user := range []governance.User{l.member, l.admin} {
+			g.refuses(user, ofAJob, "kuota-jobs", "kuota-enforcement-jobs")
+			g.refuses(user, map[string]string{"pods": `{"spec": {"parallelism": 3}}`, "time limit": `{"spec": {"activeDeadlineSeconds": 5}}`}, "kuota-jobs")
+			g.takes(user, class)
+		}
+		g.takes(runner, `{"spec": {"activeDeadlineSeconds": 5}}`)
+	}
+}
+
+// JobSets are held as Jobs are, also where their definition comes after the
+// policy.
+func TestOnlyTheClassOfAJobSetIsPatched(t *testing.T) {
+	l := newLab(t)
+	l.definition()
+	l.c.Kubectl(t, "", "wait", "--for=condition=Established", "crd/"+jobSets)
+	clustertest.Eventually(t, soon, func(context.Context) error { // kubectl learns of the kind a moment later
+		_, err := l.c.TryKubectl(strings.ReplaceAll(`
+apiVersion: jobset.x-k8s.io/v1alpha2
+kind: JobSet
+metadata: {name: guarded, namespace: NAME, labels: {kueue.x-k8s.io/queue-name: main, kueue.x-k8s.io/priority-class: NAME-low}}
+spec: {suspend: true, replicatedJobs: []}
+`, "NAME", l.name), "apply", "--server-side", "-f", "-")
+		return err
+	})
+	g := guarded{l, "jobset.x-k8s.io/v1alpha2", "JobSet", "guarded"}
+	operator := governance.User{Name: l.name + "operator@example.com"}
+	l.grant(operator, "jobset.x-k8s.io", "jobsets", "get, patch, update")
+	patches := map[string]string{"let go": `{"spec": {"suspend": false}}`, "more jobs": `{"spec": {"replicatedJobs": [{"name": "more"}]}}`}
+	for name, text := range ofAJob {
+		patches[name] = text
+	}
+	delete(patches, "suspend") // it is already
+	g.refuses(l.admin, patches, "kuota-jobs")
+	g.takes(l.admin, `{"metadata": {"labels": {"kueue.x-k8s.io/priority-class": "`+l.name+`-high"}}}`)
+	g.takes(operator, `{"spec": {"suspend": false}}`)
+}
+
+const jobSets = "jobsets.jobset.x-k8s.io"
+
+// definition is a JobSet in name, taken away after the test unless it was there.
+func (l *lab) definition() {
+	l.t.Helper()
+	if _, err := l.c.TryKubectl("", "get", "crd", jobSets); err == nil {
+		return
+	}
+	l.apply(`
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: ` + jobSets + `, annotations: {api-approved.kubernetes.io: unapproved}}
+spec:
+  group: jobset.x-k8s.io
+  scope: Namespaced
+  names: {kind: JobSet, plural: jobsets, singular: jobset}
+  versions:
+  - {name: v1alpha2, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
+`)
+	l.t.Cleanup(func() { _, _ = l.c.TryKubectl("", "delete", "crd", jobSets, "--wait=false") })
+}
+
+// Of a Workload, who may only patch it changes whether it is active and nothing
+// else, in every namespace. Whoever may update Workloads is held to it where a
+// team is governed; Kueue, which writes their status, never.
+func TestOnlyActiveOfAWorkloadIsPatched(t *testing.T) {
+	l := newLab(t)
+	l.job("guarded", 1, "low")
+	d := l.is("guarded", tasks.Running, "")
+	g := guarded{l, "kueue.x-k8s.io/v1beta2", "Workload", d.Main().Name}
+	editor := governance.User{Name: l.name + "editor@example.com"} // as Kueue's own role for admins lets people
+	l.grant(editor, "kueue.x-k8s.io", "workloads", "get, patch, update")
+	kueue := governance.User{Name: l.name + "kueue@example.com"}
+	l.grant(kueue, "kueue.x-k8s.io", "workloads, workloads/status", "get, patch, update")
+	patches := map[string]string{
+		"priority":   `{"spec": {"priority": 1000}}`,
+		"boost":      `{"metadata": {"annotations": {"kueue.x-k8s.io/priority-boost": "9"}}}`,
+		"labels":     `{"metadata": {"labels": {"kueue.x-k8s.io/job-uid": "1"}}}`,
+		"finalizers": `{"metadata": {"finalizers": ["example.com/stay"]}}`,
+	}
+	priority := patches["priority"]
+	for _, user := range []governance.User{l.member, l.admin} {
+		g.refuses(user, patches, "kuota-workloads")
+		g.takes(user, `{"spec": {"active": false}}`)
+	}
+	g.takes(editor, priority)
+	g.takes(kueue, priority)
+
+	l.govern()
+	for _, user := range []governance.User{l.member, l.admin, editor} {
+		g.refuses(user, patches, "kuota-workloads")
+		g.takes(user, `{"spec": {"active": false}}`)
+	}
+	g.takes(kueue, priority)
+}
