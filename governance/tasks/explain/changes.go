@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"sort"
+	"strings"
 )
 
 // Kind is what somebody could change.
@@ -15,7 +17,7 @@ const (
 	TasksEnd    Kind = "TasksEnd"    // these tasks end
 	BorrowLimit Kind = "BorrowLimit" // the team may borrow more
 	MoreQuota   Kind = "MoreQuota"   // the team gets more quota
-	HigherClass Kind = "HigherClass" // a class that outranks these tasks
+	HigherClass Kind = "HigherClass" // a class for which these tasks are stopped
 )
 
 // Change is one change that would start a task.
@@ -23,7 +25,8 @@ type Change struct {
 	Kind     Kind
 	Pods     int32    // FewerPods: that would start now
 	Tasks    []Holder // TasksEnd, HigherClass
-	Priority int32    // HigherClass: at least
+	Class    string   // HigherClass: the lowest that there is and that does
+	Priority int32    // HigherClass: of that class
 	To       []Figure // BorrowLimit, MoreQuota: what each would have to be
 }
 
@@ -33,131 +36,104 @@ type Figure struct {
 	From, To int64 // From is -1 for a limit that there is not
 }
 
-// changes looks for single changes that start a task, by trying each on a copy
-// of the cluster.
-func changes(t Task, c *Cluster, v Verdict) (found []Change) {
-	if change, ok := fewer(t, c); ok {
+// triedTasks is how many single tasks are tried out, the smallest first.
+const triedTasks = 64
+
+// changes looks for single changes that start a task, by trying each.
+func (l *ledger) changes(t Task, all []demand, failed int, need Amounts, v Verdict) (found []Change) {
+	if change, ok := l.fewer(t, all); ok {
 		found = append(found, change)
 	}
 	if v.Constraint == Quota {
-		if change, ok := ending(t, c, v); ok {
+		if change, ok := l.ending(all, v); ok {
 			found = append(found, change)
 		}
-		if change, ok := higher(t, c, v); ok {
+		if change, ok := l.higher(t, all, failed, need, v); ok {
 			found = append(found, change)
 		}
 	}
-	if change, ok := raised(t, c, v, BorrowLimit); ok {
+	if change, ok := raised(all, l.c, v, BorrowLimit); ok {
 		found = append(found, change)
 	}
-	if change, ok := raised(t, c, v, MoreQuota); ok {
+	if change, ok := raised(all, l.c, v, MoreQuota); ok {
 		found = append(found, change)
 	}
 	return found
 }
 
-// startsWithout tells whether a task would start if Kueue stopped these.
-func startsWithout(t Task, c *Cluster, lower []Holder) bool {
-	_, ok := free(t, c, lower, TasksEnd)
-	return ok
-}
-
-func starts(t Task, c *Cluster) bool { _, ok := place(t, c); return ok }
-
 // fewer is how many pods of a task with one pod set would start.
-func fewer(t Task, c *Cluster) (Change, bool) {
+func (l *ledger) fewer(t Task, all []demand) (Change, bool) {
 	if len(t.PodSets) != 1 {
 		return Change{}, false
 	}
-	few := t
-	few.PodSets = slices.Clone(t.PodSets)
-	low, high := int32(0), t.PodSets[0].Least // low starts, high does not
-	for high-low > 1 {
-		middle := low + (high-low)/2
-		few.PodSets[0].Count, few.PodSets[0].Least = middle, middle
-		if starts(few, c) {
-			low = middle
-		} else {
-			high = middle
+	few := slices.Clone(all)
+	low := sort.Search(int(t.PodSets[0].Least), func(pods int) bool { // the first that does not start, less one
+		for i := range few {
+			few[i].pods = int64(pods) + 1
 		}
-	}
-	return Change{Kind: FewerPods, Pods: low}, low > 0
+		return !l.starts(few)
+	})
+	return Change{Kind: FewerPods, Pods: int32(low)}, low > 0
 }
 
-// without is the cluster without some tasks.
-func (c *Cluster) without(gone []Holder) *Cluster {
-	changed := *c
-	changed.Queues = maps.Clone(c.Queues)
+// startsWithout tells whether a task would start if these were gone.
+func (l *ledger) startsWithout(all []demand, gone []Holder) bool {
 	for _, h := range gone {
-		q := changed.Queues[h.Queue]
-		if q == nil {
-			continue
-		}
-		copied := *q
-		copied.Used = maps.Clone(q.Used)
-		for cell, amount := range h.Holds {
-			copied.Used[cell] -= amount
-		}
-		changed.Queues[h.Queue] = &copied
+		l.take(h)
 	}
-	changed.Queue = changed.Queues[c.Queue.Name]
-	return &changed
+	starts := l.starts(all)
+	for _, h := range gone {
+		l.put(h)
+	}
+	return starts
 }
 
 // ending is the fewest tasks of the own queue whose end would start the task:
 // one that is large enough, or the largest until it starts.
-func ending(t Task, c *Cluster, v Verdict) (Change, bool) {
-	return free(t, c, v.Decides.Own, TasksEnd)
-}
-
-func free(t Task, c *Cluster, candidates []Holder, kind Kind) (Change, bool) {
-	for i := len(candidates) - 1; i >= 0; i-- { // the smallest first
-		if one := candidates[i : i+1]; starts(t, c.without(one)) {
-			return Change{Kind: kind, Tasks: slices.Clone(one)}, true
+func (l *ledger) ending(all []demand, v Verdict) (Change, bool) {
+	own := v.Decides.Own // the largest first
+	enough := sort.Search(len(own), func(i int) bool { return own[i].Holds[v.Decides.Cell] < v.Decides.Short() })
+	for i := enough - 1; i >= max(0, enough-triedTasks); i-- {
+		if one := own[i : i+1]; l.startsWithout(all, one) {
+			return Change{Kind: TasksEnd, Tasks: slices.Clone(one)}, true
 		}
 	}
-	for n := 2; n <= len(candidates); n++ {
-		if starts(t, c.without(candidates[:n])) {
-			return Change{Kind: kind, Tasks: slices.Clone(candidates[:n])}, true
-		}
-	}
-	return Change{}, false
-}
-
-// higher is the least priority with which the task would push out enough tasks
-// of its own queue.
-func higher(t Task, c *Cluster, v Verdict) (Change, bool) {
-	if c.Queue.WithinNever {
+	if len(own) == 0 || !l.startsWithout(all, own) {
 		return Change{}, false
 	}
-	own := slices.Clone(v.Decides.Own)
-	slices.SortStableFunc(own, func(a, b Holder) int { return cmp.Compare(a.Priority, b.Priority) })
-	for i := range own {
-		if i+1 < len(own) && own[i+1].Priority == own[i].Priority {
-			continue
-		}
-		if own[i].Priority < t.Priority {
-			continue
-		}
-		lower := slices.DeleteFunc(slices.Clone(v.Decides.Own), func(h Holder) bool { return h.Priority > own[i].Priority })
-		if change, ok := free(t, c, lower, HigherClass); ok {
-			change.Priority = own[i].Priority + 1
-			return change, true
-		}
+	few := sort.Search(len(own)-1, func(i int) bool { return l.startsWithout(all, own[:i+1]) }) + 1
+	return Change{Kind: TasksEnd, Tasks: slices.Clone(own[:few])}, true
+}
+
+// higher is the lowest class that there is in which the task would have others
+// stopped for it.
+func (l *ledger) higher(t Task, all []demand, failed int, need Amounts, v Verdict) (Change, bool) {
+	ranks := slices.DeleteFunc(slices.Clone(l.c.Ranks), func(c Class) bool { return c.Priority <= t.Priority })
+	slices.SortFunc(ranks, func(a, b Class) int {
+		return cmp.Or(cmp.Compare(a.Priority, b.Priority), strings.Compare(a.Name, b.Name))
+	})
+	ranks = slices.CompactFunc(ranks, func(a, b Class) bool { return a.Priority == b.Priority })
+	stops := func(i int) ([]Holder, bool) {
+		t.Priority = ranks[i].Priority
+		_, stopped, chance := l.makeRoom(t, all, failed, need, v.Flavors)
+		return stopped, chance == sure
 	}
-	return Change{}, false
+	lowest := sort.Search(len(ranks), func(i int) bool { _, ok := stops(i); return ok })
+	if lowest == len(ranks) {
+		return Change{}, false
+	}
+	stopped, _ := stops(lowest)
+	return Change{Kind: HigherClass, Class: ranks[lowest].Name, Priority: ranks[lowest].Priority, Tasks: stopped}, true
 }
 
 // raised is how far the borrowing limit, or the quota, would have to go up in
 // the flavor that comes nearest.
-func raised(t Task, c *Cluster, v Verdict, kind Kind) (Change, bool) {
-	if v.Decides == nil {
-		return Change{}, false
-	}
-	changed := c.without(nil)
-	q := *changed.Queue
+func raised(all []demand, c *Cluster, v Verdict, kind Kind) (Change, bool) {
+	q := *c.Queue
 	q.Limits = maps.Clone(q.Limits)
-	changed.Queues[q.Name], changed.Queue = &q, &q
+	changed := *c
+	changed.Queue, changed.Queues = &q, maps.Clone(c.Queues)
+	changed.Queues[q.Name] = &q
 	change := Change{Kind: kind}
 	for _, f := range v.Flavors {
 		if f.Flavor != v.Decides.Flavor {
@@ -183,7 +159,5 @@ func raised(t Task, c *Cluster, v Verdict, kind Kind) (Change, bool) {
 			change.To = append(change.To, figure)
 		}
 	}
-	return change, starts(t, changed)
+	return change, newLedger(&changed).starts(all)
 }
-
-func (q *Queue) inCohort() bool { return q.Cohort != "" }

@@ -31,12 +31,31 @@ type Queue struct {
 	Strict   bool   // a task that does not fit holds up those behind it
 	// WithinNever says that no task is stopped for another of the same queue.
 	WithinNever bool
-	Flavors     []string // in the order in which Kueue tries them
-	Resources   []string // covered
-	Limits      map[Cell]Limit
-	Used        Amounts
-	Selects     func(namespace string) bool // nil selects all
+	// Reclaims is which tasks it may stop of queues that hold more than their own.
+	Reclaims Policy
+	// WhileBorrowing says that it may also do so to borrow, if they are lower, and
+	// at most of this Threshold; nil is any. Fair sharing goes by shares instead.
+	WhileBorrowing bool
+	Threshold      *int32
+	Flavors        []string // in the order in which Kueue tries them
+	Resources      []string // covered
+	Groups         []Group  // that those are in; nil is all in one
+	Limits         map[Cell]Limit
+	Used           Amounts
+	Selects        func(namespace string) bool // nil selects all
 }
+
+// Group is resources that are given a flavor together.
+type Group struct{ Resources, Flavors []string }
+
+func (q *Queue) groups() []Group {
+	if len(q.Groups) > 0 {
+		return q.Groups
+	}
+	return []Group{{q.Resources, q.Flavors}}
+}
+
+func (q *Queue) inCohort() bool { return q.Cohort != "" }
 
 // Exceeds tells whether a queue holds more of anything than its own quota.
 func (q *Queue) Exceeds() bool {
@@ -55,6 +74,12 @@ type Flavor struct {
 	Tolerations []corev1.Toleration // that it adds to pods
 }
 
+// Class is a priority class.
+type Class struct {
+	Name     string
+	Priority int32
+}
+
 // Holder is a task that holds quota.
 type Holder struct {
 	Name, Kind, Namespace, UID string // empty for one that is not for the reader
@@ -70,7 +95,17 @@ type PodSet struct {
 	Name         string
 	Count, Least int32 // Least is Count, unless fewer would do
 	Each         quota.Resources
-	Spec         *corev1.PodSpec // for its node selector, affinity and tolerations
+	// Counts is what quota counts of one pod: configurations of Kueue leave
+	// resources out, or count others instead. nil is all that it asks for.
+	Counts quota.Resources
+	Spec   *corev1.PodSpec // for its node selector, affinity and tolerations
+}
+
+func (s *PodSet) counted() quota.Resources {
+	if s.Counts != nil {
+		return s.Counts
+	}
+	return s.Each
 }
 
 // Task is what waits.
@@ -84,6 +119,7 @@ type Task struct {
 	Checks    []string  // admission checks that are not done, such as "provision: Pending"
 	Reserved  bool      // it has its quota already
 	Bare      bool      // Kueue has made no Workload of it
+	Says      string    // Kueue's reason in one word; empty where it gave none
 	Placed    *Placed   // how its pods do; nil while it has no quota
 }
 
@@ -93,6 +129,7 @@ type Placed struct {
 	Missing  int32               // pods that nobody has made
 	Unplaced int32               // pods that have no node
 	Said     string              // by the scheduler, of one of them
+	Asking   []quota.Resources   // what those without a node ask for, each; nil is not known
 }
 
 // Ceiling is a limit of a namespace on what its pods may ask for, all together.
@@ -116,6 +153,7 @@ type Cluster struct {
 	Flavors     map[string]Flavor
 	Holders     []Holder // of those queues
 	FairSharing bool
+	Ranks       []Class // the priority classes that there are
 	Nodes       []Node
 	Ceilings    []Ceiling // of its namespace, which would refuse one more pod of it
 	Blocked     int       // tasks whose pods Kueue waits for before it starts another

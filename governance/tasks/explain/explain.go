@@ -58,6 +58,12 @@ type Verdict struct {
 	Flavors    []FlavorVerdict // each that was tried, in order
 	Decides    *Shortage       // what is short of, in the flavor that comes nearest; nil for nothing
 	Changes    []Change        // each of which would start it, the smallest first
+	// Stops are the tasks that Kueue would stop for it, of its own queue and of
+	// others: of Reclaims, as far as they are known.
+	Stops, StopsOthers []Holder
+	// MayPreempt says that Kueue may stop tasks of others that borrow more than
+	// their share. Fair sharing decides that by shares, which are not calculated.
+	MayPreempt bool
 	// Fit is how its pods find nodes: of a task that has its quota and lacks nodes,
 	// or that would lack them once it has it. nil where there is nothing to say.
 	Fit     *Fit
@@ -91,60 +97,7 @@ type Shortage struct {
 // Short is how much is missing now.
 func (s Shortage) Short() int64 { return max(0, s.Needed-s.Free) }
 
-// node is the arithmetic of one cell of a queue in its cohort.
-type node struct {
-	limit                 Limit
-	used                  int64
-	local                 int64 // that it does not lend
-	parentTotal, parentUp int64 // what the cohort has to share, and how much of it is used
-	cohort                bool
-}
-
-func at(c *Cluster, q *Queue, cell Cell) node {
-	n := node{limit: q.Limits[cell], used: q.Used[cell], cohort: q.Cohort != ""}
-	if !n.cohort {
-		return n
-	}
-	n.local = notLent(n.limit)
-	n.parentTotal = c.Shared[cell]
-	for _, other := range c.Queues {
-		l := other.Limits[cell]
-		n.parentTotal += l.Nominal - notLent(l)
-		n.parentUp += max(0, other.Used[cell]-notLent(l))
-	}
-	return n
-}
-
-func notLent(l Limit) int64 {
-	if l.Lend == nil {
-		return 0
-	}
-	return max(0, l.Nominal-*l.Lend)
-}
-
-// free is what the queue could take now.
-func (n node) free() int64 {
-	if !n.cohort {
-		return n.limit.Nominal - n.used
-	}
-	shared := n.parentTotal - n.parentUp
-	if n.limit.Borrow != nil {
-		shared = min(shared, n.limit.Nominal-n.local-max(0, n.used-n.local)+*n.limit.Borrow)
-	}
-	return max(0, n.local-n.used) + shared
-}
-
-// most is what the queue could ever have.
-func (n node) most() int64 {
-	if !n.cohort {
-		return n.limit.Nominal
-	}
-	most := n.local + n.parentTotal
-	if n.limit.Borrow != nil {
-		most = min(most, n.limit.Nominal+*n.limit.Borrow)
-	}
-	return most
-}
+func (s Shortage) never() bool { return s.Needed > s.Most }
 
 // Why says why a task does not start.
 func Why(t Task, c *Cluster) Verdict {
@@ -157,16 +110,24 @@ func Why(t Task, c *Cluster) Verdict {
 	if missing := uncovered(t, c.Queue); missing != "" {
 		return Verdict{Constraint: Uncovered, Detail: missing}
 	}
-	v, ok := place(t, c)
-	if ok {
-		v = Verdict{Constraint: Turn, Flavors: v.Flavors}
+	l, all := newLedger(c), demands(t, c)
+	need, failed := l.place(all)
+	v := Verdict{Constraint: Turn}
+	switch {
+	case failed >= 0:
+		v = l.judge(t, all, failed, need)
+		if v.Constraint == Quota || v.Constraint == ExceedsMax {
+			v.Changes = l.changes(t, all, failed, need, v)
+		}
+	default:
+		if n := len(all); n > 0 {
+			v.Flavors = l.tried(all[n-1], nil)
+		}
 		if c.Blocked > 0 {
 			v.Constraint = OthersStart
 		}
-	} else if v.Constraint == Quota || v.Constraint == ExceedsMax {
-		v.Changes = changes(t, c, v)
 	}
-	v.Fit = hopeless(t, c)
+	v.Fit = hopeless(all, c)
 	return v
 }
 
@@ -210,11 +171,16 @@ func barred(t Task, c *Cluster) (Verdict, bool) {
 	return Verdict{}, false
 }
 
-// uncovered is a resource that no quota of a queue counts.
+// uncovered is a resource that no quota of a queue counts. Where Kueue does not
+// say what it counts, and gives another reason, it does not count that one.
 func uncovered(t Task, q *Queue) string {
 	for _, set := range t.PodSets {
-		for _, name := range set.Each.Names() {
-			if set.Each[name] > 0 && !slices.Contains(q.Resources, name) {
+		if fits, exact := said[t.Says]; exact && !slices.Contains(fits, Uncovered) && set.Counts == nil {
+			continue
+		}
+		each := set.counted()
+		for _, name := range each.Names() {
+			if each[name] > 0 && name != string(corev1.ResourcePods) && !slices.Contains(q.Resources, name) {
 				return name
 			}
 		}
@@ -222,72 +188,65 @@ func uncovered(t Task, q *Queue) string {
 	return ""
 }
 
-// place tries to find a flavor for each pod set, as Kueue does: the first in
-// which all of it fits.
-func place(t Task, c *Cluster) (Verdict, bool) {
-	taken := Amounts{}
-	var last Verdict
-	for _, set := range t.PodSets {
-		v := Verdict{PodSet: set.Name}
-		fits := false
-		for _, flavor := range c.Queue.Flavors {
-			f := try(t, c, set, flavor, taken)
-			v.Flavors = append(v.Flavors, f)
-			if f.Mismatch == "" && len(f.Shortages) == 0 {
-				for name, each := range set.Each {
-					taken[Cell{flavor, name}] += each * int64(set.Least)
-				}
-				fits = true
-				break
-			}
-		}
-		if !fits {
-			v.judge(t, c)
-			return v, false
-		}
-		last = v
-	}
-	return last, true
-}
-
-// judge says which of the flavors comes nearest, and what that lacks.
-func (v *Verdict) judge(t Task, c *Cluster) {
-	v.Constraint = NoMatchingFlavor
-	rank := func(f FlavorVerdict) int { // the nearer, the higher
-		if f.Mismatch != "" {
-			return 0
-		}
-		for _, s := range f.Shortages {
-			if s.Needed > s.Most {
-				return 1
-			}
-		}
-		return 2
-	}
+// judge says which of the flavors comes nearest for the demand that finds none,
+// and what that lacks. need is what those before it use.
+func (l *ledger) judge(t Task, all []demand, failed int, need Amounts) Verdict {
+	d := all[failed]
+	v := Verdict{Constraint: NoMatchingFlavor, PodSet: d.set.Name}
 	best := -1
-	for i, f := range v.Flavors {
-		if rank(f) > 0 && (best < 0 || rank(f) > rank(v.Flavors[best])) {
-			best = i
+	for i, m := range d.flavors {
+		f := l.try(d, m, need)
+		v.Flavors = append(v.Flavors, f)
+		switch {
+		case f.Mismatch != "":
+		case !slices.ContainsFunc(f.Shortages, Shortage.never):
+			if v.Constraint != Quota {
+				best, v.Constraint = i, Quota
+			}
+		case best < 0:
+			best, v.Constraint = i, ExceedsMax
 		}
 	}
 	if best < 0 {
-		return
+		return v
 	}
-	shortages := v.Flavors[best].Shortages
-	worst := slices.MaxFunc(shortages, func(a, b Shortage) int {
-		return cmp.Or(cmp.Compare(b2i(a.Needed > a.Most), b2i(b.Needed > b.Most)), cmp.Compare(b2i(!secondary(a.Resource)), b2i(!secondary(b.Resource))), quota.Compare(b.Resource, a.Resource))
+	if v.Constraint == Quota {
+		if at, stopped, chance := l.makeRoom(t, all, failed, need, v.Flavors); chance == sure {
+			best, v.Constraint = at, Reclaims
+			for _, h := range stopped {
+				if h.Queue == l.c.Queue.Name {
+					v.Stops = append(v.Stops, h)
+				} else {
+					v.StopsOthers = append(v.StopsOthers, h)
+				}
+			}
+		} else {
+			v.MayPreempt = chance == maybe
+		}
+	}
+	worst := slices.MaxFunc(v.Flavors[best].Shortages, func(a, b Shortage) int {
+		return cmp.Or(cmp.Compare(b2i(a.never()), b2i(b.never())), cmp.Compare(b2i(!secondary(a.Resource)), b2i(!secondary(b.Resource))), quota.Compare(b.Resource, a.Resource))
 	})
+	worst.holders(t, l.c)
 	v.Decides = &worst
-	switch {
-	case worst.Needed > worst.Most:
-		v.Constraint = ExceedsMax
-	case !slices.ContainsFunc(shortages, func(s Shortage) bool { return s.Used+s.Needed > s.Nominal }):
-		v.Constraint = Reclaims // within its own quota: others give back what they borrowed
-	case startsWithout(t, c, worst.Lower):
-		v.Constraint = Reclaims // its own team's lower tasks make room
-	default:
-		v.Constraint = Quota
+	return v
+}
+
+// makeRoom tries to stop others in each flavor that could take a demand, and
+// returns the first in which Kueue would.
+func (l *ledger) makeRoom(t Task, all []demand, failed int, need Amounts, flavors []FlavorVerdict) (at int, stopped []Holder, best chance) {
+	for i, f := range flavors {
+		if f.Mismatch != "" || slices.ContainsFunc(f.Shortages, Shortage.never) {
+			continue
+		}
+		switch stopped, chance := l.room(t, l.whole(all, failed, f.Flavor, need)); {
+		case chance == sure:
+			return i, stopped, sure
+		case chance == maybe:
+			best = maybe
+		}
 	}
+	return 0, nil, best
 }
 
 // secondary are resources that follow from accelerators: where both are short,
@@ -299,32 +258,6 @@ func b2i(yes bool) int {
 		return 1
 	}
 	return 0
-}
-
-// try tells what keeps a pod set out of a flavor.
-func try(t Task, c *Cluster, set PodSet, flavor string, taken Amounts) FlavorVerdict {
-	f := FlavorVerdict{Flavor: flavor}
-	if f.Mismatch = mismatch(set.Spec, c.Flavors[flavor], c.keys()); f.Mismatch != "" {
-		return f
-	}
-	for _, name := range set.Each.Names() {
-		cell := Cell{flavor, name}
-		n := at(c, c.Queue, cell)
-		needed := set.Each[name]*int64(set.Least) + taken[cell]
-		if set.Each[name] == 0 || needed <= n.free() {
-			continue
-		}
-		s := Shortage{
-			Cell: cell, Needed: needed, Free: max(0, n.free()), Most: n.most(),
-			Nominal: n.limit.Nominal, Used: n.used, Limit: n.limit.Borrow,
-		}
-		if n.cohort {
-			s.Borrowable = max(0, n.parentTotal-n.parentUp-max(0, n.limit.Nominal-max(n.used, n.local))) // less what it lends itself
-		}
-		s.holders(t, c)
-		f.Shortages = append(f.Shortages, s)
-	}
-	return f
 }
 
 // holders fills in who holds what is short.
@@ -360,9 +293,9 @@ func (s *Shortage) holders(t Task, c *Cluster) {
 }
 
 // keys are the labels that flavors go by: Kueue looks at no others.
-func (c *Cluster) keys() map[string]bool {
+func (c *Cluster) keys(flavors []string) map[string]bool {
 	keys := map[string]bool{}
-	for _, name := range c.Queue.Flavors {
+	for _, name := range flavors {
 		for key := range c.Flavors[name].Labels {
 			keys[key] = true
 		}

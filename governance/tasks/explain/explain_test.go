@@ -21,11 +21,11 @@ func n(v int64) *int64 { return &v }
 
 // queue is one of a team in the shared cohort, with so many GPUs of a100.
 func queue(team string, limit Limit, used int64) *Queue {
-	return &Queue{Name: team, Team: team, Cohort: "shared", Flavors: []string{"a100"}, Resources: []string{gpu, "cpu"}, Limits: map[Cell]Limit{a100: limit}, Used: Amounts{a100: used}}
+	return &Queue{Name: team, Team: team, Cohort: "shared", Reclaims: AnyPriority, Flavors: []string{"a100"}, Resources: []string{gpu, "cpu"}, Limits: map[Cell]Limit{a100: limit}, Used: Amounts{a100: used}}
 }
 
 func cluster(own *Queue, others ...*Queue) *Cluster {
-	c := &Cluster{Now: now, LocalQueue: "main", Queue: own, Queues: map[string]*Queue{own.Name: own}, Shared: Amounts{}, Flavors: map[string]Flavor{"a100": {Labels: map[string]string{"type": "a100"}}, "h100": {Labels: map[string]string{"type": "h100"}}}}
+	c := &Cluster{Now: now, LocalQueue: "main", Ranks: []Class{{"urgent", 90}, {"daily", 20}, {"batch", 10}}, Queue: own, Queues: map[string]*Queue{own.Name: own}, Shared: Amounts{}, Flavors: map[string]Flavor{"a100": {Labels: map[string]string{"type": "a100"}}, "h100": {Labels: map[string]string{"type": "h100"}}}}
 	for _, q := range others {
 		c.Queues[q.Name] = q
 	}
@@ -140,7 +140,7 @@ func TestChangesAreSmallest(t *testing.T) {
 				t.Errorf("%+v should end", change.Tasks)
 			}
 		case HigherClass:
-			if change.Priority != 11 || len(change.Tasks) != 1 || change.Tasks[0].Name != "large" {
+			if change.Priority != 20 || change.Class != "daily" || len(change.Tasks) != 1 || change.Tasks[0].Name != "large" {
 				t.Errorf("a class of %d pushes out %+v", change.Priority, change.Tasks)
 			}
 		case BorrowLimit:

@@ -1,0 +1,144 @@
+package explain
+
+import (
+	"maps"
+	"slices"
+
+	"kuota.dev/kuota/governance/quota"
+)
+
+// demand is what the pods of a set ask for in one group of resources: Kueue gives
+// each group of a queue a flavor by itself.
+type demand struct {
+	set     *PodSet
+	pods    int64
+	each    quota.Resources
+	names   []string // of each, those of the group
+	flavors []match
+}
+
+// match is a flavor of a group, and why its nodes are not for the pods; empty
+// where they are.
+type match struct{ flavor, mismatch string }
+
+func demands(t Task, c *Cluster) (all []demand) {
+	for i := range t.PodSets {
+		set := &t.PodSets[i]
+		each := set.counted()
+		for _, group := range c.Queue.groups() {
+			d := demand{set: set, pods: int64(set.Least), each: each}
+			for _, name := range each.Names() {
+				if each[name] > 0 && slices.Contains(group.Resources, name) {
+					d.names = append(d.names, name)
+				}
+			}
+			if len(d.names) == 0 {
+				continue
+			}
+			keys := c.keys(group.Flavors)
+			for _, name := range group.Flavors {
+				d.flavors = append(d.flavors, match{name, mismatch(set.Spec, c.Flavors[name], keys)})
+			}
+			all = append(all, d)
+		}
+	}
+	return all
+}
+
+// place finds a flavor for each demand, as Kueue does: the first in which all of
+// it fits. It returns what the task would use, or the demand that finds none and
+// what those before it would use; failed is -1 for none.
+func (l *ledger) place(all []demand) (need Amounts, failed int) {
+	need = Amounts{}
+	for i := range all {
+		found := slices.IndexFunc(all[i].flavors, func(m match) bool {
+			return m.mismatch == "" && l.fits(all[i], m.flavor, need)
+		})
+		if found < 0 {
+			return need, i
+		}
+		all[i].add(need, all[i].flavors[found].flavor)
+	}
+	return need, -1
+}
+
+func (l *ledger) starts(all []demand) bool { _, failed := l.place(all); return failed < 0 }
+
+func (d demand) add(need Amounts, flavor string) {
+	for _, name := range d.names {
+		need[Cell{flavor, name}] += d.each[name] * d.pods
+	}
+}
+
+func (l *ledger) fits(d demand, flavor string, need Amounts) bool {
+	for _, name := range d.names {
+		cell := Cell{flavor, name}
+		if d.each[name]*d.pods+need[cell] > l.node(cell).free() {
+			return false
+		}
+	}
+	return true
+}
+
+// whole is what a task would use with a flavor for one demand, beside what those
+// before it use: those after it take what is free, or could be.
+func (l *ledger) whole(all []demand, at int, flavor string, before Amounts) Amounts {
+	need := maps.Clone(before)
+	all[at].add(need, flavor)
+	for _, d := range all[at+1:] {
+		chosen := ""
+		for _, m := range d.flavors {
+			if m.mismatch != "" {
+				continue
+			}
+			if l.fits(d, m.flavor, need) {
+				chosen = m.flavor
+				break
+			}
+			if chosen == "" && !slices.ContainsFunc(l.try(d, m, need).Shortages, Shortage.never) {
+				chosen = m.flavor
+			}
+		}
+		if chosen != "" {
+			d.add(need, chosen)
+		}
+	}
+	return need
+}
+
+// try tells what keeps a demand out of a flavor.
+func (l *ledger) try(d demand, m match, taken Amounts) FlavorVerdict {
+	f := FlavorVerdict{Flavor: m.flavor, Mismatch: m.mismatch}
+	if f.Mismatch != "" {
+		return f
+	}
+	for _, name := range d.names {
+		cell := Cell{m.flavor, name}
+		n := l.node(cell)
+		needed := d.each[name]*d.pods + taken[cell]
+		if needed <= n.free() {
+			continue
+		}
+		s := Shortage{
+			Cell: cell, Needed: needed, Free: max(0, n.free()), Most: n.most(),
+			Nominal: n.limit.Nominal, Used: n.used, Limit: n.limit.Borrow,
+		}
+		if n.cohort {
+			s.Borrowable = max(0, n.parent.total-n.parent.used-max(0, n.limit.Nominal-max(n.used, n.local))) // less what it lends itself
+		}
+		f.Shortages = append(f.Shortages, s)
+	}
+	return f
+}
+
+// tried are the flavors of a demand up to the first that takes it.
+func (l *ledger) tried(d demand, taken Amounts) (list []FlavorVerdict) {
+	for _, m := range d.flavors {
+		f := l.try(d, m, taken)
+		list = append(list, f)
+		if f.Mismatch == "" && len(f.Shortages) == 0 {
+			break
+		}
+	}
+	return list
+}
