@@ -262,21 +262,30 @@ func b2i(yes bool) int {
 
 // holders fills in who holds what is short.
 func (s *Shortage) holders(t Task, c *Cluster) {
-	for _, h := range c.Holders {
-		amount := h.Holds[s.Cell]
-		if amount == 0 {
-			continue
+	type holds struct {
+		*Holder
+		amount int64
+	}
+	var all []holds // the largest first
+	for i := range c.Holders {
+		if h := &c.Holders[i]; h.Holds[s.Cell] > 0 {
+			all = append(all, holds{h, h.Holds[s.Cell]})
 		}
+	}
+	slices.SortFunc(all, func(a, b holds) int {
+		return cmp.Or(cmp.Compare(b.amount, a.amount), strings.Compare(a.UID, b.UID))
+	})
+	for _, h := range all {
 		if h.Queue != c.Queue.Name {
 			if q := c.Queues[h.Queue]; q != nil && q.Used[s.Cell] > q.Limits[s.Cell].Nominal {
-				s.Others = append(s.Others, h)
+				s.Others = append(s.Others, *h.Holder)
 			}
 			continue
 		}
-		s.Own = append(s.Own, h)
+		s.Own = append(s.Own, *h.Holder)
 		if h.Priority < t.Priority && !c.Queue.WithinNever {
-			s.Lower = append(s.Lower, h)
-			s.LowerSum += amount
+			s.Lower = append(s.Lower, *h.Holder)
+			s.LowerSum += h.amount
 		}
 	}
 	for name, q := range c.Queues {
@@ -284,12 +293,6 @@ func (s *Shortage) holders(t Task, c *Cluster) {
 			s.Reclaim += max(0, q.Used[s.Cell]-q.Limits[s.Cell].Nominal)
 		}
 	}
-	largest := func(a, b Holder) int {
-		return cmp.Or(cmp.Compare(b.Holds[s.Cell], a.Holds[s.Cell]), strings.Compare(a.UID, b.UID))
-	}
-	slices.SortFunc(s.Own, largest)
-	slices.SortFunc(s.Others, largest)
-	slices.SortFunc(s.Lower, largest)
 }
 
 // keys are the labels that flavors go by: Kueue looks at no others.

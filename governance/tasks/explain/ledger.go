@@ -3,9 +3,10 @@ package explain
 // ledger is who uses how much of a cluster while tasks are taken away and put
 // back. What a cohort shares is summed up once for each cell, and then follows.
 type ledger struct {
-	c    *Cluster
-	sums map[Cell]sum
-	gone map[string]Amounts // by queue
+	c     *Cluster
+	sums  map[Cell]sum
+	gone  map[string]Amounts // by queue
+	order []*Holder          // see inOrder; nil until it is asked for
 }
 
 // sum is what a cohort has to share of a cell, and how much of it is used.

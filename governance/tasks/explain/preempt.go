@@ -31,7 +31,7 @@ const (
 
 // candidate is a task that Kueue may stop for another.
 type candidate struct {
-	Holder
+	*Holder
 	own bool
 	// always says that it may be stopped even when the other one borrows.
 	always bool
@@ -94,31 +94,43 @@ func (l *ledger) room(t Task, need Amounts) ([]Holder, chance) {
 	return nil, none
 }
 
-// candidates are the tasks that Kueue may stop, in its order: those of other
-// queues before the own ones, then the lowest, then the newest.
+// candidates are the tasks that Kueue may stop, in its order.
 func (l *ledger) candidates(t Task, short []Cell, within bool) (list []candidate) {
 	q := l.c.Queue
 	exceeds := map[string]bool{}
 	for name, other := range l.c.Queues {
 		exceeds[name] = q.inCohort() && name != q.Name && l.exceeds(other, short)
 	}
-	for _, h := range l.c.Holders {
-		if !slices.ContainsFunc(short, func(cell Cell) bool { return h.Holds[cell] > 0 }) {
-			continue
-		}
+	for _, h := range l.inOrder() {
 		c := candidate{Holder: h, own: h.Queue == q.Name}
 		lower := h.Priority < t.Priority
 		switch {
-		case c.own && (q.WithinNever || !lower), !c.own && !(exceeds[h.Queue] && q.Reclaims.allows(t, h)):
+		case c.own && (q.WithinNever || !lower), !c.own && !(exceeds[h.Queue] && q.Reclaims.allows(t, *h)):
+			continue
+		case !slices.ContainsFunc(short, func(cell Cell) bool { return h.Holds[cell] > 0 }):
 			continue
 		}
 		c.always = c.own || within || q.WhileBorrowing && lower && (q.Threshold == nil || h.Priority <= *q.Threshold)
 		list = append(list, c)
 	}
-	slices.SortFunc(list, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(b2i(a.own), b2i(b.own)), cmp.Compare(a.Priority, b.Priority), b.Since.Compare(a.Since), strings.Compare(a.UID, b.UID))
-	})
 	return list
+}
+
+// inOrder are all that hold something in the order in which Kueue stops them:
+// those of other queues before the own ones, then the lowest, then the newest.
+func (l *ledger) inOrder() []*Holder {
+	if l.order != nil {
+		return l.order
+	}
+	l.order = make([]*Holder, len(l.c.Holders))
+	for i := range l.c.Holders {
+		l.order[i] = &l.c.Holders[i]
+	}
+	own := func(h *Holder) int { return b2i(h.Queue == l.c.Queue.Name) }
+	slices.SortFunc(l.order, func(a, b *Holder) int {
+		return cmp.Or(own(a)-own(b), cmp.Compare(a.Priority, b.Priority), b.Since.Compare(a.Since), strings.Compare(a.UID, b.UID))
+	})
+	return l.order
 }
 
 // stop takes candidates away until all that is needed fits, and then puts back
@@ -131,8 +143,8 @@ func (l *ledger) stop(list []candidate, need Amounts, short []Cell, borrowing bo
 		if !c.own && (borrowing && !c.always || !l.exceeds(l.c.Queues[c.Queue], short)) {
 			continue
 		}
-		l.take(c.Holder)
-		stopped = append(stopped, c.Holder)
+		l.take(*c.Holder)
+		stopped = append(stopped, *c.Holder)
 		if fits = l.takes(need, borrowing); fits {
 			break
 		}
