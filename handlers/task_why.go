@@ -91,10 +91,13 @@ func shortage(why *views.Why, d tasks.Detail, team string) {
 		why.Text = fmt.Sprintf("It needs %s of %s at once; %s may have at most %s there, with all that it may borrow.", of(s.Needed), s.Flavor, team, of(s.Most))
 	case explain.Reclaims:
 		why.Headline = "Room is being made for it."
-		why.Text = fmt.Sprintf("It needs %s of %s. Kueue stops tasks that stand behind it, about one a second.", of(s.Needed), s.Flavor)
+		why.Text = fmt.Sprintf("It needs %s of %s. Kueue stops %s, about one a second.", of(s.Needed), s.Flavor, stoppedWords(v))
 	default:
 		why.Headline = of(s.Short()) + " short."
 		why.Text = fmt.Sprintf("It needs %s of %s at once, and %s can be had now.", of(s.Needed), s.Flavor, of(s.Free))
+		if v.MayPreempt {
+			why.Text += " " + mayPreempt
+		}
 	}
 	own := views.WhyStep{Tone: "bad", Title: "Its own quota", Text: usedWords(s, of), Tasks: holders(s.Own, s.Cell)}
 	if s.Nominal == 0 {
@@ -121,7 +124,27 @@ func shortage(why *views.Why, d tasks.Detail, team string) {
 		borrow.Tone = "wait"
 		borrow.Text += fmt.Sprintf(" Others hold %s beyond their own quota, which comes back to %s up to its quota.", of(s.Reclaim), team)
 	}
+	if len(v.StopsOthers) > 0 {
+		borrow.Tone, borrow.Tasks = "wait", holders(v.StopsOthers, s.Cell)
+		borrow.Text += " Kueue stops these, which hold what they borrowed:"
+	}
 	why.Steps = append(why.Steps, own, lower, borrow)
+}
+
+// mayPreempt is said where shares decide, which are not calculated.
+const mayPreempt = "It may stop tasks of other teams that borrow more than their share: Kueue shares idle compute fairly, and decides by what each has borrowed."
+
+// stoppedWords are whom Kueue stops for a task.
+func stoppedWords(v *explain.Verdict) string {
+	switch own, others := len(v.Stops), len(v.StopsOthers); {
+	case own > 0 && others > 0:
+		return fmt.Sprintf("%s of its own team and %s of other teams", countOf(own, "task"), countOf(others, "task"))
+	case own > 0:
+		return countOf(own, "task") + " of its own team"
+	case others > 0:
+		return countOf(others, "task") + " of other teams"
+	}
+	return "tasks that stand behind it"
 }
 
 // usedWords are how much of a team's own quota its tasks hold; their names follow.
@@ -188,7 +211,7 @@ func changeWords(c explain.Change, d tasks.Detail, team string) views.WhyChange 
 	case explain.TasksEnd:
 		return views.WhyChange{Title: "These tasks end", Tasks: holders(c.Tasks, cell)}
 	case explain.HigherClass:
-		return views.WhyChange{Title: fmt.Sprintf("A class of weight %d or more", c.Priority), Text: "stops for it", Tasks: holders(c.Tasks, cell)}
+		return views.WhyChange{Title: fmt.Sprintf("The class %s (weight %d)", className(c.Class), c.Priority), Text: "stops for it", Tasks: holders(c.Tasks, cell)}
 	case explain.BorrowLimit:
 		return views.WhyChange{Title: "A borrowing limit of " + strings.Join(figures, " · "), Text: there + ": starts now, and stops nothing."}
 	}

@@ -276,7 +276,7 @@ func TestVerdictWords(t *testing.T) {
 		"never":          {verdict: submit.Verdict{Outcome: submit.Never, Hypothesis: verdict(explain.ExceedsMax), Most: 4}, has: []string{"It could never start: team vision can never have that much.", "The nearest that fits are 4 such pods."}},
 		"not even one":   {verdict: submit.Verdict{Outcome: submit.Never, Hypothesis: verdict(explain.ExceedsMax)}, has: []string{"One such pod is too much already."}},
 		"node too small": {verdict: submit.Verdict{Outcome: submit.Never, Hypothesis: large}, query: "?accelerators=16", has: []string{"no node of ml.p5.48xlarge is that large", "One pod asks for 16 GPUs, and the largest node of ml.p5.48xlarge has 8.", "The nearest that fits are 2 pods with 8 GPUs each.", "team vision may have at most 4 GPUs there"}},
-		"fewer":          {verdict: submit.Verdict{Outcome: submit.Starts, Hypothesis: verdict(explain.Turn), Fewer: true}, query: "?pods=4&least=2", has: []string{"with fewer pods", "2 of its 4 pods"}},
+		"fewer":          {verdict: submit.Verdict{Outcome: submit.Starts, Hypothesis: verdict(explain.Turn), Fewer: true, Pods: 3}, query: "?pods=4&least=2", has: []string{"with fewer pods", "3 of its 4 pods"}},
 		"queued":         {verdict: submit.Verdict{Outcome: submit.Starts, Hypothesis: tasks.Hypothesis{Verdict: explain.Verdict{Constraint: explain.Turn}, Before: 1}}, has: []string{"1 task stands before it"}},
 	} {
 		t.Run(name, func(t *testing.T) {

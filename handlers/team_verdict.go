@@ -26,11 +26,17 @@ func verdictOf(v submit.Verdict, p submit.Plan) *views.SubmitVerdict {
 		said.Text = fmt.Sprintf("There is quota for all of it: %s of %s.", eachWords(p), p.In.Name)
 		if v.Fewer {
 			said.Headline = "It would be admitted now, with fewer pods."
-			said.Text = fmt.Sprintf("There is quota for %d of its %d pods, and not for all. The others follow once pods of it end.", p.Least, p.Pods)
+			said.Text = fmt.Sprintf("There is quota for %d of its %d pods, and not for all. The others follow once pods of it end.", v.Pods, p.Pods)
 		}
 		said.Steps, said.Changes = nil, nil
 	case submit.MakesRoom:
 		said.Tone, said.Headline = "wait", "It would be admitted once room is made for it."
+		if v.Fewer {
+			said.Headline = fmt.Sprintf("It would be admitted with %d of its %d pods, once room is made for them.", v.Pods, p.Pods)
+		}
+		if len(v.Verdict.StopsOthers) > 0 {
+			said.Notes = append(said.Notes, fmt.Sprintf("It would stop %s.", stoppedWords(&v.Verdict)))
+		}
 	case submit.Never:
 		said.Tone, said.Headline = "bad", "It could never start: "+lowered(why.Headline)
 		if v.Verdict.Constraint == explain.ExceedsMax {
@@ -42,6 +48,9 @@ func verdictOf(v submit.Verdict, p submit.Plan) *views.SubmitVerdict {
 		said.Tone, said.Headline = "wait", "It would wait: "+lowered(why.Headline)
 		if v.Verdict.Constraint == explain.Turn { // the queue is strict
 			said.Headline, said.Text = "It would wait for its turn.", "Its queue is strict: a task that does not fit holds up those behind it."
+		}
+		if v.Verdict.MayPreempt {
+			said.Headline = "It may have to wait: " + lowered(why.Headline)
 		}
 	}
 	if v.Verdict.Fit != nil {

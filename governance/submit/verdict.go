@@ -24,8 +24,9 @@ const (
 type Verdict struct {
 	Outcome Outcome
 	tasks.Hypothesis
-	// Fewer says that it would start with as few pods as it may, and not with all.
+	// Fewer says that it would start with so many Pods, and not with all.
 	Fewer bool
+	Pods  int32
 	// Most is how many such pods the team could ever have at once, where all of
 	// them are more than that.
 	Most int64
@@ -34,24 +35,50 @@ type Verdict struct {
 // Check says how a plan would fare, by the same numbers as a task that waits.
 func (s *Service) Check(ctx context.Context, user governance.User, p Plan) (Verdict, error) {
 	var v Verdict
-	ask := func(least int32) (err error) {
-		v.Hypothesis, err = s.Tasks.WouldStart(ctx, user, p.proposal(least))
-		v.Outcome = outcome(v.Hypothesis)
-		return err
-	}
-	if err := ask(p.Pods); err != nil {
+	if err := s.ask(ctx, user, p, p.Pods, &v); err != nil {
 		return Verdict{}, err
 	}
-	if p.Least > 0 && p.Least < p.Pods && v.Outcome != Starts {
-		if err := ask(p.Least); err != nil {
-			return Verdict{}, err
-		}
-		v.Fewer = v.Outcome == Starts || v.Outcome == MakesRoom
+	if err := s.fewer(ctx, user, p, &v); err != nil {
+		return Verdict{}, err
 	}
 	if v.Verdict.Constraint == explain.ExceedsMax {
 		v.Most = most(p, v.Verdict)
 	}
 	return v, nil
+}
+
+func (s *Service) ask(ctx context.Context, user governance.User, p Plan, pods int32, v *Verdict) (err error) {
+	v.Pods = pods
+	v.Hypothesis, err = s.Tasks.WouldStart(ctx, user, p.proposal(pods))
+	v.Outcome = outcome(v.Hypothesis)
+	return err
+}
+
+// fewer looks for the most pods with which a plan would start that does not with
+// all of them. Kueue first makes room for all, where it can (0.19).
+func (s *Service) fewer(ctx context.Context, user governance.User, p Plan, v *Verdict) error {
+	if p.Least <= 0 || p.Least >= p.Pods || v.Outcome != Waits && v.Outcome != Never {
+		return nil
+	}
+	for low, high := p.Least, p.Pods; low < high; { // high does not start
+		pods := low + (high-low)/2
+		if !v.Fewer { // first whether any does
+			pods = p.Least
+		}
+		few := Verdict{Fewer: true}
+		if err := s.ask(ctx, user, p, pods, &few); err != nil {
+			return err
+		}
+		switch starts := few.Outcome == Starts || few.Outcome == MakesRoom; {
+		case starts:
+			*v, low = few, pods+1
+		case !v.Fewer:
+			return nil
+		default:
+			high = pods
+		}
+	}
+	return nil
 }
 
 // proposal is a plan as it is explained, when so many of its pods would do.

@@ -22,9 +22,12 @@ func placement(t *Task, pods []*Pod, count PodCount) *explain.Placed {
 		return nil
 	}
 	for _, pod := range pods {
-		if pod.Unplaced() && pod.Trouble != "" {
+		if !pod.Unplaced() {
+			continue
+		}
+		p.Asking = append(p.Asking, pod.Requests)
+		if p.Said == "" {
 			p.Said = pod.Trouble
-			break
 		}
 	}
 	for _, w := range t.Parts {

@@ -52,11 +52,12 @@ func question(t *Task) explain.Task {
 	w := t.main
 	q := explain.Task{
 		Namespace: t.Namespace, Priority: t.Priority, RetryAt: t.RetryAt, Bare: t.Bare,
-		Paused: t.State == Paused, Gated: w.Annotations[gatedBy], Reserved: w.Status.Admission != nil,
+		Paused: t.State == Paused, Gated: w.Annotations[gatedBy], Reserved: w.Status.Admission != nil, Says: t.Token,
 	}
 	for i := range w.Spec.PodSets {
 		set := &w.Spec.PodSets[i]
 		s := explain.PodSet{Name: string(set.Name), Count: set.Count, Least: set.Count, Each: PodRequests(&set.Template.Spec), Spec: &set.Template.Spec}
+		s.Counts = counted(w, set, s.Each)
 		if set.MinCount != nil {
 			s.Least = *set.MinCount
 		}
@@ -68,6 +69,27 @@ func question(t *Task) explain.Task {
 		}
 	}
 	return q
+}
+
+// counted is what Kueue counts of one pod of a set, where it says so of the
+// Workload: it leaves resources out, or counts others instead, as configured.
+func counted(w *kueue.Workload, set *kueue.PodSet, each quota.Resources) quota.Resources {
+	for i := range w.Status.ResourceRequests {
+		said := &w.Status.ResourceRequests[i]
+		if said.Name != set.Name || set.Count == 0 || len(said.Resources) == 0 {
+			continue
+		}
+		counts := quota.Resources{}
+		for name, amount := range said.Resources { // of all its pods
+			own, asked := each[string(name)]
+			if count := int64(set.Count); !asked {
+				own = (quota.InUnit(string(name), amount) + count - 1) / count
+			}
+			counts[string(name)] = own
+		}
+		return counts
+	}
+	return nil
 }
 
 // why says why a task does not start, or not with all its pods, as of now, with
@@ -133,6 +155,13 @@ func (v viewer) surroundings(ctx context.Context, t *Task) (*explain.Cluster, er
 	}
 	c.Nodes = v.index.nodes(nodes.Items)
 	v.index.fill(c, v)
+	var classes kueue.WorkloadPriorityClassList
+	if err := v.reader.List(ctx, &classes, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, cluster.Translate("list priority classes", err)
+	}
+	for i := range classes.Items {
+		c.Ranks = append(c.Ranks, explain.Class{Name: classes.Items[i].Name, Priority: classes.Items[i].Value})
+	}
 	policy, err := v.policy(ctx)
 	if err == nil && policy.Spec.GangScheduling.Enabled && policy.Spec.GangScheduling.BlockAdmission {
 		c.Blocked = v.index.notReady()
@@ -170,6 +199,7 @@ func (v viewer) queues(ctx context.Context, t *Task, c *explain.Cluster) error {
 		}
 	}
 	c.Queue = c.Queues[own.Name]
+	c.FairSharing = own.Status.FairSharing != nil // Kueue writes shares while it shares fairly
 	return v.cohort(ctx, string(own.Spec.CohortName), c)
 }
 
@@ -227,6 +257,10 @@ func queueOf(q *kueue.ClusterQueue) *explain.Queue {
 	}
 	if p := q.Spec.Preemption; p != nil {
 		e.WithinNever = p.WithinClusterQueue == "" || p.WithinClusterQueue == kueue.PreemptionPolicyNever
+		e.Reclaims = explain.Policy(p.ReclaimWithinCohort)
+		if b := p.BorrowWithinCohort; b != nil {
+			e.WhileBorrowing, e.Threshold = b.Policy == kueue.BorrowWithinCohortPolicyLowerPriority, b.MaxPriorityThreshold
+		}
 	}
 	if active := meta.FindStatusCondition(q.Status.Conditions, kueue.ClusterQueueActive); active != nil && active.Status == metav1.ConditionFalse {
 		e.Inactive = firstLine(active.Message)
@@ -243,12 +277,13 @@ func queueOf(q *kueue.ClusterQueue) *explain.Queue {
 	}
 	for i := range q.Spec.ResourceGroups {
 		group := &q.Spec.ResourceGroups[i]
+		var g explain.Group
 		for _, name := range group.CoveredResources {
-			e.Resources = append(e.Resources, string(name))
+			e.Resources, g.Resources = append(e.Resources, string(name)), append(g.Resources, string(name))
 		}
 		for j := range group.Flavors {
 			flavor := &group.Flavors[j]
-			e.Flavors = append(e.Flavors, string(flavor.Name))
+			e.Flavors, g.Flavors = append(e.Flavors, string(flavor.Name)), append(g.Flavors, string(flavor.Name))
 			for k := range flavor.Resources {
 				r := &flavor.Resources[k]
 				name := string(r.Name)
@@ -264,6 +299,7 @@ func queueOf(q *kueue.ClusterQueue) *explain.Queue {
 				e.Limits[explain.Cell{Flavor: string(flavor.Name), Resource: name}] = limit
 			}
 		}
+		e.Groups = append(e.Groups, g)
 	}
 	return e
 }
