@@ -41,7 +41,7 @@ func TestSaidBeforehand(t *testing.T) {
 	}
 	fewer := w.plan(t, "fewer", 3, 1)
 	fewer.Least = 1
-	if v := w.check(t, fewer); v.Outcome != submit.Starts || !v.Fewer {
+	if v := w.check(t, fewer); v.Outcome != submit.Starts || !v.Fewer || v.Pods != 2 {
 		t.Errorf("it would be %+v", v)
 	}
 

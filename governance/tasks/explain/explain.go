@@ -111,23 +111,51 @@ func Why(t Task, c *Cluster) Verdict {
 		return Verdict{Constraint: Uncovered, Detail: missing}
 	}
 	l, all := newLedger(c), demands(t, c)
+	v := l.full(t, all)
+	if v.Constraint == "" {
+		v = l.why(t, all)
+	}
+	v.Fit = hopeless(all, c)
+	return v
+}
+
+// full is what becomes of a task that would do with fewer pods: Kueue first makes
+// room for all of them, where it can. Empty where it does not.
+func (l *ledger) full(t Task, all []demand) Verdict {
+	whole := slices.Clone(all)
+	fewer := false
+	for i, d := range all {
+		fewer = fewer || d.set.Count > d.set.Least
+		whole[i].pods = int64(d.set.Count)
+	}
+	if !fewer {
+		return Verdict{}
+	}
+	if need, failed := l.place(whole); failed >= 0 {
+		if v := l.judge(t, whole, failed, need); v.Constraint == Reclaims {
+			return v
+		}
+	}
+	return Verdict{}
+}
+
+func (l *ledger) why(t Task, all []demand) (v Verdict) {
 	need, failed := l.place(all)
-	v := Verdict{Constraint: Turn}
 	switch {
 	case failed >= 0:
 		v = l.judge(t, all, failed, need)
 		if v.Constraint == Quota || v.Constraint == ExceedsMax {
 			v.Changes = l.changes(t, all, failed, need, v)
 		}
+		return v
+	case l.c.Blocked > 0:
+		v.Constraint = OthersStart
 	default:
-		if n := len(all); n > 0 {
-			v.Flavors = l.tried(all[n-1], nil)
-		}
-		if c.Blocked > 0 {
-			v.Constraint = OthersStart
-		}
+		v.Constraint = Turn
 	}
-	v.Fit = hopeless(all, c)
+	if n := len(all); n > 0 {
+		v.Flavors = l.tried(all[n-1], nil)
+	}
 	return v
 }
 
@@ -171,13 +199,14 @@ func barred(t Task, c *Cluster) (Verdict, bool) {
 	return Verdict{}, false
 }
 
-// uncovered is a resource that no quota of a queue counts. Where Kueue does not
-// say what it counts, and gives another reason, it does not count that one.
+// uncovered is a resource that no quota of a queue counts. A task of which Kueue
+// says that it waits for something else is not held up by that one: Kueue may be
+// told to let through what queues do not name.
 func uncovered(t Task, q *Queue) string {
+	if fits, exact := said[t.Says]; exact && !slices.Contains(fits, Uncovered) {
+		return ""
+	}
 	for _, set := range t.PodSets {
-		if fits, exact := said[t.Says]; exact && !slices.Contains(fits, Uncovered) && set.Counts == nil {
-			continue
-		}
 		each := set.counted()
 		for _, name := range each.Names() {
 			if each[name] > 0 && name != string(corev1.ResourcePods) && !slices.Contains(q.Resources, name) {

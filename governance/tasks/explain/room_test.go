@@ -117,6 +117,24 @@ func TestClassThatThereIs(t *testing.T) {
 	}
 }
 
+// A task that would do with fewer pods is made room for as a whole first.
+func TestRoomForAllPods(t *testing.T) {
+	for name, tc := range map[string]struct {
+		low  int32 // the priority of what holds half of the queue
+		want Constraint
+	}{"room is made": {5, Reclaims}, "none is lower": {10, Turn}} {
+		t.Run(name, func(t *testing.T) {
+			c := cluster(queue("a", Limit{Nominal: 4}, 2))
+			c.Holders = []Holder{holder("x", "a", tc.low, 2)}
+			task := asks(4)
+			task.PodSets[0].Least = 1
+			if v := Why(task, c); v.Constraint != tc.want || v.Constraint == Reclaims && v.Decides.Needed != 4 {
+				t.Errorf("it is %+v", v)
+			}
+		})
+	}
+}
+
 // Each group of resources has a flavor of its own.
 func TestGroups(t *testing.T) {
 	q := queue("a", Limit{Nominal: 4}, 0)
@@ -147,7 +165,7 @@ func TestUncounted(t *testing.T) {
 	if v := Why(task, c()); v.Constraint != Quota {
 		t.Errorf("where it waits for quota it is %s", v.Constraint)
 	}
-	task.PodSets[0].Counts = quota.Resources{gpu: 1, "example.com/fpga": 1}
+	task.Says, task.PodSets[0].Counts = "PendingEvaluation", quota.Resources{gpu: 1, "example.com/fpga": 1}
 	if v := Why(task, c()); v.Constraint != Uncovered {
 		t.Errorf("where Kueue counts it, it is %s", v.Constraint)
 	}
