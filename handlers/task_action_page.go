@@ -137,7 +137,7 @@ func outcome(s tasks.Supposed, who string) []string {
 	case explain.Turn:
 		return []string{fmt.Sprintf("What %s asks for is free now.", who)}
 	case explain.Reclaims:
-		if len(v.StopsOthers) > 0 {
+		if len(v.StopsOthers) > 0 || v.MayPreempt {
 			return []string{"It may pre-empt " + stoppedWords(v) + ". They are put back among those that wait."}
 		}
 		if len(v.Decides.Lower) > 0 && v.Decides.Used+v.Decides.Needed > v.Decides.Nominal {

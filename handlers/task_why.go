@@ -143,6 +143,8 @@ func stoppedWords(v *explain.Verdict) string {
 		return countOf(own, "task") + " of its own team"
 	case others > 0:
 		return countOf(others, "task") + " of other teams"
+	case v.MayPreempt:
+		return "tasks that stand behind it, or that other teams run on what they borrow"
 	}
 	return "tasks that stand behind it"
 }
@@ -211,6 +213,9 @@ func changeWords(c explain.Change, d tasks.Detail, team string) views.WhyChange 
 	case explain.TasksEnd:
 		return views.WhyChange{Title: "These tasks end", Tasks: holders(c.Tasks, cell)}
 	case explain.HigherClass:
+		if len(c.Tasks) == 0 {
+			return views.WhyChange{Title: fmt.Sprintf("The class %s (weight %d)", className(c.Class), c.Priority), Text: "for it Kueue makes room."}
+		}
 		return views.WhyChange{Title: fmt.Sprintf("The class %s (weight %d)", className(c.Class), c.Priority), Text: "stops for it", Tasks: holders(c.Tasks, cell)}
 	case explain.BorrowLimit:
 		return views.WhyChange{Title: "A borrowing limit of " + strings.Join(figures, " · "), Text: there + ": starts now, and stops nothing."}

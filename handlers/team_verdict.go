@@ -34,7 +34,7 @@ func verdictOf(v submit.Verdict, p submit.Plan) *views.SubmitVerdict {
 		if v.Fewer {
 			said.Headline = fmt.Sprintf("It would be admitted with %d of its %d pods, once room is made for them.", v.Pods, p.Pods)
 		}
-		if len(v.Verdict.StopsOthers) > 0 {
+		if len(v.Verdict.StopsOthers) > 0 || v.Verdict.MayPreempt {
 			said.Notes = append(said.Notes, fmt.Sprintf("It would stop %s.", stoppedWords(&v.Verdict)))
 		}
 	case submit.Never:

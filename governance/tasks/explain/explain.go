@@ -61,8 +61,9 @@ type Verdict struct {
 	// Stops are the tasks that Kueue would stop for it, of its own queue and of
 	// others: of Reclaims, as far as they are known.
 	Stops, StopsOthers []Holder
-	// MayPreempt says that Kueue may stop tasks of others that borrow more than
-	// their share. Fair sharing decides that by shares, which are not calculated.
+	// MayPreempt says that Kueue may stop tasks of others that borrow. Fair sharing
+	// decides by shares, which are not calculated: of Quota whether it stops any,
+	// and of Reclaims which.
 	MayPreempt bool
 	// Fit is how its pods find nodes: of a task that has its quota and lacks nodes,
 	// or that would lack them once it has it. nil where there is nothing to say.
@@ -242,6 +243,7 @@ func (l *ledger) judge(t Task, all []demand, failed int, need Amounts) Verdict {
 	if v.Constraint == Quota {
 		if at, stopped, chance := l.makeRoom(t, all, failed, need, v.Flavors); chance == sure {
 			best, v.Constraint = at, Reclaims
+			v.MayPreempt = l.c.FairSharing && stopped == nil
 			for _, h := range stopped {
 				if h.Queue == l.c.Queue.Name {
 					v.Stops = append(v.Stops, h)

@@ -39,7 +39,8 @@ type candidate struct {
 
 // room is which tasks Kueue would stop for one that needs so much: for those of
 // one cohort (0.19, pkg/scheduler/preemption). Under fair sharing it depends on
-// shares, which are not calculated: then there may be room.
+// shares, which are not calculated: then there may be room, or it is not known
+// whom it is that Kueue stops.
 func (l *ledger) room(t Task, need Amounts) ([]Holder, chance) {
 	q, fair := l.c.Queue, l.c.FairSharing && l.c.Queue.inCohort()
 	looks := q.WhileBorrowing || fair && (q.Reclaims == LowerPriority || q.Reclaims == AnyPriority)
@@ -63,14 +64,19 @@ func (l *ledger) room(t Task, need Amounts) ([]Holder, chance) {
 	if fair {
 		own := slices.DeleteFunc(slices.Clone(list), func(c candidate) bool { return !c.own })
 		if stopped := l.stop(own, need, short, true); stopped != nil {
+			if others {
+				return nil, sure
+			}
 			return stopped, sure
 		}
 		for i := range list {
 			list[i].always = true
 		}
 		switch stopped := l.stop(list, need, short, true); {
-		case stopped != nil && shortWithin:
+		case len(stopped) == len(list) && shortWithin && stopped != nil:
 			return stopped, sure
+		case stopped != nil && shortWithin:
+			return nil, sure
 		case stopped != nil:
 			return nil, maybe
 		}
