@@ -93,7 +93,17 @@ func manyConsole(t *testing.T, c *clustertest.Cluster, name string) manyServer {
 		_ = started.Process.Signal(syscall.SIGTERM)
 		_ = started.Wait()
 	})
-	must(t, waitReady(address))
+	clustertest.Eventually(t, 3*time.Minute, func(context.Context) error {
+		response, err := http.Get(address + "/readyz")
+		if err != nil {
+			return err
+		}
+		defer response.Body.Close()
+		if response.StatusCode != http.StatusOK {
+			return fmt.Errorf("readyz answers %s", response.Status)
+		}
+		return nil
+	})
 	s := manyServer{address: address, process: started, ready: time.Since(began)}
 	s.admin = newPerson(t, address, "admin")
 	return s
