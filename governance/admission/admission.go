@@ -29,12 +29,11 @@ func Sets(w *kueue.Workload) iter.Seq[Set] {
 		}
 		for i := range w.Status.Admission.PodSetAssignments {
 			given := &w.Status.Admission.PodSetAssignments[i]
-			wanted := wants(w, given.Name)
-			set := Set{Name: string(given.Name), Count: wanted, Flavors: make(map[string]string, len(given.Flavors)), Holds: make(quota.Resources, len(given.ResourceUsage))}
+			set := Set{Name: string(given.Name), Count: wants(w, given.Name, 0), Flavors: make(map[string]string, len(given.Flavors)), Holds: make(quota.Resources, len(given.ResourceUsage))}
 			if given.Count != nil {
 				set.Count = *given.Count
 			}
-			of, count := int64(set.Count), int64(min(set.Count, max(0, wanted-returned(w, given.Name))))
+			of, count := int64(set.Count), int64(min(set.Count, max(0, wants(w, given.Name, set.Count)-returned(w, given.Name))))
 			set.Count = int32(count) //nolint:gosec // it is no more than an int32
 			for name, amount := range given.ResourceUsage {
 				used := quota.InUnit(string(name), amount)
@@ -51,14 +50,15 @@ func Sets(w *kueue.Workload) iter.Seq[Set] {
 	}
 }
 
-// wants is how many pods a group has.
-func wants(w *kueue.Workload, name kueue.PodSetReference) int32 {
+// wants is how many pods a group has; unknown for one that the Workload does not
+// name.
+func wants(w *kueue.Workload, name kueue.PodSetReference, unknown int32) int32 {
 	for i := range w.Spec.PodSets {
 		if w.Spec.PodSets[i].Name == name {
 			return w.Spec.PodSets[i].Count
 		}
 	}
-	return 0
+	return unknown
 }
 
 // returned is how many pods of a group ended and gave their share back.
