@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
 // jobObject is a batch Job with a queue.
@@ -160,5 +161,47 @@ func TestOrdersForget(t *testing.T) {
 	}
 	if o := x.orders[ByName]; len(o.sorted)+len(o.gone) > 3*keptGone {
 		t.Errorf("%d and %d are kept", len(o.sorted), len(o.gone))
+	}
+}
+
+// A StatefulSet's Workload has its pods as owners too, once they are there.
+func TestOwnerAmongPods(t *testing.T) {
+	w := &kueue.Workload{}
+	w.Name, w.UID = "statefulset-store", "w"
+	pod := metav1.OwnerReference{Kind: "Pod", Name: "store-0", UID: "p"}
+	for name, tc := range map[string]struct {
+		owners    []metav1.OwnerReference
+		kind, uid string
+	}{
+		"nobody":           {nil, "Workload", "w"},
+		"pods":             {[]metav1.OwnerReference{pod, pod}, "PodGroup", "w"},
+		"a StatefulSet":    {[]metav1.OwnerReference{{Kind: "StatefulSet", Name: "store", UID: "s"}}, "StatefulSet", "s"},
+		"it and its pods":  {[]metav1.OwnerReference{{Kind: "StatefulSet", Name: "store", UID: "s"}, pod, pod}, "StatefulSet", "s"},
+		"its pods, and it": {[]metav1.OwnerReference{pod, {Kind: "StatefulSet", Name: "store", UID: "s"}}, "StatefulSet", "s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w.OwnerReferences = tc.owners
+			if kind, _, uid := owner(w); kind != tc.kind || uid != tc.uid {
+				t.Errorf("it is a %s, %s", kind, uid)
+			}
+		})
+	}
+}
+
+// Slices of one second are in the order in which they took each other's place.
+func TestSlicesOfOneSecond(t *testing.T) {
+	var list []*kueue.Workload
+	for i, name := range []string{"c", "a", "b"} {
+		w := workload("ns", name, "", 0, start)
+		w.Name, w.UID, w.Annotations = name, types.UID(name), map[string]string{sliceName: "c"}
+		w.Spec.PodSets[0].Count = int32(i + 1)
+		if i > 0 {
+			w.Annotations[replaces] = "ns/" + list[i-1].Name
+			list[i-1].Status.Conditions = []metav1.Condition{condition("Finished", true, replaced, start)}
+		}
+		list = append(list, w)
+	}
+	if task := FromWorkloads(list, nil); task.Main().Name != "b" || task.Size.Wanted != 3 {
+		t.Errorf("it is %s with %+v", task.Main().Name, task.Size)
 	}
 }

@@ -1,8 +1,6 @@
 package tasks
 
 import (
-	"slices"
-
 	"kuota.dev/kuota/governance/admission"
 	"kuota.dev/kuota/governance/quota"
 
@@ -16,7 +14,7 @@ func FromWorkloads(workloads []*kueue.Workload, before *Task) *Task {
 	for _, w := range workloads {
 		parts = append(parts, readPart(w))
 	}
-	slices.SortFunc(parts, byAge)
+	byAge(parts)
 	chief := decides(parts)
 	t := &Task{Namespace: chief.w.Namespace, Queue: string(chief.w.Spec.QueueName), Priority: chief.priority, State: chief.state, main: chief.w}
 	t.Kind, t.Name, t.UID = owner(chief.w)

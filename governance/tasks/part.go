@@ -40,13 +40,16 @@ type part struct {
 // a Workload that somebody wrote by hand none: they stand for themselves.
 func owner(w *kueue.Workload) (kind, name, uid string) {
 	o := metav1.GetControllerOfNoCopy(w)
+	for i := range w.OwnerReferences { // of a StatefulSet, its pods are owners too
+		if o == nil && w.OwnerReferences[i].Kind != "Pod" {
+			o = &w.OwnerReferences[i]
+		}
+	}
 	switch {
 	case o == nil && len(w.OwnerReferences) == 0:
 		return "Workload", w.Name, string(w.UID)
-	case o == nil && (len(w.OwnerReferences) > 1 || w.OwnerReferences[0].Kind == "Pod"):
-		return podGroup, w.Name, string(w.UID)
 	case o == nil:
-		o = &w.OwnerReferences[0]
+		return podGroup, w.Name, string(w.UID)
 	}
 	if !plain(o.Kind) || !plain(o.Name) { // no object has such a name, but a reference may
 		return "Workload", w.Name, string(w.UID)
@@ -253,7 +256,27 @@ func firstLine(text string) string {
 	return text
 }
 
-// byAge orders parts, the oldest first.
-func byAge(a, b part) int {
-	return cmp.Or(a.w.CreationTimestamp.Compare(b.w.CreationTimestamp.Time), strings.Compare(a.w.Name, b.w.Name))
+// replaces is the annotation of a slice that takes the place of another (Kueue
+// 0.18 and later): the namespace and name of that.
+const replaces = "kueue.x-k8s.io/workload-slice-replacement-for"
+
+// byAge orders parts, the oldest first. Slices of one second follow those whose
+// place they take.
+func byAge(parts []part) {
+	named := make(map[string]*kueue.Workload, len(parts))
+	for _, p := range parts {
+		named[p.w.Namespace+"/"+p.w.Name] = p.w
+	}
+	before := func(w *kueue.Workload) (n int) {
+		for n < len(parts) {
+			if w = named[w.Annotations[replaces]]; w == nil {
+				break
+			}
+			n++
+		}
+		return n
+	}
+	slices.SortFunc(parts, func(a, b part) int {
+		return cmp.Or(a.w.CreationTimestamp.Compare(b.w.CreationTimestamp.Time), cmp.Compare(before(a.w), before(b.w)), strings.Compare(a.w.Name, b.w.Name))
+	})
 }

@@ -349,6 +349,15 @@ func (v viewer) cohort(ctx context.Context, name string, c *explain.Cluster) err
 	return nil
 }
 
+// reservedAt is when a task got its quota, which may be before its checks were
+// done.
+func reservedAt(t *Task) time.Time {
+	if c := meta.FindStatusCondition(t.main.Status.Conditions, kueue.WorkloadQuotaReserved); c != nil {
+		return c.LastTransitionTime.Time
+	}
+	return t.AdmittedAt
+}
+
 // fill adds what the queues of a cohort hold, and by which tasks: all of the own
 // queue, and those of queues that hold more than their own quota.
 func (x *Index) fill(c *explain.Cluster, v viewer) {
@@ -363,7 +372,7 @@ func (x *Index) fill(c *explain.Cluster, v viewer) {
 			continue
 		}
 		for t := range x.holders[name] {
-			h := explain.Holder{Queue: name, Priority: t.Priority, Since: t.AdmittedAt, Holds: t.holds()[name], UID: t.UID, Team: someoneElse}
+			h := explain.Holder{Queue: name, Priority: t.Priority, Since: reservedAt(t), Workload: string(t.main.UID), Holds: t.holds()[name], UID: t.UID, Team: someoneElse}
 			if v.sees == nil || v.sees[t.Namespace] {
 				h.Name, h.Kind, h.Namespace, h.Team = t.Name, t.Kind, t.Namespace, v.teams[t.Namespace]
 			}

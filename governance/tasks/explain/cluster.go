@@ -86,7 +86,8 @@ type Holder struct {
 	Team                       string // "another team" for one that is not for the reader
 	Queue                      string // ClusterQueue
 	Priority                   int32
-	Since                      time.Time
+	Since                      time.Time // when it got its quota
+	Workload                   string    // the UID of its Workload, by which Kueue orders equals
 	Holds                      Amounts
 }
 

@@ -134,7 +134,7 @@ func (l *ledger) inOrder() []*Holder {
 	}
 	own := func(h *Holder) int { return b2i(h.Queue == l.c.Queue.Name) }
 	slices.SortFunc(l.order, func(a, b *Holder) int {
-		return cmp.Or(own(a)-own(b), cmp.Compare(a.Priority, b.Priority), b.Since.Compare(a.Since), strings.Compare(a.UID, b.UID))
+		return cmp.Or(own(a)-own(b), cmp.Compare(a.Priority, b.Priority), b.Since.Compare(a.Since), strings.Compare(a.Workload, b.Workload), strings.Compare(a.UID, b.UID))
 	})
 	return l.order
 }
