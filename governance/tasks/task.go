@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/tasks/explain"
 
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
@@ -76,6 +77,8 @@ type Task struct {
 	// Parts are its Workloads, the newest first, shared with the cache: read only.
 	Parts []*kueue.Workload
 	main  *kueue.Workload // the part that tells its state
+
+	holding map[string]explain.Amounts // by ClusterQueue
 }
 
 // Size is how many pods a task has.

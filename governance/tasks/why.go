@@ -27,10 +27,12 @@ import (
 // later).
 const gatedBy = "kueue.x-k8s.io/admission-gated-by"
 
-// holds is what a task holds, by ClusterQueue.
-func (t *Task) holds() map[string]explain.Amounts {
+// holds is what a task holds, by ClusterQueue: read only.
+func (t *Task) holds() map[string]explain.Amounts { return t.holding }
+
+func holding(parts []*kueue.Workload) map[string]explain.Amounts {
 	var held map[string]explain.Amounts
-	for _, w := range t.Parts {
+	for _, w := range parts {
 		for set := range admission.Sets(w) {
 			queue := string(w.Status.Admission.ClusterQueue)
 			if held == nil {
