@@ -17,6 +17,7 @@ import (
 // minute.
 func TestTasksWithoutTheCluster(t *testing.T) {
 	c := clustertest.Get(t)
+	console(t)
 	team := shop(t, "away", "accelerators: 0, vCPU: 1")
 	c.Kubectl(t, neuronJob(team, "stays", 200), "create", "-f", "-")
 	page := visit(t, playwright.BrowserNewContextOptions{}, "status of 503")
