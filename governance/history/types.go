@@ -1,0 +1,154 @@
+package history
+
+import (
+	"math/big"
+	"time"
+)
+
+// Task is a task as it was last seen. UID tells it apart from all others.
+type Task struct {
+	Namespace, Kind, Name, UID string // of the owner, as on a task's page
+	Team                       string // whose namespace it ran in; empty for none
+	Class                      string // priority class, as its object is named; empty for none
+	Priority                   int32
+	Queue                      string // LocalQueue
+	State                      string // as pages show it; Deleted is told by Gone
+	Pools                      []string
+	Asked                      map[string]int64 // by Kubernetes resource, in the units of quota.Resources
+	Submitted                  time.Time
+	Ended                      time.Time // zero while it has not
+	Gone                       time.Time // when its objects left the cluster; zero while they are there
+	Preemptions                int32
+	Ran                        time.Duration // all runs that ended
+}
+
+// Step is one thing that happened to a task. Part, What and At tell it apart:
+// one that is recorded already is not recorded again.
+type Step struct {
+	Part   string // UID of its Workload
+	At     time.Time
+	What   string        // as tasks.Happened
+	Reason string        // Kueue's word, such as the rule of a pre-emption
+	Text   string        // Kueue's sentence
+	By     Party         // who it was for; the zero value for nobody, or nobody known
+	Ran    time.Duration // how long it had run when it lost its quota; negative where not known
+	Size   int32         // pods from then on; 0 where that did not change
+}
+
+// Party is another task.
+type Party struct{ Namespace, Kind, Name, UID, Team string }
+
+// Span is a wait or a run that has ended. Part, Kind and Began tell it apart.
+type Span struct {
+	Part  string
+	Kind  SpanKind
+	Began time.Time
+	Ended time.Time
+}
+
+// SpanKind is what a task did meanwhile.
+type SpanKind string
+
+// What tasks do.
+const (
+	Wait SpanKind = "wait"
+	Run  SpanKind = "run"
+)
+
+// Record is what is known of one task: all of its steps and spans, or those that
+// are new. What was recorded before is left as it is, so that it may be told again.
+type Record struct {
+	Task  Task
+	Steps []Step
+	Spans []Span
+}
+
+// Holder is what an amount is of. Amounts of different holders are never added
+// by this package.
+type Holder struct {
+	Team     string // empty for a whole pool
+	Pool     string
+	Resource string // Kubernetes resource; memory is counted in MiB, cpu in thousandths
+	Measure  Measure
+}
+
+// Measure is what is measured.
+type Measure string
+
+// Of a pool, OwnBound, BorrowedBound, Outside, Unhealthy and Idle add up to
+// Physical at every moment. Held is what admitted tasks hold, of which Unplaced
+// is bound to no node. Of a team the same words mean the same.
+const (
+	Physical      Measure = "physical"
+	OwnBound      Measure = "own"      // bound to nodes, on the own quota
+	BorrowedBound Measure = "borrowed" // bound to nodes, beyond the own quota
+	Outside       Measure = "outside"  // by pods that Kueue does not manage
+	Unhealthy     Measure = "unhealthy"
+	Idle          Measure = "idle"
+	Held          Measure = "held"
+	Unplaced      Measure = "unplaced" // held, and bound to no node
+	Quota         Measure = "quota"
+	Borrows       Measure = "borrows" // held beyond the own quota
+	Lent          Measure = "lent"    // of its quota, to others
+)
+
+// Amount is how much a holder has from a moment on.
+type Amount struct {
+	Holder
+	Amount int64
+}
+
+// Moment is all that changed at one time: amounts that are not told stay as they
+// are.
+type Moment struct {
+	At      time.Time
+	Amounts []Amount
+}
+
+// Gap is a time of which nothing is known: no amount holds over it.
+type Gap struct {
+	From, To time.Time
+	Why      string // a sentence
+}
+
+// ClassSums are the waits and runs of one priority class that ended in a range.
+type ClassSums struct {
+	Class                   string
+	Waits, Runs             int64
+	WaitTime, RunTime       time.Duration // sums
+	LongestWait, LongestRun time.Duration
+}
+
+// Total is the integral of an amount over a range: amount × milliseconds, and
+// over how many of the range's milliseconds it is known.
+type Total struct {
+	Sum   *big.Int
+	Known time.Duration
+}
+
+// Average is the mean over the time that is known; 0 where none is.
+func (t Total) Average() float64 {
+	if t.Known <= 0 {
+		return 0
+	}
+	mean, _ := new(big.Rat).SetFrac(t.Sum, big.NewInt(t.Known.Milliseconds())).Float64()
+	return mean
+}
+
+// Point is the average of an amount over one bucket of a series.
+type Point struct {
+	At    time.Time // begin of the bucket
+	Value float64
+	Known bool // nothing is known of it, where this is false
+}
+
+// Query asks for task records.
+type Query struct {
+	Teams     []string // nil for all; what belongs to no team has ""
+	Namespace string   // empty for all
+	Kind      string   // in any case of letters
+	Name      string
+	UID       string
+	From, To  time.Time // by when they were submitted; zero for any
+	Limit     int       // at most so many, the newest first
+}
