@@ -33,6 +33,15 @@ func (c *Contact) Age(now time.Time) (age time.Duration, ok bool) {
 	return age, age < contactLost
 }
 
+// Last is when the API server answered last; zero before it ever did.
+func (c *Contact) Last() time.Time {
+	last := c.last.Load()
+	if last == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, last)
+}
+
 // keep asks until ctx ends.
 func (c *Contact) keep(ctx context.Context, clients kubernetes.Interface) {
 	ticker := time.NewTicker(contactInterval)
