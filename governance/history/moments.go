@@ -98,12 +98,12 @@ func (s *Store) Gap(ctx context.Context, gap Gap) error {
 		if err != nil {
 			return err
 		}
-		if known.seen > 0 {
-			from = min(from, known.seen)
-		}
 		open, err := t.open(nil)
 		if err != nil {
 			return err
+		}
+		if len(open) > 0 {
+			from = min(from, known.seen)
 		}
 		var ended []interval
 		for id, o := range open {
