@@ -64,7 +64,7 @@ func testKilled(t *testing.T, url string) {
 	r := rand.New(rand.NewPCG(6, uint64(time.Now().UnixNano())))
 	s := open(t, url, Options{})
 	told := int64(0)
-	for range 8 {
+	for range 20 {
 		told = max(told, runAndKill(t, url, 1+r.IntN(30), time.Duration(r.IntN(3000))*time.Microsecond))
 		ok(t, s.Record(ctx, nil)) // waits for what the server still does for the process that is gone
 		n := must[map[Holder]int64](t)(s.Current(ctx))[counter]

@@ -71,6 +71,12 @@ func testRecords(t *testing.T, url string) {
 		t.Errorf("there is a task that nobody told of: %v", err)
 	}
 
+	odd := Step{Part: "w5", At: start, What: "evicted", Reason: "a\x00b", Text: "c\xffd\x00"}
+	ok(t, s.Record(ctx, []Record{{Task: aTask("u5"), Steps: []Step{odd}}}))
+	if _, steps, _, err := s.Life(ctx, "u5"); err != nil || steps[0].Reason != "ab" || steps[0].Text != "c\uFFFDd" {
+		t.Errorf("odd bytes: %v, %v", steps, err)
+	}
+
 	for name, wrong := range map[string]Record{
 		"no UID":      {Task: Task{Name: "x"}},
 		"no kind":     {Task: aTask("u3"), Spans: []Span{{"w3", "pause", start, start}}},
