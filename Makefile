@@ -47,6 +47,10 @@ kuota: ## build the console
 browser: ## install what the browser tests need
 	@e2e/install.sh $(BROWSER)
 
+.PHONY: databases
+databases: ## install the PostgreSQL server that tests start
+	@governance/history/historytest/install.sh
+
 .PHONY: generate
 generate: ## write generated code anew
 	@go tool templ fmt views
@@ -65,7 +69,7 @@ check: ## generate, format, vet, lint; fails when generated files differ
 	@cd cmd/localcluster && go vet ./...
 
 .PHONY: test
-test: cluster kuota browser ## all tests that take under three minutes
+test: cluster kuota browser databases ## all tests that take under three minutes
 	@cd cmd/localcluster && LOCALCLUSTER_BIN=$(BIN) go test -count=1 -timeout 5m ./...
 	@KUOTA_BROWSER=$(BROWSER) go test -count=1 -p 1 -timeout 10m ./...
 
@@ -98,5 +102,6 @@ verify: check test fuzz ## what takes longer: run before an issue is closed
 	@go test -race -count=1 -p 1 -timeout 60m ./governance/... ./handlers ./web/...
 
 .PHONY: bench
-bench: cluster kuota browser ## measure; prints one `name value unit` line per figure
+bench: cluster kuota browser databases ## measure; prints one `name value unit` line per figure
 	@KUOTA_BROWSER=$(BROWSER) KUOTA_BENCH=1 go test -count=1 -timeout 40m -run '^(TestFigures|TestReviews|TestThousandAllocations|TestManyTasks)$$' -v ./e2e | grep -E '^figure ' | sed 's/^figure //'
+	@KUOTA_BENCH=1 go test -count=1 -timeout 30m -run '^TestYear$$' -v ./governance/history | grep -E '^figure ' | sed 's/^figure //'
