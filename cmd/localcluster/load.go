@@ -85,6 +85,9 @@ func parseLoad(b []byte) (*load, error) {
 		return d
 	}
 	l := &load{repeat: length("repeat", written.Repeat, time.Minute), keep: length("keep", written.Keep, time.Second), accelerators: written.Accelerators}
+	if l.keep > l.repeat {
+		tell("keep: %s is longer than a round of %s, and there would be ever more jobs", l.keep, l.repeat)
+	}
 	for name, a := range l.accelerators {
 		if a.InstanceType == "" || a.Resource == "" {
 			tell("accelerators.%s: say its instanceType and resource", name)

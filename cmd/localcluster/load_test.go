@@ -42,6 +42,7 @@ func TestLoadTellsAllThatIsWrong(t *testing.T) {
 		"nothing":               {"", []string{"steps: there are none", `repeat: "" is no length of time`, `keep: "" is no length of time`}},
 		"lengths without units": {replace("10m", "10", "90s", "90"), []string{`repeat: "10" is no length of time; write one such as 90s or 4m`, `step 1 (later): runs: "90"`}},
 		"too short":             {replace("10m", "1s", "90s", "0s"), []string{"repeat: 1s is too short; use 1m0s or more", "step 1 (later): runs: 0s is too short"}},
+		"kept for too long":     {replace("keep: 2m", "keep: 11m"), []string{"keep: 11m0s is longer than a round of 10m0s"}},
 		"before the round":      {replace("at: 0s", "at: -1s"), []string{"step 2 (first): at: -1s is too short"}},
 		"after the round":       {replace("at: 30s", "at: 10m"), []string{"step 1 (later): at 10m it would come after the next round began; repeat is 10m"}},
 		"names that are none":   {replace("vision", "Vision!", "name: later, ", ""), []string{`step 2 (first): team "Vision!": use at most 40 lower-case letters`, `step 1 (without a name): name ""`}},
