@@ -47,7 +47,9 @@ func counted(t *testing.T) (address string, registry *prometheus.Registry, tell 
 	server.Page("/tasks/:namespace/:name", func(c echo.Context) error { return c.NoContent(http.StatusOK) })
 	server.Events("/numbers/:which/events", func(c echo.Context) error { return server.Stream(c, changed, part, status) })
 	server.Events("/shared/events", func(c echo.Context) error {
-		see := func(context.Context) (string, func(context.Context) (templ.Component, error), error) { return "", part, nil }
+		see := func(context.Context) (string, func(context.Context) (templ.Component, error), error) {
+			return "", part, nil
+		}
 		return server.StreamShared(c, web.Shared{See: see, Changed: func(context.Context) <-chan struct{} { return nil }}, status)
 	})
 	host, _ := run(t, server)
@@ -118,7 +120,7 @@ func TestMetricsOfRequests(t *testing.T) {
 	}{
 		{"GET", "/tasks/:namespace/:name", "200", 1000},
 		{"HEAD", "/tasks/:namespace/:name", "200", 1},
-		{"other", "/tasks/:namespace/:name", "405", 2},
+		{"other", "/*", "404", 2},
 		{"GET", "/panic", "500", 1},
 		{"GET", "/broken", "500", 1},
 		{"GET", "/who", "421", 1},
