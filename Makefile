@@ -16,14 +16,14 @@ SAMPLE     ?= all
 GENERATED = find deploy/crds governance/api views -name '*.yaml' -o -name 'zz_generated*.go' -o -name '*_templ.go' | sort | xargs sha256sum
 UP = $(BIN)/localcluster up --dir $(LOCAL) --bin $(BIN) --crds deploy/crds --rbac deploy/rbac --users cmd/localcluster/users.yaml \
 	--nodes cmd/localcluster/samples/nodes.yaml --console $(BIN)/kuota --console-port $(KUOTA_PORT) \
-	$(if $(filter none,$(SAMPLE)),,--samples cmd/localcluster/samples)
+	$(if $(filter none,$(SAMPLE)),,--samples cmd/localcluster/samples) $(if $(filter still,$(SAMPLE)),--still)
 
 .PHONY: help
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
 
 .PHONY: run
-run: cluster kuota ## the whole product on this machine, until Ctrl-C; SAMPLE=none without sample teams
+run: cluster kuota ## the whole product on this machine, until Ctrl-C; SAMPLE=still: sample tasks that stay; none: no samples
 	@exec $(UP)
 
 .PHONY: up

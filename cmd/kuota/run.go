@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -29,6 +30,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
 // drainLimit is how long answers of the sign-in provider may take once all else
@@ -75,6 +77,9 @@ func run(ctx context.Context, c config, out io.Writer) error {
 	policies := &policy.Service{Cluster: kubernetes, Naming: c.naming, Access: permission, Audit: record, Kueue: controllers.Kueue.Plan}
 	teams := &allocations.Service{Cluster: kubernetes, Naming: c.naming, Access: permission, Audit: record, Pools: policies}
 	workloads := tasks.New(kubernetes, permission)
+	if err := errors.Join(kubernetes.RegisterMetrics(metrics.Registry), workloads.RegisterMetrics(metrics.Registry)); err != nil {
+		return err
+	}
 	h := &handlers.Handlers{
 		Allocations:       teams,
 		Revisions:         &revisions.Service{Store: kubernetes.Revisions, Access: permission, Allocations: teams},
@@ -108,7 +113,7 @@ func run(ctx context.Context, c config, out io.Writer) error {
 	}
 	options := web.Options{
 		Listener: listener, SignIn: signIn, User: web.User{Name: "local admin", Local: true},
-		TrustedProxies: proxies, Chrome: h.Chrome, Log: log,
+		TrustedProxies: proxies, Chrome: h.Chrome, Metrics: metrics.Registry, Log: log,
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	address := "http://" + listener.Addr().String()

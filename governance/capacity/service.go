@@ -26,6 +26,27 @@ type Service struct {
 	seen uint64 // changes that are in last
 }
 
+// Listen tells of changes of what a snapshot is made of, until ctx ends.
+func (s *Service) Listen(ctx context.Context) <-chan struct{} {
+	changed := make(chan struct{}, 1)
+	some, others := s.Cluster.Tasks.Listen(ctx), s.Cluster.Allocations.Listen(ctx)
+	go func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-some:
+			case <-others:
+			}
+			select {
+			case changed <- struct{}{}:
+			default: // it has not looked since the last
+			}
+		}
+	}()
+	return changed
+}
+
 // Snapshot is the cluster as of now. It answers governance.Unavailable where it
 // cannot be read.
 func (s *Service) Snapshot(ctx context.Context) (*Snapshot, error) {

@@ -2,9 +2,11 @@ package cluster
 
 import (
 	"context"
+	"math"
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/kubernetes"
 )
 
@@ -33,13 +35,19 @@ func (c *Contact) Age(now time.Time) (age time.Duration, ok bool) {
 	return age, age < contactLost
 }
 
-// Last is when the API server answered last; zero before it ever did.
-func (c *Contact) Last() time.Time {
-	last := c.last.Load()
-	if last == 0 {
-		return time.Time{}
+var ageDesc = prometheus.NewDesc("kuota_cluster_contact_age_seconds", "Time since the API server last answered; +Inf before it ever has.", nil, nil)
+
+// Describe implements prometheus.Collector.
+func (c *Contact) Describe(to chan<- *prometheus.Desc) { to <- ageDesc }
+
+// Collect implements prometheus.Collector.
+func (c *Contact) Collect(to chan<- prometheus.Metric) {
+	seconds := math.Inf(1)
+	if c.last.Load() != 0 {
+		age, _ := c.Age(time.Now())
+		seconds = age.Seconds()
 	}
-	return time.Unix(0, last)
+	to <- prometheus.MustNewConstMetric(ageDesc, prometheus.GaugeValue, seconds)
 }
 
 // keep asks until ctx ends.
