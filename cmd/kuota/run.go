@@ -14,9 +14,12 @@ import (
 	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/audit"
+	"kuota.dev/kuota/governance/capacity"
 	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/history"
 	"kuota.dev/kuota/governance/policy"
 	"kuota.dev/kuota/governance/reconcile"
+	"kuota.dev/kuota/governance/recorder"
 	"kuota.dev/kuota/governance/revisions"
 	"kuota.dev/kuota/governance/settings"
 	"kuota.dev/kuota/governance/submit"
@@ -49,6 +52,22 @@ func (c config) setup() handlers.Setup {
 	return setup
 }
 
+// noHistory is what --history is to keep nothing.
+const noHistory = "none"
+
+// record is the history, and who writes it; nil for both where there is none.
+func (c config) record(kubernetes *cluster.Cluster, workloads *tasks.Service, holders *capacity.Service, log *slog.Logger) (*history.Store, *recorder.Recorder, error) {
+	if c.history == noHistory {
+		return nil, nil, nil
+	}
+	store, err := history.Reach(c.history, history.Options{Keep: c.historyKeep, Log: log})
+	if err != nil {
+		return nil, nil, err
+	}
+	workloads.Record()
+	return store, &recorder.Recorder{Store: store, Cluster: kubernetes, Tasks: workloads, Capacity: holders, Log: log}, nil
+}
+
 // run starts the web server and the controllers, and ends both together.
 func run(ctx context.Context, c config, out io.Writer) error {
 	log := slog.New(slog.NewJSONHandler(out, &slog.HandlerOptions{Level: c.logLevel}))
@@ -78,6 +97,11 @@ func run(ctx context.Context, c config, out io.Writer) error {
 	teams := &allocations.Service{Cluster: kubernetes, Naming: c.naming, Access: permission, Audit: record, Pools: policies}
 	workloads := tasks.New(kubernetes, permission)
 	if err := errors.Join(kubernetes.RegisterMetrics(metrics.Registry), workloads.RegisterMetrics(metrics.Registry)); err != nil {
+		return err
+	}
+	holders := &capacity.Service{Cluster: kubernetes, Tasks: workloads, Naming: c.naming}
+	past, recording, err := c.record(kubernetes, workloads, holders, log)
+	if err != nil {
 		return err
 	}
 	h := &handlers.Handlers{
@@ -138,6 +162,10 @@ func run(ctx context.Context, c config, out io.Writer) error {
 			c.watchKeys(ctx, signIn.Ring, log)
 			return nil
 		})
+	}
+	if recording != nil {
+		defer past.Close()
+		group.Go(func() error { return recording.Run(ctx) })
 	}
 	group.Go(func() error { return server.Run(ctx) })
 	group.Go(func() error { return kubernetes.Run(ctx) })

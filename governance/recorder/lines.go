@@ -263,7 +263,7 @@ func (r *Recorder) settle(l *lines, until time.Time, err error) {
 		}
 		if !until.IsZero() {
 			s.Written = until
-			written.Set(float64(until.UnixMilli()) / 1000)
+			written.Store(until.UnixMilli())
 		}
 		waiting.Set(float64(s.Waiting))
 	})
