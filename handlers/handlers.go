@@ -37,9 +37,8 @@ type Handlers struct {
 	// ReadOnly is a sentence about why nothing is written; empty when it is. nil is
 	// never.
 	ReadOnly func() string
-	// AllocationChanges, TaskChanges and CapacityChanges tell of changes of what
-	// those pages show.
-	AllocationChanges, TaskChanges, CapacityChanges Listener
+	// AllocationChanges and TaskChanges tell of changes of what those pages show.
+	AllocationChanges, TaskChanges Listener
 
 	Naming      desired.Naming
 	ClusterName string           // as pages show it

@@ -31,8 +31,8 @@ const (
 	lastPastPage = 500    // whoever wants to see more narrows the search
 )
 
-// historyTrouble stands where history cannot be read.
-const historyTrouble = "History cannot be read now. The console's log says why; what is here now is not affected."
+// historyAway stands where history cannot be read.
+const historyAway = "History cannot be read now. The console's log says why; what is here now is not affected."
 
 // pastQuery is what the address of a list of past tasks asks for.
 type pastQuery struct {
@@ -135,7 +135,7 @@ func (h *Handlers) past(c echo.Context) error {
 	}
 	found, more, err := h.pastTasks(ctx, scope, q.asks(scope, list.Teams), q.page, pastPageSize)
 	if err != nil {
-		page.Trouble = historyTrouble
+		page.Trouble = historyAway
 	}
 	for _, t := range found {
 		page.Rows = append(page.Rows, pastRow(t))
@@ -170,7 +170,7 @@ func (h *Handlers) pastCSV(c echo.Context) error {
 	}
 	found, _, err := h.pastTasks(ctx, scope, q.asks(scope, list.Teams), 1, pastCSVSize)
 	if err != nil {
-		return &governance.Error{Kind: governance.Unavailable, Op: "list past tasks", Message: historyTrouble, Err: err}
+		return &governance.Error{Kind: governance.Unavailable, Op: "list past tasks", Message: historyAway, Err: err}
 	}
 	rows := [][]string{{"namespace", "kind", "name", "uid", "team", "status", "priority class", "priority", "GPUs", "Neuron devices", "vCPU", "memory GiB", "pool", "submitted", "ended", "deleted", "ran s", "pre-emptions"}}
 	for _, t := range found {
