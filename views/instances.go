@@ -49,7 +49,7 @@ type NodeRow struct {
 	ID, Name, Pool, Type      string
 	PoolURL                   string // the pool's nodes; empty for a node of none
 	Status                    Status
-	Since                     string // RFC 3339; empty where that is not known
+	Since                     string // RFC 3339, of a state that is not the usual one; empty where that is not known
 	Accelerators, Bound, Free string // of accelerators; "–" for none
 	VCPU, Memory              Amounts
 	Pods                      string
