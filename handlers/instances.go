@@ -203,10 +203,9 @@ func nodeRow(n *capacity.Node, now time.Time) views.NodeRow {
 		row.Teams = append(row.Teams, t)
 	}
 	for _, name := range resourcesOf(n) {
-		row.Figures = append(row.Figures, views.NodeFigure{
-			Resource: resourceLabel(name), Physical: dashed(name, n.Physical[name]), Allocatable: dashed(name, n.Allocatable[name]),
-			Bound: dashed(name, n.Bound[name]), Outside: dashed(name, n.Outside[name]), Free: dashed(name, n.Free[name]),
-		})
+		number := func(r quota.Resources) string { return quota.Number(name, r[name]) }
+		row.Figures = append(row.Figures, views.NodeFigure{Resource: resourceLabel(name), Text: fmt.Sprintf("%s physical, %s for pods: %s bound, %s outside Kueue, %s free",
+			number(n.Physical), number(n.Allocatable), number(n.Bound), number(n.Outside), number(n.Free))})
 	}
 	return row
 }
