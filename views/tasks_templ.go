@@ -555,7 +555,7 @@ func TasksLive(p TasksPage) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if len(p.Classes) > 0 {
-			templ_7745c5c3_Err = classTable(p).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = classTable(p.Classes, p.ClassNote, rangeLinks(p.Ranges)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -572,7 +572,7 @@ func TasksLive(p TasksPage) templ.Component {
 	})
 }
 
-func classTable(p TasksPage) templ.Component {
+func classTable(rows []ClassRow, note string, tools templ.Component) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -621,7 +621,7 @@ func classTable(p TasksPage) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				for _, row := range p.Classes {
+				for _, row := range rows {
 					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 42, "<tr id=\"")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
@@ -733,7 +733,7 @@ func classTable(p TasksPage) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = ui.Card(ui.CardProps{ID: "classes", Title: "By priority class", Note: p.ClassNote, Tools: rangeLinks(p.Ranges), Flush: true}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var27), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Card(ui.CardProps{ID: "classes", Title: "By priority class", Note: note, Tools: tools, Flush: true}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var27), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
