@@ -35,7 +35,7 @@ func TestInstancesTeamAndPastTask(t *testing.T) {
 	t.Cleanup(func() { _, _ = c.TryKubectl("", "uncordon", node) })
 	c.Kubectl(t, "", "cordon", node)
 	must(t, see.Locator(row).ToContainText("Cordoned"))
-	must(t, see.Locator(nodes.Locator("#pools-table")).ToContainText("1 cordoned"))
+	must(t, see.Locator(nodes.Locator("#pool-figures")).ToContainText("1 cordoned"))
 	c.Kubectl(t, "", "uncordon", node)
 	must(t, see.Locator(row).ToContainText("Ready"))
 	must(t, see.Locator(row.Locator(".facts")).ToBeVisible()) // what was unfolded stays so
