@@ -39,8 +39,9 @@ type Handlers struct {
 	// ReadOnly is a sentence about why nothing is written; empty when it is. nil is
 	// never.
 	ReadOnly func() string
-	// AllocationChanges and TaskChanges tell of changes of what those pages show.
-	AllocationChanges, TaskChanges Listener
+	// AllocationChanges, TaskChanges and CapacityChanges tell of changes of what
+	// those pages show.
+	AllocationChanges, TaskChanges, CapacityChanges Listener
 
 	Naming      desired.Naming
 	ClusterName string           // as pages show it
@@ -87,6 +88,9 @@ type Tasks interface {
 	// that.
 	Scope(ctx context.Context, user governance.User) (access.Scope, error)
 	ListWithin(ctx context.Context, scope access.Scope, q tasks.Query, teams []string) (tasks.List, error)
+	// ClassesWithin are figures by class, of waits and runs that ended within a time,
+	// or for 0 since the console started; since is from when they are.
+	ClassesWithin(ctx context.Context, scope access.Scope, teams []string, within time.Duration) (rows []tasks.ClassRow, since time.Time, err error)
 	Detail(ctx context.Context, user governance.User, namespace, kind, name, uid string) (tasks.Detail, error)
 	YAML(ctx context.Context, user governance.User, namespace, kind, name, uid string) (string, error)
 	// Readable takes names out of a text of Kueue's that are not for this scope.
@@ -125,7 +129,13 @@ type Listener interface {
 func (h *Handlers) Register(s *web.Server) {
 	s.Public("/healthz", h.healthz)
 	s.Public("/readyz", h.readyz)
-	s.Page("/", h.home)
+	s.Page(dashboardURL, h.answer(h.dashboard))
+	s.Events(dashboardEventsURL, h.dashboardEvents(s))
+	s.Page(capacityCSVURL, h.answer(h.capacityCSV))
+	s.Page(classesCSVURL, h.answer(h.classesCSV))
+	s.Page(teamListURL, h.answer(h.teams))
+	s.Events(teamEventsURL, h.teamsEvents(s))
+	s.Page(teamsCSVURL, h.answer(h.teamsCSV))
 	s.Events("/events", h.events(s))
 	s.Page(tasksURL, h.answer(h.tasks))
 	s.Events(tasksURL+"/events", h.tasksEvents(s))

@@ -54,6 +54,8 @@ type domain struct {
 	capacity       capacityDomain
 	past           handlers.History // nil for none
 	scope          *access.Scope    // nil for all
+	history        *historyDomain   // nil keeps none
+	classesSince   time.Time
 
 	allocationDomain
 	revisionDomain
@@ -102,6 +104,10 @@ func (d *domain) ListWithin(_ context.Context, _ access.Scope, q tasks.Query, te
 	return list, d.failure
 }
 
+func (d *domain) ClassesWithin(_ context.Context, _ access.Scope, _ []string, within time.Duration) ([]tasks.ClassRow, time.Time, error) {
+	return d.list.ByClass, d.classesSince, d.failure
+}
+
 func (d *domain) Detail(context.Context, governance.User, string, string, string, string) (tasks.Detail, error) {
 	if len(d.items) == 0 {
 		return tasks.Detail{}, &governance.Error{Kind: governance.NotFound, Message: "There is no such task."}
@@ -127,8 +133,11 @@ func (d *domain) Listen(context.Context) <-chan struct{} { return d.changed }
 func serve(t *testing.T, d *domain) string {
 	t.Helper()
 	h := &handlers.Handlers{
-		Allocations: d, Policy: &d.policies, Tasks: d, Actions: &d.work, Submit: &d.submits, Revisions: d, Settings: &d.settings, Contact: d, AllocationChanges: d, TaskChanges: d, Capacity: &d.capacity, History: d.past,
+		Allocations: d, Policy: &d.policies, Tasks: d, Actions: &d.work, Submit: &d.submits, Revisions: d, Settings: &d.settings, Contact: d, AllocationChanges: d, TaskChanges: d, CapacityChanges: d, Capacity: &d.capacity, History: d.past,
 		Naming: desired.DefaultNaming, ClusterName: "test", Now: time.Now, Trouble: func() string { return d.trouble }, ReadOnly: func() string { return d.readOnly },
+	}
+	if d.history != nil {
+		h.History = d.history
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -17,6 +17,3 @@ func (h *Handlers) readyz(c echo.Context) error {
 	}
 	return c.String(http.StatusOK, "ok\n")
 }
-
-// home answers GET /: the page that is looked at most.
-func (h *Handlers) home(c echo.Context) error { return c.Redirect(http.StatusSeeOther, "/tasks") }

@@ -94,15 +94,7 @@ func historyUnit(resource string) float64 {
 // average is an average for people: two decimals at most.
 func average(v float64) string {
 	text := strconv.FormatFloat(v, 'f', 2, 64)
-	whole, rest, _ := strings.Cut(text, ".")
-	n, err := strconv.ParseInt(whole, 10, 64)
-	if err != nil {
-		return text
-	}
-	if rest = strings.TrimRight(rest, "0"); rest == "" {
-		return thousands(n)
-	}
-	return thousands(n) + "." + rest
+	return grouped(strings.TrimSuffix(strings.TrimRight(text, "0"), "."))
 }
 
 // chartGaps are the gaps of a range, where nothing is known.

@@ -11,6 +11,7 @@ import (
 type Chart struct {
 	ID      string // stable HTML id; those of its parts begin with it
 	Title   string
+	Alone   bool    // what it stands in has its title and note already
 	Note    string  // a sentence on what it says; empty for none
 	Unit    string  // of all values, such as "GPUs"; empty for none
 	Times   []int64 // Unix seconds, ascending, each once

@@ -205,3 +205,35 @@ func sampleImported() AllocationForm {
 	f.Rows[0].Exact, f.Activation = "1331Mi", "Hold"
 	return f
 }
+
+func sampleTeams() TeamTable {
+	return TeamTable{
+		ID: "team-list", Note: hostile, CSVURL: "/teams.csv", AllURL: "/teams", Heads: []ColumnHead{{ID: "name", Label: "Team", URL: "/?sort=name", Sorted: "ascending"}},
+		Rows: []TeamLine{
+			{ID: "team-vision", Name: "vision", URL: "/teams/vision", Sub: hostile, Allocated: "15", Held: "8", Borrowed: "0", Lent: "0", Utilization: "53.33 %", Running: Count{Text: "2", URL: "/tasks"}, Waiting: Count{Text: "0"}},
+			{ID: "team-speech", Name: hostile, URL: "/teams/speech", Held: "2", Utilization: "133.33 %", Borrowing: true},
+		},
+		Other: &TeamLine{ID: "teams-other", Name: "Other teams", Sub: hostile, Utilization: "–"}, Sum: TeamLine{ID: "teams-sum", Name: "All"},
+		Pager: Pager{Text: "1–2 of 5", NextURL: "/?tpage=2"},
+	}
+}
+
+func sampleControls() Controls {
+	picker := samplePicker()
+	return Controls{
+		Label: "Dashboard", Action: "/", Fields: []HiddenField{{"range", hostile}}, TextName: "tq", Text: hostile, ClearURL: "/", Picker: &picker,
+		Filters: []Filter{{ID: "pool", Label: "Pool", Options: []Option{{Value: hostile, Label: hostile, Selected: true}}}},
+	}
+}
+
+func sampleDashboard() DashboardPage {
+	return DashboardPage{
+		Chrome: sampleChrome("Dashboard", "dashboard"), Controls: sampleControls(), Held: sampleChart(), Teams: sampleTeams(), Bars: sampleBars(),
+		Stats:   []Stat{{ID: "stat-a", Label: hostile, Value: "28", Unit: "GB", Note: hostile, Bad: true}},
+		Classes: sampleTasks().Classes, ClassNote: hostile, ClassCSVURL: "/classes.csv",
+		Pools: PoolTable{Note: hostile, More: hostile, MoreURL: "/instances", CSVURL: "/capacity.csv", Lines: []PoolUse{{
+			ID: "pool-p5", Name: hostile, URL: "/instances", Sub: hostile, Trouble: hostile, Unit: "GPUs", Label: hostile, Max: 16, Mark: 12,
+			Parts: []BarPart{{"own", 9}, {hostile, 2}}, Physical: "16", Own: "9", Borrowed: "2", Outside: "0", Unhealthy: "0", Idle: "5", Quota: "18", Over: "+2 over",
+		}}},
+	}
+}

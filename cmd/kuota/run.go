@@ -117,6 +117,7 @@ func run(ctx context.Context, c config, out io.Writer) error {
 		Actions:           &actions.Service{Cluster: kubernetes, Access: permission, Tasks: workloads, Audit: record},
 		Contact:           kubernetes.Contact,
 		Capacity:          holders,
+		CapacityChanges:   holders,
 		AllocationChanges: kubernetes.Allocations,
 		TaskChanges:       kubernetes.Tasks,
 		Naming:            c.naming,

@@ -144,14 +144,7 @@ func (s *Service) ListWithin(ctx context.Context, scope access.Scope, q Query, t
 	if err != nil {
 		return List{}, err
 	}
-	if len(teams) > 0 {
-		q.Namespaces = []string{""} // of none
-		for namespace, team := range v.teams {
-			if slices.Contains(teams, team) {
-				q.Namespaces = append(q.Namespaces, namespace)
-			}
-		}
-	}
+	q.Namespaces = v.namespaces(q.Namespaces, teams)
 	f := v.index.find(q, v.sees)
 	l := List{Total: f.total, Page: f.number, Pages: f.last, Teams: slices.Sorted(maps.Values(v.teams)), States: map[State]int{}}
 	for i, t := range f.page {
@@ -170,6 +163,32 @@ func (s *Service) ListWithin(ctx context.Context, scope access.Scope, q Query, t
 	}
 	l.Kinds, l.Pools = v.index.choices(v.sees)
 	return l, nil
+}
+
+// ClassesWithin are the figures of each class for everybody with this scope, of
+// these teams or, without any, of all: waits and runs that ended within a time of
+// up to a day, or for 0 since the console started. since is from when they are.
+func (s *Service) ClassesWithin(ctx context.Context, scope access.Scope, teams []string, within time.Duration) (rows []ClassRow, since time.Time, err error) {
+	v, err := s.within(ctx, scope)
+	if err != nil {
+		return nil, since, err
+	}
+	rows, since = v.index.Classes(v.among(v.namespaces(nil, teams)), within)
+	return rows, since, nil
+}
+
+// namespaces are those of teams; without any, those that were asked for.
+func (v viewer) namespaces(asked, teams []string) []string {
+	if len(teams) == 0 {
+		return asked
+	}
+	of := []string{""} // of none
+	for namespace, team := range v.teams {
+		if slices.Contains(teams, team) {
+			of = append(of, namespace)
+		}
+	}
+	return of
 }
 
 // among tells which namespaces are both seen and asked for; none asked is all.

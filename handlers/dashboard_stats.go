@@ -1,0 +1,119 @@
+package handlers
+
+import (
+	"fmt"
+	"strings"
+
+	"kuota.dev/kuota/governance/capacity"
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/usage"
+	"kuota.dev/kuota/views"
+)
+
+// clusterSums are the figures of all pools, by resource.
+func clusterSums(s *capacity.Snapshot) map[string]usage.Pool {
+	sums := map[string]usage.Pool{}
+	for i := range s.Pools {
+		for _, c := range s.Pools[i].Cells {
+			sum := sums[c.Resource]
+			sum.Physical += c.Physical
+			sum.Held += c.Held
+			sum.Borrowed += c.Borrowed
+			sum.Unhealthy += c.Unhealthy
+			sums[c.Resource] = sum
+		}
+	}
+	return sums
+}
+
+// clusterStats are the cluster at a glance. Kinds of accelerators are never
+// added up.
+func clusterStats(s *capacity.Snapshot) []views.Stat {
+	var nodes, ready, recovering, cordoned int64
+	for i := range s.Pools {
+		p := &s.Pools[i]
+		nodes, ready, recovering, cordoned = nodes+p.Nodes, ready+p.Ready, recovering+p.Recovering, cordoned+p.Cordoned
+	}
+	stats := []views.Stat{
+		{ID: "stat-instances", Label: "Instances", Value: thousands(nodes), Note: fmt.Sprintf("in %s", poolCount(len(s.Pools)))},
+		{ID: "stat-running", Label: "Running", Value: thousands(ready)},
+		{ID: "stat-recovery", Label: "Pending recovery", Value: thousands(recovering), Bad: recovering > 0},
+	}
+	if cordoned > 0 {
+		stats[1].Note = thousands(cordoned) + " cordoned"
+	}
+	sums := clusterSums(s)
+	for _, resource := range resourceNames(s) {
+		if accelerator(resource) && (sums[resource].Physical > 0 || sums[resource].Held > 0) {
+			stats = append(stats, resourceStat(resource, sums[resource]))
+		}
+	}
+	if memory, ok := acceleratorMemory(s, sums); ok {
+		stats = append(stats, memory)
+	}
+	return append(stats, resourceStat(catalog.CPU, sums[catalog.CPU]), resourceStat(catalog.Memory, sums[catalog.Memory]))
+}
+
+func resourceStat(resource string, sum usage.Pool) views.Stat {
+	stat := views.Stat{ID: "stat-" + resource, Label: resourceWord(resource), Value: grouped(wholeNumber(resource, sum.Physical)), Note: grouped(wholeNumber(resource, sum.Held)) + " held"}
+	if resource == catalog.Memory {
+		stat.Unit = "GiB"
+		stat.Note = grouped(wholeNumber(resource, sum.Held)) + " GiB held"
+	}
+	if accelerator(resource) && sum.Borrowed > 0 {
+		stat.Note += " · " + grouped(quota.Number(resource, sum.Borrowed)) + " borrowed"
+	}
+	if accelerator(resource) && sum.Unhealthy > 0 {
+		stat.Note += " · " + grouped(quota.Number(resource, sum.Unhealthy)) + " unhealthy"
+	}
+	return stat
+}
+
+// acceleratorMemory is what accelerators have in memory, as far as it is known;
+// not ok where there are none.
+func acceleratorMemory(s *capacity.Snapshot, sums map[string]usage.Pool) (views.Stat, bool) {
+	all := sums[catalog.GPU].Physical + sums[catalog.Neuron].Physical
+	var known, memory int64
+	for i := range s.Pools {
+		p := &s.Pools[i]
+		for _, c := range p.Cells {
+			if p.AcceleratorMemory > 0 && (c.Resource == catalog.GPU || c.Resource == catalog.Neuron) {
+				known += c.Physical
+				memory += c.Physical * p.AcceleratorMemory
+			}
+		}
+	}
+	stat := views.Stat{ID: "stat-accelerator-memory", Label: "Accelerator memory", Value: thousands(memory), Unit: "GB"}
+	switch {
+	case known == 0:
+		stat.Value, stat.Unit, stat.Note = "–", "", "not known"
+	case known < all:
+		stat.Note = fmt.Sprintf("of %s accelerators; not known of %s", thousands(known), thousands(all-known))
+	}
+	return stat, all > 0
+}
+
+func poolCount(n int) string { return countOf(n, "pool") }
+
+// wholeNumber is an amount without decimals, rounded down: a card is read at a
+// glance.
+func wholeNumber(resource string, amount int64) string {
+	whole, _, _ := strings.Cut(quota.Number(resource, amount), ".")
+	return whole
+}
+
+// grouped is a number with its thousands apart; decimals stay as they are.
+func grouped(number string) string {
+	whole, rest, decimals := strings.Cut(number, ".")
+	for i := len(whole) - 3; i > 0; i -= 3 {
+		whole = whole[:i] + "," + whole[i:]
+	}
+	if decimals {
+		return whole + "." + rest
+	}
+	return whole
+}
+
+// amountOf is an amount for tables, without its unit.
+func amountOf(resource string, amount int64) string { return grouped(quota.Number(resource, amount)) }

@@ -1,0 +1,117 @@
+package handlers
+
+import (
+	"context"
+	"time"
+
+	"kuota.dev/kuota/governance/capacity"
+	"kuota.dev/kuota/governance/history"
+	"kuota.dev/kuota/views"
+)
+
+const historyOff = "No history is kept here, so there is nothing to draw. Whoever runs the console can switch it on."
+
+// past is what a live page has read of history: it is read again now and then, as
+// what was changes little. The zero value has read nothing. It is for one reader
+// at a time.
+type past struct {
+	held remembered
+}
+
+type remembered struct {
+	key   string
+	at    time.Time
+	value any
+}
+
+// again is for how long a range stands as it was read: a tenth of its buckets.
+func (r timeRange) again() time.Duration {
+	return max(5*time.Second, r.To.Sub(r.From)/time.Duration(10*r.Buckets))
+}
+
+// remember reads what is older than its range lets it be, or of something else.
+func remember[T any](m *remembered, key string, now time.Time, r timeRange, read func() (T, error)) (T, error) {
+	if value, ok := m.value.(T); ok && m.key == key && now.Sub(m.at) < r.again() {
+		return value, nil
+	}
+	value, err := read()
+	if err == nil {
+		*m = remembered{key, now, value}
+	}
+	return value, err
+}
+
+// heldSeries are the lines of the chart, from below.
+var heldSeries = []struct {
+	label, tone string
+	measure     history.Measure
+	line        bool
+}{
+	{"Own quota", "own", history.OwnBound, false},
+	{"Borrowed", "borrowed", history.BorrowedBound, false},
+	{"Held, not placed", "unplaced", history.Unplaced, false},
+	{"Capacity", "capacity", history.Physical, true},
+	{"Quota", "quota", history.Quota, true},
+}
+
+// heldChart is what was held against what there was, of one resource, summed up
+// over pools. What cannot be read is a sentence in its place.
+func (h *Handlers) heldChart(ctx context.Context, s *capacity.Snapshot, q figureQuery, resource string, over *past) views.Chart {
+	c := views.Chart{ID: "held-chart", Title: "Held against capacity", Alone: true, Note: resourceWord(resource) + " " + q.where() + ", " + q.over.Words, Unit: unitOf(resource), Stacked: true}
+	if h.History == nil {
+		c.Empty = historyOff
+		return c
+	}
+	read, err := remember(&over.held, resource+" "+q.pool, h.Now(), q.over, func() (views.Chart, error) { return h.readHeld(ctx, s, q, resource, c) })
+	if err != nil {
+		c.Empty = historyAway
+		return c
+	}
+	read.Note = c.Note
+	return read
+}
+
+func (h *Handlers) readHeld(ctx context.Context, s *capacity.Snapshot, q figureQuery, resource string, c views.Chart) (views.Chart, error) {
+	var holders []history.Holder
+	for i := range s.Pools {
+		if p := &s.Pools[i]; q.pool == "" || p.Name == q.pool {
+			for _, u := range p.Cells {
+				for _, line := range heldSeries {
+					if u.Resource == resource {
+						holders = append(holders, history.Holder{Pool: p.Name, Resource: resource, Measure: line.measure})
+					}
+				}
+			}
+		}
+	}
+	found, err := h.History.Series(ctx, holders, q.over.From, q.over.To, q.over.Buckets)
+	if err != nil {
+		return c, err
+	}
+	gaps, err := h.History.Gaps(ctx, q.over.From, q.over.To)
+	if err != nil {
+		return c, err
+	}
+	known := false
+	for _, line := range heldSeries {
+		var of [][]history.Point
+		for _, holder := range holders {
+			if holder.Measure == line.measure {
+				of = append(of, found[holder])
+			}
+		}
+		points := sumPoints(of...)
+		for _, p := range points {
+			known = known || p.Known
+		}
+		if c.Times == nil {
+			c.Times = chartTimes(points)
+		}
+		c.Series = append(c.Series, views.ChartSeries{Label: line.label, Tone: line.tone, Step: true, Line: line.line, Values: chartValues(resource, points)})
+	}
+	if !known {
+		c.Empty = "Nothing is known of " + resourceWord(resource) + " " + q.where() + " over " + q.over.Words + "."
+	}
+	c.Gaps = chartGaps(gaps)
+	return c, nil
+}

@@ -1,0 +1,256 @@
+package handlers
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"kuota.dev/kuota/governance/capacity"
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/usage"
+	"kuota.dev/kuota/views"
+)
+
+// barsShown is how many teams have a bar.
+const barsShown = 20
+
+// teamColumns are the columns of the list of teams, in their order.
+var teamColumns = []views.ColumnHead{
+	{Label: "Team", ID: "name"},
+	{Label: "Allocated", ID: "allocated", Number: true},
+	{Label: "Held", ID: "held", Number: true},
+	{Label: "Borrowed", ID: "borrowed", Number: true},
+	{Label: "Lent", ID: "lent", Number: true},
+	{Label: "Utilization", ID: "utilization", Number: true},
+	{Label: "Running", ID: "running", Unit: "tasks", Number: true},
+	{Label: "Waiting", ID: "waiting", Unit: "tasks", Number: true},
+}
+
+// teamFigures is one team, or several, in one resource of the pools asked for.
+type teamFigures struct {
+	team *capacity.Team
+	usage.Share
+	running, waiting int
+}
+
+func (t *teamFigures) add(o teamFigures) {
+	t.Share.Add(o.Share)
+	t.running += o.running
+	t.waiting += o.waiting
+}
+
+// utilization is held of what was given; below all others without quota.
+func (t teamFigures) utilization() float64 {
+	if t.Quota <= 0 {
+		return -1
+	}
+	return float64(t.Held) / float64(t.Quota)
+}
+
+// teamList is the teams that were asked for, in order, and the sum of all.
+type teamList struct {
+	found  []teamFigures
+	sum    teamFigures // with teams that were not asked for, and those that are not seen
+	hidden bool        // there are some that are not seen
+	all    int
+}
+
+// teamLines walks once over the teams.
+func (q figureQuery) teamLines(s *capacity.Snapshot, resource string) teamList {
+	list := teamList{all: len(s.Teams), hidden: s.Others != nil}
+	text := strings.ToLower(q.text)
+	for i := range s.Teams {
+		t := &s.Teams[i]
+		figures := q.figuresOf(t, resource)
+		list.sum.add(figures)
+		if text == "" || strings.Contains(t.Name, text) || strings.Contains(strings.ToLower(t.DisplayName), text) {
+			list.found = append(list.found, figures)
+		}
+	}
+	if s.Others != nil {
+		list.sum.add(q.figuresOf(s.Others, resource))
+	}
+	slices.SortFunc(list.found, q.compareTeams())
+	return list
+}
+
+func (q figureQuery) figuresOf(t *capacity.Team, resource string) teamFigures {
+	f := teamFigures{team: t, running: t.Running, waiting: t.Waiting}
+	for i := range t.Cells {
+		if c := &t.Cells[i]; c.Resource == resource && (q.pool == "" || c.Pool == q.pool) {
+			f.Share.Add(c.Share)
+		}
+	}
+	return f
+}
+
+// order is the order that was asked for. Without one, who holds most comes first
+// on the dashboard, and names are in order on the list of all.
+func (q figureQuery) order() (by string, descending bool) {
+	switch {
+	case q.sort != "":
+		return q.sort, q.descending
+	case q.path == dashboardURL:
+		return "held", true
+	}
+	return "name", false
+}
+
+func (q figureQuery) compareTeams() func(a, b teamFigures) int {
+	by, descending := q.order()
+	columns := map[string]func(a, b teamFigures) int{
+		"allocated":   func(a, b teamFigures) int { return cmp.Compare(a.Quota, b.Quota) },
+		"held":        func(a, b teamFigures) int { return cmp.Compare(a.Held, b.Held) },
+		"borrowed":    func(a, b teamFigures) int { return cmp.Compare(a.Borrowed, b.Borrowed) },
+		"lent":        func(a, b teamFigures) int { return cmp.Compare(a.Lent, b.Lent) },
+		"utilization": func(a, b teamFigures) int { return cmp.Compare(a.utilization(), b.utilization()) },
+		"running":     func(a, b teamFigures) int { return cmp.Compare(a.running, b.running) },
+		"waiting":     func(a, b teamFigures) int { return cmp.Compare(a.waiting, b.waiting) },
+	}
+	column := columns[by]
+	if column == nil {
+		column = func(a, b teamFigures) int { return cmp.Compare(a.team.Name, b.team.Name) }
+	}
+	return func(a, b teamFigures) int {
+		order := column(a, b)
+		if descending {
+			order = -order
+		}
+		return cmp.Or(order, cmp.Compare(a.team.Name, b.team.Name))
+	}
+}
+
+// teamTable is one page of a list of teams. What is not on it is one line, so that
+// its lines add up to the sum.
+func (q figureQuery) teamTable(list teamList, resource string, size int) views.TeamTable {
+	t := views.TeamTable{ID: "team-list", Note: resourceWord(resource) + " " + q.where(), CSVURL: q.seen(teamsCSVURL, q.textOf("q")...)}
+	if resource == catalog.Memory {
+		t.Note = "Memory in GiB, " + q.where()
+	}
+	if q.text != "" {
+		t.ClearURL = q.with(q.textName, "", q.pageName, "")
+	}
+	for _, head := range teamColumns {
+		t.Heads = append(t.Heads, q.head(head))
+	}
+	pages := max(1, (len(list.found)+size-1)/size)
+	page := min(max(1, q.page), pages)
+	first := (page - 1) * size
+	shown := list.found[first:min(first+size, len(list.found))]
+	rest := list.sum
+	for _, figures := range shown {
+		line := q.teamLine(figures, resource)
+		line.ID, line.Name, line.URL = "team-"+figures.team.Name, figures.team.Name, teamURL(figures.team.Name)
+		if name := figures.team.DisplayName; name != "" && name != figures.team.Name {
+			line.Sub = name
+		}
+		t.Rows = append(t.Rows, line)
+		rest.sub(figures)
+	}
+	if others := list.all - len(shown); others > 0 || list.hidden {
+		line := q.teamLine(rest, resource)
+		line.ID, line.Name, line.Sub = "teams-other", "Other teams", othersWords(others, list.hidden)
+		t.Other = &line
+	}
+	t.Sum = q.teamLine(list.sum, resource)
+	t.Sum.ID, t.Sum.Name = "teams-sum", "All"
+	if pages > 1 {
+		t.Pager.Text = fmt.Sprintf("%s–%s of %s", thousands(int64(first+1)), thousands(int64(first+len(shown))), thousands(int64(len(list.found))))
+		if page > 1 {
+			t.Pager.PreviousURL = q.with(q.pageName, pageNumber(page-1))
+		}
+		if page < pages {
+			t.Pager.NextURL = q.with(q.pageName, strconv.Itoa(page+1))
+		}
+	}
+	return t
+}
+
+// sub takes one of those that were added up away again.
+func (t *teamFigures) sub(o teamFigures) {
+	t.Quota -= o.Quota
+	t.Held -= o.Held
+	t.Borrowed -= o.Borrowed
+	t.Lent -= o.Lent
+	t.running -= o.running
+	t.waiting -= o.waiting
+}
+
+func othersWords(others int, hidden bool) string {
+	var words []string
+	if others > 0 {
+		words = append(words, fmt.Sprintf("%s not listed here", thousands(int64(others))))
+	}
+	if hidden {
+		words = append(words, "with what you may not see, and queues of no team")
+	}
+	return strings.Join(words, ", ")
+}
+
+func (q figureQuery) textOf(name string) []string { return []string{name, q.text} }
+
+func (q figureQuery) head(h views.ColumnHead) views.ColumnHead {
+	order := "desc"
+	if !h.Number {
+		order = ""
+	}
+	if by, descending := q.order(); h.ID == by {
+		h.Sorted, order = "ascending", "desc"
+		if descending {
+			h.Sorted, order = "descending", ""
+		}
+	}
+	h.URL = q.with("sort", h.ID, "order", order, q.pageName, "")
+	return h
+}
+
+func (q figureQuery) teamLine(f teamFigures, resource string) views.TeamLine {
+	line := views.TeamLine{
+		Allocated: amountOf(resource, f.Quota), Held: amountOf(resource, f.Held), Borrowed: amountOf(resource, f.Borrowed), Lent: amountOf(resource, f.Lent),
+		Utilization: usage.Percent(f.Held, f.Quota), Borrowing: f.Quota > 0 && f.Held > f.Quota,
+		Running: views.Count{Text: thousands(int64(f.running))}, Waiting: views.Count{Text: thousands(int64(f.waiting))},
+	}
+	if f.team != nil && f.team.Name != "" {
+		tasksOf := func(states ...tasks.State) string {
+			values := url.Values{"team": {f.team.Name}}
+			for _, state := range states {
+				values.Add("status", string(state))
+			}
+			return addressWith(tasksURL, values)
+		}
+		if f.running > 0 {
+			line.Running.URL = tasksOf(tasks.Running, tasks.Starting, tasks.Stopping)
+		}
+		if f.waiting > 0 {
+			line.Waiting.URL = tasksOf(tasks.Pending, tasks.Preempted)
+		}
+	}
+	return line
+}
+
+// bars are the teams that hold most.
+func (list teamList) bars(resource string) views.BarList {
+	b := views.BarList{ID: "team-bars", Note: "Held of what is allocated, in " + unitOf(resource) + "; the mark is what is allocated."}
+	most := slices.DeleteFunc(slices.Clone(list.found), func(f teamFigures) bool { return f.Held == 0 && f.Quota == 0 })
+	slices.SortFunc(most, func(x, y teamFigures) int {
+		return cmp.Or(cmp.Compare(y.Held, x.Held), cmp.Compare(y.Quota, x.Quota), cmp.Compare(x.team.Name, y.team.Name))
+	})
+	if more := len(most) - barsShown; more > 0 {
+		b.More = fmt.Sprintf("The %d that hold most, of %s.", barsShown, thousands(int64(len(most))))
+		most = most[:barsShown]
+	}
+	for _, f := range most {
+		b.Max = max(b.Max, float64(f.Held), float64(f.Quota))
+		b.Rows = append(b.Rows, views.BarRow{
+			ID: "bar-" + f.team.Name, Name: f.team.Name, URL: teamURL(f.team.Name), Mark: float64(f.Quota),
+			Text:  amountOf(resource, f.Held) + " of " + quota.Number(resource, f.Quota),
+			Parts: []views.BarPart{{Use: "own", Value: float64(f.Own)}, {Use: "borrowed", Value: float64(f.Borrowed)}},
+		})
+	}
+	return b
+}

@@ -1,0 +1,20 @@
+package views
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// The page's help and the documentation say the same of each figure.
+func TestMeaningsAreThoseOfTheDocumentation(t *testing.T) {
+	text, err := os.ReadFile("../docs/dashboard.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range meanings {
+		if want := "| " + m.Name + " | " + m.Text + " |"; !strings.Contains(string(text), want) {
+			t.Errorf("docs/dashboard.md has no line %q", want)
+		}
+	}
+}
