@@ -81,8 +81,9 @@ func (q taskQuery) ranges(past bool) []views.RangeLink {
 
 // classTable is the table by priority class, and from when its averages are.
 type classTable struct {
-	rows []views.ClassRow
-	note string
+	figures []tasks.ClassRow
+	rows    []views.ClassRow
+	note    string
 }
 
 // classTable is what somebody with a scope sees of each priority class, of these
@@ -99,7 +100,7 @@ func (h *Handlers) classTable(ctx context.Context, scope access.Scope, list task
 			rows, note = withPast(rows, past.sums, over.to.IsZero() || over.to.After(h.Now().Add(-time.Minute))), recordedNote(past)
 		}
 	}
-	t := classTable{note: note}
+	t := classTable{figures: rows, note: note}
 	for _, row := range rows {
 		t.rows = append(t.rows, classLine(row, teams))
 	}

@@ -19,7 +19,6 @@ import (
 const (
 	dashboardURL       = "/"
 	dashboardEventsURL = "/events/dashboard"
-	instancesURL       = "/instances"
 )
 
 // figureGap is the least time between two updates of a page of figures.
@@ -87,24 +86,7 @@ func (h *Handlers) streamFigures(s *web.Server, c echo.Context, id string, value
 
 // figuresChanged tells that tasks or allocations changed.
 func (h *Handlers) figuresChanged(ctx context.Context) <-chan struct{} {
-	both := make(chan struct{}, 1)
-	for _, listener := range []Listener{h.TaskChanges, h.AllocationChanges} {
-		go func() {
-			changed := listener.Listen(ctx)
-			for {
-				select {
-				case <-ctx.Done():
-					return
-				case <-changed:
-				}
-				select {
-				case both <- struct{}{}:
-				default: // told, and not looked at yet
-				}
-			}
-		}()
-	}
-	return seldom(ctx, both, figureGap)
+	return seldom(ctx, h.CapacityChanges.Listen(ctx), figureGap)
 }
 
 func (h *Handlers) dashboardPage(ctx context.Context, scope access.Scope, s *capacity.Snapshot, q figureQuery, over *past) (views.DashboardPage, error) {
@@ -113,14 +95,11 @@ func (h *Handlers) dashboardPage(ctx context.Context, scope access.Scope, s *cap
 	listed := q.teamLines(s, resource)
 	page.Teams, page.Bars = q.teamTable(listed, resource, dashboardTeams), listed.bars(resource)
 	page.Teams.AllURL = q.seen(teamListURL)
-	classes, err := h.classFigures(ctx, scope, s, q.over, over)
+	classes, err := h.classesOver(ctx, scope, s, q.over)
 	if err != nil {
 		return page, err
 	}
-	for _, row := range classes.rows {
-		page.Classes = append(page.Classes, classLine(row, nil))
-	}
-	page.ClassNote, page.ClassCSVURL = classes.note, addressWith(classesCSVURL, rangeValues(q.over))
+	page.Classes, page.ClassNote, page.ClassCSVURL = classes.rows, classes.note, addressWith(classesCSVURL, rangeValues(q.over))
 	page.Held = h.heldChart(ctx, s, q, resource, over)
 	return page, nil
 }

@@ -56,7 +56,6 @@ type domain struct {
 	scope          *access.Scope    // nil for all
 	history        *historyDomain   // nil keeps none
 	classesSince   time.Time
-	classesWithin  time.Duration // that was asked for last
 
 	allocationDomain
 	revisionDomain
@@ -106,7 +105,6 @@ func (d *domain) ListWithin(_ context.Context, _ access.Scope, q tasks.Query, te
 }
 
 func (d *domain) ClassesWithin(_ context.Context, _ access.Scope, _ []string, within time.Duration) ([]tasks.ClassRow, time.Time, error) {
-	d.classesWithin = within
 	return d.list.ByClass, d.classesSince, d.failure
 }
 
@@ -135,10 +133,10 @@ func (d *domain) Listen(context.Context) <-chan struct{} { return d.changed }
 func serve(t *testing.T, d *domain) string {
 	t.Helper()
 	h := &handlers.Handlers{
-		Allocations: d, Policy: &d.policies, Tasks: d, Actions: &d.work, Submit: &d.submits, Revisions: d, Settings: &d.settings, Contact: d, Capacity: &d.capacity, AllocationChanges: d, TaskChanges: d,
+		Allocations: d, Policy: &d.policies, Tasks: d, Actions: &d.work, Submit: &d.submits, Revisions: d, Settings: &d.settings, Contact: d, AllocationChanges: d, TaskChanges: d, CapacityChanges: d, Capacity: &d.capacity, History: d.past,
 		Naming: desired.DefaultNaming, ClusterName: "test", Now: time.Now, Trouble: func() string { return d.trouble }, ReadOnly: func() string { return d.readOnly },
 	}
-	if h.History = d.past; d.history != nil {
+	if d.history != nil {
 		h.History = d.history
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -15,7 +15,7 @@ const historyOff = "No history is kept here, so there is nothing to draw. Whoeve
 // what was changes little. The zero value has read nothing. It is for one reader
 // at a time.
 type past struct {
-	held, classes remembered
+	held remembered
 }
 
 type remembered struct {
@@ -64,7 +64,7 @@ func (h *Handlers) heldChart(ctx context.Context, s *capacity.Snapshot, q figure
 	}
 	read, err := remember(&over.held, resource+" "+q.pool, h.Now(), q.over, func() (views.Chart, error) { return h.readHeld(ctx, s, q, resource, c) })
 	if err != nil {
-		c.Empty = "History cannot be read now: " + historyTrouble(err) + " All else on this page is as of now."
+		c.Empty = historyAway(err)
 		return c
 	}
 	read.Note = c.Note

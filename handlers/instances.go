@@ -19,7 +19,10 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-const instancesCSVURL = "/instances.csv"
+const (
+	instancesURL    = "/instances"
+	instancesCSVURL = "/instances.csv"
+)
 
 // otherTeams stands for teams that a reader may not see, and for queues of none.
 const otherTeams = "other teams"
@@ -45,7 +48,7 @@ func (h *Handlers) instances(c echo.Context) error {
 func (h *Handlers) instancesEvents(s *web.Server) func(echo.Context) error {
 	return func(c echo.Context) error {
 		q := parseNodeQuery(c.QueryParams())
-		return s.StreamShared(c, web.Shared{Changed: h.TaskChanges.Listen, See: func(ctx context.Context) (string, func(context.Context) (templ.Component, error), error) {
+		return s.StreamShared(c, web.Shared{Changed: h.figuresChanged, See: func(ctx context.Context) (string, func(context.Context) (templ.Component, error), error) {
 			scope, err := h.Tasks.Scope(ctx, userOf(c))
 			if governance.KindOf(err) == governance.Outside {
 				return "nothing", func(context.Context) (templ.Component, error) { return views.NoTeamCard("instances"), nil }, nil

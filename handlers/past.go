@@ -3,6 +3,7 @@ package handlers
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -255,4 +256,13 @@ func pastRow(t history.Task) views.PastRow {
 		row.Preemptions = thousands(int64(t.Preemptions))
 	}
 	return row
+}
+
+// historyTrouble is what an error of history says to people.
+func historyTrouble(err error) string {
+	var ours *governance.Error
+	if errors.As(err, &ours) && ours.Message != "" {
+		return ours.Message
+	}
+	return "The database does not answer."
 }

@@ -117,6 +117,7 @@ func run(ctx context.Context, c config, out io.Writer) error {
 		Actions:           &actions.Service{Cluster: kubernetes, Access: permission, Tasks: workloads, Audit: record},
 		Contact:           kubernetes.Contact,
 		Capacity:          holders,
+		CapacityChanges:   holders,
 		AllocationChanges: kubernetes.Allocations,
 		TaskChanges:       kubernetes.Tasks,
 		Naming:            c.naming,
@@ -124,7 +125,7 @@ func run(ctx context.Context, c config, out io.Writer) error {
 		Now:               time.Now,
 	}
 	if past != nil { // a nil *Store would not be nil there
-		h.History = past
+		h.History, h.Recording, h.Setup.Database = past, recording.State, past.Dialect()
 	}
 	listener, err := net.Listen("tcp", c.listen)
 	if err != nil {
