@@ -29,16 +29,16 @@ func TestInstancesTeamAndPastTask(t *testing.T) {
 	row := nodes.Locator("#nodes-table tr", playwright.PageLocatorOptions{HasText: "trn1"}).First()
 	must(t, see.Locator(row).ToContainText(team))
 	must(t, row.Locator("summary").Click())
-	must(t, see.Locator(row.Locator(".facts")).ToContainText("6 Neuron devices"))
+	must(t, see.Locator(row.Locator(".facts").First()).ToContainText("6 Neuron devices"))
 	node, err := row.Locator(".name").TextContent()
 	must(t, err)
 	t.Cleanup(func() { _, _ = c.TryKubectl("", "uncordon", node) })
 	c.Kubectl(t, "", "cordon", node)
 	must(t, see.Locator(row).ToContainText("Cordoned"))
-	must(t, see.Locator(nodes.Locator("#pools-table")).ToContainText("1 cordoned"))
+	must(t, see.Locator(nodes.Locator("#pool-figures")).ToContainText("1 cordoned"))
 	c.Kubectl(t, "", "uncordon", node)
 	must(t, see.Locator(row).ToContainText("Ready"))
-	must(t, see.Locator(row.Locator(".facts")).ToBeVisible()) // what was unfolded stays so
+	must(t, see.Locator(row.Locator(".facts").First()).ToBeVisible()) // what was unfolded stays so
 	neverLoaded(t, nodes)
 
 	clustertest.Eventually(t, 30*time.Second, func(context.Context) error { // until RBAC lets the member in

@@ -95,9 +95,9 @@ func (h *Handlers) classTable(ctx context.Context, scope access.Scope, list task
 	if h.History != nil {
 		switch past, err := h.sums.get(ctx, h.History, seenTeams(scope, list.Teams, teams), over, h.Now()); {
 		case err != nil:
-			note = "History cannot be read now: " + note
+			note = "history cannot be read now: " + historyTrouble(err) + " These are " + note
 		default:
-			rows, note = withPast(rows, past.sums), recordedNote(past)
+			rows, note = withPast(rows, past.sums, over.to.IsZero() || over.to.After(h.Now().Add(-time.Minute))), recordedNote(past)
 		}
 	}
 	t := classTable{figures: rows, note: note}
@@ -123,10 +123,14 @@ func seenTeams(scope access.Scope, there, asked []string) []string {
 }
 
 // withPast are the rows with what history has of each class, and those of classes
-// that nobody has a task of now.
-func withPast(rows []tasks.ClassRow, sums []history.ClassSums) []tasks.ClassRow {
+// that nobody has a task of now. Of what goes on it counts how long it does, where
+// the range goes on as well.
+func withPast(rows []tasks.ClassRow, sums []history.ClassSums, goesOn bool) []tasks.ClassRow {
 	merged := slices.Clone(rows)
 	for i := range merged {
+		if !goesOn {
+			merged[i].Waiting, merged[i].RunningFor = 0, 0
+		}
 		merged[i].Ended(0, 0, 0, 0, 0, 0)
 	}
 	for _, s := range sums {
@@ -187,7 +191,7 @@ func classLine(row tasks.ClassRow, teams []string) views.ClassRow {
 		return views.Count{Text: thousands(int64(n)), URL: q.with(tasksURL)}
 	}
 	took := func(d time.Duration, n int, goesOn bool) string {
-		if n == 0 {
+		if n == 0 && !goesOn {
 			return "–"
 		}
 		return elapsed(d, goesOn)
@@ -199,8 +203,8 @@ func classLine(row tasks.ClassRow, teams []string) views.ClassRow {
 		Preempted:   count(row.Preempted, string(tasks.Preempted)),
 		AverageRun:  took(row.AverageRun, row.Runs, false),
 		AverageWait: took(row.AverageWait, row.Waits, false),
-		LongestRun:  took(row.LongestRun, row.Runs+row.Running, row.RunGoesOn),
-		LongestWait: took(row.LongestWait, row.Waits+row.Pending+row.Preempted, row.WaitGoesOn),
+		LongestRun:  took(row.LongestRun, row.Runs, row.RunGoesOn),
+		LongestWait: took(row.LongestWait, row.Waits, row.WaitGoesOn),
 	}
 }
 

@@ -64,7 +64,7 @@ func (h *Handlers) heldChart(ctx context.Context, s *capacity.Snapshot, q figure
 	}
 	read, err := remember(&over.held, resource+" "+q.pool, h.Now(), q.over, func() (views.Chart, error) { return h.readHeld(ctx, s, q, resource, c) })
 	if err != nil {
-		c.Empty = historyAway
+		c.Empty = historyAway(err)
 		return c
 	}
 	read.Note = c.Note

@@ -69,7 +69,7 @@ func (h *Handlers) instancesPage(ctx context.Context, scope access.Scope, q node
 	found := q.find(snapshot.Nodes)
 	page := views.InstancesPage{
 		Summary: nodeSummary(snapshot.Nodes), Action: instancesURL, Text: q.text, Filters: q.filters(snapshot), Sort: q.values.Get("sort"), Order: q.values.Get("order"),
-		Heads: q.heads(), CSVURL: q.with(instancesCSVURL, "page", ""),
+		Heads: q.heads(), CSVURL: q.with(instancesCSVURL, "page", ""), PoolsCSV: capacityCSVURL,
 	}
 	if q.filtered() {
 		page.ClearURL = q.with(instancesURL, "pool", "", "state", "", "q", "", "page", "")
@@ -123,7 +123,7 @@ func poolFigures(p *capacity.Pool) (rows []views.PoolFigures) {
 		number := func(amount int64) string { return dashed(cell.Resource, amount) }
 		row := views.PoolFigures{
 			ID: "pool-" + p.Name + "-" + cell.Resource, Pool: p.Name, GoesOn: len(rows) > 0, Resource: resourceLabel(cell.Resource),
-			Capacity: number(cell.Physical), Quota: number(cell.Quota), Held: number(cell.Held), Bound: number(cell.OwnBound + cell.BorrowedBound), Outside: number(cell.Outside),
+			Physical: number(cell.Physical), Quota: number(cell.Quota), Held: number(cell.Held), Own: number(cell.OwnBound), Borrowed: number(cell.BorrowedBound), Outside: number(cell.Outside),
 			Unhealthy: number(cell.Unhealthy), Idle: number(cell.Idle), Largest: number(cell.Largest), Max: float64(max(cell.Physical, cell.Quota)),
 			Bar: views.BarRow{Text: poolWords(cell), Mark: float64(cell.Quota), Parts: []views.BarPart{
 				{Use: "own", Value: float64(cell.OwnBound)}, {Use: "borrowed", Value: float64(cell.BorrowedBound)},

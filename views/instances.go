@@ -22,26 +22,26 @@ type InstancesPage struct {
 
 // PoolFigures is one resource of a pool; the first of a pool tells of its nodes.
 type PoolFigures struct {
-	ID        string // stable HTML id of the row
-	Pool      string
-	GoesOn    bool   // the pool is that of the row above
-	URL       string // the pool's nodes
-	Note      string // such as "H100 · 80 GB"
-	Types     string // instance types, where they are not the pool's name
-	Nodes     string // how many
-	States    []Status
-	Resource  string // such as "GPUs"
-	Bar       BarRow // what of it is bound, and by what; the mark is the sum of quotas
-	Max       float64
-	Capacity  string
-	Quota     string
-	Over      string // such as "2 over"; empty where there is enough
-	Held      string
-	Bound     string
-	Outside   string // by pods that Kueue does not manage
-	Unhealthy string // used by nobody, on nodes that take no tasks
-	Idle      string
-	Largest   string // free on one node
+	ID            string // stable HTML id of the row
+	Pool          string
+	GoesOn        bool   // the pool is that of the row above
+	URL           string // the pool's nodes
+	Note          string // such as "H100 · 80 GB"
+	Types         string // instance types, where they are not the pool's name
+	Nodes         string // how many
+	States        []Status
+	Resource      string // such as "GPUs"
+	Bar           BarRow // what of it is bound, and by what; the mark is the sum of quotas
+	Max           float64
+	Physical      string
+	Own, Borrowed string // bound, on the own quota of teams and beyond it
+	Quota         string
+	Over          string // such as "2 over"; empty where there is enough
+	Held          string
+	Outside       string // by pods that Kueue does not manage
+	Unhealthy     string // used by nobody, on nodes that take no tasks
+	Idle          string
+	Largest       string // free on one node
 }
 
 // NodeRow is one node.

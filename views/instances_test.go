@@ -15,8 +15,8 @@ func sampleInstances() InstancesPage {
 		Heads:   []ColumnHead{{ID: "name", Label: "Name", URL: "/instances?order=desc", Sorted: "ascending"}, {ID: "free", Label: "Free", Number: true}}, Sort: "free", Order: "desc",
 		Pools: []PoolFigures{
 			{ID: "pool-a-gpu", Pool: hostile, URL: "/instances?pool=a", Note: "H100 · 80 GB", Types: hostile, Nodes: "2", States: []Status{{Tone: "ok", Label: "1 ready"}, {Tone: "idle", Label: "1 cordoned"}}, Resource: "GPUs",
-				Bar: BarRow{Text: "Of 16 GPUs 6 are bound", Mark: 18, Parts: []BarPart{{Use: "own", Value: 6}}}, Max: 18, Capacity: "16", Quota: "18", Over: "2"},
-			{ID: "pool-a-cpu", Pool: hostile, GoesOn: true, Resource: "vCPU", Bar: BarRow{Text: "Of 384 vCPU 0 are bound"}, Max: 384, Capacity: "384"},
+				Bar: BarRow{Text: "Of 16 GPUs 6 are bound", Mark: 18, Parts: []BarPart{{Use: "own", Value: 6}}}, Max: 18, Physical: "16", Quota: "18", Over: "2"},
+			{ID: "pool-a-cpu", Pool: hostile, GoesOn: true, Resource: "vCPU", Bar: BarRow{Text: "Of 384 vCPU 0 are bound"}, Max: 384, Physical: "384"},
 		},
 		Nodes: []NodeRow{
 			{ID: "node-1", Name: hostile, Pool: "a", PoolURL: "/instances?pool=a", Type: hostile, Status: Status{Tone: "wait", Label: "Pending recovery", Text: hostile}, Since: "2026-11-22T09:10:00Z", Accelerators: "8", Bound: "5", Free: "–",
