@@ -29,14 +29,17 @@ type Handlers struct {
 	Revisions   Revisions
 	Settings    Settings
 	Contact     Contact
+	Capacity    Capacity
+	History     History // nil keeps none
 	// Trouble is a sentence about what keeps the whole console from working;
 	// empty for nothing. nil is never.
 	Trouble func() string
 	// ReadOnly is a sentence about why nothing is written; empty when it is. nil is
 	// never.
 	ReadOnly func() string
-	// AllocationChanges and TaskChanges tell of changes of what those pages show.
-	AllocationChanges, TaskChanges Listener
+	// AllocationChanges, TaskChanges and CapacityChanges tell of changes of what
+	// those pages show.
+	AllocationChanges, TaskChanges, CapacityChanges Listener
 
 	Naming      desired.Naming
 	ClusterName string           // as pages show it

@@ -82,21 +82,7 @@ func parseTaskQuery(values url.Values) taskQuery {
 // with is the address of the same list with some values changed; an empty value
 // takes a name out.
 func (q taskQuery) with(path string, pairs ...string) string {
-	values := url.Values{}
-	for name, value := range q.values {
-		values[name] = value
-	}
-	for i := 0; i < len(pairs); i += 2 {
-		if pairs[i+1] == "" {
-			delete(values, pairs[i])
-		} else {
-			values[pairs[i]] = []string{pairs[i+1]}
-		}
-	}
-	if len(values) == 0 {
-		return path
-	}
-	return path + "?" + values.Encode()
+	return addressWith(path, q.values, pairs...)
 }
 
 // heads are the columns of the list that are shown, each with the address that

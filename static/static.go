@@ -15,7 +15,7 @@ import (
 // Prefix is the path that every address starts with.
 const Prefix = "/static/"
 
-//go:embed css js vendor/*.js favicon.svg
+//go:embed css js vendor/*.js vendor/*.css favicon.svg
 var files embed.FS
 
 // asset is one embedded file, ready to be sent.

@@ -26,7 +26,8 @@ function parse(html) {
 function morph(target, fresh, keep = () => false) {
   Idiomorph.morph(target, fresh, {
     callbacks: {
-      beforeNodeMorphed: (_, fresh) => fresh.dataset?.keep === undefined, // a row that stays as it is
+      // A row that stays as it is, and what is drawn here
+      beforeNodeMorphed: (old, fresh) => fresh.dataset?.keep === undefined && !old.classList?.contains("chart-plot"),
       beforeAttributeUpdated(name, element) {
         if (name === "open" || name === "data-previews") return false; // is the browser's, or ours
         if (["value", "checked", "selected"].includes(name) && keep(element.closest("select") ?? element)) return false;
@@ -76,6 +77,7 @@ function liveStream(url) {
         morph(target, fresh);
         if (target.querySelector("[data-keep]")) return open(); // a row that is not here: all of it again
       }
+      document.dispatchEvent(new Event("kuota:merged"));
     });
     watchdog = setTimeout(retry, silence);
   }

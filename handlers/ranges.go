@@ -1,0 +1,174 @@
+package handlers
+
+import (
+	"fmt"
+	"net/url"
+	"time"
+
+	"kuota.dev/kuota/views"
+)
+
+// timeRange is the time that figures of a page are over, from its address:
+// range= names a usual one, from= and to= are any other, in UTC.
+type timeRange struct {
+	From, To time.Time
+	Buckets  int    // that a chart has over it, each of the same length
+	Words    string // such as "the last 12 h"
+	name     string // of a usual one; empty for any other
+	from, to string // as typed
+	wrong    string // a sentence about what was asked for and cannot be; empty for nothing
+}
+
+// usualRanges are the ranges that have names, and the length of their buckets.
+var usualRanges = []struct {
+	name, label, title string
+	length, bucket     time.Duration
+}{
+	{"1h", "1 h", "the last hour", time.Hour, 30 * time.Second},
+	{"12h", "12 h", "the last 12 hours", 12 * time.Hour, 5 * time.Minute},
+	{"24h", "24 h", "the last 24 hours", 24 * time.Hour, 10 * time.Minute},
+	{"7d", "7 d", "the last 7 days", 7 * 24 * time.Hour, time.Hour},
+	{"30d", "30 d", "the last 30 days", 30 * 24 * time.Hour, 6 * time.Hour},
+	{"1y", "1 year", "the last year", 365 * 24 * time.Hour, 3 * 24 * time.Hour},
+}
+
+const (
+	usualRange  = "12h"
+	rangeLayout = "2006-01-02T15:04" // as browsers send it
+)
+
+// parseRange takes a range from an address. One that cannot be is told, and the
+// usual one taken.
+func parseRange(values url.Values, now time.Time) timeRange {
+	asked, from, to := values.Get("range"), values.Get("from"), values.Get("to")
+	if from == "" && to == "" {
+		if asked == "" {
+			return namedRange(usualRange, now)
+		}
+		if r := namedRange(asked, now); r.name != "" {
+			return r
+		}
+		return badRange(now, from, to, fmt.Sprintf("There is no range called %q.", clipped(asked)))
+	}
+	begin, err := rangeTime(from)
+	if err != nil {
+		return badRange(now, from, to, fmt.Sprintf("From is %q, which is no time: write it as %s.", clipped(from), now.UTC().Format(rangeLayout)))
+	}
+	end := now
+	if to != "" {
+		if end, err = rangeTime(to); err != nil {
+			return badRange(now, from, to, fmt.Sprintf("To is %q, which is no time: write it as %s.", clipped(to), now.UTC().Format(rangeLayout)))
+		}
+	}
+	if end.After(now) {
+		end = now
+	}
+	switch {
+	case begin.After(now):
+		return badRange(now, from, to, "The range begins in the future, of which nothing is known.")
+	case !begin.Before(end):
+		return badRange(now, from, to, "The range ends before it begins.")
+	}
+	r := ranged(begin, end, bucketOf(end.Sub(begin)))
+	r.from, r.to = from, to
+	r.Words = fmt.Sprintf("%s to %s (UTC)", begin.Format("2 Jan 2006, 15:04"), end.UTC().Format("2 Jan 2006, 15:04"))
+	return r
+}
+
+func rangeTime(text string) (time.Time, error) {
+	at, err := time.Parse(rangeLayout, text)
+	if err != nil {
+		at, err = time.Parse(rangeLayout+":05", text) // some browsers send seconds
+	}
+	if err == nil && (at.Year() < 2000 || at.Year() > 9000) {
+		return at, fmt.Errorf("%s is outside of what is kept", text)
+	}
+	return at, err
+}
+
+// namedRange is a usual range; without a name where there is none of it.
+func namedRange(name string, now time.Time) timeRange {
+	for _, u := range usualRanges {
+		if u.name == name {
+			r := ranged(now.Add(-u.length), now, u.bucket)
+			r.name, r.Words = name, u.title
+			return r
+		}
+	}
+	return timeRange{}
+}
+
+func badRange(now time.Time, from, to, why string) timeRange {
+	r := namedRange(usualRange, now)
+	r.from, r.to, r.wrong = from, to, why+" These are "+r.Words+"."
+	return r
+}
+
+// ranged begins and ends where buckets do, so that a chart's points stay where
+// they are as time goes on.
+func ranged(from, to time.Time, bucket time.Duration) timeRange {
+	from = from.UTC().Truncate(bucket)
+	n := int((to.Sub(from) + bucket - 1) / bucket)
+	return timeRange{From: from, To: from.Add(time.Duration(n) * bucket), Buckets: n}
+}
+
+// bucketOf is the length of buckets of which a range has 150 at most.
+func bucketOf(length time.Duration) time.Duration {
+	bucket := 10 * time.Second
+	for _, b := range []time.Duration{30 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 30 * time.Minute, time.Hour, 2 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour} {
+		if length <= 150*bucket {
+			return bucket
+		}
+		bucket = b
+	}
+	for length > 150*bucket {
+		bucket *= 2
+	}
+	return bucket
+}
+
+// clipped is what somebody typed, short enough to be told.
+func clipped(text string) string {
+	if runes := []rune(text); len(runes) > 40 {
+		return string(runes[:40]) + "…"
+	}
+	return text
+}
+
+// keep puts a range into an address, as it was asked for.
+func (r timeRange) keep(values url.Values) {
+	for _, pair := range [][2]string{{"range", r.name}, {"from", r.from}, {"to", r.to}} {
+		if pair[1] != "" && !(pair[0] == "range" && pair[1] == usualRange) && r.wrong == "" {
+			values.Set(pair[0], pair[1])
+		}
+	}
+}
+
+// picker offers ranges of a page at path; values are what else its address has.
+func (r timeRange) picker(id, path string, values url.Values) views.RangePicker {
+	p := views.RangePicker{ID: id, Action: path, From: r.from, To: r.to, Open: r.from != "" || r.to != "", Error: r.wrong}
+	if !p.Open {
+		p.From, p.To = r.From.Format(rangeLayout), r.To.Format(rangeLayout)
+	}
+	for _, u := range usualRanges {
+		p.Links = append(p.Links, views.RangeLink{
+			Label: u.label, Title: upper(u.title), Current: r.name == u.name && r.wrong == "",
+			URL: addressWith(path, values, "range", unlessUsual(u.name), "from", "", "to", ""),
+		})
+	}
+	for _, name := range sortedKeys(values) {
+		if name != "range" && name != "from" && name != "to" {
+			for _, value := range values[name] {
+				p.Fields = append(p.Fields, views.HiddenField{Name: name, Value: value})
+			}
+		}
+	}
+	return p
+}
+
+func unlessUsual(name string) string {
+	if name == usualRange {
+		return ""
+	}
+	return name
+}

@@ -1,0 +1,215 @@
+// Draws the charts of a page by uPlot, from the tables that stand below them,
+// and again when these change. Colours come from the stylesheet, so that they
+// follow light and dark; gaps in the figures are gaps in the picture.
+
+const { uPlot } = globalThis;
+const charts = new Map(); // by their plots
+const folded = new WeakSet(); // tables that were closed once, and are their reader's since
+const resized = new ResizeObserver((entries) => {
+  for (const { target, contentRect } of entries) {
+    const chart = charts.get(target)?.picture;
+    if (chart && contentRect.width > 0) chart.setSize({ width: Math.floor(contentRect.width), height: chart.height });
+  }
+});
+const height = 232;
+
+drawAll();
+document.addEventListener("kuota:merged", drawAll);
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", recolour);
+addEventListener("beforeprint", () => { document.documentElement.classList.add("on-paper"); recolour(); });
+addEventListener("afterprint", () => { document.documentElement.classList.remove("on-paper"); recolour(); });
+
+function drawAll() {
+  for (const [plot, chart] of charts) if (!plot.isConnected) drop(plot, chart);
+  for (const plot of document.querySelectorAll(".chart-plot")) draw(plot);
+}
+
+function recolour() {
+  for (const [plot, chart] of charts) {
+    drop(plot, chart);
+    draw(plot);
+  }
+}
+
+function drop(plot, chart) {
+  resized.unobserve(plot);
+  chart.picture.destroy();
+  plot.replaceChildren();
+  charts.delete(plot);
+}
+
+// draw brings a picture up to its table: by new data where its lines are the same.
+function draw(plot) {
+  const figure = plot.closest(".chart");
+  const read = figuresOf(figure);
+  const had = charts.get(plot);
+  if (had && had.lines === read.lines) {
+    if (had.values === read.values) return;
+    Object.assign(had, read);
+    had.picture.setData(stacked(read));
+    return;
+  }
+  if (had) drop(plot, had);
+  const table = figure.querySelector("details.chart-figures");
+  if (!folded.has(table)) table.open = false;
+  folded.add(table);
+  const chart = { ...read };
+  charts.set(plot, chart);
+  const words = document.createElement("p");
+  words.className = "chart-words";
+  const canvas = document.createElement("div");
+  plot.append(words, canvas);
+  plot.tabIndex = 0;
+  plot.onfocus = () => words.setAttribute("aria-live", "polite"); // not while it only follows the clock
+  plot.onblur = () => { words.removeAttribute("aria-live"); chart.picture.setCursor({ left: -10, top: -10 }); };
+  plot.setAttribute("role", "group");
+  plot.setAttribute("aria-label", `${figure.querySelector("h3").textContent}: picture. Left and right arrow keys read out its figures.`);
+  chart.picture = new uPlot(options(plot, chart, words), stacked(chart), canvas);
+  tell(chart, words, null);
+  resized.observe(plot);
+  plot.onkeydown = (event) => move(chart, event);
+}
+
+// --- Reading the table ------------------------------------------------------
+
+function figuresOf(figure) {
+  const heads = [...figure.querySelectorAll("thead th[data-kind]")];
+  const rows = [...figure.querySelectorAll("tbody tr[data-time]")];
+  const marks = figure.querySelectorAll(".chart-legend > li");
+  const series = heads.map((head, i) => ({
+    label: head.dataset.label,
+    area: head.dataset.kind === "area",
+    step: "step" in head.dataset,
+    dash: head.dataset.dash.split(" ").filter(Boolean).map(Number),
+    mark: marks[i],
+  }));
+  const columns = series.map((_, i) => rows.map((row) => {
+    const { value } = row.cells[i + 1].dataset;
+    return value === undefined ? null : Number(value);
+  }));
+  const texts = series.map((_, i) => rows.map((row) => row.cells[i + 1].textContent));
+  const times = rows.map((row) => Number(row.dataset.time));
+  const gaps = [...figure.querySelectorAll(".chart-gaps > li")].map((li) => [Number(li.dataset.from), Number(li.dataset.to)]);
+  const least = Number(figure.dataset.max ?? 0);
+  return {
+    series, columns, texts, times, gaps, least,
+    lines: JSON.stringify(series.map(({ label, area, step, mark }) => [label, area, step, mark.className])),
+    values: JSON.stringify([times, columns, gaps, least]),
+  };
+}
+
+// stacked is what uPlot draws: each area on top of those before it.
+function stacked({ times, columns, series }) {
+  const sums = times.map(() => 0);
+  return [times, ...columns.map((column, i) => (series[i].area ? column.map((v, t) => (v === null ? null : (sums[t] += v))) : column))];
+}
+
+// --- The picture ------------------------------------------------------------
+
+function options(plot, chart, words) {
+  const style = getComputedStyle(plot);
+  const text = style.color, grid = style.borderTopColor;
+  const font = `11px ${style.fontFamily}`;
+  const areas = chart.series.map((s, i) => (s.area ? i + 1 : 0)).filter(Boolean);
+  const axis = { stroke: text, font, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid, width: 1, size: 4 } };
+  return {
+    width: Math.max(120, Math.floor(plot.clientWidth)),
+    height,
+    legend: { show: false },
+    cursor: { y: false, drag: { x: false, y: false }, points: { size: 6 } },
+    scales: {
+      y: { range: (_, __, max) => [0, Math.max(1, (Math.max(max ?? 0, chart.least)) * 1.06)] },
+    },
+    axes: [
+      { ...axis, space: 72, values: (_, splits, __, ___, step) => splits.map((at, i) => clock(at, step, splits[i - 1])) },
+      { ...axis, size: (_, values) => 14 + 7 * Math.max(2, ...(values ?? []).map((v) => (v ?? "").length)), values: (_, splits) => splits.map((v) => (v === null ? "" : short(v))) },
+    ],
+    series: [{}, ...chart.series.map((s) => {
+      const colour = getComputedStyle(s.mark).color;
+      return {
+        label: s.label, stroke: colour, width: 1.5, dash: s.dash, points: { show: () => false, filter: lonely, size: 5, fill: colour },
+        paths: s.step ? uPlot.paths.stepped({ align: 1 }) : undefined,
+        fill: s.area ? faded(colour) : undefined,
+      };
+    })],
+    // An area ends where the one below it begins.
+    bands: areas.slice(1).map((upper, i) => ({ series: [upper, areas[i]] })),
+    hooks: {
+      drawClear: [(picture) => hatch(picture, chart.gaps, grid)],
+      setCursor: [(picture) => tell(chart, words, picture.cursor.idx ?? null)],
+    },
+  };
+}
+
+// lonely are the values between two gaps, which no line shows.
+function lonely(picture, i) {
+  const column = picture.data[i];
+  const at = column.flatMap((v, t) => (v !== null && (column[t - 1] ?? null) === null && (column[t + 1] ?? null) === null ? [t] : []));
+  return at.length > 0 ? at : null;
+}
+
+function faded(colour) {
+  const [r, g, b] = colour.match(/[\d.]+/g);
+  return `rgb(${r} ${g} ${b} / 28%)`;
+}
+
+// hatch marks the times of which nothing is known.
+function hatch(picture, gaps, colour) {
+  const { ctx, bbox } = picture;
+  ctx.save();
+  ctx.beginPath();
+  for (const [from, to] of gaps) {
+    const left = Math.max(bbox.left, picture.valToPos(from, "x", true));
+    const right = Math.min(bbox.left + bbox.width, picture.valToPos(to, "x", true));
+    if (right > left) ctx.rect(left, bbox.top, Math.max(2, right - left), bbox.height);
+  }
+  ctx.clip();
+  ctx.strokeStyle = colour;
+  ctx.lineWidth = devicePixelRatio;
+  const gap = 7 * devicePixelRatio;
+  ctx.beginPath();
+  for (let x = bbox.left - bbox.height; gaps.length > 0 && x < bbox.left + bbox.width; x += gap) {
+    ctx.moveTo(x, bbox.top + bbox.height);
+    ctx.lineTo(x + bbox.height, bbox.top);
+  }
+  ctx.stroke();
+  ctx.restore();
+}
+
+// tell writes the figures under the cursor, or the latest.
+function tell(chart, words, i) {
+  const at = i ?? chart.times.length - 1;
+  if (at < 0) return;
+  const when = new Date(chart.times[at] * 1000).toLocaleString("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
+  const figures = chart.series.map((s, n) => `${s.label} ${chart.columns[n][at] === null ? "not known" : chart.texts[n][at]}`);
+  const line = `${when}: ${figures.join(" · ")}`;
+  if (words.textContent !== line) words.textContent = line;
+}
+
+function move(chart, event) {
+  const last = chart.times.length - 1, now = chart.picture.cursor.idx ?? last;
+  const to = { ArrowLeft: now - 1, ArrowRight: now + 1, Home: 0, End: last }[event.key];
+  if (to === undefined || last < 0) return;
+  event.preventDefault();
+  const at = Math.min(Math.max(to, 0), last);
+  chart.picture.setCursor({ left: chart.picture.valToPos(chart.times[at], "x"), top: 0 });
+}
+
+// --- Words ------------------------------------------------------------------
+
+const day = 86_400;
+
+// clock writes a time of the axis, in the viewer's zone: the day where it begins.
+function clock(at, step, before) {
+  const date = new Date(at * 1000);
+  if (step >= 28 * day) return date.toLocaleDateString("en-GB", { month: "short", year: "numeric" });
+  if (step >= day) return date.toLocaleDateString("en-GB", { day: "numeric", month: "short" });
+  const time = date.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
+  const begins = before === undefined || new Date(before * 1000).toDateString() !== date.toDateString();
+  return begins ? `${time}\n${date.toLocaleDateString("en-GB", { day: "numeric", month: "short" })}` : time;
+}
+
+function short(v) {
+  if (v >= 10_000) return v.toLocaleString("en", { notation: "compact", maximumFractionDigits: 1 });
+  return v.toLocaleString("en", { maximumFractionDigits: 2 });
+}
