@@ -30,7 +30,10 @@ type Handlers struct {
 	Settings    Settings
 	Contact     Contact
 	Capacity    Capacity
-	History     History // nil keeps none
+	History     History   // nil keeps none
+	Hardware    Hardware  // nil asks no Prometheus
+	PodOwners   PodOwners // whose devices are whose
+	IdleBelow   float64   // utilization, 0 to 1, that what is idle never reached
 	// Trouble is a sentence about what keeps the whole console from working;
 	// empty for nothing. nil is never.
 	Trouble func() string
@@ -125,6 +128,7 @@ func (h *Handlers) Register(s *web.Server) {
 	s.Page(tasksURL, h.answer(h.tasks))
 	s.Events(tasksURL+"/events", h.tasksEvents(s))
 	s.Page(tasksCSVURL, h.answer(h.tasksCSV))
+	s.Page(hardwareCSVURL, h.answer(h.hardwareCSV))
 	s.Page(tasksURL+"/:namespace/:kind/:name", h.answer(h.task))
 	s.Events(tasksURL+"/:namespace/:kind/:name/events", h.answer(h.taskEvents(s)))
 	s.Page(tasksURL+"/:namespace/:kind/:name/yaml", h.answer(h.taskYAML))

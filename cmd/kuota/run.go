@@ -14,6 +14,7 @@ import (
 	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/audit"
 	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/hardware"
 	"kuota.dev/kuota/governance/policy"
 	"kuota.dev/kuota/governance/reconcile"
 	"kuota.dev/kuota/governance/revisions"
@@ -91,7 +92,16 @@ func run(ctx context.Context, c config, out io.Writer) error {
 		TaskChanges:       kubernetes.Tasks,
 		Naming:            c.naming,
 		ClusterName:       c.clusterName,
+		PodOwners:         workloads,
+		IdleBelow:         c.hardware.idleBelow,
 		Now:               time.Now,
+	}
+	var utilization *hardware.Service
+	if c.hardware.url != "" {
+		if utilization, err = hardware.New(c.hardware.options(log)); err != nil {
+			return fmt.Errorf("asking Prometheus: %w", err)
+		}
+		h.Hardware = utilization
 	}
 	listener, err := net.Listen("tcp", c.listen)
 	if err != nil {
@@ -133,6 +143,9 @@ func run(ctx context.Context, c config, out io.Writer) error {
 			c.watchKeys(ctx, signIn.Ring, log)
 			return nil
 		})
+	}
+	if utilization != nil {
+		group.Go(func() error { return utilization.Run(ctx) })
 	}
 	group.Go(func() error { return server.Run(ctx) })
 	group.Go(func() error { return kubernetes.Run(ctx) })

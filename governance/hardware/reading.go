@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -37,16 +36,6 @@ func (r *Ratio) Add(o Ratio) {
 		r.Of += o.Of
 	}
 }
-
-// Kind is what a device is. Devices of one kind are never added to those of
-// another.
-type Kind string
-
-// The kinds of device.
-const (
-	GPU    Kind = "GPU"
-	Neuron Kind = "Neuron device"
-)
 
 // PodName names a pod.
 type PodName struct{ Namespace, Name string }
@@ -87,20 +76,6 @@ type Reading struct {
 	Nodes   []Node   // by name
 	// Names are those of nodes by the addresses that series may have instead.
 	Names map[string]string
-}
-
-// slices is how many slices MIG cuts a GPU into.
-const migSlices = 7
-
-var profileName = regexp.MustCompile(`^(?:[1-7]c\.)?([1-7])g\.`)
-
-// migShare is how much of a GPU a MIG device is.
-func migShare(profile string) float64 {
-	if m := profileName.FindStringSubmatch(profile); m != nil {
-		n, _ := strconv.Atoi(m[1])
-		return float64(n) / migSlices
-	}
-	return 1.0 / migSlices
 }
 
 // reader makes a Reading of series. Two series of the same are the larger one.

@@ -10,8 +10,9 @@ import (
 
 // Cluster says where nodes and pods belong.
 type Cluster struct {
-	Nodes map[string]Place   // by name
-	Pods  map[PodName]Holder // pods that nobody knows are not in it
+	Nodes map[string]Place // by name
+	// Pods tells whose a pod is; false for one that nobody knows.
+	Pods func(PodName) (Holder, bool)
 }
 
 // Place is where a node belongs, and what it has nominally.
@@ -181,7 +182,7 @@ func b2i(b bool) int {
 }
 
 // attribute counts a device for whom it belongs to.
-func (s *Sums) attribute(d *Device, pods map[PodName]Holder) {
+func (s *Sums) attribute(d *Device, pods func(PodName) (Holder, bool)) {
 	whole := 1.0
 	if d.MIG != "" {
 		whole = migShare(d.Profile)
@@ -209,9 +210,9 @@ func (s *Sums) attribute(d *Device, pods map[PodName]Holder) {
 }
 
 // holders are those of its pods that somebody knows.
-func (d *Device) holders(pods map[PodName]Holder) (found []Holder) {
+func (d *Device) holders(pods func(PodName) (Holder, bool)) (found []Holder) {
 	for _, pod := range d.Pods {
-		if h, known := pods[pod]; known {
+		if h, known := pods(pod); known {
 			found = append(found, h)
 		}
 	}

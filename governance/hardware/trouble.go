@@ -35,9 +35,7 @@ func sentence(err error, timeout time.Duration) string {
 	case refused.Type == prometheus.ErrClient:
 		return "What answers does not know the API of Prometheus: see whether --prometheus-url is right, with its path."
 	case refused.Type == prometheus.ErrServer:
-		return "Prometheus answered that it has an error of its own: its log says which."
-	case refused.Type == prometheus.ErrTimeout, refused.Type == prometheus.ErrCanceled:
-		return "Prometheus gave up on the question: it takes longer than its own limit."
+		return "Prometheus answered that it has an error of its own, or has no time: its log says which."
 	}
 	return "Prometheus does not answer the question: the console's log says why."
 }
