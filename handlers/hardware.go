@@ -83,7 +83,9 @@ func (h *Handlers) hardwareNow(ctx context.Context, scope access.Scope, pool str
 	for _, team := range snapshot.Teams {
 		n.hold(team.Name, team)
 	}
-	if snapshot.Others != nil {
+	if snapshot.Others != nil && scope.All { // queues of no team are all that is left
+		n.hold(noTeam, *snapshot.Others)
+	} else if snapshot.Others != nil {
 		n.hold(otherTeams, *snapshot.Others)
 	}
 	reading := n.state.Reading

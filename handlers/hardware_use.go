@@ -56,7 +56,7 @@ func (n hardwareNow) rows() (rows []hardwareRow) {
 		case otherTeams:
 			row.name = "Other teams"
 		case noTeam:
-			row.name, row.sub = "No team", "pods of tasks in namespaces of no team"
+			row.name, row.sub = "No team", "tasks in queues and namespaces of no team"
 		}
 		rows = append(rows, row)
 	}

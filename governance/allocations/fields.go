@@ -145,7 +145,7 @@ func fieldOf(resource string) string {
 		return ".memory"
 	case resource == catalog.Network:
 		return ""
-	case strings.HasPrefix(resource, "nvidia.com/mig-"):
+	case catalog.IsPartition(resource):
 		return ".partition"
 	}
 	return ".accelerators"

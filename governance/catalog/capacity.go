@@ -31,27 +31,43 @@ func nothing() map[string]int64 {
 // nominal figure of any type, so only the report counts.
 func (m *members) addCapacity(node *corev1.Node, instance Instance) {
 	lends := TakesTasks(node)
-	count := func(name string, nominal, now int64) {
-		m.there[name] = plus(m.there[name], nominal)
+	for name, has := range has(node, instance) {
+		m.there[name] = plus(m.there[name], has.Nominal)
 		if lends {
-			m.ready[name] = plus(m.ready[name], now)
+			m.ready[name] = plus(m.ready[name], has.Now)
 		}
 	}
+}
+
+// Has is what a node has of one resource: nominally, and of that what it reports.
+type Has struct{ Nominal, Now int64 }
+
+// Has is what a node has, by Kubernetes resource: cpu in thousandths, memory in
+// bytes.
+func (c Catalog) Has(node *corev1.Node) map[string]Has {
+	instance, typed := c.figures(node.Labels[c.label])
+	if !typed {
+		instance = reported(node)
+	}
+	return has(node, instance)
+}
+
+func has(node *corev1.Node, instance Instance) map[string]Has {
+	all := map[string]Has{CPU: {instance.MilliCPU, instance.MilliCPU}, Memory: {instance.Memory, instance.Memory}}
 	device := func(name string, nominal int64) {
 		if name != "" {
-			count(name, nominal, min(nominal, figure(node.Status.Capacity, name)))
+			all[name] = Has{nominal, min(nominal, figure(node.Status.Capacity, name))}
 		}
 	}
-	count(CPU, instance.MilliCPU, instance.MilliCPU)
-	count(Memory, instance.Memory, instance.Memory)
 	device(instance.AcceleratorResource, instance.Accelerators)
 	device(Network, instance.NetworkDevices)
 	for name := range node.Status.Capacity {
 		if strings.HasPrefix(string(name), partitionPrefix) {
 			n := figure(node.Status.Capacity, string(name))
-			count(string(name), n, n)
+			all[string(name)] = Has{n, n}
 		}
 	}
+	return all
 }
 
 // TakesTasks tells whether a node takes tasks now: it is Ready, not cordoned, and its

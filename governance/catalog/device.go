@@ -27,3 +27,6 @@ func LooksLikeAccelerator(resource string) bool {
 		return strings.HasPrefix(known, vendor+"/")
 	})
 }
+
+// IsPartition tells whether a resource is a part of an accelerator.
+func IsPartition(resource string) bool { return strings.HasPrefix(resource, partitionPrefix) }

@@ -115,8 +115,31 @@ type Gap struct {
 type ClassSums struct {
 	Class                   string
 	Waits, Runs             int64
-	WaitTime, RunTime       time.Duration // sums
+	WaitMillis, RunMillis   int64 // sums in milliseconds; a Duration ends after 292 years, which many tasks exceed
 	LongestWait, LongestRun time.Duration
+}
+
+// MeanWait is the average of the waits; 0 where there is none.
+func (c ClassSums) MeanWait() time.Duration { return mean(c.WaitMillis, c.Waits) }
+
+// MeanRun is the average of the runs; 0 where there is none.
+func (c ClassSums) MeanRun() time.Duration { return mean(c.RunMillis, c.Runs) }
+
+func mean(millis, count int64) time.Duration {
+	if count == 0 {
+		return 0
+	}
+	return time.Duration(millis/count) * time.Millisecond
+}
+
+// Add adds another class, or the same one of another team, to it.
+func (c *ClassSums) Add(o ClassSums) {
+	c.Waits += o.Waits
+	c.Runs += o.Runs
+	c.WaitMillis += o.WaitMillis
+	c.RunMillis += o.RunMillis
+	c.LongestWait = max(c.LongestWait, o.LongestWait)
+	c.LongestRun = max(c.LongestRun, o.LongestRun)
 }
 
 // Total is the integral of an amount over a range: amount × milliseconds, and

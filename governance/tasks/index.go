@@ -51,6 +51,7 @@ type Index struct {
 	waits     map[groupKey]bool // jobs that are looked at again in a moment
 	notify    func()            // tells that something changed by time alone; nil tells nobody
 	life      life
+	recording recording
 }
 
 type groupKey struct{ namespace, uid string }

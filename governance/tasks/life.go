@@ -16,6 +16,7 @@ type life struct {
 // note takes in that a task became another; either may be nil. first says that
 // it was there before this process.
 func (x *Index) note(before, t *Task, first bool) {
+	x.recording.note(x, before, t)
 	if x.life.lines == nil {
 		x.life = life{from: x.now(), lines: map[queueKey]*line{}, pasts: map[groupKey]*past{}}
 	}

@@ -16,6 +16,11 @@ import (
 const (
 	groupName = "kueue.x-k8s.io/pod-group-name" // a label, or an annotation (Kueue 0.18 and later)
 	podGroup  = "PodGroup"
+
+	// Kueue's marks on pods: of the templates that it admits, and of pods that are
+	// Workloads themselves.
+	podSetLabel  = "kueue.x-k8s.io/podset"
+	managedLabel = "kueue.x-k8s.io/managed"
 )
 
 // Pod is what is kept of a pod. It is never changed once it is made.
@@ -32,6 +37,7 @@ type Pod struct {
 	Requests          quota.Resources
 	queue, class      string // by its labels
 	part              bool   // of a job that is the task
+	admitted          bool   // by Kueue, which marks the pods of what it admits
 }
 
 func (p *Pod) ended() bool { return p.Phase == corev1.PodSucceeded || p.Phase == corev1.PodFailed }
@@ -53,6 +59,7 @@ func (x *Index) slimPod(object any) (any, error) {
 		Group: same(cmp.Or(o.Annotations[groupName], o.Labels[groupName])),
 		queue: same(o.Labels[queueLabel]), class: same(o.Labels[classLabel]),
 		Requests: x.requests.of(PodRequests(&o.Spec)),
+		admitted: o.Labels[podSetLabel] != "" || o.Labels[managedLabel] == "true",
 	}
 	if owner := metav1.GetControllerOfNoCopy(o); owner != nil {
 		p.Owner = owner.UID
@@ -116,12 +123,29 @@ func (x *Index) load(p *Pod, sign int64) {
 	}
 	on := x.loads[p.Node]
 	if on == nil {
-		on = &load{asked: quota.Resources{}}
+		on = &load{asked: quota.Resources{}, admitted: map[string]quota.Resources{}}
 		x.loads[p.Node] = on
 	}
 	on.pods += sign
 	for name, amount := range p.Requests {
 		on.asked[name] += sign * amount
+	}
+	if p.admitted {
+		of := on.admitted[p.Namespace]
+		if of == nil {
+			of = quota.Resources{}
+			on.admitted[p.Namespace] = of
+		}
+		empty := true
+		for name, amount := range p.Requests {
+			of[name] += sign * amount
+		}
+		for _, amount := range of {
+			empty = empty && amount == 0
+		}
+		if empty {
+			delete(on.admitted, p.Namespace)
+		}
 	}
 	if on.pods <= 0 {
 		delete(x.loads, p.Node)
@@ -130,8 +154,9 @@ func (x *Index) load(p *Pod, sign int64) {
 
 // load is what the pods of a node ask for.
 type load struct {
-	pods  int64
-	asked quota.Resources
+	pods     int64
+	asked    quota.Resources
+	admitted map[string]quota.Resources // of pods that Kueue admitted, by namespace
 }
 
 // podChanged makes a task without a Workload anew when its pods change. A pod

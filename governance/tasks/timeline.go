@@ -41,6 +41,7 @@ type Event struct {
 	ByGone bool   // By has its address only: that task is gone
 	Team   string // of By; empty for none
 	Size   int32  // of an elastic job from then on; 0 where it did not change
+	Part   string // the UID of its Workload; empty for its submission
 	// Ran is how long it had run since its admission when it lost its quota;
 	// negative where that is not known.
 	Ran time.Duration
@@ -72,13 +73,16 @@ var dueTo = regexp.MustCompile(`due to ([^;]+)`)
 // its Workloads still tell, of which Kueue keeps the last of each kind only, and
 // what the index saw before that.
 func (x *Index) Timeline(t *Task) []Event {
-	var steps []step
 	x.mu.Lock()
-	past := x.life.pasts[groupKey{t.Namespace, t.UID}]
+	defer x.mu.Unlock()
+	return x.timeline(t, x.life.pasts[groupKey{t.Namespace, t.UID}])
+}
+
+func (x *Index) timeline(t *Task, past *past) []Event {
+	var steps []step
 	if past != nil {
 		steps = slices.Clone(past.steps)
 	}
-	x.mu.Unlock()
 	for _, w := range t.Parts {
 		for i := range w.Status.Conditions {
 			c := &w.Status.Conditions[i]
@@ -108,6 +112,7 @@ func (x *Index) Timeline(t *Task) []Event {
 		if s.by != "" {
 			s.By, s.ByGone = x.party(past, s.by)
 		}
+		s.Part = string(s.part)
 		events = append(events, s.Event)
 	}
 	return events
@@ -175,11 +180,9 @@ func fillRuns(steps []step, w *kueue.Workload) {
 // party is the task that another was pre-empted for, and whether it is gone; nil
 // where nobody knows it.
 func (x *Index) party(p *past, uid types.UID) (*Task, bool) {
-	if t := x.ofWorkload(string(uid)); t != nil {
+	if t := x.tasks[x.group[uid]]; t != nil {
 		return t, false
 	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
 	if p == nil {
 		return nil, false
 	}
@@ -199,17 +202,6 @@ func conditionOf(w *kueue.Workload, name string) string {
 		}
 	}
 	return ""
-}
-
-// ofWorkload is the task that a Workload belongs to; nil for none.
-func (x *Index) ofWorkload(uid string) *Task {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	key, ok := x.group[types.UID(uid)]
-	if !ok {
-		return nil
-	}
-	return x.tasks[key]
 }
 
 // around are those that stand right before and behind a task in its queue, n of

@@ -18,6 +18,29 @@ func (t Team) Borrowed() int64 { return t.Held - t.Own() }
 // Idle is how much of its quota others could borrow now, or have borrowed.
 func (t Team) Idle() int64 { return max(0, min(t.Lends, t.Quota-t.Held)) }
 
+// Lent is who lends how much of one resource of one pool, whoever borrows it.
+type Lent struct {
+	Unallocated int64   // of what no team was given
+	Teams       []int64 // in the order of the teams
+	Uncovered   int64   // what nobody has to lend: see Loans
+}
+
+// LendInSum apportions what all teams borrow, as Lend does for each of them.
+func LendInSum(teams []Team, unallocated int64) Lent {
+	var total int64
+	idle := make([]int64, len(teams))
+	for i, t := range teams {
+		total += t.Borrowed()
+		idle[i] = t.Idle()
+	}
+	shared := min(total, max(0, unallocated))
+	l := Lent{Unallocated: shared, Teams: Apportion(total-shared, idle), Uncovered: total - shared}
+	for _, amount := range l.Teams {
+		l.Uncovered -= amount
+	}
+	return l
+}
+
 // Loans is who lends what to whom, of one resource of one pool.
 type Loans struct {
 	// Unallocated is what of the share that no team was given is borrowed by each
@@ -36,15 +59,12 @@ type Loans struct {
 // uncovered, adds up to what is borrowed, for each team and in sum. The teams'
 // order decides over remainders only; give them sorted.
 func Lend(teams []Team, unallocated int64) Loans {
-	var total int64
-	borrowed, idle := make([]int64, len(teams)), make([]int64, len(teams))
+	borrowed := make([]int64, len(teams))
 	for i, t := range teams {
-		borrowed[i], idle[i] = t.Borrowed(), t.Idle()
-		total += borrowed[i]
+		borrowed[i] = t.Borrowed()
 	}
-	shared := min(total, max(0, unallocated))
-	lent := Apportion(total-shared, idle)
-	rows := Spread(append([]int64{shared}, lent...), borrowed)
+	sum := LendInSum(teams, unallocated)
+	rows := Spread(append([]int64{sum.Unallocated}, sum.Teams...), borrowed)
 	l := Loans{Unallocated: rows[0], Lent: rows[1:], Uncovered: borrowed}
 	for _, row := range rows {
 		for i, amount := range row {

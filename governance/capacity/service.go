@@ -1,0 +1,104 @@
+package capacity
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/allocations"
+	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/tasks"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Service sums up the cluster.
+type Service struct {
+	Cluster *cluster.Cluster
+	Tasks   *tasks.Service
+	Naming  desired.Naming
+
+	mu   sync.Mutex
+	last *Snapshot
+	seen uint64 // changes that are in last
+}
+
+// Listen tells of changes of what a snapshot is made of, until ctx ends.
+func (s *Service) Listen(ctx context.Context) <-chan struct{} {
+	changed := make(chan struct{}, 1)
+	some, others := s.Cluster.Tasks.Listen(ctx), s.Cluster.Allocations.Listen(ctx)
+	go func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-some:
+			case <-others:
+			}
+			select {
+			case changed <- struct{}{}:
+			default: // it has not looked since the last
+			}
+		}
+	}()
+	return changed
+}
+
+// Snapshot is the cluster as of now. It answers governance.Unavailable where it
+// cannot be read.
+func (s *Service) Snapshot(ctx context.Context) (*Snapshot, error) {
+	if there, err := s.Cluster.Workloads(); err != nil || !there {
+		if err == nil {
+			err = &governance.Error{Kind: governance.Unavailable, Op: "sum up the cluster", Message: "Kueue is not installed in this cluster, so that nobody holds anything."}
+		}
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	changes := s.Cluster.Tasks.Count() + s.Cluster.Allocations.Count()
+	if s.last != nil && s.seen == changes {
+		return s.last, nil
+	}
+	in, err := s.read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.last, s.seen = in.sum(), changes
+	return s.last, nil
+}
+
+// Within is the cluster as somebody with this scope may see it: other teams, and
+// what stands in queues of no team, are one sum.
+func (s *Service) Within(ctx context.Context, scope access.Scope) (*Snapshot, error) {
+	whole, err := s.Snapshot(ctx)
+	if err != nil || scope.All {
+		return whole, err
+	}
+	return whole.within(scope), nil
+}
+
+// read takes what there is to sum up.
+func (s *Service) read(ctx context.Context) (in input, err error) {
+	reader, err := s.Cluster.Reader()
+	if err != nil {
+		return in, err
+	}
+	in.at, in.cohort = time.Now(), s.Naming.Cohort
+	if in.catalog, err = allocations.Catalog(ctx, reader, s.Naming.InstanceTypeLabel); err != nil {
+		return in, err
+	}
+	in.typeLabel = s.Naming.InstanceTypeLabel
+	for _, list := range []struct {
+		of    client.ObjectList
+		words string
+	}{{&in.nodes, "list nodes"}, {&in.queues, "list queues"}, {&in.cohorts, "list cohorts"}, {&in.allocations, "list allocations"}} {
+		if err := reader.List(ctx, list.of, client.UnsafeDisableDeepCopy); err != nil {
+			return in, cluster.Translate(list.words, err)
+		}
+	}
+	in.occupied = s.Tasks.Occupied()
+	return in, nil
+}

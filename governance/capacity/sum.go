@@ -1,0 +1,372 @@
+package capacity
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/explain"
+	"kuota.dev/kuota/governance/usage"
+
+	corev1 "k8s.io/api/core/v1"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// input is all that a snapshot is made of.
+type input struct {
+	at          time.Time
+	cohort      string // what teams borrow from and lend to
+	typeLabel   string
+	catalog     catalog.Catalog
+	nodes       corev1.NodeList
+	queues      kueue.ClusterQueueList
+	cohorts     kueue.CohortList
+	allocations v1alpha1.ComputeAllocationList
+	occupied    tasks.Occupied
+}
+
+// queue is a ClusterQueue in figures.
+type queue struct {
+	team     string // empty for one of no team
+	inCohort bool
+	quota    explain.Amounts
+	lends    explain.Amounts
+	held     explain.Amounts
+}
+
+// summing is a snapshot while it is made.
+type summing struct {
+	input
+	teams  map[string]*Team // by name; the one without a name holds what stands in queues of no team
+	spaces map[string]string
+	order  []string // of teams
+	queues []queue
+	pools  map[string]*Pool
+	cells  map[explain.Cell]*usage.Pool
+	shares map[string]map[explain.Cell]*usage.Share // by team
+	bound  map[string]map[explain.Cell]int64
+	nodes  []Node
+}
+
+func (in input) sum() *Snapshot {
+	s := summing{
+		input: in, teams: map[string]*Team{"": {}}, spaces: map[string]string{}, pools: map[string]*Pool{}, cells: map[explain.Cell]*usage.Pool{},
+		shares: map[string]map[explain.Cell]*usage.Share{}, bound: map[string]map[explain.Cell]int64{},
+	}
+	s.addTeams()
+	s.addQueues()
+	s.addPools()
+	for i := range in.nodes.Items {
+		s.addNode(&in.nodes.Items[i])
+	}
+	s.addShares()
+	s.addLoans()
+	return s.snapshot()
+}
+
+func (s *summing) addTeams() {
+	for i := range s.allocations.Items {
+		a := &s.allocations.Items[i]
+		s.teams[a.Name] = &Team{Name: a.Name, DisplayName: a.Spec.DisplayName, Namespace: a.Status.Namespace, Weight: a.Spec.FairShareWeight}
+		if a.Status.Namespace != "" {
+			s.spaces[a.Status.Namespace] = a.Name
+		}
+	}
+	s.order = slices.Sorted(maps.Keys(s.teams))
+	for namespace, in := range s.occupied.Spaces {
+		t := s.teams[s.spaces[namespace]]
+		t.Running += in.Running
+		t.Waiting += in.Waiting
+	}
+}
+
+func (s *summing) addQueues() {
+	for i := range s.input.queues.Items {
+		o := &s.input.queues.Items[i]
+		q := queue{team: o.Labels[desired.LabelTeam], inCohort: string(o.Spec.CohortName) == s.cohort, quota: explain.Amounts{}, lends: explain.Amounts{}, held: s.occupied.Queues[o.Name]}
+		if s.teams[q.team] == nil {
+			q.team = ""
+		}
+		for j := range o.Spec.ResourceGroups {
+			for k := range o.Spec.ResourceGroups[j].Flavors {
+				flavor := &o.Spec.ResourceGroups[j].Flavors[k]
+				for l := range flavor.Resources {
+					r := &flavor.Resources[l]
+					cell := explain.Cell{Flavor: string(flavor.Name), Resource: string(r.Name)}
+					q.quota[cell] = quota.InUnit(cell.Resource, r.NominalQuota)
+					q.lends[cell] = q.quota[cell]
+					if r.LendingLimit != nil {
+						q.lends[cell] = quota.InUnit(cell.Resource, *r.LendingLimit)
+					}
+				}
+			}
+		}
+		s.queues = append(s.queues, q)
+		for cell, amount := range q.quota {
+			if amount > 0 {
+				s.share(q.team, cell).Quota += amount
+			}
+		}
+		for cell, amount := range q.held {
+			share := s.share(q.team, cell)
+			share.Held += amount
+			share.Borrowed += max(0, amount-q.quota[cell])
+			share.Own = share.Held - share.Borrowed
+		}
+	}
+}
+
+func (s *summing) share(team string, cell explain.Cell) *usage.Share {
+	of := s.shares[team]
+	if of == nil {
+		of = map[explain.Cell]*usage.Share{}
+		s.shares[team] = of
+	}
+	if of[cell] == nil {
+		of[cell] = &usage.Share{}
+	}
+	return of[cell]
+}
+
+func (s *summing) cell(cell explain.Cell) *usage.Pool {
+	if s.cells[cell] == nil {
+		s.cells[cell] = &usage.Pool{}
+		s.pool(cell.Flavor)
+	}
+	return s.cells[cell]
+}
+
+func (s *summing) pool(name string) *Pool {
+	if s.pools[name] == nil {
+		s.pools[name] = &Pool{Name: name}
+	}
+	return s.pools[name]
+}
+
+func (s *summing) addPools() {
+	for _, p := range s.catalog.Pools() {
+		pool := s.pool(p.Name)
+		pool.Types, pool.AcceleratorModel, pool.AcceleratorMemory = p.Types, p.Instance.AcceleratorModel, p.Instance.AcceleratorMemory
+	}
+}
+
+func (s *summing) addNode(o *corev1.Node) {
+	n := Node{
+		Name: o.Name, Pool: s.catalog.PoolOf(o), Type: o.Labels[s.typeLabel], Made: o.CreationTimestamp.Time,
+		Physical: quota.Resources{}, Allocatable: quota.Resources{}, Bound: quota.Resources{}, Outside: quota.Resources{}, Free: quota.Resources{}, Teams: map[string]quota.Resources{},
+	}
+	if n.Pool == "" {
+		return
+	}
+	n.State, n.Since, n.Why = stateOf(o)
+	works := catalog.TakesTasks(o)
+	on := s.occupied.Nodes[o.Name]
+	n.Pods = on.Pods
+	for name, amount := range o.Status.Allocatable {
+		n.Allocatable[string(name)] = quota.InUnit(string(name), amount)
+		n.Free[string(name)] = 0
+		if works {
+			n.Free[string(name)] = max(0, n.Allocatable[string(name)]-on.Asked[string(name)])
+		}
+	}
+	pool := s.pool(n.Pool)
+	pool.Nodes++
+	switch n.State {
+	case Ready:
+		pool.Ready++
+	case Recovering:
+		pool.Recovering++
+	case Cordoned:
+		pool.Cordoned++
+	}
+	admitted := map[string]quota.Resources{} // by team
+	for namespace, asked := range on.Admitted {
+		team := s.spaces[namespace]
+		if admitted[team] == nil {
+			admitted[team] = quota.Resources{}
+		}
+		admitted[team].Add(asked)
+	}
+	all := s.catalog.Has(o)
+	for resource, has := range all {
+		one := usage.Node{Physical: physical(o, resource, has, all), Admitted: map[string]int64{}, Outside: on.Asked[resource]}
+		if works {
+			one.Working = min(has.Now, one.Physical)
+		}
+		for team, asked := range admitted {
+			one.Admitted[team] = asked[resource]
+			one.Outside -= asked[resource]
+		}
+		parts := one.Parts(s.order)
+		cell := explain.Cell{Flavor: n.Pool, Resource: resource}
+		sum := s.cell(cell)
+		for team, amount := range parts.Bound {
+			n.Bound[resource] += amount
+			if n.Teams[team] == nil {
+				n.Teams[team] = quota.Resources{}
+			}
+			n.Teams[team][resource] = amount
+			if s.bound[team] == nil {
+				s.bound[team] = map[explain.Cell]int64{}
+			}
+			s.bound[team][cell] += amount
+		}
+		n.Physical[resource], n.Outside[resource] = one.Physical, parts.Outside
+		sum.Physical += one.Physical
+		sum.Outside += parts.Outside
+		sum.Unhealthy += parts.Unhealthy
+		sum.Idle += parts.Idle
+		sum.Largest = max(sum.Largest, min(n.Free[resource], parts.Idle))
+		switch n.State {
+		case Recovering:
+			sum.Recovering += one.Physical
+		case Cordoned:
+			sum.Cordoned += one.Physical
+		}
+	}
+	s.nodes = append(s.nodes, n)
+}
+
+// physical is what a node has of a resource. Accelerators that are cut into
+// partitions count as those, and no more as a whole.
+func physical(o *corev1.Node, resource string, has catalog.Has, all map[string]catalog.Has) int64 {
+	if resource == catalog.GPU && has.Now < has.Nominal {
+		for name, other := range all {
+			if catalog.IsPartition(name) && other.Now > 0 {
+				return has.Now
+			}
+		}
+	}
+	return has.Nominal
+}
+
+// stateOf is whether a node takes tasks, since when, and what it says.
+func stateOf(o *corev1.Node) (state NodeState, since time.Time, why string) {
+	reports := false
+	for i := range o.Status.Conditions {
+		if c := &o.Status.Conditions[i]; c.Type == corev1.NodeReady {
+			reports, since = true, c.LastTransitionTime.Time
+			if c.Status != corev1.ConditionTrue {
+				return Recovering, since, cmp.Or(c.Message, c.Reason, "It does not say why.")
+			}
+		}
+	}
+	switch {
+	case !reports:
+		return Recovering, o.CreationTimestamp.Time, "It has not reported yet."
+	case o.Spec.Unschedulable:
+		since = time.Time{}
+		for i := range o.Spec.Taints {
+			if t := &o.Spec.Taints[i]; t.Key == corev1.TaintNodeUnschedulable && t.TimeAdded != nil {
+				since = t.TimeAdded.Time
+			}
+		}
+		return Cordoned, since, "It takes no new pods: somebody cordoned it."
+	case !catalog.TakesTasks(o):
+		return Recovering, time.Time{}, "Its accelerators are being partitioned."
+	}
+	return Ready, since, ""
+}
+
+// addShares says what of the bound is own and borrowed, and what is held without
+// being bound.
+func (s *summing) addShares() {
+	for team, cells := range s.bound {
+		for cell := range cells {
+			s.share(team, cell)
+		}
+	}
+	for team, cells := range s.shares {
+		for cell, share := range cells {
+			bound := s.bound[team][cell]
+			share.OwnBound = min(bound, share.Quota)
+			share.BorrowedBound = bound - share.OwnBound
+			share.Unplaced = max(0, share.Held-bound)
+			sum := s.cell(cell)
+			sum.Quota += share.Quota
+			sum.Held += share.Held
+			sum.Borrowed += share.Borrowed
+			sum.OwnBound += share.OwnBound
+			sum.BorrowedBound += share.BorrowedBound
+			sum.Unplaced += share.Unplaced
+		}
+	}
+}
+
+// addLoans says who lends what is borrowed.
+func (s *summing) addLoans() {
+	for i := range s.cohorts.Items {
+		if o := &s.cohorts.Items[i]; o.Name == s.cohort {
+			for j := range o.Spec.ResourceGroups {
+				for _, flavor := range o.Spec.ResourceGroups[j].Flavors {
+					for _, r := range flavor.Resources {
+						s.cell(explain.Cell{Flavor: string(flavor.Name), Resource: string(r.Name)}).Shares += quota.InUnit(string(r.Name), r.NominalQuota)
+					}
+				}
+			}
+		}
+	}
+	members := slices.DeleteFunc(slices.Clone(s.queues), func(q queue) bool { return !q.inCohort })
+	slices.SortStableFunc(members, func(a, b queue) int { return strings.Compare(a.team, b.team) })
+	borrowed := map[explain.Cell]bool{}
+	for _, q := range members {
+		for cell, amount := range q.held {
+			if amount > q.quota[cell] {
+				borrowed[cell] = true
+			}
+		}
+	}
+	for cell := range borrowed {
+		teams := make([]usage.Team, len(members))
+		for i, q := range members {
+			teams[i] = usage.Team{Name: q.team, Quota: q.quota[cell], Lends: q.lends[cell], Held: q.held[cell]}
+		}
+		lent := usage.LendInSum(teams, s.cell(cell).Shares)
+		s.cell(cell).Unallocated = lent.Unallocated
+		for i, amount := range lent.Teams {
+			if amount > 0 {
+				s.share(members[i].team, cell).Lent += amount
+				s.cell(cell).Lent += amount
+			}
+		}
+	}
+}
+
+func (s *summing) snapshot() *Snapshot {
+	made := &Snapshot{At: s.at, Nodes: s.nodes}
+	slices.SortFunc(made.Nodes, func(a, b Node) int { return strings.Compare(a.Name, b.Name) })
+	for cell, sum := range s.cells {
+		pool := s.pools[cell.Flavor]
+		pool.Cells = append(pool.Cells, PoolCell{cell.Resource, *sum})
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.pools)) {
+		pool := s.pools[name]
+		slices.SortFunc(pool.Cells, func(a, b PoolCell) int { return quota.Compare(a.Resource, b.Resource) })
+		made.Pools = append(made.Pools, *pool)
+	}
+	for _, name := range s.order {
+		t := s.teams[name]
+		for cell, share := range s.shares[name] {
+			t.Cells = append(t.Cells, TeamCell{cell.Flavor, cell.Resource, *share})
+		}
+		slices.SortFunc(t.Cells, compareCells)
+		switch {
+		case name != "":
+			made.Teams = append(made.Teams, *t)
+		case len(t.Cells) > 0 || t.Running > 0 || t.Waiting > 0:
+			made.Others = t
+		}
+	}
+	return made
+}
+
+func compareCells(a, b TeamCell) int {
+	return cmp.Or(quota.Compare(a.Resource, b.Resource), strings.Compare(a.Pool, b.Pool))
+}

@@ -1,0 +1,191 @@
+package capacity
+
+import (
+	"math/rand/v2"
+	"strconv"
+	"testing"
+	"time"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/explain"
+	"kuota.dev/kuota/governance/usage"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+const g5 = "ml.g5.12xlarge" // 4 GPUs, 48 vCPU, 192 GiB
+
+// world is a cluster that a test makes up.
+type world struct{ in input }
+
+func newWorld() *world {
+	return &world{input{at: time.Unix(1_800_000_000, 0), cohort: "shared-pool", typeLabel: catalog.InstanceTypeLabel, occupied: tasks.Occupied{
+		Nodes: map[string]tasks.OnNode{}, Queues: map[string]explain.Amounts{}, Spaces: map[string]tasks.InNamespace{},
+	}}}
+}
+
+func (w *world) node(name string, ready bool, gpus int64) *corev1.Node {
+	status := corev1.ConditionFalse
+	if ready {
+		status = corev1.ConditionTrue
+	}
+	capacity := corev1.ResourceList{"cpu": resource.MustParse("48"), "memory": resource.MustParse("192Gi"), catalog.GPU: *resource.NewQuantity(gpus, resource.DecimalSI)}
+	w.in.nodes.Items = append(w.in.nodes.Items, corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{catalog.InstanceTypeLabel: g5}},
+		Status:     corev1.NodeStatus{Capacity: capacity, Allocatable: capacity, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status, Message: "kubelet stopped posting node status"}}},
+	})
+	return &w.in.nodes.Items[len(w.in.nodes.Items)-1]
+}
+
+func (w *world) team(name string, gpus, held int64) {
+	w.in.allocations.Items = append(w.in.allocations.Items, v1alpha1.ComputeAllocation{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Status: v1alpha1.ComputeAllocationStatus{Namespace: "ns-" + name},
+	})
+	w.queue(name, name, gpus, held)
+}
+
+func (w *world) queue(name, team string, gpus, held int64) {
+	q := kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: kueue.ClusterQueueSpec{CohortName: "shared-pool", ResourceGroups: []kueue.ResourceGroup{{
+		CoveredResources: []corev1.ResourceName{catalog.GPU},
+		Flavors:          []kueue.FlavorQuotas{{Name: g5, Resources: []kueue.ResourceQuota{{Name: catalog.GPU, NominalQuota: *resource.NewQuantity(gpus, resource.DecimalSI)}}}},
+	}}}}
+	if team != "" {
+		q.Labels = map[string]string{desired.LabelTeam: team}
+	}
+	w.in.queues.Items = append(w.in.queues.Items, q)
+	w.in.occupied.Queues[name] = explain.Amounts{{Flavor: g5, Resource: catalog.GPU}: held}
+}
+
+// pods puts pods on a node: of a namespace's admitted tasks, or for "" outside of
+// Kueue.
+func (w *world) pods(node, namespace string, gpus int64) {
+	on, ok := w.in.occupied.Nodes[node]
+	if !ok {
+		on = tasks.OnNode{Asked: quota.Resources{}, Admitted: map[string]quota.Resources{}}
+	}
+	on.Pods++
+	on.Asked.Add(quota.Resources{catalog.GPU: gpus})
+	if namespace != "" {
+		if on.Admitted[namespace] == nil {
+			on.Admitted[namespace] = quota.Resources{}
+		}
+		on.Admitted[namespace].Add(quota.Resources{catalog.GPU: gpus})
+	}
+	w.in.occupied.Nodes[node] = on
+}
+
+func (w *world) sum() *Snapshot {
+	w.in.catalog = catalog.New(catalog.Input{Nodes: w.in.nodes.Items, InstanceTypeLabel: catalog.InstanceTypeLabel})
+	return w.in.sum()
+}
+
+func (s *Snapshot) gpus(pool string) usage.Pool {
+	for _, p := range s.Pools {
+		for _, c := range p.Cells {
+			if p.Name == pool && c.Resource == catalog.GPU {
+				return c.Pool
+			}
+		}
+	}
+	return usage.Pool{}
+}
+
+func (t Team) gpus() (sum usage.Share) {
+	for _, c := range t.Cells {
+		if c.Resource == catalog.GPU {
+			sum.Add(c.Share)
+		}
+	}
+	return sum
+}
+
+// The launch slides' example: of 15 GPUs given to two teams 8 are held, 2 of them
+// borrowed.
+func TestLaunchExample(t *testing.T) {
+	w := newWorld()
+	for i := range 4 {
+		w.node(strconv.Itoa(i), true, 4)
+	}
+	w.team("ml-engineers", 6, 8)
+	w.team("research", 9, 0)
+	for node := range 2 {
+		w.pods(strconv.Itoa(node), "ns-ml-engineers", 4)
+	}
+	s := w.sum()
+	want := usage.Pool{Physical: 16, OwnBound: 6, BorrowedBound: 2, Idle: 8, Quota: 15, Held: 8, Borrowed: 2, Lent: 2, Largest: 4}
+	if diff := cmp.Diff(want, s.gpus(g5)); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(usage.Share{Quota: 9, Lent: 2}, s.Teams[1].gpus()); diff != "" {
+		t.Error(diff)
+	}
+	if got := usage.Percent(8, 15); got != "53.33 %" {
+		t.Errorf("it is %s", got)
+	}
+}
+
+// What is bound, what other pods take, what is not healthy and what is idle add
+// up to what there is, whatever happens to nodes.
+func TestPartsOfNodes(t *testing.T) {
+	w := newWorld()
+	w.node("lost", false, 4)
+	w.node("device-away", true, 1)
+	w.node("cordoned", true, 4).Spec.Unschedulable = true
+	cut := w.node("cut", true, 2)
+	cut.Status.Capacity["nvidia.com/mig-1g.5gb"] = resource.MustParse("14")
+	w.team("a", 4, 5)
+	w.queue("foreign", "", 0, 1)
+	w.pods("lost", "ns-a", 3)
+	w.pods("device-away", "", 1)
+	w.pods("cordoned", "ns-a", 1)
+	w.pods("cordoned", "elsewhere", 1)
+	s := w.sum()
+	want := usage.Pool{Physical: 14, OwnBound: 4, BorrowedBound: 1, Outside: 1, Unhealthy: 1 + 3 + 2, Idle: 2, Recovering: 4, Cordoned: 4, Quota: 4, Held: 6, Unplaced: 1, Borrowed: 2, Largest: 2}
+	if diff := cmp.Diff(want, s.gpus(g5)); diff != "" {
+		t.Error(diff)
+	}
+	if s.Others == nil || s.Others.gpus().Held != 1 || s.Nodes[0].State != Cordoned || s.Nodes[3].State != Recovering || s.Nodes[3].Why == "" {
+		t.Errorf("others are %+v, nodes %+v", s.Others, s.Nodes)
+	}
+}
+
+// Whatever there is, the parts of each pool add up to its physical amount, and
+// teams to pools.
+func TestSnapshotsAddUp(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 4))
+	for range 300 {
+		w := newWorld()
+		for i := range 1 + random.IntN(5) {
+			w.node(strconv.Itoa(i), random.IntN(4) > 0, random.Int64N(6)).Spec.Unschedulable = random.IntN(5) == 0
+		}
+		for i := range random.IntN(4) {
+			w.team("t"+strconv.Itoa(i), random.Int64N(9), random.Int64N(12))
+		}
+		w.queue("foreign", "", random.Int64N(3), random.Int64N(3))
+		for range random.IntN(10) {
+			namespace := []string{"", "ns-t0", "ns-t1", "elsewhere"}[random.IntN(4)]
+			w.pods(strconv.Itoa(random.IntN(5)), namespace, random.Int64N(5))
+		}
+		s := w.sum()
+		p := s.gpus(g5)
+		if p.OwnBound+p.BorrowedBound+p.Outside+p.Unhealthy+p.Idle != p.Physical {
+			t.Fatalf("%+v does not add up", p)
+		}
+		teams := s.Teams
+		if s.Others != nil {
+			teams = append(teams, *s.Others)
+		}
+		all := sumOf(teams).gpus()
+		if all.Held != p.Held || all.OwnBound != p.OwnBound || all.BorrowedBound != p.BorrowedBound || all.Borrowed != p.Borrowed || all.Lent != p.Lent || all.Quota != p.Quota || p.Lent+p.Unallocated > p.Borrowed {
+			t.Fatalf("teams are %+v, their pool is %+v", all, p)
+		}
+	}
+}

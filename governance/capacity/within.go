@@ -1,0 +1,73 @@
+package capacity
+
+import (
+	"maps"
+	"slices"
+
+	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/quota"
+)
+
+// within is a snapshot without what is not for somebody with this scope: teams
+// that they may not see become a part of Others.
+func (s *Snapshot) within(scope access.Scope) *Snapshot {
+	seen := map[string]bool{}
+	made := &Snapshot{At: s.At, Pools: s.Pools}
+	var rest []Team
+	if s.Others != nil {
+		rest = append(rest, *s.Others)
+	}
+	for _, t := range s.Teams {
+		if t.Namespace != "" && scope.Sees(t.Namespace) {
+			seen[t.Name] = true
+			made.Teams = append(made.Teams, t)
+		} else {
+			rest = append(rest, t)
+		}
+	}
+	if len(rest) > 0 {
+		others := sumOf(rest)
+		made.Others = &others
+	}
+	made.Nodes = slices.Clone(s.Nodes)
+	for i := range made.Nodes {
+		n := &made.Nodes[i]
+		teams := make(map[string]quota.Resources, len(n.Teams))
+		for team, amounts := range n.Teams {
+			if seen[team] {
+				teams[team] = amounts
+				continue
+			}
+			sum := maps.Clone(teams[""])
+			if sum == nil {
+				sum = quota.Resources{}
+			}
+			sum.Add(amounts)
+			teams[""] = sum
+		}
+		n.Teams = teams
+	}
+	return made
+}
+
+// sumOf is several teams as one without a name.
+func sumOf(teams []Team) (sum Team) {
+	type cell struct{ pool, resource string }
+	at := map[cell]int{}
+	for _, t := range teams {
+		sum.Running += t.Running
+		sum.Waiting += t.Waiting
+		for _, c := range t.Cells {
+			key := cell{c.Pool, c.Resource}
+			i, ok := at[key]
+			if !ok {
+				i = len(sum.Cells)
+				at[key] = i
+				sum.Cells = append(sum.Cells, TeamCell{Pool: c.Pool, Resource: c.Resource})
+			}
+			sum.Cells[i].Add(c.Share)
+		}
+	}
+	slices.SortFunc(sum.Cells, compareCells)
+	return sum
+}

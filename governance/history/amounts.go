@@ -1,0 +1,252 @@
+package history
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/big"
+	"slices"
+	"time"
+)
+
+// interval is a time over which an amount held.
+type interval struct {
+	holder int64
+	stretch
+	amount int64
+}
+
+// sums are integrals over periods, by holder and begin of the period.
+type sums map[[2]int64]*sum
+
+// sum is what each of so many periods in a row comes to.
+type sum struct{ times, amount, known int64 }
+
+// add adds an interval: a part of a period at each end, and between them as many
+// whole ones as there are, in one row.
+func (s sums) add(i interval, period int64) {
+	whole, rest := i.whole(period)
+	if whole.from < whole.to {
+		s.of(i.holder, whole.from, (whole.to-whole.from)/period).add(i.amount, period)
+	}
+	for _, edge := range rest {
+		if middle := ceil(edge.from, period); edge.from < middle && middle < edge.to {
+			s.of(i.holder, floor(edge.from, period), 1).add(i.amount, middle-edge.from)
+			edge.from = middle
+		}
+		s.of(i.holder, floor(edge.from, period), 1).add(i.amount, edge.to-edge.from)
+	}
+}
+
+func (s sums) of(holder, start, times int64) *sum {
+	key := [2]int64{holder, start}
+	if s[key] == nil {
+		s[key] = &sum{times: times}
+	}
+	return s[key]
+}
+
+func (s *sum) add(amount, millis int64) {
+	s.amount += amount * millis
+	s.known += millis
+}
+
+// keep keeps intervals that ended, and adds them to the hours and days that they
+// lie in.
+func (t *tx) keep(ended []interval) error {
+	var rows [][]any
+	hours, days := sums{}, sums{}
+	for _, i := range ended {
+		rows = append(rows, []any{i.holder, i.from, i.to, i.amount})
+		hours.add(i, hour)
+		days.add(i, day)
+	}
+	if err := t.insert("amounts (holder, began, ended, amount)", rows, "", nil); err != nil {
+		return err
+	}
+	for table, sums := range map[string]sums{"amount_hours": hours, "amount_days": days} {
+		rows = nil
+		for key, sum := range sums {
+			rows = append(rows, []any{key[0], key[1], sum.times, sum.amount, sum.known})
+		}
+		adding := "ON CONFLICT (holder, start) DO UPDATE SET amount_ms = t.amount_ms + excluded.amount_ms, known_ms = t.known_ms + excluded.known_ms"
+		if err := t.insert(table+" AS t (holder, start, times, amount_ms, known_ms)", rows, adding, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Totals are the exact integrals of amounts from one time until another. Where the
+// range begins or ends within an hour of which only the sum is kept, that hour
+// counts by its share.
+func (s *Store) Totals(ctx context.Context, holders []Holder, from, to time.Time) (map[Holder]Total, error) {
+	totals := map[Holder]Total{}
+	for _, h := range holders {
+		totals[h] = Total{Sum: new(big.Int)}
+	}
+	err := s.read(ctx, fmt.Sprintf("adding up amounts of %d holders", len(totals)), func(t *tx) error {
+		in := stretch{millis(from), millis(to)}
+		if in.from >= in.to {
+			return nil
+		}
+		known, err := t.state()
+		if err != nil {
+			return err
+		}
+		ids, err := t.holders(holders, false)
+		if err != nil {
+			return err
+		}
+		found := map[int64]*integral{}
+		for _, id := range ids {
+			found[id] = &integral{}
+		}
+		if err := t.integrate(ids, in, known, found); err != nil {
+			return err
+		}
+		for h, id := range ids {
+			totals[h] = found[id].total()
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return totals, nil
+}
+
+// integrate adds what amounts come to over a stretch.
+func (t *tx) integrate(ids map[Holder]int64, in stretch, known state, found map[int64]*integral) error {
+	open, err := t.open(ids)
+	if err != nil {
+		return err
+	}
+	for id, o := range open {
+		found[id].hold(o.amount, stretch{o.began, known.seen}.within(in))
+	}
+	days, hours, less := in.divide()
+	return chunks(sorted(ids), func(list string, args []any) error {
+		for _, days := range days {
+			if err := t.wholes("amount_days", day, list, args, days, found); err != nil {
+				return err
+			}
+		}
+		for _, hours := range hours {
+			if err := t.wholes("amount_hours", hour, list, args, hours, found); err != nil {
+				return err
+			}
+		}
+		for _, less := range less {
+			if err := t.parts(list, args, less, known, found); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func sorted(ids map[Holder]int64) []int64 { return slices.Sorted(maps.Values(ids)) }
+
+// The rows of a holder do not overlap, so those that reach into a range begin with
+// the last one that begins before it. %[1]s is the table, %[2]s its column.
+const reaching = `FROM holders h JOIN %[1]s r ON r.holder = h.id AND r.%[2]s < ?
+	AND r.%[2]s >= COALESCE((SELECT MAX(p.%[2]s) FROM %[1]s p WHERE p.holder = h.id AND p.%[2]s <= ?), ?)
+	WHERE h.id IN (%[3]s)`
+
+// wholes adds whole hours or days. Sums are added by the database, in two halves
+// that do not overflow.
+func (t *tx) wholes(table string, period int64, list string, ids []any, in stretch, found map[int64]*integral) error {
+	const half = 1 << 32
+	times := fmt.Sprintf("(%s(r.start + r.times * %d, %d) - %s(r.start, %d)) / %d", t.least, period, in.to, t.greatest, in.from, period)
+	query := fmt.Sprintf(`SELECT id, CAST(SUM(amount_ms / %d * times) AS BIGINT), CAST(SUM(amount_ms %% %d * times) AS BIGINT), CAST(SUM(known_ms * times) AS BIGINT)
+		FROM (SELECT h.id, %s AS times, r.amount_ms, r.known_ms %s) AS whole WHERE times > 0 GROUP BY id`,
+		half, half, times, fmt.Sprintf(reaching, table, "start", list))
+	return t.each(query, append([]any{in.to, in.from, in.from}, ids...), func(scan func(...any) error) error {
+		var id, high, low, known int64
+		if err := scan(&id, &high, &low, &known); err != nil {
+			return err
+		}
+		found[id].add(high, half)
+		found[id].add(low, 1)
+		found[id].known += known
+		return nil
+	})
+}
+
+// parts adds less than whole hours: from single intervals, or the share of an hour
+// where those are not kept any more.
+func (t *tx) parts(list string, ids []any, in stretch, known state, found map[int64]*integral) error {
+	if in.from >= known.detail {
+		return t.intervals(list, ids, in, func(i interval) { found[i.holder].hold(i.amount, i.within(in)) })
+	}
+	for from := in.from; from < in.to; from = floor(from, hour) + hour {
+		start := floor(from, hour)
+		part := min(in.to, start+hour) - from
+		err := t.rollups("amount_hours", hour, list, ids, stretch{start, start + hour}, func(r rollup) {
+			found[r.holder].share(r.amount, part, hour)
+			found[r.holder].known += r.known * part / hour
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// intervals calls do for the intervals that reach into a stretch.
+func (t *tx) intervals(list string, ids []any, in stretch, do func(interval)) error {
+	query := "SELECT r.holder, r.began, r.ended, r.amount " + fmt.Sprintf(reaching, "amounts", "began", list)
+	return t.each(query, append([]any{in.to, in.from, in.from}, ids...), func(scan func(...any) error) error {
+		var i interval
+		err := scan(&i.holder, &i.from, &i.to, &i.amount)
+		if err == nil && i.to > in.from {
+			do(i)
+		}
+		return err
+	})
+}
+
+// rollup is what each of so many hours or days in a row comes to.
+type rollup struct{ holder, start, times, amount, known int64 }
+
+// rollups calls do for the rows of hours or days that reach into a stretch.
+func (t *tx) rollups(table string, period int64, list string, ids []any, in stretch, do func(rollup)) error {
+	query := "SELECT r.holder, r.start, r.times, r.amount_ms, r.known_ms " + fmt.Sprintf(reaching, table, "start", list)
+	return t.each(query, append([]any{in.to, in.from, in.from}, ids...), func(scan func(...any) error) error {
+		var r rollup
+		err := scan(&r.holder, &r.start, &r.times, &r.amount, &r.known)
+		if err == nil && r.start+r.times*period > in.from {
+			do(r)
+		}
+		return err
+	})
+}
+
+// integral is amount × ms, and the ms in which the amount is known.
+type integral struct {
+	sum   big.Int
+	known int64
+}
+
+func (i *integral) add(amount, millis int64) {
+	i.sum.Add(&i.sum, new(big.Int).Mul(big.NewInt(amount), big.NewInt(millis)))
+}
+
+// hold adds an amount that held over a stretch, which may be none.
+func (i *integral) hold(amount int64, over stretch) {
+	if over.from < over.to {
+		i.add(amount, over.to-over.from)
+		i.known += over.to - over.from
+	}
+}
+
+// share adds part of what a whole comes to.
+func (i *integral) share(amount, part, whole int64) {
+	product := new(big.Int).Mul(big.NewInt(amount), big.NewInt(part))
+	i.sum.Add(&i.sum, product.Quo(product, big.NewInt(whole)))
+}
+
+func (i *integral) total() Total {
+	return Total{Sum: &i.sum, Known: time.Duration(i.known) * time.Millisecond}
+}

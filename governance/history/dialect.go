@@ -1,0 +1,160 @@
+package history
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
+	_ "modernc.org/sqlite" // the driver "sqlite"
+)
+
+//go:embed migrations
+var migrations embed.FS
+
+// dialect is what differs between the databases. Each of them is written by one
+// connection at a time.
+type dialect struct {
+	name            string // as people say it
+	kind            goose.Dialect
+	folder          string // of its migrations
+	numbered        bool   // placeholders are $1, $2 rather than ?
+	least, greatest string // of two numbers
+	lock            string // lets one transaction write at a time; empty where it is so
+	snapshot        *sql.TxOptions
+}
+
+var (
+	sqlite = &dialect{name: "SQLite", kind: goose.DialectSQLite3, folder: "sqlite", least: "min", greatest: "max",
+		snapshot: &sql.TxOptions{ReadOnly: true}}
+	postgres = &dialect{name: "PostgreSQL", kind: goose.DialectPostgres, folder: "postgres", numbered: true, least: "least", greatest: "greatest",
+		lock:     "SELECT pg_advisory_xact_lock(5868126)",
+		snapshot: &sql.TxOptions{ReadOnly: true, Isolation: sql.LevelRepeatableRead}}
+)
+
+// dialectOf tells which database a URL is of.
+func dialectOf(url string) *dialect {
+	if strings.HasPrefix(url, "postgres://") || strings.HasPrefix(url, "postgresql://") {
+		return postgres
+	}
+	return sqlite
+}
+
+// openSQLite touches nothing yet.
+func openSQLite(path string) (writer, reader *sql.DB, err error) {
+	path, err = filepath.Abs(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	source := func(pragmas ...string) string {
+		pragmas = append([]string{"busy_timeout(4000)", "journal_mode(WAL)", "synchronous(NORMAL)", "journal_size_limit(67108864)"}, pragmas...)
+		return (&url.URL{Scheme: "file", Path: path, RawQuery: url.Values{"_pragma": pragmas, "_txlock": {"immediate"}}.Encode()}).String()
+	}
+	if writer, err = sql.Open("sqlite", source("cache_size(-4000)")); err != nil {
+		return nil, nil, err
+	}
+	writer.SetMaxOpenConns(1)
+	if reader, err = sql.Open("sqlite", source("cache_size(-4000)", "query_only(1)")); err != nil {
+		return nil, nil, err
+	}
+	reader.SetMaxOpenConns(4)
+	reader.SetMaxIdleConns(4)
+	return writer, reader, nil
+}
+
+// makeFile makes the file of a SQLite database where there is none, for its owner
+// alone.
+func makeFile(path string) error {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	return file.Close()
+}
+
+// openPostgres takes whatever pgx knows in a URL, and gives up soon where the URL
+// does not say otherwise.
+func openPostgres(url string) (*sql.DB, error) {
+	config, err := pgx.ParseConfig(url)
+	if err != nil {
+		return nil, err
+	}
+	if config.ConnectTimeout <= 0 || config.ConnectTimeout > patience {
+		config.ConnectTimeout = 3 * time.Second
+	}
+	for parameter, value := range map[string]string{
+		"application_name":  "kuota",
+		"statement_timeout": strconv.FormatInt(patience.Milliseconds(), 10),
+	} {
+		if config.RuntimeParams[parameter] == "" {
+			config.RuntimeParams[parameter] = value
+		}
+	}
+	db := stdlib.OpenDB(*config)
+	db.SetMaxOpenConns(6)
+	db.SetMaxIdleConns(3)
+	db.SetConnMaxIdleTime(time.Minute)
+	return db, nil
+}
+
+// migrate brings the tables to what this version reads. Several may do so at a
+// time.
+func (d *dialect) migrate(ctx context.Context, db *sql.DB, log *slog.Logger) error {
+	files, err := fs.Sub(migrations, "migrations/"+d.folder)
+	if err != nil {
+		return err
+	}
+	var options []goose.ProviderOption
+	if d == postgres {
+		locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 30))
+		if err != nil {
+			return err
+		}
+		options = append(options, goose.WithSessionLocker(locker))
+	}
+	// SQLite has no such lock: who comes second finds the tables made, and then
+	// that nothing is left to do.
+	for try := 0; ; try++ {
+		provider, err := goose.NewProvider(d.kind, db, files, options...)
+		if err != nil {
+			return err
+		}
+		done, err := provider.Up(ctx)
+		for _, one := range done {
+			log.Info("history tables brought up to date", "database", d.name, "version", one.Source.Version, "took", one.Duration)
+		}
+		if err == nil || try == 3 || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// rebind writes ? as the database wants it. Statements have no ? in texts.
+func (d *dialect) rebind(query string) string {
+	if !d.numbered {
+		return query
+	}
+	var b strings.Builder
+	n := 0
+	for _, part := range strings.SplitAfter(query, "?") {
+		if text, ok := strings.CutSuffix(part, "?"); ok {
+			n++
+			fmt.Fprintf(&b, "%s$%d", text, n)
+		} else {
+			b.WriteString(part)
+		}
+	}
+	return b.String()
+}

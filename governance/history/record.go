@@ -1,0 +1,160 @@
+package history
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Record keeps what is known of tasks, in one transaction. Of a task the last
+// that was told counts, but for when it ended and when it was gone, which stay
+// until they are told anew. Steps and spans that are there already are left as
+// they are and counted once, so the same may be told again. A few hundred tasks at
+// a time are well within what a call may take.
+func (s *Store) Record(ctx context.Context, records []Record) error {
+	return s.write(ctx, fmt.Sprintf("recording %d tasks", len(records)), func(t *tx) error {
+		ids, err := t.recordTasks(records)
+		if err != nil {
+			return err
+		}
+		if err := t.recordSteps(records, ids); err != nil {
+			return err
+		}
+		return t.recordSpans(records)
+	})
+}
+
+// recordTasks returns the numbers of tasks by UID.
+func (t *tx) recordTasks(records []Record) (map[string]int64, error) {
+	var tasks []Task
+	places := map[string]int{}
+	for _, r := range records {
+		if r.Task.UID == "" {
+			return nil, fmt.Errorf("the task %s/%s has no UID", r.Task.Namespace, r.Task.Name)
+		}
+		i, again := places[r.Task.UID]
+		if !again {
+			places[r.Task.UID] = len(tasks)
+			tasks = append(tasks, r.Task)
+			continue
+		}
+		before := tasks[i]
+		tasks[i] = r.Task
+		if r.Task.Ended.IsZero() {
+			tasks[i].Ended = before.Ended
+		}
+		if r.Task.Gone.IsZero() {
+			tasks[i].Gone = before.Gone
+		}
+	}
+	var rows [][]any
+	for _, k := range tasks {
+		pools, err := json.Marshal(k.Pools)
+		if err != nil {
+			return nil, err
+		}
+		asked, err := json.Marshal(k.Asked)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, []any{k.UID, k.Namespace, k.Kind, k.Name, k.Team, k.Class, k.Priority, k.Queue, k.State, string(pools), string(asked),
+			millis(k.Submitted), millis(k.Ended), millis(k.Gone), k.Preemptions, k.Ran.Milliseconds()})
+	}
+	ids := map[string]int64{}
+	err := t.insert("tasks (uid, namespace, kind, name, team, class, priority, queue, state, pools, asked, submitted, ended, gone, preemptions, ran_ms)", rows,
+		`ON CONFLICT (uid) DO UPDATE SET namespace = excluded.namespace, kind = excluded.kind, name = excluded.name, team = excluded.team,
+			class = excluded.class, priority = excluded.priority, queue = excluded.queue, state = excluded.state, pools = excluded.pools,
+			asked = excluded.asked, submitted = excluded.submitted,
+			ended = CASE WHEN excluded.ended = 0 THEN tasks.ended ELSE excluded.ended END,
+			gone = CASE WHEN excluded.gone = 0 THEN tasks.gone ELSE excluded.gone END,
+			preemptions = excluded.preemptions, ran_ms = excluded.ran_ms
+		RETURNING uid, id`,
+		func(scan func(...any) error) error {
+			var uid string
+			var id int64
+			if err := scan(&uid, &id); err != nil {
+				return err
+			}
+			ids[uid] = id
+			return nil
+		})
+	return ids, err
+}
+
+func (t *tx) recordSteps(records []Record, ids map[string]int64) error {
+	var rows [][]any
+	for _, r := range records {
+		for _, step := range r.Steps {
+			other, err := writeParty(step.By)
+			if err != nil {
+				return err
+			}
+			rows = append(rows, []any{ids[r.Task.UID], step.Part, step.What, millis(step.At), clean(step.Reason), clean(step.Text), other, writeRan(step.Ran), step.Size})
+		}
+	}
+	return t.insert("steps (task, part, what, at, reason, text, other, ran_ms, size)", rows, "ON CONFLICT DO NOTHING", nil)
+}
+
+// recordSpans adds to the sums what was not there before.
+func (t *tx) recordSpans(records []Record) error {
+	var rows [][]any
+	for _, r := range records {
+		if r.Task.Team == everybody {
+			return errors.New("a team cannot be called " + everybody)
+		}
+		for _, span := range r.Spans {
+			if span.Kind != Wait && span.Kind != Run {
+				return fmt.Errorf("a span is a wait or a run, not %q", span.Kind)
+			}
+			began := millis(span.Began)
+			rows = append(rows, []any{span.Part, string(span.Kind), began, max(began, millis(span.Ended)), r.Task.Team, r.Task.Class})
+		}
+	}
+	sums := classSums{}
+	err := t.insert("spans (part, kind, began, ended, team, class)", rows, "ON CONFLICT DO NOTHING RETURNING kind, began, ended, team, class",
+		func(scan func(...any) error) error {
+			var kind, team, class string
+			var began, ended int64
+			if err := scan(&kind, &began, &ended, &team, &class); err != nil {
+				return err
+			}
+			sums.add(SpanKind(kind), began, ended, team, class)
+			return nil
+		})
+	if err != nil {
+		return err
+	}
+	return sums.write(t)
+}
+
+// clean is a text of others that every database takes.
+func clean(text string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "")
+}
+
+// writeParty is a party as text; nobody is none.
+func writeParty(p Party) (string, error) {
+	if p == (Party{}) {
+		return "", nil
+	}
+	text, err := json.Marshal(p)
+	return string(text), err
+}
+
+// writeRan is a time in milliseconds, where it is known.
+func writeRan(ran time.Duration) int64 {
+	if ran < 0 {
+		return -1
+	}
+	return ran.Milliseconds()
+}
+
+func readRan(ms int64) time.Duration {
+	if ms < 0 {
+		return -1
+	}
+	return time.Duration(ms) * time.Millisecond
+}

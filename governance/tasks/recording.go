@@ -1,0 +1,80 @@
+package tasks
+
+import (
+	"slices"
+	"time"
+)
+
+// Seen is a task as somebody writes it down who keeps what Kubernetes forgets.
+type Seen struct {
+	*Task
+	Steps []Event   // all that is known, the oldest first; the first is its submission
+	Gone  time.Time // when its objects left the cluster; zero while they are there
+}
+
+// recording is which tasks changed since somebody took them down. The zero value
+// notes nothing.
+type recording struct {
+	on      bool
+	changed map[groupKey]struct{}
+	left    []Seen // gone since
+}
+
+// note takes in that a task became another; either may be nil.
+func (r *recording) note(x *Index, before, t *Task) {
+	if !r.on {
+		return
+	}
+	switch {
+	case t != nil:
+		r.changed[groupKey{t.Namespace, t.UID}] = struct{}{}
+	case before != nil:
+		key := groupKey{before.Namespace, before.UID}
+		delete(r.changed, key)
+		r.left = append(r.left, Seen{Task: before, Steps: x.timeline(before, x.life.pasts[key]), Gone: x.now()})
+	}
+}
+
+// Record has it noted from now on which tasks change. It is called before the
+// cluster is watched.
+func (s *Service) Record() {
+	s.index.mu.Lock()
+	defer s.index.mu.Unlock()
+	s.index.recording = recording{on: true, changed: map[groupKey]struct{}{}}
+}
+
+// TakeChanged are the tasks that changed since they were taken the last time, n
+// at most, those that are gone first.
+func (s *Service) TakeChanged(n int) []Seen {
+	x := s.index
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	r := &x.recording
+	some := min(n, len(r.left))
+	taken := slices.Clone(r.left[:some])
+	r.left = slices.Delete(r.left, 0, some)
+	for key := range r.changed {
+		if len(taken) >= n {
+			break
+		}
+		delete(r.changed, key)
+		if t := x.tasks[key]; t != nil {
+			taken = append(taken, Seen{Task: t, Steps: x.timeline(t, x.life.pasts[key])})
+		}
+	}
+	return taken
+}
+
+// Complete tells whether all Workloads are known that there were at the start.
+func (s *Service) Complete() bool {
+	s.index.mu.Lock()
+	defer s.index.mu.Unlock()
+	return s.index.complete
+}
+
+// Has tells whether there is a task with the UID of its owner in a namespace.
+func (s *Service) Has(namespace, uid string) bool {
+	s.index.mu.Lock()
+	defer s.index.mu.Unlock()
+	return s.index.tasks[groupKey{namespace, uid}] != nil
+}
