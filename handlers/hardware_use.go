@@ -67,7 +67,7 @@ func (n hardwareNow) rows() (rows []hardwareRow) {
 	}
 	for _, kind := range n.kinds() {
 		if missing := n.sums.All.Devices[kind].Missing(); missing > 0 {
-			rows = append(rows, hardwareRow{name: "No data", sub: fmt.Sprintf("%s of which Prometheus says nothing", countOf(int(missing), string(kind))), kind: kind, held: -1})
+			rows = append(rows, hardwareRow{name: "No data", sub: fmt.Sprintf("%s of which Prometheus says nothing", countOf(int(missing), string(kind))), kind: kind, held: -1, use: hardware.Use{Devices: float64(missing)}})
 		}
 	}
 	return rows
@@ -141,7 +141,7 @@ func (h *Handlers) hardwareCSV(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	rows := [][]string{{"team", "accelerator", "held", "with data", "busy", "utilization", "as of"}}
+	rows := [][]string{{"team", "accelerator", "held", "devices", "with data", "busy", "utilization", "as of"}}
 	if h.Hardware != nil {
 		n, err := h.hardwareNow(ctx, scope, c.QueryParam("pool"))
 		if err != nil {
@@ -153,12 +153,12 @@ func (h *Handlers) hardwareCSV(c echo.Context) error {
 		}
 		number := func(v float64) string { return strconv.FormatFloat(float64(int64(v*10000+0.5))/10000, 'f', -1, 64) }
 		for _, row := range n.rows() {
-			line := []string{row.name, string(row.kind), "", "", "", "", at}
+			line := []string{row.name, string(row.kind), "", number(row.use.Devices), "", "", "", at}
 			if row.held >= 0 {
 				line[2] = number(row.held)
 			}
 			if row.use.Known() {
-				line[3], line[4], line[5] = number(row.use.Of), number(row.use.Used), number(row.use.Share())
+				line[4], line[5], line[6] = number(row.use.Of), number(row.use.Used), number(row.use.Share())
 			}
 			rows = append(rows, line)
 		}

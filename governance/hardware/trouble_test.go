@@ -52,7 +52,7 @@ func TestTrouble(t *testing.T) {
 			w.(http.Flusher).Flush()
 			hang(r)
 		}, "did not answer within 300ms"},
-		"error of its own":         {text(500, secret), "error of its own"},
+		"error of its own":            {text(500, secret), "error of its own"},
 		"a proxy without it":          {text(502, "<html>"+secret), "error of its own"},
 		"overloaded":                  {text(503, `{"status":"error","errorType":"timeout","error":"`+secret+`"}`), "error of its own"},
 		"a question too large for it": {text(422, `{"status":"error","errorType":"execution","error":"`+secret+`"}`), "does not answer the question"},

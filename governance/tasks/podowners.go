@@ -83,14 +83,16 @@ func (s *Service) PodOwners(ctx context.Context, scope access.Scope) (func(PodNa
 		return nil, err
 	}
 	pods := s.owners.get(v.index, time.Now())
-	return func(name PodName) (Owner, bool) {
-		t := pods[name]
-		switch {
-		case t == nil:
-			return Owner{}, false
-		case !scope.Sees(t.Namespace):
-			return Owner{Hidden: true}, true
-		}
-		return Owner{Team: v.teams[t.Namespace], Task: t.Address(), Accelerators: t.accelerators(), AdmittedAt: t.AdmittedAt}, true
-	}, nil
+	return func(name PodName) (Owner, bool) { return v.owner(pods[name]) }, nil
+}
+
+// owner is a task as somebody sees it; false for none.
+func (v viewer) owner(t *Task) (Owner, bool) {
+	switch {
+	case t == nil:
+		return Owner{}, false
+	case !v.scope.Sees(t.Namespace):
+		return Owner{Hidden: true}, true
+	}
+	return Owner{Team: v.teams[t.Namespace], Task: t.Address(), Accelerators: t.accelerators(), AdmittedAt: t.AdmittedAt}, true
 }
