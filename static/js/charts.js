@@ -121,7 +121,7 @@ function options(plot, chart, words) {
       y: { range: (_, __, max) => [0, Math.max(1, (Math.max(max ?? 0, chart.least)) * 1.06)] },
     },
     axes: [
-      { ...axis, space: 72, values: (_, splits, __, ___, step) => splits.map((at, i) => clock(at, step, splits[i - 1])) },
+      { ...axis, size: 42, space: 72, values: (_, splits, __, ___, step) => splits.map((at, i) => clock(at, step, splits[i - 1])) },
       { ...axis, size: (_, values) => 14 + 7 * Math.max(2, ...(values ?? []).map((v) => (v ?? "").length)), values: (_, splits) => splits.map((v) => (v === null ? "" : short(v))) },
     ],
     series: [{}, ...chart.series.map((s) => {

@@ -10,6 +10,7 @@ const policy = globalThis.trustedTypes?.createPolicy("kuota", { createHTML: (htm
 document.documentElement.classList.add("js");
 document.querySelector("[data-focus-on-load]")?.focus();
 localTimes(document);
+document.querySelector(".tabs [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
 for (const form of document.querySelectorAll("form[data-preview]")) livePreview(form);
 if (document.body.dataset.stream) liveStream(document.body.dataset.stream);
 
