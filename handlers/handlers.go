@@ -40,14 +40,15 @@ type Handlers struct {
 	// ReadOnly is a sentence about why nothing is written; empty when it is. nil is
 	// never.
 	ReadOnly func() string
-	// AllocationChanges, TaskChanges and CapacityChanges tell of changes of what
-	// those pages show.
-	AllocationChanges, TaskChanges, CapacityChanges Listener
+	// AllocationChanges and TaskChanges tell of changes of what those pages show.
+	AllocationChanges, TaskChanges Listener
 
 	Naming      desired.Naming
 	ClusterName string           // as pages show it
 	Setup       Setup            // as the settings show it
 	Now         func() time.Time // the clock
+
+	sums keptSums
 }
 
 // Allocations is what pages ask about compute allocations.
@@ -89,6 +90,8 @@ type Tasks interface {
 	ListWithin(ctx context.Context, scope access.Scope, q tasks.Query, teams []string) (tasks.List, error)
 	Detail(ctx context.Context, user governance.User, namespace, kind, name, uid string) (tasks.Detail, error)
 	YAML(ctx context.Context, user governance.User, namespace, kind, name, uid string) (string, error)
+	// Readable takes names out of a text of Kueue's that are not for this scope.
+	Readable(ctx context.Context, scope access.Scope) (func(text string) string, error)
 	Notices(ctx context.Context, user governance.User, namespace, kind, name, uid string) ([]tasks.Notice, error)
 }
 
@@ -129,9 +132,16 @@ func (h *Handlers) Register(s *web.Server) {
 	s.Events(tasksURL+"/events", h.tasksEvents(s))
 	s.Page(tasksCSVURL, h.answer(h.tasksCSV))
 	s.Page(hardwareCSVURL, h.answer(h.hardwareCSV))
+	s.Page(pastURL, h.answer(h.past))
+	s.Page(pastCSVURL, h.answer(h.pastCSV))
 	s.Page(tasksURL+"/:namespace/:kind/:name", h.answer(h.task))
 	s.Events(tasksURL+"/:namespace/:kind/:name/events", h.answer(h.taskEvents(s)))
 	s.Page(tasksURL+"/:namespace/:kind/:name/yaml", h.answer(h.taskYAML))
+	s.Page(instancesURL, h.answer(h.instances))
+	s.Events(instancesURL+"/events", h.instancesEvents(s))
+	s.Page(instancesCSVURL, h.answer(h.instancesCSV))
+	s.Events(teamsURL+":team/events", h.answer(h.teamEvents(s)))
+	s.Page(teamsURL+":team/usage.csv", h.answer(h.teamUsageCSV))
 	s.Form(teamsURL+":team", h.answer(h.team(s)), h.answer(h.writing(h.submitTask)))
 	h.registerActions(s)
 	s.Page(settingsURL, h.answer(h.settings))

@@ -51,6 +51,9 @@ type domain struct {
 	trouble        string
 	readOnly       string
 	work           workDomain
+	capacity       capacityDomain
+	past           handlers.History // nil for none
+	scope          *access.Scope    // nil for all
 
 	allocationDomain
 	revisionDomain
@@ -82,7 +85,14 @@ func (d *domain) Create(_ context.Context, user governance.User, a *v1alpha1.Com
 }
 
 func (d *domain) Scope(context.Context, governance.User) (access.Scope, error) {
+	if d.scope != nil {
+		return *d.scope, d.failure
+	}
 	return access.Scope{All: true}, d.failure
+}
+
+func (d *domain) Readable(context.Context, access.Scope) (func(string) string, error) {
+	return func(text string) string { return strings.ReplaceAll(text, "hidden", "another team") }, nil
 }
 
 func (d *domain) ListWithin(_ context.Context, _ access.Scope, q tasks.Query, teams []string) (tasks.List, error) {
@@ -117,7 +127,7 @@ func (d *domain) Listen(context.Context) <-chan struct{} { return d.changed }
 func serve(t *testing.T, d *domain) string {
 	t.Helper()
 	h := &handlers.Handlers{
-		Allocations: d, Policy: &d.policies, Tasks: d, Actions: &d.work, Submit: &d.submits, Revisions: d, Settings: &d.settings, Contact: d, AllocationChanges: d, TaskChanges: d,
+		Allocations: d, Policy: &d.policies, Tasks: d, Actions: &d.work, Submit: &d.submits, Revisions: d, Settings: &d.settings, Contact: d, AllocationChanges: d, TaskChanges: d, Capacity: &d.capacity, History: d.past,
 		Naming: desired.DefaultNaming, ClusterName: "test", Now: time.Now, Trouble: func() string { return d.trouble }, ReadOnly: func() string { return d.readOnly },
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

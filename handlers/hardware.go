@@ -34,11 +34,9 @@ type PodOwners interface {
 	PodOwners(ctx context.Context, scope access.Scope) (func(tasks.PodName) (tasks.Owner, bool), error)
 }
 
-// What stands for a team in sums by team; no team can be called so.
-const (
-	noTeam     = ""
-	otherTeams = "other teams"
-)
+// noTeam stands for a team in sums by team, where there is none, as otherTeams does
+// for those that are not seen; no team can be called so.
+const noTeam = ""
 
 // hardwareNow is what is known of the hardware, as everybody with a scope sees it.
 type hardwareNow struct {

@@ -117,11 +117,11 @@ func run(ctx context.Context, c config, out io.Writer) error {
 		Submit:            &submit.Service{Cluster: kubernetes, Access: permission, Audit: record, Tasks: workloads, Naming: c.naming},
 		Actions:           &actions.Service{Cluster: kubernetes, Access: permission, Tasks: workloads, Audit: record},
 		Contact:           kubernetes.Contact,
+		Capacity:          holders,
 		AllocationChanges: kubernetes.Allocations,
 		TaskChanges:       kubernetes.Tasks,
 		Naming:            c.naming,
 		ClusterName:       c.clusterName,
-		Capacity:          holders,
 		PodOwners:         workloads,
 		IdleBelow:         c.hardware.idleBelow,
 		Now:               time.Now,
@@ -132,6 +132,9 @@ func run(ctx context.Context, c config, out io.Writer) error {
 			return fmt.Errorf("asking Prometheus: %w", err)
 		}
 		h.Hardware = utilization
+	}
+	if past != nil { // a nil *Store would not be nil there
+		h.History = past
 	}
 	listener, err := net.Listen("tcp", c.listen)
 	if err != nil {

@@ -187,7 +187,7 @@ func testAmounts(t *testing.T, url string) {
 		t.Errorf("current: %s", diff)
 	}
 	nobody := Holder{Team: "nobody", Pool: "a100"}
-	for range 400 {
+	for range 200 {
 		from, to := ordered(between(r, start.Add(-48*time.Hour), at.Add(48*time.Hour)), between(r, start.Add(-48*time.Hour), at.Add(48*time.Hour)))
 		if r.IntN(2) == 0 {
 			to = from.Add(time.Duration(r.Int64N(int64(60*time.Hour)/1e6)) * time.Millisecond)

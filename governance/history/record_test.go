@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -103,7 +104,15 @@ func testTasks(t *testing.T, url string) {
 		task.Namespace = "ns-" + task.Team
 		task.Kind = []string{"Job", "RayJob"}[r.IntN(2)]
 		task.Name = fmt.Sprint("train-", r.IntN(5))
+		task.Class = []string{"", "low", "high"}[r.IntN(3)]
+		task.Ended, task.Gone = time.Time{}, time.Time{}
 		task.Submitted = start.Add(time.Duration(seconds[n]) * time.Second)
+		switch r.IntN(3) {
+		case 0:
+			task.Ended = task.Submitted.Add(time.Hour)
+		case 1:
+			task.Gone = task.Submitted.Add(time.Minute)
+		}
 		records = append(records, Record{Task: task})
 	}
 	ok(t, s.Record(ctx, records))
@@ -111,13 +120,15 @@ func testTasks(t *testing.T, url string) {
 	for _, q := range []Query{
 		{}, {Limit: 7}, {Teams: []string{}}, {Teams: []string{"nlp"}}, {Teams: []string{"nlp", "", "nlp", "nobody"}, Limit: 30},
 		{Teams: []string{"nlp", "vision", "speech"}, Limit: 11, From: at(2), To: at(20)}, {Namespace: "ns-nlp", Kind: "rayJOB", Name: "train-3"},
-		{UID: "u77"}, {From: at(3), To: at(4)}, {Name: "train-1", Limit: 3},
+		{UID: "u77"}, {From: at(3), To: at(4)}, {Name: "train-1", Limit: 3}, {Text: "AIN-2"}, {Text: "%"}, {Text: "train_1"}, {Text: `\`},
+		{Classes: []string{"low", ""}, Limit: 20}, {Over: true}, {Over: true, Teams: []string{"vision", ""}, Classes: []string{"high"}, Text: "train", From: at(1), Limit: 9},
 	} {
 		var want []Task
 		for _, r := range records {
 			k := r.Task
 			if (q.Teams == nil || slices.Contains(q.Teams, k.Team)) && (q.Namespace == "" || q.Namespace == k.Namespace) && (q.Name == "" || q.Name == k.Name) &&
 				(q.Kind == "" || (q.Kind == "rayJOB") == (k.Kind == "RayJob")) && (q.UID == "" || q.UID == k.UID) &&
+				strings.Contains(k.Name, strings.ToLower(q.Text)) && (q.Classes == nil || slices.Contains(q.Classes, k.Class)) && (!q.Over || !k.Ended.IsZero() || !k.Gone.IsZero()) &&
 				(q.From.IsZero() || !k.Submitted.Before(q.From)) && (q.To.IsZero() || k.Submitted.Before(q.To)) {
 				want = append(want, k)
 			}

@@ -65,6 +65,7 @@ type lab struct {
 type console struct {
 	recorder *recorder.Recorder
 	capacity *capacity.Service
+	contact  *cluster.Contact
 	stop     func()
 }
 
@@ -98,7 +99,7 @@ func (l *lab) start(store recorder.Store, wall func() time.Time) {
 	var running sync.WaitGroup
 	running.Go(func() { _ = connection.Run(ctx) })
 	running.Go(func() { _ = r.Run(ctx) })
-	l.console = &console{recorder: r, capacity: holders, stop: sync.OnceFunc(func() { cancel(); running.Wait() })}
+	l.console = &console{recorder: r, capacity: holders, contact: connection.Contact, stop: sync.OnceFunc(func() { cancel(); running.Wait() })}
 	l.t.Cleanup(l.stop)
 	l.eventually(func() error {
 		if s := r.State(); s.Since.IsZero() || s.Written.IsZero() {

@@ -68,7 +68,8 @@ func (r *Recorder) Run(ctx context.Context) error {
 	if err != nil {
 		return nil //nolint:nilerr // ctx ended while waiting
 	}
-	l := &looker{r: r, clock: newClock(r.Wall, seen), lines: &lines{}, told: seen}
+	start := time.Now()
+	l := &looker{r: r, clock: newClock(func() time.Time { return r.Wall().Round(0) }, func() time.Duration { return time.Since(start) }, seen), lines: &lines{}, told: seen}
 	if now, _ := l.clock.now(); !seen.IsZero() {
 		l.lines.gap(history.Gap{From: seen, To: now, Why: "The console did not run, or did not see the cluster yet."})
 	}

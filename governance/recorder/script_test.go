@@ -125,7 +125,14 @@ func (l *lab) addsUp(resource string, from, to time.Time) {
 	}
 	known := to.Truncate(time.Millisecond).Sub(from.Truncate(time.Millisecond))
 	for _, gap := range gaps {
-		known -= gap.To.Sub(gap.From)
+		begins, ends := gap.From, gap.To
+		if begins.Before(from) {
+			begins = from
+		}
+		if ends.After(to) {
+			ends = to
+		}
+		known -= ends.Sub(begins.Truncate(time.Millisecond))
 	}
 	if physical.Sum.Sign() == 0 || sum.Cmp(physical.Sum) != 0 || physical.Known != known {
 		l.t.Errorf("%s adds up to %s of %s, known for %s of %s, with gaps %+v", resource, sum, physical.Sum, physical.Known, known, gaps)
