@@ -25,7 +25,7 @@ func sentence(err error, timeout time.Duration) string {
 	case errors.Is(err, errTooLarge):
 		return fmt.Sprintf("Prometheus answered with more than %d MiB, which is not read: choose this cluster's series with --prometheus-match.", mostBytes>>20)
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Sprintf("Prometheus did not answer within %s: see whether it is overloaded, or give it more time with --prometheus-timeout.", timeout)
+		return fmt.Sprintf("Prometheus did not answer within %g s: see whether it is overloaded, or give it more time with --prometheus-timeout.", timeout.Seconds())
 	case !errors.As(err, &refused) && isNetwork(err):
 		return "Prometheus cannot be reached: see whether it runs, and whether --prometheus-url and --prometheus-ca-file are right."
 	case refused == nil, refused.Type == prometheus.ErrBadResponse:

@@ -46,12 +46,12 @@ func TestTrouble(t *testing.T) {
 		answer http.HandlerFunc
 		want   string
 	}{
-		"accepts and never answers": {func(_ http.ResponseWriter, r *http.Request) { hang(r) }, "did not answer within 300ms"},
+		"accepts and never answers": {func(_ http.ResponseWriter, r *http.Request) { hang(r) }, "did not answer within 0.3 s"},
 		"begins and never ends": {func(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.WriteString(w, `{"status":`)
 			w.(http.Flusher).Flush()
 			hang(r)
-		}, "did not answer within 300ms"},
+		}, "did not answer within 0.3 s"},
 		"error of its own":            {text(500, secret), "error of its own"},
 		"a proxy without it":          {text(502, "<html>"+secret), "error of its own"},
 		"overloaded":                  {text(503, `{"status":"error","errorType":"timeout","error":"`+secret+`"}`), "error of its own"},
@@ -59,7 +59,7 @@ func TestTrouble(t *testing.T) {
 		"no right":                    {text(403, secret), "token of --prometheus-token-file"},
 		"nobody":                      {text(401, secret), "token of --prometheus-token-file"},
 		"another path":                {text(404, secret), "with its path"},
-		"elsewhere":                   {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://192.0.2.1/", 302) }, "not the API of Prometheus"},
+		"elsewhere":                   {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://192.0.2.1/", http.StatusFound) }, "not the API of Prometheus"},
 		"a page":                      {text(200, "<!doctype html><p>"+secret), "not the API of Prometheus"},
 		"nothing":                     {text(200, ""), "not the API of Prometheus"},
 		"null":                        {text(200, "null"), "not the API of Prometheus"},
@@ -120,7 +120,7 @@ func TestWhatWasKnownStays(t *testing.T) {
 		if down {
 			http.Error(w, "", 500)
 		} else if strings.Contains(r.FormValue("query"), "max_over_time") || strings.Contains(r.FormValue("query"), "irate") {
-			http.Error(w, `{"status":"error","errorType":"execution","error":"too many samples"}`, 422)
+			http.Error(w, `{"status":"error","errorType":"execution","error":"too many samples"}`, http.StatusUnprocessableEntity)
 		} else {
 			_, _ = io.WriteString(w, right("50"))
 		}
