@@ -59,15 +59,17 @@ func TestTrouble(t *testing.T) {
 		"no right":                    {text(403, secret), "token of --prometheus-token-file"},
 		"nobody":                      {text(401, secret), "token of --prometheus-token-file"},
 		"another path":                {text(404, secret), "with its path"},
-		"elsewhere":                   {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://192.0.2.1/", http.StatusFound) }, "not the API of Prometheus"},
-		"a page":                      {text(200, "<!doctype html><p>"+secret), "not the API of Prometheus"},
-		"nothing":                     {text(200, ""), "not the API of Prometheus"},
-		"null":                        {text(200, "null"), "not the API of Prometheus"},
-		"no data":                     {text(200, `{"status":"success","data":null}`), "not the API of Prometheus"},
-		"a number for a list":         {text(200, `{"status":"success","data":{"resultType":"scalar","result":[1,"2"]}}`), "not the API of Prometheus"},
-		"a list of numbers":           {text(200, `{"status":"success","data":{"resultType":"vector","result":[1,2]}}`), "not the API of Prometheus"},
-		"half an answer":              {text(200, `{"status":"success","data":{"resultType":"vector","result":[{"metric":{"a":`), "not the API of Prometheus"},
-		"text for a number":           {text(200, right("lots")), "not the API of Prometheus"},
+		"elsewhere": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://192.0.2.1/", http.StatusFound)
+		}, "not the API of Prometheus"},
+		"a page":              {text(200, "<!doctype html><p>"+secret), "not the API of Prometheus"},
+		"nothing":             {text(200, ""), "not the API of Prometheus"},
+		"null":                {text(200, "null"), "not the API of Prometheus"},
+		"no data":             {text(200, `{"status":"success","data":null}`), "not the API of Prometheus"},
+		"a number for a list": {text(200, `{"status":"success","data":{"resultType":"scalar","result":[1,"2"]}}`), "not the API of Prometheus"},
+		"a list of numbers":   {text(200, `{"status":"success","data":{"resultType":"vector","result":[1,2]}}`), "not the API of Prometheus"},
+		"half an answer":      {text(200, `{"status":"success","data":{"resultType":"vector","result":[{"metric":{"a":`), "not the API of Prometheus"},
+		"text for a number":   {text(200, right("lots")), "not the API of Prometheus"},
 		"more than is read": {func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, `{"status":"success","data":"`)
 			for block := strings.Repeat("x", 1<<20); ; {
