@@ -10,6 +10,7 @@ import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/policy"
+	"kuota.dev/kuota/governance/recorder"
 	"kuota.dev/kuota/governance/revisions"
 	"kuota.dev/kuota/governance/settings"
 	"kuota.dev/kuota/governance/tasks"
@@ -30,10 +31,11 @@ type Handlers struct {
 	Settings    Settings
 	Contact     Contact
 	Capacity    Capacity
-	History     History   // nil keeps none
-	Hardware    Hardware  // nil asks no Prometheus
-	PodOwners   PodOwners // whose devices are whose
-	IdleBelow   float64   // utilization, 0 to 1, that what is idle never reached
+	Hardware    Hardware              // nil asks no Prometheus
+	PodOwners   PodOwners             // whose devices are whose
+	IdleBelow   float64               // utilization, 0 to 1, that what is idle never reached
+	History     History               // nil keeps none
+	Recording   func() recorder.State // how history is written; nil where none is
 	// Trouble is a sentence about what keeps the whole console from working;
 	// empty for nothing. nil is never.
 	Trouble func() string

@@ -117,8 +117,8 @@ func countWords(n int, noun string) string {
 // poolFigures are the rows of one pool, one for each resource.
 func poolFigures(p *capacity.Pool) (rows []views.PoolFigures) {
 	for _, cell := range p.Cells {
-		if cell.Resource == catalog.Network {
-			continue // follows from the rest
+		if cell.Resource == catalog.Network || cell.Physical == 0 && cell.Quota == 0 && cell.Held == 0 && cell.Outside == 0 {
+			continue // follows from the rest, or is not there
 		}
 		number := func(amount int64) string { return dashed(cell.Resource, amount) }
 		row := views.PoolFigures{
@@ -192,7 +192,7 @@ func nodeRow(n *capacity.Node, now time.Time) views.NodeRow {
 	if n.Pool != "" {
 		row.PoolURL = addressWith(instancesURL, nil, "pool", n.Pool)
 	}
-	if !n.Since.IsZero() {
+	if !n.Since.IsZero() && n.State != capacity.Ready {
 		row.Since = n.Since.UTC().Format(time.RFC3339)
 	}
 	for _, team := range teamsOn(n) {
@@ -203,10 +203,9 @@ func nodeRow(n *capacity.Node, now time.Time) views.NodeRow {
 		row.Teams = append(row.Teams, t)
 	}
 	for _, name := range resourcesOf(n) {
-		row.Figures = append(row.Figures, views.NodeFigure{
-			Resource: resourceLabel(name), Physical: dashed(name, n.Physical[name]), Allocatable: dashed(name, n.Allocatable[name]),
-			Bound: dashed(name, n.Bound[name]), Outside: dashed(name, n.Outside[name]), Free: dashed(name, n.Free[name]),
-		})
+		number := func(r quota.Resources) string { return quota.Number(name, r[name]) }
+		row.Figures = append(row.Figures, views.NodeFigure{Resource: resourceLabel(name), Text: fmt.Sprintf("%s physical, %s for pods: %s bound, %s outside Kueue, %s free",
+			number(n.Physical), number(n.Allocatable), number(n.Bound), number(n.Outside), number(n.Free))})
 	}
 	return row
 }

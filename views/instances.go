@@ -49,7 +49,7 @@ type NodeRow struct {
 	ID, Name, Pool, Type      string
 	PoolURL                   string // the pool's nodes; empty for a node of none
 	Status                    Status
-	Since                     string // RFC 3339; empty where that is not known
+	Since                     string // RFC 3339, of a state that is not the usual one; empty where that is not known
 	Accelerators, Bound, Free string // of accelerators; "–" for none
 	VCPU, Memory              Amounts
 	Pods                      string
@@ -69,5 +69,8 @@ type NodeTeam struct {
 	Text string // such as "4 GPUs · 96 vCPU"
 }
 
-// NodeFigure is one resource of a node, with its unit in the name.
-type NodeFigure struct{ Resource, Physical, Allocatable, Bound, Outside, Free string }
+// NodeFigure is one resource of a node.
+type NodeFigure struct {
+	Resource string // with its unit, such as "Memory, GiB"
+	Text     string // such as "8 physical, 8 for pods: 5 bound, 1 outside Kueue, 2 free"
+}

@@ -134,7 +134,7 @@ func run(ctx context.Context, c config, out io.Writer) error {
 		h.Hardware = utilization
 	}
 	if past != nil { // a nil *Store would not be nil there
-		h.History = past
+		h.History, h.Recording, h.Setup.Database = past, recording.State, past.Dialect()
 	}
 	listener, err := net.Listen("tcp", c.listen)
 	if err != nil {
