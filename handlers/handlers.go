@@ -31,6 +31,9 @@ type Handlers struct {
 	Settings    Settings
 	Contact     Contact
 	Capacity    Capacity
+	Hardware    Hardware              // nil asks no Prometheus
+	PodOwners   PodOwners             // whose devices are whose
+	IdleBelow   float64               // utilization, 0 to 1, that what is idle never reached
 	History     History               // nil keeps none
 	Recording   func() recorder.State // how history is written; nil where none is
 	// Trouble is a sentence about what keeps the whole console from working;
@@ -140,6 +143,7 @@ func (h *Handlers) Register(s *web.Server) {
 	s.Page(tasksURL, h.answer(h.tasks))
 	s.Events(tasksURL+"/events", h.tasksEvents(s))
 	s.Page(tasksCSVURL, h.answer(h.tasksCSV))
+	s.Page(hardwareCSVURL, h.answer(h.hardwareCSV))
 	s.Page(pastURL, h.answer(h.past))
 	s.Page(pastCSVURL, h.answer(h.pastCSV))
 	s.Page(tasksURL+"/:namespace/:kind/:name", h.answer(h.task))

@@ -16,6 +16,7 @@ import (
 	"kuota.dev/kuota/governance/audit"
 	"kuota.dev/kuota/governance/capacity"
 	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/hardware"
 	"kuota.dev/kuota/governance/history"
 	"kuota.dev/kuota/governance/policy"
 	"kuota.dev/kuota/governance/reconcile"
@@ -122,7 +123,16 @@ func run(ctx context.Context, c config, out io.Writer) error {
 		TaskChanges:       kubernetes.Tasks,
 		Naming:            c.naming,
 		ClusterName:       c.clusterName,
+		PodOwners:         workloads,
+		IdleBelow:         c.hardware.idleBelow,
 		Now:               time.Now,
+	}
+	var utilization *hardware.Service
+	if c.hardware.url != "" {
+		if utilization, err = hardware.New(c.hardware.options(log)); err != nil {
+			return fmt.Errorf("asking Prometheus: %w", err)
+		}
+		h.Hardware = utilization
 	}
 	if past != nil { // a nil *Store would not be nil there
 		h.History, h.Recording, h.Setup.Database = past, recording.State, past.Dialect()
@@ -167,6 +177,9 @@ func run(ctx context.Context, c config, out io.Writer) error {
 			c.watchKeys(ctx, signIn.Ring, log)
 			return nil
 		})
+	}
+	if utilization != nil {
+		group.Go(func() error { return utilization.Run(ctx) })
 	}
 	if recording != nil {
 		defer past.Close()
