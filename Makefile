@@ -16,14 +16,14 @@ SAMPLE     ?= all
 GENERATED = find deploy/crds governance/api views -name '*.yaml' -o -name 'zz_generated*.go' -o -name '*_templ.go' | sort | xargs sha256sum
 UP = $(BIN)/localcluster up --dir $(LOCAL) --bin $(BIN) --crds deploy/crds --rbac deploy/rbac --users cmd/localcluster/users.yaml \
 	--nodes cmd/localcluster/samples/nodes.yaml --console $(BIN)/kuota --console-port $(KUOTA_PORT) \
-	$(if $(filter none,$(SAMPLE)),,--samples cmd/localcluster/samples)
+	$(if $(filter none,$(SAMPLE)),,--samples cmd/localcluster/samples) $(if $(filter still,$(SAMPLE)),--still)
 
 .PHONY: help
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
 
 .PHONY: run
-run: cluster kuota ## the whole product on this machine, until Ctrl-C; SAMPLE=none without sample teams
+run: cluster kuota ## the whole product on this machine, until Ctrl-C; SAMPLE=still: sample tasks that stay; none: no samples
 	@exec $(UP)
 
 .PHONY: up
@@ -47,6 +47,10 @@ kuota: ## build the console
 browser: ## install what the browser tests need
 	@e2e/install.sh $(BROWSER)
 
+.PHONY: databases
+databases: ## install the PostgreSQL server that tests start
+	@governance/history/historytest/install.sh
+
 .PHONY: generate
 generate: ## write generated code anew
 	@go tool templ fmt views
@@ -65,7 +69,7 @@ check: ## generate, format, vet, lint; fails when generated files differ
 	@cd cmd/localcluster && go vet ./...
 
 .PHONY: test
-test: cluster kuota browser ## all tests that take under three minutes
+test: cluster kuota browser databases ## all tests that take under three minutes
 	@cd cmd/localcluster && LOCALCLUSTER_BIN=$(BIN) go test -count=1 -timeout 5m ./...
 	@KUOTA_BROWSER=$(BROWSER) go test -count=1 -p 1 -timeout 10m ./...
 
@@ -98,5 +102,6 @@ verify: check test fuzz ## what takes longer: run before an issue is closed
 	@go test -race -count=1 -p 1 -timeout 60m ./governance/... ./handlers ./web/...
 
 .PHONY: bench
-bench: cluster kuota browser ## measure; prints one `name value unit` line per figure
+bench: cluster kuota browser databases ## measure; prints one `name value unit` line per figure
 	@KUOTA_BROWSER=$(BROWSER) KUOTA_BENCH=1 go test -count=1 -timeout 40m -run '^(TestFigures|TestReviews|TestThousandAllocations|TestManyTasks)$$' -v ./e2e | grep -E '^figure ' | sed 's/^figure //'
+	@KUOTA_BENCH=1 go test -count=1 -timeout 30m -run '^TestYear$$' -v ./governance/history | grep -E '^figure ' | sed 's/^figure //'

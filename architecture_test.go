@@ -31,6 +31,7 @@ var rules = []struct {
 	{folder: "governance/catalog", only: []string{"governance/api/...", "governance/catalog/..."}, forbidden: []string{"context", "time", "k8s.io/client-go", "sigs.k8s.io/controller-runtime"}, because: "the catalog is computed from nodes that are handed to it"},
 	{folder: "governance/quota", only: []string{"governance", "governance/api/...", "governance/catalog/...", "governance/quota/..."}, forbidden: []string{"context", "time", "k8s.io/client-go", "sigs.k8s.io/controller-runtime"}, because: "quota is arithmetic: no client, no context, no clock"},
 	{folder: "governance/usage", only: []string{"governance/usage/..."}, forbidden: []string{"context", "time", "k8s.io", "sigs.k8s.io"}, because: "what teams hold, borrow and lend is arithmetic: no client, no context, no clock"},
+	{folder: "governance/history", only: []string{"governance/history/..."}, forbidden: []string{"k8s.io", "sigs.k8s.io"}, because: "history is a database; what a Workload means is told by others"},
 	{folder: "governance/kueueconfig", only: []string{"governance", "governance/api/...", "governance/kueueconfig/..."}, forbidden: []string{"context", "time", "k8s.io/client-go", "sigs.k8s.io/controller-runtime"}, because: "Kueue's configuration is text and a policy in, text out: no client, no context, no clock"},
 	{folder: "governance/document", only: []string{"governance"}, forbidden: []string{"context", "time", "k8s.io/client-go", "sigs.k8s.io/controller-runtime"}, because: "text becomes trees and values; it knows none of these values, and no cluster"},
 	{folder: "governance/manifest", only: []string{"governance", "governance/api/...", "governance/catalog", "governance/document", "governance/quota"}, forbidden: []string{"context", "k8s.io/client-go", "sigs.k8s.io/controller-runtime"}, because: "Kuota's resources as text, within the bounds of their schemas: no client, no context, no clock"},
@@ -41,7 +42,7 @@ var rules = []struct {
 }
 
 // testsOnly are folders that no code of the product imports.
-var testsOnly = []string{"governance/cluster/clustertest", "views/htmlcheck", "web/session/sessiontest", "web/signin/signintest", "web/webtest"}
+var testsOnly = []string{"governance/cluster/clustertest", "governance/history/historytest", "views/htmlcheck", "web/session/sessiontest", "web/signin/signintest", "web/webtest"}
 
 // echoOnlyIn are the folders that may know the web framework.
 var echoOnlyIn = []string{"web/...", "handlers/..."}

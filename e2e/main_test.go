@@ -19,7 +19,13 @@ import (
 	"github.com/playwright-community/playwright-go"
 )
 
-func TestMain(m *testing.M) { clustertest.Main(m) }
+func TestMain(m *testing.M) {
+	old, _ := filepath.Glob(filepath.Join(artefacts(), "*.db*"))
+	for _, file := range old {
+		_ = os.Remove(file)
+	}
+	clustertest.Main(m)
+}
 
 var (
 	consoleOnce sync.Once
@@ -57,11 +63,16 @@ func replica(t testing.TB, name string, env ...string) string {
 	return address
 }
 
+// historyOf is where a console of this run keeps its history: a file of its own.
+func historyOf(name string) string {
+	return filepath.Join(artefacts(), fmt.Sprintf("%s-%d.db", name, os.Getpid()))
+}
+
 // startConsole starts a built console, which listens on a free port. It ends
 // with this process, however that ends.
 func startConsole(name string, env ...string) (*exec.Cmd, string, error) {
 	command := exec.Command(filepath.Join(clustertest.Root(), ".local", "bin", "kuota"), "--cluster-name", "e2e")
-	command.Env = append(append(os.Environ(), "KUOTA_LISTEN=127.0.0.1:0"), env...)
+	command.Env = append(append(os.Environ(), "KUOTA_LISTEN=127.0.0.1:0", "KUOTA_HISTORY="+historyOf(name)), env...)
 	lines, err := command.StderrPipe()
 	if err != nil {
 		return nil, "", err

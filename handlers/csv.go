@@ -85,7 +85,7 @@ func resourceColumn(name string) func(tasks.Item, time.Time) string {
 // tasksCSV answers GET /tasks.csv: all of a list of tasks, in the columns that
 // are shown.
 func (h *Handlers) tasksCSV(c echo.Context) error {
-	q := parseTaskQuery(c.QueryParams())
+	q := h.taskQuery(c.QueryParams())
 	q.All = true
 	scope, err := h.Tasks.Scope(c.Request().Context(), userOf(c))
 	if err != nil {

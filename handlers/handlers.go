@@ -44,6 +44,8 @@ type Handlers struct {
 	ClusterName string           // as pages show it
 	Setup       Setup            // as the settings show it
 	Now         func() time.Time // the clock
+
+	sums keptSums
 }
 
 // Allocations is what pages ask about compute allocations.
@@ -83,11 +85,12 @@ type Tasks interface {
 	// that.
 	Scope(ctx context.Context, user governance.User) (access.Scope, error)
 	ListWithin(ctx context.Context, scope access.Scope, q tasks.Query, teams []string) (tasks.List, error)
-	// ClassesWithin are figures by class, of waits and runs that ended within a time,
-	// or for 0 since the console started; since is from when they are.
-	ClassesWithin(ctx context.Context, scope access.Scope, teams []string, within time.Duration) (rows []tasks.ClassRow, since time.Time, err error)
+	// ClassesWithin is a list without its tasks.
+	ClassesWithin(ctx context.Context, scope access.Scope, teams []string, within time.Duration) (tasks.List, error)
 	Detail(ctx context.Context, user governance.User, namespace, kind, name, uid string) (tasks.Detail, error)
 	YAML(ctx context.Context, user governance.User, namespace, kind, name, uid string) (string, error)
+	// Readable takes names out of a text of Kueue's that are not for this scope.
+	Readable(ctx context.Context, scope access.Scope) (func(text string) string, error)
 	Notices(ctx context.Context, user governance.User, namespace, kind, name, uid string) ([]tasks.Notice, error)
 }
 
@@ -133,9 +136,16 @@ func (h *Handlers) Register(s *web.Server) {
 	s.Page(tasksURL, h.answer(h.tasks))
 	s.Events(tasksURL+"/events", h.tasksEvents(s))
 	s.Page(tasksCSVURL, h.answer(h.tasksCSV))
+	s.Page(pastURL, h.answer(h.past))
+	s.Page(pastCSVURL, h.answer(h.pastCSV))
 	s.Page(tasksURL+"/:namespace/:kind/:name", h.answer(h.task))
 	s.Events(tasksURL+"/:namespace/:kind/:name/events", h.answer(h.taskEvents(s)))
 	s.Page(tasksURL+"/:namespace/:kind/:name/yaml", h.answer(h.taskYAML))
+	s.Page(instancesURL, h.answer(h.instances))
+	s.Events(instancesURL+"/events", h.instancesEvents(s))
+	s.Page(instancesCSVURL, h.answer(h.instancesCSV))
+	s.Events(teamsURL+":team/events", h.answer(h.teamEvents(s)))
+	s.Page(teamsURL+":team/usage.csv", h.answer(h.teamUsageCSV))
 	s.Form(teamsURL+":team", h.answer(h.team(s)), h.answer(h.writing(h.submitTask)))
 	h.registerActions(s)
 	s.Page(settingsURL, h.answer(h.settings))

@@ -52,9 +52,9 @@ type domain struct {
 	readOnly       string
 	work           workDomain
 	capacity       capacityDomain
-	history        *historyDomain // nil keeps none
-	classesSince   time.Time
-	classesWithin  time.Duration // that was asked for last
+	classesWithin  time.Duration    // that was asked for last
+	past           handlers.History // nil for none
+	scope          *access.Scope    // nil for all
 
 	allocationDomain
 	revisionDomain
@@ -86,7 +86,14 @@ func (d *domain) Create(_ context.Context, user governance.User, a *v1alpha1.Com
 }
 
 func (d *domain) Scope(context.Context, governance.User) (access.Scope, error) {
+	if d.scope != nil {
+		return *d.scope, d.failure
+	}
 	return access.Scope{All: true}, d.failure
+}
+
+func (d *domain) Readable(context.Context, access.Scope) (func(string) string, error) {
+	return func(text string) string { return strings.ReplaceAll(text, "hidden", "another team") }, nil
 }
 
 func (d *domain) ListWithin(_ context.Context, _ access.Scope, q tasks.Query, teams []string) (tasks.List, error) {
@@ -96,9 +103,11 @@ func (d *domain) ListWithin(_ context.Context, _ access.Scope, q tasks.Query, te
 	return list, d.failure
 }
 
-func (d *domain) ClassesWithin(_ context.Context, _ access.Scope, _ []string, within time.Duration) ([]tasks.ClassRow, time.Time, error) {
+func (d *domain) ClassesWithin(_ context.Context, _ access.Scope, _ []string, within time.Duration) (tasks.List, error) {
 	d.classesWithin = within
-	return d.list.ByClass, d.classesSince, d.failure
+	list := d.list
+	list.Teams = d.teams
+	return list, d.failure
 }
 
 func (d *domain) Detail(context.Context, governance.User, string, string, string, string) (tasks.Detail, error) {
@@ -126,11 +135,8 @@ func (d *domain) Listen(context.Context) <-chan struct{} { return d.changed }
 func serve(t *testing.T, d *domain) string {
 	t.Helper()
 	h := &handlers.Handlers{
-		Allocations: d, Policy: &d.policies, Tasks: d, Actions: &d.work, Submit: &d.submits, Revisions: d, Settings: &d.settings, Contact: d, Capacity: &d.capacity, AllocationChanges: d, TaskChanges: d,
+		Allocations: d, Policy: &d.policies, Tasks: d, Actions: &d.work, Submit: &d.submits, Revisions: d, Settings: &d.settings, Contact: d, AllocationChanges: d, TaskChanges: d, Capacity: &d.capacity, History: d.past,
 		Naming: desired.DefaultNaming, ClusterName: "test", Now: time.Now, Trouble: func() string { return d.trouble }, ReadOnly: func() string { return d.readOnly },
-	}
-	if d.history != nil {
-		h.History = d.history
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 func TestRoutes(t *testing.T) {
 	d := &domain{items: []tasks.Item{{Task: &tasks.Task{UID: "1", Name: "hidden-task", Namespace: "hidden-namespace", State: tasks.Running}, Team: "hidden-team"}}}
 	h := &handlers.Handlers{
-		Allocations: d, Policy: &d.policies, Tasks: d, Actions: &d.work, Submit: &d.submits, Revisions: d, Settings: &d.settings, Contact: d, Capacity: &d.capacity, AllocationChanges: d, TaskChanges: d,
+		Allocations: d, Policy: &d.policies, Tasks: d, Actions: &d.work, Submit: &d.submits, Revisions: d, Settings: &d.settings, Contact: d, AllocationChanges: d, TaskChanges: d, Capacity: &d.capacity,
 		Naming: desired.DefaultNaming, ClusterName: "hidden-cluster", Now: time.Now,
 	}
 	console := webtest.Start(t, webtest.Setup{
@@ -34,6 +34,10 @@ func TestRoutes(t *testing.T) {
 		"GET /classes.csv": webtest.SignedIn, "HEAD /classes.csv": webtest.SignedIn,
 		"GET /tasks": webtest.SignedIn, "HEAD /tasks": webtest.SignedIn, "GET /tasks/events": webtest.SignedIn,
 		"GET /tasks.csv": webtest.SignedIn, "HEAD /tasks.csv": webtest.SignedIn,
+		"GET /tasks/past": webtest.SignedIn, "HEAD /tasks/past": webtest.SignedIn, "GET /tasks/past.csv": webtest.SignedIn, "HEAD /tasks/past.csv": webtest.SignedIn,
+		"GET /instances": webtest.SignedIn, "HEAD /instances": webtest.SignedIn, "GET /instances/events": webtest.SignedIn,
+		"GET /instances.csv": webtest.SignedIn, "HEAD /instances.csv": webtest.SignedIn,
+		"GET /teams/:team/events": webtest.SignedIn, "GET /teams/:team/usage.csv": webtest.SignedIn, "HEAD /teams/:team/usage.csv": webtest.SignedIn,
 		"GET /tasks/:namespace/:kind/:name": webtest.SignedIn, "HEAD /tasks/:namespace/:kind/:name": webtest.SignedIn, "GET /tasks/:namespace/:kind/:name/events": webtest.SignedIn,
 		"GET /tasks/:namespace/:kind/:name/yaml": webtest.SignedIn, "HEAD /tasks/:namespace/:kind/:name/yaml": webtest.SignedIn,
 		"GET /teams/:team": webtest.SignedIn, "HEAD /teams/:team": webtest.SignedIn, "POST /teams/:team": webtest.SignedIn,

@@ -26,6 +26,10 @@ type History interface {
 	// Classes are the waits and runs that ended in a range, of these teams or, for
 	// nil, of all.
 	Classes(ctx context.Context, teams []string, from, to time.Time) ([]history.ClassSums, error)
+	// Tasks are task records, the newest first, and Life one of them with its steps,
+	// the oldest first.
+	Tasks(ctx context.Context, q history.Query) ([]history.Task, error)
+	Life(ctx context.Context, uid string) (task history.Task, steps []history.Step, found bool, err error)
 	Series(ctx context.Context, holders []history.Holder, from, to time.Time, buckets int) (map[history.Holder][]history.Point, error)
 	Totals(ctx context.Context, holders []history.Holder, from, to time.Time) (map[history.Holder]history.Total, error)
 	Gaps(ctx context.Context, from, to time.Time) ([]history.Gap, error)

@@ -21,14 +21,20 @@ import (
 // task answers GET /tasks/{namespace}/{kind}/{name}: one task. ?uid= is one of
 // several that had the name.
 func (h *Handlers) task(c echo.Context) error {
-	page, err := h.taskPage(c.Request().Context(), c)
+	ctx := c.Request().Context()
+	page, err := h.taskPage(ctx, c)
 	if err != nil {
-		return err
+		return h.pastTask(c, err)
 	}
 	page.Chrome = h.Chrome(c)
 	page.Title, page.Active, page.Stream = page.Name, "tasks", below(c, "/events")
 	page.Notice = doneNotice(c)
-	page.Notices = h.notices(c)(c.Request().Context())
+	page.Notices = h.notices(c)(ctx)
+	if h.History != nil {
+		if named, err := h.sameName(ctx, c); err == nil { // else they are not told of
+			page.Others = sameNameLinks(named, page.UID)
+		}
+	}
 	return web.Render(c, http.StatusOK, views.Task(page))
 }
 
@@ -42,12 +48,21 @@ func (h *Handlers) taskEvents(s *web.Server) func(echo.Context) error {
 		return s.Stream(c, seldom(c.Request().Context(), h.TaskChanges.Listen(c.Request().Context()), taskGap), func(ctx context.Context) (templ.Component, error) {
 			page, err := h.taskPage(ctx, c)
 			if governance.KindOf(err) == governance.NotFound {
-				return views.TaskGone(), nil
+				return views.TaskGone(h.goneURL(c)), nil
 			}
 			page.Notices = notices(ctx)
 			return live("task", views.TaskLive(page), err)
 		}, h.frame(c))
 	}
+}
+
+// goneURL is where a task's page tells what became of it; empty where nothing is
+// kept.
+func (h *Handlers) goneURL(c echo.Context) string {
+	if h.History == nil {
+		return ""
+	}
+	return below(c, "")
 }
 
 // taskYAML answers GET …/yaml: the Workloads of a task as a file.
@@ -77,13 +92,21 @@ func (h *Handlers) taskPage(ctx context.Context, c echo.Context) (views.TaskPage
 	if err != nil {
 		return views.TaskPage{}, err
 	}
+	scope, err := h.Tasks.Scope(ctx, userOf(c))
+	if err != nil {
+		return views.TaskPage{}, err
+	}
 	now := h.Now()
+	life, recorded := h.recorded(ctx, scope, d)
 	page := views.TaskPage{
-		Actions: offered,
-		Name:    d.Name, Team: orDash(d.Team), Namespace: d.Namespace,
+		Actions: offered, UID: d.UID,
+		Name: d.Name, Team: orDash(d.Team), Namespace: d.Namespace,
 		Status: views.Status{Tone: tones[d.State], Label: stateWords(d, now)},
 		Lead:   strings.Join(facts(d), " · "), YAMLURL: below(c, "/yaml"),
-		Why: whyOf(d), Timeline: timeline(d), Forgotten: forgotten(d), Pods: pods(d),
+		Why: whyOf(d), Timeline: lifeLines(life, d.State, poolsOf(d), false), Forgotten: forgotten(d, life), Remembered: "as far as it is remembered", Pods: pods(d),
+	}
+	if recorded && page.Forgotten == "" {
+		page.Remembered = ""
 	}
 	if d.Bare {
 		page.YAMLURL = ""

@@ -2,7 +2,6 @@ package handlers
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"kuota.dev/kuota/governance/tasks"
@@ -48,41 +47,6 @@ var rules = map[string]string{
 	"InCohortReclaimWhileBorrowing": "a borrowing task of a higher class in another team",
 }
 
-func timeline(d tasks.Detail) (lines []views.TimelineLine) {
-	admitted := false // the last admission is written already
-	for i := len(d.Timeline) - 1; i >= 0; i-- {
-		e := d.Timeline[i]
-		line := views.TimelineLine{At: e.At.UTC().Format(time.RFC3339), Before: e.Before, Tone: "idle", Title: string(e.What)}
-		switch e.What {
-		case tasks.WasAdmitted:
-			line.Tone = "ok"
-			if !admitted && len(d.Pools) > 0 && d.State.Holding() {
-				line.Text = "to " + strings.Join(d.Pools, ", ")
-			}
-			if e.Size > 0 {
-				line.Text = fmt.Sprintf("with %s", podCount(e.Size))
-			}
-			admitted = true
-		case tasks.WasReady:
-			line.Tone, line.Title = "ok", "All pods ready"
-		case tasks.WasPreempted:
-			line.Tone, line.Text = "pre", joined(rules[e.Reason], ranWords(e))
-			line.By, line.Unnamed = by(e)
-		case tasks.WasEvicted:
-			line.Tone, line.Title, line.Text = "pre", "Lost its quota", joined(e.Text, ranWords(e))
-		case tasks.WasRequeued:
-			line.Title = "Back in the queue"
-		case tasks.WasFinished:
-			line.Title, line.Text = string(d.State), e.Text
-			if d.State == tasks.Failed {
-				line.Tone = "bad"
-			}
-		}
-		lines = append(lines, line)
-	}
-	return lines
-}
-
 func ranWords(e tasks.Event) string {
 	if e.Ran < 0 {
 		return ""
@@ -102,11 +66,17 @@ func by(e tasks.Event) (link *views.TaskLink, unnamed string) {
 }
 
 // forgotten says how much of a task's life nobody remembers; empty for nothing.
-func forgotten(d tasks.Detail) string {
-	if d.Forgotten == 0 {
+func forgotten(d tasks.Detail, life []lived) string {
+	n := d.Forgotten - lost(life)
+	for _, e := range d.Timeline {
+		if e.What.Lost() {
+			n++
+		}
+	}
+	if n <= 0 {
 		return ""
 	}
-	return fmt.Sprintf("It lost its quota %s more, before this console started: Kueue keeps the last time only.", times(d.Forgotten))
+	return fmt.Sprintf("It lost its quota %s more, before this console started: Kueue keeps the last time only.", times(n))
 }
 
 func times(n int32) string {

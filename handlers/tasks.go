@@ -26,7 +26,7 @@ import (
 // tasks answers GET /tasks: what runs and what waits. ?deleted=task comes after
 // the deletion of one.
 func (h *Handlers) tasks(c echo.Context) error {
-	q := parseTaskQuery(c.QueryParams())
+	q := h.taskQuery(c.QueryParams())
 	if c.QueryParams().Has("cols") { // of the form, which sends all that it has
 		return c.Redirect(http.StatusSeeOther, q.with(tasksURL))
 	}
@@ -50,7 +50,7 @@ func (h *Handlers) tasks(c echo.Context) error {
 // tasksEvents answers GET /tasks/events: the same, as it changes.
 func (h *Handlers) tasksEvents(s *web.Server) func(echo.Context) error {
 	return func(c echo.Context) error {
-		q := parseTaskQuery(c.QueryParams())
+		q := h.taskQuery(c.QueryParams())
 		return s.StreamShared(c, web.Shared{Changed: h.TaskChanges.Listen, See: func(ctx context.Context) (string, func(context.Context) (templ.Component, error), error) {
 			scope, err := h.Tasks.Scope(ctx, userOf(c))
 			if governance.KindOf(err) == governance.Outside {
@@ -81,11 +81,8 @@ func (h *Handlers) tasksPage(ctx context.Context, scope access.Scope, q taskQuer
 	} else if len(list.Teams) == 1 {
 		page.SubmitURL = teamURL(list.Teams[0])
 	}
-	for _, row := range list.ByClass {
-		page.Classes = append(page.Classes, classLine(row, q))
-	}
-	if len(page.Classes) > 0 {
-		page.ClassNote, page.Ranges = q.rangeNote(list), q.ranges()
+	if classes := h.classTable(ctx, scope, list, q.teams, q.classRange); len(classes.rows) > 0 {
+		page.Classes, page.ClassNote, page.Ranges = classes.rows, classes.note, q.ranges(h.History != nil)
 	}
 	for _, item := range list.Items {
 		page.Tasks = append(page.Tasks, taskRow(item, h.Now()))
@@ -110,42 +107,6 @@ func pageNumber(n int) string {
 	}
 	return strconv.Itoa(n)
 }
-
-func classLine(row tasks.ClassRow, q taskQuery) views.ClassRow {
-	name, value := className(row.Class), row.Class
-	if value == "" {
-		name, value = "Without a class", noClass
-	}
-	count := func(n int, states ...string) views.Count {
-		if n == 0 {
-			return views.Count{Text: "0"}
-		}
-		values := taskQuery{values: url.Values{"class": {value}, "status": states}}
-		if teams := q.values["team"]; len(teams) > 0 {
-			values.values["team"] = teams
-		}
-		return views.Count{Text: thousands(int64(n)), URL: values.with(tasksURL)}
-	}
-	took := func(d time.Duration, n int, goesOn bool) string {
-		if n == 0 {
-			return "–"
-		}
-		return elapsed(d, goesOn)
-	}
-	return views.ClassRow{
-		ID: "class-" + value, Name: name,
-		Running:     count(row.Running, string(tasks.Running), string(tasks.Starting), string(tasks.Stopping)),
-		Pending:     count(row.Pending, string(tasks.Pending)),
-		Preempted:   count(row.Preempted, string(tasks.Preempted)),
-		AverageRun:  took(row.AverageRun, row.Runs, false),
-		AverageWait: took(row.AverageWait, row.Waits, false),
-		LongestRun:  took(row.LongestRun, row.Runs+row.Running, row.RunGoesOn),
-		LongestWait: took(row.LongestWait, row.Waits+row.Pending+row.Preempted, row.WaitGoesOn),
-	}
-}
-
-// className is a class as people call it.
-func className(object string) string { return strings.TrimSuffix(object, "-priority") }
 
 func summary(list tasks.List, q taskQuery) string {
 	if q.Filtered() || len(q.teams) > 0 {

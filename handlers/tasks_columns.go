@@ -1,11 +1,8 @@
 package handlers
 
 import (
-	"fmt"
-	"maps"
 	"net/url"
 	"slices"
-	"time"
 
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/views"
@@ -64,31 +61,4 @@ func (q taskQuery) columns() (choices []views.ColumnChoice) {
 		}
 	}
 	return choices
-}
-
-// taskRanges are the times that figures by class can be over, by their names in
-// addresses; without one they are since the console started.
-var taskRanges = map[string]time.Duration{"1h": time.Hour, "12h": 12 * time.Hour, "24h": 24 * time.Hour}
-
-// ranges lead to the same list with figures over another time.
-func (q taskQuery) ranges() []views.RangeLink {
-	links := []views.RangeLink{{Label: "All", Title: "All, since the console started", URL: q.with(tasksURL, "range", ""), Current: q.Within == 0}}
-	byLength := slices.SortedFunc(maps.Keys(taskRanges), func(a, b string) int { return int(taskRanges[a] - taskRanges[b]) })
-	for _, name := range byLength {
-		label := fmt.Sprintf("%d h", taskRanges[name]/time.Hour)
-		links = append(links, views.RangeLink{Label: label, Title: "The last " + label, URL: q.with(tasksURL, "range", name), Current: q.values.Get("range") == name})
-	}
-	return links
-}
-
-// rangeNote says from when the figures of a list really are.
-func (q taskQuery) rangeNote(l tasks.List) string {
-	since := l.Since.UTC().Format("15:04 on 2 January") + " (UTC)"
-	switch {
-	case q.Within == 0:
-		return "averages since " + since + ", when this console started"
-	case l.Since.Equal(l.Started):
-		return "averages since " + since + ", when this console started: it knows nothing of before"
-	}
-	return "averages since " + since
 }

@@ -23,8 +23,9 @@ const noClass = "-"
 type taskQuery struct {
 	values url.Values
 	tasks.Query
-	teams  []string
-	hidden map[string]bool // columns, by their ids
+	teams      []string
+	classRange classRange
+	hidden     map[string]bool // columns, by their ids
 }
 
 // taskFilters are the filters by the names that they have in addresses.
@@ -36,7 +37,13 @@ var taskFilters = []struct{ name, label, all string }{
 	{"pool", "Pool", "All pools"},
 }
 
-func parseTaskQuery(values url.Values) taskQuery {
+// taskQuery is what an address asks for, of what there is to ask for.
+func (h *Handlers) taskQuery(values url.Values) taskQuery {
+	return parseTaskQuery(values, h.History != nil)
+}
+
+// parseTaskQuery reads an address; past is whether there is history.
+func parseTaskQuery(values url.Values, past bool) taskQuery {
 	q := taskQuery{values: url.Values{}}
 	keep := func(name string) (kept []string) {
 		for _, value := range values[name] {
@@ -71,10 +78,10 @@ func parseTaskQuery(values url.Values) taskQuery {
 		q.Sort, q.Descending = tasks.BySubmitted, one("order") != "asc"
 	}
 	q.Page, _ = strconv.Atoi(one("page"))
-	q.Within = taskRanges[one("range")]
-	if q.Within == 0 {
+	if q.classRange = rangeOf(one("range"), past); q.classRange.within == 0 {
 		delete(q.values, "range")
 	}
+	q.Within = q.classRange.within
 	q.hide(values)
 	return q
 }

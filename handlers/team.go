@@ -28,8 +28,10 @@ type Submit interface {
 // teamURL is a team's own page.
 func teamURL(team string) string { return teamsURL + url.PathEscape(team) }
 
-// team answers GET /teams/{team}: where a team's tasks go, and how one is
-// submitted. What is asked for may stand in the address, as in a form.
+// team answers GET /teams/{team}: what a team has, holds and waits for, where its
+// tasks go, and how one is submitted. What is asked for may stand in the address,
+// as in a form; range=, from= and to= are the time of the figures, and page= that
+// of its past tasks.
 func (h *Handlers) team(s *web.Server) func(echo.Context) error {
 	return func(c echo.Context) error {
 		t, err := h.Submit.Team(c.Request().Context(), userOf(c), c.Param("team"))
@@ -111,7 +113,10 @@ func (h *Handlers) renderTeam(c echo.Context, status int, t submit.Team, form su
 		page.Manifests, page.NoForm = view.Manifests, h.noForm(t)
 	}
 	page.Chrome = h.Chrome(c)
-	page.Title, page.Active, page.Facts = t.Name, "tasks", teamFacts(t)
+	page.Title, page.Active, page.Facts, page.Charts = t.Name, "teams", teamFacts(t), h.History != nil
+	if err := h.showUsage(c, &page, t.Name, t.Namespace); err != nil {
+		return err
+	}
 	if name := c.QueryParam("submitted"); name != "" && c.Request().Method == http.MethodGet {
 		page.Notice = views.TaskLink{Name: name, URL: jobURL(t.Namespace, name)}
 	}

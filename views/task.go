@@ -5,6 +5,7 @@ package views
 type TaskPage struct {
 	Chrome
 	Name, Namespace string
+	UID             string
 	Team, TeamURL   string // TeamURL is empty for a task of no team
 	Status          Status
 	Lead            string       // such as "Job · training · asks for 4 GPUs"
@@ -13,7 +14,9 @@ type TaskPage struct {
 	Backing         *TaskBacking // nil while it holds no quota
 	Loss            *TaskLoss    // nil unless it was pre-empted and does not run
 	Timeline        []TimelineLine
-	Forgotten       string // what of it nobody remembers; empty for nothing
+	Forgotten       string     // what of it nobody remembers; empty for nothing
+	Remembered      string     // how far the timeline goes back, in a few words
+	Others          []PastLink // past tasks of the same name; not a part of what is live
 	Sizes           []SizeLine
 	Notices         *TaskNotices // nil shows none
 	Resources       []ValueLine

@@ -22,6 +22,7 @@ type TasksPage struct {
 	Tasks     []TaskRow
 	Pager     Pager
 	CSVURL    string
+	PastURL   string // the list of those that ended; empty without history
 	SubmitURL string // where a task is submitted, for who looks at one team; else empty
 }
 

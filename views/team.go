@@ -1,10 +1,13 @@
 package views
 
-// TeamPage is a team's own page: where its tasks go, and how one is submitted.
+// TeamPage is a team's own page: what it has and holds, where its tasks go, and
+// how one is submitted.
 type TeamPage struct {
 	Chrome
 	Facts         []ValueLine // namespace, queue, pools
-	DisplayName   string      // empty for none
+	Usage         TeamUsage
+	Past          *TeamPast // nil without history
+	DisplayName   string    // empty for none
 	TasksURL      string
 	AllocationURL string
 	Notice        TaskLink    // a task that was submitted and is not listed yet; without a name there is none

@@ -24,7 +24,8 @@ type Shared struct {
 
 // StreamShared is Stream for a part that many pages show.
 func (s *Server) StreamShared(c echo.Context, shared Shared, status func(context.Context) (templ.Component, error)) error {
-	stream := begin(c)
+	stream := s.begin(c)
+	defer stream.end()
 	ctx := c.Request().Context()
 	beat := time.NewTicker(streamBeat)
 	defer beat.Stop()
@@ -101,15 +102,17 @@ func (r *reader) leave() {
 
 // feeds are those that somebody reads, by key.
 type feeds struct {
-	log  *slog.Logger
-	mu   sync.Mutex
-	open map[string]*feed
+	log     *slog.Logger
+	metrics *metrics
+	mu      sync.Mutex
+	open    map[string]*feed
 }
 
 // feed is a part that is rendered for as long as somebody reads it.
 type feed struct {
 	stop    context.CancelFunc
 	log     *slog.Logger
+	metrics *metrics
 	mu      sync.Mutex
 	html    []byte // what was rendered last; nil before, and while it cannot be
 	readers map[*reader]struct{}
@@ -122,7 +125,7 @@ func (f *feeds) join(r *reader, part func(context.Context) (templ.Component, err
 	found := f.open[r.key]
 	if found == nil {
 		ctx, stop := context.WithCancel(context.Background())
-		found = &feed{stop: stop, log: f.log, readers: map[*reader]struct{}{}}
+		found = &feed{stop: stop, log: f.log, metrics: f.metrics, readers: map[*reader]struct{}{}}
 		if f.open == nil {
 			f.open = map[string]*feed{}
 		}
@@ -176,6 +179,8 @@ func (f *feed) run(ctx context.Context, part func(context.Context) (templ.Compon
 		if err != nil {
 			f.log.Debug("stream cannot be rendered", "error", err)
 			html = nil // readers say how old their page is
+		} else {
+			f.metrics.rendered(began)
 		}
 		f.tell(html)
 	}

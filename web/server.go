@@ -18,6 +18,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 	"github.com/labstack/echo/v4/middleware"
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // shutdownLimit is how long requests under way may take once the server stops.
@@ -38,6 +39,7 @@ type Options struct {
 	TrustedProxies []netip.Prefix                                       // whose X-Forwarded-For is believed; no other forwarded header is
 	Chrome         func(echo.Context) views.Chrome                      // the frame of error pages
 	Now            func() time.Time                                     // the clock; nil takes the real one
+	Metrics        prometheus.Registerer                                // where what is answered is counted; nil for nowhere
 	Log            *slog.Logger
 }
 
@@ -54,6 +56,7 @@ type Server struct {
 	log        *slog.Logger
 	closing    chan struct{}
 	feeds      feeds
+	metrics    *metrics
 	close      sync.Once
 }
 
@@ -66,9 +69,13 @@ func New(options Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("rendering the error page: %w", err)
 	}
+	counts, err := newMetrics(options.Metrics)
+	if err != nil {
+		return nil, fmt.Errorf("registering metrics: %w", err)
+	}
 	s := &Server{
 		echo: echo.New(), forms: map[string]bool{}, listener: options.Listener, protection: http.NewCrossOriginProtection(),
-		signIn: options.SignIn, user: options.User, now: options.Now, log: options.Log, closing: make(chan struct{}), feeds: feeds{log: options.Log},
+		signIn: options.SignIn, user: options.User, now: options.Now, log: options.Log, closing: make(chan struct{}), feeds: feeds{log: options.Log, metrics: counts}, metrics: counts,
 	}
 	if s.now == nil {
 		s.now = time.Now
@@ -80,6 +87,7 @@ func New(options Options) (*Server, error) {
 	s.echo.HTTPErrorHandler = pages.handle
 	s.echo.IPExtractor = clientAddress(options.TrustedProxies)
 	s.echo.Use(
+		counts.measure,
 		middleware.RecoverWithConfig(middleware.RecoverConfig{DisableStackAll: true, LogErrorFunc: func(_ echo.Context, err error, stack []byte) error {
 			options.Log.Error("panic", "error", err, "stack", string(stack))
 			return err

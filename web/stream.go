@@ -34,7 +34,8 @@ const (
 // is asked anew who the reader is; UserOf tells their groups of then, and the
 // stream ends with their session. While part fails, only status is sent.
 func (s *Server) Stream(c echo.Context, changed <-chan struct{}, part, status func(context.Context) (templ.Component, error)) error {
-	stream := begin(c)
+	stream := s.begin(c)
+	defer stream.end()
 	beat := time.NewTicker(streamBeat)
 	defer beat.Stop()
 	gap := time.NewTimer(0) // the page may have changed since it was rendered
@@ -75,14 +76,18 @@ func (s *Server) Stream(c echo.Context, changed <-chan struct{}, part, status fu
 	}
 }
 
-// begin answers with a stream.
-func begin(c echo.Context) *stream {
+// begin answers with a stream, which end ends.
+func (s *Server) begin(c echo.Context) *stream {
 	header := c.Response().Header()
 	header.Set(echo.HeaderContentType, "text/event-stream")
 	header.Set("X-Accel-Buffering", "no")
 	c.Response().WriteHeader(http.StatusOK)
-	return &stream{c: c, control: http.NewResponseController(c.Response())}
+	c.Set(streamKey, true)
+	s.metrics.clients.WithLabelValues(c.Path()).Inc()
+	return &stream{c: c, control: http.NewResponseController(c.Response()), metrics: s.metrics}
 }
+
+func (s *stream) end() { s.metrics.clients.WithLabelValues(s.c.Path()).Dec() }
 
 // still asks anew who reads a stream, and tells whether somebody does. A browser
 // whose reader cannot be known now asks again, and is told.
@@ -113,16 +118,19 @@ type stream struct {
 	control *http.ResponseController
 	last    []byte // what was sent of the part
 	rows    rows   // that the page has of it
+	metrics *metrics
 }
 
 // send renders a component and sends it as one event. With once, what was sent
 // last is not sent again, and rows that the page has neither.
 func (s *stream) send(render func(context.Context) (templ.Component, error), once bool) error {
+	began := time.Now()
 	html, err := rendered(s.c.Request().Context(), render)
 	if err != nil {
 		return err
 	}
 	if once {
+		s.metrics.rendered(began)
 		return s.sendOnce(html)
 	}
 	return s.write(event(html))
@@ -135,7 +143,11 @@ func (s *stream) sendOnce(html []byte) error {
 	}
 	short, rows := s.rows.update(html)
 	s.last, s.rows = html, rows
-	return s.write(event(short))
+	if err := s.write(event(short)); err != nil {
+		return err
+	}
+	s.metrics.updates.WithLabelValues(s.c.Path()).Inc()
+	return nil
 }
 
 func rendered(ctx context.Context, render func(context.Context) (templ.Component, error)) ([]byte, error) {

@@ -27,6 +27,8 @@ type config struct {
 	tlsKey         string
 	trustedProxies string
 	metrics        string
+	history        string
+	historyKeep    time.Duration
 
 	kubeconfig     string
 	namespace      string
@@ -74,6 +76,8 @@ func (c *config) register(flags *flag.FlagSet, level *string) {
 	flags.StringVar(&c.tlsKey, "tls-key-file", "", "key of the certificate (PEM)")
 	flags.StringVar(&c.trustedProxies, "trusted-proxies", "", "addresses or networks (CIDR), separated by commas, whose X-Forwarded-For is believed")
 	flags.StringVar(&c.metrics, "metrics-address", "0", "address that /metrics is served on for Prometheus, host:port, to whoever reaches it; 0 serves none")
+	flags.StringVar(&c.history, "history", "kuota-history.db", "database that keeps what the cluster forgets: the path of a SQLite file, or postgres://… ; none keeps nothing longer than the console runs")
+	flags.DurationVar(&c.historyKeep, "history-keep", 400*24*time.Hour, "how long history is kept")
 	flags.StringVar(&c.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster; empty takes KUBECONFIG, then the pod's service account")
 	flags.StringVar(&c.namespace, "namespace", "kuota-system", "the console's own namespace, where it keeps who is signed in, and versions")
 	flags.StringVar(&c.clusterName, "cluster-name", "local", "what pages call the cluster")
@@ -188,6 +192,9 @@ func (c *config) check(level string) (wrong []error) {
 	}
 	if problems := validation.IsDNS1123Label(c.namespace); len(problems) > 0 {
 		tell("namespace %q: %s", c.namespace, problems[0])
+	}
+	if c.historyKeep < 24*time.Hour {
+		tell("history-keep %s: keep at least a day, 24h", c.historyKeep)
 	}
 	if c.qps <= 0 || c.burst <= 0 {
 		tell("kube-qps %v and kube-burst %d: both must be above 0", c.qps, c.burst)

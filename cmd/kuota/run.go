@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -13,9 +14,12 @@ import (
 	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/audit"
+	"kuota.dev/kuota/governance/capacity"
 	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/history"
 	"kuota.dev/kuota/governance/policy"
 	"kuota.dev/kuota/governance/reconcile"
+	"kuota.dev/kuota/governance/recorder"
 	"kuota.dev/kuota/governance/revisions"
 	"kuota.dev/kuota/governance/settings"
 	"kuota.dev/kuota/governance/submit"
@@ -29,6 +33,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
 // drainLimit is how long answers of the sign-in provider may take once all else
@@ -45,6 +50,22 @@ func (c config) setup() handlers.Setup {
 		setup.Version = build.Main.Version
 	}
 	return setup
+}
+
+// noHistory is what --history is to keep nothing.
+const noHistory = "none"
+
+// record is the history, and who writes it; nil for both where there is none.
+func (c config) record(kubernetes *cluster.Cluster, workloads *tasks.Service, holders *capacity.Service, log *slog.Logger) (*history.Store, *recorder.Recorder, error) {
+	if c.history == noHistory {
+		return nil, nil, nil
+	}
+	store, err := history.Reach(c.history, history.Options{Keep: c.historyKeep, Log: log})
+	if err != nil {
+		return nil, nil, err
+	}
+	workloads.Record()
+	return store, &recorder.Recorder{Store: store, Cluster: kubernetes, Tasks: workloads, Capacity: holders, Log: log}, nil
 }
 
 // run starts the web server and the controllers, and ends both together.
@@ -75,6 +96,14 @@ func run(ctx context.Context, c config, out io.Writer) error {
 	policies := &policy.Service{Cluster: kubernetes, Naming: c.naming, Access: permission, Audit: record, Kueue: controllers.Kueue.Plan}
 	teams := &allocations.Service{Cluster: kubernetes, Naming: c.naming, Access: permission, Audit: record, Pools: policies}
 	workloads := tasks.New(kubernetes, permission)
+	if err := errors.Join(kubernetes.RegisterMetrics(metrics.Registry), workloads.RegisterMetrics(metrics.Registry)); err != nil {
+		return err
+	}
+	holders := &capacity.Service{Cluster: kubernetes, Tasks: workloads, Naming: c.naming}
+	past, recording, err := c.record(kubernetes, workloads, holders, log)
+	if err != nil {
+		return err
+	}
 	h := &handlers.Handlers{
 		Allocations:       teams,
 		Revisions:         &revisions.Service{Store: kubernetes.Revisions, Access: permission, Allocations: teams},
@@ -87,11 +116,15 @@ func run(ctx context.Context, c config, out io.Writer) error {
 		Submit:            &submit.Service{Cluster: kubernetes, Access: permission, Audit: record, Tasks: workloads, Naming: c.naming},
 		Actions:           &actions.Service{Cluster: kubernetes, Access: permission, Tasks: workloads, Audit: record},
 		Contact:           kubernetes.Contact,
+		Capacity:          holders,
 		AllocationChanges: kubernetes.Allocations,
 		TaskChanges:       kubernetes.Tasks,
 		Naming:            c.naming,
 		ClusterName:       c.clusterName,
 		Now:               time.Now,
+	}
+	if past != nil { // a nil *Store would not be nil there
+		h.History = past
 	}
 	listener, err := net.Listen("tcp", c.listen)
 	if err != nil {
@@ -108,7 +141,7 @@ func run(ctx context.Context, c config, out io.Writer) error {
 	}
 	options := web.Options{
 		Listener: listener, SignIn: signIn, User: web.User{Name: "local admin", Local: true},
-		TrustedProxies: proxies, Chrome: h.Chrome, Log: log,
+		TrustedProxies: proxies, Chrome: h.Chrome, Metrics: metrics.Registry, Log: log,
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	address := "http://" + listener.Addr().String()
@@ -133,6 +166,10 @@ func run(ctx context.Context, c config, out io.Writer) error {
 			c.watchKeys(ctx, signIn.Ring, log)
 			return nil
 		})
+	}
+	if recording != nil {
+		defer past.Close()
+		group.Go(func() error { return recording.Run(ctx) })
 	}
 	group.Go(func() error { return server.Run(ctx) })
 	group.Go(func() error { return kubernetes.Run(ctx) })

@@ -32,6 +32,7 @@ func consoleEnv(l layout, port int, issuer string) []string {
 		"KUOTA_LISTEN=" + loopback(port),
 		"KUOTA_URL=" + consoleURL(port),
 		"KUOTA_NAMESPACE=" + consoleNamespace,
+		"KUOTA_HISTORY=" + l.data("history.db"),
 	}
 	if issuer == "" {
 		return env

@@ -14,7 +14,7 @@ const usage = `localcluster runs Kubernetes, Kueue and simulated nodes on this m
 
   localcluster build  --bin DIR [--source DIR] [--kueue DIR]
   localcluster up     --dir DIR --bin DIR [--crds DIR] [--rbac DIR] [--nodes FILE]
-                      [--samples DIR] [--users FILE] [--token-life DURATION]
+                      [--samples DIR [--still]] [--users FILE] [--token-life DURATION]
                       [--console BINARY] [--console-port N] [--api-port N] [--detach]
   localcluster down   --dir DIR
   localcluster stop   COMPONENT --dir DIR
@@ -89,7 +89,8 @@ func runUp(args []string) error {
 	fs.StringVar(&o.crds, "crds", "", "folder of CustomResourceDefinitions to apply; may be missing or empty")
 	fs.StringVar(&o.rbac, "rbac", "", "folder of YAML files applied before the console starts: its own rights and its users'")
 	fs.StringVar(&o.nodes, "nodes", "", "YAML file of Node objects")
-	fs.StringVar(&o.samples, "samples", "", "folder with policy.yaml, teams.yaml, members.yaml and tasks.yaml, applied when all is ready")
+	fs.StringVar(&o.samples, "samples", "", "folder with policy.yaml, teams.yaml and members.yaml, applied when all is ready, and load.yaml, played from then on")
+	fs.BoolVar(&o.still, "still", false, "create the samples' tasks.yaml, once, in place of playing load.yaml")
 	fs.StringVar(&o.users, "users", "", "YAML file of users; with it an OpenID Connect provider is started")
 	fs.DurationVar(&o.tokenLife, "token-life", tokenLife, "how long the provider's access and ID tokens are good")
 	fs.StringVar(&o.console, "console", "", "the console's binary; without it no console is started")

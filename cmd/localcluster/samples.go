@@ -13,9 +13,9 @@ import (
 )
 
 // applySamples fills the cluster the way a first user would: the policy, the
-// teams, and when those have their namespaces and queues, members and tasks. A
-// file that is not there is left out.
-func applySamples(ctx context.Context, api *apiClient, dir string) error {
+// teams, and when those have their namespaces and queues, members and, where they
+// are wanted, the tasks. A file that is not there is left out.
+func applySamples(ctx context.Context, api *apiClient, dir string, withTasks bool) error {
 	if st, err := os.Stat(dir); err != nil || !st.IsDir() {
 		return fmt.Errorf("no folder of samples at %s", dir)
 	}
@@ -53,6 +53,9 @@ func applySamples(ctx context.Context, api *apiClient, dir string) error {
 		if err := applyMember(ctx, api, m); err != nil {
 			return err
 		}
+	}
+	if !withTasks {
+		return nil
 	}
 	for _, task := range tasks { // one after the other, so that their order is the file's
 		if err := createTask(ctx, api, task); err != nil {

@@ -68,8 +68,15 @@ func (s *supervisor) startAll(ctx context.Context, o upOptions, begin time.Time)
 	}
 	if o.samples != "" {
 		s.say("applying samples")
-		if err := applySamples(ctx, api, o.samples); err != nil {
+		load, err := o.load()
+		if err != nil {
 			return err
+		}
+		if err := applySamples(ctx, api, o.samples, load == nil); err != nil {
+			return err
+		}
+		if load != nil {
+			go load.play(ctx, api, s.say)
 		}
 	}
 	return s.announce(o, url, issuer, begin)

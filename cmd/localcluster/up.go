@@ -17,7 +17,16 @@ type upOptions struct {
 	dir, bin, crds, rbac, nodes, samples, users, console string
 	apiPort, consolePort                                 int
 	tokenLife                                            time.Duration
-	detach                                               bool
+	detach, still                                        bool
+}
+
+// load is what the sample teams do; nil for nothing.
+func (o upOptions) load() (*load, error) {
+	path := filepath.Join(o.samples, "load.yaml")
+	if _, err := os.Stat(path); o.samples == "" || o.still || errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	return readLoad(path)
 }
 
 // preflight finds everything that would stop a start, before anything starts
@@ -38,6 +47,9 @@ func preflight(l layout, o upOptions) (*os.File, error) {
 	}
 	if o.console != "" && o.rbac == "" {
 		return nil, errors.New("--console needs --rbac: the console has an identity of its own, which may do nothing without")
+	}
+	if _, err := o.load(); err != nil {
+		return nil, fmt.Errorf("--samples: %w", err)
 	}
 	if o.users != "" {
 		if _, err := provider.ReadUsers(o.users); err != nil {

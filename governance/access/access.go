@@ -26,6 +26,15 @@ type Scope struct {
 	namespaces map[string]bool
 }
 
+// Only is a scope of these namespaces.
+func Only(namespaces ...string) Scope {
+	s := Scope{namespaces: map[string]bool{}}
+	for _, namespace := range namespaces {
+		s.namespaces[namespace] = true
+	}
+	return s
+}
+
 // Sees tells whether a namespace is in the scope.
 func (s Scope) Sees(namespace string) bool {
 	return namespace != "" && (s.All || s.namespaces[namespace])

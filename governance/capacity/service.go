@@ -3,7 +3,6 @@ package capacity
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"kuota.dev/kuota/governance"
@@ -16,36 +15,36 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// freshness is for how long a snapshot stands in for the cluster while it
-// changes all the time.
-const freshness = 200 * time.Millisecond
-
 // Service sums up the cluster.
 type Service struct {
 	Cluster *cluster.Cluster
 	Tasks   *tasks.Service
 	Naming  desired.Naming
 
-	watched atomic.Bool // Run tells of changes
-	changed atomic.Bool
-	mu      sync.Mutex
-	last    *Snapshot
+	mu   sync.Mutex
+	last *Snapshot
+	seen uint64 // changes that are in last
 }
 
-// Run notes changes until ctx ends, so that nothing is summed up twice.
-func (s *Service) Run(ctx context.Context) error {
+// Listen tells of changes of what a snapshot is made of, until ctx ends.
+func (s *Service) Listen(ctx context.Context) <-chan struct{} {
+	changed := make(chan struct{}, 1)
 	some, others := s.Cluster.Tasks.Listen(ctx), s.Cluster.Allocations.Listen(ctx)
-	s.changed.Store(true)
-	s.watched.Store(true)
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-some:
-		case <-others:
+	go func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-some:
+			case <-others:
+			}
+			select {
+			case changed <- struct{}{}:
+			default: // it has not looked since the last
+			}
 		}
-		s.changed.Store(true)
-	}
+	}()
+	return changed
 }
 
 // Snapshot is the cluster as of now. It answers governance.Unavailable where it
@@ -59,16 +58,15 @@ func (s *Service) Snapshot(ctx context.Context) (*Snapshot, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.last != nil && s.watched.Load() && (!s.changed.Load() || time.Since(s.last.At) < freshness) {
+	changes := s.Cluster.Tasks.Count() + s.Cluster.Allocations.Count()
+	if s.last != nil && s.seen == changes {
 		return s.last, nil
 	}
-	s.changed.Store(false) // what changes from here on is looked at again
 	in, err := s.read(ctx)
 	if err != nil {
-		s.changed.Store(true)
 		return nil, err
 	}
-	s.last = in.sum()
+	s.last, s.seen = in.sum(), changes
 	return s.last, nil
 }
 

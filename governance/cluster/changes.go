@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 
 	toolscache "k8s.io/client-go/tools/cache"
 )
@@ -12,7 +13,12 @@ import (
 type Changes struct {
 	mu        sync.Mutex
 	listeners map[chan struct{}]struct{}
+	count     atomic.Uint64
 }
+
+// Count is how often something changed. Whoever takes it, and then looks, has
+// seen all of those.
+func (c *Changes) Count() uint64 { return c.count.Load() }
 
 // Listen returns a channel that has a value whenever something changed since
 // the last one was taken, until ctx ends.
@@ -34,6 +40,7 @@ func (c *Changes) Listen(ctx context.Context) <-chan struct{} {
 
 // Notify tells all listeners.
 func (c *Changes) Notify() {
+	c.count.Add(1)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for listener := range c.listeners {

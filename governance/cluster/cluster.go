@@ -3,6 +3,7 @@ package cluster
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/client-go/discovery"
@@ -55,6 +57,7 @@ type Cluster struct {
 	Revisions *Revisions
 
 	log     *slog.Logger
+	watches *watches
 	clients kubernetes.Interface // as the console itself
 
 	discovery discovery.DiscoveryInterface // the same, which gives up after a while
@@ -87,7 +90,7 @@ func New(config *rest.Config, options Options) (*Cluster, error) {
 		config.Burst = 400
 	}
 	config.UserAgent = FieldManager
-	c := &Cluster{log: options.Log, takeOver: options.TakeOver, Contact: &Contact{}, Allocations: &Changes{}, Tasks: &Changes{}}
+	c := &Cluster{log: options.Log, watches: newWatches(), takeOver: options.TakeOver, Contact: &Contact{}, Allocations: &Changes{}, Tasks: &Changes{}}
 	manager, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:   Scheme,
 		Metrics:  server.Options{BindAddress: cmp.Or(options.Metrics, "0")},
@@ -97,6 +100,7 @@ func New(config *rest.Config, options Options) (*Cluster, error) {
 			// By type here rather than by ByObject, which would ask the cluster
 			// about the types at once.
 			DefaultTransform: c.slim,
+			NewInformer:      c.watches.informer,
 		},
 	})
 	if err != nil {
@@ -118,16 +122,24 @@ func New(config *rest.Config, options Options) (*Cluster, error) {
 	}
 	c.Manager, c.discovery, c.clients, c.reviews = manager, kinds, clients, reviews
 	if options.Namespace != "" {
-		if c.Revisions, err = newRevisions(config, clients, options.Namespace); err != nil {
+		if c.Revisions, err = newRevisions(config, clients, options.Namespace, c.watches); err != nil {
 			return nil, err
 		}
 	}
 	if options.Namespace != "" && !options.NoSessions {
-		if c.Sessions, err = newSessions(config, manager.GetRESTMapper(), clients, options.Namespace, options.Log); err != nil {
+		if c.Sessions, err = newSessions(config, manager.GetRESTMapper(), clients, options.Namespace, c.watches, options.Log); err != nil {
 			return nil, err
 		}
 	}
 	return c, nil
+}
+
+// RegisterMetrics has it told how the connection and its watches fare.
+func (c *Cluster) RegisterMetrics(with prometheus.Registerer) error {
+	if err := errors.Join(with.Register(c.Contact), with.Register(c.watches)); err != nil {
+		return fmt.Errorf("registering metrics: %w", err)
+	}
+	return nil
 }
 
 // slim takes what nobody reads off the objects that there are many of, before

@@ -2,9 +2,11 @@ package cluster
 
 import (
 	"context"
+	"math"
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/kubernetes"
 )
 
@@ -31,6 +33,21 @@ func (c *Contact) Age(now time.Time) (age time.Duration, ok bool) {
 	}
 	age = max(0, now.Sub(time.Unix(0, last)))
 	return age, age < contactLost
+}
+
+var ageDesc = prometheus.NewDesc("kuota_cluster_contact_age_seconds", "Time since the API server last answered; +Inf before it ever has.", nil, nil)
+
+// Describe implements prometheus.Collector.
+func (c *Contact) Describe(to chan<- *prometheus.Desc) { to <- ageDesc }
+
+// Collect implements prometheus.Collector.
+func (c *Contact) Collect(to chan<- prometheus.Metric) {
+	seconds := math.Inf(1)
+	if c.last.Load() != 0 {
+		age, _ := c.Age(time.Now())
+		seconds = age.Seconds()
+	}
+	to <- prometheus.MustNewConstMetric(ageDesc, prometheus.GaugeValue, seconds)
 }
 
 // keep asks until ctx ends.

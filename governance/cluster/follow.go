@@ -73,10 +73,15 @@ func (c *Cluster) followKind(ctx context.Context, f Followed, kind schema.GroupV
 		c.log.Error("following a kind", "kind", f.Kind, "error", err)
 		return
 	}
+	name := f.Kind.String()
+	if gvk, err := c.Manager.GetRESTMapper().KindFor(kind); err == nil {
+		name = gvk.GroupKind().String()
+	}
 	_, informer := toolscache.NewInformerWithOptions(toolscache.InformerOptions{
-		ListerWatcher: list, ObjectType: object, Transform: f.Slim,
+		ListerWatcher: c.watches.counted(name, list), ObjectType: object, Transform: f.Slim,
 		Handler: then(f.Handler, c.Tasks.Notify),
 	})
+	c.watches.follow(name, informer.HasSynced)
 	go func() {
 		if toolscache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
 			synced()

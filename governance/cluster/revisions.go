@@ -11,9 +11,10 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -35,7 +36,7 @@ type Revisions struct {
 	informer  toolscache.SharedIndexInformer
 }
 
-func newRevisions(config *rest.Config, clients kubernetes.Interface, namespace string) (*Revisions, error) {
+func newRevisions(config *rest.Config, clients kubernetes.Interface, namespace string, counts *watches) (*Revisions, error) {
 	direct, err := metadata.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("watching revisions: %w", err)
@@ -51,9 +52,17 @@ func newRevisions(config *rest.Config, clients kubernetes.Interface, namespace s
 		of := object.(*metav1.PartialObjectMetadata).Labels[LabelRevisionOf]
 		return []string{of}, nil
 	}}
-	informer := metadatainformer.NewFilteredMetadataInformer(watched, kind, namespace, 0, indexers, func(options *metav1.ListOptions) {
-		options.LabelSelector = LabelRevisionOf // not those of DaemonSets and StatefulSets
-	}).Informer()
+	ours := watched.Resource(kind).Namespace(namespace)
+	informer := counts.informer(&toolscache.ListWatch{ // not those of DaemonSets and StatefulSets
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			options.LabelSelector = LabelRevisionOf
+			return ours.List(ctx, options)
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			options.LabelSelector = LabelRevisionOf
+			return ours.Watch(ctx, options)
+		},
+	}, &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "ControllerRevision"}}, 0, indexers)
 	err = informer.SetTransform(func(object any) (any, error) {
 		if o, ok := object.(*metav1.PartialObjectMetadata); ok {
 			o.ManagedFields = nil

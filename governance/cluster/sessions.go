@@ -44,12 +44,13 @@ type Sessions struct {
 	log       *slog.Logger
 }
 
-func newSessions(config *rest.Config, mapper meta.RESTMapper, clients kubernetes.Interface, namespace string, log *slog.Logger) (*Sessions, error) {
+func newSessions(config *rest.Config, mapper meta.RESTMapper, clients kubernetes.Interface, namespace string, counts *watches, log *slog.Logger) (*Sessions, error) {
 	watched, err := newPatientCache(config, cache.Options{
 		Scheme: Scheme, Mapper: mapper,
 		DefaultNamespaces:    map[string]cache.Config{namespace: {}},
 		DefaultLabelSelector: labels.SelectorFromSet(labels.Set{sessionLabel: "true"}),
 		DefaultTransform:     cache.TransformStripManagedFields(),
+		NewInformer:          counts.informer,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("watching sessions: %w", err)

@@ -148,21 +148,26 @@ func (t *tx) integrate(ids map[Holder]int64, in stretch, known state, found map[
 
 func sorted(ids map[Holder]int64) []int64 { return slices.Sorted(maps.Values(ids)) }
 
-// The rows of a holder do not overlap, so those that reach into a range begin with
-// the last one that begins before it. %[1]s is the table, %[2]s its column.
-const reaching = `FROM holders h JOIN %[1]s r ON r.holder = h.id AND r.%[2]s < ?
-	AND r.%[2]s >= COALESCE((SELECT MAX(p.%[2]s) FROM %[1]s p WHERE p.holder = h.id AND p.%[2]s <= ?), ?)
-	WHERE h.id IN (%[3]s)`
+// reaching asks for the rows that reach into a stretch: those that begin in it,
+// and of each holder the last one before, since rows of a holder do not overlap.
+// The limit is there for its side effect: databases look that one up by holder.
+func reaching(table, begin, list string, ids []any, in stretch) (string, []any) {
+	query := fmt.Sprintf(`SELECT r.* FROM %[1]s r WHERE r.holder IN (%[3]s) AND r.%[2]s >= ? AND r.%[2]s < ?
+		UNION ALL SELECT r.* FROM (SELECT h.id, (SELECT MAX(p.%[2]s) FROM %[1]s p WHERE p.holder = h.id AND p.%[2]s < ?) AS last
+			FROM holders h WHERE h.id IN (%[3]s) LIMIT %[4]d) AS l
+		JOIN %[1]s r ON r.holder = l.id AND r.%[2]s = l.last`, table, begin, list, most)
+	return query, slices.Concat(ids, []any{in.from, in.to, in.from}, ids)
+}
 
 // wholes adds whole hours or days. Sums are added by the database, in two halves
 // that do not overflow.
 func (t *tx) wholes(table string, period int64, list string, ids []any, in stretch, found map[int64]*integral) error {
 	const half = 1 << 32
-	times := fmt.Sprintf("(%s(r.start + r.times * %d, %d) - %s(r.start, %d)) / %d", t.least, period, in.to, t.greatest, in.from, period)
-	query := fmt.Sprintf(`SELECT id, CAST(SUM(amount_ms / %d * times) AS BIGINT), CAST(SUM(amount_ms %% %d * times) AS BIGINT), CAST(SUM(known_ms * times) AS BIGINT)
-		FROM (SELECT h.id, %s AS times, r.amount_ms, r.known_ms %s) AS whole WHERE times > 0 GROUP BY id`,
-		half, half, times, fmt.Sprintf(reaching, table, "start", list))
-	return t.each(query, append([]any{in.to, in.from, in.from}, ids...), func(scan func(...any) error) error {
+	rows, args := reaching(table, "start", list, ids, in)
+	query := fmt.Sprintf(`SELECT holder, CAST(SUM(amount_ms / %[1]d * n) AS BIGINT), CAST(SUM(amount_ms %% %[1]d * n) AS BIGINT), CAST(SUM(known_ms * n) AS BIGINT)
+		FROM (SELECT holder, amount_ms, known_ms, (%[2]s(start + times * %[4]d, CAST(? AS BIGINT)) - %[3]s(start, CAST(? AS BIGINT))) / %[4]d AS n FROM (%[5]s) AS reaching) AS whole
+		WHERE n > 0 GROUP BY holder`, half, t.least, t.greatest, period, rows)
+	return t.each(query, slices.Concat([]any{in.to, in.from}, args), func(scan func(...any) error) error {
 		var id, high, low, known int64
 		if err := scan(&id, &high, &low, &known); err != nil {
 			return err
@@ -196,8 +201,8 @@ func (t *tx) parts(list string, ids []any, in stretch, known state, found map[in
 
 // intervals calls do for the intervals that reach into a stretch.
 func (t *tx) intervals(list string, ids []any, in stretch, do func(interval)) error {
-	query := "SELECT r.holder, r.began, r.ended, r.amount " + fmt.Sprintf(reaching, "amounts", "began", list)
-	return t.each(query, append([]any{in.to, in.from, in.from}, ids...), func(scan func(...any) error) error {
+	rows, args := reaching("amounts", "began", list, ids, in)
+	return t.each("SELECT holder, began, ended, amount FROM ("+rows+") AS reaching", args, func(scan func(...any) error) error {
 		var i interval
 		err := scan(&i.holder, &i.from, &i.to, &i.amount)
 		if err == nil && i.to > in.from {
@@ -212,8 +217,8 @@ type rollup struct{ holder, start, times, amount, known int64 }
 
 // rollups calls do for the rows of hours or days that reach into a stretch.
 func (t *tx) rollups(table string, period int64, list string, ids []any, in stretch, do func(rollup)) error {
-	query := "SELECT r.holder, r.start, r.times, r.amount_ms, r.known_ms " + fmt.Sprintf(reaching, table, "start", list)
-	return t.each(query, append([]any{in.to, in.from, in.from}, ids...), func(scan func(...any) error) error {
+	rows, args := reaching(table, "start", list, ids, in)
+	return t.each("SELECT holder, start, times, amount_ms, known_ms FROM ("+rows+") AS reaching", args, func(scan func(...any) error) error {
 		var r rollup
 		err := scan(&r.holder, &r.start, &r.times, &r.amount, &r.known)
 		if err == nil && r.start+r.times*period > in.from {

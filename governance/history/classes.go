@@ -74,7 +74,7 @@ func (s *Store) Classes(ctx context.Context, teams []string, from, to time.Time)
 			return nil
 		}
 		days, hours, less := in.divide()
-		sums := teams
+		sums := slices.Compact(slices.Sorted(slices.Values(teams)))
 		if teams == nil {
 			sums = []string{everybody}
 		}

@@ -52,17 +52,10 @@ func dialectOf(url string) *dialect {
 	return sqlite
 }
 
-// openSQLite makes the file where there is none, for its owner alone.
+// openSQLite touches nothing yet.
 func openSQLite(path string) (writer, reader *sql.DB, err error) {
 	path, err = filepath.Abs(path)
 	if err != nil {
-		return nil, nil, err
-	}
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := file.Close(); err != nil {
 		return nil, nil, err
 	}
 	source := func(pragmas ...string) string {
@@ -79,6 +72,16 @@ func openSQLite(path string) (writer, reader *sql.DB, err error) {
 	reader.SetMaxOpenConns(4)
 	reader.SetMaxIdleConns(4)
 	return writer, reader, nil
+}
+
+// makeFile makes the file of a SQLite database where there is none, for its owner
+// alone.
+func makeFile(path string) error {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	return file.Close()
 }
 
 // openPostgres takes whatever pgx knows in a URL, and gives up soon where the URL

@@ -89,7 +89,7 @@ func (s *Store) Moments(ctx context.Context, moments []Moment) error {
 // where it begins, which is when they were seen last at the latest. Gaps that
 // touch, for the same reason, are one.
 func (s *Store) Gap(ctx context.Context, gap Gap) error {
-	from, to := millis(gap.From), millis(gap.To)
+	from, to, why := millis(gap.From), millis(gap.To), clean(gap.Why)
 	if from > to {
 		return fmt.Errorf("history: recording a gap: it begins at %s and ends before that, at %s", gap.From.Format(time.RFC3339), gap.To.Format(time.RFC3339))
 	}
@@ -98,12 +98,12 @@ func (s *Store) Gap(ctx context.Context, gap Gap) error {
 		if err != nil {
 			return err
 		}
-		if known.seen > 0 {
-			from = min(from, known.seen)
-		}
 		open, err := t.open(nil)
 		if err != nil {
 			return err
+		}
+		if len(open) > 0 {
+			from = min(from, known.seen)
 		}
 		var ended []interval
 		for id, o := range open {
@@ -121,11 +121,11 @@ func (s *Store) Gap(ctx context.Context, gap Gap) error {
 			return nil
 		}
 		longer, err := t.changed("UPDATE gaps SET began = "+t.least+"(began, ?), ended = "+t.greatest+"(ended, ?) WHERE ended >= ? AND began <= ? AND why = ?",
-			from, to, from, to, gap.Why)
+			from, to, from, to, why)
 		if err != nil || longer > 0 {
 			return err
 		}
-		return t.exec("INSERT INTO gaps (began, ended, why) VALUES (?, ?, ?)", from, to, gap.Why)
+		return t.exec("INSERT INTO gaps (began, ended, why) VALUES (?, ?, ?)", from, to, why)
 	})
 }
 

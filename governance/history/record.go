@@ -5,13 +5,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
 // Record keeps what is known of tasks, in one transaction. Of a task the last
 // that was told counts, but for when it ended and when it was gone, which stay
 // until they are told anew. Steps and spans that are there already are left as
-// they are and counted once, so the same may be told again.
+// they are and counted once, so the same may be told again. A few hundred tasks at
+// a time are well within what a call may take.
 func (s *Store) Record(ctx context.Context, records []Record) error {
 	return s.write(ctx, fmt.Sprintf("recording %d tasks", len(records)), func(t *tx) error {
 		ids, err := t.recordTasks(records)
@@ -90,7 +92,7 @@ func (t *tx) recordSteps(records []Record, ids map[string]int64) error {
 			if err != nil {
 				return err
 			}
-			rows = append(rows, []any{ids[r.Task.UID], step.Part, step.What, millis(step.At), step.Reason, step.Text, other, writeRan(step.Ran), step.Size})
+			rows = append(rows, []any{ids[r.Task.UID], step.Part, step.What, millis(step.At), clean(step.Reason), clean(step.Text), other, writeRan(step.Ran), step.Size})
 		}
 	}
 	return t.insert("steps (task, part, what, at, reason, text, other, ran_ms, size)", rows, "ON CONFLICT DO NOTHING", nil)
@@ -126,6 +128,11 @@ func (t *tx) recordSpans(records []Record) error {
 		return err
 	}
 	return sums.write(t)
+}
+
+// clean is a text of others that every database takes.
+func clean(text string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "")
 }
 
 // writeParty is a party as text; nobody is none.

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -24,15 +26,32 @@ type Options struct {
 // full or closed, and works again once that is over.
 type Store struct {
 	*dialect
+	url            string
 	options        Options
 	writer, reader *sql.DB
+
+	making sync.Mutex
+	made   atomic.Bool // the tables
 }
 
 // Open connects to a database and brings its tables to what this version reads.
 // url is postgres://…, or the path of a SQLite file, which is made where there is
 // none.
 func Open(ctx context.Context, url string, options Options) (*Store, error) {
-	s := &Store{dialect: dialectOf(url), options: options}
+	s, err := Reach(url, options)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.ready(ctx); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// Reach is Open for a database that may not be there yet: it is connected to, and
+// its tables are made, when it is asked for something.
+func Reach(url string, options Options) (*Store, error) {
+	s := &Store{dialect: dialectOf(url), url: url, options: options}
 	if s.options.Keep <= 0 {
 		s.options.Keep = 400 * 24 * time.Hour
 	}
@@ -52,15 +71,35 @@ func Open(ctx context.Context, url string, options Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("history: opening %s: %w", s.name, err)
 	}
-	if err := s.Ping(ctx); err != nil {
-		return nil, errors.Join(err, s.Close())
+	return s, nil
+}
+
+// ready makes the tables, once the database answers.
+func (s *Store) ready(ctx context.Context) error {
+	if s.made.Load() {
+		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	s.making.Lock()
+	defer s.making.Unlock()
+	if s.made.Load() {
+		return nil
+	}
+	if s.dialect == sqlite {
+		if err := makeFile(s.url); err != nil {
+			return fmt.Errorf("history: making the file of %s: %w", s.name, err)
+		}
+	}
+	if err := s.Ping(ctx); err != nil {
+		return err
+	}
+	// Whoever asked may give up: tables that are being made are made.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	if err := s.migrate(ctx, s.writer, s.options.Log); err != nil {
-		return nil, errors.Join(fmt.Errorf("history: bringing the tables of %s up to date: %w", s.name, err), s.Close())
+		return fmt.Errorf("history: bringing the tables of %s up to date: %w", s.name, err)
 	}
-	return s, nil
+	s.made.Store(true)
+	return nil
 }
 
 // Close ends all that goes on.
@@ -104,6 +143,9 @@ func (s *Store) read(ctx context.Context, what string, do func(*tx) error) error
 }
 
 func (s *Store) transaction(ctx context.Context, what string, db *sql.DB, options *sql.TxOptions, do func(*tx) error) error {
+	if err := s.ready(ctx); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	begun, err := db.BeginTx(ctx, options)

@@ -16,6 +16,9 @@ const taskColumns = "id, uid, namespace, kind, name, team, class, priority, queu
 // usualLimit is how many tasks Tasks returns where the query says nothing.
 const usualLimit = 1000
 
+// escapeLike takes what is special out of a text that LIKE looks for.
+var escapeLike = strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`)
+
 // Tasks are the task records that a query asks for, the newest first by when they
 // were submitted; 1000 of them where it has no limit.
 func (s *Store) Tasks(ctx context.Context, q Query) ([]Task, error) {
@@ -38,6 +41,18 @@ func (s *Store) Tasks(ctx context.Context, q Query) ([]Task, error) {
 	}
 	if !q.To.IsZero() {
 		add("submitted < ?", millis(q.To))
+	}
+	if q.Text != "" {
+		add(`lower(name) LIKE ? ESCAPE '\'`, "%"+escapeLike.Replace(strings.ToLower(q.Text))+"%")
+	}
+	if q.Over {
+		where = append(where, "(ended <> 0 OR gone <> 0)")
+	}
+	if len(q.Classes) > 0 {
+		where = append(where, "class IN ("+strings.TrimSuffix(strings.Repeat("?, ", len(q.Classes)), ", ")+")")
+		for _, class := range q.Classes {
+			args = append(args, class)
+		}
 	}
 	var found []Task
 	err := s.read(ctx, "looking up tasks", func(t *tx) error {

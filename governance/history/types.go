@@ -172,6 +172,9 @@ type Query struct {
 	Kind      string   // in any case of letters
 	Name      string
 	UID       string
+	Classes   []string  // as their objects are named, "" for those without one; none is all
+	Text      string    // in the name, in any case of letters
+	Over      bool      // only those that ended, or whose objects are gone
 	From, To  time.Time // by when they were submitted; zero for any
 	Limit     int       // at most so many, the newest first
 }

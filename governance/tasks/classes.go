@@ -111,6 +111,14 @@ type ClassRow struct {
 	AverageWait, AverageRun     time.Duration // 0 without any
 	LongestWait, LongestRun     time.Duration // counts those that still go on
 	WaitGoesOn, RunGoesOn       bool          // those longest ones still do
+	Waiting, RunningFor         time.Duration // of those that go on, for how long the longest does; 0 without any
+}
+
+// Ended takes in how many waits and runs have ended, and how long they took: the
+// longest ones count those that go on.
+func (r *ClassRow) Ended(waits int, averageWait, longestWait time.Duration, runs int, averageRun, longestRun time.Duration) {
+	r.Waits, r.AverageWait, r.LongestWait, r.WaitGoesOn = waits, averageWait, max(r.Waiting, longestWait), r.Waiting > longestWait
+	r.Runs, r.AverageRun, r.LongestRun, r.RunGoesOn = runs, averageRun, max(r.RunningFor, longestRun), r.RunningFor > longestRun
 }
 
 // Classes counts the tasks of the namespaces that somebody sees, one row for
@@ -149,17 +157,15 @@ func (x *Index) Classes(sees func(namespace string) bool, within time.Duration) 
 		ended[key.class].waits.add(x.endedSince(since, &y.waits))
 		ended[key.class].runs.add(x.endedSince(since, &y.runs))
 		if waiting := y.waiting.list(); len(waiting) > 0 {
-			row.LongestWait = max(row.LongestWait, waiting[0].Waited(now))
+			row.Waiting = max(row.Waiting, waiting[0].Waited(now))
 		}
 		if running := y.running.list(); len(running) > 0 {
-			row.LongestRun = max(row.LongestRun, running[0].Ran(now)-running[0].RanBefore)
+			row.RunningFor = max(row.RunningFor, running[0].Ran(now)-running[0].RanBefore)
 		}
 	}
 	for class, row := range sums {
 		e := ended[class]
-		row.WaitGoesOn, row.RunGoesOn = row.LongestWait > e.waits.longest, row.LongestRun > e.runs.longest
-		row.Waits, row.AverageWait, row.LongestWait = e.waits.count, e.waits.average(), max(row.LongestWait, e.waits.longest)
-		row.Runs, row.AverageRun, row.LongestRun = e.runs.count, e.runs.average(), max(row.LongestRun, e.runs.longest)
+		row.Ended(e.waits.count, e.waits.average(), e.waits.longest, e.runs.count, e.runs.average(), e.runs.longest)
 	}
 	return slices.SortedFunc(deref(maps.Values(sums)), func(a, b ClassRow) int {
 		return cmp.Or(cmp.Compare(b2i(a.Class == ""), b2i(b.Class == "")), cmp.Compare(b.Priority, a.Priority), strings.Compare(a.Class, b.Class))

@@ -68,7 +68,7 @@ func (s *Service) one(ctx context.Context, user governance.User, namespace, kind
 	}
 	t := v.index.Find(namespace, kind, name, uid)
 	if t == nil || v.sees != nil && !v.sees[namespace] {
-		return v, nil, &governance.Error{Kind: governance.NotFound, Op: "find task", Message: "There is no such task, or it is not for you. A task that was deleted is not kept."}
+		return v, nil, &governance.Error{Kind: governance.NotFound, Op: "find task", Message: "There is no such task, or it is not for you."}
 	}
 	return v, t, nil
 }

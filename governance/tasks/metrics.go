@@ -1,6 +1,7 @@
 package tasks
 
 import (
+	"fmt"
 	"strconv"
 	"sync"
 
@@ -17,7 +18,44 @@ var verdicts = prometheus.NewCounterVec(prometheus.CounterOpts{
 	Name: "kuota_task_verdicts_total", Help: "Explanations of tasks that were shown, each once until it changes, by whether Kueue's own reason agrees.",
 }, []string{"agrees"})
 
-func init() { metrics.Registry.MustRegister(verdicts) }
+func init() {
+	metrics.Registry.MustRegister(verdicts)
+	for _, agrees := range []bool{true, false} { // there from the start, so that the first one is a change
+		verdicts.WithLabelValues(strconv.FormatBool(agrees))
+	}
+}
+
+// RegisterMetrics has it told how many tasks there are.
+func (s *Service) RegisterMetrics(with prometheus.Registerer) error {
+	if err := with.Register(s.index); err != nil {
+		return fmt.Errorf("registering metrics: %w", err)
+	}
+	return nil
+}
+
+var tasksDesc = prometheus.NewDesc("kuota_tasks", "Tasks by their state; none is told before all were read.", []string{"state"}, nil)
+
+// Describe implements prometheus.Collector.
+func (x *Index) Describe(to chan<- *prometheus.Desc) { to <- tasksDesc }
+
+// Collect implements prometheus.Collector. It costs what the classes of all
+// namespaces are, not what the tasks are.
+func (x *Index) Collect(to chan<- prometheus.Metric) {
+	x.mu.Lock()
+	complete, states := x.complete, map[State]int{}
+	for _, y := range x.classes {
+		for state, n := range y.states {
+			states[state] += n
+		}
+	}
+	x.mu.Unlock()
+	if !complete {
+		return
+	}
+	for _, state := range States {
+		to <- prometheus.MustNewConstMetric(tasksDesc, prometheus.GaugeValue, float64(states[state]), string(state))
+	}
+}
 
 // givenKept is how many tasks it is remembered of what was last said, twice at
 // most. One that nobody looked at while as many others were counts again.

@@ -1,51 +1,48 @@
 package tasks
 
 import (
-	"strconv"
+	"strings"
 	"testing"
+	"time"
 
-	"kuota.dev/kuota/governance/tasks/explain"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// An explanation counts when it is first given and when it changes, however often
-// a page shows it.
-func TestVerdictsCountOnce(t *testing.T) {
-	var g given
-	a, b := groupKey{"ns", "a"}, groupKey{"ns", "b"}
-	for i, step := range []struct {
-		of   groupKey
-		says saying
-		want bool
-	}{
-		{a, saying{explain.Quota, "WaitingForQuota"}, true},
-		{a, saying{explain.Quota, "WaitingForQuota"}, false},
-		{b, saying{explain.Quota, "WaitingForQuota"}, true},
-		{a, saying{explain.Turn, "WaitingForQuota"}, true},
-		{a, saying{explain.Turn, "Misconfigured"}, true},
-		{a, saying{explain.Turn, "Misconfigured"}, false},
-		{a, saying{explain.Quota, "WaitingForQuota"}, true},
-		{b, saying{explain.Quota, "WaitingForQuota"}, false},
-	} {
-		if got := g.news(step.of, step.says); got != step.want {
-			t.Errorf("step %d: %v of %s is news: %t", i, step.says, step.of.uid, got)
-		}
+// What is told of tasks is what the list has, and nothing before all were read.
+func TestMetricOfTasks(t *testing.T) {
+	x, _ := newTestIndex()
+	admitted := metav1.Condition{Type: kueue.WorkloadAdmitted, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(start)}
+	x.set(workload("a", "one", "", 0, start), false)
+	x.set(workload("a", "two", "high", 9, start), false)
+	gone := workload("b", "three", "high", 9, start.Add(time.Second))
+	x.set(gone, false)
+	x.set(workload("b", "four", "", 0, start, admitted), false)
+	if n := testutil.CollectAndCount(x); n != 0 {
+		t.Errorf("%d metrics before all tasks were read", n)
 	}
-}
-
-// However many tasks are looked at, few are remembered, and those that are
-// looked at all the while stay among them.
-func TestVerdictsAreBounded(t *testing.T) {
-	var g given
-	open := groupKey{"ns", "open"}
-	says := saying{explain.Quota, "WaitingForQuota"}
-	g.news(open, says)
-	for i := range 5 * givenKept {
-		g.news(groupKey{"ns", strconv.Itoa(i)}, says)
-		if i%1000 == 0 && g.news(open, says) {
-			t.Errorf("after %d others it counts again", i)
-		}
+	x.told()
+	x.drop(gone)
+	states := map[State]int{}
+	for _, one := range x.all(ByName) {
+		states[one.State]++
 	}
-	if n := len(g.now) + len(g.older); n > 2*givenKept {
-		t.Errorf("%d are remembered", n)
+	if states[Pending] != 2 {
+		t.Fatalf("the tasks are %v", states)
+	}
+	var want strings.Builder
+	want.WriteString("# HELP kuota_tasks Tasks by their state; none is told before all were read.\n# TYPE kuota_tasks gauge\n")
+	for _, state := range States {
+		want.WriteString(`kuota_tasks{state="` + string(state) + `"} ` + string(rune('0'+states[state])) + "\n")
+	}
+	if err := testutil.CollectAndCompare(x, strings.NewReader(want.String())); err != nil {
+		t.Error(err)
+	}
+	if problems, err := testutil.CollectAndLint(x); err != nil || len(problems) > 0 {
+		t.Errorf("lint: %v, %v", problems, err)
+	}
+	if problems, err := testutil.CollectAndLint(verdicts); err != nil || len(problems) > 0 {
+		t.Errorf("lint: %v, %v", problems, err)
 	}
 }

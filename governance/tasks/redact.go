@@ -5,6 +5,7 @@ import (
 	"regexp"
 
 	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/desired"
 
@@ -56,6 +57,21 @@ var (
 )
 
 const someoneElse = "another team"
+
+// Readable takes names that somebody with this scope may not see out of what
+// Kueue said at some time.
+func (s *Service) Readable(ctx context.Context, scope access.Scope) (func(text string) string, error) {
+	reader, err := s.Cluster.Reader()
+	if err != nil {
+		return nil, err
+	}
+	teams, err := allocations.Teams(ctx, reader)
+	if err != nil {
+		return nil, err
+	}
+	names, err := hiddenFrom(ctx, reader, scope, teams)
+	return names.redact, err
+}
 
 // redact takes the hidden names out of a text.
 func (h *hidden) redact(text string) string {

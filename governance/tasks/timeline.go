@@ -48,7 +48,10 @@ type Event struct {
 }
 
 // lost tells whether a task lost its quota in a step.
-func (e Event) lost() bool { return e.What == WasPreempted || e.What == WasEvicted }
+func (e Event) lost() bool { return e.What.Lost() }
+
+// Lost tells whether a task loses its quota by it.
+func (h Happened) Lost() bool { return h == WasPreempted || h == WasEvicted }
 
 // byUID finds in Kueue's sentence (0.16 to 0.19) which Workload another was
 // pre-empted for; nothing else names it.

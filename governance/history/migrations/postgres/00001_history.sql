@@ -24,6 +24,7 @@ CREATE TABLE tasks (
 CREATE INDEX tasks_submitted ON tasks (submitted);
 CREATE INDEX tasks_team ON tasks (team, submitted);
 CREATE INDEX tasks_name ON tasks (namespace, name, submitted);
+CREATE INDEX tasks_there ON tasks (gone) WHERE gone = 0;
 
 CREATE TABLE steps (
 	id     BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

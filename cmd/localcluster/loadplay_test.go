@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Within a minute somebody sees what quota does: all that is needed runs, the
+// console too.
+func TestSamplesAreAlive(t *testing.T) {
+	bin := os.Getenv("LOCALCLUSTER_BIN")
+	l := startInstance(t, "--crds", "../../deploy/crds", "--rbac", "../../deploy/rbac", "--users", "users.yaml",
+		"--console", filepath.Join(bin, "kuota"), "--console-port", "0", "--samples", "samples")
+	api, err := newAPIClient(l.kubeconfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	kueue := schema.GroupVersionResource{Group: "kueue.x-k8s.io", Version: "v1beta2", Resource: "workloads"}
+	seen := map[string]bool{}
+	err = waitFor(t.Context(), time.Minute, func(ctx context.Context) error {
+		workloads, err := api.dyn.Resource(kueue).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		for i := range workloads.Items {
+			w := &workloads.Items[i]
+			waits := true
+			for _, c := range conditionsOf(w) {
+				seen[fmt.Sprint(c["type"], " ", c["status"], " ", c["reason"])] = true
+				if c["status"] == "True" {
+					seen[fmt.Sprint(c["type"])] = true
+				}
+				waits = waits && !(c["status"] == "True" && (c["type"] == "QuotaReserved" || c["type"] == "Evicted" || c["type"] == "Finished"))
+			}
+			seen["waits"] = seen["waits"] || waits
+		}
+		queues, err := api.dyn.Resource(kueue.GroupVersion().WithResource("clusterqueues")).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		for i := range queues.Items {
+			seen["borrows"] = seen["borrows"] || borrows(&queues.Items[i])
+		}
+		for what, is := range map[string]bool{
+			"borrows":                               seen["borrows"],
+			"was pre-empted within its team":        seen["Preempted True InClusterQueue"],
+			"was pre-empted by the team that lends": seen["Preempted True InCohortReclamation"],
+			"ended":                                 seen["Finished"],
+			"waits":                                 seen["waits"],
+		} {
+			if !is {
+				return fmt.Errorf("no task %s; seen were %v", what, seen)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func conditionsOf(u *unstructured.Unstructured) (conditions []map[string]any) {
+	all, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+	for _, c := range all {
+		conditions = append(conditions, c.(map[string]any))
+	}
+	return conditions
+}
+
+// borrows tells whether a ClusterQueue borrows accelerators.
+func borrows(queue *unstructured.Unstructured) bool {
+	flavors, _, _ := unstructured.NestedSlice(queue.Object, "status", "flavorsUsage")
+	for _, f := range flavors {
+		resources, _, _ := unstructured.NestedSlice(f.(map[string]any), "resources")
+		for _, r := range resources {
+			if r := r.(map[string]any); r["name"] == "nvidia.com/gpu" && fmt.Sprint(r["borrowed"]) != "0" && r["borrowed"] != nil {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,173 @@
+package e2e_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"kuota.dev/kuota/governance/cluster/clustertest"
+
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+)
+
+// What Prometheus reads of the built console is true, and the dashboard asks for
+// nothing else.
+func TestMetrics(t *testing.T) {
+	c := clustertest.Get(t)
+	console(t) // makes the admin's binding
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	scraped := free.Addr().String()
+	must(t, free.Close())
+	address := replica(t, "metrics", append(signInEnv(c), "KUOTA_METRICS_ADDRESS="+scraped)...)
+	must(t, waitReady(address))
+	admin := newPerson(t, address, "admin")
+	const asked = 30
+	for i := range asked {
+		response, err := admin.Get(fmt.Sprintf("%s/tasks/nowhere-%d/job/task-%d", address, i, i))
+		must(t, err)
+		response.Body.Close()
+	}
+	stream, err := admin.Get(address + "/tasks/events")
+	must(t, err)
+	defer stream.Body.Close()
+	first := make([]byte, 1)
+	_, err = io.ReadFull(stream.Body, first)
+	must(t, err)
+
+	response, err := http.Get("http://" + scraped + "/metrics")
+	must(t, err)
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	must(t, err)
+	for _, want := range []string{
+		fmt.Sprintf(`kuota_http_request_duration_seconds_count{code="404",method="GET",route="/tasks/:namespace/:kind/:name"} %d`, asked),
+		`kuota_stream_clients{route="/tasks/events"} 1`,
+		`kuota_watch_synced{kind="Workload.kueue.x-k8s.io"} 1`,
+		`kuota_watch_synced{kind="ComputeAllocation.kuota.dev"} 1`,
+		`kuota_watch_synced{kind="Secret"} 1`,
+		`kuota_watch_open{kind="ControllerRevision.apps"} 1`,
+		`kuota_watch_open{kind="Pod"} 1`,
+		`kuota_watch_errors_total{kind="Node"} 0`,
+	} {
+		if !strings.Contains(string(text), want+"\n") {
+			t.Errorf("there is no %s", want)
+		}
+	}
+	for _, start := range []string{"kuota_cluster_contact_age_seconds 0.", `kuota_tasks{state="Running"} `, `controller_runtime_reconcile_total{controller="`} {
+		if !strings.Contains(string(text), "\n"+start) {
+			t.Errorf("no line starts with %s", start)
+		}
+	}
+	var ours []string
+	for line := range strings.Lines(string(text)) {
+		if strings.Contains(line, "nowhere-") {
+			t.Errorf("an address is in %s", line)
+		}
+		if strings.HasPrefix(strings.TrimPrefix(strings.TrimPrefix(line, "# HELP "), "# TYPE "), "kuota_") {
+			ours = append(ours, line)
+		}
+	}
+	problems, err := promlint.New(strings.NewReader(strings.Join(ours, ""))).Lint()
+	if err != nil || len(problems) > 0 {
+		t.Errorf("lint: %v, %v", problems, err)
+	}
+	dashboardAsksFor(t, string(text))
+}
+
+// dashboard is what is looked at of Grafana's JSON.
+type dashboard struct {
+	UID, Title    string
+	SchemaVersion int
+	Templating    struct {
+		List []struct{ Name, Type, Definition string }
+	}
+	Panels []struct {
+		ID          int
+		Type, Title string
+		GridPos     struct{ H, W, X, Y int }
+		Datasource  struct{ UID string }
+		Targets     []struct{ RefID, Expr string }
+	}
+}
+
+var (
+	inBrackets = regexp.MustCompile(`\{[^}]*\}|\[[^\]]*\]|\b(by|without|on|ignoring)\s*\([^)]*\)`)
+	nameInExpr = regexp.MustCompile(`[a-zA-Z_:][a-zA-Z0-9_:]*\s*\(?`)
+)
+
+// metricsIn are the names of metrics in an expression.
+func metricsIn(expr string) (names []string) {
+	for _, word := range nameInExpr.FindAllString(inBrackets.ReplaceAllString(expr, " "), -1) {
+		if !strings.HasSuffix(word, "(") && !slices.Contains([]string{"bool", "or", "and", "unless"}, strings.TrimSpace(word)) {
+			names = append(names, strings.TrimSpace(word))
+		}
+	}
+	return names
+}
+
+// dashboardAsksFor checks the dashboard against what was scraped.
+func dashboardAsksFor(t *testing.T, scraped string) {
+	b, err := os.ReadFile(filepath.Join(clustertest.Root(), "deploy", "grafana", "kuota.json"))
+	must(t, err)
+	var d dashboard
+	must(t, json.Unmarshal(b, &d))
+	if d.UID == "" || d.Title == "" || d.SchemaVersion < 39 {
+		t.Errorf("uid %q, title %q, schema %d", d.UID, d.Title, d.SchemaVersion)
+	}
+	exported := map[string]bool{}
+	for line := range strings.Lines(scraped) {
+		if name := regexp.MustCompile(`^[a-zA-Z_:][a-zA-Z0-9_:]*`).FindString(line); name != "" {
+			exported[name] = true
+		}
+	}
+	ids, cells, named := map[int]bool{}, map[[2]int]string{}, 0
+	for _, p := range d.Panels {
+		if ids[p.ID] {
+			t.Errorf("%s: its id %d is taken", p.Title, p.ID)
+		}
+		ids[p.ID] = true
+		if p.GridPos.X+p.GridPos.W > 24 {
+			t.Errorf("%s reaches beyond the 24 columns", p.Title)
+		}
+		for x := p.GridPos.X; x < p.GridPos.X+p.GridPos.W; x++ {
+			for y := p.GridPos.Y; y < p.GridPos.Y+p.GridPos.H; y++ {
+				if other := cells[[2]int{x, y}]; other != "" {
+					t.Fatalf("%s lies on %s", p.Title, other)
+				}
+				cells[[2]int{x, y}] = p.Title
+			}
+		}
+		if p.Type != "row" && (len(p.Targets) == 0 || p.Datasource.UID != "${datasource}") {
+			t.Errorf("%s asks %q %d questions", p.Title, p.Datasource.UID, len(p.Targets))
+		}
+		for _, target := range p.Targets {
+			names := metricsIn(target.Expr)
+			if len(names) == 0 {
+				t.Errorf("%s: no metric in %s", p.Title, target.Expr)
+			}
+			for _, name := range names {
+				named++
+				if !exported[name] {
+					t.Errorf("%s: the console has no %s", p.Title, name)
+				}
+			}
+		}
+	}
+	for _, v := range d.Templating.List {
+		if v.Type == "query" && !exported[regexp.MustCompile(`label_values\((\w+),`).FindStringSubmatch(v.Definition)[1]] {
+			t.Errorf("variable %s: nothing is exported for %s", v.Name, v.Definition)
+		}
+	}
+	if named < 20 {
+		t.Errorf("only %d metrics are asked for", named)
+	}
+}

@@ -1,0 +1,334 @@
+package history
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// model is what amounts were, as plainly as can be.
+type model struct {
+	held map[Holder][]piece
+	open map[Holder]piece
+	seen int64
+}
+
+type piece struct{ from, to, amount int64 }
+
+func newModel() *model {
+	return &model{held: map[Holder][]piece{}, open: map[Holder]piece{}}
+}
+
+func (m *model) moment(moment Moment) {
+	at := moment.At.UnixMilli()
+	m.seen = at
+	for _, a := range moment.Amounts {
+		before, ok := m.open[a.Holder]
+		if ok && before.amount == a.Amount {
+			continue // so that a gap before this moment ends it
+		}
+		if ok {
+			m.held[a.Holder] = append(m.held[a.Holder], piece{before.from, at, before.amount})
+		}
+		m.open[a.Holder] = piece{from: at, amount: a.Amount}
+	}
+}
+
+func (m *model) gap(from time.Time) {
+	for h, open := range m.open {
+		m.held[h] = append(m.held[h], piece{open.from, min(m.seen, from.UnixMilli()), open.amount})
+	}
+	clear(m.open)
+}
+
+// total is amount × ms and known ms of a range.
+func (m *model) total(h Holder, from, to int64) (*big.Int, int64) {
+	sum, known := new(big.Int), int64(0)
+	pieces := m.held[h]
+	if open, ok := m.open[h]; ok {
+		pieces = append(pieces[:len(pieces):len(pieces)], piece{open.from, m.seen, open.amount})
+	}
+	for _, p := range pieces {
+		if from, to := max(from, p.from), min(to, p.to); from < to {
+			sum.Add(sum, new(big.Int).Mul(big.NewInt(p.amount), big.NewInt(to-from)))
+			known += to - from
+		}
+	}
+	return sum, known
+}
+
+// compare holds totals and a series of one range to the model.
+func (m *model) compare(t *testing.T, s *Store, holders []Holder, from, to time.Time, count int) {
+	t.Helper()
+	ctx := context.Background()
+	for h, total := range must[map[Holder]Total](t)(s.Totals(ctx, holders, from, to)) {
+		sum, known := m.total(h, from.UnixMilli(), to.UnixMilli())
+		if total.Sum.Cmp(sum) != 0 || total.Known.Milliseconds() != known {
+			t.Fatalf("%v from %s to %s: %s in %s, should be %s in %d ms", h, from, to, total.Sum, total.Known, sum, known)
+		}
+	}
+	unit := time.Millisecond
+	switch length := to.Sub(from); {
+	case length > 60*24*time.Hour:
+		unit = 24 * time.Hour
+	case length > 48*time.Hour:
+		unit = time.Hour
+	}
+	for h, points := range must[map[Holder][]Point](t)(s.Series(ctx, holders, from, to, count)) {
+		if from.Equal(to) {
+			if len(points) > 0 {
+				t.Fatalf("%d points in no time", len(points))
+			}
+			continue
+		}
+		end := to.Add(unit - 1).Truncate(unit)
+		if len(points) == 0 || len(points) > count || !points[0].At.Equal(from.Truncate(unit)) || !points[len(points)-1].At.Before(end) {
+			t.Fatalf("%d of %d points from %s to %s: %v", len(points), count, from, to, points)
+		}
+		for n, p := range points {
+			bound := end
+			if n+1 < len(points) {
+				bound = points[n+1].At
+				if length := bound.Sub(p.At); length%unit != 0 || length != points[1].At.Sub(points[0].At) {
+					t.Fatalf("a bucket of %s in units of %s", length, unit)
+				}
+			}
+			sum, known := m.total(h, p.At.UnixMilli(), bound.UnixMilli())
+			want, _ := new(big.Float).SetInt(sum).Float64()
+			want /= math.Max(1, float64(known))
+			if p.Known != (known > 0) || math.Abs(p.Value-want) > 1e-9*math.Abs(want) {
+				t.Fatalf("%v from %s to %s in %d: point %d at %s is %v, should be %v over %d ms", h, from, to, count, n, p.At, p, want, known)
+			}
+		}
+	}
+}
+
+// addUp are the measures that come to Physical at every moment.
+var addUp = []Measure{OwnBound, BorrowedBound, Outside, Unhealthy, Idle}
+
+// testAmounts tells random moments with gaps, and opens the store anew meanwhile.
+func testAmounts(t *testing.T, url string) {
+	ctx := context.Background()
+	s := open(t, url, Options{KeepDetail: 1000 * 24 * time.Hour})
+	r := rand.New(rand.NewPCG(3, 3))
+	m := newModel()
+	pool := func(measure Measure) Holder { return Holder{"", "a100", "memory", measure} }
+	holders := []Holder{pool(Physical), {"vision", "a100", "nvidia.com/gpu", Held}, {"nlp", "a100", "nvidia.com/gpu", Held}, {"vision", "a100", "nvidia.com/gpu", Quota}}
+	for _, measure := range addUp {
+		holders = append(holders, pool(measure))
+	}
+	at := start
+	var pending []Moment
+	tell := func() {
+		ok(t, s.Moments(ctx, pending))
+		pending = nil
+	}
+	for n := range 1200 {
+		at = at.Add([]time.Duration{0, time.Millisecond, time.Duration(r.IntN(1000)) * time.Millisecond, time.Duration(r.IntN(100)) * time.Minute,
+			time.Duration(r.IntN(9)) * 20 * time.Minute, time.Duration(r.IntN(36)) * time.Hour}[min(r.IntN(36), 5)])
+		if r.IntN(20) == 0 {
+			at = at.Add(time.Hour - 1).Truncate(time.Hour)
+		}
+		if n%150 == 149 { // the console was away
+			tell()
+			from := at.Add(time.Duration(r.IntN(3)-1) * time.Minute)
+			if r.IntN(2) == 0 {
+				from = time.UnixMilli(m.seen).Add(-time.Duration(r.IntN(100)) * time.Millisecond)
+			}
+			at = at.Add(time.Hour + time.Duration(r.IntN(50))*time.Hour)
+			ok(t, s.Close())
+			s = open(t, url, Options{KeepDetail: 1000 * 24 * time.Hour})
+			ok(t, s.Gap(ctx, Gap{from, at, "The console was away."}))
+			m.gap(from)
+		}
+		moment := Moment{At: at}
+		if r.IntN(4) > 0 || len(m.open) == 0 {
+			parts := int64(0)
+			for _, measure := range addUp {
+				amount := r.Int64N(1 << 30)
+				parts += amount
+				moment.Amounts = append(moment.Amounts, Amount{pool(measure), amount})
+			}
+			moment.Amounts = append(moment.Amounts, Amount{pool(Physical), parts})
+		}
+		for _, h := range holders[1:4] {
+			if r.IntN(rarely(h)) == 0 {
+				moment.Amounts = append(moment.Amounts, Amount{h, r.Int64N(4) * r.Int64N(100)})
+			}
+		}
+		m.moment(moment)
+		pending = append(pending, moment)
+		if r.IntN(3) == 0 {
+			tell()
+		}
+	}
+	tell()
+	if days := at.Sub(start).Hours() / 24; days < 70 {
+		t.Fatalf("only %.0f days", days)
+	}
+	if seen := must[time.Time](t)(s.Seen(ctx)); !seen.Equal(at) {
+		t.Errorf("seen %s rather than %s", seen, at)
+	}
+	if since := must[time.Time](t)(s.Since(ctx)); !since.Equal(time.UnixMilli(firstOf(m))) {
+		t.Errorf("since %s", since)
+	}
+	current := map[Holder]int64{}
+	for h, open := range m.open {
+		current[h] = open.amount
+	}
+	if diff := cmp.Diff(current, must[map[Holder]int64](t)(s.Current(ctx))); diff != "" {
+		t.Errorf("current: %s", diff)
+	}
+	nobody := Holder{Team: "nobody", Pool: "a100"}
+	for range 200 {
+		from, to := ordered(between(r, start.Add(-48*time.Hour), at.Add(48*time.Hour)), between(r, start.Add(-48*time.Hour), at.Add(48*time.Hour)))
+		if r.IntN(2) == 0 {
+			to = from.Add(time.Duration(r.Int64N(int64(60*time.Hour)/1e6)) * time.Millisecond)
+		}
+		m.compare(t, s, append(holders, nobody), from, to, 1+r.IntN(150))
+		totals := must[map[Holder]Total](t)(s.Totals(ctx, holders, from, to))
+		sum := new(big.Int)
+		for _, measure := range addUp {
+			sum.Add(sum, totals[pool(measure)].Sum)
+		}
+		if sum.Cmp(totals[pool(Physical)].Sum) != 0 {
+			t.Fatalf("from %s to %s parts come to %s, and the whole to %s", from, to, sum, totals[pool(Physical)].Sum)
+		}
+	}
+}
+
+// rarely is how seldom an amount changes.
+func rarely(h Holder) int {
+	if h.Measure == Quota {
+		return 400
+	}
+	return 2
+}
+
+func firstOf(m *model) int64 {
+	first := int64(math.MaxInt64)
+	for _, pieces := range m.held {
+		first = min(first, pieces[0].from)
+	}
+	return first
+}
+
+// What holds for months costs three rows, and overflows nothing.
+func testLongRuns(t *testing.T, url string) {
+	ctx := context.Background()
+	s := open(t, url, Options{})
+	m := newModel()
+	h := Holder{"vision", "a100", "memory", Quota}
+	at := start
+	for n, amount := range []int64{largest, largest - 1, 7, 0, -largest} {
+		moment := Moment{at, []Amount{{h, amount}}}
+		ok(t, s.Moments(ctx, []Moment{moment}))
+		m.moment(moment)
+		at = at.Add(time.Duration(n+1) * 1001 * time.Hour).Add(time.Minute)
+	}
+	end := Moment{At: at}
+	ok(t, s.Moments(ctx, []Moment{end}))
+	m.moment(end)
+	var rows int
+	ok(t, s.reader.QueryRow("SELECT COUNT(*) FROM amount_hours").Scan(&rows))
+	if rows > 12 {
+		t.Errorf("%d rows for four amounts", rows)
+	}
+	r := rand.New(rand.NewPCG(4, 4))
+	for range 100 {
+		from, to := ordered(between(r, start, at), between(r, start, at))
+		m.compare(t, s, []Holder{h}, from, to, 1+r.IntN(50))
+	}
+	for _, amount := range []int64{largest + 1, -largest - 1} {
+		if err := s.Moments(ctx, []Moment{{at, []Amount{{h, amount}}}}); err == nil {
+			t.Errorf("took the amount %d", amount)
+		}
+	}
+}
+
+func testMoments(t *testing.T, url string) {
+	ctx := context.Background()
+	s := open(t, url, Options{})
+	for name, read := range map[string]func(context.Context) (time.Time, error){"seen": s.Seen, "since": s.Since} {
+		if at := must[time.Time](t)(read(ctx)); !at.IsZero() {
+			t.Errorf("an empty store: %s %s", name, at)
+		}
+	}
+	h, other := Holder{"vision", "a100", "cpu", Held}, Holder{"vision", "a100", "cpu", Quota}
+	at := func(minutes int) time.Time { return start.Add(time.Duration(minutes) * time.Minute) }
+	ok(t, s.Moments(ctx, nil))
+	ok(t, s.Moments(ctx, []Moment{{at(0), []Amount{{h, 5}, {h, 6}}}, {at(10), []Amount{{h, 6}}}, {At: at(20)}}))
+	ok(t, s.Moments(ctx, []Moment{{at(20), []Amount{{h, 0}}}, {at(20), []Amount{{h, 1}}}, {at(30), []Amount{{h, 0}}}}))
+	for _, wrong := range [][]Moment{{{At: at(29)}}, {{At: at(40), Amounts: []Amount{{h, 9}, {other, 1}}}, {At: at(39)}}} {
+		if err := s.Moments(ctx, wrong); !errors.Is(err, ErrPast) {
+			t.Errorf("back in time: %v", err)
+		}
+	}
+	ok(t, s.Moments(ctx, []Moment{{At: at(50)}}))
+	if diff := cmp.Diff(map[Holder]int64{h: 0}, must[map[Holder]int64](t)(s.Current(ctx))); diff != "" {
+		t.Error(diff)
+	}
+	total := must[map[Holder]Total](t)(s.Totals(ctx, []Holder{h, other}, at(-100), at(100)))
+	if got := total[h]; got.Sum.Int64() != (20*6+10*1)*60_000 || got.Known != 50*time.Minute || got.Average() != 2.6 {
+		t.Errorf("%s in %s", got.Sum, got.Known)
+	}
+	if got := total[other]; got.Sum.Sign() != 0 || got.Known != 0 {
+		t.Errorf("what failed was kept: %s in %s", got.Sum, got.Known)
+	}
+	var rows int
+	ok(t, s.reader.QueryRow("SELECT COUNT(*) FROM amounts").Scan(&rows))
+	if rows != 2 {
+		t.Errorf("%d intervals rather than two", rows)
+	}
+	var many []Amount
+	for n := range 1500 {
+		many = append(many, Amount{Holder{fmt.Sprint("team-", n), "a100", "cpu", Held}, int64(n)})
+	}
+	for n := range 3 {
+		for k := range many {
+			many[k].Amount += int64(n)
+		}
+		ok(t, s.Moments(ctx, []Moment{{at(60 + n), many}}))
+	}
+	if current := must[map[Holder]int64](t)(s.Current(ctx)); len(current) != 1501 || current[many[1499].Holder] != 1502 {
+		t.Errorf("%d amounts, the last is %d", len(current), current[many[1499].Holder])
+	}
+}
+
+func testGaps(t *testing.T, url string) {
+	ctx := context.Background()
+	s := open(t, url, Options{})
+	at := func(minutes int) time.Time { return start.Add(time.Duration(minutes) * time.Minute) }
+	ok(t, s.Gap(ctx, Gap{at(-60), at(-30), "before anything"}))
+	h := Holder{"vision", "a100", "cpu", Held}
+	ok(t, s.Moments(ctx, []Moment{{at(0), []Amount{{h, 1}}}, {At: at(10)}}))
+	ok(t, s.Gap(ctx, Gap{at(15), at(20), "away"})) // from 10 on nothing was seen
+	ok(t, s.Gap(ctx, Gap{at(15), at(20), "away"}))
+	ok(t, s.Gap(ctx, Gap{at(20), at(30), "away"}))
+	ok(t, s.Gap(ctx, Gap{at(30), at(40), "a full disk"}))
+	if err := s.Gap(ctx, Gap{at(50), at(40), "backwards"}); err == nil {
+		t.Error("took a gap that ends before it begins")
+	}
+	if current := must[map[Holder]int64](t)(s.Current(ctx)); len(current) > 0 {
+		t.Errorf("holds over a gap: %v", current)
+	}
+	ok(t, s.Moments(ctx, []Moment{{at(40), []Amount{{h, 1}}}, {At: at(45)}}))
+	ok(t, s.Gap(ctx, Gap{at(45), at(45), "nothing"}))
+	want := []Gap{{at(-60), at(-30), "before anything"}, {at(10), at(30), "away"}, {at(30), at(40), "a full disk"}}
+	for _, test := range []struct{ from, to, first, end int }{{-100, 100, 0, 3}, {-30, 10, 0, 0}, {-30, 11, 1, 2}, {30, 31, 2, 3}, {-31, -30, 0, 1}} {
+		got := must[[]Gap](t)(s.Gaps(ctx, at(test.from), at(test.to)))
+		if diff := cmp.Diff(want[test.first:test.end], append([]Gap{}, got...)); diff != "" {
+			t.Errorf("from %d to %d: %s", test.from, test.to, diff)
+		}
+	}
+	if total := must[map[Holder]Total](t)(s.Totals(ctx, []Holder{h}, at(-60), at(60)))[h]; total.Known != 15*time.Minute || total.Sum.Int64() != 15*60_000 {
+		t.Errorf("%s in %s", total.Sum, total.Known)
+	}
+}

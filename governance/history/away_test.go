@@ -1,0 +1,175 @@
+package history
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"kuota.dev/kuota/governance/history/historytest"
+)
+
+// soon is within how long each call has to fail.
+const soon = patience + 2*time.Second
+
+// testFullDisk fills the disk that the file is on, and makes room again.
+func testFullDisk(t *testing.T) {
+	ctx := context.Background()
+	dir := t.TempDir()
+	room := func(*Store) { ok(t, os.Remove(filepath.Join(dir, "filler"))) }
+	fill := func(*Store) { ok(t, os.WriteFile(filepath.Join(dir, "filler"), make([]byte, 12<<20), 0o600)) }
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=16m"); err == nil {
+		t.Cleanup(func() { ok(t, syscall.Unmount(dir, 0)) })
+	} else { // a file that may not grow is the same to SQLite
+		fill = func(s *Store) { ok(t, s.writer.QueryRow("PRAGMA max_page_count = 700").Scan(new(int))) }
+		room = func(s *Store) { ok(t, s.writer.QueryRow("PRAGMA max_page_count = 100000").Scan(new(int))) }
+	}
+	s := open(t, filepath.Join(dir, "history.db"), Options{})
+	fill(s)
+	kept := 0
+	record := func() error {
+		var records []Record
+		for n := range 100 {
+			task := aTask(fmt.Sprint("u", kept, "-", n))
+			records = append(records, Record{Task: task, Steps: []Step{{Part: task.UID, Text: strings.Repeat("x", 1000)}}, Spans: []Span{{task.UID, Wait, start, start.Add(time.Minute)}}})
+		}
+		err := s.Record(ctx, records)
+		if err == nil {
+			kept++
+		}
+		return err
+	}
+	whole := func() {
+		t.Helper()
+		got := must[[]ClassSums](t)(s.Classes(ctx, nil, start.Add(-time.Hour), start.Add(time.Hour)))
+		if len(got) != 1 || got[0].Waits != int64(100*kept) {
+			t.Fatalf("%v after %d times 100 waits", got, kept)
+		}
+	}
+	var err error
+	for err == nil {
+		if err = record(); kept > 1000 {
+			t.Fatal("the disk does not fill")
+		}
+	}
+	if !strings.Contains(err.Error(), "full") {
+		t.Errorf("a full disk says: %v", err)
+	}
+	whole()
+	if err := record(); err == nil {
+		t.Error("the disk is full no more")
+	}
+	room(s)
+	ok(t, record())
+	whole()
+	ok(t, s.Close())
+	s = open(t, filepath.Join(dir, "history.db"), Options{})
+	whole()
+	ok(t, s.Close())
+}
+
+func testServerAway(t *testing.T, server *historytest.Server) {
+	ctx := context.Background()
+	url := server.Database(t)
+	s := open(t, url, Options{})
+	ok(t, s.Record(ctx, []Record{numbered(1)}))
+	server.Stop(t)
+	fails(t, s)
+	if s, err := Open(ctx, url, Options{}); err == nil {
+		s.Close()
+		t.Error("opened a server that is away")
+	}
+	server.Restart(t)
+	works(t, s)
+}
+
+// A network that swallows all packets is noticed as well.
+func testNetworkAway(t *testing.T, server *historytest.Server) {
+	listener := must[net.Listener](t)(net.Listen("tcp", "127.0.0.1:0"))
+	t.Cleanup(func() { listener.Close() })
+	var away atomic.Bool
+	copy := func(to, from net.Conn) {
+		defer to.Close()
+		buffer := make([]byte, 1<<16)
+		for {
+			n, err := from.Read(buffer)
+			if err != nil {
+				return
+			}
+			if away.Load() {
+				io.Copy(io.Discard, from) //nolint:errcheck // until it is closed
+				return
+			}
+			if _, err := to.Write(buffer[:n]); err != nil {
+				return
+			}
+		}
+	}
+	go func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			backend, err := net.Dial("unix", server.Socket())
+			if err != nil {
+				client.Close()
+				continue
+			}
+			go copy(client, backend)
+			go copy(backend, client)
+		}
+	}()
+	name := server.Database(t)
+	name = name[strings.LastIndex(name, "/")+1 : strings.Index(name, "?")]
+	s := open(t, fmt.Sprintf("postgres://kuota@%s/%s?sslmode=disable", listener.Addr(), name), Options{})
+	ok(t, s.Record(context.Background(), []Record{numbered(1)}))
+	away.Store(true)
+	fails(t, s)
+	away.Store(false)
+	works(t, s)
+}
+
+// fails holds a store whose database is away to fail, soon.
+func fails(t *testing.T, s *Store) {
+	t.Helper()
+	ctx := context.Background()
+	var group sync.WaitGroup
+	for name, call := range map[string]func() error{
+		"Record":  func() error { return s.Record(ctx, []Record{numbered(2)}) },
+		"Moments": func() error { return s.Moments(ctx, []Moment{{At: start}}) },
+		"Classes": func() error { _, err := s.Classes(ctx, nil, start, start.Add(time.Hour)); return err },
+		"Ping":    func() error { return s.Ping(ctx) },
+	} {
+		group.Go(func() {
+			begun := time.Now()
+			if err := call(); err == nil {
+				t.Errorf("%s works while the database is away", name)
+			}
+			if took := time.Since(begun); took > soon {
+				t.Errorf("%s took %s to fail", name, took)
+			}
+		})
+	}
+	group.Wait()
+}
+
+// works holds a store whose database is back to all that was told.
+func works(t *testing.T, s *Store) {
+	t.Helper()
+	ctx := context.Background()
+	ok(t, s.Ping(ctx))
+	ok(t, s.Record(ctx, []Record{numbered(1), numbered(2)}))
+	got := must[[]ClassSums](t)(s.Classes(ctx, nil, start.Add(-24*time.Hour), start.Add(24*time.Hour)))
+	if len(got) != 1 || got[0].Waits != 2 {
+		t.Errorf("after it was away: %v", got)
+	}
+}

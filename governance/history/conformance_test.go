@@ -1,0 +1,105 @@
+package history
+
+import (
+	"context"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"kuota.dev/kuota/governance/history/historytest"
+)
+
+// start is when the tests' history begins: amid an hour and a day.
+var start = time.Date(2026, 3, 1, 17, 41, 12, 345e6, time.UTC)
+
+func TestMain(m *testing.M) {
+	if url := os.Getenv(writerURL); url != "" {
+		writeUntilKilled(url)
+	}
+	os.Exit(m.Run())
+}
+
+// Every database passes the same tests.
+func TestConformance(t *testing.T) {
+	t.Run("SQLite", func(t *testing.T) {
+		conform(t, func(t testing.TB) string { return filepath.Join(t.TempDir(), "a %41?#history.db") })
+		t.Run("FullDisk", testFullDisk)
+	})
+	t.Run("PostgreSQL", func(t *testing.T) {
+		server := historytest.Start(t)
+		conform(t, server.Database)
+		t.Run("ServerAway", func(t *testing.T) { testServerAway(t, server) })
+		t.Run("NetworkAway", func(t *testing.T) { testNetworkAway(t, server) })
+	})
+}
+
+// conform runs the suite on databases that fresh makes.
+func conform(t *testing.T, fresh func(testing.TB) string) {
+	for name, test := range map[string]func(*testing.T, string){
+		"Records":   testRecords,
+		"Tasks":     testTasks,
+		"Classes":   testClasses,
+		"Amounts":   testAmounts,
+		"LongRuns":  testLongRuns,
+		"Moments":   testMoments,
+		"Gaps":      testGaps,
+		"Forget":    testForget,
+		"OldDetail": testOldDetail,
+		"TwoOpens":  testTwoOpens,
+		"Killed":    testKilled,
+		"Closed":    testClosed,
+		"Cancelled": testCancelled,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, fresh(t)) })
+	}
+}
+
+func open(t testing.TB, url string, options Options) *Store {
+	t.Helper()
+	s, err := Open(context.Background(), url, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// must returns a value, or ends the test.
+func must[T any](t testing.TB) func(value T, err error) T {
+	return func(value T, err error) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value
+	}
+}
+
+func ok(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// between is a random time, every other one on a whole hour or day.
+func between(r *rand.Rand, from, to time.Time) time.Time {
+	at := from.Add(time.Duration(r.Int64N(int64(to.Sub(from)/time.Millisecond)+1)) * time.Millisecond)
+	switch r.IntN(4) {
+	case 0:
+		return at.Truncate(time.Hour)
+	case 1:
+		return at.Truncate(24 * time.Hour)
+	}
+	return at
+}
+
+// span of time, at random: from and to in their order.
+func ordered(a, b time.Time) (time.Time, time.Time) {
+	if b.Before(a) {
+		return b, a
+	}
+	return a, b
+}

@@ -1,0 +1,159 @@
+package history
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"math/big"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// writerURL makes this test binary one that writes to a store until it is killed.
+const writerURL = "KUOTA_HISTORY_WRITER"
+
+// The counter goes up by one with each moment, beat after the one before.
+var counter = Holder{"", "a100", "counter", Held}
+
+const beat = 7 * time.Minute
+
+// numbered is what is told before the moment of that number.
+func numbered(n int64) Record {
+	at := start.Add(time.Duration(n) * beat)
+	task := Task{UID: fmt.Sprint("u", n), Team: "vision", Class: "high", Submitted: at}
+	record := Record{Task: task}
+	for k := range 4 {
+		record.Steps = append(record.Steps, Step{Part: task.UID, What: fmt.Sprint("step ", k), At: at})
+	}
+	record.Spans = []Span{{task.UID, Wait, at, at.Add(time.Minute)}, {task.UID, Run, at.Add(time.Minute), at.Add(3 * time.Minute)}}
+	return record
+}
+
+// writeUntilKilled goes on where the store ends: it tells the task again that may
+// be there already, and the moment that is not.
+func writeUntilKilled(url string) {
+	ctx := context.Background()
+	end := func(err error) {
+		if err != nil {
+			fmt.Println("error:", err)
+			os.Exit(1)
+		}
+	}
+	s, err := Open(ctx, url, Options{})
+	end(err)
+	current, err := s.Current(ctx)
+	end(err)
+	for n := current[counter] + 1; ; n++ {
+		end(s.Record(ctx, []Record{numbered(n - 1), numbered(n)}))
+		end(s.Moments(ctx, []Moment{{start.Add(time.Duration(n) * beat), []Amount{{counter, n}}}}))
+		fmt.Println(n)
+	}
+}
+
+// testKilled kills a process that writes, at random times, and looks at what is
+// left: what was told is there, whole, and counted once.
+func testKilled(t *testing.T, url string) {
+	ctx := context.Background()
+	r := rand.New(rand.NewPCG(6, uint64(time.Now().UnixNano())))
+	s := open(t, url, Options{})
+	told := int64(0)
+	for range 20 {
+		told = max(told, runAndKill(t, url, 1+r.IntN(30), time.Duration(r.IntN(3000))*time.Microsecond))
+		ok(t, s.Record(ctx, nil)) // waits for what the server still does for the process that is gone
+		n := must[map[Holder]int64](t)(s.Current(ctx))[counter]
+		if n < told {
+			t.Fatalf("the moment %d was kept, and now %d is the last", told, n)
+		}
+		seen := must[time.Time](t)(s.Seen(ctx))
+		if want := start.Add(time.Duration(n) * beat); !seen.Equal(want) {
+			t.Fatalf("seen until %s, and the moment %d was at %s", seen, n, want)
+		}
+		total := must[map[Holder]Total](t)(s.Totals(ctx, []Holder{counter}, start, seen.Add(time.Hour)))[counter]
+		if want := big.NewInt(n * (n - 1) / 2 * beat.Milliseconds()); total.Sum.Cmp(want) != 0 || total.Known != time.Duration(n-1)*beat {
+			t.Fatalf("after %d moments %s in %s rather than %s", n, total.Sum, total.Known, want)
+		}
+		tasks := must[[]Task](t)(s.Tasks(ctx, Query{Limit: 1 << 20}))
+		if first, last := int64(len(tasks)), n+2; first != n+1 && first != last {
+			t.Fatalf("%d tasks after %d moments", len(tasks), n)
+		}
+		count := int64(len(tasks))
+		want := []ClassSums{{Class: "high", Waits: count, Runs: count, WaitMillis: count * 60_000, RunMillis: count * 120_000, LongestWait: time.Minute, LongestRun: 2 * time.Minute}}
+		for _, teams := range [][]string{nil, {"vision"}} {
+			if diff := cmp.Diff(want, must[[]ClassSums](t)(s.Classes(ctx, teams, start.Truncate(time.Hour), seen.Add(48*time.Hour)))); diff != "" {
+				t.Fatalf("sums of %v: %s", teams, diff)
+			}
+		}
+		for _, task := range tasks {
+			if _, steps, _, err := s.Life(ctx, task.UID); err != nil || len(steps) != 4 {
+				t.Fatalf("the task %s has %d steps: %v", task.UID, len(steps), err)
+			}
+		}
+	}
+}
+
+// runAndKill kills a writer some time after it told of so many moments, and
+// returns the last one that it told of.
+func runAndKill(t *testing.T, url string, moments int, after time.Duration) int64 {
+	t.Helper()
+	writer := exec.Command(os.Args[0], "-test.run=^$")
+	writer.Env = append(os.Environ(), writerURL+"="+url)
+	writer.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	out := must[interface {
+		Read([]byte) (int, error)
+		Close() error
+	}](t)(writer.StdoutPipe())
+	ok(t, writer.Start())
+	last := int64(0)
+	var once sync.Once
+	lines := bufio.NewScanner(out)
+	for n := 0; lines.Scan(); n++ {
+		if _, err := fmt.Sscan(lines.Text(), &last); err != nil {
+			t.Fatalf("the writer says: %s", lines.Text())
+		}
+		if n >= moments {
+			once.Do(func() { time.AfterFunc(after, func() { writer.Process.Kill() }) })
+		}
+	}
+	writer.Wait() //nolint:errcheck // it was killed
+	if last == 0 {
+		t.Fatal("the writer wrote nothing")
+	}
+	return last
+}
+
+// Two consoles that start at a time make the tables once, and write one after the
+// other.
+func testTwoOpens(t *testing.T, url string) {
+	ctx := context.Background()
+	var group sync.WaitGroup
+	for n := range 4 {
+		group.Go(func() {
+			s, err := Open(ctx, url, Options{})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer s.Close()
+			for k := range 20 {
+				at := start.Add(time.Duration(k) * time.Hour)
+				uid := fmt.Sprint("u", n%2, "-", k) // each by two of them
+				if err := s.Record(ctx, []Record{{Task: Task{UID: uid, Team: "vision", Submitted: at}, Spans: []Span{{uid, Wait, at, at.Add(time.Minute)}}}}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	s := open(t, url, Options{})
+	want := []ClassSums{{Waits: 40, WaitMillis: 40 * 60_000, LongestWait: time.Minute}}
+	if diff := cmp.Diff(want, must[[]ClassSums](t)(s.Classes(ctx, nil, start.Add(-time.Hour), start.Add(48*time.Hour)))); diff != "" {
+		t.Error(diff)
+	}
+}

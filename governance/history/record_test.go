@@ -1,0 +1,264 @@
+package history
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func aTask(uid string) Task {
+	return Task{Namespace: "vision", Kind: "Job", Name: "train", UID: uid, Team: "vision", Class: "high", Priority: 100, Queue: "team",
+		State: "Running", Pools: []string{"a100", "h100"}, Asked: map[string]int64{"nvidia.com/gpu": 8, "memory": 1 << 40},
+		Submitted: start, Preemptions: 2, Ran: 90 * time.Minute}
+}
+
+// What is told again changes the task and nothing else.
+func testRecords(t *testing.T, url string) {
+	ctx := context.Background()
+	s := open(t, url, Options{})
+	steps := []Step{
+		{Part: "w1", At: start, What: "created", Ran: -1},
+		{Part: "w1", At: start.Add(time.Minute), What: "admitted", Text: `Admitted by "team", it's all right?`, Size: 4, Ran: -1},
+		{Part: "w1", At: start.Add(time.Hour), What: "preempted", Reason: "InCohortReclamation", Ran: 59 * time.Minute,
+			By: Party{Namespace: "nlp", Kind: "Job", Name: "other", UID: "u2", Team: "nlp"}},
+		{Part: "w2", At: start.Add(time.Hour), What: "preempted", Ran: 0},
+		{Part: "w1", At: start.Add(time.Hour), What: "waiting", Ran: -1},
+	}
+	spans := []Span{
+		{"w1", Wait, start, start.Add(time.Minute)},
+		{"w1", Run, start.Add(time.Minute), start.Add(time.Hour)},
+		{"w2", Wait, start, start.Add(time.Minute)},
+	}
+	task := aTask("u1")
+	ok(t, s.Record(ctx, []Record{{Task: task, Steps: steps[:2], Spans: spans[:1]}}))
+	for range 2 {
+		ok(t, s.Record(ctx, []Record{{Task: task, Steps: steps, Spans: spans}, {Task: task, Steps: slices.Clone(steps), Spans: spans}, {Task: aTask("u2"), Spans: spans[1:]}}))
+	}
+	got, gotSteps, found, err := s.Life(ctx, "u1")
+	ok(t, err)
+	if diff := cmp.Diff(task, got); diff != "" || !found {
+		t.Errorf("task (%v): %s", found, diff)
+	}
+	if diff := cmp.Diff(steps, gotSteps); diff != "" {
+		t.Errorf("steps: %s", diff)
+	}
+	want := []ClassSums{{Class: "high", Waits: 2, Runs: 1, WaitMillis: 120_000, RunMillis: 59 * 60_000, LongestWait: time.Minute, LongestRun: 59 * time.Minute}}
+	for _, teams := range [][]string{nil, {"vision"}, {"vision", "", "nlp", "vision"}} {
+		if diff := cmp.Diff(want, must[[]ClassSums](t)(s.Classes(ctx, teams, start.Add(-time.Hour), start.Add(48*time.Hour)))); diff != "" {
+			t.Errorf("classes of %v: %s", teams, diff)
+		}
+	}
+
+	task.Ended, task.Gone, task.State = start.Add(2*time.Hour), start.Add(3*time.Hour), "Succeeded"
+	ok(t, s.Record(ctx, []Record{{Task: task}}))
+	later := task
+	later.Ended, later.Gone, later.Class, later.Preemptions = time.Time{}, time.Time{}, "low", 3
+	ok(t, s.Record(ctx, []Record{{Task: later}}))
+	task.Class, task.Preemptions = "low", 3
+	got, _, _, err = s.Life(ctx, "u1")
+	ok(t, err)
+	if diff := cmp.Diff(task, got); diff != "" {
+		t.Errorf("ended and gone stay: %s", diff)
+	}
+	if _, _, found, err := s.Life(ctx, "u9"); found || err != nil {
+		t.Errorf("there is a task that nobody told of: %v", err)
+	}
+
+	odd := Step{Part: "w5", At: start, What: "evicted", Reason: "a\x00b", Text: "c\xffd\x00"}
+	ok(t, s.Record(ctx, []Record{{Task: aTask("u5"), Steps: []Step{odd}}}))
+	if _, steps, _, err := s.Life(ctx, "u5"); err != nil || steps[0].Reason != "ab" || steps[0].Text != "c\uFFFDd" {
+		t.Errorf("odd bytes: %v, %v", steps, err)
+	}
+
+	for name, wrong := range map[string]Record{
+		"no UID":      {Task: Task{Name: "x"}},
+		"no kind":     {Task: aTask("u3"), Spans: []Span{{"w3", "pause", start, start}}},
+		"everybody's": {Task: Task{UID: "u3", Team: "*"}},
+	} {
+		if err := s.Record(ctx, []Record{{Task: aTask("u4")}, wrong}); err == nil {
+			t.Errorf("%s: recorded", name)
+		}
+	}
+	if _, _, found, _ := s.Life(ctx, "u4"); found {
+		t.Error("part of what failed was kept")
+	}
+}
+
+func testTasks(t *testing.T, url string) {
+	ctx := context.Background()
+	s := open(t, url, Options{})
+	r := rand.New(rand.NewPCG(1, 1))
+	var records []Record
+	seconds := r.Perm(100_000)
+	for n := range 400 {
+		task := aTask(fmt.Sprint("u", n))
+		task.Team = []string{"", "vision", "nlp", "speech"}[r.IntN(4)]
+		task.Namespace = "ns-" + task.Team
+		task.Kind = []string{"Job", "RayJob"}[r.IntN(2)]
+		task.Name = fmt.Sprint("train-", r.IntN(5))
+		task.Class = []string{"", "low", "high"}[r.IntN(3)]
+		task.Ended, task.Gone = time.Time{}, time.Time{}
+		task.Submitted = start.Add(time.Duration(seconds[n]) * time.Second)
+		switch r.IntN(3) {
+		case 0:
+			task.Ended = task.Submitted.Add(time.Hour)
+		case 1:
+			task.Gone = task.Submitted.Add(time.Minute)
+		}
+		records = append(records, Record{Task: task})
+	}
+	ok(t, s.Record(ctx, records))
+	at := func(hours int) time.Time { return start.Add(time.Duration(hours) * time.Hour) }
+	for _, q := range []Query{
+		{}, {Limit: 7}, {Teams: []string{}}, {Teams: []string{"nlp"}}, {Teams: []string{"nlp", "", "nlp", "nobody"}, Limit: 30},
+		{Teams: []string{"nlp", "vision", "speech"}, Limit: 11, From: at(2), To: at(20)}, {Namespace: "ns-nlp", Kind: "rayJOB", Name: "train-3"},
+		{UID: "u77"}, {From: at(3), To: at(4)}, {Name: "train-1", Limit: 3}, {Text: "AIN-2"}, {Text: "%"}, {Text: "train_1"}, {Text: `\`},
+		{Classes: []string{"low", ""}, Limit: 20}, {Over: true}, {Over: true, Teams: []string{"vision", ""}, Classes: []string{"high"}, Text: "train", From: at(1), Limit: 9},
+	} {
+		var want []Task
+		for _, r := range records {
+			k := r.Task
+			if (q.Teams == nil || slices.Contains(q.Teams, k.Team)) && (q.Namespace == "" || q.Namespace == k.Namespace) && (q.Name == "" || q.Name == k.Name) &&
+				(q.Kind == "" || (q.Kind == "rayJOB") == (k.Kind == "RayJob")) && (q.UID == "" || q.UID == k.UID) &&
+				strings.Contains(k.Name, strings.ToLower(q.Text)) && (q.Classes == nil || slices.Contains(q.Classes, k.Class)) && (!q.Over || !k.Ended.IsZero() || !k.Gone.IsZero()) &&
+				(q.From.IsZero() || !k.Submitted.Before(q.From)) && (q.To.IsZero() || k.Submitted.Before(q.To)) {
+				want = append(want, k)
+			}
+		}
+		slices.SortFunc(want, func(a, b Task) int { return b.Submitted.Compare(a.Submitted) })
+		if q.Limit > 0 {
+			want = want[:min(q.Limit, len(want))]
+		}
+		if q.Limit > 0 && len(want) < q.Limit {
+			t.Errorf("%+v: too few to tell", q)
+		}
+		if diff := cmp.Diff(want, must[[]Task](t)(s.Tasks(ctx, q))); diff != "" {
+			t.Errorf("%+v: %s", q, diff)
+		}
+	}
+}
+
+// Sums over any range are those of each single span.
+func testClasses(t *testing.T, url string) {
+	ctx := context.Background()
+	s := open(t, url, Options{})
+	r := rand.New(rand.NewPCG(2, 2))
+	end := start.Add(40 * 24 * time.Hour)
+	teams := []string{"", "vision", "nlp", "speech"}
+	type counted struct {
+		Span
+		team, class string
+	}
+	var all []counted
+	var records []Record
+	for n := range 1500 {
+		task := aTask(fmt.Sprint("u", n))
+		task.Team, task.Class = teams[r.IntN(len(teams))], []string{"", "high", "low"}[r.IntN(3)]
+		record := Record{Task: task}
+		for k := range 1 + r.IntN(3) {
+			began := between(r, start, end)
+			span := Span{Part: fmt.Sprint("w", n, "-", k), Kind: []SpanKind{Wait, Run}[r.IntN(2)], Began: began, Ended: began.Add(time.Duration(r.ExpFloat64() * float64(3*time.Hour))).Truncate(time.Millisecond)}
+			if r.IntN(5) == 0 {
+				span.Ended = span.Began.Truncate(time.Hour).Add(time.Hour)
+			}
+			record.Spans = append(record.Spans, span)
+			all = append(all, counted{span, task.Team, task.Class})
+		}
+		records = append(records, record)
+	}
+	for from := 0; from < len(records); from += 100 { // overlapping, so that some are told twice
+		ok(t, s.Record(ctx, records[max(0, from-50):from+100]))
+	}
+	for n := range 300 {
+		from, to := ordered(between(r, start.Add(-time.Hour), end), between(r, start.Add(-time.Hour), end))
+		switch n % 3 {
+		case 0:
+			to = from.Add(time.Duration(r.IntN(10_000)) * time.Second)
+		case 1:
+			to = from.Add(time.Duration(r.IntN(50)) * time.Hour)
+		}
+		var asked []string
+		if r.IntN(2) == 0 {
+			asked = []string{teams[r.IntN(4)], teams[r.IntN(4)]}
+		}
+		sums := map[string]*ClassSums{}
+		for _, c := range all {
+			if (asked == nil || slices.Contains(asked, c.team)) && !c.Ended.Before(from) && c.Ended.Before(to) {
+				if sums[c.class] == nil {
+					sums[c.class] = &ClassSums{Class: c.class}
+				}
+				sum, took := sums[c.class], c.Ended.Sub(c.Began)
+				if c.Kind == Wait {
+					sum.Waits, sum.WaitMillis, sum.LongestWait = sum.Waits+1, sum.WaitMillis+took.Milliseconds(), max(sum.LongestWait, took)
+				} else {
+					sum.Runs, sum.RunMillis, sum.LongestRun = sum.Runs+1, sum.RunMillis+took.Milliseconds(), max(sum.LongestRun, took)
+				}
+			}
+		}
+		got := map[string]*ClassSums{}
+		for _, c := range must[[]ClassSums](t)(s.Classes(ctx, asked, from, to)) {
+			got[c.Class] = &c
+		}
+		if !reflect.DeepEqual(got, sums) {
+			t.Fatalf("%v from %s to %s: %s", asked, from, to, cmp.Diff(sums, got))
+		}
+	}
+	if got := must[[]ClassSums](t)(s.Classes(ctx, []string{}, start, end)); len(got) > 0 {
+		t.Errorf("of no team: %v", got)
+	}
+}
+
+func testClosed(t *testing.T, url string) {
+	ctx := context.Background()
+	s := open(t, url, Options{})
+	ok(t, s.Close())
+	for name, err := range calls(ctx, s) {
+		if err == nil {
+			t.Errorf("%s works on a closed store", name)
+		}
+	}
+}
+
+func testCancelled(t *testing.T, url string) {
+	s := open(t, url, Options{})
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	for name, err := range calls(ctx, s) {
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for name, err := range calls(context.Background(), s) {
+		if err != nil {
+			t.Errorf("%s afterwards: %v", name, err)
+		}
+	}
+}
+
+// calls makes each call once and returns their errors. Those that write come
+// after all that is recorded.
+func calls(ctx context.Context, s *Store) map[string]error {
+	holder := Holder{"vision", "a100", "nvidia.com/gpu", Held}
+	at := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	errs := map[string]error{"Ping": s.Ping(ctx), "Record": s.Record(ctx, []Record{{Task: aTask("call")}}),
+		"Moments": s.Moments(ctx, []Moment{{at, []Amount{{holder, 1}}}}), "Gap": s.Gap(ctx, Gap{at, at.Add(time.Second), "call"}),
+		"Forget": s.Forget(ctx, start)}
+	_, errs["Seen"] = s.Seen(ctx)
+	_, errs["Since"] = s.Since(ctx)
+	_, errs["Current"] = s.Current(ctx)
+	_, errs["Classes"] = s.Classes(ctx, nil, start, at)
+	_, errs["Tasks"] = s.Tasks(ctx, Query{})
+	_, _, _, errs["Life"] = s.Life(ctx, "call")
+	_, errs["Series"] = s.Series(ctx, []Holder{holder}, start, at, 10)
+	_, errs["Totals"] = s.Totals(ctx, []Holder{holder}, start, at)
+	_, errs["Gaps"] = s.Gaps(ctx, start, at)
+	return errs
+}

@@ -1,0 +1,216 @@
+package handlers
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/capacity"
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/views"
+	"kuota.dev/kuota/web"
+
+	"github.com/a-h/templ"
+	"github.com/labstack/echo/v4"
+)
+
+const (
+	instancesURL    = "/instances"
+	instancesCSVURL = "/instances.csv"
+)
+
+// otherTeams stands for teams that a reader may not see, and for queues of none.
+const otherTeams = "other teams"
+
+// instances answers GET /instances: pools and nodes.
+func (h *Handlers) instances(c echo.Context) error {
+	ctx := c.Request().Context()
+	scope, err := h.Tasks.Scope(ctx, userOf(c))
+	if err != nil {
+		return err
+	}
+	q := parseNodeQuery(c.QueryParams())
+	page, err := h.instancesPage(ctx, scope, q)
+	if err != nil {
+		return err
+	}
+	page.Chrome = h.Chrome(c)
+	page.Title, page.Active, page.Stream = "Instances", "instances", q.with(instancesURL+"/events")
+	return web.Render(c, http.StatusOK, views.Instances(page))
+}
+
+// instancesEvents answers GET /instances/events: the same, as it changes.
+func (h *Handlers) instancesEvents(s *web.Server) func(echo.Context) error {
+	return func(c echo.Context) error {
+		q := parseNodeQuery(c.QueryParams())
+		return s.StreamShared(c, web.Shared{Changed: h.TaskChanges.Listen, See: func(ctx context.Context) (string, func(context.Context) (templ.Component, error), error) {
+			scope, err := h.Tasks.Scope(ctx, userOf(c))
+			if governance.KindOf(err) == governance.Outside {
+				return "nothing", func(context.Context) (templ.Component, error) { return views.NoTeamCard("instances"), nil }, nil
+			}
+			return q.with(instancesURL) + " " + scope.Key(), func(ctx context.Context) (templ.Component, error) {
+				page, err := h.instancesPage(ctx, scope, q)
+				return views.InstancesLive(page), err
+			}, err
+		}}, h.frame(c))
+	}
+}
+
+func (h *Handlers) instancesPage(ctx context.Context, scope access.Scope, q nodeQuery) (views.InstancesPage, error) {
+	snapshot, err := h.Capacity.Within(ctx, scope)
+	if err != nil {
+		return views.InstancesPage{}, err
+	}
+	found := q.find(snapshot.Nodes)
+	page := views.InstancesPage{
+		Summary: nodeSummary(snapshot.Nodes), Action: instancesURL, Text: q.text, Filters: q.filters(snapshot), Sort: q.values.Get("sort"), Order: q.values.Get("order"),
+		Heads: q.heads(), CSVURL: q.with(instancesCSVURL, "page", ""),
+	}
+	if q.filtered() {
+		page.ClearURL = q.with(instancesURL, "pool", "", "state", "", "q", "", "page", "")
+		page.Found = countWords(len(found), "node") + " found"
+	}
+	for i := range snapshot.Pools {
+		page.Pools = append(page.Pools, poolFigures(&snapshot.Pools[i])...)
+	}
+	from, to, pager := q.pages(len(found))
+	page.Pager = pager
+	for _, node := range found[from:to] {
+		page.Nodes = append(page.Nodes, nodeRow(node, h.Now()))
+	}
+	return page, nil
+}
+
+// nodeTones say how each state of a node looks.
+var nodeTones = map[capacity.NodeState]string{capacity.Ready: "ok", capacity.Recovering: "wait", capacity.Cordoned: "idle"}
+
+func nodeSummary(nodes []capacity.Node) string {
+	if len(nodes) == 0 {
+		return ""
+	}
+	counts := map[capacity.NodeState]int{}
+	for i := range nodes {
+		counts[nodes[i].State]++
+	}
+	var parts []string
+	for _, state := range nodeStates {
+		if n := counts[state]; n > 0 {
+			parts = append(parts, thousands(int64(n))+" "+strings.ToLower(string(state)))
+		}
+	}
+	return countWords(len(nodes), "node") + ": " + strings.Join(parts, ", ")
+}
+
+// countWords is a number of things with separators.
+func countWords(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return thousands(int64(n)) + " " + noun + "s"
+}
+
+// poolFigures are the rows of one pool, one for each resource.
+func poolFigures(p *capacity.Pool) (rows []views.PoolFigures) {
+	for _, cell := range p.Cells {
+		if cell.Resource == catalog.Network {
+			continue // follows from the rest
+		}
+		number := func(amount int64) string { return dashed(cell.Resource, amount) }
+		row := views.PoolFigures{
+			ID: "pool-" + p.Name + "-" + cell.Resource, Pool: p.Name, GoesOn: len(rows) > 0, Resource: resourceLabel(cell.Resource),
+			Capacity: number(cell.Physical), Quota: number(cell.Quota), Held: number(cell.Held), Bound: number(cell.OwnBound + cell.BorrowedBound), Outside: number(cell.Outside),
+			Unhealthy: number(cell.Unhealthy), Idle: number(cell.Idle), Largest: number(cell.Largest), Max: float64(max(cell.Physical, cell.Quota)),
+			Bar: views.BarRow{Text: poolWords(cell), Mark: float64(cell.Quota), Parts: []views.BarPart{
+				{Use: "own", Value: float64(cell.OwnBound)}, {Use: "borrowed", Value: float64(cell.BorrowedBound)},
+				{Use: "outside", Value: float64(cell.Outside)}, {Use: "lost", Value: float64(cell.Unhealthy)},
+			}},
+		}
+		if over := cell.Over(); over > 0 {
+			row.Over = number(over)
+		}
+		if !row.GoesOn {
+			row.URL, row.Nodes, row.Note = addressWith(instancesURL, nil, "pool", p.Name), thousands(p.Nodes), acceleratorWords(p)
+			if len(p.Types) != 1 || p.Types[0] != p.Name {
+				row.Types = strings.Join(p.Types, ", ")
+			}
+			for _, s := range []struct {
+				n     int64
+				state capacity.NodeState
+			}{{p.Ready, capacity.Ready}, {p.Recovering, capacity.Recovering}, {p.Cordoned, capacity.Cordoned}} {
+				if s.n > 0 {
+					row.States = append(row.States, views.Status{Tone: nodeTones[s.state], Label: fmt.Sprintf("%s %s", thousands(s.n), strings.ToLower(string(s.state)))})
+				}
+			}
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// dashed is an amount without its unit; "–" for none.
+func dashed(resource string, amount int64) string {
+	if amount == 0 {
+		return "–"
+	}
+	return quota.Number(resource, amount)
+}
+
+func acceleratorWords(p *capacity.Pool) string {
+	if p.AcceleratorMemory == 0 {
+		return p.AcceleratorModel
+	}
+	return strings.TrimPrefix(fmt.Sprintf("%s · %d GB", p.AcceleratorModel, p.AcceleratorMemory), " · ")
+}
+
+// poolWords say what a pool's bar shows.
+func poolWords(c capacity.PoolCell) string {
+	words := fmt.Sprintf("Of %s %s are bound on own quota", quota.Amount(c.Resource, c.Physical), quota.Number(c.Resource, c.OwnBound))
+	for _, part := range []struct {
+		amount int64
+		what   string
+	}{{c.BorrowedBound, "borrowed"}, {c.Outside, "outside Kueue"}, {c.Unhealthy, "unhealthy"}} {
+		if part.amount > 0 {
+			words += fmt.Sprintf(", %s %s", quota.Number(c.Resource, part.amount), part.what)
+		}
+	}
+	return fmt.Sprintf("%s, %s idle; %s given as quota", words, quota.Number(c.Resource, c.Idle), quota.Number(c.Resource, c.Quota))
+}
+
+func nodeRow(n *capacity.Node, now time.Time) views.NodeRow {
+	row := views.NodeRow{
+		ID: "node-" + n.Name, Name: n.Name, Pool: orDash(n.Pool), Type: orDash(n.Type),
+		Status: views.Status{Tone: nodeTones[n.State], Label: string(n.State), Text: n.Why},
+		VCPU:   boundOf(n, catalog.CPU), Memory: boundOf(n, catalog.Memory), Pods: thousands(n.Pods),
+		Accelerators: orDash(acceleratorFigures(n.Physical, n.Physical)), Bound: orDash(acceleratorFigures(n.Physical, n.Bound)), Free: orDash(acceleratorFigures(n.Physical, n.Free)),
+		Made: n.Made.UTC().Format(time.RFC3339), Age: age(now.Sub(n.Made)),
+	}
+	if n.Pool != "" {
+		row.PoolURL = addressWith(instancesURL, nil, "pool", n.Pool)
+	}
+	if !n.Since.IsZero() {
+		row.Since = n.Since.UTC().Format(time.RFC3339)
+	}
+	for _, team := range teamsOn(n) {
+		t := views.NodeTeam{Name: otherTeams, Text: orDash(amounts(n.Teams[team]))}
+		if team != "" {
+			t.Name, t.URL = team, teamURL(team)
+		}
+		row.Teams = append(row.Teams, t)
+	}
+	for _, name := range resourcesOf(n) {
+		row.Figures = append(row.Figures, views.NodeFigure{
+			Resource: resourceLabel(name), Physical: dashed(name, n.Physical[name]), Allocatable: dashed(name, n.Allocatable[name]),
+			Bound: dashed(name, n.Bound[name]), Outside: dashed(name, n.Outside[name]), Free: dashed(name, n.Free[name]),
+		})
+	}
+	return row
+}
+
+func boundOf(n *capacity.Node, resource string) views.Amounts {
+	return views.Amounts{Bound: quota.Number(resource, n.Bound[resource]), Of: quota.Number(resource, n.Physical[resource])}
+}

@@ -1,0 +1,253 @@
+package handlers
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/history"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/views"
+	"kuota.dev/kuota/web"
+
+	"github.com/labstack/echo/v4"
+)
+
+const (
+	pastURL    = tasksURL + "/past"
+	pastCSVURL = tasksURL + "/past.csv"
+
+	pastPageSize = 100
+	pastCSVSize  = 50_000 // tasks that a file has at most
+	lastPastPage = 500    // whoever wants to see more narrows the search
+)
+
+// historyAway stands where history cannot be read.
+const historyAway = "History cannot be read now. The console's log says why; what is here now is not affected."
+
+// pastQuery is what the address of a list of past tasks asks for.
+type pastQuery struct {
+	values            url.Values
+	team, class, kind string
+	text, wrong       string // wrong is a sentence on a day that cannot be
+	from, to          time.Time
+	page              int
+}
+
+func parsePastQuery(values url.Values) pastQuery {
+	q := pastQuery{values: url.Values{}, page: pageOf(values.Get("page"))}
+	one := func(name string) string {
+		value := strings.TrimSpace(values.Get(name))
+		if value != "" {
+			q.values.Set(name, value)
+		}
+		return value
+	}
+	q.team, q.class, q.kind, q.text = one("team"), one("class"), one("kind"), one("q")
+	dayOf := func(name string) time.Time {
+		text := one(name)
+		at, err := time.Parse(time.DateOnly, text)
+		if err != nil && text != "" {
+			q.wrong = "A day is written as " + time.DateOnly + "."
+		}
+		return at
+	}
+	if q.from, q.to = dayOf("from"), dayOf("to"); !q.to.IsZero() {
+		q.to = q.to.Add(day)
+	}
+	if q.wrong == "" && !q.to.IsZero() && !q.from.Before(q.to) {
+		q.wrong = "The first day is after the last."
+	}
+	return q
+}
+
+// pageOf is the page that an address asks for, from 1.
+func pageOf(text string) int {
+	n, _ := strconv.Atoi(text)
+	return min(max(n, 1), lastPastPage)
+}
+
+// asks is the query for records of those teams that are asked for.
+func (q pastQuery) asks(scope access.Scope, there []string) history.Query {
+	asked := history.Query{Kind: q.kind, Text: q.text, From: q.from, To: q.to}
+	var teams []string
+	if q.team != "" {
+		teams = []string{q.team}
+	}
+	asked.Teams = seenTeams(scope, there, teams)
+	switch q.class {
+	case "":
+	case noClass:
+		asked.Classes = []string{""}
+	default:
+		asked.Classes = []string{q.class}
+	}
+	return asked
+}
+
+// pastTasks are a page of tasks that ended, of what somebody with this scope
+// sees, and whether there are more behind it.
+func (h *Handlers) pastTasks(ctx context.Context, scope access.Scope, q history.Query, page, size int) (found []history.Task, more bool, err error) {
+	if q.Teams != nil && len(q.Teams) == 0 {
+		return nil, false, nil
+	}
+	q.Over, q.Limit = true, page*size+1
+	if found, err = h.History.Tasks(ctx, q); err != nil {
+		return nil, false, err
+	}
+	found, more = found[min(len(found), (page-1)*size):min(len(found), page*size)], len(found) > page*size
+	// Teams are asked for by name; what a team of that name had in a namespace that
+	// is not for them is not shown either.
+	return slices.DeleteFunc(slices.Clone(found), func(t history.Task) bool { return !scope.Sees(t.Namespace) }), more, nil
+}
+
+// past answers GET /tasks/past: the tasks that ended.
+func (h *Handlers) past(c echo.Context) error {
+	ctx := c.Request().Context()
+	scope, list, err := h.seen(ctx, c)
+	if err != nil {
+		return err
+	}
+	q := parsePastQuery(c.QueryParams())
+	page := views.PastPage{
+		Chrome: h.Chrome(c), Action: pastURL, Text: q.text, From: q.values.Get("from"), To: q.values.Get("to"), Wrong: q.wrong, Filters: q.filters(list),
+		CSVURL: addressWith(pastCSVURL, q.values, "page", ""),
+	}
+	page.Title, page.Active = "Past tasks", "tasks"
+	if len(q.values) > 0 {
+		page.ClearURL = pastURL
+	}
+	switch {
+	case h.History == nil:
+		page.Trouble = "This console keeps no history: it was started without a database."
+		return web.Render(c, http.StatusOK, views.Past(page))
+	case q.wrong != "":
+		return web.Render(c, http.StatusUnprocessableEntity, views.Past(page))
+	}
+	found, more, err := h.pastTasks(ctx, scope, q.asks(scope, list.Teams), q.page, pastPageSize)
+	if err != nil {
+		page.Trouble = historyAway
+	}
+	for _, t := range found {
+		page.Rows = append(page.Rows, pastRow(t))
+	}
+	page.Pager = pastPager(q.page, pastPageSize, len(found), more, func(n string) string { return addressWith(pastURL, q.values, "page", n) })
+	return web.Render(c, http.StatusOK, views.Past(page))
+}
+
+// seen is what the reader sees, and what there is of tasks there.
+func (h *Handlers) seen(ctx context.Context, c echo.Context) (access.Scope, tasks.List, error) {
+	scope, err := h.Tasks.Scope(ctx, userOf(c))
+	if err != nil {
+		return scope, tasks.List{}, err
+	}
+	list, err := h.Tasks.ListWithin(ctx, scope, tasks.Query{}, nil)
+	return scope, list, err
+}
+
+// pastCSV answers GET /tasks/past.csv: all of such a list.
+func (h *Handlers) pastCSV(c echo.Context) error {
+	ctx := c.Request().Context()
+	scope, list, err := h.seen(ctx, c)
+	if err != nil {
+		return err
+	}
+	q := parsePastQuery(c.QueryParams())
+	switch {
+	case h.History == nil:
+		return &governance.Error{Kind: governance.NotFound, Op: "list past tasks", Message: "This console keeps no history: it was started without a database."}
+	case q.wrong != "":
+		return &governance.Error{Kind: governance.Invalid, Op: "list past tasks", Message: q.wrong}
+	}
+	found, _, err := h.pastTasks(ctx, scope, q.asks(scope, list.Teams), 1, pastCSVSize)
+	if err != nil {
+		return &governance.Error{Kind: governance.Unavailable, Op: "list past tasks", Message: historyAway, Err: err}
+	}
+	rows := [][]string{{"namespace", "kind", "name", "uid", "team", "status", "priority class", "priority", "GPUs", "Neuron devices", "vCPU", "memory GiB", "pool", "submitted", "ended", "deleted", "ran s", "pre-emptions"}}
+	for _, t := range found {
+		asked := func(name string) string { return quota.Number(name, t.Asked[name]) }
+		rows = append(rows, []string{
+			t.Namespace, t.Kind, t.Name, t.UID, t.Team, t.State, className(t.Class), strconv.Itoa(int(t.Priority)), asked(catalog.GPU), asked(catalog.Neuron), asked(catalog.CPU), asked(catalog.Memory),
+			strings.Join(t.Pools, " "), timeText(t.Submitted), timeText(t.Ended), timeText(t.Gone), seconds(t.Ran), strconv.Itoa(int(t.Preemptions)),
+		})
+	}
+	return csvFile(c, "past-tasks", rows)
+}
+
+func (q pastQuery) filters(l tasks.List) []views.Filter {
+	team, class, kind := filterOf("team", "Team", "All teams", q.team), filterOf("class", "Priority class", "All classes", q.class), filterOf("kind", "Kind", "All kinds", q.kind)
+	for _, name := range l.Teams {
+		team.add(name)
+	}
+	class.add(noClass, "Without a class")
+	for _, name := range l.Classes {
+		if name != "" {
+			class.add(name, className(name))
+		}
+	}
+	for _, name := range l.Kinds {
+		kind.add(name)
+	}
+	return []views.Filter{team.done(), class.done(), kind.done()}
+}
+
+func pastPager(page, size, shown int, more bool, address func(page string) string) (p views.Pager) {
+	if page == 1 && !more {
+		return p
+	}
+	p.Text = "Page " + strconv.Itoa(page)
+	if shown > 0 {
+		p.Text = thousands(int64((page-1)*size+1)) + "–" + thousands(int64((page-1)*size+shown))
+	}
+	if page > 1 {
+		p.PreviousURL = address(pageNumber(page - 1))
+	}
+	if more && page < lastPastPage {
+		p.NextURL = address(strconv.Itoa(page + 1))
+	}
+	return p
+}
+
+// pastTaskURL is the page of this very task, and of none that had its name.
+func pastTaskURL(t history.Task) string {
+	return addressWith(tasksURL+"/"+url.PathEscape(t.Namespace)+"/"+url.PathEscape(strings.ToLower(t.Kind))+"/"+url.PathEscape(t.Name), nil, "uid", t.UID)
+}
+
+// pastStatus is the state that a task was seen in last, and whether it is gone.
+func pastStatus(t history.Task) views.Status {
+	s := views.Status{Tone: cmp.Or(tones[tasks.State(t.State)], "idle"), Label: cmp.Or(t.State, "Not known")}
+	if !t.Gone.IsZero() {
+		s.Text = "deleted"
+		if !tasks.State(t.State).Finished() { // it did not get to an end
+			s = views.Status{Tone: "idle", Label: "Deleted", Text: "while " + strings.ToLower(s.Label)}
+		}
+	}
+	return s
+}
+
+func pastRow(t history.Task) views.PastRow {
+	row := views.PastRow{
+		ID: "past-" + t.UID, Task: views.TaskLink{Name: t.Name, URL: pastTaskURL(t)}, Kind: t.Kind, Status: pastStatus(t), Team: orDash(t.Team), Namespace: t.Namespace,
+		Class: orDash(className(t.Class)), Asked: orDash(amounts(t.Asked)), Pool: orDash(strings.Join(t.Pools, ", ")), Submitted: timeText(t.Submitted),
+		Ended: timeText(t.Ended), Ran: "–", Preemptions: "–",
+	}
+	if row.Ended == "" {
+		row.Ended = timeText(t.Gone)
+	}
+	if t.Ran > 0 {
+		row.Ran = duration(t.Ran)
+	}
+	if t.Preemptions > 0 {
+		row.Preemptions = thousands(int64(t.Preemptions))
+	}
+	return row
+}

@@ -1,0 +1,146 @@
+package handlers
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/history"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/views"
+)
+
+// lived is one step in a task's life, with the words for whoever it was for.
+type lived struct {
+	tasks.Event
+	by      *views.TaskLink // by whom it was pre-empted, where the reader may know
+	unnamed string          // in its place
+}
+
+// lifeOf is a task's life, the oldest step first: what the index tells, and what
+// history has beside it. The same Part, What and second are the same step. Of
+// those that history tells of, only what the scope covers is named.
+func lifeOf(told []tasks.Event, steps []history.Step, submitted time.Time, scope access.Scope, readable func(string) string) []lived {
+	var life []lived
+	for _, e := range told {
+		l := lived{Event: e}
+		if e.What == tasks.WasPreempted {
+			l.by, l.unnamed = by(e)
+		}
+		life = append(life, l)
+	}
+	for _, s := range steps {
+		l := recordedStep(s, scope, readable)
+		if i := slices.IndexFunc(life, l.same); i >= 0 {
+			life[i].fill(l)
+			continue
+		}
+		life = append(life, l)
+	}
+	if len(told) == 0 && !slices.ContainsFunc(life, func(l lived) bool { return l.What == tasks.WasSubmitted }) {
+		life = append(life, lived{Event: tasks.Event{At: submitted, What: tasks.WasSubmitted, Ran: -1}})
+	}
+	slices.SortStableFunc(life, func(a, b lived) int {
+		return cmp.Or(cmp.Compare(a.At.Unix(), b.At.Unix()), cmp.Compare(stepRank[a.What], stepRank[b.What]))
+	})
+	// What Kueue tells of a loss by its time only stands aside where history has it.
+	return slices.DeleteFunc(life, func(l lived) bool {
+		return l.Before && slices.ContainsFunc(life, func(o lived) bool { return !o.Before && o.Part == l.Part && o.What.Lost() && o.At.Before(l.At) })
+	})
+}
+
+// stepRank orders steps of the same second.
+var stepRank = map[tasks.Happened]int{tasks.WasSubmitted: -1, tasks.WasReserved: 1, tasks.WasAdmitted: 2, tasks.WasReady: 3, tasks.WasFinished: 5}
+
+func recordedStep(s history.Step, scope access.Scope, readable func(string) string) lived {
+	l := lived{Event: tasks.Event{Part: s.Part, At: s.At, What: tasks.Happened(s.What), Reason: s.Reason, Text: readable(s.Text), Ran: s.Ran, Size: s.Size}}
+	if l.What != tasks.WasPreempted {
+		return l
+	}
+	l.Text = "" // the rule and the name say it all
+	switch {
+	case s.By.Name == "":
+		l.unnamed = "a task that is not known"
+	case !scope.Sees(s.By.Namespace):
+		l.unnamed = "another team"
+	default:
+		l.by = &views.TaskLink{Name: s.By.Name, URL: pastTaskURL(history.Task{Namespace: s.By.Namespace, Kind: s.By.Kind, Name: s.By.Name, UID: s.By.UID})}
+		l.Team = s.By.Team
+	}
+	return l
+}
+
+func (l lived) same(o lived) bool {
+	return l.What == o.What && l.At.Unix() == o.At.Unix() && (l.Part == o.Part || o.What == tasks.WasSubmitted)
+}
+
+// fill takes over what history knows of a step that the index knows as well.
+func (l *lived) fill(o lived) {
+	if l.Ran < 0 {
+		l.Ran = o.Ran
+	}
+	if l.Reason = cmp.Or(l.Reason, o.Reason); l.Size == 0 {
+		l.Size = o.Size
+	}
+	if o.by != nil && (l.by == nil || l.by.URL == "") {
+		l.by, l.unnamed, l.Team = o.by, "", cmp.Or(l.Team, o.Team)
+	} else if l.by == nil && o.unnamed == "another team" {
+		l.unnamed = o.unnamed
+	}
+}
+
+// lost counts how often a task lost its quota in its life.
+func lost(life []lived) (n int32) {
+	for _, l := range life {
+		if l.What.Lost() {
+			n++
+		}
+	}
+	return n
+}
+
+// lifeLines are the lines of a timeline, the last first. pools are where the
+// task runs now; over says that it is gone.
+func lifeLines(life []lived, state tasks.State, pools string, over bool) (lines []views.TimelineLine) {
+	admitted := false // the last admission is written already
+	for i := len(life) - 1; i >= 0; i-- {
+		e := life[i]
+		line := views.TimelineLine{At: e.At.UTC().Format(time.RFC3339), Before: e.Before, Tone: "idle", Title: string(e.What)}
+		switch e.What {
+		case tasks.WasReserved:
+			line.Title = "Got its quota"
+		case tasks.WasAdmitted:
+			line.Tone = "ok"
+			if !admitted && pools != "" && state.Holding() && !over {
+				line.Text = "to " + pools
+			}
+			if e.Size > 0 {
+				line.Text = fmt.Sprintf("with %s", podCount(e.Size))
+			}
+			admitted = true
+		case tasks.WasReady:
+			line.Tone, line.Title = "ok", "All pods ready"
+		case tasks.WasPreempted:
+			line.Tone, line.Text = "pre", joined(rules[e.Reason], ranWords(e.Event))
+			line.By, line.Unnamed = e.by, e.unnamed
+		case tasks.WasEvicted:
+			line.Tone, line.Title, line.Text = "pre", "Lost its quota", joined(e.Text, ranWords(e.Event))
+		case tasks.WasRequeued:
+			line.Title = "Back in the queue"
+		case tasks.WasFinished:
+			if line.Text = e.Text; state.Finished() {
+				line.Title = string(state)
+			}
+			if state == tasks.Failed {
+				line.Tone = "bad"
+			}
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+func poolsOf(d tasks.Detail) string { return strings.Join(d.Pools, ", ") }

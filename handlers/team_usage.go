@@ -1,0 +1,237 @@
+package handlers
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/capacity"
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/usage"
+	"kuota.dev/kuota/views"
+	"kuota.dev/kuota/web"
+
+	"github.com/a-h/templ"
+	"github.com/labstack/echo/v4"
+)
+
+// queueHead is how many of the tasks that wait a team's page lists.
+const queueHead = 10
+
+// teamEvents answers GET /teams/{team}/events: what a team has and holds, as it
+// changes. The form below is no part of it.
+func (h *Handlers) teamEvents(s *web.Server) func(echo.Context) error {
+	return func(c echo.Context) error {
+		// What one may not see is refused before the stream begins.
+		t, err := h.Submit.Team(c.Request().Context(), userOf(c), c.Param("team"))
+		if err != nil {
+			return err
+		}
+		nothing := func(context.Context) (templ.Component, error) { return views.NoTeamCard("team-usage"), nil }
+		over := parseRange(c.QueryParams(), h.Now()).classes()
+		return s.StreamShared(c, web.Shared{Changed: h.TaskChanges.Listen, See: func(ctx context.Context) (string, func(context.Context) (templ.Component, error), error) {
+			scope, err := h.Tasks.Scope(ctx, userOf(c))
+			if governance.KindOf(err) == governance.Outside || err == nil && !scope.Sees(t.Namespace) {
+				return "nothing", nothing, nil
+			}
+			return strings.Join([]string{teamURL(t.Name), over.key(), scope.Key()}, " "), func(ctx context.Context) (templ.Component, error) {
+				u, err := h.teamUsage(ctx, scope, t.Name, over)
+				return views.TeamUsageLive(u), err
+			}, err
+		}}, h.frame(c))
+	}
+}
+
+// teamUsage is what a team has, holds and waits for now, as all see it who have
+// this scope.
+func (h *Handlers) teamUsage(ctx context.Context, scope access.Scope, team string, over classRange) (views.TeamUsage, error) {
+	var u views.TeamUsage
+	list, err := h.Tasks.ListWithin(ctx, scope, tasks.Query{States: []tasks.State{tasks.Pending, tasks.Preempted}, All: true, Within: over.within}, []string{team})
+	if err != nil {
+		return u, err
+	}
+	classes := h.classTable(ctx, scope, list, []string{team}, over)
+	u.Classes, u.ClassNote = classes.rows, classes.note
+	running, waiting := 0, 0
+	for _, row := range list.ByClass {
+		running += row.Running
+		waiting += row.Pending + row.Preempted
+	}
+	u.Running = teamCount(team, running, "running", tasks.Running, tasks.Starting, tasks.Stopping)
+	u.Waiting = teamCount(team, waiting, "waiting", tasks.Pending, tasks.Preempted)
+	u.QueueURL = u.Waiting.URL
+	queued := queueOf(list.Items)
+	for _, item := range queued[:min(queueHead, len(queued))] {
+		u.Queue = append(u.Queue, queuedTask(item, h.Now()))
+	}
+	if len(queued) > queueHead {
+		u.QueueNote = fmt.Sprintf("the first %d of %s", queueHead, thousands(int64(len(queued))))
+	}
+	snapshot, err := h.Capacity.Within(ctx, scope)
+	if err != nil {
+		u.Trouble = sectionTrouble("What the team has and holds", err)
+		return u, nil
+	}
+	for i := range snapshot.Teams {
+		if snapshot.Teams[i].Name == team {
+			u.Rows = shareFigures(snapshot.Teams[i].Cells)
+		}
+	}
+	return u, nil
+}
+
+// sectionTrouble says that one part of a page cannot be shown now, and why, where
+// that is for people.
+func sectionTrouble(what string, err error) string {
+	if kind := governance.KindOf(err); kind == governance.Unavailable {
+		return what + " cannot be shown now: the cluster has not answered yet, or does not any more."
+	}
+	return what + " cannot be shown now. The console's log says why."
+}
+
+// teamCount is a number of a team's tasks that leads to them.
+func teamCount(team string, n int, what string, states ...tasks.State) views.Count {
+	count := views.Count{Text: fmt.Sprintf("%s %s", thousands(int64(n)), what)}
+	if n > 0 {
+		values := url.Values{"team": {team}}
+		for _, state := range states {
+			values.Add("status", string(state))
+		}
+		count.URL = addressWith(tasksURL, values)
+	}
+	return count
+}
+
+// queueOf are the tasks that stand in queues, in their order; those of several
+// queues take turns.
+func queueOf(items []tasks.Item) []tasks.Item {
+	queued := slices.DeleteFunc(slices.Clone(items), func(i tasks.Item) bool { return i.Place == 0 })
+	slices.SortStableFunc(queued, func(a, b tasks.Item) int {
+		return cmp.Or(cmp.Compare(a.Place, b.Place), strings.Compare(a.Queue, b.Queue))
+	})
+	return queued
+}
+
+func queuedTask(item tasks.Item, now time.Time) views.QueuedTask {
+	t := views.QueuedTask{
+		ID: "queued-" + item.UID, Place: ordinal(item.Place), Task: views.TaskLink{Name: item.Name, URL: taskURL(item.Task)}, Class: orDash(className(item.Class)),
+		Asks: orDash(amounts(item.Asked)), Waited: elapsed(item.Waited(now), true), Reason: item.Reason,
+	}
+	if begin := start(item.Reason); begin != "" {
+		t.Reason = begin
+	}
+	return t
+}
+
+// shareFigures are the rows of what a team has, pool by pool; those without
+// accelerators come last.
+func shareFigures(cells []capacity.TeamCell) (rows []views.ShareFigures) {
+	cells = slices.DeleteFunc(slices.Clone(cells), func(c capacity.TeamCell) bool { return c.Resource == catalog.Network })
+	first := map[string]string{} // resource of each pool
+	for _, c := range cells {
+		if of, ok := first[c.Pool]; !ok || quota.Compare(c.Resource, of) < 0 {
+			first[c.Pool] = c.Resource
+		}
+	}
+	slices.SortStableFunc(cells, func(a, b capacity.TeamCell) int {
+		return cmp.Or(quota.Compare(first[a.Pool], first[b.Pool]), strings.Compare(a.Pool, b.Pool), quota.Compare(a.Resource, b.Resource))
+	})
+	for i, c := range cells {
+		number := func(amount int64) string { return dashed(c.Resource, amount) }
+		row := views.ShareFigures{
+			ID: "share-" + c.Pool + "-" + c.Resource, Pool: c.Pool, GoesOn: i > 0 && cells[i-1].Pool == c.Pool, Resource: resourceLabel(c.Resource),
+			Quota: quota.Number(c.Resource, c.Quota), Held: quota.Number(c.Resource, c.Held), Own: number(c.Own), Borrowed: number(c.Borrowed), Lent: number(c.Lent), Idle: number(c.Idle()),
+			Utilization: usage.Percent(c.Held, c.Quota), Max: float64(max(c.Quota, c.Held)),
+			Bar: views.BarRow{Text: shareWords(c), Mark: float64(c.Quota), Parts: []views.BarPart{
+				{Use: "own", Value: float64(c.Own)}, {Use: "borrowed", Value: float64(c.Borrowed)},
+			}},
+		}
+		if c.Unplaced > 0 {
+			row.Unplaced = quota.Number(c.Resource, c.Unplaced) + " without a node"
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// shareWords say what a team's bar shows.
+func shareWords(c capacity.TeamCell) string {
+	words := fmt.Sprintf("%s held of a quota of %s", quota.Number(c.Resource, c.Held), quota.Amount(c.Resource, c.Quota))
+	if c.Borrowed > 0 {
+		words += fmt.Sprintf(", %s borrowed", quota.Number(c.Resource, c.Borrowed))
+	}
+	if c.Lent > 0 {
+		words += fmt.Sprintf(", %s lent", quota.Number(c.Resource, c.Lent))
+	}
+	return words
+}
+
+// membersFact are a team's members, for those who may see its allocation.
+func (h *Handlers) membersFact(c echo.Context, team string) string {
+	a, err := h.Allocations.Find(c.Request().Context(), userOf(c), team)
+	switch {
+	case err != nil:
+		return "not known now"
+	case len(a.Spec.Members) == 0:
+		return "none by its allocation"
+	}
+	return strings.Join(members(a.Spec.Members), ", ")
+}
+
+// showUsage fills in what a team's page shows of its use: now, and over time.
+func (h *Handlers) showUsage(c echo.Context, page *views.TeamPage, team, namespace string) error {
+	ctx := c.Request().Context()
+	scope, err := h.Tasks.Scope(ctx, userOf(c))
+	if err != nil || !scope.Sees(namespace) {
+		page.Usage.Trouble = sectionTrouble("What the team has and holds", err)
+		return nil
+	}
+	over := parseRange(c.QueryParams(), h.Now())
+	if page.Usage, err = h.teamUsage(ctx, scope, team, over.classes()); err != nil {
+		return err
+	}
+	page.Facts = append(page.Facts, views.ValueLine{Name: "Members", Value: h.membersFact(c, team)})
+	if h.History != nil {
+		past := h.teamPast(ctx, scope, team, over, pageOf(c.QueryParam("page")))
+		page.Past = &past
+	}
+	kept := url.Values{}
+	over.keep(kept)
+	page.Stream = addressWith(teamURL(team)+"/events", kept)
+	return nil
+}
+
+// teamUsageCSV answers GET /teams/{team}/usage.csv: how many hours a team held
+// how much, over a range.
+func (h *Handlers) teamUsageCSV(c echo.Context) error {
+	ctx := c.Request().Context()
+	t, err := h.Submit.Team(ctx, userOf(c), c.Param("team"))
+	if err != nil {
+		return err
+	}
+	scope, err := h.Tasks.Scope(ctx, userOf(c))
+	if err != nil {
+		return err
+	}
+	if h.History == nil {
+		return &governance.Error{Kind: governance.NotFound, Op: "usage of team", Message: "This console keeps no history: it was started without a database."}
+	}
+	snapshot, err := h.Capacity.Within(ctx, scope)
+	if err != nil {
+		return err
+	}
+	rows, err := h.usageHours(ctx, snapshot, t.Name, parseRange(c.QueryParams(), h.Now()))
+	if err != nil {
+		return &governance.Error{Kind: governance.Unavailable, Op: "usage of team", Message: "History cannot be read now. Try again in a while.", Err: err}
+	}
+	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
+	return csvFile(c, t.Name+"-usage", rows)
+}

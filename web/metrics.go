@@ -1,0 +1,90 @@
+package web
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// streamKey marks a request that is answered with a stream.
+const streamKey = "stream"
+
+// clientGone is the code of a request that nobody waited for until it was
+// answered: that of nginx, since HTTP has none.
+const clientGone = 499
+
+// methods are those that are counted by name; there are as many as somebody
+// makes up.
+var methods = []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions}
+
+// metrics count what is answered. Routes are patterns, never addresses, so that
+// there are as many series as there are routes and no names in them.
+type metrics struct {
+	requests *prometheus.HistogramVec // by method, route and code
+	clients  *prometheus.GaugeVec     // by route
+	updates  *prometheus.CounterVec   // by route
+	renders  prometheus.Histogram
+}
+
+// newMetrics makes metrics and registers them; with nil they count for nobody.
+func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
+	m := &metrics{
+		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "kuota_http_request_duration_seconds", Help: "Time to answer HTTP requests; streams are not among them. Code 499: the client left before the answer.",
+			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
+		}, []string{"method", "route", "code"}),
+		clients: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "kuota_stream_clients", Help: "Open pages that are sent updates as of now.",
+		}, []string{"route"}),
+		updates: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "kuota_stream_updates_total", Help: "Updates of live parts that were sent to open pages; the beat that tells how old a page is does not count.",
+		}, []string{"route"}),
+		renders: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "kuota_stream_render_seconds", Help: "Time to render a live part, once for all who see the same.",
+			Buckets: []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5},
+		}),
+	}
+	if registerer == nil {
+		return m, nil
+	}
+	var errs []error
+	for _, collector := range []prometheus.Collector{m.requests, m.clients, m.updates, m.renders} {
+		errs = append(errs, registerer.Register(collector))
+	}
+	return m, errors.Join(errs...)
+}
+
+// measure stands before all other middleware, so that what those refuse counts.
+func (m *metrics) measure(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		began := time.Now()
+		err := next(c)
+		if err != nil {
+			c.Error(err) // now, so that its code is known
+		}
+		if c.Get(streamKey) != nil {
+			return nil
+		}
+		code := c.Response().Status
+		if err != nil && !c.Response().Committed {
+			code = clientGone
+		}
+		m.requests.WithLabelValues(methodLabel(c.Request().Method), c.Path(), strconv.Itoa(code)).Observe(time.Since(began).Seconds())
+		return nil
+	}
+}
+
+func methodLabel(method string) string {
+	if slices.Contains(methods, method) {
+		return method
+	}
+	return "other"
+}
+
+// rendered counts one rendering of a live part, which began then.
+func (m *metrics) rendered(began time.Time) { m.renders.Observe(time.Since(began).Seconds()) }
