@@ -79,6 +79,13 @@ func (h *Handlers) readHeld(ctx context.Context, s *capacity.Snapshot, q figureQ
 	if err != nil {
 		return c, err
 	}
+	since, err := h.History.Since(ctx)
+	if err != nil {
+		return c, err
+	}
+	if since.After(q.over.From) && since.Before(q.over.To) {
+		gaps = append([]history.Gap{{From: q.over.From, To: since, Why: "History begins then."}}, gaps...)
+	}
 	known := false
 	for _, line := range heldSeries {
 		var of [][]history.Point
