@@ -111,7 +111,7 @@ func TestTeamsDoNotSeeEachOther(t *testing.T) {
 					t.Errorf("%s answers %d", what, status)
 				}
 			}
-			for _, path := range []string{"/", "/tasks", "/policies", "/policies?created=" + tc.other.team} {
+			for _, path := range []string{"/", "/tasks", "/teams", "/teams.csv", "/capacity.csv", "/classes.csv", "/policies", "/policies?created=" + tc.other.team} {
 				status, body := fetch(t, client, console(t)+path)
 				// An address repeats what was asked for; it tells nothing.
 				read(path, status, strings.ReplaceAll(body, strings.TrimPrefix(path, "/"), ""))
@@ -129,7 +129,7 @@ func TestTeamsDoNotSeeEachOther(t *testing.T) {
 			if tc.other.team != "" {
 				searchesTellNothing(t, client, tc.other)
 			}
-			for _, path := range []string{"/events", "/tasks/events", "/policies/events"} {
+			for _, path := range []string{"/events", "/events/dashboard", "/events/teams", "/tasks/events", "/policies/events"} {
 				status, body := firstEvents(t, client, console(t)+path)
 				read(path, status, body)
 			}

@@ -81,9 +81,8 @@ func (q taskQuery) ranges(past bool) []views.RangeLink {
 
 // classTable is the table by priority class, and from when its averages are.
 type classTable struct {
-	figures []tasks.ClassRow
-	rows    []views.ClassRow
-	note    string
+	rows []views.ClassRow
+	note string
 }
 
 // classTable is what somebody with a scope sees of each priority class, of these
@@ -91,20 +90,25 @@ type classTable struct {
 // and how long waits and runs took by history. Without it, or while it cannot be
 // read, list tells that too.
 func (h *Handlers) classTable(ctx context.Context, scope access.Scope, list tasks.List, teams []string, over classRange) classTable {
-	rows, note := list.ByClass, rememberedNote(over, list)
-	if h.History != nil {
-		switch past, err := h.sums.get(ctx, h.History, seenTeams(scope, list.Teams, teams), over, h.Now()); {
-		case err != nil:
-			note = "history cannot be read now: " + historyTrouble(err) + " These are " + note
-		default:
-			rows, note = withPast(rows, past.sums, over.to.IsZero() || over.to.After(h.Now().Add(-time.Minute))), recordedNote(past)
-		}
-	}
-	t := classTable{figures: rows, note: note}
+	rows, note := h.classRows(ctx, scope, list, teams, over)
+	t := classTable{note: note}
 	for _, row := range rows {
 		t.rows = append(t.rows, classLine(row, teams))
 	}
 	return t
+}
+
+func (h *Handlers) classRows(ctx context.Context, scope access.Scope, list tasks.List, teams []string, over classRange) (rows []tasks.ClassRow, note string) {
+	rows, note = list.ByClass, rememberedNote(over, list)
+	if h.History != nil {
+		switch past, err := h.sums.get(ctx, h.History, seenTeams(scope, list.Teams, teams), over, h.Now()); {
+		case err != nil:
+			note = "History cannot be read now: " + note
+		default:
+			rows, note = withPast(rows, past.sums), recordedNote(past)
+		}
+	}
+	return rows, note
 }
 
 // seenTeams are the teams that somebody asks for, of those that they may see;
@@ -123,14 +127,10 @@ func seenTeams(scope access.Scope, there, asked []string) []string {
 }
 
 // withPast are the rows with what history has of each class, and those of classes
-// that nobody has a task of now. Of what goes on it counts how long it does, where
-// the range goes on as well.
-func withPast(rows []tasks.ClassRow, sums []history.ClassSums, goesOn bool) []tasks.ClassRow {
+// that nobody has a task of now.
+func withPast(rows []tasks.ClassRow, sums []history.ClassSums) []tasks.ClassRow {
 	merged := slices.Clone(rows)
 	for i := range merged {
-		if !goesOn {
-			merged[i].Waiting, merged[i].RunningFor = 0, 0
-		}
 		merged[i].Ended(0, 0, 0, 0, 0, 0)
 	}
 	for _, s := range sums {
@@ -191,7 +191,7 @@ func classLine(row tasks.ClassRow, teams []string) views.ClassRow {
 		return views.Count{Text: thousands(int64(n)), URL: q.with(tasksURL)}
 	}
 	took := func(d time.Duration, n int, goesOn bool) string {
-		if n == 0 && !goesOn {
+		if n == 0 {
 			return "–"
 		}
 		return elapsed(d, goesOn)
@@ -203,8 +203,8 @@ func classLine(row tasks.ClassRow, teams []string) views.ClassRow {
 		Preempted:   count(row.Preempted, string(tasks.Preempted)),
 		AverageRun:  took(row.AverageRun, row.Runs, false),
 		AverageWait: took(row.AverageWait, row.Waits, false),
-		LongestRun:  took(row.LongestRun, row.Runs, row.RunGoesOn),
-		LongestWait: took(row.LongestWait, row.Waits, row.WaitGoesOn),
+		LongestRun:  took(row.LongestRun, row.Runs+row.Running, row.RunGoesOn),
+		LongestWait: took(row.LongestWait, row.Waits+row.Pending+row.Preempted, row.WaitGoesOn),
 	}
 }
 

@@ -43,7 +43,7 @@ func (h *Handlers) dashboard(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	page, err := h.dashboardPage(ctx, scope, s, q, &past{})
+	page, err := h.dashboardPage(ctx, scope, s, q, &keptChart{})
 	if err != nil {
 		return err
 	}
@@ -59,13 +59,13 @@ func (h *Handlers) dashboardEvents(s *web.Server) func(echo.Context) error {
 	return func(c echo.Context) error {
 		values := c.QueryParams()
 		return h.streamFigures(s, c, "dashboard", h.dashboardQuery(values).values, func(scope access.Scope) func(context.Context) (templ.Component, error) {
-			over := &past{}
+			kept := &keptChart{}
 			return func(ctx context.Context) (templ.Component, error) {
 				snapshot, err := h.Capacity.Within(ctx, scope)
 				if err != nil {
 					return nil, err
 				}
-				page, err := h.dashboardPage(ctx, scope, snapshot, h.dashboardQuery(values), over)
+				page, err := h.dashboardPage(ctx, scope, snapshot, h.dashboardQuery(values), kept)
 				return views.DashboardLive(page), err
 			}
 		})
@@ -89,18 +89,19 @@ func (h *Handlers) figuresChanged(ctx context.Context) <-chan struct{} {
 	return seldom(ctx, h.CapacityChanges.Listen(ctx), figureGap)
 }
 
-func (h *Handlers) dashboardPage(ctx context.Context, scope access.Scope, s *capacity.Snapshot, q figureQuery, over *past) (views.DashboardPage, error) {
+func (h *Handlers) dashboardPage(ctx context.Context, scope access.Scope, s *capacity.Snapshot, q figureQuery, kept *keptChart) (views.DashboardPage, error) {
 	resource := q.counted(s)
 	page := views.DashboardPage{Stats: clusterStats(s), Pools: q.poolTable(s)}
 	listed := q.teamLines(s, resource)
 	page.Teams, page.Bars = q.teamTable(listed, resource, dashboardTeams), listed.bars(resource)
 	page.Teams.AllURL = q.seen(teamListURL)
-	classes, err := h.classesOver(ctx, scope, s, q.over)
+	list, class, err := h.classesOver(ctx, scope, q.over)
 	if err != nil {
 		return page, err
 	}
+	classes := h.classTable(ctx, scope, list, nil, class)
 	page.Classes, page.ClassNote, page.ClassCSVURL = classes.rows, classes.note, addressWith(classesCSVURL, rangeValues(q.over))
-	page.Held = h.heldChart(ctx, s, q, resource, over)
+	page.Held = h.heldChart(ctx, s, q, resource, kept)
 	return page, nil
 }
 

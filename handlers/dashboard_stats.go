@@ -45,7 +45,7 @@ func clusterStats(s *capacity.Snapshot) []views.Stat {
 	}
 	sums := clusterSums(s)
 	for _, resource := range resourceNames(s) {
-		if accelerator(resource) && (sums[resource].Physical > 0 || sums[resource].Held > 0) {
+		if isAccelerator(resource) && (sums[resource].Physical > 0 || sums[resource].Held > 0) {
 			stats = append(stats, resourceStat(resource, sums[resource]))
 		}
 	}
@@ -61,10 +61,10 @@ func resourceStat(resource string, sum usage.Pool) views.Stat {
 		stat.Unit = "GiB"
 		stat.Note = grouped(wholeNumber(resource, sum.Held)) + " GiB held"
 	}
-	if accelerator(resource) && sum.Borrowed > 0 {
+	if isAccelerator(resource) && sum.Borrowed > 0 {
 		stat.Note += " · " + grouped(quota.Number(resource, sum.Borrowed)) + " borrowed"
 	}
-	if accelerator(resource) && sum.Unhealthy > 0 {
+	if isAccelerator(resource) && sum.Unhealthy > 0 {
 		stat.Note += " · " + grouped(quota.Number(resource, sum.Unhealthy)) + " unhealthy"
 	}
 	return stat

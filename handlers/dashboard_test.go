@@ -19,7 +19,6 @@ import (
 	"kuota.dev/kuota/governance/history"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/usage"
-	"kuota.dev/kuota/handlers"
 	"kuota.dev/kuota/views/htmlcheck"
 
 	"github.com/PuerkitoBio/goquery"
@@ -38,14 +37,13 @@ func (d *capacityDomain) Within(context.Context, access.Scope) (*capacity.Snapsh
 // historyDomain is what was, in memory: every amount is its holder's, all the
 // time.
 type historyDomain struct {
-	handlers.History // no page of figures asks for tasks
-	classes          []history.ClassSums
-	amounts          map[history.Holder]float64
-	gaps             []history.Gap
-	since            time.Time
-	failure          error
-	asked            []history.Holder
-	from             time.Time
+	classes []history.ClassSums
+	amounts map[history.Holder]float64
+	gaps    []history.Gap
+	since   time.Time
+	failure error
+	asked   []history.Holder
+	from    time.Time
 }
 
 func (d *historyDomain) Classes(_ context.Context, _ []string, from, _ time.Time) ([]history.ClassSums, error) {
@@ -71,6 +69,14 @@ func (d *historyDomain) Totals(context.Context, []history.Holder, time.Time, tim
 
 func (d *historyDomain) Gaps(context.Context, time.Time, time.Time) ([]history.Gap, error) {
 	return d.gaps, d.failure
+}
+
+func (d *historyDomain) Tasks(context.Context, history.Query) ([]history.Task, error) {
+	return nil, d.failure
+}
+
+func (d *historyDomain) Life(context.Context, string) (history.Task, []history.Step, bool, error) {
+	return history.Task{}, nil, false, d.failure
 }
 
 func (d *historyDomain) Since(context.Context) (time.Time, error) { return d.since, d.failure }
@@ -111,19 +117,9 @@ func someCluster() capacity.Snapshot {
 	}
 }
 
-// words are the texts of elements, apart from each other.
-func words(s *goquery.Selection) string {
-	var texts []string
-	s.Find("*").AddSelection(s).Contents().Each(func(_ int, node *goquery.Selection) {
-		if goquery.NodeName(node) == "#text" {
-			texts = append(texts, strings.Fields(node.Text())...)
-		}
-	})
-	return strings.Join(texts, " ")
-}
-
 func TestDashboard(t *testing.T) {
-	d := &domain{capacity: capacityDomain{snapshot: someCluster()}, classesSince: time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)}
+	d := &domain{capacity: capacityDomain{snapshot: someCluster()}}
+	d.list.Since = time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
 	d.list.ByClass = []tasks.ClassRow{{Class: "training-priority", Running: 2}}
 	response, page := get(t, serve(t, d)+"/")
 	if response.StatusCode != http.StatusOK {
@@ -136,12 +132,12 @@ func TestDashboard(t *testing.T) {
 		"stat-accelerator-memory": "Accelerator memory 128,512 GB of 1,616 accelerators; not known of 8",
 		"stat-cpu":                "vCPUs 112 0 held", "stat-memory": "Memory 4 GiB 0 GiB held",
 	} {
-		if got := words(page.Find("#" + strings.NewReplacer(".", `\.`, "/", `\/`).Replace(id))); got != want {
+		if got := said(page.Find("#" + strings.NewReplacer(".", `\.`, "/", `\/`).Replace(id))); got != want {
 			t.Errorf("%s says %q, want %q", id, got, want)
 		}
 	}
 	var lines []string
-	page.Find("#pools-table tbody tr").Each(func(_ int, row *goquery.Selection) { lines = append(lines, words(row)) })
+	page.Find("#pools-table tbody tr").Each(func(_ int, row *goquery.Selection) { lines = append(lines, said(row)) })
 	if want := []string{
 		"p5 H100 · 2 instances 1 cordoned 1,600 GPUs 6 2 0 0 1,592 15 1 4",
 		"trn 1 instance 16 Neuron devices 0 0 0 0 16 0 0 0",
@@ -153,13 +149,13 @@ func TestDashboard(t *testing.T) {
 	if got := page.Find("#pools-table svg[role=img]").First().AttrOr("aria-label", ""); got != "Of 1,600 GPUs: 6 own, 2 borrowed, 0 outside Kueue, 0 unhealthy, 1,592 idle; 15 given as quota; 1 held and not placed" {
 		t.Errorf("the first line is read as %q", got)
 	}
-	if got := words(page.Find("#bars-card li").First()); got != "vision 11 of 15" {
+	if got := said(page.Find("#bars-card li").First()); got != "vision 11 of 15" {
 		t.Errorf("the first bar is %q", got)
 	}
-	if got := words(page.Find("#classes")); !strings.Contains(got, "averages since 09:00 on 22 November (UTC)") || !strings.Contains(got, "training 2") {
+	if got := said(page.Find("#classes")); !strings.Contains(got, "averages since 09:00 on 22 November (UTC)") || !strings.Contains(got, "training 2") {
 		t.Errorf("classes say %q", got)
 	}
-	if got := words(page.Find("#held-chart")); !strings.Contains(got, "No history is kept here") {
+	if got := said(page.Find("#held-chart")); !strings.Contains(got, "No history is kept here") {
 		t.Errorf("the chart says %q", got)
 	}
 	if page.Find(`a.brand[href="/"]`).Length() != 1 || page.Find(`.tabs a[aria-current=page]`).Text() != "Dashboard" {
@@ -183,7 +179,7 @@ func TestTeamsAddUp(t *testing.T) {
 			rows.Each(func(_ int, row *goquery.Selection) {
 				row.Find("td").Each(func(i int, cell *goquery.Selection) {
 					if i != 4 { // percentages
-						n, err := strconv.Atoi(strings.ReplaceAll(words(cell), ",", ""))
+						n, err := strconv.Atoi(strings.ReplaceAll(said(cell), ",", ""))
 						if err != nil {
 							t.Errorf("%s: %v", path, err)
 						}
@@ -213,10 +209,10 @@ func TestTeamList(t *testing.T) {
 	rows := func(path string) (found []string) {
 		_, page := get(t, address+path)
 		htmlcheck.Page(t, page)
-		page.Find("#team-list-table tbody tr").Each(func(_ int, row *goquery.Selection) { found = append(found, words(row)) })
+		page.Find("#team-list-table tbody tr").Each(func(_ int, row *goquery.Selection) { found = append(found, said(row)) })
 		return found
 	}
-	const language, speech, vision = "language 6 0 0 2 0.00 % 0 0", "speech =Speech 0 1 1 0 – 0 4", "vision Vision 15 11 2 0 73.33 % 1,234 0"
+	const language, speech, vision = "language 6 0 0 2 0.00 % 0 0", "speech =Speech 0 1 1 0 – 0 4", "vision 15 11 2 0 73.33 % 1,234 0"
 	tests := map[string][]string{
 		"/teams":                                        {language, speech, vision},
 		"/teams?sort=held&order=desc":                   {vision, speech, language},
@@ -225,8 +221,8 @@ func TestTeamList(t *testing.T) {
 		"/teams?sort=lent&order=desc":                   {language, speech, vision},
 		"/teams?sort=nothing&order=desc":                {language, speech, vision},
 		"/teams?q=VIS":                                  {vision},
-		"/teams?pool=p5":                                {language, "speech =Speech 0 0 0 0 – 0 4", "vision Vision 6 8 2 0 133.33 % borrowing 1,234 0"},
-		"/teams?resource=aws.amazon.com%2Fneurondevice": {"language 0 0 0 0 – 0 0", "speech =Speech 0 0 0 0 – 0 4", "vision Vision 4 0 0 0 0.00 % 1,234 0"},
+		"/teams?pool=p5":                                {language, "speech =Speech 0 0 0 0 – 0 4", "vision 6 8 2 0 133.33 % borrowing 1,234 0"},
+		"/teams?resource=aws.amazon.com%2Fneurondevice": {"language 0 0 0 0 – 0 0", "speech =Speech 0 0 0 0 – 0 4", "vision 4 0 0 0 0.00 % 1,234 0"},
 	}
 	for path, want := range tests {
 		if got := rows(path); strings.Join(got, "\n") != strings.Join(want, "\n") {
@@ -249,24 +245,24 @@ func TestTeamList(t *testing.T) {
 // not answer costs its own sections only.
 func TestDashboardWithoutItsSources(t *testing.T) {
 	d := &domain{capacity: capacityDomain{snapshot: someCluster()}}
-	d.history = &historyDomain{failure: errors.New("dial tcp 10.0.0.7: secret"), since: time.Now()}
+	d.past = &historyDomain{failure: errors.New("dial tcp 10.0.0.7: secret"), since: time.Now()}
 	d.list.ByClass = []tasks.ClassRow{{Class: "training-priority", Running: 2}}
 	address := serve(t, d)
 	response, page := get(t, address+"/")
 	htmlcheck.Page(t, page)
 	if response.StatusCode != http.StatusOK || page.Find("#pools-table tbody tr").Length() != 4 || page.Find("#team-list tbody tr").Length() != 3 {
-		t.Errorf("without history the answer is %s: %s", response.Status, words(page.Find("main")))
+		t.Errorf("without history the answer is %s: %s", response.Status, said(page.Find("main")))
 	}
-	for _, id := range []string{"#held-chart", "#classes"} {
-		if got := words(page.Find(id)); !strings.Contains(strings.ToLower(got), "history cannot be read now") || strings.Contains(got, "10.0.0.7") {
+	for id, want := range map[string]string{"#held-chart": "History cannot be shown now", "#classes": "History cannot be read now: averages since"} {
+		if got := said(page.Find(id)); !strings.Contains(got, want) || strings.Contains(got, "10.0.0.7") {
 			t.Errorf("%s says %q", id, got)
 		}
 	}
 	d.capacity.failure = &governance.Error{Kind: governance.Unavailable, Message: "The cluster does not answer.", Err: errors.New("secret")}
-	for _, path := range []string{"/", "/teams", "/teams.csv", "/capacity.csv", "/classes.csv"} {
+	for _, path := range []string{"/", "/teams", "/teams.csv", "/capacity.csv"} {
 		response, page := get(t, address+path)
 		if response.StatusCode != http.StatusServiceUnavailable || !strings.Contains(page.Text(), "The cluster does not answer.") {
-			t.Errorf("%s answers %s: %s", path, response.Status, words(page.Selection))
+			t.Errorf("%s answers %s: %s", path, response.Status, said(page.Selection))
 		}
 	}
 }
@@ -280,7 +276,7 @@ func TestDashboardHistory(t *testing.T) {
 		{Class: "training-priority", Running: 1, RunningFor: 5 * time.Hour},
 		{Running: 0, Pending: 1, Waiting: time.Minute},
 	}
-	d.history = &historyDomain{
+	past := &historyDomain{
 		amounts: map[history.Holder]float64{at("p5", history.OwnBound): 6, at("g6", history.OwnBound): 3.5, at("p5", history.Physical): 1600},
 		gaps:    []history.Gap{{From: time.Now().Add(-2 * time.Hour), To: time.Now().Add(-time.Hour), Why: "The console was not running."}},
 		since:   time.Now().Add(-time.Hour),
@@ -290,6 +286,7 @@ func TestDashboardHistory(t *testing.T) {
 			{Class: "gone-priority", Runs: 1, RunMillis: 1000, LongestRun: time.Second},
 		},
 	}
+	d.past = past
 	address := serve(t, d)
 	_, page := get(t, address+"/?range=7d")
 	htmlcheck.Page(t, page)
@@ -297,27 +294,27 @@ func TestDashboardHistory(t *testing.T) {
 	if row.Length() != 169 {
 		t.Errorf("a week has %d rows", row.Length())
 	}
-	if got := words(row.Last()); !strings.HasSuffix(got, "9.5 not known – not known – 1,600 not known –") {
+	if got := said(row.Last()); !strings.HasSuffix(got, "9.5 not known – not known – 1,600 not known –") {
 		t.Errorf("the last row is %q", got)
 	}
-	if got := words(page.Find("#held-chart .chart-gaps")); !strings.Contains(got, "The console was not running.") {
+	if got := said(page.Find("#held-chart .chart-gaps")); !strings.Contains(got, "The console was not running.") {
 		t.Errorf("the gap is told as %q", got)
 	}
 	var classes []string
-	page.Find("#classes tbody tr").Each(func(_ int, row *goquery.Selection) { classes = append(classes, words(row)) })
+	page.Find("#classes tbody tr").Each(func(_ int, row *goquery.Selection) { classes = append(classes, said(row)) })
 	if want := []string{
 		"training 1 0 0 1 h 00 m – 5 h 00 m –", "gone 0 0 0 1 s – 1 s –", "Without a class 0 1 0 – 5 s – 1 m",
 	}; strings.Join(classes, "\n") != strings.Join(want, "\n") {
 		t.Errorf("classes are\n%s", strings.Join(classes, "\n"))
 	}
-	if got := words(page.Find("#classes .note")); !strings.Contains(got, "when history begins") {
+	if got := said(page.Find("#classes .note")); !strings.Contains(got, "(UTC), when history begins") {
 		t.Errorf("classes say %q", got)
 	}
-	if !d.history.from.Equal(d.history.since) {
-		t.Errorf("asked from %s, while history begins at %s", d.history.from, d.history.since)
+	if !past.from.Equal(past.since) || d.classesWithin != 24*time.Hour {
+		t.Errorf("asked from %s, and for what goes on within %s", past.from, d.classesWithin)
 	}
 	_, page = get(t, address+"/?pool=g6")
-	for _, holder := range d.history.asked {
+	for _, holder := range past.asked {
 		if holder.Pool != "g6" {
 			t.Errorf("for one pool it asks %v", holder)
 		}
@@ -327,7 +324,7 @@ func TestDashboardHistory(t *testing.T) {
 	}
 	_, page = get(t, address+"/?from=x")
 	htmlcheck.Page(t, page)
-	if got := words(page.Find("#time-from-error")); !strings.Contains(got, `From is "x", which is no time`) {
+	if got := said(page.Find("#time-from-error")); !strings.Contains(got, `From is "x", which is no time`) {
 		t.Errorf("a bad range is answered with %q", got)
 	}
 }
@@ -337,7 +334,7 @@ func TestDashboardOfNothing(t *testing.T) {
 	_, page := get(t, serve(t, &domain{})+"/")
 	htmlcheck.Page(t, page)
 	for id, want := range map[string]string{"#pools": "No instances", "#team-list": "No teams yet", "#bars-card": "No team holds any"} {
-		if got := words(page.Find(id)); !strings.Contains(got, want) {
+		if got := said(page.Find(id)); !strings.Contains(got, want) {
 			t.Errorf("%s says %q", id, got)
 		}
 	}

@@ -63,11 +63,6 @@ func (q figureQuery) seen(path string, pairs ...string) string {
 	return addressWith(path, values, pairs...)
 }
 
-// accelerator tells whether a resource is an accelerator or a part of one.
-func accelerator(resource string) bool {
-	return resource == catalog.GPU || resource == catalog.Neuron || catalog.IsPartition(resource)
-}
-
 // counted is the resource that a page is about: what was asked for, or the
 // accelerator that the cluster has most of, or vCPUs where it has none.
 func (q figureQuery) counted(s *capacity.Snapshot) string {
@@ -77,7 +72,7 @@ func (q figureQuery) counted(s *capacity.Snapshot) string {
 	physical := clusterSums(s)
 	most, found := int64(0), catalog.CPU
 	for _, resource := range resourceNames(s) {
-		if amount := physical[resource].Physical; accelerator(resource) && amount > most {
+		if amount := physical[resource].Physical; isAccelerator(resource) && amount > most {
 			most, found = amount, resource
 		}
 	}
@@ -113,27 +108,15 @@ func resourceWord(resource string) string {
 
 // filters are the choices of a page of figures.
 func (q figureQuery) filters(s *capacity.Snapshot) []views.Filter {
-	resource := views.Filter{ID: "resource", Label: "Resource"}
-	usual := figureQuery{}.counted(s)
-	resource.Options = append(resource.Options, views.Option{Label: resourceWord(usual) + " (usual)", Selected: q.resource == ""})
-	names := resourceNames(s)
-	if q.resource != "" && !slices.Contains(names, q.resource) {
-		names = append(names, q.resource) // what is asked for stays, though there is none of it now
+	resources := filterOf("resource", "Resource", resourceWord(figureQuery{}.counted(s))+" (usual)", q.resource)
+	for _, name := range resourceNames(s) {
+		resources.add(name, resourceWord(name))
 	}
-	for _, name := range names {
-		resource.Options = append(resource.Options, views.Option{Value: name, Label: resourceWord(name), Selected: name == q.resource})
-	}
-	pool := views.Filter{ID: "pool", Label: "Pool", Options: []views.Option{{Label: "All pools", Selected: q.pool == ""}}}
-	known := false
+	pools := filterOf("pool", "Pool", "All pools", q.pool)
 	for i := range s.Pools {
-		name := s.Pools[i].Name
-		known = known || name == q.pool
-		pool.Options = append(pool.Options, views.Option{Value: name, Label: name, Selected: name == q.pool})
+		pools.add(s.Pools[i].Name)
 	}
-	if q.pool != "" && !known {
-		pool.Options = append(pool.Options, views.Option{Value: q.pool, Label: q.pool, Selected: true})
-	}
-	return []views.Filter{resource, pool}
+	return []views.Filter{resources.done(), pools.done()}
 }
 
 // controls are what chooses; with a range for pages that have one.

@@ -91,9 +91,8 @@ type Tasks interface {
 	// that.
 	Scope(ctx context.Context, user governance.User) (access.Scope, error)
 	ListWithin(ctx context.Context, scope access.Scope, q tasks.Query, teams []string) (tasks.List, error)
-	// ClassesWithin are figures by class, of waits and runs that ended within a time,
-	// or for 0 since the console started; since is from when they are.
-	ClassesWithin(ctx context.Context, scope access.Scope, teams []string, within time.Duration) (rows []tasks.ClassRow, since time.Time, err error)
+	// ClassesWithin is a list without its tasks.
+	ClassesWithin(ctx context.Context, scope access.Scope, teams []string, within time.Duration) (tasks.List, error)
 	Detail(ctx context.Context, user governance.User, namespace, kind, name, uid string) (tasks.Detail, error)
 	YAML(ctx context.Context, user governance.User, namespace, kind, name, uid string) (string, error)
 	// Readable takes names out of a text of Kueue's that are not for this scope.

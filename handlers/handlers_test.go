@@ -52,10 +52,9 @@ type domain struct {
 	readOnly       string
 	work           workDomain
 	capacity       capacityDomain
+	classesWithin  time.Duration    // that was asked for last
 	past           handlers.History // nil for none
 	scope          *access.Scope    // nil for all
-	history        *historyDomain   // nil keeps none
-	classesSince   time.Time
 
 	allocationDomain
 	revisionDomain
@@ -104,8 +103,11 @@ func (d *domain) ListWithin(_ context.Context, _ access.Scope, q tasks.Query, te
 	return list, d.failure
 }
 
-func (d *domain) ClassesWithin(_ context.Context, _ access.Scope, _ []string, within time.Duration) ([]tasks.ClassRow, time.Time, error) {
-	return d.list.ByClass, d.classesSince, d.failure
+func (d *domain) ClassesWithin(_ context.Context, _ access.Scope, _ []string, within time.Duration) (tasks.List, error) {
+	d.classesWithin = within
+	list := d.list
+	list.Teams = d.teams
+	return list, d.failure
 }
 
 func (d *domain) Detail(context.Context, governance.User, string, string, string, string) (tasks.Detail, error) {
@@ -135,9 +137,6 @@ func serve(t *testing.T, d *domain) string {
 	h := &handlers.Handlers{
 		Allocations: d, Policy: &d.policies, Tasks: d, Actions: &d.work, Submit: &d.submits, Revisions: d, Settings: &d.settings, Contact: d, AllocationChanges: d, TaskChanges: d, CapacityChanges: d, Capacity: &d.capacity, History: d.past,
 		Naming: desired.DefaultNaming, ClusterName: "test", Now: time.Now, Trouble: func() string { return d.trouble }, ReadOnly: func() string { return d.readOnly },
-	}
-	if d.history != nil {
-		h.History = d.history
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

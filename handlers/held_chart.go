@@ -11,34 +11,18 @@ import (
 
 const historyOff = "No history is kept here, so there is nothing to draw. Whoever runs the console can switch it on."
 
-// past is what a live page has read of history: it is read again now and then, as
-// what was changes little. The zero value has read nothing. It is for one reader
-// at a time.
-type past struct {
-	held remembered
-}
-
-type remembered struct {
-	key   string
+// keptChart is the chart of a live page as history was read last: it is read again
+// now and then, as what was changes little. The zero value has none. It is for one
+// reader at a time.
+type keptChart struct {
+	of    string
 	at    time.Time
-	value any
+	chart views.Chart
 }
 
-// again is for how long a range stands as it was read: a tenth of its buckets.
+// again is for how long a chart stands as it was read: a tenth of its buckets.
 func (r timeRange) again() time.Duration {
 	return max(5*time.Second, r.To.Sub(r.From)/time.Duration(10*r.Buckets))
-}
-
-// remember reads what is older than its range lets it be, or of something else.
-func remember[T any](m *remembered, key string, now time.Time, r timeRange, read func() (T, error)) (T, error) {
-	if value, ok := m.value.(T); ok && m.key == key && now.Sub(m.at) < r.again() {
-		return value, nil
-	}
-	value, err := read()
-	if err == nil {
-		*m = remembered{key, now, value}
-	}
-	return value, err
 }
 
 // heldSeries are the lines of the chart, from below.
@@ -56,18 +40,21 @@ var heldSeries = []struct {
 
 // heldChart is what was held against what there was, of one resource, summed up
 // over pools. What cannot be read is a sentence in its place.
-func (h *Handlers) heldChart(ctx context.Context, s *capacity.Snapshot, q figureQuery, resource string, over *past) views.Chart {
+func (h *Handlers) heldChart(ctx context.Context, s *capacity.Snapshot, q figureQuery, resource string, kept *keptChart) views.Chart {
 	c := views.Chart{ID: "held-chart", Title: "Held against capacity", Alone: true, Note: resourceWord(resource) + " " + q.where() + ", " + q.over.Words, Unit: unitOf(resource), Stacked: true}
 	if h.History == nil {
 		c.Empty = historyOff
 		return c
 	}
-	read, err := remember(&over.held, resource+" "+q.pool, h.Now(), q.over, func() (views.Chart, error) { return h.readHeld(ctx, s, q, resource, c) })
+	if kept.of == resource && h.Now().Sub(kept.at) < q.over.again() {
+		return kept.chart
+	}
+	read, err := h.readHeld(ctx, s, q, resource, c)
 	if err != nil {
-		c.Empty = historyAway(err)
+		c.Empty = sectionTrouble("History", err)
 		return c
 	}
-	read.Note = c.Note
+	*kept = keptChart{resource, h.Now(), read}
 	return read
 }
 
@@ -91,6 +78,13 @@ func (h *Handlers) readHeld(ctx context.Context, s *capacity.Snapshot, q figureQ
 	gaps, err := h.History.Gaps(ctx, q.over.From, q.over.To)
 	if err != nil {
 		return c, err
+	}
+	since, err := h.History.Since(ctx)
+	if err != nil {
+		return c, err
+	}
+	if since.After(q.over.From) && since.Before(q.over.To) {
+		gaps = append([]history.Gap{{From: q.over.From, To: since, Why: "History begins then."}}, gaps...)
 	}
 	known := false
 	for _, line := range heldSeries {

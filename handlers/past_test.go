@@ -85,14 +85,6 @@ func (d *pastDomain) Gaps(context.Context, time.Time, time.Time) ([]history.Gap,
 	return nil, d.failure
 }
 
-func (d *historyDomain) Tasks(context.Context, history.Query) ([]history.Task, error) {
-	return nil, d.failure
-}
-
-func (d *historyDomain) Life(context.Context, string) (task history.Task, steps []history.Step, found bool, _ error) {
-	return task, steps, false, d.failure
-}
-
 var (
 	noon     = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	mine     = access.Only("ns")

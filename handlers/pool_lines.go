@@ -38,7 +38,7 @@ func (q figureQuery) poolCells(s *capacity.Snapshot) []poolCell {
 		for j := range p.Cells {
 			c := &p.Cells[j]
 			switch {
-			case q.resource == c.Resource, q.resource == "" && accelerator(c.Resource) && (c.Physical > 0 || c.Held > 0 || c.Quota > 0):
+			case q.resource == c.Resource, q.resource == "" && isAccelerator(c.Resource) && (c.Physical > 0 || c.Held > 0 || c.Quota > 0):
 				own = append(own, poolCell{p, c})
 			case q.resource == "" && c.Resource == catalog.CPU:
 				cpu = append(cpu, poolCell{p, c})
@@ -50,7 +50,7 @@ func (q figureQuery) poolCells(s *capacity.Snapshot) []poolCell {
 		found = append(found, own...)
 	}
 	slices.SortStableFunc(found, func(a, b poolCell) int {
-		return cmp.Or(compareTrue(accelerator(a.cell.Resource), accelerator(b.cell.Resource)), cmp.Compare(b.cell.Physical, a.cell.Physical), cmp.Compare(a.pool.Name, b.pool.Name))
+		return cmp.Or(compareTrue(isAccelerator(a.cell.Resource), isAccelerator(b.cell.Resource)), cmp.Compare(b.cell.Physical, a.cell.Physical), cmp.Compare(a.pool.Name, b.pool.Name))
 	})
 	return found
 }

@@ -146,7 +146,7 @@ func (q figureQuery) teamTable(list teamList, resource string, size int) views.T
 	for _, figures := range shown {
 		line := q.teamLine(figures, resource)
 		line.ID, line.Name, line.URL = "team-"+figures.team.Name, figures.team.Name, teamURL(figures.team.Name)
-		if name := figures.team.DisplayName; name != "" && name != figures.team.Name {
+		if name := figures.team.DisplayName; name != "" && !strings.EqualFold(name, figures.team.Name) {
 			line.Sub = name
 		}
 		t.Rows = append(t.Rows, line)
@@ -181,15 +181,16 @@ func (t *teamFigures) sub(o teamFigures) {
 	t.waiting -= o.waiting
 }
 
+// othersWords say who the other teams are.
 func othersWords(others int, hidden bool) string {
-	var words []string
-	if others > 0 {
-		words = append(words, fmt.Sprintf("%s not listed here", thousands(int64(others))))
+	words := thousands(int64(others)) + " not listed here"
+	switch {
+	case !hidden:
+		return words
+	case others == 0:
+		return "those you may not see, and queues of no team"
 	}
-	if hidden {
-		words = append(words, "with what you may not see, and queues of no team")
-	}
-	return strings.Join(words, ", ")
+	return words + ", those you may not see, and queues of no team"
 }
 
 func (q figureQuery) textOf(name string) []string { return []string{name, q.text} }
@@ -212,10 +213,11 @@ func (q figureQuery) head(h views.ColumnHead) views.ColumnHead {
 func (q figureQuery) teamLine(f teamFigures, resource string) views.TeamLine {
 	line := views.TeamLine{
 		Allocated: amountOf(resource, f.Quota), Held: amountOf(resource, f.Held), Borrowed: amountOf(resource, f.Borrowed), Lent: amountOf(resource, f.Lent),
-		Utilization: usage.Percent(f.Held, f.Quota), Borrowing: f.Quota > 0 && f.Held > f.Quota,
-		Running: views.Count{Text: thousands(int64(f.running))}, Waiting: views.Count{Text: thousands(int64(f.waiting))},
+		Utilization: usage.Percent(f.Held, f.Quota),
+		Running:     views.Count{Text: thousands(int64(f.running))}, Waiting: views.Count{Text: thousands(int64(f.waiting))},
 	}
-	if f.team != nil && f.team.Name != "" {
+	if f.team != nil {
+		line.Borrowing = f.Quota > 0 && f.Held > f.Quota
 		tasksOf := func(states ...tasks.State) string {
 			values := url.Values{"team": {f.team.Name}}
 			for _, state := range states {

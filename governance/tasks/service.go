@@ -166,16 +166,18 @@ func (s *Service) ListWithin(ctx context.Context, scope access.Scope, q Query, t
 	return l, nil
 }
 
-// ClassesWithin are the figures of each class for everybody with this scope, of
-// these teams or, without any, of all: waits and runs that ended within a time of
-// up to a day, or for 0 since the console started. since is from when they are.
-func (s *Service) ClassesWithin(ctx context.Context, scope access.Scope, teams []string, within time.Duration) (rows []ClassRow, since time.Time, err error) {
+// ClassesWithin is a list without its tasks, for everybody with this scope: the
+// figures of each class, of these teams or, without any, of all. Waits and runs
+// ended within a time of up to a day, or for 0 since the console started.
+func (s *Service) ClassesWithin(ctx context.Context, scope access.Scope, teams []string, within time.Duration) (List, error) {
 	v, err := s.within(ctx, scope)
 	if err != nil {
-		return nil, since, err
+		return List{}, err
 	}
-	rows, since = v.index.Classes(v.among(v.namespaces(nil, teams)), within)
-	return rows, since, nil
+	l := List{Teams: slices.Sorted(maps.Values(v.teams))}
+	l.ByClass, l.Since = v.index.Classes(v.among(v.namespaces(nil, teams)), within)
+	_, l.Started = v.index.Classes(func(string) bool { return false }, 0)
+	return l, nil
 }
 
 // namespaces are those of teams; without any, those that were asked for.

@@ -92,16 +92,35 @@ function figuresOf(figure) {
   const gaps = [...figure.querySelectorAll(".chart-gaps > li")].map((li) => [Number(li.dataset.from), Number(li.dataset.to)]);
   const least = Number(figure.dataset.max ?? 0);
   return {
-    series, columns, texts, times, gaps, least,
+    series, columns, texts, times, gaps, least, ...held(times, columns, series),
     lines: JSON.stringify(series.map(({ label, area, step, mark }) => [label, area, step, mark.className])),
     values: JSON.stringify([times, columns, gaps, least]),
   };
 }
 
+// held are the points to draw, by their rows: the last of some steps, and one
+// before what is not known, holds until the next would begin.
+function held(times, columns, series) {
+  const rows = [], at = [];
+  const width = Math.min(...times.slice(1).map((t, i) => t - times[i]), 86_400);
+  times.forEach((t, i) => {
+    rows.push(i);
+    at.push(t);
+    if (times.length > 1 && series.every((s) => s.step) && columns.some((column) => column[i] !== null && (column[i + 1] ?? null) === null)) {
+      rows.push(i);
+      at.push(t + width - 0.001);
+    }
+  });
+  return { rows, at };
+}
+
 // stacked is what uPlot draws: each area on top of those before it.
-function stacked({ times, columns, series }) {
-  const sums = times.map(() => 0);
-  return [times, ...columns.map((column, i) => (series[i].area ? column.map((v, t) => (v === null ? null : (sums[t] += v))) : column))];
+function stacked({ at, rows, columns, series }) {
+  const sums = rows.map(() => 0);
+  return [at, ...columns.map((column, i) => rows.map((row, t) => {
+    const v = column[row];
+    return v === null || !series[i].area ? v : (sums[t] += v);
+  }))];
 }
 
 // --- The picture ------------------------------------------------------------
@@ -136,7 +155,7 @@ function options(plot, chart, words) {
     bands: areas.slice(1).map((upper, i) => ({ series: [upper, areas[i]] })),
     hooks: {
       drawClear: [(picture) => hatch(picture, chart.gaps, grid)],
-      setCursor: [(picture) => tell(chart, words, picture.cursor.idx ?? null)],
+      setCursor: [(picture) => tell(chart, words, chart.rows[picture.cursor.idx] ?? null)],
     },
   };
 }
@@ -187,7 +206,7 @@ function tell(chart, words, i) {
 }
 
 function move(chart, event) {
-  const last = chart.times.length - 1, now = chart.picture.cursor.idx ?? last;
+  const last = chart.times.length - 1, now = chart.rows[chart.picture.cursor.idx] ?? last;
   const to = { ArrowLeft: now - 1, ArrowRight: now + 1, Home: 0, End: last }[event.key];
   if (to === undefined || last < 0) return;
   event.preventDefault();

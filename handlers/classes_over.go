@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/access"
-	"kuota.dev/kuota/governance/capacity"
 	"kuota.dev/kuota/governance/tasks"
 
 	"github.com/labstack/echo/v4"
@@ -14,40 +13,31 @@ import (
 
 const classesCSVURL = "/classes.csv"
 
-// classesOver is the table by priority class of all teams in a snapshot.
-func (h *Handlers) classesOver(ctx context.Context, scope access.Scope, s *capacity.Snapshot, r timeRange) (classTable, error) {
-	rows, since, err := h.Tasks.ClassesWithin(ctx, scope, nil, min(h.Now().Sub(r.From), 24*time.Hour))
-	if err != nil {
-		return classTable{}, err
+// classesOver are the figures of each class over a range, of all teams that
+// somebody sees. What the console remembers itself is a day at most, up to now:
+// without history it is told since it started instead.
+func (h *Handlers) classesOver(ctx context.Context, scope access.Scope, r timeRange) (list tasks.List, over classRange, err error) {
+	if over = r.classes(); h.History == nil && (over.within == 0 || over.within > day) {
+		over = classRanges[0]
 	}
-	_, started, err := h.Tasks.ClassesWithin(ctx, scope, nil, 0)
-	if err != nil {
-		return classTable{}, err
-	}
-	list := tasks.List{ByClass: rows, Since: since, Started: started}
-	for i := range s.Teams {
-		list.Teams = append(list.Teams, s.Teams[i].Name)
-	}
-	return h.classTable(ctx, scope, list, nil, r.classes()), nil
+	list, err = h.Tasks.ClassesWithin(ctx, scope, nil, min(over.within, day))
+	return list, over, err
 }
 
 // classesCSV answers GET /classes.csv: the figures of classes over a range.
 func (h *Handlers) classesCSV(c echo.Context) error {
-	ctx, r := c.Request().Context(), parseRange(c.QueryParams(), h.Now())
+	ctx := c.Request().Context()
 	scope, err := h.Tasks.Scope(ctx, userOf(c))
 	if err != nil {
 		return err
 	}
-	s, err := h.Capacity.Within(ctx, scope)
+	list, over, err := h.classesOver(ctx, scope, parseRange(c.QueryParams(), h.Now()))
 	if err != nil {
 		return err
 	}
-	figures, err := h.classesOver(ctx, scope, s, r)
-	if err != nil {
-		return err
-	}
+	classes, note := h.classRows(ctx, scope, list, nil, over)
 	rows := [][]string{{"priority class", "running", "pending", "pre-empted", "average run s", "average wait s", "longest run s", "longest wait s", "runs that ended", "waits that ended", "over"}}
-	for _, row := range figures.figures {
+	for _, row := range classes {
 		some := func(d time.Duration, n int) string {
 			if n == 0 {
 				return ""
@@ -57,7 +47,7 @@ func (h *Handlers) classesCSV(c echo.Context) error {
 		rows = append(rows, []string{
 			className(row.Class), strconv.Itoa(row.Running), strconv.Itoa(row.Pending), strconv.Itoa(row.Preempted),
 			some(row.AverageRun, row.Runs), some(row.AverageWait, row.Waits), some(row.LongestRun, row.Runs+row.Running), some(row.LongestWait, row.Waits+row.Pending+row.Preempted),
-			strconv.Itoa(row.Runs), strconv.Itoa(row.Waits), figures.note,
+			strconv.Itoa(row.Runs), strconv.Itoa(row.Waits), note,
 		})
 	}
 	return csvFile(c, "classes", rows)
