@@ -240,6 +240,9 @@ func TestClassesFromHistory(t *testing.T) {
 	if !strings.Contains(table, "1 h 00 m 45 s 3 h 00 m 1 m 00 s") || strings.Contains(table, "secret") {
 		t.Errorf("the table is %s", table)
 	}
+	if page.Find(`#task-list a[href="/tasks/past"]`).Length() != 1 {
+		t.Error("nothing leads to past tasks")
+	}
 	if note := page.Find("#classes .note").Text(); !strings.Contains(note, "12:00 on 20 November 2026 (UTC), when history begins") || !p.from.Equal(noon) {
 		t.Errorf("it says %q, asked from %s", note, p.from)
 	}
