@@ -37,7 +37,7 @@ func (h *Handlers) teamEvents(s *web.Server) func(echo.Context) error {
 		}
 		nothing := func(context.Context) (templ.Component, error) { return views.NoTeamCard("team-usage"), nil }
 		over := parseRange(c.QueryParams(), h.Now()).classes()
-		return s.StreamShared(c, web.Shared{Changed: h.TaskChanges.Listen, See: func(ctx context.Context) (string, func(context.Context) (templ.Component, error), error) {
+		return s.StreamShared(c, web.Shared{Changed: h.figuresChanged, See: func(ctx context.Context) (string, func(context.Context) (templ.Component, error), error) {
 			scope, err := h.Tasks.Scope(ctx, userOf(c))
 			if governance.KindOf(err) == governance.Outside || err == nil && !scope.Sees(t.Namespace) {
 				return "nothing", nothing, nil
