@@ -102,6 +102,9 @@ func (h *Handlers) dashboardPage(ctx context.Context, scope access.Scope, s *cap
 	classes := h.classTable(ctx, scope, list, nil, class)
 	page.Classes, page.ClassNote, page.ClassCSVURL = classes.rows, classes.note, addressWith(classesCSVURL, rangeValues(q.over))
 	page.Held = h.heldChart(ctx, s, q, resource, kept)
+	if page.Hardware, err = h.hardwareSection(ctx, scope, q.pool, q.over); err != nil {
+		return page, err
+	}
 	return page, nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -43,7 +42,6 @@ type hardwareNow struct {
 	state   hardware.State
 	cluster hardware.Cluster
 	pool    string
-	pools   []string
 	sums    hardware.Sums // of no devices without a reading
 	held    map[hardware.UseKey]float64
 	owners  map[string]tasks.Owner // by what stands for a task in sums
@@ -61,7 +59,6 @@ func (h *Handlers) hardwareNow(ctx context.Context, scope access.Scope, pool str
 	}
 	n := hardwareNow{state: h.Hardware.Now(), owners: map[string]tasks.Owner{}, held: map[hardware.UseKey]float64{}}
 	for _, p := range snapshot.Pools {
-		n.pools = append(n.pools, p.Name)
 		if p.Name == pool {
 			n.pool = pool
 		}
@@ -124,9 +121,8 @@ func (n *hardwareNow) hold(name string, team capacity.Team) {
 }
 
 // hardwareSection is how busy the hardware of a pool is, now and in a range; that
-// of all pools, for none of that name. Links keep what else the address of the page
-// at path has.
-func (h *Handlers) hardwareSection(ctx context.Context, scope access.Scope, pool string, r timeRange, path string, values url.Values) (views.HardwareSection, error) {
+// of all pools, for none of that name.
+func (h *Handlers) hardwareSection(ctx context.Context, scope access.Scope, pool string, r timeRange) (views.HardwareSection, error) {
 	if h.Hardware == nil {
 		return views.HardwareSection{Off: "How busy GPUs and nodes are is not known: start the console with --prometheus-url, the address of a Prometheus that scrapes dcgm-exporter and node-exporter."}, nil
 	}
@@ -135,13 +131,6 @@ func (h *Handlers) hardwareSection(ctx context.Context, scope access.Scope, pool
 		return views.HardwareSection{}, err
 	}
 	s := views.HardwareSection{Trouble: n.state.Trouble, AsOf: n.asOf(), Gauges: n.gauges(), Use: n.use(), CSVURL: addressWith(hardwareCSVURL, nil, "pool", n.pool)}
-	for _, name := range append([]string{""}, n.pools...) {
-		link := views.RangeLink{Label: name, Title: "Pool " + name, URL: addressWith(path, values, "pool", name), Current: name == n.pool}
-		if name == "" {
-			link.Label, link.Title = "All pools", "All pools"
-		}
-		s.Pools = append(s.Pools, link)
-	}
 	h.hardwareIdle(&s, n)
 	s.Chart = h.hardwareChart(ctx, n, r)
 	return s, nil

@@ -6,7 +6,6 @@ type HardwareSection struct {
 	Off     string // a sentence instead of all else where no Prometheus is asked; else empty
 	Trouble string // a sentence about what went wrong; empty for nothing
 	AsOf    string // such as "As of 12 s ago, 46 of 48 GPUs have data."
-	Pools   []RangeLink
 	Gauges  []HardwareGauge
 	Chart   *Chart // nil for none
 	Use     []HardwareUse

@@ -129,7 +129,9 @@ func run(ctx context.Context, c config, out io.Writer) error {
 	}
 	var utilization *hardware.Service
 	if c.hardware.url != "" {
-		if utilization, err = hardware.New(c.hardware.options(log)); err != nil {
+		options := c.hardware.options(log)
+		options.Told = kubernetes.Allocations.Notify // pages of figures are made anew
+		if utilization, err = hardware.New(options); err != nil {
 			return fmt.Errorf("asking Prometheus: %w", err)
 		}
 		h.Hardware = utilization
