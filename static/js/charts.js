@@ -25,7 +25,7 @@ function drawAll() {
 }
 
 function recolour() {
-  for (const [plot, chart] of charts) {
+  for (const [plot, chart] of [...charts]) { // what is drawn anew is added again
     drop(plot, chart);
     draw(plot);
   }
