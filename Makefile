@@ -9,6 +9,7 @@ SHELL := /bin/bash
 LOCAL      ?= .local
 BIN        := $(CURDIR)/.local/bin
 BROWSER    := $(CURDIR)/.local/browser
+PROMETHEUS := $(CURDIR)/.local/prometheus
 KUOTA_PORT ?= 8080
 SAMPLE     ?= all
 
@@ -47,6 +48,10 @@ kuota: ## build the console
 browser: ## install what the browser tests need
 	@e2e/install.sh $(BROWSER)
 
+.PHONY: prometheus
+prometheus: ## unpack the Prometheus that tests ask; nothing of it is installed or started
+	@governance/hardware/unpack.sh $(PROMETHEUS)
+
 .PHONY: databases
 databases: ## install the PostgreSQL server that tests start
 	@governance/history/historytest/install.sh
@@ -69,9 +74,9 @@ check: ## generate, format, vet, lint; fails when generated files differ
 	@cd cmd/localcluster && go vet ./...
 
 .PHONY: test
-test: cluster kuota browser databases ## all tests that take under three minutes
+test: cluster kuota browser databases prometheus ## all tests that take under three minutes
 	@cd cmd/localcluster && LOCALCLUSTER_BIN=$(BIN) go test -count=1 -timeout 5m ./...
-	@KUOTA_BROWSER=$(BROWSER) go test -count=1 -p 1 -timeout 10m ./...
+	@KUOTA_BROWSER=$(BROWSER) go test -count=1 -p 2 -exec $(CURDIR)/governance/cluster/clustertest/turn.sh -timeout 10m ./...
 
 # Each fuzz target by its package; minimising long inputs would take the time.
 FUZZ      = web:FuzzLocalAddress web:FuzzCookie web:FuzzQuery web/session:FuzzOpen web/signin:FuzzIdentity handlers:FuzzAllocationForm governance/quota:FuzzFill governance/quota:FuzzResolve handlers:FuzzPolicyForm governance/kueueconfig:FuzzWant governance/imports:FuzzRead

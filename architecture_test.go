@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -15,7 +16,7 @@ const module = "kuota.dev/kuota/"
 // rules say what the code of a folder must not import, and why.
 var rules = []struct {
 	folder    string   // the package and all below it
-	except    string   // a folder below that the rule is not for
+	except    []string // folders below that the rule is not for
 	only      []string // of this module, it may import these folders; "/..." stands for all below
 	forbidden []string // import paths, with all below them, that it must not use
 	because   string
@@ -25,12 +26,13 @@ var rules = []struct {
 	{folder: "views/ui", only: []string{"views/ui/...", "static/..."}, because: "components serve every page and know none"},
 	{folder: "web", only: []string{"web/...", "views/...", "static/..."}, forbidden: []string{"k8s.io", "sigs.k8s.io"}, because: "the HTTP platform knows no Kubernetes and no Kueue"},
 	{folder: "handlers", only: []string{"handlers/...", "web/...", "views/...", "governance/..."}, because: "handlers stand above the web and the domain"},
-	{folder: "governance", except: "governance/cluster", only: []string{"governance/..."}, forbidden: []string{"net/http", "html/template", "github.com/labstack", "github.com/a-h/templ"}, because: "the domain knows no HTTP and no HTML; talking to Kubernetes is the cluster package's"},
+	{folder: "governance", except: []string{"governance/cluster", "governance/hardware"}, only: []string{"governance/..."}, forbidden: []string{"net/http", "html/template", "github.com/labstack", "github.com/a-h/templ"}, because: "the domain knows no HTTP and no HTML; talking to Kubernetes is the cluster package's, and to Prometheus the hardware package's"},
 	{folder: "governance/cluster", only: []string{"governance/..."}, forbidden: []string{"html/template", "github.com/labstack", "github.com/a-h/templ"}, because: "it talks to Kubernetes and to nobody else"},
 	{folder: "governance/api", only: []string{"governance/api/..."}, because: "others import the resources without importing Kuota"},
 	{folder: "governance/catalog", only: []string{"governance/api/...", "governance/catalog/..."}, forbidden: []string{"context", "time", "k8s.io/client-go", "sigs.k8s.io/controller-runtime"}, because: "the catalog is computed from nodes that are handed to it"},
 	{folder: "governance/quota", only: []string{"governance", "governance/api/...", "governance/catalog/...", "governance/quota/..."}, forbidden: []string{"context", "time", "k8s.io/client-go", "sigs.k8s.io/controller-runtime"}, because: "quota is arithmetic: no client, no context, no clock"},
 	{folder: "governance/usage", only: []string{"governance/usage/..."}, forbidden: []string{"context", "time", "k8s.io", "sigs.k8s.io"}, because: "what teams hold, borrow and lend is arithmetic: no client, no context, no clock"},
+	{folder: "governance/hardware", only: []string{"governance", "governance/catalog"}, forbidden: []string{"k8s.io", "sigs.k8s.io", "html/template", "github.com/labstack", "github.com/a-h/templ"}, because: "it talks to Prometheus and to nobody else: nodes and pods are placed by maps that are handed to it"},
 	{folder: "governance/history", only: []string{"governance/history/..."}, forbidden: []string{"k8s.io", "sigs.k8s.io"}, because: "history is a database; what a Workload means is told by others"},
 	{folder: "governance/kueueconfig", only: []string{"governance", "governance/api/...", "governance/kueueconfig/..."}, forbidden: []string{"context", "time", "k8s.io/client-go", "sigs.k8s.io/controller-runtime"}, because: "Kueue's configuration is text and a policy in, text out: no client, no context, no clock"},
 	{folder: "governance/document", only: []string{"governance"}, forbidden: []string{"context", "time", "k8s.io/client-go", "sigs.k8s.io/controller-runtime"}, because: "text becomes trees and values; it knows none of these values, and no cluster"},
@@ -55,7 +57,7 @@ func TestImports(t *testing.T) {
 	for _, p := range packages {
 		folder := strings.TrimPrefix(p.ImportPath, module)
 		for _, rule := range rules {
-			if !within(folder, rule.folder) || rule.except != "" && within(folder, rule.except) {
+			if !within(folder, rule.folder) || slices.ContainsFunc(rule.except, func(e string) bool { return within(folder, e) }) {
 				continue
 			}
 			for _, imported := range p.Imports {

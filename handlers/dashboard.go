@@ -86,24 +86,7 @@ func (h *Handlers) streamFigures(s *web.Server, c echo.Context, id string, value
 
 // figuresChanged tells that tasks or allocations changed.
 func (h *Handlers) figuresChanged(ctx context.Context) <-chan struct{} {
-	both := make(chan struct{}, 1)
-	for _, listener := range []Listener{h.TaskChanges, h.AllocationChanges} {
-		go func() {
-			changed := listener.Listen(ctx)
-			for {
-				select {
-				case <-ctx.Done():
-					return
-				case <-changed:
-				}
-				select {
-				case both <- struct{}{}:
-				default: // told, and not looked at yet
-				}
-			}
-		}()
-	}
-	return seldom(ctx, both, figureGap)
+	return seldom(ctx, h.CapacityChanges.Listen(ctx), figureGap)
 }
 
 func (h *Handlers) dashboardPage(ctx context.Context, scope access.Scope, s *capacity.Snapshot, q figureQuery, kept *keptChart) (views.DashboardPage, error) {
@@ -119,6 +102,9 @@ func (h *Handlers) dashboardPage(ctx context.Context, scope access.Scope, s *cap
 	classes := h.classTable(ctx, scope, list, nil, class)
 	page.Classes, page.ClassNote, page.ClassCSVURL = classes.rows, classes.note, addressWith(classesCSVURL, rangeValues(q.over))
 	page.Held = h.heldChart(ctx, s, q, resource, kept)
+	if page.Hardware, err = h.hardwareSection(ctx, scope, q.pool, q.over); err != nil {
+		return page, err
+	}
 	return page, nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/capacity"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/history"
@@ -22,6 +23,16 @@ import (
 
 	"github.com/PuerkitoBio/goquery"
 )
+
+// capacityDomain is the cluster's capacity in memory.
+type capacityDomain struct {
+	snapshot capacity.Snapshot
+	failure  error
+}
+
+func (d *capacityDomain) Within(context.Context, access.Scope) (*capacity.Snapshot, error) {
+	return &d.snapshot, d.failure
+}
 
 // historyDomain is what was, in memory: every amount is its holder's, all the
 // time.

@@ -10,6 +10,7 @@ import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/policy"
+	"kuota.dev/kuota/governance/recorder"
 	"kuota.dev/kuota/governance/revisions"
 	"kuota.dev/kuota/governance/settings"
 	"kuota.dev/kuota/governance/tasks"
@@ -30,15 +31,20 @@ type Handlers struct {
 	Settings    Settings
 	Contact     Contact
 	Capacity    Capacity
-	History     History // nil keeps none
+	Hardware    Hardware              // nil asks no Prometheus
+	PodOwners   PodOwners             // whose devices are whose
+	IdleBelow   float64               // utilization, 0 to 1, that what is idle never reached
+	History     History               // nil keeps none
+	Recording   func() recorder.State // how history is written; nil where none is
 	// Trouble is a sentence about what keeps the whole console from working;
 	// empty for nothing. nil is never.
 	Trouble func() string
 	// ReadOnly is a sentence about why nothing is written; empty when it is. nil is
 	// never.
 	ReadOnly func() string
-	// AllocationChanges and TaskChanges tell of changes of what those pages show.
-	AllocationChanges, TaskChanges Listener
+	// AllocationChanges, TaskChanges and CapacityChanges tell of changes of what
+	// those pages show.
+	AllocationChanges, TaskChanges, CapacityChanges Listener
 
 	Naming      desired.Naming
 	ClusterName string           // as pages show it
@@ -136,6 +142,7 @@ func (h *Handlers) Register(s *web.Server) {
 	s.Page(tasksURL, h.answer(h.tasks))
 	s.Events(tasksURL+"/events", h.tasksEvents(s))
 	s.Page(tasksCSVURL, h.answer(h.tasksCSV))
+	s.Page(hardwareCSVURL, h.answer(h.hardwareCSV))
 	s.Page(pastURL, h.answer(h.past))
 	s.Page(pastCSVURL, h.answer(h.pastCSV))
 	s.Page(tasksURL+"/:namespace/:kind/:name", h.answer(h.task))

@@ -135,7 +135,7 @@ func (d *domain) Listen(context.Context) <-chan struct{} { return d.changed }
 func serve(t *testing.T, d *domain) string {
 	t.Helper()
 	h := &handlers.Handlers{
-		Allocations: d, Policy: &d.policies, Tasks: d, Actions: &d.work, Submit: &d.submits, Revisions: d, Settings: &d.settings, Contact: d, AllocationChanges: d, TaskChanges: d, Capacity: &d.capacity, History: d.past,
+		Allocations: d, Policy: &d.policies, Tasks: d, Actions: &d.work, Submit: &d.submits, Revisions: d, Settings: &d.settings, Contact: d, AllocationChanges: d, TaskChanges: d, CapacityChanges: d, Capacity: &d.capacity, History: d.past,
 		Naming: desired.DefaultNaming, ClusterName: "test", Now: time.Now, Trouble: func() string { return d.trouble }, ReadOnly: func() string { return d.readOnly },
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

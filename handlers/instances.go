@@ -48,7 +48,7 @@ func (h *Handlers) instances(c echo.Context) error {
 func (h *Handlers) instancesEvents(s *web.Server) func(echo.Context) error {
 	return func(c echo.Context) error {
 		q := parseNodeQuery(c.QueryParams())
-		return s.StreamShared(c, web.Shared{Changed: h.TaskChanges.Listen, See: func(ctx context.Context) (string, func(context.Context) (templ.Component, error), error) {
+		return s.StreamShared(c, web.Shared{Changed: h.figuresChanged, See: func(ctx context.Context) (string, func(context.Context) (templ.Component, error), error) {
 			scope, err := h.Tasks.Scope(ctx, userOf(c))
 			if governance.KindOf(err) == governance.Outside {
 				return "nothing", func(context.Context) (templ.Component, error) { return views.NoTeamCard("instances"), nil }, nil
@@ -69,7 +69,7 @@ func (h *Handlers) instancesPage(ctx context.Context, scope access.Scope, q node
 	found := q.find(snapshot.Nodes)
 	page := views.InstancesPage{
 		Summary: nodeSummary(snapshot.Nodes), Action: instancesURL, Text: q.text, Filters: q.filters(snapshot), Sort: q.values.Get("sort"), Order: q.values.Get("order"),
-		Heads: q.heads(), CSVURL: q.with(instancesCSVURL, "page", ""),
+		Heads: q.heads(), CSVURL: q.with(instancesCSVURL, "page", ""), PoolsCSV: capacityCSVURL,
 	}
 	if q.filtered() {
 		page.ClearURL = q.with(instancesURL, "pool", "", "state", "", "q", "", "page", "")
@@ -117,13 +117,13 @@ func countWords(n int, noun string) string {
 // poolFigures are the rows of one pool, one for each resource.
 func poolFigures(p *capacity.Pool) (rows []views.PoolFigures) {
 	for _, cell := range p.Cells {
-		if cell.Resource == catalog.Network {
-			continue // follows from the rest
+		if cell.Resource == catalog.Network || cell.Physical == 0 && cell.Quota == 0 && cell.Held == 0 && cell.Outside == 0 {
+			continue // follows from the rest, or is not there
 		}
 		number := func(amount int64) string { return dashed(cell.Resource, amount) }
 		row := views.PoolFigures{
 			ID: "pool-" + p.Name + "-" + cell.Resource, Pool: p.Name, GoesOn: len(rows) > 0, Resource: resourceLabel(cell.Resource),
-			Capacity: number(cell.Physical), Quota: number(cell.Quota), Held: number(cell.Held), Bound: number(cell.OwnBound + cell.BorrowedBound), Outside: number(cell.Outside),
+			Physical: number(cell.Physical), Quota: number(cell.Quota), Held: number(cell.Held), Own: number(cell.OwnBound), Borrowed: number(cell.BorrowedBound), Outside: number(cell.Outside),
 			Unhealthy: number(cell.Unhealthy), Idle: number(cell.Idle), Largest: number(cell.Largest), Max: float64(max(cell.Physical, cell.Quota)),
 			Bar: views.BarRow{Text: poolWords(cell), Mark: float64(cell.Quota), Parts: []views.BarPart{
 				{Use: "own", Value: float64(cell.OwnBound)}, {Use: "borrowed", Value: float64(cell.BorrowedBound)},
@@ -192,7 +192,7 @@ func nodeRow(n *capacity.Node, now time.Time) views.NodeRow {
 	if n.Pool != "" {
 		row.PoolURL = addressWith(instancesURL, nil, "pool", n.Pool)
 	}
-	if !n.Since.IsZero() {
+	if !n.Since.IsZero() && n.State != capacity.Ready {
 		row.Since = n.Since.UTC().Format(time.RFC3339)
 	}
 	for _, team := range teamsOn(n) {
@@ -203,10 +203,9 @@ func nodeRow(n *capacity.Node, now time.Time) views.NodeRow {
 		row.Teams = append(row.Teams, t)
 	}
 	for _, name := range resourcesOf(n) {
-		row.Figures = append(row.Figures, views.NodeFigure{
-			Resource: resourceLabel(name), Physical: dashed(name, n.Physical[name]), Allocatable: dashed(name, n.Allocatable[name]),
-			Bound: dashed(name, n.Bound[name]), Outside: dashed(name, n.Outside[name]), Free: dashed(name, n.Free[name]),
-		})
+		number := func(r quota.Resources) string { return quota.Number(name, r[name]) }
+		row.Figures = append(row.Figures, views.NodeFigure{Resource: resourceLabel(name), Text: fmt.Sprintf("%s physical, %s for pods: %s bound, %s outside Kueue, %s free",
+			number(n.Physical), number(n.Allocatable), number(n.Bound), number(n.Outside), number(n.Free))})
 	}
 	return row
 }

@@ -59,10 +59,10 @@ func (q nodeQuery) filtered() bool { return q.pool != "" || q.state != "" || q.t
 
 // nodeHeads are the columns of a list of nodes.
 var nodeHeads = []views.ColumnHead{
-	{Label: "Name", ID: "name"}, {Label: "State", ID: "state"}, {Label: "Pool", ID: "pool"}, {Label: "Type", ID: "type"},
+	{Label: "Name", ID: "name"}, {Label: "State", ID: "state"}, {Label: "Held by", ID: "teams"}, {Label: "Pool", ID: "pool"}, {Label: "Type", ID: "type"},
 	{Label: "Accelerators", ID: "accelerators", Number: true}, {Label: "Bound", ID: "bound", Number: true}, {Label: "Free", ID: "free", Number: true},
 	{Label: "vCPU", Unit: "bound", ID: "vcpu", Number: true}, {Label: "Memory", Unit: "GiB, bound", ID: "memory", Number: true}, {Label: "Pods", ID: "pods", Number: true},
-	{Label: "Held by", ID: "teams"}, {Label: "Age", ID: "age", Number: true},
+	{Label: "Age", ID: "age", Number: true},
 }
 
 // nodeColumns compare two nodes, the smaller first.
@@ -96,7 +96,7 @@ func acceleratorSum(r quota.Resources) (sum int64) {
 }
 
 func isAccelerator(resource string) bool {
-	return resource != catalog.CPU && resource != catalog.Memory && resource != catalog.Network
+	return catalog.Counts(resource) && resource != catalog.CPU && resource != catalog.Memory && resource != catalog.Network
 }
 
 // acceleratorFigures are the amounts of those accelerators that there are, such
@@ -124,12 +124,15 @@ func teamsOn(n *capacity.Node) []string {
 	return names
 }
 
-// resourcesOf are the resources that a node has, or has something bound of.
+// resourcesOf are the resources that a node has, or has something bound of, of
+// those that quota counts.
 func resourcesOf(n *capacity.Node) []string {
 	all := quota.Resources{}
 	for _, some := range []quota.Resources{n.Physical, n.Allocatable, n.Bound, n.Outside} {
-		for name := range some {
-			all[name] = 1
+		for name, amount := range some {
+			if amount != 0 && catalog.Counts(name) {
+				all[name] = 1
+			}
 		}
 	}
 	return all.Names()

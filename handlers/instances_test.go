@@ -1,7 +1,6 @@
 package handlers_test
 
 import (
-	"context"
 	"io"
 	"net/http"
 	"strings"
@@ -9,25 +8,12 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance"
-	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/capacity"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/usage"
 	"kuota.dev/kuota/views/htmlcheck"
 )
-
-// capacityDomain is the part of the domain in memory that sums up the cluster.
-type capacityDomain struct {
-	snapshot capacity.Snapshot
-	failure  error
-	scope    access.Scope // that was asked for last
-}
-
-func (d *capacityDomain) Within(_ context.Context, scope access.Scope) (*capacity.Snapshot, error) {
-	d.scope = scope
-	return &d.snapshot, d.failure
-}
 
 const h100 = "ml.p5.48xlarge"
 
@@ -61,9 +47,9 @@ func TestInstances(t *testing.T) {
 	htmlcheck.Page(t, page)
 	for selector, wants := range map[string][]string{
 		"#pools .note":                                   {"2 nodes: 1 ready, 1 pending recovery"},
-		"#pools-table tbody tr:nth-child(1)":             {h100, "H100 · 80 GB", "1 ready", "1 pending recovery", "GPUs", "16 18 oversubscribed by 2 9 8 1 4 3 3"},
-		"#pools-table tbody tr:nth-child(2)":             {"vCPU", "384 192 – – – – – –"},
-		"#nodes-table tbody tr:nth-child(1)":             {"gpu-1 Ready", "8 5 2", "120 of 192", "1280 of 2048", "vision, other teams", "2 d 01 h"},
+		"#pool-figures tbody tr:nth-child(1)":            {h100, "H100 · 80 GB", "1 ready", "1 pending recovery", "GPUs", "16 6 2 1 4 3 18 oversubscribed by 2 9 3"},
+		"#pool-figures tbody tr:nth-child(2)":            {"vCPU", "384 – – – – – 192 – –"},
+		"#nodes-table tbody tr:nth-child(1)":             {"gpu-1 Ready", "8 5 2", "120 of 192", "1280 of 2048", "vision, other teams", "GPUs 8 physical, 8 for pods: 5 bound, 1 outside Kueue, 2 free", "2 d 01 h"},
 		"#nodes-table > table > tbody > tr:nth-child(2)": {"gpu-2 Pending recovery KubeletNotReady <b> since", "nobody"},
 	} {
 		text := said(page.Find(selector))
@@ -73,7 +59,7 @@ func TestInstances(t *testing.T) {
 			}
 		}
 	}
-	if page.Find("#pools-table tbody tr").Length() != 2 || page.Find(`#nodes-table a[href="/teams/vision"]`).Length() != 1 {
+	if page.Find("#pool-figures tbody tr").Length() != 2 || page.Find(`#nodes-table a[href="/teams/vision"]`).Length() != 1 {
 		t.Error("the tables have other rows or links")
 	}
 }

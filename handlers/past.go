@@ -3,6 +3,7 @@ package handlers
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -31,8 +32,13 @@ const (
 	lastPastPage = 500    // whoever wants to see more narrows the search
 )
 
+// noHistory stands where there is none.
+const noHistory = "No history is kept here. Whoever runs the console can switch it on."
+
 // historyAway stands where history cannot be read.
-const historyAway = "History cannot be read now. The console's log says why; what is here now is not affected."
+func historyAway(err error) string {
+	return "History cannot be read now: " + historyTrouble(err) + " What is here now is not affected."
+}
 
 // pastQuery is what the address of a list of past tasks asks for.
 type pastQuery struct {
@@ -128,14 +134,14 @@ func (h *Handlers) past(c echo.Context) error {
 	}
 	switch {
 	case h.History == nil:
-		page.Trouble = "This console keeps no history: it was started without a database."
+		page.Trouble = noHistory
 		return web.Render(c, http.StatusOK, views.Past(page))
 	case q.wrong != "":
 		return web.Render(c, http.StatusUnprocessableEntity, views.Past(page))
 	}
 	found, more, err := h.pastTasks(ctx, scope, q.asks(scope, list.Teams), q.page, pastPageSize)
 	if err != nil {
-		page.Trouble = historyAway
+		page.Trouble = historyAway(err)
 	}
 	for _, t := range found {
 		page.Rows = append(page.Rows, pastRow(t))
@@ -164,13 +170,13 @@ func (h *Handlers) pastCSV(c echo.Context) error {
 	q := parsePastQuery(c.QueryParams())
 	switch {
 	case h.History == nil:
-		return &governance.Error{Kind: governance.NotFound, Op: "list past tasks", Message: "This console keeps no history: it was started without a database."}
+		return &governance.Error{Kind: governance.NotFound, Op: "list past tasks", Message: noHistory}
 	case q.wrong != "":
 		return &governance.Error{Kind: governance.Invalid, Op: "list past tasks", Message: q.wrong}
 	}
 	found, _, err := h.pastTasks(ctx, scope, q.asks(scope, list.Teams), 1, pastCSVSize)
 	if err != nil {
-		return &governance.Error{Kind: governance.Unavailable, Op: "list past tasks", Message: historyAway, Err: err}
+		return &governance.Error{Kind: governance.Unavailable, Op: "list past tasks", Message: historyAway(err), Err: err}
 	}
 	rows := [][]string{{"namespace", "kind", "name", "uid", "team", "status", "priority class", "priority", "GPUs", "Neuron devices", "vCPU", "memory GiB", "pool", "submitted", "ended", "deleted", "ran s", "pre-emptions"}}
 	for _, t := range found {
@@ -250,4 +256,13 @@ func pastRow(t history.Task) views.PastRow {
 		row.Preemptions = thousands(int64(t.Preemptions))
 	}
 	return row
+}
+
+// historyTrouble is what an error of history says to people.
+func historyTrouble(err error) string {
+	var ours *governance.Error
+	if errors.As(err, &ours) && ours.Message != "" {
+		return ours.Message
+	}
+	return "The database does not answer."
 }

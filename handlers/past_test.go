@@ -159,7 +159,7 @@ func TestPastThatCannotBeRead(t *testing.T) {
 	address := serve(t, d)
 	for path, want := range map[string]int{"/tasks/ns/job/train": 503, "/tasks/secret-ns/job/secret-job": 404, "/tasks": 200, "/tasks/past": 200, "/tasks/past.csv": 503, "/teams/vision": 200, "/teams/vision/usage.csv": 503} {
 		response, page := get(t, address+path)
-		if response.StatusCode != want || strings.Contains(page.Text(), "10.0.0.7") || want == 200 && !strings.Contains(page.Text(), "History cannot be read now") && path != "/teams/vision" {
+		if response.StatusCode != want || strings.Contains(page.Text(), "10.0.0.7") || want == 200 && !strings.Contains(page.Text(), "istory cannot be read now") && path != "/teams/vision" {
 			t.Errorf("%s answers %s: %s", path, response.Status, said(page.Find("main")))
 		}
 	}
@@ -167,7 +167,7 @@ func TestPastThatCannotBeRead(t *testing.T) {
 	if response, _ := get(t, off+"/tasks/ns/job/train"); response.StatusCode != http.StatusNotFound {
 		t.Errorf("without history it answers %s", response.Status)
 	}
-	if _, page := get(t, off+"/tasks/past"); !strings.Contains(page.Text(), "keeps no history") {
+	if _, page := get(t, off+"/tasks/past"); !strings.Contains(page.Text(), "No history is kept here") {
 		t.Error("it is not said that there is no history")
 	}
 }
@@ -239,6 +239,9 @@ func TestClassesFromHistory(t *testing.T) {
 	table := said(page.Find("#classes-table tbody"))
 	if !strings.Contains(table, "1 h 00 m 45 s 3 h 00 m 1 m 00 s") || strings.Contains(table, "secret") {
 		t.Errorf("the table is %s", table)
+	}
+	if page.Find(`#task-list a[href="/tasks/past"]`).Length() != 1 {
+		t.Error("nothing leads to past tasks")
 	}
 	if note := page.Find("#classes .note").Text(); !strings.Contains(note, "12:00 on 20 November 2026 (UTC), when history begins") || !p.from.Equal(noon) {
 		t.Errorf("it says %q, asked from %s", note, p.from)

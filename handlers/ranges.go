@@ -152,7 +152,7 @@ func (r timeRange) picker(id, path string, values url.Values) views.RangePicker 
 	}
 	for _, u := range usualRanges {
 		p.Links = append(p.Links, views.RangeLink{
-			Label: u.label, Title: upper(u.title), Current: r.name == u.name && r.wrong == "",
+			Label: u.label, Title: u.label + ": " + u.title, Current: r.name == u.name && r.wrong == "",
 			URL: addressWith(path, values, "range", unlessUsual(u.name), "from", "", "to", ""),
 		})
 	}

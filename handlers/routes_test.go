@@ -14,7 +14,7 @@ import (
 func TestRoutes(t *testing.T) {
 	d := &domain{items: []tasks.Item{{Task: &tasks.Task{UID: "1", Name: "hidden-task", Namespace: "hidden-namespace", State: tasks.Running}, Team: "hidden-team"}}}
 	h := &handlers.Handlers{
-		Allocations: d, Policy: &d.policies, Tasks: d, Actions: &d.work, Submit: &d.submits, Revisions: d, Settings: &d.settings, Contact: d, AllocationChanges: d, TaskChanges: d, Capacity: &d.capacity,
+		Allocations: d, Policy: &d.policies, Tasks: d, Actions: &d.work, Submit: &d.submits, Revisions: d, Settings: &d.settings, Contact: d, AllocationChanges: d, TaskChanges: d, CapacityChanges: d, Capacity: &d.capacity,
 		Naming: desired.DefaultNaming, ClusterName: "hidden-cluster", Now: time.Now,
 	}
 	console := webtest.Start(t, webtest.Setup{
@@ -31,7 +31,7 @@ func TestRoutes(t *testing.T) {
 		"GET /": webtest.SignedIn, "HEAD /": webtest.SignedIn, "GET /events/dashboard": webtest.SignedIn, "GET /events": webtest.SignedIn,
 		"GET /teams": webtest.SignedIn, "HEAD /teams": webtest.SignedIn, "GET /events/teams": webtest.SignedIn,
 		"GET /capacity.csv": webtest.SignedIn, "HEAD /capacity.csv": webtest.SignedIn, "GET /teams.csv": webtest.SignedIn, "HEAD /teams.csv": webtest.SignedIn,
-		"GET /classes.csv": webtest.SignedIn, "HEAD /classes.csv": webtest.SignedIn,
+		"GET /classes.csv": webtest.SignedIn, "HEAD /classes.csv": webtest.SignedIn, "GET /hardware.csv": webtest.SignedIn, "HEAD /hardware.csv": webtest.SignedIn,
 		"GET /tasks": webtest.SignedIn, "HEAD /tasks": webtest.SignedIn, "GET /tasks/events": webtest.SignedIn,
 		"GET /tasks.csv": webtest.SignedIn, "HEAD /tasks.csv": webtest.SignedIn,
 		"GET /tasks/past": webtest.SignedIn, "HEAD /tasks/past": webtest.SignedIn, "GET /tasks/past.csv": webtest.SignedIn, "HEAD /tasks/past.csv": webtest.SignedIn,

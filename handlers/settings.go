@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"cmp"
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -23,6 +24,7 @@ type Setup struct {
 	Issuer    string // host of who signs people in; empty when nobody signs in
 	ClientID  string // the console's, there
 	UserClaim string // the claim that names a user
+	Database  string // that history is kept in, such as SQLite
 }
 
 // settings answers GET /settings: how all is set up, and what is missing.
@@ -122,7 +124,23 @@ func (h *Handlers) consoleCard(state settings.State) views.SettingsCard {
 		{Name: "Jobs beside Kueue", Value: policiesWords(state.Enforcement, state.Looked, "are refused where the policy enforces queues")},
 		{Name: "What members may change", Value: policiesWords(state.Members, state.Looked, "is held to what docs/privileges.md says")},
 		{Name: "Who made a change", Value: changedByWords(state.ChangedBy)},
+		{Name: "History", Value: h.historyWords()},
 	}}
+}
+
+// historyWords say how what the cluster forgets is kept.
+func (h *Handlers) historyWords() string {
+	if h.Recording == nil {
+		return "is not kept longer than the console runs, as the console was told (history)"
+	}
+	state := h.Recording()
+	switch {
+	case state.Trouble != "":
+		return fmt.Sprintf("cannot be written to %s now: %s. %s wait", h.Setup.Database, state.Trouble, countOf(state.Waiting, "line"))
+	case state.Since.IsZero():
+		return "is kept in " + h.Setup.Database + ", once the cluster is known"
+	}
+	return fmt.Sprintf("is kept in %s, written until %s ago", h.Setup.Database, shortAge(max(0, h.Now().Sub(state.Written))))
 }
 
 func manageWords(state settings.State) string {

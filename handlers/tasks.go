@@ -73,6 +73,9 @@ func (h *Handlers) tasksPage(ctx context.Context, scope access.Scope, q taskQuer
 		Summary: summary(list, q), Text: q.Text, Filters: q.filters(list), Heads: q.heads(), Columns: q.columns(), Hidden: q.hidden, Action: tasksURL,
 		Sort: q.values.Get("sort"), Order: q.values.Get("order"), Range: q.values.Get("range"), CSVURL: q.with(tasksCSVURL, "page", ""),
 	}
+	if h.History != nil {
+		page.PastURL = pastURL
+	}
 	if q.Filtered() || len(q.teams) > 0 {
 		page.ClearURL = q.with(tasksURL, "team", "", "class", "", "status", "", "kind", "", "pool", "", "q", "", "page", "")
 	}

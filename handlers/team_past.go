@@ -37,7 +37,7 @@ func (h *Handlers) teamPast(ctx context.Context, scope access.Scope, team string
 	p.Charts, p.Trouble = h.teamCharts(ctx, scope, team, over)
 	found, more, err := h.pastTasks(ctx, scope, history.Query{Teams: []string{team}}, page, teamPastSize)
 	if err != nil {
-		p.TasksTrouble = historyAway
+		p.TasksTrouble = historyAway(err)
 		return p
 	}
 	for _, t := range found {
@@ -91,11 +91,11 @@ func (h *Handlers) teamCharts(ctx context.Context, scope access.Scope, team stri
 	}
 	series, err := h.History.Series(ctx, teamHolders(team, cells), over.From, over.To, over.Buckets)
 	if err != nil {
-		return nil, historyAway
+		return nil, historyAway(err)
 	}
 	gaps, err := h.History.Gaps(ctx, over.From, over.To)
 	if err != nil {
-		return nil, historyAway
+		return nil, historyAway(err)
 	}
 	for len(cells) > 0 {
 		resource := cells[0].resource

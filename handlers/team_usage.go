@@ -37,7 +37,7 @@ func (h *Handlers) teamEvents(s *web.Server) func(echo.Context) error {
 		}
 		nothing := func(context.Context) (templ.Component, error) { return views.NoTeamCard("team-usage"), nil }
 		over := parseRange(c.QueryParams(), h.Now()).classes()
-		return s.StreamShared(c, web.Shared{Changed: h.TaskChanges.Listen, See: func(ctx context.Context) (string, func(context.Context) (templ.Component, error), error) {
+		return s.StreamShared(c, web.Shared{Changed: h.figuresChanged, See: func(ctx context.Context) (string, func(context.Context) (templ.Component, error), error) {
 			scope, err := h.Tasks.Scope(ctx, userOf(c))
 			if governance.KindOf(err) == governance.Outside || err == nil && !scope.Sees(t.Namespace) {
 				return "nothing", nothing, nil
@@ -222,7 +222,7 @@ func (h *Handlers) teamUsageCSV(c echo.Context) error {
 		return err
 	}
 	if h.History == nil {
-		return &governance.Error{Kind: governance.NotFound, Op: "usage of team", Message: "This console keeps no history: it was started without a database."}
+		return &governance.Error{Kind: governance.NotFound, Op: "usage of team", Message: noHistory}
 	}
 	snapshot, err := h.Capacity.Within(ctx, scope)
 	if err != nil {
@@ -230,7 +230,7 @@ func (h *Handlers) teamUsageCSV(c echo.Context) error {
 	}
 	rows, err := h.usageHours(ctx, snapshot, t.Name, parseRange(c.QueryParams(), h.Now()))
 	if err != nil {
-		return &governance.Error{Kind: governance.Unavailable, Op: "usage of team", Message: "History cannot be read now. Try again in a while.", Err: err}
+		return &governance.Error{Kind: governance.Unavailable, Op: "usage of team", Message: historyAway(err), Err: err}
 	}
 	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
 	return csvFile(c, t.Name+"-usage", rows)

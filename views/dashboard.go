@@ -8,6 +8,7 @@ type DashboardPage struct {
 	Stats    []Stat
 	Pools    PoolTable
 	Held     Chart
+	Hardware HardwareSection
 	Teams    TeamTable
 	Bars     BarList
 	Classes  []ClassRow

@@ -22,26 +22,26 @@ type InstancesPage struct {
 
 // PoolFigures is one resource of a pool; the first of a pool tells of its nodes.
 type PoolFigures struct {
-	ID        string // stable HTML id of the row
-	Pool      string
-	GoesOn    bool   // the pool is that of the row above
-	URL       string // the pool's nodes
-	Note      string // such as "H100 · 80 GB"
-	Types     string // instance types, where they are not the pool's name
-	Nodes     string // how many
-	States    []Status
-	Resource  string // such as "GPUs"
-	Bar       BarRow // what of it is bound, and by what; the mark is the sum of quotas
-	Max       float64
-	Capacity  string
-	Quota     string
-	Over      string // such as "2 over"; empty where there is enough
-	Held      string
-	Bound     string
-	Outside   string // by pods that Kueue does not manage
-	Unhealthy string // used by nobody, on nodes that take no tasks
-	Idle      string
-	Largest   string // free on one node
+	ID            string // stable HTML id of the row
+	Pool          string
+	GoesOn        bool   // the pool is that of the row above
+	URL           string // the pool's nodes
+	Note          string // such as "H100 · 80 GB"
+	Types         string // instance types, where they are not the pool's name
+	Nodes         string // how many
+	States        []Status
+	Resource      string // such as "GPUs"
+	Bar           BarRow // what of it is bound, and by what; the mark is the sum of quotas
+	Max           float64
+	Physical      string
+	Own, Borrowed string // bound, on the own quota of teams and beyond it
+	Quota         string
+	Over          string // such as "2 over"; empty where there is enough
+	Held          string
+	Outside       string // by pods that Kueue does not manage
+	Unhealthy     string // used by nobody, on nodes that take no tasks
+	Idle          string
+	Largest       string // free on one node
 }
 
 // NodeRow is one node.
@@ -49,7 +49,7 @@ type NodeRow struct {
 	ID, Name, Pool, Type      string
 	PoolURL                   string // the pool's nodes; empty for a node of none
 	Status                    Status
-	Since                     string // RFC 3339; empty where that is not known
+	Since                     string // RFC 3339, of a state that is not the usual one; empty where that is not known
 	Accelerators, Bound, Free string // of accelerators; "–" for none
 	VCPU, Memory              Amounts
 	Pods                      string
@@ -69,5 +69,8 @@ type NodeTeam struct {
 	Text string // such as "4 GPUs · 96 vCPU"
 }
 
-// NodeFigure is one resource of a node, with its unit in the name.
-type NodeFigure struct{ Resource, Physical, Allocatable, Bound, Outside, Free string }
+// NodeFigure is one resource of a node.
+type NodeFigure struct {
+	Resource string // with its unit, such as "Memory, GiB"
+	Text     string // such as "8 physical, 8 for pods: 5 bound, 1 outside Kueue, 2 free"
+}

@@ -10,6 +10,8 @@ var meanings = map[string]Meaning{
 	"borrowed":    {"Borrowed", "What is held beyond the own quota; in the line of a pool, the part of it that is bound to instances."},
 	"outside":     {"Outside Kueue", "What is bound to instances by pods that Kueue does not manage."},
 	"unhealthy":   {"Unhealthy", "What nobody uses, on instances that take no tasks or do not report the device."},
+	"own-held":    {"Own, of a team", "What a team holds up to its quota, placed or not; what it borrows is the rest."},
+	"idle-quota":  {"Idle, of a team", "What a team neither holds nor lends of its quota."},
 	"idle":        {"Idle", "What is left of the physical: own, borrowed, outside Kueue, unhealthy and idle add up to it."},
 	"quota":       {"Quota", "What teams were given, in sum; more than is physical is oversubscribed."},
 	"unplaced":    {"Not placed", "What admitted tasks hold that is bound to no instance yet."},

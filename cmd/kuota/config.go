@@ -42,6 +42,7 @@ type config struct {
 
 	oidc     oidcConfig
 	sessions sessionConfig
+	hardware hardwareConfig
 
 	logLevel slog.Level
 }
@@ -105,6 +106,7 @@ func (c *config) register(flags *flag.FlagSet, level *string) {
 	flags.StringVar(&c.sessions.keysFile, "session-keys-file", "", "file with keys that seal sessions, one a line: 32 random bytes in base64; the first seals, all open; read again when it changes")
 	flags.DurationVar(&c.sessions.idle, "session-idle", 2*time.Hour, "how long after the last use people stay signed in")
 	flags.DurationVar(&c.sessions.absolute, "session-max", 12*time.Hour, "how long after signing in people stay signed in")
+	c.hardware.register(flags)
 	flags.StringVar(level, "log-level", *level, "debug, info, warn or error")
 }
 
@@ -151,6 +153,7 @@ func parseConfig(args []string, env func(string) string) (config, error) {
 	wrong = append(wrong, c.check(level)...)
 	wrong = append(wrong, c.checkWeb()...)
 	wrong = append(wrong, c.checkSignIn()...)
+	wrong = append(wrong, c.hardware.check(given)...)
 	return c, errors.Join(wrong...)
 }
 

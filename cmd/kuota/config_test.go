@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestConfig(t *testing.T) {
@@ -46,6 +47,10 @@ func TestConfigRefuses(t *testing.T) {
 	if _, err := parseConfig(right, func(string) string { return "" }); err != nil {
 		t.Fatal(err)
 	}
+	utilization := []string{"--prometheus-url", "https://prometheus.example.com/prod", "--prometheus-token-file", keys, "--prometheus-match", `cluster="prod", job=~"dcgm|node"`, "--idle-after", "1h", "--idle-below", "0.1"}
+	if c, err := parseConfig(utilization, func(string) string { return "" }); err != nil || c.hardware.idleAfter != time.Hour || c.hardware.timeout != 5*time.Second {
+		t.Fatal(c.hardware, err)
+	}
 	for name, tc := range map[string]struct {
 		args []string
 		env  map[string]string
@@ -67,6 +72,12 @@ func TestConfigRefuses(t *testing.T) {
 		"keys that are none":           {args: append(right, "--session-keys-file", rubbish), want: []string{"session-keys-file"}},
 		"a proxy that is none":         {args: append(right, "--trusted-proxies", "10.0.0.0/8,proxy"), want: []string{`"proxy"`}},
 		"claims that are none":         {args: append(right, "--oidc-required-claims", "a"), want: []string{"claim=value"}},
+		"a token for no Prometheus":    {args: []string{"--prometheus-token-file", keys}, want: []string{"prometheus-token-file is given"}},
+		"no Prometheus":                {args: []string{"--prometheus-url", "prometheus:9090", "--prometheus-timeout", "1h"}, want: []string{"http://host:port", "prometheus-timeout"}},
+		"a token in clear":             {args: []string{"--prometheus-url", "http://prometheus.example.com", "--prometheus-token-file", keys}, want: []string{"use https"}},
+		"no file of Prometheus":        {args: []string{"--prometheus-url", "https://prometheus.example.com", "--prometheus-token-file", "/none", "--prometheus-match", "{", "--prometheus-node-label", "a-b"}, want: []string{"prometheus-token-file", "prometheus-match", "prometheus-node-label"}},
+		"authorities that are none":    {args: []string{"--prometheus-url", "https://prometheus.example.com", "--prometheus-ca-file", rubbish}, want: []string{"prometheus-ca-file"}},
+		"idle at once":                 {args: []string{"--idle-after", "1s", "--idle-below", "50"}, want: []string{"idle-after", "idle-below"}},
 		"no time at all":               {args: append(right, "--session-idle", "1s"), want: []string{"a minute or more"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"kuota.dev/kuota/governance/audit"
 	"kuota.dev/kuota/governance/capacity"
 	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/hardware"
 	"kuota.dev/kuota/governance/history"
 	"kuota.dev/kuota/governance/policy"
 	"kuota.dev/kuota/governance/reconcile"
@@ -117,14 +118,26 @@ func run(ctx context.Context, c config, out io.Writer) error {
 		Actions:           &actions.Service{Cluster: kubernetes, Access: permission, Tasks: workloads, Audit: record},
 		Contact:           kubernetes.Contact,
 		Capacity:          holders,
+		CapacityChanges:   holders,
 		AllocationChanges: kubernetes.Allocations,
 		TaskChanges:       kubernetes.Tasks,
 		Naming:            c.naming,
 		ClusterName:       c.clusterName,
+		PodOwners:         workloads,
+		IdleBelow:         c.hardware.idleBelow,
 		Now:               time.Now,
 	}
+	var utilization *hardware.Service
+	if c.hardware.url != "" {
+		options := c.hardware.options(log)
+		options.Told = kubernetes.Allocations.Notify // pages of figures are made anew
+		if utilization, err = hardware.New(options); err != nil {
+			return fmt.Errorf("asking Prometheus: %w", err)
+		}
+		h.Hardware = utilization
+	}
 	if past != nil { // a nil *Store would not be nil there
-		h.History = past
+		h.History, h.Recording, h.Setup.Database = past, recording.State, past.Dialect()
 	}
 	listener, err := net.Listen("tcp", c.listen)
 	if err != nil {
@@ -166,6 +179,9 @@ func run(ctx context.Context, c config, out io.Writer) error {
 			c.watchKeys(ctx, signIn.Ring, log)
 			return nil
 		})
+	}
+	if utilization != nil {
+		group.Go(func() error { return utilization.Run(ctx) })
 	}
 	if recording != nil {
 		defer past.Close()

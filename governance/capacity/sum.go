@@ -307,7 +307,9 @@ func (s *summing) addLoans() {
 			for j := range o.Spec.ResourceGroups {
 				for _, flavor := range o.Spec.ResourceGroups[j].Flavors {
 					for _, r := range flavor.Resources {
-						s.cell(explain.Cell{Flavor: string(flavor.Name), Resource: string(r.Name)}).Shares += quota.InUnit(string(r.Name), r.NominalQuota)
+						if amount := quota.InUnit(string(r.Name), r.NominalQuota); amount > 0 {
+							s.cell(explain.Cell{Flavor: string(flavor.Name), Resource: string(r.Name)}).Shares += amount
+						}
 					}
 				}
 			}

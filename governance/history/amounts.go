@@ -148,26 +148,30 @@ func (t *tx) integrate(ids map[Holder]int64, in stretch, known state, found map[
 
 func sorted(ids map[Holder]int64) []int64 { return slices.Sorted(maps.Values(ids)) }
 
-// reaching asks for the rows that reach into a stretch: those that begin in it,
-// and of each holder the last one before, since rows of a holder do not overlap.
-// The limit is there for its side effect: databases look that one up by holder.
-func reaching(table, begin, list string, ids []any, in stretch) (string, []any) {
-	query := fmt.Sprintf(`SELECT r.* FROM %[1]s r WHERE r.holder IN (%[3]s) AND r.%[2]s >= ? AND r.%[2]s < ?
-		UNION ALL SELECT r.* FROM (SELECT h.id, (SELECT MAX(p.%[2]s) FROM %[1]s p WHERE p.holder = h.id AND p.%[2]s < ?) AS last
+// last asks for the last row of each holder that begins before a time: the only
+// one from before that may reach beyond it, since rows of a holder do not overlap.
+// The limit is there for its side effect: databases look each holder up by itself.
+func last(table, begin, list string) string {
+	return fmt.Sprintf(`SELECT r.* FROM (SELECT h.id, (SELECT MAX(p.%[2]s) FROM %[1]s p WHERE p.holder = h.id AND p.%[2]s < ?) AS last
 			FROM holders h WHERE h.id IN (%[3]s) LIMIT %[4]d) AS l
 		JOIN %[1]s r ON r.holder = l.id AND r.%[2]s = l.last`, table, begin, list, most)
-	return query, slices.Concat(ids, []any{in.from, in.to, in.from}, ids)
 }
 
-// wholes adds whole hours or days. Sums are added by the database, in two halves
-// that do not overflow.
+// reaching asks for the rows that begin in a stretch, and the last before it.
+func reaching(table, begin, list string, ids []any, in stretch) (string, []any) {
+	query := fmt.Sprintf("SELECT r.* FROM %[1]s r WHERE r.holder IN (%[3]s) AND r.%[2]s >= ? AND r.%[2]s < ? UNION ALL ", table, begin, list)
+	return query + last(table, begin, list), slices.Concat(ids, []any{in.from, in.to, in.from}, ids)
+}
+
+// wholes adds whole hours or days. What begins in them is added by the database,
+// in two halves that do not overflow.
 func (t *tx) wholes(table string, period int64, list string, ids []any, in stretch, found map[int64]*integral) error {
 	const half = 1 << 32
-	rows, args := reaching(table, "start", list, ids, in)
 	query := fmt.Sprintf(`SELECT holder, CAST(SUM(amount_ms / %[1]d * n) AS BIGINT), CAST(SUM(amount_ms %% %[1]d * n) AS BIGINT), CAST(SUM(known_ms * n) AS BIGINT)
-		FROM (SELECT holder, amount_ms, known_ms, (%[2]s(start + times * %[4]d, CAST(? AS BIGINT)) - %[3]s(start, CAST(? AS BIGINT))) / %[4]d AS n FROM (%[5]s) AS reaching) AS whole
-		WHERE n > 0 GROUP BY holder`, half, t.least, t.greatest, period, rows)
-	return t.each(query, slices.Concat([]any{in.to, in.from}, args), func(scan func(...any) error) error {
+		FROM (SELECT holder, amount_ms, known_ms, CASE times WHEN 1 THEN 1 ELSE (%[2]s(start + times * %[3]d, CAST(? AS BIGINT)) - start) / %[3]d END AS n
+			FROM %[4]s WHERE holder IN (%[5]s) AND start >= ? AND start < ?) AS whole
+		GROUP BY holder`, half, t.least, period, table, list)
+	err := t.each(query, slices.Concat([]any{in.to}, ids, []any{in.from, in.to}), func(scan func(...any) error) error {
 		var id, high, low, known int64
 		if err := scan(&id, &high, &low, &known); err != nil {
 			return err
@@ -176,6 +180,15 @@ func (t *tx) wholes(table string, period int64, list string, ids []any, in stret
 		found[id].add(low, 1)
 		found[id].known += known
 		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return t.readRollups(last(table, "start", list), append([]any{in.from}, ids...), func(r rollup) {
+		if n := (min(r.start+r.times*period, in.to) - in.from) / period; n > 0 {
+			found[r.holder].add(r.amount, n)
+			found[r.holder].known += r.known * n
+		}
 	})
 }
 
@@ -202,7 +215,7 @@ func (t *tx) parts(list string, ids []any, in stretch, known state, found map[in
 // intervals calls do for the intervals that reach into a stretch.
 func (t *tx) intervals(list string, ids []any, in stretch, do func(interval)) error {
 	rows, args := reaching("amounts", "began", list, ids, in)
-	return t.each("SELECT holder, began, ended, amount FROM ("+rows+") AS reaching", args, func(scan func(...any) error) error {
+	return t.each("SELECT holder, began, ended, amount FROM ("+rows+") AS rows_found", args, func(scan func(...any) error) error {
 		var i interval
 		err := scan(&i.holder, &i.from, &i.to, &i.amount)
 		if err == nil && i.to > in.from {
@@ -218,10 +231,18 @@ type rollup struct{ holder, start, times, amount, known int64 }
 // rollups calls do for the rows of hours or days that reach into a stretch.
 func (t *tx) rollups(table string, period int64, list string, ids []any, in stretch, do func(rollup)) error {
 	rows, args := reaching(table, "start", list, ids, in)
-	return t.each("SELECT holder, start, times, amount_ms, known_ms FROM ("+rows+") AS reaching", args, func(scan func(...any) error) error {
+	return t.readRollups(rows, args, func(r rollup) {
+		if r.start+r.times*period > in.from {
+			do(r)
+		}
+	})
+}
+
+func (t *tx) readRollups(rows string, args []any, do func(rollup)) error {
+	return t.each("SELECT holder, start, times, amount_ms, known_ms FROM ("+rows+") AS rows_found", args, func(scan func(...any) error) error {
 		var r rollup
 		err := scan(&r.holder, &r.start, &r.times, &r.amount, &r.known)
-		if err == nil && r.start+r.times*period > in.from {
+		if err == nil {
 			do(r)
 		}
 		return err

@@ -224,11 +224,16 @@ func (r *Recorder) flush(ctx context.Context, l *lines) error {
 				l.wrote(1, gap)
 			}
 		case len(moments) > 0:
-			if err = r.Store.Moments(ctx, moments); errors.Is(err, history.ErrPast) { // another console writes as well
-				l.wrote(len(moments), nil)
-				l.again()
-			} else if err == nil {
-				until = moments[len(moments)-1].At
+			last := moments[len(moments)-1].At
+			if err = r.Store.Moments(ctx, moments); errors.Is(err, history.ErrPast) {
+				// They were written and the answer was lost, or another console writes too.
+				var seen time.Time
+				if seen, err = r.Store.Seen(ctx); err == nil && !seen.Equal(last) {
+					l.again()
+				}
+			}
+			if err == nil {
+				until = last
 				l.wrote(len(moments), nil)
 			}
 		}

@@ -21,6 +21,7 @@ type Service struct {
 	index   *Index
 	pending pending
 	given   given
+	owners  owners
 }
 
 // New is a service whose index is filled once the cluster is watched.

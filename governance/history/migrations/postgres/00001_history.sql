@@ -4,7 +4,7 @@
 -- +goose Up
 CREATE TABLE tasks (
 	id          BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-	uid         TEXT COLLATE "C" NOT NULL UNIQUE,
+	uid         TEXT COLLATE "C" NOT NULL,
 	namespace   TEXT COLLATE "C" NOT NULL,
 	kind        TEXT COLLATE "C" NOT NULL,
 	name        TEXT COLLATE "C" NOT NULL,
@@ -21,6 +21,7 @@ CREATE TABLE tasks (
 	preemptions BIGINT NOT NULL,
 	ran_ms      BIGINT NOT NULL
 );
+CREATE UNIQUE INDEX tasks_uid ON tasks (uid);
 CREATE INDEX tasks_submitted ON tasks (submitted);
 CREATE INDEX tasks_team ON tasks (team, submitted);
 CREATE INDEX tasks_name ON tasks (namespace, name, submitted);
@@ -46,9 +47,9 @@ CREATE TABLE spans (
 	began BIGINT NOT NULL,
 	ended BIGINT NOT NULL,
 	team  TEXT COLLATE "C" NOT NULL,
-	class TEXT COLLATE "C" NOT NULL,
-	UNIQUE (part, kind, began)
+	class TEXT COLLATE "C" NOT NULL
 );
+CREATE UNIQUE INDEX spans_once ON spans (part, kind, began);
 CREATE INDEX spans_ended ON spans (ended);
 
 -- Sums of the spans that ended in an hour or a day.

@@ -4,7 +4,7 @@
 -- +goose Up
 CREATE TABLE tasks (
 	id          INTEGER PRIMARY KEY,
-	uid         TEXT NOT NULL UNIQUE,
+	uid         TEXT NOT NULL,
 	namespace   TEXT NOT NULL,
 	kind        TEXT NOT NULL,
 	name        TEXT NOT NULL,
@@ -21,6 +21,7 @@ CREATE TABLE tasks (
 	preemptions INTEGER NOT NULL,
 	ran_ms      INTEGER NOT NULL
 );
+CREATE UNIQUE INDEX tasks_uid ON tasks (uid);
 CREATE INDEX tasks_submitted ON tasks (submitted);
 CREATE INDEX tasks_team ON tasks (team, submitted);
 CREATE INDEX tasks_name ON tasks (namespace, name, submitted);
@@ -46,9 +47,9 @@ CREATE TABLE spans (
 	began INTEGER NOT NULL,
 	ended INTEGER NOT NULL,
 	team  TEXT NOT NULL,
-	class TEXT NOT NULL,
-	UNIQUE (part, kind, began)
+	class TEXT NOT NULL
 );
+CREATE UNIQUE INDEX spans_once ON spans (part, kind, began);
 CREATE INDEX spans_ended ON spans (ended);
 
 -- Sums of the spans that ended in an hour or a day.

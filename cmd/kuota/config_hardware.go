@@ -1,0 +1,96 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"regexp"
+	"time"
+
+	"kuota.dev/kuota/governance/hardware"
+	"kuota.dev/kuota/web"
+)
+
+// hardwareConfig says who knows how busy the hardware is, and what is idle.
+type hardwareConfig struct {
+	url       string
+	tokenFile string
+	caFile    string
+	nodeLabel string
+	match     string
+	timeout   time.Duration
+	idleAfter time.Duration
+	idleBelow float64
+}
+
+func (c *hardwareConfig) register(flags *flag.FlagSet) {
+	flags.StringVar(&c.url, "prometheus-url", "", "Prometheus that scrapes dcgm-exporter, neuron-monitor and node-exporter, such as http://prometheus.monitoring:9090; empty shows no hardware utilization")
+	flags.StringVar(&c.tokenFile, "prometheus-token-file", "", "file with a bearer token for Prometheus; read at each question")
+	flags.StringVar(&c.caFile, "prometheus-ca-file", "", "authorities (PEM) that sign Prometheus' certificate; empty takes the system's")
+	flags.StringVar(&c.match, "prometheus-match", "", "label matchers of this cluster's series, where Prometheus has several clusters', such as cluster=\"prod\"")
+	flags.StringVar(&c.nodeLabel, "prometheus-node-label", "", "label with the node's name; empty takes node, Hostname, kubernetes_node, nodename, or instance without its port")
+	flags.DurationVar(&c.timeout, "prometheus-timeout", 5*time.Second, "how long one question to Prometheus may take")
+	flags.DurationVar(&c.idleAfter, "idle-after", 30*time.Minute, "how long a task must hold accelerators and not use them to be shown as idle")
+	flags.Float64Var(&c.idleBelow, "idle-below", 0.05, "utilization, 0 to 1, that none of its accelerators reached in that time")
+}
+
+var (
+	labelName  = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
+	labelMatch = regexp.MustCompile(`^([a-zA-Z_][a-zA-Z0-9_]*(=|!=|=~|!~)"[^"\\{}]*"(, *)?)+$`)
+)
+
+// check tells what is wrong with how hardware is asked about. given are the flags
+// that somebody set.
+func (c *hardwareConfig) check(given map[string]bool) (wrong []error) {
+	tell := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
+	if c.idleAfter < time.Minute || c.idleAfter > 7*24*time.Hour {
+		tell("idle-after %s: use 1m to 168h", c.idleAfter)
+	}
+	if !(c.idleBelow > 0 && c.idleBelow <= 1) {
+		tell("idle-below %v: use a share above 0, up to 1, such as 0.05", c.idleBelow)
+	}
+	if c.url == "" {
+		for _, name := range []string{"prometheus-token-file", "prometheus-ca-file", "prometheus-match", "prometheus-node-label", "prometheus-timeout"} {
+			if given[name] {
+				tell("%s is given and prometheus-url is not: no Prometheus is asked", name)
+			}
+		}
+		return wrong
+	}
+	address, err := url.Parse(c.url)
+	switch {
+	case err != nil || address.Host == "" || address.Scheme != "http" && address.Scheme != "https" || address.RawQuery != "" || address.Fragment != "":
+		tell("prometheus-url: write it as http://host:port, with the path that it is served under, if any")
+	case address.Scheme == "http" && (c.tokenFile != "" || address.User != nil) && !web.IsLoopback(address.Hostname()):
+		tell("prometheus-url: use https, or what the console proves itself with travels in clear")
+	}
+	if c.tokenFile != "" {
+		if _, err := readFile(c.tokenFile); err != nil {
+			tell("prometheus-token-file: %w", err)
+		}
+	}
+	if c.match != "" && !labelMatch.MatchString(c.match) {
+		tell(`prometheus-match %q: write label matchers separated by commas, such as cluster="prod", without backslashes and braces`, c.match)
+	}
+	if c.nodeLabel != "" && !labelName.MatchString(c.nodeLabel) {
+		tell("prometheus-node-label %q: a label has letters, digits and underscores", c.nodeLabel)
+	}
+	if c.timeout < 100*time.Millisecond || c.timeout > time.Minute {
+		tell("prometheus-timeout %s: use 100ms to 1m", c.timeout)
+	}
+	if len(wrong) == 0 {
+		if _, err := hardware.New(c.options(nil)); err != nil {
+			tell("prometheus-url and prometheus-ca-file: %w", err)
+		}
+	}
+	return wrong
+}
+
+// options are those of the service that asks Prometheus.
+func (c *hardwareConfig) options(log *slog.Logger) hardware.Options {
+	return hardware.Options{
+		URL: c.url, TokenFile: c.tokenFile, CAFile: c.caFile, Match: c.match, NodeLabel: c.nodeLabel, Timeout: c.timeout, IdleAfter: c.idleAfter,
+		Warn: func(what string, err error) { log.Warn(what, "error", err) },
+	}
+}

@@ -1,0 +1,245 @@
+package handlers
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/capacity"
+	"kuota.dev/kuota/governance/hardware"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/views"
+)
+
+const hardwareCSVURL = "/hardware.csv"
+
+// Hardware is what pages ask about how busy the hardware is.
+type Hardware interface {
+	// Now is what is known of now; it never waits.
+	Now() hardware.State
+	// History is what gauges showed; it waits a second at most.
+	History(ctx context.Context, span hardware.Span, c hardware.Cluster, pool string) (hardware.History, error)
+	// IdleAfter is how long a task must have done nothing to be idle.
+	IdleAfter() time.Duration
+}
+
+// PodOwners is what pages ask about whose pods are whose.
+type PodOwners interface {
+	PodOwners(ctx context.Context, scope access.Scope) (func(tasks.PodName) (tasks.Owner, bool), error)
+}
+
+// noTeam stands for a team in sums by team, where there is none, as otherTeams does
+// for those that are not seen; no team can be called so.
+const noTeam = ""
+
+// hardwareNow is what is known of the hardware, as everybody with a scope sees it.
+type hardwareNow struct {
+	state   hardware.State
+	cluster hardware.Cluster
+	pool    string
+	sums    hardware.Sums // of no devices without a reading
+	held    map[hardware.UseKey]float64
+	owners  map[string]tasks.Owner // by what stands for a task in sums
+}
+
+// hardwareNow reads it for a pool; for all, where there is none of that name.
+func (h *Handlers) hardwareNow(ctx context.Context, scope access.Scope, pool string) (hardwareNow, error) {
+	snapshot, err := h.Capacity.Within(ctx, scope)
+	if err != nil {
+		return hardwareNow{}, err
+	}
+	owner, err := h.PodOwners.PodOwners(ctx, scope)
+	if err != nil {
+		return hardwareNow{}, err
+	}
+	n := hardwareNow{state: h.Hardware.Now(), owners: map[string]tasks.Owner{}, held: map[hardware.UseKey]float64{}}
+	for _, p := range snapshot.Pools {
+		if p.Name == pool {
+			n.pool = pool
+		}
+	}
+	n.cluster = hardware.Cluster{Nodes: places(snapshot), Pods: func(name hardware.PodName) (hardware.Holder, bool) {
+		o, known := owner(tasks.PodName(name))
+		switch {
+		case !known:
+			return hardware.Holder{}, false
+		case o.Hidden:
+			return hardware.Holder{Team: otherTeams}, true
+		}
+		key := strings.Join([]string{o.Task.Namespace, o.Task.Kind, o.Task.Name, o.Task.UID}, "/")
+		n.owners[key] = o
+		return hardware.Holder{Team: o.Team, Task: key, Held: o.Accelerators, Since: o.AdmittedAt}, true
+	}}
+	for _, team := range snapshot.Teams {
+		n.hold(team.Name, team)
+	}
+	if snapshot.Others != nil && scope.All { // queues of no team are all that is left
+		n.hold(noTeam, *snapshot.Others)
+	} else if snapshot.Others != nil {
+		n.hold(otherTeams, *snapshot.Others)
+	}
+	reading := n.state.Reading
+	if reading == nil {
+		reading = &hardware.Reading{}
+	}
+	n.sums = reading.Sum(n.cluster, n.pool)
+	return n, nil
+}
+
+// places are the nodes of a snapshot, with what they have of devices.
+func places(snapshot *capacity.Snapshot) map[string]hardware.Place {
+	nodes := make(map[string]hardware.Place, len(snapshot.Nodes))
+	for i := range snapshot.Nodes {
+		node := &snapshot.Nodes[i]
+		place := hardware.Place{Pool: node.Pool}
+		for resource, amount := range node.Physical {
+			// Partitions are of GPUs that are counted.
+			if kind, share := hardware.KindOf(resource); kind != "" && share == 1 && amount > 0 {
+				if place.Devices == nil {
+					place.Devices = map[hardware.Kind]int64{}
+				}
+				place.Devices[kind] += amount
+			}
+		}
+		nodes[node.Name] = place
+	}
+	return nodes
+}
+
+// hold counts the devices that a team holds in the pool.
+func (n *hardwareNow) hold(name string, team capacity.Team) {
+	for _, cell := range team.Cells {
+		if kind, share := hardware.KindOf(cell.Resource); kind != "" && cell.Held > 0 && (n.pool == "" || cell.Pool == n.pool) {
+			n.held[hardware.UseKey{Name: name, Kind: kind}] += float64(cell.Held) * share
+		}
+	}
+}
+
+// hardwareSection is how busy the hardware of a pool is, now and in a range; that
+// of all pools, for none of that name.
+func (h *Handlers) hardwareSection(ctx context.Context, scope access.Scope, pool string, r timeRange) (views.HardwareSection, error) {
+	if h.Hardware == nil {
+		return views.HardwareSection{Off: "How busy GPUs and nodes are is not known: start the console with --prometheus-url, the address of a Prometheus that scrapes dcgm-exporter and node-exporter."}, nil
+	}
+	n, err := h.hardwareNow(ctx, scope, pool)
+	if err != nil {
+		return views.HardwareSection{}, err
+	}
+	s := views.HardwareSection{Trouble: n.state.Trouble, AsOf: n.asOf(), Gauges: n.gauges(), Use: n.use(), CSVURL: addressWith(hardwareCSVURL, nil, "pool", n.pool)}
+	h.hardwareIdle(&s, n)
+	s.Chart = h.hardwareChart(ctx, n, r)
+	return s, nil
+}
+
+// asOf says how old the figures are, and of how many devices there are any.
+func (n hardwareNow) asOf() string {
+	if n.state.Reading == nil {
+		return ""
+	}
+	parts := []string{"as of " + duration(n.state.Age) + " ago"}
+	for _, kind := range n.kinds() {
+		g := n.sums.All.Devices[kind]
+		parts = append(parts, fmt.Sprintf("%s of %s %ss have data", thousands(g.Have), thousands(g.There), kind))
+	}
+	text := strings.Join(parts, ", ")
+	if n.sums.Strange > 0 {
+		text += fmt.Sprintf("; %s on nodes that this cluster does not have count nowhere", countOf(n.sums.Strange, "more device"))
+	}
+	return text
+}
+
+// kinds are the kinds of device that there are, GPUs first.
+func (n hardwareNow) kinds() []hardware.Kind {
+	return slices.Sorted(maps.Keys(n.sums.All.Devices))
+}
+
+// gauges are the shares of a pool. Those of GPUs are left out only where there are
+// other devices instead.
+func (n hardwareNow) gauges() []views.HardwareGauge {
+	const GiB = 1 << 30
+	all := n.sums.All
+	gpus, neuron := all.Devices[hardware.GPU], all.Devices[hardware.Neuron]
+	var list []views.HardwareGauge
+	add := func(id, label, help, unit string, one float64, r hardware.Ratio, missing string) {
+		g := views.HardwareGauge{ID: "gauge-" + id, Label: label, Help: help, Value: "No data", Known: r.Known(), Share: r.Share(), Detail: missing}
+		if r.Known() {
+			g.Value, g.Detail = share(r.Share()), joined(fmt.Sprintf("%s of %s %s", average(r.Used/one), average(r.Of/one), unit), missing)
+		}
+		list = append(list, g)
+	}
+	withData := func(have, of int, what string) string {
+		if have == of {
+			return ""
+		}
+		return fmt.Sprintf("%d of %s", have, countOf(of, what)) + map[bool]string{true: " has data", false: " have data"}[of == 1]
+	}
+	if gpus.There > 0 || neuron.There == 0 {
+		add("gpu", "GPU utilization", "The mean of the utilization of the GPUs with data; a MIG device counts by its share of a GPU.", "GPUs", 1, gpus.Ratio, withData(int(gpus.Have), int(gpus.There), "GPU"))
+		add("gpu-memory", "GPU memory", "Used, of what GPUs have in all, as far as they tell both.", "GiB", GiB, gpus.Memory, "")
+	}
+	if neuron.There > 0 {
+		add("neuron", "Neuron utilization", "The mean of the utilization of the cores of Neuron devices.", "devices", 1, neuron.Ratio, withData(int(neuron.Have), int(neuron.There), "device"))
+		add("neuron-memory", "Neuron memory", "Used by processes, of what Neuron devices have in all, as far as both are told.", "GiB", GiB, all.NeuronMemory, "")
+	}
+	add("cpu", "vCPU utilization", "The part of the time that vCPUs are not idle.", "vCPUs", 1, all.CPU, withData(all.CPUNodes, all.Nodes, "node"))
+	add("memory", "Memory utilization", "What is not available to new processes, of all memory of nodes.", "GiB", GiB, all.Memory, withData(all.MemoryNodes, all.Nodes, "node"))
+	return list
+}
+
+// share is a share in per cent.
+func share(v float64) string { return fmt.Sprintf("%.1f %%", v*100) }
+
+// hardwareChart are the gauges over a range. Trouble is told in its place.
+func (h *Handlers) hardwareChart(ctx context.Context, n hardwareNow, r timeRange) *views.Chart {
+	chart := &views.Chart{ID: "hardware-history", Title: "Hardware utilization, " + r.Words, Unit: "%", Max: 100}
+	if r.Buckets <= 0 {
+		chart.Empty = "There is no time to show."
+		return chart
+	}
+	span := hardware.Span{From: r.From, To: r.To, Step: r.To.Sub(r.From) / time.Duration(r.Buckets)}
+	history, err := h.Hardware.History(ctx, span, n.cluster, n.pool)
+	var told *governance.Error
+	switch {
+	case asError(err, &told):
+		chart.Empty = told.Message
+		return chart
+	case err != nil:
+		chart.Empty = "The history cannot be had: the console's log says why."
+		return chart
+	}
+	chart.Note = history.Trouble
+	for _, at := range history.Times {
+		chart.Times = append(chart.Times, at.Unix())
+	}
+	known := false
+	for _, line := range []struct {
+		label, tone string
+		values      hardware.Line
+	}{
+		{"GPU", "own", history.GPU}, {"GPU memory", "borrowed", history.GPUMemory}, {"Neuron", "ok", history.Neuron},
+		{"vCPU", "wait", history.CPU}, {"Memory", "outside", history.Memory},
+	} {
+		if line.values == nil {
+			continue
+		}
+		s := views.ChartSeries{Label: line.label, Tone: line.tone}
+		for _, v := range line.values {
+			value := views.ChartValue{Known: v == v} // NaN is no data
+			if value.Known {
+				value.Value, value.Text = float64(int(v*1000+0.5))/10, fmt.Sprintf("%.1f", v*100)
+				known = true
+			}
+			s.Values = append(s.Values, value)
+		}
+		chart.Series = append(chart.Series, s)
+	}
+	if !known {
+		chart.Empty = "Prometheus has no data of this time."
+	}
+	return chart
+}
