@@ -280,6 +280,20 @@ func (m *many) pages(s manyServer) {
 		}
 	}
 	figures(m.t, "tasks_filter_sort_page", other)
+	for name, addresses := range map[string][]string{
+		"dashboard": {"/", "/?range=1h", "/?pool=ml.g5.2xlarge", "/?tq=" + m.teams + "-7"},
+		"teams":     {"/teams", "/teams?sort=held&order=desc", "/teams?page=9", "/teams/" + m.teams + "-7"},
+		"instances": {"/instances", "/instances?sort=free"},
+	} {
+		var all []time.Duration
+		for range 25 {
+			for _, address := range addresses {
+				took, _ := s.get(m.t, address)
+				all = append(all, took)
+			}
+		}
+		figures(m.t, name+"_page", all)
+	}
 }
 
 func (m *many) explanations(s manyServer) {

@@ -294,8 +294,8 @@ func TestDashboardHistory(t *testing.T) {
 	if row.Length() != 169 {
 		t.Errorf("a week has %d rows", row.Length())
 	}
-	if got := said(row.Last()); !strings.HasSuffix(got, "9.5 not known – not known – 1,600 not known –") {
-		t.Errorf("the last row is %q", got)
+	if got := said(row.First()); !strings.HasSuffix(got, "9.5 not known – not known – 1,600 not known –") {
+		t.Errorf("the latest row is %q", got)
 	}
 	if got := said(page.Find("#held-chart .chart-gaps")); !strings.Contains(got, "The console was not running.") {
 		t.Errorf("the gap is told as %q", got)

@@ -12,6 +12,7 @@ const resized = new ResizeObserver((entries) => {
   }
 });
 const height = 232;
+const day = 86_400; // seconds
 
 drawAll();
 document.addEventListener("kuota:merged", drawAll);
@@ -25,7 +26,7 @@ function drawAll() {
 }
 
 function recolour() {
-  for (const [plot, chart] of [...charts]) { // what is drawn anew is added again
+  for (const [plot, chart] of [...charts]) {
     drop(plot, chart);
     draw(plot);
   }
@@ -74,7 +75,7 @@ function draw(plot) {
 
 function figuresOf(figure) {
   const heads = [...figure.querySelectorAll("thead th[data-kind]")];
-  const rows = [...figure.querySelectorAll("tbody tr[data-time]")];
+  const rows = [...figure.querySelectorAll("tbody tr[data-time]")].reverse(); // the table begins with the latest
   const marks = figure.querySelectorAll(".chart-legend > li");
   const series = heads.map((head, i) => ({
     label: head.dataset.label,
@@ -102,7 +103,7 @@ function figuresOf(figure) {
 // before what is not known, holds until the next would begin.
 function held(times, columns, series) {
   const rows = [], at = [];
-  const width = Math.min(...times.slice(1).map((t, i) => t - times[i]), 86_400);
+  const width = Math.min(...times.slice(1).map((t, i) => t - times[i]), day);
   times.forEach((t, i) => {
     rows.push(i);
     at.push(t);
@@ -195,9 +196,14 @@ function hatch(picture, gaps, colour) {
   ctx.restore();
 }
 
+// latest is the last time of which anything is known.
+function latest({ times, columns }) {
+  return times.findLastIndex((_, t) => columns.some((column) => column[t] !== null));
+}
+
 // tell writes the figures under the cursor, or the latest.
 function tell(chart, words, i) {
-  const at = i ?? chart.times.length - 1;
+  const at = i ?? latest(chart);
   if (at < 0) return;
   const when = new Date(chart.times[at] * 1000).toLocaleString("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
   const figures = chart.series.map((s, n) => `${s.label} ${chart.columns[n][at] === null ? "not known" : chart.texts[n][at]}`);
@@ -206,7 +212,7 @@ function tell(chart, words, i) {
 }
 
 function move(chart, event) {
-  const last = chart.times.length - 1, now = chart.rows[chart.picture.cursor.idx] ?? last;
+  const last = chart.times.length - 1, now = chart.rows[chart.picture.cursor.idx] ?? last + 1;
   const to = { ArrowLeft: now - 1, ArrowRight: now + 1, Home: 0, End: last }[event.key];
   if (to === undefined || last < 0) return;
   event.preventDefault();
@@ -215,8 +221,6 @@ function move(chart, event) {
 }
 
 // --- Words ------------------------------------------------------------------
-
-const day = 86_400;
 
 // clock writes a time of the axis, in the viewer's zone: the day where it begins.
 function clock(at, step, before) {
