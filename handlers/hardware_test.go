@@ -122,7 +122,7 @@ func TestHardwareSection(t *testing.T) {
 		"#hardware-no-data-gpu td.n":          "– – – –",
 		"#hardware-idle-table tbody th":       "sleeps",
 		"#idle-uid-sleeps td.n":               "2 2.0 %",
-		"#hardware-history-table tbody tr td": "– 0.0 100.0 50.0 45.7 0.0 100.0 50.0",
+		"#hardware-history-table tbody tr td": "45.7 0.0 100.0 50.0 – 0.0 100.0 50.0",
 	} {
 		got := strings.ReplaceAll(text(document, selector), "not known", "")
 		if strings.HasSuffix(selector, "td.n") || strings.HasSuffix(selector, "tr td") {
