@@ -146,7 +146,7 @@ func (r timeRange) keep(values url.Values) {
 
 // picker offers ranges of a page at path; values are what else its address has.
 func (r timeRange) picker(id, path string, values url.Values) views.RangePicker {
-	p := views.RangePicker{ID: id, Action: path, From: r.from, To: r.to, Open: r.from != "" || r.to != "", Error: r.wrong}
+	p := views.RangePicker{ID: id, Action: path, From: typedTime(r.from), To: typedTime(r.to), Open: r.from != "" || r.to != "", Error: r.wrong}
 	if !p.Open {
 		p.From, p.To = r.From.Format(rangeLayout), r.To.Format(rangeLayout)
 	}
@@ -164,6 +164,14 @@ func (r timeRange) picker(id, path string, values url.Values) views.RangePicker 
 		}
 	}
 	return p
+}
+
+// typedTime is what somebody typed, where a browser takes it for a time.
+func typedTime(text string) string {
+	if _, err := rangeTime(text); err != nil {
+		return ""
+	}
+	return text
 }
 
 func unlessUsual(name string) string {
