@@ -84,6 +84,7 @@ func (s *Server) begin(c echo.Context) *stream {
 	c.Response().WriteHeader(http.StatusOK)
 	c.Set(streamKey, true)
 	s.metrics.clients.WithLabelValues(c.Path()).Inc()
+	s.metrics.updates.WithLabelValues(c.Path()) // none yet
 	return &stream{c: c, control: http.NewResponseController(c.Response()), metrics: s.metrics}
 }
 
