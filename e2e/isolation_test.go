@@ -111,7 +111,7 @@ func TestTeamsDoNotSeeEachOther(t *testing.T) {
 					t.Errorf("%s answers %d", what, status)
 				}
 			}
-			for _, path := range []string{"/", "/tasks", "/teams", "/teams.csv", "/capacity.csv", "/classes.csv", "/policies", "/policies?created=" + tc.other.team} {
+			for _, path := range []string{"/", "/tasks", "/teams", "/teams.csv", "/capacity.csv", "/classes.csv", "/instances", "/instances.csv", "/hardware.csv", "/tasks/past", "/tasks/past.csv", "/policies", "/policies?created=" + tc.other.team} {
 				status, body := fetch(t, client, console(t)+path)
 				// An address repeats what was asked for; it tells nothing.
 				read(path, status, strings.ReplaceAll(body, strings.TrimPrefix(path, "/"), ""))
@@ -129,7 +129,7 @@ func TestTeamsDoNotSeeEachOther(t *testing.T) {
 			if tc.other.team != "" {
 				searchesTellNothing(t, client, tc.other)
 			}
-			for _, path := range []string{"/events", "/events/dashboard", "/events/teams", "/tasks/events", "/policies/events"} {
+			for _, path := range []string{"/events", "/events/dashboard", "/events/teams", "/instances/events", "/tasks/events", "/policies/events"} {
 				status, body := firstEvents(t, client, console(t)+path)
 				read(path, status, body)
 			}
@@ -143,7 +143,7 @@ func TestTeamsDoNotSeeEachOther(t *testing.T) {
 	// By address, with every method: the same for a team that exists as for one
 	// that does not.
 	ada := noRedirect(person(t, console(t), "ada"))
-	for _, path := range []string{"/tasks/hyperpod-ns-TEAM", "/tasks/hyperpod-ns-TEAM/Job/JOB", "/teams/TEAM", "/policies/allocations/TEAM", "/policies/allocations/TEAM/events", "/policies/allocations/TEAM/edit", "/policies/allocations/TEAM/delete", "/policies/allocations/TEAM/revisions/1", "/tasks/hyperpod-ns-TEAM/job/JOB/yaml", "/tasks/hyperpod-ns-TEAM/job/JOB/events", "/tasks/hyperpod-ns-TEAM/job/JOB/stop", "/tasks/hyperpod-ns-TEAM/job/JOB/resume", "/tasks/hyperpod-ns-TEAM/job/JOB/class", "/tasks/hyperpod-ns-TEAM/job/JOB/front", "/tasks/hyperpod-ns-TEAM/job/JOB/delete", "/policies/allocations/TEAM/hold", "/policies/allocations/TEAM/resume", "/policies.csv"} {
+	for _, path := range []string{"/tasks/hyperpod-ns-TEAM", "/tasks/hyperpod-ns-TEAM/Job/JOB", "/teams/TEAM", "/teams/TEAM/events", "/teams/TEAM/usage.csv", "/policies/allocations/TEAM", "/policies/allocations/TEAM/events", "/policies/allocations/TEAM/edit", "/policies/allocations/TEAM/delete", "/policies/allocations/TEAM/revisions/1", "/tasks/hyperpod-ns-TEAM/job/JOB/yaml", "/tasks/hyperpod-ns-TEAM/job/JOB/events", "/tasks/hyperpod-ns-TEAM/job/JOB/stop", "/tasks/hyperpod-ns-TEAM/job/JOB/resume", "/tasks/hyperpod-ns-TEAM/job/JOB/class", "/tasks/hyperpod-ns-TEAM/job/JOB/front", "/tasks/hyperpod-ns-TEAM/job/JOB/delete", "/policies/allocations/TEAM/hold", "/policies/allocations/TEAM/resume", "/policies.csv"} {
 		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"} {
 			answer := func(team, job string) (int, string) {
 				address := console(t) + strings.NewReplacer("TEAM", team, "JOB", job).Replace(path)
@@ -175,7 +175,7 @@ func TestTeamsDoNotSeeEachOther(t *testing.T) {
 // for names that there are not: a page repeats what was searched for.
 func searchesTellNothing(t *testing.T, client *http.Client, other tenant) {
 	t.Helper()
-	for _, path := range []string{"/tasks?team=TEAM", "/teams/TEAM", "/tasks?q=TEAM", "/tasks?q=JOB", "/tasks?class=JOB&sort=ran", "/tasks?pool=TEAM&page=2", "/tasks.csv?team=TEAM", "/tasks.csv?q=JOB"} {
+	for _, path := range []string{"/tasks?team=TEAM", "/teams/TEAM", "/tasks?q=TEAM", "/tasks?q=JOB", "/tasks?class=JOB&sort=ran", "/tasks?pool=TEAM&page=2", "/tasks.csv?team=TEAM", "/tasks.csv?q=JOB", "/teams?q=TEAM", "/tasks/past?team=TEAM", "/tasks/past?q=JOB"} {
 		answer := func(team, job string) (int, string) {
 			address := console(t) + strings.NewReplacer("TEAM", team, "JOB", job).Replace(path)
 			request, err := http.NewRequest(http.MethodGet, address, nil)

@@ -13,7 +13,7 @@ import (
 func TestTheConsoleIsToldOfAProviderOnlyWhereThereIsOne(t *testing.T) {
 	l := layout{dir: "/d"}
 	without := consoleEnv(l, 8080, "")
-	want := []string{"KUBECONFIG=/d/kubeconfigs/kuota", "KUOTA_LISTEN=127.0.0.1:8080", "KUOTA_URL=http://127.0.0.1:8080", "KUOTA_NAMESPACE=kuota-system"}
+	want := []string{"KUBECONFIG=/d/kubeconfigs/kuota", "KUOTA_LISTEN=127.0.0.1:8080", "KUOTA_URL=http://127.0.0.1:8080", "KUOTA_NAMESPACE=kuota-system", "KUOTA_HISTORY=/d/data/history.db"}
 	if !slices.Equal(without, want) {
 		t.Errorf("without a provider: %q", without)
 	}
