@@ -20,6 +20,11 @@ type recording struct {
 	left    []Seen // gone since
 }
 
+// mostLeft is how many tasks that are gone wait to be taken down, while whoever
+// does so cannot. Of more, the first are forgotten; when the console starts anew,
+// it finds that they are gone.
+const mostLeft = 20_000
+
 // note takes in that a task became another; either may be nil.
 func (r *recording) note(x *Index, before, t *Task) {
 	if !r.on {
@@ -31,6 +36,9 @@ func (r *recording) note(x *Index, before, t *Task) {
 	case before != nil:
 		key := groupKey{before.Namespace, before.UID}
 		delete(r.changed, key)
+		if len(r.left) == mostLeft {
+			r.left = slices.Delete(r.left, 0, mostLeft/10)
+		}
 		r.left = append(r.left, Seen{Task: before, Steps: x.timeline(before, x.life.pasts[key]), Gone: x.now()})
 	}
 }
