@@ -28,10 +28,11 @@ func TestMain(m *testing.M) {
 }
 
 var (
-	consoleOnce sync.Once
-	consoleURL  string
-	consoleErr  error
-	browser     = sync.OnceValues(launch)
+	consoleOnce    sync.Once
+	consoleURL     string
+	consoleErr     error
+	consoleProcess *exec.Cmd
+	browser        = sync.OnceValues(launch)
 )
 
 // console starts the built console once, with sign-in, and returns its address.
@@ -40,8 +41,7 @@ func console(t testing.TB) string {
 	c := clustertest.Get(t)
 	consoleOnce.Do(func() {
 		c.Kubectl(t, adminBinding, "apply", "-f", "-")
-		var started *exec.Cmd
-		if started, consoleURL, consoleErr = startConsole("console", signInEnv(c)...); started != nil {
+		if consoleProcess, consoleURL, consoleErr = startConsole("console", signInEnv(c)...); consoleProcess != nil {
 			consoleErr = errors.Join(consoleErr, waitReady(consoleURL))
 		}
 	})

@@ -59,7 +59,11 @@ func TestManyTasks(t *testing.T) {
 	for _, kind := range []string{"clusterqueues", "cohorts", "localqueues", "multikueueclusters", "workloads"} {
 		c.Kubectl(t, "", "patch", "customresourcedefinition", kind+".kueue.x-k8s.io", "--type=json", "-p", `[{"op":"replace","path":"/spec/conversion","value":{"strategy":"None"}},{"op":"replace","path":"/spec/versions/0/served","value":false}]`)
 	}
-	empty := memoryOf(t, manyConsole(t, c, "console-empty").process)
+	// Each console would follow the same changes, beside the one that is measured.
+	must(t, consoleProcess.Process.Signal(syscall.SIGTERM))
+	without := manyConsole(t, c, "console-empty").process
+	empty := memoryOf(t, without)
+	must(t, without.Process.Signal(syscall.SIGTERM))
 
 	m := &many{t: t, teams: teams, client: manyClient(t, c)}
 	began := time.Now()
