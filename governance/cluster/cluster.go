@@ -200,7 +200,6 @@ func (c *Cluster) watch(ctx context.Context) error {
 	for object, changes := range map[client.Object][]*Changes{
 		&v1alpha1.ClusterPolicy{}:     {c.Allocations},
 		&v1alpha1.ComputeAllocation{}: {c.Allocations, c.Tasks},
-		&v1alpha1.ClusterPolicy{}:     {c.Allocations},
 		&kueue.ClusterQueue{}:         {c.Allocations},
 		&kueue.LocalQueue{}:           {c.Tasks},
 		&corev1.Node{}:                {c.Allocations},

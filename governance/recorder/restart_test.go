@@ -48,7 +48,7 @@ func TestRestart(t *testing.T) {
 	if err != nil || before.IsZero() {
 		t.Fatalf("it has seen until %s (%v)", before, err)
 	}
-	l.kubectl("delete", "job", "away", "-n", space(team))
+	l.kubectl("delete", "job", "away", "-n", space(team), "--cascade=foreground") // its Workload, too, is gone when the console comes back
 	l.job(team, "meanwhile", 1, class, "1s")
 	l.kubectl("wait", "job/meanwhile", "-n", space(team), "--for=condition=Complete", "--timeout=30s")
 

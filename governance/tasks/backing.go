@@ -77,7 +77,12 @@ func (v viewer) backing(ctx context.Context, t *Task) (*Backing, error) {
 		return nil, err
 	}
 	b := &Backing{Nested: cohort.Nested}
-	held := t.holds()[queue]
+	var held explain.Amounts
+	for _, h := range t.holds {
+		if h.Queue == queue {
+			held = h.Holds
+		}
+	}
 	cells := slices.SortedFunc(maps.Keys(held), func(a, b explain.Cell) int {
 		return cmp.Or(quota.Compare(a.Resource, b.Resource), strings.Compare(a.Flavor, b.Flavor))
 	})

@@ -53,7 +53,6 @@ func (s *Service) Detail(ctx context.Context, user governance.User, namespace, k
 		return Detail{}, err
 	}
 	if d.Verdict != nil {
-		d.Verdict.Detail = v.names.redact(d.Verdict.Detail)
 		d.Disagrees = !d.Verdict.Agrees(t.Token)
 		s.given.count(t, d.Verdict.Constraint, d.Disagrees)
 	}

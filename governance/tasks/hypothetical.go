@@ -39,13 +39,11 @@ func (s *Service) WouldStart(ctx context.Context, user governance.User, p Propos
 	if err != nil {
 		return Hypothesis{}, err
 	}
-	h := Hypothesis{
-		Verdict: explain.Why(explain.Task{Namespace: p.Namespace, Priority: p.Priority, PodSets: p.PodSets}, c),
+	return Hypothesis{
+		Verdict: *v.explain(explain.Task{Namespace: p.Namespace, Priority: p.Priority, PodSets: p.PodSets}, c),
 		Before:  v.index.before(p.Namespace, p.Queue, p.Priority),
 		Strict:  c.Queue != nil && c.Queue.Strict,
-	}
-	h.Verdict.Detail = v.names.redact(h.Verdict.Detail)
-	return h, nil
+	}, nil
 }
 
 // before is how many tasks of a queue a new one of a priority would queue

@@ -1,7 +1,6 @@
 package tasks
 
 import (
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -22,14 +21,15 @@ type Index struct {
 
 	mu      sync.Mutex
 	tasks   map[groupKey]*Task
-	parts   map[groupKey]map[types.UID]*kueue.Workload
+	parts   map[groupKey][]*kueue.Workload
 	group   map[types.UID]groupKey // of each Workload
-	named   map[address]map[*Task]struct{}
+	named   map[address][]*Task
 	spaces  map[string]map[*Task]struct{} // by namespace
 	queues  map[queueKey]*order           // tasks that wait, by LocalQueue
 	orders  map[Column]*order             // of all tasks, once somebody asked for them
 	classes map[classKey]*tally
 	holders map[string]map[*Task]struct{} // by ClusterQueue
+	holding *order                        // tasks that hold quota, in the order in which Kueue stops them
 	used    map[string]explain.Amounts    // by ClusterQueue
 	kinds   map[string]int                // how many tasks are of each
 	pools   map[string]int
@@ -45,6 +45,7 @@ type Index struct {
 	podsIn    map[member]map[*Pod]struct{} // by their group
 	loads     map[string]*load             // by node
 	requests  requestSets
+	amounts   amountSets
 	unready   int               // tasks that were admitted and whose pods are not all ready
 	complete  bool              // all Workloads of the start were told of
 	podsKnown bool              // all pods were
@@ -66,9 +67,11 @@ type queueKey struct{ namespace, queue string }
 
 // NewIndex is an empty index. now is the time.
 func NewIndex(now func() time.Time) *Index {
+	holding := newOrder(inLine)
+	holding.takes = func(t *Task) bool { return len(t.holds) > 0 }
 	return &Index{
-		now: now, tasks: map[groupKey]*Task{}, parts: map[groupKey]map[types.UID]*kueue.Workload{}, group: map[types.UID]groupKey{},
-		named: map[address]map[*Task]struct{}{}, spaces: map[string]map[*Task]struct{}{}, queues: map[queueKey]*order{},
+		now: now, holding: holding, tasks: map[groupKey]*Task{}, parts: map[groupKey][]*kueue.Workload{}, group: map[types.UID]groupKey{},
+		named: map[address][]*Task{}, spaces: map[string]map[*Task]struct{}{}, queues: map[queueKey]*order{},
 		orders: map[Column]*order{}, classes: map[classKey]*tally{}, holders: map[string]map[*Task]struct{}{}, used: map[string]explain.Amounts{}, kinds: map[string]int{}, pools: map[string]int{}, started: now(),
 		jobs: map[groupKey]*job{}, jobsIn: map[string]map[groupKey]struct{}{}, children: map[member]map[types.UID]struct{}{}, governed: map[string]bool{},
 		pods: map[types.UID]*Pod{}, podsBy: map[member]map[*Pod]struct{}{}, podsIn: map[member]map[*Pod]struct{}{}, waits: map[groupKey]bool{}, loads: map[string]*load{},
@@ -110,12 +113,11 @@ func (x *Index) set(w *kueue.Workload, first bool) {
 		x.without(was, w.UID)
 	}
 	x.group[w.UID] = key
-	parts := x.parts[key]
-	if parts == nil {
-		parts = make(map[types.UID]*kueue.Workload, 1)
-		x.parts[key] = parts
+	if at := partOf(x.parts[key], w.UID); at < 0 {
+		x.parts[key] = append(x.parts[key], w)
+	} else {
+		x.parts[key][at] = w
 	}
-	parts[w.UID] = w
 	x.make(key, first)
 	x.regroup(w)
 }
@@ -139,11 +141,13 @@ func (x *Index) regroup(w *kueue.Workload) {
 
 func (x *Index) without(key groupKey, uid types.UID) {
 	delete(x.group, uid)
-	delete(x.parts[key], uid)
-	if len(x.parts[key]) == 0 {
-		delete(x.parts, key)
-	}
+	unlink(x.parts, key, partOf(x.parts[key], uid))
 	x.make(key, false)
+}
+
+// partOf is where a Workload stands among those of a task; -1 for nowhere.
+func partOf(parts []*kueue.Workload, uid types.UID) int {
+	return slices.IndexFunc(parts, func(w *kueue.Workload) bool { return w.UID == uid })
 }
 
 // make makes a task anew of its Workloads, or of a job that has none.
@@ -151,7 +155,11 @@ func (x *Index) make(key groupKey, first bool) {
 	before := x.tasks[key]
 	var t *Task
 	if parts := x.parts[key]; len(parts) > 0 {
-		t = FromWorkloads(slices.Collect(maps.Values(parts)), before)
+		t = FromWorkloads(parts, before)
+		t.Held, t.Asked = x.requests.of(t.Held), x.requests.of(t.Asked)
+		for i := range t.holds {
+			t.holds[i].Holds = x.amounts.of(t.holds[i].Holds)
+		}
 	} else if j := x.bare(key); j != nil {
 		t = x.fromJob(j)
 	}
@@ -180,7 +188,7 @@ func (t *Task) address() address {
 
 func (x *Index) list(t *Task) {
 	x.unready += b2i(t.unready())
-	put(x.named, t.address(), t)
+	x.named[t.address()] = append(x.named[t.address()], t)
 	put(x.spaces, t.Namespace, t)
 	x.kinds[t.Kind]++
 	for _, pool := range t.Pools {
@@ -189,10 +197,11 @@ func (x *Index) list(t *Task) {
 	for _, o := range x.orders {
 		o.put(t)
 	}
-	for queue, amounts := range t.holds() {
-		put(x.holders, queue, t)
-		x.use(queue, amounts, 1)
+	for _, h := range t.holds {
+		put(x.holders, h.Queue, t)
+		x.use(h.Queue, h.Holds, 1)
 	}
+	x.holding.put(t)
 	if t.queued() {
 		q := queueKey{t.Namespace, t.Queue}
 		if x.queues[q] == nil {
@@ -204,7 +213,7 @@ func (x *Index) list(t *Task) {
 
 func (x *Index) unlist(t *Task) {
 	x.unready -= b2i(t.unready())
-	take(x.named, t.address(), t)
+	unlink(x.named, t.address(), slices.Index(x.named[t.address()], t))
 	take(x.spaces, t.Namespace, t)
 	less(x.kinds, t.Kind)
 	for _, pool := range t.Pools {
@@ -213,10 +222,11 @@ func (x *Index) unlist(t *Task) {
 	for _, o := range x.orders {
 		o.remove(t)
 	}
-	for queue, amounts := range t.holds() {
-		take(x.holders, queue, t)
-		x.use(queue, amounts, -1)
+	for _, h := range t.holds {
+		take(x.holders, h.Queue, t)
+		x.use(h.Queue, h.Holds, -1)
 	}
+	x.holding.remove(t)
 	if t.queued() {
 		q := queueKey{t.Namespace, t.Queue}
 		if x.queues[q].remove(t); x.queues[q].empty() {
@@ -238,6 +248,17 @@ func take[K, V comparable](from map[K]map[V]struct{}, key K, value V) {
 	delete(from[key], value)
 	if len(from[key]) == 0 {
 		delete(from, key)
+	}
+}
+
+// unlink takes one out of a short list; at is -1 for none.
+func unlink[K comparable, V any](from map[K][]V, key K, at int) {
+	switch few := from[key]; {
+	case at < 0:
+	case len(few) == 1:
+		delete(from, key)
+	default:
+		from[key] = slices.Delete(few, at, at+1)
 	}
 }
 
@@ -287,7 +308,7 @@ func (x *Index) Find(namespace, kind, name, uid string) *Task {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	var found *Task
-	for t := range x.named[address{namespace, strings.ToLower(kind), name}] {
+	for _, t := range x.named[address{namespace, strings.ToLower(kind), name}] {
 		if uid != "" && t.UID != uid {
 			continue
 		}

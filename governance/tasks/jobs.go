@@ -207,7 +207,7 @@ func (x *Index) bare(key groupKey) *job {
 		return nil
 	}
 	if j.kind == podGroup {
-		for t := range x.named[address{j.Namespace, strings.ToLower(podGroup), j.Name}] {
+		for _, t := range x.named[address{j.Namespace, strings.ToLower(podGroup), j.Name}] {
 			if !t.Bare {
 				return nil
 			}

@@ -43,7 +43,7 @@ func FromWorkloads(workloads []*kueue.Workload, before *Task) *Task {
 			t.RanBefore += p.ran()
 		}
 	}
-	t.holding = holding(t.Parts)
+	t.holds = t.holding()
 	return t
 }
 

@@ -70,6 +70,9 @@ func (s *Service) TakeChanged(n int) []Seen {
 			taken = append(taken, Seen{Task: t, Steps: x.timeline(t, x.life.pasts[key])})
 		}
 	}
+	if len(r.changed) == 0 {
+		r.changed = map[groupKey]struct{}{} // after the start it had room for all that there is
+	}
 	return taken
 }
 

@@ -111,7 +111,7 @@ func isSliced(t *Task) bool { return t.main.Annotations[sliceName] != "" }
 // joins is why a task grew when a Workload of it got its quota.
 func joins(w *kueue.Workload, r Resize) Cause {
 	switch {
-	case r.From > 0 && w.Annotations[sliceOf] != "":
+	case r.From > 0 && w.Annotations[replaces] != "":
 		return Scaled
 	case r.From > 0:
 		return Joined
@@ -120,10 +120,6 @@ func joins(w *kueue.Workload, r Resize) Cause {
 	}
 	return Started
 }
-
-// sliceOf is the annotation of a slice that takes the place of another (Kueue
-// 0.18 and later).
-const sliceOf = "kueue.x-k8s.io/workload-slice-replacement-for"
 
 // stopped is when and why a Workload lost its quota.
 func stopped(w *kueue.Workload, at time.Time) (time.Time, Cause) {

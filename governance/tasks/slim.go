@@ -1,12 +1,16 @@
 package tasks
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"unique"
 
 	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/tasks/explain"
 
 	corev1 "k8s.io/api/core/v1"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
@@ -15,10 +19,12 @@ import (
 // Of a Workload there may be many thousands, each with pod templates and what
 // people and programs wrote beside it. What nobody here reads is not kept.
 const (
-	keptPrefix = "kueue.x-k8s.io/" // of labels and annotations
-	keptText   = 2 << 10           // bytes of an annotation or of what Kueue says
-	keptShapes = 4096              // groups of pods that equal Workloads share; twice as many at most
+	keptText   = 2 << 10 // bytes of an annotation or of what Kueue says
+	keptShapes = 4096    // groups of pods that equal Workloads share; twice as many at most
 )
+
+// keptAnnotations are those that tasks are made of.
+var keptAnnotations = []string{gatedBy, sliceName, replaces}
 
 // shapes keeps one copy of what many objects have, and forgets what it has not
 // seen for long. It is safe for use by several goroutines.
@@ -46,14 +52,18 @@ func (s *shapes[V]) one(key []byte, made V) V {
 
 // slimmer takes off Workloads what nobody reads, and has equal ones share the
 // rest.
-type slimmer struct{ sets shapes[[]kueue.PodSet] }
+type slimmer struct {
+	sets  shapes[[]kueue.PodSet]
+	asked shapes[[]kueue.PodSetRequest]
+	given shapes[[]kueue.PodSetAssignment]
+}
 
 // slim is a Workload with what tasks, counts and explanations need: of its pods
 // the sum of what their containers ask for, and what chooses their nodes. It
 // changes w.
 func (s *slimmer) slim(w *kueue.Workload) {
 	w.ManagedFields = nil
-	w.Labels, w.Annotations = kept(w.Labels), kept(w.Annotations)
+	w.Labels, w.Annotations = nil, kept(w.Annotations)
 	w.Namespace, w.GenerateName = same(w.Namespace), ""
 	for i := range w.OwnerReferences {
 		o := &w.OwnerReferences[i]
@@ -64,6 +74,7 @@ func (s *slimmer) slim(w *kueue.Workload) {
 		ref.Name = same(ref.Name)
 	}
 	w.Spec.PodSets = s.shared(w.Spec.PodSets)
+	w.Status.Conditions = slices.Clone(w.Status.Conditions) // without room for more
 	for i := range w.Status.Conditions {
 		c := &w.Status.Conditions[i]
 		c.Type, c.Reason, c.Message = same(c.Type), same(c.Reason), same(cut(c.Message))
@@ -72,16 +83,48 @@ func (s *slimmer) slim(w *kueue.Workload) {
 		check := &w.Status.AdmissionChecks[i]
 		check.Message, check.PodSetUpdates = cut(check.Message), nil
 	}
+	w.Status.ResourceRequests = s.counted(w.Status.ResourceRequests)
 	if a := w.Status.Admission; a != nil {
 		a.ClusterQueue = kueue.ClusterQueueReference(same(string(a.ClusterQueue)))
-		for i := range a.PodSetAssignments {
-			set := &a.PodSetAssignments[i]
-			set.Name, set.TopologyAssignment = kueue.PodSetReference(same(string(set.Name))), nil
-			for name, flavor := range set.Flavors {
-				set.Flavors[name] = kueue.ResourceFlavorReference(same(string(flavor)))
-			}
-		}
+		a.PodSetAssignments = s.assigned(a.PodSetAssignments)
 	}
+}
+
+// assigned is what Kueue gave a Workload's groups of pods, the same slice for all
+// Workloads that it gave as much: read only.
+func (s *slimmer) assigned(sets []kueue.PodSetAssignment) []kueue.PodSetAssignment {
+	var key []byte
+	for i := range sets {
+		set := &sets[i]
+		set.TopologyAssignment, set.DelayedTopologyRequest = nil, nil
+		key = fmt.Appendf(key, "%q ", set.Name)
+		if set.Count != nil {
+			key = fmt.Appendf(key, "%d ", *set.Count)
+		}
+		for _, name := range slices.Sorted(maps.Keys(set.Flavors)) {
+			key = fmt.Appendf(key, "%q in %q ", name, set.Flavors[name])
+		}
+		key = appendAmounts(key, set.ResourceUsage)
+	}
+	return s.given.one(key, sets)
+}
+
+// counted is what Kueue counts of a Workload that waits, shared like assigned.
+func (s *slimmer) counted(sets []kueue.PodSetRequest) []kueue.PodSetRequest {
+	var key []byte
+	for i := range sets {
+		key = fmt.Appendf(key, "%q ", sets[i].Name)
+		key = appendAmounts(key, sets[i].Resources)
+	}
+	return s.asked.one(key, sets)
+}
+
+func appendAmounts(key []byte, list corev1.ResourceList) []byte {
+	for _, name := range slices.Sorted(maps.Keys(list)) {
+		amount := list[name]
+		key = fmt.Appendf(key, "%q is %s ", name, amount.String())
+	}
+	return append(key, '\n')
 }
 
 // shared is a Workload's groups of pods, the same slice for all Workloads with
@@ -125,15 +168,15 @@ func slimSpec(spec *corev1.PodSpec) corev1.PodSpec {
 	return slim
 }
 
-// kept are the labels or annotations of Kueue's own.
+// kept are the annotations that somebody reads.
 func kept(all map[string]string) map[string]string {
 	var few map[string]string
-	for key, value := range all {
-		if strings.HasPrefix(key, keptPrefix) {
+	for _, key := range keptAnnotations {
+		if value, has := all[key]; has {
 			if few == nil {
 				few = map[string]string{}
 			}
-			few[same(key)] = cut(value)
+			few[key] = cut(value)
 		}
 	}
 	return few
@@ -150,7 +193,7 @@ func cut(text string) string {
 	return strings.ToValidUTF8(text[:keptText], "") + "…"
 }
 
-// requestSets keeps one copy of what many pods ask for.
+// requestSets keeps one copy of what many pods, or tasks, ask for.
 type requestSets struct{ shapes[quota.Resources] }
 
 func (s *requestSets) of(r quota.Resources) quota.Resources {
@@ -159,4 +202,18 @@ func (s *requestSets) of(r quota.Resources) quota.Resources {
 		key = fmt.Appendf(key, "%s=%d ", name, r[name])
 	}
 	return s.one(key, r)
+}
+
+// amountSets keeps one copy of what many tasks hold.
+type amountSets struct{ shapes[explain.Amounts] }
+
+func (s *amountSets) of(amounts explain.Amounts) explain.Amounts {
+	cells := slices.SortedFunc(maps.Keys(amounts), func(a, b explain.Cell) int {
+		return cmp.Or(strings.Compare(a.Flavor, b.Flavor), strings.Compare(a.Resource, b.Resource))
+	})
+	var key []byte
+	for _, cell := range cells {
+		key = fmt.Appendf(key, "%q %q %d ", cell.Flavor, cell.Resource, amounts[cell])
+	}
+	return s.one(key, amounts)
 }

@@ -47,9 +47,7 @@ func (s *Service) Suppose(ctx context.Context, user governance.User, at Address,
 		}
 		q := question(d.Task)
 		q.Priority, q.Paused = priority, false
-		verdict := explain.Why(q, c)
-		verdict.Detail = v.names.redact(verdict.Detail)
-		supposed[i].Verdict = &verdict
+		supposed[i].Verdict = v.explain(q, c)
 	}
 	return d, supposed, nil
 }

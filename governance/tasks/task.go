@@ -78,7 +78,7 @@ type Task struct {
 	Parts []*kueue.Workload
 	main  *kueue.Workload // the part that tells its state
 
-	holding map[string]explain.Amounts // by ClusterQueue
+	holds []explain.Holder // see holding
 }
 
 // Size is how many pods a task has.

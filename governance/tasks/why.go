@@ -27,27 +27,29 @@ import (
 // later).
 const gatedBy = "kueue.x-k8s.io/admission-gated-by"
 
-// holds is what a task holds, by ClusterQueue: read only.
-func (t *Task) holds() map[string]explain.Amounts { return t.holding }
-
-func holding(parts []*kueue.Workload) map[string]explain.Amounts {
-	var held map[string]explain.Amounts
-	for _, w := range parts {
+// holding is what a task holds of each ClusterQueue, most often of one or none.
+func (t *Task) holding() (list []explain.Holder) {
+	for _, w := range t.Parts {
 		for set := range admission.Sets(w) {
 			queue := string(w.Status.Admission.ClusterQueue)
-			if held == nil {
-				held = map[string]explain.Amounts{}
-			}
-			if held[queue] == nil {
-				held[queue] = explain.Amounts{}
+			at := slices.IndexFunc(list, func(h explain.Holder) bool { return h.Queue == queue })
+			if at < 0 {
+				at = len(list)
+				list = append(list, explain.Holder{
+					Name: t.Name, Kind: t.Kind, Namespace: t.Namespace, UID: t.UID,
+					Queue: queue, Priority: t.Priority, Since: reservedAt(t), Workload: string(t.main.UID), Holds: make(explain.Amounts, len(set.Holds)),
+				})
 			}
 			for name, amount := range set.Holds {
-				held[queue][explain.Cell{Flavor: set.Flavors[name], Resource: name}] += amount
+				list[at].Holds[explain.Cell{Flavor: set.Flavors[name], Resource: name}] += amount
 			}
 		}
 	}
-	return held
+	return list
 }
+
+// inLine orders tasks that hold quota as Kueue stops them.
+func inLine(a, b *Task) int { return a.holds[0].Compare(&b.holds[0]) }
 
 // question is a task as it is explained.
 func question(t *Task) explain.Task {
@@ -125,8 +127,22 @@ func (v viewer) why(ctx context.Context, t *Task, pods []*Pod, count PodCount) (
 			return nil, nil // its pods are being made
 		}
 	}
+	return v.explain(q, c), nil
+}
+
+// explain is the verdict over a task in the words and names that are for the
+// viewer: tasks of others are nobody's in particular.
+func (v viewer) explain(q explain.Task, c *explain.Cluster) *explain.Verdict {
 	verdict := explain.Why(q, c)
-	return &verdict, nil
+	verdict.Detail = v.names.redact(verdict.Detail)
+	for h := range verdict.Holders() {
+		if v.sees == nil || v.sees[h.Namespace] {
+			h.Team = v.teams[h.Namespace]
+		} else {
+			*h = explain.Holder{Team: someoneElse, Holds: h.Holds}
+		}
+	}
+	return &verdict
 }
 
 // surroundings reads what decides over a task from the cache.
@@ -156,7 +172,7 @@ func (v viewer) surroundings(ctx context.Context, t *Task) (*explain.Cluster, er
 		return nil, cluster.Translate("list nodes", err)
 	}
 	c.Nodes = v.index.nodes(nodes.Items)
-	v.index.fill(c, v)
+	v.index.fill(c)
 	var classes kueue.WorkloadPriorityClassList
 	if err := v.reader.List(ctx, &classes, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, cluster.Translate("list priority classes", err)
@@ -196,11 +212,12 @@ func (v viewer) queues(ctx context.Context, t *Task, c *explain.Cluster) error {
 		return nil
 	}
 	for i := range list.Items {
-		if q := &list.Items[i]; q == own || own.Spec.CohortName != "" && q.Spec.CohortName == own.Spec.CohortName {
-			c.Queues[q.Name] = queueOf(q)
+		if q := &list.Items[i]; q != own && own.Spec.CohortName != "" && q.Spec.CohortName == own.Spec.CohortName {
+			c.Queues[q.Name] = memberOf(q)
 		}
 	}
-	c.Queue = c.Queues[own.Name]
+	c.Queue = queueOf(own)
+	c.Queues[own.Name] = c.Queue
 	c.FairSharing = own.Status.FairSharing != nil // Kueue writes shares while it shares fairly
 	return v.cohort(ctx, string(own.Spec.CohortName), c)
 }
@@ -252,11 +269,36 @@ func framework(kind string) string {
 
 func stops(policy *kueue.StopPolicy) bool { return policy != nil && *policy != kueue.None }
 
-func queueOf(q *kueue.ClusterQueue) *explain.Queue {
-	e := &explain.Queue{
-		Name: q.Name, Team: q.Labels[desired.LabelTeam], Cohort: string(q.Spec.CohortName), Stopped: stops(q.Spec.StopPolicy),
-		Strict: q.Spec.QueueingStrategy == kueue.StrictFIFO, WithinNever: true, Limits: map[explain.Cell]explain.Limit{},
+// memberOf is a queue as far as those that share a cohort with it ask: what it may
+// use. There may be a thousand.
+func memberOf(q *kueue.ClusterQueue) *explain.Queue {
+	e := &explain.Queue{Name: q.Name, Team: q.Labels[desired.LabelTeam], Cohort: string(q.Spec.CohortName), Limits: map[explain.Cell]explain.Limit{}}
+	for i := range q.Spec.ResourceGroups {
+		for j := range q.Spec.ResourceGroups[i].Flavors {
+			flavor := &q.Spec.ResourceGroups[i].Flavors[j]
+			for k := range flavor.Resources {
+				r := &flavor.Resources[k]
+				name := string(r.Name)
+				limit := explain.Limit{Nominal: quota.InUnit(name, r.NominalQuota)}
+				if r.BorrowingLimit != nil {
+					amount := quota.InUnit(name, *r.BorrowingLimit)
+					limit.Borrow = &amount
+				}
+				if r.LendingLimit != nil {
+					amount := quota.InUnit(name, *r.LendingLimit)
+					limit.Lend = &amount
+				}
+				e.Limits[explain.Cell{Flavor: string(flavor.Name), Resource: name}] = limit
+			}
+		}
 	}
+	return e
+}
+
+// queueOf is the queue of a task that is explained.
+func queueOf(q *kueue.ClusterQueue) *explain.Queue {
+	e := memberOf(q)
+	e.Stopped, e.Strict, e.WithinNever = stops(q.Spec.StopPolicy), q.Spec.QueueingStrategy == kueue.StrictFIFO, true
 	if p := q.Spec.Preemption; p != nil {
 		e.WithinNever = p.WithinClusterQueue == "" || p.WithinClusterQueue == kueue.PreemptionPolicyNever
 		e.Reclaims = explain.Policy(p.ReclaimWithinCohort)
@@ -284,22 +326,8 @@ func queueOf(q *kueue.ClusterQueue) *explain.Queue {
 			e.Resources, g.Resources = append(e.Resources, string(name)), append(g.Resources, string(name))
 		}
 		for j := range group.Flavors {
-			flavor := &group.Flavors[j]
-			e.Flavors, g.Flavors = append(e.Flavors, string(flavor.Name)), append(g.Flavors, string(flavor.Name))
-			for k := range flavor.Resources {
-				r := &flavor.Resources[k]
-				name := string(r.Name)
-				limit := explain.Limit{Nominal: quota.InUnit(name, r.NominalQuota)}
-				if r.BorrowingLimit != nil {
-					amount := quota.InUnit(name, *r.BorrowingLimit)
-					limit.Borrow = &amount
-				}
-				if r.LendingLimit != nil {
-					amount := quota.InUnit(name, *r.LendingLimit)
-					limit.Lend = &amount
-				}
-				e.Limits[explain.Cell{Flavor: string(flavor.Name), Resource: name}] = limit
-			}
+			name := string(group.Flavors[j].Name)
+			e.Flavors, g.Flavors = append(e.Flavors, name), append(g.Flavors, name)
 		}
 		e.Groups = append(e.Groups, g)
 	}
@@ -362,23 +390,24 @@ func reservedAt(t *Task) time.Time {
 
 // fill adds what the queues of a cohort hold, and by which tasks: all of the own
 // queue, and those of queues that hold more than their own quota.
-func (x *Index) fill(c *explain.Cluster, v viewer) {
+func (x *Index) fill(c *explain.Cluster) {
 	x.mu.Lock()
-	defer x.mu.Unlock()
 	for name, q := range c.Queues {
-		q.Used = maps.Clone(x.used[name])
-		if q.Used == nil {
+		if q.Used = maps.Clone(x.used[name]); q.Used == nil {
 			q.Used = explain.Amounts{}
 		}
-		if q != c.Queue && !q.Exceeds() {
-			continue
-		}
-		for t := range x.holders[name] {
-			h := explain.Holder{Queue: name, Priority: t.Priority, Since: reservedAt(t), Workload: string(t.main.UID), Holds: t.holds()[name], UID: t.UID, Team: someoneElse}
-			if v.sees == nil || v.sees[t.Namespace] {
-				h.Name, h.Kind, h.Namespace, h.Team = t.Name, t.Kind, t.Namespace, v.teams[t.Namespace]
+	}
+	list := x.holding.list()
+	x.mu.Unlock()
+	counts := make(map[string]bool, len(c.Queues))
+	for name, q := range c.Queues {
+		counts[name] = q == c.Queue || q.Exceeds()
+	}
+	for _, t := range list {
+		for i := range t.holds {
+			if h := &t.holds[i]; counts[h.Queue] {
+				c.Holders = append(c.Holders, h)
 			}
-			c.Holders = append(c.Holders, h)
 		}
 	}
 }

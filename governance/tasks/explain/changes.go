@@ -2,7 +2,6 @@ package explain
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"sort"
 	"strings"
@@ -52,10 +51,10 @@ func (l *ledger) changes(t Task, all []demand, failed int, need Amounts, v Verdi
 			found = append(found, change)
 		}
 	}
-	if change, ok := raised(all, l.c, v, BorrowLimit); ok {
+	if change, ok := l.raised(all, v, BorrowLimit); ok {
 		found = append(found, change)
 	}
-	if change, ok := raised(all, l.c, v, MoreQuota); ok {
+	if change, ok := l.raised(all, v, MoreQuota); ok {
 		found = append(found, change)
 	}
 	return found
@@ -77,13 +76,13 @@ func (l *ledger) fewer(t Task, all []demand) (Change, bool) {
 }
 
 // startsWithout tells whether a task would start if these were gone.
-func (l *ledger) startsWithout(all []demand, gone []Holder) bool {
-	for _, h := range gone {
-		l.take(h)
+func (l *ledger) startsWithout(all []demand, gone []*stake) bool {
+	for _, s := range gone {
+		l.take(s)
 	}
 	starts := l.starts(all)
-	for _, h := range gone {
-		l.put(h)
+	for _, s := range gone {
+		l.put(s)
 	}
 	return starts
 }
@@ -92,16 +91,20 @@ func (l *ledger) startsWithout(all []demand, gone []Holder) bool {
 // one that is large enough, or the largest until it starts.
 func (l *ledger) ending(all []demand, v Verdict) (Change, bool) {
 	own := v.Decides.Own // the largest first
+	stakes := make([]*stake, len(own))
+	for i := range own {
+		stakes[i] = l.stake(&own[i])
+	}
 	enough := sort.Search(len(own), func(i int) bool { return own[i].Holds[v.Decides.Cell] < v.Decides.Short() })
 	for i := enough - 1; i >= max(0, enough-triedTasks); i-- {
-		if one := own[i : i+1]; l.startsWithout(all, one) {
-			return Change{Kind: TasksEnd, Tasks: slices.Clone(one)}, true
+		if l.startsWithout(all, stakes[i:i+1]) {
+			return Change{Kind: TasksEnd, Tasks: slices.Clone(own[i : i+1])}, true
 		}
 	}
-	if len(own) == 0 || !l.startsWithout(all, own) {
+	if len(own) == 0 || !l.startsWithout(all, stakes) {
 		return Change{}, false
 	}
-	few := sort.Search(len(own)-1, func(i int) bool { return l.startsWithout(all, own[:i+1]) }) + 1
+	few := sort.Search(len(own)-1, func(i int) bool { return l.startsWithout(all, stakes[:i+1]) }) + 1
 	return Change{Kind: TasksEnd, Tasks: slices.Clone(own[:few])}, true
 }
 
@@ -113,7 +116,7 @@ func (l *ledger) higher(t Task, all []demand, failed int, need Amounts, v Verdic
 		return cmp.Or(cmp.Compare(a.Priority, b.Priority), strings.Compare(a.Name, b.Name))
 	})
 	ranks = slices.CompactFunc(ranks, func(a, b Class) bool { return a.Priority == b.Priority })
-	stops := func(i int) ([]Holder, bool) {
+	stops := func(i int) ([]*stake, bool) {
 		t.Priority = ranks[i].Priority
 		_, stopped, chance := l.makeRoom(t, all, failed, need, v.Flavors)
 		return stopped, chance == sure
@@ -123,18 +126,13 @@ func (l *ledger) higher(t Task, all []demand, failed int, need Amounts, v Verdic
 		return Change{}, false
 	}
 	stopped, _ := stops(lowest)
-	return Change{Kind: HigherClass, Class: ranks[lowest].Name, Priority: ranks[lowest].Priority, Tasks: stopped}, true
+	return Change{Kind: HigherClass, Class: ranks[lowest].Name, Priority: ranks[lowest].Priority, Tasks: slices.Concat(l.holders(stopped, false), l.holders(stopped, true))}, true
 }
 
 // raised is how far the borrowing limit, or the quota, would have to go up in
 // the flavor that comes nearest.
-func raised(all []demand, c *Cluster, v Verdict, kind Kind) (Change, bool) {
-	q := *c.Queue
-	q.Limits = maps.Clone(q.Limits)
-	changed := *c
-	changed.Queue, changed.Queues = &q, maps.Clone(c.Queues)
-	changed.Queues[q.Name] = &q
-	change := Change{Kind: kind}
+func (l *ledger) raised(all []demand, v Verdict, kind Kind) (Change, bool) {
+	q, change := l.c.Queue, Change{Kind: kind}
 	for _, f := range v.Flavors {
 		if f.Flavor != v.Decides.Flavor {
 			continue
@@ -155,9 +153,10 @@ func raised(all []demand, c *Cluster, v Verdict, kind Kind) (Change, bool) {
 				figure.From, figure.To = *limit.Borrow, *limit.Borrow+s.Short()
 				limit.Borrow = &figure.To
 			}
-			q.Limits[s.Cell] = limit
+			l.limit(s.Cell, limit)
+			defer l.limit(s.Cell, q.Limits[s.Cell])
 			change.To = append(change.To, figure)
 		}
 	}
-	return change, newLedger(&changed).starts(all)
+	return change, l.starts(all)
 }

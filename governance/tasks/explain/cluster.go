@@ -152,7 +152,7 @@ type Cluster struct {
 	Shared      Amounts           // quota of the cohort's own object
 	Nested      bool              // the cohort has a parent or children
 	Flavors     map[string]Flavor
-	Holders     []Holder // of those queues
+	Holders     []*Holder // of those queues, in the order of Compare
 	FairSharing bool
 	Ranks       []Class // the priority classes that there are
 	Nodes       []Node

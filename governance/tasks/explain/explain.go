@@ -2,6 +2,7 @@ package explain
 
 import (
 	"cmp"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -71,6 +72,32 @@ type Verdict struct {
 	Ceiling *Ceiling // that refuses its pods; nil for none
 }
 
+// Holders are all tasks that a verdict names, to be changed in their places. One
+// may come more than once.
+func (v *Verdict) Holders() iter.Seq[*Holder] {
+	lists := [][]Holder{v.Stops, v.StopsOthers}
+	for _, f := range v.Flavors {
+		for _, s := range f.Shortages {
+			lists = append(lists, s.Lower, s.Own)
+		}
+	}
+	if v.Decides != nil {
+		lists = append(lists, v.Decides.Lower, v.Decides.Own)
+	}
+	for _, change := range v.Changes {
+		lists = append(lists, change.Tasks)
+	}
+	return func(yield func(*Holder) bool) {
+		for _, list := range lists {
+			for i := range list {
+				if !yield(&list[i]) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // FlavorVerdict is why a flavor does not take a pod set.
 type FlavorVerdict struct {
 	Flavor    string
@@ -91,7 +118,6 @@ type Shortage struct {
 	Lower      []Holder // own tasks that it may push out, and what they hold
 	LowerSum   int64
 	Own        []Holder // own tasks that hold it, the largest first
-	Others     []Holder // of other queues, that hold more than their own
 	Reclaim    int64    // what other queues hold beyond their own quota
 }
 
@@ -111,7 +137,8 @@ func Why(t Task, c *Cluster) Verdict {
 	if missing := uncovered(t, c.Queue); missing != "" {
 		return Verdict{Constraint: Uncovered, Detail: missing}
 	}
-	l, all := newLedger(c), demands(t, c)
+	all := demands(t, c)
+	l := newLedger(c, all)
 	v := l.full(t, all)
 	if v.Constraint == "" {
 		v = l.why(t, all)
@@ -244,13 +271,7 @@ func (l *ledger) judge(t Task, all []demand, failed int, need Amounts) Verdict {
 		if at, stopped, chance := l.makeRoom(t, all, failed, need, v.Flavors); chance == sure {
 			best, v.Constraint = at, Reclaims
 			v.MayPreempt = l.c.FairSharing && stopped == nil
-			for _, h := range stopped {
-				if h.Queue == l.c.Queue.Name {
-					v.Stops = append(v.Stops, h)
-				} else {
-					v.StopsOthers = append(v.StopsOthers, h)
-				}
-			}
+			v.Stops, v.StopsOthers = l.holders(stopped, true), l.holders(stopped, false)
 		} else {
 			v.MayPreempt = chance == maybe
 		}
@@ -265,7 +286,7 @@ func (l *ledger) judge(t Task, all []demand, failed int, need Amounts) Verdict {
 
 // makeRoom tries to stop others in each flavor that could take a demand, and
 // returns the first in which Kueue would.
-func (l *ledger) makeRoom(t Task, all []demand, failed int, need Amounts, flavors []FlavorVerdict) (at int, stopped []Holder, best chance) {
+func (l *ledger) makeRoom(t Task, all []demand, failed int, need Amounts, flavors []FlavorVerdict) (at int, stopped []*stake, best chance) {
 	for i, f := range flavors {
 		if f.Mismatch != "" || slices.ContainsFunc(f.Shortages, Shortage.never) {
 			continue
@@ -291,32 +312,21 @@ func b2i(yes bool) int {
 	return 0
 }
 
-// holders fills in who holds what is short.
+// holders fills in who of the own queue holds what is short, and how much others
+// could give back.
 func (s *Shortage) holders(t Task, c *Cluster) {
-	type holds struct {
-		*Holder
-		amount int64
-	}
-	var all []holds // the largest first
-	for i := range c.Holders {
-		if h := &c.Holders[i]; h.Holds[s.Cell] > 0 {
-			all = append(all, holds{h, h.Holds[s.Cell]})
+	for _, h := range c.Holders {
+		if h.Queue == c.Queue.Name && h.Holds[s.Cell] > 0 {
+			s.Own = append(s.Own, *h)
 		}
 	}
-	slices.SortFunc(all, func(a, b holds) int {
-		return cmp.Or(cmp.Compare(b.amount, a.amount), strings.Compare(a.UID, b.UID))
+	slices.SortFunc(s.Own, func(a, b Holder) int {
+		return cmp.Or(cmp.Compare(b.Holds[s.Cell], a.Holds[s.Cell]), strings.Compare(a.UID, b.UID))
 	})
-	for _, h := range all {
-		if h.Queue != c.Queue.Name {
-			if q := c.Queues[h.Queue]; q != nil && q.Used[s.Cell] > q.Limits[s.Cell].Nominal {
-				s.Others = append(s.Others, *h.Holder)
-			}
-			continue
-		}
-		s.Own = append(s.Own, *h.Holder)
+	for _, h := range s.Own {
 		if h.Priority < t.Priority && !c.Queue.WithinNever {
-			s.Lower = append(s.Lower, *h.Holder)
-			s.LowerSum += h.amount
+			s.Lower = append(s.Lower, h)
+			s.LowerSum += h.Holds[s.Cell]
 		}
 	}
 	for name, q := range c.Queues {

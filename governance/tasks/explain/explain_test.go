@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -36,6 +37,14 @@ func holder(name, queue string, priority int32, amount int64) Holder {
 	return Holder{Name: name, UID: name, Queue: queue, Priority: priority, Holds: Amounts{a100: amount}}
 }
 
+// hold adds tasks that hold quota.
+func (c *Cluster) hold(more ...Holder) {
+	for _, h := range more {
+		c.Holders = append(c.Holders, &h)
+	}
+	slices.SortFunc(c.Holders, (*Holder).Compare)
+}
+
 // asks is a task of so many pods with one GPU each.
 func asks(pods int32) Task {
 	return Task{Namespace: "ns", Priority: 10, PodSets: []PodSet{{Name: "main", Count: pods, Least: pods, Each: quota.Resources{gpu: 1}}}}
@@ -57,7 +66,7 @@ func TestWhy(t *testing.T) {
 		"fits": {asks(2), cluster(queue("a", Limit{Nominal: 4}, 2)), Turn, 0, 0, nil},
 		"own quota is held": {asks(2), func() *Cluster {
 			c := cluster(queue("a", Limit{Nominal: 4, Borrow: n(0)}, 3))
-			c.Holders = []Holder{holder("x", "a", 10, 2), holder("y", "a", 10, 1)}
+			c.hold(holder("x", "a", 10, 2), holder("y", "a", 10, 1))
 			return c
 		}(), Quota, 1, 1, []Kind{FewerPods, TasksEnd, HigherClass, MoreQuota}},
 		"others have idle quota, and the limit is in the way": {asks(4), cluster(queue("a", Limit{Nominal: 2, Borrow: n(1)}, 0), queue("b", Limit{Nominal: 8}, 2)), ExceedsMax, 1, 3, []Kind{FewerPods, BorrowLimit, MoreQuota}},
@@ -67,14 +76,14 @@ func TestWhy(t *testing.T) {
 		"the cohort shares what is not given": {asks(4), func() *Cluster { c := cluster(queue("a", Limit{Nominal: 2}, 0)); c.Shared[a100] = 1; return c }(), ExceedsMax, 1, 3, []Kind{FewerPods, MoreQuota}},
 		"lower tasks of its own are in its way": {asks(2), func() *Cluster {
 			c := cluster(queue("a", Limit{Nominal: 2, Borrow: n(0)}, 2))
-			c.Holders = []Holder{holder("low", "a", 5, 2)}
+			c.hold(holder("low", "a", 5, 2))
 			return c
 		}(), Reclaims, 2, 0, nil},
 		"they are, and the team forbids it": {asks(2), func() *Cluster {
 			q := queue("a", Limit{Nominal: 1, Borrow: n(1)}, 2)
 			q.WithinNever = true
 			c := cluster(q, queue("b", Limit{Nominal: 1}, 0))
-			c.Holders = []Holder{holder("low", "a", 5, 2)}
+			c.hold(holder("low", "a", 5, 2))
 			return c
 		}(), Quota, 2, 0, []Kind{TasksEnd, MoreQuota}},
 		"alone, without a cohort": {asks(5), func() *Cluster {
@@ -128,7 +137,7 @@ func TestWhy(t *testing.T) {
 // Each change that is proposed starts the task, and a smaller one does not.
 func TestChangesAreSmallest(t *testing.T) {
 	c := cluster(queue("a", Limit{Nominal: 4, Borrow: n(2)}, 6), queue("b", Limit{Nominal: 8}, 1))
-	c.Holders = []Holder{holder("large", "a", 10, 3), holder("middle", "a", 20, 2), holder("small", "a", 10, 1)}
+	c.hold(holder("large", "a", 10, 3), holder("middle", "a", 20, 2), holder("small", "a", 10, 1))
 	v := Why(asks(3), c)
 	if v.Constraint != Quota || v.Decides.Short() != 3 {
 		t.Fatalf("it is %+v", v)

@@ -1,64 +1,121 @@
 package explain
 
-// ledger is who uses how much of a cluster while tasks are taken away and put
-// back. What a cohort shares is summed up once for each cell, and then follows.
+// ledger is who uses how much of what a task asks for, while tasks are taken away
+// and put back. It counts those cells only, each by its place in a row of numbers:
+// what one explanation asks of it, it asks for each of many thousand tasks.
 type ledger struct {
-	c     *Cluster
-	sums  map[Cell]sum
-	gone  map[string]Amounts // by queue
-	order []*Holder          // see inOrder; nil until it is asked for
+	c      *Cluster
+	places map[Cell]int
+	own    *account
+	queues map[string]*account
+	shared []sum    // of the cohort, by cell
+	order  []*stake // see inOrder; nil until it is asked for
+}
+
+// account is what a queue may use, and uses, by cell.
+type account struct {
+	limits []Limit
+	used   []int64
+}
+
+// stake is what a task holds, by cell.
+type stake struct {
+	*Holder
+	account *account
+	amounts []int64
 }
 
 // sum is what a cohort has to share of a cell, and how much of it is used.
 type sum struct{ total, used int64 }
 
-func newLedger(c *Cluster) *ledger {
-	return &ledger{c: c, sums: map[Cell]sum{}, gone: map[string]Amounts{}}
-}
-
-func (l *ledger) used(q *Queue, cell Cell) int64 { return q.Used[cell] - l.gone[q.Name][cell] }
-
-func (l *ledger) take(h Holder) { l.move(h, 1) }
-func (l *ledger) put(h Holder)  { l.move(h, -1) }
-
-func (l *ledger) move(h Holder, sign int64) {
-	q := l.c.Queues[h.Queue]
-	if q == nil {
-		return
-	}
-	gone := l.gone[q.Name]
-	if gone == nil {
-		gone = Amounts{}
-		l.gone[q.Name] = gone
-	}
-	for cell, amount := range h.Holds {
-		keeps, before := notLent(q.Limits[cell]), l.used(q, cell)
-		gone[cell] += sign * amount
-		if s, ok := l.sums[cell]; ok {
-			s.used += max(0, l.used(q, cell)-keeps) - max(0, before-keeps)
-			l.sums[cell] = s
+// newLedger counts what these demands could use.
+func newLedger(c *Cluster, all []demand) *ledger {
+	l := &ledger{c: c, places: map[Cell]int{}, queues: make(map[string]*account, len(c.Queues))}
+	for _, d := range all {
+		for _, m := range d.flavors {
+			for _, name := range d.names {
+				if cell := (Cell{m.flavor, name}); !l.counts(cell) {
+					l.places[cell] = len(l.places)
+				}
+			}
 		}
 	}
+	l.shared = make([]sum, len(l.places))
+	for cell, i := range l.places {
+		l.shared[i].total = c.Shared[cell]
+	}
+	width := len(l.places)
+	limits, used, accounts := make([]Limit, len(c.Queues)*width), make([]int64, len(c.Queues)*width), make([]account, len(c.Queues))
+	for name, q := range c.Queues {
+		a := &accounts[len(l.queues)]
+		a.limits, limits = limits[:width], limits[width:]
+		a.used, used = used[:width], used[width:]
+		for cell, i := range l.places {
+			a.limits[i], a.used[i] = q.Limits[cell], q.Used[cell]
+			l.share(a, i, 1)
+		}
+		l.queues[name] = a
+	}
+	l.own = l.queues[c.Queue.Name]
+	return l
 }
 
-func (l *ledger) sum(cell Cell) sum {
-	if s, ok := l.sums[cell]; ok {
-		return s
-	}
-	s := sum{total: l.c.Shared[cell]}
-	for _, q := range l.c.Queues {
-		limit := q.Limits[cell]
-		s.total += limit.Nominal - notLent(limit)
-		s.used += max(0, l.used(q, cell)-notLent(limit))
-	}
-	l.sums[cell] = s
+// share counts what a queue has and uses of what its cohort shares, or for -1 no
+// longer does.
+func (l *ledger) share(a *account, i int, sign int64) {
+	l.shared[i].total += sign * (a.limits[i].Nominal - notLent(a.limits[i]))
+	l.shared[i].used += sign * a.lent(i)
+}
+
+// limit gives the own queue another limit.
+func (l *ledger) limit(cell Cell, to Limit) {
+	i := l.places[cell]
+	l.share(l.own, i, -1)
+	l.own.limits[i] = to
+	l.share(l.own, i, 1)
+}
+
+func (l *ledger) counts(cell Cell) bool { _, ok := l.places[cell]; return ok }
+
+// stake is what a task holds of what the ledger counts.
+func (l *ledger) stake(h *Holder) *stake {
+	s := &stake{Holder: h, account: l.queues[h.Queue], amounts: make([]int64, len(l.places))}
+	l.fill(s)
 	return s
 }
 
-// exceeds tells whether a queue holds more than its own quota of one of these.
-func (l *ledger) exceeds(q *Queue, cells []Cell) bool {
-	for _, cell := range cells {
-		if l.used(q, cell) > q.Limits[cell].Nominal {
+// fill tells whether a task holds anything that counts.
+func (l *ledger) fill(s *stake) (holds bool) {
+	for cell, amount := range s.Holds {
+		if i, ok := l.places[cell]; ok && amount > 0 {
+			s.amounts[i], holds = amount, true
+		}
+	}
+	return holds
+}
+
+func (l *ledger) take(s *stake) { l.move(s, -1) }
+func (l *ledger) put(s *stake)  { l.move(s, 1) }
+
+func (l *ledger) move(s *stake, sign int64) {
+	if s.account == nil {
+		return
+	}
+	for i, amount := range s.amounts {
+		l.share(s.account, i, -1)
+		s.account.used[i] += sign * amount
+		l.share(s.account, i, 1)
+	}
+}
+
+// lent is how much a queue uses of what its cohort shares.
+func (a *account) lent(i int) int64 { return max(0, a.used[i]-notLent(a.limits[i])) }
+
+// exceeds tells whether a queue holds more than its own quota of one of these
+// cells.
+func (a *account) exceeds(cells []int) bool {
+	for _, i := range cells {
+		if a.used[i] > a.limits[i].Nominal {
 			return true
 		}
 	}
@@ -74,11 +131,12 @@ type node struct {
 	cohort bool
 }
 
-func (l *ledger) node(cell Cell) node {
-	q := l.c.Queue
-	n := node{limit: q.Limits[cell], used: l.used(q, cell), cohort: q.inCohort()}
+func (l *ledger) node(cell Cell) node { return l.at(l.places[cell]) }
+
+func (l *ledger) at(i int) node {
+	n := node{limit: l.own.limits[i], used: l.own.used[i], cohort: l.c.Queue.inCohort()}
 	if n.cohort {
-		n.local, n.parent = notLent(n.limit), l.sum(cell)
+		n.local, n.parent = notLent(n.limit), l.shared[i]
 	}
 	return n
 }

@@ -16,7 +16,7 @@ func borrowers(priorities ...int32) *Cluster {
 	for i, priority := range priorities {
 		h := holder(fmt.Sprintf("b%d", i), "b", priority, 1)
 		h.Since = now.Add(time.Duration(i) * time.Minute)
-		c.Holders = append(c.Holders, h)
+		c.hold(h)
 	}
 	return c
 }
@@ -84,7 +84,7 @@ func own(c *Cluster, q *Queue, amount int64) {
 // ownLow has a queue hold all of its quota of one, with a low task.
 func ownLow(c *Cluster, q *Queue) {
 	q.Limits[a100], q.Used[a100] = Limit{Nominal: 1}, 1
-	c.Holders = append(c.Holders, holder("own", "a", 1, 1))
+	c.hold(holder("own", "a", 1, 1))
 }
 
 // Of the classes that there are, the lowest that works; of those that do not
@@ -103,7 +103,8 @@ func TestClassThatThereIs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := cluster(queue("a", Limit{Nominal: 2, Borrow: n(0)}, 2))
-			c.Holders, c.Ranks = []Holder{holder("x", "a", tc.held, 2)}, tc.ranks
+			c.Ranks = tc.ranks
+			c.hold(holder("x", "a", tc.held, 2))
 			got := ""
 			for _, change := range Why(asks(1), c).Changes {
 				if change.Kind == HigherClass {
@@ -125,7 +126,7 @@ func TestRoomForAllPods(t *testing.T) {
 	}{"room is made": {5, Reclaims}, "none is lower": {10, Turn}} {
 		t.Run(name, func(t *testing.T) {
 			c := cluster(queue("a", Limit{Nominal: 4}, 2))
-			c.Holders = []Holder{holder("x", "a", tc.low, 2)}
+			c.hold(holder("x", "a", tc.low, 2))
 			task := asks(4)
 			task.PodSets[0].Least = 1
 			if v := Why(task, c); v.Constraint != tc.want || v.Constraint == Reclaims && v.Decides.Needed != 4 {
@@ -200,16 +201,18 @@ func BenchmarkWhy(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			a := queue("a", Limit{Nominal: 2000, Borrow: n(0)}, 2000)
 			c := cluster(a)
+			var held []Holder
 			for i := range 999 {
 				q := queue(fmt.Sprintf("team-%d", i), Limit{Nominal: 8}, int64(i%16))
 				c.Queues[q.Name] = q
 				for j := range i % 16 * b2i(i%16 > 8) {
-					c.Holders = append(c.Holders, holder(fmt.Sprintf("%s-%d", q.Name, j), q.Name, 10, 1))
+					held = append(held, holder(fmt.Sprintf("%s-%d", q.Name, j), q.Name, 10, 1))
 				}
 			}
 			for i := range 2000 {
-				c.Holders = append(c.Holders, holder(fmt.Sprintf("x%d", i), "a", int32(i%50), 1))
+				held = append(held, holder(fmt.Sprintf("x%d", i), "a", int32(i%50), 1))
 			}
+			c.hold(held...)
 			task := asks(tc.pods)
 			task.Priority = tc.priority
 			task.PodSets[0].Each["cpu"] = 0
@@ -219,5 +222,28 @@ func BenchmarkWhy(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// 1,000 queues that all hold more than their quota, with 20,000 tasks.
+func BenchmarkWhyAllBorrow(b *testing.B) {
+	own := queue("team-0", Limit{Nominal: 4}, 50)
+	c := cluster(own)
+	c.Ranks = []Class{{"low", 0}, {"middle", 10}, {"high", 20}}
+	var held []Holder
+	for i := range 1000 {
+		q := queue(fmt.Sprintf("team-%d", i), Limit{Nominal: 4}, 50)
+		if i > 0 {
+			c.Queues[q.Name] = q
+		}
+		for j := range 20 {
+			held = append(held, holder(fmt.Sprintf("%s-%d", q.Name, j), q.Name, int32(j%3*10), int64(1+j%4)))
+		}
+	}
+	c.hold(held...)
+	for b.Loop() {
+		if v := Why(asks(2), c); v.Constraint != Quota {
+			b.Fatalf("it is %s", v.Constraint)
+		}
 	}
 }

@@ -1,0 +1,91 @@
+package explain
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+)
+
+// TestLedger takes tasks away and puts them back at random, with limits that
+// change, and compares with a ledger that is written anew each time.
+func TestLedger(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	maybe := func(n int64) *int64 {
+		if random.IntN(2) == 0 {
+			return nil
+		}
+		return &n
+	}
+	limit := func() Limit {
+		nominal := random.Int64N(10)
+		return Limit{Nominal: nominal, Borrow: maybe(random.Int64N(5)), Lend: maybe(random.Int64N(nominal + 1))}
+	}
+	for range 200 {
+		var list []*Queue
+		for i := range 1 + random.IntN(4) {
+			q := queue(fmt.Sprint(i), limit(), random.Int64N(15))
+			q.Flavors = []string{"a100", "h100"}
+			q.Limits[h100], q.Used[h100] = limit(), random.Int64N(15)
+			list = append(list, q)
+		}
+		c := cluster(list[0], list[1:]...)
+		c.Shared[a100] = random.Int64N(5)
+		demands := demands(asks(1), c)
+		l := newLedger(c, demands)
+		for range 30 {
+			q := list[random.IntN(len(list))]
+			h := Holder{Queue: q.Name, Holds: Amounts{a100: random.Int64N(5), h100: random.Int64N(5), {"a100", "of no concern"}: 1}}
+			switch s := l.stake(&h); random.IntN(3) {
+			case 0:
+				l.take(s)
+				q.Used[a100], q.Used[h100] = q.Used[a100]-h.Holds[a100], q.Used[h100]-h.Holds[h100]
+			case 1:
+				l.put(s)
+				q.Used[a100], q.Used[h100] = q.Used[a100]+h.Holds[a100], q.Used[h100]+h.Holds[h100]
+			default:
+				c.Queue.Limits[h100] = limit()
+				l.limit(h100, c.Queue.Limits[h100])
+			}
+			anew := newLedger(c, demands)
+			for _, cell := range []Cell{a100, h100} {
+				if is, want := l.node(cell), anew.node(cell); !reflect.DeepEqual(is, want) || is.free() != want.free() || is.most() != want.most() {
+					t.Fatalf("%v is %+v, want %+v", cell, is, want)
+				}
+			}
+		}
+	}
+}
+
+// TestVerdictHolders finds every holder that a verdict has anywhere, so that none
+// can be forgotten when names are hidden.
+func TestVerdictHolders(t *testing.T) {
+	v := Verdict{Decides: &Shortage{}, Changes: []Change{{}, {}}, Flavors: []FlavorVerdict{{Shortages: []Shortage{{}}}}, Fit: &Fit{}, Ceiling: &Ceiling{}}
+	n := 0
+	var fill func(value reflect.Value)
+	fill = func(value reflect.Value) {
+		switch {
+		case value.Type() == reflect.TypeFor[[]Holder]():
+			n++
+			value.Set(reflect.ValueOf([]Holder{{Name: fmt.Sprint(n)}}))
+		case value.Kind() == reflect.Pointer && !value.IsNil():
+			fill(value.Elem())
+		case value.Kind() == reflect.Slice:
+			for i := range value.Len() {
+				fill(value.Index(i))
+			}
+		case value.Kind() == reflect.Struct:
+			for i := range value.NumField() {
+				fill(value.Field(i))
+			}
+		}
+	}
+	fill(reflect.ValueOf(&v))
+	found := map[string]bool{}
+	for h := range v.Holders() {
+		found[h.Name] = true
+	}
+	if len(found) != n || n < 6 {
+		t.Errorf("of %d lists of holders, it yields those of %d", n, len(found))
+	}
+}
