@@ -30,7 +30,7 @@ type Followed struct {
 	Kind schema.GroupResource
 	// Slim makes of each object what is kept and told of: a *corev1.Pod, a
 	// *batchv1.Job or a *metav1.PartialObjectMetadata comes in, something with
-	// metadata goes out.
+	// metadata goes out. That may come in once more, and goes out as it is.
 	Slim func(object any) (any, error)
 	// Handler is told of every change.
 	Handler toolscache.ResourceEventHandler

@@ -28,6 +28,9 @@ func many(b *testing.B) (x *Index, list []*kueue.Workload, perWorkload, perTask 
 		}
 		w := workload(fmt.Sprintf("hyperpod-ns-team-%d", i%1000), fmt.Sprintf("train-%d", i), []string{"a-priority", "b-priority", ""}[i%3], int32(i%3), at, state...)
 		w.Spec.PodSets[0].Template.Spec.Containers = []corev1.Container{{Name: "train", Image: "example.com/train:1", Command: []string{"python", "train.py", "--run", fmt.Sprint(i)}, Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("4"), "nvidia.com/gpu": resource.MustParse("1")}}}}
+		if len(state) > 1 {
+			holdsGPUs(w, fmt.Sprintf("team-%d", i%1000), int64(1+i%4))
+		}
 		text, err := json.Marshal(w) // as it comes from the API server
 		if err != nil {
 			b.Fatal(err)

@@ -9,6 +9,12 @@ import (
 	"testing"
 	"time"
 
+	"kuota.dev/kuota/governance/tasks/explain"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
@@ -40,6 +46,15 @@ func workload(namespace, name, class string, priority int32, created time.Time, 
 	if class != "" {
 		w.Spec.PriorityClassRef = &kueue.PriorityClassRef{Name: class, Kind: kueue.WorkloadPriorityClassKind}
 	}
+	return w
+}
+
+// holdsGPUs has a Workload hold so many GPUs of a queue.
+func holdsGPUs(w *kueue.Workload, queue string, gpus int64) *kueue.Workload {
+	amount := resource.NewQuantity(gpus, resource.DecimalSI)
+	w.Status.Admission = &kueue.Admission{ClusterQueue: kueue.ClusterQueueReference(queue), PodSetAssignments: []kueue.PodSetAssignment{{
+		Name: "main", Flavors: map[corev1.ResourceName]kueue.ResourceFlavorReference{"nvidia.com/gpu": "a100"}, ResourceUsage: corev1.ResourceList{"nvidia.com/gpu": *amount},
+	}}}
 	return w
 }
 
@@ -86,6 +101,9 @@ func TestIndexAnswersLikeALook(t *testing.T) {
 				}
 				state := [][]metav1.Condition{nil, waits(c.at), runs(c.at), ends(c.at.Add(-time.Second), c.at)}[random.IntN(4)]
 				w := workload(namespace, name, class, int32(random.IntN(3)), created, state...)
+				if len(state) > 1 {
+					holdsGPUs(w, fmt.Sprintf("q-%d", random.IntN(3)), 1+random.Int64N(3))
+				}
 				x.set(w, step < 50)
 				there[key] = w
 			}
@@ -106,6 +124,7 @@ func checkLikeALook(t *testing.T, x *Index, c *clock, there map[string]*kueue.Wo
 	for _, w := range there {
 		all = append(all, FromWorkloads([]*kueue.Workload{w}, nil))
 	}
+	checkHolders(t, x, all)
 	columnNames := slices.Sorted(maps.Keys(columns))
 	q := Query{Sort: columnNames[random.IntN(len(columnNames))], Descending: random.IntN(2) == 0, Page: random.IntN(4)}
 	var sees map[string]bool
@@ -192,6 +211,33 @@ func checkLikeALook(t *testing.T, x *Index, c *clock, there map[string]*kueue.Wo
 		}
 		if place != before || of != waiting {
 			t.Errorf("%s stands at %d of %d, want %d of %d", task.Name, place, of, before, waiting)
+		}
+	}
+}
+
+// checkHolders compares who holds what, in the order in which Kueue stops them.
+func checkHolders(t *testing.T, x *Index, all []*Task) {
+	t.Helper()
+	own := &explain.Queue{Name: "q-0"}
+	c := &explain.Cluster{Queue: own, Queues: map[string]*explain.Queue{"q-0": own, "q-1": {Name: "q-1"}}} // others of which all is borrowed, and one of no concern
+	x.fill(c)
+	var want []*explain.Holder
+	used := map[string]int64{}
+	for _, task := range all {
+		for i := range task.holds {
+			if h := &task.holds[i]; h.Queue != "q-2" {
+				want = append(want, h)
+				used[h.Queue] += h.Holds[explain.Cell{Flavor: "a100", Resource: "nvidia.com/gpu"}]
+			}
+		}
+	}
+	slices.SortFunc(want, (*explain.Holder).Compare)
+	if diff := cmp.Diff(want, c.Holders, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("holders are not as a look tells: %s", diff)
+	}
+	for name, q := range c.Queues {
+		if got := q.Used[explain.Cell{Flavor: "a100", Resource: "nvidia.com/gpu"}]; got != used[name] {
+			t.Errorf("of %s %d are used, want %d", name, got, used[name])
 		}
 	}
 }

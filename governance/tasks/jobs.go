@@ -92,10 +92,11 @@ var managed = func() map[string]bool {
 	return kinds
 }()
 
-// slimJob is what is kept of a job.
+// slimJob is what is kept of a job; of what is kept, the same: a watch slims what
+// was there at its start twice.
 func slimJob(object any, kind string) any {
 	o, ok := object.(metav1.Object)
-	if !ok {
+	if _, kept := object.(*job); kept || !ok {
 		return object
 	}
 	j := &job{

@@ -19,7 +19,7 @@ func jobObject(namespace, name string, change ...func(*batchv1.Job)) *job {
 	for _, c := range change {
 		c(o)
 	}
-	return slimJob(o, "Job").(*job)
+	return slimJob(slimJob(o, "Job"), "Job").(*job) // as a watch does with what was there before
 }
 
 // podObject is a pod; owner is a kind and a UID, empty for none.
@@ -34,6 +34,7 @@ func podObject(x *Index, namespace, name, kind, owner string, change ...func(*co
 		c(o)
 	}
 	p, _ := x.slimPod(o)
+	p, _ = x.slimPod(p)
 	return p.(*Pod)
 }
 

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/tasks/explain"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -108,6 +110,38 @@ func TestOtherTeamsAreNotNamed(t *testing.T) {
 		if said != want {
 			t.Errorf("%s is told %q, want %q", name, said, want)
 		}
+	}
+}
+
+// Nor is who does not see another team told whose tasks are stopped for theirs,
+// or hold what it needs.
+func TestHoldersOfOtherTeamsAreNotNamed(t *testing.T) {
+	cell := explain.Cell{Flavor: "a100", Resource: "nvidia.com/gpu"}
+	x, _ := newTestIndex()
+	x.set(holdsGPUs(workload("mine", "low", "", 0, start, runs(start)...), "own", 2), false)
+	x.set(holdsGPUs(workload("secret-ns", "secret-task", "", 9, start, runs(start)...), "secret-queue", 4), false)
+	verdict := func(v viewer, gpus int64) *explain.Verdict {
+		own := &explain.Queue{Name: "own", Cohort: "all", Reclaims: explain.AnyPriority, Flavors: []string{"a100"}, Resources: []string{"nvidia.com/gpu"}, Limits: map[explain.Cell]explain.Limit{cell: {Nominal: 6}}}
+		c := &explain.Cluster{Queue: own, Queues: map[string]*explain.Queue{"own": own, "secret-queue": {Name: "secret-queue", Cohort: "all"}}, Flavors: map[string]explain.Flavor{"a100": {}}, Ranks: []explain.Class{{Name: "high", Priority: 20}}}
+		x.fill(c)
+		return v.explain(explain.Task{Namespace: "mine", Priority: 5, PodSets: []explain.PodSet{{Name: "main", Count: 1, Least: 1, Each: quota.Resources{"nvidia.com/gpu": gpus}}}}, c)
+	}
+	member := viewer{index: x, sees: map[string]bool{"mine": true}, teams: map[string]string{"mine": "vision"}}
+	admin := viewer{index: x, teams: map[string]string{"mine": "vision", "secret-ns": "secret"}}
+
+	seen := verdict(admin, 4)
+	if len(seen.StopsOthers) != 1 || seen.StopsOthers[0].Name != "secret-task" || seen.StopsOthers[0].Team != "secret" || seen.StopsOthers[0].Queue != "secret-queue" {
+		t.Fatalf("an admin is told %+v", seen)
+	}
+	hidden := verdict(member, 4)
+	if want := []explain.Holder{{Team: someoneElse, Holds: explain.Amounts{cell: 4}}}; hidden.Constraint != explain.Reclaims || !cmp.Equal(want, hidden.StopsOthers) {
+		t.Errorf("of others a member is told %+v", hidden.StopsOthers)
+	}
+	if own := hidden.Decides.Own; len(own) != 1 || own[0].Name != "low" || own[0].Team != "vision" {
+		t.Errorf("of their own team a member is told %+v", own)
+	}
+	if diff := cmp.Diff(seen, verdict(admin, 4)); diff != "" {
+		t.Errorf("after a member, an admin is told something else: %s", diff)
 	}
 }
 

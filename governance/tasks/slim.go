@@ -93,9 +93,11 @@ func (s *slimmer) slim(w *kueue.Workload) {
 // assigned is what Kueue gave a Workload's groups of pods, the same slice for all
 // Workloads that it gave as much: read only.
 func (s *slimmer) assigned(sets []kueue.PodSetAssignment) []kueue.PodSetAssignment {
+	slim := make([]kueue.PodSetAssignment, len(sets)) // sets may be shared already, by a watch that slims twice
 	var key []byte
 	for i := range sets {
-		set := &sets[i]
+		set := &slim[i]
+		*set = sets[i]
 		set.TopologyAssignment, set.DelayedTopologyRequest = nil, nil
 		key = fmt.Appendf(key, "%q ", set.Name)
 		if set.Count != nil {
@@ -106,7 +108,7 @@ func (s *slimmer) assigned(sets []kueue.PodSetAssignment) []kueue.PodSetAssignme
 		}
 		key = appendAmounts(key, set.ResourceUsage)
 	}
-	return s.given.one(key, sets)
+	return s.given.one(key, slim)
 }
 
 // counted is what Kueue counts of a Workload that waits, shared like assigned.

@@ -126,7 +126,7 @@ func (l *ledger) higher(t Task, all []demand, failed int, need Amounts, v Verdic
 		return Change{}, false
 	}
 	stopped, _ := stops(lowest)
-	return Change{Kind: HigherClass, Class: ranks[lowest].Name, Priority: ranks[lowest].Priority, Tasks: slices.Concat(l.holders(stopped, false), l.holders(stopped, true))}, true
+	return Change{Kind: HigherClass, Class: ranks[lowest].Name, Priority: ranks[lowest].Priority, Tasks: slices.Concat(l.holders(stopped, true), l.holders(stopped, false))}, true
 }
 
 // raised is how far the borrowing limit, or the quota, would have to go up in
