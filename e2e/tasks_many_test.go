@@ -461,9 +461,11 @@ func (s manyServer) stream(ctx context.Context, each func(line string)) {
 		if err != nil {
 			return
 		}
-		if found := mark.FindString(line); found != "" && !seen[found] {
-			seen[found] = true
-			each(found)
+		for _, found := range mark.FindAllString(line, -1) {
+			if !seen[found] {
+				seen[found] = true
+				each(found)
+			}
 		}
 	}
 }
