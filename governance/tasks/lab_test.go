@@ -22,7 +22,7 @@ import (
 )
 
 // situationsAtOnce is how many run side by side. They mostly wait.
-const situationsAtOnce = "12"
+const situationsAtOnce = "18"
 
 func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", situationsAtOnce); err != nil {
@@ -36,19 +36,25 @@ const soon = 30 * time.Second
 // anybody sees everything.
 var anybody = governance.User{Local: true}
 
-var watching = sync.OnceValues(func() (*tasks.Service, error) {
+// watched is the tasks as one console sees them that all tests ask.
+var watched struct {
+	once    sync.Once
+	service *tasks.Service
+	err     error
+}
+
+// watch is the tasks as a console sees them that starts now, until ctx ends.
+func watch(ctx context.Context, c *clustertest.Cluster) (*tasks.Service, error) {
 	log := slog.New(slog.DiscardHandler)
 	ctrl.SetLogger(logr.FromSlogHandler(log.Handler()))
-	connection, err := cluster.New(current.Console, cluster.Options{Log: log, NoSessions: true})
+	connection, err := cluster.New(c.Console, cluster.Options{Log: log, NoSessions: true})
 	if err != nil {
 		return nil, err
 	}
 	service := tasks.New(connection, &access.Service{Cluster: connection})
-	go func() { _ = connection.Run(context.Background()) }()
+	go func() { _ = connection.Run(ctx) }()
 	return service, nil
-})
-
-var current *clustertest.Cluster
+}
 
 // lab is a situation's corner of the cluster: a namespace, a flavor and queues of
 // its own, written as an admin would, without Kuota.
@@ -64,11 +70,11 @@ func newLab(t *testing.T) *lab {
 	t.Helper()
 	t.Parallel()
 	c := clustertest.Get(t)
-	service, err := watching()
-	if err != nil {
-		t.Fatal(err)
+	watched.once.Do(func() { watched.service, watched.err = watch(context.Background(), c) })
+	if watched.err != nil {
+		t.Fatal(watched.err)
 	}
-	l := &lab{t: t, c: c, tasks: service, name: clustertest.Name("lab")}
+	l := &lab{t: t, c: c, tasks: watched.service, name: clustertest.Name("lab")}
 	l.apply(`
 apiVersion: v1
 kind: Namespace

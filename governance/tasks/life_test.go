@@ -12,6 +12,7 @@ import (
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/cluster/clustertest"
 	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/explain"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -23,7 +24,6 @@ import (
 // Lives of tasks on the real Kueue: what is told of them agrees with what Kueue
 // told at each step.
 func TestLife(t *testing.T) {
-	current = clustertest.Get(t)
 	for name, life := range lives {
 		t.Run(name, func(t *testing.T) { life(newLab(t)) })
 	}
@@ -393,4 +393,30 @@ func (l *lab) sizes(name string, want []size) {
 		}
 		return nil
 	})
+}
+
+// What a console knows of jobs and pods that it has seen made, another one knows
+// that starts later and finds them there.
+func TestFoundAtTheStart(t *testing.T) {
+	l := newLab(t)
+	l.queue("", 4, "")
+	l.job("unknown-class", 1, "bogus")
+	l.job("waits", 8, "low")
+	l.job("runs", 2, "high")
+	same := func(l *lab) {
+		t.Helper()
+		l.is("unknown-class", tasks.Pending, explain.NoClass, tasks.NoWorkload)
+		l.is("waits", tasks.Pending, explain.ExceedsMax, "ExceedsMaxQuota")
+		if d := l.runs("runs"); len(d.Pods) != 2 {
+			t.Errorf("of its two pods it knows %d", len(d.Pods))
+		}
+	}
+	same(l)
+	service, err := watch(t.Context(), l.c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	later := *l
+	later.tasks = service
+	same(&later)
 }

@@ -23,7 +23,6 @@ const (
 // Teams that take what others lend, and what Kueue takes back: said beforehand,
 // and what becomes of it.
 func TestBorrowing(t *testing.T) {
-	current = clustertest.Get(t)
 	for name, situation := range borrowing {
 		t.Run(name, func(t *testing.T) { situation(newLab(t)) })
 	}

@@ -15,7 +15,6 @@ import (
 // Real situations on the real Kueue: what state a task is in, what decides, and
 // that the change which is proposed starts it.
 func TestSituations(t *testing.T) {
-	current = clustertest.Get(t)
 	for _, table := range []map[string]func(*lab){situations, moreSituations} {
 		for name, situation := range table {
 			t.Run(name, func(t *testing.T) { situation(newLab(t)) })

@@ -28,13 +28,13 @@ var otherWords = map[string]string{
 // configured runs situations under another configuration of Kueue's.
 func configured(t *testing.T, edit *strings.Replacer, tables ...map[string]func(*lab)) {
 	t.Helper()
-	current = clustertest.Get(t)
+	c := clustertest.Get(t)
 	var before string
-	current.Configure(t, func(text string) string {
+	c.Configure(t, func(text string) string {
 		before = text
 		return edit.Replace(text)
 	})
-	defer current.Configure(t, func(string) string { return before })
+	defer c.Configure(t, func(string) string { return before })
 	t.Run("all", func(t *testing.T) {
 		for _, table := range tables {
 			for name, situation := range table {
