@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -121,8 +122,14 @@ func TestInstanceEndsWithAComponent(t *testing.T) {
 		t.Fatal(err)
 	}
 	waitGone(t, pids)
-	if log := logTail(l.log(ownLog)); !strings.Contains(log, "ended because") {
-		t.Errorf("the log ends with\n%s", log)
+	err := waitFor(t.Context(), 10*time.Second, func(context.Context) error { // it ends last
+		if log := logTail(l.log(ownLog)); !strings.Contains(log, "ended because") {
+			return fmt.Errorf("the log ends with\n%s", log)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
 	}
 	b, _ := os.ReadFile(l.log(ownLog))
 	if !strings.Contains(string(b), "kueue (pid "+strconv.Itoa(pids[kueueName])+") ended unexpectedly") {
