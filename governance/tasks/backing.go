@@ -200,7 +200,12 @@ func (x *Index) portions(cell explain.Cell, queue string, t *Task, members []*ku
 	for _, q := range members {
 		used = append(used, x.used[q.Name][cell])
 	}
-	for holder := range x.holders[queue] {
+	holders := x.holding.list()
+	x.mu.Unlock()
+	for _, holder := range holders {
+		if !slices.ContainsFunc(holder.holds, func(h explain.Holder) bool { return h.Queue == queue }) {
+			continue
+		}
 		for _, w := range holder.Parts {
 			if w.Status.Admission == nil || string(w.Status.Admission.ClusterQueue) != queue {
 				continue
@@ -220,7 +225,6 @@ func (x *Index) portions(cell explain.Cell, queue string, t *Task, members []*ku
 			all = append(all, p)
 		}
 	}
-	x.mu.Unlock()
 	slices.SortFunc(all, func(a, b portion) int {
 		return cmp.Or(cmp.Compare(b.priority, a.priority), a.admitted.Compare(b.admitted), strings.Compare(a.uid, b.uid))
 	})

@@ -67,7 +67,7 @@ func TestBadObjects(t *testing.T) {
 			}
 			x.Classes(func(string) bool { return true }, 0)
 			x.drop(w)
-			if x.Len() != 0 || len(x.named) != 0 || len(x.holders) != 0 {
+			if x.Len() != 0 || len(x.named) != 0 || len(x.holding.list()) != 0 {
 				t.Errorf("something stays: %+v", x.named)
 			}
 		})
@@ -97,7 +97,7 @@ func TestManyGoAtOnce(t *testing.T) {
 	if took := time.Since(began); took > 5*time.Second {
 		t.Errorf("it took %s", took)
 	}
-	if len(x.group)+len(x.parts)+len(x.named)+len(x.spaces)+len(x.kinds)+len(x.used)+len(x.holders)+len(x.holding.list()) != 0 {
+	if len(x.group)+len(x.parts)+len(x.named)+len(x.spaces)+len(x.kinds)+len(x.used)+len(x.holding.list()) != 0 {
 		t.Error("something stays in the index")
 	}
 }

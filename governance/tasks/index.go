@@ -28,10 +28,9 @@ type Index struct {
 	queues  map[queueKey]*order           // tasks that wait, by LocalQueue
 	orders  map[Column]*order             // of all tasks, once somebody asked for them
 	classes map[classKey]*tally
-	holders map[string]map[*Task]struct{} // by ClusterQueue
-	holding *order                        // tasks that hold quota, in the order in which Kueue stops them
-	used    map[string]explain.Amounts    // by ClusterQueue
-	kinds   map[string]int                // how many tasks are of each
+	holding *order                     // tasks that hold quota, in the order in which Kueue stops them
+	used    map[string]explain.Amounts // by ClusterQueue
+	kinds   map[string]int             // how many tasks are of each
 	pools   map[string]int
 	started time.Time // since when it counts
 	oldest  time.Time // period that tallies tell apart
@@ -72,7 +71,7 @@ func NewIndex(now func() time.Time) *Index {
 	return &Index{
 		now: now, holding: holding, tasks: map[groupKey]*Task{}, parts: map[groupKey][]*kueue.Workload{}, group: map[types.UID]groupKey{},
 		named: map[address][]*Task{}, spaces: map[string]map[*Task]struct{}{}, queues: map[queueKey]*order{},
-		orders: map[Column]*order{}, classes: map[classKey]*tally{}, holders: map[string]map[*Task]struct{}{}, used: map[string]explain.Amounts{}, kinds: map[string]int{}, pools: map[string]int{}, started: now(),
+		orders: map[Column]*order{}, classes: map[classKey]*tally{}, used: map[string]explain.Amounts{}, kinds: map[string]int{}, pools: map[string]int{}, started: now(),
 		jobs: map[groupKey]*job{}, jobsIn: map[string]map[groupKey]struct{}{}, children: map[member]map[types.UID]struct{}{}, governed: map[string]bool{},
 		pods: map[types.UID]*Pod{}, podsBy: map[member]map[*Pod]struct{}{}, podsIn: map[member]map[*Pod]struct{}{}, waits: map[groupKey]bool{}, loads: map[string]*load{},
 	}
@@ -198,7 +197,6 @@ func (x *Index) list(t *Task) {
 		o.put(t)
 	}
 	for _, h := range t.holds {
-		put(x.holders, h.Queue, t)
 		x.use(h.Queue, h.Holds, 1)
 	}
 	x.holding.put(t)
@@ -223,7 +221,6 @@ func (x *Index) unlist(t *Task) {
 		o.remove(t)
 	}
 	for _, h := range t.holds {
-		take(x.holders, h.Queue, t)
 		x.use(h.Queue, h.Holds, -1)
 	}
 	x.holding.remove(t)

@@ -10,7 +10,6 @@ import (
 	"kuota.dev/kuota/governance/admission"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster"
-	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/enforcement"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/tasks/explain"
@@ -272,7 +271,7 @@ func stops(policy *kueue.StopPolicy) bool { return policy != nil && *policy != k
 // memberOf is a queue as far as those that share a cohort with it ask: what it may
 // use. There may be a thousand.
 func memberOf(q *kueue.ClusterQueue) *explain.Queue {
-	e := &explain.Queue{Name: q.Name, Team: q.Labels[desired.LabelTeam], Cohort: string(q.Spec.CohortName), Limits: map[explain.Cell]explain.Limit{}}
+	e := &explain.Queue{Name: q.Name, Cohort: string(q.Spec.CohortName), Limits: map[explain.Cell]explain.Limit{}}
 	for i := range q.Spec.ResourceGroups {
 		for j := range q.Spec.ResourceGroups[i].Flavors {
 			flavor := &q.Spec.ResourceGroups[i].Flavors[j]

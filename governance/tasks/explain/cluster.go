@@ -24,7 +24,6 @@ type Limit struct {
 // Queue is a ClusterQueue.
 type Queue struct {
 	Name     string
-	Team     string // empty for a queue of nobody's
 	Cohort   string // empty for a queue by itself
 	Stopped  bool   // held or drained by an admin
 	Inactive string // why Kueue admits nothing into it; empty while it does

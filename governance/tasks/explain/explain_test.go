@@ -22,7 +22,7 @@ func n(v int64) *int64 { return &v }
 
 // queue is one of a team in the shared cohort, with so many GPUs of a100.
 func queue(team string, limit Limit, used int64) *Queue {
-	return &Queue{Name: team, Team: team, Cohort: "shared", Reclaims: AnyPriority, Flavors: []string{"a100"}, Resources: []string{gpu, "cpu"}, Limits: map[Cell]Limit{a100: limit}, Used: Amounts{a100: used}}
+	return &Queue{Name: team, Cohort: "shared", Reclaims: AnyPriority, Flavors: []string{"a100"}, Resources: []string{gpu, "cpu"}, Limits: map[Cell]Limit{a100: limit}, Used: Amounts{a100: used}}
 }
 
 func cluster(own *Queue, others ...*Queue) *Cluster {
