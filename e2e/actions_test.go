@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"regexp"
 	"strings"
 	"testing"
@@ -63,10 +64,19 @@ func actOnTasks(t *testing.T, page playwright.Page, team string, scripts bool) {
 		must(t, see.Locator(page.Locator("#action-effect")).ToContainText(want))
 	}
 
+	t.Cleanup(func() {
+		_, _ = c.TryKubectl("", "delete", "job", runs, waits, "-n", "hyperpod-ns-"+team, "--ignore-not-found", "--wait=false")
+	})
 	c.Kubectl(t, jobManifest(team, runs, 2), "apply", "-f", "-")
-	c.Kubectl(t, jobManifest(team, waits, 2), "apply", "-f", "-")
+	clustertest.Eventually(t, 30*time.Second, func(context.Context) error { // until RBAC lets the member in
+		if status, _ := fetch(t, person(t, console(t), "ada"), console(t)+at(runs)); status != http.StatusOK {
+			return fmt.Errorf("the task's page answers %d", status)
+		}
+		return nil
+	})
 	open(t, page, at(runs))
 	state("Running")
+	c.Kubectl(t, jobManifest(team, waits, 2), "apply", "-f", "-")
 
 	press("Stop")
 	says("loses its 2 GPUs")
@@ -107,5 +117,4 @@ func actOnTasks(t *testing.T, page playwright.Page, team string, scripts bool) {
 		}
 		return nil
 	})
-	c.Kubectl(t, "", "delete", "job", waits, "-n", "hyperpod-ns-"+team)
 }

@@ -1,6 +1,10 @@
 package tasks
 
-import "context"
+import (
+	"context"
+	"strings"
+	"time"
+)
 
 // Known tells whether a task of that name is in the index, whoever asks: it is
 // for telling somebody who may make one that the name is taken.
@@ -13,6 +17,17 @@ func (s *Service) Known(namespace, kind, name string) bool {
 func (s *Service) Appears(ctx context.Context, namespace, kind, name, uid string) bool {
 	t := s.wait(ctx, Address{namespace, kind, name, uid}, func(t *Task) bool { return t != nil && !t.Bare })
 	return t != nil
+}
+
+// found is a task. Where its job was made a moment ago, it waits until Kueue has
+// made the Workload, or the job is a task without one.
+func (s *Service) found(ctx context.Context, at Address) *Task {
+	if t := s.index.Find(at.Namespace, at.Kind, at.Name, at.UID); t != nil || !s.index.young(at) {
+		return t
+	}
+	ctx, cancel := context.WithTimeout(ctx, grace+time.Second)
+	defer cancel()
+	return s.wait(ctx, at, func(t *Task) bool { return t != nil || !s.index.young(at) })
 }
 
 // Classed waits until Kueue has copied the class of a job into its Workload, the
@@ -41,4 +56,17 @@ func (x *Index) wait(ctx context.Context, changed <-chan struct{}, at Address, i
 		case <-changed:
 		}
 	}
+}
+
+// young tells whether a job of that name is too young to be a task without a
+// Workload.
+func (x *Index) young(at Address) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for key := range x.jobsIn[at.Namespace] {
+		if j := x.jobs[key]; x.waits[key] && j.Name == at.Name && strings.EqualFold(j.kind, at.Kind) && (at.UID == "" || string(j.UID) == at.UID) {
+			return true
+		}
+	}
+	return false
 }

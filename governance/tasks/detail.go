@@ -65,8 +65,11 @@ func (s *Service) one(ctx context.Context, user governance.User, namespace, kind
 	if err != nil {
 		return v, nil, err
 	}
-	t := v.index.Find(namespace, kind, name, uid)
-	if t == nil || v.sees != nil && !v.sees[namespace] {
+	var t *Task
+	if v.sees == nil || v.sees[namespace] {
+		t = s.found(ctx, Address{namespace, kind, name, uid})
+	}
+	if t == nil {
 		return v, nil, &governance.Error{Kind: governance.NotFound, Op: "find task", Message: "There is no such task, or it is not for you."}
 	}
 	return v, t, nil

@@ -395,6 +395,25 @@ func (l *lab) sizes(name string, want []size) {
 	})
 }
 
+// Whoever asks for a task a moment after its job was made is not told that there
+// is none: neither of one for which Kueue makes a Workload, nor of one for which
+// it never does.
+func TestAskedForAtOnce(t *testing.T) {
+	l := newLab(t)
+	l.queue("", 4, "")
+	for name, class := range map[string]string{"good": "low", "unknown-class": "bogus"} {
+		l.job(name, 1, class)
+		d, err := l.tasks.Detail(t.Context(), anybody, l.name, "job", name, "")
+		for made := time.Now(); governance.KindOf(err) == governance.NotFound && time.Since(made) < 1500*time.Millisecond; { // until the console has heard of the job
+			time.Sleep(50 * time.Millisecond)
+			d, err = l.tasks.Detail(t.Context(), anybody, l.name, "job", name, "")
+		}
+		if err != nil || d.Bare != (class == "bogus") {
+			t.Errorf("of %s it tells %+v, %v", name, d.Item, err)
+		}
+	}
+}
+
 // What a console knows of jobs and pods that it has seen made, another one knows
 // that starts later and finds them there.
 func TestFoundAtTheStart(t *testing.T) {
