@@ -35,24 +35,27 @@ func actOnTasks(t *testing.T, page playwright.Page, team string, scripts bool) {
 	c := clustertest.Get(t)
 	runs, waits := clustertest.Name("runs"), clustertest.Name("waits")
 	at := func(task string) string { return "/tasks/hyperpod-ns-" + team + "/job/" + task }
-	// state waits for it, by itself where the page is live.
-	state := func(want string) {
+	// shows waits for a text, which comes by itself where the page is live.
+	shows := func(where playwright.Locator, want string) {
 		t.Helper()
-		tag := page.Locator("#task .tag").First()
 		if scripts {
-			must(t, see.Locator(tag).ToHaveText(regexp.MustCompile(want)))
+			must(t, see.Locator(where).ToContainText(regexp.MustCompile(want)))
 			return
 		}
 		clustertest.Eventually(t, 20*time.Second, func(context.Context) error {
 			if _, err := page.Reload(); err != nil {
 				return err
 			}
-			text, err := tag.TextContent()
+			text, err := where.TextContent()
 			if err == nil && !regexp.MustCompile(want).MatchString(text) {
-				err = fmt.Errorf("the task is %s, want %s", text, want)
+				err = fmt.Errorf("it says %s, want %s", text, want)
 			}
 			return err
 		})
+	}
+	state := func(want string) {
+		t.Helper()
+		shows(page.Locator("#task .tag").First(), want)
 	}
 	press := func(name string) {
 		t.Helper()
@@ -88,6 +91,12 @@ func actOnTasks(t *testing.T, page playwright.Page, team string, scripts bool) {
 	must(t, see.Locator(page.Locator(".notice")).ToContainText("Stopped."))
 	state("Paused")
 
+	clustertest.Eventually(t, 20*time.Second, func(context.Context) error { // Kueue takes a class of a suspended job only
+		if out, err := c.TryKubectl("", "get", "job", runs, "-n", "hyperpod-ns-"+team, "-o", "jsonpath={.spec.suspend}"); err != nil || out != "true" {
+			return fmt.Errorf("the job is suspended: %s, %w", out, err)
+		}
+		return nil
+	})
 	press("Change class")
 	highest := page.Locator("#action-form input[name=choice]").First() // the policy's, where there is one
 	class, err := highest.GetAttribute("value")
@@ -97,7 +106,7 @@ func actOnTasks(t *testing.T, page playwright.Page, team string, scripts bool) {
 		accessible(t, page, "class")
 	}
 	must(t, button(page, "Change class").Click())
-	must(t, see.Locator(page.Locator("#task")).ToContainText(strings.TrimSuffix(class, "-priority")))
+	shows(page.Locator("#task"), strings.TrimSuffix(class, "-priority"))
 
 	press("Resume")
 	says("joins its queue")

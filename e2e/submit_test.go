@@ -33,7 +33,7 @@ spec:
 	kueueHasIt(t, c, team)
 	clustertest.Eventually(t, 30*time.Second, func(context.Context) error { // until RBAC lets the member in
 		status, body := fetch(t, scientist, console(t)+"/teams/"+team)
-		if status != http.StatusOK || !strings.Contains(body, `id="submit-form"`) {
+		if status != http.StatusOK || !strings.Contains(body, `id="submit-form"`) || !strings.Contains(body, "ml.p5.48xlarge") {
 			return fmt.Errorf("the team's page answers %d", status)
 		}
 		return nil

@@ -282,7 +282,7 @@ func TestUnallocated(t *testing.T) {
 	const pool = "ml.p5.48xlarge" // two nodes of 8 GPUs
 	lent := func(want int64) {
 		t.Helper()
-		clustertest.Eventually(t, 5*time.Second, func(context.Context) error {
+		clustertest.Eventually(t, soon, func(context.Context) error {
 			if got, _ := cohortHas(t, c, pool, "nvidia.com/gpu"); got != want {
 				return fmt.Errorf("%d GPUs are lent, want %d", got, want)
 			}
