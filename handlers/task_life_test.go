@@ -55,6 +55,14 @@ func TestTaskLife(t *testing.T) {
 		"grew and shrank": {tasks.Running, func(d *tasks.Detail) {
 			d.Sizes = []tasks.Resize{{At: at, To: 2, Cause: tasks.StartedPart}, {At: at, From: 2, To: 4, Cause: tasks.Scaled}, {At: at, From: 4, To: 1, Cause: tasks.LostTo}}
 		}, "#task-sizes", []string{"1 pod", "pre-empted; it had 4", "somebody scaled it up from 2", "as many as there was room for"}},
+		"runs, and wants more that others borrow": {tasks.Running, func(d *tasks.Detail) {
+			grows := *d.Task
+			grows.Size, grows.Wants = tasks.Size{Now: 3, Wanted: 6}, "waits for quota"
+			cell := explain.Cell{Flavor: "ml.p5.48xlarge", Resource: "nvidia.com/gpu"}
+			d.Task, d.Verdict = &grows, &explain.Verdict{Constraint: explain.Quota, Decides: &explain.Shortage{Cell: cell, Needed: 6, Free: 3, Most: 12, Nominal: 3, Used: 3, Reclaim: 6, Borrowers: []explain.Holder{
+				{Queue: "q", Team: "speech", Holds: explain.Amounts{cell: 4}}, {Team: "another team", Holds: explain.Amounts{cell: 2}},
+			}}}
+		}, "#task-why", []string{"Why does it not get more?", "3 GPUs short.", "It runs with 3 of 6 pods.", "Others hold 6 GPUs beyond their own quota: team speech 4 GPUs, another team 2 GPUs"}},
 		"at a place for long, in a shared queue": {tasks.Pending, func(d *tasks.Detail) {
 			d.Place, d.Standing = 3, tasks.Standing{Of: 12, ClusterPlace: 9, ClusterOf: 40, ByKueue: true, PlaceSince: time.Now().Add(-10 * time.Minute), AtLeast: true}
 		}, "#task-place", []string{"3rd of 12", "9th of 40", "at least 10 m", "As Kueue tells it."}},

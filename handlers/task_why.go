@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"kuota.dev/kuota/governance/quota"
@@ -23,7 +24,8 @@ func whyOf(d tasks.Detail) *views.Why {
 	if d.Team == "" {
 		team = "the queue"
 	}
-	why := &views.Why{Title: "Why is it waiting?", Tone: "wait"}
+	const waits = "Why is it waiting?"
+	why := &views.Why{Title: waits, Tone: "wait"}
 	switch v.Constraint {
 	case explain.Paused:
 		why.Title, why.Headline, why.Text = "Why does it not run?", "It is stopped.", "Somebody switched it off (spec.active of its Workload). Switched on again, it waits in its queue like a new task."
@@ -56,12 +58,17 @@ func whyOf(d tasks.Detail) *views.Why {
 		why.Headline, why.Text = "Not known.", "Its queue is in a cohort of cohorts, which this console does not calculate. What Kueue says stands beside."
 	case explain.OthersStart:
 		why.Headline, why.Text = "It fits, and waits for the pods of others.", "Under the cluster's policy Kueue starts no task until all pods of those that it started are ready."
+	case explain.Topology:
+		why.Headline, why.Text = "There is quota, and no nodes that are near enough to one another.", "Its pods ask to be placed together (topology-aware scheduling), and Kueue finds no place for all of them. It starts when one is free, or when it asks for less nearness."
 	case explain.Quota, explain.ExceedsMax, explain.Reclaims:
 		shortage(why, d, team)
 	case explain.NoQueueName, explain.NoClass, explain.NotIntegrated, explain.NoWorkload:
 		withoutWorkload(why, d)
 	case explain.CeilingReached, explain.NoNodes, explain.TooSmall, explain.Fragmented, explain.NodesFull, explain.Unplaced:
 		placed(why, d)
+	}
+	if d.Growing() && why.Title == waits && v.Constraint != explain.ChecksPending {
+		why.Title, why.Text = "Why does it not get more?", fmt.Sprintf("It runs with %d of %s. For more of them: %s", d.Size.Now, podCount(d.Size.Wanted), why.Text)
 	}
 	if v.Fit != nil && d.State.Waiting() {
 		why.Steps = append(why.Steps, views.WhyStep{Tone: "bad", Title: "Nodes", Text: "With quota it would still not run: " + tooSmall(v.Fit)})
@@ -120,12 +127,19 @@ func shortage(why *views.Why, d tasks.Detail, team string) {
 			borrow.Text += fmt.Sprintf(" %s may borrow up to %s, and has borrowed %s.", upper(team), of(*s.Limit), borrowed(s, of))
 		}
 	}
-	if s.Reclaim > 0 && s.Used < s.Nominal {
-		borrow.Tone = "wait"
-		borrow.Text += fmt.Sprintf(" Others hold %s beyond their own quota, which comes back to %s up to its quota.", of(s.Reclaim), team)
+	if s.Reclaim > 0 {
+		borrow.Text += fmt.Sprintf(" Others hold %s beyond their own quota", of(s.Reclaim))
+		if s.Used < s.Nominal {
+			borrow.Tone = "wait"
+			borrow.Text += fmt.Sprintf(", which comes back to %s up to its quota", team)
+		}
+		borrow.Text, borrow.Tasks = borrow.Text+":", holders(s.Borrowers, s.Cell)
 	}
 	if len(v.StopsOthers) > 0 {
 		borrow.Tone, borrow.Tasks = "wait", holders(v.StopsOthers, s.Cell)
+		if text, more := strings.CutSuffix(borrow.Text, ":"); more {
+			borrow.Text = text + "."
+		}
 		borrow.Text += " Kueue stops these, which hold what they borrowed:"
 	}
 	why.Steps = append(why.Steps, own, lower, borrow)
@@ -136,17 +150,27 @@ const mayPreempt = "It may stop tasks of other teams that borrow more than their
 
 // stoppedWords are whom Kueue stops for a task.
 func stoppedWords(v *explain.Verdict) string {
-	switch own, others := len(v.Stops), len(v.StopsOthers); {
-	case own > 0 && others > 0:
-		return fmt.Sprintf("%s of its own team and %s of other teams", countOf(own, "task"), countOf(others, "task"))
-	case own > 0:
-		return countOf(own, "task") + " of its own team"
-	case others > 0:
-		return countOf(others, "task") + " of other teams"
+	own, others := tasksOf(v.Stops, "its own team"), tasksOf(v.StopsOthers, "other teams")
+	switch {
+	case own != "" && others != "":
+		return own + " and " + others
+	case own+others != "":
+		return own + others
 	case v.MayPreempt:
 		return "tasks that stand behind it, or that other teams run on what they borrow"
 	}
 	return "tasks that stand behind it"
+}
+
+// tasksOf counts tasks, unless some of them are not for the reader; empty for none.
+func tasksOf(list []explain.Holder, whose string) string {
+	switch {
+	case len(list) == 0:
+		return ""
+	case slices.ContainsFunc(list, func(h explain.Holder) bool { return h.Name == "" }):
+		return "tasks of " + whose
+	}
+	return countOf(len(list), "task") + " of " + whose
 }
 
 // usedWords are how much of a team's own quota its tasks hold; their names follow.
@@ -189,7 +213,14 @@ func holders(list []explain.Holder, cell explain.Cell) (found []views.HolderLink
 
 func holder(h explain.Holder, cell explain.Cell) views.HolderLink {
 	link := views.HolderLink{Amount: quota.Amount(cell.Resource, h.Holds[cell])}
-	if h.Name == "" {
+	switch {
+	case h.Name == "" && h.Queue != "" && h.Team != "":
+		link.Name, link.URL = "team "+h.Team, teamURL(h.Team)
+		return link
+	case h.Name == "" && h.Queue != "":
+		link.Name = "queue " + h.Queue
+		return link
+	case h.Name == "":
 		link.Name = h.Team
 		return link
 	}

@@ -266,7 +266,9 @@ func TestVerdictWords(t *testing.T) {
 	large := verdict(explain.ExceedsMax)
 	large.Verdict.Fit = &explain.Fit{Flavor: "ml.p5.48xlarge", Each: quota.Resources{catalog.GPU: 16}, Nodes: 2, Resource: catalog.GPU, Largest: 8}
 	others, may := verdict(explain.Reclaims), verdict(explain.Quota)
-	others.Verdict.Stops, others.Verdict.StopsOthers = []explain.Holder{{Name: "own"}}, []explain.Holder{{Team: "another team"}, {Team: "another team"}}
+	others.Verdict.Stops, others.Verdict.StopsOthers = []explain.Holder{{Name: "own"}}, []explain.Holder{{Name: "theirs"}, {Name: "also"}}
+	hidden := others
+	hidden.Verdict.StopsOthers = []explain.Holder{{Team: "another team"}}
 	may.Verdict.MayPreempt = true
 	for name, tc := range map[string]struct {
 		verdict submit.Verdict
@@ -274,6 +276,7 @@ func TestVerdictWords(t *testing.T) {
 		has     []string
 	}{
 		"stops others":   {verdict: submit.Verdict{Outcome: submit.MakesRoom, Hypothesis: others}, has: []string{"It would stop 1 task of its own team and 2 tasks of other teams."}},
+		"stops hidden":   {verdict: submit.Verdict{Outcome: submit.MakesRoom, Hypothesis: hidden}, has: []string{"It would stop 1 task of its own team and tasks of other teams."}},
 		"fewer, by room": {verdict: submit.Verdict{Outcome: submit.MakesRoom, Hypothesis: others, Fewer: true, Pods: 3}, query: "?pods=4&least=2", has: []string{"with 3 of its 4 pods, once room is made"}},
 		"may stop":       {verdict: submit.Verdict{Outcome: submit.Waits, Hypothesis: may}, has: []string{"It may have to wait: 2 GPUs short.", "It may stop tasks of other teams that borrow more than their share"}},
 		"waits":          {verdict: submit.Verdict{Outcome: submit.Waits, Hypothesis: verdict(explain.Quota)}, has: []string{"It would wait: 2 GPUs short.", "Its own quota"}},

@@ -54,7 +54,11 @@ func (h *Handlers) teamEvents(s *web.Server) func(echo.Context) error {
 // this scope.
 func (h *Handlers) teamUsage(ctx context.Context, scope access.Scope, team string, over classRange) (views.TeamUsage, error) {
 	var u views.TeamUsage
-	list, err := h.Tasks.ListWithin(ctx, scope, tasks.Query{States: []tasks.State{tasks.Pending, tasks.Preempted}, All: true, Within: over.within}, []string{team})
+	list, err := h.Tasks.ClassesWithin(ctx, scope, []string{team}, over.within)
+	if err != nil {
+		return u, err
+	}
+	queued, waits, err := h.Tasks.HeadWithin(ctx, scope, team, queueHead)
 	if err != nil {
 		return u, err
 	}
@@ -68,12 +72,11 @@ func (h *Handlers) teamUsage(ctx context.Context, scope access.Scope, team strin
 	u.Running = teamCount(team, running, "running", tasks.Running, tasks.Starting, tasks.Stopping)
 	u.Waiting = teamCount(team, waiting, "waiting", tasks.Pending, tasks.Preempted)
 	u.QueueURL = u.Waiting.URL
-	queued := queueOf(list.Items)
-	for _, item := range queued[:min(queueHead, len(queued))] {
+	for _, item := range queued {
 		u.Queue = append(u.Queue, queuedTask(item, h.Now()))
 	}
-	if len(queued) > queueHead {
-		u.QueueNote = fmt.Sprintf("the first %d of %s", queueHead, thousands(int64(len(queued))))
+	if waits > len(queued) {
+		u.QueueNote = fmt.Sprintf("the first %d of %s", len(queued), thousands(int64(waits)))
 	}
 	snapshot, err := h.Capacity.Within(ctx, scope)
 	if err != nil {
@@ -108,16 +111,6 @@ func teamCount(team string, n int, what string, states ...tasks.State) views.Cou
 		count.URL = addressWith(tasksURL, values)
 	}
 	return count
-}
-
-// queueOf are the tasks that stand in queues, in their order; those of several
-// queues take turns.
-func queueOf(items []tasks.Item) []tasks.Item {
-	queued := slices.DeleteFunc(slices.Clone(items), func(i tasks.Item) bool { return i.Place == 0 })
-	slices.SortStableFunc(queued, func(a, b tasks.Item) int {
-		return cmp.Or(cmp.Compare(a.Place, b.Place), strings.Compare(a.Queue, b.Queue))
-	})
-	return queued
 }
 
 func queuedTask(item tasks.Item, now time.Time) views.QueuedTask {

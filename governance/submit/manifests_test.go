@@ -21,7 +21,7 @@ func vision() Team {
 	pool.Tolerations = []corev1.Toleration{{Key: "gpu", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}}
 	return Team{
 		Name: "vision", Namespace: "hyperpod-ns-vision", Queue: "hyperpod-ns-vision-localqueue", Pools: []Pool{pool, poolOf("ml.c5.2xlarge")},
-		Classes: []Class{{"training-priority", 60}}, Kinds: []Kind{Job, PyTorchJob, RayJob, JobSet}, KindsKnown: true, MaySubmit: true,
+		Classes: []Class{{Name: "training-priority", Priority: 60}}, Kinds: []Kind{Job, PyTorchJob, RayJob, JobSet}, KindsKnown: true, MaySubmit: true,
 	}
 }
 

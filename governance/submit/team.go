@@ -1,18 +1,19 @@
 package submit
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/cluster"
-	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/explain"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -35,10 +36,7 @@ type Team struct {
 }
 
 // Class is a priority class, by the object that tasks name.
-type Class struct {
-	Name     string
-	Priority int32
-}
+type Class = explain.Class
 
 // Pool is a pool of a team's queue.
 type Pool struct {
@@ -79,9 +77,10 @@ func (s *Service) Team(ctx context.Context, user governance.User, name string) (
 	}
 	t.Kinds, t.KindsKnown = kindsOf(policy)
 	t.Missing = missing(t.Kinds, s.Cluster.Mapping)
-	if t.Classes, err = classes(ctx, reader, policy); err != nil {
+	if t.Classes, err = tasks.Offered(ctx, reader, policy); err != nil {
 		return Team{}, err
 	}
+	slices.SortStableFunc(t.Classes, func(a, b Class) int { return cmp.Compare(b.Priority, a.Priority) }) // the highest first
 	if t.Pools, err = s.pools(ctx, reader, &a); err != nil {
 		return Team{}, err
 	}
@@ -89,33 +88,6 @@ func (s *Service) Team(ctx context.Context, user governance.User, name string) (
 		t.MaySubmit, err = s.Access.MaySubmit(ctx, user, t.Namespace)
 	}
 	return t, err
-}
-
-// classes are the priority classes that a task may name, the highest first.
-// Where the policy requires queues, they are the policy's: others are refused.
-func classes(ctx context.Context, reader client.Reader, policy *v1alpha1.ClusterPolicy) ([]Class, error) {
-	var list kueue.WorkloadPriorityClassList
-	if err := reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, cluster.Translate("list priority classes", err)
-	}
-	named := func(object string) bool {
-		return policy == nil || policy.Spec.Enforcement == v1alpha1.EnforcementNone || slices.ContainsFunc(policy.Spec.PriorityClasses, func(c v1alpha1.PriorityClass) bool {
-			return desired.ClassObject(c.Name) == object
-		})
-	}
-	var found []Class
-	for i := range list.Items {
-		if c := &list.Items[i]; named(c.Name) {
-			found = append(found, Class{c.Name, c.Value})
-		}
-	}
-	slices.SortFunc(found, func(a, b Class) int {
-		if a.Priority != b.Priority {
-			return int(b.Priority) - int(a.Priority)
-		}
-		return strings.Compare(a.Name, b.Name)
-	})
-	return found, nil
 }
 
 // pools are those of a team's ClusterQueue, as it is now.

@@ -53,7 +53,9 @@ func (s *Service) Detail(ctx context.Context, user governance.User, namespace, k
 		return Detail{}, err
 	}
 	if d.Verdict != nil {
-		d.Disagrees = !d.Verdict.Agrees(t.Token)
+		// What stands behind others, Kueue may not have looked at since there is room.
+		behind := d.Verdict.Constraint == explain.Turn && d.Place > 1
+		d.Disagrees = !behind && !d.Verdict.Agrees(t.Token)
 		s.given.count(t, d.Verdict.Constraint, d.Disagrees)
 	}
 	return d, nil

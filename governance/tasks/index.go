@@ -8,6 +8,8 @@ import (
 
 	"kuota.dev/kuota/governance/tasks/explain"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
@@ -104,6 +106,10 @@ func (x *Index) Handler() toolscache.ResourceEventHandler {
 // set takes in a Workload as it is now. first says that it was there before this
 // process.
 func (x *Index) set(w *kueue.Workload, first bool) {
+	if orphaned(w) {
+		x.drop(w)
+		return
+	}
 	_, _, uid := owner(w)
 	key := groupKey{w.Namespace, uid}
 	x.mu.Lock()
@@ -119,6 +125,13 @@ func (x *Index) set(w *kueue.Workload, first bool) {
 	}
 	x.make(key, first)
 	x.regroup(w)
+}
+
+// orphaned tells whether the job of a Workload was deleted: Kueue ends it then,
+// and it is deleted some moments later.
+func orphaned(w *kueue.Workload) bool {
+	c := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadFinished)
+	return c != nil && c.Status == metav1.ConditionTrue && c.Reason == kueue.WorkloadFinishedReasonOwnerNotFound
 }
 
 func (x *Index) drop(w *kueue.Workload) {

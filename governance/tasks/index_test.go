@@ -243,8 +243,14 @@ func checkHolders(t *testing.T, x *Index, all []*Task) {
 }
 
 // A task that is pre-empted twice: each wait and each run counts once, also the
-// second wait, whose start Kueue forgets.
+// second wait, whose start Kueue forgets. A wait for admission checks is a part of
+// the wait: it ends with the admission.
 func TestTimesOverTwoPreemptions(t *testing.T) {
+	t.Run("by quota", func(t *testing.T) { timesOverTwoPreemptions(t, false) })
+	t.Run("with checks", func(t *testing.T) { timesOverTwoPreemptions(t, true) })
+}
+
+func timesOverTwoPreemptions(t *testing.T, checks bool) {
 	x, c := newTestIndex()
 	at := func(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
 	past := int32(0)
@@ -263,7 +269,18 @@ func TestTimesOverTwoPreemptions(t *testing.T) {
 			t.Errorf("at %s it is %s, waited %s and ran %s, want %s, %d s and %d s", c.at.Sub(start), task.State, task.Waited(c.at), task.Ran(c.at), state, waited, ran)
 		}
 	}
+	// checked has its quota two seconds before it is admitted.
+	checked := func(seconds, waited, ran int, more ...metav1.Condition) {
+		t.Helper()
+		if checks {
+			want(step(seconds, append(more, condition("QuotaReserved", true, "QuotaReserved", at(seconds)), condition("Admitted", false, "UnsatisfiedChecks", at(seconds)))...), Starting, waited, ran)
+		}
+	}
+	before := func(n int) []metav1.Condition {
+		return []metav1.Condition{condition("Evicted", false, "QuotaReserved", at(n)), condition("Preempted", false, "QuotaReserved", at(n)), condition("Requeued", true, "Preempted", at(30))}
+	}
 	want(step(4, waits(at(0))...), Pending, 4, 0)
+	checked(8, 8, 0)
 	want(step(15, runs(at(10))...), Running, 10, 5)
 	evicted := func(n int) []metav1.Condition {
 		return []metav1.Condition{condition("QuotaReserved", false, "Pending", at(n)), condition("Admitted", false, "NoReservation", at(n)), condition("Evicted", true, "Preempted", at(n)), condition("Preempted", true, "InClusterQueue", at(n)), condition("Requeued", true, "Preempted", at(30))}
@@ -271,12 +288,14 @@ func TestTimesOverTwoPreemptions(t *testing.T) {
 	past = 20 // it ran from 10 to 30
 	want(step(37, evicted(30)...), Preempted, 7, 20)
 	again := func(n int) []metav1.Condition {
-		return append(runs(at(n)), condition("Evicted", false, "QuotaReserved", at(n)), condition("Preempted", false, "QuotaReserved", at(n)), condition("Requeued", true, "Preempted", at(30)))
+		return append(runs(at(n)), before(n)...)
 	}
+	checked(38, 8, 20, before(38)...)
 	want(step(45, again(40)...), Running, 10, 25)
 	past = 30 // and from 40 to 50
 	want(step(53, evicted(50)...), Preempted, 3, 30)
 	// Requeued still says 30: without the memory of 50, the wait would be 31 s.
+	checked(59, 9, 30, before(59)...)
 	want(step(66, again(61)...), Running, 11, 35)
 	want(step(72, append(again(61), condition("Finished", true, "Succeeded", at(70)))...), Succeeded, 11, 39)
 
@@ -284,6 +303,55 @@ func TestTimesOverTwoPreemptions(t *testing.T) {
 	if len(rows) != 1 || rows[0].Waits != 3 || rows[0].AverageWait != (10+10+11)*time.Second/3 || rows[0].LongestWait != 11*time.Second ||
 		rows[0].Runs != 3 || rows[0].AverageRun != (20+10+9)*time.Second/3 || rows[0].LongestRun != 20*time.Second {
 		t.Errorf("its class is %+v", rows)
+	}
+}
+
+// A task whose job was deleted is gone, as if its Workload were: it has not
+// succeeded.
+func TestOrphanedWorkload(t *testing.T) {
+	x, _ := newTestIndex()
+	x.set(workload("ns", "t", "a", 1, start, runs(start)...), false)
+	x.set(workload("ns", "t", "a", 1, start, append(runs(start), condition("Finished", true, "OwnerNotFound", start))...), false)
+	if task := x.Find("ns", "Job", "t", ""); task != nil {
+		t.Errorf("it is still there, %s", task.State)
+	}
+	if rows, _ := x.Classes(func(string) bool { return true }, 0); len(rows) != 0 && rows[0].Running != 0 {
+		t.Errorf("its class is %+v", rows)
+	}
+}
+
+// What ended of a Job's pods says nothing about those that are missing: they were
+// replaced, or are no longer counted.
+func TestMissingPods(t *testing.T) {
+	for _, tc := range []struct {
+		kind    string
+		missing int32
+	}{{"Job", 1}, {podGroup, 0}} {
+		task := &Task{Kind: tc.kind, Size: Size{Now: 2}}
+		placed := placement(task, nil, PodCount{Total: 1, Ended: 1})
+		if placed == nil && tc.missing > 0 || placed != nil && placed.Missing != tc.missing {
+			t.Errorf("of a %s it is %+v, want %d missing", tc.kind, placed, tc.missing)
+		}
+	}
+}
+
+// The first of those that wait, of several queues in turns.
+func TestHeadOfQueues(t *testing.T) {
+	x, _ := newTestIndex()
+	for i, queue := range []string{"b", "b", "b", "a", "a"} {
+		w := workload("ns", fmt.Sprint("t", i), "", int32(i), start, waits(start)...)
+		w.Spec.QueueName = kueue.LocalQueueName(queue)
+		x.set(w, false)
+	}
+	x.set(workload("other", "t", "", 9, start, waits(start)...), false)
+	x.set(workload("ns", "runs", "", 9, start, runs(start)...), false)
+	list, of := x.head(func(namespace string) bool { return namespace == "ns" }, 4)
+	names := ""
+	for _, first := range list {
+		names += fmt.Sprintf("%s %d ", first.task.Name, first.place)
+	}
+	if names != "t4 1 t2 1 t3 2 t1 2 " || of != 5 {
+		t.Errorf("they are %sof %d", names, of)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -234,13 +235,18 @@ func (l *lab) runs(name string) tasks.Detail {
 // offers checks that a change is among those that would start a task.
 func (l *lab) offers(d tasks.Detail, kind explain.Kind) explain.Change {
 	l.t.Helper()
-	for _, change := range d.Verdict.Changes {
-		if change.Kind == kind {
-			return change
+	at := -1
+	clustertest.Eventually(l.t, soon, func(context.Context) error {
+		if at = slices.IndexFunc(d.Verdict.Changes, func(c explain.Change) bool { return c.Kind == kind }); at >= 0 {
+			return nil
 		}
-	}
-	l.t.Fatalf("%s is not among %+v", kind, d.Verdict.Changes)
-	return explain.Change{}
+		changes := d.Verdict.Changes
+		if now := l.detail(d.Name); now.Verdict != nil { // the console may not have heard of all queues yet
+			d = now
+		}
+		return fmt.Errorf("%s is not among %+v", kind, changes)
+	})
+	return d.Verdict.Changes[at]
 }
 
 // node adds one to the lab's flavor, with so many GPUs.

@@ -95,10 +95,14 @@ var lives = map[string]func(*lab){
 			}
 			return nil
 		})
-		list, err := l.tasks.List(l.t.Context(), anybody, tasks.Query{Namespaces: []string{l.name}, Text: l.name, All: true}, nil)
-		if err != nil {
-			l.t.Fatal(err)
-		}
+		var list tasks.List
+		clustertest.Eventually(l.t, soon, func(ctx context.Context) (err error) {
+			list, err = l.tasks.List(ctx, anybody, tasks.Query{Namespaces: []string{l.name}, Text: l.name, All: true}, nil)
+			if err == nil && list.Total != len(names) {
+				err = fmt.Errorf("the console has %d", list.Total)
+			}
+			return err
+		})
 		rule := map[string]int{}
 		for _, item := range list.Items {
 			rule[item.Name] = item.Place
@@ -426,9 +430,7 @@ func TestFoundAtTheStart(t *testing.T) {
 		t.Helper()
 		l.is("unknown-class", tasks.Pending, explain.NoClass, tasks.NoWorkload)
 		l.is("waits", tasks.Pending, explain.ExceedsMax, "ExceedsMaxQuota")
-		if d := l.runs("runs"); len(d.Pods) != 2 {
-			t.Errorf("of its two pods it knows %d", len(d.Pods))
-		}
+		l.until("runs", func(d tasks.Detail) bool { return d.State == tasks.Running && len(d.Pods) == 2 })
 	}
 	same(l)
 	service, err := watch(t.Context(), l.c)

@@ -25,6 +25,10 @@ const sliceName = "kueue.x-k8s.io/workload-slice-name"
 // took its place.
 const replaced = kueue.WorkloadSliceReplaced
 
+// failures are the reasons of Workloads that ended badly: of others, their job did.
+// FailedToStart has no name in Kueue's API (0.19).
+var failures = []string{kueue.WorkloadFinishedReasonFailed, kueue.WorkloadFinishedReasonOutOfSync, "FailedToStart"}
+
 // part is one Workload as tasks are made of it.
 type part struct {
 	w        *kueue.Workload
@@ -106,7 +110,7 @@ func state(w *kueue.Workload) (State, *metav1.Condition) {
 	ready, _ := get(kueue.WorkloadPodsReady)
 	_, isPreempted := get(kueue.WorkloadPreempted)
 	switch {
-	case isFinished && finished.Reason == kueue.WorkloadFinishedReasonFailed:
+	case isFinished && slices.Contains(failures, finished.Reason):
 		return Failed, finished
 	case isFinished:
 		return Succeeded, finished
@@ -142,6 +146,11 @@ func (p part) times(t *Task, before *Task) {
 	switch {
 	case p.state.Waiting():
 		t.WaitingSince = waits
+	case p.state == Starting && admitted.IsZero(): // it waits for its checks
+		t.WaitingSince = waits
+		if before != nil && before.main != nil && before.main.UID == p.w.UID && !before.WaitingSince.IsZero() {
+			t.WaitingSince = before.WaitingSince
+		}
 	case !admitted.IsZero():
 		if before != nil && before.main != nil && before.main.UID == p.w.UID {
 			switch {

@@ -17,7 +17,11 @@ import (
 // placement is how the pods of a task do that has its quota; nil where all that
 // there should be have nodes.
 func placement(t *Task, pods []*Pod, count PodCount) *explain.Placed {
-	p := &explain.Placed{Flavors: map[string][]string{}, Unplaced: int32(min(count.Unplaced, 1<<30)), Missing: max(0, t.Size.Now-int32(min(count.Total+count.Ended, 1<<30)))}
+	there := count.Total
+	if t.Kind != "Job" { // of a Job, pods that ended are replaced, or Kueue no longer counts them
+		there += count.Ended
+	}
+	p := &explain.Placed{Flavors: map[string][]string{}, Unplaced: int32(min(count.Unplaced, 1<<30)), Missing: max(0, t.Size.Now-int32(min(there, 1<<30)))}
 	if p.Unplaced == 0 && p.Missing == 0 {
 		return nil
 	}

@@ -2,6 +2,7 @@ package tasks
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"time"
 
@@ -59,4 +60,31 @@ func (x *Index) place(t *Task) (place, of int) {
 		return 0, 0 // t is older than the index
 	}
 	return low + 1, len(list)
+}
+
+// placed is a task with its place in its queue.
+type placed struct {
+	task  *Task
+	place int
+}
+
+// head are the first n tasks of the queues of some namespaces, by their places,
+// and how many wait in all of them.
+func (x *Index) head(in func(namespace string) bool, n int) (list []placed, of int) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for key, o := range x.queues {
+		if !in(key.namespace) {
+			continue
+		}
+		waiting := o.list()
+		of += len(waiting)
+		for i, t := range waiting[:min(n, len(waiting))] {
+			list = append(list, placed{t, i + 1})
+		}
+	}
+	slices.SortFunc(list, func(a, b placed) int {
+		return cmp.Or(cmp.Compare(a.place, b.place), strings.Compare(a.task.Queue, b.task.Queue), strings.Compare(a.task.Namespace, b.task.Namespace))
+	})
+	return list[:min(n, len(list))], of
 }

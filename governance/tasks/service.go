@@ -180,6 +180,21 @@ func (s *Service) ClassesWithin(ctx context.Context, scope access.Scope, teams [
 	return l, nil
 }
 
+// HeadWithin are the first tasks that wait in the queues of a team, n at most, for
+// everybody with this scope, and how many wait there. Those of several queues take
+// turns.
+func (s *Service) HeadWithin(ctx context.Context, scope access.Scope, team string, n int) (head []Item, of int, err error) {
+	v, err := s.within(ctx, scope)
+	if err != nil {
+		return nil, 0, err
+	}
+	list, of := v.index.head(v.among(v.namespaces(nil, []string{team})), n)
+	for _, first := range list {
+		head = append(head, v.item(first.task, first.place))
+	}
+	return head, of, nil
+}
+
 // namespaces are those of teams; without any, those that were asked for.
 func (v viewer) namespaces(asked, teams []string) []string {
 	if len(teams) == 0 {

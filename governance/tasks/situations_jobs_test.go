@@ -52,6 +52,9 @@ spec:
 			if d.State != tasks.Running && d.State != tasks.Starting || d.Size != (tasks.Size{Least: 2, Now: 2, Wanted: 4, Guaranteed: 2}) || !d.Growing() || len(d.Parts) != 2 {
 				return fmt.Errorf("it is %s with %+v", d.State, d.Size)
 			}
+			if v := d.Verdict; v == nil || v.Constraint != explain.Quota || v.Decides.Short() != 2 {
+				return fmt.Errorf("of what waits it says %+v", v)
+			}
 			return nil
 		})
 	},
@@ -124,7 +127,7 @@ spec:
 		l.node("-second", 8)
 		l.queue("", 16, "")
 		l.jobOf("main", "a", 2, 5, "low", "")
-		l.runs("a")
+		l.until("a", func(d tasks.Detail) bool { return d.PodCount.Total == 2 && d.PodCount.Unplaced == 0 })
 		l.jobOf("main", "b", 1, 6, "low", "")
 		if d := l.is("b", tasks.Running, explain.Fragmented, ""); d.Verdict.Fit.FreeSum != 6 || d.Verdict.Fit.FreeMost != 3 {
 			l.t.Errorf("it fits %+v", d.Verdict.Fit)

@@ -242,6 +242,12 @@ spec:
 			}
 			return nil
 		})
+		d := l.is("a", tasks.Running, explain.ExceedsMax, "") // what it has counts for it
+		if s := d.Verdict.Decides; s.Needed != 6 || s.Most != 4 || len(s.Own) != 0 || l.offers(d, explain.FewerPods).Pods != 4 {
+			l.t.Errorf("of what it wants more, it says %+v", s)
+		}
+		l.queue("", 6, "0")
+		l.until("a", func(d tasks.Detail) bool { return d.Size.Now == 6 && d.Verdict == nil })
 	},
 	"a part of it runs": func(l *lab) {
 		l.queue("", 4, "0")

@@ -42,6 +42,8 @@ func TestState(t *testing.T) {
 		"switched off":      {[]metav1.Condition{isNot(kueue.WorkloadQuotaReserved, "Deactivated", ""), is(kueue.WorkloadEvicted, "Deactivated", "The workload is deactivated")}, &inactive, tasks.Paused, "The workload is deactivated"},
 		"succeeded":         {[]metav1.Condition{is(kueue.WorkloadQuotaReserved, "QuotaReserved", ""), is(kueue.WorkloadAdmitted, "Admitted", ""), is(kueue.WorkloadFinished, "Succeeded", "Job finished successfully")}, nil, tasks.Succeeded, ""},
 		"failed":            {[]metav1.Condition{is(kueue.WorkloadFinished, "Failed", "BackoffLimitExceeded")}, nil, tasks.Failed, "BackoffLimitExceeded"},
+		"never started":     {[]metav1.Condition{is(kueue.WorkloadFinished, "FailedToStart", "no such pod set")}, nil, tasks.Failed, "no such pod set"},
+		"not its own":       {[]metav1.Condition{is(kueue.WorkloadFinished, "OutOfSync", "The prebuilt workload is out of sync with its user job")}, nil, tasks.Failed, "The prebuilt workload is out of sync with its user job"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

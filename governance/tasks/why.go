@@ -10,6 +10,7 @@ import (
 	"kuota.dev/kuota/governance/admission"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/enforcement"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/tasks/explain"
@@ -95,36 +96,45 @@ func counted(w *kueue.Workload, set *kueue.PodSet, each quota.Resources) quota.R
 	return nil
 }
 
-// why says why a task does not start, or not with all its pods, as of now, with
-// the names of those that hold what it needs where the viewer may see them. nil
-// says that there is nothing to explain.
+// why says why a task does not start, or not with all its pods, or gets no more,
+// as of now, with the names of those that hold what it needs where the viewer may
+// see them. nil says that there is nothing to explain.
 func (v viewer) why(ctx context.Context, t *Task, pods []*Pod, count PodCount) (*explain.Verdict, error) {
 	q := question(t)
 	switch {
-	case t.State.Finished():
+	case t.State.Finished(), t.State == Stopping: // Kueue resets its checks meanwhile
 		return nil, nil
-	case t.Bare || !t.State.Holding():
-	case len(q.Checks) == 0:
-		if !v.index.knowsPods() {
-			return nil, nil
+	case !t.Bare && t.State.Holding() && len(q.Checks) == 0:
+		if verdict, err := v.unplaced(ctx, t, q, pods, count); verdict != nil || err != nil {
+			return verdict, err
 		}
-		placed := placement(t, pods, count)
-		if placed == nil {
-			return nil, nil
-		}
-		q.Placed = placed
+		return v.more(ctx, t)
 	}
 	c, err := v.surroundings(ctx, t)
 	if err != nil {
 		return nil, err
 	}
-	if q.Placed != nil {
-		if c.Ceilings, err = v.ceilings(ctx, q); err != nil {
-			return nil, err
-		}
-		if q.Placed.Unplaced == 0 && len(c.Ceilings) == 0 {
-			return nil, nil // its pods are being made
-		}
+	return v.explain(q, c), nil
+}
+
+// unplaced says why pods of a task that has its quota have no node; nil where they
+// have, or are being made.
+func (v viewer) unplaced(ctx context.Context, t *Task, q explain.Task, pods []*Pod, count PodCount) (*explain.Verdict, error) {
+	if !v.index.knowsPods() {
+		return nil, nil
+	}
+	if q.Placed = placement(t, pods, count); q.Placed == nil {
+		return nil, nil
+	}
+	c, err := v.surroundings(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	if c.Ceilings, err = v.ceilings(ctx, q); err != nil {
+		return nil, err
+	}
+	if q.Placed.Unplaced == 0 && len(c.Ceilings) == 0 {
+		return nil, nil
 	}
 	return v.explain(q, c), nil
 }
@@ -134,14 +144,38 @@ func (v viewer) why(ctx context.Context, t *Task, pods []*Pod, count PodCount) (
 func (v viewer) explain(q explain.Task, c *explain.Cluster) *explain.Verdict {
 	verdict := explain.Why(q, c)
 	verdict.Detail = v.names.redact(verdict.Detail)
-	for h := range verdict.Holders() {
-		if v.sees == nil || v.sees[h.Namespace] {
-			h.Team = v.teams[h.Namespace]
-		} else {
-			*h = explain.Holder{Team: someoneElse, Holds: h.Holds}
-		}
+	for list := range verdict.Holders() {
+		*list = v.seen(*list)
 	}
 	return &verdict
+}
+
+// seen are holders as the viewer may know them: those that are not for them are
+// one sum at the end, so that their number is not told either.
+func (v viewer) seen(list []explain.Holder) []explain.Holder {
+	var known []explain.Holder
+	others := explain.Holder{Team: someoneElse}
+	for _, h := range list {
+		switch whole := h.Name == ""; {
+		case whole && (v.names == nil || v.names.own[h.Queue]):
+			known = append(known, h)
+			continue
+		case !whole && (v.sees == nil || v.sees[h.Namespace]):
+			h.Team = v.teams[h.Namespace]
+			known = append(known, h)
+			continue
+		}
+		if others.Holds == nil {
+			others.Holds = explain.Amounts{}
+		}
+		for cell, amount := range h.Holds {
+			others.Holds[cell] += amount
+		}
+	}
+	if others.Holds != nil {
+		known = append(known, others)
+	}
+	return known
 }
 
 // surroundings reads what decides over a task from the cache.
@@ -172,17 +206,20 @@ func (v viewer) surroundings(ctx context.Context, t *Task) (*explain.Cluster, er
 	}
 	c.Nodes = v.index.nodes(nodes.Items)
 	v.index.fill(c)
-	var classes kueue.WorkloadPriorityClassList
-	if err := v.reader.List(ctx, &classes, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, cluster.Translate("list priority classes", err)
-	}
-	for i := range classes.Items {
-		c.Ranks = append(c.Ranks, explain.Class{Name: classes.Items[i].Name, Priority: classes.Items[i].Value})
-	}
 	policy, err := v.policy(ctx)
-	if err == nil && policy.Spec.GangScheduling.Enabled && policy.Spec.GangScheduling.BlockAdmission {
+	if err != nil {
+		return nil, err
+	}
+	if policy.Spec.GangScheduling.Enabled && policy.Spec.GangScheduling.BlockAdmission {
 		c.Blocked = v.index.notReady()
 	}
+	if keepsClass(t) {
+		return c, nil
+	}
+	if v.teams[t.Namespace] == "" {
+		policy = nil
+	}
+	c.Ranks, err = Offered(ctx, v.reader, policy)
 	return c, err
 }
 
@@ -271,7 +308,7 @@ func stops(policy *kueue.StopPolicy) bool { return policy != nil && *policy != k
 // memberOf is a queue as far as those that share a cohort with it ask: what it may
 // use. There may be a thousand.
 func memberOf(q *kueue.ClusterQueue) *explain.Queue {
-	e := &explain.Queue{Name: q.Name, Cohort: string(q.Spec.CohortName), Limits: map[explain.Cell]explain.Limit{}}
+	e := &explain.Queue{Name: q.Name, Team: q.Labels[desired.LabelTeam], Cohort: string(q.Spec.CohortName), Limits: map[explain.Cell]explain.Limit{}}
 	for i := range q.Spec.ResourceGroups {
 		for j := range q.Spec.ResourceGroups[i].Flavors {
 			flavor := &q.Spec.ResourceGroups[i].Flavors[j]

@@ -1,17 +1,13 @@
 package actions
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"kuota.dev/kuota/governance/allocations"
-	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/cluster"
-	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/explain"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -45,38 +41,14 @@ func classless(t *tasks.Task) bool {
 	})
 }
 
-// class is a priority class that a task can be given.
-type class struct {
-	name  string
-	value int32
-}
-
-// classes are those that a task of a team can be given, the lowest first: where
-// the cluster policy refuses others, its own.
-func classes(ctx context.Context, reader client.Reader, team string) ([]class, error) {
-	var list kueue.WorkloadPriorityClassList
-	if err := reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, cluster.Translate("list priority classes", err)
-	}
+// classes are those that a task of a team can be given, the lowest first.
+func classes(ctx context.Context, reader client.Reader, team string) ([]explain.Class, error) {
 	policy, err := allocations.Policy(ctx, reader)
 	if err != nil {
 		return nil, err
 	}
-	var allowed []string
-	only := team != "" && policy != nil && policy.Spec.Enforcement == v1alpha1.RequireQueue
-	if only {
-		for _, c := range policy.Spec.PriorityClasses {
-			allowed = append(allowed, desired.ClassObject(c.Name))
-		}
+	if team == "" {
+		policy = nil
 	}
-	var found []class
-	for i := range list.Items {
-		if c := &list.Items[i]; c.DeletionTimestamp == nil && (!only || slices.Contains(allowed, c.Name)) {
-			found = append(found, class{name: c.Name, value: c.Value})
-		}
-	}
-	slices.SortFunc(found, func(a, b class) int {
-		return cmp.Or(cmp.Compare(a.value, b.value), strings.Compare(a.name, b.name))
-	})
-	return found, nil
+	return tasks.Offered(ctx, reader, policy)
 }

@@ -6,6 +6,7 @@ import (
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/explain"
 )
 
 // Review is what an action would do, as of now. Nothing is written for it.
@@ -43,7 +44,7 @@ func (s *Service) Review(ctx context.Context, user governance.User, at tasks.Add
 	if err != nil {
 		return Review{}, err
 	}
-	var found []class
+	var found []explain.Class
 	if action.classes() && action.fits(seen.Task) {
 		if found, err = classes(ctx, reader, seen.Team); err != nil {
 			return Review{}, err
@@ -51,7 +52,7 @@ func (s *Service) Review(ctx context.Context, user governance.User, at tasks.Add
 	}
 	priorities := []int32{seen.Priority}
 	for _, c := range found {
-		priorities = append(priorities, c.value)
+		priorities = append(priorities, c.Priority)
 	}
 	detail, supposed, err := s.Tasks.Suppose(ctx, user, at, priorities...)
 	if err != nil {
@@ -62,11 +63,11 @@ func (s *Service) Review(ctx context.Context, user governance.User, at tasks.Add
 		r.Pods = len(objects(detail.Task))
 	}
 	for i, c := range found {
-		choice := Choice{Name: c.name, Supposed: supposed[i+1]}
+		choice := Choice{Name: c.Name, Supposed: supposed[i+1]}
 		switch {
 		case action == Class:
 			r.Choices = append([]Choice{choice}, r.Choices...)
-		case len(r.Choices) == 0 && choice.Place == 1 && c.name != detail.Class: // the lowest that does
+		case len(r.Choices) == 0 && choice.Place == 1 && c.Name != detail.Class: // the lowest that does
 			r.Choices = []Choice{choice}
 		}
 	}

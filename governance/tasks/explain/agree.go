@@ -6,14 +6,14 @@ import "slices"
 // the words of 0.19 with UnadmittedWorkloadsObservability and of versions and
 // configurations without it. A reason that is not here says nothing exact.
 var said = map[string][]Constraint{
-	"WaitingForQuota":              {Quota, Reclaims, Turn, OthersStart},
+	"WaitingForQuota":              {Quota, Reclaims, OthersStart},
 	"ExceedsMaxQuota":              {ExceedsMax},
 	"NoMatchingFlavor":             {NoMatchingFlavor},
-	"TopologyPlacementFailed":      {Quota, Reclaims, Turn, ExceedsMax},
+	"TopologyPlacementFailed":      {Quota, Reclaims, ExceedsMax, Topology},
 	"WaitingForPreemptedWorkloads": {Reclaims, Turn, Quota},
 	"Misconfigured":                {NoQueue, NoClusterQueue, WrongNamespace, QueueInactive, Uncovered},
 	"Suspended":                    {QueueHeld, QueueInactive, NoClusterQueue},
-	"WaitingForPodsReady":          {OthersStart, Quota, Reclaims, Turn},
+	"WaitingForPodsReady":          {OthersStart, Quota, Reclaims},
 	"Deactivated":                  {Paused},
 
 	"AdmissionGated": {Gated},

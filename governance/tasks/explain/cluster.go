@@ -24,6 +24,7 @@ type Limit struct {
 // Queue is a ClusterQueue.
 type Queue struct {
 	Name     string
+	Team     string // whose it is; empty where that is not known
 	Cohort   string // empty for a queue by itself
 	Stopped  bool   // held or drained by an admin
 	Inactive string // why Kueue admits nothing into it; empty while it does
@@ -79,7 +80,7 @@ type Class struct {
 	Priority int32
 }
 
-// Holder is a task that holds quota.
+// Holder is a task that holds quota, or a whole queue, which has no Name.
 type Holder struct {
 	Name, Kind, Namespace, UID string // empty for one that is not for the reader
 	Team                       string // "another team" for one that is not for the reader

@@ -10,6 +10,7 @@ import (
 	"kuota.dev/kuota/governance/quota"
 
 	corev1 "k8s.io/api/core/v1"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
 // Constraint is what decides that a task does not start.
@@ -33,6 +34,7 @@ const (
 	Reclaims         Constraint = "Reclaims"         // what it needs is being taken back
 	Turn             Constraint = "Turn"             // it fits; Kueue has not come to it
 	OthersStart      Constraint = "OthersStart"      // Kueue waits until the pods of other tasks are ready
+	Topology         Constraint = "Topology"         // Kueue finds no nodes that are as near to one another as it asks
 
 	// Of a job that has no Workload:
 	NoQueueName   Constraint = "NoQueueName"   // it names no queue
@@ -72,27 +74,27 @@ type Verdict struct {
 	Ceiling *Ceiling // that refuses its pods; nil for none
 }
 
-// Holders are all tasks that a verdict names, to be changed in their places. One
-// may come more than once.
-func (v *Verdict) Holders() iter.Seq[*Holder] {
-	lists := [][]Holder{v.Stops, v.StopsOthers}
-	for _, f := range v.Flavors {
-		for _, s := range f.Shortages {
-			lists = append(lists, s.Lower, s.Own)
+// Holders are all lists of tasks that a verdict names, to be changed in their
+// places.
+func (v *Verdict) Holders() iter.Seq[*[]Holder] {
+	return func(yield func(*[]Holder) bool) {
+		if !yield(&v.Stops) || !yield(&v.StopsOthers) {
+			return
 		}
-	}
-	if v.Decides != nil {
-		lists = append(lists, v.Decides.Lower, v.Decides.Own)
-	}
-	for _, change := range v.Changes {
-		lists = append(lists, change.Tasks)
-	}
-	return func(yield func(*Holder) bool) {
-		for _, list := range lists {
-			for i := range list {
-				if !yield(&list[i]) {
+		shortage := func(s *Shortage) bool { return yield(&s.Lower) && yield(&s.Own) && yield(&s.Borrowers) }
+		for i := range v.Flavors {
+			for j := range v.Flavors[i].Shortages {
+				if !shortage(&v.Flavors[i].Shortages[j]) {
 					return
 				}
+			}
+		}
+		if v.Decides != nil && !shortage(v.Decides) {
+			return
+		}
+		for i := range v.Changes {
+			if !yield(&v.Changes[i].Tasks) {
+				return
 			}
 		}
 	}
@@ -119,6 +121,7 @@ type Shortage struct {
 	LowerSum   int64
 	Own        []Holder // own tasks that hold it, the largest first
 	Reclaim    int64    // what other queues hold beyond their own quota
+	Borrowers  []Holder // those queues, the largest first
 }
 
 // Short is how much is missing now.
@@ -176,8 +179,10 @@ func (l *ledger) why(t Task, all []demand) (v Verdict) {
 			v.Changes = l.changes(t, all, failed, need, v)
 		}
 		return v
-	case l.c.Blocked > 0:
+	case l.c.Blocked > 0 || t.Says == kueue.WorkloadQuotaReservedReasonWaitingForPodsReady:
 		v.Constraint = OthersStart
+	case t.Says == kueue.WorkloadQuotaReservedReasonTopologyPlacementFailed:
+		v.Constraint = Topology
 	default:
 		v.Constraint = Turn
 	}
@@ -330,10 +335,14 @@ func (s *Shortage) holders(t Task, c *Cluster) {
 		}
 	}
 	for name, q := range c.Queues {
-		if name != c.Queue.Name {
-			s.Reclaim += max(0, q.Used[s.Cell]-q.Limits[s.Cell].Nominal)
+		if beyond := q.Used[s.Cell] - q.Limits[s.Cell].Nominal; name != c.Queue.Name && beyond > 0 {
+			s.Reclaim += beyond
+			s.Borrowers = append(s.Borrowers, Holder{Queue: name, Team: q.Team, Holds: Amounts{s.Cell: beyond}})
 		}
 	}
+	slices.SortFunc(s.Borrowers, func(a, b Holder) int {
+		return cmp.Or(cmp.Compare(b.Holds[s.Cell], a.Holds[s.Cell]), strings.Compare(a.Queue, b.Queue))
+	})
 }
 
 // keys are the labels that flavors go by: Kueue looks at no others.

@@ -55,6 +55,10 @@ func TestWhy(t *testing.T) {
 		task.PodSets[0].Spec = &corev1.PodSpec{NodeSelector: map[string]string{"type": label}}
 		return task
 	}
+	says := func(task Task, reason string) Task {
+		task.Says = reason
+		return task
+	}
 	for name, tc := range map[string]struct {
 		task    Task
 		cluster *Cluster
@@ -64,6 +68,8 @@ func TestWhy(t *testing.T) {
 		changes []Kind
 	}{
 		"fits": {asks(2), cluster(queue("a", Limit{Nominal: 4}, 2)), Turn, 0, 0, nil},
+		"fits, and Kueue waits for pods of others": {says(asks(2), "WaitingForPodsReady"), cluster(queue("a", Limit{Nominal: 4}, 2)), OthersStart, 0, 0, nil},
+		"fits, and no nodes are near enough":       {says(asks(2), "TopologyPlacementFailed"), cluster(queue("a", Limit{Nominal: 4}, 2)), Topology, 0, 0, nil},
 		"own quota is held": {asks(2), func() *Cluster {
 			c := cluster(queue("a", Limit{Nominal: 4, Borrow: n(0)}, 3))
 			c.hold(holder("x", "a", 10, 2), holder("y", "a", 10, 1))
