@@ -25,7 +25,7 @@ func whyOf(d tasks.Detail) *views.Why {
 		team = "the queue"
 	}
 	const waits = "Why is it waiting?"
-	why := &views.Why{Title: waits, Tone: "wait"}
+	why := &views.Why{Title: waits, ChangesTitle: "What would start it", Tone: "wait"}
 	switch v.Constraint {
 	case explain.Paused:
 		why.Title, why.Headline, why.Text = "Why does it not run?", "It is stopped.", "Somebody switched it off (spec.active of its Workload). Switched on again, it waits in its queue like a new task."
@@ -68,7 +68,12 @@ func whyOf(d tasks.Detail) *views.Why {
 		placed(why, d)
 	}
 	if d.Growing() && why.Title == waits && v.Constraint != explain.ChecksPending {
-		why.Title, why.Text = "Why does it not get more?", fmt.Sprintf("It runs with %d of %s. For more of them: %s", d.Size.Now, podCount(d.Size.Wanted), why.Text)
+		why.Title, why.ChangesTitle = "Why does it not get more?", "What would give it more"
+		runs := fmt.Sprintf("It runs with %d of %s.", d.Size.Now, podCount(d.Size.Wanted))
+		if d.Elastic() {
+			runs += " The new size is counted whole, and what it holds as free."
+		}
+		why.Text = runs + " " + why.Text
 	}
 	if v.Fit != nil && d.State.Waiting() {
 		why.Steps = append(why.Steps, views.WhyStep{Tone: "bad", Title: "Nodes", Text: "With quota it would still not run: " + tooSmall(v.Fit)})

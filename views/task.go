@@ -45,14 +45,15 @@ type PodRow struct {
 
 // Why says why a task does not start.
 type Why struct {
-	Title    string
-	Tone     string // of the headline, as of a tag
-	Headline string
-	Text     string
-	Steps    []WhyStep
-	Pools    []ValueLine // that are not for it, and why
-	Changes  []WhyChange // each would start it
-	Differs  string      // Kueue's own reason where it says something else; empty where it does not
+	Title        string
+	Tone         string // of the headline, as of a tag
+	Headline     string
+	Text         string
+	Steps        []WhyStep
+	Pools        []ValueLine // that are not for it, and why
+	Changes      []WhyChange // each would do by itself
+	ChangesTitle string
+	Differs      string // Kueue's own reason where it says something else; empty where it does not
 }
 
 // WhyStep is one way by which it might get what it needs.

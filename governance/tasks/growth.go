@@ -18,8 +18,7 @@ func (v viewer) more(ctx context.Context, t *Task) (*explain.Verdict, error) {
 		return nil, err
 	}
 	c.Holders = slices.DeleteFunc(c.Holders, func(h *explain.Holder) bool { return h.UID == t.UID && h.Namespace == t.Namespace })
-	elastic := next.main.Annotations[sliceName] != ""
-	if elastic { // the larger slice takes the place of the one that runs
+	if next.Elastic() { // the larger slice is counted whole
 		for _, h := range t.holds {
 			for cell, amount := range h.Holds {
 				if q := c.Queues[h.Queue]; q != nil {
@@ -29,9 +28,10 @@ func (v viewer) more(ctx context.Context, t *Task) (*explain.Verdict, error) {
 		}
 	}
 	verdict := v.explain(question(next), c)
-	if !elastic { // a part comes whole or not at all
-		verdict.Changes = slices.DeleteFunc(verdict.Changes, func(c explain.Change) bool { return c.Kind == explain.FewerPods })
-	}
+	verdict.Changes = slices.DeleteFunc(verdict.Changes, func(c explain.Change) bool {
+		// A part comes whole or not at all, and fewer pods than it has are not more.
+		return c.Kind == explain.FewerPods && (!next.Elastic() || c.Pods <= t.Size.Now)
+	})
 	return verdict, nil
 }
 

@@ -82,7 +82,7 @@ func decides(parts []part) part {
 
 // measure fills in sizes and resources.
 func (t *Task) measure(parts []part, chief part) {
-	elastic := chief.w.Annotations[sliceName] != ""
+	elastic := t.Elastic()
 	t.Held, t.Asked = quota.Resources{}, quota.Resources{}
 	if chief.state.Finished() {
 		t.Size = Size{Least: chief.least, Now: 0, Wanted: chief.wanted}

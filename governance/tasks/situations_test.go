@@ -243,7 +243,7 @@ spec:
 			return nil
 		})
 		d := l.is("a", tasks.Running, explain.ExceedsMax, "") // what it has counts for it
-		if s := d.Verdict.Decides; s.Needed != 6 || s.Most != 4 || len(s.Own) != 0 || l.offers(d, explain.FewerPods).Pods != 4 {
+		if s := d.Verdict.Decides; s.Needed != 6 || s.Most != 4 || len(s.Own) != 0 || l.offers(d, explain.FewerPods).Pods != 4 || !d.Elastic() {
 			l.t.Errorf("of what it wants more, it says %+v", s)
 		}
 		l.queue("", 6, "0")

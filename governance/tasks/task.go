@@ -119,5 +119,9 @@ func (t *Task) Ran(now time.Time) time.Duration {
 	return t.RanBefore + max(0, now.Sub(t.AdmittedAt))
 }
 
+// Elastic tells whether it is a job of slices: a new size is a new slice, which
+// takes the place of the one that runs.
+func (t *Task) Elastic() bool { return t.main != nil && t.main.Annotations[sliceName] != "" }
+
 // Growing tells whether it runs and waits for more.
 func (t *Task) Growing() bool { return t.State.Holding() && t.Size.Wanted > t.Size.Now }
