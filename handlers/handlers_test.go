@@ -119,7 +119,7 @@ func (d *domain) Detail(context.Context, governance.User, string, string, string
 	if len(d.items) == 0 {
 		return tasks.Detail{}, &governance.Error{Kind: governance.NotFound, Message: "There is no such task."}
 	}
-	detail := tasks.Detail{Item: d.items[0]}
+	detail := tasks.Detail{Item: d.items[0], About: d.items[0]}
 	if d.more != nil {
 		d.more(&detail)
 	}

@@ -14,7 +14,8 @@ import (
 // shownHolders is how many tasks that hold something are named.
 const shownHolders = 5
 
-// whyOf says why a task does not start; nil for one that runs or has ended.
+// whyOf says why a task does not start, or gets no more; nil where there is nothing
+// to say.
 func whyOf(d tasks.Detail) *views.Why {
 	v := d.Verdict
 	if v == nil {
@@ -42,7 +43,7 @@ func whyOf(d tasks.Detail) *views.Why {
 	case explain.WrongNamespace:
 		why.Tone, why.Headline, why.Text = "bad", "Its queue takes nothing from this namespace.", "Submit it in the team's own namespace."
 	case explain.BacksOff:
-		why.Headline, why.Text = "It is tried again later.", "Its pods did not all get ready, or a check failed. It goes back into the queue at "+d.RetryAt.UTC().Format("15:04:05")+" (UTC)."
+		why.Headline, why.Text = "It is tried again later.", "Its pods did not all get ready, or a check failed. It goes back into the queue at "+d.About.RetryAt.UTC().Format("15:04:05")+" (UTC)."
 	case explain.ChecksPending:
 		why.Headline, why.Text = "It has its quota, and waits for a check.", v.Detail
 	case explain.Uncovered:
@@ -59,7 +60,8 @@ func whyOf(d tasks.Detail) *views.Why {
 	case explain.OthersStart:
 		why.Headline, why.Text = "It fits, and waits for the pods of others.", "Under the cluster's policy Kueue starts no task until all pods of those that it started are ready."
 	case explain.Topology:
-		why.Headline, why.Text = "There is quota, and no nodes that are near enough to one another.", "Its pods ask to be placed together (topology-aware scheduling), and Kueue finds no place for all of them. It starts when one is free, or when it asks for less nearness."
+		why.Tone, why.Headline = "bad", "No nodes are near enough to one another for it."
+		why.Text = "There is quota. But its pods ask to be placed together (topology-aware scheduling), and Kueue finds no place for all of them, even with all other tasks gone. Ask for fewer pods, or for less nearness."
 	case explain.Quota, explain.ExceedsMax, explain.Reclaims:
 		shortage(why, d, team)
 	case explain.NoQueueName, explain.NoClass, explain.NotIntegrated, explain.NoWorkload:
@@ -79,7 +81,7 @@ func whyOf(d tasks.Detail) *views.Why {
 		why.Steps = append(why.Steps, views.WhyStep{Tone: "bad", Title: "Nodes", Text: "With quota it would still not run: " + tooSmall(v.Fit)})
 	}
 	if d.Disagrees {
-		why.Differs = fmt.Sprintf("Kueue itself says %s: “%s”. Its reasons can be older than what they are about.", d.Token, strings.TrimSuffix(d.Reason, "."))
+		why.Differs = fmt.Sprintf("Kueue itself says %s: “%s”. Its reasons can be older than what they are about.", d.About.Token, strings.TrimSuffix(d.About.Reason, "."))
 	}
 	for _, f := range v.Flavors {
 		if f.Mismatch != "" {
@@ -112,6 +114,9 @@ func shortage(why *views.Why, d tasks.Detail, team string) {
 		}
 	}
 	own := views.WhyStep{Tone: "bad", Title: "Its own quota", Text: usedWords(s, of), Tasks: holders(s.Own, s.Cell)}
+	if text, more := strings.CutSuffix(own.Text, ":"); more && len(own.Tasks) == 0 {
+		own.Text = text + ", by this task itself."
+	}
 	if s.Nominal == 0 {
 		own.Text = fmt.Sprintf("%s has no quota of %s.", upper(team), s.Flavor)
 	}
@@ -205,13 +210,21 @@ func upper(text string) string {
 	return strings.ToUpper(text[:1]) + text[1:]
 }
 
+// holders are the first of a list, the sum of those that are not for the reader,
+// which stands last there, and how many more are.
 func holders(list []explain.Holder, cell explain.Cell) (found []views.HolderLink) {
-	for i, h := range list {
-		if i == shownHolders {
-			found = append(found, views.HolderLink{TaskLink: views.TaskLink{Name: fmt.Sprintf("%d more", len(list)-i)}})
-			break
-		}
+	named := list
+	if last := len(list) - 1; last >= 0 && list[last].Name == "" && list[last].Queue == "" {
+		named = list[:last]
+	}
+	for _, h := range named[:min(shownHolders, len(named))] {
 		found = append(found, holder(h, cell))
+	}
+	for _, h := range list[len(named):] {
+		found = append(found, holder(h, cell))
+	}
+	if more := len(named) - shownHolders; more > 0 {
+		found = append(found, views.HolderLink{TaskLink: views.TaskLink{Name: fmt.Sprintf("%d more", more)}})
 	}
 	return found
 }

@@ -15,10 +15,8 @@ import (
 
 // verdictOf says how a task would fare, in the words of a task that waits.
 func verdictOf(v submit.Verdict, p submit.Plan) *views.SubmitVerdict {
-	why := whyOf(tasks.Detail{
-		Item:    tasks.Item{Task: &tasks.Task{Namespace: p.Team.Namespace, Queue: p.Team.Queue, Size: tasks.Size{Wanted: p.Pods}}, Team: p.Team.Name},
-		Verdict: &v.Verdict,
-	})
+	task := tasks.Item{Task: &tasks.Task{Namespace: p.Team.Namespace, Queue: p.Team.Queue, Size: tasks.Size{Wanted: p.Pods}}, Team: p.Team.Name}
+	why := whyOf(tasks.Detail{Item: task, Verdict: &v.Verdict, About: task})
 	said := &views.SubmitVerdict{Text: why.Text, Steps: why.Steps, Changes: why.Changes}
 	switch v.Outcome {
 	case submit.Starts:

@@ -24,8 +24,8 @@ const (
 	// writeLimit is how long making a job may take, all in all: well below the
 	// web server's own limit, which would cut the answer off.
 	writeLimit = 8 * time.Second
-	// appearLimit is how long the task of a new job is waited for: without Kueue, a
-	// job is a task after some three seconds.
+	// appearLimit is how long the task of a new job is waited for: where Kueue makes
+	// no Workload, the job is one by itself after some three seconds.
 	appearLimit = 5 * time.Second
 )
 

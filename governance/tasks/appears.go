@@ -12,22 +12,22 @@ func (s *Service) Known(namespace, kind, name string) bool {
 	return s.index.Find(namespace, kind, name, "") != nil
 }
 
-// Appears waits until Kueue has made the Workload of a job, some moments after
-// the job, or ctx ends. It tells whether its task can be looked at then.
+// Appears waits until a job is a task, some moments after it was made, or ctx
+// ends. It tells whether it can be looked at then.
 func (s *Service) Appears(ctx context.Context, namespace, kind, name, uid string) bool {
-	t := s.wait(ctx, Address{namespace, kind, name, uid}, func(t *Task) bool { return t != nil && !t.Bare })
+	t := s.wait(ctx, Address{namespace, kind, name, uid}, func(t *Task) bool { return t != nil })
 	return t != nil
 }
 
 // found is a task. Where its job was made a moment ago, it waits until Kueue has
 // made the Workload, or the job is a task without one.
-func (s *Service) found(ctx context.Context, at Address) *Task {
-	if t := s.index.Find(at.Namespace, at.Kind, at.Name, at.UID); t != nil || !s.index.young(at) {
+func (s *Service) found(ctx context.Context, x *Index, at Address) *Task {
+	if t := x.Find(at.Namespace, at.Kind, at.Name, at.UID); t != nil || !x.young(at) {
 		return t
 	}
 	ctx, cancel := context.WithTimeout(ctx, grace+time.Second)
 	defer cancel()
-	return s.wait(ctx, at, func(t *Task) bool { return t != nil || !s.index.young(at) })
+	return x.wait(ctx, s.Cluster.Tasks.Listen(ctx), at, func(t *Task) bool { return t != nil || !x.young(at) })
 }
 
 // Classed waits until Kueue has copied the class of a job into its Workload, the
@@ -63,8 +63,8 @@ func (x *Index) wait(ctx context.Context, changed <-chan struct{}, at Address, i
 func (x *Index) young(at Address) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	for key := range x.jobsIn[at.Namespace] {
-		if j := x.jobs[key]; x.waits[key] && j.Name == at.Name && strings.EqualFold(j.kind, at.Kind) && (at.UID == "" || string(j.UID) == at.UID) {
+	for key := range x.waits { // those of the last seconds
+		if j := x.jobs[key]; j != nil && j.Namespace == at.Namespace && j.Name == at.Name && strings.EqualFold(j.kind, at.Kind) && (at.UID == "" || string(j.UID) == at.UID) {
 			return true
 		}
 	}

@@ -22,7 +22,8 @@ const shownAround = 5
 type Detail struct {
 	Item
 	Standing
-	Verdict   *explain.Verdict // why it does not start; nil for one that runs or ended
+	Verdict   *explain.Verdict // why it does not start, or gets no more; nil where there is nothing to say
+	About     Item             // what the verdict is about: the task, or what it waits for while it runs
 	Disagrees bool             // Kueue gives another reason than that verdict
 	Pods      []*Pod           // by name
 	PodCount  PodCount
@@ -49,13 +50,22 @@ func (s *Service) Detail(ctx context.Context, user governance.User, namespace, k
 		d.Said = append(d.Said, c)
 	}
 	d.Pods, d.PodCount = v.index.Pods(t)
-	if d.Verdict, err = v.why(ctx, t, d.Pods, d.PodCount); err != nil {
+	d.About = d.Item
+	d.Verdict, err = v.why(ctx, t, d.Pods, d.PodCount)
+	if next := t.next(); err == nil && d.Verdict == nil && next != nil && (t.State == Running || t.State == Starting) {
+		d.About = v.item(next, 0)
+		d.Verdict, err = v.more(ctx, t, next)
+	}
+	if err != nil {
 		return Detail{}, err
 	}
 	if d.Verdict != nil {
 		// What stands behind others, Kueue may not have looked at since there is room.
 		behind := d.Verdict.Constraint == explain.Turn && d.Place > 1
-		d.Disagrees = !behind && !d.Verdict.Agrees(t.Token)
+		// Nor does it add what a larger slice takes over, when it looks at what a queue
+		// can ever have.
+		slice := d.Verdict.Constraint == explain.ExceedsMax && t.State.Holding() && t.Elastic()
+		d.Disagrees = !behind && !slice && !d.Verdict.Agrees(d.About.Token)
 		s.given.count(t, d.Verdict.Constraint, d.Disagrees)
 	}
 	return d, nil
@@ -69,7 +79,7 @@ func (s *Service) one(ctx context.Context, user governance.User, namespace, kind
 	}
 	var t *Task
 	if v.sees == nil || v.sees[namespace] {
-		t = s.found(ctx, Address{namespace, kind, name, uid})
+		t = s.found(ctx, v.index, Address{namespace, kind, name, uid})
 	}
 	if t == nil {
 		return v, nil, &governance.Error{Kind: governance.NotFound, Op: "find task", Message: "There is no such task, or it is not for you."}

@@ -7,27 +7,29 @@ import (
 	"kuota.dev/kuota/governance/tasks/explain"
 )
 
-// more says why a task that runs gets no more; nil where it wants no more.
-func (v viewer) more(ctx context.Context, t *Task) (*explain.Verdict, error) {
-	next := t.next()
-	if next == nil {
-		return nil, nil
-	}
+// more says why a task that runs does not get what it waits for: see next.
+func (v viewer) more(ctx context.Context, t, next *Task) (*explain.Verdict, error) {
 	c, err := v.surroundings(ctx, next)
 	if err != nil {
 		return nil, err
 	}
 	c.Holders = slices.DeleteFunc(c.Holders, func(h *explain.Holder) bool { return h.UID == t.UID && h.Namespace == t.Namespace })
+	q := question(next)
 	if next.Elastic() { // the larger slice is counted whole
+		q.Takes = explain.Amounts{}
 		for _, h := range t.holds {
 			for cell, amount := range h.Holds {
-				if q := c.Queues[h.Queue]; q != nil {
-					q.Used[cell] -= amount
+				q.Takes[cell] += amount
+				if queue := c.Queues[h.Queue]; queue != nil {
+					queue.Used[cell] -= amount
 				}
 			}
 		}
 	}
-	verdict := v.explain(question(next), c)
+	if t.Class == "" { // Kueue takes no class for one that got its quota without
+		c.Ranks = nil
+	}
+	verdict := v.explain(q, c)
 	verdict.Changes = slices.DeleteFunc(verdict.Changes, func(c explain.Change) bool {
 		// A part comes whole or not at all, and fewer pods than it has are not more.
 		return c.Kind == explain.FewerPods && (!next.Elastic() || c.Pods <= t.Size.Now)
@@ -35,22 +37,23 @@ func (v viewer) more(ctx context.Context, t *Task) (*explain.Verdict, error) {
 	return verdict, nil
 }
 
-// next is what a task that holds quota waits for, as a task by itself: the larger
-// slice of an elastic job, or the first in line of its Workloads that wait. nil
-// where none does.
+// next is what a task that holds quota waits for, as a task by itself: the newest
+// slice of an elastic job, or the first in line of its Workloads. nil where none
+// waits.
 func (t *Task) next() *Task {
 	var first *part
-	for _, w := range t.Parts {
-		if p := readPart(w); p.state.Waiting() && (first == nil || p.priority > first.priority) {
+	for _, w := range t.Parts { // the newest first
+		if p := readPart(w); p.state.Waiting() && (first == nil || p.priority > first.priority || p.priority == first.priority && !t.Elastic()) {
 			first = &p
 		}
 	}
 	if first == nil {
 		return nil
 	}
-	next := &Task{Namespace: t.Namespace, Kind: t.Kind, Name: t.Name, UID: t.UID, Queue: t.Queue, Priority: first.priority, State: first.state, main: first.w}
+	next := &Task{Namespace: t.Namespace, Kind: t.Kind, Name: t.Name, UID: t.UID, Queue: t.Queue, Class: t.Class, Priority: first.priority, State: first.state, main: first.w}
 	if first.told != nil {
-		next.Token = first.told.Reason
+		next.Token, next.Reason = first.told.Reason, firstLine(first.told.Message)
 	}
+	first.times(next, nil)
 	return next
 }

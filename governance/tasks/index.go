@@ -106,10 +106,6 @@ func (x *Index) Handler() toolscache.ResourceEventHandler {
 // set takes in a Workload as it is now. first says that it was there before this
 // process.
 func (x *Index) set(w *kueue.Workload, first bool) {
-	if orphaned(w) {
-		x.drop(w)
-		return
-	}
 	_, _, uid := owner(w)
 	key := groupKey{w.Namespace, uid}
 	x.mu.Lock()
@@ -127,11 +123,21 @@ func (x *Index) set(w *kueue.Workload, first bool) {
 	x.regroup(w)
 }
 
-// orphaned tells whether the job of a Workload was deleted: Kueue ends it then,
-// and it is deleted some moments later.
-func orphaned(w *kueue.Workload) bool {
-	c := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadFinished)
-	return c != nil && c.Status == metav1.ConditionTrue && c.Reason == kueue.WorkloadFinishedReasonOwnerNotFound
+// orphaned tells whether the job of these Workloads was deleted, and they will be
+// some moments later: Kueue ended one for that, or of the slices of an elastic job
+// only those are left that others took the place of.
+func orphaned(parts []*kueue.Workload) bool {
+	others := 0
+	for _, w := range parts {
+		switch c := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadFinished); {
+		case c == nil || c.Status != metav1.ConditionTrue:
+		case c.Reason == kueue.WorkloadFinishedReasonOwnerNotFound:
+			return true
+		case c.Reason == kueue.WorkloadSliceReplaced:
+			others++
+		}
+	}
+	return others == len(parts)
 }
 
 func (x *Index) drop(w *kueue.Workload) {
@@ -166,7 +172,9 @@ func partOf(parts []*kueue.Workload, uid types.UID) int {
 func (x *Index) make(key groupKey, first bool) {
 	before := x.tasks[key]
 	var t *Task
-	if parts := x.parts[key]; len(parts) > 0 {
+	if parts := x.parts[key]; len(parts) > 0 && orphaned(parts) {
+		// It is gone, as if they were.
+	} else if len(parts) > 0 {
 		t = FromWorkloads(parts, before)
 		t.Held, t.Asked = x.requests.of(t.Held), x.requests.of(t.Asked)
 		for i := range t.holds {

@@ -306,17 +306,64 @@ func timesOverTwoPreemptions(t *testing.T, checks bool) {
 	}
 }
 
-// A task whose job was deleted is gone, as if its Workload were: it has not
-// succeeded.
+// A task whose job was deleted is gone, whichever of its Workloads is told of
+// first: it has not succeeded, nor is its job one without a Workload.
 func TestOrphanedWorkload(t *testing.T) {
-	x, _ := newTestIndex()
-	x.set(workload("ns", "t", "a", 1, start, runs(start)...), false)
-	x.set(workload("ns", "t", "a", 1, start, append(runs(start), condition("Finished", true, "OwnerNotFound", start))...), false)
-	if task := x.Find("ns", "Job", "t", ""); task != nil {
-		t.Errorf("it is still there, %s", task.State)
+	slice := func(name, of string, conditions ...metav1.Condition) *kueue.Workload {
+		w := workload("ns", "t", "a", 1, start, conditions...)
+		w.Name, w.UID, w.Annotations = name, types.UID(name), map[string]string{sliceName: "first"}
+		if of != "" {
+			w.Annotations[replaces] = "ns/" + of
+		}
+		return w
 	}
-	if rows, _ := x.Classes(func(string) bool { return true }, 0); len(rows) != 0 && rows[0].Running != 0 {
-		t.Errorf("its class is %+v", rows)
+	outgrown := slice("first", "", append(runs(start), condition("Finished", true, "WorkloadSliceReplaced", start))...)
+	orphan := condition("Finished", true, "OwnerNotFound", start)
+	for name, steps := range map[string][]func(x *Index){
+		"one Workload": {func(x *Index) { x.set(slice("only", "", append(runs(start), orphan)...), false) }},
+		"of two slices, the one that runs": {
+			func(x *Index) { x.set(outgrown, false) },
+			func(x *Index) { x.set(slice("second", "first", append(runs(start), orphan)...), false) },
+			func(x *Index) { x.drop(slice("second", "first")) },
+		},
+		"the slice that runs is deleted first": {
+			func(x *Index) { x.set(outgrown, false) },
+			func(x *Index) { x.drop(slice("second", "first")) },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x, _ := newTestIndex()
+			x.told()
+			x.setJob(jobObject("ns", "t")) // of which nobody has said yet that it is gone
+			x.set(slice("only", "", runs(start)...), false)
+			if len(steps) > 1 {
+				x.set(outgrown, false)
+				x.drop(slice("only", ""))
+				x.set(slice("second", "first", runs(start)...), false)
+			}
+			if task := x.Find("ns", "Job", "t", ""); task == nil || task.State != Running || task.Bare {
+				t.Fatalf("before, it is %+v", task)
+			}
+			for i, step := range steps {
+				if step(x); i == 0 && len(steps) > 1 {
+					continue
+				}
+				if task := x.Find("ns", "Job", "t", ""); task != nil {
+					t.Errorf("after %d steps it is still there, %s", i+1, task.State)
+				}
+			}
+		})
+	}
+}
+
+// A task that is being stopped is not explained by the checks that Kueue resets
+// meanwhile.
+func TestStoppingIsNotExplained(t *testing.T) {
+	w := workload("ns", "t", "a", 1, start, append(runs(start), condition("Evicted", true, "Preempted", start))...)
+	w.Status.AdmissionChecks = []kueue.AdmissionCheckState{{Name: "c", State: kueue.CheckStatePending}}
+	task := FromWorkloads([]*kueue.Workload{w}, nil)
+	if verdict, err := (viewer{}).why(t.Context(), task, nil, PodCount{}); task.State != Stopping || verdict != nil || err != nil {
+		t.Errorf("%s, it is explained by %+v, %v", task.State, verdict, err)
 	}
 }
 

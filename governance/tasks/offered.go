@@ -41,10 +41,11 @@ func Offered(ctx context.Context, reader client.Reader, policy *v1alpha1.Cluster
 }
 
 // keepsClass tells whether the priority of a task can never be changed by its
-// class: Kueue takes the class of pods without a job once, and follows none where
-// the pods' own priorityClassName decides.
+// class: Kueue takes the class of pods without a job once, a Workload by itself has
+// no job that names one, and Kueue follows none where the pods' own
+// priorityClassName decides.
 func keepsClass(t *Task) bool {
-	if t.Kind == podGroup {
+	if t.Kind == podGroup || t.Kind == "Workload" {
 		return true
 	}
 	if t.main == nil {

@@ -42,7 +42,7 @@ func (t *Task) pods() int32 {
 	switch {
 	case t.Bare:
 		return 0
-	case !isSliced(t):
+	case !t.Elastic():
 		return t.Size.Now
 	}
 	for _, w := range t.Parts { // the newest first
@@ -86,7 +86,7 @@ func resized(before, t *Task, now time.Time) (Resize, bool) {
 			}
 		}
 	}
-	if len(t.Parts) < len(before.Parts) && r.Cause == Scaled && !isSliced(t) { // a part was deleted
+	if len(t.Parts) < len(before.Parts) && r.Cause == Scaled && !t.Elastic() { // a part was deleted
 		r.Cause = Ended
 	}
 	return r, true
@@ -105,8 +105,6 @@ func startedWith(w *kueue.Workload) (pods int32) {
 	}
 	return pods
 }
-
-func isSliced(t *Task) bool { return t.main.Annotations[sliceName] != "" }
 
 // joins is why a task grew when a Workload of it got its quota.
 func joins(w *kueue.Workload, r Resize) Cause {
@@ -171,7 +169,7 @@ func toldSizes(t *Task) (sizes []Resize) {
 		}
 		pods := startedWith(w)
 		changes = append(changes, change{admitted.LastTransitionTime.Time, pods, Started, w})
-		if c := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadFinished); c != nil && (c.Reason != replaced || !isSliced(t)) {
+		if c := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadFinished); c != nil && (c.Reason != replaced || !t.Elastic()) {
 			changes = append(changes, change{c.LastTransitionTime.Time, -pods, Ended, w})
 		}
 	}
@@ -181,7 +179,7 @@ func toldSizes(t *Task) (sizes []Resize) {
 	var now int32
 	for _, c := range changes {
 		r := Resize{At: c.at, From: now, To: now + c.pods, Cause: c.cause}
-		if isSliced(t) && c.pods > 0 { // a slice is the whole job
+		if t.Elastic() && c.pods > 0 { // a slice is the whole job
 			r.To = c.pods
 		}
 		if c.cause == Started {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/admission"
-	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/enforcement"
@@ -96,8 +96,7 @@ func counted(w *kueue.Workload, set *kueue.PodSet, each quota.Resources) quota.R
 	return nil
 }
 
-// why says why a task does not start, or not with all its pods, or gets no more,
-// as of now, with the names of those that hold what it needs where the viewer may
+// why says why a task does not start, or not with all its pods, as of now, with the names of those that hold what it needs where the viewer may
 // see them. nil says that there is nothing to explain.
 func (v viewer) why(ctx context.Context, t *Task, pods []*Pod, count PodCount) (*explain.Verdict, error) {
 	q := question(t)
@@ -105,10 +104,7 @@ func (v viewer) why(ctx context.Context, t *Task, pods []*Pod, count PodCount) (
 	case t.State.Finished(), t.State == Stopping: // Kueue resets its checks meanwhile
 		return nil, nil
 	case !t.Bare && t.State.Holding() && len(q.Checks) == 0:
-		if verdict, err := v.unplaced(ctx, t, q, pods, count); verdict != nil || err != nil {
-			return verdict, err
-		}
-		return v.more(ctx, t)
+		return v.unplaced(ctx, t, q, pods, count)
 	}
 	c, err := v.surroundings(ctx, t)
 	if err != nil {
@@ -206,11 +202,11 @@ func (v viewer) surroundings(ctx context.Context, t *Task) (*explain.Cluster, er
 	}
 	c.Nodes = v.index.nodes(nodes.Items)
 	v.index.fill(c)
-	policy, err := v.policy(ctx)
+	policy, err := allocations.Policy(ctx, v.reader)
 	if err != nil {
 		return nil, err
 	}
-	if policy.Spec.GangScheduling.Enabled && policy.Spec.GangScheduling.BlockAdmission {
+	if policy != nil && policy.Spec.GangScheduling.Enabled && policy.Spec.GangScheduling.BlockAdmission {
 		c.Blocked = v.index.notReady()
 	}
 	if keepsClass(t) {
@@ -258,15 +254,6 @@ func (v viewer) queues(ctx context.Context, t *Task, c *explain.Cluster) error {
 	return v.cohort(ctx, string(own.Spec.CohortName), c)
 }
 
-// policy is the cluster policy; an empty one where there is none.
-func (v viewer) policy(ctx context.Context) (*v1alpha1.ClusterPolicy, error) {
-	var policy v1alpha1.ClusterPolicy
-	if err := v.reader.Get(ctx, client.ObjectKey{Name: v1alpha1.ClusterPolicyName}, &policy); client.IgnoreNotFound(err) != nil {
-		return nil, cluster.Translate("read policy", err)
-	}
-	return &policy, nil
-}
-
 // without reads why a job has no Workload.
 func (v viewer) without(ctx context.Context, t *Task, c *explain.Cluster) error {
 	if t.Class != "" {
@@ -286,8 +273,8 @@ func (v viewer) without(ctx context.Context, t *Task, c *explain.Cluster) error 
 			slices.Sort(c.Classes)
 		}
 	}
-	policy, err := v.policy(ctx)
-	if err == nil && policy.Status.Kueue != nil && len(policy.Status.Kueue.Integrations) > 0 && !slices.Contains(policy.Status.Kueue.Integrations, framework(t.Kind)) {
+	policy, err := allocations.Policy(ctx, v.reader)
+	if err == nil && policy != nil && policy.Status.Kueue != nil && len(policy.Status.Kueue.Integrations) > 0 && !slices.Contains(policy.Status.Kueue.Integrations, framework(t.Kind)) {
 		c.NotIntegrated = t.Kind
 	}
 	return err

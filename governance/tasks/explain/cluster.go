@@ -122,6 +122,9 @@ type Task struct {
 	Bare      bool      // Kueue has made no Workload of it
 	Says      string    // Kueue's reason in one word; empty where it gave none
 	Placed    *Placed   // how its pods do; nil while it has no quota
+	// Takes is what it takes over of its own slice that runs, of an elastic job: it
+	// stays in those flavors. Queues do not count it as used. nil is nothing.
+	Takes Amounts
 }
 
 // Placed is how the pods of a task do that has its quota.
@@ -154,7 +157,7 @@ type Cluster struct {
 	Flavors     map[string]Flavor
 	Holders     []*Holder // of those queues, in the order of Compare
 	FairSharing bool
-	Ranks       []Class // the priority classes that there are
+	Ranks       []Class // the priority classes that it may be given
 	Nodes       []Node
 	Ceilings    []Ceiling // of its namespace, which would refuse one more pod of it
 	Blocked     int       // tasks whose pods Kueue waits for before it starts another

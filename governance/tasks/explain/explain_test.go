@@ -174,3 +174,23 @@ func TestChangesAreSmallest(t *testing.T) {
 		t.Errorf("changes are %+v", v.Changes)
 	}
 }
+
+// A larger slice of an elastic job stays in the flavor of the one that runs, and
+// Kueue stops others for what it asks for more.
+func TestLargerSlice(t *testing.T) {
+	own := queue("a", Limit{Nominal: 4, Borrow: n(4)}, 2) // without the three of the slice that runs
+	own.Flavors = []string{"a100", "h100"}
+	own.Limits[h100] = Limit{Nominal: 8}
+	c := cluster(own, queue("b", Limit{Nominal: 4}, 1))
+	c.hold(holder("lower", "a", 5, 2))
+	larger := asks(6)
+	larger.Takes = Amounts{a100: 3}
+	v := Why(larger, c)
+	if v.Constraint != Reclaims || v.Decides.Flavor != "a100" || len(v.Stops) != 1 || v.Flavors[1].Mismatch == "" {
+		t.Errorf("it is %s by %+v, of %+v", v.Constraint, v.Decides, v.Flavors)
+	}
+	larger.Takes = nil
+	if v := Why(larger, c); v.Constraint != Turn {
+		t.Errorf("a new task of that size is %s", v.Constraint)
+	}
+}

@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -37,12 +38,22 @@ func demands(t Task, c *Cluster) (all []demand) {
 			}
 			keys := c.keys(group.Flavors)
 			for _, name := range group.Flavors {
-				d.flavors = append(d.flavors, match{name, mismatch(set.Spec, c.Flavors[name], keys)})
+				d.flavors = append(d.flavors, match{name, cmp.Or(mismatch(set.Spec, c.Flavors[name], keys), t.elsewhere(name, d.names))})
 			}
 			all = append(all, d)
 		}
 	}
 	return all
+}
+
+// elsewhere says that pods of a task which run already are in another flavor.
+func (t *Task) elsewhere(flavor string, names []string) string {
+	for cell := range t.Takes {
+		if cell.Flavor != flavor && slices.Contains(names, cell.Resource) {
+			return "its pods that run are in " + cell.Flavor
+		}
+	}
+	return ""
 }
 
 // place finds a flavor for each demand, as Kueue does: the first in which all of

@@ -44,7 +44,7 @@ type candidate struct {
 func (l *ledger) room(t Task, need Amounts) ([]*stake, chance) {
 	q, fair := l.c.Queue, l.c.FairSharing && l.c.Queue.inCohort()
 	looks := q.WhileBorrowing || fair && (q.Reclaims == LowerPriority || q.Reclaims == AnyPriority)
-	wants := l.wants(need)
+	wants := l.wants(need, t.Takes)
 	var short []int
 	within, shortWithin, below := true, true, true // its own quota
 	for _, want := range wants {
@@ -54,7 +54,7 @@ func (l *ledger) room(t Task, need Amounts) ([]*stake, chance) {
 		if want.amount <= n.free() {
 			continue
 		}
-		if want.amount > n.limit.Nominal && !looks {
+		if want.fresh > n.limit.Nominal && !looks {
 			return nil, none // Kueue looks for nobody to stop for such a one
 		}
 		short = append(short, want.cell)
@@ -105,12 +105,13 @@ func (l *ledger) room(t Task, need Amounts) ([]*stake, chance) {
 type want struct {
 	cell   int
 	amount int64
+	fresh  int64 // of it, that the task does not have yet
 }
 
-func (l *ledger) wants(need Amounts) []want {
+func (l *ledger) wants(need, takes Amounts) []want {
 	list := make([]want, 0, len(need))
 	for cell, amount := range need {
-		list = append(list, want{l.places[cell], amount})
+		list = append(list, want{l.places[cell], amount, amount - takes[cell]})
 	}
 	return list
 }
