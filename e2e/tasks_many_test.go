@@ -274,7 +274,7 @@ func (m *many) pages(s manyServer) {
 	fmt.Printf("figure tasks_first_page_size %.1f kB\n", float64(size)/1000)
 	addresses := []string{
 		"/tasks?status=Pending", "/tasks?class=class-1-priority&status=Running", "/tasks?q=train-4", "/tasks?team=" + m.teams + "-7", "/tasks?kind=Job&pool=ml.g5.2xlarge",
-		"/tasks?sort=name", "/tasks?sort=waited&order=desc", "/tasks?sort=ran&order=desc", "/tasks?sort=accelerators&order=desc", "/tasks?sort=class", "/tasks?sort=team", "/tasks?sort=status",
+		"/tasks?sort=name", "/tasks?sort=waited&order=desc", "/tasks?sort=ran&order=desc", "/tasks?sort=accelerators&order=desc", "/tasks?sort=class", "/tasks?sort=team", "/tasks?sort=status", "/tasks?sort=place",
 		"/tasks?page=500", "/tasks?page=250&sort=memory", "/tasks?q=train-1&sort=waited&page=3",
 	}
 	for range 10 {

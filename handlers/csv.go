@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/csv"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -61,7 +62,7 @@ var tasksCSVColumns = []csvColumn{
 	{"status", "reason", func(t tasks.Item, _ time.Time) string { return t.Reason }},
 	{"class", "priority class", func(t tasks.Item, _ time.Time) string { return className(t.Class) }},
 	{"class", "priority", func(t tasks.Item, _ time.Time) string { return strconv.Itoa(int(t.Priority)) }},
-	{placeColumn, "place", func(t tasks.Item, _ time.Time) string {
+	{string(tasks.ByPlace), "place", func(t tasks.Item, _ time.Time) string {
 		if t.Place == 0 {
 			return ""
 		}
@@ -69,6 +70,15 @@ var tasksCSVColumns = []csvColumn{
 	}},
 	{"accelerators", "GPUs", resourceColumn(catalog.GPU)},
 	{"accelerators", "Neuron devices", resourceColumn(catalog.Neuron)},
+	{"accelerators", "other accelerators", func(t tasks.Item, _ time.Time) string {
+		var list []string
+		for _, name := range t.Resources().Names() {
+			if n := t.Resources()[name]; n > 0 && !slices.Contains(ownColumns, name) {
+				list = append(list, name+"="+quota.Number(name, n))
+			}
+		}
+		return strings.Join(list, " ")
+	}},
 	{"vcpu", "vCPU", resourceColumn(catalog.CPU)},
 	{"memory", "memory GiB", resourceColumn(catalog.Memory)},
 	{"pool", "pool", func(t tasks.Item, _ time.Time) string { return strings.Join(t.Pools, " ") }},
@@ -77,6 +87,9 @@ var tasksCSVColumns = []csvColumn{
 	{"ran", "ran s", func(t tasks.Item, now time.Time) string { return seconds(t.Ran(now)) }},
 	{"preemptions", "pre-emptions", func(t tasks.Item, _ time.Time) string { return strconv.Itoa(int(t.Preemptions)) }},
 }
+
+// ownColumns are the resources that have a column of their own, or none.
+var ownColumns = []string{catalog.GPU, catalog.Neuron, catalog.CPU, catalog.Memory, catalog.Network}
 
 func resourceColumn(name string) func(tasks.Item, time.Time) string {
 	return func(t tasks.Item, _ time.Time) string { return quota.Number(name, t.Resources()[name]) }

@@ -59,9 +59,7 @@ func TestTaskLife(t *testing.T) {
 			grows := *d.Task
 			grows.Size, grows.Wants = tasks.Size{Now: 3, Wanted: 6}, "waits for quota"
 			cell := explain.Cell{Flavor: "ml.p5.48xlarge", Resource: "nvidia.com/gpu"}
-			d.Task, d.Verdict = &grows, &explain.Verdict{Constraint: explain.Quota, Decides: &explain.Shortage{Cell: cell, Needed: 6, Free: 3, Most: 12, Nominal: 3, Used: 3, Reclaim: 6, Borrowers: []explain.Holder{
-				{Queue: "q", Team: "speech", Holds: explain.Amounts{cell: 4}}, {Team: "another team", Holds: explain.Amounts{cell: 2}},
-			}}}
+			d.Task, d.Verdict = &grows, &explain.Verdict{Constraint: explain.Quota, Decides: &explain.Shortage{Cell: cell, Needed: 6, Free: 3, Most: 12, Nominal: 3, Used: 3, Reclaim: 6, Borrowers: []explain.Borrower{{Queue: "q", Team: "speech", Amount: 4}, {Team: "another team", Amount: 2}}}}
 			for range 7 {
 				d.Verdict.Decides.Own = append(d.Verdict.Decides.Own, explain.Holder{Name: "a", Kind: "Job", Namespace: "ns", Holds: explain.Amounts{cell: 1}})
 			}

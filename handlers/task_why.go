@@ -143,7 +143,7 @@ func shortage(why *views.Why, d tasks.Detail, team string) {
 			borrow.Tone = "wait"
 			borrow.Text += fmt.Sprintf(", which comes back to %s up to its quota", team)
 		}
-		borrow.Text, borrow.Tasks = borrow.Text+":", holders(s.Borrowers, s.Cell)
+		borrow.Text, borrow.Tasks = borrow.Text+":", borrowers(s)
 	}
 	if len(v.StopsOthers) > 0 {
 		borrow.Tone, borrow.Tasks = "wait", holders(v.StopsOthers, s.Cell)
@@ -210,40 +210,45 @@ func upper(text string) string {
 	return strings.ToUpper(text[:1]) + text[1:]
 }
 
-// holders are the first of a list, the sum of those that are not for the reader,
-// which stands last there, and how many more are.
-func holders(list []explain.Holder, cell explain.Cell) (found []views.HolderLink) {
+// holders are the first tasks of a list, the sum of those that are not for the
+// reader, which stands last there, and how many more are.
+func holders(list []explain.Holder, cell explain.Cell) []views.HolderLink {
+	return linked(list, func(h explain.Holder) bool { return h.Name == "" }, func(h explain.Holder) views.HolderLink {
+		link := views.HolderLink{TaskLink: views.TaskLink{Name: h.Team}, Amount: quota.Amount(cell.Resource, h.Holds[cell])}
+		if h.Name != "" {
+			link.TaskLink = views.TaskLink{Name: h.Name, URL: taskURL(&tasks.Task{Namespace: h.Namespace, Kind: h.Kind, Name: h.Name})}
+		}
+		return link
+	})
+}
+
+// borrowers are the same of teams that hold more than their quota.
+func borrowers(s *explain.Shortage) []views.HolderLink {
+	return linked(s.Borrowers, func(b explain.Borrower) bool { return b.Queue == "" }, func(b explain.Borrower) views.HolderLink {
+		link := views.HolderLink{TaskLink: views.TaskLink{Name: b.Team}, Amount: quota.Amount(s.Resource, b.Amount)}
+		switch {
+		case b.Queue != "" && b.Team != "":
+			link.TaskLink = views.TaskLink{Name: "team " + b.Team, URL: teamURL(b.Team)}
+		case b.Queue != "":
+			link.Name = "queue " + b.Queue
+		}
+		return link
+	})
+}
+
+// linked are the first of a list as links. The last may be a sum of what is hidden.
+func linked[T any](list []T, hidden func(T) bool, link func(T) views.HolderLink) (found []views.HolderLink) {
 	named := list
-	if last := len(list) - 1; last >= 0 && list[last].Name == "" && list[last].Queue == "" {
+	if last := len(list) - 1; last >= 0 && hidden(list[last]) {
 		named = list[:last]
 	}
-	for _, h := range named[:min(shownHolders, len(named))] {
-		found = append(found, holder(h, cell))
-	}
-	for _, h := range list[len(named):] {
-		found = append(found, holder(h, cell))
+	for _, one := range slices.Concat(named[:min(shownHolders, len(named))], list[len(named):]) {
+		found = append(found, link(one))
 	}
 	if more := len(named) - shownHolders; more > 0 {
 		found = append(found, views.HolderLink{TaskLink: views.TaskLink{Name: fmt.Sprintf("%d more", more)}})
 	}
 	return found
-}
-
-func holder(h explain.Holder, cell explain.Cell) views.HolderLink {
-	link := views.HolderLink{Amount: quota.Amount(cell.Resource, h.Holds[cell])}
-	switch {
-	case h.Name == "" && h.Queue != "" && h.Team != "":
-		link.Name, link.URL = "team "+h.Team, teamURL(h.Team)
-		return link
-	case h.Name == "" && h.Queue != "":
-		link.Name = "queue " + h.Queue
-		return link
-	case h.Name == "":
-		link.Name = h.Team
-		return link
-	}
-	link.Name, link.URL = h.Name, taskURL(&tasks.Task{Namespace: h.Namespace, Kind: h.Kind, Name: h.Name})
-	return link
 }
 
 func changeWords(c explain.Change, d tasks.Detail, team string) views.WhyChange {

@@ -8,9 +8,6 @@ import (
 	"kuota.dev/kuota/views"
 )
 
-// placeColumn cannot be sorted by: places are those of many queues.
-const placeColumn = "place"
-
 // taskColumns are all columns of a list of tasks, in their order.
 var taskColumns = []views.ColumnHead{
 	{Label: "Name", ID: string(tasks.ByName)},
@@ -18,7 +15,7 @@ var taskColumns = []views.ColumnHead{
 	{Label: "Team", ID: string(tasks.ByTeam)},
 	{Label: "Priority class", ID: string(tasks.ByClass)},
 	{Label: "Kind", ID: string(tasks.ByKind)},
-	{Label: "Place", ID: placeColumn},
+	{Label: "Place", ID: string(tasks.ByPlace)},
 	{Label: "Accelerators", ID: string(tasks.ByAccelerator), Number: true},
 	{Label: "vCPU", ID: string(tasks.ByCPU), Number: true},
 	{Label: "Memory", Unit: "GiB", ID: string(tasks.ByMemory), Number: true},

@@ -105,9 +105,6 @@ func (q taskQuery) heads() (shown []views.ColumnHead) {
 }
 
 func (q taskQuery) head(h views.ColumnHead) views.ColumnHead {
-	if h.ID == placeColumn {
-		return h
-	}
 	// Figures and times are asked for from the top first.
 	order := "asc"
 	if h.Number || h.ID == string(tasks.BySubmitted) || h.ID == string(tasks.ByClass) {

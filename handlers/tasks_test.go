@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/views/htmlcheck"
 )
@@ -49,7 +50,7 @@ func TestNewestTasksFirst(t *testing.T) {
 
 // A table for spreadsheets runs nothing in them.
 func TestTasksCSV(t *testing.T) {
-	d := &domain{items: []tasks.Item{{Task: &tasks.Task{UID: "1", Name: "=cmd()", Namespace: "ns", Kind: "Job", State: tasks.Running, Submitted: time.Now()}, Team: "vision", Reason: "a,\"b\"\nc"}}}
+	d := &domain{items: []tasks.Item{{Task: &tasks.Task{UID: "1", Name: "=cmd()", Namespace: "ns", Kind: "Job", State: tasks.Running, Held: quota.Resources{"nvidia.com/mig-1g.10gb": 2, "nvidia.com/gpu": 1}, Submitted: time.Now()}, Team: "vision", Reason: "a,\"b\"\nc"}}}
 	response, err := http.Get(serve(t, d) + "/tasks.csv?q=x&page=2")
 	if err != nil {
 		t.Fatal(err)
@@ -59,7 +60,7 @@ func TestTasksCSV(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(string(text), `ns,Job,'=cmd(),vision,Running,"a,""b""`) || !d.query.All || !strings.HasPrefix(response.Header.Get("Content-Type"), "text/csv") {
+	if !strings.Contains(string(text), `ns,Job,'=cmd(),vision,Running,"a,""b""`) || !strings.Contains(string(text), ",1,0,nvidia.com/mig-1g.10gb=2,0,") || !d.query.All || !strings.HasPrefix(response.Header.Get("Content-Type"), "text/csv") {
 		t.Errorf("%s: %s", response.Header, text)
 	}
 }

@@ -51,13 +51,16 @@ func (s *Service) Detail(ctx context.Context, user governance.User, namespace, k
 	}
 	d.Pods, d.PodCount = v.index.Pods(t)
 	d.About = d.Item
-	d.Verdict, err = v.why(ctx, t, d.Pods, d.PodCount)
-	if next := t.next(); err == nil && d.Verdict == nil && next != nil && (t.State == Running || t.State == Starting) {
-		d.About = v.item(next, 0)
-		d.Verdict, err = v.more(ctx, t, next)
-	}
-	if err != nil {
+	if d.Verdict, err = v.why(ctx, t, d.Pods, d.PodCount); err != nil {
 		return Detail{}, err
+	}
+	if d.Verdict == nil && (t.State == Running || t.State == Starting) {
+		if next := t.next(); next != nil {
+			d.About = v.item(next, 0)
+			if d.Verdict, err = v.more(ctx, t, next); err != nil {
+				return Detail{}, err
+			}
+		}
 	}
 	if d.Verdict != nil {
 		// What stands behind others, Kueue may not have looked at since there is room.

@@ -158,6 +158,29 @@ func checkLikeALook(t *testing.T, x *Index, c *clock, there map[string]*kueue.Wo
 		q.Sort = BySubmitted
 	}
 	slices.SortFunc(sortable, compare(q.Sort, c.at))
+	place := func(task *Task) (place, of int) {
+		if !task.State.Waiting() {
+			return 0, 0
+		}
+		for _, other := range all {
+			if other.Namespace == task.Namespace && other.State.Waiting() {
+				place, of = place+b2i(inQueue(other, task) <= 0), of+1
+			}
+		}
+		return place, of
+	}
+	if q.Sort == ByPlace {
+		slices.SortStableFunc(sortable, func(a, b *Task) int {
+			of, than := 0, 0
+			if of, _ = place(a); of == 0 && !q.Descending {
+				of = len(all) + 1
+			}
+			if than, _ = place(b); than == 0 && !q.Descending {
+				than = len(all) + 1
+			}
+			return of - than
+		})
+	}
 	if q.Descending {
 		slices.Reverse(sortable)
 	}
@@ -196,21 +219,9 @@ func checkLikeALook(t *testing.T, x *Index, c *clock, there map[string]*kueue.Wo
 	}
 	for _, task := range all {
 		current := x.Find(task.Namespace, "job", task.Name, "")
-		place, of := x.Place(current)
-		before, waiting := 1, 0
-		for _, other := range all {
-			if other.Namespace == task.Namespace && other.State.Waiting() {
-				waiting++
-				if inQueue(other, task) < 0 {
-					before++
-				}
-			}
-		}
-		if !task.State.Waiting() {
-			before, waiting = 0, 0
-		}
-		if place != before || of != waiting {
-			t.Errorf("%s stands at %d of %d, want %d of %d", task.Name, place, of, before, waiting)
+		got, of := x.Place(current)
+		if want, waiting := place(task); got != want || of != waiting {
+			t.Errorf("%s stands at %d of %d, want %d of %d", task.Name, got, of, want, waiting)
 		}
 	}
 }
@@ -378,6 +389,35 @@ func TestMissingPods(t *testing.T) {
 		placed := placement(task, nil, PodCount{Total: 1, Ended: 1})
 		if placed == nil && tc.missing > 0 || placed != nil && placed.Missing != tc.missing {
 			t.Errorf("of a %s it is %+v, want %d missing", tc.kind, placed, tc.missing)
+		}
+	}
+}
+
+// A list by place: those of several queues beside one another, and what stands in
+// none last, whichever way round.
+func TestListByPlace(t *testing.T) {
+	x, _ := newTestIndex()
+	for i, queue := range []string{"b", "b", "a"} {
+		w := workload("ns", fmt.Sprint("t", i), "", int32(i), start.Add(time.Duration(i)*time.Second), waits(start)...)
+		w.Spec.QueueName = kueue.LocalQueueName(queue)
+		x.set(w, false)
+	}
+	x.set(workload("ns", "runs", "", 9, start.Add(time.Minute), runs(start)...), false)
+	for _, tc := range []struct {
+		q    Query
+		want string
+	}{
+		{Query{Sort: ByPlace}, "t1 1 t2 1 t0 2 runs 0 "},
+		{Query{Sort: ByPlace, Descending: true}, "t0 2 t2 1 t1 1 runs 0 "},
+		{Query{Sort: ByPlace, Namespaces: []string{"ns"}}, "t1 1 t2 1 t0 2 runs 0 "},
+		{Query{Sort: ByPlace, States: []State{Pending}, Descending: true}, "t0 2 t2 1 t1 1 "},
+	} {
+		f, got := x.find(tc.q, nil), ""
+		for i, task := range f.page {
+			got += fmt.Sprintf("%s %d ", task.Name, f.places[i])
+		}
+		if got != tc.want {
+			t.Errorf("%+v finds %s, want %s", tc.q, got, tc.want)
 		}
 	}
 }

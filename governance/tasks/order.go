@@ -27,6 +27,7 @@ const (
 	ByPreemptions Column = "preemptions"
 	ByWaited      Column = "waited"
 	ByRan         Column = "ran"
+	ByPlace       Column = "place" // of all queues, those that stand in none last
 )
 
 // columns compare two tasks, the smaller first. Those of times that go on count
@@ -51,6 +52,7 @@ var columns = map[Column]func(a, b *Task, now time.Time) int{
 	ByPreemptions: func(a, b *Task, _ time.Time) int { return cmp.Compare(a.Preemptions, b.Preemptions) },
 	ByWaited:      func(a, b *Task, now time.Time) int { return cmp.Compare(a.waited().at(now), b.waited().at(now)) },
 	ByRan:         func(a, b *Task, now time.Time) int { return cmp.Compare(a.ran().at(now), b.ran().at(now)) },
+	ByPlace:       func(a, b *Task, _ time.Time) int { return a.Submitted.Compare(b.Submitted) }, // of equals: see byPlace
 }
 
 // stopwatch is a length of time that stands still, or goes on since some moment.

@@ -139,10 +139,10 @@ func TestHoldersOfOtherTeamsAreNotNamed(t *testing.T) {
 	if want := []explain.Holder{{Team: someoneElse, Holds: explain.Amounts{cell: 4}}}; hidden.Constraint != explain.Reclaims || !cmp.Equal(want, hidden.StopsOthers) {
 		t.Errorf("of others a member is told %+v", hidden.StopsOthers)
 	}
-	if lent := seen.Decides.Borrowers; len(lent) != 1 || lent[0].Team != "secret" || lent[0].Holds[cell] != 4 {
+	if lent := seen.Decides.Borrowers; len(lent) != 1 || lent[0].Team != "secret" || lent[0].Amount != 4 {
 		t.Errorf("of who borrows, an admin is told %+v", lent)
 	}
-	if want := []explain.Holder{{Team: someoneElse, Holds: explain.Amounts{cell: 4}}}; !cmp.Equal(want, hidden.Decides.Borrowers) {
+	if want := []explain.Borrower{{Team: someoneElse, Amount: 4}}; !cmp.Equal(want, hidden.Decides.Borrowers) {
 		t.Errorf("of who borrows, a member is told %+v", hidden.Decides.Borrowers)
 	}
 	if own := hidden.Decides.Own; len(own) != 1 || own[0].Name != "low" || own[0].Team != "vision" {

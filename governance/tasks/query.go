@@ -80,8 +80,13 @@ func (x *Index) find(q Query, sees map[string]bool) found {
 		slices.SortFunc(sorted, compare(q.Sort, now))
 	case clocks[q.Sort] != nil:
 		sorted = x.moving(q.Sort, now)
+	case q.Sort == ByPlace:
+		sorted = x.all(BySubmitted)
 	default:
 		sorted = x.all(q.Sort)
+	}
+	if q.Sort == ByPlace {
+		sorted = x.byPlace(sorted, q.Descending)
 	}
 	f := found{}
 	if q.Filtered() {

@@ -62,6 +62,30 @@ func (x *Index) place(t *Task) (place, of int) {
 	return low + 1, len(list)
 }
 
+// byPlace are sorted tasks by their places in their queues, equals as they were.
+// Those that stand in none come last, also where the list is read backwards.
+func (x *Index) byPlace(sorted []*Task, backwards bool) []*Task {
+	places := map[*Task]int{}
+	for _, o := range x.queues {
+		for i, t := range o.list() {
+			places[t] = i + 1
+		}
+	}
+	list, others := make([]*Task, 0, len(sorted)), make([]*Task, 0, len(sorted))
+	for _, t := range sorted {
+		if places[t] > 0 {
+			list = append(list, t)
+		} else {
+			others = append(others, t)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b *Task) int { return cmp.Compare(places[a], places[b]) })
+	if backwards {
+		return append(others, list...)
+	}
+	return append(list, others...)
+}
+
 // placed is a task with its place in its queue.
 type placed struct {
 	task  *Task

@@ -143,6 +143,9 @@ func (v viewer) explain(q explain.Task, c *explain.Cluster) *explain.Verdict {
 	for list := range verdict.Holders() {
 		*list = v.seen(*list)
 	}
+	for list := range verdict.Borrowers() {
+		*list = v.known(*list)
+	}
 	return &verdict
 }
 
@@ -152,11 +155,7 @@ func (v viewer) seen(list []explain.Holder) []explain.Holder {
 	var known []explain.Holder
 	others := explain.Holder{Team: someoneElse}
 	for _, h := range list {
-		switch whole := h.Name == ""; {
-		case whole && (v.names == nil || v.names.own[h.Queue]):
-			known = append(known, h)
-			continue
-		case !whole && (v.sees == nil || v.sees[h.Namespace]):
+		if v.sees == nil || v.sees[h.Namespace] {
 			h.Team = v.teams[h.Namespace]
 			known = append(known, h)
 			continue
@@ -169,6 +168,26 @@ func (v viewer) seen(list []explain.Holder) []explain.Holder {
 		}
 	}
 	if others.Holds != nil {
+		known = append(known, others)
+	}
+	return known
+}
+
+// known is the same of queues.
+func (v viewer) known(list []explain.Borrower) []explain.Borrower {
+	if v.names == nil {
+		return list
+	}
+	var known []explain.Borrower
+	others := explain.Borrower{Team: someoneElse}
+	for _, b := range list {
+		if v.names.own[b.Queue] {
+			known = append(known, b)
+		} else {
+			others.Amount += b.Amount
+		}
+	}
+	if others.Amount > 0 {
 		known = append(known, others)
 	}
 	return known

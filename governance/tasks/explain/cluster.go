@@ -80,7 +80,7 @@ type Class struct {
 	Priority int32
 }
 
-// Holder is a task that holds quota, or a whole queue, which has no Name.
+// Holder is a task that holds quota.
 type Holder struct {
 	Name, Kind, Namespace, UID string // empty for one that is not for the reader
 	Team                       string // "another team" for one that is not for the reader

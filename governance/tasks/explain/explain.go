@@ -74,6 +74,23 @@ type Verdict struct {
 	Ceiling *Ceiling // that refuses its pods; nil for none
 }
 
+// Borrowers are all lists of queues that a verdict names, to be changed in their
+// places.
+func (v *Verdict) Borrowers() iter.Seq[*[]Borrower] {
+	return func(yield func(*[]Borrower) bool) {
+		for i := range v.Flavors {
+			for j := range v.Flavors[i].Shortages {
+				if !yield(&v.Flavors[i].Shortages[j].Borrowers) {
+					return
+				}
+			}
+		}
+		if v.Decides != nil {
+			yield(&v.Decides.Borrowers)
+		}
+	}
+}
+
 // Holders are all lists of tasks that a verdict names, to be changed in their
 // places.
 func (v *Verdict) Holders() iter.Seq[*[]Holder] {
@@ -81,7 +98,7 @@ func (v *Verdict) Holders() iter.Seq[*[]Holder] {
 		if !yield(&v.Stops) || !yield(&v.StopsOthers) {
 			return
 		}
-		shortage := func(s *Shortage) bool { return yield(&s.Lower) && yield(&s.Own) && yield(&s.Borrowers) }
+		shortage := func(s *Shortage) bool { return yield(&s.Lower) && yield(&s.Own) }
 		for i := range v.Flavors {
 			for j := range v.Flavors[i].Shortages {
 				if !shortage(&v.Flavors[i].Shortages[j]) {
@@ -119,9 +136,16 @@ type Shortage struct {
 	Limit      *int64
 	Lower      []Holder // own tasks that it may push out, and what they hold
 	LowerSum   int64
-	Own        []Holder // own tasks that hold it, the largest first
-	Reclaim    int64    // what other queues hold beyond their own quota
-	Borrowers  []Holder // those queues, the largest first
+	Own        []Holder   // own tasks that hold it, the largest first
+	Reclaim    int64      // what other queues hold beyond their own quota
+	Borrowers  []Borrower // those queues, the largest first
+}
+
+// Borrower is a queue that holds more than its own quota.
+type Borrower struct {
+	Queue  string // empty for those that are not for the reader, in one
+	Team   string // whose it is; empty where that is not known
+	Amount int64  // beyond its quota
 }
 
 // Short is how much is missing now.
@@ -337,11 +361,11 @@ func (s *Shortage) holders(t Task, c *Cluster) {
 	for name, q := range c.Queues {
 		if beyond := q.Used[s.Cell] - q.Limits[s.Cell].Nominal; name != c.Queue.Name && beyond > 0 {
 			s.Reclaim += beyond
-			s.Borrowers = append(s.Borrowers, Holder{Queue: name, Team: q.Team, Holds: Amounts{s.Cell: beyond}})
+			s.Borrowers = append(s.Borrowers, Borrower{Queue: name, Team: q.Team, Amount: beyond})
 		}
 	}
-	slices.SortFunc(s.Borrowers, func(a, b Holder) int {
-		return cmp.Or(cmp.Compare(b.Holds[s.Cell], a.Holds[s.Cell]), strings.Compare(a.Queue, b.Queue))
+	slices.SortFunc(s.Borrowers, func(a, b Borrower) int {
+		return cmp.Or(cmp.Compare(b.Amount, a.Amount), strings.Compare(a.Queue, b.Queue))
 	})
 }
 

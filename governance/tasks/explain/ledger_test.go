@@ -68,6 +68,11 @@ func TestVerdictHolders(t *testing.T) {
 		case value.Type() == reflect.TypeFor[[]Holder]():
 			n++
 			value.Set(reflect.ValueOf([]Holder{{Name: fmt.Sprint(n)}}))
+		case value.Type() == reflect.TypeFor[[]Borrower]():
+			n++
+			value.Set(reflect.ValueOf([]Borrower{{Queue: fmt.Sprint(n)}}))
+		case value.Type() == reflect.TypeFor[Borrower]():
+			t.Error("a verdict names a queue that stands in no list of its own")
 		case value.Type() == reflect.TypeFor[Holder]():
 			t.Error("a verdict names a holder that stands in no list of its own")
 		case value.Kind() == reflect.Pointer:
@@ -88,6 +93,9 @@ func TestVerdictHolders(t *testing.T) {
 	found := map[string]bool{}
 	for list := range v.Holders() {
 		found[(*list)[0].Name] = true
+	}
+	for list := range v.Borrowers() {
+		found[(*list)[0].Queue] = true
 	}
 	if len(found) != n || n < 6 {
 		t.Errorf("of %d lists of holders, it yields those of %d", n, len(found))
