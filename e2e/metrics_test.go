@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -23,10 +22,7 @@ import (
 func TestMetrics(t *testing.T) {
 	c := clustertest.Get(t)
 	console(t) // makes the admin's binding
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	scraped := free.Addr().String()
-	must(t, free.Close())
+	scraped := freeAddress(t)
 	address := replica(t, "metrics", append(signInEnv(c), "KUOTA_METRICS_ADDRESS="+scraped)...)
 	must(t, waitReady(address))
 	admin := newPerson(t, address, "admin")

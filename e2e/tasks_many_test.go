@@ -73,7 +73,9 @@ func TestManyTasks(t *testing.T) {
 	s := manyConsole(t, c, "console-many")
 	fmt.Printf("figure tasks_cold_start %.1f s\n", s.ready.Seconds())
 	m.pages(s)
-	m.explanations(s)
+	m.explanations(s, "tasks_explain_while_history_is_written")
+	fmt.Printf("figure tasks_history_written %.0f s\n", m.recorded(s).Seconds())
+	m.explanations(s, "tasks_explain")
 	fmt.Printf("figure tasks_memory_each %.1f kB\n", float64(memoryOf(t, s.process)-empty)/1000/manyTasksCount)
 	m.changes(s)
 	fmt.Printf("figure tasks_memory_each_after_changes %.1f kB\n", float64(memoryOf(t, s.process)-empty)/1000/manyTasksCount)
@@ -83,15 +85,18 @@ func TestManyTasks(t *testing.T) {
 // manyServer is a console of the test's own.
 type manyServer struct {
 	address string
+	metrics string // address
 	process *exec.Cmd
 	admin   *http.Client
+	began   time.Time
 	ready   time.Duration // from its start
 }
 
 func manyConsole(t *testing.T, c *clustertest.Cluster, name string) manyServer {
 	t.Helper()
 	began := time.Now()
-	started, address, err := startConsole(name, signInEnv(c)...)
+	metrics := freeAddress(t)
+	started, address, err := startConsole(name, append(signInEnv(c), "KUOTA_METRICS_ADDRESS="+metrics)...)
 	must(t, err)
 	t.Cleanup(func() {
 		_ = started.Process.Signal(syscall.SIGTERM)
@@ -108,7 +113,7 @@ func manyConsole(t *testing.T, c *clustertest.Cluster, name string) manyServer {
 		}
 		return nil
 	})
-	s := manyServer{address: address, process: started, ready: time.Since(began)}
+	s := manyServer{address: address, metrics: metrics, process: started, began: began, ready: time.Since(began)}
 	s.admin = newPerson(t, address, "admin")
 	return s
 }
@@ -300,14 +305,41 @@ func (m *many) pages(s manyServer) {
 	}
 }
 
-func (m *many) explanations(s manyServer) {
+// recorded waits until the console has written all tasks into its history, and
+// tells how long after its start that was.
+func (m *many) recorded(s manyServer) time.Duration {
+	quiet := 0
+	clustertest.Eventually(m.t, 10*time.Minute, func(context.Context) error {
+		response, err := http.Get("http://" + s.metrics + "/metrics")
+		if err != nil {
+			return err
+		}
+		defer response.Body.Close()
+		text, err := io.ReadAll(response.Body)
+		if err != nil {
+			return err
+		}
+		if quiet++; !strings.Contains(string(text), "\nkuota_history_waiting 0\n") {
+			quiet = 0
+		}
+		time.Sleep(500 * time.Millisecond)
+		if quiet < 10 {
+			return fmt.Errorf("history is being written")
+		}
+		return nil
+	})
+	return time.Since(s.began)
+}
+
+// explanations are pages of tasks that wait.
+func (m *many) explanations(s manyServer, name string) {
 	var all []time.Duration
 	for range 100 {
 		i := rand.IntN(manyTasksCount/5)*5 + 2 // one that waits
 		took, _ := s.get(m.t, fmt.Sprintf("/tasks/hyperpod-ns-%s-%d/job/train-%05d", m.teams, i%manyTeamsCount, i))
 		all = append(all, took)
 	}
-	figures(m.t, "tasks_explain", all)
+	figures(m.t, name, all)
 }
 
 // mark is in a task's reason when it was written, in milliseconds.

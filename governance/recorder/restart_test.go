@@ -95,7 +95,7 @@ func TestDatabaseAway(t *testing.T) {
 	server.Stop(t)
 	l.job(team, "second", 3, class, "1s")
 	l.kubectl("wait", "job/second", "-n", space(team), "--for=condition=Complete", "--timeout=30s")
-	l.kubectl("delete", "job", "second", "-n", space(team))
+	l.kubectl("delete", "job", "second", "-n", space(team), "--cascade=foreground")
 	l.eventually(func() error {
 		if s := l.recorder.State(); s.Trouble == "" || s.Waiting == 0 {
 			return fmt.Errorf("it says %+v", s)
@@ -118,9 +118,12 @@ func TestDatabaseAway(t *testing.T) {
 		t.Errorf("gaps are %+v (%v)", gaps, err)
 	}
 	l.addsUp(catalog.GPU, from, to)
-	if gone, _, err := l.life(team, "second"); err != nil || gone.Gone.IsZero() {
-		t.Errorf("what ran meanwhile is %+v (%v)", gone, err)
-	}
+	l.eventually(func() error {
+		if gone, _, err := l.life(team, "second"); err != nil || gone.Gone.IsZero() {
+			return fmt.Errorf("what ran meanwhile is %+v (%w)", gone, err)
+		}
+		return nil
+	})
 }
 
 // A time in which the API server does not answer is a gap, and so is one that the
