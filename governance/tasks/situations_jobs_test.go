@@ -76,7 +76,7 @@ metadata: {name: a, namespace: NAME}
 spec:
   template:
     metadata: {annotations: {pod-complete.stage.kwok.x-k8s.io/delay: 1h}}
-    spec: {restartPolicy: Never, containers: [{name: train, image: none, resources: {limits: {nvidia.com/gpu: 2}}}]}
+    spec: {restartPolicy: Never, nodeSelector: {lab: NAME}, containers: [{name: train, image: none, resources: {limits: {nvidia.com/gpu: 2}}}]}
 `)
 		l.kubectl("label", "namespace", "NAME", "kuota.dev/governed=true")
 		if d := l.is("a", tasks.Running, explain.NoQueueName, tasks.NoWorkload); d.Held["nvidia.com/gpu"] != 0 || d.Asked["nvidia.com/gpu"] != 2 {
