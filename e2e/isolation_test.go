@@ -234,7 +234,7 @@ func TestRevokedMember(t *testing.T) {
 			last = time.Now()
 		}
 	}
-	if took := last.Sub(revoked); took > 15*time.Second {
+	if took := last.Sub(revoked); took > 11*time.Second {
 		t.Errorf("the stream shows the task for %s", took)
 	}
 	if took := time.Since(revoked); took > 16*time.Second {

@@ -127,17 +127,17 @@ func (x *Index) set(w *kueue.Workload, first bool) {
 // some moments later: Kueue ended one for that, or of the slices of an elastic job
 // only those are left that others took the place of.
 func orphaned(parts []*kueue.Workload) bool {
-	others := 0
+	outgrown := 0
 	for _, w := range parts {
 		switch c := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadFinished); {
 		case c == nil || c.Status != metav1.ConditionTrue:
 		case c.Reason == kueue.WorkloadFinishedReasonOwnerNotFound:
 			return true
 		case c.Reason == kueue.WorkloadSliceReplaced:
-			others++
+			outgrown++
 		}
 	}
-	return others == len(parts)
+	return outgrown == len(parts)
 }
 
 func (x *Index) drop(w *kueue.Workload) {

@@ -96,8 +96,9 @@ func counted(w *kueue.Workload, set *kueue.PodSet, each quota.Resources) quota.R
 	return nil
 }
 
-// why says why a task does not start, or not with all its pods, as of now, with the names of those that hold what it needs where the viewer may
-// see them. nil says that there is nothing to explain.
+// why says why a task does not start, or not with all its pods, as of now, with
+// the names of those that hold what it needs where the viewer may see them. nil
+// says that there is nothing to explain.
 func (v viewer) why(ctx context.Context, t *Task, pods []*Pod, count PodCount) (*explain.Verdict, error) {
 	q := question(t)
 	switch {
