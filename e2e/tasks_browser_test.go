@@ -67,7 +67,7 @@ func neverLoaded(t *testing.T, page playwright.Page) {
 }
 
 // A scientist submits a task and watches it on pages that stay open: it waits
-// for a task that is named, runs once that ends, is pre-empted by a task of
+// for a task that is named, runs once that ends, is preempted by a task of
 // another team that takes back its quota, and runs again.
 func TestScientistWatchesATask(t *testing.T) {
 	c := clustertest.Get(t)
@@ -114,17 +114,17 @@ func TestScientistWatchesATask(t *testing.T) {
 	must(t, see.Locator(row("holder")).ToHaveCount(0))
 
 	c.Kubectl(t, neuronJob(other, "owner", 8), "apply", "-f", "-")
-	must(t, see.Locator(lead).ToContainText("Pre-empted"))
+	must(t, see.Locator(lead).ToContainText("Preempted"))
 	by := timeline.GetByRole("link", playwright.LocatorGetByRoleOptions{Name: "owner"})
 	must(t, see.Locator(by.First()).ToHaveAttribute("href", "/tasks/hyperpod-ns-"+other+"/job/owner"))
 	must(t, see.Locator(timeline).ToContainText("another team takes back its own quota"))
 	must(t, see.Locator(why).ToContainText("2 Neuron devices short."))
 	must(t, see.Locator(why).ToContainText("8 Neuron devices, all free."))
 	must(t, see.Locator(why).ToContainText("Nothing stands idle with others."))
-	must(t, see.Locator(row("mine")).ToContainText("Pre-empted"))
+	must(t, see.Locator(row("mine")).ToContainText("Preempted"))
 	must(t, see.Locator(row("owner")).ToContainText("Running"))
-	accessible(t, task, "task-pre-empted")
-	picture(t, task, "task-pre-empted-light")
+	accessible(t, task, "task-preempted")
+	picture(t, task, "task-preempted-light")
 
 	c.Kubectl(t, "", "delete", "job", "owner", "--cascade=foreground", "-n", "hyperpod-ns-"+other)
 	must(t, see.Locator(lead).ToContainText("Running"))

@@ -28,7 +28,7 @@ var inputs = map[string]struct{ id, label string }{
 	"spec.sharing.borrowLimitPercent": {"borrow-percent", "Borrow limit"},
 	"spec.sharing.unlimited":          {"borrow-percent", "Borrow limit"},
 	"spec.sharing.borrowLimits":       {"add-limit", "Limits in figures"},
-	"spec.preemption.withinTeam":      {"preemption", "Pre-emption"},
+	"spec.preemption.withinTeam":      {"preemption", "Preemption"},
 	"spec.namespaceCeiling":           {"ceiling", "Namespace ceiling"},
 	"spec.defaultQueue":               {"default-queue", "Default queue"},
 }

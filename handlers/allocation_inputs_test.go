@@ -224,7 +224,7 @@ func TestPoolsThatNobodyNames(t *testing.T) {
 }
 
 // What the type's devices are called, and what a first-come policy means for
-// pre-emption.
+// preemption.
 func TestWhatTheFormSays(t *testing.T) {
 	d := allocated()
 	d.policy = &v1alpha1.ClusterPolicy{Spec: v1alpha1.ClusterPolicySpec{TaskPrioritization: v1alpha1.FirstComeFirstServe}}

@@ -56,7 +56,7 @@ func (f *allocationForm) parse(types catalog.Catalog) (*v1alpha1.ComputeAllocati
 		wrong.tell("spec.activation", "choose one of active, hold and drain")
 	}
 	if w := spec.Preemption.WithinTeam; w != v1alpha1.PreemptLowerPriority && w != v1alpha1.PreemptNever {
-		wrong.tell("spec.preemption.withinTeam", "choose whether the team's tasks pre-empt its own lower-priority ones")
+		wrong.tell("spec.preemption.withinTeam", "choose whether the team's tasks preempt its own lower-priority ones")
 		spec.Preemption.WithinTeam = ""
 	}
 	spec.Members = f.parseMembers(&wrong)

@@ -41,7 +41,7 @@ func wordsOf(spec *v1alpha1.ComputeAllocationSpec) words {
 	for _, row := range spec.Sharing.BorrowLimits {
 		w.say("Borrow limit, "+row.InstanceType+row.Pool, allocations.AmountsWords(row.Amounts))
 	}
-	w.say("Pre-emption within the team", preemption(spec.Preemption))
+	w.say("Preemption within the team", preemption(spec.Preemption))
 	w.say("Namespace ceiling", onOff(spec.NamespaceCeiling))
 	w.say("Default queue", onOff(spec.DefaultQueue))
 	return w
@@ -96,11 +96,11 @@ func onOff(on bool) string {
 	return "Off"
 }
 
-// preemptionNote says that pre-emption within a team has no effect now; empty
+// preemptionNote says that preemption within a team has no effect now; empty
 // where it has.
 func preemptionNote(state allocations.State) string {
 	if p := state.Policy; p == nil || p.Spec.TaskPrioritization == v1alpha1.TaskRanking {
 		return ""
 	}
-	return "The cluster policy says first come, first served: tasks have no ranks, so nothing is pre-empted within a team, whatever is chosen here. The choice is kept for when the policy ranks tasks."
+	return "The cluster policy says first come, first served: tasks have no ranks, so nothing is preempted within a team, whatever is chosen here. The choice is kept for when the policy ranks tasks."
 }

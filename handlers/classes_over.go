@@ -36,7 +36,7 @@ func (h *Handlers) classesCSV(c echo.Context) error {
 		return err
 	}
 	classes, note := h.classRows(ctx, scope, list, nil, over)
-	rows := [][]string{{"priority class", "running", "pending", "pre-empted", "average run s", "average wait s", "longest run s", "longest wait s", "runs that ended", "waits that ended", "over"}}
+	rows := [][]string{{"priority class", "running", "pending", "preempted", "average run s", "average wait s", "longest run s", "longest wait s", "runs that ended", "waits that ended", "over"}}
 	for _, row := range classes {
 		some := func(d time.Duration, n int) string {
 			if n == 0 {

@@ -85,7 +85,7 @@ var tasksCSVColumns = []csvColumn{
 	{"submitted", "submitted", func(t tasks.Item, _ time.Time) string { return t.Submitted.UTC().Format(time.RFC3339) }},
 	{"waited", "waited s", func(t tasks.Item, now time.Time) string { return seconds(t.Waited(now)) }},
 	{"ran", "ran s", func(t tasks.Item, now time.Time) string { return seconds(t.Ran(now)) }},
-	{"preemptions", "pre-emptions", func(t tasks.Item, _ time.Time) string { return strconv.Itoa(int(t.Preemptions)) }},
+	{"preemptions", "preemptions", func(t tasks.Item, _ time.Time) string { return strconv.Itoa(int(t.Preemptions)) }},
 }
 
 // ownColumns are the resources that have a column of their own, or none.

@@ -178,7 +178,7 @@ func (h *Handlers) pastCSV(c echo.Context) error {
 	if err != nil {
 		return &governance.Error{Kind: governance.Unavailable, Op: "list past tasks", Message: historyAway(err), Err: err}
 	}
-	rows := [][]string{{"namespace", "kind", "name", "uid", "team", "status", "priority class", "priority", "GPUs", "Neuron devices", "vCPU", "memory GiB", "pool", "submitted", "ended", "deleted", "ran s", "pre-emptions"}}
+	rows := [][]string{{"namespace", "kind", "name", "uid", "team", "status", "priority class", "priority", "GPUs", "Neuron devices", "vCPU", "memory GiB", "pool", "submitted", "ended", "deleted", "ran s", "preemptions"}}
 	for _, t := range found {
 		asked := func(name string) string { return quota.Number(name, t.Asked[name]) }
 		rows = append(rows, []string{

@@ -16,7 +16,7 @@ import (
 // lived is one step in a task's life, with the words for whoever it was for.
 type lived struct {
 	tasks.Event
-	by      *views.TaskLink // by whom it was pre-empted, where the reader may know
+	by      *views.TaskLink // by whom it was preempted, where the reader may know
 	unnamed string          // in its place
 }
 

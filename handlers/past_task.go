@@ -104,7 +104,7 @@ func pastTaskPage(t history.Task, life []lived) views.PastTask {
 	p.Facts = []views.ValueLine{
 		{Name: "Waited", Value: w.words()},
 		{Name: "Ran", Value: ranFact(t.Ran, life)},
-		{Name: "Pre-empted", Value: orNever(t.Preemptions)},
+		{Name: "Preempted", Value: orNever(t.Preemptions)},
 		{Name: "Priority", Value: fmt.Sprint(t.Priority)},
 		{Name: "Queue", Value: orDash(t.Queue)},
 		{Name: "Pool", Value: orDash(strings.Join(t.Pools, ", "))},

@@ -93,7 +93,7 @@ var (
 	goneLife = []history.Step{
 		{At: noon, What: "Submitted", Ran: -1},
 		{Part: "w1", At: noon.Add(10 * time.Minute), What: "Admitted", Ran: -1},
-		{Part: "w1", At: noon.Add(40 * time.Minute), What: "Pre-empted", Reason: "InCohortReclamation", Text: "path: /secret-cq", Ran: 30 * time.Minute, By: history.Party{Namespace: "secret-ns", Kind: "Job", Name: "secret-job", UID: "u9", Team: "secret-team"}},
+		{Part: "w1", At: noon.Add(40 * time.Minute), What: "Preempted", Reason: "InCohortReclamation", Text: "path: /secret-cq", Ran: 30 * time.Minute, By: history.Party{Namespace: "secret-ns", Kind: "Job", Name: "secret-job", UID: "u9", Team: "secret-team"}},
 		{Part: "w1", At: noon.Add(75 * time.Minute), What: "Admitted", Ran: -1},
 		{Part: "w1", At: noon.Add(2 * time.Hour), What: "Finished", Text: "hidden finished", Ran: -1},
 	}
@@ -109,7 +109,7 @@ func past() *pastDomain {
 	}
 }
 
-// A task that is gone has its page still, with whom it was pre-empted by told to
+// A task that is gone has its page still, with whom it was preempted by told to
 // those who may know.
 func TestTaskAfterItsDeletion(t *testing.T) {
 	d := &domain{past: past(), scope: &mine}
@@ -118,8 +118,8 @@ func TestTaskAfterItsDeletion(t *testing.T) {
 		response, page := get(t, address+"/tasks/ns/job/train"+query)
 		htmlcheck.Page(t, page)
 		text := said(page.Find("main"))
-		for _, want := range []string{"Succeeded", "deleted · Job · dev · asked for 4 GPUs", "Waited 45 m 00 s in 2 waits; the longest was 35 m 00 s", "Ran 1 h 15 m in 2 runs", "Pre-empted once",
-			"by another team Pre-empted another team takes back its own quota; it had run for 30 m 00 s", "another team finished"} {
+		for _, want := range []string{"Succeeded", "deleted · Job · dev · asked for 4 GPUs", "Waited 45 m 00 s in 2 waits; the longest was 35 m 00 s", "Ran 1 h 15 m in 2 runs", "Preempted once",
+			"by another team Preempted another team takes back its own quota; it had run for 30 m 00 s", "another team finished"} {
 			if !strings.Contains(text, want) {
 				t.Errorf("%s lacks %q: %s", query, want, text)
 			}
@@ -131,7 +131,7 @@ func TestTaskAfterItsDeletion(t *testing.T) {
 	everything := access.Scope{All: true}
 	d.scope = &everything
 	if _, page := get(t, address+"/tasks/ns/job/train"); page.Find(`#task-timeline a[href="/tasks/secret-ns/job/secret-job?uid=u9"]`).Length() != 1 {
-		t.Error("who sees all is not told who pre-empted it")
+		t.Error("who sees all is not told who preempted it")
 	}
 }
 
@@ -188,7 +188,7 @@ func TestTimelineIsCompletedFromHistory(t *testing.T) {
 		t.Errorf("%d lines: %s", lines, said(timeline))
 	}
 	d.more = func(detail *tasks.Detail) { detail.Timeline = []tasks.Event{by} }
-	if _, page = get(t, address); page.Find("#task-timeline li").Length() != 5 || !strings.Contains(said(page.Find("#task-timeline")), "by Pre-empted secret-job another team takes back its own quota; it had run for 30 m 00 s") {
+	if _, page = get(t, address); page.Find("#task-timeline li").Length() != 5 || !strings.Contains(said(page.Find("#task-timeline")), "by Preempted secret-job another team takes back its own quota; it had run for 30 m 00 s") {
 		t.Errorf("it says %s", said(page.Find("#task-timeline")))
 	}
 	d.past = nil

@@ -97,13 +97,13 @@ func rankingProgress(r *v1alpha1.Ranking) *views.PolicyProgress {
 	case r == nil || r.Step == v1alpha1.RankingSettled || r.Step == "":
 		return nil
 	case r.Step == v1alpha1.RankingPausing:
-		return &views.PolicyProgress{Text: "Re-ranking: pre-emption by priority is being switched off in every queue, before tasks get their new priority"}
+		return &views.PolicyProgress{Text: "Re-ranking: preemption by priority is being switched off in every queue, before tasks get their new priority"}
 	case r.Tasks <= 0:
-		return &views.PolicyProgress{Text: "Re-ranking: classes have their new values; pre-emption by priority is off meanwhile"}
+		return &views.PolicyProgress{Text: "Re-ranking: classes have their new values; preemption by priority is off meanwhile"}
 	}
 	done := max(0, r.Tasks-r.Remaining)
 	return &views.PolicyProgress{
-		Text:  fmt.Sprintf("Re-ranking: %s of %s have their new priority; pre-emption by priority is off meanwhile", thousands(int64(done)), taskCount(int(r.Tasks))),
+		Text:  fmt.Sprintf("Re-ranking: %s of %s have their new priority; preemption by priority is off meanwhile", thousands(int64(done)), taskCount(int(r.Tasks))),
 		Done:  int(done),
 		Tasks: int(r.Tasks),
 	}

@@ -110,14 +110,14 @@ func reranked(form policyForm, state policy.State, review policy.Review) int {
 // rerankWords says what new priorities mean for tasks, and for how long.
 func rerankWords(tasks int) string {
 	if tasks == 0 {
-		return "Classes get new priorities. No unfinished task has one of them now; pre-emption by priority is off for a moment."
+		return "Classes get new priorities. No unfinished task has one of them now; preemption by priority is off for a moment."
 	}
 	long := "about " + spanWords(tasks/fastestRewrite, (tasks+slowestRewrite-1)/slowestRewrite)
 	get := "get their new priority one by one"
 	if tasks == 1 {
 		get = "gets its new priority"
 	}
-	return fmt.Sprintf("%s %s, which takes %s. Meanwhile pre-emption by priority is off, so that no task pre-empts another of the same class. Nothing is stopped by it, and teams can still take back what they lent.",
+	return fmt.Sprintf("%s %s, which takes %s. Meanwhile preemption by priority is off, so that no task preempts another of the same class. Nothing is stopped by it, and teams can still take back what they lent.",
 		taskCount(tasks), get, long)
 }
 

@@ -138,12 +138,12 @@ func outcome(s tasks.Supposed, who string) []string {
 		return []string{fmt.Sprintf("What %s asks for is free now.", who)}
 	case explain.Reclaims:
 		if len(v.StopsOthers) > 0 || v.MayPreempt {
-			return []string{"It may pre-empt " + stoppedWords(v) + ". They are put back among those that wait."}
+			return []string{"It may preempt " + stoppedWords(v) + ". They are put back among those that wait."}
 		}
 		if len(v.Decides.Lower) > 0 && v.Decides.Used+v.Decides.Needed > v.Decides.Nominal {
-			return []string{"It may pre-empt tasks of its own team that stand lower: " + victims(v.Decides) + ". They are put back among those that wait."}
+			return []string{"It may preempt tasks of its own team that stand lower: " + victims(v.Decides) + ". They are put back among those that wait."}
 		}
-		return []string{"It fits into its team's own quota: it may pre-empt tasks of others that borrow it."}
+		return []string{"It fits into its team's own quota: it may preempt tasks of others that borrow it."}
 	case explain.Quota:
 		return []string{fmt.Sprintf("It does not fit now: %s short in %s.", quota.Amount(v.Decides.Resource, v.Decides.Short()), v.Decides.Flavor)}
 	case explain.ExceedsMax:
@@ -180,13 +180,13 @@ func classEffects(r actions.Review) []string {
 	var list []string
 	switch {
 	case r.State.Holding():
-		list = append(list, "It goes on running, with its quota. Its class decides who may pre-empt it, and where it waits after that.")
+		list = append(list, "It goes on running, with its quota. Its class decides who may preempt it, and where it waits after that.")
 	case r.Bare:
 		list = append(list, "Kueue has made no Workload of it. With a class that there is it makes one, unless something else is in the way, and the task joins its queue.")
 	case r.State == tasks.Paused:
 		list = append(list, "It stays stopped. Its class decides where it waits once it is resumed.")
 	default:
-		list = append(list, "Its place in its queue changes at once, and with it what it may pre-empt.")
+		list = append(list, "Its place in its queue changes at once, and with it what it may preempt.")
 	}
 	same := len(r.Choices) > 1
 	for _, c := range r.Choices {
@@ -211,9 +211,9 @@ func classChoice(r actions.Review, c actions.Choice) views.ActionChoice {
 	case c.Outranked == 0:
 		choice.Text = "No task that waits in its queue stands higher."
 	default:
-		choice.Text = countOf(c.Outranked, "task") + " of its queue would stand higher, and may pre-empt it."
+		choice.Text = countOf(c.Outranked, "task") + " of its queue would stand higher, and may preempt it."
 		if c.Outranked == 1 {
-			choice.Text = "1 task of its queue would stand higher, and may pre-empt it."
+			choice.Text = "1 task of its queue would stand higher, and may preempt it."
 		}
 	}
 	return choice

@@ -39,7 +39,7 @@ func placeOf(d tasks.Detail, now time.Time) *views.Place {
 	return p
 }
 
-// rules say in words under which rule a task was pre-empted.
+// rules say in words under which rule a task was preempted.
 var rules = map[string]string{
 	"InClusterQueue":                "a task of a higher class in its own team",
 	"InCohortReclamation":           "another team takes back its own quota",
@@ -54,7 +54,7 @@ func ranWords(e tasks.Event) string {
 	return "it had run for " + duration(e.Ran)
 }
 
-// by is whom a task was pre-empted by, or words in the place of a name.
+// by is whom a task was preempted by, or words in the place of a name.
 func by(e tasks.Event) (link *views.TaskLink, unnamed string) {
 	switch {
 	case e.By == nil:
@@ -86,7 +86,7 @@ func times(n int32) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// lossOf is what a task was pre-empted for, while it does not run; else nil.
+// lossOf is what a task was preempted for, while it does not run; else nil.
 func lossOf(d tasks.Detail) *views.TaskLoss {
 	if d.State != tasks.Preempted && d.State != tasks.Stopping {
 		return nil
@@ -127,7 +127,7 @@ func sizesOf(d tasks.Detail) (lines []views.SizeLine) {
 		case tasks.Joined:
 			line.Tone, line.Text = "ok", fmt.Sprintf("another part of it got its quota; it had %d", r.From)
 		case tasks.LostTo:
-			line.Tone, line.Text = "pre", fmt.Sprintf("pre-empted; it had %d", r.From)
+			line.Tone, line.Text = "pre", fmt.Sprintf("preempted; it had %d", r.From)
 		case tasks.Lost:
 			line.Tone, line.Text = "pre", fmt.Sprintf("lost its quota; it had %d", r.From)
 		case tasks.Ended:

@@ -42,19 +42,19 @@ func TestTaskLife(t *testing.T) {
 		"borrows all, after a quota was lowered": {tasks.Running, func(d *tasks.Detail) {
 			d.Backing = &tasks.Backing{Lines: []tasks.BackingLine{line(1, 0, func(l *tasks.BackingLine) { l.Uncovered = 1 })}}
 		}, "#task-backing", []string{"It borrows its 1 GPU.", "1 beyond all quota"}},
-		"pre-empted by one that may be named": {tasks.Preempted, func(d *tasks.Detail) {
+		"preempted by one that may be named": {tasks.Preempted, func(d *tasks.Detail) {
 			d.Timeline = []tasks.Event{{At: at, What: tasks.WasPreempted, Reason: "InClusterQueue", By: other, Team: "vision", Ran: 25 * time.Minute}}
 		}, "#task-loss", []string{"other", "of team vision", "A task of a higher class in its own team", "25 m 00 s", "depends on its checkpoints"}},
-		"pre-empted by one that is not for the reader": {tasks.Preempted, func(d *tasks.Detail) {
+		"preempted by one that is not for the reader": {tasks.Preempted, func(d *tasks.Detail) {
 			d.Timeline = []tasks.Event{{At: at, What: tasks.WasPreempted, Reason: "InCohortReclamation", Ran: -1}}
 		}, "#task-loss", []string{"a task that is gone, or not for you", "Another team takes back its own quota", "Not known."}},
-		"pre-empted by one that is gone, some time before": {tasks.Running, func(d *tasks.Detail) {
+		"preempted by one that is gone, some time before": {tasks.Running, func(d *tasks.Detail) {
 			d.Timeline = []tasks.Event{{At: at, Before: true, What: tasks.WasPreempted, By: other, ByGone: true, Ran: 90 * time.Second}}
 			d.Forgotten = 2
 		}, "#task-timeline", []string{"by other, which is gone", "it had run for 1 m 30 s", "some time before", "2 times more"}},
 		"grew and shrank": {tasks.Running, func(d *tasks.Detail) {
 			d.Sizes = []tasks.Resize{{At: at, To: 2, Cause: tasks.StartedPart}, {At: at, From: 2, To: 4, Cause: tasks.Scaled}, {At: at, From: 4, To: 1, Cause: tasks.LostTo}}
-		}, "#task-sizes", []string{"1 pod", "pre-empted; it had 4", "somebody scaled it up from 2", "as many as there was room for"}},
+		}, "#task-sizes", []string{"1 pod", "preempted; it had 4", "somebody scaled it up from 2", "as many as there was room for"}},
 		"runs, and wants more that others borrow": {tasks.Running, func(d *tasks.Detail) {
 			grows := *d.Task
 			grows.Size, grows.Wants = tasks.Size{Now: 3, Wanted: 6}, "waits for quota"

@@ -120,7 +120,7 @@ func shortage(why *views.Why, d tasks.Detail, team string) {
 	if s.Nominal == 0 {
 		own.Text = fmt.Sprintf("%s has no quota of %s.", upper(team), s.Flavor)
 	}
-	lower := views.WhyStep{Tone: "bad", Title: "Pre-empting its own lower-priority tasks", Text: "None of the team's tasks there stands lower."}
+	lower := views.WhyStep{Tone: "bad", Title: "Preempting its own lower-priority tasks", Text: "None of the team's tasks there stands lower."}
 	if s.LowerSum > 0 {
 		lower.Tone, lower.Text, lower.Tasks = "wait", fmt.Sprintf("%s held by tasks that stand lower.", of(s.LowerSum)), holders(s.Lower, s.Cell)
 	}

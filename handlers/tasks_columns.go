@@ -23,7 +23,7 @@ var taskColumns = []views.ColumnHead{
 	{Label: "Submitted", ID: string(tasks.BySubmitted)},
 	{Label: "Waited", ID: string(tasks.ByWaited), Number: true},
 	{Label: "Ran", ID: string(tasks.ByRan), Number: true},
-	{Label: "Pre-empted", Unit: "times", ID: string(tasks.ByPreemptions), Number: true},
+	{Label: "Preempted", Unit: "times", ID: string(tasks.ByPreemptions), Number: true},
 }
 
 // alwaysShown are the columns without which a row says nothing.

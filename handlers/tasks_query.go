@@ -69,7 +69,11 @@ func parseTaskQuery(values url.Values, past bool) taskQuery {
 		}
 		q.Classes = append(q.Classes, class)
 	}
-	for _, state := range keep("status") {
+	for i, state := range keep("status") {
+		if state == "Pre-empted" { // as addresses of earlier releases spell it
+			state = string(tasks.Preempted)
+			q.values["status"][i] = state
+		}
 		q.States = append(q.States, tasks.State(state))
 	}
 	// The newest first, unless somebody asks for another order.

@@ -1277,7 +1277,7 @@ func reviewOver(p AllocationReview) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 91, "What is over quota counts as borrowed from then on: other teams may take it back when they need it, and their tasks then pre-empt these, the first named first.</p><ul>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 91, "What is over quota counts as borrowed from then on: other teams may take it back when they need it, and their tasks then preempt these, the first named first.</p><ul>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

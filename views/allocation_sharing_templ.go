@@ -323,7 +323,7 @@ func preemptionSection(f AllocationForm) templ.Component {
 				}
 				ctx = templ.InitializeContext(ctx)
 				templ_7745c5c3_Err = ui.Choice(ui.ChoiceProps{Name: "preemption", Value: "LowerPriority", Label: "Lower priority gives way", Checked: f.Preemption == "LowerPriority",
-					Text: "A task may pre-empt tasks of its own team that have a lower priority class."}).Render(ctx, templ_7745c5c3_Buffer)
+					Text: "A task may preempt tasks of its own team that have a lower priority class."}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -332,13 +332,13 @@ func preemptionSection(f AllocationForm) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				templ_7745c5c3_Err = ui.Choice(ui.ChoiceProps{Name: "preemption", Value: "Never", Label: "Never", Checked: f.Preemption == "Never",
-					Text: "Tasks of this team never pre-empt one another; a task waits until one ends."}).Render(ctx, templ_7745c5c3_Buffer)
+					Text: "Tasks of this team never preempt one another; a task waits until one ends."}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = ui.Choices(ui.ChoicesProps{Name: "preemption", Legend: "Pre-emption", Error: f.PreemptionError}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var12), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Choices(ui.ChoicesProps{Name: "preemption", Legend: "Preemption", Error: f.PreemptionError}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var12), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -377,7 +377,7 @@ func preemptionSection(f AllocationForm) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = ui.Card(ui.CardProps{ID: "preemption-section", Title: "Pre-emption"}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var11), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Card(ui.CardProps{ID: "preemption-section", Title: "Preemption"}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var11), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -61,7 +61,7 @@ func samplePastTask() PastTask {
 	return PastTask{
 		Chrome: sampleChrome("train", "tasks"), Name: "train", Namespace: hostile, Team: hostile, TeamURL: "/teams/x", Status: Status{Tone: "idle", Label: "Succeeded"}, Lead: hostile,
 		Facts: []ValueLine{{Name: "Waited", Value: "5 m"}}, Submitted: "2026-11-20T09:10:00Z", Gone: "2026-11-20T10:10:00Z",
-		Timeline: []TimelineLine{{At: "2026-11-20T09:10:00Z", Tone: "pre", Title: "Pre-empted", Unnamed: "another team"}, {At: "2026-11-20T09:10:00Z", Title: "Submitted", By: &TaskLink{Name: hostile, URL: "/x"}}},
+		Timeline: []TimelineLine{{At: "2026-11-20T09:10:00Z", Tone: "pre", Title: "Preempted", Unnamed: "another team"}, {At: "2026-11-20T09:10:00Z", Title: "Submitted", By: &TaskLink{Name: hostile, URL: "/x"}}},
 		Others:   []PastLink{{Task: TaskLink{Name: hostile, URL: "/y"}, Status: Status{Tone: "bad", Label: "Failed"}, Submitted: "2026-11-20T09:10:00Z"}},
 	}
 }

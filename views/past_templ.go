@@ -509,7 +509,7 @@ func pastTable(rows []PastRow, teams bool) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 31, "<th scope=\"col\">Priority class</th><th scope=\"col\">Asked for</th><th scope=\"col\">Pool</th><th scope=\"col\">Submitted</th><th scope=\"col\">Ended</th><th scope=\"col\" class=\"n\">Ran</th><th scope=\"col\" class=\"n\">Pre-empted <span class=\"unit\">times</span></th></tr></thead> <tbody>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 31, "<th scope=\"col\">Priority class</th><th scope=\"col\">Asked for</th><th scope=\"col\">Pool</th><th scope=\"col\">Submitted</th><th scope=\"col\">Ended</th><th scope=\"col\" class=\"n\">Ran</th><th scope=\"col\" class=\"n\">Preempted <span class=\"unit\">times</span></th></tr></thead> <tbody>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

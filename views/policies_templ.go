@@ -294,7 +294,7 @@ func AllocationsTable(p PoliciesPage) templ.Component {
 						}()
 					}
 					ctx = templ.InitializeContext(ctx)
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 11, "<thead><tr><th scope=\"col\">Team</th><th scope=\"col\">Status</th><th scope=\"col\">Quota</th><th scope=\"col\">Lending and borrowing</th><th scope=\"col\">Pre-emption</th><th scope=\"col\" class=\"n\">Weight</th>")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 11, "<thead><tr><th scope=\"col\">Team</th><th scope=\"col\">Status</th><th scope=\"col\">Quota</th><th scope=\"col\">Lending and borrowing</th><th scope=\"col\">Preemption</th><th scope=\"col\" class=\"n\">Weight</th>")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}

@@ -515,8 +515,8 @@ func prioritizationSection(f PolicyForm) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			templ_7745c5c3_Err = choice("prioritization", "Task prioritization", f.Prioritization,
-				policyOption{"FirstComeFirstServe", "First come, first served", "Waiting tasks start in the order they came in. No task pre-empts another of its own team."},
-				policyOption{"TaskRanking", "By priority class", "Tasks of a class with more weight start first, and pre-empt tasks of their team with less, where the team allows it."}).Render(ctx, templ_7745c5c3_Buffer)
+				policyOption{"FirstComeFirstServe", "First come, first served", "Waiting tasks start in the order they came in. No task preempts another of its own team."},
+				policyOption{"TaskRanking", "By priority class", "Tasks of a class with more weight start first, and preempt tasks of their team with less, where the team allows it."}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -78,7 +78,7 @@ func sampleForm() AllocationForm {
 			{Field: "row-1-vcpu", Label: "Row 2, vCPU", Text: "This is wrong."},
 			{Field: "row-1", Label: "Row 2", Text: "This is wrong."},
 			{Field: "strategy", Label: "Lending and borrowing", Text: "This is wrong."},
-			{Field: "preemption", Label: "Pre-emption", Text: "This is wrong."},
+			{Field: "preemption", Label: "Preemption", Text: "This is wrong."},
 			{Text: "This belongs to no field."},
 		},
 		Rows: []AllocationFormRow{
@@ -138,7 +138,7 @@ func sampleConflict() AllocationConflict {
 		Chrome: sampleChrome("Saved by somebody else in between", "policies"), Action: "/policies/allocations/vision/edit", CancelURL: "/policies/allocations/vision", UpLabel: "vision",
 		TheirsURL: "/policies/allocations/vision/edit", By: "grace@example.com",
 		Fields: []HiddenField{{"version", "42"}},
-		Lines:  []ConflictLine{{"Fair-share weight", "20", "10"}, {"Pre-emption", "Never", "Never"}},
+		Lines:  []ConflictLine{{"Fair-share weight", "20", "10"}, {"Preemption", "Never", "Never"}},
 	}
 }
 

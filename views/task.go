@@ -12,7 +12,7 @@ type TaskPage struct {
 	Why             *Why         // nil for a task that runs or has ended
 	Place           *Place       // nil while it does not wait
 	Backing         *TaskBacking // nil while it holds no quota
-	Loss            *TaskLoss    // nil unless it was pre-empted and does not run
+	Loss            *TaskLoss    // nil unless it was preempted and does not run
 	Timeline        []TimelineLine
 	Forgotten       string     // what of it nobody remembers; empty for nothing
 	Remembered      string     // how far the timeline goes back, in a few words
@@ -99,7 +99,7 @@ type TimelineLine struct {
 	Before  bool   // it was some time before At
 	Tone    string
 	Title   string
-	By      *TaskLink // by whom it was pre-empted
+	By      *TaskLink // by whom it was preempted
 	Unnamed string    // by whom, where they cannot be named
 	Text    string
 }

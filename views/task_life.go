@@ -15,7 +15,7 @@ type BackingPool struct {
 	Lines []string
 }
 
-// TaskLoss says what a task was pre-empted for.
+// TaskLoss says what a task was preempted for.
 type TaskLoss struct {
 	By      *TaskLink // nil where it cannot be named
 	Unnamed string    // in its place

@@ -11,7 +11,7 @@ import templruntime "github.com/a-h/templ/runtime"
 import "kuota.dev/kuota/views/ui"
 
 // taskLife is what became of a task, beside its place and why it waits: whose
-// quota it holds, or what it was pre-empted for.
+// quota it holds, or what it was preempted for.
 func taskLife(p TaskPage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -157,7 +157,7 @@ func lossCard(l *TaskLoss) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = ui.Card(ui.CardProps{ID: "task-loss", Title: "What it was pre-empted for"}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Card(ui.CardProps{ID: "task-loss", Title: "What it was preempted for"}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -676,7 +676,7 @@ func classTable(rows []ClassRow, note string, tools templ.Component) templ.Compo
 					}()
 				}
 				ctx = templ.InitializeContext(ctx)
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 41, "<thead><tr><th scope=\"col\">Priority class</th><th scope=\"col\" class=\"n\">Running</th><th scope=\"col\" class=\"n\">Pending</th><th scope=\"col\" class=\"n\">Pre-empted</th><th scope=\"col\" class=\"n\">Avg. run time</th><th scope=\"col\" class=\"n\">Avg. wait time</th><th scope=\"col\" class=\"n\">Longest run time</th><th scope=\"col\" class=\"n\">Longest wait time</th></tr></thead> <tbody>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 41, "<thead><tr><th scope=\"col\">Priority class</th><th scope=\"col\" class=\"n\">Running</th><th scope=\"col\" class=\"n\">Pending</th><th scope=\"col\" class=\"n\">Preempted</th><th scope=\"col\" class=\"n\">Avg. run time</th><th scope=\"col\" class=\"n\">Avg. wait time</th><th scope=\"col\" class=\"n\">Longest run time</th><th scope=\"col\" class=\"n\">Longest wait time</th></tr></thead> <tbody>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

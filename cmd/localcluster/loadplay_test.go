@@ -50,11 +50,11 @@ func TestSamplesAreAlive(t *testing.T) {
 			seen["borrows"] = seen["borrows"] || borrows(&queues.Items[i])
 		}
 		for what, is := range map[string]bool{
-			"borrows":                               seen["borrows"],
-			"was pre-empted within its team":        seen["Preempted True InClusterQueue"],
-			"was pre-empted by the team that lends": seen["Preempted True InCohortReclamation"],
-			"ended":                                 seen["Finished"],
-			"waits":                                 seen["waits"],
+			"borrows":                              seen["borrows"],
+			"was preempted within its team":        seen["Preempted True InClusterQueue"],
+			"was preempted by the team that lends": seen["Preempted True InCohortReclamation"],
+			"ended":                                seen["Finished"],
+			"waits":                                seen["waits"],
 		} {
 			if !is {
 				return fmt.Errorf("no task %s; seen were %v", what, seen)

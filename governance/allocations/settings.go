@@ -28,7 +28,7 @@ func settings(before, after *v1alpha1.ComputeAllocationSpec) []FieldChange {
 	told("Fair-share weight", func(s *v1alpha1.ComputeAllocationSpec) string { return fmt.Sprint(s.FairShareWeight) })
 	told("Lending and borrowing", func(s *v1alpha1.ComputeAllocationSpec) string { return strategy(s.Sharing.Strategy) })
 	told("Borrow limit", func(s *v1alpha1.ComputeAllocationSpec) string { return borrowLimit(s.Sharing) })
-	told("Pre-emption within the team", func(s *v1alpha1.ComputeAllocationSpec) string { return withinTeam(s.Preemption) })
+	told("Preemption within the team", func(s *v1alpha1.ComputeAllocationSpec) string { return withinTeam(s.Preemption) })
 	told("Namespace ceiling", func(s *v1alpha1.ComputeAllocationSpec) string { return yes(s.NamespaceCeiling) })
 	told("Default queue", func(s *v1alpha1.ComputeAllocationSpec) string { return yes(s.DefaultQueue) })
 	return changes

@@ -41,7 +41,7 @@ func threeToOne(t *testing.T) {
 	}
 	late.holds(14, 12)
 	early.holds(6, 4)
-	t.Logf("%d tasks were pre-empted to move 14 GPUs", len(preemptedOnes(t, early.tasks)))
+	t.Logf("%d tasks were preempted to move 14 GPUs", len(preemptedOnes(t, early.tasks)))
 }
 
 // A weight of 0 makes any share infinite: such a team has its quota, and

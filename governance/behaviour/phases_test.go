@@ -21,7 +21,7 @@ func TestFirstCome(t *testing.T) {
 	})
 	underPolicy(t, v1alpha1.IdleFirstComeFirstServe, map[string]func(*testing.T, *policy){
 		"ranking orders the queue, and first come ignores classes": rankingAndFirstCome,
-		"a class ranked anew pre-empts nobody of its own":          rankedAnew,
+		"a class ranked anew preempts nobody of its own":           rankedAnew,
 		"what no team was given is lent, and given back":           unallocatedIsLent,
 	})
 }
@@ -37,8 +37,8 @@ func TestFairShare(t *testing.T) {
 	})
 	if verify {
 		underPolicy(t, v1alpha1.IdleFairShare, map[string]func(*testing.T, *policy){
-			"a class ranked anew pre-empts nobody of its own": rankedAnew,
-			"what no team was given is lent, and given back":  unallocatedIsLent,
+			"a class ranked anew preempts nobody of its own": rankedAnew,
+			"what no team was given is lent, and given back": unallocatedIsLent,
 		})
 	}
 }

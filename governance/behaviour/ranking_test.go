@@ -92,13 +92,13 @@ func rankedAnew(t *testing.T, p *policy) {
 		for _, m := range teams {
 			m.holds(8, 4)
 			if moved := preemptedOnes(t, m.tasks); len(moved) > 0 {
-				t.Errorf("change %d, to %s at %d: %d tasks of %s were pre-empted, such as %s: %s", i, change.prioritization, change.weight, len(moved), m.role, moved[0].name, moved[0].describe())
+				t.Errorf("change %d, to %s at %d: %d tasks of %s were preempted, such as %s: %s", i, change.prioritization, change.weight, len(moved), m.role, moved[0].name, moved[0].describe())
 			}
 		}
 	}
 }
 
-// preemptedOnes lists those of some tasks that were ever pre-empted.
+// preemptedOnes lists those of some tasks that were ever preempted.
 func preemptedOnes(t *testing.T, tasks []*task) (moved []*task) {
 	t.Helper()
 	for _, k := range tasks {
@@ -130,7 +130,7 @@ func (s *story) prioritiesAre(tasks []*task, want int32) {
 	})
 }
 
-// preemptsAgain waits until Kueue goes by the queue's pre-emption as it is
+// preemptsAgain waits until Kueue goes by the queue's preemption as it is
 // after a change of the ranking.
 func (m *team) preemptsAgain(prioritization v1alpha1.TaskPrioritization) {
 	m.t.Helper()
@@ -145,7 +145,7 @@ func (m *team) preemptsAgain(prioritization v1alpha1.TaskPrioritization) {
 		}
 		active := meta.FindStatusCondition(queue.Status.Conditions, kueue.ClusterQueueActive)
 		if got := queue.Spec.Preemption.WithinClusterQueue; got != want || active == nil || active.ObservedGeneration != queue.Generation {
-			return fmt.Errorf("%s pre-empts within itself %s, want %s; %s", m.role, got, want, describe(active))
+			return fmt.Errorf("%s preempts within itself %s, want %s; %s", m.role, got, want, describe(active))
 		}
 		return nil
 	})

@@ -145,13 +145,13 @@ func (k *task) waits(reason string, words ...string) {
 	})
 }
 
-// preempted waits until the task was pre-empted for a reason and is back in
+// preempted waits until the task was preempted for a reason and is back in
 // the queue.
 func (k *task) preempted(reason string) {
 	k.t.Helper()
 	w := k.is("Evicted=True/Preempted", "Preempted=True/"+reason, "Requeued=True/Preempted", "QuotaReserved=False", "Admitted=False")
 	if n := evictions(w); n == 0 {
-		k.t.Errorf("%s of %s was pre-empted, but its statistics have no eviction:\n%s", k.name, k.role, k.tell())
+		k.t.Errorf("%s of %s was preempted, but its statistics have no eviction:\n%s", k.name, k.role, k.tell())
 	}
 }
 

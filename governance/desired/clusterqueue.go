@@ -57,7 +57,7 @@ func resourceGroup(resolved quota.Resolved) *kueue.ResourceGroupApplyConfigurati
 	return group
 }
 
-// preemption is what tasks of the queue may pre-empt. What others borrowed is
+// preemption is what tasks of the queue may preempt. What others borrowed is
 // always taken back, whatever its priority.
 func preemption(p v1alpha1.Preemption, ranking Ranking) *kueue.ClusterQueuePreemptionApplyConfiguration {
 	within, borrowing := kueueapi.PreemptionPolicyLowerPriority, kueueapi.BorrowWithinCohortPolicyLowerPriority

@@ -9,7 +9,7 @@ import (
 	applykueue "sigs.k8s.io/kueue/client-go/applyconfiguration/kueue/v1beta2"
 )
 
-// Ranking says which tasks may pre-empt others because of their priority.
+// Ranking says which tasks may preempt others because of their priority.
 type Ranking int
 
 // The rankings.

@@ -28,7 +28,7 @@ type Step struct {
 	Part   string // UID of its Workload
 	At     time.Time
 	What   string        // as tasks.Happened
-	Reason string        // Kueue's word, such as the rule of a pre-emption
+	Reason string        // Kueue's word, such as the rule of a preemption
 	Text   string        // Kueue's sentence
 	By     Party         // who it was for; the zero value for nobody, or nobody known
 	Ran    time.Duration // how long it had run when it lost its quota; negative where not known

@@ -31,7 +31,7 @@ type Review struct {
 	Settings []allocations.FieldChange
 	// Classes are those that are made, removed or weighed anew.
 	Classes []ClassChange
-	// Reranks tells that tasks get new priorities, and that pre-emption by
+	// Reranks tells that tasks get new priorities, and that preemption by
 	// priority is off until the last has its own.
 	Reranks bool
 	// Objects are those of Kueue that change, as the API server answered a dry

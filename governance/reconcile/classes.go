@@ -194,7 +194,7 @@ const rankingOwner = client.FieldOwner(cluster.FieldManager + "-ranking")
 
 const withoutPreemption = `{"spec": {"preemption": {"withinClusterQueue": "Never", "borrowWithinCohort": {"policy": "Never"}}}}`
 
-// pauseQueues switches pre-emption by priority off in every queue of ours, also
+// pauseQueues switches preemption by priority off in every queue of ours, also
 // in those whose allocation is in trouble, and tells in how many of them Kueue
 // has yet to take it. The queues are read from the cache, or from the API server
 // where the cache might show one that was switched off and is on again.

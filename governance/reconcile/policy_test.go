@@ -136,7 +136,7 @@ func TestClasses(t *testing.T) {
 			return err
 		}
 		if p := queue.Spec.Preemption; p.WithinClusterQueue != kueue.PreemptionPolicyNever || p.BorrowWithinCohort.Policy != kueue.BorrowWithinCohortPolicyLowerPriority {
-			return fmt.Errorf("under first-come the queue pre-empts %+v", p)
+			return fmt.Errorf("under first-come the queue preempts %+v", p)
 		}
 		return nil
 	})
@@ -163,7 +163,7 @@ func TestClasses(t *testing.T) {
 	}
 }
 
-// A change of weight reaches the tasks that wait, and pre-emption comes back.
+// A change of weight reaches the tasks that wait, and preemption comes back.
 func TestRerank(t *testing.T) {
 	c := setup(t)
 	team := clustertest.Name("rerank")
@@ -195,7 +195,7 @@ func TestRerank(t *testing.T) {
 			return err
 		}
 		if p := queue.Spec.Preemption; p.WithinClusterQueue != kueue.PreemptionPolicyLowerPriority || p.BorrowWithinCohort.Policy != kueue.BorrowWithinCohortPolicyLowerPriority {
-			return fmt.Errorf("afterwards the queue pre-empts %+v", p)
+			return fmt.Errorf("afterwards the queue preempts %+v", p)
 		}
 		return nil
 	})

@@ -35,12 +35,12 @@ const (
 )
 
 // Ranking keeps the priority classes, and carries out every change of how tasks
-// are ranked in the order in which none is pre-empted for it:
+// are ranked in the order in which none is preempted for it:
 //
-//  1. Pausing: pre-emption by priority is switched off in every queue;
+//  1. Pausing: preemption by priority is switched off in every queue;
 //  2. Rewriting: classes get their values, and Kueue, or where it misses one
 //     this controller, gives unfinished tasks theirs;
-//  3. Settled: queues pre-empt again as the policy says.
+//  3. Settled: queues preempt again as the policy says.
 //
 // The step is in the policy's status, so that a restart goes on with it.
 type Ranking struct {
@@ -86,7 +86,7 @@ func (r *Ranking) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, e
 
 // settle keeps the classes as they are, or begins a change. A policy that is
 // being deleted stays until its change is over: in the middle of it tasks of one
-// class would pre-empt each other.
+// class would preempt each other.
 func (r *Ranking) settle(ctx context.Context, policy *v1alpha1.ClusterPolicy, classes classes, ranking v1alpha1.Ranking) (ctrl.Result, error) {
 	if policy.DeletionTimestamp != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(r.hold(ctx, policy, false))
@@ -121,7 +121,7 @@ func (r *Ranking) settle(ctx context.Context, policy *v1alpha1.ClusterPolicy, cl
 	return result, r.report(ctx, policy, ranking, classes.settled(policy))
 }
 
-// pause switches pre-emption by priority off in all queues.
+// pause switches preemption by priority off in all queues.
 func (r *Ranking) pause(ctx context.Context, policy *v1alpha1.ClusterPolicy, classes classes, ranking v1alpha1.Ranking) (ctrl.Result, error) {
 	if !classes.change() { // it was taken back before anything was done
 		return ctrl.Result{}, r.enter(ctx, policy, ranking, v1alpha1.RankingSettled)
@@ -133,11 +133,11 @@ func (r *Ranking) pause(ctx context.Context, policy *v1alpha1.ClusterPolicy, cla
 	}
 	if err != nil {
 		return ctrl.Result{}, errors.Join(err, r.report(ctx, policy, ranking, component(v1alpha1.ConditionPriorityClasses, metav1.ConditionFalse, "ApplyFailed",
-			"pre-emption could not be switched off, which comes before priorities change; it is tried again: %v", err)))
+			"preemption could not be switched off, which comes before priorities change; it is tried again: %v", err)))
 	}
 	if waiting > 0 {
 		return ctrl.Result{RequeueAfter: rankingPause}, r.report(ctx, policy, ranking, component(v1alpha1.ConditionPriorityClasses, metav1.ConditionUnknown, "Pausing",
-			"pre-emption by priority is being switched off before priorities change: Kueue has yet to take that in %d of %d queues", waiting, all))
+			"preemption by priority is being switched off before priorities change: Kueue has yet to take that in %d of %d queues", waiting, all))
 	}
 	ranking.Tasks = int32(classes.stale())
 	return ctrl.Result{}, r.enter(ctx, policy, ranking, v1alpha1.RankingRewriting)
@@ -148,7 +148,7 @@ func (r *Ranking) rewrite(ctx context.Context, policy *v1alpha1.ClusterPolicy, c
 	// Teams may have come meanwhile, or somebody changed a queue.
 	if waiting, all, err := r.pauseQueues(ctx, r); err != nil || waiting > 0 {
 		return ctrl.Result{RequeueAfter: rankingPause}, errors.Join(err, r.report(ctx, policy, ranking, component(v1alpha1.ConditionPriorityClasses, metav1.ConditionUnknown, "Pausing",
-			"Kueue has yet to take in %d of %d queues that no task is pre-empted by priority; tasks get their new priority then", waiting, all)))
+			"Kueue has yet to take in %d of %d queues that no task is preempted by priority; tasks get their new priority then", waiting, all)))
 	}
 	if err := r.apply(ctx, policy, classes); err != nil {
 		return ctrl.Result{}, errors.Join(err, r.report(ctx, policy, ranking, component(v1alpha1.ConditionPriorityClasses, metav1.ConditionFalse, "ApplyFailed",
@@ -165,7 +165,7 @@ func (r *Ranking) rewrite(ctx context.Context, policy *v1alpha1.ClusterPolicy, c
 		if now.Sub(r.progress.moved) >= rankingStalled {
 			if err := r.rewriteHere(ctx, classes); err != nil {
 				return ctrl.Result{}, errors.Join(err, r.report(ctx, policy, ranking, component(v1alpha1.ConditionPriorityClasses, metav1.ConditionFalse, "NotRewritten",
-					"%d tasks cannot be given their new priority, and no task is pre-empted by priority until they can: %v", remaining, err)))
+					"%d tasks cannot be given their new priority, and no task is preempted by priority until they can: %v", remaining, err)))
 			}
 		}
 	} else if r.progress.quietSince.IsZero() {
@@ -177,14 +177,14 @@ func (r *Ranking) rewrite(ctx context.Context, policy *v1alpha1.ClusterPolicy, c
 		return ctrl.Result{}, r.enter(ctx, policy, ranking, v1alpha1.RankingSettled)
 	}
 	return ctrl.Result{RequeueAfter: rankingPause}, r.report(ctx, policy, ranking, component(v1alpha1.ConditionPriorityClasses, metav1.ConditionUnknown, "Rewriting",
-		"%d of %d tasks have yet to get their new priority; no task is pre-empted by priority meanwhile", remaining, ranking.Tasks))
+		"%d of %d tasks have yet to get their new priority; no task is preempted by priority meanwhile", remaining, ranking.Tasks))
 }
 
 // enter writes down the next step, and nothing else: it is done when it is seen.
 func (r *Ranking) enter(ctx context.Context, policy *v1alpha1.ClusterPolicy, ranking v1alpha1.Ranking, step v1alpha1.RankingStep) error {
 	ranking.Step, ranking.Since = step, metav1.NewTime(r.Now())
 	return r.report(ctx, policy, ranking, component(v1alpha1.ConditionPriorityClasses, metav1.ConditionUnknown, string(step),
-		"how tasks are ranked is being changed; no task is pre-empted by priority meanwhile"))
+		"how tasks are ranked is being changed; no task is preempted by priority meanwhile"))
 }
 
 // rankingFinalizer keeps a policy while a change of the ranking goes on.

@@ -3,7 +3,7 @@ package reconcile
 import "sync"
 
 // RankingGate lets the ranking change only while no allocation is being applied
-// as it was ranked before. A queue that is written late would pre-empt again in
+// as it was ranked before. A queue that is written late would preempt again in
 // the middle of the change.
 type RankingGate struct{ applying sync.RWMutex }
 

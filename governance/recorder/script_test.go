@@ -139,7 +139,7 @@ func (l *lab) addsUp(resource string, from, to time.Time) {
 	}
 }
 
-// lostTo looks up that a task was pre-empted by another under a rule.
+// lostTo looks up that a task was preempted by another under a rule.
 func (l *lab) lostTo(team, name, rule, byTeam, by string) {
 	l.t.Helper()
 	l.eventually(func() error {
@@ -152,7 +152,7 @@ func (l *lab) lostTo(team, name, rule, byTeam, by string) {
 				return nil
 			}
 		}
-		return fmt.Errorf("%s was not pre-empted by %s: %+v", name, by, steps)
+		return fmt.Errorf("%s was not preempted by %s: %+v", name, by, steps)
 	})
 }
 

@@ -113,7 +113,7 @@ func (v viewer) notice(e *corev1.Event) Notice {
 }
 
 // ofWorkloads finds tasks by namespace and name in what Kueue (0.19) says to whom
-// it pre-empted them for.
+// it preempted them for.
 var ofWorkloads = regexp.MustCompile(`(?i)\b(workload )([a-z0-9](?:[-a-z0-9]*[a-z0-9])?)/([a-z0-9][-.a-z0-9]*[a-z0-9])`)
 
 // foreign takes the names of tasks out of a text that the viewer may not see;

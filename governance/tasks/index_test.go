@@ -253,7 +253,7 @@ func checkHolders(t *testing.T, x *Index, all []*Task) {
 	}
 }
 
-// A task that is pre-empted twice: each wait and each run counts once, also the
+// A task that is preempted twice: each wait and each run counts once, also the
 // second wait, whose start Kueue forgets. A wait for admission checks is a part of
 // the wait: it ends with the admission.
 func TestTimesOverTwoPreemptions(t *testing.T) {

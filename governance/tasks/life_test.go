@@ -30,7 +30,7 @@ func TestLife(t *testing.T) {
 }
 
 var lives = map[string]func(*lab){
-	"pre-empted twice": func(l *lab) {
+	"preempted twice": func(l *lab) {
 		l.queue("", 4, "0")
 		l.job("a", 4, "low")
 		l.ranFor("a", 2*time.Second)
@@ -48,7 +48,7 @@ var lives = map[string]func(*lab){
 				waits = requeued
 			}
 			if !d.WaitingSince.Equal(waits) || d.RanBefore != total || d.Preemptions != int32(len(want)) {
-				l.t.Errorf("it waits since %s and ran for %s in %d pre-emptions; Kueue put it back at %s after %s", d.WaitingSince, d.RanBefore, d.Preemptions, waits, total)
+				l.t.Errorf("it waits since %s and ran for %s in %d preemptions; Kueue put it back at %s after %s", d.WaitingSince, d.RanBefore, d.Preemptions, waits, total)
 			}
 			l.preempted(d, want, total)
 			l.kubectl("delete", "job", other, "-n", "NAME")
@@ -71,7 +71,7 @@ var lives = map[string]func(*lab){
 			}
 		}
 		if len(left) != 1 || !left[0].Before || left[0].Reason != "InClusterQueue" {
-			l.t.Errorf("after a restart its pre-emptions are %+v", left)
+			l.t.Errorf("after a restart its preemptions are %+v", left)
 		}
 	},
 	"thirty in a queue": func(l *lab) {
@@ -238,13 +238,13 @@ var lives = map[string]func(*lab){
 	},
 }
 
-// pre is a pre-emption as it should be told.
+// pre is a preemption as it should be told.
 type pre struct {
 	by string
 	at time.Time
 }
 
-// preempted checks what a task's timeline says of its pre-emptions, and that the
+// preempted checks what a task's timeline says of its preemptions, and that the
 // times that it ran before them add up to what Kueue counts.
 func (l *lab) preempted(d tasks.Detail, want []pre, total time.Duration) {
 	l.t.Helper()
@@ -259,7 +259,7 @@ func (l *lab) preempted(d tasks.Detail, want []pre, total time.Duration) {
 			p.by = e.By.Name
 		}
 		if e.Reason != "InClusterQueue" || e.Ran < 0 {
-			l.t.Errorf("it ran for %s before it was pre-empted for %s", e.Ran, e.Reason)
+			l.t.Errorf("it ran for %s before it was preempted for %s", e.Ran, e.Reason)
 		}
 		got, ran = append(got, p), ran+e.Ran
 	}
@@ -267,7 +267,7 @@ func (l *lab) preempted(d tasks.Detail, want []pre, total time.Duration) {
 		l.t.Error(diff)
 	}
 	if ran != total || d.Forgotten != 0 {
-		l.t.Errorf("it ran for %s before its pre-emptions, of which %d are forgotten; Kueue counts %s", ran, d.Forgotten, total)
+		l.t.Errorf("it ran for %s before its preemptions, of which %d are forgotten; Kueue counts %s", ran, d.Forgotten, total)
 	}
 }
 

@@ -24,10 +24,10 @@ type past struct {
 type step struct {
 	Event
 	part types.UID
-	by   types.UID // the Workload that it was pre-empted for
+	by   types.UID // the Workload that it was preempted for
 }
 
-// party is another task that pre-empted this one, known by name should it go.
+// party is another task that preempted this one, known by name should it go.
 type party struct {
 	part types.UID // its Workload
 	task Task      // its address and nothing else
@@ -75,7 +75,7 @@ func (x *Index) remember(before, t *Task) {
 	}
 }
 
-// meet keeps the names of those that pre-empt a task: the condition has their
+// meet keeps the names of those that preempt a task: the condition has their
 // UID only, and they may be gone when somebody asks.
 func (x *Index) meet(t *Task) {
 	for _, w := range t.Parts {
@@ -122,7 +122,7 @@ func told(w *kueue.Workload, c *metav1.Condition) bool {
 	return now != nil && now.Status == c.Status && now.LastTransitionTime.Equal(&c.LastTransitionTime) && now.Reason == c.Reason
 }
 
-// preemptor is the UID of the Workload that another was pre-empted for; empty
+// preemptor is the UID of the Workload that another was preempted for; empty
 // for none.
 func preemptor(c *metav1.Condition) types.UID {
 	if found := byUID.FindStringSubmatch(c.Message); found != nil {

@@ -25,7 +25,7 @@ func preemptedBy(uid string, at time.Time) []metav1.Condition {
 	return append(waits(at), condition("Admitted", false, "NoReservation", at), c, condition("Preempted", true, "InClusterQueue", at))
 }
 
-// A task that ran once leaves nothing to remember; of one that is pre-empted
+// A task that ran once leaves nothing to remember; of one that is preempted
 // again and again the last steps are.
 func TestWhatIsRemembered(t *testing.T) {
 	x, c := newTestIndex()
@@ -60,17 +60,17 @@ func TestWhatIsRemembered(t *testing.T) {
 			losses++
 			if e.Ran != 10*time.Minute && losses > 1 || // when the first began, is forgotten
 				e.By == nil || e.By.Name != "other" || !e.ByGone || e.Reason != "InClusterQueue" {
-				t.Errorf("it was pre-empted by %+v after %s", e.By, e.Ran)
+				t.Errorf("it was preempted by %+v after %s", e.By, e.Ran)
 			}
 		}
 	}
 	if n := len(x.life.pasts[groupKey{"ns", task.UID}].steps); n != pastLength || losses != pastLength/2+1 {
-		t.Errorf("%d steps are remembered, with %d pre-emptions", n, losses)
+		t.Errorf("%d steps are remembered, with %d preemptions", n, losses)
 	}
 	v := viewer{index: x, sees: map[string]bool{"ns": true}}
 	l, err := v.life(context.Background(), task)
 	if err != nil || l.Forgotten != int32(30-losses) {
-		t.Errorf("%d of 30 pre-emptions are forgotten: %v", l.Forgotten, err)
+		t.Errorf("%d of 30 preemptions are forgotten: %v", l.Forgotten, err)
 	}
 	x.drop(workload("ns", "busy", "", 0, start))
 	if len(x.life.pasts) != 0 {
@@ -78,7 +78,7 @@ func TestWhatIsRemembered(t *testing.T) {
 	}
 }
 
-// Who does not see another team is told neither who pre-empted their task, nor
+// Who does not see another team is told neither who preempted their task, nor
 // who lends to it, nor the names in events.
 func TestOtherTeamsAreNotNamed(t *testing.T) {
 	x, _ := newTestIndex()

@@ -21,7 +21,7 @@ type hidden struct {
 }
 
 // hiddenFrom lists what is hidden from somebody with this scope; nil for
-// nothing. Kueue writes the queue of whoever pre-empted a task into its
+// nothing. Kueue writes the queue of whoever preempted a task into its
 // condition (0.19), so texts are read with it before they are shown.
 func hiddenFrom(ctx context.Context, reader client.Reader, scope access.Scope, teams map[string]string) (*hidden, error) {
 	if scope.All {
@@ -51,7 +51,7 @@ func hiddenFrom(ctx context.Context, reader client.Reader, scope access.Scope, t
 
 var (
 	name = regexp.MustCompile(`[a-z0-9](?:[-.a-z0-9]*[a-z0-9])?`)
-	// path is what Kueue writes of both parties of a pre-emption: cohorts, then
+	// path is what Kueue writes of both parties of a preemption: cohorts, then
 	// the queue, which may be gone by the time that somebody reads it.
 	path = regexp.MustCompile(`(path: (?:/[^/;\s]+)*/)([^/;\s]+)`)
 )

@@ -194,7 +194,7 @@ spec:
 			l.t.Errorf("it is %+v", d.Task)
 		}
 	},
-	"pre-empted by one that borrows": func(l *lab) {
+	"preempted by one that borrows": func(l *lab) {
 		l.queue("", 2, "", "preemption: {withinClusterQueue: LowerPriority, reclaimWithinCohort: Any, borrowWithinCohort: {policy: LowerPriority}}")
 		l.queue("-other", 2, "")
 		l.queue("-idle", 4, "")
@@ -205,7 +205,7 @@ spec:
 		l.runs("b")
 		d := l.is("a", tasks.Preempted, explain.Quota, "")
 		if why := preemption(d); why.Reason != "InCohortReclaimWhileBorrowing" || why.By == nil || why.By.Name != "b" {
-			l.t.Errorf("it was pre-empted by %+v", why)
+			l.t.Errorf("it was preempted by %+v", why)
 		}
 	},
 	"its local queue is drained": func(l *lab) {

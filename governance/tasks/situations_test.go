@@ -74,7 +74,7 @@ var situations = map[string]func(*lab){
 			}
 		}
 		if d.Preemptions != 1 || last.By == nil || last.By.Name != "b" || last.Reason != "InClusterQueue" {
-			l.t.Errorf("it was pre-empted %d times: %+v", d.Preemptions, d.Timeline)
+			l.t.Errorf("it was preempted %d times: %+v", d.Preemptions, d.Timeline)
 		}
 	},
 	"exceeds the maximum": func(l *lab) {
@@ -109,7 +109,7 @@ var situations = map[string]func(*lab){
 		d := l.is("a", tasks.Preempted, explain.Quota, "")
 		for _, e := range d.Timeline {
 			if e.What == tasks.WasPreempted && (e.By == nil || e.By.Name != "b" || e.Reason != "InCohortReclamation") {
-				l.t.Errorf("it was pre-empted by %+v", e)
+				l.t.Errorf("it was preempted by %+v", e)
 			}
 		}
 	},
@@ -181,7 +181,7 @@ spec:
 		l.runs("a")
 		l.queue("", 4, "", "stopPolicy: HoldAndDrain")
 		if d := l.is("a", tasks.Pending, explain.QueueHeld, ""); d.Evictions != 1 || d.Preemptions != 0 {
-			l.t.Errorf("it lost its quota %d times, %d by pre-emption", d.Evictions, d.Preemptions)
+			l.t.Errorf("it lost its quota %d times, %d by preemption", d.Evictions, d.Preemptions)
 		}
 		l.queue("", 4, "", "stopPolicy: None")
 		l.runs("a")

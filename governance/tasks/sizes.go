@@ -15,13 +15,13 @@ type Cause string
 
 // The causes.
 const (
-	Started     Cause = "Started"    // with all that it wants
-	StartedPart Cause = "Partially"  // with what there was room for
-	Scaled      Cause = "Scaled"     // somebody changed how large it is
-	Joined      Cause = "Joined"     // another part of it got its quota
-	Lost        Cause = "Lost"       // a part was stopped, for no other task
-	LostTo      Cause = "Pre-empted" // a part was stopped for another task
-	Ended       Cause = "Ended"      // or a part of it did
+	Started     Cause = "Started"   // with all that it wants
+	StartedPart Cause = "Partially" // with what there was room for
+	Scaled      Cause = "Scaled"    // somebody changed how large it is
+	Joined      Cause = "Joined"    // another part of it got its quota
+	Lost        Cause = "Lost"      // a part was stopped, for no other task
+	LostTo      Cause = "Preempted" // a part was stopped for another task
+	Ended       Cause = "Ended"     // or a part of it did
 )
 
 // Resize is a change of how many pods of a task hold quota.

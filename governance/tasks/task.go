@@ -14,9 +14,9 @@ type State string
 
 // The states of a task, as Kueue's conditions tell them (0.16 to 0.19).
 const (
-	Pending   State = "Pending"    // waits for quota
-	Preempted State = "Pre-empted" // was stopped for another task, and waits again
-	Starting  State = "Starting"   // has its quota; pods or checks are not ready yet
+	Pending   State = "Pending"   // waits for quota
+	Preempted State = "Preempted" // was stopped for another task, and waits again
+	Starting  State = "Starting"  // has its quota; pods or checks are not ready yet
 	Running   State = "Running"
 	Stopping  State = "Stopping" // loses its quota; its pods are ending
 	Paused    State = "Paused"   // switched off by spec.active

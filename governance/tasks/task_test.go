@@ -31,19 +31,19 @@ func TestState(t *testing.T) {
 		want       tasks.State
 		wantReason string
 	}{
-		"just created":      {nil, nil, tasks.Pending, ""},
-		"waits":             {[]metav1.Condition{isNot(kueue.WorkloadQuotaReserved, "WaitingForQuota", "2 more needed\nsecond line")}, nil, tasks.Pending, "2 more needed"},
-		"runs":              {[]metav1.Condition{is(kueue.WorkloadQuotaReserved, "QuotaReserved", ""), is(kueue.WorkloadAdmitted, "Admitted", "The workload is admitted")}, nil, tasks.Running, ""},
-		"pods start":        {[]metav1.Condition{is(kueue.WorkloadQuotaReserved, "QuotaReserved", ""), is(kueue.WorkloadAdmitted, "Admitted", ""), isNot(kueue.WorkloadPodsReady, "WaitForStart", "Not all pods are ready")}, nil, tasks.Starting, "Not all pods are ready"},
-		"checks pending":    {[]metav1.Condition{is(kueue.WorkloadQuotaReserved, "QuotaReserved", ""), isNot(kueue.WorkloadAdmitted, "UnsatisfiedChecks", "waits for a check")}, nil, tasks.Starting, "waits for a check"},
-		"being evicted":     {[]metav1.Condition{is(kueue.WorkloadQuotaReserved, "QuotaReserved", ""), is(kueue.WorkloadAdmitted, "Admitted", ""), is(kueue.WorkloadEvicted, "Preempted", "Preempted to accommodate a workload")}, nil, tasks.Stopping, "Preempted to accommodate a workload"},
-		"pre-empted, waits": {[]metav1.Condition{isNot(kueue.WorkloadQuotaReserved, "WaitingForQuota", "1 more needed"), is(kueue.WorkloadEvicted, "Preempted", ""), is(kueue.WorkloadPreempted, "InClusterQueue", "")}, nil, tasks.Preempted, "1 more needed"},
-		"runs again":        {[]metav1.Condition{is(kueue.WorkloadQuotaReserved, "QuotaReserved", ""), is(kueue.WorkloadAdmitted, "Admitted", ""), isNot(kueue.WorkloadEvicted, "QuotaReserved", "Previously: …"), isNot(kueue.WorkloadPreempted, "QuotaReserved", "Previously: …")}, nil, tasks.Running, ""},
-		"switched off":      {[]metav1.Condition{isNot(kueue.WorkloadQuotaReserved, "Deactivated", ""), is(kueue.WorkloadEvicted, "Deactivated", "The workload is deactivated")}, &inactive, tasks.Paused, "The workload is deactivated"},
-		"succeeded":         {[]metav1.Condition{is(kueue.WorkloadQuotaReserved, "QuotaReserved", ""), is(kueue.WorkloadAdmitted, "Admitted", ""), is(kueue.WorkloadFinished, "Succeeded", "Job finished successfully")}, nil, tasks.Succeeded, ""},
-		"failed":            {[]metav1.Condition{is(kueue.WorkloadFinished, "Failed", "BackoffLimitExceeded")}, nil, tasks.Failed, "BackoffLimitExceeded"},
-		"never started":     {[]metav1.Condition{is(kueue.WorkloadFinished, "FailedToStart", "no such pod set")}, nil, tasks.Failed, "no such pod set"},
-		"not its own":       {[]metav1.Condition{is(kueue.WorkloadFinished, "OutOfSync", "The prebuilt workload is out of sync with its user job")}, nil, tasks.Failed, "The prebuilt workload is out of sync with its user job"},
+		"just created":     {nil, nil, tasks.Pending, ""},
+		"waits":            {[]metav1.Condition{isNot(kueue.WorkloadQuotaReserved, "WaitingForQuota", "2 more needed\nsecond line")}, nil, tasks.Pending, "2 more needed"},
+		"runs":             {[]metav1.Condition{is(kueue.WorkloadQuotaReserved, "QuotaReserved", ""), is(kueue.WorkloadAdmitted, "Admitted", "The workload is admitted")}, nil, tasks.Running, ""},
+		"pods start":       {[]metav1.Condition{is(kueue.WorkloadQuotaReserved, "QuotaReserved", ""), is(kueue.WorkloadAdmitted, "Admitted", ""), isNot(kueue.WorkloadPodsReady, "WaitForStart", "Not all pods are ready")}, nil, tasks.Starting, "Not all pods are ready"},
+		"checks pending":   {[]metav1.Condition{is(kueue.WorkloadQuotaReserved, "QuotaReserved", ""), isNot(kueue.WorkloadAdmitted, "UnsatisfiedChecks", "waits for a check")}, nil, tasks.Starting, "waits for a check"},
+		"being evicted":    {[]metav1.Condition{is(kueue.WorkloadQuotaReserved, "QuotaReserved", ""), is(kueue.WorkloadAdmitted, "Admitted", ""), is(kueue.WorkloadEvicted, "Preempted", "Preempted to accommodate a workload")}, nil, tasks.Stopping, "Preempted to accommodate a workload"},
+		"preempted, waits": {[]metav1.Condition{isNot(kueue.WorkloadQuotaReserved, "WaitingForQuota", "1 more needed"), is(kueue.WorkloadEvicted, "Preempted", ""), is(kueue.WorkloadPreempted, "InClusterQueue", "")}, nil, tasks.Preempted, "1 more needed"},
+		"runs again":       {[]metav1.Condition{is(kueue.WorkloadQuotaReserved, "QuotaReserved", ""), is(kueue.WorkloadAdmitted, "Admitted", ""), isNot(kueue.WorkloadEvicted, "QuotaReserved", "Previously: …"), isNot(kueue.WorkloadPreempted, "QuotaReserved", "Previously: …")}, nil, tasks.Running, ""},
+		"switched off":     {[]metav1.Condition{isNot(kueue.WorkloadQuotaReserved, "Deactivated", ""), is(kueue.WorkloadEvicted, "Deactivated", "The workload is deactivated")}, &inactive, tasks.Paused, "The workload is deactivated"},
+		"succeeded":        {[]metav1.Condition{is(kueue.WorkloadQuotaReserved, "QuotaReserved", ""), is(kueue.WorkloadAdmitted, "Admitted", ""), is(kueue.WorkloadFinished, "Succeeded", "Job finished successfully")}, nil, tasks.Succeeded, ""},
+		"failed":           {[]metav1.Condition{is(kueue.WorkloadFinished, "Failed", "BackoffLimitExceeded")}, nil, tasks.Failed, "BackoffLimitExceeded"},
+		"never started":    {[]metav1.Condition{is(kueue.WorkloadFinished, "FailedToStart", "no such pod set")}, nil, tasks.Failed, "no such pod set"},
+		"not its own":      {[]metav1.Condition{is(kueue.WorkloadFinished, "OutOfSync", "The prebuilt workload is out of sync with its user job")}, nil, tasks.Failed, "The prebuilt workload is out of sync with its user job"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

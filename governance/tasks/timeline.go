@@ -21,7 +21,7 @@ const (
 	WasReserved  Happened = "Reserved" // got its quota
 	WasAdmitted  Happened = "Admitted"
 	WasReady     Happened = "Ready" // its pods
-	WasPreempted Happened = "Pre-empted"
+	WasPreempted Happened = "Preempted"
 	WasEvicted   Happened = "Evicted"
 	WasRequeued  Happened = "Requeued"
 	WasFinished  Happened = "Finished"
@@ -37,7 +37,7 @@ type Event struct {
 	What   Happened
 	Reason string // Kueue's word for why
 	Text   string // Kueue's sentence
-	By     *Task  // who it was pre-empted by, where that is known still
+	By     *Task  // who it was preempted by, where that is known still
 	ByGone bool   // By has its address only: that task is gone
 	Team   string // of By; empty for none
 	Size   int32  // of an elastic job from then on; 0 where it did not change
@@ -54,14 +54,14 @@ func (e Event) lost() bool { return e.What.Lost() }
 func (h Happened) Lost() bool { return h == WasPreempted || h == WasEvicted }
 
 // byUID finds in Kueue's sentence (0.16 to 0.19) which Workload another was
-// pre-empted for; nothing else names it.
+// preempted for; nothing else names it.
 var byUID = regexp.MustCompile(`\(UID: ([0-9a-fA-F-]+)`)
 
 // previously is how Kueue's sentence (0.18 and later) about what a task lost
 // begins once it is admitted again.
 const previously = "Previously: "
 
-// rules are Kueue's words for the rules of pre-emption, by the end of its
+// rules are Kueue's words for the rules of preemption, by the end of its
 // sentence, which is all that is left of them when a task is admitted again.
 var rules = map[string]string{
 	"prioritization in the ClusterQueue":            "InClusterQueue",
@@ -180,7 +180,7 @@ func fillRuns(steps []step, w *kueue.Workload) {
 	}
 }
 
-// party is the task that another was pre-empted for, and whether it is gone; nil
+// party is the task that another was preempted for, and whether it is gone; nil
 // where nobody knows it.
 func (x *Index) party(p *past, uid types.UID) (*Task, bool) {
 	if t := x.tasks[x.group[uid]]; t != nil {

@@ -66,7 +66,7 @@ func TestSituationsOfAPolicy(t *testing.T) {
 		"DisableWaitForPodsReady: true", "DisableWaitForPodsReady: false",
 		"integrations:\n", "fairSharing: {preemptionStrategies: [LessThanOrEqualToFinalShare, LessThanInitialShare]}\nwaitForPodsReady: {timeout: 15s, requeuingStrategy: {backoffBaseSeconds: 30}}\nintegrations:\n",
 	), map[string]func(*lab){
-		"pre-empted for a fair share": func(l *lab) {
+		"preempted for a fair share": func(l *lab) {
 			l.queue("", 0, "")
 			l.queue("-other", 0, "")
 			l.queue("-idle", 4, "")
@@ -84,7 +84,7 @@ func TestSituationsOfAPolicy(t *testing.T) {
 				if d := l.detail(fmt.Sprintf("a%d", i)); d.Preemptions > 0 {
 					lost++
 					if why := preemption(d); why.Reason != "InCohortFairSharing" || why.By == nil || !strings.HasPrefix(why.By.Name, "b") {
-						l.t.Errorf("it was pre-empted by %+v", why)
+						l.t.Errorf("it was preempted by %+v", why)
 					}
 				}
 			}

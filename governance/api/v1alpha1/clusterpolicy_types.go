@@ -279,11 +279,11 @@ type ClusterPolicyStatus struct {
 type RankingStep string
 
 // The steps of a change of the ranking, in their order. Kueue rewrites the
-// priority of tasks one by one, and would pre-empt tasks of the same class
-// midway; so pre-emption by priority is off meanwhile.
+// priority of tasks one by one, and would preempt tasks of the same class
+// midway; so preemption by priority is off meanwhile.
 const (
 	RankingSettled   RankingStep = "Settled"   // nothing is changing
-	RankingPausing   RankingStep = "Pausing"   // pre-emption by priority is being switched off in every queue
+	RankingPausing   RankingStep = "Pausing"   // preemption by priority is being switched off in every queue
 	RankingRewriting RankingStep = "Rewriting" // classes have their new values, and tasks get theirs
 )
 

@@ -16,11 +16,11 @@ const (
 	DontLend      SharingStrategy = "DontLend"      // neither lends nor borrows
 )
 
-// WithinTeam says whether a team's tasks pre-empt its own lower-priority ones.
+// WithinTeam says whether a team's tasks preempt its own lower-priority ones.
 // +kubebuilder:validation:Enum=LowerPriority;Never
 type WithinTeam string
 
-// The kinds of pre-emption within a team.
+// The kinds of preemption within a team.
 const (
 	PreemptLowerPriority WithinTeam = "LowerPriority"
 	PreemptNever         WithinTeam = "Never"

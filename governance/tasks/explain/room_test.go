@@ -53,7 +53,7 @@ func TestRoom(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			v := Why(asks(tc.pods), tc.cluster)
 			if v.Constraint != tc.want || v.MayPreempt != tc.may {
-				t.Fatalf("it is %s, and may pre-empt: %t", v.Constraint, v.MayPreempt)
+				t.Fatalf("it is %s, and may preempt: %t", v.Constraint, v.MayPreempt)
 			}
 			stops := map[string]bool{}
 			for _, h := range v.Stops {
