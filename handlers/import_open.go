@@ -116,6 +116,7 @@ func overlaidPolicy(now *v1alpha1.ClusterPolicy, o imports.Object) *v1alpha1.Clu
 	}
 	spec := &merged.Spec
 	spec.GangScheduling, spec.Enforcement, spec.Pools = *now.Spec.GangScheduling.DeepCopy(), now.Spec.Enforcement, slices.Clone(now.Spec.Pools)
+	spec.PreemptionLoops = now.Spec.PreemptionLoops
 	for i := range spec.PriorityClasses {
 		for _, class := range now.Spec.PriorityClasses {
 			if class.Name == spec.PriorityClasses[i].Name {

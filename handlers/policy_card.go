@@ -58,6 +58,9 @@ func (h *Handlers) policyCard(ctx context.Context, user governance.User) (*views
 		},
 		gangPart(p, admin),
 		{
+			ID: "preemption-loops", Label: "Preemption loops", Value: policy.LoopWords(spec.PreemptionLoops), Text: loopText(spec.PreemptionLoops),
+		},
+		{
 			ID: "enforcement", Label: "Enforcement", Value: policy.EnforcementWords(spec.Enforcement),
 			Text: enforcementText(spec.Enforcement), Status: policyStatus(p, v1alpha1.ConditionEnforcement, admin),
 		},
@@ -133,6 +136,13 @@ func rankingPart(p *v1alpha1.ClusterPolicy, admin bool) views.PolicyPart {
 		part.Text = "Waiting tasks start in the order they came in."
 	}
 	return part
+}
+
+func loopText(loops v1alpha1.PreemptionLoops) string {
+	if loops == v1alpha1.WarnOfLoops {
+		return "Kuota reports a task that Kueue preempts again and again for one that it does not admit, and changes nothing."
+	}
+	return "Kuota holds a task that Kueue preempts again and again until the task that it is preempted for is admitted."
 }
 
 func enforcementText(enforcement v1alpha1.Enforcement) string {

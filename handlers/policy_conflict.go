@@ -55,6 +55,7 @@ func (f *policyForm) values() []savedValue {
 		savedValue{"Tries", cmp.Or(f.retries, "no limit")},
 		savedValue{"First pause in seconds", f.backoffBase},
 		savedValue{"Longest pause in seconds", f.backoffMost},
+		savedValue{"Preemption loops", policy.LoopWords(v1alpha1.PreemptionLoops(f.loops))},
 		savedValue{"Enforcement", policy.EnforcementWords(v1alpha1.Enforcement(f.enforcement))},
 	)
 	for _, pool := range f.pools {

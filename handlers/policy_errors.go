@@ -27,6 +27,7 @@ var policyInputs = []struct{ path, id, label string }{
 	{"spec.gangScheduling.requeuing.backoffLimitCount", "requeue-limit", "Tries"},
 	{"spec.gangScheduling.requeuing.backoffBaseSeconds", "requeue-base", "First pause"},
 	{"spec.gangScheduling.requeuing.backoffMaxSeconds", "requeue-most", "Longest pause"},
+	{"spec.preemptionLoops", "preemption-loops", "Preemption loops"},
 	{"spec.enforcement", "enforcement", "Enforcement"},
 	{"spec.pools", "pools", "Pools"},
 }

@@ -39,8 +39,9 @@ type policyForm struct {
 	timeout, recovery, order          string
 	retries, backoffBase, backoffMost string
 
-	enforcement string
-	pools       []poolRow
+	loops, enforcement string
+
+	pools []poolRow
 
 	restores, reason string // the version that it was filled in with, and why it is saved
 
@@ -71,7 +72,7 @@ func (r poolRow) empty() bool { return r.name == "" && r.value == "" }
 func (f *policyForm) texts() map[string]*string {
 	return map[string]*string{
 		"restores": &f.restores, "reason": &f.reason,
-		"prioritization": &f.prioritization, "idle": &f.idle, "enforcement": &f.enforcement,
+		"prioritization": &f.prioritization, "idle": &f.idle, "preemption-loops": &f.loops, "enforcement": &f.enforcement,
 		"gang-timeout": &f.timeout, "gang-recovery": &f.recovery, "requeue-order": &f.order,
 		"requeue-limit": &f.retries, "requeue-base": &f.backoffBase, "requeue-most": &f.backoffMost,
 	}
@@ -88,6 +89,7 @@ func readPolicyForm(values url.Values) policyForm {
 		*text = strings.TrimSpace(values.Get(name))
 	}
 	form.reason = reasonText(form.reason)
+	form.loops = cmp.Or(form.loops, string(v1alpha1.BreakLoops)) // forms of earlier releases have no such input
 	for name, ticked := range form.checks() {
 		*ticked = values.Get(name) == "true"
 	}
@@ -149,7 +151,7 @@ func (f *policyForm) fields() []views.HiddenField {
 	texts, checks := f.texts(), f.checks()
 	for _, name := range []string{
 		"prioritization", "idle", "gang-timeout", "gang-recovery", "requeue-order",
-		"requeue-limit", "requeue-base", "requeue-most", "enforcement", "restores", "reason",
+		"requeue-limit", "requeue-base", "requeue-most", "preemption-loops", "enforcement", "restores", "reason",
 	} {
 		add(name, *texts[name])
 	}
@@ -203,7 +205,7 @@ func policyFormOf(saved *v1alpha1.ClusterPolicy) policyForm {
 		return policyForm{
 			prioritization: string(v1alpha1.FirstComeFirstServe), idle: string(v1alpha1.IdleFairShare),
 			timeout: "5m", recovery: "5m", order: requeueEviction, backoffBase: "60", backoffMost: "3600",
-			enforcement: string(v1alpha1.RequireQueue),
+			loops: string(v1alpha1.BreakLoops), enforcement: string(v1alpha1.RequireQueue),
 		}
 	}
 	spec := &saved.Spec
@@ -215,7 +217,7 @@ func policyFormOf(saved *v1alpha1.ClusterPolicy) policyForm {
 		gang: gang.Enabled, block: gang.BlockAdmission,
 		timeout: policy.DurationWords(gang.Timeout), recovery: policy.DurationWords(gang.RecoveryTimeout), order: gang.Requeuing.Timestamp,
 		retries: wholeText(gang.Requeuing.BackoffLimitCount), backoffBase: wholeText(gang.Requeuing.BackoffBaseSeconds), backoffMost: wholeText(gang.Requeuing.BackoffMaxSeconds),
-		enforcement: string(spec.Enforcement),
+		loops: string(cmp.Or(spec.PreemptionLoops, v1alpha1.BreakLoops)), enforcement: string(spec.Enforcement),
 	}
 	for _, class := range spec.PriorityClasses {
 		form.classes = append(form.classes, classRow{class.Name, wholeText(class.Weight), class.Description})

@@ -23,6 +23,7 @@ func (f *policyForm) parse() (v1alpha1.ClusterPolicySpec, []governance.FieldErro
 	spec := v1alpha1.ClusterPolicySpec{
 		TaskPrioritization: v1alpha1.TaskPrioritization(f.prioritization),
 		IdleCompute:        v1alpha1.IdleCompute{Strategy: v1alpha1.IdleComputeStrategy(f.idle), ShareUnallocated: f.share},
+		PreemptionLoops:    v1alpha1.PreemptionLoops(f.loops),
 		Enforcement:        v1alpha1.Enforcement(f.enforcement),
 	}
 	if !slices.Contains([]v1alpha1.TaskPrioritization{v1alpha1.TaskRanking, v1alpha1.FirstComeFirstServe}, spec.TaskPrioritization) {
@@ -32,6 +33,10 @@ func (f *policyForm) parse() (v1alpha1.ClusterPolicySpec, []governance.FieldErro
 	if !slices.Contains([]v1alpha1.IdleComputeStrategy{v1alpha1.IdleFairShare, v1alpha1.IdleFirstComeFirstServe}, spec.IdleCompute.Strategy) {
 		tell("spec.idleCompute.strategy", "choose fair share, or first come, first served")
 		spec.IdleCompute.Strategy = v1alpha1.IdleFairShare
+	}
+	if !slices.Contains([]v1alpha1.PreemptionLoops{v1alpha1.BreakLoops, v1alpha1.WarnOfLoops}, spec.PreemptionLoops) {
+		tell("spec.preemptionLoops", "choose whether preemption loops are broken")
+		spec.PreemptionLoops = v1alpha1.BreakLoops
 	}
 	if !slices.Contains([]v1alpha1.Enforcement{v1alpha1.RequireQueue, v1alpha1.EnforcementNone}, spec.Enforcement) {
 		tell("spec.enforcement", "choose whether jobs without a queue are refused")

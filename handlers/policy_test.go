@@ -91,7 +91,7 @@ func ranked() *v1alpha1.ClusterPolicy {
 				Timeout: &metav1.Duration{Duration: 90 * time.Minute}, RecoveryTimeout: &metav1.Duration{},
 				Requeuing: v1alpha1.Requeuing{Timestamp: "Creation", BackoffLimitCount: at[int32](3), BackoffBaseSeconds: at[int32](30), BackoffMaxSeconds: at[int32](600)},
 			},
-			Enforcement: v1alpha1.EnforcementNone,
+			PreemptionLoops: v1alpha1.WarnOfLoops, Enforcement: v1alpha1.EnforcementNone,
 			Pools: []v1alpha1.Pool{
 				{Name: "h100", Match: v1alpha1.PoolMatch{Accelerator: "H100"}},
 				{Name: "g5", Match: v1alpha1.PoolMatch{InstanceFamily: "ml.g5"}},
@@ -170,7 +170,7 @@ func TestNewPolicyHasDefaults(t *testing.T) {
 		IdleCompute:        v1alpha1.IdleCompute{Strategy: v1alpha1.IdleFairShare},
 		GangScheduling: v1alpha1.GangScheduling{Timeout: five, RecoveryTimeout: five, Requeuing: v1alpha1.Requeuing{
 			Timestamp: "Eviction", BackoffBaseSeconds: at[int32](60), BackoffMaxSeconds: at[int32](3600)}},
-		Enforcement: v1alpha1.RequireQueue,
+		PreemptionLoops: v1alpha1.BreakLoops, Enforcement: v1alpha1.RequireQueue,
 	}
 	if got.Name != "default" || got.ResourceVersion != "" || !reflect.DeepEqual(got.Spec, want) {
 		t.Errorf("saved is %+v", got)

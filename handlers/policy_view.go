@@ -121,8 +121,9 @@ func (f *policyForm) view(state policy.State, refused *governance.Error) views.P
 		Timeout: text("gang-timeout", f.timeout), Recovery: text("gang-recovery", f.recovery),
 		RequeueOrder: choice("requeue-order", f.order),
 		RequeueLimit: text("requeue-limit", f.retries), RequeueBase: text("requeue-base", f.backoffBase), RequeueMost: text("requeue-most", f.backoffMost),
-		Enforcement: choice("enforcement", f.enforcement),
-		CanAddPool:  len(f.pools) < maxPools, PoolsError: errs["pools"],
+		PreemptionLoops: choice("preemption-loops", f.loops),
+		Enforcement:     choice("enforcement", f.enforcement),
+		CanAddPool:      len(f.pools) < maxPools, PoolsError: errs["pools"],
 		Suggestions: poolSuggestions(state.Types),
 	}
 	if n := state.Tasks[""]; n > 0 {

@@ -75,6 +75,8 @@ type PolicyForm struct {
 	RequeueOrder                           Choice    // "requeue-order": Eviction or Creation
 	RequeueLimit, RequeueBase, RequeueMost TextField // "requeue-limit", "requeue-base", "requeue-most"
 
+	PreemptionLoops Choice // "preemption-loops": Break or Warn
+
 	Enforcement Choice // "enforcement": RequireQueue or None
 
 	Pools       []PolicyPoolRow

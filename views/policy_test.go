@@ -47,7 +47,7 @@ func samplePolicyForm() PolicyForm {
 		},
 		Idle: wrong("FairShare"), Share: true,
 		Gang: true, Timeout: bad("5"), Recovery: bad("0s"), Block: true, RequeueOrder: wrong("Creation"),
-		RequeueLimit: bad("x"), RequeueBase: bad("x"), RequeueMost: bad("x"), Enforcement: wrong("None"),
+		RequeueLimit: bad("x"), RequeueBase: bad("x"), RequeueMost: bad("x"), PreemptionLoops: wrong("Warn"), Enforcement: wrong("None"),
 		Pools: []PolicyPoolRow{
 			{Name: TextField{Value: "h100"}, Match: "accelerator", Value: TextField{Value: "H100"}, Nodes: "2 nodes now."},
 			{Name: bad("Up"), Match: "labels", Value: bad("zone"), Error: "The row is wrong."},
@@ -140,7 +140,7 @@ func TestPolicyFormErrorsStandByTheirInputs(t *testing.T) {
 			t.Errorf("input %s is not told to be wrong", id)
 		}
 	}
-	for _, id := range []string{"prioritization", "idle", "requeue-order", "enforcement", "classes", "pools", "class-1", "pool-1"} {
+	for _, id := range []string{"prioritization", "idle", "requeue-order", "preemption-loops", "enforcement", "classes", "pools", "class-1", "pool-1"} {
 		if doc.Find("#"+id+"-error").Text() == "" {
 			t.Errorf("%s has no error", id)
 		}

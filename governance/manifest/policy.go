@@ -23,6 +23,7 @@ func BoundPolicy(spec *v1alpha1.ClusterPolicySpec, path string) (wrong document.
 	oneOf(b, &spec.TaskPrioritization, at("taskPrioritization"), v1alpha1.FirstComeFirstServe, v1alpha1.TaskRanking)
 	spec.PriorityClasses = b.classes(spec.PriorityClasses, at("priorityClasses"))
 	oneOf(b, &spec.IdleCompute.Strategy, at("idleCompute.strategy"), v1alpha1.IdleFairShare, v1alpha1.IdleFirstComeFirstServe)
+	oneOf(b, &spec.PreemptionLoops, at("preemptionLoops"), v1alpha1.BreakLoops, v1alpha1.WarnOfLoops)
 	oneOf(b, &spec.Enforcement, at("enforcement"), v1alpha1.RequireQueue, v1alpha1.EnforcementNone)
 	b.gang(&spec.GangScheduling, at("gangScheduling"))
 	spec.Pools = b.pools(spec.Pools, at("pools"))

@@ -25,6 +25,7 @@ func settings(before, after *v1alpha1.ClusterPolicySpec) []allocations.FieldChan
 		{"Idle compute", func(s *v1alpha1.ClusterPolicySpec) string { return IdleWords(s.IdleCompute.Strategy) }},
 		{"Lend unallocated compute", func(s *v1alpha1.ClusterPolicySpec) string { return yes(s.IdleCompute.ShareUnallocated) }},
 		{"Gang scheduling", func(s *v1alpha1.ClusterPolicySpec) string { return gang(&s.GangScheduling) }},
+		{"Preemption loops", func(s *v1alpha1.ClusterPolicySpec) string { return LoopWords(s.PreemptionLoops) }},
 		{"Enforcement", func(s *v1alpha1.ClusterPolicySpec) string { return EnforcementWords(s.Enforcement) }},
 	} {
 		change := allocations.FieldChange{Path: setting.path, After: setting.value(after)}

@@ -31,6 +31,7 @@ func Validate(policy *v1alpha1.ClusterPolicy, state State) []governance.FieldErr
 	w.classes(spec.PriorityClasses)
 	w.oneOf("spec.idleCompute.strategy", string(spec.IdleCompute.Strategy), string(v1alpha1.IdleFairShare), string(v1alpha1.IdleFirstComeFirstServe))
 	w.gang(&spec.GangScheduling)
+	w.oneOf("spec.preemptionLoops", string(spec.PreemptionLoops), string(v1alpha1.BreakLoops), string(v1alpha1.WarnOfLoops))
 	w.oneOf("spec.enforcement", string(spec.Enforcement), string(v1alpha1.RequireQueue), string(v1alpha1.EnforcementNone))
 	return append(w, PoolErrors(spec.Pools, state)...)
 }

@@ -34,6 +34,11 @@ func EnforcementWords(e v1alpha1.Enforcement) string {
 	return wordsOr(e, map[v1alpha1.Enforcement]string{v1alpha1.RequireQueue: "Require a queue", v1alpha1.EnforcementNone: "Refuse nothing"})
 }
 
+// LoopWords describes what Kuota does about preemption loops.
+func LoopWords(l v1alpha1.PreemptionLoops) string {
+	return wordsOr(l, map[v1alpha1.PreemptionLoops]string{"": "Break them", v1alpha1.BreakLoops: "Break them", v1alpha1.WarnOfLoops: "Warn only"})
+}
+
 // OrderWords says where a requeued task stands, by requeuing.timestamp.
 func OrderWords(timestamp string) string {
 	return wordsOr(timestamp, map[string]string{"Eviction": "Behind others", "Creation": "Where it was"})

@@ -39,6 +39,20 @@ const (
 	EnforcementNone Enforcement = "None"
 )
 
+// PreemptionLoops is what Kuota does about a preemption loop: Kueue preempts a
+// workload again and again for another that it does not admit.
+// +kubebuilder:validation:Enum=Break;Warn
+type PreemptionLoops string
+
+// The ways to deal with preemption loops.
+const (
+	// BreakLoops keeps the preempted workload out of admission until the workload
+	// that it is preempted for is admitted.
+	BreakLoops PreemptionLoops = "Break"
+	// WarnOfLoops reports loops and changes no workload.
+	WarnOfLoops PreemptionLoops = "Warn"
+)
+
 // ClusterPolicy says who comes first and how idle compute is shared. There is
 // one, named default.
 //
@@ -94,6 +108,13 @@ type ClusterPolicySpec struct {
 	// +optional
 	// +kubebuilder:default=RequireQueue
 	Enforcement Enforcement `json:"enforcement,omitempty"`
+
+	// PreemptionLoops is Break, which keeps a workload that Kueue preempts again
+	// and again out of admission until the workload that it is preempted for is
+	// admitted, or Warn, which reports such loops and changes nothing.
+	// +optional
+	// +kubebuilder:default=Break
+	PreemptionLoops PreemptionLoops `json:"preemptionLoops,omitempty"`
 
 	// Pools group nodes; the first match wins. Every other node belongs to the
 	// pool of its instance type.
