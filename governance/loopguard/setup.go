@@ -1,0 +1,73 @@
+package loopguard
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// Setup adds the guard to a manager. It reads from the manager's cache and
+// writes under its own name.
+func (g *Guard) Setup(manager ctrl.Manager) error {
+	config := rest.CopyConfig(manager.GetConfig())
+	config.UserAgent = Name
+	http, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return fmt.Errorf("set up the loop guard: %w", err)
+	}
+	g.Client, err = client.New(config, client.Options{
+		Scheme: manager.GetScheme(), Mapper: manager.GetRESTMapper(), HTTPClient: http,
+		Cache: &client.CacheOptions{Reader: manager.GetCache()},
+	})
+	if err != nil {
+		return fmt.Errorf("set up the loop guard: %w", err)
+	}
+	g.Live, g.Events = manager.GetAPIReader(), manager.GetEventRecorder(Name)
+	g.Start()
+	unique := true
+	return ctrl.NewControllerManagedBy(manager).Named("loopguard").
+		Watches(&kueue.Workload{}, g.handler()).
+		WithOptions(controller.Options{MaxConcurrentReconciles: 4, SkipNameValidation: &unique}).
+		Complete(g)
+}
+
+// handler passes every change of a Workload on, in order.
+func (g *Guard) handler() handler.EventHandler {
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	enqueue := func(q queue, due []types.NamespacedName) {
+		for _, key := range due {
+			q.Add(reconcile.Request{NamespacedName: key})
+		}
+	}
+	workload := func(o client.Object) *kueue.Workload {
+		w, _ := o.(*kueue.Workload)
+		return w
+	}
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) {
+			if w := workload(e.Object); w != nil {
+				enqueue(q, g.Observe(nil, w, e.IsInInitialList))
+			}
+		},
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+			if before, after := workload(e.ObjectOld), workload(e.ObjectNew); before != nil && after != nil {
+				enqueue(q, g.Observe(before, after, false))
+			}
+		},
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) {
+			if w := workload(e.Object); w != nil {
+				enqueue(q, g.Observe(w, nil, false))
+			}
+		},
+	}
+}
