@@ -2,7 +2,6 @@ package loopguard
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -15,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -267,19 +265,8 @@ func (g *Guard) unhold(ctx context.Context, l *loop, w *kueue.Workload) error {
 // Kueue may admit it, in one patch that fails when the Workload changed since it
 // was read.
 func (g *Guard) write(ctx context.Context, w *kueue.Workload, mark string, activate bool) error {
-	var value any
-	if mark != "" {
-		value = mark
-	}
-	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": w.UID, "resourceVersion": w.ResourceVersion, "annotations": map[string]any{MarkAnnotation: value}},
-		"spec":     map[string]any{"active": activate},
-	})
-	if err != nil {
-		return fmt.Errorf("encode the patch of Workload %s: %w", w.Name, err)
-	}
 	was := active(w)
-	err = g.Client.Patch(ctx, w, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(Name))
+	err := g.Client.Patch(ctx, w, patchOf(w, mark, activate), client.FieldOwner(Name))
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
@@ -46,6 +47,27 @@ func MarkOf(w *kueue.Workload) (Mark, bool) {
 func HoldOf(w *kueue.Workload) (m Mark, ok bool) {
 	m, marked := MarkOf(w)
 	return m, marked && !active(w)
+}
+
+// ReleasePatch returns the patch that removes the mark of w and lets Kueue admit
+// it again. It fails when w changed since it was read.
+func ReleasePatch(w *kueue.Workload) client.Patch { return patchOf(w, "", true) }
+
+// patchOf returns the patch that sets the mark of w, or removes it where it is
+// empty, and whether Kueue may admit w.
+func patchOf(w *kueue.Workload, mark string, activate bool) client.Patch {
+	var value any // null removes the annotation
+	if mark != "" {
+		value = mark
+	}
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": w.UID, "resourceVersion": w.ResourceVersion, "annotations": map[string]any{MarkAnnotation: value}},
+		"spec":     map[string]any{"active": activate},
+	})
+	if err != nil {
+		panic(err) // texts and flags always encode
+	}
+	return client.RawPatch(types.MergePatchType, patch)
 }
 
 // active reports whether Kueue may admit w.

@@ -3,6 +3,9 @@ package tasks
 import (
 	"slices"
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
 // Seen is a task as somebody writes it down who keeps what Kubernetes forgets.
@@ -81,6 +84,19 @@ func (s *Service) Complete() bool {
 	s.index.mu.Lock()
 	defer s.index.mu.Unlock()
 	return s.index.complete
+}
+
+// Workload returns the Workload with a UID, shared with the cache: read only; nil
+// for none.
+func (s *Service) Workload(uid types.UID) *kueue.Workload {
+	x := s.index
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	parts := x.parts[x.group[uid]]
+	if at := partOf(parts, uid); at >= 0 {
+		return parts[at]
+	}
+	return nil
 }
 
 // Has tells whether there is a task with the UID of its owner in a namespace.

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"unique"
 
+	"kuota.dev/kuota/governance/loopguard"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/tasks/explain"
 
@@ -24,7 +25,7 @@ const (
 )
 
 // keptAnnotations are those that tasks are made of.
-var keptAnnotations = []string{gatedBy, sliceName, replaces}
+var keptAnnotations = []string{gatedBy, sliceName, replaces, loopguard.MarkAnnotation}
 
 // shapes keeps one copy of what many objects have, and forgets what it has not
 // seen for long. It is safe for use by several goroutines.

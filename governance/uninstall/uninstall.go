@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/loopguard"
 
 	admission "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -21,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
 // prefix begins the names of Kuota's cluster-wide objects.
@@ -39,11 +41,11 @@ type Options struct {
 // Run takes Kuota out, as whoever the client acts as: a cluster admin. The order
 // matters. First goes what refuses jobs, so that nothing in between can stop the
 // teams; then the console's rights, so that a console that still runs undoes
-// nothing; then the finalizers, without which the kinds would wait for it; then
+// nothing; then the holds of the loop guard, which nobody would release; then the finalizers, without which the kinds would wait for it; then
 // the kinds with their objects. Run again, it goes on where it stopped.
 func Run(ctx context.Context, c client.Client, o Options) error {
 	u := uninstaller{Client: c, Options: o}
-	for _, step := range []func(context.Context) error{u.admissionPolicies, u.rights, u.finalizers, u.kinds} {
+	for _, step := range []func(context.Context) error{u.admissionPolicies, u.rights, u.holds, u.finalizers, u.kinds} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -125,6 +127,32 @@ func (u uninstaller) verb(word string) string {
 		return "would " + word
 	}
 	return word
+}
+
+// holds releases the Workloads that the loop guard keeps out of admission.
+func (u uninstaller) holds(ctx context.Context) error {
+	var workloads kueue.WorkloadList
+	err := u.List(ctx, &workloads)
+	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("list Workloads: %w", err)
+	}
+	for i := range workloads.Items {
+		w := &workloads.Items[i]
+		if _, marked := loopguard.MarkOf(w); !marked {
+			continue
+		}
+		u.tell("%s Workload %s/%s, which the loop guard holds", u.verb("release"), w.Namespace, w.Name)
+		if u.DryRun {
+			continue
+		}
+		if err := client.IgnoreNotFound(u.Patch(ctx, w, loopguard.ReleasePatch(w))); err != nil {
+			return fmt.Errorf("release Workload %s/%s: %w", w.Namespace, w.Name, err)
+		}
+	}
+	return nil
 }
 
 // finalizers takes Kuota's off its objects: nobody is left to carry them out.
