@@ -6,6 +6,11 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
 type classKey struct{ namespace, class string }
@@ -39,13 +44,40 @@ func (x *Index) count(before, after *Task) {
 	y := x.tallyOf(after)
 	y.add(after)
 	if admitted := !after.AdmittedAt.IsZero() && !after.State.Waiting(); admitted && (before == nil || !before.AdmittedAt.Equal(after.AdmittedAt)) {
-		y.waits.add(after.LastWait, x.now())
+		some := ended{part: after.main.UID, began: after.AdmittedAt.Add(-after.LastWait), at: after.AdmittedAt, took: after.LastWait}
+		x.ended(&y.waits, after, some)
 	}
-	ended := after.State.Finished() || after.State.Waiting() || after.State == Paused
-	if hasRun(before) && ended {
+	over := after.State.Finished() || after.State.Waiting() || after.State == Paused
+	if hasRun(before) && over {
 		took := max(0, after.Ran(x.now())-before.RanBefore)
-		y.runs.add(took, x.now())
+		x.ended(&y.runs, after, ended{part: before.main.UID, began: before.AdmittedAt, at: runEnd(before.main.UID, after), took: took})
 	}
+}
+
+// ended counts a wait or a run of a task that ended, unless it is of a loop. Only
+// what was preempted before can turn out to be.
+func (x *Index) ended(e *endings, t *Task, some ended) {
+	switch {
+	case x.inLoop(some.part, some.began, some.at):
+		e.addLooped(x.now())
+	case t.Preemptions > 0:
+		e.addUndecided(some, x.now())
+	default:
+		e.add(some.took, x.now())
+	}
+}
+
+// runEnd is when a run of a Workload ended, as Kueue tells it.
+func runEnd(part types.UID, t *Task) time.Time {
+	for _, w := range t.Parts {
+		if c := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadEvicted); w.UID == part && c != nil && c.Status == metav1.ConditionTrue {
+			return c.LastTransitionTime.Time
+		}
+	}
+	if !t.FinishedAt.IsZero() {
+		return t.FinishedAt
+	}
+	return t.Since
 }
 
 func byWait(a, b *Task) int {
@@ -77,7 +109,8 @@ func (y *tally) empty() bool {
 			return false
 		}
 	}
-	return y.waits.all.count == 0 && y.runs.all.count == 0
+	w, r := y.waits.all, y.runs.all
+	return w.count == 0 && r.count == 0 && w.loops == 0 && r.loops == 0
 }
 
 func (y *tally) add(t *Task) {
@@ -108,6 +141,7 @@ type ClassRow struct {
 	Running, Pending, Preempted int
 	States                      map[State]int // all of them
 	Waits, Runs                 int           // that ended in the range, which averages are over
+	LoopRuns                    int           // that preemption loops ended in the range: averages and longest times leave them out
 	AverageWait, AverageRun     time.Duration // 0 without any
 	LongestWait, LongestRun     time.Duration // counts those that still go on
 	WaitGoesOn, RunGoesOn       bool          // those longest ones still do
@@ -165,6 +199,7 @@ func (x *Index) Classes(sees func(namespace string) bool, within time.Duration) 
 	}
 	for class, row := range sums {
 		e := ended[class]
+		row.LoopRuns = e.runs.loops
 		row.Ended(e.waits.count, e.waits.average(), e.waits.longest, e.runs.count, e.runs.average(), e.runs.longest)
 	}
 	return slices.SortedFunc(deref(maps.Values(sums)), func(a, b ClassRow) int {

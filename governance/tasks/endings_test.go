@@ -90,14 +90,14 @@ func checkRanges(t *testing.T, x *Index, c *clock, all []*lived) {
 					longestWait = max(longestWait, c.at.Sub(l.created))
 				case !l.waitSeenEnded.Before(since):
 					took := l.admitted.Sub(l.created)
-					waited.add(lengths{1, took, took})
+					waited.add(lengths{count: 1, sum: took, longest: took})
 				}
 				switch {
 				case !l.admitted.IsZero() && l.ended.IsZero():
 					longestRun = max(longestRun, c.at.Sub(l.admitted))
 				case !l.ended.IsZero() && !l.runSeenEnd.Before(since):
 					took := l.ended.Sub(l.admitted)
-					ran.add(lengths{1, took, took})
+					ran.add(lengths{count: 1, sum: took, longest: took})
 				}
 			}
 			if row.Waits != waited.count || row.AverageWait != waited.average() || row.LongestWait != max(longestWait, waited.longest) || row.WaitGoesOn != (longestWait > waited.longest) {

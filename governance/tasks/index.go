@@ -53,6 +53,7 @@ type Index struct {
 	waits     map[groupKey]bool // jobs that are looked at again in a moment
 	notify    func()            // tells that something changed by time alone; nil tells nobody
 	life      life
+	loops     map[types.UID][]*loop // preemption loops, by the Workload that is preempted
 	recording recording
 }
 
@@ -75,7 +76,7 @@ func NewIndex(now func() time.Time) *Index {
 		named: map[address][]*Task{}, spaces: map[string]map[*Task]struct{}{}, queues: map[queueKey]*order{},
 		orders: map[Column]*order{}, classes: map[classKey]*tally{}, used: map[string]explain.Amounts{}, kinds: map[string]int{}, pools: map[string]int{}, started: now(),
 		jobs: map[groupKey]*job{}, jobsIn: map[string]map[groupKey]struct{}{}, children: map[member]map[types.UID]struct{}{}, governed: map[string]bool{},
-		pods: map[types.UID]*Pod{}, podsBy: map[member]map[*Pod]struct{}{}, podsIn: map[member]map[*Pod]struct{}{}, waits: map[groupKey]bool{}, loads: map[string]*load{},
+		pods: map[types.UID]*Pod{}, podsBy: map[member]map[*Pod]struct{}{}, podsIn: map[member]map[*Pod]struct{}{}, waits: map[groupKey]bool{}, loads: map[string]*load{}, loops: map[types.UID][]*loop{},
 	}
 }
 
@@ -161,6 +162,7 @@ func (x *Index) without(key groupKey, uid types.UID) {
 	delete(x.group, uid)
 	unlink(x.parts, key, partOf(x.parts[key], uid))
 	x.make(key, false)
+	delete(x.loops, uid)
 }
 
 // partOf is where a Workload stands among those of a task; -1 for nowhere.

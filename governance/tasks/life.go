@@ -35,6 +35,7 @@ func (x *Index) note(before, t *Task, first bool) {
 	default:
 		x.seats(before, t)
 		x.remember(before, t)
+		x.measureLoops(t)
 	}
 }
 
@@ -53,7 +54,7 @@ func (v viewer) life(ctx context.Context, t *Task) (l Life, err error) {
 	for i := range l.Timeline {
 		e := &l.Timeline[i]
 		if e.lost() {
-			l.Forgotten = max(0, l.Forgotten-1)
+			l.Forgotten = max(0, l.Forgotten-1-e.Omitted)
 		}
 		e.Text = v.names.redact(e.Text)
 		if e.By != nil && v.sees != nil && !v.sees[e.By.Namespace] {

@@ -65,8 +65,7 @@ func (x *Index) remember(before, t *Task) {
 			case WasPreempted: // the rule and the other's name say it all
 				s.Text = ""
 			}
-			p := x.pastOf(t)
-			p.steps = bounded(append(p.steps, s))
+			x.pastOf(t).add(s)
 		}
 	}
 	if r, changed := resized(before, t, x.now()); changed {

@@ -13,6 +13,7 @@ type Seen struct {
 	*Task
 	Steps []Event   // all that is known, the oldest first; the first is its submission
 	Gone  time.Time // when its objects left the cluster; zero while they are there
+	Loops []Loop    // that its Workloads were preempted in
 }
 
 // recording is which tasks changed since somebody took them down. The zero value
@@ -42,7 +43,7 @@ func (r *recording) note(x *Index, before, t *Task) {
 		if len(r.left) == mostLeft {
 			r.left = slices.Delete(r.left, 0, mostLeft/10)
 		}
-		r.left = append(r.left, Seen{Task: before, Steps: x.timeline(before, x.life.pasts[key]), Gone: x.now()})
+		r.left = append(r.left, Seen{Task: before, Steps: x.timeline(before, x.life.pasts[key]), Gone: x.now(), Loops: x.loopsOf(before)})
 	}
 }
 
@@ -70,7 +71,7 @@ func (s *Service) TakeChanged(n int) []Seen {
 		}
 		delete(r.changed, key)
 		if t := x.tasks[key]; t != nil {
-			taken = append(taken, Seen{Task: t, Steps: x.timeline(t, x.life.pasts[key])})
+			taken = append(taken, Seen{Task: t, Steps: x.timeline(t, x.life.pasts[key]), Loops: x.loopsOf(t)})
 		}
 	}
 	if len(r.changed) == 0 {

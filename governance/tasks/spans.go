@@ -33,7 +33,7 @@ func (s Seen) spansOf(w *kueue.Workload) (waits, runs []Span) {
 	}
 	for _, e := range s.Steps {
 		if e.Part == part && e.lost() && !e.Before {
-			known++
+			known += 1 + e.Omitted
 		}
 	}
 	var waiting, running time.Time // since when; zero while it does not, or nobody knows

@@ -25,6 +25,11 @@ const (
 	WasEvicted   Happened = "Evicted"
 	WasRequeued  Happened = "Requeued"
 	WasFinished  Happened = "Finished"
+
+	// What the loop guard does, which NoteStep adds.
+	WasLooped   Happened = "Preemption loop"
+	WasHeld     Happened = "Held by the loop guard"
+	WasReleased Happened = "Released by the loop guard"
 )
 
 // unknown stands for a time that nobody knows.
@@ -39,12 +44,20 @@ type Event struct {
 	Text   string // Kueue's sentence
 	By     *Task  // who it was preempted by, where that is known still
 	ByGone bool   // By has its address only: that task is gone
+	For    string // the UID of the task it was preempted for, also where By is not known; of its Workload where nobody knows the task
 	Team   string // of By; empty for none
 	Size   int32  // of an elastic job from then on; 0 where it did not change
 	Part   string // the UID of its Workload; empty for its submission
 	// Ran is how long it had run since its admission when it lost its quota;
 	// negative where that is not known.
 	Ran time.Duration
+	// Nth is which preemption of its Workload it was, by Kueue's own count, which is
+	// exact where several fall into one second; 0 where that is not known.
+	Nth int32
+	// Omitted are the preemptions right before it, for the same task, that are no
+	// events of their own any more, and OmittedRan is how long it ran before these.
+	Omitted    int32
+	OmittedRan time.Duration
 }
 
 // lost tells whether a task lost its quota in a step.
@@ -82,6 +95,29 @@ func (x *Index) Timeline(t *Task) []Event {
 }
 
 func (x *Index) timeline(t *Task, past *past) []Event {
+	steps := x.steps(t, past)
+	for _, w := range t.Parts {
+		fillRuns(steps, w)
+	}
+	events := []Event{{At: t.Submitted, What: WasSubmitted}}
+	for _, s := range steps {
+		switch {
+		case s.by != "":
+			s.For = string(s.by)
+			if s.By, s.ByGone = x.party(past, s.by); s.By != nil {
+				s.For = s.By.UID
+			}
+		case s.By != nil:
+			s.ByGone = x.tasks[groupKey{s.By.Namespace, s.By.UID}] == nil
+		}
+		s.Part = string(s.part)
+		events = append(events, s.Event)
+	}
+	return events
+}
+
+// steps are what a task's conditions tell and told, the oldest first.
+func (x *Index) steps(t *Task, past *past) []step {
 	var steps []step
 	if past != nil {
 		steps = slices.Clone(past.steps)
@@ -107,25 +143,14 @@ func (x *Index) timeline(t *Task, past *past) []Event {
 		}
 	}
 	slices.SortStableFunc(steps, func(a, b step) int { return cmp.Compare(a.At.Unix(), b.At.Unix()) })
-	for _, w := range t.Parts {
-		fillRuns(steps, w)
-	}
-	events := []Event{{At: t.Submitted, What: WasSubmitted}}
-	for _, s := range steps {
-		if s.by != "" {
-			s.By, s.ByGone = x.party(past, s.by)
-		}
-		s.Part = string(s.part)
-		events = append(events, s.Event)
-	}
-	return events
+	return steps
 }
 
 // eventOf is what a condition tells.
 func eventOf(w *kueue.Workload, c *metav1.Condition) Event {
 	e := Event{At: c.LastTransitionTime.Time, What: kinds[c.Type], Reason: c.Reason, Text: firstLine(c.Message), Ran: unknown}
 	if e.What == WasEvicted && c.Reason == kueue.WorkloadEvictedByPreemption {
-		e.What = WasPreempted
+		e.What, e.Nth = WasPreempted, preemptions(w)
 		if rule := conditionOf(w, kueue.WorkloadPreempted); rule != "" {
 			e.Reason = rule
 		}
@@ -157,7 +182,8 @@ func fillRuns(steps []step, w *kueue.Workload) {
 		case s.What == WasAdmitted:
 			admitted = s
 		case s.lost():
-			losses++
+			losses += 1 + s.Omitted
+			known += s.OmittedRan
 			switch {
 			case admitted == nil:
 				open = i
