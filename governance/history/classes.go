@@ -64,7 +64,7 @@ func (c *classSums) write(t *tx) error {
 }
 
 // Classes are the sums of all spans that ended from one time until before
-// another, by class and in their order. Teams nil are all teams, "" is the team of
+// another and are of no preemption loop, by class and in their order. Teams nil are all teams, "" is the team of
 // what belongs to none.
 func (s *Store) Classes(ctx context.Context, teams []string, from, to time.Time) ([]ClassSums, error) {
 	found := map[string]*ClassSums{}
@@ -79,6 +79,9 @@ func (s *Store) Classes(ctx context.Context, teams []string, from, to time.Time)
 			sums = []string{everybody}
 		}
 		return chunks(sums, func(list string, args []any) error {
+			if err := t.loopRuns(teams == nil, list, args, in, found); err != nil {
+				return err
+			}
 			for _, days := range days {
 				if err := t.classes("class_days", list, args, days, found); err != nil {
 					return err
@@ -129,7 +132,7 @@ func (t *tx) spans(all bool, list string, teams []any, in stretch, found map[str
 		where, args = " AND team IN ("+list+")", append(args, teams...)
 	}
 	query := `SELECT class, kind, COUNT(*), CAST(SUM(ended - began) AS BIGINT), MAX(ended - began)
-		FROM spans WHERE ended >= ? AND ended < ?` + where + ` GROUP BY class, kind`
+		FROM spans WHERE ended >= ? AND ended < ? AND looped = 0` + where + ` GROUP BY class, kind`
 	return t.each(query, args, func(scan func(...any) error) error {
 		var class, kind string
 		var count, millis, longest int64

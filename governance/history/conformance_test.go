@@ -41,6 +41,8 @@ func conform(t *testing.T, fresh func(testing.TB) string) {
 		"Records":   testRecords,
 		"Tasks":     testTasks,
 		"Classes":   testClasses,
+		"Loops":     testLoops,
+		"Seconds":   testStepsOfASecond,
 		"Amounts":   testAmounts,
 		"LongRuns":  testLongRuns,
 		"Moments":   testMoments,

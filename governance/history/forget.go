@@ -25,6 +25,9 @@ func (s *Store) Forget(ctx context.Context, now time.Time) error {
 		if err := t.exec("UPDATE state SET since = ? WHERE since > 0 AND since < ?", old, old); err != nil {
 			return err
 		}
+		if err := t.exec("DELETE FROM loops WHERE last < ?", old); err != nil {
+			return err
+		}
 		return t.exec("DELETE FROM gaps WHERE ended <= ?", old)
 	})
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 // Record keeps what is known of tasks, in one transaction. Of a task the last
 // that was told counts, but for when it ended and when it was gone, which stay
 // until they are told anew. Steps and spans that are there already are left as
-// they are and counted once, so the same may be told again. A few hundred tasks at
+// they are and counted once, so the same may be told again, but for spans that turn out
+// to be of a preemption loop: sums lose them. A few hundred tasks at
 // a time are well within what a call may take.
 func (s *Store) Record(ctx context.Context, records []Record) error {
 	return s.write(ctx, fmt.Sprintf("recording %d tasks", len(records)), func(t *tx) error {
@@ -23,7 +24,13 @@ func (s *Store) Record(ctx context.Context, records []Record) error {
 		if err := t.recordSteps(records, ids); err != nil {
 			return err
 		}
-		return t.recordSpans(records)
+		if err := t.recordSpans(records); err != nil {
+			return err
+		}
+		if err := t.recordLoops(records); err != nil {
+			return err
+		}
+		return t.leaveOut(records)
 	})
 }
 
@@ -85,17 +92,59 @@ func (t *tx) recordTasks(records []Record) (map[string]int64, error) {
 }
 
 func (t *tx) recordSteps(records []Record, ids map[string]int64) error {
-	var rows [][]any
+	type key struct {
+		task       int64
+		part, what string
+		at         int64
+	}
+	places := map[key]int{}
+	var steps []Step
+	var keys []key
 	for _, r := range records {
 		for _, step := range r.Steps {
-			other, err := writeParty(step.By)
-			if err != nil {
-				return err
+			k := key{ids[r.Task.UID], step.Part, step.What, millis(step.At)}
+			i, again := places[k]
+			if again {
+				steps[i].join(step)
+				continue
 			}
-			rows = append(rows, []any{ids[r.Task.UID], step.Part, step.What, millis(step.At), clean(step.Reason), clean(step.Text), other, writeRan(step.Ran), step.Size})
+			places[k] = len(steps)
+			steps, keys = append(steps, step), append(keys, k)
 		}
 	}
-	return t.insert("steps (task, part, what, at, reason, text, other, ran_ms, size)", rows, "ON CONFLICT DO NOTHING", nil)
+	var rows [][]any
+	for i, step := range steps {
+		other, err := writeParty(step.By)
+		if err != nil {
+			return err
+		}
+		k := keys[i]
+		rows = append(rows, []any{k.task, k.part, k.what, k.at, clean(step.Reason), clean(step.Text), other, writeRan(step.Ran), step.Size, step.First, step.Last})
+	}
+	// Of preemptions of one second there is one row, as join has it.
+	return t.insert("steps AS t (task, part, what, at, reason, text, other, ran_ms, size, nth_first, nth_last)", rows,
+		`ON CONFLICT (task, part, what, at) DO UPDATE SET
+			ran_ms = CASE WHEN t.nth_last > 0 AND excluded.nth_first > t.nth_last AND t.ran_ms >= 0 AND excluded.ran_ms >= 0
+				THEN t.ran_ms + excluded.ran_ms ELSE `+t.greatest+`(t.ran_ms, excluded.ran_ms) END,
+			nth_first = CASE WHEN t.nth_first = 0 THEN excluded.nth_first ELSE `+t.least+`(t.nth_first, excluded.nth_first) END,
+			nth_last = `+t.greatest+`(t.nth_last, excluded.nth_last)
+		WHERE excluded.nth_first > 0 AND (t.nth_first = 0 OR excluded.nth_first < t.nth_first OR excluded.nth_last > t.nth_last)`, nil)
+}
+
+// join takes in another preemption of the same second, or the same step again.
+func (s *Step) join(o Step) {
+	switch {
+	case o.First == 0 || s.First > 0 && o.First >= s.First && o.Last <= s.Last:
+		return
+	case s.Last > 0 && o.First > s.Last && s.Ran >= 0 && o.Ran >= 0:
+		s.Ran += o.Ran
+	default:
+		s.Ran = max(s.Ran, o.Ran)
+	}
+	if s.First == 0 || o.First < s.First {
+		s.First = o.First
+	}
+	s.Last = max(s.Last, o.Last)
 }
 
 // recordSpans adds to the sums what was not there before.
@@ -115,19 +164,22 @@ func (t *tx) recordSpans(records []Record) error {
 	}
 	sums := classSums{}
 	err := t.insert("spans (part, kind, began, ended, team, class)", rows, "ON CONFLICT DO NOTHING RETURNING kind, began, ended, team, class",
-		func(scan func(...any) error) error {
-			var kind, team, class string
-			var began, ended int64
-			if err := scan(&kind, &began, &ended, &team, &class); err != nil {
-				return err
-			}
-			sums.add(SpanKind(kind), began, ended, team, class)
-			return nil
-		})
+		sums.scan)
 	if err != nil {
 		return err
 	}
 	return sums.write(t)
+}
+
+// scan adds a row of kind, began, ended, team and class.
+func (c *classSums) scan(scan func(...any) error) error {
+	var kind, team, class string
+	var began, ended int64
+	if err := scan(&kind, &began, &ended, &team, &class); err != nil {
+		return err
+	}
+	c.add(SpanKind(kind), began, ended, team, class)
+	return nil
 }
 
 // clean is a text of others that every database takes.

@@ -110,12 +110,12 @@ func (s *Store) Life(ctx context.Context, uid string) (Task, []Step, bool, error
 		if err != nil || id == 0 {
 			return err
 		}
-		query := "SELECT part, what, at, reason, text, other, ran_ms, size FROM steps WHERE task = ? ORDER BY at, id"
+		query := "SELECT part, what, at, reason, text, other, ran_ms, size, nth_first, nth_last FROM steps WHERE task = ? ORDER BY at, id"
 		return t.each(query, []any{id}, func(scan func(...any) error) error {
 			var step Step
 			var at, ran int64
 			var other string
-			if err := scan(&step.Part, &step.What, &at, &step.Reason, &step.Text, &other, &ran, &step.Size); err != nil {
+			if err := scan(&step.Part, &step.What, &at, &step.Reason, &step.Text, &other, &ran, &step.Size, &step.First, &step.Last); err != nil {
 				return err
 			}
 			step.At, step.Ran = moment(at), readRan(ran)

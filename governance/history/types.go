@@ -33,6 +33,10 @@ type Step struct {
 	By     Party         // who it was for; the zero value for nobody, or nobody known
 	Ran    time.Duration // how long it had run when it lost its quota; negative where not known
 	Size   int32         // pods from then on; 0 where that did not change
+	// First and Last are which preemptions of its Workload it was, by Kueue's count:
+	// several fall into one second. Both are 0 for anything else, and where that is
+	// not known.
+	First, Last int32
 }
 
 // Party is another task.
@@ -55,12 +59,23 @@ const (
 	Run  SpanKind = "run"
 )
 
-// Record is what is known of one task: all of its steps and spans, or those that
-// are new. What was recorded before is left as it is, so that it may be told again.
+// Loop is a preemption loop, in which Kueue preempted a Workload again and again.
+// Spans of that Workload which began at or after Since and ended at or before Last
+// are in no sum. Part and Since tell it apart.
+type Loop struct {
+	Part        string
+	Since, Last time.Time // its first and its latest preemption, in whole seconds
+	Runs        int32     // that it ended after the first preemption
+}
+
+// Record is what is known of one task: all of its steps, spans and loops, or those
+// that are new. What was recorded before is left as it is, so that it may be told
+// again.
 type Record struct {
 	Task  Task
 	Steps []Step
 	Spans []Span
+	Loops []Loop
 }
 
 // Holder is what an amount is of. Amounts of different holders are never added
@@ -117,6 +132,7 @@ type ClassSums struct {
 	Waits, Runs             int64
 	WaitMillis, RunMillis   int64 // sums in milliseconds; a Duration ends after 292 years, which many tasks exceed
 	LongestWait, LongestRun time.Duration
+	LoopRuns                int64 // that preemption loops ended, in no other figure
 }
 
 // MeanWait is the average of the waits; 0 where there is none.
@@ -140,6 +156,7 @@ func (c *ClassSums) Add(o ClassSums) {
 	c.RunMillis += o.RunMillis
 	c.LongestWait = max(c.LongestWait, o.LongestWait)
 	c.LongestRun = max(c.LongestRun, o.LongestRun)
+	c.LoopRuns += o.LoopRuns
 }
 
 // Total is the integral of an amount over a range: amount × milliseconds, and

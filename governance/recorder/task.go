@@ -15,8 +15,10 @@ func record(s tasks.Seen, teams map[string]string) history.Record {
 		if e.Before { // nobody knows when
 			continue
 		}
-		step := history.Step{Part: e.Part, At: e.At, What: string(e.What), Reason: e.Reason, Text: e.Text, Ran: e.Ran, Size: e.Size}
-		if e.By != nil {
+		step := history.Step{Part: e.Part, At: e.At, What: string(e.What), Reason: e.Reason, Text: e.Text, Ran: e.Ran, Size: e.Size, First: e.Nth, Last: e.Nth}
+		if e.By == nil {
+			step.By.UID = e.For // which tells preemptions apart
+		} else {
 			step.By = history.Party{Namespace: e.By.Namespace, Kind: e.By.Kind, Name: e.By.Name, UID: e.By.UID, Team: teams[e.By.Namespace]}
 		}
 		r.Steps = append(r.Steps, step)
@@ -27,6 +29,9 @@ func record(s tasks.Seen, teams map[string]string) history.Record {
 	}
 	for _, run := range runs {
 		r.Spans = append(r.Spans, history.Span{Part: run.Part, Kind: history.Run, Began: run.Began, Ended: run.Ended})
+	}
+	for _, l := range s.Loops {
+		r.Loops = append(r.Loops, history.Loop{Part: string(l.Part), Since: l.Since, Last: l.Last, Runs: l.Runs})
 	}
 	r.Task.Ran = s.RanBefore
 	if end := s.FinishedAt; !s.AdmittedAt.IsZero() && (!end.IsZero() || !s.Gone.IsZero()) {
