@@ -89,7 +89,7 @@ func actOnTasks(t *testing.T, page playwright.Page, team string, scripts bool) {
 	must(t, button(page, "Stop").Click())
 	must(t, see.Page(page).ToHaveURL(regexp.MustCompile(`\?done=stop$`)))
 	must(t, see.Locator(page.Locator(".notice")).ToContainText("Stopped."))
-	state("Paused")
+	state("Stopped")
 
 	clustertest.Eventually(t, 20*time.Second, func(context.Context) error { // Kueue takes a class of a suspended job only
 		if out, err := c.TryKubectl("", "get", "job", runs, "-n", "hyperpod-ns-"+team, "-o", "jsonpath={.spec.suspend}"); err != nil || out != "true" {

@@ -128,6 +128,9 @@ func lifeLines(life []lived, state tasks.State, pools string, over bool) (lines 
 			line.By, line.Unnamed = e.by, e.unnamed
 		case tasks.WasEvicted:
 			line.Tone, line.Title, line.Text = "pre", "Lost its quota", joined(e.Text, ranWords(e.Event))
+			if e.Reason == "Deactivated" {
+				line.Title = string(tasks.Stopped)
+			}
 		case tasks.WasRequeued:
 			line.Title = "Back in the queue"
 		case tasks.WasFinished:

@@ -11,6 +11,7 @@ import (
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/actions"
 	"kuota.dev/kuota/views"
 	"kuota.dev/kuota/web"
 
@@ -28,7 +29,9 @@ func (h *Handlers) task(c echo.Context) error {
 	}
 	page.Chrome = h.Chrome(c)
 	page.Title, page.Active, page.Stream = page.Name, "tasks", below(c, "/events")
-	page.Notice = doneNotice(c)
+	if page.Notice != "" {
+		page.Stream = withDone(page.Stream, actions.Action(c.QueryParam("done")))
+	}
 	page.Notices = h.notices(c)(ctx)
 	if h.History != nil {
 		if named, err := h.sameName(ctx, c); err == nil { // else they are not told of
@@ -99,7 +102,7 @@ func (h *Handlers) taskPage(ctx context.Context, c echo.Context) (views.TaskPage
 	now := h.Now()
 	life, recorded := h.recorded(ctx, scope, d)
 	page := views.TaskPage{
-		Actions: offered, UID: d.UID,
+		Actions: offered, UID: d.UID, Notice: doneNotice(actions.Action(c.QueryParam("done")), d),
 		Name: d.Name, Team: orDash(d.Team), Namespace: d.Namespace,
 		Status: views.Status{Tone: tones[d.State], Label: stateWords(d, now)},
 		Lead:   strings.Join(facts(d), " · "), YAMLURL: below(c, "/yaml"),

@@ -19,15 +19,35 @@ var actionNames = map[actions.Action]string{
 	actions.Stop: "Stop", actions.Resume: "Resume", actions.Front: "Move to front", actions.Class: "Change class", actions.Delete: "Delete",
 }
 
-// doneNotices say what was just done. Kueue follows within a second or so.
-var doneNotices = map[actions.Action]string{
-	actions.Stop:   "Stopped. Its quota is free for others as soon as its pods have ended; it stays stopped until somebody resumes it.",
-	actions.Resume: "Resumed. It waits in its queue for its quota.",
-	actions.Front:  "Moved. It has another priority class, and stands before what waited ahead of it.",
-	actions.Class:  "Its priority class was changed. Kueue goes by it from now on.",
+// doneNotice says what an action did to a task, as far as its state shows: Kueue
+// follows within seconds, and the notice is a part of the live page, so that it
+// never contradicts the status beside it. It is empty for no action, and once the
+// status says more than the notice.
+func doneNotice(action actions.Action, d tasks.Detail) string {
+	switch {
+	case action == actions.Stop && d.State == tasks.Stopped:
+		return "Stopped. Its quota is free for other tasks."
+	case action == actions.Stop && d.State == tasks.Stopping:
+		return "Stop requested. Its pods are ending."
+	case action == actions.Stop && !d.State.Finished():
+		return "Stop requested. Kueue acts on it within seconds."
+	case action == actions.Resume && d.State.Waiting():
+		return "Resumed. It waits in its queue."
+	case action == actions.Resume && d.State == tasks.Starting:
+		return "Resumed. It has its quota, and its pods are starting."
+	case action == actions.Resume && d.State == tasks.Running:
+		return "Resumed. It is running."
+	case action == actions.Resume && !d.State.Finished():
+		return "Resume requested. Kueue acts on it within seconds."
+	case action == actions.Front && d.Place == 1:
+		return "Moved to front. It is first in its queue."
+	case action == actions.Front && d.Place > 1:
+		return fmt.Sprintf("It is %s in its queue now.", ordinal(d.Place))
+	case action == actions.Class && d.Class != "":
+		return fmt.Sprintf("Class changed. Its priority class is %s.", className(d.Class))
+	}
+	return ""
 }
-
-func doneNotice(c echo.Context) string { return doneNotices[actions.Action(c.QueryParam("done"))] }
 
 // withDone is an address whose page says what was done.
 func withDone(address string, action actions.Action) string {
@@ -183,7 +203,7 @@ func classEffects(r actions.Review) []string {
 		list = append(list, "It goes on running, with its quota. Its class decides who may preempt it, and where it waits after that.")
 	case r.Bare:
 		list = append(list, "Kueue has made no Workload of it. With a class that there is it makes one, unless something else is in the way, and the task joins its queue.")
-	case r.State == tasks.Paused:
+	case r.State == tasks.Stopped:
 		list = append(list, "It stays stopped. Its class decides where it waits once it is resumed.")
 	default:
 		list = append(list, "Its place in its queue changes at once, and with it what it may preempt.")

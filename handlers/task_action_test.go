@@ -102,7 +102,7 @@ func TestActionsOnATask(t *testing.T) {
 		"stop what runs": {action: "stop", review: working(tasks.Running), status: 303, done: "stop train u1", location: "/tasks/ns/job/train?done=stop",
 			says: []string{"loses its 3 GPUs at once", "its job is suspended", "It ran 2 h 05 m", "stays stopped until somebody resumes it", "first stands first in its queue now, and asks for 2 GPUs"}},
 		"stop what waits":           {action: "stop", review: working(tasks.Pending), status: 303, done: "stop train u1", location: "/tasks/ns/job/train?done=stop", says: []string{"leaves its queue, where it is 3rd of 3, behind first", "loses none"}},
-		"resume":                    {action: "resume", review: working(tasks.Paused), status: 303, done: "resume train u1", location: "/tasks/ns/job/train?done=resume", says: []string{"joins its queue as 3rd of 3, behind first", "1 GPU short in p5"}},
+		"resume":                    {action: "resume", review: working(tasks.Stopped), status: 303, done: "resume train u1", location: "/tasks/ns/job/train?done=resume", says: []string{"joins its queue as 3rd of 3, behind first", "1 GPU short in p5"}},
 		"to the front":              {action: "front", review: front, status: 303, done: "prod-priority train u1", location: "/tasks/ns/job/train?done=front", says: []string{"class prod, weight 90", "in dev now (weight 10)", "from the 3rd place in its queue to the 1st of 3", "preempt tasks of its own team that stand lower: runs 4 GPUs"}},
 		"to the front, too late":    {action: "front", review: front, typed: map[string]string{"choice": "gone"}, status: 409, done: "The queue, or the classes, changed in between"},
 		"class of what waits":       {action: "class", review: working(tasks.Pending), typed: map[string]string{"choice": "prod-priority"}, status: 303, done: "prod-priority train u1", location: "/tasks/ns/job/train?done=class", says: []string{"prod · weight 90", "1st of 3. It may preempt", "dev · weight 10 · as now", "3rd of 3, behind first"}},
@@ -168,8 +168,8 @@ func TestTaskPageOffersActions(t *testing.T) {
 	if row.Find("a").Length() != 1 || row.Find(`a[href="/tasks/ns/job/train/stop?uid=u1"]`).Length() != 1 || !strings.Contains(said(row), "Not for you: change class, delete. That needs the right to patch jobs, to delete jobs in this namespace.") {
 		t.Errorf("offered is %s", said(row))
 	}
-	if !strings.Contains(said(page.Find(".notice")), "Stopped.") {
-		t.Error("what was done is not said")
+	if got := said(page.Find("#task .notice")); got != "Stop requested. Kueue acts on it within seconds." {
+		t.Errorf("the notice is %q", got)
 	}
 	d.readOnly = "HyperPod governs this cluster."
 	if _, page = get(t, address); page.Find("#task-actions").Length() > 0 {
@@ -177,6 +177,46 @@ func TestTaskPageOffersActions(t *testing.T) {
 	}
 	if response, _ := post(t, strings.Replace(address, "?", "/stop?", 1), url.Values{"uid": {"u1"}}); response.StatusCode != 403 || len(d.work.done) > 0 {
 		t.Errorf("%s, %v", response.Status, d.work.done)
+	}
+}
+
+// The notice after an action is a part of the live page, and agrees with the
+// status beside it.
+func TestNoticeAgreesWithTheStatus(t *testing.T) {
+	for name, tc := range map[string]struct {
+		done  string
+		state tasks.State
+		place int
+		want  string
+	}{
+		"stopped":                   {"stop", tasks.Stopped, 0, "Stopped. Its quota is free for other tasks."},
+		"its pods are ending":       {"stop", tasks.Stopping, 0, "Stop requested. Its pods are ending."},
+		"Kueue has not stopped it":  {"stop", tasks.Running, 0, "Stop requested. Kueue acts on it within seconds."},
+		"ended before it stopped":   {"stop", tasks.Succeeded, 0, ""},
+		"resumed, waits":            {"resume", tasks.Pending, 2, "Resumed. It waits in its queue."},
+		"resumed, starts":           {"resume", tasks.Starting, 0, "Resumed. It has its quota, and its pods are starting."},
+		"resumed, runs":             {"resume", tasks.Running, 0, "Resumed. It is running."},
+		"Kueue has not resumed it":  {"resume", tasks.Stopped, 0, "Resume requested. Kueue acts on it within seconds."},
+		"first":                     {"front", tasks.Pending, 1, "Moved to front. It is first in its queue."},
+		"overtaken again":           {"front", tasks.Pending, 2, "It is 2nd in its queue now."},
+		"moved, and runs":           {"front", tasks.Running, 0, ""},
+		"its class was changed":     {"class", tasks.Running, 0, "Class changed. Its priority class is dev."},
+		"an action that is unknown": {"x", tasks.Running, 0, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := &domain{items: []tasks.Item{{Task: working(tc.state).Task, Team: "vision", Place: tc.place}}, changed: make(chan struct{}, 1)}
+			address := serve(t, d)
+			_, page := get(t, address+"/tasks/ns/job/train?uid=u1&done="+tc.done)
+			htmlcheck.Page(t, page)
+			if got := said(page.Find("#task .notice")); got != tc.want {
+				t.Errorf("the notice is %q, want %q", got, tc.want)
+			}
+			if stream := page.Find("body").AttrOr("data-stream", ""); strings.Contains(stream, "done=") != (tc.want != "") {
+				t.Errorf("the stream is %s", stream)
+			} else if tc.want != "" {
+				events(t, address+stream)(tc.want)
+			}
+		})
 	}
 }
 

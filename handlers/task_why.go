@@ -28,8 +28,8 @@ func whyOf(d tasks.Detail) *views.Why {
 	const waits = "Why is it waiting?"
 	why := &views.Why{Title: waits, ChangesTitle: "What would start it", Tone: "wait"}
 	switch v.Constraint {
-	case explain.Paused:
-		why.Title, why.Headline, why.Text = "Why does it not run?", "It is stopped.", "Somebody switched it off (spec.active of its Workload). Switched on again, it waits in its queue like a new task."
+	case explain.Deactivated:
+		why.Title, why.Headline, why.Text = "Why is it not running?", "It is stopped.", "Its Workload is deactivated (.spec.active: false). Resume it to put it back in its queue."
 	case explain.Gated:
 		why.Headline, why.Text = "Something holds it back.", "Kueue waits until "+v.Detail+" lets it go (annotation kueue.x-k8s.io/admission-gated-by)."
 	case explain.NoQueue:

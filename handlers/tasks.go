@@ -131,7 +131,7 @@ func summary(list tasks.List, q taskQuery) string {
 var tones = map[tasks.State]string{
 	tasks.Running: "ok", tasks.Starting: "ok", tasks.Succeeded: "idle",
 	tasks.Pending: "wait", tasks.Preempted: "pre", tasks.Stopping: "pre",
-	tasks.Paused: "idle", tasks.Failed: "bad",
+	tasks.Stopped: "idle", tasks.Failed: "bad",
 }
 
 func taskRow(item tasks.Item, now time.Time) views.TaskRow {

@@ -28,6 +28,10 @@ type taskQuery struct {
 	hidden     map[string]bool // columns, by their ids
 }
 
+// renamedStates maps the states in addresses of earlier releases to their names
+// now.
+var renamedStates = map[string]tasks.State{"Pre-empted": tasks.Preempted, "Paused": tasks.Stopped}
+
 // taskFilters are the filters by the names that they have in addresses.
 var taskFilters = []struct{ name, label, all string }{
 	{"team", "Team", "All teams"},
@@ -70,8 +74,8 @@ func parseTaskQuery(values url.Values, past bool) taskQuery {
 		q.Classes = append(q.Classes, class)
 	}
 	for i, state := range keep("status") {
-		if state == "Pre-empted" { // as addresses of earlier releases spell it
-			state = string(tasks.Preempted)
+		if renamed, ok := renamedStates[state]; ok {
+			state = string(renamed)
 			q.values["status"][i] = state
 		}
 		q.States = append(q.States, tasks.State(state))

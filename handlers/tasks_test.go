@@ -40,6 +40,18 @@ func TestTaskQuery(t *testing.T) {
 	}
 }
 
+// Addresses of earlier releases lead to the same tasks.
+func TestRenamedStates(t *testing.T) {
+	d := &domain{}
+	_, page := get(t, serve(t, d)+"/tasks?status=Paused&status=Pre-empted")
+	if want := []tasks.State{tasks.Stopped, tasks.Preempted}; !slices.Equal(d.query.States, want) {
+		t.Errorf("%v was asked, want %v", d.query.States, want)
+	}
+	if got := page.Find("#status option[selected]").Text(); got != "Stopped" {
+		t.Errorf("the filter shows %q", got)
+	}
+}
+
 func TestNewestTasksFirst(t *testing.T) {
 	d := &domain{}
 	get(t, serve(t, d)+"/tasks")

@@ -24,7 +24,7 @@ type TaskPage struct {
 	Said            []Said
 	YAMLURL         string       // empty where there is no Workload
 	Actions         *TaskActions // nil for none
-	Notice          string       // one sentence on what was just done; empty for nothing
+	Notice          string       // what was just done, as far as the status shows; empty for nothing
 }
 
 // Pods are the pods of a task.

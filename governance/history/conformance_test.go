@@ -39,6 +39,7 @@ func TestConformance(t *testing.T) {
 func conform(t *testing.T, fresh func(testing.TB) string) {
 	for name, test := range map[string]func(*testing.T, string){
 		"Records":   testRecords,
+		"Renamed":   testRenamed,
 		"Tasks":     testTasks,
 		"Classes":   testClasses,
 		"Loops":     testLoops,

@@ -262,3 +262,22 @@ func calls(ctx context.Context, s *Store) map[string]error {
 	_, errs["Gaps"] = s.Gaps(ctx, start, at)
 	return errs
 }
+
+// States and steps that earlier releases recorded under another name are renamed.
+func testRenamed(t *testing.T, url string) {
+	ctx := context.Background()
+	s := open(t, url, Options{})
+	task := aTask("u1")
+	for before, want := range map[string]string{"Paused": "Stopped", "Pre-empted": "Preempted", "Running": "Running"} {
+		task.State = before
+		ok(t, s.Record(ctx, []Record{{Task: task, Steps: []Step{{Part: before, At: start, What: "Pre-empted", Ran: -1}}}}))
+		if _, err := s.writer.ExecContext(ctx, "DELETE FROM goose_db_version WHERE version_id > 1"); err != nil {
+			t.Fatal(err)
+		}
+		got, steps, _, err := open(t, url, Options{}).Life(ctx, "u1")
+		ok(t, err)
+		if got.State != want || slices.ContainsFunc(steps, func(s Step) bool { return s.What != "Preempted" }) {
+			t.Errorf("%s became %s, want %s; its steps are %v", before, got.State, want, steps)
+		}
+	}
+}

@@ -47,7 +47,7 @@ func (x *Index) count(before, after *Task) {
 		some := ended{part: after.main.UID, began: after.AdmittedAt.Add(-after.LastWait), at: after.AdmittedAt, took: after.LastWait}
 		x.ended(&y.waits, after, some)
 	}
-	over := after.State.Finished() || after.State.Waiting() || after.State == Paused
+	over := after.State.Finished() || after.State.Waiting() || after.State == Stopped
 	if hasRun(before) && over {
 		took := max(0, after.Ran(x.now())-before.RanBefore)
 		x.ended(&y.runs, after, ended{part: before.main.UID, began: before.AdmittedAt, at: runEnd(before.main.UID, after), took: took})

@@ -119,7 +119,7 @@ func state(w *kueue.Workload) (State, *metav1.Condition) {
 	case w.Spec.Active != nil && !*w.Spec.Active && hasQuota: // Kueue has not seen it yet
 		return Stopping, reserved
 	case w.Spec.Active != nil && !*w.Spec.Active:
-		return Paused, evicted
+		return Stopped, evicted
 	case isAdmitted && ready != nil && ready.Status == metav1.ConditionFalse:
 		return Starting, ready
 	case isAdmitted:

@@ -169,7 +169,7 @@ spec: {nodeSelector: {lab: NAME}, terminationGracePeriodSeconds: 0, containers: 
 		l.job("a", 1, "low")
 		l.is("a", tasks.Starting, explain.ChecksPending, "")
 		l.answerCheck("a", "Rejected", "")
-		l.is("a", tasks.Paused, explain.Paused, "")
+		l.is("a", tasks.Stopped, explain.Deactivated, "")
 	},
 	"it ran longer than it may": func(l *lab) {
 		l.queue("", 4, "")
@@ -183,7 +183,7 @@ spec:
     metadata: {annotations: {pod-complete.stage.kwok.x-k8s.io/delay: 1h}}
     spec: {restartPolicy: Never, terminationGracePeriodSeconds: 0, containers: [{name: train, image: none, resources: {limits: {nvidia.com/gpu: 1}}}]}
 `)
-		l.is("a", tasks.Paused, explain.Paused, "")
+		l.is("a", tasks.Stopped, explain.Deactivated, "")
 	},
 	"it fails": func(l *lab) {
 		l.queue("", 4, "")

@@ -204,7 +204,7 @@ spec:
 		l.job("a", 1, "low")
 		l.runs("a")
 		l.patchWorkload("a", `{"spec":{"active":false}}`)
-		l.is("a", tasks.Paused, explain.Paused, "")
+		l.is("a", tasks.Stopped, explain.Deactivated, "")
 		l.patchWorkload("a", `{"spec":{"active":true}}`)
 		l.runs("a")
 	},

@@ -46,7 +46,7 @@ func (s *Service) Suppose(ctx context.Context, user governance.User, at Address,
 			continue
 		}
 		q := question(d.Task)
-		q.Priority, q.Paused = priority, false
+		q.Priority, q.Deactivated = priority, false
 		supposed[i].Verdict = v.explain(q, c)
 	}
 	return d, supposed, nil

@@ -19,13 +19,13 @@ const (
 	Starting  State = "Starting"  // has its quota; pods or checks are not ready yet
 	Running   State = "Running"
 	Stopping  State = "Stopping" // loses its quota; its pods are ending
-	Paused    State = "Paused"   // switched off by spec.active
+	Stopped   State = "Stopped"  // deactivated: .spec.active is false
 	Succeeded State = "Succeeded"
 	Failed    State = "Failed"
 )
 
 // States lists all states, those that people look for first.
-var States = []State{Running, Starting, Stopping, Pending, Preempted, Paused, Failed, Succeeded}
+var States = []State{Running, Starting, Stopping, Pending, Preempted, Stopped, Failed, Succeeded}
 
 // Finished tells whether a task has ended.
 func (s State) Finished() bool { return s == Succeeded || s == Failed }

@@ -28,7 +28,7 @@ func TestStopAndResume(t *testing.T) {
 		t.Errorf("stopping says %+v", r)
 	}
 	l.must(l.Stop(t.Context(), l.member, l.at("long")))
-	l.is("long", tasks.Paused, "")
+	l.is("long", tasks.Stopped, "")
 	l.is("next", tasks.Running, "")
 	if out := l.c.Kubectl(t, "", "get", "job", "long", "-n", l.name, "-o", "jsonpath={.spec.suspend}"); out != "true" {
 		t.Errorf("the job's suspend is %s", out)
@@ -113,7 +113,7 @@ func TestClassOfARunningTaskWithoutOne(t *testing.T) {
 	// Kueue itself says so too, to whoever comes here in between.
 	l.refused(l.SetClass(t.Context(), l.member, l.at("bare"), l.name+"-high"), governance.Invalid, "cannot be added to a non-suspended workload")
 	l.must(l.Stop(t.Context(), l.member, l.at("bare")))
-	l.is("bare", tasks.Paused, "")
+	l.is("bare", tasks.Stopped, "")
 	if r := l.review("bare", actions.Class); r.Obstacle != "" {
 		t.Errorf("the obstacle is %q", r.Obstacle)
 	}

@@ -139,7 +139,7 @@ func unfit(action Action, t *tasks.Task) string {
 		return "It is stopping still. It can be resumed once its pods have ended."
 	case action == Resume:
 		return "It is not stopped."
-	case t.State == tasks.Paused:
+	case t.State == tasks.Stopped:
 		return "It is stopped. It can be resumed, or deleted."
 	}
 	return "It does not wait: it has its quota."

@@ -38,7 +38,7 @@ func (a Action) fits(t *tasks.Task) bool {
 	case Stop:
 		return !t.Bare && (t.State.Holding() || t.State.Waiting())
 	case Resume:
-		return t.State == tasks.Paused
+		return t.State == tasks.Stopped
 	case Front:
 		return !t.Bare && t.State.Waiting()
 	case Class: // with a class that there is, Kueue makes the Workload that it did not

@@ -14,7 +14,7 @@ var said = map[string][]Constraint{
 	"Misconfigured":                {NoQueue, NoClusterQueue, WrongNamespace, QueueInactive, Uncovered},
 	"Suspended":                    {QueueHeld, QueueInactive, NoClusterQueue},
 	"WaitingForPodsReady":          {OthersStart, Quota, Reclaims},
-	"Deactivated":                  {Paused},
+	"Deactivated":                  {Deactivated},
 
 	"AdmissionGated": {Gated},
 	"OnHold":         {QueueHeld},

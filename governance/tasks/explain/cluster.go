@@ -111,17 +111,17 @@ func (s *PodSet) counted() quota.Resources {
 
 // Task is what waits.
 type Task struct {
-	Namespace string
-	Priority  int32
-	PodSets   []PodSet
-	Paused    bool
-	Gated     string    // what holds it back by annotation; empty for nothing
-	RetryAt   time.Time // zero where it does not back off
-	Checks    []string  // admission checks that are not done, such as "provision: Pending"
-	Reserved  bool      // it has its quota already
-	Bare      bool      // Kueue has made no Workload of it
-	Says      string    // Kueue's reason in one word; empty where it gave none
-	Placed    *Placed   // how its pods do; nil while it has no quota
+	Namespace   string
+	Priority    int32
+	PodSets     []PodSet
+	Deactivated bool
+	Gated       string    // what holds it back by annotation; empty for nothing
+	RetryAt     time.Time // zero where it does not back off
+	Checks      []string  // admission checks that are not done, such as "provision: Pending"
+	Reserved    bool      // it has its quota already
+	Bare        bool      // Kueue has made no Workload of it
+	Says        string    // Kueue's reason in one word; empty where it gave none
+	Placed      *Placed   // how its pods do; nil while it has no quota
 	// Takes is what it takes over of its own slice that runs, of an elastic job: it
 	// stays in those flavors. Queues do not count it as used. nil is nothing.
 	Takes Amounts

@@ -18,7 +18,7 @@ type Constraint string
 
 // The constraints, in the order in which one outdoes the other.
 const (
-	Paused           Constraint = "Paused"
+	Deactivated      Constraint = "Deactivated"      // its .spec.active is false
 	Gated            Constraint = "Gated"            // somebody's annotation holds it back
 	NoQueue          Constraint = "NoQueue"          // its LocalQueue does not exist
 	NoClusterQueue   Constraint = "NoClusterQueue"   // its LocalQueue leads nowhere
@@ -230,8 +230,8 @@ func barred(t Task, c *Cluster) (Verdict, bool) {
 		return Verdict{Constraint: NoClass, Detail: c.NoClass, Classes: c.Classes}, true
 	case t.Bare:
 		return say(NoWorkload, "")
-	case t.Paused:
-		return say(Paused, "")
+	case t.Deactivated:
+		return say(Deactivated, "")
 	case t.Reserved && len(t.Checks) > 0:
 		return say(ChecksPending, strings.Join(t.Checks, ", "))
 	case t.Gated != "":

@@ -104,7 +104,7 @@ func TestWhy(t *testing.T) {
 			return cluster(q)
 		}(), Turn, 0, 0, nil},
 		"a resource that nothing counts": {Task{Namespace: "ns", PodSets: []PodSet{{Count: 1, Least: 1, Each: quota.Resources{"example.com/fpga": 1}}}}, cluster(queue("a", Limit{Nominal: 4}, 0)), Uncovered, 0, 0, nil},
-		"stopped by somebody":            {Task{Paused: true}, cluster(queue("a", Limit{Nominal: 4}, 0)), Paused, 0, 0, nil},
+		"stopped by somebody":            {Task{Deactivated: true}, cluster(queue("a", Limit{Nominal: 4}, 0)), Deactivated, 0, 0, nil},
 		"held back by an annotation":     {Task{Gated: "x"}, cluster(queue("a", Limit{}, 0)), Gated, 0, 0, nil},
 		"a check is not done":            {Task{Reserved: true, Checks: []string{"c: Pending"}}, cluster(queue("a", Limit{}, 0)), ChecksPending, 0, 0, nil},
 		"backs off":                      {Task{RetryAt: now.Add(time.Minute)}, cluster(queue("a", Limit{}, 0)), BacksOff, 0, 0, nil},
