@@ -78,11 +78,5 @@ func parseThousandths(text, example string) (int64, string) {
 	return n, ""
 }
 
-// thousands writes a number with separators.
-func thousands(n int64) string {
-	text := strconv.FormatInt(n, 10)
-	for i := len(text) - 3; i > 0; i -= 3 {
-		text = text[:i] + "," + text[i:]
-	}
-	return text
-}
+// thousands formats a number with separators.
+func thousands(n int64) string { return quota.Thousands(strconv.FormatInt(n, 10)) }

@@ -147,28 +147,27 @@ func withPast(rows []tasks.ClassRow, sums []history.ClassSums) []tasks.ClassRow 
 	return merged
 }
 
-// rememberedNote says from when figures are that the console remembers itself.
+// rememberedNote describes the range of averages that the console keeps in memory.
 func rememberedNote(over classRange, l tasks.List) string {
-	since := "averages since " + l.Since.UTC().Format("15:04 on 2 January") + " (UTC)"
+	since := "averages since " + timeText(l.Since)
 	switch {
 	case over.within == 0:
 		return since + ", when this console started"
 	case l.Since.Equal(l.Started):
-		return since + ", when this console started: it knows nothing of before"
+		return since + ", when this console started; earlier tasks are not counted"
 	}
 	return since
 }
 
+// recordedNote describes the range of averages that are read from history.
 func recordedNote(past pastSums) string {
 	if past.began.IsZero() {
-		return "averages of what ends from now on: nothing is recorded yet"
+		return "no averages yet: nothing is recorded"
 	}
-	const form = "15:04 on 2 January 2006"
-	since := "averages since " + past.from.UTC().Format(form)
+	since := "averages since " + timeText(past.from)
 	if !past.to.IsZero() {
-		since = "averages from " + past.from.UTC().Format(form) + " to " + past.to.UTC().Format(form)
+		since = "averages from " + timeText(past.from) + " to " + timeText(past.to)
 	}
-	since += " (UTC)"
 	if past.from.Equal(past.began) {
 		since += ", when history begins"
 	}

@@ -31,7 +31,7 @@ func (h *Handlers) classesCSV(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	list, over, err := h.classesOver(ctx, scope, parseRange(c.QueryParams(), h.Now()))
+	list, over, err := h.classesOver(ctx, scope, h.askedRange(ctx, c.QueryParams()))
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	"kuota.dev/kuota/governance"
@@ -28,13 +29,14 @@ const figureGap = time.Second
 const dashboardTeams = 10
 
 // dashboardQuery is what the address of the dashboard asks for.
-func (h *Handlers) dashboardQuery(values url.Values) figureQuery {
-	return parseFigures(dashboardURL, "tq", "tpage", values, h.Now())
+func (h *Handlers) dashboardQuery(ctx context.Context, values url.Values) figureQuery {
+	return parseFigures(dashboardURL, "tq", "tpage", values, h.askedRange(ctx, values))
 }
 
 // dashboard answers GET /: where the cluster stands, and was.
 func (h *Handlers) dashboard(c echo.Context) error {
-	ctx, q := c.Request().Context(), h.dashboardQuery(c.QueryParams())
+	ctx := c.Request().Context()
+	q := h.dashboardQuery(ctx, c.QueryParams())
 	scope, err := h.Tasks.Scope(ctx, userOf(c))
 	if err != nil {
 		return err
@@ -58,14 +60,14 @@ func (h *Handlers) dashboard(c echo.Context) error {
 func (h *Handlers) dashboardEvents(s *web.Server) func(echo.Context) error {
 	return func(c echo.Context) error {
 		values := c.QueryParams()
-		return h.streamFigures(s, c, "dashboard", h.dashboardQuery(values).values, func(scope access.Scope) func(context.Context) (templ.Component, error) {
+		return h.streamFigures(s, c, "dashboard", h.dashboardQuery(c.Request().Context(), values).values, func(scope access.Scope) func(context.Context) (templ.Component, error) {
 			kept := &keptChart{}
 			return func(ctx context.Context) (templ.Component, error) {
 				snapshot, err := h.Capacity.Within(ctx, scope)
 				if err != nil {
 					return nil, err
 				}
-				page, err := h.dashboardPage(ctx, scope, snapshot, h.dashboardQuery(values), kept)
+				page, err := h.dashboardPage(ctx, scope, snapshot, h.dashboardQuery(ctx, values), kept)
 				return views.DashboardLive(page), err
 			}
 		})
@@ -99,6 +101,7 @@ func (h *Handlers) dashboardPage(ctx context.Context, scope access.Scope, s *cap
 	if err != nil {
 		return page, err
 	}
+	page.Stats = slices.Insert(page.Stats, 3, taskStat(list))
 	classes := h.classTable(ctx, scope, list, nil, class)
 	page.Classes, page.ClassNote, page.ClassCSVURL = classes.rows, classes.note, addressWith(classesCSVURL, rangeValues(q.over))
 	page.Held = h.heldChart(ctx, s, q, resource, kept)

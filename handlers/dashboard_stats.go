@@ -2,11 +2,11 @@ package handlers
 
 import (
 	"fmt"
-	"strings"
 
 	"kuota.dev/kuota/governance/capacity"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/usage"
 	"kuota.dev/kuota/views"
 )
@@ -37,7 +37,7 @@ func clusterStats(s *capacity.Snapshot) []views.Stat {
 	}
 	stats := []views.Stat{
 		{ID: "stat-instances", Label: "Instances", Value: thousands(nodes), Note: fmt.Sprintf("in %s", poolCount(len(s.Pools)))},
-		{ID: "stat-running", Label: "Running", Value: thousands(ready)},
+		{ID: "stat-running", Label: "Running instances", Value: thousands(ready)},
 		{ID: "stat-recovery", Label: "Pending recovery", Value: thousands(recovering), Bad: recovering > 0},
 	}
 	if cordoned > 0 {
@@ -56,16 +56,16 @@ func clusterStats(s *capacity.Snapshot) []views.Stat {
 }
 
 func resourceStat(resource string, sum usage.Pool) views.Stat {
-	stat := views.Stat{ID: "stat-" + resource, Label: resourceWord(resource), Value: grouped(wholeNumber(resource, sum.Physical)), Note: grouped(wholeNumber(resource, sum.Held)) + " held"}
+	stat := views.Stat{ID: "stat-" + resource, Label: resourceWord(resource), Value: quota.Short(resource, sum.Physical), Note: quota.Short(resource, sum.Held) + " held"}
 	if resource == catalog.Memory {
 		stat.Unit = "GiB"
-		stat.Note = grouped(wholeNumber(resource, sum.Held)) + " GiB held"
+		stat.Note = quota.Short(resource, sum.Held) + " GiB held"
 	}
 	if isAccelerator(resource) && sum.Borrowed > 0 {
-		stat.Note += " · " + grouped(quota.Number(resource, sum.Borrowed)) + " borrowed"
+		stat.Note += " · " + quota.Short(resource, sum.Borrowed) + " borrowed"
 	}
 	if isAccelerator(resource) && sum.Unhealthy > 0 {
-		stat.Note += " · " + grouped(quota.Number(resource, sum.Unhealthy)) + " unhealthy"
+		stat.Note += " · " + quota.Short(resource, sum.Unhealthy) + " unhealthy"
 	}
 	return stat
 }
@@ -94,26 +94,13 @@ func acceleratorMemory(s *capacity.Snapshot, sums map[string]usage.Pool) (views.
 	return stat, all > 0
 }
 
+// taskStat counts the tasks that the reader sees.
+func taskStat(list tasks.List) views.Stat {
+	running, waiting := 0, 0
+	for _, row := range list.ByClass {
+		running, waiting = running+row.Running, waiting+row.Pending+row.Preempted
+	}
+	return views.Stat{ID: "stat-tasks", Label: "Waiting tasks", Value: thousands(int64(waiting)), Note: thousands(int64(running)) + " running"}
+}
+
 func poolCount(n int) string { return countOf(n, "pool") }
-
-// wholeNumber is an amount without decimals, rounded down: a card is read at a
-// glance.
-func wholeNumber(resource string, amount int64) string {
-	whole, _, _ := strings.Cut(quota.Number(resource, amount), ".")
-	return whole
-}
-
-// grouped is a number with its thousands apart; decimals stay as they are.
-func grouped(number string) string {
-	whole, rest, decimals := strings.Cut(number, ".")
-	for i := len(whole) - 3; i > 0; i -= 3 {
-		whole = whole[:i] + "," + whole[i:]
-	}
-	if decimals {
-		return whole + "." + rest
-	}
-	return whole
-}
-
-// amountOf is an amount for tables, without its unit.
-func amountOf(resource string, amount int64) string { return grouped(quota.Number(resource, amount)) }

@@ -120,17 +120,17 @@ func someCluster() capacity.Snapshot {
 func TestDashboard(t *testing.T) {
 	d := &domain{capacity: capacityDomain{snapshot: someCluster()}}
 	d.list.Since = time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
-	d.list.ByClass = []tasks.ClassRow{{Class: "training-priority", Running: 2}}
+	d.list.ByClass = []tasks.ClassRow{{Class: "training-priority", Running: 2, Pending: 2, Preempted: 1}}
 	response, page := get(t, serve(t, d)+"/")
 	if response.StatusCode != http.StatusOK {
 		t.Fatal(response.Status)
 	}
 	htmlcheck.Page(t, page)
 	for id, want := range map[string]string{
-		"stat-instances": "Instances 6 in 4 pools", "stat-running": "Running 4 1 cordoned", "stat-recovery": "Pending recovery 1",
+		"stat-instances": "Instances 6 in 4 pools", "stat-running": "Running instances 4 1 cordoned", "stat-tasks": "Waiting tasks 3 2 running", "stat-recovery": "Pending recovery 1",
 		"stat-nvidia.com/gpu": "GPUs 1,608 12 held · 3 borrowed · 4 unhealthy", "stat-aws.amazon.com/neurondevice": "Neuron devices 16 0 held",
 		"stat-accelerator-memory": "Accelerator memory 128,512 GB of 1,616 accelerators; not known of 8",
-		"stat-cpu":                "vCPUs 112 0 held", "stat-memory": "Memory 4 GiB 0 GiB held",
+		"stat-cpu":                "vCPUs 112 0 held", "stat-memory": "Memory 4 GiB 0.5 GiB held",
 	} {
 		if got := said(page.Find("#" + strings.NewReplacer(".", `\.`, "/", `\/`).Replace(id))); got != want {
 			t.Errorf("%s says %q, want %q", id, got, want)
@@ -152,7 +152,7 @@ func TestDashboard(t *testing.T) {
 	if got := said(page.Find("#bars-card li").First()); got != "vision 11 of 15" {
 		t.Errorf("the first bar is %q", got)
 	}
-	if got := said(page.Find("#classes")); !strings.Contains(got, "averages since 09:00 on 22 November (UTC)") || !strings.Contains(got, "training 2") {
+	if got := said(page.Find("#classes")); !strings.Contains(got, "averages since 22 Nov 2026, 09:00:00 UTC") || !strings.Contains(got, "training 2") {
 		t.Errorf("classes say %q", got)
 	}
 	if got := said(page.Find("#held-chart")); !strings.Contains(got, "No history is kept here") {
@@ -307,8 +307,8 @@ func TestDashboardHistory(t *testing.T) {
 	}; strings.Join(classes, "\n") != strings.Join(want, "\n") {
 		t.Errorf("classes are\n%s", strings.Join(classes, "\n"))
 	}
-	if got := said(page.Find("#classes .note")); !strings.Contains(got, "(UTC), when history begins") {
-		t.Errorf("classes say %q", got)
+	if got := page.Find("#classes .note"); !strings.Contains(got.Text(), " UTC, when history begins") || got.Find("time[data-local]").Length() != 1 {
+		t.Errorf("classes say %q", got.Text())
 	}
 	if !past.from.Equal(past.since) || d.classesWithin != 24*time.Hour {
 		t.Errorf("asked from %s, and for what goes on within %s", past.from, d.classesWithin)
@@ -321,6 +321,16 @@ func TestDashboardHistory(t *testing.T) {
 	}
 	if got := page.Find("#time a[aria-current]").Text(); got != "12 h" {
 		t.Errorf("the usual range is %q", got)
+	}
+	past.since = time.Now().Add(-time.Minute)
+	for query, want := range map[string]string{"": "1 h", "?range=12h": "12 h", "?range=30d": "30 d"} {
+		_, page = get(t, address+"/"+query)
+		if got := page.Find("#time a[aria-current]").Text(); got != want {
+			t.Errorf("with history of a minute, %q shows %q, want %q", query, got, want)
+		}
+		if stream := page.Find("body").AttrOr("data-stream", ""); query == "" && !strings.Contains(stream, "range=1h") {
+			t.Errorf("the page is updated from %q", stream)
+		}
 	}
 	_, page = get(t, address+"/?from=x")
 	htmlcheck.Page(t, page)

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"kuota.dev/kuota/governance/capacity"
 	"kuota.dev/kuota/governance/catalog"
@@ -26,7 +25,7 @@ type figureQuery struct {
 	over               timeRange
 }
 
-func parseFigures(path, textName, pageName string, values url.Values, now time.Time) figureQuery {
+func parseFigures(path, textName, pageName string, values url.Values, over timeRange) figureQuery {
 	q := figureQuery{path: path, textName: textName, pageName: pageName, values: url.Values{}}
 	one := func(name string) string {
 		value := strings.TrimSpace(values.Get(name))
@@ -45,7 +44,7 @@ func parseFigures(path, textName, pageName string, values url.Values, now time.T
 		q.values.Del("order")
 	}
 	q.page, _ = strconv.Atoi(one(pageName))
-	q.over = parseRange(values, now)
+	q.over = over
 	q.over.keep(q.values)
 	return q
 }

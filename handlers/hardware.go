@@ -196,7 +196,7 @@ func share(v float64) string { return fmt.Sprintf("%.1f %%", v*100) }
 
 // hardwareChart are the gauges over a range. Trouble is told in its place.
 func (h *Handlers) hardwareChart(ctx context.Context, n hardwareNow, r timeRange) *views.Chart {
-	chart := &views.Chart{ID: "hardware-history", Title: "Hardware utilization, " + r.Words, Unit: "%", Max: 100}
+	chart := &views.Chart{ID: "hardware-history", Title: "Hardware utilization", Note: r.Words, Unit: "%", Max: 100}
 	if r.Buckets <= 0 {
 		chart.Empty = "There is no time to show."
 		return chart

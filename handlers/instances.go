@@ -73,7 +73,7 @@ func (h *Handlers) instancesPage(ctx context.Context, scope access.Scope, q node
 	}
 	if q.filtered() {
 		page.ClearURL = q.with(instancesURL, "pool", "", "state", "", "q", "", "page", "")
-		page.Found = countWords(len(found), "node") + " found"
+		page.Found = countOf(len(found), "node") + " found"
 	}
 	for i := range snapshot.Pools {
 		page.Pools = append(page.Pools, poolFigures(&snapshot.Pools[i])...)
@@ -103,15 +103,7 @@ func nodeSummary(nodes []capacity.Node) string {
 			parts = append(parts, thousands(int64(n))+" "+strings.ToLower(string(state)))
 		}
 	}
-	return countWords(len(nodes), "node") + ": " + strings.Join(parts, ", ")
-}
-
-// countWords is a number of things with separators.
-func countWords(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return thousands(int64(n)) + " " + noun + "s"
+	return countOf(len(nodes), "node") + ": " + strings.Join(parts, ", ")
 }
 
 // poolFigures are the rows of one pool, one for each resource.
@@ -120,14 +112,14 @@ func poolFigures(p *capacity.Pool) (rows []views.PoolFigures) {
 		if cell.Resource == catalog.Network || cell.Physical == 0 && cell.Quota == 0 && cell.Held == 0 && cell.Outside == 0 {
 			continue // follows from the rest, or is not there
 		}
-		number := func(amount int64) string { return dashed(cell.Resource, amount) }
+		number := func(amount int64) string { return quota.Short(cell.Resource, amount) }
 		row := views.PoolFigures{
 			ID: "pool-" + p.Name + "-" + cell.Resource, Pool: p.Name, GoesOn: len(rows) > 0, Resource: resourceLabel(cell.Resource),
 			Physical: number(cell.Physical), Quota: number(cell.Quota), Held: number(cell.Held), Own: number(cell.OwnBound), Borrowed: number(cell.BorrowedBound), Outside: number(cell.Outside),
 			Unhealthy: number(cell.Unhealthy), Idle: number(cell.Idle), Largest: number(cell.Largest), Max: float64(max(cell.Physical, cell.Quota)),
 			Bar: views.BarRow{Text: poolWords(cell), Mark: float64(cell.Quota), Parts: []views.BarPart{
 				{Use: "own", Value: float64(cell.OwnBound)}, {Use: "borrowed", Value: float64(cell.BorrowedBound)},
-				{Use: "outside", Value: float64(cell.Outside)}, {Use: "lost", Value: float64(cell.Unhealthy)},
+				{Use: "outside", Value: float64(cell.Outside)}, {Use: "lost", Value: float64(cell.Unhealthy)}, {Use: "idle", Value: float64(cell.Idle)},
 			}},
 		}
 		if over := cell.Over(); over > 0 {
@@ -152,14 +144,6 @@ func poolFigures(p *capacity.Pool) (rows []views.PoolFigures) {
 	return rows
 }
 
-// dashed is an amount without its unit; "–" for none.
-func dashed(resource string, amount int64) string {
-	if amount == 0 {
-		return "–"
-	}
-	return quota.Number(resource, amount)
-}
-
 func acceleratorWords(p *capacity.Pool) string {
 	if p.AcceleratorMemory == 0 {
 		return p.AcceleratorModel
@@ -169,16 +153,16 @@ func acceleratorWords(p *capacity.Pool) string {
 
 // poolWords say what a pool's bar shows.
 func poolWords(c capacity.PoolCell) string {
-	words := fmt.Sprintf("Of %s %s are bound on own quota", quota.Amount(c.Resource, c.Physical), quota.Number(c.Resource, c.OwnBound))
+	words := fmt.Sprintf("Of %s %s are bound on own quota", quota.Amount(c.Resource, c.Physical), quota.Grouped(c.Resource, c.OwnBound))
 	for _, part := range []struct {
 		amount int64
 		what   string
 	}{{c.BorrowedBound, "borrowed"}, {c.Outside, "outside Kueue"}, {c.Unhealthy, "unhealthy"}} {
 		if part.amount > 0 {
-			words += fmt.Sprintf(", %s %s", quota.Number(c.Resource, part.amount), part.what)
+			words += fmt.Sprintf(", %s %s", quota.Grouped(c.Resource, part.amount), part.what)
 		}
 	}
-	return fmt.Sprintf("%s, %s idle; %s given as quota", words, quota.Number(c.Resource, c.Idle), quota.Number(c.Resource, c.Quota))
+	return fmt.Sprintf("%s, %s idle; %s given as quota", words, quota.Grouped(c.Resource, c.Idle), quota.Grouped(c.Resource, c.Quota))
 }
 
 func nodeRow(n *capacity.Node, now time.Time) views.NodeRow {
@@ -186,7 +170,7 @@ func nodeRow(n *capacity.Node, now time.Time) views.NodeRow {
 		ID: "node-" + n.Name, Name: n.Name, Pool: orDash(n.Pool), Type: orDash(n.Type),
 		Status: views.Status{Tone: nodeTones[n.State], Label: string(n.State), Text: n.Why},
 		VCPU:   boundOf(n, catalog.CPU), Memory: boundOf(n, catalog.Memory), Pods: thousands(n.Pods),
-		Accelerators: orDash(acceleratorFigures(n.Physical, n.Physical)), Bound: orDash(acceleratorFigures(n.Physical, n.Bound)), Free: orDash(acceleratorFigures(n.Physical, n.Free)),
+		Accelerators: acceleratorFigures(n.Physical, n.Physical), Bound: acceleratorFigures(n.Physical, n.Bound), Free: acceleratorFigures(n.Physical, n.Free),
 		Made: n.Made.UTC().Format(time.RFC3339), Age: age(now.Sub(n.Made)),
 	}
 	if n.Pool != "" {
@@ -196,14 +180,14 @@ func nodeRow(n *capacity.Node, now time.Time) views.NodeRow {
 		row.Since = n.Since.UTC().Format(time.RFC3339)
 	}
 	for _, team := range teamsOn(n) {
-		t := views.NodeTeam{Name: otherTeams, Text: orDash(amounts(n.Teams[team]))}
+		t := views.NodeTeam{Name: otherTeams, Text: orDash(shortAmounts(n.Teams[team]))}
 		if team != "" {
 			t.Name, t.URL = team, teamURL(team)
 		}
 		row.Teams = append(row.Teams, t)
 	}
 	for _, name := range resourcesOf(n) {
-		number := func(r quota.Resources) string { return quota.Number(name, r[name]) }
+		number := func(r quota.Resources) string { return quota.Grouped(name, r[name]) }
 		row.Figures = append(row.Figures, views.NodeFigure{Resource: resourceLabel(name), Text: fmt.Sprintf("%s physical, %s for pods: %s bound, %s outside Kueue, %s free",
 			number(n.Physical), number(n.Allocatable), number(n.Bound), number(n.Outside), number(n.Free))})
 	}
@@ -211,5 +195,5 @@ func nodeRow(n *capacity.Node, now time.Time) views.NodeRow {
 }
 
 func boundOf(n *capacity.Node, resource string) views.Amounts {
-	return views.Amounts{Bound: quota.Number(resource, n.Bound[resource]), Of: quota.Number(resource, n.Physical[resource])}
+	return views.Amounts{Bound: quota.Short(resource, n.Bound[resource]), Of: quota.Short(resource, n.Physical[resource])}
 }

@@ -100,7 +100,7 @@ func isAccelerator(resource string) bool {
 }
 
 // acceleratorFigures are the amounts of those accelerators that there are, such
-// as "8", or "4 GPUs, 8 mig-1g.5gb" of several kinds; empty without any.
+// as "8", or "4 GPUs, 8 mig-1g.5gb" of several kinds; "0" without any.
 func acceleratorFigures(there, of quota.Resources) string {
 	var names, parts []string
 	for _, name := range there.Names() {
@@ -108,8 +108,11 @@ func acceleratorFigures(there, of quota.Resources) string {
 			names, parts = append(names, name), append(parts, quota.Amount(name, of[name]))
 		}
 	}
-	if len(names) == 1 {
-		return quota.Number(names[0], of[names[0]])
+	switch len(names) {
+	case 0:
+		return "0"
+	case 1:
+		return quota.Grouped(names[0], of[names[0]])
 	}
 	return strings.Join(parts, ", ")
 }

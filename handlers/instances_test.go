@@ -48,8 +48,8 @@ func TestInstances(t *testing.T) {
 	for selector, wants := range map[string][]string{
 		"#pools .note":                                   {"2 nodes: 1 ready, 1 pending recovery"},
 		"#pool-figures tbody tr:nth-child(1)":            {h100, "H100 · 80 GB", "1 ready", "1 pending recovery", "GPUs", "16 6 2 1 4 3 18 oversubscribed by 2 9 3"},
-		"#pool-figures tbody tr:nth-child(2)":            {"vCPU", "384 – – – – – 192 – –"},
-		"#nodes-table tbody tr:nth-child(1)":             {"gpu-1 Ready", "8 5 2", "120 of 192", "1280 of 2048", "vision, other teams", "GPUs 8 physical, 8 for pods: 5 bound, 1 outside Kueue, 2 free", "2 d 01 h"},
+		"#pool-figures tbody tr:nth-child(2)":            {"vCPU", "384 0 0 0 0 0 192 0 0"},
+		"#nodes-table tbody tr:nth-child(1)":             {"gpu-1 Ready", "8 5 2", "120 of 192", "1,280 of 2,048", "vision, other teams", "GPUs 8 physical, 8 for pods: 5 bound, 1 outside Kueue, 2 free", "2 d 01 h"},
 		"#nodes-table > table > tbody > tr:nth-child(2)": {"gpu-2 Pending recovery KubeletNotReady <b> since", "nobody"},
 	} {
 		text := said(page.Find(selector))
@@ -58,6 +58,9 @@ func TestInstances(t *testing.T) {
 				t.Errorf("%s lacks %q: %s", selector, want, text)
 			}
 		}
+	}
+	if idle := page.Find("#pool-figures tbody .meter-idle"); idle.Length() != 2 || idle.First().AttrOr("width", "") != "16.67%" {
+		t.Errorf("idle is drawn as %v", idle.Nodes)
 	}
 	if page.Find("#pool-figures tbody tr").Length() != 2 || page.Find(`#nodes-table a[href="/teams/vision"]`).Length() != 1 {
 		t.Error("the tables have other rows or links")

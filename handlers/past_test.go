@@ -243,7 +243,7 @@ func TestClassesFromHistory(t *testing.T) {
 	if page.Find(`#task-list a[href="/tasks/past"]`).Length() != 1 {
 		t.Error("nothing leads to past tasks")
 	}
-	if note := page.Find("#classes .note").Text(); !strings.Contains(note, "12:00 on 20 November 2026 (UTC), when history begins") || !p.from.Equal(noon) {
+	if note := page.Find("#classes .note").Text(); !strings.Contains(note, "20 Nov 2026, 12:00:00 UTC, when history begins") || !p.from.Equal(noon) {
 		t.Errorf("it says %q, asked from %s", note, p.from)
 	}
 	if page.Find(`.ranges a[href="/tasks?range=1y"]`).Length() != 1 || page.Find(`.ranges [aria-current="true"]`).Text() != "30 d" {
@@ -277,7 +277,7 @@ func TestTeamUsage(t *testing.T) {
 	_, page := get(t, address+"/teams/vision?range=24h&name=typed")
 	htmlcheck.Page(t, page)
 	for selector, wants := range map[string][]string{
-		"#team-shares":       {"2 running", "3 waiting", h100 + " GPUs 15 8 1 without a node 8 – 2 5 53.33 %", "vCPU 0 4 – 4 – – –"},
+		"#team-shares":       {"2 running", "3 waiting", h100 + " GPUs 15 8 1 without a node 8 0 2 5 53.33 %", "vCPU 0 4 0 4 0 0 –"},
 		"#queue-table tbody": {"1st job-a 3 more GPUs", "2nd job-b", "3rd job-c"},
 		"#team-queue":        {"the first 3 of 1,200"},
 		"#team-facts":        {"Members"},
@@ -310,5 +310,8 @@ func TestTeamUsage(t *testing.T) {
 		if response, page := get(t, off+path); response.StatusCode != http.StatusNotFound || strings.Contains(page.Text(), h100) {
 			t.Errorf("%s answers %s", path, response.Status)
 		}
+	}
+	if idle := page.Find("#shares-table tbody .meter-idle").First().AttrOr("width", ""); idle != "33.33%" {
+		t.Errorf("5 idle of 15 are drawn over %q", idle)
 	}
 }

@@ -86,7 +86,7 @@ func (h *Handlers) policiesPage(ctx context.Context, user governance.User) (view
 		page.Allocations = append(page.Allocations, h.allocationRow(&state.Allocations[i], state))
 	}
 	for _, pool := range slices.Sorted(maps.Keys(state.Others)) {
-		page.Others = append(page.Others, views.QuotaLine{Pool: pool, Parts: amounts(state.Others[pool])})
+		page.Others = append(page.Others, views.QuotaLine{Pool: pool, Parts: shortAmounts(state.Others[pool])})
 	}
 	// Who sees their own team only is no admin, and is not asked about: pages of
 	// many members would ask the API server once more each.
@@ -141,7 +141,7 @@ func (h *Handlers) allocationRow(a *v1alpha1.ComputeAllocation, state allocation
 		row.Status.Text = strings.TrimSuffix(row.Status.Text, ".") + ". Until that is mended, the quota that was in force stays."
 	}
 	for _, pool := range resolved.Pools {
-		parts := amounts(pool.Nominal)
+		parts := shortAmounts(pool.Nominal)
 		if pool.LimitOnly {
 			parts = "borrows only"
 		}
@@ -173,13 +173,18 @@ func allocationStatus(a *v1alpha1.ComputeAllocation) views.Status {
 	return views.Status{Tone: "ok", Label: "Active"}
 }
 
-// amounts writes what there is of each resource, without network devices,
-// which nobody gives by themselves.
-func amounts(resources quota.Resources) string {
+// amounts formats each resource exactly, with its unit. Network devices are left
+// out: they follow from the rest.
+func amounts(resources quota.Resources) string { return joinAmounts(resources, quota.Amount) }
+
+// shortAmounts is amounts for lists, where memory and vCPUs are rounded.
+func shortAmounts(resources quota.Resources) string { return joinAmounts(resources, quota.ShortAmount) }
+
+func joinAmounts(resources quota.Resources, format func(resource string, amount int64) string) string {
 	var parts []string
 	for _, name := range resources.Names() {
 		if resources[name] > 0 && name != catalog.Network {
-			parts = append(parts, quota.Amount(name, resources[name]))
+			parts = append(parts, format(name, resources[name]))
 		}
 	}
 	return strings.Join(parts, " · ")

@@ -3,7 +3,6 @@ package handlers
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"kuota.dev/kuota/governance/allocations"
@@ -123,7 +122,7 @@ func rerankWords(tasks int) string {
 
 // taskCount writes a number of tasks with separators.
 func taskCount(tasks int) string {
-	return thousands(int64(tasks)) + strings.TrimPrefix(countOf(tasks, "task"), strconv.Itoa(tasks))
+	return countOf(tasks, "task")
 }
 
 // spanWords is a rough time span between two numbers of seconds: in seconds up

@@ -8,6 +8,7 @@ import (
 
 	"kuota.dev/kuota/governance/capacity"
 	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/views"
 
 	"github.com/labstack/echo/v4"
@@ -81,7 +82,7 @@ func (q figureQuery) poolTable(s *capacity.Snapshot) views.PoolTable {
 
 func poolUse(c poolCell) views.PoolUse {
 	p, u, resource := c.pool, c.cell, c.cell.Resource
-	of := func(amount int64) string { return amountOf(resource, amount) }
+	of := func(amount int64) string { return quota.Short(resource, amount) }
 	l := views.PoolUse{
 		ID: "pool-" + p.Name + "-" + resource, Name: p.Name, URL: addressWith(instancesURL, nil, "pool", p.Name), Unit: unitOf(resource),
 		Sub:      joinedBy(" · ", p.AcceleratorModel, countOf(int(p.Nodes), "instance")),
@@ -95,10 +96,10 @@ func poolUse(c poolCell) views.PoolUse {
 	}
 	var trouble []string
 	if p.Recovering > 0 {
-		trouble = append(trouble, fmt.Sprintf("%d pending recovery", p.Recovering))
+		trouble = append(trouble, thousands(p.Recovering)+" pending recovery")
 	}
 	if p.Cordoned > 0 {
-		trouble = append(trouble, fmt.Sprintf("%d cordoned", p.Cordoned))
+		trouble = append(trouble, thousands(p.Cordoned)+" cordoned")
 	}
 	l.Trouble = strings.Join(trouble, " · ")
 	if over := u.Over(); over > 0 {
@@ -117,7 +118,7 @@ func joinedBy(between string, texts ...string) string {
 // capacityCSV answers GET /capacity.csv: every resource of every pool, or those
 // that are asked for.
 func (h *Handlers) capacityCSV(c echo.Context) error {
-	q := h.dashboardQuery(c.QueryParams())
+	q := h.dashboardQuery(c.Request().Context(), c.QueryParams())
 	s, err := h.snapshotFor(c)
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"context"
 	"fmt"
 	"net/url"
 	"time"
@@ -13,10 +14,11 @@ import (
 type timeRange struct {
 	From, To time.Time
 	Buckets  int    // that a chart has over it, each of the same length
-	Words    string // such as "the last 12 h"
+	Words    string // such as "the last 12 h", as ui.Sentence takes it
 	name     string // of a usual one; empty for any other
 	from, to string // as typed
 	wrong    string // a sentence about what was asked for and cannot be; empty for nothing
+	usual    string // name of the range that an address without one means
 }
 
 // usualRanges are the ranges that have names, and the length of their buckets.
@@ -37,13 +39,41 @@ const (
 	rangeLayout = "2006-01-02T15:04" // as browsers send it
 )
 
-// parseRange takes a range from an address. One that cannot be is told, and the
-// usual one taken.
-func parseRange(values url.Values, now time.Time) timeRange {
+// askedRange is the range that an address asks for. Without one it is the usual
+// range, or a shorter one that has all of a history that began lately.
+func (h *Handlers) askedRange(ctx context.Context, values url.Values) timeRange {
+	now := h.Now()
+	var since time.Time
+	if h.History != nil && values.Get("range") == "" && values.Get("from")+values.Get("to") == "" {
+		since, _ = h.History.Since(ctx) // without an answer the chart says so
+	}
+	return parseRange(values, usualSince(since, now), now)
+}
+
+// usualSince is the name of the smallest range that covers a history since some
+// time, up to the usual one.
+func usualSince(since, now time.Time) string {
+	for _, u := range usualRanges {
+		if u.name == usualRange || !since.IsZero() && now.Sub(since) <= u.length {
+			return u.name
+		}
+	}
+	return usualRange
+}
+
+// parseRange reads a range from an address, or takes the usual one. A range that
+// cannot be shown is reported in wrong, and the usual one taken.
+func parseRange(values url.Values, usual string, now time.Time) timeRange {
+	r := readRange(values, usual, now)
+	r.usual = usual
+	return r
+}
+
+func readRange(values url.Values, usual string, now time.Time) timeRange {
 	asked, from, to := values.Get("range"), values.Get("from"), values.Get("to")
 	if from == "" && to == "" {
 		if asked == "" {
-			return namedRange(usualRange, now)
+			return namedRange(usual, now)
 		}
 		if r := namedRange(asked, now); r.name != "" {
 			return r
@@ -71,7 +101,7 @@ func parseRange(values url.Values, now time.Time) timeRange {
 	}
 	r := ranged(begin, end, bucketOf(end.Sub(begin)))
 	r.from, r.to = from, to
-	r.Words = fmt.Sprintf("%s to %s (UTC)", begin.Format("2 Jan 2006, 15:04"), end.UTC().Format("2 Jan 2006, 15:04"))
+	r.Words = timeText(begin) + " to " + timeText(end)
 	return r
 }
 
@@ -135,10 +165,11 @@ func clipped(text string) string {
 	return text
 }
 
-// keep puts a range into an address, as it was asked for.
+// keep puts a range into an address. One that depends on how long history is
+// named, so that the address means the same later.
 func (r timeRange) keep(values url.Values) {
-	for _, pair := range [][2]string{{"range", r.name}, {"from", r.from}, {"to", r.to}} {
-		if pair[1] != "" && !(pair[0] == "range" && pair[1] == usualRange) && r.wrong == "" {
+	for _, pair := range [][2]string{{"range", r.named(r.name)}, {"from", r.from}, {"to", r.to}} {
+		if pair[1] != "" && r.wrong == "" {
 			values.Set(pair[0], pair[1])
 		}
 	}
@@ -153,7 +184,7 @@ func (r timeRange) picker(id, path string, values url.Values) views.RangePicker 
 	for _, u := range usualRanges {
 		p.Links = append(p.Links, views.RangeLink{
 			Label: u.label, Title: u.label + ": " + u.title, Current: r.name == u.name && r.wrong == "",
-			URL: addressWith(path, values, "range", unlessUsual(u.name), "from", "", "to", ""),
+			URL: addressWith(path, values, "range", r.named(u.name), "from", "", "to", ""),
 		})
 	}
 	for _, name := range sortedKeys(values) {
@@ -174,8 +205,10 @@ func typedTime(text string) string {
 	return text
 }
 
-func unlessUsual(name string) string {
-	if name == usualRange {
+// named is a range's name as an address has it: none for the usual one, where an
+// address without one means that.
+func (r timeRange) named(name string) string {
+	if name == usualRange && r.usual == usualRange {
 		return ""
 	}
 	return name

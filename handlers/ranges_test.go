@@ -36,7 +36,7 @@ func TestRanges(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r := parseRange(values, now)
+			r := parseRange(values, usualRange, now)
 			if got := r.From.Format(time.RFC3339); got != test.from || r.Buckets != test.buckets {
 				t.Errorf("from %s in %d buckets, want %s in %d", got, r.Buckets, test.from, test.buckets)
 			}
@@ -49,7 +49,7 @@ func TestRanges(t *testing.T) {
 			}
 			kept := url.Values{}
 			r.keep(kept)
-			if again := parseRange(kept, now); r.wrong == "" && (!again.From.Equal(r.From) || !again.To.Equal(r.To)) {
+			if again := parseRange(kept, usualRange, now); r.wrong == "" && (!again.From.Equal(r.From) || !again.To.Equal(r.To)) {
 				t.Errorf("its own address %q is another range", kept.Encode())
 			}
 		})
@@ -59,7 +59,7 @@ func TestRanges(t *testing.T) {
 func TestRangesAreChosenWithTheRestOfAnAddress(t *testing.T) {
 	now := time.Date(2026, 11, 22, 12, 1, 7, 0, time.UTC)
 	values := url.Values{"tq": {"vis"}, "range": {"7d"}}
-	p := parseRange(values, now).picker("time", "/", values)
+	p := parseRange(values, usualRange, now).picker("time", "/", values)
 	var current []string
 	for _, link := range p.Links {
 		if !strings.Contains(link.URL, "tq=vis") || link.Current != (link.Label == "7 d") {
@@ -74,5 +74,44 @@ func TestRangesAreChosenWithTheRestOfAnAddress(t *testing.T) {
 	}
 	if len(p.Fields) != 1 || p.Fields[0].Name != "tq" || p.Open {
 		t.Errorf("the form is %+v", p)
+	}
+}
+
+func TestRangeOfAShortHistoryIsTheSmallestThatCoversIt(t *testing.T) {
+	now := time.Date(2026, 11, 22, 12, 1, 7, 0, time.UTC)
+	for name, test := range map[string]struct {
+		since time.Time
+		want  string
+	}{
+		"no history":           {time.Time{}, "12h"},
+		"history of a minute":  {now.Add(-time.Minute), "1h"},
+		"history of an hour":   {now.Add(-time.Hour), "1h"},
+		"history of two hours": {now.Add(-2 * time.Hour), "12h"},
+		"history of a year":    {now.Add(-365 * day), "12h"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			usual := usualSince(test.since, now)
+			if usual != test.want {
+				t.Fatalf("the range is %s, want %s", usual, test.want)
+			}
+			kept := url.Values{}
+			parseRange(url.Values{}, usual, now).keep(kept)
+			if got := parseRange(kept, usualRange, now); got.name != test.want {
+				t.Errorf("once history is longer, its own address %q means %s, want %s", kept.Encode(), got.name, test.want)
+			}
+			for _, link := range parseRange(url.Values{}, usual, now).picker("time", "/", nil).Links {
+				address, err := url.Parse(link.URL)
+				if err != nil {
+					t.Fatal(err)
+				}
+				want := strings.ReplaceAll(strings.ReplaceAll(link.Label, " ", ""), "1year", "1y")
+				if got := parseRange(address.Query(), usual, now); got.name != want {
+					t.Errorf("the link to %s leads to %s", want, got.name)
+				}
+			}
+			if got := parseRange(url.Values{"range": {"24h"}}, usual, now); got.name != "24h" {
+				t.Errorf("an address that asks for 24 h gets %s", got.name)
+			}
+		})
 	}
 }

@@ -94,7 +94,7 @@ func historyUnit(resource string) float64 {
 // average is an average for people: two decimals at most.
 func average(v float64) string {
 	text := strconv.FormatFloat(v, 'f', 2, 64)
-	return grouped(strings.TrimSuffix(strings.TrimRight(text, "0"), "."))
+	return quota.Thousands(strings.TrimSuffix(strings.TrimRight(text, "0"), "."))
 }
 
 // chartGaps are the gaps of a range, where nothing is known.

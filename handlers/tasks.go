@@ -268,7 +268,7 @@ func number(resources quota.Resources, name string) string {
 	if resources[name] == 0 {
 		return ""
 	}
-	return quota.Number(name, resources[name])
+	return quota.Short(name, resources[name])
 }
 
 func orDash(text string) string {
@@ -282,5 +282,5 @@ func countOf(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
-	return fmt.Sprintf("%d %ss", n, noun)
+	return thousands(int64(n)) + " " + noun + "s"
 }

@@ -92,10 +92,10 @@ func TestTaskRange(t *testing.T) {
 		within time.Duration
 		note   string
 	}{
-		"none":                            {"", started, 0, "averages since 09:00 on 21 November (UTC), when this console started"},
-		"unknown":                         {"?range=7d", started, 0, "averages since 09:00 on 21 November (UTC), when this console started"},
-		"an hour":                         {"?range=1h", started.Add(5 * time.Hour), time.Hour, "averages since 14:00 on 21 November (UTC)"},
-		"a day, of which it knows a part": {"?range=24h", started, 24 * time.Hour, "averages since 09:00 on 21 November (UTC), when this console started: it knows nothing of before"},
+		"none":                            {"", started, 0, "averages since 21 Nov 2026, 09:00:00 UTC, when this console started"},
+		"unknown":                         {"?range=7d", started, 0, "averages since 21 Nov 2026, 09:00:00 UTC, when this console started"},
+		"an hour":                         {"?range=1h", started.Add(5 * time.Hour), time.Hour, "averages since 21 Nov 2026, 14:00:00 UTC"},
+		"a day, of which it knows a part": {"?range=24h", started, 24 * time.Hour, "averages since 21 Nov 2026, 09:00:00 UTC, when this console started; earlier tasks are not counted"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := oneTask()

@@ -212,8 +212,8 @@ func (q figureQuery) head(h views.ColumnHead) views.ColumnHead {
 
 func (q figureQuery) teamLine(f teamFigures, resource string) views.TeamLine {
 	line := views.TeamLine{
-		Allocated: amountOf(resource, f.Quota), Held: amountOf(resource, f.Held), Borrowed: amountOf(resource, f.Borrowed), Lent: amountOf(resource, f.Lent),
-		Utilization: usage.Percent(f.Held, f.Quota),
+		Allocated: quota.Short(resource, f.Quota), Held: quota.Short(resource, f.Held), Borrowed: quota.Short(resource, f.Borrowed), Lent: quota.Short(resource, f.Lent),
+		Utilization: percent(f.Held, f.Quota),
 		Running:     views.Count{Text: thousands(int64(f.running))}, Waiting: views.Count{Text: thousands(int64(f.waiting))},
 	}
 	if f.team != nil {
@@ -235,6 +235,12 @@ func (q figureQuery) teamLine(f teamFigures, resource string) views.TeamLine {
 	return line
 }
 
+// percent is part of whole in percent, with separators; "–" without a whole.
+func percent(part, whole int64) string {
+	number, unit, _ := strings.Cut(usage.Percent(part, whole), " ")
+	return strings.TrimSpace(quota.Thousands(number) + " " + unit)
+}
+
 // bars are the teams that hold most.
 func (list teamList) bars(resource string) views.BarList {
 	b := views.BarList{ID: "team-bars", Note: "Held of what is allocated, in " + unitOf(resource) + "; the mark is what is allocated."}
@@ -250,8 +256,8 @@ func (list teamList) bars(resource string) views.BarList {
 		b.Max = max(b.Max, float64(f.Held), float64(f.Quota))
 		b.Rows = append(b.Rows, views.BarRow{
 			ID: "bar-" + f.team.Name, Name: f.team.Name, URL: teamURL(f.team.Name), Mark: float64(f.Quota),
-			Text:  amountOf(resource, f.Held) + " of " + quota.Number(resource, f.Quota),
-			Parts: []views.BarPart{{Use: "own", Value: float64(f.Own)}, {Use: "borrowed", Value: float64(f.Borrowed)}},
+			Text:  quota.Short(resource, f.Held) + " of " + quota.Short(resource, f.Quota),
+			Parts: []views.BarPart{{Use: "own", Value: float64(f.Own)}, {Use: "borrowed", Value: float64(f.Borrowed)}, {Use: "idle", Value: float64(max(0, f.Quota-f.Held))}},
 		})
 	}
 	return b

@@ -15,7 +15,6 @@ import (
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/tasks"
-	"kuota.dev/kuota/governance/usage"
 	"kuota.dev/kuota/views"
 	"kuota.dev/kuota/web"
 
@@ -36,7 +35,7 @@ func (h *Handlers) teamEvents(s *web.Server) func(echo.Context) error {
 			return err
 		}
 		nothing := func(context.Context) (templ.Component, error) { return views.NoTeamCard("team-usage"), nil }
-		over := parseRange(c.QueryParams(), h.Now()).classes()
+		over := h.askedRange(c.Request().Context(), c.QueryParams()).classes()
 		return s.StreamShared(c, web.Shared{Changed: h.figuresChanged, See: func(ctx context.Context) (string, func(context.Context) (templ.Component, error), error) {
 			scope, err := h.Tasks.Scope(ctx, userOf(c))
 			if governance.KindOf(err) == governance.Outside || err == nil && !scope.Sees(t.Namespace) {
@@ -116,7 +115,7 @@ func teamCount(team string, n int, what string, states ...tasks.State) views.Cou
 func queuedTask(item tasks.Item, now time.Time) views.QueuedTask {
 	t := views.QueuedTask{
 		ID: "queued-" + item.UID, Place: ordinal(item.Place), Task: views.TaskLink{Name: item.Name, URL: taskURL(item.Task)}, Class: orDash(className(item.Class)),
-		Asks: orDash(amounts(item.Asked)), Waited: elapsed(item.Waited(now), true), Reason: item.Reason,
+		Asks: orDash(shortAmounts(item.Asked)), Waited: elapsed(item.Waited(now), true), Reason: item.Reason,
 	}
 	if begin := start(item.Reason); begin != "" {
 		t.Reason = begin
@@ -138,17 +137,17 @@ func shareFigures(cells []capacity.TeamCell) (rows []views.ShareFigures) {
 		return cmp.Or(quota.Compare(first[a.Pool], first[b.Pool]), strings.Compare(a.Pool, b.Pool), quota.Compare(a.Resource, b.Resource))
 	})
 	for i, c := range cells {
-		number := func(amount int64) string { return dashed(c.Resource, amount) }
+		number := func(amount int64) string { return quota.Grouped(c.Resource, amount) }
 		row := views.ShareFigures{
 			ID: "share-" + c.Pool + "-" + c.Resource, Pool: c.Pool, GoesOn: i > 0 && cells[i-1].Pool == c.Pool, Resource: resourceLabel(c.Resource),
-			Quota: quota.Number(c.Resource, c.Quota), Held: quota.Number(c.Resource, c.Held), Own: number(c.Own), Borrowed: number(c.Borrowed), Lent: number(c.Lent), Idle: number(c.Idle()),
-			Utilization: usage.Percent(c.Held, c.Quota), Max: float64(max(c.Quota, c.Held)),
+			Quota: number(c.Quota), Held: number(c.Held), Own: number(c.Own), Borrowed: number(c.Borrowed), Lent: number(c.Lent), Idle: number(c.Idle()),
+			Utilization: percent(c.Held, c.Quota), Max: float64(max(c.Quota, c.Held)),
 			Bar: views.BarRow{Text: shareWords(c), Mark: float64(c.Quota), Parts: []views.BarPart{
-				{Use: "own", Value: float64(c.Own)}, {Use: "borrowed", Value: float64(c.Borrowed)},
+				{Use: "own", Value: float64(c.Own)}, {Use: "borrowed", Value: float64(c.Borrowed)}, {Use: "idle", Value: float64(c.Idle())},
 			}},
 		}
 		if c.Unplaced > 0 {
-			row.Unplaced = quota.Number(c.Resource, c.Unplaced) + " without a node"
+			row.Unplaced = quota.Grouped(c.Resource, c.Unplaced) + " without a node"
 		}
 		rows = append(rows, row)
 	}
@@ -157,12 +156,12 @@ func shareFigures(cells []capacity.TeamCell) (rows []views.ShareFigures) {
 
 // shareWords say what a team's bar shows.
 func shareWords(c capacity.TeamCell) string {
-	words := fmt.Sprintf("%s held of a quota of %s", quota.Number(c.Resource, c.Held), quota.Amount(c.Resource, c.Quota))
+	words := fmt.Sprintf("%s held of a quota of %s", quota.Grouped(c.Resource, c.Held), quota.Amount(c.Resource, c.Quota))
 	if c.Borrowed > 0 {
-		words += fmt.Sprintf(", %s borrowed", quota.Number(c.Resource, c.Borrowed))
+		words += fmt.Sprintf(", %s borrowed", quota.Grouped(c.Resource, c.Borrowed))
 	}
 	if c.Lent > 0 {
-		words += fmt.Sprintf(", %s lent", quota.Number(c.Resource, c.Lent))
+		words += fmt.Sprintf(", %s lent", quota.Grouped(c.Resource, c.Lent))
 	}
 	return words
 }
@@ -187,7 +186,7 @@ func (h *Handlers) showUsage(c echo.Context, page *views.TeamPage, team, namespa
 		page.Usage.Trouble = sectionTrouble("What the team has and holds", err)
 		return nil
 	}
-	over := parseRange(c.QueryParams(), h.Now())
+	over := h.askedRange(ctx, c.QueryParams())
 	if page.Usage, err = h.teamUsage(ctx, scope, team, over.classes()); err != nil {
 		return err
 	}
@@ -221,7 +220,7 @@ func (h *Handlers) teamUsageCSV(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	rows, err := h.usageHours(ctx, snapshot, t.Name, parseRange(c.QueryParams(), h.Now()))
+	rows, err := h.usageHours(ctx, snapshot, t.Name, h.askedRange(ctx, c.QueryParams()))
 	if err != nil {
 		return &governance.Error{Kind: governance.Unavailable, Op: "usage of team", Message: historyAway(err), Err: err}
 	}

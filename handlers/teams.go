@@ -27,7 +27,7 @@ const (
 const teamsOnPage = 100
 
 func (h *Handlers) teamsQuery(values url.Values) figureQuery {
-	return parseFigures(teamListURL, "q", "page", values, h.Now())
+	return parseFigures(teamListURL, "q", "page", values, parseRange(values, usualRange, h.Now()))
 }
 
 // teams answers GET /teams: what all teams were given, and what they hold.

@@ -106,7 +106,7 @@ type AmountField struct {
 // InstanceTypeOption is a suggestion for an instance type or pool.
 type InstanceTypeOption struct {
 	Name  string // such as ml.p5.48xlarge
-	Label string // such as "8 H100 · 192 vCPU · 2048 GiB · 2 nodes here"
+	Label string // such as "8 H100 · 192 vCPU · 2,048 GiB · 2 nodes here"
 }
 
 // NewPool is a pool that is made together with the allocation. The form keeps

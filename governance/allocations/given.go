@@ -141,7 +141,7 @@ func Sentence(over []Excess) string {
 		if amounts[e.Pool] == nil {
 			pools = append(pools, e.Pool)
 		}
-		amounts[e.Pool] = append(amounts[e.Pool], fmt.Sprintf("%s of %s", quota.Number(e.Resource, e.Given), quota.Amount(e.Resource, e.There)))
+		amounts[e.Pool] = append(amounts[e.Pool], fmt.Sprintf("%s of %s", quota.Grouped(e.Resource, e.Given), quota.Amount(e.Resource, e.There)))
 	}
 	for i, pool := range pools {
 		all := amounts[pool]

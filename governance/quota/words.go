@@ -7,8 +7,8 @@ import (
 	"kuota.dev/kuota/governance/catalog"
 )
 
-// Number writes an amount for people, without its unit: vCPU and GiB with up
-// to three decimals.
+// Number formats an amount without unit and separators, as inputs and files
+// take it: vCPU and GiB with up to three decimals, rounded down.
 func Number(resource string, amount int64) string {
 	switch resource {
 	case catalog.CPU:
@@ -19,9 +19,60 @@ func Number(resource string, amount int64) string {
 	return strconv.FormatInt(amount, 10)
 }
 
-// Amount writes an amount for people, with its unit, such as "2 GPUs".
+// Grouped formats an amount as exactly as Number, with thousands separators,
+// such as "1,024.5". Pages that show quota in detail use it.
+func Grouped(resource string, amount int64) string { return Thousands(Number(resource, amount)) }
+
+// Amount is Grouped with its unit, such as "2 GPUs".
 func Amount(resource string, amount int64) string {
-	return Number(resource, amount) + " " + Unit(resource, amount)
+	return Grouped(resource, amount) + " " + Unit(resource, amount)
+}
+
+// Short formats an amount for lists and cards, with thousands separators:
+// three significant digits and no digit of the whole number dropped, rounded
+// down so that parts never exceed their sum. Zero is "0", and what is too small
+// to show is "<0.01".
+func Short(resource string, amount int64) string {
+	if amount < 0 {
+		return Grouped(resource, amount)
+	}
+	whole, decimals, _ := strings.Cut(Number(resource, amount), ".")
+	if keep := 3 - len(whole); keep < len(decimals) {
+		decimals = decimals[:max(keep, 0)]
+	}
+	decimals = strings.TrimRight(decimals, "0")
+	switch {
+	case decimals != "":
+		return Thousands(whole) + "." + decimals
+	case whole == "0" && amount > 0:
+		return "<0.01"
+	}
+	return Thousands(whole)
+}
+
+// ShortAmount is Short with its unit, such as "866 GiB".
+func ShortAmount(resource string, amount int64) string {
+	return Short(resource, amount) + " " + Unit(resource, amount)
+}
+
+// Thousands separates the thousands of a number, such as "1,024.5". Decimals
+// and what is no number stay as they are.
+func Thousands(number string) string {
+	whole, decimals, found := strings.Cut(number, ".")
+	sign := ""
+	if strings.HasPrefix(whole, "-") {
+		sign, whole = "-", whole[1:]
+	}
+	if strings.Trim(whole, "0123456789") != "" {
+		return number
+	}
+	for i := len(whole) - 3; i > 0; i -= 3 {
+		whole = whole[:i] + "," + whole[i:]
+	}
+	if found {
+		return sign + whole + "." + decimals
+	}
+	return sign + whole
 }
 
 // Unit is what people count a resource in, such as "GPUs" or "GiB".

@@ -13,7 +13,7 @@ func Percent(part, whole int64) string {
 	}
 	high, low := bits.Mul64(uint64(part), 20_000) // in half hundredths of a percent
 	if high >= uint64(whole) {
-		return "over 1000000 %"
+		return "over 1,000,000 %"
 	}
 	halves, _ := bits.Div64(high, low, uint64(whole))
 	hundredths := (halves + 1) / 2

@@ -42,7 +42,7 @@ function localTimes(root) {
   for (const time of root.querySelectorAll("time[datetime]")) {
     const date = new Date(time.dateTime);
     if (Number.isNaN(date.getTime())) continue;
-    time.title = date.toLocaleString("en-GB", { dateStyle: "full", timeStyle: "long" });
+    time.title = date.toLocaleString("en-GB", { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit", timeZone: "UTC" }) + " UTC";
     if (!("local" in time.dataset)) continue;
     const today = date.toDateString() === new Date().toDateString();
     time.textContent = date.toLocaleString("en-GB", {

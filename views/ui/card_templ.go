@@ -12,7 +12,7 @@ import templruntime "github.com/a-h/templ/runtime"
 type CardProps struct {
 	ID    string // of the section; its heading gets ID-title
 	Title string
-	Note  string          // a sentence beside the title; empty for none
+	Note  string          // a phrase beside the title, as Sentence takes it; empty for none
 	Tools templ.Component // buttons at the end of the header; nil for none
 	Flush bool            // children reach the edges, as a table does
 }
@@ -100,12 +100,7 @@ func Card(p CardProps) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			var templ_7745c5c3_Var6 string
-			templ_7745c5c3_Var6, templ_7745c5c3_Err = templ.JoinStringErrs(p.Note)
-			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `ui/card.templ`, Line: 18, Col: 28}
-			}
-			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var6))
+			templ_7745c5c3_Err = Sentence(p.Note).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
