@@ -97,6 +97,8 @@ type Tasks interface {
 	HeadWithin(ctx context.Context, scope access.Scope, team string, n int) ([]tasks.Item, int, error)
 	Detail(ctx context.Context, user governance.User, namespace, kind, name, uid string) (tasks.Detail, error)
 	YAML(ctx context.Context, user governance.User, namespace, kind, name, uid string) (string, error)
+	// LoopsWithin are the preemption loops that everybody who sees that may know of.
+	LoopsWithin(ctx context.Context, scope access.Scope) ([]tasks.GuardedLoop, error)
 	// Readable takes names out of a text of Kueue's that are not for this scope.
 	Readable(ctx context.Context, scope access.Scope) (func(text string) string, error)
 	Notices(ctx context.Context, user governance.User, namespace, kind, name, uid string) ([]tasks.Notice, error)

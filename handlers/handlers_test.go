@@ -53,6 +53,7 @@ type domain struct {
 	readOnly       string
 	work           workDomain
 	capacity       capacityDomain
+	loops          []tasks.GuardedLoop
 	classesWithin  time.Duration    // that was asked for last
 	past           handlers.History // nil for none
 	scope          *access.Scope    // nil for all
@@ -109,6 +110,10 @@ func (d *domain) ClassesWithin(_ context.Context, _ access.Scope, _ []string, wi
 	list := d.list
 	list.Teams = d.teams
 	return list, d.failure
+}
+
+func (d *domain) LoopsWithin(context.Context, access.Scope) ([]tasks.GuardedLoop, error) {
+	return d.loops, d.failure
 }
 
 func (d *domain) HeadWithin(context.Context, access.Scope, string, int) ([]tasks.Item, int, error) {

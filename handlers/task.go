@@ -108,6 +108,7 @@ func (h *Handlers) taskPage(ctx context.Context, c echo.Context) (views.TaskPage
 		Lead:   strings.Join(facts(d), " · "), YAMLURL: below(c, "/yaml"),
 		Why: whyOf(d), Timeline: lifeLines(life, d.State, poolsOf(d), false), Forgotten: forgotten(d, life), Remembered: "as far as it is remembered", Pods: pods(d),
 	}
+	page.Loops = loopLines(d.Loops)
 	if recorded && page.Forgotten == "" {
 		page.Remembered = ""
 	}
@@ -140,11 +141,19 @@ func (h *Handlers) taskPage(ctx context.Context, c echo.Context) (views.TaskPage
 func stateWords(d tasks.Detail, now time.Time) string {
 	switch {
 	case d.State.Waiting():
-		return fmt.Sprintf("%s · %s", d.State, elapsed(d.Waited(now), true))
+		return fmt.Sprintf("%s · %s", stateLabel(d.Task), elapsed(d.Waited(now), true))
 	case d.State == tasks.Running:
 		return fmt.Sprintf("%s · %s", d.State, elapsed(d.Ran(now), true))
 	}
 	return string(d.State)
+}
+
+// stateLabel is the state of a task as pages show it.
+func stateLabel(t *tasks.Task) string {
+	if _, held := t.Hold(); held {
+		return string(tasks.WasHeld)
+	}
+	return string(t.State)
 }
 
 // facts are what a task is, in a few words.

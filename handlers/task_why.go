@@ -30,6 +30,9 @@ func whyOf(d tasks.Detail) *views.Why {
 	switch v.Constraint {
 	case explain.Deactivated:
 		why.Title, why.Headline, why.Text = "Why is it not running?", "It is stopped.", "Its Workload is deactivated (.spec.active: false). Resume it to put it back in its queue."
+	case explain.LoopHeld:
+		mark, _ := d.Hold()
+		why.Headline, why.Text = "The loop guard holds it.", "Kueue preempted it again and again for a task that it did not admit. Kuota keeps it out of admission until that task is admitted, at the latest until "+mark.Until.UTC().Format("15:04:05")+" (UTC). Resume or stop it to take it over."
 	case explain.Gated:
 		why.Headline, why.Text = "Something holds it back.", "Kueue waits until "+v.Detail+" lets it go (annotation kueue.x-k8s.io/admission-gated-by)."
 	case explain.NoQueue:

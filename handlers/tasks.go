@@ -73,6 +73,9 @@ func (h *Handlers) tasksPage(ctx context.Context, scope access.Scope, q taskQuer
 		Summary: summary(list, q), Text: q.Text, Filters: q.filters(list), Heads: q.heads(), Columns: q.columns(), Hidden: q.hidden, Action: tasksURL,
 		Sort: q.values.Get("sort"), Order: q.values.Get("order"), Range: q.values.Get("range"), CSVURL: q.with(tasksCSVURL, "page", ""),
 	}
+	if page.Loops, err = h.loopNotice(ctx, scope); err != nil {
+		return page, err
+	}
 	if h.History != nil {
 		page.PastURL = pastURL
 	}
@@ -138,7 +141,7 @@ func taskRow(item tasks.Item, now time.Time) views.TaskRow {
 	resources := item.Resources()
 	row := views.TaskRow{
 		ID: "task-" + item.UID, Name: item.Name, Kind: item.Kind, URL: taskURL(item.Task),
-		Status: views.Status{Tone: tones[item.State], Label: string(item.State)},
+		Status: views.Status{Tone: tones[item.State], Label: stateLabel(item.Task)},
 		Reason: item.Reason, ReasonStart: start(item.Reason),
 		Size:      joined(sizeWords(item.Task), withoutNode(item.Unplaced)),
 		Team:      orDash(item.Team),

@@ -4,6 +4,7 @@ package views
 // the fragment with the id dashboard.
 type DashboardPage struct {
 	Chrome
+	Loops    *LoopNotice // preemption loops that go on; nil for none
 	Controls Controls
 	Stats    []Stat
 	Pools    PoolTable

@@ -4,6 +4,7 @@ package views
 // id task.
 type TaskPage struct {
 	Chrome
+	Loops           []LoopLine // preemption loops that it is part of
 	Name, Namespace string
 	UID             string
 	Team, TeamURL   string // TeamURL is empty for a task of no team

@@ -4,8 +4,9 @@ package views
 // class. Both tables are the fragment with the id tasks.
 type TasksPage struct {
 	Chrome
-	Notice    string // one sentence on what was just done; empty for nothing
-	Summary   string // such as "12 tasks: 8 running, 4 pending"
+	Notice    string      // one sentence on what was just done; empty for nothing
+	Loops     *LoopNotice // nil for none
+	Summary   string      // such as "12 tasks: 8 running, 4 pending"
 	Classes   []ClassRow
 	ClassNote string // from when averages are
 	Ranges    []RangeLink

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
+	"os"
 	"runtime/debug"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/hardware"
 	"kuota.dev/kuota/governance/history"
+	"kuota.dev/kuota/governance/loopguard"
 	"kuota.dev/kuota/governance/policy"
 	"kuota.dev/kuota/governance/reconcile"
 	"kuota.dev/kuota/governance/recorder"
@@ -31,6 +33,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/tools/clientcmd"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
@@ -69,6 +72,16 @@ func (c config) record(kubernetes *cluster.Cluster, workloads *tasks.Service, ho
 	return store, &recorder.Recorder{Store: store, Cluster: kubernetes, Tasks: workloads, Capacity: holders, Log: log}, nil
 }
 
+// identity tells this process apart from all others, also from its predecessors
+// on the same host.
+func identity() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "console"
+	}
+	return host + "-" + string(uuid.NewUUID())
+}
+
 // run starts the web server and the controllers, and ends both together.
 func run(ctx context.Context, c config, out io.Writer) error {
 	log := slog.New(slog.NewJSONHandler(out, &slog.HandlerOptions{Level: c.logLevel}))
@@ -97,7 +110,15 @@ func run(ctx context.Context, c config, out io.Writer) error {
 	policies := &policy.Service{Cluster: kubernetes, Naming: c.naming, Access: permission, Audit: record, Kueue: controllers.Kueue.Plan}
 	teams := &allocations.Service{Cluster: kubernetes, Naming: c.naming, Access: permission, Audit: record, Pools: policies}
 	workloads := tasks.New(kubernetes, permission)
-	if err := errors.Join(kubernetes.RegisterMetrics(metrics.Registry), workloads.RegisterMetrics(metrics.Registry)); err != nil {
+	guard := &loopguard.Guard{
+		Audit: record, Watcher: workloads.Watcher(), Find: workloads.Workload, Log: log, Identity: identity(), Now: time.Now,
+		Paused: func() bool { return kubernetes.ReadOnly() != "" },
+	}
+	if err := guard.Setup(kubernetes.Manager); err != nil {
+		return err
+	}
+	workloads.Guard = guard
+	if err := errors.Join(kubernetes.RegisterMetrics(metrics.Registry), workloads.RegisterMetrics(metrics.Registry), metrics.Registry.Register(guard)); err != nil {
 		return err
 	}
 	holders := &capacity.Service{Cluster: kubernetes, Tasks: workloads, Naming: c.naming}

@@ -132,8 +132,24 @@ func (g *Guard) next(l *loop, w *kueue.Workload, breaks, governed bool, now time
 		l.wanted = false
 		return step{}
 	}
+	if g.heldAround(l) {
+		l.wanted = false
+		return step{}
+	}
 	limit, first := l.holdFor(l.Preemptor.UID)
 	return step{do: hold, limit: limit, first: first, after: look}
+}
+
+// heldAround reports whether a hold of another Workload already breaks a loop: one
+// for the sake of its victim, or one of its preemptor. In a loop of three each is
+// the victim of the next, and one hold is enough.
+func (g *Guard) heldAround(l *loop) bool {
+	for _, other := range g.loops {
+		if other.State == Held && (other.mark.Preemptor == l.Victim.UID || other.Victim.UID == l.Preemptor.UID) {
+			return true
+		}
+	}
+	return false
 }
 
 // held decides whether a hold ends.
@@ -239,7 +255,7 @@ func (g *Guard) release(ctx context.Context, l *loop, cached *kueue.Workload, wh
 	if ours {
 		g.change(l, func() { l.enter(Released, now) })
 	}
-	g.Watcher.Step(Step{What: WasReleased, At: now.UTC().Truncate(time.Second), Of: partyOf(&w, ""), Other: Party{UID: seen.Preemptor}, Text: why})
+	g.Watcher.Step(Step{What: WasReleased, At: now.UTC().Truncate(time.Second), Of: partyOf(&w, ""), Other: Party{UID: seen.Preemptor}, Reason: why})
 	return nil
 }
 
@@ -257,7 +273,7 @@ func (g *Guard) unhold(ctx context.Context, l *loop, w *kueue.Workload) error {
 		l.wanted, l.overruled = false, now.Add(respect)
 	})
 	holds.WithLabelValues(byPerson).Inc()
-	g.Watcher.Step(Step{What: WasTakenOver, At: now.UTC().Truncate(time.Second), Of: l.Victim, Other: l.Preemptor})
+	g.Watcher.Step(Step{What: WasTakenOver, At: now.UTC().Truncate(time.Second), Of: l.Victim, Other: l.Preemptor, Reason: byPerson})
 	return nil
 }
 

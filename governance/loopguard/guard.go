@@ -44,7 +44,8 @@ type Step struct {
 	At    time.Time
 	Of    Party // whose life it belongs to
 	Other Party // the other Workload of the loop
-	Text  string
+	// Reason is how a hold ended, as in the metric kuota_preemption_loop_holds_total.
+	Reason string
 }
 
 // What is what happened in a Step.

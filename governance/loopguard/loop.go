@@ -3,6 +3,7 @@ package loopguard
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -131,3 +132,9 @@ func kindOf(w *kueue.Workload) string {
 func partyOf(w *kueue.Workload, queue string) Party {
 	return Party{UID: w.UID, Namespace: w.Namespace, Name: w.Name, Kind: kindOf(w), ClusterQueue: queue}
 }
+
+// ID tells a loop apart from others, and names no Workload.
+func (l Loop) ID() string { return strconv.FormatInt(l.Detected.UnixNano(), 36) }
+
+// Repeated reports whether the victim was held before for the same preemptor.
+func (l Loop) Repeated() bool { return l.Holds > 1 }

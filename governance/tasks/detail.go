@@ -28,7 +28,8 @@ type Detail struct {
 	Pods      []*Pod           // by name
 	PodCount  PodCount
 	Life
-	Said []metav1.Condition // by Kueue, of the Workload that tells its state
+	Loops []GuardedLoop      // that it is part of
+	Said  []metav1.Condition // by Kueue, of the Workload that tells its state
 }
 
 // Detail is all about one task that user may see: see Task.
@@ -44,6 +45,13 @@ func (s *Service) Detail(ctx context.Context, user governance.User, namespace, k
 	d := Detail{Item: v.item(t, place), Standing: standing}
 	if d.Life, err = v.life(ctx, t); err != nil {
 		return Detail{}, err
+	}
+	if s.Guard != nil {
+		for _, l := range v.loops(s.Guard.Loops()) {
+			if l.Concerns(t) {
+				d.Loops = append(d.Loops, l)
+			}
+		}
 	}
 	for _, c := range t.main.Status.Conditions {
 		c.Message = v.names.redact(c.Message)
@@ -68,7 +76,7 @@ func (s *Service) Detail(ctx context.Context, user governance.User, namespace, k
 		// Nor does it add what a larger slice takes over, when it looks at what a queue
 		// can ever have.
 		slice := d.Verdict.Constraint == explain.ExceedsMax && t.State.Holding() && t.Elastic()
-		d.Disagrees = !behind && !slice && !d.Verdict.Agrees(d.About.Token)
+		d.Disagrees = !behind && !slice && d.Verdict.Constraint != explain.LoopHeld && !d.Verdict.Agrees(d.About.Token)
 		s.given.count(t, d.Verdict.Constraint, d.Disagrees)
 	}
 	return d, nil

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/admission"
+	"kuota.dev/kuota/governance/loopguard"
 	"kuota.dev/kuota/governance/quota"
 
 	corev1 "k8s.io/api/core/v1"
@@ -118,6 +119,8 @@ func state(w *kueue.Workload) (State, *metav1.Condition) {
 		return Stopping, evicted
 	case w.Spec.Active != nil && !*w.Spec.Active && hasQuota: // Kueue has not seen it yet
 		return Stopping, reserved
+	case heldByGuard(w):
+		return Preempted, evicted
 	case w.Spec.Active != nil && !*w.Spec.Active:
 		return Stopped, evicted
 	case isAdmitted && ready != nil && ready.Status == metav1.ConditionFalse:
@@ -130,6 +133,12 @@ func state(w *kueue.Workload) (State, *metav1.Condition) {
 		return Preempted, reserved
 	}
 	return Pending, reserved
+}
+
+// heldByGuard reports whether the loop guard keeps w out of admission.
+func heldByGuard(w *kueue.Workload) bool {
+	_, held := loopguard.HoldOf(w)
+	return held
 }
 
 // times fills in when a part waited and ran. before is what the task was made of

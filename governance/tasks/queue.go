@@ -31,7 +31,10 @@ func queuedAt(t *Task) time.Time {
 }
 
 // queued tells whether a task stands in a queue.
-func (t *Task) queued() bool { return t.State.Waiting() && !t.Bare }
+func (t *Task) queued() bool {
+	_, held := t.Hold()
+	return t.State.Waiting() && !t.Bare && !held
+}
 
 // Place is where a task stands in its LocalQueue: see place.
 func (x *Index) Place(t *Task) (place, of int) {

@@ -10,6 +10,7 @@ import (
 	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/loopguard"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -18,6 +19,7 @@ import (
 type Service struct {
 	Cluster *cluster.Cluster
 	Access  *access.Service
+	Guard   interface{ Loops() []loopguard.Loop } // nil for none
 	index   *Index
 	pending pending
 	given   given

@@ -47,6 +47,7 @@ func (s *Service) Suppose(ctx context.Context, user governance.User, at Address,
 		}
 		q := question(d.Task)
 		q.Priority, q.Deactivated = priority, false
+		q.LoopHeld = false
 		supposed[i].Verdict = v.explain(q, c)
 	}
 	return d, supposed, nil

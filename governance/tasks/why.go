@@ -56,7 +56,7 @@ func question(t *Task) explain.Task {
 	w := t.main
 	q := explain.Task{
 		Namespace: t.Namespace, Priority: t.Priority, RetryAt: t.RetryAt, Bare: t.Bare,
-		Deactivated: t.State == Stopped, Gated: w.Annotations[gatedBy], Reserved: w.Status.Admission != nil, Says: t.Token,
+		Deactivated: t.State == Stopped, LoopHeld: heldByGuard(w), Gated: w.Annotations[gatedBy], Reserved: w.Status.Admission != nil, Says: t.Token,
 	}
 	for i := range w.Spec.PodSets {
 		set := &w.Spec.PodSets[i]

@@ -7,6 +7,7 @@ import (
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/audit"
 	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/loopguard"
 	"kuota.dev/kuota/governance/tasks"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -50,10 +51,15 @@ func (s *Service) activate(ctx context.Context, user governance.User, at tasks.A
 		}
 		unfinished++
 		was := w.Spec.Active == nil || *w.Spec.Active
-		if was == active {
+		_, marked := loopguard.MarkOf(&w)
+		if was == active && !marked {
 			continue
 		}
-		err := writer.Patch(ctx, &w, merge(map[string]any{"metadata": map[string]any{"uid": w.UID}, "spec": map[string]any{"active": active}}))
+		metadata := map[string]any{"uid": w.UID}
+		if marked { // the person takes it over from the loop guard
+			metadata["annotations"] = map[string]any{loopguard.MarkAnnotation: nil}
+		}
+		err := writer.Patch(ctx, &w, merge(map[string]any{"metadata": metadata, "spec": map[string]any{"active": active}}))
 		err = refused("switch task", t, err)
 		s.Audit.Record(audit.Change{User: user, Action: "update", Object: &w, Old: spec{"active": was}, New: spec{"active": active}, Err: err})
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/loopguard"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
 )
@@ -154,6 +155,10 @@ func byHand(r Review, resource string) string {
 		return fmt.Sprintf("kubectl label %s %s -n %s --overwrite %s=%s", resource, r.Name, r.Namespace, labelClass, r.Choices[0].Name)
 	case r.Action == Class:
 		return fmt.Sprintf("kubectl label %s %s -n %s --overwrite %s=CLASS", resource, r.Name, r.Namespace, labelClass)
+	}
+	if _, held := r.Hold(); held {
+		return fmt.Sprintf("kubectl patch %s %s -n %s --type=merge -p '{\"metadata\":{\"annotations\":{%q:null}},\"spec\":{\"active\":%t}}'",
+			resource, r.Main().Name, r.Namespace, loopguard.MarkAnnotation, r.Action == Resume)
 	}
 	return fmt.Sprintf("kubectl patch %s %s -n %s --type=merge -p '{\"spec\":{\"active\":%t}}'", resource, r.Main().Name, r.Namespace, r.Action == Resume)
 }

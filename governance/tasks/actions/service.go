@@ -38,7 +38,8 @@ func (a Action) fits(t *tasks.Task) bool {
 	case Stop:
 		return !t.Bare && (t.State.Holding() || t.State.Waiting())
 	case Resume:
-		return t.State == tasks.Stopped
+		_, held := t.Hold()
+		return t.State == tasks.Stopped || held
 	case Front:
 		return !t.Bare && t.State.Waiting()
 	case Class: // with a class that there is, Kueue makes the Workload that it did not

@@ -115,6 +115,7 @@ type Task struct {
 	Priority    int32
 	PodSets     []PodSet
 	Deactivated bool
+	LoopHeld    bool      // the loop guard holds it
 	Gated       string    // what holds it back by annotation; empty for nothing
 	RetryAt     time.Time // zero where it does not back off
 	Checks      []string  // admission checks that are not done, such as "provision: Pending"

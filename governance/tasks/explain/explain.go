@@ -19,6 +19,7 @@ type Constraint string
 // The constraints, in the order in which one outdoes the other.
 const (
 	Deactivated      Constraint = "Deactivated"      // its .spec.active is false
+	LoopHeld         Constraint = "LoopHeld"         // the loop guard holds it
 	Gated            Constraint = "Gated"            // somebody's annotation holds it back
 	NoQueue          Constraint = "NoQueue"          // its LocalQueue does not exist
 	NoClusterQueue   Constraint = "NoClusterQueue"   // its LocalQueue leads nowhere
@@ -232,6 +233,8 @@ func barred(t Task, c *Cluster) (Verdict, bool) {
 		return say(NoWorkload, "")
 	case t.Deactivated:
 		return say(Deactivated, "")
+	case t.LoopHeld:
+		return say(LoopHeld, "")
 	case t.Reserved && len(t.Checks) > 0:
 		return say(ChecksPending, strings.Join(t.Checks, ", "))
 	case t.Gated != "":
