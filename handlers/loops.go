@@ -74,6 +74,7 @@ var notHeld = map[loopguard.Reason]string{
 	loopguard.NotHoldable:  "Kuota does not hold tasks of this kind, since their pods would be lost. Delete one of the two tasks to end the loop.",
 	loopguard.NotGoverned:  "Kuota does not manage this queue, and changes no task in it. Stop the preempted task for some seconds to end the loop.",
 	loopguard.Overruled:    "A person stopped or resumed the preempted task, so the loop guard leaves it alone for ten minutes.",
+	loopguard.OtherHeld:    "The loop guard breaks this loop at another of its tasks.",
 	loopguard.NotPermitted: "Kuota could not hold the preempted task: the API server refused it. Kuota tries again.",
 }
 

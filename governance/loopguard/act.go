@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -132,12 +133,12 @@ func (g *Guard) next(l *loop, w *kueue.Workload, breaks, governed bool, now time
 		l.wanted = false
 		return step{}
 	}
-	if g.heldAround(l) {
-		l.wanted = false
-		return step{}
+	rotation := g.detector.rotation(w.UID, now)
+	if g.heldAround(l) || !g.last(w, rotation) {
+		return step{do: warn, not: OtherHeld}
 	}
 	limit, first := l.holdFor(l.Preemptor.UID)
-	return step{do: hold, limit: limit, first: first, after: look}
+	return step{do: hold, limit: limit, first: first && len(rotation) == 0, after: look}
 }
 
 // heldAround reports whether a hold of another Workload already breaks a loop: one
@@ -150,6 +151,30 @@ func (g *Guard) heldAround(l *loop) bool {
 		}
 	}
 	return false
+}
+
+// last reports whether w comes last among the members of a rotation, by priority
+// and then by age: that one is held. While another is, the rotation can go on
+// without it. Members that cannot be held do not count.
+func (g *Guard) last(w *kueue.Workload, rotation []types.UID) bool {
+	for _, uid := range rotation {
+		other := g.find(uid)
+		if other == nil || !slices.Contains(holdable, kindOf(other)) {
+			continue
+		}
+		a, b := priorityOf(w), priorityOf(other)
+		if b < a || b == a && w.CreationTimestamp.Before(&other.CreationTimestamp) {
+			return false
+		}
+	}
+	return true
+}
+
+func priorityOf(w *kueue.Workload) int32 {
+	if w.Spec.Priority == nil {
+		return 0
+	}
+	return *w.Spec.Priority
 }
 
 // held decides whether a hold ends.

@@ -20,6 +20,8 @@ const (
 	// steady is how long a preemptor must keep its quota for a preemption to have
 	// served it. In a loop of several workloads each is admitted for a moment.
 	steady = 10 * time.Second
+	// longestRotation bounds how many workloads are followed as one loop.
+	longestRotation = 8
 )
 
 // detector finds loops in the changes of Workloads. It is pure: no client, and
@@ -143,6 +145,23 @@ func (d *detector) served(uid types.UID) bool {
 func (d *detector) ended(uid types.UID) bool {
 	p := d.preemptors[uid]
 	return p != nil && p.done
+}
+
+// rotation returns the other members of a loop in which each workload is
+// preempted for the next one, and a victim for its last; nil where there is none.
+// The preemptor of such a loop is admitted each time, for a moment.
+func (d *detector) rotation(victim types.UID, now time.Time) (members []types.UID) {
+	for uid := victim; len(members) < longestRotation; {
+		attempts := d.victims[uid]
+		if len(attempts) == 0 || now.Sub(attempts[len(attempts)-1].seen) > window {
+			return nil
+		}
+		if uid = attempts[len(attempts)-1].preemptor; uid == victim {
+			return members
+		}
+		members = append(members, uid)
+	}
+	return nil
 }
 
 // judge decides what an earlier preemption came to.

@@ -46,6 +46,7 @@ const (
 	NotHoldable  Reason = "NotHoldable" // its kind loses more by a hold than time
 	NotGoverned  Reason = "NotGoverned" // its queue is not managed by Kuota
 	Overruled    Reason = "Overruled"   // somebody stopped or resumed it during a hold
+	OtherHeld    Reason = "OtherHeld"   // another workload of the same loop is held
 	NotPermitted Reason = "Failed"      // the API server did not take the hold
 )
 
