@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"context"
+	"fmt"
 	"net/url"
 	"slices"
 	"strings"
@@ -83,6 +84,7 @@ func (q taskQuery) ranges(past bool) []views.RangeLink {
 type classTable struct {
 	rows []views.ClassRow
 	note string
+	left string // a sentence on what averages leave out; empty for nothing
 }
 
 // classTable is what somebody with a scope sees of each priority class, of these
@@ -92,8 +94,16 @@ type classTable struct {
 func (h *Handlers) classTable(ctx context.Context, scope access.Scope, list tasks.List, teams []string, over classRange) classTable {
 	rows, note := h.classRows(ctx, scope, list, teams, over)
 	t := classTable{note: note}
+	left := 0
 	for _, row := range rows {
 		t.rows = append(t.rows, classLine(row, teams))
+		left += row.LoopRuns
+	}
+	switch {
+	case left == 1:
+		t.left = "Averages leave out 1 run that a preemption loop ended."
+	case left > 1:
+		t.left = fmt.Sprintf("Averages leave out %s runs that preemption loops ended.", thousands(int64(left)))
 	}
 	return t
 }
@@ -132,6 +142,7 @@ func withPast(rows []tasks.ClassRow, sums []history.ClassSums) []tasks.ClassRow 
 	merged := slices.Clone(rows)
 	for i := range merged {
 		merged[i].Ended(0, 0, 0, 0, 0, 0)
+		merged[i].LoopRuns = 0
 	}
 	for _, s := range sums {
 		i := slices.IndexFunc(merged, func(r tasks.ClassRow) bool { return r.Class == s.Class })
@@ -142,6 +153,7 @@ func withPast(rows []tasks.ClassRow, sums []history.ClassSums) []tasks.ClassRow 
 			}
 			merged = slices.Insert(merged, i, tasks.ClassRow{Class: s.Class})
 		}
+		merged[i].LoopRuns = int(s.LoopRuns)
 		merged[i].Ended(int(s.Waits), s.MeanWait(), s.LongestWait, int(s.Runs), s.MeanRun(), s.LongestRun)
 	}
 	return merged

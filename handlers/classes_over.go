@@ -36,7 +36,7 @@ func (h *Handlers) classesCSV(c echo.Context) error {
 		return err
 	}
 	classes, note := h.classRows(ctx, scope, list, nil, over)
-	rows := [][]string{{"priority class", "running", "pending", "preempted", "average run s", "average wait s", "longest run s", "longest wait s", "runs that ended", "waits that ended", "over"}}
+	rows := [][]string{{"priority class", "running", "pending", "preempted", "average run s", "average wait s", "longest run s", "longest wait s", "runs that ended", "waits that ended", "runs left out", "over"}}
 	for _, row := range classes {
 		some := func(d time.Duration, n int) string {
 			if n == 0 {
@@ -47,7 +47,7 @@ func (h *Handlers) classesCSV(c echo.Context) error {
 		rows = append(rows, []string{
 			className(row.Class), strconv.Itoa(row.Running), strconv.Itoa(row.Pending), strconv.Itoa(row.Preempted),
 			some(row.AverageRun, row.Runs), some(row.AverageWait, row.Waits), some(row.LongestRun, row.Runs+row.Running), some(row.LongestWait, row.Waits+row.Pending+row.Preempted),
-			strconv.Itoa(row.Runs), strconv.Itoa(row.Waits), note,
+			strconv.Itoa(row.Runs), strconv.Itoa(row.Waits), strconv.Itoa(row.LoopRuns), note,
 		})
 	}
 	return csvFile(c, "classes", rows)

@@ -103,7 +103,7 @@ func (h *Handlers) dashboardPage(ctx context.Context, scope access.Scope, s *cap
 	}
 	page.Stats = slices.Insert(page.Stats, 3, taskStat(list))
 	classes := h.classTable(ctx, scope, list, nil, class)
-	page.Classes, page.ClassNote, page.ClassCSVURL = classes.rows, classes.note, addressWith(classesCSVURL, rangeValues(q.over))
+	page.Classes, page.ClassNote, page.ClassLeft, page.ClassCSVURL = classes.rows, classes.note, classes.left, addressWith(classesCSVURL, rangeValues(q.over))
 	if page.Loops, err = h.loopNotice(ctx, scope); err != nil {
 		return page, err
 	}

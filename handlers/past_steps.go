@@ -18,6 +18,9 @@ type lived struct {
 	tasks.Event
 	by      *views.TaskLink // by whom it was preempted, where the reader may know
 	unnamed string          // in its place
+	first   int32           // like Nth, of the first preemption where it stands for several of one second
+	told    bool            // by the index, not by history alone
+	fold    *fold           // the preemptions that it stands for; nil for itself
 }
 
 // lifeOf is a task's life, the oldest step first: what the index tells, and what
@@ -26,9 +29,12 @@ type lived struct {
 func lifeOf(told []tasks.Event, steps []history.Step, submitted time.Time, scope access.Scope, readable func(string) string) []lived {
 	var life []lived
 	for _, e := range told {
-		l := lived{Event: e}
-		if e.What == tasks.WasPreempted {
+		l := lived{Event: e, first: e.Nth, told: true}
+		switch {
+		case e.What == tasks.WasPreempted, e.By != nil:
 			l.by, l.unnamed = by(e)
+		case guards(e.What) && e.For != "":
+			l.unnamed = "another team"
 		}
 		life = append(life, l)
 	}
@@ -46,21 +52,44 @@ func lifeOf(told []tasks.Event, steps []history.Step, submitted time.Time, scope
 	slices.SortStableFunc(life, func(a, b lived) int {
 		return cmp.Or(cmp.Compare(a.At.Unix(), b.At.Unix()), cmp.Compare(stepRank[a.What], stepRank[b.What]))
 	})
+	for i := range life { // what the index forgot, history may have
+		if k := before(life, i); life[i].Omitted > 0 && k >= 0 && !life[k].told {
+			life[i].OmittedRan = 0
+		}
+	}
 	// What Kueue tells of a loss by its time only stands aside where history has it.
 	return slices.DeleteFunc(life, func(l lived) bool {
 		return l.Before && slices.ContainsFunc(life, func(o lived) bool { return !o.Before && o.Part == l.Part && o.What.Lost() && o.At.Before(l.At) })
 	})
 }
 
+// before is the place of the last preemption before another of the same Workload;
+// -1 for none.
+func before(life []lived, i int) int {
+	for k := i - 1; k >= 0; k-- {
+		if life[k].What == tasks.WasPreempted && life[k].Part == life[i].Part {
+			return k
+		}
+	}
+	return -1
+}
+
+// guards reports whether a step is the loop guard's.
+func guards(what tasks.Happened) bool {
+	return what == tasks.WasLooped || what == tasks.WasHeld || what == tasks.WasReleased
+}
+
 // stepRank orders steps of the same second.
 var stepRank = map[tasks.Happened]int{tasks.WasSubmitted: -1, tasks.WasReserved: 1, tasks.WasAdmitted: 2, tasks.WasReady: 3, tasks.WasFinished: 5}
 
 func recordedStep(s history.Step, scope access.Scope, readable func(string) string) lived {
-	l := lived{Event: tasks.Event{Part: s.Part, At: s.At, What: tasks.Happened(s.What), Reason: s.Reason, Text: readable(s.Text), Ran: s.Ran, Size: s.Size}}
-	if l.What != tasks.WasPreempted {
+	l := lived{Event: tasks.Event{Part: s.Part, At: s.At, What: tasks.Happened(s.What), Reason: s.Reason, Text: readable(s.Text), Ran: s.Ran, Size: s.Size, For: s.By.UID, Nth: s.Last}, first: s.First}
+	if l.What != tasks.WasPreempted && (!guards(l.What) || s.By.UID == "") {
 		return l
 	}
-	l.Text = "" // the rule and the name say it all
+	if l.What == tasks.WasPreempted {
+		l.Text = "" // the rule and the name say it all
+	}
 	switch {
 	case s.By.Name == "":
 		l.unnamed = "a task that is not known"
@@ -82,6 +111,10 @@ func (l *lived) fill(o lived) {
 	if l.Ran < 0 {
 		l.Ran = o.Ran
 	}
+	if o.first > 0 && (l.first == 0 || o.first < l.first) {
+		l.first = o.first
+	}
+	l.Nth, l.For = max(l.Nth, o.Nth), cmp.Or(l.For, o.For)
 	if l.Reason = cmp.Or(l.Reason, o.Reason); l.Size == 0 {
 		l.Size = o.Size
 	}
@@ -95,9 +128,12 @@ func (l *lived) fill(o lived) {
 // lost counts how often a task lost its quota in its life.
 func lost(life []lived) (n int32) {
 	for _, l := range life {
-		if l.What.Lost() {
+		if l.What == tasks.WasEvicted {
 			n++
 		}
+	}
+	for _, chain := range chains(life) {
+		n += timesOf(life, chain)
 	}
 	return n
 }
@@ -105,6 +141,7 @@ func lost(life []lived) (n int32) {
 // lifeLines are the lines of a timeline, the last first. pools are where the
 // task runs now; over says that it is gone.
 func lifeLines(life []lived, state tasks.State, pools string, over bool) (lines []views.TimelineLine) {
+	life = folded(life)
 	admitted := false // the last admission is written already
 	for i := len(life) - 1; i >= 0; i-- {
 		e := life[i]
@@ -125,7 +162,20 @@ func lifeLines(life []lived, state tasks.State, pools string, over bool) (lines 
 			line.Tone, line.Title = "ok", "All pods ready"
 		case tasks.WasPreempted:
 			line.Tone, line.Text = "pre", joined(rules[e.Reason], ranWords(e.Event))
-			line.By, line.Unnamed = e.by, e.unnamed
+			line.By, line.Unnamed, line.Word = e.by, e.unnamed, "by"
+			if e.fold != nil {
+				line.Title, line.Text, line.Word = e.fold.title(e.At), joined(rules[e.Reason], e.fold.ranWords()), "for"
+				line.From = e.fold.first.UTC().Format(time.RFC3339)
+			}
+		case tasks.WasLooped:
+			line.Tone, line.Text = "bad", e.Text
+			line.By, line.Unnamed, line.Word = e.by, e.unnamed, "with"
+		case tasks.WasHeld, tasks.WasReleased:
+			line.Tone, line.Text = "pre", e.Text
+			line.By, line.Unnamed, line.Word = e.by, e.unnamed, "for"
+			if e.What == tasks.WasReleased {
+				line.Tone, line.Word = "idle", "held for"
+			}
 		case tasks.WasEvicted:
 			line.Tone, line.Title, line.Text = "pre", "Lost its quota", joined(e.Text, ranWords(e.Event))
 			if e.Reason == "Deactivated" {

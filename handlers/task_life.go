@@ -70,7 +70,7 @@ func forgotten(d tasks.Detail, life []lived) string {
 	n := d.Forgotten - lost(life)
 	for _, e := range d.Timeline {
 		if e.What.Lost() {
-			n++
+			n += 1 + e.Omitted
 		}
 	}
 	if n <= 0 {

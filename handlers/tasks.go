@@ -88,7 +88,7 @@ func (h *Handlers) tasksPage(ctx context.Context, scope access.Scope, q taskQuer
 		page.SubmitURL = teamURL(list.Teams[0])
 	}
 	if classes := h.classTable(ctx, scope, list, q.teams, q.classRange); len(classes.rows) > 0 {
-		page.Classes, page.ClassNote, page.Ranges = classes.rows, classes.note, q.ranges(h.History != nil)
+		page.Classes, page.ClassNote, page.ClassLeft, page.Ranges = classes.rows, classes.note, classes.left, q.ranges(h.History != nil)
 	}
 	for _, item := range list.Items {
 		page.Tasks = append(page.Tasks, taskRow(item, h.Now()))

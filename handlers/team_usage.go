@@ -62,7 +62,7 @@ func (h *Handlers) teamUsage(ctx context.Context, scope access.Scope, team strin
 		return u, err
 	}
 	classes := h.classTable(ctx, scope, list, []string{team}, over)
-	u.Classes, u.ClassNote = classes.rows, classes.note
+	u.Classes, u.ClassNote, u.ClassLeft = classes.rows, classes.note, classes.left
 	running, waiting := 0, 0
 	for _, row := range list.ByClass {
 		running += row.Running

@@ -13,8 +13,9 @@ type DashboardPage struct {
 	Teams    TeamTable
 	Bars     BarList
 	Classes  []ClassRow
-	// ClassNote says of which time the figures of classes are.
-	ClassNote, ClassCSVURL string
+	// ClassNote says of which time the figures of classes are, and ClassLeft in a
+	// sentence what averages leave out; empty for nothing.
+	ClassNote, ClassLeft, ClassCSVURL string
 }
 
 // Controls choose what a page of figures is about.

@@ -188,7 +188,7 @@ func DashboardLive(p DashboardPage) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if len(p.Classes) > 0 {
-			templ_7745c5c3_Err = classTable(p.Classes, p.ClassNote, csvLink(p.ClassCSVURL, "Tasks by priority class")).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = classTable(p.Classes, p.ClassNote, p.ClassLeft, csvLink(p.ClassCSVURL, "Tasks by priority class")).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

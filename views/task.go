@@ -100,8 +100,10 @@ type TimelineLine struct {
 	Before  bool   // it was some time before At
 	Tone    string
 	Title   string
-	By      *TaskLink // by whom it was preempted
-	Unnamed string    // by whom, where they cannot be named
+	From    string    // RFC 3339: the first of several steps that it stands for; empty for one
+	Word    string    // before By or Unnamed, such as "by"
+	By      *TaskLink // another task, such as the one that it was preempted for
+	Unnamed string    // the same, where it cannot be named
 	Text    string
 }
 

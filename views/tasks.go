@@ -9,6 +9,7 @@ type TasksPage struct {
 	Summary   string      // such as "12 tasks: 8 running, 4 pending"
 	Classes   []ClassRow
 	ClassNote string // from when averages are
+	ClassLeft string // a sentence on what averages leave out; empty for nothing
 	Ranges    []RangeLink
 	Range     string // the time that was asked for, as the address has it; empty for the usual one
 	Action    string // where the filters are sent

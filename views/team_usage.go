@@ -12,6 +12,7 @@ type TeamUsage struct {
 	QueueURL  string       // the list of all that wait
 	Classes   []ClassRow
 	ClassNote string // from when averages are
+	ClassLeft string // a sentence on what averages leave out; empty for nothing
 }
 
 // ShareFigures is what a team has of one resource of one pool.

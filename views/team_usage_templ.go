@@ -45,7 +45,7 @@ func TeamUsageLive(u TeamUsage) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if len(u.Classes) > 0 {
-			templ_7745c5c3_Err = classTable(u.Classes, u.ClassNote, nil).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = classTable(u.Classes, u.ClassNote, u.ClassLeft, nil).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

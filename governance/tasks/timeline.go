@@ -63,6 +63,11 @@ type Event struct {
 // lost tells whether a task lost its quota in a step.
 func (e Event) lost() bool { return e.What.Lost() }
 
+// Deactivated reports whether a task lost its quota since spec.active became false.
+func (e Event) Deactivated() bool {
+	return e.What == WasEvicted && e.Reason == kueue.WorkloadDeactivated
+}
+
 // Lost tells whether a task loses its quota by it.
 func (h Happened) Lost() bool { return h == WasPreempted || h == WasEvicted }
 

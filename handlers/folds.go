@@ -1,0 +1,128 @@
+package handlers
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"kuota.dev/kuota/governance/tasks"
+)
+
+// leastFolded is how many preemptions that repeat one another are told as one.
+const leastFolded = 3
+
+// holdTakes is how far the eviction of a task may be from the hold that causes it.
+// It may come first: Kueue keeps the time of a preemption that it follows.
+const holdTakes = 10 * time.Second
+
+// fold is what a preemption stands for that repeats others.
+type fold struct {
+	times int32
+	first time.Time
+	ran   time.Duration // before all of them; negative where none is known
+}
+
+// chains are the preemptions that repeat one another, by their places in a life;
+// one that repeats none is a chain by itself.
+func chains(life []lived) (found [][]int) {
+	in := make([]bool, len(life))
+	for i := range life {
+		if in[i] || life[i].What != tasks.WasPreempted {
+			continue
+		}
+		chain := []int{i}
+		for k := i + 1; k < len(life); k++ {
+			next, last := &life[k].Event, &life[chain[len(chain)-1]].Event
+			if next.Part != last.Part || !next.What.Lost() && next.What != tasks.WasFinished {
+				continue
+			}
+			if !next.Repeats(last) {
+				break
+			}
+			in[k] = true
+			chain = append(chain, k)
+		}
+		found = append(found, chain)
+	}
+	return found
+}
+
+// timesOf is how often a chain preempted its task: by Kueue's count, since
+// several preemptions of one second may be told as one.
+func timesOf(life []lived, chain []int) (n int32) {
+	first, last := life[chain[0]], life[chain[len(chain)-1]]
+	if first.first > 0 && last.Nth >= first.first {
+		return last.Nth - first.first + 1
+	}
+	for _, i := range chain {
+		n += 1 + life[i].Omitted
+	}
+	return n
+}
+
+func foldOf(life []lived, chain []int) *fold {
+	f := &fold{times: timesOf(life, chain), first: life[chain[0]].At, ran: -1}
+	for _, i := range chain {
+		if l := life[i]; l.Ran >= 0 || l.OmittedRan > 0 {
+			f.ran = max(0, f.ran) + max(0, l.Ran) + l.OmittedRan
+		}
+	}
+	return f
+}
+
+// folded is a life with one step in the place of preemptions that repeat one
+// another, and of what lies between them. What Kueue does because the loop guard
+// holds a task is left out: the hold tells of it.
+func folded(life []lived) []lived {
+	life = slices.Clone(life)
+	gone := make([]bool, len(life))
+	for _, chain := range chains(life) {
+		if timesOf(life, chain) < leastFolded {
+			continue
+		}
+		last := chain[len(chain)-1]
+		life[last].fold = foldOf(life, chain)
+		for k := chain[0]; k < last; k++ {
+			switch life[k].What {
+			case tasks.WasPreempted, tasks.WasReserved, tasks.WasAdmitted, tasks.WasReady, tasks.WasRequeued:
+				gone[k] = gone[k] || life[k].Part == life[last].Part
+			}
+		}
+	}
+	var kept []lived
+	for i, l := range life {
+		if !gone[i] && !causedByHold(life, l) {
+			kept = append(kept, l)
+		}
+	}
+	return kept
+}
+
+// causedByHold reports whether Kueue evicted a task because the loop guard holds it.
+func causedByHold(life []lived, evicted lived) bool {
+	if !evicted.Deactivated() {
+		return false
+	}
+	return slices.ContainsFunc(life, func(held lived) bool {
+		after := evicted.At.Truncate(time.Second).Sub(held.At.Truncate(time.Second))
+		return held.What == tasks.WasHeld && held.Part == evicted.Part && after.Abs() <= holdTakes &&
+			!slices.ContainsFunc(life, func(released lived) bool {
+				return released.What == tasks.WasReleased && released.Part == held.Part && released.At.After(held.At) && released.At.Before(evicted.At)
+			})
+	})
+}
+
+// title says how often and for how long a task was preempted.
+func (f *fold) title(last time.Time) string {
+	if took := last.Truncate(time.Second).Sub(f.first.Truncate(time.Second)); took > 0 {
+		return fmt.Sprintf("Preempted %s in %s", times(f.times), duration(took))
+	}
+	return fmt.Sprintf("Preempted %s within a second", times(f.times))
+}
+
+func (f *fold) ranWords() string {
+	if f.ran < 0 {
+		return ""
+	}
+	return "it had run for " + duration(f.ran) + " in all"
+}
