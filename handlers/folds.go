@@ -72,8 +72,9 @@ func foldOf(life []lived, chain []int) *fold {
 
 // folded is a life with one step in the place of preemptions that repeat one
 // another, and of what lies between them. What Kueue does because the loop guard
-// holds a task is left out: the hold tells of it.
-func folded(life []lived) []lived {
+// holds a task is left out: the hold tells of it. holds says that the task has its
+// quota after all of that.
+func folded(life []lived, holds bool) []lived {
 	life = slices.Clone(life)
 	gone := make([]bool, len(life))
 	for _, chain := range chains(life) {
@@ -83,9 +84,20 @@ func folded(life []lived) []lived {
 		last := chain[len(chain)-1]
 		life[last].fold = foldOf(life, chain)
 		for k := chain[0]; k < last; k++ {
-			switch life[k].What {
-			case tasks.WasPreempted, tasks.WasReserved, tasks.WasAdmitted, tasks.WasReady, tasks.WasRequeued:
+			if what := life[k].What; what == tasks.WasPreempted || gains(what) || what == tasks.WasRequeued {
 				gone[k] = gone[k] || life[k].Part == life[last].Part
+			}
+		}
+		// Of what happened in the second of the last one, the order is not known.
+		end := last + 1
+		for end < len(life) && life[end].At.Unix() == life[last].At.Unix() {
+			end++
+		}
+		told := map[tasks.Happened]bool{}
+		for k := end - 1; k > last; k-- {
+			if what := life[k].What; gains(what) && life[k].Part == life[last].Part {
+				gone[k] = told[what] || !holdsAfter(life, k, holds)
+				told[what] = true
 			}
 		}
 	}
@@ -96,6 +108,26 @@ func folded(life []lived) []lived {
 		}
 	}
 	return kept
+}
+
+// gains reports whether a task gains its quota by a step, or runs with it.
+func gains(what tasks.Happened) bool {
+	return what == tasks.WasReserved || what == tasks.WasAdmitted || what == tasks.WasReady
+}
+
+// holdsAfter reports whether a Workload had its quota after the second of a step: it
+// lost that later on, without an admission in between, or never.
+func holdsAfter(life []lived, i int, holds bool) bool {
+	for _, l := range life[i+1:] {
+		switch {
+		case l.Part != life[i].Part || l.At.Unix() == life[i].At.Unix():
+		case l.What == tasks.WasAdmitted, l.Deactivated() && causedByHold(life, l):
+			return false
+		case l.What.Lost(), l.What == tasks.WasFinished:
+			return true
+		}
+	}
+	return holds
 }
 
 // causedByHold reports whether Kueue evicted a task because the loop guard holds it.

@@ -141,7 +141,7 @@ func lost(life []lived) (n int32) {
 // lifeLines are the lines of a timeline, the last first. pools are where the
 // task runs now; over says that it is gone.
 func lifeLines(life []lived, state tasks.State, pools string, over bool) (lines []views.TimelineLine) {
-	life = folded(life)
+	life = folded(life, state.Holding())
 	admitted := false // the last admission is written already
 	for i := len(life) - 1; i >= 0; i-- {
 		e := life[i]

@@ -1,0 +1,249 @@
+package handlers_test
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"kuota.dev/kuota/governance/history"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/views/htmlcheck"
+
+	"github.com/PuerkitoBio/goquery"
+)
+
+// loopSteps are what history has of a task that was preempted so many times by
+// one other, 730 ms from one to the next: one step for each second.
+func loopSteps(preemptions int, by history.Party) (steps []history.Step) {
+	began := noon.Add(time.Hour)
+	for n := range preemptions {
+		at := began.Add(time.Duration(n) * 730 * time.Millisecond).Truncate(time.Second)
+		nth := int32(n) + 1
+		if last := len(steps) - 1; last >= 0 && steps[last].At.Equal(at) {
+			steps[last].Last = nth
+			continue
+		}
+		if n > 0 {
+			steps = append(steps, history.Step{Part: "w1", At: at, What: "Admitted", Ran: -1})
+		}
+		steps = append(steps, history.Step{Part: "w1", At: at, What: "Preempted", Reason: "InClusterQueue", By: by, First: nth, Last: nth})
+	}
+	steps[0].Ran = 50 * time.Minute
+	return append([]history.Step{{Part: "w1", At: noon.Add(10 * time.Minute), What: "Admitted", Ran: -1}}, steps...)
+}
+
+// What repeats is one line, with Kueue's count.
+func TestRepeatedPreemptionsAreOneLine(t *testing.T) {
+	other := &tasks.Task{Name: "other", Namespace: "ns", Kind: "Job", UID: "p"}
+	preempted := func(seconds int, more ...func(*tasks.Event)) tasks.Event {
+		e := tasks.Event{Part: "w1", At: noon.Add(time.Hour + time.Duration(seconds)*time.Second), What: tasks.WasPreempted, Reason: "InClusterQueue", By: other, For: "p", Ran: time.Second}
+		for _, change := range more {
+			change(&e)
+		}
+		return e
+	}
+	nth := func(n int32) func(*tasks.Event) { return func(e *tasks.Event) { e.Nth = n } }
+	step := func(seconds int, what tasks.Happened, more ...func(*tasks.Event)) tasks.Event {
+		return preempted(seconds, append([]func(*tasks.Event){func(e *tasks.Event) { e.What, e.By, e.For, e.Reason, e.Ran = what, nil, "", "", -1 }}, more...)...)
+	}
+	deactivated := func(e *tasks.Event) { e.Reason, e.Text = "Deactivated", "The workload is deactivated" }
+	party := history.Party{Namespace: "ns", Kind: "Job", Name: "other", UID: "p", Team: "vision"}
+	hidden := history.Party{Namespace: "secret-ns", Kind: "Job", Name: "secret-job", UID: "p", Team: "secret-team"}
+	cases := map[string]struct {
+		state    tasks.State // Pending where it is empty
+		timeline []tasks.Event
+		steps    []history.Step
+		want     []string // the lines that tell of a loss or of the guard, the last first
+		lines    int
+	}{
+		"one in memory, with Kueue's count": {
+			timeline: []tasks.Event{preempted(0, nth(1)), step(0, tasks.WasRequeued), step(1, tasks.WasAdmitted), preempted(46, nth(63), func(e *tasks.Event) { e.Omitted, e.OmittedRan = 40, 30*time.Second })},
+			want:     []string{"Preempted 63 times in 46 s for other|a task of a higher class in its own team; it had run for 32 s in all"}, lines: 1,
+		},
+		"three within a second": {
+			timeline: []tasks.Event{preempted(0, nth(4)), preempted(0, nth(5)), preempted(0, nth(6))},
+			want:     []string{"Preempted 3 times within a second for other"}, lines: 1,
+		},
+		"where Kueue does not count": {
+			timeline: []tasks.Event{preempted(0), preempted(20), preempted(40), preempted(60)},
+			want:     []string{"Preempted 4 times in 1 m 00 s for other"}, lines: 1,
+		},
+		"two": {
+			timeline: []tasks.Event{preempted(0, nth(1)), step(10, tasks.WasAdmitted), preempted(20, nth(2))},
+			want:     []string{"Preempted by other", "Preempted by other"}, lines: 3,
+		},
+		"more than a minute apart": {
+			timeline: []tasks.Event{preempted(0, nth(1)), preempted(61, nth(2)), preempted(122, nth(3))},
+			want:     []string{"Preempted by other", "Preempted by other", "Preempted by other"}, lines: 3,
+		},
+		"for different tasks": {
+			timeline: []tasks.Event{preempted(0), preempted(1, func(e *tasks.Event) { e.By, e.For = nil, "q" }), preempted(2), preempted(3, func(e *tasks.Event) { e.By, e.For = nil, "q" })},
+			want:     []string{"Preempted by a task that is gone", "Preempted by other", "Preempted by a task that is gone", "Preempted by other"}, lines: 4,
+		},
+		"with an eviction in between": {
+			timeline: []tasks.Event{preempted(0), preempted(1), step(2, tasks.WasEvicted), preempted(3), preempted(4)},
+			want:     []string{"Preempted by other", "Preempted by other", "Lost its quota", "Preempted by other", "Preempted by other"}, lines: 5,
+		},
+		"in history": {
+			steps: loopSteps(63, party), timeline: []tasks.Event{step(50, tasks.WasAdmitted)},
+			want: []string{"Preempted 63 times in 45 s for other|a task of a higher class in its own team; it had run for 50 m 00 s in all"}, lines: 3,
+		},
+		"in history and in memory, while it goes on": {
+			steps: loopSteps(60, party), timeline: []tasks.Event{preempted(44, nth(61)), preempted(45, nth(62)), preempted(45, nth(63))},
+			want: []string{"Preempted 63 times in 45 s for other"}, lines: 2,
+		},
+		"of a team that is not for the reader": {
+			steps: loopSteps(63, hidden), timeline: []tasks.Event{step(50, tasks.WasAdmitted)},
+			want: []string{"Preempted 63 times in 45 s for another team"}, lines: 3,
+		},
+		"held by the guard": {
+			timeline: []tasks.Event{
+				preempted(0, nth(1)), step(1, tasks.WasAdmitted), preempted(1, nth(2)), step(2, tasks.WasLooped, func(e *tasks.Event) { e.By, e.For = other, "p" }),
+				step(2, tasks.WasAdmitted), preempted(3, nth(3)), step(3, tasks.WasHeld, func(e *tasks.Event) { e.For = "secret" }), step(3, tasks.WasEvicted, deactivated),
+				step(60, tasks.WasReleased), step(90, tasks.WasEvicted, deactivated),
+			},
+			want: []string{"Lost its quota|The workload is deactivated", "Released by the loop guard", "Held by the loop guard for another team", "Preempted 3 times in 3 s for other", "Preemption loop with other"}, lines: 5,
+		},
+		"admitted in the second of the last preemption, and it runs": {
+			state:    tasks.Running,
+			timeline: []tasks.Event{preempted(0), preempted(1), step(2, tasks.WasAdmitted), preempted(2), step(2, tasks.WasAdmitted)},
+			want:     []string{"Preempted 3 times in 2 s for other"}, lines: 2,
+		},
+		"admitted in the second of a preemption that is followed by another": {
+			timeline: []tasks.Event{preempted(0), preempted(1), step(2, tasks.WasAdmitted), preempted(2), step(300, tasks.WasAdmitted), preempted(400)},
+			want:     []string{"Preempted by other", "Preempted 3 times in 2 s for other"}, lines: 3,
+		},
+		"deactivated by somebody": {
+			timeline: []tasks.Event{preempted(0), step(0, tasks.WasEvicted, deactivated)},
+			want:     []string{"Lost its quota|The workload is deactivated", "Preempted by other"}, lines: 2,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			evictions := int32(0)
+			for _, e := range tc.timeline {
+				if e.What.Lost() {
+					evictions += 1 + e.Omitted
+				}
+			}
+			d := &domain{scope: &mine, items: []tasks.Item{{Task: &tasks.Task{UID: "u1", Name: "train", Namespace: "ns", Kind: "Job", State: cmp.Or(tc.state, tasks.Pending), Submitted: noon}, Team: "vision"}}}
+			d.more = func(detail *tasks.Detail) {
+				detail.Timeline = tc.timeline
+				if tc.steps != nil {
+					detail.Forgotten = 63 - evictions
+				}
+			}
+			if tc.steps != nil {
+				p := past()
+				p.steps["u1"] = tc.steps
+				d.past = p
+			}
+			_, page := get(t, serve(t, d)+"/tasks/ns/job/train")
+			htmlcheck.Page(t, page)
+			lines := page.Find("#task-timeline li")
+			var told []string
+			for i := range lines.Length() {
+				text := strings.Join(strings.Fields(lines.Eq(i).Text()), " ")
+				if lines.Eq(i).Is(".timeline-pre, .timeline-bad") || strings.HasPrefix(text, "Released") {
+					told = append(told, text)
+				}
+			}
+			if len(told) != len(tc.want) || lines.Length() != tc.lines {
+				t.Fatalf("%d lines, of them %q; want %d, of them %q", lines.Length(), told, tc.lines, tc.want)
+			}
+			for i, want := range tc.want {
+				begin, rest, _ := strings.Cut(want, "|")
+				if !strings.HasPrefix(told[i], begin) || !strings.Contains(told[i], rest) {
+					t.Errorf("line %d is %q, want %q", i, told[i], want)
+				}
+				times := page.Find("#task-timeline li").FilterFunction(func(_ int, s *goquery.Selection) bool {
+					return strings.Join(strings.Fields(s.Text()), " ") == told[i]
+				}).Find("time")
+				if folded := strings.Contains(want, " times "); folded != (times.Length() == 2) || folded && times.Eq(0).AttrOr("datetime", "") != noon.Add(time.Hour).Format(time.RFC3339) {
+					t.Errorf("the times of %q are %s", told[i], times.Text())
+				}
+			}
+			if text := page.Find("#task-timeline").Text(); strings.Contains(text, "more, before") || strings.Contains(text, "secret") {
+				t.Errorf("it says %q", text)
+			}
+		})
+	}
+}
+
+// A past task's page folds like that of one that is there, and counts all of its
+// waits.
+func TestPastTaskFoldsPreemptions(t *testing.T) {
+	p := past()
+	p.steps["u1"] = loopSteps(63, history.Party{Namespace: "secret-ns", Kind: "Job", Name: "secret-job", UID: "p", Team: "secret-team"})
+	_, page := get(t, serve(t, &domain{past: p, scope: &mine})+"/tasks/ns/job/train?uid=u1")
+	htmlcheck.Page(t, page)
+	line := page.Find("#task-timeline li.timeline-pre")
+	if text := strings.Join(strings.Fields(line.Text()), " "); line.Length() != 1 || !strings.HasPrefix(text, "Preempted 63 times in 45 s for another team") || line.Find("time").Length() != 2 {
+		t.Errorf("it says %q", text)
+	}
+	if strings.Contains(page.Text(), "secret") {
+		t.Error("another team's task is named")
+	}
+}
+
+// The table by class says how many runs its averages leave out, and so does its
+// file.
+func TestRunsThatAreLeftOut(t *testing.T) {
+	for name, tc := range map[string]struct {
+		remembered []int
+		recorded   []int64
+		want       string
+	}{
+		"none":              {[]int{0}, nil, ""},
+		"one":               {[]int{1}, nil, "Averages leave out 1 run that a preemption loop ended."},
+		"of several":        {[]int{60, 1}, nil, "Averages leave out 61 runs that preemption loops ended."},
+		"recorded":          {[]int{7, 7}, []int64{1500, 2}, "Averages leave out 1,502 runs that preemption loops ended."},
+		"none are recorded": {[]int{7, 7}, []int64{0, 0}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := &domain{}
+			total := 0
+			for i, n := range tc.remembered {
+				d.list.ByClass = append(d.list.ByClass, tasks.ClassRow{Class: fmt.Sprint("c", i, "-priority"), Running: 1, LoopRuns: n})
+				total += n
+			}
+			if tc.recorded != nil {
+				p := past()
+				p.classes = map[string][]history.ClassSums{}
+				total = 0
+				for i, n := range tc.recorded {
+					p.classes["vision"] = append(p.classes["vision"], history.ClassSums{Class: fmt.Sprint("c", i, "-priority"), LoopRuns: n})
+					total += int(n)
+				}
+				d.past = p
+			}
+			address := serve(t, d)
+			for _, path := range []string{"/tasks", "/"} {
+				_, page := get(t, address+path)
+				htmlcheck.Page(t, page)
+				if page.Find("#classes-table tbody tr").Length() != len(tc.remembered) {
+					t.Fatalf("%s has no table by class", path)
+				}
+				if note := page.Find("#classes #classes-left"); note.Text() != tc.want || note.Length() != min(1, len(tc.want)) {
+					t.Errorf("%s says %q, want %q", path, note.Text(), tc.want)
+				}
+			}
+			lines := strings.Split(strings.TrimSpace(file(t, address+"/classes.csv")), "\n")
+			column := slices.Index(strings.Split(lines[0], ","), "runs left out")
+			sum := 0
+			for _, line := range lines[1:] {
+				var n int
+				if _, err := fmt.Sscan(strings.Split(line, ",")[max(0, column)], &n); err != nil {
+					t.Fatalf("column %d of %q: %v", column, line, err)
+				}
+				sum += n
+			}
+			if sum != total {
+				t.Errorf("the file has %d runs, want %d", sum, total)
+			}
+		})
+	}
+}
