@@ -54,7 +54,7 @@ func TestInstancesTeamAndPastTask(t *testing.T) {
 	must(t, see.Locator(page.Locator("#team-queue")).ToContainText("waiter"))
 	must(t, page.Locator("#submit-form #name").Fill("half-typed"))
 	c.Kubectl(t, "", "delete", "job", "-n", "hyperpod-ns-"+team, "holder", "waiter")
-	must(t, see.Locator(page.Locator("#team-queue")).ToContainText("Nothing waits"))
+	must(t, see.Locator(page.Locator("#team-queue")).ToContainText("No tasks are waiting"))
 	must(t, see.Locator(page.Locator("#team-shares")).ToContainText("0.00 %"))
 	must(t, see.Locator(page.Locator("#submit-form #name")).ToHaveValue("half-typed"))
 	neverLoaded(t, page)

@@ -229,7 +229,7 @@ func TestRevokedMember(t *testing.T) {
 	c.Kubectl(t, "", "delete", "rolebinding", "kuota-members", "-n", "hyperpod-ns-"+tenant.team)
 	revoked := time.Now()
 	var last time.Time // when the stream last showed the task
-	for lines := bufio.NewScanner(response.Body); lines.Scan() && !strings.Contains(lines.Text(), "You may see no team any more"); {
+	for lines := bufio.NewScanner(response.Body); lines.Scan() && !strings.Contains(lines.Text(), "You are no longer a member of any team"); {
 		if strings.Contains(lines.Text(), tenant.job) {
 			last = time.Now()
 		}

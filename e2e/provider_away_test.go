@@ -92,7 +92,7 @@ func TestGroupLostAtTheProvider(t *testing.T) {
 	response, err := susan.Do(request)
 	must(t, err)
 	defer response.Body.Close()
-	for lines := bufio.NewScanner(response.Body); lines.Scan() && !strings.Contains(lines.Text(), "You may see no team any more"); {
+	for lines := bufio.NewScanner(response.Body); lines.Scan() && !strings.Contains(lines.Text(), "You are no longer a member of any team"); {
 	}
 	took := time.Since(lost)
 	if ctx.Err() != nil || took > 5*time.Minute {

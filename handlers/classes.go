@@ -67,9 +67,9 @@ func rangeLinks(current classRange, past bool, address func(name string) string)
 		link := views.RangeLink{Label: r.label, Title: "The last " + r.label, URL: address(r.name), Current: r == current}
 		switch {
 		case r.within == 0 && past:
-			link.Title = "All that is recorded"
+			link.Title = "All recorded history"
 		case r.within == 0:
-			link.Title = "All, since the console started"
+			link.Title = "Since the console started"
 		}
 		links = append(links, link)
 	}
@@ -113,7 +113,7 @@ func (h *Handlers) classRows(ctx context.Context, scope access.Scope, list tasks
 	if h.History != nil {
 		switch past, err := h.sums.get(ctx, h.History, seenTeams(scope, list.Teams, teams), over, h.Now()); {
 		case err != nil:
-			note = "History cannot be read now: " + note
+			note = "History cannot be read now; " + note
 		default:
 			rows, note = withPast(rows, past.sums), recordedNote(past)
 		}
@@ -189,7 +189,7 @@ func recordedNote(past pastSums) string {
 func classLine(row tasks.ClassRow, teams []string) views.ClassRow {
 	name, value := className(row.Class), row.Class
 	if value == "" {
-		name, value = "Without a class", noClass
+		name, value = "No priority class", noClass
 	}
 	count := func(n int, states ...string) views.Count {
 		if n == 0 {

@@ -28,7 +28,7 @@ func csvFile(c echo.Context, name string, rows [][]string) error {
 			row[i] = harmless(row[i])
 		}
 		if err := w.Write(row); err != nil {
-			return &governance.Error{Op: "write CSV", Message: "The table cannot be written down.", Err: err}
+			return &governance.Error{Op: "write CSV", Message: "The table cannot be written as CSV.", Err: err}
 		}
 	}
 	w.Flush()

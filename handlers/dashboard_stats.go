@@ -56,10 +56,10 @@ func clusterStats(s *capacity.Snapshot) []views.Stat {
 }
 
 func resourceStat(resource string, sum usage.Pool) views.Stat {
-	stat := views.Stat{ID: "stat-" + resource, Label: resourceWord(resource), Value: quota.Short(resource, sum.Physical), Note: quota.Short(resource, sum.Held) + " held"}
+	stat := views.Stat{ID: "stat-" + resource, Label: resourceWord(resource), Value: quota.Short(resource, sum.Physical), Note: quota.Short(resource, sum.Held) + " used"}
 	if resource == catalog.Memory {
 		stat.Unit = "GiB"
-		stat.Note = quota.Short(resource, sum.Held) + " GiB held"
+		stat.Note = quota.Short(resource, sum.Held) + " GiB used"
 	}
 	if isAccelerator(resource) && sum.Borrowed > 0 {
 		stat.Note += " · " + quota.Short(resource, sum.Borrowed) + " borrowed"
@@ -87,9 +87,9 @@ func acceleratorMemory(s *capacity.Snapshot, sums map[string]usage.Pool) (views.
 	stat := views.Stat{ID: "stat-accelerator-memory", Label: "Accelerator memory", Value: thousands(memory), Unit: "GB"}
 	switch {
 	case known == 0:
-		stat.Value, stat.Unit, stat.Note = "–", "", "not known"
+		stat.Value, stat.Unit, stat.Note = "–", "", "unknown"
 	case known < all:
-		stat.Note = fmt.Sprintf("of %s accelerators; not known of %s", thousands(known), thousands(all-known))
+		stat.Note = fmt.Sprintf("of %s accelerators; unknown for %s", thousands(known), thousands(all-known))
 	}
 	return stat, all > 0
 }

@@ -128,9 +128,9 @@ func TestDashboard(t *testing.T) {
 	htmlcheck.Page(t, page)
 	for id, want := range map[string]string{
 		"stat-instances": "Instances 6 in 4 pools", "stat-running": "Running instances 4 1 cordoned", "stat-tasks": "Waiting tasks 3 2 running", "stat-recovery": "Pending recovery 1",
-		"stat-nvidia.com/gpu": "GPUs 1,608 12 held · 3 borrowed · 4 unhealthy", "stat-aws.amazon.com/neurondevice": "Neuron devices 16 0 held",
-		"stat-accelerator-memory": "Accelerator memory 128,512 GB of 1,616 accelerators; not known of 8",
-		"stat-cpu":                "vCPUs 112 0 held", "stat-memory": "Memory 4 GiB 0.5 GiB held",
+		"stat-nvidia.com/gpu": "GPUs 1,608 12 used · 3 borrowed · 4 unhealthy", "stat-aws.amazon.com/neurondevice": "Neuron devices 16 0 used",
+		"stat-accelerator-memory": "Accelerator memory 128,512 GB of 1,616 accelerators; unknown for 8",
+		"stat-cpu":                "vCPUs 112 0 used", "stat-memory": "Memory 4 GiB 0.5 GiB used",
 	} {
 		if got := said(page.Find("#" + strings.NewReplacer(".", `\.`, "/", `\/`).Replace(id))); got != want {
 			t.Errorf("%s says %q, want %q", id, got, want)
@@ -146,7 +146,7 @@ func TestDashboard(t *testing.T) {
 	}; strings.Join(lines, "\n") != strings.Join(want, "\n") {
 		t.Errorf("pools are\n%s", strings.Join(lines, "\n"))
 	}
-	if got := page.Find("#pools-table svg[role=img]").First().AttrOr("aria-label", ""); got != "Of 1,600 GPUs: 6 own, 2 borrowed, 0 outside Kueue, 0 unhealthy, 1,592 idle; 15 given as quota; 1 held and not placed" {
+	if got := page.Find("#pools-table svg[role=img]").First().AttrOr("aria-label", ""); got != "Of 1,600 GPUs: 6 own, 2 borrowed, 0 outside Kueue, 0 unhealthy, 1,592 idle; 15 allocated as quota; 1 used and not placed" {
 		t.Errorf("the first line is read as %q", got)
 	}
 	if got := said(page.Find("#bars-card li").First()); got != "vision 11 of 15" {
@@ -155,7 +155,7 @@ func TestDashboard(t *testing.T) {
 	if got := said(page.Find("#classes")); !strings.Contains(got, "averages since 22 Nov 2026, 09:00:00 UTC") || !strings.Contains(got, "training 2") {
 		t.Errorf("classes say %q", got)
 	}
-	if got := said(page.Find("#held-chart")); !strings.Contains(got, "No history is kept here") {
+	if got := said(page.Find("#held-chart")); !strings.Contains(got, "History is off") {
 		t.Errorf("the chart says %q", got)
 	}
 	if page.Find(`a.brand[href="/"]`).Length() != 1 || page.Find(`.tabs a[aria-current=page]`).Text() != "Dashboard" {
@@ -253,7 +253,7 @@ func TestDashboardWithoutItsSources(t *testing.T) {
 	if response.StatusCode != http.StatusOK || page.Find("#pools-table tbody tr").Length() != 4 || page.Find("#team-list tbody tr").Length() != 3 {
 		t.Errorf("without history the answer is %s: %s", response.Status, said(page.Find("main")))
 	}
-	for id, want := range map[string]string{"#held-chart": "History cannot be shown now", "#classes": "History cannot be read now: averages since"} {
+	for id, want := range map[string]string{"#held-chart": "History cannot be shown now", "#classes": "History cannot be read now; averages since"} {
 		if got := said(page.Find(id)); !strings.Contains(got, want) || strings.Contains(got, "10.0.0.7") {
 			t.Errorf("%s says %q", id, got)
 		}
@@ -294,7 +294,7 @@ func TestDashboardHistory(t *testing.T) {
 	if row.Length() != 169 {
 		t.Errorf("a week has %d rows", row.Length())
 	}
-	if got := said(row.First()); !strings.HasSuffix(got, "9.5 not known – not known – 1,600 not known –") {
+	if got := said(row.First()); !strings.HasSuffix(got, "9.5 no data – no data – 1,600 no data –") {
 		t.Errorf("the latest row is %q", got)
 	}
 	if got := said(page.Find("#held-chart .chart-gaps")); !strings.Contains(got, "The console was not running.") {
@@ -303,7 +303,7 @@ func TestDashboardHistory(t *testing.T) {
 	var classes []string
 	page.Find("#classes tbody tr").Each(func(_ int, row *goquery.Selection) { classes = append(classes, said(row)) })
 	if want := []string{
-		"training 1 0 0 1 h 00 m – 5 h 00 m –", "gone 0 0 0 1 s – 1 s –", "Without a class 0 1 0 – 5 s – 1 m",
+		"training 1 0 0 1 h 00 m – 5 h 00 m –", "gone 0 0 0 1 s – 1 s –", "No priority class 0 1 0 – 5 s – 1 m",
 	}; strings.Join(classes, "\n") != strings.Join(want, "\n") {
 		t.Errorf("classes are\n%s", strings.Join(classes, "\n"))
 	}
@@ -334,7 +334,7 @@ func TestDashboardHistory(t *testing.T) {
 	}
 	_, page = get(t, address+"/?from=x")
 	htmlcheck.Page(t, page)
-	if got := said(page.Find("#time-from-error")); !strings.Contains(got, `From is "x", which is no time`) {
+	if got := said(page.Find("#time-from-error")); !strings.Contains(got, `From is "x", which is not a valid time`) {
 		t.Errorf("a bad range is answered with %q", got)
 	}
 }
@@ -343,7 +343,7 @@ func TestDashboardHistory(t *testing.T) {
 func TestDashboardOfNothing(t *testing.T) {
 	_, page := get(t, serve(t, &domain{})+"/")
 	htmlcheck.Page(t, page)
-	for id, want := range map[string]string{"#pools": "No instances", "#team-list": "No teams yet", "#bars-card": "No team holds any"} {
+	for id, want := range map[string]string{"#pools": "No instances", "#team-list": "No teams yet", "#bars-card": "No team has quota of it"} {
 		if got := said(page.Find(id)); !strings.Contains(got, want) {
 			t.Errorf("%s says %q", id, got)
 		}

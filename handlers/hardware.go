@@ -124,7 +124,7 @@ func (n *hardwareNow) hold(name string, team capacity.Team) {
 // of all pools, for none of that name.
 func (h *Handlers) hardwareSection(ctx context.Context, scope access.Scope, pool string, r timeRange) (views.HardwareSection, error) {
 	if h.Hardware == nil {
-		return views.HardwareSection{Off: "How busy GPUs and nodes are is not known: start the console with --prometheus-url, the address of a Prometheus that scrapes dcgm-exporter and node-exporter."}, nil
+		return views.HardwareSection{Off: "Hardware utilization is off. Start the console with --prometheus-url, the address of a Prometheus that scrapes dcgm-exporter and node-exporter."}, nil
 	}
 	n, err := h.hardwareNow(ctx, scope, pool)
 	if err != nil {
@@ -148,7 +148,7 @@ func (n hardwareNow) asOf() string {
 	}
 	text := strings.Join(parts, ", ")
 	if n.sums.Strange > 0 {
-		text += fmt.Sprintf("; %s on nodes that this cluster does not have count nowhere", countOf(n.sums.Strange, "more device"))
+		text += fmt.Sprintf("; %s on unknown nodes not counted", countOf(n.sums.Strange, "more device"))
 	}
 	return text
 }
@@ -179,15 +179,15 @@ func (n hardwareNow) gauges() []views.HardwareGauge {
 		return fmt.Sprintf("%d of %s", have, countOf(of, what)) + map[bool]string{true: " has data", false: " have data"}[of == 1]
 	}
 	if gpus.There > 0 || neuron.There == 0 {
-		add("gpu", "GPU utilization", "The mean of the utilization of the GPUs with data; a MIG device counts by its share of a GPU.", "GPUs", 1, gpus.Ratio, withData(int(gpus.Have), int(gpus.There), "GPU"))
-		add("gpu-memory", "GPU memory", "Used, of what GPUs have in all, as far as they tell both.", "GiB", GiB, gpus.Memory, "")
+		add("gpu", "GPU utilization", "Mean utilization of the GPUs with data. A MIG device counts by its share of a GPU.", "GPUs", 1, gpus.Ratio, withData(int(gpus.Have), int(gpus.There), "GPU"))
+		add("gpu-memory", "GPU memory", "Used GPU memory of all GPU memory, for GPUs that report both.", "GiB", GiB, gpus.Memory, "")
 	}
 	if neuron.There > 0 {
-		add("neuron", "Neuron utilization", "The mean of the utilization of the cores of Neuron devices.", "devices", 1, neuron.Ratio, withData(int(neuron.Have), int(neuron.There), "device"))
-		add("neuron-memory", "Neuron memory", "Used by processes, of what Neuron devices have in all, as far as both are told.", "GiB", GiB, all.NeuronMemory, "")
+		add("neuron", "Neuron utilization", "Mean utilization of the cores of Neuron devices.", "devices", 1, neuron.Ratio, withData(int(neuron.Have), int(neuron.There), "device"))
+		add("neuron-memory", "Neuron memory", "Neuron memory used by processes of all Neuron memory, for devices that report both.", "GiB", GiB, all.NeuronMemory, "")
 	}
-	add("cpu", "vCPU utilization", "The part of the time that vCPUs are not idle.", "vCPUs", 1, all.CPU, withData(all.CPUNodes, all.Nodes, "node"))
-	add("memory", "Memory utilization", "What is not available to new processes, of all memory of nodes.", "GiB", GiB, all.Memory, withData(all.MemoryNodes, all.Nodes, "node"))
+	add("cpu", "vCPU utilization", "Share of time in which vCPUs are not idle.", "vCPUs", 1, all.CPU, withData(all.CPUNodes, all.Nodes, "node"))
+	add("memory", "Memory utilization", "Memory not available to new processes, of all node memory.", "GiB", GiB, all.Memory, withData(all.MemoryNodes, all.Nodes, "node"))
 	return list
 }
 
@@ -198,7 +198,7 @@ func share(v float64) string { return fmt.Sprintf("%.1f %%", v*100) }
 func (h *Handlers) hardwareChart(ctx context.Context, n hardwareNow, r timeRange) *views.Chart {
 	chart := &views.Chart{ID: "hardware-history", Title: "Hardware utilization", Note: r.Words, Unit: "%", Max: 100}
 	if r.Buckets <= 0 {
-		chart.Empty = "There is no time to show."
+		chart.Empty = "The range is empty. Choose another one."
 		return chart
 	}
 	span := hardware.Span{From: r.From, To: r.To, Step: r.To.Sub(r.From) / time.Duration(r.Buckets)}
@@ -209,7 +209,7 @@ func (h *Handlers) hardwareChart(ctx context.Context, n hardwareNow, r timeRange
 		chart.Empty = told.Message
 		return chart
 	case err != nil:
-		chart.Empty = "The history cannot be had: the console's log says why."
+		chart.Empty = "Hardware history is not available. See the console's log for the reason."
 		return chart
 	}
 	chart.Note = history.Trouble
@@ -239,7 +239,7 @@ func (h *Handlers) hardwareChart(ctx context.Context, n hardwareNow, r timeRange
 		chart.Series = append(chart.Series, s)
 	}
 	if !known {
-		chart.Empty = "Prometheus has no data of this time."
+		chart.Empty = "Prometheus has no data for this range."
 	}
 	return chart
 }

@@ -118,17 +118,17 @@ func TestHardwareSection(t *testing.T) {
 		"#hardware-team-idle-GPU td.n":        "0.86 – – –", // holds two of 3/7, of which nothing is known
 		"#hardware-other-teams-gpu td.n":      "1 1 0.9 90.0 %",
 		"#hardware-unattributed-gpu td.n":     "– 1 0.25 25.0 %",
-		"#hardware-no-data-gpu .sub":          "2 GPUs of which Prometheus says nothing",
+		"#hardware-no-data-gpu .sub":          "2 GPUs without data in Prometheus",
 		"#hardware-no-data-gpu td.n":          "– – – –",
 		"#hardware-idle-table tbody th":       "sleeps",
 		"#idle-uid-sleeps td.n":               "2 2.0 %",
 		"#hardware-history-table tbody tr td": "45.7 0.0 100.0 50.0 – 0.0 100.0 50.0",
 	} {
-		got := strings.ReplaceAll(text(document, selector), "not known", "")
+		got := strings.ReplaceAll(text(document, selector), "no data", "")
 		if strings.HasSuffix(selector, "td.n") || strings.HasSuffix(selector, "tr td") {
 			var cells []string
 			document.Find(selector).Each(func(_ int, cell *goquery.Selection) {
-				cells = append(cells, strings.TrimPrefix(strings.TrimSpace(cell.Text()), "not known"))
+				cells = append(cells, strings.TrimPrefix(strings.TrimSpace(cell.Text()), "no data"))
 			})
 			got = strings.Join(cells, " ")
 		}
@@ -165,7 +165,7 @@ func TestHardwareWithoutPrometheus(t *testing.T) {
 	if n := document.Find(".gauge-used").Length(); n != 0 || strings.Contains(document.Text(), "0.0 %") {
 		t.Errorf("%d gauges show something", n)
 	}
-	if got := text(document, "#hardware-no-data-gpu .sub"); got != "8 GPUs of which Prometheus says nothing" {
+	if got := text(document, "#hardware-no-data-gpu .sub"); got != "8 GPUs without data in Prometheus" {
 		t.Errorf("no data: %q", got)
 	}
 	h.Hardware = nil

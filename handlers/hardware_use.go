@@ -56,18 +56,18 @@ func (n hardwareNow) rows() (rows []hardwareRow) {
 		case otherTeams:
 			row.name = "Other teams"
 		case noTeam:
-			row.name, row.sub = "No team", "tasks in queues and namespaces of no team"
+			row.name, row.sub = "No team", "tasks in queues and namespaces that belong to no team"
 		}
 		rows = append(rows, row)
 	}
 	for _, kind := range n.kinds() {
 		if use := n.sums.Unattributed[kind]; use.Devices > 0 {
-			rows = append(rows, hardwareRow{name: "Unattributed", sub: "their series name no pod, or none of a task", kind: kind, held: -1, use: use})
+			rows = append(rows, hardwareRow{name: "Unattributed", sub: "series without a pod, or with a pod of no task", kind: kind, held: -1, use: use})
 		}
 	}
 	for _, kind := range n.kinds() {
 		if missing := n.sums.All.Devices[kind].Missing(); missing > 0 {
-			rows = append(rows, hardwareRow{name: "No data", sub: fmt.Sprintf("%s of which Prometheus says nothing", countOf(int(missing), string(kind))), kind: kind, held: -1, use: hardware.Use{Devices: float64(missing)}})
+			rows = append(rows, hardwareRow{name: "No data", sub: fmt.Sprintf("%s without data in Prometheus", countOf(int(missing), string(kind))), kind: kind, held: -1, use: hardware.Use{Devices: float64(missing)}})
 		}
 	}
 	return rows
@@ -107,10 +107,10 @@ func (h *Handlers) hardwareIdle(s *views.HardwareSection, n hardwareNow) {
 		return
 	}
 	after := h.Hardware.IdleAfter()
-	s.IdleLead = fmt.Sprintf("tasks admitted %s ago or earlier, none of whose accelerators reached %s in that time", plainDuration(after), share(h.IdleBelow))
+	s.IdleLead = fmt.Sprintf("admitted at least %s ago, with every accelerator below %s since", plainDuration(after), share(h.IdleBelow))
 	idle := n.state.Reading.Idle(n.cluster, n.pool, after, h.IdleBelow)
 	if more := len(idle) - mostIdle; more > 0 {
-		idle, s.IdleMore = idle[:mostIdle], fmt.Sprintf("%s more hold fewer.", countOf(more, "task"))
+		idle, s.IdleMore = idle[:mostIdle], fmt.Sprintf("%s more with fewer accelerators.", countOf(more, "task"))
 	}
 	for _, t := range idle {
 		o := n.owners[t.Task]

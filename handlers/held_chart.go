@@ -9,7 +9,7 @@ import (
 	"kuota.dev/kuota/views"
 )
 
-const historyOff = "No history is kept here, so there is nothing to draw. Whoever runs the console can switch it on."
+const historyOff = "History is off. An operator can enable it with --history."
 
 // keptChart is the chart of a live page as history was read last: it is read again
 // now and then, as what was changes little. The zero value has none. It is for one
@@ -33,7 +33,7 @@ var heldSeries = []struct {
 }{
 	{"Own quota", "own", history.OwnBound, false},
 	{"Borrowed", "borrowed", history.BorrowedBound, false},
-	{"Held, not placed", "unplaced", history.Unplaced, false},
+	{"Used, not placed", "unplaced", history.Unplaced, false},
 	{"Capacity", "capacity", history.Physical, true},
 	{"Quota", "quota", history.Quota, true},
 }
@@ -41,7 +41,7 @@ var heldSeries = []struct {
 // heldChart is what was held against what there was, of one resource, summed up
 // over pools. What cannot be read is a sentence in its place.
 func (h *Handlers) heldChart(ctx context.Context, s *capacity.Snapshot, q figureQuery, resource string, kept *keptChart) views.Chart {
-	c := views.Chart{ID: "held-chart", Title: "Held against capacity", Alone: true, Note: resourceWord(resource) + " " + q.where() + ", " + q.over.Words, Unit: unitOf(resource), Stacked: true}
+	c := views.Chart{ID: "held-chart", Title: "Usage and capacity", Alone: true, Note: resourceWord(resource) + " " + q.where() + ", " + q.over.Words, Unit: unitOf(resource), Stacked: true}
 	if h.History == nil {
 		c.Empty = historyOff
 		return c
@@ -84,7 +84,7 @@ func (h *Handlers) readHeld(ctx context.Context, s *capacity.Snapshot, q figureQ
 		return c, err
 	}
 	if since.After(q.over.From) && since.Before(q.over.To) {
-		gaps = append([]history.Gap{{From: q.over.From, To: since, Why: "History begins then."}}, gaps...)
+		gaps = append([]history.Gap{{From: q.over.From, To: since, Why: "History begins at that time."}}, gaps...)
 	}
 	known := false
 	for _, line := range heldSeries {
@@ -104,7 +104,7 @@ func (h *Handlers) readHeld(ctx context.Context, s *capacity.Snapshot, q figureQ
 		c.Series = append(c.Series, views.ChartSeries{Label: line.label, Tone: line.tone, Step: true, Line: line.line, Values: chartValues(resource, points)})
 	}
 	if !known {
-		c.Empty = "Nothing is known of " + resourceWord(resource) + " " + q.where() + " over " + q.over.Words + "."
+		c.Empty = "No data on " + resourceWord(resource) + " " + q.where() + ", " + q.over.Words + "."
 	}
 	c.Gaps = chartGaps(gaps)
 	return c, nil

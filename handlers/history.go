@@ -44,7 +44,7 @@ func (h *Handlers) versions(c echo.Context, of revisions.Owner, title, url strin
 	}
 	page := views.HistoryPage{
 		Chrome: h.Chrome(c), UpURL: policiesURL, UpLabel: "Policies",
-		Lead:    fmt.Sprintf("The last %d are kept, and stay when it is deleted.", revisions.Limit),
+		Lead:    fmt.Sprintf("The last %d versions are kept, also after deletion.", revisions.Limit),
 		History: historyOf(history, len(history), url),
 	}
 	page.Title, page.Active = title, "policies"
@@ -57,7 +57,7 @@ func (h *Handlers) history(ctx context.Context, user governance.User, of revisio
 	all, err := h.Revisions.History(ctx, user, of)
 	switch governance.KindOf(err) {
 	case governance.Unavailable:
-		return views.History{Note: "The versions cannot be read now."}, nil
+		return views.History{Note: "The versions cannot be read now. Reload the page in a moment."}, nil
 	}
 	return historyOf(all, most, url), err
 }
@@ -65,7 +65,7 @@ func (h *Handlers) history(ctx context.Context, user governance.User, of revisio
 func historyOf(all []revisions.Revision, most int, url string) views.History {
 	history := views.History{}
 	if len(all) == 0 {
-		history.Note = "No version is kept yet."
+		history.Note = "No versions yet."
 	}
 	for _, r := range all[:min(len(all), most)] {
 		history.Lines = append(history.Lines, historyLine(r, url))
@@ -84,14 +84,14 @@ func historyLine(r revisions.Revision, url string) views.HistoryLine {
 	}
 	switch {
 	case r.By == "":
-		line.Who = "Not known"
+		line.Who = "Unknown"
 	case r.ByProgram:
-		line.WhoNote = "the field manager; the API server does not say who used it"
+		line.WhoNote = "field manager; the API server did not record the user"
 	}
 	if r.Missing > 0 {
-		line.Missing = countOf(int(r.Missing), "change") + " before it, made while the console was away, is not kept."
+		line.Missing = countOf(int(r.Missing), "change") + " before it is missing: the console was not running."
 		if r.Missing > 1 {
-			line.Missing = countOf(int(r.Missing), "change") + " before it, made while the console was away, are not kept."
+			line.Missing = countOf(int(r.Missing), "change") + " before it are missing: the console was not running."
 		}
 	}
 	return line
@@ -109,7 +109,7 @@ func (h *Handlers) allocationVersion(c echo.Context) error {
 	page.UpURL, page.UpLabel = allocationURL(team), team
 	if version.Gone {
 		page.UpURL, page.UpLabel = policiesURL, "Policies"
-		page.Lead = "Team " + team + " has no allocation any more."
+		page.Lead = "Team " + team + " was deleted."
 	}
 	may, err := h.may(c.Request().Context(), userOf(c))
 	switch {
@@ -154,12 +154,12 @@ func (h *Handlers) version(c echo.Context, of revisions.Owner, number string) (r
 func (h *Handlers) versionPage(c echo.Context, version revisions.Version, url string) views.VersionPage {
 	page := views.VersionPage{Chrome: h.Chrome(c), Line: historyLine(version.Revision, url), Changes: valueChanges(version.Changes)}
 	page.Active = "policies"
-	page.YAMLNote = "as it can be applied"
+	page.YAMLNote = "for kubectl apply"
 	switch {
 	case version.Older > 0:
-		page.YAMLNote = fmt.Sprintf("beside version %d", version.Older)
+		page.YAMLNote = fmt.Sprintf("compared with version %d", version.Older)
 	case !version.Compared:
-		page.ChangesNote = "The version before is not kept, so nothing is compared."
+		page.ChangesNote = "The previous version is not available to compare with."
 	}
 	if version.Compared && len(version.Changes) == 0 {
 		page.ChangesNote = version.Summary + "."

@@ -96,7 +96,7 @@ func TestAllocationPageTellsItsHistory(t *testing.T) {
 	var rows []string
 	page.Find("#history tbody tr").Each(func(_ int, row *goquery.Selection) { rows = append(rows, said(row)) })
 	want := []string{
-		"4 5 Mar 2026, 10:00:00 UTC kubectl-edit the field manager; the API server does not say who used it Fair-share weight: 10 → 30 2 changes before it, made while the console was away, are not kept.",
+		"4 5 Mar 2026, 10:00:00 UTC kubectl-edit field manager; the API server did not record the user Fair-share weight: 10 → 30 2 changes before it are missing: the console was not running.",
 		"3 5 Mar 2026, 10:00:00 UTC grace@example.com Created Why: a <b>start</b>",
 	}
 	if diff := cmp.Diff(want, rows); diff != "" {

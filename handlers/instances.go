@@ -153,7 +153,7 @@ func acceleratorWords(p *capacity.Pool) string {
 
 // poolWords say what a pool's bar shows.
 func poolWords(c capacity.PoolCell) string {
-	words := fmt.Sprintf("Of %s %s are bound on own quota", quota.Amount(c.Resource, c.Physical), quota.Grouped(c.Resource, c.OwnBound))
+	words := fmt.Sprintf("%s: %s used from own quota", quota.Amount(c.Resource, c.Physical), quota.Grouped(c.Resource, c.OwnBound))
 	for _, part := range []struct {
 		amount int64
 		what   string
@@ -162,7 +162,7 @@ func poolWords(c capacity.PoolCell) string {
 			words += fmt.Sprintf(", %s %s", quota.Grouped(c.Resource, part.amount), part.what)
 		}
 	}
-	return fmt.Sprintf("%s, %s idle; %s given as quota", words, quota.Grouped(c.Resource, c.Idle), quota.Grouped(c.Resource, c.Quota))
+	return fmt.Sprintf("%s, %s idle; %s allocated as quota", words, quota.Grouped(c.Resource, c.Idle), quota.Grouped(c.Resource, c.Quota))
 }
 
 func nodeRow(n *capacity.Node, now time.Time) views.NodeRow {
@@ -188,7 +188,7 @@ func nodeRow(n *capacity.Node, now time.Time) views.NodeRow {
 	}
 	for _, name := range resourcesOf(n) {
 		number := func(r quota.Resources) string { return quota.Grouped(name, r[name]) }
-		row.Figures = append(row.Figures, views.NodeFigure{Resource: resourceLabel(name), Text: fmt.Sprintf("%s physical, %s for pods: %s bound, %s outside Kueue, %s free",
+		row.Figures = append(row.Figures, views.NodeFigure{Resource: resourceLabel(name), Text: fmt.Sprintf("%s physical, %s allocatable: %s bound, %s outside Kueue, %s free",
 			number(n.Physical), number(n.Allocatable), number(n.Bound), number(n.Outside), number(n.Free))})
 	}
 	return row

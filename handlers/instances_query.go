@@ -59,7 +59,7 @@ func (q nodeQuery) filtered() bool { return q.pool != "" || q.state != "" || q.t
 
 // nodeHeads are the columns of a list of nodes.
 var nodeHeads = []views.ColumnHead{
-	{Label: "Name", ID: "name"}, {Label: "State", ID: "state"}, {Label: "Held by", ID: "teams"}, {Label: "Pool", ID: "pool"}, {Label: "Type", ID: "type"},
+	{Label: "Name", ID: "name"}, {Label: "State", ID: "state"}, {Label: "Used by", ID: "teams"}, {Label: "Pool", ID: "pool"}, {Label: "Type", ID: "type"},
 	{Label: "Accelerators", ID: "accelerators", Number: true}, {Label: "Bound", ID: "bound", Number: true}, {Label: "Free", ID: "free", Number: true},
 	{Label: "vCPU", Unit: "bound", ID: "vcpu", Number: true}, {Label: "Memory", Unit: "GiB, bound", ID: "memory", Number: true}, {Label: "Pods", ID: "pods", Number: true},
 	{Label: "Age", ID: "age", Number: true},

@@ -194,7 +194,7 @@ func (q pastQuery) filters(l tasks.List) []views.Filter {
 	for _, name := range l.Teams {
 		team.add(name)
 	}
-	class.add(noClass, "Without a class")
+	class.add(noClass, "No priority class")
 	for _, name := range l.Classes {
 		if name != "" {
 			class.add(name, className(name))

@@ -69,9 +69,9 @@ func compareTrue(a, b bool) int {
 
 func (q figureQuery) poolTable(s *capacity.Snapshot) views.PoolTable {
 	cells := q.poolCells(s)
-	t := views.PoolTable{Note: "by pool; the mark is the sum of quotas", CSVURL: q.seen(capacityCSVURL), MoreURL: q.seen(instancesURL)}
+	t := views.PoolTable{Note: "by pool; the mark is the sum of all quotas", CSVURL: q.seen(capacityCSVURL), MoreURL: q.seen(instancesURL)}
 	if more := len(cells) - poolsShown; more > 0 {
-		t.More = fmt.Sprintf("The %d largest of %d.", poolsShown, len(cells))
+		t.More = fmt.Sprintf("The %d largest of %d pools.", poolsShown, len(cells))
 		cells = cells[:poolsShown]
 	}
 	for _, c := range cells {
@@ -105,7 +105,7 @@ func poolUse(c poolCell) views.PoolUse {
 	if over := u.Over(); over > 0 {
 		l.Over = "+" + of(over) + " over"
 	}
-	l.Label = fmt.Sprintf("Of %s %s: %s own, %s borrowed, %s outside Kueue, %s unhealthy, %s idle; %s given as quota; %s held and not placed",
+	l.Label = fmt.Sprintf("Of %s %s: %s own, %s borrowed, %s outside Kueue, %s unhealthy, %s idle; %s allocated as quota; %s used and not placed",
 		l.Physical, l.Unit, l.Own, l.Borrowed, l.Outside, l.Unhealthy, l.Idle, l.Quota, l.Unplaced)
 	return l
 }

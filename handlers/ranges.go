@@ -78,16 +78,16 @@ func readRange(values url.Values, usual string, now time.Time) timeRange {
 		if r := namedRange(asked, now); r.name != "" {
 			return r
 		}
-		return badRange(now, from, to, fmt.Sprintf("There is no range called %q.", clipped(asked)))
+		return badRange(now, from, to, fmt.Sprintf("Unknown range %q.", clipped(asked)))
 	}
 	begin, err := rangeTime(from)
 	if err != nil {
-		return badRange(now, from, to, fmt.Sprintf("From is %q, which is no time: write it as %s.", clipped(from), now.UTC().Format(rangeLayout)))
+		return badRange(now, from, to, fmt.Sprintf("From is %q, which is not a valid time. Write it as %s.", clipped(from), now.UTC().Format(rangeLayout)))
 	}
 	end := now
 	if to != "" {
 		if end, err = rangeTime(to); err != nil {
-			return badRange(now, from, to, fmt.Sprintf("To is %q, which is no time: write it as %s.", clipped(to), now.UTC().Format(rangeLayout)))
+			return badRange(now, from, to, fmt.Sprintf("To is %q, which is not a valid time. Write it as %s.", clipped(to), now.UTC().Format(rangeLayout)))
 		}
 	}
 	if end.After(now) {
@@ -95,9 +95,9 @@ func readRange(values url.Values, usual string, now time.Time) timeRange {
 	}
 	switch {
 	case begin.After(now):
-		return badRange(now, from, to, "The range begins in the future, of which nothing is known.")
+		return badRange(now, from, to, "The range begins in the future. Choose an earlier start.")
 	case !begin.Before(end):
-		return badRange(now, from, to, "The range ends before it begins.")
+		return badRange(now, from, to, "The range ends before it begins. Choose a later end.")
 	}
 	r := ranged(begin, end, bucketOf(end.Sub(begin)))
 	r.from, r.to = from, to
@@ -130,7 +130,7 @@ func namedRange(name string, now time.Time) timeRange {
 
 func badRange(now time.Time, from, to, why string) timeRange {
 	r := namedRange(usualRange, now)
-	r.from, r.to, r.wrong = from, to, why+" These are "+r.Words+"."
+	r.from, r.to, r.wrong = from, to, why+" Showing "+r.Words+"."
 	return r
 }
 

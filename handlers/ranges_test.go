@@ -22,13 +22,13 @@ func TestRanges(t *testing.T) {
 		"to now":                                  {"from=2026-11-22T12:00", "2026-11-22T12:00:00Z", 7, ""},
 		"with seconds":                            {"from=2026-11-22T12:00:30", "2026-11-22T12:00:30Z", 4, ""},
 		"what ends later ends now":                {"from=2026-11-22T12:00&to=2030-01-01T00:00", "2026-11-22T12:00:00Z", 7, ""},
-		"an unknown name gives the usual":         {"range=2h", "2026-11-22T00:00:00Z", 145, `There is no range called "2h". These are the last 12 hours.`},
-		"no time gives the usual":                 {"from=yesterday", "2026-11-22T00:00:00Z", 145, `From is "yesterday", which is no time: write it as 2026-11-22T12:01.`},
+		"an unknown name gives the usual":         {"range=2h", "2026-11-22T00:00:00Z", 145, `Unknown range "2h". Showing the last 12 hours.`},
+		"no time gives the usual":                 {"from=yesterday", "2026-11-22T00:00:00Z", 145, `From is "yesterday", which is not a valid time. Write it as 2026-11-22T12:01.`},
 		"an end alone gives the usual":            {"to=2026-11-22T09:30", "2026-11-22T00:00:00Z", 145, `From is ""`},
 		"an end before the begin gives the usual": {"from=2026-11-22T10:30&to=2026-11-22T09:30", "2026-11-22T00:00:00Z", 145, "ends before it begins"},
 		"no length gives the usual":               {"from=2026-11-22T10:30&to=2026-11-22T10:30", "2026-11-22T00:00:00Z", 145, "ends before it begins"},
 		"the future gives the usual":              {"from=2027-01-01T00:00", "2026-11-22T00:00:00Z", 145, "begins in the future"},
-		"the year 0 gives the usual":              {"from=0000-01-01T00:00", "2026-11-22T00:00:00Z", 145, "which is no time"},
+		"the year 0 gives the usual":              {"from=0000-01-01T00:00", "2026-11-22T00:00:00Z", 145, "which is not a valid time"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

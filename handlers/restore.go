@@ -66,7 +66,7 @@ func (h *Handlers) originOf(c echo.Context, from string) (revisions.Version, str
 	team, number, _ := strings.Cut(from, ":")
 	version, err := h.version(c, revisions.OfAllocation(team), number)
 	if err == echo.ErrNotFound {
-		err = &governance.Error{Kind: governance.NotFound, Op: "restore", Message: "There is no such version."}
+		err = &governance.Error{Kind: governance.NotFound, Op: "restore", Message: "This version does not exist."}
 	}
 	return version, team, err
 }
@@ -96,12 +96,12 @@ func restoredOf(from string) views.Restored {
 	if !ok {
 		number = from
 	}
-	return views.Restored{Origin: from, Notice: "The form was filled in with version " + number + ". Nothing is saved yet: review it, then save."}
+	return views.Restored{Origin: from, Notice: "The form shows version " + number + ". Nothing is saved yet."}
 }
 
 // reasonField asks why, in a review.
 func reasonField(reason, readers string) views.ReasonField {
-	return views.ReasonField{Value: reason, Hint: fmt.Sprintf("Stands in the history, for %s. At most %d characters.", readers, v1alpha1.MaxReason)}
+	return views.ReasonField{Value: reason, Hint: fmt.Sprintf("Visible in the history to %s. At most %d characters.", readers, v1alpha1.MaxReason)}
 }
 
 // reasonText makes one line of what was typed as a reason, and cuts what is too

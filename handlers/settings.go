@@ -46,14 +46,14 @@ func (h *Handlers) settings(c echo.Context) error {
 func gapStatus(gap settings.Gap) views.Status {
 	switch gap.Severity {
 	case settings.Breaks:
-		return views.Status{Tone: "bad", Label: "Does not work", Text: gap.Title}
+		return views.Status{Tone: "bad", Label: "Not working", Text: gap.Title}
 	case settings.Lacks:
-		return views.Status{Tone: "wait", Label: "Works less well", Text: gap.Title}
+		return views.Status{Tone: "wait", Label: "Degraded", Text: gap.Title}
 	}
-	return views.Status{Tone: "info", Label: "Good to know", Text: gap.Title}
+	return views.Status{Tone: "info", Label: "Note", Text: gap.Title}
 }
 
-const notKnown = "not known"
+const notKnown = "unknown"
 
 func (h *Handlers) clusterCard(state settings.State) views.SettingsCard {
 	card := views.SettingsCard{ID: "settings-cluster", Title: "Cluster", Lines: []views.ValueLine{
@@ -71,7 +71,7 @@ func (h *Handlers) clusterCard(state settings.State) views.SettingsCard {
 func kueueCard(state settings.State) views.SettingsCard {
 	card := views.SettingsCard{ID: "settings-kueue", Title: "Kueue"}
 	line := func(name, value string) { card.Lines = append(card.Lines, views.ValueLine{Name: name, Value: value}) }
-	kinds := "all there"
+	kinds := "all installed"
 	switch {
 	case !state.Kinds.Known:
 		kinds = notKnown
@@ -83,11 +83,11 @@ func kueueCard(state settings.State) views.SettingsCard {
 	line("Version", cmp.Or(state.Version, notKnown))
 	line("Kinds", kinds)
 	if state.Unread != settings.Read {
-		line("Configuration", "could not be read")
+		line("Configuration", "cannot be read")
 		return card
 	}
 	line("Image", orDash(state.Kueue.Image))
-	line("Acts as", orDash(state.Kueue.Account))
+	line("Service account", orDash(state.Kueue.Account))
 	line("Integrations", strings.Join(state.Integrations, ", "))
 	line("Visibility API", answers(state.Visibility))
 	for _, gate := range state.Gates {
@@ -121,9 +121,9 @@ func (h *Handlers) consoleCard(state settings.State) views.SettingsCard {
 		{Name: "Version", Value: cmp.Or(h.Setup.Version, notKnown)},
 		{Name: "Namespace", Value: orDash(h.Setup.Namespace)},
 		{Name: "Kueue's configuration", Value: manageWords(state)},
-		{Name: "Jobs beside Kueue", Value: policiesWords(state.Enforcement, state.Looked, "are refused where the policy enforces queues")},
-		{Name: "What members may change", Value: policiesWords(state.Members, state.Looked, "is held to what docs/privileges.md says")},
-		{Name: "Who made a change", Value: changedByWords(state.ChangedBy)},
+		{Name: "Jobs without a queue", Value: policiesWords(state.Enforcement, state.Looked, "rejected where the policy requires a queue")},
+		{Name: "Member permissions", Value: policiesWords(state.Members, state.Looked, "restricted as described in docs/privileges.md")},
+		{Name: "Author of changes", Value: changedByWords(state.ChangedBy)},
 		{Name: "History", Value: h.historyWords()},
 	}}
 }
@@ -131,30 +131,30 @@ func (h *Handlers) consoleCard(state settings.State) views.SettingsCard {
 // historyWords say how what the cluster forgets is kept.
 func (h *Handlers) historyWords() string {
 	if h.Recording == nil {
-		return "is not kept longer than the console runs, as the console was told (history)"
+		return "off (--history=none): kept only while the console runs"
 	}
 	state := h.Recording()
 	switch {
 	case state.Trouble != "":
-		return fmt.Sprintf("cannot be written to %s now: %s. %s wait", h.Setup.Database, state.Trouble, countOf(state.Waiting, "line"))
+		return fmt.Sprintf("cannot be written to %s: %s. %s waiting", h.Setup.Database, state.Trouble, countOf(state.Waiting, "line"))
 	case state.Since.IsZero():
-		return "is kept in " + h.Setup.Database + ", once the cluster is known"
+		return "kept in " + h.Setup.Database + ", once the cluster is connected"
 	}
-	return fmt.Sprintf("is kept in %s, written until %s ago", h.Setup.Database, shortAge(max(0, h.Now().Sub(state.Written))))
+	return fmt.Sprintf("kept in %s, last written %s ago", h.Setup.Database, shortAge(max(0, h.Now().Sub(state.Written))))
 }
 
 func manageWords(state settings.State) string {
 	switch {
 	case state.ReadOnly != "":
-		return "is left alone: the console only reads"
+		return "not changed: the console is read-only"
 	case !state.Install.Manage:
-		return "is left alone, as the console was told (manage-kueue)"
+		return "not changed (--manage-kueue=false)"
 	case state.MayWrite == settings.Yes:
-		return "is kept as the policy says"
+		return "kept as the policy says"
 	case state.MayWrite == settings.No:
-		return "may not be changed by the console"
+		return "the console has no permission to change it"
 	}
-	return "is kept as the policy says, if the console may"
+	return "kept as the policy says, if the console has permission"
 }
 
 func policiesWords(missing []string, looked bool, there string) string {
@@ -170,9 +170,9 @@ func policiesWords(missing []string, looked bool, there string) string {
 func changedByWords(state settings.Admission) string {
 	switch state {
 	case settings.There:
-		return "the API server notes it"
+		return "recorded by the API server"
 	case settings.Missing, settings.NotServed:
-		return "is not noted"
+		return "not recorded"
 	}
 	return notKnown
 }
@@ -180,13 +180,13 @@ func changedByWords(state settings.Admission) string {
 func (h *Handlers) signInCard() views.SettingsCard {
 	card := views.SettingsCard{ID: "settings-signin", Title: "Sign-in"}
 	if h.Setup.Issuer == "" {
-		card.Lines = []views.ValueLine{{Name: "Issuer", Value: "none: whoever reaches the console acts with its rights"}}
+		card.Lines = []views.ValueLine{{Name: "Issuer", Value: "none: everyone who can reach the console acts with its permissions"}}
 		return card
 	}
 	card.Lines = []views.ValueLine{
 		{Name: "Issuer", Value: h.Setup.Issuer},
-		{Name: "Client id", Value: h.Setup.ClientID},
-		{Name: "User name from", Value: "claim " + h.Setup.UserClaim},
+		{Name: "Client ID", Value: h.Setup.ClientID},
+		{Name: "Username claim", Value: "claim " + h.Setup.UserClaim},
 	}
 	return card
 }

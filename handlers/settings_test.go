@@ -45,10 +45,10 @@ func TestSettings(t *testing.T) {
 	}
 	htmlcheck.Page(t, page)
 	for selector, want := range map[string]string{
-		"#gap-pods h3": "pod integration is off", "#gap-pods .tag": "Works less well", "#gap-pods .gap-costs": "beside every quota", "details #gap-pods-patch": "+  - pod",
-		"#gap-x .tag": "Good to know", "#settings-gaps .note": "2 things", "#settings-cluster": "1,200", "#settings-kueue": "v0.19.2",
-		"details #settings-config": "kind: Configuration # <b>", "details #settings-args": "--config=/x", "#settings-console": "is kept as the policy says",
-		"#settings-signin": "none: whoever reaches", "nav [aria-current]": "Settings",
+		"#gap-pods h3": "pod integration is off", "#gap-pods .tag": "Degraded", "#gap-pods .gap-costs": "beside every quota", "details #gap-pods-patch": "+  - pod",
+		"#gap-x .tag": "Note", "#settings-gaps .note": "2 things", "#settings-cluster": "1,200", "#settings-kueue": "v0.19.2",
+		"details #settings-config": "kind: Configuration # <b>", "details #settings-args": "--config=/x", "#settings-console": "kept as the policy says",
+		"#settings-signin": "none: everyone who can reach", "nav [aria-current]": "Settings",
 	} {
 		if text := page.Find(selector).Text(); !strings.Contains(text, want) {
 			t.Errorf("%s says %q, want %q", selector, text, want)
@@ -68,10 +68,10 @@ func TestSettings(t *testing.T) {
 // What happens to Kueue's configuration is told as it is.
 func TestSettingsSayWhoKeepsKueue(t *testing.T) {
 	for want, change := range map[string]func(*settings.Seen){
-		"is kept as the policy says":              func(s *settings.Seen) {},
-		"is left alone: the console only reads":   func(s *settings.Seen) { s.ReadOnly = "HyperPod's own task governance runs this cluster." },
-		"as the console was told":                 func(s *settings.Seen) { s.Install.Manage = false },
-		"may not be changed by the console":       func(s *settings.Seen) { s.MayWrite = settings.No },
+		"kept as the policy says":              func(s *settings.Seen) {},
+		"not changed: the console is read-only":   func(s *settings.Seen) { s.ReadOnly = "HyperPod's own task governance runs this cluster." },
+		"off (--history=none)":                 func(s *settings.Seen) { s.Install.Manage = false },
+		"the console has no permission to change it":       func(s *settings.Seen) { s.MayWrite = settings.No },
 		"kept as the policy says, if the console": func(s *settings.Seen) { s.MayWrite = settings.Unknown },
 	} {
 		d := &domain{}

@@ -146,7 +146,7 @@ func (q taskQuery) filters(l tasks.List) []views.Filter {
 		case "class":
 			for _, class := range l.Classes {
 				if class == "" {
-					add(noClass, "Without a class")
+					add(noClass, "No priority class")
 				} else {
 					add(class, className(class))
 				}

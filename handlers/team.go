@@ -66,7 +66,7 @@ func (h *Handlers) submitTask(c echo.Context) error {
 	case err != nil:
 		return err
 	case !t.MaySubmit:
-		return &governance.Error{Kind: governance.Forbidden, Op: "submit task", Message: "You may not submit tasks to this team. Ask whoever runs the cluster to make you a member of it."}
+		return &governance.Error{Kind: governance.Forbidden, Op: "submit task", Message: "You cannot submit tasks to this team. Ask a cluster admin to add you as a member."}
 	case action != "save":
 		return h.renderTeam(c, http.StatusOK, t, form, nil)
 	}
@@ -132,7 +132,7 @@ func (h *Handlers) noForm(t submit.Team) string {
 			return "You see this team's tasks, and may not submit any here. Whoever runs the cluster can make you a member of the team."
 		}
 	}
-	return "Kueue does not manage Jobs in this cluster: its integration batch/job is off. Whoever runs the cluster can switch it on."
+	return "Kueue does not manage Jobs in this cluster: its integration batch/job is off. A cluster admin can enable it in Kueue's configuration."
 }
 
 func teamFacts(t submit.Team) []views.ValueLine {

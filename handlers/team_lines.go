@@ -23,7 +23,7 @@ const barsShown = 20
 var teamColumns = []views.ColumnHead{
 	{Label: "Team", ID: "name"},
 	{Label: "Allocated", ID: "allocated", Number: true},
-	{Label: "Held", ID: "held", Number: true},
+	{Label: "Used", ID: "held", Number: true},
 	{Label: "Borrowed", ID: "borrowed", Number: true},
 	{Label: "Lent", ID: "lent", Number: true},
 	{Label: "Utilization", ID: "utilization", Number: true},
@@ -183,14 +183,14 @@ func (t *teamFigures) sub(o teamFigures) {
 
 // othersWords say who the other teams are.
 func othersWords(others int, hidden bool) string {
-	words := thousands(int64(others)) + " not listed here"
+	words := thousands(int64(others)) + " not on this page"
 	switch {
 	case !hidden:
 		return words
 	case others == 0:
-		return "those you may not see, and queues of no team"
+		return "teams you cannot see, and queues without a team"
 	}
-	return words + ", those you may not see, and queues of no team"
+	return words + ", teams you cannot see, and queues without a team"
 }
 
 func (q figureQuery) textOf(name string) []string { return []string{name, q.text} }
@@ -243,13 +243,13 @@ func percent(part, whole int64) string {
 
 // bars are the teams that hold most.
 func (list teamList) bars(resource string) views.BarList {
-	b := views.BarList{ID: "team-bars", Note: "Held of what is allocated, in " + unitOf(resource) + "; the mark is what is allocated."}
+	b := views.BarList{ID: "team-bars", Note: "Used " + unitOf(resource) + "; the mark is what is allocated."}
 	most := slices.DeleteFunc(slices.Clone(list.found), func(f teamFigures) bool { return f.Held == 0 && f.Quota == 0 })
 	slices.SortFunc(most, func(x, y teamFigures) int {
 		return cmp.Or(cmp.Compare(y.Held, x.Held), cmp.Compare(y.Quota, x.Quota), cmp.Compare(x.team.Name, y.team.Name))
 	})
 	if more := len(most) - barsShown; more > 0 {
-		b.More = fmt.Sprintf("The %d that hold most, of %s.", barsShown, thousands(int64(len(most))))
+		b.More = fmt.Sprintf("The %d teams that use most, of %s.", barsShown, thousands(int64(len(most))))
 		most = most[:barsShown]
 	}
 	for _, f := range most {

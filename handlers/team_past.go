@@ -83,11 +83,11 @@ func teamHolders(team string, cells []teamCell) (holders []history.Holder) {
 func (h *Handlers) teamCharts(ctx context.Context, scope access.Scope, team string, over timeRange) (charts []views.Chart, trouble string) {
 	snapshot, err := h.Capacity.Within(ctx, scope)
 	if err != nil {
-		return nil, sectionTrouble("What the team had and held", err)
+		return nil, sectionTrouble("Usage over time", err)
 	}
 	cells := cellsOf(snapshot, team)
 	if len(cells) == 0 {
-		return nil, "The team has no quota and holds nothing: there is nothing to draw."
+		return nil, "The team has no quota and uses none."
 	}
 	series, err := h.History.Series(ctx, teamHolders(team, cells), over.From, over.To, over.Buckets)
 	if err != nil {
@@ -113,9 +113,9 @@ func (h *Handlers) teamCharts(ctx context.Context, scope access.Scope, team stri
 }
 
 func teamChart(resource string, over timeRange, quotas, held, borrowed []history.Point, gaps []history.Gap) views.Chart {
-	chart := views.Chart{ID: "chart-" + htmlID(resource), Title: resourceLabel(resource), Note: over.Words + ", all its pools", Stacked: true, Times: chartTimes(held), Gaps: chartGaps(gaps)}
+	chart := views.Chart{ID: "chart-" + htmlID(resource), Title: resourceLabel(resource), Note: over.Words + ", all pools", Stacked: true, Times: chartTimes(held), Gaps: chartGaps(gaps)}
 	if !slices.ContainsFunc(held, func(p history.Point) bool { return p.Known }) {
-		chart.Empty = "Nothing is recorded of this time."
+		chart.Empty = "No data for this range."
 		return chart
 	}
 	own := slices.Clone(held)

@@ -79,7 +79,7 @@ func (h *Handlers) teamUsage(ctx context.Context, scope access.Scope, team strin
 	}
 	snapshot, err := h.Capacity.Within(ctx, scope)
 	if err != nil {
-		u.Trouble = sectionTrouble("What the team has and holds", err)
+		u.Trouble = sectionTrouble("Quota and usage", err)
 		return u, nil
 	}
 	for i := range snapshot.Teams {
@@ -94,9 +94,9 @@ func (h *Handlers) teamUsage(ctx context.Context, scope access.Scope, team strin
 // that is for people.
 func sectionTrouble(what string, err error) string {
 	if kind := governance.KindOf(err); kind == governance.Unavailable {
-		return what + " cannot be shown now: the cluster has not answered yet, or does not any more."
+		return what + " cannot be shown now: the cluster does not respond."
 	}
-	return what + " cannot be shown now. The console's log says why."
+	return what + " cannot be shown now. See the console's log for the reason."
 }
 
 // teamCount is a number of a team's tasks that leads to them.
@@ -156,7 +156,7 @@ func shareFigures(cells []capacity.TeamCell) (rows []views.ShareFigures) {
 
 // shareWords say what a team's bar shows.
 func shareWords(c capacity.TeamCell) string {
-	words := fmt.Sprintf("%s held of a quota of %s", quota.Grouped(c.Resource, c.Held), quota.Amount(c.Resource, c.Quota))
+	words := fmt.Sprintf("%s used of a quota of %s", quota.Grouped(c.Resource, c.Held), quota.Amount(c.Resource, c.Quota))
 	if c.Borrowed > 0 {
 		words += fmt.Sprintf(", %s borrowed", quota.Grouped(c.Resource, c.Borrowed))
 	}
@@ -171,9 +171,9 @@ func (h *Handlers) membersFact(c echo.Context, team string) string {
 	a, err := h.Allocations.Find(c.Request().Context(), userOf(c), team)
 	switch {
 	case err != nil:
-		return "not known now"
+		return "unknown"
 	case len(a.Spec.Members) == 0:
-		return "none by its allocation"
+		return "none"
 	}
 	return strings.Join(members(a.Spec.Members), ", ")
 }
@@ -183,7 +183,7 @@ func (h *Handlers) showUsage(c echo.Context, page *views.TeamPage, team, namespa
 	ctx := c.Request().Context()
 	scope, err := h.Tasks.Scope(ctx, userOf(c))
 	if err != nil || !scope.Sees(namespace) {
-		page.Usage.Trouble = sectionTrouble("What the team has and holds", err)
+		page.Usage.Trouble = sectionTrouble("Quota and usage", err)
 		return nil
 	}
 	over := h.askedRange(ctx, c.QueryParams())

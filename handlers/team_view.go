@@ -110,7 +110,7 @@ func (f *submitForm) fill(view *views.SubmitForm, t submit.Team, r submit.Reques
 	view.Name, view.Pods, view.Image, view.Command, view.Least = text("name", f.name), text("pods", f.pods), text("image", f.image), text("command", f.command), text("least", f.least)
 	view.Profile, view.Count, view.Elastic = text("profile", f.profile), text("count", f.count), f.elastic == "true"
 	view.Class, view.Pool = views.SelectField{Error: errs["class"]}, views.SelectField{Error: errs["pool"]}
-	choose(&view.Class, f.class, "", "Without a class")
+	choose(&view.Class, f.class, "", "No priority class")
 	for _, class := range t.Classes {
 		choose(&view.Class, f.class, class.Name, fmt.Sprintf("%s · %d", className(class.Name), class.Priority))
 	}

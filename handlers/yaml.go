@@ -26,7 +26,7 @@ func (h *Handlers) allocationYAML(c echo.Context) error {
 func (h *Handlers) policyYAML(c echo.Context) error {
 	state, err := h.Policy.State(c.Request().Context(), userOf(c))
 	if err == nil && state.Policy == nil {
-		err = &governance.Error{Kind: governance.NotFound, Op: "read policy", Message: "There is no cluster policy."}
+		err = &governance.Error{Kind: governance.NotFound, Op: "read policy", Message: "There is no cluster policy. Create one on the policies page."}
 	}
 	if err != nil {
 		return err

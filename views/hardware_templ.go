@@ -226,13 +226,13 @@ func HardwarePart(s HardwareSection) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "\">This table as CSV</a></p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "\">Download CSV</a></p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = ui.Card(ui.CardProps{ID: "hardware-use", Title: "Held against busy", Note: "accelerators that teams hold, and how many of them are busy", Flush: true}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var11), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Card(ui.CardProps{ID: "hardware-use", Title: "Allocated and busy accelerators", Note: "accelerators of admitted tasks, and how many of them are busy", Flush: true}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var11), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -251,7 +251,7 @@ func HardwarePart(s HardwareSection) templ.Component {
 				}
 				ctx = templ.InitializeContext(ctx)
 				if len(s.Idle) == 0 {
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 15, "<p class=\"section-note\">None that is known of.</p>")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 15, "<p class=\"section-note\">No idle tasks found.</p>")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -286,7 +286,7 @@ func HardwarePart(s HardwareSection) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = ui.Card(ui.CardProps{ID: "hardware-idle", Title: "Held and idle", Note: s.IdleLead, Flush: true}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var13), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Card(ui.CardProps{ID: "hardware-idle", Title: "Idle tasks", Note: s.IdleLead, Flush: true}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var13), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -332,7 +332,7 @@ func hardwareUse(rows []HardwareUse) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 20, "<thead><tr><th scope=\"col\">Team</th><th scope=\"col\">Busy of held</th><th scope=\"col\">Kind</th><th scope=\"col\" class=\"n\">Held</th><th scope=\"col\" class=\"n\">With data</th><th scope=\"col\" class=\"n\">Busy</th><th scope=\"col\" class=\"n\">Utilization</th></tr></thead> <tbody>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 20, "<thead><tr><th scope=\"col\">Team</th><th scope=\"col\">Busy of used</th><th scope=\"col\">Kind</th><th scope=\"col\" class=\"n\">Used</th><th scope=\"col\" class=\"n\">With data</th><th scope=\"col\" class=\"n\">Busy</th><th scope=\"col\" class=\"n\">Utilization</th></tr></thead> <tbody>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -509,7 +509,7 @@ func hardwareUse(rows []HardwareUse) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = ui.Table(ui.TableProps{ID: "hardware-use-table", Label: "Accelerators held, and busy"}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var16), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Table(ui.TableProps{ID: "hardware-use-table", Label: "Accelerators of admitted tasks, and how many are busy"}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var16), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -550,7 +550,7 @@ func hardwareIdle(rows []HardwareIdle) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 38, "<thead><tr><th scope=\"col\">Task</th><th scope=\"col\">Team</th><th scope=\"col\" class=\"n\">Accelerators</th><th scope=\"col\">Admitted</th><th scope=\"col\" class=\"n\">Busiest moment</th></tr></thead> <tbody>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 38, "<thead><tr><th scope=\"col\">Task</th><th scope=\"col\">Team</th><th scope=\"col\" class=\"n\">Accelerators</th><th scope=\"col\">Admitted</th><th scope=\"col\" class=\"n\">Peak utilization</th></tr></thead> <tbody>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -665,7 +665,7 @@ func hardwareIdle(rows []HardwareIdle) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = ui.Table(ui.TableProps{ID: "hardware-idle-table", Label: "Tasks that hold accelerators and do nothing with them"}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var28), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Table(ui.TableProps{ID: "hardware-idle-table", Label: "Admitted tasks whose accelerators are idle"}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var28), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

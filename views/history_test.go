@@ -10,7 +10,7 @@ import (
 func sampleVersion() VersionPage {
 	return VersionPage{
 		Chrome: sampleChrome("Version 3 of vision", "policies"), UpURL: "/policies/allocations/vision", UpLabel: "vision",
-		Line:    HistoryLine{Number: "3", URL: "/v/3", When: "2026-03-05T10:00:00Z", Who: "kubectl-edit", WhoNote: "the field manager", Because: "more work", Changes: "Weight: 1 → 2", Missing: "1 change is not kept."},
+		Line:    HistoryLine{Number: "3", URL: "/v/3", When: "2026-03-05T10:00:00Z", Who: "kubectl-edit", WhoNote: "field manager", Because: "more work", Changes: "Weight: 1 → 2", Missing: "1 change is not kept."},
 		Changes: []ValueChange{{"Weight", "1", "2"}}, YAML: []YAMLLine{{Text: "spec:"}, {Text: "  weight: 1", Gone: true}, {Text: "  weight: 2", New: true}},
 		RestoreURL: "/restore", OlderURL: "/v/2", NewerURL: "/v/4",
 	}

@@ -21,7 +21,7 @@ func sampleInstances() InstancesPage {
 		Nodes: []NodeRow{
 			{ID: "node-1", Name: hostile, Pool: "a", PoolURL: "/instances?pool=a", Type: hostile, Status: Status{Tone: "wait", Label: "Pending recovery", Text: hostile}, Since: "2026-11-22T09:10:00Z", Accelerators: "8", Bound: "5", Free: "–",
 				VCPU: Amounts{"120", "192"}, Memory: Amounts{"1280", "2048"}, Pods: "7", Teams: []NodeTeam{{Name: hostile, URL: "/teams/vision", Text: hostile}, {Name: "other teams", Text: "2 GPUs"}},
-				Figures: []NodeFigure{{hostile, "8 physical, 8 for pods: 5 bound, 1 outside Kueue, 2 free"}}, Made: "2026-11-20T09:10:00Z", Age: "2 d 01 h"},
+				Figures: []NodeFigure{{hostile, "8 physical, 8 allocatable: 5 bound, 1 outside Kueue, 2 free"}}, Made: "2026-11-20T09:10:00Z", Age: "2 d 01 h"},
 			{ID: "node-2", Name: "gpu-2", Status: Status{Tone: "ok", Label: "Ready"}, Made: "2026-11-20T09:10:00Z", Age: "2 d 01 h"},
 		},
 		Pager: Pager{Text: "1–100 of 101", NextURL: "/instances?page=2"},
@@ -41,7 +41,7 @@ func sampleTeamUse() TeamPage {
 		Chrome: sampleChrome("vision", "teams"), TasksURL: "/tasks?team=vision", AllocationURL: "/policies/allocations/vision", Facts: []ValueLine{{Name: "Members", Value: hostile}},
 		Usage: TeamUsage{
 			Rows: []ShareFigures{
-				{ID: "share-1", Pool: hostile, Resource: "GPUs", Bar: BarRow{Text: "8 held of a quota of 15 GPUs", Mark: 15, Parts: []BarPart{{Use: "own", Value: 8}}}, Max: 15, Quota: "15", Held: "8", Own: "8", Utilization: "53.33 %", Unplaced: "1 without a node"},
+				{ID: "share-1", Pool: hostile, Resource: "GPUs", Bar: BarRow{Text: "8 used of a quota of 15 GPUs", Mark: 15, Parts: []BarPart{{Use: "own", Value: 8}}}, Max: 15, Quota: "15", Held: "8", Own: "8", Utilization: "53.33 %", Unplaced: "1 without a node"},
 				{ID: "share-2", Pool: hostile, GoesOn: true, Resource: "vCPU", Bar: BarRow{Text: "nothing held"}, Utilization: "–"},
 			},
 			Running: Count{Text: "2 running", URL: "/tasks?status=Running"}, Waiting: Count{Text: "0 waiting"}, QueueNote: "the first 10 of 34", QueueURL: "/tasks?status=Pending",
@@ -76,7 +76,7 @@ func TestUsagePagesAreSound(t *testing.T) {
 		"instances, none":         Instances(InstancesPage{Chrome: sampleChrome("Instances", "instances"), Action: "/instances"}),
 		"instances, none found":   Instances(InstancesPage{Chrome: sampleChrome("Instances", "instances"), Action: "/instances", ClearURL: "/instances"}),
 		"team":                    Team(sampleTeamUse()),
-		"team, nothing known":     Team(none),
+		"team, no data":     Team(none),
 		"team, without history":   Team(empty),
 		"past tasks":              Past(PastPage{Chrome: sampleChrome("Past tasks", "tasks"), Action: "/tasks/past", Rows: samplePast(), Wrong: "A day is written so.", ClearURL: "/tasks/past", CSVURL: "/tasks/past.csv"}),
 		"past tasks, none":        Past(PastPage{Chrome: sampleChrome("Past tasks", "tasks"), Action: "/tasks/past"}),

@@ -417,7 +417,7 @@ func trouble(c Chrome) templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 35, "\">The settings say what to do.</a>")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 35, "\">See Settings for what to do.</a>")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -657,7 +657,7 @@ func (s ClusterStatus) ageWords() string {
 	if s.Reachable {
 		return "· " + s.Age + " old"
 	}
-	return "· what you see is " + s.Age + " old"
+	return "· data is " + s.Age + " old"
 }
 
 // brand is the sign of Kuota: quota in rows, own, borrowed and idle.

@@ -170,7 +170,7 @@ func TestClusterStatusLineSaysItInWords(t *testing.T) {
 		wantText  string
 	}{
 		"an answering cluster has the age of the data":  {ClusterStatus{"ml-cluster", true, "0.3 s"}, "ok", "ml-cluster · 0.3 s old"},
-		"a silent cluster is named, with the age":       {ClusterStatus{"ml-cluster", false, "14 s"}, "unreachable", "ml-cluster does not answer · what you see is 14 s old"},
+		"a silent cluster is named, with the age":       {ClusterStatus{"ml-cluster", false, "14 s"}, "unreachable", "ml-cluster does not answer · data is 14 s old"},
 		"a cluster that never answered has no age":      {ClusterStatus{"ml-cluster", false, ""}, "unreachable", "ml-cluster does not answer"},
 		"an error page may not know the cluster at all": {ClusterStatus{}, "none", ""},
 	}

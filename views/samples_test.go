@@ -20,7 +20,7 @@ func sampleTasks() TasksPage {
 		Summary: "2 tasks: 1 running, 1 pending", Action: "/tasks", Text: "v", ClearURL: "/tasks",
 		Classes:   []ClassRow{{ID: "class-training", Name: "training", Running: Count{Text: "1", URL: "/tasks?class=training"}, Pending: Count{Text: "0"}, Preempted: Count{Text: "0"}, AverageRun: "2 h 05 m", AverageWait: "–", LongestRun: "3 h 10 m", LongestWait: "–"}},
 		ClassNote: "averages since 09:00",
-		Ranges:    []RangeLink{{Label: "All", Title: "All, since the console started", URL: "/tasks", Current: true}, {Label: "1 h", Title: "The last 1 h", URL: "/tasks?range=1h"}},
+		Ranges:    []RangeLink{{Label: "All", Title: "Since the console started", URL: "/tasks", Current: true}, {Label: "1 h", Title: "The last 1 h", URL: "/tasks?range=1h"}},
 		Columns:   []ColumnChoice{{ID: "team", Label: "Team", Shown: true}, {ID: "kind", Label: "Kind"}}, Hidden: map[string]bool{"kind": true},
 		Filters: []Filter{{ID: "team", Label: "Team", Options: []Option{{Label: "All teams"}, {Value: "vision", Label: "vision", Selected: true}}}},
 		Heads:   []ColumnHead{{ID: "name", Label: "Name", URL: "/tasks?sort=name", Sorted: "ascending"}, {ID: "memory", Label: "Memory", Unit: "GiB", Number: true}},
@@ -173,7 +173,7 @@ func sampleDelete() AllocationDelete {
 func sampleSettings() SettingsPage {
 	page := SettingsPage{
 		Chrome: sampleChrome("Settings", "settings"),
-		Gaps:   []SettingsGap{{ID: "a", Status: Status{Tone: "bad", Label: "Does not work", Text: hostile}, Costs: hostile, Patch: hostile}, {ID: "b", Status: Status{Tone: "info", Label: "Good to know", Text: "x"}}},
+		Gaps:   []SettingsGap{{ID: "a", Status: Status{Tone: "bad", Label: "Not working", Text: hostile}, Costs: hostile, Patch: hostile}, {ID: "b", Status: Status{Tone: "info", Label: "Note", Text: "x"}}},
 		Cards:  []SettingsCard{{ID: "settings-cluster", Title: "Cluster", Lines: []ValueLine{{Name: "Name", Value: hostile}}}},
 		Config: hostile, Args: "--config=/x",
 	}

@@ -44,7 +44,7 @@ func Settings(p SettingsPage) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = ui.PageHead(ui.PageHeadProps{Title: p.Title, Lead: "How the cluster, Kueue and this console are set up, as seen just now. Nothing here is changed by looking."}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.PageHead(ui.PageHeadProps{Title: p.Title, Lead: "Current configuration of the cluster, Kueue and this console."}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -77,13 +77,13 @@ func Settings(p SettingsPage) templ.Component {
 							}()
 						}
 						ctx = templ.InitializeContext(ctx)
-						templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "<p>Kueue and the console have all that Kuota uses.</p>")
+						templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "<p>Kueue and the console have everything that Kuota uses.</p>")
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
 						return nil
 					})
-					templ_7745c5c3_Err = ui.Empty("Nothing is missing").Render(templ.WithChildren(ctx, templ_7745c5c3_Var4), templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = ui.Empty("No problems found").Render(templ.WithChildren(ctx, templ_7745c5c3_Var4), templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -105,7 +105,7 @@ func Settings(p SettingsPage) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = ui.Card(ui.CardProps{ID: "settings-gaps", Title: "What is missing", Note: p.gapCount(), Flush: true}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Card(ui.CardProps{ID: "settings-gaps", Title: "Problems", Note: p.gapCount(), Flush: true}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -195,13 +195,13 @@ func Settings(p SettingsPage) templ.Component {
 						return templ_7745c5c3_Err
 					}
 					if p.Config != "" {
-						templ_7745c5c3_Err = lines("settings-config", "Its ConfigMap", p.Config, false).Render(ctx, templ_7745c5c3_Buffer)
+						templ_7745c5c3_Err = lines("settings-config", "ConfigMap", p.Config, false).Render(ctx, templ_7745c5c3_Buffer)
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
 					}
 					if p.Args != "" {
-						templ_7745c5c3_Err = lines("settings-args", "The arguments of its Deployment", p.Args, false).Render(ctx, templ_7745c5c3_Buffer)
+						templ_7745c5c3_Err = lines("settings-args", "Arguments of the Deployment", p.Args, false).Render(ctx, templ_7745c5c3_Buffer)
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
@@ -212,7 +212,7 @@ func Settings(p SettingsPage) templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = ui.Card(ui.CardProps{ID: "settings-configuration", Title: "Kueue's configuration", Note: "as the cluster has it"}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var8), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.Card(ui.CardProps{ID: "settings-configuration", Title: "Kueue's configuration", Note: "as read from the cluster"}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var8), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -296,7 +296,7 @@ func settingsGap(gap SettingsGap) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if gap.Patch != "" {
-			templ_7745c5c3_Err = lines("gap-"+gap.ID+"-patch", "What to type", gap.Patch, false).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = lines("gap-"+gap.ID+"-patch", "How to fix it", gap.Patch, false).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -11,7 +11,7 @@ import (
 // sampleSubmit is the form with everything wrong.
 func sampleSubmit() SubmitForm {
 	bad := TextField{Value: "x!", Error: "This is wrong."}
-	choice := SelectField{Options: []Option{{Label: "Without a class"}, {Value: "training-priority", Label: "training, 60", Selected: true}}, Error: "This is wrong."}
+	choice := SelectField{Options: []Option{{Label: "No priority class"}, {Value: "training-priority", Label: "training, 60", Selected: true}}, Error: "This is wrong."}
 	return SubmitForm{
 		Action: "/teams/vision", RequestID: "request-1", User: "ada", Submitted: true, Resumed: true, Failure: "The cluster does not answer.",
 		Errors: []Message{{Field: "name", Label: "Name", Text: "This is wrong."}, {Text: "This belongs to no field."}},

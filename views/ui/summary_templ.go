@@ -29,9 +29,9 @@ func (p SummaryProps) title() string {
 	case p.Failure != "":
 		return "The save was not confirmed"
 	case len(p.Lines) == 1:
-		return "One thing to put right"
+		return "1 problem to fix"
 	}
-	return fmt.Sprintf("%d things to put right", len(p.Lines))
+	return fmt.Sprintf("%d problems to fix", len(p.Lines))
 }
 
 // Summary lists on top of a form what is wrong with it, each line a link to
