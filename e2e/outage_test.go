@@ -74,7 +74,7 @@ func TestSameFormTwice(t *testing.T) {
 	}
 	// The same form with other values would change nothing: that is said.
 	values.Set("row-0-accelerators", "2")
-	if status, page := post(t, values); status != http.StatusUnprocessableEntity || !strings.Contains(errorBeside(page, "team"), "what you changed since is not saved") {
+	if status, page := post(t, values); status != http.StatusUnprocessableEntity || !strings.Contains(errorBeside(page, "team"), "your later changes are not saved") {
 		t.Errorf("the form with other values answers %d: %s", status, page.Find("#form-errors").Text())
 	}
 	values.Set("row-0-accelerators", "1")

@@ -60,7 +60,7 @@ func TestWrongInputsStandBesideTheirFields(t *testing.T) {
 		typed       []string
 		field, want string
 	}{
-		"a namespace of Kubernetes":     {[]string{"namespace", "kube-system"}, "namespace", "belongs to the cluster itself"},
+		"a namespace of Kubernetes":     {[]string{"namespace", "kube-system"}, "namespace", "is reserved for the cluster"},
 		"a namespace in capitals":       {[]string{"namespace", "Research"}, "namespace", "lower-case"},
 		"a member of Kubernetes":        {[]string{"member-3-kind", "Group", "member-3-name", "system:masters"}, "member-0-name", "belong to Kubernetes"},
 		"a member of no kind":           {[]string{"member-0-kind", "Robot", "member-0-name", "x"}, "member-0-name", "user or a group"},
@@ -74,7 +74,7 @@ func TestWrongInputsStandBesideTheirFields(t *testing.T) {
 		"a limit behind an empty one":   {[]string{"limit-0-type", "", "limit-4-type", "ml.c5.2xlarge", "limit-4-accelerators", "1"}, "limit-1-accelerators", "have no accelerators"},
 		"a ceiling without a limit":     {[]string{"ceiling", "true", "unlimited", "true"}, "ceiling", "needs a borrow limit"},
 		"a pool that the policy lacks":  {[]string{"row-1-type", "b200", "row-1-accelerators", "1"}, "row-1-type", "make pool b200 of it"},
-		"a type and the pool it is in":  {[]string{"row-1-type", "ml.p5.48xlarge", "row-1-vcpu", "1", "row-2-type", "h100", "row-2-vcpu", "1"}, "row-2-type", "put both into one row"},
+		"a type and the pool it is in":  {[]string{"row-1-type", "ml.p5.48xlarge", "row-1-vcpu", "1", "row-2-type", "h100", "row-2-vcpu", "1"}, "row-2-type", "combine the rows"},
 		"too many characters in a name": {[]string{"member-0-kind", "User", "member-0-name", strings.Repeat("a", 257)}, "member-0-name", "at most 256"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -77,7 +77,7 @@ func figure(resource string, figures quota.Resources) string {
 	if figures == nil {
 		return "–"
 	}
-	return quota.Number(resource, figures[resource])
+	return quota.Grouped(resource, figures[resource])
 }
 
 // limitFigure is what may be borrowed. Without a limit where there is quota,
@@ -89,7 +89,7 @@ func limitFigure(resource string, own, limit quota.Resources) string {
 	case limit == nil:
 		return "no limit"
 	}
-	return quota.Number(resource, limit[resource])
+	return quota.Grouped(resource, limit[resource])
 }
 
 func capacityLines(changes []allocations.CapacityChange) (lines []views.CapacityLine) {

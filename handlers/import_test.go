@@ -219,7 +219,7 @@ func TestImportOfSeveral(t *testing.T) {
 		t.Fatalf("the answer is %s: %s", response.Status, said(page.Find("main")))
 	}
 	for selector, want := range map[string]string{
-		"#imported-0": "onlygputeam2 Compute allocation", "#imported-2": `The team exists already`, "#imported-2 .not-taken": `there is no field "X"`, "main > form > .notice": `object 4: it is neither`,
+		"#imported-0": "onlygputeam2 Compute allocation", "#imported-2": `The team exists already`, "#imported-2 .not-taken": `unknown field "X"`, "main > form > .notice": `object 4: it is neither`,
 	} {
 		if got := said(page.Find(selector)); !strings.Contains(got, want) {
 			t.Errorf("%s says %q, want %q", selector, got, want)
@@ -237,7 +237,7 @@ func TestImportOfSeveral(t *testing.T) {
 func TestImportOfNothing(t *testing.T) {
 	address := serve(t, &domain{}) + importURL
 	for text, want := range map[string]string{
-		"": "Paste a text, or choose a file.", "{": "cannot be read as JSON from here on", `{"a": "</textarea><script>alert(1)</script>"}`: "It is neither a compute quota",
+		"": "Paste a text, or choose a file.", "{": "not valid JSON from here", `{"a": "</textarea><script>alert(1)</script>"}`: "It is neither a compute quota",
 	} {
 		response, page := post(t, address, url.Values{"text": {text}})
 		htmlcheck.Page(t, page)

@@ -268,7 +268,7 @@ func TestPolicyFormErrors(t *testing.T) {
 // are left out of what it is asked.
 func TestPolicyRefusedByTheDomain(t *testing.T) {
 	d := &domain{policies: policyDomain{policy: ranked(), refusal: &governance.Error{Kind: governance.Invalid, Message: "Look again.", Fields: []governance.FieldError{
-		{Path: "spec.priorityClasses[1].name", Message: "stands there twice"},
+		{Path: "spec.priorityClasses[1].name", Message: "is listed twice"},
 		{Path: "spec.pools[0].match", Message: "team vision has quota in pool h100: move it first"},
 		{Path: "spec.pools", Message: "team vision has quota in pool old: move it first"},
 		{Path: "spec.gangScheduling.requeuing.backoffBaseSeconds", Message: "is longer than the longest pause"},
@@ -284,7 +284,7 @@ func TestPolicyRefusedByTheDomain(t *testing.T) {
 	}
 	htmlcheck.Page(t, page)
 	for id, want := range map[string]string{
-		"class-2-name": "Stands there twice.", "pool-0-value": "move it first", "pools": "pool old", "requeue-base": "longest pause",
+		"class-2-name": "Is listed twice.", "pool-0-value": "move it first", "pools": "pool old", "requeue-base": "longest pause",
 	} {
 		if text := page.Find("#" + id + "-error").Text(); !strings.Contains(text, want) {
 			t.Errorf("the error at %s is %q", id, text)
@@ -316,9 +316,9 @@ func TestPolicyIsCheckedWhileTyping(t *testing.T) {
 	address := serve(t, d) + policyURL
 	_, page := get(t, address)
 	for id, tc := range map[string]struct{ text, want string }{
-		"class-0-name": {"Up", "lower-case"}, "class-1-name": {"training-priority", "come to the same object"},
-		"pool-0-name": {"ml.p5.48xlarge", " ml.p5.48xlarge is an instance type"}, "pool-1-name": {"h100", "twice"}, "requeue-most": {"1", "at least the first pause"},
-		"pool-3-value": {"a b=c", "no label"},
+		"class-0-name": {"Up", "lower-case"}, "class-1-name": {"training-priority", "would both be the object"},
+		"pool-0-name": {"ml.p5.48xlarge", " ml.p5.48xlarge is an instance type"}, "pool-1-name": {"h100", "twice"}, "requeue-most": {"1", "at least the base backoff"},
+		"pool-3-value": {"a b=c", "not a valid node label"},
 	} {
 		_, page := post(t, address, with(typed(page, "#policy-form"), "action", "preview", id, tc.text), "X-Requested-With", "fetch")
 		if text := page.Find("#" + id + "-error").Text(); !strings.Contains(text, tc.want) || page.Find("[aria-invalid]").Length() != 1 {

@@ -15,9 +15,9 @@ import (
 
 const importUsage = `usage: kuota import [--kind allocation|policy] FILE... | -
 
-Reads compute quotas and scheduler configurations of HyperPod, as aws sagemaker
-create-, describe- and list- have them, or Kuota's own objects, and writes YAML
-for kubectl apply -f -. What cannot be carried over is told on stderr.
+Reads compute quotas and scheduler configurations of HyperPod, in the JSON of
+aws sagemaker create-, describe- and list-, or Kuota's own objects, and writes
+YAML for kubectl apply -f -. What cannot be converted is reported on stderr.
 `
 
 // importCommand writes the YAML of what files hold. It is an error when nothing
@@ -35,7 +35,7 @@ func importCommand(_ context.Context, args []string, s streams) error {
 	case *kind != "" && *kind != "allocation" && *kind != "policy":
 		return fmt.Errorf("kind %q: use allocation or policy", *kind)
 	case flags.NArg() == 0:
-		return fmt.Errorf("no file is named\n%s", importUsage)
+		return fmt.Errorf("no file given\n%s", importUsage)
 	}
 	w := importWriter{streams: s, kind: *kind, seen: map[string]string{}}
 	for _, name := range flags.Args() {
@@ -44,7 +44,7 @@ func importCommand(_ context.Context, args []string, s streams) error {
 		}
 	}
 	if w.written == 0 {
-		return errors.New("nothing could be taken")
+		return errors.New("nothing could be imported")
 	}
 	return nil
 }
@@ -94,16 +94,16 @@ func (w *importWriter) object(file string, o imports.Object) error {
 		kind, object = "allocation", "team "+o.Allocation.Name
 	}
 	if w.kind != "" && w.kind != kind {
-		w.tell(file, []governance.FieldError{{Message: object + " was left out: it is of another kind"}})
+		w.tell(file, []governance.FieldError{{Message: object + " was skipped: it is of another kind"}})
 		return nil
 	}
 	w.tell(file, o.NotTaken)
 	switch earlier, twice := w.seen[object]; {
 	case o.Allocation != nil && o.Allocation.Name == "":
-		w.tell(file, []governance.FieldError{{Message: "an allocation without a team name cannot be written; give it one in ComputeQuotaTarget.TeamName"}})
+		w.tell(file, []governance.FieldError{{Message: "an allocation without a team name cannot be written; set ComputeQuotaTarget.TeamName"}})
 		return nil
 	case twice:
-		w.tell(file, []governance.FieldError{{Message: object + " was left out: it stands in " + earlier + " already"}})
+		w.tell(file, []governance.FieldError{{Message: object + " was skipped: it is already in " + earlier}})
 		return nil
 	}
 	w.seen[object] = file

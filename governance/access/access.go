@@ -83,7 +83,7 @@ func (s *Service) Scope(ctx context.Context, user governance.User) (Scope, error
 
 // Outside is the error of somebody who may see no team.
 func Outside() error {
-	return &governance.Error{Kind: governance.Outside, Op: "look", Message: "You may see no team of this cluster. Ask whoever runs it to make you a member of your team."}
+	return &governance.Error{Kind: governance.Outside, Op: "look", Message: "You are not a member of any team. Ask a cluster admin to add you to your team."}
 }
 
 func (s *Service) scope(ctx context.Context, user governance.User) (Scope, error) {

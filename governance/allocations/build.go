@@ -35,7 +35,7 @@ func (s *Service) build(ctx context.Context, reader client.Reader, allocation *v
 	}
 	objects, more := desired.Build(allocation, types, s.Naming, desired.RankingOf(policy))
 	if wrong = append(wrong, more...); len(wrong) > 0 {
-		return wanted{}, invalid("Some values need another look.", wrong)
+		return wanted{}, invalid("Some values are not valid. Correct the marked fields.", wrong)
 	}
 	return wanted{types, objects}, nil
 }
@@ -44,7 +44,7 @@ func (s *Service) build(ctx context.Context, reader client.Reader, allocation *v
 func (w wanted) unobstructed(ctx context.Context, reader client.Reader, allocation *v1alpha1.ComputeAllocation) error {
 	obstacles, err := Obstacles(ctx, reader, allocation, w.objects)
 	if err == nil && len(obstacles) > 0 {
-		err = invalid("Something in the cluster stands in the way.", obstacles)
+		err = invalid("Objects in the cluster conflict with this. See the marked fields.", obstacles)
 	}
 	return err
 }

@@ -62,7 +62,7 @@ func (s *Service) Create(ctx context.Context, user governance.User, allocation *
 func saveAgain(err error) error {
 	var ours *governance.Error
 	if errors.As(err, &ours) && ours.Message == cluster.Unreachable {
-		ours.Message = "The cluster cannot be reached. Nothing you typed is lost: save again in a moment. It is saved once, even if it arrived already."
+		ours.Message = "The cluster cannot be reached. Your input is kept: save again in a moment, and it is saved only once."
 	}
 	return err
 }
@@ -83,20 +83,20 @@ func (s *Service) create(ctx context.Context, user governance.User, allocation *
 
 	mark, err := requestMark(request, allocation)
 	if err != nil {
-		return &governance.Error{Op: "create allocation", Message: "The allocation could not be written down.", Err: err}
+		return &governance.Error{Op: "create allocation", Message: "The allocation cannot be encoded.", Err: err}
 	}
 	// Asked of the API server rather than the cache, so that a save that was
 	// answered by silence is found again.
 	var existing v1alpha1.ComputeAllocation
 	switch err := writer.Get(ctx, client.ObjectKey{Name: allocation.Name}, &existing); {
 	case err == nil && existing.DeletionTimestamp != nil:
-		return refuse(fmt.Sprintf("team %s is being deleted; wait until it is gone, or choose another name", allocation.Name))
+		return refuse(fmt.Sprintf("team %s is being deleted; wait until it is deleted, or choose another name", allocation.Name))
 	case err == nil && existing.Annotations[AnnotationRequest] == mark && request != "":
 		// Its answer was lost, perhaps before it was recorded.
 		s.Audit.Record(audit.Change{User: user, Action: "create", Object: &existing, New: existing.Spec})
 		return nil
 	case err == nil && MadeBy(&existing, request):
-		return refuse(fmt.Sprintf("team %s was saved already, with what stood in this form then; what you changed since is not saved", allocation.Name))
+		return refuse(fmt.Sprintf("team %s was already saved with the earlier values of this form; your later changes are not saved", allocation.Name))
 	case err == nil:
 		return exists(allocation.Name)
 	case client.IgnoreNotFound(err) != nil:
@@ -145,13 +145,13 @@ func (s *Service) make(ctx context.Context, writer client.Client, allocation *v1
 }
 
 func exists(team string) error {
-	return refuse(fmt.Sprintf("team %s has an allocation already; choose another name", team))
+	return refuse(fmt.Sprintf("team %s already has an allocation; choose another name", team))
 }
 
 // refuse says why a team of that name cannot be made.
 func refuse(sentence string) error {
 	return &governance.Error{
-		Kind: governance.Invalid, Op: "create allocation", Message: "The team's name cannot be used.",
+		Kind: governance.Invalid, Op: "create allocation", Message: "The team name is already in use.",
 		Fields: []governance.FieldError{{Path: "metadata.name", Message: sentence}},
 	}
 }

@@ -82,7 +82,7 @@ func (s *Service) Delete(ctx context.Context, user governance.User, name, resour
 	}
 	var ours *governance.Error
 	if errors.As(err, &ours) && ours.Message == cluster.Unreachable {
-		ours.Message = "The cluster cannot be reached. Look whether the team is being deleted, or try again in a moment."
+		ours.Message = "The cluster cannot be reached. Check whether the team is being deleted, or try again in a moment."
 	}
 	return gone(err, name)
 }
@@ -103,7 +103,7 @@ func (s *Service) delete(ctx context.Context, user governance.User, allocation *
 		}
 		going := allocation.DeletionTimestamp != nil
 		if !same && !going {
-			return false, &governance.Error{Kind: governance.Conflict, Op: "delete allocation", Message: "Somebody else changed it in between. Look at it again before you delete it."}
+			return false, &governance.Error{Kind: governance.Conflict, Op: "delete allocation", Message: "The allocation was changed in the meantime. Review it before you delete it."}
 		}
 		if !going {
 			if err := gitops.Refuse(allocation, "delete allocation", "Team "+allocation.Name); err != nil {
@@ -145,13 +145,13 @@ func (s *Service) idle(ctx context.Context, user governance.User, reader client.
 	if running == 0 {
 		return nil
 	}
-	what := fmt.Sprintf("%d of its tasks run", running)
+	what := fmt.Sprintf("%d of its tasks are running", running)
 	if running == 1 {
-		what = "one of its tasks runs"
+		what = "1 of its tasks is running"
 	}
 	return &governance.Error{
-		Kind: governance.Invalid, Op: "delete allocation", Message: "The team's tasks still run.",
-		Fields: []governance.FieldError{{Message: what + ": hold the team's queue and wait until they end, or drain it, which requeues them"}},
+		Kind: governance.Invalid, Op: "delete allocation", Message: "The team's tasks are still running.",
+		Fields: []governance.FieldError{{Message: what + ": hold the queue and wait until they finish, or drain the queue, which requeues them"}},
 	}
 }
 

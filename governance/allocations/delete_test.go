@@ -63,7 +63,7 @@ func TestDeleteBusy(t *testing.T) {
 	if diff := cmp.Diff([]allocations.Task{{Namespace: team.Status.Namespace, Kind: "Job", Name: "long"}}, departure.Running); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	kind(t, w.Delete(t.Context(), w.admin, team.Name, team.ResourceVersion, false), governance.Invalid, "one of its tasks runs")
+	kind(t, w.Delete(t.Context(), w.admin, team.Name, team.ResourceVersion, false), governance.Invalid, "1 of its tasks is running")
 	if now := w.settled(t, team.Name); now.DeletionTimestamp != nil || now.Annotations[drained] != "" {
 		t.Errorf("a refusal changed it: %+v", now.ObjectMeta)
 	}

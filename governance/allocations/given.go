@@ -149,7 +149,7 @@ func Sentence(over []Excess) string {
 		if last := len(all) - 1; last > 0 {
 			text = strings.Join(all[:last], ", ") + " and " + all[last]
 		}
-		pools[i] = fmt.Sprintf("%s: %s given out", pool, text)
+		pools[i] = fmt.Sprintf("%s: %s allocated", pool, text)
 	}
 	return strings.Join(pools, "; ")
 }

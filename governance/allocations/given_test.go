@@ -50,7 +50,7 @@ func TestGivenOut(t *testing.T) {
 	given.Add(mine)
 	given.Add(mine)
 	over := given.Over(mine.Pools, types)
-	if got, want := allocations.Sentence(over), "ml.g6.12xlarge: 6 of 4 GPUs, 60 of 48 vCPU, 240 of 192 GiB and 3 of 1 network device given out"; got != want {
+	if got, want := allocations.Sentence(over), "ml.g6.12xlarge: 6 of 4 GPUs, 60 of 48 vCPU, 240 of 192 GiB and 3 of 1 network device allocated"; got != want {
 		t.Errorf("6 of 4 GPUs are told as %q, want %q", got, want)
 	}
 }
@@ -74,7 +74,7 @@ func TestOverByPool(t *testing.T) {
 	given := allocations.GivenOut([]v1alpha1.ComputeAllocation{parts, whole}, types, "")
 	mine, _ := allocations.InForce(&parts, types)
 	over := given.Over(mine.Pools, types)
-	if got, want := allocations.Sentence(over), "a100: 210.857 of 192 vCPU, 2,530.285 of 2,304 GiB, 9 of 8 network devices and 11 of 10 mig-1g.10gb given out"; got != want {
+	if got, want := allocations.Sentence(over), "a100: 210.857 of 192 vCPU, 2,530.285 of 2,304 GiB, 9 of 8 network devices and 11 of 10 mig-1g.10gb allocated"; got != want {
 		t.Errorf("what is over is told as %q, want %q", got, want)
 	}
 }

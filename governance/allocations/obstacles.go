@@ -99,15 +99,15 @@ func namespaceObstacle(ctx context.Context, reader client.Reader, allocation *v1
 	owner := namespace.Annotations[desired.AnnotationTeam]
 	switch {
 	case namespace.DeletionTimestamp != nil:
-		return &governance.FieldError{Path: path, Message: fmt.Sprintf("namespace %s is being deleted; wait until it is gone", name)}, nil
+		return &governance.FieldError{Path: path, Message: fmt.Sprintf("namespace %s is being deleted; wait until it is deleted", name)}, nil
 	case owner == allocation.Name:
 		return nil, nil
 	case owner != "" && namespace.Labels[desired.LabelGoverned] == "true":
-		return &governance.FieldError{Path: path, Message: fmt.Sprintf("namespace %s is another team's; choose another name", name)}, nil
+		return &governance.FieldError{Path: path, Message: fmt.Sprintf("namespace %s belongs to another team; choose another name", name)}, nil
 	case owner != "":
-		return &governance.FieldError{Path: path, Message: fmt.Sprintf("namespace %s was team %s's, and holds what they left; choose another, or take annotation %s off it", name, owner, desired.AnnotationTeam)}, nil
+		return &governance.FieldError{Path: path, Message: fmt.Sprintf("namespace %s belonged to team %s and may contain its data; choose another, or remove annotation %s from it", name, owner, desired.AnnotationTeam)}, nil
 	case allocation.Spec.Namespace == "":
-		return &governance.FieldError{Path: path, Message: fmt.Sprintf("namespace %s exists and is not this team's; choose another name, or have the allocation name that namespace itself to take it over", name)}, nil
+		return &governance.FieldError{Path: path, Message: fmt.Sprintf("namespace %s already exists; choose another name, or set spec.namespace of the allocation to take it over", name)}, nil
 	}
 	return nil, nil
 }
@@ -134,11 +134,11 @@ func foreign(ctx context.Context, reader client.Reader, object client.Object, ki
 	}
 	switch {
 	case !Ours(object):
-		return &governance.FieldError{Path: "metadata.name", Message: fmt.Sprintf("%s %s exists and is not Kuota's; rename or delete it, or choose another name", kind, name)}, nil
+		return &governance.FieldError{Path: "metadata.name", Message: fmt.Sprintf("%s %s exists and is not managed by Kuota; delete it, or choose another name", kind, name)}, nil
 	case team != "" && object.GetLabels()[desired.LabelTeam] != "" && object.GetLabels()[desired.LabelTeam] != team:
-		return &governance.FieldError{Path: "metadata.name", Message: fmt.Sprintf("%s %s is another team's; choose another name", kind, name)}, nil
+		return &governance.FieldError{Path: "metadata.name", Message: fmt.Sprintf("%s %s belongs to another team; choose another name", kind, name)}, nil
 	case object.GetDeletionTimestamp() != nil && team != "": // a flavor that goes is no obstacle: its queues go on
-		return &governance.FieldError{Path: "metadata.name", Message: fmt.Sprintf("%s %s is being deleted; it goes when its last task ends", kind, name)}, nil
+		return &governance.FieldError{Path: "metadata.name", Message: fmt.Sprintf("%s %s is being deleted; it is removed when its last task finishes", kind, name)}, nil
 	}
 	return nil, nil
 }

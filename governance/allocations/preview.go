@@ -14,7 +14,7 @@ import (
 )
 
 // kueueSilent is said in a review while Kueue does not answer.
-const kueueSilent = "Kueue does not answer, so nobody can say whether it would take this, and what it would change. Saving works; it takes effect when Kueue is back."
+const kueueSilent = "Kueue does not answer, so its changes cannot be previewed. You can save; the allocation takes effect when Kueue is back."
 
 // Review says what saving an allocation would do, and changes nothing. Without
 // a resourceVersion it is a new one. pools are those made together with it.
@@ -114,7 +114,7 @@ func (s *Service) tryAll(ctx context.Context, allocation *v1alpha1.ComputeAlloca
 	}
 	review.Objects = append(review.Objects, gone...)
 	if len(wrong) > 0 {
-		return invalid("Kueue, or a rule of this cluster, refuses it.", wrong)
+		return invalid("Kueue or an admission policy of this cluster rejects it.", wrong)
 	}
 	return nil
 }

@@ -93,7 +93,7 @@ func refused(op string, err error) error {
 		return cluster.Translate(op, err)
 	}
 	wrong = slices.Compact(wrong)
-	return &governance.Error{Kind: governance.Invalid, Op: op, Message: "The API server refused it.", Fields: wrong, Err: err}
+	return &governance.Error{Kind: governance.Invalid, Op: op, Message: "The API server rejected it.", Fields: wrong, Err: err}
 }
 
 // Silent tells whether an object could not be tried because a webhook that has

@@ -23,7 +23,7 @@ func settings(before, after *v1alpha1.ComputeAllocationSpec) []FieldChange {
 	told("Display name", func(s *v1alpha1.ComputeAllocationSpec) string { return s.DisplayName })
 	told("Description", func(s *v1alpha1.ComputeAllocationSpec) string { return s.Description })
 	told("Queue", func(s *v1alpha1.ComputeAllocationSpec) string { return activation(s.Activation) })
-	told("Namespace taken over", func(s *v1alpha1.ComputeAllocationSpec) string { return s.Namespace })
+	told("Existing namespace", func(s *v1alpha1.ComputeAllocationSpec) string { return s.Namespace })
 	changes = append(changes, members(before, after)...)
 	told("Fair-share weight", func(s *v1alpha1.ComputeAllocationSpec) string { return fmt.Sprint(s.FairShareWeight) })
 	told("Lending and borrowing", func(s *v1alpha1.ComputeAllocationSpec) string { return strategy(s.Sharing.Strategy) })

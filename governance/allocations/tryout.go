@@ -68,7 +68,7 @@ func Try(ctx context.Context, c *cluster.Cluster, trial Trial) (Result, error) {
 	if trial.Marks != nil {
 		change.Fields = markChanges(trial.Live, trial.Marks)
 	} else if change.Fields, err = fieldChanges(before, trial.Wanted); err != nil {
-		return Result{}, &governance.Error{Op: "compare " + trial.Kind, Message: "The change could not be read.", Err: err}
+		return Result{}, &governance.Error{Op: "compare " + trial.Kind, Message: "The change cannot be encoded.", Err: err}
 	}
 	if change.Action == Changed && len(change.Fields) == 0 {
 		return Result{}, nil

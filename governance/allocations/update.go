@@ -71,7 +71,7 @@ func (s *Service) edit(ctx context.Context, writer client.Client, allocation *v1
 	after.Name = allocation.Name
 	was, err := s.Cluster.Edit(ctx, writer, after, allocation.ResourceVersion, func() error {
 		if after.DeletionTimestamp != nil {
-			return &governance.Error{Kind: governance.Conflict, Op: "update allocation", Message: fmt.Sprintf("Team %s is being deleted. It cannot be changed any more.", after.Name)}
+			return &governance.Error{Kind: governance.Conflict, Op: "update allocation", Message: fmt.Sprintf("Team %s is being deleted and cannot be changed.", after.Name)}
 		}
 		if err := gitops.Refuse(after, "update allocation", "Team "+after.Name); err != nil {
 			return err
@@ -87,7 +87,7 @@ func (s *Service) edit(ctx context.Context, writer client.Client, allocation *v1
 // gone tells which team it is that does not exist any more.
 func gone(err error, team string) error {
 	if governance.KindOf(err) == governance.NotFound {
-		return &governance.Error{Kind: governance.NotFound, Op: "find allocation", Message: fmt.Sprintf("Team %s has no allocation any more: somebody deleted it.", team), Err: err}
+		return &governance.Error{Kind: governance.NotFound, Op: "find allocation", Message: fmt.Sprintf("The allocation of team %s was deleted.", team), Err: err}
 	}
 	return err
 }

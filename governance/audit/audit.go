@@ -56,7 +56,7 @@ func (r *Recorder) Record(c Change) {
 		"kind", kind, "name", c.Object.GetName(), "namespace", c.Object.GetNamespace(), "uid", c.Object.GetUID(), "changes", changes)
 	switch {
 	case governance.KindOf(c.Err) == governance.Unavailable:
-		entry.Warn("change of unknown outcome", "error", c.Err)
+		entry.Warn("change with unknown outcome", "error", c.Err)
 		return
 	case c.Err != nil:
 		entry.Warn("change refused", "error", c.Err)
@@ -102,7 +102,7 @@ func (r *Recorder) event(c Change, changes []string) {
 		Regarding: reference, Note: shorten(note),
 	})
 	if err != nil && governance.KindOf(err) != governance.Exists {
-		r.Log.Warn("event of a change not written; the log has it", "name", c.Object.GetName(), "error", err)
+		r.Log.Warn("event of a change not written", "name", c.Object.GetName(), "error", err)
 	}
 }
 

@@ -52,7 +52,7 @@ func (s *Service) Listen(ctx context.Context) <-chan struct{} {
 func (s *Service) Snapshot(ctx context.Context) (*Snapshot, error) {
 	if there, err := s.Cluster.Workloads(); err != nil || !there {
 		if err == nil {
-			err = &governance.Error{Kind: governance.Unavailable, Op: "sum up the cluster", Message: "Kueue is not installed in this cluster, so that nobody holds anything."}
+			err = &governance.Error{Kind: governance.Unavailable, Op: "sum up the cluster", Message: "Kueue is not installed in this cluster, so there is no quota and no usage."}
 		}
 		return nil, err
 	}

@@ -254,13 +254,13 @@ func stateOf(o *corev1.Node) (state NodeState, since time.Time, why string) {
 		if c := &o.Status.Conditions[i]; c.Type == corev1.NodeReady {
 			reports, since = true, c.LastTransitionTime.Time
 			if c.Status != corev1.ConditionTrue {
-				return Recovering, since, cmp.Or(c.Message, c.Reason, "It does not say why.")
+				return Recovering, since, cmp.Or(c.Message, c.Reason, "The node reports no reason.")
 			}
 		}
 	}
 	switch {
 	case !reports:
-		return Recovering, o.CreationTimestamp.Time, "It has not reported yet."
+		return Recovering, o.CreationTimestamp.Time, "The node has not reported its status yet."
 	case o.Spec.Unschedulable:
 		since = time.Time{}
 		for i := range o.Spec.Taints {
@@ -268,7 +268,7 @@ func stateOf(o *corev1.Node) (state NodeState, since time.Time, why string) {
 				since = t.TimeAdded.Time
 			}
 		}
-		return Cordoned, since, "It takes no new pods: somebody cordoned it."
+		return Cordoned, since, "Cordoned: it accepts no new pods."
 	case !catalog.TakesTasks(o):
 		return Recovering, time.Time{}, "Its accelerators are being partitioned."
 	}

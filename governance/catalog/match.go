@@ -45,11 +45,11 @@ func (c Catalog) Clashes(p v1alpha1.Pool) string {
 	}
 	for instanceType := range c.types {
 		if poolName(instanceType) == p.Name {
-			return fmt.Sprintf("%s is what the pool of instance type %s is called; give this one another name", p.Name, instanceType)
+			return fmt.Sprintf("%s is the name of the pool of instance type %s; give this pool another name", p.Name, instanceType)
 		}
 	}
 	if _, circular := p.Match.NodeLabels[PoolLabel]; circular {
-		return fmt.Sprintf("label %s is written by Kuota itself; match nodes by another label", PoolLabel)
+		return fmt.Sprintf("Kuota sets label %s; match nodes by another label", PoolLabel)
 	}
 	return ""
 }

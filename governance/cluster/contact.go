@@ -35,7 +35,7 @@ func (c *Contact) Age(now time.Time) (age time.Duration, ok bool) {
 	return age, age < contactLost
 }
 
-var ageDesc = prometheus.NewDesc("kuota_cluster_contact_age_seconds", "Time since the API server last answered; +Inf before it ever has.", nil, nil)
+var ageDesc = prometheus.NewDesc("kuota_cluster_contact_age_seconds", "Time since the last response of the API server; +Inf before the first.", nil, nil)
 
 // Describe implements prometheus.Collector.
 func (c *Contact) Describe(to chan<- *prometheus.Desc) { to <- ageDesc }

@@ -122,5 +122,5 @@ func alreadySo(ctx context.Context, as client.Client, live, wanted client.Object
 	if err != nil {
 		return err
 	}
-	return apierrors.NewConflict(schema.GroupResource{Group: kind.Group, Resource: kind.Kind}, live.GetName(), errors.New("its spec was changed in between"))
+	return apierrors.NewConflict(schema.GroupResource{Group: kind.Group, Resource: kind.Kind}, live.GetName(), errors.New("spec changed in the meantime"))
 }

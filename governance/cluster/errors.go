@@ -32,24 +32,24 @@ func Translate(op string, err error) error {
 	case unreachable(err):
 		translated.Kind, translated.Message = governance.Unavailable, Unreachable
 	case meta.IsNoMatchError(err):
-		translated.Kind, translated.Message = governance.Unavailable, "The cluster lacks a kind that this needs. The settings say which."
+		translated.Kind, translated.Message = governance.Unavailable, "A CRD that this needs is not installed. The settings page names it."
 	case apierrors.IsNotFound(err):
-		translated.Kind, translated.Message = governance.NotFound, "It does not exist any more."
+		translated.Kind, translated.Message = governance.NotFound, "It no longer exists."
 	case apierrors.IsAlreadyExists(err):
-		translated.Kind, translated.Message = governance.Exists, "Something of that name exists already."
+		translated.Kind, translated.Message = governance.Exists, "An object with this name already exists. Choose another name."
 	case apierrors.IsConflict(err):
-		translated.Kind, translated.Message = governance.Conflict, "Somebody else changed it in between."
+		translated.Kind, translated.Message = governance.Conflict, "It was changed in the meantime. Reload the page and try again."
 	case apierrors.IsForbidden(err):
-		translated.Kind, translated.Message = governance.Forbidden, "You may not do this."
+		translated.Kind, translated.Message = governance.Forbidden, "You do not have permission to do this."
 	case apierrors.IsInvalid(err) && errors.As(err, &status):
-		translated.Kind, translated.Message = governance.Invalid, "The API server refused it."
+		translated.Kind, translated.Message = governance.Invalid, "The API server rejected it."
 		if details := status.Status().Details; details != nil {
 			for _, cause := range details.Causes {
 				translated.Fields = append(translated.Fields, governance.FieldError{Path: cause.Field, Message: plain(cause.Message)})
 			}
 		}
 	default:
-		translated.Kind, translated.Message = governance.Internal, "Something went wrong. The log of the console says what."
+		translated.Kind, translated.Message = governance.Internal, "Something went wrong. See the console's log for the reason."
 	}
 	return translated
 }

@@ -18,7 +18,7 @@ const HyperPodPolicy = "hyperpod-task-governance-admission-policy"
 // counts as gone.
 const leftAfter = 2
 
-const governedElsewhere = "HyperPod's own task governance runs this cluster, so this console only reads: two that write the same queues would undo each other. To take over, remove the add-on, or start the console with --take-over."
+const governedElsewhere = "HyperPod task governance manages this cluster, so this console is read-only. To take over, remove the add-on or start the console with --take-over."
 
 // ReadOnly says why the console writes nothing, in a sentence; empty when it
 // writes. It is known before anything can be read.
@@ -50,7 +50,7 @@ func (c *Cluster) lookForGovernor(ctx context.Context) error {
 		return nil
 	}
 	if governed := err == nil; c.governed.Swap(governed) != governed {
-		c.log.Warn("who governs the cluster changed", "readOnly", governed)
+		c.log.Warn("governing add-on changed", "readOnly", governed)
 		c.Allocations.Notify()
 	}
 	return nil

@@ -54,23 +54,23 @@ func (k Kinds) Trouble() string {
 	case !k.Known:
 		return ""
 	case len(k.Own) > 0:
-		return fmt.Sprintf("Kuota's own kinds are not installed in this cluster: %s. Whoever runs the cluster installs them from deploy/crds.", strings.Join(k.Own, ", "))
+		return fmt.Sprintf("Kuota's CRDs are not installed in this cluster: %s. A cluster admin can install them from deploy/crds.", strings.Join(k.Own, ", "))
 	case len(k.Versions) > 0:
-		return fmt.Sprintf("Kueue here has its kinds in %s only, and Kuota speaks %s, which Kueue serves from version 0.15 on. Queues and tasks are not shown, and nothing is written to Kueue, until it serves that.",
+		return fmt.Sprintf("Kueue serves its API in %s only, and Kuota needs %s, which Kueue serves from version 0.15. Until Kueue is upgraded, queues and tasks are not shown and nothing is written to Kueue.",
 			strings.Join(k.Versions, ", "), kueue.SchemeGroupVersion.Version)
 	case k.None():
-		return "Kueue is not installed in this cluster. Policies and allocations can be made, and take effect once it is; versions of them are kept from then on, and what is deleted stays until then. No task waits in a queue, and quotas hold nothing back."
+		return "Kueue is not installed in this cluster, so quotas are not enforced. Policies and allocations take effect, and versions and deletions are processed, once Kueue is installed."
 	case len(k.Kueue) > 0:
-		return fmt.Sprintf("Kueue is installed in part: %s missing. Policies and allocations can be made, and take effect once whoever runs the cluster has installed Kueue's definitions again; what is deleted stays until then.", are(k.Kueue))
+		return fmt.Sprintf("Kueue is only partly installed: %s missing. Policies, allocations and deletions take effect once a cluster admin installs Kueue's CRDs again.", are(k.Kueue))
 	}
 	return ""
 }
 
 func are(kinds []string) string {
 	if len(kinds) == 1 {
-		return "its kind " + kinds[0] + " is"
+		return "its CRD " + kinds[0] + " is"
 	}
-	return "its kinds " + strings.Join(kinds, ", ") + " are"
+	return "its CRDs " + strings.Join(kinds, ", ") + " are"
 }
 
 // Kinds tells what is missing, as of some seconds ago at most.
@@ -112,7 +112,7 @@ func (c *Cluster) lookAtKinds(ctx context.Context) error {
 	before := c.Kinds()
 	c.kinds.Store(&k)
 	if trouble := k.Trouble(); trouble != before.Trouble() {
-		c.log.Warn("kinds in the cluster changed", "trouble", trouble)
+		c.log.Warn("API resources of the cluster changed", "trouble", trouble)
 		c.Allocations.Notify()
 		c.Tasks.Notify()
 	}

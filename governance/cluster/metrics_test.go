@@ -61,13 +61,13 @@ func TestWatchesCount(t *testing.T) {
 		return testutil.GatherAndCompare(registry, strings.NewReader(want), "kuota_watch_open", "kuota_watch_synced", "kuota_watch_starts_total") == nil
 	}
 	state := func(open, starts, synced string) string {
-		return `# HELP kuota_watch_open Watches of a kind that are open as of now; 0 while the API server does not answer.
+		return `# HELP kuota_watch_open Open watches by kind; 0 while the API server does not answer.
 # TYPE kuota_watch_open gauge
 kuota_watch_open{kind="Node"} ` + open + `
-# HELP kuota_watch_starts_total Watches of a kind that were opened. The API server ends each after some minutes, and it is opened anew.
+# HELP kuota_watch_starts_total Watches opened, by kind. The API server closes a watch after some minutes, and the console opens it again.
 # TYPE kuota_watch_starts_total counter
 kuota_watch_starts_total{kind="Node"} ` + starts + `
-# HELP kuota_watch_synced Whether all objects of a kind were read since the console started: 1, or 0.
+# HELP kuota_watch_synced 1 when the informer cache of a kind has synced since the console started, else 0.
 # TYPE kuota_watch_synced gauge
 kuota_watch_synced{kind="Node"} ` + synced + "\n"
 	}

@@ -89,11 +89,11 @@ func (r *Revisions) run(ctx context.Context, changes *Changes, log *slog.Logger)
 // has them all.
 func (r *Revisions) Known(of string) ([]*metav1.PartialObjectMetadata, error) {
 	if !r.informer.HasSynced() {
-		return nil, &governance.Error{Kind: governance.Unavailable, Op: "list revisions", Message: "The versions cannot be read yet."}
+		return nil, &governance.Error{Kind: governance.Unavailable, Op: "list revisions", Message: "The versions cannot be read yet. Try again in a moment."}
 	}
 	objects, err := r.informer.GetIndexer().ByIndex(byOwner, of)
 	if err != nil {
-		return nil, &governance.Error{Op: "list revisions", Message: "The versions cannot be read.", Err: err}
+		return nil, &governance.Error{Op: "list revisions", Message: "The versions cannot be read. See the console's log for the reason.", Err: err}
 	}
 	known := make([]*metav1.PartialObjectMetadata, 0, len(objects))
 	for _, object := range objects {

@@ -90,7 +90,7 @@ func (s *Sessions) sweep(ctx context.Context) {
 	})
 	var all corev1.SecretList
 	if err := s.cache.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
-		s.log.Warn("sessions not swept", "error", err)
+		s.log.Warn("expired sessions not deleted", "error", err)
 		return
 	}
 	for i := range all.Items {
@@ -99,7 +99,7 @@ func (s *Sessions) sweep(ctx context.Context) {
 			continue
 		}
 		if err := s.delete(ctx, all.Items[i].Name); err != nil {
-			s.log.Warn("session not swept", "name", all.Items[i].Name, "error", err)
+			s.log.Warn("expired session not deleted", "name", all.Items[i].Name, "error", err)
 		}
 	}
 }
@@ -117,7 +117,7 @@ func (s *Sessions) Get(ctx context.Context, name string) (sealed, version string
 	if apierrors.IsNotFound(err) {
 		// Made a moment ago, perhaps by another replica, and not shown yet.
 		if !s.misses.Allow() {
-			return "", "", &governance.Error{Kind: governance.Unavailable, Op: "read session", Message: "Too many sessions that nobody knows are asked for."}
+			return "", "", &governance.Error{Kind: governance.Unavailable, Op: "read session", Message: "Too many unknown sessions are requested. Try again in a moment."}
 		}
 		var live *corev1.Secret
 		if live, err = s.clients.CoreV1().Secrets(s.namespace).Get(ctx, sessionPrefix+name, metav1.GetOptions{}); err == nil {

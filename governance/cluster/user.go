@@ -79,7 +79,7 @@ func checkUser(user governance.User) error {
 		forbidden = forbidden || group == "" || strings.HasPrefix(group, reserved)
 	}
 	if forbidden {
-		return &governance.Error{Kind: governance.Forbidden, Op: "act as " + user.Name, Message: "You may not do this."}
+		return &governance.Error{Kind: governance.Forbidden, Op: "act as " + user.Name, Message: "You do not have permission to do this."}
 	}
 	return nil
 }

@@ -26,13 +26,13 @@ func newWatches() *watches {
 	by := []string{"kind"}
 	return &watches{
 		open: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "kuota_watch_open", Help: "Watches of a kind that are open as of now; 0 while the API server does not answer.",
+			Name: "kuota_watch_open", Help: "Open watches by kind; 0 while the API server does not answer.",
 		}, by),
 		starts: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "kuota_watch_starts_total", Help: "Watches of a kind that were opened. The API server ends each after some minutes, and it is opened anew.",
+			Name: "kuota_watch_starts_total", Help: "Watches opened, by kind. The API server closes a watch after some minutes, and the console opens it again.",
 		}, by),
 		errors: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "kuota_watch_errors_total", Help: "Attempts to list or watch a kind that failed.",
+			Name: "kuota_watch_errors_total", Help: "Failed attempts to list or watch, by kind.",
 		}, by),
 		synced: map[string][]toolscache.InformerSynced{},
 	}
@@ -96,7 +96,7 @@ func (o *openWatch) Stop() {
 	o.closed()
 }
 
-var syncedDesc = prometheus.NewDesc("kuota_watch_synced", "Whether all objects of a kind were read since the console started: 1, or 0.", []string{"kind"}, nil)
+var syncedDesc = prometheus.NewDesc("kuota_watch_synced", "1 when the informer cache of a kind has synced since the console started, else 0.", []string{"kind"}, nil)
 
 // Describe implements prometheus.Collector.
 func (w *watches) Describe(to chan<- *prometheus.Desc) {

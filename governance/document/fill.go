@@ -70,7 +70,7 @@ func (f *filler) set(n *Node, v reflect.Value, path string) bool {
 	if read, special := specials[v.Type()]; special {
 		value, problem := read(n)
 		if problem != "" {
-			f.Wrong.Tell(path, "%s; left out", problem)
+			f.Wrong.Tell(path, "%s; ignored", problem)
 			return false
 		}
 		v.Set(reflect.ValueOf(value))
@@ -126,19 +126,19 @@ func (f *filler) scalar(n *Node, v reflect.Value, path string) bool {
 		}
 		whole, ok := Whole(n.Text)
 		if !ok || v.OverflowInt(whole) {
-			f.Wrong.Tell(path, "%s is not a whole number that fits there; left out", Short(n.Text))
+			f.Wrong.Tell(path, "%s is not a valid whole number for this field; ignored", Short(n.Text))
 			return false
 		}
 		v.SetInt(whole)
 	default:
-		f.Wrong.Tell(path, "is not read; left out")
+		f.Wrong.Tell(path, "is not supported; ignored")
 		return false
 	}
 	return true
 }
 
 func (f *filler) mismatch(n *Node, want Kind, path string) bool {
-	f.Wrong.Tell(path, "is %s where %s belongs; left out", words[n.Kind], words[want])
+	f.Wrong.Tell(path, "is %s, expected %s; ignored", words[n.Kind], words[want])
 	return false
 }
 
@@ -202,7 +202,7 @@ func (f *filler) unknown(names []string, fields map[string]reflect.Value, path s
 		text := Short(name)
 		for known := range fields {
 			if strings.EqualFold(known, name) {
-				text += " (it is written " + known + ")"
+				text += " (did you mean " + known + ")"
 			}
 		}
 		told = append(told, text)
@@ -211,20 +211,20 @@ func (f *filler) unknown(names []string, fields map[string]reflect.Value, path s
 		told = append(told, fmt.Sprintf("%d more", more))
 	}
 	if len(names) == 1 {
-		f.Wrong.Tell(path, "there is no field %s; left out", told[0])
+		f.Wrong.Tell(path, "unknown field %s; ignored", told[0])
 		return
 	}
-	f.Wrong.Tell(path, "there are no fields %s; left out", strings.Join(told, ", "))
+	f.Wrong.Tell(path, "unknown fields %s; ignored", strings.Join(told, ", "))
 }
 
 // specials are types that are read from a text or number of their own.
 var specials = map[reflect.Type]func(*Node) (value any, problem string){
 	reflect.TypeFor[Decimal](): func(n *Node) (any, string) {
 		if n.Kind != Number {
-			return nil, "is " + words[n.Kind] + " where a number belongs"
+			return nil, "is " + words[n.Kind] + ", expected a number"
 		}
 		if _, ok := Rational(n.Text); !ok {
-			return nil, Short(n.Text) + " is not a number that fits there"
+			return nil, Short(n.Text) + " is not a valid number for this field"
 		}
 		return Decimal(n.Text), ""
 	},
@@ -232,18 +232,18 @@ var specials = map[reflect.Type]func(*Node) (value any, problem string){
 		// Exponents beyond this take minutes to compute with.
 		const longest = 40
 		if n.Kind != Text && n.Kind != Number || len(n.Text) > longest || hugeExponent(n.Text) {
-			return nil, "must be an amount, such as 48 or 512Gi"
+			return nil, "must be a quantity, such as 48 or 512Gi"
 		}
 		q, err := resource.ParseQuantity(n.Text)
 		if err != nil {
-			return nil, "must be an amount, such as 48 or 512Gi"
+			return nil, "must be a quantity, such as 48 or 512Gi"
 		}
 		return q, ""
 	},
 	reflect.TypeFor[metav1.Duration](): func(n *Node) (any, string) {
 		var d metav1.Duration
 		if n.Kind != Text || d.UnmarshalJSON([]byte(`"`+strings.ReplaceAll(n.Text, `"`, "")+`"`)) != nil {
-			return nil, "must be a time, such as 5m"
+			return nil, "must be a duration, such as 5m"
 		}
 		return d, ""
 	},

@@ -15,7 +15,7 @@ type builder struct {
 }
 
 // errBounds ends the reading of what is too deep or too much.
-var errBounds = errors.New("it is nested too deeply, or holds too many values")
+var errBounds = errors.New("it is nested too deeply, or has too many values")
 
 func (b *builder) node(depth int) error {
 	if b.nodes++; b.nodes > maxNodes || depth > maxDepth {
@@ -27,7 +27,7 @@ func (b *builder) node(depth int) error {
 // set adds a field; the last of a name counts.
 func (b *builder) set(object *Node, seen map[string]int, name string, value *Node, path string) {
 	if at, twice := seen[name]; twice {
-		b.wrong.Tell(path, "%s stands there twice; the first was left out", Short(name))
+		b.wrong.Tell(path, "%s is listed twice; the first was ignored", Short(name))
 		object.Fields[at].Node = value
 		return
 	}
@@ -58,7 +58,7 @@ func readJSON(text []byte) (documents []*Node, wrong Wrongs) {
 			documents = append(documents, value)
 		}
 		documents = flat(documents)
-		b.wrong.Tell(lineOf(text, decoder.InputOffset()), "cannot be read as JSON from here on: %s. %s", reason(err), kept(len(documents)))
+		b.wrong.Tell(lineOf(text, decoder.InputOffset()), "not valid JSON from here: %s. %s", reason(err), kept(len(documents)))
 		return documents, b.wrong
 	}
 	return flat(documents), b.wrong
@@ -67,11 +67,11 @@ func readJSON(text []byte) (documents []*Node, wrong Wrongs) {
 func kept(documents int) string {
 	switch documents {
 	case 0:
-		return "Nothing was taken"
+		return "Nothing was imported"
 	case 1:
-		return "What stands before it was read, 1 object; the rest was not taken"
+		return "1 object before it was imported; the rest was not"
 	}
-	return fmt.Sprintf("What stands before it was read, %d objects; the rest was not taken", documents)
+	return fmt.Sprintf("%d objects before it were imported; the rest was not", documents)
 }
 
 // reason is an error of the JSON reader for people.
@@ -79,7 +79,7 @@ func reason(err error) string {
 	var syntax *json.SyntaxError
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return "it ends in the middle"
+		return "unexpected end"
 	case errors.As(err, &syntax):
 		return syntax.Error()
 	}
@@ -112,7 +112,7 @@ func (b *builder) json(decoder *json.Decoder, token json.Token, depth int, path 
 		}
 		return b.object(decoder, depth, path)
 	}
-	return nil, fmt.Errorf("%v is no value", token)
+	return nil, fmt.Errorf("%v is not a value", token)
 }
 
 func (b *builder) list(decoder *json.Decoder, depth int, path string) (*Node, error) {
@@ -142,7 +142,7 @@ func (b *builder) object(decoder *json.Decoder, depth int, path string) (*Node, 
 		}
 		name, ok := token.(string)
 		if err == nil && !ok {
-			err = fmt.Errorf("%v is no name", token)
+			err = fmt.Errorf("%v is not a name", token)
 		}
 		var value *Node
 		if err == nil {

@@ -20,10 +20,10 @@ func Read(text []byte) (documents []*Node, wrong Wrongs) {
 	trimmed := bytes.TrimSpace(text)
 	switch {
 	case len(text) > MaxBytes:
-		wrong.Tell("", "the text is longer than 1 MiB; nothing of it was read. Bring fewer objects at a time")
+		wrong.Tell("", "the text is longer than 1 MiB, so nothing was imported. Import fewer objects at a time")
 	case len(trimmed) == 0:
 	case !utf8.Valid(text):
-		wrong.Tell("", "it is no text in UTF-8; nothing of it was read")
+		wrong.Tell("", "it is not UTF-8 text, so nothing was imported")
 	case trimmed[0] == '{' || trimmed[0] == '[':
 		if documents, wrong = readJSON(text); len(documents) == 0 {
 			// What JSON does not allow, such as comments, YAML may.
@@ -35,7 +35,7 @@ func Read(text []byte) (documents []*Node, wrong Wrongs) {
 		documents, wrong = readYAML(text)
 	}
 	if len(documents) == 0 && len(wrong) == 0 {
-		wrong.Tell("", "there is nothing in it")
+		wrong.Tell("", "it is empty")
 	}
 	return documents, wrong
 }

@@ -25,7 +25,7 @@ func readYAML(text []byte) (documents []*Node, wrong Wrongs) {
 		}
 		if err != nil {
 			documents = flat(documents)
-			b.wrong.Tell("", "cannot be read as YAML: %s. %s", strings.TrimPrefix(err.Error(), "yaml: "), kept(len(documents)))
+			b.wrong.Tell("", "not valid YAML: %s. %s", strings.TrimPrefix(err.Error(), "yaml: "), kept(len(documents)))
 			return documents, b.wrong
 		}
 		if value != nil && value.Kind != Null { // an empty document is none
@@ -58,7 +58,7 @@ func (b *builder) yaml(from *yaml.Node, depth int, path string) (*Node, error) {
 		for i := 0; i+1 < len(from.Content); i += 2 {
 			name := from.Content[i]
 			if name.Kind != yaml.ScalarNode {
-				b.wrong.Tell(path, "a name in it is no text; it was left out with its value")
+				b.wrong.Tell(path, "a key is not a string; ignored with its value")
 				continue
 			}
 			value, err := b.yaml(from.Content[i+1], depth+1, Under(path, cut(name.Value)))
@@ -69,7 +69,7 @@ func (b *builder) yaml(from *yaml.Node, depth int, path string) (*Node, error) {
 		}
 		return object, nil
 	}
-	b.wrong.Tell(path, "refers to another place by *%s, which is not read; write it out", cut(from.Value))
+	b.wrong.Tell(path, "is an alias (*%s), which is not supported; write the value out", cut(from.Value))
 	return &Node{Kind: Unread}, nil
 }
 

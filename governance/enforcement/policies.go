@@ -101,7 +101,7 @@ var variables = []admission.Variable{
 // class says that the priority class of a task exists.
 var class = admission.Validation{
 	Expression: "variables.cls == '' || variables.cls in variables.classes",
-	MessageExpression: "'unknown priority class ' + variables.cls + ': ' + (variables.classes.size() == 0 ? 'there are none here; leave out the label " + classLabel +
+	MessageExpression: "'unknown priority class ' + variables.cls + ': ' + (variables.classes.size() == 0 ? 'the cluster policy has none; remove the label " + classLabel +
 		"' : 'set the label " + classLabel + " to one of ' + variables.classes.join(', '))",
 }
 
@@ -116,7 +116,7 @@ func owner(what string) admission.Validation {
 	}
 	return admission.Validation{
 		Expression: "!object.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false) && (o.apiVersion.split('/')[0] + '/' + o.kind) in [" + strings.Join(managed, ", ") + "])",
-		Message:    "only a controller makes a " + what + " that is part of another job: leave out metadata.ownerReferences",
+		Message:    "only a controller can create a " + what + " that is part of another job: remove metadata.ownerReferences",
 	}
 }
 
@@ -138,12 +138,12 @@ func (k kind) policy() *admission.ValidatingAdmissionPolicy {
 	spec.Validations = []admission.Validation{
 		{
 			Expression: fmt.Sprintf("'%s' in variables.integrations", k.framework),
-			MessageExpression: fmt.Sprintf("'%s: Kueue\\'s integration %s is off here, so that no quota would hold it. Use one of those that are on (' + variables.integrations.join(', ') + '), or ask whoever runs the cluster to add it to integrations.frameworks of Kueue\\'s configuration'",
+			MessageExpression: fmt.Sprintf("'%s: Kueue\\'s integration %s is off, so no quota would limit it. Use an enabled integration (' + variables.integrations.join(', ') + '), or ask a cluster admin to add it to integrations.frameworks of Kueue\\'s configuration'",
 				k.kind, k.framework),
 		},
 		{
 			Expression: "variables.queue != ''",
-			MessageExpression: fmt.Sprintf("'%s: a queue is missing. Set the label %s%s, such as ' + request.namespace + '-localqueue: kubectl get localqueues lists those that are here'",
+			MessageExpression: fmt.Sprintf("'%s: a queue is missing. Set the label %s%s, such as ' + request.namespace + '-localqueue: kubectl get localqueues lists the queues of this namespace'",
 				k.kind, queueLabel, k.labelPlace()),
 		},
 		class,
@@ -162,11 +162,11 @@ func (k kind) policy() *admission.ValidatingAdmissionPolicy {
 	spec.Validations = append(spec.Validations,
 		admission.Validation{
 			Expression: "oldObject == null ? variables.templates.map(" + mark + ").all(m, m == '') : variables.templates.map(" + mark + ") == variables.before.map(" + mark + ")",
-			Message:    "the label " + podsetLabel + " on pods is Kueue's: it says that their job was admitted",
+			Message:    "the label " + podsetLabel + " on pods is reserved for Kueue, which sets it on pods of admitted jobs: remove it",
 		},
 		admission.Validation{
 			Expression: "variables.templates.all(t, t.?spec.?priorityClassName.orValue('') == '')",
-			Message:    k.kind + ": priorityClassName of pods would set its place before every priority class here: leave it out, and set the label " + classLabel,
+			Message:    k.kind + ": priorityClassName of pods would override the priority classes of the cluster policy: remove it, and set the label " + classLabel,
 		},
 		grouped("variables.templates.filter(t, t.?spec.?nodeSelector[?variables.typeLabel].hasValue()).map(t, t.spec.nodeSelector[variables.typeLabel])"),
 	)
@@ -185,7 +185,7 @@ func (k kind) labelPlace() string {
 func grouped(types string) admission.Validation {
 	return admission.Validation{
 		Expression:        "!variables.grouped.exists(g, g[0] in " + types + ")",
-		MessageExpression: "variables.grouped.filter(g, g[0] in " + types + ").map(g, 'nodes of type ' + g[0] + ' are in the pool ' + g.filter(p, p != g[0]).join(' or ') + ': select kuota.dev/pool: ' + g[1] + ' in place of ' + variables.typeLabel).join('; ')",
+		MessageExpression: "variables.grouped.filter(g, g[0] in " + types + ").map(g, 'nodes of type ' + g[0] + ' are in pool ' + g.filter(p, p != g[0]).join(' or ') + ': select kuota.dev/pool: ' + g[1] + ' instead of ' + variables.typeLabel).join('; ')",
 	}
 }
 
@@ -219,24 +219,24 @@ func pods() *admission.ValidatingAdmissionPolicy {
 	spec.Validations = []admission.Validation{
 		{
 			Expression: "oldObject == null",
-			Message:    "only Kueue lets a pod start: its gate " + gateName + " goes when there is quota",
+			Message:    "only Kueue can start this pod: it removes the scheduling gate " + gateName + " when the pod is admitted",
 		},
 		{
 			Expression: "'pod' in variables.integrations",
-			Message:    "a pod by itself would run past every quota, since Kueue's integration pod is off here: submit a Job with the label " + queueLabel,
+			Message:    "no quota would limit a single pod, because Kueue's integration pod is off: submit a Job with the label " + queueLabel,
 		},
 		{
 			Expression:        "variables.queue != '' || " + user + " in " + controllers, // pods of a StatefulSet bear none
-			MessageExpression: "'Pod: a queue is missing. Set the label " + queueLabel + ", such as ' + request.namespace + '-localqueue: kubectl get localqueues lists those that are here'",
+			MessageExpression: "'Pod: a queue is missing. Set the label " + queueLabel + ", such as ' + request.namespace + '-localqueue: kubectl get localqueues lists the queues of this namespace'",
 		},
 		class,
 		{
 			Expression: fmt.Sprintf(gated, "object"),
-			Message:    "Kueue does not hold this pod, so that no quota would: see whether its configuration leaves out this namespace",
+			Message:    "Kueue does not manage this pod, so no quota would limit it: ask a cluster admin whether Kueue's configuration excludes this namespace",
 		},
 		{
 			Expression: "object.spec.?priorityClassName.orValue('') == ''",
-			Message:    "Pod: priorityClassName would set its place before every priority class here: leave it out, and set the label " + classLabel,
+			Message:    "Pod: priorityClassName would override the priority classes of the cluster policy: remove it, and set the label " + classLabel,
 		},
 		grouped("(object.spec.?nodeSelector[?variables.typeLabel].hasValue() ? [object.spec.nodeSelector[variables.typeLabel]] : [])"),
 	}

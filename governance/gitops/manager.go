@@ -85,7 +85,7 @@ func (m Manager) String() string {
 
 // Sentence says why what is called that is not changed here, and where instead.
 func (m Manager) Sentence(what string) string {
-	return fmt.Sprintf("%s is managed by %s. It would undo what is changed here: change it in the repository that it applies.", what, m)
+	return fmt.Sprintf("%s is managed by %s. Change it in its Git repository: changes made here would be reverted.", what, m)
 }
 
 // Refuse is an error for who tries to change such an object; nil for one that

@@ -79,7 +79,7 @@ func (s *Service) History(ctx context.Context, span Span, c Cluster, pool string
 		span.To = span.From.Add(now.Sub(span.From).Truncate(span.Step))
 	}
 	if length := span.To.Sub(span.From); span.Step < time.Second || length < 0 || length > longestSpan || length/span.Step > mostPoints {
-		return History{}, &governance.Error{Kind: governance.Invalid, Op: "ask Prometheus", Message: "That is no time that a history can be of: choose another one."}
+		return History{}, &governance.Error{Kind: governance.Invalid, Op: "ask Prometheus", Message: "This range is not valid. Choose another one."}
 	}
 	k, err := s.matrix(ctx, span)
 	if err != nil {
@@ -128,7 +128,7 @@ func (s *Service) matrix(ctx context.Context, span Span) (kept, error) {
 	if known && before.err == nil {
 		return before, nil
 	}
-	return kept{}, &governance.Error{Kind: governance.Unavailable, Op: "ask Prometheus", Message: "Prometheus is being asked for the history. Look again in a moment.", Err: ctx.Err()}
+	return kept{}, &governance.Error{Kind: governance.Unavailable, Op: "ask Prometheus", Message: "The history is loading from Prometheus. Reload the page in a moment.", Err: ctx.Err()}
 }
 
 func (h *histories) keep(span spanKey, k kept) {

@@ -73,7 +73,7 @@ func (s *Service) Now() State {
 	state := State{Trouble: s.trouble}
 	switch {
 	case s.last == nil && s.trouble == "":
-		state.Trouble = "Prometheus was not asked yet: figures come within a moment."
+		state.Trouble = "Prometheus has not been queried yet. Data appears in a moment."
 	case s.last == nil:
 	default:
 		if state.Age = max(0, s.o.Now().Sub(s.last.At)); state.Age <= tooOld {
@@ -149,5 +149,5 @@ func (s *Service) warned(warnings prometheus.Warnings) string {
 		return ""
 	}
 	s.o.Warn("Prometheus warns: "+strings.Join(warnings, "; "), nil)
-	return "Prometheus says that its answer may lack something: the console's log has its warning."
+	return "Prometheus reports that its answer may be incomplete. See the console's log for the warning."
 }

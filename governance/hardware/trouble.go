@@ -21,23 +21,23 @@ func sentence(err error, timeout time.Duration) string {
 	var token errToken
 	switch {
 	case errors.As(err, &token):
-		return "The token for Prometheus cannot be read: see what --prometheus-token-file names."
+		return "The token for Prometheus cannot be read. Check --prometheus-token-file."
 	case errors.Is(err, errTooLarge):
-		return fmt.Sprintf("Prometheus answered with more than %d MiB, which is not read: choose this cluster's series with --prometheus-match.", mostBytes>>20)
+		return fmt.Sprintf("Prometheus answered with more than %d MiB. Select this cluster's series with --prometheus-match.", mostBytes>>20)
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Sprintf("Prometheus did not answer within %g s: see whether it is overloaded, or give it more time with --prometheus-timeout.", timeout.Seconds())
+		return fmt.Sprintf("Prometheus did not answer within %g s. Check whether it is overloaded, or raise --prometheus-timeout.", timeout.Seconds())
 	case !errors.As(err, &refused) && isNetwork(err):
-		return "Prometheus cannot be reached: see whether it runs, and whether --prometheus-url and --prometheus-ca-file are right."
+		return "Prometheus cannot be reached. Check that it runs, and check --prometheus-url and --prometheus-ca-file."
 	case refused == nil, refused.Type == prometheus.ErrBadResponse:
-		return "What answers is not the API of Prometheus: see whether --prometheus-url is right."
+		return "The server that answers is not Prometheus. Check --prometheus-url."
 	case refused.Type == prometheus.ErrClient && (strings.HasSuffix(refused.Msg, fmt.Sprint(http.StatusUnauthorized)) || strings.HasSuffix(refused.Msg, fmt.Sprint(http.StatusForbidden))):
-		return "Prometheus refuses the console: see whether the token of --prometheus-token-file is right and may query."
+		return "Prometheus rejects the console. Check that the token of --prometheus-token-file is valid and has permission to query."
 	case refused.Type == prometheus.ErrClient:
-		return "What answers does not know the API of Prometheus: see whether --prometheus-url is right, with its path."
+		return "The server that answers has no Prometheus API at this path. Check --prometheus-url and its path."
 	case refused.Type == prometheus.ErrServer:
-		return "Prometheus answered that it has an error of its own, or has no time: its log says which."
+		return "Prometheus reports an internal error or is overloaded. See its log."
 	}
-	return "Prometheus does not answer the question: the console's log says why."
+	return "Prometheus rejects the query. See the console's log for the reason."
 }
 
 // isNetwork tells whether no answer came at all.

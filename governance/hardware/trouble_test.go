@@ -52,24 +52,24 @@ func TestTrouble(t *testing.T) {
 			w.(http.Flusher).Flush()
 			hang(r)
 		}, "did not answer within 0.3 s"},
-		"error of its own":            {text(500, secret), "error of its own"},
-		"a proxy without it":          {text(502, "<html>"+secret), "error of its own"},
-		"overloaded":                  {text(503, `{"status":"error","errorType":"timeout","error":"`+secret+`"}`), "error of its own"},
-		"a question too large for it": {text(422, `{"status":"error","errorType":"execution","error":"`+secret+`"}`), "does not answer the question"},
+		"internal error":            {text(500, secret), "internal error"},
+		"a proxy without it":          {text(502, "<html>"+secret), "internal error"},
+		"overloaded":                  {text(503, `{"status":"error","errorType":"timeout","error":"`+secret+`"}`), "internal error"},
+		"a question too large for it": {text(422, `{"status":"error","errorType":"execution","error":"`+secret+`"}`), "rejects the query"},
 		"no right":                    {text(403, secret), "token of --prometheus-token-file"},
 		"nobody":                      {text(401, secret), "token of --prometheus-token-file"},
-		"another path":                {text(404, secret), "with its path"},
+		"another path":                {text(404, secret), "and its path"},
 		"elsewhere": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "http://192.0.2.1/", http.StatusFound)
-		}, "not the API of Prometheus"},
-		"a page":              {text(200, "<!doctype html><p>"+secret), "not the API of Prometheus"},
-		"nothing":             {text(200, ""), "not the API of Prometheus"},
-		"null":                {text(200, "null"), "not the API of Prometheus"},
-		"no data":             {text(200, `{"status":"success","data":null}`), "not the API of Prometheus"},
-		"a number for a list": {text(200, `{"status":"success","data":{"resultType":"scalar","result":[1,"2"]}}`), "not the API of Prometheus"},
-		"a list of numbers":   {text(200, `{"status":"success","data":{"resultType":"vector","result":[1,2]}}`), "not the API of Prometheus"},
-		"half an answer":      {text(200, `{"status":"success","data":{"resultType":"vector","result":[{"metric":{"a":`), "not the API of Prometheus"},
-		"text for a number":   {text(200, right("lots")), "not the API of Prometheus"},
+		}, "is not Prometheus"},
+		"a page":              {text(200, "<!doctype html><p>"+secret), "is not Prometheus"},
+		"nothing":             {text(200, ""), "is not Prometheus"},
+		"null":                {text(200, "null"), "is not Prometheus"},
+		"no data":             {text(200, `{"status":"success","data":null}`), "is not Prometheus"},
+		"a number for a list": {text(200, `{"status":"success","data":{"resultType":"scalar","result":[1,"2"]}}`), "is not Prometheus"},
+		"a list of numbers":   {text(200, `{"status":"success","data":{"resultType":"vector","result":[1,2]}}`), "is not Prometheus"},
+		"half an answer":      {text(200, `{"status":"success","data":{"resultType":"vector","result":[{"metric":{"a":`), "is not Prometheus"},
+		"text for a number":   {text(200, right("lots")), "is not Prometheus"},
 		"more than is read": {func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, `{"status":"success","data":"`)
 			for block := strings.Repeat("x", 1<<20); ; {
@@ -133,12 +133,12 @@ func TestWhatWasKnownStays(t *testing.T) {
 	}
 	s.Round(t.Context())
 	now := s.Now()
-	if now.Reading == nil || now.Reading.Devices[0].Busy != (Ratio{0.5, 1}) || !strings.Contains(now.Trouble, "does not answer the question") {
+	if now.Reading == nil || now.Reading.Devices[0].Busy != (Ratio{0.5, 1}) || !strings.Contains(now.Trouble, "rejects the query") {
 		t.Fatalf("where only some questions are answered: %+v", now)
 	}
 	down, clock = true, clock.Add(4*time.Minute)
 	s.Round(t.Context())
-	if now := s.Now(); now.Reading == nil || now.Age != 4*time.Minute || !strings.Contains(now.Trouble, "of its own") {
+	if now := s.Now(); now.Reading == nil || now.Age != 4*time.Minute || !strings.Contains(now.Trouble, "internal error") {
 		t.Errorf("while it is away: %+v", now)
 	}
 	clock = clock.Add(2 * time.Minute)
@@ -197,7 +197,7 @@ func TestHistoryIsSparing(t *testing.T) {
 		}()
 	}
 	for range 9 {
-		if err := <-answers; governance.KindOf(err) != governance.Unavailable || !strings.Contains(err.Error(), "being asked") {
+		if err := <-answers; governance.KindOf(err) != governance.Unavailable || !strings.Contains(err.Error(), "is loading") {
 			t.Errorf("a page waited, and got %v", err)
 		}
 	}
@@ -211,7 +211,7 @@ func TestHistoryIsSparing(t *testing.T) {
 		}
 	}
 	h, err := s.History(t.Context(), span(0), Cluster{}, "")
-	if err != nil || len(h.Times) != 61 || !strings.Contains(h.Trouble, "may lack") || len(asked) != 3 {
+	if err != nil || len(h.Times) != 61 || !strings.Contains(h.Trouble, "may be incomplete") || len(asked) != 3 {
 		t.Errorf("%d questions, %d points, %q, %v", len(asked), len(h.Times), h.Trouble, err)
 	}
 	for _, wrong := range []Span{{}, {From: clock, To: clock.Add(-time.Hour), Step: time.Minute}, {From: clock.Add(-time.Hour), To: clock, Step: time.Millisecond}, {From: clock.AddDate(-9, 0, 0), To: clock, Step: 24 * time.Hour}} {

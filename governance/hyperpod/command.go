@@ -40,7 +40,7 @@ func IsCommand(text string) bool {
 func Commands(text string) (objects []*document.Node, wrong document.Wrongs) {
 	words, ok := split(text)
 	if !ok {
-		wrong.Tell("", "a quotation mark is missing in the command; nothing was taken")
+		wrong.Tell("", "a quotation mark is missing in the command, so nothing was imported")
 		return nil, wrong
 	}
 	for i := 0; i < len(words); i++ {
@@ -61,7 +61,7 @@ func Commands(text string) (objects []*document.Node, wrong document.Wrongs) {
 		}
 		switch {
 		case field == "" || len(objects) == 0:
-			wrong.Tell("", "%s of the command was not read", document.Short(word))
+			wrong.Tell("", "argument %s was ignored", document.Short(word))
 		case !inOne:
 			wrong.Tell(field, "%s has no value", word)
 		default:
@@ -77,24 +77,24 @@ func set(object *document.Node, field, value string, wrong *document.Wrongs) {
 	switch begins := strings.TrimSpace(value); {
 	case !slices.Contains(structured, field):
 	case strings.HasPrefix(begins, "file:"):
-		wrong.Tell(field, "stands in a file; bring what is in it")
+		wrong.Tell(field, "refers to a file; paste its content instead")
 		return
 	case strings.HasPrefix(begins, "{") || strings.HasPrefix(begins, "["):
 		read, told := document.Read([]byte(value))
 		if len(read) != 1 || len(told) > 0 {
-			wrong.Tell(field, "cannot be read as JSON; left out")
+			wrong.Tell(field, "not valid JSON; ignored")
 			return
 		}
 		node = read[0]
 	default:
 		s := shorthand{rest: begins}
 		if node = s.fields(0, ""); s.broken || s.rest != "" {
-			wrong.Tell(field, "cannot be read as the AWS CLI's shorthand; left out")
+			wrong.Tell(field, "not valid shorthand syntax of the AWS CLI; ignored")
 			return
 		}
 	}
 	if object.Has(field) {
-		wrong.Tell(field, "is given twice; the first counts")
+		wrong.Tell(field, "is set twice; the first is used")
 		return
 	}
 	object.Fields = append(object.Fields, document.Field{Name: field, Node: node})

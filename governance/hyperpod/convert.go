@@ -66,7 +66,7 @@ func (r *reader) rows(rows []*row, path string) []v1alpha1.QuotaRow {
 			if p.Count != nil {
 				one.Partition.Count = *p.Count
 			} else {
-				r.tell(document.Under(at, "AcceleratorPartition.Count"), "is missing, which counts as 0")
+				r.tell(document.Under(at, "AcceleratorPartition.Count"), "is missing; 0 is used")
 			}
 		}
 		all = append(all, one)
@@ -100,13 +100,13 @@ func (r *reader) parts(d *document.Decimal, path string, parts int64, name strin
 	}
 	number, ok := document.Rational(string(*d))
 	if !ok || number.Sign() < 0 || number.Cmp(big.NewRat(quota.MaxAmount, 1)) > 0 {
-		r.tell(path, "must be a number from 0 to 10,000,000; left out")
+		r.tell(path, "must be a number from 0 to 10,000,000; ignored")
 		return 0, false
 	}
 	number.Mul(number, big.NewRat(parts, 1))
 	whole := new(big.Int).Quo(number.Num(), number.Denom())
 	if !number.IsInt() {
-		r.tell(path, "%s is finer than %s; rounded down to that", document.Short(string(*d)), name)
+		r.tell(path, "%s is finer than %s; rounded down", document.Short(string(*d)), name)
 	}
 	return whole.Int64(), true
 }
@@ -147,7 +147,7 @@ func (r *reader) policy(spec *v1alpha1.ClusterPolicySpec, s *schedulerConfig, pa
 
 // oneOf tells of a word that is none; the first is what applies instead.
 func (r *reader) oneOf(path, word, usual, other string) {
-	r.tell(path, "is %s; it can be %s or %s. Left out, which is %s", document.Short(word), usual, other, usual)
+	r.tell(path, "is %s; it must be %s or %s. The default %s is used", document.Short(word), usual, other, usual)
 }
 
 // small is a number as Kuota holds it; what does not fit stays out of bounds,

@@ -48,12 +48,12 @@ func Listed(n *document.Node, path string) (items []*document.Node, field string
 		case slices.Contains(lists, f.Name) && f.Node.Kind == document.List:
 			items, field = append(items, f.Node.Items...), f.Name
 		case slices.Contains(lists, f.Name):
-			wrong.Tell(document.Under(path, f.Name), "is no list; left out")
+			wrong.Tell(document.Under(path, f.Name), "is not a list; ignored")
 		case f.Name == "NextToken" && f.Node.Kind == document.Null:
 		case f.Name == "NextToken":
-			wrong.Tell(document.Under(path, f.Name), "the list goes on, and what follows is not in this text")
+			wrong.Tell(document.Under(path, f.Name), "the list has more pages, which are not in this text")
 		case f.Name != "ResponseMetadata":
-			wrong.Tell(path, "there is no field %s; left out", document.Short(f.Name))
+			wrong.Tell(path, "unknown field %s; ignored", document.Short(f.Name))
 		}
 	}
 	return items, field, wrong
@@ -73,7 +73,7 @@ func Allocation(n *document.Node, shape Shape, path string) (*v1alpha1.ComputeAl
 	}
 	r := reader{wrong: report.Wrong}
 	if deleted(q.Status) {
-		r.wrong.Tell(document.Under(path, "Status"), "is %s: AWS deleted it, so it was not taken", *q.Status)
+		r.wrong.Tell(document.Under(path, "Status"), "is %s: AWS deleted it, so it was not imported", *q.Status)
 		return nil, r.wrong
 	}
 	a.Name = r.quota(&a.Spec, &q, shape, path)
@@ -97,10 +97,10 @@ func Policy(n *document.Node, shape Shape, path string) (*v1alpha1.ClusterPolicy
 	informational := kept(report.Kept, s.Status, path)
 	switch {
 	case deleted(s.Status):
-		r.wrong.Tell(document.Under(path, "Status"), "is %s: AWS deleted it, so it was not taken", *s.Status)
+		r.wrong.Tell(document.Under(path, "Status"), "is %s: AWS deleted it, so it was not imported", *s.Status)
 		return nil, r.wrong
 	case s.SchedulerConfig == nil:
-		r.wrong.Tell(at, "is missing, so nothing was taken: describe-cluster-scheduler-config has it")
+		r.wrong.Tell(at, "is missing, so nothing was imported; the output of describe-cluster-scheduler-config has it")
 		return nil, append(r.wrong, informational...)
 	}
 	p := &v1alpha1.ClusterPolicy{}
@@ -127,9 +127,9 @@ func kept(fields []string, status *string, path string) (wrong document.Wrongs) 
 		names[i] = strings.TrimPrefix(strings.TrimPrefix(names[i], path), ".")
 	}
 	slices.Sort(names)
-	verb := " have no counterpart here and stay"
+	verb := " have no equivalent here and stay"
 	if len(names) == 1 {
-		verb = " has no counterpart here and stays"
+		verb = " has no equivalent here and stays"
 	}
 	wrong.Tell(path, "%s", strings.Join(names, ", ")+verb+" with AWS")
 	return wrong

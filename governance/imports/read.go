@@ -72,11 +72,11 @@ func (r *Result) read(n *document.Node, path string, listed bool) {
 	switch {
 	case len(r.Objects) == maxObjects && r.full:
 	case len(r.Objects) == maxObjects:
-		r.tell(path, "was not taken, nor what follows it: %d objects are taken at once", maxObjects)
+		r.tell(path, "was not imported, nor the objects after it: at most %d objects are imported at once", maxObjects)
 		r.full = true
 	case n.Kind == document.Unread: // told already
 	case n.Kind != document.Object:
-		r.tell(path, "it is no object; left out")
+		r.tell(path, "it is not an object; ignored")
 	case !listed && listKind(n):
 		r.list(n.Get("items").Items, path+"items")
 	case shape == hyperpod.Listing && !listed:
@@ -93,7 +93,7 @@ func (r *Result) read(n *document.Node, path string, listed bool) {
 		p, wrong := hyperpod.Policy(n, shape, path)
 		r.add(Object{Policy: p, HyperPod: true, NotTaken: wrong}, path)
 	default:
-		r.tell(path, "it is neither a compute quota or scheduler configuration of HyperPod nor a %s or %s of Kuota%s; left out", manifest.KindAllocation, manifest.KindPolicy, begins(n))
+		r.tell(path, "it is neither a compute quota or scheduler configuration of HyperPod nor a %s or %s of Kuota%s; ignored", manifest.KindAllocation, manifest.KindPolicy, begins(n))
 	}
 }
 
@@ -106,7 +106,7 @@ func listKind(n *document.Node) bool {
 
 func (r *Result) list(items []*document.Node, path string) {
 	if len(items) == 0 {
-		r.tell(path, "there is nothing in it")
+		r.tell(path, "it is empty")
 	}
 	for i, item := range items {
 		r.read(item, document.Item(path, i), true)
@@ -127,9 +127,9 @@ func (r *Result) add(o Object, path string) {
 	for _, other := range r.Objects {
 		switch {
 		case o.Policy != nil && other.Policy != nil:
-			twice = "is a second cluster policy, and there is one; the first was taken"
+			twice = "is a second cluster policy; only the first was imported"
 		case o.Allocation != nil && other.Allocation != nil && o.Allocation.Name != "" && o.Allocation.Name == other.Allocation.Name:
-			twice = fmt.Sprintf("is a second allocation of team %s; the first was taken", o.Allocation.Name)
+			twice = fmt.Sprintf("is a second allocation of team %s; only the first was imported", o.Allocation.Name)
 		}
 	}
 	switch {
@@ -152,7 +152,7 @@ func few(wrong []governance.FieldError) []governance.FieldError {
 		wrong[i].Path = strings.TrimSuffix(wrong[i].Path, ": ")
 	}
 	if more := len(wrong) - maxWrongs; more > 0 {
-		return append(slices.Clip(wrong[:maxWrongs]), governance.FieldError{Message: fmt.Sprintf("%d more parts were not taken", more)})
+		return append(slices.Clip(wrong[:maxWrongs]), governance.FieldError{Message: fmt.Sprintf("%d more parts were not imported", more)})
 	}
 	return wrong
 }

@@ -116,14 +116,14 @@ func (d *document) shorten(name, key string, values []string) error {
 func (d *document) list(name, key string) (section, list *yaml.Node, err error) {
 	section = d.section(name)
 	if section != nil && section.Kind != yaml.MappingNode {
-		return nil, nil, refuse(nil, "Kueue's configuration has something else than a mapping, or a reference to another place, in %s. Write its keys out.", name)
+		return nil, nil, refuse(nil, "In Kueue's configuration, %s is not a plain mapping. Write its keys out.", name)
 	}
 	list = child(section, key)
 	switch {
 	case list == nil || list.Tag == "!!null":
 		return section, nil, nil
 	case list.Kind != yaml.SequenceNode:
-		return nil, nil, refuse(nil, "Kueue's configuration has something else than a list, or a reference to another place, in %s.%s. Write its entries out.", name, key)
+		return nil, nil, refuse(nil, "In Kueue's configuration, %s.%s is not a plain list. Write its entries out.", name, key)
 	}
 	return section, list, nil
 }

@@ -103,7 +103,7 @@ func TestAddRefuses(t *testing.T) {
 		"integrations by reference":   {"managedJobsNamespaceSelector: {matchExpressions: [{key: a, operator: In, values: &x [batch/job, ray.io/rayjob]}]}\nintegrations: {frameworks: *x}\n", pod, "integrations.frameworks"},
 		"integrations in a word":      {"integrations: {frameworks: batch/job}\n", pod, "integrations.frameworks"},
 		"integrations in a mapping":   {"integrations: {frameworks: {batch/job: true}}\n", pod, "integrations.frameworks"},
-		"a section by reference":      {"metrics: &x {frameworks: [ray.io/rayjob]}\nintegrations: *x\n", pod, "in integrations"},
+		"a section by reference":      {"metrics: &x {frameworks: [ray.io/rayjob]}\nintegrations: *x\n", pod, ", integrations is not a plain mapping"},
 		"integrations merged in":      {"metrics: &x {frameworks: [ray.io/rayjob]}\nintegrations: {<<: *x}\n", pod, "by hand"},
 		"a section merged in":         {"metrics: &x {integrations: {frameworks: [ray.io/rayjob]}}\n<<: *x\n", pod, "by hand"},
 		"resources by reference":      {"multiKueue: {externalFrameworks: &x [a]}\nresources: {excludeResourcePrefixes: *x}\n", nic, "resources.excludeResourcePrefixes"},

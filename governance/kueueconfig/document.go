@@ -42,7 +42,7 @@ func refuse(err error, format string, args ...any) error {
 func read(text string) (*document, error) {
 	d := &document{seen: text, text: text}
 	if n := strings.Count(text, "\n"); n > maxLines {
-		return nil, refuse(nil, "Kueue's configuration has %d lines, and Kuota changes one of up to %d. Change it by hand.", n, maxLines)
+		return nil, refuse(nil, "Kueue's configuration has %d lines, and Kuota supports up to %d. Change it by hand.", n, maxLines)
 	}
 	if err := d.parse(); err != nil {
 		return nil, err
@@ -61,12 +61,12 @@ func read(text string) (*document, error) {
 	version, kind := scalar(child(d.root, "apiVersion")), scalar(child(d.root, "kind"))
 	known := version == group+"v1beta1" || version == group+"v1beta2"
 	if !known || kind != "Configuration" {
-		return nil, refuse(nil, "Kueue's configuration is a %q of %q, where Kuota knows Configuration of %sv1beta1 and v1beta2. Change Kueue's configuration by hand.", kind, version, group)
+		return nil, refuse(nil, "Kueue's configuration is a %q of %q, and Kuota supports Configuration of %sv1beta1 and v1beta2. Change Kueue's configuration by hand.", kind, version, group)
 	}
 	d.enables = version == group+"v1beta1"
 	for _, name := range []string{fairSharing, waitForPodsReady, featureGates} {
 		if n := d.section(name); n != nil && n.Kind != yaml.MappingNode {
-			return nil, refuse(nil, "Kueue's configuration has something else than a mapping, or a reference to another place, in %s. Write its keys out.", name)
+			return nil, refuse(nil, "In Kueue's configuration, %s is not a plain mapping. Write its keys out.", name)
 		}
 	}
 	return d, nil
@@ -80,13 +80,13 @@ func (d *document) parse() error {
 		return refuse(err, "Kueue's configuration is not YAML. Correct it in its ConfigMap.")
 	}
 	if len(node.Content) == 0 || node.Content[0].Kind != yaml.MappingNode {
-		return refuse(nil, "Kueue's configuration is empty, or no mapping of keys. Correct it in its ConfigMap.")
+		return refuse(nil, "Kueue's configuration is empty or not a mapping. Correct it in its ConfigMap.")
 	}
 	if _, err := values(&node); err != nil { // such as a key that stands there twice
-		return refuse(err, "Kueue's configuration is not YAML that Kueue takes. Correct it in its ConfigMap.")
+		return refuse(err, "Kueue's configuration is not YAML that Kueue accepts. Correct it in its ConfigMap.")
 	}
 	if err := decoder.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
-		return refuse(err, "Kueue's configuration is more than one document. Correct it in its ConfigMap.")
+		return refuse(err, "Kueue's configuration has more than one document. Correct it in its ConfigMap.")
 	}
 	d.root = node.Content[0]
 	return nil
@@ -131,7 +131,7 @@ func (d *document) checked(others ...string) (string, error) {
 }
 
 func byHand() error {
-	return refuse(nil, "Kueue's configuration is written so that Kuota cannot change a part of it safely. Change it by hand.")
+	return refuse(nil, "Kuota cannot change Kueue's configuration safely as it is written. Change it by hand.")
 }
 
 func values(n *yaml.Node) (map[string]any, error) {
@@ -147,7 +147,7 @@ func encode(n *yaml.Node) ([]byte, error) {
 	e.SetIndent(2)
 	e.CompactSeqIndent()
 	if err := e.Encode(n); err != nil {
-		return nil, refuse(err, "Kueue's configuration cannot be written anew. Change it by hand.")
+		return nil, refuse(err, "Kuota cannot rewrite Kueue's configuration. Change it by hand.")
 	}
 	return b.Bytes(), nil
 }

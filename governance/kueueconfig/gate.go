@@ -38,7 +38,7 @@ func argsOf(list []string, d *document) (*arguments, error) {
 		}
 	}
 	if a.at >= 0 && d.section(featureGates) != nil {
-		return nil, refuse(nil, "Kueue's feature gates stand both in its configuration and in the argument --feature-gates of its Deployment, and Kueue does not start so. Take one of the two away.")
+		return nil, refuse(nil, "Kueue's feature gates are set both in its configuration and in the argument --feature-gates of its Deployment, so Kueue does not start. Remove one of the two.")
 	}
 	return a, nil
 }
@@ -46,10 +46,10 @@ func argsOf(list []string, d *document) (*arguments, error) {
 // setGate makes gang scheduling on or off where that takes the gate.
 func setGate(d *document, a *arguments, v version, gangs bool) {
 	value, present := d.gate(a, gateName)
-	sentence := "The gate " + gateName + " goes "
+	sentence := "The gate " + gateName + " is switched "
 	switch {
 	case present && v.known() && !v.knowsGate():
-		d.writeGate(a, gateName, nil, fmt.Sprintf("The gate %s goes away: Kueue %s does not know it.", gateName, v.text))
+		d.writeGate(a, gateName, nil, fmt.Sprintf("The gate %s is removed: Kueue %s does not have it.", gateName, v.text))
 	case gangs && present && value != "false":
 		d.writeGate(a, gateName, false, sentence+"off, so that Kueue waits for pods.")
 	case gangs, present && value == "true":
@@ -59,9 +59,9 @@ func setGate(d *document, a *arguments, v version, gangs bool) {
 	case v.knowsGate():
 		d.writeGate(a, gateName, true, sentence+"on: without it Kueue "+v.text+" waits for pods for 30 minutes.")
 	case !v.known():
-		d.cannot = append(d.cannot, "The gate "+gateName+" is not added, since the image does not tell Kueue's version. From Kueue 0.19 gang scheduling stays on, with 30 minutes, until somebody sets the gate to true.")
+		d.cannot = append(d.cannot, "The gate "+gateName+" is not added, because the image does not show Kueue's version. From Kueue 0.19, gang scheduling stays on with a timeout of 30 minutes until the gate is set to true.")
 	case v.minor > 20:
-		d.cannot = append(d.cannot, "The gate "+gateName+" is not added, since Kueue "+v.text+" may not know it any more. Look up in Kueue's release notes how waiting for pods is switched off.")
+		d.cannot = append(d.cannot, "The gate "+gateName+" is not added, because Kueue "+v.text+" may no longer have it. See Kueue's release notes for how to switch off waiting for pods.")
 	}
 }
 

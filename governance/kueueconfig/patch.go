@@ -23,7 +23,7 @@ func patch(seen Seen, wanted Wanted) string {
 		diff(&b, items(seen.Args), items(wanted.Args))
 	}
 	if b.Len() > 0 {
-		fmt.Fprintf(&b, "# Kueue reads both only at its start, so then:\n# %s\n", cmp.Or(seen.Restart, restart))
+		fmt.Fprintf(&b, "# Kueue reads both at startup only, so then:\n# %s\n", cmp.Or(seen.Restart, restart))
 	}
 	return b.String()
 }

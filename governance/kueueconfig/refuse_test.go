@@ -16,12 +16,12 @@ const head = "apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\n"
 func TestWhatCannotBeTakenIsSaid(t *testing.T) {
 	for name, c := range map[string]struct{ text, arg, policy, want string }{
 		"no YAML":                  {text: "a: [", want: "not YAML"},
-		"a key twice":              {text: head + "kind: Configuration\n", want: "not YAML that Kueue takes"},
+		"a key twice":              {text: head + "kind: Configuration\n", want: "not YAML that Kueue accepts"},
 		"nothing":                  {text: "", want: "is empty"},
 		"a comment":                {text: "# nothing\n", want: "is empty"},
-		"a list":                   {text: "- a\n", want: "no mapping"},
+		"a list":                   {text: "- a\n", want: "not a mapping"},
 		"another kind":             {text: "apiVersion: v1\nkind: Pod\n", want: `a "Pod" of "v1"`},
-		"a later version":          {text: strings.Replace(head, "v1beta2", "v1", 1), want: "Kuota knows"},
+		"a later version":          {text: strings.Replace(head, "v1beta2", "v1", 1), want: "Kuota supports"},
 		"two documents":            {text: head + "---\n" + head, want: "more than one document"},
 		"a section that is a word": {text: head + "fairSharing: yes please\n", want: "fairSharing"},
 		"a section by reference":   {text: head + "metrics: &m {}\nwaitForPodsReady: *m\n", want: "waitForPodsReady"},
@@ -79,14 +79,14 @@ func TestGate(t *testing.T) {
 		says                string
 	}{
 		"Kueue 0.19 is given it":                    {image: current, text: head, policy: neither, wantText: head + "featureGates:\n  " + gate + ": true\n", says: "30 minutes"},
-		"Kueue 0.21 may have lost it":               {image: "kueue:v0.21.0", text: head, policy: neither, wantText: head, says: "may not know it any more"},
-		"an unknown version is not given it":        {image: branch, text: head, policy: neither, wantText: head, says: "does not tell"},
-		"an unknown version has it already":         {image: branch, text: off, policy: neither, wantText: strings.Replace(off, "false", "true", 1), says: "goes on"},
+		"Kueue 0.21 may have lost it":               {image: "kueue:v0.21.0", text: head, policy: neither, wantText: head, says: "may no longer have it"},
+		"an unknown version is not given it":        {image: branch, text: head, policy: neither, wantText: head, says: "does not show"},
+		"an unknown version has it already":         {image: branch, text: off, policy: neither, wantText: strings.Replace(off, "false", "true", 1), says: "switched on"},
 		"an unknown version has it in the way":      {image: branch, text: strings.Replace(off, "false", "true", 1), policy: neither, wantText: strings.Replace(off, "false", "true", 1)},
-		"a version from before does not know it":    {image: older, text: off, policy: neither, wantText: head, says: "does not know it"},
-		"an argument is changed":                    {image: current, text: head, policy: neither, args: []string{"--feature-gates=" + gate + "=false,A=true"}, wantText: head, wantArgs: []string{"--feature-gates=A=true," + gate + "=true"}, says: "goes on"},
+		"a version from before does not know it":    {image: older, text: off, policy: neither, wantText: head, says: "does not have it"},
+		"an argument is changed":                    {image: current, text: head, policy: neither, args: []string{"--feature-gates=" + gate + "=false,A=true"}, wantText: head, wantArgs: []string{"--feature-gates=A=true," + gate + "=true"}, says: "switched on"},
 		"an argument in two parts is changed":       {image: current, text: head, policy: neither, args: []string{"--feature-gates", "A=true"}, wantText: head, wantArgs: []string{"--feature-gates", "A=true," + gate + "=true"}, says: "30 minutes"},
-		"an argument in two parts goes away":        {image: older, text: head, policy: neither, args: []string{"-a", "--feature-gates", gate + "=false"}, wantText: head, wantArgs: []string{"-a"}, says: "goes away"},
+		"an argument in two parts goes away":        {image: older, text: head, policy: neither, args: []string{"-a", "--feature-gates", gate + "=false"}, wantText: head, wantArgs: []string{"-a"}, says: "is removed"},
 		"an empty argument is no place":             {image: current, text: head, policy: neither, args: []string{"--feature-gates="}, wantText: head + "featureGates:\n  " + gate + ": true\n", wantArgs: []string{"--feature-gates="}, says: "30 minutes"},
 		"a null section is no place either":         {image: current, text: head + "featureGates:\nnamespace: n\n", policy: neither, wantText: head + "featureGates:\n  " + gate + ": true\nnamespace: n\n", says: "30 minutes"},
 		"a text without a last line's end gets one": {image: current, text: head + "namespace: n", policy: neither, wantText: head + "namespace: n\nfeatureGates:\n  " + gate + ": true\n", says: "30 minutes"},
@@ -105,7 +105,7 @@ func TestGate(t *testing.T) {
 			if diff := cmp.Diff(c.wantArgs, got.Args); diff != "" {
 				t.Errorf("args (-want +got):\n%s", diff)
 			}
-			if left := strings.Contains(c.says, "may not know") || strings.Contains(c.says, "does not tell"); left != (len(got.Cannot) > 0) {
+			if left := strings.Contains(c.says, "may no longer have it") || strings.Contains(c.says, "does not show"); left != (len(got.Cannot) > 0) {
 				t.Errorf("it cannot %q", got.Cannot)
 			}
 			if says := strings.Join(slices.Concat(got.Changes, got.Cannot), " "); !strings.Contains(says, c.says) || c.says == "" && says != "" {

@@ -42,13 +42,13 @@ func gangOf(g v1alpha1.GangScheduling) (*gang, error) {
 	}
 	var fields []governance.FieldError
 	if out.timeout.Duration <= 0 {
-		fields = append(fields, governance.FieldError{Path: "spec.gangScheduling.timeout", Message: "The time that pods have to start is above 0s, such as 5m."})
+		fields = append(fields, governance.FieldError{Path: "spec.gangScheduling.timeout", Message: "The timeout for pods to start must be above 0s, such as 5m."})
 	}
 	if out.recovery.Duration < 0 {
-		fields = append(fields, governance.FieldError{Path: "spec.gangScheduling.recoveryTimeout", Message: "The time that a pod may be missing is 0s, which is for ever, or above, such as 5m."})
+		fields = append(fields, governance.FieldError{Path: "spec.gangScheduling.recoveryTimeout", Message: "The recovery timeout must be 0s, which means no limit, or above, such as 5m."})
 	}
 	if len(fields) > 0 {
-		return nil, &governance.Error{Kind: governance.Invalid, Op: "configure Kueue", Message: "Kueue would not start with these times.", Fields: fields}
+		return nil, &governance.Error{Kind: governance.Invalid, Op: "configure Kueue", Message: "Kueue would not start with these timeouts. Correct the marked fields.", Fields: fields}
 	}
 	return out, nil
 }
@@ -76,7 +76,7 @@ func duration(text string) (d metav1.Duration, err error) {
 func (d *document) shareFairly(on bool) {
 	section := d.section(fairSharing)
 	if !on {
-		d.off(section, fairSharing, "Fair sharing goes off: idle compute is first come, first served.")
+		d.off(section, fairSharing, "Fair sharing is switched off: idle compute is first come, first served.")
 		return
 	}
 	entry := map[string]any{}
@@ -86,14 +86,14 @@ func (d *document) shareFairly(on bool) {
 	if list := child(section, "preemptionStrategies"); list == nil || len(list.Content) == 0 {
 		entry["preemptionStrategies"] = []string{"LessThanOrEqualToFinalShare", "LessThanInitialShare"}
 	}
-	d.set(fairSharing, entry, "Fair sharing goes on: idle compute is shared by the teams' weights.")
+	d.set(fairSharing, entry, "Fair sharing is switched on: idle compute is shared by fair-share weights.")
 }
 
 // scheduleGangs switches waiting for pods, in the same way; g is nil for off.
 func (d *document) scheduleGangs(g *gang) {
 	section := d.section(waitForPodsReady)
 	if g == nil {
-		d.off(section, waitForPodsReady, "Gang scheduling goes off: the section waitForPodsReady no longer asks for it.")
+		d.off(section, waitForPodsReady, "Gang scheduling is switched off in the section waitForPodsReady.")
 		return
 	}
 	entry := map[string]any{
@@ -106,9 +106,9 @@ func (d *document) scheduleGangs(g *gang) {
 	if d.enables {
 		entry["enable"] = true
 	}
-	sentence := "Gang scheduling goes on, with the policy's times."
+	sentence := "Gang scheduling is switched on with the policy's timeouts."
 	if section != nil && (!d.enables || truth(child(section, "enable"))) {
-		sentence = "Gang scheduling gets the policy's times."
+		sentence = "Gang scheduling gets the policy's timeouts."
 	}
 	d.set(waitForPodsReady, entry, sentence)
 }

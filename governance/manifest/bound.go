@@ -41,25 +41,25 @@ func BoundSpec(spec *v1alpha1.ComputeAllocationSpec, path string) (wrong documen
 	b := bounder{&wrong}
 	at := func(name string) string { return document.Under(path, name) }
 	if b.text(&spec.DisplayName, at("displayName"), maxDisplayName); strings.ContainsFunc(spec.DisplayName, unicode.IsControl) {
-		wrong.Tell(at("displayName"), "has line breaks or other characters that are no text; left out")
+		wrong.Tell(at("displayName"), "has line breaks or control characters; ignored")
 		spec.DisplayName = ""
 	}
 	b.text(&spec.Description, at("description"), maxDescription)
 	oneOf(b, &spec.Activation, at("activation"), v1alpha1.Active, v1alpha1.Hold, v1alpha1.Drain)
 	if n := spec.Namespace; n != "" && (len(n) > maxLabel || !label.MatchString(n) || strings.HasPrefix(n, "kube-") || slices.Contains([]string{"default", "kueue-system", "kuota-system"}, n)) {
-		wrong.Tell(at("namespace"), "%s is no namespace that a team can have; left out", document.Short(n))
+		wrong.Tell(at("namespace"), "%s cannot be the namespace of a team; ignored", document.Short(n))
 		spec.Namespace = ""
 	}
 	spec.Members = b.members(spec.Members, at("members"))
 	if w := spec.FairShareWeight; w < 0 || w > 100 {
-		wrong.Tell(at("fairShareWeight"), "must be from 0 to 100; left out, which is 0")
+		wrong.Tell(at("fairShareWeight"), "must be from 0 to 100; 0 is used")
 		spec.FairShareWeight = 0
 	}
 	spec.Quota = b.rows(spec.Quota, at("quota"))
 	b.sharing(&spec.Sharing, at("sharing"))
 	oneOf(b, &spec.Preemption.WithinTeam, at("preemption.withinTeam"), v1alpha1.PreemptLowerPriority, v1alpha1.PreemptNever)
 	if spec.NamespaceCeiling && spec.Sharing.Unlimited {
-		wrong.Tell(at("namespaceCeiling"), "cannot be together with unlimited borrowing; left out")
+		wrong.Tell(at("namespaceCeiling"), "cannot be combined with unlimited borrowing; ignored")
 		spec.NamespaceCeiling = false
 	}
 	return wrong
@@ -73,7 +73,7 @@ func (b bounder) tell(path, format string, args ...any) { b.wrong.Tell(path, for
 // text is left out where it is too long.
 func (b bounder) text(text *string, path string, most int) {
 	if n := utf8.RuneCountInString(*text); n > most {
-		b.tell(path, "has %d characters; at most %d fit. Left out", n, most)
+		b.tell(path, "has %d characters; the limit is %d. Ignored", n, most)
 		*text = ""
 	}
 }
@@ -87,7 +87,7 @@ func oneOf[T ~string](b bounder, value *T, path string, words ...T) {
 	for _, w := range words {
 		names = append(names, string(w))
 	}
-	b.tell(path, "is %s; it can be %s. Left out, which is %s", document.Short(string(*value)), strings.Join(names, " or "), names[0])
+	b.tell(path, "is %s; it must be %s. The default %s is used", document.Short(string(*value)), strings.Join(names, " or "), names[0])
 	*value = ""
 }
 
@@ -96,14 +96,14 @@ func (b bounder) members(members []v1alpha1.Member, path string) (kept []v1alpha
 		at := document.Item(path, i)
 		switch {
 		case len(kept) == maxMembers:
-			b.tell(path, "has %d members; the first %d were taken", len(members), maxMembers)
+			b.tell(path, "has %d members; the first %d were imported", len(members), maxMembers)
 			return kept
 		case m.Kind != "User" && m.Kind != "Group":
-			b.tell(at, "is neither a User nor a Group; left out")
+			b.tell(at, "is neither a User nor a Group; ignored")
 		case m.Name == "" || utf8.RuneCountInString(m.Name) > maxMember:
-			b.tell(at, "has no name of 1 to %d characters; left out", maxMember)
+			b.tell(at, "has no name of 1 to %d characters; ignored", maxMember)
 		case strings.HasPrefix(m.Name, "system:"):
-			b.tell(at, "system: names belong to Kubernetes and cannot be members; left out")
+			b.tell(at, "names that start with system: are reserved by Kubernetes and cannot be members; ignored")
 		default:
 			kept = append(kept, m)
 		}
@@ -115,7 +115,7 @@ func (b bounder) sharing(s *v1alpha1.Sharing, path string) {
 	at := func(name string) string { return document.Under(path, name) }
 	oneOf(b, &s.Strategy, at("strategy"), v1alpha1.LendAndBorrow, v1alpha1.Lend, v1alpha1.DontLend)
 	if p := s.BorrowLimitPercent; p != nil && (*p < 0 || *p > 10_000) {
-		b.tell(at("borrowLimitPercent"), "must be from 0 to 10,000; left out, which is %d", v1alpha1.DefaultBorrowLimitPercent)
+		b.tell(at("borrowLimitPercent"), "must be from 0 to 10,000; %d is used", v1alpha1.DefaultBorrowLimitPercent)
 		s.BorrowLimitPercent = nil
 	}
 	if s.Strategy == v1alpha1.Lend || s.Strategy == v1alpha1.DontLend {
@@ -123,7 +123,7 @@ func (b bounder) sharing(s *v1alpha1.Sharing, path string) {
 		return
 	}
 	if s.Unlimited && s.BorrowLimitPercent != nil {
-		b.tell(at("unlimited"), "cannot be together with a percentage; left out, and the percentage counts")
+		b.tell(at("unlimited"), "cannot be combined with a percentage; ignored, the percentage is used")
 		s.Unlimited = false
 	}
 	s.BorrowLimits = b.rows(s.BorrowLimits, at("borrowLimits"))
@@ -131,7 +131,7 @@ func (b bounder) sharing(s *v1alpha1.Sharing, path string) {
 
 // unused leaves out the limits of a team that borrows nothing.
 func (b bounder) unused(s *v1alpha1.Sharing, path string) {
-	const problem = "has no effect: only LendAndBorrow borrows; left out"
+	const problem = "has no effect without LendAndBorrow; ignored"
 	if s.BorrowLimitPercent != nil {
 		b.tell(document.Under(path, "borrowLimitPercent"), problem)
 	}

@@ -37,16 +37,16 @@ func (b bounder) classes(classes []v1alpha1.PriorityClass, path string) (kept []
 		object := strings.TrimSuffix(class.Name, "-priority") // both come to the same object
 		switch {
 		case len(kept) == maxClasses:
-			b.tell(path, "has %d classes; a policy has at most %d, and the first %d were taken", len(classes), maxClasses, maxClasses)
+			b.tell(path, "has %d classes; a policy has at most %d, and the first %d were imported", len(classes), maxClasses, maxClasses)
 			return kept
 		case len(class.Name) > maxClass || !label.MatchString(class.Name):
-			b.tell(at, "%s is no name for a class: up to 40 lower-case letters, digits and hyphens; left out", document.Short(class.Name))
+			b.tell(at, "%s is not a valid class name: use up to 40 lower-case letters, digits and hyphens; ignored", document.Short(class.Name))
 		case seen[object]:
-			b.tell(at, "%s comes to the same class as an earlier one; left out", document.Short(class.Name))
+			b.tell(at, "%s is the same class as an earlier one; ignored", document.Short(class.Name))
 		case class.Weight == nil:
-			b.tell(at, "class %s has no weight; left out", class.Name)
+			b.tell(at, "class %s has no weight; ignored", class.Name)
 		case *class.Weight < 0 || *class.Weight > 100:
-			b.tell(at, "class %s has a weight outside of 0 to 100; left out", class.Name)
+			b.tell(at, "the weight of class %s is not from 0 to 100; ignored", class.Name)
 		default:
 			b.text(&class.Description, document.Under(at, "description"), maxDescription)
 			seen[object] = true
@@ -60,11 +60,11 @@ func (b bounder) classes(classes []v1alpha1.PriorityClass, path string) (kept []
 func (b bounder) gang(gang *v1alpha1.GangScheduling, path string) {
 	at := func(name string) string { return document.Under(path, name) }
 	if t := gang.Timeout; t != nil && (t.Duration <= 0 || t.Duration%time.Second != 0) {
-		b.tell(at("timeout"), "must be whole seconds above 0; left out, which is 5m")
+		b.tell(at("timeout"), "must be whole seconds above 0; 5m is used")
 		gang.Timeout = nil
 	}
 	if t := gang.RecoveryTimeout; t != nil && (t.Duration < 0 || t.Duration%time.Second != 0) {
-		b.tell(at("recoveryTimeout"), "must be whole seconds, 0 or more; left out, which is 5m")
+		b.tell(at("recoveryTimeout"), "must be whole seconds, 0 or more; 5m is used")
 		gang.RecoveryTimeout = nil
 	}
 	again := &gang.Requeuing
@@ -74,7 +74,7 @@ func (b bounder) gang(gang *v1alpha1.GangScheduling, path string) {
 		value **int32
 	}{{"backoffLimitCount", &again.BackoffLimitCount}, {"backoffBaseSeconds", &again.BackoffBaseSeconds}, {"backoffMaxSeconds", &again.BackoffMaxSeconds}} {
 		if *count.value != nil && **count.value < 0 {
-			b.tell(at("requeuing."+count.name), "cannot be negative; left out")
+			b.tell(at("requeuing."+count.name), "cannot be negative; ignored")
 			*count.value = nil
 		}
 	}
@@ -86,14 +86,14 @@ func (b bounder) pools(pools []v1alpha1.Pool, path string) (kept []v1alpha1.Pool
 		at := document.Item(path, i)
 		switch {
 		case len(kept) == maxPools:
-			b.tell(path, "has %d pools; a policy has at most %d, and the first %d were taken", len(pools), maxPools, maxPools)
+			b.tell(path, "has %d pools; a policy has at most %d, and the first %d were imported", len(pools), maxPools, maxPools)
 			return kept
 		case len(pool.Name) > maxClass || !label.MatchString(pool.Name):
-			b.tell(at, "%s is no name for a pool: up to 40 lower-case letters, digits and hyphens; left out", document.Short(pool.Name))
+			b.tell(at, "%s is not a valid pool name: use up to 40 lower-case letters, digits and hyphens; ignored", document.Short(pool.Name))
 		case seen[pool.Name]:
-			b.tell(at, "pool %s stands there already; left out", pool.Name)
+			b.tell(at, "pool %s is listed twice; ignored", pool.Name)
 		case !matches(pool.Match):
-			b.tell(at, "pool %s does not match by exactly one of accelerator, instanceFamily, instanceTypes and nodeLabels, within their bounds; left out", pool.Name)
+			b.tell(at, "pool %s must match by exactly one valid accelerator, instanceFamily, instanceTypes or nodeLabels; ignored", pool.Name)
 		default:
 			seen[pool.Name] = true
 			kept = append(kept, pool)

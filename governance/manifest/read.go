@@ -49,7 +49,7 @@ func Read(n *document.Node, path string) (*v1alpha1.ComputeAllocation, *v1alpha1
 		return nil, nil, wrong
 	}
 	if left := slices.DeleteFunc(report.Kept, func(p string) bool { return p == document.Under(path, "spec") }); len(left) > 0 {
-		wrong.Tell(path, "only the name and the spec were taken, and not %s", strings.Join(left, ", "))
+		wrong.Tell(path, "only the name and the spec were imported, not %s", strings.Join(left, ", "))
 	}
 	spec := n.Get("spec")
 	if spec == nil {

@@ -31,18 +31,18 @@ func (b bounder) rows(rows []v1alpha1.QuotaRow, path string) (kept []v1alpha1.Qu
 		named := [2]string{row.InstanceType, row.Pool}
 		switch {
 		case len(kept) == quota.MaxRows:
-			b.tell(path, "has %d rows; an allocation has at most %d, and the first %d were taken", len(rows), quota.MaxRows, quota.MaxRows)
+			b.tell(path, "has %d rows; an allocation has at most %d, and the first %d were imported", len(rows), quota.MaxRows, quota.MaxRows)
 			return kept
 		case row.InstanceType != "" && row.Pool != "":
-			b.tell(at, "names both an instance type and a pool; left out")
+			b.tell(at, "has both an instance type and a pool; ignored")
 		case row.InstanceType == "" && row.Pool == "":
-			b.tell(at, "names no instance type; left out")
+			b.tell(at, "has no instance type; ignored")
 		case len(row.InstanceType+row.Pool) > maxLabel:
-			b.tell(at, "has a name of more than %d characters; left out", maxLabel)
+			b.tell(at, "has a name of more than %d characters; ignored", maxLabel)
 		case seen[named]:
-			b.tell(at, "%s stands in an earlier row already; left out", document.Short(row.InstanceType+row.Pool))
+			b.tell(at, "%s is already in an earlier row; ignored", document.Short(row.InstanceType+row.Pool))
 		case !b.amounts(&row.Amounts, at):
-			b.tell(at, "has no figure above 0; left out")
+			b.tell(at, "has no amount above 0; ignored")
 		default:
 			seen[named] = true
 			kept = append(kept, row)
@@ -57,18 +57,18 @@ func (b bounder) amounts(a *v1alpha1.Amounts, path string) bool {
 	b.count(&a.Instances, document.Under(path, "instances"))
 	b.count(&a.Accelerators, document.Under(path, "accelerators"))
 	if q := a.VCPU; q != nil && (q.Sign() < 0 || q.Cmp(mostVCPU) > 0 || q.Format == resource.BinarySI && !q.IsZero() || !vCPU.MatchString(q.String()) || !inThousandths(*q)) {
-		b.tell(document.Under(path, "vCPU"), "must be a number from 0 to 10,000,000 in steps of 0.001; left out")
+		b.tell(document.Under(path, "vCPU"), "must be a number from 0 to 10,000,000 in steps of 0.001; ignored")
 		a.VCPU = nil
 	}
 	if q := a.Memory; q != nil && (q.Sign() < 0 || q.Cmp(mostMemory) > 0 || !memory.MatchString(q.String())) {
-		b.tell(document.Under(path, "memory"), "must be an amount from 0 to 10,000,000 GiB that is not finer than its size allows; left out")
+		b.tell(document.Under(path, "memory"), "must be from 0 to 10,000,000 GiB with fewer decimals; ignored")
 		a.Memory = nil
 	}
 	if p := a.Partition; p != nil && !profile.MatchString(p.Profile) {
-		b.tell(document.Under(path, "partition.profile"), "%s is none; profiles look like mig-1g.5gb. Left out with its count", document.Short(p.Profile))
+		b.tell(document.Under(path, "partition.profile"), "%s is not a profile such as mig-1g.5gb; ignored with its count", document.Short(p.Profile))
 		a.Partition = nil
 	} else if p != nil && (p.Count < 0 || p.Count > quota.MaxAmount) {
-		b.tell(document.Under(path, "partition.count"), "must be from 0 to 10,000,000; left out with its profile")
+		b.tell(document.Under(path, "partition.count"), "must be from 0 to 10,000,000; ignored with its profile")
 		a.Partition = nil
 	}
 	b.together(a, path)
@@ -77,7 +77,7 @@ func (b bounder) amounts(a *v1alpha1.Amounts, path string) bool {
 
 func (b bounder) count(n **int64, path string) {
 	if *n != nil && (**n < 0 || **n > quota.MaxAmount) {
-		b.tell(path, "must be from 0 to 10,000,000; left out")
+		b.tell(path, "must be from 0 to 10,000,000; ignored")
 		*n = nil
 	}
 }
@@ -88,7 +88,7 @@ func (b bounder) together(a *v1alpha1.Amounts, path string) {
 	switch {
 	case a.Instances == nil || !single:
 	case *a.Instances == 0:
-		b.tell(document.Under(path, "instances"), "is 0 beside single resources, which count instead; left out")
+		b.tell(document.Under(path, "instances"), "is 0; the single resources are used instead")
 		a.Instances = nil
 	default:
 		for _, single := range []struct {
@@ -96,7 +96,7 @@ func (b bounder) together(a *v1alpha1.Amounts, path string) {
 			given bool
 		}{{"accelerators", a.Accelerators != nil}, {"vCPU", a.VCPU != nil}, {"memory", a.Memory != nil}, {"partition", a.Partition != nil}} {
 			if single.given {
-				b.tell(document.Under(path, single.name), "cannot be given beside whole instances; left out")
+				b.tell(document.Under(path, single.name), "cannot be combined with whole instances; ignored")
 			}
 		}
 		*a = v1alpha1.Amounts{Instances: a.Instances}
@@ -104,10 +104,10 @@ func (b bounder) together(a *v1alpha1.Amounts, path string) {
 	switch {
 	case a.Partition == nil || a.Accelerators == nil:
 	case *a.Accelerators == 0:
-		b.tell(document.Under(path, "accelerators"), "is 0 beside a partition, which counts instead; left out")
+		b.tell(document.Under(path, "accelerators"), "is 0; the partition is used instead")
 		a.Accelerators = nil
 	default:
-		b.tell(document.Under(path, "partition"), "cannot be given beside whole accelerators; left out")
+		b.tell(document.Under(path, "partition"), "cannot be combined with whole accelerators; ignored")
 		a.Partition = nil
 	}
 }

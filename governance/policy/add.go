@@ -33,7 +33,7 @@ func (s *Service) CheckPools(ctx context.Context, pools []v1alpha1.Pool) ([]gove
 // nowhere tells of each pool that there is no policy to add it to. Making one
 // decides on much more than pools, and restarts Kueue.
 func nowhere(pools []v1alpha1.Pool) []governance.FieldError {
-	return each(pools, "there is no cluster policy yet; create one first (Policies, Create policy), then pools can be made")
+	return each(pools, "there is no cluster policy yet; create one first (Policies, Create policy)")
 }
 
 // each tells the same of every pool.
@@ -99,7 +99,7 @@ func (s *Service) AddPools(ctx context.Context, user governance.User, pools []v1
 		err := cluster.Translate("read policy", writer.Get(ctx, client.ObjectKeyFromObject(policy), policy))
 		switch {
 		case governance.KindOf(err) == governance.NotFound:
-			return invalid("There is no cluster policy to make pools in.", nowhere(pools))
+			return invalid("There is no cluster policy. Create one before you create pools.", nowhere(pools))
 		case err != nil:
 			return err
 		}

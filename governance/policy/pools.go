@@ -26,7 +26,7 @@ func (w *wrongs) pools(pools []v1alpha1.Pool, state State) bool {
 		case problem != "":
 			w.add(at+".name", "%s", problem)
 		case seen[pool.Name]:
-			w.add(at+".name", "pool %s stands there twice", pool.Name)
+			w.add(at+".name", "pool %s is listed twice; remove one", pool.Name)
 		}
 		if circular := state.Types.Clashes(pool); clash == "" && circular != "" {
 			w.add(at+".match.nodeLabels", "%s", circular)
@@ -45,12 +45,12 @@ func (w *wrongs) match(at string, match v1alpha1.PoolMatch) {
 		}
 	}
 	if given != 1 {
-		w.add(at, "say by exactly one thing which nodes it has: an accelerator, an instance family, instance types, or node labels")
+		w.add(at, "match nodes by exactly one of: an accelerator, an instance family, instance types, or node labels")
 		return
 	}
 	long := func(path, value string) {
 		if len(value) > validation.LabelValueMaxLength {
-			w.add(path, "has %d characters; at most %d are possible", len(value), validation.LabelValueMaxLength)
+			w.add(path, "has %d characters; use at most %d", len(value), validation.LabelValueMaxLength)
 		}
 	}
 	long(at+".accelerator", match.Accelerator)
@@ -64,7 +64,7 @@ func (w *wrongs) match(at string, match v1alpha1.PoolMatch) {
 		case name == "":
 			w.add(at+".instanceTypes", "one of the types is empty; leave it out")
 		case slices.Contains(match.InstanceTypes[:i], name):
-			w.add(at+".instanceTypes", "type %s stands there twice", name)
+			w.add(at+".instanceTypes", "type %s is listed twice; remove one", name)
 		}
 	}
 	if len(match.NodeLabels) > maxLabels {
@@ -72,7 +72,7 @@ func (w *wrongs) match(at string, match v1alpha1.PoolMatch) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(match.NodeLabels)) {
 		if len(validation.IsQualifiedName(key)) > 0 || len(validation.IsValidLabelValue(match.NodeLabels[key])) > 0 {
-			w.add(at+".nodeLabels", "%s=%s is no label that a node can have", key, match.NodeLabels[key])
+			w.add(at+".nodeLabels", "%s=%s is not a valid node label", key, match.NodeLabels[key])
 		}
 	}
 }

@@ -17,7 +17,7 @@ import (
 )
 
 // kueueSilent is said in a review while Kueue does not answer.
-const kueueSilent = "Kueue does not answer, so nobody can say what it would change. Saving works; it takes effect when Kueue is back."
+const kueueSilent = "Kueue does not answer, so its changes cannot be previewed. You can save; the policy takes effect when Kueue is back."
 
 // Review says what saving a policy would do, and changes nothing. Without a
 // resourceVersion it is a new one. What is wrong comes as governance.Invalid,
@@ -27,7 +27,7 @@ func (s *Service) Review(ctx context.Context, user governance.User, policy *v1al
 	defer cancel()
 	may, err := s.Access.MayEditPolicy(ctx, user)
 	if err == nil && !may {
-		err = &governance.Error{Kind: governance.Forbidden, Op: "review policy", Message: "You may not do this. Ask whoever runs the cluster."}
+		err = &governance.Error{Kind: governance.Forbidden, Op: "review policy", Message: "You do not have permission to do this. Ask a cluster admin."}
 	}
 	if err != nil {
 		return Review{}, err
@@ -68,7 +68,7 @@ func (s *Service) Review(ctx context.Context, user governance.User, policy *v1al
 	}
 	if s.Kueue != nil {
 		if review.Restart, review.Patch, err = s.Kueue(ctx, &after.Spec); err != nil {
-			review.Unknown = strings.TrimSpace(review.Unknown + " What Kueue's configuration needs cannot be said: " + sentence(err))
+			review.Unknown = strings.TrimSpace(review.Unknown + " Changes of Kueue's configuration cannot be previewed: " + sentence(err))
 		}
 	}
 	return review, nil
@@ -95,7 +95,7 @@ func (s *Service) tryClasses(ctx context.Context, policy *v1alpha1.ClusterPolicy
 			return err
 		}
 		if live.Name != "" && !allocations.Ours(live) {
-			wrong = append(wrong, governance.FieldError{Path: at, Message: fmt.Sprintf("WorkloadPriorityClass %s exists and is not Kuota's; rename or delete it, or choose another name", name)})
+			wrong = append(wrong, governance.FieldError{Path: at, Message: fmt.Sprintf("WorkloadPriorityClass %s exists and is not managed by Kuota; delete it, or choose another name", name)})
 			continue
 		}
 		for _, w := range result.Wrong {

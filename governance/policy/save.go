@@ -70,7 +70,7 @@ func (s *Service) write(ctx context.Context, user governance.User, policy *v1alp
 	after.Name = v1alpha1.ClusterPolicyName
 	set := func() error {
 		if after.DeletionTimestamp != nil {
-			return &governance.Error{Kind: governance.Conflict, Op: "update policy", Message: "The cluster policy is being deleted. It cannot be changed any more; create it again when it is gone."}
+			return &governance.Error{Kind: governance.Conflict, Op: "update policy", Message: "The cluster policy is being deleted and cannot be changed. Create it again once it is deleted."}
 		}
 		if err := gitops.Refuse(after, "update policy", "The cluster policy"); err != nil {
 			return err

@@ -264,7 +264,7 @@ func TestReview(t *testing.T) {
 	must(t, w.Client.Create(t.Context(), &foreign))
 	t.Cleanup(func() { _ = w.Client.Delete(context.Background(), &foreign) })
 	_, err = w.Review(t.Context(), w.admin, next)
-	wantKind(t, err, governance.Invalid, "spec.priorityClasses[1].name", "not Kuota's")
+	wantKind(t, err, governance.Invalid, "spec.priorityClasses[1].name", "not managed by Kuota")
 }
 
 // Pools are added whatever else the policy says, and by several at once.

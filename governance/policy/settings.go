@@ -52,7 +52,7 @@ func gang(g *v1alpha1.GangScheduling) string {
 		return "Off"
 	}
 	again := &g.Requeuing
-	parts := []string{"ready within " + cmp.Or(DurationWords(g.Timeout), "5m"), "may miss a pod for " + recovery(g.RecoveryTimeout)}
+	parts := []string{"ready within " + cmp.Or(DurationWords(g.Timeout), "5m"), "recovery within " + recovery(g.RecoveryTimeout)}
 	if g.BlockAdmission {
 		parts = append(parts, "one task at a time")
 	}

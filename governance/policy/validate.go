@@ -74,16 +74,16 @@ func (w *wrongs) classes(classes []v1alpha1.PriorityClass) {
 		case problem != "":
 			w.add(at+".name", "%s", problem)
 		case twice && other == class.Name:
-			w.add(at+".name", "class %s stands there twice", class.Name)
+			w.add(at+".name", "class %s is listed twice; remove one", class.Name)
 		case twice:
-			w.add(at+".name", "%s and %s come to the same object, %s; rename one", other, class.Name, object)
+			w.add(at+".name", "%s and %s would both be the object %s; rename one", other, class.Name, object)
 		}
 		seen[object] = class.Name
 		switch {
 		case class.Weight == nil:
-			w.add(at+".weight", "give a weight from 0, the last, to %d, the first", maxWeight)
+			w.add(at+".weight", "enter a weight from 0 (lowest) to %d (highest)", maxWeight)
 		case *class.Weight < 0 || *class.Weight > maxWeight:
-			w.add(at+".weight", "must be a whole number from 0, the last, to %d, the first", maxWeight)
+			w.add(at+".weight", "must be a whole number from 0 (lowest) to %d (highest)", maxWeight)
 		}
 		if n := utf8.RuneCountInString(class.Description); n > maxDescription {
 			w.add(at+".description", "has %d characters; a description has at most %d", n, maxDescription)
@@ -94,7 +94,7 @@ func (w *wrongs) classes(classes []v1alpha1.PriorityClass) {
 func checkName(name string) string {
 	switch {
 	case name == "":
-		return "give it a name"
+		return "enter a name"
 	case len(name) > maxName:
 		return fmt.Sprintf("has %d characters; a name has at most %d", utf8.RuneCountInString(name), maxName)
 	case !label.MatchString(name):
@@ -110,7 +110,7 @@ func (w *wrongs) gang(gang *v1alpha1.GangScheduling) {
 		w.add("spec.gangScheduling.timeout", "must be longer than 0s, such as 5m")
 	}
 	if t := gang.RecoveryTimeout; t != nil && t.Duration < 0 {
-		w.add("spec.gangScheduling.recoveryTimeout", "must not be below 0s; 0s lets a task miss a pod for ever")
+		w.add("spec.gangScheduling.recoveryTimeout", "must be 0s or longer; 0s means no limit")
 	}
 	again := &gang.Requeuing
 	const at = "spec.gangScheduling.requeuing"
@@ -129,7 +129,7 @@ func (w *wrongs) gang(gang *v1alpha1.GangScheduling) {
 	most := notNegative(at+".backoffMaxSeconds", again.BackoffMaxSeconds)
 	first, last := orDefault(again.BackoffBaseSeconds, backoffBase), orDefault(again.BackoffMaxSeconds, backoffMax)
 	if base && most && first > last {
-		w.add(at+".backoffMaxSeconds", "must be at least the first pause, %d seconds", first)
+		w.add(at+".backoffMaxSeconds", "must be at least the base backoff, %d seconds", first)
 	}
 }
 

@@ -65,7 +65,7 @@ func TestValidate(t *testing.T) {
 		"eleven classes": {v1alpha1.ClusterPolicySpec{PriorityClasses: eleven}, map[string]string{"spec.priorityClasses": "at most 10"}},
 		"classes of one object": {
 			v1alpha1.ClusterPolicySpec{PriorityClasses: []v1alpha1.PriorityClass{class("dev", 1), class("dev-priority", 2)}},
-			map[string]string{"spec.priorityClasses[1].name": "dev and dev-priority come to the same object"},
+			map[string]string{"spec.priorityClasses[1].name": "dev and dev-priority would both be the object"},
 		},
 		"a class twice": {
 			v1alpha1.ClusterPolicySpec{PriorityClasses: []v1alpha1.PriorityClass{class("dev", 1), class("dev", 2)}},
@@ -75,7 +75,7 @@ func TestValidate(t *testing.T) {
 			v1alpha1.ClusterPolicySpec{PriorityClasses: []v1alpha1.PriorityClass{class("Dev", 101), {Name: ""}, class(strings.Repeat("a", 41), -1)}},
 			map[string]string{
 				"spec.priorityClasses[0].name": "lower-case", "spec.priorityClasses[0].weight": "from 0",
-				"spec.priorityClasses[1].name": "give it a name", "spec.priorityClasses[1].weight": "give a weight",
+				"spec.priorityClasses[1].name": "enter a name", "spec.priorityClasses[1].weight": "enter a weight",
 				"spec.priorityClasses[2].name": "41 characters", "spec.priorityClasses[2].weight": "from 0",
 			},
 		},
@@ -89,9 +89,9 @@ func TestValidate(t *testing.T) {
 				Requeuing: v1alpha1.Requeuing{Timestamp: "Now", BackoffLimitCount: weight(-1), BackoffBaseSeconds: weight(7200)},
 			}},
 			map[string]string{
-				"spec.gangScheduling.timeout": "longer than 0s", "spec.gangScheduling.recoveryTimeout": "below 0s",
+				"spec.gangScheduling.timeout": "longer than 0s", "spec.gangScheduling.recoveryTimeout": "0s or longer",
 				"spec.gangScheduling.requeuing.timestamp": "Eviction", "spec.gangScheduling.requeuing.backoffLimitCount": "from 0",
-				"spec.gangScheduling.requeuing.backoffMaxSeconds": "at least the first pause, 7200",
+				"spec.gangScheduling.requeuing.backoffMaxSeconds": "at least the base backoff, 7200",
 			},
 		},
 		"for ever to recover": {v1alpha1.ClusterPolicySpec{GangScheduling: v1alpha1.GangScheduling{RecoveryTimeout: seconds(0)}}, nil},

@@ -31,7 +31,7 @@ func IdleWords(s v1alpha1.IdleComputeStrategy) string {
 
 // EnforcementWords says what is refused.
 func EnforcementWords(e v1alpha1.Enforcement) string {
-	return wordsOr(e, map[v1alpha1.Enforcement]string{v1alpha1.RequireQueue: "Require a queue", v1alpha1.EnforcementNone: "Refuse nothing"})
+	return wordsOr(e, map[v1alpha1.Enforcement]string{v1alpha1.RequireQueue: "Require a queue", v1alpha1.EnforcementNone: "Off"})
 }
 
 // LoopWords describes what Kuota does about preemption loops.
@@ -77,7 +77,7 @@ func MatchWords(m v1alpha1.PoolMatch) string {
 	case len(m.InstanceTypes) > 0:
 		return "types " + strings.Join(m.InstanceTypes, ", ")
 	}
-	return "nodes labelled " + LabelWords(m.NodeLabels)
+	return "nodes labeled " + LabelWords(m.NodeLabels)
 }
 
 // LabelWords lists labels by key: rack=4, zone=a.

@@ -181,7 +181,7 @@ func parse(row v1alpha1.Amounts, instance catalog.Instance) (a amounts, errs []g
 	}
 	single := row.Accelerators != nil || row.VCPU != nil || row.Memory != nil || row.Partition != nil
 	if row.Instances != nil && single {
-		wrong("instances", "give either whole instances or single resources, not both")
+		wrong("instances", "enter either whole instances or single resources, not both")
 	}
 	if row.Partition != nil {
 		parsePartition(row, instance, wrong)
@@ -190,7 +190,7 @@ func parse(row v1alpha1.Amounts, instance catalog.Instance) (a amounts, errs []g
 		wrong("accelerators", "instances of %s have no accelerators", instance.Type)
 	}
 	if len(errs) == 0 && a == (amounts{}) && (row.Partition == nil || row.Partition.Count == 0) {
-		wrong("", "give at least one figure above 0")
+		wrong("", "enter at least one amount above 0")
 	}
 	return a, errs
 }
@@ -198,7 +198,7 @@ func parse(row v1alpha1.Amounts, instance catalog.Instance) (a amounts, errs []g
 func parsePartition(row v1alpha1.Amounts, instance catalog.Instance, wrong func(field, format string, args ...any)) {
 	p := row.Partition
 	if row.Accelerators != nil {
-		wrong("partition", "give either whole accelerators or a partition of them, not both")
+		wrong("partition", "enter either whole accelerators or a partition of them, not both")
 	}
 	if p.Count < 0 || p.Count > MaxAmount {
 		wrong("partition.count", "must be a whole number from 0 to 10,000,000")
@@ -211,7 +211,7 @@ func parsePartition(row v1alpha1.Amounts, instance catalog.Instance, wrong func(
 	case !slices.Contains(instance.Partitions, p.Profile):
 		wrong("partition.profile", "instances of %s have the profiles %s", instance.Type, strings.Join(instance.Partitions, ", "))
 	case instance.Accelerators == 0 && (row.VCPU == nil || row.Memory == nil):
-		wrong("partition", "no node of %s ever reported whole accelerators, so its share is unknown: give vCPU and memory too", instance.Type)
+		wrong("partition", "no node of %s ever reported whole accelerators, so the share is unknown: enter vCPU and memory too", instance.Type)
 	}
 }
 
@@ -250,5 +250,5 @@ func floorBytes(q resource.Quantity) int64 {
 }
 
 func tooLarge(field string) []governance.FieldError {
-	return []governance.FieldError{{Path: field, Message: "comes to more than Kubernetes can count; give less"}}
+	return []governance.FieldError{{Path: field, Message: "is more than Kubernetes can count; enter less"}}
 }

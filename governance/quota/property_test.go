@@ -72,7 +72,7 @@ func anyAmounts(random *rand.Rand, instance catalog.Instance) v1alpha1.Amounts {
 	return a
 }
 
-const tooMuch = "comes to more than Kubernetes can count; give less"
+const tooMuch = "is more than Kubernetes can count; enter less"
 
 // fill fills a row in; ok is false when it comes to more than can be counted.
 func fill(t *testing.T, row v1alpha1.Amounts, instance catalog.Instance) (filled quota.Resources, ok bool) {

@@ -57,7 +57,7 @@ func Resolve(spec *v1alpha1.ComputeAllocationSpec, types catalog.Catalog) (Resol
 		pool := Pool{Name: row.pool, Nominal: row.amounts}
 		var ok bool
 		if pool.Limit, ok = borrowLimit(spec.Sharing, row.amounts); !ok {
-			return Resolved{}, []governance.FieldError{{Path: "spec.sharing.borrowLimitPercent", Message: "comes to more than Kubernetes can count; give less"}}
+			return Resolved{}, []governance.FieldError{{Path: "spec.sharing.borrowLimitPercent", Message: "is more than Kubernetes can count; enter less"}}
 		}
 		resolved.Pools = append(resolved.Pools, pool)
 	}

@@ -130,7 +130,7 @@ func TestResolveRefuses(t *testing.T) {
 		"a borrow limit of 10001":   {v1alpha1.ComputeAllocationSpec{Sharing: v1alpha1.Sharing{BorrowLimitPercent: percent(10001)}}, "spec.sharing.borrowLimitPercent", "10,000"},
 		"a negative borrow limit":   {v1alpha1.ComputeAllocationSpec{Sharing: v1alpha1.Sharing{BorrowLimitPercent: percent(-1)}}, "spec.sharing.borrowLimitPercent", "10,000"},
 		"a weight of 101":           {v1alpha1.ComputeAllocationSpec{FairShareWeight: 101}, "spec.fairShareWeight", "100"},
-		"a limit without borrowing": {v1alpha1.ComputeAllocationSpec{Sharing: v1alpha1.Sharing{Strategy: v1alpha1.Lend, BorrowLimitPercent: percent(5)}}, "spec.sharing.strategy", "lend-and-borrow"},
+		"a limit without borrowing": {v1alpha1.ComputeAllocationSpec{Sharing: v1alpha1.Sharing{Strategy: v1alpha1.Lend, BorrowLimitPercent: percent(5)}}, "spec.sharing.strategy", "lend and borrow"},
 		"a ceiling without limit":   {v1alpha1.ComputeAllocationSpec{NamespaceCeiling: true, Sharing: v1alpha1.Sharing{Unlimited: true}}, "spec.namespaceCeiling", "ceiling"},
 	}
 	for name, c := range cases {

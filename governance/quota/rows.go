@@ -66,9 +66,9 @@ func findPool(row v1alpha1.QuotaRow, types catalog.Catalog) (pool catalog.Pool, 
 	if split := types.Ambiguous(row.InstanceType); len(split) > 0 {
 		return catalog.Pool{}, fmt.Sprintf("instances of %s are in the pools %s; name one of them", row.InstanceType, and(split))
 	}
-	problem = fmt.Sprintf("%q is not a known instance type, and no node has it", row.InstanceType)
+	problem = fmt.Sprintf("unknown instance type %q: no node has it", row.InstanceType)
 	if _, named := types.Named(row.InstanceType); named {
-		return catalog.Pool{}, problem + "; it is a pool: name it as one"
+		return catalog.Pool{}, problem + "; it is a pool: set pool instead of instanceType"
 	}
 	if near := types.Near(row.InstanceType); len(near) > 0 {
 		problem += "; did you mean " + strings.Join(near, " or ") + "?"
@@ -86,7 +86,7 @@ func noSuchPool(name string, types catalog.Catalog) string {
 	problem := fmt.Sprintf("there is no pool %q in the cluster policy", name)
 	switch _, isType := types.Pool(name); {
 	case isType:
-		return problem + "; it is an instance type: name it as one"
+		return problem + "; it is an instance type: set instanceType instead of pool"
 	case len(named) == 0:
 		return problem + ", which has none"
 	}
@@ -96,9 +96,9 @@ func noSuchPool(name string, types catalog.Catalog) string {
 // samePool says that a row comes to the pool of an earlier one.
 func samePool(first, second v1alpha1.QuotaRow, index int, pool catalog.Pool) string {
 	if rowName(first) == rowName(second) {
-		return fmt.Sprintf("%s stands in row %d already; put both into one row", rowName(second), index+1)
+		return fmt.Sprintf("%s is already in row %d; combine the rows", rowName(second), index+1)
 	}
-	return fmt.Sprintf("%s and %s in row %d are both pool %s; put both into one row", rowName(second), rowName(first), index+1, pool.Name)
+	return fmt.Sprintf("%s and %s in row %d are both pool %s; combine the rows", rowName(second), rowName(first), index+1, pool.Name)
 }
 
 func rowName(row v1alpha1.QuotaRow) string {
@@ -121,11 +121,11 @@ func checkPool(row v1alpha1.QuotaRow, pool catalog.Pool) (errs []governance.Fiel
 	wrong := func(field, format string, args ...any) {
 		errs = append(errs, governance.FieldError{Path: field, Message: fmt.Sprintf(format, args...)})
 	}
-	const instead = "give accelerators, vCPU or memory"
+	const instead = "enter accelerators, vCPU or memory"
 	if row.Instances != nil {
 		switch {
 		case len(pool.Types) == 0 && pool.Nodes == 0:
-			wrong("instances", "pool %s has no nodes, so what an instance of it has is unknown; give vCPU and memory", pool.Name)
+			wrong("instances", "pool %s has no nodes, so the size of an instance is unknown; enter vCPU and memory", pool.Name)
 		case pool.Grouped && len(pool.Types) > 1:
 			wrong("instances", "pool %s has several instance types: %s", pool.Name, instead)
 		case pool.Grouped:
@@ -144,9 +144,9 @@ func checkPool(row v1alpha1.QuotaRow, pool catalog.Pool) (errs []governance.Fiel
 		}
 		switch {
 		case len(pool.Mixed) > 0:
-			wrong(field, "pool %s has accelerators of several kinds, %s, which cannot be counted together: make a pool of each", pool.Name, and(pool.Mixed))
+			wrong(field, "pool %s has several kinds of accelerators, %s, which cannot be counted together: create a pool for each", pool.Name, and(pool.Mixed))
 		case len(pool.Types) == 0 && pool.Nodes == 0:
-			wrong(field, "pool %s has no nodes, so what accelerators it has is unknown; give vCPU and memory", pool.Name)
+			wrong(field, "pool %s has no nodes, so its accelerators are unknown; enter vCPU and memory", pool.Name)
 		default:
 			wrong(field, "pool %s has no accelerators", pool.Name)
 		}

@@ -103,18 +103,18 @@ func TestRowsByPoolRefused(t *testing.T) {
 		want     string
 	}{
 		"a pool that the policy lacks":             {[]v1alpha1.QuotaRow{inPool("h200", gpu)}, "spec.quota[0].pool", `there is no pool "h200" in the cluster policy; pools are a100, blue, chips, green, h100, later, neuron`},
-		"a type named as a pool":                   {[]v1alpha1.QuotaRow{inPool("ml.g6.12xlarge", gpu)}, "spec.quota[0].pool", `there is no pool "ml.g6.12xlarge" in the cluster policy; it is an instance type: name it as one`},
-		"a pool named as a type":                   {[]v1alpha1.QuotaRow{row("h100", gpu)}, "spec.quota[0].instanceType", `"h100" is not a known instance type, and no node has it; it is a pool: name it as one`},
+		"a type named as a pool":                   {[]v1alpha1.QuotaRow{inPool("ml.g6.12xlarge", gpu)}, "spec.quota[0].pool", `there is no pool "ml.g6.12xlarge" in the cluster policy; it is an instance type: set instanceType instead of pool`},
+		"a pool named as a type":                   {[]v1alpha1.QuotaRow{row("h100", gpu)}, "spec.quota[0].instanceType", `unknown instance type "h100": no node has it; it is a pool: set pool instead of instanceType`},
 		"a pool and a type in one row":             {[]v1alpha1.QuotaRow{{Pool: "h100", InstanceType: "ml.p5.48xlarge", Amounts: gpu}}, "spec.quota[0].pool", "name either an instance type or a pool, not both"},
-		"a type and its pool":                      {[]v1alpha1.QuotaRow{row("ml.p5.48xlarge", gpu), inPool("h100", gpu)}, "spec.quota[1].pool", "pool h100 and instance type ml.p5.48xlarge in row 1 are both pool h100; put both into one row"},
-		"two types of one pool":                    {[]v1alpha1.QuotaRow{row("ml.p5.48xlarge", gpu), row("ml.p5.4xlarge", gpu)}, "spec.quota[1].instanceType", "instance type ml.p5.4xlarge and instance type ml.p5.48xlarge in row 1 are both pool h100; put both into one row"},
-		"the same pool twice":                      {[]v1alpha1.QuotaRow{inPool("h100", gpu), inPool("h100", gpu)}, "spec.quota[1].pool", "pool h100 stands in row 1 already; put both into one row"},
+		"a type and its pool":                      {[]v1alpha1.QuotaRow{row("ml.p5.48xlarge", gpu), inPool("h100", gpu)}, "spec.quota[1].pool", "pool h100 and instance type ml.p5.48xlarge in row 1 are both pool h100; combine the rows"},
+		"two types of one pool":                    {[]v1alpha1.QuotaRow{row("ml.p5.48xlarge", gpu), row("ml.p5.4xlarge", gpu)}, "spec.quota[1].instanceType", "instance type ml.p5.4xlarge and instance type ml.p5.48xlarge in row 1 are both pool h100; combine the rows"},
+		"the same pool twice":                      {[]v1alpha1.QuotaRow{inPool("h100", gpu), inPool("h100", gpu)}, "spec.quota[1].pool", "pool h100 is already in row 1; combine the rows"},
 		"a type that two named pools share":        {[]v1alpha1.QuotaRow{row("ml.g5.2xlarge", gpu)}, "spec.quota[0].instanceType", "instances of ml.g5.2xlarge are in the pools blue and green; name one of them"},
-		"instances of several types":               {[]v1alpha1.QuotaRow{inPool("h100", v1alpha1.Amounts{Instances: amount(1)})}, "spec.quota[0].instances", "pool h100 has several instance types: give accelerators, vCPU or memory"},
-		"instances of a type the pool has not now": {[]v1alpha1.QuotaRow{row("ml.trn1n.32xlarge", v1alpha1.Amounts{Instances: amount(1)})}, "spec.quota[0].instances", "ml.trn1n.32xlarge belongs to pool neuron, which has instances of ml.trn1.32xlarge only: give accelerators, vCPU or memory"},
-		"instances of what has no nodes":           {[]v1alpha1.QuotaRow{inPool("later", v1alpha1.Amounts{Instances: amount(1)})}, "spec.quota[0].instances", "pool later has no nodes, so what an instance of it has is unknown; give vCPU and memory"},
-		"accelerators of what has no nodes":        {[]v1alpha1.QuotaRow{inPool("later", gpu)}, "spec.quota[0].accelerators", "pool later has no nodes, so what accelerators it has is unknown; give vCPU and memory"},
-		"accelerators of two kinds":                {[]v1alpha1.QuotaRow{inPool("chips", gpu)}, "spec.quota[0].accelerators", "pool chips has accelerators of several kinds, aws.amazon.com/neurondevice and nvidia.com/gpu, which cannot be counted together: make a pool of each"},
+		"instances of several types":               {[]v1alpha1.QuotaRow{inPool("h100", v1alpha1.Amounts{Instances: amount(1)})}, "spec.quota[0].instances", "pool h100 has several instance types: enter accelerators, vCPU or memory"},
+		"instances of a type the pool has not now": {[]v1alpha1.QuotaRow{row("ml.trn1n.32xlarge", v1alpha1.Amounts{Instances: amount(1)})}, "spec.quota[0].instances", "ml.trn1n.32xlarge belongs to pool neuron, which has instances of ml.trn1.32xlarge only: enter accelerators, vCPU or memory"},
+		"instances of what has no nodes":           {[]v1alpha1.QuotaRow{inPool("later", v1alpha1.Amounts{Instances: amount(1)})}, "spec.quota[0].instances", "pool later has no nodes, so the size of an instance is unknown; enter vCPU and memory"},
+		"accelerators of what has no nodes":        {[]v1alpha1.QuotaRow{inPool("later", gpu)}, "spec.quota[0].accelerators", "pool later has no nodes, so its accelerators are unknown; enter vCPU and memory"},
+		"accelerators of two kinds":                {[]v1alpha1.QuotaRow{inPool("chips", gpu)}, "spec.quota[0].accelerators", "pool chips has several kinds of accelerators, aws.amazon.com/neurondevice and nvidia.com/gpu, which cannot be counted together: create a pool for each"},
 		"an unknown pool and a figure too large":   {[]v1alpha1.QuotaRow{inPool("h200", v1alpha1.Amounts{Accelerators: amount(-1), VCPU: quantity("1")})}, "spec.quota[0].accelerators", "10,000,000"},
 	}
 	for name, tc := range cases {

@@ -23,7 +23,7 @@ var reserved = []string{"new", "cluster"}
 func CheckTeam(name string) string {
 	switch {
 	case name == "":
-		return "give the team a name"
+		return "enter a team name"
 	case len(name) > MaxTeamName:
 		return fmt.Sprintf("has %d characters; a team name has at most %d", len([]rune(name)), MaxTeamName)
 	case !label.MatchString(name):
@@ -40,7 +40,7 @@ var system = []string{"default", "kueue-system", "kuota-system"}
 
 func checkNamespace(name string) string {
 	if strings.HasPrefix(name, "kube-") || slices.Contains(system, name) {
-		return fmt.Sprintf("namespace %s belongs to the cluster itself; name another", name)
+		return fmt.Sprintf("namespace %s is reserved for the cluster; choose another", name)
 	}
 	return ""
 }
@@ -62,13 +62,13 @@ func checkSharing(spec *v1alpha1.ComputeAllocationSpec) (errs []governance.Field
 	}
 	borrows := sharing.Strategy == "" || sharing.Strategy == v1alpha1.LendAndBorrow
 	if !borrows && (percent != nil || sharing.Unlimited || len(sharing.BorrowLimits) > 0) {
-		wrong("spec.sharing.strategy", "only lend-and-borrow borrows: leave the borrow limits out, or choose it")
+		wrong("spec.sharing.strategy", "borrow limits need the strategy lend and borrow: choose it, or remove the limits")
 	}
 	if sharing.Unlimited && percent != nil {
 		wrong("spec.sharing.borrowLimitPercent", "borrowing is either unlimited or limited by a percentage")
 	}
 	if spec.NamespaceCeiling && sharing.Unlimited {
-		wrong("spec.namespaceCeiling", "a namespace ceiling needs a borrow limit: choose one of the ceiling and unlimited borrowing")
+		wrong("spec.namespaceCeiling", "a namespace ceiling needs a borrow limit: choose either the ceiling or unlimited borrowing")
 	}
 	return errs
 }

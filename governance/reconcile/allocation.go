@@ -101,7 +101,7 @@ func (r *Allocations) keep(ctx context.Context, allocation *v1alpha1.ComputeAllo
 	if err := r.applyAll(ctx, allocation, objects, r.Unallocated.ledger.differs(queueName, given)); apierrors.IsConflict(err) {
 		return ctrl.Result{}, err
 	} else if err != nil {
-		return ctrl.Result{}, errors.Join(err, r.report(ctx, allocation, notReady("ApplyFailed", "Kubernetes did not take it; it is tried again: "+err.Error())))
+		return ctrl.Result{}, errors.Join(err, r.report(ctx, allocation, notReady("ApplyFailed", "Kubernetes rejected it, retrying: "+err.Error())))
 	}
 	r.Unallocated.ledger.wrote(queueName, given)
 	queue, err := r.queueState(ctx, queueName)
@@ -115,8 +115,8 @@ func (r *Allocations) keep(ctx context.Context, allocation *v1alpha1.ComputeAllo
 	if going, err := r.goingFlavors(ctx, objects); err != nil {
 		return ctrl.Result{}, err
 	} else if len(going) > 0 {
-		done.reason, done.message = "FlavorDeleting", fmt.Sprintf("somebody deleted ResourceFlavor %s; it stays while ClusterQueues name it, and tasks go on. "+
-			"To have it made anew, take its finalizer kueue.x-k8s.io/resource-in-use off", strings.Join(going, ", "))
+		done.reason, done.message = "FlavorDeleting", fmt.Sprintf("ResourceFlavor %s is being deleted; it stays while ClusterQueues use it, and running tasks continue. "+
+			"To have Kuota create it again, remove its finalizer kueue.x-k8s.io/resource-in-use", strings.Join(going, ", "))
 	}
 	result := ctrl.Result{}
 	switch held.reason {
@@ -170,7 +170,7 @@ func poolsMoved(allocation *v1alpha1.ComputeAllocation, applied, now quota.Resol
 	if slices.Equal(before, after) {
 		return ""
 	}
-	return fmt.Sprintf("nodes moved: the team's quota in %s would come to %s, and stays where it is. Have the nodes back in their pool, or name the pool that is meant in the allocation",
+	return fmt.Sprintf("nodes moved to another pool: the team's quota in %s would move to %s, and stays unchanged. Move the nodes back, or set the pool in the allocation",
 		strings.Join(before, ", "), strings.Join(after, ", "))
 }
 

@@ -248,7 +248,7 @@ func TestForeignClusterQueueIsNeverOverwritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	create(t, c, team, specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Amounts: accelerators(1)}))
-	conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionFalse, "ClusterQueue "+name+" exists and is not Kuota's")
+	conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionFalse, "ClusterQueue "+name+" exists and is not managed by Kuota")
 	namespaceAndQueueMissing(t, c, team)
 	var after kueue.ClusterQueue
 	if err := c.Client.Get(t.Context(), client.ObjectKey{Name: name}, &after); err != nil {
@@ -272,7 +272,7 @@ func TestForeignNamespaceIsNeverTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	create(t, c, team, specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Amounts: accelerators(1)}))
-	conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionFalse, "namespace "+name+" exists and is not this team's")
+	conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionFalse, "namespace "+name+" already exists")
 	var queue kueue.ClusterQueue
 	if err := c.Client.Get(t.Context(), client.ObjectKey{Name: desired.DefaultNaming.ClusterQueue(team)}, &queue); !apierrors.IsNotFound(err) {
 		t.Errorf("a ClusterQueue was created: %v", err)
@@ -300,7 +300,7 @@ func TestTypeOfANode(t *testing.T) {
 	custom := clustertest.Name("lab")
 	team := clustertest.Name("own")
 	create(t, c, team, specOf(v1alpha1.QuotaRow{InstanceType: custom, Amounts: accelerators(2)}))
-	conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionFalse, "not a known instance type")
+	conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionFalse, "unknown instance type")
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: custom, Labels: map[string]string{corev1.LabelInstanceTypeStable: custom}, Annotations: map[string]string{"kwok.x-k8s.io/node": "fake"}},
 		Status: corev1.NodeStatus{Capacity: corev1.ResourceList{
@@ -408,7 +408,7 @@ func TestDeletedFlavorFreezesNobody(t *testing.T) {
 	create(t, c, team, spec)
 	conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 	c.Kubectl(t, "", "delete", "resourceflavor", "ml.g6e.xlarge", "--wait=false")
-	allocation := conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionFalse, "somebody deleted ResourceFlavor ml.g6e.xlarge")
+	allocation := conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionFalse, "ResourceFlavor ml.g6e.xlarge is being deleted")
 	c.Kubectl(t, "", "patch", "computeallocation", team, "--type=json", "-p", `[{"op": "replace", "path": "/spec/quota/0/accelerators", "value": 2}]`)
 	clustertest.Eventually(t, soon, func(ctx context.Context) error {
 		var q kueue.ClusterQueue

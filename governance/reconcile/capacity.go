@@ -56,7 +56,7 @@ func (r *Capacity) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, 
 
 func withinCapacity(over []allocations.Excess) metav1.Condition {
 	if len(over) == 0 {
-		return metav1.Condition{Type: v1alpha1.ConditionWithinCapacity, Status: metav1.ConditionTrue, Reason: "WithinCapacity", Message: "what all teams were given in these pools is there"}
+		return metav1.Condition{Type: v1alpha1.ConditionWithinCapacity, Status: metav1.ConditionTrue, Reason: "WithinCapacity", Message: "these pools have the capacity for the quota of all teams"}
 	}
-	return metav1.Condition{Type: v1alpha1.ConditionWithinCapacity, Status: metav1.ConditionFalse, Reason: "OverCapacity", Message: allocations.Sentence(over) + "; tasks beyond what is there wait"}
+	return metav1.Condition{Type: v1alpha1.ConditionWithinCapacity, Status: metav1.ConditionFalse, Reason: "OverCapacity", Message: allocations.Sentence(over) + "; tasks beyond the capacity wait"}
 }

@@ -144,7 +144,7 @@ func (r *Ranking) apply(ctx context.Context, policy *v1alpha1.ClusterPolicy, c c
 			return err
 		}
 		if correction != nil {
-			r.Events.Eventf(policy, nil, corev1.EventTypeWarning, "Corrected", "Correct", "%s was changed by %s and put right", correction.Object, correction.Manager)
+			r.Events.Eventf(policy, nil, corev1.EventTypeWarning, "Corrected", "Correct", "%s was changed by %s and corrected", correction.Object, correction.Manager)
 		}
 	}
 	for name := range c.kept {

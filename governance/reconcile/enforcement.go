@@ -53,7 +53,7 @@ func (r *Enforcement) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Resul
 	types := catalog.New(catalog.Input{Nodes: nodes.Items, InstanceTypeLabel: r.Naming.InstanceTypeLabel, Pools: policy.Status.Pools, Reported: policy.Status.ReportedTypes})
 	if err := r.write(ctx, enforcement.Parameters(policy, types, r.Controllers, r.Naming.InstanceTypeLabel)); err != nil {
 		return again(ctrl.Result{}, errors.Join(err, writePolicyStatus(ctx, r, policy, nil, component(v1alpha1.ConditionEnforcement, metav1.ConditionFalse, "ApplyFailed",
-			"ConfigMap %s/%s, which the admission policies read, could not be written; it is tried again: %v", r.Namespace, enforcement.ConfigMap, err))))
+			"ConfigMap %s/%s, which the admission policies read, cannot be written, retrying: %v", r.Namespace, enforcement.ConfigMap, err))))
 	}
 	state, err := r.state(ctx, policy)
 	if err != nil {
@@ -88,19 +88,19 @@ func (r *Enforcement) letGo(ctx context.Context) error {
 // state says whether jobs beside Kueue are refused.
 func (r *Enforcement) state(ctx context.Context, policy *v1alpha1.ClusterPolicy) (metav1.Condition, error) {
 	if policy.Spec.Enforcement == v1alpha1.EnforcementNone {
-		return component(v1alpha1.ConditionEnforcement, metav1.ConditionTrue, "Off", "jobs beside Kueue are let through"), nil
+		return component(v1alpha1.ConditionEnforcement, metav1.ConditionTrue, "Off", "jobs without a queue are admitted"), nil
 	}
 	missing, err := r.missing(ctx)
 	switch {
 	case apierrors.IsForbidden(err):
-		return component(v1alpha1.ConditionEnforcement, metav1.ConditionFalse, "Forbidden", "the console may not look whether the admission policies are there: %v", err), nil
+		return component(v1alpha1.ConditionEnforcement, metav1.ConditionFalse, "Forbidden", "the console has no permission to read the admission policies: %v", err), nil
 	case err != nil:
 		return metav1.Condition{}, err
 	case len(missing) > 0:
 		return component(v1alpha1.ConditionEnforcement, metav1.ConditionFalse, "NotInstalled",
-			"jobs beside Kueue are not refused, since admission policies are missing: kubectl apply --server-side -f deploy/rbac/enforcement.yaml brings %s", strings.Join(missing, ", ")), nil
+			"jobs without a queue are not rejected, because admission policies are missing: %s. Apply deploy/rbac/enforcement.yaml with kubectl apply --server-side", strings.Join(missing, ", ")), nil
 	}
-	return component(v1alpha1.ConditionEnforcement, metav1.ConditionTrue, "Enforced", "in teams' namespaces, what would run beside Kueue is refused"), nil
+	return component(v1alpha1.ConditionEnforcement, metav1.ConditionTrue, "Enforced", "jobs without a queue are rejected in team namespaces"), nil
 }
 
 // missing are the admission policies that are not there, or not bound.

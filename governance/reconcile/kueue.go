@@ -63,9 +63,9 @@ func (out outlook) components(policy *v1alpha1.ClusterPolicy) (fairShare, gang m
 
 func fairShareInForce(policy *v1alpha1.ClusterPolicy) (reason, message string) {
 	if policy.Spec.IdleCompute.Strategy == v1alpha1.IdleFirstComeFirstServe {
-		return "FirstComeFirstServe", "idle compute goes to whoever asks first"
+		return "FirstComeFirstServe", "idle compute is borrowed first come, first served"
 	}
-	return "FairShare", "idle compute is shared by the weights of the teams"
+	return "FairShare", "idle compute is shared by fair-share weights"
 }
 
 func gangInForce(policy *v1alpha1.ClusterPolicy) (reason, message string) {
@@ -128,25 +128,25 @@ func (r *Kueue) look(ctx context.Context, policy *v1alpha1.ClusterPolicy) (outlo
 		return r.write(ctx, policy, in, want)
 	case differs:
 		seen.Patch = want.Patch
-		return outlook{state: stands(metav1.ConditionFalse, "Differs", "policy and Kueue differ, and this console is told not to change Kueue's configuration: %s", strings.Join(want.Changes, "; ")), seen: seen, again: kueueLook}, nil
+		return outlook{state: stands(metav1.ConditionFalse, "Differs", "Kueue does not match the policy, and --manage-kueue=false keeps this console from changing Kueue's configuration: %s", strings.Join(want.Changes, "; ")), seen: seen, again: kueueLook}, nil
 	case in.stopped():
-		return outlook{state: stands(metav1.ConditionFalse, "NotRunning", "Kueue does not run: Deployment %s/%s has 0 replicas", in.deployment.Namespace, in.deployment.Name), seen: seen, again: kueueLook}, nil
+		return outlook{state: stands(metav1.ConditionFalse, "NotRunning", "Kueue is not running: Deployment %s/%s has 0 replicas", in.deployment.Namespace, in.deployment.Name), seen: seen, again: kueueLook}, nil
 	case in.stuck() != "":
-		return outlook{state: stands(metav1.ConditionFalse, "NotStarting", "Kueue does not come up with its new configuration, look at the pods of Deployment %s/%s: %s", in.deployment.Namespace, in.deployment.Name, in.stuck()), seen: seen, again: kueueLook}, nil
+		return outlook{state: stands(metav1.ConditionFalse, "NotStarting", "Kueue does not become ready with its new configuration, check the pods of Deployment %s/%s: %s", in.deployment.Namespace, in.deployment.Name, in.stuck()), seen: seen, again: kueueLook}, nil
 	case in.rolling():
-		return outlook{state: stands(metav1.ConditionUnknown, "Restarting", "Kueue is being restarted; running tasks go on"), seen: seen, again: kueueRolling}, nil
+		return outlook{state: stands(metav1.ConditionUnknown, "Restarting", "Kueue is restarting; running tasks continue"), seen: seen, again: kueueRolling}, nil
 	}
 	return outlook{state: stands(metav1.ConditionTrue, "Configured", "Kueue is configured as the policy says"), seen: seen, again: kueueLook, cannot: want.Cannot}, nil
 }
 
 // unread says why Kueue's configuration is not known.
 func (r *Kueue) unread(err error) (outlook, error) {
-	const unknown = "so it is not known whether policy and Kueue differ"
+	const unknown = "so it is unknown whether Kueue matches the policy"
 	switch {
 	case apierrors.IsNotFound(err):
 		return outlook{state: stands(metav1.ConditionFalse, "NotFound", "Kueue's configuration was not found, %s: %v", unknown, err), again: kueueLook}, nil
 	case apierrors.IsForbidden(err):
-		return outlook{state: stands(metav1.ConditionFalse, "Forbidden", "the console may not read Kueue's configuration in namespace %s, %s", r.Install.Namespace, unknown), again: kueueLook}, nil
+		return outlook{state: stands(metav1.ConditionFalse, "Forbidden", "the console has no permission to read Kueue's configuration in namespace %s, %s", r.Install.Namespace, unknown), again: kueueLook}, nil
 	}
-	return outlook{state: stands(metav1.ConditionUnknown, "Unread", "Kueue's configuration could not be read; it is tried again")}, err
+	return outlook{state: stands(metav1.ConditionUnknown, "Unread", "Kueue's configuration cannot be read, retrying")}, err
 }

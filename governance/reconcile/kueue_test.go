@@ -132,9 +132,9 @@ func TestKueueIsLeftAlone(t *testing.T) {
 		may          []string
 		reason, want string
 	}{
-		"told not to":       {false, []string{"get"}, "Differs", "is told not to change"},
-		"may not":           {true, []string{"get"}, "Differs", "may not change"},
-		"may not even read": {true, nil, "Forbidden", "may not read"},
+		"told not to":       {false, []string{"get"}, "Differs", "keeps this console from changing"},
+		"may not":           {true, []string{"get"}, "Differs", "has no permission to change"},
+		"may not even read": {true, nil, "Forbidden", "has no permission to read"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			spec := ranking()

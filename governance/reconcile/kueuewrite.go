@@ -22,7 +22,7 @@ func (r *Kueue) write(ctx context.Context, policy *v1alpha1.ClusterPolicy, in in
 	case err != nil:
 		return notYet(seen), err
 	case !stored:
-		return outlook{state: stands(metav1.ConditionUnknown, "Applying", "the policy was changed just now; Kueue's configuration follows"), seen: seen, again: kueueRolling}, nil
+		return outlook{state: stands(metav1.ConditionUnknown, "Applying", "the policy changed; Kueue's configuration is being updated"), seen: seen, again: kueueRolling}, nil
 	}
 	if want.ConfigChanged || !in.written() {
 		config := in.config.DeepCopy()
@@ -43,7 +43,7 @@ func (r *Kueue) write(ctx context.Context, policy *v1alpha1.ClusterPolicy, in in
 	if err := r.Update(ctx, deployment, fieldOwner); err != nil {
 		return unwritten(err, in, want)
 	}
-	return outlook{state: stands(metav1.ConditionUnknown, "Restarting", "Kueue is being restarted with its new configuration; running tasks go on"), seen: seen, again: kueueRolling}, nil
+	return outlook{state: stands(metav1.ConditionUnknown, "Restarting", "Kueue is restarting with its new configuration; running tasks continue"), seen: seen, again: kueueRolling}, nil
 }
 
 // stored tells whether a policy from the cache is the one that the API server
@@ -65,15 +65,15 @@ func unwritten(err error, in installation, want kueueconfig.Wanted) (outlook, er
 	case !apierrors.IsForbidden(err):
 		return notYet(seen), err
 	case want.Patch == "":
-		seen.Patch = "# Kueue reads its configuration only at its start, so:\n# " + in.restart() + "\n"
-		return outlook{state: stands(metav1.ConditionFalse, "Differs", "Kueue's configuration is as the policy says, and Kueue must be restarted by hand to run with it: the console may not change Deployment %s/%s", in.deployment.Namespace, in.deployment.Name), seen: seen, again: kueueLook}, nil
+		seen.Patch = "# Kueue reads its configuration at startup only, so:\n# " + in.restart() + "\n"
+		return outlook{state: stands(metav1.ConditionFalse, "Differs", "Kueue's configuration matches the policy, but Kueue must be restarted to use it: the console has no permission to change Deployment %s/%s", in.deployment.Namespace, in.deployment.Name), seen: seen, again: kueueLook}, nil
 	}
 	seen.Patch = want.Patch
-	return outlook{state: stands(metav1.ConditionFalse, "Differs", "policy and Kueue differ, and the console may not change Kueue's configuration: %s", strings.Join(want.Changes, "; ")), seen: seen, again: kueueLook}, nil
+	return outlook{state: stands(metav1.ConditionFalse, "Differs", "Kueue does not match the policy, and the console has no permission to change Kueue's configuration: %s", strings.Join(want.Changes, "; ")), seen: seen, again: kueueLook}, nil
 }
 
 func notYet(seen *v1alpha1.KueueStatus) outlook {
-	return outlook{state: stands(metav1.ConditionUnknown, "Applying", "Kueue's configuration could not be changed yet; it is tried again"), seen: seen}
+	return outlook{state: stands(metav1.ConditionUnknown, "Applying", "Kueue's configuration cannot be changed yet, retrying"), seen: seen}
 }
 
 // newMark marks one write of a configuration. The same text written anew, after

@@ -147,13 +147,13 @@ func TestAnOldPolicyIsNotCarriedOut(t *testing.T) {
 	another.UID = "deleted since"
 	before := there.config(t)
 	for name, policy := range map[string]*v1alpha1.ClusterPolicy{"an older one": older, "another one": another} {
-		looks(t, kueue, policy, "Applying", "changed just now")
+		looks(t, kueue, policy, "Applying", "the policy changed")
 		if after := there.config(t); after.ResourceVersion != before.ResourceVersion {
 			t.Errorf("%s was carried out:\n%s", name, after.Data)
 		}
 	}
 	kueue.Live = c.Client // there is none at all, or one of another test
-	looks(t, kueue, older, "Applying", "changed just now")
+	looks(t, kueue, older, "Applying", "the policy changed")
 	if after := there.config(t); after.ResourceVersion != before.ResourceVersion {
 		t.Errorf("a policy that is gone was carried out:\n%s", after.Data)
 	}
@@ -199,7 +199,7 @@ func TestEveryWriteRestartsKueue(t *testing.T) {
 	}
 }
 
-// A Kueue that does not come up is not being restarted for ever.
+// A Kueue that does not become ready is not being restarted for ever.
 func TestKueueThatDoesNotComeUp(t *testing.T) {
 	c := setup(t)
 	there := elsewhere(t, c, 1)
@@ -207,7 +207,7 @@ func TestKueueThatDoesNotComeUp(t *testing.T) {
 	looks(t, kueue, policy, "Restarting", "")
 	clustertest.Eventually(t, soon, func(ctx context.Context) error {
 		state, _, err := kueue.Look(ctx, policy)
-		if state.Status != metav1.ConditionFalse || state.Reason != "NotStarting" || !strings.Contains(state.Message, "does not come up") || !strings.Contains(state.Message, there.namespace+"/manager") {
+		if state.Status != metav1.ConditionFalse || state.Reason != "NotStarting" || !strings.Contains(state.Message, "does not become ready") || !strings.Contains(state.Message, there.namespace+"/manager") {
 			return errors.Join(err, fmt.Errorf("it says %+v", state))
 		}
 		return err
@@ -223,7 +223,7 @@ func TestKueueIsRestartedByHand(t *testing.T) {
 	kueue, policy := there.kueue(t, c.Console, fairly(), true), unstored(fairly())
 	var seen *v1alpha1.KueueStatus
 	for range 2 {
-		seen = looks(t, kueue, policy, "Differs", "must be restarted by hand")
+		seen = looks(t, kueue, policy, "Differs", "must be restarted")
 	}
 	_, command, found := strings.Cut(strings.TrimSpace(seen.Patch), "# kubectl ")
 	if !found || !strings.Contains(command, "--namespace "+there.namespace+" patch deployment manager") {

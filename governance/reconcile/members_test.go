@@ -198,7 +198,7 @@ func TestForeignObjectsInTheNamespace(t *testing.T) {
 	spec := specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Amounts: accelerators(1)})
 	spec.Namespace, spec.DefaultQueue = team, true
 	create(t, c, team, spec)
-	conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionFalse, "spec.defaultQueue: LocalQueue default exists and is not Kuota's")
+	conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionFalse, "spec.defaultQueue: LocalQueue default exists and is not managed by Kuota")
 	if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(queue), queue); err != nil || queue.Spec.ClusterQueue != "theirs" {
 		t.Errorf("it was changed: %v, %+v", err, queue.Spec)
 	}

@@ -58,7 +58,7 @@ func (r *Allocations) prune(ctx context.Context, team string, objects desired.Ob
 // over the conditions must not lose it.
 func (r *Allocations) tell(ctx context.Context, allocation *v1alpha1.ComputeAllocation, correction *v1alpha1.Correction) error {
 	r.Events.Eventf(allocation, nil, corev1.EventTypeWarning, "Corrected", "Correct",
-		"%s was changed by %s and put right", correction.Object, correction.Manager)
+		"%s was changed by %s and corrected", correction.Object, correction.Manager)
 	patch, err := json.Marshal(map[string]any{"status": map[string]any{"lastCorrection": correction}})
 	if err != nil {
 		return err
@@ -100,7 +100,7 @@ func (r *Allocations) applyNamespace(ctx context.Context, team string, objects d
 // errUnseen is a conflict, which is tried again: by then the cache has seen
 // the namespace, and it is an obstacle or ours.
 func errUnseen(namespace string) error {
-	return apierrors.NewConflict(corev1.Resource("namespaces"), namespace, errors.New("somebody made it just now"))
+	return apierrors.NewConflict(corev1.Resource("namespaces"), namespace, errors.New("it was created in the meantime"))
 }
 
 // goingFlavors lists the flavors of an allocation that are being deleted. What

@@ -123,7 +123,7 @@ func TestClasses(t *testing.T) {
 	spec := ranking(class("urgent", 90), class("slow-priority", 10))
 	spec.TaskPrioritization = v1alpha1.FirstComeFirstServe
 	setPolicy(t, c, spec)
-	policy := policyIs(t, c, v1alpha1.ConditionPriorityClasses, metav1.ConditionTrue, "without effect")
+	policy := policyIs(t, c, v1alpha1.ConditionPriorityClasses, metav1.ConditionTrue, "have no effect")
 	if value, _ := classValue(t, c, "urgent-priority"); value != 0 {
 		t.Errorf("under first-come urgent has %d", value)
 	}
@@ -210,7 +210,7 @@ func TestForeignClass(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = c.Client.Delete(context.Background(), foreign) })
 	setPolicy(t, c, ranking(class("theirs", 90), class("ours", 80)))
-	policyIs(t, c, v1alpha1.ConditionPriorityClasses, metav1.ConditionFalse, "theirs-priority exists and is not Kuota's")
+	policyIs(t, c, v1alpha1.ConditionPriorityClasses, metav1.ConditionFalse, "theirs-priority exists and is not managed by Kuota")
 	if value, _ := classValue(t, c, "theirs-priority"); value != 7 {
 		t.Errorf("it has %d now", value)
 	}

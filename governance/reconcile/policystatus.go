@@ -46,7 +46,7 @@ func writePolicyStatus(ctx context.Context, c client.Client, policy *v1alpha1.Cl
 
 // readyOf sums up the components of a policy.
 func readyOf(policy *v1alpha1.ClusterPolicy) metav1.Condition {
-	ready := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: "Ready", Message: "the cluster is as the policy says", ObservedGeneration: policy.Generation}
+	ready := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: "Ready", Message: "the cluster matches the policy", ObservedGeneration: policy.Generation}
 	var waiting, wrong []string
 	for _, name := range components {
 		c := meta.FindStatusCondition(policy.Status.Conditions, name)

@@ -56,7 +56,7 @@ func (r *Pools) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, err
 			return ctrl.Result{}, err
 		}
 		if refusal != "" {
-			state, inForce = component(v1alpha1.ConditionPools, metav1.ConditionFalse, "Refused", "the pools stay as they were: %s", refusal), policy.Status.Pools
+			state, inForce = component(v1alpha1.ConditionPools, metav1.ConditionFalse, "Refused", "the pools stay unchanged: %s", refusal), policy.Status.Pools
 		}
 	}
 	// First what is in force is written down, since quota is counted by it; then

@@ -102,7 +102,7 @@ func (r *Ranking) settle(ctx context.Context, policy *v1alpha1.ClusterPolicy, cl
 	}
 	if err := r.apply(ctx, policy, classes); err != nil {
 		return ctrl.Result{}, errors.Join(err, r.report(ctx, policy, ranking, component(v1alpha1.ConditionPriorityClasses, metav1.ConditionFalse, "ApplyFailed",
-			"Kubernetes did not take the priority classes; it is tried again: %v", err)))
+			"Kubernetes rejected the priority classes, retrying: %v", err)))
 	}
 	ranking.InForce, ranking.Tasks, ranking.Remaining = policy.Spec.TaskPrioritization, 0, 0
 	result := ctrl.Result{}
@@ -133,11 +133,11 @@ func (r *Ranking) pause(ctx context.Context, policy *v1alpha1.ClusterPolicy, cla
 	}
 	if err != nil {
 		return ctrl.Result{}, errors.Join(err, r.report(ctx, policy, ranking, component(v1alpha1.ConditionPriorityClasses, metav1.ConditionFalse, "ApplyFailed",
-			"preemption could not be switched off, which comes before priorities change; it is tried again: %v", err)))
+			"preemption must be off before priorities change and cannot be switched off, retrying: %v", err)))
 	}
 	if waiting > 0 {
 		return ctrl.Result{RequeueAfter: rankingPause}, r.report(ctx, policy, ranking, component(v1alpha1.ConditionPriorityClasses, metav1.ConditionUnknown, "Pausing",
-			"preemption by priority is being switched off before priorities change: Kueue has yet to take that in %d of %d queues", waiting, all))
+			"preemption by priority is being switched off before priorities change: waiting for Kueue in %d of %d queues", waiting, all))
 	}
 	ranking.Tasks = int32(classes.stale())
 	return ctrl.Result{}, r.enter(ctx, policy, ranking, v1alpha1.RankingRewriting)
@@ -148,11 +148,11 @@ func (r *Ranking) rewrite(ctx context.Context, policy *v1alpha1.ClusterPolicy, c
 	// Teams may have come meanwhile, or somebody changed a queue.
 	if waiting, all, err := r.pauseQueues(ctx, r); err != nil || waiting > 0 {
 		return ctrl.Result{RequeueAfter: rankingPause}, errors.Join(err, r.report(ctx, policy, ranking, component(v1alpha1.ConditionPriorityClasses, metav1.ConditionUnknown, "Pausing",
-			"Kueue has yet to take in %d of %d queues that no task is preempted by priority; tasks get their new priority then", waiting, all)))
+			"waiting for Kueue to switch off preemption by priority in %d of %d queues; then tasks get their new priority", waiting, all)))
 	}
 	if err := r.apply(ctx, policy, classes); err != nil {
 		return ctrl.Result{}, errors.Join(err, r.report(ctx, policy, ranking, component(v1alpha1.ConditionPriorityClasses, metav1.ConditionFalse, "ApplyFailed",
-			"Kubernetes did not take the priority classes; it is tried again: %v", err)))
+			"Kubernetes rejected the priority classes, retrying: %v", err)))
 	}
 	remaining := classes.stale()
 	ranking.Remaining, ranking.Tasks = int32(remaining), max(ranking.Tasks, int32(remaining))
@@ -165,7 +165,7 @@ func (r *Ranking) rewrite(ctx context.Context, policy *v1alpha1.ClusterPolicy, c
 		if now.Sub(r.progress.moved) >= rankingStalled {
 			if err := r.rewriteHere(ctx, classes); err != nil {
 				return ctrl.Result{}, errors.Join(err, r.report(ctx, policy, ranking, component(v1alpha1.ConditionPriorityClasses, metav1.ConditionFalse, "NotRewritten",
-					"%d tasks cannot be given their new priority, and no task is preempted by priority until they can: %v", remaining, err)))
+					"%d tasks cannot get their new priority, and preemption by priority stays off until they do: %v", remaining, err)))
 			}
 		}
 	} else if r.progress.quietSince.IsZero() {
@@ -177,14 +177,14 @@ func (r *Ranking) rewrite(ctx context.Context, policy *v1alpha1.ClusterPolicy, c
 		return ctrl.Result{}, r.enter(ctx, policy, ranking, v1alpha1.RankingSettled)
 	}
 	return ctrl.Result{RequeueAfter: rankingPause}, r.report(ctx, policy, ranking, component(v1alpha1.ConditionPriorityClasses, metav1.ConditionUnknown, "Rewriting",
-		"%d of %d tasks have yet to get their new priority; no task is preempted by priority meanwhile", remaining, ranking.Tasks))
+		"%d of %d tasks do not have their new priority yet; preemption by priority is off until then", remaining, ranking.Tasks))
 }
 
 // enter writes down the next step, and nothing else: it is done when it is seen.
 func (r *Ranking) enter(ctx context.Context, policy *v1alpha1.ClusterPolicy, ranking v1alpha1.Ranking, step v1alpha1.RankingStep) error {
 	ranking.Step, ranking.Since = step, metav1.NewTime(r.Now())
 	return r.report(ctx, policy, ranking, component(v1alpha1.ConditionPriorityClasses, metav1.ConditionUnknown, string(step),
-		"how tasks are ranked is being changed; no task is preempted by priority meanwhile"))
+		"the ranking of tasks is changing; preemption by priority is off until then"))
 }
 
 // rankingFinalizer keeps a policy while a change of the ranking goes on.
@@ -214,7 +214,7 @@ func (c classes) settled(policy *v1alpha1.ClusterPolicy) metav1.Condition {
 	switch {
 	case len(c.foreign) > 0:
 		return component(v1alpha1.ConditionPriorityClasses, metav1.ConditionFalse, "Blocked",
-			"WorkloadPriorityClass %s exists and is not Kuota's, and is left as it is; delete it, or name the priority class otherwise", strings.Join(c.foreign, ", "))
+			"WorkloadPriorityClass %s exists and is not managed by Kuota; delete it, or rename the priority class", strings.Join(c.foreign, ", "))
 	case len(c.kept) > 0:
 		var kept []string
 		for name, tasks := range c.kept {
@@ -222,9 +222,9 @@ func (c classes) settled(policy *v1alpha1.ClusterPolicy) metav1.Condition {
 		}
 		slices.Sort(kept)
 		return component(v1alpha1.ConditionPriorityClasses, metav1.ConditionTrue, "InUse",
-			"not in the policy any more, and kept since tasks name them: %s. They go when these tasks have ended, or when the policy is annotated %s with their names", strings.Join(kept, ", "), policies.AnnotationDropClasses)
+			"no longer in the policy, and kept because tasks use them: %s. They are deleted when these tasks finish, or when the policy is annotated %s with their names", strings.Join(kept, ", "), policies.AnnotationDropClasses)
 	case policy.Spec.TaskPrioritization == v1alpha1.TaskRanking:
-		return component(v1alpha1.ConditionPriorityClasses, metav1.ConditionTrue, "Ranked", "tasks are ranked by the weight of their class")
+		return component(v1alpha1.ConditionPriorityClasses, metav1.ConditionTrue, "Ranked", "tasks are ranked by the weight of their priority class")
 	}
-	return component(v1alpha1.ConditionPriorityClasses, metav1.ConditionTrue, "FirstComeFirstServe", "tasks come in the order in which they were submitted; classes are without effect")
+	return component(v1alpha1.ConditionPriorityClasses, metav1.ConditionTrue, "FirstComeFirstServe", "tasks are ranked by submission time; priority classes have no effect")
 }

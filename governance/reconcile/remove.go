@@ -71,7 +71,7 @@ func (r *Allocations) emptyQueue(ctx context.Context, allocation *v1alpha1.Compu
 		}
 	}
 	if tasks := max(queue.Status.AdmittedWorkloads, queue.Status.ReservingWorkloads); tasks > 0 {
-		return fmt.Sprintf("draining needed: %d of the team's tasks run; the queue is held, and deletion goes on when they end, or when the allocation is annotated %s=true, which requeues them", tasks, allocations.AnnotationDrain), nil
+		return fmt.Sprintf("%d of the team's tasks are admitted, so the queue is held; deletion continues when they finish, or when the allocation is annotated %s=true, which requeues them", tasks, allocations.AnnotationDrain), nil
 	}
 	return "", nil
 }
@@ -105,7 +105,7 @@ func (r *Allocations) removeOurs(ctx context.Context, team string, piece allocat
 			return "", err
 		}
 	}
-	return objectName(piece.Kind, piece.Key.Name) + " is being deleted; it goes when its last task ends", nil
+	return objectName(piece.Kind, piece.Key.Name) + " is being deleted; it is removed when its last task finishes", nil
 }
 
 // releaseNamespace takes our labels off the namespace and leaves the mark of

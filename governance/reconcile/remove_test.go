@@ -115,7 +115,7 @@ func TestDeleteWaitsForTasks(t *testing.T) {
 	if err := c.Client.Delete(t.Context(), allocationNamed(team)); err != nil {
 		t.Fatal(err)
 	}
-	conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionFalse, "draining needed: 1 of the team's tasks run")
+	conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionFalse, "1 of the team's tasks are admitted")
 	var queue kueue.ClusterQueue
 	if err := c.Client.Get(t.Context(), client.ObjectKey{Name: before.Status.ClusterQueue}, &queue); err != nil {
 		t.Fatal(err)
@@ -171,7 +171,7 @@ func TestNamedNamespaceIsAdopted(t *testing.T) {
 	}
 	rival := clustertest.Name("rival")
 	create(t, c, rival, spec)
-	conditionIs(t, c, rival, v1alpha1.ConditionReady, metav1.ConditionFalse, "namespace "+name+" is another team's")
+	conditionIs(t, c, rival, v1alpha1.ConditionReady, metav1.ConditionFalse, "namespace "+name+" belongs to another team")
 
 	if err := c.Client.Delete(t.Context(), allocationNamed(team)); err != nil {
 		t.Fatal(err)

@@ -88,7 +88,7 @@ func (r *Revisions) result(ctx context.Context, err error) (ctrl.Result, error) 
 	switch governance.KindOf(err) {
 	case governance.NotFound, governance.Forbidden:
 		r.quiet.Do(func() {
-			logf.FromContext(ctx).Error(err, "versions are not kept: the console's namespace or its Role kuota-revisions is missing")
+			logf.FromContext(ctx).Error(err, "versions cannot be kept: the console's namespace or its Role kuota-revisions is missing")
 		})
 		return ctrl.Result{RequeueAfter: revisionsAgain}, nil
 	}

@@ -30,7 +30,7 @@ const queuePending = "Pending"
 
 // queueState reads what Kueue says of a ClusterQueue, as our condition.
 func (r *Allocations) queueState(ctx context.Context, name string) (metav1.Condition, error) {
-	state := metav1.Condition{Type: v1alpha1.ConditionQueueActive, Status: metav1.ConditionUnknown, Reason: queuePending, Message: "Kueue has not looked at the queue yet"}
+	state := metav1.Condition{Type: v1alpha1.ConditionQueueActive, Status: metav1.ConditionUnknown, Reason: queuePending, Message: "Kueue has not processed the queue yet"}
 	var queue kueue.ClusterQueue
 	if err := r.Get(ctx, client.ObjectKey{Name: name}, &queue); err != nil {
 		return state, client.IgnoreNotFound(err)
@@ -53,7 +53,7 @@ func (r *Allocations) report(ctx context.Context, allocation *v1alpha1.ComputeAl
 		meta.SetStatusCondition(&status.Conditions, c)
 	}
 
-	ready := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: "Ready", Message: "Kueue has the queue as the allocation says"}
+	ready := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: "Ready", Message: "the queue matches the allocation"}
 	if o.objects != nil {
 		set(o.queue)
 	}

@@ -36,7 +36,7 @@ func TestBlockedAllocationTakesNothing(t *testing.T) {
 
 	spec.Namespace = "hyperpod-ns-" + alpha
 	create(t, c, beta, spec)
-	conditionIs(t, c, beta, v1alpha1.ConditionReady, metav1.ConditionFalse, "another team's")
+	conditionIs(t, c, beta, v1alpha1.ConditionReady, metav1.ConditionFalse, "belongs to another team")
 	if err := c.Client.Delete(t.Context(), &v1alpha1.ComputeAllocation{ObjectMeta: metav1.ObjectMeta{Name: beta}}); err != nil {
 		t.Fatal(err)
 	}

@@ -72,7 +72,7 @@ func (r *Unallocated) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Resul
 	if present.Name != "" && !allocations.Ours(&present) {
 		r.ledger.off() // it lends nothing of ours
 		return again(ctrl.Result{RequeueAfter: lookAgain}, writePolicyStatus(ctx, r, policy, nil, component(v1alpha1.ConditionShareUnallocated, metav1.ConditionFalse, "Blocked",
-			"Cohort %s exists and is not Kuota's; delete it, or start Kuota with another --cohort", present.Name)))
+			"Cohort %s exists and is not managed by Kuota; delete it, or start Kuota with another --cohort", present.Name)))
 	}
 	types, err := allocations.Catalog(ctx, r, r.Naming.InstanceTypeLabel)
 	if err != nil {
@@ -85,19 +85,19 @@ func (r *Unallocated) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Resul
 	cohort, leftOut := desired.Cohort(r.Naming, desired.Unallocated(ready(types), sum(queues)))
 	correction, err := r.write(ctx, cohort)
 	if err != nil {
-		r.ledger.open(nil, "the Cohort that lends what no team was given could not be written: "+err.Error())
+		r.ledger.open(nil, "the Cohort that lends unallocated compute cannot be written: "+err.Error())
 		return again(ctrl.Result{}, errors.Join(err, writePolicyStatus(ctx, r, policy, nil, component(v1alpha1.ConditionShareUnallocated, metav1.ConditionFalse, "ApplyFailed",
-			"Kubernetes did not take the Cohort; it is tried again: %v", err))))
+			"Kubernetes rejected the Cohort, retrying: %v", err))))
 	}
 	if correction != nil {
-		r.Events.Eventf(policy, nil, corev1.EventTypeWarning, "Corrected", "Correct", "%s was changed by %s and put right", correction.Object, correction.Manager)
+		r.Events.Eventf(policy, nil, corev1.EventTypeWarning, "Corrected", "Correct", "%s was changed by %s and corrected", correction.Object, correction.Manager)
 	}
 	r.ledger.open(queues, "")
 
-	state := component(v1alpha1.ConditionShareUnallocated, metav1.ConditionTrue, "Shared", "what no team was given is lent by Cohort %s", r.Naming.Cohort)
+	state := component(v1alpha1.ConditionShareUnallocated, metav1.ConditionTrue, "Shared", "Cohort %s lends unallocated compute", r.Naming.Cohort)
 	if len(leftOut) > 0 {
 		state = component(v1alpha1.ConditionShareUnallocated, metav1.ConditionFalse, "TooManyPools",
-			"Kueue takes 64 pools in a Cohort; what is left of %s is not lent. Put instance types together in pools", strings.Join(leftOut, ", "))
+			"Kueue supports 64 pools in a Cohort, so unallocated compute of %s is not lent. Group instance types into pools", strings.Join(leftOut, ", "))
 	}
 	return again(ctrl.Result{}, writePolicyStatus(ctx, r, policy, nil, state))
 }
@@ -132,7 +132,7 @@ func (r *Unallocated) off(ctx context.Context, policy *v1alpha1.ClusterPolicy) e
 	if policy == nil {
 		return nil
 	}
-	return writePolicyStatus(ctx, r, policy, nil, component(v1alpha1.ConditionShareUnallocated, metav1.ConditionTrue, "Off", "what no team was given stays idle"))
+	return writePolicyStatus(ctx, r, policy, nil, component(v1alpha1.ConditionShareUnallocated, metav1.ConditionTrue, "Off", "unallocated compute is not lent"))
 }
 
 // queues is what is given through each ClusterQueue of the cohort: the largest

@@ -19,7 +19,7 @@ const (
 )
 
 // unwritten is why what was seen is not known any more.
-const unwritten = "The database of the history could not be written for too long."
+const unwritten = "The history database could not be written for too long."
 
 // line is a moment, or a gap.
 type line struct {
@@ -198,7 +198,7 @@ func (r *Recorder) write(ctx context.Context, l *lines) {
 		case <-wake:
 		case <-forget.C:
 			if err := r.Store.Forget(ctx, r.Wall()); err != nil {
-				r.Log.Warn("dropping old history", "error", err)
+				r.Log.Warn("old history not deleted", "error", err)
 			}
 		}
 	}
@@ -257,7 +257,7 @@ func (r *Recorder) settle(l *lines, until time.Time, err error) {
 	writes.WithLabelValues(outcome).Inc()
 	r.tell(func(s *State) {
 		if err != nil && s.Trouble == "" {
-			r.Log.Warn("history cannot be written; it waits", "error", err)
+			r.Log.Warn("history cannot be written; retrying", "error", err)
 		}
 		if err == nil && s.Trouble != "" {
 			r.Log.Info("history is written again")

@@ -65,7 +65,7 @@ func (l *looker) amounts(ctx context.Context) {
 		l.blind(l.away, now, "The API server did not answer.")
 		l.away = time.Time{}
 	case !leapt.IsZero():
-		l.blind(later(l.told, leapt), now, "The clock of the machine was put forward.")
+		l.blind(later(l.told, leapt), now, "The system clock was set forward.")
 	}
 	if l.lines.overflown() && l.last != nil {
 		l.blind(l.told, now, unwritten)

@@ -17,10 +17,10 @@ var (
 		Name: "kuota_history_writes_total", Help: "Attempts to write history, by outcome.",
 	}, []string{"outcome"})
 	gaps = prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "kuota_history_gaps_total", Help: "Gaps that were recorded in the history: times of which nothing is known.",
+		Name: "kuota_history_gaps_total", Help: "Gaps recorded in the history: periods without data.",
 	})
 	lag = prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "kuota_history_lag_seconds", Help: "Time since the moment until which history is written; NaN before it ever was.",
+		Name: "kuota_history_lag_seconds", Help: "Time since the last moment written to history; NaN before the first.",
 	}, func() float64 {
 		until := written.Load()
 		if until == 0 {
@@ -29,7 +29,7 @@ var (
 		return time.Since(time.UnixMilli(until)).Seconds()
 	})
 	waiting = prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "kuota_history_waiting", Help: "Moments and tasks that were seen and are not written into the history yet.",
+		Name: "kuota_history_waiting", Help: "Moments and tasks observed and not yet written to history.",
 	})
 )
 

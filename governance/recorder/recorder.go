@@ -71,7 +71,7 @@ func (r *Recorder) Run(ctx context.Context) error {
 	start := time.Now()
 	l := &looker{r: r, clock: newClock(func() time.Time { return r.Wall().Round(0) }, func() time.Duration { return time.Since(start) }, seen), lines: &lines{}, told: seen}
 	if now, _ := l.clock.now(); !seen.IsZero() {
-		l.lines.gap(history.Gap{From: seen, To: now, Why: "The console did not run, or did not see the cluster yet."})
+		l.lines.gap(history.Gap{From: seen, To: now, Why: "The console was not running or not connected to the cluster."})
 	}
 	written := make(chan struct{})
 	go func() {

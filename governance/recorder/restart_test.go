@@ -66,7 +66,7 @@ func TestRestart(t *testing.T) {
 		t.Errorf("what runs on is %+v with %+v (%v)", there, steps, err)
 	}
 	gaps, err := l.store.Gaps(t.Context(), began, time.Now())
-	if err != nil || len(gaps) == 0 || !gaps[0].From.Equal(before) || !strings.Contains(gaps[0].Why, "did not run") {
+	if err != nil || len(gaps) == 0 || !gaps[0].From.Equal(before) || !strings.Contains(gaps[0].Why, "was not running") {
 		t.Errorf("gaps are %+v; it had seen until %s (%v)", gaps, before, err)
 	}
 	l.addsUp(catalog.GPU, from, before)
@@ -164,7 +164,7 @@ func TestBlind(t *testing.T) {
 		t.Errorf("it was away from %s to %s at least; the gap is %+v", stopped, back, g)
 	}
 	ahead.Store(int64(time.Hour))
-	leapt := gap("put forward")
+	leapt := gap("set forward")
 	if g := leapt; g.To.Sub(g.From) < 50*time.Minute || g.To.Sub(g.From) > 70*time.Minute {
 		t.Errorf("the gap is %+v", g)
 	}

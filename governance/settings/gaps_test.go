@@ -89,7 +89,7 @@ func TestGaps(t *testing.T) {
 			s.Kueue.Text = strings.Replace(s.Kueue.Text, "DisableWait", "VisibilityOnDemand: false, DisableWait", 1)
 		}, "visibility", []string{"+featureGates", "VisibilityOnDemand: true"}, []string{"switched off"}},
 		"fair sharing the other way, and the console is told not to": {func(s *Seen) { s.Policy, s.Install.Manage = fair, false }, "policy",
-			[]string{"+fairSharing:"}, []string{"Fair sharing goes on"}},
+			[]string{"+fairSharing:"}, []string{"Fair sharing is switched on"}},
 		"fair sharing the other way, and the console may not":      {func(s *Seen) { s.Policy, s.MayWrite = fair, No }, "policy permission", []string{"+fairSharing:"}, nil},
 		"fair sharing the other way, which the console puts right": {func(s *Seen) { s.Policy = fair }, "", nil, nil},
 		"somebody else governs the cluster": {func(s *Seen) { s.ReadOnly = "HyperPod's own task governance runs this cluster." }, "read-only",

@@ -15,7 +15,7 @@ import (
 // reason says the same. A page that is open is explained anew at each change: the
 // same explanation of the same task counts once.
 var verdicts = prometheus.NewCounterVec(prometheus.CounterOpts{
-	Name: "kuota_task_verdicts_total", Help: "Explanations of tasks that were shown, each once until it changes, by whether Kueue's own reason agrees.",
+	Name: "kuota_task_verdicts_total", Help: "Explanations shown, each counted once until it changes, by whether Kueue's own reason agrees.",
 }, []string{"agrees"})
 
 func init() {
@@ -33,7 +33,7 @@ func (s *Service) RegisterMetrics(with prometheus.Registerer) error {
 	return nil
 }
 
-var tasksDesc = prometheus.NewDesc("kuota_tasks", "Tasks by their state; none is told before all were read.", []string{"state"}, nil)
+var tasksDesc = prometheus.NewDesc("kuota_tasks", "Tasks by state. Absent until the informer caches have synced.", []string{"state"}, nil)
 
 // Describe implements prometheus.Collector.
 func (x *Index) Describe(to chan<- *prometheus.Desc) { to <- tasksDesc }

@@ -32,7 +32,7 @@ func TestMetricOfTasks(t *testing.T) {
 		t.Fatalf("the tasks are %v", states)
 	}
 	var want strings.Builder
-	want.WriteString("# HELP kuota_tasks Tasks by their state; none is told before all were read.\n# TYPE kuota_tasks gauge\n")
+	want.WriteString("# HELP kuota_tasks Tasks by state. Absent until the informer caches have synced.\n# TYPE kuota_tasks gauge\n")
 	for _, state := range States {
 		want.WriteString(`kuota_tasks{state="` + string(state) + `"} ` + string(rune('0'+states[state])) + "\n")
 	}

@@ -50,8 +50,8 @@ func Run(ctx context.Context, c client.Client, o Options) error {
 			return err
 		}
 	}
-	u.tell("Kueue, its queues, flavors, Cohort and classes, teams' namespaces with their members, and all tasks stay as they are.")
-	u.tell("Left as well, and yours to delete: the console itself and namespace kuota-system, with who is signed in and the versions of policies; ClusterRoles kuota-admin and kuota-team-member, by which people still see queues and submit jobs.")
+	u.tell("Kueue, its queues, flavors, Cohort and priority classes, team namespaces with their members, and all tasks stay unchanged.")
+	u.tell("Not deleted, delete yourself if you want to: the console, namespace kuota-system with sessions and versions, and ClusterRoles kuota-admin and kuota-team-member, which still let people see queues and submit jobs.")
 	return nil
 }
 
@@ -170,13 +170,13 @@ func (u uninstaller) finalizers(ctx context.Context) error {
 			if !ok || len(object.GetFinalizers()) == 0 {
 				return nil
 			}
-			u.tell("%s the finalizers off %s", u.verb("take"), object.GetName())
+			u.tell("%s the finalizers of %s", u.verb("remove"), object.GetName())
 			if u.DryRun {
 				return nil
 			}
 			return client.IgnoreNotFound(u.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"finalizers": null}}`))))
 		}); err != nil {
-			return fmt.Errorf("take finalizers off: %w", err)
+			return fmt.Errorf("remove finalizers: %w", err)
 		}
 	}
 	return nil

@@ -168,11 +168,11 @@ func TestLeaving(t *testing.T) {
 		t.Fatal(err)
 	}
 	gone(t, c)
-	if want := strings.NewReplacer("would delete", "delete", "would take", "take").Replace(planned.String()); want != done.String() {
+	if want := strings.NewReplacer("would delete", "delete", "would remove", "remove").Replace(planned.String()); want != done.String() {
 		t.Errorf("planned was\n%s\nand done\n%s", want, done.String())
 	}
 	last := -1
-	for _, text := range []string{"delete ValidatingAdmissionPolicyBinding kuota-enforcement-jobs", "delete ValidatingAdmissionPolicy kuota-workloads", "delete ClusterRoleBinding kuota-console", "take the finalizers off stays", "delete CustomResourceDefinition"} {
+	for _, text := range []string{"delete ValidatingAdmissionPolicyBinding kuota-enforcement-jobs", "delete ValidatingAdmissionPolicy kuota-workloads", "delete ClusterRoleBinding kuota-console", "remove the finalizers of stays", "delete CustomResourceDefinition"} {
 		at := strings.Index(done.String(), text)
 		if at < last {
 			t.Errorf("%q comes too early, or not at all:\n%s", text, done.String())

@@ -9,7 +9,7 @@ import (
 // ClusterPolicyName is the name of the one ClusterPolicy.
 const ClusterPolicyName = "default"
 
-// TaskPrioritization says in which order waiting tasks come.
+// TaskPrioritization sets the order of waiting tasks.
 // +kubebuilder:validation:Enum=TaskRanking;FirstComeFirstServe
 type TaskPrioritization string
 
@@ -19,7 +19,7 @@ const (
 	FirstComeFirstServe TaskPrioritization = "FirstComeFirstServe"
 )
 
-// IdleComputeStrategy says how idle compute is shared between teams.
+// IdleComputeStrategy sets how idle compute is shared between teams.
 // +kubebuilder:validation:Enum=FairShare;FirstComeFirstServe
 type IdleComputeStrategy string
 
@@ -29,7 +29,7 @@ const (
 	IdleFirstComeFirstServe IdleComputeStrategy = "FirstComeFirstServe"
 )
 
-// Enforcement says whether governed namespaces refuse what runs past a queue.
+// Enforcement sets whether team namespaces reject jobs without a queue.
 // +kubebuilder:validation:Enum=RequireQueue;None
 type Enforcement string
 
@@ -53,8 +53,8 @@ const (
 	WarnOfLoops PreemptionLoops = "Warn"
 )
 
-// ClusterPolicy says who comes first and how idle compute is shared. There is
-// one, named default.
+// ClusterPolicy sets the priority of tasks and how idle compute is shared. There
+// is one, named default.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -76,7 +76,7 @@ type ClusterPolicy struct {
 	Status ClusterPolicyStatus `json:"status,omitzero"`
 }
 
-// ClusterPolicySpec is what an admin wants of the cluster as a whole.
+// ClusterPolicySpec is the desired state of the cluster.
 type ClusterPolicySpec struct {
 	// TaskPrioritization is TaskRanking, by the weight of priority classes, or
 	// FirstComeFirstServe.
@@ -84,27 +84,27 @@ type ClusterPolicySpec struct {
 	// +kubebuilder:default=FirstComeFirstServe
 	TaskPrioritization TaskPrioritization `json:"taskPrioritization,omitempty"`
 
-	// PriorityClasses rank tasks. They are kept, though without effect, under
-	// FirstComeFirstServe.
+	// PriorityClasses rank tasks. Under FirstComeFirstServe they are kept and have
+	// no effect.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=10
-	// +kubebuilder:validation:XValidation:rule="self.all(a, self.exists_one(b, (b.name.endsWith('-priority') ? b.name : b.name + '-priority') == (a.name.endsWith('-priority') ? a.name : a.name + '-priority')))",message="two priority classes come to the same object: a name and the same name with -priority behind it"
+	// +kubebuilder:validation:XValidation:rule="self.all(a, self.exists_one(b, (b.name.endsWith('-priority') ? b.name : b.name + '-priority') == (a.name.endsWith('-priority') ? a.name : a.name + '-priority')))",message="two priority classes would be the same object: a name and the same name with -priority appended"
 	PriorityClasses []PriorityClass `json:"priorityClasses,omitempty"`
 
-	// IdleCompute says how compute that its team does not use is shared.
+	// IdleCompute sets how compute that its team does not use is shared.
 	// +optional
 	// +kubebuilder:default={}
 	IdleCompute IdleCompute `json:"idleCompute,omitzero"`
 
-	// GangScheduling has all pods of a task start together or not at all.
+	// GangScheduling starts all pods of a task together or not at all.
 	// +optional
 	// +kubebuilder:default={}
 	GangScheduling GangScheduling `json:"gangScheduling,omitzero"`
 
-	// Enforcement refuses jobs in governed namespaces that would run past
-	// their quota.
+	// Enforcement sets whether team namespaces reject jobs without a queue, which
+	// no quota would limit.
 	// +optional
 	// +kubebuilder:default=RequireQueue
 	Enforcement Enforcement `json:"enforcement,omitempty"`
@@ -134,7 +134,7 @@ type PriorityClass struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="a priority class name has lower-case letters, digits and hyphens, and starts and ends with a letter or digit"
 	Name string `json:"name"`
 
-	// Weight is from 0, the last, to 100, the first.
+	// Weight is from 0 (lowest) to 100 (highest).
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
@@ -145,55 +145,56 @@ type PriorityClass struct {
 	Description string `json:"description,omitempty"`
 }
 
-// IdleCompute says how compute that its team does not use is shared.
+// IdleCompute sets how compute that its team does not use is shared.
 type IdleCompute struct {
 	// Strategy is FairShare, by the weights of the teams, or FirstComeFirstServe.
 	// +optional
 	// +kubebuilder:default=FairShare
 	Strategy IdleComputeStrategy `json:"strategy,omitempty"`
 
-	// ShareUnallocated lends what no team was given.
+	// ShareUnallocated lets teams borrow compute that is not allocated to any team.
 	// +optional
 	// +kubebuilder:default=false
 	ShareUnallocated bool `json:"shareUnallocated,omitempty"`
 }
 
-// GangScheduling has all pods of a task start together or not at all.
+// GangScheduling starts all pods of a task together or not at all.
 type GangScheduling struct {
 	// +optional
 	// +kubebuilder:default=false
 	Enabled bool `json:"enabled,omitempty"`
 
-	// Timeout is how long the pods of an admitted task may take to be ready.
+	// Timeout is how long the pods of an admitted task can take to be ready.
 	// +optional
 	// +kubebuilder:default="5m"
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 
-	// RecoveryTimeout is how long a running task may miss a pod; 0s is for ever.
+	// RecoveryTimeout is how long a pod of a running task can be not ready; 0s means
+	// no limit.
 	// +optional
 	// +kubebuilder:default="5m"
 	RecoveryTimeout *metav1.Duration `json:"recoveryTimeout,omitempty"`
 
-	// BlockAdmission admits no other task until the pods of the last are ready.
+	// BlockAdmission admits no other task until the pods of the last one are ready.
 	// +optional
 	// +kubebuilder:default=false
 	BlockAdmission bool `json:"blockAdmission,omitempty"`
 
-	// Requeuing says when a task that was not ready in time is tried again.
+	// Requeuing sets when a task whose pods were not ready in time is requeued.
 	// +optional
 	// +kubebuilder:default={}
 	Requeuing Requeuing `json:"requeuing,omitzero"`
 }
 
-// Requeuing says when a task that was not ready in time is tried again.
+// Requeuing sets when a task whose pods were not ready in time is requeued.
 type Requeuing struct {
-	// Timestamp is the time a requeued task is ordered by.
+	// Timestamp is the time by which a requeued task is ordered.
 	// +optional
 	// +kubebuilder:default=Eviction
 	// +kubebuilder:validation:Enum=Eviction;Creation
 	Timestamp string `json:"timestamp,omitempty"`
 
-	// BackoffLimitCount is how often a task is tried; none is without limit.
+	// BackoffLimitCount is how often a task is requeued; omitted means no limit.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	BackoffLimitCount *int32 `json:"backoffLimitCount,omitempty"`
@@ -209,9 +210,9 @@ type Requeuing struct {
 	BackoffMaxSeconds *int32 `json:"backoffMaxSeconds,omitempty"`
 }
 
-// Pool is a group of nodes that quota is given in.
+// Pool is a group of nodes that quota is allocated in.
 type Pool struct {
-	// Name is a DNS label of at most 40 characters, which no instance type has.
+	// Name is a DNS label of at most 40 characters that is no instance type.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=40
@@ -222,7 +223,7 @@ type Pool struct {
 	Match PoolMatch `json:"match"`
 }
 
-// PoolMatch says which nodes a pool has. Exactly one field is given.
+// PoolMatch selects the nodes of a pool. Exactly one field is set.
 // +kubebuilder:validation:XValidation:rule="[has(self.accelerator), has(self.instanceFamily), has(self.instanceTypes), has(self.nodeLabels)].filter(x, x).size() == 1",message="a pool matches by exactly one of accelerator, instanceFamily, instanceTypes and nodeLabels"
 type PoolMatch struct {
 	// Accelerator is a model, such as H100.
@@ -231,7 +232,7 @@ type PoolMatch struct {
 	// +kubebuilder:validation:MaxLength=63
 	Accelerator string `json:"accelerator,omitempty"`
 
-	// InstanceFamily is what stands before the size, such as ml.g5.
+	// InstanceFamily is the part of the instance type before the size, such as ml.g5.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
@@ -261,7 +262,7 @@ const (
 	ConditionEnforcement      = "Enforcement"      // the admission policies that refuse jobs beside Kueue
 )
 
-// ClusterPolicyStatus is what came of a ClusterPolicy.
+// ClusterPolicyStatus is the observed state of the cluster.
 type ClusterPolicyStatus struct {
 	// +optional
 	// +listType=map
@@ -271,31 +272,31 @@ type ClusterPolicyStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Ranking is how tasks are ranked now, and how far a change of it is.
+	// Ranking is how tasks are ranked now, and the progress of a change.
 	// +optional
 	Ranking *Ranking `json:"ranking,omitempty"`
 
-	// Pools are those in force. They differ from the spec's while a change
-	// would take the pool from under some team's quota.
+	// Pools are the active pools. They differ from spec.pools while a change would
+	// remove a pool in which a team has quota.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=64
 	Pools []Pool `json:"pools,omitempty"`
 
-	// ReportedTypes are the largest figures that any node of an instance type
-	// outside Kuota's table ever reported. Quota of such a type counts by them.
+	// ReportedTypes are the largest capacities that nodes reported for instance
+	// types that are not in Kuota's table. Quota of such a type is based on them.
 	// +optional
 	// +listType=map
 	// +listMapKey=instanceType
 	ReportedTypes []ReportedType `json:"reportedTypes,omitempty"`
 
-	// Kueue is what its configuration was seen to be.
+	// Kueue is the observed configuration of Kueue.
 	// +optional
 	Kueue *KueueStatus `json:"kueue,omitempty"`
 }
 
-// RankingStep is how far a change of the ranking is.
+// RankingStep is the progress of a change of the ranking.
 // +kubebuilder:validation:Enum=Settled;Pausing;Rewriting
 type RankingStep string
 
@@ -310,37 +311,37 @@ const (
 
 // Ranking is how tasks are ranked now.
 type Ranking struct {
-	// InForce is the prioritization that queues are set for.
+	// InForce is the active prioritization.
 	// +optional
 	InForce TaskPrioritization `json:"inForce,omitempty"`
 	// +required
 	Step RankingStep `json:"step"`
-	// Since is when the step began.
+	// Since is the time at which the step began.
 	// +optional
 	Since metav1.Time `json:"since,omitzero"`
-	// Tasks is how many unfinished tasks the change is about, and Remaining how
-	// many of them still have their old priority.
+	// Tasks is the number of unfinished tasks that get a new priority, and
+	// Remaining the number of them that still have the old one.
 	// +optional
 	Tasks int32 `json:"tasks,omitempty"`
 	// +optional
 	Remaining int32 `json:"remaining,omitempty"`
 }
 
-// KueueStatus is what Kueue's configuration was seen to be.
+// KueueStatus is the observed configuration of Kueue.
 type KueueStatus struct {
-	// Version is Kueue's, such as v0.19.2; empty when it does not show.
+	// Version is the version of Kueue, such as v0.19.2; empty when unknown.
 	// +optional
 	Version string `json:"version,omitempty"`
-	// Account is the user that Kueue acts as.
+	// Account is the username of Kueue's service account.
 	// +optional
 	Account string `json:"account,omitempty"`
 	// Integrations are the kinds of jobs that Kueue manages, as its configuration
-	// names them.
+	// lists them.
 	// +optional
 	// +listType=atomic
 	Integrations []string `json:"integrations,omitempty"`
-	// Patch is what to change in Kueue's configuration by hand, where the
-	// console may not or must not; empty when nothing differs.
+	// Patch lists the changes to make to Kueue's configuration by hand, where the
+	// console has no permission or is told not to; empty when nothing differs.
 	// +optional
 	Patch string `json:"patch,omitempty"`
 }

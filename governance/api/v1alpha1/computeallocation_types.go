@@ -5,7 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// SharingStrategy says what a team does with idle compute.
+// SharingStrategy sets whether a team lends and borrows idle compute.
 // +kubebuilder:validation:Enum=LendAndBorrow;Lend;DontLend
 type SharingStrategy string
 
@@ -16,7 +16,7 @@ const (
 	DontLend      SharingStrategy = "DontLend"      // neither lends nor borrows
 )
 
-// WithinTeam says whether a team's tasks preempt its own lower-priority ones.
+// WithinTeam sets whether a team's tasks preempt lower-priority tasks of the same team.
 // +kubebuilder:validation:Enum=LowerPriority;Never
 type WithinTeam string
 
@@ -26,15 +26,15 @@ const (
 	PreemptNever         WithinTeam = "Never"
 )
 
-// Activation says whether a team's queue starts and keeps tasks.
+// Activation sets whether a team's queue admits tasks and keeps admitted ones.
 // +kubebuilder:validation:Enum=Active;Hold;Drain
 type Activation string
 
 // The states a team's queue can be put in.
 const (
-	Active Activation = "Active" // starts and keeps tasks
-	Hold   Activation = "Hold"   // running tasks go on, none start
-	Drain  Activation = "Drain"  // running tasks are requeued
+	Active Activation = "Active" // admits and keeps tasks
+	Hold   Activation = "Hold"   // admitted tasks continue, none is admitted
+	Drain  Activation = "Drain"  // admitted tasks are requeued
 )
 
 // DefaultBorrowLimitPercent applies when an allocation names no limit.
@@ -42,17 +42,17 @@ const DefaultBorrowLimitPercent = 50
 
 // Condition types of a ComputeAllocation.
 const (
-	ConditionReady          = "Ready"          // everything that follows from the allocation exists and is as it should be
+	ConditionReady          = "Ready"          // all objects of the allocation exist and match it
 	ConditionQueueActive    = "QueueActive"    // Kueue admits tasks through the team's ClusterQueue
-	ConditionWithinCapacity = "WithinCapacity" // what all teams were given is there
+	ConditionWithinCapacity = "WithinCapacity" // the pools have the capacity for the quota of all teams
 )
 
-// ReasonBlocked is the reason of Ready=False while something of somebody else
-// stands in the way.
+// ReasonBlocked is the reason of Ready=False while an object that
+// Kuota does not manage has a name that the allocation needs.
 const ReasonBlocked = "Blocked"
 
-// ComputeAllocation gives one team its share of the cluster. Its name is the
-// team's.
+// ComputeAllocation sets the quota, sharing and members of one team. Its name is
+// the name of the team.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -75,11 +75,11 @@ type ComputeAllocation struct {
 	Status ComputeAllocationStatus `json:"status,omitzero"`
 }
 
-// ComputeAllocationSpec is what a team is given.
-// +kubebuilder:validation:XValidation:rule="has(self.namespace) == has(oldSelf.namespace)",message="the namespace cannot be changed; make a new allocation instead"
+// ComputeAllocationSpec is the desired state of a team.
+// +kubebuilder:validation:XValidation:rule="has(self.namespace) == has(oldSelf.namespace)",message="the namespace cannot be changed; create a new allocation instead"
 // +kubebuilder:validation:XValidation:rule="!self.namespaceCeiling || !has(self.sharing) || !has(self.sharing.unlimited) || !self.sharing.unlimited",message="a namespace ceiling needs a borrow limit: choose one of namespaceCeiling and unlimited borrowing"
 type ComputeAllocationSpec struct {
-	// DisplayName is a name for people, in one line.
+	// DisplayName is shown instead of the team name. It is one line.
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:XValidation:rule="!self.matches('[[:cntrl:]]')",message="a display name has no line breaks or other control characters"
@@ -89,44 +89,45 @@ type ComputeAllocationSpec struct {
 	// +kubebuilder:validation:MaxLength=1024
 	Description string `json:"description,omitempty"`
 
-	// Activation holds or drains the team's queue.
+	// Activation is Active, Hold (admitted tasks continue, none is admitted) or
+	// Drain (admitted tasks are requeued).
 	// +optional
 	// +kubebuilder:default=Active
 	Activation Activation `json:"activation,omitempty"`
 
 	// Namespace is where the team's tasks run. The default is the configured
-	// prefix and the team's name. An existing namespace that is named here is
-	// governed from then on, and never deleted.
+	// prefix and the team's name. An existing namespace that is set here is
+	// managed by Kuota from then on, and never deleted.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:XValidation:rule="!self.startsWith('kube-') && !(self in ['default', 'kueue-system', 'kuota-system'])",message="that namespace belongs to the cluster itself; name another"
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the namespace cannot be changed; make a new allocation instead"
+	// +kubebuilder:validation:XValidation:rule="!self.startsWith('kube-') && !(self in ['default', 'kueue-system', 'kuota-system'])",message="that namespace is reserved for the cluster; choose another"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the namespace cannot be changed; create a new allocation instead"
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="a namespace has lower-case letters, digits and hyphens, and starts and ends with a letter or digit"
 	Namespace string `json:"namespace,omitempty"`
 
-	// Members may run and see the tasks of the team.
+	// Members can submit and see the tasks of the team.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=500
 	Members []Member `json:"members,omitempty"`
 
-	// FairShareWeight is from 0, the default, to 100. It counts while the
-	// cluster policy shares idle compute by weight.
+	// FairShareWeight is from 0, the default, to 100. It has an effect
+	// while the cluster policy shares idle compute by fair share.
 	// +optional
 	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
 	FairShareWeight int32 `json:"fairShareWeight,omitempty"`
 
-	// Quota is what the team is given, in order of preference.
+	// Quota is the quota of the team, in order of preference.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=15
-	// +kubebuilder:validation:XValidation:rule="self.all(a, self.exists_one(b, has(a.instanceType) == has(b.instanceType) && (has(a.instanceType) ? a.instanceType == b.instanceType : has(b.pool) && a.pool == b.pool)))",message="the same instance type or pool stands in two rows; put them into one"
+	// +kubebuilder:validation:XValidation:rule="self.all(a, self.exists_one(b, has(a.instanceType) == has(b.instanceType) && (has(a.instanceType) ? a.instanceType == b.instanceType : has(b.pool) && a.pool == b.pool)))",message="the same instance type or pool is in two rows; combine them"
 	Quota []QuotaRow `json:"quota,omitempty"`
 
-	// Sharing says what the team lends and borrows.
+	// Sharing sets what the team lends and borrows.
 	// +optional
 	// +kubebuilder:default={}
 	Sharing Sharing `json:"sharing,omitzero"`
@@ -135,14 +136,14 @@ type ComputeAllocationSpec struct {
 	// +kubebuilder:default={}
 	Preemption Preemption `json:"preemption,omitzero"`
 
-	// NamespaceCeiling adds a ResourceQuota of quota and borrow limit, so that
-	// nothing in the namespace can run away.
+	// NamespaceCeiling adds a ResourceQuota of quota and borrow limit, as
+	// an upper bound for all pods of the namespace.
 	// +optional
 	// +kubebuilder:default=false
 	NamespaceCeiling bool `json:"namespaceCeiling,omitempty"`
 
-	// DefaultQueue adds a LocalQueue named default, so that an unlabelled job
-	// joins the team's queue.
+	// DefaultQueue adds a LocalQueue named default, so that a job
+	// without the queue label joins the team's queue.
 	// +optional
 	// +kubebuilder:default=false
 	DefaultQueue bool `json:"defaultQueue,omitempty"`
@@ -154,20 +155,20 @@ type Member struct {
 	// +kubebuilder:validation:Enum=User;Group
 	Kind string `json:"kind"`
 
-	// Name is as the API server has it, with its prefix.
+	// Name is the user or group name that the API server sees, with its prefix.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
-	// +kubebuilder:validation:XValidation:rule="!self.startsWith('system:')",message="system: names belong to Kubernetes and cannot be members"
+	// +kubebuilder:validation:XValidation:rule="!self.startsWith('system:')",message="names that start with system: are reserved by Kubernetes and cannot be members"
 	Name string `json:"name"`
 }
 
-// QuotaRow is a share of one instance type or pool. What is left out is filled
-// in, in proportion to one instance.
+// QuotaRow is quota of one instance type or pool. Omitted amounts default in
+// proportion to one instance.
 // +kubebuilder:validation:XValidation:rule="has(self.instanceType) != has(self.pool)",message="a row names either an instanceType or a pool"
-// +kubebuilder:validation:XValidation:rule="!has(self.instances) || !(has(self.accelerators) || has(self.vCPU) || has(self.memory) || has(self.partition))",message="give either whole instances or single resources, not both"
+// +kubebuilder:validation:XValidation:rule="!has(self.instances) || !(has(self.accelerators) || has(self.vCPU) || has(self.memory) || has(self.partition))",message="set either whole instances or single resources, not both"
 // +kubebuilder:validation:XValidation:rule="!has(self.partition) || !has(self.accelerators)",message="a row has either whole accelerators or a partition of them"
-// +kubebuilder:validation:XValidation:rule="(has(self.instances) && self.instances > 0) || (has(self.accelerators) && self.accelerators > 0) || (has(self.partition) && self.partition.count > 0) || (has(self.vCPU) && (type(self.vCPU) == int ? self.vCPU > 0 : !(self.vCPU in ['0', '0m', '0k', '0.', '0.0', '0.00', '0.000']))) || (has(self.memory) && (type(self.memory) == int ? self.memory > 0 : !(self.memory in ['0', '0Ki', '0Mi', '0Gi', '0Ti', '0Pi', '0k', '0M', '0G', '0T', '0P'])))",message="a row needs at least one figure above 0"
+// +kubebuilder:validation:XValidation:rule="(has(self.instances) && self.instances > 0) || (has(self.accelerators) && self.accelerators > 0) || (has(self.partition) && self.partition.count > 0) || (has(self.vCPU) && (type(self.vCPU) == int ? self.vCPU > 0 : !(self.vCPU in ['0', '0m', '0k', '0.', '0.0', '0.00', '0.000']))) || (has(self.memory) && (type(self.memory) == int ? self.memory > 0 : !(self.memory in ['0', '0Ki', '0Mi', '0Gi', '0Ti', '0Pi', '0k', '0M', '0G', '0T', '0P'])))",message="a row needs at least one amount above 0"
 type QuotaRow struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -182,7 +183,7 @@ type QuotaRow struct {
 	Amounts `json:",inline"`
 }
 
-// Amounts is what a row gives or limits. What is left out is filled in.
+// Amounts are the amounts of a row. Omitted ones get a default.
 type Amounts struct {
 	// Instances is a number of whole instances.
 	// +optional
@@ -218,14 +219,14 @@ type Amounts struct {
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 10737418240000000 : !self.startsWith('-')",message="memory must be from 0 to 10,000,000Gi"
 	Memory *resource.Quantity `json:"memory,omitempty"`
 
-	// Partition is a part of accelerators, cut by MIG.
+	// Partition is a number of MIG partitions of accelerators.
 	// +optional
 	Partition *Partition `json:"partition,omitempty"`
 }
 
-// Partition is a number of equal parts of accelerators.
+// Partition is a number of MIG partitions of one profile.
 type Partition struct {
-	// Profile is as NVIDIA names it, such as mig-1g.5gb.
+	// Profile is NVIDIA's name of the MIG profile, such as mig-1g.5gb.
 	// +required
 	// +kubebuilder:validation:MaxLength=40
 	// +kubebuilder:validation:XValidation:rule="self.matches('^mig-[1-7]g[.][0-9]{1,4}gb([+]me|[.]me)?$')",message="a partition profile looks like mig-1g.5gb"
@@ -237,8 +238,8 @@ type Partition struct {
 	Count int64 `json:"count"`
 }
 
-// Sharing says what a team lends and borrows.
-// +kubebuilder:validation:XValidation:rule="self.strategy == 'LendAndBorrow' || !(has(self.borrowLimitPercent) || (has(self.unlimited) && self.unlimited) || has(self.borrowLimits))",message="only the strategy LendAndBorrow borrows: leave the borrow limits out, or choose it"
+// Sharing sets what a team lends and borrows.
+// +kubebuilder:validation:XValidation:rule="self.strategy == 'LendAndBorrow' || !(has(self.borrowLimitPercent) || (has(self.unlimited) && self.unlimited) || has(self.borrowLimits))",message="borrow limits need the strategy LendAndBorrow: set it, or remove the limits"
 // +kubebuilder:validation:XValidation:rule="!(has(self.unlimited) && self.unlimited && has(self.borrowLimitPercent))",message="borrowing is either unlimited or limited by a percentage"
 type Sharing struct {
 	// +optional
@@ -252,28 +253,28 @@ type Sharing struct {
 	// +kubebuilder:validation:Maximum=10000
 	BorrowLimitPercent *int32 `json:"borrowLimitPercent,omitempty"`
 
-	// Unlimited lets the team borrow all that stands idle.
+	// Unlimited lets the team borrow all idle quota.
 	// +optional
 	Unlimited bool `json:"unlimited,omitempty"`
 
-	// BorrowLimits are absolute, win over the percentage, and may name what
-	// the team has no quota in.
+	// BorrowLimits are absolute and override the percentage. They can name pools
+	// in which the team has no quota.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=15
-	// +kubebuilder:validation:XValidation:rule="self.all(a, self.exists_one(b, has(a.instanceType) == has(b.instanceType) && (has(a.instanceType) ? a.instanceType == b.instanceType : has(b.pool) && a.pool == b.pool)))",message="the same instance type or pool stands in two borrow limits; put them into one"
+	// +kubebuilder:validation:XValidation:rule="self.all(a, self.exists_one(b, has(a.instanceType) == has(b.instanceType) && (has(a.instanceType) ? a.instanceType == b.instanceType : has(b.pool) && a.pool == b.pool)))",message="the same instance type or pool is in two borrow limits; combine them"
 	BorrowLimits []QuotaRow `json:"borrowLimits,omitempty"`
 }
 
-// Preemption says which tasks of the team may be stopped for others of it.
+// Preemption sets which tasks of the team can be preempted by its other tasks.
 type Preemption struct {
 	// +optional
 	// +kubebuilder:default=LowerPriority
 	WithinTeam WithinTeam `json:"withinTeam,omitempty"`
 }
 
-// ComputeAllocationStatus is what came of a ComputeAllocation.
+// ComputeAllocationStatus is the observed state of a team.
 type ComputeAllocationStatus struct {
 	// +optional
 	// +listType=map
@@ -296,8 +297,8 @@ type ComputeAllocationStatus struct {
 	// +listMapKey=pool
 	Quota []PoolQuota `json:"quota,omitempty"`
 
-	// LastCorrection tells of the last time somebody else's change of a Kueue
-	// object of this team was put right.
+	// LastCorrection is the last change of an object of this team that another
+	// field manager made and Kuota reverted.
 	// +optional
 	LastCorrection *Correction `json:"lastCorrection,omitempty"`
 }
@@ -319,12 +320,12 @@ type ResourceQuota struct {
 	Name string `json:"name"`
 	// +required
 	Nominal resource.Quantity `json:"nominal"`
-	// BorrowLimit is how much may be borrowed; none is without limit.
+	// BorrowLimit is how much the team can borrow; omitted means no limit.
 	// +optional
 	BorrowLimit *resource.Quantity `json:"borrowLimit,omitempty"`
 }
 
-// Correction is one change by somebody else that was put right.
+// Correction is one change by another field manager that Kuota reverted.
 type Correction struct {
 	// Object is kind and name, such as "ClusterQueue hyperpod-ns-vision-clusterqueue".
 	// +required

@@ -42,7 +42,7 @@ func TestJobsBesideKueue(t *testing.T) {
 		"an empty queue":    {jobOf("a", `labels: {kueue.x-k8s.io/queue-name: ""}`, ``, ``), []string{"a queue is missing"}},
 		"an unknown class":  {jobOf("a", `labels: {kueue.x-k8s.io/queue-name: QUEUE, kueue.x-k8s.io/priority-class: bogus}`, ``, ``), []string{"unknown priority class bogus", "training-priority, dev-priority"}},
 		"a pod's priority":  {jobOf("a", queued, ``, `priorityClassName: system-cluster-critical,`), []string{"priorityClassName", "kueue.x-k8s.io/priority-class"}},
-		"a forged owner":    {jobOf("a", queued+`, `+partOfReal, ``, ``), []string{"leave out metadata.ownerReferences"}},
+		"a forged owner":    {jobOf("a", queued+`, `+partOfReal, ``, ``), []string{"remove metadata.ownerReferences"}},
 		"a forged podset":   {jobOf("a", queued, forgedPodset, ``), []string{"kueue.x-k8s.io/podset on pods is Kueue's"}},
 		"a type in a pool":  {jobOf("a", queued, ``, `nodeSelector: {node.kubernetes.io/instance-type: ml.g6.12xlarge},`), []string{"ml.g6.12xlarge are in the pool small", "kuota.dev/pool: small"}},
 		"a CronJob without": {`{apiVersion: batch/v1, kind: CronJob, metadata: {name: a, namespace: NAMESPACE, ` + onlyQueue + `}, spec: {schedule: "0 0 1 1 *", jobTemplate: {spec: {template: ` + template(``, ``) + `}}}}`, []string{"CronJob: a queue is missing", "spec.jobTemplate.metadata"}},
@@ -130,7 +130,7 @@ func TestChangesOfJobs(t *testing.T) {
 	for name, tc := range map[string]struct{ patch, says string }{
 		"its queue taken away":  {`{"metadata": {"labels": {"kueue.x-k8s.io/queue-name": null}}}`, "a queue is missing"},
 		"another class":         {`{"metadata": {"labels": {"kueue.x-k8s.io/priority-class": "bogus"}}}`, "unknown priority class bogus"},
-		"an owner":              {`{"metadata": {"ownerReferences": [{"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "name": "x", "uid": "6f9619ff-8b86-d011-b42d-00cf4fc964ff", "controller": true}]}}`, "leave out metadata.ownerReferences"},
+		"an owner":              {`{"metadata": {"ownerReferences": [{"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "name": "x", "uid": "6f9619ff-8b86-d011-b42d-00cf4fc964ff", "controller": true}]}}`, "remove metadata.ownerReferences"},
 		"Kueue's label on pods": {`{"spec": {"template": {"metadata": {"labels": {"kueue.x-k8s.io/podset": "main"}}}}}`, "kueue.x-k8s.io/podset on pods is Kueue's"},
 	} {
 		out, err := p.TryKubectl("", "patch", "job", "waits", "-n", p.namespace, "--type=merge", "-p", tc.patch)
@@ -172,7 +172,7 @@ spec:
 	job := `{apiVersion: kubeflow.org/v1, kind: PyTorchJob, metadata: {name: a, namespace: NAMESPACE, ` + queued + `}, spec: {pytorchReplicaSpecs: {Worker: {replicas: 2, template: ` + template(``, ``) + `}}}}`
 	clustertest.Eventually(t, soon, func(context.Context) error { // kubectl learns of the kind a moment later
 		out, err := p.TryKubectl(p.fill(job), "create", "-f", "-", "--dry-run=server")
-		if err == nil || !strings.Contains(out, "Kueue's integration kubeflow.org/pytorchjob is off here") {
+		if err == nil || !strings.Contains(out, "Kueue's integration kubeflow.org/pytorchjob is off") {
 			return fmt.Errorf("%s", out)
 		}
 		return nil

@@ -45,7 +45,7 @@ func TestPodIntegration(t *testing.T) {
 		"no queue":               {podOf("a", ``, ``), "a queue is missing"},
 		"an unknown class":       {podOf("a", `labels: {kueue.x-k8s.io/queue-name: QUEUE, kueue.x-k8s.io/priority-class: bogus}`, ``), "unknown priority class bogus"},
 		"a priority":             {podOf("a", queued, `priorityClassName: system-cluster-critical,`), "priorityClassName"},
-		"a forged owner":         {podOf("a", queued+`, `+partOfReal, ``), "Kueue does not hold this pod"},
+		"a forged owner":         {podOf("a", queued+`, `+partOfReal, ``), "Kueue does not manage this pod"},
 		"a Deployment, no queue": {`{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, namespace: NAMESPACE}, spec: {selector: {matchLabels: {e: f}}, template: {metadata: {labels: {e: f}}, spec: {containers: [{name: main, image: none}]}}}}`, "Deployment: a queue is missing"},
 	} {
 		t.Run(name, func(t *testing.T) { p.refused(t, tc.manifest, tc.says) })
@@ -55,7 +55,7 @@ func TestPodIntegration(t *testing.T) {
 	p.taken(t, strings.Replace(podOf("big", queued, ``), "nvidia.com/gpu: 1", "nvidia.com/gpu: 8", 1))
 	clustertest.Eventually(t, soon, func(context.Context) error {
 		out, err := p.TryKubectl("", "patch", "pod", "big", "-n", p.namespace, "--type=merge", "-p", `{"spec": {"schedulingGates": null}}`)
-		if err == nil || !strings.Contains(out, "only Kueue lets a pod start") {
+		if err == nil || !strings.Contains(out, "only Kueue can start this pod") {
 			return fmt.Errorf("opening the gate: %s", out)
 		}
 		return nil

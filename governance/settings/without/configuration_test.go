@@ -63,7 +63,7 @@ func TestFairSharingTheOtherWay(t *testing.T) {
 	console.closed(t, "policy") // no policy, and Kueue without fair sharing
 	c.Kubectl(t, `{apiVersion: kuota.dev/v1alpha1, kind: ClusterPolicy, metadata: {name: default}, spec: {taskPrioritization: FirstComeFirstServe, idleCompute: {strategy: FairShare}}}`, "apply", "-f", "-")
 	defer c.Kubectl(t, "", "delete", "clusterpolicy", "default")
-	if gap := console.gap(t, "policy"); !strings.Contains(gap.Patch, "+fairSharing:") || !strings.Contains(gap.Costs, "Fair sharing goes on") {
+	if gap := console.gap(t, "policy"); !strings.Contains(gap.Patch, "+fairSharing:") || !strings.Contains(gap.Costs, "Fair sharing is switched on") {
 		t.Errorf("the gap is %+v", gap)
 	}
 }
