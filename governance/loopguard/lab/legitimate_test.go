@@ -25,20 +25,32 @@ func TestLegitimatePreemptions(t *testing.T) {
 	}{{3, false}, {6, true}} {
 		t.Run(fmt.Sprint(run.preemptors), func(t *testing.T) {
 			t.Parallel()
-			o, s := watchWorkloads(t, c), busyQueue(run.preemptors)
+			o, s := watchWorkloads(t, c), setting{
+				name:  clustertest.Name("busy"),
+				teams: []team{{name: "a", quota: 8, weight: 10, percent: 50, within: v1alpha1.PreemptLowerPriority}},
+				tasks: []task{{name: "low", gpus: 8, level: low}},
+			}
 			begin(t, c, s)
-			clustertest.Eventually(t, time.Minute, func(context.Context) error {
-				seen := o.of(s.name)
-				for _, k := range s.tasks[1:] {
-					if !seen[k.name].done {
-						return fmt.Errorf("%s has not ended: %s", k.name, o.tell(s.name))
-					}
-				}
-				if !seen["low"].holds {
+			lowRuns := func(context.Context) error {
+				if !o.of(s.name)["low"].holds {
 					return fmt.Errorf("the low class waits: %s", o.tell(s.name))
 				}
 				return nil
-			})
+			}
+			for i := range run.preemptors {
+				clustertest.Eventually(t, time.Minute, lowRuns)
+				k := task{name: fmt.Sprintf("high-%d", i), gpus: 8, level: high, runs: 2 * time.Second}
+				if err := c.Client.Create(t.Context(), s.job(k)); err != nil {
+					t.Fatal(err)
+				}
+				clustertest.Eventually(t, time.Minute, func(context.Context) error {
+					if !o.of(s.name)[k.name].done {
+						return fmt.Errorf("%s has not ended: %s", k.name, o.tell(s.name))
+					}
+					return nil
+				})
+			}
+			clustertest.Eventually(t, time.Minute, lowRuns)
 			victim := o.of(s.name)["low"]
 			if victim.count != int32(run.preemptors) {
 				t.Errorf("the low class was preempted %d times, want %d", victim.count, run.preemptors)
@@ -57,19 +69,4 @@ func TestLegitimatePreemptions(t *testing.T) {
 			}
 		})
 	}
-}
-
-// busyQueue returns a team with a task of a low class, and n of a higher class
-// that come one after the other.
-func busyQueue(n int) setting {
-	const gap, runs = 5 * time.Second, 2 * time.Second
-	s := setting{
-		name:  clustertest.Name("busy"),
-		teams: []team{{name: "a", quota: 8, weight: 10, percent: 50, within: v1alpha1.PreemptLowerPriority}},
-		tasks: []task{{name: "low", gpus: 8, level: low}},
-	}
-	for i := range n {
-		s.tasks = append(s.tasks, task{name: fmt.Sprintf("high-%d", i), gpus: 8, level: high, after: gap, runs: runs})
-	}
-	return s
 }

@@ -1,6 +1,7 @@
 package lab_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -34,7 +35,9 @@ const (
 	// resumes such a Job like any other, and no pods are created for it.
 	unmanaged = "kuota.dev/no-pods"
 
+	// How long such a Job runs, and how long its pods take to end.
 	runsAnnotation = "lab.kuota.dev/runs"
+	endsAnnotation = "lab.kuota.dev/ends"
 )
 
 // level is one of three priority classes.
@@ -67,7 +70,8 @@ type task struct {
 	gpus  int64
 	level level
 	after time.Duration // since the submission before it
-	runs  time.Duration // since it is admitted, in all; 0 is until the end of the test
+	runs  time.Duration // since it is resumed; 0 is until the end of the test
+	ends  time.Duration // how long its pods take to end; 0 is podsEnd
 }
 
 // setting is one cohort and what is submitted to it.
@@ -216,9 +220,7 @@ func (s setting) job(k task) *batchv1.Job {
 	if !s.pods {
 		manager := unmanaged
 		job.Spec.ManagedBy = &manager
-		if k.runs > 0 {
-			job.Annotations = map[string]string{runsAnnotation: k.runs.String()}
-		}
+		job.Annotations = map[string]string{runsAnnotation: k.runs.String(), endsAnnotation: cmp.Or(k.ends, podsEnd).String()}
 	}
 	return job
 }

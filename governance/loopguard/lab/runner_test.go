@@ -11,6 +11,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -18,14 +19,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// podsEnd is how long the pods of a Job take to end. Kueue gives the quota of a
+// podsEnd is how long the pods of most Jobs take to end. Kueue gives the quota of a
 // preempted Workload to others only then, so that it also sets how fast a loop
 // turns: with real pods and KWOK it takes about as long.
 const podsEnd = 600 * time.Millisecond
 
+const retryAfter = 50 * time.Millisecond // a failed write of a Job's status
+
 // runner stands in for the Job controller and the kubelet where Jobs have no
-// pods: it counts a resumed Job as active, a suspended one as inactive after
-// podsEnd, and completes a Job that has run long enough. The cluster then has
+// pods: it counts a resumed Job as active, a suspended one as inactive once its
+// pods would have ended, and completes a Job that has run long enough. The cluster then has
 // room for dozens of loops at once.
 type runner struct {
 	client client.Client
@@ -41,10 +44,10 @@ type running struct {
 	resumed bool
 	timer   *time.Timer // of the next change of the Job's status
 	runs    time.Duration
+	ends    time.Duration
 }
 
-// runJobs starts a runner that ends with the test. A Job's annotation runs says
-// how long it runs once it is resumed; without one it does not end.
+// runJobs starts a runner that ends with the test.
 func runJobs(t testing.TB, c *clustertest.Cluster) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -77,6 +80,7 @@ func (r *runner) observe(object any) {
 	if state == nil {
 		state = &running{}
 		state.runs, _ = time.ParseDuration(job.Annotations[runsAnnotation])
+		state.ends, _ = time.ParseDuration(job.Annotations[endsAnnotation])
 		r.jobs[job.UID] = state
 	}
 	r.mu.Unlock()
@@ -93,11 +97,11 @@ func (r *runner) observe(object any) {
 	}
 	key := client.ObjectKeyFromObject(job)
 	if !resumed {
-		state.timer = time.AfterFunc(podsEnd, func() { r.patch(key, batchv1.JobStatus{}) })
+		state.timer = time.AfterFunc(state.ends, func() { r.write(key, batchv1.JobStatus{}) })
 		return
 	}
 	start := metav1.Now()
-	go r.patch(key, batchv1.JobStatus{Active: 1, StartTime: &start})
+	go r.write(key, batchv1.JobStatus{Active: 1, StartTime: &start})
 	if state.runs > 0 {
 		state.timer = time.AfterFunc(state.runs, func() { r.complete(key, start) })
 	}
@@ -109,23 +113,23 @@ func (r *runner) complete(key client.ObjectKey, start metav1.Time) {
 	for _, name := range []batchv1.JobConditionType{batchv1.JobSuccessCriteriaMet, batchv1.JobComplete} {
 		done.Conditions = append(done.Conditions, batchv1.JobCondition{Type: name, Status: corev1.ConditionTrue, LastTransitionTime: now})
 	}
-	r.patch(key, done)
+	r.write(key, done)
 }
 
-// patch writes a Job's status. Only a Job that was deleted meanwhile fails it.
-func (r *runner) patch(key client.ObjectKey, status batchv1.JobStatus) {
+// write sets a Job's status, unless the Job has been deleted.
+func (r *runner) write(key client.ObjectKey, status batchv1.JobStatus) {
 	for r.ctx.Err() == nil {
 		var job batchv1.Job
-		if err := r.client.Get(r.ctx, key, &job); err != nil {
+		if err := r.client.Get(r.ctx, key, &job); apierrors.IsNotFound(err) {
 			return
+		} else if err != nil {
+			time.Sleep(retryAfter)
+			continue
 		}
 		job.Status = status
-		if status.StartTime == nil {
-			job.Status.StartTime = nil
-		}
 		if err := r.client.Status().Update(r.ctx, &job); err == nil {
 			return
 		}
-		time.Sleep(50 * time.Millisecond)
+		time.Sleep(retryAfter)
 	}
 }
