@@ -109,7 +109,7 @@ fuzz: ## fuzz each target FUZZ_RUNS times
 .PHONY: verify
 verify: check test fuzz ## what takes longer: run before an issue is closed
 	@KUOTA_BROWSER=$(BROWSER) KUOTA_VERIFY=1 go test -count=1 -timeout 60m -run '^TestGroupLostAtTheProvider$$' -v ./e2e
-	@KUOTA_VERIFY=1 go test -count=1 -p 1 -timeout 120m ./governance/behaviour ./governance/reconcile/interrupted
+	@KUOTA_VERIFY=1 go test -count=1 -p 1 -timeout 120m ./governance/behaviour ./governance/reconcile/interrupted ./governance/loopguard/lab
 	@$(MAKE) --no-print-directory older
 	@go test -race -count=1 -p 1 -timeout 60m ./governance/... ./handlers ./web/...
 
