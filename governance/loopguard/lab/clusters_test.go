@@ -5,12 +5,14 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"kuota.dev/kuota/governance/cluster/clustertest"
+	"kuota.dev/kuota/governance/loopguard"
 )
 
 // What TestRandomClusters runs; another choice helps while one looks for seeds.
@@ -32,6 +34,9 @@ type outcome struct {
 	setting setting
 	loops   []loop
 	seen    map[string]history // by the names of Jobs
+	// reported are the guard's loops, by the names of the victims' Jobs. The guard
+	// forgets none within the time that a setting is watched.
+	reported map[string]loopguard.Loop
 }
 
 // TestRandomClusters runs the settings of 200 seeds: the guard-less Kueue loops
@@ -44,8 +49,8 @@ func TestRandomClusters(t *testing.T) {
 	furnish(t, c)
 	configuration{strategies: strings.FieldsFunc(*strategies, func(r rune) bool { return r == ',' }), prioritize: *prioritize}.apply(t, c)
 	t.Run(warn, func(t *testing.T) {
-		guard(t, warn)
-		all := runSeeds(t, c)
+		guard := startGuard(t, warn)
+		all := runSeeds(t, c, guard)
 		figures(warn, all)
 		if looping := countLooping(all); looping*10 < len(all) {
 			t.Errorf("%d of %d settings loop, too few to say anything about the guard", looping, len(all))
@@ -59,8 +64,8 @@ func TestRandomClusters(t *testing.T) {
 		}
 	})
 	t.Run(breakUp, func(t *testing.T) {
-		needGuard(t, breakUp)
-		all := runSeeds(t, c)
+		guard := startGuard(t, breakUp)
+		all := runSeeds(t, c, guard)
 		figures(breakUp, all)
 		for _, out := range all {
 			for _, l := range out.loops {
@@ -78,7 +83,7 @@ func TestRandomClusters(t *testing.T) {
 }
 
 // runSeeds runs the settings of all seeds, some at a time.
-func runSeeds(t *testing.T, c *clustertest.Cluster) []outcome {
+func runSeeds(t *testing.T, c *clustertest.Cluster, guard *loopguard.Guard) []outcome {
 	t.Helper()
 	runJobs(t, c)
 	o := watchWorkloads(t, c)
@@ -90,7 +95,7 @@ func runSeeds(t *testing.T, c *clustertest.Cluster) []outcome {
 		wg.Go(func() {
 			defer func() { <-slots }()
 			var err error
-			if all[i], err = runSeed(t.Context(), c, o, *firstSeed+uint64(i)); err != nil {
+			if all[i], err = runSeed(t.Context(), c, o, guard, *firstSeed+uint64(i)); err != nil {
 				t.Errorf("seed %d: %v", *firstSeed+uint64(i), err)
 			}
 		})
@@ -100,7 +105,7 @@ func runSeeds(t *testing.T, c *clustertest.Cluster) []outcome {
 	return all
 }
 
-func runSeed(ctx context.Context, c *clustertest.Cluster, o *oracle, seed uint64) (outcome, error) {
+func runSeed(ctx context.Context, c *clustertest.Cluster, o *oracle, guard *loopguard.Guard, seed uint64) (outcome, error) {
 	s := randomSetting(seed)
 	s.name += "-" + strings.TrimPrefix(clustertest.Name("x"), "x-") // a namespace of an earlier run may still be terminating
 	if err := s.create(ctx, c.Client); err != nil {
@@ -110,7 +115,7 @@ func runSeed(ctx context.Context, c *clustertest.Cluster, o *oracle, seed uint64
 		return outcome{setting: s}, err
 	}
 	time.Sleep(*watchFor)
-	out := outcome{setting: s, loops: o.loops(s.name + "-"), seen: o.of(s.name + "-")}
+	out := outcome{setting: s, loops: o.loops(s.name + "-"), seen: o.of(s.name + "-"), reported: reported(guard, s)}
 	return out, s.remove(ctx, c.Client)
 }
 
@@ -172,6 +177,7 @@ func figures(mode string, all []outcome) {
 	figure("preempted", float64(preempted), "tasks")
 	figure("preemptions", float64(preemptions), "preemptions")
 	figure("deactivations", float64(deactivated), "deactivations")
+	guardFigures(all, figure)
 	for _, rule := range []struct {
 		name string
 		of   func(history) int32
@@ -182,6 +188,40 @@ func figures(mode string, all []outcome) {
 			figure(fmt.Sprintf("%s_%d_wrong", rule.name, limit), float64(wrong), "tasks")
 			figure(fmt.Sprintf("%s_%d_missed", rule.name, limit), float64(missed), "tasks")
 		}
+	}
+}
+
+// guardFigures prints how the guard's reports compare with the oracle: loops that
+// it missed, reports of Workloads that the oracle calls no loop, and the time from
+// the first preemption of a loop until its report.
+func guardFigures(all []outcome, figure func(name string, value float64, unit string)) {
+	var reports, missed, other int
+	var delays []time.Duration
+	for _, out := range all {
+		victims := map[string]time.Time{}
+		for _, l := range out.loops {
+			victims[l.victim] = l.first
+			if _, ok := out.reported[l.victim]; !ok {
+				missed++
+			}
+		}
+		for name, l := range out.reported {
+			reports++
+			first, ok := victims[name]
+			if !ok { // few preemptions in a minute: none, with the guard, or a loop that ended by itself
+				other++
+				continue
+			}
+			delays = append(delays, l.Detected.Sub(first))
+		}
+	}
+	slices.Sort(delays)
+	figure("reported", float64(reports), "tasks")
+	figure("reported_missed", float64(missed), "loops")
+	figure("reported_no_loop", float64(other), "tasks")
+	if n := len(delays); n > 0 {
+		figure("detection_p50", delays[n/2].Seconds(), "s")
+		figure("detection_largest", delays[n-1].Seconds(), "s")
 	}
 }
 

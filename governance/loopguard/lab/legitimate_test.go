@@ -18,7 +18,7 @@ func TestLegitimatePreemptions(t *testing.T) {
 	furnish(t, c)
 	fairShare.apply(t, c)
 	runJobs(t, c)
-	guard(t, breakUp)
+	guard := startGuard(t, breakUp)
 	for _, run := range []struct {
 		preemptors int
 		isLoop     bool // to the oracle, which only counts
@@ -63,6 +63,9 @@ func TestLegitimatePreemptions(t *testing.T) {
 			}
 			if got := len(o.loops(s.name)) > 0; got != run.isLoop {
 				t.Errorf("the oracle sees a loop: %t, want %t", got, run.isLoop)
+			}
+			if l, ok := reported(guard, s)["low"]; ok {
+				t.Errorf("the guard reports a loop: %+v", l)
 			}
 			if victim.deactivated > 0 {
 				t.Errorf("the low class was deactivated %d times", victim.deactivated)

@@ -8,12 +8,16 @@ import (
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster/clustertest"
+	"kuota.dev/kuota/governance/loopguard"
 )
 
 const (
 	loopLimit  = 40 * time.Second // until the oracle sees the recipe's loop
 	breakLimit = 30 * time.Second // until the guard has broken a loop
 	quietFor   = 10 * time.Second // without a preemption, the tasks have settled
+
+	reportLimit     = 15 * time.Second // from the first preemption until the guard reports the loop
+	mostPreemptions = 6                // of the recipe's victim, with the guard
 )
 
 // recipe is the smallest setting that is known to loop: b's task of class mid
@@ -84,7 +88,7 @@ func TestRecipe(t *testing.T) {
 
 // recipeLoops waits until the oracle sees the loop, and checks what it is.
 func recipeLoops(t *testing.T, c *clustertest.Cluster) {
-	guard(t, warn)
+	guard := startGuard(t, warn)
 	o, s := watchWorkloads(t, c), recipe(clustertest.Name("recipe"))
 	begin(t, c, s)
 	clustertest.Eventually(t, loopLimit, func(context.Context) error {
@@ -99,6 +103,9 @@ func recipeLoops(t *testing.T, c *clustertest.Cluster) {
 		t.Errorf("the loops are %v, want a-mid preempted by b-mid alone", found)
 	}
 	seen := o.of(s.name)
+	if l, ok := reported(guard, s)["a-mid"]; !ok || l.Detected.Sub(seen["a-mid"].preemptions[0].at) > reportLimit || l.State != loopguard.Looping || l.NotHeld != loopguard.WarnOnly {
+		t.Errorf("the guard reports %+v, want a loop within %s of the first preemption at %s", l, reportLimit, seen["a-mid"].preemptions[0].at)
+	}
 	if seen["b-mid"].reservations > 0 {
 		t.Errorf("quota was reserved for b-mid, which the loop should keep out")
 	}
@@ -110,10 +117,17 @@ func recipeLoops(t *testing.T, c *clustertest.Cluster) {
 // recipeIsBroken waits until b's task runs, a's waits in its queue, and nothing
 // is preempted any more.
 func recipeIsBroken(t *testing.T, c *clustertest.Cluster) {
-	needGuard(t, breakUp)
+	guard := startGuard(t, breakUp)
 	o, s := watchWorkloads(t, c), recipe(clustertest.Name("recipe"))
 	begin(t, c, s)
 	settles(t, o, s, breakLimit+quietFor)
+	seen := o.of(s.name)["a-mid"]
+	if l, ok := reported(guard, s)["a-mid"]; !ok || l.Holds == 0 || l.Detected.Sub(seen.preemptions[0].at) > reportLimit {
+		t.Errorf("the guard reports %+v, want a loop that was held, within %s of the first preemption", l, reportLimit)
+	}
+	if seen.count > mostPreemptions {
+		t.Errorf("a-mid was preempted %d times, want at most %d", seen.count, mostPreemptions)
+	}
 	for _, l := range o.loops(s.name) {
 		if l.lasts() > breakLimit {
 			t.Errorf("the loop lasted %.0f s: %s", l.lasts().Seconds(), l)
@@ -125,7 +139,7 @@ func recipeIsBroken(t *testing.T, c *clustertest.Cluster) {
 // b's task may preempt a's twice or three times.
 func recipeSettles(t *testing.T, c *clustertest.Cluster) {
 	t.Helper()
-	guard(t, breakUp)
+	startGuard(t, breakUp)
 	o, s := watchWorkloads(t, c), recipe(clustertest.Name("recipe"))
 	begin(t, c, s)
 	settles(t, o, s, loopLimit)

@@ -45,7 +45,7 @@ func TestRotation(t *testing.T) {
 			configuration{strategies: fairShare.strategies, prioritize: first}.apply(t, c)
 			runJobs(t, c)
 			t.Run(warn, func(t *testing.T) {
-				guard(t, warn)
+				startGuard(t, warn)
 				o, s := watchWorkloads(t, c), rotation(clustertest.Name("rotation"))
 				begin(t, c, s)
 				clustertest.Eventually(t, time.Minute, func(context.Context) error {
@@ -62,7 +62,7 @@ func TestRotation(t *testing.T) {
 				}
 			})
 			t.Run(breakUp, func(t *testing.T) {
-				needGuard(t, breakUp)
+				startGuard(t, breakUp)
 				o, s := watchWorkloads(t, c), rotation(clustertest.Name("rotation"))
 				begin(t, c, s)
 				<-time.After(loopWindow + longestLoop)
