@@ -1,0 +1,117 @@
+package recorder
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"kuota.dev/kuota/governance/history"
+	"kuota.dev/kuota/governance/tasks"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// A preemption loop that is recorded as it goes on, and told again by a console
+// that started since, is in history with Kueue's count, and in no average.
+func TestLoopInHistory(t *testing.T) {
+	ctx := t.Context()
+	store, err := history.Open(ctx, filepath.Join(t.TempDir(), "history.db"), history.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	start := time.Date(2026, 11, 21, 22, 59, 30, 0, time.UTC) // the loop goes over an hour
+	now := start
+	index := tasks.NewIndex(func() time.Time { return now })
+	controls := true
+	w := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "vision", Name: "job-train", UID: "w1", CreationTimestamp: metav1.NewTime(start.Add(-2 * time.Hour)),
+		OwnerReferences: []metav1.OwnerReference{{Kind: "Job", Name: "train", UID: "j1", Controller: &controls}},
+	}}
+	w.Spec.PriorityClassRef = &kueue.PriorityClassRef{Name: "low", Kind: kueue.WorkloadPriorityClassKind}
+	set := func(at time.Time, states map[string]bool) {
+		w = w.DeepCopy()
+		for name, yes := range states {
+			c := metav1.Condition{Type: name, Status: metav1.ConditionFalse, LastTransitionTime: metav1.NewTime(at), Reason: "Admitted"}
+			if yes {
+				c.Status = metav1.ConditionTrue
+			}
+			if name == kueue.WorkloadEvicted && yes {
+				c.Reason, c.Message = kueue.WorkloadEvictedByPreemption, "Preempted to accommodate a workload (UID: abc-9, JobUID: x) due to prioritization in the ClusterQueue"
+			}
+			conditions := w.Status.Conditions[:0]
+			for _, old := range w.Status.Conditions {
+				if old.Type != name {
+					conditions = append(conditions, old)
+				}
+			}
+			w.Status.Conditions = append(conditions, c)
+		}
+		index.Handler().OnUpdate(nil, w)
+	}
+	admit := func(at time.Time) {
+		set(at, map[string]bool{kueue.WorkloadQuotaReserved: true, kueue.WorkloadAdmitted: true, kueue.WorkloadEvicted: false})
+	}
+	var since, last time.Time
+	keep := func(loops ...tasks.Loop) {
+		found := index.Find("vision", "job", "train", "")
+		seen := tasks.Seen{Task: found, Steps: index.Timeline(found), Loops: loops}
+		if err := store.Record(ctx, []history.Record{record(seen, map[string]string{"vision": "vision"})}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	loop := func(runs int32) tasks.Loop {
+		return tasks.Loop{Namespace: "vision", Part: w.UID, Since: since, Last: last, Runs: runs}
+	}
+	admit(start.Add(-time.Hour))
+	keep()
+	for n := range int32(63) {
+		if n > 0 {
+			now = now.Add(330 * time.Millisecond)
+			admit(now.Truncate(time.Second))
+			now = now.Add(400 * time.Millisecond)
+		}
+		if last = now.Truncate(time.Second); n == 0 {
+			since = last
+		}
+		w = w.DeepCopy()
+		w.Status.SchedulingStats = &kueue.SchedulingStats{Evictions: []kueue.WorkloadSchedulingStatsEviction{{Reason: kueue.WorkloadEvictedByPreemption, Count: n + 1}}}
+		set(last, map[string]bool{kueue.WorkloadEvicted: true, kueue.WorkloadPreempted: true})
+		set(last, map[string]bool{kueue.WorkloadQuotaReserved: false, kueue.WorkloadAdmitted: false})
+		if keep(); n == 20 || n > 50 { // not before the loop is known
+			keep(loop(n))
+		}
+	}
+	index = tasks.NewIndex(func() time.Time { return now })
+	index.Handler().OnAdd(w, true)
+	keep()
+
+	sums, err := store.Classes(ctx, nil, start.Add(-24*time.Hour), start.Add(24*time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	hour := time.Hour.Milliseconds()
+	want := []history.ClassSums{{Class: "low", Waits: 1, WaitMillis: hour, LongestWait: time.Hour, Runs: 1, RunMillis: hour, LongestRun: time.Hour, LoopRuns: 62}}
+	if diff := cmp.Diff(want, sums); diff != "" {
+		t.Error(diff)
+	}
+	_, steps, _, err := store.Life(ctx, "j1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := int32(1)
+	for _, s := range steps {
+		if s.What != string(tasks.WasPreempted) {
+			continue
+		}
+		if s.First != next || s.Last < s.First || s.By != (history.Party{UID: "abc-9"}) {
+			t.Errorf("the preemption at %s is %+v, want number %d", s.At, s, next)
+		}
+		next = s.Last + 1
+	}
+	if next != 64 {
+		t.Errorf("history has %d preemptions, want 63", next-1)
+	}
+}
