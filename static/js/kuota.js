@@ -276,6 +276,18 @@ document.addEventListener("click", (event) => {
   dialog.showModal();
 });
 
+// --- Menus -----------------------------------------------------------------
+
+// Escape closes an open menu, and the focus returns to what opened it.
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "Escape" || document.querySelector("dialog[open]")) return;
+  const menu = "details:is(.column-choices, .range-own)[open]";
+  const open = document.activeElement.closest(menu) ?? document.querySelector(menu);
+  if (!open) return;
+  open.open = false;
+  open.querySelector("summary").focus();
+});
+
 // --- Text to be taken elsewhere ---------------------------------------------
 
 // Browsers give the clipboard to pages over TLS and of this machine only; else
