@@ -95,8 +95,8 @@ func resourceColumn(name string) func(tasks.Item, time.Time) string {
 	return func(t tasks.Item, _ time.Time) string { return quota.Number(name, t.Resources()[name]) }
 }
 
-// tasksCSV answers GET /tasks.csv: all of a list of tasks, in the columns that
-// are shown.
+// tasksCSV answers GET /tasks.csv: all of a list of tasks, in all columns but
+// those that the address hides. The reason is Kueue's.
 func (h *Handlers) tasksCSV(c echo.Context) error {
 	q := h.taskQuery(c.QueryParams())
 	q.All = true
@@ -111,7 +111,7 @@ func (h *Handlers) tasksCSV(c echo.Context) error {
 	var shown []csvColumn
 	var heads []string
 	for _, column := range tasksCSVColumns {
-		if !q.hidden[column.of] {
+		if alwaysShown[column.of] || !slices.Contains(c.QueryParams()["hide"], column.of) {
 			shown, heads = append(shown, column), append(heads, column.head)
 		}
 	}

@@ -105,7 +105,7 @@ func TestRepeatedPreemptionsAreOneLine(t *testing.T) {
 				step(2, tasks.WasAdmitted), preempted(3, nth(3)), step(3, tasks.WasHeld, func(e *tasks.Event) { e.For = "secret" }), step(3, tasks.WasEvicted, deactivated),
 				step(60, tasks.WasReleased), step(90, tasks.WasEvicted, deactivated),
 			},
-			want: []string{"Lost its quota|The workload is deactivated", "Released by the loop guard", "Held by the loop guard for another team", "Preempted 3 times in 3 s for other", "Preemption loop with other"}, lines: 5,
+			want: []string{"Stopped|The workload is deactivated", "Released by the loop guard", "Held by the loop guard for another team", "Preempted 3 times in 3 s for other", "Preemption loop with other"}, lines: 5,
 		},
 		"admitted in the second of the last preemption, and it runs": {
 			state:    tasks.Running,
@@ -118,7 +118,7 @@ func TestRepeatedPreemptionsAreOneLine(t *testing.T) {
 		},
 		"deactivated by somebody": {
 			timeline: []tasks.Event{preempted(0), step(0, tasks.WasEvicted, deactivated)},
-			want:     []string{"Lost its quota|The workload is deactivated", "Preempted by other"}, lines: 2,
+			want:     []string{"Stopped|The workload is deactivated", "Preempted by other"}, lines: 2,
 		},
 	}
 	for name, tc := range cases {

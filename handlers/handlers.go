@@ -93,8 +93,9 @@ type Tasks interface {
 	ListWithin(ctx context.Context, scope access.Scope, q tasks.Query, teams []string) (tasks.List, error)
 	// ClassesWithin is a list without its tasks.
 	ClassesWithin(ctx context.Context, scope access.Scope, teams []string, within time.Duration) (tasks.List, error)
-	// HeadWithin are the first n tasks that wait in a team's queues, and of how many.
-	HeadWithin(ctx context.Context, scope access.Scope, team string, n int) ([]tasks.Item, int, error)
+	// HeadWithin are the first n tasks that wait in a team's queues, and of how many;
+	// patience is how long it waits for their explanations.
+	HeadWithin(ctx context.Context, scope access.Scope, team string, n int, patience time.Duration) ([]tasks.Item, int, error)
 	Detail(ctx context.Context, user governance.User, namespace, kind, name, uid string) (tasks.Detail, error)
 	YAML(ctx context.Context, user governance.User, namespace, kind, name, uid string) (string, error)
 	// LoopsWithin are the preemption loops that everybody who sees that may know of.

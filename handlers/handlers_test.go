@@ -116,7 +116,7 @@ func (d *domain) LoopsWithin(context.Context, access.Scope) ([]tasks.GuardedLoop
 	return d.loops, d.failure
 }
 
-func (d *domain) HeadWithin(context.Context, access.Scope, string, int) ([]tasks.Item, int, error) {
+func (d *domain) HeadWithin(context.Context, access.Scope, string, int, time.Duration) ([]tasks.Item, int, error) {
 	return d.items, d.waiting, d.failure
 }
 
@@ -412,7 +412,7 @@ func events(t *testing.T, address string) (wait func(want string)) {
 func TestStream(t *testing.T) {
 	d := &domain{changed: make(chan struct{}, 1), trouble: "Kueue is gone."}
 	wait := events(t, serve(t, d)+"/tasks/events")
-	wait("No tasks in the cluster")
+	wait("No active tasks")
 	wait(d.trouble)
 	wait(`id="cluster-status"`)
 	d.items = []tasks.Item{{Task: &tasks.Task{UID: "1", Name: "train", State: tasks.Running}, Team: "vision"}}

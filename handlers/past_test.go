@@ -14,6 +14,7 @@ import (
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/history"
 	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/explain"
 	"kuota.dev/kuota/views/htmlcheck"
 )
 
@@ -269,7 +270,7 @@ func TestTeamUsage(t *testing.T) {
 	p.held = map[history.Holder]int64{holder(history.Held): 10, holder(history.Borrows): 2, holder(history.Quota): 15}
 	d := &domain{past: p, teams: []string{"vision"}, capacity: capacityDomain{snapshot: aCluster()}, changed: make(chan struct{}, 1)}
 	for i, place := range []int{1, 2, 3} {
-		d.items = append(d.items, tasks.Item{Task: &tasks.Task{UID: string(rune('a' + i)), Name: "job-" + string(rune('a'+i)), Namespace: "hyperpod-ns-vision", Kind: "Job", State: tasks.Pending, WaitingSince: noon}, Place: place, Reason: "3 more GPUs"})
+		d.items = append(d.items, tasks.Item{Task: &tasks.Task{UID: string(rune('a' + i)), Name: "job-" + string(rune('a'+i)), Namespace: "hyperpod-ns-vision", Kind: "Job", State: tasks.Pending, WaitingSince: noon}, Place: place, Brief: &explain.Verdict{Constraint: explain.Quota, Decides: &explain.Shortage{Cell: explain.Cell{Flavor: h100, Resource: catalog.GPU}, Needed: 5, Free: 2}}})
 	}
 	d.waiting = 1200
 	d.list.ByClass = []tasks.ClassRow{{Class: "dev-priority", Running: 2, Pending: 3}}
@@ -278,7 +279,7 @@ func TestTeamUsage(t *testing.T) {
 	htmlcheck.Page(t, page)
 	for selector, wants := range map[string][]string{
 		"#team-shares":       {"2 running", "3 waiting", h100 + " GPUs 15 8 1 without a node 8 0 2 5 53.33 %", "vCPU 0 4 0 4 0 0 –"},
-		"#queue-table tbody": {"1st job-a 3 more GPUs", "2nd job-b", "3rd job-c"},
+		"#queue-table tbody": {"1st job-a 3 GPUs short.", "2nd job-b", "3rd job-c"},
 		"#team-queue":        {"the first 3 of 1,200"},
 		"#team-facts":        {"Members"},
 		"#classes":           {"dev 2 3", "1 h 00 m"},

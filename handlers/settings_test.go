@@ -68,11 +68,11 @@ func TestSettings(t *testing.T) {
 // What happens to Kueue's configuration is told as it is.
 func TestSettingsSayWhoKeepsKueue(t *testing.T) {
 	for want, change := range map[string]func(*settings.Seen){
-		"kept as the policy says":              func(s *settings.Seen) {},
-		"not changed: the console is read-only":   func(s *settings.Seen) { s.ReadOnly = "HyperPod's own task governance runs this cluster." },
-		"off (--history=none)":                 func(s *settings.Seen) { s.Install.Manage = false },
-		"the console has no permission to change it":       func(s *settings.Seen) { s.MayWrite = settings.No },
-		"kept as the policy says, if the console": func(s *settings.Seen) { s.MayWrite = settings.Unknown },
+		"kept as the policy says":                    func(s *settings.Seen) {},
+		"not changed: the console is read-only":      func(s *settings.Seen) { s.ReadOnly = "HyperPod's own task governance runs this cluster." },
+		"off (--history=none)":                       func(s *settings.Seen) { s.Install.Manage = false },
+		"the console has no permission to change it": func(s *settings.Seen) { s.MayWrite = settings.No },
+		"kept as the policy says, if the console":    func(s *settings.Seen) { s.MayWrite = settings.Unknown },
 	} {
 		d := &domain{}
 		d.settings.state.Seen = settings.Seen{Install: reconcile.DefaultKueueInstall, MayWrite: settings.Yes}

@@ -158,7 +158,7 @@ func outcome(s tasks.Supposed, who string) []string {
 		return []string{fmt.Sprintf("What %s asks for is free now.", who)}
 	case explain.Reclaims:
 		if len(v.StopsOthers) > 0 || v.MayPreempt {
-			return []string{"It may preempt " + stoppedWords(v) + ". They are put back among those that wait."}
+			return []string{"It may preempt " + preemptedWords(v) + ". They are put back among those that wait."}
 		}
 		if len(v.Decides.Lower) > 0 && v.Decides.Used+v.Decides.Needed > v.Decides.Nominal {
 			return []string{"It may preempt tasks of its own team that stand lower: " + victims(v.Decides) + ". They are put back among those that wait."}

@@ -64,7 +64,7 @@ func TestTaskLife(t *testing.T) {
 				d.Verdict.Decides.Own = append(d.Verdict.Decides.Own, explain.Holder{Name: "a", Kind: "Job", Namespace: "ns", Holds: explain.Amounts{cell: 1}})
 			}
 			d.Verdict.Decides.Own = append(d.Verdict.Decides.Own, explain.Holder{Team: "another team", Holds: explain.Amounts{cell: 9}})
-		}, "#task-why", []string{"a 1 GPU, another team 9 GPUs, 2 more", "Why does it not get more?", "3 GPUs short.", "It runs with 3 of 6 pods. It needs 6 GPUs", "Others hold 6 GPUs beyond their own quota: team speech 4 GPUs, another team 2 GPUs"}},
+		}, "#task-why", []string{"a 1 GPU, another team 9 GPUs, 2 more", "Why does it not get more pods?", "3 GPUs short.", "It runs with 3 of 6 pods. It requests 6 GPUs", "Other teams borrow 6 GPUs: team speech 4 GPUs, another team 2 GPUs"}},
 		"at a place for long, in a shared queue": {tasks.Pending, func(d *tasks.Detail) {
 			d.Place, d.Standing = 3, tasks.Standing{Of: 12, ClusterPlace: 9, ClusterOf: 40, ByKueue: true, PlaceSince: time.Now().Add(-10 * time.Minute), AtLeast: true}
 		}, "#task-place", []string{"3rd of 12", "9th of 40", "at least 10 m", "As Kueue tells it."}},

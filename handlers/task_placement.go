@@ -16,43 +16,38 @@ import (
 // shownPods is how many pods of a task its page lists.
 const shownPods = 50
 
-// withoutWorkload says why Kueue knows nothing of a job.
+// withoutWorkload says why a job has no Workload.
 func withoutWorkload(why *views.Why, d tasks.Detail) {
 	v := d.Verdict
-	why.Title, why.Tone = "Why does Kueue not start it?", "bad"
+	why.Title = "Why does Kueue not start it?"
 	switch v.Constraint {
 	case explain.NoQueueName:
-		why.Headline = "It names no queue."
-		why.Text = "Kueue does not know it: no quota counts what its pods ask for, and none of the team's rules are for it. Delete it, and submit it again with the label kueue.x-k8s.io/queue-name."
+		why.Text = "Kueue does not manage it, and no quota counts its pods. Delete it, and submit it again with the label kueue.x-k8s.io/queue-name."
 	case explain.NoClass:
-		why.Headline = fmt.Sprintf("There is no priority class %s.", v.Detail)
-		why.Text = "Kueue makes no Workload of a job whose class does not exist, so that it never starts. Name another in the label kueue.x-k8s.io/priority-class."
+		why.Text = "Kueue creates no Workload for it, so it never starts. Name an existing class in the label kueue.x-k8s.io/priority-class."
 		if len(v.Classes) > 0 {
-			why.Text += " There are " + strings.Join(v.Classes, ", ") + "."
+			why.Text = strings.TrimSuffix(why.Text, ".") + ": " + strings.Join(v.Classes, ", ") + "."
 		}
 	case explain.NotIntegrated:
-		why.Headline = fmt.Sprintf("Kueue does not manage a %s here.", v.Detail)
-		why.Text = "Its integration is off in Kueue's configuration (integrations.frameworks). Ask an admin to switch it on, or submit the work as another kind."
+		why.Text = "Its integration is disabled in Kueue's configuration (integrations.frameworks). Ask an admin to enable it, or submit the work as another kind."
 	default:
-		why.Headline = "Kueue has made no Workload of it."
-		why.Text = "That takes a moment after it was submitted. If it stays so, Kueue does not run, or did not when the job was made: ask an admin to look at the settings."
+		why.Text = "That takes a moment after submission. If it stays so, Kueue is not running, or was not when the job was created: ask an admin to check Settings."
 	}
 }
 
 // placed says why pods of a task that has its quota do not run.
 func placed(why *views.Why, d tasks.Detail) {
 	v := d.Verdict
-	why.Title, why.Tone = "Why do its pods not run?", "bad"
-	has := "It has its quota; the scheduler places its pods."
+	why.Title = "Why are its pods without a node?"
+	has := "It has its quota, and waits for the scheduler."
 	if c := v.Ceiling; c != nil {
-		why.Headline = "The ceiling of its namespace refuses its pods."
-		why.Text = fmt.Sprintf("It has its quota. But ResourceQuota %s allows pods there %s, and they ask for %s already; one more asks for %s. An admin raises the team's quota or takes the ceiling off.",
+		why.Title = "Why are its pods not created?"
+		why.Text = fmt.Sprintf("It has its quota. But ResourceQuota %s allows pods %s, of which they request %s already, and one more pod requests %s. An admin can raise the team's quota or remove the ceiling.",
 			c.Name, quota.Amount(c.Resource, c.Hard), quota.Number(c.Resource, c.Used), quota.Number(c.Resource, c.Each))
 		return
 	}
 	f := v.Fit
 	if f == nil {
-		why.Headline = "The scheduler finds no node for its pods."
 		why.Text = has
 		if v.Detail != "" {
 			why.Text += " It says: " + v.Detail
@@ -62,22 +57,21 @@ func placed(why *views.Why, d tasks.Detail) {
 	of := func(n int64) string { return quota.Amount(f.Resource, n) }
 	switch v.Constraint {
 	case explain.NoNodes:
-		why.Headline = "No node is ready for its pods."
-		why.Text = fmt.Sprintf("%s In %s there is no node that they may go to.", has, f.Flavor)
+		why.Text = fmt.Sprintf("%s No node of %s matches its pods.", has, f.Flavor)
 		if f.Nodes > 0 {
-			why.Text = fmt.Sprintf("%s In %s they may go to %s, of which none is ready and open.", has, f.Flavor, countOf(f.Nodes, "node"))
+			why.Text = fmt.Sprintf("%s In %s its pods match %s, none of them ready and schedulable.", has, f.Flavor, countOf(f.Nodes, "node"))
 		}
 	case explain.TooSmall:
-		why.Headline = "No node is large enough for one of its pods."
-		why.Text = tooSmall(f) + " It holds its quota in vain: stop it, and submit it with smaller pods."
+		why.Text = tooSmall(f) + " Stop it, and submit it with smaller pods."
 	case explain.Fragmented:
-		why.Headline = fmt.Sprintf("%s are free, but never more than %s on one node.", upper(of(f.FreeSum)), quota.Number(f.Resource, f.FreeMost))
-		why.Text = fmt.Sprintf("%s One pod asks for %s on one node of %s. It starts when what runs beside on a node ends; smaller pods would fit now.", has, of(f.Each[f.Resource]), f.Flavor)
+		why.Text = fmt.Sprintf("%s One pod requests %s on one node of %s. It starts when other pods on a node end; smaller pods would fit now.", has, of(f.Each[f.Resource]), f.Flavor)
 	default:
-		why.Headline = "The nodes are full."
-		why.Text = fmt.Sprintf("%s One pod asks for %s; on the %s of %s, %s is free at most. What holds them may be pods outside Kueue.", has, of(f.Each[f.Resource]), countOf(f.Ready, "ready node"), f.Flavor, of(f.FreeMost))
-		if f.Resource == "" {
-			why.Text = fmt.Sprintf("%s No node of %s has room for all that one pod asks for.", has, f.Flavor)
+		why.Text = fmt.Sprintf("%s One pod requests %s, and no node of %s has more than %s free. Pods outside Kueue may use the rest.", has, of(f.Each[f.Resource]), f.Flavor, of(f.FreeMost))
+		switch {
+		case f.Resource == "":
+			why.Text = fmt.Sprintf("%s No node of %s has room for one more of its pods.", has, f.Flavor)
+		case f.FreeMost <= 0:
+			why.Text = fmt.Sprintf("%s One pod requests %s, and no node of %s has a free %s. Pods outside Kueue may use some.", has, of(f.Each[f.Resource]), f.Flavor, quota.Unit(f.Resource, 1))
 		}
 	}
 	if v.Detail != "" {
@@ -86,7 +80,7 @@ func placed(why *views.Why, d tasks.Detail) {
 }
 
 func tooSmall(f *explain.Fit) string {
-	return fmt.Sprintf("One pod asks for %s, and the largest node of %s has %s.", quota.Amount(f.Resource, f.Each[f.Resource]), f.Flavor, quota.Number(f.Resource, f.Largest))
+	return fmt.Sprintf("One pod requests %s, and the largest node of %s has %s.", quota.Amount(f.Resource, f.Each[f.Resource]), f.Flavor, quota.Number(f.Resource, f.Largest))
 }
 
 // pods are the pods of a task, those that wait first.
@@ -102,7 +96,7 @@ func pods(d tasks.Detail) *views.Pods {
 		}
 	}
 	say(d.PodCount.Unplaced, "without a node")
-	say(d.PodCount.Gated, "held back")
+	say(d.PodCount.Gated, "gated")
 	say(d.PodCount.Ended, "ended")
 	if len(parts) > 0 {
 		p.Note += ": " + strings.Join(parts, ", ")
@@ -137,13 +131,13 @@ func podRow(p *tasks.Pod) views.PodRow {
 	row.Status = views.Status{Tone: "idle", Label: string(p.Phase)}
 	switch {
 	case p.DeletionTimestamp != nil:
-		row.Status.Label = "Ending"
+		row.Status.Label = "Terminating"
 	case p.Gated && p.Node == "":
-		row.Status = views.Status{Tone: "wait", Label: "Held back"}
+		row.Status = views.Status{Tone: "wait", Label: "Gated"}
 	case p.Unplaced() && p.Trouble != "":
 		row.Status = views.Status{Tone: "bad", Label: "No node"}
 	case p.Unplaced():
-		row.Status = views.Status{Tone: "wait", Label: "Waits for a node"}
+		row.Status = views.Status{Tone: "wait", Label: "Waiting for a node"}
 	case p.Phase == "Running" && p.Ready:
 		row.Status.Tone = "ok"
 	case p.Phase == "Running":

@@ -14,6 +14,80 @@ import (
 // shownHolders is how many tasks that hold something are named.
 const shownHolders = 5
 
+// headline returns what decides that a task does not start, in one sentence, and
+// its tone. Lists show it as the reason, and the task's page above all details.
+// team is "team x", or "the queue" for a task of no team.
+func headline(v *explain.Verdict, team string) (tone, text string) {
+	of := func(n int64) string { return quota.Amount(v.Decides.Resource, n) }
+	switch v.Constraint {
+	case explain.Deactivated:
+		return "wait", "It is stopped."
+	case explain.LoopHeld:
+		return "wait", "The loop guard holds it."
+	case explain.Gated:
+		return "wait", "Its admission is gated."
+	case explain.NoQueue:
+		return "bad", "Its queue does not exist."
+	case explain.NoClusterQueue:
+		return "bad", "Its queue has no ClusterQueue."
+	case explain.QueueHeld:
+		return "wait", "Its queue is on hold."
+	case explain.QueueInactive:
+		return "bad", "Its queue is inactive."
+	case explain.WrongNamespace:
+		return "bad", "Its queue does not accept this namespace."
+	case explain.BacksOff:
+		return "wait", "It is retried later."
+	case explain.ChecksPending:
+		return "wait", "It has its quota, and waits for an admission check."
+	case explain.Uncovered:
+		return "bad", fmt.Sprintf("No quota covers %s.", v.Detail)
+	case explain.NoMatchingFlavor:
+		return "bad", "No pool of the team has nodes for it."
+	case explain.Turn:
+		return "wait", "It fits, and Kueue has not admitted it yet."
+	case explain.OthersStart:
+		return "wait", "It fits, and waits for the pods of other tasks."
+	case explain.Topology:
+		return "bad", "No nodes are close enough together for it."
+	case explain.ExceedsMax:
+		return "bad", fmt.Sprintf("%s can never have that much.", upper(team))
+	case explain.Reclaims:
+		return "wait", "Kueue is preempting other tasks for it."
+	case explain.Quota:
+		return "wait", of(v.Decides.Short()) + " short."
+	case explain.NoQueueName:
+		return "bad", "It names no queue."
+	case explain.NoClass:
+		return "bad", fmt.Sprintf("The priority class %s does not exist.", v.Detail)
+	case explain.NotIntegrated:
+		return "bad", fmt.Sprintf("Kueue does not manage a %s here.", v.Detail)
+	case explain.NoWorkload:
+		return "bad", "Kueue has not created its Workload."
+	case explain.CeilingReached:
+		return "bad", "The ResourceQuota of its namespace refuses its pods."
+	case explain.NoNodes:
+		return "bad", "No node is ready for its pods."
+	case explain.TooSmall:
+		return "bad", "No node is large enough for one of its pods."
+	case explain.Fragmented:
+		return "bad", fmt.Sprintf("%s are free, but at most %s on one node.", upper(quota.Amount(v.Fit.Resource, v.Fit.FreeSum)), quota.Number(v.Fit.Resource, v.Fit.FreeMost))
+	case explain.NodesFull:
+		return "bad", "The nodes are full."
+	case explain.Unplaced:
+		return "bad", "The scheduler finds no node for its pods."
+	}
+	return "wait", "Not calculated."
+}
+
+// teamWords are how headline calls the team of a task.
+func teamWords(team string) string {
+	if team == "" {
+		return "the queue"
+	}
+	return "team " + team
+}
+
 // whyOf says why a task does not start, or gets no more; nil where there is nothing
 // to say.
 func whyOf(d tasks.Detail) *views.Why {
@@ -21,50 +95,47 @@ func whyOf(d tasks.Detail) *views.Why {
 	if v == nil {
 		return nil
 	}
-	team := "team " + d.Team
-	if d.Team == "" {
-		team = "the queue"
-	}
+	team := teamWords(d.Team)
 	const waits = "Why is it waiting?"
-	why := &views.Why{Title: waits, ChangesTitle: "What would start it", Tone: "wait"}
+	why := &views.Why{Title: waits, ChangesTitle: "What would start it"}
+	why.Tone, why.Headline = headline(v, team)
 	switch v.Constraint {
 	case explain.Deactivated:
-		why.Title, why.Headline, why.Text = "Why is it not running?", "It is stopped.", "Its Workload is deactivated (.spec.active: false). Resume it to put it back in its queue."
+		why.Title, why.Text = "Why is it not running?", "Its Workload is deactivated (.spec.active: false). Resume it to put it back in its queue."
 	case explain.LoopHeld:
 		mark, _ := d.Hold()
-		why.Headline, why.Text = "The loop guard holds it.", "Kueue preempted it again and again for a task that it did not admit. Kuota keeps it out of admission until that task is admitted, at the latest until "+mark.Until.UTC().Format("15:04:05")+" (UTC). Resume or stop it to take it over."
+		why.Text = "Kueue preempted it again and again for a task that it did not admit. Kuota keeps it out of admission until that task is admitted, at the latest until " + mark.Until.UTC().Format("15:04:05") + " (UTC). Resume or stop it to take it over."
 	case explain.Gated:
-		why.Headline, why.Text = "Something holds it back.", "Kueue waits until "+v.Detail+" lets it go (annotation kueue.x-k8s.io/admission-gated-by)."
+		why.Text = fmt.Sprintf("Kueue waits until %s removes its gate (annotation kueue.x-k8s.io/admission-gated-by).", v.Detail)
 	case explain.NoQueue:
-		why.Tone, why.Headline, why.Text = "bad", "Its queue does not exist.", fmt.Sprintf("There is no queue %s in its namespace. Set the label kueue.x-k8s.io/queue-name to the team's queue.", v.Detail)
+		why.Text = fmt.Sprintf("There is no LocalQueue %s in its namespace. Set the label kueue.x-k8s.io/queue-name to the team's queue.", v.Detail)
 	case explain.NoClusterQueue:
-		why.Tone, why.Headline, why.Text = "bad", "Its queue leads nowhere.", fmt.Sprintf("The ClusterQueue behind %s does not exist: the team's allocation may be gone, or is not ready.", v.Detail)
+		why.Text = fmt.Sprintf("The ClusterQueue of LocalQueue %s does not exist. The team's allocation may be deleted, or not ready yet.", v.Detail)
 	case explain.QueueHeld:
-		why.Headline, why.Text = "Its queue is on hold.", "An admin holds the team's queue: what runs goes on, and nothing starts until the allocation is active again."
+		why.Text = "An admin put the team's queue on hold. Running tasks continue, and no task starts until the queue is resumed."
 	case explain.QueueInactive:
-		why.Tone, why.Headline, why.Text = "bad", "Its queue takes no task now.", "Kueue says: "+v.Detail
+		why.Text = "Kueue says: " + v.Detail
 	case explain.WrongNamespace:
-		why.Tone, why.Headline, why.Text = "bad", "Its queue takes nothing from this namespace.", "Submit it in the team's own namespace."
+		why.Text = "Submit it in the team's own namespace."
 	case explain.BacksOff:
-		why.Headline, why.Text = "It is tried again later.", "Its pods did not all get ready, or a check failed. It goes back into the queue at "+d.About.RetryAt.UTC().Format("15:04:05")+" (UTC)."
+		why.Text = fmt.Sprintf("Its pods were not ready in time, or a check failed. It is requeued at %s (UTC).", d.About.RetryAt.UTC().Format("15:04:05"))
 	case explain.ChecksPending:
-		why.Headline, why.Text = "It has its quota, and waits for a check.", v.Detail
+		why.Text = v.Detail
 	case explain.Uncovered:
-		why.Tone, why.Headline, why.Text = "bad", "No quota counts "+v.Detail+".", "Its pods ask for a resource that the team's queue does not cover, so that Kueue never starts it. Take the request out, or ask an admin for quota of it."
+		why.Text = "Its pods request a resource that the team's queue does not cover, so Kueue never starts it. Remove the request, or ask an admin for quota."
 	case explain.NoMatchingFlavor:
-		why.Tone, why.Headline, why.Text = "bad", "No pool of the team has nodes for it.", "It can never start like this: change its node selector, affinity or tolerations."
+		why.Text = "It can never start like this. Change its node selector, affinity or tolerations."
 	case explain.Turn:
-		why.Headline, why.Text = "It fits, and Kueue has not come to it yet.", "What it asks for is free now."
+		why.Text = "What it requests is free now."
 		if d.Place > 1 {
-			why.Text += fmt.Sprintf(" It is the %s in its queue.", ordinal(d.Place))
+			why.Text += fmt.Sprintf(" It is %s in its queue.", ordinal(d.Place))
 		}
 	case explain.Unknown:
-		why.Headline, why.Text = "Not known.", "Its queue is in a cohort of cohorts, which this console does not calculate. What Kueue says stands beside."
+		why.Text = "Its queue is in a nested cohort, which this console does not calculate. See what Kueue says."
 	case explain.OthersStart:
-		why.Headline, why.Text = "It fits, and waits for the pods of others.", "Under the cluster's policy Kueue starts no task until all pods of those that it started are ready."
+		why.Text = "Under the cluster policy, Kueue starts a task only when all pods of started tasks are ready."
 	case explain.Topology:
-		why.Tone, why.Headline = "bad", "No nodes are near enough to one another for it."
-		why.Text = "There is quota. But its pods ask to be placed together (topology-aware scheduling), and Kueue finds no place for all of them, even with all other tasks gone. Ask for fewer pods, or for less nearness."
+		why.Text = "There is quota, but Kueue finds no topology domain for all its pods, even without other tasks. Request fewer pods, or a wider topology."
 	case explain.Quota, explain.ExceedsMax, explain.Reclaims:
 		shortage(why, d, team)
 	case explain.NoQueueName, explain.NoClass, explain.NotIntegrated, explain.NoWorkload:
@@ -73,18 +144,18 @@ func whyOf(d tasks.Detail) *views.Why {
 		placed(why, d)
 	}
 	if d.Growing() && why.Title == waits && v.Constraint != explain.ChecksPending {
-		why.Title, why.ChangesTitle = "Why does it not get more?", "What would give it more"
+		why.Title, why.ChangesTitle = "Why does it not get more pods?", "What would give it more pods"
 		runs := fmt.Sprintf("It runs with %d of %s.", d.Size.Now, podCount(d.Size.Wanted))
 		if d.Elastic() {
-			runs += " The new size is counted whole, and what it holds as free."
+			runs += " Kueue counts the new size as a whole, and what it uses now as free."
 		}
 		why.Text = runs + " " + why.Text
 	}
 	if v.Fit != nil && d.State.Waiting() {
-		why.Steps = append(why.Steps, views.WhyStep{Tone: "bad", Title: "Nodes", Text: "With quota it would still not run: " + tooSmall(v.Fit)})
+		why.Steps = append(why.Steps, views.WhyStep{Tone: "bad", Title: "Nodes", Text: "Even with quota it would not run: " + tooSmall(v.Fit)})
 	}
 	if d.Disagrees {
-		why.Differs = fmt.Sprintf("Kueue itself says %s: “%s”. Its reasons can be older than what they are about.", d.About.Token, strings.TrimSuffix(d.About.Reason, "."))
+		why.Differs = fmt.Sprintf("Kueue itself says %s: “%s”. Its reason can be older than this verdict.", d.About.Token, strings.TrimSuffix(d.About.Reason, "."))
 	}
 	for _, f := range v.Flavors {
 		if f.Mismatch != "" {
@@ -97,54 +168,51 @@ func whyOf(d tasks.Detail) *views.Why {
 	return why
 }
 
-// shortage says what there is too little of, and steps through own quota, own
-// lower tasks, and borrowing.
+// shortage says what there is too little of, and steps through own quota, the
+// team's lower-priority tasks, and borrowing.
 func shortage(why *views.Why, d tasks.Detail, team string) {
 	v, s := d.Verdict, d.Verdict.Decides
 	of := func(n int64) string { return quota.Amount(s.Resource, n) }
 	switch v.Constraint {
 	case explain.ExceedsMax:
-		why.Tone, why.Headline = "bad", fmt.Sprintf("%s can never have that much.", upper(team))
-		why.Text = fmt.Sprintf("It needs %s of %s at once; %s may have at most %s there, with all that it may borrow.", of(s.Needed), s.Flavor, team, of(s.Most))
+		why.Text = fmt.Sprintf("It requests %s of %s at once. %s can have at most %s, including what it can borrow.", of(s.Needed), s.Flavor, upper(team), of(s.Most))
 	case explain.Reclaims:
-		why.Headline = "Room is being made for it."
-		why.Text = fmt.Sprintf("It needs %s of %s. Kueue stops %s, about one a second.", of(s.Needed), s.Flavor, stoppedWords(v))
+		why.Text = fmt.Sprintf("It requests %s of %s. Kueue preempts %s, about one per second.", of(s.Needed), s.Flavor, preemptedWords(v))
 	default:
-		why.Headline = of(s.Short()) + " short."
-		why.Text = fmt.Sprintf("It needs %s of %s at once, and %s can be had now.", of(s.Needed), s.Flavor, of(s.Free))
+		why.Text = fmt.Sprintf("It requests %s of %s at once. Available to it now: %s.", of(s.Needed), s.Flavor, of(s.Free))
 		if v.MayPreempt {
 			why.Text += " " + mayPreempt
 		}
 	}
-	own := views.WhyStep{Tone: "bad", Title: "Its own quota", Text: usedWords(s, of), Tasks: holders(s.Own, s.Cell)}
-	if text, more := strings.CutSuffix(own.Text, ":"); more && len(own.Tasks) == 0 {
-		own.Text = text + ", by this task itself."
+	own := views.WhyStep{Tone: "bad", Title: "Own quota", Text: usedWords(s, of), Tasks: holders(s.Own, s.Cell)}
+	if text, more := strings.CutSuffix(own.Text, " by:"); more && len(own.Tasks) == 0 {
+		own.Text = text + " by this task itself."
 	}
 	if s.Nominal == 0 {
-		own.Text = fmt.Sprintf("%s has no quota of %s.", upper(team), s.Flavor)
+		own.Text = fmt.Sprintf("%s has no quota in %s.", upper(team), s.Flavor)
 	}
-	lower := views.WhyStep{Tone: "bad", Title: "Preempting its own lower-priority tasks", Text: "None of the team's tasks there stands lower."}
+	lower := views.WhyStep{Tone: "bad", Title: "Preempting lower-priority tasks of the team", Text: "The team has no lower-priority tasks here."}
 	if s.LowerSum > 0 {
-		lower.Tone, lower.Text, lower.Tasks = "wait", fmt.Sprintf("%s held by tasks that stand lower.", of(s.LowerSum)), holders(s.Lower, s.Cell)
+		lower.Tone, lower.Text, lower.Tasks = "wait", fmt.Sprintf("Lower-priority tasks use %s:", of(s.LowerSum)), holders(s.Lower, s.Cell)
 	}
-	borrow := views.WhyStep{Tone: "bad", Title: "Borrowing and taking back"}
+	borrow := views.WhyStep{Tone: "bad", Title: "Borrowing and reclaiming"}
 	switch {
 	case s.Limit != nil && *s.Limit == 0:
-		borrow.Text = fmt.Sprintf("%s may not borrow there.", upper(team))
+		borrow.Text = fmt.Sprintf("%s cannot borrow here.", upper(team))
 	default:
-		borrow.Text = fmt.Sprintf("Idle with others: %s.", of(s.Borrowable))
+		borrow.Text = fmt.Sprintf("Idle quota that it can borrow: %s.", of(s.Borrowable))
 		if s.Borrowable == 0 {
-			borrow.Text = "Nothing stands idle with others."
+			borrow.Text = "There is no idle quota to borrow."
 		}
 		if s.Limit != nil {
-			borrow.Text += fmt.Sprintf(" %s may borrow up to %s, and has borrowed %s.", upper(team), of(*s.Limit), borrowed(s, of))
+			borrow.Text += fmt.Sprintf(" %s can borrow up to %s, and has borrowed %s.", upper(team), of(*s.Limit), borrowed(s, of))
 		}
 	}
 	if s.Reclaim > 0 {
-		borrow.Text += fmt.Sprintf(" Others hold %s beyond their own quota", of(s.Reclaim))
+		borrow.Text += fmt.Sprintf(" Other teams borrow %s", of(s.Reclaim))
 		if s.Used < s.Nominal {
 			borrow.Tone = "wait"
-			borrow.Text += fmt.Sprintf(", which comes back to %s up to its quota", team)
+			borrow.Text += fmt.Sprintf(", which %s can reclaim up to its quota", team)
 		}
 		borrow.Text, borrow.Tasks = borrow.Text+":", borrowers(s)
 	}
@@ -153,16 +221,16 @@ func shortage(why *views.Why, d tasks.Detail, team string) {
 		if text, more := strings.CutSuffix(borrow.Text, ":"); more {
 			borrow.Text = text + "."
 		}
-		borrow.Text += " Kueue stops these, which hold what they borrowed:"
+		borrow.Text += " Kueue preempts these tasks, which run on borrowed quota:"
 	}
 	why.Steps = append(why.Steps, own, lower, borrow)
 }
 
-// mayPreempt is said where shares decide, which are not calculated.
-const mayPreempt = "It may stop tasks of other teams that borrow more than their share: Kueue shares idle compute fairly, and decides by what each has borrowed."
+// mayPreempt is shown under fair sharing, whose shares are not calculated.
+const mayPreempt = "It may preempt tasks of other teams that borrow more than their fair share."
 
-// stoppedWords are whom Kueue stops for a task.
-func stoppedWords(v *explain.Verdict) string {
+// preemptedWords are the tasks that Kueue preempts for another.
+func preemptedWords(v *explain.Verdict) string {
 	own, others := tasksOf(v.Stops, "its own team"), tasksOf(v.StopsOthers, "other teams")
 	switch {
 	case own != "" && others != "":
@@ -170,9 +238,9 @@ func stoppedWords(v *explain.Verdict) string {
 	case own+others != "":
 		return own + others
 	case v.MayPreempt:
-		return "tasks that stand behind it, or that other teams run on what they borrow"
+		return "lower-priority tasks, or tasks of other teams that run on borrowed quota"
 	}
-	return "tasks that stand behind it"
+	return "lower-priority tasks"
 }
 
 // tasksOf counts tasks, unless some of them are not for the reader; empty for none.
@@ -186,17 +254,17 @@ func tasksOf(list []explain.Holder, whose string) string {
 	return countOf(len(list), "task") + " of " + whose
 }
 
-// usedWords are how much of a team's own quota its tasks hold; their names follow.
+// usedWords are how much of a team's own quota its tasks use; their names follow.
 func usedWords(s *explain.Shortage, of func(int64) string) string {
 	switch {
 	case s.Used == 0:
 		return of(s.Nominal) + ", all free."
 	case s.Used < s.Nominal:
-		return fmt.Sprintf("%s, %s of them held:", of(s.Nominal), quota.Number(s.Resource, s.Used))
+		return fmt.Sprintf("%s, of which %s used by:", of(s.Nominal), quota.Number(s.Resource, s.Used))
 	case s.Used == s.Nominal:
-		return of(s.Nominal) + ", all held:"
+		return of(s.Nominal) + ", all used by:"
 	}
-	return fmt.Sprintf("%s, all held, and %s borrowed:", of(s.Nominal), of(s.Used-s.Nominal))
+	return fmt.Sprintf("%s, all used, and %s borrowed by:", of(s.Nominal), of(s.Used-s.Nominal))
 }
 
 func borrowed(s *explain.Shortage, of func(int64) string) string {
@@ -268,16 +336,21 @@ func changeWords(c explain.Change, d tasks.Detail, team string) views.WhyChange 
 	case explain.FewerPods:
 		return views.WhyChange{Title: fmt.Sprintf("Run it with %s", podCount(c.Pods)), Text: fmt.Sprintf("instead of %d: starts now.", d.Size.Wanted)}
 	case explain.TasksEnd:
-		return views.WhyChange{Title: "These tasks end", Tasks: holders(c.Tasks, cell)}
-	case explain.HigherClass:
-		if len(c.Tasks) == 0 {
-			return views.WhyChange{Title: fmt.Sprintf("The class %s (weight %d)", className(c.Class), c.Priority), Text: "for it Kueue makes room."}
+		change := views.WhyChange{Tasks: holders(c.Tasks, cell), After: "finish"}
+		if len(change.Tasks) == 1 {
+			change.After = "finishes"
 		}
-		return views.WhyChange{Title: fmt.Sprintf("The class %s (weight %d)", className(c.Class), c.Priority), Text: "stops for it", Tasks: holders(c.Tasks, cell)}
+		return change
+	case explain.HigherClass:
+		change := views.WhyChange{Title: fmt.Sprintf("Changing the class to %s", className(c.Class)), Text: "preempts", Tasks: holders(c.Tasks, cell)}
+		if len(c.Tasks) == 0 {
+			change.Text = "preempts other tasks."
+		}
+		return change
 	case explain.BorrowLimit:
-		return views.WhyChange{Title: "A borrowing limit of " + strings.Join(figures, " · "), Text: there + ": starts now, and stops nothing."}
+		return views.WhyChange{Title: "Raising the borrowing limit to " + strings.Join(figures, " · "), Text: there + " starts it now, and preempts nothing."}
 	}
-	return views.WhyChange{Title: "A quota of " + strings.Join(figures, " · "), Text: there + "."}
+	return views.WhyChange{Title: "Raising the quota to " + strings.Join(figures, " · "), Text: there + "."}
 }
 
 func podCount(n int32) string { return countOf(int(n), "pod") }

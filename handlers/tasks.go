@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,10 +22,16 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
+// explainPatience is how long a page waits for explanations that are not computed
+// yet: enough for all of them in most clusters, and a part of what a page may take
+// in the largest.
+const explainPatience = 25 * time.Millisecond
+
 // tasks answers GET /tasks: what runs and what waits. ?deleted=task comes after
 // the deletion of one.
 func (h *Handlers) tasks(c echo.Context) error {
 	q := h.taskQuery(c.QueryParams())
+	q.Patience = explainPatience
 	if c.QueryParams().Has("cols") { // of the form, which sends all that it has
 		return c.Redirect(http.StatusSeeOther, q.with(tasksURL))
 	}
@@ -65,12 +70,13 @@ func (h *Handlers) tasksEvents(s *web.Server) func(echo.Context) error {
 }
 
 func (h *Handlers) tasksPage(ctx context.Context, scope access.Scope, q taskQuery) (views.TasksPage, error) {
+	q.Explain = true
 	list, err := h.Tasks.ListWithin(ctx, scope, q.Query, q.teams)
 	if err != nil {
 		return views.TasksPage{}, err
 	}
 	page := views.TasksPage{
-		Summary: summary(list, q), Text: q.Text, Filters: q.filters(list), Heads: q.heads(), Columns: q.columns(), Hidden: q.hidden, Action: tasksURL,
+		Summary: summary(list, q), Stats: taskStats(list), Tabs: q.tabs(list), Tab: q.values.Get("tab"), Text: q.Text, Filters: q.filters(list), Heads: q.heads(), Columns: q.columns(), Hidden: q.hidden, Action: tasksURL,
 		Sort: q.values.Get("sort"), Order: q.values.Get("order"), Range: q.values.Get("range"), CSVURL: q.with(tasksCSVURL, "page", ""),
 	}
 	if page.Loops, err = h.loopNotice(ctx, scope); err != nil {
@@ -114,20 +120,41 @@ func pageNumber(n int) string {
 	return strconv.Itoa(n)
 }
 
+// summary says what the list has, in its tab or of its filters.
 func summary(list tasks.List, q taskQuery) string {
 	if q.Filtered() || len(q.teams) > 0 {
-		return fmt.Sprintf("%s found", taskCount(list.Total))
-	}
-	if list.Total == 0 {
-		return ""
+		return taskCount(list.Total) + " found"
 	}
 	var parts []string
 	for _, state := range tasks.States {
-		if n := list.States[state]; n > 0 {
+		if n := list.States[state]; n > 0 && state.Finished() == (q.Phase == tasks.Finished) {
 			parts = append(parts, fmt.Sprintf("%s %s", thousands(int64(n)), strings.ToLower(string(state))))
 		}
 	}
-	return fmt.Sprintf("%s: %s", taskCount(list.Total), strings.Join(parts, ", "))
+	return strings.Join(parts, ", ")
+}
+
+// taskStats says at the top of the page how many tasks wait and run, of all that
+// the reader sees.
+func taskStats(list tasks.List) []views.Stat {
+	waiting, running := list.States[tasks.Pending]+list.States[tasks.Preempted], 0
+	for state, n := range list.States {
+		if state.Holding() {
+			running += n
+		}
+	}
+	stats := []views.Stat{
+		{ID: "stat-waiting", Label: "Waiting tasks", Value: thousands(int64(waiting))},
+		{ID: "stat-running", Label: "Running tasks", Value: thousands(int64(running))},
+		{ID: "stat-stopped", Label: "Stopped tasks", Value: thousands(int64(list.States[tasks.Stopped]))},
+	}
+	if n := list.States[tasks.Preempted]; n > 0 {
+		stats[0].Note = thousands(int64(n)) + " preempted"
+	}
+	if n := list.States[tasks.Starting]; n > 0 {
+		stats[1].Note = thousands(int64(n)) + " starting"
+	}
+	return stats
 }
 
 // tones says how each state looks.
@@ -141,8 +168,8 @@ func taskRow(item tasks.Item, now time.Time) views.TaskRow {
 	resources := item.Resources()
 	row := views.TaskRow{
 		ID: "task-" + item.UID, Name: item.Name, Kind: item.Kind, URL: taskURL(item.Task),
-		Status: views.Status{Tone: tones[item.State], Label: stateLabel(item.Task)},
-		Reason: item.Reason, ReasonStart: start(item.Reason),
+		Status:    views.Status{Tone: tones[item.State], Label: stateLabel(item.Task)},
+		Reason:    listReason(item),
 		Size:      joined(sizeWords(item.Task), withoutNode(item.Unplaced)),
 		Team:      orDash(item.Team),
 		Namespace: item.Namespace,
@@ -176,6 +203,25 @@ func taskRow(item tasks.Item, now time.Time) views.TaskRow {
 	}
 	row.Accelerators = orDash(strings.Join(accelerators, ", "))
 	return row
+}
+
+// listReason says in one sentence why a task does not run, or not with all its
+// pods: the headline of its page. Kueue's words are on that page.
+func listReason(item tasks.Item) string {
+	switch {
+	case item.State == tasks.Stopped: // the status says it
+		return ""
+	case item.Brief != nil:
+		_, text := headline(item.Brief, teamWords(item.Team))
+		return text
+	case item.State.Waiting():
+		return "Waiting for quota."
+	case item.State == tasks.Stopping:
+		return "Its pods are ending."
+	case item.Bare, item.State.Finished():
+		return item.Reason
+	}
+	return ""
 }
 
 // taskURL is the page of a task: its owner's kind and name, so that it lasts over
@@ -230,30 +276,6 @@ func ordinal(n int) string {
 		}
 	}
 	return thousands(int64(n)) + ending
-}
-
-// longReason is how many bytes of a reason stand in the table unfolded.
-const longReason = 140
-
-// lacking is the part of Kueue's reason (0.19) that says how much is missing,
-// or by how much the task is too large ever to run.
-var lacking = regexp.MustCompile(`insufficient unused quota for [^,]+, \S+ more needed|` +
-	`insufficient quota for [^,]+, previously considered podsets requests \([^)]*\) \+ current podset request \([^)]*\) > maximum capacity \([^)]*\)`)
-
-// start stands for a long reason: what is missing, where it says so, or how it
-// begins, up to its last comma there. It is empty for a short one.
-func start(text string) string {
-	if len(text) <= longReason {
-		return ""
-	}
-	if missing := lacking.FindString(text); missing != "" {
-		return missing + " …"
-	}
-	begin := text[:longReason]
-	if i := strings.LastIndex(begin, ", "); i > 0 {
-		begin = begin[:i]
-	}
-	return strings.ToValidUTF8(begin, "") + " …"
 }
 
 // age is a duration in whole minutes.

@@ -23,30 +23,37 @@ var taskColumns = []views.ColumnHead{
 	{Label: "Submitted", ID: string(tasks.BySubmitted)},
 	{Label: "Waited", ID: string(tasks.ByWaited), Number: true},
 	{Label: "Ran", ID: string(tasks.ByRan), Number: true},
-	{Label: "Preempted", Unit: "times", ID: string(tasks.ByPreemptions), Number: true},
+	{Label: "Preempted", ID: string(tasks.ByPreemptions), Number: true},
 }
 
 // alwaysShown are the columns without which a row says nothing.
 var alwaysShown = map[string]bool{string(tasks.ByName): true, string(tasks.ByState): true}
 
-// hide takes the choice of columns from an address. Links name those that are
-// hidden, so that the usual list has a short address; the form names those that
-// are shown, behind an empty one that says that there was a choice.
+// usuallyHidden are the columns that are shown on request: the others fit on a
+// screen of 1280 px.
+var usuallyHidden = map[string]bool{string(tasks.ByKind): true, string(tasks.ByCPU): true, string(tasks.ByMemory): true}
+
+// hide takes the choice of columns from an address. Links name what differs from
+// the usual columns, as hide= and show=, so that the usual list has a short
+// address. The form names those that are shown, behind an empty one that says that
+// there was a choice.
 func (q *taskQuery) hide(values url.Values) {
 	q.hidden = map[string]bool{}
-	var names []string
 	for _, column := range taskColumns {
-		hidden := slices.Contains(values["hide"], column.ID)
+		hidden := slices.Contains(values["hide"], column.ID) || usuallyHidden[column.ID] && !slices.Contains(values["show"], column.ID)
 		if values.Has("cols") {
 			hidden = !slices.Contains(values["cols"], column.ID)
 		}
-		if hidden && !alwaysShown[column.ID] {
-			q.hidden[column.ID] = true
-			names = append(names, column.ID)
+		if alwaysShown[column.ID] {
+			continue
 		}
-	}
-	if len(names) > 0 {
-		q.values["hide"] = names
+		q.hidden[column.ID] = hidden
+		switch {
+		case hidden && !usuallyHidden[column.ID]:
+			q.values.Add("hide", column.ID)
+		case !hidden && usuallyHidden[column.ID]:
+			q.values.Add("show", column.ID)
+		}
 	}
 }
 

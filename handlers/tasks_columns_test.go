@@ -31,14 +31,15 @@ func TestTaskColumns(t *testing.T) {
 	_, page := get(t, address+"/tasks")
 	htmlcheck.Page(t, page)
 	all := heads(page)
-	if len(all) != 14 || page.Find("#tasks-table tbody tr:first-child > *").Length() != 14 || page.Find(`.column-choices input[type="checkbox"][checked]`).Length() != 12 {
+	if len(all) != 11 || page.Find("#tasks-table tbody tr:first-child > *").Length() != 11 || page.Find(`.column-choices input[type="checkbox"][checked]`).Length() != 9 {
 		t.Errorf("there are the columns %v", all)
 	}
-	response, page := get(t, address+"/tasks?hide=kind&hide=memory&hide=name&hide=unknown&sort=ran&order=desc")
+	response, page := get(t, address+"/tasks?hide=kind&hide=pool&show=memory&hide=name&hide=unknown&show=team&sort=ran&order=desc")
 	htmlcheck.Page(t, page)
-	want := slices.DeleteFunc(slices.Clone(all), func(head string) bool { return head == "Kind" || head == "Memory" })
+	want := slices.Clone(all)
+	want[slices.Index(want, "Pool")] = "Memory"
 	if got := heads(page); response.StatusCode != http.StatusOK || !slices.Equal(got, want) {
-		t.Errorf("without kind and memory there are %v", got)
+		t.Errorf("with memory and without pool there are %v", got)
 	}
 	if cells := page.Find("#tasks-table tbody tr:first-child > *"); cells.Length() != len(want) || strings.Contains(cells.Text(), "RayJob") {
 		t.Errorf("a row has %d cells: %s", cells.Length(), cells.Text())
@@ -47,7 +48,7 @@ func TestTaskColumns(t *testing.T) {
 		"the stream": page.Find("body").AttrOr("data-stream", ""), "the CSV": page.Find(`a[href^="/tasks.csv"]`).AttrOr("href", ""),
 		"a head": page.Find("#tasks-table thead a").First().AttrOr("href", ""),
 	} {
-		if !strings.Contains(link, "hide=kind&hide=memory") || strings.Contains(link, "unknown") || strings.Contains(link, "hide=name") {
+		if !strings.Contains(link, "hide=pool") || !strings.Contains(link, "show=memory") || strings.Contains(link, "unknown") || strings.Contains(link, "=name&hide") || strings.Contains(link, "hide=kind") || strings.Contains(link, "show=team") {
 			t.Errorf("%s leads to %s", what, link)
 		}
 	}
@@ -67,13 +68,14 @@ func TestTaskFormLeadsToItsList(t *testing.T) {
 	address := serve(t, oneTask())
 	_, page := get(t, address+"/tasks")
 	everything := "q=&team=&class=&status=&kind=&pool=&cols="
-	page.Find(".column-choices input[type=checkbox]").Each(func(_ int, box *goquery.Selection) { everything += "&cols=" + box.AttrOr("value", "") })
+	page.Find(".column-choices input[type=checkbox][checked]").Each(func(_ int, box *goquery.Selection) { everything += "&cols=" + box.AttrOr("value", "") })
 	for sent, want := range map[string]string{
 		everything:           "/tasks",
 		everything + "&q=ab": "/tasks?q=ab",
 		"team=vision&sort=ran&order=desc&range=1h&cols=&" + everything[strings.Index(everything, "cols=&")+6:]: "/tasks?order=desc&range=1h&sort=ran&team=vision",
-		strings.ReplaceAll(everything, "&cols=pool", ""):                                                       "/tasks?hide=pool",
-		"cols=": "/tasks?hide=team&hide=class&hide=kind&hide=place&hide=accelerators&hide=vcpu&hide=memory&hide=pool&hide=submitted&hide=waited&hide=ran&hide=preemptions",
+		everything + "&cols=kind&tab=finished":           "/tasks?show=kind&tab=finished",
+		strings.ReplaceAll(everything, "&cols=pool", ""): "/tasks?hide=pool",
+		"cols=": "/tasks?hide=team&hide=class&hide=place&hide=accelerators&hide=pool&hide=submitted&hide=waited&hide=ran&hide=preemptions",
 	} {
 		response, _ := get(t, address+"/tasks?"+sent)
 		if got := response.Header.Get("Location"); response.StatusCode != http.StatusSeeOther || got != want {

@@ -80,6 +80,8 @@ func parseTaskQuery(values url.Values, past bool) taskQuery {
 		}
 		q.States = append(q.States, tasks.State(state))
 	}
+	q.Phase = tasks.Phase(one("tab"))
+	q.tab(len(q.States) > 0)
 	// The newest first, unless somebody asks for another order.
 	q.Sort, q.Descending = tasks.Column(one("sort")), one("order") == "desc"
 	if q.Sort == "" {
@@ -92,6 +94,46 @@ func parseTaskQuery(values url.Values, past bool) taskQuery {
 	q.Within = q.classRange.within
 	q.hide(values)
 	return q
+}
+
+// tab settles which tab a list is in. States that are asked for decide; where they
+// are of both tabs, it is in none, and has both.
+func (q *taskQuery) tab(byState bool) {
+	if q.Phase != tasks.Finished {
+		q.Phase = tasks.Active
+	}
+	if byState {
+		q.Phase = ""
+		finished := 0
+		for _, state := range q.States {
+			finished += b2i(state.Finished())
+		}
+		switch finished {
+		case 0:
+			q.Phase = tasks.Active
+		case len(q.States):
+			q.Phase = tasks.Finished
+		}
+	}
+	if delete(q.values, "tab"); q.Phase == tasks.Finished && !byState {
+		q.values.Set("tab", string(tasks.Finished))
+	}
+}
+
+// tabs lead to the active and the finished tasks of the same filters, but of
+// whatever state.
+func (q taskQuery) tabs(l tasks.List) []views.Tab {
+	return []views.Tab{
+		{Label: "Active", Count: thousands(int64(l.Phases[tasks.Active])), URL: q.with(tasksURL, "tab", "", "status", "", "page", ""), Current: q.Phase == tasks.Active},
+		{Label: "Finished", Count: thousands(int64(l.Phases[tasks.Finished])), URL: q.with(tasksURL, "tab", string(tasks.Finished), "status", "", "page", ""), Current: q.Phase == tasks.Finished},
+	}
+}
+
+func b2i(yes bool) int {
+	if yes {
+		return 1
+	}
+	return 0
 }
 
 // with is the address of the same list with some values changed; an empty value

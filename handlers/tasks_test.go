@@ -10,6 +10,7 @@ import (
 
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/explain"
 	"kuota.dev/kuota/views/htmlcheck"
 )
 
@@ -116,5 +117,89 @@ func TestDeletedTaskIsSaid(t *testing.T) {
 		if strings.Contains(text, "deleted=") {
 			t.Errorf("%s: an address on the page says it again", query)
 		}
+	}
+}
+
+// Active and finished tasks are tabs of one list; which one stands in the address.
+// States that are asked for decide, so that addresses without a tab keep working.
+func TestTaskTabs(t *testing.T) {
+	for query, want := range map[string]struct {
+		phase   tasks.Phase
+		current string
+		kept    string // by the form
+		other   string // where the other tab leads
+	}{
+		"":                              {tasks.Active, "Active 40", "", "/tasks?tab=finished"},
+		"?tab=finished":                 {tasks.Finished, "Finished 1,200", "finished", "/tasks"},
+		"?tab=unknown":                  {tasks.Active, "Active 40", "", "/tasks?tab=finished"},
+		"?tab=finished&team=vision":     {tasks.Finished, "Finished 1,200", "finished", "/tasks?team=vision"},
+		"?status=Failed&q=a":            {tasks.Finished, "Finished 1,200", "", "/tasks?q=a"},
+		"?status=Running&status=Paused": {tasks.Active, "Active 40", "", "/tasks?tab=finished"},
+		"?tab=finished&status=Pending":  {tasks.Active, "Active 40", "", "/tasks?tab=finished"},
+		"?status=Running&status=Failed": {"", "", "", "/tasks?tab=finished"},
+		"?page=3&tab=finished":          {tasks.Finished, "Finished 1,200", "finished", "/tasks"},
+	} {
+		t.Run(query, func(t *testing.T) {
+			d := oneTask()
+			d.list.Phases = map[tasks.Phase]int{tasks.Active: 40, tasks.Finished: 1200}
+			d.list.States = map[tasks.State]int{tasks.Pending: 7, tasks.Preempted: 2, tasks.Running: 30, tasks.Starting: 1, tasks.Stopped: 3, tasks.Succeeded: 1200}
+			_, page := get(t, serve(t, d)+"/tasks"+query)
+			htmlcheck.Page(t, page)
+			if d.query.Phase != want.phase || !d.query.Explain {
+				t.Errorf("%+v was asked", d.query)
+			}
+			if got := strings.Join(strings.Fields(page.Find(`.list-tabs [aria-current]`).Text()), " "); got != want.current {
+				t.Errorf("the tab is %q, want %q", got, want.current)
+			}
+			if got := page.Find(`.filters input[name="tab"]`).AttrOr("value", ""); got != want.kept {
+				t.Errorf("the form keeps %q, want %q", got, want.kept)
+			}
+			if got := page.Find(".list-tabs a:not([aria-current])").Last().AttrOr("href", ""); got != want.other {
+				t.Errorf("the other tab leads to %s, want %s", got, want.other)
+			}
+			if stream := page.Find("body").AttrOr("data-stream", ""); strings.Contains(stream, "tab=finished") != (want.kept != "") {
+				t.Errorf("the stream is %s", stream)
+			}
+			if got := said(page.Find(".stats")); got != "Waiting tasks 9 2 preempted Running tasks 31 1 starting Stopped tasks 3" {
+				t.Errorf("at the top it says %q", got)
+			}
+		})
+	}
+}
+
+// The list says in the words of the task's page why it does not start, and in
+// none of Kueue's, which may name others.
+func TestReasonInTheList(t *testing.T) {
+	short := &explain.Shortage{Cell: explain.Cell{Flavor: "p5", Resource: "nvidia.com/gpu"}, Needed: 5, Free: 2, Most: 4}
+	for name, tc := range map[string]struct {
+		state tasks.State
+		brief *explain.Verdict
+		want  string
+	}{
+		"short of quota":          {tasks.Pending, &explain.Verdict{Constraint: explain.Quota, Decides: short}, "3 GPUs short."},
+		"more than it can have":   {tasks.Preempted, &explain.Verdict{Constraint: explain.ExceedsMax, Decides: short}, "Team vision can never have that much."},
+		"stopped":                 {tasks.Stopped, &explain.Verdict{Constraint: explain.Deactivated}, ""},
+		"not computed yet":        {tasks.Pending, nil, "Waiting for quota."},
+		"it runs":                 {tasks.Running, nil, ""},
+		"its pods lack nodes":     {tasks.Running, &explain.Verdict{Constraint: explain.NodesFull}, "The nodes are full."},
+		"it is being preempted":   {tasks.Stopping, nil, "Its pods are ending."},
+		"it failed, as Kueue saw": {tasks.Failed, nil, "kueue-raw"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := oneTask()
+			d.items[0].State, d.items[0].Reason, d.items[0].Brief = tc.state, "kueue-raw", tc.brief
+			address := serve(t, d)
+			_, page := get(t, address+"/tasks")
+			if got := said(page.Find("#tasks-table .reason")); got != tc.want {
+				t.Errorf("the reason is %q, want %q", got, tc.want)
+			}
+			if tc.want != "" && tc.brief != nil {
+				d.more = func(detail *tasks.Detail) { detail.Verdict = tc.brief }
+				_, page = get(t, address+"/tasks/ns/rayjob/train")
+				if got := said(page.Find("#task-why .verdict strong")); got != tc.want {
+					t.Errorf("the task's page says %q, and the list %q", got, tc.want)
+				}
+			}
+		})
 	}
 }

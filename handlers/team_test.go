@@ -275,18 +275,18 @@ func TestVerdictWords(t *testing.T) {
 		query   string
 		has     []string
 	}{
-		"stops others":   {verdict: submit.Verdict{Outcome: submit.MakesRoom, Hypothesis: others}, has: []string{"It would stop 1 task of its own team and 2 tasks of other teams."}},
-		"stops hidden":   {verdict: submit.Verdict{Outcome: submit.MakesRoom, Hypothesis: hidden}, has: []string{"It would stop 1 task of its own team and tasks of other teams."}},
-		"fewer, by room": {verdict: submit.Verdict{Outcome: submit.MakesRoom, Hypothesis: others, Fewer: true, Pods: 3}, query: "?pods=4&least=2", has: []string{"with 3 of its 4 pods, once room is made"}},
-		"may stop":       {verdict: submit.Verdict{Outcome: submit.Waits, Hypothesis: may}, has: []string{"It may have to wait: 2 GPUs short.", "It may stop tasks of other teams that borrow more than their share"}},
-		"waits":          {verdict: submit.Verdict{Outcome: submit.Waits, Hypothesis: verdict(explain.Quota)}, has: []string{"It would wait: 2 GPUs short.", "Its own quota"}},
+		"stops others":   {verdict: submit.Verdict{Outcome: submit.MakesRoom, Hypothesis: others}, has: []string{"It would preempt 1 task of its own team and 2 tasks of other teams."}},
+		"stops hidden":   {verdict: submit.Verdict{Outcome: submit.MakesRoom, Hypothesis: hidden}, has: []string{"It would preempt 1 task of its own team and tasks of other teams."}},
+		"fewer, by room": {verdict: submit.Verdict{Outcome: submit.MakesRoom, Hypothesis: others, Fewer: true, Pods: 3}, query: "?pods=4&least=2", has: []string{"with 3 of its 4 pods, after preemption"}},
+		"may stop":       {verdict: submit.Verdict{Outcome: submit.Waits, Hypothesis: may}, has: []string{"It may have to wait: 2 GPUs short.", "It may preempt tasks of other teams that borrow more than their fair share"}},
+		"waits":          {verdict: submit.Verdict{Outcome: submit.Waits, Hypothesis: verdict(explain.Quota)}, has: []string{"It would wait: 2 GPUs short.", "Own quota"}},
 		"held":           {verdict: submit.Verdict{Outcome: submit.Waits, Hypothesis: verdict(explain.QueueHeld)}, has: []string{"It would wait: its queue is on hold."}},
-		"makes room":     {verdict: submit.Verdict{Outcome: submit.MakesRoom, Hypothesis: verdict(explain.Reclaims)}, has: []string{"It would be admitted once room is made for it."}},
-		"never":          {verdict: submit.Verdict{Outcome: submit.Never, Hypothesis: verdict(explain.ExceedsMax), Most: 4}, has: []string{"It could never start: team vision can never have that much.", "The nearest that fits are 4 such pods."}},
-		"not even one":   {verdict: submit.Verdict{Outcome: submit.Never, Hypothesis: verdict(explain.ExceedsMax)}, has: []string{"One such pod is too much already."}},
-		"node too small": {verdict: submit.Verdict{Outcome: submit.Never, Hypothesis: large}, query: "?accelerators=16", has: []string{"no node of ml.p5.48xlarge is that large", "One pod asks for 16 GPUs, and the largest node of ml.p5.48xlarge has 8.", "The nearest that fits are 2 pods with 8 GPUs each.", "team vision may have at most 4 GPUs there"}},
+		"makes room":     {verdict: submit.Verdict{Outcome: submit.MakesRoom, Hypothesis: verdict(explain.Reclaims)}, has: []string{"It would be admitted after preemption."}},
+		"never":          {verdict: submit.Verdict{Outcome: submit.Never, Hypothesis: verdict(explain.ExceedsMax), Most: 4}, has: []string{"It could never start: team vision can never have that much.", "At most 4 such pods fit."}},
+		"not even one":   {verdict: submit.Verdict{Outcome: submit.Never, Hypothesis: verdict(explain.ExceedsMax)}, has: []string{"Even one such pod is too much."}},
+		"node too small": {verdict: submit.Verdict{Outcome: submit.Never, Hypothesis: large}, query: "?accelerators=16", has: []string{"no node of ml.p5.48xlarge is that large", "One pod requests 16 GPUs, and the largest node of ml.p5.48xlarge has 8.", "2 pods with 8 GPUs each would fit.", "team vision can have at most 4 GPUs there"}},
 		"fewer":          {verdict: submit.Verdict{Outcome: submit.Starts, Hypothesis: verdict(explain.Turn), Fewer: true, Pods: 3}, query: "?pods=4&least=2", has: []string{"with fewer pods", "3 of its 4 pods"}},
-		"queued":         {verdict: submit.Verdict{Outcome: submit.Starts, Hypothesis: tasks.Hypothesis{Verdict: explain.Verdict{Constraint: explain.Turn}, Before: 1}}, has: []string{"1 task stands before it"}},
+		"queued":         {verdict: submit.Verdict{Outcome: submit.Starts, Hypothesis: tasks.Hypothesis{Verdict: explain.Verdict{Constraint: explain.Turn}, Before: 1}}, has: []string{"1 task is ahead of it"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := &domain{}

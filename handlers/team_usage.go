@@ -57,7 +57,7 @@ func (h *Handlers) teamUsage(ctx context.Context, scope access.Scope, team strin
 	if err != nil {
 		return u, err
 	}
-	queued, waits, err := h.Tasks.HeadWithin(ctx, scope, team, queueHead)
+	queued, waits, err := h.Tasks.HeadWithin(ctx, scope, team, queueHead, explainPatience)
 	if err != nil {
 		return u, err
 	}
@@ -113,14 +113,10 @@ func teamCount(team string, n int, what string, states ...tasks.State) views.Cou
 }
 
 func queuedTask(item tasks.Item, now time.Time) views.QueuedTask {
-	t := views.QueuedTask{
+	return views.QueuedTask{
 		ID: "queued-" + item.UID, Place: ordinal(item.Place), Task: views.TaskLink{Name: item.Name, URL: taskURL(item.Task)}, Class: orDash(className(item.Class)),
-		Asks: orDash(shortAmounts(item.Asked)), Waited: elapsed(item.Waited(now), true), Reason: item.Reason,
+		Asks: orDash(shortAmounts(item.Asked)), Waited: elapsed(item.Waited(now), true), Reason: listReason(item),
 	}
-	if begin := start(item.Reason); begin != "" {
-		t.Reason = begin
-	}
-	return t
 }
 
 // shareFigures are the rows of what a team has, pool by pool; those without

@@ -24,16 +24,16 @@ func verdictOf(v submit.Verdict, p submit.Plan) *views.SubmitVerdict {
 		said.Text = fmt.Sprintf("There is quota for all of it: %s of %s.", eachWords(p), p.In.Name)
 		if v.Fewer {
 			said.Headline = "It would be admitted now, with fewer pods."
-			said.Text = fmt.Sprintf("There is quota for %d of its %d pods, and not for all. The others follow once pods of it end.", v.Pods, p.Pods)
+			said.Text = fmt.Sprintf("There is quota for %d of its %d pods. The others start when pods of it end.", v.Pods, p.Pods)
 		}
 		said.Steps, said.Changes = nil, nil
 	case submit.MakesRoom:
-		said.Tone, said.Headline = "wait", "It would be admitted once room is made for it."
+		said.Tone, said.Headline = "wait", "It would be admitted after preemption."
 		if v.Fewer {
-			said.Headline = fmt.Sprintf("It would be admitted with %d of its %d pods, once room is made for them.", v.Pods, p.Pods)
+			said.Headline = fmt.Sprintf("It would be admitted with %d of its %d pods, after preemption.", v.Pods, p.Pods)
 		}
 		if len(v.Verdict.StopsOthers) > 0 || v.Verdict.MayPreempt {
-			said.Notes = append(said.Notes, fmt.Sprintf("It would stop %s.", stoppedWords(&v.Verdict)))
+			said.Notes = append(said.Notes, fmt.Sprintf("It would preempt %s.", preemptedWords(&v.Verdict)))
 		}
 	case submit.Never:
 		said.Tone, said.Headline = "bad", "It could never start: "+lowered(why.Headline)
@@ -45,7 +45,7 @@ func verdictOf(v submit.Verdict, p submit.Plan) *views.SubmitVerdict {
 	default:
 		said.Tone, said.Headline = "wait", "It would wait: "+lowered(why.Headline)
 		if v.Verdict.Constraint == explain.Turn { // the queue is strict
-			said.Headline, said.Text = "It would wait for its turn.", "Its queue is strict: a task that does not fit holds up those behind it."
+			said.Headline, said.Text = "It would wait for its turn.", "Its queue is StrictFIFO: a task that does not fit blocks those behind it."
 		}
 		if v.Verdict.MayPreempt {
 			said.Headline = "It may have to wait: " + lowered(why.Headline)
@@ -55,11 +55,11 @@ func verdictOf(v submit.Verdict, p submit.Plan) *views.SubmitVerdict {
 		noNode(said, v, p)
 	}
 	if v.Before > 0 && v.Outcome != submit.Never {
-		stand := "stand"
+		are := "are"
 		if v.Before == 1 {
-			stand = "stands"
+			are = "is"
 		}
-		said.Notes = append(said.Notes, fmt.Sprintf("%s %s before it in the queue, and would go first where there is room.", capital(taskCount(v.Before)), stand))
+		said.Notes = append(said.Notes, fmt.Sprintf("%s %s ahead of it in the queue.", capital(taskCount(v.Before)), are))
 	}
 	return said
 }
@@ -76,11 +76,11 @@ func eachWords(p submit.Plan) string {
 func mostWords(v submit.Verdict, p submit.Plan) string {
 	switch {
 	case v.Most == 0:
-		return "One such pod is too much already. The nearest that fits asks for less in each."
+		return "Even one such pod is too much. Request less in each."
 	case v.Most == 1:
-		return "The nearest that fits is one such pod."
+		return "At most one such pod fits."
 	}
-	return fmt.Sprintf("The nearest that fits are %s such pods.", thousands(v.Most))
+	return fmt.Sprintf("At most %s such pods fit.", thousands(v.Most))
 }
 
 // noNode says that no node holds a pod. It stands before whatever quota says:
@@ -93,12 +93,12 @@ func noNode(said *views.SubmitVerdict, v submit.Verdict, p submit.Plan) {
 	case fit.Largest == 0:
 	case fit.Resource == p.In.Instance.AcceleratorResource:
 		pods := (each*int64(p.Pods) + fit.Largest - 1) / fit.Largest
-		said.Notes = append(said.Notes, fmt.Sprintf("The nearest that fits are %s pods with %s each.", thousands(pods), quota.Amount(fit.Resource, fit.Largest)))
+		said.Notes = append(said.Notes, fmt.Sprintf("%s pods with %s each would fit.", thousands(pods), quota.Amount(fit.Resource, fit.Largest)))
 	default:
-		said.Notes = append(said.Notes, fmt.Sprintf("The nearest that fits is a pod with %s.", quota.Amount(fit.Resource, fit.Largest)))
+		said.Notes = append(said.Notes, fmt.Sprintf("A pod with %s would fit.", quota.Amount(fit.Resource, fit.Largest)))
 	}
 	if s := v.Verdict.Decides; s != nil && v.Verdict.Constraint == explain.ExceedsMax {
-		said.Notes = append(said.Notes, fmt.Sprintf("Beside that, team %s may have at most %s there, with all that it may borrow.", p.Team.Name, quota.Amount(s.Resource, s.Most)))
+		said.Notes = append(said.Notes, fmt.Sprintf("Also, team %s can have at most %s there, including what it can borrow.", p.Team.Name, quota.Amount(s.Resource, s.Most)))
 	}
 }
 

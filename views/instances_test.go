@@ -76,7 +76,7 @@ func TestUsagePagesAreSound(t *testing.T) {
 		"instances, none":         Instances(InstancesPage{Chrome: sampleChrome("Instances", "instances"), Action: "/instances"}),
 		"instances, none found":   Instances(InstancesPage{Chrome: sampleChrome("Instances", "instances"), Action: "/instances", ClearURL: "/instances"}),
 		"team":                    Team(sampleTeamUse()),
-		"team, no data":     Team(none),
+		"team, no data":           Team(none),
 		"team, without history":   Team(empty),
 		"past tasks":              Past(PastPage{Chrome: sampleChrome("Past tasks", "tasks"), Action: "/tasks/past", Rows: samplePast(), Wrong: "A day is written so.", ClearURL: "/tasks/past", CSVURL: "/tasks/past.csv"}),
 		"past tasks, none":        Past(PastPage{Chrome: sampleChrome("Past tasks", "tasks"), Action: "/tasks/past"}),

@@ -17,7 +17,8 @@ func sampleChrome(title, active string) Chrome {
 func sampleTasks() TasksPage {
 	return TasksPage{
 		Chrome:  sampleChrome("Tasks", "tasks"),
-		Summary: "2 tasks: 1 running, 1 pending", Action: "/tasks", Text: "v", ClearURL: "/tasks",
+		Summary: "1 running, 1 pending", Stats: []Stat{{ID: "stat-waiting", Label: "Waiting tasks", Value: "1", Note: "1 preempted"}},
+		Tabs: []Tab{{Label: "Active", Count: "2", URL: "/tasks", Current: true}, {Label: "Finished", Count: "7", URL: "/tasks?tab=finished"}}, Tab: "finished", Action: "/tasks", Text: "v", ClearURL: "/tasks",
 		Classes:   []ClassRow{{ID: "class-training", Name: "training", Running: Count{Text: "1", URL: "/tasks?class=training"}, Pending: Count{Text: "0"}, Preempted: Count{Text: "0"}, AverageRun: "2 h 05 m", AverageWait: "–", LongestRun: "3 h 10 m", LongestWait: "–"}},
 		ClassNote: "averages since 09:00",
 		Ranges:    []RangeLink{{Label: "All", Title: "Since the console started", URL: "/tasks", Current: true}, {Label: "1 h", Title: "The last 1 h", URL: "/tasks?range=1h"}},

@@ -70,6 +70,7 @@ type WhyChange struct {
 	Title string
 	Text  string
 	Tasks []HolderLink
+	After string // behind the tasks, such as "finishes"
 }
 
 // TaskLink leads to a task; without an address it is only named.

@@ -5,8 +5,11 @@ package views
 type TasksPage struct {
 	Chrome
 	Notice    string      // one sentence on what was just done; empty for nothing
+	Stats     []Stat      // how many tasks wait and run
+	Summary   string      // such as "8 running, 4 pending"
+	Tabs      []Tab       // active and finished tasks
+	Tab       string      // the tab that was asked for, as the address has it; empty for the usual one
 	Loops     *LoopNotice // nil for none
-	Summary   string      // such as "12 tasks: 8 running, 4 pending"
 	Classes   []ClassRow
 	ClassNote string // from when averages are
 	ClassLeft string // a sentence on what averages leave out; empty for nothing
@@ -26,6 +29,14 @@ type TasksPage struct {
 	CSVURL    string
 	PastURL   string // the list of those that ended; empty without history
 	SubmitURL string // where a task is submitted, for who looks at one team; else empty
+}
+
+// Tab leads to a part of a list.
+type Tab struct {
+	Label   string
+	Count   string // how many it has
+	URL     string
+	Current bool
 }
 
 // Filter is a choice of what a list has.
@@ -96,10 +107,9 @@ type TaskRow struct {
 	URL          string // its page
 	Size         string // such as "8 of 16 pods"; empty when it has all that it wants
 	Status       Status
-	Reason       string // the first line of Kueue's reason while it waits; empty when it runs
-	ReasonStart  string // how a long reason begins, behind which the whole unfolds; empty for a short one
+	Reason       string // why it does not run, in one sentence; empty when it runs
 	Team         string // "–" when the namespace belongs to none
-	Namespace    string
+	Namespace    string // shown for a task of no team
 	Class        string // priority class; "–" for none
 	Place        string // in its queue, such as "3rd"; "–" while it does not wait
 	Accelerators string // such as "2 GPUs"; "–" for none

@@ -73,7 +73,8 @@ func (v viewer) backing(ctx context.Context, t *Task) (*Backing, error) {
 	}
 	slices.SortFunc(members, func(a, b *kueue.ClusterQueue) int { return strings.Compare(a.Name, b.Name) })
 	cohort := explain.Cluster{Shared: explain.Amounts{}}
-	if err := v.cohort(ctx, string(name), &cohort); err != nil {
+	var err error
+	if cohort.Nested, err = v.cohortQuota(ctx, string(name), cohort.Shared); err != nil {
 		return nil, err
 	}
 	b := &Backing{Nested: cohort.Nested}

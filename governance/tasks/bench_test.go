@@ -1,14 +1,20 @@
 package tasks
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
@@ -69,6 +75,73 @@ func BenchmarkFind(b *testing.B) {
 	b.Run("classes", func(b *testing.B) {
 		for range b.N {
 			x.Classes(func(string) bool { return true }, 0)
+		}
+	})
+}
+
+// cohortOfMany is a reader of 1,000 teams in one cohort, each with a ClusterQueue of 8
+// GPUs that lends and borrows.
+type cohortOfMany struct {
+	client.Reader
+	queues []kueue.ClusterQueue
+}
+
+func manyQueues() *cohortOfMany {
+	m := &cohortOfMany{}
+	for i := range 1000 {
+		q := kueue.ClusterQueue{Spec: kueue.ClusterQueueSpec{CohortName: "shared", NamespaceSelector: &metav1.LabelSelector{}, Preemption: &kueue.ClusterQueuePreemption{WithinClusterQueue: kueue.PreemptionPolicyLowerPriority, ReclaimWithinCohort: kueue.PreemptionPolicyAny}}}
+		q.Name = fmt.Sprintf("team-%d", i)
+		q.Spec.ResourceGroups = []kueue.ResourceGroup{{CoveredResources: []corev1.ResourceName{"cpu", "nvidia.com/gpu"}, Flavors: []kueue.FlavorQuotas{{Name: "a100", Resources: []kueue.ResourceQuota{{Name: "cpu", NominalQuota: resource.MustParse("1000")}, {Name: "nvidia.com/gpu", NominalQuota: resource.MustParse("8")}}}}}}
+		m.queues = append(m.queues, q)
+	}
+	return m
+}
+
+func (m *cohortOfMany) Get(_ context.Context, key client.ObjectKey, o client.Object, _ ...client.GetOption) error {
+	switch o := o.(type) {
+	case *kueue.LocalQueue:
+		o.Spec.ClusterQueue = kueue.ClusterQueueReference(strings.TrimPrefix(key.Namespace, "hyperpod-ns-"))
+	case *kueue.ResourceFlavor:
+	default:
+		return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
+	}
+	return nil
+}
+
+func (m *cohortOfMany) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	if queues, ok := list.(*kueue.ClusterQueueList); ok {
+		queues.Items = m.queues
+	}
+	return nil
+}
+
+// BenchmarkBrief measures explanations for a list: a turn of the work computes as
+// many as it can after one survey.
+func BenchmarkBrief(b *testing.B) {
+	x, _, _, _ := many(b)
+	page := x.find(Query{States: []State{Pending}}, nil).page
+	v := viewer{reader: manyQueues(), index: x, teams: map[string]string{}}
+	b.Run("survey and the first", func(b *testing.B) {
+		for i := range b.N {
+			if _, err := newSurvey(v).brief(b.Context(), page[i%len(page)]); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("each further one", func(b *testing.B) {
+		s := newSurvey(v)
+		for i := range b.N {
+			verdict, err := s.brief(b.Context(), page[i%len(page)])
+			if err != nil || verdict == nil || verdict.Constraint == "" {
+				b.Fatal(verdict, err)
+			}
+		}
+	})
+	b.Run("in full", func(b *testing.B) {
+		for i := range b.N {
+			if _, err := v.why(b.Context(), page[i%len(page)], nil, PodCount{}); err != nil {
+				b.Fatal(err)
+			}
 		}
 	})
 }

@@ -220,7 +220,7 @@ func (x *Index) list(t *Task) {
 		o.put(t)
 	}
 	for _, h := range t.holds {
-		x.use(h.Queue, h.Holds, 1)
+		x.addUsed(h.Queue, h.Holds, 1)
 	}
 	x.holding.put(t)
 	if t.queued() {
@@ -244,7 +244,7 @@ func (x *Index) unlist(t *Task) {
 		o.remove(t)
 	}
 	for _, h := range t.holds {
-		x.use(h.Queue, h.Holds, -1)
+		x.addUsed(h.Queue, h.Holds, -1)
 	}
 	x.holding.remove(t)
 	if t.queued() {
@@ -282,7 +282,7 @@ func unlink[K comparable, V any](from map[K][]V, key K, at int) {
 	}
 }
 
-func (x *Index) use(queue string, amounts explain.Amounts, sign int64) {
+func (x *Index) addUsed(queue string, amounts explain.Amounts, sign int64) {
 	used := x.used[queue]
 	if used == nil {
 		used = explain.Amounts{}

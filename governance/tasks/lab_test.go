@@ -219,12 +219,28 @@ func (l *lab) is(name string, state tasks.State, decides explain.Constraint, tok
 		if d.State != state || constraint != decides || token != "" && d.Token != token {
 			return fmt.Errorf("%s is %s for %s (%+v), and Kueue says %s %q; want %s for %s, %s", name, d.State, constraint, d.Verdict, d.Token, d.Task.Reason, state, decides, token)
 		}
-		return nil
+		return l.lists(ctx, d)
 	})
 	if token != "" && d.Disagrees {
 		l.t.Errorf("%s does not agree with Kueue's reason %s", d.Verdict.Constraint, d.Token)
 	}
 	return d
+}
+
+// lists checks that the list explains a waiting task as its page does.
+func (l *lab) lists(ctx context.Context, d tasks.Detail) error {
+	if !d.State.Waiting() {
+		return nil
+	}
+	list, err := l.tasks.List(ctx, anybody, tasks.Query{Namespaces: []string{l.name}, Phase: tasks.Active, Explain: true, Patience: time.Second}, nil)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(list.Items, func(item tasks.Item) bool { return item.UID == d.UID })
+	if i < 0 || list.Items[i].Brief == nil || list.Items[i].Brief.Constraint != d.Verdict.Constraint {
+		return fmt.Errorf("the list explains %s otherwise than its page, which says %s: %+v", d.Name, d.Verdict.Constraint, list.Items)
+	}
+	return nil
 }
 
 func (l *lab) runs(name string) tasks.Detail {

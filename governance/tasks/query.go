@@ -10,6 +10,18 @@ import (
 // PageSize is how many tasks a page of a list has.
 const PageSize = 100
 
+// Phase is a part of all tasks; empty is all of them.
+type Phase string
+
+// The phases of tasks.
+const (
+	Active   Phase = "active"   // not finished
+	Finished Phase = "finished" // succeeded or failed
+)
+
+// has reports whether a task in this state is in the phase.
+func (p Phase) has(s State) bool { return p == "" || (p == Finished) == s.Finished() }
+
 // Query says which tasks a list has, and in which order. Of each kind of filter
 // one value must be a task's; no value takes all.
 type Query struct {
@@ -21,21 +33,26 @@ type Query struct {
 	Text       string // in the name, the namespace or the class, in any case
 	Sort       Column // BySubmitted where it is empty
 	Descending bool
-	Page       int  // from 1
+	Page       int // from 1
+	Phase      Phase
 	All        bool // all pages in one
+	// Explain has each task of the page explained: see Item.Brief. Patience is how
+	// long the list waits for what is not computed yet; streams do not wait, since
+	// they are notified.
+	Explain  bool
+	Patience time.Duration
 	// Within is in which time the waits and runs ended that figures by class are
 	// over, up to a day; 0 is since the console started.
 	Within time.Duration
 }
 
-// Filtered tells whether a query leaves anything out.
+// Filtered tells whether a query leaves anything of its phase out.
 func (q Query) Filtered() bool {
 	return len(q.Namespaces)+len(q.Classes)+len(q.States)+len(q.Kinds)+len(q.Pools) > 0 || q.Text != ""
 }
 
 func (q Query) matches(t *Task) bool {
-	if len(q.States) > 0 && !slices.Contains(q.States, t.State) ||
-		len(q.Classes) > 0 && !slices.Contains(q.Classes, t.Class) ||
+	if len(q.Classes) > 0 && !slices.Contains(q.Classes, t.Class) ||
 		len(q.Kinds) > 0 && !slices.Contains(q.Kinds, t.Kind) {
 		return false
 	}
@@ -54,10 +71,12 @@ func containsFold(text, lower string) bool {
 // found is what a query finds: all tasks of it that somebody sees, in order.
 type found struct {
 	page         []*Task
-	places       []int // of each task of the page in its queue, from 1; 0 for none
-	unplaced     []int // pods of each that wait for a node
+	places       []int  // of each task of the page in its queue, from 1; 0 for none
+	unplaced     []int  // pods of each that wait for a node
+	missing      []bool // whether each lacks pods, or nodes for them
 	total        int
-	number, last int // of the page, and of the last page
+	phases       map[Phase]int // how many the query would find in each, of whatever state
+	number, last int           // of the page, and of the last page
 }
 
 // find answers a query for somebody who sees these namespaces; nil is all.
@@ -88,16 +107,24 @@ func (x *Index) find(q Query, sees map[string]bool) found {
 	if q.Sort == ByPlace {
 		sorted = x.byPlace(sorted, q.Descending)
 	}
-	f := found{}
-	if q.Filtered() {
-		matching := make([]*Task, 0, min(len(sorted), 1024))
-		for _, t := range sorted {
-			if q.matches(t) {
-				matching = append(matching, t)
-			}
+	f := found{phases: map[Phase]int{}}
+	filtered, finished := q.Filtered(), 0
+	matching := make([]*Task, 0, len(sorted))
+	all := 0
+	for _, t := range sorted {
+		if filtered && !q.matches(t) {
+			continue
 		}
-		sorted = matching
+		all++
+		if t.State.Finished() {
+			finished++
+		}
+		if q.Phase.has(t.State) && (len(q.States) == 0 || slices.Contains(q.States, t.State)) {
+			matching = append(matching, t)
+		}
 	}
+	sorted = matching
+	f.phases[Active], f.phases[Finished] = all-finished, finished
 	f.total = len(sorted)
 	size := PageSize
 	if q.All {
@@ -112,12 +139,14 @@ func (x *Index) find(q Query, sees map[string]bool) found {
 			t = sorted[f.total-1-i]
 		}
 		place, _ := x.place(t)
-		unplaced := 0
+		unplaced, missing := 0, false
 		if t.State.Holding() {
 			_, count := x.countPods(t)
 			unplaced = count.Unplaced
+			missing = x.podsKnown && (unplaced > 0 || count.Total+count.Ended < int(t.Size.Now))
 		}
-		f.page, f.places, f.unplaced = append(f.page, t), append(f.places, place), append(f.unplaced, unplaced)
+		f.page, f.places = append(f.page, t), append(f.places, place)
+		f.unplaced, f.missing = append(f.unplaced, unplaced), append(f.missing, missing)
 	}
 	return f
 }

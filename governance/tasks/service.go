@@ -11,6 +11,7 @@ import (
 	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/loopguard"
+	"kuota.dev/kuota/governance/tasks/explain"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -23,6 +24,7 @@ type Service struct {
 	index   *Index
 	pending pending
 	given   given
+	briefs  briefs
 	owners  owners
 }
 
@@ -43,13 +45,17 @@ type Item struct {
 	// Reason and Wants are those of the task, without names that are not for them.
 	Reason, Wants string
 	Unplaced      int // pods that wait for a node though it has its quota
+	// Brief is why it does not start, without names: of lists only. nil where there
+	// is nothing to explain, or it is not computed yet.
+	Brief *explain.Verdict
 }
 
 // List is one page of tasks.
 type List struct {
 	Items       []Item
-	Total       int // of the whole list
-	Page, Pages int // from 1
+	Total       int           // of the whole list
+	Phases      map[Phase]int // how many the query would find in each, of whatever state
+	Page, Pages int           // from 1
 	// What there is to choose from, of what somebody sees.
 	Teams, Classes, Kinds, Pools []string
 	States                       map[State]int // all that somebody sees, whatever the query
@@ -149,11 +155,14 @@ func (s *Service) ListWithin(ctx context.Context, scope access.Scope, q Query, t
 	}
 	q.Namespaces = v.namespaces(q.Namespaces, teams)
 	f := v.index.find(q, v.sees)
-	l := List{Total: f.total, Page: f.number, Pages: f.last, Teams: slices.Sorted(maps.Values(v.teams)), States: map[State]int{}}
+	l := List{Total: f.total, Phases: f.phases, Page: f.number, Pages: f.last, Teams: slices.Sorted(maps.Values(v.teams)), States: map[State]int{}}
 	for i, t := range f.page {
 		item := v.item(t, f.places[i])
 		item.Unplaced = f.unplaced[i]
 		l.Items = append(l.Items, item)
+	}
+	if q.Explain {
+		s.explainAll(ctx, l.Items, f.missing, q.Patience)
 	}
 	l.ByClass, l.Since = v.index.Classes(v.among(q.Namespaces), q.Within)
 	everything, started := v.index.Classes(v.among(nil), 0)
@@ -184,8 +193,8 @@ func (s *Service) ClassesWithin(ctx context.Context, scope access.Scope, teams [
 
 // HeadWithin are the first tasks that wait in the queues of a team, n at most, for
 // everybody with this scope, and how many wait there. Those of several queues take
-// turns.
-func (s *Service) HeadWithin(ctx context.Context, scope access.Scope, team string, n int) (head []Item, of int, err error) {
+// turns. patience is as in Query.
+func (s *Service) HeadWithin(ctx context.Context, scope access.Scope, team string, n int, patience time.Duration) (head []Item, of int, err error) {
 	v, err := s.within(ctx, scope)
 	if err != nil {
 		return nil, 0, err
@@ -194,7 +203,36 @@ func (s *Service) HeadWithin(ctx context.Context, scope access.Scope, team strin
 	for _, first := range list {
 		head = append(head, v.item(first.task, first.place))
 	}
+	s.explainAll(ctx, head, make([]bool, len(head)), patience)
 	return head, of, nil
+}
+
+// explainAll sets the brief verdict of each item that has one, and waits for
+// those that are not computed for as long as patience. missing is whether an item
+// lacks pods.
+func (s *Service) explainAll(ctx context.Context, items []Item, missing []bool, patience time.Duration) {
+	var asked []*Task
+	var at []int
+	for i := range items {
+		if items[i].explained(missing[i]) {
+			asked, at = append(asked, items[i].Task), append(at, i)
+		}
+	}
+	verdicts, done := s.verdicts(asked)
+	if patience > 0 {
+		timer := time.NewTimer(patience)
+		defer timer.Stop()
+		select {
+		case <-done:
+			verdicts = s.briefs.kept(asked)
+		case <-timer.C:
+			verdicts = s.briefs.kept(asked)
+		case <-ctx.Done():
+		}
+	}
+	for i, verdict := range verdicts {
+		items[at[i]].Brief = verdict
+	}
 }
 
 // namespaces are those of teams; without any, those that were asked for.

@@ -2,7 +2,6 @@ package tasks
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -15,7 +14,6 @@ import (
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/tasks/explain"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -100,40 +98,15 @@ func counted(w *kueue.Workload, set *kueue.PodSet, each quota.Resources) quota.R
 // the names of those that hold what it needs where the viewer may see them. nil
 // says that there is nothing to explain.
 func (v viewer) why(ctx context.Context, t *Task, pods []*Pod, count PodCount) (*explain.Verdict, error) {
-	q := question(t)
-	switch {
-	case t.State.Finished(), t.State == Stopping: // Kueue resets its checks meanwhile
-		return nil, nil
-	case !t.Bare && t.State.Holding() && len(q.Checks) == 0:
-		return v.unplaced(ctx, t, q, pods, count)
-	}
-	c, err := v.surroundings(ctx, t)
-	if err != nil {
+	s := newSurvey(v)
+	q, c, err := s.ask(ctx, t, pods, count)
+	if q == nil || err != nil {
 		return nil, err
 	}
-	return v.explain(q, c), nil
-}
-
-// unplaced says why pods of a task that has its quota have no node; nil where they
-// have, or are being made.
-func (v viewer) unplaced(ctx context.Context, t *Task, q explain.Task, pods []*Pod, count PodCount) (*explain.Verdict, error) {
-	if !v.index.knowsPods() {
-		return nil, nil
-	}
-	if q.Placed = placement(t, pods, count); q.Placed == nil {
-		return nil, nil
-	}
-	c, err := v.surroundings(ctx, t)
-	if err != nil {
+	if err := s.rank(ctx, t, c); err != nil {
 		return nil, err
 	}
-	if c.Ceilings, err = v.ceilings(ctx, q); err != nil {
-		return nil, err
-	}
-	if q.Placed.Unplaced == 0 && len(c.Ceilings) == 0 {
-		return nil, nil
-	}
-	return v.explain(q, c), nil
+	return v.explain(*q, c), nil
 }
 
 // explain is the verdict over a task in the words and names that are for the
@@ -192,86 +165,6 @@ func (v viewer) known(list []explain.Borrower) []explain.Borrower {
 		known = append(known, others)
 	}
 	return known
-}
-
-// surroundings reads what decides over a task from the cache.
-func (v viewer) surroundings(ctx context.Context, t *Task) (*explain.Cluster, error) {
-	c := &explain.Cluster{Now: time.Now(), LocalQueue: t.Queue, Queues: map[string]*explain.Queue{}, Flavors: map[string]explain.Flavor{}, Shared: explain.Amounts{}}
-	if t.Bare {
-		return c, v.without(ctx, t, c)
-	}
-	if err := v.queues(ctx, t, c); err != nil {
-		return nil, err
-	}
-	names := t.Pools
-	if c.Queue != nil {
-		names = slices.Concat(names, c.Queue.Flavors)
-	}
-	for _, name := range names {
-		var flavor kueue.ResourceFlavor
-		switch err := v.reader.Get(ctx, client.ObjectKey{Name: name}, &flavor); {
-		case err == nil:
-			c.Flavors[name] = explain.Flavor{Labels: flavor.Spec.NodeLabels, Taints: flavor.Spec.NodeTaints, Tolerations: flavor.Spec.Tolerations}
-		case client.IgnoreNotFound(err) != nil:
-			return nil, cluster.Translate("read flavor", err)
-		}
-	}
-	var nodes corev1.NodeList
-	if err := v.reader.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, cluster.Translate("list nodes", err)
-	}
-	c.Nodes = v.index.nodes(nodes.Items)
-	v.index.fill(c)
-	policy, err := allocations.Policy(ctx, v.reader)
-	if err != nil {
-		return nil, err
-	}
-	if policy != nil && policy.Spec.GangScheduling.Enabled && policy.Spec.GangScheduling.BlockAdmission {
-		c.Blocked = v.index.notReady()
-	}
-	if keepsClass(t) {
-		return c, nil
-	}
-	if v.teams[t.Namespace] == "" {
-		policy = nil
-	}
-	c.Ranks, err = Offered(ctx, v.reader, policy)
-	return c, err
-}
-
-// queues reads a task's queue, and those that share a cohort with it.
-func (v viewer) queues(ctx context.Context, t *Task, c *explain.Cluster) error {
-	var local kueue.LocalQueue
-	switch err := v.reader.Get(ctx, client.ObjectKey{Namespace: t.Namespace, Name: t.Queue}, &local); {
-	case client.IgnoreNotFound(err) != nil:
-		return cluster.Translate("read queue", err)
-	case err != nil:
-		c.NoLocal = true
-		return nil
-	}
-	c.LocalHeld = stops(local.Spec.StopPolicy)
-	var list kueue.ClusterQueueList
-	if err := v.reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return cluster.Translate("list queues", err)
-	}
-	var own *kueue.ClusterQueue
-	for i := range list.Items {
-		if list.Items[i].Name == string(local.Spec.ClusterQueue) {
-			own = &list.Items[i]
-		}
-	}
-	if own == nil {
-		return nil
-	}
-	for i := range list.Items {
-		if q := &list.Items[i]; q != own && own.Spec.CohortName != "" && q.Spec.CohortName == own.Spec.CohortName {
-			c.Queues[q.Name] = memberOf(q)
-		}
-	}
-	c.Queue = queueOf(own)
-	c.Queues[own.Name] = c.Queue
-	c.FairSharing = own.Status.FairSharing != nil // Kueue writes shares while it shares fairly
-	return v.cohort(ctx, string(own.Spec.CohortName), c)
 }
 
 // without reads why a job has no Workload.
@@ -394,34 +287,6 @@ func onlyName(s *metav1.LabelSelector) bool {
 	return true
 }
 
-// cohort reads the quota of the cohort's own object, where it has one.
-func (v viewer) cohort(ctx context.Context, name string, c *explain.Cluster) error {
-	if name == "" {
-		return nil
-	}
-	var all kueue.CohortList
-	if err := v.reader.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
-		return cluster.Translate("list cohorts", err)
-	}
-	for i := range all.Items {
-		o := &all.Items[i]
-		if string(o.Spec.ParentName) == name || o.Name == name && o.Spec.ParentName != "" {
-			c.Nested = true
-		}
-		if o.Name != name {
-			continue
-		}
-		for j := range o.Spec.ResourceGroups {
-			for _, flavor := range o.Spec.ResourceGroups[j].Flavors {
-				for _, r := range flavor.Resources {
-					c.Shared[explain.Cell{Flavor: string(flavor.Name), Resource: string(r.Name)}] += quota.InUnit(string(r.Name), r.NominalQuota)
-				}
-			}
-		}
-	}
-	return nil
-}
-
 // reservedAt is when a task got its quota, which may be before its checks were
 // done.
 func reservedAt(t *Task) time.Time {
@@ -429,28 +294,4 @@ func reservedAt(t *Task) time.Time {
 		return c.LastTransitionTime.Time
 	}
 	return t.AdmittedAt
-}
-
-// fill adds what the queues of a cohort hold, and by which tasks: all of the own
-// queue, and those of queues that hold more than their own quota.
-func (x *Index) fill(c *explain.Cluster) {
-	x.mu.Lock()
-	for name, q := range c.Queues {
-		if q.Used = maps.Clone(x.used[name]); q.Used == nil {
-			q.Used = explain.Amounts{}
-		}
-	}
-	list := x.holding.list()
-	x.mu.Unlock()
-	counts := make(map[string]bool, len(c.Queues))
-	for name, q := range c.Queues {
-		counts[name] = q == c.Queue || q.Exceeds()
-	}
-	for _, t := range list {
-		for i := range t.holds {
-			if h := &t.holds[i]; counts[h.Queue] {
-				c.Holders = append(c.Holders, h)
-			}
-		}
-	}
 }

@@ -154,8 +154,15 @@ func (s Shortage) Short() int64 { return max(0, s.Needed-s.Free) }
 
 func (s Shortage) never() bool { return s.Needed > s.Most }
 
-// Why says why a task does not start.
-func Why(t Task, c *Cluster) Verdict {
+// Why returns why a task does not start, and what would start it.
+func Why(t Task, c *Cluster) Verdict { return verdict(t, c, false) }
+
+// Brief returns the verdict of Why without the changes that would start the task,
+// and without the tasks and teams that use its quota. It is for lists, which show
+// the headline of many verdicts: most of the cost of Why is in what it leaves out.
+func Brief(t Task, c *Cluster) Verdict { return verdict(t, c, true) }
+
+func verdict(t Task, c *Cluster, brief bool) Verdict {
 	if t.Placed != nil && (t.Placed.Missing > 0 || t.Placed.Unplaced > 0) && len(t.Checks) == 0 {
 		return placement(t, c)
 	}
@@ -167,6 +174,7 @@ func Why(t Task, c *Cluster) Verdict {
 	}
 	all := demands(t, c)
 	l := newLedger(c, all)
+	l.brief = brief
 	v := l.full(t, all)
 	if v.Constraint == "" {
 		v = l.why(t, all)
@@ -200,7 +208,7 @@ func (l *ledger) why(t Task, all []demand) (v Verdict) {
 	switch {
 	case failed >= 0:
 		v = l.judge(t, all, failed, need)
-		if v.Constraint == Quota || v.Constraint == ExceedsMax {
+		if !l.brief && (v.Constraint == Quota || v.Constraint == ExceedsMax) {
 			v.Changes = l.changes(t, all, failed, need, v)
 		}
 		return v
@@ -303,7 +311,9 @@ func (l *ledger) judge(t Task, all []demand, failed int, need Amounts) Verdict {
 		if at, stopped, chance := l.makeRoom(t, all, failed, need, v.Flavors); chance == sure {
 			best, v.Constraint = at, Reclaims
 			v.MayPreempt = l.c.FairSharing && stopped == nil
-			v.Stops, v.StopsOthers = l.holders(stopped, true), l.holders(stopped, false)
+			if !l.brief {
+				v.Stops, v.StopsOthers = l.holders(stopped, true), l.holders(stopped, false)
+			}
 		} else {
 			v.MayPreempt = chance == maybe
 		}
@@ -311,7 +321,9 @@ func (l *ledger) judge(t Task, all []demand, failed int, need Amounts) Verdict {
 	worst := slices.MaxFunc(v.Flavors[best].Shortages, func(a, b Shortage) int {
 		return cmp.Or(cmp.Compare(b2i(a.never()), b2i(b.never())), cmp.Compare(b2i(!secondary(a.Resource)), b2i(!secondary(b.Resource))), quota.Compare(b.Resource, a.Resource))
 	})
-	worst.holders(t, l.c)
+	if !l.brief {
+		worst.holders(t, l.c)
+	}
 	v.Decides = &worst
 	return v
 }

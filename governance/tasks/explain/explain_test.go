@@ -7,6 +7,7 @@ import (
 
 	"kuota.dev/kuota/governance/quota"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -48,6 +49,35 @@ func (c *Cluster) hold(more ...Holder) {
 // asks is a task of so many pods with one GPU each.
 func asks(pods int32) Task {
 	return Task{Namespace: "ns", Priority: 10, PodSets: []PodSet{{Name: "main", Count: pods, Least: pods, Each: quota.Resources{gpu: 1}}}}
+}
+
+// briefed checks that Brief says of a task what Why says, but for names and
+// changes.
+func briefed(t *testing.T, task Task, c *Cluster, why Verdict) {
+	t.Helper()
+	brief := Brief(task, c)
+	for list := range brief.Holders() {
+		if len(*list) > 0 {
+			t.Errorf("a brief verdict names %+v", *list)
+		}
+	}
+	for list := range brief.Borrowers() {
+		if len(*list) > 0 {
+			t.Errorf("a brief verdict names %+v", *list)
+		}
+	}
+	plain := func(v Verdict) Verdict {
+		v.Changes, v.Flavors, v.Stops, v.StopsOthers = nil, nil, nil, nil
+		if v.Decides != nil {
+			s := *v.Decides
+			s.Own, s.Lower, s.Borrowers, s.LowerSum, s.Reclaim = nil, nil, nil, 0, 0
+			v.Decides = &s
+		}
+		return v
+	}
+	if diff := cmp.Diff(plain(why), plain(brief)); diff != "" || len(brief.Changes) > 0 {
+		t.Errorf("in brief it says (-why +brief): %s", diff)
+	}
 }
 
 func TestWhy(t *testing.T) {
@@ -124,6 +154,7 @@ func TestWhy(t *testing.T) {
 			if tc.short > 0 && (v.Decides == nil || v.Decides.Short() != tc.short || v.Decides.Free != tc.free) {
 				t.Errorf("short of %+v, want %d with %d free", v.Decides, tc.short, tc.free)
 			}
+			briefed(t, tc.task, tc.cluster, v)
 			var kinds []Kind
 			for _, c := range v.Changes {
 				kinds = append(kinds, c.Kind)

@@ -10,6 +10,7 @@ type ledger struct {
 	queues map[string]*account
 	shared []sum    // of the cohort, by cell
 	order  []*stake // see inOrder; nil until it is asked for
+	brief  bool     // see Brief
 }
 
 // account is what a queue may use, and uses, by cell.

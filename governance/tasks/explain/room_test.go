@@ -55,6 +55,7 @@ func TestRoom(t *testing.T) {
 			if v.Constraint != tc.want || v.MayPreempt != tc.may {
 				t.Fatalf("it is %s, and may preempt: %t", v.Constraint, v.MayPreempt)
 			}
+			briefed(t, asks(tc.pods), tc.cluster, v)
 			stops := map[string]bool{}
 			for _, h := range v.Stops {
 				stops[h.Name] = h.Queue == "a"

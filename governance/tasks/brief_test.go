@@ -1,0 +1,97 @@
+package tasks
+
+import (
+	"fmt"
+	"testing"
+
+	"kuota.dev/kuota/governance/tasks/explain"
+)
+
+// A list shows a verdict of before until there is a new one, and none of another
+// state.
+func TestKeptBriefs(t *testing.T) {
+	var b briefs
+	waits := &Task{Namespace: "ns", UID: "1", State: Pending}
+	verdict := &explain.Verdict{Constraint: explain.Turn}
+	if got := b.kept([]*Task{waits}); len(got) != 1 || got[0] != nil {
+		t.Errorf("before anything is computed it shows %v", got)
+	}
+	b.put(groupKey{"ns", "1"}, brief{task: waits, verdict: verdict})
+	changed, runs := *waits, *waits
+	runs.State = Running
+	for name, tc := range map[string]struct {
+		task *Task
+		want *explain.Verdict
+	}{
+		"as it was":        {waits, verdict},
+		"it changed":       {&changed, verdict},
+		"in another state": {&runs, nil},
+		"another task":     {&Task{Namespace: "ns", UID: "2", State: Pending}, nil},
+	} {
+		if got := b.kept([]*Task{tc.task}); got[0] != tc.want {
+			t.Errorf("%s: it shows %v, want %v", name, got[0], tc.want)
+		}
+	}
+}
+
+// What nobody looks at is forgotten; what is looked at is not.
+func TestBriefsAreBounded(t *testing.T) {
+	var b briefs
+	shown := &Task{Namespace: "ns", UID: "shown", State: Pending}
+	b.put(groupKey{"ns", "shown"}, brief{task: shown, verdict: &explain.Verdict{}})
+	for i := range 5 * briefsKept {
+		if i%100 == 0 {
+			kept, ok := b.get(groupKey{"ns", "shown"})
+			if !ok {
+				t.Fatalf("after %d others, what is shown is forgotten", i)
+			}
+			b.put(groupKey{"ns", "shown"}, kept)
+		}
+		b.put(groupKey{"ns", fmt.Sprint(i)}, brief{task: &Task{}})
+	}
+	if n := len(b.now) + len(b.older); n > 2*briefsKept+1 {
+		t.Errorf("%d verdicts are kept", n)
+	}
+}
+
+// Tasks without any verdict are explained first.
+func TestNewTasksAreExplainedFirst(t *testing.T) {
+	b := briefs{wanted: map[groupKey]*Task{}}
+	for i := range 50 {
+		key := groupKey{"ns", fmt.Sprint(i)}
+		b.wanted[key] = &Task{Namespace: "ns", UID: key.uid}
+		if i != 17 {
+			b.put(key, brief{task: b.wanted[key]})
+		}
+	}
+	if key, task := b.next(); key.uid != "17" || task.UID != "17" || len(b.wanted) != 49 {
+		t.Errorf("%v comes first, of %d", key, len(b.wanted))
+	}
+}
+
+// A brief verdict names nobody, and says what the task's page says.
+func TestBriefSaysWhatThePageSays(t *testing.T) {
+	x, _ := newTestIndex()
+	x.set(holdsGPUs(workload("hyperpod-ns-team-1", "low", "", 0, start, runs(start)...), "team-1", 6), false)
+	x.set(holdsGPUs(workload("hyperpod-ns-team-2", "other", "", 9, start, runs(start)...), "team-2", 8000), false)
+	x.set(workload("hyperpod-ns-team-1", "waits", "", 0, start, waits(start)...), false)
+	v := viewer{reader: manyQueues(), index: x, teams: map[string]string{}}
+	task := x.Find("hyperpod-ns-team-1", "job", "waits", "")
+	s := newSurvey(v)
+	brief, err := s.brief(t.Context(), task)
+	if err != nil {
+		t.Fatal(err)
+	}
+	full, err := v.why(t.Context(), task, nil, PodCount{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if brief.Constraint != full.Constraint || (brief.Decides == nil) != (full.Decides == nil) || brief.Decides != nil && brief.Decides.Short() != full.Decides.Short() {
+		t.Errorf("the list says %+v, and the page %+v", brief, full)
+	}
+	for list := range brief.Holders() {
+		if len(*list) > 0 {
+			t.Errorf("the list names %+v", *list)
+		}
+	}
+}

@@ -1,0 +1,310 @@
+package tasks
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"kuota.dev/kuota/governance/allocations"
+	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/tasks/explain"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// survey reads from the caches what decides over tasks, as of one moment. What
+// many tasks have in common, such as the queues of a cohort, is read once, so that
+// a survey of a hundred tasks costs little more than one of a single task. It is
+// short-lived, and not safe for concurrent use.
+type survey struct {
+	viewer
+	queues  map[string]*kueue.ClusterQueue // nil until they are read
+	cohorts map[string]*cohort
+	flavors map[string]*explain.Flavor // nil is one that does not exist
+	nodes   []explain.Node
+	blocked int
+	common  bool // nodes and blocked are read
+}
+
+// cohort is what the queues of one cohort share.
+type cohort struct {
+	queues  map[string]*explain.Queue
+	shared  explain.Amounts
+	nested  bool
+	holding []*Task           // that use quota of any queue
+	exceeds map[string]bool   // queues that use more than their quota
+	holders []*explain.Holder // of those
+}
+
+func newSurvey(v viewer) *survey {
+	return &survey{viewer: v, cohorts: map[string]*cohort{}, flavors: map[string]*explain.Flavor{}}
+}
+
+// surroundings reads what decides over one task.
+func (v viewer) surroundings(ctx context.Context, t *Task) (*explain.Cluster, error) {
+	s := newSurvey(v)
+	c, err := s.around(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	return c, s.rank(ctx, t, c)
+}
+
+// ask returns t and what surrounds it as package explain takes them; nil where
+// there is nothing to explain.
+func (s *survey) ask(ctx context.Context, t *Task, pods []*Pod, count PodCount) (*explain.Task, *explain.Cluster, error) {
+	if t.State.Finished() || t.State == Stopping { // Kueue resets its checks meanwhile
+		return nil, nil, nil
+	}
+	q := question(t)
+	placed := !t.Bare && t.State.Holding() && len(q.Checks) == 0
+	if placed {
+		if !s.index.knowsPods() {
+			return nil, nil, nil
+		}
+		if q.Placed = placement(t, pods, count); q.Placed == nil {
+			return nil, nil, nil
+		}
+	}
+	c, err := s.around(ctx, t)
+	if err != nil || !placed {
+		return &q, c, err
+	}
+	if c.Ceilings, err = s.ceilings(ctx, q); err != nil {
+		return nil, nil, err
+	}
+	if q.Placed.Unplaced == 0 && len(c.Ceilings) == 0 {
+		return nil, nil, nil
+	}
+	return &q, c, nil
+}
+
+// around reads what decides over a task, without the priority classes that it may
+// be given: see rank.
+func (s *survey) around(ctx context.Context, t *Task) (*explain.Cluster, error) {
+	c := &explain.Cluster{Now: time.Now(), LocalQueue: t.Queue, Queues: map[string]*explain.Queue{}, Flavors: map[string]explain.Flavor{}, Shared: explain.Amounts{}}
+	if t.Bare {
+		return c, s.without(ctx, t, c)
+	}
+	if err := s.queue(ctx, t, c); err != nil {
+		return nil, err
+	}
+	names := t.Pools
+	if c.Queue != nil {
+		names = slices.Concat(names, c.Queue.Flavors)
+	}
+	for _, name := range names {
+		flavor, err := s.flavor(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		if flavor != nil {
+			c.Flavors[name] = *flavor
+		}
+	}
+	if err := s.readCommon(ctx); err != nil {
+		return nil, err
+	}
+	c.Nodes, c.Blocked = s.nodes, s.blocked
+	return c, nil
+}
+
+// readCommon reads what decides over every task.
+func (s *survey) readCommon(ctx context.Context) error {
+	if s.common {
+		return nil
+	}
+	var nodes corev1.NodeList
+	if err := s.reader.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
+		return cluster.Translate("list nodes", err)
+	}
+	policy, err := allocations.Policy(ctx, s.reader)
+	if err != nil {
+		return err
+	}
+	if policy != nil && policy.Spec.GangScheduling.Enabled && policy.Spec.GangScheduling.BlockAdmission {
+		s.blocked = s.index.notReady()
+	}
+	s.nodes, s.common = s.index.nodes(nodes.Items), true
+	return nil
+}
+
+// rank reads the priority classes that a task may be given.
+func (s *survey) rank(ctx context.Context, t *Task, c *explain.Cluster) error {
+	if t.Bare || keepsClass(t) {
+		return nil
+	}
+	policy, err := allocations.Policy(ctx, s.reader)
+	if err != nil {
+		return err
+	}
+	if s.teams[t.Namespace] == "" {
+		policy = nil
+	}
+	c.Ranks, err = Offered(ctx, s.reader, policy)
+	return err
+}
+
+func (s *survey) flavor(ctx context.Context, name string) (*explain.Flavor, error) {
+	found, read := s.flavors[name]
+	if read {
+		return found, nil
+	}
+	var o kueue.ResourceFlavor
+	switch err := s.reader.Get(ctx, client.ObjectKey{Name: name}, &o); {
+	case err == nil:
+		found = &explain.Flavor{Labels: o.Spec.NodeLabels, Taints: o.Spec.NodeTaints, Tolerations: o.Spec.Tolerations}
+	case client.IgnoreNotFound(err) != nil:
+		return nil, cluster.Translate("read flavor", err)
+	}
+	s.flavors[name] = found
+	return found, nil
+}
+
+// queue reads a task's queue, those that share a cohort with it, and the tasks
+// that use their quota.
+func (s *survey) queue(ctx context.Context, t *Task, c *explain.Cluster) error {
+	var local kueue.LocalQueue
+	switch err := s.reader.Get(ctx, client.ObjectKey{Namespace: t.Namespace, Name: t.Queue}, &local); {
+	case client.IgnoreNotFound(err) != nil:
+		return cluster.Translate("read queue", err)
+	case err != nil:
+		c.NoLocal = true
+		return nil
+	}
+	c.LocalHeld = stops(local.Spec.StopPolicy)
+	if s.queues == nil {
+		var list kueue.ClusterQueueList
+		if err := s.reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+			return cluster.Translate("list queues", err)
+		}
+		s.queues = make(map[string]*kueue.ClusterQueue, len(list.Items))
+		for i := range list.Items {
+			s.queues[list.Items[i].Name] = &list.Items[i]
+		}
+	}
+	own := s.queues[string(local.Spec.ClusterQueue)]
+	if own == nil {
+		return nil
+	}
+	c.Queue = queueOf(own)
+	c.FairSharing = own.Status.FairSharing != nil // Kueue writes shares while it shares fairly
+	name := string(own.Spec.CohortName)
+	if name == "" {
+		c.Queues[own.Name] = c.Queue
+		s.index.fill(c)
+		return nil
+	}
+	shared, err := s.cohort(ctx, name)
+	if err != nil {
+		return err
+	}
+	c.Queue.Used = shared.queues[own.Name].Used
+	c.Queues = maps.Clone(shared.queues)
+	c.Queues[own.Name] = c.Queue
+	c.Shared, c.Nested, c.Holders = shared.shared, shared.nested, shared.holders
+	if !shared.exceeds[own.Name] {
+		counts := maps.Clone(shared.exceeds)
+		counts[own.Name] = true
+		c.Holders = holders(shared.holding, counts)
+	}
+	return nil
+}
+
+// cohort reads the queues of a cohort, and the quota of its own object where it
+// has one.
+func (s *survey) cohort(ctx context.Context, name string) (*cohort, error) {
+	if found := s.cohorts[name]; found != nil {
+		return found, nil
+	}
+	o := &cohort{queues: map[string]*explain.Queue{}, shared: explain.Amounts{}, exceeds: map[string]bool{}}
+	for _, q := range s.queues {
+		if string(q.Spec.CohortName) == name {
+			o.queues[q.Name] = memberOf(q)
+		}
+	}
+	var err error
+	if o.nested, err = s.cohortQuota(ctx, name, o.shared); err != nil {
+		return nil, err
+	}
+	o.holding = s.index.use(o.queues)
+	for name, q := range o.queues {
+		if q.Exceeds() {
+			o.exceeds[name] = true
+		}
+	}
+	o.holders = holders(o.holding, o.exceeds)
+	s.cohorts[name] = o
+	return o, nil
+}
+
+// cohortQuota adds the quota of a cohort's own object, where it has one, and
+// reports whether the cohort has a parent or children.
+func (v viewer) cohortQuota(ctx context.Context, name string, to explain.Amounts) (nested bool, err error) {
+	if name == "" {
+		return false, nil
+	}
+	var all kueue.CohortList
+	if err := v.reader.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
+		return false, cluster.Translate("list cohorts", err)
+	}
+	for i := range all.Items {
+		o := &all.Items[i]
+		if string(o.Spec.ParentName) == name || o.Name == name && o.Spec.ParentName != "" {
+			nested = true
+		}
+		if o.Name != name {
+			continue
+		}
+		for j := range o.Spec.ResourceGroups {
+			for _, flavor := range o.Spec.ResourceGroups[j].Flavors {
+				for _, r := range flavor.Resources {
+					to[explain.Cell{Flavor: string(flavor.Name), Resource: string(r.Name)}] += quota.InUnit(string(r.Name), r.NominalQuota)
+				}
+			}
+		}
+	}
+	return nested, nil
+}
+
+// fill adds what the queues of a cohort use, and the tasks that use it: all of
+// the own queue, and those of queues that use more than their own quota.
+func (x *Index) fill(c *explain.Cluster) {
+	holding := x.use(c.Queues)
+	counts := make(map[string]bool, len(c.Queues))
+	for name, q := range c.Queues {
+		if q == c.Queue || q.Exceeds() {
+			counts[name] = true
+		}
+	}
+	c.Holders = holders(holding, counts)
+}
+
+// use sets what each of these queues uses, and returns all tasks that use quota at
+// the same moment, in the order in which Kueue preempts them: read only.
+func (x *Index) use(queues map[string]*explain.Queue) []*Task {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for name, q := range queues {
+		if q.Used = maps.Clone(x.used[name]); q.Used == nil {
+			q.Used = explain.Amounts{}
+		}
+	}
+	return x.holding.list()
+}
+
+// holders returns what tasks use of these queues.
+func holders(holding []*Task, queues map[string]bool) (found []*explain.Holder) {
+	for _, t := range holding {
+		for i := range t.holds {
+			if h := &t.holds[i]; queues[h.Queue] {
+				found = append(found, h)
+			}
+		}
+	}
+	return found
+}
