@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/gitops"
 	"kuota.dev/kuota/views"
@@ -16,6 +17,9 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
+// deleteURL returns the address of the page that deletes a team's allocation.
+func deleteURL(team string) string { return allocationURL(team) + "/delete" }
+
 // confirmDelete answers GET /policies/allocations/{name}/delete: what deleting
 // would do.
 func (h *Handlers) confirmDelete(c echo.Context) error {
@@ -23,16 +27,21 @@ func (h *Handlers) confirmDelete(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	values, _ := h.typedValues(c, deleteURL(now.Name))
 	if m, managed := gitops.Of(&now); managed && now.DeletionTimestamp == nil {
 		return h.showManaged(c, managedAllocation(m, &now, "Delete "+now.Name))
 	}
-	return h.renderDelete(c, http.StatusOK, now, "", nil)
+	status, refused := http.StatusOK, refusalOf(values)
+	if refused != nil {
+		status = statuses[refused.Kind]
+	}
+	return h.renderDelete(c, status, now, values, refused)
 }
 
 // deleteAllocation answers POST /policies/allocations/{name}/delete: it
 // deletes the allocation, or holds its queue until its tasks have ended.
 func (h *Handlers) deleteAllocation(c echo.Context) error {
-	values, err := web.FormValues(c)
+	values, err := postedValues(c)
 	if err != nil {
 		return err
 	}
@@ -43,7 +52,7 @@ func (h *Handlers) deleteAllocation(c echo.Context) error {
 	if m, managed := gitops.Of(&now); managed && now.DeletionTimestamp == nil {
 		return h.refuseManaged(c, managedAllocation(m, &now, "Delete "+now.Name), "")
 	}
-	confirmed := values.Get("confirm")
+	reason := reasonText(values.Get("reason"))
 	form := allocationForm{team: now.Name, edits: edit(now), version: values.Get("version"), generation: values.Get("generation")}
 	read := &v1alpha1.ComputeAllocation{}
 	read.ResourceVersion = form.version
@@ -54,17 +63,18 @@ func (h *Handlers) deleteAllocation(c echo.Context) error {
 		err = h.again(c, &form, read, func(ctx context.Context, user governance.User) error {
 			held := form.edits.allocation.DeepCopy()
 			held.Spec.Activation, held.ResourceVersion = v1alpha1.Hold, read.ResourceVersion
+			v1alpha1.SetReason(held, reason)
 			return h.Allocations.Update(ctx, user, held, nil)
 		})
 	case action != "delete":
-		return h.renderDelete(c, http.StatusOK, now, confirmed, nil)
-	case confirmed != now.Name:
-		return h.renderDelete(c, http.StatusUnprocessableEntity, now, confirmed, &governance.Error{
+		return h.renderDelete(c, http.StatusOK, now, values, nil)
+	case values.Get("confirm") != now.Name:
+		return h.renderDelete(c, http.StatusUnprocessableEntity, now, values, &governance.Error{
 			Kind: governance.Invalid, Fields: []governance.FieldError{{Path: "confirm", Message: "type " + now.Name + ", to the letter"}},
 		})
 	default:
 		err = h.again(c, &form, read, func(ctx context.Context, user governance.User) error {
-			return h.Allocations.Delete(ctx, user, now.Name, read.ResourceVersion, values.Get("how") == "drain")
+			return h.Allocations.Delete(ctx, user, now.Name, allocations.Deletion{ResourceVersion: read.ResourceVersion, Drain: values.Get("how") == "drain", Reason: reason})
 		})
 	}
 	var ours *governance.Error
@@ -74,7 +84,7 @@ func (h *Handlers) deleteAllocation(c echo.Context) error {
 	case !errors.As(err, &ours) || ours.Kind == governance.Internal || ours.Kind == governance.NotFound:
 		return err
 	}
-	return h.renderDelete(c, statuses[ours.Kind], form.edits.allocation, confirmed, ours)
+	return h.renderDelete(c, statuses[ours.Kind], form.edits.allocation, values, ours)
 }
 
 // deletable finds the allocation of the address for somebody who may delete it.
@@ -85,19 +95,25 @@ func (h *Handlers) deletable(c echo.Context) (v1alpha1.ComputeAllocation, error)
 	return h.Allocations.Find(c.Request().Context(), userOf(c), c.Param("name"))
 }
 
-// renderDelete shows what deleting would do now. refused is why it did not
-// happen.
-func (h *Handlers) renderDelete(c echo.Context, status int, now v1alpha1.ComputeAllocation, confirmed string, refused *governance.Error) error {
+// renderDelete shows what deleting would do now, with the typed values. refused is
+// why it did not happen.
+func (h *Handlers) renderDelete(c echo.Context, status int, now v1alpha1.ComputeAllocation, typed url.Values, refused *governance.Error) error {
+	path := deleteURL(now.Name)
+	values := url.Values{"confirm": {typed.Get("confirm")}, "reason": {reasonText(typed.Get("reason"))}}
+	setAnswer(values, status, refused)
+	if redirected, err := h.redirectToForm(c, path, path, values); redirected {
+		return err
+	}
 	departure, err := h.Allocations.Departure(c.Request().Context(), userOf(c), now.Name)
 	if err != nil && refused == nil {
 		return err
 	}
 	page := views.AllocationDelete{
-		Chrome: h.Chrome(c), Team: now.Name, Action: allocationURL(now.Name) + "/delete", CancelURL: allocationURL(now.Name),
+		Chrome: h.Chrome(c), Team: now.Name, Action: path, InPlace: inPlace(c), CancelURL: allocationURL(now.Name),
 		Version: now.ResourceVersion, Generation: strconv.FormatInt(now.Generation, 10),
 		Running: len(departure.Running), Waiting: departure.Waiting, Kept: departure.Kept,
 		Held: now.Spec.Activation == v1alpha1.Hold, Deleting: now.DeletionTimestamp != nil,
-		Confirm: views.TextField{Value: confirmed},
+		Confirm: views.TextField{Value: values.Get("confirm")}, Reason: deletionReason(values.Get("reason")),
 	}
 	page.Title, page.Active = "Delete "+now.Name, "policies"
 	page.Tasks, page.More = taskNames(departure.Running)

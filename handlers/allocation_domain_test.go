@@ -97,12 +97,12 @@ func (d *domain) touch(team string) {
 	now.ResourceVersion = strconv.Itoa(version + 1)
 }
 
-func (d *domain) Delete(_ context.Context, user governance.User, team, version string, drain bool) error {
-	if err := d.sameVersion(team, version); err != nil {
+func (d *domain) Delete(_ context.Context, user governance.User, team string, deletion allocations.Deletion) error {
+	if err := d.sameVersion(team, deletion.ResourceVersion); err != nil {
 		return err
 	}
 	how := " by itself"
-	if drain {
+	if deletion.Drain {
 		how = " by draining"
 	}
 	d.as, d.deleted = user, append(d.deleted, team+how)

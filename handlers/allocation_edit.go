@@ -16,9 +16,14 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// editAllocation answers GET /policies/allocations/{name}/edit.
+// editAllocation answers GET /policies/allocations/{name}/edit: the allocation as
+// it is saved, or the values in the address.
 func (h *Handlers) editAllocation(s *web.Server) func(echo.Context) error {
 	return func(c echo.Context) error {
+		values, lost := h.typedValues(c, editURL(c.Param("name")))
+		if values != nil {
+			return h.takeEdit(c, values, actionShow)
+		}
 		if err := h.mayDo(c, toUpdate); err != nil {
 			return err
 		}
@@ -33,18 +38,38 @@ func (h *Handlers) editAllocation(s *web.Server) func(echo.Context) error {
 		if err != nil {
 			return err
 		}
+		form.lost = lost
 		return h.showForm(c, s, form)
 	}
 }
 
+// editURL returns the address of the form that changes a team's allocation.
+func editURL(team string) string { return allocationURL(team) + "/edit" }
+
+// reviewEdit answers GET /policies/allocations/{name}/edit/review: what saving the
+// values in the address would do.
+func (h *Handlers) reviewEdit(c echo.Context) error {
+	path := editURL(c.Param("name"))
+	values, lost := h.typedValues(c, path)
+	if values == nil {
+		return reviewWithoutForm(c, path, lost)
+	}
+	return h.takeEdit(c, values, "review")
+}
+
 // saveAllocation answers POST /policies/allocations/{name}/edit, as
-// createAllocation does for a new one. What somebody typed is shown again even
-// when the team is gone by then.
+// createAllocation does for a new one.
 func (h *Handlers) saveAllocation(c echo.Context) error {
-	values, err := web.FormValues(c)
+	values, err := postedValues(c)
 	if err != nil {
 		return err
 	}
+	return h.takeEdit(c, values, values.Get("action"))
+}
+
+// takeEdit does what somebody asked of the form that changes an allocation. The
+// typed values are shown again even when the team was deleted since.
+func (h *Handlers) takeEdit(c echo.Context, values url.Values, action string) error {
 	form := readAllocationForm(values)
 	allowed := h.mayDo(c, toUpdate)
 	if allowed != nil && !unavailable(allowed) {
@@ -76,7 +101,7 @@ func (h *Handlers) saveAllocation(c echo.Context) error {
 		state, _ := h.Allocations.State(c.Request().Context(), userOf(c))
 		return h.refuseForm(c, form, state, err)
 	}
-	return h.takeForm(c, form, values.Get("action"), err)
+	return h.takeForm(c, form, action, err)
 }
 
 // changes makes the form one that changes an allocation: whose it is, and its
@@ -90,7 +115,7 @@ func (f *allocationForm) changes(e *edited) {
 // renderConflict answers a save when somebody else saved first: what is saved
 // now beside what was typed.
 func (h *Handlers) renderConflict(c echo.Context, form allocationForm, state allocations.State) error {
-	now := form.edits.allocation
+	now, typed := form.edits.allocation, form.values()
 	mine, _ := form.parse(state.Types.With(form.newPools()...))
 	place := form.place()
 	page := views.AllocationConflict{
@@ -111,8 +136,8 @@ func (h *Handlers) renderConflict(c echo.Context, form allocationForm, state all
 	// Keeping one's own is a change of what is saved now.
 	read := formOf(now)
 	form.version, form.generation = read.version, read.generation
-	page.Fields = form.hidden(c)
-	return web.Render(c, http.StatusConflict, views.AllocationConflictPage(page))
+	page.Fields, page.InPlace = form.hidden(c), inPlace(c)
+	return h.answerForm(c, http.StatusConflict, reviewURL(place.action), place.action, typed, views.AllocationConflictPage(page))
 }
 
 func sortedFields(values url.Values) (fields []views.HiddenField) {

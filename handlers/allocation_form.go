@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/quota"
 )
@@ -22,9 +23,13 @@ const maxMembers = 500
 
 // allocationForm is the form as typed.
 type allocationForm struct {
-	request   string // id of the form
-	submitted bool   // whether it was tried to save: then all that is wrong is told
-	resumed   bool   // whether it comes back after signing in again
+	request   string            // id of the form
+	submitted bool              // whether it was tried to save: then all that is wrong is told
+	resumed   bool              // whether it comes back after signing in again
+	typed     bool              // whether its values were typed, rather than read from what is saved
+	lost      bool              // whether the address has values that cannot be shown
+	tried     bool              // whether the address says that it was invalid just now
+	refused   *governance.Error // why it was not saved, where the address says so
 	imported  imported
 
 	restores, reason string  // the version that it was filled in with, and why it is saved
@@ -103,11 +108,11 @@ func (f *allocationForm) texts() map[string]*string {
 
 // checks are the inputs that are ticked or not, by name.
 func (f *allocationForm) checks() map[string]*bool {
-	return map[string]*bool{"submitted": &f.submitted, "unlimited": &f.unlimited, "ceiling": &f.ceiling, "default-queue": &f.defaultQueue}
+	return map[string]*bool{"submitted": &f.submitted, "resumed": &f.resumed, "unlimited": &f.unlimited, "ceiling": &f.ceiling, "default-queue": &f.defaultQueue}
 }
 
 func readAllocationForm(values url.Values) allocationForm {
-	var form allocationForm
+	form := allocationForm{typed: true, tried: values.Get(triedField) == "true", refused: refusalOf(values)}
 	for name, field := range form.texts() {
 		*field = values.Get(name)
 	}

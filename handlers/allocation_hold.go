@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -13,7 +14,6 @@ import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/gitops"
 	"kuota.dev/kuota/views"
-	"kuota.dev/kuota/web"
 
 	"github.com/labstack/echo/v4"
 )
@@ -54,11 +54,17 @@ func (h *Handlers) confirmActivation(c echo.Context, to v1alpha1.Activation) err
 	if m, managed := gitops.Of(&now); managed {
 		return h.showManaged(c, managedAllocation(m, &now, page.Title))
 	}
-	return web.Render(c, http.StatusOK, views.Action(page))
+	values, _ := h.typedValues(c, page.Action)
+	refused := refusalOf(values)
+	status := http.StatusOK
+	if refused != nil {
+		status = statuses[refused.Kind]
+	}
+	return h.renderActivation(c, status, now, page, values, refused)
 }
 
 func (h *Handlers) activate(c echo.Context, to v1alpha1.Activation) error {
-	values, err := web.FormValues(c)
+	values, err := postedValues(c)
 	if err != nil {
 		return err
 	}
@@ -71,16 +77,10 @@ func (h *Handlers) activate(c echo.Context, to v1alpha1.Activation) error {
 	}
 	if to == v1alpha1.Hold && values.Get("choice") == string(v1alpha1.Drain) {
 		to = v1alpha1.Drain
-		for i := range page.Choices {
-			page.Choices[i].Checked = page.Choices[i].Value == string(to)
-		}
-		if len(page.Choices) == 0 { // what ran has ended since
-			page.Fields = append(page.Fields, views.HiddenField{Name: "choice", Value: string(to)})
-		}
-		page.Type = "To stop running tasks, type " + now.Name
-		if page.Confirm = (&views.TextField{Value: values.Get("confirm")}); page.Confirm.Value != now.Name {
-			page.Confirm.Error = "Type " + now.Name + ", to the letter: its running tasks are stopped."
-			return web.Render(c, http.StatusUnprocessableEntity, views.Action(page))
+		if values.Get("confirm") != now.Name {
+			return h.renderActivation(c, http.StatusUnprocessableEntity, now, page, values, &governance.Error{
+				Kind: governance.Invalid, Fields: []governance.FieldError{{Path: "confirm", Message: "type " + now.Name + ", to the letter: its running tasks are stopped"}},
+			})
 		}
 	}
 	form := allocationForm{team: now.Name, edits: edit(now), version: values.Get("version"), generation: values.Get("generation")}
@@ -89,6 +89,7 @@ func (h *Handlers) activate(c echo.Context, to v1alpha1.Activation) error {
 	err = h.again(c, &form, read, func(ctx context.Context, user governance.User) error {
 		wanted := form.edits.allocation.DeepCopy()
 		wanted.Spec.Activation, wanted.ResourceVersion = to, read.ResourceVersion
+		v1alpha1.SetReason(wanted, reasonText(values.Get("reason")))
 		return h.Allocations.Update(ctx, user, wanted, nil)
 	})
 	var ours *governance.Error
@@ -98,11 +99,37 @@ func (h *Handlers) activate(c echo.Context, to v1alpha1.Activation) error {
 	case !errors.As(err, &ours) || ours.Kind == governance.Internal || ours.Kind == governance.NotFound:
 		return err
 	}
-	page.Failure = ours.Message
-	if len(ours.Fields) > 0 {
-		page.Failure += " " + capital(governance.Sentence(ours.Fields)) + "."
+	return h.renderActivation(c, statuses[ours.Kind], now, page, values, ours)
+}
+
+// renderActivation shows the page with the typed values. refused is why nothing
+// was changed.
+func (h *Handlers) renderActivation(c echo.Context, status int, now v1alpha1.ComputeAllocation, page views.ActionPage, typed url.Values, refused *governance.Error) error {
+	values := url.Values{"choice": {typed.Get("choice")}, "confirm": {typed.Get("confirm")}, "reason": {reasonText(typed.Get("reason"))}}
+	reason := reasonField(values.Get("reason"), "everyone who sees the team")
+	page.Reason, page.InPlace = &reason, inPlace(c)
+	if values.Get("choice") == string(v1alpha1.Drain) && page.Confirm != nil || refused != nil && values.Get("choice") == string(v1alpha1.Drain) {
+		for i := range page.Choices {
+			page.Choices[i].Checked = page.Choices[i].Value == string(v1alpha1.Drain)
+		}
+		if len(page.Choices) == 0 { // what ran has ended since
+			page.Fields = append(page.Fields, views.HiddenField{Name: "choice", Value: string(v1alpha1.Drain)})
+		}
+		page.Type = "To stop running tasks, type " + now.Name
+		page.Confirm = &views.TextField{Value: values.Get("confirm")}
 	}
-	return web.Render(c, statuses[ours.Kind], views.Action(page))
+	if refused != nil {
+		page.Failure = refused.Message
+		for _, f := range refused.Fields {
+			if f.Path == "confirm" && page.Confirm != nil {
+				page.Confirm.Error = sentence(f.Message)
+			} else {
+				page.Failure = strings.TrimSpace(page.Failure + " " + sentence(f.Message))
+			}
+		}
+	}
+	setAnswer(values, status, refused)
+	return h.answerForm(c, status, page.Action, page.Action, values, views.Action(page))
 }
 
 // activationPage says what a change of a queue's activation does, to who may

@@ -20,10 +20,14 @@ const (
 // allocationURL is the page of one team's allocation.
 func allocationURL(team string) string { return allocationsURL + url.PathEscape(team) }
 
-// newAllocation answers GET /policies/allocations/new: an empty form, or what
-// was typed before its sender had to sign in again.
+// newAllocation answers GET /policies/allocations/new: an empty form, or the
+// values in the address.
 func (h *Handlers) newAllocation(s *web.Server) func(echo.Context) error {
 	return func(c echo.Context) error {
+		values, lost := h.typedValues(c, newAllocationURL)
+		if values != nil {
+			return h.takeNew(c, values, actionShow)
+		}
 		if err := h.mayDo(c, toCreate); err != nil {
 			return err
 		}
@@ -31,36 +35,59 @@ func (h *Handlers) newAllocation(s *web.Server) func(echo.Context) error {
 		if err != nil {
 			return err
 		}
+		form.lost = lost
 		return h.showForm(c, s, form)
 	}
+}
+
+// reviewNew answers GET /policies/allocations/new/review: what saving the values
+// in the address would do.
+func (h *Handlers) reviewNew(c echo.Context) error {
+	values, lost := h.typedValues(c, newAllocationURL)
+	if values == nil {
+		return reviewWithoutForm(c, newAllocationURL, lost)
+	}
+	return h.takeNew(c, values, "review")
 }
 
 // createAllocation answers POST /policies/allocations/new: it saves, shows what
 // saving would do, or does one of the form's smaller actions and shows the form
 // again.
 func (h *Handlers) createAllocation(c echo.Context) error {
-	values, err := web.FormValues(c)
+	values, err := postedValues(c)
 	if err != nil {
 		return err
 	}
+	return h.takeNew(c, values, values.Get("action"))
+}
+
+// takeNew does what somebody asked of the form of a new allocation.
+func (h *Handlers) takeNew(c echo.Context, values url.Values, action string) error {
 	form, allowed := readAllocationForm(values), h.mayDo(c, toCreate)
 	if allowed == nil {
 		allowed = h.remember(c, &form)
 	}
-	return h.takeForm(c, form, values.Get("action"), allowed)
+	return h.takeForm(c, form, action, allowed)
 }
 
 // showForm shows a form before anybody typed, or what was typed before its
 // sender had to sign in again.
 func (h *Handlers) showForm(c echo.Context, s *web.Server, form allocationForm) error {
+	typed := s.Draft(c)
+	if typed != nil {
+		typed.Set("resumed", "true")
+		path := form.place().action
+		if address, fits := s.FormAddress(c, path, path, typed); fits {
+			return c.Redirect(http.StatusSeeOther, address)
+		}
+	}
 	state, err := h.Allocations.State(c.Request().Context(), userOf(c))
 	if err != nil {
 		return err
 	}
-	if typed := s.Draft(c); typed != nil {
+	if typed != nil {
 		edits := form.edits
 		form = readAllocationForm(typed)
-		form.resumed = true
 		form.changes(edits)
 		if err := h.remember(c, &form); err != nil && !unavailable(err) { // it is asked again when it is saved
 			return err

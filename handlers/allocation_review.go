@@ -21,7 +21,7 @@ func (h *Handlers) renderReview(c echo.Context, form allocationForm, review allo
 	place := form.place()
 	page := views.AllocationReview{
 		Chrome: h.Chrome(c), Action: place.action, CancelURL: place.up, UpLabel: place.upLabel, Save: place.save,
-		New: form.edits == nil, Fields: withoutReason(form.hidden(c)), Reason: reasonField(form.reason, "everybody who sees the team"), Unknown: review.Unknown, Unchanged: review.Empty() && review.Unknown == "",
+		New: form.edits == nil, InPlace: inPlace(c), Fields: withoutReason(form.hidden(c)), Reason: reasonField(form.reason, "everybody who sees the team"), Unknown: review.Unknown, Unchanged: review.Empty() && review.Unknown == "",
 		Quota: quotaChanges(review.Pools), Capacity: capacityLines(review.Capacity),
 		Settings: valueChanges(review.Settings), Over: overLines(review.Over), Objects: objectLines(review.Objects),
 	}

@@ -28,14 +28,21 @@ func (h *Handlers) takeForm(c echo.Context, form allocationForm, action string, 
 	if err = errors.Join(allowed, err); err != nil {
 		return h.refuseForm(c, form, state, err)
 	}
-	if action != "save" && action != "review" {
+	allocation, wrong := form.parse(state.Types.With(form.newPools()...))
+	invalid := len(wrong) > 0 || len(form.missing()) > 0
+	switch refused := form.refused; {
+	case action == actionShow && refused != nil:
+		return h.renderForm(c, statuses[refused.Kind], form, state, refused)
+	case (form.tried || action == "save" || action == "review") && invalid:
+		return h.renderForm(c, http.StatusUnprocessableEntity, form, state, nil)
+	case action != "save" && action != "review":
 		return h.renderForm(c, http.StatusOK, form, state, nil)
 	}
-	allocation, wrong := form.parse(state.Types.With(form.newPools()...))
-	if len(wrong) > 0 || len(form.missing()) > 0 {
-		return h.renderForm(c, http.StatusUnprocessableEntity, form, state, nil)
-	}
 	if action == "review" {
+		path := form.place().action
+		if redirected, err := h.redirectToForm(c, reviewURL(path), path, form.values()); redirected {
+			return err
+		}
 		var review allocations.Review
 		err := h.again(c, &form, allocation, func(ctx context.Context, user governance.User) (err error) {
 			review, err = h.Allocations.Review(ctx, user, allocation, form.newPools())
@@ -108,10 +115,13 @@ func (h *Handlers) renderForm(c echo.Context, status int, form allocationForm, s
 	place := form.place()
 	view.Title, view.Active = place.title, "policies"
 	view.Action, view.CancelURL, view.UpLabel = place.action, place.up, place.upLabel
+	view.TypedForm = views.TypedForm{Edited: form.typed || form.imported.yes || form.restores != "", InPlace: inPlace(c), Lost: form.lost}
 	if web.WantsFragment(c) {
 		return web.Render(c, status, views.AllocationFormBody(view))
 	}
-	return web.Render(c, status, views.AllocationPage(view))
+	values := form.values()
+	setAnswer(values, status, refused)
+	return h.answerForm(c, status, place.action, place.action, values, views.AllocationPage(view))
 }
 
 // formPlace is where a form stands among the pages.
@@ -121,7 +131,7 @@ func (f *allocationForm) place() formPlace {
 	if f.edits == nil {
 		return formPlace{"Create compute allocation", newAllocationURL, policiesURL, "Policies", "Create allocation"}
 	}
-	return formPlace{"Edit " + f.team, allocationURL(f.team) + "/edit", allocationURL(f.team), f.team, "Save changes"}
+	return formPlace{"Edit " + f.team, editURL(f.team), allocationURL(f.team), f.team, "Save changes"}
 }
 
 // hidden is the form in hidden inputs, with who opened it.

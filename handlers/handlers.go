@@ -51,7 +51,8 @@ type Handlers struct {
 	Setup       Setup            // as the settings show it
 	Now         func() time.Time // the clock
 
-	sums keptSums
+	addresses formAddresses // set by Register
+	sums      keptSums
 }
 
 // Allocations is what pages ask about compute allocations.
@@ -63,7 +64,7 @@ type Allocations interface {
 	Review(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool) (allocations.Review, error)
 	Create(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool, request string) error
 	Update(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool) error
-	Delete(ctx context.Context, user governance.User, team, resourceVersion string, drain bool) error
+	Delete(ctx context.Context, user governance.User, team string, how allocations.Deletion) error
 	Activity(ctx context.Context, user governance.User, team string) (allocations.Activity, error)
 	Departure(ctx context.Context, user governance.User, team string) (allocations.Departure, error)
 }
@@ -134,6 +135,7 @@ type Listener interface {
 
 // Register adds all routes to the server.
 func (h *Handlers) Register(s *web.Server) {
+	h.addresses = s
 	s.Public("/healthz", h.healthz)
 	s.Public("/readyz", h.readyz)
 	s.Page(dashboardURL, h.answer(h.dashboard))
@@ -166,15 +168,18 @@ func (h *Handlers) Register(s *web.Server) {
 	s.Form(importURL, h.answer(h.writing(h.importForm(s))), h.answer(h.writing(h.importObjects)))
 	s.Page(policyYAMLURL, h.answer(h.policyYAML))
 	s.Form(policyURL, h.answer(h.writing(h.editPolicy(s))), h.answer(h.writing(h.changePolicy)))
+	s.Page(reviewURL(policyURL), h.answer(h.writing(h.reviewPolicy)))
 	s.Page(policyVersionsURL, h.answer(h.policyVersions))
 	s.Page(policyVersionsURL+"/:n", h.answer(h.policyVersion))
 	s.Form(newAllocationURL, h.answer(h.writing(h.newAllocation(s))), h.answer(h.writing(h.createAllocation)))
+	s.Page(reviewURL(newAllocationURL), h.answer(h.writing(h.reviewNew)))
 	s.Page(allocationsURL+":name", h.answer(h.allocation))
 	s.Page(allocationsURL+":name/yaml", h.answer(h.allocationYAML))
 	s.Events(allocationsURL+":name/events", h.answer(h.allocationEvents(s)))
 	s.Page(allocationsURL+":name/revisions", h.answer(h.allocationVersions))
 	s.Page(allocationsURL+":name/revisions/:n", h.answer(h.allocationVersion))
 	s.Form(allocationsURL+":name/edit", h.answer(h.writing(h.editAllocation(s))), h.answer(h.writing(h.saveAllocation)))
+	s.Page(reviewURL(allocationsURL+":name/edit"), h.answer(h.writing(h.reviewEdit)))
 	s.Form(allocationsURL+":name/hold", h.answer(h.writing(h.confirmHold)), h.answer(h.writing(h.holdQueue)))
 	s.Form(allocationsURL+":name/resume", h.answer(h.writing(h.confirmResume)), h.answer(h.writing(h.resumeQueue)))
 	s.Form(allocationsURL+":name/delete", h.answer(h.writing(h.confirmDelete)), h.answer(h.writing(h.deleteAllocation)))

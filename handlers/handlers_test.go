@@ -172,7 +172,13 @@ func serve(t *testing.T, d *domain) string {
 	return "http://" + server.Address()
 }
 
-var client = http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+// client follows redirects to the address of a form, and no others.
+var client = http.Client{CheckRedirect: func(next *http.Request, _ []*http.Request) error {
+	if next.URL.Query().Has("form") {
+		return nil
+	}
+	return http.ErrUseLastResponse
+}}
 
 func get(t *testing.T, address string) (*http.Response, *goquery.Document) {
 	t.Helper()

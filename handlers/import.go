@@ -46,12 +46,15 @@ func (h *Handlers) importForm(s *web.Server) func(echo.Context) error {
 		if _, err := h.importing(c); err != nil {
 			return err
 		}
+		if values, _ := h.typedValues(c, importURL); values != nil {
+			return h.readImport(c, values)
+		}
 		page := views.ImportPage{}
 		if sent := s.Draft(c); sent != nil {
 			page.Resumed = true
 			page.Text.Value, _ = importedText(sent)
 		}
-		return h.renderImport(c, http.StatusOK, page)
+		return h.renderImport(c, http.StatusOK, page, nil)
 	}
 }
 
@@ -59,21 +62,26 @@ func (h *Handlers) importForm(s *web.Server) func(echo.Context) error {
 // its form, or else what was read and what was not. pick opens one of several.
 // Nothing is saved.
 func (h *Handlers) importObjects(c echo.Context) error {
-	values, err := web.FormValues(c)
+	values, err := postedValues(c)
 	if err != nil {
 		return err
 	}
+	return h.readImport(c, values)
+}
+
+// readImport answers with what was read of the values.
+func (h *Handlers) readImport(c echo.Context, values url.Values) error {
 	text, problem := importedText(values)
 	page := views.ImportPage{Text: views.TextField{Value: text, Error: problem}}
 	who, err := h.importing(c)
 	switch {
 	case unavailable(err):
 		page.Failure = "The cluster cannot be reached. Nothing was read; what you sent stands below. Try again in a moment."
-		return h.renderImport(c, http.StatusServiceUnavailable, page)
+		return h.renderImport(c, http.StatusServiceUnavailable, page, values)
 	case err != nil:
 		return err
 	case problem != "":
-		return h.renderImport(c, http.StatusUnprocessableEntity, page)
+		return h.renderImport(c, http.StatusUnprocessableEntity, page, values)
 	}
 	result := imports.Read([]byte(text))
 	page.NotTaken = lines(result.NotTaken)
@@ -93,7 +101,7 @@ func (h *Handlers) importObjects(c echo.Context) error {
 		}
 		page.Failure = note
 	}
-	return h.renderImported(c, who, page, result)
+	return h.renderImported(c, who, page, result, values)
 }
 
 // importedText is the text that was sent, pasted or as a file.
@@ -111,7 +119,7 @@ func importedText(values url.Values) (text, problem string) {
 }
 
 // renderImported lists what was read.
-func (h *Handlers) renderImported(c echo.Context, who importer, page views.ImportPage, result imports.Result) error {
+func (h *Handlers) renderImported(c echo.Context, who importer, page views.ImportPage, result imports.Result, values url.Values) error {
 	status := http.StatusOK
 	if len(result.Objects) == 0 {
 		status = http.StatusUnprocessableEntity
@@ -131,7 +139,7 @@ func (h *Handlers) renderImported(c echo.Context, who importer, page views.Impor
 		object.Note, object.CanOpen = who.prospect(o, state)
 		page.Objects = append(page.Objects, object)
 	}
-	return h.renderImport(c, status, page)
+	return h.renderImport(c, status, page, values)
 }
 
 // prospect is what opening an object means for somebody.
@@ -160,9 +168,10 @@ func (i importer) prospect(o imports.Object, state allocations.State) (note stri
 	return "", true
 }
 
-func (h *Handlers) renderImport(c echo.Context, status int, page views.ImportPage) error {
+// renderImport shows the page that read the values.
+func (h *Handlers) renderImport(c echo.Context, status int, page views.ImportPage, values url.Values) error {
 	page.Chrome = h.Chrome(c)
 	page.Title, page.Active = "Import", "policies"
-	page.Action, page.CancelURL = importURL, policiesURL
-	return web.Render(c, status, views.Import(page))
+	page.Action, page.CancelURL, page.InPlace = importURL, policiesURL, inPlace(c)
+	return h.answerForm(c, status, importURL, importURL, values, views.Import(page))
 }

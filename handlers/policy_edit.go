@@ -3,6 +3,7 @@ package handlers
 import (
 	"errors"
 	"net/http"
+	"net/url"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
@@ -15,10 +16,14 @@ import (
 
 const policyURL = "/policies/cluster/edit"
 
-// editPolicy answers GET /policies/cluster/edit: the policy as it is saved, or
-// what was typed before its sender had to sign in again.
+// editPolicy answers GET /policies/cluster/edit: the policy as it is saved, or the
+// values in the address.
 func (h *Handlers) editPolicy(s *web.Server) func(echo.Context) error {
 	return func(c echo.Context) error {
+		values, lost := h.typedValues(c, policyURL)
+		if values != nil {
+			return h.takePolicyForm(c, values, actionShow)
+		}
 		state, err := h.editablePolicy(c)
 		if err != nil {
 			return err
@@ -30,24 +35,42 @@ func (h *Handlers) editPolicy(s *web.Server) func(echo.Context) error {
 		if err != nil {
 			return err
 		}
+		form.lost = lost
 		if typed := s.Draft(c); typed != nil {
+			typed.Set("resumed", "true")
+			if address, fits := s.FormAddress(c, policyURL, policyURL, typed); fits {
+				return c.Redirect(http.StatusSeeOther, address)
+			}
 			form = readPolicyForm(typed)
 			form.do(typed.Get("action"))
-			form.resumed = true
 		}
 		return h.renderPolicy(c, http.StatusOK, form, state, nil)
 	}
 }
 
+// reviewPolicy answers GET /policies/cluster/edit/review: what saving the values
+// in the address would do.
+func (h *Handlers) reviewPolicy(c echo.Context) error {
+	values, lost := h.typedValues(c, policyURL)
+	if values == nil {
+		return reviewWithoutForm(c, policyURL, lost)
+	}
+	return h.takePolicyForm(c, values, "review")
+}
+
 // changePolicy answers POST /policies/cluster/edit: it reviews, saves, or does
 // one of the form's smaller actions and shows the form again.
 func (h *Handlers) changePolicy(c echo.Context) error {
-	values, err := web.FormValues(c)
+	values, err := postedValues(c)
 	if err != nil {
 		return err
 	}
+	return h.takePolicyForm(c, values, values.Get("action"))
+}
+
+// takePolicyForm does what somebody asked of the form.
+func (h *Handlers) takePolicyForm(c echo.Context, values url.Values, action string) error {
 	form := readPolicyForm(values)
-	action := values.Get("action")
 	goesOn := action == "review" || action == "save"
 	form.submitted = form.submitted || goesOn
 	form.do(action)
@@ -62,10 +85,17 @@ func (h *Handlers) changePolicy(c echo.Context) error {
 		return h.renderPolicy(c, statuses[ours.Kind], form, state, ours)
 	case err != nil:
 		return err
+	case action == actionShow && form.refused != nil:
+		return h.renderPolicy(c, statuses[form.refused.Kind], form, state, form.refused)
+	case (form.tried || goesOn) && len(form.wrong(state)) > 0:
+		return h.renderPolicy(c, http.StatusUnprocessableEntity, form, state, nil)
 	case !goesOn:
 		return h.renderPolicy(c, http.StatusOK, form, state, nil)
-	case len(form.wrong(state)) > 0:
-		return h.renderPolicy(c, http.StatusUnprocessableEntity, form, state, nil)
+	}
+	if action == "review" {
+		if redirected, err := h.redirectToForm(c, reviewURL(policyURL), policyURL, form.encoded()); redirected {
+			return err
+		}
 	}
 	review, err := h.takePolicy(c, &form, &state, action)
 	switch {
@@ -125,10 +155,13 @@ func (h *Handlers) renderPolicy(c echo.Context, status int, form policyForm, sta
 	view.Chrome = h.Chrome(c)
 	view.Title, view.Active = policyTitle(form), "policies"
 	view.Action, view.CancelURL = policyURL, "/policies"
+	view.TypedForm = views.TypedForm{Edited: form.typed || form.imported.yes || form.restores != "", InPlace: inPlace(c), Lost: form.lost}
 	if web.WantsFragment(c) {
 		return web.Render(c, status, views.PolicyFormBody(view))
 	}
-	return web.Render(c, status, views.EditPolicy(view))
+	values := form.encoded()
+	setAnswer(values, status, refused)
+	return h.answerForm(c, status, policyURL, policyURL, values, views.EditPolicy(view))
 }
 
 func policyTitle(form policyForm) string {
@@ -143,7 +176,7 @@ func (h *Handlers) renderPolicyReview(c echo.Context, form policyForm, state pol
 	view := reviewOf(form, state, review)
 	view.Chrome = h.Chrome(c)
 	view.Title, view.Active = "Review cluster policy", "policies"
-	view.Action, view.CancelURL = policyURL, "/policies"
+	view.Action, view.CancelURL, view.InPlace = policyURL, "/policies", inPlace(c)
 	return web.Render(c, http.StatusOK, views.ReviewPolicy(view))
 }
 
@@ -161,5 +194,6 @@ func (h *Handlers) renderPolicyConflict(c echo.Context, form policyForm) error {
 	if view.Gone {
 		view.TheirURL = "/policies"
 	}
-	return web.Render(c, http.StatusConflict, views.ConflictPolicy(view))
+	view.InPlace = inPlace(c)
+	return h.answerForm(c, http.StatusConflict, reviewURL(policyURL), policyURL, form.encoded(), views.ConflictPolicy(view))
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/policy"
 	"kuota.dev/kuota/views"
@@ -24,10 +25,14 @@ const maxPostedPolicyRows = 80
 
 // policyForm is the form of the cluster policy as typed.
 type policyForm struct {
-	version    string // resourceVersion that it was opened with; empty for a policy that is not there yet
-	generation string // which spec that version has, for when the API server has forgotten the version
-	submitted  bool   // whether a review was tried: then all that is wrong is told
-	resumed    bool   // whether it comes back after signing in again
+	version    string            // resourceVersion that it was opened with; empty for a policy that is not there yet
+	generation string            // which spec that version has, for when the API server has forgotten the version
+	submitted  bool              // whether a review was tried: then all that is wrong is told
+	resumed    bool              // whether it comes back after signing in again
+	typed      bool              // whether its values were typed, rather than read from what is saved
+	lost       bool              // whether the address has values that cannot be shown
+	tried      bool              // whether the address says that it was invalid just now
+	refused    *governance.Error // why it was not saved, where the address says so
 	imported   imported
 
 	prioritization string
@@ -84,7 +89,10 @@ func (f *policyForm) checks() map[string]*bool {
 }
 
 func readPolicyForm(values url.Values) policyForm {
-	form := policyForm{version: values.Get("resource-version"), generation: values.Get("generation"), submitted: values.Get("submitted") == "true"}
+	form := policyForm{
+		version: values.Get("resource-version"), generation: values.Get("generation"), submitted: values.Get("submitted") == "true",
+		resumed: values.Get("resumed") == "true", typed: true, tried: values.Get(triedField) == "true", refused: refusalOf(values),
+	}
 	for name, text := range form.texts() {
 		*text = strings.TrimSpace(values.Get(name))
 	}
@@ -174,6 +182,20 @@ func (f *policyForm) fields() []views.HiddenField {
 		add("drop", name)
 	}
 	return append(fields, f.imported.fields()...)
+}
+
+// encoded is the form as readPolicyForm reads it, with what its pages only say.
+func (f *policyForm) encoded() url.Values {
+	values := url.Values{}
+	for _, field := range f.fields() {
+		values.Add(field.Name, field.Value)
+	}
+	for name, on := range map[string]bool{"submitted": f.submitted, "resumed": f.resumed} {
+		if on {
+			values.Set(name, "true")
+		}
+	}
+	return values
 }
 
 // do carries out one of the form's smaller actions.

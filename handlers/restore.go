@@ -104,6 +104,11 @@ func reasonField(reason, readers string) views.ReasonField {
 	return views.ReasonField{Value: reason, Hint: fmt.Sprintf("Visible in the history to %s. At most %d characters.", readers, v1alpha1.MaxReason)}
 }
 
+// deletionReason asks why, where a team is deleted.
+func deletionReason(reason string) views.ReasonField {
+	return views.ReasonField{Value: reason, Hint: fmt.Sprintf("Visible in the versions of the deleted team. At most %d characters.", v1alpha1.MaxReason)}
+}
+
 // reasonText makes one line of what was typed as a reason, and cuts what is too
 // long.
 func reasonText(text string) string {

@@ -7,6 +7,7 @@ package views
 // All inputs are text as typed, so that nothing is lost when it is wrong.
 type AllocationForm struct {
 	Chrome
+	TypedForm
 	Action    string    // where the form is posted
 	CancelURL string    // back to where it was opened
 	UpLabel   string    // the page above, which CancelURL leads to

@@ -7,6 +7,7 @@ type AllocationConflict struct {
 	Action    string
 	CancelURL string
 	UpLabel   string
+	InPlace   bool   // whether the page answers a POST
 	TheirsURL string // the form with what is saved now
 	Fields    []HiddenField
 	By        string // who saved it, if that is known

@@ -23,7 +23,9 @@ type AllocationDelete struct {
 	Held     bool     // whether its queue starts no task already
 	Deleting bool     // whether it is being deleted already, and waits for its tasks
 
-	Confirm TextField // the team's name, typed; "confirm"
+	InPlace bool        // whether the page answers a POST
+	Reason  ReasonField // "reason"
+	Confirm TextField   // the team's name, typed; "confirm"
 }
 
 func (p AllocationDelete) lead() string {

@@ -7,6 +7,7 @@ type AllocationReview struct {
 	Action    string        // where the form is posted
 	CancelURL string        // back to where the form was opened
 	UpLabel   string        // the page above
+	InPlace   bool          // whether the page answers a POST
 	Save      string        // the text of the button that saves
 	Fields    []HiddenField // all that was typed
 

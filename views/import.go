@@ -5,6 +5,7 @@ package views
 type ImportPage struct {
 	Chrome
 	Action, CancelURL string
+	InPlace           bool   // whether the page answers a POST
 	Failure           string // what stopped it as a whole; empty for none
 	Resumed           bool   // whether it comes back after signing in again
 	Text              TextField

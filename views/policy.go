@@ -46,6 +46,7 @@ type PoolLine struct{ Name, Match, Nodes string }
 // fragment with the id policy-form. All inputs are text as typed.
 type PolicyForm struct {
 	Chrome
+	TypedForm
 	Action     string // where the form is posted
 	CancelURL  string
 	New        bool   // whether there is no policy yet
@@ -115,6 +116,7 @@ type PoolSuggestions struct{ Accelerators, Families, Types []string }
 // PolicyReview is the page that says what saving would do.
 type PolicyReview struct {
 	Chrome
+	InPlace   bool // whether the page answers a POST
 	Action    string
 	CancelURL string
 	Fields    []HiddenField // the form as typed
@@ -152,6 +154,7 @@ type ReviewObject struct {
 // PolicyConflict is the page that shows two versions side by side.
 type PolicyConflict struct {
 	Chrome
+	InPlace  bool // whether the page answers a POST
 	Action   string
 	TheirURL string        // the form as it is saved now
 	Fields   []HiddenField // what was typed, on top of the version that is there now

@@ -29,8 +29,10 @@ type ActionPage struct {
 	Choices []ActionChoice
 	Chosen  string // what is wrong with the choice; empty for nothing
 
-	Type    string     // what to type, as a label, where Confirm is there
-	Confirm *TextField // "confirm"
+	Type    string       // what to type, as a label, where Confirm is there
+	Confirm *TextField   // "confirm"
+	Reason  *ReasonField // "reason"; nil where none is asked for
+	InPlace bool         // whether the page answers a POST
 	Submit  string
 	Danger  bool
 }

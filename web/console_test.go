@@ -30,8 +30,12 @@ type console struct {
 func start(t testing.TB, setup webtest.Setup) *console {
 	t.Helper()
 	c := &console{}
+	more := setup.Register
 	setup.Register = func(server *web.Server) {
 		routes(server)
+		if more != nil {
+			more(server)
+		}
 		about := func(c echo.Context) string {
 			user := web.UserOf(c)
 			return fmt.Sprintf("%s of %d groups %.99q from %s.", user.Name, len(user.Groups), user.Groups, user.From)

@@ -145,35 +145,46 @@ func (s *Server) Draft(c echo.Context) url.Values {
 	return d.Values
 }
 
-// seal makes a cookie's value that only this console reads.
+// seal makes a text that only this console reads, for the place called name.
 func (s *Server) seal(name string, value any) (string, error) {
-	plain, err := json.Marshal(value)
+	packed, err := compress(value)
 	if err != nil {
 		return "", err
 	}
-	if len(plain) > maxDraft { // JSON may be several times as long as the form
-		return "", fmt.Errorf("%d bytes are more than open reads", len(plain))
-	}
-	var packed bytes.Buffer
-	compressor, err := flate.NewWriter(&packed, flate.BestCompression)
-	if err != nil {
-		return "", err
-	}
-	if _, err := compressor.Write(plain); err != nil {
-		return "", err
-	}
-	if err := compressor.Close(); err != nil {
-		return "", err
-	}
-	return s.signIn.Ring.Seal(name, packed.Bytes())
+	return s.signIn.Ring.Seal(name, packed)
 }
 
 // open reads what seal made under the same name.
 func (s *Server) open(name, sealed string, value any) bool {
 	packed, err := s.signIn.Ring.Open(name, sealed)
-	if err != nil {
-		return false
+	return err == nil && decompress(packed, value)
+}
+
+func compress(value any) ([]byte, error) {
+	var plain, packed bytes.Buffer
+	encoder := json.NewEncoder(&plain)
+	encoder.SetEscapeHTML(false) // an escaped & is six bytes
+	if err := encoder.Encode(value); err != nil {
+		return nil, err
 	}
+	if plain.Len() > maxDraft { // JSON may be several times as long as the form
+		return nil, fmt.Errorf("%d bytes are more than decompress reads", plain.Len())
+	}
+	compressor, err := flate.NewWriter(&packed, flate.BestCompression)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := compressor.Write(plain.Bytes()); err != nil {
+		return nil, err
+	}
+	if err := compressor.Close(); err != nil {
+		return nil, err
+	}
+	return packed.Bytes(), nil
+}
+
+// decompress reads what compress made.
+func decompress(packed []byte, value any) bool {
 	plain, err := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(packed)), maxDraft))
 	return err == nil && json.Unmarshal(plain, value) == nil
 }

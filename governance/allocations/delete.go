@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
@@ -11,6 +12,7 @@ import (
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/gitops"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
@@ -66,19 +68,24 @@ func removals(ctx context.Context, reader client.Reader, pieces []Piece) ([]Obje
 	return gone, nil
 }
 
-// Delete deletes a team's allocation as user. While tasks run that is refused,
-// unless they are to be drained, that is requeued. resourceVersion is that of
-// the allocation which user read. What is being deleted already can still be
-// drained.
-func (s *Service) Delete(ctx context.Context, user governance.User, name, resourceVersion string, drain bool) error {
+// Deletion is how an allocation is deleted.
+type Deletion struct {
+	ResourceVersion string // of the allocation that the user read
+	Drain           bool   // requeue the running tasks, which otherwise prevent it
+	Reason          string // why; empty for none
+}
+
+// Delete deletes a team's allocation as user. What is being deleted already can
+// still be drained.
+func (s *Service) Delete(ctx context.Context, user governance.User, name string, how Deletion) error {
 	ctx, cancel := context.WithTimeout(ctx, writeLimit)
 	defer cancel()
 	deleted := &v1alpha1.ComputeAllocation{}
 	deleted.Name = name
-	done, err := s.delete(ctx, user, deleted, resourceVersion, drain)
+	done, err := s.delete(ctx, user, deleted, how)
 	switch kind := governance.KindOf(err); {
 	case err == nil && done, err != nil && (kind == governance.Forbidden || kind == governance.Unavailable):
-		s.Audit.Record(audit.Change{User: user, Action: "delete", Object: deleted, Old: deleted.Spec, Err: err})
+		s.Audit.Record(audit.Change{User: user, Action: "delete", Object: deleted, Old: deleted.Spec, Reason: how.Reason, Err: err})
 	}
 	var ours *governance.Error
 	if errors.As(err, &ours) && ours.Message == cluster.Unreachable {
@@ -87,7 +94,7 @@ func (s *Service) Delete(ctx context.Context, user governance.User, name, resour
 	return gone(err, name)
 }
 
-func (s *Service) delete(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation, resourceVersion string, drain bool) (done bool, err error) {
+func (s *Service) delete(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation, how Deletion) (done bool, err error) {
 	reader, err := s.Cluster.Reader()
 	if err != nil {
 		return false, err
@@ -97,7 +104,7 @@ func (s *Service) delete(ctx context.Context, user governance.User, allocation *
 		return false, err
 	}
 	for try := 1; ; try++ {
-		same, err := s.Cluster.SameSpec(ctx, writer, allocation, resourceVersion)
+		same, err := s.Cluster.SameSpec(ctx, writer, allocation, how.ResourceVersion)
 		if err != nil {
 			return false, cluster.Translate("delete allocation", err)
 		}
@@ -110,20 +117,20 @@ func (s *Service) delete(ctx context.Context, user governance.User, allocation *
 				return false, err
 			}
 		}
-		if !going && !drain {
+		if !going && !how.Drain {
 			if err := s.idle(ctx, user, reader, allocation); err != nil {
 				return false, err
 			}
 		}
-		resourceVersion = allocation.ResourceVersion // from here on, it is what was looked at
+		how.ResourceVersion = allocation.ResourceVersion // from here on, it is what was looked at
 		err = nil
-		if drain && allocation.Annotations[AnnotationDrain] != "true" {
+		if annotated := annotateDeletion(allocation, user, how, going); annotated != nil {
 			before := allocation.DeepCopy()
-			if allocation.Annotations == nil {
-				allocation.Annotations = map[string]string{}
-			}
-			allocation.Annotations[AnnotationDrain] = "true"
+			allocation.Annotations = annotated
 			err = writer.Patch(ctx, allocation, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+			if apierrors.IsForbidden(err) && !how.Drain { // who may delete need not be allowed to update
+				err, allocation.Annotations = nil, before.Annotations
+			}
 		}
 		if err == nil && !going {
 			err = writer.Delete(ctx, allocation, client.Preconditions{UID: &allocation.UID, ResourceVersion: &allocation.ResourceVersion})
@@ -133,6 +140,27 @@ func (s *Service) delete(ctx context.Context, user governance.User, allocation *
 			return err == nil && !going, err
 		}
 	}
+}
+
+// annotateDeletion returns the annotations of an allocation that is about to be
+// deleted: whether it is drained, and for its last version by whom and why. It
+// returns nil where they are so already.
+func annotateDeletion(allocation *v1alpha1.ComputeAllocation, user governance.User, how Deletion, going bool) map[string]string {
+	wanted := allocation.DeepCopy()
+	if wanted.Annotations == nil {
+		wanted.Annotations = map[string]string{}
+	}
+	if how.Drain {
+		wanted.Annotations[AnnotationDrain] = "true"
+	}
+	if !going {
+		wanted.Annotations[v1alpha1.AnnotationDeletedBy] = user.Name
+		v1alpha1.SetReason(wanted, how.Reason)
+	}
+	if maps.Equal(wanted.Annotations, allocation.Annotations) {
+		return nil
+	}
+	return wanted.Annotations
 }
 
 // idle refuses to go on while tasks of the team run.

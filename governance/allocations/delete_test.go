@@ -46,11 +46,11 @@ func TestDeleteIdle(t *testing.T) {
 	changed := team.DeepCopy()
 	changed.Spec.DisplayName = "Somebody else's"
 	must(t, w.Update(t.Context(), w.admin, changed, nil))
-	kind(t, w.Delete(t.Context(), w.admin, team.Name, team.ResourceVersion, false), governance.Conflict)
+	kind(t, w.Delete(t.Context(), w.admin, team.Name, allocations.Deletion{ResourceVersion: team.ResourceVersion}), governance.Conflict)
 	now := w.settled(t, team.Name)
-	must(t, w.Delete(t.Context(), w.admin, team.Name, now.ResourceVersion, false))
+	must(t, w.Delete(t.Context(), w.admin, team.Name, allocations.Deletion{ResourceVersion: now.ResourceVersion}))
 	w.goes(t, team.Name)
-	kind(t, w.Delete(t.Context(), w.admin, team.Name, now.ResourceVersion, false), governance.NotFound)
+	kind(t, w.Delete(t.Context(), w.admin, team.Name, allocations.Deletion{ResourceVersion: now.ResourceVersion}), governance.NotFound)
 }
 
 // A team whose tasks run goes only when they are drained.
@@ -63,10 +63,10 @@ func TestDeleteBusy(t *testing.T) {
 	if diff := cmp.Diff([]allocations.Task{{Namespace: team.Status.Namespace, Kind: "Job", Name: "long"}}, departure.Running); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	kind(t, w.Delete(t.Context(), w.admin, team.Name, team.ResourceVersion, false), governance.Invalid, "1 of its tasks is running")
+	kind(t, w.Delete(t.Context(), w.admin, team.Name, allocations.Deletion{ResourceVersion: team.ResourceVersion}), governance.Invalid, "1 of its tasks is running")
 	if now := w.settled(t, team.Name); now.DeletionTimestamp != nil || now.Annotations[drained] != "" {
 		t.Errorf("a refusal changed it: %+v", now.ObjectMeta)
 	}
-	must(t, w.Delete(t.Context(), w.admin, team.Name, team.ResourceVersion, true))
+	must(t, w.Delete(t.Context(), w.admin, team.Name, allocations.Deletion{ResourceVersion: team.ResourceVersion, Drain: true}))
 	w.goes(t, team.Name)
 }

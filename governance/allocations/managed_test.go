@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster/clustertest"
 	"kuota.dev/kuota/governance/gitops"
@@ -57,7 +58,7 @@ func TestManagedIsNotChanged(t *testing.T) {
 			_, err := w.Review(t.Context(), w.admin, changed, nil)
 			kind(t, err, governance.Forbidden, says)
 			for _, drain := range []bool{false, true} {
-				kind(t, w.Delete(t.Context(), w.admin, team.Name, found.ResourceVersion, drain), governance.Forbidden, says)
+				kind(t, w.Delete(t.Context(), w.admin, team.Name, allocations.Deletion{ResourceVersion: found.ResourceVersion, Drain: drain}), governance.Forbidden, says)
 			}
 			if now := w.settled(t, team.Name); now.Generation != found.Generation || now.DeletionTimestamp != nil || now.Annotations[drained] != "" {
 				t.Errorf("it was changed: %+v", now.ObjectMeta)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster/clustertest"
 
@@ -101,7 +102,7 @@ func TestPermissions(t *testing.T) {
 	kind(t, w.Update(t.Context(), w.member, changed, nil), governance.Forbidden)
 	_, err := w.Review(t.Context(), w.member, changed, nil)
 	kind(t, err, governance.Forbidden)
-	kind(t, w.Delete(t.Context(), w.member, team.Name, team.ResourceVersion, true), governance.Forbidden)
+	kind(t, w.Delete(t.Context(), w.member, team.Name, allocations.Deletion{ResourceVersion: team.ResourceVersion, Drain: true}), governance.Forbidden)
 	_, err = w.Departure(t.Context(), w.member, team.Name)
 	kind(t, err, governance.Forbidden)
 	if after := w.settled(t, team.Name); after.Generation != team.Generation || after.Annotations[drained] != "" {

@@ -39,6 +39,7 @@ type Change struct {
 	Action   string        // "create", "update" or "delete"
 	Object   client.Object // as it is afterwards
 	Old, New any           // its spec before and after; nil for none
+	Reason   string        // why, as the person said; empty for none
 	Err      error         // why it did not happen; nil when it did
 	// Mark tells a change apart from others of the same generation, such as those
 	// of labels; empty where the generation does.
@@ -54,6 +55,9 @@ func (r *Recorder) Record(c Change) {
 	changes := diff(c.Old, c.New)
 	entry := r.Log.With("audit", true, "user", c.User.Name, "from", c.User.From, "action", c.Action,
 		"kind", kind, "name", c.Object.GetName(), "namespace", c.Object.GetNamespace(), "uid", c.Object.GetUID(), "changes", changes)
+	if c.Reason != "" {
+		entry = entry.With("reason", c.Reason)
+	}
 	switch {
 	case governance.KindOf(c.Err) == governance.Unavailable:
 		entry.Warn("change with unknown outcome", "error", c.Err)
@@ -78,6 +82,9 @@ func (r *Recorder) event(c Change, changes []string) {
 	note := past + " by " + c.User.Name
 	if c.User.From != "" {
 		note += " from " + c.User.From
+	}
+	if c.Reason != "" {
+		note += " (" + c.Reason + ")"
 	}
 	if len(changes) > 0 {
 		note += ": " + strings.Join(changes, "; ")

@@ -52,10 +52,6 @@ func Keep(ctx context.Context, store Store, object client.Object, now time.Time)
 		if before, err = owner.newest(ctx, store, kept); err != nil {
 			return err
 		}
-		// Deleting something gives it another generation, and no other spec.
-		if object.GetDeletionTimestamp() != nil && bytes.Equal(before, data) {
-			return prune(ctx, store, owner, kept)
-		}
 		revision := owner.revision(object, data, kept, before, now)
 		var made bool
 		if made, err = store.Create(ctx, revision); err != nil {
@@ -106,7 +102,14 @@ func (o Owner) revision(object metav1.Object, data []byte, kept []Revision, befo
 		newest = &kept[0]
 	}
 	r := next(object, newest, now)
+	// Deleting something gives it another generation, and no other spec.
+	deleted := object.GetDeletionTimestamp() != nil && newest != nil && bytes.Equal(before, data)
+	if deleted {
+		r.deletedBy(object)
+	}
 	switch changes, err := o.changes(before, data); {
+	case deleted:
+		r.Summary = summaryDeleted
 	case newest == nil && r.Generation == 1:
 		r.Summary = "Created"
 	case r.Generation == 1:

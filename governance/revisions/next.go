@@ -52,6 +52,16 @@ func next(object metav1.Object, newest *Revision, now time.Time) Revision {
 	return r
 }
 
+// deletedBy makes r the revision of a deletion: by whom and why the object says,
+// where whoever deleted it said so.
+func (r *Revision) deletedBy(object metav1.Object) {
+	annotations := object.GetAnnotations()
+	r.At, r.By, r.ByProgram, r.Because = object.GetDeletionTimestamp().Time, annotations[v1alpha1.AnnotationDeletedBy], false, ""
+	if r.By != "" {
+		r.Because = r.reason
+	}
+}
+
 // specManager is the field manager that wrote into a spec last, and when.
 func specManager(fields []metav1.ManagedFieldsEntry) (at time.Time, manager string) {
 	for _, entry := range fields {

@@ -64,6 +64,13 @@ type Revision struct {
 	reason string // as it stood in the object, be it of this change or not
 }
 
+// summaryDeleted is the summary of a revision that a deletion made: its spec is
+// that of the revision before.
+const summaryDeleted = "Deleted"
+
+// IsDeletion reports whether the object was deleted then.
+func (r Revision) IsDeletion() bool { return r.Summary == summaryDeleted }
+
 // read is the revision that an object of Kubernetes tells of.
 func read(object metav1.Object) Revision {
 	annotations := object.GetAnnotations()

@@ -11,6 +11,10 @@ document.documentElement.classList.add("js");
 document.querySelector("[data-focus-on-load]")?.focus();
 localTimes(document);
 document.querySelector(".tabs [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+// The browser restores nothing where this is off, and needs to without this script.
+for (const form of document.querySelectorAll("form[method=post]")) form.autocomplete = "off";
+for (const form of document.querySelectorAll("form[data-in-place]")) keepInHistory(form, form.getAttribute("action"));
+for (const form of document.querySelectorAll("form[data-typed]:not([data-preview])")) restoreText(form);
 for (const form of document.querySelectorAll("form[data-preview]")) livePreview(form);
 if (document.body.dataset.stream) liveStream(document.body.dataset.stream);
 
@@ -30,7 +34,7 @@ function morph(target, fresh, keep = () => false) {
       // A row that stays as it is, and what is drawn here
       beforeNodeMorphed: (old, fresh) => fresh.dataset?.keep === undefined && !old.classList?.contains("chart-plot"),
       beforeAttributeUpdated(name, element) {
-        if (name === "open" || name === "data-previews") return false; // is the browser's, or ours
+        if (name === "open" || name === "data-previews" || name === "autocomplete") return false; // is the browser's, or ours
         if (["value", "checked", "selected"].includes(name) && keep(element.closest("select") ?? element)) return false;
         return true;
       },
@@ -168,25 +172,57 @@ function liveStream(url) {
   follow();
 }
 
+// --- Typed values in the browser's history ---------------------------------
+
+// The values of a form are kept in its entry of the history, which Back, Forward
+// and reload return to. A page that answers a POST has no address to return to:
+// its entry becomes the form's own, with the values, so that the browser never
+// asks to send them again.
+function keepInHistory(form, address) {
+  history.replaceState({ ...history.state, typed: valuesOf(form) }, "", address);
+}
+
+// A form that the server does not fill in gets its text back here.
+function restoreText(form) {
+  for (const [name, value] of new URLSearchParams(typedInHistory())) {
+    const control = form.elements[name];
+    if (control?.matches?.("textarea, input[type=text]") && control.value === "") control.value = value;
+  }
+  form.addEventListener("change", () => keepInHistory(form));
+}
+
+function typedInHistory() {
+  return history.state?.typed;
+}
+
+function valuesOf(form) {
+  const values = [...new FormData(form)].filter(([, value]) => typeof value === "string"); // no files
+  return new URLSearchParams(values).toString();
+}
+
 // --- Forms that the server fills in ----------------------------------------
 
 // One request is under way at most; when it returns, what was typed since is
 // sent again. A control that changed since the request keeps its value.
 function livePreview(form) {
-  let busy = false, sent = null, previews = 0, retryTimer, request;
+  let busy = false, sent = null, previews = 0, retryTimer, request, restoring;
   const actions = []; // buttons pressed and not yet sent
   const controls = () => [...form.elements].filter((e) => e.matches("input:not([type=hidden]), select, textarea"));
   const stateOf = (control) => (control.matches("[type=radio], [type=checkbox]") ? control.checked : control.value);
-  const formState = () => new URLSearchParams(new FormData(form)).toString();
+  const formState = () => valuesOf(form);
+  const guarded = "typed" in form.dataset;
+  const opened = "edited" in form.dataset ? null : formState();
+  const edited = () => opened === null || formState() !== opened;
 
   async function send() {
     clearTimeout(retryTimer);
     if (busy) return;
     busy = true;
     try {
-      while (!form.dataset.saving && (actions.length > 0 || formState() !== sent)) {
-        const action = actions[0];
-        await exchange(action);
+      while (!form.dataset.saving && (restoring || actions.length > 0 || formState() !== sent)) {
+        const action = restoring ? undefined : actions[0];
+        await exchange(action, restoring);
+        restoring = undefined;
         if (action) actions.shift(); // one that failed is tried again
       }
       say("");
@@ -201,8 +237,9 @@ function livePreview(form) {
     }
   }
 
-  async function exchange(button) {
-    sent = formState();
+  // typed are values to show in place of those that the form has.
+  async function exchange(button, typed) {
+    sent = typed ?? formState();
     const before = new Map(controls().map((control) => [control, stateOf(control)]));
     const body = new URLSearchParams(sent);
     body.append("action", button?.value ?? "preview");
@@ -220,12 +257,13 @@ function livePreview(form) {
 
     // Removing one moves the names of the others, so there the server wins.
     const moved = button?.value.startsWith("remove-");
-    const changed = (control) => !moved && before.has(control) && before.get(control) !== stateOf(control);
+    const changed = (control) => !moved && !typed && before.has(control) && before.get(control) !== stateOf(control);
     const typedSince = controls().some(changed);
     const focus = button?.dataset.focus;
     morph(form, fresh, changed);
     if (focus) document.getElementById(focus)?.focus();
     sent = typedSince ? null : formState();
+    if (guarded) keepInHistory(form);
     form.dataset.previews = String(++previews);
   }
 
@@ -234,8 +272,12 @@ function livePreview(form) {
     if (status && status.textContent !== text) status.textContent = text;
   }
 
-  form.addEventListener("input", () => setTimeout(send));
-  form.addEventListener("change", () => setTimeout(send));
+  for (const type of ["input", "change"]) {
+    form.addEventListener(type, () => {
+      if (guarded) keepInHistory(form);
+      setTimeout(send);
+    });
+  }
   form.addEventListener("submit", (event) => {
     if (form.dataset.saving) return event.preventDefault(); // pressed twice
     const action = event.submitter?.value ?? "review";
@@ -257,12 +299,17 @@ function livePreview(form) {
   }
   form.addEventListener("input", saveEnded);
   addEventListener("keydown", (event) => { if (event.key === "Escape") saveEnded(); });
+  if (guarded) {
+    addEventListener("beforeunload", (event) => { if (edited() && !form.dataset.saving) event.preventDefault(); });
+  }
 
-  // Back from another page: the browser may have put typed text back.
+  // Back from another page, or loaded again: the values are in the history, or the
+  // browser has put them back itself.
   sent = formState();
   addEventListener("pageshow", (event) => {
     saveEnded();
-    if (event.persisted || formState() !== sent) send();
+    if (guarded && !event.persisted && typedInHistory() && typedInHistory() !== formState()) restoring = typedInHistory();
+    if (restoring || event.persisted || formState() !== sent) send();
   });
 }
 

@@ -267,7 +267,7 @@ func (p InputProps) describedBy() string {
 }
 
 func (p InputProps) attributes() templ.Attributes {
-	a := templ.Attributes{"autocomplete": "off"}
+	a := templ.Attributes{} // the script switches autocompletion off: without it, the browser restores what was typed
 	set := func(name, value string) {
 		if value != "" {
 			a[name] = value

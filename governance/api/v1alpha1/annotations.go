@@ -9,6 +9,9 @@ const (
 	// AnnotationReason is why a change is made, as whoever makes it says. It
 	// counts for the change that it is sent with.
 	AnnotationReason = "kuota.dev/change-reason"
+	// AnnotationDeletedBy is who is about to delete the object. The API server
+	// writes the name of the user who sets it.
+	AnnotationDeletedBy = "kuota.dev/deleted-by"
 	// AnnotationChangedBy is who made the last change.
 	AnnotationChangedBy = "kuota.dev/changed-by"
 	// AnnotationChangedBecause is the reason that was sent with it.
