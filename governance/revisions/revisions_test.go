@@ -141,7 +141,8 @@ func TestKeepStoppedAnywhere(t *testing.T) {
 	}
 }
 
-// What was kept is not kept again, and neither is an older spec nor a deletion.
+// What was kept is not kept again, and neither is an older spec. A deletion is a
+// revision with the same spec.
 func TestKeep(t *testing.T) {
 	m := &memory{kept: map[string]*appsv1.ControllerRevision{}}
 	keep := func(object *v1alpha1.ComputeAllocation) {
@@ -158,8 +159,13 @@ func TestKeep(t *testing.T) {
 		keep(team("a", 3, 7))
 	}
 	going := team("a", 5, 2)
-	going.DeletionTimestamp = &metav1.Time{Time: start}
+	going.DeletionTimestamp = &metav1.Time{Time: start.Add(time.Hour)}
+	going.Annotations["kuota.dev/deleted-by"], going.Annotations["kuota.dev/change-reason"] = "grace", "unused"
 	keep(going)
+	keep(going)
+	if newest := readAll(m.of("allocation.vision"))[0]; !newest.IsDeletion() || newest.Because != "unused" || !newest.At.Equal(start.Add(time.Hour)) {
+		t.Errorf("the deletion is kept as %+v", newest)
+	}
 	edited := team("a", 6, 3)
 	edited.DeletionTimestamp = &metav1.Time{Time: start}
 	keep(edited)
@@ -168,9 +174,10 @@ func TestKeep(t *testing.T) {
 	want := []string{
 		"1 a/1 by ada: Created",
 		"2 a/4 by ada: Quota, ml.g5.2xlarge: 1 accelerator → 2 accelerators",
-		"3 a/6 by ada: Quota, ml.g5.2xlarge: 2 accelerators → 3 accelerators",
-		"4 b/1 by ada: Deleted and created again",
-		"5 b/2 by ada: Only the order or the spelling of values",
+		"3 a/5 by grace: Deleted",
+		"4 a/6 by ada: Quota, ml.g5.2xlarge: 2 accelerators → 3 accelerators",
+		"5 b/1 by ada: Deleted and created again",
+		"6 b/2 by ada: Only the order or the spelling of values",
 	}
 	if diff := cmp.Diff(want, m.story()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -179,7 +186,7 @@ func TestKeep(t *testing.T) {
 	for _, r := range readAll(m.of("allocation.vision")) {
 		missing = append(missing, r.Missing)
 	}
-	if diff := cmp.Diff([]int64{0, 0, 0, 2, 0}, missing); diff != "" {
+	if diff := cmp.Diff([]int64{0, 0, 0, 0, 2, 0}, missing); diff != "" {
 		t.Errorf("missing (-want +got):\n%s", diff)
 	}
 }
