@@ -99,7 +99,7 @@ func (h *Handlers) takeEdit(c echo.Context, values url.Values, action string) er
 	}
 	if governance.KindOf(err) == governance.NotFound {
 		state, _ := h.Allocations.State(c.Request().Context(), userOf(c))
-		return h.refuseForm(c, form, state, err)
+		return h.renderDeleted(c, form, state)
 	}
 	return h.takeForm(c, form, action, err)
 }

@@ -31,6 +31,8 @@ func (h *Handlers) takeForm(c echo.Context, form allocationForm, action string, 
 	allocation, wrong := form.parse(state.Types.With(form.newPools()...))
 	invalid := len(wrong) > 0 || len(form.missing()) > 0
 	switch refused := form.refused; {
+	case action == actionShow && refused != nil && refused.Kind == governance.NotFound && form.edits != nil:
+		return h.renderDeleted(c, form, state)
 	case action == actionShow && refused != nil:
 		return h.renderForm(c, statuses[refused.Kind], form, state, refused)
 	case (form.tried || action == "save" || action == "review") && invalid:
@@ -100,6 +102,8 @@ func (h *Handlers) refuseForm(c echo.Context, form allocationForm, state allocat
 	switch {
 	case !errors.As(err, &ours) || ours.Kind == governance.Internal:
 		return err
+	case ours.Kind == governance.NotFound && form.edits != nil:
+		return h.renderDeleted(c, form, state)
 	case ours.Kind == governance.Conflict && form.edits != nil && form.edits.allocation.DeletionTimestamp == nil:
 		return h.renderConflict(c, form, state)
 	}

@@ -7,12 +7,14 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/revisions"
 	"kuota.dev/kuota/views/htmlcheck"
 
 	"github.com/PuerkitoBio/goquery"
@@ -318,7 +320,7 @@ func TestEditRefused(t *testing.T) {
 		"wrong":        {&governance.Error{Kind: governance.Invalid, Fields: []governance.FieldError{{Path: "spec.quota[1].pool", Message: "there is no such pool"}}}, 422, "Row 2, instance type: there is no such pool"},
 		"not allowed":  {&governance.Error{Kind: governance.Forbidden, Message: "You may not do this."}, 403, "You may not do this."},
 		"out of reach": {&governance.Error{Kind: governance.Unavailable, Message: "The cluster cannot be reached."}, 503, "The cluster cannot be reached."},
-		"gone":         {&governance.Error{Kind: governance.NotFound, Message: "Somebody deleted it."}, 404, "Somebody deleted it."},
+		"deleted":      {&governance.Error{Kind: governance.NotFound, Message: "Somebody deleted it."}, 404, "Team vision was deleted while you edited it."},
 	} {
 		for _, action := range []string{"save", "review"} {
 			t.Run(name+", "+action, func(t *testing.T) {
@@ -331,10 +333,10 @@ func TestEditRefused(t *testing.T) {
 				d.refusal = tc.err
 				response, page := post(t, address, values)
 				htmlcheck.Page(t, page)
-				if response.StatusCode != tc.want || !strings.Contains(said(page.Find("#form-errors")), tc.says) {
+				if response.StatusCode != tc.want || !strings.Contains(said(page.Find("#form-errors, #allocation-deleted")), tc.says) {
 					t.Errorf("the answer is %s: %q", response.Status, page.Find("#form-errors").Text())
 				}
-				if got := page.Find("#description").AttrOr("value", ""); got != "kept" {
+				if got := page.Find("form input[name=description]").AttrOr("value", ""); got != "kept" {
 					t.Errorf("the description is %q", got)
 				}
 			})
@@ -352,7 +354,7 @@ func TestEditOfNoTeam(t *testing.T) {
 	values.Set("description", "kept")
 	values.Set("action", "save")
 	d.allocations = nil
-	if response, page := post(t, address+editURL, values); response.StatusCode != http.StatusNotFound || page.Find("#description").AttrOr("value", "") != "kept" {
+	if response, page := post(t, address+editURL, values); response.StatusCode != http.StatusNotFound || page.Find("#create-again input[name=description]").AttrOr("value", "") != "kept" {
 		t.Errorf("the answer is %s: %s", response.Status, page.Find("main").Text())
 	}
 	for _, path := range []string{"/policies/allocations/none", "/policies/allocations/none/edit", "/policies/allocations/none/delete"} {
@@ -364,6 +366,40 @@ func TestEditOfNoTeam(t *testing.T) {
 		if response, _ := post(t, address+path, url.Values{"action": {"save"}}); response.StatusCode != http.StatusNotFound {
 			t.Errorf("POST %s answers %s", path, response.Status)
 		}
+	}
+}
+
+// Who edits a team that was deleted meanwhile is told by whom, when and why, and
+// can create it again with what they typed.
+func TestEditOfDeletedTeam(t *testing.T) {
+	d := allocated(everything())
+	d.versions = map[revisions.Owner][]revisions.Version{revisions.OfAllocation("vision"): {{Revision: revisions.Revision{
+		Number: 2, Summary: "Deleted", By: "grace@example.com", Because: "merged into speech", At: time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC),
+	}}}}
+	address := serve(t, d)
+	_, page := get(t, address+editURL)
+	values := with(typedIn(page, "#allocation-form"), "weight", "44", "action", "review")
+	d.allocations = nil
+	response, page := post(t, address+editURL, values)
+	htmlcheck.Page(t, page)
+	text := said(page.Find("#allocation-deleted"))
+	for _, want := range []string{"grace@example.com deleted team vision while you edited it.", "Reason: merged into speech"} {
+		if response.StatusCode != http.StatusNotFound || !strings.Contains(text, want) {
+			t.Errorf("the answer is %s without %q: %s", response.Status, want, text)
+		}
+	}
+	if when := page.Find("#allocation-deleted time").AttrOr("datetime", ""); when != "2026-11-20T09:00:00Z" {
+		t.Errorf("it was deleted at %q", when)
+	}
+	again := page.Find("#create-again")
+	response, page = post(t, address+again.AttrOr("action", ""), with(typedIn(page, "#create-again"), "action", "back"))
+	htmlcheck.Page(t, page)
+	if response.StatusCode != http.StatusOK || response.Request.URL.Path != newURL {
+		t.Fatalf("to create it again leads to %s: %s", response.Request.URL, response.Status)
+	}
+	response, _ = post(t, address+newURL, with(typedIn(page, "#allocation-form"), "action", "save"))
+	if response.StatusCode != http.StatusSeeOther || len(d.created) != 1 || d.created[0].Name != "vision" || d.created[0].Spec.FairShareWeight != 44 {
+		t.Errorf("saved again it answers %s: %+v", response.Status, d.created)
 	}
 }
 
