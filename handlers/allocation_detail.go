@@ -41,6 +41,11 @@ func (h *Handlers) allocation(c echo.Context) error {
 			return err
 		}
 		page.Notice = savedNotice(now.Spec.Activation)
+		over, err := h.Allocations.Reclaimable(c.Request().Context(), userOf(c), page.Team)
+		if err != nil && !unavailable(err) {
+			return err
+		}
+		page.Reclaimable = overLines(over)
 	case c.QueryParam("held") != "":
 		page.Notice = "The queue is held: running tasks go on, none start. Delete it here when the last has ended."
 	}
@@ -52,11 +57,11 @@ func (h *Handlers) allocation(c echo.Context) error {
 func savedNotice(a v1alpha1.Activation) string {
 	switch a {
 	case v1alpha1.Hold:
-		return "Saved. The queue is held: running tasks go on to their end, none start until it is active again."
+		return "Saved. The queue is on hold: running tasks continue, and none start until you resume it."
 	case v1alpha1.Drain:
-		return "Saved. The queue is drained: running tasks are stopped and put back among those that wait, and none start until it is active again."
+		return "Saved. The queue is drained: running tasks are stopped and requeued, and none start until you resume it."
 	}
-	return "Saved. Running tasks go on; what is new counts from the next task on."
+	return "Saved. Applies to new admissions; borrowed quota can be reclaimed."
 }
 
 // allocationEvents answers GET /policies/allocations/{name}/events: the same,

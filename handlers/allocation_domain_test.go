@@ -113,6 +113,10 @@ func (d *domain) Activity(context.Context, governance.User, string) (allocations
 	return allocations.Activity{Running: d.departure.Running, Waiting: d.departure.Waiting}, nil
 }
 
+func (d *domain) Reclaimable(context.Context, governance.User, string) ([]allocations.Over, error) {
+	return d.review.Over, nil
+}
+
 func (d *domain) Departure(context.Context, governance.User, string) (allocations.Departure, error) {
 	return d.departure, nil
 }

@@ -23,7 +23,7 @@ func (h *Handlers) renderReview(c echo.Context, form allocationForm, review allo
 		Chrome: h.Chrome(c), Action: place.action, CancelURL: place.up, UpLabel: place.upLabel, Save: place.save,
 		New: form.edits == nil, InPlace: inPlace(c), Fields: withoutReason(form.hidden(c)), Reason: reasonField(form.reason, "everybody who sees the team"), Unknown: review.Unknown, Unchanged: review.Empty() && review.Unknown == "",
 		Quota: quotaChanges(review.Pools), Capacity: capacityLines(review.Capacity),
-		Settings: valueChanges(review.Settings), Over: overLines(review.Over), Objects: objectLines(review.Objects),
+		Settings: valueChanges(review.Settings), Over: overLines(review.Over), Reclaims: reclaimLines(review.Reclaims), Objects: objectLines(review.Objects),
 	}
 	page.Stopped.Count = len(review.Stopped)
 	page.Stopped.Told, page.Stopped.More = taskNames(review.Stopped)
@@ -118,9 +118,28 @@ func valueChanges(changes []allocations.FieldChange) (lines []views.ValueChange)
 
 func overLines(over []allocations.Over) (lines []views.OverLine) {
 	for _, o := range over {
-		line := views.OverLine{Text: fmt.Sprintf("%s: %s of %s held", o.Pool, quota.Number(o.Resource, o.Held), quota.Amount(o.Resource, o.Quota))}
+		line := views.OverLine{By: "from", Text: fmt.Sprintf("%s: uses %s, quota %s; %s can be reclaimed", o.Pool, quota.Number(o.Resource, o.Held), quota.Amount(o.Resource, o.Quota), quota.Amount(o.Resource, o.Held-o.Quota))}
 		line.Tasks, line.More = taskNames(o.Tasks)
 		lines = append(lines, line)
+	}
+	return lines
+}
+
+// reclaimLines say of each team what could be preempted of it.
+func reclaimLines(reclaims []allocations.Reclaim) (lines []views.OverLine) {
+	for _, r := range reclaims {
+		for _, from := range r.From {
+			who := from.Team
+			if who == "" {
+				who = "another team"
+			}
+			line := views.OverLine{By: "with", Text: fmt.Sprintf("%s: up to %s from %s, which borrows %s", r.Pool, quota.Amount(r.Resource, min(r.Most, from.Borrowed)), who, quota.Number(r.Resource, from.Borrowed))}
+			if r.Borrow {
+				line.Text = fmt.Sprintf("%s: lower-priority tasks of %s, which borrows %s", r.Pool, who, quota.Amount(r.Resource, from.Borrowed))
+			}
+			line.Tasks, line.More = taskNames(from.Tasks)
+			lines = append(lines, line)
+		}
 	}
 	return lines
 }

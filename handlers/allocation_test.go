@@ -154,13 +154,18 @@ func TestReviewSaysWhatWouldChange(t *testing.T) {
 		Objects:  []allocations.ObjectChange{{Kind: "ClusterQueue", Name: "q", Action: allocations.Changed, Fields: []allocations.FieldChange{{Path: "spec.fairSharing.weight", Before: "0", After: "10"}}}},
 		Capacity: []allocations.CapacityChange{{Pool: "ml.g6.12xlarge", Resource: catalog.GPU, There: 8, Before: 7, After: 9}},
 		Over:     []allocations.Over{{Pool: "ml.g6.12xlarge", Resource: catalog.GPU, Held: 4, Quota: 2, Tasks: []allocations.Task{{Namespace: "n", Kind: "Job", Name: "train"}}}},
-		Unknown:  "Kueue does not answer.",
+		Reclaims: []allocations.Reclaim{
+			{Pool: "ml.g6.12xlarge", Resource: catalog.GPU, Most: 3, From: []allocations.Borrower{{Team: "speech", Borrowed: 4, Tasks: []allocations.Task{{Kind: "Job", Name: "asr"}}}, {Borrowed: 2, Tasks: make([]allocations.Task, 2)}}},
+			{Pool: "h100", Resource: catalog.GPU, Borrow: true, From: []allocations.Borrower{{Team: "robots", Borrowed: 1}}},
+		},
+		Unknown: "Kueue does not answer.",
 	}
 	address := serve(t, d)
 	_, page := get(t, address+editURL)
 	same := map[string]string{
-		"#review-capacity": "GPUs 8 7 9 1 GPU beyond", "#review-over": "4 of 2 GPUs held by Job train",
-		"#review-objects": "ClusterQueue q Field Now Then spec.fairSharing.weight 0 10", ".notice-warn": "Kueue does not answer.",
+		"#review-capacity": "GPUs 8 7 9 1 GPU beyond", "#review-over": "uses 4, quota 2 GPUs; 2 GPUs can be reclaimed from Job train",
+		"#review-reclaims": "ml.g6.12xlarge: up to 3 GPUs from speech, which borrows 4 with Job asr ml.g6.12xlarge: up to 2 GPUs from another team, which borrows 2 with 2 tasks h100: lower-priority tasks of robots, which borrows 1 GPU",
+		"#review-objects":  "ClusterQueue q Field Now Then spec.fairSharing.weight 0 10", ".notice-warn": "Kueue does not answer.",
 	}
 	for _, place := range []struct {
 		address string
@@ -207,7 +212,7 @@ func TestReviewSaysWhatIsStopped(t *testing.T) {
 		"many tasks": {
 			allocations.Review{Stopped: many},
 			[]string{"23 running tasks will be stopped and put back among those that wait. What they had not saved is lost.", "Job train-19 and 3 more"},
-			"Nothing is stopped",
+			"Saving preempts none",
 		},
 		"one task": {allocations.Review{Stopped: many[:1]}, []string{"1 running task will be stopped", "Job train-0"}, "more"},
 		"tasks that the reader may not see": {
@@ -215,7 +220,7 @@ func TestReviewSaysWhatIsStopped(t *testing.T) {
 		},
 		"a task that cannot come back": {
 			allocations.Review{Stuck: stuck, Over: over},
-			[]string{"resnet needs 8 GPUs; quota and limit come to 6: once it is stopped it cannot start again.", "Nothing is stopped by saving.", "8 of 4 GPUs held by Job train-0"},
+			[]string{"resnet needs 8 GPUs; quota and limit come to 6: once it is stopped it cannot start again.", "Saving preempts none of them.", "uses 8, quota 4 GPUs; 4 GPUs can be reclaimed from Job train-0"},
 			"will be stopped",
 		},
 	} {
@@ -244,8 +249,8 @@ func TestReviewSaysWhatIsStopped(t *testing.T) {
 // After a save the page says what becomes of tasks, in each activation.
 func TestSavedNoticeIsTrue(t *testing.T) {
 	for activation, want := range map[v1alpha1.Activation]string{
-		v1alpha1.Active: "Running tasks go on; what is new",
-		v1alpha1.Hold:   "running tasks go on to their end, none start",
+		v1alpha1.Active: "Saved. Applies to new admissions; borrowed quota can be reclaimed.",
+		v1alpha1.Hold:   "running tasks continue, and none start",
 		v1alpha1.Drain:  "running tasks are stopped",
 	} {
 		a := everything()

@@ -67,6 +67,7 @@ type Allocations interface {
 	Delete(ctx context.Context, user governance.User, team string, how allocations.Deletion) error
 	Activity(ctx context.Context, user governance.User, team string) (allocations.Activity, error)
 	Departure(ctx context.Context, user governance.User, team string) (allocations.Departure, error)
+	Reclaimable(ctx context.Context, user governance.User, team string) ([]allocations.Over, error)
 }
 
 // Policy is what pages ask about the cluster policy.

@@ -7,8 +7,9 @@ type AllocationDetail struct {
 	Team        string
 	DisplayName string
 	Description string
-	Notice      string // one sentence after a save; empty for none
-	UpURL       string // the policies page
+	Notice      string     // one sentence after a save; empty for none
+	Reclaimable []OverLine // what its tasks use beyond its quota, where it was saved just now
+	UpURL       string     // the policies page
 
 	EditURL, DeleteURL string // empty for those who may not
 	HoldURL, ResumeURL string // the same; one of them at most

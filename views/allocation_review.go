@@ -19,8 +19,9 @@ type AllocationReview struct {
 	Capacity  []CapacityLine
 	Stopped   Names // tasks that saving stops
 	Over      []OverLine
-	Stuck     []string // sentences on tasks that could not start again
-	MoreStuck int      // how many such tasks more
+	Reclaims  []OverLine // what the team could preempt of others
+	Stuck     []string   // sentences on tasks that could not start again
+	MoreStuck int        // how many such tasks more
 	NewPools  []NewPool
 	Objects   []ObjectLine
 	Unknown   string // what could not be looked at and why; empty when the review is whole
@@ -60,7 +61,8 @@ type CapacityLine struct {
 
 // OverLine is what the team's tasks hold beyond its quota afterwards.
 type OverLine struct {
-	Text  string   // such as "6 of 4 GPUs of ml.p5.48xlarge are held"
+	Text  string   // such as "ml.p5.48xlarge: uses 6, quota 4 GPUs"
+	By    string   // joins it to the tasks, such as "from"
 	Tasks []string // names with their kind, those that would be taken back first, first
 	More  int      // how many tasks more
 }

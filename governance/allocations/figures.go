@@ -41,6 +41,9 @@ func (s *Service) figures(ctx context.Context, user governance.User, reader clie
 	after.Add(is)
 	review.Capacity = capacityChanges(review.Pools, given, after, wanted.types)
 
+	if review.Reclaims, err = s.reclaims(ctx, user, reader, allocation.Name, review.Pools, list.Items, present); err != nil {
+		return err
+	}
 	if before == nil {
 		return nil
 	}

@@ -47,26 +47,34 @@ func tasksOf(ctx context.Context, reader client.Reader, clusterQueue, namespace,
 		given := w.Status.Admission
 		switch {
 		case given != nil && string(given.ClusterQueue) == clusterQueue:
-			h := holder{task: Task{Namespace: w.Namespace}, since: w.CreationTimestamp.Time, holds: held(w), parts: len(given.PodSetAssignments)}
-			if named {
-				h.task = taskOf(w)
-			}
-			if w.Spec.Priority != nil {
-				h.priority = *w.Spec.Priority
-			}
-			if reserved := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadQuotaReserved); reserved != nil {
-				h.since = reserved.LastTransitionTime.Time
-			}
-			found.holders = append(found.holders, h)
+			found.holders = append(found.holders, holderOf(w, named))
 		case given == nil && w.Namespace == namespace && string(w.Spec.QueueName) == localQueue:
 			found.waiting++
 		}
 	}
-	// As Kueue 0.19 orders those that it takes quota back from.
-	slices.SortFunc(found.holders, func(a, b holder) int {
-		return cmp.Or(cmp.Compare(a.priority, b.priority), b.since.Compare(a.since), cmp.Compare(a.task.Namespace, b.task.Namespace), cmp.Compare(a.task.Name, b.task.Name))
-	})
+	slices.SortFunc(found.holders, byPreemptionOrder)
 	return found, nil
+}
+
+// holderOf reads an admitted task.
+func holderOf(w *kueue.Workload, named bool) holder {
+	h := holder{task: Task{Namespace: w.Namespace}, since: w.CreationTimestamp.Time, holds: held(w), parts: len(w.Status.Admission.PodSetAssignments)}
+	if named {
+		h.task = taskOf(w)
+	}
+	if w.Spec.Priority != nil {
+		h.priority = *w.Spec.Priority
+	}
+	if reserved := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadQuotaReserved); reserved != nil {
+		h.since = reserved.LastTransitionTime.Time
+	}
+	return h
+}
+
+// byPreemptionOrder orders admitted tasks of a queue the way Kueue 0.19 picks
+// preemption candidates: lowest priority first, then the most recently admitted.
+func byPreemptionOrder(a, b holder) int {
+	return cmp.Or(cmp.Compare(a.priority, b.priority), b.since.Compare(a.since), cmp.Compare(a.task.Namespace, b.task.Namespace), cmp.Compare(a.task.Name, b.task.Name))
 }
 
 func taskOf(w *kueue.Workload) Task {

@@ -17,8 +17,14 @@ func drains(before, after *v1alpha1.ComputeAllocation) bool {
 // over lists what tasks hold beyond quota, where the change lowers it: what is
 // borrowed all along is no news.
 func over(holders []holder, before, after quota.Resolved) []Over {
-	held, had, granted := Given{}, Given{}, Given{}
+	had := Given{}
 	had.Add(before)
+	return slices.DeleteFunc(beyond(holders, after), func(o Over) bool { return o.Quota >= had[o.Pool][o.Resource] })
+}
+
+// beyond lists what tasks use of each resource of each pool beyond a quota.
+func beyond(holders []holder, after quota.Resolved) []Over {
+	held, granted := Given{}, Given{}
 	granted.Add(after)
 	for _, h := range holders {
 		for pool, resources := range h.holds {
@@ -32,7 +38,7 @@ func over(holders []holder, before, after quota.Resolved) []Over {
 	for _, pool := range slices.Sorted(maps.Keys(held)) {
 		for _, name := range held[pool].Names() {
 			o := Over{Pool: pool, Resource: name, Held: held[pool][name], Quota: granted[pool][name]}
-			if o.Held <= o.Quota || o.Quota >= had[pool][name] {
+			if o.Held <= o.Quota {
 				continue
 			}
 			for _, h := range holders {

@@ -26,6 +26,8 @@ type Review struct {
 	// change lowers that quota. Nothing is stopped for that; other teams may take
 	// it back. It is empty where the tasks are stopped anyway.
 	Over []Over
+	// Reclaims are what the team could preempt of others then, and cannot now.
+	Reclaims []Reclaim
 	// Stuck are running tasks that need more than the team could ever have
 	// afterwards: they run on, and once stopped never start again as they are.
 	Stuck []Stuck

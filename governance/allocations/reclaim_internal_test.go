@@ -1,0 +1,58 @@
+package allocations
+
+import (
+	"testing"
+
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/quota"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// A team that uses more of a resource than its quota borrows the difference.
+func TestBorrowerOf(t *testing.T) {
+	gpus := func(pool string, n int64) Given { return Given{pool: {catalog.GPU: n}} }
+	task := func(name string) Task { return Task{Namespace: "n", Kind: "Job", Name: name} }
+	holders := []holder{
+		{task: task("a"), holds: gpus("h100", 4)},
+		{task: task("b"), holds: gpus("a100", 8)},
+		{task: task("c"), holds: gpus("h100", 2)},
+	}
+	own := quota.Resolved{Pools: []quota.Pool{{Name: "h100", Nominal: quota.Resources{catalog.GPU: 4}}}}
+	for name, tc := range map[string]struct {
+		pool, resource string
+		want           Borrower
+	}{
+		"beyond its quota":  {"h100", catalog.GPU, Borrower{Borrowed: 2, Tasks: []Task{task("a"), task("c")}}},
+		"without any quota": {"a100", catalog.GPU, Borrower{Borrowed: 8, Tasks: []Task{task("b")}}},
+		"nothing used":      {"h100", catalog.CPU, Borrower{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, borrowerOf(holders, own, tc.pool, tc.resource)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestBorrowsMore(t *testing.T) {
+	gpus := func(n int64) quota.Resources { return quota.Resources{catalog.GPU: n} }
+	for name, tc := range map[string]struct {
+		change PoolChange
+		want   bool
+	}{
+		"a higher limit":          {PoolChange{Before: gpus(4), After: gpus(4), LimitBefore: gpus(1), LimitAfter: gpus(2)}, true},
+		"the limit is gone":       {PoolChange{Before: gpus(4), After: gpus(4), LimitBefore: gpus(1)}, true},
+		"a pool to borrow only":   {PoolChange{After: gpus(0), LimitAfter: gpus(2)}, true},
+		"a lower limit":           {PoolChange{Before: gpus(4), After: gpus(4), LimitBefore: gpus(2), LimitAfter: gpus(1)}, false},
+		"a limit where none was":  {PoolChange{Before: gpus(4), After: gpus(4), LimitAfter: gpus(9)}, false},
+		"the pool is given up":    {PoolChange{Before: gpus(4), LimitBefore: gpus(2)}, false},
+		"without limit all along": {PoolChange{Before: gpus(4), After: gpus(2)}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := borrowsMore(tc.change, catalog.GPU); got != tc.want {
+				t.Errorf("it reports %t, want %t", got, tc.want)
+			}
+		})
+	}
+}
