@@ -52,7 +52,7 @@ func TestTrouble(t *testing.T) {
 			w.(http.Flusher).Flush()
 			hang(r)
 		}, "did not answer within 0.3 s"},
-		"internal error":            {text(500, secret), "internal error"},
+		"internal error":              {text(500, secret), "internal error"},
 		"a proxy without it":          {text(502, "<html>"+secret), "internal error"},
 		"overloaded":                  {text(503, `{"status":"error","errorType":"timeout","error":"`+secret+`"}`), "internal error"},
 		"a question too large for it": {text(422, `{"status":"error","errorType":"execution","error":"`+secret+`"}`), "rejects the query"},

@@ -113,8 +113,8 @@ func TestMeterStaysInsideItself(t *testing.T) {
 func TestSummaryTitle(t *testing.T) {
 	for want, props := range map[string]SummaryProps{
 		"The save was not confirmed": {Failure: "No cluster.", Lines: []SummaryLine{{Text: "a"}}},
-		"1 problem to fix":     {Lines: []SummaryLine{{Text: "a"}}},
-		"2 problems to fix":      {Lines: []SummaryLine{{Text: "a"}, {Text: "b"}}},
+		"1 problem to fix":           {Lines: []SummaryLine{{Text: "a"}}},
+		"2 problems to fix":          {Lines: []SummaryLine{{Text: "a"}, {Text: "b"}}},
 	} {
 		props.ID = "s"
 		if got := htmlcheck.Render(t, Summary(props)).Find("#s h2").Text(); got != want {
