@@ -39,20 +39,22 @@ type outcome struct {
 	reported map[string]loopguard.Loop
 }
 
-// TestRandomClusters runs the settings of 200 seeds: the guard-less Kueue loops
-// in at least 20 of them, and in none for more than longestLoop with the guard.
+// TestRandomClusters runs the settings of 200 seeds. Without the guard Kueue
+// loops in one of ten at least; with it no loop lasts longer than longestLoop,
+// and no Workload is left inactive.
 func TestRandomClusters(t *testing.T) {
 	if os.Getenv("KUOTA_VERIFY") == "" {
 		t.Skip("takes 15 minutes for each mode: set KUOTA_VERIFY=1")
 	}
 	c := clustertest.Get(t)
 	furnish(t, c)
-	configuration{strategies: strings.FieldsFunc(*strategies, func(r rune) bool { return r == ',' }), prioritize: *prioritize}.apply(t, c)
+	config := configuration{strategies: strings.FieldsFunc(*strategies, func(r rune) bool { return r == ',' }), prioritize: *prioritize}
+	config.apply(t, c)
 	t.Run(warn, func(t *testing.T) {
 		guard := startGuard(t, warn)
 		all := runSeeds(t, c, guard)
 		figures(warn, all)
-		if looping := countLooping(all); looping*10 < len(all) {
+		if looping := countLooping(all); len(config.strategies) > 0 && !config.prioritize && looping*10 < len(all) {
 			t.Errorf("%d of %d settings loop, too few to say anything about the guard", looping, len(all))
 		}
 		for _, out := range all {

@@ -39,6 +39,15 @@ func recipe(name string) setting {
 	}
 }
 
+// slowRecipe is the recipe with pods of b's task of class low that take long to
+// end. Where b's other task preempts that one and a's at once, a's is admitted
+// and preempted again until both have ended.
+func slowRecipe(name string) setting {
+	s := recipe(name)
+	s.pods, s.tasks[1].ends = false, 12*time.Second
+	return s
+}
+
 // begin creates a setting, which is removed when the test ends, and submits its
 // tasks.
 func begin(t *testing.T, c *clustertest.Cluster, s setting) {
@@ -59,37 +68,42 @@ func begin(t *testing.T, c *clustertest.Cluster, s setting) {
 }
 
 // TestRecipe runs the recipe of a loop under each configuration of Kueue that
-// Kuota may meet. The pods are real to Kubernetes.
+// Kuota may meet. Except where pods are slow, they are real to Kubernetes.
 func TestRecipe(t *testing.T) {
 	c := clustertest.Get(t)
 	furnish(t, c)
 	for _, run := range []struct {
 		name      string
 		configure configuration
+		recipe    func(name string) setting
 		wantLoop  bool
 	}{
-		{"both strategies", fairShare, true},
-		{finalShare, configuration{strategies: []string{finalShare}}, true},
-		{initialShare, configuration{strategies: []string{initialShare}}, true},
-		{"both strategies, preemptors first", configuration{strategies: fairShare.strategies, prioritize: true}, false},
-		{"first come, first served", firstCome, false},
+		{"both strategies", fairShare, recipe, true},
+		{finalShare, configuration{strategies: []string{finalShare}}, recipe, true},
+		{initialShare, configuration{strategies: []string{initialShare}}, recipe, true},
+		{"both strategies, preemptors first", configuration{strategies: fairShare.strategies, prioritize: true}, recipe, false},
+		{"first come, first served", firstCome, recipe, false},
+		{"first come, first served, slow pods", firstCome, slowRecipe, true},
+		{"first come, first served, slow pods, preemptors first", configuration{prioritize: true}, slowRecipe, false},
 	} {
 		t.Run(run.name, func(t *testing.T) {
 			run.configure.apply(t, c)
+			runJobs(t, c)
+			s := run.recipe(clustertest.Name("recipe"))
 			if !run.wantLoop {
-				recipeSettles(t, c)
+				recipeSettles(t, c, s)
 				return
 			}
-			t.Run(warn, func(t *testing.T) { recipeLoops(t, c) })
-			t.Run(breakUp, func(t *testing.T) { recipeIsBroken(t, c) })
+			t.Run(warn, func(t *testing.T) { recipeLoops(t, c, s) })
+			t.Run(breakUp, func(t *testing.T) { recipeIsBroken(t, c, run.recipe(clustertest.Name("recipe"))) })
 		})
 	}
 }
 
 // recipeLoops waits until the oracle sees the loop, and checks what it is.
-func recipeLoops(t *testing.T, c *clustertest.Cluster) {
+func recipeLoops(t *testing.T, c *clustertest.Cluster, s setting) {
 	guard := startGuard(t, warn)
-	o, s := watchWorkloads(t, c), recipe(clustertest.Name("recipe"))
+	o := watchWorkloads(t, c)
 	begin(t, c, s)
 	clustertest.Eventually(t, loopLimit, func(context.Context) error {
 		if len(o.loops(s.name)) == 0 {
@@ -116,9 +130,9 @@ func recipeLoops(t *testing.T, c *clustertest.Cluster) {
 
 // recipeIsBroken waits until b's task runs, a's waits in its queue, and nothing
 // is preempted any more.
-func recipeIsBroken(t *testing.T, c *clustertest.Cluster) {
+func recipeIsBroken(t *testing.T, c *clustertest.Cluster, s setting) {
 	guard := startGuard(t, breakUp)
-	o, s := watchWorkloads(t, c), recipe(clustertest.Name("recipe"))
+	o := watchWorkloads(t, c)
 	begin(t, c, s)
 	settles(t, o, s, breakLimit+quietFor)
 	seen := o.of(s.name)["a-mid"]
@@ -137,10 +151,10 @@ func recipeIsBroken(t *testing.T, c *clustertest.Cluster) {
 
 // recipeSettles checks that the same tasks settle by themselves. Before they do,
 // b's task may preempt a's twice or three times.
-func recipeSettles(t *testing.T, c *clustertest.Cluster) {
+func recipeSettles(t *testing.T, c *clustertest.Cluster, s setting) {
 	t.Helper()
 	startGuard(t, breakUp)
-	o, s := watchWorkloads(t, c), recipe(clustertest.Name("recipe"))
+	o := watchWorkloads(t, c)
 	begin(t, c, s)
 	settles(t, o, s, loopLimit)
 	if found := o.loops(s.name); len(found) > 0 {
