@@ -15,11 +15,9 @@ import (
 	"kuota.dev/kuota/governance/loopguard"
 
 	"github.com/go-logr/logr"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
@@ -32,17 +30,10 @@ const (
 
 // startGuard runs the loop guard in a mode until the test ends, with the rights of
 // the console. Kuota's controllers do not run.
-func startGuard(t testing.TB, mode string) *loopguard.Guard {
+func startGuard(t *testing.T, mode string) *loopguard.Guard {
 	t.Helper()
 	c := clustertest.Get(t)
-	policy := &v1alpha1.ClusterPolicy{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterPolicyName}}
-	if _, err := controllerutil.CreateOrUpdate(t.Context(), c.Client, policy, func() error {
-		policy.Spec.PreemptionLoops = v1alpha1.PreemptionLoops(mode)
-		policy.Spec.Enforcement = v1alpha1.EnforcementNone
-		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	setLoops(t, c, v1alpha1.PreemptionLoops(mode))
 	ctrl.SetLogger(logr.Discard())
 	manager, err := ctrl.NewManager(c.Console, ctrl.Options{Scheme: cluster.Scheme, Metrics: server.Options{BindAddress: "0"}})
 	if err != nil {

@@ -3,10 +3,8 @@ package interrupted_test
 import (
 	"context"
 	"errors"
-	"net/http"
 	"os"
 	"strconv"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,7 +13,6 @@ import (
 	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/reconcile"
 
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,42 +20,11 @@ import (
 
 func TestMain(m *testing.M) { clustertest.Main(m) }
 
-// errStopped is what every call answers once the controllers were stopped.
-var errStopped = errors.New("stopped by the test")
-
-// line is the controllers' connection to the API server. It breaks at the n-th
-// call: before it is sent, or after it was carried out, its answer lost.
-type line struct {
-	next    http.RoundTripper
-	breakAt int64 // 0 never breaks
-	after   bool
-	calls   atomic.Int64
-	writes  atomic.Int64
-}
-
-func (l *line) RoundTrip(request *http.Request) (*http.Response, error) {
-	n := l.calls.Add(1)
-	if request.Method != http.MethodGet {
-		l.writes.Add(1)
-	}
-	switch {
-	case l.breakAt == 0 || n < l.breakAt:
-		return l.next.RoundTrip(request)
-	case n == l.breakAt && l.after:
-		if response, err := l.next.RoundTrip(request); err == nil {
-			response.Body.Close()
-		}
-	}
-	return nil, errStopped
-}
-
-func (l *line) broken() bool { return l.breakAt != 0 && l.calls.Load() >= l.breakAt }
-
 // controllers are Kuota's, over a line, with a clock that runs fast: what they
 // wait for by the clock is not what is tested here.
 type controllers struct {
 	reconcile.Controllers
-	line *line
+	line *clustertest.Line
 	team string
 }
 
@@ -68,13 +34,8 @@ var mapper client.Client
 func start(t *testing.T, team string, breakAt int64, after bool, install reconcile.KueueInstall) controllers {
 	t.Helper()
 	c := clustertest.Get(t)
-	l := &line{breakAt: breakAt, after: after}
-	config := rest.CopyConfig(c.Console)
-	config.QPS, config.Burst = 1000, 1000
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		l.next = next
-		return l
-	})
+	l := &clustertest.Line{BreakAt: breakAt, After: after}
+	config := l.Over(c.Console)
 	if mapper == nil {
 		mapper = c.Client
 	}
@@ -97,13 +58,13 @@ func (c controllers) run(t *testing.T, done func(context.Context) error) {
 	t.Helper()
 	team := ctrl.Request{NamespacedName: client.ObjectKey{Name: c.team}}
 	clustertest.Eventually(t, 60*time.Second, func(ctx context.Context) error {
-		before := c.line.writes.Load()
+		before := c.line.Writes()
 		var failed []error
 		for _, look := range []func(context.Context, ctrl.Request) (ctrl.Result, error){
 			c.Pools.Reconcile, c.Ranking.Reconcile, c.Unallocated.Reconcile, c.Kueue.Reconcile, c.Allocations.Reconcile, c.Capacity.Reconcile,
 		} {
 			_, err := look(ctx, team)
-			if c.line.broken() {
+			if c.line.Broken() {
 				return nil
 			}
 			failed = append(failed, err)
@@ -111,7 +72,7 @@ func (c controllers) run(t *testing.T, done func(context.Context) error) {
 		if err := errors.Join(failed...); err != nil {
 			return err
 		}
-		if c.line.writes.Load() != before {
+		if c.line.Writes() != before {
 			return errors.New("there was still something to write")
 		}
 		return done(ctx)
@@ -151,10 +112,10 @@ func interrupted(t *testing.T, team string, breakAt int64, after bool, install r
 	t.Helper()
 	first := start(t, team, breakAt, after, install)
 	first.run(t, done)
-	if first.line.broken() {
+	if first.line.Broken() {
 		start(t, team, 0, false, install).run(t, done)
 	}
-	return first.line.calls.Load()
+	return first.line.Calls()
 }
 
 // nowhere has the controllers find no configuration of Kueue, for scenes that
