@@ -120,7 +120,7 @@ func TestScientistWatchesATask(t *testing.T) {
 	must(t, see.Locator(timeline).ToContainText("another team takes back its own quota"))
 	must(t, see.Locator(why).ToContainText("2 Neuron devices short."))
 	must(t, see.Locator(why).ToContainText("8 Neuron devices, all free."))
-	must(t, see.Locator(why).ToContainText("Nothing stands idle with others."))
+	must(t, see.Locator(why).ToContainText("There is no idle quota to borrow."))
 	must(t, see.Locator(row("mine")).ToContainText("Preempted"))
 	must(t, see.Locator(row("owner")).ToContainText("Running"))
 	accessible(t, task, "task-preempted")

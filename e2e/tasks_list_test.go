@@ -75,15 +75,58 @@ func looksWell(t *testing.T, page playwright.Page, team string) {
 		open(t, page, "/tasks?sort=name&range=1h&team="+team)
 		must(t, see.Locator(page.Locator("#tasks-table tbody tr")).ToHaveCount(100))
 		fits(t, page, look.name)
+		laidOut(t, page, look.width)
 		picture(t, page, "tasks-many-"+look.name)
 		open(t, page, "/tasks?sort=name&page=2&range=1h&team="+team)
 		must(t, page.Locator(".column-choices summary").Click())
 		fits(t, page, look.name)
 		accessible(t, page, "tasks-columns-"+look.name)
+		must(t, page.Locator(".column-choices input[type=checkbox]").First().Focus())
+		must(t, page.Keyboard().Press("Escape"))
+		must(t, see.Locator(page.Locator(".column-choices fieldset")).ToBeHidden())
+		must(t, see.Locator(page.Locator(".column-choices summary")).ToBeFocused())
+		must(t, page.Locator(".list-tabs").GetByRole("link", playwright.LocatorGetByRoleOptions{Name: "Finished"}).Click())
+		must(t, see.Page(page).ToHaveURL(regexp.MustCompile(`tab=finished`)))
+		must(t, see.Locator(page.Locator(".list-tabs [aria-current]")).ToContainText("Finished"))
+		must(t, see.Locator(page.Locator("#task-list")).ToContainText("No tasks match these filters."))
 		open(t, page, "/tasks/hyperpod-ns-"+team+"/job/sweep-000")
 		must(t, see.Locator(page.Locator("#task-why")).ToBeVisible())
 		fits(t, page, look.name)
 		accessible(t, page, "task-of-many-"+look.name)
+	}
+}
+
+// laidOut checks that all usual columns are on the screen, and that each task is a
+// card of labeled values on a phone.
+func laidOut(t *testing.T, page playwright.Page, width int) {
+	t.Helper()
+	found, err := page.Evaluate(`() => {
+		const frame = document.querySelector("#tasks-table"), row = frame.querySelector("tbody tr");
+		const labels = [...row.querySelectorAll("td[data-label]")].filter((cell) => cell.offsetParent !== null);
+		return {
+			hidden: frame.scrollWidth - frame.clientWidth,
+			heads: [...frame.querySelectorAll("thead th")].map((head) => head.innerText.trim().replace(/\s*[↑↓]$/, "")).join(", "),
+			card: getComputedStyle(row).display === "grid",
+			outside: [...row.children].filter((cell) => cell.getBoundingClientRect().right > innerWidth).length,
+			labels: labels.map((cell) => getComputedStyle(cell, "::before").content.replaceAll('"', "")).join(", "),
+			reason: row.querySelector(".reason")?.innerText ?? "",
+		};
+	}`)
+	must(t, err)
+	got := found.(map[string]any)
+	if toInt(got["outside"]) != 0 || toInt(got["hidden"]) > 0 {
+		t.Errorf("at %d px a part of the list is off the screen: %v", width, got)
+	}
+	if want := "Name, Status, Team, Priority class, Place, Accelerators, Pool, Submitted, Waited, Ran, Preempted"; got["heads"] != want {
+		t.Errorf("the columns are %v, want %s", got["heads"], want)
+	}
+	if want := width < 640; got["card"] != want {
+		t.Errorf("at %d px a task is a card: %v", width, got["card"])
+	} else if labels := got["labels"]; want && labels != "Team, Place, Accelerators, Submitted, Waited" {
+		t.Errorf("a card shows %v", labels)
+	}
+	if reason := got["reason"].(string); !strings.HasSuffix(reason, "can never have that much.") {
+		t.Errorf("the reason is %q", reason)
 	}
 }
 
@@ -108,34 +151,34 @@ func choosesAList(t *testing.T, page playwright.Page, team string) {
 	must(t, err)
 	must(t, page.Locator("#q").Fill("sweep"))
 	press("button", "Filter")
-	is("q=sweep&team="+team, "", 100, 14)
+	is("q=sweep&team="+team, "", 100, 11)
 	must(t, page.Locator("#tasks-table thead").GetByRole("link", playwright.LocatorGetByRoleOptions{Name: "Name"}).Click())
-	is("order=asc&q=sweep&sort=name&team="+team, "sweep-000", 100, 14)
+	is("order=asc&q=sweep&sort=name&team="+team, "sweep-000", 100, 11)
 	press("link", "Next")
-	is("order=asc&page=2&q=sweep&sort=name&team="+team, "sweep-100", 3, 14)
+	is("order=asc&page=2&q=sweep&sort=name&team="+team, "sweep-100", 3, 11)
 	must(t, page.Locator(".column-choices summary").Click())
-	for _, name := range []string{"Memory", "Pool"} {
+	for _, name := range []string{"Place", "Pool"} {
 		must(t, page.GetByLabel(name).And(page.Locator("[name=cols]")).Uncheck())
 	}
 	press("button", "Show these")
-	is("hide=memory&hide=pool&order=asc&q=sweep&sort=name&team="+team, "sweep-000", 100, 12)
+	is("hide=place&hide=pool&order=asc&q=sweep&sort=name&team="+team, "sweep-000", 100, 9)
 	press("link", "Next")
-	is("hide=memory&hide=pool&order=asc&page=2&q=sweep&sort=name&team="+team, "sweep-100", 3, 12)
+	is("hide=place&hide=pool&order=asc&page=2&q=sweep&sort=name&team="+team, "sweep-100", 3, 9)
 	_, err = page.Reload()
 	must(t, err)
-	is("hide=memory&hide=pool&order=asc&page=2&q=sweep&sort=name&team="+team, "sweep-100", 3, 12)
+	is("hide=place&hide=pool&order=asc&page=2&q=sweep&sort=name&team="+team, "sweep-100", 3, 9)
 	press("link", "sweep-101")
 	must(t, see.Locator(page.Locator("h1")).ToHaveText("sweep-101"))
 	must(t, see.Locator(page.Locator("#task-why")).ToContainText("can never have that much"))
-	for _, back := range []string{"hide=memory&hide=pool&order=asc&page=2&q=sweep&sort=name&team=", "hide=memory&hide=pool&order=asc&q=sweep&sort=name&team=", "order=asc&page=2&q=sweep&sort=name&team="} {
+	for _, back := range []string{"hide=place&hide=pool&order=asc&page=2&q=sweep&sort=name&team=", "hide=place&hide=pool&order=asc&q=sweep&sort=name&team=", "order=asc&page=2&q=sweep&sort=name&team="} {
 		_, err = page.GoBack()
 		must(t, err)
-		first, count, columns := "sweep-000", 100, 14
+		first, count, columns := "sweep-000", 100, 11
 		if strings.Contains(back, "page=2") {
 			first, count = "sweep-100", 3
 		}
 		if strings.Contains(back, "hide") {
-			columns = 12
+			columns = 9
 		}
 		is(back+team, first, count, columns)
 	}

@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -342,8 +341,19 @@ func (m *many) explanations(s manyServer, name string) {
 	figures(m.t, name, all)
 }
 
-// mark is in a task's reason when it was written, in milliseconds.
-var mark = regexp.MustCompile(`seen at (\d{13})`)
+// A mark is how often a task was preempted, which the list shows: markBase, and the
+// milliseconds from markEpoch until it was written.
+const markBase = 1_000_000_000
+
+var (
+	mark      = regexp.MustCompile(`1,\d{3},\d{3},\d{3}`)
+	markEpoch = time.Now()
+)
+
+// late is how long ago a mark was written.
+func late(mark int64) time.Duration {
+	return time.Since(markEpoch.Add(time.Duration(mark-markBase) * time.Millisecond))
+}
 
 // changes has streams open while tasks of the first page change, and measures
 // from before each write until the browser shows it.
@@ -372,16 +382,16 @@ func (m *many) changes(s manyServer) {
 	must(m.t, page.Context().AddCookies(cookiesOf(m.t, s.admin, s.address)))
 	_, err = page.Goto("/tasks")
 	must(m.t, err)
-	_, err = page.Evaluate(`() => {
+	_, err = page.Evaluate(`(epoch) => {
 		window.late = [];
 		const seen = new Set();
 		new MutationObserver(() => {
 			const now = Date.now();
-			for (const found of document.querySelector("#tasks").textContent.matchAll(/seen at (\d{13})/g)) {
-				if (!seen.has(found[1])) { seen.add(found[1]); window.late.push(now - Number(found[1])); }
+			for (const found of document.querySelector("#tasks").textContent.matchAll(/1,\d{3},\d{3},\d{3}/g)) {
+				if (!seen.has(found[0])) { seen.add(found[0]); window.late.push(now - epoch - (Number(found[0].replaceAll(",", "")) - 1e9)); }
 			}
 		}).observe(document.body, {subtree: true, childList: true, characterData: true});
-	}`)
+	}`, markEpoch.UnixMilli())
 	must(m.t, err)
 
 	var writing sync.WaitGroup
@@ -393,7 +403,7 @@ func (m *many) changes(s manyServer) {
 		w := m.live[i%len(m.live)]
 		wrote++
 		writing.Go(func() {
-			body := fmt.Sprintf(`{"status":{"conditions":[{"type":"QuotaReserved","status":"False","reason":"WaitingForQuota","lastTransitionTime":%q,"message":"seen at %d"}]}}`, metav1.Now().UTC().Format(time.RFC3339), time.Now().UnixMilli())
+			body := fmt.Sprintf(`{"status":{"schedulingStats":{"evictions":[{"reason":"Preempted","underlyingCause":"","count":%d}]}}}`, markBase+time.Since(markEpoch).Milliseconds())
 			if err := m.client.Status().Patch(ctx, &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Name: w.Name, Namespace: w.Namespace}}, client.RawPatch(types.MergePatchType, []byte(body))); err != nil {
 				m.t.Error(err)
 			}
@@ -450,10 +460,17 @@ func (m *many) deletions(s manyServer) {
 	}
 	deleting.Wait()
 	deleted := time.Now()
-	want := fmt.Sprintf("%d,000 tasks", (manyTasksCount-gone)/1000)
+	counts := regexp.MustCompile(`class="count">([\d,]+)<`) // of active and of finished tasks
 	clustertest.Eventually(m.t, time.Minute, func(context.Context) error {
-		if _, body := fetch(m.t, s.admin, s.address+"/tasks"); !strings.Contains(body, want) {
-			return fmt.Errorf("the list does not say %s", want)
+		sum := 0
+		_, body := fetch(m.t, s.admin, s.address+"/tasks")
+		for _, found := range counts.FindAllStringSubmatch(body, -1) {
+			n, err := strconv.Atoi(strings.ReplaceAll(found[1], ",", ""))
+			must(m.t, err)
+			sum += n
+		}
+		if want := manyTasksCount - gone; sum != want {
+			return fmt.Errorf("the list counts %d tasks, want %d", sum, want)
 		}
 		return nil
 	})
@@ -461,12 +478,12 @@ func (m *many) deletions(s manyServer) {
 }
 
 // marks are how late each mark is.
-func marks(text string) (late []time.Duration) {
-	for _, found := range mark.FindAllStringSubmatch(text, -1) {
-		ms, _ := strconv.ParseInt(found[1], 10, 64)
-		late = append(late, time.Since(time.UnixMilli(ms)))
+func marks(text string) (all []time.Duration) {
+	for _, found := range mark.FindAllString(text, -1) {
+		written, _ := strconv.ParseInt(strings.ReplaceAll(found, ",", ""), 10, 64)
+		all = append(all, late(written))
 	}
-	return late
+	return all
 }
 
 // stream reads a page's events, as an open page does; each is told of marks.
@@ -510,11 +527,8 @@ func (m *many) watch(ctx context.Context, each func(late time.Duration)) {
 		defer events.Stop()
 		for event := range events.ResultChan() {
 			if w, ok := event.Object.(*kueue.Workload); ok {
-				i := slices.IndexFunc(w.Status.Conditions, func(c metav1.Condition) bool { return mark.MatchString(c.Message) })
-				if i >= 0 {
-					for _, late := range marks(w.Status.Conditions[i].Message) {
-						each(late)
-					}
+				if stats := w.Status.SchedulingStats; stats != nil && len(stats.Evictions) > 0 && stats.Evictions[0].Count > markBase {
+					each(late(int64(stats.Evictions[0].Count)))
 				}
 			}
 		}
