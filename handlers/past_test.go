@@ -120,7 +120,7 @@ func TestTaskAfterItsDeletion(t *testing.T) {
 		htmlcheck.Page(t, page)
 		text := said(page.Find("main"))
 		for _, want := range []string{"Succeeded", "deleted · Job · dev · asked for 4 GPUs", "Waited 45 m 00 s in 2 waits; the longest was 35 m 00 s", "Ran 1 h 15 m in 2 runs", "Preempted once",
-			"by another team Preempted another team takes back its own quota; it had run for 30 m 00 s", "another team finished"} {
+			"by another team Preempted another team reclaims its own quota; it had run for 30 m 00 s", "another team finished"} {
 			if !strings.Contains(text, want) {
 				t.Errorf("%s lacks %q: %s", query, want, text)
 			}
@@ -189,7 +189,7 @@ func TestTimelineIsCompletedFromHistory(t *testing.T) {
 		t.Errorf("%d lines: %s", lines, said(timeline))
 	}
 	d.more = func(detail *tasks.Detail) { detail.Timeline = []tasks.Event{by} }
-	if _, page = get(t, address); page.Find("#task-timeline li").Length() != 5 || !strings.Contains(said(page.Find("#task-timeline")), "by Preempted secret-job another team takes back its own quota; it had run for 30 m 00 s") {
+	if _, page = get(t, address); page.Find("#task-timeline li").Length() != 5 || !strings.Contains(said(page.Find("#task-timeline")), "by Preempted secret-job another team reclaims its own quota; it had run for 30 m 00 s") {
 		t.Errorf("it says %s", said(page.Find("#task-timeline")))
 	}
 	d.past = nil

@@ -106,7 +106,7 @@ func (h *Handlers) taskPage(ctx context.Context, c echo.Context) (views.TaskPage
 		Name: d.Name, Team: orDash(d.Team), Namespace: d.Namespace,
 		Status: views.Status{Tone: tones[d.State], Label: stateWords(d, now)},
 		Lead:   strings.Join(facts(d), " · "), YAMLURL: below(c, "/yaml"),
-		Why: whyOf(d), Timeline: lifeLines(life, d.State, poolsOf(d), false), Forgotten: forgotten(d, life), Remembered: "as far as it is remembered", Pods: pods(d),
+		Why: whyOf(d), Timeline: lifeLines(life, d.State, poolsOf(d), false), Forgotten: forgotten(d, life), Remembered: "since this console started", Pods: pods(d),
 	}
 	page.Loops = loopLines(d.Loops)
 	if recorded && page.Forgotten == "" {
@@ -125,11 +125,11 @@ func (h *Handlers) taskPage(ctx context.Context, c echo.Context) (views.TaskPage
 		}
 	}
 	if d.State.Holding() {
-		figures("Holds", d.Held)
-		page.Resources = append(page.Resources, views.ValueLine{Name: "In", Value: orDash(strings.Join(d.Pools, ", "))})
+		figures("Uses", d.Held)
+		page.Resources = append(page.Resources, views.ValueLine{Name: "Pool", Value: orDash(strings.Join(d.Pools, ", "))})
 	}
 	if !d.State.Holding() || d.Growing() {
-		figures("Asks for", d.Asked)
+		figures("Requests", d.Asked)
 	}
 	page.Resources = append(page.Resources, views.ValueLine{Name: "Pods", Value: podWords(d.Task)}, views.ValueLine{Name: "Queue", Value: orDash(d.Queue)})
 	for _, s := range d.Said {
@@ -162,14 +162,14 @@ func facts(d tasks.Detail) []string {
 	if d.Class != "" {
 		list = append(list, className(d.Class))
 	} else {
-		list = append(list, "without a priority class")
+		list = append(list, "no priority class")
 	}
-	verb := "asks for "
+	verb := "requests "
 	switch {
 	case d.State.Holding():
-		verb = "holds "
+		verb = "uses "
 	case d.State.Finished():
-		verb = "asked for "
+		verb = "requested "
 	}
 	if text := amounts(d.Resources()); text != "" {
 		list = append(list, verb+text)

@@ -56,16 +56,16 @@ func (h *Handlers) doAction(action actions.Action) func(echo.Context) error {
 		case action == actions.Resume:
 			err = h.Actions.Resume(ctx, user, at)
 		case action == actions.Delete && values.Get("confirm") != r.Name:
-			page.Confirm = &views.TextField{Value: values.Get("confirm"), Error: "Type " + r.Name + ", to the letter."}
+			page.Confirm = &views.TextField{Value: values.Get("confirm"), Error: "Type " + r.Name + " exactly."}
 			return web.Render(c, http.StatusUnprocessableEntity, views.Action(page))
 		case action == actions.Delete:
 			leadTo = tasksURL + "?deleted=" + deletedTask
 			err = h.Actions.Delete(ctx, user, at)
 		case action == actions.Front && r.Place == 1: // it came there by itself
 		case action == actions.Front && !among && r.Obstacle == "":
-			err = &governance.Error{Kind: governance.Conflict, Op: "move to the front", Message: "The queue, or the classes, changed in between, and that class would not put it first any more. Look again at what would."}
+			err = &governance.Error{Kind: governance.Conflict, Op: "move to the front", Message: "The queue or the classes changed meanwhile, and that class no longer puts it first. Review the page and try again."}
 		case action == actions.Class && !among && r.Obstacle == "":
-			page.Chosen = "Choose a class that there is."
+			page.Chosen = "Choose an existing class."
 			return web.Render(c, http.StatusUnprocessableEntity, views.Action(page))
 		default:
 			err = h.Actions.SetClass(ctx, user, at, chosen)

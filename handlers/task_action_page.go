@@ -74,7 +74,7 @@ func missingWords(offers []actions.Offer) string {
 	if len(names) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("Not for you: %s. That needs the right to %s in this namespace.", strings.Join(names, ", "), strings.Join(rights, ", to "))
+	return fmt.Sprintf("You cannot do this: %s. You need the right to %s in this namespace.", strings.Join(names, ", "), strings.Join(rights, ", to "))
 }
 
 // actionPage is a review as its page shows it.
@@ -112,19 +112,19 @@ func (h *Handlers) actionPage(c echo.Context, r actions.Review) views.ActionPage
 
 func stopEffects(r actions.Review, ran string) (list []string) {
 	if r.State.Holding() {
-		list = append(list, loses(r)+" What it had not saved is lost.", fmt.Sprintf("It ran %s.", ran))
+		list = append(list, loses(r)+" Unsaved work is lost.", fmt.Sprintf("It has run for %s.", ran))
 		if r.State == tasks.Starting {
 			list[1] = "Its pods are not all ready yet."
 		}
 	} else {
-		list = append(list, fmt.Sprintf("It leaves its queue, where it is %s. It holds no quota, and loses none.", standing(r.Stands)))
+		list = append(list, fmt.Sprintf("It leaves its queue, where it is %s. It uses no quota.", standing(r.Stands)))
 	}
-	list = append(list, "It stays stopped until somebody resumes it. It then waits in its queue again, by its class and by when it was submitted.")
+	list = append(list, "It stays stopped until someone resumes it. Then it waits in its queue by its class and its submission time.")
 	switch next := r.Next; {
 	case next != nil && next.UID != r.UID:
-		list = append(list, fmt.Sprintf("%s stands first in its queue now, and asks for %s.", next.Name, amounts(next.Asked)))
+		list = append(list, fmt.Sprintf("%s is first in its queue now, and requests %s.", next.Name, amounts(next.Asked)))
 	case next == nil:
-		list = append(list, "No task waits in its queue now.")
+		list = append(list, "No tasks wait in its queue now.")
 	}
 	return list
 }
@@ -135,7 +135,7 @@ func loses(r actions.Review) string {
 	if held == "" {
 		held = "quota"
 	}
-	return fmt.Sprintf("It loses its %s at once: its pods end, and its job is suspended.", held)
+	return fmt.Sprintf("It loses its %s at once. Its pods end, and its job is suspended.", held)
 }
 
 // standing is a place in a queue in words.
@@ -155,23 +155,23 @@ func outcome(s tasks.Supposed, who string) []string {
 	}
 	switch v.Constraint {
 	case explain.Turn:
-		return []string{fmt.Sprintf("What %s asks for is free now.", who)}
+		return []string{fmt.Sprintf("The quota %s requests is free now.", who)}
 	case explain.Reclaims:
 		if len(v.StopsOthers) > 0 || v.MayPreempt {
-			return []string{"It may preempt " + preemptedWords(v) + ". They are put back among those that wait."}
+			return []string{"It may preempt " + preemptedWords(v) + ", which are requeued."}
 		}
 		if len(v.Decides.Lower) > 0 && v.Decides.Used+v.Decides.Needed > v.Decides.Nominal {
-			return []string{"It may preempt tasks of its own team that stand lower: " + victims(v.Decides) + ". They are put back among those that wait."}
+			return []string{"It may preempt lower-priority tasks of its team, which are requeued: " + victims(v.Decides) + "."}
 		}
-		return []string{"It fits into its team's own quota: it may preempt tasks of others that borrow it."}
+		return []string{"It fits its team's own quota, and may preempt tasks of other teams that borrow it."}
 	case explain.Quota:
 		return []string{fmt.Sprintf("It does not fit now: %s short in %s.", quota.Amount(v.Decides.Resource, v.Decides.Short()), v.Decides.Flavor)}
 	case explain.ExceedsMax:
-		return []string{fmt.Sprintf("It can never start as it is: it needs %s of %s, and its team may have %s at most.", quota.Amount(v.Decides.Resource, v.Decides.Needed), v.Decides.Flavor, quota.Amount(v.Decides.Resource, v.Decides.Most))}
+		return []string{fmt.Sprintf("It can never start like this: it requests %s of %s, and its team can have at most %s.", quota.Amount(v.Decides.Resource, v.Decides.Needed), v.Decides.Flavor, quota.Amount(v.Decides.Resource, v.Decides.Most))}
 	case explain.QueueHeld:
-		return []string{"Its queue is on hold: nothing starts there until an admin has it go on."}
+		return []string{"Its queue is on hold. No task starts until an admin resumes the queue."}
 	}
-	return []string{"Something else keeps it from starting: its page says what."}
+	return []string{"It cannot start yet. Its page says why."}
 }
 
 // victims are tasks that may be stopped, with what they hold.
@@ -187,79 +187,76 @@ func frontEffects(r actions.Review) []string {
 	to := r.Choices[0]
 	was := "It has no class now"
 	if r.Class != "" {
-		was = fmt.Sprintf("It is in %s now (weight %d)", className(r.Class), r.Priority)
+		was = fmt.Sprintf("Its class is %s now (weight %d)", className(r.Class), r.Priority)
 	}
 	list := []string{
-		fmt.Sprintf("It gets the class %s, weight %d: the lowest that stands before all that wait ahead of it. %s.", className(to.Name), to.Priority, was),
+		fmt.Sprintf("It gets the class %s (weight %d), the lowest that puts it first. %s.", className(to.Name), to.Priority, was),
 		fmt.Sprintf("It moves from the %s place in its queue to the 1st of %s.", ordinal(r.Place), thousands(int64(r.Of))),
 	}
-	return append(append(list, outcome(to.Supposed, "it")...), "It keeps that class, also while it runs.")
+	return append(append(list, outcome(to.Supposed, "it")...), "It keeps that class while it runs.")
 }
 
 func classEffects(r actions.Review) []string {
 	var list []string
 	switch {
 	case r.State.Holding():
-		list = append(list, "It goes on running, with its quota. Its class decides who may preempt it, and where it waits after that.")
+		list = append(list, "It keeps running with its quota. Its class decides which tasks may preempt it, and its place when it waits again.")
 	case r.Bare:
-		list = append(list, "Kueue has made no Workload of it. With a class that there is it makes one, unless something else is in the way, and the task joins its queue.")
+		list = append(list, "Kueue has not created its Workload. With an existing class Kueue creates one, and the task joins its queue.")
 	case r.State == tasks.Stopped:
 		list = append(list, "It stays stopped. Its class decides where it waits once it is resumed.")
 	default:
-		list = append(list, "Its place in its queue changes at once, and with it what it may preempt.")
+		list = append(list, "Its place in its queue changes at once, and so does what it may preempt.")
 	}
 	same := len(r.Choices) > 1
 	for _, c := range r.Choices {
 		same = same && c.Priority == r.Choices[0].Priority
 	}
 	if same {
-		list = append(list, "All classes count the same now, as under first come, first served: a change moves nothing until tasks are ranked again.")
+		list = append(list, "All classes have the same priority now (first come, first served). The change takes effect when tasks are ranked by class again.")
 	}
-	return append(list, "A class that a task has cannot be taken away from it, only changed.")
+	return append(list, "You can change a task's class, but not remove it.")
 }
 
 func classChoice(r actions.Review, c actions.Choice) views.ActionChoice {
 	choice := views.ActionChoice{Value: c.Name, Label: fmt.Sprintf("%s · weight %d", className(c.Name), c.Priority), Checked: c.Name == r.Class}
 	if choice.Checked {
-		choice.Label += " · as now"
+		choice.Label += " · current"
 	}
 	switch {
 	case !r.State.Holding():
 		choice.Text = strings.Join(append([]string{upper(standing(c.Supposed)) + "."}, outcome(c.Supposed, "it")...), " ")
 	case !c.Preempts:
-		choice.Text = "Its queue stops no task for another."
+		choice.Text = "Its queue does not preempt tasks for one another."
 	case c.Outranked == 0:
-		choice.Text = "No task that waits in its queue stands higher."
+		choice.Text = "No waiting task of its queue could preempt it."
 	default:
-		choice.Text = countOf(c.Outranked, "task") + " of its queue would stand higher, and may preempt it."
-		if c.Outranked == 1 {
-			choice.Text = "1 task of its queue would stand higher, and may preempt it."
-		}
+		choice.Text = countOf(c.Outranked, "waiting task") + " of its queue would have higher priority, and may preempt it."
 	}
 	return choice
 }
 
 func deleteEffects(r actions.Review, ran string) []string {
-	what := fmt.Sprintf("The %s %s is deleted, with its pods, and with what Kueue remembers of it.", r.Kind, r.Name)
+	what := fmt.Sprintf("The %s %s is deleted, with its pods and its Workload.", r.Kind, r.Name)
 	switch {
 	case r.Pods > 0:
-		what = fmt.Sprintf("Its %s are deleted, and what Kueue remembers of them. Pods that a controller made, such as a Deployment's, are made anew by it: delete that instead.", countOf(r.Pods, "pod"))
+		what = fmt.Sprintf("Its %s and their Workload are deleted. A controller, such as a Deployment, creates its pods again: delete the controller instead.", countOf(r.Pods, "pod"))
 		if r.Pods == 1 {
-			what = "Its pod is deleted, and what Kueue remembers of it. A pod that a controller made, such as a Deployment's, is made anew by it: delete that instead."
+			what = "Its pod and its Workload are deleted. A controller, such as a Deployment, creates its pod again: delete the controller instead."
 		}
 	case r.Kind == "Workload":
-		what = fmt.Sprintf("The Workload %s is deleted. No job stands behind it.", r.Name)
+		what = fmt.Sprintf("The Workload %s is deleted. It has no job.", r.Name)
 	}
 	list := []string{what}
 	if r.State.Holding() && r.Bare {
-		list = append(list, "Its pods end; what they had not saved is lost. It holds no quota.")
+		list = append(list, "Its pods end, and unsaved work is lost. It uses no quota.")
 	} else if r.State.Holding() {
-		list = append(list, fmt.Sprintf("It loses its %s at once. It ran %s; what it had not saved is lost.", amounts(r.Held), ran))
+		list = append(list, fmt.Sprintf("It loses its %s at once. It has run for %s; unsaved work is lost.", amounts(r.Held), ran))
 	} else if r.Place > 0 {
 		list = append(list, fmt.Sprintf("It leaves its queue, where it is %s of %s.", ordinal(r.Place), thousands(int64(r.Of))))
 	}
 	if r.State.Finished() {
-		return append(list, "Nothing brings it back.")
+		return append(list, "You cannot undo this.")
 	}
-	return append(list, "Nothing brings it back. To have it run later, stop it instead.")
+	return append(list, "You cannot undo this. To run it later, stop it instead.")
 }

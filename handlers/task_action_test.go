@@ -100,16 +100,16 @@ func TestActionsOnATask(t *testing.T) {
 		location string
 	}{
 		"stop what runs": {action: "stop", review: working(tasks.Running), status: 303, done: "stop train u1", location: "/tasks/ns/job/train?done=stop",
-			says: []string{"loses its 3 GPUs at once", "its job is suspended", "It ran 2 h 05 m", "stays stopped until somebody resumes it", "first stands first in its queue now, and asks for 2 GPUs"}},
-		"stop what waits":           {action: "stop", review: working(tasks.Pending), status: 303, done: "stop train u1", location: "/tasks/ns/job/train?done=stop", says: []string{"leaves its queue, where it is 3rd of 3, behind first", "loses none"}},
+			says: []string{"loses its 3 GPUs at once", "its job is suspended", "It has run for 2 h 05 m", "stays stopped until someone resumes it", "first is first in its queue now, and requests 2 GPUs"}},
+		"stop what waits":           {action: "stop", review: working(tasks.Pending), status: 303, done: "stop train u1", location: "/tasks/ns/job/train?done=stop", says: []string{"leaves its queue, where it is 3rd of 3, behind first", "uses no quota"}},
 		"resume":                    {action: "resume", review: working(tasks.Stopped), status: 303, done: "resume train u1", location: "/tasks/ns/job/train?done=resume", says: []string{"joins its queue as 3rd of 3, behind first", "1 GPU short in p5"}},
-		"to the front":              {action: "front", review: front, status: 303, done: "prod-priority train u1", location: "/tasks/ns/job/train?done=front", says: []string{"class prod, weight 90", "in dev now (weight 10)", "from the 3rd place in its queue to the 1st of 3", "preempt tasks of its own team that stand lower: runs 4 GPUs"}},
-		"to the front, too late":    {action: "front", review: front, typed: map[string]string{"choice": "gone"}, status: 409, done: "The queue, or the classes, changed in between"},
-		"class of what waits":       {action: "class", review: working(tasks.Pending), typed: map[string]string{"choice": "prod-priority"}, status: 303, done: "prod-priority train u1", location: "/tasks/ns/job/train?done=class", says: []string{"prod · weight 90", "1st of 3. It may preempt", "dev · weight 10 · as now", "3rd of 3, behind first"}},
-		"class of what runs":        {action: "class", review: working(tasks.Running), typed: map[string]string{"choice": "prod-priority"}, status: 303, done: "prod-priority train u1", location: "/tasks/ns/job/train?done=class", says: []string{"goes on running", "2 tasks of its queue would stand higher, and may preempt it"}},
-		"a class that there is not": {action: "class", review: working(tasks.Running), typed: map[string]string{"choice": "x"}, status: 422, done: "Choose a class that there is"},
+		"to the front":              {action: "front", review: front, status: 303, done: "prod-priority train u1", location: "/tasks/ns/job/train?done=front", says: []string{"class prod (weight 90)", "class is dev now (weight 10)", "from the 3rd place in its queue to the 1st of 3", "preempt lower-priority tasks of its team, which are requeued: runs 4 GPUs"}},
+		"to the front, too late":    {action: "front", review: front, typed: map[string]string{"choice": "gone"}, status: 409, done: "The queue or the classes changed meanwhile"},
+		"class of what waits":       {action: "class", review: working(tasks.Pending), typed: map[string]string{"choice": "prod-priority"}, status: 303, done: "prod-priority train u1", location: "/tasks/ns/job/train?done=class", says: []string{"prod · weight 90", "1st of 3. It may preempt", "dev · weight 10 · current", "3rd of 3, behind first"}},
+		"class of what runs":        {action: "class", review: working(tasks.Running), typed: map[string]string{"choice": "prod-priority"}, status: 303, done: "prod-priority train u1", location: "/tasks/ns/job/train?done=class", says: []string{"keeps running", "2 waiting tasks of its queue would have higher priority, and may preempt it"}},
+		"a class that there is not": {action: "class", review: working(tasks.Running), typed: map[string]string{"choice": "x"}, status: 422, done: "Choose an existing class."},
 		"delete":                    {action: "delete", review: working(tasks.Running), typed: map[string]string{"confirm": "train"}, status: 303, done: "delete train u1", location: "/tasks?deleted=task", says: []string{"The Job train is deleted, with its pods", "loses its 3 GPUs", "Type train to confirm"}},
-		"delete, half typed":        {action: "delete", review: working(tasks.Running), typed: map[string]string{"confirm": "trai"}, status: 422, done: "to the letter"},
+		"delete, half typed":        {action: "delete", review: working(tasks.Running), typed: map[string]string{"confirm": "trai"}, status: 422, done: "Type train exactly."},
 		"refused by Kueue":          {action: "class", review: working(tasks.Running), typed: map[string]string{"choice": "prod-priority"}, refusal: &governance.Error{Kind: governance.Invalid, Message: "It was refused: no."}, status: 422, done: "It was refused: no."},
 		"ended in between":          {action: "stop", review: working(tasks.Running), refusal: &governance.Error{Kind: governance.Conflict, Message: "train has ended in between."}, status: 409, done: "train has ended in between."},
 	} {
@@ -165,7 +165,7 @@ func TestTaskPageOffersActions(t *testing.T) {
 	_, page := get(t, address)
 	htmlcheck.Page(t, page)
 	row := page.Find("#task-actions")
-	if row.Find("a").Length() != 1 || row.Find(`a[href="/tasks/ns/job/train/stop?uid=u1"]`).Length() != 1 || !strings.Contains(said(row), "Not for you: change class, delete. That needs the right to patch jobs, to delete jobs in this namespace.") {
+	if row.Find("a").Length() != 1 || row.Find(`a[href="/tasks/ns/job/train/stop?uid=u1"]`).Length() != 1 || !strings.Contains(said(row), "You cannot do this: change class, delete. You need the right to patch jobs, to delete jobs in this namespace.") {
 		t.Errorf("offered is %s", said(row))
 	}
 	if got := said(page.Find("#task .notice")); got != "Stop requested. Kueue acts on it within seconds." {

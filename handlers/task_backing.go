@@ -20,17 +20,17 @@ func backingOf(d tasks.Detail) *views.TaskBacking {
 	if d.Team == "" {
 		owner = "its queue's"
 	}
-	b := &views.TaskBacking{Tone: "ok", Headline: fmt.Sprintf("It runs on %s own quota.", owner), Text: "No other team takes it back."}
+	b := &views.TaskBacking{Tone: "ok", Headline: fmt.Sprintf("It runs on %s own quota.", owner), Text: "No other team can reclaim it."}
 	if d.Backing.Borrows() {
 		l := loudest(d.Backing.Lines)
 		b.Tone, b.Headline = "wait", fmt.Sprintf("It borrows %s of its %s.", quota.Number(l.Resource, l.Borrowed), quota.Amount(l.Resource, l.Held))
 		if l.Own == 0 {
 			b.Headline = fmt.Sprintf("It borrows its %s.", quota.Amount(l.Resource, l.Held))
 		}
-		b.Text = "What is borrowed may be taken back, when a team that lends it asks for its own. Kueue then stops tasks of teams that borrow: the lowest class first, and among those the one that started last."
-		b.Note = "Kueue does not record who borrows and who lends. Tasks of a higher class, then those admitted earlier, count as on the team's own quota; loans are apportioned: first what no team was given, then the idle quota of each."
+		b.Text = "A team that lends it can reclaim its quota. Kueue then preempts tasks of borrowing teams, the lowest class and the latest started first."
+		b.Note = "Kueue does not record which task borrows. Here, higher classes and earlier admissions count as own quota, and unallocated compute is lent before idle quota."
 		if d.Backing.Nested {
-			b.Note = "Who lends is not worked out for cohorts within cohorts."
+			b.Note = "Lenders are not calculated for nested cohorts."
 		}
 	}
 	byPool := slices.Clone(d.Backing.Lines)
@@ -75,7 +75,7 @@ func backingWords(l tasks.BackingLine, owner string, nested bool) string {
 		return text + ": " + strings.Join(append(parts, number(l.Borrowed)+" borrowed"), ", ")
 	}
 	if l.Unallocated > 0 {
-		parts = append(parts, number(l.Unallocated)+" of what no team was given")
+		parts = append(parts, number(l.Unallocated)+" of unallocated compute")
 	}
 	for _, lender := range l.Lenders {
 		name := lender.Team
@@ -85,7 +85,7 @@ func backingWords(l tasks.BackingLine, owner string, nested bool) string {
 		parts = append(parts, fmt.Sprintf("%s lent by %s", number(lender.Amount), name))
 	}
 	if l.Uncovered > 0 {
-		parts = append(parts, number(l.Uncovered)+" beyond all quota, since one was lowered")
+		parts = append(parts, number(l.Uncovered)+" over quota, since a quota was lowered")
 	}
 	return text + ": " + strings.Join(parts, ", ")
 }

@@ -18,10 +18,10 @@ func placeOf(d tasks.Detail, now time.Time) *views.Place {
 		Text: of(d.Place, d.Of), Queue: d.Queue, For: elapsed(d.Waited(now), true),
 		Before: named(d.Before), Behind: named(d.Behind),
 		MoreBefore: max(0, d.Place-1-len(d.Before)), MoreBehind: max(0, d.Of-d.Place-len(d.Behind)),
-		Source: "By Kueue's rule, worked out here: Kueue itself does not tell now.",
+		Source: "Calculated by Kueue's rule: Kueue does not answer now.",
 	}
 	if d.ByKueue {
-		p.Source = "As Kueue tells it."
+		p.Source = "As Kueue reports it."
 	}
 	switch {
 	case d.Shared:
@@ -42,7 +42,7 @@ func placeOf(d tasks.Detail, now time.Time) *views.Place {
 // rules say in words under which rule a task was preempted.
 var rules = map[string]string{
 	"InClusterQueue":                "a task of a higher class in its own team",
-	"InCohortReclamation":           "another team takes back its own quota",
+	"InCohortReclamation":           "another team reclaims its own quota",
 	"InCohortFairSharing":           "fair sharing between teams",
 	"InCohortReclaimWhileBorrowing": "a borrowing task of a higher class in another team",
 }
@@ -58,9 +58,9 @@ func ranWords(e tasks.Event) string {
 func by(e tasks.Event) (link *views.TaskLink, unnamed string) {
 	switch {
 	case e.By == nil:
-		return nil, "a task that is gone, or not for you"
+		return nil, "a task that was deleted or that you cannot see"
 	case e.ByGone:
-		return &views.TaskLink{Name: e.By.Name + ", which is gone"}, ""
+		return &views.TaskLink{Name: e.By.Name + " (deleted)"}, ""
 	}
 	return &views.TaskLink{Name: e.By.Name, URL: taskURL(e.By)}, ""
 }
@@ -76,7 +76,7 @@ func forgotten(d tasks.Detail, life []lived) string {
 	if n <= 0 {
 		return ""
 	}
-	return fmt.Sprintf("It lost its quota %s more, before this console started: Kueue keeps the last time only.", times(n))
+	return fmt.Sprintf("It lost its quota %s more before this console started. Kueue keeps only the last time.", times(n))
 }
 
 func times(n int32) string {
@@ -99,10 +99,10 @@ func lossOf(d tasks.Detail) *views.TaskLoss {
 		if e.What != tasks.WasPreempted {
 			continue
 		}
-		loss := &views.TaskLoss{At: e.At.UTC().Format(time.RFC3339), Rule: upper(orDash(rules[e.Reason])), Team: e.Team, Ran: "Not known."}
+		loss := &views.TaskLoss{At: e.At.UTC().Format(time.RFC3339), Rule: upper(orDash(rules[e.Reason])), Team: e.Team, Ran: "Unknown"}
 		loss.By, loss.Unnamed = by(e)
 		if e.Ran >= 0 {
-			loss.Ran = duration(e.Ran) + ". Kueue stops a task as a whole: what is lost of that depends on its checkpoints."
+			loss.Ran = duration(e.Ran) + ". Kueue stops the whole task. What is lost depends on its checkpoints."
 		}
 		return loss
 	}
@@ -118,14 +118,14 @@ func sizesOf(d tasks.Detail) (lines []views.SizeLine) {
 		case tasks.Started:
 			line.Tone, line.Text = "ok", "started"
 		case tasks.StartedPart:
-			line.Tone, line.Text = "ok", "started with as many as there was room for"
+			line.Tone, line.Text = "ok", "started with the pods that fit"
 		case tasks.Scaled:
-			line.Text = fmt.Sprintf("somebody scaled it down from %d", r.From)
+			line.Text = fmt.Sprintf("scaled down from %d", r.From)
 			if r.To > r.From {
-				line.Tone, line.Text = "ok", fmt.Sprintf("somebody scaled it up from %d", r.From)
+				line.Tone, line.Text = "ok", fmt.Sprintf("scaled up from %d", r.From)
 			}
 		case tasks.Joined:
-			line.Tone, line.Text = "ok", fmt.Sprintf("another part of it got its quota; it had %d", r.From)
+			line.Tone, line.Text = "ok", fmt.Sprintf("another part was admitted; it had %d", r.From)
 		case tasks.LostTo:
 			line.Tone, line.Text = "pre", fmt.Sprintf("preempted; it had %d", r.From)
 		case tasks.Lost:

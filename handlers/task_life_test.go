@@ -33,28 +33,28 @@ func TestTaskLife(t *testing.T) {
 	}{
 		"on its own quota": {tasks.Running, func(d *tasks.Detail) {
 			d.Backing = &tasks.Backing{Lines: []tasks.BackingLine{line(8, 8, nil)}}
-		}, "#task-backing", []string{"its team's own quota", "No other team takes it back", "8 GPUs, own quota"}},
+		}, "#task-backing", []string{"its team's own quota", "No other team can reclaim it", "8 GPUs, own quota"}},
 		"borrows": {tasks.Running, func(d *tasks.Detail) {
 			d.Backing = &tasks.Backing{Lines: []tasks.BackingLine{line(8, 4, func(l *tasks.BackingLine) {
 				l.Unallocated, l.Lenders = 1, []tasks.Lender{{Team: "language", Amount: 2}, {Amount: 1}}
 			})}}
-		}, "#task-backing", []string{"It borrows 4 of its 8 GPUs.", "may be taken back", "8 GPUs: 4 of its team's own quota, 1 of what no team was given, 2 lent by language, 1 lent by other teams", "apportioned"}},
+		}, "#task-backing", []string{"It borrows 4 of its 8 GPUs.", "A team that lends it can reclaim its quota.", "8 GPUs: 4 of its team's own quota, 1 of unallocated compute, 2 lent by language, 1 lent by other teams", "unallocated compute is lent before idle quota"}},
 		"borrows all, after a quota was lowered": {tasks.Running, func(d *tasks.Detail) {
 			d.Backing = &tasks.Backing{Lines: []tasks.BackingLine{line(1, 0, func(l *tasks.BackingLine) { l.Uncovered = 1 })}}
-		}, "#task-backing", []string{"It borrows its 1 GPU.", "1 beyond all quota"}},
+		}, "#task-backing", []string{"It borrows its 1 GPU.", "1 over quota"}},
 		"preempted by one that may be named": {tasks.Preempted, func(d *tasks.Detail) {
 			d.Timeline = []tasks.Event{{At: at, What: tasks.WasPreempted, Reason: "InClusterQueue", By: other, Team: "vision", Ran: 25 * time.Minute}}
 		}, "#task-loss", []string{"other", "of team vision", "A task of a higher class in its own team", "25 m 00 s", "depends on its checkpoints"}},
 		"preempted by one that is not for the reader": {tasks.Preempted, func(d *tasks.Detail) {
 			d.Timeline = []tasks.Event{{At: at, What: tasks.WasPreempted, Reason: "InCohortReclamation", Ran: -1}}
-		}, "#task-loss", []string{"a task that is gone, or not for you", "Another team takes back its own quota", "Not known."}},
+		}, "#task-loss", []string{"a task that was deleted or that you cannot see", "Another team reclaims its own quota", "Unknown"}},
 		"preempted by one that is gone, some time before": {tasks.Running, func(d *tasks.Detail) {
 			d.Timeline = []tasks.Event{{At: at, Before: true, What: tasks.WasPreempted, By: other, ByGone: true, Ran: 90 * time.Second}}
 			d.Forgotten = 2
-		}, "#task-timeline", []string{"by other, which is gone", "it had run for 1 m 30 s", "some time before", "2 times more"}},
+		}, "#task-timeline", []string{"by other (deleted)", "it had run for 1 m 30 s", "it had run for 1 m 30 s before", "2 times more"}},
 		"grew and shrank": {tasks.Running, func(d *tasks.Detail) {
 			d.Sizes = []tasks.Resize{{At: at, To: 2, Cause: tasks.StartedPart}, {At: at, From: 2, To: 4, Cause: tasks.Scaled}, {At: at, From: 4, To: 1, Cause: tasks.LostTo}}
-		}, "#task-sizes", []string{"1 pod", "preempted; it had 4", "somebody scaled it up from 2", "as many as there was room for"}},
+		}, "#task-sizes", []string{"1 pod", "preempted; it had 4", "scaled up from 2", "started with the pods that fit"}},
 		"runs, and wants more that others borrow": {tasks.Running, func(d *tasks.Detail) {
 			grows := *d.Task
 			grows.Size, grows.Wants = tasks.Size{Now: 3, Wanted: 6}, "waits for quota"
@@ -67,13 +67,13 @@ func TestTaskLife(t *testing.T) {
 		}, "#task-why", []string{"a 1 GPU, another team 9 GPUs, 2 more", "Why does it not get more pods?", "3 GPUs short.", "It runs with 3 of 6 pods. It requests 6 GPUs", "Other teams borrow 6 GPUs: team speech 4 GPUs, another team 2 GPUs"}},
 		"at a place for long, in a shared queue": {tasks.Pending, func(d *tasks.Detail) {
 			d.Place, d.Standing = 3, tasks.Standing{Of: 12, ClusterPlace: 9, ClusterOf: 40, ByKueue: true, PlaceSince: time.Now().Add(-10 * time.Minute), AtLeast: true}
-		}, "#task-place", []string{"3rd of 12", "9th of 40", "at least 10 m", "As Kueue tells it."}},
+		}, "#task-place", []string{"3rd of 12", "9th of 40", "at least 10 m", "As Kueue reports it."}},
 		"at a place, in a queue that is shared with teams which are not for the reader": {tasks.Pending, func(d *tasks.Detail) {
 			d.Place, d.Standing = 3, tasks.Standing{Of: 12, Shared: true, ByKueue: true}
-		}, "#task-place", []string{"3rd of 12", "queues that share its quotashared with other teams"}},
+		}, "#task-place", []string{"3rd of 12", "In its ClusterQueueshared with other teams"}},
 		"at a place, while Kueue does not tell": {tasks.Pending, func(d *tasks.Detail) {
 			d.Place, d.Standing = 3, tasks.Standing{Of: 12, ClusterPlace: 3, ClusterOf: 12, Alone: true}
-		}, "#task-place", []string{"3rd of 12", "worked out here"}},
+		}, "#task-place", []string{"3rd of 12", "Calculated by Kueue"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -86,7 +86,7 @@ func TestTaskLife(t *testing.T) {
 					t.Errorf("%q is not in %q", want, text)
 				}
 			}
-			if tc.state == tasks.Pending && strings.Contains(text, "queues that share") != strings.Contains(name, "shared") {
+			if tc.state == tasks.Pending && strings.Contains(text, "In its ClusterQueue") != strings.Contains(name, "shared") {
 				t.Errorf("two places where there is one, or one where there are two: %q", text)
 			}
 		})
@@ -103,14 +103,14 @@ func TestTaskEvents(t *testing.T) {
 	if text := page.Find("#task-events").Text(); !strings.Contains(text, "<script>alert(1)</script>") || !strings.Contains(text, "<b>Failed") || !strings.Contains(text, "3 times") {
 		t.Errorf("the events say %q", text)
 	}
-	for kind, want := range map[governance.Kind]string{governance.Forbidden: "not for you", governance.Unavailable: "cannot be read now"} {
+	for kind, want := range map[governance.Kind]string{governance.Forbidden: "You cannot see", governance.Unavailable: "cannot be read now"} {
 		d.noticesFailure = &governance.Error{Kind: kind}
 		if _, page := get(t, address); !strings.Contains(page.Find("#task-events").Text(), want) {
 			t.Errorf("after %v the events say %q", kind, page.Find("#task-events").Text())
 		}
 	}
 	d.notices, d.noticesFailure = nil, nil
-	if _, page := get(t, address); !strings.Contains(page.Find("#task-events").Text(), "None, or none any more.") {
+	if _, page := get(t, address); !strings.Contains(page.Find("#task-events").Text(), "No events.") {
 		t.Error("nothing is said of no events")
 	}
 }

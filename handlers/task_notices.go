@@ -26,11 +26,11 @@ func (h *Handlers) notices(c echo.Context) func(context.Context) *views.TaskNoti
 		case err == nil:
 			return noticesView(list)
 		case kind == governance.Forbidden:
-			return &views.TaskNotices{Trouble: "The events of this namespace are not for you."}
+			return &views.TaskNotices{Trouble: "You cannot see the events of this namespace."}
 		case kind == governance.NotFound:
 			return nil // the page says it
 		}
-		return &views.TaskNotices{Trouble: "The events cannot be read now."}
+		return &views.TaskNotices{Trouble: "The events cannot be read now. Try again later."}
 	}
 }
 

@@ -47,7 +47,7 @@ func (h *Handlers) tasks(c echo.Context) error {
 	page.Chrome = h.Chrome(c)
 	page.Title, page.Active, page.Stream = "Tasks", "tasks", q.with(tasksURL+"/events")
 	if c.QueryParam("deleted") == deletedTask {
-		page.Notice = "The task was deleted. It leaves this list as soon as its job is gone from the cluster."
+		page.Notice = "Task deleted. It leaves this list when its job is gone from the cluster."
 	}
 	return web.Render(c, http.StatusOK, views.Tasks(page))
 }

@@ -111,7 +111,7 @@ func TestDeletedTaskIsSaid(t *testing.T) {
 		_, page := get(t, address+query)
 		htmlcheck.Page(t, page)
 		text, _ := page.Html()
-		if said := strings.Contains(page.Find(".notice").Text(), "The task was deleted."); said != want || strings.Contains(text, "train") || strings.Contains(text, "alert(1)") {
+		if said := strings.Contains(page.Find(".notice").Text(), "Task deleted."); said != want || strings.Contains(text, "train") || strings.Contains(text, "alert(1)") {
 			t.Errorf("%s: said is %t: %q", query, said, page.Find("main").Text())
 		}
 		if strings.Contains(text, "deleted=") {

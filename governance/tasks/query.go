@@ -52,6 +52,11 @@ func (q Query) Filtered() bool {
 }
 
 func (q Query) matches(t *Task) bool {
+	return q.Phase.has(t.State) && (len(q.States) == 0 || slices.Contains(q.States, t.State)) && q.matchesButState(t)
+}
+
+// matchesButState is matches for a list of whatever states.
+func (q Query) matchesButState(t *Task) bool {
 	if len(q.Classes) > 0 && !slices.Contains(q.Classes, t.Class) ||
 		len(q.Kinds) > 0 && !slices.Contains(q.Kinds, t.Kind) {
 		return false
@@ -112,7 +117,7 @@ func (x *Index) find(q Query, sees map[string]bool) found {
 	matching := make([]*Task, 0, len(sorted))
 	all := 0
 	for _, t := range sorted {
-		if filtered && !q.matches(t) {
+		if filtered && !q.matchesButState(t) {
 			continue
 		}
 		all++
