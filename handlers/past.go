@@ -33,7 +33,7 @@ const (
 )
 
 // noHistory stands where there is none.
-const noHistory = "No history is kept here. Whoever runs the console can switch it on."
+const noHistory = "No history is kept here. An admin can enable it."
 
 // historyAway stands where history cannot be read.
 func historyAway(err error) string {
@@ -63,7 +63,7 @@ func parsePastQuery(values url.Values) pastQuery {
 		text := one(name)
 		at, err := time.Parse(time.DateOnly, text)
 		if err != nil && text != "" {
-			q.wrong = "A day is written as " + time.DateOnly + "."
+			q.wrong = "Write dates as YYYY-MM-DD."
 		}
 		return at
 	}

@@ -92,7 +92,7 @@ func pastTaskPage(t history.Task, life []lived) views.PastTask {
 	}
 	lead := []string{t.Kind, cmp.Or(className(t.Class), "without a priority class")}
 	if text := amounts(t.Asked); text != "" {
-		lead = append(lead, "asked for "+text)
+		lead = append(lead, "requested "+text)
 	}
 	if p.Lead = strings.Join(lead, " · "); p.Status.Text != "" {
 		p.Lead = p.Status.Text + " · " + p.Lead

@@ -119,7 +119,7 @@ func TestTaskAfterItsDeletion(t *testing.T) {
 		response, page := get(t, address+"/tasks/ns/job/train"+query)
 		htmlcheck.Page(t, page)
 		text := said(page.Find("main"))
-		for _, want := range []string{"Succeeded", "deleted · Job · dev · asked for 4 GPUs", "Waited 45 m 00 s in 2 waits; the longest was 35 m 00 s", "Ran 1 h 15 m in 2 runs", "Preempted once",
+		for _, want := range []string{"Succeeded", "deleted · Job · dev · requested 4 GPUs", "Waited 45 m 00 s in 2 waits; the longest was 35 m 00 s", "Ran 1 h 15 m in 2 runs", "Preempted once",
 			"by another team Preempted another team reclaims its own quota; it had run for 30 m 00 s", "another team finished"} {
 			if !strings.Contains(text, want) {
 				t.Errorf("%s lacks %q: %s", query, want, text)

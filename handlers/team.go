@@ -129,7 +129,7 @@ func (h *Handlers) noForm(t submit.Team) string {
 		if why := h.readOnly(); kind == submit.Job && why != "" {
 			return why
 		} else if kind == submit.Job {
-			return "You see this team's tasks, and may not submit any here. Whoever runs the cluster can make you a member of the team."
+			return "Only members can submit tasks to this team. An admin adds members in the team's allocation."
 		}
 	}
 	return "Kueue does not manage Jobs in this cluster: its integration batch/job is off. A cluster admin can enable it in Kueue's configuration."

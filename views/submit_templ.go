@@ -120,7 +120,7 @@ func SubmitFormBody(f SubmitForm) templ.Component {
 					}()
 				}
 				ctx = templ.InitializeContext(ctx)
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "<p>Your session had ended, so this was not submitted. Here it is as you filled it in: look it over and submit it.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "<p>Your session expired, so this was not submitted. Your values are kept: review them and submit again.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -281,11 +281,11 @@ func submitFields(f SubmitForm) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = wideField(ui.FieldProps{ID: "command", Label: "Command", Optional: true, Hint: "A line for sh. Without it, the image's own runs.", Error: f.Command.Error}, ui.InputProps{Value: f.Command.Value, Placeholder: "python train.py", Code: true}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = wideField(ui.FieldProps{ID: "command", Label: "Command", Optional: true, Hint: "Shell command. Leave empty for the image's default.", Error: f.Command.Error}, ui.InputProps{Value: f.Command.Value, Placeholder: "python train.py", Code: true}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.TextField(ui.FieldProps{ID: "least", Label: "Fewest pods", Optional: true, Hint: "Starts with so many where there is no room for all.", Error: f.Least.Error}, ui.InputProps{Value: f.Least.Value, Numeric: true}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.TextField(ui.FieldProps{ID: "least", Label: "Fewest pods", Optional: true, Hint: "Minimum pods to start with.", Error: f.Least.Error}, ui.InputProps{Value: f.Least.Value, Numeric: true}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -299,7 +299,7 @@ func submitFields(f SubmitForm) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 21, " aria-describedby=\"elastic-hint\"> <label for=\"elastic\">Elastic</label></p><p class=\"hint\" id=\"elastic-hint\">Its number of pods can be changed while it runs.</p></div></div>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 21, " aria-describedby=\"elastic-hint\"> <label for=\"elastic\">Elastic</label></p><p class=\"hint\" id=\"elastic-hint\">You can change its number of pods while it runs.</p></div></div>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -733,7 +733,7 @@ func submitVerdict(f SubmitForm) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			} else {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 58, "<div class=\"verdict verdict-idle\" id=\"verdict\" role=\"status\"><p>Put right what is marked, and it is said here whether the task would be admitted.</p></div>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 58, "<div class=\"verdict verdict-idle\" id=\"verdict\" role=\"status\"><p>Fix the marked fields to see whether the task would be admitted.</p></div>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

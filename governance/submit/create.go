@@ -146,7 +146,7 @@ func refused(err error) error {
 		err = cluster.Translate("submit task", err)
 		var ours *governance.Error
 		if errors.As(err, &ours) && ours.Kind == governance.Forbidden {
-			ours.Message = "You may not submit tasks to this team. Ask whoever runs the cluster to make you a member of it."
+			ours.Message = "You cannot submit tasks to this team. Ask an admin to add you as a member."
 			if _, limit, found := strings.Cut(ours.Err.Error(), "exceeded quota: "); found {
 				ours.Message = "A quota of the namespace itself refuses another job: " + limit + "."
 			}

@@ -93,7 +93,7 @@ func (s *Service) one(ctx context.Context, user governance.User, namespace, kind
 		t = s.found(ctx, v.index, Address{namespace, kind, name, uid})
 	}
 	if t == nil {
-		return v, nil, &governance.Error{Kind: governance.NotFound, Op: "find task", Message: "There is no such task, or it is not for you."}
+		return v, nil, &governance.Error{Kind: governance.NotFound, Op: "find task", Message: "Task not found, or you do not have access."}
 	}
 	return v, t, nil
 }

@@ -33,7 +33,7 @@ func (s *Service) WouldStart(ctx context.Context, user governance.User, p Propos
 		return Hypothesis{}, err
 	}
 	if !v.scope.Sees(p.Namespace) {
-		return Hypothesis{}, &governance.Error{Kind: governance.NotFound, Op: "try a task", Message: "There is no such queue, or it is not for you."}
+		return Hypothesis{}, &governance.Error{Kind: governance.NotFound, Op: "try a task", Message: "Queue not found, or you do not have access."}
 	}
 	c, err := v.surroundings(ctx, &Task{Namespace: p.Namespace, Queue: p.Queue})
 	if err != nil {

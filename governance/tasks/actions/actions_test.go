@@ -161,7 +161,7 @@ func TestDelete(t *testing.T) {
 		}
 		return nil
 	})
-	l.refused(l.Delete(t.Context(), l.member, l.at("goes")), governance.NotFound, "no such task")
+	l.refused(l.Delete(t.Context(), l.member, l.at("goes")), governance.NotFound, "Task not found")
 
 	// A Workload that nobody owns, which a member may not delete and an admin may.
 	l.apply(`
@@ -179,7 +179,7 @@ spec: {active: false, queueName: main, priority: 0, podSets: [{name: main, count
 		return err
 	})
 	l.refused(l.Delete(t.Context(), l.member, alone), governance.Forbidden, "Nothing was changed")
-	if r, err := l.Review(t.Context(), l.admin, alone, actions.Class); err != nil || !strings.Contains(r.Obstacle, "No job stands behind") {
+	if r, err := l.Review(t.Context(), l.admin, alone, actions.Class); err != nil || !strings.Contains(r.Obstacle, "This Workload has no job") {
 		t.Errorf("%q, %v", r.Obstacle, err)
 	}
 	l.must(l.Delete(t.Context(), l.admin, alone))

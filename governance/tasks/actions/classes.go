@@ -26,7 +26,7 @@ func unclassed(t *tasks.Task) string {
 	case t.Kind == podGroup:
 		return "Kueue takes the class of pods without a job from their labels when they are made, and not again. Submit them anew with another class."
 	case len(objects(t)) == 0 || objects(t)[0].kind == workloadKind:
-		return "No job stands behind this Workload that its class could be copied from."
+		return "This Workload has no job to copy a class from."
 	case ref != nil && ref.Kind != kueue.WorkloadPriorityClassKind:
 		return fmt.Sprintf("Its priority comes from priorityClassName %s of its pods, and Kueue then follows no class. Submit it anew without it.", ref.Name)
 	}

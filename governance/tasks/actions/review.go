@@ -102,7 +102,7 @@ func (s *Service) obstacle(ctx context.Context, user governance.User, r Review) 
 	case job && classless(t):
 		return "It got its quota without a priority class, and Kueue gives one only to a task without quota. Stop it, change its class while it is stopped, then resume it: three steps, each with a page of its own. What it had not saved is lost when it is stopped.", nil
 	case r.Action == Front && r.Place == 1:
-		return "It stands first in its queue already.", nil
+		return "It is first in its queue already.", nil
 	case r.Action == Front && len(r.Choices) == 0:
 		return "No priority class puts it before all that stand ahead of it. " + flat(r), nil
 	}
@@ -119,7 +119,7 @@ func (s *Service) obstacle(ctx context.Context, user governance.User, r Review) 
 }
 
 // loose is said of pods that nothing stands for.
-const loose = "Kueue has made no Workload of these pods, and no job stands behind them. Delete them by kubectl."
+const loose = "Kueue has created no Workload for these pods, and they have no job. Delete them with kubectl."
 
 // flat says why classes do not help.
 func flat(r Review) string {

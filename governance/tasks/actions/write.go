@@ -61,7 +61,7 @@ func refused(op string, t *tasks.Task, err error) error {
 		}
 		return &governance.Error{Kind: governance.Invalid, Op: op, Message: "It was refused: " + strings.Join(texts, "; ") + ".", Err: err}
 	case apierrors.IsNotFound(err):
-		return changed(fmt.Sprintf("%s %s does not exist any more: somebody deleted it.", t.Kind, t.Name))
+		return changed(fmt.Sprintf("%s %s was deleted meanwhile.", t.Kind, t.Name))
 	case apierrors.IsConflict(err):
 		return changed(fmt.Sprintf("%s was changed in between. Look at it again.", t.Name))
 	case apierrors.IsForbidden(err):
