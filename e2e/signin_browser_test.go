@@ -141,10 +141,10 @@ func TestSomebodyElseInTheSameBrowser(t *testing.T) {
 	must(t, see.Locator(other.Locator("h1")).ToHaveText("No team yet"))
 
 	must(t, page.BringToFront())
-	must(t, see.Locator(page.Locator("#cluster-status")).ToContainText("somebody else is signed in now"))
+	must(t, see.Locator(page.Locator("#cluster-status")).ToContainText("another user is signed in now"))
 	must(t, page.Locator("#allocation-form .btn-primary").Click())
 	must(t, see.Locator(page.Locator("main")).ToContainText("opened by admin@example.com, and nobody@example.com is signed in now"))
-	accessible(t, page, "somebody else")
+	accessible(t, page, "another user")
 	picture(t, page, "somebody-else")
 
 	must(t, other.GetByRole("button", playwright.PageGetByRoleOptions{Name: "Sign out"}).Click())

@@ -34,7 +34,7 @@ func (h *Handlers) policies(c echo.Context) error {
 	page.Title, page.Active, page.Stream = "Policies", "policies", "/policies/events"
 	page.Notice = h.policiesNotice(page, c.QueryParam("created"), c.QueryParam("deleted"))
 	if c.QueryParam("saved") == "policy" && page.Policy.Exists {
-		page.Notice = "The cluster policy was saved. How far it is carried out stands below."
+		page.Notice = "The cluster policy was saved. Its status is shown below."
 	}
 	return web.Render(c, http.StatusOK, views.Policies(page))
 }
@@ -53,9 +53,9 @@ func (h *Handlers) policiesNotice(page views.PoliciesPage, created, deleted stri
 				namespace = row.NamedNamespace
 			}
 		}
-		return fmt.Sprintf("Allocation %s was created. Its tasks go to queue %s in namespace %s.", created, h.Naming.LocalQueue(created), namespace)
+		return fmt.Sprintf("Allocation %s was created. Submit tasks to queue %s in namespace %s.", created, h.Naming.LocalQueue(created), namespace)
 	case on(deleted):
-		return fmt.Sprintf("Allocation %s is being deleted; its row says what it waits for. Its namespace stays.", deleted)
+		return fmt.Sprintf("Allocation %s is being deleted; its row shows what it waits for. Its namespace stays.", deleted)
 	case deleted != "" && page.CanWrite && quota.CheckTeam(deleted) == "":
 		return fmt.Sprintf("Allocation %s was deleted. Its namespace stays.", deleted)
 	}
@@ -134,11 +134,11 @@ func (h *Handlers) allocationRow(a *v1alpha1.ComputeAllocation, state allocation
 		row.Managed = "Managed by " + m.String()
 	}
 	if fix := a.Status.LastCorrection; fix != nil {
-		row.Correction = fmt.Sprintf("%s was changed by %s and put right, %s UTC", fix.Object, fix.Manager, fix.Time.UTC().Format("2006-01-02 15:04:05"))
+		row.Correction = fmt.Sprintf("%s was changed by %s and corrected, %s UTC", fix.Object, fix.Manager, fix.Time.UTC().Format("2006-01-02 15:04:05"))
 	}
 	resolved, current := allocations.InForce(a, state.Types)
 	if !current && len(resolved.Pools) > 0 {
-		row.Status.Text = strings.TrimSuffix(row.Status.Text, ".") + ". Until that is mended, the quota that was in force stays."
+		row.Status.Text = strings.TrimSuffix(row.Status.Text, ".") + ". Until you fix this, the previous quota stays active."
 	}
 	for _, pool := range resolved.Pools {
 		parts := shortAmounts(pool.Nominal)
@@ -166,7 +166,7 @@ func allocationStatus(a *v1alpha1.ComputeAllocation) views.Status {
 	case ready.Status != metav1.ConditionTrue:
 		return views.Status{Tone: "bad", Label: "Not ready", Text: inWords(ready.Message)}
 	case a.Spec.Activation == v1alpha1.Hold:
-		return views.Status{Tone: "idle", Label: "Held", Text: "Running tasks go on, none start."}
+		return views.Status{Tone: "idle", Label: "Held", Text: "Running tasks continue; none starts."}
 	case a.Spec.Activation == v1alpha1.Drain:
 		return views.Status{Tone: "idle", Label: "Drained", Text: "No task runs; all wait."}
 	}

@@ -54,7 +54,7 @@ func (h *Handlers) policyCard(ctx context.Context, user governance.User) (*views
 		},
 		{
 			ID: "unallocated", Label: "Unallocated compute", Value: "Not lent",
-			Text: "What no team was given stands idle.", Status: policyStatus(p, v1alpha1.ConditionShareUnallocated, admin),
+			Text: "Compute that is not allocated to any team stays idle.", Status: policyStatus(p, v1alpha1.ConditionShareUnallocated, admin),
 		},
 		gangPart(p, admin),
 		{
@@ -67,7 +67,7 @@ func (h *Handlers) policyCard(ctx context.Context, user governance.User) (*views
 		poolsPart(state),
 	}
 	if spec.IdleCompute.ShareUnallocated {
-		card.Parts[2].Value, card.Parts[2].Text = "Lent", "What no team was given can be borrowed, as far as nodes are ready."
+		card.Parts[2].Value, card.Parts[2].Text = "Lent", "Teams can borrow compute that is not allocated to any team, limited to ready nodes."
 	}
 	return card, nil
 }
@@ -83,13 +83,13 @@ func policyStatus(p *v1alpha1.ClusterPolicy, kind string, admin bool) views.Stat
 	case condition == nil || condition.ObservedGeneration != p.Generation:
 		return views.Status{Tone: "wait", Label: "Applying"}
 	case condition.Status == metav1.ConditionTrue:
-		return views.Status{Tone: "ok", Label: "In force"}
+		return views.Status{Tone: "ok", Label: "Active"}
 	case condition.Status == metav1.ConditionUnknown:
 		return views.Status{Tone: "wait", Label: "Applying", Text: policyWords(condition.Message)}
 	}
-	status := views.Status{Tone: "bad", Label: "Not in force", Text: policyWords(condition.Message)}
+	status := views.Status{Tone: "bad", Label: "Not active", Text: policyWords(condition.Message)}
 	if !admin {
-		status.Text = "Whoever runs the cluster is shown why."
+		status.Text = "Cluster admins see the reason."
 	}
 	return status
 }
@@ -100,13 +100,13 @@ func rankingProgress(r *v1alpha1.Ranking) *views.PolicyProgress {
 	case r == nil || r.Step == v1alpha1.RankingSettled || r.Step == "":
 		return nil
 	case r.Step == v1alpha1.RankingPausing:
-		return &views.PolicyProgress{Text: "Re-ranking: preemption by priority is being switched off in every queue, before tasks get their new priority"}
+		return &views.PolicyProgress{Text: "Re-ranking: switching off preemption by priority in every queue before tasks get their new priority"}
 	case r.Tasks <= 0:
-		return &views.PolicyProgress{Text: "Re-ranking: classes have their new values; preemption by priority is off meanwhile"}
+		return &views.PolicyProgress{Text: "Re-ranking: priority classes have their new values; preemption by priority is off until tasks have them too"}
 	}
 	done := max(0, r.Tasks-r.Remaining)
 	return &views.PolicyProgress{
-		Text:  fmt.Sprintf("Re-ranking: %s of %s have their new priority; preemption by priority is off meanwhile", thousands(int64(done)), taskCount(int(r.Tasks))),
+		Text:  fmt.Sprintf("Re-ranking: %s of %s have their new priority; preemption by priority is off until all do", thousands(int64(done)), taskCount(int(r.Tasks))),
 		Done:  int(done),
 		Tasks: int(r.Tasks),
 	}
@@ -127,13 +127,13 @@ func rankingPart(p *v1alpha1.ClusterPolicy, admin bool) views.PolicyPart {
 	}
 	switch ranking := p.Spec.TaskPrioritization == v1alpha1.TaskRanking; {
 	case ranking && len(classes) == 0:
-		part.Text = "There is no priority class yet, so all tasks rank alike."
+		part.Text = "There are no priority classes, so all tasks have the same priority."
 	case ranking:
-		part.Text = "More weight starts first. A task names its class in the label " + desired.ClassLabel + "; without one it has weight 0, and comes last."
+		part.Text = "The highest weight starts first. A task sets its class with the label " + desired.ClassLabel + "; without it, its weight is 0."
 	case len(classes) > 0:
-		part.Text = "Waiting tasks start in the order they came in. Priority classes are kept, without effect."
+		part.Text = "Waiting tasks start in the order of submission. Priority classes are kept and have no effect."
 	default:
-		part.Text = "Waiting tasks start in the order they came in."
+		part.Text = "Waiting tasks start in the order of submission."
 	}
 	return part
 }
@@ -147,9 +147,9 @@ func loopText(loops v1alpha1.PreemptionLoops) string {
 
 func enforcementText(enforcement v1alpha1.Enforcement) string {
 	if enforcement == v1alpha1.EnforcementNone {
-		return "A job without a queue runs past every quota, beside Kueue."
+		return "Jobs without a queue are admitted, and no quota limits them."
 	}
-	return "In teams' namespaces, a job without a queue, with an unknown class, or of a kind that Kueue does not manage here is refused."
+	return "Team namespaces reject jobs without a queue, with an unknown priority class, or of a kind that Kueue does not manage."
 }
 
 func weightOf(class v1alpha1.PriorityClass) int32 {
@@ -161,9 +161,9 @@ func weightOf(class v1alpha1.PriorityClass) int32 {
 
 func idleText(idle v1alpha1.IdleCompute) string {
 	if idle.Strategy == v1alpha1.IdleFairShare {
-		return "Teams borrow what stands idle by their fair-share weights."
+		return "Teams borrow idle compute by their fair-share weights."
 	}
-	return "Whoever asks first borrows what stands idle, up to their own limit."
+	return "Teams borrow idle compute first come, first served, up to their borrow limit."
 }
 
 // gangPart says when tasks have to have all their pods, and what becomes of
@@ -172,15 +172,15 @@ func gangPart(p *v1alpha1.ClusterPolicy, admin bool) views.PolicyPart {
 	gang := p.Spec.GangScheduling
 	part := views.PolicyPart{ID: "gang", Label: "Gang scheduling", Value: "Off", Status: policyStatus(p, v1alpha1.ConditionGangScheduling, admin)}
 	if !gang.Enabled {
-		part.Text = "Pods of a task start as they find room."
+		part.Text = "Pods of a task start one by one as capacity allows."
 		return part
 	}
 	part.Value = "On"
 	said := []string{"All pods ready within " + orDash(policy.DurationWords(gang.Timeout)) + ", or the task is requeued."}
 	if recovery := policy.DurationWords(gang.RecoveryTimeout); recovery == "0s" {
-		said = append(said, "A running task may miss a pod for ever.")
+		said = append(said, "A running task can miss a pod without limit.")
 	} else {
-		said = append(said, "A running task may miss a pod for "+orDash(recovery)+".")
+		said = append(said, "A running task can miss a pod for "+orDash(recovery)+".")
 	}
 	if gang.BlockAdmission {
 		said = append(said, "One task starts at a time.")
@@ -189,7 +189,7 @@ func gangPart(p *v1alpha1.ClusterPolicy, admin bool) views.PolicyPart {
 	if limit := gang.Requeuing.BackoffLimitCount; limit != nil {
 		tries = "at most " + countOf(int(*limit), "time")
 	}
-	said = append(said, fmt.Sprintf("Requeued %s, %s, with pauses from %s to %s s.", tries, strings.ToLower(policy.OrderWords(gang.Requeuing.Timestamp)),
+	said = append(said, fmt.Sprintf("Requeued %s, %s, with backoff from %s to %s s.", tries, strings.ToLower(policy.OrderWords(gang.Requeuing.Timestamp)),
 		orDash(wholeText(gang.Requeuing.BackoffBaseSeconds)), orDash(wholeText(gang.Requeuing.BackoffMaxSeconds))))
 	part.Text = strings.Join(said, " ")
 	return part
@@ -199,13 +199,13 @@ func gangPart(p *v1alpha1.ClusterPolicy, admin bool) views.PolicyPart {
 // match.
 func poolsPart(state policy.State) views.PolicyPart {
 	p := state.Policy
-	part := views.PolicyPart{ID: "pools", Label: "Pools", Value: "By instance type", Text: "Each instance type is a pool by itself."}
+	part := views.PolicyPart{ID: "pools", Label: "Pools", Value: "By instance type", Text: "Each instance type is a pool."}
 	if len(p.Spec.Pools) == 0 && len(p.Status.Pools) == 0 {
 		return part
 	}
 	part.Status = policyStatus(p, v1alpha1.ConditionPools, state.MayEdit)
 	part.Value = countOf(len(p.Spec.Pools), "pool")
-	part.Text = "The first that matches a node has it; every other node belongs to the pool of its instance type."
+	part.Text = "A node belongs to the first pool that matches it, else to the pool of its instance type."
 	nodes := map[string]int64{}
 	for _, pool := range state.Types.Pools() {
 		nodes[pool.Name] = pool.Nodes

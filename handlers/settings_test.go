@@ -34,7 +34,7 @@ func TestSettings(t *testing.T) {
 			Server: "v1.36.3", Kinds: cluster.Kinds{Known: true}, Install: reconcile.DefaultKueueInstall, MayWrite: settings.Yes,
 			Kueue: reconcile.KueueSeen{Seen: kueueconfig.Seen{Text: "kind: Configuration # <b>", Args: []string{"--config=/x"}}, Account: "system:serviceaccount:kueue-system:kueue"},
 		},
-		Gaps:    []settings.Gap{{ID: "pods", Title: "Kueue's pod integration is off", Costs: "Pods run beside every quota.", Patch: "+  - pod\n", Severity: settings.Lacks}, {ID: "x", Title: "Y", Severity: settings.Hint}},
+		Gaps:    []settings.Gap{{ID: "pods", Title: "Kueue's pod integration is off", Costs: "Pods run No quota limits single pods.", Patch: "+  - pod\n", Severity: settings.Lacks}, {ID: "x", Title: "Y", Severity: settings.Hint}},
 		Version: "v0.19.2", Nodes: 1200, Pools: 3, Counted: true, Integrations: []string{"batch/job"},
 		Gates: []kueueconfig.Gate{{Name: "A", Known: true, On: true}, {Name: "B"}, {Name: "C", Set: true}},
 	}
@@ -45,7 +45,7 @@ func TestSettings(t *testing.T) {
 	}
 	htmlcheck.Page(t, page)
 	for selector, want := range map[string]string{
-		"#gap-pods h3": "pod integration is off", "#gap-pods .tag": "Degraded", "#gap-pods .gap-costs": "beside every quota", "details #gap-pods-patch": "+  - pod",
+		"#gap-pods h3": "pod integration is off", "#gap-pods .tag": "Degraded", "#gap-pods .gap-costs": "No quota limits single pods", "details #gap-pods-patch": "+  - pod",
 		"#gap-x .tag": "Note", "#settings-gaps .note": "2 things", "#settings-cluster": "1,200", "#settings-kueue": "v0.19.2",
 		"details #settings-config": "kind: Configuration # <b>", "details #settings-args": "--config=/x", "#settings-console": "kept as the policy says",
 		"#settings-signin": "none: everyone who can reach", "nav [aria-current]": "Settings",
@@ -88,7 +88,7 @@ func TestSettingsSayWhoKeepsKueue(t *testing.T) {
 func TestSettingsAreForAdmins(t *testing.T) {
 	d := &domain{}
 	d.settings.hidden = true
-	d.settings.failure = &governance.Error{Kind: governance.NotFound, Message: "There is no such page, or it is not for you."}
+	d.settings.failure = &governance.Error{Kind: governance.NotFound, Message: "Page not found, or you do not have access."}
 	address := serve(t, d)
 	if response, _ := get(t, address+"/settings"); response.StatusCode != http.StatusNotFound {
 		t.Error(response.Status)

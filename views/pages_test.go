@@ -54,7 +54,7 @@ func TestEveryPageIsSound(t *testing.T) {
 		"error, and sign-in helps":       Error(ErrorPage{Chrome: Chrome{Title: "Refused"}, Status: 403, Message: "Sign in again.", SignIn: "/auth/login"}),
 		"sign in again, form kept":       SignInAgainPage(SignInAgain{Chrome: Chrome{Title: "Sign in again"}, Login: "/auth/login", Kept: true}),
 		"sign in again, form here":       SignInAgainPage(SignInAgain{Chrome: Chrome{Title: "Sign in again"}, Login: "/auth/login", Action: "/new", Fields: []HiddenField{{"team", "vision"}}}),
-		"somebody else now":              SignInAgainPage(SignInAgain{Chrome: Chrome{Title: "Signed in as somebody else"}, Was: "a", Now: "b", Action: "/new", Fields: []HiddenField{{"team", "vision"}}}),
+		"somebody else now":              SignInAgainPage(SignInAgain{Chrome: Chrome{Title: "Signed in as another user"}, Was: "a", Now: "b", Action: "/new", Fields: []HiddenField{{"team", "vision"}}}),
 		"signed in in another tab":       SignedInPage(Chrome{Title: "Signed in"}),
 		"signed out":                     SignedOutPage(SignedOut{Chrome: Chrome{Title: "Signed out"}, SignIn: "/auth/login"}),
 		"signed out, provider next":      SignedOutPage(SignedOut{Chrome: Chrome{Title: "Signed out", Onward: "https://x"}, SignIn: "/auth/login", Provider: "https://x"}),

@@ -18,9 +18,9 @@ func samplePolicyCard() *PolicyCard {
 		Progress: &PolicyProgress{Text: "Re-ranking: 80 of 120 tasks have their new priority", Done: 80, Tasks: 120},
 		Patch:    "waitForPodsReady:\n  enable: true",
 		Parts: []PolicyPart{
-			{ID: "prioritization", Label: "Task prioritization", Value: "By priority class", Text: "More weight starts first.",
+			{ID: "prioritization", Label: "Task prioritization", Value: "By priority class", Text: "The highest weight starts first.",
 				Classes: []ClassLine{{Name: "inference", Weight: "90", Description: "Serves users", Object: "inference-priority"}, {Name: "training", Weight: "60", Description: "", Object: "training-priority"}}, Status: Status{Tone: "wait", Label: "Re-ranking"}},
-			{ID: "idle", Label: "Idle compute", Value: "Fair share", Status: Status{Tone: "bad", Label: "Not in force", Text: "Kueue's configuration differs."}},
+			{ID: "idle", Label: "Idle compute", Value: "Fair share", Status: Status{Tone: "bad", Label: "Not active", Text: "Kueue's configuration differs."}},
 			{ID: "enforcement", Label: "Enforcement", Value: "Require a queue"},
 			{ID: "pools", Label: "Pools", Value: "1 pool", Pools: []PoolLine{{"h100", "All H100 nodes", "2 nodes"}}, Status: Status{Tone: "ok", Label: "In force"}},
 		},
@@ -169,8 +169,8 @@ func TestClassesWithoutEffect(t *testing.T) {
 func TestPolicyCardSaysWhatIs(t *testing.T) {
 	doc := htmlcheck.Render(t, ClusterPolicyCard(samplePolicyCard()))
 	for selector, want := range map[string]string{
-		"#policy-prioritization .policy-list li:first-child": "inference", "#policy-idle .policy-state": "Not in force", "#policy-idle": "configuration differs",
-		"#policy-pools": "All H100 nodes", "#policy-progress": "80 of 120", "#policy-patch": "Policy and Kueue differ", "#policy-patch-text": "enable: true",
+		"#policy-prioritization .policy-list li:first-child": "inference", "#policy-idle .policy-state": "Not active", "#policy-idle": "configuration differs",
+		"#policy-pools": "All H100 nodes", "#policy-progress": "80 of 120", "#policy-patch": "Kueue does not match the policy", "#policy-patch-text": "enable: true",
 		".card-head": "Applying", "a.btn": "Edit policy",
 	} {
 		if text := doc.Find(selector).Text(); !strings.Contains(text, want) {

@@ -39,7 +39,7 @@ func (s *Server) known(next echo.HandlerFunc, used bool) echo.HandlerFunc {
 		case err != nil:
 			return &Error{
 				Status: http.StatusServiceUnavailable, Retry: true, Err: err,
-				Message: "It cannot be confirmed now that you are still signed in: the sign-in provider or the cluster does not answer. You stay signed in; try again in a moment.",
+				Message: "Your session cannot be confirmed: the sign-in provider or the cluster does not answer. You stay signed in; try again in a moment.",
 			}
 		}
 		return next(c)
@@ -73,7 +73,7 @@ func (s *Server) askToSignIn(c echo.Context) error {
 	case request.Method == http.MethodGet || request.Method == http.MethodHead:
 		return c.Redirect(http.StatusSeeOther, loginAddress(request.URL.RequestURI()))
 	case !s.forms[c.Path()]:
-		return &Error{Status: http.StatusUnauthorized, Message: "You are signed out, and nothing was changed. Sign in again, then do it once more.", SignIn: loginAddress("/")}
+		return &Error{Status: http.StatusUnauthorized, Message: "You are signed out, and nothing was changed. Sign in and try again.", SignIn: loginAddress("/")}
 	}
 	request.Body = http.MaxBytesReader(c.Response(), request.Body, maxAnonymous)
 	values, err := FormValues(c)
@@ -100,7 +100,7 @@ func FormValues(c echo.Context) (url.Values, error) {
 	case errors.As(err, &long), errors.Is(err, echo.ErrStatusRequestEntityTooLarge):
 		err = echo.ErrStatusRequestEntityTooLarge
 	case err != nil:
-		err = &Error{Status: http.StatusBadRequest, Message: "The form did not arrive whole. Go back and send it again.", Err: err}
+		err = &Error{Status: http.StatusBadRequest, Message: "The form arrived incomplete. Go back and send it again.", Err: err}
 	}
 	return values, err
 }

@@ -51,7 +51,7 @@ func start(t testing.TB, setup webtest.Setup) *console {
 		}, func(e echo.Context) error {
 			values, err := e.FormParams()
 			if err != nil {
-				return &web.Error{Status: http.StatusBadRequest, Message: "The form did not arrive whole.", Err: err}
+				return &web.Error{Status: http.StatusBadRequest, Message: "The form arrived incomplete.", Err: err}
 			}
 			c.mu.Lock()
 			defer c.mu.Unlock()

@@ -41,7 +41,7 @@ type errorPages struct {
 	fallback []byte // rendered at start, so that the last resort cannot fail
 }
 
-const broken = "Something went wrong here. It is in the log; please tell whoever runs this console."
+const broken = "Something went wrong. Ask a cluster admin to check the console's log."
 
 func newErrorPages(chrome func(echo.Context) views.Chrome, log *slog.Logger) (*errorPages, error) {
 	var page bytes.Buffer
@@ -89,14 +89,14 @@ func classify(err error) *Error {
 	}
 	var echos *echo.HTTPError
 	if errors.As(err, &echos) {
-		message := "The console cannot answer this request."
+		message := "The console cannot process this request."
 		switch echos.Code {
 		case http.StatusNotFound:
-			message = "There is no such page, or it is not for you."
+			message = "Page not found, or you do not have access."
 		case http.StatusMethodNotAllowed:
-			message = "This address does not take that kind of request."
+			message = "This address does not support this kind of request."
 		case http.StatusRequestEntityTooLarge:
-			message = "That is more than a form here can hold."
+			message = "The form is too large. Enter less text."
 		}
 		return &Error{Status: echos.Code, Message: message, Err: err}
 	}

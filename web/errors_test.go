@@ -32,7 +32,7 @@ func TestErrorPagesTellNothing(t *testing.T) {
 		want    int
 	}{
 		"not signed in":         {nil, http.MethodGet, "/me", webtest.Script, nil, 401},
-		"no such page":          {somebody, http.MethodGet, "/nowhere", nil, nil, 404},
+		"Page not found":        {somebody, http.MethodGet, "/nowhere", nil, nil, 404},
 		"no such method":        {somebody, http.MethodDelete, "/me", nil, nil, 404},
 		"another site":          {somebody, http.MethodPost, "/form", []string{"Origin", evil}, nil, 403},
 		"another host":          {somebody, http.MethodGet, "/me", []string{"Host", "evil.example"}, nil, 421},
@@ -56,7 +56,7 @@ func TestErrorPagesTellNothing(t *testing.T) {
 			})
 		}, 403},
 		"sessions cannot be kept": {nil, http.MethodGet, "sign in", nil, func(c *console) { c.Store.SetAway(true) }, 503},
-		"too many sign-ins": {func(_ *testing.T, b *webtest.Browser) {
+		"Too many sign-ins": {func(_ *testing.T, b *webtest.Browser) {
 			for range 1000 {
 				b.Ask(http.MethodGet, "/auth/callback", "")
 			}

@@ -36,7 +36,7 @@ func (s *Server) login(c echo.Context) error {
 	if err != nil {
 		return &Error{
 			Status: http.StatusServiceUnavailable, Retry: true, Err: err,
-			Message: "The sign-in provider does not answer, so nobody can sign in now. Try again in a moment. Tasks and queues go on without this console.",
+			Message: "The sign-in provider does not answer, so sign-in is not possible now. Tasks and queues continue; try again in a moment.",
 		}
 	}
 	if err := s.keepAttempt(c, attempt{Attempt: begun, Session: session.NewID(), Return: localAddress(c.QueryParam("return")), Until: s.now().Add(attemptLimit)}); err != nil {
@@ -52,7 +52,7 @@ func (s *Server) callback(c echo.Context) error {
 		if s.identify(c, true) == nil { // the Back button, after signing in
 			return c.Redirect(http.StatusSeeOther, "/")
 		}
-		return &Error{Status: http.StatusBadRequest, SignIn: loginAddress("/"), Message: "This sign-in was not begun in this browser, was answered before, or took too long. Sign in again."}
+		return &Error{Status: http.StatusBadRequest, SignIn: loginAddress("/"), Message: "This sign-in was started in another browser, is already used, or has expired. Sign in again."}
 	}
 	identity, err := s.signIn.Provider.Finish(c.Request().Context(), begun.Attempt, c.QueryParams())
 	var refusal *signin.Refusal
@@ -63,16 +63,16 @@ func (s *Server) callback(c echo.Context) error {
 	case err != nil:
 		return &Error{
 			Status: http.StatusServiceUnavailable, SignIn: loginAddress(begun.Return), Err: err,
-			Message: "The sign-in provider stopped answering halfway. Sign in again in a moment.",
+			Message: "The sign-in provider stopped answering. Sign in again in a moment.",
 		}
 	}
 	switch err := s.signIn.Sessions.Begin(c.Request().Context(), begun.Session, identity); {
 	case errors.Is(err, session.ErrNone):
-		return &Error{Status: http.StatusBadRequest, SignIn: loginAddress("/"), Message: "This sign-in was answered before. Sign in again.", Err: err}
+		return &Error{Status: http.StatusBadRequest, SignIn: loginAddress("/"), Message: "This sign-in is already used. Sign in again.", Err: err}
 	case err != nil:
 		return &Error{
 			Status: http.StatusServiceUnavailable, SignIn: loginAddress(begun.Return), Err: err,
-			Message: "You cannot be signed in now: the cluster, which keeps who is signed in, does not answer. Sign in again in a moment.",
+			Message: "You cannot sign in now: the cluster, which stores sessions, does not answer. Try again in a moment.",
 		}
 	}
 	if was := s.cookie(c, sessionCookie); was != "" {
@@ -95,7 +95,7 @@ func (s *Server) logout(c echo.Context) error {
 		page.Provider = s.signIn.Provider.SignOutURL(ended.IDToken)
 		page.Onward = page.Provider
 	case !errors.Is(err, session.ErrNone):
-		return &Error{Status: http.StatusServiceUnavailable, Err: err, Message: "You are still signed in: the cluster, which keeps who is, does not answer. Sign out again in a moment."}
+		return &Error{Status: http.StatusServiceUnavailable, Err: err, Message: "You are still signed in: the cluster, which stores sessions, does not answer. Sign out again in a moment."}
 	}
 	s.setCookie(c, sessionCookie, "", 0)
 	s.setCookie(c, draftCookie, "", 0)

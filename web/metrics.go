@@ -35,17 +35,17 @@ type metrics struct {
 func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
 		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "kuota_http_request_duration_seconds", Help: "Time to answer HTTP requests; streams are not among them. Code 499: the client left before the answer.",
+			Name: "kuota_http_request_duration_seconds", Help: "Duration of HTTP requests, without event streams. Code 499: the client closed the connection.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
 		}, []string{"method", "route", "code"}),
 		clients: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "kuota_stream_clients", Help: "Open pages that are sent updates as of now.",
+			Name: "kuota_stream_clients", Help: "Open event streams.",
 		}, []string{"route"}),
 		updates: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "kuota_stream_updates_total", Help: "Updates of live parts that were sent to open pages; the beat that tells how old a page is does not count.",
+			Name: "kuota_stream_updates_total", Help: "Updates sent to open pages, without the periodic age of the data.",
 		}, []string{"route"}),
 		renders: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "kuota_stream_render_seconds", Help: "Time to render a live part, once for all who see the same.",
+			Name: "kuota_stream_render_seconds", Help: "Time to render a live part, once for all users who see the same.",
 			Buckets: []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5},
 		}),
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // foreign is what another site's page is told.
-var foreign = &Error{Status: http.StatusForbidden, Message: "This was sent from another site, and is refused. Open the console itself and do it there."}
+var foreign = &Error{Status: http.StatusForbidden, Message: "This request came from another site and was rejected. Open the console and try again there."}
 
 // isolate refuses what other sites' pages send: everything that writes, all
 // that is not the opening of a page, and the opening of one inside theirs.
@@ -54,7 +54,7 @@ func onlyHost(ours func(host string) bool) echo.MiddlewareFunc {
 			if path := c.Request().URL.Path; ours(c.Request().Host) || path == "/healthz" || path == "/readyz" {
 				return next(c)
 			}
-			return &Error{Status: http.StatusMisdirectedRequest, Message: "The console does not answer under this name. Open it by its own address."}
+			return &Error{Status: http.StatusMisdirectedRequest, Message: "The console does not serve this host name. Open it by its configured address."}
 		}
 	}
 }
@@ -112,7 +112,7 @@ func limitSignIn() echo.MiddlewareFunc {
 		},
 		DenyHandler: func(c echo.Context, _ string, _ error) error {
 			c.Response().Header().Set(echo.HeaderRetryAfter, "30")
-			return &Error{Status: http.StatusTooManyRequests, Message: "There were too many sign-ins from your address. Wait half a minute, then try again.", Retry: true}
+			return &Error{Status: http.StatusTooManyRequests, Message: "Too many sign-ins from your address. Wait half a minute, then try again.", Retry: true}
 		},
 	})
 }

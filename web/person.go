@@ -11,7 +11,7 @@ import (
 
 // otherPerson is the answer to a page that was opened by somebody else than who
 // is signed in now: in another tab of the same browser one can change.
-var otherPerson = &Error{Status: http.StatusConflict, Message: "Somebody else is signed in now than when this page was opened. Load it again."}
+var otherPerson = &Error{Status: http.StatusConflict, Message: "Another user is signed in now. Reload the page."}
 
 // samePerson refuses what a page asks that was opened by somebody else; the
 // page says by whom, with ?as=.
@@ -40,7 +40,7 @@ func (s *Server) sameSender(next echo.HandlerFunc) echo.HandlerFunc {
 			return otherPerson
 		}
 		page := views.SignInAgain{
-			Chrome: views.Chrome{Title: "Signed in as somebody else"}, Was: as, Now: now,
+			Chrome: views.Chrome{Title: "Signed in as another user"}, Was: as, Now: now,
 			Action: c.Request().URL.Path, Fields: hiddenFields(values),
 		}
 		return Render(c, http.StatusConflict, views.SignInAgainPage(page))

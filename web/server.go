@@ -63,7 +63,7 @@ type Server struct {
 // New prepares a server; nothing is answered before Run.
 func New(options Options) (*Server, error) {
 	if options.SignIn == nil && !isLoopbackHost(options.Listener.Addr().String()) {
-		return nil, fmt.Errorf("listen address %s: without sign-in the console listens on this machine only; use 127.0.0.1, or name an OpenID Connect issuer", options.Listener.Addr())
+		return nil, fmt.Errorf("listen address %s: without sign-in the console listens on loopback only; use 127.0.0.1, or set an OpenID Connect issuer", options.Listener.Addr())
 	}
 	pages, err := newErrorPages(options.Chrome, options.Log)
 	if err != nil {

@@ -26,8 +26,8 @@ type streams struct {
 // may read the configuration, whose help lists them.
 func commands() map[string]command {
 	return map[string]command{
-		"import":    {"write Kuota's YAML of HyperPod's JSON", importCommand},
-		"uninstall": {"take Kuota out of a cluster, and leave Kueue and tasks as they are", uninstallCommand},
+		"import":    {"convert HyperPod's JSON to Kuota's YAML", importCommand},
+		"uninstall": {"remove Kuota from a cluster; Kueue and tasks stay unchanged", uninstallCommand},
 	}
 }
 

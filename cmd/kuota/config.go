@@ -71,41 +71,41 @@ type sessionConfig struct {
 
 // register gives every value its flag.
 func (c *config) register(flags *flag.FlagSet, level *string) {
-	flags.StringVar(&c.listen, "listen", "127.0.0.1:8080", "address to answer on, host:port; beyond this machine only with an issuer")
-	flags.StringVar(&c.url, "url", "", "how browsers reach the console, such as https://kuota.example.com; needed with an issuer, unless it listens on this machine only")
-	flags.StringVar(&c.tlsCert, "tls-cert-file", "", "certificate (PEM, with its chain); read again when it changes")
-	flags.StringVar(&c.tlsKey, "tls-key-file", "", "key of the certificate (PEM)")
-	flags.StringVar(&c.trustedProxies, "trusted-proxies", "", "addresses or networks (CIDR), separated by commas, whose X-Forwarded-For is believed")
-	flags.StringVar(&c.metrics, "metrics-address", "0", "address that /metrics is served on for Prometheus, host:port, to whoever reaches it; 0 serves none")
-	flags.StringVar(&c.history, "history", "kuota-history.db", "database that keeps what the cluster forgets: the path of a SQLite file, or postgres://… ; none keeps nothing longer than the console runs")
-	flags.DurationVar(&c.historyKeep, "history-keep", 400*24*time.Hour, "how long history is kept")
-	flags.StringVar(&c.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster; empty takes KUBECONFIG, then the pod's service account")
-	flags.StringVar(&c.namespace, "namespace", "kuota-system", "the console's own namespace, where it keeps who is signed in, and versions")
-	flags.StringVar(&c.clusterName, "cluster-name", "local", "what pages call the cluster")
-	flags.StringVar(&c.naming.Prefix, "name-prefix", desired.DefaultNaming.Prefix, "what stands before the team in the names of its namespace and queues")
-	flags.StringVar(&c.naming.Cohort, "cohort", desired.DefaultNaming.Cohort, "cohort that all queues lend to and borrow from")
-	flags.StringVar(&c.naming.InstanceTypeLabel, "instance-type-label", desired.DefaultNaming.InstanceTypeLabel, "node label that names an instance's type")
-	flags.StringVar(&c.jobControllers, "job-controllers", strings.Join(enforcement.Controllers, ","), "users that make the pods and jobs of admitted jobs, separated by commas; everybody else needs a queue")
-	flags.BoolVar(&c.kueue.Manage, "manage-kueue", reconcile.DefaultKueueInstall.Manage, "keep fair sharing and gang scheduling in Kueue's configuration as the cluster policy says, and restart Kueue for it; false shows what differs instead")
-	flags.BoolVar(&c.takeOver, "take-over", false, "write even where HyperPod's own task governance runs the cluster; without it, the console only reads there")
-	flags.StringVar(&c.kueue.Namespace, "kueue-namespace", reconcile.DefaultKueueInstall.Namespace, "where Kueue runs")
+	flags.StringVar(&c.listen, "listen", "127.0.0.1:8080", "address to listen on, host:port; other than loopback only with an issuer")
+	flags.StringVar(&c.url, "url", "", "external URL of the console, such as https://kuota.example.com; required with an issuer, unless it listens on loopback")
+	flags.StringVar(&c.tlsCert, "tls-cert-file", "", "TLS certificate file (PEM, with its chain); reloaded when it changes")
+	flags.StringVar(&c.tlsKey, "tls-key-file", "", "TLS key file (PEM)")
+	flags.StringVar(&c.trustedProxies, "trusted-proxies", "", "comma-separated addresses or networks (CIDR) whose X-Forwarded-For is trusted")
+	flags.StringVar(&c.metrics, "metrics-address", "0", "address of /metrics for Prometheus, host:port, without authentication; 0 disables it")
+	flags.StringVar(&c.history, "history", "kuota-history.db", "history database: the path of a SQLite file, or postgres://… ; none keeps history in memory only")
+	flags.DurationVar(&c.historyKeep, "history-keep", 400*24*time.Hour, "retention of history")
+	flags.StringVar(&c.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster; default KUBECONFIG, then the pod's service account")
+	flags.StringVar(&c.namespace, "namespace", "kuota-system", "namespace of the console, where it stores sessions and versions")
+	flags.StringVar(&c.clusterName, "cluster-name", "local", "name of the cluster on pages")
+	flags.StringVar(&c.naming.Prefix, "name-prefix", desired.DefaultNaming.Prefix, "prefix of the names of team namespaces and queues")
+	flags.StringVar(&c.naming.Cohort, "cohort", desired.DefaultNaming.Cohort, "cohort of all queues")
+	flags.StringVar(&c.naming.InstanceTypeLabel, "instance-type-label", desired.DefaultNaming.InstanceTypeLabel, "node label with the instance type")
+	flags.StringVar(&c.jobControllers, "job-controllers", strings.Join(enforcement.Controllers, ","), "comma-separated users that create pods and jobs of admitted jobs; all other users need a queue")
+	flags.BoolVar(&c.kueue.Manage, "manage-kueue", reconcile.DefaultKueueInstall.Manage, "write fair sharing and gang scheduling of the cluster policy to Kueue's configuration and restart Kueue; false shows the changes instead")
+	flags.BoolVar(&c.takeOver, "take-over", false, "write even if HyperPod task governance manages the cluster; without it, the console is read-only there")
+	flags.StringVar(&c.kueue.Namespace, "kueue-namespace", reconcile.DefaultKueueInstall.Namespace, "namespace of Kueue")
 	flags.StringVar(&c.kueue.ConfigMap, "kueue-configmap", reconcile.DefaultKueueInstall.ConfigMap, "ConfigMap with Kueue's configuration")
 	flags.StringVar(&c.kueue.Deployment, "kueue-deployment", reconcile.DefaultKueueInstall.Deployment, "Deployment that runs Kueue")
-	flags.Float64Var(&c.qps, "kube-qps", 200, "requests a second to the API server")
-	flags.IntVar(&c.burst, "kube-burst", 400, "requests at once to the API server")
-	flags.StringVar(&c.oidc.issuer, "oidc-issuer", "", "OpenID Connect issuer that people sign in with; without one, whoever reaches the console acts with its rights, and it listens on this machine only")
-	flags.StringVar(&c.oidc.caFile, "oidc-ca-file", "", "authorities (PEM) that sign the issuer's certificate; empty takes the system's")
-	flags.StringVar(&c.oidc.clientID, "oidc-client-id", "", "the console's client id at the issuer")
-	flags.StringVar(&c.oidc.clientSecretFile, "oidc-client-secret-file", "", "file with the client secret; none for a public client")
-	flags.StringVar(&c.oidc.scopes, "oidc-scopes", "", "scopes to ask for, separated by commas; empty takes openid, profile, email, groups and offline_access, as far as the issuer has them")
-	flags.StringVar(&c.oidc.usernameClaim, "oidc-username-claim", "sub", "claim with the user's name, as for the API server")
-	flags.StringVar(&c.oidc.usernamePrefix, "oidc-username-prefix", "", "what stands before the user's name, as for the API server: empty means issuer and # unless the claim is email, - means nothing")
-	flags.StringVar(&c.oidc.groupsClaim, "oidc-groups-claim", "groups", "claim with the user's groups")
-	flags.StringVar(&c.oidc.groupsPrefix, "oidc-groups-prefix", "", "what stands before each group")
-	flags.StringVar(&c.oidc.requiredClaims, "oidc-required-claims", "", "claims that a user must have, claim=value, separated by commas")
-	flags.StringVar(&c.sessions.keysFile, "session-keys-file", "", "file with keys that seal sessions, one a line: 32 random bytes in base64; the first seals, all open; read again when it changes")
-	flags.DurationVar(&c.sessions.idle, "session-idle", 2*time.Hour, "how long after the last use people stay signed in")
-	flags.DurationVar(&c.sessions.absolute, "session-max", 12*time.Hour, "how long after signing in people stay signed in")
+	flags.Float64Var(&c.qps, "kube-qps", 200, "requests per second to the API server")
+	flags.IntVar(&c.burst, "kube-burst", 400, "burst of requests to the API server")
+	flags.StringVar(&c.oidc.issuer, "oidc-issuer", "", "OpenID Connect issuer for sign-in; without one, everyone who can reach the console acts with its permissions, and it listens on loopback only")
+	flags.StringVar(&c.oidc.caFile, "oidc-ca-file", "", "CA file (PEM) for the issuer's certificate; default the system's CAs")
+	flags.StringVar(&c.oidc.clientID, "oidc-client-id", "", "client ID at the issuer")
+	flags.StringVar(&c.oidc.clientSecretFile, "oidc-client-secret-file", "", "file with the client secret; empty for a public client")
+	flags.StringVar(&c.oidc.scopes, "oidc-scopes", "", "comma-separated scopes; default those of openid, profile, email, groups and offline_access that the issuer supports")
+	flags.StringVar(&c.oidc.usernameClaim, "oidc-username-claim", "sub", "claim with the username, as configured for the API server")
+	flags.StringVar(&c.oidc.usernamePrefix, "oidc-username-prefix", "", "prefix of the username, as configured for the API server: empty means issuer and # unless the claim is email, - means none")
+	flags.StringVar(&c.oidc.groupsClaim, "oidc-groups-claim", "groups", "claim with the groups")
+	flags.StringVar(&c.oidc.groupsPrefix, "oidc-groups-prefix", "", "prefix of each group")
+	flags.StringVar(&c.oidc.requiredClaims, "oidc-required-claims", "", "comma-separated claims that a user must have, claim=value")
+	flags.StringVar(&c.sessions.keysFile, "session-keys-file", "", "file with keys that encrypt sessions, one per line: 32 random bytes in base64; the first encrypts, all decrypt; reloaded when it changes")
+	flags.DurationVar(&c.sessions.idle, "session-idle", 2*time.Hour, "session timeout since the last request")
+	flags.DurationVar(&c.sessions.absolute, "session-max", 12*time.Hour, "session timeout since sign-in")
 	c.hardware.register(flags)
 	flags.StringVar(level, "log-level", *level, "debug, info, warn or error")
 }
@@ -130,7 +130,7 @@ func parseConfig(args []string, env func(string) string) (config, error) {
 		return c, err
 	}
 	if flags.NArg() > 0 {
-		wrong = append(wrong, fmt.Errorf("%q: there is no such command here, only flags, and what follows it would be lost; a command stands first, one of:\n%s", flags.Arg(0), strings.TrimSuffix(commandHelp(), "\n")))
+		wrong = append(wrong, fmt.Errorf("unknown command %q; a command comes before flags, one of:\n%s", flags.Arg(0), strings.TrimSuffix(commandHelp(), "\n")))
 	}
 	given := map[string]bool{}
 	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
@@ -146,7 +146,7 @@ func parseConfig(args []string, env func(string) string) (config, error) {
 	if c.oidc.issuer == "" {
 		for _, name := range slices.Sorted(maps.Keys(given)) {
 			if strings.HasPrefix(name, "oidc-") || name == "session-keys-file" {
-				wrong = append(wrong, fmt.Errorf("%s is given and oidc-issuer is not: without an issuer nobody signs in, and whoever reaches the console acts with its rights", name))
+				wrong = append(wrong, fmt.Errorf("%s is set without oidc-issuer: without an issuer nobody signs in, and everyone who can reach the console acts with its permissions", name))
 			}
 		}
 	}
@@ -185,7 +185,7 @@ func (c *config) check(level string) (wrong []error) {
 		tell("log-level %q: use debug, info, warn or error", level)
 	}
 	if problems := validation.IsDNS1123Label(c.naming.Prefix + "a"); len(problems) > 0 || len(c.naming.Prefix) > 23 {
-		tell("name-prefix %q: use at most 23 lower-case letters, digits and hyphens, starting with a letter or digit, so that a team of 40 fits behind it", c.naming.Prefix)
+		tell("name-prefix %q: use at most 23 lower-case letters, digits and hyphens, starting with a letter or digit, so that a team name of 40 characters fits", c.naming.Prefix)
 	}
 	if problems := validation.IsDNS1123Subdomain(c.naming.Cohort); len(problems) > 0 {
 		tell("cohort %q: %s", c.naming.Cohort, problems[0])
@@ -197,10 +197,10 @@ func (c *config) check(level string) (wrong []error) {
 		tell("namespace %q: %s", c.namespace, problems[0])
 	}
 	if c.historyKeep < 24*time.Hour {
-		tell("history-keep %s: keep at least a day, 24h", c.historyKeep)
+		tell("history-keep %s: use at least 24h", c.historyKeep)
 	}
 	if c.qps <= 0 || c.burst <= 0 {
-		tell("kube-qps %v and kube-burst %d: both must be above 0", c.qps, c.burst)
+		tell("kube-qps %v and kube-burst %d: use values above 0", c.qps, c.burst)
 	}
 	return wrong
 }

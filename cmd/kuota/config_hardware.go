@@ -25,14 +25,14 @@ type hardwareConfig struct {
 }
 
 func (c *hardwareConfig) register(flags *flag.FlagSet) {
-	flags.StringVar(&c.url, "prometheus-url", "", "Prometheus that scrapes dcgm-exporter, neuron-monitor and node-exporter, such as http://prometheus.monitoring:9090; empty shows no hardware utilization")
-	flags.StringVar(&c.tokenFile, "prometheus-token-file", "", "file with a bearer token for Prometheus; read at each question")
-	flags.StringVar(&c.caFile, "prometheus-ca-file", "", "authorities (PEM) that sign Prometheus' certificate; empty takes the system's")
-	flags.StringVar(&c.match, "prometheus-match", "", "label matchers of this cluster's series, where Prometheus has several clusters', such as cluster=\"prod\"")
-	flags.StringVar(&c.nodeLabel, "prometheus-node-label", "", "label with the node's name; empty takes node, Hostname, kubernetes_node, nodename, or instance without its port")
-	flags.DurationVar(&c.timeout, "prometheus-timeout", 5*time.Second, "how long one question to Prometheus may take")
-	flags.DurationVar(&c.idleAfter, "idle-after", 30*time.Minute, "how long a task must hold accelerators and not use them to be shown as idle")
-	flags.Float64Var(&c.idleBelow, "idle-below", 0.05, "utilization, 0 to 1, that none of its accelerators reached in that time")
+	flags.StringVar(&c.url, "prometheus-url", "", "Prometheus that scrapes dcgm-exporter, neuron-monitor and node-exporter, such as http://prometheus.monitoring:9090; empty disables hardware utilization")
+	flags.StringVar(&c.tokenFile, "prometheus-token-file", "", "file with a bearer token for Prometheus; read for each query")
+	flags.StringVar(&c.caFile, "prometheus-ca-file", "", "CA file (PEM) for Prometheus' certificate; default the system's CAs")
+	flags.StringVar(&c.match, "prometheus-match", "", "label matchers of this cluster's series, if Prometheus has several clusters, such as cluster=\"prod\"")
+	flags.StringVar(&c.nodeLabel, "prometheus-node-label", "", "label with the node name; default node, Hostname, kubernetes_node, nodename, or instance without its port")
+	flags.DurationVar(&c.timeout, "prometheus-timeout", 5*time.Second, "timeout of a query to Prometheus")
+	flags.DurationVar(&c.idleAfter, "idle-after", 30*time.Minute, "how long the accelerators of an admitted task must be idle before it is shown as idle")
+	flags.Float64Var(&c.idleBelow, "idle-below", 0.05, "utilization, 0 to 1, below which an accelerator is idle")
 }
 
 var (
@@ -53,7 +53,7 @@ func (c *hardwareConfig) check(given map[string]bool) (wrong []error) {
 	if c.url == "" {
 		for _, name := range []string{"prometheus-token-file", "prometheus-ca-file", "prometheus-match", "prometheus-node-label", "prometheus-timeout"} {
 			if given[name] {
-				tell("%s is given and prometheus-url is not: no Prometheus is asked", name)
+				tell("%s is set without prometheus-url", name)
 			}
 		}
 		return wrong
@@ -63,7 +63,7 @@ func (c *hardwareConfig) check(given map[string]bool) (wrong []error) {
 	case err != nil || address.Host == "" || address.Scheme != "http" && address.Scheme != "https" || address.RawQuery != "" || address.Fragment != "":
 		tell("prometheus-url: write it as http://host:port, with the path that it is served under, if any")
 	case address.Scheme == "http" && (c.tokenFile != "" || address.User != nil) && !web.IsLoopback(address.Hostname()):
-		tell("prometheus-url: use https, or what the console proves itself with travels in clear")
+		tell("prometheus-url: use https, or the credentials are sent unencrypted")
 	}
 	if c.tokenFile != "" {
 		if _, err := readFile(c.tokenFile); err != nil {

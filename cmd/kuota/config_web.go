@@ -25,9 +25,9 @@ func (c *config) checkWeb() (wrong []error) {
 	case err != nil:
 		tell("listen %q: write it as host:port, such as 127.0.0.1:8080", c.listen)
 	case !web.IsLoopback(host) && c.oidc.issuer == "":
-		tell("listen %q: without an issuer (oidc-issuer) whoever reaches the console acts with its rights, so it listens on this machine only; use 127.0.0.1", c.listen)
+		tell("listen %q: without an issuer (oidc-issuer) everyone who can reach the console acts with its permissions, so it listens on loopback only; use 127.0.0.1", c.listen)
 	case !web.IsLoopback(host) && c.url == "":
-		tell("url: say how browsers reach the console, such as https://kuota.example.com")
+		tell("url: set the external URL of the console, such as https://kuota.example.com")
 	}
 	if c.url != "" {
 		parsed, err := url.Parse(c.url)
@@ -35,17 +35,17 @@ func (c *config) checkWeb() (wrong []error) {
 		case err != nil || parsed.Host == "" || parsed.Scheme != "https" && parsed.Scheme != "http" || strings.Trim(parsed.Path, "/") != "" || parsed.RawQuery != "" || parsed.Fragment != "" || parsed.User != nil:
 			tell("url %q: write scheme and host, such as https://kuota.example.com, and no path", c.url)
 		case parsed.Scheme == "http" && !web.IsLoopback(parsed.Hostname()):
-			tell("url %q: use https, or people's sessions travel in clear; the console serves TLS itself with tls-cert-file, or a proxy does before it", c.url)
+			tell("url %q: use https, or sessions are sent unencrypted; set tls-cert-file, or put a TLS proxy in front", c.url)
 		case parsed.Scheme == "https" && parsed.Port() == "443" || parsed.Scheme == "http" && parsed.Port() == "80":
-			tell("url %q: leave the port out, as browsers do", c.url)
+			tell("url %q: remove the default port, as browsers do", c.url)
 		case web.IsLoopback(parsed.Hostname()) && !web.IsLoopback(host):
-			tell("url %q: nobody but this machine reaches that, and listen says others should", c.url)
+			tell("url %q: this is a loopback address, but listen is not", c.url)
 		case parsed.Scheme == "http" && c.tlsCert != "":
-			tell("url %q: with tls-cert-file it begins with https", c.url)
+			tell("url %q: use https with tls-cert-file", c.url)
 		}
 	}
 	if (c.tlsCert == "") != (c.tlsKey == "") {
-		tell("tls-cert-file and tls-key-file: give both or neither")
+		tell("tls-cert-file and tls-key-file: set both or neither")
 	}
 	if c.tlsCert != "" && c.tlsKey != "" {
 		if _, err := tls.LoadX509KeyPair(c.tlsCert, c.tlsKey); err != nil {
@@ -68,7 +68,7 @@ func (c *config) proxies() (networks []netip.Prefix, err error) {
 		}
 		network, err := netip.ParsePrefix(text)
 		if err != nil {
-			wrong = append(wrong, fmt.Errorf("trusted-proxies: %q is no address and no network such as 10.0.0.0/8", text))
+			wrong = append(wrong, fmt.Errorf("trusted-proxies: %q is neither an address nor a network such as 10.0.0.0/8", text))
 			continue
 		}
 		networks = append(networks, network.Masked())
@@ -85,19 +85,19 @@ func (c *config) checkSignIn() (wrong []error) {
 	issuer, err := url.Parse(c.oidc.issuer)
 	switch {
 	case err != nil || issuer.Host == "" || issuer.Scheme != "https" && issuer.Scheme != "http" || issuer.RawQuery != "" || issuer.Fragment != "":
-		tell("oidc-issuer %q: write the issuer's address as its discovery document has it, such as https://login.example.com", c.oidc.issuer)
+		tell("oidc-issuer %q: use the issuer as its discovery document has it, such as https://login.example.com", c.oidc.issuer)
 	case issuer.Scheme == "http" && !web.IsLoopback(issuer.Hostname()):
 		tell("oidc-issuer %q: use https", c.oidc.issuer)
 	}
 	if c.oidc.clientID == "" {
-		tell("oidc-client-id: give the console's client id at the issuer")
+		tell("oidc-client-id: set the client ID at the issuer")
 	}
 	if c.oidc.usernameClaim == "" {
-		tell("oidc-username-claim: name the claim with the user's name, such as sub or email")
+		tell("oidc-username-claim: set the claim with the username, such as sub or email")
 	}
 	for name, prefix := range map[string]string{"oidc-username-prefix": c.oidc.usernamePrefix, "oidc-groups-prefix": c.oidc.groupsPrefix} {
 		if strings.HasPrefix(prefix, "system:") {
-			tell("%s %q: names that begin with system: are Kubernetes' own", name, prefix)
+			tell("%s %q: names that start with system: are reserved by Kubernetes", name, prefix)
 		}
 	}
 	if c.oidc.clientSecretFile != "" {
@@ -109,20 +109,20 @@ func (c *config) checkSignIn() (wrong []error) {
 		wrong = append(wrong, err)
 	}
 	if scopes := list(c.oidc.scopes); len(scopes) > 0 && !slices.Contains(scopes, "openid") {
-		tell("oidc-scopes %q: openid is always one", c.oidc.scopes)
+		tell("oidc-scopes %q: openid is required", c.oidc.scopes)
 	}
 	if _, err := c.oidc.required(); err != nil {
 		wrong = append(wrong, err)
 	}
 	if c.sessions.keysFile == "" {
-		tell("session-keys-file: name a file with a key to seal sessions with, as `head -c 32 /dev/urandom | base64` makes one; the same for all replicas")
+		tell("session-keys-file: set a file with a key that encrypts sessions, such as the output of `head -c 32 /dev/urandom | base64`; the same for all replicas")
 	} else if text, err := readFile(c.sessions.keysFile); err != nil {
 		tell("session-keys-file: %w", err)
 	} else if _, err := session.NewRing(text); err != nil {
 		tell("session-keys-file %s: %w", c.sessions.keysFile, err)
 	}
 	if c.sessions.idle < time.Minute || c.sessions.absolute < c.sessions.idle {
-		tell("session-idle %s and session-max %s: the first is a minute or more, and the second no less than the first", c.sessions.idle, c.sessions.absolute)
+		tell("session-idle %s and session-max %s: the first must be at least 1m, and the second at least the first", c.sessions.idle, c.sessions.absolute)
 	}
 	return wrong
 }
@@ -138,7 +138,7 @@ func (c oidcConfig) authorities() (*x509.CertPool, error) {
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("oidc-ca-file %s: it holds no certificate", c.caFile)
+		return nil, fmt.Errorf("oidc-ca-file %s: no certificate found", c.caFile)
 	}
 	return pool, nil
 }

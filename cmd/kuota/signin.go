@@ -99,12 +99,12 @@ func (c config) watchKeys(ctx context.Context, ring *session.Ring, log *slog.Log
 		text, err := readFile(c.sessions.keysFile)
 		if err == nil && string(text) != last {
 			if err = ring.Replace(text); err == nil && last != "" {
-				log.Info("session keys read again")
+				log.Info("session keys reloaded")
 			}
 			last = string(text)
 		}
 		if err != nil {
-			log.Warn("session keys not read again; the last ones stay", "error", err)
+			log.Warn("session keys not reloaded; the previous keys stay in use", "error", err)
 		}
 		select {
 		case <-ctx.Done():

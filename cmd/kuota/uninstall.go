@@ -16,10 +16,10 @@ import (
 
 const uninstallUsage = `usage: kuota uninstall [--kubeconfig FILE] [--yes]
 
-Takes Kuota out of a cluster: admission policies, the console's rights, its
-finalizers, and its kinds with all policies and allocations. Kueue, queues and
-tasks stay as they are. Says what it would do; with --yes it does it. Whoever
-runs it needs the rights of a cluster admin. Stop the console first or after.
+Removes Kuota from a cluster: admission policies, the console's permissions, its
+finalizers, and its CRDs with all policies and allocations. Kueue, queues and
+tasks stay unchanged. Lists what it would delete; with --yes it deletes. It needs
+the permissions of a cluster admin. Stop the console before or after.
 `
 
 // uninstallCommand takes Kuota out of the cluster of a kubeconfig.
@@ -27,8 +27,8 @@ func uninstallCommand(ctx context.Context, args []string, s streams) error {
 	flags := flag.NewFlagSet("kuota uninstall", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	flags.StringVar(&rules.ExplicitPath, "kubeconfig", "", "file with the cluster and who to act as; otherwise $KUBECONFIG, or that of the account it runs as")
-	yes := flags.Bool("yes", false, "do it")
+	flags.StringVar(&rules.ExplicitPath, "kubeconfig", "", "kubeconfig; default $KUBECONFIG, then the pod's service account")
+	yes := flags.Bool("yes", false, "delete the objects; without it, only list them")
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
 		fmt.Fprint(s.out, uninstallUsage)
@@ -36,7 +36,7 @@ func uninstallCommand(ctx context.Context, args []string, s streams) error {
 	case err != nil:
 		return fmt.Errorf("%w\n%s", err, uninstallUsage)
 	case flags.NArg() > 0:
-		return fmt.Errorf("%q is not understood\n%s", flags.Arg(0), uninstallUsage)
+		return fmt.Errorf("unexpected argument %q\n%s", flags.Arg(0), uninstallUsage)
 	}
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
 	if err != nil {
@@ -51,7 +51,7 @@ func uninstallCommand(ctx context.Context, args []string, s streams) error {
 		return err
 	}
 	if !*yes {
-		fmt.Fprintln(s.out, "Nothing was done: add --yes to do it.")
+		fmt.Fprintln(s.out, "Dry run: nothing was deleted. Add --yes to delete.")
 	}
 	return nil
 }

@@ -19,14 +19,14 @@ func configuration(s Seen) (gaps []Gap) {
 	if err != nil {
 		return []Gap{{
 			ID: "kueue-configuration", Title: "Kueue's configuration cannot be read", Severity: Breaks,
-			Costs: "Kuota does not change what it cannot read, so fair sharing and gang scheduling of the policy are not carried out. " + kueueconfig.Sentence(err),
+			Costs: "Kuota cannot apply fair sharing and gang scheduling of the policy. " + kueueconfig.Sentence(err),
 			Patch: fmt.Sprintf("kubectl --namespace %s edit configmap %s\n", s.Install.Namespace, s.Install.ConfigMap),
 		}}
 	}
 	if !slices.Contains(kueueconfig.Integrations(seen.Text), podIntegration) {
 		gaps = append(gaps, Gap{
 			ID: "pods", Title: "Kueue's pod integration is off", Severity: Lacks,
-			Costs: "No quota can hold single pods, or those of Deployments and StatefulSets: where enforcement is on they are refused in teams' namespaces, and else they run beside every quota.",
+			Costs: "No quota limits single pods and pods of Deployments and StatefulSets. With enforcement on, team namespaces reject them.",
 			Patch: added(seen, kueueconfig.Addition{Frameworks: []string{podIntegration}}),
 		})
 	}
@@ -46,23 +46,23 @@ func reasons(s Seen, gates []kueueconfig.Gate) (gaps []Gap) {
 		case g.Name == kueueconfig.GateHashing && g.Known && g.On:
 			gaps = append(gaps, Gap{
 				ID: "hashing", Title: "Most reasons for waiting are hidden", Severity: Lacks,
-				Costs: "With the gate " + g.Name + " on, most tasks that wait say only that an equivalent one failed to start, and not what they need.",
+				Costs: "With the gate " + g.Name + " on, most waiting tasks only report that an equivalent workload was not admitted, not what they need.",
 				Patch: added(seen, kueueconfig.Addition{Gates: map[string]bool{g.Name: false}}),
 			})
 		}
 	}
-	const costs = "Why a task waits is told in rougher words, and of some tasks not at all."
+	const costs = "The reason why a task waits is less exact, and missing for some tasks."
 	version, older := kueueconfig.Version(seen.Image, reasonsMinor)
 	switch {
 	case len(off) > 0:
 		gaps = append(gaps, Gap{
-			ID: "reasons", Title: "Kueue does not give exact reasons", Severity: Lacks, Costs: costs,
+			ID: "reasons", Title: "Kueue does not report exact reasons", Severity: Lacks, Costs: costs,
 			Patch: added(seen, kueueconfig.Addition{Gates: off}),
 		})
 	case older:
 		gaps = append(gaps, Gap{
-			ID: "reasons", Title: "Kueue " + version + " has no exact reasons", Severity: Hint, Costs: costs,
-			Patch: "# Kueue has them from 0.19. Read its release notes for each version in between first.\n" + install(s.Install, Tested),
+			ID: "reasons", Title: "Kueue " + version + " does not report exact reasons", Severity: Hint, Costs: costs,
+			Patch: "# Kueue reports them from 0.19. Read the release notes of each version in between first.\n" + install(s.Install, Tested),
 		})
 	}
 	return gaps
@@ -75,8 +75,8 @@ func visibility(s Seen) []Gap {
 	}
 	gap := Gap{
 		ID: "visibility", Title: "Kueue's visibility API does not answer", Severity: Lacks,
-		Costs: "The place of a task in its queue is not known.",
-		Patch: "# Whether the API server reaches it, and why not:\nkubectl get apiservice v1beta2.visibility.kueue.x-k8s.io --output yaml\n# Kueue's own manifests bring it:\n",
+		Costs: "The position of a task in its queue is unknown.",
+		Patch: "# Check whether the API server reaches it:\nkubectl get apiservice v1beta2.visibility.kueue.x-k8s.io --output yaml\n# Kueue's manifests install it:\n",
 	}
 	if version, older := kueueconfig.Version(s.Kueue.Image, minor); older {
 		gap.Patch = "# Kueue " + version + " may not have it in v1beta2: upgrade Kueue first.\n"
@@ -109,8 +109,8 @@ func policy(s Seen) []Gap {
 	var gaps []Gap
 	if (want.ConfigChanged || want.ArgsChanged) && !(s.Manages() && s.MayWrite == Yes) {
 		gaps = append(gaps, Gap{
-			ID: "policy", Title: "Policy and Kueue differ", Severity: Breaks,
-			Costs: "The policy is not in force in full. To be changed: " + strings.Join(want.Changes, " "),
+			ID: "policy", Title: "Kueue does not match the policy", Severity: Breaks,
+			Costs: "Kueue does not match the policy until you apply the changes below. " + strings.Join(want.Changes, " "),
 			Patch: want.Patch,
 		})
 	}

@@ -32,8 +32,8 @@ func excluded(s Seen) []Gap {
 		return nil
 	}
 	return []Gap{{
-		ID: "excluded", Title: "Kueue does not count some resources that queues have quota of", Severity: Breaks,
-		Costs: "Its configuration leaves these out, so quota of them holds nothing: " + strings.Join(names, ", ") + ". Whatever else is left out by the same starts of names is counted then too.",
+		ID: "excluded", Title: "Kueue ignores some resources that queues have quota of", Severity: Breaks,
+		Costs: "Kueue's configuration excludes these, so their quota has no effect: " + strings.Join(names, ", ") + ". The fix also counts other resources with the same prefixes.",
 		Patch: added(s.Kueue.Seen, kueueconfig.Addition{Count: out}),
 	}}
 }
@@ -65,17 +65,17 @@ func uncovered(s Seen) []Gap {
 		return nil
 	}
 	gap := Gap{
-		ID: "uncovered", Title: "No queue covers some of the resources here", Severity: severity,
-		Costs: "A task that asks for one of these waits for ever: " + strings.Join(told, ", ") + ".",
+		ID: "uncovered", Title: "No queue covers some resources of this cluster", Severity: severity,
+		Costs: "A task that requests one of these is never admitted: " + strings.Join(told, ", ") + ".",
 	}
 	if len(rows) > 0 {
-		gap.Costs += " Give a team a row for it, since quota of what Kueue leaves out holds nothing: " + strings.Join(rows, ", ") + "."
+		gap.Costs += " Give a team quota of it: " + strings.Join(rows, ", ") + "."
 	}
 	if len(devices) > 0 {
-		gap.Costs += " Kuota has no rows for what looks like accelerators here: " + strings.Join(devices, ", ") + ". Left out of Kueue's count, they would be free for all, whatever quota is given later."
+		gap.Costs += " Kuota does not support these accelerators: " + strings.Join(devices, ", ") + ". If Kueue excludes them, everyone can use them without quota."
 	}
 	if len(others) > 0 {
-		gap.Costs += " As free as without Kueue once they are left out of its count: " + strings.Join(others, ", ") + "."
+		gap.Costs += " If Kueue excludes these, everyone can use them without quota: " + strings.Join(others, ", ") + "."
 		gap.Patch = added(s.Kueue.Seen, kueueconfig.Addition{Exclude: others})
 	}
 	return []Gap{gap}
@@ -84,9 +84,9 @@ func uncovered(s Seen) []Gap {
 func (u Uncovered) told() string {
 	switch {
 	case u.Tasks == 1:
-		return u.Resource + " (1 task asks for it)"
+		return u.Resource + " (1 task requests it)"
 	case u.Tasks > 1:
-		return fmt.Sprintf("%s (%d tasks ask for it)", u.Resource, u.Tasks)
+		return fmt.Sprintf("%s (%d tasks request it)", u.Resource, u.Tasks)
 	}
 	return u.Resource
 }

@@ -36,7 +36,7 @@ func TestGaps(t *testing.T) {
 	}{
 		"nothing is missing": {func(*Seen) {}, "", nil, nil},
 		"Kueue absent": {func(s *Seen) { s.Kinds.Kueue, s.Unread, s.Visibility = allKinds, NotThere, false }, "kueue-absent",
-			[]string{"kueue/releases/download/v0.19.2/manifests.yaml"}, []string{"not installed", "no quota holds"}},
+			[]string{"kueue/releases/download/v0.19.2/manifests.yaml"}, []string{"not installed", "No quota is enforced"}},
 		"Kueue absent, and with it the rights in its namespace": {func(s *Seen) { s.Kinds.Kueue, s.Unread = allKinds, Forbidden }, "kueue-absent", nil, nil},
 		"a kind missing": {func(s *Seen) {
 			s.Kinds.Kueue = []string{"Cohort"}
@@ -48,20 +48,20 @@ func TestGaps(t *testing.T) {
 			s.Kinds.Kueue, s.Kinds.Versions, s.Kueue.Image = allKinds, []string{"v1beta1"}, "x:v0.14.0"
 			s.Kueue.Text = strings.ReplaceAll(s.Kueue.Text, "Unadmitted", "No")
 		}, "kueue-older reasons",
-			[]string{"manifests.yaml"}, []string{"v1beta1 only", "serves from version 0.15", "0.16.1 and 0.19.2"}},
-		"older than 0.16, and serves v1beta2": {func(s *Seen) { s.Kueue.Image = "x:v0.15.2" }, "kueue-older reasons", []string{"manifests.yaml"}, []string{"v0.15.2", "older than 0.16", "tried with Kueue 0.16.1 and 0.19.2"}},
+			[]string{"manifests.yaml"}, []string{"v1beta1 only", "serves from 0.15", "0.16.1 and 0.19.2"}},
+		"older than 0.16, and serves v1beta2": {func(s *Seen) { s.Kueue.Image = "x:v0.15.2" }, "kueue-older reasons", []string{"manifests.yaml"}, []string{"v0.15.2", "older than 0.16", "tested with Kueue 0.16.1 and 0.19.2"}},
 		"served in a newer version": {func(s *Seen) {
 			s.Kinds.Kueue, s.Kinds.Versions, s.Kueue.Image = allKinds, []string{"v1"}, "x:v0.20.0"
-		}, "kueue-newer", []string{"newer Kuota"}, []string{"v1 only"}},
+		}, "kueue-newer", []string{"Upgrade Kuota"}, []string{"v1 only"}},
 		"an unknown version": {func(s *Seen) { s.Kueue.Image = "example.com:5000/mine:main" }, "kueue-version",
 			[]string{"set image deployment kueue-controller-manager manager=example.com:5000/mine:<version that runs>\n"}, []string{"example.com:5000/mine:main"}},
 		"an image by its digest": {func(s *Seen) { s.Kueue.Image = "example.com:5000/mine@sha256:ab" }, "kueue-version",
 			[]string{" manager=example.com:5000/mine:<version that runs>\n"}, nil},
 		"a kind missing of an unknown version": {func(s *Seen) { s.Kinds.Kueue, s.Kueue.Image = []string{"Cohort"}, "x:main" }, "kueue-kinds kueue-version",
-			[]string{"the manifests of that one"}, nil},
+			[]string{"the manifests of that version"}, nil},
 		"a kind missing where the configuration cannot be read": {func(s *Seen) {
 			s.Kinds.Kueue, s.Unread, s.Kueue = []string{"Cohort"}, Forbidden, reconcile.KueueSeen{}
-		}, "kueue-kinds kueue-forbidden", []string{"the manifests of that one"}, nil},
+		}, "kueue-kinds kueue-forbidden", []string{"the manifests of that version"}, nil},
 		"a kind missing of an older version": {func(s *Seen) {
 			s.Kinds.Kueue, s.Kueue.Image = []string{"Cohort"}, "x:v0.15.2"
 			s.Kueue.Text = strings.ReplaceAll(s.Kueue.Text, "Unadmitted", "No")
@@ -81,7 +81,7 @@ func TestGaps(t *testing.T) {
 		"gates among the arguments": {func(s *Seen) {
 			s.Kueue.Text, s.Kueue.Args = head+"integrations: {frameworks: [pod]}\n", []string{"--feature-gates=SchedulingEquivalenceHashing=false,UnadmittedWorkloadsObservability=true"}
 		}, "reasons", []string{"+- --feature-gates=SchedulingEquivalenceHashing=false,UnadmittedWorkloadsObservability=true,UnadmittedWorkloadsExplicitStatus=true"}, nil},
-		"without visibility":                       {func(s *Seen) { s.Visibility = false }, "visibility", []string{"get apiservice"}, []string{"does not answer", "place of a task"}},
+		"without visibility":                       {func(s *Seen) { s.Visibility = false }, "visibility", []string{"get apiservice"}, []string{"does not answer", "position of a task"}},
 		"without visibility in an unknown version": {func(s *Seen) { s.Visibility, s.Kueue.Image = false, "x:main" }, "kueue-version visibility", nil, nil},
 		"without visibility in an older version":   {func(s *Seen) { s.Visibility, s.Kueue.Image = false, "x:v0.15.2" }, "kueue-older reasons visibility", nil, nil},
 		"visibility switched off": {func(s *Seen) {
@@ -93,11 +93,11 @@ func TestGaps(t *testing.T) {
 		"fair sharing the other way, and the console may not":      {func(s *Seen) { s.Policy, s.MayWrite = fair, No }, "policy permission", []string{"+fairSharing:"}, nil},
 		"fair sharing the other way, which the console puts right": {func(s *Seen) { s.Policy = fair }, "", nil, nil},
 		"somebody else governs the cluster": {func(s *Seen) { s.ReadOnly = "HyperPod's own task governance runs this cluster." }, "read-only",
-			[]string{"kubectl get validatingadmissionpolicy hyperpod-task-governance-admission-policy\n", "\n--take-over\n"}, []string{"only reads", "HyperPod's own"}},
+			[]string{"kubectl get validatingadmissionpolicy hyperpod-task-governance-admission-policy\n", "\n--take-over\n"}, []string{"read-only", "HyperPod's own"}},
 		"fair sharing the other way, and somebody else governs the cluster": {func(s *Seen) { s.Policy, s.ReadOnly = fair, "HyperPod does." }, "read-only policy", nil, nil},
 		"Kueue absent, and somebody else governs the cluster":               {func(s *Seen) { s.Kinds.Kueue, s.Unread, s.ReadOnly = allKinds, NotThere, "HyperPod does." }, "read-only kueue-absent", nil, nil},
 		"without permission, and somebody else governs the cluster":         {func(s *Seen) { s.MayWrite, s.ReadOnly = No, "HyperPod does." }, "read-only", nil, nil},
-		"without permission":                      {func(s *Seen) { s.MayWrite = No }, "permission", []string{"console.yaml", "--manage-kueue=false"}, []string{"may not change"}},
+		"without permission":                      {func(s *Seen) { s.MayWrite = No }, "permission", []string{"console.yaml", "--manage-kueue=false"}, []string{"has no permission to change"}},
 		"told not to, so no permission is needed": {func(s *Seen) { s.MayWrite, s.Install.Manage = No, false }, "", nil, nil},
 		"configuration under another name":        {func(s *Seen) { s.Unread = NotThere }, "kueue-not-found", []string{"--kueue-configmap="}, nil},
 		"configuration not to be read":            {func(s *Seen) { s.Unread = Forbidden }, "kueue-forbidden", []string{"console.yaml"}, nil},
@@ -110,17 +110,17 @@ func TestGaps(t *testing.T) {
 		"an older API server":                     {func(s *Seen) { s.ChangedBy, s.Server = NotServed, "v1.33.1" }, "changed-by", []string{"1.36", "v1.33.1"}, nil},
 		"resources that no queue covers": {func(s *Seen) {
 			s.Uncovered = []Uncovered{{"ephemeral-storage", 2}, {"example.com/nic", 0}}
-		}, "uncovered", []string{"+resources:", "+  - ephemeral-storage", "+  - example.com/nic"}, []string{"2 tasks ask for it"}},
+		}, "uncovered", []string{"+resources:", "+  - ephemeral-storage", "+  - example.com/nic"}, []string{"2 tasks request it"}},
 		"accelerators that no queue covers": {func(s *Seen) {
 			s.Uncovered = []Uncovered{{"amd.com/gpu", 1}, {"cpu", 0}, {"nvidia.com/mig-1g.5gb", 0}, {"nvidia.com/gpu.shared", 0}}
-		}, "uncovered", nil, []string{"amd.com/gpu (1 task asks for it), cpu, nvidia.com/mig-1g.5gb, nvidia.com/gpu.shared.", "Give a team a row for it", "holds nothing: amd.com/gpu, cpu, nvidia.com/mig-1g.5gb.", "no rows for what looks like accelerators here: nvidia.com/gpu.shared."}},
+		}, "uncovered", nil, []string{"amd.com/gpu (1 task requests it), cpu, nvidia.com/mig-1g.5gb, nvidia.com/gpu.shared.", "Give a team quota of it", "Give a team quota of it: amd.com/gpu, cpu, nvidia.com/mig-1g.5gb.", "does not support these accelerators: nvidia.com/gpu.shared."}},
 		"accelerators and others that no queue covers": {func(s *Seen) {
 			s.Uncovered = []Uncovered{{"ephemeral-storage", 1}, {"nvidia.com/mig-1g.5gb", 1}}
-		}, "uncovered", []string{"+  - ephemeral-storage"}, []string{"row for it", "left out of its count: ephemeral-storage."}},
+		}, "uncovered", []string{"+  - ephemeral-storage"}, []string{"quota of it", "everyone can use them without quota: ephemeral-storage."}},
 		"quota of what Kueue does not count": {func(s *Seen) {
 			s.Covered = []string{"cpu", "nvidia.com/gpu", "nvidia.com/mig-1g.5gb", "pods"}
 			s.Kueue.Text += "resources:\n  excludeResourcePrefixes: [nvidia.com/mig-, p, example.com/, nvidia.]\n"
-		}, "excluded", []string{"+  excludeResourcePrefixes: [p, example.com/]"}, []string{"quota of them holds nothing: nvidia.com/gpu, nvidia.com/mig-1g.5gb."}},
+		}, "excluded", []string{"+  excludeResourcePrefixes: [p, example.com/]"}, []string{"their quota has no effect: nvidia.com/gpu, nvidia.com/mig-1g.5gb."}},
 		"quota of what Kueue counts": {func(s *Seen) {
 			s.Covered = []string{"cpu", "pods"}
 			s.Kueue.Text += "resources: {excludeResourcePrefixes: [pods, cpu2]}\n"
@@ -201,7 +201,7 @@ func TestManifestsOfAVendorsVersion(t *testing.T) {
 		if !strings.Contains(patch, "/download/"+want+"/manifests.yaml\n") {
 			t.Errorf("of %s it offers\n%s", image, patch)
 		}
-		if !strings.Contains(patch, "as shipped. Where kubectl reports a conflict, keep your own.") || strings.Contains(patch, "elsewhere") {
+		if !strings.Contains(patch, "This applies") || strings.Contains(patch, "elsewhere") {
 			t.Errorf("of %s it says\n%s", image, patch)
 		}
 	}

@@ -33,7 +33,7 @@ func (l looker) kueue() {
 	case err == nil:
 		l.state.Kueue = seen
 	case apierrors.IsNotFound(err):
-		l.state.Unread, l.state.Cause = NotThere, "The API server says: "+err.Error()+"."
+		l.state.Unread, l.state.Cause = NotThere, "The API server reports: "+err.Error()+"."
 	case apierrors.IsForbidden(err):
 		l.state.Unread = Forbidden
 	default:

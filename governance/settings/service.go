@@ -54,7 +54,7 @@ func (s *Service) Shown(ctx context.Context, user governance.User) bool {
 func (s *Service) State(ctx context.Context, user governance.User) (State, error) {
 	may, err := s.Access.MayEditPolicy(ctx, user)
 	if err == nil && !may {
-		err = &governance.Error{Kind: governance.NotFound, Op: "look at settings", Message: "There is no such page, or it is not for you."}
+		err = &governance.Error{Kind: governance.NotFound, Op: "look at settings", Message: "Page not found, or you do not have access."}
 	}
 	if err != nil {
 		return State{}, err

@@ -14,7 +14,7 @@ import (
 func again(s Seen) string {
 	version, _ := kueueconfig.Version(s.Kueue.Image, minor)
 	if version == "" {
-		return "# Which version of Kueue runs is not known here: apply the manifests of that one.\n"
+		return "# The running version of Kueue is unknown: apply the manifests of that version.\n"
 	}
 	return install(s.Install, version)
 }
@@ -25,10 +25,10 @@ var released = regexp.MustCompile(`^v\d+\.\d+\.\d+(-rc\.\d+)?`)
 
 // install applies Kueue's manifests of a version.
 func install(in reconcile.KueueInstall, version string) string {
-	text := "# This brings Kueue's ConfigMap and Deployment as shipped. Where kubectl reports a conflict, keep your own.\n" +
-		"# It reports none about what was applied in the same way: save both first.\n"
+	text := "# This applies Kueue's default ConfigMap and Deployment. Where kubectl reports a conflict, keep your version.\n" +
+		"# It reports no conflict for objects that were applied in the same way: back up both first.\n"
 	if named(in) {
-		text += fmt.Sprintf("# The console looks for Kueue elsewhere: %s. Change these names in the manifests first.\n", place(in))
+		text += fmt.Sprintf("# The console expects %s. Change these names in the manifests first.\n", place(in))
 	}
 	return text + "kubectl apply --server-side -f https://github.com/kubernetes-sigs/kueue/releases/download/" + released.FindString(version) + "/manifests.yaml\n"
 }
@@ -64,6 +64,6 @@ func tagged(image string) string {
 
 // setImage gives Kueue's image by a tag that tells its version.
 func setImage(s Seen) string {
-	return fmt.Sprintf("# Tag the image that runs with its version, such as %s, and give it by that tag:\nkubectl --namespace %s set image deployment %s manager=%s\n",
+	return fmt.Sprintf("# Tag the running image with its version, such as %s, and use that tag:\nkubectl --namespace %s set image deployment %s manager=%s\n",
 		Tested, s.Install.Namespace, s.Install.Deployment, tagged(s.Kueue.Image))
 }

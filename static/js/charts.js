@@ -64,7 +64,7 @@ function draw(plot) {
   plot.onfocus = () => words.setAttribute("aria-live", "polite"); // not while it only follows the clock
   plot.onblur = () => { words.removeAttribute("aria-live"); chart.picture.setCursor({ left: -10, top: -10 }); };
   plot.setAttribute("role", "group");
-  plot.setAttribute("aria-label", `${figure.querySelector("h3").textContent}: picture. Left and right arrow keys read out its figures.`);
+  plot.setAttribute("aria-label", `${figure.querySelector("h3").textContent}: chart. Use the left and right arrow keys to read its values.`);
   chart.picture = new uPlot(options(plot, chart, words), stacked(chart), canvas);
   tell(chart, words, null);
   resized.observe(plot);
@@ -206,7 +206,7 @@ function tell(chart, words, i) {
   const at = i ?? latest(chart);
   if (at < 0) return;
   const when = new Date(chart.times[at] * 1000).toLocaleString("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
-  const figures = chart.series.map((s, n) => `${s.label} ${chart.columns[n][at] === null ? "not known" : chart.texts[n][at]}`);
+  const figures = chart.series.map((s, n) => `${s.label} ${chart.columns[n][at] === null ? "no data" : chart.texts[n][at]}`);
   const line = `${when}: ${figures.join(" · ")}`;
   if (words.textContent !== line) words.textContent = line;
 }

@@ -138,7 +138,7 @@ function liveStream(url) {
   }
 
   function showOtherPerson() {
-    stop("somebody else is signed in now", "Load the page again", location.pathname + location.search, false);
+    stop("another user is signed in now", "Reload the page", location.pathname + location.search, false);
   }
 
   function stop(words, text, href, elsewhere) {

@@ -234,7 +234,7 @@ func (s *Sessions) refresh(ctx context.Context, id string, record Session) (Sess
 func (s *Sessions) drop(ctx context.Context, id string, record Session, why string) {
 	s.Log.Info("session ended", "user", record.User, "why", why)
 	if err := s.Store.Delete(ctx, nameOf(id)); err != nil {
-		s.Log.Warn("session not deleted; it is swept later", "user", record.User, "error", err)
+		s.Log.Warn("session not deleted; it is deleted when it expires", "user", record.User, "error", err)
 	}
 }
 

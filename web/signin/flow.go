@@ -58,11 +58,11 @@ func (p *Provider) Finish(ctx context.Context, attempt Attempt, answer url.Value
 		if gone := away(err); gone != nil {
 			return Identity{}, gone
 		}
-		return Identity{}, &Refusal{Message: "The sign-in provider did not take its own code: it may have been used before, or be too old. Sign in again.", Err: quiet(err)}
+		return Identity{}, &Refusal{Message: "The sign-in provider rejected the code: it may be used or expired. Sign in again.", Err: quiet(err)}
 	}
 	raw, ok := token.Extra("id_token").(string)
 	if !ok {
-		return Identity{}, refuse("The sign-in provider did not say who you are. Whoever runs this console needs to know.", "the token answer has no ID token")
+		return Identity{}, refuse("The sign-in provider did not report who you are. Tell a cluster admin.", "the token answer has no ID token")
 	}
 	return p.verify(ctx, found, token, raw, func(id *oidc.IDToken) error {
 		if subtle.ConstantTimeCompare([]byte(id.Nonce), []byte(attempt.Nonce)) != 1 {
@@ -121,7 +121,7 @@ func (p *Provider) Refresh(ctx context.Context, was Identity) (Identity, error) 
 // claims from userinfo, and reads the identity. Without an ID token userinfo
 // has all claims.
 func (p *Provider) verify(ctx context.Context, found *discovered, token *oauth2.Token, raw string, check func(*oidc.IDToken) error) (Identity, error) {
-	const message = "What the sign-in provider sent is not valid. Sign in again; if that does not help, whoever runs this console needs to know."
+	const message = "The response of the sign-in provider is not valid. Sign in again; if that does not help, tell a cluster admin."
 	all, subject := claims{}, ""
 	if raw != "" {
 		// The verifier does not tell keys that could not be had from a wrong
@@ -222,11 +222,11 @@ func quiet(err error) error {
 func problemInWords(code string) string {
 	switch code {
 	case "access_denied":
-		return "Sign-in was cancelled, or your account may not use this console."
+		return "Sign-in was canceled, or your account has no access to this console."
 	case "temporarily_unavailable", "server_error":
 		return "The sign-in provider cannot sign you in now. Try again in a moment."
 	case "login_required", "interaction_required", "consent_required", "account_selection_required":
 		return "The sign-in provider wants you to sign in again."
 	}
-	return "The sign-in provider refused. Whoever runs this console needs to know."
+	return "The sign-in provider rejected the sign-in. Tell a cluster admin."
 }

@@ -44,7 +44,7 @@ func (c Claims) identity(issuer string, from claims) (Identity, error) {
 	for _, name := range slices.Sorted(maps.Keys(c.Required)) {
 		var value string
 		if json.Unmarshal(from[name], &value) != nil || value != c.Required[name] {
-			return Identity{}, refuse("Your account may not use this console. Ask whoever runs it.", "claim %s is not what is required", name)
+			return Identity{}, refuse("Your account has no access to this console. Ask a cluster admin.", "claim %s is not what is required", name)
 		}
 	}
 	var id Identity
@@ -54,13 +54,13 @@ func (c Claims) identity(issuer string, from claims) (Identity, error) {
 	}
 	var name string
 	if json.Unmarshal(from[claim], &name) != nil || strings.TrimSpace(name) == "" {
-		return id, refuse(fmt.Sprintf("The sign-in provider did not say who you are: it gave no %s. Whoever runs this console needs to know.", claim), "claim %s is missing or no text", claim)
+		return id, refuse(fmt.Sprintf("The sign-in provider did not report who you are: %s is missing. Tell a cluster admin.", claim), "claim %s is missing or no text", claim)
 	}
 	if claim == "email" {
 		// As the API server does: absent is fine, and anything but true is not.
 		var verified bool
 		if raw, given := from["email_verified"]; given && (json.Unmarshal(raw, &verified) != nil || !verified) {
-			return id, refuse("Your e-mail address is not verified at the sign-in provider. Verify it there, then sign in again.", "claim email_verified is not true")
+			return id, refuse("Your email address is not verified at the sign-in provider. Verify it there, then sign in again.", "claim email_verified is not true")
 		}
 	}
 	prefix := c.UsernamePrefix
@@ -91,7 +91,7 @@ func (c Claims) groups(from claims) ([]string, error) {
 	if json.Unmarshal(raw, &one) == nil {
 		names = []string{one}
 	} else if err := json.Unmarshal(raw, &names); err != nil {
-		return nil, refuse("The sign-in provider gave your groups in a form that this console does not know. Whoever runs it needs to know.", "claim %s: %w", c.Groups, err)
+		return nil, refuse("The sign-in provider reported your groups in an unsupported format. Tell a cluster admin.", "claim %s: %w", c.Groups, err)
 	}
 	groups := make([]string, 0, len(names))
 	for _, name := range names {
@@ -110,7 +110,7 @@ func (c Claims) groups(from claims) ([]string, error) {
 func kubernetesName(prefix, name string) (string, error) {
 	full := prefix + name
 	if strings.HasPrefix(name, reserved) || strings.HasPrefix(full, reserved) {
-		return "", refuse(fmt.Sprintf("Your account carries the name %q, which Kubernetes keeps for itself. It is refused; ask whoever runs the sign-in provider.", shortened(name)), "a claim names %q", name)
+		return "", refuse(fmt.Sprintf("Your account has the name %q, which is reserved by Kubernetes. Ask the admin of the sign-in provider.", shortened(name)), "a claim names %q", name)
 	}
 	// U+FFFD is what became of something that was no text: two names that
 	// differ in nothing else would be one.
@@ -118,7 +118,7 @@ func kubernetesName(prefix, name string) (string, error) {
 	// like another.
 	odd := func(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf) || r == utf8.RuneError }
 	if name == "" || strings.ContainsFunc(full, odd) || strings.TrimSpace(name) != name || strings.TrimSpace(full) != full {
-		return "", refuse("Your account carries a name or group that cannot be used: it is empty, begins or ends with a space, or has a line break, letters that cannot be seen, or broken ones.", "a claim names %q", name)
+		return "", refuse("Your account has a name or group that is empty, starts or ends with a space, or has control, invisible or invalid characters. Ask the admin of the sign-in provider.", "a claim names %q", name)
 	}
 	return full, nil
 }

@@ -69,7 +69,7 @@ func TestTellingWhichClaimIsMissing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, err := read(t, Claims{Username: "login"}, text)
 			var refusal *Refusal
-			if !errors.As(err, &refusal) || !strings.Contains(refusal.Message, "it gave no login") {
+			if !errors.As(err, &refusal) || !strings.Contains(refusal.Message, "login is missing") {
 				t.Errorf("got %v", err)
 			}
 		})

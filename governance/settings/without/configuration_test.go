@@ -101,7 +101,7 @@ spec:
       containers: [{name: c, image: x, resources: {requests: {cpu: 1, memory: 1Gi, example.com/nic: 1}, limits: {example.com/nic: 1}}}]
 `, "apply", "-f", "-")
 	defer c.Kubectl(t, "", "delete", "job/stuck", "localqueue/narrow", "clusterqueue/narrow", "resourceflavor/plain", "--namespace=default")
-	clustertest.Eventually(t, soon, told(console, "example.com/nic (1 task asks for it)"))
+	clustertest.Eventually(t, soon, told(console, "example.com/nic (1 task requests it)"))
 	if gap := console.gap(t, "uncovered"); !strings.Contains(gap.Patch, "- example.com/nic") {
 		t.Errorf("the patch is\n%s", gap.Patch)
 	}
