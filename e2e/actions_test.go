@@ -88,8 +88,9 @@ func actOnTasks(t *testing.T, page playwright.Page, team string, scripts bool) {
 	}
 	must(t, button(page, "Stop").Click())
 	must(t, see.Page(page).ToHaveURL(regexp.MustCompile(`\?done=stop$`)))
-	must(t, see.Locator(page.Locator(".notice")).ToContainText("Stopped."))
+	must(t, see.Locator(page.Locator(".notice")).ToContainText(regexp.MustCompile(`^\s*(Stopped|Stop requested)\.`)))
 	state("Stopped")
+	must(t, see.Locator(page.Locator(".notice")).ToContainText("Stopped. Its quota is free for other tasks."))
 
 	clustertest.Eventually(t, 20*time.Second, func(context.Context) error { // Kueue takes a class of a suspended job only
 		if out, err := c.TryKubectl("", "get", "job", runs, "-n", "hyperpod-ns-"+team, "-o", "jsonpath={.spec.suspend}"); err != nil || out != "true" {
@@ -115,11 +116,11 @@ func actOnTasks(t *testing.T, page playwright.Page, team string, scripts bool) {
 
 	press("Delete")
 	must(t, button(page, "Delete "+runs).Click())
-	must(t, see.Locator(page.Locator("#confirm-error")).ToContainText("to the letter"))
+	must(t, see.Locator(page.Locator("#confirm-error")).ToContainText("Type "+runs+" exactly."))
 	must(t, page.Locator("#confirm").Fill(runs))
 	must(t, button(page, "Delete "+runs).Click())
 	must(t, see.Page(page).ToHaveURL(regexp.MustCompile(`/tasks\?deleted=task$`)))
-	must(t, see.Locator(page.Locator(".notice")).ToContainText("The task was deleted."))
+	must(t, see.Locator(page.Locator(".notice")).ToContainText("Task deleted."))
 	clustertest.Eventually(t, 20*time.Second, func(context.Context) error {
 		if out, err := c.TryKubectl("", "get", "job", runs, "-n", "hyperpod-ns-"+team, "--ignore-not-found", "-o", "name"); err != nil || out != "" {
 			return fmt.Errorf("there is still %s (%v)", out, err)

@@ -92,14 +92,15 @@ func TestStory(t *testing.T) {
 	must(t, see.Locator(task("fits")).ToContainText("ml.p5.48xlarge"))
 	c.Kubectl(t, jobManifest(team, "too-many", 4), "apply", "-f", "-")
 	must(t, see.Locator(task("too-many")).ToContainText("Pending"))
-	must(t, see.Locator(task("too-many")).ToContainText("nvidia.com/gpu"))
+	must(t, see.Locator(task("too-many").Locator(".reason")).ToHaveText(regexp.MustCompile(`GPUs? short\.|can never have that much\.`)))
 
-	// The first line of Kueue's reason, to the letter.
+	// Kueue's reason is on the task's page, as Kueue wrote it.
+	must(t, task("too-many").GetByRole("link", playwright.LocatorGetByRoleOptions{Name: "too-many"}).Click())
 	var workloads kueue.WorkloadList
 	must(t, c.Client.List(t.Context(), &workloads, client.InNamespace("hyperpod-ns-"+team)))
 	for _, w := range workloads.Items {
 		if reason := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadQuotaReserved); reason != nil && reason.Status == metav1.ConditionFalse {
-			must(t, see.Locator(task("too-many")).ToContainText(reason.Message))
+			must(t, see.Locator(scientist.Locator("#task-said")).ToContainText(reason.Message))
 		}
 	}
 }

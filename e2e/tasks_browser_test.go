@@ -103,7 +103,7 @@ func TestScientistWatchesATask(t *testing.T) {
 	must(t, see.Locator(lead).ToContainText("Pending"))
 	must(t, see.Locator(why).ToContainText("8 Neuron devices short."))
 	must(t, see.Locator(why.GetByRole("link", playwright.LocatorGetByRoleOptions{Name: "holder"}).First()).ToHaveAttribute("href", "/tasks/hyperpod-ns-"+own+"/job/holder"))
-	must(t, see.Locator(task.Locator("#task-changes")).ToContainText("These tasks end"))
+	must(t, see.Locator(task.Locator("#task-changes")).ToContainText("finishes"))
 	must(t, see.Locator(row("mine")).ToContainText("Pending"))
 
 	// Its pods go first, so that there is room for the next ones.
@@ -117,7 +117,7 @@ func TestScientistWatchesATask(t *testing.T) {
 	must(t, see.Locator(lead).ToContainText("Preempted"))
 	by := timeline.GetByRole("link", playwright.LocatorGetByRoleOptions{Name: "owner"})
 	must(t, see.Locator(by.First()).ToHaveAttribute("href", "/tasks/hyperpod-ns-"+other+"/job/owner"))
-	must(t, see.Locator(timeline).ToContainText("another team takes back its own quota"))
+	must(t, see.Locator(timeline).ToContainText("another team reclaims its own quota"))
 	must(t, see.Locator(why).ToContainText("2 Neuron devices short."))
 	must(t, see.Locator(why).ToContainText("8 Neuron devices, all free."))
 	must(t, see.Locator(why).ToContainText("There is no idle quota to borrow."))
