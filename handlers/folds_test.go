@@ -81,7 +81,7 @@ func TestRepeatedPreemptionsAreOneLine(t *testing.T) {
 		},
 		"for different tasks": {
 			timeline: []tasks.Event{preempted(0), preempted(1, func(e *tasks.Event) { e.By, e.For = nil, "q" }), preempted(2), preempted(3, func(e *tasks.Event) { e.By, e.For = nil, "q" })},
-			want:     []string{"Preempted by a task that was deleted or that you cannot see", "Preempted by other", "Preempted by a task that is gone", "Preempted by other"}, lines: 4,
+			want:     []string{"Preempted by a task that was deleted or that you cannot see", "Preempted by other", "Preempted by a task that was deleted or that you cannot see", "Preempted by other"}, lines: 4,
 		},
 		"with an eviction in between": {
 			timeline: []tasks.Event{preempted(0), preempted(1), step(2, tasks.WasEvicted), preempted(3), preempted(4)},
