@@ -39,9 +39,9 @@ func TestDashboard(t *testing.T) {
 	must(t, page.Locator("#q").Fill(team))
 	must(t, page.GetByRole("button", playwright.PageGetByRoleOptions{Name: "Filter"}).Click())
 	must(t, see.Locator(page.Locator("#team-list tbody tr")).ToHaveCount(1))
-	must(t, page.GetByRole("link", playwright.PageGetByRoleOptions{Name: "Held", Exact: playwright.Bool(true)}).Click())
+	must(t, page.GetByRole("link", playwright.PageGetByRoleOptions{Name: "Used", Exact: playwright.Bool(true)}).Click())
 	must(t, see.Page(page).ToHaveURL(regexp.MustCompile(`/teams\?order=desc&q=`+team+`&resource=.*&sort=held$`)))
-	must(t, see.Locator(page.Locator(`th[aria-sort="descending"]`)).ToContainText("Held"))
+	must(t, see.Locator(page.Locator(`th[aria-sort="descending"]`)).ToContainText("Used"))
 	must(t, page.Locator("#team-"+team).GetByRole("link", playwright.LocatorGetByRoleOptions{Name: team}).Click())
 	must(t, see.Page(page).ToHaveURL(regexp.MustCompile("/teams/"+team+"$")))
 
@@ -69,7 +69,7 @@ func readsTheChart(t *testing.T, page playwright.Page) {
 	must(t, see.Locator(plot.Locator("canvas")).ToBeVisible())
 	must(t, plot.Focus())
 	must(t, page.Keyboard().Press("Home"))
-	must(t, see.Locator(words).ToContainText("Capacity not known"))
+	must(t, see.Locator(words).ToContainText("Capacity no data"))
 	must(t, plot.Blur()) // back to the latest that is known
 	must(t, see.Locator(words).ToContainText(known))
 	table := page.Locator("#held-chart-figures")

@@ -143,7 +143,7 @@ func TestSomebodyElseInTheSameBrowser(t *testing.T) {
 	must(t, page.BringToFront())
 	must(t, see.Locator(page.Locator("#cluster-status")).ToContainText("another user is signed in now"))
 	must(t, page.Locator("#allocation-form .btn-primary").Click())
-	must(t, see.Locator(page.Locator("main")).ToContainText("opened by admin@example.com, and nobody@example.com is signed in now"))
+	must(t, see.Locator(page.Locator("main")).ToContainText("admin@example.com opened this form, but nobody@example.com is now signed in"))
 	accessible(t, page, "another user")
 	picture(t, page, "somebody-else")
 

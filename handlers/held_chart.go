@@ -84,7 +84,7 @@ func (h *Handlers) readHeld(ctx context.Context, s *capacity.Snapshot, q figureQ
 		return c, err
 	}
 	if since.After(q.over.From) && since.Before(q.over.To) {
-		gaps = append([]history.Gap{{From: q.over.From, To: since, Why: "History begins at that time."}}, gaps...)
+		gaps = append([]history.Gap{{From: q.over.From, To: since}}, gaps...)
 	}
 	known := false
 	for _, line := range heldSeries {

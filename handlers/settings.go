@@ -81,7 +81,7 @@ func kueueCard(state settings.State) views.SettingsCard {
 		kinds = "missing: " + strings.Join(state.Kinds.Kueue, ", ")
 	}
 	line("Version", cmp.Or(state.Version, notKnown))
-	line("Kinds", kinds)
+	line("CRDs", kinds)
 	if state.Unread != settings.Read {
 		line("Configuration", "cannot be read")
 		return card

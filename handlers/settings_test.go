@@ -46,7 +46,7 @@ func TestSettings(t *testing.T) {
 	htmlcheck.Page(t, page)
 	for selector, want := range map[string]string{
 		"#gap-pods h3": "pod integration is off", "#gap-pods .tag": "Degraded", "#gap-pods .gap-costs": "No quota limits single pods", "details #gap-pods-patch": "+  - pod",
-		"#gap-x .tag": "Note", "#settings-gaps .note": "2 things", "#settings-cluster": "1,200", "#settings-kueue": "v0.19.2",
+		"#gap-x .tag": "Note", "#settings-gaps .note": "2 problems", "#settings-cluster": "1,200", "#settings-kueue": "v0.19.2",
 		"details #settings-config": "kind: Configuration # <b>", "details #settings-args": "--config=/x", "#settings-console": "kept as the policy says",
 		"#settings-signin": "none: everyone who can reach", "nav [aria-current]": "Settings",
 	} {

@@ -41,7 +41,7 @@ type ChartValue struct {
 // ChartGap is a time of which nothing is known.
 type ChartGap struct {
 	From, To int64  // Unix seconds
-	Why      string // a sentence
+	Why      string // a sentence; empty before history begins
 }
 
 // chartDashes tell lines apart without their colours, in CSS pixels.

@@ -31,7 +31,7 @@ func (p SettingsPage) gapCount() string {
 	case 0:
 		return ""
 	case 1:
-		return "1 thing"
+		return "1 problem"
 	}
-	return strconv.Itoa(len(p.Gaps)) + " things"
+	return strconv.Itoa(len(p.Gaps)) + " problems"
 }
