@@ -63,7 +63,7 @@ func TestChangeAnAllocation(t *testing.T) {
 	must(t, page.Locator("#add-limit").Click())
 	must(t, page.Locator("#limit-0-type").Fill("ml.g5.2xlarge"))
 	must(t, page.Locator("#limit-0-accelerators").Fill("1"))
-	must(t, see.Locator(page.Locator("#limit-0")).ToContainText("may only borrow"))
+	must(t, see.Locator(page.Locator("#limit-0")).ToContainText("can only borrow"))
 	review(t, page)
 	must(t, see.Locator(page.Locator("#review-over")).ToContainText("busy"))
 	must(t, see.Locator(page.Locator("#review-settings")).ToContainText("20"))

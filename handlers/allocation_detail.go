@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -30,10 +31,7 @@ func (h *Handlers) allocation(c echo.Context) error {
 		return err
 	}
 	page.Chrome = h.Chrome(c)
-	page.Title, page.Active, page.Stream = page.Team, "policies", allocationURL(page.Team)+"/events"
-	if page.DisplayName != "" {
-		page.Title = page.DisplayName
-	}
+	page.Title, page.Active, page.Stream = "Allocation of "+cmp.Or(page.DisplayName, page.Team), "policies", allocationURL(page.Team)+"/events"
 	switch {
 	case c.QueryParam("saved") != "":
 		now, err := h.Allocations.Find(c.Request().Context(), userOf(c), page.Team)
@@ -47,7 +45,7 @@ func (h *Handlers) allocation(c echo.Context) error {
 		}
 		page.Reclaimable = overLines(over)
 	case c.QueryParam("held") != "":
-		page.Notice = "The queue is held: running tasks go on, none start. Delete it here when the last has ended."
+		page.Notice = "The queue is on hold: running tasks continue, and none start. Delete the team here when the last has ended."
 	}
 	return web.Render(c, http.StatusOK, views.AllocationDetailPage(page))
 }
@@ -94,7 +92,7 @@ func (h *Handlers) allocationPage(ctx context.Context, user governance.User, tea
 	}
 	row := h.allocationRow(&a, state)
 	page := views.AllocationDetail{
-		Team: a.Name, DisplayName: a.Spec.DisplayName, Description: a.Spec.Description, UpURL: policiesURL,
+		Team: a.Name, TeamURL: teamURL(a.Name), DisplayName: a.Spec.DisplayName, Description: a.Spec.Description, UpURL: policiesURL,
 		Status: row.Status, Capacity: row.Capacity, Correction: row.Correction,
 		Conditions: conditions(&a), Namespace: orDash(a.Status.Namespace), ClusterQueue: orDash(a.Status.ClusterQueue), LocalQueue: orDash(a.Status.LocalQueue),
 		Members: members(a.Spec.Members),
@@ -136,8 +134,8 @@ func (h *Handlers) allocationPage(ctx context.Context, user governance.User, tea
 // called, and how it reads when it holds and when it does not.
 var conditionWords = []struct{ kind, name, yes, no string }{
 	{v1alpha1.ConditionReady, "Applied", "Yes", "No"},
-	{v1alpha1.ConditionQueueActive, "Queue", "Takes tasks", "Takes none"},
-	{v1alpha1.ConditionWithinCapacity, "Capacity", "Fits", "More given than there is"},
+	{v1alpha1.ConditionQueueActive, "Queue", "Admits tasks", "Admits none"},
+	{v1alpha1.ConditionWithinCapacity, "Capacity", "Fits", "Over capacity"},
 }
 
 func conditions(a *v1alpha1.ComputeAllocation) (lines []views.ConditionLine) {
@@ -173,7 +171,7 @@ func sentenceOf(message string) string {
 func quotaFigures(a *v1alpha1.ComputeAllocation, types catalog.Catalog) (lines []views.QuotaFigure, note string) {
 	resolved, current := allocations.InForce(a, types)
 	if !current && len(resolved.Pools) > 0 {
-		note = "These are the figures in force. What was saved since is not right yet: see its state."
+		note = "These figures are applied. The last saved change is not applied yet: see the state above."
 	}
 	given := map[string]string{}
 	for _, row := range a.Spec.Quota {
@@ -187,7 +185,7 @@ func quotaFigures(a *v1alpha1.ComputeAllocation, types catalog.Catalog) (lines [
 	for _, pool := range resolved.Pools {
 		about, goesOn := "", false
 		if text := given[pool.Name]; text != "" {
-			about = "given: " + text
+			about = "allocated: " + text
 		}
 		if pool.LimitOnly {
 			about = "borrows only"

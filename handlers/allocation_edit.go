@@ -122,7 +122,7 @@ func (h *Handlers) renderConflict(c echo.Context, form allocationForm, state all
 		Chrome: h.Chrome(c), Action: place.action, CancelURL: place.up, UpLabel: place.upLabel, TheirsURL: place.action,
 		By: now.Annotations[v1alpha1.AnnotationChangedBy],
 	}
-	page.Title, page.Active = "Saved by somebody else in between", "policies"
+	page.Title, page.Active = "Saved by someone else meanwhile", "policies"
 	theirs, yours := wordsOf(&now.Spec), wordsOf(&mine.Spec)
 	names := slices.Clone(theirs.names)
 	for _, name := range yours.names {

@@ -27,7 +27,7 @@ var inputs = map[string]struct{ id, label string }{
 	"spec.sharing.strategy":           {"strategy", "Lending and borrowing"},
 	"spec.sharing.borrowLimitPercent": {"borrow-percent", "Borrow limit"},
 	"spec.sharing.unlimited":          {"borrow-percent", "Borrow limit"},
-	"spec.sharing.borrowLimits":       {"add-limit", "Limits in figures"},
+	"spec.sharing.borrowLimits":       {"add-limit", "Absolute limits"},
 	"spec.preemption.withinTeam":      {"preemption", "Preemption"},
 	"spec.namespaceCeiling":           {"ceiling", "Namespace ceiling"},
 	"spec.defaultQueue":               {"default-queue", "Default queue"},

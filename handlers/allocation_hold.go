@@ -155,16 +155,16 @@ func (h *Handlers) activationPage(c echo.Context, to v1alpha1.Activation) (v1alp
 	page.Title, page.Active = "Resume the queue of "+now.Name, "policies"
 	if to == v1alpha1.Hold {
 		page.Title, page.Action, page.Submit = "Hold the queue of "+now.Name, allocationURL(now.Name)+"/hold", "Hold the queue"
-		page.Legend, page.Effects, page.Choices = "What runs", holdEffects(activity), holdChoices(activity)
+		page.Legend, page.Effects, page.Choices = "Running tasks", holdEffects(activity), holdChoices(activity)
 		if len(activity.Running) > 0 {
 			page.Confirm = &views.TextField{}
 			page.Type = "To stop running tasks, type " + now.Name
 		}
 	}
 	if open(&now) == (to == v1alpha1.Active) {
-		page.Obstacle = "Its queue is on hold already: nothing starts. Resume it, or edit the allocation to drain it."
+		page.Obstacle = "The queue is already on hold. Resume it, or edit the allocation to drain it."
 		if to == v1alpha1.Active {
-			page.Obstacle = "Its queue starts tasks already. It is not on hold."
+			page.Obstacle = "The queue is not on hold."
 		}
 	}
 	return now, page, nil
@@ -172,17 +172,17 @@ func (h *Handlers) activationPage(c echo.Context, to v1alpha1.Activation) (v1alp
 
 func holdEffects(a allocations.Activity) []string {
 	return []string{
-		waitingWords(a.Waiting) + " None starts, and no new one, until somebody resumes the queue.",
-		"Its quota stays the team's. What it does not use, others may borrow meanwhile, as far as the allocation lends it.",
+		waitingWords(a.Waiting) + " No task starts until the queue is resumed.",
+		"The team keeps its quota. Other teams can borrow what is idle, if the allocation lends it.",
 	}
 }
 
 func resumeEffects(a allocations.Activity) []string {
-	list := []string{waitingWords(a.Waiting) + " Kueue starts them as quota allows, by class and by when they were submitted. Tasks that were drained may come after newer ones."}
+	list := []string{waitingWords(a.Waiting) + " Kueue starts them as quota allows, by priority class and submission time. Drained tasks can start after newer ones."}
 	if n := len(a.Running); n > 0 {
-		list = append(list, countOf(n, "task")+" of the team hold quota, and go on.")
+		list = append(list, countOf(n, "task")+" of the team use quota, and continue.")
 		if n == 1 {
-			list[1] = "1 task of the team holds quota, and goes on."
+			list[1] = "1 task of the team uses quota, and continues."
 		}
 	}
 	return list
@@ -191,11 +191,11 @@ func resumeEffects(a allocations.Activity) []string {
 func waitingWords(n int) string {
 	switch n {
 	case 0:
-		return "No task waits in its queue now."
+		return "No task waits in the queue."
 	case 1:
-		return "1 task waits in its queue, and stays there."
+		return "1 task waits in the queue."
 	}
-	return fmt.Sprintf("%d tasks wait in its queue, and stay there.", n)
+	return fmt.Sprintf("%d tasks wait in the queue.", n)
 }
 
 // holdChoices are what becomes of the tasks that run; none where none does.
@@ -209,14 +209,14 @@ func holdChoices(a allocations.Activity) []views.ActionChoice {
 	}
 	told := strings.Join(names, ", ")
 	return []views.ActionChoice{
-		{Value: string(v1alpha1.Hold), Label: runningWords(len(a.Running)), Text: "To their end, with their quota: " + told + ".", Checked: true},
-		{Value: string(v1alpha1.Drain), Label: "Stop what runs", Text: "Put back among those that wait, and what they had not saved is lost: " + told + "."},
+		{Value: string(v1alpha1.Hold), Label: runningWords(len(a.Running)), Text: "They keep their quota until they end: " + told + ".", Checked: true},
+		{Value: string(v1alpha1.Drain), Label: "Stop running tasks", Text: "They are requeued, and unsaved work is lost: " + told + "."},
 	}
 }
 
 func runningWords(n int) string {
 	if n == 1 {
-		return "The running task goes on"
+		return "The running task continues"
 	}
-	return fmt.Sprintf("The %d running tasks go on", n)
+	return fmt.Sprintf("The %d running tasks continue", n)
 }

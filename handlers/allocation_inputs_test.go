@@ -1,6 +1,7 @@
 package handlers_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -61,10 +62,13 @@ func TestWrongInputsStandBesideTheirFields(t *testing.T) {
 		field, want string
 	}{
 		"a namespace of Kubernetes":     {[]string{"namespace", "kube-system"}, "namespace", "is reserved for the cluster"},
+		"nothing of an instance":        {[]string{"row-0-accelerators", "0"}, "row-0-accelerators", "above 0"},
+		"nothing of anything":           {[]string{"row-0-accelerators", "", "row-0-vcpu", "0", "row-0-memory", "0"}, "row-0-vcpu", "above 0"},
+		"a name that turns around":      {[]string{"display-name", "vision\u202egnp"}, "display-name", "control characters"},
 		"a namespace in capitals":       {[]string{"namespace", "Research"}, "namespace", "lower-case"},
-		"a member of Kubernetes":        {[]string{"member-3-kind", "Group", "member-3-name", "system:masters"}, "member-0-name", "belong to Kubernetes"},
+		"a member of Kubernetes":        {[]string{"member-3-kind", "Group", "member-3-name", "system:masters"}, "member-0-name", "reserved by Kubernetes"},
 		"a member of no kind":           {[]string{"member-0-kind", "Robot", "member-0-name", "x"}, "member-0-name", "user or a group"},
-		"a member twice":                {[]string{"member-0-kind", "User", "member-0-name", "x", "member-1-kind", "User", "member-1-name", "x"}, "member-1-name", "Stands there already"},
+		"a member twice":                {[]string{"member-0-kind", "User", "member-0-name", "x", "member-1-kind", "User", "member-1-name", "x"}, "member-1-name", "Is listed twice"},
 		"an unknown profile":            {[]string{"row-0-type", "ml.p4d.24xlarge", "row-0-accelerators", "", "row-0-profile", "mig-9g.9gb", "row-0-count", "1"}, "row-0-profile", "mig-1g.5gb"},
 		"a profile without a count":     {[]string{"row-0-accelerators", "", "row-0-profile", "mig-1g.5gb"}, "row-0-count", "how many"},
 		"a count without a profile":     {[]string{"row-0-accelerators", "", "row-0-count", "1"}, "row-0-profile", "which parts"},
@@ -191,7 +195,7 @@ func TestMakingAPool(t *testing.T) {
 			if values.Get("row-0-type") != want.Name || page.Find("#row-0-vcpu").AttrOr("placeholder", "") != "24" {
 				t.Errorf("the row is of %q with %s vCPU", values.Get("row-0-type"), page.Find("#row-0-vcpu").AttrOr("placeholder", ""))
 			}
-			if text := page.Find("#row-0-there").Text(); !strings.Contains(text, "New pool, made when you save") {
+			if text := page.Find("#row-0-there").Text(); !strings.Contains(text, "New pool, created when you save") {
 				t.Errorf("the row says %q", text)
 			}
 			values.Set("action", "review")
@@ -230,9 +234,9 @@ func TestWhatTheFormSays(t *testing.T) {
 	d.policy = &v1alpha1.ClusterPolicy{Spec: v1alpha1.ClusterPolicySpec{TaskPrioritization: v1alpha1.FirstComeFirstServe}}
 	_, page := post(t, serve(t, d)+newURL, form("action", "preview", "row-0-type", "ml.trn1.32xlarge", "row-1-type", "ml.p4d.24xlarge", "row-1-profile", "mig-1g.5gb", "row-1-count", "7", "limit-0-type", "ml.trn1.32xlarge", "limit-0-accelerators", "3", "limit-1-type", "ml.g5.2xlarge", "limit-1-vcpu", "1"))
 	for selector, want := range map[string]string{
-		`label[for="row-0-accelerators"]`: "Neuron devices", "#preemption-section": "first come, first served", "#row-0": "Borrows up to 3 Neuron devices",
-		"#limit-0": "Instead of the percentage", "#limit-1": "may only borrow", "#weight-hint": "0 comes last", "#default-queue-hint": "joins the team's queue.",
-		"#row-1": "No node is cut into mig-1g.5gb now; such tasks wait until one is.",
+		`label[for="row-0-accelerators"]`: "Neuron devices", "#preemption-section": "first come, first served", "#row-0": "Can borrow up to 3 Neuron devices",
+		"#limit-0": "Replaces the percentage", "#limit-1": "can only borrow", "#weight-hint": "a higher weight gets more of it", "#default-queue-hint": "use the team's queue.",
+		"#row-1": "No node has mig-1g.5gb partitions now; tasks that request them wait until one has.",
 	} {
 		if text := page.Find(selector).Text(); !strings.Contains(text, want) {
 			t.Errorf("%s says %q, want %q", selector, text, want)
@@ -240,5 +244,48 @@ func TestWhatTheFormSays(t *testing.T) {
 	}
 	if first := page.Find("#instance-types option").First().AttrOr("value", ""); first != "h100" {
 		t.Errorf("%q is suggested first, want the policy's pool", first)
+	}
+}
+
+// A new team begins with the median of the other teams' weights, and 0 beside
+// them is warned of where weights count.
+func TestWeightOfANewTeam(t *testing.T) {
+	teams := func(weights ...int32) (all []v1alpha1.ComputeAllocation) {
+		for i, weight := range weights {
+			a := v1alpha1.ComputeAllocation{}
+			a.Name, a.Spec.FairShareWeight = fmt.Sprintf("team-%d", i), weight
+			all = append(all, a)
+		}
+		return all
+	}
+	for name, tc := range map[string]struct {
+		teams       []v1alpha1.ComputeAllocation
+		idle        v1alpha1.IdleComputeStrategy
+		want, warns string // warns where it is 0
+	}{
+		"the first team":       {nil, v1alpha1.IdleFairShare, "0", ""},
+		"an odd number":        {teams(30, 10, 20), v1alpha1.IdleFairShare, "20", "Other teams have weights from 10 to 30"},
+		"an even number":       {teams(30, 10), v1alpha1.IdleFairShare, "10", "Other teams have weights from 10 to 30"},
+		"one other":            {teams(30), v1alpha1.IdleFairShare, "30", "Other teams have weight 30"},
+		"nobody has any":       {teams(0, 0), v1alpha1.IdleFairShare, "0", ""},
+		"weights do not count": {teams(30), v1alpha1.IdleFirstComeFirstServe, "30", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := allocated(tc.teams...)
+			d.policy = &v1alpha1.ClusterPolicy{Spec: v1alpha1.ClusterPolicySpec{IdleCompute: v1alpha1.IdleCompute{Strategy: tc.idle}}}
+			address := serve(t, d) + newURL
+			_, page := get(t, address)
+			if got := page.Find("#weight").AttrOr("value", ""); got != tc.want {
+				t.Errorf("the form begins with weight %s, want %s", got, tc.want)
+			}
+			_, page = post(t, address, form("action", "preview", "weight", "0"))
+			if text := said(page.Find("#weight-note")); tc.warns == "" && text != "" || !strings.Contains(text, tc.warns) {
+				t.Errorf("beside weight 0 stands %q, want %q", text, tc.warns)
+			}
+			_, page = post(t, address, form("action", "preview", "weight", "1"))
+			if text := said(page.Find("#weight-note")); text != "" {
+				t.Errorf("beside weight 1 stands %q", text)
+			}
+		})
 	}
 }

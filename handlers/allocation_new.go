@@ -3,9 +3,12 @@ package handlers
 import (
 	"net/http"
 	"net/url"
+	"slices"
+	"strconv"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/allocations"
+	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/web"
 
 	"github.com/labstack/echo/v4"
@@ -31,13 +34,33 @@ func (h *Handlers) newAllocation(s *web.Server) func(echo.Context) error {
 		if err := h.mayDo(c, toCreate); err != nil {
 			return err
 		}
-		form, err := h.restoring(c, emptyForm())
+		state, err := h.Allocations.State(c.Request().Context(), userOf(c))
+		if err != nil {
+			return err
+		}
+		empty := emptyForm()
+		empty.weight = strconv.Itoa(int(medianWeight(state.Allocations)))
+		form, err := h.restoring(c, empty)
 		if err != nil {
 			return err
 		}
 		form.lost = lost
 		return h.showForm(c, s, form)
 	}
+}
+
+// medianWeight returns the median of the teams' fair-share weights, the lower of
+// two; 0 without teams.
+func medianWeight(all []v1alpha1.ComputeAllocation) int32 {
+	if len(all) == 0 {
+		return 0
+	}
+	weights := make([]int32, len(all))
+	for i := range all {
+		weights[i] = all[i].Spec.FairShareWeight
+	}
+	slices.Sort(weights)
+	return weights[(len(weights)-1)/2]
 }
 
 // reviewNew answers GET /policies/allocations/new/review: what saving the values

@@ -103,11 +103,11 @@ func (f *allocationForm) parseMembers(wrong *teller) []v1alpha1.Member {
 		case problem != "":
 			wrong.tell(at+"name", problem)
 		case strings.HasPrefix(m.name, "system:"):
-			wrong.tell(at+"name", "system: names belong to Kubernetes and cannot be members")
+			wrong.tell(at+"name", "names that start with \"system:\" are reserved by Kubernetes")
 		case m.kind != "User" && m.kind != "Group":
 			wrong.tell(at+"name", "choose whether it is a user or a group")
 		case seen[member]:
-			wrong.tell(at+"name", "stands there already; remove one of the two")
+			wrong.tell(at+"name", "is listed twice; remove one of the two")
 		}
 		seen[member] = true
 		members = append(members, member)
@@ -180,10 +180,17 @@ func checkText(text string, most int) string {
 	switch n := utf8.RuneCountInString(text); {
 	case n > most:
 		return fmt.Sprintf("has %s characters; at most %s fit", thousands(int64(n)), thousands(int64(most)))
-	case !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl):
-		return "has line breaks or other characters that are no text"
+	case !utf8.ValidString(text) || strings.ContainsFunc(text, isControl):
+		return "has line breaks or other control characters; remove them"
 	}
 	return ""
+}
+
+// isControl reports whether a character is not shown itself and changes how others
+// are: control characters, line separators, and those that turn the direction of
+// writing. The schema refuses the same in display names.
+func isControl(r rune) bool {
+	return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029' || r == '\ufeff'
 }
 
 var namespaceName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
@@ -211,7 +218,7 @@ func (f *allocationForm) missing() []governance.FieldError {
 	wrong.tell("metadata.name", quota.CheckTeam(f.team))
 	filled := func(r formRow) bool { return !r.empty() }
 	if borrows := f.strategy == string(v1alpha1.LendAndBorrow) && slices.ContainsFunc(f.limits, filled); !borrows && !slices.ContainsFunc(f.rows, filled) {
-		wrong.tell("spec.quota", "give the team at least one instance type, or let it borrow one within a limit in figures")
+		wrong.tell("spec.quota", "add at least one instance type, or an absolute borrow limit")
 	}
 	return wrong
 }

@@ -21,7 +21,7 @@ func (h *Handlers) renderReview(c echo.Context, form allocationForm, review allo
 	place := form.place()
 	page := views.AllocationReview{
 		Chrome: h.Chrome(c), Action: place.action, CancelURL: place.up, UpLabel: place.upLabel, Save: place.save,
-		New: form.edits == nil, InPlace: inPlace(c), Fields: withoutReason(form.hidden(c)), Reason: reasonField(form.reason, "everybody who sees the team"), Unknown: review.Unknown, Unchanged: review.Empty() && review.Unknown == "",
+		New: form.edits == nil, InPlace: inPlace(c), Fields: withoutReason(form.hidden(c)), Reason: reasonField(form.reason, "everyone who sees the team"), Unknown: review.Unknown, Unchanged: review.Empty() && review.Unknown == "",
 		Quota: quotaChanges(review.Pools), Capacity: capacityLines(review.Capacity),
 		Settings: valueChanges(review.Settings), Over: overLines(review.Over), Reclaims: reclaimLines(review.Reclaims), Objects: objectLines(review.Objects),
 	}
@@ -87,7 +87,7 @@ func limitFigure(resource string, own, limit quota.Resources) string {
 	case own == nil && limit == nil:
 		return "–"
 	case limit == nil:
-		return "no limit"
+		return "No limit"
 	}
 	return quota.Grouped(resource, limit[resource])
 }
@@ -102,7 +102,10 @@ func capacityLines(changes []allocations.CapacityChange) (lines []views.Capacity
 		}
 		line.GoesOn, last = c.Pool == last, c.Pool
 		if c.Oversubscribed() {
-			line.Over = quota.Amount(c.Resource, c.After-c.There) + " beyond"
+			line.Over = quota.Amount(c.Resource, c.After-c.There)
+			if times := factor(c.After, c.There); times != "" {
+				line.Far = fmt.Sprintf("%s the %s of this pool", times, quota.Amount(c.Resource, c.There))
+			}
 		}
 		lines = append(lines, line)
 	}
@@ -152,7 +155,7 @@ func stuckLines(stuck []allocations.Stuck) (lines []string, more int) {
 		if name == "" {
 			name = "A task"
 		}
-		lines = append(lines, fmt.Sprintf("%s needs %s; quota and limit come to %s: once it is stopped it cannot start again.",
+		lines = append(lines, fmt.Sprintf("%s requests %s; quota and borrow limit add up to %s. Once stopped, it cannot start again.",
 			name, quota.Amount(s.Resource, s.Needs), quota.Number(s.Resource, s.Most)))
 	}
 	return lines, max(0, len(stuck)-shownTasks)

@@ -40,8 +40,8 @@ func (v rowViews) quota(i int) views.AllocationFormRow {
 	resolved := quota.Resolved{Pools: []quota.Pool{own}}
 	given.Add(resolved)
 	view.Over = uncut(row, pool)
-	if more := over(given.Over(resolved.Pools, v.types), row.profile); more != "" {
-		view.Over = strings.TrimSpace(view.Over + " " + more)
+	if more, far := over(given.Over(resolved.Pools, v.types), row.profile); more != "" {
+		view.Over, view.FarOver = strings.TrimSpace(view.Over+" "+more), far
 	}
 	if v.errs["borrow-percent"] == "" {
 		view.Borrow, view.BorrowNone = borrowing(own, sharing)
@@ -61,10 +61,10 @@ func (v rowViews) limit(i int) views.AllocationFormRow {
 	if _, ok := v.resolve(row, v1alpha1.Sharing{}); ok {
 		view.Over = uncut(row, pool)
 	}
-	view.Borrow = "The team has no quota there: it may only borrow."
+	view.Borrow = "The team has no quota in this pool: it can only borrow."
 	for _, own := range v.form.rows {
 		if p, ok := find(own.instanceType, v.types); ok && p.Name == pool.Name {
-			view.Borrow = "Instead of the percentage, on top of what the team owns there."
+			view.Borrow = "Replaces the percentage, on top of the team's own quota."
 		}
 	}
 	return view
@@ -160,29 +160,49 @@ func uncut(row formRow, pool catalog.Pool) string {
 	if row.profile == "" || pool.There[quota.PartitionResource(row.profile)] > 0 {
 		return ""
 	}
-	return fmt.Sprintf("No node is cut into %s now; such tasks wait until one is.", row.profile)
+	return fmt.Sprintf("No node has %s partitions now; tasks that request them wait until one has.", row.profile)
 }
 
 // over warns that more is given out than is there: with figures for what
 // counts most, and by name for the rest. Parts that are not there at all are
 // uncut's to tell.
-func over(excess []allocations.Excess, profile string) string {
+//
+// far reports that it is several times what the pool has.
+func over(excess []allocations.Excess, profile string) (text string, far bool) {
 	excess = slices.DeleteFunc(excess, func(e allocations.Excess) bool {
 		return profile != "" && e.Resource == quota.PartitionResource(profile) && e.There == 0
 	})
 	if len(excess) == 0 {
-		return ""
+		return "", false
 	}
 	first := excess[0]
-	text := fmt.Sprintf("With this, %s of %s are given out", quota.Number(first.Resource, first.Given), quota.Amount(first.Resource, first.There))
+	if times := factor(first.Given, first.There); times != "" {
+		text, far = fmt.Sprintf("Over capacity: teams would be allocated %s the %s of this pool", times, quota.Amount(first.Resource, first.There)), true
+	} else if first.There == 0 {
+		text = fmt.Sprintf("Over capacity: the cluster has no %s of this pool now", resourceName(first.Resource))
+	} else {
+		text = fmt.Sprintf("Over capacity: teams would be allocated %s of %s", quota.Number(first.Resource, first.Given), quota.Amount(first.Resource, first.There))
+	}
 	var rest []string
 	for _, e := range excess[1:] {
 		rest = append(rest, resourceName(e.Resource))
 	}
 	if len(rest) > 0 {
-		text += ", and more " + strings.Join(rest, " and ") + " than is there"
+		text += ", and more " + strings.Join(rest, " and ") + " than it has"
 	}
-	return text + ". Tasks beyond that wait."
+	return text + ". Tasks beyond that wait.", far
+}
+
+// farOver is from how many times its capacity on a pool counts as far over it.
+const farOver = 2
+
+// factor is how many times there an amount is, such as "62,500 times"; empty
+// where it is less than farOver times, or nothing is there.
+func factor(amount, there int64) string {
+	if there <= 0 || amount/there < farOver {
+		return ""
+	}
+	return thousands(amount/there) + " times"
 }
 
 // resourceName is what people call a resource, without a figure.
@@ -203,7 +223,7 @@ func accelerators(instance catalog.Instance, resources quota.Resources) int64 {
 // there is what the cluster has of a pool, and that the pool is yet to be made.
 func (v rowViews) there(pool catalog.Pool, given allocations.Given) string {
 	if slices.ContainsFunc(v.form.pools, func(p formPool) bool { return p.name == pool.Name }) {
-		return "New pool, made when you save · " + there(pool, given)
+		return "New pool, created when you save · " + there(pool, given)
 	}
 	return there(pool, given)
 }
@@ -212,7 +232,7 @@ func (v rowViews) there(pool catalog.Pool, given allocations.Given) string {
 // "16 GPUs (H100) there · 12 given to others".
 func there(pool catalog.Pool, given allocations.Given) string {
 	if pool.Nodes == 0 {
-		return "None there today"
+		return "The cluster has none today"
 	}
 	resource := pool.Instance.AcceleratorResource
 	if resource == "" {
@@ -222,12 +242,12 @@ func there(pool catalog.Pool, given allocations.Given) string {
 	if pool.Grouped {
 		noun = "node"
 	}
-	text := countOf(int(pool.Nodes), noun) + " there: " + quota.Amount(resource, pool.There[resource])
+	text := countOf(int(pool.Nodes), noun) + ": " + quota.Amount(resource, pool.There[resource])
 	if pool.Instance.AcceleratorModel != "" {
 		text += " (" + pool.Instance.AcceleratorModel + ")"
 	}
 	if n := given[pool.Name][resource]; n > 0 {
-		text += " · " + quota.Number(resource, n) + " given to others"
+		text += " · " + quota.Number(resource, n) + " allocated to other teams"
 	}
 	if pool.Named && len(pool.Types) > 0 {
 		text += " · " + strings.Join(pool.Types, ", ")
@@ -241,17 +261,17 @@ func borrowing(own quota.Pool, sharing v1alpha1.Sharing) (text, none string) {
 		return "", ""
 	}
 	if own.Limit == nil {
-		return "Borrows all that stands idle", ""
+		return "Can borrow everything idle", ""
 	}
 	if len(sharing.BorrowLimits) > 0 {
-		return "Borrows up to " + orNothing(amounts(own.Limit)) + ", as limited below", ""
+		return "Can borrow up to " + orNothing(amounts(own.Limit)) + ", as limited below", ""
 	}
 	percent := int32(v1alpha1.DefaultBorrowLimitPercent)
 	if sharing.BorrowLimitPercent != nil {
 		percent = *sharing.BorrowLimitPercent
 	}
 	if percent == 0 {
-		return "Borrows nothing", ""
+		return "Cannot borrow", ""
 	}
 	var zero []string
 	for _, name := range own.Nominal.Names() {
@@ -260,10 +280,10 @@ func borrowing(own quota.Pool, sharing v1alpha1.Sharing) (text, none string) {
 		}
 	}
 	if limit := amounts(own.Limit); limit != "" {
-		text = "Borrows up to " + limit
+		text = "Can borrow up to " + limit
 	}
 	if len(zero) > 0 {
-		none = fmt.Sprintf("%d %% of %s is none: a task cannot borrow any.", percent, strings.Join(zero, ", "))
+		none = fmt.Sprintf("%d %% of %s rounds down to 0: a task cannot borrow any.", percent, strings.Join(zero, ", "))
 	}
 	return text, none
 }

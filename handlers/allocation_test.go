@@ -163,9 +163,9 @@ func TestReviewSaysWhatWouldChange(t *testing.T) {
 	address := serve(t, d)
 	_, page := get(t, address+editURL)
 	same := map[string]string{
-		"#review-capacity": "GPUs 8 7 9 1 GPU beyond", "#review-over": "uses 4, quota 2 GPUs; 2 GPUs can be reclaimed from Job train",
+		"#review-capacity": "GPUs 8 7 9 1 GPU", "#review-over": "uses 4, quota 2 GPUs; 2 GPUs can be reclaimed from Job train",
 		"#review-reclaims": "ml.g6.12xlarge: up to 3 GPUs from speech, which borrows 4 with Job asr ml.g6.12xlarge: up to 2 GPUs from another team, which borrows 2 with 2 tasks h100: lower-priority tasks of robots, which borrows 1 GPU",
-		"#review-objects":  "ClusterQueue q Field Now Then spec.fairSharing.weight 0 10", ".notice-warn": "Kueue does not answer.",
+		"#review-objects":  "ClusterQueue q Field Now After saving spec.fairSharing.weight 0 10", ".notice-warn": "Kueue does not answer.",
 	}
 	for _, place := range []struct {
 		address string
@@ -173,10 +173,10 @@ func TestReviewSaysWhatWouldChange(t *testing.T) {
 		says    map[string]string
 	}{
 		{address + newURL, form("action", "review"), map[string]string{ // there is no "now" of a new team
-			"#review-quota": "ml.g6.12xlarge GPUs 2 no limit", "#review-settings": "Fair-share weight 10", "#review-form button[value=save]": "Create allocation",
+			"#review-quota": "ml.g6.12xlarge GPUs 2 No limit", "#review-settings": "Fair-share weight 10", "#review-form button[value=save]": "Create allocation",
 		}},
 		{address + editURL, typedIn(page, "#allocation-form"), map[string]string{
-			"#review-quota": "ml.g6.12xlarge GPUs 6 2 3 no limit", "#review-settings": "Fair-share weight 0 10", "#review-form button[value=save]": "Save changes",
+			"#review-quota": "ml.g6.12xlarge GPUs 6 2 3 No limit", "#review-settings": "Fair-share weight 0 10", "#review-form button[value=save]": "Save changes",
 		}},
 	} {
 		place.typed.Set("action", "review")
@@ -211,7 +211,7 @@ func TestReviewSaysWhatIsStopped(t *testing.T) {
 	}{
 		"many tasks": {
 			allocations.Review{Stopped: many},
-			[]string{"23 running tasks will be stopped and put back among those that wait. What they had not saved is lost.", "Job train-19 and 3 more"},
+			[]string{"23 running tasks will be stopped and requeued. Unsaved work is lost.", "Job train-19 and 3 more"},
 			"Saving preempts none",
 		},
 		"one task": {allocations.Review{Stopped: many[:1]}, []string{"1 running task will be stopped", "Job train-0"}, "more"},
@@ -220,7 +220,7 @@ func TestReviewSaysWhatIsStopped(t *testing.T) {
 		},
 		"a task that cannot come back": {
 			allocations.Review{Stuck: stuck, Over: over},
-			[]string{"resnet needs 8 GPUs; quota and limit come to 6: once it is stopped it cannot start again.", "Saving preempts none of them.", "uses 8, quota 4 GPUs; 4 GPUs can be reclaimed from Job train-0"},
+			[]string{"resnet requests 8 GPUs; quota and borrow limit add up to 6. Once stopped, it cannot start again.", "Saving preempts none of them.", "uses 8, quota 4 GPUs; 4 GPUs can be reclaimed from Job train-0"},
 			"will be stopped",
 		},
 	} {
@@ -440,7 +440,7 @@ func TestDetail(t *testing.T) {
 	text := said(page.Find("main"))
 	for _, want := range []string{
 		"Vision", "All that <sees>", "Active", "All is applied", "research", "the-cluster-queue", "the-local-queue", "group vision-team", "user oidc:ada@example.com",
-		"ml.g6.12xlarge given: 2 accelerators · 1.5 vCPU · 0.976 GiB", "borrows only", "Lends and borrows up to 25 %", "Borrow limit, ml.g5.2xlarge 1 accelerator", "Never", "kubectl-edit", "mig-1g.5gb",
+		"ml.g6.12xlarge allocated: 2 accelerators · 1.5 vCPU · 0.976 GiB", "borrows only", "Lends and borrows up to 25 %", "Borrow limit, ml.g5.2xlarge 1 accelerator", "Never", "kubectl-edit", "mig-1g.5gb",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page does not say %q: %s", want, text)

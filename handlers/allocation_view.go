@@ -1,7 +1,9 @@
 package handlers
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -48,6 +50,7 @@ func (f *allocationForm) view(state allocations.State, naming desired.Naming, re
 		Ceiling: f.ceiling, CeilingError: errs["ceiling"], DefaultQueue: f.defaultQueue,
 		InstanceTypes: instanceTypes(state.Types),
 	}
+	view.WeightNote = f.weightNote(state)
 	view.MadeNamespace = f.madeNamespace(naming)
 	for i, m := range f.members {
 		view.Members = append(view.Members, views.MemberField{Index: i, Kind: m.kind, Name: field(fmt.Sprintf("member-%d-name", i), m.name)})
@@ -66,6 +69,29 @@ func (f *allocationForm) view(state allocations.State, naming desired.Naming, re
 		view.Errors = messages(wrong, func(id string) bool { return shown(view, id) })
 	}
 	return view
+}
+
+// weightNote warns of weight 0 beside teams with more, where weights count.
+func (f *allocationForm) weightNote(state allocations.State) string {
+	if weight, err := strconv.Atoi(cmp.Or(f.weight, "0")); err != nil || weight != 0 {
+		return ""
+	}
+	if state.Policy != nil && state.Policy.Spec.IdleCompute.Strategy == v1alpha1.IdleFirstComeFirstServe {
+		return ""
+	}
+	least, most := int32(math.MaxInt32), int32(0)
+	for _, a := range state.Allocations {
+		if a.Name != f.team && a.Spec.FairShareWeight > 0 {
+			least, most = min(least, a.Spec.FairShareWeight), max(most, a.Spec.FairShareWeight)
+		}
+	}
+	switch {
+	case most == 0:
+		return ""
+	case least == most:
+		return fmt.Sprintf("Other teams have weight %d: with 0, this team borrows only what they leave.", most)
+	}
+	return fmt.Sprintf("Other teams have weights from %d to %d: with 0, this team borrows only what they leave.", least, most)
 }
 
 // shown tells whether an input is on the page.

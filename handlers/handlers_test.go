@@ -301,7 +301,7 @@ func TestPreviewIsTheFormAlone(t *testing.T) {
 	if page.Find("header.top").Length() != 0 || page.Find("#allocation-form").Length() != 1 {
 		t.Error("the answer is not the form alone")
 	}
-	if text := page.Find("#row-0").Text(); !strings.Contains(text, "Borrows up to 1 GPU · 12 vCPU · 48 GiB") || !strings.Contains(text, "50 % of 1 network device is none") {
+	if text := page.Find("#row-0").Text(); !strings.Contains(text, "Can borrow up to 1 GPU · 12 vCPU · 48 GiB") || !strings.Contains(text, "50 % of 1 network device rounds down to 0") {
 		t.Errorf("the row says %q", text)
 	}
 	response, page := post(t, address, form("action", "preview"))
@@ -332,10 +332,17 @@ func TestOverCapacityIsWarnedOf(t *testing.T) {
 	seven := int64(7)
 	other.Spec.Quota = []v1alpha1.QuotaRow{{InstanceType: "ml.g6.12xlarge", Amounts: v1alpha1.Amounts{Accelerators: &seven}}}
 	_, page := post(t, serve(t, &domain{allocations: []v1alpha1.ComputeAllocation{other}})+newURL, form("action", "preview"))
-	for _, want := range []string{"2 instances there: 8 GPUs (L4) · 7 given to others", "With this, 9 of 8 GPUs are given out"} {
+	for _, want := range []string{"2 instances: 8 GPUs (L4) · 7 allocated to other teams", "Over capacity: teams would be allocated 9 of 8 GPUs"} {
 		if text := page.Find("#row-0").Text(); !strings.Contains(text, want) {
 			t.Errorf("the row says %q, want %q", text, want)
 		}
+	}
+	if page.Find("#row-0 .remark-bad").Length() != 0 {
+		t.Error("slightly over capacity is an alarm")
+	}
+	_, page = post(t, serve(t, &domain{})+newURL, form("action", "preview", "row-0-accelerators", "500000"))
+	if text := page.Find("#row-0 .remark-bad").Text(); !strings.Contains(text, "teams would be allocated 62,500 times the 8 GPUs of this pool") {
+		t.Errorf("far over capacity the row says %q", text)
 	}
 }
 

@@ -76,7 +76,7 @@ func (h *Handlers) readImport(c echo.Context, values url.Values) error {
 	who, err := h.importing(c)
 	switch {
 	case unavailable(err):
-		page.Failure = "The cluster cannot be reached. Nothing was read; what you sent stands below. Try again in a moment."
+		page.Failure = "The cluster cannot be reached, so nothing was read. Your text is kept below; try again in a moment."
 		return h.renderImport(c, http.StatusServiceUnavailable, page, values)
 	case err != nil:
 		return err
@@ -85,6 +85,9 @@ func (h *Handlers) readImport(c echo.Context, values url.Values) error {
 	}
 	result := imports.Read([]byte(text))
 	page.NotTaken = lines(result.NotTaken)
+	for i := range result.Objects {
+		who.warnOfSharing(&result.Objects[i])
+	}
 	pick, err := strconv.Atoi(values.Get("pick"))
 	picked := err == nil && pick >= 0 && pick < len(result.Objects)
 	if !picked && len(result.Objects) == 1 {
@@ -123,7 +126,7 @@ func (h *Handlers) renderImported(c echo.Context, who importer, page views.Impor
 	status := http.StatusOK
 	if len(result.Objects) == 0 {
 		status = http.StatusUnprocessableEntity
-		page.Text.Error = "Nothing of it could be taken."
+		page.Text.Error = "Nothing in this text can be imported. See above for the reasons."
 	}
 	state, err := h.Allocations.State(c.Request().Context(), userOf(c))
 	if err != nil && governance.KindOf(err) != governance.Outside {
@@ -142,24 +145,34 @@ func (h *Handlers) renderImported(c echo.Context, who importer, page views.Impor
 	return h.renderImport(c, status, page, values)
 }
 
+// warnOfSharing says of a policy that would stop lending unallocated compute only
+// because it does not mention it.
+func (i importer) warnOfSharing(o *imports.Object) {
+	if o.Policy != nil && o.NoSharing && i.policy.Policy != nil && i.policy.Policy.Spec.IdleCompute.ShareUnallocated {
+		o.NotTaken = append(o.NotTaken, governance.FieldError{
+			Path: "IdleResourceSharing", Message: "is missing, so saving turns off lending of unallocated compute. Select it under Idle compute to keep it",
+		})
+	}
+}
+
 // prospect is what opening an object means for somebody.
 func (i importer) prospect(o imports.Object, state allocations.State) (note string, can bool) {
-	const mayNot = "You may not save this."
+	const mayNot = "You are not allowed to save this."
 	if o.Policy != nil {
 		switch {
 		case !i.policy.MayEdit:
 			return mayNot, false
 		case i.policy.Policy != nil:
-			return "There is a cluster policy already: its form opens with these values in place of what it has.", true
+			return "A cluster policy exists. Its form opens with these values in place of the saved ones.", true
 		}
 		return "", true
 	}
 	for _, a := range state.Allocations {
 		if a.Name == o.Allocation.Name {
 			if !i.may.Update {
-				return "The team exists already, and you may not change it.", false
+				return "The team exists, and you are not allowed to change it.", false
 			}
-			return "The team exists already: its form opens with these values in place of what it has.", true
+			return "The team exists. Its form opens with these values in place of the saved ones.", true
 		}
 	}
 	if !i.may.Create {

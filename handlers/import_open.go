@@ -34,7 +34,7 @@ func (h *Handlers) openAllocation(c echo.Context, who importer, o imports.Object
 	case there && found.DeletionTimestamp != nil:
 		return false, "Team " + found.Name + " is being deleted. Import it again when it is gone.", nil
 	case there && !who.may.Update, !there && !who.may.Create:
-		return false, "You may not save this.", nil
+		return false, "You are not allowed to save this.", nil
 	case there:
 		merged := overlaid(&found, o)
 		if m, managed := gitops.Of(&found); managed {
@@ -82,7 +82,7 @@ func overlaid(found *v1alpha1.ComputeAllocation, o imports.Object) *v1alpha1.Com
 
 func (h *Handlers) openPolicy(c echo.Context, who importer, o imports.Object) (opened bool, note string, err error) {
 	if !who.policy.MayEdit {
-		return false, "You may not save this.", nil
+		return false, "You are not allowed to save this.", nil
 	}
 	now := who.policy.Policy
 	if now != nil && now.DeletionTimestamp != nil {

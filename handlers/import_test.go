@@ -73,12 +73,12 @@ func TestImportOpensTheForm(t *testing.T) {
 			if response.StatusCode != http.StatusOK || form.AttrOr("action", "") != newURL {
 				t.Fatalf("the answer is %s: %s", response.Status, said(page.Find("main")))
 			}
-			if text := said(page.Find(".notice")); !strings.Contains(text, "Not carried over: ClusterArn, ComputeQuotaArn, ComputeQuotaId") {
+			if text := said(page.Find(".notice")); !strings.Contains(text, "Not imported: ClusterArn, ComputeQuotaArn, ComputeQuotaId") {
 				t.Errorf("the notice says %q", text)
 			}
 			values := typedIn(page, "#allocation-form")
 			values.Set("action", "preview")
-			if _, again := post(t, address+newURL, values); !strings.Contains(said(again.Find(".notice")), "Not carried over") {
+			if _, again := post(t, address+newURL, values); !strings.Contains(said(again.Find(".notice")), "Not imported") {
 				t.Error("the form forgets what was not carried over")
 			}
 			values.Set("action", "save")
@@ -150,7 +150,7 @@ func TestImportOfATeamThatIsThere(t *testing.T) {
 	address := serve(t, d)
 	_, page := post(t, address+importURL, url.Values{"text": {`{"ComputeQuotaConfig": {"ComputeQuotaResources": [{"InstanceType": "ml.g6.12xlarge", "Count": 1}]}, "ComputeQuotaTarget": {"TeamName": "vision"}}`}})
 	htmlcheck.Page(t, page)
-	if text := said(page.Find(".notice")); !strings.Contains(text, "Team vision is there already") {
+	if text := said(page.Find(".notice")); !strings.Contains(text, "Team vision exists") {
 		t.Errorf("the notice says %q", text)
 	}
 	values := typedIn(page, "#allocation-form")
@@ -188,6 +188,35 @@ func TestImportOfThePolicy(t *testing.T) {
 	}
 }
 
+// An import that does not mention unallocated compute says that it stops lending it.
+func TestImportWithoutSharingSaysSo(t *testing.T) {
+	const missing = "IdleResourceSharing: is missing, so saving turns off lending of unallocated compute."
+	lending, not := ranked(), ranked()
+	not.Spec.IdleCompute.ShareUnallocated = false
+	for name, tc := range map[string]struct {
+		now    *v1alpha1.ClusterPolicy
+		config string
+		want   bool
+	}{
+		"the policy lends it":    {lending, `{"FairShare": "Enabled"}`, true},
+		"the import says so":     {lending, `{"FairShare": "Enabled", "IdleResourceSharing": "Disabled"}`, false},
+		"the policy does not":    {not, `{"FairShare": "Enabled"}`, false},
+		"there is no policy yet": {nil, `{"FairShare": "Enabled"}`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			address := serve(t, &domain{policies: policyDomain{policy: tc.now}})
+			_, page := post(t, address+importURL, url.Values{"text": {`{"SchedulerConfig": ` + tc.config + `}`}})
+			if page.Find("#policy-form").Length() != 1 || strings.Contains(said(page.Find(".notice")), missing) != tc.want {
+				t.Errorf("the form says %s", said(page.Find(".notice")))
+			}
+			_, page = post(t, address+importURL, url.Values{"text": {`[{"SchedulerConfig": ` + tc.config + `}, {"ComputeQuotaTarget": {"TeamName": "a"}, "ComputeQuotaConfig": {"ComputeQuotaResources": [{"InstanceType": "ml.g6.12xlarge", "Count": 1}]}}]`}})
+			if page.Find("#imported-0").Length() != 1 || strings.Contains(said(page.Find("#imported-0")), missing) != tc.want {
+				t.Errorf("the list says %s", said(page.Find("#imported")))
+			}
+		})
+	}
+}
+
 // The policy's YAML, imported, is the policy.
 func TestExportedPolicyIsImportedAsTheSame(t *testing.T) {
 	d := &domain{policies: policyDomain{policy: ranked()}}
@@ -219,7 +248,7 @@ func TestImportOfSeveral(t *testing.T) {
 		t.Fatalf("the answer is %s: %s", response.Status, said(page.Find("main")))
 	}
 	for selector, want := range map[string]string{
-		"#imported-0": "onlygputeam2 Compute allocation", "#imported-2": `The team exists already`, "#imported-2 .not-taken": `unknown field "X"`, "main > form > .notice": `object 4: it is neither`,
+		"#imported-0": "onlygputeam2 Compute allocation", "#imported-2": `The team exists.`, "#imported-2 .not-taken": `unknown field "X"`, "main > form > .notice": `object 4: it is neither`,
 	} {
 		if got := said(page.Find(selector)); !strings.Contains(got, want) {
 			t.Errorf("%s says %q, want %q", selector, got, want)
@@ -276,7 +305,7 @@ func TestImportIsForAdmins(t *testing.T) {
 	// Who may edit the policy only imports a policy only.
 	d.policies.reader = false
 	_, page := post(t, address+importURL, url.Values{"text": {example(t, "1")}})
-	if text := said(page.Find("main")); page.Find("#allocation-form").Length() != 0 || !strings.Contains(text, "You may not save this.") {
+	if text := said(page.Find("main")); page.Find("#allocation-form").Length() != 0 || !strings.Contains(text, "You are not allowed to save this.") {
 		t.Errorf("the answer is %s", text)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"kuota.dev/kuota/governance/allocations"
+	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/policy"
 	"kuota.dev/kuota/views"
 
@@ -23,7 +24,7 @@ const (
 func reviewOf(form policyForm, state policy.State, review policy.Review) views.PolicyReview {
 	view := views.PolicyReview{
 		Fields:  withoutReason(form.fieldsWithout(review.Classes)),
-		Reason:  reasonField(form.reason, "everybody who sees a team"),
+		Reason:  reasonField(form.reason, "everyone who sees a team"),
 		Unknown: review.Unknown, Restart: review.Restart, Patch: review.Patch,
 		Settings: changeLines(review.Settings),
 	}
@@ -56,11 +57,26 @@ func reviewOf(form policyForm, state policy.State, review policy.Review) views.P
 	if gang := wanted.Spec.GangScheduling; gang.Enabled && (state.Policy == nil || !state.Policy.Spec.GangScheduling.Enabled) {
 		view.Gang = policy.DurationWords(gang.Timeout)
 	}
+	view.Borrowing = borrowingWords(state.Policy, wanted)
 	view.Nothing = state.Policy != nil && review.Patch == "" &&
 		equality.Semantic.DeepEqual(wanted.Spec, state.Policy.Spec) && equality.Semantic.DeepEqual(wanted.Annotations, state.Policy.Annotations)
 	view.Quiet = !view.Nothing && !review.Restart && !review.Reranks && review.Patch == "" &&
 		len(view.Settings)+len(view.Classes)+len(view.Pools)+len(view.Objects) == 0
 	return view
+}
+
+// borrowingWords says what Kueue preempts for a team that borrows, where the
+// strategy for idle compute, or the ranking that it goes by, changes to first come,
+// first served. Every queue has borrowWithinCohort LowerPriority, which has no
+// effect under fair sharing.
+func borrowingWords(saved, wanted *v1alpha1.ClusterPolicy) string {
+	byClass := func(p *v1alpha1.ClusterPolicy) bool {
+		return p != nil && p.Spec.IdleCompute.Strategy == v1alpha1.IdleFirstComeFirstServe && p.Spec.TaskPrioritization == v1alpha1.TaskRanking
+	}
+	if !byClass(wanted) || byClass(saved) {
+		return ""
+	}
+	return "Idle compute goes to the team that submits first. A task of a higher priority class can preempt lower-priority tasks of other teams that run on borrowed compute, also while its own team borrows. Quota that a team lent is reclaimed whatever the class."
 }
 
 // fieldsWithout are the form's inputs without the ticks that the review asks

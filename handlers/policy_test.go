@@ -327,6 +327,38 @@ func TestPolicyIsCheckedWhileTyping(t *testing.T) {
 	}
 }
 
+// Idle compute that goes to who asks first can still be preempted by class: the
+// review says so where that begins.
+func TestReviewSaysWhatMayPreemptBorrowers(t *testing.T) {
+	first := ranked()
+	first.Spec.IdleCompute.Strategy = v1alpha1.IdleFirstComeFirstServe
+	for name, tc := range map[string]struct {
+		now    *v1alpha1.ClusterPolicy
+		change []string
+		want   bool
+	}{
+		"chosen now":             {ranked(), []string{"idle", "FirstComeFirstServe"}, true},
+		"chosen before":          {first, []string{"class-0-description", "x"}, false},
+		"chosen without classes": {ranked(), []string{"idle", "FirstComeFirstServe", "prioritization", "FirstComeFirstServe"}, false},
+		"classes while it was chosen": {func() *v1alpha1.ClusterPolicy {
+			p := first.DeepCopy()
+			p.Spec.TaskPrioritization = v1alpha1.FirstComeFirstServe
+			return p
+		}(), []string{"prioritization", "TaskRanking"}, true},
+		"fair share": {first, []string{"idle", "FairShare"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			address := serve(t, &domain{policies: policyDomain{policy: tc.now}}) + policyURL
+			_, page := get(t, address)
+			_, page = post(t, address, with(typed(page, "#policy-form"), append(tc.change, "action", "review")...))
+			htmlcheck.Page(t, page)
+			if text := said(page.Find("#review-borrowing")); strings.Contains(text, "can preempt lower-priority tasks of other teams that run on borrowed compute") != tc.want {
+				t.Errorf("the review says %q", text)
+			}
+		})
+	}
+}
+
 // A review of nothing offers no save; one of what no list shows does.
 func TestReviewOfLittle(t *testing.T) {
 	d := &domain{policies: policyDomain{policy: ranked()}}
@@ -334,7 +366,7 @@ func TestReviewOfLittle(t *testing.T) {
 	_, page := get(t, address)
 	same := with(typed(page, "#policy-form"), "action", "review")
 	_, page = post(t, address, same)
-	if !strings.Contains(page.Find(".notice").Text(), "Nothing changes") || page.Find("[value=save]").Length() != 0 {
+	if !strings.Contains(page.Find(".notice").Text(), "Saving changes nothing") || page.Find("[value=save]").Length() != 0 {
 		t.Errorf("a review of nothing says %q", page.Find(".notice").Text())
 	}
 	_, page = post(t, address, with(same, "class-0-description", "Planned"))
@@ -463,7 +495,7 @@ func TestPolicyConflict(t *testing.T) {
 
 	d.policies.policy = nil
 	response, page := post(t, address, with(mine, "action", "save"))
-	if response.StatusCode != http.StatusConflict || !strings.Contains(page.Find(".notice").Text(), "deleted the cluster policy") {
+	if response.StatusCode != http.StatusConflict || !strings.Contains(page.Find(".notice").Text(), "The cluster policy was deleted") {
 		t.Errorf("a policy that is gone answers %s: %s", response.Status, page.Find(".notice").Text())
 	}
 	if got := page.Find("[name=resource-version]"); got.Length() != 1 || got.AttrOr("value", "") != "" {

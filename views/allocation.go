@@ -33,6 +33,7 @@ type AllocationForm struct {
 	Namespace     TextField // "namespace": an existing one; empty for the team's own
 	MadeNamespace string    // the namespace the typed team name makes; empty while there is no valid name
 	Weight        TextField // "weight", 0 to 100
+	WeightNote    string    // what a weight of 0 means beside others; empty for nothing
 	Members       []MemberField
 	CanAddMember  bool
 	MembersError  string
@@ -82,7 +83,8 @@ type AllocationFormRow struct {
 	Index           int
 	Type            TextField
 	There           string // what the cluster has of it, such as "16 GPUs (H100) there · 12 given to others"; empty while the type is unknown
-	Over            string // warning when more is given out than is there; empty otherwise
+	Over            string // warning when more is allocated than the pool has; empty otherwise
+	FarOver         bool   // whether that is several times as much
 	Instances       AmountField
 	Accelerators    AmountField
 	AcceleratorUnit string // what its accelerators are called, such as "Neuron devices"; empty while unknown

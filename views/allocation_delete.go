@@ -31,22 +31,22 @@ type AllocationDelete struct {
 func (p AllocationDelete) lead() string {
 	switch {
 	case p.Deleting && p.Running > 0:
-		return "It is being deleted already, and goes when the last of its tasks has ended."
+		return "It is already being deleted, and will be gone when the last of its tasks has ended."
 	case p.Deleting:
-		return "It is being deleted already."
+		return "It is already being deleted."
 	}
-	return "Takes the team's quota and queues away. Nothing happens until you confirm below."
+	return "Deletes the team's quota and queues. Nothing happens until you confirm below."
 }
 
 func (p AllocationDelete) runningWords() string {
-	return count(p.Running, "task of the team runs now", "tasks of the team run now")
+	return count(p.Running, "task of the team is running", "tasks of the team are running")
 }
 
 func (p AllocationDelete) waitingWords() string {
 	if p.Waiting == 1 {
-		return "1 task waits in its queue. It stays, and nothing starts it until the team has a queue again."
+		return "1 task waits in its queue. It is kept, and starts only when the team has a queue again."
 	}
-	return strconv.Itoa(p.Waiting) + " tasks wait in its queue. They stay, and nothing starts them until the team has a queue again."
+	return strconv.Itoa(p.Waiting) + " tasks wait in its queue. They are kept, and start only when the team has a queue again."
 }
 
 // deletes is what the button does, in words.

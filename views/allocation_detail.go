@@ -9,6 +9,7 @@ type AllocationDetail struct {
 	Description string
 	Notice      string     // one sentence after a save; empty for none
 	Reclaimable []OverLine // what its tasks use beyond its quota, where it was saved just now
+	TeamURL     string     // the team: its tasks and usage; empty where there is none
 	UpURL       string     // the policies page
 
 	EditURL, DeleteURL string // empty for those who may not

@@ -56,7 +56,8 @@ type CapacityLine struct {
 	GoesOn               bool
 	There, Before, After string
 	Over                 string // by how much more is given out than is there; empty where it fits
-	OverBefore           bool   // whether that was so before
+	Far                  string // how many times as much that is; empty where it is only slightly more
+	OverBefore           bool   // whether it was over capacity before
 }
 
 // OverLine is what the team's tasks hold beyond its quota afterwards.
@@ -68,7 +69,7 @@ type OverLine struct {
 }
 
 func (p AllocationReview) stops() string {
-	return count(p.Stopped.Count, "running task will be stopped and put back among those that wait", "running tasks will be stopped and put back among those that wait")
+	return count(p.Stopped.Count, "running task will be stopped and requeued", "running tasks will be stopped and requeued")
 }
 
 // ObjectLine is one object of Kubernetes or Kueue that changes.

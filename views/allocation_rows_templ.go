@@ -46,7 +46,7 @@ func rowsSection(f AllocationForm) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<p class=\"section-note\" id=\"rows-note\">Give whole instances, or single resources of them. What you leave empty is filled in, in proportion to one instance. Quota may exceed what is there today; tasks beyond it wait. Tasks are tried in the order of the rows.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<p class=\"section-note\" id=\"rows-note\">Allocate whole instances or single resources. Empty fields are filled in, in proportion to one instance. Kueue tries the rows in this order.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -59,7 +59,7 @@ func rowsSection(f AllocationForm) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if len(f.Rows) == 0 {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "<p class=\"hint\">No instance type yet. Add one to give the team quota; a team with none may borrow, within limits in figures below.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "<p class=\"hint\">No instance type yet. Add one to give the team quota. A team without quota can only borrow, within the absolute limits below.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -88,7 +88,7 @@ func rowsSection(f AllocationForm) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			} else {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, "<p class=\"hint\">That is as many instance types as one allocation takes.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, "<p class=\"hint\">An allocation takes no more instance types.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -430,9 +430,9 @@ func rowNotes(row AllocationFormRow) templ.Component {
 				}
 				ctx = templ.InitializeContext(ctx)
 				var templ_7745c5c3_Var19 string
-				templ_7745c5c3_Var19, templ_7745c5c3_Err = templ.JoinStringErrs("Make pool " + row.Suggestion.Name + " of all " + row.Suggestion.Value + " nodes")
+				templ_7745c5c3_Var19, templ_7745c5c3_Err = templ.JoinStringErrs("Create pool " + row.Suggestion.Name + " of all " + row.Suggestion.Value + " nodes")
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `allocation_rows.templ`, Line: 94, Col: 88}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `allocation_rows.templ`, Line: 94, Col: 90}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var19))
 				if templ_7745c5c3_Err != nil {
@@ -544,7 +544,7 @@ func rowNotes(row AllocationFormRow) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = ui.Remark(ui.NoticeWarn).Render(templ.WithChildren(ctx, templ_7745c5c3_Var24), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Remark(row.overTone()).Render(templ.WithChildren(ctx, templ_7745c5c3_Var24), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -829,6 +829,13 @@ func (r AllocationFormRow) focusAfterRemoving(position, rows int) string {
 		return "add-" + r.prefix()
 	}
 	return rowName(r.prefix(), min(position, rows-2), "type")
+}
+
+func (r AllocationFormRow) overTone() ui.NoticeTone {
+	if r.FarOver {
+		return ui.NoticeBad
+	}
+	return ui.NoticeWarn
 }
 
 var _ = templruntime.GeneratedTemplate

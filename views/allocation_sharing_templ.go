@@ -60,7 +60,7 @@ func sharingSection(f AllocationForm) templ.Component {
 				}
 				ctx = templ.InitializeContext(ctx)
 				templ_7745c5c3_Err = ui.Choice(ui.ChoiceProps{Name: "strategy", Value: "LendAndBorrow", Label: "Lend and borrow", Checked: f.Strategy == "LendAndBorrow",
-					Text: "Others may use what stands idle here, and this team what stands idle elsewhere."}).Render(ctx, templ_7745c5c3_Buffer)
+					Text: "Other teams can borrow this team's idle quota, and this team can borrow theirs."}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -69,7 +69,7 @@ func sharingSection(f AllocationForm) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				templ_7745c5c3_Err = ui.Choice(ui.ChoiceProps{Name: "strategy", Value: "Lend", Label: "Lend", Checked: f.Strategy == "Lend",
-					Text: "Others may use what stands idle here. This team borrows nothing."}).Render(ctx, templ_7745c5c3_Buffer)
+					Text: "Other teams can borrow this team's idle quota. This team cannot borrow."}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -78,7 +78,7 @@ func sharingSection(f AllocationForm) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				templ_7745c5c3_Err = ui.Choice(ui.ChoiceProps{Name: "strategy", Value: "DontLend", Label: "Do not lend", Checked: f.Strategy == "DontLend",
-					Text: "Kept for this team alone, idle or not. It borrows nothing."}).Render(ctx, templ_7745c5c3_Buffer)
+					Text: "No other team can borrow this quota, even while it is idle. This team cannot borrow."}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -120,7 +120,7 @@ func sharingSection(f AllocationForm) templ.Component {
 			}
 			switch {
 			case !f.BorrowEnabled:
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "Not used: with this choice the team borrows nothing.")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "Not used: with this choice the team cannot borrow.")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -130,7 +130,7 @@ func sharingSection(f AllocationForm) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			default:
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "In each instance type, on top of what it owns. 0 to 10000.")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "Of each instance type, on top of its own quota. 0 to 10,000.")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -211,17 +211,17 @@ func limitsPart(f AllocationForm) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 15, "\" role=\"group\" aria-labelledby=\"limits-title\"><div class=\"limits-head\"><h3 id=\"limits-title\">Limits in figures</h3><p class=\"hint\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 15, "\" role=\"group\" aria-labelledby=\"limits-title\"><div class=\"limits-head\"><h3 id=\"limits-title\">Absolute limits</h3><p class=\"hint\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		if f.BorrowEnabled {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 16, "For an instance type or pool where the percentage does not fit, or where the team has no quota and may only borrow. They win over the percentage.")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 16, "For instance types or pools where the percentage does not fit, or where the team has no quota of its own. They replace the percentage.")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 17, "Not used: with this choice the team borrows nothing.")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 17, "Not used: with this choice the team cannot borrow.")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -264,7 +264,7 @@ func limitsPart(f AllocationForm) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 21, "<p class=\"hint\">That is as many limits as one allocation takes.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 21, "<p class=\"hint\">An allocation takes no more limits.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -322,8 +322,8 @@ func preemptionSection(f AllocationForm) templ.Component {
 					}()
 				}
 				ctx = templ.InitializeContext(ctx)
-				templ_7745c5c3_Err = ui.Choice(ui.ChoiceProps{Name: "preemption", Value: "LowerPriority", Label: "Lower priority gives way", Checked: f.Preemption == "LowerPriority",
-					Text: "A task may preempt tasks of its own team that have a lower priority class."}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.Choice(ui.ChoiceProps{Name: "preemption", Value: "LowerPriority", Label: "Preempt lower priority", Checked: f.Preemption == "LowerPriority",
+					Text: "A task can preempt tasks of its own team that have a lower priority class."}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -332,7 +332,7 @@ func preemptionSection(f AllocationForm) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				templ_7745c5c3_Err = ui.Choice(ui.ChoiceProps{Name: "preemption", Value: "Never", Label: "Never", Checked: f.Preemption == "Never",
-					Text: "Tasks of this team never preempt one another; a task waits until one ends."}).Render(ctx, templ_7745c5c3_Buffer)
+					Text: "Tasks of this team never preempt each other."}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -422,11 +422,11 @@ func optionsSection(f AllocationForm) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = option("ceiling", "Namespace ceiling", "Caps all pods of the namespace at quota plus borrow limit, so that nothing in it can run away or make an autoscaler buy more. Not with borrowing without limit.", f.Ceiling, f.CeilingError).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = option("ceiling", "Namespace ceiling", "Limits all pods of the namespace to quota plus borrow limit. Needs a borrow limit.", f.Ceiling, f.CeilingError).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = option("default-queue", "Default queue", "Adds a queue named default to the namespace, so that a job without a queue label joins the team's queue.", f.DefaultQueue, "").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = option("default-queue", "Default queue", "Adds a LocalQueue named default, so that jobs without a queue label use the team's queue.", f.DefaultQueue, "").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

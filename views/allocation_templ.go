@@ -84,9 +84,9 @@ func AllocationPage(f AllocationForm) templ.Component {
 
 func (f AllocationForm) lead() string {
 	if f.Edit {
-		return "What you change here is shown to you before it is saved."
+		return "You review the changes before they are saved."
 	}
-	return "Gives a team its share of the cluster, a namespace, and a queue to submit to."
+	return "Gives a team quota, a namespace, and a queue to submit to."
 }
 
 // typeSuggestions stands outside the form: it is long, and never changes
@@ -360,7 +360,7 @@ func AllocationFormBody(f AllocationForm) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 17, "</div><p class=\"hint\">You see what changes before anything is saved.</p><p class=\"preview-status\" id=\"preview-status\" aria-live=\"polite\"></p></div></form>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 17, "</div><p class=\"hint\">You review the changes before they are saved.</p><p class=\"preview-status\" id=\"preview-status\" aria-live=\"polite\"></p></div></form>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -113,7 +113,7 @@ func TestAllocationFormDefaults(t *testing.T) {
 	if got := strings.TrimSpace(doc.Find("#row-0-memory-default").Text()); got != "default 512" {
 		t.Errorf("the default is called %q", got)
 	}
-	if got := doc.Find("#row-0 .row-notes").Text(); !strings.Contains(got, "Borrows up to 1 GPU") || !strings.Contains(got, "Half of one is none.") || !strings.Contains(got, "18 of 16 GPUs") {
+	if got := doc.Find("#row-0 .row-notes").Text(); !strings.Contains(got, "Can borrow up to 1 GPU") || !strings.Contains(got, "Half of one is none.") || !strings.Contains(got, "18 of 16 GPUs") {
 		t.Errorf("row notes are %q", got)
 	}
 	if got := doc.Find("#row-0-there").Text(); got != "16 GPUs there" {

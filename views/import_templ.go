@@ -49,7 +49,7 @@ func Import(p ImportPage) templ.Component {
 			ctx = templ.InitializeContext(ctx)
 			templ_7745c5c3_Err = ui.PageHead(ui.PageHeadProps{
 				Title:   p.Title,
-				Lead:    "Opens what HyperPod has of quotas and policies, or YAML of Kuota's own, in the forms. Nothing is saved before you have reviewed it.",
+				Lead:    "Opens quotas and policies of HyperPod, or Kuota's own YAML, in the forms. You review everything before it is saved.",
 				UpLabel: "Policies",
 				UpURL:   p.CancelURL,
 			}).Render(ctx, templ_7745c5c3_Buffer)
@@ -178,7 +178,7 @@ func Import(p ImportPage) templ.Component {
 						}()
 					}
 					ctx = templ.InitializeContext(ctx)
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "<p>These parts were not taken:</p>")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "<p>These parts were not imported:</p>")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}

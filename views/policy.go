@@ -129,6 +129,7 @@ type PolicyReview struct {
 	Pools     []ReviewLine
 	Rerank    string // what giving tasks new priorities means here; empty when none get any
 	Gang      string // within what time pods have to be ready where gang scheduling is switched on; empty otherwise
+	Borrowing string // what the strategy for idle compute preempts, where that changes; empty otherwise
 	Restart   bool
 	Patch     string
 	Objects   []ReviewObject

@@ -356,7 +356,7 @@ func PolicyFormBody(f PolicyForm) templ.Component {
 					}()
 				}
 				ctx = templ.InitializeContext(ctx)
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 22, "<p>Your session had ended, so this was not saved. Here it is as you filled it in: look it over and go on.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 22, "<p>Your session had ended, so this was not saved. Here it is as you filled it in: look it over and continue.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -527,8 +527,8 @@ func prioritizationSection(f PolicyForm) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			templ_7745c5c3_Err = choice("prioritization", "Task prioritization", f.Prioritization,
-				policyOption{"FirstComeFirstServe", "First come, first served", "Waiting tasks start in the order they came in. No task preempts another of its own team."},
-				policyOption{"TaskRanking", "By priority class", "Tasks of a class with more weight start first, and preempt tasks of their team with less, where the team allows it."}).Render(ctx, templ_7745c5c3_Buffer)
+				policyOption{"FirstComeFirstServe", "First come, first served", "Tasks start in the order in which they were submitted. No task preempts another of its own team."},
+				policyOption{"TaskRanking", "By priority class", "Tasks of a class with a higher weight start first. They preempt lower-priority tasks of their team, if the team allows it."}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -537,12 +537,12 @@ func prioritizationSection(f PolicyForm) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if f.Prioritization.Value == "TaskRanking" {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 30, "A task names one when it is submitted, in the label <code>kueue.x-k8s.io/priority-class</code>, with <code>-priority</code> behind the name: <code>training-priority</code>. Weights go from 0, the last, to 100, the first.")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 30, "A task names its class when it is submitted, in the label <code>kueue.x-k8s.io/priority-class</code>, with <code>-priority</code> after the name: <code>training-priority</code>. Weights go from 0 (last) to 100 (first).")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 			} else {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 31, "Kept, but without effect while tasks are served first come, first served.")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 31, "Classes are kept, and have no effect while tasks are served first come, first served.")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -563,14 +563,14 @@ func prioritizationSection(f PolicyForm) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 34, "<div class=\"policy-row policy-class policy-classless\"><span></span> <span>No class</span> <span class=\"n policy-zero\">0</span> <span class=\"muted\">Tasks without a class have weight 0, and come last.")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 34, "<div class=\"policy-row policy-class policy-classless\"><span></span> <span>No class</span> <span class=\"n policy-zero\">0</span> <span class=\"muted\">Tasks without a class have weight 0 and come last.")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var21 string
 			templ_7745c5c3_Var21, templ_7745c5c3_Err = templ.JoinStringErrs(prefixed(" ", f.Classless))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `policy.templ`, Line: 130, Col: 104}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `policy.templ`, Line: 130, Col: 103}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var21))
 			if templ_7745c5c3_Err != nil {
@@ -608,7 +608,7 @@ func prioritizationSection(f PolicyForm) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			} else {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 37, "<p class=\"hint\">That is as many priority classes as a policy takes.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 37, "<p class=\"hint\">A policy takes no more priority classes.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -1143,8 +1143,8 @@ func idleSection(f PolicyForm) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			templ_7745c5c3_Err = choice("idle", "Idle compute", f.Idle,
-				policyOption{"FairShare", "Fair share", "Teams that borrow get what stands idle by their fair-share weights. Who holds more than their share gives way."},
-				policyOption{"FirstComeFirstServe", "First come, first served", "Whoever asks first borrows, up to their own limit. Weights have no effect."}).Render(ctx, templ_7745c5c3_Buffer)
+				policyOption{"FairShare", "Fair share", "Teams borrow idle compute in proportion to their fair-share weights. Kueue preempts a team that uses more than its share."},
+				policyOption{"FirstComeFirstServe", "First come, first served", "Teams borrow in the order in which they submit, up to their own limits; weights have no effect. A task of a higher priority class can still preempt lower-priority tasks that run on borrowed compute."}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1152,7 +1152,7 @@ func idleSection(f PolicyForm) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = tick("share-unallocated", "Lend unallocated compute", "What no team was given can be borrowed too, as far as nodes are ready.", f.Share).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = tick("share-unallocated", "Lend unallocated compute", "Teams can borrow compute that is not allocated to any team, limited to ready nodes.", f.Share).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1207,11 +1207,11 @@ func gangSection(f PolicyForm) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = tick("gang", "Start all pods of a task together", "A task whose pods are not all ready in time is requeued as a whole, instead of holding quota while it waits for the rest.", f.Gang).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = tick("gang", "Start all pods of a task together", "A task whose pods are not all ready in time is requeued as a whole, and does not use quota while it waits.", f.Gang).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = tick("gang-block", "Start one task at a time", "The next task is admitted only once all pods of the last are ready. Safe against deadlock, and slower.", f.Block).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = tick("gang-block", "Start one task at a time", "Kueue admits the next task once all pods of the last are ready. This prevents deadlocks, and is slower.", f.Block).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1241,23 +1241,23 @@ func gangSection(f PolicyForm) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = policyField("gang-timeout", "Start within", f.Timeout, "5m", "How long the pods of an admitted task may take to be ready: 5m, 300s, 1h30m.", !f.Gang).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = policyField("gang-timeout", "Start within", f.Timeout, "5m", "How long the pods of an admitted task can take to become ready: 5m, 300s, 1h30m.", !f.Gang).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = policyField("gang-recovery", "Recover within", f.Recovery, "5m", "How long a running task may miss a pod. 0s: for ever.", !f.Gang).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = policyField("gang-recovery", "Recover within", f.Recovery, "5m", "How long a running task can be without one of its pods. 0s: no limit.", !f.Gang).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = policyField("requeue-limit", "Tries", f.RequeueLimit, "no limit", "How often a task is requeued before it is stopped. Empty: without limit.", !f.Gang).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = policyField("requeue-limit", "Tries", f.RequeueLimit, "no limit", "How often a task is requeued before it is stopped. Empty: no limit.", !f.Gang).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = policyField("requeue-base", "First pause", f.RequeueBase, "60", "Seconds before the second try; each later pause is twice as long.", !f.Gang).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = policyField("requeue-base", "First pause", f.RequeueBase, "60", "Seconds before the second try. Each later pause is twice as long.", !f.Gang).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = policyField("requeue-most", "Longest pause", f.RequeueMost, "3600", "Seconds. No pause is longer.", !f.Gang).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = policyField("requeue-most", "Longest pause", f.RequeueMost, "3600", "Seconds.", !f.Gang).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1276,7 +1276,7 @@ func gangSection(f PolicyForm) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if !f.Gang {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 74, "<p class=\"hint\">Gang scheduling is off: times, tries and the place are kept, without effect.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 74, "<p class=\"hint\">Gang scheduling is off: these settings are kept, and have no effect.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -1422,12 +1422,12 @@ func enforcementSection(f PolicyForm) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			templ_7745c5c3_Err = choice("enforcement", "Enforcement", f.Enforcement,
-				policyOption{"RequireQueue", "Require a queue", "In teams' namespaces, a job without a queue, or with a priority class that does not exist, is refused."},
-				policyOption{"None", "Refuse nothing", "A job without a queue runs past every quota, beside Kueue."}).Render(ctx, templ_7745c5c3_Buffer)
+				policyOption{"RequireQueue", "Require a queue", "In the teams' namespaces, a job without a queue, or with an unknown priority class, is rejected."},
+				policyOption{"None", "Refuse nothing", "A job without a queue runs outside every quota, without Kueue."}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 79, "<p class=\"hint\">Jobs that are there already go on. What is outside teams' namespaces is left alone.</p></div>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 79, "<p class=\"hint\">Existing jobs continue. Other namespaces are not affected.</p></div>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1474,7 +1474,7 @@ func poolsSection(f PolicyForm) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 80, "<p class=\"section-note\" id=\"pools-note\">A pool groups nodes, so that quota can be given in all of them at once. The first pool that matches a node has it; every other node belongs to the pool of its instance type. A name stays once a quota uses it.</p><div class=\"policy-rows\" role=\"group\" id=\"pools\" tabindex=\"-1\" aria-label=\"Pools\" aria-describedby=\"pools-note\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 80, "<p class=\"section-note\" id=\"pools-note\">A pool groups nodes that share a quota. A node belongs to the first pool that matches it, else to the pool of its instance type. A pool keeps its name once a quota uses it.</p><div class=\"policy-rows\" role=\"group\" id=\"pools\" tabindex=\"-1\" aria-label=\"Pools\" aria-describedby=\"pools-note\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1499,7 +1499,7 @@ func poolsSection(f PolicyForm) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if len(f.Pools) == 0 {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 83, "<p class=\"hint\">No pool: each instance type is one by itself.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 83, "<p class=\"hint\">No pools: each instance type is a pool of its own.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -1528,7 +1528,7 @@ func poolsSection(f PolicyForm) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			} else {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 85, "<p class=\"hint\">That is as many pools as a policy takes.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 85, "<p class=\"hint\">A policy takes no more pools.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

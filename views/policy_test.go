@@ -153,12 +153,12 @@ func TestPolicyFormErrorsStandByTheirInputs(t *testing.T) {
 // Classes are kept under first-come, and the form says that they do nothing.
 func TestClassesWithoutEffect(t *testing.T) {
 	form := samplePolicyForm()
-	if text := htmlcheck.Render(t, PolicyFormBody(form)).Find("#classes-note").Text(); strings.Contains(text, "without effect") {
+	if text := htmlcheck.Render(t, PolicyFormBody(form)).Find("#classes-note").Text(); strings.Contains(text, "have no effect") {
 		t.Errorf("ranked classes are said to be %q", text)
 	}
 	form.Prioritization.Value, form.Gang = "FirstComeFirstServe", false
 	doc := htmlcheck.Render(t, PolicyFormBody(form))
-	if text := doc.Find("#classes-note").Text(); !strings.Contains(text, "without effect") || doc.Find("#class-0-name").Length() != 1 {
+	if text := doc.Find("#classes-note").Text(); !strings.Contains(text, "have no effect") || doc.Find("#class-0-name").Length() != 1 {
 		t.Errorf("classes are said to be %q", text)
 	}
 	if doc.Find(".is-off #gang-timeout").Length() != 1 {

@@ -87,7 +87,7 @@ func sampleForm() AllocationForm {
 				Accelerators: AmountField{TextField: TextField{Value: "2"}},
 				VCPU:         AmountField{TextField: TextField{Value: "40"}, Default: "48"},
 				Memory:       AmountField{Default: "512"},
-				Borrow:       "Borrows up to 1 GPU", BorrowNone: "Half of one is none."},
+				Borrow:       "Can borrow up to 1 GPU", BorrowNone: "Half of one is none."},
 			{Index: 1, Type: bad("ml.p9"), Error: "The row is wrong.", Profile: bad("mig-9g.1gb"), Count: bad("x"), Partitions: []string{"mig-1g.5gb"}, AcceleratorUnit: "GPUs",
 				Instances: AmountField{TextField: bad("x")}, Accelerators: AmountField{TextField: bad("x")},
 				VCPU: AmountField{TextField: bad("x"), Default: "48"}, Memory: AmountField{TextField: bad("")}},
@@ -128,7 +128,7 @@ func sampleReview() AllocationReview {
 			{Pool: "ml.p5.48xlarge", GoesOn: true, Resource: "vCPU", There: "48", Before: "96", After: "24", OverBefore: true},
 		},
 		Stopped: Names{Count: 5, Told: []string{"Job c", "Job d"}, More: 3},
-		Stuck:   []string{"resnet needs 8 GPUs; quota and limit come to 6: once it is stopped it cannot start again."}, MoreStuck: 1,
+		Stuck:   []string{"resnet requests 8 GPUs; quota and borrow limit add up to 6. Once stopped, it cannot start again."}, MoreStuck: 1,
 		Over:    []OverLine{{Text: "ml.p5.48xlarge: 6 of 4 GPUs held", Tasks: []string{"Job a", "Job b"}, More: 3}},
 		Objects: []ObjectLine{{ID: "object-0", Tone: "wait", Action: "changed", Name: "ClusterQueue x", Fields: []ValueChange{{"spec.fairSharing.weight", "0", "10"}}}},
 	}
@@ -148,7 +148,7 @@ func sampleDetail() AllocationDetail {
 		Chrome: sampleChrome("Vision", "policies"), Team: "vision", Notice: "Saved.", UpURL: "/policies", EditURL: "/e", DeleteURL: "/d",
 		Status: Status{Tone: "ok", Label: "Active"}, Capacity: "10 of 8 GPUs given out", Correction: "Put right", QuotaNote: "In force.",
 		Conditions: []ConditionLine{{"Applied", Status{Tone: "ok", Label: "Yes", Text: "All is there."}, "2026-11-21T09:10:00Z"}},
-		Quota:      []QuotaFigure{{Pool: "ml.p5.48xlarge", Note: "given: 2 accelerators", Resource: "GPUs", Own: "2", Borrow: "1"}, {Pool: "ml.p5.48xlarge", GoesOn: true, Resource: "vCPU", Own: "48", Borrow: "24"}},
+		Quota:      []QuotaFigure{{Pool: "ml.p5.48xlarge", Note: "allocated: 2 accelerators", Resource: "GPUs", Own: "2", Borrow: "1"}, {Pool: "ml.p5.48xlarge", GoesOn: true, Resource: "vCPU", Own: "48", Borrow: "24"}},
 		Namespace:  "hyperpod-ns-vision", ClusterQueue: "q", LocalQueue: "l", Members: []string{"group vision-team"},
 		Settings: []ValueLine{{"Fair-share weight", "10"}},
 	}
@@ -184,11 +184,11 @@ func sampleSettings() SettingsPage {
 
 func sampleImport() ImportPage {
 	return ImportPage{
-		Chrome: sampleChrome("Import", "policies"), Action: "/policies/import", CancelURL: "/policies", Failure: "You may not save this.", Resumed: true,
+		Chrome: sampleChrome("Import", "policies"), Action: "/policies/import", CancelURL: "/policies", Failure: "You are not allowed to save this.", Resumed: true,
 		Text: TextField{Value: "{}", Error: "Nothing of it could be taken."}, NotTaken: []string{"object 3: it is no object."},
 		Objects: []ImportedObject{
 			{Index: 0, Kind: "Compute allocation", Name: "vision", Note: "The team exists already.", CanOpen: true, NotTaken: []string{"Tags stays with AWS."}},
-			{Index: 1, Kind: "Cluster policy", Name: "Cluster policy", Note: "You may not save this."},
+			{Index: 1, Kind: "Cluster policy", Name: "Cluster policy", Note: "You are not allowed to save this."},
 		},
 	}
 }

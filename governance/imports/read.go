@@ -22,6 +22,9 @@ type Object struct {
 	// ceilings, default queues, pools, gang scheduling and enforcement: it says
 	// nothing of them.
 	HyperPod bool
+	// NoSharing tells that a policy of HyperPod does not say whether unallocated
+	// compute is lent.
+	NoSharing bool
 	// NotTaken lists what of it was not taken, each with its place.
 	NotTaken []governance.FieldError
 }
@@ -91,7 +94,11 @@ func (r *Result) read(n *document.Node, path string, listed bool) {
 		r.add(Object{Allocation: a, HyperPod: true, NotTaken: wrong}, path)
 	case shape == hyperpod.Scheduler || shape == hyperpod.SchedulerConfig:
 		p, wrong := hyperpod.Policy(n, shape, path)
-		r.add(Object{Policy: p, HyperPod: true, NotTaken: wrong}, path)
+		config := n
+		if shape == hyperpod.Scheduler {
+			config = n.Get("SchedulerConfig")
+		}
+		r.add(Object{Policy: p, HyperPod: true, NoSharing: config == nil || !config.Has("IdleResourceSharing"), NotTaken: wrong}, path)
 	default:
 		r.tell(path, "it is neither a compute quota or scheduler configuration of HyperPod nor a %s or %s of Kuota%s; ignored", manifest.KindAllocation, manifest.KindPolicy, begins(n))
 	}

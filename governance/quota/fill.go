@@ -190,9 +190,26 @@ func parse(row v1alpha1.Amounts, instance catalog.Instance) (a amounts, errs []g
 		wrong("accelerators", "instances of %s have no accelerators", instance.Type)
 	}
 	if len(errs) == 0 && a == (amounts{}) && (row.Partition == nil || row.Partition.Count == 0) {
-		wrong("", "enter at least one amount above 0")
+		wrong(firstFigure(row), "enter at least one amount above 0")
 	}
 	return a, errs
+}
+
+// firstFigure is the field of the first figure that a row has; empty for none.
+func firstFigure(row v1alpha1.Amounts) string {
+	switch {
+	case row.Instances != nil:
+		return "instances"
+	case row.Accelerators != nil:
+		return "accelerators"
+	case row.VCPU != nil:
+		return "vCPU"
+	case row.Memory != nil:
+		return "memory"
+	case row.Partition != nil:
+		return "partition.count"
+	}
+	return ""
 }
 
 func parsePartition(row v1alpha1.Amounts, instance catalog.Instance, wrong func(field, format string, args ...any)) {

@@ -126,8 +126,8 @@ func TestFillRefuses(t *testing.T) {
 		wantPath     string
 	}{
 		"nothing":                         {"ml.p5.48xlarge", v1alpha1.Amounts{}, ""},
-		"a row of zeros":                  {"ml.p5.48xlarge", v1alpha1.Amounts{Accelerators: amount(0), VCPU: quantity("0"), Memory: quantity("0")}, ""},
-		"no partitions":                   {"ml.p4d.24xlarge", v1alpha1.Amounts{Partition: partition("mig-1g.5gb", 0)}, ""},
+		"a row of zeros":                  {"ml.p5.48xlarge", v1alpha1.Amounts{Accelerators: amount(0), VCPU: quantity("0"), Memory: quantity("0")}, "accelerators"},
+		"no partitions":                   {"ml.p4d.24xlarge", v1alpha1.Amounts{Partition: partition("mig-1g.5gb", 0)}, "partition.count"},
 		"instances with vCPU":             {"ml.p5.48xlarge", v1alpha1.Amounts{Instances: amount(1), VCPU: quantity("1")}, "instances"},
 		"a negative number":               {"ml.p5.48xlarge", v1alpha1.Amounts{Accelerators: amount(-1)}, "accelerators"},
 		"more than ten million":           {"ml.p5.48xlarge", v1alpha1.Amounts{Accelerators: amount(10_000_001)}, "accelerators"},

@@ -47,6 +47,7 @@ func TestSchemaRefuses(t *testing.T) {
 		"zeros spelled otherwise":           {"", row(`vCPU: "00", memory: "0.0Gi"`), "spec.quota[0].vCPU"},
 		"Kueue's own namespace":             {"", "namespace: kueue-system", "is reserved for the cluster"},
 		"Kubernetes' own namespace":         {"", "namespace: kube-system", "is reserved for the cluster"},
+		"a display name that turns around":  {"", `displayName: "a\u202eb"`, "direction of writing"},
 		"a display name of two lines":       {"", `displayName: "a\rb"`, "line breaks"},
 		"neither type nor pool":             {"", "quota: [{vCPU: 1}]", "either an instanceType or a pool"},
 		"the same type twice":               {"", "quota: [{instanceType: a, vCPU: 1}, {instanceType: a, instances: 1}]", "two rows"},

@@ -10,7 +10,7 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import "fmt"
 
-// SummaryLine is one thing to put right.
+// SummaryLine is one problem to fix.
 type SummaryLine struct {
 	Field string // id of the input; empty if it belongs to none
 	Label string // how the input is called here
