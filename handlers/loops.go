@@ -43,7 +43,7 @@ func loopLines(loops []tasks.GuardedLoop) (lines []views.LoopLine) {
 			ID: "loop-" + l.ID(), Times: fmt.Sprintf("%s in %s", times(l.Preemptions), duration(max(time.Second, l.Last.Sub(l.Since)))),
 			Preempted: loopTask(l.Preempted, l.Team), For: loopTask(l.For, l.ForTeam),
 		}
-		line.Cause = "The task is preempted again and again, while the other is never admitted."
+		line.Cause = "The task is preempted again and again, and the other is not admitted, or only for a moment."
 		if l.Rule == "InCohortFairSharing" {
 			line.Cause += " This is a known defect of Kueue's fair sharing."
 		}

@@ -19,6 +19,8 @@ func TestEveryPageIsSound(t *testing.T) {
 
 	tests := map[string]templ.Component{
 		"tasks":                          Tasks(sampleTasks()),
+		"tasks, in loops":                Tasks(TasksPage{Chrome: sampleChrome("Tasks", "tasks"), Loops: &LoopNotice{Title: "4 preemption loops", More: "And 1 more.", Lines: []LoopLine{{ID: "loop-1", Preempted: TaskLink{Name: hostile, URL: "/x"}, For: TaskLink{Name: "a task of another team"}, Times: "63 times in 46 s", State: "It is held.", Until: "2026-11-20T09:10:00Z"}}}}),
+		"task, in a loop":                Task(TaskPage{Chrome: sampleChrome("train", "tasks"), Name: "train", Loops: []LoopLine{{ID: "loop-1", Tone: "bad", Preempted: TaskLink{Name: "a", URL: "/a"}, For: TaskLink{Name: hostile}, Times: "3 times in 2 s", Cause: "Again and again.", State: "Kuota only warns."}}}),
 		"tasks, none":                    Tasks(TasksPage{Chrome: sampleChrome("Tasks", "tasks")}),
 		"policies":                       Policies(samplePolicies()),
 		"policies, none":                 Policies(emptyPolicies),

@@ -13,6 +13,7 @@ import (
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/cluster/clustertest"
 	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/loopguard"
 	"kuota.dev/kuota/governance/reconcile"
 	"kuota.dev/kuota/governance/uninstall"
 
@@ -157,6 +158,14 @@ func TestLeaving(t *testing.T) {
 		t.Errorf("coming back changes (-before +after):\n%s", diff)
 	}
 
+	// As the loop guard of a console leaves it that is gone.
+	waits := strings.TrimSpace(c.Kubectl(t, "", "get", "workloads", "-n", "hyperpod-ns-stays", "-o", `jsonpath={range .items[*]}{.metadata.name}{"\n"}{end}`))
+	waits = waits[strings.Index(waits, "job-waits"):]
+	waits, _, _ = strings.Cut(waits, "\n")
+	mark := loopguard.Mark{Holder: "a console that is gone", Preemptor: "x", Since: time.Now(), Until: time.Now().Add(time.Hour)}
+	held := fmt.Sprintf(`{"metadata": {"annotations": {%q: %q}}, "spec": {"active": false}}`, loopguard.MarkAnnotation, mark)
+	c.Kubectl(t, "", "patch", "workload", waits, "-n", "hyperpod-ns-stays", "--type=merge", "-p", held)
+
 	var planned, done bytes.Buffer
 	if err := uninstall.Run(t.Context(), c.Client, uninstall.Options{DryRun: true, Out: &planned}); err != nil {
 		t.Fatal(err)
@@ -168,16 +177,19 @@ func TestLeaving(t *testing.T) {
 		t.Fatal(err)
 	}
 	gone(t, c)
-	if want := strings.NewReplacer("would delete", "delete", "would remove", "remove").Replace(planned.String()); want != done.String() {
+	if want := strings.NewReplacer("would delete", "delete", "would remove", "remove", "would release", "release").Replace(planned.String()); want != done.String() {
 		t.Errorf("planned was\n%s\nand done\n%s", want, done.String())
 	}
 	last := -1
-	for _, text := range []string{"delete ValidatingAdmissionPolicyBinding kuota-enforcement-jobs", "delete ValidatingAdmissionPolicy kuota-workloads", "delete ClusterRoleBinding kuota-console", "remove the finalizers of stays", "delete CustomResourceDefinition"} {
+	for _, text := range []string{"delete ValidatingAdmissionPolicyBinding kuota-enforcement-jobs", "delete ValidatingAdmissionPolicy kuota-workloads", "delete ClusterRoleBinding kuota-console", "release Workload hyperpod-ns-stays/" + waits, "remove the finalizers of stays", "delete CustomResourceDefinition"} {
 		at := strings.Index(done.String(), text)
 		if at < last {
 			t.Errorf("%q comes too early, or not at all:\n%s", text, done.String())
 		}
 		last = at
+	}
+	if out := c.Kubectl(t, "", "get", "workload", waits, "-n", "hyperpod-ns-stays", "-o", "jsonpath={.spec.active} {.metadata.annotations}"); !strings.HasPrefix(out, "true") || strings.Contains(out, loopguard.MarkAnnotation) {
+		t.Errorf("the held Workload is left as %s", out)
 	}
 	if diff := cmp.Diff(before, left(t, c)); diff != "" {
 		t.Errorf("uninstalling changes (-before +after):\n%s", diff)

@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/cluster/clustertest"
+	"kuota.dev/kuota/governance/loopguard"
 	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/explain"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -198,4 +201,52 @@ func TestOnlyActiveOfAWorkloadIsPatched(t *testing.T) {
 		g.takes(user, `{"spec": {"active": false}}`)
 	}
 	g.takes(kueue, priority)
+
+	// The mark of the loop guard is removed by anybody who may stop the task, and set
+	// by nobody else.
+	mark := func(value string) string {
+		return fmt.Sprintf(`{"metadata": {"annotations": {%q: %s}}, "spec": {"active": false}}`, loopguard.MarkAnnotation, value)
+	}
+	l.c.Kubectl(t, "", "annotate", "workload", g.name, "-n", l.name, loopguard.MarkAnnotation+"="+loopguard.Mark{Holder: "x"}.String())
+	for _, user := range []governance.User{l.member, l.admin} {
+		g.refuses(user, map[string]string{"another mark": mark(`"{}"`), "mark and more": `{"metadata": {"annotations": {"` + loopguard.MarkAnnotation + `": null, "a": "b"}}}`}, "kuota-workloads")
+		g.takes(user, mark("null"))
+	}
+	l.c.Kubectl(t, "", "annotate", "workload", g.name, "-n", l.name, loopguard.MarkAnnotation+"-")
+	g.refuses(l.member, map[string]string{"a mark": mark(`"{}"`)}, "kuota-workloads")
+}
+
+// A person's Stop and Resume of a task that the loop guard holds remove the mark:
+// nobody else activates it any more.
+func TestActionsTakeAHeldTaskOver(t *testing.T) {
+	for name, tc := range map[string]struct {
+		do         func(l *lab, at tasks.Address) error
+		wantActive string
+		wantState  tasks.State
+	}{
+		"stop":   {func(l *lab, at tasks.Address) error { return l.Stop(l.t.Context(), l.member, at) }, "false", tasks.Stopped},
+		"resume": {func(l *lab, at tasks.Address) error { return l.Resume(l.t.Context(), l.member, at) }, "true", tasks.Running},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t)
+			l.job("held", 1, "low")
+			d := l.is("held", tasks.Running, "")
+			mark := loopguard.Mark{Holder: "x", Preemptor: "y", Until: time.Now().Add(time.Hour)}
+			l.c.Kubectl(t, "", "patch", "workload", d.Main().Name, "-n", l.name, "--type=merge", "-p",
+				fmt.Sprintf(`{"metadata": {"annotations": {%q: %q}}, "spec": {"active": false}}`, loopguard.MarkAnnotation, mark))
+			d = l.is("held", tasks.Preempted, "")
+			if _, held := d.Hold(); !held {
+				t.Errorf("the task is %s and not held", d.State)
+			}
+			if d.Verdict == nil || d.Verdict.Constraint != explain.LoopHeld || d.Disagrees {
+				t.Errorf("the verdict is %+v, which disagrees with Kueue: %v", d.Verdict, d.Disagrees)
+			}
+			l.must(tc.do(l, tasks.Address{Namespace: l.name, Kind: "Job", Name: "held"}))
+			l.is("held", tc.wantState, "")
+			got := l.c.Kubectl(t, "", "get", "workload", d.Main().Name, "-n", l.name, "-o", "jsonpath={.spec.active} {.metadata.annotations}")
+			if !strings.HasPrefix(got, tc.wantActive) || strings.Contains(got, loopguard.MarkAnnotation) {
+				t.Errorf("the Workload is %s, want active %s without a mark", got, tc.wantActive)
+			}
+		})
+	}
 }

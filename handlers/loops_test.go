@@ -1,0 +1,95 @@
+package handlers_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"kuota.dev/kuota/governance/loopguard"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/views/htmlcheck"
+
+	"github.com/PuerkitoBio/goquery"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// aLoop returns a loop of two tasks that the reader may see.
+func aLoop() tasks.GuardedLoop {
+	since := time.Date(2026, 11, 20, 13, 0, 0, 0, time.UTC)
+	return tasks.GuardedLoop{
+		Preempted: &tasks.Task{Namespace: "ns-a", Kind: "Job", Name: "a-mid", UID: "ua"}, Team: "a",
+		For: &tasks.Task{Namespace: "ns-b", Kind: "Job", Name: "b-mid", UID: "ub"}, ForTeam: "b",
+		Loop: loopguard.Loop{
+			Rule: "InCohortFairSharing", Since: since, Last: since.Add(46 * time.Second), Detected: since, Preemptions: 63,
+			State: loopguard.Looping, NotHeld: loopguard.WarnOnly,
+		},
+	}
+}
+
+// inOrder is the text of a part of a page as it is read.
+func inOrder(part *goquery.Selection) string { return strings.Join(strings.Fields(part.Text()), " ") }
+
+func TestLoopsOnPages(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(l *tasks.GuardedLoop)
+		want   string // of the notice; empty for none
+		links  int
+	}{
+		"goes on": {func(*tasks.GuardedLoop) {}, "Kueue preempted a-mid 63 times in 46 s for b-mid. Kuota only warns. To end the loop, stop the preempted task for some seconds, or have the cluster policy break loops.", 2},
+		"held": {func(l *tasks.GuardedLoop) {
+			l.State, l.Holds, l.HeldUntil = loopguard.Held, 1, l.Since.Add(time.Minute)
+		}, "Kueue preempted a-mid 63 times in 46 s for b-mid. The loop guard holds a-mid until b-mid is admitted. It is released at the latest at 20 Nov 2026, 13:01:00 UTC", 2},
+		"held again": {func(l *tasks.GuardedLoop) {
+			l.State, l.Holds, l.HeldUntil = loopguard.Held, 2, l.Since.Add(time.Minute)
+		}, "since the loop came back", 2},
+		"of a kind that is not held": {func(l *tasks.GuardedLoop) { l.NotHeld = loopguard.NotHoldable }, "Kuota does not hold tasks of this kind", 2},
+		"for another team's task": {func(l *tasks.GuardedLoop) {
+			l.For, l.ForTeam, l.Preemptor, l.Restricted = nil, "", loopguard.Party{}, true
+		}, "for a task of another team.", 1},
+		"for a deleted task": {func(l *tasks.GuardedLoop) { l.For = nil }, "for a deleted task of team b.", 1},
+		"over":               {func(l *tasks.GuardedLoop) { l.State = loopguard.Over }, "", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := aLoop()
+			tc.change(&l)
+			d := &domain{capacity: capacityDomain{snapshot: someCluster()}, loops: []tasks.GuardedLoop{l}}
+			address := serve(t, d)
+			for _, path := range []string{"/", "/tasks"} {
+				_, page := get(t, address+path)
+				htmlcheck.Page(t, page)
+				notice := page.Find("#preemption-loops")
+				if got := inOrder(notice); !strings.Contains(got, tc.want) || tc.want == "" && got != "" {
+					t.Errorf("%s says %q, want %q", path, got, tc.want)
+				}
+				if got := notice.Find("a").Length(); got != tc.links {
+					t.Errorf("%s links to %d tasks, want %d", path, got, tc.links)
+				}
+			}
+		})
+	}
+}
+
+// A held task says so, and not that it is stopped; the loop has a card on its page.
+func TestHeldTask(t *testing.T) {
+	inactive := false
+	mark := loopguard.Mark{Holder: "x", Preemptor: "ub", Until: time.Date(2026, 11, 20, 13, 1, 0, 0, time.UTC)}
+	w := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: "ns-a", Name: "job-a-mid", UID: "w", Annotations: map[string]string{loopguard.MarkAnnotation: mark.String()}}}
+	w.Spec.Active = &inactive
+	task := tasks.FromWorkloads([]*kueue.Workload{w}, nil)
+	if task.State != tasks.Preempted {
+		t.Fatalf("a held task is %s", task.State)
+	}
+	loop := aLoop()
+	loop.State, loop.Holds, loop.HeldUntil = loopguard.Held, 1, mark.Until
+	d := &domain{items: []tasks.Item{{Task: task, Team: "a"}}, more: func(detail *tasks.Detail) { detail.Loops = []tasks.GuardedLoop{loop} }}
+	_, page := get(t, serve(t, d)+"/tasks/ns-a/workload/job-a-mid")
+	htmlcheck.Page(t, page)
+	if got := said(page.Find(".task-lead")); !strings.Contains(got, "Held by the loop guard") || strings.Contains(got, "Stopped") {
+		t.Errorf("the page says %q", got)
+	}
+	want := "Preemption loopb-mid preempts a-mid, 63 times in 46 sThe task is preempted again and again, and the other is not admitted, or only for a moment. This is a known defect of Kueue's fair sharing.The loop guard holds a-mid until b-mid is admitted. It is released at the latest at 20 Nov 2026, 13:01:00 UTC"
+	if got := inOrder(page.Find("#task-loops")); got != want {
+		t.Errorf("the card says %q, want %q", got, want)
+	}
+}
