@@ -94,7 +94,7 @@ func TestPolicyStory(t *testing.T) {
 	must(t, page.GetByRole("link", playwright.PageGetByRoleOptions{Name: "Create policy"}).Click())
 
 	must(t, page.Locator("#prioritization-TaskRanking").Check())
-	must(t, see.Locator(page.Locator("#classes-note")).ToContainText("A task names one"))
+	must(t, see.Locator(page.Locator("#classes-note")).ToContainText("A task names its class"))
 	press(t, page, "Add priority class")
 	must(t, see.Locator(page.Locator("#class-0-name")).ToBeFocused())
 	must(t, page.Locator("#class-0-name").Fill("inference"))

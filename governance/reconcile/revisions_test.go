@@ -176,6 +176,14 @@ func TestRevisionsTellWho(t *testing.T) {
 		t.Errorf("by the status (%v, %s), (-before +after):\n%s", err, out, diff)
 	}
 	tells(t, c, team, want...)
+
+	// Nobody says that somebody else is about to delete it.
+	c.Kubectl(t, "", "patch", "computeallocation", team, "--type=merge", "-p", `{"metadata":{"annotations":{"kuota.dev/deleted-by":"mallory"}}}`)
+	var last v1alpha1.ComputeAllocation
+	gave(t, c.Client.Get(ctx, client.ObjectKey{Name: team}, &last))
+	if by := last.Annotations["kuota.dev/deleted-by"]; by != "kubernetes-admin" {
+		t.Errorf("it is about to be deleted by %q", by)
+	}
 }
 
 // annotationsOf are who changed an allocation, why, and in which generation.
