@@ -32,7 +32,7 @@ func (h *Handlers) openAllocation(c echo.Context, who importer, o imports.Object
 	var form allocationForm
 	switch {
 	case there && found.DeletionTimestamp != nil:
-		return false, "Team " + found.Name + " is being deleted. Import it again when it is gone.", nil
+		return false, "Team " + found.Name + " is being deleted. Import it again when it is deleted.", nil
 	case there && !who.may.Update, !there && !who.may.Create:
 		return false, "You are not allowed to save this.", nil
 	case there:
@@ -86,7 +86,7 @@ func (h *Handlers) openPolicy(c echo.Context, who importer, o imports.Object) (o
 	}
 	now := who.policy.Policy
 	if now != nil && now.DeletionTimestamp != nil {
-		return false, "The cluster policy is being deleted. Import it again when it is gone.", nil
+		return false, "The cluster policy is being deleted. Import it again when it is deleted.", nil
 	}
 	merged := overlaidPolicy(now, o)
 	if page, managed := managedPolicy(who.policy); managed {

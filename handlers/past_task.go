@@ -34,7 +34,7 @@ func (h *Handlers) pastTask(c echo.Context, missing error) error {
 	if err != nil || !scope.Sees(c.Param("namespace")) {
 		return missing
 	}
-	unreadable := &governance.Error{Kind: governance.Unavailable, Op: "find past task", Message: "There is no such task now. Whether there was one cannot be told: history cannot be read. Try again in a while."}
+	unreadable := &governance.Error{Kind: governance.Unavailable, Op: "find past task", Message: "This task does not exist now, and history cannot be read. Try again later."}
 	named, err := h.sameName(ctx, c)
 	if err != nil {
 		unreadable.Err = err

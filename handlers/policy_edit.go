@@ -189,7 +189,7 @@ func (h *Handlers) renderPolicyConflict(c echo.Context, form policyForm) error {
 	}
 	view := conflictOf(form, state.Policy)
 	view.Chrome = h.Chrome(c)
-	view.Title, view.Active = "Somebody else changed the cluster policy", "policies"
+	view.Title, view.Active = "Another person changed the cluster policy", "policies"
 	view.Action, view.TheirURL = policyURL, policyURL
 	if view.Gone {
 		view.TheirURL = "/policies"

@@ -132,7 +132,7 @@ func rerankWords(tasks int) string {
 	if tasks == 1 {
 		get = "gets its new priority"
 	}
-	return fmt.Sprintf("%s %s, which takes %s. Meanwhile preemption by priority is off, so that no task preempts another of the same class. Nothing is stopped by it, and teams can still take back what they lent.",
+	return fmt.Sprintf("%s %s, which takes %s. Meanwhile preemption by priority is off, so that no task preempts another of the same class. Nothing is stopped by it, and teams can still reclaim what they lent.",
 		taskCount(tasks), get, long)
 }
 

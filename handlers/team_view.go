@@ -63,13 +63,13 @@ func (h *Handlers) submitView(c echo.Context, t submit.Team, f submitForm, refus
 	f.fill(&view, t, request, errs)
 	switch {
 	case !known:
-		view.Manifests.Lead, view.Verdict = "They stand here once the cluster answers.", nothingKnown
+		view.Manifests.Lead, view.Verdict = "Manifests appear once the cluster answers.", nothingKnown
 		return view, nil
 	case len(t.Pools) == 0:
-		view.Manifests.Lead = "The team's queue has no pool yet: its allocation is not ready, or gives it nothing. Manifests stand here once it has."
+		view.Manifests.Lead = "The team's queue has no pool yet: its allocation is not ready, or has no quota. Manifests appear once it has one."
 		return view, nil
 	case !fits:
-		view.Manifests.Lead = "Put right what is marked, and they stand here."
+		view.Manifests.Lead = "Fix the marked fields to see the manifests."
 		return view, nil
 	}
 	manifests, err := manifestsOf(plan)

@@ -403,7 +403,7 @@ func lostNotice(lost bool) templ.Component {
 					}()
 				}
 				ctx = templ.InitializeContext(ctx)
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 18, "<p>The values in this address cannot be shown: somebody else typed them, or the address is incomplete or too old. The form has the saved values.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 18, "<p>The values in this address cannot be shown: another person typed them, or the address is incomplete or too old. The form has the saved values.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

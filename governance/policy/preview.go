@@ -110,7 +110,7 @@ func (s *Service) tryClasses(ctx context.Context, policy *v1alpha1.ClusterPolicy
 		}
 	}
 	if len(wrong) > 0 {
-		return invalid("Something in the cluster stands in the way.", wrong)
+		return invalid("Something in the cluster is in the way.", wrong)
 	}
 	confirmed := strings.Split(policy.Annotations[AnnotationDropClasses], ",")
 	for _, change := range changes {

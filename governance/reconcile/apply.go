@@ -83,7 +83,7 @@ func corrected(kind string, before client.Object, digest string) *v1alpha1.Corre
 
 // lastManager names who last changed the spec of an object, and when.
 func lastManager(object client.Object) (string, metav1.Time) {
-	manager, changed := "somebody", metav1.Time{}
+	manager, changed := "an unknown manager", metav1.Time{}
 	for _, entry := range object.GetManagedFields() {
 		if entry.Subresource != "" || entry.Time == nil {
 			continue

@@ -24,11 +24,11 @@ func unclassed(t *tasks.Task) string {
 	ref := t.Main().Spec.PriorityClassRef
 	switch {
 	case t.Kind == podGroup:
-		return "Kueue takes the class of pods without a job from their labels when they are made, and not again. Submit them anew with another class."
+		return "Kueue reads the class of pods without a job from their labels when they are created, and not again. Submit them again with another class."
 	case len(objects(t)) == 0 || objects(t)[0].kind == workloadKind:
 		return "This Workload has no job to copy a class from."
 	case ref != nil && ref.Kind != kueue.WorkloadPriorityClassKind:
-		return fmt.Sprintf("Its priority comes from priorityClassName %s of its pods, and Kueue then follows no class. Submit it anew without it.", ref.Name)
+		return fmt.Sprintf("Its priority comes from priorityClassName %s of its pods, so Kueue ignores its class. Submit it again without priorityClassName.", ref.Name)
 	}
 	return ""
 }

@@ -96,7 +96,7 @@ func (s *Service) obstacle(ctx context.Context, user governance.User, r Review) 
 		return "", err
 	}
 	if missing != nil {
-		return fmt.Sprintf("You may not do this: it needs the right to %s. Ask whoever runs the cluster.", missing), nil
+		return fmt.Sprintf("You may not do this: it needs the right to %s. Ask a cluster admin.", missing), nil
 	}
 	switch {
 	case job && classless(t):
@@ -104,7 +104,7 @@ func (s *Service) obstacle(ctx context.Context, user governance.User, r Review) 
 	case r.Action == Front && r.Place == 1:
 		return "It is first in its queue already.", nil
 	case r.Action == Front && len(r.Choices) == 0:
-		return "No priority class puts it before all that stand ahead of it. " + flat(r), nil
+		return "No priority class puts it ahead of all tasks before it. " + flat(r), nil
 	}
 	verb, kind := r.Action.right(t)
 	resource, err := s.resource(kind)
@@ -124,9 +124,9 @@ const loose = "Kueue has created no Workload for these pods, and they have no jo
 // flat says why classes do not help.
 func flat(r Review) string {
 	if r.Stands.Outranked == 0 {
-		return "All that stand ahead of it have its priority and wait longer, and there is no class of a higher priority: under first come, first served all are the same."
+		return "All tasks ahead of it have its priority and have waited longer, and no class has a higher priority: under first come, first served all classes count the same."
 	}
-	return "Some of them have the highest class that there is."
+	return "Some of them have the highest class."
 }
 
 // unfit says why an action means nothing to a task as it is.

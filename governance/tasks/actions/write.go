@@ -50,7 +50,7 @@ func refused(op string, t *tasks.Task, err error) error {
 	wrong, ok := allocations.Refusal(err)
 	for _, w := range wrong {
 		if w.Path == "metadata.uid" { // another one has its name by now
-			return changed(fmt.Sprintf("%s was deleted in between, and submitted anew. Look at the new one before you change it.", t.Name))
+			return changed(fmt.Sprintf("%s was deleted and submitted again in between. Look at the new one before you change it.", t.Name))
 		}
 	}
 	switch {
