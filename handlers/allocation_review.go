@@ -97,7 +97,7 @@ func capacityLines(changes []allocations.CapacityChange) (lines []views.Capacity
 	for _, c := range changes {
 		line := views.CapacityLine{
 			Pool: c.Pool, Resource: resourceLabel(c.Resource),
-			There: quota.Number(c.Resource, c.There), Before: quota.Number(c.Resource, c.Before), After: quota.Number(c.Resource, c.After),
+			There: quota.Grouped(c.Resource, c.There), Before: quota.Grouped(c.Resource, c.Before), After: quota.Grouped(c.Resource, c.After),
 			OverBefore: c.Before > c.There,
 		}
 		line.GoesOn, last = c.Pool == last, c.Pool
@@ -121,7 +121,7 @@ func valueChanges(changes []allocations.FieldChange) (lines []views.ValueChange)
 
 func overLines(over []allocations.Over) (lines []views.OverLine) {
 	for _, o := range over {
-		line := views.OverLine{By: "from", Text: fmt.Sprintf("%s: uses %s, quota %s; %s can be reclaimed", o.Pool, quota.Number(o.Resource, o.Held), quota.Amount(o.Resource, o.Quota), quota.Amount(o.Resource, o.Held-o.Quota))}
+		line := views.OverLine{By: "from", Text: fmt.Sprintf("%s: uses %s, quota %s; %s can be reclaimed", o.Pool, quota.Grouped(o.Resource, o.Held), quota.Amount(o.Resource, o.Quota), quota.Amount(o.Resource, o.Held-o.Quota))}
 		line.Tasks, line.More = taskNames(o.Tasks)
 		lines = append(lines, line)
 	}
@@ -136,7 +136,7 @@ func reclaimLines(reclaims []allocations.Reclaim) (lines []views.OverLine) {
 			if who == "" {
 				who = "another team"
 			}
-			line := views.OverLine{By: "with", Text: fmt.Sprintf("%s: up to %s from %s, which borrows %s", r.Pool, quota.Amount(r.Resource, min(r.Most, from.Borrowed)), who, quota.Number(r.Resource, from.Borrowed))}
+			line := views.OverLine{By: "with", Text: fmt.Sprintf("%s: up to %s from %s, which borrows %s", r.Pool, quota.Amount(r.Resource, min(r.Most, from.Borrowed)), who, quota.Grouped(r.Resource, from.Borrowed))}
 			if r.Borrow {
 				line.Text = fmt.Sprintf("%s: lower-priority tasks of %s, which borrows %s", r.Pool, who, quota.Amount(r.Resource, from.Borrowed))
 			}
@@ -156,7 +156,7 @@ func stuckLines(stuck []allocations.Stuck) (lines []string, more int) {
 			name = "A task"
 		}
 		lines = append(lines, fmt.Sprintf("%s requests %s; quota and borrow limit add up to %s. Once stopped, it cannot start again.",
-			name, quota.Amount(s.Resource, s.Needs), quota.Number(s.Resource, s.Most)))
+			name, quota.Amount(s.Resource, s.Needs), quota.Grouped(s.Resource, s.Most)))
 	}
 	return lines, max(0, len(stuck)-shownTasks)
 }

@@ -181,7 +181,7 @@ func over(excess []allocations.Excess, profile string) (text string, far bool) {
 	} else if first.There == 0 {
 		text = fmt.Sprintf("Over capacity: the cluster has no %s of this pool now", resourceName(first.Resource))
 	} else {
-		text = fmt.Sprintf("Over capacity: teams would be allocated %s of %s", quota.Number(first.Resource, first.Given), quota.Amount(first.Resource, first.There))
+		text = fmt.Sprintf("Over capacity: teams would be allocated %s of %s", quota.Grouped(first.Resource, first.Given), quota.Amount(first.Resource, first.There))
 	}
 	var rest []string
 	for _, e := range excess[1:] {
@@ -247,7 +247,7 @@ func there(pool catalog.Pool, given allocations.Given) string {
 		text += " (" + pool.Instance.AcceleratorModel + ")"
 	}
 	if n := given[pool.Name][resource]; n > 0 {
-		text += " · " + quota.Number(resource, n) + " allocated to other teams"
+		text += " · " + quota.Grouped(resource, n) + " allocated to other teams"
 	}
 	if pool.Named && len(pool.Types) > 0 {
 		text += " · " + strings.Join(pool.Types, ", ")

@@ -23,7 +23,7 @@ func backingOf(d tasks.Detail) *views.TaskBacking {
 	b := &views.TaskBacking{Tone: "ok", Headline: fmt.Sprintf("It runs on %s own quota.", owner), Text: "No other team can reclaim it."}
 	if d.Backing.Borrows() {
 		l := loudest(d.Backing.Lines)
-		b.Tone, b.Headline = "wait", fmt.Sprintf("It borrows %s of its %s.", quota.Number(l.Resource, l.Borrowed), quota.Amount(l.Resource, l.Held))
+		b.Tone, b.Headline = "wait", fmt.Sprintf("It borrows %s of its %s.", quota.Grouped(l.Resource, l.Borrowed), quota.Amount(l.Resource, l.Held))
 		if l.Own == 0 {
 			b.Headline = fmt.Sprintf("It borrows its %s.", quota.Amount(l.Resource, l.Held))
 		}
@@ -62,7 +62,7 @@ func loudest(lines []tasks.BackingLine) (found tasks.BackingLine) {
 func isPlain(resource string) bool { return resource == catalog.CPU || resource == catalog.Memory }
 
 func backingWords(l tasks.BackingLine, owner string, nested bool) string {
-	number := func(n int64) string { return quota.Number(l.Resource, n) }
+	number := func(n int64) string { return quota.Grouped(l.Resource, n) }
 	text := quota.Amount(l.Resource, l.Held)
 	if l.Borrowed == 0 {
 		return text + ", own quota"

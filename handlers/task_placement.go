@@ -43,7 +43,7 @@ func placed(why *views.Why, d tasks.Detail) {
 	if c := v.Ceiling; c != nil {
 		why.Title = "Why are its pods not created?"
 		why.Text = fmt.Sprintf("It has its quota. But ResourceQuota %s allows pods %s, of which they request %s already, and one more pod requests %s. An admin can raise the team's quota or remove the ceiling.",
-			c.Name, quota.Amount(c.Resource, c.Hard), quota.Number(c.Resource, c.Used), quota.Number(c.Resource, c.Each))
+			c.Name, quota.Amount(c.Resource, c.Hard), quota.Grouped(c.Resource, c.Used), quota.Grouped(c.Resource, c.Each))
 		return
 	}
 	f := v.Fit
@@ -80,7 +80,7 @@ func placed(why *views.Why, d tasks.Detail) {
 }
 
 func tooSmall(f *explain.Fit) string {
-	return fmt.Sprintf("One pod requests %s, and the largest node of %s has %s.", quota.Amount(f.Resource, f.Each[f.Resource]), f.Flavor, quota.Number(f.Resource, f.Largest))
+	return fmt.Sprintf("One pod requests %s, and the largest node of %s has %s.", quota.Amount(f.Resource, f.Each[f.Resource]), f.Flavor, quota.Grouped(f.Resource, f.Largest))
 }
 
 // pods are the pods of a task, those that wait first.

@@ -71,7 +71,7 @@ func headline(v *explain.Verdict, team string) (tone, text string) {
 	case explain.TooSmall:
 		return "bad", "No node is large enough for one of its pods."
 	case explain.Fragmented:
-		return "bad", fmt.Sprintf("%s are free, but at most %s on one node.", upper(quota.Amount(v.Fit.Resource, v.Fit.FreeSum)), quota.Number(v.Fit.Resource, v.Fit.FreeMost))
+		return "bad", fmt.Sprintf("%s are free, but at most %s on one node.", upper(quota.Amount(v.Fit.Resource, v.Fit.FreeSum)), quota.Grouped(v.Fit.Resource, v.Fit.FreeMost))
 	case explain.NodesFull:
 		return "bad", "The nodes are full."
 	case explain.Unplaced:
@@ -260,7 +260,7 @@ func usedWords(s *explain.Shortage, of func(int64) string) string {
 	case s.Used == 0:
 		return of(s.Nominal) + ", all free."
 	case s.Used < s.Nominal:
-		return fmt.Sprintf("%s, of which %s used by:", of(s.Nominal), quota.Number(s.Resource, s.Used))
+		return fmt.Sprintf("%s, of which %s used by:", of(s.Nominal), quota.Grouped(s.Resource, s.Used))
 	case s.Used == s.Nominal:
 		return of(s.Nominal) + ", all used by:"
 	}

@@ -181,7 +181,7 @@ func taskRow(item tasks.Item, now time.Time) views.TaskRow {
 		Submitted: item.Submitted.UTC().Format(time.RFC3339),
 		// Not to the second: a row that only grew older is not sent again.
 		SubmittedAgo: age(now.Sub(item.Submitted)),
-		Waited:       "–", Ran: "–", Preemptions: "–",
+		Waited:       "–", Ran: "–", Preemptions: "0",
 	}
 	if item.Place > 0 {
 		row.Place = ordinal(item.Place)

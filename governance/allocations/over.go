@@ -16,10 +16,15 @@ func drains(before, after *v1alpha1.ComputeAllocation) bool {
 
 // over lists what tasks hold beyond quota, where the change lowers it: what is
 // borrowed all along is no news.
-func over(holders []holder, before, after quota.Resolved) []Over {
+func over(holders []holder, before, after quota.Resolved) (lowered []Over) {
 	had := Given{}
 	had.Add(before)
-	return slices.DeleteFunc(beyond(holders, after), func(o Over) bool { return o.Quota >= had[o.Pool][o.Resource] })
+	for _, o := range beyond(holders, after) {
+		if o.Quota < had[o.Pool][o.Resource] {
+			lowered = append(lowered, o)
+		}
+	}
+	return lowered
 }
 
 // beyond lists what tasks use of each resource of each pool beyond a quota.

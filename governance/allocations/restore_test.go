@@ -190,7 +190,7 @@ func TestWhoSeesVersions(t *testing.T) {
 		}
 		return nil
 	})
-	sees(w.admin, 2, 1)
+	sees(w.admin, 3, 2, 1) // the last one is the deletion
 	sees(w.member)
 	sees(stranger)
 	version, err := versions.Version(t.Context(), w.admin, owner, 2)

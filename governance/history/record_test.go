@@ -271,8 +271,11 @@ func testRenamed(t *testing.T, url string) {
 	for before, want := range map[string]string{"Paused": "Stopped", "Pre-empted": "Preempted", "Running": "Running"} {
 		task.State = before
 		ok(t, s.Record(ctx, []Record{{Task: task, Steps: []Step{{Part: before, At: start, What: "Pre-empted", Ran: -1}}}}))
-		if _, err := s.writer.ExecContext(ctx, "DELETE FROM goose_db_version WHERE version_id > 1"); err != nil {
-			t.Fatal(err)
+		for _, migration := range []string{"00002_preempted.sql", "00003_stopped.sql"} { // again: later ones create tables
+			text, err := migrations.ReadFile("migrations/" + dialectOf(url).folder + "/" + migration)
+			ok(t, err)
+			_, err = s.writer.ExecContext(ctx, string(text))
+			ok(t, err)
 		}
 		got, steps, _, err := open(t, url, Options{}).Life(ctx, "u1")
 		ok(t, err)

@@ -43,8 +43,8 @@ func TestJobsBesideKueue(t *testing.T) {
 		"an unknown class":  {jobOf("a", `labels: {kueue.x-k8s.io/queue-name: QUEUE, kueue.x-k8s.io/priority-class: bogus}`, ``, ``), []string{"unknown priority class bogus", "training-priority, dev-priority"}},
 		"a pod's priority":  {jobOf("a", queued, ``, `priorityClassName: system-cluster-critical,`), []string{"priorityClassName", "kueue.x-k8s.io/priority-class"}},
 		"a forged owner":    {jobOf("a", queued+`, `+partOfReal, ``, ``), []string{"remove metadata.ownerReferences"}},
-		"a forged podset":   {jobOf("a", queued, forgedPodset, ``), []string{"kueue.x-k8s.io/podset on pods is Kueue's"}},
-		"a type in a pool":  {jobOf("a", queued, ``, `nodeSelector: {node.kubernetes.io/instance-type: ml.g6.12xlarge},`), []string{"ml.g6.12xlarge are in the pool small", "kuota.dev/pool: small"}},
+		"a forged podset":   {jobOf("a", queued, forgedPodset, ``), []string{"kueue.x-k8s.io/podset on pods is reserved for Kueue"}},
+		"a type in a pool":  {jobOf("a", queued, ``, `nodeSelector: {node.kubernetes.io/instance-type: ml.g6.12xlarge},`), []string{"ml.g6.12xlarge are in pool small", "kuota.dev/pool: small"}},
 		"a CronJob without": {`{apiVersion: batch/v1, kind: CronJob, metadata: {name: a, namespace: NAMESPACE, ` + onlyQueue + `}, spec: {schedule: "0 0 1 1 *", jobTemplate: {spec: {template: ` + template(``, ``) + `}}}}`, []string{"CronJob: a queue is missing", "spec.jobTemplate.metadata"}},
 		"a Deployment":      {`{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, namespace: NAMESPACE, ` + queued + `}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b, kueue.x-k8s.io/queue-name: QUEUE}}, spec: {containers: [{name: main, image: none}]}}}}`, []string{"Kueue's integration deployment is off", "(batch/job)", "integrations.frameworks"}},
 		"a StatefulSet":     {`{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: a, namespace: NAMESPACE}, spec: {serviceName: a, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: main, image: none}]}}}}`, []string{"Kueue's integration statefulset is off"}},
@@ -131,7 +131,7 @@ func TestChangesOfJobs(t *testing.T) {
 		"its queue taken away":  {`{"metadata": {"labels": {"kueue.x-k8s.io/queue-name": null}}}`, "a queue is missing"},
 		"another class":         {`{"metadata": {"labels": {"kueue.x-k8s.io/priority-class": "bogus"}}}`, "unknown priority class bogus"},
 		"an owner":              {`{"metadata": {"ownerReferences": [{"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "name": "x", "uid": "6f9619ff-8b86-d011-b42d-00cf4fc964ff", "controller": true}]}}`, "remove metadata.ownerReferences"},
-		"Kueue's label on pods": {`{"spec": {"template": {"metadata": {"labels": {"kueue.x-k8s.io/podset": "main"}}}}}`, "kueue.x-k8s.io/podset on pods is Kueue's"},
+		"Kueue's label on pods": {`{"spec": {"template": {"metadata": {"labels": {"kueue.x-k8s.io/podset": "main"}}}}}`, "kueue.x-k8s.io/podset on pods is reserved for Kueue"},
 	} {
 		out, err := p.TryKubectl("", "patch", "job", "waits", "-n", p.namespace, "--type=merge", "-p", tc.patch)
 		if err == nil || !strings.Contains(out, tc.says) {
