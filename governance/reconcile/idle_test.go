@@ -173,8 +173,8 @@ func TestKueueAway(t *testing.T) {
 	defer back()
 	setQuota(t, c, team, specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Amounts: accelerators(2)}))
 	create(t, c, later, specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Amounts: accelerators(1)}))
-	conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionFalse, "tried again")
-	conditionIs(t, c, later, v1alpha1.ConditionReady, metav1.ConditionFalse, "tried again")
+	conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionFalse, "retrying")
+	conditionIs(t, c, later, v1alpha1.ConditionReady, metav1.ConditionFalse, "retrying")
 	back()
 	for _, name := range []string{team, later} {
 		clustertest.Eventually(t, time.Minute, func(ctx context.Context) error {

@@ -94,7 +94,7 @@ func TestPolicyReachesKueue(t *testing.T) {
 	spec.IdleCompute.Strategy = v1alpha1.IdleFirstComeFirstServe
 	spec.GangScheduling = v1alpha1.GangScheduling{Enabled: true, Timeout: &metav1.Duration{Duration: 7 * time.Minute}, RecoveryTimeout: &metav1.Duration{Duration: time.Minute}}
 	setPolicy(t, c, spec)
-	policyIs(t, c, v1alpha1.ConditionFairShare, metav1.ConditionTrue, "asks first")
+	policyIs(t, c, v1alpha1.ConditionFairShare, metav1.ConditionTrue, "first come, first served")
 	policyIs(t, c, v1alpha1.ConditionGangScheduling, metav1.ConditionTrue, "start together")
 	sharesFairly(t, c, team, false)
 	if text := kueueText(t, c); !strings.Contains(text, "timeout: 7m0s") {

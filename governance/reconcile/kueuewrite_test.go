@@ -239,7 +239,7 @@ func TestKueueIsRestartedByHand(t *testing.T) {
 	told := there.kueue(t, c.Console, ranking(), false)
 	spec := fairly()
 	spec.IdleCompute.Strategy = v1alpha1.IdleFirstComeFirstServe
-	if seen := looks(t, told, unstored(spec), "Differs", "told not to"); !strings.Contains(seen.Patch, "kubectl --namespace "+there.namespace+" rollout restart deployment manager") {
+	if seen := looks(t, told, unstored(spec), "Differs", "keeps this console from changing"); !strings.Contains(seen.Patch, "kubectl --namespace "+there.namespace+" rollout restart deployment manager") {
 		t.Errorf("the patch names another Kueue:\n%s", seen.Patch)
 	}
 }

@@ -297,7 +297,7 @@ func TestUnallocated(t *testing.T) {
 	create(t, c, team, specOf(v1alpha1.QuotaRow{InstanceType: pool, Amounts: accelerators(4)}))
 	conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 	lent(12)
-	policyIs(t, c, v1alpha1.ConditionShareUnallocated, metav1.ConditionTrue, "lent")
+	policyIs(t, c, v1alpha1.ConditionShareUnallocated, metav1.ConditionTrue, "lends")
 
 	stopWatching := watchSum(t, c, pool, 16)
 	for _, n := range []int64{10, 2, 16, 4} {

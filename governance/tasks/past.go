@@ -4,6 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"kuota.dev/kuota/governance/loopguard"
+
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -124,10 +126,7 @@ func told(w *kueue.Workload, c *metav1.Condition) bool {
 // preemptor is the UID of the Workload that another was preempted for; empty
 // for none.
 func preemptor(c *metav1.Condition) types.UID {
-	if found := byUID.FindStringSubmatch(c.Message); found != nil {
-		return types.UID(found[1])
-	}
-	return ""
+	return loopguard.Preemptor(c.Message)
 }
 
 // ranMore is how long a Workload ran in the admission that it lost, as Kueue

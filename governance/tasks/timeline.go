@@ -71,10 +71,6 @@ func (e Event) Deactivated() bool {
 // Lost tells whether a task loses its quota by it.
 func (h Happened) Lost() bool { return h == WasPreempted || h == WasEvicted }
 
-// byUID finds in Kueue's sentence (0.16 to 0.19) which Workload another was
-// preempted for; nothing else names it.
-var byUID = regexp.MustCompile(`\(UID: ([0-9a-fA-F-]+)`)
-
 // previously is how Kueue's sentence (0.18 and later) about what a task lost
 // begins once it is admitted again.
 const previously = "Previously: "
