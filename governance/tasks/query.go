@@ -51,11 +51,7 @@ func (q Query) Filtered() bool {
 	return len(q.Namespaces)+len(q.Classes)+len(q.States)+len(q.Kinds)+len(q.Pools) > 0 || q.Text != ""
 }
 
-func (q Query) matches(t *Task) bool {
-	return q.Phase.has(t.State) && (len(q.States) == 0 || slices.Contains(q.States, t.State)) && q.matchesButState(t)
-}
-
-// matchesButState is matches for a list of whatever states.
+// matchesButState reports whether a query takes a task, whatever its state.
 func (q Query) matchesButState(t *Task) bool {
 	if len(q.Classes) > 0 && !slices.Contains(q.Classes, t.Class) ||
 		len(q.Kinds) > 0 && !slices.Contains(q.Kinds, t.Kind) {
@@ -84,6 +80,36 @@ type found struct {
 	number, last int           // of the page, and of the last page
 }
 
+// phases counts all tasks by their phase.
+func (x *Index) phases() map[Phase]int {
+	finished := 0
+	for _, y := range x.classes {
+		finished += y.states[Succeeded] + y.states[Failed]
+	}
+	return map[Phase]int{Active: len(x.tasks) - finished, Finished: finished}
+}
+
+// matching returns the tasks of a list that a query takes, in their order, and how
+// many it would take in each phase, of whatever state.
+func (q Query) matching(list []*Task) (taken []*Task, phases map[Phase]int) {
+	phases = map[Phase]int{}
+	filtered := q.Filtered()
+	for _, t := range list {
+		if filtered && !q.matchesButState(t) {
+			continue
+		}
+		if Finished.has(t.State) {
+			phases[Finished]++
+		} else {
+			phases[Active]++
+		}
+		if q.Phase.has(t.State) && (len(q.States) == 0 || slices.Contains(q.States, t.State)) {
+			taken = append(taken, t)
+		}
+	}
+	return taken, phases
+}
+
 // find answers a query for somebody who sees these namespaces; nil is all.
 func (x *Index) find(q Query, sees map[string]bool) found {
 	if columns[q.Sort] == nil {
@@ -94,6 +120,7 @@ func (x *Index) find(q Query, sees map[string]bool) found {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	var sorted []*Task
+	whole := false // sorted has the phase and nothing else
 	switch spaces := q.spaces(sees); {
 	case spaces != nil: // a team's tasks, whatever the others have
 		for namespace := range spaces {
@@ -106,30 +133,20 @@ func (x *Index) find(q Query, sees map[string]bool) found {
 		sorted = x.moving(q.Sort, now)
 	case q.Sort == ByPlace:
 		sorted = x.all(BySubmitted)
-	default:
+	case q.Filtered():
 		sorted = x.all(q.Sort)
+	default: // what most people look at: a change costs what its own task costs
+		sorted, whole = x.ordered(q.Sort+Column(q.Phase), func(t *Task) bool { return q.Phase.has(t.State) }, q.Sort), true
 	}
 	if q.Sort == ByPlace {
 		sorted = x.byPlace(sorted, q.Descending)
 	}
-	f := found{phases: map[Phase]int{}}
-	filtered, finished := q.Filtered(), 0
-	matching := make([]*Task, 0, len(sorted))
-	all := 0
-	for _, t := range sorted {
-		if filtered && !q.matchesButState(t) {
-			continue
-		}
-		all++
-		if t.State.Finished() {
-			finished++
-		}
-		if q.Phase.has(t.State) && (len(q.States) == 0 || slices.Contains(q.States, t.State)) {
-			matching = append(matching, t)
-		}
+	f := found{}
+	if whole {
+		f.phases = x.phases()
+	} else {
+		sorted, f.phases = q.matching(sorted)
 	}
-	sorted = matching
-	f.phases[Active], f.phases[Finished] = all-finished, finished
 	f.total = len(sorted)
 	size := PageSize
 	if q.All {
