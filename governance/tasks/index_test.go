@@ -126,7 +126,7 @@ func checkLikeALook(t *testing.T, x *Index, c *clock, there map[string]*kueue.Wo
 	}
 	checkHolders(t, x, all)
 	columnNames := slices.Sorted(maps.Keys(columns))
-	q := Query{Sort: columnNames[random.IntN(len(columnNames))], Descending: random.IntN(2) == 0, Page: random.IntN(4)}
+	q := Query{Sort: columnNames[random.IntN(len(columnNames))], Descending: random.IntN(2) == 0, Page: random.IntN(4), Phase: []Phase{"", Active, Finished}[random.IntN(3)]}
 	var sees map[string]bool
 	if random.IntN(2) == 0 {
 		sees = map[string]bool{"ns-1": true, "ns-2": true}
@@ -149,7 +149,7 @@ func checkLikeALook(t *testing.T, x *Index, c *clock, there map[string]*kueue.Wo
 		}
 		lower := q
 		lower.Text = strings.ToLower(q.Text)
-		if lower.matches(task) {
+		if lower.matchesState(task.State) && lower.matchesButState(task) {
 			sortable = append(sortable, task)
 		}
 	}

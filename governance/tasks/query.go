@@ -51,6 +51,11 @@ func (q Query) Filtered() bool {
 	return len(q.Namespaces)+len(q.Classes)+len(q.States)+len(q.Kinds)+len(q.Pools) > 0 || q.Text != ""
 }
 
+// matchesState reports whether a query takes tasks in a state.
+func (q Query) matchesState(s State) bool {
+	return q.Phase.has(s) && (len(q.States) == 0 || slices.Contains(q.States, s))
+}
+
 // matchesButState reports whether a query takes a task, whatever its state.
 func (q Query) matchesButState(t *Task) bool {
 	if len(q.Classes) > 0 && !slices.Contains(q.Classes, t.Class) ||
@@ -103,7 +108,7 @@ func (q Query) matching(list []*Task) (taken []*Task, phases map[Phase]int) {
 		} else {
 			phases[Active]++
 		}
-		if q.Phase.has(t.State) && (len(q.States) == 0 || slices.Contains(q.States, t.State)) {
+		if q.matchesState(t.State) {
 			taken = append(taken, t)
 		}
 	}

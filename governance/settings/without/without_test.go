@@ -244,7 +244,7 @@ func TestKindGoesAndComes(t *testing.T) {
 	if gap := console.gap(t, "kueue-kinds"); !strings.Contains(gap.Title, "WorkloadPriorityClass") {
 		t.Errorf("the gap is %+v", gap)
 	}
-	if trouble := console.connection.Kinds().Trouble(); !strings.Contains(trouble, "its kind WorkloadPriorityClass is missing") {
+	if trouble := console.connection.Kinds().Trouble(); !strings.Contains(trouble, "its CRD WorkloadPriorityClass is missing") {
 		t.Errorf("it says %q", trouble)
 	}
 	if _, err := console.tasks.List(t.Context(), boss, tasks.Query{}, nil); err != nil {
