@@ -201,6 +201,6 @@ func TestWhoSeesVersions(t *testing.T) {
 	again := &v1alpha1.ComputeAllocation{Spec: *version.Allocation}
 	again.Name = team.Name
 	must(t, w.Create(t.Context(), w.admin, again, nil, ""))
-	sees(w.admin, 3, 2, 1)
-	sees(w.member, 3)
+	sees(w.admin, 4, 3, 2, 1)
+	sees(w.member, 4)
 }
