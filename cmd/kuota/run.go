@@ -72,8 +72,8 @@ func (c config) record(kubernetes *cluster.Cluster, workloads *tasks.Service, ho
 	return store, &recorder.Recorder{Store: store, Cluster: kubernetes, Tasks: workloads, Capacity: holders, Log: log}, nil
 }
 
-// identity tells this process apart from all others, also from its predecessors
-// on the same host.
+// identity returns a name that no other process has, not even an earlier one on
+// the same host.
 func identity() string {
 	host, err := os.Hostname()
 	if err != nil {

@@ -28,7 +28,7 @@ const (
 	byLimit     = "expired"   // the limit of the hold
 	byPolicy    = "policy"    // the policy says Warn by now, or is deleted
 	byRestart   = "restarted" // another process held it
-	byPerson    = "person"    // somebody stopped or resumed the Workload
+	byPerson    = "person"    // a person stopped or resumed the Workload
 )
 
 // step is what Reconcile does with a Workload.

@@ -45,7 +45,7 @@ const (
 	WarnOnly     Reason = "Warn"        // the policy says so, or there is none
 	NotHoldable  Reason = "NotHoldable" // its kind loses more by a hold than time
 	NotGoverned  Reason = "NotGoverned" // its queue is not managed by Kuota
-	Overruled    Reason = "Overruled"   // somebody stopped or resumed it during a hold
+	Overruled    Reason = "Overruled"   // a person stopped or resumed it during a hold
 	OtherHeld    Reason = "OtherHeld"   // another workload of the same loop is held
 	NotPermitted Reason = "Failed"      // the API server did not take the hold
 )
@@ -116,7 +116,7 @@ func byAge(loops []Loop) []Loop {
 
 // holdable are the kinds whose Workload can be deactivated and lose nothing but
 // time: their controllers suspend the job and resume it. Kueue deletes the pods of
-// all others, which do not come back, or serve somebody.
+// all others, which do not come back, or serve users.
 var holdable = []string{
 	"Job", "JobSet", "MPIJob", "PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob", "TrainJob",
 	"RayJob", "RayCluster", "AppWrapper", "SparkApplication",
@@ -134,7 +134,7 @@ func partyOf(w *kueue.Workload, queue string) Party {
 	return Party{UID: w.UID, Namespace: w.Namespace, Name: w.Name, Kind: kindOf(w), ClusterQueue: queue}
 }
 
-// ID tells a loop apart from others, and names no Workload.
+// ID identifies the loop and contains no name of a Workload.
 func (l Loop) ID() string { return strconv.FormatInt(l.Detected.UnixNano(), 36) }
 
 // Repeated reports whether the victim was held before for the same preemptor.

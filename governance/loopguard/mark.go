@@ -10,8 +10,8 @@ import (
 )
 
 // MarkAnnotation is on a Workload that the loop guard holds, and on no other.
-// Whoever removes it takes the Workload over as it is: the guard does not
-// activate it any more.
+// Removing it takes the Workload over as it is: the guard does not activate it
+// any more.
 const MarkAnnotation = "kuota.dev/loop-guard-hold"
 
 // Mark is the value of MarkAnnotation: why a Workload is held and until when.

@@ -33,9 +33,8 @@ func (t *Task) Hold() (mark loopguard.Mark, ok bool) {
 	return loopguard.HoldOf(t.main)
 }
 
-// LoopsWithin returns the preemption loops of the last minutes that somebody with
-// a scope may know of, those that go on first: loops of which they see one of the
-// two tasks.
+// LoopsWithin returns the preemption loops of the last minutes in which a scope
+// covers one of the two tasks, those that go on first.
 func (s *Service) LoopsWithin(ctx context.Context, scope access.Scope) ([]GuardedLoop, error) {
 	if s.Guard == nil {
 		return nil, nil

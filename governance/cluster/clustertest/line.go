@@ -12,8 +12,8 @@ import (
 var ErrBroken = errors.New("the test broke the connection")
 
 // Line is a connection to the API server that breaks at its n-th call: before the
-// call is sent, or after it was carried out, its answer lost. Whoever uses it
-// stops there, as a process does that is killed.
+// call is sent, or after it was carried out, its answer lost. Its
+// user stops there, like a process that is killed.
 type Line struct {
 	BreakAt int64 // 0 never breaks
 	After   bool  // the call at which it breaks is carried out
