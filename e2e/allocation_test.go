@@ -134,7 +134,7 @@ func TestMakeAPoolWithAnAllocation(t *testing.T) {
 	open(t, page, "/policies/allocations/new")
 	must(t, page.Locator("#team").Fill(team))
 	must(t, page.Locator("#row-0-type").Fill("Trainium1"))
-	must(t, button(page, "Make pool trainium1 of all Trainium1 nodes").Click())
+	must(t, button(page, "Create pool trainium1 of all Trainium1 nodes").Click())
 	must(t, see.Locator(page.Locator("#row-0-type")).ToHaveValue("trainium1"))
 	must(t, page.Locator("#row-0-accelerators").Fill("4"))
 	placeholder(t, page, "row-0-vcpu", "32")
@@ -152,7 +152,7 @@ func TestMakeAPoolWithAnAllocation(t *testing.T) {
 		return nil
 	})
 	review(t, page)
-	must(t, see.Locator(page.Locator("#review-quota")).ToContainText("Makes the pool trainium1"))
+	must(t, see.Locator(page.Locator("#review-quota")).ToContainText("Creates the pool trainium1"))
 	must(t, button(page, "Create allocation").Click())
 	must(t, see.Page(page).ToHaveURL(regexp.MustCompile(`/policies\?created=`)))
 	must(t, c.Client.Get(t.Context(), client.ObjectKey{Name: v1alpha1.ClusterPolicyName}, &policy))

@@ -72,11 +72,11 @@ func TestBadInput(t *testing.T) {
 		field string // the input that the error stands beside
 		want  string
 	}{
-		"an empty name":                {map[string]string{"team": ""}, "team", "Give the team a name"},
+		"an empty name":                {map[string]string{"team": ""}, "team", "nter a team name"},
 		"an overlong name":             {map[string]string{"team": strings.Repeat("a", 41)}, "team", "at most 40"},
 		"upper case":                   {map[string]string{"team": "Vision"}, "team", "lower-case"},
 		"a team that exists":           {map[string]string{"team": taken}, "team", "already has an allocation"},
-		"somebody else's namespace":    {map[string]string{"team": foreign}, "team", "Namespace hyperpod-ns-" + foreign + " exists"},
+		"somebody else's namespace":    {map[string]string{"team": foreign}, "team", "amespace hyperpod-ns-" + foreign + " already exists"},
 		"somebody else's ClusterQueue": {map[string]string{"team": queued}, "team", "is not managed by Kuota"},
 		"-1":                           {map[string]string{"row-0-accelerators": "-1"}, "row-0-accelerators", "negative"},
 		"-1 vCPU":                      {map[string]string{"row-0-vcpu": "-1"}, "row-0-vcpu", "negative"},
@@ -95,7 +95,7 @@ func TestBadInput(t *testing.T) {
 		"instances with vCPU":          {map[string]string{"row-0-accelerators": "", "row-0-instances": "1", "row-0-vcpu": "2"}, "row-0-instances", "not both"},
 		"an unknown instance type":     {map[string]string{"row-0-type": "ml.g5.2xlrage"}, "row-0-type", "did you mean ml.g5.2xlarge"},
 		"no instance type":             {map[string]string{"row-0-type": ""}, "row-0-type", "Name an instance type"},
-		"the same type twice":          {map[string]string{"row-1-type": "ml.g5.2xlarge", "row-1-vcpu": "1"}, "row-1-type", "row 1 already"},
+		"the same type twice":          {map[string]string{"row-1-type": "ml.g5.2xlarge", "row-1-vcpu": "1"}, "row-1-type", "is already in row 1"},
 		"sixteen rows":                 {sixteen, "", "at most 15"},
 		"no row at all":                {map[string]string{"row-0-type": "", "row-0-accelerators": ""}, "", "at least one instance type"},
 		"a borrow limit of 10001":      {map[string]string{"borrow-percent": "10001"}, "borrow-percent", "0 to 10,000"},

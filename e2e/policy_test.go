@@ -147,7 +147,7 @@ func TestPolicyStory(t *testing.T) {
 	// What changes while the page is open shows by itself.
 	must(t, see.Locator(card).ToContainText("65"))
 	clustertest.Get(t).Kubectl(t, "", "patch", "clusterpolicy", "default", "--type=merge", "-p", `{"spec":{"taskPrioritization":"FirstComeFirstServe"}}`)
-	must(t, see.Locator(card).ToContainText("kept, without effect"))
+	must(t, see.Locator(card).ToContainText("kept and have no effect"))
 	inForce(t, map[string]int32{"inference": 0, "training": 0})
 }
 

@@ -122,7 +122,7 @@ func laidOut(t *testing.T, page playwright.Page, width int) {
 	}
 	if want := width < 640; got["card"] != want {
 		t.Errorf("at %d px a task is a card: %v", width, got["card"])
-	} else if labels := got["labels"]; want && labels != "Team, Place, Accelerators, Submitted, Waited" {
+	} else if labels := got["labels"]; want && labels != "Team, Place, Accelerators, Submitted, Waited, Preempted" {
 		t.Errorf("a card shows %v", labels)
 	}
 	if reason := got["reason"].(string); !strings.HasSuffix(reason, "can never have that much.") {

@@ -110,7 +110,7 @@ func (h *Handlers) allocationPage(ctx context.Context, user governance.User, tea
 		}
 		page.Settings = append(page.Settings, views.ValueLine{Name: name, Value: described.values[name]})
 	}
-	page.Settings = append(page.Settings, views.ValueLine{Name: "Created", Value: a.CreationTimestamp.UTC().Format("2 Jan 2006, 15:04 UTC")})
+	page.Settings = append(page.Settings, views.ValueLine{Name: "Created", Value: a.CreationTimestamp.UTC().Format(time.RFC3339)})
 	if page.History, err = h.history(ctx, user, revisions.OfAllocation(a.Name), shownVersions, allocationVersionsURL(a.Name)); err != nil {
 		return views.AllocationDetail{}, err
 	}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/allocations"
@@ -134,7 +135,7 @@ func (h *Handlers) allocationRow(a *v1alpha1.ComputeAllocation, state allocation
 		row.Managed = "Managed by " + m.String()
 	}
 	if fix := a.Status.LastCorrection; fix != nil {
-		row.Correction = fmt.Sprintf("%s was changed by %s and corrected, %s UTC", fix.Object, fix.Manager, fix.Time.UTC().Format("2006-01-02 15:04:05"))
+		row.Correction = fmt.Sprintf("%s was changed by %s and corrected, %s", fix.Object, fix.Manager, fix.Time.UTC().Format(time.RFC3339))
 	}
 	resolved, current := allocations.InForce(a, state.Types)
 	if !current && len(resolved.Pools) > 0 {
