@@ -243,14 +243,15 @@ func (g *Guard) hold(ctx context.Context, l *loop, cached *kueue.Workload, s ste
 			return err
 		}
 	}
-	g.change(l, func() {
+	now = g.Now()
+	changed := g.change(l, func() {
 		l.enter(Held, now)
 		l.wanted, l.NotHeld = false, NoReason
 		l.holds[mark.Preemptor]++
 		l.Holds++
 		l.HeldSince, l.HeldUntil = mark.Since, mark.Until
 	})
-	g.Watcher.Step(Step{What: WasHeld, At: mark.Since, Of: l.Victim, Other: l.Preemptor})
+	g.Watcher.Step(Step{What: WasHeld, At: mark.Since, Of: changed.Victim, Other: changed.Preemptor})
 	return nil
 }
 
@@ -293,12 +294,12 @@ func (g *Guard) unhold(ctx context.Context, l *loop, w *kueue.Workload) error {
 		}
 	}
 	now := g.Now()
-	g.change(l, func() {
+	changed := g.change(l, func() {
 		l.enter(Released, now)
 		l.wanted, l.overruled = false, now.Add(respect)
 	})
 	holds.WithLabelValues(byPerson).Inc()
-	g.Watcher.Step(Step{What: WasTakenOver, At: now.UTC().Truncate(time.Second), Of: l.Victim, Other: l.Preemptor, Reason: byPerson})
+	g.Watcher.Step(Step{What: WasTakenOver, At: now.UTC().Truncate(time.Second), Of: changed.Victim, Other: changed.Preemptor, Reason: byPerson})
 	return nil
 }
 
@@ -321,13 +322,14 @@ func (g *Guard) write(ctx context.Context, w *kueue.Workload, mark string, activ
 	return nil
 }
 
-// change changes a loop and passes it on.
-func (g *Guard) change(l *loop, apply func()) {
+// change changes a loop, passes it on, and returns it as it is then.
+func (g *Guard) change(l *loop, apply func()) Loop {
 	g.mu.Lock()
 	apply()
 	snapshot := l.Loop
 	g.mu.Unlock()
 	g.Watcher.Loop(snapshot)
+	return snapshot
 }
 
 // announce reports a loop as it is: events beside both Workloads and a step in

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
@@ -148,11 +149,22 @@ func (u uninstaller) holds(ctx context.Context) error {
 		if u.DryRun {
 			continue
 		}
-		if err := client.IgnoreNotFound(u.Patch(ctx, w, loopguard.ReleasePatch(w))); err != nil {
+		if err := retry.RetryOnConflict(retry.DefaultBackoff, func() error { return u.release(ctx, w) }); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("release Workload %s/%s: %w", w.Namespace, w.Name, err)
 		}
 	}
 	return nil
+}
+
+// release releases a Workload that is still held. Kueue may write it meanwhile.
+func (u uninstaller) release(ctx context.Context, w *kueue.Workload) error {
+	if err := u.Get(ctx, client.ObjectKeyFromObject(w), w); err != nil {
+		return err
+	}
+	if _, marked := loopguard.MarkOf(w); !marked {
+		return nil
+	}
+	return u.Patch(ctx, w, loopguard.ReleasePatch(w))
 }
 
 // finalizers takes Kuota's off its objects: nobody is left to carry them out.
