@@ -60,7 +60,9 @@ func TestBadInput(t *testing.T) {
 	must(t, c.Client.Create(t.Context(), &v1alpha1.ComputeAllocation{ObjectMeta: metav1.ObjectMeta{Name: taken}}))
 	must(t, c.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "hyperpod-ns-" + foreign}}))
 	queued := clustertest.Name("queued")
-	must(t, c.Client.Create(t.Context(), &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "hyperpod-ns-" + queued + "-clusterqueue"}}))
+	clustertest.Eventually(t, time.Minute, func(ctx context.Context) error { // a test before may have restarted Kueue
+		return c.Client.Create(ctx, &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "hyperpod-ns-" + queued + "-clusterqueue"}})
+	})
 
 	sixteen := map[string]string{}
 	for i := range 16 {
