@@ -348,12 +348,16 @@ func (g *Guard) announce(l *loop) {
 	}
 	g.Log.Warn("preemption loop", "victim", klog.KRef(snapshot.Victim.Namespace, snapshot.Victim.Name), "preemptor", klog.KRef(snapshot.Preemptor.Namespace, snapshot.Preemptor.Name),
 		"preemptions", snapshot.Preemptions, "since", snapshot.Since)
+	cause := ""
+	if snapshot.Rule == kueue.InCohortFairSharingReason {
+		cause = ": a known defect of Kueue's fair sharing"
+	}
 	for _, side := range []struct {
 		of, other Party
 		format    string
 	}{
-		{snapshot.Victim, snapshot.Preemptor, "Kueue preempted this workload %d times in %s for a workload (UID: %s) of ClusterQueue %s that it never admits: a known defect of Kueue's fair sharing"},
-		{snapshot.Preemptor, snapshot.Victim, "Kueue preempts for this workload again and again (%d times in %s) a workload (UID: %s) of ClusterQueue %s, and never admits this one: a known defect of Kueue's fair sharing"},
+		{snapshot.Victim, snapshot.Preemptor, "Kueue preempted this workload %d times in %s for a workload (UID: %s) of ClusterQueue %s that it does not admit, or only for a moment%s"},
+		{snapshot.Preemptor, snapshot.Victim, "Kueue preempts for this workload again and again (%d times in %s) a workload (UID: %s) of ClusterQueue %s, and does not admit this one, or only for a moment%s"},
 	} {
 		g.Watcher.Step(Step{What: Detected, At: snapshot.Last, Of: side.of, Other: side.other})
 		if side.of.Name == "" {
@@ -362,6 +366,6 @@ func (g *Guard) announce(l *loop) {
 		object := &kueue.Workload{}
 		object.Namespace, object.Name, object.UID = side.of.Namespace, side.of.Name, side.of.UID
 		g.Events.Eventf(object, nil, corev1.EventTypeWarning, "PreemptionLoop", "Detect", side.format,
-			snapshot.Preemptions, snapshot.Last.Sub(snapshot.Since), side.other.UID, side.other.ClusterQueue)
+			snapshot.Preemptions, snapshot.Last.Sub(snapshot.Since), side.other.UID, side.other.ClusterQueue, cause)
 	}
 }
