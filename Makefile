@@ -50,7 +50,7 @@ browser: ## install what the browser tests need
 
 .PHONY: prometheus
 prometheus: ## unpack the Prometheus that tests ask; nothing of it is installed or started
-	@governance/hardware/unpack.sh $(PROMETHEUS)
+	@governance/utilization/unpack.sh $(PROMETHEUS)
 
 .PHONY: databases
 databases: ## install the PostgreSQL server that tests start
@@ -95,12 +95,12 @@ FUZZ_RUNS ?= 1000
 OLDER = $(CURDIR)/.local/older
 
 .PHONY: older
-older: cluster ## the behaviour tests on the oldest Kueue that Kuota works with
+older: cluster ## the behavior tests on the oldest Kueue that Kuota works with
 	@$(BIN)/localcluster build --bin $(OLDER)/bin --source cmd/localcluster --kueue cmd/localcluster/older
 	@$(BIN)/localcluster up --dir $(OLDER)/cluster --bin $(OLDER)/bin --crds deploy/crds --rbac deploy/rbac --users cmd/localcluster/users.yaml \
 		--nodes cmd/localcluster/samples/nodes.yaml --detach >/dev/null; \
 	trap '$(BIN)/localcluster down --dir $(OLDER)/cluster' EXIT; \
-	KUOTA_TEST_CLUSTER=$(OLDER)/cluster go test -count=1 -timeout 30m -v ./governance/behaviour | grep -E '^ *--- |^(ok|FAIL)|_test.go'
+	KUOTA_TEST_CLUSTER=$(OLDER)/cluster go test -count=1 -timeout 30m -v ./e2e/behavior | grep -E '^ *--- |^(ok|FAIL)|_test.go'
 
 .PHONY: fuzz
 fuzz: ## fuzz each target FUZZ_RUNS times
@@ -109,7 +109,7 @@ fuzz: ## fuzz each target FUZZ_RUNS times
 .PHONY: verify
 verify: check test fuzz ## what takes longer: run before an issue is closed
 	@KUOTA_BROWSER=$(BROWSER) KUOTA_VERIFY=1 go test -count=1 -timeout 60m -run '^TestGroupLostAtTheProvider$$' -v ./e2e
-	@KUOTA_VERIFY=1 go test -count=1 -p 1 -timeout 120m ./governance/behaviour ./governance/reconcile/interrupted ./governance/loopguard/lab
+	@KUOTA_VERIFY=1 go test -count=1 -p 1 -timeout 120m ./e2e/behavior ./e2e/interrupted ./e2e/preemptionloops
 	@$(MAKE) --no-print-directory older
 	@go test -race -count=1 -p 1 -timeout 60m ./governance/... ./handlers ./web/...
 

@@ -9,10 +9,10 @@ import (
 	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/diagnostics"
+	"kuota.dev/kuota/governance/history/recorder"
 	"kuota.dev/kuota/governance/policy"
-	"kuota.dev/kuota/governance/recorder"
 	"kuota.dev/kuota/governance/revisions"
-	"kuota.dev/kuota/governance/settings"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/actions"
 	"kuota.dev/kuota/web"
@@ -121,7 +121,7 @@ type Actions interface {
 type Settings interface {
 	// Shown tells whether somebody is shown the way there.
 	Shown(ctx context.Context, user governance.User) bool
-	State(ctx context.Context, user governance.User) (settings.State, error)
+	State(ctx context.Context, user governance.User) (diagnostics.State, error)
 }
 
 // Contact tells how long ago the cluster answered, and whether it still does.

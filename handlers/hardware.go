@@ -11,8 +11,8 @@ import (
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/capacity"
-	"kuota.dev/kuota/governance/hardware"
 	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/utilization"
 	"kuota.dev/kuota/views"
 )
 
@@ -21,9 +21,9 @@ const hardwareCSVURL = "/hardware.csv"
 // Hardware is what pages ask about how busy the hardware is.
 type Hardware interface {
 	// Now is what is known of now; it never waits.
-	Now() hardware.State
+	Now() utilization.State
 	// History is what gauges showed; it waits a second at most.
-	History(ctx context.Context, span hardware.Span, c hardware.Cluster, pool string) (hardware.History, error)
+	History(ctx context.Context, span utilization.Span, c utilization.Cluster, pool string) (utilization.History, error)
 	// IdleAfter is how long a task must have done nothing to be idle.
 	IdleAfter() time.Duration
 }
@@ -39,11 +39,11 @@ const noTeam = ""
 
 // hardwareNow is what is known of the hardware, as everybody with a scope sees it.
 type hardwareNow struct {
-	state   hardware.State
-	cluster hardware.Cluster
+	state   utilization.State
+	cluster utilization.Cluster
 	pool    string
-	sums    hardware.Sums // of no devices without a reading
-	held    map[hardware.UseKey]float64
+	sums    utilization.Sums // of no devices without a reading
+	held    map[utilization.UseKey]float64
 	owners  map[string]tasks.Owner // by what stands for a task in sums
 }
 
@@ -57,23 +57,23 @@ func (h *Handlers) hardwareNow(ctx context.Context, scope access.Scope, pool str
 	if err != nil {
 		return hardwareNow{}, err
 	}
-	n := hardwareNow{state: h.Hardware.Now(), owners: map[string]tasks.Owner{}, held: map[hardware.UseKey]float64{}}
+	n := hardwareNow{state: h.Hardware.Now(), owners: map[string]tasks.Owner{}, held: map[utilization.UseKey]float64{}}
 	for _, p := range snapshot.Pools {
 		if p.Name == pool {
 			n.pool = pool
 		}
 	}
-	n.cluster = hardware.Cluster{Nodes: places(snapshot), Pods: func(name hardware.PodName) (hardware.Holder, bool) {
+	n.cluster = utilization.Cluster{Nodes: places(snapshot), Pods: func(name utilization.PodName) (utilization.Holder, bool) {
 		o, known := owner(tasks.PodName(name))
 		switch {
 		case !known:
-			return hardware.Holder{}, false
+			return utilization.Holder{}, false
 		case o.Hidden:
-			return hardware.Holder{Team: otherTeams}, true
+			return utilization.Holder{Team: otherTeams}, true
 		}
 		key := strings.Join([]string{o.Task.Namespace, o.Task.Kind, o.Task.Name, o.Task.UID}, "/")
 		n.owners[key] = o
-		return hardware.Holder{Team: o.Team, Task: key, Held: o.Accelerators, Since: o.AdmittedAt}, true
+		return utilization.Holder{Team: o.Team, Task: key, Held: o.Accelerators, Since: o.AdmittedAt}, true
 	}}
 	for _, team := range snapshot.Teams {
 		n.hold(team.Name, team)
@@ -85,23 +85,23 @@ func (h *Handlers) hardwareNow(ctx context.Context, scope access.Scope, pool str
 	}
 	reading := n.state.Reading
 	if reading == nil {
-		reading = &hardware.Reading{}
+		reading = &utilization.Reading{}
 	}
 	n.sums = reading.Sum(n.cluster, n.pool)
 	return n, nil
 }
 
 // places are the nodes of a snapshot, with what they have of devices.
-func places(snapshot *capacity.Snapshot) map[string]hardware.Place {
-	nodes := make(map[string]hardware.Place, len(snapshot.Nodes))
+func places(snapshot *capacity.Snapshot) map[string]utilization.Place {
+	nodes := make(map[string]utilization.Place, len(snapshot.Nodes))
 	for i := range snapshot.Nodes {
 		node := &snapshot.Nodes[i]
-		place := hardware.Place{Pool: node.Pool}
+		place := utilization.Place{Pool: node.Pool}
 		for resource, amount := range node.Physical {
 			// Partitions are of GPUs that are counted.
-			if kind, share := hardware.KindOf(resource); kind != "" && share == 1 && amount > 0 {
+			if kind, share := utilization.KindOf(resource); kind != "" && share == 1 && amount > 0 {
 				if place.Devices == nil {
-					place.Devices = map[hardware.Kind]int64{}
+					place.Devices = map[utilization.Kind]int64{}
 				}
 				place.Devices[kind] += amount
 			}
@@ -114,8 +114,8 @@ func places(snapshot *capacity.Snapshot) map[string]hardware.Place {
 // hold counts the devices that a team holds in the pool.
 func (n *hardwareNow) hold(name string, team capacity.Team) {
 	for _, cell := range team.Cells {
-		if kind, share := hardware.KindOf(cell.Resource); kind != "" && cell.Held > 0 && (n.pool == "" || cell.Pool == n.pool) {
-			n.held[hardware.UseKey{Name: name, Kind: kind}] += float64(cell.Held) * share
+		if kind, share := utilization.KindOf(cell.Resource); kind != "" && cell.Held > 0 && (n.pool == "" || cell.Pool == n.pool) {
+			n.held[utilization.UseKey{Name: name, Kind: kind}] += float64(cell.Held) * share
 		}
 	}
 }
@@ -154,7 +154,7 @@ func (n hardwareNow) asOf() string {
 }
 
 // kinds are the kinds of device that there are, GPUs first.
-func (n hardwareNow) kinds() []hardware.Kind {
+func (n hardwareNow) kinds() []utilization.Kind {
 	return slices.Sorted(maps.Keys(n.sums.All.Devices))
 }
 
@@ -163,9 +163,9 @@ func (n hardwareNow) kinds() []hardware.Kind {
 func (n hardwareNow) gauges() []views.HardwareGauge {
 	const GiB = 1 << 30
 	all := n.sums.All
-	gpus, neuron := all.Devices[hardware.GPU], all.Devices[hardware.Neuron]
+	gpus, neuron := all.Devices[utilization.GPU], all.Devices[utilization.Neuron]
 	var list []views.HardwareGauge
-	add := func(id, label, help, unit string, one float64, r hardware.Ratio, missing string) {
+	add := func(id, label, help, unit string, one float64, r utilization.Ratio, missing string) {
 		g := views.HardwareGauge{ID: "gauge-" + id, Label: label, Help: help, Value: "No data", Known: r.Known(), Share: r.Share(), Detail: missing}
 		if r.Known() {
 			g.Value, g.Detail = share(r.Share()), joined(fmt.Sprintf("%s of %s %s", average(r.Used/one), average(r.Of/one), unit), missing)
@@ -201,7 +201,7 @@ func (h *Handlers) hardwareChart(ctx context.Context, n hardwareNow, r timeRange
 		chart.Empty = "The range is empty. Choose another one."
 		return chart
 	}
-	span := hardware.Span{From: r.From, To: r.To, Step: r.To.Sub(r.From) / time.Duration(r.Buckets)}
+	span := utilization.Span{From: r.From, To: r.To, Step: r.To.Sub(r.From) / time.Duration(r.Buckets)}
 	history, err := h.Hardware.History(ctx, span, n.cluster, n.pool)
 	var told *governance.Error
 	switch {
@@ -219,7 +219,7 @@ func (h *Handlers) hardwareChart(ctx context.Context, n hardwareNow, r timeRange
 	known := false
 	for _, line := range []struct {
 		label, tone string
-		values      hardware.Line
+		values      utilization.Line
 	}{
 		{"GPU", "own", history.GPU}, {"GPU memory", "borrowed", history.GPUMemory}, {"Neuron", "ok", history.Neuron},
 		{"vCPU", "wait", history.CPU}, {"Memory", "outside", history.Memory},

@@ -11,10 +11,10 @@ import (
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/capacity"
-	"kuota.dev/kuota/governance/hardware"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/usage"
+	"kuota.dev/kuota/governance/utilization"
 	"kuota.dev/kuota/views"
 
 	"github.com/PuerkitoBio/goquery"
@@ -24,18 +24,18 @@ import (
 // busyCluster is what hardware pages ask, in memory: a node whose eight GPUs vision
 // (four), a team that cannot be seen (one), nobody (one) and no series (two) have.
 type busyCluster struct {
-	state   hardware.State
+	state   utilization.State
 	history error
 	owners  map[tasks.PodName]tasks.Owner
 }
 
 var busyNow = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
-func (b *busyCluster) Now() hardware.State      { return b.state }
+func (b *busyCluster) Now() utilization.State   { return b.state }
 func (b *busyCluster) IdleAfter() time.Duration { return 30 * time.Minute }
 
-func (b *busyCluster) History(_ context.Context, span hardware.Span, _ hardware.Cluster, _ string) (hardware.History, error) {
-	return hardware.History{Times: []time.Time{span.From, span.From.Add(span.Step)}, GPU: hardware.Line{math.NaN(), 0.4567}, GPUMemory: hardware.Line{0, 0}, CPU: hardware.Line{1, 1}, Memory: hardware.Line{0.5, 0.5}}, b.history
+func (b *busyCluster) History(_ context.Context, span utilization.Span, _ utilization.Cluster, _ string) (utilization.History, error) {
+	return utilization.History{Times: []time.Time{span.From, span.From.Add(span.Step)}, GPU: utilization.Line{math.NaN(), 0.4567}, GPUMemory: utilization.Line{0, 0}, CPU: utilization.Line{1, 1}, Memory: utilization.Line{0.5, 0.5}}, b.history
 }
 
 func (b *busyCluster) PodOwners(context.Context, access.Scope) (func(tasks.PodName) (tasks.Owner, bool), error) {
@@ -55,18 +55,18 @@ func (b *busyCluster) Within(context.Context, access.Scope) (*capacity.Snapshot,
 }
 
 func busySample() (*Handlers, *busyCluster) {
-	gpu := func(index string, busy, peak float64, pod string) hardware.Device {
-		d := hardware.Device{Kind: hardware.GPU, Node: "gpu-1", Index: index, Busy: hardware.Ratio{Used: busy, Of: 1}, Peak: hardware.Ratio{Used: peak, Of: 1}, Memory: hardware.Ratio{Used: 1 << 30, Of: 4 << 30}}
+	gpu := func(index string, busy, peak float64, pod string) utilization.Device {
+		d := utilization.Device{Kind: utilization.GPU, Node: "gpu-1", Index: index, Busy: utilization.Ratio{Used: busy, Of: 1}, Peak: utilization.Ratio{Used: peak, Of: 1}, Memory: utilization.Ratio{Used: 1 << 30, Of: 4 << 30}}
 		if pod != "" {
-			d.Pods = []hardware.PodName{{Namespace: "ns", Name: pod}}
+			d.Pods = []utilization.PodName{{Namespace: "ns", Name: pod}}
 		}
 		return d
 	}
 	b := &busyCluster{owners: map[tasks.PodName]tasks.Owner{}}
-	b.state = hardware.State{Age: 12 * time.Second, Reading: &hardware.Reading{
+	b.state = utilization.State{Age: 12 * time.Second, Reading: &utilization.Reading{
 		At:      busyNow.Add(-12 * time.Second),
-		Devices: []hardware.Device{gpu("0", 1, 1, "busy"), gpu("1", 0.5, 1, "busy"), gpu("2", 0, 0.01, "sleeps"), gpu("3", 0, 0.02, "sleeps"), gpu("4", 0.9, 1, "theirs"), gpu("5", 0.25, 1, "")},
-		Nodes:   []hardware.Node{{Name: "gpu-1", CPU: hardware.Ratio{Used: 16, Of: 64}}},
+		Devices: []utilization.Device{gpu("0", 1, 1, "busy"), gpu("1", 0.5, 1, "busy"), gpu("2", 0, 0.01, "sleeps"), gpu("3", 0, 0.02, "sleeps"), gpu("4", 0.9, 1, "theirs"), gpu("5", 0.25, 1, "")},
+		Nodes:   []utilization.Node{{Name: "gpu-1", CPU: utilization.Ratio{Used: 16, Of: 64}}},
 	}}
 	owner := func(pod string, n int64) {
 		b.owners[tasks.PodName{Namespace: "ns", Name: pod}] = tasks.Owner{Team: "vision", Task: tasks.Address{Namespace: "ns", Kind: "Job", Name: pod, UID: "uid-" + pod}, Accelerators: n, AdmittedAt: busyNow.Add(-2 * time.Hour)}
@@ -154,7 +154,7 @@ func TestHardwareSection(t *testing.T) {
 // Without Prometheus, or while it says nothing, the page says so.
 func TestHardwareWithoutPrometheus(t *testing.T) {
 	h, b := busySample()
-	b.state, b.history = hardware.State{Trouble: "Prometheus cannot be reached."}, &governance.Error{Kind: governance.Unavailable, Message: "It is away."}
+	b.state, b.history = utilization.State{Trouble: "Prometheus cannot be reached."}, &governance.Error{Kind: governance.Unavailable, Message: "It is away."}
 	document := rendered(t, h.sampleSection(t, ""))
 	if got := text(document, "#hardware-gauges .remark"); got != "Prometheus cannot be reached." {
 		t.Errorf("it says %q", got)

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"kuota.dev/kuota/governance/hardware"
+	"kuota.dev/kuota/governance/utilization"
 	"kuota.dev/kuota/views"
 
 	"github.com/labstack/echo/v4"
@@ -26,9 +26,9 @@ func asError[E error](err error, into *E) bool { return errors.As(err, into) }
 type hardwareRow struct {
 	name, sub string
 	team      bool
-	kind      hardware.Kind
+	kind      utilization.Kind
 	held      float64 // by allocation; below 0 where that is no question
-	use       hardware.Use
+	use       utilization.Use
 }
 
 // rows are those of teams by name, of other teams, of what belongs to nobody, and
@@ -47,7 +47,7 @@ func (n hardwareNow) rows() (rows []hardwareRow) {
 		}
 		return 0
 	}
-	byName := func(a, b hardware.UseKey) int {
+	byName := func(a, b utilization.UseKey) int {
 		return cmp.Or(cmp.Compare(rank(a.Name), rank(b.Name)), strings.Compare(a.Name, b.Name), strings.Compare(string(a.Kind), string(b.Kind)))
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(keys), byName) {
@@ -67,7 +67,7 @@ func (n hardwareNow) rows() (rows []hardwareRow) {
 	}
 	for _, kind := range n.kinds() {
 		if missing := n.sums.All.Devices[kind].Missing(); missing > 0 {
-			rows = append(rows, hardwareRow{name: "No data", sub: fmt.Sprintf("%s without data in Prometheus", countOf(int(missing), string(kind))), kind: kind, held: -1, use: hardware.Use{Devices: float64(missing)}})
+			rows = append(rows, hardwareRow{name: "No data", sub: fmt.Sprintf("%s without data in Prometheus", countOf(int(missing), string(kind))), kind: kind, held: -1, use: utilization.Use{Devices: float64(missing)}})
 		}
 	}
 	return rows
@@ -76,7 +76,7 @@ func (n hardwareNow) rows() (rows []hardwareRow) {
 // use are the rows of the table.
 func (n hardwareNow) use() []views.HardwareUse {
 	rows := n.rows()
-	largest := map[hardware.Kind]float64{}
+	largest := map[utilization.Kind]float64{}
 	for _, row := range rows {
 		largest[row.kind] = max(largest[row.kind], row.held, row.use.Used)
 	}

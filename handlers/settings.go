@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"strings"
 
+	"kuota.dev/kuota/governance/diagnostics"
 	"kuota.dev/kuota/governance/kueueconfig"
-	"kuota.dev/kuota/governance/settings"
 	"kuota.dev/kuota/views"
 	"kuota.dev/kuota/web"
 
@@ -43,11 +43,11 @@ func (h *Handlers) settings(c echo.Context) error {
 	return web.Render(c, http.StatusOK, views.Settings(page))
 }
 
-func gapStatus(gap settings.Gap) views.Status {
+func gapStatus(gap diagnostics.Gap) views.Status {
 	switch gap.Severity {
-	case settings.Breaks:
+	case diagnostics.Breaks:
 		return views.Status{Tone: "bad", Label: "Not working", Text: gap.Title}
-	case settings.Lacks:
+	case diagnostics.Lacks:
 		return views.Status{Tone: "wait", Label: "Degraded", Text: gap.Title}
 	}
 	return views.Status{Tone: "info", Label: "Note", Text: gap.Title}
@@ -55,7 +55,7 @@ func gapStatus(gap settings.Gap) views.Status {
 
 const notKnown = "unknown"
 
-func (h *Handlers) clusterCard(state settings.State) views.SettingsCard {
+func (h *Handlers) clusterCard(state diagnostics.State) views.SettingsCard {
 	card := views.SettingsCard{ID: "settings-cluster", Title: "Cluster", Lines: []views.ValueLine{
 		{Name: "Name", Value: h.ClusterName},
 		{Name: "Kubernetes", Value: cmp.Or(state.Server, notKnown)},
@@ -68,7 +68,7 @@ func (h *Handlers) clusterCard(state settings.State) views.SettingsCard {
 	return card
 }
 
-func kueueCard(state settings.State) views.SettingsCard {
+func kueueCard(state diagnostics.State) views.SettingsCard {
 	card := views.SettingsCard{ID: "settings-kueue", Title: "Kueue"}
 	line := func(name, value string) { card.Lines = append(card.Lines, views.ValueLine{Name: name, Value: value}) }
 	kinds := "all installed"
@@ -82,7 +82,7 @@ func kueueCard(state settings.State) views.SettingsCard {
 	}
 	line("Version", cmp.Or(state.Version, notKnown))
 	line("CRDs", kinds)
-	if state.Unread != settings.Read {
+	if state.Unread != diagnostics.Read {
 		line("Configuration", "cannot be read")
 		return card
 	}
@@ -116,7 +116,7 @@ func gateWords(gate kueueconfig.Gate) string {
 	return words
 }
 
-func (h *Handlers) consoleCard(state settings.State) views.SettingsCard {
+func (h *Handlers) consoleCard(state diagnostics.State) views.SettingsCard {
 	return views.SettingsCard{ID: "settings-console", Title: "Console", Lines: []views.ValueLine{
 		{Name: "Version", Value: cmp.Or(h.Setup.Version, notKnown)},
 		{Name: "Namespace", Value: orDash(h.Setup.Namespace)},
@@ -143,15 +143,15 @@ func (h *Handlers) historyWords() string {
 	return fmt.Sprintf("kept in %s, last written %s ago", h.Setup.Database, shortAge(max(0, h.Now().Sub(state.Written))))
 }
 
-func manageWords(state settings.State) string {
+func manageWords(state diagnostics.State) string {
 	switch {
 	case state.ReadOnly != "":
 		return "not changed: the console is read-only"
 	case !state.Install.Manage:
 		return "not changed (--manage-kueue=false)"
-	case state.MayWrite == settings.Yes:
+	case state.MayWrite == diagnostics.Yes:
 		return "kept as the policy says"
-	case state.MayWrite == settings.No:
+	case state.MayWrite == diagnostics.No:
 		return "the console has no permission to change it"
 	}
 	return "kept as the policy says, if the console has permission"
@@ -167,11 +167,11 @@ func policiesWords(missing []string, looked bool, there string) string {
 	return there
 }
 
-func changedByWords(state settings.Admission) string {
+func changedByWords(state diagnostics.Admission) string {
 	switch state {
-	case settings.There:
+	case diagnostics.There:
 		return "recorded by the API server"
-	case settings.Missing, settings.NotServed:
+	case diagnostics.Missing, diagnostics.NotServed:
 		return "not recorded"
 	}
 	return notKnown

@@ -8,33 +8,33 @@ import (
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/diagnostics"
 	"kuota.dev/kuota/governance/kueueconfig"
 	"kuota.dev/kuota/governance/reconcile"
-	"kuota.dev/kuota/governance/settings"
 	"kuota.dev/kuota/views/htmlcheck"
 )
 
 // settingsDomain is the settings in memory.
 type settingsDomain struct {
-	state   settings.State
+	state   diagnostics.State
 	failure error
 	hidden  bool
 }
 
 func (d *settingsDomain) Shown(context.Context, governance.User) bool { return !d.hidden }
 
-func (d *settingsDomain) State(context.Context, governance.User) (settings.State, error) {
+func (d *settingsDomain) State(context.Context, governance.User) (diagnostics.State, error) {
 	return d.state, d.failure
 }
 
 func TestSettings(t *testing.T) {
 	d := &domain{}
-	d.settings.state = settings.State{
-		Seen: settings.Seen{
-			Server: "v1.36.3", Kinds: cluster.Kinds{Known: true}, Install: reconcile.DefaultKueueInstall, MayWrite: settings.Yes,
+	d.settings.state = diagnostics.State{
+		Seen: diagnostics.Seen{
+			Server: "v1.36.3", Kinds: cluster.Kinds{Known: true}, Install: reconcile.DefaultKueueInstall, MayWrite: diagnostics.Yes,
 			Kueue: reconcile.KueueSeen{Seen: kueueconfig.Seen{Text: "kind: Configuration # <b>", Args: []string{"--config=/x"}}, Account: "system:serviceaccount:kueue-system:kueue"},
 		},
-		Gaps:    []settings.Gap{{ID: "pods", Title: "Kueue's pod integration is off", Costs: "Pods run No quota limits single pods.", Patch: "+  - pod\n", Severity: settings.Lacks}, {ID: "x", Title: "Y", Severity: settings.Hint}},
+		Gaps:    []diagnostics.Gap{{ID: "pods", Title: "Kueue's pod integration is off", Costs: "Pods run No quota limits single pods.", Patch: "+  - pod\n", Severity: diagnostics.Lacks}, {ID: "x", Title: "Y", Severity: diagnostics.Hint}},
 		Version: "v0.19.2", Nodes: 1200, Pools: 3, Counted: true, Integrations: []string{"batch/job"},
 		Gates: []kueueconfig.Gate{{Name: "A", Known: true, On: true}, {Name: "B"}, {Name: "C", Set: true}},
 	}
@@ -67,15 +67,15 @@ func TestSettings(t *testing.T) {
 
 // What happens to Kueue's configuration is told as it is.
 func TestSettingsSayWhoKeepsKueue(t *testing.T) {
-	for want, change := range map[string]func(*settings.Seen){
-		"kept as the policy says":                    func(s *settings.Seen) {},
-		"not changed: the console is read-only":      func(s *settings.Seen) { s.ReadOnly = "HyperPod's own task governance runs this cluster." },
-		"off (--history=none)":                       func(s *settings.Seen) { s.Install.Manage = false },
-		"the console has no permission to change it": func(s *settings.Seen) { s.MayWrite = settings.No },
-		"kept as the policy says, if the console":    func(s *settings.Seen) { s.MayWrite = settings.Unknown },
+	for want, change := range map[string]func(*diagnostics.Seen){
+		"kept as the policy says":                    func(s *diagnostics.Seen) {},
+		"not changed: the console is read-only":      func(s *diagnostics.Seen) { s.ReadOnly = "HyperPod's own task governance runs this cluster." },
+		"off (--history=none)":                       func(s *diagnostics.Seen) { s.Install.Manage = false },
+		"the console has no permission to change it": func(s *diagnostics.Seen) { s.MayWrite = diagnostics.No },
+		"kept as the policy says, if the console":    func(s *diagnostics.Seen) { s.MayWrite = diagnostics.Unknown },
 	} {
 		d := &domain{}
-		d.settings.state.Seen = settings.Seen{Install: reconcile.DefaultKueueInstall, MayWrite: settings.Yes}
+		d.settings.state.Seen = diagnostics.Seen{Install: reconcile.DefaultKueueInstall, MayWrite: diagnostics.Yes}
 		change(&d.settings.state.Seen)
 		_, page := get(t, serve(t, d)+"/settings")
 		if text := page.Find("#settings-console").Text(); !strings.Contains(text, want) || d.settings.state.ReadOnly != "" && strings.Contains(text, "is kept") {

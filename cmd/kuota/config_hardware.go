@@ -8,7 +8,7 @@ import (
 	"regexp"
 	"time"
 
-	"kuota.dev/kuota/governance/hardware"
+	"kuota.dev/kuota/governance/utilization"
 	"kuota.dev/kuota/web"
 )
 
@@ -80,7 +80,7 @@ func (c *hardwareConfig) check(given map[string]bool) (wrong []error) {
 		tell("prometheus-timeout %s: use 100ms to 1m", c.timeout)
 	}
 	if len(wrong) == 0 {
-		if _, err := hardware.New(c.options(nil)); err != nil {
+		if _, err := utilization.New(c.options(nil)); err != nil {
 			tell("prometheus-url and prometheus-ca-file: %w", err)
 		}
 	}
@@ -88,8 +88,8 @@ func (c *hardwareConfig) check(given map[string]bool) (wrong []error) {
 }
 
 // options are those of the service that asks Prometheus.
-func (c *hardwareConfig) options(log *slog.Logger) hardware.Options {
-	return hardware.Options{
+func (c *hardwareConfig) options(log *slog.Logger) utilization.Options {
+	return utilization.Options{
 		URL: c.url, TokenFile: c.tokenFile, CAFile: c.caFile, Match: c.match, NodeLabel: c.nodeLabel, Timeout: c.timeout, IdleAfter: c.idleAfter,
 		Warn: func(what string, err error) { log.Warn(what, "error", err) },
 	}

@@ -17,17 +17,17 @@ import (
 	"kuota.dev/kuota/governance/audit"
 	"kuota.dev/kuota/governance/capacity"
 	"kuota.dev/kuota/governance/cluster"
-	"kuota.dev/kuota/governance/hardware"
+	"kuota.dev/kuota/governance/diagnostics"
 	"kuota.dev/kuota/governance/history"
+	"kuota.dev/kuota/governance/history/recorder"
 	"kuota.dev/kuota/governance/loopguard"
 	"kuota.dev/kuota/governance/policy"
 	"kuota.dev/kuota/governance/reconcile"
-	"kuota.dev/kuota/governance/recorder"
 	"kuota.dev/kuota/governance/revisions"
-	"kuota.dev/kuota/governance/settings"
 	"kuota.dev/kuota/governance/submit"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/actions"
+	"kuota.dev/kuota/governance/utilization"
 	"kuota.dev/kuota/handlers"
 	"kuota.dev/kuota/web"
 
@@ -130,7 +130,7 @@ func run(ctx context.Context, c config, out io.Writer) error {
 		Allocations:       teams,
 		Revisions:         &revisions.Service{Store: kubernetes.Revisions, Access: permission, Allocations: teams},
 		Policy:            policies,
-		Settings:          &settings.Service{Cluster: kubernetes, Access: permission, Naming: c.naming, Install: c.kueue, Kueue: controllers.Kueue.Seen},
+		Settings:          &diagnostics.Service{Cluster: kubernetes, Access: permission, Naming: c.naming, Install: c.kueue, Kueue: controllers.Kueue.Seen},
 		Trouble:           func() string { return kubernetes.Kinds().Trouble() },
 		ReadOnly:          kubernetes.ReadOnly,
 		Setup:             c.setup(),
@@ -148,14 +148,14 @@ func run(ctx context.Context, c config, out io.Writer) error {
 		IdleBelow:         c.hardware.idleBelow,
 		Now:               time.Now,
 	}
-	var utilization *hardware.Service
+	var devices *utilization.Service
 	if c.hardware.url != "" {
 		options := c.hardware.options(log)
 		options.Told = kubernetes.Allocations.Notify // pages of figures are made anew
-		if utilization, err = hardware.New(options); err != nil {
+		if devices, err = utilization.New(options); err != nil {
 			return fmt.Errorf("asking Prometheus: %w", err)
 		}
-		h.Hardware = utilization
+		h.Hardware = devices
 	}
 	if past != nil { // a nil *Store would not be nil there
 		h.History, h.Recording, h.Setup.Database = past, recording.State, past.Dialect()
@@ -201,8 +201,8 @@ func run(ctx context.Context, c config, out io.Writer) error {
 			return nil
 		})
 	}
-	if utilization != nil {
-		group.Go(func() error { return utilization.Run(ctx) })
+	if devices != nil {
+		group.Go(func() error { return devices.Run(ctx) })
 	}
 	if recording != nil {
 		defer past.Close()

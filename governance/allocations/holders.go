@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"kuota.dev/kuota/governance/admission"
+	"kuota.dev/kuota/governance/admitted"
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/quota"
 
@@ -87,7 +87,7 @@ func taskOf(w *kueue.Workload) Task {
 // held is what a task holds, by pool.
 func held(w *kueue.Workload) Given {
 	holds := Given{}
-	for set := range admission.Sets(w) {
+	for set := range admitted.Sets(w) {
 		for name, amount := range set.Holds {
 			pool := set.Flavors[name]
 			if holds[pool] == nil {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"kuota.dev/kuota/governance/admission"
+	"kuota.dev/kuota/governance/admitted"
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/quota"
@@ -212,7 +212,7 @@ func (x *Index) portions(cell explain.Cell, queue string, t *Task, members []*ku
 				continue
 			}
 			p := portion{uid: string(w.UID), mine: holder.UID == t.UID && holder.Namespace == t.Namespace}
-			for set := range admission.Sets(w) {
+			for set := range admitted.Sets(w) {
 				if set.Flavors[cell.Resource] == cell.Flavor {
 					p.amount += set.Holds[cell.Resource]
 				}

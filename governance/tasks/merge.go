@@ -1,7 +1,7 @@
 package tasks
 
 import (
-	"kuota.dev/kuota/governance/admission"
+	"kuota.dev/kuota/governance/admitted"
 	"kuota.dev/kuota/governance/quota"
 
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
@@ -113,7 +113,7 @@ func (t *Task) measure(parts []part, chief part) {
 			if a := p.w.Status.Admission; a != nil {
 				t.Pools = pools(a, t.Pools)
 			}
-			for set := range admission.Sets(p.w) {
+			for set := range admitted.Sets(p.w) {
 				t.Held.Add(set.Holds)
 			}
 		} else if chief.state.Holding() && p.told != nil {

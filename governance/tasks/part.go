@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"kuota.dev/kuota/governance/admission"
+	"kuota.dev/kuota/governance/admitted"
 	"kuota.dev/kuota/governance/loopguard"
 	"kuota.dev/kuota/governance/quota"
 
@@ -87,7 +87,7 @@ func readPart(w *kueue.Workload) part {
 			p.least += set.Count
 		}
 	}
-	for set := range admission.Sets(w) {
+	for set := range admitted.Sets(w) {
 		p.admitted += set.Count
 	}
 	return p

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"kuota.dev/kuota/governance/admission"
+	"kuota.dev/kuota/governance/admitted"
 	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/desired"
@@ -28,7 +28,7 @@ const gatedBy = "kueue.x-k8s.io/admission-gated-by"
 // holding is what a task holds of each ClusterQueue, most often of one or none.
 func (t *Task) holding() (list []explain.Holder) {
 	for _, w := range t.Parts {
-		for set := range admission.Sets(w) {
+		for set := range admitted.Sets(w) {
 			queue := string(w.Status.Admission.ClusterQueue)
 			at := slices.IndexFunc(list, func(h explain.Holder) bool { return h.Queue == queue })
 			if at < 0 {

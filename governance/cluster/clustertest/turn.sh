@@ -4,7 +4,7 @@
 set -euo pipefail
 lock=${TMPDIR:-/tmp}/kuota-tests-$(id -u).lock
 case $1 in
-*/behaviour.test | */tasks.test | */recorder.test) how=--exclusive ;;
+*/behavior.test | */tasks.test | */recorder.test) how=--exclusive ;;
 *) how=--shared ;;
 esac
 exec flock --close $how "$lock" "$@"

@@ -1,0 +1,92 @@
+package behavior_test
+
+import (
+	"context"
+	"flag"
+	"log/slog"
+	"os"
+	"sync"
+	"testing"
+
+	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/cluster/clustertest"
+	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/reconcile"
+
+	"github.com/go-logr/logr"
+	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// storiesAtOnce is how many stories run side by side. They mostly wait.
+const storiesAtOnce = "16"
+
+func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", storiesAtOnce); err != nil {
+		panic(err)
+	}
+	clustertest.Main(m)
+}
+
+// watched reads what stories wait for from a cache: many of them look often.
+var watched client.Reader
+
+// started says whether Kuota's controllers and the cache run; they are started
+// once, for all tests.
+var started = struct {
+	sync.Once
+	err error
+}{}
+
+// setup returns the cluster with the controllers running.
+func setup(t *testing.T) *clustertest.Cluster {
+	t.Helper()
+	c := clustertest.Get(t)
+	started.Do(func() { started.err = start(c) })
+	if started.err != nil {
+		t.Fatal(started.err)
+	}
+	return c
+}
+
+func start(c *clustertest.Cluster) error {
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	ctrl.SetLogger(logr.FromSlogHandler(log.Handler()))
+	connection, err := cluster.New(c.Console, cluster.Options{Log: log})
+	if err != nil {
+		return err
+	}
+	if _, err := reconcile.Setup(connection.Manager, reconcile.Options{Naming: desired.DefaultNaming, Kueue: reconcile.DefaultKueueInstall}); err != nil {
+		return err
+	}
+	go func() {
+		if err := connection.Run(context.Background()); err != nil {
+			panic(err)
+		}
+	}()
+	if err := lookAtVersion(c); err != nil {
+		return err
+	}
+	return watch(c.Config)
+}
+
+// watch fills the cache that stories read from.
+func watch(config *rest.Config) error {
+	ctx := context.Background()
+	c, err := cache.New(config, cache.Options{Scheme: cluster.Scheme})
+	if err != nil {
+		return err
+	}
+	go func() { _ = c.Start(ctx) }()
+	for _, kind := range []client.Object{&kueue.Workload{}, &kueue.ClusterQueue{}, &batchv1.Job{}} {
+		if _, err := c.GetInformer(ctx, kind); err != nil {
+			return err
+		}
+	}
+	watched = c
+	return nil
+}

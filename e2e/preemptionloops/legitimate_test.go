@@ -1,0 +1,75 @@
+package preemptionloops_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/cluster/clustertest"
+)
+
+// TestLegitimatePreemptions has a task of a low class lose its place to one
+// task of a higher class after the other, each of which runs and ends. That is
+// what classes are for, and no loop, however often it happens.
+func TestLegitimatePreemptions(t *testing.T) {
+	c := clustertest.Get(t)
+	furnish(t, c)
+	fairShare.apply(t, c)
+	runJobs(t, c)
+	guard := startGuard(t, breakUp)
+	for _, run := range []struct {
+		preemptors int
+		isLoop     bool // to the oracle, which only counts
+	}{{3, false}, {6, true}} {
+		t.Run(fmt.Sprint(run.preemptors), func(t *testing.T) {
+			t.Parallel()
+			o, s := watchWorkloads(t, c), setting{
+				name:  clustertest.Name("busy"),
+				teams: []team{{name: "a", quota: 8, weight: 10, percent: 50, within: v1alpha1.PreemptLowerPriority}},
+				tasks: []task{{name: "low", gpus: 8, level: low}},
+			}
+			begin(t, c, s)
+			lowRuns := func(context.Context) error {
+				if !o.of(s.name)["low"].holds {
+					return fmt.Errorf("the low class waits: %s", o.tell(s.name))
+				}
+				return nil
+			}
+			for i := range run.preemptors {
+				clustertest.Eventually(t, time.Minute, lowRuns)
+				k := task{name: fmt.Sprintf("high-%d", i), gpus: 8, level: high, runs: 2 * time.Second}
+				if err := c.Client.Create(t.Context(), s.job(k)); err != nil {
+					t.Fatal(err)
+				}
+				clustertest.Eventually(t, time.Minute, func(context.Context) error {
+					if !o.of(s.name)[k.name].done {
+						return fmt.Errorf("%s has not ended: %s", k.name, o.tell(s.name))
+					}
+					return nil
+				})
+			}
+			clustertest.Eventually(t, time.Minute, lowRuns)
+			victim := o.of(s.name)["low"]
+			if victim.count != int32(run.preemptors) {
+				t.Errorf("the low class was preempted %d times, want %d", victim.count, run.preemptors)
+			}
+			if got := victim.pairs(); got != 1 {
+				t.Errorf("one task preempted the low class %d times", got)
+			}
+			if got := victim.fruitless(); got != 0 {
+				t.Errorf("%d preemptions were fruitless", got)
+			}
+			if got := len(o.loops(s.name)) > 0; got != run.isLoop {
+				t.Errorf("the oracle sees a loop: %t, want %t", got, run.isLoop)
+			}
+			if l, ok := reported(guard, s)["low"]; ok {
+				t.Errorf("the guard reports a loop: %+v", l)
+			}
+			if victim.deactivated > 0 {
+				t.Errorf("the low class was deactivated %d times", victim.deactivated)
+			}
+		})
+	}
+}

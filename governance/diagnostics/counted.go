@@ -1,0 +1,92 @@
+package diagnostics
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/kueueconfig"
+)
+
+// excluded is about resources that ClusterQueues cover and Kueue's configuration
+// leaves out: Kueue drops them before it counts.
+func excluded(s Seen) []Gap {
+	prefixes := kueueconfig.Excluded(s.Kueue.Text)
+	var names, out []string
+	for _, resource := range s.Covered {
+		found := false
+		for _, prefix := range prefixes {
+			if resource != pods && strings.HasPrefix(resource, prefix) {
+				found = true
+				if !slices.Contains(out, prefix) {
+					out = append(out, prefix)
+				}
+			}
+		}
+		if found {
+			names = append(names, resource)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return []Gap{{
+		ID: "excluded", Title: "Kueue ignores some resources that queues have quota of", Severity: Breaks,
+		Costs: "Kueue's configuration excludes these, so their quota has no effect: " + strings.Join(names, ", ") + ". The fix also counts other resources with the same prefixes.",
+		Patch: added(s.Kueue.Seen, kueueconfig.Addition{Count: out}),
+	}}
+}
+
+// uncovered is about resources that no ClusterQueue covers: a task that asks
+// for one is never admitted. What quota may be given of some day is not to be
+// left out of the count, since it would stay left out then.
+func uncovered(s Seen) []Gap {
+	var told, rows, devices, others []string
+	severity := Lacks
+	for _, u := range s.Uncovered {
+		if !kueueconfig.Counts(s.Kueue.Text, u.Resource) {
+			continue
+		}
+		told = append(told, u.told())
+		switch {
+		case catalog.Counts(u.Resource):
+			rows = append(rows, u.Resource)
+		case catalog.LooksLikeAccelerator(u.Resource):
+			devices = append(devices, u.Resource)
+		default:
+			others = append(others, u.Resource)
+		}
+		if u.Tasks > 0 {
+			severity = Breaks
+		}
+	}
+	if len(told) == 0 {
+		return nil
+	}
+	gap := Gap{
+		ID: "uncovered", Title: "No queue covers some resources of this cluster", Severity: severity,
+		Costs: "A task that requests one of these is never admitted: " + strings.Join(told, ", ") + ".",
+	}
+	if len(rows) > 0 {
+		gap.Costs += " Give a team quota of it: " + strings.Join(rows, ", ") + "."
+	}
+	if len(devices) > 0 {
+		gap.Costs += " Kuota does not support these accelerators: " + strings.Join(devices, ", ") + ". If Kueue excludes them, everyone can use them without quota."
+	}
+	if len(others) > 0 {
+		gap.Costs += " If Kueue excludes these, everyone can use them without quota: " + strings.Join(others, ", ") + "."
+		gap.Patch = added(s.Kueue.Seen, kueueconfig.Addition{Exclude: others})
+	}
+	return []Gap{gap}
+}
+
+func (u Uncovered) told() string {
+	switch {
+	case u.Tasks == 1:
+		return u.Resource + " (1 task requests it)"
+	case u.Tasks > 1:
+		return fmt.Sprintf("%s (%d tasks request it)", u.Resource, u.Tasks)
+	}
+	return u.Resource
+}

@@ -1,0 +1,102 @@
+package diagnostics
+
+import (
+	"context"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/allocations"
+	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/kueueconfig"
+	"kuota.dev/kuota/governance/reconcile"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Service answers the page about settings.
+type Service struct {
+	Cluster *cluster.Cluster
+	Access  *access.Service
+	Naming  desired.Naming
+	Install reconcile.KueueInstall
+	// Kueue reads how Kueue is installed.
+	Kueue func(context.Context) (reconcile.KueueSeen, error)
+}
+
+// State is how everything is set up.
+type State struct {
+	Seen
+	Gaps []Gap
+
+	Nodes, Pools int  // of the cluster
+	Counted      bool // whether nodes could be counted
+
+	Version      string // Kueue's; empty when it is not known
+	Integrations []string
+	Gates        []kueueconfig.Gate
+}
+
+// Shown tells whether user is shown the way to the settings: who sees all teams
+// and may change the policy. Members are not asked about; see
+// docs/decisions/0008. What cannot be asked is no.
+func (s *Service) Shown(ctx context.Context, user governance.User) bool {
+	all, err := s.Access.Sees(ctx, user, "")
+	if err != nil || !all {
+		return false
+	}
+	may, err := s.Access.MayEditPolicy(ctx, user)
+	return err == nil && may
+}
+
+// State looks at everything for somebody who may change the policy. For
+// everybody else there is no such page.
+func (s *Service) State(ctx context.Context, user governance.User) (State, error) {
+	may, err := s.Access.MayEditPolicy(ctx, user)
+	if err == nil && !may {
+		err = &governance.Error{Kind: governance.NotFound, Op: "look at settings", Message: "Page not found, or you do not have access."}
+	}
+	if err != nil {
+		return State{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookLimit)
+	defer cancel()
+	state := State{Seen: Seen{Kinds: s.Cluster.Kinds(), ReadOnly: s.Cluster.ReadOnly(), Install: s.Install}}
+	look := looker{s, ctx, &state}
+	var group errgroup.Group
+	for _, part := range []func(){look.server, look.kueue, look.visibility, look.permission, look.admission, look.cached} {
+		group.Go(func() error {
+			part()
+			return nil
+		})
+	}
+	_ = group.Wait() // what cannot be looked at is not known, and the rest is shown
+	if state.Unread == Read {
+		state.Version, _ = kueueconfig.Version(state.Kueue.Image, minor)
+		state.Integrations = kueueconfig.Integrations(state.Kueue.Text)
+		state.Gates, _ = kueueconfig.Gates(state.Kueue.Seen) // an error is a gap
+	}
+	state.Gaps = Gaps(state.Seen)
+	return state, nil
+}
+
+// cached looks at what is in the cache.
+func (l looker) cached() {
+	reader, err := l.s.Cluster.Reader()
+	if err != nil {
+		return
+	}
+	if types, err := allocations.Catalog(l.ctx, reader, l.s.Naming.InstanceTypeLabel); err == nil {
+		l.state.Counted = true
+		for _, pool := range types.Pools() {
+			l.state.Pools++
+			l.state.Nodes += int(pool.Nodes)
+		}
+	}
+	if policy, err := allocations.Policy(l.ctx, reader); err == nil && policy != nil {
+		l.state.Policy = policy.Spec.DeepCopy()
+	}
+	if covered, uncovered, err := Find(l.ctx, reader); err == nil {
+		l.state.Covered, l.state.Uncovered = covered, uncovered
+	}
+}

@@ -1,0 +1,92 @@
+package diagnostics
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"kuota.dev/kuota/governance/cluster"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// Find looks for resources that ClusterQueues cover, by name, and for those that
+// nodes have or unfinished tasks ask for, and no ClusterQueue covers. Without
+// any queue it finds none. A resource whose name begins one that is covered is
+// not found uncovered: Kueue leaves resources out by the start of their names.
+func Find(ctx context.Context, reader client.Reader) (covered []string, uncovered []Uncovered, err error) {
+	var queues kueue.ClusterQueueList
+	if err := reader.List(ctx, &queues, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, nil, cluster.Translate("list queues", err)
+	}
+	var nodes corev1.NodeList
+	if err := reader.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, nil, cluster.Translate("list nodes", err)
+	}
+	var workloads kueue.WorkloadList
+	if err := reader.List(ctx, &workloads, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, nil, cluster.Translate("list tasks", err)
+	}
+	if len(queues.Items) == 0 {
+		return nil, nil, nil
+	}
+	covers := map[string]bool{}
+	for i := range queues.Items {
+		for _, group := range queues.Items[i].Spec.ResourceGroups {
+			for _, resource := range group.CoveredResources {
+				covers[string(resource)] = true
+			}
+		}
+	}
+	covered = slices.Sorted(maps.Keys(covers))
+	covers[pods] = true // which Kueue counts only where a queue names it
+	named := map[string]int{}
+	for i := range nodes.Items {
+		for resource, quantity := range nodes.Items[i].Status.Allocatable {
+			if !quantity.IsZero() {
+				named[string(resource)] += 0
+			}
+		}
+	}
+	for i := range workloads.Items {
+		if w := &workloads.Items[i]; !meta.IsStatusConditionTrue(w.Status.Conditions, kueue.WorkloadFinished) {
+			for resource := range asks(w) {
+				named[resource]++
+			}
+		}
+	}
+	for _, resource := range slices.Sorted(maps.Keys(named)) {
+		begins := func(name string) bool { return strings.HasPrefix(name, resource) }
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(covers)), begins) {
+			uncovered = append(uncovered, Uncovered{Resource: resource, Tasks: named[resource]})
+		}
+	}
+	return covered, uncovered, nil
+}
+
+// pods is the number of pods. Kueue adds it after it left resources out.
+const pods = string(corev1.ResourcePods)
+
+// asks are the resources that a task's pods ask for.
+func asks(w *kueue.Workload) map[string]bool {
+	resources := map[string]bool{}
+	for i := range w.Spec.PodSets {
+		spec := &w.Spec.PodSets[i].Template.Spec
+		for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+			for j := range containers {
+				for _, list := range []corev1.ResourceList{containers[j].Resources.Requests, containers[j].Resources.Limits} {
+					for resource, quantity := range list {
+						if !quantity.IsZero() {
+							resources[string(resource)] = true
+						}
+					}
+				}
+			}
+		}
+	}
+	return resources
+}

@@ -1,0 +1,279 @@
+package recorder_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/capacity"
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/cluster/clustertest"
+	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/history"
+	"kuota.dev/kuota/governance/history/recorder"
+	"kuota.dev/kuota/governance/reconcile"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/usage"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+func TestMain(m *testing.M) { clustertest.Main(m) }
+
+const soon = 30 * time.Second
+
+var log = slog.New(slog.DiscardHandler)
+
+// controllers keep what the tests' teams are given, once for all tests.
+var controllers = sync.OnceValue(func() error {
+	ctrl.SetLogger(logr.FromSlogHandler(log.Handler()))
+	connection, err := cluster.New(current.Console, cluster.Options{Log: log})
+	if err != nil {
+		return err
+	}
+	if _, err := reconcile.Setup(connection.Manager, reconcile.Options{Naming: desired.DefaultNaming, Kueue: reconcile.DefaultKueueInstall}); err != nil {
+		return err
+	}
+	go func() { _ = connection.Run(context.Background()) }()
+	return nil
+})
+
+var current *clustertest.Cluster
+
+// lab is a pool of nodes of a test's own, and who records it.
+type lab struct {
+	t     *testing.T
+	c     *clustertest.Cluster
+	pool  string
+	file  string
+	store *history.Store
+	*console
+}
+
+// console is what runs of the console in a test.
+type console struct {
+	recorder *recorder.Recorder
+	capacity *capacity.Service
+	contact  *cluster.Contact
+	stop     func()
+}
+
+func newLab(t *testing.T) *lab {
+	t.Helper()
+	current = clustertest.Get(t)
+	if err := controllers(); err != nil {
+		t.Fatal(err)
+	}
+	l := &lab{t: t, c: current, pool: clustertest.Name("lab.record"), file: filepath.Join(t.TempDir(), "history.db")}
+	var err error
+	if l.store, err = history.Open(t.Context(), l.file, history.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.store.Close() })
+	return l
+}
+
+// start has a console begin that writes into a store.
+func (l *lab) start(store recorder.Store, wall func() time.Time) {
+	l.t.Helper()
+	connection, err := cluster.New(l.c.Console, cluster.Options{Log: log})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	service := tasks.New(connection, &access.Service{Cluster: connection})
+	service.Record()
+	holders := &capacity.Service{Cluster: connection, Tasks: service, Naming: desired.DefaultNaming}
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &recorder.Recorder{Store: store, Cluster: connection, Tasks: service, Capacity: holders, Log: log, Wall: wall}
+	var running sync.WaitGroup
+	running.Go(func() { _ = connection.Run(ctx) })
+	running.Go(func() { _ = r.Run(ctx) })
+	l.console = &console{recorder: r, capacity: holders, contact: connection.Contact, stop: sync.OnceFunc(func() { cancel(); running.Wait() })}
+	l.t.Cleanup(l.stop)
+	l.eventually(func() error {
+		if s := r.State(); s.Since.IsZero() || s.Written.IsZero() {
+			return fmt.Errorf("it does not record: %+v", s)
+		}
+		return nil
+	})
+}
+
+func (l *lab) eventually(check func() error) {
+	l.t.Helper()
+	clustertest.Eventually(l.t, soon, func(context.Context) error { return check() })
+}
+
+func (l *lab) apply(yaml string, values ...any) {
+	l.t.Helper()
+	l.c.Kubectl(l.t, fmt.Sprintf(yaml, values...), "apply", "--server-side", "--force-conflicts", "-f", "-")
+}
+
+func (l *lab) kubectl(args ...string) { l.t.Helper(); l.c.Kubectl(l.t, "", args...) }
+
+// node makes a node that KWOK plays the kubelet of.
+func (l *lab) node(suffix string, gpus int) {
+	l.t.Helper()
+	name := l.pool + suffix
+	l.apply(`{apiVersion: v1, kind: Node, metadata: {name: %s, labels: {node.kubernetes.io/instance-type: %s, kubernetes.io/hostname: %[1]s}, annotations: {kwok.x-k8s.io/node: fake}}}`, name, l.pool)
+	has := fmt.Sprintf(`{"nvidia.com/gpu":"%d","cpu":"%d","memory":"%dGi","pods":"110"}`, gpus, 8*gpus, 64*gpus)
+	l.kubectl("patch", "node", name, "--subresource=status", "--type=merge", "-p", fmt.Sprintf(`{"status":{"allocatable":%s,"capacity":%[1]s}}`, has))
+	l.t.Cleanup(func() { _, _ = l.c.TryKubectl("", "delete", "node", name, "--wait=false") })
+}
+
+// team makes a team with so many GPUs of the pool.
+func (l *lab) team(role string, gpus int) string {
+	l.t.Helper()
+	name := clustertest.Name(role)
+	l.apply(`{apiVersion: kuota.dev/v1alpha1, kind: ComputeAllocation, metadata: {name: %s}, spec: {quota: [{instanceType: %s, accelerators: %d}], sharing: {strategy: LendAndBorrow, borrowLimitPercent: 100}}}`, name, l.pool, gpus)
+	l.t.Cleanup(func() {
+		_, _ = l.c.TryKubectl("", "annotate", "computeallocation", name, "kuota.dev/drain=true", "--overwrite")
+		_, _ = l.c.TryKubectl("", "delete", "jobs", "--all", "-n", space(name), "--wait=false")
+		_, _ = l.c.TryKubectl("", "delete", "computeallocation", name, "--timeout=30s")
+	})
+	l.kubectl("wait", "computeallocation/"+name, "--for=condition=Ready", "--timeout=30s")
+	l.kubectl("wait", "computeallocation/"+name, "--for=condition=QueueActive", "--timeout=30s")
+	return name
+}
+
+func space(team string) string { return desired.DefaultNaming.Namespace(team) }
+
+// job submits a task of so many pods with a GPU each, which run for so long.
+func (l *lab) job(team, name string, gpus int, class, runs string) {
+	l.t.Helper()
+	if class != "" {
+		class = ", kueue.x-k8s.io/priority-class: " + class
+	}
+	l.apply(`
+apiVersion: batch/v1
+kind: Job
+metadata: {name: %s, namespace: %s, labels: {kueue.x-k8s.io/queue-name: %s%s}}
+spec:
+  parallelism: %d
+  completions: %[5]d
+  suspend: true
+  template:
+    metadata: {annotations: {pod-complete.stage.kwok.x-k8s.io/delay: %[6]s}}
+    spec:
+      terminationGracePeriodSeconds: 0
+      restartPolicy: Never
+      containers: [{name: train, image: example.com/train:1, resources: {requests: {cpu: "1", memory: 1Gi}, limits: {nvidia.com/gpu: 1}}}]
+`, name, space(team), desired.DefaultNaming.LocalQueue(team), class, gpus, runs)
+}
+
+// class makes a priority class of a weight.
+func (l *lab) class(weight int) string {
+	l.t.Helper()
+	name := clustertest.Name("weight")
+	l.apply(`{apiVersion: kueue.x-k8s.io/v1beta2, kind: WorkloadPriorityClass, metadata: {name: %s}, value: %d}`, name, weight)
+	l.t.Cleanup(func() { _, _ = l.c.TryKubectl("", "delete", "workloadpriorityclass", name, "--wait=false") })
+	return name
+}
+
+// pools are the GPUs of the lab's pool, as the console sums them up.
+func (l *lab) gpus() (usage.Pool, error) {
+	s, err := l.capacity.Snapshot(l.t.Context())
+	if err != nil {
+		return usage.Pool{}, err
+	}
+	for _, p := range s.Pools {
+		for _, c := range p.Cells {
+			if p.Name == l.pool && c.Resource == catalog.GPU {
+				return c.Pool, nil
+			}
+		}
+	}
+	return usage.Pool{}, fmt.Errorf("there is no pool %s", l.pool)
+}
+
+// told is what Kueue's own status and the nodes and pods say of the lab's pool:
+// held and borrowed by all queues, physical, and bound by pods of the teams.
+func (l *lab) told(teams ...string) (u usage.Pool, err error) {
+	for _, team := range teams {
+		var q kueue.ClusterQueue
+		if err := l.c.Client.Get(l.t.Context(), client.ObjectKey{Name: desired.DefaultNaming.ClusterQueue(team)}, &q); err != nil {
+			return u, err
+		}
+		for _, flavor := range q.Status.FlavorsReservation {
+			for _, r := range flavor.Resources {
+				if string(flavor.Name) == l.pool && r.Name == catalog.GPU {
+					u.Held += r.Total.Value()
+					u.Borrowed += r.Borrowed.Value()
+				}
+			}
+		}
+		for _, flavor := range q.Spec.ResourceGroups[0].Flavors {
+			for _, r := range flavor.Resources {
+				if r.Name == catalog.GPU {
+					u.Quota += r.NominalQuota.Value()
+				}
+			}
+		}
+	}
+	var nodes corev1.NodeList
+	if err := l.c.Client.List(l.t.Context(), &nodes, client.MatchingLabels{catalog.InstanceTypeLabel: l.pool}); err != nil {
+		return u, err
+	}
+	ready := map[string]bool{}
+	free := map[string]int64{}
+	for i := range nodes.Items {
+		n := &nodes.Items[i]
+		gpus := n.Status.Capacity[catalog.GPU]
+		u.Physical += gpus.Value()
+		ready[n.Name], free[n.Name] = catalog.TakesTasks(n), gpus.Value()
+	}
+	var pods corev1.PodList
+	if err := l.c.Client.List(l.t.Context(), &pods); err != nil {
+		return u, err
+	}
+	bound := map[string]int64{}
+	for i := range pods.Items {
+		p := &pods.Items[i]
+		if _, here := free[p.Spec.NodeName]; !here || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
+			continue
+		}
+		free[p.Spec.NodeName]--
+		if p.Labels["kueue.x-k8s.io/podset"] == "" {
+			u.Outside++
+		} else {
+			bound[p.Namespace]++
+		}
+	}
+	for _, team := range teams {
+		var q kueue.ClusterQueue
+		if err := l.c.Client.Get(l.t.Context(), client.ObjectKey{Name: desired.DefaultNaming.ClusterQueue(team)}, &q); err != nil {
+			return u, err
+		}
+		nominal := q.Spec.ResourceGroups[0].Flavors[0].Resources[0].NominalQuota.Value()
+		u.OwnBound += min(bound[space(team)], nominal)
+		u.BorrowedBound += max(0, bound[space(team)]-nominal)
+	}
+	for name, left := range free {
+		if ready[name] {
+			u.Idle += left
+			u.Largest = max(u.Largest, left)
+		} else {
+			u.Unhealthy += left
+		}
+	}
+	return u, nil
+}
+
+// holds are all figures of the lab's pool that history has.
+func (l *lab) holders(resource string) map[history.Measure]history.Holder {
+	all := map[history.Measure]history.Holder{}
+	for _, m := range strings.Fields("physical own borrowed outside unhealthy idle held unplaced") {
+		all[history.Measure(m)] = history.Holder{Pool: l.pool, Resource: resource, Measure: history.Measure(m)}
+	}
+	return all
+}

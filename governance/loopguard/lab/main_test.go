@@ -1,9 +1,0 @@
-package lab_test
-
-import (
-	"testing"
-
-	"kuota.dev/kuota/governance/cluster/clustertest"
-)
-
-func TestMain(m *testing.M) { clustertest.Main(m) }

@@ -1,0 +1,171 @@
+package utilization
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// exporterDir is the folder with what the exporter serves; set for the process
+// that is one.
+const exporterDir = "KUOTA_TEST_EXPORTER"
+
+// TestMain is the tests, or, started by one of them, the exporter.
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(exporterDir); dir != "" {
+		serveMetrics(dir)
+		return
+	}
+	os.Exit(m.Run())
+}
+
+var counter = regexp.MustCompile(`@([0-9.]+)`)
+
+// serveMetrics answers each path with the file of that name. @0.25 stands for a
+// counter that grows by so much a second.
+func serveMetrics(dir string) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(listener.Addr())
+	started := time.Now()
+	panic(http.Serve(listener, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		text, err := os.ReadFile(filepath.Join(dir, filepath.Base(r.URL.Path)))
+		if err != nil {
+			http.NotFound(w, r)
+			return
+		}
+		now := time.Now()
+		fmt.Fprint(w, counter.ReplaceAllStringFunc(string(text), func(rate string) string {
+			var each float64
+			fmt.Sscanf(rate, "@%f", &each)
+			return fmt.Sprintf("%f %d", each*now.Sub(started).Seconds(), now.UnixMilli())
+		}))
+	})))
+}
+
+// start starts a program that ends with the test, and returns what the first line
+// of its output that fits says in its first group.
+func start(t *testing.T, line *regexp.Regexp, env []string, name string, args ...string) string {
+	t.Helper()
+	command := exec.Command(name, args...)
+	command.Env = append(os.Environ(), env...)
+	output, err := command.StdoutPipe()
+	must(t, err)
+	command.Stderr = command.Stdout
+	must(t, command.Start())
+	found, ended := make(chan string, 1), make(chan struct{})
+	t.Cleanup(func() {
+		_ = command.Process.Kill()
+		<-ended
+		_ = command.Wait()
+	})
+	var said strings.Builder
+	go func() {
+		defer close(ended)
+		for lines := bufio.NewScanner(output); lines.Scan(); {
+			if m := line.FindStringSubmatch(lines.Text()); m != nil {
+				select {
+				case found <- m[1]:
+				default:
+				}
+			}
+			if said.Len() < 1<<16 {
+				said.WriteString(lines.Text() + "\n")
+			}
+		}
+	}()
+	select {
+	case address := <-found:
+		return address
+	case <-ended:
+		t.Fatalf("%s ended: %s", name, said.String())
+	case <-time.After(30 * time.Second):
+		t.Fatalf("%s does not start", name)
+	}
+	return ""
+}
+
+// prometheusProgram is the one that make prometheus installs.
+func prometheusProgram(t *testing.T) string {
+	t.Helper()
+	name := os.Getenv("KUOTA_PROMETHEUS")
+	if name == "" {
+		name = "../../.local/prometheus/usr/bin/prometheus"
+	}
+	name, err := filepath.Abs(name)
+	must(t, err)
+	if _, err := os.Stat(name); err != nil {
+		t.Fatalf("there is no Prometheus: `make prometheus` installs it: %v", err)
+	}
+	return name
+}
+
+// lab is a Prometheus that scrapes an exporter each second.
+type lab struct {
+	dir string // of what the exporter serves
+	url string
+}
+
+// newLab starts one with these files, and with scrape_configs in which EXPORTER
+// stands for the exporter's address.
+func newLab(t *testing.T, files map[string]string, scrape string) lab {
+	t.Helper()
+	l := lab{dir: t.TempDir()}
+	for name, text := range files {
+		l.write(t, name, text)
+	}
+	self, err := os.Executable()
+	must(t, err)
+	exporter := start(t, regexp.MustCompile(`^(127\.0\.0\.1:\d+)$`), []string{exporterDir + "=" + l.dir}, self)
+	dir := t.TempDir()
+	config := filepath.Join(dir, "prometheus.yml")
+	must(t, os.WriteFile(config, []byte("global: {scrape_interval: 1s, scrape_timeout: 1s}\nscrape_configs:\n"+strings.ReplaceAll(scrape, "EXPORTER", exporter)), 0o600))
+	l.url = "http://" + start(t, regexp.MustCompile(`msg="Listening on" address=(\S+)`), nil, prometheusProgram(t),
+		"--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address=127.0.0.1:0")
+	return l
+}
+
+// write has the exporter serve a file; in one step, so that no half is scraped.
+func (l lab) write(t *testing.T, name, text string) {
+	t.Helper()
+	must(t, os.WriteFile(filepath.Join(l.dir, name+".new"), []byte(text), 0o600))
+	must(t, os.Rename(filepath.Join(l.dir, name+".new"), filepath.Join(l.dir, name)))
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// until asks again and again until a Reading is as it should be.
+func until(t *testing.T, s *Service, right func(*Reading) error) *Reading {
+	t.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	for {
+		s.Round(t.Context())
+		now := s.Now()
+		err := fmt.Errorf("no reading: %s", now.Trouble)
+		if now.Reading != nil {
+			err = right(now.Reading)
+		}
+		if err == nil {
+			return now.Reading
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+		<-time.After(100 * time.Millisecond)
+	}
+}

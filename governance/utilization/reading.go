@@ -1,0 +1,298 @@
+package utilization
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"kuota.dev/kuota/governance/catalog"
+
+	"github.com/prometheus/common/model"
+)
+
+// Ratio is how much of something is used, both in one unit. Its zero value is no
+// data, which is not the same as nothing used.
+type Ratio struct{ Used, Of float64 }
+
+// Known tells whether there is data.
+func (r Ratio) Known() bool { return r.Of > 0 }
+
+// Share is what is used of all, 0 to 1; 0 without data.
+func (r Ratio) Share() float64 {
+	if !r.Known() {
+		return 0
+	}
+	return min(max(r.Used/r.Of, 0), 1)
+}
+
+// Add adds what is used of something else.
+func (r *Ratio) Add(o Ratio) {
+	if o.Known() {
+		r.Used += o.Used
+		r.Of += o.Of
+	}
+}
+
+// PodName names a pod.
+type PodName struct{ Namespace, Name string }
+
+// Device is one GPU, one MIG device of it, or one Neuron device.
+type Device struct {
+	Kind    Kind
+	Node    string // as Prometheus names it
+	Index   string // on its node, such as 0; a GPU's MIG devices share it
+	UUID    string // of the GPU; empty where unknown
+	MIG     string // instance id; empty for a whole device
+	Profile string // of a MIG device, such as 3g.40gb
+	Pods    []PodName
+
+	Busy   Ratio // utilization, in devices; a MIG device is as much of one as it has of 7 slices
+	Peak   Ratio // the largest utilization over the time after which a device is idle; no data unless it had the same pod all the time
+	Memory Ratio // bytes; of Neuron devices that is known by node only
+}
+
+// physical is the same for all parts of one device.
+func (d *Device) physical() string {
+	return string(d.Kind) + "\n" + d.Node + "\n" + cmp.Or(d.Index, d.UUID)
+}
+
+// Node is what one node says of itself.
+type Node struct {
+	Name         string // as Prometheus names it
+	CPU          Ratio  // vCPUs
+	Memory       Ratio  // bytes
+	NeuronMemory Ratio  // bytes, of all its Neuron devices
+}
+
+// Reading is what Prometheus knew at one time. It is never changed once it is
+// made.
+type Reading struct {
+	At      time.Time
+	Devices []Device // by node and index
+	Nodes   []Node   // by name
+	// Names are those of nodes by the addresses that series may have instead.
+	Names map[string]string
+}
+
+// reader makes a Reading of series. Two series of the same are the larger one.
+type reader struct {
+	devices map[string]*Device
+	parts   map[*Device]map[string]float64 // metrics by name, in Prometheus' units
+	nodes   map[string]*Node
+	neuron  map[string]neuronNode
+	cores   map[string]map[int]core // by node
+	names   map[string]string
+	used    map[string]float64 // of Neuron memory, by node
+}
+
+func read(now, cpu, peaks model.Vector) *Reading {
+	r := &reader{
+		devices: map[string]*Device{}, parts: map[*Device]map[string]float64{}, nodes: map[string]*Node{}, neuron: map[string]neuronNode{},
+		cores: map[string]map[int]core{}, names: map[string]string{}, used: map[string]float64{},
+	}
+	for _, s := range now {
+		r.take(s, string(s.Metric[model.MetricNameLabel]), "")
+	}
+	idle := map[*Node]float64{}
+	for _, s := range cpu {
+		value, ok := sane(s)
+		if node := r.node(s); ok && node != nil {
+			switch s.Metric[partLabel] {
+			case "idle":
+				idle[node] = value
+			case "cpus":
+				node.CPU.Of = value
+			}
+		}
+	}
+	for _, n := range r.nodes {
+		if free, ok := idle[n]; ok {
+			n.CPU.Used = max(0, n.CPU.Of-free)
+		} else {
+			n.CPU = Ratio{}
+		}
+	}
+	for _, s := range peaks {
+		r.take(s, string(s.Metric[partLabel]), "peak")
+	}
+	return r.reading()
+}
+
+// sane is the value of a series; false for what is no data.
+func sane(s *model.Sample) (float64, bool) {
+	v := float64(s.Value)
+	return v, s.Histogram == nil && v >= 0 && !math.IsInf(v, 0) // nothing compares to NaN
+}
+
+func (r *reader) node(s *model.Sample) *Node {
+	name := string(s.Metric[nodeName])
+	if name == "" {
+		return nil
+	}
+	n := r.nodes[name]
+	if n == nil {
+		n = &Node{Name: name}
+		r.nodes[name] = n
+	}
+	return n
+}
+
+// take takes in one series. suffix is what stands behind its metric's name.
+func (r *reader) take(s *model.Sample, metric, suffix string) {
+	value, ok := sane(s)
+	label := func(name model.LabelName) string { return string(s.Metric[name]) }
+	if metric == unameInfo {
+		host, _, _ := strings.Cut(label("instance"), ":")
+		r.names[host] = label("nodename")
+		return
+	}
+	if label(nodeName) == "" || !ok {
+		return
+	}
+	switch metric {
+	case gpuBusy, engineActive, memoryUsed, memoryFree, memoryKept:
+		d := r.device(s, suffix == "")
+		if d == nil || !sees(&d.Pods, podOf(s), suffix == "") {
+			return
+		}
+		parts := r.parts[d]
+		if was, ok := parts[metric+suffix]; !ok || value > was {
+			parts[metric+suffix] = value
+		}
+	case coreBusy:
+		r.core(s, value, suffix != "")
+	case neuronInfo:
+		n := neuronNode{}
+		n.devices, _ = strconv.Atoi(label("neuron_device_count"))
+		n.cores, _ = strconv.Atoi(label("neuroncore_per_device_count"))
+		n.memory, _ = strconv.ParseFloat(label("neuron_device_memory_size"), 64)
+		if n.devices > 0 && n.devices <= maxDevices && n.cores > 0 && n.cores <= maxDevices {
+			r.neuron[label(nodeName)] = n
+		}
+	case neuronUsed:
+		if label("memory_location") == "neuron_device" {
+			r.used[label(nodeName)] += value
+		}
+	case nodeFree:
+		n := r.node(s) // turned around when the total is known
+		n.Memory.Used = max(n.Memory.Used, value)
+	case nodeTotal:
+		n := r.node(s)
+		n.Memory.Of = max(n.Memory.Of, value)
+	}
+}
+
+// maxDevices is more than a node has of anything.
+const maxDevices = 1024
+
+// device is the one that a series is of; nil for one that is not known and not to
+// be made.
+func (r *reader) device(s *model.Sample, make bool) *Device {
+	d := Device{
+		Kind: GPU, Node: string(s.Metric[nodeName]), Index: string(s.Metric["gpu"]), UUID: string(s.Metric["UUID"]),
+		MIG: string(s.Metric["GPU_I_ID"]), Profile: string(s.Metric["GPU_I_PROFILE"]),
+	}
+	key := cmp.Or(d.UUID, d.Node+"\n"+d.Index) + "\n" + d.MIG
+	if r.devices[key] == nil && make {
+		r.devices[key] = &d
+		r.parts[&d] = map[string]float64{}
+	}
+	return r.devices[key]
+}
+
+// sees tells whether a series that names a pod counts for a device with these pods:
+// that of now adds its pod to them, and one of before must be of one of them.
+func sees(pods *[]PodName, pod PodName, now bool) bool {
+	switch {
+	case slices.Contains(*pods, pod), pod.Name == "" && (now || len(*pods) == 0):
+		return true
+	case now:
+		*pods = append(*pods, pod)
+	}
+	return now
+}
+
+// podOf is the pod that a series names. Where Prometheus kept the labels of the
+// exporter's own pod, those of the series are the exported ones.
+func podOf(s *model.Sample) PodName {
+	if name := s.Metric["exported_pod"]; name != "" {
+		return PodName{cmp.Or(string(s.Metric["exported_namespace"]), string(s.Metric["namespace"])), string(name)}
+	}
+	return PodName{string(s.Metric["namespace"]), string(s.Metric["pod"])}
+}
+
+// reading puts together what was taken in.
+func (r *reader) reading() *Reading {
+	cut := map[string]bool{} // GPUs that are cut into MIG devices
+	for _, d := range r.devices {
+		if d.MIG != "" {
+			cut[d.physical()] = true
+		}
+	}
+	out := &Reading{Names: r.names}
+	for _, d := range r.devices {
+		if d.MIG != "" || !cut[d.physical()] {
+			d.finish(r.parts[d])
+			out.Devices = append(out.Devices, *d)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.cores)) {
+		if _, told := r.neuron[name]; !told {
+			r.neuron[name] = neuronNode{cores: coresOfDevice}
+		}
+	}
+	for name, n := range r.neuron {
+		out.Devices = append(out.Devices, n.all(name, r.cores[name])...)
+		if total := n.memory * float64(n.devices); total > 0 {
+			r.node(&model.Sample{Metric: model.Metric{nodeName: model.LabelValue(name)}}).NeuronMemory = Ratio{min(r.used[name], total), total}
+		}
+	}
+	for _, n := range r.nodes {
+		if n.Memory.Of < n.Memory.Used || n.Memory.Used == 0 { // one of the two is missing
+			n.Memory = Ratio{}
+		}
+		n.Memory.Used = n.Memory.Of - n.Memory.Used
+		out.Nodes = append(out.Nodes, *n)
+	}
+	slices.SortFunc(out.Nodes, func(a, b Node) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(out.Devices, func(a, b Device) int {
+		return cmp.Or(strings.Compare(a.Node, b.Node), strings.Compare(string(a.Kind), string(b.Kind)), cmp.Compare(len(a.Index), len(b.Index)), strings.Compare(a.Index, b.Index), strings.Compare(a.UUID, b.UUID), strings.Compare(a.MIG, b.MIG))
+	})
+	for i := range out.Devices {
+		sortPods(out.Devices[i].Pods)
+	}
+	return out
+}
+
+func sortPods(pods []PodName) {
+	slices.SortFunc(pods, func(a, b PodName) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
+}
+
+// finish makes figures of a GPU's metrics.
+func (d *Device) finish(parts map[string]float64) {
+	of := 1.0
+	if d.MIG != "" {
+		of = migShare(d.Profile)
+	}
+	utilization := func(suffix string) Ratio {
+		// A MIG device has no utilization of its own, and what stands there is its GPU's.
+		if v, ok := parts[gpuBusy+suffix]; ok && v <= 100 && d.MIG == "" {
+			return Ratio{v / 100 * of, of}
+		}
+		if v, ok := parts[engineActive+suffix]; ok && v <= 1 {
+			return Ratio{v * of, of}
+		}
+		return Ratio{}
+	}
+	d.Busy, d.Peak = utilization(""), utilization("peak")
+	used, hasUsed := parts[memoryUsed]
+	if free, hasFree := parts[memoryFree]; hasUsed && hasFree {
+		d.Memory = Ratio{used * float64(catalog.MiB), (used + free + parts[memoryKept]) * float64(catalog.MiB)}
+	}
+}

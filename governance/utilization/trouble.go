@@ -1,0 +1,47 @@
+package utilization
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	prometheus "github.com/prometheus/client_golang/api/prometheus/v1"
+)
+
+// errNonsense is an answer of another type than was asked for.
+var errNonsense = errors.New("the answer is of another type than was asked for")
+
+// sentence says to people what went wrong, why, and what to do. It names no
+// address, and quotes nothing that a server wrote: that is for the log.
+func sentence(err error, timeout time.Duration) string {
+	var refused *prometheus.Error
+	var token errToken
+	switch {
+	case errors.As(err, &token):
+		return "The token for Prometheus cannot be read. Check --prometheus-token-file."
+	case errors.Is(err, errTooLarge):
+		return fmt.Sprintf("Prometheus answered with more than %d MiB. Select this cluster's series with --prometheus-match.", mostBytes>>20)
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Sprintf("Prometheus did not answer within %g s. Check whether it is overloaded, or raise --prometheus-timeout.", timeout.Seconds())
+	case !errors.As(err, &refused) && isNetwork(err):
+		return "Prometheus cannot be reached. Check that it runs, and check --prometheus-url and --prometheus-ca-file."
+	case refused == nil, refused.Type == prometheus.ErrBadResponse:
+		return "The server that answers is not Prometheus. Check --prometheus-url."
+	case refused.Type == prometheus.ErrClient && (strings.HasSuffix(refused.Msg, fmt.Sprint(http.StatusUnauthorized)) || strings.HasSuffix(refused.Msg, fmt.Sprint(http.StatusForbidden))):
+		return "Prometheus rejects the console. Check that the token of --prometheus-token-file is valid and has permission to query."
+	case refused.Type == prometheus.ErrClient:
+		return "The server that answers has no Prometheus API at this path. Check --prometheus-url and its path."
+	case refused.Type == prometheus.ErrServer:
+		return "Prometheus reports an internal error or is overloaded. See its log."
+	}
+	return "Prometheus rejects the query. See the console's log for the reason."
+}
+
+// isNetwork tells whether no answer came at all.
+func isNetwork(err error) bool {
+	var network interface{ Timeout() bool } // as url.Error and net.Error have it
+	return errors.As(err, &network)
+}
