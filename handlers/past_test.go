@@ -13,6 +13,7 @@ import (
 	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/history"
+	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
 	"kuota.dev/kuota/views/htmlcheck"
@@ -270,7 +271,7 @@ func TestTeamUsage(t *testing.T) {
 	p.held = map[history.Holder]int64{holder(history.Held): 10, holder(history.Borrows): 2, holder(history.Quota): 15}
 	d := &domain{past: p, teams: []string{"vision"}, capacity: capacityDomain{snapshot: aCluster()}, changed: make(chan struct{}, 1)}
 	for i, place := range []int{1, 2, 3} {
-		d.items = append(d.items, tasks.Item{Task: &tasks.Task{UID: string(rune('a' + i)), Name: "job-" + string(rune('a'+i)), Namespace: "hyperpod-ns-vision", Kind: "Job", State: tasks.Pending, WaitingSince: noon}, Place: place, Brief: &explain.Verdict{Constraint: explain.Quota, Decides: &explain.Shortage{Cell: explain.Cell{Flavor: h100, Resource: catalog.GPU}, Needed: 5, Free: 2}}})
+		d.items = append(d.items, tasks.Item{Task: &tasks.Task{UID: string(rune('a' + i)), Name: "job-" + string(rune('a'+i)), Namespace: "hyperpod-ns-vision", Kind: "Job", State: tasks.Pending, WaitingSince: noon}, Place: place, Brief: &explain.Verdict{Constraint: explain.Quota, Decides: &explain.Shortage{FlavorResource: quota.FlavorResource{Flavor: h100, Resource: catalog.GPU}, Needed: 5, Free: 2}}})
 	}
 	d.waiting = 1200
 	d.list.ByClass = []tasks.ClassRow{{Class: "dev-priority", Running: 2, Pending: 3}}

@@ -177,7 +177,7 @@ func outcome(s tasks.Supposed, who string) []string {
 // victims are tasks that may be stopped, with what they hold.
 func victims(s *explain.Shortage) string {
 	var names []string
-	for _, link := range holders(s.Lower, s.Cell) {
+	for _, link := range holders(s.Lower, s.FlavorResource) {
 		names = append(names, strings.TrimSpace(link.Name+" "+link.Amount))
 	}
 	return strings.Join(names, ", ")

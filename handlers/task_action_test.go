@@ -73,9 +73,9 @@ func working(state tasks.State) actions.Review {
 	low := actions.Choice{Name: "dev-priority", Supposed: tasks.Supposed{Priority: 10, Place: 3, Of: 3, Ahead: first, Outranked: 2, Preempts: true}}
 	r := actions.Review{Detail: tasks.Detail{Item: tasks.Item{Task: task, Team: "vision"}}, Next: first, Stands: low.Supposed, Choices: []actions.Choice{high, low}}
 	if !state.Holding() {
-		short := explain.Shortage{Cell: explain.Cell{Flavor: "p5", Resource: "nvidia.com/gpu"}, Needed: 3, Free: 2, Nominal: 4, Used: 4}
+		short := explain.Shortage{FlavorResource: quota.FlavorResource{Flavor: "p5", Resource: "nvidia.com/gpu"}, Needed: 3, Free: 2, Nominal: 4, Used: 4}
 		reclaims := short
-		reclaims.Lower = []explain.Holder{{Name: "runs", Kind: "Job", Namespace: "ns", Holds: explain.Amounts{short.Cell: 4}}}
+		reclaims.Lower = []explain.Holder{{Name: "runs", Kind: "Job", Namespace: "ns", Holds: quota.FlavorResourceQuantities{short.FlavorResource: 4}}}
 		r.Place, r.Of = 3, 3
 		r.Choices[0].Verdict = &explain.Verdict{Constraint: explain.Reclaims, Decides: &reclaims}
 		r.Choices[1].Verdict = &explain.Verdict{Constraint: explain.Quota, Decides: &short}

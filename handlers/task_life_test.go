@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
 	"kuota.dev/kuota/views/htmlcheck"
@@ -14,7 +15,7 @@ import (
 const gpu = "nvidia.com/gpu"
 
 func line(held, own int64, more func(*tasks.BackingLine)) tasks.BackingLine {
-	l := tasks.BackingLine{Cell: explain.Cell{Flavor: "p5", Resource: gpu}, Held: held, Own: own, Borrowed: held - own}
+	l := tasks.BackingLine{FlavorResource: quota.FlavorResource{Flavor: "p5", Resource: gpu}, Held: held, Own: own, Borrowed: held - own}
 	if more != nil {
 		more(&l)
 	}
@@ -58,12 +59,12 @@ func TestTaskLife(t *testing.T) {
 		"runs, and wants more that others borrow": {tasks.Running, func(d *tasks.Detail) {
 			grows := *d.Task
 			grows.Size, grows.Wants = tasks.Size{Now: 3, Wanted: 6}, "waits for quota"
-			cell := explain.Cell{Flavor: "ml.p5.48xlarge", Resource: "nvidia.com/gpu"}
-			d.Task, d.Verdict = &grows, &explain.Verdict{Constraint: explain.Quota, Decides: &explain.Shortage{Cell: cell, Needed: 6, Free: 3, Most: 12, Nominal: 3, Used: 3, Reclaim: 6, Borrowers: []explain.Borrower{{Queue: "q", Team: "speech", Amount: 4}, {Team: "another team", Amount: 2}}}}
+			cell := quota.FlavorResource{Flavor: "ml.p5.48xlarge", Resource: "nvidia.com/gpu"}
+			d.Task, d.Verdict = &grows, &explain.Verdict{Constraint: explain.Quota, Decides: &explain.Shortage{FlavorResource: cell, Needed: 6, Free: 3, Most: 12, Nominal: 3, Used: 3, Reclaim: 6, Borrowers: []explain.Borrower{{Queue: "q", Team: "speech", Amount: 4}, {Team: "another team", Amount: 2}}}}
 			for range 7 {
-				d.Verdict.Decides.Own = append(d.Verdict.Decides.Own, explain.Holder{Name: "a", Kind: "Job", Namespace: "ns", Holds: explain.Amounts{cell: 1}})
+				d.Verdict.Decides.Own = append(d.Verdict.Decides.Own, explain.Holder{Name: "a", Kind: "Job", Namespace: "ns", Holds: quota.FlavorResourceQuantities{cell: 1}})
 			}
-			d.Verdict.Decides.Own = append(d.Verdict.Decides.Own, explain.Holder{Team: "another team", Holds: explain.Amounts{cell: 9}})
+			d.Verdict.Decides.Own = append(d.Verdict.Decides.Own, explain.Holder{Team: "another team", Holds: quota.FlavorResourceQuantities{cell: 9}})
 		}, "#task-why", []string{"a 1 GPU, another team 9 GPUs, 2 more", "Why does it not get more pods?", "3 GPUs short.", "It runs with 3 of 6 pods. It requests 6 GPUs", "Other teams borrow 6 GPUs: team speech 4 GPUs, another team 2 GPUs"}},
 		"at a place for long, in a shared queue": {tasks.Pending, func(d *tasks.Detail) {
 			d.Place, d.Standing = 3, tasks.Standing{Of: 12, ClusterPlace: 9, ClusterOf: 40, ByKueue: true, PlaceSince: time.Now().Add(-10 * time.Minute), AtLeast: true}

@@ -184,7 +184,7 @@ func shortage(why *views.Why, d tasks.Detail, team string) {
 			why.Text += " " + mayPreempt
 		}
 	}
-	own := views.WhyStep{Tone: "bad", Title: "Own quota", Text: usedWords(s, of), Tasks: holders(s.Own, s.Cell)}
+	own := views.WhyStep{Tone: "bad", Title: "Own quota", Text: usedWords(s, of), Tasks: holders(s.Own, s.FlavorResource)}
 	if text, more := strings.CutSuffix(own.Text, " by:"); more && len(own.Tasks) == 0 {
 		own.Text = text + " by this task itself."
 	}
@@ -193,7 +193,7 @@ func shortage(why *views.Why, d tasks.Detail, team string) {
 	}
 	lower := views.WhyStep{Tone: "bad", Title: "Preempting lower-priority tasks of the team", Text: "The team has no lower-priority tasks here."}
 	if s.LowerSum > 0 {
-		lower.Tone, lower.Text, lower.Tasks = "wait", fmt.Sprintf("Lower-priority tasks use %s:", of(s.LowerSum)), holders(s.Lower, s.Cell)
+		lower.Tone, lower.Text, lower.Tasks = "wait", fmt.Sprintf("Lower-priority tasks use %s:", of(s.LowerSum)), holders(s.Lower, s.FlavorResource)
 	}
 	borrow := views.WhyStep{Tone: "bad", Title: "Borrowing and reclaiming"}
 	switch {
@@ -217,7 +217,7 @@ func shortage(why *views.Why, d tasks.Detail, team string) {
 		borrow.Text, borrow.Tasks = borrow.Text+":", borrowers(s)
 	}
 	if len(v.StopsOthers) > 0 {
-		borrow.Tone, borrow.Tasks = "wait", holders(v.StopsOthers, s.Cell)
+		borrow.Tone, borrow.Tasks = "wait", holders(v.StopsOthers, s.FlavorResource)
 		if text, more := strings.CutSuffix(borrow.Text, ":"); more {
 			borrow.Text = text + "."
 		}
@@ -283,7 +283,7 @@ func upper(text string) string {
 
 // holders are the first tasks of a list, the sum of those that are not for the
 // reader, which stands last there, and how many more are.
-func holders(list []explain.Holder, cell explain.Cell) []views.HolderLink {
+func holders(list []explain.Holder, cell quota.FlavorResource) []views.HolderLink {
 	return linked(list, func(h explain.Holder) bool { return h.Name == "" }, func(h explain.Holder) views.HolderLink {
 		link := views.HolderLink{TaskLink: views.TaskLink{Name: h.Team}, Amount: quota.Amount(cell.Resource, h.Holds[cell])}
 		if h.Name != "" {
@@ -323,9 +323,9 @@ func linked[T any](list []T, hidden func(T) bool, link func(T) views.HolderLink)
 }
 
 func changeWords(c explain.Change, d tasks.Detail, team string) views.WhyChange {
-	cell := explain.Cell{}
+	cell := quota.FlavorResource{}
 	if d.Verdict.Decides != nil {
-		cell = d.Verdict.Decides.Cell
+		cell = d.Verdict.Decides.FlavorResource
 	}
 	var figures []string
 	for _, f := range c.To {

@@ -170,7 +170,7 @@ func TestTaskTabs(t *testing.T) {
 // The list says in the words of the task's page why it does not start, and in
 // none of Kueue's, which may name others.
 func TestReasonInTheList(t *testing.T) {
-	short := &explain.Shortage{Cell: explain.Cell{Flavor: "p5", Resource: "nvidia.com/gpu"}, Needed: 5, Free: 2, Most: 4}
+	short := &explain.Shortage{FlavorResource: quota.FlavorResource{Flavor: "p5", Resource: "nvidia.com/gpu"}, Needed: 5, Free: 2, Most: 4}
 	for name, tc := range map[string]struct {
 		state tasks.State
 		brief *explain.Verdict

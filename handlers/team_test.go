@@ -259,7 +259,7 @@ func TestSubmitPreview(t *testing.T) {
 }
 
 func TestVerdictWords(t *testing.T) {
-	short := explain.Shortage{Cell: explain.Cell{Flavor: "ml.p5.48xlarge", Resource: catalog.GPU}, Needed: 6, Free: 4, Most: 4, Nominal: 4}
+	short := explain.Shortage{FlavorResource: quota.FlavorResource{Flavor: "ml.p5.48xlarge", Resource: catalog.GPU}, Needed: 6, Free: 4, Most: 4, Nominal: 4}
 	verdict := func(c explain.Constraint) tasks.Hypothesis {
 		return tasks.Hypothesis{Verdict: explain.Verdict{Constraint: c, Decides: &short, Detail: "main"}}
 	}

@@ -12,7 +12,6 @@ import (
 	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/tasks"
-	"kuota.dev/kuota/governance/tasks/explain"
 	"kuota.dev/kuota/governance/usage"
 
 	corev1 "k8s.io/api/core/v1"
@@ -36,9 +35,9 @@ type input struct {
 type queue struct {
 	team     string // empty for one of no team
 	inCohort bool
-	quota    explain.Amounts
-	lends    explain.Amounts
-	held     explain.Amounts
+	quota    quota.FlavorResourceQuantities
+	lends    quota.FlavorResourceQuantities
+	held     quota.FlavorResourceQuantities
 }
 
 // summing is a snapshot while it is made.
@@ -49,16 +48,16 @@ type summing struct {
 	order  []string // of teams
 	queues []queue
 	pools  map[string]*Pool
-	cells  map[explain.Cell]*usage.Pool
-	shares map[string]map[explain.Cell]*usage.Share // by team
-	bound  map[string]map[explain.Cell]int64
+	cells  map[quota.FlavorResource]*usage.Pool
+	shares map[string]map[quota.FlavorResource]*usage.Share // by team
+	bound  map[string]map[quota.FlavorResource]int64
 	nodes  []Node
 }
 
 func (in input) sum() *Snapshot {
 	s := summing{
-		input: in, teams: map[string]*Team{"": {}}, spaces: map[string]string{}, pools: map[string]*Pool{}, cells: map[explain.Cell]*usage.Pool{},
-		shares: map[string]map[explain.Cell]*usage.Share{}, bound: map[string]map[explain.Cell]int64{},
+		input: in, teams: map[string]*Team{"": {}}, spaces: map[string]string{}, pools: map[string]*Pool{}, cells: map[quota.FlavorResource]*usage.Pool{},
+		shares: map[string]map[quota.FlavorResource]*usage.Share{}, bound: map[string]map[quota.FlavorResource]int64{},
 	}
 	s.addTeams()
 	s.addQueues()
@@ -90,7 +89,7 @@ func (s *summing) addTeams() {
 func (s *summing) addQueues() {
 	for i := range s.input.queues.Items {
 		o := &s.input.queues.Items[i]
-		q := queue{team: o.Labels[desired.LabelTeam], inCohort: string(o.Spec.CohortName) == s.cohort, quota: explain.Amounts{}, lends: explain.Amounts{}, held: s.occupied.Queues[o.Name]}
+		q := queue{team: o.Labels[desired.LabelTeam], inCohort: string(o.Spec.CohortName) == s.cohort, quota: quota.FlavorResourceQuantities{}, lends: quota.FlavorResourceQuantities{}, held: s.occupied.Queues[o.Name]}
 		if s.teams[q.team] == nil {
 			q.team = ""
 		}
@@ -99,7 +98,7 @@ func (s *summing) addQueues() {
 				flavor := &o.Spec.ResourceGroups[j].Flavors[k]
 				for l := range flavor.Resources {
 					r := &flavor.Resources[l]
-					cell := explain.Cell{Flavor: string(flavor.Name), Resource: string(r.Name)}
+					cell := quota.FlavorResource{Flavor: string(flavor.Name), Resource: string(r.Name)}
 					q.quota[cell] = quota.InUnit(cell.Resource, r.NominalQuota)
 					q.lends[cell] = q.quota[cell]
 					if r.LendingLimit != nil {
@@ -123,10 +122,10 @@ func (s *summing) addQueues() {
 	}
 }
 
-func (s *summing) share(team string, cell explain.Cell) *usage.Share {
+func (s *summing) share(team string, cell quota.FlavorResource) *usage.Share {
 	of := s.shares[team]
 	if of == nil {
-		of = map[explain.Cell]*usage.Share{}
+		of = map[quota.FlavorResource]*usage.Share{}
 		s.shares[team] = of
 	}
 	if of[cell] == nil {
@@ -135,7 +134,7 @@ func (s *summing) share(team string, cell explain.Cell) *usage.Share {
 	return of[cell]
 }
 
-func (s *summing) cell(cell explain.Cell) *usage.Pool {
+func (s *summing) cell(cell quota.FlavorResource) *usage.Pool {
 	if s.cells[cell] == nil {
 		s.cells[cell] = &usage.Pool{}
 		s.pool(cell.Flavor)
@@ -205,7 +204,7 @@ func (s *summing) addNode(o *corev1.Node) {
 			one.Outside -= asked[resource]
 		}
 		parts := one.Parts(s.order)
-		cell := explain.Cell{Flavor: n.Pool, Resource: resource}
+		cell := quota.FlavorResource{Flavor: n.Pool, Resource: resource}
 		sum := s.cell(cell)
 		for team, amount := range parts.Bound {
 			n.Bound[resource] += amount
@@ -214,7 +213,7 @@ func (s *summing) addNode(o *corev1.Node) {
 			}
 			n.Teams[team][resource] = amount
 			if s.bound[team] == nil {
-				s.bound[team] = map[explain.Cell]int64{}
+				s.bound[team] = map[quota.FlavorResource]int64{}
 			}
 			s.bound[team][cell] += amount
 		}
@@ -308,7 +307,7 @@ func (s *summing) addLoans() {
 				for _, flavor := range o.Spec.ResourceGroups[j].Flavors {
 					for _, r := range flavor.Resources {
 						if amount := quota.InUnit(string(r.Name), r.NominalQuota); amount > 0 {
-							s.cell(explain.Cell{Flavor: string(flavor.Name), Resource: string(r.Name)}).Shares += amount
+							s.cell(quota.FlavorResource{Flavor: string(flavor.Name), Resource: string(r.Name)}).Shares += amount
 						}
 					}
 				}
@@ -317,7 +316,7 @@ func (s *summing) addLoans() {
 	}
 	members := slices.DeleteFunc(slices.Clone(s.queues), func(q queue) bool { return !q.inCohort })
 	slices.SortStableFunc(members, func(a, b queue) int { return strings.Compare(a.team, b.team) })
-	borrowed := map[explain.Cell]bool{}
+	borrowed := map[quota.FlavorResource]bool{}
 	for _, q := range members {
 		for cell, amount := range q.held {
 			if amount > q.quota[cell] {

@@ -11,7 +11,6 @@ import (
 	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/tasks"
-	"kuota.dev/kuota/governance/tasks/explain"
 	"kuota.dev/kuota/governance/usage"
 
 	"github.com/google/go-cmp/cmp"
@@ -28,7 +27,7 @@ type world struct{ in input }
 
 func newWorld() *world {
 	return &world{input{at: time.Unix(1_800_000_000, 0), cohort: "shared-pool", typeLabel: catalog.InstanceTypeLabel, occupied: tasks.Occupied{
-		Nodes: map[string]tasks.OnNode{}, Queues: map[string]explain.Amounts{}, Spaces: map[string]tasks.InNamespace{},
+		Nodes: map[string]tasks.OnNode{}, Queues: map[string]quota.FlavorResourceQuantities{}, Spaces: map[string]tasks.InNamespace{},
 	}}}
 }
 
@@ -61,7 +60,7 @@ func (w *world) queue(name, team string, gpus, held int64) {
 		q.Labels = map[string]string{desired.LabelTeam: team}
 	}
 	w.in.queues.Items = append(w.in.queues.Items, q)
-	w.in.occupied.Queues[name] = explain.Amounts{{Flavor: g5, Resource: catalog.GPU}: held}
+	w.in.occupied.Queues[name] = quota.FlavorResourceQuantities{{Flavor: g5, Resource: catalog.GPU}: held}
 }
 
 // pods puts pods on a node: of a namespace's admitted tasks, or for "" outside of

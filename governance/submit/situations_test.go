@@ -33,7 +33,7 @@ func TestSaidBeforehand(t *testing.T) {
 	}
 	w.submit(t, waits)
 	d := w.is(t, "waits", func(d tasks.Detail) bool { return d.State.Waiting() && d.Verdict.Constraint == explain.Quota })
-	if said, is := v.Verdict.Decides, d.Verdict.Decides; said.Cell != is.Cell || said.Short() != is.Short() || said.Free != is.Free || len(said.Own) != 1 || said.Own[0].Name != "fits" {
+	if said, is := v.Verdict.Decides, d.Verdict.Decides; said.FlavorResource != is.FlavorResource || said.Short() != is.Short() || said.Free != is.Free || len(said.Own) != 1 || said.Own[0].Name != "fits" {
 		t.Errorf("it was said to lack %+v, and lacks %+v", said, is)
 	}
 	if v := w.check(t, w.plan(t, "behind", 3, 1)); v.Before != 1 {

@@ -31,7 +31,7 @@ type Backing struct {
 // BackingLine is one resource of one pool, in the units of quota.Resources. Held
 // is Own and Borrowed; Borrowed is Unallocated, what lenders lend, and Uncovered.
 type BackingLine struct {
-	explain.Cell
+	quota.FlavorResource
 	Held, Own, Borrowed int64
 	Unallocated         int64    // of what no team was given
 	Lenders             []Lender // the largest first; apportioned
@@ -72,19 +72,19 @@ func (v viewer) backing(ctx context.Context, t *Task) (*Backing, error) {
 		}
 	}
 	slices.SortFunc(members, func(a, b *kueue.ClusterQueue) int { return strings.Compare(a.Name, b.Name) })
-	cohort := explain.Cluster{Shared: explain.Amounts{}}
+	cohort := explain.Cluster{Shared: quota.FlavorResourceQuantities{}}
 	var err error
 	if cohort.Nested, err = v.cohortQuota(ctx, string(name), cohort.Shared); err != nil {
 		return nil, err
 	}
 	b := &Backing{Nested: cohort.Nested}
-	var held explain.Amounts
+	var held quota.FlavorResourceQuantities
 	for _, h := range t.holds {
 		if h.Queue == queue {
 			held = h.Holds
 		}
 	}
-	cells := slices.SortedFunc(maps.Keys(held), func(a, b explain.Cell) int {
+	cells := slices.SortedFunc(maps.Keys(held), func(a, b quota.FlavorResource) int {
 		return cmp.Or(quota.Compare(a.Resource, b.Resource), strings.Compare(a.Flavor, b.Flavor))
 	})
 	for _, cell := range cells {
@@ -96,7 +96,7 @@ func (v viewer) backing(ctx context.Context, t *Task) (*Backing, error) {
 }
 
 // line says whose quota of one cell a task holds.
-func (v viewer) line(t *Task, cell explain.Cell, queue string, members []*kueue.ClusterQueue, cohort explain.Cluster) BackingLine {
+func (v viewer) line(t *Task, cell quota.FlavorResource, queue string, members []*kueue.ClusterQueue, cohort explain.Cluster) BackingLine {
 	teams := make([]usage.Team, len(members))
 	own := 0
 	used, amounts, mine := v.index.portions(cell, queue, t, members)
@@ -108,7 +108,7 @@ func (v viewer) line(t *Task, cell explain.Cell, queue string, members []*kueue.
 		}
 	}
 	borrowed := usage.OwnFirst(teams[own].Quota, amounts)
-	l := BackingLine{Cell: cell}
+	l := BackingLine{FlavorResource: cell}
 	for i, amount := range borrowed {
 		if mine[i] {
 			l.Held, l.Borrowed = l.Held+amounts[i], l.Borrowed+amount
@@ -161,7 +161,7 @@ func (v viewer) lender(q *kueue.ClusterQueue) string {
 }
 
 // quotaOf is a queue's own quota of a cell, and how much of it it lends.
-func quotaOf(q *kueue.ClusterQueue, cell explain.Cell) (nominal, lends int64) {
+func quotaOf(q *kueue.ClusterQueue, cell quota.FlavorResource) (nominal, lends int64) {
 	for i := range q.Spec.ResourceGroups {
 		for j := range q.Spec.ResourceGroups[i].Flavors {
 			flavor := &q.Spec.ResourceGroups[i].Flavors[j]
@@ -188,7 +188,7 @@ func quotaOf(q *kueue.ClusterQueue, cell explain.Cell) (nominal, lends int64) {
 // portions are what all members of a cohort hold of a cell, what the Workloads in
 // one queue hold of it, those that take its own quota first, and which of them
 // are the task's.
-func (x *Index) portions(cell explain.Cell, queue string, t *Task, members []*kueue.ClusterQueue) (used, amounts []int64, mine []bool) {
+func (x *Index) portions(cell quota.FlavorResource, queue string, t *Task, members []*kueue.ClusterQueue) (used, amounts []int64, mine []bool) {
 	type portion struct {
 		amount   int64
 		priority int32

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/tasks/explain"
 )
 
@@ -16,7 +17,7 @@ func (v viewer) more(ctx context.Context, t, next *Task) (*explain.Verdict, erro
 	c.Holders = slices.DeleteFunc(c.Holders, func(h *explain.Holder) bool { return h.UID == t.UID && h.Namespace == t.Namespace })
 	q := question(next)
 	if next.Elastic() { // the larger slice is counted whole
-		q.Takes = explain.Amounts{}
+		q.Takes = quota.FlavorResourceQuantities{}
 		for _, h := range t.holds {
 			for cell, amount := range h.Holds {
 				q.Takes[cell] += amount

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"kuota.dev/kuota/governance/tasks/explain"
+	"kuota.dev/kuota/governance/quota"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,9 +30,9 @@ type Index struct {
 	queues  map[queueKey]*order           // tasks that wait, by LocalQueue
 	orders  map[Column]*order             // of all tasks, once somebody asked for them
 	classes map[classKey]*tally
-	holding *order                     // tasks that hold quota, in the order in which Kueue stops them
-	used    map[string]explain.Amounts // by ClusterQueue
-	kinds   map[string]int             // how many tasks are of each
+	holding *order                                    // tasks that hold quota, in the order in which Kueue stops them
+	used    map[string]quota.FlavorResourceQuantities // by ClusterQueue
+	kinds   map[string]int                            // how many tasks are of each
 	pools   map[string]int
 	started time.Time // since when it counts
 	oldest  time.Time // period that tallies tell apart
@@ -74,7 +74,7 @@ func NewIndex(now func() time.Time) *Index {
 	return &Index{
 		now: now, holding: holding, tasks: map[groupKey]*Task{}, parts: map[groupKey][]*kueue.Workload{}, group: map[types.UID]groupKey{},
 		named: map[address][]*Task{}, spaces: map[string]map[*Task]struct{}{}, queues: map[queueKey]*order{},
-		orders: map[Column]*order{}, classes: map[classKey]*tally{}, used: map[string]explain.Amounts{}, kinds: map[string]int{}, pools: map[string]int{}, started: now(),
+		orders: map[Column]*order{}, classes: map[classKey]*tally{}, used: map[string]quota.FlavorResourceQuantities{}, kinds: map[string]int{}, pools: map[string]int{}, started: now(),
 		jobs: map[groupKey]*job{}, jobsIn: map[string]map[groupKey]struct{}{}, children: map[member]map[types.UID]struct{}{}, governed: map[string]bool{},
 		pods: map[types.UID]*Pod{}, podsBy: map[member]map[*Pod]struct{}{}, podsIn: map[member]map[*Pod]struct{}{}, waits: map[groupKey]bool{}, loads: map[string]*load{}, loops: map[types.UID][]*loop{},
 	}
@@ -282,10 +282,10 @@ func unlink[K comparable, V any](from map[K][]V, key K, at int) {
 	}
 }
 
-func (x *Index) addUsed(queue string, amounts explain.Amounts, sign int64) {
+func (x *Index) addUsed(queue string, amounts quota.FlavorResourceQuantities, sign int64) {
 	used := x.used[queue]
 	if used == nil {
-		used = explain.Amounts{}
+		used = quota.FlavorResourceQuantities{}
 		x.used[queue] = used
 	}
 	for cell, amount := range amounts {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/tasks/explain"
 
 	"github.com/google/go-cmp/cmp"
@@ -238,7 +239,7 @@ func checkHolders(t *testing.T, x *Index, all []*Task) {
 		for i := range task.holds {
 			if h := &task.holds[i]; h.Queue != "q-2" {
 				want = append(want, h)
-				used[h.Queue] += h.Holds[explain.Cell{Flavor: "a100", Resource: "nvidia.com/gpu"}]
+				used[h.Queue] += h.Holds[quota.FlavorResource{Flavor: "a100", Resource: "nvidia.com/gpu"}]
 			}
 		}
 	}
@@ -247,7 +248,7 @@ func checkHolders(t *testing.T, x *Index, all []*Task) {
 		t.Errorf("holders are not as a look tells: %s", diff)
 	}
 	for name, q := range c.Queues {
-		if got := q.Used[explain.Cell{Flavor: "a100", Resource: "nvidia.com/gpu"}]; got != used[name] {
+		if got := q.Used[quota.FlavorResource{Flavor: "a100", Resource: "nvidia.com/gpu"}]; got != used[name] {
 			t.Errorf("of %s %d are used, want %d", name, got, used[name])
 		}
 	}

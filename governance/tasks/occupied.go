@@ -4,14 +4,13 @@ import (
 	"maps"
 
 	"kuota.dev/kuota/governance/quota"
-	"kuota.dev/kuota/governance/tasks/explain"
 )
 
 // Occupied is what tasks and pods take of the cluster at one moment.
 type Occupied struct {
-	Nodes  map[string]OnNode          // by name, of those that have pods
-	Queues map[string]explain.Amounts // held, by ClusterQueue
-	Spaces map[string]InNamespace     // by namespace, of those that have tasks
+	Nodes  map[string]OnNode                         // by name, of those that have pods
+	Queues map[string]quota.FlavorResourceQuantities // held, by ClusterQueue
+	Spaces map[string]InNamespace                    // by namespace, of those that have tasks
 }
 
 // OnNode is what the pods of a node ask for that have not ended.
@@ -31,7 +30,7 @@ func (x *Index) occupied() Occupied {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	o := Occupied{
-		Nodes: make(map[string]OnNode, len(x.loads)), Queues: make(map[string]explain.Amounts, len(x.used)), Spaces: make(map[string]InNamespace),
+		Nodes: make(map[string]OnNode, len(x.loads)), Queues: make(map[string]quota.FlavorResourceQuantities, len(x.used)), Spaces: make(map[string]InNamespace),
 	}
 	for name, l := range x.loads {
 		on := OnNode{Pods: l.pods, Asked: maps.Clone(l.asked), Admitted: make(map[string]quota.Resources, len(l.admitted))}

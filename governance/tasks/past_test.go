@@ -117,13 +117,13 @@ func TestOtherTeamsAreNotNamed(t *testing.T) {
 // Nor is who does not see another team told whose tasks are stopped for theirs,
 // or hold what it needs, nor how many they are: only what all of them hold.
 func TestHoldersOfOtherTeamsAreNotNamed(t *testing.T) {
-	cell := explain.Cell{Flavor: "a100", Resource: "nvidia.com/gpu"}
+	cell := quota.FlavorResource{Flavor: "a100", Resource: "nvidia.com/gpu"}
 	x, _ := newTestIndex()
 	x.set(holdsGPUs(workload("mine", "low", "", 0, start, runs(start)...), "own", 2), false)
 	x.set(holdsGPUs(workload("secret-ns", "secret-task", "", 9, start, runs(start)...), "secret-queue", 3), false)
 	x.set(holdsGPUs(workload("secret-ns", "secret-other", "", 9, start, runs(start)...), "secret-queue", 1), false)
 	verdict := func(v viewer, gpus int64) *explain.Verdict {
-		own := &explain.Queue{Name: "own", Cohort: "all", Reclaims: explain.AnyPriority, Flavors: []string{"a100"}, Resources: []string{"nvidia.com/gpu"}, Limits: map[explain.Cell]explain.Limit{cell: {Nominal: 6}}}
+		own := &explain.Queue{Name: "own", Cohort: "all", Reclaims: explain.AnyPriority, Flavors: []string{"a100"}, Resources: []string{"nvidia.com/gpu"}, Limits: map[quota.FlavorResource]explain.Limit{cell: {Nominal: 6}}}
 		c := &explain.Cluster{Queue: own, Queues: map[string]*explain.Queue{"own": own, "secret-queue": {Name: "secret-queue", Team: "secret", Cohort: "all"}}, Flavors: map[string]explain.Flavor{"a100": {}}, Ranks: []explain.Class{{Name: "high", Priority: 20}}}
 		x.fill(c)
 		return v.explain(explain.Task{Namespace: "mine", Priority: 5, PodSets: []explain.PodSet{{Name: "main", Count: 1, Least: 1, Each: quota.Resources{"nvidia.com/gpu": gpus}}}}, c)
@@ -136,7 +136,7 @@ func TestHoldersOfOtherTeamsAreNotNamed(t *testing.T) {
 		t.Fatalf("an admin is told %+v", seen)
 	}
 	hidden := verdict(member, 4)
-	if want := []explain.Holder{{Team: someoneElse, Holds: explain.Amounts{cell: 4}}}; hidden.Constraint != explain.Reclaims || !cmp.Equal(want, hidden.StopsOthers) {
+	if want := []explain.Holder{{Team: someoneElse, Holds: quota.FlavorResourceQuantities{cell: 4}}}; hidden.Constraint != explain.Reclaims || !cmp.Equal(want, hidden.StopsOthers) {
 		t.Errorf("of others a member is told %+v", hidden.StopsOthers)
 	}
 	if lent := seen.Decides.Borrowers; len(lent) != 1 || lent[0].Team != "secret" || lent[0].Amount != 4 {

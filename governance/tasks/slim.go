@@ -11,7 +11,6 @@ import (
 
 	"kuota.dev/kuota/governance/loopguard"
 	"kuota.dev/kuota/governance/quota"
-	"kuota.dev/kuota/governance/tasks/explain"
 
 	corev1 "k8s.io/api/core/v1"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
@@ -208,10 +207,12 @@ func (s *requestSets) of(r quota.Resources) quota.Resources {
 }
 
 // amountSets keeps one copy of what many tasks hold.
-type amountSets struct{ shapes[explain.Amounts] }
+type amountSets struct {
+	shapes[quota.FlavorResourceQuantities]
+}
 
-func (s *amountSets) of(amounts explain.Amounts) explain.Amounts {
-	cells := slices.SortedFunc(maps.Keys(amounts), func(a, b explain.Cell) int {
+func (s *amountSets) of(amounts quota.FlavorResourceQuantities) quota.FlavorResourceQuantities {
+	cells := slices.SortedFunc(maps.Keys(amounts), func(a, b quota.FlavorResource) int {
 		return cmp.Or(strings.Compare(a.Flavor, b.Flavor), strings.Compare(a.Resource, b.Resource))
 	})
 	var key []byte

@@ -33,7 +33,7 @@ type survey struct {
 // cohort is what the queues of one cohort share.
 type cohort struct {
 	queues  map[string]*explain.Queue
-	shared  explain.Amounts
+	shared  quota.FlavorResourceQuantities
 	nested  bool
 	holding []*Task           // that use quota of any queue
 	exceeds map[string]bool   // queues that use more than their quota
@@ -86,7 +86,7 @@ func (s *survey) ask(ctx context.Context, t *Task, pods []*Pod, count PodCount) 
 // around reads what decides over a task, without the priority classes that it may
 // be given: see rank.
 func (s *survey) around(ctx context.Context, t *Task) (*explain.Cluster, error) {
-	c := &explain.Cluster{Now: time.Now(), LocalQueue: t.Queue, Queues: map[string]*explain.Queue{}, Flavors: map[string]explain.Flavor{}, Shared: explain.Amounts{}}
+	c := &explain.Cluster{Now: time.Now(), LocalQueue: t.Queue, Queues: map[string]*explain.Queue{}, Flavors: map[string]explain.Flavor{}, Shared: quota.FlavorResourceQuantities{}}
 	if t.Bare {
 		return c, s.without(ctx, t, c)
 	}
@@ -221,7 +221,7 @@ func (s *survey) cohort(ctx context.Context, name string) (*cohort, error) {
 	if found := s.cohorts[name]; found != nil {
 		return found, nil
 	}
-	o := &cohort{queues: map[string]*explain.Queue{}, shared: explain.Amounts{}, exceeds: map[string]bool{}}
+	o := &cohort{queues: map[string]*explain.Queue{}, shared: quota.FlavorResourceQuantities{}, exceeds: map[string]bool{}}
 	for _, q := range s.queues {
 		if string(q.Spec.CohortName) == name {
 			o.queues[q.Name] = memberOf(q)
@@ -244,7 +244,7 @@ func (s *survey) cohort(ctx context.Context, name string) (*cohort, error) {
 
 // cohortQuota adds the quota of a cohort's own object, where it has one, and
 // reports whether the cohort has a parent or children.
-func (v viewer) cohortQuota(ctx context.Context, name string, to explain.Amounts) (nested bool, err error) {
+func (v viewer) cohortQuota(ctx context.Context, name string, to quota.FlavorResourceQuantities) (nested bool, err error) {
 	if name == "" {
 		return false, nil
 	}
@@ -263,7 +263,7 @@ func (v viewer) cohortQuota(ctx context.Context, name string, to explain.Amounts
 		for j := range o.Spec.ResourceGroups {
 			for _, flavor := range o.Spec.ResourceGroups[j].Flavors {
 				for _, r := range flavor.Resources {
-					to[explain.Cell{Flavor: string(flavor.Name), Resource: string(r.Name)}] += quota.InUnit(string(r.Name), r.NominalQuota)
+					to[quota.FlavorResource{Flavor: string(flavor.Name), Resource: string(r.Name)}] += quota.InUnit(string(r.Name), r.NominalQuota)
 				}
 			}
 		}
@@ -291,7 +291,7 @@ func (x *Index) use(queues map[string]*explain.Queue) []*Task {
 	defer x.mu.Unlock()
 	for name, q := range queues {
 		if q.Used = maps.Clone(x.used[name]); q.Used == nil {
-			q.Used = explain.Amounts{}
+			q.Used = quota.FlavorResourceQuantities{}
 		}
 	}
 	return x.holding.list()

@@ -35,11 +35,11 @@ func (t *Task) holding() (list []explain.Holder) {
 				at = len(list)
 				list = append(list, explain.Holder{
 					Name: t.Name, Kind: t.Kind, Namespace: t.Namespace, UID: t.UID,
-					Queue: queue, Priority: t.Priority, Since: reservedAt(t), Workload: string(t.main.UID), Holds: make(explain.Amounts, len(set.Holds)),
+					Queue: queue, Priority: t.Priority, Since: reservedAt(t), Workload: string(t.main.UID), Holds: make(quota.FlavorResourceQuantities, len(set.Holds)),
 				})
 			}
 			for name, amount := range set.Holds {
-				list[at].Holds[explain.Cell{Flavor: set.Flavors[name], Resource: name}] += amount
+				list[at].Holds[quota.FlavorResource{Flavor: set.Flavors[name], Resource: name}] += amount
 			}
 		}
 	}
@@ -135,7 +135,7 @@ func (v viewer) seen(list []explain.Holder) []explain.Holder {
 			continue
 		}
 		if others.Holds == nil {
-			others.Holds = explain.Amounts{}
+			others.Holds = quota.FlavorResourceQuantities{}
 		}
 		for cell, amount := range h.Holds {
 			others.Holds[cell] += amount
@@ -208,7 +208,7 @@ func stops(policy *kueue.StopPolicy) bool { return policy != nil && *policy != k
 // memberOf is a queue as far as those that share a cohort with it ask: what it may
 // use. There may be a thousand.
 func memberOf(q *kueue.ClusterQueue) *explain.Queue {
-	e := &explain.Queue{Name: q.Name, Team: q.Labels[desired.LabelTeam], Cohort: string(q.Spec.CohortName), Limits: map[explain.Cell]explain.Limit{}}
+	e := &explain.Queue{Name: q.Name, Team: q.Labels[desired.LabelTeam], Cohort: string(q.Spec.CohortName), Limits: map[quota.FlavorResource]explain.Limit{}}
 	for i := range q.Spec.ResourceGroups {
 		for j := range q.Spec.ResourceGroups[i].Flavors {
 			flavor := &q.Spec.ResourceGroups[i].Flavors[j]
@@ -224,7 +224,7 @@ func memberOf(q *kueue.ClusterQueue) *explain.Queue {
 					amount := quota.InUnit(name, *r.LendingLimit)
 					limit.Lend = &amount
 				}
-				e.Limits[explain.Cell{Flavor: string(flavor.Name), Resource: name}] = limit
+				e.Limits[quota.FlavorResource{Flavor: string(flavor.Name), Resource: name}] = limit
 			}
 		}
 	}

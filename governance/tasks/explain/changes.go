@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sort"
 	"strings"
+
+	"kuota.dev/kuota/governance/quota"
 )
 
 // Kind is what somebody could change.
@@ -31,7 +33,7 @@ type Change struct {
 
 // Figure is an amount of one cell.
 type Figure struct {
-	Cell
+	quota.FlavorResource
 	From, To int64 // From is -1 for a limit that there is not
 }
 
@@ -39,7 +41,7 @@ type Figure struct {
 const triedTasks = 64
 
 // changes looks for single changes that start a task, by trying each.
-func (l *ledger) changes(t Task, all []demand, failed int, need Amounts, v Verdict) (found []Change) {
+func (l *ledger) changes(t Task, all []demand, failed int, need quota.FlavorResourceQuantities, v Verdict) (found []Change) {
 	if change, ok := l.fewer(t, all); ok {
 		found = append(found, change)
 	}
@@ -95,7 +97,7 @@ func (l *ledger) ending(all []demand, v Verdict) (Change, bool) {
 	for i := range own {
 		stakes[i] = l.stake(&own[i])
 	}
-	enough := sort.Search(len(own), func(i int) bool { return own[i].Holds[v.Decides.Cell] < v.Decides.Short() })
+	enough := sort.Search(len(own), func(i int) bool { return own[i].Holds[v.Decides.FlavorResource] < v.Decides.Short() })
 	for i := enough - 1; i >= max(0, enough-triedTasks); i-- {
 		if l.startsWithout(all, stakes[i:i+1]) {
 			return Change{Kind: TasksEnd, Tasks: slices.Clone(own[i : i+1])}, true
@@ -110,7 +112,7 @@ func (l *ledger) ending(all []demand, v Verdict) (Change, bool) {
 
 // higher is the lowest class that there is in which the task would have others
 // stopped for it.
-func (l *ledger) higher(t Task, all []demand, failed int, need Amounts, v Verdict) (Change, bool) {
+func (l *ledger) higher(t Task, all []demand, failed int, need quota.FlavorResourceQuantities, v Verdict) (Change, bool) {
 	ranks := slices.DeleteFunc(slices.Clone(l.c.Ranks), func(c Class) bool { return c.Priority <= t.Priority })
 	slices.SortFunc(ranks, func(a, b Class) int {
 		return cmp.Or(cmp.Compare(a.Priority, b.Priority), strings.Compare(a.Name, b.Name))
@@ -138,8 +140,8 @@ func (l *ledger) raised(all []demand, v Verdict, kind Kind) (Change, bool) {
 			continue
 		}
 		for _, s := range f.Shortages {
-			limit := q.Limits[s.Cell]
-			figure := Figure{Cell: s.Cell}
+			limit := q.Limits[s.FlavorResource]
+			figure := Figure{FlavorResource: s.FlavorResource}
 			switch {
 			case kind == MoreQuota:
 				figure.From, figure.To = limit.Nominal, limit.Nominal+s.Short()
@@ -153,8 +155,8 @@ func (l *ledger) raised(all []demand, v Verdict, kind Kind) (Change, bool) {
 				figure.From, figure.To = *limit.Borrow, *limit.Borrow+s.Short()
 				limit.Borrow = &figure.To
 			}
-			l.limit(s.Cell, limit)
-			defer l.limit(s.Cell, q.Limits[s.Cell])
+			l.limit(s.FlavorResource, limit)
+			defer l.limit(s.FlavorResource, q.Limits[s.FlavorResource])
 			change.To = append(change.To, figure)
 		}
 	}

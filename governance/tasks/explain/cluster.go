@@ -8,12 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Cell is one resource of one flavor.
-type Cell struct{ Flavor, Resource string }
-
-// Amounts are amounts by flavor and resource, in the units of quota.Resources.
-type Amounts map[Cell]int64
-
 // Limit is what a queue may use of one cell.
 type Limit struct {
 	Nominal int64
@@ -40,8 +34,8 @@ type Queue struct {
 	Flavors        []string // in the order in which Kueue tries them
 	Resources      []string // covered
 	Groups         []Group  // that those are in; nil is all in one
-	Limits         map[Cell]Limit
-	Used           Amounts
+	Limits         map[quota.FlavorResource]Limit
+	Used           quota.FlavorResourceQuantities
 	Selects        func(namespace string) bool // nil selects all
 }
 
@@ -88,7 +82,7 @@ type Holder struct {
 	Priority                   int32
 	Since                      time.Time // when it got its quota
 	Workload                   string    // the UID of its Workload, by which Kueue orders equals
-	Holds                      Amounts
+	Holds                      quota.FlavorResourceQuantities
 }
 
 // PodSet is a group of equal pods of a task.
@@ -125,7 +119,7 @@ type Task struct {
 	Placed      *Placed   // how its pods do; nil while it has no quota
 	// Takes is what it takes over of its own slice that runs, of an elastic job: it
 	// stays in those flavors. Queues do not count it as used. nil is nothing.
-	Takes Amounts
+	Takes quota.FlavorResourceQuantities
 }
 
 // Placed is how the pods of a task do that has its quota.
@@ -151,10 +145,10 @@ type Cluster struct {
 	LocalQueue  string
 	NoLocal     bool // there is no such LocalQueue
 	LocalHeld   bool
-	Queue       *Queue            // nil where the LocalQueue's does not exist
-	Queues      map[string]*Queue // of the same cohort, with Queue
-	Shared      Amounts           // quota of the cohort's own object
-	Nested      bool              // the cohort has a parent or children
+	Queue       *Queue                         // nil where the LocalQueue's does not exist
+	Queues      map[string]*Queue              // of the same cohort, with Queue
+	Shared      quota.FlavorResourceQuantities // quota of the cohort's own object
+	Nested      bool                           // the cohort has a parent or children
 	Flavors     map[string]Flavor
 	Holders     []*Holder // of those queues, in the order of Compare
 	FairSharing bool

@@ -127,7 +127,7 @@ type FlavorVerdict struct {
 
 // Shortage is a resource of a flavor of which there is too little.
 type Shortage struct {
-	Cell
+	quota.FlavorResource
 	Needed int64 // by all pods of the pod set, and by those before it
 	// Free is what the queue could take now; Most is all that it could ever have.
 	Free, Most int64
@@ -287,7 +287,7 @@ func uncovered(t Task, q *Queue) string {
 
 // judge says which of the flavors comes nearest for the demand that finds none,
 // and what that lacks. need is what those before it use.
-func (l *ledger) judge(t Task, all []demand, failed int, need Amounts) Verdict {
+func (l *ledger) judge(t Task, all []demand, failed int, need quota.FlavorResourceQuantities) Verdict {
 	d := all[failed]
 	v := Verdict{Constraint: NoMatchingFlavor, PodSet: d.set.Name}
 	best := -1
@@ -330,7 +330,7 @@ func (l *ledger) judge(t Task, all []demand, failed int, need Amounts) Verdict {
 
 // makeRoom tries to stop others in each flavor that could take a demand, and
 // returns the first in which Kueue would.
-func (l *ledger) makeRoom(t Task, all []demand, failed int, need Amounts, flavors []FlavorVerdict) (at int, stopped []*stake, best chance) {
+func (l *ledger) makeRoom(t Task, all []demand, failed int, need quota.FlavorResourceQuantities, flavors []FlavorVerdict) (at int, stopped []*stake, best chance) {
 	for i, f := range flavors {
 		if f.Mismatch != "" || slices.ContainsFunc(f.Shortages, Shortage.never) {
 			continue
@@ -360,21 +360,21 @@ func b2i(yes bool) int {
 // could give back.
 func (s *Shortage) holders(t Task, c *Cluster) {
 	for _, h := range c.Holders {
-		if h.Queue == c.Queue.Name && h.Holds[s.Cell] > 0 {
+		if h.Queue == c.Queue.Name && h.Holds[s.FlavorResource] > 0 {
 			s.Own = append(s.Own, *h)
 		}
 	}
 	slices.SortFunc(s.Own, func(a, b Holder) int {
-		return cmp.Or(cmp.Compare(b.Holds[s.Cell], a.Holds[s.Cell]), strings.Compare(a.UID, b.UID))
+		return cmp.Or(cmp.Compare(b.Holds[s.FlavorResource], a.Holds[s.FlavorResource]), strings.Compare(a.UID, b.UID))
 	})
 	for _, h := range s.Own {
 		if h.Priority < t.Priority && !c.Queue.WithinNever {
 			s.Lower = append(s.Lower, h)
-			s.LowerSum += h.Holds[s.Cell]
+			s.LowerSum += h.Holds[s.FlavorResource]
 		}
 	}
 	for name, q := range c.Queues {
-		if beyond := q.Used[s.Cell] - q.Limits[s.Cell].Nominal; name != c.Queue.Name && beyond > 0 {
+		if beyond := q.Used[s.FlavorResource] - q.Limits[s.FlavorResource].Nominal; name != c.Queue.Name && beyond > 0 {
 			s.Reclaim += beyond
 			s.Borrowers = append(s.Borrowers, Borrower{Queue: name, Team: q.Team, Amount: beyond})
 		}

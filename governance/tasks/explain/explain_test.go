@@ -14,8 +14,8 @@ import (
 const gpu = "nvidia.com/gpu"
 
 var (
-	a100 = Cell{"a100", gpu}
-	h100 = Cell{"h100", gpu}
+	a100 = quota.FlavorResource{Flavor: "a100", Resource: gpu}
+	h100 = quota.FlavorResource{Flavor: "h100", Resource: gpu}
 	now  = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 )
 
@@ -23,11 +23,11 @@ func n(v int64) *int64 { return &v }
 
 // queue is one of a team in the shared cohort, with so many GPUs of a100.
 func queue(team string, limit Limit, used int64) *Queue {
-	return &Queue{Name: team, Cohort: "shared", Reclaims: AnyPriority, Flavors: []string{"a100"}, Resources: []string{gpu, "cpu"}, Limits: map[Cell]Limit{a100: limit}, Used: Amounts{a100: used}}
+	return &Queue{Name: team, Cohort: "shared", Reclaims: AnyPriority, Flavors: []string{"a100"}, Resources: []string{gpu, "cpu"}, Limits: map[quota.FlavorResource]Limit{a100: limit}, Used: quota.FlavorResourceQuantities{a100: used}}
 }
 
 func cluster(own *Queue, others ...*Queue) *Cluster {
-	c := &Cluster{Now: now, LocalQueue: "main", Ranks: []Class{{"urgent", 90}, {"daily", 20}, {"batch", 10}}, Queue: own, Queues: map[string]*Queue{own.Name: own}, Shared: Amounts{}, Flavors: map[string]Flavor{"a100": {Labels: map[string]string{"type": "a100"}}, "h100": {Labels: map[string]string{"type": "h100"}}}}
+	c := &Cluster{Now: now, LocalQueue: "main", Ranks: []Class{{"urgent", 90}, {"daily", 20}, {"batch", 10}}, Queue: own, Queues: map[string]*Queue{own.Name: own}, Shared: quota.FlavorResourceQuantities{}, Flavors: map[string]Flavor{"a100": {Labels: map[string]string{"type": "a100"}}, "h100": {Labels: map[string]string{"type": "h100"}}}}
 	for _, q := range others {
 		c.Queues[q.Name] = q
 	}
@@ -35,7 +35,7 @@ func cluster(own *Queue, others ...*Queue) *Cluster {
 }
 
 func holder(name, queue string, priority int32, amount int64) Holder {
-	return Holder{Name: name, UID: name, Queue: queue, Priority: priority, Holds: Amounts{a100: amount}}
+	return Holder{Name: name, UID: name, Queue: queue, Priority: priority, Holds: quota.FlavorResourceQuantities{a100: amount}}
 }
 
 // hold adds tasks that hold quota.
@@ -215,7 +215,7 @@ func TestLargerSlice(t *testing.T) {
 	c := cluster(own, queue("b", Limit{Nominal: 4}, 1))
 	c.hold(holder("lower", "a", 5, 2))
 	larger := asks(6)
-	larger.Takes = Amounts{a100: 3}
+	larger.Takes = quota.FlavorResourceQuantities{a100: 3}
 	v := Why(larger, c)
 	if v.Constraint != Reclaims || v.Decides.Flavor != "a100" || len(v.Stops) != 1 || v.Flavors[1].Mismatch == "" {
 		t.Errorf("it is %s by %+v, of %+v", v.Constraint, v.Decides, v.Flavors)

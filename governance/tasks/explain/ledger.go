@@ -1,11 +1,13 @@
 package explain
 
+import "kuota.dev/kuota/governance/quota"
+
 // ledger is who uses how much of what a task asks for, while tasks are taken away
 // and put back. It counts those cells only, each by its place in a row of numbers:
 // what one explanation asks of it, it asks for each of many thousand tasks.
 type ledger struct {
 	c      *Cluster
-	places map[Cell]int
+	places map[quota.FlavorResource]int
 	own    *account
 	queues map[string]*account
 	shared []sum    // of the cohort, by cell
@@ -31,11 +33,11 @@ type sum struct{ total, used int64 }
 
 // newLedger counts what these demands could use.
 func newLedger(c *Cluster, all []demand) *ledger {
-	l := &ledger{c: c, places: map[Cell]int{}, queues: make(map[string]*account, len(c.Queues))}
+	l := &ledger{c: c, places: map[quota.FlavorResource]int{}, queues: make(map[string]*account, len(c.Queues))}
 	for _, d := range all {
 		for _, m := range d.flavors {
 			for _, name := range d.names {
-				if cell := (Cell{m.flavor, name}); !l.counts(cell) {
+				if cell := (quota.FlavorResource{Flavor: m.flavor, Resource: name}); !l.counts(cell) {
 					l.places[cell] = len(l.places)
 				}
 			}
@@ -69,14 +71,14 @@ func (l *ledger) share(a *account, i int, sign int64) {
 }
 
 // limit gives the own queue another limit.
-func (l *ledger) limit(cell Cell, to Limit) {
+func (l *ledger) limit(cell quota.FlavorResource, to Limit) {
 	i := l.places[cell]
 	l.share(l.own, i, -1)
 	l.own.limits[i] = to
 	l.share(l.own, i, 1)
 }
 
-func (l *ledger) counts(cell Cell) bool { _, ok := l.places[cell]; return ok }
+func (l *ledger) counts(cell quota.FlavorResource) bool { _, ok := l.places[cell]; return ok }
 
 // stake is what a task holds of what the ledger counts.
 func (l *ledger) stake(h *Holder) *stake {
@@ -132,7 +134,7 @@ type node struct {
 	cohort bool
 }
 
-func (l *ledger) node(cell Cell) node { return l.at(l.places[cell]) }
+func (l *ledger) node(cell quota.FlavorResource) node { return l.at(l.places[cell]) }
 
 func (l *ledger) at(i int) node {
 	n := node{limit: l.own.limits[i], used: l.own.used[i], cohort: l.c.Queue.inCohort()}

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"testing"
+
+	"kuota.dev/kuota/governance/quota"
 )
 
 // TestLedger takes tasks away and puts them back at random, with limits that
@@ -35,7 +37,7 @@ func TestLedger(t *testing.T) {
 		l := newLedger(c, demands)
 		for range 30 {
 			q := list[random.IntN(len(list))]
-			h := Holder{Queue: q.Name, Holds: Amounts{a100: random.Int64N(5), h100: random.Int64N(5), {"a100", "of no concern"}: 1}}
+			h := Holder{Queue: q.Name, Holds: quota.FlavorResourceQuantities{a100: random.Int64N(5), h100: random.Int64N(5), {Flavor: "a100", Resource: "of no concern"}: 1}}
 			switch s := l.stake(&h); random.IntN(3) {
 			case 0:
 				l.take(s)
@@ -48,7 +50,7 @@ func TestLedger(t *testing.T) {
 				l.limit(h100, c.Queue.Limits[h100])
 			}
 			anew := newLedger(c, demands)
-			for _, cell := range []Cell{a100, h100} {
+			for _, cell := range []quota.FlavorResource{a100, h100} {
 				if is, want := l.node(cell), anew.node(cell); !reflect.DeepEqual(is, want) || is.free() != want.free() || is.most() != want.most() {
 					t.Fatalf("%v is %+v, want %+v", cell, is, want)
 				}

@@ -59,8 +59,8 @@ func (t *Task) elsewhere(flavor string, names []string) string {
 // place finds a flavor for each demand, as Kueue does: the first in which all of
 // it fits. It returns what the task would use, or the demand that finds none and
 // what those before it would use; failed is -1 for none.
-func (l *ledger) place(all []demand) (need Amounts, failed int) {
-	need = Amounts{}
+func (l *ledger) place(all []demand) (need quota.FlavorResourceQuantities, failed int) {
+	need = quota.FlavorResourceQuantities{}
 	for i := range all {
 		found := slices.IndexFunc(all[i].flavors, func(m match) bool {
 			return m.mismatch == "" && l.fits(all[i], m.flavor, need)
@@ -75,15 +75,15 @@ func (l *ledger) place(all []demand) (need Amounts, failed int) {
 
 func (l *ledger) starts(all []demand) bool { _, failed := l.place(all); return failed < 0 }
 
-func (d demand) add(need Amounts, flavor string) {
+func (d demand) add(need quota.FlavorResourceQuantities, flavor string) {
 	for _, name := range d.names {
-		need[Cell{flavor, name}] += d.each[name] * d.pods
+		need[quota.FlavorResource{Flavor: flavor, Resource: name}] += d.each[name] * d.pods
 	}
 }
 
-func (l *ledger) fits(d demand, flavor string, need Amounts) bool {
+func (l *ledger) fits(d demand, flavor string, need quota.FlavorResourceQuantities) bool {
 	for _, name := range d.names {
-		cell := Cell{flavor, name}
+		cell := quota.FlavorResource{Flavor: flavor, Resource: name}
 		if d.each[name]*d.pods+need[cell] > l.node(cell).free() {
 			return false
 		}
@@ -93,7 +93,7 @@ func (l *ledger) fits(d demand, flavor string, need Amounts) bool {
 
 // whole is what a task would use with a flavor for one demand, beside what those
 // before it use: those after it take what is free, or could be.
-func (l *ledger) whole(all []demand, at int, flavor string, before Amounts) Amounts {
+func (l *ledger) whole(all []demand, at int, flavor string, before quota.FlavorResourceQuantities) quota.FlavorResourceQuantities {
 	need := maps.Clone(before)
 	all[at].add(need, flavor)
 	for _, d := range all[at+1:] {
@@ -118,20 +118,20 @@ func (l *ledger) whole(all []demand, at int, flavor string, before Amounts) Amou
 }
 
 // try tells what keeps a demand out of a flavor.
-func (l *ledger) try(d demand, m match, taken Amounts) FlavorVerdict {
+func (l *ledger) try(d demand, m match, taken quota.FlavorResourceQuantities) FlavorVerdict {
 	f := FlavorVerdict{Flavor: m.flavor, Mismatch: m.mismatch}
 	if f.Mismatch != "" {
 		return f
 	}
 	for _, name := range d.names {
-		cell := Cell{m.flavor, name}
+		cell := quota.FlavorResource{Flavor: m.flavor, Resource: name}
 		n := l.node(cell)
 		needed := d.each[name]*d.pods + taken[cell]
 		if needed <= n.free() {
 			continue
 		}
 		s := Shortage{
-			Cell: cell, Needed: needed, Free: max(0, n.free()), Most: n.most(),
+			FlavorResource: cell, Needed: needed, Free: max(0, n.free()), Most: n.most(),
 			Nominal: n.limit.Nominal, Used: n.used, Limit: n.limit.Borrow,
 		}
 		if n.cohort {
@@ -143,7 +143,7 @@ func (l *ledger) try(d demand, m match, taken Amounts) FlavorVerdict {
 }
 
 // tried are the flavors of a demand up to the first that takes it.
-func (l *ledger) tried(d demand, taken Amounts) (list []FlavorVerdict) {
+func (l *ledger) tried(d demand, taken quota.FlavorResourceQuantities) (list []FlavorVerdict) {
 	for _, m := range d.flavors {
 		f := l.try(d, m, taken)
 		list = append(list, f)

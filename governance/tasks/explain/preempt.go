@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"kuota.dev/kuota/governance/quota"
 )
 
 // Policy is which tasks a queue may stop, by their priority. Empty is Never.
@@ -41,7 +43,7 @@ type candidate struct {
 // one cohort (0.19, pkg/scheduler/preemption). Under fair sharing it depends on
 // shares, which are not calculated: then there may be room, or it is not known
 // whom it is that Kueue stops.
-func (l *ledger) room(t Task, need Amounts) ([]*stake, chance) {
+func (l *ledger) room(t Task, need quota.FlavorResourceQuantities) ([]*stake, chance) {
 	q, fair := l.c.Queue, l.c.FairSharing && l.c.Queue.inCohort()
 	looks := q.WhileBorrowing || fair && (q.Reclaims == LowerPriority || q.Reclaims == AnyPriority)
 	wants := l.wants(need, t.Takes)
@@ -108,7 +110,7 @@ type want struct {
 	fresh  int64 // of it, that the task does not have yet
 }
 
-func (l *ledger) wants(need, takes Amounts) []want {
+func (l *ledger) wants(need, takes quota.FlavorResourceQuantities) []want {
 	list := make([]want, 0, len(need))
 	for cell, amount := range need {
 		list = append(list, want{l.places[cell], amount, amount - takes[cell]})

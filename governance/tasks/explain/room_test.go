@@ -142,7 +142,7 @@ func TestGroups(t *testing.T) {
 	q := queue("a", Limit{Nominal: 4}, 0)
 	q.Groups = []Group{{[]string{gpu}, []string{"a100"}}, {[]string{"cpu"}, []string{"small", "large"}}}
 	q.Flavors = []string{"a100", "small", "large"}
-	q.Limits[Cell{"small", "cpu"}], q.Limits[Cell{"large", "cpu"}] = Limit{Nominal: 1000}, Limit{Nominal: 8000}
+	q.Limits[quota.FlavorResource{Flavor: "small", Resource: "cpu"}], q.Limits[quota.FlavorResource{Flavor: "large", Resource: "cpu"}] = Limit{Nominal: 1000}, Limit{Nominal: 8000}
 	c := cluster(q)
 	task := asks(2)
 	task.PodSets[0].Each = quota.Resources{gpu: 1, "cpu": 4000}
