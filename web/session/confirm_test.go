@@ -159,3 +159,39 @@ func TestUseDuringAQuestionCounts(t *testing.T) {
 		}
 	})
 }
+
+// Find starts the confirmation in the background and returns: Drain must count
+// the confirmation from then on, not only once its goroutine runs.
+func TestDrainWaitsForBackgroundConfirmations(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		b.provider.from(hangs(2*time.Second, yes))
+		token := ada.RefreshToken
+		for range 50 {
+			time.Sleep(4*time.Minute + time.Second)
+			if _, err := b.find(true); err != nil {
+				b.t.Fatal(err)
+			}
+			b.sessions.Drain(b.t.Context())
+			token += "+"
+			found, err := b.find(true)
+			if err != nil || found.RefreshToken != token {
+				b.t.Fatalf("after Drain the refresh token has %d characters (%v), want %d", len(found.RefreshToken), err, len(token))
+			}
+		}
+	})
+}
+
+func TestDrainEndsWithItsContext(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		b.provider.from(hangs(time.Hour, yes))
+		time.Sleep(4*time.Minute + time.Second)
+		b.wantFound(true, "vision-team")
+		ctx, cancel := context.WithTimeout(b.t.Context(), time.Second)
+		defer cancel()
+		began := time.Now()
+		b.sessions.Drain(ctx)
+		if waited := time.Since(began); waited != time.Second {
+			b.t.Errorf("Drain took %s, want 1s", waited)
+		}
+	})
+}

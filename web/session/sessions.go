@@ -128,7 +128,7 @@ func (s *Sessions) Find(ctx context.Context, id string, used bool) (Session, err
 		return s.confirm(ctx, id)
 	case age > confirmAfter:
 		// Nobody waits for the provider as long as what it said is fresh enough.
-		go func() { _, _ = s.confirm(context.WithoutCancel(ctx), id) }()
+		s.asking.Go(func() { _, _ = s.confirm(context.WithoutCancel(ctx), id) })
 	}
 	return record, nil
 }
@@ -136,6 +136,8 @@ func (s *Sessions) Find(ctx context.Context, id string, used bool) (Session, err
 // confirm asks the provider, once for all who wait in this process; the store
 // sees to it that only one replica asks.
 func (s *Sessions) confirm(ctx context.Context, id string) (Session, error) {
+	s.asking.Add(1)
+	defer s.asking.Done()
 	found, err, _ := s.once.Do("confirm "+nameOf(id), func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tryLimit)
 		defer cancel()
@@ -145,8 +147,6 @@ func (s *Sessions) confirm(ctx context.Context, id string) (Session, error) {
 }
 
 func (s *Sessions) ask(ctx context.Context, id string) (Session, error) {
-	s.asking.Add(1)
-	defer s.asking.Done()
 	for {
 		record, version, err := s.read(ctx, id)
 		if err != nil {
