@@ -34,7 +34,7 @@ function morph(target, fresh, keep = () => false) {
       // A row that stays as it is, and what is drawn here
       beforeNodeMorphed: (old, fresh) => fresh.dataset?.keep === undefined && !old.classList?.contains("chart-plot"),
       beforeAttributeUpdated(name, element) {
-        if (name === "open" || name === "data-previews" || name === "autocomplete") return false; // is the browser's, or ours
+        if (name === "open" || name === "autocomplete") return false; // is the browser's, or ours
         if (["value", "checked", "selected"].includes(name) && keep(element.closest("select") ?? element)) return false;
         return true;
       },
@@ -205,7 +205,7 @@ function valuesOf(form) {
 // One request is under way at most; when it returns, what was typed since is
 // sent again. A control that changed since the request keeps its value.
 function livePreview(form) {
-  let busy = false, sent = null, previews = 0, retryTimer, request, restoring;
+  let busy = false, sent = null, retryTimer, request, restoring;
   const actions = []; // buttons pressed and not yet sent
   const controls = () => [...form.elements].filter((e) => e.matches("input:not([type=hidden]), select, textarea"));
   const stateOf = (control) => (control.matches("[type=radio], [type=checkbox]") ? control.checked : control.value);
@@ -264,7 +264,6 @@ function livePreview(form) {
     if (focus) document.getElementById(focus)?.focus();
     sent = typedSince ? null : formState();
     if (guarded) keepInHistory(form);
-    form.dataset.previews = String(++previews);
   }
 
   function say(text) {
