@@ -71,13 +71,13 @@ func (h *Handlers) allocationEvents(s *web.Server) func(echo.Context) error {
 		if _, err := h.Allocations.Find(c.Request().Context(), userOf(c), team); err != nil {
 			return err
 		}
-		return s.Stream(c, h.AllocationChanges.Listen(c.Request().Context()), func(ctx context.Context) (templ.Component, error) {
+		return s.Stream(c, web.Part{Changed: h.AllocationChanges.Listen, Render: func(ctx context.Context) (templ.Component, error) {
 			page, err := h.allocationPage(ctx, userOf(c), team)
 			if governance.KindOf(err) == governance.NotFound {
 				return views.AllocationGone(team, policiesURL), nil
 			}
 			return live("allocation", views.AllocationDetailBody(page), err)
-		}, h.frame(c))
+		}}, h.frame(c))
 	}
 }
 

@@ -41,7 +41,7 @@ func (h *Handlers) trouble() string {
 func (h *Handlers) events(s *web.Server) func(echo.Context) error {
 	return func(c echo.Context) error {
 		frame := h.frame(c)
-		return s.Stream(c, nil, frame, frame)
+		return s.Stream(c, web.Part{Render: frame}, frame)
 	}
 }
 

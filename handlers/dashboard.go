@@ -22,8 +22,8 @@ const (
 	dashboardEventsURL = "/events/dashboard"
 )
 
-// figureGap is the least time between two updates of a page of figures.
-const figureGap = time.Second
+// figuresMinGap is the least time between two updates of a page of figures.
+const figuresMinGap = time.Second
 
 // dashboardTeams is how many teams the dashboard has on a page.
 const dashboardTeams = 10
@@ -77,18 +77,13 @@ func (h *Handlers) dashboardEvents(s *web.Server) func(echo.Context) error {
 // streamFigures sends a page of figures to all who see the same, at most once a
 // second. id is of the live part, and part what renders it for a scope.
 func (h *Handlers) streamFigures(s *web.Server, c echo.Context, id string, values url.Values, part func(access.Scope) func(context.Context) (templ.Component, error)) error {
-	return s.StreamShared(c, web.Shared{Changed: h.figuresChanged, See: func(ctx context.Context) (string, func(context.Context) (templ.Component, error), error) {
+	return s.Stream(c, web.Part{Changed: h.CapacityChanges.Listen, MinGap: figuresMinGap, Shared: func(ctx context.Context) (string, web.RenderFunc, error) {
 		scope, err := h.Tasks.Scope(ctx, userOf(c))
 		if governance.KindOf(err) == governance.Outside {
 			return "nothing of " + id, func(context.Context) (templ.Component, error) { return views.NoTeamCard(id), nil }, nil
 		}
 		return id + " " + values.Encode() + " " + scope.Key(), part(scope), err
 	}}, h.frame(c))
-}
-
-// figuresChanged tells that tasks or allocations changed.
-func (h *Handlers) figuresChanged(ctx context.Context) <-chan struct{} {
-	return seldom(ctx, h.CapacityChanges.Listen(ctx), figureGap)
 }
 
 func (h *Handlers) dashboardPage(ctx context.Context, scope access.Scope, s *capacity.Snapshot, q figureQuery, kept *keptChart) (views.DashboardPage, error) {

@@ -66,11 +66,11 @@ func (h *Handlers) policiesNotice(page views.PoliciesPage, created, deleted stri
 // policiesEvents answers GET /policies/events: the same, as it changes.
 func (h *Handlers) policiesEvents(s *web.Server) func(echo.Context) error {
 	return func(c echo.Context) error {
-		return s.Stream(c, h.AllocationChanges.Listen(c.Request().Context()), func(ctx context.Context) (templ.Component, error) {
+		return s.Stream(c, web.Part{Changed: h.AllocationChanges.Listen, Render: func(ctx context.Context) (templ.Component, error) {
 			page, err := h.policiesPage(ctx, userOf(c))
 			part, err := live("allocations", views.AllocationsTable(page), err)
 			return templ.Join(views.ClusterPolicyCard(page.Policy), part), err
-		}, h.frame(c))
+		}}, h.frame(c))
 	}
 }
 

@@ -41,6 +41,10 @@ func (h *Handlers) task(c echo.Context) error {
 	return web.Render(c, http.StatusOK, views.Task(page))
 }
 
+// taskMinGap is the least time between two updates of a task's page: unlike a
+// list, the page is rendered for each reader.
+const taskMinGap = 500 * time.Millisecond
+
 // taskEvents answers GET …/events: the same, as it changes.
 func (h *Handlers) taskEvents(s *web.Server) func(echo.Context) error {
 	return func(c echo.Context) error {
@@ -48,14 +52,14 @@ func (h *Handlers) taskEvents(s *web.Server) func(echo.Context) error {
 			return err
 		}
 		notices := h.keptNotices(c)
-		return s.Stream(c, seldom(c.Request().Context(), h.TaskChanges.Listen(c.Request().Context()), taskGap), func(ctx context.Context) (templ.Component, error) {
+		return s.Stream(c, web.Part{Changed: h.TaskChanges.Listen, MinGap: taskMinGap, Render: func(ctx context.Context) (templ.Component, error) {
 			page, err := h.taskPage(ctx, c)
 			if governance.KindOf(err) == governance.NotFound {
 				return views.TaskGone(h.goneURL(c)), nil
 			}
 			page.Notices = notices(ctx)
 			return live("task", views.TaskLive(page), err)
-		}, h.frame(c))
+		}}, h.frame(c))
 	}
 }
 

@@ -36,7 +36,7 @@ func (h *Handlers) teamEvents(s *web.Server) func(echo.Context) error {
 		}
 		nothing := func(context.Context) (templ.Component, error) { return views.NoTeamCard("team-usage"), nil }
 		over := h.askedRange(c.Request().Context(), c.QueryParams()).classes()
-		return s.StreamShared(c, web.Shared{Changed: h.figuresChanged, See: func(ctx context.Context) (string, func(context.Context) (templ.Component, error), error) {
+		return s.Stream(c, web.Part{Changed: h.CapacityChanges.Listen, MinGap: figuresMinGap, Shared: func(ctx context.Context) (string, web.RenderFunc, error) {
 			scope, err := h.Tasks.Scope(ctx, userOf(c))
 			if governance.KindOf(err) == governance.Outside || err == nil && !scope.Sees(t.Namespace) {
 				return "nothing", nothing, nil

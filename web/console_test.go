@@ -43,7 +43,7 @@ func start(t testing.TB, setup webtest.Setup) *console {
 		server.Page("/me", func(c echo.Context) error { return c.String(http.StatusOK, about(c)) })
 		server.Events("/me/events", func(c echo.Context) error {
 			part := func(context.Context) (templ.Component, error) { return templ.Raw(about(c)), nil }
-			return server.Stream(c, nil, part, part)
+			return server.Stream(c, web.Part{Render: part}, part)
 		})
 		server.Form("/form", func(c echo.Context) error {
 			draft := server.Draft(c)

@@ -7,119 +7,69 @@ import (
 	"runtime/debug"
 	"sync"
 	"time"
-
-	"github.com/a-h/templ"
-	"github.com/labstack/echo/v4"
 )
 
-// Shared is a live part that all readers are sent who see the same. It is
-// rendered once for all of them, however many there are.
-type Shared struct {
-	// See is what a reader sees as of now: readers with the same key see the same.
-	// part renders it for all of them, whoever asked; it must not know one of them.
-	See func(ctx context.Context) (key string, part func(context.Context) (templ.Component, error), err error)
-	// Changed has a value when it is worth rendering again, until ctx ends.
-	Changed func(ctx context.Context) <-chan struct{}
-}
-
-// StreamShared is Stream for a part that many pages show.
-func (s *Server) StreamShared(c echo.Context, shared Shared, status func(context.Context) (templ.Component, error)) error {
-	stream := s.begin(c)
-	defer stream.end()
-	ctx := c.Request().Context()
-	beat := time.NewTicker(streamBeat)
-	defer beat.Stop()
-	reader := &reader{feeds: &s.feeds, shared: shared, news: make(chan struct{}, 1)}
-	defer reader.leave()
-	// Before each update it is asked anew what this reader sees: what was meant
-	// for one who saw more is not sent to them.
-	update := func() error {
-		if err := reader.look(ctx); err != nil {
-			return err
-		}
-		if html := reader.feed.last(); html != nil {
-			return stream.sendOnce(html)
-		}
-		return nil
-	}
-	err := update()
-	for beats := 1; s.goesOn(stream, err); {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-s.closing:
-			return nil
-		case <-reader.news:
-			if !s.still(stream) {
-				return nil
-			}
-			err = update()
-		case <-beat.C:
-			if !s.still(stream) || !s.goesOn(stream, stream.send(status, false)) {
-				return nil
-			}
-			if err = nil; beats%streamLook == 0 {
-				err = update()
-			}
-			beats++
-		}
-	}
-	return nil
-}
-
-// reader is one page that reads a feed.
+// reader is the source of a shared part for one open page.
 type reader struct {
-	feeds  *feeds
-	shared Shared
-	key    string
-	feed   *feed
-	news   chan struct{} // has a value when the feed has something new
+	feeds *feeds
+	part  Part
+	key   string
+	feed  *feed         // nil while what the reader may see is unknown
+	news  chan struct{} // receives when the feed rendered
 }
 
-// look asks anew what the reader sees, and goes over to the feed of that. One who
-// cannot be told now reads none.
-func (r *reader) look(ctx context.Context) error {
-	key, part, err := r.shared.See(ctx)
+func newReader(feeds *feeds, part Part) *reader {
+	r := &reader{feeds: feeds, part: part, news: make(chan struct{}, 1)}
+	r.news <- struct{}{}
+	return r
+}
+
+func (r *reader) due() <-chan struct{} { return r.news }
+
+// html returns what the feed rendered last. It reads first what the reader may
+// see now: a reader who may see less than before must not get a rendering for
+// those who see more.
+func (r *reader) html(ctx context.Context) ([]byte, error) {
+	key, render, err := r.part.Shared(ctx)
 	if err != nil {
-		r.leave()
-		return fmt.Errorf("%w: %w", errRender, err)
+		r.close()
+		return nil, fmt.Errorf("%w: %w", errRender, err)
 	}
-	if r.feed != nil && key == r.key {
-		return nil
+	if r.feed == nil || key != r.key {
+		r.close()
+		r.key = key
+		r.feed = r.feeds.join(r, render)
 	}
-	r.leave()
-	r.key = key
-	r.feed = r.feeds.join(r, part)
-	return nil
+	return r.feed.last(), nil
 }
 
-func (r *reader) leave() {
+func (r *reader) close() {
 	if r.feed != nil {
 		r.feeds.leave(r)
 		r.feed = nil
 	}
 }
 
-// feeds are those that somebody reads, by key.
+// feeds are the feeds that have readers. It is safe for concurrent use.
 type feeds struct {
 	log     *slog.Logger
 	metrics *metrics
 	mu      sync.Mutex
-	open    map[string]*feed
+	open    map[string]*feed // by key
 }
 
-// feed is a part that is rendered for as long as somebody reads it.
+// feed renders a shared part for all readers of one key, while there are any.
 type feed struct {
 	stop    context.CancelFunc
 	log     *slog.Logger
 	metrics *metrics
 	mu      sync.Mutex
-	html    []byte // what was rendered last; nil before, and while it cannot be
+	html    []byte // nil before the first rendering, and after one that failed
 	readers map[*reader]struct{}
 }
 
-// join makes a reader one of the feed of its key, which begins with its first.
-func (f *feeds) join(r *reader, part func(context.Context) (templ.Component, error)) *feed {
+// join adds a reader to the feed of its key; the first reader starts the feed.
+func (f *feeds) join(r *reader, render RenderFunc) *feed {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	found := f.open[r.key]
@@ -130,7 +80,7 @@ func (f *feeds) join(r *reader, part func(context.Context) (templ.Component, err
 			f.open = map[string]*feed{}
 		}
 		f.open[r.key] = found
-		go found.run(ctx, part, r.shared.Changed(ctx))
+		go found.run(ctx, render, r.part.ticks(ctx))
 	}
 	found.mu.Lock()
 	defer found.mu.Unlock()
@@ -138,7 +88,7 @@ func (f *feeds) join(r *reader, part func(context.Context) (templ.Component, err
 	return found
 }
 
-// leave takes a reader from its feed, which ends with its last.
+// leave removes a reader from its feed; the last reader stops the feed.
 func (f *feeds) leave(r *reader) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -152,61 +102,51 @@ func (f *feeds) leave(r *reader) {
 	}
 }
 
-// run renders a part when it changed, at most once in a gap, and at each look.
-func (f *feed) run(ctx context.Context, part func(context.Context) (templ.Component, error), changed <-chan struct{}) {
-	look := time.NewTicker(streamLook * streamBeat)
-	defer look.Stop()
-	gap := time.NewTimer(0)
-	defer gap.Stop()
-	waiting := true
-	var began time.Time
+// run renders the part at each tick and every refreshBeats heartbeats, until ctx
+// ends.
+func (f *feed) run(ctx context.Context, render RenderFunc, ticks <-chan struct{}) {
+	refresh := time.NewTicker(refreshBeats * heartbeat)
+	defer refresh.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-changed:
-			if !waiting {
-				waiting = true
-				gap.Reset(max(0, streamGap-time.Since(began)))
-			}
-			continue
-		case <-gap.C:
-			waiting = false
-		case <-look.C:
+		case <-ticks:
+		case <-refresh.C:
 		}
-		began = time.Now()
-		html, err := f.render(ctx, part)
+		began := time.Now()
+		html, err := f.render(ctx, render)
 		if err != nil {
 			f.log.Debug("stream cannot be rendered", "error", err)
-			html = nil // readers say how old their page is
+			html = nil // the heartbeat shows readers how old their page is
 		} else {
 			f.metrics.rendered(began)
 		}
-		f.tell(html)
+		f.publish(html)
 	}
 }
 
-// render renders a part. A feed runs beside all requests, where a panic would
-// end the process and not one answer: here it is one more thing that cannot be
-// rendered.
-func (f *feed) render(ctx context.Context, part func(context.Context) (templ.Component, error)) (html []byte, err error) {
+// render renders the part. It recovers from panics, which would otherwise end
+// the process: no request's middleware runs in the goroutine of a feed.
+func (f *feed) render(ctx context.Context, render RenderFunc) (html []byte, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			f.log.Error("panic", "error", fmt.Sprint(cause), "stack", string(debug.Stack()))
 			html, err = nil, errRender
 		}
 	}()
-	return rendered(ctx, part)
+	return renderHTML(ctx, render)
 }
 
-func (f *feed) tell(html []byte) {
+// publish stores html and wakes all readers.
+func (f *feed) publish(html []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.html = html
 	for r := range f.readers {
 		select {
 		case r.news <- struct{}{}:
-		default: // it has not looked since the last, and will see this one
+		default: // the reader has not read since the last wake-up
 		}
 	}
 }

@@ -42,14 +42,14 @@ func boards(t *testing.T, b *board) *webtest.Console {
 	return webtest.Start(t, webtest.Setup{Register: func(server *web.Server) {
 		server.Page("/", func(c echo.Context) error { return c.String(http.StatusOK, "here") })
 		server.Events("/board/events", func(c echo.Context) error {
-			see := func(context.Context) (string, func(context.Context) (templ.Component, error), error) {
+			see := func(context.Context) (string, web.RenderFunc, error) {
 				b.mu.Lock()
 				defer b.mu.Unlock()
 				key := b.sees[c.QueryParam("reader")]
 				return key, func(context.Context) (templ.Component, error) { return b.render(key) }, b.seeFails
 			}
 			status := func(context.Context) (templ.Component, error) { return templ.Raw("<p id=age>age</p>"), nil }
-			return server.StreamShared(c, web.Shared{See: see, Changed: b.listen}, status)
+			return server.Stream(c, web.Part{Shared: see, Changed: b.listen}, status)
 		})
 	}})
 }

@@ -45,12 +45,14 @@ func counted(t *testing.T) (address string, registry *prometheus.Registry, tell 
 		return templ.Raw(fmt.Sprintf("<p id=n>number %d</p>", number.Load())), nil
 	}
 	server.Page("/tasks/:namespace/:name", func(c echo.Context) error { return c.NoContent(http.StatusOK) })
-	server.Events("/numbers/:which/events", func(c echo.Context) error { return server.Stream(c, changed, part, status) })
+	server.Events("/numbers/:which/events", func(c echo.Context) error {
+		return server.Stream(c, web.Part{Changed: func(context.Context) <-chan struct{} { return changed }, Render: part}, status)
+	})
 	server.Events("/shared/events", func(c echo.Context) error {
-		see := func(context.Context) (string, func(context.Context) (templ.Component, error), error) {
+		see := func(context.Context) (string, web.RenderFunc, error) {
 			return "", part, nil
 		}
-		return server.StreamShared(c, web.Shared{See: see, Changed: func(context.Context) <-chan struct{} { return nil }}, status)
+		return server.Stream(c, web.Part{Shared: see}, status)
 	})
 	host, _ := run(t, server)
 	return "http://" + host, registry, func() {

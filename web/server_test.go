@@ -63,7 +63,7 @@ func routes(server *web.Server) {
 		part := func(context.Context) (templ.Component, error) {
 			return templ.Raw("<p id=x>\n" + web.UserOf(c).Name + "</p>"), nil
 		}
-		return server.Stream(c, nil, part, part)
+		return server.Stream(c, web.Part{Render: part}, part)
 	})
 }
 

@@ -15,84 +15,165 @@ import (
 )
 
 const (
-	// streamGap is the least time between two updates of a page: changes in
-	// between become one. It bounds the age of what is shown as well.
-	streamGap = 150 * time.Millisecond
-	// streamBeat is how often the state of the cluster is sent in any case.
-	streamBeat = time.Second
-	// streamLook is after how many beats a page is rendered again though nothing
-	// told of a change: what its reader may see changes unseen.
-	streamLook = 5
-	// streamWrite is how long a browser may take to read one update.
-	streamWrite = 10 * time.Second
+	// defaultMinGap is the least time between two renderings of a part that sets
+	// no MinGap.
+	defaultMinGap = 150 * time.Millisecond
+	// heartbeat is the interval at which a stream sends the cluster status.
+	heartbeat = time.Second
+	// refreshBeats is the number of heartbeats after which a part is rendered
+	// again without a change: what the reader may see can change without one.
+	refreshBeats = 5
+	// writeTimeout is how long a browser may take to read one event.
+	writeTimeout = 10 * time.Second
 )
 
-// Stream sends what changed on a page, as long as the page is open. part
-// renders the page's live part; status renders how old its data is. Both are
-// components with an id, which the page's script puts in the place of the old.
-// changed has a value when it is worth rendering again. Before each update it
-// is asked anew who the reader is; UserOf tells their groups of then, and the
-// stream ends with their session. While part fails, only status is sent.
-func (s *Server) Stream(c echo.Context, changed <-chan struct{}, part, status func(context.Context) (templ.Component, error)) error {
-	stream := s.begin(c)
+// RenderFunc returns a component. The component has an id, and the page's script
+// replaces the element with that id.
+type RenderFunc = func(context.Context) (templ.Component, error)
+
+// Part is the live part of a page. Exactly one of Render and Shared is set.
+type Part struct {
+	// Changed returns a channel that receives when the part may have changed,
+	// until ctx ends. Nil: the part is rendered every refreshBeats heartbeats.
+	Changed func(ctx context.Context) <-chan struct{}
+	// MinGap is the least time between two renderings; 0 means defaultMinGap.
+	MinGap time.Duration
+	// Render renders the part for one reader, whom UserOf returns.
+	Render RenderFunc
+	// Shared returns the key of what the reader may see now, and the function
+	// that renders it. Readers with the same key share one rendering, so render
+	// must not depend on the reader beyond the key.
+	Shared func(ctx context.Context) (key string, render RenderFunc, err error)
+}
+
+// Stream keeps part up to date on an open page, as server-sent events, until
+// the browser disconnects, the session ends or the server shuts down. status
+// renders how old the data is. Before each event the stream identifies the
+// reader again. While part fails, only status is sent.
+func (s *Server) Stream(c echo.Context, part Part, status RenderFunc) error {
+	stream := s.openStream(c)
 	defer stream.end()
-	beat := time.NewTicker(streamBeat)
+	ctx, cancel := context.WithCancel(c.Request().Context())
+	defer cancel()
+	source := s.newSource(ctx, part)
+	defer source.close()
+	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
-	gap := time.NewTimer(0) // the page may have changed since it was rendered
-	defer gap.Stop()
-	waiting := true
 	for beats := 0; ; {
-		var beating bool
+		beating := false
 		select {
-		case <-c.Request().Context().Done():
+		case <-ctx.Done():
 			return nil
 		case <-s.closing:
 			return nil
-		case <-changed:
-			if !waiting {
-				waiting = true
-				gap.Reset(streamGap)
-			}
-			continue
-		case <-gap.C:
-			waiting = false
+		case <-source.due():
 		case <-beat.C:
 			beating = true
 			beats++
 		}
-		if !s.still(stream) {
+		if !s.stillSignedIn(stream) {
 			return nil
 		}
-		var err error
-		if beating {
-			err = stream.send(status, false)
+		if beating && !s.connected(stream, stream.sendStatus(status)) {
+			return nil
 		}
-		if err == nil && (!beating || beats%streamLook == 0) {
-			err = stream.send(part, true)
-		}
-		if !s.goesOn(stream, err) {
+		if (!beating || beats%refreshBeats == 0) && !s.connected(stream, stream.sendPart(source)) {
 			return nil
 		}
 	}
 }
 
-// begin answers with a stream, which end ends.
-func (s *Server) begin(c echo.Context) *stream {
+// source renders the live part of one open page. All methods are called from
+// the goroutine of the request.
+type source interface {
+	// due receives when html may return something new; the first time at once.
+	due() <-chan struct{}
+	// html returns the part as the reader may see it now; nil while it cannot be
+	// rendered.
+	html(ctx context.Context) ([]byte, error)
+	close()
+}
+
+// newSource returns the source of part, which ends with ctx or its close.
+func (s *Server) newSource(ctx context.Context, part Part) source {
+	if part.Shared != nil {
+		return newReader(&s.feeds, part)
+	}
+	return &personal{render: part.Render, metrics: s.metrics, ticks: part.ticks(ctx)}
+}
+
+// personal is the source of a part that is rendered for one reader. It renders
+// in the goroutine of the request: Echo reuses the request's context afterwards.
+type personal struct {
+	render  RenderFunc
+	metrics *metrics
+	ticks   <-chan struct{}
+}
+
+func (p *personal) due() <-chan struct{} { return p.ticks }
+
+func (p *personal) close() {}
+
+func (p *personal) html(ctx context.Context) ([]byte, error) {
+	began := time.Now()
+	html, err := renderHTML(ctx, p.render)
+	if err == nil {
+		p.metrics.rendered(began)
+	}
+	return html, err
+}
+
+// ticks returns a channel that receives at once and then after changes, at most
+// once per MinGap, until ctx ends. Changes within a gap become one tick.
+func (p Part) ticks(ctx context.Context) <-chan struct{} {
+	var changed <-chan struct{}
+	if p.Changed != nil {
+		changed = p.Changed(ctx)
+	}
+	gap := p.MinGap
+	if gap == 0 {
+		gap = defaultMinGap
+	}
+	due := make(chan struct{}, 1)
+	due <- struct{}{}
+	go func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(gap):
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-changed:
+			}
+			select {
+			case due <- struct{}{}:
+			default: // the receiver has not rendered since the last tick
+			}
+		}
+	}()
+	return due
+}
+
+// openStream starts an event stream as the response to c. The caller calls end.
+func (s *Server) openStream(c echo.Context) *stream {
 	header := c.Response().Header()
 	header.Set(echo.HeaderContentType, "text/event-stream")
 	header.Set("X-Accel-Buffering", "no")
 	c.Response().WriteHeader(http.StatusOK)
 	c.Set(streamKey, true)
 	s.metrics.clients.WithLabelValues(c.Path()).Inc()
-	s.metrics.updates.WithLabelValues(c.Path()) // none yet
+	s.metrics.updates.WithLabelValues(c.Path()) // so that the series exists at 0
 	return &stream{c: c, control: http.NewResponseController(c.Response()), metrics: s.metrics}
 }
 
-func (s *stream) end() { s.metrics.clients.WithLabelValues(s.c.Path()).Dec() }
-
-// still asks anew who reads a stream, and tells whether somebody does. A browser
-// whose reader cannot be known now asks again, and is told.
-func (s *Server) still(stream *stream) bool {
+// stillSignedIn identifies the reader again and reports whether the stream may
+// continue. Where the session ended, the browser receives a signed-out event.
+// Where it cannot be confirmed now, the stream ends without one: the browser
+// reconnects and receives the error.
+func (s *Server) stillSignedIn(stream *stream) bool {
 	err := s.identify(stream.c, false)
 	if errors.Is(err, session.ErrNone) {
 		_ = stream.write([]byte("event: signed-out\ndata:\n\n"))
@@ -100,47 +181,44 @@ func (s *Server) still(stream *stream) bool {
 	return err == nil
 }
 
-// goesOn tells whether a stream can go on after it was sent something. Where
-// there is nothing to show now, the next beat says how old the page is.
-func (s *Server) goesOn(stream *stream, err error) bool {
+// connected reports whether a stream can continue after err. It logs errors of
+// rendering; the next heartbeat shows how old the page is. All other errors
+// mean that the browser disconnected.
+func (s *Server) connected(stream *stream, err error) bool {
 	if errors.Is(err, errRender) {
 		s.log.Debug("stream cannot be rendered", "path", stream.c.Request().URL.Path, "error", err)
 		return true
 	}
-	return err == nil // else the browser is gone
+	return err == nil
 }
 
-// errRender is wrapped by errors that are not the connection's.
-var errRender = errors.New("rendering an update")
+// errRender is wrapped by errors of rendering, as opposed to the connection's.
+var errRender = errors.New("render an update")
 
 // stream is one open connection.
 type stream struct {
 	c       echo.Context
 	control *http.ResponseController
-	last    []byte // what was sent of the part
-	rows    rows   // that the page has of it
+	last    []byte // the part as last sent
+	rows    rows   // the table rows of last
 	metrics *metrics
 }
 
-// send renders a component and sends it as one event. With once, what was sent
-// last is not sent again, and rows that the page has neither.
-func (s *stream) send(render func(context.Context) (templ.Component, error), once bool) error {
-	began := time.Now()
-	html, err := rendered(s.c.Request().Context(), render)
+func (s *stream) end() { s.metrics.clients.WithLabelValues(s.c.Path()).Dec() }
+
+func (s *stream) sendStatus(status RenderFunc) error {
+	html, err := renderHTML(s.c.Request().Context(), status)
 	if err != nil {
 		return err
-	}
-	if once {
-		s.metrics.rendered(began)
-		return s.sendOnce(html)
 	}
 	return s.write(event(html))
 }
 
-// sendOnce sends a part, unless it was the last that was sent.
-func (s *stream) sendOnce(html []byte) error {
-	if bytes.Equal(html, s.last) {
-		return nil
+// sendPart sends what changed of the part since it was last sent.
+func (s *stream) sendPart(source source) error {
+	html, err := source.html(s.c.Request().Context())
+	if err != nil || html == nil || bytes.Equal(html, s.last) {
+		return err
 	}
 	short, rows := s.rows.update(html)
 	s.last, s.rows = html, rows
@@ -151,7 +229,7 @@ func (s *stream) sendOnce(html []byte) error {
 	return nil
 }
 
-func rendered(ctx context.Context, render func(context.Context) (templ.Component, error)) ([]byte, error) {
+func renderHTML(ctx context.Context, render RenderFunc) ([]byte, error) {
 	component, err := render(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errRender, err)
@@ -163,12 +241,12 @@ func rendered(ctx context.Context, render func(context.Context) (templ.Component
 	return html.Bytes(), nil
 }
 
-// event is HTML as one event of a stream.
+// event returns html as one server-sent event named fragment.
 func event(html []byte) []byte {
 	var event bytes.Buffer
 	event.WriteString("event: fragment\n")
-	// A carriage return ends a line of a stream too; in HTML it can be written
-	// otherwise.
+	// A carriage return would end the line of the event; in HTML it can be
+	// written as a character reference.
 	for line := range bytes.Lines(bytes.ReplaceAll(html, []byte("\r"), []byte("&#13;"))) {
 		fmt.Fprintf(&event, "data: %s\n", bytes.TrimRight(line, "\n"))
 	}
@@ -176,9 +254,9 @@ func event(html []byte) []byte {
 	return event.Bytes()
 }
 
-// write sends bytes to the browser at once.
+// write sends bytes to the browser without buffering.
 func (s *stream) write(event []byte) error {
-	if err := s.control.SetWriteDeadline(time.Now().Add(streamWrite)); err != nil {
+	if err := s.control.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
 		return err
 	}
 	if _, err := s.c.Response().Write(event); err != nil {

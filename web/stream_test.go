@@ -180,7 +180,7 @@ func TestStreamThatCannotBeRendered(t *testing.T) {
 		server.Events("/failing/events", func(c echo.Context) error {
 			part := func(context.Context) (templ.Component, error) { return nil, errors.New("no answer") }
 			status := func(context.Context) (templ.Component, error) { return templ.Raw("<p id=age>old</p>"), nil }
-			return server.Stream(c, nil, part, status)
+			return server.Stream(c, web.Part{Render: part}, status)
 		})
 	}})
 	stream := c.Browser(t).SignIn().Stream(http.MethodGet, "/failing/events", webtest.Script...)
@@ -191,7 +191,7 @@ func TestStreamThatCannotBeRendered(t *testing.T) {
 			told++
 		}
 	}
-	if told < 7 { // beyond streamLook, where the part is tried again
+	if told < 7 { // beyond refreshBeats, where the part is tried again
 		t.Errorf("the stream ended after %d updates", told)
 	}
 }
