@@ -108,8 +108,8 @@ func (h *Handlers) classTable(ctx context.Context, scope access.Scope, list task
 	return t
 }
 
-func (h *Handlers) classRows(ctx context.Context, scope access.Scope, list tasks.List, teams []string, over classRange) (rows []tasks.ClassRow, note string) {
-	rows, note = list.ByClass, rememberedNote(over, list)
+func (h *Handlers) classRows(ctx context.Context, scope access.Scope, list tasks.List, teams []string, over classRange) (rows []tasks.PriorityClassRow, note string) {
+	rows, note = list.ByPriorityClass, rememberedNote(over, list)
 	if h.History != nil {
 		switch past, err := h.sums.get(ctx, h.History, seenTeams(scope, list.Teams, teams), over, h.Now()); {
 		case err != nil:
@@ -138,23 +138,23 @@ func seenTeams(scope access.Scope, there, asked []string) []string {
 
 // withPast are the rows with what history has of each class, and those of classes
 // that nobody has a task of now.
-func withPast(rows []tasks.ClassRow, sums []history.ClassSums) []tasks.ClassRow {
+func withPast(rows []tasks.PriorityClassRow, sums []history.ClassSums) []tasks.PriorityClassRow {
 	merged := slices.Clone(rows)
 	for i := range merged {
-		merged[i].Ended(0, 0, 0, 0, 0, 0)
+		merged[i].SetEnded(0, 0, 0, 0, 0, 0)
 		merged[i].LoopRuns = 0
 	}
 	for _, s := range sums {
-		i := slices.IndexFunc(merged, func(r tasks.ClassRow) bool { return r.Class == s.Class })
+		i := slices.IndexFunc(merged, func(r tasks.PriorityClassRow) bool { return r.PriorityClass == s.Class })
 		if i < 0 {
 			i = len(merged)
-			if last := len(merged) - 1; s.Class != "" && last >= 0 && merged[last].Class == "" { // which stays the last
+			if last := len(merged) - 1; s.Class != "" && last >= 0 && merged[last].PriorityClass == "" { // which stays the last
 				i = last
 			}
-			merged = slices.Insert(merged, i, tasks.ClassRow{Class: s.Class})
+			merged = slices.Insert(merged, i, tasks.PriorityClassRow{PriorityClass: s.Class})
 		}
 		merged[i].LoopRuns = int(s.LoopRuns)
-		merged[i].Ended(int(s.Waits), s.MeanWait(), s.LongestWait, int(s.Runs), s.MeanRun(), s.LongestRun)
+		merged[i].SetEnded(int(s.Waits), s.MeanWait(), s.LongestWait, int(s.Runs), s.MeanRun(), s.LongestRun)
 	}
 	return merged
 }
@@ -186,8 +186,8 @@ func recordedNote(past pastSums) string {
 	return since
 }
 
-func classLine(row tasks.ClassRow, teams []string) views.ClassRow {
-	name, value := className(row.Class), row.Class
+func classLine(row tasks.PriorityClassRow, teams []string) views.ClassRow {
+	name, value := className(row.PriorityClass), row.PriorityClass
 	if value == "" {
 		name, value = "No priority class", noClass
 	}

@@ -45,7 +45,7 @@ func (h *Handlers) classesCSV(c echo.Context) error {
 			return seconds(d)
 		}
 		rows = append(rows, []string{
-			className(row.Class), strconv.Itoa(row.Running), strconv.Itoa(row.Pending), strconv.Itoa(row.Preempted),
+			className(row.PriorityClass), strconv.Itoa(row.Running), strconv.Itoa(row.Pending), strconv.Itoa(row.Preempted),
 			some(row.AverageRun, row.Runs), some(row.AverageWait, row.Waits), some(row.LongestRun, row.Runs+row.Running), some(row.LongestWait, row.Waits+row.Pending+row.Preempted),
 			strconv.Itoa(row.Runs), strconv.Itoa(row.Waits), strconv.Itoa(row.LoopRuns), note,
 		})

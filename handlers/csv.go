@@ -59,14 +59,14 @@ var tasksCSVColumns = []csvColumn{
 	{"name", "name", func(t tasks.Item, _ time.Time) string { return t.Name }},
 	{"team", "team", func(t tasks.Item, _ time.Time) string { return t.Team }},
 	{"status", "status", func(t tasks.Item, _ time.Time) string { return string(t.State) }},
-	{"status", "reason", func(t tasks.Item, _ time.Time) string { return t.Reason }},
-	{"class", "priority class", func(t tasks.Item, _ time.Time) string { return className(t.Class) }},
+	{"status", "reason", func(t tasks.Item, _ time.Time) string { return t.Message }},
+	{"class", "priority class", func(t tasks.Item, _ time.Time) string { return className(t.PriorityClass) }},
 	{"class", "priority", func(t tasks.Item, _ time.Time) string { return strconv.Itoa(int(t.Priority)) }},
-	{string(tasks.ByPlace), "place", func(t tasks.Item, _ time.Time) string {
-		if t.Place == 0 {
+	{string(tasks.ByPosition), "place", func(t tasks.Item, _ time.Time) string {
+		if t.Position == 0 {
 			return ""
 		}
-		return strconv.Itoa(t.Place)
+		return strconv.Itoa(t.Position)
 	}},
 	{"accelerators", "GPUs", resourceColumn(catalog.GPU)},
 	{"accelerators", "Neuron devices", resourceColumn(catalog.Neuron)},

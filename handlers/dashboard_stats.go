@@ -97,7 +97,7 @@ func acceleratorMemory(s *capacity.Snapshot, sums map[string]usage.Pool) (views.
 // taskStat counts the tasks that the reader sees.
 func taskStat(list tasks.List) views.Stat {
 	running, waiting := 0, 0
-	for _, row := range list.ByClass {
+	for _, row := range list.ByPriorityClass {
 		running, waiting = running+row.Running, waiting+row.Pending+row.Preempted
 	}
 	return views.Stat{ID: "stat-tasks", Label: "Waiting tasks", Value: thousands(int64(waiting)), Note: thousands(int64(running)) + " running"}

@@ -120,7 +120,7 @@ func someCluster() capacity.Snapshot {
 func TestDashboard(t *testing.T) {
 	d := &domain{capacity: capacityDomain{snapshot: someCluster()}}
 	d.list.Since = time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
-	d.list.ByClass = []tasks.ClassRow{{Class: "training-priority", Running: 2, Pending: 2, Preempted: 1}}
+	d.list.ByPriorityClass = []tasks.PriorityClassRow{{PriorityClass: "training-priority", Running: 2, Pending: 2, Preempted: 1}}
 	response, page := get(t, serve(t, d)+"/")
 	if response.StatusCode != http.StatusOK {
 		t.Fatal(response.Status)
@@ -246,7 +246,7 @@ func TestTeamList(t *testing.T) {
 func TestDashboardWithoutItsSources(t *testing.T) {
 	d := &domain{capacity: capacityDomain{snapshot: someCluster()}}
 	d.past = &historyDomain{failure: errors.New("dial tcp 10.0.0.7: secret"), since: time.Now()}
-	d.list.ByClass = []tasks.ClassRow{{Class: "training-priority", Running: 2}}
+	d.list.ByPriorityClass = []tasks.PriorityClassRow{{PriorityClass: "training-priority", Running: 2}}
 	address := serve(t, d)
 	response, page := get(t, address+"/")
 	htmlcheck.Page(t, page)
@@ -272,8 +272,8 @@ func TestDashboardHistory(t *testing.T) {
 		return history.Holder{Pool: pool, Resource: catalog.GPU, Measure: measure}
 	}
 	d := &domain{capacity: capacityDomain{snapshot: someCluster()}}
-	d.list.ByClass = []tasks.ClassRow{
-		{Class: "training-priority", Running: 1, RunningFor: 5 * time.Hour},
+	d.list.ByPriorityClass = []tasks.PriorityClassRow{
+		{PriorityClass: "training-priority", Running: 1, RunningFor: 5 * time.Hour},
 		{Running: 0, Pending: 1, Waiting: time.Minute},
 	}
 	past := &historyDomain{
@@ -352,7 +352,7 @@ func TestDashboardOfNothing(t *testing.T) {
 
 func TestFiguresAsCSV(t *testing.T) {
 	d := &domain{capacity: capacityDomain{snapshot: someCluster()}}
-	d.list.ByClass = []tasks.ClassRow{{Class: "training-priority", Running: 2, LongestRun: time.Minute}}
+	d.list.ByPriorityClass = []tasks.PriorityClassRow{{PriorityClass: "training-priority", Running: 2, LongestRun: time.Minute}}
 	address := serve(t, d)
 	read := func(path string) (rows [][]string) {
 		response, err := client.Get(address + path)

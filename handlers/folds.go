@@ -27,13 +27,13 @@ type fold struct {
 func chains(life []lived) (found [][]int) {
 	in := make([]bool, len(life))
 	for i := range life {
-		if in[i] || life[i].What != tasks.WasPreempted {
+		if in[i] || life[i].Type != tasks.WasPreempted {
 			continue
 		}
 		chain := []int{i}
 		for k := i + 1; k < len(life); k++ {
 			next, last := &life[k].Event, &life[chain[len(chain)-1]].Event
-			if next.Part != last.Part || !next.What.Lost() && next.What != tasks.WasFinished {
+			if next.WorkloadUID != last.WorkloadUID || !next.Type.Lost() && next.Type != tasks.WasFinished {
 				continue
 			}
 			if !next.Repeats(last) {
@@ -51,8 +51,8 @@ func chains(life []lived) (found [][]int) {
 // several preemptions of one second may be told as one.
 func timesOf(life []lived, chain []int) (n int32) {
 	first, last := life[chain[0]], life[chain[len(chain)-1]]
-	if first.first > 0 && last.Nth >= first.first {
-		return last.Nth - first.first + 1
+	if first.first > 0 && last.PreemptionCount >= first.first {
+		return last.PreemptionCount - first.first + 1
 	}
 	for _, i := range chain {
 		n += 1 + life[i].Omitted
@@ -84,8 +84,8 @@ func folded(life []lived, holds bool) []lived {
 		last := chain[len(chain)-1]
 		life[last].fold = foldOf(life, chain)
 		for k := chain[0]; k < last; k++ {
-			if what := life[k].What; what == tasks.WasPreempted || gains(what) || what == tasks.WasRequeued {
-				gone[k] = gone[k] || life[k].Part == life[last].Part
+			if what := life[k].Type; what == tasks.WasPreempted || gains(what) || what == tasks.WasRequeued {
+				gone[k] = gone[k] || life[k].WorkloadUID == life[last].WorkloadUID
 			}
 		}
 		// Of what happened in the second of the last one, the order is not known.
@@ -93,9 +93,9 @@ func folded(life []lived, holds bool) []lived {
 		for end < len(life) && life[end].At.Unix() == life[last].At.Unix() {
 			end++
 		}
-		told := map[tasks.Happened]bool{}
+		told := map[tasks.EventType]bool{}
 		for k := end - 1; k > last; k-- {
-			if what := life[k].What; gains(what) && life[k].Part == life[last].Part {
+			if what := life[k].Type; gains(what) && life[k].WorkloadUID == life[last].WorkloadUID {
 				gone[k] = told[what] || !holdsAfter(life, k, holds)
 				told[what] = true
 			}
@@ -111,7 +111,7 @@ func folded(life []lived, holds bool) []lived {
 }
 
 // gains reports whether a task gains its quota by a step, or runs with it.
-func gains(what tasks.Happened) bool {
+func gains(what tasks.EventType) bool {
 	return what == tasks.WasReserved || what == tasks.WasAdmitted || what == tasks.WasReady
 }
 
@@ -120,10 +120,10 @@ func gains(what tasks.Happened) bool {
 func holdsAfter(life []lived, i int, holds bool) bool {
 	for _, l := range life[i+1:] {
 		switch {
-		case l.Part != life[i].Part || l.At.Unix() == life[i].At.Unix():
-		case l.What == tasks.WasAdmitted, l.Deactivated() && causedByHold(life, l):
+		case l.WorkloadUID != life[i].WorkloadUID || l.At.Unix() == life[i].At.Unix():
+		case l.Type == tasks.WasAdmitted, l.Deactivated() && causedByHold(life, l):
 			return false
-		case l.What.Lost(), l.What == tasks.WasFinished:
+		case l.Type.Lost(), l.Type == tasks.WasFinished:
 			return true
 		}
 	}
@@ -137,9 +137,9 @@ func causedByHold(life []lived, evicted lived) bool {
 	}
 	return slices.ContainsFunc(life, func(held lived) bool {
 		after := evicted.At.Truncate(time.Second).Sub(held.At.Truncate(time.Second))
-		return held.What == tasks.WasHeld && held.Part == evicted.Part && after.Abs() <= holdTakes &&
+		return held.Type == tasks.WasHeld && held.WorkloadUID == evicted.WorkloadUID && after.Abs() <= holdTakes &&
 			!slices.ContainsFunc(life, func(released lived) bool {
-				return released.What == tasks.WasReleased && released.Part == held.Part && released.At.After(held.At) && released.At.Before(evicted.At)
+				return released.Type == tasks.WasReleased && released.WorkloadUID == held.WorkloadUID && released.At.After(held.At) && released.At.Before(evicted.At)
 			})
 	})
 }

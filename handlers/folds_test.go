@@ -39,17 +39,17 @@ func loopSteps(preemptions int, by history.Party) (steps []history.Step) {
 func TestRepeatedPreemptionsAreOneLine(t *testing.T) {
 	other := &tasks.Task{Name: "other", Namespace: "ns", Kind: "Job", UID: "p"}
 	preempted := func(seconds int, more ...func(*tasks.Event)) tasks.Event {
-		e := tasks.Event{Part: "w1", At: noon.Add(time.Hour + time.Duration(seconds)*time.Second), What: tasks.WasPreempted, Reason: "InClusterQueue", By: other, For: "p", Ran: time.Second}
+		e := tasks.Event{WorkloadUID: "w1", At: noon.Add(time.Hour + time.Duration(seconds)*time.Second), Type: tasks.WasPreempted, Reason: "InClusterQueue", Preemptor: other, PreemptorUID: "p", Ran: time.Second}
 		for _, change := range more {
 			change(&e)
 		}
 		return e
 	}
-	nth := func(n int32) func(*tasks.Event) { return func(e *tasks.Event) { e.Nth = n } }
-	step := func(seconds int, what tasks.Happened, more ...func(*tasks.Event)) tasks.Event {
-		return preempted(seconds, append([]func(*tasks.Event){func(e *tasks.Event) { e.What, e.By, e.For, e.Reason, e.Ran = what, nil, "", "", -1 }}, more...)...)
+	nth := func(n int32) func(*tasks.Event) { return func(e *tasks.Event) { e.PreemptionCount = n } }
+	step := func(seconds int, what tasks.EventType, more ...func(*tasks.Event)) tasks.Event {
+		return preempted(seconds, append([]func(*tasks.Event){func(e *tasks.Event) { e.Type, e.Preemptor, e.PreemptorUID, e.Reason, e.Ran = what, nil, "", "", -1 }}, more...)...)
 	}
-	deactivated := func(e *tasks.Event) { e.Reason, e.Text = "Deactivated", "The workload is deactivated" }
+	deactivated := func(e *tasks.Event) { e.Reason, e.Message = "Deactivated", "The workload is deactivated" }
 	party := history.Party{Namespace: "ns", Kind: "Job", Name: "other", UID: "p", Team: "vision"}
 	hidden := history.Party{Namespace: "secret-ns", Kind: "Job", Name: "secret-job", UID: "p", Team: "secret-team"}
 	cases := map[string]struct {
@@ -80,7 +80,7 @@ func TestRepeatedPreemptionsAreOneLine(t *testing.T) {
 			want:     []string{"Preempted by other", "Preempted by other", "Preempted by other"}, lines: 3,
 		},
 		"for different tasks": {
-			timeline: []tasks.Event{preempted(0), preempted(1, func(e *tasks.Event) { e.By, e.For = nil, "q" }), preempted(2), preempted(3, func(e *tasks.Event) { e.By, e.For = nil, "q" })},
+			timeline: []tasks.Event{preempted(0), preempted(1, func(e *tasks.Event) { e.Preemptor, e.PreemptorUID = nil, "q" }), preempted(2), preempted(3, func(e *tasks.Event) { e.Preemptor, e.PreemptorUID = nil, "q" })},
 			want:     []string{"Preempted by a task that was deleted or that you cannot see", "Preempted by other", "Preempted by a task that was deleted or that you cannot see", "Preempted by other"}, lines: 4,
 		},
 		"with an eviction in between": {
@@ -101,8 +101,8 @@ func TestRepeatedPreemptionsAreOneLine(t *testing.T) {
 		},
 		"held by the guard": {
 			timeline: []tasks.Event{
-				preempted(0, nth(1)), step(1, tasks.WasAdmitted), preempted(1, nth(2)), step(2, tasks.WasLooped, func(e *tasks.Event) { e.By, e.For = other, "p" }),
-				step(2, tasks.WasAdmitted), preempted(3, nth(3)), step(3, tasks.WasHeld, func(e *tasks.Event) { e.For = "secret" }), step(3, tasks.WasEvicted, deactivated),
+				preempted(0, nth(1)), step(1, tasks.WasAdmitted), preempted(1, nth(2)), step(2, tasks.WasLooped, func(e *tasks.Event) { e.Preemptor, e.PreemptorUID = other, "p" }),
+				step(2, tasks.WasAdmitted), preempted(3, nth(3)), step(3, tasks.WasHeld, func(e *tasks.Event) { e.PreemptorUID = "secret" }), step(3, tasks.WasEvicted, deactivated),
 				step(60, tasks.WasReleased), step(90, tasks.WasEvicted, deactivated),
 			},
 			want: []string{"Stopped|The workload is deactivated", "Released by the loop guard", "Held by the loop guard for another team", "Preempted 3 times in 3 s for other", "Preemption loop with other"}, lines: 5,
@@ -125,7 +125,7 @@ func TestRepeatedPreemptionsAreOneLine(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			evictions := int32(0)
 			for _, e := range tc.timeline {
-				if e.What.Lost() {
+				if e.Type.Lost() {
 					evictions += 1 + e.Omitted
 				}
 			}
@@ -133,7 +133,7 @@ func TestRepeatedPreemptionsAreOneLine(t *testing.T) {
 			d.more = func(detail *tasks.Detail) {
 				detail.Timeline = tc.timeline
 				if tc.steps != nil {
-					detail.Forgotten = 63 - evictions
+					detail.Omitted = 63 - evictions
 				}
 			}
 			if tc.steps != nil {
@@ -207,7 +207,7 @@ func TestRunsThatAreLeftOut(t *testing.T) {
 			d := &domain{}
 			total := 0
 			for i, n := range tc.remembered {
-				d.list.ByClass = append(d.list.ByClass, tasks.ClassRow{Class: fmt.Sprint("c", i, "-priority"), Running: 1, LoopRuns: n})
+				d.list.ByPriorityClass = append(d.list.ByPriorityClass, tasks.PriorityClassRow{PriorityClass: fmt.Sprint("c", i, "-priority"), Running: 1, LoopRuns: n})
 				total += n
 			}
 			if tc.recorded != nil {

@@ -103,7 +103,7 @@ type Tasks interface {
 	// LoopsWithin are the preemption loops that everybody who sees that may know of.
 	LoopsWithin(ctx context.Context, scope access.Scope) ([]tasks.GuardedLoop, error)
 	// Readable takes names out of a text of Kueue's that are not for this scope.
-	Readable(ctx context.Context, scope access.Scope) (func(text string) string, error)
+	Redactor(ctx context.Context, scope access.Scope) (func(text string) string, error)
 	Notices(ctx context.Context, user governance.User, namespace, kind, name, uid string) ([]tasks.Notice, error)
 }
 

@@ -94,7 +94,7 @@ func (d *domain) Scope(context.Context, governance.User) (access.Scope, error) {
 	return access.Scope{All: true}, d.failure
 }
 
-func (d *domain) Readable(context.Context, access.Scope) (func(string) string, error) {
+func (d *domain) Redactor(context.Context, access.Scope) (func(string) string, error) {
 	return func(text string) string { return strings.ReplaceAll(text, "hidden", "another team") }, nil
 }
 

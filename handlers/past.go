@@ -195,7 +195,7 @@ func (q pastQuery) filters(l tasks.List) []views.Filter {
 		team.add(name)
 	}
 	class.add(noClass, "No priority class")
-	for _, name := range l.Classes {
+	for _, name := range l.PriorityClasses {
 		if name != "" {
 			class.add(name, className(name))
 		}

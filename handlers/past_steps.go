@@ -26,31 +26,31 @@ type lived struct {
 // lifeOf is a task's life, the oldest step first: what the index tells, and what
 // history has beside it. The same Part, What and second are the same step. Of
 // those that history tells of, only what the scope covers is named.
-func lifeOf(told []tasks.Event, steps []history.Step, submitted time.Time, scope access.Scope, readable func(string) string) []lived {
+func lifeOf(told []tasks.Event, steps []history.Step, submitted time.Time, scope access.Scope, redact func(string) string) []lived {
 	var life []lived
 	for _, e := range told {
-		l := lived{Event: e, first: e.Nth, told: true}
+		l := lived{Event: e, first: e.PreemptionCount, told: true}
 		switch {
-		case e.What == tasks.WasPreempted, e.By != nil:
+		case e.Type == tasks.WasPreempted, e.Preemptor != nil:
 			l.by, l.unnamed = by(e)
-		case guards(e.What) && e.For != "":
+		case guards(e.Type) && e.PreemptorUID != "":
 			l.unnamed = "another team"
 		}
 		life = append(life, l)
 	}
 	for _, s := range steps {
-		l := recordedStep(s, scope, readable)
+		l := recordedStep(s, scope, redact)
 		if i := slices.IndexFunc(life, l.same); i >= 0 {
 			life[i].fill(l)
 			continue
 		}
 		life = append(life, l)
 	}
-	if len(told) == 0 && !slices.ContainsFunc(life, func(l lived) bool { return l.What == tasks.WasSubmitted }) {
-		life = append(life, lived{Event: tasks.Event{At: submitted, What: tasks.WasSubmitted, Ran: -1}})
+	if len(told) == 0 && !slices.ContainsFunc(life, func(l lived) bool { return l.Type == tasks.WasSubmitted }) {
+		life = append(life, lived{Event: tasks.Event{At: submitted, Type: tasks.WasSubmitted, Ran: -1}})
 	}
 	slices.SortStableFunc(life, func(a, b lived) int {
-		return cmp.Or(cmp.Compare(a.At.Unix(), b.At.Unix()), cmp.Compare(stepRank[a.What], stepRank[b.What]))
+		return cmp.Or(cmp.Compare(a.At.Unix(), b.At.Unix()), cmp.Compare(stepRank[a.Type], stepRank[b.Type]))
 	})
 	for i := range life { // what the index forgot, history may have
 		if k := before(life, i); life[i].Omitted > 0 && k >= 0 && !life[k].told {
@@ -59,7 +59,9 @@ func lifeOf(told []tasks.Event, steps []history.Step, submitted time.Time, scope
 	}
 	// What Kueue tells of a loss by its time only stands aside where history has it.
 	return slices.DeleteFunc(life, func(l lived) bool {
-		return l.Before && slices.ContainsFunc(life, func(o lived) bool { return !o.Before && o.Part == l.Part && o.What.Lost() && o.At.Before(l.At) })
+		return l.AtOrBefore && slices.ContainsFunc(life, func(o lived) bool {
+			return !o.AtOrBefore && o.WorkloadUID == l.WorkloadUID && o.Type.Lost() && o.At.Before(l.At)
+		})
 	})
 }
 
@@ -67,7 +69,7 @@ func lifeOf(told []tasks.Event, steps []history.Step, submitted time.Time, scope
 // -1 for none.
 func before(life []lived, i int) int {
 	for k := i - 1; k >= 0; k-- {
-		if life[k].What == tasks.WasPreempted && life[k].Part == life[i].Part {
+		if life[k].Type == tasks.WasPreempted && life[k].WorkloadUID == life[i].WorkloadUID {
 			return k
 		}
 	}
@@ -75,20 +77,20 @@ func before(life []lived, i int) int {
 }
 
 // guards reports whether a step is the loop guard's.
-func guards(what tasks.Happened) bool {
+func guards(what tasks.EventType) bool {
 	return what == tasks.WasLooped || what == tasks.WasHeld || what == tasks.WasReleased
 }
 
 // stepRank orders steps of the same second.
-var stepRank = map[tasks.Happened]int{tasks.WasSubmitted: -1, tasks.WasReserved: 1, tasks.WasAdmitted: 2, tasks.WasReady: 3, tasks.WasFinished: 5}
+var stepRank = map[tasks.EventType]int{tasks.WasSubmitted: -1, tasks.WasReserved: 1, tasks.WasAdmitted: 2, tasks.WasReady: 3, tasks.WasFinished: 5}
 
-func recordedStep(s history.Step, scope access.Scope, readable func(string) string) lived {
-	l := lived{Event: tasks.Event{Part: s.Part, At: s.At, What: tasks.Happened(s.What), Reason: s.Reason, Text: readable(s.Text), Ran: s.Ran, Size: s.Size, For: s.By.UID, Nth: s.Last}, first: s.First}
-	if l.What != tasks.WasPreempted && (!guards(l.What) || s.By.UID == "") {
+func recordedStep(s history.Step, scope access.Scope, redact func(string) string) lived {
+	l := lived{Event: tasks.Event{WorkloadUID: s.Part, At: s.At, Type: tasks.EventType(s.What), Reason: s.Reason, Message: redact(s.Text), Ran: s.Ran, Size: s.Size, PreemptorUID: s.By.UID, PreemptionCount: s.Last}, first: s.First}
+	if l.Type != tasks.WasPreempted && (!guards(l.Type) || s.By.UID == "") {
 		return l
 	}
-	if l.What == tasks.WasPreempted {
-		l.Text = "" // the rule and the name say it all
+	if l.Type == tasks.WasPreempted {
+		l.Message = "" // the rule and the name say it all
 	}
 	switch {
 	case s.By.Name == "":
@@ -97,13 +99,13 @@ func recordedStep(s history.Step, scope access.Scope, readable func(string) stri
 		l.unnamed = "another team"
 	default:
 		l.by = &views.TaskLink{Name: s.By.Name, URL: pastTaskURL(history.Task{Namespace: s.By.Namespace, Kind: s.By.Kind, Name: s.By.Name, UID: s.By.UID})}
-		l.Team = s.By.Team
+		l.PreemptorTeam = s.By.Team
 	}
 	return l
 }
 
 func (l lived) same(o lived) bool {
-	return l.What == o.What && l.At.Unix() == o.At.Unix() && (l.Part == o.Part || o.What == tasks.WasSubmitted)
+	return l.Type == o.Type && l.At.Unix() == o.At.Unix() && (l.WorkloadUID == o.WorkloadUID || o.Type == tasks.WasSubmitted)
 }
 
 // fill takes over what history knows of a step that the index knows as well.
@@ -114,12 +116,12 @@ func (l *lived) fill(o lived) {
 	if o.first > 0 && (l.first == 0 || o.first < l.first) {
 		l.first = o.first
 	}
-	l.Nth, l.For = max(l.Nth, o.Nth), cmp.Or(l.For, o.For)
+	l.PreemptionCount, l.PreemptorUID = max(l.PreemptionCount, o.PreemptionCount), cmp.Or(l.PreemptorUID, o.PreemptorUID)
 	if l.Reason = cmp.Or(l.Reason, o.Reason); l.Size == 0 {
 		l.Size = o.Size
 	}
 	if o.by != nil && (l.by == nil || l.by.URL == "") {
-		l.by, l.unnamed, l.Team = o.by, "", cmp.Or(l.Team, o.Team)
+		l.by, l.unnamed, l.PreemptorTeam = o.by, "", cmp.Or(l.PreemptorTeam, o.PreemptorTeam)
 	} else if l.by == nil && o.unnamed == "another team" {
 		l.unnamed = o.unnamed
 	}
@@ -128,7 +130,7 @@ func (l *lived) fill(o lived) {
 // lost counts how often a task lost its quota in its life.
 func lost(life []lived) (n int32) {
 	for _, l := range life {
-		if l.What == tasks.WasEvicted {
+		if l.Type == tasks.WasEvicted {
 			n++
 		}
 	}
@@ -141,17 +143,17 @@ func lost(life []lived) (n int32) {
 // lifeLines are the lines of a timeline, the last first. pools are where the
 // task runs now; over says that it is gone.
 func lifeLines(life []lived, state tasks.State, pools string, over bool) (lines []views.TimelineLine) {
-	life = folded(life, state.Holding())
+	life = folded(life, state.UsesQuota())
 	admitted := false // the last admission is written already
 	for i := len(life) - 1; i >= 0; i-- {
 		e := life[i]
-		line := views.TimelineLine{At: e.At.UTC().Format(time.RFC3339), Before: e.Before, Tone: "idle", Title: string(e.What)}
-		switch e.What {
+		line := views.TimelineLine{At: e.At.UTC().Format(time.RFC3339), Before: e.AtOrBefore, Tone: "idle", Title: string(e.Type)}
+		switch e.Type {
 		case tasks.WasReserved:
 			line.Title = "Got its quota"
 		case tasks.WasAdmitted:
 			line.Tone = "ok"
-			if !admitted && pools != "" && state.Holding() && !over {
+			if !admitted && pools != "" && state.UsesQuota() && !over {
 				line.Text = "to " + pools
 			}
 			if e.Size > 0 {
@@ -168,23 +170,23 @@ func lifeLines(life []lived, state tasks.State, pools string, over bool) (lines 
 				line.From = e.fold.first.UTC().Format(time.RFC3339)
 			}
 		case tasks.WasLooped:
-			line.Tone, line.Text = "bad", e.Text
+			line.Tone, line.Text = "bad", e.Message
 			line.By, line.Unnamed, line.Word = e.by, e.unnamed, "with"
 		case tasks.WasHeld, tasks.WasReleased:
-			line.Tone, line.Text = "pre", e.Text
+			line.Tone, line.Text = "pre", e.Message
 			line.By, line.Unnamed, line.Word = e.by, e.unnamed, "for"
-			if e.What == tasks.WasReleased {
+			if e.Type == tasks.WasReleased {
 				line.Tone, line.Word = "idle", "held for"
 			}
 		case tasks.WasEvicted:
-			line.Tone, line.Title, line.Text = "pre", "Lost its quota", joined(e.Text, ranWords(e.Event))
+			line.Tone, line.Title, line.Text = "pre", "Lost its quota", joined(e.Message, ranWords(e.Event))
 			if e.Reason == "Deactivated" {
 				line.Title = string(tasks.Stopped)
 			}
 		case tasks.WasRequeued:
 			line.Title = "Back in the queue"
 		case tasks.WasFinished:
-			if line.Text = e.Text; state.Finished() {
+			if line.Text = e.Message; state.Finished() {
 				line.Title = string(state)
 			}
 			if state == tasks.Failed {

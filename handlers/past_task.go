@@ -54,11 +54,11 @@ func (h *Handlers) pastTask(c echo.Context, missing error) error {
 	case !found || t.Namespace != c.Param("namespace") || !strings.EqualFold(t.Kind, c.Param("kind")) || t.Name != c.Param("name"):
 		return missing
 	}
-	readable, err := h.Tasks.Readable(ctx, scope)
+	redact, err := h.Tasks.Redactor(ctx, scope)
 	if err != nil {
 		return err
 	}
-	page := pastTaskPage(t, lifeOf(nil, steps, t.Submitted, scope, readable))
+	page := pastTaskPage(t, lifeOf(nil, steps, t.Submitted, scope, redact))
 	page.Others = sameNameLinks(named, t.UID)
 	page.Chrome = h.Chrome(c)
 	page.Title, page.Active = t.Name, "tasks"
@@ -130,7 +130,7 @@ func orNever(n int32) string {
 func ranFact(ran time.Duration, life []lived) string {
 	runs := 0
 	for _, l := range life {
-		if l.What == tasks.WasAdmitted {
+		if l.Type == tasks.WasAdmitted {
 			runs++
 		}
 	}
@@ -163,16 +163,16 @@ func waitsOf(life []lived, end time.Time) (w waits) {
 	}
 	for _, l := range life {
 		switch {
-		case l.What == tasks.WasSubmitted:
+		case l.Type == tasks.WasSubmitted:
 			since = l.At
-		case l.What == tasks.WasAdmitted:
+		case l.Type == tasks.WasAdmitted:
 			over(l.At)
-			running[l.Part] = true
-		case l.What.Lost():
-			if delete(running, l.Part); len(running) == 0 {
+			running[l.WorkloadUID] = true
+		case l.Type.Lost():
+			if delete(running, l.WorkloadUID); len(running) == 0 {
 				since = l.At
 			}
-		case l.What == tasks.WasFinished:
+		case l.Type == tasks.WasFinished:
 			over(l.At)
 		}
 	}
@@ -201,9 +201,9 @@ func (h *Handlers) recorded(ctx context.Context, scope access.Scope, d tasks.Det
 	if err != nil || !found {
 		return lifeOf(d.Timeline, nil, d.Submitted, scope, nil), false
 	}
-	readable, err := h.Tasks.Readable(ctx, scope)
+	redact, err := h.Tasks.Redactor(ctx, scope)
 	if err != nil {
 		return lifeOf(d.Timeline, nil, d.Submitted, scope, nil), false
 	}
-	return lifeOf(d.Timeline, steps, d.Submitted, scope, readable), true
+	return lifeOf(d.Timeline, steps, d.Submitted, scope, redact), true
 }

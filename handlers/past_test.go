@@ -157,7 +157,7 @@ func TestPastThatCannotBeRead(t *testing.T) {
 	broken := past()
 	broken.failure = errors.New("disk full at 10.0.0.7")
 	d := &domain{past: broken, scope: &mine, teams: []string{"vision"}, capacity: capacityDomain{snapshot: aCluster()}}
-	d.list.ByClass = []tasks.ClassRow{{Class: "dev-priority", Running: 1}}
+	d.list.ByPriorityClass = []tasks.PriorityClassRow{{PriorityClass: "dev-priority", Running: 1}}
 	address := serve(t, d)
 	for path, want := range map[string]int{"/tasks/ns/job/train": 503, "/tasks/secret-ns/job/secret-job": 404, "/tasks": 200, "/tasks/past": 200, "/tasks/past.csv": 503, "/teams/vision": 200, "/teams/vision/usage.csv": 503} {
 		response, page := get(t, address+path)
@@ -176,11 +176,11 @@ func TestPastThatCannotBeRead(t *testing.T) {
 
 // Steps that the index forgot come from history, and none is told twice.
 func TestTimelineIsCompletedFromHistory(t *testing.T) {
-	by := tasks.Event{Part: "w1", At: noon.Add(40*time.Minute + 300*time.Millisecond), What: tasks.WasPreempted, Reason: "InCohortReclamation", Ran: -1}
+	by := tasks.Event{WorkloadUID: "w1", At: noon.Add(40*time.Minute + 300*time.Millisecond), Type: tasks.WasPreempted, Reason: "InCohortReclamation", Ran: -1}
 	d := &domain{past: past(), items: []tasks.Item{{Task: &tasks.Task{Namespace: "ns", Kind: "Job", Name: "train", UID: "u1", State: tasks.Running, Submitted: noon, Evictions: 1}, Team: "vision"}}}
 	d.more = func(detail *tasks.Detail) {
-		detail.Forgotten = 1
-		detail.Timeline = []tasks.Event{{At: noon, What: tasks.WasSubmitted}, {Part: "w1", At: noon.Add(75 * time.Minute), What: tasks.WasAdmitted, Ran: -1}}
+		detail.Omitted = 1
+		detail.Timeline = []tasks.Event{{At: noon, Type: tasks.WasSubmitted}, {WorkloadUID: "w1", At: noon.Add(75 * time.Minute), Type: tasks.WasAdmitted, Ran: -1}}
 	}
 	address := serve(t, d) + "/tasks/ns/job/train"
 	_, page := get(t, address)
@@ -234,7 +234,7 @@ func TestPastTasks(t *testing.T) {
 func TestClassesFromHistory(t *testing.T) {
 	p := past()
 	d := &domain{past: p, scope: &mine, teams: []string{"vision"}}
-	d.list.ByClass = []tasks.ClassRow{{Class: "dev-priority", Running: 1, RunningFor: 3 * time.Hour, Runs: 7, AverageRun: time.Second}, {Class: "", Pending: 1}}
+	d.list.ByPriorityClass = []tasks.PriorityClassRow{{PriorityClass: "dev-priority", Running: 1, RunningFor: 3 * time.Hour, Runs: 7, AverageRun: time.Second}, {PriorityClass: "", Pending: 1}}
 	address := serve(t, d)
 	_, page := get(t, address+"/tasks?range=30d")
 	htmlcheck.Page(t, page)
@@ -271,10 +271,10 @@ func TestTeamUsage(t *testing.T) {
 	p.held = map[history.Holder]int64{holder(history.Held): 10, holder(history.Borrows): 2, holder(history.Quota): 15}
 	d := &domain{past: p, teams: []string{"vision"}, capacity: capacityDomain{snapshot: aCluster()}, changed: make(chan struct{}, 1)}
 	for i, place := range []int{1, 2, 3} {
-		d.items = append(d.items, tasks.Item{Task: &tasks.Task{UID: string(rune('a' + i)), Name: "job-" + string(rune('a'+i)), Namespace: "hyperpod-ns-vision", Kind: "Job", State: tasks.Pending, WaitingSince: noon}, Place: place, Brief: &explain.Verdict{Constraint: explain.Quota, Decides: &explain.Shortage{FlavorResource: quota.FlavorResource{Flavor: h100, Resource: catalog.GPU}, Needed: 5, Free: 2}}})
+		d.items = append(d.items, tasks.Item{Task: &tasks.Task{UID: string(rune('a' + i)), Name: "job-" + string(rune('a'+i)), Namespace: "hyperpod-ns-vision", Kind: "Job", State: tasks.Pending, WaitingSince: noon}, Position: place, Brief: &explain.Verdict{Constraint: explain.Quota, Shortage: &explain.Shortage{FlavorResource: quota.FlavorResource{Flavor: h100, Resource: catalog.GPU}, Needed: 5, Available: 2}}})
 	}
 	d.waiting = 1200
-	d.list.ByClass = []tasks.ClassRow{{Class: "dev-priority", Running: 2, Pending: 3}}
+	d.list.ByPriorityClass = []tasks.PriorityClassRow{{PriorityClass: "dev-priority", Running: 2, Pending: 3}}
 	address := serve(t, d)
 	_, page := get(t, address+"/teams/vision?range=24h&name=typed")
 	htmlcheck.Page(t, page)

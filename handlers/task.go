@@ -116,7 +116,7 @@ func (h *Handlers) taskPage(ctx context.Context, c echo.Context) (views.TaskPage
 	if recorded && page.Forgotten == "" {
 		page.Remembered = ""
 	}
-	if d.Bare {
+	if d.NoWorkload {
 		page.YAMLURL = ""
 	}
 	if d.Team != "" {
@@ -128,15 +128,15 @@ func (h *Handlers) taskPage(ctx context.Context, c echo.Context) (views.TaskPage
 			page.Resources = append(page.Resources, views.ValueLine{Name: name, Value: text})
 		}
 	}
-	if d.State.Holding() {
-		figures("Uses", d.Held)
+	if d.State.UsesQuota() {
+		figures("Uses", d.Usage)
 		page.Resources = append(page.Resources, views.ValueLine{Name: "Pool", Value: orDash(strings.Join(d.Pools, ", "))})
 	}
-	if !d.State.Holding() || d.Growing() {
-		figures("Requests", d.Asked)
+	if !d.State.UsesQuota() || d.Growing() {
+		figures("Requests", d.Requests)
 	}
 	page.Resources = append(page.Resources, views.ValueLine{Name: "Pods", Value: podWords(d.Task)}, views.ValueLine{Name: "Queue", Value: orDash(d.Queue)})
-	for _, s := range d.Said {
+	for _, s := range d.Conditions {
 		page.Said = append(page.Said, views.Said{Token: fmt.Sprintf("%s=%s %s", s.Type, s.Status, s.Reason), Text: s.Message, At: s.LastTransitionTime.UTC().Format(time.RFC3339)})
 	}
 	return page, nil
@@ -163,14 +163,14 @@ func stateLabel(t *tasks.Task) string {
 // facts are what a task is, in a few words.
 func facts(d tasks.Detail) []string {
 	list := []string{d.Kind}
-	if d.Class != "" {
-		list = append(list, className(d.Class))
+	if d.PriorityClass != "" {
+		list = append(list, className(d.PriorityClass))
 	} else {
 		list = append(list, "no priority class")
 	}
 	verb := "requests "
 	switch {
-	case d.State.Holding():
+	case d.State.UsesQuota():
 		verb = "uses "
 	case d.State.Finished():
 		verb = "requested "
@@ -183,18 +183,18 @@ func facts(d tasks.Detail) []string {
 
 func podWords(t *tasks.Task) string {
 	s := t.Size
-	if !t.State.Holding() {
-		if s.Least < s.Wanted {
-			return fmt.Sprintf("%d wanted; starts with %d", s.Wanted, s.Least)
+	if !t.State.UsesQuota() {
+		if s.Min < s.Wanted {
+			return fmt.Sprintf("%d wanted; starts with %d", s.Wanted, s.Min)
 		}
 		return fmt.Sprint(s.Wanted)
 	}
-	text := fmt.Sprint(s.Now)
-	if s.Wanted != s.Now {
-		text = fmt.Sprintf("%d of %d", s.Now, s.Wanted)
+	text := fmt.Sprint(s.Admitted)
+	if s.Wanted != s.Admitted {
+		text = fmt.Sprintf("%d of %d", s.Admitted, s.Wanted)
 	}
-	if s.Guaranteed < s.Now {
-		text += fmt.Sprintf("; %d guaranteed, %d opportunistic", s.Guaranteed, s.Now-s.Guaranteed)
+	if s.Guaranteed < s.Admitted {
+		text += fmt.Sprintf("; %d guaranteed, %d opportunistic", s.Guaranteed, s.Admitted-s.Guaranteed)
 	}
 	return text
 }

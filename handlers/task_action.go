@@ -61,7 +61,7 @@ func (h *Handlers) doAction(action actions.Action) func(echo.Context) error {
 		case action == actions.Delete:
 			leadTo = tasksURL + "?deleted=" + deletedTask
 			err = h.Actions.Delete(ctx, user, at)
-		case action == actions.Front && r.Place == 1: // it came there by itself
+		case action == actions.Front && r.Position == 1: // it came there by itself
 		case action == actions.Front && !among && r.Obstacle == "":
 			err = &governance.Error{Kind: governance.Conflict, Op: "move to the front", Message: "The queue or the classes changed meanwhile, and that class no longer puts it first. Review the page and try again."}
 		case action == actions.Class && !among && r.Obstacle == "":

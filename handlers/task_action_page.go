@@ -39,12 +39,12 @@ func doneNotice(action actions.Action, d tasks.Detail) string {
 		return "Resumed. It is running."
 	case action == actions.Resume && !d.State.Finished():
 		return "Resume requested. Kueue acts on it within seconds."
-	case action == actions.Front && d.Place == 1:
+	case action == actions.Front && d.Position == 1:
 		return "Moved to front. It is first in its queue."
-	case action == actions.Front && d.Place > 1:
-		return fmt.Sprintf("It is %s in its queue now.", ordinal(d.Place))
-	case action == actions.Class && d.Class != "":
-		return fmt.Sprintf("Class changed. Its priority class is %s.", className(d.Class))
+	case action == actions.Front && d.Position > 1:
+		return fmt.Sprintf("It is %s in its queue now.", ordinal(d.Position))
+	case action == actions.Class && d.PriorityClass != "":
+		return fmt.Sprintf("Class changed. Its priority class is %s.", className(d.PriorityClass))
 	}
 	return ""
 }
@@ -87,7 +87,7 @@ func (h *Handlers) actionPage(c echo.Context, r actions.Review) views.ActionPage
 	page.Title, page.Active = actionNames[r.Action]+": "+r.Name, "tasks"
 	switch r.Action {
 	case actions.Stop:
-		page.Effects, page.Danger = stopEffects(r, elapsed(r.Ran(h.Now()), true)), r.State.Holding()
+		page.Effects, page.Danger = stopEffects(r, elapsed(r.Ran(h.Now()), true)), r.State.UsesQuota()
 	case actions.Resume:
 		page.Effects = append([]string{"It joins its queue as " + standing(r.Stands) + "."}, outcome(r.Stands, "it")...)
 	case actions.Front:
@@ -111,7 +111,7 @@ func (h *Handlers) actionPage(c echo.Context, r actions.Review) views.ActionPage
 }
 
 func stopEffects(r actions.Review, ran string) (list []string) {
-	if r.State.Holding() {
+	if r.State.UsesQuota() {
 		list = append(list, loses(r)+" Unsaved work is lost.", fmt.Sprintf("It has run for %s.", ran))
 		if r.State == tasks.Starting {
 			list[1] = "Its pods are not all ready yet."
@@ -122,7 +122,7 @@ func stopEffects(r actions.Review, ran string) (list []string) {
 	list = append(list, "It stays stopped until someone resumes it. Then it waits in its queue by its class and its submission time.")
 	switch next := r.Next; {
 	case next != nil && next.UID != r.UID:
-		list = append(list, fmt.Sprintf("%s is first in its queue now, and requests %s.", next.Name, amounts(next.Asked)))
+		list = append(list, fmt.Sprintf("%s is first in its queue now, and requests %s.", next.Name, amounts(next.Requests)))
 	case next == nil:
 		list = append(list, "No tasks wait in its queue now.")
 	}
@@ -131,7 +131,7 @@ func stopEffects(r actions.Review, ran string) (list []string) {
 
 // loses is what a running task gives up.
 func loses(r actions.Review) string {
-	held := amounts(r.Held)
+	held := amounts(r.Usage)
 	if held == "" {
 		held = "quota"
 	}
@@ -140,7 +140,7 @@ func loses(r actions.Review) string {
 
 // standing is a place in a queue in words.
 func standing(s tasks.Supposed) string {
-	text := fmt.Sprintf("%s of %s", ordinal(s.Place), thousands(int64(s.Of)))
+	text := fmt.Sprintf("%s of %s", ordinal(s.Position), thousands(int64(s.QueueLength)))
 	if s.Ahead != nil {
 		text += ", behind " + s.Ahead.Name
 	}
@@ -154,21 +154,21 @@ func outcome(s tasks.Supposed, who string) []string {
 		return nil
 	}
 	switch v.Constraint {
-	case explain.Turn:
+	case explain.PendingEvaluation:
 		return []string{fmt.Sprintf("The quota %s requests is free now.", who)}
-	case explain.Reclaims:
-		if len(v.StopsOthers) > 0 || v.MayPreempt {
+	case explain.Preempting:
+		if len(v.TargetsInCohort) > 0 || v.MayPreempt {
 			return []string{"It may preempt " + preemptedWords(v) + ", which are requeued."}
 		}
-		if len(v.Decides.Lower) > 0 && v.Decides.Used+v.Decides.Needed > v.Decides.Nominal {
-			return []string{"It may preempt lower-priority tasks of its team, which are requeued: " + victims(v.Decides) + "."}
+		if len(v.Shortage.LowerPriority) > 0 && v.Shortage.Used+v.Shortage.Needed > v.Shortage.Nominal {
+			return []string{"It may preempt lower-priority tasks of its team, which are requeued: " + victims(v.Shortage) + "."}
 		}
 		return []string{"It fits its team's own quota, and may preempt tasks of other teams that borrow it."}
 	case explain.Quota:
-		return []string{fmt.Sprintf("It does not fit now: %s short in %s.", quota.Amount(v.Decides.Resource, v.Decides.Short()), v.Decides.Flavor)}
+		return []string{fmt.Sprintf("It does not fit now: %s short in %s.", quota.Amount(v.Shortage.Resource, v.Shortage.Missing()), v.Shortage.Flavor)}
 	case explain.ExceedsMax:
-		return []string{fmt.Sprintf("It can never start like this: it requests %s of %s, and its team can have at most %s.", quota.Amount(v.Decides.Resource, v.Decides.Needed), v.Decides.Flavor, quota.Amount(v.Decides.Resource, v.Decides.Most))}
-	case explain.QueueHeld:
+		return []string{fmt.Sprintf("It can never start like this: it requests %s of %s, and its team can have at most %s.", quota.Amount(v.Shortage.Resource, v.Shortage.Needed), v.Shortage.Flavor, quota.Amount(v.Shortage.Resource, v.Shortage.PotentialAvailable))}
+	case explain.QueueStopped:
 		return []string{"Its queue is on hold. No task starts until an admin resumes the queue."}
 	}
 	return []string{"It cannot start yet. Its page says why."}
@@ -177,7 +177,7 @@ func outcome(s tasks.Supposed, who string) []string {
 // victims are tasks that may be stopped, with what they hold.
 func victims(s *explain.Shortage) string {
 	var names []string
-	for _, link := range holders(s.Lower, s.FlavorResource) {
+	for _, link := range holders(s.LowerPriority, s.FlavorResource) {
 		names = append(names, strings.TrimSpace(link.Name+" "+link.Amount))
 	}
 	return strings.Join(names, ", ")
@@ -186,12 +186,12 @@ func victims(s *explain.Shortage) string {
 func frontEffects(r actions.Review) []string {
 	to := r.Choices[0]
 	was := "It has no class now"
-	if r.Class != "" {
-		was = fmt.Sprintf("Its class is %s now (weight %d)", className(r.Class), r.Priority)
+	if r.PriorityClass != "" {
+		was = fmt.Sprintf("Its class is %s now (weight %d)", className(r.PriorityClass), r.Priority)
 	}
 	list := []string{
 		fmt.Sprintf("It gets the class %s (weight %d), the lowest that puts it first. %s.", className(to.Name), to.Priority, was),
-		fmt.Sprintf("It moves from the %s place in its queue to the 1st of %s.", ordinal(r.Place), thousands(int64(r.Of))),
+		fmt.Sprintf("It moves from the %s place in its queue to the 1st of %s.", ordinal(r.Position), thousands(int64(r.QueueLength))),
 	}
 	return append(append(list, outcome(to.Supposed, "it")...), "It keeps that class while it runs.")
 }
@@ -199,9 +199,9 @@ func frontEffects(r actions.Review) []string {
 func classEffects(r actions.Review) []string {
 	var list []string
 	switch {
-	case r.State.Holding():
+	case r.State.UsesQuota():
 		list = append(list, "It keeps running with its quota. Its class decides which tasks may preempt it, and its place when it waits again.")
-	case r.Bare:
+	case r.NoWorkload:
 		list = append(list, "Kueue has not created its Workload. With an existing class Kueue creates one, and the task joins its queue.")
 	case r.State == tasks.Stopped:
 		list = append(list, "It stays stopped. Its class decides where it waits once it is resumed.")
@@ -219,12 +219,12 @@ func classEffects(r actions.Review) []string {
 }
 
 func classChoice(r actions.Review, c actions.Choice) views.ActionChoice {
-	choice := views.ActionChoice{Value: c.Name, Label: fmt.Sprintf("%s · weight %d", className(c.Name), c.Priority), Checked: c.Name == r.Class}
+	choice := views.ActionChoice{Value: c.Name, Label: fmt.Sprintf("%s · weight %d", className(c.Name), c.Priority), Checked: c.Name == r.PriorityClass}
 	if choice.Checked {
 		choice.Label += " · current"
 	}
 	switch {
-	case !r.State.Holding():
+	case !r.State.UsesQuota():
 		choice.Text = strings.Join(append([]string{upper(standing(c.Supposed)) + "."}, outcome(c.Supposed, "it")...), " ")
 	case !c.Preempts:
 		choice.Text = "Its queue does not preempt tasks for one another."
@@ -248,12 +248,12 @@ func deleteEffects(r actions.Review, ran string) []string {
 		what = fmt.Sprintf("The Workload %s is deleted. It has no job.", r.Name)
 	}
 	list := []string{what}
-	if r.State.Holding() && r.Bare {
+	if r.State.UsesQuota() && r.NoWorkload {
 		list = append(list, "Its pods end, and unsaved work is lost. It uses no quota.")
-	} else if r.State.Holding() {
-		list = append(list, fmt.Sprintf("It loses its %s at once. It has run for %s; unsaved work is lost.", amounts(r.Held), ran))
-	} else if r.Place > 0 {
-		list = append(list, fmt.Sprintf("It leaves its queue, where it is %s of %s.", ordinal(r.Place), thousands(int64(r.Of))))
+	} else if r.State.UsesQuota() {
+		list = append(list, fmt.Sprintf("It loses its %s at once. It has run for %s; unsaved work is lost.", amounts(r.Usage), ran))
+	} else if r.Position > 0 {
+		list = append(list, fmt.Sprintf("It leaves its queue, where it is %s of %s.", ordinal(r.Position), thousands(int64(r.QueueLength))))
 	}
 	if r.State.Finished() {
 		return append(list, "You cannot undo this.")

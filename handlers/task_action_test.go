@@ -65,20 +65,20 @@ func (d *workDomain) Delete(_ context.Context, _ governance.User, at tasks.Addre
 
 func working(state tasks.State) actions.Review {
 	task := &tasks.Task{
-		Namespace: "ns", Kind: "Job", Name: "train", UID: "u1", Queue: "main", Class: "dev-priority", Priority: 10, State: state,
-		Held: quota.Resources{"nvidia.com/gpu": 3}, Asked: quota.Resources{"nvidia.com/gpu": 3}, AdmittedAt: time.Now().Add(-125 * time.Minute),
+		Namespace: "ns", Kind: "Job", Name: "train", UID: "u1", Queue: "main", PriorityClass: "dev-priority", Priority: 10, State: state,
+		Usage: quota.Resources{"nvidia.com/gpu": 3}, Requests: quota.Resources{"nvidia.com/gpu": 3}, AdmittedAt: time.Now().Add(-125 * time.Minute),
 	}
-	first := &tasks.Task{Name: "first", UID: "u2", Asked: quota.Resources{"nvidia.com/gpu": 2}}
-	high := actions.Choice{Name: "prod-priority", Supposed: tasks.Supposed{Priority: 90, Place: 1, Of: 3, Preempts: true}}
-	low := actions.Choice{Name: "dev-priority", Supposed: tasks.Supposed{Priority: 10, Place: 3, Of: 3, Ahead: first, Outranked: 2, Preempts: true}}
+	first := &tasks.Task{Name: "first", UID: "u2", Requests: quota.Resources{"nvidia.com/gpu": 2}}
+	high := actions.Choice{Name: "prod-priority", Supposed: tasks.Supposed{Priority: 90, Position: 1, QueueLength: 3, Preempts: true}}
+	low := actions.Choice{Name: "dev-priority", Supposed: tasks.Supposed{Priority: 10, Position: 3, QueueLength: 3, Ahead: first, Outranked: 2, Preempts: true}}
 	r := actions.Review{Detail: tasks.Detail{Item: tasks.Item{Task: task, Team: "vision"}}, Next: first, Stands: low.Supposed, Choices: []actions.Choice{high, low}}
-	if !state.Holding() {
-		short := explain.Shortage{FlavorResource: quota.FlavorResource{Flavor: "p5", Resource: "nvidia.com/gpu"}, Needed: 3, Free: 2, Nominal: 4, Used: 4}
+	if !state.UsesQuota() {
+		short := explain.Shortage{FlavorResource: quota.FlavorResource{Flavor: "p5", Resource: "nvidia.com/gpu"}, Needed: 3, Available: 2, Nominal: 4, Used: 4}
 		reclaims := short
-		reclaims.Lower = []explain.Holder{{Name: "runs", Kind: "Job", Namespace: "ns", Holds: quota.FlavorResourceQuantities{short.FlavorResource: 4}}}
-		r.Place, r.Of = 3, 3
-		r.Choices[0].Verdict = &explain.Verdict{Constraint: explain.Reclaims, Decides: &reclaims}
-		r.Choices[1].Verdict = &explain.Verdict{Constraint: explain.Quota, Decides: &short}
+		reclaims.LowerPriority = []explain.AdmittedWorkload{{Name: "runs", Kind: "Job", Namespace: "ns", Usage: quota.FlavorResourceQuantities{short.FlavorResource: 4}}}
+		r.Position, r.QueueLength = 3, 3
+		r.Choices[0].Verdict = &explain.Verdict{Constraint: explain.Preempting, Shortage: &reclaims}
+		r.Choices[1].Verdict = &explain.Verdict{Constraint: explain.Quota, Shortage: &short}
 		r.Stands.Verdict = r.Choices[1].Verdict
 	}
 	return r
@@ -204,7 +204,7 @@ func TestNoticeAgreesWithTheStatus(t *testing.T) {
 		"an action that is unknown": {"x", tasks.Running, 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := &domain{items: []tasks.Item{{Task: working(tc.state).Task, Team: "vision", Place: tc.place}}, changed: make(chan struct{}, 1)}
+			d := &domain{items: []tasks.Item{{Task: working(tc.state).Task, Team: "vision", Position: tc.place}}, changed: make(chan struct{}, 1)}
 			address := serve(t, d)
 			_, page := get(t, address+"/tasks/ns/job/train?uid=u1&done="+tc.done)
 			htmlcheck.Page(t, page)

@@ -13,7 +13,7 @@ import (
 
 // backingOf says whose quota a task holds; nil for one that holds none.
 func backingOf(d tasks.Detail) *views.TaskBacking {
-	if d.Backing == nil || len(d.Backing.Lines) == 0 {
+	if d.QuotaSources == nil || len(d.QuotaSources.Sources) == 0 {
 		return nil
 	}
 	owner := "its team's"
@@ -21,20 +21,20 @@ func backingOf(d tasks.Detail) *views.TaskBacking {
 		owner = "its queue's"
 	}
 	b := &views.TaskBacking{Tone: "ok", Headline: fmt.Sprintf("It runs on %s own quota.", owner), Text: "No other team can reclaim it."}
-	if d.Backing.Borrows() {
-		l := loudest(d.Backing.Lines)
-		b.Tone, b.Headline = "wait", fmt.Sprintf("It borrows %s of its %s.", quota.Grouped(l.Resource, l.Borrowed), quota.Amount(l.Resource, l.Held))
+	if d.QuotaSources.Borrows() {
+		l := loudest(d.QuotaSources.Sources)
+		b.Tone, b.Headline = "wait", fmt.Sprintf("It borrows %s of its %s.", quota.Grouped(l.Resource, l.Borrowed), quota.Amount(l.Resource, l.Usage))
 		if l.Own == 0 {
-			b.Headline = fmt.Sprintf("It borrows its %s.", quota.Amount(l.Resource, l.Held))
+			b.Headline = fmt.Sprintf("It borrows its %s.", quota.Amount(l.Resource, l.Usage))
 		}
 		b.Text = "A team that lends it can reclaim its quota. Kueue then preempts tasks of borrowing teams, the lowest class and the latest started first."
 		b.Note = "Kueue does not record which task borrows. Here, higher classes and earlier admissions count as own quota, and unallocated compute is lent before idle quota."
-		if d.Backing.Nested {
+		if d.QuotaSources.Nested {
 			b.Note = "Lenders are not calculated for nested cohorts."
 		}
 	}
-	byPool := slices.Clone(d.Backing.Lines)
-	slices.SortStableFunc(byPool, func(a, b tasks.BackingLine) int { return strings.Compare(a.Flavor, b.Flavor) })
+	byPool := slices.Clone(d.QuotaSources.Sources)
+	slices.SortStableFunc(byPool, func(a, b tasks.QuotaSource) int { return strings.Compare(a.Flavor, b.Flavor) })
 	for _, l := range byPool {
 		if l.Resource == catalog.Network {
 			continue
@@ -43,14 +43,14 @@ func backingOf(d tasks.Detail) *views.TaskBacking {
 			b.Pools = append(b.Pools, views.BackingPool{Name: l.Flavor})
 		}
 		pool := &b.Pools[len(b.Pools)-1]
-		pool.Lines = append(pool.Lines, backingWords(l, owner, d.Backing.Nested))
+		pool.Lines = append(pool.Lines, backingWords(l, owner, d.QuotaSources.Nested))
 	}
 	return b
 }
 
 // loudest is the line that people are told of first: the first accelerator that
 // is borrowed, else the first line that is.
-func loudest(lines []tasks.BackingLine) (found tasks.BackingLine) {
+func loudest(lines []tasks.QuotaSource) (found tasks.QuotaSource) {
 	for _, l := range lines {
 		if l.Borrowed > 0 && (found.Borrowed == 0 || isPlain(found.Resource) && !isPlain(l.Resource)) {
 			found = l
@@ -61,9 +61,9 @@ func loudest(lines []tasks.BackingLine) (found tasks.BackingLine) {
 
 func isPlain(resource string) bool { return resource == catalog.CPU || resource == catalog.Memory }
 
-func backingWords(l tasks.BackingLine, owner string, nested bool) string {
+func backingWords(l tasks.QuotaSource, owner string, nested bool) string {
 	number := func(n int64) string { return quota.Grouped(l.Resource, n) }
-	text := quota.Amount(l.Resource, l.Held)
+	text := quota.Amount(l.Resource, l.Usage)
 	if l.Borrowed == 0 {
 		return text + ", own quota"
 	}

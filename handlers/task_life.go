@@ -10,14 +10,14 @@ import (
 
 // placeOf is where a task stands; nil for one that does not wait.
 func placeOf(d tasks.Detail, now time.Time) *views.Place {
-	if d.Place == 0 {
+	if d.Position == 0 {
 		return nil
 	}
 	of := func(place, all int) string { return fmt.Sprintf("%s of %s", ordinal(place), thousands(int64(all))) }
 	p := &views.Place{
-		Text: of(d.Place, d.Of), Queue: d.Queue, For: elapsed(d.Waited(now), true),
-		Before: named(d.Before), Behind: named(d.Behind),
-		MoreBefore: max(0, d.Place-1-len(d.Before)), MoreBehind: max(0, d.Of-d.Place-len(d.Behind)),
+		Text: of(d.Position, d.QueueLength), Queue: d.Queue, For: elapsed(d.Waited(now), true),
+		Before: named(d.Ahead), Behind: named(d.Behind),
+		MoreBefore: max(0, d.Position-1-len(d.Ahead)), MoreBehind: max(0, d.QueueLength-d.Position-len(d.Behind)),
 		Source: "Calculated by Kueue's rule: Kueue does not answer now.",
 	}
 	if d.ByKueue {
@@ -26,12 +26,12 @@ func placeOf(d tasks.Detail, now time.Time) *views.Place {
 	switch {
 	case d.Shared:
 		p.Cluster = "shared with other teams"
-	case d.ClusterPlace > 0 && !d.Alone:
-		p.Cluster = of(d.ClusterPlace, d.ClusterOf)
+	case d.ClusterQueuePosition > 0 && !d.OnlyLocalQueue:
+		p.Cluster = of(d.ClusterQueuePosition, d.ClusterQueueLength)
 	}
-	switch stood := now.Sub(d.PlaceSince); {
-	case d.PlaceSince.IsZero() || d.AtLeast && stood < time.Minute: // next to nothing is known
-	case d.AtLeast:
+	switch stood := now.Sub(d.PositionSince); {
+	case d.PositionSince.IsZero() || d.PositionEarlier && stood < time.Minute: // next to nothing is known
+	case d.PositionEarlier:
 		p.Since = "at least " + age(stood)
 	default:
 		p.Since = age(stood)
@@ -57,19 +57,19 @@ func ranWords(e tasks.Event) string {
 // by is whom a task was preempted by, or words in the place of a name.
 func by(e tasks.Event) (link *views.TaskLink, unnamed string) {
 	switch {
-	case e.By == nil:
+	case e.Preemptor == nil:
 		return nil, "a task that was deleted or that you cannot see"
-	case e.ByGone:
-		return &views.TaskLink{Name: e.By.Name + " (deleted)"}, ""
+	case e.PreemptorDeleted:
+		return &views.TaskLink{Name: e.Preemptor.Name + " (deleted)"}, ""
 	}
-	return &views.TaskLink{Name: e.By.Name, URL: taskURL(e.By)}, ""
+	return &views.TaskLink{Name: e.Preemptor.Name, URL: taskURL(e.Preemptor)}, ""
 }
 
 // forgotten says how much of a task's life nobody remembers; empty for nothing.
 func forgotten(d tasks.Detail, life []lived) string {
-	n := d.Forgotten - lost(life)
+	n := d.Omitted - lost(life)
 	for _, e := range d.Timeline {
-		if e.What.Lost() {
+		if e.Type.Lost() {
 			n += 1 + e.Omitted
 		}
 	}
@@ -93,13 +93,13 @@ func lossOf(d tasks.Detail) *views.TaskLoss {
 	}
 	for i := len(d.Timeline) - 1; i >= 0; i-- {
 		e := d.Timeline[i]
-		if e.What == tasks.WasEvicted {
+		if e.Type == tasks.WasEvicted {
 			return nil
 		}
-		if e.What != tasks.WasPreempted {
+		if e.Type != tasks.WasPreempted {
 			continue
 		}
-		loss := &views.TaskLoss{At: e.At.UTC().Format(time.RFC3339), Rule: upper(orDash(rules[e.Reason])), Team: e.Team, Ran: "Unknown"}
+		loss := &views.TaskLoss{At: e.At.UTC().Format(time.RFC3339), Rule: upper(orDash(rules[e.Reason])), Team: e.PreemptorTeam, Ran: "Unknown"}
 		loss.By, loss.Unnamed = by(e)
 		if e.Ran >= 0 {
 			loss.Ran = duration(e.Ran) + ". Kueue stops the whole task. What is lost depends on its checkpoints."

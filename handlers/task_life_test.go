@@ -14,8 +14,8 @@ import (
 
 const gpu = "nvidia.com/gpu"
 
-func line(held, own int64, more func(*tasks.BackingLine)) tasks.BackingLine {
-	l := tasks.BackingLine{FlavorResource: quota.FlavorResource{Flavor: "p5", Resource: gpu}, Held: held, Own: own, Borrowed: held - own}
+func line(held, own int64, more func(*tasks.QuotaSource)) tasks.QuotaSource {
+	l := tasks.QuotaSource{FlavorResource: quota.FlavorResource{Flavor: "p5", Resource: gpu}, Usage: held, Own: own, Borrowed: held - own}
 	if more != nil {
 		more(&l)
 	}
@@ -33,47 +33,47 @@ func TestTaskLife(t *testing.T) {
 		want     []string
 	}{
 		"on its own quota": {tasks.Running, func(d *tasks.Detail) {
-			d.Backing = &tasks.Backing{Lines: []tasks.BackingLine{line(8, 8, nil)}}
+			d.QuotaSources = &tasks.QuotaSources{Sources: []tasks.QuotaSource{line(8, 8, nil)}}
 		}, "#task-backing", []string{"its team's own quota", "No other team can reclaim it", "8 GPUs, own quota"}},
 		"borrows": {tasks.Running, func(d *tasks.Detail) {
-			d.Backing = &tasks.Backing{Lines: []tasks.BackingLine{line(8, 4, func(l *tasks.BackingLine) {
+			d.QuotaSources = &tasks.QuotaSources{Sources: []tasks.QuotaSource{line(8, 4, func(l *tasks.QuotaSource) {
 				l.Unallocated, l.Lenders = 1, []tasks.Lender{{Team: "language", Amount: 2}, {Amount: 1}}
 			})}}
 		}, "#task-backing", []string{"It borrows 4 of its 8 GPUs.", "A team that lends it can reclaim its quota.", "8 GPUs: 4 of its team's own quota, 1 of unallocated compute, 2 lent by language, 1 lent by other teams", "unallocated compute is lent before idle quota"}},
 		"borrows all, after a quota was lowered": {tasks.Running, func(d *tasks.Detail) {
-			d.Backing = &tasks.Backing{Lines: []tasks.BackingLine{line(1, 0, func(l *tasks.BackingLine) { l.Uncovered = 1 })}}
+			d.QuotaSources = &tasks.QuotaSources{Sources: []tasks.QuotaSource{line(1, 0, func(l *tasks.QuotaSource) { l.Uncovered = 1 })}}
 		}, "#task-backing", []string{"It borrows its 1 GPU.", "1 over quota"}},
 		"preempted by one that may be named": {tasks.Preempted, func(d *tasks.Detail) {
-			d.Timeline = []tasks.Event{{At: at, What: tasks.WasPreempted, Reason: "InClusterQueue", By: other, Team: "vision", Ran: 25 * time.Minute}}
+			d.Timeline = []tasks.Event{{At: at, Type: tasks.WasPreempted, Reason: "InClusterQueue", Preemptor: other, PreemptorTeam: "vision", Ran: 25 * time.Minute}}
 		}, "#task-loss", []string{"other", "of team vision", "A task of a higher class in its own team", "25 m 00 s", "depends on its checkpoints"}},
 		"preempted by one that is not for the reader": {tasks.Preempted, func(d *tasks.Detail) {
-			d.Timeline = []tasks.Event{{At: at, What: tasks.WasPreempted, Reason: "InCohortReclamation", Ran: -1}}
+			d.Timeline = []tasks.Event{{At: at, Type: tasks.WasPreempted, Reason: "InCohortReclamation", Ran: -1}}
 		}, "#task-loss", []string{"a task that was deleted or that you cannot see", "Another team reclaims its own quota", "Unknown"}},
 		"preempted by one that is gone, some time before": {tasks.Running, func(d *tasks.Detail) {
-			d.Timeline = []tasks.Event{{At: at, Before: true, What: tasks.WasPreempted, By: other, ByGone: true, Ran: 90 * time.Second}}
-			d.Forgotten = 2
+			d.Timeline = []tasks.Event{{At: at, AtOrBefore: true, Type: tasks.WasPreempted, Preemptor: other, PreemptorDeleted: true, Ran: 90 * time.Second}}
+			d.Omitted = 2
 		}, "#task-timeline", []string{"by other (deleted)", "it had run for 1 m 30 s", "it had run for 1 m 30 s before", "2 times more"}},
 		"grew and shrank": {tasks.Running, func(d *tasks.Detail) {
 			d.Sizes = []tasks.Resize{{At: at, To: 2, Cause: tasks.StartedPart}, {At: at, From: 2, To: 4, Cause: tasks.Scaled}, {At: at, From: 4, To: 1, Cause: tasks.LostTo}}
 		}, "#task-sizes", []string{"1 pod", "preempted; it had 4", "scaled up from 2", "started with the pods that fit"}},
 		"runs, and wants more that others borrow": {tasks.Running, func(d *tasks.Detail) {
 			grows := *d.Task
-			grows.Size, grows.Wants = tasks.Size{Now: 3, Wanted: 6}, "waits for quota"
+			grows.Size, grows.PendingMessage = tasks.Size{Admitted: 3, Wanted: 6}, "waits for quota"
 			cell := quota.FlavorResource{Flavor: "ml.p5.48xlarge", Resource: "nvidia.com/gpu"}
-			d.Task, d.Verdict = &grows, &explain.Verdict{Constraint: explain.Quota, Decides: &explain.Shortage{FlavorResource: cell, Needed: 6, Free: 3, Most: 12, Nominal: 3, Used: 3, Reclaim: 6, Borrowers: []explain.Borrower{{Queue: "q", Team: "speech", Amount: 4}, {Team: "another team", Amount: 2}}}}
+			d.Task, d.Verdict = &grows, &explain.Verdict{Constraint: explain.Quota, Shortage: &explain.Shortage{FlavorResource: cell, Needed: 6, Available: 3, PotentialAvailable: 12, Nominal: 3, Used: 3, Reclaimable: 6, Borrowers: []explain.Borrower{{Queue: "q", Team: "speech", Amount: 4}, {Team: "another team", Amount: 2}}}}
 			for range 7 {
-				d.Verdict.Decides.Own = append(d.Verdict.Decides.Own, explain.Holder{Name: "a", Kind: "Job", Namespace: "ns", Holds: quota.FlavorResourceQuantities{cell: 1}})
+				d.Verdict.Shortage.InQueue = append(d.Verdict.Shortage.InQueue, explain.AdmittedWorkload{Name: "a", Kind: "Job", Namespace: "ns", Usage: quota.FlavorResourceQuantities{cell: 1}})
 			}
-			d.Verdict.Decides.Own = append(d.Verdict.Decides.Own, explain.Holder{Team: "another team", Holds: quota.FlavorResourceQuantities{cell: 9}})
+			d.Verdict.Shortage.InQueue = append(d.Verdict.Shortage.InQueue, explain.AdmittedWorkload{Team: "another team", Usage: quota.FlavorResourceQuantities{cell: 9}})
 		}, "#task-why", []string{"a 1 GPU, another team 9 GPUs, 2 more", "Why does it not get more pods?", "3 GPUs short.", "It runs with 3 of 6 pods. It requests 6 GPUs", "Other teams borrow 6 GPUs: team speech 4 GPUs, another team 2 GPUs"}},
 		"at a place for long, in a shared queue": {tasks.Pending, func(d *tasks.Detail) {
-			d.Place, d.Standing = 3, tasks.Standing{Of: 12, ClusterPlace: 9, ClusterOf: 40, ByKueue: true, PlaceSince: time.Now().Add(-10 * time.Minute), AtLeast: true}
+			d.Position, d.QueuePosition = 3, tasks.QueuePosition{QueueLength: 12, ClusterQueuePosition: 9, ClusterQueueLength: 40, ByKueue: true, PositionSince: time.Now().Add(-10 * time.Minute), PositionEarlier: true}
 		}, "#task-place", []string{"3rd of 12", "9th of 40", "at least 10 m", "As Kueue reports it."}},
 		"at a place, in a queue that is shared with teams which are not for the reader": {tasks.Pending, func(d *tasks.Detail) {
-			d.Place, d.Standing = 3, tasks.Standing{Of: 12, Shared: true, ByKueue: true}
+			d.Position, d.QueuePosition = 3, tasks.QueuePosition{QueueLength: 12, Shared: true, ByKueue: true}
 		}, "#task-place", []string{"3rd of 12", "In its ClusterQueueshared with other teams"}},
 		"at a place, while Kueue does not tell": {tasks.Pending, func(d *tasks.Detail) {
-			d.Place, d.Standing = 3, tasks.Standing{Of: 12, ClusterPlace: 3, ClusterOf: 12, Alone: true}
+			d.Position, d.QueuePosition = 3, tasks.QueuePosition{QueueLength: 12, ClusterQueuePosition: 3, ClusterQueueLength: 12, OnlyLocalQueue: true}
 		}, "#task-place", []string{"3rd of 12", "Calculated by Kueue"}},
 	}
 	for name, tc := range cases {

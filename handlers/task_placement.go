@@ -23,10 +23,10 @@ func withoutWorkload(why *views.Why, d tasks.Detail) {
 	switch v.Constraint {
 	case explain.NoQueueName:
 		why.Text = "Kueue does not manage it, and no quota counts its pods. Delete it, and submit it again with the label kueue.x-k8s.io/queue-name."
-	case explain.NoClass:
+	case explain.NoPriorityClass:
 		why.Text = "Kueue creates no Workload for it, so it never starts. Name an existing class in the label kueue.x-k8s.io/priority-class."
-		if len(v.Classes) > 0 {
-			why.Text = strings.TrimSuffix(why.Text, ".") + ": " + strings.Join(v.Classes, ", ") + "."
+		if len(v.PriorityClasses) > 0 {
+			why.Text = strings.TrimSuffix(why.Text, ".") + ": " + strings.Join(v.PriorityClasses, ", ") + "."
 		}
 	case explain.NotIntegrated:
 		why.Text = "Its integration is disabled in Kueue's configuration (integrations.frameworks). Ask an admin to enable it, or submit the work as another kind."
@@ -40,10 +40,10 @@ func placed(why *views.Why, d tasks.Detail) {
 	v := d.Verdict
 	why.Title = "Why are its pods without a node?"
 	has := "It has its quota, and waits for the scheduler."
-	if c := v.Ceiling; c != nil {
+	if c := v.ResourceQuota; c != nil {
 		why.Title = "Why are its pods not created?"
 		why.Text = fmt.Sprintf("It has its quota. But ResourceQuota %s allows pods %s, of which they request %s already, and one more pod requests %s. An admin can raise the team's quota or remove the ceiling.",
-			c.Name, quota.Amount(c.Resource, c.Hard), quota.Grouped(c.Resource, c.Used), quota.Grouped(c.Resource, c.Each))
+			c.Name, quota.Amount(c.Resource, c.Hard), quota.Grouped(c.Resource, c.Used), quota.Grouped(c.Resource, c.Requests))
 		return
 	}
 	f := v.Fit
@@ -64,14 +64,14 @@ func placed(why *views.Why, d tasks.Detail) {
 	case explain.TooSmall:
 		why.Text = tooSmall(f) + " Stop it, and submit it with smaller pods."
 	case explain.Fragmented:
-		why.Text = fmt.Sprintf("%s One pod requests %s on one node of %s. It starts when other pods on a node end; smaller pods would fit now.", has, of(f.Each[f.Resource]), f.Flavor)
+		why.Text = fmt.Sprintf("%s One pod requests %s on one node of %s. It starts when other pods on a node end; smaller pods would fit now.", has, of(f.Requests[f.Resource]), f.Flavor)
 	default:
-		why.Text = fmt.Sprintf("%s One pod requests %s, and no node of %s has more than %s free. Pods outside Kueue may use the rest.", has, of(f.Each[f.Resource]), f.Flavor, of(f.FreeMost))
+		why.Text = fmt.Sprintf("%s One pod requests %s, and no node of %s has more than %s free. Pods outside Kueue may use the rest.", has, of(f.Requests[f.Resource]), f.Flavor, of(f.LargestFree))
 		switch {
 		case f.Resource == "":
 			why.Text = fmt.Sprintf("%s No node of %s has room for one more of its pods.", has, f.Flavor)
-		case f.FreeMost <= 0:
-			why.Text = fmt.Sprintf("%s One pod requests %s, and no node of %s has a free %s. Pods outside Kueue may use some.", has, of(f.Each[f.Resource]), f.Flavor, quota.Unit(f.Resource, 1))
+		case f.LargestFree <= 0:
+			why.Text = fmt.Sprintf("%s One pod requests %s, and no node of %s has a free %s. Pods outside Kueue may use some.", has, of(f.Requests[f.Resource]), f.Flavor, quota.Unit(f.Resource, 1))
 		}
 	}
 	if v.Detail != "" {
@@ -80,7 +80,7 @@ func placed(why *views.Why, d tasks.Detail) {
 }
 
 func tooSmall(f *explain.Fit) string {
-	return fmt.Sprintf("One pod requests %s, and the largest node of %s has %s.", quota.Amount(f.Resource, f.Each[f.Resource]), f.Flavor, quota.Grouped(f.Resource, f.Largest))
+	return fmt.Sprintf("One pod requests %s, and the largest node of %s has %s.", quota.Amount(f.Resource, f.Requests[f.Resource]), f.Flavor, quota.Grouped(f.Resource, f.Largest))
 }
 
 // pods are the pods of a task, those that wait first.
@@ -95,7 +95,7 @@ func pods(d tasks.Detail) *views.Pods {
 			parts = append(parts, fmt.Sprintf("%d %s", n, what))
 		}
 	}
-	say(d.PodCount.Unplaced, "without a node")
+	say(d.PodCount.Unscheduled, "without a node")
 	say(d.PodCount.Gated, "gated")
 	say(d.PodCount.Ended, "ended")
 	if len(parts) > 0 {
@@ -115,16 +115,16 @@ func pods(d tasks.Detail) *views.Pods {
 
 func podRank(p *tasks.Pod) int {
 	switch {
-	case p.Unplaced():
+	case p.Unscheduled():
 		return 0
-	case p.Trouble != "":
+	case p.Problem != "":
 		return 1
 	}
 	return 2
 }
 
 func podRow(p *tasks.Pod) views.PodRow {
-	row := views.PodRow{ID: "pod-" + string(p.UID), Name: p.Name, Node: orDash(p.Node), Trouble: p.Trouble, Asks: orDash(amounts(withoutNetwork(p.Requests)))}
+	row := views.PodRow{ID: "pod-" + string(p.UID), Name: p.Name, Node: orDash(p.Node), Trouble: p.Problem, Asks: orDash(amounts(withoutNetwork(p.Requests)))}
 	if !p.Since.IsZero() {
 		row.Since = p.Since.UTC().Format(time.RFC3339)
 	}
@@ -134,9 +134,9 @@ func podRow(p *tasks.Pod) views.PodRow {
 		row.Status.Label = "Terminating"
 	case p.Gated && p.Node == "":
 		row.Status = views.Status{Tone: "wait", Label: "Gated"}
-	case p.Unplaced() && p.Trouble != "":
+	case p.Unscheduled() && p.Problem != "":
 		row.Status = views.Status{Tone: "bad", Label: "No node"}
-	case p.Unplaced():
+	case p.Unscheduled():
 		row.Status = views.Status{Tone: "wait", Label: "Waiting for a node"}
 	case p.Phase == "Running" && p.Ready:
 		row.Status.Tone = "ok"

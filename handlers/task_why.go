@@ -18,7 +18,7 @@ const shownHolders = 5
 // its tone. Lists show it as the reason, and the task's page above all details.
 // team is "team x", or "the queue" for a task of no team.
 func headline(v *explain.Verdict, team string) (tone, text string) {
-	of := func(n int64) string { return quota.Amount(v.Decides.Resource, n) }
+	of := func(n int64) string { return quota.Amount(v.Shortage.Resource, n) }
 	switch v.Constraint {
 	case explain.Deactivated:
 		return "wait", "It is stopped."
@@ -30,51 +30,51 @@ func headline(v *explain.Verdict, team string) (tone, text string) {
 		return "bad", "Its queue does not exist."
 	case explain.NoClusterQueue:
 		return "bad", "Its queue has no ClusterQueue."
-	case explain.QueueHeld:
+	case explain.QueueStopped:
 		return "wait", "Its queue is on hold."
 	case explain.QueueInactive:
 		return "bad", "Its queue is inactive."
 	case explain.WrongNamespace:
 		return "bad", "Its queue does not accept this namespace."
-	case explain.BacksOff:
+	case explain.BackingOff:
 		return "wait", "It is retried later."
 	case explain.ChecksPending:
 		return "wait", "It has its quota, and waits for an admission check."
-	case explain.Uncovered:
+	case explain.UncoveredResource:
 		return "bad", fmt.Sprintf("No quota covers %s.", v.Detail)
 	case explain.NoMatchingFlavor:
 		return "bad", "No pool of the team has nodes for it."
-	case explain.Turn:
+	case explain.PendingEvaluation:
 		return "wait", "It fits, and Kueue has not admitted it yet."
-	case explain.OthersStart:
+	case explain.WaitingForPodsReady:
 		return "wait", "It fits, and waits for the pods of other tasks."
 	case explain.Topology:
 		return "bad", "No nodes are close enough together for it."
 	case explain.ExceedsMax:
 		return "bad", fmt.Sprintf("%s can never have that much.", upper(team))
-	case explain.Reclaims:
+	case explain.Preempting:
 		return "wait", "Kueue is preempting other tasks for it."
 	case explain.Quota:
-		return "wait", of(v.Decides.Short()) + " short."
+		return "wait", of(v.Shortage.Missing()) + " short."
 	case explain.NoQueueName:
 		return "bad", "It names no queue."
-	case explain.NoClass:
+	case explain.NoPriorityClass:
 		return "bad", fmt.Sprintf("The priority class %s does not exist.", v.Detail)
 	case explain.NotIntegrated:
 		return "bad", fmt.Sprintf("Kueue does not manage a %s here.", v.Detail)
 	case explain.NoWorkload:
 		return "bad", "Kueue has not created its Workload."
-	case explain.CeilingReached:
+	case explain.ResourceQuotaReached:
 		return "bad", "The ResourceQuota of its namespace refuses its pods."
 	case explain.NoNodes:
 		return "bad", "No node is ready for its pods."
 	case explain.TooSmall:
 		return "bad", "No node is large enough for one of its pods."
 	case explain.Fragmented:
-		return "bad", fmt.Sprintf("%s are free, but at most %s on one node.", upper(quota.Amount(v.Fit.Resource, v.Fit.FreeSum)), quota.Grouped(v.Fit.Resource, v.Fit.FreeMost))
+		return "bad", fmt.Sprintf("%s are free, but at most %s on one node.", upper(quota.Amount(v.Fit.Resource, v.Fit.TotalFree)), quota.Grouped(v.Fit.Resource, v.Fit.LargestFree))
 	case explain.NodesFull:
 		return "bad", "The nodes are full."
-	case explain.Unplaced:
+	case explain.Unschedulable:
 		return "bad", "The scheduler finds no node for its pods."
 	}
 	return "wait", "Not calculated."
@@ -111,41 +111,41 @@ func whyOf(d tasks.Detail) *views.Why {
 		why.Text = fmt.Sprintf("There is no LocalQueue %s in its namespace. Set the label kueue.x-k8s.io/queue-name to the team's queue.", v.Detail)
 	case explain.NoClusterQueue:
 		why.Text = fmt.Sprintf("The ClusterQueue of LocalQueue %s does not exist. The team's allocation may be deleted, or not ready yet.", v.Detail)
-	case explain.QueueHeld:
+	case explain.QueueStopped:
 		why.Text = "An admin put the team's queue on hold. Running tasks continue, and no task starts until the queue is resumed."
 	case explain.QueueInactive:
 		why.Text = "Kueue says: " + v.Detail
 	case explain.WrongNamespace:
 		why.Text = "Submit it in the team's own namespace."
-	case explain.BacksOff:
+	case explain.BackingOff:
 		why.Text = fmt.Sprintf("Its pods were not ready in time, or a check failed. It is requeued at %s (UTC).", d.About.RetryAt.UTC().Format("15:04:05"))
 	case explain.ChecksPending:
 		why.Text = v.Detail
-	case explain.Uncovered:
+	case explain.UncoveredResource:
 		why.Text = "Its pods request a resource that the team's queue does not cover, so Kueue never starts it. Remove the request, or ask an admin for quota."
 	case explain.NoMatchingFlavor:
 		why.Text = "It can never start like this. Change its node selector, affinity or tolerations."
-	case explain.Turn:
+	case explain.PendingEvaluation:
 		why.Text = "What it requests is free now."
-		if d.Place > 1 {
-			why.Text += fmt.Sprintf(" It is %s in its queue.", ordinal(d.Place))
+		if d.Position > 1 {
+			why.Text += fmt.Sprintf(" It is %s in its queue.", ordinal(d.Position))
 		}
 	case explain.Unknown:
 		why.Text = "Its queue is in a nested cohort, which this console does not calculate. See what Kueue says."
-	case explain.OthersStart:
+	case explain.WaitingForPodsReady:
 		why.Text = "Under the cluster policy, Kueue starts a task only when all pods of started tasks are ready."
 	case explain.Topology:
 		why.Text = "There is quota, but Kueue finds no topology domain for all its pods, even without other tasks. Request fewer pods, or a wider topology."
-	case explain.Quota, explain.ExceedsMax, explain.Reclaims:
+	case explain.Quota, explain.ExceedsMax, explain.Preempting:
 		shortage(why, d, team)
-	case explain.NoQueueName, explain.NoClass, explain.NotIntegrated, explain.NoWorkload:
+	case explain.NoQueueName, explain.NoPriorityClass, explain.NotIntegrated, explain.NoWorkload:
 		withoutWorkload(why, d)
-	case explain.CeilingReached, explain.NoNodes, explain.TooSmall, explain.Fragmented, explain.NodesFull, explain.Unplaced:
+	case explain.ResourceQuotaReached, explain.NoNodes, explain.TooSmall, explain.Fragmented, explain.NodesFull, explain.Unschedulable:
 		placed(why, d)
 	}
 	if d.Growing() && why.Title == waits && v.Constraint != explain.ChecksPending {
 		why.Title, why.ChangesTitle = "Why does it not get more pods?", "What would give it more pods"
-		runs := fmt.Sprintf("It runs with %d of %s.", d.Size.Now, podCount(d.Size.Wanted))
+		runs := fmt.Sprintf("It runs with %d of %s.", d.Size.Admitted, podCount(d.Size.Wanted))
 		if d.Elastic() {
 			runs += " Kueue counts the new size as a whole, and what it uses now as free."
 		}
@@ -155,7 +155,7 @@ func whyOf(d tasks.Detail) *views.Why {
 		why.Steps = append(why.Steps, views.WhyStep{Tone: "bad", Title: "Nodes", Text: "Even with quota it would not run: " + tooSmall(v.Fit)})
 	}
 	if d.Disagrees {
-		why.Differs = fmt.Sprintf("Kueue itself says %s: “%s”. Its reason can be older than this verdict.", d.About.Token, strings.TrimSuffix(d.About.Reason, "."))
+		why.Differs = fmt.Sprintf("Kueue itself says %s: “%s”. Its reason can be older than this verdict.", d.About.Reason, strings.TrimSuffix(d.About.Message, "."))
 	}
 	for _, f := range v.Flavors {
 		if f.Mismatch != "" {
@@ -171,20 +171,20 @@ func whyOf(d tasks.Detail) *views.Why {
 // shortage says what there is too little of, and steps through own quota, the
 // team's lower-priority tasks, and borrowing.
 func shortage(why *views.Why, d tasks.Detail, team string) {
-	v, s := d.Verdict, d.Verdict.Decides
+	v, s := d.Verdict, d.Verdict.Shortage
 	of := func(n int64) string { return quota.Amount(s.Resource, n) }
 	switch v.Constraint {
 	case explain.ExceedsMax:
-		why.Text = fmt.Sprintf("It requests %s of %s at once. %s can have at most %s, including what it can borrow.", of(s.Needed), s.Flavor, upper(team), of(s.Most))
-	case explain.Reclaims:
+		why.Text = fmt.Sprintf("It requests %s of %s at once. %s can have at most %s, including what it can borrow.", of(s.Needed), s.Flavor, upper(team), of(s.PotentialAvailable))
+	case explain.Preempting:
 		why.Text = fmt.Sprintf("It requests %s of %s. Kueue preempts %s, about one per second.", of(s.Needed), s.Flavor, preemptedWords(v))
 	default:
-		why.Text = fmt.Sprintf("It requests %s of %s at once. Available to it now: %s.", of(s.Needed), s.Flavor, of(s.Free))
+		why.Text = fmt.Sprintf("It requests %s of %s at once. Available to it now: %s.", of(s.Needed), s.Flavor, of(s.Available))
 		if v.MayPreempt {
 			why.Text += " " + mayPreempt
 		}
 	}
-	own := views.WhyStep{Tone: "bad", Title: "Own quota", Text: usedWords(s, of), Tasks: holders(s.Own, s.FlavorResource)}
+	own := views.WhyStep{Tone: "bad", Title: "Own quota", Text: usedWords(s, of), Tasks: holders(s.InQueue, s.FlavorResource)}
 	if text, more := strings.CutSuffix(own.Text, " by:"); more && len(own.Tasks) == 0 {
 		own.Text = text + " by this task itself."
 	}
@@ -192,32 +192,32 @@ func shortage(why *views.Why, d tasks.Detail, team string) {
 		own.Text = fmt.Sprintf("%s has no quota in %s.", upper(team), s.Flavor)
 	}
 	lower := views.WhyStep{Tone: "bad", Title: "Preempting lower-priority tasks of the team", Text: "The team has no lower-priority tasks here."}
-	if s.LowerSum > 0 {
-		lower.Tone, lower.Text, lower.Tasks = "wait", fmt.Sprintf("Lower-priority tasks use %s:", of(s.LowerSum)), holders(s.Lower, s.FlavorResource)
+	if s.LowerPriorityUsage > 0 {
+		lower.Tone, lower.Text, lower.Tasks = "wait", fmt.Sprintf("Lower-priority tasks use %s:", of(s.LowerPriorityUsage)), holders(s.LowerPriority, s.FlavorResource)
 	}
 	borrow := views.WhyStep{Tone: "bad", Title: "Borrowing and reclaiming"}
 	switch {
-	case s.Limit != nil && *s.Limit == 0:
+	case s.BorrowingLimit != nil && *s.BorrowingLimit == 0:
 		borrow.Text = fmt.Sprintf("%s cannot borrow here.", upper(team))
 	default:
 		borrow.Text = fmt.Sprintf("Idle quota that it can borrow: %s.", of(s.Borrowable))
 		if s.Borrowable == 0 {
 			borrow.Text = "There is no idle quota to borrow."
 		}
-		if s.Limit != nil {
-			borrow.Text += fmt.Sprintf(" %s can borrow up to %s, and has borrowed %s.", upper(team), of(*s.Limit), borrowed(s, of))
+		if s.BorrowingLimit != nil {
+			borrow.Text += fmt.Sprintf(" %s can borrow up to %s, and has borrowed %s.", upper(team), of(*s.BorrowingLimit), borrowed(s, of))
 		}
 	}
-	if s.Reclaim > 0 {
-		borrow.Text += fmt.Sprintf(" Other teams borrow %s", of(s.Reclaim))
+	if s.Reclaimable > 0 {
+		borrow.Text += fmt.Sprintf(" Other teams borrow %s", of(s.Reclaimable))
 		if s.Used < s.Nominal {
 			borrow.Tone = "wait"
 			borrow.Text += fmt.Sprintf(", which %s can reclaim up to its quota", team)
 		}
 		borrow.Text, borrow.Tasks = borrow.Text+":", borrowers(s)
 	}
-	if len(v.StopsOthers) > 0 {
-		borrow.Tone, borrow.Tasks = "wait", holders(v.StopsOthers, s.FlavorResource)
+	if len(v.TargetsInCohort) > 0 {
+		borrow.Tone, borrow.Tasks = "wait", holders(v.TargetsInCohort, s.FlavorResource)
 		if text, more := strings.CutSuffix(borrow.Text, ":"); more {
 			borrow.Text = text + "."
 		}
@@ -231,7 +231,7 @@ const mayPreempt = "It may preempt tasks of other teams that borrow more than th
 
 // preemptedWords are the tasks that Kueue preempts for another.
 func preemptedWords(v *explain.Verdict) string {
-	own, others := tasksOf(v.Stops, "its own team"), tasksOf(v.StopsOthers, "other teams")
+	own, others := tasksOf(v.TargetsInQueue, "its own team"), tasksOf(v.TargetsInCohort, "other teams")
 	switch {
 	case own != "" && others != "":
 		return own + " and " + others
@@ -244,11 +244,11 @@ func preemptedWords(v *explain.Verdict) string {
 }
 
 // tasksOf counts tasks, unless some of them are not for the reader; empty for none.
-func tasksOf(list []explain.Holder, whose string) string {
+func tasksOf(list []explain.AdmittedWorkload, whose string) string {
 	switch {
 	case len(list) == 0:
 		return ""
-	case slices.ContainsFunc(list, func(h explain.Holder) bool { return h.Name == "" }):
+	case slices.ContainsFunc(list, func(h explain.AdmittedWorkload) bool { return h.Name == "" }):
 		return "tasks of " + whose
 	}
 	return countOf(len(list), "task") + " of " + whose
@@ -283,9 +283,9 @@ func upper(text string) string {
 
 // holders are the first tasks of a list, the sum of those that are not for the
 // reader, which stands last there, and how many more are.
-func holders(list []explain.Holder, cell quota.FlavorResource) []views.HolderLink {
-	return linked(list, func(h explain.Holder) bool { return h.Name == "" }, func(h explain.Holder) views.HolderLink {
-		link := views.HolderLink{TaskLink: views.TaskLink{Name: h.Team}, Amount: quota.Amount(cell.Resource, h.Holds[cell])}
+func holders(list []explain.AdmittedWorkload, cell quota.FlavorResource) []views.HolderLink {
+	return linked(list, func(h explain.AdmittedWorkload) bool { return h.Name == "" }, func(h explain.AdmittedWorkload) views.HolderLink {
+		link := views.HolderLink{TaskLink: views.TaskLink{Name: h.Team}, Amount: quota.Amount(cell.Resource, h.Usage[cell])}
 		if h.Name != "" {
 			link.TaskLink = views.TaskLink{Name: h.Name, URL: taskURL(&tasks.Task{Namespace: h.Namespace, Kind: h.Kind, Name: h.Name})}
 		}
@@ -324,11 +324,11 @@ func linked[T any](list []T, hidden func(T) bool, link func(T) views.HolderLink)
 
 func changeWords(c explain.Change, d tasks.Detail, team string) views.WhyChange {
 	cell := quota.FlavorResource{}
-	if d.Verdict.Decides != nil {
-		cell = d.Verdict.Decides.FlavorResource
+	if d.Verdict.Shortage != nil {
+		cell = d.Verdict.Shortage.FlavorResource
 	}
 	var figures []string
-	for _, f := range c.To {
+	for _, f := range c.Quotas {
 		figures = append(figures, quota.Amount(f.Resource, f.To))
 	}
 	there := fmt.Sprintf("of %s for %s", cell.Flavor, team)
@@ -341,13 +341,13 @@ func changeWords(c explain.Change, d tasks.Detail, team string) views.WhyChange 
 			change.After = "finishes"
 		}
 		return change
-	case explain.HigherClass:
-		change := views.WhyChange{Title: fmt.Sprintf("Changing the class to %s", className(c.Class)), Text: "preempts", Tasks: holders(c.Tasks, cell)}
+	case explain.HigherPriorityClass:
+		change := views.WhyChange{Title: fmt.Sprintf("Changing the class to %s", className(c.PriorityClass)), Text: "preempts", Tasks: holders(c.Tasks, cell)}
 		if len(c.Tasks) == 0 {
 			change.Text = "preempts other tasks."
 		}
 		return change
-	case explain.BorrowLimit:
+	case explain.RaiseBorrowingLimit:
 		return views.WhyChange{Title: "Raising the borrowing limit to " + strings.Join(figures, " · "), Text: there + " starts it now, and preempts nothing."}
 	}
 	return views.WhyChange{Title: "Raising the quota to " + strings.Join(figures, " · "), Text: there + "."}

@@ -139,7 +139,7 @@ func summary(list tasks.List, q taskQuery) string {
 func taskStats(list tasks.List) []views.Stat {
 	waiting, running := list.States[tasks.Pending]+list.States[tasks.Preempted], 0
 	for state, n := range list.States {
-		if state.Holding() {
+		if state.UsesQuota() {
 			running += n
 		}
 	}
@@ -170,10 +170,10 @@ func taskRow(item tasks.Item, now time.Time) views.TaskRow {
 		ID: "task-" + item.UID, Name: item.Name, Kind: item.Kind, URL: taskURL(item.Task),
 		Status:    views.Status{Tone: tones[item.State], Label: stateLabel(item.Task)},
 		Reason:    listReason(item),
-		Size:      joined(sizeWords(item.Task), withoutNode(item.Unplaced)),
+		Size:      joined(sizeWords(item.Task), withoutNode(item.UnscheduledPods)),
 		Team:      orDash(item.Team),
 		Namespace: item.Namespace,
-		Class:     orDash(className(item.Class)),
+		Class:     orDash(className(item.PriorityClass)),
 		Place:     "–",
 		VCPU:      orDash(number(resources, catalog.CPU)),
 		Memory:    orDash(number(resources, catalog.Memory)),
@@ -183,14 +183,14 @@ func taskRow(item tasks.Item, now time.Time) views.TaskRow {
 		SubmittedAgo: age(now.Sub(item.Submitted)),
 		Waited:       "–", Ran: "–", Preemptions: "0",
 	}
-	if item.Place > 0 {
-		row.Place = ordinal(item.Place)
+	if item.Position > 0 {
+		row.Place = ordinal(item.Position)
 	}
 	if d := item.Waited(now); d > 0 || !item.WaitingSince.IsZero() {
 		row.Waited = elapsed(d, !item.WaitingSince.IsZero())
 	}
 	if d := item.Ran(now); d > 0 || !item.AdmittedAt.IsZero() {
-		row.Ran = elapsed(d, item.State.Holding())
+		row.Ran = elapsed(d, item.State.UsesQuota())
 	}
 	if item.Preemptions > 0 {
 		row.Preemptions = thousands(int64(item.Preemptions))
@@ -218,8 +218,8 @@ func listReason(item tasks.Item) string {
 		return "Waiting for quota."
 	case item.State == tasks.Stopping:
 		return "Its pods are ending."
-	case item.Bare, item.State.Finished():
-		return item.Reason
+	case item.NoWorkload, item.State.Finished():
+		return item.Message
 	}
 	return ""
 }
@@ -233,10 +233,10 @@ func taskURL(t *tasks.Task) string {
 // sizeWords tells what a task has of what it wants, where that is not all.
 func sizeWords(t *tasks.Task) string {
 	switch {
-	case t.Growing() && t.Wants != "":
-		return fmt.Sprintf("%d of %d pods; wants more", t.Size.Now, t.Size.Wanted)
+	case t.Growing() && t.PendingMessage != "":
+		return fmt.Sprintf("%d of %d pods; wants more", t.Size.Admitted, t.Size.Wanted)
 	case t.Growing():
-		return fmt.Sprintf("%d of %d pods", t.Size.Now, t.Size.Wanted)
+		return fmt.Sprintf("%d of %d pods", t.Size.Admitted, t.Size.Wanted)
 	}
 	return ""
 }

@@ -101,7 +101,7 @@ func TestTaskRange(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := oneTask()
-			d.list = tasks.List{ByClass: []tasks.ClassRow{{Class: "a", Running: 1}}, Since: tc.since, Started: started}
+			d.list = tasks.List{ByPriorityClass: []tasks.PriorityClassRow{{PriorityClass: "a", Running: 1}}, Since: tc.since, Started: started}
 			_, page := get(t, serve(t, d)+"/tasks"+tc.query)
 			htmlcheck.Page(t, page)
 			if note := page.Find("#classes .note").Text(); d.query.Within != tc.within || note != tc.note {

@@ -71,7 +71,7 @@ func parseTaskQuery(values url.Values, past bool) taskQuery {
 		if class == noClass {
 			class = ""
 		}
-		q.Classes = append(q.Classes, class)
+		q.PriorityClasses = append(q.PriorityClasses, class)
 	}
 	for i, state := range keep("status") {
 		if renamed, ok := renamedStates[state]; ok {
@@ -157,7 +157,7 @@ func (q taskQuery) heads() (shown []views.ColumnHead) {
 func (q taskQuery) head(h views.ColumnHead) views.ColumnHead {
 	// Figures and times are asked for from the top first.
 	order := "asc"
-	if h.Number || h.ID == string(tasks.BySubmitted) || h.ID == string(tasks.ByClass) {
+	if h.Number || h.ID == string(tasks.BySubmitted) || h.ID == string(tasks.ByPriorityClass) {
 		order = "desc"
 	}
 	if tasks.Column(h.ID) == q.Sort {
@@ -186,7 +186,7 @@ func (q taskQuery) filters(l tasks.List) []views.Filter {
 				add(team, team)
 			}
 		case "class":
-			for _, class := range l.Classes {
+			for _, class := range l.PriorityClasses {
 				if class == "" {
 					add(noClass, "No priority class")
 				} else {

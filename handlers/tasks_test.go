@@ -21,7 +21,7 @@ func TestTaskQuery(t *testing.T) {
 	_, page := get(t, serve(t, d)+"/tasks?team=vision&class=-&status=Running&status=Pending&kind=Job&pool=p5&q=Train&sort=ran&order=desc&page=3&unknown=x")
 	htmlcheck.Page(t, page)
 	q := d.query
-	if !slices.Equal(d.queried, []string{"vision"}) || !slices.Equal(q.Classes, []string{""}) || !slices.Equal(q.States, []tasks.State{tasks.Running, tasks.Pending}) ||
+	if !slices.Equal(d.queried, []string{"vision"}) || !slices.Equal(q.PriorityClasses, []string{""}) || !slices.Equal(q.States, []tasks.State{tasks.Running, tasks.Pending}) ||
 		!slices.Equal(q.Kinds, []string{"Job"}) || !slices.Equal(q.Pools, []string{"p5"}) || q.Text != "Train" || q.Sort != tasks.ByRan || !q.Descending || q.Page != 3 {
 		t.Errorf("%+v of %v was asked", q, d.queried)
 	}
@@ -63,7 +63,7 @@ func TestNewestTasksFirst(t *testing.T) {
 
 // A table for spreadsheets runs nothing in them.
 func TestTasksCSV(t *testing.T) {
-	d := &domain{items: []tasks.Item{{Task: &tasks.Task{UID: "1", Name: "=cmd()", Namespace: "ns", Kind: "Job", State: tasks.Running, Held: quota.Resources{"nvidia.com/mig-1g.10gb": 2, "nvidia.com/gpu": 1}, Submitted: time.Now()}, Team: "vision", Reason: "a,\"b\"\nc"}}}
+	d := &domain{items: []tasks.Item{{Task: &tasks.Task{UID: "1", Name: "=cmd()", Namespace: "ns", Kind: "Job", State: tasks.Running, Usage: quota.Resources{"nvidia.com/mig-1g.10gb": 2, "nvidia.com/gpu": 1}, Submitted: time.Now()}, Team: "vision", Message: "a,\"b\"\nc"}}}
 	response, err := http.Get(serve(t, d) + "/tasks.csv?q=x&page=2")
 	if err != nil {
 		t.Fatal(err)
@@ -79,7 +79,7 @@ func TestTasksCSV(t *testing.T) {
 }
 
 func TestTaskPage(t *testing.T) {
-	d := &domain{items: []tasks.Item{{Task: &tasks.Task{UID: "1", Name: "train<b>", Namespace: "ns", Kind: "Job", State: tasks.Pending, Queue: "main", Submitted: time.Now(), WaitingSince: time.Now()}, Team: "vision", Place: 3}}}
+	d := &domain{items: []tasks.Item{{Task: &tasks.Task{UID: "1", Name: "train<b>", Namespace: "ns", Kind: "Job", State: tasks.Pending, Queue: "main", Submitted: time.Now(), WaitingSince: time.Now()}, Team: "vision", Position: 3}}}
 	address := serve(t, d)
 	_, page := get(t, address+"/tasks/ns/job/train?uid=1")
 	htmlcheck.Page(t, page)
@@ -170,14 +170,14 @@ func TestTaskTabs(t *testing.T) {
 // The list says in the words of the task's page why it does not start, and in
 // none of Kueue's, which may name others.
 func TestReasonInTheList(t *testing.T) {
-	short := &explain.Shortage{FlavorResource: quota.FlavorResource{Flavor: "p5", Resource: "nvidia.com/gpu"}, Needed: 5, Free: 2, Most: 4}
+	short := &explain.Shortage{FlavorResource: quota.FlavorResource{Flavor: "p5", Resource: "nvidia.com/gpu"}, Needed: 5, Available: 2, PotentialAvailable: 4}
 	for name, tc := range map[string]struct {
 		state tasks.State
 		brief *explain.Verdict
 		want  string
 	}{
-		"short of quota":          {tasks.Pending, &explain.Verdict{Constraint: explain.Quota, Decides: short}, "3 GPUs short."},
-		"more than it can have":   {tasks.Preempted, &explain.Verdict{Constraint: explain.ExceedsMax, Decides: short}, "Team vision can never have that much."},
+		"short of quota":          {tasks.Pending, &explain.Verdict{Constraint: explain.Quota, Shortage: short}, "3 GPUs short."},
+		"more than it can have":   {tasks.Preempted, &explain.Verdict{Constraint: explain.ExceedsMax, Shortage: short}, "Team vision can never have that much."},
 		"stopped":                 {tasks.Stopped, &explain.Verdict{Constraint: explain.Deactivated}, ""},
 		"not computed yet":        {tasks.Pending, nil, "Waiting for quota."},
 		"it runs":                 {tasks.Running, nil, ""},
@@ -187,7 +187,7 @@ func TestReasonInTheList(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := oneTask()
-			d.items[0].State, d.items[0].Reason, d.items[0].Brief = tc.state, "kueue-raw", tc.brief
+			d.items[0].State, d.items[0].Message, d.items[0].Brief = tc.state, "kueue-raw", tc.brief
 			address := serve(t, d)
 			_, page := get(t, address+"/tasks")
 			if got := said(page.Find("#tasks-table .reason")); got != tc.want {

@@ -51,7 +51,7 @@ func (d *submitDomain) Team(context.Context, governance.User, string) (submit.Te
 func (d *submitDomain) Check(context.Context, governance.User, submit.Plan) (submit.Verdict, error) {
 	v := d.verdict
 	if v.Outcome == "" {
-		v.Outcome, v.Verdict.Constraint = submit.Starts, explain.Turn
+		v.Outcome, v.Verdict.Constraint = submit.Starts, explain.PendingEvaluation
 	}
 	return v, nil
 }
@@ -259,16 +259,16 @@ func TestSubmitPreview(t *testing.T) {
 }
 
 func TestVerdictWords(t *testing.T) {
-	short := explain.Shortage{FlavorResource: quota.FlavorResource{Flavor: "ml.p5.48xlarge", Resource: catalog.GPU}, Needed: 6, Free: 4, Most: 4, Nominal: 4}
+	short := explain.Shortage{FlavorResource: quota.FlavorResource{Flavor: "ml.p5.48xlarge", Resource: catalog.GPU}, Needed: 6, Available: 4, PotentialAvailable: 4, Nominal: 4}
 	verdict := func(c explain.Constraint) tasks.Hypothesis {
-		return tasks.Hypothesis{Verdict: explain.Verdict{Constraint: c, Decides: &short, Detail: "main"}}
+		return tasks.Hypothesis{Verdict: explain.Verdict{Constraint: c, Shortage: &short, Detail: "main"}}
 	}
 	large := verdict(explain.ExceedsMax)
-	large.Verdict.Fit = &explain.Fit{Flavor: "ml.p5.48xlarge", Each: quota.Resources{catalog.GPU: 16}, Nodes: 2, Resource: catalog.GPU, Largest: 8}
-	others, may := verdict(explain.Reclaims), verdict(explain.Quota)
-	others.Verdict.Stops, others.Verdict.StopsOthers = []explain.Holder{{Name: "own"}}, []explain.Holder{{Name: "theirs"}, {Name: "also"}}
+	large.Verdict.Fit = &explain.Fit{Flavor: "ml.p5.48xlarge", Requests: quota.Resources{catalog.GPU: 16}, Nodes: 2, Resource: catalog.GPU, Largest: 8}
+	others, may := verdict(explain.Preempting), verdict(explain.Quota)
+	others.Verdict.TargetsInQueue, others.Verdict.TargetsInCohort = []explain.AdmittedWorkload{{Name: "own"}}, []explain.AdmittedWorkload{{Name: "theirs"}, {Name: "also"}}
 	hidden := others
-	hidden.Verdict.StopsOthers = []explain.Holder{{Team: "another team"}}
+	hidden.Verdict.TargetsInCohort = []explain.AdmittedWorkload{{Team: "another team"}}
 	may.Verdict.MayPreempt = true
 	for name, tc := range map[string]struct {
 		verdict submit.Verdict
@@ -280,13 +280,13 @@ func TestVerdictWords(t *testing.T) {
 		"fewer, by room": {verdict: submit.Verdict{Outcome: submit.MakesRoom, Hypothesis: others, Fewer: true, Pods: 3}, query: "?pods=4&least=2", has: []string{"with 3 of its 4 pods, after preemption"}},
 		"may stop":       {verdict: submit.Verdict{Outcome: submit.Waits, Hypothesis: may}, has: []string{"It may have to wait: 2 GPUs short.", "It may preempt tasks of other teams that borrow more than their fair share"}},
 		"waits":          {verdict: submit.Verdict{Outcome: submit.Waits, Hypothesis: verdict(explain.Quota)}, has: []string{"It would wait: 2 GPUs short.", "Own quota"}},
-		"held":           {verdict: submit.Verdict{Outcome: submit.Waits, Hypothesis: verdict(explain.QueueHeld)}, has: []string{"It would wait: its queue is on hold."}},
-		"makes room":     {verdict: submit.Verdict{Outcome: submit.MakesRoom, Hypothesis: verdict(explain.Reclaims)}, has: []string{"It would be admitted after preemption."}},
+		"held":           {verdict: submit.Verdict{Outcome: submit.Waits, Hypothesis: verdict(explain.QueueStopped)}, has: []string{"It would wait: its queue is on hold."}},
+		"makes room":     {verdict: submit.Verdict{Outcome: submit.MakesRoom, Hypothesis: verdict(explain.Preempting)}, has: []string{"It would be admitted after preemption."}},
 		"never":          {verdict: submit.Verdict{Outcome: submit.Never, Hypothesis: verdict(explain.ExceedsMax), Most: 4}, has: []string{"It could never start: team vision can never have that much.", "At most 4 such pods fit."}},
 		"not even one":   {verdict: submit.Verdict{Outcome: submit.Never, Hypothesis: verdict(explain.ExceedsMax)}, has: []string{"Even one such pod is too much."}},
 		"node too small": {verdict: submit.Verdict{Outcome: submit.Never, Hypothesis: large}, query: "?accelerators=16", has: []string{"no node of ml.p5.48xlarge is that large", "One pod requests 16 GPUs, and the largest node of ml.p5.48xlarge has 8.", "2 pods with 8 GPUs each would fit.", "team vision can have at most 4 GPUs there"}},
-		"fewer":          {verdict: submit.Verdict{Outcome: submit.Starts, Hypothesis: verdict(explain.Turn), Fewer: true, Pods: 3}, query: "?pods=4&least=2", has: []string{"with fewer pods", "3 of its 4 pods"}},
-		"queued":         {verdict: submit.Verdict{Outcome: submit.Starts, Hypothesis: tasks.Hypothesis{Verdict: explain.Verdict{Constraint: explain.Turn}, Before: 1}}, has: []string{"1 task is ahead of it"}},
+		"fewer":          {verdict: submit.Verdict{Outcome: submit.Starts, Hypothesis: verdict(explain.PendingEvaluation), Fewer: true, Pods: 3}, query: "?pods=4&least=2", has: []string{"with fewer pods", "3 of its 4 pods"}},
+		"queued":         {verdict: submit.Verdict{Outcome: submit.Starts, Hypothesis: tasks.Hypothesis{Verdict: explain.Verdict{Constraint: explain.PendingEvaluation}, Ahead: 1}}, has: []string{"1 task is ahead of it"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := &domain{}

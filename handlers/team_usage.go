@@ -64,7 +64,7 @@ func (h *Handlers) teamUsage(ctx context.Context, scope access.Scope, team strin
 	classes := h.classTable(ctx, scope, list, []string{team}, over)
 	u.Classes, u.ClassNote, u.ClassLeft = classes.rows, classes.note, classes.left
 	running, waiting := 0, 0
-	for _, row := range list.ByClass {
+	for _, row := range list.ByPriorityClass {
 		running += row.Running
 		waiting += row.Pending + row.Preempted
 	}
@@ -114,8 +114,8 @@ func teamCount(team string, n int, what string, states ...tasks.State) views.Cou
 
 func queuedTask(item tasks.Item, now time.Time) views.QueuedTask {
 	return views.QueuedTask{
-		ID: "queued-" + item.UID, Place: ordinal(item.Place), Task: views.TaskLink{Name: item.Name, URL: taskURL(item.Task)}, Class: orDash(className(item.Class)),
-		Asks: orDash(shortAmounts(item.Asked)), Waited: elapsed(item.Waited(now), true), Reason: listReason(item),
+		ID: "queued-" + item.UID, Place: ordinal(item.Position), Task: views.TaskLink{Name: item.Name, URL: taskURL(item.Task)}, Class: orDash(className(item.PriorityClass)),
+		Asks: orDash(shortAmounts(item.Requests)), Waited: elapsed(item.Waited(now), true), Reason: listReason(item),
 	}
 }
 

@@ -32,7 +32,7 @@ func verdictOf(v submit.Verdict, p submit.Plan) *views.SubmitVerdict {
 		if v.Fewer {
 			said.Headline = fmt.Sprintf("It would be admitted with %d of its %d pods, after preemption.", v.Pods, p.Pods)
 		}
-		if len(v.Verdict.StopsOthers) > 0 || v.Verdict.MayPreempt {
+		if len(v.Verdict.TargetsInCohort) > 0 || v.Verdict.MayPreempt {
 			said.Notes = append(said.Notes, fmt.Sprintf("It would preempt %s.", preemptedWords(&v.Verdict)))
 		}
 	case submit.Never:
@@ -44,7 +44,7 @@ func verdictOf(v submit.Verdict, p submit.Plan) *views.SubmitVerdict {
 		said.Tone, said.Headline = "idle", why.Headline
 	default:
 		said.Tone, said.Headline = "wait", "It would wait: "+lowered(why.Headline)
-		if v.Verdict.Constraint == explain.Turn { // the queue is strict
+		if v.Verdict.Constraint == explain.PendingEvaluation { // the queue is strict
 			said.Headline, said.Text = "It would wait for its turn.", "Its queue is StrictFIFO: a task that does not fit blocks those behind it."
 		}
 		if v.Verdict.MayPreempt {
@@ -54,12 +54,12 @@ func verdictOf(v submit.Verdict, p submit.Plan) *views.SubmitVerdict {
 	if v.Verdict.Fit != nil {
 		noNode(said, v, p)
 	}
-	if v.Before > 0 && v.Outcome != submit.Never {
+	if v.Ahead > 0 && v.Outcome != submit.Never {
 		are := "are"
-		if v.Before == 1 {
+		if v.Ahead == 1 {
 			are = "is"
 		}
-		said.Notes = append(said.Notes, fmt.Sprintf("%s %s ahead of it in the queue.", capital(taskCount(v.Before)), are))
+		said.Notes = append(said.Notes, fmt.Sprintf("%s %s ahead of it in the queue.", capital(taskCount(v.Ahead)), are))
 	}
 	return said
 }
@@ -97,8 +97,8 @@ func noNode(said *views.SubmitVerdict, v submit.Verdict, p submit.Plan) {
 	default:
 		said.Notes = append(said.Notes, fmt.Sprintf("A pod with %s would fit.", quota.Amount(fit.Resource, fit.Largest)))
 	}
-	if s := v.Verdict.Decides; s != nil && v.Verdict.Constraint == explain.ExceedsMax {
-		said.Notes = append(said.Notes, fmt.Sprintf("Also, team %s can have at most %s there, including what it can borrow.", p.Team.Name, quota.Amount(s.Resource, s.Most)))
+	if s := v.Verdict.Shortage; s != nil && v.Verdict.Constraint == explain.ExceedsMax {
+		said.Notes = append(said.Notes, fmt.Sprintf("Also, team %s can have at most %s there, including what it can borrow.", p.Team.Name, quota.Amount(s.Resource, s.PotentialAvailable)))
 	}
 }
 

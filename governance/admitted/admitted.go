@@ -12,36 +12,36 @@ import (
 )
 
 // Set is what one group of pods holds.
-type Set struct {
+type PodSet struct {
 	Name    string
 	Count   int32             // pods that quota is held for
 	Flavors map[string]string // by resource
-	Holds   quota.Resources
+	Usage   quota.Resources
 }
 
 // Sets are the groups of pods of a Workload that holds quota, as Kueue (0.19)
 // counts them: pods that ended and gave their share back are not counted, nor
 // those that an elastic job was reduced by, though the admission still has them.
 // A Workload that has ended keeps its admission, and holds nothing.
-func Sets(w *kueue.Workload) iter.Seq[Set] {
-	return func(yield func(Set) bool) {
+func PodSets(w *kueue.Workload) iter.Seq[PodSet] {
+	return func(yield func(PodSet) bool) {
 		if w.Status.Admission == nil || meta.IsStatusConditionTrue(w.Status.Conditions, kueue.WorkloadFinished) {
 			return
 		}
 		for i := range w.Status.Admission.PodSetAssignments {
 			given := &w.Status.Admission.PodSetAssignments[i]
-			set := Set{Name: string(given.Name), Count: wants(w, given.Name, 0), Flavors: make(map[string]string, len(given.Flavors)), Holds: make(quota.Resources, len(given.ResourceUsage))}
+			set := PodSet{Name: string(given.Name), Count: podSetCount(w, given.Name, 0), Flavors: make(map[string]string, len(given.Flavors)), Usage: make(quota.Resources, len(given.ResourceUsage))}
 			if given.Count != nil {
 				set.Count = *given.Count
 			}
-			of, count := int64(set.Count), int64(min(set.Count, max(0, wants(w, given.Name, set.Count)-returned(w, given.Name))))
+			of, count := int64(set.Count), int64(min(set.Count, max(0, podSetCount(w, given.Name, set.Count)-reclaimableCount(w, given.Name))))
 			set.Count = int32(count) //nolint:gosec // it is no more than an int32
 			for name, amount := range given.ResourceUsage {
 				used := quota.InUnit(string(name), amount)
 				if count < of {
 					used = used / of * count
 				}
-				set.Holds[string(name)] = used
+				set.Usage[string(name)] = used
 				set.Flavors[string(name)] = string(given.Flavors[name])
 			}
 			if !yield(set) {
@@ -53,7 +53,7 @@ func Sets(w *kueue.Workload) iter.Seq[Set] {
 
 // wants is how many pods a group has; unknown for one that the Workload does not
 // name.
-func wants(w *kueue.Workload, name kueue.PodSetReference, unknown int32) int32 {
+func podSetCount(w *kueue.Workload, name kueue.PodSetReference, unknown int32) int32 {
 	for i := range w.Spec.PodSets {
 		if w.Spec.PodSets[i].Name == name {
 			return w.Spec.PodSets[i].Count
@@ -63,7 +63,7 @@ func wants(w *kueue.Workload, name kueue.PodSetReference, unknown int32) int32 {
 }
 
 // returned is how many pods of a group ended and gave their share back.
-func returned(w *kueue.Workload, name kueue.PodSetReference) int32 {
+func reclaimableCount(w *kueue.Workload, name kueue.PodSetReference) int32 {
 	for i := range w.Status.ReclaimablePods {
 		if w.Status.ReclaimablePods[i].Name == name {
 			return w.Status.ReclaimablePods[i].Count

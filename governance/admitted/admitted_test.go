@@ -32,8 +32,8 @@ func TestSets(t *testing.T) {
 				Name: "main", Count: &tc.given, Flavors: map[corev1.ResourceName]kueue.ResourceFlavorReference{"nvidia.com/gpu": "p5"},
 				ResourceUsage: map[corev1.ResourceName]resource.Quantity{"nvidia.com/gpu": resource.MustParse(tc.usage)},
 			}}}
-			for set := range admitted.Sets(w) {
-				if set.Count != tc.count || set.Holds["nvidia.com/gpu"] != tc.holds || set.Flavors["nvidia.com/gpu"] != "p5" {
+			for set := range admitted.PodSets(w) {
+				if set.Count != tc.count || set.Usage["nvidia.com/gpu"] != tc.holds || set.Flavors["nvidia.com/gpu"] != "p5" {
 					t.Errorf("it holds %+v", set)
 				}
 			}

@@ -87,8 +87,8 @@ func taskOf(w *kueue.Workload) Task {
 // held is what a task holds, by pool.
 func held(w *kueue.Workload) Given {
 	holds := Given{}
-	for set := range admitted.Sets(w) {
-		for name, amount := range set.Holds {
+	for set := range admitted.PodSets(w) {
+		for name, amount := range set.Usage {
 			pool := set.Flavors[name]
 			if holds[pool] == nil {
 				holds[pool] = quota.Resources{}

@@ -99,6 +99,6 @@ func (s *Service) read(ctx context.Context) (in input, err error) {
 			return in, cluster.Translate(list.words, err)
 		}
 	}
-	in.occupied = s.Tasks.Occupied()
+	in.occupied = s.Tasks.ClusterUsage()
 	return in, nil
 }

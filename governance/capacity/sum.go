@@ -28,7 +28,7 @@ type input struct {
 	queues      kueue.ClusterQueueList
 	cohorts     kueue.CohortList
 	allocations v1alpha1.ComputeAllocationList
-	occupied    tasks.Occupied
+	occupied    tasks.ClusterUsage
 }
 
 // queue is a ClusterQueue in figures.
@@ -79,7 +79,7 @@ func (s *summing) addTeams() {
 		}
 	}
 	s.order = slices.Sorted(maps.Keys(s.teams))
-	for namespace, in := range s.occupied.Spaces {
+	for namespace, in := range s.occupied.Namespaces {
 		t := s.teams[s.spaces[namespace]]
 		t.Running += in.Running
 		t.Waiting += in.Waiting
@@ -172,7 +172,7 @@ func (s *summing) addNode(o *corev1.Node) {
 		n.Allocatable[string(name)] = quota.InUnit(string(name), amount)
 		n.Free[string(name)] = 0
 		if works {
-			n.Free[string(name)] = max(0, n.Allocatable[string(name)]-on.Asked[string(name)])
+			n.Free[string(name)] = max(0, n.Allocatable[string(name)]-on.Requests[string(name)])
 		}
 	}
 	pool := s.pool(n.Pool)
@@ -195,7 +195,7 @@ func (s *summing) addNode(o *corev1.Node) {
 	}
 	all := s.catalog.Has(o)
 	for resource, has := range all {
-		one := usage.Node{Physical: physical(o, resource, has, all), Admitted: map[string]int64{}, Outside: on.Asked[resource]}
+		one := usage.Node{Physical: physical(o, resource, has, all), Admitted: map[string]int64{}, Outside: on.Requests[resource]}
 		if works {
 			one.Working = min(has.Now, one.Physical)
 		}

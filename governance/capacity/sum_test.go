@@ -26,8 +26,8 @@ const g5 = "ml.g5.12xlarge" // 4 GPUs, 48 vCPU, 192 GiB
 type world struct{ in input }
 
 func newWorld() *world {
-	return &world{input{at: time.Unix(1_800_000_000, 0), cohort: "shared-pool", typeLabel: catalog.InstanceTypeLabel, occupied: tasks.Occupied{
-		Nodes: map[string]tasks.OnNode{}, Queues: map[string]quota.FlavorResourceQuantities{}, Spaces: map[string]tasks.InNamespace{},
+	return &world{input{at: time.Unix(1_800_000_000, 0), cohort: "shared-pool", typeLabel: catalog.InstanceTypeLabel, occupied: tasks.ClusterUsage{
+		Nodes: map[string]tasks.NodeUsage{}, Queues: map[string]quota.FlavorResourceQuantities{}, Namespaces: map[string]tasks.NamespaceTasks{},
 	}}}
 }
 
@@ -68,10 +68,10 @@ func (w *world) queue(name, team string, gpus, held int64) {
 func (w *world) pods(node, namespace string, gpus int64) {
 	on, ok := w.in.occupied.Nodes[node]
 	if !ok {
-		on = tasks.OnNode{Asked: quota.Resources{}, Admitted: map[string]quota.Resources{}}
+		on = tasks.NodeUsage{Requests: quota.Resources{}, Admitted: map[string]quota.Resources{}}
 	}
 	on.Pods++
-	on.Asked.Add(quota.Resources{catalog.GPU: gpus})
+	on.Requests.Add(quota.Resources{catalog.GPU: gpus})
 	if namespace != "" {
 		if on.Admitted[namespace] == nil {
 			on.Admitted[namespace] = quota.Resources{}

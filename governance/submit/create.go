@@ -56,7 +56,7 @@ func (s *Service) Submit(ctx context.Context, user governance.User, t Team, r Re
 	s.Audit.Record(audit.Change{User: user, Action: "create", Object: job, New: plan.summary()})
 	waiting, stop := context.WithTimeout(ctx, appearLimit)
 	defer stop()
-	return Submitted{Namespace: job.Namespace, Name: job.Name, Listed: s.Tasks.Appears(waiting, job.Namespace, "job", job.Name, string(job.UID))}, nil
+	return Submitted{Namespace: job.Namespace, Name: job.Name, Listed: s.Tasks.WaitForTask(waiting, job.Namespace, "job", job.Name, string(job.UID))}, nil
 }
 
 // summary is what the audit says of a task. A command may hold what is nobody

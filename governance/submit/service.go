@@ -19,7 +19,7 @@ type Service struct {
 }
 
 // Taken tells whether a name is that of a task in the team's namespace.
-func (s *Service) Taken(t Team, name string) bool { return s.Tasks.Known(t.Namespace, "job", name) }
+func (s *Service) Taken(t Team, name string) bool { return s.Tasks.Exists(t.Namespace, "job", name) }
 
 // Plan fills a request in. What is wrong with it is told with paths that are
 // the names of its fields; then there is no plan.

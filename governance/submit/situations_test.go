@@ -20,24 +20,24 @@ import (
 func TestSaidBeforehand(t *testing.T) {
 	w := setup(t, 4)
 	fits := w.plan(t, "fits", 2, 1)
-	if v := w.check(t, fits); v.Outcome != submit.Starts || v.Before != 0 {
+	if v := w.check(t, fits); v.Outcome != submit.Starts || v.Ahead != 0 {
 		t.Fatalf("it would be %+v", v)
 	}
 	w.submit(t, fits)
-	w.is(t, "fits", func(d tasks.Detail) bool { return d.State.Holding() })
+	w.is(t, "fits", func(d tasks.Detail) bool { return d.State.UsesQuota() })
 
 	waits := w.plan(t, "waits", 3, 1)
 	v := w.check(t, waits)
-	if v.Outcome != submit.Waits || v.Verdict.Constraint != explain.Quota || v.Verdict.Decides.Short() != 1 {
+	if v.Outcome != submit.Waits || v.Verdict.Constraint != explain.Quota || v.Verdict.Shortage.Missing() != 1 {
 		t.Fatalf("it would be %+v", v)
 	}
 	w.submit(t, waits)
 	d := w.is(t, "waits", func(d tasks.Detail) bool { return d.State.Waiting() && d.Verdict.Constraint == explain.Quota })
-	if said, is := v.Verdict.Decides, d.Verdict.Decides; said.FlavorResource != is.FlavorResource || said.Short() != is.Short() || said.Free != is.Free || len(said.Own) != 1 || said.Own[0].Name != "fits" {
+	if said, is := v.Verdict.Shortage, d.Verdict.Shortage; said.FlavorResource != is.FlavorResource || said.Missing() != is.Missing() || said.Available != is.Available || len(said.InQueue) != 1 || said.InQueue[0].Name != "fits" {
 		t.Errorf("it was said to lack %+v, and lacks %+v", said, is)
 	}
-	if v := w.check(t, w.plan(t, "behind", 3, 1)); v.Before != 1 {
-		t.Errorf("%d tasks would stand before it", v.Before)
+	if v := w.check(t, w.plan(t, "behind", 3, 1)); v.Ahead != 1 {
+		t.Errorf("%d tasks would stand before it", v.Ahead)
 	}
 	fewer := w.plan(t, "fewer", 3, 1)
 	fewer.Least = 1
@@ -56,7 +56,7 @@ func TestSaidBeforehand(t *testing.T) {
 func TestNoNodeIsThatLarge(t *testing.T) {
 	w := setup(t, 16)
 	v := w.check(t, w.plan(t, "large", 1, 16))
-	if v.Outcome != submit.Never || v.Verdict.Fit == nil || v.Verdict.Fit.Largest != 8 || v.Verdict.Fit.Resource != catalog.GPU || v.Verdict.Constraint != explain.Turn {
+	if v.Outcome != submit.Never || v.Verdict.Fit == nil || v.Verdict.Fit.Largest != 8 || v.Verdict.Fit.Resource != catalog.GPU || v.Verdict.Constraint != explain.PendingEvaluation {
 		t.Errorf("it would be %+v", v)
 	}
 	whole := w.plan(t, "whole", 2, 8)

@@ -36,7 +36,7 @@ type Team struct {
 }
 
 // Class is a priority class, by the object that tasks name.
-type Class = explain.Class
+type Class = explain.PriorityClass
 
 // Pool is a pool of a team's queue.
 type Pool struct {
@@ -77,7 +77,7 @@ func (s *Service) Team(ctx context.Context, user governance.User, name string) (
 	}
 	t.Kinds, t.KindsKnown = kindsOf(policy)
 	t.Missing = missing(t.Kinds, s.Cluster.Mapping)
-	if t.Classes, err = tasks.Offered(ctx, reader, policy); err != nil {
+	if t.Classes, err = tasks.AllowedPriorityClasses(ctx, reader, policy); err != nil {
 		return Team{}, err
 	}
 	slices.SortStableFunc(t.Classes, func(a, b Class) int { return cmp.Compare(b.Priority, a.Priority) }) // the highest first

@@ -87,7 +87,7 @@ func (p Plan) proposal(least int32) tasks.Proposal {
 	template := p.Job().Spec.Template
 	return tasks.Proposal{
 		Namespace: p.Team.Namespace, Queue: p.Team.Queue, Priority: class.Priority,
-		PodSets: []explain.PodSet{{Name: "main", Count: p.Pods, Least: least, Each: tasks.PodRequests(&template.Spec), Spec: &template.Spec}},
+		PodSets: []explain.PodSet{{Name: "main", Count: p.Pods, MinCount: least, Requests: tasks.PodRequests(&template.Spec), Spec: &template.Spec}},
 	}
 }
 
@@ -96,14 +96,14 @@ func outcome(h tasks.Hypothesis) Outcome {
 		return Never
 	}
 	switch h.Verdict.Constraint {
-	case explain.Turn:
-		if h.Strict && h.Before > 0 {
+	case explain.PendingEvaluation:
+		if h.StrictFIFO && h.Ahead > 0 {
 			return Waits
 		}
 		return Starts
-	case explain.Reclaims:
+	case explain.Preempting:
 		return MakesRoom
-	case explain.ExceedsMax, explain.Uncovered, explain.NoMatchingFlavor, explain.WrongNamespace:
+	case explain.ExceedsMax, explain.UncoveredResource, explain.NoMatchingFlavor, explain.WrongNamespace:
 		return Never
 	case explain.Unknown:
 		return Unknown
@@ -116,12 +116,12 @@ func outcome(h tasks.Hypothesis) Outcome {
 func most(p Plan, v explain.Verdict) int64 {
 	pods := int64(p.Pods)
 	for _, f := range v.Flavors {
-		if v.Decides == nil || f.Flavor != v.Decides.Flavor {
+		if v.Shortage == nil || f.Flavor != v.Shortage.Flavor {
 			continue
 		}
 		for _, s := range f.Shortages {
 			if each := p.Gets[s.Resource]; each > 0 {
-				pods = min(pods, s.Most/each)
+				pods = min(pods, s.PotentialAvailable/each)
 			}
 		}
 	}

@@ -8,13 +8,13 @@ import (
 
 // Known tells whether a task of that name is in the index, whoever asks: it is
 // for telling somebody who may make one that the name is taken.
-func (s *Service) Known(namespace, kind, name string) bool {
+func (s *Service) Exists(namespace, kind, name string) bool {
 	return s.index.Find(namespace, kind, name, "") != nil
 }
 
 // Appears waits until a job is a task, some moments after it was made, or ctx
 // ends. It tells whether it can be looked at then.
-func (s *Service) Appears(ctx context.Context, namespace, kind, name, uid string) bool {
+func (s *Service) WaitForTask(ctx context.Context, namespace, kind, name, uid string) bool {
 	t := s.wait(ctx, Address{namespace, kind, name, uid}, func(t *Task) bool { return t != nil })
 	return t != nil
 }
@@ -32,8 +32,8 @@ func (s *Service) found(ctx context.Context, x *Index, at Address) *Task {
 
 // Classed waits until Kueue has copied the class of a job into its Workload, the
 // task is gone, or ctx ends.
-func (s *Service) Classed(ctx context.Context, at Address, class string) {
-	s.wait(ctx, at, func(t *Task) bool { return t == nil || t.Class == class })
+func (s *Service) WaitForPriorityClass(ctx context.Context, at Address, class string) {
+	s.wait(ctx, at, func(t *Task) bool { return t == nil || t.PriorityClass == class })
 }
 
 func (s *Service) wait(ctx context.Context, at Address, is func(*Task) bool) *Task {

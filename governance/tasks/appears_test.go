@@ -16,7 +16,7 @@ func TestWaitLooksAtChangesOnly(t *testing.T) {
 	changed, looks := make(chan struct{}), 0
 	seen := make(chan *Task, 1)
 	go func() {
-		seen <- x.wait(t.Context(), changed, at, func(t *Task) bool { looks++; return t != nil && t.Class == "high" })
+		seen <- x.wait(t.Context(), changed, at, func(t *Task) bool { looks++; return t != nil && t.PriorityClass == "high" })
 	}()
 	for _, class := range []string{"low", "low", "high"} {
 		x.set(workload("ns", "a", class, 1, start), false)
@@ -26,7 +26,7 @@ func TestWaitLooksAtChangesOnly(t *testing.T) {
 			seen <- found
 		}
 	}
-	if found := <-seen; found == nil || found.Class != "high" || looks > 4 {
+	if found := <-seen; found == nil || found.PriorityClass != "high" || looks > 4 {
 		t.Errorf("it saw %+v after %d looks", found, looks)
 	}
 

@@ -23,19 +23,19 @@ import (
 // Backing is whose quota a task runs on. Kueue does not record it: of a team's
 // tasks those of the higher class, and then those admitted earlier, take its own
 // quota first, and the rest borrows.
-type Backing struct {
-	Lines  []BackingLine // accelerators first
-	Nested bool          // of a cohort in a cohort: who lends is not worked out
+type QuotaSources struct {
+	Sources []QuotaSource // accelerators first
+	Nested  bool          // of a cohort in a cohort: who lends is not worked out
 }
 
 // BackingLine is one resource of one pool, in the units of quota.Resources. Held
 // is Own and Borrowed; Borrowed is Unallocated, what lenders lend, and Uncovered.
-type BackingLine struct {
+type QuotaSource struct {
 	quota.FlavorResource
-	Held, Own, Borrowed int64
-	Unallocated         int64    // of what no team was given
-	Lenders             []Lender // the largest first; apportioned
-	Uncovered           int64    // beyond what all have: a quota was lowered
+	Usage, Own, Borrowed int64
+	Unallocated          int64    // of what no team was given
+	Lenders              []Lender // the largest first; apportioned
+	Uncovered            int64    // beyond what all have: a quota was lowered
 }
 
 // Lender is a team that lends; without a name, those that are not for the
@@ -46,13 +46,13 @@ type Lender struct {
 }
 
 // Borrows tells whether anything is borrowed.
-func (b *Backing) Borrows() bool {
-	return slices.ContainsFunc(b.Lines, func(l BackingLine) bool { return l.Borrowed > 0 })
+func (b *QuotaSources) Borrows() bool {
+	return slices.ContainsFunc(b.Sources, func(l QuotaSource) bool { return l.Borrowed > 0 })
 }
 
 // backing is whose quota a task runs on; nil for one that holds none.
-func (v viewer) backing(ctx context.Context, t *Task) (*Backing, error) {
-	if !t.State.Holding() || t.main.Status.Admission == nil {
+func (v viewer) backing(ctx context.Context, t *Task) (*QuotaSources, error) {
+	if !t.State.UsesQuota() || t.main.Status.Admission == nil {
 		return nil, nil
 	}
 	queue := string(t.main.Status.Admission.ClusterQueue)
@@ -72,31 +72,31 @@ func (v viewer) backing(ctx context.Context, t *Task) (*Backing, error) {
 		}
 	}
 	slices.SortFunc(members, func(a, b *kueue.ClusterQueue) int { return strings.Compare(a.Name, b.Name) })
-	cohort := explain.Cluster{Shared: quota.FlavorResourceQuantities{}}
+	cohort := explain.Cluster{CohortQuota: quota.FlavorResourceQuantities{}}
 	var err error
-	if cohort.Nested, err = v.cohortQuota(ctx, string(name), cohort.Shared); err != nil {
+	if cohort.Nested, err = v.cohortQuota(ctx, string(name), cohort.CohortQuota); err != nil {
 		return nil, err
 	}
-	b := &Backing{Nested: cohort.Nested}
+	b := &QuotaSources{Nested: cohort.Nested}
 	var held quota.FlavorResourceQuantities
-	for _, h := range t.holds {
+	for _, h := range t.AdmittedWorkloads {
 		if h.Queue == queue {
-			held = h.Holds
+			held = h.Usage
 		}
 	}
 	cells := slices.SortedFunc(maps.Keys(held), func(a, b quota.FlavorResource) int {
 		return cmp.Or(quota.Compare(a.Resource, b.Resource), strings.Compare(a.Flavor, b.Flavor))
 	})
 	for _, cell := range cells {
-		if line := v.line(t, cell, queue, members, cohort); line.Held > 0 {
-			b.Lines = append(b.Lines, line)
+		if line := v.line(t, cell, queue, members, cohort); line.Usage > 0 {
+			b.Sources = append(b.Sources, line)
 		}
 	}
 	return b, nil
 }
 
 // line says whose quota of one cell a task holds.
-func (v viewer) line(t *Task, cell quota.FlavorResource, queue string, members []*kueue.ClusterQueue, cohort explain.Cluster) BackingLine {
+func (v viewer) line(t *Task, cell quota.FlavorResource, queue string, members []*kueue.ClusterQueue, cohort explain.Cluster) QuotaSource {
 	teams := make([]usage.Team, len(members))
 	own := 0
 	used, amounts, mine := v.index.portions(cell, queue, t, members)
@@ -108,17 +108,17 @@ func (v viewer) line(t *Task, cell quota.FlavorResource, queue string, members [
 		}
 	}
 	borrowed := usage.OwnFirst(teams[own].Quota, amounts)
-	l := BackingLine{FlavorResource: cell}
+	l := QuotaSource{FlavorResource: cell}
 	for i, amount := range borrowed {
 		if mine[i] {
-			l.Held, l.Borrowed = l.Held+amounts[i], l.Borrowed+amount
+			l.Usage, l.Borrowed = l.Usage+amounts[i], l.Borrowed+amount
 		}
 	}
-	l.Own = l.Held - l.Borrowed
+	l.Own = l.Usage - l.Borrowed
 	if l.Borrowed == 0 || cohort.Nested {
 		return l
 	}
-	loans := usage.Lend(teams, cohort.Shared[cell])
+	loans := usage.Lend(teams, cohort.CohortQuota[cell])
 	sources := []int64{loans.Unallocated[own], loans.Uncovered[own]}
 	for i := range teams {
 		sources = append(sources, loans.Lent[i][own])
@@ -204,7 +204,7 @@ func (x *Index) portions(cell quota.FlavorResource, queue string, t *Task, membe
 	holders := x.holding.list()
 	x.mu.Unlock()
 	for _, holder := range holders {
-		if !slices.ContainsFunc(holder.holds, func(h explain.Holder) bool { return h.Queue == queue }) {
+		if !slices.ContainsFunc(holder.AdmittedWorkloads, func(h explain.AdmittedWorkload) bool { return h.Queue == queue }) {
 			continue
 		}
 		for _, w := range holder.Parts {
@@ -212,9 +212,9 @@ func (x *Index) portions(cell quota.FlavorResource, queue string, t *Task, membe
 				continue
 			}
 			p := portion{uid: string(w.UID), mine: holder.UID == t.UID && holder.Namespace == t.Namespace}
-			for set := range admitted.Sets(w) {
+			for set := range admitted.PodSets(w) {
 				if set.Flavors[cell.Resource] == cell.Flavor {
-					p.amount += set.Holds[cell.Resource]
+					p.amount += set.Usage[cell.Resource]
 				}
 			}
 			if w.Spec.Priority != nil {

@@ -52,7 +52,7 @@ func (t *Task) explained(missing bool) bool {
 	switch {
 	case t.State.Finished(), t.State == Stopping, t.State == Stopped:
 		return false
-	case t.Bare, t.State.Waiting():
+	case t.NoWorkload, t.State.Waiting():
 		return true
 	}
 	return missing || t.State == Starting && t.AdmittedAt.IsZero()
@@ -107,7 +107,7 @@ func (b *briefs) kept(list []*Task) []*explain.Verdict {
 func (b *briefs) shown(list []*Task) []*explain.Verdict {
 	found := make([]*explain.Verdict, len(list))
 	for i, t := range list {
-		if kept, ok := b.get(groupKey{t.Namespace, t.UID}); ok && kept.task.State == t.State && kept.task.Bare == t.Bare {
+		if kept, ok := b.get(groupKey{t.Namespace, t.UID}); ok && kept.task.State == t.State && kept.task.NoWorkload == t.NoWorkload {
 			found[i] = kept.verdict
 		}
 	}
@@ -207,9 +207,9 @@ func (s *survey) brief(ctx context.Context, t *Task) (*explain.Verdict, error) {
 	}
 	v := explain.Brief(*q, c)
 	// What names others, or what no headline has, is not kept.
-	kept := &explain.Verdict{Constraint: v.Constraint, Decides: v.Decides, Fit: v.Fit, MayPreempt: v.MayPreempt}
+	kept := &explain.Verdict{Constraint: v.Constraint, Shortage: v.Shortage, Fit: v.Fit, MayPreempt: v.MayPreempt}
 	switch v.Constraint {
-	case explain.Uncovered, explain.NoClass, explain.NotIntegrated:
+	case explain.UncoveredResource, explain.NoPriorityClass, explain.NotIntegrated:
 		kept.Detail = v.Detail
 	}
 	return kept, nil

@@ -12,7 +12,7 @@ import (
 func TestKeptBriefs(t *testing.T) {
 	var b briefs
 	waits := &Task{Namespace: "ns", UID: "1", State: Pending}
-	verdict := &explain.Verdict{Constraint: explain.Turn}
+	verdict := &explain.Verdict{Constraint: explain.PendingEvaluation}
 	if got := b.kept([]*Task{waits}); len(got) != 1 || got[0] != nil {
 		t.Errorf("before anything is computed it shows %v", got)
 	}
@@ -86,10 +86,10 @@ func TestBriefSaysWhatThePageSays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if brief.Constraint != full.Constraint || (brief.Decides == nil) != (full.Decides == nil) || brief.Decides != nil && brief.Decides.Short() != full.Decides.Short() {
+	if brief.Constraint != full.Constraint || (brief.Shortage == nil) != (full.Shortage == nil) || brief.Shortage != nil && brief.Shortage.Missing() != full.Shortage.Missing() {
 		t.Errorf("the list says %+v, and the page %+v", brief, full)
 	}
-	for list := range brief.Holders() {
+	for list := range brief.AdmittedWorkloads() {
 		if len(*list) > 0 {
 			t.Errorf("the list names %+v", *list)
 		}

@@ -35,7 +35,7 @@ func (x *Index) count(before, after *Task) {
 		y := x.tallyOf(before)
 		y.remove(before)
 		if y.empty() {
-			delete(x.classes, classKey{before.Namespace, before.Class})
+			delete(x.classes, classKey{before.Namespace, before.PriorityClass})
 		}
 	}
 	if after == nil {
@@ -91,10 +91,10 @@ func byRun(a, b *Task) int {
 }
 
 // hasRun tells whether a task has its quota, and its checks done.
-func hasRun(t *Task) bool { return t != nil && !t.AdmittedAt.IsZero() && t.State.Holding() }
+func hasRun(t *Task) bool { return t != nil && !t.AdmittedAt.IsZero() && t.State.UsesQuota() }
 
 func (x *Index) tallyOf(t *Task) *tally {
-	key := classKey{t.Namespace, t.Class}
+	key := classKey{t.Namespace, t.PriorityClass}
 	y := x.classes[key]
 	if y == nil {
 		y = &tally{states: map[State]int{}, waiting: newOrder(byWait), running: newOrder(byRun)}
@@ -119,7 +119,7 @@ func (y *tally) add(t *Task) {
 	switch {
 	case t.State.Waiting():
 		y.waiting.put(t)
-	case t.State.Holding():
+	case t.State.UsesQuota():
 		y.running.put(t)
 	}
 }
@@ -129,14 +129,14 @@ func (y *tally) remove(t *Task) {
 	switch {
 	case t.State.Waiting():
 		y.waiting.remove(t)
-	case t.State.Holding():
+	case t.State.UsesQuota():
 		y.running.remove(t)
 	}
 }
 
 // ClassRow is what there is of one priority class.
-type ClassRow struct {
-	Class                       string // as its object is named; empty for tasks without one
+type PriorityClassRow struct {
+	PriorityClass               string // as its object is named; empty for tasks without one
 	Priority                    int32
 	Running, Pending, Preempted int
 	States                      map[State]int // all of them
@@ -150,7 +150,7 @@ type ClassRow struct {
 
 // Ended takes in how many waits and runs have ended, and how long they took: the
 // longest ones count those that go on.
-func (r *ClassRow) Ended(waits int, averageWait, longestWait time.Duration, runs int, averageRun, longestRun time.Duration) {
+func (r *PriorityClassRow) SetEnded(waits int, averageWait, longestWait time.Duration, runs int, averageRun, longestRun time.Duration) {
 	r.Waits, r.AverageWait, r.LongestWait, r.WaitGoesOn = waits, averageWait, max(r.Waiting, longestWait), r.Waiting > longestWait
 	r.Runs, r.AverageRun, r.LongestRun, r.RunGoesOn = runs, averageRun, max(r.RunningFor, longestRun), r.RunningFor > longestRun
 }
@@ -160,20 +160,20 @@ func (r *ClassRow) Ended(waits int, averageWait, longestWait time.Duration, runs
 // and runs are those that ended within a length of time up to a day, or for 0
 // since the index began. since is from when they really are: a range begins with
 // a whole period of five minutes, and not before the index did.
-func (x *Index) Classes(sees func(namespace string) bool, within time.Duration) (rows []ClassRow, since time.Time) {
+func (x *Index) Classes(sees func(namespace string) bool, within time.Duration) (rows []PriorityClassRow, since time.Time) {
 	now := x.now()
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.dropOld(now)
 	since = x.begin(now, within)
-	sums, ended := map[string]*ClassRow{}, map[string]*struct{ waits, runs lengths }{}
+	sums, ended := map[string]*PriorityClassRow{}, map[string]*struct{ waits, runs lengths }{}
 	for key, y := range x.classes {
 		if !sees(key.namespace) {
 			continue
 		}
 		row := sums[key.class]
 		if row == nil {
-			row = &ClassRow{Class: key.class, Priority: y.priority, States: map[State]int{}}
+			row = &PriorityClassRow{PriorityClass: key.class, Priority: y.priority, States: map[State]int{}}
 			sums[key.class], ended[key.class] = row, &struct{ waits, runs lengths }{}
 		}
 		row.Priority = max(row.Priority, y.priority)
@@ -183,7 +183,7 @@ func (x *Index) Classes(sees func(namespace string) bool, within time.Duration) 
 				row.Preempted += n
 			case state == Pending:
 				row.Pending += n
-			case state.Holding():
+			case state.UsesQuota():
 				row.Running += n
 			}
 			row.States[state] += n
@@ -200,10 +200,10 @@ func (x *Index) Classes(sees func(namespace string) bool, within time.Duration) 
 	for class, row := range sums {
 		e := ended[class]
 		row.LoopRuns = e.runs.loops
-		row.Ended(e.waits.count, e.waits.average(), e.waits.longest, e.runs.count, e.runs.average(), e.runs.longest)
+		row.SetEnded(e.waits.count, e.waits.average(), e.waits.longest, e.runs.count, e.runs.average(), e.runs.longest)
 	}
-	return slices.SortedFunc(deref(maps.Values(sums)), func(a, b ClassRow) int {
-		return cmp.Or(cmp.Compare(b2i(a.Class == ""), b2i(b.Class == "")), cmp.Compare(b.Priority, a.Priority), strings.Compare(a.Class, b.Class))
+	return slices.SortedFunc(deref(maps.Values(sums)), func(a, b PriorityClassRow) int {
+		return cmp.Or(cmp.Compare(b2i(a.PriorityClass == ""), b2i(b.PriorityClass == "")), cmp.Compare(b.Priority, a.Priority), strings.Compare(a.PriorityClass, b.PriorityClass))
 	}), since
 }
 
@@ -214,8 +214,8 @@ func b2i(yes bool) int {
 	return 0
 }
 
-func deref(rows func(func(*ClassRow) bool)) func(func(ClassRow) bool) {
-	return func(yield func(ClassRow) bool) {
-		rows(func(r *ClassRow) bool { return yield(*r) })
+func deref(rows func(func(*PriorityClassRow) bool)) func(func(PriorityClassRow) bool) {
+	return func(yield func(PriorityClassRow) bool) {
+		rows(func(r *PriorityClassRow) bool { return yield(*r) })
 	}
 }

@@ -21,15 +21,15 @@ const shownAround = 5
 // Detail is all about one task.
 type Detail struct {
 	Item
-	Standing
+	QueuePosition
 	Verdict   *explain.Verdict // why it does not start, or gets no more; nil where there is nothing to say
 	About     Item             // what the verdict is about: the task, or what it waits for while it runs
 	Disagrees bool             // Kueue gives another reason than that verdict
 	Pods      []*Pod           // by name
 	PodCount  PodCount
 	Life
-	Loops []GuardedLoop      // that it is part of
-	Said  []metav1.Condition // by Kueue, of the Workload that tells its state
+	Loops      []GuardedLoop      // that it is part of
+	Conditions []metav1.Condition // by Kueue, of the Workload that tells its state
 }
 
 // Detail is all about one task that user may see: see Task.
@@ -42,7 +42,7 @@ func (s *Service) Detail(ctx context.Context, user governance.User, namespace, k
 	if err != nil {
 		return Detail{}, err
 	}
-	d := Detail{Item: v.item(t, place), Standing: standing}
+	d := Detail{Item: v.item(t, place), QueuePosition: standing}
 	if d.Life, err = v.life(ctx, t); err != nil {
 		return Detail{}, err
 	}
@@ -55,7 +55,7 @@ func (s *Service) Detail(ctx context.Context, user governance.User, namespace, k
 	}
 	for _, c := range t.main.Status.Conditions {
 		c.Message = v.names.redact(c.Message)
-		d.Said = append(d.Said, c)
+		d.Conditions = append(d.Conditions, c)
 	}
 	d.Pods, d.PodCount = v.index.Pods(t)
 	d.About = d.Item
@@ -72,11 +72,11 @@ func (s *Service) Detail(ctx context.Context, user governance.User, namespace, k
 	}
 	if d.Verdict != nil {
 		// What stands behind others, Kueue may not have looked at since there is room.
-		behind := d.Verdict.Constraint == explain.Turn && d.Place > 1
+		behind := d.Verdict.Constraint == explain.PendingEvaluation && d.Position > 1
 		// Nor does it add what a larger slice takes over, when it looks at what a queue
 		// can ever have.
-		slice := d.Verdict.Constraint == explain.ExceedsMax && t.State.Holding() && t.Elastic()
-		d.Disagrees = !behind && !slice && d.Verdict.Constraint != explain.LoopHeld && !d.Verdict.Agrees(d.About.Token)
+		slice := d.Verdict.Constraint == explain.ExceedsMax && t.State.UsesQuota() && t.Elastic()
+		d.Disagrees = !behind && !slice && d.Verdict.Constraint != explain.LoopHeld && !d.Verdict.Agrees(d.About.Reason)
 		s.given.count(t, d.Verdict.Constraint, d.Disagrees)
 	}
 	return d, nil

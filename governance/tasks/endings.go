@@ -131,7 +131,7 @@ func (e *endings) settle(moment time.Time) {
 // leaveOut takes back what turned out to be of a loop.
 func (e *endings) leaveOut(l *loop) {
 	e.recent = slices.DeleteFunc(e.recent, func(some ended) bool {
-		if some.part != l.Part || !l.covers(some.began, some.at) {
+		if some.part != l.WorkloadUID || !l.covers(some.began, some.at) {
 			return false
 		}
 		e.all.count, e.all.sum, e.all.loops = e.all.count-1, e.all.sum-some.took, e.all.loops+1

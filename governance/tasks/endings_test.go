@@ -82,7 +82,7 @@ func checkRanges(t *testing.T, x *Index, c *clock, all []*lived) {
 			var waited, ran lengths
 			longestWait, longestRun := time.Duration(0), time.Duration(0)
 			for _, l := range all {
-				if l.class != row.Class || !sees(l.namespace) {
+				if l.class != row.PriorityClass || !sees(l.namespace) {
 					continue
 				}
 				switch {
@@ -101,10 +101,10 @@ func checkRanges(t *testing.T, x *Index, c *clock, all []*lived) {
 				}
 			}
 			if row.Waits != waited.count || row.AverageWait != waited.average() || row.LongestWait != max(longestWait, waited.longest) || row.WaitGoesOn != (longestWait > waited.longest) {
-				t.Errorf("class %q waited, within %s: %+v, want %+v and %s", row.Class, within, row, waited, longestWait)
+				t.Errorf("class %q waited, within %s: %+v, want %+v and %s", row.PriorityClass, within, row, waited, longestWait)
 			}
 			if row.Runs != ran.count || row.AverageRun != ran.average() || row.LongestRun != max(longestRun, ran.longest) || row.RunGoesOn != (longestRun > ran.longest) {
-				t.Errorf("class %q ran, within %s: %+v, want %+v and %s", row.Class, within, row, ran, longestRun)
+				t.Errorf("class %q ran, within %s: %+v, want %+v and %s", row.PriorityClass, within, row, ran, longestRun)
 			}
 		}
 		if len(all) > 20 && len(rows) != 3 {
@@ -125,7 +125,7 @@ func checkRanges(t *testing.T, x *Index, c *clock, all []*lived) {
 func BenchmarkClassesOfADay(b *testing.B) {
 	x, c := newTestIndex()
 	for i := range 3000 {
-		y := x.tallyOf(&Task{Namespace: fmt.Sprint(i / 3), Class: fmt.Sprint(i % 3)})
+		y := x.tallyOf(&Task{Namespace: fmt.Sprint(i / 3), PriorityClass: fmt.Sprint(i % 3)})
 		for n := range int(memory / period) {
 			now := start.Add(time.Duration(n) * period)
 			y.waits.add(time.Hour, now)

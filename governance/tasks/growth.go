@@ -14,26 +14,26 @@ func (v viewer) more(ctx context.Context, t, next *Task) (*explain.Verdict, erro
 	if err != nil {
 		return nil, err
 	}
-	c.Holders = slices.DeleteFunc(c.Holders, func(h *explain.Holder) bool { return h.UID == t.UID && h.Namespace == t.Namespace })
+	c.Admitted = slices.DeleteFunc(c.Admitted, func(h *explain.AdmittedWorkload) bool { return h.UID == t.UID && h.Namespace == t.Namespace })
 	q := question(next)
 	if next.Elastic() { // the larger slice is counted whole
-		q.Takes = quota.FlavorResourceQuantities{}
-		for _, h := range t.holds {
-			for cell, amount := range h.Holds {
-				q.Takes[cell] += amount
+		q.ReplacedUsage = quota.FlavorResourceQuantities{}
+		for _, h := range t.AdmittedWorkloads {
+			for cell, amount := range h.Usage {
+				q.ReplacedUsage[cell] += amount
 				if queue := c.Queues[h.Queue]; queue != nil {
-					queue.Used[cell] -= amount
+					queue.Usage[cell] -= amount
 				}
 			}
 		}
 	}
-	if t.Class == "" { // Kueue takes no class for one that got its quota without
-		c.Ranks = nil
+	if t.PriorityClass == "" { // Kueue takes no class for one that got its quota without
+		c.PriorityClasses = nil
 	}
 	verdict := v.explain(q, c)
 	verdict.Changes = slices.DeleteFunc(verdict.Changes, func(c explain.Change) bool {
 		// A part comes whole or not at all, and fewer pods than it has are not more.
-		return c.Kind == explain.FewerPods && (!next.Elastic() || c.Pods <= t.Size.Now)
+		return c.Kind == explain.FewerPods && (!next.Elastic() || c.Pods <= t.Size.Admitted)
 	})
 	return verdict, nil
 }
@@ -51,9 +51,9 @@ func (t *Task) next() *Task {
 	if first == nil {
 		return nil
 	}
-	next := &Task{Namespace: t.Namespace, Kind: t.Kind, Name: t.Name, UID: t.UID, Queue: t.Queue, Class: t.Class, Priority: first.priority, State: first.state, main: first.w}
+	next := &Task{Namespace: t.Namespace, Kind: t.Kind, Name: t.Name, UID: t.UID, Queue: t.Queue, PriorityClass: t.PriorityClass, Priority: first.priority, State: first.state, main: first.w}
 	if first.told != nil {
-		next.Token, next.Reason = first.told.Reason, firstLine(first.told.Message)
+		next.Reason, next.Message = first.told.Reason, firstLine(first.told.Message)
 	}
 	first.times(next, nil)
 	return next

@@ -91,19 +91,19 @@ type guardWatcher struct{ *Service }
 
 // Loop implements loopguard.Watcher.
 func (g guardWatcher) Loop(l loopguard.Loop) {
-	g.NoteLoop(Loop{Namespace: l.Victim.Namespace, Part: l.Victim.UID, Since: l.Since, Last: l.Last})
+	g.RecordLoop(Loop{Namespace: l.Victim.Namespace, WorkloadUID: l.Victim.UID, Since: l.Since, Last: l.Last})
 	if g.index.notify != nil { // also where only its state changed
 		g.index.notify()
 	}
 }
 
-var guardSteps = map[loopguard.What]Happened{
+var guardSteps = map[loopguard.What]EventType{
 	loopguard.Detected: WasLooped, loopguard.WasHeld: WasHeld, loopguard.WasReleased: WasReleased, loopguard.WasTakenOver: WasReleased,
 }
 
 // Step implements loopguard.Watcher.
 func (g guardWatcher) Step(s loopguard.Step) {
-	g.NoteStep(s.Of.Namespace, s.Of.UID, Event{What: guardSteps[s.What], At: s.At, Reason: s.Reason, By: g.taskOfPart(s.Other.UID)})
+	g.RecordEvent(s.Of.Namespace, s.Of.UID, Event{Type: guardSteps[s.What], At: s.At, Reason: s.Reason, Preemptor: g.taskOfPart(s.Other.UID)})
 }
 
 func (s *Service) taskOfPart(uid types.UID) *Task {

@@ -19,9 +19,9 @@ type Proposal struct {
 type Hypothesis struct {
 	// Verdict is Turn for one that fits, and Reclaims for one for which Kueue
 	// would make room.
-	Verdict explain.Verdict
-	Before  int  // tasks that would stand before it in its queue
-	Strict  bool // a task before it that does not fit would hold it up
+	Verdict    explain.Verdict
+	Ahead      int  // tasks that would stand before it in its queue
+	StrictFIFO bool // a task before it that does not fit would hold it up
 }
 
 // WouldStart says how a task would fare, by the same numbers as one that waits,
@@ -40,9 +40,9 @@ func (s *Service) WouldStart(ctx context.Context, user governance.User, p Propos
 		return Hypothesis{}, err
 	}
 	return Hypothesis{
-		Verdict: *v.explain(explain.Task{Namespace: p.Namespace, Priority: p.Priority, PodSets: p.PodSets}, c),
-		Before:  v.index.before(p.Namespace, p.Queue, p.Priority),
-		Strict:  c.Queue != nil && c.Queue.Strict,
+		Verdict:    *v.explain(explain.Task{Namespace: p.Namespace, Priority: p.Priority, PodSets: p.PodSets}, c),
+		Ahead:      v.index.before(p.Namespace, p.Queue, p.Priority),
+		StrictFIFO: c.Queue != nil && c.Queue.StrictFIFO,
 	}, nil
 }
 

@@ -70,7 +70,7 @@ type queueKey struct{ namespace, queue string }
 // NewIndex is an empty index. now is the time.
 func NewIndex(now func() time.Time) *Index {
 	holding := newOrder(inLine)
-	holding.takes = func(t *Task) bool { return len(t.holds) > 0 }
+	holding.takes = func(t *Task) bool { return len(t.AdmittedWorkloads) > 0 }
 	return &Index{
 		now: now, holding: holding, tasks: map[groupKey]*Task{}, parts: map[groupKey][]*kueue.Workload{}, group: map[types.UID]groupKey{},
 		named: map[address][]*Task{}, spaces: map[string]map[*Task]struct{}{}, queues: map[queueKey]*order{},
@@ -178,9 +178,9 @@ func (x *Index) make(key groupKey, first bool) {
 		// It is gone, as if they were.
 	} else if len(parts) > 0 {
 		t = FromWorkloads(parts, before)
-		t.Held, t.Asked = x.requests.of(t.Held), x.requests.of(t.Asked)
-		for i := range t.holds {
-			t.holds[i].Holds = x.amounts.of(t.holds[i].Holds)
+		t.Usage, t.Requests = x.requests.of(t.Usage), x.requests.of(t.Requests)
+		for i := range t.AdmittedWorkloads {
+			t.AdmittedWorkloads[i].Usage = x.amounts.of(t.AdmittedWorkloads[i].Usage)
 		}
 	} else if j := x.bare(key); j != nil {
 		t = x.fromJob(j)
@@ -194,7 +194,7 @@ func (x *Index) make(key groupKey, first bool) {
 		x.list(t)
 	}
 	x.note(before, t, first)
-	if first && (before == nil || before.Bare) && t != nil {
+	if first && (before == nil || before.NoWorkload) && t != nil {
 		if before != nil {
 			x.count(before, nil)
 		}
@@ -219,8 +219,8 @@ func (x *Index) list(t *Task) {
 	for _, o := range x.orders {
 		o.put(t)
 	}
-	for _, h := range t.holds {
-		x.addUsed(h.Queue, h.Holds, 1)
+	for _, h := range t.AdmittedWorkloads {
+		x.addUsed(h.Queue, h.Usage, 1)
 	}
 	x.holding.put(t)
 	if t.queued() {
@@ -243,8 +243,8 @@ func (x *Index) unlist(t *Task) {
 	for _, o := range x.orders {
 		o.remove(t)
 	}
-	for _, h := range t.holds {
-		x.addUsed(h.Queue, h.Holds, -1)
+	for _, h := range t.AdmittedWorkloads {
+		x.addUsed(h.Queue, h.Usage, -1)
 	}
 	x.holding.remove(t)
 	if t.queued() {

@@ -136,7 +136,7 @@ func checkLikeALook(t *testing.T, x *Index, c *clock, there map[string]*kueue.Wo
 	case 0:
 		q.States = []State{Running, Pending}
 	case 1:
-		q.Classes = []string{""}
+		q.PriorityClasses = []string{""}
 	case 2:
 		q.Text = "T-1"
 	case 3:
@@ -170,7 +170,7 @@ func checkLikeALook(t *testing.T, x *Index, c *clock, there map[string]*kueue.Wo
 		}
 		return place, of
 	}
-	if q.Sort == ByPlace {
+	if q.Sort == ByPosition {
 		slices.SortStableFunc(sortable, func(a, b *Task) int {
 			of, than := 0, 0
 			if of, _ = place(a); of == 0 && !q.Descending {
@@ -200,27 +200,27 @@ func checkLikeALook(t *testing.T, x *Index, c *clock, there map[string]*kueue.Wo
 	counts := map[string]map[State]int{}
 	for _, task := range all {
 		if sees == nil || sees[task.Namespace] {
-			if counts[task.Class] == nil {
-				counts[task.Class] = map[State]int{}
+			if counts[task.PriorityClass] == nil {
+				counts[task.PriorityClass] = map[State]int{}
 			}
-			counts[task.Class][task.State]++
+			counts[task.PriorityClass][task.State]++
 		}
 	}
 	rows, _ := x.Classes(func(namespace string) bool { return sees == nil || sees[namespace] }, 0)
 	for _, row := range rows {
 		for state, n := range row.States {
-			if counts[row.Class][state] != n {
-				t.Errorf("class %q has %d %s, want %d", row.Class, n, state, counts[row.Class][state])
+			if counts[row.PriorityClass][state] != n {
+				t.Errorf("class %q has %d %s, want %d", row.PriorityClass, n, state, counts[row.PriorityClass][state])
 			}
-			delete(counts[row.Class], state)
+			delete(counts[row.PriorityClass], state)
 		}
-		if len(counts[row.Class]) > 0 {
-			t.Errorf("class %q misses %v", row.Class, counts[row.Class])
+		if len(counts[row.PriorityClass]) > 0 {
+			t.Errorf("class %q misses %v", row.PriorityClass, counts[row.PriorityClass])
 		}
 	}
 	for _, task := range all {
 		current := x.Find(task.Namespace, "job", task.Name, "")
-		got, of := x.Place(current)
+		got, of := x.Position(current)
 		if want, waiting := place(task); got != want || of != waiting {
 			t.Errorf("%s stands at %d of %d, want %d of %d", task.Name, got, of, want, waiting)
 		}
@@ -233,22 +233,22 @@ func checkHolders(t *testing.T, x *Index, all []*Task) {
 	own := &explain.Queue{Name: "q-0"}
 	c := &explain.Cluster{Queue: own, Queues: map[string]*explain.Queue{"q-0": own, "q-1": {Name: "q-1"}}} // others of which all is borrowed, and one of no concern
 	x.fill(c)
-	var want []*explain.Holder
+	var want []*explain.AdmittedWorkload
 	used := map[string]int64{}
 	for _, task := range all {
-		for i := range task.holds {
-			if h := &task.holds[i]; h.Queue != "q-2" {
+		for i := range task.AdmittedWorkloads {
+			if h := &task.AdmittedWorkloads[i]; h.Queue != "q-2" {
 				want = append(want, h)
-				used[h.Queue] += h.Holds[quota.FlavorResource{Flavor: "a100", Resource: "nvidia.com/gpu"}]
+				used[h.Queue] += h.Usage[quota.FlavorResource{Flavor: "a100", Resource: "nvidia.com/gpu"}]
 			}
 		}
 	}
-	slices.SortFunc(want, (*explain.Holder).Compare)
-	if diff := cmp.Diff(want, c.Holders, cmpopts.EquateEmpty()); diff != "" {
+	slices.SortFunc(want, (*explain.AdmittedWorkload).Compare)
+	if diff := cmp.Diff(want, c.Admitted, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("holders are not as a look tells: %s", diff)
 	}
 	for name, q := range c.Queues {
-		if got := q.Used[quota.FlavorResource{Flavor: "a100", Resource: "nvidia.com/gpu"}]; got != used[name] {
+		if got := q.Usage[quota.FlavorResource{Flavor: "a100", Resource: "nvidia.com/gpu"}]; got != used[name] {
 			t.Errorf("of %s %d are used, want %d", name, got, used[name])
 		}
 	}
@@ -353,7 +353,7 @@ func TestOrphanedWorkload(t *testing.T) {
 				x.drop(slice("only", ""))
 				x.set(slice("second", "first", runs(start)...), false)
 			}
-			if task := x.Find("ns", "Job", "t", ""); task == nil || task.State != Running || task.Bare {
+			if task := x.Find("ns", "Job", "t", ""); task == nil || task.State != Running || task.NoWorkload {
 				t.Fatalf("before, it is %+v", task)
 			}
 			for i, step := range steps {
@@ -386,7 +386,7 @@ func TestMissingPods(t *testing.T) {
 		kind    string
 		missing int32
 	}{{"Job", 1}, {podGroup, 0}} {
-		task := &Task{Kind: tc.kind, Size: Size{Now: 2}}
+		task := &Task{Kind: tc.kind, Size: Size{Admitted: 2}}
 		placed := placement(task, nil, PodCount{Total: 1, Ended: 1})
 		if placed == nil && tc.missing > 0 || placed != nil && placed.Missing != tc.missing {
 			t.Errorf("of a %s it is %+v, want %d missing", tc.kind, placed, tc.missing)
@@ -408,10 +408,10 @@ func TestListByPlace(t *testing.T) {
 		q    Query
 		want string
 	}{
-		{Query{Sort: ByPlace}, "t1 1 t2 1 t0 2 runs 0 "},
-		{Query{Sort: ByPlace, Descending: true}, "t0 2 t2 1 t1 1 runs 0 "},
-		{Query{Sort: ByPlace, Namespaces: []string{"ns"}}, "t1 1 t2 1 t0 2 runs 0 "},
-		{Query{Sort: ByPlace, States: []State{Pending}, Descending: true}, "t0 2 t2 1 t1 1 "},
+		{Query{Sort: ByPosition}, "t1 1 t2 1 t0 2 runs 0 "},
+		{Query{Sort: ByPosition, Descending: true}, "t0 2 t2 1 t1 1 runs 0 "},
+		{Query{Sort: ByPosition, Namespaces: []string{"ns"}}, "t1 1 t2 1 t0 2 runs 0 "},
+		{Query{Sort: ByPosition, States: []State{Pending}, Descending: true}, "t0 2 t2 1 t1 1 "},
 	} {
 		f, got := x.find(tc.q, nil), ""
 		for i, task := range f.page {
@@ -462,7 +462,7 @@ func TestElasticJobIsOneTask(t *testing.T) {
 	x.set(slice(3, 6, at(20), waits(at(20))...), false)
 	c.at = at(31)
 	task := x.Find("ns", "job", "grows", "")
-	if x.Len() != 1 || task.State != Running || task.Size != (Size{Least: 6, Now: 3, Wanted: 6, Guaranteed: 3}) || !task.Growing() || task.Ran(c.at) != 30*time.Second || !task.Submitted.Equal(at(0)) {
+	if x.Len() != 1 || task.State != Running || task.Size != (Size{Min: 6, Admitted: 3, Wanted: 6, Guaranteed: 3}) || !task.Growing() || task.Ran(c.at) != 30*time.Second || !task.Submitted.Equal(at(0)) {
 		t.Errorf("of %d tasks it is %+v, %s", x.Len(), task, task.Ran(c.at))
 	}
 	x.drop(slice(3, 6, at(20)))
@@ -489,7 +489,7 @@ func TestIncrementsAreOneTask(t *testing.T) {
 		x.set(w, false)
 	}
 	task := x.Find("ns", "job", "train", "")
-	if x.Len() != 1 || task.State != Running || task.Priority != 90 || task.Size != (Size{Least: 4, Now: 8, Wanted: 12, Guaranteed: 4}) {
+	if x.Len() != 1 || task.State != Running || task.Priority != 90 || task.Size != (Size{Min: 4, Admitted: 8, Wanted: 12, Guaranteed: 4}) {
 		t.Errorf("of %d tasks it is %+v", x.Len(), task)
 	}
 }

@@ -209,7 +209,7 @@ func (x *Index) bare(key groupKey) *job {
 	}
 	if j.kind == podGroup {
 		for _, t := range x.named[address{j.Namespace, strings.ToLower(podGroup), j.Name}] {
-			if !t.Bare {
+			if !t.NoWorkload {
 				return nil
 			}
 		}
@@ -248,9 +248,9 @@ func bareWorkload(j *job) *kueue.Workload {
 // fromJob is a task that has no Workload. Its pods tell whether it runs.
 func (x *Index) fromJob(j *job) *Task {
 	t := &Task{
-		Namespace: j.Namespace, Kind: j.kind, Name: j.Name, UID: string(j.UID), Queue: j.queue, Class: j.class,
-		State: Pending, Since: j.CreationTimestamp.Time, Submitted: j.CreationTimestamp.Time, Bare: true,
-		Token: NoWorkload, Held: quota.Resources{}, Asked: quota.Resources{},
+		Namespace: j.Namespace, Kind: j.kind, Name: j.Name, UID: string(j.UID), Queue: j.queue, PriorityClass: j.class,
+		State: Pending, Since: j.CreationTimestamp.Time, Submitted: j.CreationTimestamp.Time, NoWorkload: true,
+		Reason: NoWorkload, Usage: quota.Resources{}, Requests: quota.Resources{},
 	}
 	t.main = bareWorkload(j)
 	for _, p := range x.podsOf(t) {
@@ -263,13 +263,13 @@ func (x *Index) fromJob(j *job) *Task {
 			t.State = Starting
 		}
 		t.Size.Wanted++
-		t.Asked.Add(p.Requests)
+		t.Requests.Add(p.Requests)
 	}
 	if t.State == Pending {
 		t.WaitingSince = t.Submitted
 	} else {
-		t.Size.Now = t.Size.Wanted
+		t.Size.Admitted = t.Size.Wanted
 	}
-	t.Size.Least = t.Size.Wanted
+	t.Size.Min = t.Size.Wanted
 	return t
 }

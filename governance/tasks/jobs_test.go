@@ -78,7 +78,7 @@ func TestJobsWithoutAWorkload(t *testing.T) {
 			w := workload("a", "j", "", 0, start.Add(-time.Hour), waits(start)...)
 			w.OwnerReferences[0].UID = tc.job.UID
 			x.set(w, false)
-			if task := x.Find("a", "job", "j", ""); task == nil || task.Bare || x.Len() != 1 {
+			if task := x.Find("a", "job", "j", ""); task == nil || task.NoWorkload || x.Len() != 1 {
 				t.Errorf("with its Workload it is %+v, of %d", task, x.Len())
 			}
 			x.drop(w)
@@ -138,7 +138,7 @@ func TestAdoptedPod(t *testing.T) {
 	x.govern("a", true)
 	alone := podObject(x, "a", "pod", "", "")
 	x.setPod(alone)
-	if task := x.Find("a", "pod", "pod", ""); task == nil || !task.Bare || task.State != Running {
+	if task := x.Find("a", "pod", "pod", ""); task == nil || !task.NoWorkload || task.State != Running {
 		t.Fatalf("it is %+v", task)
 	}
 	x.setPod(podObject(x, "a", "pod", "ReplicaSet", "rs"))

@@ -216,13 +216,13 @@ func (l *lab) is(name string, state tasks.State, decides explain.Constraint, tok
 		if l.other && token != "" {
 			token = otherWords[token]
 		}
-		if d.State != state || constraint != decides || token != "" && d.Token != token {
-			return fmt.Errorf("%s is %s for %s (%+v), and Kueue says %s %q; want %s for %s, %s", name, d.State, constraint, d.Verdict, d.Token, d.Task.Reason, state, decides, token)
+		if d.State != state || constraint != decides || token != "" && d.Reason != token {
+			return fmt.Errorf("%s is %s for %s (%+v), and Kueue says %s %q; want %s for %s, %s", name, d.State, constraint, d.Verdict, d.Reason, d.Task.Message, state, decides, token)
 		}
 		return l.lists(ctx, d)
 	})
 	if token != "" && d.Disagrees {
-		l.t.Errorf("%s does not agree with Kueue's reason %s", d.Verdict.Constraint, d.Token)
+		l.t.Errorf("%s does not agree with Kueue's reason %s", d.Verdict.Constraint, d.Reason)
 	}
 	return d
 }
@@ -249,7 +249,7 @@ func (l *lab) runs(name string) tasks.Detail {
 }
 
 // offers checks that a change is among those that would start a task.
-func (l *lab) offers(d tasks.Detail, kind explain.Kind) explain.Change {
+func (l *lab) offers(d tasks.Detail, kind explain.ChangeKind) explain.Change {
 	l.t.Helper()
 	at := -1
 	clustertest.Eventually(l.t, soon, func(context.Context) error {
@@ -289,7 +289,7 @@ func (l *lab) until(name string, is func(d tasks.Detail) bool) {
 	l.t.Helper()
 	clustertest.Eventually(l.t, soon, func(context.Context) error {
 		if d := l.detail(name); !is(d) {
-			return fmt.Errorf("it is %s with %+v, holds %v, and wants %q", d.State, d.Size, d.Held, d.Wants)
+			return fmt.Errorf("it is %s with %+v, holds %v, and wants %q", d.State, d.Size, d.Usage, d.PendingMessage)
 		}
 		return nil
 	})
@@ -325,7 +325,7 @@ func (l *lab) answerCheck(name, state, more string) {
 // preemption is the last one of a task.
 func preemption(d tasks.Detail) (last tasks.Event) {
 	for _, e := range d.Timeline {
-		if e.What == tasks.WasPreempted {
+		if e.Type == tasks.WasPreempted {
 			last = e
 		}
 	}

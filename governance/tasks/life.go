@@ -41,29 +41,29 @@ func (x *Index) note(before, t *Task, first bool) {
 
 // Life is what became of a task until now.
 type Life struct {
-	Timeline  []Event
-	Forgotten int32    // how often it lost its quota beyond what Timeline has
-	Sizes     []Resize // of a task that had more than one
-	Backing   *Backing // whose quota it holds; nil for none
+	Timeline     []Event
+	Omitted      int32         // how often it lost its quota beyond what Timeline has
+	Sizes        []Resize      // of a task that had more than one
+	QuotaSources *QuotaSources // whose quota it holds; nil for none
 }
 
 // life is a task's life as the viewer may see it.
 func (v viewer) life(ctx context.Context, t *Task) (l Life, err error) {
 	l.Timeline, l.Sizes = v.index.Timeline(t), v.index.Sizes(t)
-	l.Forgotten = t.Evictions
+	l.Omitted = t.Evictions
 	for i := range l.Timeline {
 		e := &l.Timeline[i]
 		if e.lost() {
-			l.Forgotten = max(0, l.Forgotten-1-e.Omitted)
+			l.Omitted = max(0, l.Omitted-1-e.Omitted)
 		}
-		e.Text = v.names.redact(e.Text)
-		if e.By != nil && v.sees != nil && !v.sees[e.By.Namespace] {
-			e.By, e.ByGone = nil, false
+		e.Message = v.names.redact(e.Message)
+		if e.Preemptor != nil && v.sees != nil && !v.sees[e.Preemptor.Namespace] {
+			e.Preemptor, e.PreemptorDeleted = nil, false
 		}
-		if e.By != nil {
-			e.Team = v.teams[e.By.Namespace]
+		if e.Preemptor != nil {
+			e.PreemptorTeam = v.teams[e.Preemptor.Namespace]
 		}
 	}
-	l.Backing, err = v.backing(ctx, t)
+	l.QuotaSources, err = v.backing(ctx, t)
 	return l, err
 }

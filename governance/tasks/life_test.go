@@ -66,11 +66,11 @@ var lives = map[string]func(*lab){
 		x.Handler().OnAdd(w, true)
 		var left []tasks.Event
 		for _, e := range x.Timeline(x.Find(l.name, "job", "a", "")) {
-			if e.What == tasks.WasPreempted {
+			if e.Type == tasks.WasPreempted {
 				left = append(left, e)
 			}
 		}
-		if len(left) != 1 || !left[0].Before || left[0].Reason != "InClusterQueue" {
+		if len(left) != 1 || !left[0].AtOrBefore || left[0].Reason != "InClusterQueue" {
 			l.t.Errorf("after a restart its preemptions are %+v", left)
 		}
 	},
@@ -105,24 +105,24 @@ var lives = map[string]func(*lab){
 		})
 		rule := map[string]int{}
 		for _, item := range list.Items {
-			rule[item.Name] = item.Place
+			rule[item.Name] = item.Position
 		}
 		for _, name := range names {
 			d := l.byKueue(name)
 			want := int(told[name].PositionInLocalQueue) + 1
-			if d.Place != want || rule[name] != want || d.ClusterPlace != want || !d.Alone || d.Of != len(names) {
-				l.t.Errorf("%s is at %d of %d, and %d by the rule; Kueue says %d", name, d.Place, d.Of, rule[name], want)
+			if d.Position != want || rule[name] != want || d.ClusterQueuePosition != want || !d.OnlyLocalQueue || d.QueueLength != len(names) {
+				l.t.Errorf("%s is at %d of %d, and %d by the rule; Kueue says %d", name, d.Position, d.QueueLength, rule[name], want)
 			}
-			if n := min(5, want-1); len(d.Before) != n || n > 0 && rule[d.Before[n-1].Name] != want-1 || len(d.Behind) != min(5, len(names)-want) {
-				l.t.Errorf("before %s are %d, and behind it %d", name, len(d.Before), len(d.Behind))
+			if n := min(5, want-1); len(d.Ahead) != n || n > 0 && rule[d.Ahead[n-1].Name] != want-1 || len(d.Behind) != min(5, len(names)-want) {
+				l.t.Errorf("before %s are %d, and behind it %d", name, len(d.Ahead), len(d.Behind))
 			}
 		}
 		last := slices.MaxFunc(names, func(a, b string) int { return rule[a] - rule[b] })
 		before := l.detail(last)
 		l.kubectl("delete", "job", names[2], "-n", "NAME") // of the high class
 		clustertest.Eventually(l.t, soon, func(context.Context) error {
-			if d := l.detail(last); d.Place != 29 || !d.ByKueue || !d.PlaceSince.After(before.PlaceSince) || d.AtLeast {
-				return fmt.Errorf("it is at %d since %s; it was since %s", d.Place, d.PlaceSince, before.PlaceSince)
+			if d := l.detail(last); d.Position != 29 || !d.ByKueue || !d.PositionSince.After(before.PositionSince) || d.PositionEarlier {
+				return fmt.Errorf("it is at %d since %s; it was since %s", d.Position, d.PositionSince, before.PositionSince)
 			}
 			return nil
 		})
@@ -139,8 +139,8 @@ var lives = map[string]func(*lab){
 				told := l.told(queue)
 				for _, name := range names {
 					d := l.detail(name)
-					if w := told[name]; d.Place != int(w.PositionInLocalQueue)+1 || d.ClusterPlace != int(w.PositionInClusterQueue)+1 || d.Of != 2 || d.ClusterOf != 4 || d.Alone || !d.ByKueue {
-						return fmt.Errorf("%s is at %d of %d, in all at %d of %d; Kueue says %+v", name, d.Place, d.Of, d.ClusterPlace, d.ClusterOf, w)
+					if w := told[name]; d.Position != int(w.PositionInLocalQueue)+1 || d.ClusterQueuePosition != int(w.PositionInClusterQueue)+1 || d.QueueLength != 2 || d.ClusterQueueLength != 4 || d.OnlyLocalQueue || !d.ByKueue {
+						return fmt.Errorf("%s is at %d of %d, in all at %d of %d; Kueue says %+v", name, d.Position, d.QueueLength, d.ClusterQueuePosition, d.ClusterQueueLength, w)
 					}
 				}
 			}
@@ -155,19 +155,25 @@ var lives = map[string]func(*lab){
 			l.t.Helper()
 			clustertest.Eventually(l.t, soon, func(ctx context.Context) error {
 				d, err := l.tasks.Detail(ctx, user, l.name, "job", "a", "")
-				if err == nil && (d.Place != 1 || !d.ByKueue || !is(d)) {
-					err = fmt.Errorf("for %s it is at %d, %+v", user.Name, d.Place, d.Standing)
+				if err == nil && (d.Position != 1 || !d.ByKueue || !is(d)) {
+					err = fmt.Errorf("for %s it is at %d, %+v", user.Name, d.Position, d.QueuePosition)
 				}
 				return err
 			})
 		}
-		stands(ada, func(d tasks.Detail) bool { return d.Alone && !d.Shared && d.ClusterPlace == 1 && d.ClusterOf == 1 })
+		stands(ada, func(d tasks.Detail) bool {
+			return d.OnlyLocalQueue && !d.Shared && d.ClusterQueuePosition == 1 && d.ClusterQueueLength == 1
+		})
 		l.apply("{apiVersion: v1, kind: Namespace, metadata: {name: NAME-hidden}}")
 		l.t.Cleanup(func() { _, _ = l.c.TryKubectl("", "delete", "namespace", l.name+"-hidden", "--wait=false") })
 		l.apply("{apiVersion: kueue.x-k8s.io/v1beta2, kind: LocalQueue, metadata: {name: theirs, namespace: NAME-hidden}, spec: {clusterQueue: NAME}}")
 		l.apply("{apiVersion: batch/v1, kind: Job, metadata: {name: b, namespace: NAME-hidden, labels: {kueue.x-k8s.io/queue-name: theirs, kueue.x-k8s.io/priority-class: NAME-high}}, spec: {suspend: true, template: {spec: {restartPolicy: Never, containers: [{name: train, image: example.com/train:1, resources: {limits: {nvidia.com/gpu: 1}}}]}}}}")
-		stands(anybody, func(d tasks.Detail) bool { return !d.Alone && !d.Shared && d.ClusterPlace == 2 && d.ClusterOf == 2 })
-		stands(ada, func(d tasks.Detail) bool { return !d.Alone && d.Shared && d.ClusterPlace == 0 && d.ClusterOf == 0 })
+		stands(anybody, func(d tasks.Detail) bool {
+			return !d.OnlyLocalQueue && !d.Shared && d.ClusterQueuePosition == 2 && d.ClusterQueueLength == 2
+		})
+		stands(ada, func(d tasks.Detail) bool {
+			return !d.OnlyLocalQueue && d.Shared && d.ClusterQueuePosition == 0 && d.ClusterQueueLength == 0
+		})
 	},
 	"borrows": func(l *lab) {
 		l.queue("", 2, "")
@@ -178,10 +184,10 @@ var lives = map[string]func(*lab){
 		l.runs("first")
 		l.job("higher", 3, "high")
 		l.runs("higher")
-		want := tasks.BackingLine{Held: 3, Own: 2, Borrowed: 1, Unallocated: 1}
+		want := tasks.QuotaSource{Usage: 3, Own: 2, Borrowed: 1, Unallocated: 1}
 		want.Flavor, want.Resource = l.name, "nvidia.com/gpu"
 		l.backed("higher", anybody, want) // the cohort lends first, half of it to each
-		want.Held, want.Own, want.Borrowed, want.Unallocated, want.Lenders = 1, 0, 1, 0, []tasks.Lender{{Team: l.name + "-other", Amount: 1}}
+		want.Usage, want.Own, want.Borrowed, want.Unallocated, want.Lenders = 1, 0, 1, 0, []tasks.Lender{{Team: l.name + "-other", Amount: 1}}
 		l.backed("first", anybody, want)
 		want.Lenders = []tasks.Lender{{Amount: 1}}
 		l.backed("first", l.member("kuota-team-member"), want)
@@ -251,12 +257,12 @@ func (l *lab) preempted(d tasks.Detail, want []pre, total time.Duration) {
 	var got []pre
 	var ran time.Duration
 	for _, e := range d.Timeline {
-		if e.What != tasks.WasPreempted {
+		if e.Type != tasks.WasPreempted {
 			continue
 		}
 		p := pre{at: e.At}
-		if e.By != nil {
-			p.by = e.By.Name
+		if e.Preemptor != nil {
+			p.by = e.Preemptor.Name
 		}
 		if e.Reason != "InClusterQueue" || e.Ran < 0 {
 			l.t.Errorf("it ran for %s before it was preempted for %s", e.Ran, e.Reason)
@@ -266,8 +272,8 @@ func (l *lab) preempted(d tasks.Detail, want []pre, total time.Duration) {
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(pre{})); diff != "" {
 		l.t.Error(diff)
 	}
-	if ran != total || d.Forgotten != 0 {
-		l.t.Errorf("it ran for %s before its preemptions, of which %d are forgotten; Kueue counts %s", ran, d.Forgotten, total)
+	if ran != total || d.Omitted != 0 {
+		l.t.Errorf("it ran for %s before its preemptions, of which %d are forgotten; Kueue counts %s", ran, d.Omitted, total)
 	}
 }
 
@@ -341,17 +347,17 @@ func (l *lab) byKueue(name string) (d tasks.Detail) {
 	return d
 }
 
-func (l *lab) backed(name string, user governance.User, want tasks.BackingLine) {
+func (l *lab) backed(name string, user governance.User, want tasks.QuotaSource) {
 	l.t.Helper()
 	clustertest.Eventually(l.t, soon, func(ctx context.Context) error {
 		d, err := l.tasks.Detail(ctx, user, l.name, "job", name, "")
 		if err != nil {
 			return err
 		}
-		if d.Backing == nil {
+		if d.QuotaSources == nil {
 			return fmt.Errorf("%s runs on nothing", name)
 		}
-		if diff := cmp.Diff([]tasks.BackingLine{want}, d.Backing.Lines); diff != "" {
+		if diff := cmp.Diff([]tasks.QuotaSource{want}, d.QuotaSources.Sources); diff != "" {
 			return fmt.Errorf("%s runs on something else: %s", name, diff)
 		}
 		return nil
@@ -412,7 +418,7 @@ func TestAskedForAtOnce(t *testing.T) {
 			time.Sleep(50 * time.Millisecond)
 			d, err = l.tasks.Detail(t.Context(), anybody, l.name, "job", name, "")
 		}
-		if err != nil || d.Bare != (class == "bogus") {
+		if err != nil || d.NoWorkload != (class == "bogus") {
 			t.Errorf("of %s it tells %+v, %v", name, d.Item, err)
 		}
 	}
@@ -428,7 +434,7 @@ func TestFoundAtTheStart(t *testing.T) {
 	l.job("runs", 2, "high")
 	same := func(l *lab) {
 		t.Helper()
-		l.is("unknown-class", tasks.Pending, explain.NoClass, tasks.NoWorkload)
+		l.is("unknown-class", tasks.Pending, explain.NoPriorityClass, tasks.NoWorkload)
 		l.is("waits", tasks.Pending, explain.ExceedsMax, "ExceedsMaxQuota")
 		l.until("runs", func(d tasks.Detail) bool { return d.State == tasks.Running && len(d.Pods) == 2 })
 	}

@@ -17,7 +17,7 @@ import (
 // out. The run that the first preemption ended began before Since, and counts.
 type Loop struct {
 	Namespace   string
-	Part        types.UID // the Workload that is preempted
+	WorkloadUID types.UID // the Workload that is preempted
 	Since, Last time.Time
 	// Runs is how many runs the loop ended after the first one, by Kueue's own
 	// count of preemptions. NoteLoop computes it.
@@ -44,7 +44,7 @@ type loop struct {
 // NoteLoop corrects averages and longest times for a preemption loop. It is called
 // when the loop is detected, and again as it goes on: a loop that overlaps one of
 // the same Workload extends that. A Workload that is not known is ignored.
-func (s *Service) NoteLoop(l Loop) {
+func (s *Service) RecordLoop(l Loop) {
 	if s.index.noteLoop(l) && s.index.notify != nil {
 		s.index.notify()
 	}
@@ -53,17 +53,17 @@ func (s *Service) NoteLoop(l Loop) {
 func (x *Index) noteLoop(l Loop) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	t := x.taskOf(l.Namespace, l.Part)
+	t := x.taskOf(l.Namespace, l.WorkloadUID)
 	if t == nil || l.Last.Before(l.Since) {
 		return false
 	}
-	known := x.loops[l.Part]
+	known := x.loops[l.WorkloadUID]
 	i := slices.IndexFunc(known, func(k *loop) bool { return k.has(l.Since) || k.has(l.Last) || l.has(k.Since) })
 	if i < 0 {
 		i = len(known)
 		l.Runs = 0
 		known = append(known, &loop{Loop: l})
-		x.loops[l.Part] = known
+		x.loops[l.WorkloadUID] = known
 	}
 	k := known[i]
 	k.Since, k.Last = earliest(k.Since, l.Since), latest(k.Last, l.Last)
@@ -102,13 +102,13 @@ func (x *Index) measureLoops(t *Task) {
 
 func (l *loop) measure(steps []step) {
 	for _, s := range steps {
-		if s.part != l.Part || s.What != WasPreempted || s.Before || s.Nth == 0 || !l.has(s.At) {
+		if s.part != l.WorkloadUID || s.Type != WasPreempted || s.AtOrBefore || s.PreemptionCount == 0 || !l.has(s.At) {
 			continue
 		}
-		if l.first == 0 || s.Nth < l.first {
-			l.first = s.Nth
+		if l.first == 0 || s.PreemptionCount < l.first {
+			l.first = s.PreemptionCount
 		}
-		l.last = max(l.last, s.Nth)
+		l.last = max(l.last, s.PreemptionCount)
 	}
 	l.Runs = max(0, l.last-l.first)
 }
@@ -135,7 +135,7 @@ func (x *Index) loopsOf(t *Task) (found []Loop) {
 // that Kueue's conditions do not tell, such as WasHeld. What, At and the Workload
 // tell steps apart, in whole seconds: the same step is added once. A Workload
 // that is not known is ignored.
-func (s *Service) NoteStep(namespace string, part types.UID, e Event) {
+func (s *Service) RecordEvent(namespace string, part types.UID, e Event) {
 	if s.index.noteStep(namespace, part, e) && s.index.notify != nil {
 		s.index.notify()
 	}
@@ -150,18 +150,18 @@ func (x *Index) noteStep(namespace string, part types.UID, e Event) bool {
 	}
 	p := x.pastOf(t)
 	if slices.ContainsFunc(p.steps, func(s step) bool {
-		return s.part == part && s.What == e.What && s.At.Unix() == e.At.Unix()
+		return s.part == part && s.Type == e.Type && s.At.Unix() == e.At.Unix()
 	}) {
 		return false
 	}
 	if e.Ran == 0 {
 		e.Ran = unknown
 	}
-	if e.By != nil { // its address is enough
-		e.By = &Task{Namespace: e.By.Namespace, Kind: e.By.Kind, Name: e.By.Name, UID: e.By.UID}
-		e.For = e.By.UID
+	if e.Preemptor != nil { // its address is enough
+		e.Preemptor = &Task{Namespace: e.Preemptor.Namespace, Kind: e.Preemptor.Kind, Name: e.Preemptor.Name, UID: e.Preemptor.UID}
+		e.PreemptorUID = e.Preemptor.UID
 	}
-	e.Part = string(part)
+	e.WorkloadUID = string(part)
 	p.add(step{Event: e, part: part})
 	x.recording.note(x, t, t)
 	return true
@@ -174,8 +174,8 @@ const apart = time.Minute
 // Repeats reports whether a preemption repeats another that came before it: of the
 // same Workload, for the same task, within a minute.
 func (e *Event) Repeats(before *Event) bool {
-	return e.What == WasPreempted && before.What == WasPreempted && !e.Before && !before.Before &&
-		e.Part == before.Part && e.For == before.For && (e.Omitted > 0 || e.At.Unix()-before.At.Unix() <= int64(apart/time.Second))
+	return e.Type == WasPreempted && before.Type == WasPreempted && !e.AtOrBefore && !before.AtOrBefore &&
+		e.WorkloadUID == before.WorkloadUID && e.PreemptorUID == before.PreemptorUID && (e.Omitted > 0 || e.At.Unix()-before.At.Unix() <= int64(apart/time.Second))
 }
 
 // add remembers a step. Where there are too many, the oldest preemptions that
@@ -206,11 +206,11 @@ func (p *past) fold() bool {
 		kept := p.steps[:i+1]
 		for k := i + 1; k < len(p.steps); k++ {
 			s := p.steps[k]
-			if k > second || s.part != part || !s.What.between() && k != second {
+			if k > second || s.part != part || !s.Type.between() && k != second {
 				kept = append(kept, s)
 				continue
 			}
-			if s.What == WasAdmitted && s.Ran > 0 {
+			if s.Type == WasAdmitted && s.Ran > 0 {
 				into.OmittedRan += s.Ran
 			}
 		}
@@ -224,12 +224,12 @@ func (p *past) fold() bool {
 // repeat is the place of the preemption that repeats the one at i; -1 for none.
 func (p *past) repeat(i int) int {
 	first := &p.steps[i]
-	if first.What != WasPreempted {
+	if first.Type != WasPreempted {
 		return -1
 	}
 	for k := i + 1; k < len(p.steps); k++ {
 		switch s := &p.steps[k]; {
-		case s.part != first.part || s.What.between() || !s.What.Lost() && s.What != WasFinished:
+		case s.part != first.part || s.Type.between() || !s.Type.Lost() && s.Type != WasFinished:
 		case s.by == first.by && s.repeats(first):
 			return k
 		default:
@@ -242,12 +242,12 @@ func (p *past) repeat(i int) int {
 // repeats is Repeats for steps, which have their parts and others beside them.
 func (s *step) repeats(before *step) bool {
 	a, b := s.Event, before.Event
-	a.Part, b.Part, a.For, b.For = "", "", "", ""
+	a.WorkloadUID, b.WorkloadUID, a.PreemptorUID, b.PreemptorUID = "", "", "", ""
 	return a.Repeats(&b)
 }
 
 // between reports whether it happens between one preemption and the next.
-func (h Happened) between() bool {
+func (h EventType) between() bool {
 	return h == WasReserved || h == WasAdmitted || h == WasReady || h == WasRequeued
 }
 

@@ -136,7 +136,7 @@ func TestLoopIsFoldedInMemory(t *testing.T) {
 		var preempted []Event
 		count, ran := int32(0), time.Duration(0)
 		for _, e := range events {
-			if e.What == WasPreempted {
+			if e.Type == WasPreempted {
 				preempted = append(preempted, e)
 				count += 1 + e.Omitted
 				ran += max(0, e.Ran) + e.OmittedRan
@@ -145,10 +145,10 @@ func TestLoopIsFoldedInMemory(t *testing.T) {
 		if n := len(x.life.pasts[groupKey{"ns", v.task().UID}].steps); n > pastLength || n < pastLength/2 {
 			t.Errorf("%s: %d steps are remembered", state, n)
 		}
-		if events[1].What != WasAdmitted || preempted[0].For != "abc-2" || preempted[0].Nth != 1 || preempted[1].Repeats(&preempted[0]) {
+		if events[1].Type != WasAdmitted || preempted[0].PreemptorUID != "abc-2" || preempted[0].PreemptionCount != 1 || preempted[1].Repeats(&preempted[0]) {
 			t.Errorf("%s: what came before the loop is %+v", state, events[:3])
 		}
-		if preempted[1].Nth != 2 || preempted[len(preempted)-1].Nth != 65 || count != 65 || preempted[1].For != "j-nsother" {
+		if preempted[1].PreemptionCount != 2 || preempted[len(preempted)-1].PreemptionCount != 65 || count != 65 || preempted[1].PreemptorUID != "j-nsother" {
 			t.Errorf("%s: %d preemptions, from %+v to %+v", state, count, preempted[1], preempted[len(preempted)-1])
 		}
 		if want := time.Duration(v.seconds) * time.Second; ran != want || want < time.Hour {
@@ -160,8 +160,8 @@ func TestLoopIsFoldedInMemory(t *testing.T) {
 			}
 		}
 		l, err := viewer{index: x}.life(t.Context(), v.task())
-		if err != nil || l.Forgotten != 1 { // the eviction for another reason
-			t.Errorf("%s: %d losses are forgotten: %v", state, l.Forgotten, err)
+		if err != nil || l.Omitted != 1 { // the eviction for another reason
+			t.Errorf("%s: %d losses are forgotten: %v", state, l.Omitted, err)
 		}
 		v.after(time.Second).admit()
 	}
@@ -169,7 +169,7 @@ func TestLoopIsFoldedInMemory(t *testing.T) {
 
 func TestRepeats(t *testing.T) {
 	at := func(seconds float64, more ...func(*Event)) Event {
-		e := Event{At: start.Add(time.Duration(seconds * float64(time.Second))), What: WasPreempted, Part: "a", For: "p"}
+		e := Event{At: start.Add(time.Duration(seconds * float64(time.Second))), Type: WasPreempted, WorkloadUID: "a", PreemptorUID: "p"}
 		for _, change := range more {
 			change(&e)
 		}
@@ -183,10 +183,10 @@ func TestRepeats(t *testing.T) {
 		"a minute apart":                 {at(0), at(60.9), true},
 		"more than a minute apart":       {at(0), at(61), false},
 		"later, with some between":       {at(0), at(600, func(e *Event) { e.Omitted = 8 }), true},
-		"for another task":               {at(0), at(1, func(e *Event) { e.For = "q" }), false},
-		"of another Workload":            {at(0), at(1, func(e *Event) { e.Part = "b" }), false},
-		"evicted for another reason":     {at(0), at(1, func(e *Event) { e.What = WasEvicted }), false},
-		"some time before, nobody knows": {at(0, func(e *Event) { e.Before = true }), at(1), false},
+		"for another task":               {at(0), at(1, func(e *Event) { e.PreemptorUID = "q" }), false},
+		"of another Workload":            {at(0), at(1, func(e *Event) { e.WorkloadUID = "b" }), false},
+		"evicted for another reason":     {at(0), at(1, func(e *Event) { e.Type = WasEvicted }), false},
+		"some time before, nobody knows": {at(0, func(e *Event) { e.AtOrBefore = true }), at(1), false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -211,7 +211,7 @@ func TestLoopsAreLeftOut(t *testing.T) {
 			v.after(time.Duration(random.IntN(600)) * time.Second).admit()
 			v.after(time.Duration(1+random.IntN(60)) * time.Second)
 			isLoop := random.IntN(3) > 0
-			l := Loop{Namespace: "ns", Part: v.part()}
+			l := Loop{Namespace: "ns", WorkloadUID: v.part()}
 			for k := range 3 + random.IntN(40) {
 				if k > 0 {
 					v.after(time.Duration(random.IntN(4000)) * time.Millisecond).admit()
@@ -265,11 +265,11 @@ func checkLeftOut(t *testing.T, seed uint64, x *Index, c *clock, all []*victim) 
 			var waited, ran lengths
 			longest := time.Duration(0)
 			for _, v := range all {
-				if v.class == row.Class {
+				if v.class == row.PriorityClass {
 					longest = max(longest, c.at.Sub(v.admitted))
 				}
 				for _, s := range v.past {
-					if s.class != row.Class || s.seen.Before(since) {
+					if s.class != row.PriorityClass || s.seen.Before(since) {
 						continue
 					}
 					sum, took := &waited, s.ended.Sub(s.began)
@@ -283,10 +283,10 @@ func checkLeftOut(t *testing.T, seed uint64, x *Index, c *clock, all []*victim) 
 					sum.add(lengths{count: 1, sum: took, longest: took})
 				}
 			}
-			want := ClassRow{Waits: waited.count, AverageWait: waited.average(), LongestWait: waited.longest, Runs: ran.count, AverageRun: ran.average(), LongestRun: max(ran.longest, longest), LoopRuns: ran.loops}
-			got := ClassRow{Waits: row.Waits, AverageWait: row.AverageWait, LongestWait: row.LongestWait, Runs: row.Runs, AverageRun: row.AverageRun, LongestRun: row.LongestRun, LoopRuns: row.LoopRuns}
+			want := PriorityClassRow{Waits: waited.count, AverageWait: waited.average(), LongestWait: waited.longest, Runs: ran.count, AverageRun: ran.average(), LongestRun: max(ran.longest, longest), LoopRuns: ran.loops}
+			got := PriorityClassRow{Waits: row.Waits, AverageWait: row.AverageWait, LongestWait: row.LongestWait, Runs: row.Runs, AverageRun: row.AverageRun, LongestRun: row.LongestRun, LoopRuns: row.LoopRuns}
 			if diff := cmp.Diff(want, got); diff != "" {
-				t.Fatalf("seed %d, class %s within %s: %s", seed, row.Class, within, diff)
+				t.Fatalf("seed %d, class %s within %s: %s", seed, row.PriorityClass, within, diff)
 			}
 		}
 	}
@@ -301,7 +301,7 @@ func TestLoopIsRecorded(t *testing.T) {
 	v := looped(x, c, 3)
 	since := v.preemptionTime[0]
 	spans := map[Span]bool{}
-	var last Seen
+	var last Snapshot
 	take := func() {
 		for _, seen := range s.TakeChanged(10) {
 			waits, runs := seen.Spans()
@@ -315,14 +315,14 @@ func TestLoopIsRecorded(t *testing.T) {
 	for range 60 {
 		v.after(330 * time.Millisecond).admit()
 		v.after(400 * time.Millisecond).preempt("abc-1")
-		s.NoteLoop(Loop{Namespace: "ns", Part: v.part(), Since: since, Last: v.preemptionTime[len(v.preemptionTime)-1]})
+		s.RecordLoop(Loop{Namespace: "ns", WorkloadUID: v.part(), Since: since, Last: v.preemptionTime[len(v.preemptionTime)-1]})
 		take()
 	}
 	end := v.preemptionTime[len(v.preemptionTime)-1]
-	if diff := cmp.Diff([]Loop{{Namespace: "ns", Part: v.part(), Since: since, Last: end, Runs: 62}}, last.Loops); diff != "" {
+	if diff := cmp.Diff([]Loop{{Namespace: "ns", WorkloadUID: v.part(), Since: since, Last: end, Runs: 62}}, last.Loops); diff != "" {
 		t.Error(diff)
 	}
-	first := Span{Part: string(v.part()), Began: start.Add(time.Minute), Ended: since}
+	first := Span{WorkloadUID: string(v.part()), Began: start.Add(time.Minute), Ended: since}
 	if !spans[first] {
 		t.Errorf("the run that the loop ended first is not among %v", spans)
 	}
@@ -337,14 +337,14 @@ func TestLoopIsRecorded(t *testing.T) {
 	}
 	x.drop(workload("ns", "victim", "low", 0, v.created))
 	gone := s.TakeChanged(10)
-	if len(gone) != 1 || gone[0].Gone.IsZero() || len(gone[0].Loops) != 1 {
+	if len(gone) != 1 || gone[0].DeletedAt.IsZero() || len(gone[0].Loops) != 1 {
 		t.Errorf("once it is gone: %+v", gone)
 	}
 	if len(x.loops) != 0 {
 		t.Errorf("loops of what is gone are kept: %v", x.loops)
 	}
 	rows, _ := x.Classes(func(string) bool { return true }, 0)
-	if i := slices.IndexFunc(rows, func(r ClassRow) bool { return r.Class == "low" }); i < 0 || rows[i].LoopRuns != 62 || rows[i].Runs != 1 || rows[i].AverageRun != time.Hour {
+	if i := slices.IndexFunc(rows, func(r PriorityClassRow) bool { return r.PriorityClass == "low" }); i < 0 || rows[i].LoopRuns != 62 || rows[i].Runs != 1 || rows[i].AverageRun != time.Hour {
 		t.Errorf("once it is gone, classes are %+v", rows)
 	}
 }
@@ -361,13 +361,13 @@ func TestNotedSteps(t *testing.T) {
 	v := looped(x, c, 3)
 	s.TakeChanged(10)
 	by := x.Find("secret-ns", "Job", "other", "")
-	held := Event{At: c.at, What: WasHeld, Text: "until it starts", By: by}
+	held := Event{At: c.at, Type: WasHeld, Message: "until it starts", Preemptor: by}
 	for range 2 {
-		s.NoteStep("ns", v.part(), held)
+		s.RecordEvent("ns", v.part(), held)
 	}
-	s.NoteStep("secret-ns", v.part(), held)
-	s.NoteStep("ns", "nobody", held)
-	s.NoteLoop(Loop{Namespace: "ns", Part: "nobody", Since: c.at, Last: c.at})
+	s.RecordEvent("secret-ns", v.part(), held)
+	s.RecordEvent("ns", "nobody", held)
+	s.RecordLoop(Loop{Namespace: "ns", WorkloadUID: "nobody", Since: c.at, Last: c.at})
 	if told != 1 {
 		t.Errorf("pages are told %d times, want once", told)
 	}
@@ -375,28 +375,28 @@ func TestNotedSteps(t *testing.T) {
 	if len(taken) != 1 || taken[0].Name != "victim" {
 		t.Fatalf("%+v are to be recorded", taken)
 	}
-	want := []Event{{At: held.At, What: WasHeld, Text: "until it starts", For: by.UID, Part: string(v.part()), Ran: unknown, By: &Task{Namespace: "secret-ns", Kind: "Job", Name: "other", UID: by.UID}}}
+	want := []Event{{At: held.At, Type: WasHeld, Message: "until it starts", PreemptorUID: by.UID, WorkloadUID: string(v.part()), Ran: unknown, Preemptor: &Task{Namespace: "secret-ns", Kind: "Job", Name: "other", UID: by.UID}}}
 	of := func(events []Event) (found []Event) {
 		for _, e := range events {
-			if e.What == WasHeld {
+			if e.Type == WasHeld {
 				found = append(found, e)
 			}
 		}
 		return found
 	}
 	same := cmp.AllowUnexported(Task{})
-	if diff := cmp.Diff(want, of(taken[0].Steps), same); diff != "" {
+	if diff := cmp.Diff(want, of(taken[0].Events), same); diff != "" {
 		t.Error(diff)
 	}
 	l, err := viewer{index: x, sees: map[string]bool{"ns": true}}.life(t.Context(), v.task())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if found := of(l.Timeline); len(found) != 1 || found[0].By != nil || found[0].For == "" {
+	if found := of(l.Timeline); len(found) != 1 || found[0].Preemptor != nil || found[0].PreemptorUID == "" {
 		t.Errorf("who does not see the other task is told %+v", found)
 	}
 	x.drop(other)
-	want[0].ByGone = true
+	want[0].PreemptorDeleted = true
 	if diff := cmp.Diff(want, of(x.Timeline(v.task())), same); diff != "" {
 		t.Errorf("once the other is gone: %s", diff)
 	}
@@ -413,8 +413,8 @@ func TestNotingAtOnce(t *testing.T) {
 		group.Go(func() {
 			for k := range 50 {
 				at := start.Add(time.Hour + time.Duration(n*50+k)*time.Second)
-				s.NoteLoop(Loop{Namespace: "ns", Part: v.part(), Since: v.preemptionTime[0], Last: at})
-				s.NoteStep("ns", v.part(), Event{At: at, What: WasLooped})
+				s.RecordLoop(Loop{Namespace: "ns", WorkloadUID: v.part(), Since: v.preemptionTime[0], Last: at})
+				s.RecordEvent("ns", v.part(), Event{At: at, Type: WasLooped})
 				x.Timeline(x.Find("ns", "Job", "victim", ""))
 				x.Classes(func(string) bool { return true }, 0)
 				s.TakeChanged(1)

@@ -19,12 +19,12 @@ func FromWorkloads(workloads []*kueue.Workload, before *Task) *Task {
 	t := &Task{Namespace: chief.w.Namespace, Queue: string(chief.w.Spec.QueueName), Priority: chief.priority, State: chief.state, main: chief.w}
 	t.Kind, t.Name, t.UID = owner(chief.w)
 	if ref := chief.w.Spec.PriorityClassRef; ref != nil {
-		t.Class = ref.Name
+		t.PriorityClass = ref.Name
 	}
 	if chief.told != nil {
 		t.Since = chief.told.LastTransitionTime.Time
 		if t.State != Running && t.State != Succeeded {
-			t.Token, t.Reason = chief.told.Reason, firstLine(chief.told.Message)
+			t.Reason, t.Message = chief.told.Reason, firstLine(chief.told.Message)
 		}
 	}
 	chief.times(t, before)
@@ -43,7 +43,7 @@ func FromWorkloads(workloads []*kueue.Workload, before *Task) *Task {
 			t.RanBefore += p.ran()
 		}
 	}
-	t.holds = t.holding()
+	t.AdmittedWorkloads = t.holding()
 	return t
 }
 
@@ -57,7 +57,7 @@ func decides(parts []part) part {
 			return 0
 		case p.state.Finished():
 			return 1
-		case p.state.Holding():
+		case p.state.UsesQuota():
 			return 3
 		}
 		return 2
@@ -83,10 +83,10 @@ func decides(parts []part) part {
 // measure fills in sizes and resources.
 func (t *Task) measure(parts []part, chief part) {
 	elastic := t.Elastic()
-	t.Held, t.Asked = quota.Resources{}, quota.Resources{}
+	t.Usage, t.Requests = quota.Resources{}, quota.Resources{}
 	if chief.state.Finished() {
-		t.Size = Size{Least: chief.least, Now: 0, Wanted: chief.wanted}
-		asked(chief.w, t.Asked)
+		t.Size = Size{Min: chief.least, Admitted: 0, Wanted: chief.wanted}
+		asked(chief.w, t.Requests)
 		if a := chief.w.Status.Admission; a != nil {
 			t.Pools = pools(a, nil)
 		}
@@ -105,19 +105,19 @@ func (t *Task) measure(parts []part, chief part) {
 			continue
 		}
 		mixed = mixed || p.priority != highest
-		if p.state.Holding() {
-			t.Size.Now += p.admitted
+		if p.state.UsesQuota() {
+			t.Size.Admitted += p.admitted
 			if p.priority == highest {
 				t.Size.Guaranteed += p.admitted
 			}
 			if a := p.w.Status.Admission; a != nil {
 				t.Pools = pools(a, t.Pools)
 			}
-			for set := range admitted.Sets(p.w) {
-				t.Held.Add(set.Holds)
+			for set := range admitted.PodSets(p.w) {
+				t.Usage.Add(set.Usage)
 			}
-		} else if chief.state.Holding() && p.told != nil {
-			t.Wants = firstLine(p.told.Message)
+		} else if chief.state.UsesQuota() && p.told != nil {
+			t.PendingMessage = firstLine(p.told.Message)
 		}
 		if elastic { // a new slice is the whole job in its new size
 			newest = p
@@ -125,16 +125,16 @@ func (t *Task) measure(parts []part, chief part) {
 		}
 		t.Size.Wanted += p.wanted
 		if p.priority == highest {
-			t.Size.Least += p.least
+			t.Size.Min += p.least
 		}
-		asked(p.w, t.Asked)
+		asked(p.w, t.Requests)
 	}
 	if elastic {
-		t.Size.Wanted, t.Size.Least = newest.wanted, newest.least
-		asked(newest.w, t.Asked)
+		t.Size.Wanted, t.Size.Min = newest.wanted, newest.least
+		asked(newest.w, t.Requests)
 	}
 	if !mixed {
-		t.Size.Guaranteed = t.Size.Now
+		t.Size.Guaranteed = t.Size.Admitted
 	}
 }
 

@@ -75,7 +75,7 @@ type saying struct {
 
 // count counts an explanation, unless it is what was last said of the task.
 func (g *given) count(t *Task, constraint explain.Constraint, disagrees bool) {
-	if g.news(groupKey{t.Namespace, t.UID}, saying{constraint, t.Token}) {
+	if g.news(groupKey{t.Namespace, t.UID}, saying{constraint, t.Reason}) {
 		verdicts.WithLabelValues(strconv.FormatBool(!disagrees)).Inc()
 	}
 }

@@ -18,7 +18,7 @@ import (
 // Offered are the priority classes that a task may name, the lowest first. policy
 // is the one that its namespace is under, nil for none: where it requires queues,
 // other classes than its own are refused.
-func Offered(ctx context.Context, reader client.Reader, policy *v1alpha1.ClusterPolicy) ([]explain.Class, error) {
+func AllowedPriorityClasses(ctx context.Context, reader client.Reader, policy *v1alpha1.ClusterPolicy) ([]explain.PriorityClass, error) {
 	var list kueue.WorkloadPriorityClassList
 	if err := reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, cluster.Translate("list priority classes", err)
@@ -28,13 +28,13 @@ func Offered(ctx context.Context, reader client.Reader, policy *v1alpha1.Cluster
 			return desired.ClassObject(c.Name) == object
 		})
 	}
-	var found []explain.Class
+	var found []explain.PriorityClass
 	for i := range list.Items {
 		if c := &list.Items[i]; c.DeletionTimestamp == nil && named(c.Name) {
-			found = append(found, explain.Class{Name: c.Name, Priority: c.Value})
+			found = append(found, explain.PriorityClass{Name: c.Name, Priority: c.Value})
 		}
 	}
-	slices.SortFunc(found, func(a, b explain.Class) int {
+	slices.SortFunc(found, func(a, b explain.PriorityClass) int {
 		return cmp.Or(cmp.Compare(a.Priority, b.Priority), strings.Compare(a.Name, b.Name))
 	})
 	return found, nil

@@ -21,7 +21,7 @@ func TestOffered(t *testing.T) {
 		v1alpha1.EnforcementNone: {"-low", "-dev-priority", "-high"},
 	} {
 		policy.Spec.Enforcement = enforcement
-		found, err := tasks.Offered(t.Context(), l.c.Client, policy)
+		found, err := tasks.AllowedPriorityClasses(t.Context(), l.c.Client, policy)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,20 +14,20 @@ type Column string
 
 // The columns of a list of tasks.
 const (
-	BySubmitted   Column = "submitted"
-	ByName        Column = "name"
-	ByState       Column = "status"
-	ByTeam        Column = "team"
-	ByClass       Column = "class"
-	ByKind        Column = "kind"
-	ByAccelerator Column = "accelerators"
-	ByCPU         Column = "vcpu"
-	ByMemory      Column = "memory"
-	ByPool        Column = "pool"
-	ByPreemptions Column = "preemptions"
-	ByWaited      Column = "waited"
-	ByRan         Column = "ran"
-	ByPlace       Column = "place" // of all queues, those that stand in none last
+	BySubmitted     Column = "submitted"
+	ByName          Column = "name"
+	ByState         Column = "status"
+	ByTeam          Column = "team"
+	ByPriorityClass Column = "class"
+	ByKind          Column = "kind"
+	ByAccelerator   Column = "accelerators"
+	ByCPU           Column = "vcpu"
+	ByMemory        Column = "memory"
+	ByPool          Column = "pool"
+	ByPreemptions   Column = "preemptions"
+	ByWaited        Column = "waited"
+	ByRan           Column = "ran"
+	ByPosition      Column = "place" // of all queues, those that stand in none last
 )
 
 // columns compare two tasks, the smaller first. Those of times that go on count
@@ -37,8 +37,8 @@ var columns = map[Column]func(a, b *Task, now time.Time) int{
 	ByName:      func(a, b *Task, _ time.Time) int { return strings.Compare(a.Name, b.Name) },
 	ByState:     func(a, b *Task, _ time.Time) int { return cmp.Compare(stateRank[a.State], stateRank[b.State]) },
 	ByTeam:      func(a, b *Task, _ time.Time) int { return strings.Compare(a.Namespace, b.Namespace) },
-	ByClass: func(a, b *Task, _ time.Time) int {
-		return cmp.Or(cmp.Compare(a.Priority, b.Priority), strings.Compare(a.Class, b.Class))
+	ByPriorityClass: func(a, b *Task, _ time.Time) int {
+		return cmp.Or(cmp.Compare(a.Priority, b.Priority), strings.Compare(a.PriorityClass, b.PriorityClass))
 	},
 	ByKind:        func(a, b *Task, _ time.Time) int { return strings.Compare(a.Kind, b.Kind) },
 	ByAccelerator: func(a, b *Task, _ time.Time) int { return cmp.Compare(accelerators(a), accelerators(b)) },
@@ -52,7 +52,7 @@ var columns = map[Column]func(a, b *Task, now time.Time) int{
 	ByPreemptions: func(a, b *Task, _ time.Time) int { return cmp.Compare(a.Preemptions, b.Preemptions) },
 	ByWaited:      func(a, b *Task, now time.Time) int { return cmp.Compare(a.waited().at(now), b.waited().at(now)) },
 	ByRan:         func(a, b *Task, now time.Time) int { return cmp.Compare(a.ran().at(now), b.ran().at(now)) },
-	ByPlace:       func(a, b *Task, _ time.Time) int { return a.Submitted.Compare(b.Submitted) }, // of equals: see byPlace
+	ByPosition:    func(a, b *Task, _ time.Time) int { return a.Submitted.Compare(b.Submitted) }, // of equals: see byPlace
 }
 
 // stopwatch is a length of time that stands still, or goes on since some moment.

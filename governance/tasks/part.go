@@ -87,7 +87,7 @@ func readPart(w *kueue.Workload) part {
 			p.least += set.Count
 		}
 	}
-	for set := range admitted.Sets(w) {
+	for set := range admitted.PodSets(w) {
 		p.admitted += set.Count
 	}
 	return p

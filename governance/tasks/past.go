@@ -36,7 +36,7 @@ type party struct {
 }
 
 // kinds are the conditions that tell of steps in a task's life.
-var kinds = map[string]Happened{
+var kinds = map[string]EventType{
 	kueue.WorkloadAdmitted: WasAdmitted, kueue.WorkloadPodsReady: WasReady, kueue.WorkloadEvicted: WasEvicted,
 	kueue.WorkloadRequeued: WasRequeued, kueue.WorkloadFinished: WasFinished,
 }
@@ -59,13 +59,13 @@ func (x *Index) remember(before, t *Task) {
 				continue
 			}
 			s := step{Event: eventOf(old, c), part: w.UID, by: preemptor(c)}
-			switch s.What {
+			switch s.Type {
 			case WasReady: // told by neither Kueue nor us: there are too many
 				continue
 			case WasAdmitted:
 				s.Ran = ranMore(old, w)
 			case WasPreempted: // the rule and the other's name say it all
-				s.Text = ""
+				s.Message = ""
 			}
 			x.pastOf(t).add(s)
 		}

@@ -59,8 +59,8 @@ func TestWhatIsRemembered(t *testing.T) {
 		if e.lost() {
 			losses++
 			if e.Ran != 10*time.Minute && losses > 1 || // when the first began, is forgotten
-				e.By == nil || e.By.Name != "other" || !e.ByGone || e.Reason != "InClusterQueue" {
-				t.Errorf("it was preempted by %+v after %s", e.By, e.Ran)
+				e.Preemptor == nil || e.Preemptor.Name != "other" || !e.PreemptorDeleted || e.Reason != "InClusterQueue" {
+				t.Errorf("it was preempted by %+v after %s", e.Preemptor, e.Ran)
 			}
 		}
 	}
@@ -69,8 +69,8 @@ func TestWhatIsRemembered(t *testing.T) {
 	}
 	v := viewer{index: x, sees: map[string]bool{"ns": true}}
 	l, err := v.life(context.Background(), task)
-	if err != nil || l.Forgotten != int32(30-losses) {
-		t.Errorf("%d of 30 preemptions are forgotten: %v", l.Forgotten, err)
+	if err != nil || l.Omitted != int32(30-losses) {
+		t.Errorf("%d of 30 preemptions are forgotten: %v", l.Omitted, err)
 	}
 	x.drop(workload("ns", "busy", "", 0, start))
 	if len(x.life.pasts) != 0 {
@@ -100,8 +100,8 @@ func TestOtherTeamsAreNotNamed(t *testing.T) {
 		n := v.notice(&corev1.Event{Message: "Preempted workload secret-ns/job-secret-task-1 (UID: 1) in ClusterQueue secret-queue; mine/job-task"})
 		said := fmt.Sprint(n.Text, v.lender(queue))
 		for _, e := range l.Timeline {
-			if e.By != nil {
-				said += e.By.Name + e.Team
+			if e.Preemptor != nil {
+				said += e.Preemptor.Name + e.PreemptorTeam
 			}
 		}
 		want := map[string]string{
@@ -123,29 +123,29 @@ func TestHoldersOfOtherTeamsAreNotNamed(t *testing.T) {
 	x.set(holdsGPUs(workload("secret-ns", "secret-task", "", 9, start, runs(start)...), "secret-queue", 3), false)
 	x.set(holdsGPUs(workload("secret-ns", "secret-other", "", 9, start, runs(start)...), "secret-queue", 1), false)
 	verdict := func(v viewer, gpus int64) *explain.Verdict {
-		own := &explain.Queue{Name: "own", Cohort: "all", Reclaims: explain.AnyPriority, Flavors: []string{"a100"}, Resources: []string{"nvidia.com/gpu"}, Limits: map[quota.FlavorResource]explain.Limit{cell: {Nominal: 6}}}
-		c := &explain.Cluster{Queue: own, Queues: map[string]*explain.Queue{"own": own, "secret-queue": {Name: "secret-queue", Team: "secret", Cohort: "all"}}, Flavors: map[string]explain.Flavor{"a100": {}}, Ranks: []explain.Class{{Name: "high", Priority: 20}}}
+		own := &explain.Queue{Name: "own", Cohort: "all", ReclaimWithinCohort: explain.AnyPriority, Flavors: []string{"a100"}, Resources: []string{"nvidia.com/gpu"}, Limits: map[quota.FlavorResource]explain.Limit{cell: {Nominal: 6}}}
+		c := &explain.Cluster{Queue: own, Queues: map[string]*explain.Queue{"own": own, "secret-queue": {Name: "secret-queue", Team: "secret", Cohort: "all"}}, Flavors: map[string]explain.Flavor{"a100": {}}, PriorityClasses: []explain.PriorityClass{{Name: "high", Priority: 20}}}
 		x.fill(c)
-		return v.explain(explain.Task{Namespace: "mine", Priority: 5, PodSets: []explain.PodSet{{Name: "main", Count: 1, Least: 1, Each: quota.Resources{"nvidia.com/gpu": gpus}}}}, c)
+		return v.explain(explain.Task{Namespace: "mine", Priority: 5, PodSets: []explain.PodSet{{Name: "main", Count: 1, MinCount: 1, Requests: quota.Resources{"nvidia.com/gpu": gpus}}}}, c)
 	}
 	member := viewer{index: x, sees: map[string]bool{"mine": true}, teams: map[string]string{"mine": "vision"}, names: &hidden{own: map[string]bool{"own": true}}}
 	admin := viewer{index: x, teams: map[string]string{"mine": "vision", "secret-ns": "secret"}}
 
 	seen := verdict(admin, 4)
-	if len(seen.StopsOthers) != 2 || !strings.HasPrefix(seen.StopsOthers[0].Name, "secret-") || seen.StopsOthers[0].Team != "secret" || seen.StopsOthers[0].Queue != "secret-queue" {
+	if len(seen.TargetsInCohort) != 2 || !strings.HasPrefix(seen.TargetsInCohort[0].Name, "secret-") || seen.TargetsInCohort[0].Team != "secret" || seen.TargetsInCohort[0].Queue != "secret-queue" {
 		t.Fatalf("an admin is told %+v", seen)
 	}
 	hidden := verdict(member, 4)
-	if want := []explain.Holder{{Team: someoneElse, Holds: quota.FlavorResourceQuantities{cell: 4}}}; hidden.Constraint != explain.Reclaims || !cmp.Equal(want, hidden.StopsOthers) {
-		t.Errorf("of others a member is told %+v", hidden.StopsOthers)
+	if want := []explain.AdmittedWorkload{{Team: someoneElse, Usage: quota.FlavorResourceQuantities{cell: 4}}}; hidden.Constraint != explain.Preempting || !cmp.Equal(want, hidden.TargetsInCohort) {
+		t.Errorf("of others a member is told %+v", hidden.TargetsInCohort)
 	}
-	if lent := seen.Decides.Borrowers; len(lent) != 1 || lent[0].Team != "secret" || lent[0].Amount != 4 {
+	if lent := seen.Shortage.Borrowers; len(lent) != 1 || lent[0].Team != "secret" || lent[0].Amount != 4 {
 		t.Errorf("of who borrows, an admin is told %+v", lent)
 	}
-	if want := []explain.Borrower{{Team: someoneElse, Amount: 4}}; !cmp.Equal(want, hidden.Decides.Borrowers) {
-		t.Errorf("of who borrows, a member is told %+v", hidden.Decides.Borrowers)
+	if want := []explain.Borrower{{Team: someoneElse, Amount: 4}}; !cmp.Equal(want, hidden.Shortage.Borrowers) {
+		t.Errorf("of who borrows, a member is told %+v", hidden.Shortage.Borrowers)
 	}
-	if own := hidden.Decides.Own; len(own) != 1 || own[0].Name != "low" || own[0].Team != "vision" {
+	if own := hidden.Shortage.InQueue; len(own) != 1 || own[0].Name != "low" || own[0].Team != "vision" {
 		t.Errorf("of their own team a member is told %+v", own)
 	}
 	if diff := cmp.Diff(seen, verdict(admin, 4)); diff != "" {

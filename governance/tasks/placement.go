@@ -16,22 +16,22 @@ import (
 
 // placement is how the pods of a task do that has its quota; nil where all that
 // there should be have nodes.
-func placement(t *Task, pods []*Pod, count PodCount) *explain.Placed {
+func placement(t *Task, pods []*Pod, count PodCount) *explain.Pods {
 	there := count.Total
 	if t.Kind != "Job" { // of a Job, pods that ended are replaced, or Kueue no longer counts them
 		there += count.Ended
 	}
-	p := &explain.Placed{Flavors: map[string][]string{}, Unplaced: int32(min(count.Unplaced, 1<<30)), Missing: max(0, t.Size.Now-int32(min(there, 1<<30)))}
-	if p.Unplaced == 0 && p.Missing == 0 {
+	p := &explain.Pods{Flavors: map[string][]string{}, Unscheduled: int32(min(count.Unscheduled, 1<<30)), Missing: max(0, t.Size.Admitted-int32(min(there, 1<<30)))}
+	if p.Unscheduled == 0 && p.Missing == 0 {
 		return nil
 	}
 	for _, pod := range pods {
-		if !pod.Unplaced() {
+		if !pod.Unscheduled() {
 			continue
 		}
-		p.Asking = append(p.Asking, pod.Requests)
-		if p.Said == "" {
-			p.Said = pod.Trouble
+		p.Requests = append(p.Requests, pod.Requests)
+		if p.SchedulerMessage == "" {
+			p.SchedulerMessage = pod.Problem
 		}
 	}
 	for _, w := range t.Parts {
@@ -50,7 +50,7 @@ func placement(t *Task, pods []*Pod, count PodCount) *explain.Placed {
 
 // ceilings are the limits of a task's namespace that would refuse one more of
 // its pods.
-func (v viewer) ceilings(ctx context.Context, q explain.Task) (found []explain.Ceiling, err error) {
+func (v viewer) ceilings(ctx context.Context, q explain.Task) (found []explain.ResourceQuota, err error) {
 	var list corev1.ResourceQuotaList
 	if err := v.reader.List(ctx, &list, client.InNamespace(q.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, cluster.Translate("list limits of the namespace", err)
@@ -63,12 +63,12 @@ func (v viewer) ceilings(ctx context.Context, q explain.Task) (found []explain.C
 		for _, set := range q.PodSets {
 			for name, hard := range limits.Status.Hard {
 				resource := strings.TrimPrefix(string(name), corev1.DefaultResourceRequestsPrefix)
-				each := set.Each[resource]
+				each := set.Requests[resource]
 				if resource == string(corev1.ResourcePods) {
 					each = 1
 				}
-				c := explain.Ceiling{Name: limits.Name, Resource: resource, Each: each, Hard: quota.InUnit(resource, hard), Used: quota.InUnit(resource, limits.Status.Used[name])}
-				if c.Each > 0 && c.Used+c.Each > c.Hard {
+				c := explain.ResourceQuota{Name: limits.Name, Resource: resource, Requests: each, Hard: quota.InUnit(resource, hard), Used: quota.InUnit(resource, limits.Status.Used[name])}
+				if c.Requests > 0 && c.Used+c.Requests > c.Hard {
 					found = append(found, c)
 				}
 			}
@@ -101,7 +101,7 @@ func (x *Index) nodes(list []corev1.Node) []explain.Node {
 }
 
 // unready tells whether Kueue waits for pods of a task.
-func (t *Task) unready() bool { return !t.Bare && t.State == Starting && !t.AdmittedAt.IsZero() }
+func (t *Task) unready() bool { return !t.NoWorkload && t.State == Starting && !t.AdmittedAt.IsZero() }
 
 // notReady counts the tasks whose pods Kueue waits for.
 func (x *Index) notReady() int {

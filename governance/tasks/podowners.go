@@ -47,7 +47,7 @@ func (x *Index) podOwners() map[PodName]*Task {
 	x.mu.Lock()
 	var holding []*Task
 	for _, t := range x.tasks {
-		if t.State.Holding() || t.Bare && !t.State.Finished() {
+		if t.State.UsesQuota() || t.NoWorkload && !t.State.Finished() {
 			holding = append(holding, t)
 		}
 	}
@@ -67,7 +67,7 @@ func (x *Index) podOwners() map[PodName]*Task {
 
 // accelerators is how many devices a task holds.
 func (t *Task) accelerators() (n int64) {
-	for name, amount := range t.Held {
+	for name, amount := range t.Usage {
 		if name != catalog.CPU && name != catalog.Memory && name != catalog.Network && (catalog.Counts(name) || catalog.LooksLikeAccelerator(name)) {
 			n += amount
 		}

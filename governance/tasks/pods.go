@@ -32,7 +32,7 @@ type Pod struct {
 	Phase             corev1.PodPhase
 	Gated             bool // somebody holds it back from the scheduler
 	Ready             bool
-	Trouble           string    // what the scheduler says while it finds no node, else why a container waits
+	Problem           string    // what the scheduler says while it finds no node, else why a container waits
 	Since             time.Time // of its trouble
 	Requests          quota.Resources
 	queue, class      string // by its labels
@@ -43,7 +43,7 @@ type Pod struct {
 func (p *Pod) ended() bool { return p.Phase == corev1.PodSucceeded || p.Phase == corev1.PodFailed }
 
 // Unplaced tells whether it waits for a node.
-func (p *Pod) Unplaced() bool {
+func (p *Pod) Unscheduled() bool {
 	return p.Node == "" && !p.Gated && !p.ended() && p.DeletionTimestamp == nil
 }
 
@@ -70,13 +70,13 @@ func (x *Index) slimPod(object any) (any, error) {
 		case c.Type == corev1.PodReady:
 			p.Ready = c.Status == corev1.ConditionTrue
 		case c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable:
-			p.Trouble, p.Since = same(cut(firstLine(c.Message))), c.LastTransitionTime.Time
+			p.Problem, p.Since = same(cut(firstLine(c.Message))), c.LastTransitionTime.Time
 		}
 	}
-	if !p.Ready && p.Trouble == "" {
+	if !p.Ready && p.Problem == "" {
 		for i := range o.Status.ContainerStatuses {
 			if w := o.Status.ContainerStatuses[i].State.Waiting; w != nil && w.Reason != "" {
-				p.Trouble = same(cut(strings.TrimSuffix(w.Reason+": "+firstLine(w.Message), ": ")))
+				p.Problem = same(cut(strings.TrimSuffix(w.Reason+": "+firstLine(w.Message), ": ")))
 			}
 		}
 	}
@@ -172,7 +172,7 @@ func (x *Index) podChanged(p *Pod) {
 			x.take(j)
 		}
 	}
-	if t := x.tasks[groupKey{p.Namespace, string(p.Owner)}]; t != nil && t.Bare {
+	if t := x.tasks[groupKey{p.Namespace, string(p.Owner)}]; t != nil && t.NoWorkload {
 		x.make(groupKey{p.Namespace, string(p.Owner)}, false)
 	}
 }
@@ -247,10 +247,10 @@ func (x *Index) knowsPods() bool {
 
 // PodCount is how many pods a task has.
 type PodCount struct {
-	Total    int // that have not ended
-	Unplaced int // that wait for a node
-	Gated    int // that somebody holds back from the scheduler
-	Ended    int
+	Total       int // that have not ended
+	Unscheduled int // that wait for a node
+	Gated       int // that somebody holds back from the scheduler
+	Ended       int
 }
 
 // Pods are the pods of a task, by name.
@@ -267,8 +267,8 @@ func (x *Index) countPods(t *Task) (list []*Pod, n PodCount) {
 		case p.ended():
 			n.Ended++
 			continue
-		case p.Unplaced():
-			n.Unplaced++
+		case p.Unscheduled():
+			n.Unscheduled++
 		case p.Gated && p.Node == "":
 			n.Gated++
 		}

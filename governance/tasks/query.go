@@ -25,17 +25,17 @@ func (p Phase) has(s State) bool { return p == "" || (p == Finished) == s.Finish
 // Query says which tasks a list has, and in which order. Of each kind of filter
 // one value must be a task's; no value takes all.
 type Query struct {
-	Namespaces []string // of teams
-	Classes    []string // as their objects are named; "" is those without one
-	States     []State
-	Kinds      []string
-	Pools      []string
-	Text       string // in the name, the namespace or the class, in any case
-	Sort       Column // BySubmitted where it is empty
-	Descending bool
-	Page       int // from 1
-	Phase      Phase
-	All        bool // all pages in one
+	Namespaces      []string // of teams
+	PriorityClasses []string // as their objects are named; "" is those without one
+	States          []State
+	Kinds           []string
+	Pools           []string
+	Text            string // in the name, the namespace or the class, in any case
+	Sort            Column // BySubmitted where it is empty
+	Descending      bool
+	Page            int // from 1
+	Phase           Phase
+	All             bool // all pages in one
 	// Explain has each task of the page explained: see Item.Brief. Patience is how
 	// long the list waits for what is not computed yet; streams do not wait, since
 	// they are notified.
@@ -48,7 +48,7 @@ type Query struct {
 
 // Filtered tells whether a query leaves anything of its phase out.
 func (q Query) Filtered() bool {
-	return len(q.Namespaces)+len(q.Classes)+len(q.States)+len(q.Kinds)+len(q.Pools) > 0 || q.Text != ""
+	return len(q.Namespaces)+len(q.PriorityClasses)+len(q.States)+len(q.Kinds)+len(q.Pools) > 0 || q.Text != ""
 }
 
 // matchesState reports whether a query takes tasks in a state.
@@ -58,14 +58,14 @@ func (q Query) matchesState(s State) bool {
 
 // matchesButState reports whether a query takes a task, whatever its state.
 func (q Query) matchesButState(t *Task) bool {
-	if len(q.Classes) > 0 && !slices.Contains(q.Classes, t.Class) ||
+	if len(q.PriorityClasses) > 0 && !slices.Contains(q.PriorityClasses, t.PriorityClass) ||
 		len(q.Kinds) > 0 && !slices.Contains(q.Kinds, t.Kind) {
 		return false
 	}
 	if len(q.Pools) > 0 && !slices.ContainsFunc(t.Pools, func(p string) bool { return slices.Contains(q.Pools, p) }) {
 		return false
 	}
-	return q.Text == "" || containsFold(t.Name, q.Text) || containsFold(t.Namespace, q.Text) || containsFold(t.Class, q.Text)
+	return q.Text == "" || containsFold(t.Name, q.Text) || containsFold(t.Namespace, q.Text) || containsFold(t.PriorityClass, q.Text)
 }
 
 // containsFold finds lower-case letters in a name, whose own are lower-case in
@@ -136,14 +136,14 @@ func (x *Index) find(q Query, sees map[string]bool) found {
 		slices.SortFunc(sorted, compare(q.Sort, now))
 	case clocks[q.Sort] != nil:
 		sorted = x.moving(q.Sort, now)
-	case q.Sort == ByPlace:
+	case q.Sort == ByPosition:
 		sorted = x.all(BySubmitted)
 	case q.Filtered():
 		sorted = x.all(q.Sort)
 	default: // what most people look at: a change costs what its own task costs
 		sorted, whole = x.ordered(q.Sort+Column(q.Phase), func(t *Task) bool { return q.Phase.has(t.State) }, q.Sort), true
 	}
-	if q.Sort == ByPlace {
+	if q.Sort == ByPosition {
 		sorted = x.byPlace(sorted, q.Descending)
 	}
 	f := found{}
@@ -167,10 +167,10 @@ func (x *Index) find(q Query, sees map[string]bool) found {
 		}
 		place, _ := x.place(t)
 		unplaced, missing := 0, false
-		if t.State.Holding() {
+		if t.State.UsesQuota() {
 			_, count := x.countPods(t)
-			unplaced = count.Unplaced
-			missing = x.podsKnown && (unplaced > 0 || count.Total+count.Ended < int(t.Size.Now))
+			unplaced = count.Unscheduled
+			missing = x.podsKnown && (unplaced > 0 || count.Total+count.Ended < int(t.Size.Admitted))
 		}
 		f.page, f.places = append(f.page, t), append(f.places, place)
 		f.unplaced, f.missing = append(f.unplaced, unplaced), append(f.missing, missing)

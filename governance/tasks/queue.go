@@ -33,11 +33,11 @@ func queuedAt(t *Task) time.Time {
 // queued tells whether a task stands in a queue.
 func (t *Task) queued() bool {
 	_, held := t.Hold()
-	return t.State.Waiting() && !t.Bare && !held
+	return t.State.Waiting() && !t.NoWorkload && !held
 }
 
 // Place is where a task stands in its LocalQueue: see place.
-func (x *Index) Place(t *Task) (place, of int) {
+func (x *Index) Position(t *Task) (place, of int) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.place(t)

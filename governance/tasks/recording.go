@@ -9,11 +9,11 @@ import (
 )
 
 // Seen is a task as somebody writes it down who keeps what Kubernetes forgets.
-type Seen struct {
+type Snapshot struct {
 	*Task
-	Steps []Event   // all that is known, the oldest first; the first is its submission
-	Gone  time.Time // when its objects left the cluster; zero while they are there
-	Loops []Loop    // that its Workloads were preempted in
+	Events    []Event   // all that is known, the oldest first; the first is its submission
+	DeletedAt time.Time // when its objects left the cluster; zero while they are there
+	Loops     []Loop    // that its Workloads were preempted in
 }
 
 // recording is which tasks changed since somebody took them down. The zero value
@@ -21,7 +21,7 @@ type Seen struct {
 type recording struct {
 	on      bool
 	changed map[groupKey]struct{}
-	left    []Seen // gone since
+	left    []Snapshot // gone since
 }
 
 // mostLeft is how many tasks that are gone wait to be taken down, while whoever
@@ -43,7 +43,7 @@ func (r *recording) note(x *Index, before, t *Task) {
 		if len(r.left) == mostLeft {
 			r.left = slices.Delete(r.left, 0, mostLeft/10)
 		}
-		r.left = append(r.left, Seen{Task: before, Steps: x.timeline(before, x.life.pasts[key]), Gone: x.now(), Loops: x.loopsOf(before)})
+		r.left = append(r.left, Snapshot{Task: before, Events: x.timeline(before, x.life.pasts[key]), DeletedAt: x.now(), Loops: x.loopsOf(before)})
 	}
 }
 
@@ -57,7 +57,7 @@ func (s *Service) Record() {
 
 // TakeChanged are the tasks that changed since they were taken the last time, n
 // at most, those that are gone first.
-func (s *Service) TakeChanged(n int) []Seen {
+func (s *Service) TakeChanged(n int) []Snapshot {
 	x := s.index
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -71,7 +71,7 @@ func (s *Service) TakeChanged(n int) []Seen {
 		}
 		delete(r.changed, key)
 		if t := x.tasks[key]; t != nil {
-			taken = append(taken, Seen{Task: t, Steps: x.timeline(t, x.life.pasts[key]), Loops: x.loopsOf(t)})
+			taken = append(taken, Snapshot{Task: t, Events: x.timeline(t, x.life.pasts[key]), Loops: x.loopsOf(t)})
 		}
 	}
 	if len(r.changed) == 0 {
@@ -81,7 +81,7 @@ func (s *Service) TakeChanged(n int) []Seen {
 }
 
 // Complete tells whether all Workloads are known that there were at the start.
-func (s *Service) Complete() bool {
+func (s *Service) HasSynced() bool {
 	s.index.mu.Lock()
 	defer s.index.mu.Unlock()
 	return s.index.complete
@@ -101,7 +101,7 @@ func (s *Service) Workload(uid types.UID) *kueue.Workload {
 }
 
 // Has tells whether there is a task with the UID of its owner in a namespace.
-func (s *Service) Has(namespace, uid string) bool {
+func (s *Service) HasTask(namespace, uid string) bool {
 	s.index.mu.Lock()
 	defer s.index.mu.Unlock()
 	return s.index.tasks[groupKey{namespace, uid}] != nil

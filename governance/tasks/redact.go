@@ -60,7 +60,7 @@ const someoneElse = "another team"
 
 // Readable takes names that somebody with this scope may not see out of what
 // Kueue said at some time.
-func (s *Service) Readable(ctx context.Context, scope access.Scope) (func(text string) string, error) {
+func (s *Service) Redactor(ctx context.Context, scope access.Scope) (func(text string) string, error) {
 	reader, err := s.Cluster.Reader()
 	if err != nil {
 		return nil, err

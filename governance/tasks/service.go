@@ -40,11 +40,11 @@ func New(c *cluster.Cluster, permission *access.Service) *Service {
 // Item is a task as somebody sees it.
 type Item struct {
 	*Task
-	Team  string // whose namespace it runs in; empty for none
-	Place int    // in its queue, from 1; 0 while it does not wait
+	Team     string // whose namespace it runs in; empty for none
+	Position int    // in its queue, from 1; 0 while it does not wait
 	// Reason and Wants are those of the task, without names that are not for them.
-	Reason, Wants string
-	Unplaced      int // pods that wait for a node though it has its quota
+	Message, PendingMessage string
+	UnscheduledPods         int // pods that wait for a node though it has its quota
 	// Brief is why it does not start, without names: of lists only. nil where there
 	// is nothing to explain, or it is not computed yet.
 	Brief *explain.Verdict
@@ -57,11 +57,11 @@ type List struct {
 	Phases      map[Phase]int // how many the query would find in each, of whatever state
 	Page, Pages int           // from 1
 	// What there is to choose from, of what somebody sees.
-	Teams, Classes, Kinds, Pools []string
-	States                       map[State]int // all that somebody sees, whatever the query
-	ByClass                      []ClassRow
-	Since                        time.Time // from when averages are: not before Started
-	Started                      time.Time // since when the console counts
+	Teams, PriorityClasses, Kinds, Pools []string
+	States                               map[State]int // all that somebody sees, whatever the query
+	ByPriorityClass                      []PriorityClassRow
+	Since                                time.Time // from when averages are: not before Started
+	Started                              time.Time // since when the console counts
 }
 
 // viewer is what somebody sees of the cluster's tasks.
@@ -127,11 +127,11 @@ func (s *Service) within(ctx context.Context, scope access.Scope) (v viewer, err
 }
 
 func (v viewer) item(t *Task, place int) Item {
-	i := Item{Task: t, Team: v.teams[t.Namespace], Place: place, Reason: v.names.redact(t.Reason), Wants: v.names.redact(t.Wants)}
-	if t.Bare {
-		i.Reason = "Kueue has made no Workload of it"
+	i := Item{Task: t, Team: v.teams[t.Namespace], Position: place, Message: v.names.redact(t.Message), PendingMessage: v.names.redact(t.PendingMessage)}
+	if t.NoWorkload {
+		i.Message = "Kueue has made no Workload of it"
 		if t.Queue == "" {
-			i.Reason = "It names no queue, so that no quota counts it"
+			i.Message = "It names no queue, so that no quota counts it"
 		}
 	}
 	return i
@@ -158,17 +158,17 @@ func (s *Service) ListWithin(ctx context.Context, scope access.Scope, q Query, t
 	l := List{Total: f.total, Phases: f.phases, Page: f.number, Pages: f.last, Teams: slices.Sorted(maps.Values(v.teams)), States: map[State]int{}}
 	for i, t := range f.page {
 		item := v.item(t, f.places[i])
-		item.Unplaced = f.unplaced[i]
+		item.UnscheduledPods = f.unplaced[i]
 		l.Items = append(l.Items, item)
 	}
 	if q.Explain {
 		s.explainAll(ctx, l.Items, f.missing, q.Patience)
 	}
-	l.ByClass, l.Since = v.index.Classes(v.among(q.Namespaces), q.Within)
+	l.ByPriorityClass, l.Since = v.index.Classes(v.among(q.Namespaces), q.Within)
 	everything, started := v.index.Classes(v.among(nil), 0)
 	l.Started = started
 	for _, row := range everything {
-		l.Classes = append(l.Classes, row.Class)
+		l.PriorityClasses = append(l.PriorityClasses, row.PriorityClass)
 		for state, n := range row.States {
 			l.States[state] += n
 		}
@@ -186,7 +186,7 @@ func (s *Service) ClassesWithin(ctx context.Context, scope access.Scope, teams [
 		return List{}, err
 	}
 	l := List{Teams: slices.Sorted(maps.Values(v.teams))}
-	l.ByClass, l.Since = v.index.Classes(v.among(v.namespaces(nil, teams)), within)
+	l.ByPriorityClass, l.Since = v.index.Classes(v.among(v.namespaces(nil, teams)), within)
 	_, l.Started = v.index.Classes(func(string) bool { return false }, 0)
 	return l, nil
 }

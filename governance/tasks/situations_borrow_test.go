@@ -32,14 +32,14 @@ var borrowing = map[string]func(*lab){
 	"a high task stops what a low one of others borrows": func(l *lab) {
 		l.queue("", 0, "", byPriority)
 		l.borrowers(2, "low")
-		v := l.beforehand(1, 90, explain.Reclaims)
-		if len(v.Stops) != 0 || len(v.StopsOthers) != 1 {
-			l.t.Fatalf("it stops %+v and %+v", v.Stops, v.StopsOthers)
+		v := l.beforehand(1, 90, explain.Preempting)
+		if len(v.TargetsInQueue) != 0 || len(v.TargetsInCohort) != 1 {
+			l.t.Fatalf("it stops %+v and %+v", v.TargetsInQueue, v.TargetsInCohort)
 		}
 		l.job("a", 1, "high")
 		l.runs("a")
-		d := l.is(v.StopsOthers[0].Name, tasks.Preempted, explain.Quota, "WaitingForQuota")
-		if e := preemption(d); e.Reason != "InCohortReclaimWhileBorrowing" || e.By == nil || e.By.Name != "a" {
+		d := l.is(v.TargetsInCohort[0].Name, tasks.Preempted, explain.Quota, "WaitingForQuota")
+		if e := preemption(d); e.Reason != "InCohortReclaimWhileBorrowing" || e.Preemptor == nil || e.Preemptor.Name != "a" {
 			l.t.Errorf("it was stopped by %+v", e)
 		}
 	},
@@ -48,8 +48,8 @@ var borrowing = map[string]func(*lab){
 		l.borrowers(2, "low")
 		l.beforehand(1, 10, explain.Quota)
 		l.job("a", 1, "low")
-		change := l.offers(l.is("a", tasks.Pending, explain.Quota, "WaitingForQuota"), explain.HigherClass)
-		if change.Priority <= 10 || change.Priority > 90 || change.Class == "" || len(change.Tasks) != 1 {
+		change := l.offers(l.is("a", tasks.Pending, explain.Quota, "WaitingForQuota"), explain.HigherPriorityClass)
+		if change.Priority <= 10 || change.Priority > 90 || change.PriorityClass == "" || len(change.Tasks) != 1 {
 			l.t.Errorf("it is offered %+v", change)
 		}
 		l.patch("job", "a", `{"metadata":{"labels":{"kueue.x-k8s.io/priority-class":"`+l.name+`-high"}}}`)
@@ -86,8 +86,8 @@ var borrowing = map[string]func(*lab){
 		l.beforehand(1, 10, explain.Quota)
 		l.job("a", 1, "low")
 		l.is("a", tasks.Pending, explain.Quota, "WaitingForQuota")
-		if v := l.beforehand(1, 90, explain.Reclaims); len(v.StopsOthers) != 1 || v.StopsOthers[0].Name != "b1" {
-			l.t.Errorf("it stops %+v", v.StopsOthers)
+		if v := l.beforehand(1, 90, explain.Preempting); len(v.TargetsInCohort) != 1 || v.TargetsInCohort[0].Name != "b1" {
+			l.t.Errorf("it stops %+v", v.TargetsInCohort)
 		}
 		l.job("c", 1, "high")
 		l.runs("c")
@@ -116,8 +116,8 @@ spec:
     metadata: {annotations: {pod-complete.stage.kwok.x-k8s.io/delay: 1h}}
     spec: {restartPolicy: Never, containers: [{name: train, image: example.com/train:1, resources: {requests: {cpu: 4}, limits: {nvidia.com/gpu: 1}}}]}
 `)
-		if d := l.is("a", tasks.Pending, explain.ExceedsMax, "ExceedsMaxQuota"); d.Verdict.Decides.Resource != "cpu" {
-			l.t.Errorf("it is short of %+v", d.Verdict.Decides)
+		if d := l.is("a", tasks.Pending, explain.ExceedsMax, "ExceedsMaxQuota"); d.Verdict.Shortage.Resource != "cpu" {
+			l.t.Errorf("it is short of %+v", d.Verdict.Shortage)
 		}
 		l.groups(4)
 		l.runs("a")
@@ -144,7 +144,7 @@ func (l *lab) beforehand(pods, priority int32, constraint explain.Constraint) ex
 	l.t.Helper()
 	var h tasks.Hypothesis
 	clustertest.Eventually(l.t, soon, func(ctx context.Context) (err error) {
-		set := explain.PodSet{Name: "main", Count: pods, Least: pods, Each: quota.Resources{"nvidia.com/gpu": 1}}
+		set := explain.PodSet{Name: "main", Count: pods, MinCount: pods, Requests: quota.Resources{"nvidia.com/gpu": 1}}
 		h, err = l.tasks.WouldStart(ctx, anybody, tasks.Proposal{Namespace: l.name, Queue: "main", Priority: priority, PodSets: []explain.PodSet{set}})
 		if h.Verdict.Constraint != constraint {
 			return errors.Join(err, fmt.Errorf("it would be %+v, want %s", h.Verdict, constraint))

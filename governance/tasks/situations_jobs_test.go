@@ -19,7 +19,7 @@ var moreSituations = map[string]func(*lab){
 		l.runs("a")
 		l.patch("job", "a", `{"spec":{"parallelism":1}}`)
 		l.until("a", func(d tasks.Detail) bool {
-			return d.State == tasks.Running && d.Size.Now == 1 && d.Size.Wanted == 1 && d.Held["nvidia.com/gpu"] == 1
+			return d.State == tasks.Running && d.Size.Admitted == 1 && d.Size.Wanted == 1 && d.Usage["nvidia.com/gpu"] == 1
 		})
 	},
 	"a guaranteed part, and more that waits": func(l *lab) {
@@ -49,10 +49,10 @@ spec:
 			if err != nil {
 				return err
 			}
-			if d.State != tasks.Running && d.State != tasks.Starting || d.Size != (tasks.Size{Least: 2, Now: 2, Wanted: 4, Guaranteed: 2}) || !d.Growing() || len(d.Parts) != 2 {
+			if d.State != tasks.Running && d.State != tasks.Starting || d.Size != (tasks.Size{Min: 2, Admitted: 2, Wanted: 4, Guaranteed: 2}) || !d.Growing() || len(d.Parts) != 2 {
 				return fmt.Errorf("it is %s with %+v", d.State, d.Size)
 			}
-			if v := d.Verdict; v == nil || v.Constraint != explain.Quota || v.Decides.Short() != 2 {
+			if v := d.Verdict; v == nil || v.Constraint != explain.Quota || v.Shortage.Missing() != 2 {
 				return fmt.Errorf("of what waits it says %+v", v)
 			}
 			return nil
@@ -61,7 +61,7 @@ spec:
 	"its priority class does not exist": func(l *lab) {
 		l.queue("", 4, "")
 		l.job("a", 1, "bogus")
-		if d := l.is("a", tasks.Pending, explain.NoClass, tasks.NoWorkload); d.Verdict.Detail != l.name+"-bogus" || !strings.Contains(strings.Join(d.Verdict.Classes, " "), l.name+"-high") {
+		if d := l.is("a", tasks.Pending, explain.NoPriorityClass, tasks.NoWorkload); d.Verdict.Detail != l.name+"-bogus" || !strings.Contains(strings.Join(d.Verdict.PriorityClasses, " "), l.name+"-high") {
 			l.t.Errorf("it says %+v", d.Verdict)
 		}
 		l.patch("job", "a", `{"metadata":{"labels":{"kueue.x-k8s.io/priority-class":"`+l.name+`-high"}}}`)
@@ -79,16 +79,16 @@ spec:
     spec: {restartPolicy: Never, nodeSelector: {lab: NAME}, containers: [{name: train, image: none, resources: {limits: {nvidia.com/gpu: 2}}}]}
 `)
 		l.kubectl("label", "namespace", "NAME", "kuota.dev/governed=true")
-		if d := l.is("a", tasks.Running, explain.NoQueueName, tasks.NoWorkload); d.Held["nvidia.com/gpu"] != 0 || d.Asked["nvidia.com/gpu"] != 2 {
-			l.t.Errorf("it holds %v and asks for %v", d.Held, d.Asked)
+		if d := l.is("a", tasks.Running, explain.NoQueueName, tasks.NoWorkload); d.Usage["nvidia.com/gpu"] != 0 || d.Requests["nvidia.com/gpu"] != 2 {
+			l.t.Errorf("it holds %v and asks for %v", d.Usage, d.Requests)
 		}
 	},
 	"the ceiling of its namespace refuses a pod": func(l *lab) {
 		l.queue("", 4, "")
 		l.ceiling(1)
 		l.job("a", 2, "low")
-		if d := l.is("a", tasks.Running, explain.CeilingReached, ""); d.Verdict.Ceiling.Hard != 1 || d.Verdict.Ceiling.Used != 1 || d.Verdict.Ceiling.Each != 1 {
-			l.t.Errorf("it is %+v", d.Verdict.Ceiling)
+		if d := l.is("a", tasks.Running, explain.ResourceQuotaReached, ""); d.Verdict.ResourceQuota.Hard != 1 || d.Verdict.ResourceQuota.Used != 1 || d.Verdict.ResourceQuota.Requests != 1 {
+			l.t.Errorf("it is %+v", d.Verdict.ResourceQuota)
 		}
 		l.ceiling(2)
 		l.kubectl("delete", "job", "a", "-n", "NAME")
@@ -99,7 +99,7 @@ spec:
 		l.gone("")
 		l.queue("", 4, "")
 		l.job("a", 1, "low")
-		if d := l.is("a", tasks.Running, explain.NoNodes, ""); d.PodCount.Unplaced != 1 {
+		if d := l.is("a", tasks.Running, explain.NoNodes, ""); d.PodCount.Unscheduled != 1 {
 			l.t.Errorf("it has %+v", d.PodCount)
 		}
 		l.node("", 8)
@@ -108,7 +108,7 @@ spec:
 	"no node is large enough": func(l *lab) {
 		l.queue("", 32, "")
 		l.jobOf("main", "a", 1, 16, "low", "")
-		if d := l.is("a", tasks.Running, explain.TooSmall, ""); d.Verdict.Fit.Largest != 8 || d.Verdict.Fit.Each["nvidia.com/gpu"] != 16 {
+		if d := l.is("a", tasks.Running, explain.TooSmall, ""); d.Verdict.Fit.Largest != 8 || d.Verdict.Fit.Requests["nvidia.com/gpu"] != 16 {
 			l.t.Errorf("it fits %+v", d.Verdict.Fit)
 		}
 		l.node("-large", 16)
@@ -127,9 +127,9 @@ spec:
 		l.node("-second", 8)
 		l.queue("", 16, "")
 		l.jobOf("main", "a", 2, 5, "low", "")
-		l.until("a", func(d tasks.Detail) bool { return d.PodCount.Total == 2 && d.PodCount.Unplaced == 0 })
+		l.until("a", func(d tasks.Detail) bool { return d.PodCount.Total == 2 && d.PodCount.Unscheduled == 0 })
 		l.jobOf("main", "b", 1, 6, "low", "")
-		if d := l.is("b", tasks.Running, explain.Fragmented, ""); d.Verdict.Fit.FreeSum != 6 || d.Verdict.Fit.FreeMost != 3 {
+		if d := l.is("b", tasks.Running, explain.Fragmented, ""); d.Verdict.Fit.TotalFree != 6 || d.Verdict.Fit.LargestFree != 3 {
 			l.t.Errorf("it fits %+v", d.Verdict.Fit)
 		}
 		l.kubectl("delete", "job", "a", "-n", "NAME")
@@ -145,7 +145,7 @@ spec: {nodeSelector: {lab: NAME}, terminationGracePeriodSeconds: 0, containers: 
 `)
 		l.kubectl("wait", "--for=condition=PodScheduled", "pod/outside", "-n", "NAME", "--timeout=20s")
 		l.job("a", 1, "low")
-		if d := l.is("a", tasks.Running, explain.NodesFull, ""); d.Verdict.Fit.FreeMost != 0 || d.Verdict.Fit.Ready != 1 {
+		if d := l.is("a", tasks.Running, explain.NodesFull, ""); d.Verdict.Fit.LargestFree != 0 || d.Verdict.Fit.Ready != 1 {
 			l.t.Errorf("it fits %+v", d.Verdict.Fit)
 		}
 		l.kubectl("delete", "pod", "outside", "-n", "NAME")
@@ -190,7 +190,7 @@ spec:
 		l.job("a", 1, "low")
 		l.runs("a")
 		l.patch("job", "a", `{"spec":{"activeDeadlineSeconds":1}}`)
-		if d := l.is("a", tasks.Failed, "", ""); d.FinishedAt.IsZero() || len(d.Held) != 0 {
+		if d := l.is("a", tasks.Failed, "", ""); d.FinishedAt.IsZero() || len(d.Usage) != 0 {
 			l.t.Errorf("it is %+v", d.Task)
 		}
 	},
@@ -204,7 +204,7 @@ spec:
 		l.job("b", 4, "high")
 		l.runs("b")
 		d := l.is("a", tasks.Preempted, explain.Quota, "")
-		if why := preemption(d); why.Reason != "InCohortReclaimWhileBorrowing" || why.By == nil || why.By.Name != "b" {
+		if why := preemption(d); why.Reason != "InCohortReclaimWhileBorrowing" || why.Preemptor == nil || why.Preemptor.Name != "b" {
 			l.t.Errorf("it was preempted by %+v", why)
 		}
 	},
@@ -213,7 +213,7 @@ spec:
 		l.job("a", 1, "low")
 		l.runs("a")
 		l.patch("localqueue", "main", `{"spec":{"stopPolicy":"HoldAndDrain"}}`)
-		if d := l.is("a", tasks.Pending, explain.QueueHeld, ""); d.Evictions != 1 {
+		if d := l.is("a", tasks.Pending, explain.QueueStopped, ""); d.Evictions != 1 {
 			l.t.Errorf("it lost its quota %d times", d.Evictions)
 		}
 		l.patch("localqueue", "main", `{"spec":{"stopPolicy":"None"}}`)

@@ -26,7 +26,7 @@ var situations = map[string]func(*lab){
 	"runs": func(l *lab) {
 		l.queue("", 4, "")
 		l.job("a", 2, "low")
-		if d := l.runs("a"); d.Size.Now != 2 || d.Held["nvidia.com/gpu"] != 2 || len(d.Pools) != 1 || d.Waited(time.Now()) > 10*time.Second {
+		if d := l.runs("a"); d.Size.Admitted != 2 || d.Usage["nvidia.com/gpu"] != 2 || len(d.Pools) != 1 || d.Waited(time.Now()) > 10*time.Second {
 			l.t.Errorf("it is %+v", d.Task)
 		}
 	},
@@ -36,8 +36,8 @@ var situations = map[string]func(*lab){
 		l.runs("a")
 		l.job("b", 3, "low")
 		d := l.is("b", tasks.Pending, explain.Quota, "WaitingForQuota")
-		if d.Verdict.Decides.Short() != 2 || d.Place != 1 || d.Of != 1 {
-			l.t.Errorf("it is short of %+v at place %d of %d", d.Verdict.Decides, d.Place, d.Of)
+		if d.Verdict.Shortage.Missing() != 2 || d.Position != 1 || d.QueueLength != 1 {
+			l.t.Errorf("it is short of %+v at place %d of %d", d.Verdict.Shortage, d.Position, d.QueueLength)
 		}
 		if change := l.offers(d, explain.TasksEnd); len(change.Tasks) != 1 || change.Tasks[0].Name != "a" {
 			l.t.Errorf("%+v should end", change.Tasks)
@@ -61,19 +61,19 @@ var situations = map[string]func(*lab){
 		l.job("a", 4, "low")
 		l.runs("a")
 		l.job("b", 2, "low")
-		if change := l.offers(l.is("b", tasks.Pending, explain.Quota, ""), explain.HigherClass); change.Priority <= 10 || change.Priority > 90 {
-			l.t.Errorf("the class %s of %d would start it", change.Class, change.Priority)
+		if change := l.offers(l.is("b", tasks.Pending, explain.Quota, ""), explain.HigherPriorityClass); change.Priority <= 10 || change.Priority > 90 {
+			l.t.Errorf("the class %s of %d would start it", change.PriorityClass, change.Priority)
 		}
 		l.patch("job", "b", `{"metadata":{"labels":{"kueue.x-k8s.io/priority-class":"`+l.name+`-high"}}}`)
 		l.runs("b")
 		d := l.is("a", tasks.Preempted, explain.Quota, "WaitingForQuota")
 		last := d.Timeline[len(d.Timeline)-1]
 		for _, e := range d.Timeline {
-			if e.What == tasks.WasPreempted {
+			if e.Type == tasks.WasPreempted {
 				last = e
 			}
 		}
-		if d.Preemptions != 1 || last.By == nil || last.By.Name != "b" || last.Reason != "InClusterQueue" {
+		if d.Preemptions != 1 || last.Preemptor == nil || last.Preemptor.Name != "b" || last.Reason != "InClusterQueue" {
 			l.t.Errorf("it was preempted %d times: %+v", d.Preemptions, d.Timeline)
 		}
 	},
@@ -81,8 +81,8 @@ var situations = map[string]func(*lab){
 		l.queue("", 4, "0")
 		l.job("a", 6, "low")
 		d := l.is("a", tasks.Pending, explain.ExceedsMax, "ExceedsMaxQuota")
-		if change := l.offers(d, explain.MoreQuota); change.To[0].To != 6 {
-			l.t.Errorf("the quota would go to %+v", change.To)
+		if change := l.offers(d, explain.RaiseNominalQuota); change.Quotas[0].To != 6 {
+			l.t.Errorf("the quota would go to %+v", change.Quotas)
 		}
 		l.queue("", 6, "0")
 		l.runs("a")
@@ -92,8 +92,8 @@ var situations = map[string]func(*lab){
 		l.queue("-other", 4, "")
 		l.job("a", 4, "low")
 		d := l.is("a", tasks.Pending, explain.ExceedsMax, "ExceedsMaxQuota")
-		if change := l.offers(d, explain.BorrowLimit); change.To[0].From != 1 || change.To[0].To != 2 {
-			l.t.Errorf("the limit would go to %+v", change.To)
+		if change := l.offers(d, explain.RaiseBorrowingLimit); change.Quotas[0].From != 1 || change.Quotas[0].To != 2 {
+			l.t.Errorf("the limit would go to %+v", change.Quotas)
 		}
 		l.queue("", 2, "2")
 		l.runs("a")
@@ -108,7 +108,7 @@ var situations = map[string]func(*lab){
 		l.runs("b")
 		d := l.is("a", tasks.Preempted, explain.Quota, "")
 		for _, e := range d.Timeline {
-			if e.What == tasks.WasPreempted && (e.By == nil || e.By.Name != "b" || e.Reason != "InCohortReclamation") {
+			if e.Type == tasks.WasPreempted && (e.Preemptor == nil || e.Preemptor.Name != "b" || e.Reason != "InCohortReclamation") {
 				l.t.Errorf("it was preempted by %+v", e)
 			}
 		}
@@ -134,7 +134,7 @@ spec:
   suspend: true
   template: {spec: {restartPolicy: Never, containers: [{name: train, image: example.com/train:1, resources: {limits: {nvidia.com/gpu: 1, example.com/fpga: 1}}}]}}
 `)
-		if d := l.is("a", tasks.Pending, explain.Uncovered, ""); d.Verdict.Detail != "example.com/fpga" {
+		if d := l.is("a", tasks.Pending, explain.UncoveredResource, ""); d.Verdict.Detail != "example.com/fpga" {
 			l.t.Errorf("it is %q", d.Verdict.Detail)
 		}
 	},
@@ -152,7 +152,7 @@ spec:
 	"the cluster queue is on hold": func(l *lab) {
 		l.queue("", 4, "", "stopPolicy: Hold")
 		l.job("a", 1, "low")
-		l.is("a", tasks.Pending, explain.QueueHeld, "Suspended")
+		l.is("a", tasks.Pending, explain.QueueStopped, "Suspended")
 		l.queue("", 4, "", "stopPolicy: None")
 		l.runs("a")
 	},
@@ -163,15 +163,15 @@ spec:
 		l.job("b", 1, "low")
 		l.is("b", tasks.Pending, explain.Quota, "WaitingForQuota")
 		l.queue("", 4, "0", "stopPolicy: Hold")
-		if d := l.is("b", tasks.Pending, explain.QueueHeld, ""); !d.Disagrees {
-			l.t.Logf("Kueue says %s by now", d.Token) // it keeps the old reason (0.19.2)
+		if d := l.is("b", tasks.Pending, explain.QueueStopped, ""); !d.Disagrees {
+			l.t.Logf("Kueue says %s by now", d.Reason) // it keeps the old reason (0.19.2)
 		}
 	},
 	"the local queue is on hold": func(l *lab) {
 		l.queue("", 4, "")
 		l.patch("localqueue", "main", `{"spec":{"stopPolicy":"Hold"}}`)
 		l.job("a", 1, "low")
-		l.is("a", tasks.Pending, explain.QueueHeld, "Suspended")
+		l.is("a", tasks.Pending, explain.QueueStopped, "Suspended")
 		l.patch("localqueue", "main", `{"spec":{"stopPolicy":"None"}}`)
 		l.runs("a")
 	},
@@ -180,7 +180,7 @@ spec:
 		l.job("a", 1, "low")
 		l.runs("a")
 		l.queue("", 4, "", "stopPolicy: HoldAndDrain")
-		if d := l.is("a", tasks.Pending, explain.QueueHeld, ""); d.Evictions != 1 || d.Preemptions != 0 {
+		if d := l.is("a", tasks.Pending, explain.QueueStopped, ""); d.Evictions != 1 || d.Preemptions != 0 {
 			l.t.Errorf("it lost its quota %d times, %d by preemption", d.Evictions, d.Preemptions)
 		}
 		l.queue("", 4, "", "stopPolicy: None")
@@ -230,29 +230,29 @@ spec:
 		l.runs("a")
 		l.patch("job", "a", `{"spec":{"parallelism":3}}`)
 		clustertest.Eventually(l.t, soon, func(context.Context) error {
-			if d := l.detail("a"); d.State != tasks.Running || d.Size.Now != 3 || d.Growing() {
+			if d := l.detail("a"); d.State != tasks.Running || d.Size.Admitted != 3 || d.Growing() {
 				return fmt.Errorf("it is %s with %+v", d.State, d.Size)
 			}
 			return nil
 		})
 		l.patch("job", "a", `{"spec":{"parallelism":6}}`)
 		clustertest.Eventually(l.t, soon, func(context.Context) error {
-			if d := l.detail("a"); d.State != tasks.Running || d.Size.Now != 3 || d.Size.Wanted != 6 || !d.Growing() || d.Wants == "" {
-				return fmt.Errorf("it is %s with %+v, and wants %q", d.State, d.Size, d.Wants)
+			if d := l.detail("a"); d.State != tasks.Running || d.Size.Admitted != 3 || d.Size.Wanted != 6 || !d.Growing() || d.PendingMessage == "" {
+				return fmt.Errorf("it is %s with %+v, and wants %q", d.State, d.Size, d.PendingMessage)
 			}
 			return nil
 		})
 		d := l.is("a", tasks.Running, explain.ExceedsMax, "") // what it has counts for it
-		if s := d.Verdict.Decides; s.Needed != 6 || s.Most != 4 || len(s.Own) != 0 || l.offers(d, explain.FewerPods).Pods != 4 || !d.Elastic() {
+		if s := d.Verdict.Shortage; s.Needed != 6 || s.PotentialAvailable != 4 || len(s.InQueue) != 0 || l.offers(d, explain.FewerPods).Pods != 4 || !d.Elastic() {
 			l.t.Errorf("of what it wants more, it says %+v", s)
 		}
 		l.queue("", 6, "0")
-		l.until("a", func(d tasks.Detail) bool { return d.Size.Now == 6 && d.Verdict == nil })
+		l.until("a", func(d tasks.Detail) bool { return d.Size.Admitted == 6 && d.Verdict == nil })
 	},
 	"a part of it runs": func(l *lab) {
 		l.queue("", 4, "0")
 		l.jobIn("main", "a", 6, "low", `kueue.x-k8s.io/job-min-parallelism: "2"`)
-		if d := l.runs("a"); d.Size.Now != 4 || d.Size.Wanted != 6 || !d.Growing() {
+		if d := l.runs("a"); d.Size.Admitted != 4 || d.Size.Wanted != 6 || !d.Growing() {
 			l.t.Errorf("it has %+v", d.Size)
 		}
 	},
@@ -268,7 +268,7 @@ spec:
     metadata: {annotations: {pod-complete.stage.kwok.x-k8s.io/delay: 1s}}
     spec: {restartPolicy: Never, tolerations: [{operator: Exists}], containers: [{name: train, image: example.com/train:1, resources: {limits: {nvidia.com/gpu: 1}}}]}
 `)
-		if d := l.is("a", tasks.Succeeded, "", ""); d.FinishedAt.IsZero() || d.Ran(time.Now()) > 20*time.Second || d.Held["nvidia.com/gpu"] != 0 {
+		if d := l.is("a", tasks.Succeeded, "", ""); d.FinishedAt.IsZero() || d.Ran(time.Now()) > 20*time.Second || d.Usage["nvidia.com/gpu"] != 0 {
 			l.t.Errorf("it is %+v", d.Task)
 		}
 	},

@@ -33,20 +33,20 @@ type Resize struct {
 
 // varies tells whether a task can have more than one size while it runs.
 func (t *Task) varies() bool {
-	return len(t.Parts) > 1 || t.main.Annotations[sliceName] != "" || t.Size.Least < t.Size.Wanted
+	return len(t.Parts) > 1 || t.main.Annotations[sliceName] != "" || t.Size.Min < t.Size.Wanted
 }
 
 // pods is how many pods of a task hold quota. For a moment both a slice and the
 // one that takes its place hold some, of which only the newer has pods to come.
 func (t *Task) pods() int32 {
 	switch {
-	case t.Bare:
+	case t.NoWorkload:
 		return 0
 	case !t.Elastic():
-		return t.Size.Now
+		return t.Size.Admitted
 	}
 	for _, w := range t.Parts { // the newest first
-		if p := readPart(w); p.state.Holding() {
+		if p := readPart(w); p.state.UsesQuota() {
 			return p.admitted
 		}
 	}

@@ -9,7 +9,7 @@ import (
 
 // Span is a time that one of a task's Workloads waited or ran, and that is over.
 type Span struct {
-	Part         string // UID of the Workload
+	WorkloadUID  string // UID of the Workload
 	Began, Ended time.Time
 }
 
@@ -17,7 +17,7 @@ type Span struct {
 // whole seconds. A wait of which nobody saw the begin is left out, and so is what
 // Kueue overwrote before this process began. A run that goes on ends when the
 // task is gone.
-func (s Seen) Spans() (waits, runs []Span) {
+func (s Snapshot) Spans() (waits, runs []Span) {
 	for _, w := range s.Parts {
 		more, ran := s.spansOf(w)
 		waits, runs = append(waits, more...), append(runs, ran...)
@@ -25,14 +25,14 @@ func (s Seen) Spans() (waits, runs []Span) {
 	return waits, runs
 }
 
-func (s Seen) spansOf(w *kueue.Workload) (waits, runs []Span) {
+func (s Snapshot) spansOf(w *kueue.Workload) (waits, runs []Span) {
 	part := string(w.UID)
 	var all, known int32
 	for _, e := range evictions(w) {
 		all += e.Count
 	}
-	for _, e := range s.Steps {
-		if e.Part == part && e.lost() && !e.Before {
+	for _, e := range s.Events {
+		if e.WorkloadUID == part && e.lost() && !e.AtOrBefore {
 			known += 1 + e.Omitted
 		}
 	}
@@ -46,29 +46,29 @@ func (s Seen) spansOf(w *kueue.Workload) (waits, runs []Span) {
 		}
 		running = time.Time{}
 	}
-	for _, e := range s.Steps {
+	for _, e := range s.Events {
 		switch {
-		case e.Part != part:
-		case e.What == WasAdmitted:
+		case e.WorkloadUID != part:
+		case e.Type == WasAdmitted:
 			if !waiting.IsZero() {
 				waits = append(waits, Span{part, waiting, e.At})
 			}
 			waiting, running = time.Time{}, e.At
-		case e.lost() && e.Before: // some time before, and nobody knows when
+		case e.lost() && e.AtOrBefore: // some time before, and nobody knows when
 		case e.lost():
 			end(e.At)
 			waiting = e.At
-		case e.What == WasRequeued && !waiting.IsZero() && e.At.After(waiting):
+		case e.Type == WasRequeued && !waiting.IsZero() && e.At.After(waiting):
 			waiting = e.At
-		case e.What == WasFinished:
+		case e.Type == WasFinished:
 			end(e.At)
 		}
 	}
 	if c := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadFinished); c != nil && c.Status == "True" {
 		end(c.LastTransitionTime.Time) // such as a slice that another replaced
 	}
-	if !s.Gone.IsZero() {
-		end(s.Gone)
+	if !s.DeletedAt.IsZero() {
+		end(s.DeletedAt)
 	}
 	return waits, runs
 }

@@ -13,38 +13,38 @@ import (
 )
 
 // Standing is how things stand around a task that waits. Places count from 1.
-type Standing struct {
-	Of int // how many wait in its LocalQueue
+type QueuePosition struct {
+	QueueLength int // how many wait in its LocalQueue
 	// Its place in the ClusterQueue, over all its LocalQueues; Alone says that it
 	// has one only, so that both are equal. 0 where the ClusterQueue is not known,
 	// and where some of these queues are not for the reader: it tells how many wait
 	// there. Shared says the latter.
-	ClusterPlace, ClusterOf int
-	Alone, Shared           bool
-	ByKueue                 bool      // Kueue told the places; else they are by its rule
-	PlaceSince              time.Time // when it came to its place in its LocalQueue
-	AtLeast                 bool      // or earlier, which nobody saw
-	Before, Behind          []*Task   // in its LocalQueue, those next to it
+	ClusterQueuePosition, ClusterQueueLength int
+	OnlyLocalQueue, Shared                   bool
+	ByKueue                                  bool      // Kueue told the places; else they are by its rule
+	PositionSince                            time.Time // when it came to its place in its LocalQueue
+	PositionEarlier                          bool      // or earlier, which nobody saw
+	Ahead, Behind                            []*Task   // in its LocalQueue, those next to it
 }
 
 // standing is the place of a task in its LocalQueue, 0 for one that does not
 // wait, and what is around it. It asks Kueue where it may; what Kueue does not
 // tell, the index works out.
-func (s *Service) standing(ctx context.Context, v viewer, t *Task) (place int, d Standing, err error) {
-	if place, d.Of = v.index.Place(t); place == 0 {
+func (s *Service) standing(ctx context.Context, v viewer, t *Task) (place int, d QueuePosition, err error) {
+	if place, d.QueueLength = v.index.Position(t); place == 0 {
 		return 0, d, nil
 	}
 	locals, err := v.siblings(ctx, t)
 	if err != nil {
 		return 0, d, err
 	}
-	d.Alone = len(locals) == 1
+	d.OnlyLocalQueue = len(locals) == 1
 	d.Shared = slices.ContainsFunc(locals, func(q queueKey) bool { return !v.scope.Sees(q.namespace) })
 	if !d.Shared {
-		d.ClusterPlace, d.ClusterOf = v.index.across(t, locals)
+		d.ClusterQueuePosition, d.ClusterQueueLength = v.index.across(t, locals)
 	}
-	d.Before, d.Behind = v.index.around(t, shownAround)
-	d.PlaceSince, d.AtLeast = v.index.placeSince(t)
+	d.Ahead, d.Behind = v.index.around(t, shownAround)
+	d.PositionSince, d.PositionEarlier = v.index.placeSince(t)
 	items, ok := s.pending.look(ctx, windowOf(t.Namespace, t.Queue, place), v.index.now(), v.index.changed(t), func(ctx context.Context, w window) ([]visibility.PendingWorkload, error) {
 		return s.Cluster.Pending(ctx, w.namespace, w.queue, w.offset, windowSize)
 	})
@@ -56,19 +56,19 @@ func (s *Service) standing(ctx context.Context, v viewer, t *Task) (place int, d
 
 // told takes in what Kueue says, and returns the place; where it does not name
 // the task, that stays what it was.
-func (d *Standing) told(items []visibility.PendingWorkload, x *Index, t *Task, place int) int {
+func (d *QueuePosition) told(items []visibility.PendingWorkload, x *Index, t *Task, place int) int {
 	i := slices.IndexFunc(items, func(w visibility.PendingWorkload) bool { return w.Name == t.main.Name })
 	if i < 0 {
 		return place
 	}
 	d.ByKueue = true
 	place = int(items[i].PositionInLocalQueue) + 1
-	d.Of = max(d.Of, place)
-	if d.ClusterPlace > 0 {
-		d.ClusterPlace = int(items[i].PositionInClusterQueue) + 1
-		d.ClusterOf = max(d.ClusterOf, d.ClusterPlace)
+	d.QueueLength = max(d.QueueLength, place)
+	if d.ClusterQueuePosition > 0 {
+		d.ClusterQueuePosition = int(items[i].PositionInClusterQueue) + 1
+		d.ClusterQueueLength = max(d.ClusterQueueLength, d.ClusterQueuePosition)
 	}
-	d.Before = x.waiting(t, items[max(0, i-shownAround):i])
+	d.Ahead = x.waiting(t, items[max(0, i-shownAround):i])
 	d.Behind = x.waiting(t, items[i+1:min(len(items), i+1+shownAround)])
 	return place
 }

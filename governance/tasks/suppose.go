@@ -10,9 +10,9 @@ import (
 // Supposed is where a task would stand if it waited in its queue with a
 // priority, as of now.
 type Supposed struct {
-	Priority  int32
-	Place, Of int   // in its LocalQueue, from 1, with itself
-	Ahead     *Task // directly before it; nil where it would be the first
+	Priority              int32
+	Position, QueueLength int   // in its LocalQueue, from 1, with itself
+	Ahead                 *Task // directly before it; nil where it would be the first
 	// Outranked is by how many tasks that wait in the same queue.
 	Outranked int
 	// Preempts tells whether its queue stops a task for another of it that has a
@@ -41,8 +41,8 @@ func (s *Service) Suppose(ctx context.Context, user governance.User, at Address,
 	supposed := make([]Supposed, len(priorities))
 	for i, priority := range priorities {
 		supposed[i] = v.index.suppose(d.Task, priority)
-		supposed[i].Preempts = c.Queue != nil && !c.Queue.WithinNever
-		if d.State.Holding() || d.Bare {
+		supposed[i].Preempts = c.Queue != nil && !c.Queue.NeverWithinClusterQueue
+		if d.State.UsesQuota() || d.NoWorkload {
 			continue
 		}
 		q := question(d.Task)
@@ -55,7 +55,7 @@ func (s *Service) Suppose(ctx context.Context, user governance.User, at Address,
 
 // First is the task that stands first in a LocalQueue; nil where none waits.
 // Its task must be one that the reader may see: a queue is of one namespace.
-func (s *Service) First(namespace, queue string) *Task {
+func (s *Service) Head(namespace, queue string) *Task {
 	s.index.mu.Lock()
 	defer s.index.mu.Unlock()
 	if o := s.index.queues[queueKey{namespace, queue}]; o != nil {
@@ -76,7 +76,7 @@ func (t *Task) Address() Address { return Address{t.Namespace, t.Kind, t.Name, t
 func (x *Index) suppose(t *Task, priority int32) Supposed {
 	raised := *t
 	raised.Priority = priority
-	supposed := Supposed{Priority: priority, Place: 1, Of: 1}
+	supposed := Supposed{Priority: priority, Position: 1, QueueLength: 1}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	o := x.queues[queueKey{t.Namespace, t.Queue}]
@@ -87,12 +87,12 @@ func (x *Index) suppose(t *Task, priority int32) Supposed {
 		if other.UID == t.UID {
 			continue
 		}
-		supposed.Of++
+		supposed.QueueLength++
 		if other.Priority > priority {
 			supposed.Outranked++
 		}
 		if inQueue(other, &raised) < 0 {
-			supposed.Place++
+			supposed.Position++
 			supposed.Ahead = other
 		}
 	}

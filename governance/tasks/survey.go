@@ -35,9 +35,9 @@ type cohort struct {
 	queues  map[string]*explain.Queue
 	shared  quota.FlavorResourceQuantities
 	nested  bool
-	holding []*Task           // that use quota of any queue
-	exceeds map[string]bool   // queues that use more than their quota
-	holders []*explain.Holder // of those
+	holding []*Task                     // that use quota of any queue
+	exceeds map[string]bool             // queues that use more than their quota
+	holders []*explain.AdmittedWorkload // of those
 }
 
 func newSurvey(v viewer) *survey {
@@ -61,12 +61,12 @@ func (s *survey) ask(ctx context.Context, t *Task, pods []*Pod, count PodCount) 
 		return nil, nil, nil
 	}
 	q := question(t)
-	placed := !t.Bare && t.State.Holding() && len(q.Checks) == 0
+	placed := !t.NoWorkload && t.State.UsesQuota() && len(q.PendingChecks) == 0
 	if placed {
 		if !s.index.knowsPods() {
 			return nil, nil, nil
 		}
-		if q.Placed = placement(t, pods, count); q.Placed == nil {
+		if q.Pods = placement(t, pods, count); q.Pods == nil {
 			return nil, nil, nil
 		}
 	}
@@ -74,10 +74,10 @@ func (s *survey) ask(ctx context.Context, t *Task, pods []*Pod, count PodCount) 
 	if err != nil || !placed {
 		return &q, c, err
 	}
-	if c.Ceilings, err = s.ceilings(ctx, q); err != nil {
+	if c.ResourceQuotas, err = s.ceilings(ctx, q); err != nil {
 		return nil, nil, err
 	}
-	if q.Placed.Unplaced == 0 && len(c.Ceilings) == 0 {
+	if q.Pods.Unscheduled == 0 && len(c.ResourceQuotas) == 0 {
 		return nil, nil, nil
 	}
 	return &q, c, nil
@@ -86,8 +86,8 @@ func (s *survey) ask(ctx context.Context, t *Task, pods []*Pod, count PodCount) 
 // around reads what decides over a task, without the priority classes that it may
 // be given: see rank.
 func (s *survey) around(ctx context.Context, t *Task) (*explain.Cluster, error) {
-	c := &explain.Cluster{Now: time.Now(), LocalQueue: t.Queue, Queues: map[string]*explain.Queue{}, Flavors: map[string]explain.Flavor{}, Shared: quota.FlavorResourceQuantities{}}
-	if t.Bare {
+	c := &explain.Cluster{Now: time.Now(), LocalQueue: t.Queue, Queues: map[string]*explain.Queue{}, Flavors: map[string]explain.Flavor{}, CohortQuota: quota.FlavorResourceQuantities{}}
+	if t.NoWorkload {
 		return c, s.without(ctx, t, c)
 	}
 	if err := s.queue(ctx, t, c); err != nil {
@@ -109,7 +109,7 @@ func (s *survey) around(ctx context.Context, t *Task) (*explain.Cluster, error) 
 	if err := s.readCommon(ctx); err != nil {
 		return nil, err
 	}
-	c.Nodes, c.Blocked = s.nodes, s.blocked
+	c.Nodes, c.PodsNotReady = s.nodes, s.blocked
 	return c, nil
 }
 
@@ -135,7 +135,7 @@ func (s *survey) readCommon(ctx context.Context) error {
 
 // rank reads the priority classes that a task may be given.
 func (s *survey) rank(ctx context.Context, t *Task, c *explain.Cluster) error {
-	if t.Bare || keepsClass(t) {
+	if t.NoWorkload || keepsClass(t) {
 		return nil
 	}
 	policy, err := allocations.Policy(ctx, s.reader)
@@ -145,7 +145,7 @@ func (s *survey) rank(ctx context.Context, t *Task, c *explain.Cluster) error {
 	if s.teams[t.Namespace] == "" {
 		policy = nil
 	}
-	c.Ranks, err = Offered(ctx, s.reader, policy)
+	c.PriorityClasses, err = AllowedPriorityClasses(ctx, s.reader, policy)
 	return err
 }
 
@@ -173,10 +173,10 @@ func (s *survey) queue(ctx context.Context, t *Task, c *explain.Cluster) error {
 	case client.IgnoreNotFound(err) != nil:
 		return cluster.Translate("read queue", err)
 	case err != nil:
-		c.NoLocal = true
+		c.NoLocalQueue = true
 		return nil
 	}
-	c.LocalHeld = stops(local.Spec.StopPolicy)
+	c.LocalQueueStopped = stops(local.Spec.StopPolicy)
 	if s.queues == nil {
 		var list kueue.ClusterQueueList
 		if err := s.reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
@@ -203,14 +203,14 @@ func (s *survey) queue(ctx context.Context, t *Task, c *explain.Cluster) error {
 	if err != nil {
 		return err
 	}
-	c.Queue.Used = shared.queues[own.Name].Used
+	c.Queue.Usage = shared.queues[own.Name].Usage
 	c.Queues = maps.Clone(shared.queues)
 	c.Queues[own.Name] = c.Queue
-	c.Shared, c.Nested, c.Holders = shared.shared, shared.nested, shared.holders
+	c.CohortQuota, c.Nested, c.Admitted = shared.shared, shared.nested, shared.holders
 	if !shared.exceeds[own.Name] {
 		counts := maps.Clone(shared.exceeds)
 		counts[own.Name] = true
-		c.Holders = holders(shared.holding, counts)
+		c.Admitted = holders(shared.holding, counts)
 	}
 	return nil
 }
@@ -233,7 +233,7 @@ func (s *survey) cohort(ctx context.Context, name string) (*cohort, error) {
 	}
 	o.holding = s.index.use(o.queues)
 	for name, q := range o.queues {
-		if q.Exceeds() {
+		if q.Borrows() {
 			o.exceeds[name] = true
 		}
 	}
@@ -277,11 +277,11 @@ func (x *Index) fill(c *explain.Cluster) {
 	holding := x.use(c.Queues)
 	counts := make(map[string]bool, len(c.Queues))
 	for name, q := range c.Queues {
-		if q == c.Queue || q.Exceeds() {
+		if q == c.Queue || q.Borrows() {
 			counts[name] = true
 		}
 	}
-	c.Holders = holders(holding, counts)
+	c.Admitted = holders(holding, counts)
 }
 
 // use sets what each of these queues uses, and returns all tasks that use quota at
@@ -290,18 +290,18 @@ func (x *Index) use(queues map[string]*explain.Queue) []*Task {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for name, q := range queues {
-		if q.Used = maps.Clone(x.used[name]); q.Used == nil {
-			q.Used = quota.FlavorResourceQuantities{}
+		if q.Usage = maps.Clone(x.used[name]); q.Usage == nil {
+			q.Usage = quota.FlavorResourceQuantities{}
 		}
 	}
 	return x.holding.list()
 }
 
 // holders returns what tasks use of these queues.
-func holders(holding []*Task, queues map[string]bool) (found []*explain.Holder) {
+func holders(holding []*Task, queues map[string]bool) (found []*explain.AdmittedWorkload) {
 	for _, t := range holding {
-		for i := range t.holds {
-			if h := &t.holds[i]; queues[h.Queue] {
+		for i := range t.AdmittedWorkloads {
+			if h := &t.AdmittedWorkloads[i]; queues[h.Queue] {
 				found = append(found, h)
 			}
 		}

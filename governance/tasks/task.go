@@ -34,30 +34,30 @@ func (s State) Finished() bool { return s == Succeeded || s == Failed }
 func (s State) Waiting() bool { return s == Pending || s == Preempted }
 
 // Holding tells whether a task holds quota.
-func (s State) Holding() bool { return s == Running || s == Starting || s == Stopping }
+func (s State) UsesQuota() bool { return s == Running || s == Starting || s == Stopping }
 
 // Task is what people know as one task: a Workload, the slices of an elastic
 // job, or several Workloads that one owner made. It is never changed once it is
 // made.
 type Task struct {
-	Namespace string
-	Kind      string // of the owner, such as Job; Workload where it has none
-	Name      string // of the owner; of the Workload where it has none
-	UID       string // of the owner; of the Workload where it has none
-	Queue     string // LocalQueue
-	Class     string // priority class, as its object is named; empty for none
-	Priority  int32  // of the part that decides; higher first
+	Namespace     string
+	Kind          string // of the owner, such as Job; Workload where it has none
+	Name          string // of the owner; of the Workload where it has none
+	UID           string // of the owner; of the Workload where it has none
+	Queue         string // LocalQueue
+	PriorityClass string // priority class, as its object is named; empty for none
+	Priority      int32  // of the part that decides; higher first
 
-	State  State
-	Since  time.Time // when it came into its state, as far as conditions tell
-	Token  string    // Kueue's reason in one word while it does not run
-	Reason string    // the first line of what Kueue says while it does not run
-	Wants  string    // the same of the parts that wait while others run; empty for none
+	State          State
+	Since          time.Time // when it came into its state, as far as conditions tell
+	Reason         string    // Kueue's reason in one word while it does not run
+	Message        string    // the first line of what Kueue says while it does not run
+	PendingMessage string    // the same of the parts that wait while others run; empty for none
 
-	Pools []string
-	Held  quota.Resources // while it has quota
-	Asked quota.Resources // by all that it wants
-	Size  Size
+	Pools    []string
+	Usage    quota.Resources // while it has quota
+	Requests quota.Resources // by all that it wants
+	Size     Size
 
 	Submitted    time.Time
 	WaitingSince time.Time     // zero while it does not wait
@@ -72,29 +72,29 @@ type Task struct {
 
 	// Bare says that there is no Workload of it, so that Kueue counts no quota for
 	// it and never starts it; it may run beside Kueue.
-	Bare bool
+	NoWorkload bool
 
 	// Parts are its Workloads, the newest first, shared with the cache: read only.
 	Parts []*kueue.Workload
 	main  *kueue.Workload // the part that tells its state
 
-	holds []explain.Holder // see holding
+	AdmittedWorkloads []explain.AdmittedWorkload // see holding
 }
 
 // Size is how many pods a task has.
 type Size struct {
-	Least      int32 // it starts with so many; what it wants where it is not elastic
-	Now        int32 // admitted
+	Min        int32 // it starts with so many; what it wants where it is not elastic
+	Admitted   int32 // admitted
 	Wanted     int32
 	Guaranteed int32 // of those admitted, with the highest priority of its parts
 }
 
 // Resources is what a task holds, and before that what it asks for.
 func (t *Task) Resources() quota.Resources {
-	if t.State.Holding() {
-		return t.Held
+	if t.State.UsesQuota() {
+		return t.Usage
 	}
-	return t.Asked
+	return t.Requests
 }
 
 // Main is the Workload that tells the task's state, shared with the cache.
@@ -124,4 +124,4 @@ func (t *Task) Ran(now time.Time) time.Duration {
 func (t *Task) Elastic() bool { return t.main != nil && t.main.Annotations[sliceName] != "" }
 
 // Growing tells whether it runs and waits for more.
-func (t *Task) Growing() bool { return t.State.Holding() && t.Size.Wanted > t.Size.Now }
+func (t *Task) Growing() bool { return t.State.UsesQuota() && t.Size.Wanted > t.Size.Admitted }

@@ -48,8 +48,8 @@ func TestState(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := one(&kueue.Workload{Spec: kueue.WorkloadSpec{Active: tc.active}, Status: kueue.WorkloadStatus{Conditions: tc.conditions}})
-			if got.State != tc.want || got.Reason != tc.wantReason {
-				t.Errorf("got %s with %q, want %s with %q", got.State, got.Reason, tc.want, tc.wantReason)
+			if got.State != tc.want || got.Message != tc.wantReason {
+				t.Errorf("got %s with %q, want %s with %q", got.State, got.Message, tc.want, tc.wantReason)
 			}
 		})
 	}
@@ -70,7 +70,7 @@ func TestWhatATaskHolds(t *testing.T) {
 		},
 	}
 	asked := one(w)
-	if asked.Name != "train" || asked.Kind != "Job" || asked.Class != "training-priority" || asked.Asked["cpu"] != 1500 || asked.Asked["nvidia.com/gpu"] != 6 {
+	if asked.Name != "train" || asked.Kind != "Job" || asked.PriorityClass != "training-priority" || asked.Requests["cpu"] != 1500 || asked.Requests["nvidia.com/gpu"] != 6 {
 		t.Errorf("waiting it is %+v", asked)
 	}
 	// Partly admitted: what it holds counts, not what it asked for.
@@ -80,7 +80,7 @@ func TestWhatATaskHolds(t *testing.T) {
 		ResourceUsage: corev1.ResourceList{"cpu": resource.MustParse("1"), "nvidia.com/gpu": resource.MustParse("4")},
 	}}}
 	held := one(w)
-	if held.Held["cpu"] != 1000 || held.Held["nvidia.com/gpu"] != 4 || len(held.Pools) != 1 || held.Pools[0] != "ml.g5.2xlarge" {
+	if held.Usage["cpu"] != 1000 || held.Usage["nvidia.com/gpu"] != 4 || len(held.Pools) != 1 || held.Pools[0] != "ml.g5.2xlarge" {
 		t.Errorf("admitted it is %+v", held)
 	}
 	bare := one(&kueue.Workload{ObjectMeta: metav1.ObjectMeta{Name: "raw"}})

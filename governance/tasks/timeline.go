@@ -13,23 +13,23 @@ import (
 )
 
 // Happened is what Kueue did with a task.
-type Happened string
+type EventType string
 
 // What happens to tasks.
 const (
-	WasSubmitted Happened = "Submitted"
-	WasReserved  Happened = "Reserved" // got its quota
-	WasAdmitted  Happened = "Admitted"
-	WasReady     Happened = "Ready" // its pods
-	WasPreempted Happened = "Preempted"
-	WasEvicted   Happened = "Evicted"
-	WasRequeued  Happened = "Requeued"
-	WasFinished  Happened = "Finished"
+	WasSubmitted EventType = "Submitted"
+	WasReserved  EventType = "Reserved" // got its quota
+	WasAdmitted  EventType = "Admitted"
+	WasReady     EventType = "Ready" // its pods
+	WasPreempted EventType = "Preempted"
+	WasEvicted   EventType = "Evicted"
+	WasRequeued  EventType = "Requeued"
+	WasFinished  EventType = "Finished"
 
 	// What the loop guard does, which NoteStep adds.
-	WasLooped   Happened = "Preemption loop"
-	WasHeld     Happened = "Held by the loop guard"
-	WasReleased Happened = "Released by the loop guard"
+	WasLooped   EventType = "Preemption loop"
+	WasHeld     EventType = "Held by the loop guard"
+	WasReleased EventType = "Released by the loop guard"
 )
 
 // unknown stands for a time that nobody knows.
@@ -37,23 +37,23 @@ const unknown = -1 * time.Second
 
 // Event is one step in the life of a task.
 type Event struct {
-	At     time.Time
-	Before bool // it was some time before At: Kueue keeps no more of it
-	What   Happened
-	Reason string // Kueue's word for why
-	Text   string // Kueue's sentence
-	By     *Task  // who it was preempted by, where that is known still
-	ByGone bool   // By has its address only: that task is gone
-	For    string // the UID of the task it was preempted for, also where By is not known; of its Workload where nobody knows the task
-	Team   string // of By; empty for none
-	Size   int32  // of an elastic job from then on; 0 where it did not change
-	Part   string // the UID of its Workload; empty for its submission
+	At               time.Time
+	AtOrBefore       bool // it was some time before At: Kueue keeps no more of it
+	Type             EventType
+	Reason           string // Kueue's word for why
+	Message          string // Kueue's sentence
+	Preemptor        *Task  // who it was preempted by, where that is known still
+	PreemptorDeleted bool   // By has its address only: that task is gone
+	PreemptorUID     string // the UID of the task it was preempted for, also where By is not known; of its Workload where nobody knows the task
+	PreemptorTeam    string // of By; empty for none
+	Size             int32  // of an elastic job from then on; 0 where it did not change
+	WorkloadUID      string // the UID of its Workload; empty for its submission
 	// Ran is how long it had run since its admission when it lost its quota;
 	// negative where that is not known.
 	Ran time.Duration
 	// Nth is which preemption of its Workload it was, by Kueue's own count, which is
 	// exact where several fall into one second; 0 where that is not known.
-	Nth int32
+	PreemptionCount int32
 	// Omitted are the preemptions right before it, for the same task, that are no
 	// events of their own any more, and OmittedRan is how long it ran before these.
 	Omitted    int32
@@ -61,15 +61,15 @@ type Event struct {
 }
 
 // lost tells whether a task lost its quota in a step.
-func (e Event) lost() bool { return e.What.Lost() }
+func (e Event) lost() bool { return e.Type.Lost() }
 
 // Deactivated reports whether a task lost its quota since spec.active became false.
 func (e Event) Deactivated() bool {
-	return e.What == WasEvicted && e.Reason == kueue.WorkloadDeactivated
+	return e.Type == WasEvicted && e.Reason == kueue.WorkloadDeactivated
 }
 
 // Lost tells whether a task loses its quota by it.
-func (h Happened) Lost() bool { return h == WasPreempted || h == WasEvicted }
+func (h EventType) Lost() bool { return h == WasPreempted || h == WasEvicted }
 
 // previously is how Kueue's sentence (0.18 and later) about what a task lost
 // begins once it is admitted again.
@@ -100,18 +100,18 @@ func (x *Index) timeline(t *Task, past *past) []Event {
 	for _, w := range t.Parts {
 		fillRuns(steps, w)
 	}
-	events := []Event{{At: t.Submitted, What: WasSubmitted}}
+	events := []Event{{At: t.Submitted, Type: WasSubmitted}}
 	for _, s := range steps {
 		switch {
 		case s.by != "":
-			s.For = string(s.by)
-			if s.By, s.ByGone = x.party(past, s.by); s.By != nil {
-				s.For = s.By.UID
+			s.PreemptorUID = string(s.by)
+			if s.Preemptor, s.PreemptorDeleted = x.party(past, s.by); s.Preemptor != nil {
+				s.PreemptorUID = s.Preemptor.UID
 			}
-		case s.By != nil:
-			s.ByGone = x.tasks[groupKey{s.By.Namespace, s.By.UID}] == nil
+		case s.Preemptor != nil:
+			s.PreemptorDeleted = x.tasks[groupKey{s.Preemptor.Namespace, s.Preemptor.UID}] == nil
 		}
-		s.Part = string(s.part)
+		s.WorkloadUID = string(s.part)
 		events = append(events, s.Event)
 	}
 	return events
@@ -135,9 +135,9 @@ func (x *Index) steps(t *Task, past *past) []step {
 					continue
 				}
 				s.Event = formerly(c)
-			case s.What == WasFinished && c.Reason == replaced:
+			case s.Type == WasFinished && c.Reason == replaced:
 				continue // the next slice tells of it
-			case s.What == WasAdmitted && len(t.Parts) > 1 && w.Status.Admission != nil:
+			case s.Type == WasAdmitted && len(t.Parts) > 1 && w.Status.Admission != nil:
 				s.Size = startedWith(w)
 			}
 			steps = append(steps, s)
@@ -149,9 +149,9 @@ func (x *Index) steps(t *Task, past *past) []step {
 
 // eventOf is what a condition tells.
 func eventOf(w *kueue.Workload, c *metav1.Condition) Event {
-	e := Event{At: c.LastTransitionTime.Time, What: kinds[c.Type], Reason: c.Reason, Text: firstLine(c.Message), Ran: unknown}
-	if e.What == WasEvicted && c.Reason == kueue.WorkloadEvictedByPreemption {
-		e.What, e.Nth = WasPreempted, preemptions(w)
+	e := Event{At: c.LastTransitionTime.Time, Type: kinds[c.Type], Reason: c.Reason, Message: firstLine(c.Message), Ran: unknown}
+	if e.Type == WasEvicted && c.Reason == kueue.WorkloadEvictedByPreemption {
+		e.Type, e.PreemptionCount = WasPreempted, preemptions(w)
 		if rule := conditionOf(w, kueue.WorkloadPreempted); rule != "" {
 			e.Reason = rule
 		}
@@ -163,9 +163,9 @@ func eventOf(w *kueue.Workload, c *metav1.Condition) Event {
 // quota, once it has it again.
 func formerly(c *metav1.Condition) Event {
 	text := strings.TrimPrefix(firstLine(c.Message), previously)
-	e := Event{At: c.LastTransitionTime.Time, Before: true, What: WasEvicted, Text: text, Ran: unknown}
+	e := Event{At: c.LastTransitionTime.Time, AtOrBefore: true, Type: WasEvicted, Message: text, Ran: unknown}
 	if found := dueTo.FindStringSubmatch(text); found != nil && rules[found[1]] != "" {
-		e.What, e.Reason = WasPreempted, rules[found[1]]
+		e.Type, e.Reason = WasPreempted, rules[found[1]]
 	}
 	return e
 }
@@ -180,7 +180,7 @@ func fillRuns(steps []step, w *kueue.Workload) {
 		s := &steps[i]
 		switch {
 		case s.part != w.UID:
-		case s.What == WasAdmitted:
+		case s.Type == WasAdmitted:
 			admitted = s
 		case s.lost():
 			losses += 1 + s.Omitted

@@ -26,20 +26,20 @@ import (
 const gatedBy = "kueue.x-k8s.io/admission-gated-by"
 
 // holding is what a task holds of each ClusterQueue, most often of one or none.
-func (t *Task) holding() (list []explain.Holder) {
+func (t *Task) holding() (list []explain.AdmittedWorkload) {
 	for _, w := range t.Parts {
-		for set := range admitted.Sets(w) {
+		for set := range admitted.PodSets(w) {
 			queue := string(w.Status.Admission.ClusterQueue)
-			at := slices.IndexFunc(list, func(h explain.Holder) bool { return h.Queue == queue })
+			at := slices.IndexFunc(list, func(h explain.AdmittedWorkload) bool { return h.Queue == queue })
 			if at < 0 {
 				at = len(list)
-				list = append(list, explain.Holder{
+				list = append(list, explain.AdmittedWorkload{
 					Name: t.Name, Kind: t.Kind, Namespace: t.Namespace, UID: t.UID,
-					Queue: queue, Priority: t.Priority, Since: reservedAt(t), Workload: string(t.main.UID), Holds: make(quota.FlavorResourceQuantities, len(set.Holds)),
+					Queue: queue, Priority: t.Priority, QuotaReservedAt: reservedAt(t), WorkloadUID: string(t.main.UID), Usage: make(quota.FlavorResourceQuantities, len(set.Usage)),
 				})
 			}
-			for name, amount := range set.Holds {
-				list[at].Holds[quota.FlavorResource{Flavor: set.Flavors[name], Resource: name}] += amount
+			for name, amount := range set.Usage {
+				list[at].Usage[quota.FlavorResource{Flavor: set.Flavors[name], Resource: name}] += amount
 			}
 		}
 	}
@@ -47,27 +47,27 @@ func (t *Task) holding() (list []explain.Holder) {
 }
 
 // inLine orders tasks that hold quota as Kueue stops them.
-func inLine(a, b *Task) int { return a.holds[0].Compare(&b.holds[0]) }
+func inLine(a, b *Task) int { return a.AdmittedWorkloads[0].Compare(&b.AdmittedWorkloads[0]) }
 
 // question is a task as it is explained.
 func question(t *Task) explain.Task {
 	w := t.main
 	q := explain.Task{
-		Namespace: t.Namespace, Priority: t.Priority, RetryAt: t.RetryAt, Bare: t.Bare,
-		Deactivated: t.State == Stopped, LoopHeld: heldByGuard(w), Gated: w.Annotations[gatedBy], Reserved: w.Status.Admission != nil, Says: t.Token,
+		Namespace: t.Namespace, Priority: t.Priority, RetryAt: t.RetryAt, NoWorkload: t.NoWorkload,
+		Deactivated: t.State == Stopped, LoopHeld: heldByGuard(w), Gated: w.Annotations[gatedBy], QuotaReserved: w.Status.Admission != nil, Reason: t.Reason,
 	}
 	for i := range w.Spec.PodSets {
 		set := &w.Spec.PodSets[i]
-		s := explain.PodSet{Name: string(set.Name), Count: set.Count, Least: set.Count, Each: PodRequests(&set.Template.Spec), Spec: &set.Template.Spec}
-		s.Counts = counted(w, set, s.Each)
+		s := explain.PodSet{Name: string(set.Name), Count: set.Count, MinCount: set.Count, Requests: PodRequests(&set.Template.Spec), Spec: &set.Template.Spec}
+		s.CountedRequests = counted(w, set, s.Requests)
 		if set.MinCount != nil {
-			s.Least = *set.MinCount
+			s.MinCount = *set.MinCount
 		}
 		q.PodSets = append(q.PodSets, s)
 	}
 	for i := range w.Status.AdmissionChecks {
 		if check := &w.Status.AdmissionChecks[i]; check.State != kueue.CheckStateReady {
-			q.Checks = append(q.Checks, strings.TrimSuffix(string(check.Name)+": "+string(check.State)+", "+firstLine(check.Message), ", "))
+			q.PendingChecks = append(q.PendingChecks, strings.TrimSuffix(string(check.Name)+": "+string(check.State)+", "+firstLine(check.Message), ", "))
 		}
 	}
 	return q
@@ -114,7 +114,7 @@ func (v viewer) why(ctx context.Context, t *Task, pods []*Pod, count PodCount) (
 func (v viewer) explain(q explain.Task, c *explain.Cluster) *explain.Verdict {
 	verdict := explain.Why(q, c)
 	verdict.Detail = v.names.redact(verdict.Detail)
-	for list := range verdict.Holders() {
+	for list := range verdict.AdmittedWorkloads() {
 		*list = v.seen(*list)
 	}
 	for list := range verdict.Borrowers() {
@@ -125,23 +125,23 @@ func (v viewer) explain(q explain.Task, c *explain.Cluster) *explain.Verdict {
 
 // seen are holders as the viewer may know them: those that are not for them are
 // one sum at the end, so that their number is not told either.
-func (v viewer) seen(list []explain.Holder) []explain.Holder {
-	var known []explain.Holder
-	others := explain.Holder{Team: someoneElse}
+func (v viewer) seen(list []explain.AdmittedWorkload) []explain.AdmittedWorkload {
+	var known []explain.AdmittedWorkload
+	others := explain.AdmittedWorkload{Team: someoneElse}
 	for _, h := range list {
 		if v.sees == nil || v.sees[h.Namespace] {
 			h.Team = v.teams[h.Namespace]
 			known = append(known, h)
 			continue
 		}
-		if others.Holds == nil {
-			others.Holds = quota.FlavorResourceQuantities{}
+		if others.Usage == nil {
+			others.Usage = quota.FlavorResourceQuantities{}
 		}
-		for cell, amount := range h.Holds {
-			others.Holds[cell] += amount
+		for cell, amount := range h.Usage {
+			others.Usage[cell] += amount
 		}
 	}
-	if others.Holds != nil {
+	if others.Usage != nil {
 		known = append(known, others)
 	}
 	return known
@@ -169,21 +169,21 @@ func (v viewer) known(list []explain.Borrower) []explain.Borrower {
 
 // without reads why a job has no Workload.
 func (v viewer) without(ctx context.Context, t *Task, c *explain.Cluster) error {
-	if t.Class != "" {
+	if t.PriorityClass != "" {
 		var class kueue.WorkloadPriorityClass
-		switch err := v.reader.Get(ctx, client.ObjectKey{Name: t.Class}, &class); {
+		switch err := v.reader.Get(ctx, client.ObjectKey{Name: t.PriorityClass}, &class); {
 		case client.IgnoreNotFound(err) != nil:
 			return cluster.Translate("read priority class", err)
 		case err != nil:
-			c.NoClass = t.Class
+			c.MissingClass = t.PriorityClass
 			var all kueue.WorkloadPriorityClassList
 			if err := v.reader.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
 				return cluster.Translate("list priority classes", err)
 			}
 			for i := range all.Items {
-				c.Classes = append(c.Classes, all.Items[i].Name)
+				c.ClassNames = append(c.ClassNames, all.Items[i].Name)
 			}
-			slices.Sort(c.Classes)
+			slices.Sort(c.ClassNames)
 		}
 	}
 	policy, err := allocations.Policy(ctx, v.reader)
@@ -218,11 +218,11 @@ func memberOf(q *kueue.ClusterQueue) *explain.Queue {
 				limit := explain.Limit{Nominal: quota.InUnit(name, r.NominalQuota)}
 				if r.BorrowingLimit != nil {
 					amount := quota.InUnit(name, *r.BorrowingLimit)
-					limit.Borrow = &amount
+					limit.BorrowingLimit = &amount
 				}
 				if r.LendingLimit != nil {
 					amount := quota.InUnit(name, *r.LendingLimit)
-					limit.Lend = &amount
+					limit.LendingLimit = &amount
 				}
 				e.Limits[quota.FlavorResource{Flavor: string(flavor.Name), Resource: name}] = limit
 			}
@@ -234,12 +234,12 @@ func memberOf(q *kueue.ClusterQueue) *explain.Queue {
 // queueOf is the queue of a task that is explained.
 func queueOf(q *kueue.ClusterQueue) *explain.Queue {
 	e := memberOf(q)
-	e.Stopped, e.Strict, e.WithinNever = stops(q.Spec.StopPolicy), q.Spec.QueueingStrategy == kueue.StrictFIFO, true
+	e.Stopped, e.StrictFIFO, e.NeverWithinClusterQueue = stops(q.Spec.StopPolicy), q.Spec.QueueingStrategy == kueue.StrictFIFO, true
 	if p := q.Spec.Preemption; p != nil {
-		e.WithinNever = p.WithinClusterQueue == "" || p.WithinClusterQueue == kueue.PreemptionPolicyNever
-		e.Reclaims = explain.Policy(p.ReclaimWithinCohort)
+		e.NeverWithinClusterQueue = p.WithinClusterQueue == "" || p.WithinClusterQueue == kueue.PreemptionPolicyNever
+		e.ReclaimWithinCohort = explain.PreemptionPolicy(p.ReclaimWithinCohort)
 		if b := p.BorrowWithinCohort; b != nil {
-			e.WhileBorrowing, e.Threshold = b.Policy == kueue.BorrowWithinCohortPolicyLowerPriority, b.MaxPriorityThreshold
+			e.BorrowWithinCohort, e.MaxPriorityThreshold = b.Policy == kueue.BorrowWithinCohortPolicyLowerPriority, b.MaxPriorityThreshold
 		}
 	}
 	if active := meta.FindStatusCondition(q.Status.Conditions, kueue.ClusterQueueActive); active != nil && active.Status == metav1.ConditionFalse {
@@ -248,16 +248,16 @@ func queueOf(q *kueue.ClusterQueue) *explain.Queue {
 	if s := q.Spec.NamespaceSelector; s != nil {
 		if selector, err := metav1.LabelSelectorAsSelector(s); err == nil {
 			// Kuota's queues select by the one label that every namespace has.
-			e.Selects = func(namespace string) bool {
+			e.SelectsNamespace = func(namespace string) bool {
 				return len(s.MatchLabels)+len(s.MatchExpressions) == 0 || !onlyName(s) || selector.Matches(labels.Set{namespaceName: namespace})
 			}
 		}
 	} else {
-		e.Selects = func(string) bool { return false }
+		e.SelectsNamespace = func(string) bool { return false }
 	}
 	for i := range q.Spec.ResourceGroups {
 		group := &q.Spec.ResourceGroups[i]
-		var g explain.Group
+		var g explain.ResourceGroup
 		for _, name := range group.CoveredResources {
 			e.Resources, g.Resources = append(e.Resources, string(name)), append(g.Resources, string(name))
 		}

@@ -83,7 +83,7 @@ func TestSituationsOfAPolicy(t *testing.T) {
 			for i := range 4 {
 				if d := l.detail(fmt.Sprintf("a%d", i)); d.Preemptions > 0 {
 					lost++
-					if why := preemption(d); why.Reason != "InCohortFairSharing" || why.By == nil || !strings.HasPrefix(why.By.Name, "b") {
+					if why := preemption(d); why.Reason != "InCohortFairSharing" || why.Preemptor == nil || !strings.HasPrefix(why.Preemptor.Name, "b") {
 						l.t.Errorf("it was preempted by %+v", why)
 					}
 				}
@@ -97,7 +97,7 @@ func TestSituationsOfAPolicy(t *testing.T) {
 			l.queue("", 4, "")
 			l.job("a", 1, "low")
 			l.is("a", tasks.Starting, explain.NoNodes, "WaitForStart")
-			if d := l.is("a", tasks.Pending, explain.BacksOff, ""); d.RetryAt.Before(time.Now()) || d.Evictions != 1 || d.Preemptions != 0 {
+			if d := l.is("a", tasks.Pending, explain.BackingOff, ""); d.RetryAt.Before(time.Now()) || d.Evictions != 1 || d.Preemptions != 0 {
 				l.t.Errorf("it is tried at %s, evicted %d times", d.RetryAt, d.Evictions)
 			}
 		},
@@ -109,7 +109,7 @@ var kinds = map[string]func(*lab){
 	"a pod": func(l *lab) {
 		l.queue("", 4, "")
 		l.apply(podOf("a", "", ""))
-		if d := l.ofKind("pod", "a", tasks.Running); d.Size.Now != 1 || d.PodCount.Total != 1 {
+		if d := l.ofKind("pod", "a", tasks.Running); d.Size.Admitted != 1 || d.PodCount.Total != 1 {
 			l.t.Errorf("it has %+v and %+v", d.Size, d.PodCount)
 		}
 	},
@@ -117,11 +117,11 @@ var kinds = map[string]func(*lab){
 		l.queue("", 4, "")
 		group := `kueue.x-k8s.io/pod-group-name: pair, `
 		l.apply(podOf("left", group, `kueue.x-k8s.io/pod-group-total-count: "2"`))
-		if d := l.ofKind("podgroup", "pair", tasks.Pending); !d.Bare || d.Verdict.Constraint != explain.NoWorkload {
+		if d := l.ofKind("podgroup", "pair", tasks.Pending); !d.NoWorkload || d.Verdict.Constraint != explain.NoWorkload {
 			l.t.Errorf("half a group is %+v", d.Verdict)
 		}
 		l.apply(podOf("right", group, `kueue.x-k8s.io/pod-group-total-count: "2"`))
-		if d := l.ofKind("podgroup", "pair", tasks.Running); d.Size.Now != 2 || d.PodCount.Total != 2 || d.Bare {
+		if d := l.ofKind("podgroup", "pair", tasks.Running); d.Size.Admitted != 2 || d.PodCount.Total != 2 || d.NoWorkload {
 			l.t.Errorf("it has %+v and %+v", d.Size, d.PodCount)
 		}
 	},
@@ -143,7 +143,7 @@ var kinds = map[string]func(*lab){
 	"a StatefulSet": func(l *lab) {
 		l.queue("", 4, "")
 		l.apply(`{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: store, namespace: NAME, labels: {kueue.x-k8s.io/queue-name: main}}, spec: {replicas: 2, serviceName: store, podManagementPolicy: Parallel, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {terminationGracePeriodSeconds: 0, containers: [{name: main, image: none, resources: {limits: {nvidia.com/gpu: 1}}}]}}}}`)
-		if d := l.ofKind("statefulset", "store", tasks.Running); d.Size.Now != 2 || d.PodCount.Total != 2 {
+		if d := l.ofKind("statefulset", "store", tasks.Running); d.Size.Admitted != 2 || d.PodCount.Total != 2 {
 			l.t.Errorf("it has %+v and %+v", d.Size, d.PodCount)
 		}
 	},
@@ -180,7 +180,7 @@ func (l *lab) ofKind(kind, name string, state tasks.State) (d tasks.Detail) {
 		if d, err = l.tasks.Detail(ctx, anybody, l.name, kind, name, ""); err != nil {
 			return err
 		}
-		if d.State != state || state == tasks.Running && d.PodCount.Total < int(d.Size.Now) && strings.Contains("pod podgroup statefulset", kind) {
+		if d.State != state || state == tasks.Running && d.PodCount.Total < int(d.Size.Admitted) && strings.Contains("pod podgroup statefulset", kind) {
 			return fmt.Errorf("it is %s with %+v and %+v", d.State, d.Size, d.PodCount)
 		}
 		return nil

@@ -123,7 +123,7 @@ func (l *looker) sweep(ctx context.Context) bool {
 	now, _ := l.clock.now()
 	var gone []history.Record
 	for _, t := range there {
-		if !l.r.Tasks.Has(t.Namespace, t.UID) {
+		if !l.r.Tasks.HasTask(t.Namespace, t.UID) {
 			t.Gone = now
 			gone = append(gone, history.Record{Task: t})
 		}

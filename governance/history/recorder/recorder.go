@@ -97,7 +97,7 @@ func (r *Recorder) begin(ctx context.Context) (seen time.Time, err error) {
 	}
 	r.tell(func(s *State) { s.Trouble, s.Written = "", seen })
 	for {
-		if _, err := r.Capacity.Snapshot(ctx); err == nil && r.Tasks.Complete() {
+		if _, err := r.Capacity.Snapshot(ctx); err == nil && r.Tasks.HasSynced() {
 			r.tell(func(s *State) { s.Since = r.Wall() })
 			return seen, nil
 		}

@@ -57,13 +57,13 @@ func TestLoopInHistory(t *testing.T) {
 	var since, last time.Time
 	keep := func(loops ...tasks.Loop) {
 		found := index.Find("vision", "job", "train", "")
-		seen := tasks.Seen{Task: found, Steps: index.Timeline(found), Loops: loops}
+		seen := tasks.Snapshot{Task: found, Events: index.Timeline(found), Loops: loops}
 		if err := store.Record(ctx, []history.Record{record(seen, map[string]string{"vision": "vision"})}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	loop := func(runs int32) tasks.Loop {
-		return tasks.Loop{Namespace: "vision", Part: w.UID, Since: since, Last: last, Runs: runs}
+		return tasks.Loop{Namespace: "vision", WorkloadUID: w.UID, Since: since, Last: last, Runs: runs}
 	}
 	admit(start.Add(-time.Hour))
 	keep()

@@ -24,7 +24,7 @@ func TestStopAndResume(t *testing.T) {
 	l.is("next", tasks.Pending, "")
 
 	r := l.review("long", actions.Stop)
-	if r.Obstacle != "" || r.Next == nil || r.Next.Name != "next" || r.Held["nvidia.com/gpu"] != 3 {
+	if r.Obstacle != "" || r.Next == nil || r.Next.Name != "next" || r.Usage["nvidia.com/gpu"] != 3 {
 		t.Errorf("stopping says %+v", r)
 	}
 	l.must(l.Stop(t.Context(), l.member, l.at("long")))
@@ -36,7 +36,7 @@ func TestStopAndResume(t *testing.T) {
 	l.must(l.Stop(t.Context(), l.member, l.at("long"))) // sent twice
 
 	r = l.review("long", actions.Resume)
-	if r.Obstacle != "" || r.Stands.Place != 1 || r.Stands.Verdict.Constraint != explain.Quota {
+	if r.Obstacle != "" || r.Stands.Position != 1 || r.Stands.Verdict.Constraint != explain.Quota {
 		t.Errorf("resuming says %+v", r.Stands)
 	}
 	l.must(l.Resume(t.Context(), l.member, l.at("long")))
@@ -68,20 +68,20 @@ func TestChangeTheClass(t *testing.T) {
 		l.later(l.is(name, tasks.Pending, ""))
 	}
 	l.job("unclassed", 2, "")
-	if d := l.is("unclassed", tasks.Pending, ""); d.Place != 4 {
-		t.Errorf("it stands %d", d.Place)
+	if d := l.is("unclassed", tasks.Pending, ""); d.Position != 4 {
+		t.Errorf("it stands %d", d.Position)
 	}
 
 	r := l.review("third", actions.Class)
 	high := slices.IndexFunc(r.Choices, func(c actions.Choice) bool { return c.Name == l.name+"-high" })
 	low := slices.IndexFunc(r.Choices, func(c actions.Choice) bool { return c.Name == l.name+"-low" })
-	if r.Obstacle != "" || high < 0 || low < high || r.Choices[high].Place != 1 || r.Choices[low].Place != 3 || r.Choices[low].Ahead.Name != "second" {
+	if r.Obstacle != "" || high < 0 || low < high || r.Choices[high].Position != 1 || r.Choices[low].Position != 3 || r.Choices[low].Ahead.Name != "second" {
 		t.Fatalf("changing the class says %q, %+v", r.Obstacle, r.Choices)
 	}
 	l.must(l.SetClass(t.Context(), l.member, l.at("third"), l.name+"-high"))
 	clustertest.Eventually(t, soon, func(context.Context) error { // what Kueue told is kept for two seconds
-		if d := l.is("third", tasks.Pending, "high"); d.Place != 1 {
-			return fmt.Errorf("it stands %d", d.Place)
+		if d := l.is("third", tasks.Pending, "high"); d.Position != 1 {
+			return fmt.Errorf("it stands %d", d.Position)
 		}
 		return nil
 	})
@@ -137,10 +137,10 @@ func TestMoveToTheFront(t *testing.T) {
 	l.job("urgent", 4, "")
 	l.is("urgent", tasks.Pending, "")
 	r := l.review("urgent", actions.Front)
-	if r.Obstacle != "" || len(r.Choices) != 1 || r.Choices[0].Place != 1 || r.Choices[0].Priority <= 10 {
+	if r.Obstacle != "" || len(r.Choices) != 1 || r.Choices[0].Position != 1 || r.Choices[0].Priority <= 10 {
 		t.Fatalf("it says %q %+v", r.Obstacle, r.Choices)
 	}
-	if v := r.Choices[0].Verdict; v.Constraint != explain.Reclaims || len(v.Decides.Lower) != 1 || v.Decides.Lower[0].Name != "runs" {
+	if v := r.Choices[0].Verdict; v.Constraint != explain.Preempting || len(v.Shortage.LowerPriority) != 1 || v.Shortage.LowerPriority[0].Name != "runs" {
 		t.Errorf("it would push out %+v", v)
 	}
 	l.must(l.SetClass(t.Context(), l.member, l.at("urgent"), r.Choices[0].Name))

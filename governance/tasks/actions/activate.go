@@ -35,7 +35,7 @@ func (s *Service) activate(ctx context.Context, user governance.User, at tasks.A
 	if err != nil {
 		return err
 	}
-	if t.Bare {
+	if t.NoWorkload {
 		return changed(unfit(Stop, t))
 	}
 	unfinished := 0

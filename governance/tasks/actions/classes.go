@@ -42,7 +42,7 @@ func classless(t *tasks.Task) bool {
 }
 
 // classes are those that a task of a team can be given, the lowest first.
-func classes(ctx context.Context, reader client.Reader, team string) ([]explain.Class, error) {
+func classes(ctx context.Context, reader client.Reader, team string) ([]explain.PriorityClass, error) {
 	policy, err := allocations.Policy(ctx, reader)
 	if err != nil {
 		return nil, err
@@ -50,5 +50,5 @@ func classes(ctx context.Context, reader client.Reader, team string) ([]explain.
 	if team == "" {
 		policy = nil
 	}
-	return tasks.Offered(ctx, reader, policy)
+	return tasks.AllowedPriorityClasses(ctx, reader, policy)
 }

@@ -25,7 +25,7 @@ func (s *Service) Delete(ctx context.Context, user governance.User, at tasks.Add
 		return &governance.Error{Kind: governance.Invalid, Op: "delete task", Message: loose}
 	}
 	gone, err := s.delete(ctx, user, t, writer, objects(t))
-	if err != nil || !gone || t.Bare || objects(t)[0].kind == workloadKind {
+	if err != nil || !gone || t.NoWorkload || objects(t)[0].kind == workloadKind {
 		return err
 	}
 	// Its job was gone already: what is left is Kueue's record of it.

@@ -97,7 +97,7 @@ func TestJobWithoutAWorkload(t *testing.T) {
 	l.job("lost", 1, "gone")
 	clustertest.Eventually(t, soon, func(ctx context.Context) error {
 		d, err := l.Tasks.Detail(ctx, l.member, l.name, "Job", "lost", "")
-		if err == nil && !d.Bare {
+		if err == nil && !d.NoWorkload {
 			err = fmt.Errorf("it has a Workload")
 		}
 		if err != nil {

@@ -183,8 +183,8 @@ func (l *lab) is(name string, state tasks.State, class string) (d tasks.Detail) 
 		if d, err = l.Tasks.Detail(ctx, l.member, l.name, "Job", name, ""); err != nil {
 			return err
 		}
-		if d.Bare || d.State != state || class != "" && d.Class != l.name+"-"+class {
-			return fmt.Errorf("%s is %s in class %q (%s), want %s in %q", name, d.State, d.Class, d.Task.Reason, state, class)
+		if d.NoWorkload || d.State != state || class != "" && d.PriorityClass != l.name+"-"+class {
+			return fmt.Errorf("%s is %s in class %q (%s), want %s in %q", name, d.State, d.PriorityClass, d.Task.Message, state, class)
 		}
 		return nil
 	})

@@ -26,7 +26,7 @@ type object struct {
 // Workload itself where nothing owns it. Of pods without a Workload there are
 // none. A version is left out where none is known.
 func objects(t *tasks.Task) (found []object) {
-	if t.Bare {
+	if t.NoWorkload {
 		for _, k := range enforcement.JobKinds() {
 			if k.Kind == t.Kind {
 				return []object{{kind: schema.GroupVersionKind{Group: k.Group, Kind: k.Kind}, name: t.Name, uid: types.UID(t.UID)}}

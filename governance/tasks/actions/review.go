@@ -45,7 +45,7 @@ func (s *Service) Review(ctx context.Context, user governance.User, at tasks.Add
 	if err != nil {
 		return Review{}, err
 	}
-	var found []explain.Class
+	var found []explain.PriorityClass
 	if action.classes() && action.fits(seen.Task) {
 		if found, err = classes(ctx, reader, seen.Team); err != nil {
 			return Review{}, err
@@ -59,7 +59,7 @@ func (s *Service) Review(ctx context.Context, user governance.User, at tasks.Add
 	if err != nil {
 		return Review{}, err
 	}
-	r := Review{Detail: detail, Action: action, Stands: supposed[0], Next: s.Tasks.First(detail.Namespace, detail.Queue)}
+	r := Review{Detail: detail, Action: action, Stands: supposed[0], Next: s.Tasks.Head(detail.Namespace, detail.Queue)}
 	if detail.Kind == podGroup {
 		r.Pods = len(objects(detail.Task))
 	}
@@ -68,7 +68,7 @@ func (s *Service) Review(ctx context.Context, user governance.User, at tasks.Add
 		switch {
 		case action == Class:
 			r.Choices = append([]Choice{choice}, r.Choices...)
-		case len(r.Choices) == 0 && choice.Place == 1 && c.Name != detail.Class: // the lowest that does
+		case len(r.Choices) == 0 && choice.Position == 1 && c.Name != detail.PriorityClass: // the lowest that does
 			r.Choices = []Choice{choice}
 		}
 	}
@@ -101,7 +101,7 @@ func (s *Service) obstacle(ctx context.Context, user governance.User, r Review) 
 	switch {
 	case job && classless(t):
 		return "It got its quota without a priority class, and Kueue gives one only to a task without quota. Stop it, change its class while it is stopped, then resume it: three steps, each with a page of its own. What it had not saved is lost when it is stopped.", nil
-	case r.Action == Front && r.Place == 1:
+	case r.Action == Front && r.Position == 1:
 		return "It is first in its queue already.", nil
 	case r.Action == Front && len(r.Choices) == 0:
 		return "No priority class puts it ahead of all tasks before it. " + flat(r), nil
@@ -134,7 +134,7 @@ func unfit(action Action, t *tasks.Task) string {
 	switch {
 	case t.State.Finished():
 		return "It has ended. A task that has ended can only be deleted."
-	case t.Bare:
+	case t.NoWorkload:
 		return "Kueue has made no Workload of it, so that there is nothing to stop, to resume or to move. Its page says why."
 	case action == Resume && t.State == tasks.Stopping:
 		return "It is stopping still. It can be resumed once its pods have ended."

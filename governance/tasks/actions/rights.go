@@ -31,7 +31,7 @@ type Offer struct {
 func (s *Service) Offers(ctx context.Context, user governance.User, d tasks.Detail) (offers []Offer, err error) {
 	t := d.Task
 	for _, action := range []Action{Stop, Resume, Front, Class, Delete} {
-		if !action.fits(t) || action.classes() && unclassed(t) != "" || action == Front && d.Place == 1 {
+		if !action.fits(t) || action.classes() && unclassed(t) != "" || action == Front && d.Position == 1 {
 			continue
 		}
 		if len(objects(t)) == 0 {

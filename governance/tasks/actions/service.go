@@ -36,14 +36,14 @@ type Service struct {
 func (a Action) fits(t *tasks.Task) bool {
 	switch a {
 	case Stop:
-		return !t.Bare && (t.State.Holding() || t.State.Waiting())
+		return !t.NoWorkload && (t.State.UsesQuota() || t.State.Waiting())
 	case Resume:
 		_, held := t.Hold()
 		return t.State == tasks.Stopped || held
 	case Front:
-		return !t.Bare && t.State.Waiting()
+		return !t.NoWorkload && t.State.Waiting()
 	case Class: // with a class that there is, Kueue makes the Workload that it did not
-		return !t.State.Finished() && (!t.Bare || t.Queue != "" && t.State.Waiting())
+		return !t.State.Finished() && (!t.NoWorkload || t.Queue != "" && t.State.Waiting())
 	}
 	return true
 }

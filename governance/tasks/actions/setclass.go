@@ -38,7 +38,7 @@ func (s *Service) SetClass(ctx context.Context, user governance.User, at tasks.A
 	case err != nil:
 		return cluster.Translate("read priority class", err)
 	}
-	if t.Class == class {
+	if t.PriorityClass == class {
 		return nil
 	}
 	job, err := s.metadata(objects(t)[0], t.Namespace)
@@ -50,7 +50,7 @@ func (s *Service) SetClass(ctx context.Context, user governance.User, at tasks.A
 	err = refused("change class", t, err)
 	job.UID, job.Namespace, job.Name = uid, t.Namespace, t.Name
 	s.Audit.Record(audit.Change{
-		User: user, Action: "update", Object: job, Old: classSpec(t.Class), New: classSpec(class), Err: err,
+		User: user, Action: "update", Object: job, Old: classSpec(t.PriorityClass), New: classSpec(class), Err: err,
 		Mark: job.ResourceVersion, // a label is no new generation
 	})
 	if err == nil {
@@ -67,7 +67,7 @@ const copyLimit = 2 * time.Second
 func (s *Service) copied(ctx context.Context, t *tasks.Task, class string) {
 	ctx, cancel := context.WithTimeout(ctx, copyLimit)
 	defer cancel()
-	s.Tasks.Classed(ctx, t.Address(), class)
+	s.Tasks.WaitForPriorityClass(ctx, t.Address(), class)
 }
 
 // classSpec is a class as the audit shows it.

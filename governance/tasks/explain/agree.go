@@ -5,27 +5,27 @@ import "slices"
 // said is what a constraint may be called by Kueue's reason for QuotaReserved, in
 // the words of 0.19 with UnadmittedWorkloadsObservability and of versions and
 // configurations without it. A reason that is not here says nothing exact.
-var said = map[string][]Constraint{
-	"WaitingForQuota":              {Quota, Reclaims, OthersStart},
+var constraintsByReason = map[string][]Constraint{
+	"WaitingForQuota":              {Quota, Preempting, WaitingForPodsReady},
 	"ExceedsMaxQuota":              {ExceedsMax},
 	"NoMatchingFlavor":             {NoMatchingFlavor},
-	"TopologyPlacementFailed":      {Quota, Reclaims, ExceedsMax, Topology},
-	"WaitingForPreemptedWorkloads": {Reclaims, Turn, Quota},
-	"Misconfigured":                {NoQueue, NoClusterQueue, WrongNamespace, QueueInactive, Uncovered},
-	"Suspended":                    {QueueHeld, QueueInactive, NoClusterQueue},
-	"WaitingForPodsReady":          {OthersStart, Quota, Reclaims},
+	"TopologyPlacementFailed":      {Quota, Preempting, ExceedsMax, Topology},
+	"WaitingForPreemptedWorkloads": {Preempting, PendingEvaluation, Quota},
+	"Misconfigured":                {NoQueue, NoClusterQueue, WrongNamespace, QueueInactive, UncoveredResource},
+	"Suspended":                    {QueueStopped, QueueInactive, NoClusterQueue},
+	"WaitingForPodsReady":          {WaitingForPodsReady, Quota, Preempting},
 	"Deactivated":                  {Deactivated},
 
 	"AdmissionGated": {Gated},
-	"OnHold":         {QueueHeld},
-	"Pending":        {Quota, Reclaims, Turn, ExceedsMax, NoMatchingFlavor, Uncovered, BacksOff, OthersStart},
-	"Waiting":        {OthersStart, Quota, Reclaims, Turn},
-	"Inadmissible":   {NoQueue, NoClusterQueue, WrongNamespace, QueueHeld, QueueInactive, NoMatchingFlavor, ExceedsMax, Uncovered},
+	"OnHold":         {QueueStopped},
+	"Pending":        {Quota, Preempting, PendingEvaluation, ExceedsMax, NoMatchingFlavor, UncoveredResource, BackingOff, WaitingForPodsReady},
+	"Waiting":        {WaitingForPodsReady, Quota, Preempting, PendingEvaluation},
+	"Inadmissible":   {NoQueue, NoClusterQueue, WrongNamespace, QueueStopped, QueueInactive, NoMatchingFlavor, ExceedsMax, UncoveredResource},
 }
 
 // Agrees tells whether a verdict and Kueue's reason say the same. Kueue's are
 // often older than what changed since, or general.
 func (v Verdict) Agrees(reason string) bool {
-	fits, exact := said[reason]
+	fits, exact := constraintsByReason[reason]
 	return !exact || slices.Contains(fits, v.Constraint)
 }

@@ -18,61 +18,61 @@ type Constraint string
 
 // The constraints, in the order in which one outdoes the other.
 const (
-	Deactivated      Constraint = "Deactivated"      // its .spec.active is false
-	LoopHeld         Constraint = "LoopHeld"         // the loop guard holds it
-	Gated            Constraint = "Gated"            // somebody's annotation holds it back
-	NoQueue          Constraint = "NoQueue"          // its LocalQueue does not exist
-	NoClusterQueue   Constraint = "NoClusterQueue"   // its LocalQueue leads nowhere
-	QueueHeld        Constraint = "QueueHeld"        // an admin holds its queue
-	QueueInactive    Constraint = "QueueInactive"    // such as when a flavor is missing
-	WrongNamespace   Constraint = "WrongNamespace"   // the queue takes nothing from there
-	BacksOff         Constraint = "BacksOff"         // it is put into the queue again later
-	ChecksPending    Constraint = "ChecksPending"    // it has its quota
-	Uncovered        Constraint = "Uncovered"        // no quota counts a resource that it asks for
-	NoMatchingFlavor Constraint = "NoMatchingFlavor" // no pool of the queue has nodes for it
-	ExceedsMax       Constraint = "ExceedsMax"       // more than the queue can ever have
-	Quota            Constraint = "Quota"            // others hold what it needs
-	Reclaims         Constraint = "Reclaims"         // what it needs is being taken back
-	Turn             Constraint = "Turn"             // it fits; Kueue has not come to it
-	OthersStart      Constraint = "OthersStart"      // Kueue waits until the pods of other tasks are ready
-	Topology         Constraint = "Topology"         // Kueue finds no nodes that are as near to one another as it asks
+	Deactivated         Constraint = "Deactivated"      // its .spec.active is false
+	LoopHeld            Constraint = "LoopHeld"         // the loop guard holds it
+	Gated               Constraint = "Gated"            // somebody's annotation holds it back
+	NoQueue             Constraint = "NoQueue"          // its LocalQueue does not exist
+	NoClusterQueue      Constraint = "NoClusterQueue"   // its LocalQueue leads nowhere
+	QueueStopped        Constraint = "QueueHeld"        // an admin holds its queue
+	QueueInactive       Constraint = "QueueInactive"    // such as when a flavor is missing
+	WrongNamespace      Constraint = "WrongNamespace"   // the queue takes nothing from there
+	BackingOff          Constraint = "BacksOff"         // it is put into the queue again later
+	ChecksPending       Constraint = "ChecksPending"    // it has its quota
+	UncoveredResource   Constraint = "Uncovered"        // no quota counts a resource that it asks for
+	NoMatchingFlavor    Constraint = "NoMatchingFlavor" // no pool of the queue has nodes for it
+	ExceedsMax          Constraint = "ExceedsMax"       // more than the queue can ever have
+	Quota               Constraint = "Quota"            // others hold what it needs
+	Preempting          Constraint = "Reclaims"         // what it needs is being taken back
+	PendingEvaluation   Constraint = "Turn"             // it fits; Kueue has not come to it
+	WaitingForPodsReady Constraint = "OthersStart"      // Kueue waits until the pods of other tasks are ready
+	Topology            Constraint = "Topology"         // Kueue finds no nodes that are as near to one another as it asks
 
 	// Of a job that has no Workload:
-	NoQueueName   Constraint = "NoQueueName"   // it names no queue
-	NoClass       Constraint = "NoClass"       // it names a priority class that does not exist
-	NotIntegrated Constraint = "NotIntegrated" // Kueue does not manage its kind
-	NoWorkload    Constraint = "NoWorkload"    // Kueue has not made one
+	NoQueueName     Constraint = "NoQueueName"   // it names no queue
+	NoPriorityClass Constraint = "NoClass"       // it names a priority class that does not exist
+	NotIntegrated   Constraint = "NotIntegrated" // Kueue does not manage its kind
+	NoWorkload      Constraint = "NoWorkload"    // Kueue has not made one
 
 	// Of a task that has its quota:
-	CeilingReached Constraint = "Ceiling"    // its namespace's ResourceQuota refuses pods
-	NoNodes        Constraint = "NoNodes"    // no node is ready that its pods may go to
-	TooSmall       Constraint = "TooSmall"   // no node is large enough for one of its pods
-	Fragmented     Constraint = "Fragmented" // enough is free, and on no single node
-	NodesFull      Constraint = "NodesFull"  // nodes are full
-	Unplaced       Constraint = "Unplaced"   // the scheduler finds no node for another reason
-	Unknown        Constraint = "Unknown"    // of cohorts within cohorts
+	ResourceQuotaReached Constraint = "Ceiling"    // its namespace's ResourceQuota refuses pods
+	NoNodes              Constraint = "NoNodes"    // no node is ready that its pods may go to
+	TooSmall             Constraint = "TooSmall"   // no node is large enough for one of its pods
+	Fragmented           Constraint = "Fragmented" // enough is free, and on no single node
+	NodesFull            Constraint = "NodesFull"  // nodes are full
+	Unschedulable        Constraint = "Unplaced"   // the scheduler finds no node for another reason
+	Unknown              Constraint = "Unknown"    // of cohorts within cohorts
 )
 
 // Verdict is why a task does not start, and what would start it.
 type Verdict struct {
-	Constraint Constraint
-	Detail     string   // in words, where numbers do not tell it: such as which check
-	Classes    []string // NoClass: those that there are
-	PodSet     string
-	Flavors    []FlavorVerdict // each that was tried, in order
-	Decides    *Shortage       // what is short of, in the flavor that comes nearest; nil for nothing
-	Changes    []Change        // each of which would start it, the smallest first
+	Constraint      Constraint
+	Detail          string   // in words, where numbers do not tell it: such as which check
+	PriorityClasses []string // NoClass: those that there are
+	PodSet          string
+	Flavors         []FlavorVerdict // each that was tried, in order
+	Shortage        *Shortage       // what is short of, in the flavor that comes nearest; nil for nothing
+	Changes         []Change        // each of which would start it, the smallest first
 	// Stops are the tasks that Kueue would stop for it, of its own queue and of
 	// others: of Reclaims, as far as they are known.
-	Stops, StopsOthers []Holder
+	TargetsInQueue, TargetsInCohort []AdmittedWorkload
 	// MayPreempt says that Kueue may stop tasks of others that borrow. Fair sharing
 	// decides by shares, which are not calculated: of Quota whether it stops any,
 	// and of Reclaims which.
 	MayPreempt bool
 	// Fit is how its pods find nodes: of a task that has its quota and lacks nodes,
 	// or that would lack them once it has it. nil where there is nothing to say.
-	Fit     *Fit
-	Ceiling *Ceiling // that refuses its pods; nil for none
+	Fit           *Fit
+	ResourceQuota *ResourceQuota // that refuses its pods; nil for none
 }
 
 // Borrowers are all lists of queues that a verdict names, to be changed in their
@@ -86,20 +86,20 @@ func (v *Verdict) Borrowers() iter.Seq[*[]Borrower] {
 				}
 			}
 		}
-		if v.Decides != nil {
-			yield(&v.Decides.Borrowers)
+		if v.Shortage != nil {
+			yield(&v.Shortage.Borrowers)
 		}
 	}
 }
 
 // Holders are all lists of tasks that a verdict names, to be changed in their
 // places.
-func (v *Verdict) Holders() iter.Seq[*[]Holder] {
-	return func(yield func(*[]Holder) bool) {
-		if !yield(&v.Stops) || !yield(&v.StopsOthers) {
+func (v *Verdict) AdmittedWorkloads() iter.Seq[*[]AdmittedWorkload] {
+	return func(yield func(*[]AdmittedWorkload) bool) {
+		if !yield(&v.TargetsInQueue) || !yield(&v.TargetsInCohort) {
 			return
 		}
-		shortage := func(s *Shortage) bool { return yield(&s.Lower) && yield(&s.Own) }
+		shortage := func(s *Shortage) bool { return yield(&s.LowerPriority) && yield(&s.InQueue) }
 		for i := range v.Flavors {
 			for j := range v.Flavors[i].Shortages {
 				if !shortage(&v.Flavors[i].Shortages[j]) {
@@ -107,7 +107,7 @@ func (v *Verdict) Holders() iter.Seq[*[]Holder] {
 				}
 			}
 		}
-		if v.Decides != nil && !shortage(v.Decides) {
+		if v.Shortage != nil && !shortage(v.Shortage) {
 			return
 		}
 		for i := range v.Changes {
@@ -130,16 +130,16 @@ type Shortage struct {
 	quota.FlavorResource
 	Needed int64 // by all pods of the pod set, and by those before it
 	// Free is what the queue could take now; Most is all that it could ever have.
-	Free, Most int64
-	Nominal    int64 // the queue's own quota
-	Used       int64 // by its own tasks
-	Borrowable int64 // what others and the cohort have idle to lend
-	Limit      *int64
-	Lower      []Holder // own tasks that it may push out, and what they hold
-	LowerSum   int64
-	Own        []Holder   // own tasks that hold it, the largest first
-	Reclaim    int64      // what other queues hold beyond their own quota
-	Borrowers  []Borrower // those queues, the largest first
+	Available, PotentialAvailable int64
+	Nominal                       int64 // the queue's own quota
+	Used                          int64 // by its own tasks
+	Borrowable                    int64 // what others and the cohort have idle to lend
+	BorrowingLimit                *int64
+	LowerPriority                 []AdmittedWorkload // own tasks that it may push out, and what they hold
+	LowerPriorityUsage            int64
+	InQueue                       []AdmittedWorkload // own tasks that hold it, the largest first
+	Reclaimable                   int64              // what other queues hold beyond their own quota
+	Borrowers                     []Borrower         // those queues, the largest first
 }
 
 // Borrower is a queue that holds more than its own quota.
@@ -150,9 +150,9 @@ type Borrower struct {
 }
 
 // Short is how much is missing now.
-func (s Shortage) Short() int64 { return max(0, s.Needed-s.Free) }
+func (s Shortage) Missing() int64 { return max(0, s.Needed-s.Available) }
 
-func (s Shortage) never() bool { return s.Needed > s.Most }
+func (s Shortage) exceedsMax() bool { return s.Needed > s.PotentialAvailable }
 
 // Why returns why a task does not start, and what would start it.
 func Why(t Task, c *Cluster) Verdict { return verdict(t, c, false) }
@@ -163,104 +163,104 @@ func Why(t Task, c *Cluster) Verdict { return verdict(t, c, false) }
 func Brief(t Task, c *Cluster) Verdict { return verdict(t, c, true) }
 
 func verdict(t Task, c *Cluster, brief bool) Verdict {
-	if t.Placed != nil && (t.Placed.Missing > 0 || t.Placed.Unplaced > 0) && len(t.Checks) == 0 {
-		return placement(t, c)
+	if t.Pods != nil && (t.Pods.Missing > 0 || t.Pods.Unscheduled > 0) && len(t.PendingChecks) == 0 {
+		return explainScheduling(t, c)
 	}
-	if v, ok := barred(t, c); ok {
+	if v, ok := checkPreconditions(t, c); ok {
 		return v
 	}
-	if missing := uncovered(t, c.Queue); missing != "" {
-		return Verdict{Constraint: Uncovered, Detail: missing}
+	if missing := uncoveredResource(t, c.Queue); missing != "" {
+		return Verdict{Constraint: UncoveredResource, Detail: missing}
 	}
 	all := demands(t, c)
-	l := newLedger(c, all)
+	l := newSnapshot(c, all)
 	l.brief = brief
-	v := l.full(t, all)
+	v := l.explainFull(t, all)
 	if v.Constraint == "" {
-		v = l.why(t, all)
+		v = l.explain(t, all)
 	}
-	v.Fit = hopeless(all, c)
+	v.Fit = tooSmallEverywhere(all, c)
 	return v
 }
 
 // full is what becomes of a task that would do with fewer pods: Kueue first makes
 // room for all of them, where it can. Empty where it does not.
-func (l *ledger) full(t Task, all []demand) Verdict {
+func (l *snapshot) explainFull(t Task, all []demand) Verdict {
 	whole := slices.Clone(all)
 	fewer := false
 	for i, d := range all {
-		fewer = fewer || d.set.Count > d.set.Least
+		fewer = fewer || d.set.Count > d.set.MinCount
 		whole[i].pods = int64(d.set.Count)
 	}
 	if !fewer {
 		return Verdict{}
 	}
-	if need, failed := l.place(whole); failed >= 0 {
-		if v := l.judge(t, whole, failed, need); v.Constraint == Reclaims {
+	if need, failed := l.assignFlavors(whole); failed >= 0 {
+		if v := l.explainShortage(t, whole, failed, need); v.Constraint == Preempting {
 			return v
 		}
 	}
 	return Verdict{}
 }
 
-func (l *ledger) why(t Task, all []demand) (v Verdict) {
-	need, failed := l.place(all)
+func (l *snapshot) explain(t Task, all []demand) (v Verdict) {
+	need, failed := l.assignFlavors(all)
 	switch {
 	case failed >= 0:
-		v = l.judge(t, all, failed, need)
+		v = l.explainShortage(t, all, failed, need)
 		if !l.brief && (v.Constraint == Quota || v.Constraint == ExceedsMax) {
 			v.Changes = l.changes(t, all, failed, need, v)
 		}
 		return v
-	case l.c.Blocked > 0 || t.Says == kueue.WorkloadQuotaReservedReasonWaitingForPodsReady:
-		v.Constraint = OthersStart
-	case t.Says == kueue.WorkloadQuotaReservedReasonTopologyPlacementFailed:
+	case l.c.PodsNotReady > 0 || t.Reason == kueue.WorkloadQuotaReservedReasonWaitingForPodsReady:
+		v.Constraint = WaitingForPodsReady
+	case t.Reason == kueue.WorkloadQuotaReservedReasonTopologyPlacementFailed:
 		v.Constraint = Topology
 	default:
-		v.Constraint = Turn
+		v.Constraint = PendingEvaluation
 	}
 	if n := len(all); n > 0 {
-		v.Flavors = l.tried(all[n-1], nil)
+		v.Flavors = l.triedFlavors(all[n-1], nil)
 	}
 	return v
 }
 
 // barred is what holds a task back whatever is free.
-func barred(t Task, c *Cluster) (Verdict, bool) {
+func checkPreconditions(t Task, c *Cluster) (Verdict, bool) {
 	say := func(constraint Constraint, detail string) (Verdict, bool) {
 		return Verdict{Constraint: constraint, Detail: detail}, true
 	}
 	switch {
-	case t.Bare && c.LocalQueue == "":
+	case t.NoWorkload && c.LocalQueue == "":
 		return say(NoQueueName, "")
-	case t.Bare && c.NotIntegrated != "":
+	case t.NoWorkload && c.NotIntegrated != "":
 		return say(NotIntegrated, c.NotIntegrated)
-	case t.Bare && c.NoClass != "":
-		return Verdict{Constraint: NoClass, Detail: c.NoClass, Classes: c.Classes}, true
-	case t.Bare:
+	case t.NoWorkload && c.MissingClass != "":
+		return Verdict{Constraint: NoPriorityClass, Detail: c.MissingClass, PriorityClasses: c.ClassNames}, true
+	case t.NoWorkload:
 		return say(NoWorkload, "")
 	case t.Deactivated:
 		return say(Deactivated, "")
 	case t.LoopHeld:
 		return say(LoopHeld, "")
-	case t.Reserved && len(t.Checks) > 0:
-		return say(ChecksPending, strings.Join(t.Checks, ", "))
+	case t.QuotaReserved && len(t.PendingChecks) > 0:
+		return say(ChecksPending, strings.Join(t.PendingChecks, ", "))
 	case t.Gated != "":
 		return say(Gated, t.Gated)
-	case c.NoLocal:
+	case c.NoLocalQueue:
 		return say(NoQueue, c.LocalQueue)
-	case c.LocalHeld:
-		return say(QueueHeld, c.LocalQueue)
+	case c.LocalQueueStopped:
+		return say(QueueStopped, c.LocalQueue)
 	case c.Queue == nil:
 		return say(NoClusterQueue, c.LocalQueue)
 	case c.Queue.Stopped:
-		return say(QueueHeld, c.Queue.Name)
+		return say(QueueStopped, c.Queue.Name)
 	case c.Queue.Inactive != "":
 		return say(QueueInactive, c.Queue.Inactive)
-	case c.Queue.Selects != nil && !c.Queue.Selects(t.Namespace):
+	case c.Queue.SelectsNamespace != nil && !c.Queue.SelectsNamespace(t.Namespace):
 		return say(WrongNamespace, c.Queue.Name)
 	case t.RetryAt.After(c.Now):
-		return say(BacksOff, "")
+		return say(BackingOff, "")
 	case c.Nested:
 		return say(Unknown, "")
 	}
@@ -270,8 +270,8 @@ func barred(t Task, c *Cluster) (Verdict, bool) {
 // uncovered is a resource that no quota of a queue counts. A task of which Kueue
 // says that it waits for something else is not held up by that one: Kueue may be
 // told to let through what queues do not name.
-func uncovered(t Task, q *Queue) string {
-	if fits, exact := said[t.Says]; exact && !slices.Contains(fits, Uncovered) {
+func uncoveredResource(t Task, q *Queue) string {
+	if fits, exact := constraintsByReason[t.Reason]; exact && !slices.Contains(fits, UncoveredResource) {
 		return ""
 	}
 	for _, set := range t.PodSets {
@@ -287,16 +287,16 @@ func uncovered(t Task, q *Queue) string {
 
 // judge says which of the flavors comes nearest for the demand that finds none,
 // and what that lacks. need is what those before it use.
-func (l *ledger) judge(t Task, all []demand, failed int, need quota.FlavorResourceQuantities) Verdict {
+func (l *snapshot) explainShortage(t Task, all []demand, failed int, need quota.FlavorResourceQuantities) Verdict {
 	d := all[failed]
 	v := Verdict{Constraint: NoMatchingFlavor, PodSet: d.set.Name}
 	best := -1
 	for i, m := range d.flavors {
-		f := l.try(d, m, need)
+		f := l.tryFlavor(d, m, need)
 		v.Flavors = append(v.Flavors, f)
 		switch {
 		case f.Mismatch != "":
-		case !slices.ContainsFunc(f.Shortages, Shortage.never):
+		case !slices.ContainsFunc(f.Shortages, Shortage.exceedsMax):
 			if v.Constraint != Quota {
 				best, v.Constraint = i, Quota
 			}
@@ -308,38 +308,38 @@ func (l *ledger) judge(t Task, all []demand, failed int, need quota.FlavorResour
 		return v
 	}
 	if v.Constraint == Quota {
-		if at, stopped, chance := l.makeRoom(t, all, failed, need, v.Flavors); chance == sure {
-			best, v.Constraint = at, Reclaims
+		if at, stopped, chance := l.findTargets(t, all, failed, need, v.Flavors); chance == preempts {
+			best, v.Constraint = at, Preempting
 			v.MayPreempt = l.c.FairSharing && stopped == nil
 			if !l.brief {
-				v.Stops, v.StopsOthers = l.holders(stopped, true), l.holders(stopped, false)
+				v.TargetsInQueue, v.TargetsInCohort = l.admitted(stopped, true), l.admitted(stopped, false)
 			}
 		} else {
-			v.MayPreempt = chance == maybe
+			v.MayPreempt = chance == mayPreempt
 		}
 	}
 	worst := slices.MaxFunc(v.Flavors[best].Shortages, func(a, b Shortage) int {
-		return cmp.Or(cmp.Compare(b2i(a.never()), b2i(b.never())), cmp.Compare(b2i(!secondary(a.Resource)), b2i(!secondary(b.Resource))), quota.Compare(b.Resource, a.Resource))
+		return cmp.Or(cmp.Compare(b2i(a.exceedsMax()), b2i(b.exceedsMax())), cmp.Compare(b2i(!isSecondary(a.Resource)), b2i(!isSecondary(b.Resource))), quota.Compare(b.Resource, a.Resource))
 	})
 	if !l.brief {
-		worst.holders(t, l.c)
+		worst.setUsers(t, l.c)
 	}
-	v.Decides = &worst
+	v.Shortage = &worst
 	return v
 }
 
 // makeRoom tries to stop others in each flavor that could take a demand, and
 // returns the first in which Kueue would.
-func (l *ledger) makeRoom(t Task, all []demand, failed int, need quota.FlavorResourceQuantities, flavors []FlavorVerdict) (at int, stopped []*stake, best chance) {
+func (l *snapshot) findTargets(t Task, all []demand, failed int, need quota.FlavorResourceQuantities, flavors []FlavorVerdict) (at int, stopped []*workload, best outcome) {
 	for i, f := range flavors {
-		if f.Mismatch != "" || slices.ContainsFunc(f.Shortages, Shortage.never) {
+		if f.Mismatch != "" || slices.ContainsFunc(f.Shortages, Shortage.exceedsMax) {
 			continue
 		}
-		switch stopped, chance := l.room(t, l.whole(all, failed, f.Flavor, need)); {
-		case chance == sure:
-			return i, stopped, sure
-		case chance == maybe:
-			best = maybe
+		switch stopped, chance := l.targets(t, l.totalWith(all, failed, f.Flavor, need)); {
+		case chance == preempts:
+			return i, stopped, preempts
+		case chance == mayPreempt:
+			best = mayPreempt
 		}
 	}
 	return 0, nil, best
@@ -347,7 +347,7 @@ func (l *ledger) makeRoom(t Task, all []demand, failed int, need quota.FlavorRes
 
 // secondary are resources that follow from accelerators: where both are short,
 // people are told of the accelerators.
-func secondary(resource string) bool { return !strings.Contains(resource, "/") }
+func isSecondary(resource string) bool { return !strings.Contains(resource, "/") }
 
 func b2i(yes bool) int {
 	if yes {
@@ -358,24 +358,24 @@ func b2i(yes bool) int {
 
 // holders fills in who of the own queue holds what is short, and how much others
 // could give back.
-func (s *Shortage) holders(t Task, c *Cluster) {
-	for _, h := range c.Holders {
-		if h.Queue == c.Queue.Name && h.Holds[s.FlavorResource] > 0 {
-			s.Own = append(s.Own, *h)
+func (s *Shortage) setUsers(t Task, c *Cluster) {
+	for _, h := range c.Admitted {
+		if h.Queue == c.Queue.Name && h.Usage[s.FlavorResource] > 0 {
+			s.InQueue = append(s.InQueue, *h)
 		}
 	}
-	slices.SortFunc(s.Own, func(a, b Holder) int {
-		return cmp.Or(cmp.Compare(b.Holds[s.FlavorResource], a.Holds[s.FlavorResource]), strings.Compare(a.UID, b.UID))
+	slices.SortFunc(s.InQueue, func(a, b AdmittedWorkload) int {
+		return cmp.Or(cmp.Compare(b.Usage[s.FlavorResource], a.Usage[s.FlavorResource]), strings.Compare(a.UID, b.UID))
 	})
-	for _, h := range s.Own {
-		if h.Priority < t.Priority && !c.Queue.WithinNever {
-			s.Lower = append(s.Lower, h)
-			s.LowerSum += h.Holds[s.FlavorResource]
+	for _, h := range s.InQueue {
+		if h.Priority < t.Priority && !c.Queue.NeverWithinClusterQueue {
+			s.LowerPriority = append(s.LowerPriority, h)
+			s.LowerPriorityUsage += h.Usage[s.FlavorResource]
 		}
 	}
 	for name, q := range c.Queues {
-		if beyond := q.Used[s.FlavorResource] - q.Limits[s.FlavorResource].Nominal; name != c.Queue.Name && beyond > 0 {
-			s.Reclaim += beyond
+		if beyond := q.Usage[s.FlavorResource] - q.Limits[s.FlavorResource].Nominal; name != c.Queue.Name && beyond > 0 {
+			s.Reclaimable += beyond
 			s.Borrowers = append(s.Borrowers, Borrower{Queue: name, Team: q.Team, Amount: beyond})
 		}
 	}
@@ -385,7 +385,7 @@ func (s *Shortage) holders(t Task, c *Cluster) {
 }
 
 // keys are the labels that flavors go by: Kueue looks at no others.
-func (c *Cluster) keys(flavors []string) map[string]bool {
+func (c *Cluster) flavorLabels(flavors []string) map[string]bool {
 	keys := map[string]bool{}
 	for _, name := range flavors {
 		for key := range c.Flavors[name].Labels {
@@ -400,16 +400,16 @@ func mismatch(spec *corev1.PodSpec, f Flavor, keys map[string]bool) string {
 	if spec == nil {
 		return ""
 	}
-	if taint, repelled := repels(f.Taints, slices.Concat(spec.Tolerations, f.Tolerations)); repelled {
+	if taint, repelled := untoleratedTaint(f.Taints, slices.Concat(spec.Tolerations, f.Tolerations)); repelled {
 		return "the pods do not tolerate its taint " + taint.ToString()
 	}
-	asked := among(spec, keys)
+	asked := onlyKeys(spec, keys)
 	for _, key := range slices.Sorted(maps.Keys(asked.NodeSelector)) {
 		if want := asked.NodeSelector[key]; f.Labels[key] != want {
 			return "the pods want nodes with " + key + "=" + want
 		}
 	}
-	if !attracts("", f.Labels, asked) {
+	if !matchesAffinity("", f.Labels, asked) {
 		return "its nodes do not match the pods' node affinity"
 	}
 	return ""

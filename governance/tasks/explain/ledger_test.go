@@ -21,37 +21,37 @@ func TestLedger(t *testing.T) {
 	}
 	limit := func() Limit {
 		nominal := random.Int64N(10)
-		return Limit{Nominal: nominal, Borrow: maybe(random.Int64N(5)), Lend: maybe(random.Int64N(nominal + 1))}
+		return Limit{Nominal: nominal, BorrowingLimit: maybe(random.Int64N(5)), LendingLimit: maybe(random.Int64N(nominal + 1))}
 	}
 	for range 200 {
 		var list []*Queue
 		for i := range 1 + random.IntN(4) {
 			q := queue(fmt.Sprint(i), limit(), random.Int64N(15))
 			q.Flavors = []string{"a100", "h100"}
-			q.Limits[h100], q.Used[h100] = limit(), random.Int64N(15)
+			q.Limits[h100], q.Usage[h100] = limit(), random.Int64N(15)
 			list = append(list, q)
 		}
 		c := cluster(list[0], list[1:]...)
-		c.Shared[a100] = random.Int64N(5)
+		c.CohortQuota[a100] = random.Int64N(5)
 		demands := demands(asks(1), c)
-		l := newLedger(c, demands)
+		l := newSnapshot(c, demands)
 		for range 30 {
 			q := list[random.IntN(len(list))]
-			h := Holder{Queue: q.Name, Holds: quota.FlavorResourceQuantities{a100: random.Int64N(5), h100: random.Int64N(5), {Flavor: "a100", Resource: "of no concern"}: 1}}
-			switch s := l.stake(&h); random.IntN(3) {
+			h := AdmittedWorkload{Queue: q.Name, Usage: quota.FlavorResourceQuantities{a100: random.Int64N(5), h100: random.Int64N(5), {Flavor: "a100", Resource: "of no concern"}: 1}}
+			switch s := l.workload(&h); random.IntN(3) {
 			case 0:
-				l.take(s)
-				q.Used[a100], q.Used[h100] = q.Used[a100]-h.Holds[a100], q.Used[h100]-h.Holds[h100]
+				l.removeUsage(s)
+				q.Usage[a100], q.Usage[h100] = q.Usage[a100]-h.Usage[a100], q.Usage[h100]-h.Usage[h100]
 			case 1:
-				l.put(s)
-				q.Used[a100], q.Used[h100] = q.Used[a100]+h.Holds[a100], q.Used[h100]+h.Holds[h100]
+				l.addUsage(s)
+				q.Usage[a100], q.Usage[h100] = q.Usage[a100]+h.Usage[a100], q.Usage[h100]+h.Usage[h100]
 			default:
 				c.Queue.Limits[h100] = limit()
-				l.limit(h100, c.Queue.Limits[h100])
+				l.setLimit(h100, c.Queue.Limits[h100])
 			}
-			anew := newLedger(c, demands)
+			anew := newSnapshot(c, demands)
 			for _, cell := range []quota.FlavorResource{a100, h100} {
-				if is, want := l.node(cell), anew.node(cell); !reflect.DeepEqual(is, want) || is.free() != want.free() || is.most() != want.most() {
+				if is, want := l.node(cell), anew.node(cell); !reflect.DeepEqual(is, want) || is.available() != want.available() || is.potentialAvailable() != want.potentialAvailable() {
 					t.Fatalf("%v is %+v, want %+v", cell, is, want)
 				}
 			}
@@ -67,15 +67,15 @@ func TestVerdictHolders(t *testing.T) {
 	var fill func(value reflect.Value)
 	fill = func(value reflect.Value) {
 		switch {
-		case value.Type() == reflect.TypeFor[[]Holder]():
+		case value.Type() == reflect.TypeFor[[]AdmittedWorkload]():
 			n++
-			value.Set(reflect.ValueOf([]Holder{{Name: fmt.Sprint(n)}}))
+			value.Set(reflect.ValueOf([]AdmittedWorkload{{Name: fmt.Sprint(n)}}))
 		case value.Type() == reflect.TypeFor[[]Borrower]():
 			n++
 			value.Set(reflect.ValueOf([]Borrower{{Queue: fmt.Sprint(n)}}))
 		case value.Type() == reflect.TypeFor[Borrower]():
 			t.Error("a verdict names a queue that stands in no list of its own")
-		case value.Type() == reflect.TypeFor[Holder]():
+		case value.Type() == reflect.TypeFor[AdmittedWorkload]():
 			t.Error("a verdict names a holder that stands in no list of its own")
 		case value.Kind() == reflect.Pointer:
 			value.Set(reflect.New(value.Type().Elem()))
@@ -93,7 +93,7 @@ func TestVerdictHolders(t *testing.T) {
 	}
 	fill(reflect.ValueOf(&v).Elem())
 	found := map[string]bool{}
-	for list := range v.Holders() {
+	for list := range v.AdmittedWorkloads() {
 		found[(*list)[0].Name] = true
 	}
 	for list := range v.Borrowers() {

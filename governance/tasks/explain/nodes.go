@@ -26,43 +26,43 @@ type Node struct {
 // Fit is how the pods of a pod set find nodes in a flavor. Quota says how much a
 // team may hold; whether a pod fits is a matter of single nodes.
 type Fit struct {
-	Flavor string
-	PodSet string
-	Each   quota.Resources // that one pod asks for
-	Nodes  int             // that its pods may go to, whether ready or not
-	Ready  int             // of them
-	Places int64           // pods that would find a node now
+	Flavor      string
+	PodSet      string
+	Requests    quota.Resources // that one pod asks for
+	Nodes       int             // that its pods may go to, whether ready or not
+	Ready       int             // of them
+	FittingPods int64           // pods that would find a node now
 	// Resource is that of which nodes have too little for one pod: the scarcest.
 	// Empty where there are no nodes, or where some resource is enough on one node
 	// and another on another.
-	Resource string
-	Largest  int64 // of it on the largest node, when nothing runs there
-	FreeMost int64 // of it on one node now
-	FreeSum  int64 // of it on all nodes now
+	Resource    string
+	Largest     int64 // of it on the largest node, when nothing runs there
+	LargestFree int64 // of it on one node now
+	TotalFree   int64 // of it on all nodes now
 }
 
 // TooSmall tells whether no node is large enough even when nothing runs there.
 func (f Fit) TooSmall() bool {
-	return f.Nodes > 0 && f.Resource != "" && f.Largest < f.Each[f.Resource]
+	return f.Nodes > 0 && f.Resource != "" && f.Largest < f.Requests[f.Resource]
 }
 
 // Fragmented tells whether there is enough on all nodes together, and on none by
 // itself.
 func (f Fit) Fragmented() bool {
-	return !f.TooSmall() && f.Places == 0 && f.Resource != "" && f.FreeSum >= f.Each[f.Resource]
+	return !f.TooSmall() && f.FittingPods == 0 && f.Resource != "" && f.TotalFree >= f.Requests[f.Resource]
 }
 
 // fit looks for nodes of a flavor for the pods of a set.
 func fit(set PodSet, name string, flavor Flavor, nodes []Node) Fit {
-	f := Fit{Flavor: name, PodSet: set.Name, Each: set.Each}
+	f := Fit{Flavor: name, PodSet: set.Name, Requests: set.Requests}
 	largest, most, sum := quota.Resources{}, quota.Resources{}, quota.Resources{}
 	for i := range nodes {
 		n := &nodes[i]
-		if !takes(n, set.Spec, flavor) {
+		if !matchesNode(n, set.Spec, flavor) {
 			continue
 		}
 		f.Nodes++
-		for name := range set.Each {
+		for name := range set.Requests {
 			largest[name] = max(largest[name], n.Allocatable[name])
 		}
 		if !n.Ready {
@@ -70,7 +70,7 @@ func fit(set PodSet, name string, flavor Flavor, nodes []Node) Fit {
 		}
 		f.Ready++
 		places := int64(-1)
-		for name, each := range set.Each {
+		for name, each := range set.Requests {
 			if each == 0 {
 				continue
 			}
@@ -81,23 +81,23 @@ func fit(set PodSet, name string, flavor Flavor, nodes []Node) Fit {
 				places = here
 			}
 		}
-		f.Places += max(0, places)
+		f.FittingPods += max(0, places)
 	}
-	for _, name := range slices.Backward(set.Each.Names()) { // accelerators come first, and so decide
-		each := set.Each[name]
-		short, shorter := most[name] < each, f.Resource != "" && largest[f.Resource] < set.Each[f.Resource]
+	for _, name := range slices.Backward(set.Requests.Names()) { // accelerators come first, and so decide
+		each := set.Requests[name]
+		short, shorter := most[name] < each, f.Resource != "" && largest[f.Resource] < set.Requests[f.Resource]
 		if each > 0 && (largest[name] < each || short && !shorter) {
 			f.Resource = name
 		}
 	}
 	if f.Resource != "" {
-		f.Largest, f.FreeMost, f.FreeSum = largest[f.Resource], most[f.Resource], sum[f.Resource]
+		f.Largest, f.LargestFree, f.TotalFree = largest[f.Resource], most[f.Resource], sum[f.Resource]
 	}
 	return f
 }
 
 // takes tells whether a node is of a flavor, and for such pods.
-func takes(n *Node, spec *corev1.PodSpec, flavor Flavor) bool {
+func matchesNode(n *Node, spec *corev1.PodSpec, flavor Flavor) bool {
 	for key, value := range flavor.Labels {
 		if n.Labels[key] != value {
 			return false
@@ -106,21 +106,21 @@ func takes(n *Node, spec *corev1.PodSpec, flavor Flavor) bool {
 	if spec == nil {
 		spec = &corev1.PodSpec{}
 	}
-	if _, repelled := repels(n.Taints, slices.Concat(spec.Tolerations, flavor.Tolerations)); repelled {
+	if _, repelled := untoleratedTaint(n.Taints, slices.Concat(spec.Tolerations, flavor.Tolerations)); repelled {
 		return false
 	}
-	return attracts(n.Name, n.Labels, spec)
+	return matchesAffinity(n.Name, n.Labels, spec)
 }
 
 // repels is a taint that keeps pods with such tolerations off.
-func repels(taints []corev1.Taint, tolerations []corev1.Toleration) (corev1.Taint, bool) {
+func untoleratedTaint(taints []corev1.Taint, tolerations []corev1.Toleration) (corev1.Taint, bool) {
 	return scheduling.FindMatchingUntoleratedTaint(klog.Background(), taints, tolerations, func(t *corev1.Taint) bool {
 		return t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute
 	}, false)
 }
 
 // attracts tells whether a node with such labels is one that pods want.
-func attracts(name string, labels map[string]string, spec *corev1.PodSpec) bool {
+func matchesAffinity(name string, labels map[string]string, spec *corev1.PodSpec) bool {
 	wanted := nodeaffinity.GetRequiredNodeAffinity(&corev1.Pod{Spec: corev1.PodSpec{NodeSelector: spec.NodeSelector, Affinity: spec.Affinity}})
 	ok, err := wanted.Match(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}})
 	return err == nil && ok
@@ -128,7 +128,7 @@ func attracts(name string, labels map[string]string, spec *corev1.PodSpec) bool 
 
 // among is a pod spec with what it asks of some labels only: Kueue looks at those
 // that flavors go by, and leaves the rest to the scheduler.
-func among(spec *corev1.PodSpec, keys map[string]bool) *corev1.PodSpec {
+func onlyKeys(spec *corev1.PodSpec, keys map[string]bool) *corev1.PodSpec {
 	few := &corev1.PodSpec{NodeSelector: maps.Clone(spec.NodeSelector)}
 	maps.DeleteFunc(few.NodeSelector, func(key, _ string) bool { return !keys[key] })
 	if a := spec.Affinity; a == nil || a.NodeAffinity == nil || a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {

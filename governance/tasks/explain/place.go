@@ -11,11 +11,11 @@ import (
 // demand is what the pods of a set ask for in one group of resources: Kueue gives
 // each group of a queue a flavor by itself.
 type demand struct {
-	set     *PodSet
-	pods    int64
-	each    quota.Resources
-	names   []string // of each, those of the group
-	flavors []match
+	set       *PodSet
+	pods      int64
+	requests  quota.Resources
+	resources []string // of each, those of the group
+	flavors   []match
 }
 
 // match is a flavor of a group, and why its nodes are not for the pods; empty
@@ -27,18 +27,18 @@ func demands(t Task, c *Cluster) (all []demand) {
 		set := &t.PodSets[i]
 		each := set.counted()
 		for _, group := range c.Queue.groups() {
-			d := demand{set: set, pods: int64(set.Least), each: each}
+			d := demand{set: set, pods: int64(set.MinCount), requests: each}
 			for _, name := range each.Names() {
 				if each[name] > 0 && slices.Contains(group.Resources, name) {
-					d.names = append(d.names, name)
+					d.resources = append(d.resources, name)
 				}
 			}
-			if len(d.names) == 0 {
+			if len(d.resources) == 0 {
 				continue
 			}
-			keys := c.keys(group.Flavors)
+			keys := c.flavorLabels(group.Flavors)
 			for _, name := range group.Flavors {
-				d.flavors = append(d.flavors, match{name, cmp.Or(mismatch(set.Spec, c.Flavors[name], keys), t.elsewhere(name, d.names))})
+				d.flavors = append(d.flavors, match{name, cmp.Or(mismatch(set.Spec, c.Flavors[name], keys), t.otherFlavor(name, d.resources))})
 			}
 			all = append(all, d)
 		}
@@ -47,8 +47,8 @@ func demands(t Task, c *Cluster) (all []demand) {
 }
 
 // elsewhere says that pods of a task which run already are in another flavor.
-func (t *Task) elsewhere(flavor string, names []string) string {
-	for cell := range t.Takes {
+func (t *Task) otherFlavor(flavor string, names []string) string {
+	for cell := range t.ReplacedUsage {
 		if cell.Flavor != flavor && slices.Contains(names, cell.Resource) {
 			return "its pods that run are in " + cell.Flavor
 		}
@@ -59,7 +59,7 @@ func (t *Task) elsewhere(flavor string, names []string) string {
 // place finds a flavor for each demand, as Kueue does: the first in which all of
 // it fits. It returns what the task would use, or the demand that finds none and
 // what those before it would use; failed is -1 for none.
-func (l *ledger) place(all []demand) (need quota.FlavorResourceQuantities, failed int) {
+func (l *snapshot) assignFlavors(all []demand) (need quota.FlavorResourceQuantities, failed int) {
 	need = quota.FlavorResourceQuantities{}
 	for i := range all {
 		found := slices.IndexFunc(all[i].flavors, func(m match) bool {
@@ -73,18 +73,18 @@ func (l *ledger) place(all []demand) (need quota.FlavorResourceQuantities, faile
 	return need, -1
 }
 
-func (l *ledger) starts(all []demand) bool { _, failed := l.place(all); return failed < 0 }
+func (l *snapshot) fitsNow(all []demand) bool { _, failed := l.assignFlavors(all); return failed < 0 }
 
 func (d demand) add(need quota.FlavorResourceQuantities, flavor string) {
-	for _, name := range d.names {
-		need[quota.FlavorResource{Flavor: flavor, Resource: name}] += d.each[name] * d.pods
+	for _, name := range d.resources {
+		need[quota.FlavorResource{Flavor: flavor, Resource: name}] += d.requests[name] * d.pods
 	}
 }
 
-func (l *ledger) fits(d demand, flavor string, need quota.FlavorResourceQuantities) bool {
-	for _, name := range d.names {
+func (l *snapshot) fits(d demand, flavor string, need quota.FlavorResourceQuantities) bool {
+	for _, name := range d.resources {
 		cell := quota.FlavorResource{Flavor: flavor, Resource: name}
-		if d.each[name]*d.pods+need[cell] > l.node(cell).free() {
+		if d.requests[name]*d.pods+need[cell] > l.node(cell).available() {
 			return false
 		}
 	}
@@ -93,7 +93,7 @@ func (l *ledger) fits(d demand, flavor string, need quota.FlavorResourceQuantiti
 
 // whole is what a task would use with a flavor for one demand, beside what those
 // before it use: those after it take what is free, or could be.
-func (l *ledger) whole(all []demand, at int, flavor string, before quota.FlavorResourceQuantities) quota.FlavorResourceQuantities {
+func (l *snapshot) totalWith(all []demand, at int, flavor string, before quota.FlavorResourceQuantities) quota.FlavorResourceQuantities {
 	need := maps.Clone(before)
 	all[at].add(need, flavor)
 	for _, d := range all[at+1:] {
@@ -106,7 +106,7 @@ func (l *ledger) whole(all []demand, at int, flavor string, before quota.FlavorR
 				chosen = m.flavor
 				break
 			}
-			if chosen == "" && !slices.ContainsFunc(l.try(d, m, need).Shortages, Shortage.never) {
+			if chosen == "" && !slices.ContainsFunc(l.tryFlavor(d, m, need).Shortages, Shortage.exceedsMax) {
 				chosen = m.flavor
 			}
 		}
@@ -118,24 +118,24 @@ func (l *ledger) whole(all []demand, at int, flavor string, before quota.FlavorR
 }
 
 // try tells what keeps a demand out of a flavor.
-func (l *ledger) try(d demand, m match, taken quota.FlavorResourceQuantities) FlavorVerdict {
+func (l *snapshot) tryFlavor(d demand, m match, taken quota.FlavorResourceQuantities) FlavorVerdict {
 	f := FlavorVerdict{Flavor: m.flavor, Mismatch: m.mismatch}
 	if f.Mismatch != "" {
 		return f
 	}
-	for _, name := range d.names {
+	for _, name := range d.resources {
 		cell := quota.FlavorResource{Flavor: m.flavor, Resource: name}
 		n := l.node(cell)
-		needed := d.each[name]*d.pods + taken[cell]
-		if needed <= n.free() {
+		needed := d.requests[name]*d.pods + taken[cell]
+		if needed <= n.available() {
 			continue
 		}
 		s := Shortage{
-			FlavorResource: cell, Needed: needed, Free: max(0, n.free()), Most: n.most(),
-			Nominal: n.limit.Nominal, Used: n.used, Limit: n.limit.Borrow,
+			FlavorResource: cell, Needed: needed, Available: max(0, n.available()), PotentialAvailable: n.potentialAvailable(),
+			Nominal: n.limit.Nominal, Used: n.usage, BorrowingLimit: n.limit.BorrowingLimit,
 		}
 		if n.cohort {
-			s.Borrowable = max(0, n.parent.total-n.parent.used-max(0, n.limit.Nominal-max(n.used, n.local))) // less what it lends itself
+			s.Borrowable = max(0, n.parent.total-n.parent.usage-max(0, n.limit.Nominal-max(n.usage, n.localQuota))) // less what it lends itself
 		}
 		f.Shortages = append(f.Shortages, s)
 	}
@@ -143,9 +143,9 @@ func (l *ledger) try(d demand, m match, taken quota.FlavorResourceQuantities) Fl
 }
 
 // tried are the flavors of a demand up to the first that takes it.
-func (l *ledger) tried(d demand, taken quota.FlavorResourceQuantities) (list []FlavorVerdict) {
+func (l *snapshot) triedFlavors(d demand, taken quota.FlavorResourceQuantities) (list []FlavorVerdict) {
 	for _, m := range d.flavors {
-		f := l.try(d, m, taken)
+		f := l.tryFlavor(d, m, taken)
 		list = append(list, f)
 		if f.Mismatch == "" && len(f.Shortages) == 0 {
 			break

@@ -9,16 +9,16 @@ import (
 
 // placement says why a task that has its quota has not all of its pods on nodes:
 // Kueue counts quota, and the scheduler looks at nodes.
-func placement(t Task, c *Cluster) Verdict {
-	if t.Placed.Unplaced == 0 {
-		if len(c.Ceilings) > 0 {
-			return Verdict{Constraint: CeilingReached, Ceiling: &c.Ceilings[0]}
+func explainScheduling(t Task, c *Cluster) Verdict {
+	if t.Pods.Unscheduled == 0 {
+		if len(c.ResourceQuotas) > 0 {
+			return Verdict{Constraint: ResourceQuotaReached, ResourceQuota: &c.ResourceQuotas[0]}
 		}
-		return Verdict{Constraint: Unplaced, Detail: t.Placed.Said}
+		return Verdict{Constraint: Unschedulable, Detail: t.Pods.SchedulerMessage}
 	}
-	v := Verdict{Constraint: Unplaced, Detail: t.Placed.Said}
-	for _, set := range lacking(t) {
-		for _, name := range t.Placed.Flavors[set.Name] {
+	v := Verdict{Constraint: Unschedulable, Detail: t.Pods.SchedulerMessage}
+	for _, set := range unscheduledPodSets(t) {
+		for _, name := range t.Pods.Flavors[set.Name] {
 			f := fit(set, name, c.Flavors[name], c.Nodes)
 			switch {
 			case f.Ready == 0:
@@ -27,7 +27,7 @@ func placement(t Task, c *Cluster) Verdict {
 				v.Constraint = TooSmall
 			case f.Fragmented():
 				v.Constraint = Fragmented
-			case f.Places == 0:
+			case f.FittingPods == 0:
 				v.Constraint = NodesFull
 			default:
 				continue
@@ -41,10 +41,10 @@ func placement(t Task, c *Cluster) Verdict {
 
 // lacking are the pod sets of a task of which pods have no node. Pods are told
 // apart by what they ask for: where that tells nothing, it may be any.
-func lacking(t Task) []PodSet {
+func unscheduledPodSets(t Task) []PodSet {
 	var sets []PodSet
 	for _, set := range t.PodSets {
-		if slices.ContainsFunc(t.Placed.Asking, func(asks quota.Resources) bool { return maps.Equal(asks, set.Each) }) {
+		if slices.ContainsFunc(t.Pods.Requests, func(asks quota.Resources) bool { return maps.Equal(asks, set.Requests) }) {
 			sets = append(sets, set)
 		}
 	}
@@ -57,7 +57,7 @@ func lacking(t Task) []PodSet {
 // hopeless is how pods of a waiting task lack nodes that are large enough in
 // every flavor that Kueue may give it: quota would start it, and no node take it.
 // nil where one is, or where there are no nodes to tell by.
-func hopeless(all []demand, c *Cluster) *Fit {
+func tooSmallEverywhere(all []demand, c *Cluster) *Fit {
 	for _, d := range all {
 		var small *Fit
 		for _, m := range d.flavors {

@@ -9,128 +9,128 @@ import (
 )
 
 // Policy is which tasks a queue may stop, by their priority. Empty is Never.
-type Policy string
+type PreemptionPolicy string
 
 // The policies. Never stops none.
 const (
-	Never         Policy = "Never"
-	LowerPriority Policy = "LowerPriority"
-	AnyPriority   Policy = "Any"
+	Never         PreemptionPolicy = "Never"
+	LowerPriority PreemptionPolicy = "LowerPriority"
+	AnyPriority   PreemptionPolicy = "Any"
 )
 
-func (p Policy) allows(t Task, h Holder) bool {
+func (p PreemptionPolicy) allows(t Task, h AdmittedWorkload) bool {
 	return p == AnyPriority || p == LowerPriority && h.Priority < t.Priority
 }
 
 // chance is whether Kueue makes room.
-type chance int
+type outcome int
 
 const (
-	none chance = iota
-	maybe
-	sure
+	noTargets outcome = iota
+	mayPreempt
+	preempts
 )
 
 // candidate is a task that Kueue may stop for another.
 type candidate struct {
-	*stake
-	own bool
+	*workload
+	inQueue bool
 	// always says that it may be stopped even when the other one borrows.
-	always bool
+	whileBorrowing bool
 }
 
 // room is which tasks Kueue would stop for one that needs so much: for those of
 // one cohort (0.19, pkg/scheduler/preemption). Under fair sharing it depends on
 // shares, which are not calculated: then there may be room, or it is not known
 // whom it is that Kueue stops.
-func (l *ledger) room(t Task, need quota.FlavorResourceQuantities) ([]*stake, chance) {
+func (l *snapshot) targets(t Task, need quota.FlavorResourceQuantities) ([]*workload, outcome) {
 	q, fair := l.c.Queue, l.c.FairSharing && l.c.Queue.inCohort()
-	looks := q.WhileBorrowing || fair && (q.Reclaims == LowerPriority || q.Reclaims == AnyPriority)
-	wants := l.wants(need, t.Takes)
+	looks := q.BorrowWithinCohort || fair && (q.ReclaimWithinCohort == LowerPriority || q.ReclaimWithinCohort == AnyPriority)
+	wants := l.requests(need, t.ReplacedUsage)
 	var short []int
 	within, shortWithin, below := true, true, true // its own quota
 	for _, want := range wants {
 		n := l.at(want.cell)
-		inside := n.used+want.amount <= n.limit.Nominal
+		inside := n.usage+want.amount <= n.limit.Nominal
 		within = within && inside
-		if want.amount <= n.free() {
+		if want.amount <= n.available() {
 			continue
 		}
-		if want.fresh > n.limit.Nominal && !looks {
-			return nil, none // Kueue looks for nobody to stop for such a one
+		if want.added > n.limit.Nominal && !looks {
+			return nil, noTargets // Kueue looks for nobody to stop for such a one
 		}
 		short = append(short, want.cell)
-		shortWithin, below = shortWithin && inside, below && n.used < n.limit.Nominal
+		shortWithin, below = shortWithin && inside, below && n.usage < n.limit.Nominal
 	}
 	list := l.candidates(t, short, within)
-	others := slices.ContainsFunc(list, func(c candidate) bool { return !c.own })
+	others := slices.ContainsFunc(list, func(c candidate) bool { return !c.inQueue })
 	if fair {
-		own := slices.DeleteFunc(slices.Clone(list), func(c candidate) bool { return !c.own })
-		if stopped := l.stop(own, wants, short, true); stopped != nil {
+		own := slices.DeleteFunc(slices.Clone(list), func(c candidate) bool { return !c.inQueue })
+		if stopped := l.removeUntilFit(own, wants, short, true); stopped != nil {
 			if others {
-				return nil, sure
+				return nil, preempts
 			}
-			return stopped, sure
+			return stopped, preempts
 		}
 		for i := range list {
-			list[i].always = true
+			list[i].whileBorrowing = true
 		}
-		switch stopped := l.stop(list, wants, short, true); {
+		switch stopped := l.removeUntilFit(list, wants, short, true); {
 		case len(stopped) == len(list) && shortWithin && stopped != nil:
-			return stopped, sure
+			return stopped, preempts
 		case stopped != nil && shortWithin:
-			return nil, sure
+			return nil, preempts
 		case stopped != nil:
-			return nil, maybe
+			return nil, mayPreempt
 		}
 	} else {
 		attempts := []bool{true, false} // whether it may borrow
 		switch {
-		case !others || !q.WhileBorrowing && !below:
+		case !others || !q.BorrowWithinCohort && !below:
 			attempts = []bool{true}
-		case !q.WhileBorrowing && !within:
+		case !q.BorrowWithinCohort && !within:
 			attempts = []bool{false, true}
 		}
 		for _, borrowing := range attempts {
-			if stopped := l.stop(list, wants, short, borrowing); stopped != nil {
-				return stopped, sure
+			if stopped := l.removeUntilFit(list, wants, short, borrowing); stopped != nil {
+				return stopped, preempts
 			}
 		}
 	}
-	if within && q.Reclaims == AnyPriority && q.inCohort() {
-		return nil, sure // whoever it is that borrowed it
+	if within && q.ReclaimWithinCohort == AnyPriority && q.inCohort() {
+		return nil, preempts // whoever it is that borrowed it
 	}
-	return nil, none
+	return nil, noTargets
 }
 
 // want is an amount of a cell, by its place in the ledger.
-type want struct {
+type request struct {
 	cell   int
 	amount int64
-	fresh  int64 // of it, that the task does not have yet
+	added  int64 // of it, that the task does not have yet
 }
 
-func (l *ledger) wants(need, takes quota.FlavorResourceQuantities) []want {
-	list := make([]want, 0, len(need))
+func (l *snapshot) requests(need, takes quota.FlavorResourceQuantities) []request {
+	list := make([]request, 0, len(need))
 	for cell, amount := range need {
-		list = append(list, want{l.places[cell], amount, amount - takes[cell]})
+		list = append(list, request{l.index[cell], amount, amount - takes[cell]})
 	}
 	return list
 }
 
 // candidates are the tasks that Kueue may stop, in its order.
-func (l *ledger) candidates(t Task, short []int, within bool) (list []candidate) {
+func (l *snapshot) candidates(t Task, short []int, within bool) (list []candidate) {
 	q := l.c.Queue
-	for _, s := range l.inOrder() {
-		c := candidate{stake: s, own: s.account == l.own}
+	for _, s := range l.byPreemptionOrder() {
+		c := candidate{workload: s, inQueue: s.account == l.own}
 		lower := s.Priority < t.Priority
 		switch {
-		case c.own && (q.WithinNever || !lower), !c.own && !(q.inCohort() && s.account.exceeds(short) && q.Reclaims.allows(t, *s.Holder)):
+		case c.inQueue && (q.NeverWithinClusterQueue || !lower), !c.inQueue && !(q.inCohort() && s.account.borrowing(short) && q.ReclaimWithinCohort.allows(t, *s.AdmittedWorkload)):
 			continue
-		case !slices.ContainsFunc(short, func(cell int) bool { return s.amounts[cell] > 0 }):
+		case !slices.ContainsFunc(short, func(cell int) bool { return s.usage[cell] > 0 }):
 			continue
 		}
-		c.always = c.own || within || q.WhileBorrowing && lower && (q.Threshold == nil || s.Priority <= *q.Threshold)
+		c.whileBorrowing = c.inQueue || within || q.BorrowWithinCohort && lower && (q.MaxPriorityThreshold == nil || s.Priority <= *q.MaxPriorityThreshold)
 		list = append(list, c)
 	}
 	return list
@@ -138,26 +138,26 @@ func (l *ledger) candidates(t Task, short []int, within bool) (list []candidate)
 
 // Compare tells which of two tasks Kueue stops first for one of another queue: the
 // lowest, then the newest.
-func (h *Holder) Compare(other *Holder) int {
-	return cmp.Or(cmp.Compare(h.Priority, other.Priority), other.Since.Compare(h.Since), strings.Compare(h.Workload, other.Workload), strings.Compare(h.UID, other.UID))
+func (h *AdmittedWorkload) Compare(other *AdmittedWorkload) int {
+	return cmp.Or(cmp.Compare(h.Priority, other.Priority), other.QuotaReservedAt.Compare(h.QuotaReservedAt), strings.Compare(h.WorkloadUID, other.WorkloadUID), strings.Compare(h.UID, other.UID))
 }
 
 // inOrder are all that hold something that counts, in the order in which Kueue
 // stops them: those of other queues before the own ones.
-func (l *ledger) inOrder() []*stake {
+func (l *snapshot) byPreemptionOrder() []*workload {
 	if l.order != nil {
 		return l.order
 	}
-	var others, own []*stake
-	amounts := make([]int64, len(l.c.Holders)*len(l.places))
-	stakes := make([]stake, len(l.c.Holders))
-	for i, h := range l.c.Holders {
+	var others, own []*workload
+	amounts := make([]int64, len(l.c.Admitted)*len(l.index))
+	stakes := make([]workload, len(l.c.Admitted))
+	for i, h := range l.c.Admitted {
 		s := &stakes[i]
-		s.Holder, s.account, s.amounts = h, l.queues[h.Queue], amounts[:len(l.places)]
-		if s.account == nil || !l.fill(s) {
+		s.AdmittedWorkload, s.account, s.usage = h, l.queues[h.Queue], amounts[:len(l.index)]
+		if s.account == nil || !l.setUsage(s) {
 			continue
 		}
-		if amounts = amounts[len(l.places):]; s.account == l.own {
+		if amounts = amounts[len(l.index):]; s.account == l.own {
 			own = append(own, s)
 		} else {
 			others = append(others, s)
@@ -170,38 +170,38 @@ func (l *ledger) inOrder() []*stake {
 // stop takes candidates away until all that is needed fits, and then puts back
 // whom it did not take. It leaves the ledger as it was; nil says that it never
 // fits.
-func (l *ledger) stop(list []candidate, wants []want, short []int, borrowing bool) (stopped []*stake) {
-	var gone []*stake
+func (l *snapshot) removeUntilFit(list []candidate, wants []request, short []int, borrowing bool) (stopped []*workload) {
+	var gone []*workload
 	fits := false
 	for _, c := range list {
-		if !c.own && (borrowing && !c.always || !c.account.exceeds(short)) {
+		if !c.inQueue && (borrowing && !c.whileBorrowing || !c.account.borrowing(short)) {
 			continue
 		}
-		l.take(c.stake)
-		gone = append(gone, c.stake)
-		if fits = l.takes(wants, borrowing); fits {
+		l.removeUsage(c.workload)
+		gone = append(gone, c.workload)
+		if fits = l.fitsAll(wants, borrowing); fits {
 			break
 		}
 	}
 	if fits {
 		stopped = gone[len(gone)-1:]
 		for _, s := range slices.Backward(gone[:len(gone)-1]) {
-			if l.put(s); l.takes(wants, borrowing) {
+			if l.addUsage(s); l.fitsAll(wants, borrowing) {
 				continue
 			}
-			l.take(s)
+			l.removeUsage(s)
 			stopped = append(stopped, s)
 		}
 		gone = stopped
 	}
 	for _, s := range gone {
-		l.put(s)
+		l.addUsage(s)
 	}
 	return stopped
 }
 
 // holders are those among stakes of the own queue, or of others.
-func (l *ledger) holders(stakes []*stake, own bool) []Holder {
+func (l *snapshot) admitted(stakes []*workload, own bool) []AdmittedWorkload {
 	n := 0
 	for _, s := range stakes {
 		n += b2i((s.account == l.own) == own)
@@ -209,10 +209,10 @@ func (l *ledger) holders(stakes []*stake, own bool) []Holder {
 	if n == 0 {
 		return nil
 	}
-	list := make([]Holder, 0, n)
+	list := make([]AdmittedWorkload, 0, n)
 	for _, s := range stakes {
 		if (s.account == l.own) == own {
-			list = append(list, *s.Holder)
+			list = append(list, *s.AdmittedWorkload)
 		}
 	}
 	return list
@@ -220,10 +220,10 @@ func (l *ledger) holders(stakes []*stake, own bool) []Holder {
 
 // takes tells whether all that is wanted fits, and where it may not borrow, into
 // the own quota.
-func (l *ledger) takes(wants []want, borrowing bool) bool {
+func (l *snapshot) fitsAll(wants []request, borrowing bool) bool {
 	for _, want := range wants {
 		n := l.at(want.cell)
-		if want.amount > n.free() || !borrowing && n.used+want.amount > n.limit.Nominal {
+		if want.amount > n.available() || !borrowing && n.usage+want.amount > n.limit.Nominal {
 			return false
 		}
 	}

@@ -15,7 +15,7 @@ func borrowers(priorities ...int32) *Cluster {
 	c := cluster(a, b, queue("idle", Limit{Nominal: int64(len(priorities))}, 0))
 	for i, priority := range priorities {
 		h := holder(fmt.Sprintf("b%d", i), "b", priority, 1)
-		h.Since = now.Add(time.Duration(i) * time.Minute)
+		h.QuotaReservedAt = now.Add(time.Duration(i) * time.Minute)
 		c.hold(h)
 	}
 	return c
@@ -24,7 +24,7 @@ func borrowers(priorities ...int32) *Cluster {
 // What Kueue 0.19 does, see pkg/scheduler/preemption.
 func TestRoom(t *testing.T) {
 	with := func(c *Cluster, change func(c *Cluster, q *Queue)) *Cluster { change(c, c.Queue); return c }
-	lower := func(_ *Cluster, q *Queue) { q.WhileBorrowing = true }
+	lower := func(_ *Cluster, q *Queue) { q.BorrowWithinCohort = true }
 	for name, tc := range map[string]struct {
 		cluster *Cluster
 		pods    int32
@@ -32,23 +32,31 @@ func TestRoom(t *testing.T) {
 		stops   []string
 		may     bool
 	}{
-		"a lower task of others borrows what it would borrow": {with(borrowers(5, 5, 5), lower), 1, Reclaims, []string{"b2"}, false},
-		"the lowest go first":                                       {with(borrowers(5, 1, 5), lower), 2, Reclaims, []string{"b2", "b1"}, false},
-		"its equals stay":                                           {with(borrowers(10, 10), lower), 1, Quota, nil, false},
-		"to borrow, it stops nobody":                                {with(borrowers(5, 5), func(*Cluster, *Queue) {}), 1, Quota, nil, false},
-		"the threshold of a class":                                  {with(borrowers(5, 5), func(_ *Cluster, q *Queue) { limit := int32(4); q.WhileBorrowing, q.Threshold = true, &limit }), 1, Quota, nil, false},
-		"below the threshold":                                       {with(borrowers(4, 5), func(_ *Cluster, q *Queue) { limit := int32(4); q.WhileBorrowing, q.Threshold = true, &limit }), 1, Reclaims, []string{"b0"}, false},
-		"it takes back from nobody":                                 {with(borrowers(5, 5), func(_ *Cluster, q *Queue) { q.WhileBorrowing, q.Reclaims = true, Never }), 1, Quota, nil, false},
-		"fair sharing decides by shares":                            {with(borrowers(10, 10), func(c *Cluster, _ *Queue) { c.FairSharing = true }), 1, Quota, nil, true},
-		"fair sharing, and only lower ones":                         {with(borrowers(10, 10), func(c *Cluster, q *Queue) { c.FairSharing, q.Reclaims = true, LowerPriority }), 1, Quota, nil, false},
-		"fair sharing, and it takes back from nobody":               {with(borrowers(1, 1), func(c *Cluster, q *Queue) { c.FairSharing, q.WhileBorrowing, q.Reclaims = true, true, "" }), 1, Quota, nil, false},
-		"within its own quota, whatever others' priority":           {with(borrowers(50, 50), func(c *Cluster, q *Queue) { own(c, q, 1) }), 1, Reclaims, []string{"b1"}, false},
-		"within its own quota, and it takes back from nobody":       {with(borrowers(5, 5), func(c *Cluster, q *Queue) { own(c, q, 1); q.Reclaims = Never }), 1, Quota, nil, false},
-		"within its own quota, and it takes back from lower ones":   {with(borrowers(50, 5), func(c *Cluster, q *Queue) { own(c, q, 1); q.Reclaims = LowerPriority }), 1, Reclaims, []string{"b1"}, false},
-		"within its own quota, and none is lower":                   {with(borrowers(50, 50), func(c *Cluster, q *Queue) { own(c, q, 1); q.Reclaims = LowerPriority }), 1, Quota, nil, false},
-		"within its own quota under fair sharing":                   {with(borrowers(50, 50), func(c *Cluster, q *Queue) { own(c, q, 1); c.FairSharing = true }), 1, Reclaims, nil, true},
+		"a lower task of others borrows what it would borrow": {with(borrowers(5, 5, 5), lower), 1, Preempting, []string{"b2"}, false},
+		"the lowest go first":        {with(borrowers(5, 1, 5), lower), 2, Preempting, []string{"b2", "b1"}, false},
+		"its equals stay":            {with(borrowers(10, 10), lower), 1, Quota, nil, false},
+		"to borrow, it stops nobody": {with(borrowers(5, 5), func(*Cluster, *Queue) {}), 1, Quota, nil, false},
+		"the threshold of a class": {with(borrowers(5, 5), func(_ *Cluster, q *Queue) {
+			limit := int32(4)
+			q.BorrowWithinCohort, q.MaxPriorityThreshold = true, &limit
+		}), 1, Quota, nil, false},
+		"below the threshold": {with(borrowers(4, 5), func(_ *Cluster, q *Queue) {
+			limit := int32(4)
+			q.BorrowWithinCohort, q.MaxPriorityThreshold = true, &limit
+		}), 1, Preempting, []string{"b0"}, false},
+		"it takes back from nobody":         {with(borrowers(5, 5), func(_ *Cluster, q *Queue) { q.BorrowWithinCohort, q.ReclaimWithinCohort = true, Never }), 1, Quota, nil, false},
+		"fair sharing decides by shares":    {with(borrowers(10, 10), func(c *Cluster, _ *Queue) { c.FairSharing = true }), 1, Quota, nil, true},
+		"fair sharing, and only lower ones": {with(borrowers(10, 10), func(c *Cluster, q *Queue) { c.FairSharing, q.ReclaimWithinCohort = true, LowerPriority }), 1, Quota, nil, false},
+		"fair sharing, and it takes back from nobody": {with(borrowers(1, 1), func(c *Cluster, q *Queue) {
+			c.FairSharing, q.BorrowWithinCohort, q.ReclaimWithinCohort = true, true, ""
+		}), 1, Quota, nil, false},
+		"within its own quota, whatever others' priority":           {with(borrowers(50, 50), func(c *Cluster, q *Queue) { own(c, q, 1) }), 1, Preempting, []string{"b1"}, false},
+		"within its own quota, and it takes back from nobody":       {with(borrowers(5, 5), func(c *Cluster, q *Queue) { own(c, q, 1); q.ReclaimWithinCohort = Never }), 1, Quota, nil, false},
+		"within its own quota, and it takes back from lower ones":   {with(borrowers(50, 5), func(c *Cluster, q *Queue) { own(c, q, 1); q.ReclaimWithinCohort = LowerPriority }), 1, Preempting, []string{"b1"}, false},
+		"within its own quota, and none is lower":                   {with(borrowers(50, 50), func(c *Cluster, q *Queue) { own(c, q, 1); q.ReclaimWithinCohort = LowerPriority }), 1, Quota, nil, false},
+		"within its own quota under fair sharing":                   {with(borrowers(50, 50), func(c *Cluster, q *Queue) { own(c, q, 1); c.FairSharing = true }), 1, Preempting, nil, true},
 		"more than its own quota looks for nobody, also of its own": {with(borrowers(5, 5), func(c *Cluster, q *Queue) { ownLow(c, q) }), 2, Quota, nil, false},
-		"unless it may borrow by its priority":                      {with(borrowers(50, 5), func(c *Cluster, q *Queue) { ownLow(c, q); q.WhileBorrowing = true }), 2, Reclaims, []string{"b1", "own"}, false},
+		"unless it may borrow by its priority":                      {with(borrowers(50, 5), func(c *Cluster, q *Queue) { ownLow(c, q); q.BorrowWithinCohort = true }), 2, Preempting, []string{"b1", "own"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := Why(asks(tc.pods), tc.cluster)
@@ -57,10 +65,10 @@ func TestRoom(t *testing.T) {
 			}
 			briefed(t, asks(tc.pods), tc.cluster, v)
 			stops := map[string]bool{}
-			for _, h := range v.Stops {
+			for _, h := range v.TargetsInQueue {
 				stops[h.Name] = h.Queue == "a"
 			}
-			for _, h := range v.StopsOthers {
+			for _, h := range v.TargetsInCohort {
 				stops[h.Name] = h.Queue != "a"
 			}
 			for _, name := range tc.stops {
@@ -84,7 +92,7 @@ func own(c *Cluster, q *Queue, amount int64) {
 
 // ownLow has a queue hold all of its quota of one, with a low task.
 func ownLow(c *Cluster, q *Queue) {
-	q.Limits[a100], q.Used[a100] = Limit{Nominal: 1}, 1
+	q.Limits[a100], q.Usage[a100] = Limit{Nominal: 1}, 1
 	c.hold(holder("own", "a", 1, 1))
 }
 
@@ -93,23 +101,23 @@ func ownLow(c *Cluster, q *Queue) {
 func TestClassThatThereIs(t *testing.T) {
 	for name, tc := range map[string]struct {
 		held  int32 // the priority of the task in the way
-		ranks []Class
+		ranks []PriorityClass
 		want  string
 	}{
-		"the next":              {10, []Class{{"top", 100}, {"next", 11}}, "next"},
-		"as high as the other":  {50, []Class{{"equal", 50}, {"top", 100}}, "top"},
-		"none stands above":     {100, []Class{{"top", 100}}, ""},
+		"the next":              {10, []PriorityClass{{"top", 100}, {"next", 11}}, "next"},
+		"as high as the other":  {50, []PriorityClass{{"equal", 50}, {"top", 100}}, "top"},
+		"none stands above":     {100, []PriorityClass{{"top", 100}}, ""},
 		"no classes at all":     {10, nil, ""},
-		"two of the same value": {10, []Class{{"b", 20}, {"a", 20}}, "a"},
+		"two of the same value": {10, []PriorityClass{{"b", 20}, {"a", 20}}, "a"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := cluster(queue("a", Limit{Nominal: 2, Borrow: n(0)}, 2))
-			c.Ranks = tc.ranks
+			c := cluster(queue("a", Limit{Nominal: 2, BorrowingLimit: n(0)}, 2))
+			c.PriorityClasses = tc.ranks
 			c.hold(holder("x", "a", tc.held, 2))
 			got := ""
 			for _, change := range Why(asks(1), c).Changes {
-				if change.Kind == HigherClass {
-					got = change.Class
+				if change.Kind == HigherPriorityClass {
+					got = change.PriorityClass
 				}
 			}
 			if got != tc.want {
@@ -124,13 +132,13 @@ func TestRoomForAllPods(t *testing.T) {
 	for name, tc := range map[string]struct {
 		low  int32 // the priority of what holds half of the queue
 		want Constraint
-	}{"room is made": {5, Reclaims}, "none is lower": {10, Turn}} {
+	}{"room is made": {5, Preempting}, "none is lower": {10, PendingEvaluation}} {
 		t.Run(name, func(t *testing.T) {
 			c := cluster(queue("a", Limit{Nominal: 4}, 2))
 			c.hold(holder("x", "a", tc.low, 2))
 			task := asks(4)
-			task.PodSets[0].Least = 1
-			if v := Why(task, c); v.Constraint != tc.want || v.Constraint == Reclaims && v.Decides.Needed != 4 {
+			task.PodSets[0].MinCount = 1
+			if v := Why(task, c); v.Constraint != tc.want || v.Constraint == Preempting && v.Shortage.Needed != 4 {
 				t.Errorf("it is %+v", v)
 			}
 		})
@@ -140,38 +148,38 @@ func TestRoomForAllPods(t *testing.T) {
 // Each group of resources has a flavor of its own.
 func TestGroups(t *testing.T) {
 	q := queue("a", Limit{Nominal: 4}, 0)
-	q.Groups = []Group{{[]string{gpu}, []string{"a100"}}, {[]string{"cpu"}, []string{"small", "large"}}}
+	q.Groups = []ResourceGroup{{[]string{gpu}, []string{"a100"}}, {[]string{"cpu"}, []string{"small", "large"}}}
 	q.Flavors = []string{"a100", "small", "large"}
 	q.Limits[quota.FlavorResource{Flavor: "small", Resource: "cpu"}], q.Limits[quota.FlavorResource{Flavor: "large", Resource: "cpu"}] = Limit{Nominal: 1000}, Limit{Nominal: 8000}
 	c := cluster(q)
 	task := asks(2)
-	task.PodSets[0].Each = quota.Resources{gpu: 1, "cpu": 4000}
-	if v := Why(task, c); v.Constraint != Turn {
+	task.PodSets[0].Requests = quota.Resources{gpu: 1, "cpu": 4000}
+	if v := Why(task, c); v.Constraint != PendingEvaluation {
 		t.Errorf("it is %+v", v)
 	}
-	task.PodSets[0].Each["cpu"] = 5000
-	if v := Why(task, c); v.Constraint != ExceedsMax || v.Decides.Resource != "cpu" || v.Decides.Needed != 10000 {
-		t.Errorf("it is %+v with %+v", v, v.Decides)
+	task.PodSets[0].Requests["cpu"] = 5000
+	if v := Why(task, c); v.Constraint != ExceedsMax || v.Shortage.Resource != "cpu" || v.Shortage.Needed != 10000 {
+		t.Errorf("it is %+v with %+v", v, v.Shortage)
 	}
 }
 
 // What Kueue does not count is in no task's way.
 func TestUncounted(t *testing.T) {
 	task := asks(1)
-	task.PodSets[0].Each["example.com/fpga"] = 1
+	task.PodSets[0].Requests["example.com/fpga"] = 1
 	c := func() *Cluster { return cluster(queue("a", Limit{Nominal: 4}, 4)) }
-	if v := Why(task, c()); v.Constraint != Uncovered {
+	if v := Why(task, c()); v.Constraint != UncoveredResource {
 		t.Errorf("without a word of Kueue's it is %s", v.Constraint)
 	}
-	task.Says = "WaitingForQuota"
+	task.Reason = "WaitingForQuota"
 	if v := Why(task, c()); v.Constraint != Quota {
 		t.Errorf("where it waits for quota it is %s", v.Constraint)
 	}
-	task.Says, task.PodSets[0].Counts = "PendingEvaluation", quota.Resources{gpu: 1, "example.com/fpga": 1}
-	if v := Why(task, c()); v.Constraint != Uncovered {
+	task.Reason, task.PodSets[0].CountedRequests = "PendingEvaluation", quota.Resources{gpu: 1, "example.com/fpga": 1}
+	if v := Why(task, c()); v.Constraint != UncoveredResource {
 		t.Errorf("where Kueue counts it, it is %s", v.Constraint)
 	}
-	task.Says, task.PodSets[0].Counts = "", quota.Resources{gpu: 1}
+	task.Reason, task.PodSets[0].CountedRequests = "", quota.Resources{gpu: 1}
 	if v := Why(task, c()); v.Constraint != Quota {
 		t.Errorf("where Kueue does not count it, it is %s", v.Constraint)
 	}
@@ -179,14 +187,14 @@ func TestUncounted(t *testing.T) {
 
 // The pod set whose pods have nodes is not to blame.
 func TestBlamesThePodSetWithoutNodes(t *testing.T) {
-	task := Task{Reserved: true, PodSets: []PodSet{{Name: "head", Count: 1, Each: quota.Resources{"cpu": 1}}, {Name: "workers", Count: 2, Each: quota.Resources{gpu: 8}}}}
-	task.Placed = &Placed{Unplaced: 2, Flavors: map[string][]string{"head": {"a100"}, "workers": {"a100"}}, Asking: []quota.Resources{{gpu: 8}}}
+	task := Task{QuotaReserved: true, PodSets: []PodSet{{Name: "head", Count: 1, Requests: quota.Resources{"cpu": 1}}, {Name: "workers", Count: 2, Requests: quota.Resources{gpu: 8}}}}
+	task.Pods = &Pods{Unscheduled: 2, Flavors: map[string][]string{"head": {"a100"}, "workers": {"a100"}}, Requests: []quota.Resources{{gpu: 8}}}
 	c := cluster(queue("a", Limit{Nominal: 16}, 16))
 	c.Nodes = []Node{{Name: "full", Ready: true, Labels: map[string]string{"type": "a100"}, Allocatable: quota.Resources{"cpu": 1, gpu: 8}, Free: quota.Resources{}}}
 	if v := Why(task, c); v.PodSet != "workers" || v.Constraint != NodesFull {
 		t.Errorf("it is %s of %s", v.Constraint, v.PodSet)
 	}
-	task.Placed.Asking = []quota.Resources{{gpu: 7}} // changed on their way
+	task.Pods.Requests = []quota.Resources{{gpu: 7}} // changed on their way
 	if v := Why(task, c); v.PodSet != "head" {
 		t.Errorf("it is %s of %s", v.Constraint, v.PodSet)
 	}
@@ -198,11 +206,11 @@ func BenchmarkWhy(b *testing.B) {
 		priority int32
 		pods     int32
 		want     Constraint
-	}{"nothing helps but others' end": {1, 300, Quota}, "makes room": {50, 300, Reclaims}} {
+	}{"nothing helps but others' end": {1, 300, Quota}, "makes room": {50, 300, Preempting}} {
 		b.Run(name, func(b *testing.B) {
-			a := queue("a", Limit{Nominal: 2000, Borrow: n(0)}, 2000)
+			a := queue("a", Limit{Nominal: 2000, BorrowingLimit: n(0)}, 2000)
 			c := cluster(a)
-			var held []Holder
+			var held []AdmittedWorkload
 			for i := range 999 {
 				q := queue(fmt.Sprintf("team-%d", i), Limit{Nominal: 8}, int64(i%16))
 				c.Queues[q.Name] = q
@@ -216,7 +224,7 @@ func BenchmarkWhy(b *testing.B) {
 			c.hold(held...)
 			task := asks(tc.pods)
 			task.Priority = tc.priority
-			task.PodSets[0].Each["cpu"] = 0
+			task.PodSets[0].Requests["cpu"] = 0
 			for b.Loop() {
 				if v := Why(task, c); v.Constraint != tc.want {
 					b.Fatalf("it is %s", v.Constraint)
@@ -230,8 +238,8 @@ func BenchmarkWhy(b *testing.B) {
 func BenchmarkWhyAllBorrow(b *testing.B) {
 	own := queue("team-0", Limit{Nominal: 4}, 50)
 	c := cluster(own)
-	c.Ranks = []Class{{"low", 0}, {"middle", 10}, {"high", 20}}
-	var held []Holder
+	c.PriorityClasses = []PriorityClass{{"low", 0}, {"middle", 10}, {"high", 20}}
+	var held []AdmittedWorkload
 	for i := range 1000 {
 		q := queue(fmt.Sprintf("team-%d", i), Limit{Nominal: 4}, 50)
 		if i > 0 {
