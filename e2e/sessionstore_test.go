@@ -28,5 +28,5 @@ func TestSessionsInKubernetes(t *testing.T) {
 		stop()
 		must(t, <-ended)
 	})
-	sessiontest.StoreConformance(t, func(*testing.T) session.Store { return connection.Sessions })
+	sessiontest.TestStore(t, func(*testing.T) session.Store { return connection.Sessions })
 }

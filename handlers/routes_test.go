@@ -22,11 +22,11 @@ func TestRoutes(t *testing.T) {
 		Chrome:   h.Chrome,
 	})
 	webtest.CheckRoutes(t, console, map[string]webtest.Access{
-		"GET /static/*": webtest.Anybody, "HEAD /static/*": webtest.Anybody,
-		"GET /healthz": webtest.Anybody, "HEAD /healthz": webtest.Anybody,
-		"GET /readyz": webtest.Anybody, "HEAD /readyz": webtest.Anybody,
-		"GET /auth/login": webtest.Anybody, "GET /auth/callback": webtest.Anybody, "POST /auth/logout": webtest.Anybody,
-		"GET /auth/signed-out": webtest.Anybody, "HEAD /auth/signed-out": webtest.Anybody,
+		"GET /static/*": webtest.Public, "HEAD /static/*": webtest.Public,
+		"GET /healthz": webtest.Public, "HEAD /healthz": webtest.Public,
+		"GET /readyz": webtest.Public, "HEAD /readyz": webtest.Public,
+		"GET /auth/login": webtest.Public, "GET /auth/callback": webtest.Public, "POST /auth/logout": webtest.Public,
+		"GET /auth/signed-out": webtest.Public, "HEAD /auth/signed-out": webtest.Public,
 		"GET /auth/session": webtest.SignedIn, "GET /auth/signed-in": webtest.SignedIn, "HEAD /auth/signed-in": webtest.SignedIn,
 		"GET /": webtest.SignedIn, "HEAD /": webtest.SignedIn, "GET /events/dashboard": webtest.SignedIn, "GET /events": webtest.SignedIn,
 		"GET /teams": webtest.SignedIn, "HEAD /teams": webtest.SignedIn, "GET /events/teams": webtest.SignedIn,

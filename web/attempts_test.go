@@ -27,7 +27,7 @@ func TestAnswersThatBelongToNoAttempt(t *testing.T) {
 		}},
 		"an attempt cookie under another state's name": {func(t *testing.T, c *console, b *webtest.Browser, own string) string {
 			_, callback := begin(t, c.Browser(t), "/me")
-			b.Keep(&http.Cookie{Name: "kuota-signin-" + state(callback)[:8], Value: b.Cookie("kuota-signin-" + state(own)[:8]).Value, Path: "/"})
+			b.SetCookies(&http.Cookie{Name: "kuota-signin-" + state(callback)[:8], Value: b.Cookie("kuota-signin-" + state(own)[:8]).Value, Path: "/"})
 			return callback
 		}},
 		"an attempt of another key": {func(t *testing.T, c *console, b *webtest.Browser, own string) string {
@@ -35,7 +35,7 @@ func TestAnswersThatBelongToNoAttempt(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			b.Keep(&http.Cookie{Name: "kuota-signin-" + state(own)[:8], Value: sealed, Path: "/"})
+			b.SetCookies(&http.Cookie{Name: "kuota-signin-" + state(own)[:8], Value: sealed, Path: "/"})
 			return own
 		}},
 		"eleven minutes later": {func(_ *testing.T, c *console, _ *webtest.Browser, own string) string {
@@ -58,7 +58,7 @@ func TestAnswersThatBelongToNoAttempt(t *testing.T) {
 			if answer.StatusCode != http.StatusBadRequest || page.Find(`a[href^="/auth/login"]`).Length() != 1 {
 				t.Errorf("the answer is %s: %s", answer.Status, page.Find("main").Text())
 			}
-			if b.Cookie("kuota") != nil || len(c.Store.Names()) != 0 || c.Provider.Asked("/token") != 0 {
+			if b.Cookie("kuota") != nil || len(c.Store.Names()) != 0 || c.Provider.Requested("/token") != 0 {
 				t.Error("the answer was taken")
 			}
 		})
@@ -83,7 +83,7 @@ func TestReplayedAnswer(t *testing.T) {
 				takeAnyCode(c, login.Header.Get("Location"))
 			}
 			thief := c.Browser(t)
-			thief.Keep(b.Cookies()...)
+			thief.SetCookies(b.Cookies()...)
 			if b.Ask(http.MethodGet, callback, ""); b.Cookie("kuota") == nil {
 				t.Fatal("not signed in")
 			}
@@ -91,7 +91,7 @@ func TestReplayedAnswer(t *testing.T) {
 			if want := map[bool]int{false: http.StatusForbidden, true: http.StatusBadRequest}[twice]; answer.StatusCode != want || thief.Cookie("kuota") != nil {
 				t.Errorf("played again it answers %s, want %d: %s", answer.Status, want, answer.Text)
 			}
-			if c.Provider.Asked("/token") != 2 {
+			if c.Provider.Requested("/token") != 2 {
 				t.Error("the second answer did not get as far as the provider")
 			}
 			// Who merely reloads the address is signed in already.
@@ -106,7 +106,7 @@ func TestReplayedAnswer(t *testing.T) {
 // sign-in that began with this address.
 func takeAnyCode(c *console, authorize string) {
 	address, _ := url.Parse(authorize)
-	c.Provider.Change(func(b *signintest.Behaviour) {
+	c.Provider.Change(func(b *signintest.Behavior) {
 		b.Token = func(w http.ResponseWriter, _ url.Values) bool {
 			w.Header().Set("Content-Type", "application/json")
 			token := signintest.SignWith(b.Keys[0], jose.RS256, map[string]any{

@@ -24,18 +24,18 @@ type SignIn struct {
 
 // maxAnonymous is the longest form, in bytes, that is looked at from somebody
 // who is not signed in: several times what the longest form here takes.
-const maxAnonymous = 64 << 10
+const maxAnonymousForm = 64 << 10
 
 // signedIn lets a request through to a handler when it is known who sent it.
-func (s *Server) signedIn(next echo.HandlerFunc) echo.HandlerFunc { return s.known(next, true) }
+func (s *Server) signedIn(next echo.HandlerFunc) echo.HandlerFunc { return s.authenticated(next, true) }
 
 // known is signedIn for what a page may do by itself too: used says whether
 // the person did something.
-func (s *Server) known(next echo.HandlerFunc, used bool) echo.HandlerFunc {
+func (s *Server) authenticated(next echo.HandlerFunc, used bool) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		switch err := s.identify(c, used); {
-		case errors.Is(err, session.ErrNone):
-			return s.askToSignIn(c)
+		case errors.Is(err, session.ErrNotFound):
+			return s.requestSignIn(c)
 		case err != nil:
 			return &Error{
 				Status: http.StatusServiceUnavailable, Retry: true, Err: err,
@@ -65,23 +65,23 @@ func (s *Server) identify(c echo.Context, used bool) error {
 
 // askToSignIn sends somebody who opens a page to the provider. A form that was
 // sent comes back filled in afterwards. A script is told, and decides itself.
-func (s *Server) askToSignIn(c echo.Context) error {
+func (s *Server) requestSignIn(c echo.Context) error {
 	request := c.Request()
 	switch {
-	case WantsFragment(c) || !opensPage(request):
+	case WantsFragment(c) || !isNavigation(request):
 		return &Error{Status: http.StatusUnauthorized, Message: "You are not signed in.", SignIn: loginAddress("/")}
 	case request.Method == http.MethodGet || request.Method == http.MethodHead:
 		return c.Redirect(http.StatusSeeOther, loginAddress(request.URL.RequestURI()))
 	case !s.forms[c.Path()]:
 		return &Error{Status: http.StatusUnauthorized, Message: "You are signed out, and nothing was changed. Sign in and try again.", SignIn: loginAddress("/")}
 	}
-	request.Body = http.MaxBytesReader(c.Response(), request.Body, maxAnonymous)
+	request.Body = http.MaxBytesReader(c.Response(), request.Body, maxAnonymousForm)
 	values, err := FormValues(c)
 	if err != nil {
 		return err
 	}
 	page := views.SignInAgain{Chrome: views.Chrome{Title: "Sign in again"}, Login: loginAddress(request.URL.Path), Action: request.URL.Path}
-	if page.Kept = s.keepDraft(c, request.URL.Path, values); !page.Kept {
+	if page.Kept = s.setDraft(c, request.URL.Path, values); !page.Kept {
 		page.Login = loginAddress(signedInPath) // in another tab
 		page.Fields = hiddenFields(values)
 	}
@@ -129,7 +129,7 @@ func readFiles(request *http.Request, values url.Values) error {
 }
 
 // opensPage tells whether a browser shows the answer to a person.
-func opensPage(request *http.Request) bool {
+func isNavigation(request *http.Request) bool {
 	if mode := request.Header.Get("Sec-Fetch-Mode"); mode != "" {
 		return mode == "navigate"
 	}

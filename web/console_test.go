@@ -82,7 +82,7 @@ func (c *console) posts() int {
 
 // away makes the provider answer nothing but 503, or be itself again.
 func away(c *console, is bool) {
-	c.Provider.Change(func(b *signintest.Behaviour) { b.Away = is })
+	c.Provider.Change(func(b *signintest.Behavior) { b.Unavailable = is })
 }
 
 // wait asks until it is so, or a limit is over; not so often that the limit of

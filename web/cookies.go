@@ -19,14 +19,14 @@ import (
 // What browsers keep. Over TLS the names begin with __Host-, so that no other
 // host, and no page without TLS, can set them.
 const (
-	sessionCookie = "kuota"          // the id of the session
-	attemptCookie = "kuota-signin-"  // and the start of a state: a sign-in under way
-	draftCookie   = "kuota-draft"    // a form that was sent after the session ended
-	stateShown    = 8                // how much of the state names the cookie
-	attemptLimit  = 10 * time.Minute // how long a sign-in may take
-	maxAttempts   = 4                // sign-ins under way at once, in as many tabs
-	cookieLimit   = 3800             // bytes of a value that browsers keep for certain
-	maxDraft      = 1 << 20          // bytes of a form, written down to be sealed
+	sessionCookie  = "kuota"          // the id of the session
+	attemptCookie  = "kuota-signin-"  // and the start of a state: a sign-in under way
+	draftCookie    = "kuota-draft"    // a form that was sent after the session ended
+	statePrefix    = 8                // how much of the state names the cookie
+	signInTimeout  = 10 * time.Minute // how long a sign-in may take
+	maxAttempts    = 4                // sign-ins under way at once, in as many tabs
+	maxCookieValue = 3800             // bytes of a value that browsers keep for certain
+	maxDraft       = 1 << 20          // bytes of a form, written down to be sealed
 )
 
 // cookieName is the full name of a cookie.
@@ -68,7 +68,7 @@ type attempt struct {
 	Until   time.Time
 }
 
-func (s *Server) keepAttempt(c echo.Context, a attempt) error {
+func (s *Server) setAttempt(c echo.Context, a attempt) error {
 	sealed, err := s.seal(attemptCookie, a)
 	if err != nil {
 		return err
@@ -80,7 +80,7 @@ func (s *Server) keepAttempt(c echo.Context, a attempt) error {
 			s.setCookie(c, name, "", 0)
 		}
 	}
-	s.setCookie(c, attemptCookie+a.State[:stateShown], sealed, attemptLimit)
+	s.setCookie(c, attemptCookie+a.State[:statePrefix], sealed, signInTimeout)
 	return nil
 }
 
@@ -97,10 +97,10 @@ func (s *Server) attempts(c echo.Context) (names []string) {
 // takeAttempt returns the sign-in that an answer with this state belongs to, and
 // has the browser forget it.
 func (s *Server) takeAttempt(c echo.Context, state string) (a attempt, ok bool) {
-	if len(state) < stateShown {
+	if len(state) < statePrefix {
 		return a, false
 	}
-	name := attemptCookie + state[:stateShown]
+	name := attemptCookie + state[:statePrefix]
 	sealed := s.cookie(c, name)
 	if sealed == "" || !s.open(attemptCookie, sealed, &a) || a.State != state || s.now().After(a.Until) {
 		return attempt{}, false
@@ -118,12 +118,12 @@ type draft struct {
 
 // keepDraft has the browser keep a form, sealed, while its sender signs in
 // again. It returns false where the form is too long for that.
-func (s *Server) keepDraft(c echo.Context, path string, values url.Values) bool {
-	sealed, err := s.seal(draftCookie, draft{Path: path, Values: values, Until: s.now().Add(attemptLimit)})
-	if err != nil || len(sealed) > cookieLimit {
+func (s *Server) setDraft(c echo.Context, path string, values url.Values) bool {
+	sealed, err := s.seal(draftCookie, draft{Path: path, Values: values, Until: s.now().Add(signInTimeout)})
+	if err != nil || len(sealed) > maxCookieValue {
 		return false
 	}
-	s.setCookie(c, draftCookie, sealed, attemptLimit)
+	s.setCookie(c, draftCookie, sealed, signInTimeout)
 	return true
 }
 

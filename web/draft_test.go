@@ -105,7 +105,7 @@ func TestDraftOfAnotherPerson(t *testing.T) {
 	if b.Cookie("kuota-draft") == nil {
 		t.Fatal("nothing is kept")
 	}
-	c.Provider.Change(func(p *signintest.Behaviour) {
+	c.Provider.Change(func(p *signintest.Behavior) {
 		p.Claims = map[string]any{"sub": "5678", "email": "bob@example.com"}
 	})
 	if back := b.SignIn().Open("/form"); strings.Contains(back.Text, "of ada") {
@@ -158,7 +158,7 @@ func TestDraftsThatAreNotForThisForm(t *testing.T) {
 			if tc.change != nil {
 				tc.change(b, draft)
 				draft.Path = "/"
-				b.Keep(draft)
+				b.SetCookies(draft)
 			}
 			path := "/form"
 			if tc.path != "" {

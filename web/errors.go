@@ -36,19 +36,19 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // errorPages turns errors into pages.
 type errorPages struct {
-	chrome   func(echo.Context) views.Chrome
+	chromeOf func(echo.Context) views.Chrome
 	log      *slog.Logger
 	fallback []byte // rendered at start, so that the last resort cannot fail
 }
 
-const broken = "Something went wrong. Ask a cluster admin to check the console's log."
+const internalErrorMessage = "Something went wrong. Ask a cluster admin to check the console's log."
 
 func newErrorPages(chrome func(echo.Context) views.Chrome, log *slog.Logger) (*errorPages, error) {
 	var page bytes.Buffer
 	err := views.Error(views.ErrorPage{
-		Chrome: views.Chrome{Title: "Something went wrong"}, Status: http.StatusInternalServerError, Message: broken,
+		Chrome: views.Chrome{Title: "Something went wrong"}, Status: http.StatusInternalServerError, Message: internalErrorMessage,
 	}).Render(context.Background(), &page)
-	return &errorPages{chrome: chrome, log: log, fallback: page.Bytes()}, err
+	return &errorPages{chromeOf: chrome, log: log, fallback: page.Bytes()}, err
 }
 
 // handle is Echo's error handler.
@@ -56,12 +56,12 @@ func (p *errorPages) handle(err error, c echo.Context) {
 	if c.Response().Committed || c.Request().Context().Err() != nil {
 		return // nobody waits for it any more; a cancelled question of our own is no reason to say nothing
 	}
-	answer := classify(err)
+	answer := toError(err)
 	if answer.Status >= http.StatusInternalServerError {
 		p.log.Error("request failed", "method", c.Request().Method, "path", c.Request().URL.Path, "status", answer.Status, "error", err)
 	}
-	page := views.ErrorPage{Chrome: p.chrome(c), Status: answer.Status, Message: answer.Message, SignIn: answer.SignIn}
-	page.Title = cmp.Or(answer.Title, title(answer.Status))
+	page := views.ErrorPage{Chrome: p.chromeOf(c), Status: answer.Status, Message: answer.Message, SignIn: answer.SignIn}
+	page.Title = cmp.Or(answer.Title, statusTitle(answer.Status))
 	if answer.Retry && c.Request().Method == http.MethodGet && isLocal(&url.URL{Path: c.Request().URL.Path}) {
 		page.Retry = c.Request().URL.RequestURI()
 	}
@@ -72,7 +72,7 @@ func (p *errorPages) handle(err error, c echo.Context) {
 }
 
 // title is the name of a status as a heading: Not found.
-func title(status int) string {
+func statusTitle(status int) string {
 	name := http.StatusText(status)
 	if name == "" {
 		return "Something went wrong"
@@ -82,7 +82,7 @@ func title(status int) string {
 
 // classify makes any error one of ours. Echo's own come from routing and its
 // middleware, and their text is not for people.
-func classify(err error) *Error {
+func toError(err error) *Error {
 	var ours *Error
 	if errors.As(err, &ours) {
 		return ours
@@ -100,5 +100,5 @@ func classify(err error) *Error {
 		}
 		return &Error{Status: echos.Code, Message: message, Err: err}
 	}
-	return &Error{Status: http.StatusInternalServerError, Message: broken, Err: err}
+	return &Error{Status: http.StatusInternalServerError, Message: internalErrorMessage, Err: err}
 }

@@ -41,21 +41,21 @@ func TestErrorPagesTellNothing(t *testing.T) {
 		"something is away":     {somebody, http.MethodGet, "/away", nil, nil, 503},
 		"an answer of nobody":   {nil, http.MethodGet, "/auth/callback?state=secret&code=canary", nil, nil, 400},
 		"too large":             {somebody, http.MethodPost, "/form", nil, nil, 413},
-		"the store is away":     {somebody, http.MethodGet, "/me", nil, func(c *console) { c.Store.SetAway(true) }, 503},
+		"the store is away":     {somebody, http.MethodGet, "/me", nil, func(c *console) { c.Store.SetUnavailable(true) }, 503},
 		"the provider is away":  {nil, http.MethodGet, "/auth/login", nil, func(c *console) { away(c, true) }, 503},
 		"nobody can be checked": {somebody, http.MethodGet, "/me", nil, func(c *console) { away(c, true); c.Clock.Advance(6 * time.Minute) }, 503},
 		"no tokens": {nil, http.MethodGet, "sign in", nil, func(c *console) {
-			c.Provider.Change(func(b *signintest.Behaviour) { b.Token = echoing(http.StatusBadGateway) })
+			c.Provider.Change(func(b *signintest.Behavior) { b.Token = echoing(http.StatusBadGateway) })
 		}, 503},
 		"odd tokens": {nil, http.MethodGet, "sign in", nil, func(c *console) {
-			c.Provider.Change(func(b *signintest.Behaviour) { b.Token = echoing(http.StatusOK) })
+			c.Provider.Change(func(b *signintest.Behavior) { b.Token = echoing(http.StatusOK) })
 		}, 403},
 		"a token of another key": {nil, http.MethodGet, "sign in", nil, func(c *console) {
-			c.Provider.Change(func(b *signintest.Behaviour) {
+			c.Provider.Change(func(b *signintest.Behavior) {
 				b.Sign = func(map[string]any) string { return "canary.canary.canary" }
 			})
 		}, 403},
-		"sessions cannot be kept": {nil, http.MethodGet, "sign in", nil, func(c *console) { c.Store.SetAway(true) }, 503},
+		"sessions cannot be kept": {nil, http.MethodGet, "sign in", nil, func(c *console) { c.Store.SetUnavailable(true) }, 503},
 		"Too many sign-ins": {func(_ *testing.T, b *webtest.Browser) {
 			for range 1000 {
 				b.Ask(http.MethodGet, "/auth/callback", "")
@@ -104,7 +104,7 @@ func TestTryAgainStaysHere(t *testing.T) {
 	t.Parallel()
 	c := start(t, webtest.Setup{})
 	b := c.Browser(t).SignIn()
-	c.Store.SetAway(true)
+	c.Store.SetUnavailable(true)
 	answer := b.Ask(http.MethodGet, c.URL+"//evil.example/phish", "", webtest.Navigation...)
 	if answer.StatusCode != http.StatusServiceUnavailable || strings.Contains(answer.Text, "evil.example") {
 		t.Errorf("%s: %s", answer.Status, answer.Text)

@@ -25,7 +25,7 @@ const (
 var errFormAddress = errors.New("the address has no values for this form and this person")
 
 // sentForm is the content of the parameter.
-type sentForm struct {
+type addressForm struct {
 	Form   string // path that the form is sent to
 	As     string // who typed it
 	Values string // encoded as a query
@@ -35,7 +35,7 @@ type sentForm struct {
 // sent to path, readable only by the user who asks now. It returns false where
 // they do not fit into an address.
 func (s *Server) FormAddress(c echo.Context, page, path string, values url.Values) (string, bool) {
-	packed, err := s.packForm(sentForm{Form: path, As: UserOf(c).Name, Values: values.Encode()})
+	packed, err := s.packForm(addressForm{Form: path, As: UserOf(c).Name, Values: values.Encode()})
 	if err != nil || len(packed) > maxFormAddress {
 		return "", false
 	}
@@ -59,7 +59,7 @@ func (s *Server) FormInAddress(c echo.Context, path string) (url.Values, error) 
 
 // packForm seals a form where people sign in. Without sign-in there is one user
 // and no key: the form is only compressed.
-func (s *Server) packForm(form sentForm) (string, error) {
+func (s *Server) packForm(form addressForm) (string, error) {
 	if s.signIn != nil {
 		return s.seal(formName, form)
 	}
@@ -68,7 +68,7 @@ func (s *Server) packForm(form sentForm) (string, error) {
 }
 
 // unpackForm reads what packForm made.
-func (s *Server) unpackForm(packed string) (form sentForm, ok bool) {
+func (s *Server) unpackForm(packed string) (form addressForm, ok bool) {
 	if s.signIn != nil {
 		ok = s.open(formName, packed, &form)
 		return form, ok

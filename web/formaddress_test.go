@@ -97,7 +97,7 @@ func TestFormAddressAfterSigningIn(t *testing.T) {
 	if got := c.Browser(t).Open(address); got.Text != "shows "+form.Encode() {
 		t.Errorf("after signing in %s shows %.200q", got.Request.URL, got.Text)
 	}
-	c.Provider.Change(func(p *signintest.Behaviour) {
+	c.Provider.Change(func(p *signintest.Behavior) {
 		p.Claims = map[string]any{"sub": "5678", "email": "bob@example.com"}
 	})
 	if got := c.Browser(t).Open(address); got.Text != "lost" {

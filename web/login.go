@@ -17,16 +17,16 @@ func (s *Server) registerSignIn() {
 	s.echo.GET("/auth/login", s.login, limit)
 	s.echo.GET("/auth/callback", s.callback, limit)
 	s.echo.POST("/auth/logout", s.logout)
-	s.Public("/auth/signed-out", s.signedOut)
-	s.Page(signedInPath, s.nowSignedIn)
-	s.echo.GET("/auth/session", s.known(s.samePerson(func(c echo.Context) error { return c.NoContent(http.StatusNoContent) }), false))
+	s.Public("/auth/signed-out", s.signedOutPage)
+	s.Page(signedInPath, s.signedInPage)
+	s.echo.GET("/auth/session", s.authenticated(s.sameUser(func(c echo.Context) error { return c.NoContent(http.StatusNoContent) }), false))
 }
 
 // signedInPath is where somebody ends who signed in in another tab.
 const signedInPath = "/auth/signed-in"
 
 // nowSignedIn answers GET /auth/signed-in.
-func (s *Server) nowSignedIn(c echo.Context) error {
+func (s *Server) signedInPage(c echo.Context) error {
 	return Render(c, http.StatusOK, views.SignedInPage(views.Chrome{Title: "Signed in"}))
 }
 
@@ -39,7 +39,7 @@ func (s *Server) login(c echo.Context) error {
 			Message: "The sign-in provider does not answer, so sign-in is not possible now. Tasks and queues continue; try again in a moment.",
 		}
 	}
-	if err := s.keepAttempt(c, attempt{Attempt: begun, Session: session.NewID(), Return: localAddress(c.QueryParam("return")), Until: s.now().Add(attemptLimit)}); err != nil {
+	if err := s.setAttempt(c, attempt{Attempt: begun, Session: session.NewID(), Return: localAddress(c.QueryParam("return")), Until: s.now().Add(signInTimeout)}); err != nil {
 		return err
 	}
 	return c.Redirect(http.StatusSeeOther, address)
@@ -66,8 +66,8 @@ func (s *Server) callback(c echo.Context) error {
 			Message: "The sign-in provider stopped answering. Sign in again in a moment.",
 		}
 	}
-	switch err := s.signIn.Sessions.Begin(c.Request().Context(), begun.Session, identity); {
-	case errors.Is(err, session.ErrNone):
+	switch err := s.signIn.Sessions.Create(c.Request().Context(), begun.Session, identity); {
+	case errors.Is(err, session.ErrNotFound):
 		return &Error{Status: http.StatusBadRequest, SignIn: loginAddress("/"), Message: "This sign-in is already used. Sign in again.", Err: err}
 	case err != nil:
 		return &Error{
@@ -94,7 +94,7 @@ func (s *Server) logout(c echo.Context) error {
 		s.log.Info("signed out", "user", ended.User, "from", c.RealIP())
 		page.Provider = s.signIn.Provider.SignOutURL(ended.IDToken)
 		page.Onward = page.Provider
-	case !errors.Is(err, session.ErrNone):
+	case !errors.Is(err, session.ErrNotFound):
 		return &Error{Status: http.StatusServiceUnavailable, Err: err, Message: "You are still signed in: the cluster, which stores sessions, does not answer. Sign out again in a moment."}
 	}
 	s.setCookie(c, sessionCookie, "", 0)
@@ -103,6 +103,6 @@ func (s *Server) logout(c echo.Context) error {
 }
 
 // signedOut answers GET /auth/signed-out: back from the provider.
-func (s *Server) signedOut(c echo.Context) error {
+func (s *Server) signedOutPage(c echo.Context) error {
 	return Render(c, http.StatusOK, views.SignedOutPage(views.SignedOut{Chrome: views.Chrome{Title: "Signed out"}, SignIn: loginAddress("/")}))
 }

@@ -16,7 +16,7 @@ const streamKey = "stream"
 
 // clientGone is the code of a request that nobody waited for until it was
 // answered: that of nginx, since HTTP has none.
-const clientGone = 499
+const statusClientClosed = 499
 
 // methods are those that are counted by name; there are as many as somebody
 // makes up.
@@ -72,7 +72,7 @@ func (m *metrics) measure(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		code := c.Response().Status
 		if err != nil && !c.Response().Committed {
-			code = clientGone
+			code = statusClientClosed
 		}
 		m.requests.WithLabelValues(methodLabel(c.Request().Method), c.Path(), strconv.Itoa(code)).Observe(time.Since(began).Seconds())
 		return nil

@@ -11,23 +11,23 @@ import (
 )
 
 // foreign is what another site's page is told.
-var foreign = &Error{Status: http.StatusForbidden, Message: "This request came from another site and was rejected. Open the console and try again there."}
+var errCrossSite = &Error{Status: http.StatusForbidden, Message: "This request came from another site and was rejected. Open the console and try again there."}
 
 // isolate refuses what other sites' pages send: everything that writes, all
 // that is not the opening of a page, and the opening of one inside theirs.
-func (s *Server) isolate(next echo.HandlerFunc) echo.HandlerFunc {
+func (s *Server) rejectCrossSite(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		request := c.Request()
 		if s.protection.Check(request) != nil {
-			return foreign
+			return errCrossSite
 		}
 		switch request.Header.Get("Sec-Fetch-Dest") {
 		case "iframe", "frame", "embed", "object", "fencedframe":
-			return foreign
+			return errCrossSite
 		}
 		site := request.Header.Get("Sec-Fetch-Site")
 		if (site == "cross-site" || site == "same-site") && request.Header.Get("Sec-Fetch-Mode") != "navigate" {
-			return foreign
+			return errCrossSite
 		}
 		return next(c)
 	}
@@ -35,12 +35,12 @@ func (s *Server) isolate(next echo.HandlerFunc) echo.HandlerFunc {
 
 // onlyFromHere holds a stream to what is asked of a write: browsers open one
 // across sites without asking.
-func (s *Server) onlyFromHere(next echo.HandlerFunc) echo.HandlerFunc {
+func (s *Server) sameOriginOnly(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		as := c.Request().Clone(c.Request().Context())
 		as.Method = http.MethodPost
 		if s.protection.Check(as) != nil {
-			return foreign
+			return errCrossSite
 		}
 		return next(c)
 	}
@@ -48,7 +48,7 @@ func (s *Server) onlyFromHere(next echo.HandlerFunc) echo.HandlerFunc {
 
 // onlyHost refuses requests that name another host than the console's own.
 // Health checks come by the pod's address.
-func onlyHost(ours func(host string) bool) echo.MiddlewareFunc {
+func requireHost(ours func(host string) bool) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
 			if path := c.Request().URL.Path; ours(c.Request().Host) || path == "/healthz" || path == "/readyz" {

@@ -11,14 +11,14 @@ import (
 
 // otherPerson is the answer to a page that was opened by somebody else than who
 // is signed in now: in another tab of the same browser one can change.
-var otherPerson = &Error{Status: http.StatusConflict, Message: "Another user is signed in now. Reload the page."}
+var errOtherUser = &Error{Status: http.StatusConflict, Message: "Another user is signed in now. Reload the page."}
 
 // samePerson refuses what a page asks that was opened by somebody else; the
 // page says by whom, with ?as=.
-func (s *Server) samePerson(next echo.HandlerFunc) echo.HandlerFunc {
+func (s *Server) sameUser(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if as := c.QueryParam("as"); as != "" && as != UserOf(c).Name {
-			return otherPerson
+			return errOtherUser
 		}
 		return next(c)
 	}
@@ -37,7 +37,7 @@ func (s *Server) sameSender(next echo.HandlerFunc) echo.HandlerFunc {
 		case as == "" || as == now:
 			return next(c)
 		case WantsFragment(c):
-			return otherPerson
+			return errOtherUser
 		}
 		page := views.SignInAgain{
 			Chrome: views.Chrome{Title: "Signed in as another user"}, Was: as, Now: now,

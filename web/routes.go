@@ -15,7 +15,7 @@ func (s *Server) Page(path string, handler echo.HandlerFunc) {
 // Events registers a stream for people who are signed in. A page that opens it
 // again keeps nobody signed in.
 func (s *Server) Events(path string, handler echo.HandlerFunc) {
-	s.echo.GET(path, s.known(s.samePerson(handler), false), s.onlyFromHere)
+	s.echo.GET(path, s.authenticated(s.sameUser(handler), false), s.sameOriginOnly)
 }
 
 // Form registers a form and where it is sent, both under one address. What was

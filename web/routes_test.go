@@ -11,10 +11,10 @@ import (
 func TestRoutes(t *testing.T) {
 	t.Parallel()
 	webtest.CheckRoutes(t, start(t, webtest.Setup{}).Console, map[string]webtest.Access{
-		"GET /static/*": webtest.Anybody, "HEAD /static/*": webtest.Anybody,
-		"GET /auth/login": webtest.Anybody, "GET /auth/callback": webtest.Anybody, "POST /auth/logout": webtest.Anybody,
-		"GET /auth/signed-out": webtest.Anybody, "HEAD /auth/signed-out": webtest.Anybody,
-		"GET /open": webtest.Anybody, "HEAD /open": webtest.Anybody,
+		"GET /static/*": webtest.Public, "HEAD /static/*": webtest.Public,
+		"GET /auth/login": webtest.Public, "GET /auth/callback": webtest.Public, "POST /auth/logout": webtest.Public,
+		"GET /auth/signed-out": webtest.Public, "HEAD /auth/signed-out": webtest.Public,
+		"GET /open": webtest.Public, "HEAD /open": webtest.Public,
 		"GET /auth/session": webtest.SignedIn, "GET /auth/signed-in": webtest.SignedIn, "HEAD /auth/signed-in": webtest.SignedIn,
 		"GET /who": webtest.SignedIn, "HEAD /who": webtest.SignedIn,
 		"GET /me": webtest.SignedIn, "HEAD /me": webtest.SignedIn, "GET /me/events": webtest.SignedIn,

@@ -58,7 +58,7 @@ func TestLogHoldsNoSecrets(t *testing.T) {
 		return b
 	}
 	token := func(answer func(http.ResponseWriter, url.Values) bool) {
-		c.Provider.Change(func(b *signintest.Behaviour) { b.Token = answer })
+		c.Provider.Change(func(b *signintest.Behavior) { b.Token = answer })
 	}
 	ask := func(b *webtest.Browser, path string, want int) {
 		t.Helper()
@@ -103,9 +103,9 @@ func TestLogHoldsNoSecrets(t *testing.T) {
 	for _, path := range []string{"/panic", "/broken", "/nowhere"} {
 		tampered.Ask(http.MethodGet, path+"?code=canary-query", "", "Authorization", "Bearer canary-bearer")
 	}
-	c.Store.SetAway(true)
+	c.Store.SetUnavailable(true)
 	tampered.Post("/auth/logout", nil)
-	c.Store.SetAway(false)
+	c.Store.SetUnavailable(false)
 	out := tampered.Post("/auth/logout", nil)
 	if _, hint, found := strings.Cut(out.Text, "id_token_hint="); found {
 		secrets[hint[:200]] = "an ID token"

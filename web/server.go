@@ -22,7 +22,7 @@ import (
 )
 
 // shutdownLimit is how long requests under way may take once the server stops.
-const shutdownLimit = 1500 * time.Millisecond
+const shutdownTimeout = 1500 * time.Millisecond
 
 // The largest body and header that a request may have.
 const (
@@ -93,8 +93,8 @@ func New(options Options) (*Server, error) {
 			return err
 		}}),
 		s.secureHeaders,
-		onlyHost(ours),
-		s.isolate,
+		requireHost(ours),
+		s.rejectCrossSite,
 		middleware.BodyLimit(maxForm),
 		middleware.GzipWithConfig(middleware.GzipConfig{MinLength: 1024}), // streams too: each update is flushed through
 	)
@@ -141,7 +141,7 @@ func (s *Server) Run(ctx context.Context) error {
 		return fmt.Errorf("serving: %w", err)
 	case <-ctx.Done():
 	}
-	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownLimit)
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
 	if err := s.http.Shutdown(end); errors.Is(err, context.DeadlineExceeded) {
 		return s.http.Close() // a client that neither reads nor leaves

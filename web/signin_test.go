@@ -15,7 +15,7 @@ import (
 )
 
 // begin asks to sign in, and returns where the provider leads back to.
-func begin(t *testing.T, b *webtest.Browser, back string, headers ...string) (login webtest.Answer, callback string) {
+func begin(t *testing.T, b *webtest.Browser, back string, headers ...string) (login webtest.Response, callback string) {
 	t.Helper()
 	login = b.Ask(http.MethodGet, "/auth/login?return="+url.QueryEscape(back), "", append(headers, webtest.Navigation...)...)
 	if login.StatusCode != http.StatusSeeOther {
@@ -79,13 +79,13 @@ func TestSessionFixation(t *testing.T) {
 	attacker := c.Browser(t).SignIn()
 	for name, planted := range map[string]string{"an id of theirs": attacker.Cookie("kuota").Value, "an id of nobody": strings.Repeat("A", 52)} {
 		victim := c.Browser(t)
-		victim.Keep(&http.Cookie{Name: "kuota", Value: planted, Path: "/"})
+		victim.SetCookies(&http.Cookie{Name: "kuota", Value: planted, Path: "/"})
 		victim.Open("/auth/login?return=/me")
 		if got := victim.Cookie("kuota").Value; got == planted || victim.Open("/me").StatusCode != http.StatusOK {
 			t.Errorf("%s: after signing in it is still there", name)
 		}
 		thief := c.Browser(t)
-		thief.Keep(&http.Cookie{Name: "kuota", Value: planted, Path: "/"})
+		thief.SetCookies(&http.Cookie{Name: "kuota", Value: planted, Path: "/"})
 		if answer := thief.Ask(http.MethodGet, "/me", ""); answer.StatusCode != http.StatusUnauthorized {
 			t.Errorf("%s: opens %s: %s", name, answer.Status, answer.Text)
 		}
@@ -94,13 +94,15 @@ func TestSessionFixation(t *testing.T) {
 
 func TestRefusedSignIn(t *testing.T) {
 	t.Parallel()
-	for name, change := range map[string]func(*signintest.Behaviour){
-		"a group that Kubernetes keeps for itself": func(b *signintest.Behaviour) { b.Claims["groups"] = []string{"vision-team", "system:masters"} },
-		"a name that Kubernetes keeps for itself":  func(b *signintest.Behaviour) { b.Claims["email"] = "system:admin" },
-		"an unverified address":                    func(b *signintest.Behaviour) { b.Claims["email_verified"] = false },
-		"access denied":                            func(b *signintest.Behaviour) { b.Authorize = func(a url.Values) { a.Set("error", "access_denied") } },
-		"another audience":                         func(b *signintest.Behaviour) { b.Spoil = func(c map[string]any) { c["aud"] = "another" } },
-		"another nonce":                            func(b *signintest.Behaviour) { b.Spoil = func(c map[string]any) { c["nonce"] = "another" } },
+	for name, change := range map[string]func(*signintest.Behavior){
+		"a group that Kubernetes keeps for itself": func(b *signintest.Behavior) { b.Claims["groups"] = []string{"vision-team", "system:masters"} },
+		"a name that Kubernetes keeps for itself":  func(b *signintest.Behavior) { b.Claims["email"] = "system:admin" },
+		"an unverified address":                    func(b *signintest.Behavior) { b.Claims["email_verified"] = false },
+		"access denied": func(b *signintest.Behavior) {
+			b.ChangeAuthorizeResponse = func(a url.Values) { a.Set("error", "access_denied") }
+		},
+		"another audience": func(b *signintest.Behavior) { b.ChangeClaims = func(c map[string]any) { c["aud"] = "another" } },
+		"another nonce":    func(b *signintest.Behavior) { b.ChangeClaims = func(c map[string]any) { c["nonce"] = "another" } },
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := start(t, webtest.Setup{})
@@ -168,7 +170,7 @@ func TestSignInRate(t *testing.T) {
 	t.Parallel()
 	c := start(t, webtest.Setup{Proxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
 	b := c.Browser(t)
-	from := func(address, path string) webtest.Answer {
+	from := func(address, path string) webtest.Response {
 		return b.Ask(http.MethodGet, path, "", "X-Forwarded-For", address)
 	}
 	for path, addresses := range map[string]map[string]string{ // and a neighbour of each
@@ -203,7 +205,7 @@ func TestFiveThousandGroups(t *testing.T) {
 	for i := range groups {
 		groups[i] = fmt.Sprintf("8f14e45f-ceea-467f-9575-%012d", i)
 	}
-	c.Provider.Change(func(b *signintest.Behaviour) { b.Claims["groups"] = groups })
+	c.Provider.Change(func(b *signintest.Behavior) { b.Claims["groups"] = groups })
 	b := c.Browser(t)
 	if answer := b.Open("/me"); !strings.HasPrefix(answer.Text, "ada@example.com of 5000 groups") {
 		t.Errorf("the page is %s: %.200s", answer.Status, answer.Text)

@@ -17,7 +17,7 @@ func TestSignOut(t *testing.T) {
 	c := start(t, webtest.Setup{})
 	replica := start(t, webtest.Setup{Replica: c.Console})
 	b, elsewhere, kept := c.Browser(t).SignIn(), c.Browser(t).SignIn(), c.Browser(t)
-	kept.Keep(b.Cookies()...)
+	kept.SetCookies(b.Cookies()...)
 	if kept.Open("/me").StatusCode != http.StatusOK || kept.At(replica.Console).Open("/me").StatusCode != http.StatusOK {
 		t.Fatal("the cookie does not sign in in the first place")
 	}
@@ -82,7 +82,7 @@ func TestSignOutWhileTheStoreIsAway(t *testing.T) {
 	t.Parallel()
 	c := start(t, webtest.Setup{})
 	b := c.Browser(t).SignIn()
-	c.Store.SetAway(true)
+	c.Store.SetUnavailable(true)
 	answer := b.Post("/auth/logout", nil)
 	if answer.StatusCode != http.StatusServiceUnavailable || !strings.Contains(answer.Text, "still signed in") || b.Cookie("kuota") == nil {
 		t.Errorf("the answer is %s: %s", answer.Status, answer.Text)
@@ -90,7 +90,7 @@ func TestSignOutWhileTheStoreIsAway(t *testing.T) {
 	if page := b.Ask(http.MethodGet, "/me", "", webtest.Navigation...); page.StatusCode != http.StatusServiceUnavailable {
 		t.Errorf("a page is %s meanwhile", page.Status)
 	}
-	c.Store.SetAway(false)
+	c.Store.SetUnavailable(false)
 	if answer := b.Post("/auth/logout", nil); answer.StatusCode != http.StatusOK || b.Cookie("kuota") != nil {
 		t.Errorf("then signing out answers %s", answer.Status)
 	}

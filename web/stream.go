@@ -175,7 +175,7 @@ func (s *Server) openStream(c echo.Context) *stream {
 // reconnects and receives the error.
 func (s *Server) stillSignedIn(stream *stream) bool {
 	err := s.identify(stream.c, false)
-	if errors.Is(err, session.ErrNone) {
+	if errors.Is(err, session.ErrNotFound) {
 		_ = stream.write([]byte("event: signed-out\ndata:\n\n"))
 	}
 	return err == nil

@@ -81,7 +81,7 @@ func TestStreamEndsWithTheSession(t *testing.T) {
 			b.At(start(t, webtest.Setup{Replica: c.Console}).Console).Post("/auth/logout", nil)
 		}, true},
 		"the provider says no": {func(c *console, _ *webtest.Browser) {
-			c.Provider.Change(func(b *signintest.Behaviour) { b.Refuse = true })
+			c.Provider.Change(func(b *signintest.Behavior) { b.Refuse = true })
 			c.Clock.Advance(6 * time.Minute)
 		}, true},
 		"unused for too long": {func(c *console, _ *webtest.Browser) { c.Clock.Advance(webtest.Limits.Idle + time.Minute) }, true},
@@ -89,7 +89,7 @@ func TestStreamEndsWithTheSession(t *testing.T) {
 			away(c, true)
 			c.Clock.Advance(6 * time.Minute)
 		}, false},
-		"the store is away": {func(c *console, _ *webtest.Browser) { c.Store.SetAway(true) }, false},
+		"the store is away": {func(c *console, _ *webtest.Browser) { c.Store.SetUnavailable(true) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -131,7 +131,7 @@ func TestGroupsChangeWhileAPageIsOpen(t *testing.T) {
 	all := lines(t, b)
 	until(t, all, `of 1 groups ["vision-team"]`, 5*time.Second)
 	for _, groups := range [][]string{{"a-team", "b-team"}, {}} {
-		c.Provider.Change(func(b *signintest.Behaviour) { b.Claims["groups"] = groups })
+		c.Provider.Change(func(b *signintest.Behavior) { b.Claims["groups"] = groups })
 		c.Clock.Advance(6 * time.Minute)
 		want := fmt.Sprintf("ada@example.com of %d groups %q", len(groups), groups)
 		until(t, all, want, 5*time.Second)
@@ -147,7 +147,7 @@ func TestTwoPeopleAtOnce(t *testing.T) {
 	c := start(t, webtest.Setup{})
 	people := map[string]*webtest.Browser{"ada@example.com": nil, "bob@example.com": nil}
 	for name := range people {
-		c.Provider.Change(func(b *signintest.Behaviour) { b.Claims["email"], b.Claims["sub"] = name, name })
+		c.Provider.Change(func(b *signintest.Behavior) { b.Claims["email"], b.Claims["sub"] = name, name })
 		people[name] = c.Browser(t).SignIn()
 	}
 	t.Run("at once", func(t *testing.T) {

@@ -106,13 +106,13 @@ func TestComingBackWhenTheProviderDoes(t *testing.T) {
 				b.provider.from(answer)
 				time.Sleep(6 * time.Minute)
 				b.store.slow = 100 * time.Millisecond
-				b.wantError(session.ErrAway)
+				b.wantError(session.ErrUnavailable)
 				b.store.slow = 0
 				b.provider.wantAsked(t, 1)
 				other := b.replica()
 				for range 4 { // for five seconds nobody asks again, on no replica
 					time.Sleep(time.Second)
-					b.wantError(session.ErrAway)
+					b.wantError(session.ErrUnavailable)
 					if _, err := other.Find(t.Context(), b.id, true); err == nil {
 						t.Error("another replica answers")
 					}
@@ -136,7 +136,7 @@ func TestNotWaitingForAProviderThatHangsForever(t *testing.T) {
 		b.provider.from(hangs(time.Hour, yes))
 		time.Sleep(6 * time.Minute)
 		began := time.Now()
-		b.wantError(session.ErrAway)
+		b.wantError(session.ErrUnavailable)
 		if waited := time.Since(began); waited > 15*time.Second {
 			t.Errorf("waited %s", waited)
 		}

@@ -107,13 +107,13 @@ func TestIDsThatStandForNobody(t *testing.T) {
 		} {
 			before := gets(b.store)
 			found, err := b.sessions.Find(t.Context(), tc.id, true)
-			if !errors.Is(err, session.ErrNone) || found.User != "" {
+			if !errors.Is(err, session.ErrNotFound) || found.User != "" {
 				t.Errorf("%s: found %q, %v", name, found.User, err)
 			}
 			if looks := gets(b.store) - before; looks != tc.looks {
 				t.Errorf("%s: looked at the store %d times, want %d", name, looks, tc.looks)
 			}
-			if _, err := b.sessions.End(t.Context(), tc.id); !errors.Is(err, session.ErrNone) {
+			if _, err := b.sessions.End(t.Context(), tc.id); !errors.Is(err, session.ErrNotFound) {
 				t.Errorf("%s: ended: %v", name, err)
 			}
 		}

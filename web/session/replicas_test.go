@@ -82,7 +82,7 @@ func TestSigningOutWhileTheProviderIsAsked(t *testing.T) {
 				if err != nil || ended.User != "ada" || ended.IDToken != "id" {
 					t.Fatalf("ended %q, %v", ended.User, err)
 				}
-				if err := <-waits; !errors.Is(err, session.ErrNone) {
+				if err := <-waits; !errors.Is(err, session.ErrNotFound) {
 					t.Errorf("whoever waited got %v, want ErrNone", err)
 				}
 				b.wantEnded()
@@ -95,7 +95,7 @@ func TestOneSessionASignIn(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		other := ada
 		other.User = "eve"
-		if err := b.replica().Begin(t.Context(), b.id, other); !errors.Is(err, session.ErrNone) {
+		if err := b.replica().Create(t.Context(), b.id, other); !errors.Is(err, session.ErrNotFound) {
 			t.Errorf("got %v, want ErrNone", err)
 		}
 		b.wantFound(true, "vision-team")
@@ -108,7 +108,7 @@ func TestSwappingSessionsInTheStore(t *testing.T) {
 		eve := ada
 		eve.User = "eve"
 		id := session.NewID()
-		if err := b.sessions.Begin(t.Context(), id, eve); err != nil {
+		if err := b.sessions.Create(t.Context(), id, eve); err != nil {
 			t.Fatal(err)
 		}
 		look(b.store, func(m *memory) any {
@@ -120,7 +120,7 @@ func TestSwappingSessionsInTheStore(t *testing.T) {
 			return nil
 		})
 		for _, id := range []string{b.id, id} {
-			if found, err := b.sessions.Find(t.Context(), id, true); !errors.Is(err, session.ErrNone) || found.User != "" {
+			if found, err := b.sessions.Find(t.Context(), id, true); !errors.Is(err, session.ErrNotFound) || found.User != "" {
 				t.Errorf("found %q, %v", found.User, err)
 			}
 		}
@@ -132,7 +132,7 @@ func TestSessionsUnderAKeyThatIsGone(t *testing.T) {
 		if err := b.ring.Replace([]byte(newKey())); err != nil {
 			t.Fatal(err)
 		}
-		b.wantError(session.ErrNone)
+		b.wantError(session.ErrNotFound)
 	})
 }
 
@@ -140,11 +140,11 @@ func TestWhileTheStoreIsDown(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		turn := func(down bool) { look(b.store, func(m *memory) any { m.down = down; return nil }) }
 		turn(true)
-		b.wantError(session.ErrAway)
-		if _, err := b.sessions.End(t.Context(), b.id); !errors.Is(err, session.ErrAway) {
+		b.wantError(session.ErrUnavailable)
+		if _, err := b.sessions.End(t.Context(), b.id); !errors.Is(err, session.ErrUnavailable) {
 			t.Errorf("ended: %v", err) // or somebody believes that they are signed out
 		}
-		if err := b.sessions.Begin(t.Context(), session.NewID(), ada); !errors.Is(err, session.ErrAway) {
+		if err := b.sessions.Create(t.Context(), session.NewID(), ada); !errors.Is(err, session.ErrUnavailable) {
 			t.Errorf("began: %v", err)
 		}
 		turn(false)
@@ -160,11 +160,11 @@ func TestWhileTheStoreTakesNoWrites(t *testing.T) {
 		b.sessions.Store = store
 		time.Sleep(4*time.Minute - time.Second)
 		b.wantFound(true, "vision-team")
-		if _, err := b.sessions.End(t.Context(), b.id); !errors.Is(err, session.ErrAway) {
+		if _, err := b.sessions.End(t.Context(), b.id); !errors.Is(err, session.ErrUnavailable) {
 			t.Errorf("ended: %v", err)
 		}
 		time.Sleep(2 * time.Minute)
-		b.wantError(session.ErrAway)
+		b.wantError(session.ErrUnavailable)
 		b.provider.wantAsked(t, 0) // its answer could not be kept
 	})
 }

@@ -13,9 +13,9 @@ import (
 // Why there is no session. Each error that Sessions return wraps one of these.
 var (
 	// ErrNone is the answer to an id that stands for nobody, or no more.
-	ErrNone = errors.New("there is no such session")
+	ErrNotFound = errors.New("there is no such session")
 	// ErrAway is the answer while nobody can say whether a session still holds.
-	ErrAway = errors.New("the session cannot be confirmed now")
+	ErrUnavailable = errors.New("the session cannot be confirmed now")
 )
 
 // Session is one person in one browser.
@@ -36,7 +36,7 @@ var idLength = len(NewID())
 
 // nameOf is what a session is called in the store, which thereby does not
 // give the id away.
-func nameOf(id string) string {
+func storeName(id string) string {
 	sum := sha256.Sum256([]byte(id))
 	return hex.EncodeToString(sum[:])
 }

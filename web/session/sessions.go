@@ -23,9 +23,9 @@ const (
 	// tryLimit is how long one replica's question to the provider keeps the
 	// others from asking too, askLimit how much of that the provider may take,
 	// and tryAgain how soon one that gave no answer is asked again.
-	tryLimit = 15 * time.Second
-	askLimit = 10 * time.Second
-	tryAgain = 5 * time.Second
+	confirmTimeout  = 15 * time.Second
+	providerTimeout = 10 * time.Second
+	retryAfter      = 5 * time.Second
 )
 
 // Provider confirms that somebody is still who they were, and names their
@@ -49,26 +49,26 @@ type Sessions struct {
 	Now      func() time.Time // the clock
 	Log      *slog.Logger
 
-	asking sync.WaitGroup     // questions under way
-	once   singleflight.Group // what requests at the same time do together
+	confirming sync.WaitGroup     // questions under way
+	once       singleflight.Group // what requests at the same time do together
 }
 
 // Begin makes a session. The id was made with NewID when the sign-in began:
 // one sign-in makes one session, so that its answer cannot be played again.
-func (s *Sessions) Begin(ctx context.Context, id string, identity signin.Identity) error {
+func (s *Sessions) Create(ctx context.Context, id string, identity signin.Identity) error {
 	now := s.Now()
 	record := Session{Identity: identity, Began: now, Seen: now, Confirmed: now}
-	name := nameOf(id)
+	name := storeName(id)
 	sealed, err := s.seal(name, record)
 	if err != nil {
 		return err
 	}
 	made, err := s.Store.Create(ctx, name, sealed, s.expires(record))
 	if err != nil {
-		return fmt.Errorf("%w: keeping the session: %w", ErrAway, err)
+		return fmt.Errorf("%w: keeping the session: %w", ErrUnavailable, err)
 	}
 	if !made {
-		return fmt.Errorf("%w: this sign-in was answered before", ErrNone)
+		return fmt.Errorf("%w: this sign-in was answered before", ErrNotFound)
 	}
 	return nil
 }
@@ -78,7 +78,7 @@ func (s *Sessions) Begin(ctx context.Context, id string, identity signin.Identit
 func (s *Sessions) Drain(ctx context.Context) {
 	done := make(chan struct{})
 	go func() {
-		s.asking.Wait()
+		s.confirming.Wait()
 		close(done)
 	}()
 	select {
@@ -95,8 +95,8 @@ func (s *Sessions) End(ctx context.Context, id string) (Session, error) {
 		return Session{}, err
 	}
 	// What cannot be opened here, another replica may be able to open.
-	if err := s.Store.Delete(ctx, nameOf(id)); err != nil {
-		return Session{}, fmt.Errorf("%w: deleting the session: %w", ErrAway, err)
+	if err := s.Store.Delete(ctx, storeName(id)); err != nil {
+		return Session{}, fmt.Errorf("%w: deleting the session: %w", ErrUnavailable, err)
 	}
 	return record, nil
 }
@@ -112,13 +112,13 @@ func (s *Sessions) Find(ctx context.Context, id string, used bool) (Session, err
 	now := s.Now()
 	if now.Sub(record.Began) > s.Limits.Absolute || now.Sub(record.Seen) > s.Limits.Idle {
 		s.drop(ctx, id, record, "its time is over")
-		return Session{}, fmt.Errorf("%w: its time is over", ErrNone)
+		return Session{}, fmt.Errorf("%w: its time is over", ErrNotFound)
 	}
 	if used && now.Sub(record.Seen) > s.Limits.Idle/10 {
 		record.Seen = now
 		// Once for all requests of this moment; whoever changes the session first
 		// leaves it to the next request.
-		_, err, _ := s.once.Do("seen "+nameOf(id), func() (any, error) { return s.write(ctx, id, record, version) })
+		_, err, _ := s.once.Do("seen "+storeName(id), func() (any, error) { return s.update(ctx, id, record, version) })
 		if err != nil {
 			s.Log.Warn("session not marked as used", "user", record.User, "error", err)
 		}
@@ -128,7 +128,7 @@ func (s *Sessions) Find(ctx context.Context, id string, used bool) (Session, err
 		return s.confirm(ctx, id)
 	case age > confirmAfter:
 		// Nobody waits for the provider as long as what it said is fresh enough.
-		s.asking.Go(func() { _, _ = s.confirm(context.WithoutCancel(ctx), id) })
+		s.confirming.Go(func() { _, _ = s.confirm(context.WithoutCancel(ctx), id) })
 	}
 	return record, nil
 }
@@ -136,17 +136,17 @@ func (s *Sessions) Find(ctx context.Context, id string, used bool) (Session, err
 // confirm asks the provider, once for all who wait in this process; the store
 // sees to it that only one replica asks.
 func (s *Sessions) confirm(ctx context.Context, id string) (Session, error) {
-	s.asking.Add(1)
-	defer s.asking.Done()
-	found, err, _ := s.once.Do("confirm "+nameOf(id), func() (any, error) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tryLimit)
+	s.confirming.Add(1)
+	defer s.confirming.Done()
+	found, err, _ := s.once.Do("confirm "+storeName(id), func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), confirmTimeout)
 		defer cancel()
-		return s.ask(ctx, id)
+		return s.awaitConfirmed(ctx, id)
 	})
 	return found.(Session), err
 }
 
-func (s *Sessions) ask(ctx context.Context, id string) (Session, error) {
+func (s *Sessions) awaitConfirmed(ctx context.Context, id string) (Session, error) {
 	for {
 		record, version, err := s.read(ctx, id)
 		if err != nil {
@@ -156,31 +156,31 @@ func (s *Sessions) ask(ctx context.Context, id string) (Session, error) {
 		if now.Sub(record.Confirmed) <= confirmAfter {
 			return record, nil // somebody else did it
 		}
-		if now.Sub(record.Failed) < tryAgain {
-			return Session{}, fmt.Errorf("%w: the provider gave no answer a moment ago", ErrAway)
+		if now.Sub(record.Failed) < retryAfter {
+			return Session{}, fmt.Errorf("%w: the provider gave no answer a moment ago", ErrUnavailable)
 		}
-		if now.Sub(record.Trying) >= tryLimit {
+		if now.Sub(record.Trying) >= confirmTimeout {
 			record.Trying = now
-			won, err := s.write(ctx, id, record, version)
+			won, err := s.update(ctx, id, record, version)
 			if err != nil {
-				return Session{}, fmt.Errorf("%w: %w", ErrAway, err)
+				return Session{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
 			}
 			if won {
 				return s.refresh(ctx, id, record)
 			}
 		}
 		// Another replica is asking, or the store has not shown yet that it did.
-		if err := pause(ctx); err != nil {
+		if err := waitForStore(ctx); err != nil {
 			return Session{}, err
 		}
 	}
 }
 
 // pause lets the store show what was written to it.
-func pause(ctx context.Context) error {
+func waitForStore(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
-		return fmt.Errorf("%w: %w", ErrAway, ctx.Err())
+		return fmt.Errorf("%w: %w", ErrUnavailable, ctx.Err())
 	case <-time.After(20 * time.Millisecond):
 		return nil
 	}
@@ -189,19 +189,19 @@ func pause(ctx context.Context) error {
 // refresh asks the provider and keeps the answer, within tryLimit from now. The
 // provider gets less, so that what it said, or that it said nothing, is kept.
 func (s *Sessions) refresh(ctx context.Context, id string, record Session) (Session, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tryLimit)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), confirmTimeout)
 	defer cancel()
-	asking, stop := context.WithTimeout(ctx, askLimit)
+	asking, stop := context.WithTimeout(ctx, providerTimeout)
 	identity, refused := s.Provider.Refresh(asking, record.Identity)
 	stop()
-	if refused != nil && !errors.Is(refused, signin.ErrAway) {
+	if refused != nil && !errors.Is(refused, signin.ErrUnavailable) {
 		// A replica whose clock is ahead may have asked with the same token, and
 		// have the yes.
 		if now, _, err := s.read(ctx, id); err == nil && now.Confirmed.After(record.Confirmed) {
 			return now, nil
 		}
 		s.drop(ctx, id, record, refused.Error())
-		return Session{}, fmt.Errorf("%w: %w", ErrNone, refused)
+		return Session{}, fmt.Errorf("%w: %w", ErrNotFound, refused)
 	}
 	answered := s.Now()
 	for {
@@ -215,16 +215,16 @@ func (s *Sessions) refresh(ctx context.Context, id string, record Session) (Sess
 		} else {
 			record.Identity, record.Confirmed = identity, answered
 		}
-		kept, err := s.write(ctx, id, record, version)
+		kept, err := s.update(ctx, id, record, version)
 		switch {
 		case err != nil:
-			return Session{}, fmt.Errorf("%w: %w", ErrAway, err)
+			return Session{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
 		case kept && refused != nil:
-			return Session{}, fmt.Errorf("%w: %w", ErrAway, refused)
+			return Session{}, fmt.Errorf("%w: %w", ErrUnavailable, refused)
 		case kept:
 			return record, nil
 		}
-		if err := pause(ctx); err != nil {
+		if err := waitForStore(ctx); err != nil {
 			return Session{}, err
 		}
 	}
@@ -233,7 +233,7 @@ func (s *Sessions) refresh(ctx context.Context, id string, record Session) (Sess
 // drop deletes a session that is over.
 func (s *Sessions) drop(ctx context.Context, id string, record Session, why string) {
 	s.Log.Info("session ended", "user", record.User, "why", why)
-	if err := s.Store.Delete(ctx, nameOf(id)); err != nil {
+	if err := s.Store.Delete(ctx, storeName(id)); err != nil {
 		s.Log.Warn("session not deleted; it is deleted when it expires", "user", record.User, "error", err)
 	}
 }
@@ -242,28 +242,28 @@ func (s *Sessions) drop(ctx context.Context, id string, record Session, why stri
 // is something, and it cannot be opened.
 func (s *Sessions) read(ctx context.Context, id string) (record Session, version string, err error) {
 	if len(id) != idLength {
-		return record, "", ErrNone
+		return record, "", ErrNotFound
 	}
-	name := nameOf(id)
+	name := storeName(id)
 	sealed, version, err := s.Store.Get(ctx, name)
 	if err != nil {
-		return record, "", fmt.Errorf("%w: %w", ErrAway, err)
+		return record, "", fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	if version == "" {
-		return record, "", ErrNone
+		return record, "", ErrNotFound
 	}
 	plain, err := s.Ring.Open(name, sealed)
 	if err == nil {
 		err = json.Unmarshal(plain, &record)
 	}
 	if err != nil {
-		return Session{}, version, fmt.Errorf("%w: %w", ErrNone, err)
+		return Session{}, version, fmt.Errorf("%w: %w", ErrNotFound, err)
 	}
 	return record, version, nil
 }
 
-func (s *Sessions) write(ctx context.Context, id string, record Session, version string) (bool, error) {
-	name := nameOf(id)
+func (s *Sessions) update(ctx context.Context, id string, record Session, version string) (bool, error) {
+	name := storeName(id)
 	sealed, err := s.seal(name, record)
 	if err != nil {
 		return false, err

@@ -54,7 +54,7 @@ func hangs(while time.Duration, then func(context.Context, signin.Identity) (sig
 	return func(ctx context.Context, was signin.Identity) (signin.Identity, error) {
 		select {
 		case <-ctx.Done():
-			return signin.Identity{}, errors.Join(signin.ErrAway, ctx.Err())
+			return signin.Identity{}, errors.Join(signin.ErrUnavailable, ctx.Err())
 		case <-time.After(while):
 			return then(ctx, was)
 		}
@@ -66,7 +66,7 @@ func no(context.Context, signin.Identity) (signin.Identity, error) {
 }
 
 func away(context.Context, signin.Identity) (signin.Identity, error) {
-	return signin.Identity{}, signin.ErrAway
+	return signin.Identity{}, signin.ErrUnavailable
 }
 
 // from has the provider answer otherwise from now on.
@@ -102,7 +102,7 @@ func inBubble(t *testing.T, test func(*bubble)) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &bubble{t: t, store: newMemory(), provider: &provider{}, ring: newRing(t, key), id: session.NewID()}
 		b.sessions = b.replica()
-		if err := b.sessions.Begin(t.Context(), b.id, ada); err != nil {
+		if err := b.sessions.Create(t.Context(), b.id, ada); err != nil {
 			t.Fatal(err)
 		}
 		defer time.Sleep(time.Minute) // what runs in the background ends
@@ -147,7 +147,7 @@ func (b *bubble) wantError(want error) {
 // wantEnded fails unless the session is gone for good.
 func (b *bubble) wantEnded() {
 	b.t.Helper()
-	b.wantError(session.ErrNone)
+	b.wantError(session.ErrNotFound)
 	if kept := size(b.store); kept != 0 {
 		b.t.Errorf("%d sessions are still kept", kept)
 	}

@@ -44,12 +44,12 @@ type write struct {
 func newMemory() *memory { return &memory{kept: map[string]entry{}} }
 
 func TestMemory(t *testing.T) {
-	sessiontest.StoreConformance(t, func(*testing.T) session.Store { return newMemory() })
+	sessiontest.TestStore(t, func(*testing.T) session.Store { return newMemory() })
 }
 
 // Slow to show, as the cluster is.
 func TestMemoryThatLags(t *testing.T) {
-	sessiontest.StoreConformance(t, func(*testing.T) session.Store {
+	sessiontest.TestStore(t, func(*testing.T) session.Store {
 		m := newMemory()
 		m.lag = 20 * time.Millisecond
 		return m

@@ -41,7 +41,7 @@ func TestRefusingAnAnswer(t *testing.T) {
 		"code of nobody":             {answer: func(a url.Values) { a.Set("code", "another") }, cause: "invalid_grant"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			behave(t, provider, func(b *signintest.Behaviour) { b.Metadata = tc.metadata })
+			behave(t, provider, func(b *signintest.Behavior) { b.Metadata = tc.metadata })
 			party := console(provider)
 			attempt, answer := begin(t, party)
 			if tc.answer != nil {

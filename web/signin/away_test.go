@@ -19,28 +19,28 @@ import (
 
 // outages are what can be down after somebody was sent to the provider. Each
 // is no answer, and never a no.
-func outages(t *testing.T) map[string]func(*signintest.Behaviour) {
+func outages(t *testing.T) map[string]func(*signintest.Behavior) {
 	t.Helper()
-	down := func(path string, status int) func(*signintest.Behaviour) {
-		return func(b *signintest.Behaviour) { b.Down = map[string]int{path: status} }
+	down := func(path string, status int) func(*signintest.Behavior) {
+		return func(b *signintest.Behavior) { b.Fail = map[string]int{path: status} }
 	}
 	key := signintest.NewKey(t, "second")
 	incomplete := func(claims map[string]any) { delete(claims, "groups") }
-	return map[string]func(*signintest.Behaviour){
-		"everything is down":               func(b *signintest.Behaviour) { b.Away = true },
+	return map[string]func(*signintest.Behavior){
+		"everything is down":               func(b *signintest.Behavior) { b.Unavailable = true },
 		"token endpoint fails":             down("/token", http.StatusInternalServerError),
 		"token endpoint behind a gateway":  down("/token", http.StatusBadGateway),
 		"token endpoint has no time":       down("/token", http.StatusTooManyRequests),
 		"a gateway refuses everybody":      down("/token", http.StatusForbidden),
 		"a gateway knows no such page":     down("/token", http.StatusNotFound),
-		"the provider refuses the console": func(b *signintest.Behaviour) { b.Token = refuseClient },
-		"token endpoint breaks off midway": func(b *signintest.Behaviour) { b.Token = breakOff },
-		"keys endpoint is down, and the key is new": func(b *signintest.Behaviour) {
+		"the provider refuses the console": func(b *signintest.Behavior) { b.Token = refuseClient },
+		"token endpoint breaks off midway": func(b *signintest.Behavior) { b.Token = breakOff },
+		"keys endpoint is down, and the key is new": func(b *signintest.Behavior) {
 			b.Keys = []jose.JSONWebKey{key}
 			down("/keys", http.StatusServiceUnavailable)(b)
 		},
-		"userinfo endpoint is down": func(b *signintest.Behaviour) {
-			b.Spoil = incomplete
+		"userinfo endpoint is down": func(b *signintest.Behavior) {
+			b.ChangeClaims = incomplete
 			down("/userinfo", http.StatusServiceUnavailable)(b)
 		},
 	}
@@ -130,7 +130,7 @@ func TestReachingAProviderThatRefusesConnections(t *testing.T) {
 // wants to wait.
 func TestWaitingForAProviderThatHangs(t *testing.T) {
 	provider := signintest.New(t)
-	incomplete := func(b *signintest.Behaviour) { b.Spoil = set("groups", nil) }
+	incomplete := func(b *signintest.Behavior) { b.ChangeClaims = set("groups", nil) }
 	for _, hangs := range []string{discovery, "/token", "/keys", "/userinfo"} {
 		for name, tc := range map[string]struct{ patience, want time.Duration }{
 			"somebody patient": {patience: time.Hour, want: 10 * time.Second},

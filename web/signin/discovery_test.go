@@ -16,13 +16,13 @@ const discovery = "/.well-known/openid-configuration"
 
 // The console starts while the provider is down, and needs no restart.
 func TestFindingAProviderThatWasAway(t *testing.T) {
-	for name, tc := range map[string]func(*signintest.Behaviour){
-		"down":           func(b *signintest.Behaviour) { b.Away = true },
-		"another answer": func(b *signintest.Behaviour) { b.Down = map[string]int{discovery: http.StatusNotFound} },
-		"rp-discovery-issuer-not-matching-config": func(b *signintest.Behaviour) {
+	for name, tc := range map[string]func(*signintest.Behavior){
+		"down":           func(b *signintest.Behavior) { b.Unavailable = true },
+		"another answer": func(b *signintest.Behavior) { b.Fail = map[string]int{discovery: http.StatusNotFound} },
+		"rp-discovery-issuer-not-matching-config": func(b *signintest.Behavior) {
 			b.Metadata = map[string]any{"issuer": "https://elsewhere.test"}
 		},
-		"numbers for addresses": func(b *signintest.Behaviour) { b.Metadata = map[string]any{"end_session_endpoint": 7} },
+		"numbers for addresses": func(b *signintest.Behavior) { b.Metadata = map[string]any{"end_session_endpoint": 7} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			provider, clock := signintest.New(t), &clock{}
@@ -35,7 +35,7 @@ func TestFindingAProviderThatWasAway(t *testing.T) {
 					_, err = party.Refresh(t.Context(), signin.Identity{RefreshToken: "canary", Issuer: provider.Issuer + " " + signintest.ClientID})
 					wantAway(t, err)
 				}
-				if asked := provider.Asked(discovery); asked != 1 {
+				if asked := provider.Requested(discovery); asked != 1 {
 					t.Errorf("asked %d times in a moment, want once", asked)
 				}
 			})
@@ -59,7 +59,7 @@ func TestAskingForScopes(t *testing.T) {
 		"those of the configuration":         {named: []string{"email"}, own: []string{"openid", "roles"}, want: "openid roles"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			behave(t, provider, func(b *signintest.Behaviour) { b.Metadata = map[string]any{"scopes_supported": tc.named} })
+			behave(t, provider, func(b *signintest.Behavior) { b.Metadata = map[string]any{"scopes_supported": tc.named} })
 			address, _, err := console(provider, func(c *signin.Config) { c.Scopes = tc.own }).Begin(t.Context())
 			if err != nil {
 				t.Fatal(err)
@@ -103,14 +103,14 @@ func (s *spaces) Read(into []byte) (int, error) {
 func TestAskingTheProviderAboutItselfOnce(t *testing.T) {
 	provider := signintest.New(t)
 	party := console(provider)
-	if provider.Asked(discovery) != 0 {
+	if provider.Requested(discovery) != 0 {
 		t.Error("the provider was asked before anybody signs in")
 	}
 	for range 3 {
 		signedIn(t, party)
 	}
 	for path, want := range map[string]int{discovery: 1, "/keys": 1, "/token": 3, "/userinfo": 0} {
-		if got := provider.Asked(path); got != want {
+		if got := provider.Requested(path); got != want {
 			t.Errorf("%s was asked %d times, want %d", path, got, want)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 
 // ErrAway is wrapped by every error that the same attempt may not meet once
 // the provider answers again.
-var ErrAway = errors.New("the sign-in provider does not answer")
+var ErrUnavailable = errors.New("the sign-in provider does not answer")
 
 // Refusal is why somebody is not signed in.
 type Refusal struct {
@@ -37,24 +37,24 @@ func refuse(message, cause string, args ...any) error {
 // aboutThePerson are the codes with which a token endpoint says no to somebody
 // (RFC 6749, 5.2; OpenID Connect Core 1.0, 3.1.2.6). All others are about this
 // console, such as a client secret that was changed at the provider first.
-var aboutThePerson = map[string]bool{
+var userErrorCodes = map[string]bool{
 	"invalid_grant": true, "access_denied": true,
 	"login_required": true, "interaction_required": true, "consent_required": true, "account_selection_required": true,
 }
 
 // away wraps what went wrong between this console and the provider in ErrAway,
 // and leaves what the provider says about a person to the caller.
-func away(err error) error {
+func asUnavailable(err error) error {
 	var network net.Error
 	var address *url.Error
 	var answer *oauth2.RetrieveError
 	switch {
-	case errors.As(err, &answer) && aboutThePerson[answer.ErrorCode]:
+	case errors.As(err, &answer) && userErrorCodes[answer.ErrorCode]:
 		return nil
 	case errors.As(err, &answer):
-		return fmt.Errorf("%w: %w", ErrAway, quiet(err))
+		return fmt.Errorf("%w: %w", ErrUnavailable, withoutResponseBody(err))
 	case errors.As(err, &network), errors.As(err, &address), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return fmt.Errorf("%w: %w", ErrAway, err)
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	return nil
 }

@@ -39,26 +39,26 @@ func (p *Provider) Finish(ctx context.Context, attempt Attempt, answer url.Value
 	if subtle.ConstantTimeCompare([]byte(answer.Get("state")), []byte(attempt.State)) != 1 || len(answer["state"]) != 1 {
 		return Identity{}, refuse("This answer belongs to another sign-in. Sign in again.", "state differs")
 	}
-	found, config, ctx, err := p.call(ctx)
+	found, config, ctx, err := p.endpoint(ctx)
 	if err != nil {
 		return Identity{}, err
 	}
 	// RFC 9207: an answer of another provider is told by its issuer.
-	if iss := answer["iss"]; len(iss) > 1 || len(iss) == 1 && iss[0] != p.config.Issuer || len(iss) == 0 && found.about.IssInAnswer {
+	if iss := answer["iss"]; len(iss) > 1 || len(iss) == 1 && iss[0] != p.config.Issuer || len(iss) == 0 && found.metadata.IssInResponse {
 		return Identity{}, refuse("The answer came from another sign-in provider. Sign in again.", "iss is %q", iss)
 	}
 	if problem := answer.Get("error"); problem != "" {
-		return Identity{}, refuse(problemInWords(problem), "the provider answers error %q: %q", problem, answer.Get("error_description"))
+		return Identity{}, refuse(messageForErrorCode(problem), "the provider answers error %q: %q", problem, answer.Get("error_description"))
 	}
 	if len(answer["code"]) != 1 || answer.Get("code") == "" {
 		return Identity{}, refuse("The sign-in provider sent an answer without a code. Sign in again.", "%d codes", len(answer["code"]))
 	}
 	token, err := config.Exchange(ctx, answer.Get("code"), oauth2.VerifierOption(attempt.Verifier))
 	if err != nil {
-		if gone := away(err); gone != nil {
+		if gone := asUnavailable(err); gone != nil {
 			return Identity{}, gone
 		}
-		return Identity{}, &Refusal{Message: "The sign-in provider rejected the code: it may be used or expired. Sign in again.", Err: quiet(err)}
+		return Identity{}, &Refusal{Message: "The sign-in provider rejected the code: it may be used or expired. Sign in again.", Err: withoutResponseBody(err)}
 	}
 	raw, ok := token.Extra("id_token").(string)
 	if !ok {
@@ -79,19 +79,19 @@ func (p *Provider) Refresh(ctx context.Context, was Identity) (Identity, error) 
 	if was.RefreshToken == "" {
 		return Identity{}, refuse("Sign in again.", "the provider gave no refresh token; it may want the scope %s", oidc.ScopeOfflineAccess)
 	}
-	if was.Issuer != p.name() {
-		return Identity{}, refuse("Sign in again.", "signed in with %q, and the provider is %q now", was.Issuer, p.name())
+	if was.Issuer != p.id() {
+		return Identity{}, refuse("Sign in again.", "signed in with %q, and the provider is %q now", was.Issuer, p.id())
 	}
-	found, config, ctx, err := p.call(ctx)
+	found, config, ctx, err := p.endpoint(ctx)
 	if err != nil {
 		return Identity{}, err
 	}
 	token, err := config.TokenSource(ctx, &oauth2.Token{RefreshToken: was.RefreshToken}).Token()
 	if err != nil {
-		if gone := away(err); gone != nil {
+		if gone := asUnavailable(err); gone != nil {
 			return Identity{}, gone
 		}
-		return Identity{}, &Refusal{Message: "Sign in again.", Err: quiet(err)}
+		return Identity{}, &Refusal{Message: "Sign in again.", Err: withoutResponseBody(err)}
 	}
 	same := func(subject string) error {
 		if subject != was.Subject {
@@ -126,8 +126,8 @@ func (p *Provider) verify(ctx context.Context, found *discovered, token *oauth2.
 	if raw != "" {
 		// The verifier does not tell keys that could not be had from a wrong
 		// signature, so the signature is looked at first.
-		if _, err := found.keys.VerifySignature(ctx, raw); err != nil && away(err) != nil {
-			return Identity{}, away(err)
+		if _, err := found.keys.VerifySignature(ctx, raw); err != nil && asUnavailable(err) != nil {
+			return Identity{}, asUnavailable(err)
 		}
 		id, err := found.verifier.Verify(ctx, raw)
 		if err != nil {
@@ -141,7 +141,7 @@ func (p *Provider) verify(ctx context.Context, found *discovered, token *oauth2.
 	if p.incomplete(all, raw) && found.provider.UserInfoEndpoint() != "" {
 		info, err := found.provider.UserInfo(ctx, oauth2.StaticTokenSource(token))
 		if err != nil {
-			if gone := away(err); gone != nil {
+			if gone := asUnavailable(err); gone != nil {
 				return Identity{}, gone
 			}
 			return Identity{}, &Refusal{Message: message, Err: err}
@@ -164,8 +164,8 @@ func (p *Provider) verify(ctx context.Context, found *discovered, token *oauth2.
 	if err != nil {
 		return Identity{}, err
 	}
-	identity.Issuer, identity.Subject, identity.RefreshToken = p.name(), subject, token.RefreshToken
-	if len(raw) <= hintLimit {
+	identity.Issuer, identity.Subject, identity.RefreshToken = p.id(), subject, token.RefreshToken
+	if len(raw) <= maxIDTokenHint {
 		identity.IDToken = raw
 	}
 	return identity, nil
@@ -209,7 +209,7 @@ func checkToken(id *oidc.IDToken, clientID, accessToken string) error {
 
 // quiet keeps what the provider wrote, which may repeat what was sent, out of
 // an error.
-func quiet(err error) error {
+func withoutResponseBody(err error) error {
 	var answer *oauth2.RetrieveError
 	if errors.As(err, &answer) {
 		return fmt.Errorf("the token endpoint answers %s, error %q", answer.Response.Status, answer.ErrorCode)
@@ -219,7 +219,7 @@ func quiet(err error) error {
 
 // problemInWords says what the provider's error code means (RFC 6749, 4.1.2.1,
 // OpenID Connect Core 1.0, 3.1.2.6).
-func problemInWords(code string) string {
+func messageForErrorCode(code string) string {
 	switch code {
 	case "access_denied":
 		return "Sign-in was canceled, or your account has no access to this console."

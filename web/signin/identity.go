@@ -110,7 +110,7 @@ func (c Claims) groups(from claims) ([]string, error) {
 func kubernetesName(prefix, name string) (string, error) {
 	full := prefix + name
 	if strings.HasPrefix(name, reserved) || strings.HasPrefix(full, reserved) {
-		return "", refuse(fmt.Sprintf("Your account has the name %q, which is reserved by Kubernetes. Ask the admin of the sign-in provider.", shortened(name)), "a claim names %q", name)
+		return "", refuse(fmt.Sprintf("Your account has the name %q, which is reserved by Kubernetes. Ask the admin of the sign-in provider.", truncated(name)), "a claim names %q", name)
 	}
 	// U+FFFD is what became of something that was no text: two names that
 	// differ in nothing else would be one.
@@ -124,7 +124,7 @@ func kubernetesName(prefix, name string) (string, error) {
 }
 
 // shortened is enough of a name to know it by.
-func shortened(name string) string {
+func truncated(name string) string {
 	const most = 60
 	if runes := []rune(name); len(runes) > most {
 		return string(runes[:most]) + "…"

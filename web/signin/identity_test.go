@@ -21,7 +21,7 @@ func read(t *testing.T, c Claims, text string) (Identity, error) {
 	}
 	got, err := c.identity(issuer, all)
 	var refusal *Refusal
-	if err != nil && (!errors.As(err, &refusal) || errors.Is(err, ErrAway)) {
+	if err != nil && (!errors.As(err, &refusal) || errors.Is(err, ErrUnavailable)) {
 		t.Errorf("got %v, want a refusal", err)
 	}
 	return got, err

@@ -18,15 +18,15 @@ import (
 
 const (
 	// answerLimit is how long the provider may take for one answer.
-	answerLimit = 10 * time.Second
+	responseTimeout = 10 * time.Second
 	// discoverAgain is how soon a provider that did not answer is asked again.
-	discoverAgain = 2 * time.Second
+	discoveryRetryAfter = 2 * time.Second
 	// answerSize is the largest answer that is read, in bytes: far above the
 	// claims of a user with thousands of groups.
-	answerSize = 4 << 20
+	maxResponse = 4 << 20
 	// hintLimit is the longest ID token that is sent back at sign-out, in
 	// bytes. It travels in an address, and servers bound those at 8 KiB.
-	hintLimit = 3 << 10
+	maxIDTokenHint = 3 << 10
 )
 
 // Config says which provider, and how it names people.
@@ -51,9 +51,9 @@ type Provider struct {
 	config Config
 	client *http.Client
 
-	asking singleflight.Group
-	found  atomic.Pointer[discovered] // nil until the provider has answered for the first time
-	failed atomic.Pointer[failure]    // the last time that it did not; nil for never
+	discovery singleflight.Group
+	found     atomic.Pointer[discovered] // nil until the provider has answered for the first time
+	failed    atomic.Pointer[failure]    // the last time that it did not; nil for never
 }
 
 // failure is an answer that did not come.
@@ -63,7 +63,7 @@ type failure struct {
 }
 
 // name is who this console is to whom.
-func (p *Provider) name() string { return p.config.Issuer + " " + p.config.ClientID }
+func (p *Provider) id() string { return p.config.Issuer + " " + p.config.ClientID }
 
 // discovered is what the provider says about itself.
 type discovered struct {
@@ -71,18 +71,18 @@ type discovered struct {
 	keys     *oidc.RemoteKeySet
 	verifier *oidc.IDTokenVerifier
 	oauth    oauth2.Config
-	about    metadata
+	metadata metadata
 }
 
 // metadata are fields of the discovery document that go-oidc does not give.
 // Sources: OpenID Connect Discovery 1.0, RP-Initiated Logout 1.0, RFC 9207.
 type metadata struct {
-	Keys        string   `json:"jwks_uri"`
-	Algorithms  []string `json:"id_token_signing_alg_values_supported"`
-	Scopes      []string `json:"scopes_supported"`
-	EndSession  string   `json:"end_session_endpoint"`
-	TokenAuth   []string `json:"token_endpoint_auth_methods_supported"`
-	IssInAnswer bool     `json:"authorization_response_iss_parameter_supported"`
+	Keys          string   `json:"jwks_uri"`
+	Algorithms    []string `json:"id_token_signing_alg_values_supported"`
+	Scopes        []string `json:"scopes_supported"`
+	EndSession    string   `json:"end_session_endpoint"`
+	TokenAuth     []string `json:"token_endpoint_auth_methods_supported"`
+	IssInResponse bool     `json:"authorization_response_iss_parameter_supported"`
 }
 
 // New prepares a provider; nothing is asked of it yet.
@@ -94,7 +94,7 @@ func New(config Config) *Provider {
 	if config.Now == nil {
 		config.Now = time.Now
 	}
-	return &Provider{config: config, client: &http.Client{Transport: bounded{transport}, Timeout: answerLimit}}
+	return &Provider{config: config, client: &http.Client{Transport: boundedTransport{transport}, Timeout: responseTimeout}}
 }
 
 // discover returns what the provider says about itself, asking it until it has
@@ -103,16 +103,16 @@ func (p *Provider) discover(ctx context.Context) (*discovered, error) {
 	if found := p.found.Load(); found != nil {
 		return found, nil
 	}
-	if failed := p.failed.Load(); failed != nil && p.config.Now().Sub(failed.at) < discoverAgain {
+	if failed := p.failed.Load(); failed != nil && p.config.Now().Sub(failed.at) < discoveryRetryAfter {
 		return nil, failed.err
 	}
 	// Whoever asked first may leave: the others still want the answer.
-	answer := p.asking.DoChan("", func() (any, error) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerLimit)
+	answer := p.discovery.DoChan("", func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), responseTimeout)
 		defer cancel()
-		found, err := p.ask(ctx)
+		found, err := p.fetchMetadata(ctx)
 		if err != nil {
-			err = fmt.Errorf("%w: %w", ErrAway, err)
+			err = fmt.Errorf("%w: %w", ErrUnavailable, err)
 			p.failed.Store(&failure{at: p.config.Now(), err: err})
 			return nil, err
 		}
@@ -121,7 +121,7 @@ func (p *Provider) discover(ctx context.Context) (*discovered, error) {
 	})
 	select {
 	case <-ctx.Done():
-		return nil, fmt.Errorf("%w: %w", ErrAway, ctx.Err())
+		return nil, fmt.Errorf("%w: %w", ErrUnavailable, ctx.Err())
 	case a := <-answer:
 		if a.Err != nil {
 			return nil, a.Err
@@ -130,27 +130,27 @@ func (p *Provider) discover(ctx context.Context) (*discovered, error) {
 	}
 }
 
-func (p *Provider) ask(ctx context.Context) (*discovered, error) {
+func (p *Provider) fetchMetadata(ctx context.Context) (*discovered, error) {
 	provider, err := oidc.NewProvider(oidc.ClientContext(ctx, p.client), p.config.Issuer)
 	if err != nil {
 		return nil, err
 	}
 	found := &discovered{provider: provider}
-	if err := provider.Claims(&found.about); err != nil {
+	if err := provider.Claims(&found.metadata); err != nil {
 		return nil, fmt.Errorf("its discovery document: %w", err)
 	}
-	found.keys = oidc.NewRemoteKeySet(oidc.ClientContext(context.Background(), p.client), found.about.Keys)
+	found.keys = oidc.NewRemoteKeySet(oidc.ClientContext(context.Background(), p.client), found.metadata.Keys)
 	found.verifier = oidc.NewVerifier(p.config.Issuer, found.keys, &oidc.Config{
-		ClientID: p.config.ClientID, Now: p.config.Now, SupportedSigningAlgs: signed(found.about.Algorithms),
+		ClientID: p.config.ClientID, Now: p.config.Now, SupportedSigningAlgs: asymmetric(found.metadata.Algorithms),
 	})
-	found.oauth = oauth2.Config{ClientID: p.config.ClientID, Endpoint: provider.Endpoint(), RedirectURL: p.config.RedirectURL, Scopes: p.scopes(found.about)}
-	found.oauth.Endpoint.AuthStyle = p.authStyle(found.about)
+	found.oauth = oauth2.Config{ClientID: p.config.ClientID, Endpoint: provider.Endpoint(), RedirectURL: p.config.RedirectURL, Scopes: p.scopes(found.metadata)}
+	found.oauth.Endpoint.AuthStyle = p.authStyle(found.metadata)
 	return found, nil
 }
 
 // signed are the algorithms that sign with a key only the provider has, out of
 // those that it names. Without any, RS256 is what every provider must have.
-func signed(named []string) []string {
+func asymmetric(named []string) []string {
 	public := []string{oidc.RS256, oidc.RS384, oidc.RS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.EdDSA}
 	return slices.DeleteFunc(slices.Clone(named), func(name string) bool { return !slices.Contains(public, name) })
 }
@@ -179,7 +179,7 @@ func (p *Provider) authStyle(about metadata) oauth2.AuthStyle {
 }
 
 // call prepares a call to the token endpoint.
-func (p *Provider) call(ctx context.Context) (*discovered, *oauth2.Config, context.Context, error) {
+func (p *Provider) endpoint(ctx context.Context) (*discovered, *oauth2.Config, context.Context, error) {
 	found, err := p.discover(ctx)
 	if err != nil {
 		return nil, nil, nil, err
@@ -187,7 +187,7 @@ func (p *Provider) call(ctx context.Context) (*discovered, *oauth2.Config, conte
 	config := found.oauth
 	if p.config.ClientSecret != nil {
 		if config.ClientSecret, err = p.config.ClientSecret(); err != nil {
-			return nil, nil, nil, fmt.Errorf("%w: the client secret: %w", ErrAway, err)
+			return nil, nil, nil, fmt.Errorf("%w: the client secret: %w", ErrUnavailable, err)
 		}
 	}
 	return found, &config, oidc.ClientContext(ctx, p.client), nil
@@ -197,10 +197,10 @@ func (p *Provider) call(ctx context.Context) (*discovered, *oauth2.Config, conte
 // empty where the provider has no such place, or has not answered yet.
 func (p *Provider) SignOutURL(idToken string) string {
 	found := p.found.Load()
-	if found == nil || found.about.EndSession == "" {
+	if found == nil || found.metadata.EndSession == "" {
 		return ""
 	}
-	end, err := url.Parse(found.about.EndSession)
+	end, err := url.Parse(found.metadata.EndSession)
 	if err != nil {
 		return ""
 	}
@@ -218,9 +218,9 @@ func (p *Provider) SignOutURL(idToken string) string {
 // answer of the provider's becomes an error of the way to it here, since the
 // libraries above keep neither kind apart, and would repeat error pages, which
 // may repeat secrets, in the log.
-type bounded struct{ next http.RoundTripper }
+type boundedTransport struct{ next http.RoundTripper }
 
-func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
+func (b boundedTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := b.next.RoundTrip(request)
 	if err != nil {
 		return nil, err
@@ -229,7 +229,7 @@ func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
 	if response.StatusCode >= http.StatusInternalServerError || response.StatusCode == http.StatusTooManyRequests {
 		return nil, fmt.Errorf("it answers %s", response.Status)
 	}
-	body, err := io.ReadAll(io.LimitReader(response.Body, answerSize))
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxResponse))
 	if err != nil {
 		return nil, err
 	}

@@ -16,28 +16,28 @@ func TestConfirmingWhoSomebodyIs(t *testing.T) {
 	moved := map[string]any{"sub": "1234", "email": "ada@example.com", "groups": []string{"speech-team", "all"}}
 	nowMoved := signin.Identity{Subject: "1234", User: "ada@example.com", Groups: []string{"all", "speech-team"}}
 	for name, tc := range map[string]struct {
-		behave func(*signintest.Behaviour)
+		behave func(*signintest.Behavior)
 		want   signin.Identity
 	}{
 		"nothing changed":    {want: ada},
-		"the groups changed": {behave: func(b *signintest.Behaviour) { b.Claims = moved }, want: nowMoved},
+		"the groups changed": {behave: func(b *signintest.Behavior) { b.Claims = moved }, want: nowMoved},
 		"no group is left": {
-			behave: func(b *signintest.Behaviour) {
+			behave: func(b *signintest.Behavior) {
 				b.Claims = map[string]any{"sub": "1234", "email": "ada@example.com", "groups": []string{}}
 			},
 			want: signin.Identity{Subject: "1234", User: "ada@example.com", Groups: []string{}},
 		},
 		"no ID token, so userinfo says who it is": {
-			behave: func(b *signintest.Behaviour) { b.Claims, b.NoIDToken = moved, true }, want: nowMoved,
+			behave: func(b *signintest.Behavior) { b.Claims, b.NoIDToken = moved, true }, want: nowMoved,
 		},
 		"another name for the same person": {
-			behave: func(b *signintest.Behaviour) {
+			behave: func(b *signintest.Behavior) {
 				b.Claims = map[string]any{"sub": "1234", "email": "ada.l@example.com", "groups": []string{}}
 			},
 			want: signin.Identity{Subject: "1234", User: "ada.l@example.com", Groups: []string{}},
 		},
 		"the provider signs with another key": {
-			behave: func(b *signintest.Behaviour) { b.Keys = []jose.JSONWebKey{signintest.NewKey(t, "second")} }, want: ada,
+			behave: func(b *signintest.Behavior) { b.Keys = []jose.JSONWebKey{signintest.NewKey(t, "second")} }, want: ada,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -61,8 +61,8 @@ func TestKeepingARefreshTokenThatTheProviderDoesNotReplace(t *testing.T) {
 	provider := signintest.New(t)
 	party := console(provider)
 	was := signedIn(t, party)
-	behave(t, provider, func(b *signintest.Behaviour) {
-		b.Answer = func(answer map[string]any) { delete(answer, "refresh_token") }
+	behave(t, provider, func(b *signintest.Behavior) {
+		b.ChangeTokenResponse = func(answer map[string]any) { delete(answer, "refresh_token") }
 	})
 	got, err := party.Refresh(t.Context(), was)
 	wantIdentity(t, got, err, ada)
@@ -76,24 +76,24 @@ func TestRefusingToConfirm(t *testing.T) {
 	other := signintest.NewKey(t, "first")
 	for name, tc := range map[string]struct {
 		metadata map[string]any
-		behave   func(*signintest.Behaviour)
+		behave   func(*signintest.Behavior)
 		was      func(*signin.Identity)
 		cause    string
 	}{
-		"the provider says no": {behave: func(b *signintest.Behaviour) { b.Refuse = true }, cause: "invalid_grant"},
+		"the provider says no": {behave: func(b *signintest.Behavior) { b.Refuse = true }, cause: "invalid_grant"},
 		"no refresh token":     {was: func(who *signin.Identity) { who.RefreshToken = "" }, cause: "no refresh token"},
 		"another subject": {
-			behave: func(b *signintest.Behaviour) { b.Spoil = set("sub", "5678") }, cause: "subject is another",
+			behave: func(b *signintest.Behavior) { b.ChangeClaims = set("sub", "5678") }, cause: "subject is another",
 		},
 		"another subject in userinfo, without an ID token": {
-			behave: func(b *signintest.Behaviour) {
+			behave: func(b *signintest.Behavior) {
 				b.NoIDToken = true
 				b.UserInfo = func() map[string]any { return map[string]any{"sub": "5678", "email": "ada@example.com"} }
 			},
 			cause: "subject is another",
 		},
 		"rp-userinfo-bad-sub-claim, without an ID token: missing": {
-			behave: func(b *signintest.Behaviour) {
+			behave: func(b *signintest.Behavior) {
 				b.NoIDToken = true
 				b.UserInfo = func() map[string]any { return map[string]any{"email": "ada@example.com"} }
 			},
@@ -101,23 +101,23 @@ func TestRefusingToConfirm(t *testing.T) {
 		},
 		"neither ID token nor userinfo": {
 			metadata: map[string]any{"userinfo_endpoint": ""},
-			behave:   func(b *signintest.Behaviour) { b.NoIDToken = true },
+			behave:   func(b *signintest.Behavior) { b.NoIDToken = true },
 			cause:    "claim email is missing",
 		},
 		"signed by somebody else": {
-			behave: func(b *signintest.Behaviour) {
+			behave: func(b *signintest.Behavior) {
 				b.Sign = func(claims map[string]any) string { return signintest.SignWith(other, jose.RS256, claims) }
 			},
 			cause: "verify",
 		},
-		"ID token of another issuer":   {behave: func(b *signintest.Behaviour) { b.Spoil = set("iss", "https://elsewhere.test") }, cause: "different provider"},
-		"ID token for another console": {behave: func(b *signintest.Behaviour) { b.Spoil = set("aud", "another") }, cause: "expected audience"},
+		"ID token of another issuer":   {behave: func(b *signintest.Behavior) { b.ChangeClaims = set("iss", "https://elsewhere.test") }, cause: "different provider"},
+		"ID token for another console": {behave: func(b *signintest.Behavior) { b.ChangeClaims = set("aud", "another") }, cause: "expected audience"},
 		"groups that are Kubernetes' own": {
-			behave: func(b *signintest.Behaviour) { b.Spoil = set("groups", []string{"system:masters"}) }, cause: "system:masters",
+			behave: func(b *signintest.Behavior) { b.ChangeClaims = set("groups", []string{"system:masters"}) }, cause: "system:masters",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			behave(t, provider, func(b *signintest.Behaviour) { b.Metadata = tc.metadata })
+			behave(t, provider, func(b *signintest.Behavior) { b.Metadata = tc.metadata })
 			party := console(provider)
 			was := signedIn(t, party)
 			if tc.was != nil {
@@ -144,8 +144,8 @@ func TestRefusingUserinfoOfSomebodyElse(t *testing.T) {
 		"no answer to us": {down: map[string]int{"/userinfo": http.StatusForbidden}, cause: "403"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			behave(t, provider, func(b *signintest.Behaviour) {
-				b.Spoil, b.Down = set("groups", nil), tc.down
+			behave(t, provider, func(b *signintest.Behavior) {
+				b.ChangeClaims, b.Fail = set("groups", nil), tc.down
 				b.UserInfo = func() map[string]any { return tc.info }
 			})
 			_, err := signIn(t, party)

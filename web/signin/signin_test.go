@@ -24,16 +24,16 @@ var withoutTokens = cmpopts.IgnoreFields(signin.Identity{}, "RefreshToken", "IDT
 var ada = signin.Identity{Subject: "1234", User: "ada@example.com", Groups: []string{"vision-team"}}
 
 // behave has the provider behave otherwise until the test ends.
-func behave(t *testing.T, provider *signintest.Provider, change func(*signintest.Behaviour)) {
+func behave(t *testing.T, provider *signintest.Provider, change func(*signintest.Behavior)) {
 	t.Helper()
-	var was signintest.Behaviour
-	provider.Change(func(b *signintest.Behaviour) {
+	var was signintest.Behavior
+	provider.Change(func(b *signintest.Behavior) {
 		was = *b
 		if change != nil {
 			change(b)
 		}
 	})
-	t.Cleanup(func() { provider.Change(func(b *signintest.Behaviour) { *b = was }) })
+	t.Cleanup(func() { provider.Change(func(b *signintest.Behavior) { *b = was }) })
 }
 
 // console is a relying party of the provider.
@@ -119,7 +119,7 @@ func wantSecretsKept(t *testing.T, err error) {
 func wantRefused(t *testing.T, err error, cause string) {
 	t.Helper()
 	var refusal *signin.Refusal
-	if !errors.As(err, &refusal) || errors.Is(err, signin.ErrAway) {
+	if !errors.As(err, &refusal) || errors.Is(err, signin.ErrUnavailable) {
 		t.Fatalf("got %v, want a refusal", err)
 	}
 	if refusal.Message == "" || strings.ContainsAny(refusal.Message, "%\n") {
@@ -137,7 +137,7 @@ func wantRefused(t *testing.T, err error, cause string) {
 func wantAway(t *testing.T, err error) {
 	t.Helper()
 	var refusal *signin.Refusal
-	if !errors.Is(err, signin.ErrAway) || errors.As(err, &refusal) {
+	if !errors.Is(err, signin.ErrUnavailable) || errors.As(err, &refusal) {
 		t.Fatalf("got %v, want ErrAway and no refusal", err)
 	}
 	wantSecretsKept(t, err)

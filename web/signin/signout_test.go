@@ -31,7 +31,7 @@ func TestSendingSomebodyToSignOut(t *testing.T) {
 		"the provider's address is not a URL": {end: "https://op.test/%zz", token: "a.b.c"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			behave(t, provider, func(b *signintest.Behaviour) { b.Metadata = map[string]any{"end_session_endpoint": tc.end} })
+			behave(t, provider, func(b *signintest.Behavior) { b.Metadata = map[string]any{"end_session_endpoint": tc.end} })
 			party := console(provider)
 			if early := party.SignOutURL(tc.token); early != "" {
 				t.Errorf("got %q before the provider has answered", early)
@@ -64,7 +64,7 @@ func TestLeavingOutALongHint(t *testing.T) {
 	provider := signintest.New(t)
 	party := console(provider)
 	was := signedIn(t, party)
-	behave(t, provider, func(b *signintest.Behaviour) { b.Spoil = set("photo", strings.Repeat("x", 4000)) })
+	behave(t, provider, func(b *signintest.Behavior) { b.ChangeClaims = set("photo", strings.Repeat("x", 4000)) })
 	if long := signedIn(t, party); long.IDToken != "" {
 		t.Errorf("an ID token of %d bytes is kept", len(long.IDToken))
 	}

@@ -91,9 +91,9 @@ func TestRefusingAnIDToken(t *testing.T) {
 		"nothing of a token": {sign: func(map[string]any) string { return "words of the provider" }, cause: "malformed jwt"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			behave(t, provider, func(b *signintest.Behaviour) {
+			behave(t, provider, func(b *signintest.Behavior) {
 				b.Keys = []jose.JSONWebKey{key, second}
-				b.Spoil, b.Sign = tc.spoil, tc.sign
+				b.ChangeClaims, b.Sign = tc.spoil, tc.sign
 				// A provider that offers every algorithm gets no further.
 				b.Metadata = map[string]any{"id_token_signing_alg_values_supported": []string{"none", "HS256", "RS256"}}
 			})
@@ -107,7 +107,7 @@ func TestRefusingAnIDToken(t *testing.T) {
 
 func TestRefusingAnAnswerWithoutAnIDToken(t *testing.T) {
 	provider := signintest.New(t)
-	provider.Answer = func(answer map[string]any) { delete(answer, "id_token") }
+	provider.ChangeTokenResponse = func(answer map[string]any) { delete(answer, "id_token") }
 	_, err := signIn(t, console(provider))
 	wantRefused(t, err, "no ID token")
 }
@@ -119,7 +119,7 @@ func TestTakingOtherAlgorithmsThatTheProviderNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	curve := jose.JSONWebKey{Key: private, KeyID: "curve", Algorithm: string(jose.ES256), Use: "sig"}
-	provider.Change(func(b *signintest.Behaviour) {
+	provider.Change(func(b *signintest.Behavior) {
 		b.Keys = append(b.Keys, curve)
 		b.Metadata = map[string]any{"id_token_signing_alg_values_supported": []string{"ES256"}}
 	})
@@ -127,7 +127,7 @@ func TestTakingOtherAlgorithmsThatTheProviderNames(t *testing.T) {
 	_, err = signIn(t, party)
 	wantRefused(t, err, "malformed jwt") // RS256, though its key is published
 
-	provider.Change(func(b *signintest.Behaviour) {
+	provider.Change(func(b *signintest.Behavior) {
 		b.Sign = func(claims map[string]any) string { return signintest.SignWith(curve, jose.ES256, claims) }
 	})
 	got, err := signIn(t, party)
@@ -140,11 +140,11 @@ func TestFollowingTheProviderToAnotherKey(t *testing.T) {
 	party := console(provider)
 	signedIn(t, party)
 	old := provider.Keys[0]
-	provider.Change(func(b *signintest.Behaviour) { b.Keys = []jose.JSONWebKey{signintest.NewKey(t, "second")} })
+	provider.Change(func(b *signintest.Behavior) { b.Keys = []jose.JSONWebKey{signintest.NewKey(t, "second")} })
 	got, err := signIn(t, party)
 	wantIdentity(t, got, err, ada)
 
-	provider.Change(func(b *signintest.Behaviour) {
+	provider.Change(func(b *signintest.Behavior) {
 		b.Sign = func(claims map[string]any) string { return signintest.SignWith(old, jose.RS256, claims) }
 	})
 	_, err = signIn(t, party)

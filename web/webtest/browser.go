@@ -27,7 +27,7 @@ type Browser struct {
 }
 
 // Answer is what came back.
-type Answer struct {
+type Response struct {
 	*http.Response
 	Text string // the body
 }
@@ -51,20 +51,20 @@ func (b *Browser) At(c *Console) *Browser {
 
 // Open opens an address as a person does: it goes where it is led, through
 // the provider and back.
-func (b *Browser) Open(path string, headers ...string) Answer {
+func (b *Browser) Open(path string, headers ...string) Response {
 	b.t.Helper()
 	return b.do(b.client, http.MethodGet, path, "", append(Navigation[:len(Navigation):len(Navigation)], headers...))
 }
 
 // Ask sends one request, with no more headers than these, and stays there. They
 // are names and values in turn. A body is a form.
-func (b *Browser) Ask(method, path, body string, headers ...string) Answer {
+func (b *Browser) Ask(method, path, body string, headers ...string) Response {
 	b.t.Helper()
 	return b.do(b.staying(), method, path, body, headers)
 }
 
 // Post sends a form as a page does.
-func (b *Browser) Post(path string, form url.Values) Answer {
+func (b *Browser) Post(path string, form url.Values) Response {
 	b.t.Helper()
 	return b.Ask(http.MethodPost, path, form.Encode(), Navigation...)
 }
@@ -102,7 +102,9 @@ func (b *Browser) Cookie(name string) *http.Cookie {
 }
 
 // Keep puts cookies into it, as somebody with access to it could.
-func (b *Browser) Keep(cookies ...*http.Cookie) { b.client.Jar.SetCookies(b.address("/"), cookies) }
+func (b *Browser) SetCookies(cookies ...*http.Cookie) {
+	b.client.Jar.SetCookies(b.address("/"), cookies)
+}
 
 func (b *Browser) address(path string) *url.URL {
 	address, err := url.Parse(path)
@@ -140,7 +142,7 @@ func (b *Browser) request(method, path, body string, headers []string) *http.Req
 	return request
 }
 
-func (b *Browser) do(client *http.Client, method, path, body string, headers []string) Answer {
+func (b *Browser) do(client *http.Client, method, path, body string, headers []string) Response {
 	b.t.Helper()
 	response, err := client.Do(b.request(method, path, body, headers))
 	if err != nil {
@@ -151,5 +153,5 @@ func (b *Browser) do(client *http.Client, method, path, body string, headers []s
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	return Answer{response, string(text)}
+	return Response{response, string(text)}
 }

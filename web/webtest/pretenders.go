@@ -11,7 +11,7 @@ import (
 )
 
 // pretenders are headers of those who are not signed in, and come close.
-func (c *Console) pretenders(t *testing.T) map[string][]string {
+func (c *Console) invalidCredentials(t *testing.T) map[string][]string {
 	t.Helper()
 	cookie := func(id string) []string { return []string{"Cookie", c.CookieName() + "=" + id} }
 	changed := func(change func(*session.Session)) []string {

@@ -16,7 +16,7 @@ type Access string
 // The ways a route may be open.
 const (
 	SignedIn Access = "people who are signed in"
-	Anybody  Access = "anybody"
+	Public   Access = "anybody"
 )
 
 // Unknown is the key of what answers every address that is no route.
@@ -30,9 +30,9 @@ var parameter = regexp.MustCompile(`:[^/]+|\*`)
 // whatever merely looks like a session is refused, and nothing hidden is told.
 func CheckRoutes(t *testing.T, c *Console, table map[string]Access, hidden ...string) {
 	t.Helper()
-	g := &guard{t: t, c: c, someone: c.Browser(t).SignIn(), stranger: c.Browser(t), hidden: append(hidden, "ada@example.com")}
-	g.stranger.client.Jar = nil
-	pretenders := c.pretenders(t)
+	g := &routeCheck{t: t, c: c, user: c.Browser(t).SignIn(), anonymous: c.Browser(t), hidden: append(hidden, "ada@example.com")}
+	g.anonymous.client.Jar = nil
+	pretenders := c.invalidCredentials(t)
 	seen := map[string][]string{} // methods by path
 	for _, route := range c.Routes() {
 		key := route.Method + " " + route.Path
@@ -50,10 +50,10 @@ func CheckRoutes(t *testing.T, c *Console, table map[string]Access, hidden ...st
 			seen[path] = append(seen[path], method)
 			if access == SignedIn {
 				for name, headers := range pretenders {
-					g.refused(method, path, name, headers)
+					g.wantRejected(method, path, name, headers)
 				}
 			}
-			g.admitted(method, path, access)
+			g.wantAdmitted(method, path, access)
 		}
 	}
 	for key := range table {
@@ -64,25 +64,25 @@ func CheckRoutes(t *testing.T, c *Console, table map[string]Access, hidden ...st
 	for path, methods := range seen {
 		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND", "ODD"} {
 			if !slices.Contains(methods, method) {
-				g.unanswered(method, path)
+				g.wantNoRoute(method, path)
 			}
 		}
 	}
 }
 
 // guard checks the routes of one console.
-type guard struct {
-	t                 *testing.T
-	c                 *Console
-	someone, stranger *Browser // who is signed in, and who is not
-	hidden            []string // what strangers must not be shown
+type routeCheck struct {
+	t               *testing.T
+	c               *Console
+	user, anonymous *Browser // who is signed in, and who is not
+	hidden          []string // what strangers must not be shown
 }
 
 // refused checks that somebody who is not signed in gets nowhere.
-func (g *guard) refused(method, path, who string, headers []string) {
+func (g *routeCheck) wantRejected(method, path, who string, headers []string) {
 	g.t.Helper()
 	for how, sent := range map[string][]string{"as a page": Navigation, "by a script": Script, "by a program": nil} {
-		answer := g.stranger.Ask(method, path, "", slices.Concat(sent, headers)...)
+		answer := g.anonymous.Ask(method, path, "", slices.Concat(sent, headers)...)
 		want := http.StatusUnauthorized
 		if how == "as a page" && (method == http.MethodGet || method == http.MethodHead) {
 			want = http.StatusSeeOther
@@ -93,14 +93,14 @@ func (g *guard) refused(method, path, who string, headers []string) {
 		if to := answer.Header.Get("Location"); want == http.StatusSeeOther && !strings.HasPrefix(to, "/auth/login?return=") {
 			g.t.Errorf("%s %s, asked for %s with %s: leads to %s", method, path, how, who, to)
 		}
-		g.hides(method+" "+path+", asked for "+how+" with "+who, answer)
+		g.wantHidden(method+" "+path+", asked for "+how+" with "+who, answer)
 	}
 }
 
 // unanswered checks a method that is not registered.
-func (g *guard) unanswered(method, path string) {
+func (g *routeCheck) wantNoRoute(method, path string) {
 	g.t.Helper()
-	answer := g.stranger.Ask(method, path, "")
+	answer := g.anonymous.Ask(method, path, "")
 	telling := method == http.MethodOptions && answer.StatusCode == http.StatusNoContent
 	if !telling && (answer.StatusCode < 400 || answer.StatusCode >= 500) {
 		g.t.Errorf("%s %s: %s, and is no route", method, path, answer.Status)
@@ -110,11 +110,11 @@ func (g *guard) unanswered(method, path string) {
 			g.t.Errorf("%s %s: answers %s", method, path, name)
 		}
 	}
-	g.hides(method+" "+path, answer)
+	g.wantHidden(method+" "+path, answer)
 }
 
 // hides checks that nothing hidden is in an answer.
-func (g *guard) hides(what string, answer Answer) {
+func (g *routeCheck) wantHidden(what string, answer Response) {
 	g.t.Helper()
 	for _, secret := range g.hidden {
 		if strings.Contains(answer.Text, secret) {
@@ -125,12 +125,12 @@ func (g *guard) hides(what string, answer Answer) {
 
 // admitted checks that those who may see a route do: otherwise refusing the
 // others would prove nothing.
-func (g *guard) admitted(method, path string, access Access) {
+func (g *routeCheck) wantAdmitted(method, path string, access Access) {
 	g.t.Helper()
-	who := g.someone
-	if access == Anybody {
-		who = g.stranger
-		g.hides(method+" "+path, who.Ask(method, path, "", Navigation...))
+	who := g.user
+	if access == Public {
+		who = g.anonymous
+		g.wantHidden(method+" "+path, who.Ask(method, path, "", Navigation...))
 	}
 	response := who.Stream(method, path, Navigation...) // some are streams
 	defer response.Body.Close()

@@ -12,21 +12,21 @@ import (
 
 // Store is a session.Store in memory.
 type Store struct {
-	mu      sync.Mutex
-	kept    map[string]record
-	counter int
-	away    bool
+	mu          sync.Mutex
+	kept        map[string]record
+	counter     int
+	unavailable bool
 }
 
 type record struct{ sealed, version string }
 
-var errAway = errors.New("the store is away, as the test wants")
+var errUnavailable = errors.New("the store is away, as the test wants")
 
 // SetAway makes every call fail, or work again.
-func (s *Store) SetAway(away bool) {
+func (s *Store) SetUnavailable(away bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.away = away
+	s.unavailable = away
 }
 
 // Names are those that something is kept under, sorted.
@@ -56,8 +56,8 @@ func (s *Store) put(name, sealed string) {
 func (s *Store) Get(_ context.Context, name string) (sealed, version string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.away {
-		return "", "", errAway
+	if s.unavailable {
+		return "", "", errUnavailable
 	}
 	return s.kept[name].sealed, s.kept[name].version, nil
 }
@@ -66,8 +66,8 @@ func (s *Store) Get(_ context.Context, name string) (sealed, version string, err
 func (s *Store) Create(_ context.Context, name, sealed string, _ time.Time) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.away {
-		return false, errAway
+	if s.unavailable {
+		return false, errUnavailable
 	}
 	if _, taken := s.kept[name]; taken {
 		return false, nil
@@ -80,8 +80,8 @@ func (s *Store) Create(_ context.Context, name, sealed string, _ time.Time) (boo
 func (s *Store) Update(_ context.Context, name, sealed string, _ time.Time, version string) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.away {
-		return false, errAway
+	if s.unavailable {
+		return false, errUnavailable
 	}
 	if is, there := s.kept[name]; !there || is.version != version {
 		return false, nil
@@ -94,8 +94,8 @@ func (s *Store) Update(_ context.Context, name, sealed string, _ time.Time, vers
 func (s *Store) Delete(_ context.Context, name string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.away {
-		return errAway
+	if s.unavailable {
+		return errUnavailable
 	}
 	delete(s.kept, name)
 	return nil

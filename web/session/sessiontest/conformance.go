@@ -18,29 +18,29 @@ import (
 const (
 	// longest is what the largest session takes, in bytes: a user with thousands
 	// of groups, and tokens that repeat them.
-	longest = 700 << 10
+	largestSession = 700 << 10
 	// shown is how long a store may take to show what was written.
-	shown = 10 * time.Second
+	visibleWithin = 10 * time.Second
 )
 
-// StoreConformance runs all tests. Writes take effect at once; what Get returns
+// TestStore runs all tests. Writes take effect at once; what Get returns
 // may lag behind, as a watch does. Each call of newStore may return the same
 // store: no test looks at what it did not make.
-func StoreConformance(t *testing.T, newStore func(t *testing.T) session.Store) {
+func TestStore(t *testing.T, newStore func(t *testing.T) session.Store) {
 	for name, test := range map[string]func(*testing.T, store){
-		"nothing is kept under a name before Create":      nothing,
-		"what is created can be read":                     created,
-		"every write makes another version":               versions,
-		"Create does not replace":                         taken,
-		"Update at an old version changes nothing":        stale,
-		"Update does not bring back what is deleted":      deleted,
-		"Update does not change another of the same name": replaced,
-		"Delete of nothing is no error":                   deletedTwice,
-		"a large session is kept whole":                   large,
-		"one name does not touch another":                 apart,
-		"of many updates at once, one wins":               racingUpdates,
-		"of many creations at once, one wins":             racingCreates,
-		"a write that nobody waits for is an error":       cancelled,
+		"nothing is kept under a name before Create":      testNothing,
+		"what is created can be read":                     testCreate,
+		"every write makes another version":               testVersions,
+		"Create does not replace":                         testNameTaken,
+		"Update at an old version changes nothing":        testStaleUpdate,
+		"Update does not bring back what is deleted":      testUpdateAfterDelete,
+		"Update does not change another of the same name": testUpdateAfterRecreate,
+		"Delete of nothing is no error":                   testDeleteTwice,
+		"a large session is kept whole":                   testLarge,
+		"one name does not touch another":                 testSeparateNames,
+		"of many updates at once, one wins":               testConcurrentUpdates,
+		"of many creations at once, one wins":             testConcurrentCreates,
+		"a write that nobody waits for is an error":       testCanceledContext,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, store{t, newStore(t)}) })
 	}
@@ -91,10 +91,10 @@ func (s store) delete(name string) {
 
 // shows waits until Get returns the text; "" for nothing. It returns the
 // version.
-func (s store) shows(name, sealed string) string {
+func (s store) waitFor(name, sealed string) string {
 	s.t.Helper()
 	var got, version string
-	for limit := time.Now().Add(shown); time.Now().Before(limit); time.Sleep(5 * time.Millisecond) {
+	for limit := time.Now().Add(visibleWithin); time.Now().Before(limit); time.Sleep(5 * time.Millisecond) {
 		var err error
 		if got, version, err = s.Get(s.t.Context(), name); err != nil {
 			s.t.Fatal(err)
@@ -108,7 +108,7 @@ func (s store) shows(name, sealed string) string {
 }
 
 // many calls something many times at once, and returns how often it was true.
-func many(t testing.TB, do func(i int) (bool, error)) int {
+func countTrue(t testing.TB, do func(i int) (bool, error)) int {
 	t.Helper()
 	var together sync.WaitGroup
 	won := make([]bool, 10)

@@ -6,25 +6,25 @@ import (
 	"testing"
 )
 
-func nothing(t *testing.T, s store) {
+func testNothing(t *testing.T, s store) {
 	name := newName()
 	for range 3 { // a store that asks twice must not remember the first answer
-		s.shows(name, "")
+		s.waitFor(name, "")
 	}
 	s.create(name, "a.text", true)
-	s.shows(name, "a.text")
+	s.waitFor(name, "a.text")
 }
 
-func created(t *testing.T, s store) {
+func testCreate(t *testing.T, s store) {
 	name, sealed := newName(), newSealed(3000)
 	s.create(name, sealed, true)
-	s.shows(name, sealed)
+	s.waitFor(name, sealed)
 }
 
-func versions(t *testing.T, s store) {
+func testVersions(t *testing.T, s store) {
 	name, seen := newName(), map[string]bool{}
 	s.create(name, "text-0", true)
-	version := s.shows(name, "text-0")
+	version := s.waitFor(name, "text-0")
 	for i := range 5 {
 		if seen[version] {
 			t.Errorf("version %q comes again", version)
@@ -32,83 +32,83 @@ func versions(t *testing.T, s store) {
 		seen[version] = true
 		next := fmt.Sprintf("text-%d", i+1)
 		s.update(name, next, version, true)
-		version = s.shows(name, next)
+		version = s.waitFor(name, next)
 	}
 }
 
-func taken(t *testing.T, s store) {
+func testNameTaken(t *testing.T, s store) {
 	name := newName()
 	s.create(name, "the-first", true)
 	s.create(name, "the-second", false)
-	s.shows(name, "the-first")
+	s.waitFor(name, "the-first")
 	s.delete(name)
 	s.create(name, "the-third", true)
 }
 
-func stale(t *testing.T, s store) {
+func testStaleUpdate(t *testing.T, s store) {
 	name := newName()
 	s.create(name, "the-first", true)
-	old := s.shows(name, "the-first")
+	old := s.waitFor(name, "the-first")
 	s.update(name, "the-second", old, true)
 	s.update(name, "the-third", old, false)
-	now := s.shows(name, "the-second")
+	now := s.waitFor(name, "the-second")
 	s.update(name, "the-fourth", now, true)
-	s.shows(name, "the-fourth")
+	s.waitFor(name, "the-fourth")
 }
 
-func deleted(t *testing.T, s store) {
+func testUpdateAfterDelete(t *testing.T, s store) {
 	name := newName()
 	s.create(name, "the-first", true)
-	version := s.shows(name, "the-first")
+	version := s.waitFor(name, "the-first")
 	s.delete(name)
 	s.update(name, "the-second", version, false)
-	s.shows(name, "")
+	s.waitFor(name, "")
 }
 
-func replaced(t *testing.T, s store) {
+func testUpdateAfterRecreate(t *testing.T, s store) {
 	name := newName()
 	s.create(name, "the-first", true)
-	version := s.shows(name, "the-first")
+	version := s.waitFor(name, "the-first")
 	s.delete(name)
 	s.create(name, "the-second", true)
 	s.update(name, "the-third", version, false) // names are not used again, so it need not be shown
 }
 
-func deletedTwice(t *testing.T, s store) {
+func testDeleteTwice(t *testing.T, s store) {
 	name := newName()
 	s.delete(name)
 	s.create(name, "a.text", true)
 	s.delete(name)
 	s.delete(name)
-	s.shows(name, "")
+	s.waitFor(name, "")
 }
 
-func large(t *testing.T, s store) {
-	name, sealed := newName(), newSealed(longest)
+func testLarge(t *testing.T, s store) {
+	name, sealed := newName(), newSealed(largestSession)
 	s.create(name, sealed, true)
-	version := s.shows(name, sealed)
-	other := newSealed(longest)
+	version := s.waitFor(name, sealed)
+	other := newSealed(largestSession)
 	s.update(name, other, version, true)
-	s.shows(name, other)
+	s.waitFor(name, other)
 }
 
-func apart(t *testing.T, s store) {
+func testSeparateNames(t *testing.T, s store) {
 	one, other := newName(), newName()
 	s.create(one, "of-one", true)
 	s.create(other, "of-other", true)
-	s.update(one, "of-one-again", s.shows(one, "of-one"), true)
+	s.update(one, "of-one-again", s.waitFor(one, "of-one"), true)
 	s.delete(one)
-	s.shows(one, "")
-	s.shows(other, "of-other")
+	s.waitFor(one, "")
+	s.waitFor(other, "of-other")
 }
 
-func racingUpdates(t *testing.T, s store) {
+func testConcurrentUpdates(t *testing.T, s store) {
 	name := newName()
 	s.create(name, "the-first", true)
-	version := s.shows(name, "the-first")
+	version := s.waitFor(name, "the-first")
 	for round := range 5 {
 		winner := make(chan string, 10)
-		won := many(t, func(i int) (bool, error) {
+		won := countTrue(t, func(i int) (bool, error) {
 			text := fmt.Sprintf("round-%d-of-%d", round, i)
 			kept, err := s.Update(t.Context(), name, text, inAnHour(), version)
 			if kept {
@@ -119,15 +119,15 @@ func racingUpdates(t *testing.T, s store) {
 		if won != 1 {
 			t.Fatalf("%d of the updates won, want one", won)
 		}
-		version = s.shows(name, <-winner)
+		version = s.waitFor(name, <-winner)
 	}
 }
 
-func racingCreates(t *testing.T, s store) {
+func testConcurrentCreates(t *testing.T, s store) {
 	name := newName()
 	t.Cleanup(func() { _ = s.Store.Delete(context.Background(), name) })
 	winner := make(chan string, 10)
-	won := many(t, func(i int) (bool, error) {
+	won := countTrue(t, func(i int) (bool, error) {
 		text := fmt.Sprintf("of-%d", i)
 		made, err := s.Create(t.Context(), name, text, inAnHour())
 		if made {
@@ -138,13 +138,13 @@ func racingCreates(t *testing.T, s store) {
 	if won != 1 {
 		t.Fatalf("%d of the creations won, want one", won)
 	}
-	s.shows(name, <-winner)
+	s.waitFor(name, <-winner)
 }
 
-func cancelled(t *testing.T, s store) {
+func testCanceledContext(t *testing.T, s store) {
 	name := newName()
 	s.create(name, "the-first", true)
-	version := s.shows(name, "the-first")
+	version := s.waitFor(name, "the-first")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if made, err := s.Create(ctx, newName(), "the-second", inAnHour()); err == nil || made {
@@ -153,5 +153,5 @@ func cancelled(t *testing.T, s store) {
 	if kept, err := s.Update(ctx, name, "the-second", inAnHour(), version); err == nil || kept {
 		t.Errorf("Update returns %t and no error", kept)
 	}
-	s.shows(name, "the-first")
+	s.waitFor(name, "the-first")
 }

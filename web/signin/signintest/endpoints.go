@@ -23,7 +23,7 @@ func (p *Provider) discovery(w http.ResponseWriter, _ *http.Request) {
 		"scopes_supported": []string{"openid", "email", "groups", "offline_access"},
 	}
 	maps.Copy(document, p.Metadata)
-	answer(w, http.StatusOK, document)
+	respond(w, http.StatusOK, document)
 }
 
 func (p *Provider) keys(w http.ResponseWriter, _ *http.Request) {
@@ -31,7 +31,7 @@ func (p *Provider) keys(w http.ResponseWriter, _ *http.Request) {
 	for _, key := range p.Keys {
 		public.Keys = append(public.Keys, key.Public())
 	}
-	answer(w, http.StatusOK, public)
+	respond(w, http.StatusOK, public)
 }
 
 // authorize signs the person in without asking.
@@ -44,8 +44,8 @@ func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
 	code := rand.Text()
 	p.codes[code] = grant{nonce: query.Get("nonce"), challenge: query.Get("code_challenge")}
 	values := url.Values{"code": {code}, "state": {query.Get("state")}}
-	if p.Authorize != nil {
-		p.Authorize(values)
+	if p.ChangeAuthorizeResponse != nil {
+		p.ChangeAuthorizeResponse(values)
 	}
 	http.Redirect(w, r, query.Get("redirect_uri")+"?"+values.Encode(), http.StatusFound)
 }
@@ -63,7 +63,7 @@ func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 		known = basic
 	}
 	if !known(r) {
-		answer(w, http.StatusUnauthorized, map[string]any{"error": "invalid_client"})
+		respond(w, http.StatusUnauthorized, map[string]any{"error": "invalid_client"})
 		return
 	}
 	var granted grant
@@ -75,25 +75,25 @@ func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 		sum := sha256.Sum256([]byte(r.PostForm.Get("code_verifier")))
 		ok = ok && base64.RawURLEncoding.EncodeToString(sum[:]) == granted.challenge
 	case "refresh_token":
-		granted, ok = p.refreshs[r.PostForm.Get("refresh_token")]
-		delete(p.refreshs, r.PostForm.Get("refresh_token"))
+		granted, ok = p.refreshTokens[r.PostForm.Get("refresh_token")]
+		delete(p.refreshTokens, r.PostForm.Get("refresh_token"))
 		granted.nonce = ""
 		ok = ok && !p.Refuse
 	}
 	if !ok {
-		answer(w, http.StatusBadRequest, map[string]any{"error": "invalid_grant"})
+		respond(w, http.StatusBadRequest, map[string]any{"error": "invalid_grant"})
 		return
 	}
 	refresh := "canary-refresh-" + rand.Text()
-	p.refreshs[refresh] = granted
+	p.refreshTokens[refresh] = granted
 	response := map[string]any{"access_token": "canary-access-" + rand.Text(), "token_type": "Bearer", "expires_in": 300, "refresh_token": refresh}
 	if r.PostForm.Get("grant_type") == "authorization_code" || !p.NoIDToken {
 		response["id_token"] = p.idToken(granted.nonce)
 	}
-	if p.Answer != nil {
-		p.Answer(response)
+	if p.ChangeTokenResponse != nil {
+		p.ChangeTokenResponse(response)
 	}
-	answer(w, http.StatusOK, response)
+	respond(w, http.StatusOK, response)
 }
 
 func basic(r *http.Request) bool {
@@ -108,8 +108,8 @@ func (p *Provider) idToken(nonce string) string {
 		claims["nonce"] = nonce
 	}
 	maps.Copy(claims, p.Claims)
-	if p.Spoil != nil {
-		p.Spoil(claims)
+	if p.ChangeClaims != nil {
+		p.ChangeClaims(claims)
 	}
 	if p.Sign != nil {
 		return p.Sign(claims)
@@ -119,20 +119,20 @@ func (p *Provider) idToken(nonce string) string {
 
 func (p *Provider) userinfo(w http.ResponseWriter, _ *http.Request) {
 	if p.UserInfo != nil {
-		answer(w, http.StatusOK, p.UserInfo())
+		respond(w, http.StatusOK, p.UserInfo())
 		return
 	}
-	answer(w, http.StatusOK, p.Claims)
+	respond(w, http.StatusOK, p.Claims)
 }
 
 // repeat is the worst that an error page can do with secrets.
-func repeat(w http.ResponseWriter, r *http.Request, status int) {
+func echoSecrets(w http.ResponseWriter, r *http.Request, status int) {
 	body, _ := io.ReadAll(r.Body)
 	_, secret, _ := r.BasicAuth()
 	http.Error(w, fmt.Sprintf("canary-page %s %s %s", r.Header.Get("Authorization"), secret, body), status)
 }
 
-func answer(w http.ResponseWriter, status int, value any) {
+func respond(w http.ResponseWriter, status int, value any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(value)

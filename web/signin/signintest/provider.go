@@ -28,29 +28,29 @@ type Provider struct {
 	Issuer string
 
 	mu sync.Mutex
-	Behaviour
-	codes    map[string]grant
-	refreshs map[string]grant
-	handler  http.Handler
+	Behavior
+	codes         map[string]grant
+	refreshTokens map[string]grant
+	handler       http.Handler
 }
 
-// Behaviour is what a test may change.
-type Behaviour struct {
-	Keys      []jose.JSONWebKey                              // those that it publishes, private parts included
-	Sign      func(claims map[string]any) string             // makes the ID token; nil signs with the first key
-	Claims    map[string]any                                 // of the person who signs in
-	Spoil     func(claims map[string]any)                    // changes the claims of an ID token before it is signed
-	UserInfo  func() map[string]any                          // nil gives Claims
-	Metadata  map[string]any                                 // over the discovery document
-	Authorize func(answer url.Values)                        // changes the answer to an authorization request
-	NoIDToken bool                                           // in the answer to a refresh
-	Refuse    bool                                           // every refresh, as invalid_grant
-	Away      bool                                           // answers 503 to everything
-	Requests  map[string]int                                 // how often each path was asked
-	Token     func(w http.ResponseWriter, f url.Values) bool // answers the token endpoint itself, if it returns true
-	Down      map[string]int                                 // answers these paths with this status, and with what it was sent
-	Client    func(r *http.Request) bool                     // whether the token endpoint takes the client for itself; nil wants Basic
-	Answer    func(answer map[string]any)                    // changes the answer of the token endpoint
+// Behavior is what a test may change.
+type Behavior struct {
+	Keys                    []jose.JSONWebKey                              // those that it publishes, private parts included
+	Sign                    func(claims map[string]any) string             // makes the ID token; nil signs with the first key
+	Claims                  map[string]any                                 // of the person who signs in
+	ChangeClaims            func(claims map[string]any)                    // changes the claims of an ID token before it is signed
+	UserInfo                func() map[string]any                          // nil gives Claims
+	Metadata                map[string]any                                 // over the discovery document
+	ChangeAuthorizeResponse func(answer url.Values)                        // changes the answer to an authorization request
+	NoIDToken               bool                                           // in the answer to a refresh
+	Refuse                  bool                                           // every refresh, as invalid_grant
+	Unavailable             bool                                           // answers 503 to everything
+	Requests                map[string]int                                 // how often each path was asked
+	Token                   func(w http.ResponseWriter, f url.Values) bool // answers the token endpoint itself, if it returns true
+	Fail                    map[string]int                                 // answers these paths with this status, and with what it was sent
+	Client                  func(r *http.Request) bool                     // whether the token endpoint takes the client for itself; nil wants Basic
+	ChangeTokenResponse     func(answer map[string]any)                    // changes the answer of the token endpoint
 }
 
 type grant struct {
@@ -61,7 +61,7 @@ type grant struct {
 // email and groups, until the test ends.
 func New(t testing.TB) *Provider {
 	t.Helper()
-	p := &Provider{codes: map[string]grant{}, refreshs: map[string]grant{}, Behaviour: Behaviour{
+	p := &Provider{codes: map[string]grant{}, refreshTokens: map[string]grant{}, Behavior: Behavior{
 		Keys:     []jose.JSONWebKey{NewKey(t, "first")},
 		Claims:   map[string]any{"sub": "1234", "email": "ada@example.com", "groups": []string{"vision-team"}},
 		Requests: map[string]int{},
@@ -76,12 +76,12 @@ func New(t testing.TB) *Provider {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.Requests[r.URL.Path]++
-		if p.Away {
+		if p.Unavailable {
 			http.Error(w, "away", http.StatusServiceUnavailable)
 			return
 		}
-		if status := p.Down[r.URL.Path]; status != 0 {
-			repeat(w, r, status)
+		if status := p.Fail[r.URL.Path]; status != 0 {
+			echoSecrets(w, r, status)
 			return
 		}
 		mux.ServeHTTP(w, r)
@@ -103,14 +103,14 @@ func NewKey(t testing.TB, id string) jose.JSONWebKey {
 }
 
 // Change makes the provider behave otherwise from now on.
-func (p *Provider) Change(change func(*Behaviour)) {
+func (p *Provider) Change(change func(*Behavior)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	change(&p.Behaviour)
+	change(&p.Behavior)
 }
 
 // Asked is how often a path was asked.
-func (p *Provider) Asked(path string) int {
+func (p *Provider) Requested(path string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.Requests[path]
