@@ -138,7 +138,7 @@ func seenTeams(scope access.Scope, there, asked []string) []string {
 
 // withPast are the rows with what history has of each class, and those of classes
 // that nobody has a task of now.
-func withPast(rows []tasks.PriorityClassRow, sums []history.ClassSums) []tasks.PriorityClassRow {
+func withPast(rows []tasks.PriorityClassRow, sums []history.ClassStats) []tasks.PriorityClassRow {
 	merged := slices.Clone(rows)
 	for i := range merged {
 		merged[i].SetEnded(0, 0, 0, 0, 0, 0)
@@ -225,7 +225,7 @@ func className(object string) string { return strings.TrimSuffix(object, "-prior
 // pastSums are what history has of a range: from, or from when it began.
 type pastSums struct {
 	began, from, to time.Time // began is zero where nothing is recorded; to is zero for now
-	sums            []history.ClassSums
+	sums            []history.ClassStats
 	read            time.Time
 	took            time.Duration // to read them
 }
@@ -263,7 +263,7 @@ func (k *keptSums) get(ctx context.Context, past History, teams []string, over c
 	var to time.Time
 	found.from, to = over.times(found.began, now)
 	if !found.began.IsZero() && found.from.Before(to) && (teams == nil || len(teams) > 0) {
-		if found.sums, err = past.Classes(ctx, teams, found.from, to); err != nil {
+		if found.sums, err = past.ClassStats(ctx, teams, found.from, to); err != nil {
 			return found, err
 		}
 	}

@@ -37,23 +37,23 @@ func (d *capacityDomain) Within(context.Context, access.Scope) (*capacity.Snapsh
 // historyDomain is what was, in memory: every amount is its holder's, all the
 // time.
 type historyDomain struct {
-	classes []history.ClassSums
-	amounts map[history.Holder]float64
+	classes []history.ClassStats
+	amounts map[history.SeriesKey]float64
 	gaps    []history.Gap
 	since   time.Time
 	failure error
-	asked   []history.Holder
+	asked   []history.SeriesKey
 	from    time.Time
 }
 
-func (d *historyDomain) Classes(_ context.Context, _ []string, from, _ time.Time) ([]history.ClassSums, error) {
+func (d *historyDomain) ClassStats(_ context.Context, _ []string, from, _ time.Time) ([]history.ClassStats, error) {
 	d.from = from
 	return d.classes, d.failure
 }
 
-func (d *historyDomain) Series(_ context.Context, holders []history.Holder, from, to time.Time, count int) (map[history.Holder][]history.Point, error) {
+func (d *historyDomain) Series(_ context.Context, holders []history.SeriesKey, from, to time.Time, count int) (map[history.SeriesKey][]history.Point, error) {
 	d.asked = holders
-	series := map[history.Holder][]history.Point{}
+	series := map[history.SeriesKey][]history.Point{}
 	for _, holder := range holders {
 		for i := range count {
 			amount, known := d.amounts[holder]
@@ -63,8 +63,8 @@ func (d *historyDomain) Series(_ context.Context, holders []history.Holder, from
 	return series, d.failure
 }
 
-func (d *historyDomain) Totals(context.Context, []history.Holder, time.Time, time.Time) (map[history.Holder]history.Total, error) {
-	return map[history.Holder]history.Total{{}: {Sum: new(big.Int)}}, d.failure
+func (d *historyDomain) Totals(context.Context, []history.SeriesKey, time.Time, time.Time) (map[history.SeriesKey]history.Total, error) {
+	return map[history.SeriesKey]history.Total{{}: {Sum: new(big.Int)}}, d.failure
 }
 
 func (d *historyDomain) Gaps(context.Context, time.Time, time.Time) ([]history.Gap, error) {
@@ -75,7 +75,7 @@ func (d *historyDomain) Tasks(context.Context, history.Query) ([]history.Task, e
 	return nil, d.failure
 }
 
-func (d *historyDomain) Life(context.Context, string) (history.Task, []history.Step, bool, error) {
+func (d *historyDomain) Timeline(context.Context, string) (history.Task, []history.Event, bool, error) {
 	return history.Task{}, nil, false, d.failure
 }
 
@@ -268,8 +268,8 @@ func TestDashboardWithoutItsSources(t *testing.T) {
 }
 
 func TestDashboardHistory(t *testing.T) {
-	at := func(pool string, measure history.Measure) history.Holder {
-		return history.Holder{Pool: pool, Resource: catalog.GPU, Measure: measure}
+	at := func(pool string, measure history.Measure) history.SeriesKey {
+		return history.SeriesKey{Pool: pool, Resource: catalog.GPU, Measure: measure}
 	}
 	d := &domain{capacity: capacityDomain{snapshot: someCluster()}}
 	d.list.ByPriorityClass = []tasks.PriorityClassRow{
@@ -277,10 +277,10 @@ func TestDashboardHistory(t *testing.T) {
 		{Running: 0, Pending: 1, Waiting: time.Minute},
 	}
 	past := &historyDomain{
-		amounts: map[history.Holder]float64{at("p5", history.OwnBound): 6, at("g6", history.OwnBound): 3.5, at("p5", history.Physical): 1600},
-		gaps:    []history.Gap{{From: time.Now().Add(-2 * time.Hour), To: time.Now().Add(-time.Hour), Why: "The console was not running."}},
+		amounts: map[history.SeriesKey]float64{at("p5", history.OwnBound): 6, at("g6", history.OwnBound): 3.5, at("p5", history.Physical): 1600},
+		gaps:    []history.Gap{{From: time.Now().Add(-2 * time.Hour), To: time.Now().Add(-time.Hour), Reason: "The console was not running."}},
 		since:   time.Now().Add(-time.Hour),
-		classes: []history.ClassSums{
+		classes: []history.ClassStats{
 			{Class: "", Waits: 2, WaitMillis: 10_000, LongestWait: 8 * time.Second},
 			{Class: "training-priority", Runs: 4, RunMillis: 4 * 3_600_000, LongestRun: 2 * time.Hour},
 			{Class: "gone-priority", Runs: 1, RunMillis: 1000, LongestRun: time.Second},

@@ -17,22 +17,22 @@ import (
 
 // loopSteps are what history has of a task that was preempted so many times by
 // one other, 730 ms from one to the next: one step for each second.
-func loopSteps(preemptions int, by history.Party) (steps []history.Step) {
+func loopSteps(preemptions int, by history.TaskRef) (steps []history.Event) {
 	began := noon.Add(time.Hour)
 	for n := range preemptions {
 		at := began.Add(time.Duration(n) * 730 * time.Millisecond).Truncate(time.Second)
 		nth := int32(n) + 1
 		if last := len(steps) - 1; last >= 0 && steps[last].At.Equal(at) {
-			steps[last].Last = nth
+			steps[last].LastPreemption = nth
 			continue
 		}
 		if n > 0 {
-			steps = append(steps, history.Step{Part: "w1", At: at, What: "Admitted", Ran: -1})
+			steps = append(steps, history.Event{WorkloadUID: "w1", At: at, Type: "Admitted", Ran: -1})
 		}
-		steps = append(steps, history.Step{Part: "w1", At: at, What: "Preempted", Reason: "InClusterQueue", By: by, First: nth, Last: nth})
+		steps = append(steps, history.Event{WorkloadUID: "w1", At: at, Type: "Preempted", Reason: "InClusterQueue", Other: by, FirstPreemption: nth, LastPreemption: nth})
 	}
 	steps[0].Ran = 50 * time.Minute
-	return append([]history.Step{{Part: "w1", At: noon.Add(10 * time.Minute), What: "Admitted", Ran: -1}}, steps...)
+	return append([]history.Event{{WorkloadUID: "w1", At: noon.Add(10 * time.Minute), Type: "Admitted", Ran: -1}}, steps...)
 }
 
 // What repeats is one line, with Kueue's count.
@@ -50,12 +50,12 @@ func TestRepeatedPreemptionsAreOneLine(t *testing.T) {
 		return preempted(seconds, append([]func(*tasks.Event){func(e *tasks.Event) { e.Type, e.Preemptor, e.PreemptorUID, e.Reason, e.Ran = what, nil, "", "", -1 }}, more...)...)
 	}
 	deactivated := func(e *tasks.Event) { e.Reason, e.Message = "Deactivated", "The workload is deactivated" }
-	party := history.Party{Namespace: "ns", Kind: "Job", Name: "other", UID: "p", Team: "vision"}
-	hidden := history.Party{Namespace: "secret-ns", Kind: "Job", Name: "secret-job", UID: "p", Team: "secret-team"}
+	party := history.TaskRef{Namespace: "ns", Kind: "Job", Name: "other", UID: "p", Team: "vision"}
+	hidden := history.TaskRef{Namespace: "secret-ns", Kind: "Job", Name: "secret-job", UID: "p", Team: "secret-team"}
 	cases := map[string]struct {
 		state    tasks.State // Pending where it is empty
 		timeline []tasks.Event
-		steps    []history.Step
+		steps    []history.Event
 		want     []string // the lines that tell of a loss or of the guard, the last first
 		lines    int
 	}{
@@ -177,7 +177,7 @@ func TestRepeatedPreemptionsAreOneLine(t *testing.T) {
 // waits.
 func TestPastTaskFoldsPreemptions(t *testing.T) {
 	p := past()
-	p.steps["u1"] = loopSteps(63, history.Party{Namespace: "secret-ns", Kind: "Job", Name: "secret-job", UID: "p", Team: "secret-team"})
+	p.steps["u1"] = loopSteps(63, history.TaskRef{Namespace: "secret-ns", Kind: "Job", Name: "secret-job", UID: "p", Team: "secret-team"})
 	_, page := get(t, serve(t, &domain{past: p, scope: &mine})+"/tasks/ns/job/train?uid=u1")
 	htmlcheck.Page(t, page)
 	line := page.Find("#task-timeline li.timeline-pre")
@@ -212,10 +212,10 @@ func TestRunsThatAreLeftOut(t *testing.T) {
 			}
 			if tc.recorded != nil {
 				p := past()
-				p.classes = map[string][]history.ClassSums{}
+				p.classes = map[string][]history.ClassStats{}
 				total = 0
 				for i, n := range tc.recorded {
-					p.classes["vision"] = append(p.classes["vision"], history.ClassSums{Class: fmt.Sprint("c", i, "-priority"), LoopRuns: n})
+					p.classes["vision"] = append(p.classes["vision"], history.ClassStats{Class: fmt.Sprint("c", i, "-priority"), LoopRuns: n})
 					total += int(n)
 				}
 				d.past = p

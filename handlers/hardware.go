@@ -23,7 +23,7 @@ type Hardware interface {
 	// Now is what is known of now; it never waits.
 	Now() utilization.State
 	// History is what gauges showed; it waits a second at most.
-	History(ctx context.Context, span utilization.Span, c utilization.Cluster, pool string) (utilization.History, error)
+	History(ctx context.Context, span utilization.Range, c utilization.Inventory, pool string) (utilization.History, error)
 	// IdleAfter is how long a task must have done nothing to be idle.
 	IdleAfter() time.Duration
 }
@@ -40,10 +40,10 @@ const noTeam = ""
 // hardwareNow is what is known of the hardware, as everybody with a scope sees it.
 type hardwareNow struct {
 	state   utilization.State
-	cluster utilization.Cluster
+	cluster utilization.Inventory
 	pool    string
 	sums    utilization.Sums // of no devices without a reading
-	held    map[utilization.UseKey]float64
+	held    map[utilization.UsageKey]float64
 	owners  map[string]tasks.Owner // by what stands for a task in sums
 }
 
@@ -57,23 +57,23 @@ func (h *Handlers) hardwareNow(ctx context.Context, scope access.Scope, pool str
 	if err != nil {
 		return hardwareNow{}, err
 	}
-	n := hardwareNow{state: h.Hardware.Now(), owners: map[string]tasks.Owner{}, held: map[utilization.UseKey]float64{}}
+	n := hardwareNow{state: h.Hardware.Now(), owners: map[string]tasks.Owner{}, held: map[utilization.UsageKey]float64{}}
 	for _, p := range snapshot.Pools {
 		if p.Name == pool {
 			n.pool = pool
 		}
 	}
-	n.cluster = utilization.Cluster{Nodes: places(snapshot), Pods: func(name utilization.PodName) (utilization.Holder, bool) {
+	n.cluster = utilization.Inventory{Nodes: places(snapshot), Pods: func(name utilization.PodName) (utilization.PodOwner, bool) {
 		o, known := owner(tasks.PodName(name))
 		switch {
 		case !known:
-			return utilization.Holder{}, false
+			return utilization.PodOwner{}, false
 		case o.Hidden:
-			return utilization.Holder{Team: otherTeams}, true
+			return utilization.PodOwner{Team: otherTeams}, true
 		}
 		key := strings.Join([]string{o.Task.Namespace, o.Task.Kind, o.Task.Name, o.Task.UID}, "/")
 		n.owners[key] = o
-		return utilization.Holder{Team: o.Team, Task: key, Held: o.Accelerators, Since: o.AdmittedAt}, true
+		return utilization.PodOwner{Team: o.Team, Task: key, Accelerators: o.Accelerators, AdmittedAt: o.AdmittedAt}, true
 	}}
 	for _, team := range snapshot.Teams {
 		n.hold(team.Name, team)
@@ -92,11 +92,11 @@ func (h *Handlers) hardwareNow(ctx context.Context, scope access.Scope, pool str
 }
 
 // places are the nodes of a snapshot, with what they have of devices.
-func places(snapshot *capacity.Snapshot) map[string]utilization.Place {
-	nodes := make(map[string]utilization.Place, len(snapshot.Nodes))
+func places(snapshot *capacity.Snapshot) map[string]utilization.NodeInfo {
+	nodes := make(map[string]utilization.NodeInfo, len(snapshot.Nodes))
 	for i := range snapshot.Nodes {
 		node := &snapshot.Nodes[i]
-		place := utilization.Place{Pool: node.Pool}
+		place := utilization.NodeInfo{Pool: node.Pool}
 		for resource, amount := range node.Physical {
 			// Partitions are of GPUs that are counted.
 			if kind, share := utilization.KindOf(resource); kind != "" && share == 1 && amount > 0 {
@@ -115,7 +115,7 @@ func places(snapshot *capacity.Snapshot) map[string]utilization.Place {
 func (n *hardwareNow) hold(name string, team capacity.Team) {
 	for _, cell := range team.Cells {
 		if kind, share := utilization.KindOf(cell.Resource); kind != "" && cell.Held > 0 && (n.pool == "" || cell.Pool == n.pool) {
-			n.held[utilization.UseKey{Name: name, Kind: kind}] += float64(cell.Held) * share
+			n.held[utilization.UsageKey{Name: name, Kind: kind}] += float64(cell.Held) * share
 		}
 	}
 }
@@ -130,7 +130,7 @@ func (h *Handlers) hardwareSection(ctx context.Context, scope access.Scope, pool
 	if err != nil {
 		return views.HardwareSection{}, err
 	}
-	s := views.HardwareSection{Trouble: n.state.Trouble, AsOf: n.asOf(), Gauges: n.gauges(), Use: n.use(), CSVURL: addressWith(hardwareCSVURL, nil, "pool", n.pool)}
+	s := views.HardwareSection{Trouble: n.state.Warning, AsOf: n.asOf(), Gauges: n.gauges(), Use: n.use(), CSVURL: addressWith(hardwareCSVURL, nil, "pool", n.pool)}
 	h.hardwareIdle(&s, n)
 	s.Chart = h.hardwareChart(ctx, n, r)
 	return s, nil
@@ -144,11 +144,11 @@ func (n hardwareNow) asOf() string {
 	parts := []string{"as of " + duration(n.state.Age) + " ago"}
 	for _, kind := range n.kinds() {
 		g := n.sums.All.Devices[kind]
-		parts = append(parts, fmt.Sprintf("%s of %s %ss have data", thousands(g.Have), thousands(g.There), kind))
+		parts = append(parts, fmt.Sprintf("%s of %s %ss have data", thousands(g.Reporting), thousands(g.Total), kind))
 	}
 	text := strings.Join(parts, ", ")
-	if n.sums.Strange > 0 {
-		text += fmt.Sprintf("; %s on unknown nodes not counted", countOf(n.sums.Strange, "more device"))
+	if n.sums.UnknownNodeDevices > 0 {
+		text += fmt.Sprintf("; %s on unknown nodes not counted", countOf(n.sums.UnknownNodeDevices, "more device"))
 	}
 	return text
 }
@@ -178,12 +178,12 @@ func (n hardwareNow) gauges() []views.HardwareGauge {
 		}
 		return fmt.Sprintf("%d of %s", have, countOf(of, what)) + map[bool]string{true: " has data", false: " have data"}[of == 1]
 	}
-	if gpus.There > 0 || neuron.There == 0 {
-		add("gpu", "GPU utilization", "Mean utilization of the GPUs with data. A MIG device counts by its share of a GPU.", "GPUs", 1, gpus.Ratio, withData(int(gpus.Have), int(gpus.There), "GPU"))
+	if gpus.Total > 0 || neuron.Total == 0 {
+		add("gpu", "GPU utilization", "Mean utilization of the GPUs with data. A MIG device counts by its share of a GPU.", "GPUs", 1, gpus.Ratio, withData(int(gpus.Reporting), int(gpus.Total), "GPU"))
 		add("gpu-memory", "GPU memory", "Used GPU memory of all GPU memory, for GPUs that report both.", "GiB", GiB, gpus.Memory, "")
 	}
-	if neuron.There > 0 {
-		add("neuron", "Neuron utilization", "Mean utilization of the cores of Neuron devices.", "devices", 1, neuron.Ratio, withData(int(neuron.Have), int(neuron.There), "device"))
+	if neuron.Total > 0 {
+		add("neuron", "Neuron utilization", "Mean utilization of the cores of Neuron devices.", "devices", 1, neuron.Ratio, withData(int(neuron.Reporting), int(neuron.Total), "device"))
 		add("neuron-memory", "Neuron memory", "Neuron memory used by processes of all Neuron memory, for devices that report both.", "GiB", GiB, all.NeuronMemory, "")
 	}
 	add("cpu", "vCPU utilization", "Share of time in which vCPUs are not idle.", "vCPUs", 1, all.CPU, withData(all.CPUNodes, all.Nodes, "node"))
@@ -201,7 +201,7 @@ func (h *Handlers) hardwareChart(ctx context.Context, n hardwareNow, r timeRange
 		chart.Empty = "The range is empty. Choose another one."
 		return chart
 	}
-	span := utilization.Span{From: r.From, To: r.To, Step: r.To.Sub(r.From) / time.Duration(r.Buckets)}
+	span := utilization.Range{From: r.From, To: r.To, Step: r.To.Sub(r.From) / time.Duration(r.Buckets)}
 	history, err := h.Hardware.History(ctx, span, n.cluster, n.pool)
 	var told *governance.Error
 	switch {
@@ -212,14 +212,14 @@ func (h *Handlers) hardwareChart(ctx context.Context, n hardwareNow, r timeRange
 		chart.Empty = "Hardware history is not available. See the console's log for the reason."
 		return chart
 	}
-	chart.Note = history.Trouble
+	chart.Note = history.Warning
 	for _, at := range history.Times {
 		chart.Times = append(chart.Times, at.Unix())
 	}
 	known := false
 	for _, line := range []struct {
 		label, tone string
-		values      utilization.Line
+		values      utilization.Series
 	}{
 		{"GPU", "own", history.GPU}, {"GPU memory", "borrowed", history.GPUMemory}, {"Neuron", "ok", history.Neuron},
 		{"vCPU", "wait", history.CPU}, {"Memory", "outside", history.Memory},

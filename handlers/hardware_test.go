@@ -34,8 +34,8 @@ var busyNow = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 func (b *busyCluster) Now() utilization.State   { return b.state }
 func (b *busyCluster) IdleAfter() time.Duration { return 30 * time.Minute }
 
-func (b *busyCluster) History(_ context.Context, span utilization.Span, _ utilization.Cluster, _ string) (utilization.History, error) {
-	return utilization.History{Times: []time.Time{span.From, span.From.Add(span.Step)}, GPU: utilization.Line{math.NaN(), 0.4567}, GPUMemory: utilization.Line{0, 0}, CPU: utilization.Line{1, 1}, Memory: utilization.Line{0.5, 0.5}}, b.history
+func (b *busyCluster) History(_ context.Context, span utilization.Range, _ utilization.Inventory, _ string) (utilization.History, error) {
+	return utilization.History{Times: []time.Time{span.From, span.From.Add(span.Step)}, GPU: utilization.Series{math.NaN(), 0.4567}, GPUMemory: utilization.Series{0, 0}, CPU: utilization.Series{1, 1}, Memory: utilization.Series{0.5, 0.5}}, b.history
 }
 
 func (b *busyCluster) PodOwners(context.Context, access.Scope) (func(tasks.PodName) (tasks.Owner, bool), error) {
@@ -154,7 +154,7 @@ func TestHardwareSection(t *testing.T) {
 // Without Prometheus, or while it says nothing, the page says so.
 func TestHardwareWithoutPrometheus(t *testing.T) {
 	h, b := busySample()
-	b.state, b.history = utilization.State{Trouble: "Prometheus cannot be reached."}, &governance.Error{Kind: governance.Unavailable, Message: "It is away."}
+	b.state, b.history = utilization.State{Warning: "Prometheus cannot be reached."}, &governance.Error{Kind: governance.Unavailable, Message: "It is away."}
 	document := rendered(t, h.sampleSection(t, ""))
 	if got := text(document, "#hardware-gauges .remark"); got != "Prometheus cannot be reached." {
 		t.Errorf("it says %q", got)

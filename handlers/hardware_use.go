@@ -28,7 +28,7 @@ type hardwareRow struct {
 	team      bool
 	kind      utilization.Kind
 	held      float64 // by allocation; below 0 where that is no question
-	use       utilization.Use
+	use       utilization.Usage
 }
 
 // rows are those of teams by name, of other teams, of what belongs to nobody, and
@@ -47,7 +47,7 @@ func (n hardwareNow) rows() (rows []hardwareRow) {
 		}
 		return 0
 	}
-	byName := func(a, b utilization.UseKey) int {
+	byName := func(a, b utilization.UsageKey) int {
 		return cmp.Or(cmp.Compare(rank(a.Name), rank(b.Name)), strings.Compare(a.Name, b.Name), strings.Compare(string(a.Kind), string(b.Kind)))
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(keys), byName) {
@@ -67,7 +67,7 @@ func (n hardwareNow) rows() (rows []hardwareRow) {
 	}
 	for _, kind := range n.kinds() {
 		if missing := n.sums.All.Devices[kind].Missing(); missing > 0 {
-			rows = append(rows, hardwareRow{name: "No data", sub: fmt.Sprintf("%s without data in Prometheus", countOf(int(missing), string(kind))), kind: kind, held: -1, use: utilization.Use{Devices: float64(missing)}})
+			rows = append(rows, hardwareRow{name: "No data", sub: fmt.Sprintf("%s without data in Prometheus", countOf(int(missing), string(kind))), kind: kind, held: -1, use: utilization.Usage{Devices: float64(missing)}})
 		}
 	}
 	return rows
@@ -115,9 +115,9 @@ func (h *Handlers) hardwareIdle(s *views.HardwareSection, n hardwareNow) {
 	for _, t := range idle {
 		o := n.owners[t.Task]
 		s.Idle = append(s.Idle, views.HardwareIdle{
-			ID: "idle-" + o.Task.UID, Name: o.Task.Name, Team: orDash(o.Team), Held: thousands(t.Held),
+			ID: "idle-" + o.Task.UID, Name: o.Task.Name, Team: orDash(o.Team), Held: thousands(t.Accelerators),
 			URL:   tasksURL + "/" + url.PathEscape(o.Task.Namespace) + "/" + url.PathEscape(strings.ToLower(o.Task.Kind)) + "/" + url.PathEscape(o.Task.Name),
-			Since: t.Since.UTC().Format(time.RFC3339), SinceAgo: age(h.Now().Sub(t.Since)), Peak: share(t.Peak),
+			Since: t.AdmittedAt.UTC().Format(time.RFC3339), SinceAgo: age(h.Now().Sub(t.AdmittedAt)), Peak: share(t.Peak),
 		})
 	}
 }

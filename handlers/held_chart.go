@@ -59,13 +59,13 @@ func (h *Handlers) heldChart(ctx context.Context, s *capacity.Snapshot, q figure
 }
 
 func (h *Handlers) readHeld(ctx context.Context, s *capacity.Snapshot, q figureQuery, resource string, c views.Chart) (views.Chart, error) {
-	var holders []history.Holder
+	var holders []history.SeriesKey
 	for i := range s.Pools {
 		if p := &s.Pools[i]; q.pool == "" || p.Name == q.pool {
 			for _, u := range p.Cells {
 				for _, line := range heldSeries {
 					if u.Resource == resource {
-						holders = append(holders, history.Holder{Pool: p.Name, Resource: resource, Measure: line.measure})
+						holders = append(holders, history.SeriesKey{Pool: p.Name, Resource: resource, Measure: line.measure})
 					}
 				}
 			}

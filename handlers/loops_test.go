@@ -73,7 +73,7 @@ func TestLoopsOnPages(t *testing.T) {
 // A held task says so, and not that it is stopped; the loop has a card on its page.
 func TestHeldTask(t *testing.T) {
 	inactive := false
-	mark := loopguard.Mark{Holder: "x", Preemptor: "ub", Until: time.Date(2026, 11, 20, 13, 1, 0, 0, time.UTC)}
+	mark := loopguard.Mark{Identity: "x", Preemptor: "ub", Until: time.Date(2026, 11, 20, 13, 1, 0, 0, time.UTC)}
 	w := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: "ns-a", Name: "job-a-mid", UID: "w", Annotations: map[string]string{loopguard.MarkAnnotation: mark.String()}}}
 	w.Spec.Active = &inactive
 	task := tasks.FromWorkloads([]*kueue.Workload{w}, nil)

@@ -84,7 +84,7 @@ func pageOf(text string) int {
 
 // asks is the query for records of those teams that are asked for.
 func (q pastQuery) asks(scope access.Scope, there []string) history.Query {
-	asked := history.Query{Kind: q.kind, Text: q.text, From: q.from, To: q.to}
+	asked := history.Query{Kind: q.kind, NameContains: q.text, From: q.from, To: q.to}
 	var teams []string
 	if q.team != "" {
 		teams = []string{q.team}
@@ -93,9 +93,9 @@ func (q pastQuery) asks(scope access.Scope, there []string) history.Query {
 	switch q.class {
 	case "":
 	case noClass:
-		asked.Classes = []string{""}
+		asked.PriorityClasses = []string{""}
 	default:
-		asked.Classes = []string{q.class}
+		asked.PriorityClasses = []string{q.class}
 	}
 	return asked
 }
@@ -106,7 +106,7 @@ func (h *Handlers) pastTasks(ctx context.Context, scope access.Scope, q history.
 	if q.Teams != nil && len(q.Teams) == 0 {
 		return nil, false, nil
 	}
-	q.Over, q.Limit = true, page*size+1
+	q.Finished, q.Limit = true, page*size+1
 	if found, err = h.History.Tasks(ctx, q); err != nil {
 		return nil, false, err
 	}
@@ -180,10 +180,10 @@ func (h *Handlers) pastCSV(c echo.Context) error {
 	}
 	rows := [][]string{{"namespace", "kind", "name", "uid", "team", "status", "priority class", "priority", "GPUs", "Neuron devices", "vCPU", "memory GiB", "pool", "submitted", "ended", "deleted", "ran s", "preemptions"}}
 	for _, t := range found {
-		asked := func(name string) string { return quota.Number(name, t.Asked[name]) }
+		asked := func(name string) string { return quota.Number(name, t.Requests[name]) }
 		rows = append(rows, []string{
-			t.Namespace, t.Kind, t.Name, t.UID, t.Team, t.State, className(t.Class), strconv.Itoa(int(t.Priority)), asked(catalog.GPU), asked(catalog.Neuron), asked(catalog.CPU), asked(catalog.Memory),
-			strings.Join(t.Pools, " "), timeText(t.Submitted), timeText(t.Ended), timeText(t.Gone), seconds(t.Ran), strconv.Itoa(int(t.Preemptions)),
+			t.Namespace, t.Kind, t.Name, t.UID, t.Team, t.State, className(t.PriorityClass), strconv.Itoa(int(t.Priority)), asked(catalog.GPU), asked(catalog.Neuron), asked(catalog.CPU), asked(catalog.Memory),
+			strings.Join(t.Pools, " "), timeText(t.SubmittedAt), timeText(t.FinishedAt), timeText(t.DeletedAt), seconds(t.RunTime), strconv.Itoa(int(t.Preemptions)),
 		})
 	}
 	return csvFile(c, "past-tasks", rows)
@@ -231,7 +231,7 @@ func pastTaskURL(t history.Task) string {
 // pastStatus is the state that a task was seen in last, and whether it is gone.
 func pastStatus(t history.Task) views.Status {
 	s := views.Status{Tone: cmp.Or(tones[tasks.State(t.State)], "idle"), Label: cmp.Or(t.State, "Not known")}
-	if !t.Gone.IsZero() {
+	if !t.DeletedAt.IsZero() {
 		s.Text = "deleted"
 		if !tasks.State(t.State).Finished() { // it did not get to an end
 			s = views.Status{Tone: "idle", Label: "Deleted", Text: "while " + strings.ToLower(s.Label)}
@@ -243,14 +243,14 @@ func pastStatus(t history.Task) views.Status {
 func pastRow(t history.Task) views.PastRow {
 	row := views.PastRow{
 		ID: "past-" + t.UID, Task: views.TaskLink{Name: t.Name, URL: pastTaskURL(t)}, Kind: t.Kind, Status: pastStatus(t), Team: orDash(t.Team), Namespace: t.Namespace,
-		Class: orDash(className(t.Class)), Asked: orDash(amounts(t.Asked)), Pool: orDash(strings.Join(t.Pools, ", ")), Submitted: timeText(t.Submitted),
-		Ended: timeText(t.Ended), Ran: "–", Preemptions: "–",
+		Class: orDash(className(t.PriorityClass)), Asked: orDash(amounts(t.Requests)), Pool: orDash(strings.Join(t.Pools, ", ")), Submitted: timeText(t.SubmittedAt),
+		Ended: timeText(t.FinishedAt), Ran: "–", Preemptions: "–",
 	}
 	if row.Ended == "" {
-		row.Ended = timeText(t.Gone)
+		row.Ended = timeText(t.DeletedAt)
 	}
-	if t.Ran > 0 {
-		row.Ran = duration(t.Ran)
+	if t.RunTime > 0 {
+		row.Ran = duration(t.RunTime)
 	}
 	if t.Preemptions > 0 {
 		row.Preemptions = thousands(int64(t.Preemptions))

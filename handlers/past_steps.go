@@ -26,7 +26,7 @@ type lived struct {
 // lifeOf is a task's life, the oldest step first: what the index tells, and what
 // history has beside it. The same Part, What and second are the same step. Of
 // those that history tells of, only what the scope covers is named.
-func lifeOf(told []tasks.Event, steps []history.Step, submitted time.Time, scope access.Scope, redact func(string) string) []lived {
+func lifeOf(told []tasks.Event, steps []history.Event, submitted time.Time, scope access.Scope, redact func(string) string) []lived {
 	var life []lived
 	for _, e := range told {
 		l := lived{Event: e, first: e.PreemptionCount, told: true}
@@ -84,22 +84,22 @@ func guards(what tasks.EventType) bool {
 // stepRank orders steps of the same second.
 var stepRank = map[tasks.EventType]int{tasks.WasSubmitted: -1, tasks.WasReserved: 1, tasks.WasAdmitted: 2, tasks.WasReady: 3, tasks.WasFinished: 5}
 
-func recordedStep(s history.Step, scope access.Scope, redact func(string) string) lived {
-	l := lived{Event: tasks.Event{WorkloadUID: s.Part, At: s.At, Type: tasks.EventType(s.What), Reason: s.Reason, Message: redact(s.Text), Ran: s.Ran, Size: s.Size, PreemptorUID: s.By.UID, PreemptionCount: s.Last}, first: s.First}
-	if l.Type != tasks.WasPreempted && (!guards(l.Type) || s.By.UID == "") {
+func recordedStep(s history.Event, scope access.Scope, redact func(string) string) lived {
+	l := lived{Event: tasks.Event{WorkloadUID: s.WorkloadUID, At: s.At, Type: tasks.EventType(s.Type), Reason: s.Reason, Message: redact(s.Message), Ran: s.Ran, Size: s.Size, PreemptorUID: s.Other.UID, PreemptionCount: s.LastPreemption}, first: s.FirstPreemption}
+	if l.Type != tasks.WasPreempted && (!guards(l.Type) || s.Other.UID == "") {
 		return l
 	}
 	if l.Type == tasks.WasPreempted {
 		l.Message = "" // the rule and the name say it all
 	}
 	switch {
-	case s.By.Name == "":
+	case s.Other.Name == "":
 		l.unnamed = "a task that is not known"
-	case !scope.Sees(s.By.Namespace):
+	case !scope.Sees(s.Other.Namespace):
 		l.unnamed = "another team"
 	default:
-		l.by = &views.TaskLink{Name: s.By.Name, URL: pastTaskURL(history.Task{Namespace: s.By.Namespace, Kind: s.By.Kind, Name: s.By.Name, UID: s.By.UID})}
-		l.PreemptorTeam = s.By.Team
+		l.by = &views.TaskLink{Name: s.Other.Name, URL: pastTaskURL(history.Task{Namespace: s.Other.Namespace, Kind: s.Other.Kind, Name: s.Other.Name, UID: s.Other.UID})}
+		l.PreemptorTeam = s.Other.Team
 	}
 	return l
 }

@@ -44,7 +44,7 @@ func (h *Handlers) pastTask(c echo.Context, missing error) error {
 	if uid == "" && len(named) > 0 {
 		uid = named[0].UID
 	}
-	t, steps, found, err := h.History.Life(ctx, uid)
+	t, steps, found, err := h.History.Timeline(ctx, uid)
 	switch {
 	case uid == "":
 		return missing
@@ -58,7 +58,7 @@ func (h *Handlers) pastTask(c echo.Context, missing error) error {
 	if err != nil {
 		return err
 	}
-	page := pastTaskPage(t, lifeOf(nil, steps, t.Submitted, scope, redact))
+	page := pastTaskPage(t, lifeOf(nil, steps, t.SubmittedAt, scope, redact))
 	page.Others = sameNameLinks(named, t.UID)
 	page.Chrome = h.Chrome(c)
 	page.Title, page.Active = t.Name, "tasks"
@@ -75,7 +75,7 @@ func (h *Handlers) sameName(ctx context.Context, c echo.Context) ([]history.Task
 func sameNameLinks(named []history.Task, but string) (links []views.PastLink) {
 	for _, t := range named {
 		if t.UID != but {
-			links = append(links, views.PastLink{Task: views.TaskLink{Name: t.Name, URL: pastTaskURL(t)}, Status: pastStatus(t), Submitted: timeText(t.Submitted)})
+			links = append(links, views.PastLink{Task: views.TaskLink{Name: t.Name, URL: pastTaskURL(t)}, Status: pastStatus(t), Submitted: timeText(t.SubmittedAt)})
 		}
 	}
 	return links
@@ -84,26 +84,26 @@ func sameNameLinks(named []history.Task, but string) (links []views.PastLink) {
 func pastTaskPage(t history.Task, life []lived) views.PastTask {
 	p := views.PastTask{
 		Name: t.Name, Namespace: t.Namespace, Team: orDash(t.Team), Status: pastStatus(t),
-		Submitted: timeText(t.Submitted), Ended: timeText(t.Ended), Gone: timeText(t.Gone),
+		Submitted: timeText(t.SubmittedAt), Ended: timeText(t.FinishedAt), Gone: timeText(t.DeletedAt),
 		Timeline: lifeLines(life, tasks.State(t.State), "", true),
 	}
 	if t.Team != "" {
 		p.TeamURL = teamURL(t.Team)
 	}
-	lead := []string{t.Kind, cmp.Or(className(t.Class), "without a priority class")}
-	if text := amounts(t.Asked); text != "" {
+	lead := []string{t.Kind, cmp.Or(className(t.PriorityClass), "without a priority class")}
+	if text := amounts(t.Requests); text != "" {
 		lead = append(lead, "requested "+text)
 	}
 	if p.Lead = strings.Join(lead, " · "); p.Status.Text != "" {
 		p.Lead = p.Status.Text + " · " + p.Lead
 	}
-	if !t.Gone.IsZero() {
-		p.Timeline = append([]views.TimelineLine{{At: timeText(t.Gone), Tone: "idle", Title: "Deleted"}}, p.Timeline...)
+	if !t.DeletedAt.IsZero() {
+		p.Timeline = append([]views.TimelineLine{{At: timeText(t.DeletedAt), Tone: "idle", Title: "Deleted"}}, p.Timeline...)
 	}
-	w := waitsOf(life, firstOf(t.Ended, t.Gone))
+	w := waitsOf(life, firstOf(t.FinishedAt, t.DeletedAt))
 	p.Facts = []views.ValueLine{
 		{Name: "Waited", Value: w.words()},
-		{Name: "Ran", Value: ranFact(t.Ran, life)},
+		{Name: "Ran", Value: ranFact(t.RunTime, life)},
 		{Name: "Preempted", Value: orNever(t.Preemptions)},
 		{Name: "Priority", Value: fmt.Sprint(t.Priority)},
 		{Name: "Queue", Value: orDash(t.Queue)},
@@ -197,7 +197,7 @@ func (h *Handlers) recorded(ctx context.Context, scope access.Scope, d tasks.Det
 	if h.History == nil {
 		return lifeOf(d.Timeline, nil, d.Submitted, scope, nil), false
 	}
-	_, steps, found, err := h.History.Life(ctx, d.UID)
+	_, steps, found, err := h.History.Timeline(ctx, d.UID)
 	if err != nil || !found {
 		return lifeOf(d.Timeline, nil, d.Submitted, scope, nil), false
 	}

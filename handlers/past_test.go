@@ -23,10 +23,10 @@ import (
 // it is asked of, and knows nothing of who asks.
 type pastDomain struct {
 	began   time.Time
-	classes map[string][]history.ClassSums // by team
+	classes map[string][]history.ClassStats // by team
 	tasks   []history.Task
-	steps   map[string][]history.Step
-	held    map[history.Holder]int64
+	steps   map[string][]history.Event
+	held    map[history.SeriesKey]int64
 	failure error
 	queries []history.Query
 	from    time.Time // that classes were asked from last
@@ -35,7 +35,7 @@ type pastDomain struct {
 
 func (d *pastDomain) Since(context.Context) (time.Time, error) { return d.began, d.failure }
 
-func (d *pastDomain) Classes(_ context.Context, teams []string, from, _ time.Time) (sums []history.ClassSums, _ error) {
+func (d *pastDomain) ClassStats(_ context.Context, teams []string, from, _ time.Time) (sums []history.ClassStats, _ error) {
 	d.from = from
 	d.asked++
 	for team, of := range d.classes {
@@ -56,7 +56,7 @@ func (d *pastDomain) Tasks(_ context.Context, q history.Query) (found []history.
 	return found, d.failure
 }
 
-func (d *pastDomain) Life(_ context.Context, uid string) (history.Task, []history.Step, bool, error) {
+func (d *pastDomain) Timeline(_ context.Context, uid string) (history.Task, []history.Event, bool, error) {
 	for _, t := range d.tasks {
 		if t.UID == uid {
 			return t, d.steps[uid], true, d.failure
@@ -65,8 +65,8 @@ func (d *pastDomain) Life(_ context.Context, uid string) (history.Task, []histor
 	return history.Task{}, nil, false, d.failure
 }
 
-func (d *pastDomain) Series(_ context.Context, holders []history.Holder, from, to time.Time, buckets int) (map[history.Holder][]history.Point, error) {
-	series := map[history.Holder][]history.Point{}
+func (d *pastDomain) Series(_ context.Context, holders []history.SeriesKey, from, to time.Time, buckets int) (map[history.SeriesKey][]history.Point, error) {
+	series := map[history.SeriesKey][]history.Point{}
 	for _, holder := range holders {
 		for i := range buckets {
 			series[holder] = append(series[holder], history.Point{At: from.Add(to.Sub(from) / time.Duration(buckets) * time.Duration(i)), Value: float64(d.held[holder]), Known: i > 0})
@@ -75,8 +75,8 @@ func (d *pastDomain) Series(_ context.Context, holders []history.Holder, from, t
 	return series, d.failure
 }
 
-func (d *pastDomain) Totals(_ context.Context, holders []history.Holder, from, to time.Time) (map[history.Holder]history.Total, error) {
-	totals := map[history.Holder]history.Total{}
+func (d *pastDomain) Totals(_ context.Context, holders []history.SeriesKey, from, to time.Time) (map[history.SeriesKey]history.Total, error) {
+	totals := map[history.SeriesKey]history.Total{}
 	for _, holder := range holders {
 		totals[holder] = history.Total{Sum: big.NewInt(d.held[holder] * to.Sub(from).Milliseconds()), Known: to.Sub(from)}
 	}
@@ -90,21 +90,21 @@ func (d *pastDomain) Gaps(context.Context, time.Time, time.Time) ([]history.Gap,
 var (
 	noon     = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	mine     = access.Only("ns")
-	gone     = history.Task{Namespace: "ns", Kind: "Job", Name: "train", UID: "u1", Team: "vision", Class: "dev-priority", Priority: 10, State: "Succeeded", Asked: map[string]int64{catalog.GPU: 4}, Pools: []string{h100}, Submitted: noon, Ended: noon.Add(2 * time.Hour), Gone: noon.Add(3 * time.Hour), Preemptions: 1, Ran: 75 * time.Minute}
-	theirs   = history.Task{Namespace: "secret-ns", Kind: "Job", Name: "secret-job", UID: "u9", Team: "secret-team", Class: "secret-priority", State: "Failed", Submitted: noon, Ended: noon.Add(time.Hour)}
-	goneLife = []history.Step{
-		{At: noon, What: "Submitted", Ran: -1},
-		{Part: "w1", At: noon.Add(10 * time.Minute), What: "Admitted", Ran: -1},
-		{Part: "w1", At: noon.Add(40 * time.Minute), What: "Preempted", Reason: "InCohortReclamation", Text: "path: /secret-cq", Ran: 30 * time.Minute, By: history.Party{Namespace: "secret-ns", Kind: "Job", Name: "secret-job", UID: "u9", Team: "secret-team"}},
-		{Part: "w1", At: noon.Add(75 * time.Minute), What: "Admitted", Ran: -1},
-		{Part: "w1", At: noon.Add(2 * time.Hour), What: "Finished", Text: "hidden finished", Ran: -1},
+	gone     = history.Task{Namespace: "ns", Kind: "Job", Name: "train", UID: "u1", Team: "vision", PriorityClass: "dev-priority", Priority: 10, State: "Succeeded", Requests: map[string]int64{catalog.GPU: 4}, Pools: []string{h100}, SubmittedAt: noon, FinishedAt: noon.Add(2 * time.Hour), DeletedAt: noon.Add(3 * time.Hour), Preemptions: 1, RunTime: 75 * time.Minute}
+	theirs   = history.Task{Namespace: "secret-ns", Kind: "Job", Name: "secret-job", UID: "u9", Team: "secret-team", PriorityClass: "secret-priority", State: "Failed", SubmittedAt: noon, FinishedAt: noon.Add(time.Hour)}
+	goneLife = []history.Event{
+		{At: noon, Type: "Submitted", Ran: -1},
+		{WorkloadUID: "w1", At: noon.Add(10 * time.Minute), Type: "Admitted", Ran: -1},
+		{WorkloadUID: "w1", At: noon.Add(40 * time.Minute), Type: "Preempted", Reason: "InCohortReclamation", Message: "path: /secret-cq", Ran: 30 * time.Minute, Other: history.TaskRef{Namespace: "secret-ns", Kind: "Job", Name: "secret-job", UID: "u9", Team: "secret-team"}},
+		{WorkloadUID: "w1", At: noon.Add(75 * time.Minute), Type: "Admitted", Ran: -1},
+		{WorkloadUID: "w1", At: noon.Add(2 * time.Hour), Type: "Finished", Message: "hidden finished", Ran: -1},
 	}
 )
 
 func past() *pastDomain {
 	return &pastDomain{
-		began: noon, tasks: []history.Task{gone, theirs}, steps: map[string][]history.Step{"u1": goneLife, "u9": {{At: noon, What: "Submitted"}}},
-		classes: map[string][]history.ClassSums{
+		began: noon, tasks: []history.Task{gone, theirs}, steps: map[string][]history.Event{"u1": goneLife, "u9": {{At: noon, Type: "Submitted"}}},
+		classes: map[string][]history.ClassStats{
 			"vision":      {{Class: "dev-priority", Waits: 2, Runs: 2, WaitMillis: 90_000, RunMillis: 7_200_000, LongestWait: time.Minute, LongestRun: 90 * time.Minute}},
 			"secret-team": {{Class: "secret-priority", Runs: 1, RunMillis: 1000, LongestRun: time.Second}},
 		},
@@ -202,7 +202,7 @@ func TestTimelineIsCompletedFromHistory(t *testing.T) {
 func TestPastTasks(t *testing.T) {
 	p := past()
 	again := gone
-	again.UID, again.State, again.Gone = "u2", "Pending", noon.Add(time.Minute)
+	again.UID, again.State, again.DeletedAt = "u2", "Pending", noon.Add(time.Minute)
 	p.tasks = append(p.tasks, again)
 	d := &domain{past: p, scope: &mine, teams: []string{"vision"}}
 	address := serve(t, d)
@@ -211,7 +211,7 @@ func TestPastTasks(t *testing.T) {
 	if text := said(page.Find("#past-table tbody")); page.Find("#past-table tbody tr").Length() != 2 || !strings.Contains(text, "Deleted while pending") || strings.Contains(text, "secret") {
 		t.Errorf("it lists %s", text)
 	}
-	if q := p.queries[len(p.queries)-1]; !slices.Equal(q.Teams, []string{"vision"}) || !slices.Equal(q.Classes, []string{""}) || q.Kind != "Job" || q.Text != "Tr" || !q.Over || q.To.Sub(q.From) != 30*24*time.Hour {
+	if q := p.queries[len(p.queries)-1]; !slices.Equal(q.Teams, []string{"vision"}) || !slices.Equal(q.PriorityClasses, []string{""}) || q.Kind != "Job" || q.NameContains != "Tr" || !q.Finished || q.To.Sub(q.From) != 30*24*time.Hour {
 		t.Errorf("asked is %+v", q)
 	}
 	for _, path := range []string{"/tasks/past", "/tasks/past?team=secret-team", "/tasks/past.csv", "/tasks/past.csv?team=secret-team", "/tasks/past?page=3"} {
@@ -265,10 +265,10 @@ func TestClassesFromHistory(t *testing.T) {
 
 func TestTeamUsage(t *testing.T) {
 	p := past()
-	holder := func(m history.Measure) history.Holder {
-		return history.Holder{Team: "vision", Pool: h100, Resource: catalog.GPU, Measure: m}
+	holder := func(m history.Measure) history.SeriesKey {
+		return history.SeriesKey{Team: "vision", Pool: h100, Resource: catalog.GPU, Measure: m}
 	}
-	p.held = map[history.Holder]int64{holder(history.Held): 10, holder(history.Borrows): 2, holder(history.Quota): 15}
+	p.held = map[history.SeriesKey]int64{holder(history.Used): 10, holder(history.Borrowed): 2, holder(history.Quota): 15}
 	d := &domain{past: p, teams: []string{"vision"}, capacity: capacityDomain{snapshot: aCluster()}, changed: make(chan struct{}, 1)}
 	for i, place := range []int{1, 2, 3} {
 		d.items = append(d.items, tasks.Item{Task: &tasks.Task{UID: string(rune('a' + i)), Name: "job-" + string(rune('a'+i)), Namespace: "hyperpod-ns-vision", Kind: "Job", State: tasks.Pending, WaitingSince: noon}, Position: place, Brief: &explain.Verdict{Constraint: explain.Quota, Shortage: &explain.Shortage{FlavorResource: quota.FlavorResource{Flavor: h100, Resource: catalog.GPU}, Needed: 5, Available: 2}}})

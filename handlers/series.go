@@ -23,15 +23,15 @@ type Capacity interface {
 
 // History is what pages ask about what was.
 type History interface {
-	// Classes are the waits and runs that ended in a range, of these teams or, for
+	// ClassStats are the waits and runs that ended in a range, of these teams or, for
 	// nil, of all.
-	Classes(ctx context.Context, teams []string, from, to time.Time) ([]history.ClassSums, error)
-	// Tasks are task records, the newest first, and Life one of them with its steps,
+	ClassStats(ctx context.Context, teams []string, from, to time.Time) ([]history.ClassStats, error)
+	// Tasks are task records, the newest first, and Timeline one of them with its events,
 	// the oldest first.
 	Tasks(ctx context.Context, q history.Query) ([]history.Task, error)
-	Life(ctx context.Context, uid string) (task history.Task, steps []history.Step, found bool, err error)
-	Series(ctx context.Context, holders []history.Holder, from, to time.Time, buckets int) (map[history.Holder][]history.Point, error)
-	Totals(ctx context.Context, holders []history.Holder, from, to time.Time) (map[history.Holder]history.Total, error)
+	Timeline(ctx context.Context, uid string) (task history.Task, steps []history.Event, found bool, err error)
+	Series(ctx context.Context, holders []history.SeriesKey, from, to time.Time, buckets int) (map[history.SeriesKey][]history.Point, error)
+	Totals(ctx context.Context, holders []history.SeriesKey, from, to time.Time) (map[history.SeriesKey]history.Total, error)
 	Gaps(ctx context.Context, from, to time.Time) ([]history.Gap, error)
 	// Since is from when there is history; zero for none.
 	Since(ctx context.Context) (time.Time, error)
@@ -101,7 +101,7 @@ func average(v float64) string {
 func chartGaps(gaps []history.Gap) []views.ChartGap {
 	var all []views.ChartGap
 	for _, g := range gaps {
-		all = append(all, views.ChartGap{From: g.From.Unix(), To: g.To.Unix(), Why: g.Why})
+		all = append(all, views.ChartGap{From: g.From.Unix(), To: g.To.Unix(), Why: g.Reason})
 	}
 	return all
 }

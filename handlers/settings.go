@@ -135,12 +135,12 @@ func (h *Handlers) historyWords() string {
 	}
 	state := h.Recording()
 	switch {
-	case state.Trouble != "":
-		return fmt.Sprintf("cannot be written to %s: %s. %s waiting", h.Setup.Database, state.Trouble, countOf(state.Waiting, "line"))
+	case state.LastError != "":
+		return fmt.Sprintf("cannot be written to %s: %s. %s waiting", h.Setup.Database, state.LastError, countOf(state.Pending, "line"))
 	case state.Since.IsZero():
 		return "kept in " + h.Setup.Database + ", once the cluster is connected"
 	}
-	return fmt.Sprintf("kept in %s, last written %s ago", h.Setup.Database, shortAge(max(0, h.Now().Sub(state.Written))))
+	return fmt.Sprintf("kept in %s, last written %s ago", h.Setup.Database, shortAge(max(0, h.Now().Sub(state.WrittenUntil))))
 }
 
 func manageWords(state diagnostics.State) string {

@@ -89,7 +89,7 @@ func (h *Handlers) actionPage(c echo.Context, r actions.Review) views.ActionPage
 	case actions.Stop:
 		page.Effects, page.Danger = stopEffects(r, elapsed(r.Ran(h.Now()), true)), r.State.UsesQuota()
 	case actions.Resume:
-		page.Effects = append([]string{"It joins its queue as " + standing(r.Stands) + "."}, outcome(r.Stands, "it")...)
+		page.Effects = append([]string{"It joins its queue as " + standing(r.Current) + "."}, outcome(r.Current, "it")...)
 	case actions.Front:
 		if len(r.Choices) > 0 {
 			page.Effects = frontEffects(r)
@@ -117,10 +117,10 @@ func stopEffects(r actions.Review, ran string) (list []string) {
 			list[1] = "Its pods are not all ready yet."
 		}
 	} else {
-		list = append(list, fmt.Sprintf("It leaves its queue, where it is %s. It uses no quota.", standing(r.Stands)))
+		list = append(list, fmt.Sprintf("It leaves its queue, where it is %s. It uses no quota.", standing(r.Current)))
 	}
 	list = append(list, "It stays stopped until someone resumes it. Then it waits in its queue by its class and its submission time.")
-	switch next := r.Next; {
+	switch next := r.Head; {
 	case next != nil && next.UID != r.UID:
 		list = append(list, fmt.Sprintf("%s is first in its queue now, and requests %s.", next.Name, amounts(next.Requests)))
 	case next == nil:

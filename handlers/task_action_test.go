@@ -71,7 +71,7 @@ func working(state tasks.State) actions.Review {
 	first := &tasks.Task{Name: "first", UID: "u2", Requests: quota.Resources{"nvidia.com/gpu": 2}}
 	high := actions.Choice{Name: "prod-priority", Supposed: tasks.Supposed{Priority: 90, Position: 1, QueueLength: 3, Preempts: true}}
 	low := actions.Choice{Name: "dev-priority", Supposed: tasks.Supposed{Priority: 10, Position: 3, QueueLength: 3, Ahead: first, Outranked: 2, Preempts: true}}
-	r := actions.Review{Detail: tasks.Detail{Item: tasks.Item{Task: task, Team: "vision"}}, Next: first, Stands: low.Supposed, Choices: []actions.Choice{high, low}}
+	r := actions.Review{Detail: tasks.Detail{Item: tasks.Item{Task: task, Team: "vision"}}, Head: first, Current: low.Supposed, Choices: []actions.Choice{high, low}}
 	if !state.UsesQuota() {
 		short := explain.Shortage{FlavorResource: quota.FlavorResource{Flavor: "p5", Resource: "nvidia.com/gpu"}, Needed: 3, Available: 2, Nominal: 4, Used: 4}
 		reclaims := short
@@ -79,7 +79,7 @@ func working(state tasks.State) actions.Review {
 		r.Position, r.QueueLength = 3, 3
 		r.Choices[0].Verdict = &explain.Verdict{Constraint: explain.Preempting, Shortage: &reclaims}
 		r.Choices[1].Verdict = &explain.Verdict{Constraint: explain.Quota, Shortage: &short}
-		r.Stands.Verdict = r.Choices[1].Verdict
+		r.Current.Verdict = r.Choices[1].Verdict
 	}
 	return r
 }
@@ -160,7 +160,7 @@ func TestActionThatIsNotPossible(t *testing.T) {
 // A task's page offers what somebody may do, and says what they lack.
 func TestTaskPageOffersActions(t *testing.T) {
 	d := &domain{items: []tasks.Item{{Task: working(tasks.Running).Task, Team: "vision"}}}
-	d.work.offers = []actions.Offer{{Action: actions.Stop}, {Action: actions.Class, Missing: &actions.Right{Verb: "patch", Resource: "jobs", Namespace: "ns"}}, {Action: actions.Delete, Missing: &actions.Right{Verb: "delete", Resource: "jobs", Namespace: "ns"}}}
+	d.work.offers = []actions.Offer{{Action: actions.Stop}, {Action: actions.Class, Missing: &actions.Permission{Verb: "patch", Resource: "jobs", Namespace: "ns"}}, {Action: actions.Delete, Missing: &actions.Permission{Verb: "delete", Resource: "jobs", Namespace: "ns"}}}
 	address := serve(t, d) + "/tasks/ns/job/train?uid=u1&done=stop"
 	_, page := get(t, address)
 	htmlcheck.Page(t, page)

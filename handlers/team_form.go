@@ -88,21 +88,21 @@ func (f *submitForm) request(t submit.Team) (submit.Request, []governance.FieldE
 		r.Pods = int32(*pods)
 	}
 	if least := whole("least", f.least, 10_000); least != nil {
-		r.Least = int32(*least)
+		r.MinPods = int32(*least)
 		if *least == 0 {
 			wrong.tell("least", "must be 1 or more; leave it empty where the task needs all its pods")
 		}
 	}
 	var problem string
-	r.Each.Accelerators = whole("accelerators", f.accelerators, 10_000)
-	r.Each.VCPU, problem = parseVCPU(f.vcpu)
+	r.PerPod.Accelerators = whole("accelerators", f.accelerators, 10_000)
+	r.PerPod.VCPU, problem = parseVCPU(f.vcpu)
 	wrong.tell("vCPU", problem)
-	r.Each.Memory, problem = parseGiB(f.memory)
+	r.PerPod.Memory, problem = parseGiB(f.memory)
 	wrong.tell("memory", problem)
 	if f.profile != "" {
-		r.Each.Partition = &v1alpha1.Partition{Profile: f.profile, Count: 1}
+		r.PerPod.Partition = &v1alpha1.Partition{Profile: f.profile, Count: 1}
 		if count := whole("partition.count", f.count, 10_000); count != nil {
-			r.Each.Partition.Count = *count
+			r.PerPod.Partition.Count = *count
 		}
 	}
 	return r, wrong

@@ -67,12 +67,12 @@ func cellsOf(s *capacity.Snapshot, team string) (cells []teamCell) {
 }
 
 // teamMeasures are what the charts of a team are drawn from.
-var teamMeasures = []history.Measure{history.Quota, history.Held, history.Borrows}
+var teamMeasures = []history.Measure{history.Quota, history.Used, history.Borrowed}
 
-func teamHolders(team string, cells []teamCell) (holders []history.Holder) {
+func teamHolders(team string, cells []teamCell) (holders []history.SeriesKey) {
 	for _, cell := range cells {
 		for _, m := range teamMeasures {
-			holders = append(holders, history.Holder{Team: team, Pool: cell.pool, Resource: cell.resource, Measure: m})
+			holders = append(holders, history.SeriesKey{Team: team, Pool: cell.pool, Resource: cell.resource, Measure: m})
 		}
 	}
 	return holders
@@ -102,9 +102,9 @@ func (h *Handlers) teamCharts(ctx context.Context, scope access.Scope, team stri
 		var quotas, held, borrowed [][]history.Point
 		for len(cells) > 0 && cells[0].resource == resource {
 			of := func(m history.Measure) []history.Point {
-				return series[history.Holder{Team: team, Pool: cells[0].pool, Resource: resource, Measure: m}]
+				return series[history.SeriesKey{Team: team, Pool: cells[0].pool, Resource: resource, Measure: m}]
 			}
-			quotas, held, borrowed = append(quotas, of(history.Quota)), append(held, of(history.Held)), append(borrowed, of(history.Borrows))
+			quotas, held, borrowed = append(quotas, of(history.Quota)), append(held, of(history.Used)), append(borrowed, of(history.Borrowed))
 			cells = cells[1:]
 		}
 		charts = append(charts, teamChart(resource, over, sumPoints(quotas...), sumPoints(held...), sumPoints(borrowed...), gaps))
@@ -158,13 +158,13 @@ func (h *Handlers) usageHours(ctx context.Context, s *capacity.Snapshot, team st
 	rows := [][]string{{"team", "pool", "resource", "unit", "from", "to", "hours known", "quota hours", "held hours", "own hours", "borrowed hours"}}
 	for _, cell := range cells {
 		total := func(m history.Measure) history.Total {
-			t := totals[history.Holder{Team: team, Pool: cell.pool, Resource: cell.resource, Measure: m}]
+			t := totals[history.SeriesKey{Team: team, Pool: cell.pool, Resource: cell.resource, Measure: m}]
 			if t.Sum == nil {
 				t.Sum = new(big.Int)
 			}
 			return t
 		}
-		held, borrowed := total(history.Held), total(history.Borrows)
+		held, borrowed := total(history.Used), total(history.Borrowed)
 		own := new(big.Int).Sub(held.Sum, borrowed.Sum)
 		rows = append(rows, []string{
 			team, cell.pool, cell.resource, hourUnit(cell.resource), timeText(over.From), timeText(to), strconv.FormatFloat(held.Known.Hours(), 'f', 3, 64),

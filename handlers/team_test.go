@@ -39,11 +39,11 @@ func (d *submitDomain) Team(context.Context, governance.User, string) (submit.Te
 	}
 	instance, _ := catalog.Known("ml.p5.48xlarge")
 	return submit.Team{
-		Name: "vision", Namespace: "hyperpod-ns-vision", Queue: "hyperpod-ns-vision-localqueue", Kinds: []submit.Kind{submit.Job, submit.RayJob}, KindsKnown: true, MaySubmit: !d.reader, Missing: map[submit.Kind]bool{submit.RayJob: true},
-		Classes: []submit.Class{{Name: "inference-priority", Priority: 90}, {Name: "training-priority", Priority: 60}},
-		Pools: []submit.Pool{{
-			Pool:    catalog.Pool{Name: "ml.p5.48xlarge", Instance: instance, Types: []string{"ml.p5.48xlarge"}},
-			Selects: map[string]string{catalog.InstanceTypeLabel: "ml.p5.48xlarge"}, Nodes: []quota.Resources{{catalog.GPU: 8, catalog.CPU: 179_970, catalog.Memory: 1890 * catalog.GiB}},
+		Name: "vision", Namespace: "hyperpod-ns-vision", Queue: "hyperpod-ns-vision-localqueue", Kinds: []submit.Kind{submit.Job, submit.RayJob}, KindsKnown: true, MaySubmit: !d.reader, MissingKinds: map[submit.Kind]bool{submit.RayJob: true},
+		Classes: []submit.PriorityClass{{Name: "inference-priority", Priority: 90}, {Name: "training-priority", Priority: 60}},
+		Pools: []submit.QueuePool{{
+			Pool:         catalog.Pool{Name: "ml.p5.48xlarge", Instance: instance, Types: []string{"ml.p5.48xlarge"}},
+			NodeSelector: map[string]string{catalog.InstanceTypeLabel: "ml.p5.48xlarge"}, Nodes: []quota.Resources{{catalog.GPU: 8, catalog.CPU: 179_970, catalog.Memory: 1890 * catalog.GiB}},
 		}},
 	}, nil
 }
@@ -156,7 +156,7 @@ func TestSubmit(t *testing.T) {
 		t.Errorf("%s to %q", response.Status, to)
 	}
 	r := d.submits.submitted[0]
-	if r.Name != "train" || r.Pods != 4 || *r.Each.Accelerators != 2 || r.Each.VCPU != nil || r.Least != 2 || r.Class != "training-priority" || d.submits.forms[0] == "" {
+	if r.Name != "train" || r.Pods != 4 || *r.PerPod.Accelerators != 2 || r.PerPod.VCPU != nil || r.MinPods != 2 || r.Class != "training-priority" || d.submits.forms[0] == "" {
 		t.Errorf("%+v was submitted", r)
 	}
 	d.submits.unlisted = true
@@ -275,17 +275,17 @@ func TestVerdictWords(t *testing.T) {
 		query   string
 		has     []string
 	}{
-		"stops others":   {verdict: submit.Verdict{Outcome: submit.MakesRoom, Hypothesis: others}, has: []string{"It would preempt 1 task of its own team and 2 tasks of other teams."}},
-		"stops hidden":   {verdict: submit.Verdict{Outcome: submit.MakesRoom, Hypothesis: hidden}, has: []string{"It would preempt 1 task of its own team and tasks of other teams."}},
-		"fewer, by room": {verdict: submit.Verdict{Outcome: submit.MakesRoom, Hypothesis: others, Fewer: true, Pods: 3}, query: "?pods=4&least=2", has: []string{"with 3 of its 4 pods, after preemption"}},
+		"stops others":   {verdict: submit.Verdict{Outcome: submit.Preempts, Hypothesis: others}, has: []string{"It would preempt 1 task of its own team and 2 tasks of other teams."}},
+		"stops hidden":   {verdict: submit.Verdict{Outcome: submit.Preempts, Hypothesis: hidden}, has: []string{"It would preempt 1 task of its own team and tasks of other teams."}},
+		"fewer, by room": {verdict: submit.Verdict{Outcome: submit.Preempts, Hypothesis: others, Partial: true, Pods: 3}, query: "?pods=4&least=2", has: []string{"with 3 of its 4 pods, after preemption"}},
 		"may stop":       {verdict: submit.Verdict{Outcome: submit.Waits, Hypothesis: may}, has: []string{"It may have to wait: 2 GPUs short.", "It may preempt tasks of other teams that borrow more than their fair share"}},
 		"waits":          {verdict: submit.Verdict{Outcome: submit.Waits, Hypothesis: verdict(explain.Quota)}, has: []string{"It would wait: 2 GPUs short.", "Own quota"}},
 		"held":           {verdict: submit.Verdict{Outcome: submit.Waits, Hypothesis: verdict(explain.QueueStopped)}, has: []string{"It would wait: its queue is on hold."}},
-		"makes room":     {verdict: submit.Verdict{Outcome: submit.MakesRoom, Hypothesis: verdict(explain.Preempting)}, has: []string{"It would be admitted after preemption."}},
-		"never":          {verdict: submit.Verdict{Outcome: submit.Never, Hypothesis: verdict(explain.ExceedsMax), Most: 4}, has: []string{"It could never start: team vision can never have that much.", "At most 4 such pods fit."}},
+		"makes room":     {verdict: submit.Verdict{Outcome: submit.Preempts, Hypothesis: verdict(explain.Preempting)}, has: []string{"It would be admitted after preemption."}},
+		"never":          {verdict: submit.Verdict{Outcome: submit.Never, Hypothesis: verdict(explain.ExceedsMax), MaxPods: 4}, has: []string{"It could never start: team vision can never have that much.", "At most 4 such pods fit."}},
 		"not even one":   {verdict: submit.Verdict{Outcome: submit.Never, Hypothesis: verdict(explain.ExceedsMax)}, has: []string{"Even one such pod is too much."}},
 		"node too small": {verdict: submit.Verdict{Outcome: submit.Never, Hypothesis: large}, query: "?accelerators=16", has: []string{"no node of ml.p5.48xlarge is that large", "One pod requests 16 GPUs, and the largest node of ml.p5.48xlarge has 8.", "2 pods with 8 GPUs each would fit.", "team vision can have at most 4 GPUs there"}},
-		"fewer":          {verdict: submit.Verdict{Outcome: submit.Starts, Hypothesis: verdict(explain.PendingEvaluation), Fewer: true, Pods: 3}, query: "?pods=4&least=2", has: []string{"with fewer pods", "3 of its 4 pods"}},
+		"fewer":          {verdict: submit.Verdict{Outcome: submit.Starts, Hypothesis: verdict(explain.PendingEvaluation), Partial: true, Pods: 3}, query: "?pods=4&least=2", has: []string{"with fewer pods", "3 of its 4 pods"}},
 		"queued":         {verdict: submit.Verdict{Outcome: submit.Starts, Hypothesis: tasks.Hypothesis{Verdict: explain.Verdict{Constraint: explain.PendingEvaluation}, Ahead: 1}}, has: []string{"1 task is ahead of it"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -21,15 +21,15 @@ func verdictOf(v submit.Verdict, p submit.Plan) *views.SubmitVerdict {
 	switch v.Outcome {
 	case submit.Starts:
 		said.Tone, said.Headline = "ok", "It would be admitted now."
-		said.Text = fmt.Sprintf("There is quota for all of it: %s of %s.", eachWords(p), p.In.Name)
-		if v.Fewer {
+		said.Text = fmt.Sprintf("There is quota for all of it: %s of %s.", eachWords(p), p.QueuePool.Name)
+		if v.Partial {
 			said.Headline = "It would be admitted now, with fewer pods."
 			said.Text = fmt.Sprintf("There is quota for %d of its %d pods. The others start when pods of it end.", v.Pods, p.Pods)
 		}
 		said.Steps, said.Changes = nil, nil
-	case submit.MakesRoom:
+	case submit.Preempts:
 		said.Tone, said.Headline = "wait", "It would be admitted after preemption."
-		if v.Fewer {
+		if v.Partial {
 			said.Headline = fmt.Sprintf("It would be admitted with %d of its %d pods, after preemption.", v.Pods, p.Pods)
 		}
 		if len(v.Verdict.TargetsInCohort) > 0 || v.Verdict.MayPreempt {
@@ -67,20 +67,20 @@ func verdictOf(v submit.Verdict, p submit.Plan) *views.SubmitVerdict {
 // eachWords are a plan's pods with what each gets.
 func eachWords(p submit.Plan) string {
 	if p.Pods == 1 {
-		return "1 pod with " + amounts(p.Gets)
+		return "1 pod with " + amounts(p.PodResources)
 	}
-	return fmt.Sprintf("%s pods with %s each", thousands(int64(p.Pods)), amounts(p.Gets))
+	return fmt.Sprintf("%s pods with %s each", thousands(int64(p.Pods)), amounts(p.PodResources))
 }
 
 // mostWords say what would fit where all of it never does.
 func mostWords(v submit.Verdict, p submit.Plan) string {
 	switch {
-	case v.Most == 0:
+	case v.MaxPods == 0:
 		return "Even one such pod is too much. Request less in each."
-	case v.Most == 1:
+	case v.MaxPods == 1:
 		return "At most one such pod fits."
 	}
-	return fmt.Sprintf("At most %s such pods fit.", thousands(v.Most))
+	return fmt.Sprintf("At most %s such pods fit.", thousands(v.MaxPods))
 }
 
 // noNode says that no node holds a pod. It stands before whatever quota says:
@@ -89,9 +89,9 @@ func noNode(said *views.SubmitVerdict, v submit.Verdict, p submit.Plan) {
 	fit := v.Verdict.Fit
 	said.Tone, said.Headline, said.Text = "bad", fmt.Sprintf("It could never start: no node of %s is that large.", fit.Flavor), tooSmall(fit)
 	said.Steps, said.Changes, said.Notes = nil, nil, nil
-	switch each := p.Gets[fit.Resource]; {
+	switch each := p.PodResources[fit.Resource]; {
 	case fit.Largest == 0:
-	case fit.Resource == p.In.Instance.AcceleratorResource:
+	case fit.Resource == p.QueuePool.Instance.AcceleratorResource:
 		pods := (each*int64(p.Pods) + fit.Largest - 1) / fit.Largest
 		said.Notes = append(said.Notes, fmt.Sprintf("%s pods with %s each would fit.", thousands(pods), quota.Amount(fit.Resource, fit.Largest)))
 	default:

@@ -114,7 +114,7 @@ func (f *submitForm) fill(view *views.SubmitForm, t submit.Team, r submit.Reques
 	for _, class := range t.Classes {
 		choose(&view.Class, f.class, class.Name, fmt.Sprintf("%s · %d", className(class.Name), class.Priority))
 	}
-	var pool *submit.Pool
+	var pool *submit.QueuePool
 	for i := range t.Pools {
 		choose(&view.Pool, f.pool, t.Pools[i].Name, t.Pools[i].Name)
 		if t.Pools[i].Name == f.pool {
@@ -134,7 +134,7 @@ func (f *submitForm) fill(view *views.SubmitForm, t submit.Team, r submit.Reques
 		view.Partitions = pool.Instance.Partitions
 	}
 	without := func(name string, clear func(*v1alpha1.Amounts)) string {
-		each := r.Each
+		each := r.PerPod
 		clear(&each)
 		gets, wrong := submit.Fill(each, r.Pods, *pool)
 		if len(wrong) > 0 || name == "" {
@@ -149,8 +149,8 @@ func (f *submitForm) fill(view *views.SubmitForm, t submit.Team, r submit.Reques
 }
 
 // nodeWords say what a node of a pool has for pods.
-func nodeWords(pool submit.Pool) string {
-	largest := submit.Largest(pool.Nodes, quota.Resources{pool.Instance.AcceleratorResource: 1, catalog.CPU: 1, catalog.Memory: 1})
+func nodeWords(pool submit.QueuePool) string {
+	largest := submit.LargestNode(pool.Nodes, quota.Resources{pool.Instance.AcceleratorResource: 1, catalog.CPU: 1, catalog.Memory: 1})
 	switch {
 	case largest == nil:
 		return "There is no node of " + pool.Name + " now."
@@ -196,16 +196,16 @@ func manifestsOf(p submit.Plan) (views.SubmitManifests, error) {
 	}
 	for _, one := range all {
 		m.Sources = append(m.Sources, views.SubmitSource{ID: "manifest-" + strings.ToLower(string(one.Kind)), Title: string(one.Kind), Text: one.Text})
-		if p.Team.Missing[one.Kind] {
+		if p.Team.MissingKinds[one.Kind] {
 			m.Sources[len(m.Sources)-1].Note = fmt.Sprintf("Kueue would manage a %[1]s here, and the cluster does not have the kind: its operator is not installed.", one.Kind)
 		} else if one.Kind == submit.RayJob {
 			m.Sources[len(m.Sources)-1].Note = "Of a RayJob, Kueue also counts the small pod that submits to it, 0.5 vCPU and 0.2 GiB, wherever the queue has room for it."
 		}
 	}
 	if len(all) > 0 {
-		m.Sources = append(m.Sources, views.SubmitSource{ID: "manifest-kubectl", Title: "kubectl, as one command", Text: fmt.Sprintf(submit.Kubectl, all[0].Text)})
+		m.Sources = append(m.Sources, views.SubmitSource{ID: "manifest-kubectl", Title: "kubectl, as one command", Text: fmt.Sprintf(submit.KubectlApply, all[0].Text)})
 	}
-	if line, why := p.Hyp(); line != "" || why != "" {
+	if line, why := p.HyperPodCommand(); line != "" || why != "" {
 		source := views.SubmitSource{ID: "manifest-hyp", Title: "HyperPod CLI", Text: line, Note: why}
 		if line != "" {
 			source.Note = "For HyperPod clusters with HyperPod's training operator, which runs it as a HyperPodPyTorchJob."

@@ -64,7 +64,7 @@ func (c config) record(kubernetes *cluster.Cluster, workloads *tasks.Service, ho
 	if c.history == noHistory {
 		return nil, nil, nil
 	}
-	store, err := history.Reach(c.history, history.Options{Keep: c.historyKeep, Log: log})
+	store, err := history.New(c.history, history.Options{Retention: c.historyKeep, Log: log})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -151,7 +151,7 @@ func run(ctx context.Context, c config, out io.Writer) error {
 	var devices *utilization.Service
 	if c.hardware.url != "" {
 		options := c.hardware.options(log)
-		options.Told = kubernetes.Allocations.Notify // pages of figures are made anew
+		options.OnChange = kubernetes.Allocations.Notify // pages of figures are made anew
 		if devices, err = utilization.New(options); err != nil {
 			return fmt.Errorf("asking Prometheus: %w", err)
 		}

@@ -80,8 +80,8 @@ func (t *tx) keep(ended []interval) error {
 // Totals are the exact integrals of amounts from one time until another. Where the
 // range begins or ends within an hour of which only the sum is kept, that hour
 // counts by its share.
-func (s *Store) Totals(ctx context.Context, holders []Holder, from, to time.Time) (map[Holder]Total, error) {
-	totals := map[Holder]Total{}
+func (s *Store) Totals(ctx context.Context, holders []SeriesKey, from, to time.Time) (map[SeriesKey]Total, error) {
+	totals := map[SeriesKey]Total{}
 	for _, h := range holders {
 		totals[h] = Total{Sum: new(big.Int)}
 	}
@@ -117,7 +117,7 @@ func (s *Store) Totals(ctx context.Context, holders []Holder, from, to time.Time
 }
 
 // integrate adds what amounts come to over a stretch.
-func (t *tx) integrate(ids map[Holder]int64, in stretch, known state, found map[int64]*integral) error {
+func (t *tx) integrate(ids map[SeriesKey]int64, in stretch, known state, found map[int64]*integral) error {
 	open, err := t.open(ids)
 	if err != nil {
 		return err
@@ -146,7 +146,7 @@ func (t *tx) integrate(ids map[Holder]int64, in stretch, known state, found map[
 	})
 }
 
-func sorted(ids map[Holder]int64) []int64 { return slices.Sorted(maps.Values(ids)) }
+func sorted(ids map[SeriesKey]int64) []int64 { return slices.Sorted(maps.Values(ids)) }
 
 // last asks for the last row of each holder that begins before a time: the only
 // one from before that may reach beyond it, since rows of a holder do not overlap.

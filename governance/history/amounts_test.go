@@ -15,29 +15,29 @@ import (
 
 // model is what amounts were, as plainly as can be.
 type model struct {
-	held map[Holder][]piece
-	open map[Holder]piece
+	held map[SeriesKey][]piece
+	open map[SeriesKey]piece
 	seen int64
 }
 
 type piece struct{ from, to, amount int64 }
 
 func newModel() *model {
-	return &model{held: map[Holder][]piece{}, open: map[Holder]piece{}}
+	return &model{held: map[SeriesKey][]piece{}, open: map[SeriesKey]piece{}}
 }
 
-func (m *model) moment(moment Moment) {
+func (m *model) moment(moment Sample) {
 	at := moment.At.UnixMilli()
 	m.seen = at
 	for _, a := range moment.Amounts {
-		before, ok := m.open[a.Holder]
+		before, ok := m.open[a.SeriesKey]
 		if ok && before.amount == a.Amount {
 			continue // so that a gap before this moment ends it
 		}
 		if ok {
-			m.held[a.Holder] = append(m.held[a.Holder], piece{before.from, at, before.amount})
+			m.held[a.SeriesKey] = append(m.held[a.SeriesKey], piece{before.from, at, before.amount})
 		}
-		m.open[a.Holder] = piece{from: at, amount: a.Amount}
+		m.open[a.SeriesKey] = piece{from: at, amount: a.Amount}
 	}
 }
 
@@ -49,7 +49,7 @@ func (m *model) gap(from time.Time) {
 }
 
 // total is amount × ms and known ms of a range.
-func (m *model) total(h Holder, from, to int64) (*big.Int, int64) {
+func (m *model) total(h SeriesKey, from, to int64) (*big.Int, int64) {
 	sum, known := new(big.Int), int64(0)
 	pieces := m.held[h]
 	if open, ok := m.open[h]; ok {
@@ -65,10 +65,10 @@ func (m *model) total(h Holder, from, to int64) (*big.Int, int64) {
 }
 
 // compare holds totals and a series of one range to the model.
-func (m *model) compare(t *testing.T, s *Store, holders []Holder, from, to time.Time, count int) {
+func (m *model) compare(t *testing.T, s *Store, holders []SeriesKey, from, to time.Time, count int) {
 	t.Helper()
 	ctx := context.Background()
-	for h, total := range must[map[Holder]Total](t)(s.Totals(ctx, holders, from, to)) {
+	for h, total := range must[map[SeriesKey]Total](t)(s.Totals(ctx, holders, from, to)) {
 		sum, known := m.total(h, from.UnixMilli(), to.UnixMilli())
 		if total.Sum.Cmp(sum) != 0 || total.Known.Milliseconds() != known {
 			t.Fatalf("%v from %s to %s: %s in %s, should be %s in %d ms", h, from, to, total.Sum, total.Known, sum, known)
@@ -81,7 +81,7 @@ func (m *model) compare(t *testing.T, s *Store, holders []Holder, from, to time.
 	case length > 48*time.Hour:
 		unit = time.Hour
 	}
-	for h, points := range must[map[Holder][]Point](t)(s.Series(ctx, holders, from, to, count)) {
+	for h, points := range must[map[SeriesKey][]Point](t)(s.Series(ctx, holders, from, to, count)) {
 		if from.Equal(to) {
 			if len(points) > 0 {
 				t.Fatalf("%d points in no time", len(points))
@@ -116,18 +116,18 @@ var addUp = []Measure{OwnBound, BorrowedBound, Outside, Unhealthy, Idle}
 // testAmounts tells random moments with gaps, and opens the store anew meanwhile.
 func testAmounts(t *testing.T, url string) {
 	ctx := context.Background()
-	s := open(t, url, Options{KeepDetail: 1000 * 24 * time.Hour})
+	s := open(t, url, Options{DetailRetention: 1000 * 24 * time.Hour})
 	r := rand.New(rand.NewPCG(3, 3))
 	m := newModel()
-	pool := func(measure Measure) Holder { return Holder{"", "a100", "memory", measure} }
-	holders := []Holder{pool(Physical), {"vision", "a100", "nvidia.com/gpu", Held}, {"nlp", "a100", "nvidia.com/gpu", Held}, {"vision", "a100", "nvidia.com/gpu", Quota}}
+	pool := func(measure Measure) SeriesKey { return SeriesKey{"", "a100", "memory", measure} }
+	holders := []SeriesKey{pool(Physical), {"vision", "a100", "nvidia.com/gpu", Used}, {"nlp", "a100", "nvidia.com/gpu", Used}, {"vision", "a100", "nvidia.com/gpu", Quota}}
 	for _, measure := range addUp {
 		holders = append(holders, pool(measure))
 	}
 	at := start
-	var pending []Moment
+	var pending []Sample
 	tell := func() {
-		ok(t, s.Moments(ctx, pending))
+		ok(t, s.AppendSamples(ctx, pending))
 		pending = nil
 	}
 	for n := range 1200 {
@@ -144,11 +144,11 @@ func testAmounts(t *testing.T, url string) {
 			}
 			at = at.Add(time.Hour + time.Duration(r.IntN(50))*time.Hour)
 			ok(t, s.Close())
-			s = open(t, url, Options{KeepDetail: 1000 * 24 * time.Hour})
-			ok(t, s.Gap(ctx, Gap{from, at, "The console was away."}))
+			s = open(t, url, Options{DetailRetention: 1000 * 24 * time.Hour})
+			ok(t, s.RecordGap(ctx, Gap{from, at, "The console was away."}))
 			m.gap(from)
 		}
-		moment := Moment{At: at}
+		moment := Sample{At: at}
 		if r.IntN(4) > 0 || len(m.open) == 0 {
 			parts := int64(0)
 			for _, measure := range addUp {
@@ -173,27 +173,27 @@ func testAmounts(t *testing.T, url string) {
 	if days := at.Sub(start).Hours() / 24; days < 70 {
 		t.Fatalf("only %.0f days", days)
 	}
-	if seen := must[time.Time](t)(s.Seen(ctx)); !seen.Equal(at) {
+	if seen := must[time.Time](t)(s.SampledUntil(ctx)); !seen.Equal(at) {
 		t.Errorf("seen %s rather than %s", seen, at)
 	}
 	if since := must[time.Time](t)(s.Since(ctx)); !since.Equal(time.UnixMilli(firstOf(m))) {
 		t.Errorf("since %s", since)
 	}
-	current := map[Holder]int64{}
+	current := map[SeriesKey]int64{}
 	for h, open := range m.open {
 		current[h] = open.amount
 	}
-	if diff := cmp.Diff(current, must[map[Holder]int64](t)(s.Current(ctx))); diff != "" {
+	if diff := cmp.Diff(current, must[map[SeriesKey]int64](t)(s.CurrentAmounts(ctx))); diff != "" {
 		t.Errorf("current: %s", diff)
 	}
-	nobody := Holder{Team: "nobody", Pool: "a100"}
+	nobody := SeriesKey{Team: "nobody", Pool: "a100"}
 	for range 200 {
 		from, to := ordered(between(r, start.Add(-48*time.Hour), at.Add(48*time.Hour)), between(r, start.Add(-48*time.Hour), at.Add(48*time.Hour)))
 		if r.IntN(2) == 0 {
 			to = from.Add(time.Duration(r.Int64N(int64(60*time.Hour)/1e6)) * time.Millisecond)
 		}
 		m.compare(t, s, append(holders, nobody), from, to, 1+r.IntN(150))
-		totals := must[map[Holder]Total](t)(s.Totals(ctx, holders, from, to))
+		totals := must[map[SeriesKey]Total](t)(s.Totals(ctx, holders, from, to))
 		sum := new(big.Int)
 		for _, measure := range addUp {
 			sum.Add(sum, totals[pool(measure)].Sum)
@@ -205,7 +205,7 @@ func testAmounts(t *testing.T, url string) {
 }
 
 // rarely is how seldom an amount changes.
-func rarely(h Holder) int {
+func rarely(h SeriesKey) int {
 	if h.Measure == Quota {
 		return 400
 	}
@@ -225,16 +225,16 @@ func testLongRuns(t *testing.T, url string) {
 	ctx := context.Background()
 	s := open(t, url, Options{})
 	m := newModel()
-	h := Holder{"vision", "a100", "memory", Quota}
+	h := SeriesKey{"vision", "a100", "memory", Quota}
 	at := start
 	for n, amount := range []int64{largest, largest - 1, 7, 0, -largest} {
-		moment := Moment{at, []Amount{{h, amount}}}
-		ok(t, s.Moments(ctx, []Moment{moment}))
+		moment := Sample{at, []Amount{{h, amount}}}
+		ok(t, s.AppendSamples(ctx, []Sample{moment}))
 		m.moment(moment)
 		at = at.Add(time.Duration(n+1) * 1001 * time.Hour).Add(time.Minute)
 	}
-	end := Moment{At: at}
-	ok(t, s.Moments(ctx, []Moment{end}))
+	end := Sample{At: at}
+	ok(t, s.AppendSamples(ctx, []Sample{end}))
 	m.moment(end)
 	var rows int
 	ok(t, s.reader.QueryRow("SELECT COUNT(*) FROM amount_hours").Scan(&rows))
@@ -244,10 +244,10 @@ func testLongRuns(t *testing.T, url string) {
 	r := rand.New(rand.NewPCG(4, 4))
 	for range 100 {
 		from, to := ordered(between(r, start, at), between(r, start, at))
-		m.compare(t, s, []Holder{h}, from, to, 1+r.IntN(50))
+		m.compare(t, s, []SeriesKey{h}, from, to, 1+r.IntN(50))
 	}
 	for _, amount := range []int64{largest + 1, -largest - 1} {
-		if err := s.Moments(ctx, []Moment{{at, []Amount{{h, amount}}}}); err == nil {
+		if err := s.AppendSamples(ctx, []Sample{{at, []Amount{{h, amount}}}}); err == nil {
 			t.Errorf("took the amount %d", amount)
 		}
 	}
@@ -256,26 +256,26 @@ func testLongRuns(t *testing.T, url string) {
 func testMoments(t *testing.T, url string) {
 	ctx := context.Background()
 	s := open(t, url, Options{})
-	for name, read := range map[string]func(context.Context) (time.Time, error){"seen": s.Seen, "since": s.Since} {
+	for name, read := range map[string]func(context.Context) (time.Time, error){"seen": s.SampledUntil, "since": s.Since} {
 		if at := must[time.Time](t)(read(ctx)); !at.IsZero() {
 			t.Errorf("an empty store: %s %s", name, at)
 		}
 	}
-	h, other := Holder{"vision", "a100", "cpu", Held}, Holder{"vision", "a100", "cpu", Quota}
+	h, other := SeriesKey{"vision", "a100", "cpu", Used}, SeriesKey{"vision", "a100", "cpu", Quota}
 	at := func(minutes int) time.Time { return start.Add(time.Duration(minutes) * time.Minute) }
-	ok(t, s.Moments(ctx, nil))
-	ok(t, s.Moments(ctx, []Moment{{at(0), []Amount{{h, 5}, {h, 6}}}, {at(10), []Amount{{h, 6}}}, {At: at(20)}}))
-	ok(t, s.Moments(ctx, []Moment{{at(20), []Amount{{h, 0}}}, {at(20), []Amount{{h, 1}}}, {at(30), []Amount{{h, 0}}}}))
-	for _, wrong := range [][]Moment{{{At: at(29)}}, {{At: at(40), Amounts: []Amount{{h, 9}, {other, 1}}}, {At: at(39)}}} {
-		if err := s.Moments(ctx, wrong); !errors.Is(err, ErrPast) {
+	ok(t, s.AppendSamples(ctx, nil))
+	ok(t, s.AppendSamples(ctx, []Sample{{at(0), []Amount{{h, 5}, {h, 6}}}, {at(10), []Amount{{h, 6}}}, {At: at(20)}}))
+	ok(t, s.AppendSamples(ctx, []Sample{{at(20), []Amount{{h, 0}}}, {at(20), []Amount{{h, 1}}}, {at(30), []Amount{{h, 0}}}}))
+	for _, wrong := range [][]Sample{{{At: at(29)}}, {{At: at(40), Amounts: []Amount{{h, 9}, {other, 1}}}, {At: at(39)}}} {
+		if err := s.AppendSamples(ctx, wrong); !errors.Is(err, ErrOutOfOrder) {
 			t.Errorf("back in time: %v", err)
 		}
 	}
-	ok(t, s.Moments(ctx, []Moment{{At: at(50)}}))
-	if diff := cmp.Diff(map[Holder]int64{h: 0}, must[map[Holder]int64](t)(s.Current(ctx))); diff != "" {
+	ok(t, s.AppendSamples(ctx, []Sample{{At: at(50)}}))
+	if diff := cmp.Diff(map[SeriesKey]int64{h: 0}, must[map[SeriesKey]int64](t)(s.CurrentAmounts(ctx))); diff != "" {
 		t.Error(diff)
 	}
-	total := must[map[Holder]Total](t)(s.Totals(ctx, []Holder{h, other}, at(-100), at(100)))
+	total := must[map[SeriesKey]Total](t)(s.Totals(ctx, []SeriesKey{h, other}, at(-100), at(100)))
 	if got := total[h]; got.Sum.Int64() != (20*6+10*1)*60_000 || got.Known != 50*time.Minute || got.Average() != 2.6 {
 		t.Errorf("%s in %s", got.Sum, got.Known)
 	}
@@ -289,16 +289,16 @@ func testMoments(t *testing.T, url string) {
 	}
 	var many []Amount
 	for n := range 1500 {
-		many = append(many, Amount{Holder{fmt.Sprint("team-", n), "a100", "cpu", Held}, int64(n)})
+		many = append(many, Amount{SeriesKey{fmt.Sprint("team-", n), "a100", "cpu", Used}, int64(n)})
 	}
 	for n := range 3 {
 		for k := range many {
 			many[k].Amount += int64(n)
 		}
-		ok(t, s.Moments(ctx, []Moment{{at(60 + n), many}}))
+		ok(t, s.AppendSamples(ctx, []Sample{{at(60 + n), many}}))
 	}
-	if current := must[map[Holder]int64](t)(s.Current(ctx)); len(current) != 1501 || current[many[1499].Holder] != 1502 {
-		t.Errorf("%d amounts, the last is %d", len(current), current[many[1499].Holder])
+	if current := must[map[SeriesKey]int64](t)(s.CurrentAmounts(ctx)); len(current) != 1501 || current[many[1499].SeriesKey] != 1502 {
+		t.Errorf("%d amounts, the last is %d", len(current), current[many[1499].SeriesKey])
 	}
 }
 
@@ -306,21 +306,21 @@ func testGaps(t *testing.T, url string) {
 	ctx := context.Background()
 	s := open(t, url, Options{})
 	at := func(minutes int) time.Time { return start.Add(time.Duration(minutes) * time.Minute) }
-	ok(t, s.Gap(ctx, Gap{at(-60), at(-30), "before anything"}))
-	h := Holder{"vision", "a100", "cpu", Held}
-	ok(t, s.Moments(ctx, []Moment{{at(0), []Amount{{h, 1}}}, {At: at(10)}}))
-	ok(t, s.Gap(ctx, Gap{at(15), at(20), "away"})) // from 10 on nothing was seen
-	ok(t, s.Gap(ctx, Gap{at(15), at(20), "away"}))
-	ok(t, s.Gap(ctx, Gap{at(20), at(30), "away"}))
-	ok(t, s.Gap(ctx, Gap{at(30), at(40), "a full disk"}))
-	if err := s.Gap(ctx, Gap{at(50), at(40), "backwards"}); err == nil {
+	ok(t, s.RecordGap(ctx, Gap{at(-60), at(-30), "before anything"}))
+	h := SeriesKey{"vision", "a100", "cpu", Used}
+	ok(t, s.AppendSamples(ctx, []Sample{{at(0), []Amount{{h, 1}}}, {At: at(10)}}))
+	ok(t, s.RecordGap(ctx, Gap{at(15), at(20), "away"})) // from 10 on nothing was seen
+	ok(t, s.RecordGap(ctx, Gap{at(15), at(20), "away"}))
+	ok(t, s.RecordGap(ctx, Gap{at(20), at(30), "away"}))
+	ok(t, s.RecordGap(ctx, Gap{at(30), at(40), "a full disk"}))
+	if err := s.RecordGap(ctx, Gap{at(50), at(40), "backwards"}); err == nil {
 		t.Error("took a gap that ends before it begins")
 	}
-	if current := must[map[Holder]int64](t)(s.Current(ctx)); len(current) > 0 {
+	if current := must[map[SeriesKey]int64](t)(s.CurrentAmounts(ctx)); len(current) > 0 {
 		t.Errorf("holds over a gap: %v", current)
 	}
-	ok(t, s.Moments(ctx, []Moment{{at(40), []Amount{{h, 1}}}, {At: at(45)}}))
-	ok(t, s.Gap(ctx, Gap{at(45), at(45), "nothing"}))
+	ok(t, s.AppendSamples(ctx, []Sample{{at(40), []Amount{{h, 1}}}, {At: at(45)}}))
+	ok(t, s.RecordGap(ctx, Gap{at(45), at(45), "nothing"}))
 	want := []Gap{{at(-60), at(-30), "before anything"}, {at(10), at(30), "away"}, {at(30), at(40), "a full disk"}}
 	for _, test := range []struct{ from, to, first, end int }{{-100, 100, 0, 3}, {-30, 10, 0, 0}, {-30, 11, 1, 2}, {30, 31, 2, 3}, {-31, -30, 0, 1}} {
 		got := must[[]Gap](t)(s.Gaps(ctx, at(test.from), at(test.to)))
@@ -328,7 +328,7 @@ func testGaps(t *testing.T, url string) {
 			t.Errorf("from %d to %d: %s", test.from, test.to, diff)
 		}
 	}
-	if total := must[map[Holder]Total](t)(s.Totals(ctx, []Holder{h}, at(-60), at(60)))[h]; total.Known != 15*time.Minute || total.Sum.Int64() != 15*60_000 {
+	if total := must[map[SeriesKey]Total](t)(s.Totals(ctx, []SeriesKey{h}, at(-60), at(60)))[h]; total.Known != 15*time.Minute || total.Sum.Int64() != 15*60_000 {
 		t.Errorf("%s in %s", total.Sum, total.Known)
 	}
 }

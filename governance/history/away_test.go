@@ -39,9 +39,9 @@ func testFullDisk(t *testing.T) {
 		var records []Record
 		for n := range 100 {
 			task := aTask(fmt.Sprint("u", kept, "-", n))
-			records = append(records, Record{Task: task, Steps: []Step{{Part: task.UID, Text: strings.Repeat("x", 1000)}}, Spans: []Span{{task.UID, Wait, start, start.Add(time.Minute)}}})
+			records = append(records, Record{Task: task, Events: []Event{{WorkloadUID: task.UID, Message: strings.Repeat("x", 1000)}}, Spans: []Span{{task.UID, Wait, start, start.Add(time.Minute)}}})
 		}
-		err := s.Record(ctx, records)
+		err := s.RecordTasks(ctx, records)
 		if err == nil {
 			kept++
 		}
@@ -49,7 +49,7 @@ func testFullDisk(t *testing.T) {
 	}
 	whole := func() {
 		t.Helper()
-		got := must[[]ClassSums](t)(s.Classes(ctx, nil, start.Add(-time.Hour), start.Add(time.Hour)))
+		got := must[[]ClassStats](t)(s.ClassStats(ctx, nil, start.Add(-time.Hour), start.Add(time.Hour)))
 		if len(got) != 1 || got[0].Waits != int64(100*kept) {
 			t.Fatalf("%v after %d times 100 waits", got, kept)
 		}
@@ -80,7 +80,7 @@ func testServerAway(t *testing.T, server *historytest.Server) {
 	ctx := context.Background()
 	url := server.Database(t)
 	s := open(t, url, Options{})
-	ok(t, s.Record(ctx, []Record{numbered(1)}))
+	ok(t, s.RecordTasks(ctx, []Record{numbered(1)}))
 	server.Stop(t)
 	fails(t, s)
 	if s, err := Open(ctx, url, Options{}); err == nil {
@@ -131,7 +131,7 @@ func testNetworkAway(t *testing.T, server *historytest.Server) {
 	name := server.Database(t)
 	name = name[strings.LastIndex(name, "/")+1 : strings.Index(name, "?")]
 	s := open(t, fmt.Sprintf("postgres://kuota@%s/%s?sslmode=disable", listener.Addr(), name), Options{})
-	ok(t, s.Record(context.Background(), []Record{numbered(1)}))
+	ok(t, s.RecordTasks(context.Background(), []Record{numbered(1)}))
 	away.Store(true)
 	fails(t, s)
 	away.Store(false)
@@ -144,9 +144,9 @@ func fails(t *testing.T, s *Store) {
 	ctx := context.Background()
 	var group sync.WaitGroup
 	for name, call := range map[string]func() error{
-		"Record":  func() error { return s.Record(ctx, []Record{numbered(2)}) },
-		"Moments": func() error { return s.Moments(ctx, []Moment{{At: start}}) },
-		"Classes": func() error { _, err := s.Classes(ctx, nil, start, start.Add(time.Hour)); return err },
+		"Record":  func() error { return s.RecordTasks(ctx, []Record{numbered(2)}) },
+		"Moments": func() error { return s.AppendSamples(ctx, []Sample{{At: start}}) },
+		"Classes": func() error { _, err := s.ClassStats(ctx, nil, start, start.Add(time.Hour)); return err },
 		"Ping":    func() error { return s.Ping(ctx) },
 	} {
 		group.Go(func() {
@@ -167,8 +167,8 @@ func works(t *testing.T, s *Store) {
 	t.Helper()
 	ctx := context.Background()
 	ok(t, s.Ping(ctx))
-	ok(t, s.Record(ctx, []Record{numbered(1), numbered(2)}))
-	got := must[[]ClassSums](t)(s.Classes(ctx, nil, start.Add(-24*time.Hour), start.Add(24*time.Hour)))
+	ok(t, s.RecordTasks(ctx, []Record{numbered(1), numbered(2)}))
+	got := must[[]ClassStats](t)(s.ClassStats(ctx, nil, start.Add(-24*time.Hour), start.Add(24*time.Hour)))
 	if len(got) != 1 || got[0].Waits != 2 {
 		t.Errorf("after it was away: %v", got)
 	}

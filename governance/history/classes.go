@@ -18,18 +18,18 @@ type classKey struct {
 }
 
 // classSums are sums by day and by hour that are to be added to those kept.
-type classSums struct{ hours, days map[classKey]*ClassSums }
+type classSums struct{ hours, days map[classKey]*ClassStats }
 
 func (c *classSums) add(kind SpanKind, began, ended int64, team, class string) {
 	if c.hours == nil {
-		c.hours, c.days = map[classKey]*ClassSums{}, map[classKey]*ClassSums{}
+		c.hours, c.days = map[classKey]*ClassStats{}, map[classKey]*ClassStats{}
 	}
 	one := span(kind, 1, ended-began, ended-began)
 	for _, team := range []string{team, everybody} {
-		for period, sums := range map[int64]map[classKey]*ClassSums{hour: c.hours, day: c.days} {
+		for period, sums := range map[int64]map[classKey]*ClassStats{hour: c.hours, day: c.days} {
 			key := classKey{team, class, floor(ended, period)}
 			if sums[key] == nil {
-				sums[key] = &ClassSums{}
+				sums[key] = &ClassStats{}
 			}
 			sums[key].Add(one)
 		}
@@ -37,15 +37,15 @@ func (c *classSums) add(kind SpanKind, began, ended int64, team, class string) {
 }
 
 // span is the sums of waits or of runs.
-func span(kind SpanKind, count, millis, longest int64) ClassSums {
+func span(kind SpanKind, count, millis, longest int64) ClassStats {
 	if kind == Wait {
-		return ClassSums{Waits: count, WaitMillis: millis, LongestWait: time.Duration(longest) * time.Millisecond}
+		return ClassStats{Waits: count, WaitMillis: millis, LongestWait: time.Duration(longest) * time.Millisecond}
 	}
-	return ClassSums{Runs: count, RunMillis: millis, LongestRun: time.Duration(longest) * time.Millisecond}
+	return ClassStats{Runs: count, RunMillis: millis, LongestRun: time.Duration(longest) * time.Millisecond}
 }
 
 func (c *classSums) write(t *tx) error {
-	for table, sums := range map[string]map[classKey]*ClassSums{"class_hours": c.hours, "class_days": c.days} {
+	for table, sums := range map[string]map[classKey]*ClassStats{"class_hours": c.hours, "class_days": c.days} {
 		var rows [][]any
 		for key, sum := range sums {
 			rows = append(rows, []any{key.team, key.start, key.class, sum.Waits, sum.WaitMillis, sum.LongestWait.Milliseconds(),
@@ -66,8 +66,8 @@ func (c *classSums) write(t *tx) error {
 // Classes are the sums of all spans that ended from one time until before
 // another and are of no preemption loop, by class and in their order. Teams nil are all teams, "" is the team of
 // what belongs to none.
-func (s *Store) Classes(ctx context.Context, teams []string, from, to time.Time) ([]ClassSums, error) {
-	found := map[string]*ClassSums{}
+func (s *Store) ClassStats(ctx context.Context, teams []string, from, to time.Time) ([]ClassStats, error) {
+	found := map[string]*ClassStats{}
 	err := s.read(ctx, "adding up waits and runs", func(t *tx) error {
 		in := stretch{millis(from), millis(to)}
 		if in.from >= in.to {
@@ -100,7 +100,7 @@ func (s *Store) Classes(ctx context.Context, teams []string, from, to time.Time)
 			return nil
 		})
 	})
-	classes := make([]ClassSums, 0, len(found))
+	classes := make([]ClassStats, 0, len(found))
 	for _, class := range slices.Sorted(maps.Keys(found)) {
 		classes = append(classes, *found[class])
 	}
@@ -108,7 +108,7 @@ func (s *Store) Classes(ctx context.Context, teams []string, from, to time.Time)
 }
 
 // classes adds up whole hours or days.
-func (t *tx) classes(table, list string, teams []any, in stretch, found map[string]*ClassSums) error {
+func (t *tx) classes(table, list string, teams []any, in stretch, found map[string]*ClassStats) error {
 	query := `SELECT class, CAST(SUM(waits) AS BIGINT), CAST(SUM(wait_ms) AS BIGINT), MAX(longest_wait),
 			CAST(SUM(runs) AS BIGINT), CAST(SUM(run_ms) AS BIGINT), MAX(longest_run)
 		FROM ` + table + ` WHERE team IN (` + list + `) AND start >= ? AND start < ? GROUP BY class`
@@ -126,7 +126,7 @@ func (t *tx) classes(table, list string, teams []any, in stretch, found map[stri
 }
 
 // spans adds up single spans.
-func (t *tx) spans(all bool, list string, teams []any, in stretch, found map[string]*ClassSums) error {
+func (t *tx) spans(all bool, list string, teams []any, in stretch, found map[string]*ClassStats) error {
 	where, args := "", []any{in.from, in.to}
 	if !all {
 		where, args = " AND team IN ("+list+")", append(args, teams...)
@@ -144,9 +144,9 @@ func (t *tx) spans(all bool, list string, teams []any, in stretch, found map[str
 	})
 }
 
-func of(found map[string]*ClassSums, class string) *ClassSums {
+func of(found map[string]*ClassStats, class string) *ClassStats {
 	if found[class] == nil {
-		found[class] = &ClassSums{Class: class}
+		found[class] = &ClassStats{Class: class}
 	}
 	return found[class]
 }

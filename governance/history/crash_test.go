@@ -20,17 +20,17 @@ import (
 const writerURL = "KUOTA_HISTORY_WRITER"
 
 // The counter goes up by one with each moment, beat after the one before.
-var counter = Holder{"", "a100", "counter", Held}
+var counter = SeriesKey{"", "a100", "counter", Used}
 
 const beat = 7 * time.Minute
 
 // numbered is what is told before the moment of that number.
 func numbered(n int64) Record {
 	at := start.Add(time.Duration(n) * beat)
-	task := Task{UID: fmt.Sprint("u", n), Team: "vision", Class: "high", Submitted: at}
+	task := Task{UID: fmt.Sprint("u", n), Team: "vision", PriorityClass: "high", SubmittedAt: at}
 	record := Record{Task: task}
 	for k := range 4 {
-		record.Steps = append(record.Steps, Step{Part: task.UID, What: fmt.Sprint("step ", k), At: at})
+		record.Events = append(record.Events, Event{WorkloadUID: task.UID, Type: fmt.Sprint("step ", k), At: at})
 	}
 	record.Spans = []Span{{task.UID, Wait, at, at.Add(time.Minute)}, {task.UID, Run, at.Add(time.Minute), at.Add(3 * time.Minute)}}
 	return record
@@ -48,11 +48,11 @@ func writeUntilKilled(url string) {
 	}
 	s, err := Open(ctx, url, Options{})
 	end(err)
-	current, err := s.Current(ctx)
+	current, err := s.CurrentAmounts(ctx)
 	end(err)
 	for n := current[counter] + 1; ; n++ {
-		end(s.Record(ctx, []Record{numbered(n - 1), numbered(n)}))
-		end(s.Moments(ctx, []Moment{{start.Add(time.Duration(n) * beat), []Amount{{counter, n}}}}))
+		end(s.RecordTasks(ctx, []Record{numbered(n - 1), numbered(n)}))
+		end(s.AppendSamples(ctx, []Sample{{start.Add(time.Duration(n) * beat), []Amount{{counter, n}}}}))
 		fmt.Println(n)
 	}
 }
@@ -66,16 +66,16 @@ func testKilled(t *testing.T, url string) {
 	told := int64(0)
 	for range 20 {
 		told = max(told, runAndKill(t, url, 1+r.IntN(30), time.Duration(r.IntN(3000))*time.Microsecond))
-		ok(t, s.Record(ctx, nil)) // waits for what the server still does for the process that is gone
-		n := must[map[Holder]int64](t)(s.Current(ctx))[counter]
+		ok(t, s.RecordTasks(ctx, nil)) // waits for what the server still does for the process that is gone
+		n := must[map[SeriesKey]int64](t)(s.CurrentAmounts(ctx))[counter]
 		if n < told {
 			t.Fatalf("the moment %d was kept, and now %d is the last", told, n)
 		}
-		seen := must[time.Time](t)(s.Seen(ctx))
+		seen := must[time.Time](t)(s.SampledUntil(ctx))
 		if want := start.Add(time.Duration(n) * beat); !seen.Equal(want) {
 			t.Fatalf("seen until %s, and the moment %d was at %s", seen, n, want)
 		}
-		total := must[map[Holder]Total](t)(s.Totals(ctx, []Holder{counter}, start, seen.Add(time.Hour)))[counter]
+		total := must[map[SeriesKey]Total](t)(s.Totals(ctx, []SeriesKey{counter}, start, seen.Add(time.Hour)))[counter]
 		if want := big.NewInt(n * (n - 1) / 2 * beat.Milliseconds()); total.Sum.Cmp(want) != 0 || total.Known != time.Duration(n-1)*beat {
 			t.Fatalf("after %d moments %s in %s rather than %s", n, total.Sum, total.Known, want)
 		}
@@ -84,14 +84,14 @@ func testKilled(t *testing.T, url string) {
 			t.Fatalf("%d tasks after %d moments", len(tasks), n)
 		}
 		count := int64(len(tasks))
-		want := []ClassSums{{Class: "high", Waits: count, Runs: count, WaitMillis: count * 60_000, RunMillis: count * 120_000, LongestWait: time.Minute, LongestRun: 2 * time.Minute}}
+		want := []ClassStats{{Class: "high", Waits: count, Runs: count, WaitMillis: count * 60_000, RunMillis: count * 120_000, LongestWait: time.Minute, LongestRun: 2 * time.Minute}}
 		for _, teams := range [][]string{nil, {"vision"}} {
-			if diff := cmp.Diff(want, must[[]ClassSums](t)(s.Classes(ctx, teams, start.Truncate(time.Hour), seen.Add(48*time.Hour)))); diff != "" {
+			if diff := cmp.Diff(want, must[[]ClassStats](t)(s.ClassStats(ctx, teams, start.Truncate(time.Hour), seen.Add(48*time.Hour)))); diff != "" {
 				t.Fatalf("sums of %v: %s", teams, diff)
 			}
 		}
 		for _, task := range tasks {
-			if _, steps, _, err := s.Life(ctx, task.UID); err != nil || len(steps) != 4 {
+			if _, steps, _, err := s.Timeline(ctx, task.UID); err != nil || len(steps) != 4 {
 				t.Fatalf("the task %s has %d steps: %v", task.UID, len(steps), err)
 			}
 		}
@@ -144,7 +144,7 @@ func testTwoOpens(t *testing.T, url string) {
 			for k := range 20 {
 				at := start.Add(time.Duration(k) * time.Hour)
 				uid := fmt.Sprint("u", n%2, "-", k) // each by two of them
-				if err := s.Record(ctx, []Record{{Task: Task{UID: uid, Team: "vision", Submitted: at}, Spans: []Span{{uid, Wait, at, at.Add(time.Minute)}}}}); err != nil {
+				if err := s.RecordTasks(ctx, []Record{{Task: Task{UID: uid, Team: "vision", SubmittedAt: at}, Spans: []Span{{uid, Wait, at, at.Add(time.Minute)}}}}); err != nil {
 					t.Error(err)
 				}
 			}
@@ -152,8 +152,8 @@ func testTwoOpens(t *testing.T, url string) {
 	}
 	group.Wait()
 	s := open(t, url, Options{})
-	want := []ClassSums{{Waits: 40, WaitMillis: 40 * 60_000, LongestWait: time.Minute}}
-	if diff := cmp.Diff(want, must[[]ClassSums](t)(s.Classes(ctx, nil, start.Add(-time.Hour), start.Add(48*time.Hour)))); diff != "" {
+	want := []ClassStats{{Waits: 40, WaitMillis: 40 * 60_000, LongestWait: time.Minute}}
+	if diff := cmp.Diff(want, must[[]ClassStats](t)(s.ClassStats(ctx, nil, start.Add(-time.Hour), start.Add(48*time.Hour)))); diff != "" {
 		t.Error(diff)
 	}
 }

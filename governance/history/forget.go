@@ -15,8 +15,8 @@ const few = 2000
 // by when they ended, or were gone where no end was seen, with all of their steps.
 // What still runs or waits is kept, however old it is.
 func (s *Store) Forget(ctx context.Context, now time.Time) error {
-	old := floor(millis(now.Add(-s.options.Keep)), day)
-	detail := max(old, floor(millis(now.Add(-s.options.KeepDetail)), hour))
+	old := floor(millis(now.Add(-s.options.Retention)), day)
+	detail := max(old, floor(millis(now.Add(-s.options.DetailRetention)), hour))
 	// First of all nobody looks for what is about to go.
 	err := s.write(ctx, "forgetting what is old", func(t *tx) error {
 		if err := t.exec("UPDATE state SET detail = "+t.greatest+"(detail, ?)", detail); err != nil {

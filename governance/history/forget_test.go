@@ -15,10 +15,10 @@ import (
 func testForget(t *testing.T, url string) {
 	ctx := context.Background()
 	const days = 24 * time.Hour
-	s := open(t, url, Options{Keep: 30 * days, KeepDetail: 5 * days})
+	s := open(t, url, Options{Retention: 30 * days, DetailRetention: 5 * days})
 	now := start.Add(100 * days)
 	old := now.Add(-30 * days).Truncate(days)
-	h := Holder{"vision", "a100", "cpu", Held}
+	h := SeriesKey{"vision", "a100", "cpu", Used}
 	r := rand.New(rand.NewPCG(5, 5))
 	m := newModel()
 	var records []Record
@@ -26,15 +26,15 @@ func testForget(t *testing.T, url string) {
 	waits := int64(0)
 	for n := range 6000 {
 		task := aTask(fmt.Sprintf("u%05d", n))
-		task.Submitted = between(r, start, now.Add(-days))
-		ended := task.Submitted.Add(time.Duration(r.IntN(48*3600)) * time.Second)
+		task.SubmittedAt = between(r, start, now.Add(-days))
+		ended := task.SubmittedAt.Add(time.Duration(r.IntN(48*3600)) * time.Second)
 		stays := true
 		switch r.IntN(3) {
 		case 0:
-			task.Ended = ended
+			task.FinishedAt = ended
 			stays = !ended.Before(old)
 		case 1:
-			task.Gone = ended
+			task.DeletedAt = ended
 			stays = !ended.Before(old)
 		}
 		if stays {
@@ -43,23 +43,23 @@ func testForget(t *testing.T, url string) {
 		if !ended.Before(old) {
 			waits++
 		}
-		records = append(records, Record{Task: task, Steps: []Step{{Part: task.UID, What: "created", At: task.Submitted}},
-			Spans: []Span{{task.UID, Wait, task.Submitted, ended}}})
+		records = append(records, Record{Task: task, Events: []Event{{WorkloadUID: task.UID, Type: "created", At: task.SubmittedAt}},
+			Spans: []Span{{task.UID, Wait, task.SubmittedAt, ended}}})
 	}
 	for part := range slices.Chunk(records, 1000) {
-		ok(t, s.Record(ctx, part))
+		ok(t, s.RecordTasks(ctx, part))
 	}
 	at := start
 	for n := 0; at.Before(now); n++ {
-		moment := Moment{at, []Amount{{h, int64(n)}}}
+		moment := Sample{at, []Amount{{h, int64(n)}}}
 		m.moment(moment)
-		ok(t, s.Moments(ctx, []Moment{moment}))
+		ok(t, s.AppendSamples(ctx, []Sample{moment}))
 		at = at.Add(time.Duration(r.IntN(15*3600)) * time.Second)
 	}
-	last := Moment{At: now}
+	last := Sample{At: now}
 	m.moment(last)
-	ok(t, s.Moments(ctx, []Moment{last}))
-	holders := []Holder{h}
+	ok(t, s.AppendSamples(ctx, []Sample{last}))
+	holders := []SeriesKey{h}
 	gaps := []Gap{{start, start.Add(days), "old"}, {now.Add(-2 * days), now.Add(-days), "new"}}
 	for range 3 {
 		ok(t, s.Forget(ctx, now))
@@ -75,12 +75,12 @@ func testForget(t *testing.T, url string) {
 		}
 		m.compare(t, s, holders, from, to, 1+r.IntN(40))
 	}
-	rest := must[map[Holder]Total](t)(s.Totals(ctx, holders, start, old.Add(-days)))[h]
+	rest := must[map[SeriesKey]Total](t)(s.Totals(ctx, holders, start, old.Add(-days)))[h]
 	if rest.Known > 0 {
 		t.Errorf("%s is known of what is older", rest.Known)
 	}
 	for _, gap := range gaps {
-		ok(t, s.Gap(ctx, gap))
+		ok(t, s.RecordGap(ctx, gap))
 	}
 	ok(t, s.Forget(ctx, now))
 	if diff := cmp.Diff(gaps[1:], must[[]Gap](t)(s.Gaps(ctx, start, now))); diff != "" {
@@ -105,14 +105,14 @@ func testForget(t *testing.T, url string) {
 		}
 	}
 	for _, teams := range [][]string{nil, {"vision"}} {
-		if got := must[[]ClassSums](t)(s.Classes(ctx, teams, start, now.Add(10*days))); len(got) != 1 || got[0].Waits != waits {
+		if got := must[[]ClassStats](t)(s.ClassStats(ctx, teams, start, now.Add(10*days))); len(got) != 1 || got[0].Waits != waits {
 			t.Errorf("sums of %v: %v rather than %d waits", teams, got, waits)
 		}
 	}
 	// What was forgotten may be told again, and is forgotten again.
-	ok(t, s.Record(ctx, records[:1000]))
+	ok(t, s.RecordTasks(ctx, records[:1000]))
 	ok(t, s.Forget(ctx, now))
-	if got := must[[]ClassSums](t)(s.Classes(ctx, nil, start, now.Add(10*days))); got[0].Waits != waits {
+	if got := must[[]ClassStats](t)(s.ClassStats(ctx, nil, start, now.Add(10*days))); got[0].Waits != waits {
 		t.Errorf("%d waits rather than %d after they were told again", got[0].Waits, waits)
 	}
 }
@@ -120,13 +120,13 @@ func testForget(t *testing.T, url string) {
 // Of an hour of which only the sum is kept, a part counts by its share.
 func testOldDetail(t *testing.T, url string) {
 	ctx := context.Background()
-	s := open(t, url, Options{KeepDetail: 24 * time.Hour})
-	h := Holder{"vision", "a100", "cpu", Held}
+	s := open(t, url, Options{DetailRetention: 24 * time.Hour})
+	h := SeriesKey{"vision", "a100", "cpu", Used}
 	at := start.Truncate(24 * time.Hour)
-	ok(t, s.Moments(ctx, []Moment{{at, []Amount{{h, 10}}}, {at.Add(30 * time.Minute), []Amount{{h, 20}}}, {at.Add(2 * time.Hour), []Amount{{h, 40}}}}))
-	ok(t, s.Moments(ctx, []Moment{{At: at.Add(100 * time.Hour)}}))
+	ok(t, s.AppendSamples(ctx, []Sample{{at, []Amount{{h, 10}}}, {at.Add(30 * time.Minute), []Amount{{h, 20}}}, {at.Add(2 * time.Hour), []Amount{{h, 40}}}}))
+	ok(t, s.AppendSamples(ctx, []Sample{{At: at.Add(100 * time.Hour)}}))
 	totals := func() *big.Int {
-		total := must[map[Holder]Total](t)(s.Totals(ctx, []Holder{h}, at.Add(20*time.Minute), at.Add(80*time.Minute)))[h]
+		total := must[map[SeriesKey]Total](t)(s.Totals(ctx, []SeriesKey{h}, at.Add(20*time.Minute), at.Add(80*time.Minute)))[h]
 		if total.Known != time.Hour {
 			t.Errorf("%s known of an hour", total.Known)
 		}
@@ -139,7 +139,7 @@ func testOldDetail(t *testing.T, url string) {
 	if sum := totals(); sum.Int64() != (40*15+20*20)*60_000 {
 		t.Errorf("by shares: %s", sum)
 	}
-	points := must[map[Holder][]Point](t)(s.Series(ctx, []Holder{h}, at.Add(20*time.Minute), at.Add(130*time.Minute), 100))[h]
+	points := must[map[SeriesKey][]Point](t)(s.Series(ctx, []SeriesKey{h}, at.Add(20*time.Minute), at.Add(130*time.Minute), 100))[h]
 	want := []Point{{at, 15, true}, {at.Add(time.Hour), 20, true}, {at.Add(2 * time.Hour), 40, true}}
 	if diff := cmp.Diff(want, points); diff != "" {
 		t.Errorf("series: %s", diff)

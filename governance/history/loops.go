@@ -23,9 +23,9 @@ func (t *tx) recordLoops(records []Record) error {
 	loops := map[key]row{}
 	for _, r := range records {
 		for _, l := range r.Loops {
-			k := key{l.Part, floor(millis(l.Since), second)}
+			k := key{l.WorkloadUID, floor(millis(l.Since), second)}
 			known := loops[k]
-			loops[k] = row{max(known.last, floor(millis(l.Last), second)), max(known.runs, l.Runs), r.Task.Team, r.Task.Class}
+			loops[k] = row{max(known.last, floor(millis(l.Last), second)), max(known.runs, l.Runs), r.Task.Team, r.Task.PriorityClass}
 		}
 	}
 	var rows [][]any
@@ -46,10 +46,10 @@ func (t *tx) leaveOut(records []Record) error {
 	parts := map[string]bool{}
 	for _, r := range records {
 		for _, span := range r.Spans {
-			parts[span.Part] = true
+			parts[span.WorkloadUID] = true
 		}
 		for _, l := range r.Loops {
-			parts[l.Part] = true
+			parts[l.WorkloadUID] = true
 		}
 	}
 	var loops [][]any
@@ -80,7 +80,7 @@ func (t *tx) leaveOut(records []Record) error {
 func (c *classSums) takeBack(t *tx) error {
 	for _, table := range []struct {
 		name   string
-		sums   map[classKey]*ClassSums
+		sums   map[classKey]*ClassStats
 		period int64
 	}{{"class_hours", c.hours, hour}, {"class_days", c.days, day}} {
 		for key, sum := range table.sums {
@@ -121,7 +121,7 @@ func (c *classSums) takeBack(t *tx) error {
 }
 
 // loopRuns adds up the runs that loops ended, by when these loops ended.
-func (t *tx) loopRuns(all bool, list string, teams []any, in stretch, found map[string]*ClassSums) error {
+func (t *tx) loopRuns(all bool, list string, teams []any, in stretch, found map[string]*ClassStats) error {
 	where, args := "", []any{in.from, in.to}
 	if !all {
 		where, args = " AND team IN ("+list+")", append(args, teams...)

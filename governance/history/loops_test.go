@@ -39,7 +39,7 @@ type looping struct {
 
 func (l looping) inLoop(s Span) bool {
 	for _, loop := range l.loops {
-		if loop.Part == s.Part && !s.Began.Before(loop.Since) && !s.Ended.After(loop.Last) {
+		if loop.WorkloadUID == s.WorkloadUID && !s.Began.Before(loop.Since) && !s.Ended.After(loop.Last) {
 			return true
 		}
 	}
@@ -51,7 +51,7 @@ func loopingTasks(r *rand.Rand) (all []looping) {
 	midnight := start.Truncate(24 * time.Hour).Add(24 * time.Hour)
 	for n := range 40 {
 		l := looping{task: aTask(fmt.Sprint("u", n))}
-		l.task.Team, l.task.Class = []string{"", "vision", "nlp"}[r.IntN(3)], []string{"", "high"}[r.IntN(2)]
+		l.task.Team, l.task.PriorityClass = []string{"", "vision", "nlp"}[r.IntN(3)], []string{"", "high"}[r.IntN(2)]
 		at := midnight.Add(-time.Duration(r.IntN(7200)) * time.Second)
 		part := fmt.Sprint("w", n)
 		for range 2 {
@@ -106,15 +106,15 @@ func testLoops(t *testing.T, url string) {
 				left++
 				continue
 			}
-			want.add(span.Kind, millis(span.Began), millis(span.Ended), l.task.Team, l.task.Class)
+			want.add(span.Kind, millis(span.Began), millis(span.Ended), l.task.Team, l.task.PriorityClass)
 		}
 		for _, loop := range l.loops {
-			loopRuns[l.task.Class] += int64(loop.Runs)
+			loopRuns[l.task.PriorityClass] += int64(loop.Runs)
 		}
 	}
 	for _, l := range all { // some would be the longest of their hour
 		for _, span := range l.spans {
-			sum := want.hours[classKey{l.task.Team, l.task.Class, floor(millis(span.Ended), hour)}]
+			sum := want.hours[classKey{l.task.Team, l.task.PriorityClass, floor(millis(span.Ended), hour)}]
 			if l.inLoop(span) && span.Kind == Run && (sum == nil || span.Ended.Sub(span.Began) > sum.LongestRun) {
 				longestLeft++
 			}
@@ -139,7 +139,7 @@ func testLoops(t *testing.T, url string) {
 			}
 			records = append(records, record)
 		}
-		ok(t, s.Record(ctx, records))
+		ok(t, s.RecordTasks(ctx, records))
 		if n == 200 { // a restart
 			ok(t, s.Close())
 			s = open(t, url, Options{})
@@ -147,10 +147,10 @@ func testLoops(t *testing.T, url string) {
 	}
 	for range 2 {
 		for _, l := range all {
-			ok(t, s.Record(ctx, []Record{{Task: l.task, Spans: l.spans}}))
-			ok(t, s.Record(ctx, []Record{{Task: l.task, Loops: l.loops}, {Task: l.task, Loops: l.loops}}))
+			ok(t, s.RecordTasks(ctx, []Record{{Task: l.task, Spans: l.spans}}))
+			ok(t, s.RecordTasks(ctx, []Record{{Task: l.task, Loops: l.loops}, {Task: l.task, Loops: l.loops}}))
 		}
-		for table, sums := range map[string]map[classKey]*ClassSums{"class_hours": want.hours, "class_days": want.days} {
+		for table, sums := range map[string]map[classKey]*ClassStats{"class_hours": want.hours, "class_days": want.days} {
 			rows := map[classKey]sumRow{}
 			for k, sum := range sums {
 				rows[k] = sumRow{sum.Waits, sum.WaitMillis, sum.LongestWait.Milliseconds(), sum.Runs, sum.RunMillis, sum.LongestRun.Milliseconds()}
@@ -164,9 +164,9 @@ func testLoops(t *testing.T, url string) {
 	// Ranges that are read by days, by hours and by spans have the same.
 	for _, teams := range [][]string{nil, {"", "vision", "nlp"}} {
 		for _, edge := range []time.Duration{0, 17*time.Minute + time.Second} {
-			got := must[[]ClassSums](t)(s.Classes(ctx, teams, start.Truncate(24*time.Hour).Add(-edge), start.Add(240*time.Hour).Add(edge)))
+			got := must[[]ClassStats](t)(s.ClassStats(ctx, teams, start.Truncate(24*time.Hour).Add(-edge), start.Add(240*time.Hour).Add(edge)))
 			for _, sums := range got {
-				var total ClassSums
+				var total ClassStats
 				for k, sum := range want.days {
 					if k.team == everybody && k.class == sums.Class {
 						total.Add(*sum)
@@ -183,7 +183,7 @@ func testLoops(t *testing.T, url string) {
 		}
 	}
 	l := all[0]
-	before := must[[]ClassSums](t)(s.Classes(ctx, nil, start.Add(300*time.Hour), start.Add(400*time.Hour)))
+	before := must[[]ClassStats](t)(s.ClassStats(ctx, nil, start.Add(300*time.Hour), start.Add(400*time.Hour)))
 	if len(before) != 0 {
 		t.Errorf("loops of %s count long after they ended: %v", l.task.UID, before)
 	}
@@ -201,10 +201,10 @@ func testLoops(t *testing.T, url string) {
 func testStepsOfASecond(t *testing.T, url string) {
 	ctx := context.Background()
 	at := start.Truncate(time.Second)
-	step := func(nth int32, ran time.Duration) Step {
-		return Step{Part: "w1", At: at, What: "Preempted", First: nth, Last: nth, Ran: ran}
+	step := func(nth int32, ran time.Duration) Event {
+		return Event{WorkloadUID: "w1", At: at, Type: "Preempted", FirstPreemption: nth, LastPreemption: nth, Ran: ran}
 	}
-	for name, told := range map[string][][]Step{
+	for name, told := range map[string][][]Event{
 		"together":       {{step(4, time.Second), step(5, 2*time.Second), step(6, 0)}},
 		"one by one":     {{step(4, time.Second)}, {step(5, 2*time.Second)}, {step(6, 0)}},
 		"more each time": {{step(4, time.Second)}, {step(4, time.Second), step(5, 2*time.Second)}, {step(4, time.Second), step(5, 2*time.Second), step(6, 0)}},
@@ -215,11 +215,11 @@ func testStepsOfASecond(t *testing.T, url string) {
 			task := aTask(name)
 			for _, steps := range told {
 				for range 2 {
-					ok(t, s.Record(ctx, []Record{{Task: task, Steps: steps}, {Task: task, Steps: steps}}))
+					ok(t, s.RecordTasks(ctx, []Record{{Task: task, Events: steps}, {Task: task, Events: steps}}))
 				}
 			}
-			want := []Step{{Part: "w1", At: at, What: "Preempted", First: 4, Last: 6, Ran: 3 * time.Second}}
-			_, got, _, err := s.Life(ctx, task.UID)
+			want := []Event{{WorkloadUID: "w1", At: at, Type: "Preempted", FirstPreemption: 4, LastPreemption: 6, Ran: 3 * time.Second}}
+			_, got, _, err := s.Timeline(ctx, task.UID)
 			ok(t, err)
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Error(diff)

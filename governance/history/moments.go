@@ -9,7 +9,7 @@ import (
 )
 
 // ErrPast is why a moment is refused that lies before what was seen already.
-var ErrPast = errors.New("amounts are known until later already")
+var ErrOutOfOrder = errors.New("amounts are known until later already")
 
 // largest is the largest amount whose sum over a day fits 64 bits.
 const largest = math.MaxInt64 / day
@@ -18,7 +18,7 @@ const largest = math.MaxInt64 / day
 // of time, none before Seen; until the last of them all is known afterwards. An
 // amount holds until it is told anew or a gap ends it; 0 is an amount like any
 // other.
-func (s *Store) Moments(ctx context.Context, moments []Moment) error {
+func (s *Store) AppendSamples(ctx context.Context, moments []Sample) error {
 	if len(moments) == 0 {
 		return nil
 	}
@@ -27,18 +27,18 @@ func (s *Store) Moments(ctx context.Context, moments []Moment) error {
 		if err != nil {
 			return err
 		}
-		var holders []Holder
+		var holders []SeriesKey
 		seen := known.seen
 		for _, m := range moments {
 			if millis(m.At) < seen {
-				return fmt.Errorf("the moment %s comes after %s: %w", m.At.Format(time.RFC3339Nano), moment(seen).Format(time.RFC3339Nano), ErrPast)
+				return fmt.Errorf("the moment %s comes after %s: %w", m.At.Format(time.RFC3339Nano), moment(seen).Format(time.RFC3339Nano), ErrOutOfOrder)
 			}
 			seen = millis(m.At)
 			for _, a := range m.Amounts {
 				if a.Amount > largest || a.Amount < -largest {
-					return fmt.Errorf("the amount %d of %v is beyond what can be added up", a.Amount, a.Holder)
+					return fmt.Errorf("the amount %d of %v is beyond what can be added up", a.Amount, a.SeriesKey)
 				}
-				holders = append(holders, a.Holder)
+				holders = append(holders, a.SeriesKey)
 			}
 		}
 		ids, err := t.holders(holders, true)
@@ -54,7 +54,7 @@ func (s *Store) Moments(ctx context.Context, moments []Moment) error {
 		for _, m := range moments {
 			at := millis(m.At)
 			for _, a := range m.Amounts {
-				id := ids[a.Holder]
+				id := ids[a.SeriesKey]
 				before, is := open[id]
 				if is && before.amount == a.Amount {
 					continue
@@ -88,8 +88,8 @@ func (s *Store) Moments(ctx context.Context, moments []Moment) error {
 // Gap tells that nothing is known from one time until another. All amounts end
 // where it begins, which is when they were seen last at the latest. Gaps that
 // touch, for the same reason, are one.
-func (s *Store) Gap(ctx context.Context, gap Gap) error {
-	from, to, why := millis(gap.From), millis(gap.To), clean(gap.Why)
+func (s *Store) RecordGap(ctx context.Context, gap Gap) error {
+	from, to, why := millis(gap.From), millis(gap.To), clean(gap.Reason)
 	if from > to {
 		return fmt.Errorf("history: recording a gap: it begins at %s and ends before that, at %s", gap.From.Format(time.RFC3339), gap.To.Format(time.RFC3339))
 	}
@@ -137,7 +137,7 @@ func (s *Store) Gaps(ctx context.Context, from, to time.Time) ([]Gap, error) {
 		return t.each(query, []any{millis(from), millis(to)}, func(scan func(...any) error) error {
 			var gap Gap
 			var began, ended int64
-			if err := scan(&began, &ended, &gap.Why); err != nil {
+			if err := scan(&began, &ended, &gap.Reason); err != nil {
 				return err
 			}
 			gap.From, gap.To = moment(began), moment(ended)
@@ -149,18 +149,18 @@ func (s *Store) Gaps(ctx context.Context, from, to time.Time) ([]Gap, error) {
 }
 
 // Seen is until when amounts are known; zero where none ever were.
-func (s *Store) Seen(ctx context.Context) (time.Time, error) {
+func (s *Store) SampledUntil(ctx context.Context) (time.Time, error) {
 	state, err := s.state(ctx)
 	return moment(state.seen), err
 }
 
 // Current are the amounts that hold: those told last, unless a gap ended them.
-func (s *Store) Current(ctx context.Context) (map[Holder]int64, error) {
-	current := map[Holder]int64{}
+func (s *Store) CurrentAmounts(ctx context.Context) (map[SeriesKey]int64, error) {
+	current := map[SeriesKey]int64{}
 	err := s.read(ctx, "looking up current amounts", func(t *tx) error {
 		query := "SELECT h.team, h.pool, h.resource, h.measure, o.amount FROM open_amounts o JOIN holders h ON h.id = o.holder"
 		return t.each(query, nil, func(scan func(...any) error) error {
-			var h Holder
+			var h SeriesKey
 			var amount int64
 			if err := scan(&h.Team, &h.Pool, &h.Resource, &h.Measure, &amount); err != nil {
 				return err
@@ -174,10 +174,10 @@ func (s *Store) Current(ctx context.Context) (map[Holder]int64, error) {
 
 // holders are the numbers of holders; those that have none get one, or are left
 // out.
-func (t *tx) holders(asked []Holder, add bool) (map[Holder]int64, error) {
-	ids := map[Holder]int64{}
+func (t *tx) holders(asked []SeriesKey, add bool) (map[SeriesKey]int64, error) {
+	ids := map[SeriesKey]int64{}
 	read := func(scan func(...any) error) error {
-		var h Holder
+		var h SeriesKey
 		var id int64
 		if err := scan(&id, &h.Team, &h.Pool, &h.Resource, &h.Measure); err != nil {
 			return err
@@ -186,7 +186,7 @@ func (t *tx) holders(asked []Holder, add bool) (map[Holder]int64, error) {
 		return nil
 	}
 	var rows [][]any
-	known := map[Holder]bool{}
+	known := map[SeriesKey]bool{}
 	for _, h := range asked {
 		if !known[h] {
 			known[h] = true
@@ -215,7 +215,7 @@ type opened struct{ began, amount int64 }
 
 // open are the amounts that hold of these holders, by their numbers; of all where
 // ids is nil.
-func (t *tx) open(ids map[Holder]int64) (map[int64]opened, error) {
+func (t *tx) open(ids map[SeriesKey]int64) (map[int64]opened, error) {
 	open := map[int64]opened{}
 	read := func(scan func(...any) error) error {
 		var id int64

@@ -15,7 +15,7 @@ import (
 // they are and counted once, so the same may be told again, but for spans that turn out
 // to be of a preemption loop: sums lose them. A few hundred tasks at
 // a time are well within what a call may take.
-func (s *Store) Record(ctx context.Context, records []Record) error {
+func (s *Store) RecordTasks(ctx context.Context, records []Record) error {
 	return s.write(ctx, fmt.Sprintf("recording %d tasks", len(records)), func(t *tx) error {
 		ids, err := t.recordTasks(records)
 		if err != nil {
@@ -50,11 +50,11 @@ func (t *tx) recordTasks(records []Record) (map[string]int64, error) {
 		}
 		before := tasks[i]
 		tasks[i] = r.Task
-		if r.Task.Ended.IsZero() {
-			tasks[i].Ended = before.Ended
+		if r.Task.FinishedAt.IsZero() {
+			tasks[i].FinishedAt = before.FinishedAt
 		}
-		if r.Task.Gone.IsZero() {
-			tasks[i].Gone = before.Gone
+		if r.Task.DeletedAt.IsZero() {
+			tasks[i].DeletedAt = before.DeletedAt
 		}
 	}
 	var rows [][]any
@@ -63,12 +63,12 @@ func (t *tx) recordTasks(records []Record) (map[string]int64, error) {
 		if err != nil {
 			return nil, err
 		}
-		asked, err := json.Marshal(k.Asked)
+		asked, err := json.Marshal(k.Requests)
 		if err != nil {
 			return nil, err
 		}
-		rows = append(rows, []any{k.UID, k.Namespace, k.Kind, k.Name, k.Team, k.Class, k.Priority, k.Queue, k.State, string(pools), string(asked),
-			millis(k.Submitted), millis(k.Ended), millis(k.Gone), k.Preemptions, k.Ran.Milliseconds()})
+		rows = append(rows, []any{k.UID, k.Namespace, k.Kind, k.Name, k.Team, k.PriorityClass, k.Priority, k.Queue, k.State, string(pools), string(asked),
+			millis(k.SubmittedAt), millis(k.FinishedAt), millis(k.DeletedAt), k.Preemptions, k.RunTime.Milliseconds()})
 	}
 	ids := map[string]int64{}
 	err := t.insert("tasks (uid, namespace, kind, name, team, class, priority, queue, state, pools, asked, submitted, ended, gone, preemptions, ran_ms)", rows,
@@ -98,11 +98,11 @@ func (t *tx) recordSteps(records []Record, ids map[string]int64) error {
 		at         int64
 	}
 	places := map[key]int{}
-	var steps []Step
+	var steps []Event
 	var keys []key
 	for _, r := range records {
-		for _, step := range r.Steps {
-			k := key{ids[r.Task.UID], step.Part, step.What, millis(step.At)}
+		for _, step := range r.Events {
+			k := key{ids[r.Task.UID], step.WorkloadUID, step.Type, millis(step.At)}
 			i, again := places[k]
 			if again {
 				steps[i].join(step)
@@ -114,12 +114,12 @@ func (t *tx) recordSteps(records []Record, ids map[string]int64) error {
 	}
 	var rows [][]any
 	for i, step := range steps {
-		other, err := writeParty(step.By)
+		other, err := writeParty(step.Other)
 		if err != nil {
 			return err
 		}
 		k := keys[i]
-		rows = append(rows, []any{k.task, k.part, k.what, k.at, clean(step.Reason), clean(step.Text), other, writeRan(step.Ran), step.Size, step.First, step.Last})
+		rows = append(rows, []any{k.task, k.part, k.what, k.at, clean(step.Reason), clean(step.Message), other, writeRan(step.Ran), step.Size, step.FirstPreemption, step.LastPreemption})
 	}
 	// Of preemptions of one second there is one row, as join has it.
 	return t.insert("steps AS t (task, part, what, at, reason, text, other, ran_ms, size, nth_first, nth_last)", rows,
@@ -132,19 +132,19 @@ func (t *tx) recordSteps(records []Record, ids map[string]int64) error {
 }
 
 // join takes in another preemption of the same second, or the same step again.
-func (s *Step) join(o Step) {
+func (s *Event) join(o Event) {
 	switch {
-	case o.First == 0 || s.First > 0 && o.First >= s.First && o.Last <= s.Last:
+	case o.FirstPreemption == 0 || s.FirstPreemption > 0 && o.FirstPreemption >= s.FirstPreemption && o.LastPreemption <= s.LastPreemption:
 		return
-	case s.Last > 0 && o.First > s.Last && s.Ran >= 0 && o.Ran >= 0:
+	case s.LastPreemption > 0 && o.FirstPreemption > s.LastPreemption && s.Ran >= 0 && o.Ran >= 0:
 		s.Ran += o.Ran
 	default:
 		s.Ran = max(s.Ran, o.Ran)
 	}
-	if s.First == 0 || o.First < s.First {
-		s.First = o.First
+	if s.FirstPreemption == 0 || o.FirstPreemption < s.FirstPreemption {
+		s.FirstPreemption = o.FirstPreemption
 	}
-	s.Last = max(s.Last, o.Last)
+	s.LastPreemption = max(s.LastPreemption, o.LastPreemption)
 }
 
 // recordSpans adds to the sums what was not there before.
@@ -159,7 +159,7 @@ func (t *tx) recordSpans(records []Record) error {
 				return fmt.Errorf("a span is a wait or a run, not %q", span.Kind)
 			}
 			began := millis(span.Began)
-			rows = append(rows, []any{span.Part, string(span.Kind), began, max(began, millis(span.Ended)), r.Task.Team, r.Task.Class})
+			rows = append(rows, []any{span.WorkloadUID, string(span.Kind), began, max(began, millis(span.Ended)), r.Task.Team, r.Task.PriorityClass})
 		}
 	}
 	sums := classSums{}
@@ -188,8 +188,8 @@ func clean(text string) string {
 }
 
 // writeParty is a party as text; nobody is none.
-func writeParty(p Party) (string, error) {
-	if p == (Party{}) {
+func writeParty(p TaskRef) (string, error) {
+	if p == (TaskRef{}) {
 		return "", nil
 	}
 	text, err := json.Marshal(p)

@@ -15,22 +15,22 @@ import (
 )
 
 func aTask(uid string) Task {
-	return Task{Namespace: "vision", Kind: "Job", Name: "train", UID: uid, Team: "vision", Class: "high", Priority: 100, Queue: "team",
-		State: "Running", Pools: []string{"a100", "h100"}, Asked: map[string]int64{"nvidia.com/gpu": 8, "memory": 1 << 40},
-		Submitted: start, Preemptions: 2, Ran: 90 * time.Minute}
+	return Task{Namespace: "vision", Kind: "Job", Name: "train", UID: uid, Team: "vision", PriorityClass: "high", Priority: 100, Queue: "team",
+		State: "Running", Pools: []string{"a100", "h100"}, Requests: map[string]int64{"nvidia.com/gpu": 8, "memory": 1 << 40},
+		SubmittedAt: start, Preemptions: 2, RunTime: 90 * time.Minute}
 }
 
 // What is told again changes the task and nothing else.
 func testRecords(t *testing.T, url string) {
 	ctx := context.Background()
 	s := open(t, url, Options{})
-	steps := []Step{
-		{Part: "w1", At: start, What: "created", Ran: -1},
-		{Part: "w1", At: start.Add(time.Minute), What: "admitted", Text: `Admitted by "team", it's all right?`, Size: 4, Ran: -1},
-		{Part: "w1", At: start.Add(time.Hour), What: "preempted", Reason: "InCohortReclamation", Ran: 59 * time.Minute,
-			By: Party{Namespace: "nlp", Kind: "Job", Name: "other", UID: "u2", Team: "nlp"}},
-		{Part: "w2", At: start.Add(time.Hour), What: "preempted", Ran: 0},
-		{Part: "w1", At: start.Add(time.Hour), What: "waiting", Ran: -1},
+	steps := []Event{
+		{WorkloadUID: "w1", At: start, Type: "created", Ran: -1},
+		{WorkloadUID: "w1", At: start.Add(time.Minute), Type: "admitted", Message: `Admitted by "team", it's all right?`, Size: 4, Ran: -1},
+		{WorkloadUID: "w1", At: start.Add(time.Hour), Type: "preempted", Reason: "InCohortReclamation", Ran: 59 * time.Minute,
+			Other: TaskRef{Namespace: "nlp", Kind: "Job", Name: "other", UID: "u2", Team: "nlp"}},
+		{WorkloadUID: "w2", At: start.Add(time.Hour), Type: "preempted", Ran: 0},
+		{WorkloadUID: "w1", At: start.Add(time.Hour), Type: "waiting", Ran: -1},
 	}
 	spans := []Span{
 		{"w1", Wait, start, start.Add(time.Minute)},
@@ -38,11 +38,11 @@ func testRecords(t *testing.T, url string) {
 		{"w2", Wait, start, start.Add(time.Minute)},
 	}
 	task := aTask("u1")
-	ok(t, s.Record(ctx, []Record{{Task: task, Steps: steps[:2], Spans: spans[:1]}}))
+	ok(t, s.RecordTasks(ctx, []Record{{Task: task, Events: steps[:2], Spans: spans[:1]}}))
 	for range 2 {
-		ok(t, s.Record(ctx, []Record{{Task: task, Steps: steps, Spans: spans}, {Task: task, Steps: slices.Clone(steps), Spans: spans}, {Task: aTask("u2"), Spans: spans[1:]}}))
+		ok(t, s.RecordTasks(ctx, []Record{{Task: task, Events: steps, Spans: spans}, {Task: task, Events: slices.Clone(steps), Spans: spans}, {Task: aTask("u2"), Spans: spans[1:]}}))
 	}
-	got, gotSteps, found, err := s.Life(ctx, "u1")
+	got, gotSteps, found, err := s.Timeline(ctx, "u1")
 	ok(t, err)
 	if diff := cmp.Diff(task, got); diff != "" || !found {
 		t.Errorf("task (%v): %s", found, diff)
@@ -50,31 +50,31 @@ func testRecords(t *testing.T, url string) {
 	if diff := cmp.Diff(steps, gotSteps); diff != "" {
 		t.Errorf("steps: %s", diff)
 	}
-	want := []ClassSums{{Class: "high", Waits: 2, Runs: 1, WaitMillis: 120_000, RunMillis: 59 * 60_000, LongestWait: time.Minute, LongestRun: 59 * time.Minute}}
+	want := []ClassStats{{Class: "high", Waits: 2, Runs: 1, WaitMillis: 120_000, RunMillis: 59 * 60_000, LongestWait: time.Minute, LongestRun: 59 * time.Minute}}
 	for _, teams := range [][]string{nil, {"vision"}, {"vision", "", "nlp", "vision"}} {
-		if diff := cmp.Diff(want, must[[]ClassSums](t)(s.Classes(ctx, teams, start.Add(-time.Hour), start.Add(48*time.Hour)))); diff != "" {
+		if diff := cmp.Diff(want, must[[]ClassStats](t)(s.ClassStats(ctx, teams, start.Add(-time.Hour), start.Add(48*time.Hour)))); diff != "" {
 			t.Errorf("classes of %v: %s", teams, diff)
 		}
 	}
 
-	task.Ended, task.Gone, task.State = start.Add(2*time.Hour), start.Add(3*time.Hour), "Succeeded"
-	ok(t, s.Record(ctx, []Record{{Task: task}}))
+	task.FinishedAt, task.DeletedAt, task.State = start.Add(2*time.Hour), start.Add(3*time.Hour), "Succeeded"
+	ok(t, s.RecordTasks(ctx, []Record{{Task: task}}))
 	later := task
-	later.Ended, later.Gone, later.Class, later.Preemptions = time.Time{}, time.Time{}, "low", 3
-	ok(t, s.Record(ctx, []Record{{Task: later}}))
-	task.Class, task.Preemptions = "low", 3
-	got, _, _, err = s.Life(ctx, "u1")
+	later.FinishedAt, later.DeletedAt, later.PriorityClass, later.Preemptions = time.Time{}, time.Time{}, "low", 3
+	ok(t, s.RecordTasks(ctx, []Record{{Task: later}}))
+	task.PriorityClass, task.Preemptions = "low", 3
+	got, _, _, err = s.Timeline(ctx, "u1")
 	ok(t, err)
 	if diff := cmp.Diff(task, got); diff != "" {
 		t.Errorf("ended and gone stay: %s", diff)
 	}
-	if _, _, found, err := s.Life(ctx, "u9"); found || err != nil {
+	if _, _, found, err := s.Timeline(ctx, "u9"); found || err != nil {
 		t.Errorf("there is a task that nobody told of: %v", err)
 	}
 
-	odd := Step{Part: "w5", At: start, What: "evicted", Reason: "a\x00b", Text: "c\xffd\x00"}
-	ok(t, s.Record(ctx, []Record{{Task: aTask("u5"), Steps: []Step{odd}}}))
-	if _, steps, _, err := s.Life(ctx, "u5"); err != nil || steps[0].Reason != "ab" || steps[0].Text != "c\uFFFDd" {
+	odd := Event{WorkloadUID: "w5", At: start, Type: "evicted", Reason: "a\x00b", Message: "c\xffd\x00"}
+	ok(t, s.RecordTasks(ctx, []Record{{Task: aTask("u5"), Events: []Event{odd}}}))
+	if _, steps, _, err := s.Timeline(ctx, "u5"); err != nil || steps[0].Reason != "ab" || steps[0].Message != "c\uFFFDd" {
 		t.Errorf("odd bytes: %v, %v", steps, err)
 	}
 
@@ -83,11 +83,11 @@ func testRecords(t *testing.T, url string) {
 		"no kind":     {Task: aTask("u3"), Spans: []Span{{"w3", "pause", start, start}}},
 		"everybody's": {Task: Task{UID: "u3", Team: "*"}},
 	} {
-		if err := s.Record(ctx, []Record{{Task: aTask("u4")}, wrong}); err == nil {
+		if err := s.RecordTasks(ctx, []Record{{Task: aTask("u4")}, wrong}); err == nil {
 			t.Errorf("%s: recorded", name)
 		}
 	}
-	if _, _, found, _ := s.Life(ctx, "u4"); found {
+	if _, _, found, _ := s.Timeline(ctx, "u4"); found {
 		t.Error("part of what failed was kept")
 	}
 }
@@ -104,36 +104,36 @@ func testTasks(t *testing.T, url string) {
 		task.Namespace = "ns-" + task.Team
 		task.Kind = []string{"Job", "RayJob"}[r.IntN(2)]
 		task.Name = fmt.Sprint("train-", r.IntN(5))
-		task.Class = []string{"", "low", "high"}[r.IntN(3)]
-		task.Ended, task.Gone = time.Time{}, time.Time{}
-		task.Submitted = start.Add(time.Duration(seconds[n]) * time.Second)
+		task.PriorityClass = []string{"", "low", "high"}[r.IntN(3)]
+		task.FinishedAt, task.DeletedAt = time.Time{}, time.Time{}
+		task.SubmittedAt = start.Add(time.Duration(seconds[n]) * time.Second)
 		switch r.IntN(3) {
 		case 0:
-			task.Ended = task.Submitted.Add(time.Hour)
+			task.FinishedAt = task.SubmittedAt.Add(time.Hour)
 		case 1:
-			task.Gone = task.Submitted.Add(time.Minute)
+			task.DeletedAt = task.SubmittedAt.Add(time.Minute)
 		}
 		records = append(records, Record{Task: task})
 	}
-	ok(t, s.Record(ctx, records))
+	ok(t, s.RecordTasks(ctx, records))
 	at := func(hours int) time.Time { return start.Add(time.Duration(hours) * time.Hour) }
 	for _, q := range []Query{
 		{}, {Limit: 7}, {Teams: []string{}}, {Teams: []string{"nlp"}}, {Teams: []string{"nlp", "", "nlp", "nobody"}, Limit: 30},
 		{Teams: []string{"nlp", "vision", "speech"}, Limit: 11, From: at(2), To: at(20)}, {Namespace: "ns-nlp", Kind: "rayJOB", Name: "train-3"},
-		{UID: "u77"}, {From: at(3), To: at(4)}, {Name: "train-1", Limit: 3}, {Text: "AIN-2"}, {Text: "%"}, {Text: "train_1"}, {Text: `\`},
-		{Classes: []string{"low", ""}, Limit: 20}, {Over: true}, {Over: true, Teams: []string{"vision", ""}, Classes: []string{"high"}, Text: "train", From: at(1), Limit: 9},
+		{UID: "u77"}, {From: at(3), To: at(4)}, {Name: "train-1", Limit: 3}, {NameContains: "AIN-2"}, {NameContains: "%"}, {NameContains: "train_1"}, {NameContains: `\`},
+		{PriorityClasses: []string{"low", ""}, Limit: 20}, {Finished: true}, {Finished: true, Teams: []string{"vision", ""}, PriorityClasses: []string{"high"}, NameContains: "train", From: at(1), Limit: 9},
 	} {
 		var want []Task
 		for _, r := range records {
 			k := r.Task
 			if (q.Teams == nil || slices.Contains(q.Teams, k.Team)) && (q.Namespace == "" || q.Namespace == k.Namespace) && (q.Name == "" || q.Name == k.Name) &&
 				(q.Kind == "" || (q.Kind == "rayJOB") == (k.Kind == "RayJob")) && (q.UID == "" || q.UID == k.UID) &&
-				strings.Contains(k.Name, strings.ToLower(q.Text)) && (q.Classes == nil || slices.Contains(q.Classes, k.Class)) && (!q.Over || !k.Ended.IsZero() || !k.Gone.IsZero()) &&
-				(q.From.IsZero() || !k.Submitted.Before(q.From)) && (q.To.IsZero() || k.Submitted.Before(q.To)) {
+				strings.Contains(k.Name, strings.ToLower(q.NameContains)) && (q.PriorityClasses == nil || slices.Contains(q.PriorityClasses, k.PriorityClass)) && (!q.Finished || !k.FinishedAt.IsZero() || !k.DeletedAt.IsZero()) &&
+				(q.From.IsZero() || !k.SubmittedAt.Before(q.From)) && (q.To.IsZero() || k.SubmittedAt.Before(q.To)) {
 				want = append(want, k)
 			}
 		}
-		slices.SortFunc(want, func(a, b Task) int { return b.Submitted.Compare(a.Submitted) })
+		slices.SortFunc(want, func(a, b Task) int { return b.SubmittedAt.Compare(a.SubmittedAt) })
 		if q.Limit > 0 {
 			want = want[:min(q.Limit, len(want))]
 		}
@@ -161,21 +161,21 @@ func testClasses(t *testing.T, url string) {
 	var records []Record
 	for n := range 1500 {
 		task := aTask(fmt.Sprint("u", n))
-		task.Team, task.Class = teams[r.IntN(len(teams))], []string{"", "high", "low"}[r.IntN(3)]
+		task.Team, task.PriorityClass = teams[r.IntN(len(teams))], []string{"", "high", "low"}[r.IntN(3)]
 		record := Record{Task: task}
 		for k := range 1 + r.IntN(3) {
 			began := between(r, start, end)
-			span := Span{Part: fmt.Sprint("w", n, "-", k), Kind: []SpanKind{Wait, Run}[r.IntN(2)], Began: began, Ended: began.Add(time.Duration(r.ExpFloat64() * float64(3*time.Hour))).Truncate(time.Millisecond)}
+			span := Span{WorkloadUID: fmt.Sprint("w", n, "-", k), Kind: []SpanKind{Wait, Run}[r.IntN(2)], Began: began, Ended: began.Add(time.Duration(r.ExpFloat64() * float64(3*time.Hour))).Truncate(time.Millisecond)}
 			if r.IntN(5) == 0 {
 				span.Ended = span.Began.Truncate(time.Hour).Add(time.Hour)
 			}
 			record.Spans = append(record.Spans, span)
-			all = append(all, counted{span, task.Team, task.Class})
+			all = append(all, counted{span, task.Team, task.PriorityClass})
 		}
 		records = append(records, record)
 	}
 	for from := 0; from < len(records); from += 100 { // overlapping, so that some are told twice
-		ok(t, s.Record(ctx, records[max(0, from-50):from+100]))
+		ok(t, s.RecordTasks(ctx, records[max(0, from-50):from+100]))
 	}
 	for n := range 300 {
 		from, to := ordered(between(r, start.Add(-time.Hour), end), between(r, start.Add(-time.Hour), end))
@@ -189,11 +189,11 @@ func testClasses(t *testing.T, url string) {
 		if r.IntN(2) == 0 {
 			asked = []string{teams[r.IntN(4)], teams[r.IntN(4)]}
 		}
-		sums := map[string]*ClassSums{}
+		sums := map[string]*ClassStats{}
 		for _, c := range all {
 			if (asked == nil || slices.Contains(asked, c.team)) && !c.Ended.Before(from) && c.Ended.Before(to) {
 				if sums[c.class] == nil {
-					sums[c.class] = &ClassSums{Class: c.class}
+					sums[c.class] = &ClassStats{Class: c.class}
 				}
 				sum, took := sums[c.class], c.Ended.Sub(c.Began)
 				if c.Kind == Wait {
@@ -203,15 +203,15 @@ func testClasses(t *testing.T, url string) {
 				}
 			}
 		}
-		got := map[string]*ClassSums{}
-		for _, c := range must[[]ClassSums](t)(s.Classes(ctx, asked, from, to)) {
+		got := map[string]*ClassStats{}
+		for _, c := range must[[]ClassStats](t)(s.ClassStats(ctx, asked, from, to)) {
 			got[c.Class] = &c
 		}
 		if !reflect.DeepEqual(got, sums) {
 			t.Fatalf("%v from %s to %s: %s", asked, from, to, cmp.Diff(sums, got))
 		}
 	}
-	if got := must[[]ClassSums](t)(s.Classes(ctx, []string{}, start, end)); len(got) > 0 {
+	if got := must[[]ClassStats](t)(s.ClassStats(ctx, []string{}, start, end)); len(got) > 0 {
 		t.Errorf("of no team: %v", got)
 	}
 }
@@ -246,19 +246,19 @@ func testCancelled(t *testing.T, url string) {
 // calls makes each call once and returns their errors. Those that write come
 // after all that is recorded.
 func calls(ctx context.Context, s *Store) map[string]error {
-	holder := Holder{"vision", "a100", "nvidia.com/gpu", Held}
+	holder := SeriesKey{"vision", "a100", "nvidia.com/gpu", Used}
 	at := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
-	errs := map[string]error{"Ping": s.Ping(ctx), "Record": s.Record(ctx, []Record{{Task: aTask("call")}}),
-		"Moments": s.Moments(ctx, []Moment{{at, []Amount{{holder, 1}}}}), "Gap": s.Gap(ctx, Gap{at, at.Add(time.Second), "call"}),
+	errs := map[string]error{"Ping": s.Ping(ctx), "Record": s.RecordTasks(ctx, []Record{{Task: aTask("call")}}),
+		"Moments": s.AppendSamples(ctx, []Sample{{at, []Amount{{holder, 1}}}}), "Gap": s.RecordGap(ctx, Gap{at, at.Add(time.Second), "call"}),
 		"Forget": s.Forget(ctx, start)}
-	_, errs["Seen"] = s.Seen(ctx)
+	_, errs["Seen"] = s.SampledUntil(ctx)
 	_, errs["Since"] = s.Since(ctx)
-	_, errs["Current"] = s.Current(ctx)
-	_, errs["Classes"] = s.Classes(ctx, nil, start, at)
+	_, errs["Current"] = s.CurrentAmounts(ctx)
+	_, errs["Classes"] = s.ClassStats(ctx, nil, start, at)
 	_, errs["Tasks"] = s.Tasks(ctx, Query{})
-	_, _, _, errs["Life"] = s.Life(ctx, "call")
-	_, errs["Series"] = s.Series(ctx, []Holder{holder}, start, at, 10)
-	_, errs["Totals"] = s.Totals(ctx, []Holder{holder}, start, at)
+	_, _, _, errs["Life"] = s.Timeline(ctx, "call")
+	_, errs["Series"] = s.Series(ctx, []SeriesKey{holder}, start, at, 10)
+	_, errs["Totals"] = s.Totals(ctx, []SeriesKey{holder}, start, at)
 	_, errs["Gaps"] = s.Gaps(ctx, start, at)
 	return errs
 }
@@ -270,16 +270,16 @@ func testRenamed(t *testing.T, url string) {
 	task := aTask("u1")
 	for before, want := range map[string]string{"Paused": "Stopped", "Pre-empted": "Preempted", "Running": "Running"} {
 		task.State = before
-		ok(t, s.Record(ctx, []Record{{Task: task, Steps: []Step{{Part: before, At: start, What: "Pre-empted", Ran: -1}}}}))
+		ok(t, s.RecordTasks(ctx, []Record{{Task: task, Events: []Event{{WorkloadUID: before, At: start, Type: "Pre-empted", Ran: -1}}}}))
 		for _, migration := range []string{"00002_preempted.sql", "00003_stopped.sql"} { // again: later ones create tables
 			text, err := migrations.ReadFile("migrations/" + dialectOf(url).folder + "/" + migration)
 			ok(t, err)
 			_, err = s.writer.ExecContext(ctx, string(text))
 			ok(t, err)
 		}
-		got, steps, _, err := open(t, url, Options{}).Life(ctx, "u1")
+		got, steps, _, err := open(t, url, Options{}).Timeline(ctx, "u1")
 		ok(t, err)
-		if got.State != want || slices.ContainsFunc(steps, func(s Step) bool { return s.What != "Preempted" }) {
+		if got.State != want || slices.ContainsFunc(steps, func(s Event) bool { return s.Type != "Preempted" }) {
 			t.Errorf("%s became %s, want %s; its steps are %v", before, got.State, want, steps)
 		}
 	}

@@ -59,8 +59,8 @@ func (b buckets) hold(found []integral, amount int64, over stretch) {
 // Ranges of up to two days are divided exactly, as long as single intervals are
 // kept. Longer ones begin and end with whole hours, above 60 days with whole days
 // of UTC, and so do their buckets.
-func (s *Store) Series(ctx context.Context, holders []Holder, from, to time.Time, count int) (map[Holder][]Point, error) {
-	series := map[Holder][]Point{}
+func (s *Store) Series(ctx context.Context, holders []SeriesKey, from, to time.Time, count int) (map[SeriesKey][]Point, error) {
+	series := map[SeriesKey][]Point{}
 	err := s.read(ctx, fmt.Sprintf("reading a series of %d holders", len(holders)), func(t *tx) error {
 		in := stretch{millis(from), millis(to)}
 		if in.from >= in.to {
@@ -99,7 +99,7 @@ func (s *Store) Series(ctx context.Context, holders []Holder, from, to time.Time
 }
 
 // series are the integrals over buckets, by the numbers of holders.
-func (t *tx) series(ids map[Holder]int64, b buckets, known state) (map[int64][]integral, error) {
+func (t *tx) series(ids map[SeriesKey]int64, b buckets, known state) (map[int64][]integral, error) {
 	found := map[int64][]integral{}
 	for _, id := range ids {
 		found[id] = make([]integral, b.count())

@@ -16,9 +16,9 @@ const patience = 5 * time.Second
 
 // Options are how long is kept what.
 type Options struct {
-	Keep       time.Duration // tasks, steps, spans, sums and gaps; 0 takes 400 days
-	KeepDetail time.Duration // each single interval of an amount; 0 takes 35 days
-	Log        *slog.Logger  // nil for none
+	Retention       time.Duration // tasks, steps, spans, sums and gaps; 0 takes 400 days
+	DetailRetention time.Duration // each single interval of an amount; 0 takes 35 days
+	Log             *slog.Logger  // nil for none
 }
 
 // Store is the history in one database. Its methods may be called at any time
@@ -38,7 +38,7 @@ type Store struct {
 // url is postgres://…, or the path of a SQLite file, which is made where there is
 // none.
 func Open(ctx context.Context, url string, options Options) (*Store, error) {
-	s, err := Reach(url, options)
+	s, err := New(url, options)
 	if err != nil {
 		return nil, err
 	}
@@ -50,13 +50,13 @@ func Open(ctx context.Context, url string, options Options) (*Store, error) {
 
 // Reach is Open for a database that may not be there yet: it is connected to, and
 // its tables are made, when it is asked for something.
-func Reach(url string, options Options) (*Store, error) {
+func New(url string, options Options) (*Store, error) {
 	s := &Store{dialect: dialectOf(url), url: url, options: options}
-	if s.options.Keep <= 0 {
-		s.options.Keep = 400 * 24 * time.Hour
+	if s.options.Retention <= 0 {
+		s.options.Retention = 400 * 24 * time.Hour
 	}
-	if s.options.KeepDetail <= 0 {
-		s.options.KeepDetail = 35 * 24 * time.Hour
+	if s.options.DetailRetention <= 0 {
+		s.options.DetailRetention = 35 * 24 * time.Hour
 	}
 	if s.options.Log == nil {
 		s.options.Log = slog.New(slog.DiscardHandler)

@@ -42,15 +42,15 @@ func (s *Store) Tasks(ctx context.Context, q Query) ([]Task, error) {
 	if !q.To.IsZero() {
 		add("submitted < ?", millis(q.To))
 	}
-	if q.Text != "" {
-		add(`lower(name) LIKE ? ESCAPE '\'`, "%"+escapeLike.Replace(strings.ToLower(q.Text))+"%")
+	if q.NameContains != "" {
+		add(`lower(name) LIKE ? ESCAPE '\'`, "%"+escapeLike.Replace(strings.ToLower(q.NameContains))+"%")
 	}
-	if q.Over {
+	if q.Finished {
 		where = append(where, "(ended <> 0 OR gone <> 0)")
 	}
-	if len(q.Classes) > 0 {
-		where = append(where, "class IN ("+strings.TrimSuffix(strings.Repeat("?, ", len(q.Classes)), ", ")+")")
-		for _, class := range q.Classes {
+	if len(q.PriorityClasses) > 0 {
+		where = append(where, "class IN ("+strings.TrimSuffix(strings.Repeat("?, ", len(q.PriorityClasses)), ", ")+")")
+		for _, class := range q.PriorityClasses {
 			args = append(args, class)
 		}
 	}
@@ -73,10 +73,10 @@ func (s *Store) Tasks(ctx context.Context, q Query) ([]Task, error) {
 				continue
 			}
 			found = append(found, more...)
-			slices.SortStableFunc(found, func(a, b Task) int { return b.Submitted.Compare(a.Submitted) })
+			slices.SortStableFunc(found, func(a, b Task) int { return b.SubmittedAt.Compare(a.SubmittedAt) })
 			if len(found) >= limit {
 				found = found[:limit]
-				from = max(from, millis(found[limit-1].Submitted))
+				from = max(from, millis(found[limit-1].SubmittedAt))
 			}
 		}
 		return nil
@@ -97,10 +97,10 @@ func (t *tx) tasks(where []string, args []any, limit int) ([]Task, error) {
 
 // Life is one task with its steps in the order of time; false where there is no
 // record of it.
-func (s *Store) Life(ctx context.Context, uid string) (Task, []Step, bool, error) {
+func (s *Store) Timeline(ctx context.Context, uid string) (Task, []Event, bool, error) {
 	var id int64
 	var task Task
-	var steps []Step
+	var steps []Event
 	err := s.read(ctx, "looking up a task", func(t *tx) error {
 		err := t.each("SELECT "+taskColumns+" FROM tasks WHERE uid = ?", []any{uid}, func(scan func(...any) error) error {
 			var err error
@@ -112,15 +112,15 @@ func (s *Store) Life(ctx context.Context, uid string) (Task, []Step, bool, error
 		}
 		query := "SELECT part, what, at, reason, text, other, ran_ms, size, nth_first, nth_last FROM steps WHERE task = ? ORDER BY at, id"
 		return t.each(query, []any{id}, func(scan func(...any) error) error {
-			var step Step
+			var step Event
 			var at, ran int64
 			var other string
-			if err := scan(&step.Part, &step.What, &at, &step.Reason, &step.Text, &other, &ran, &step.Size, &step.First, &step.Last); err != nil {
+			if err := scan(&step.WorkloadUID, &step.Type, &at, &step.Reason, &step.Message, &other, &ran, &step.Size, &step.FirstPreemption, &step.LastPreemption); err != nil {
 				return err
 			}
 			step.At, step.Ran = moment(at), readRan(ran)
 			if other != "" {
-				if err := json.Unmarshal([]byte(other), &step.By); err != nil {
+				if err := json.Unmarshal([]byte(other), &step.Other); err != nil {
 					return err
 				}
 			}
@@ -138,12 +138,12 @@ func readTask(scan func(...any) error) (int64, Task, error) {
 	var k Task
 	var id, submitted, ended, gone, ran int64
 	var pools, asked string
-	err := scan(&id, &k.UID, &k.Namespace, &k.Kind, &k.Name, &k.Team, &k.Class, &k.Priority, &k.Queue, &k.State, &pools, &asked,
+	err := scan(&id, &k.UID, &k.Namespace, &k.Kind, &k.Name, &k.Team, &k.PriorityClass, &k.Priority, &k.Queue, &k.State, &pools, &asked,
 		&submitted, &ended, &gone, &k.Preemptions, &ran)
 	if err == nil {
-		err = errors.Join(json.Unmarshal([]byte(pools), &k.Pools), json.Unmarshal([]byte(asked), &k.Asked))
+		err = errors.Join(json.Unmarshal([]byte(pools), &k.Pools), json.Unmarshal([]byte(asked), &k.Requests))
 	}
-	k.Submitted, k.Ended, k.Gone, k.Ran = moment(submitted), moment(ended), moment(gone), time.Duration(ran)*time.Millisecond
+	k.SubmittedAt, k.FinishedAt, k.DeletedAt, k.RunTime = moment(submitted), moment(ended), moment(gone), time.Duration(ran)*time.Millisecond
 	return id, k, err
 }
 

@@ -3,7 +3,7 @@ package history
 import "context"
 
 // There are the tasks of which nobody has told yet that they left the cluster.
-func (s *Store) There(ctx context.Context) ([]Task, error) {
+func (s *Store) LiveTasks(ctx context.Context) ([]Task, error) {
 	var there []Task
 	err := s.read(ctx, "looking up tasks that are there", func(t *tx) error {
 		var err error

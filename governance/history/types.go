@@ -9,45 +9,45 @@ import (
 type Task struct {
 	Namespace, Kind, Name, UID string // of the owner, as on a task's page
 	Team                       string // whose namespace it ran in; empty for none
-	Class                      string // priority class, as its object is named; empty for none
+	PriorityClass              string // priority class, as its object is named; empty for none
 	Priority                   int32
 	Queue                      string // LocalQueue
 	State                      string // as pages show it; Deleted is told by Gone
 	Pools                      []string
-	Asked                      map[string]int64 // by Kubernetes resource, in the units of quota.Resources
-	Submitted                  time.Time
-	Ended                      time.Time // zero while it has not
-	Gone                       time.Time // when its objects left the cluster; zero while they are there
+	Requests                   map[string]int64 // by Kubernetes resource, in the units of quota.Resources
+	SubmittedAt                time.Time
+	FinishedAt                 time.Time // zero while it has not
+	DeletedAt                  time.Time // when its objects left the cluster; zero while they are there
 	Preemptions                int32
-	Ran                        time.Duration // all runs that ended
+	RunTime                    time.Duration // all runs that ended
 }
 
 // Step is one thing that happened to a task. Part, What and At tell it apart:
 // one that is recorded already is not recorded again.
-type Step struct {
-	Part   string // UID of its Workload
-	At     time.Time
-	What   string        // as tasks.Happened
-	Reason string        // Kueue's word, such as the rule of a preemption
-	Text   string        // Kueue's sentence
-	By     Party         // who it was for; the zero value for nobody, or nobody known
-	Ran    time.Duration // how long it had run when it lost its quota; negative where not known
-	Size   int32         // pods from then on; 0 where that did not change
+type Event struct {
+	WorkloadUID string // UID of its Workload
+	At          time.Time
+	Type        string        // as tasks.Happened
+	Reason      string        // Kueue's word, such as the rule of a preemption
+	Message     string        // Kueue's sentence
+	Other       TaskRef       // who it was for; the zero value for nobody, or nobody known
+	Ran         time.Duration // how long it had run when it lost its quota; negative where not known
+	Size        int32         // pods from then on; 0 where that did not change
 	// First and Last are which preemptions of its Workload it was, by Kueue's count:
 	// several fall into one second. Both are 0 for anything else, and where that is
 	// not known.
-	First, Last int32
+	FirstPreemption, LastPreemption int32
 }
 
 // Party is another task.
-type Party struct{ Namespace, Kind, Name, UID, Team string }
+type TaskRef struct{ Namespace, Kind, Name, UID, Team string }
 
 // Span is a wait or a run that has ended. Part, Kind and Began tell it apart.
 type Span struct {
-	Part  string
-	Kind  SpanKind
-	Began time.Time
-	Ended time.Time
+	WorkloadUID string
+	Kind        SpanKind
+	Began       time.Time
+	Ended       time.Time
 }
 
 // SpanKind is what a task did meanwhile.
@@ -63,7 +63,7 @@ const (
 // Spans of that Workload which began at or after Since and ended at or before Last
 // are in no sum. Part and Since tell it apart.
 type Loop struct {
-	Part        string
+	WorkloadUID string
 	Since, Last time.Time // its first and its latest preemption, in whole seconds
 	Runs        int32     // that it ended after the first preemption
 }
@@ -72,15 +72,15 @@ type Loop struct {
 // that are new. What was recorded before is left as it is, so that it may be told
 // again.
 type Record struct {
-	Task  Task
-	Steps []Step
-	Spans []Span
-	Loops []Loop
+	Task   Task
+	Events []Event
+	Spans  []Span
+	Loops  []Loop
 }
 
 // Holder is what an amount is of. Amounts of different holders are never added
 // by this package.
-type Holder struct {
+type SeriesKey struct {
 	Team     string // empty for a whole pool
 	Pool     string
 	Resource string // Kubernetes resource; memory is counted in MiB, cpu in thousandths
@@ -100,22 +100,22 @@ const (
 	Outside       Measure = "outside"  // by pods that Kueue does not manage
 	Unhealthy     Measure = "unhealthy"
 	Idle          Measure = "idle"
-	Held          Measure = "held"
+	Used          Measure = "held"
 	Unplaced      Measure = "unplaced" // held, and bound to no node
 	Quota         Measure = "quota"
-	Borrows       Measure = "borrows" // held beyond the own quota
-	Lent          Measure = "lent"    // of its quota, to others
+	Borrowed      Measure = "borrows" // held beyond the own quota
+	LentToCohort  Measure = "lent"    // of its quota, to others
 )
 
 // Amount is how much a holder has from a moment on.
 type Amount struct {
-	Holder
+	SeriesKey
 	Amount int64
 }
 
 // Moment is all that changed at one time: amounts that are not told stay as they
 // are.
-type Moment struct {
+type Sample struct {
 	At      time.Time
 	Amounts []Amount
 }
@@ -123,11 +123,11 @@ type Moment struct {
 // Gap is a time of which nothing is known: no amount holds over it.
 type Gap struct {
 	From, To time.Time
-	Why      string // a sentence
+	Reason   string // a sentence
 }
 
 // ClassSums are the waits and runs of one priority class that ended in a range.
-type ClassSums struct {
+type ClassStats struct {
 	Class                   string
 	Waits, Runs             int64
 	WaitMillis, RunMillis   int64 // sums in milliseconds; a Duration ends after 292 years, which many tasks exceed
@@ -136,10 +136,10 @@ type ClassSums struct {
 }
 
 // MeanWait is the average of the waits; 0 where there is none.
-func (c ClassSums) MeanWait() time.Duration { return mean(c.WaitMillis, c.Waits) }
+func (c ClassStats) MeanWait() time.Duration { return mean(c.WaitMillis, c.Waits) }
 
 // MeanRun is the average of the runs; 0 where there is none.
-func (c ClassSums) MeanRun() time.Duration { return mean(c.RunMillis, c.Runs) }
+func (c ClassStats) MeanRun() time.Duration { return mean(c.RunMillis, c.Runs) }
 
 func mean(millis, count int64) time.Duration {
 	if count == 0 {
@@ -149,7 +149,7 @@ func mean(millis, count int64) time.Duration {
 }
 
 // Add adds another class, or the same one of another team, to it.
-func (c *ClassSums) Add(o ClassSums) {
+func (c *ClassStats) Add(o ClassStats) {
 	c.Waits += o.Waits
 	c.Runs += o.Runs
 	c.WaitMillis += o.WaitMillis
@@ -184,14 +184,14 @@ type Point struct {
 
 // Query asks for task records.
 type Query struct {
-	Teams     []string // nil for all; what belongs to no team has ""
-	Namespace string   // empty for all
-	Kind      string   // in any case of letters
-	Name      string
-	UID       string
-	Classes   []string  // as their objects are named, "" for those without one; none is all
-	Text      string    // in the name, in any case of letters
-	Over      bool      // only those that ended, or whose objects are gone
-	From, To  time.Time // by when they were submitted; zero for any
-	Limit     int       // at most so many, the newest first
+	Teams           []string // nil for all; what belongs to no team has ""
+	Namespace       string   // empty for all
+	Kind            string   // in any case of letters
+	Name            string
+	UID             string
+	PriorityClasses []string  // as their objects are named, "" for those without one; none is all
+	NameContains    string    // in the name, in any case of letters
+	Finished        bool      // only those that ended, or whose objects are gone
+	From, To        time.Time // by when they were submitted; zero for any
+	Limit           int       // at most so many, the newest first
 }

@@ -62,17 +62,17 @@ func measureYear(t *testing.T, url string, tasks int) {
 
 	r := rand.New(rand.NewPCG(7, 7))
 	end := start.Add(yearHours * time.Hour)
-	var all []Holder
+	var all []SeriesKey
 	for n := range yearTeams {
-		all = append(all, Holder{teamName(n), "a100", "nvidia.com/gpu", Held})
+		all = append(all, SeriesKey{teamName(n), "a100", "nvidia.com/gpu", Used})
 	}
 	for _, question := range []struct {
 		name string
 		ask  func(from, to time.Time) error
 	}{
-		{"classes_all_teams", func(from, to time.Time) error { _, err := s.Classes(ctx, nil, from, to); return err }},
+		{"classes_all_teams", func(from, to time.Time) error { _, err := s.ClassStats(ctx, nil, from, to); return err }},
 		{"classes_one_team", func(from, to time.Time) error {
-			_, err := s.Classes(ctx, []string{teamName(r.IntN(yearTeams))}, from, to)
+			_, err := s.ClassStats(ctx, []string{teamName(r.IntN(yearTeams))}, from, to)
 			return err
 		}},
 		{"classes_50_teams", func(from, to time.Time) error {
@@ -80,17 +80,17 @@ func measureYear(t *testing.T, url string, tasks int) {
 			for range 50 {
 				teams = append(teams, teamName(r.IntN(yearTeams)))
 			}
-			_, err := s.Classes(ctx, teams, from, to)
+			_, err := s.ClassStats(ctx, teams, from, to)
 			return err
 		}},
 		{"series_one_team", func(from, to time.Time) error {
 			h := all[r.IntN(yearTeams)]
-			_, err := s.Series(ctx, []Holder{h, {h.Team, h.Pool, h.Resource, Quota}}, from, to, 200)
+			_, err := s.Series(ctx, []SeriesKey{h, {h.Team, h.Pool, h.Resource, Quota}}, from, to, 200)
 			return err
 		}},
 		{"totals_one_team", func(from, to time.Time) error {
 			h := all[r.IntN(yearTeams)]
-			_, err := s.Totals(ctx, []Holder{h, {h.Team, h.Pool, h.Resource, Quota}}, from, to)
+			_, err := s.Totals(ctx, []SeriesKey{h, {h.Team, h.Pool, h.Resource, Quota}}, from, to)
 			return err
 		}},
 		{"totals_all_teams", func(from, to time.Time) error { _, err := s.Totals(ctx, all, from, to); return err }},
@@ -124,16 +124,16 @@ func measureYear(t *testing.T, url string, tasks int) {
 			record := numbered(int64(n*200 + k))
 			uid := fmt.Sprintf("%08x-%d", r.Uint32(), k) // UIDs come in no order
 			record.Task.UID, record.Task.Team = uid, teamName(r.IntN(yearTeams))
-			for i := range record.Steps {
-				record.Steps[i].Part = uid
+			for i := range record.Events {
+				record.Events[i].WorkloadUID = uid
 			}
 			for i := range record.Spans {
-				record.Spans[i].Part = uid
+				record.Spans[i].WorkloadUID = uid
 			}
 			records = append(records, record)
 		}
 		begun := time.Now()
-		ok(t, s.Record(ctx, records))
+		ok(t, s.RecordTasks(ctx, records))
 		took = append(took, time.Since(begun))
 	}
 	slices.Sort(took)

@@ -108,7 +108,7 @@ func (g *Guard) next(l *loop, w *kueue.Workload, breaks, governed bool, now time
 		return step{do: unhold}
 	case marked && holding && mark == l.mark:
 		return g.held(l, breaks, now)
-	case marked && (active(w) || mark.Holder == g.Identity):
+	case marked && (active(w) || mark.Identity == g.Identity):
 		return step{do: release} // it is released already; only the mark, or the cache, is behind
 	case marked && g.found[w.UID]:
 		return step{do: release, why: byRestart}
@@ -231,7 +231,7 @@ func (g *Guard) hold(ctx context.Context, l *loop, cached *kueue.Workload, s ste
 	stale := w.UID != cached.UID || marked && !lost || !marked && !active(&w) || g.detector.served(l.Preemptor.UID) || meta.IsStatusConditionTrue(w.Status.Conditions, kueue.WorkloadFinished)
 	if !lost && !stale {
 		since := now.UTC().Truncate(time.Second)
-		l.mark, l.markSeen, l.first = Mark{Holder: g.Identity, Preemptor: l.Preemptor.UID, Since: since, Until: since.Add(s.limit)}, false, s.first
+		l.mark, l.markSeen, l.first = Mark{Identity: g.Identity, Preemptor: l.Preemptor.UID, Since: since, Until: since.Add(s.limit)}, false, s.first
 	}
 	mark := l.mark
 	g.mu.Unlock()

@@ -218,7 +218,7 @@ func TestDetectorForgets(t *testing.T) {
 }
 
 func TestMark(t *testing.T) {
-	mark := Mark{Holder: "console-1", Preemptor: p, Since: noon, Until: noon.Add(time.Minute)}
+	mark := Mark{Identity: "console-1", Preemptor: p, Since: noon, Until: noon.Add(time.Minute)}
 	inactive := false
 	for name, tc := range map[string]struct {
 		annotations          map[string]string

@@ -16,7 +16,7 @@ const MarkAnnotation = "kuota.dev/loop-guard-hold"
 
 // Mark is the value of MarkAnnotation: why a Workload is held and until when.
 type Mark struct {
-	Holder    string    `json:"holder"`    // the process that holds it
+	Identity  string    `json:"holder"`    // the process that holds it
 	Preemptor types.UID `json:"preemptor"` // Workload that it is held for
 	Since     time.Time `json:"since"`
 	Until     time.Time `json:"until"` // released then at the latest

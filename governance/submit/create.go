@@ -63,8 +63,8 @@ func (s *Service) Submit(ctx context.Context, user governance.User, t Team, r Re
 // else's business, and stays in the Job.
 func (p Plan) summary() any {
 	each := map[string]string{}
-	for _, name := range p.Gets.Names() {
-		amount := p.Gets.Quantity(name)
+	for _, name := range p.PodResources.Names() {
+		amount := p.PodResources.Quantity(name)
 		each[name] = amount.String()
 	}
 	return struct {

@@ -18,7 +18,7 @@ import (
 // hold as many pods as it has accelerators.
 //
 // What is wrong is returned with paths as quota.Fill's.
-func Fill(each v1alpha1.Amounts, pods int32, pool Pool) (quota.Resources, []governance.FieldError) {
+func Fill(each v1alpha1.Amounts, pods int32, pool QueuePool) (quota.Resources, []governance.FieldError) {
 	if each == (v1alpha1.Amounts{}) {
 		one := int64(1)
 		if pool.Instance.Accelerators > 0 {
@@ -33,7 +33,7 @@ func Fill(each v1alpha1.Amounts, pods int32, pool Pool) (quota.Resources, []gove
 		return nil, wrong
 	}
 	filled[catalog.Network] = network(filled, pods, pool)
-	if largest := Largest(pool.Nodes, filled); largest != nil {
+	if largest := LargestNode(pool.Nodes, filled); largest != nil {
 		bound := func(name string, given bool, unit int64) {
 			if most := largest[name] - largest[name]%unit; !given && filled[name] > most {
 				filled[name] = most
@@ -53,7 +53,7 @@ func Fill(each v1alpha1.Amounts, pods int32, pool Pool) (quota.Resources, []gove
 
 // network is a pod's share of an instance's network devices, by its
 // accelerators.
-func network(each quota.Resources, pods int32, pool Pool) int64 {
+func network(each quota.Resources, pods int32, pool QueuePool) int64 {
 	instance := pool.Instance
 	if pods < 2 || instance.Accelerators == 0 {
 		return 0

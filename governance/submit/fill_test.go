@@ -13,11 +13,11 @@ import (
 )
 
 // poolOf is a pool of a type of the table, whose nodes have so much for pods.
-func poolOf(instanceType string, nodes ...quota.Resources) Pool {
+func poolOf(instanceType string, nodes ...quota.Resources) QueuePool {
 	instance, _ := catalog.Known(instanceType)
-	return Pool{
-		Pool:    catalog.Pool{Name: instanceType, Instance: instance, Types: []string{instanceType}, Nodes: int64(len(nodes))},
-		Selects: map[string]string{catalog.InstanceTypeLabel: instanceType}, Nodes: nodes,
+	return QueuePool{
+		Pool:         catalog.Pool{Name: instanceType, Instance: instance, Types: []string{instanceType}, Nodes: int64(len(nodes))},
+		NodeSelector: map[string]string{catalog.InstanceTypeLabel: instanceType}, Nodes: nodes,
 	}
 }
 
@@ -33,7 +33,7 @@ func TestFill(t *testing.T) {
 	for name, tc := range map[string]struct {
 		each v1alpha1.Amounts
 		pods int32
-		pool Pool
+		pool QueuePool
 		want quota.Resources
 	}{
 		"nothing given is one accelerator": {pods: 1, pool: poolOf("ml.p5.48xlarge", p5Node), want: quota.Resources{catalog.GPU: 1, catalog.CPU: 24_000, catalog.Memory: 256 * gib}},
@@ -114,12 +114,12 @@ func TestLargest(t *testing.T) {
 		"with the most of what is asked of": {quota.Resources{catalog.CPU: 1000}, p5Node},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, Largest([]quota.Resources{small, p5Node}, tc.each)); diff != "" {
+			if diff := cmp.Diff(tc.want, LargestNode([]quota.Resources{small, p5Node}, tc.each)); diff != "" {
 				t.Error(diff)
 			}
 		})
 	}
-	if Largest(nil, quota.Resources{catalog.GPU: 1}) != nil {
+	if LargestNode(nil, quota.Resources{catalog.GPU: 1}) != nil {
 		t.Error("no nodes tell something")
 	}
 }

@@ -16,8 +16,8 @@ const hyperPodPrefix = "ml."
 // Hyp is the request as a command of the HyperPod CLI (3.x). It is empty where
 // the pool is not one of HyperPod's instance types, and because tells why where
 // the CLI cannot say what is asked for.
-func (p Plan) Hyp() (command, because string) {
-	pool := p.In
+func (p Plan) HyperPodCommand() (command, because string) {
+	pool := p.QueuePool
 	if pool.Grouped || len(pool.Types) != 1 || !strings.HasPrefix(pool.Types[0], hyperPodPrefix) {
 		return "", ""
 	}
@@ -38,7 +38,7 @@ func (p Plan) Hyp() (command, because string) {
 		add("command", quoted(string(list)))
 	}
 	add("instance-type", pool.Types[0])
-	accelerators := p.Gets[pool.Instance.AcceleratorResource]
+	accelerators := p.PodResources[pool.Instance.AcceleratorResource]
 	switch {
 	case p.Pods > 1 && accelerators > 0 && accelerators == pool.Instance.Accelerators:
 		// The CLI gives each of several nodes whole, and takes no figures then.
@@ -62,21 +62,21 @@ func (p Plan) figures(add func(flag, value string), accelerators int64) {
 		add("tasks-per-node", strconv.FormatInt(accelerators, 10))
 		both("accelerators", strconv.FormatInt(accelerators, 10))
 	}
-	if part := p.Each.Partition; part != nil && part.Count > 0 {
+	if part := p.PerPod.Partition; part != nil && part.Count > 0 {
 		add("accelerator-partition-type", part.Profile)
 		add("accelerator-partition-count", strconv.FormatInt(part.Count, 10))
 		add("accelerator-partition-limit", strconv.FormatInt(part.Count, 10))
 	}
-	if vcpu := p.Gets[catalog.CPU]; vcpu > 0 {
+	if vcpu := p.PodResources[catalog.CPU]; vcpu > 0 {
 		add("vcpu", quota.Number(catalog.CPU, vcpu))
 	}
-	if memory := p.Gets[catalog.Memory]; memory > 0 {
+	if memory := p.PodResources[catalog.Memory]; memory > 0 {
 		both("memory", quota.Number(catalog.Memory, memory))
 	}
 }
 
 // Kubectl is the way by which somebody submits a manifest that they copied.
-const Kubectl = "kubectl apply -f - <<'EOF'\n%sEOF\n"
+const KubectlApply = "kubectl apply -f - <<'EOF'\n%sEOF\n"
 
 // quoted keeps a shell from reading a text.
 func quoted(text string) string {

@@ -29,9 +29,9 @@ const (
 // Plan is a request with everything filled in, for one team's queue.
 type Plan struct {
 	Request
-	Team Team
-	In   Pool
-	Gets quota.Resources // by each pod; what is 0 is left out
+	Team         Team
+	QueuePool    QueuePool
+	PodResources quota.Resources // by each pod; what is 0 is left out
 }
 
 // meta is what every kind of task has: its queue and its class are labels.
@@ -70,8 +70,8 @@ func (p Plan) Job() *batchv1.Job {
 		// Without a number of completions it can have any number of pods.
 		job.Annotations = map[string]string{elasticAnnotation: "true"}
 		return job
-	case p.Least > 0 && p.Least < pods:
-		job.Annotations = map[string]string{leastAnnotation: strconv.Itoa(int(p.Least))}
+	case p.MinPods > 0 && p.MinPods < pods:
+		job.Annotations = map[string]string{leastAnnotation: strconv.Itoa(int(p.MinPods))}
 	}
 	job.Spec.Completions = &pods
 	if pods > 1 { // so that each pod knows which it is
@@ -87,13 +87,13 @@ func (p Plan) template(container string, restart corev1.RestartPolicy) corev1.Po
 	if p.Command != "" {
 		c.Command = []string{"sh", "-c", p.Command}
 	}
-	for name, amount := range p.Gets {
+	for name, amount := range p.PodResources {
 		c.Resources.Requests[corev1.ResourceName(name)] = quota.Quantity(name, amount)
 		if name != catalog.CPU { // which a pod may exceed while nobody else wants it
 			c.Resources.Limits[corev1.ResourceName(name)] = quota.Quantity(name, amount)
 		}
 	}
 	return corev1.PodTemplateSpec{Spec: corev1.PodSpec{
-		RestartPolicy: restart, NodeSelector: p.In.Selects, Tolerations: p.In.Tolerations, Containers: []corev1.Container{c},
+		RestartPolicy: restart, NodeSelector: p.QueuePool.NodeSelector, Tolerations: p.QueuePool.Tolerations, Containers: []corev1.Container{c},
 	}}
 }

@@ -125,7 +125,7 @@ func (w world) plan(t *testing.T, name string, pods int32, gpus int64) submit.Pl
 		t.Fatal(err)
 	}
 	plan, wrong := team.Plan(submit.Request{
-		Name: name, Pool: "ml.p5.48xlarge", Pods: pods, Each: v1alpha1.Amounts{Accelerators: &gpus}, Image: "example.com/train:1",
+		Name: name, Pool: "ml.p5.48xlarge", Pods: pods, PerPod: v1alpha1.Amounts{Accelerators: &gpus}, Image: "example.com/train:1",
 	})
 	if len(wrong) > 0 {
 		t.Fatal(wrong)

@@ -20,13 +20,13 @@ func vision() Team {
 	pool := poolOf("ml.p5.48xlarge", p5Node)
 	pool.Tolerations = []corev1.Toleration{{Key: "gpu", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}}
 	return Team{
-		Name: "vision", Namespace: "hyperpod-ns-vision", Queue: "hyperpod-ns-vision-localqueue", Pools: []Pool{pool, poolOf("ml.c5.2xlarge")},
-		Classes: []Class{{Name: "training-priority", Priority: 60}}, Kinds: []Kind{Job, PyTorchJob, RayJob, JobSet}, KindsKnown: true, MaySubmit: true,
+		Name: "vision", Namespace: "hyperpod-ns-vision", Queue: "hyperpod-ns-vision-localqueue", Pools: []QueuePool{pool, poolOf("ml.c5.2xlarge")},
+		Classes: []PriorityClass{{Name: "training-priority", Priority: 60}}, Kinds: []Kind{Job, PyTorchJob, RayJob, JobSet}, KindsKnown: true, MaySubmit: true,
 	}
 }
 
 func train() Request {
-	return Request{Name: "train", Class: "training-priority", Pool: "ml.p5.48xlarge", Pods: 4, Each: v1alpha1.Amounts{Accelerators: p(int64(2))}, Image: "train:1", Command: "python 'train.py'"}
+	return Request{Name: "train", Class: "training-priority", Pool: "ml.p5.48xlarge", Pods: 4, PerPod: v1alpha1.Amounts{Accelerators: p(int64(2))}, Image: "train:1", Command: "python 'train.py'"}
 }
 
 func planned(t *testing.T, r Request) Plan {
@@ -44,10 +44,10 @@ func TestJobManifest(t *testing.T) {
 	for name, change := range map[string]func(*Request){
 		"as it is":         func(*Request) {},
 		"nothing but pool": func(r *Request) { *r = Request{Pool: r.Pool, Pods: 1} },
-		"fewer would do":   func(r *Request) { r.Least = 2 },
+		"fewer would do":   func(r *Request) { r.MinPods = 2 },
 		"elastic":          func(r *Request) { r.Elastic = true },
 		"part of a GPU": func(r *Request) {
-			r.Each = v1alpha1.Amounts{Partition: &v1alpha1.Partition{Profile: "mig-1g.10gb", Count: 2}}
+			r.PerPod = v1alpha1.Amounts{Partition: &v1alpha1.Partition{Profile: "mig-1g.10gb", Count: 2}}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -122,13 +122,13 @@ func TestHyp(t *testing.T) {
 			lacks: []string{"--node-count"},
 		},
 		"whole instances": {
-			change: func(r *Request) { r.Each.Accelerators = p(int64(8)) },
+			change: func(r *Request) { r.PerPod.Accelerators = p(int64(8)) },
 			has:    []string{"--node-count 4", "--tasks-per-node 8"}, lacks: []string{"--vcpu", "--accelerators"},
 		},
 		"several pods of a part": {change: func(*Request) {}, why: "whole instances"},
 		"part of a GPU": {
 			change: func(r *Request) {
-				r.Pods, r.Each = 1, v1alpha1.Amounts{Partition: &v1alpha1.Partition{Profile: "mig-1g.10gb", Count: 2}}
+				r.Pods, r.PerPod = 1, v1alpha1.Amounts{Partition: &v1alpha1.Partition{Profile: "mig-1g.10gb", Count: 2}}
 			},
 			has: []string{"--accelerator-partition-type mig-1g.10gb", "--accelerator-partition-count 2"},
 		},
@@ -136,7 +136,7 @@ func TestHyp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := train()
 			tc.change(&r)
-			line, why := planned(t, r).Hyp()
+			line, why := planned(t, r).HyperPodCommand()
 			if (why != "") != (tc.why != "") || !strings.Contains(why, tc.why) {
 				t.Errorf("it says %q", why)
 			}
@@ -160,14 +160,14 @@ func TestWhatIsWrong(t *testing.T) {
 		"pool":         func(r *Request) { r.Pool = "ml.g5.2xlarge" },
 		"class":        func(r *Request) { r.Class = "none-priority" },
 		"pods":         func(r *Request) { r.Pods = 0 },
-		"least":        func(r *Request) { r.Least = 9 },
+		"least":        func(r *Request) { r.MinPods = 9 },
 		"image":        func(r *Request) { r.Image = "two words" },
 		"command":      func(r *Request) { r.Command = "\x00" },
-		"instances":    func(r *Request) { r.Each = v1alpha1.Amounts{Instances: p(int64(1))} },
-		"accelerators": func(r *Request) { r.Pool, r.Each.Accelerators = "ml.c5.2xlarge", p(int64(1)) },
-		"vCPU":         func(r *Request) { r.Each.VCPU = amount("-1") },
+		"instances":    func(r *Request) { r.PerPod = v1alpha1.Amounts{Instances: p(int64(1))} },
+		"accelerators": func(r *Request) { r.Pool, r.PerPod.Accelerators = "ml.c5.2xlarge", p(int64(1)) },
+		"vCPU":         func(r *Request) { r.PerPod.VCPU = amount("-1") },
 		"partition.profile": func(r *Request) {
-			r.Each = v1alpha1.Amounts{Partition: &v1alpha1.Partition{Profile: "mig-1g.1gb", Count: 2}}
+			r.PerPod = v1alpha1.Amounts{Partition: &v1alpha1.Partition{Profile: "mig-1g.1gb", Count: 2}}
 		},
 	} {
 		t.Run(field, func(t *testing.T) {

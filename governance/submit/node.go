@@ -9,7 +9,7 @@ import (
 
 // Largest is the node that comes nearest to holding a pod: it lacks the fewest
 // resources, and has the most of those that the pod asks for. nil without nodes.
-func Largest(nodes []quota.Resources, each quota.Resources) quota.Resources {
+func LargestNode(nodes []quota.Resources, each quota.Resources) quota.Resources {
 	if len(nodes) == 0 {
 		return nil
 	}

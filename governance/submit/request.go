@@ -26,12 +26,12 @@ type Request struct {
 	Pods  int32
 	// Each is what a pod gets; what is left out is filled in. Whole instances
 	// cannot be asked for: a node keeps some of its own for itself.
-	Each    v1alpha1.Amounts
+	PerPod  v1alpha1.Amounts
 	Image   string
 	Command string // a line for sh; empty for the image's own
 	// Least is how many pods it may start with where there is no room for all; 0
 	// for all. Kueue calls it partial admission.
-	Least   int32
+	MinPods int32
 	Elastic bool // grows and shrinks while it runs
 }
 
@@ -61,13 +61,13 @@ func (r Request) check(t Team, whole bool) (wrong []governance.FieldError) {
 	if r.Pods < 1 || r.Pods > maxPods {
 		tell("pods", "must be a whole number from 1 to 10,000")
 	}
-	if r.Each.Instances != nil {
+	if r.PerPod.Instances != nil {
 		tell("instances", "give accelerators, vCPU or memory of a pod")
 	}
 	switch {
-	case r.Least < 0 || r.Least > max(r.Pods, 0):
+	case r.MinPods < 0 || r.MinPods > max(r.Pods, 0):
 		tell("least", "must be a whole number from 1 to the number of pods")
-	case r.Least > 0 && r.Elastic:
+	case r.MinPods > 0 && r.Elastic:
 		tell("least", "a task is either elastic or starts with fewer pods: Kueue does not do both")
 	}
 	switch {
@@ -107,22 +107,22 @@ func noClass(name string, t Team) string {
 	return fmt.Sprintf("there is no priority class %s; there are %s", name, strings.Join(names, ", "))
 }
 
-func (t Team) pool(name string) (Pool, bool) {
-	i := slices.IndexFunc(t.Pools, func(p Pool) bool { return p.Name == name })
+func (t Team) pool(name string) (QueuePool, bool) {
+	i := slices.IndexFunc(t.Pools, func(p QueuePool) bool { return p.Name == name })
 	if i < 0 {
-		return Pool{}, false
+		return QueuePool{}, false
 	}
 	return t.Pools[i], true
 }
 
 // class is the priority class of a name; of none, the lowest.
-func (t Team) class(name string) (Class, bool) {
+func (t Team) class(name string) (PriorityClass, bool) {
 	if name == "" {
-		return Class{}, true
+		return PriorityClass{}, true
 	}
-	i := slices.IndexFunc(t.Classes, func(c Class) bool { return c.Name == name })
+	i := slices.IndexFunc(t.Classes, func(c PriorityClass) bool { return c.Name == name })
 	if i < 0 {
-		return Class{}, false
+		return PriorityClass{}, false
 	}
 	return t.Classes[i], true
 }

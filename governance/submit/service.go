@@ -33,9 +33,9 @@ func (t Team) plan(r Request, whole bool) (Plan, []governance.FieldError) {
 	wrong := r.check(t, whole)
 	p := Plan{Request: r, Team: t}
 	var ok bool
-	if p.In, ok = t.pool(r.Pool); ok && r.Each.Instances == nil {
-		gets, more := Fill(r.Each, r.Pods, p.In)
-		p.Gets, wrong = gets, append(wrong, more...)
+	if p.QueuePool, ok = t.pool(r.Pool); ok && r.PerPod.Instances == nil {
+		gets, more := Fill(r.PerPod, r.Pods, p.QueuePool)
+		p.PodResources, wrong = gets, append(wrong, more...)
 	}
 	if len(wrong) > 0 {
 		return Plan{}, wrong

@@ -40,13 +40,13 @@ func TestSaidBeforehand(t *testing.T) {
 		t.Errorf("%d tasks would stand before it", v.Ahead)
 	}
 	fewer := w.plan(t, "fewer", 3, 1)
-	fewer.Least = 1
-	if v := w.check(t, fewer); v.Outcome != submit.Starts || !v.Fewer || v.Pods != 2 {
+	fewer.MinPods = 1
+	if v := w.check(t, fewer); v.Outcome != submit.Starts || !v.Partial || v.Pods != 2 {
 		t.Errorf("it would be %+v", v)
 	}
 
 	never := w.plan(t, "never", 6, 1)
-	if v := w.check(t, never); v.Outcome != submit.Never || v.Verdict.Constraint != explain.ExceedsMax || v.Most != 4 {
+	if v := w.check(t, never); v.Outcome != submit.Never || v.Verdict.Constraint != explain.ExceedsMax || v.MaxPods != 4 {
 		t.Fatalf("it would be %+v", v)
 	}
 	w.submit(t, never)
@@ -60,8 +60,8 @@ func TestNoNodeIsThatLarge(t *testing.T) {
 		t.Errorf("it would be %+v", v)
 	}
 	whole := w.plan(t, "whole", 2, 8)
-	if v := w.check(t, whole); v.Outcome != submit.Starts || whole.Gets[catalog.Network] != 32 {
-		t.Errorf("whole nodes with %v would be %+v", whole.Gets, v)
+	if v := w.check(t, whole); v.Outcome != submit.Starts || whole.PodResources[catalog.Network] != 32 {
+		t.Errorf("whole nodes with %v would be %+v", whole.PodResources, v)
 	}
 }
 
@@ -70,7 +70,7 @@ func TestManifestIsTaken(t *testing.T) {
 	w := setup(t, 4)
 	plan := w.plan(t, "by-hand", 2, 1)
 	for name, change := range map[string]func(*submit.Plan){
-		"as it is": func(*submit.Plan) {}, "elastic": func(p *submit.Plan) { p.Elastic = true }, "fewer": func(p *submit.Plan) { p.Least = 1 },
+		"as it is": func(*submit.Plan) {}, "elastic": func(p *submit.Plan) { p.Elastic = true }, "fewer": func(p *submit.Plan) { p.MinPods = 1 },
 		"nothing typed": func(p *submit.Plan) { p.Name, p.Image = "", "" },
 	} {
 		changed := plan
@@ -132,7 +132,7 @@ func TestRefused(t *testing.T) {
 	if governance.KindOf(err) != governance.Invalid || !strings.Contains(err.Error(), "; name: ") {
 		t.Errorf("it is told %v", err)
 	}
-	if _, err := w.Submit(t.Context(), w.member, plan.Team, submit.Request{Pool: "ml.p5.48xlarge", Pods: 1, Each: v1alpha1.Amounts{}}, "x"); governance.KindOf(err) != governance.Invalid {
+	if _, err := w.Submit(t.Context(), w.member, plan.Team, submit.Request{Pool: "ml.p5.48xlarge", Pods: 1, PerPod: v1alpha1.Amounts{}}, "x"); governance.KindOf(err) != governance.Invalid {
 		t.Errorf("without name and image it is told %v", err)
 	}
 }

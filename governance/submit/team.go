@@ -24,28 +24,28 @@ import (
 // Team is where a team's tasks go, and what they may ask for.
 type Team struct {
 	Name, DisplayName string
-	Namespace, Queue  string // the queue is a LocalQueue
-	Pools             []Pool // as its queue prefers them
-	Classes           []Class
+	Namespace, Queue  string      // the queue is a LocalQueue
+	Pools             []QueuePool // as its queue prefers them
+	Classes           []PriorityClass
 	// Kinds have a manifest here, and Kueue manages them. Where Kueue's
 	// configuration is not known, that is Job alone.
-	Kinds      []Kind
-	KindsKnown bool
-	Missing    map[Kind]bool // of Kinds, that the API server does not have
-	MaySubmit  bool          // whether the reader may make jobs there
+	Kinds        []Kind
+	KindsKnown   bool
+	MissingKinds map[Kind]bool // of Kinds, that the API server does not have
+	MaySubmit    bool          // whether the reader may make jobs there
 }
 
 // Class is a priority class, by the object that tasks name.
-type Class = explain.PriorityClass
+type PriorityClass = explain.PriorityClass
 
 // Pool is a pool of a team's queue.
-type Pool struct {
+type QueuePool struct {
 	catalog.Pool
 	// Selects are the labels that lead a pod there, and Tolerations those that it
 	// needs beside what its flavor adds.
-	Selects     map[string]string
-	Tolerations []corev1.Toleration
-	Nodes       []quota.Resources // what each of its nodes has for pods, ready or not
+	NodeSelector map[string]string
+	Tolerations  []corev1.Toleration
+	Nodes        []quota.Resources // what each of its nodes has for pods, ready or not
 }
 
 // Team is a team that user sees: whose tasks they may list. Any other does not
@@ -76,11 +76,11 @@ func (s *Service) Team(ctx context.Context, user governance.User, name string) (
 		return Team{}, err
 	}
 	t.Kinds, t.KindsKnown = kindsOf(policy)
-	t.Missing = missing(t.Kinds, s.Cluster.Mapping)
+	t.MissingKinds = missing(t.Kinds, s.Cluster.Mapping)
 	if t.Classes, err = tasks.AllowedPriorityClasses(ctx, reader, policy); err != nil {
 		return Team{}, err
 	}
-	slices.SortStableFunc(t.Classes, func(a, b Class) int { return cmp.Compare(b.Priority, a.Priority) }) // the highest first
+	slices.SortStableFunc(t.Classes, func(a, b PriorityClass) int { return cmp.Compare(b.Priority, a.Priority) }) // the highest first
 	if t.Pools, err = s.pools(ctx, reader, &a); err != nil {
 		return Team{}, err
 	}
@@ -91,7 +91,7 @@ func (s *Service) Team(ctx context.Context, user governance.User, name string) (
 }
 
 // pools are those of a team's ClusterQueue, as it is now.
-func (s *Service) pools(ctx context.Context, reader client.Reader, a *v1alpha1.ComputeAllocation) ([]Pool, error) {
+func (s *Service) pools(ctx context.Context, reader client.Reader, a *v1alpha1.ComputeAllocation) ([]QueuePool, error) {
 	var queue kueue.ClusterQueue
 	name := a.Status.ClusterQueue
 	if name == "" {
@@ -108,7 +108,7 @@ func (s *Service) pools(ctx context.Context, reader client.Reader, a *v1alpha1.C
 	if err := reader.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, cluster.Translate("list nodes", err)
 	}
-	var pools []Pool
+	var pools []QueuePool
 	for i := range queue.Spec.ResourceGroups {
 		for _, of := range queue.Spec.ResourceGroups[i].Flavors {
 			var flavor kueue.ResourceFlavor
@@ -122,8 +122,8 @@ func (s *Service) pools(ctx context.Context, reader client.Reader, a *v1alpha1.C
 			if !ok {
 				pool = catalog.Pool{Name: flavor.Name, Instance: catalog.Instance{Type: flavor.Name}}
 			}
-			pools = append(pools, Pool{
-				Pool: pool, Selects: flavor.Spec.NodeLabels, Tolerations: tolerations(&flavor.Spec), Nodes: sizes(nodes.Items, flavor.Spec.NodeLabels),
+			pools = append(pools, QueuePool{
+				Pool: pool, NodeSelector: flavor.Spec.NodeLabels, Tolerations: tolerations(&flavor.Spec), Nodes: sizes(nodes.Items, flavor.Spec.NodeLabels),
 			})
 		}
 	}

@@ -13,11 +13,11 @@ type Outcome string
 
 // The outcomes.
 const (
-	Starts    Outcome = "Starts"    // it would be admitted at once
-	MakesRoom Outcome = "MakesRoom" // Kueue would stop tasks that stand behind it
-	Waits     Outcome = "Waits"
-	Never     Outcome = "Never"   // it would wait forever, as things are
-	Unknown   Outcome = "Unknown" // in cohorts within cohorts
+	Starts   Outcome = "Starts"    // it would be admitted at once
+	Preempts Outcome = "MakesRoom" // Kueue would stop tasks that stand behind it
+	Waits    Outcome = "Waits"
+	Never    Outcome = "Never"   // it would wait forever, as things are
+	Unknown  Outcome = "Unknown" // in cohorts within cohorts
 )
 
 // Verdict is how a task would fare, and why.
@@ -25,11 +25,11 @@ type Verdict struct {
 	Outcome Outcome
 	tasks.Hypothesis
 	// Fewer says that it would start with so many Pods, and not with all.
-	Fewer bool
-	Pods  int32
+	Partial bool
+	Pods    int32
 	// Most is how many such pods the team could ever have at once, where all of
 	// them are more than that.
-	Most int64
+	MaxPods int64
 }
 
 // Check says how a plan would fare, by the same numbers as a task that waits.
@@ -42,7 +42,7 @@ func (s *Service) Check(ctx context.Context, user governance.User, p Plan) (Verd
 		return Verdict{}, err
 	}
 	if v.Verdict.Constraint == explain.ExceedsMax {
-		v.Most = most(p, v.Verdict)
+		v.MaxPods = most(p, v.Verdict)
 	}
 	return v, nil
 }
@@ -57,22 +57,22 @@ func (s *Service) ask(ctx context.Context, user governance.User, p Plan, pods in
 // fewer looks for the most pods with which a plan would start that does not with
 // all of them. Kueue first makes room for all, where it can (0.19).
 func (s *Service) fewer(ctx context.Context, user governance.User, p Plan, v *Verdict) error {
-	if p.Least <= 0 || p.Least >= p.Pods || v.Outcome != Waits && v.Outcome != Never {
+	if p.MinPods <= 0 || p.MinPods >= p.Pods || v.Outcome != Waits && v.Outcome != Never {
 		return nil
 	}
-	for low, high := p.Least, p.Pods; low < high; { // high does not start
+	for low, high := p.MinPods, p.Pods; low < high; { // high does not start
 		pods := low + (high-low)/2
-		if !v.Fewer { // first whether any does
-			pods = p.Least
+		if !v.Partial { // first whether any does
+			pods = p.MinPods
 		}
-		few := Verdict{Fewer: true}
+		few := Verdict{Partial: true}
 		if err := s.ask(ctx, user, p, pods, &few); err != nil {
 			return err
 		}
-		switch starts := few.Outcome == Starts || few.Outcome == MakesRoom; {
+		switch starts := few.Outcome == Starts || few.Outcome == Preempts; {
 		case starts:
 			*v, low = few, pods+1
-		case !v.Fewer:
+		case !v.Partial:
 			return nil
 		default:
 			high = pods
@@ -102,7 +102,7 @@ func outcome(h tasks.Hypothesis) Outcome {
 		}
 		return Starts
 	case explain.Preempting:
-		return MakesRoom
+		return Preempts
 	case explain.ExceedsMax, explain.UncoveredResource, explain.NoMatchingFlavor, explain.WrongNamespace:
 		return Never
 	case explain.Unknown:
@@ -120,7 +120,7 @@ func most(p Plan, v explain.Verdict) int64 {
 			continue
 		}
 		for _, s := range f.Shortages {
-			if each := p.Gets[s.Resource]; each > 0 {
+			if each := p.PodResources[s.Resource]; each > 0 {
 				pods = min(pods, s.PotentialAvailable/each)
 			}
 		}

@@ -162,7 +162,7 @@ func TestLeaving(t *testing.T) {
 	waits := strings.TrimSpace(c.Kubectl(t, "", "get", "workloads", "-n", "hyperpod-ns-stays", "-o", `jsonpath={range .items[*]}{.metadata.name}{"\n"}{end}`))
 	waits = waits[strings.Index(waits, "job-waits"):]
 	waits, _, _ = strings.Cut(waits, "\n")
-	mark := loopguard.Mark{Holder: "a console that is gone", Preemptor: "x", Since: time.Now(), Until: time.Now().Add(time.Hour)}
+	mark := loopguard.Mark{Identity: "a console that is gone", Preemptor: "x", Since: time.Now(), Until: time.Now().Add(time.Hour)}
 	held := fmt.Sprintf(`{"metadata": {"annotations": {%q: %q}}, "spec": {"active": false}}`, loopguard.MarkAnnotation, mark)
 	c.Kubectl(t, "", "patch", "workload", waits, "-n", "hyperpod-ns-stays", "--type=merge", "-p", held)
 

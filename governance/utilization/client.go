@@ -29,23 +29,23 @@ type Options struct {
 	CAFile    string        // authorities (PEM) that sign its certificate; empty takes the system's
 	NodeLabel string        // label with the node's name, where it is none of those in nodeLabels
 	Match     string        // label matchers that all series must meet, such as cluster="prod"
-	Every     time.Duration // how often it is asked; 15 s
+	Interval  time.Duration // how often it is asked; 15 s
 	IdleAfter time.Duration // over which a device must have done nothing to be idle; 30 m
 
-	Now  func() time.Time           // the clock; time.Now
-	Told func()                     // called after each round of questions; nil is nobody
-	Warn func(what string, _ error) // what people with access to the log should know; nil is nobody
+	Now      func() time.Time           // the clock; time.Now
+	OnChange func()                     // called after each round of questions; nil is nobody
+	Warn     func(what string, _ error) // what people with access to the log should know; nil is nobody
 }
 
 func (o Options) withDefaults() Options {
 	o.Timeout = cmp.Or(o.Timeout, 5*time.Second)
-	o.Every = cmp.Or(o.Every, 15*time.Second)
+	o.Interval = cmp.Or(o.Interval, 15*time.Second)
 	o.IdleAfter = cmp.Or(o.IdleAfter, 30*time.Minute)
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.Told == nil {
-		o.Told = func() {}
+	if o.OnChange == nil {
+		o.OnChange = func() {}
 	}
 	if o.Warn == nil {
 		o.Warn = func(string, error) {}

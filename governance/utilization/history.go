@@ -24,12 +24,12 @@ const (
 
 // Span is a time, and how far apart the points of a history are in it. The first is
 // at From; none is later than now.
-type Span struct {
+type Range struct {
 	From, To time.Time
 	Step     time.Duration
 }
 
-func (s Span) key() spanKey { return spanKey{s.From.UnixMilli(), s.To.UnixMilli(), s.Step} }
+func (s Range) key() spanKey { return spanKey{s.From.UnixMilli(), s.To.UnixMilli(), s.Step} }
 
 type spanKey struct {
 	from, to int64
@@ -37,15 +37,15 @@ type spanKey struct {
 }
 
 // Line is one gauge over time: shares from 0 to 1, NaN where there is no data.
-type Line []float64
+type Series []float64
 
 // History is what the gauges of a pool showed.
 type History struct {
 	Times                  []time.Time
-	GPU, Neuron            Line // nil for a pool without
-	GPUMemory, CPU, Memory Line
+	GPU, Neuron            Series // nil for a pool without
+	GPUMemory, CPU, Memory Series
 	// Trouble is a sentence about what may be missing; empty for nothing.
-	Trouble string
+	Warning string
 }
 
 // histories are answers that are kept for a moment. They are by node, so that one
@@ -74,7 +74,7 @@ func newHistories() histories {
 // History is what the gauges of a pool showed; those of all pools, for an empty
 // one. It waits for Prometheus a second at most, and answers then with
 // what was known before, or with governance.Unavailable while the question goes on.
-func (s *Service) History(ctx context.Context, span Span, c Cluster, pool string) (History, error) {
+func (s *Service) History(ctx context.Context, span Range, c Inventory, pool string) (History, error) {
 	if now := s.o.Now(); span.To.After(now) && span.Step > 0 { // the points stay where they are
 		span.To = span.From.Add(now.Sub(span.From).Truncate(span.Step))
 	}
@@ -86,7 +86,7 @@ func (s *Service) History(ctx context.Context, span Span, c Cluster, pool string
 		return History{}, err
 	}
 	h := k.history(k.sum(c, pool, s.names()), c.kinds(pool))
-	h.Trouble = k.told
+	h.Warning = k.told
 	return h, nil
 }
 
@@ -100,7 +100,7 @@ func (s *Service) names() *Reading {
 	return s.last
 }
 
-func (s *Service) matrix(ctx context.Context, span Span) (kept, error) {
+func (s *Service) matrix(ctx context.Context, span Range) (kept, error) {
 	h, key := &s.histories, span.key()
 	h.mu.Lock()
 	before, known := h.kept[key]
@@ -113,7 +113,7 @@ func (s *Service) matrix(ctx context.Context, span Span) (kept, error) {
 		defer func() { <-h.allowed }()
 		k := s.askHistory(context.WithoutCancel(ctx), span)
 		h.keep(key, k)
-		s.o.Told()
+		s.o.OnChange()
 		return k, nil
 	})
 	wait := time.NewTimer(patience)
@@ -146,7 +146,7 @@ func (h *histories) keep(span spanKey, k kept) {
 	h.kept[span] = k
 }
 
-func (s *Service) askHistory(ctx context.Context, span Span) kept {
+func (s *Service) askHistory(ctx context.Context, span Range) kept {
 	ctx, cancel := context.WithTimeout(ctx, s.o.Timeout)
 	defer cancel()
 	r := prometheus.Range{Start: span.From, End: span.To, Step: span.Step}

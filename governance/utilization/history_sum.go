@@ -14,7 +14,7 @@ import (
 type lines map[string][]float64
 
 // sum adds up what the nodes of a pool told.
-func (k kept) sum(c Cluster, pool string, names *Reading) lines {
+func (k kept) sum(c Inventory, pool string, names *Reading) lines {
 	sums := lines{}
 	for _, series := range k.matrix {
 		label := func(name model.LabelName) string { return string(series.Metric[name]) }
@@ -57,8 +57,8 @@ func (l lines) at(name string, i int) float64 {
 }
 
 // line is a gauge over time.
-func (l lines) line(points int, value func(i int) float64) Line {
-	line := make(Line, points)
+func (l lines) line(points int, value func(i int) float64) Series {
+	line := make(Series, points)
 	for i := range line {
 		if line[i] = value(i); !math.IsNaN(line[i]) {
 			line[i] = min(max(line[i], 0), 1)
@@ -103,7 +103,7 @@ func (k kept) history(l lines, has map[Kind]bool) History {
 }
 
 // kinds are the kinds of device that a pool has nominally.
-func (c Cluster) kinds(pool string) map[Kind]bool {
+func (c Inventory) kinds(pool string) map[Kind]bool {
 	has := map[Kind]bool{}
 	for _, place := range c.Nodes {
 		for kind, n := range place.Devices {

@@ -154,9 +154,9 @@ func until(t *testing.T, s *Service, right func(*Reading) error) *Reading {
 	t.Helper()
 	deadline := time.Now().Add(20 * time.Second)
 	for {
-		s.Round(t.Context())
+		s.Poll(t.Context())
 		now := s.Now()
-		err := fmt.Errorf("no reading: %s", now.Trouble)
+		err := fmt.Errorf("no reading: %s", now.Warning)
 		if now.Reading != nil {
 			err = right(now.Reading)
 		}

@@ -82,20 +82,20 @@ const scrapeAll = `
 var exporters = map[string]string{"dcgm": dcgm, "follower": follower, "neuron": neuron, "node": nodeExporter}
 
 // sample is the cluster that the exporters are of. quiet has no exporter.
-func sample(since time.Time) Cluster {
-	pods := map[PodName]Holder{
-		{"vision", "train-0"}:   {Team: "vision", Task: "train", Held: 2, Since: since},
-		{"speech", "infer-0"}:   {Team: "speech", Task: "infer", Held: 2, Since: since},
-		{"speech", "infer-1"}:   {Team: "speech", Task: "infer", Held: 2, Since: since},
-		{"language", "lm-0"}:    {Team: "language", Task: "lm", Held: 1, Since: since},
-		{"vision", "elsewhere"}: {Team: "vision", Task: "other", Held: 1, Since: since},
+func sample(since time.Time) Inventory {
+	pods := map[PodName]PodOwner{
+		{"vision", "train-0"}:   {Team: "vision", Task: "train", Accelerators: 2, AdmittedAt: since},
+		{"speech", "infer-0"}:   {Team: "speech", Task: "infer", Accelerators: 2, AdmittedAt: since},
+		{"speech", "infer-1"}:   {Team: "speech", Task: "infer", Accelerators: 2, AdmittedAt: since},
+		{"language", "lm-0"}:    {Team: "language", Task: "lm", Accelerators: 1, AdmittedAt: since},
+		{"vision", "elsewhere"}: {Team: "vision", Task: "other", Accelerators: 1, AdmittedAt: since},
 	}
-	return Cluster{
-		Nodes: map[string]Place{
+	return Inventory{
+		Nodes: map[string]NodeInfo{
 			"gpu-1": {Pool: "h100", Devices: map[Kind]int64{GPU: 8}}, "gpu-2": {Pool: "a100", Devices: map[Kind]int64{GPU: 1}},
 			"trn-1": {Pool: "trn", Devices: map[Kind]int64{Neuron: 2}}, "quiet": {Pool: "h100", Devices: map[Kind]int64{GPU: 8}},
 		},
-		Pods: func(name PodName) (Holder, bool) { h, known := pods[name]; return h, known },
+		Pods: func(name PodName) (PodOwner, bool) { h, known := pods[name]; return h, known },
 	}
 }
 func near(a, b float64) bool { return math.Abs(a-b) < 1e-6*max(1, math.Abs(b)) }
@@ -156,12 +156,12 @@ func TestReading(t *testing.T) {
 	}
 
 	sums := r.Sum(sample(time.Time{}), "")
-	if sums.Strange != 1 {
-		t.Errorf("%d strange devices", sums.Strange)
+	if sums.UnknownNodeDevices != 1 {
+		t.Errorf("%d strange devices", sums.UnknownNodeDevices)
 	}
 	gpus, cores := sums.All.Devices[GPU], sums.All.Devices[Neuron]
 	wantRatio(t, "GPUs", gpus.Ratio, 0.8+0.2+1.5/7+2.0/7, 3+6.0/7)
-	if gpus.Have != 4 || gpus.There != 17 || gpus.Missing() != 13 || cores.Have != 2 || cores.There != 2 {
+	if gpus.Reporting != 4 || gpus.Total != 17 || gpus.Missing() != 13 || cores.Reporting != 2 || cores.Total != 2 {
 		t.Errorf("GPUs %+v, Neuron devices %+v", gpus, cores)
 	}
 	wantRatio(t, "GPU memory", gpus.Memory, 60000*MiB, 280000*MiB)
@@ -171,18 +171,18 @@ func TestReading(t *testing.T) {
 	if cpu := sums.All.CPU; cpu.Of != 2 || math.Abs(cpu.Used-0.8) > 0.01 || sums.All.CPUNodes != 1 || sums.All.Nodes != 4 {
 		t.Errorf("vCPUs %+v of %d of %d nodes", cpu, sums.All.CPUNodes, sums.All.Nodes)
 	}
-	wantRatio(t, "vision", sums.Teams[UseKey{"vision", GPU}].Ratio, 1, 2)
-	wantRatio(t, "speech", sums.Teams[UseKey{"speech", GPU}].Ratio, 1.5/7, 4.0/7)
-	wantRatio(t, "lm", sums.Tasks[UseKey{"lm", Neuron}].Ratio, 0.4, 1)
+	wantRatio(t, "vision", sums.Teams[UsageKey{"vision", GPU}].Ratio, 1, 2)
+	wantRatio(t, "speech", sums.Teams[UsageKey{"speech", GPU}].Ratio, 1.5/7, 4.0/7)
+	wantRatio(t, "lm", sums.Tasks[UsageKey{"lm", Neuron}].Ratio, 0.4, 1)
 	wantRatio(t, "unattributed", sums.Unattributed[GPU].Ratio, 2.0/7, 1+2.0/7)
 	wantRatio(t, "h100", sums.Pools["h100"].Devices[GPU].Ratio, 1, 3)
-	if only := r.Sum(sample(time.Time{}), "a100"); only.All.Devices[GPU].Have != 1 || len(only.Pools) != 1 || len(only.Teams) != 1 {
+	if only := r.Sum(sample(time.Time{}), "a100"); only.All.Devices[GPU].Reporting != 1 || len(only.Pools) != 1 || len(only.Teams) != 1 {
 		t.Errorf("a100: %+v", only)
 	}
 
 	// The same over time, of the same Prometheus.
 	c := sample(time.Time{})
-	span := Span{From: time.Now().Add(-15 * time.Second).Truncate(time.Second), Step: time.Second}
+	span := Range{From: time.Now().Add(-15 * time.Second).Truncate(time.Second), Step: time.Second}
 	var h History
 	for last := time.Now().Add(20 * time.Second); len(h.Times) == 0 || math.IsNaN(h.CPU[len(h.CPU)-1]); {
 		span.To = time.Now() // which no answer of before is about

@@ -44,10 +44,10 @@ func New(o Options) (*Service, error) {
 
 // Run asks for what is now, again and again, until ctx ends.
 func (s *Service) Run(ctx context.Context) error {
-	ticks := time.NewTicker(s.o.Every)
+	ticks := time.NewTicker(s.o.Interval)
 	defer ticks.Stop()
 	for {
-		s.Round(ctx)
+		s.Poll(ctx)
 		select {
 		case <-ctx.Done():
 			return nil
@@ -63,17 +63,17 @@ type State struct {
 	Age     time.Duration // of the Reading
 	// Trouble is a sentence about what went wrong when Prometheus was asked last;
 	// empty for nothing.
-	Trouble string
+	Warning string
 }
 
 // Now is what is known of now. It asks nobody.
 func (s *Service) Now() State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	state := State{Trouble: s.trouble}
+	state := State{Warning: s.trouble}
 	switch {
 	case s.last == nil && s.trouble == "":
-		state.Trouble = "Prometheus has not been queried yet. Data appears in a moment."
+		state.Warning = "Prometheus has not been queried yet. Data appears in a moment."
 	case s.last == nil:
 	default:
 		if state.Age = max(0, s.o.Now().Sub(s.last.At)); state.Age <= tooOld {
@@ -88,7 +88,7 @@ func (s *Service) IdleAfter() time.Duration { return s.o.IdleAfter }
 
 // Round asks for what is now, once. Without devices there is no new Reading; what
 // else cannot be had is missing in it.
-func (s *Service) Round(ctx context.Context) {
+func (s *Service) Poll(ctx context.Context) {
 	s.mu.Lock()
 	withPeaks := s.rounds%peaksEvery == 0 || s.peaks == nil
 	peaks := s.peaks
@@ -124,7 +124,7 @@ func (s *Service) Round(ctx context.Context) {
 		s.last, s.peaks = reading, peaks
 	}
 	s.mu.Unlock()
-	s.o.Told()
+	s.o.OnChange()
 }
 
 // instant asks for a vector as of now, by the clock of Prometheus. Beside it stands

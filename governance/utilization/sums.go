@@ -9,32 +9,32 @@ import (
 )
 
 // Cluster says where nodes and pods belong.
-type Cluster struct {
-	Nodes map[string]Place // by name
+type Inventory struct {
+	Nodes map[string]NodeInfo // by name
 	// Pods tells whose a pod is; false for one that nobody knows.
-	Pods func(PodName) (Holder, bool)
+	Pods func(PodName) (PodOwner, bool)
 }
 
 // Place is where a node belongs, and what it has nominally.
-type Place struct {
+type NodeInfo struct {
 	Pool    string
 	Devices map[Kind]int64 // whole ones
 }
 
 // Holder is whom a pod belongs to.
-type Holder struct {
+type PodOwner struct {
 	Team string // as the caller tells teams apart
 	Task string // as the caller tells tasks apart; empty for none
 	// Held is how many accelerators the task holds in all, MIG devices each as one.
-	Held  int64
-	Since time.Time // when it was admitted
+	Accelerators int64
+	AdmittedAt   time.Time // when it was admitted
 }
 
 // Gauge is the use of devices, and of how many of them there is data.
 type Gauge struct {
-	Ratio             // in devices
-	Memory      Ratio // bytes
-	Have, There int64 // whole devices: with data on utilization, and in all
+	Ratio                  // in devices
+	Memory           Ratio // bytes
+	Reporting, Total int64 // whole devices: with data on utilization, and in all
 }
 
 func (g *Gauge) add(d *Device) {
@@ -43,7 +43,7 @@ func (g *Gauge) add(d *Device) {
 }
 
 // Missing is of how many devices there is no data.
-func (g Gauge) Missing() int64 { return max(0, g.There-g.Have) }
+func (g Gauge) Missing() int64 { return max(0, g.Total-g.Reporting) }
 
 // Gauges are those of some nodes.
 type Gauges struct {
@@ -57,13 +57,13 @@ type Gauges struct {
 }
 
 // Use is what the devices of somebody's pods do.
-type Use struct {
+type Usage struct {
 	Ratio           // in devices; a device that several pods share counts for each by an equal part
 	Devices float64 // with data or without
 }
 
 // UseKey says whose use it is.
-type UseKey struct {
+type UsageKey struct {
 	Name string // a team or a task
 	Kind Kind
 }
@@ -72,23 +72,23 @@ type UseKey struct {
 type Sums struct {
 	All          Gauges
 	Pools        map[string]Gauges
-	Teams, Tasks map[UseKey]Use
+	Teams, Tasks map[UsageKey]Usage
 	// Unattributed are devices without a pod, or with one that nobody knows.
-	Unattributed map[Kind]Use
+	Unattributed map[Kind]Usage
 	// Strange is how many devices are on nodes that the cluster does not have. They
 	// count nowhere.
-	Strange int
+	UnknownNodeDevices int
 }
 
 // Sum sums up what is on the nodes of a pool; of all pools, for an empty one.
-func (r *Reading) Sum(c Cluster, pool string) Sums {
-	s := Sums{All: newGauges(), Pools: map[string]Gauges{}, Teams: map[UseKey]Use{}, Tasks: map[UseKey]Use{}, Unattributed: map[Kind]Use{}}
+func (r *Reading) Sum(c Inventory, pool string) Sums {
+	s := Sums{All: newGauges(), Pools: map[string]Gauges{}, Teams: map[UsageKey]Usage{}, Tasks: map[UsageKey]Usage{}, Unattributed: map[Kind]Usage{}}
 	byNode := map[string][]*Device{}
 	for i := range r.Devices {
 		d := &r.Devices[i]
 		name := r.resolve(d.Node, c)
 		if _, there := c.Nodes[name]; !there {
-			s.Strange++
+			s.UnknownNodeDevices++
 			continue
 		}
 		byNode[name] = append(byNode[name], d)
@@ -119,7 +119,7 @@ func (r *Reading) Sum(c Cluster, pool string) Sums {
 }
 
 // resolve is the name that the cluster has for a node.
-func (r *Reading) resolve(name string, c Cluster) string {
+func (r *Reading) resolve(name string, c Inventory) string {
 	if _, there := c.Nodes[name]; there {
 		return name
 	}
@@ -142,7 +142,7 @@ func larger(a, b Node) Node {
 func newGauges() Gauges { return Gauges{Devices: map[Kind]Gauge{}} }
 
 // add adds a node.
-func (g *Gauges) add(place Place, devices []*Device, figures Node) {
+func (g *Gauges) add(place NodeInfo, devices []*Device, figures Node) {
 	seen, have := map[Kind]map[string]bool{}, map[Kind]map[string]bool{}
 	for kind := range place.Devices {
 		seen[kind], have[kind] = map[string]bool{}, map[string]bool{}
@@ -161,8 +161,8 @@ func (g *Gauges) add(place Place, devices []*Device, figures Node) {
 	}
 	for kind := range seen {
 		of := g.Devices[kind]
-		of.Have += int64(len(have[kind]))
-		if of.There += max(place.Devices[kind], int64(len(seen[kind]))); of.There > 0 {
+		of.Reporting += int64(len(have[kind]))
+		if of.Total += max(place.Devices[kind], int64(len(seen[kind]))); of.Total > 0 {
 			g.Devices[kind] = of
 		}
 	}
@@ -182,7 +182,7 @@ func b2i(b bool) int {
 }
 
 // attribute counts a device for whom it belongs to.
-func (s *Sums) attribute(d *Device, pods func(PodName) (Holder, bool)) {
+func (s *Sums) attribute(d *Device, pods func(PodName) (PodOwner, bool)) {
 	whole := 1.0
 	if d.MIG != "" {
 		whole = migShare(d.Profile)
@@ -198,19 +198,19 @@ func (s *Sums) attribute(d *Device, pods func(PodName) (Holder, bool)) {
 	part := 1 / float64(len(holders))
 	for _, h := range holders {
 		for _, of := range []struct {
-			into map[UseKey]Use
+			into map[UsageKey]Usage
 			name string
 		}{{s.Teams, h.Team}, {s.Tasks, h.Task}} {
-			u := of.into[UseKey{of.name, d.Kind}]
+			u := of.into[UsageKey{of.name, d.Kind}]
 			u.Ratio.Add(Ratio{d.Busy.Used * part, d.Busy.Of * part})
 			u.Devices += whole * part
-			of.into[UseKey{of.name, d.Kind}] = u
+			of.into[UsageKey{of.name, d.Kind}] = u
 		}
 	}
 }
 
 // holders are those of its pods that somebody knows.
-func (d *Device) holders(pods func(PodName) (Holder, bool)) (found []Holder) {
+func (d *Device) holders(pods func(PodName) (PodOwner, bool)) (found []PodOwner) {
 	for _, pod := range d.Pods {
 		if h, known := pods(pod); known {
 			found = append(found, h)
@@ -220,17 +220,17 @@ func (d *Device) holders(pods func(PodName) (Holder, bool)) (found []Holder) {
 }
 
 // Idle is a task that holds accelerators and does nothing with them.
-type Idle struct {
-	Holder
+type IdleTask struct {
+	PodOwner
 	Peak float64 // the largest utilization of any of its devices, 0 to 1
 }
 
 // Idle are the tasks that were admitted longer ago than after, and of whose
 // accelerators none reached a utilization of below in that time; those that hold
 // most come first. A task with a device of which that is not known is none of them.
-func (r *Reading) Idle(c Cluster, pool string, after time.Duration, below float64) []Idle {
+func (r *Reading) Idle(c Inventory, pool string, after time.Duration, below float64) []IdleTask {
 	type sum struct {
-		Idle
+		IdleTask
 		devices int64
 		busy    bool
 	}
@@ -244,7 +244,7 @@ func (r *Reading) Idle(c Cluster, pool string, after time.Duration, below float6
 			}
 			t := tasks[h.Task]
 			if t == nil {
-				t = &sum{Idle: Idle{Holder: h}}
+				t = &sum{IdleTask: IdleTask{PodOwner: h}}
 				tasks[h.Task] = t
 			}
 			t.devices++
@@ -252,14 +252,14 @@ func (r *Reading) Idle(c Cluster, pool string, after time.Duration, below float6
 			t.busy = t.busy || !d.Peak.Known() || d.Peak.Share() >= below || !there || pool != "" && place.Pool != pool
 		}
 	}
-	var found []Idle
+	var found []IdleTask
 	for _, t := range tasks {
-		if !t.busy && t.Held > 0 && t.devices >= t.Held && !t.Since.IsZero() && r.At.Sub(t.Since) >= after {
-			found = append(found, t.Idle)
+		if !t.busy && t.Accelerators > 0 && t.devices >= t.Accelerators && !t.AdmittedAt.IsZero() && r.At.Sub(t.AdmittedAt) >= after {
+			found = append(found, t.IdleTask)
 		}
 	}
-	slices.SortFunc(found, func(a, b Idle) int {
-		return cmp.Or(cmp.Compare(b.Held, a.Held), a.Since.Compare(b.Since), strings.Compare(a.Task, b.Task))
+	slices.SortFunc(found, func(a, b IdleTask) int {
+		return cmp.Or(cmp.Compare(b.Accelerators, a.Accelerators), a.AdmittedAt.Compare(b.AdmittedAt), strings.Compare(a.Task, b.Task))
 	})
 	return found
 }

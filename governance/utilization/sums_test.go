@@ -23,14 +23,14 @@ func series(metric string, value float64, labels ...string) *model.Sample {
 func TestNoFigureIsNoData(t *testing.T) {
 	for name, value := range map[string]float64{"NaN": math.NaN(), "endless": math.Inf(1), "negative": -1, "below all": math.Inf(-1), "above 100 %": 101} {
 		r := read(model.Vector{series(gpuBusy, value, "gpu", "0"), series(memoryUsed, 5, "gpu", "0")}, model.Vector{series("", value, partLabel, "idle")}, nil)
-		sums := r.Sum(Cluster{Nodes: map[string]Place{"n": {Devices: map[Kind]int64{GPU: 1}}}, Pods: nobody}, "")
-		if g := sums.All.Devices[GPU]; len(r.Devices) != 1 || r.Devices[0].Busy.Known() || g.Have != 0 || g.Missing() != 1 || g.Memory.Known() || sums.All.CPU.Known() {
+		sums := r.Sum(Inventory{Nodes: map[string]NodeInfo{"n": {Devices: map[Kind]int64{GPU: 1}}}, Pods: nobody}, "")
+		if g := sums.All.Devices[GPU]; len(r.Devices) != 1 || r.Devices[0].Busy.Known() || g.Reporting != 0 || g.Missing() != 1 || g.Memory.Known() || sums.All.CPU.Known() {
 			t.Errorf("%s: %+v, %+v", name, r, sums)
 		}
 	}
 }
 
-func nobody(PodName) (Holder, bool) { return Holder{}, false }
+func nobody(PodName) (PodOwner, bool) { return PodOwner{}, false }
 
 // Series of the same device count once: the larger one, in whatever order.
 func TestTwiceIsOnce(t *testing.T) {
@@ -52,8 +52,8 @@ func TestTwiceIsOnce(t *testing.T) {
 func TestSumsAddUp(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
-		c := Cluster{Nodes: map[string]Place{}, Pods: func(p PodName) (Holder, bool) {
-			return Holder{Team: p.Namespace, Task: p.Name}, p.Name != "unknown"
+		c := Inventory{Nodes: map[string]NodeInfo{}, Pods: func(p PodName) (PodOwner, bool) {
+			return PodOwner{Team: p.Namespace, Task: p.Name}, p.Name != "unknown"
 		}}
 		var r Reading
 		for i := range random.IntN(30) {
@@ -72,7 +72,7 @@ func TestSumsAddUp(t *testing.T) {
 			r.Devices = append(r.Devices, d)
 		}
 		for i := range 4 {
-			c.Nodes[strconv.Itoa(i)] = Place{Pool: strconv.Itoa(i % 2), Devices: map[Kind]int64{GPU: int64(random.IntN(9))}}
+			c.Nodes[strconv.Itoa(i)] = NodeInfo{Pool: strconv.Itoa(i % 2), Devices: map[Kind]int64{GPU: int64(random.IntN(9))}}
 		}
 		sums := r.Sum(c, "")
 		for _, kind := range []Kind{GPU, Neuron} {
@@ -91,12 +91,12 @@ func TestSumsAddUp(t *testing.T) {
 			for _, of := range sums.Pools {
 				g := of.Devices[kind]
 				pools.Ratio.Add(g.Ratio)
-				pools.Have, pools.There = pools.Have+g.Have, pools.There+g.There
+				pools.Reporting, pools.Total = pools.Reporting+g.Reporting, pools.Total+g.Total
 			}
 			for what, sum := range map[string]Ratio{"teams": teams, "tasks": tasks, "pools": pools.Ratio} {
 				wantRatio(t, what, sum, all.Used, all.Of)
 			}
-			if pools.Have != all.Have || pools.There != all.There || all.Have > all.There {
+			if pools.Reporting != all.Reporting || pools.Total != all.Total || all.Reporting > all.Total {
 				t.Errorf("pools %+v, all %+v", pools, all)
 			}
 		}
@@ -107,11 +107,11 @@ func TestSumsAddUp(t *testing.T) {
 func TestIdle(t *testing.T) {
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	long, lately := now.Add(-time.Hour), now.Add(-time.Minute)
-	pods := map[PodName]Holder{}
+	pods := map[PodName]PodOwner{}
 	r := Reading{At: now}
 	add := func(task string, held int64, since time.Time, peaks ...float64) {
 		name := PodName{"ns", task}
-		pods[name] = Holder{Team: "team", Task: task, Held: held, Since: since}
+		pods[name] = PodOwner{Team: "team", Task: task, Accelerators: held, AdmittedAt: since}
 		for i, peak := range peaks {
 			d := Device{Kind: GPU, Node: "n", Index: task + strconv.Itoa(i), Pods: []PodName{name}}
 			if peak >= 0 {
@@ -127,7 +127,7 @@ func TestIdle(t *testing.T) {
 	add("beside Kueue", 0, time.Time{}, 0)
 	add("one of two unknown", 2, long, 0, -1)
 	add("one of two unseen", 2, long, 0)
-	c := Cluster{Nodes: map[string]Place{"n": {Pool: "h100"}}, Pods: func(p PodName) (Holder, bool) { h, known := pods[p]; return h, known }}
+	c := Inventory{Nodes: map[string]NodeInfo{"n": {Pool: "h100"}}, Pods: func(p PodName) (PodOwner, bool) { h, known := pods[p]; return h, known }}
 	idle := r.Idle(c, "", 30*time.Minute, 0.05)
 	if len(idle) != 2 || idle[0].Task != "larger" || idle[1].Task != "idle" || idle[1].Peak != 0.049 {
 		t.Errorf("%+v", idle)

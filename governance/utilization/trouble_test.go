@@ -87,15 +87,15 @@ func TestTrouble(t *testing.T) {
 			}
 			s, err := New(Options{URL: answering(t, tc.answer), Timeout: timeout, Warn: func(what string, err error) { logged = append(logged, fmt.Sprint(what, err)) }})
 			must(t, err)
-			s.Round(t.Context())
+			s.Poll(t.Context())
 			now := s.Now()
-			if now.Reading != nil || !strings.Contains(now.Trouble, tc.want) || strings.Contains(now.Trouble, secret) || len(logged) == 0 {
+			if now.Reading != nil || !strings.Contains(now.Warning, tc.want) || strings.Contains(now.Warning, secret) || len(logged) == 0 {
 				t.Errorf("%+v, and in the log %q; want a sentence with %q", now, logged, tc.want)
 			}
 			if strings.HasPrefix(tc.want, "more than") {
 				return // once is enough
 			}
-			_, err = s.History(t.Context(), Span{From: time.Now().Add(-time.Minute), To: time.Now(), Step: time.Second}, Cluster{}, "")
+			_, err = s.History(t.Context(), Range{From: time.Now().Add(-time.Minute), To: time.Now(), Step: time.Second}, Inventory{}, "")
 			if governance.KindOf(err) != governance.Unavailable || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("the history: %v", err)
 			}
@@ -108,8 +108,8 @@ func TestNobodyAnswers(t *testing.T) {
 	server.Close()
 	s, err := New(Options{URL: server.URL})
 	must(t, err)
-	s.Round(t.Context())
-	if now := s.Now(); !strings.Contains(now.Trouble, "cannot be reached") {
+	s.Poll(t.Context())
+	if now := s.Now(); !strings.Contains(now.Warning, "cannot be reached") {
 		t.Errorf("%+v", now)
 	}
 }
@@ -128,17 +128,17 @@ func TestWhatWasKnownStays(t *testing.T) {
 		}
 	})})
 	must(t, err)
-	if now := s.Now(); now.Reading != nil || now.Trouble == "" {
+	if now := s.Now(); now.Reading != nil || now.Warning == "" {
 		t.Errorf("before it was asked: %+v", now)
 	}
-	s.Round(t.Context())
+	s.Poll(t.Context())
 	now := s.Now()
-	if now.Reading == nil || now.Reading.Devices[0].Busy != (Ratio{0.5, 1}) || !strings.Contains(now.Trouble, "rejects the query") {
+	if now.Reading == nil || now.Reading.Devices[0].Busy != (Ratio{0.5, 1}) || !strings.Contains(now.Warning, "rejects the query") {
 		t.Fatalf("where only some questions are answered: %+v", now)
 	}
 	down, clock = true, clock.Add(4*time.Minute)
-	s.Round(t.Context())
-	if now := s.Now(); now.Reading == nil || now.Age != 4*time.Minute || !strings.Contains(now.Trouble, "internal error") {
+	s.Poll(t.Context())
+	if now := s.Now(); now.Reading == nil || now.Age != 4*time.Minute || !strings.Contains(now.Warning, "internal error") {
 		t.Errorf("while it is away: %+v", now)
 	}
 	clock = clock.Add(2 * time.Minute)
@@ -146,7 +146,7 @@ func TestWhatWasKnownStays(t *testing.T) {
 		t.Errorf("what is six minutes old is shown as now: %+v", now)
 	}
 	down = false
-	s.Round(t.Context())
+	s.Poll(t.Context())
 	if now := s.Now(); now.Reading == nil || now.Age != 0 {
 		t.Errorf("once it is back: %+v", now)
 	}
@@ -163,14 +163,14 @@ func TestToken(t *testing.T) {
 	must(t, err)
 	for _, token := range []string{"first", "second"} {
 		must(t, os.WriteFile(file, []byte(token+"\n"), 0o600))
-		s.Round(t.Context())
+		s.Poll(t.Context())
 		if got := <-said; got != "Bearer "+token {
 			t.Errorf("%q for %q", got, token)
 		}
 	}
 	must(t, os.Remove(file))
-	s.Round(t.Context())
-	if now := s.Now(); !strings.Contains(now.Trouble, "token for Prometheus cannot be read") {
+	s.Poll(t.Context())
+	if now := s.Now(); !strings.Contains(now.Warning, "token for Prometheus cannot be read") {
 		t.Errorf("%+v", now)
 	}
 }
@@ -186,13 +186,13 @@ func TestHistoryIsSparing(t *testing.T) {
 		_, _ = io.WriteString(w, `{"status":"success","warnings":["partial"],"data":{"resultType":"matrix","result":[]}}`)
 	})})
 	must(t, err)
-	span := func(i int) Span {
-		return Span{From: clock.Add(-time.Hour), To: clock.Add(-time.Duration(i) * time.Minute), Step: time.Minute}
+	span := func(i int) Range {
+		return Range{From: clock.Add(-time.Hour), To: clock.Add(-time.Duration(i) * time.Minute), Step: time.Minute}
 	}
 	answers := make(chan error, 9)
 	for i := range 9 {
 		go func() {
-			_, err := s.History(t.Context(), span(i%3), Cluster{}, fmt.Sprint("pool-", i))
+			_, err := s.History(t.Context(), span(i%3), Inventory{}, fmt.Sprint("pool-", i))
 			answers <- err
 		}()
 	}
@@ -206,16 +206,16 @@ func TestHistoryIsSparing(t *testing.T) {
 	}
 	close(release)
 	for i := range 3 {
-		if _, err := s.History(t.Context(), span(i), Cluster{}, ""); err != nil {
+		if _, err := s.History(t.Context(), span(i), Inventory{}, ""); err != nil {
 			t.Error(err)
 		}
 	}
-	h, err := s.History(t.Context(), span(0), Cluster{}, "")
-	if err != nil || len(h.Times) != 61 || !strings.Contains(h.Trouble, "may be incomplete") || len(asked) != 3 {
-		t.Errorf("%d questions, %d points, %q, %v", len(asked), len(h.Times), h.Trouble, err)
+	h, err := s.History(t.Context(), span(0), Inventory{}, "")
+	if err != nil || len(h.Times) != 61 || !strings.Contains(h.Warning, "may be incomplete") || len(asked) != 3 {
+		t.Errorf("%d questions, %d points, %q, %v", len(asked), len(h.Times), h.Warning, err)
 	}
-	for _, wrong := range []Span{{}, {From: clock, To: clock.Add(-time.Hour), Step: time.Minute}, {From: clock.Add(-time.Hour), To: clock, Step: time.Millisecond}, {From: clock.AddDate(-9, 0, 0), To: clock, Step: 24 * time.Hour}} {
-		if _, err := s.History(t.Context(), wrong, Cluster{}, ""); governance.KindOf(err) != governance.Invalid {
+	for _, wrong := range []Range{{}, {From: clock, To: clock.Add(-time.Hour), Step: time.Minute}, {From: clock.Add(-time.Hour), To: clock, Step: time.Millisecond}, {From: clock.AddDate(-9, 0, 0), To: clock, Step: 24 * time.Hour}} {
+		if _, err := s.History(t.Context(), wrong, Inventory{}, ""); governance.KindOf(err) != governance.Invalid {
 			t.Errorf("%v: %v", wrong, err)
 		}
 	}

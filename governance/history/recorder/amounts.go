@@ -12,13 +12,13 @@ import (
 
 // Amounts are what everybody holds in a snapshot. Memory is in MiB, rounded down;
 // what a pool has idle takes the difference, so that its parts add up.
-func Amounts(s *capacity.Snapshot) map[history.Holder]int64 {
-	all := map[history.Holder]int64{}
+func Amounts(s *capacity.Snapshot) map[history.SeriesKey]int64 {
+	all := map[history.SeriesKey]int64{}
 	for _, p := range s.Pools {
 		for _, c := range p.Cells {
 			put := func(measure history.Measure, amount int64) int64 {
 				amount = counted(c.Resource, amount)
-				all[history.Holder{Pool: p.Name, Resource: c.Resource, Measure: measure}] = amount
+				all[history.SeriesKey{Pool: p.Name, Resource: c.Resource, Measure: measure}] = amount
 				return amount
 			}
 			left := put(history.Physical, c.Physical)
@@ -26,22 +26,22 @@ func Amounts(s *capacity.Snapshot) map[history.Holder]int64 {
 			left -= put(history.BorrowedBound, c.BorrowedBound)
 			left -= put(history.Outside, c.Outside)
 			left -= put(history.Unhealthy, c.Unhealthy)
-			all[history.Holder{Pool: p.Name, Resource: c.Resource, Measure: history.Idle}] = left
+			all[history.SeriesKey{Pool: p.Name, Resource: c.Resource, Measure: history.Idle}] = left
 			put(history.Quota, c.Quota)
-			put(history.Held, c.Held)
+			put(history.Used, c.Held)
 			put(history.Unplaced, c.Unplaced)
-			put(history.Borrows, c.Borrowed)
+			put(history.Borrowed, c.Borrowed)
 		}
 	}
 	for _, t := range s.Teams {
 		for _, c := range t.Cells {
 			put := func(measure history.Measure, amount int64) {
-				all[history.Holder{Team: t.Name, Pool: c.Pool, Resource: c.Resource, Measure: measure}] = counted(c.Resource, amount)
+				all[history.SeriesKey{Team: t.Name, Pool: c.Pool, Resource: c.Resource, Measure: measure}] = counted(c.Resource, amount)
 			}
 			put(history.Quota, c.Quota)
-			put(history.Held, c.Held)
-			put(history.Borrows, c.Borrowed)
-			put(history.Lent, c.Lent)
+			put(history.Used, c.Held)
+			put(history.Borrowed, c.Borrowed)
+			put(history.LentToCohort, c.Lent)
 			put(history.Unplaced, c.Unplaced)
 		}
 	}
@@ -58,16 +58,16 @@ func counted(resource string, amount int64) int64 {
 
 // changes are the amounts that differ from those of before, in a fixed order.
 // Whoever is gone has nothing from now on.
-func changes(before, now map[history.Holder]int64) []history.Amount {
+func changes(before, now map[history.SeriesKey]int64) []history.Amount {
 	var changed []history.Amount
 	for holder, amount := range now {
 		if was, ok := before[holder]; !ok || was != amount {
-			changed = append(changed, history.Amount{Holder: holder, Amount: amount})
+			changed = append(changed, history.Amount{SeriesKey: holder, Amount: amount})
 		}
 	}
 	for holder, amount := range before {
 		if _, ok := now[holder]; !ok && amount != 0 {
-			changed = append(changed, history.Amount{Holder: holder})
+			changed = append(changed, history.Amount{SeriesKey: holder})
 		}
 	}
 	slices.SortFunc(changed, func(a, b history.Amount) int {

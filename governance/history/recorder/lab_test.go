@@ -95,14 +95,14 @@ func (l *lab) start(store recorder.Store, wall func() time.Time) {
 	service.Record()
 	holders := &capacity.Service{Cluster: connection, Tasks: service, Naming: desired.DefaultNaming}
 	ctx, cancel := context.WithCancel(context.Background())
-	r := &recorder.Recorder{Store: store, Cluster: connection, Tasks: service, Capacity: holders, Log: log, Wall: wall}
+	r := &recorder.Recorder{Store: store, Cluster: connection, Tasks: service, Capacity: holders, Log: log, Clock: wall}
 	var running sync.WaitGroup
 	running.Go(func() { _ = connection.Run(ctx) })
 	running.Go(func() { _ = r.Run(ctx) })
 	l.console = &console{recorder: r, capacity: holders, contact: connection.Contact, stop: sync.OnceFunc(func() { cancel(); running.Wait() })}
 	l.t.Cleanup(l.stop)
 	l.eventually(func() error {
-		if s := r.State(); s.Since.IsZero() || s.Written.IsZero() {
+		if s := r.State(); s.Since.IsZero() || s.WrittenUntil.IsZero() {
 			return fmt.Errorf("it does not record: %+v", s)
 		}
 		return nil
@@ -270,10 +270,10 @@ func (l *lab) told(teams ...string) (u usage.Pool, err error) {
 }
 
 // holds are all figures of the lab's pool that history has.
-func (l *lab) holders(resource string) map[history.Measure]history.Holder {
-	all := map[history.Measure]history.Holder{}
+func (l *lab) holders(resource string) map[history.Measure]history.SeriesKey {
+	all := map[history.Measure]history.SeriesKey{}
 	for _, m := range strings.Fields("physical own borrowed outside unhealthy idle held unplaced") {
-		all[history.Measure(m)] = history.Holder{Pool: l.pool, Resource: resource, Measure: history.Measure(m)}
+		all[history.Measure(m)] = history.SeriesKey{Pool: l.pool, Resource: resource, Measure: history.Measure(m)}
 	}
 	return all
 }

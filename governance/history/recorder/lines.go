@@ -23,7 +23,7 @@ const unwritten = "The history database could not be written for too long."
 
 // line is a moment, or a gap.
 type line struct {
-	history.Moment
+	history.Sample
 	gap *history.Gap
 }
 
@@ -54,8 +54,8 @@ func tell(c chan struct{}) {
 	}
 }
 
-func (l *lines) moment(m history.Moment) { l.add(line{Moment: m}) }
-func (l *lines) gap(g history.Gap)       { l.add(line{Moment: history.Moment{At: g.To}, gap: &g}) }
+func (l *lines) moment(m history.Sample) { l.add(line{Sample: m}) }
+func (l *lines) gap(g history.Gap)       { l.add(line{Sample: history.Sample{At: g.To}, gap: &g}) }
 
 func (l *lines) add(n line) {
 	l.mu.Lock()
@@ -78,7 +78,7 @@ func (l *lines) drop() {
 		from = first.gap.From
 	}
 	to := l.waiting[len(l.waiting)-1].At
-	l.waiting = []line{{Moment: history.Moment{At: to}, gap: &history.Gap{From: from, To: to, Why: unwritten}}}
+	l.waiting = []line{{Sample: history.Sample{At: to}, gap: &history.Gap{From: from, To: to, Reason: unwritten}}}
 	l.amounts, l.over = 0, true
 }
 
@@ -130,14 +130,14 @@ func (l *lines) wanting() <-chan struct{} {
 
 // next are what is written next: moments without a gap between them, or one gap,
 // and tasks. done takes them away.
-func (l *lines) next() (moments []history.Moment, gap *history.Gap, tasks []history.Record) {
+func (l *lines) next() (moments []history.Sample, gap *history.Gap, tasks []history.Record) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, n := range l.waiting {
 		if n.gap != nil || len(moments) == atOnce {
 			break
 		}
-		moments = append(moments, n.Moment)
+		moments = append(moments, n.Sample)
 	}
 	if len(moments) == 0 && len(l.waiting) > 0 {
 		gap = l.waiting[0].gap
@@ -197,7 +197,7 @@ func (r *Recorder) write(ctx context.Context, l *lines) {
 			return
 		case <-wake:
 		case <-forget.C:
-			if err := r.Store.Forget(ctx, r.Wall()); err != nil {
+			if err := r.Store.Forget(ctx, r.Clock()); err != nil {
 				r.Log.Warn("old history not deleted", "error", err)
 			}
 		}
@@ -218,17 +218,17 @@ func (r *Recorder) flush(ctx context.Context, l *lines) error {
 		case gap != nil:
 			// What was dropped may have been written meanwhile.
 			begins := *gap
-			begins.From = earlier(later(gap.From, r.State().Written), gap.To)
-			if err = r.Store.Gap(ctx, begins); err == nil {
+			begins.From = earlier(later(gap.From, r.State().WrittenUntil), gap.To)
+			if err = r.Store.RecordGap(ctx, begins); err == nil {
 				gaps.Inc()
 				l.wrote(1, gap)
 			}
 		case len(moments) > 0:
 			last := moments[len(moments)-1].At
-			if err = r.Store.Moments(ctx, moments); errors.Is(err, history.ErrPast) {
+			if err = r.Store.AppendSamples(ctx, moments); errors.Is(err, history.ErrOutOfOrder) {
 				// They were written and the answer was lost, or another console writes too.
 				var seen time.Time
-				if seen, err = r.Store.Seen(ctx); err == nil && !seen.Equal(last) {
+				if seen, err = r.Store.SampledUntil(ctx); err == nil && !seen.Equal(last) {
 					l.again()
 				}
 			}
@@ -238,7 +238,7 @@ func (r *Recorder) flush(ctx context.Context, l *lines) error {
 			}
 		}
 		if err == nil && len(tasks) > 0 {
-			if err = r.Store.Record(ctx, tasks); err == nil {
+			if err = r.Store.RecordTasks(ctx, tasks); err == nil {
 				l.recorded(len(tasks))
 			}
 		}
@@ -256,20 +256,20 @@ func (r *Recorder) settle(l *lines, until time.Time, err error) {
 	}
 	writes.WithLabelValues(outcome).Inc()
 	r.tell(func(s *State) {
-		if err != nil && s.Trouble == "" {
+		if err != nil && s.LastError == "" {
 			r.Log.Warn("history cannot be written; retrying", "error", err)
 		}
-		if err == nil && s.Trouble != "" {
+		if err == nil && s.LastError != "" {
 			r.Log.Info("history is written again")
 		}
-		s.Waiting, s.Trouble = l.count(), ""
+		s.Pending, s.LastError = l.count(), ""
 		if err != nil {
-			s.Trouble = err.Error()
+			s.LastError = err.Error()
 		}
 		if !until.IsZero() {
-			s.Written = until
+			s.WrittenUntil = until
 			written.Store(until.UnixMilli())
 		}
-		waiting.Set(float64(s.Waiting))
+		waiting.Set(float64(s.Pending))
 	})
 }

@@ -13,10 +13,10 @@ type looker struct {
 	r     *Recorder
 	clock *clock
 	lines *lines
-	last  map[history.Holder]int64 // amounts that were told
-	told  time.Time                // until when
-	away  time.Time                // since when the API server does not answer; zero while it does
-	swept bool                     // tasks that went while nobody looked are known
+	last  map[history.SeriesKey]int64 // amounts that were told
+	told  time.Time                   // until when
+	away  time.Time                   // since when the API server does not answer; zero while it does
+	swept bool                        // tasks that went while nobody looked are known
 }
 
 func (l *looker) run(ctx context.Context) {
@@ -78,7 +78,7 @@ func (l *looker) amounts(ctx context.Context) {
 			return
 		}
 	}
-	l.lines.moment(history.Moment{At: now, Amounts: changed})
+	l.lines.moment(history.Sample{At: now, Amounts: changed})
 	l.last, l.told = amounts, now
 }
 
@@ -90,7 +90,7 @@ func (l *looker) contact(now time.Time) time.Time {
 
 // blind notes a time of which nothing is known. All amounts are told anew.
 func (l *looker) blind(from, to time.Time, why string) {
-	l.lines.gap(history.Gap{From: from, To: to, Why: why})
+	l.lines.gap(history.Gap{From: from, To: to, Reason: why})
 	l.last, l.told = nil, to
 }
 
@@ -116,7 +116,7 @@ func (l *looker) tasks(ctx context.Context) {
 
 // sweep notes the tasks that left the cluster while nobody looked.
 func (l *looker) sweep(ctx context.Context) bool {
-	there, err := l.r.Store.There(ctx)
+	there, err := l.r.Store.LiveTasks(ctx)
 	if err != nil {
 		return false
 	}
@@ -124,7 +124,7 @@ func (l *looker) sweep(ctx context.Context) bool {
 	var gone []history.Record
 	for _, t := range there {
 		if !l.r.Tasks.HasTask(t.Namespace, t.UID) {
-			t.Gone = now
+			t.DeletedAt = now
 			gone = append(gone, history.Record{Task: t})
 		}
 	}

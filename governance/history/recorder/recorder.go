@@ -22,11 +22,11 @@ const (
 
 // Store is what the recorder asks of a history.
 type Store interface {
-	Record(ctx context.Context, records []history.Record) error
-	Moments(ctx context.Context, moments []history.Moment) error
-	Gap(ctx context.Context, gap history.Gap) error
-	Seen(ctx context.Context) (time.Time, error)
-	There(ctx context.Context) ([]history.Task, error)
+	RecordTasks(ctx context.Context, records []history.Record) error
+	AppendSamples(ctx context.Context, moments []history.Sample) error
+	RecordGap(ctx context.Context, gap history.Gap) error
+	SampledUntil(ctx context.Context) (time.Time, error)
+	LiveTasks(ctx context.Context) ([]history.Task, error)
 	Forget(ctx context.Context, now time.Time) error
 }
 
@@ -38,7 +38,7 @@ type Recorder struct {
 	Capacity *capacity.Service
 	Log      *slog.Logger
 	// Wall is the machine's clock; nil is time.Now.
-	Wall func() time.Time
+	Clock func() time.Time
 
 	mu    sync.Mutex
 	state State
@@ -46,10 +46,10 @@ type Recorder struct {
 
 // State is how the recorder does.
 type State struct {
-	Since   time.Time // when it began; zero before
-	Written time.Time // until when amounts are written; zero before the first
-	Waiting int       // moments and tasks that are seen and not written yet
-	Trouble string    // why the last attempt to write failed; empty when it did not
+	Since        time.Time // when it began; zero before
+	WrittenUntil time.Time // until when amounts are written; zero before the first
+	Pending      int       // moments and tasks that are seen and not written yet
+	LastError    string    // why the last attempt to write failed; empty when it did not
 }
 
 // State is how it does now.
@@ -61,17 +61,17 @@ func (r *Recorder) State() State {
 
 // Run records until ctx ends. It waits for the cluster and for the database.
 func (r *Recorder) Run(ctx context.Context) error {
-	if r.Wall == nil {
-		r.Wall = time.Now
+	if r.Clock == nil {
+		r.Clock = time.Now
 	}
 	seen, err := r.begin(ctx)
 	if err != nil {
 		return nil //nolint:nilerr // ctx ended while waiting
 	}
 	start := time.Now()
-	l := &looker{r: r, clock: newClock(func() time.Time { return r.Wall().Round(0) }, func() time.Duration { return time.Since(start) }, seen), lines: &lines{}, told: seen}
+	l := &looker{r: r, clock: newClock(func() time.Time { return r.Clock().Round(0) }, func() time.Duration { return time.Since(start) }, seen), lines: &lines{}, told: seen}
 	if now, _ := l.clock.now(); !seen.IsZero() {
-		l.lines.gap(history.Gap{From: seen, To: now, Why: "The console was not running or not connected to the cluster."})
+		l.lines.gap(history.Gap{From: seen, To: now, Reason: "The console was not running or not connected to the cluster."})
 	}
 	written := make(chan struct{})
 	go func() {
@@ -87,18 +87,18 @@ func (r *Recorder) Run(ctx context.Context) error {
 // all of the cluster is known.
 func (r *Recorder) begin(ctx context.Context) (seen time.Time, err error) {
 	for {
-		if seen, err = r.Store.Seen(ctx); err == nil {
+		if seen, err = r.Store.SampledUntil(ctx); err == nil {
 			break
 		}
-		r.tell(func(s *State) { s.Trouble = err.Error() })
+		r.tell(func(s *State) { s.LastError = err.Error() })
 		if err := pause(ctx, retry); err != nil {
 			return seen, err
 		}
 	}
-	r.tell(func(s *State) { s.Trouble, s.Written = "", seen })
+	r.tell(func(s *State) { s.LastError, s.WrittenUntil = "", seen })
 	for {
 		if _, err := r.Capacity.Snapshot(ctx); err == nil && r.Tasks.HasSynced() {
-			r.tell(func(s *State) { s.Since = r.Wall() })
+			r.tell(func(s *State) { s.Since = r.Clock() })
 			return seen, nil
 		}
 		if err := pause(ctx, pace); err != nil {

@@ -17,11 +17,11 @@ import (
 func (l *lab) ran(class string, from time.Time, waits, runs int64) {
 	l.t.Helper()
 	l.eventually(func() error {
-		sums, err := l.store.Classes(l.t.Context(), nil, from, time.Now().Add(time.Hour))
+		sums, err := l.store.ClassStats(l.t.Context(), nil, from, time.Now().Add(time.Hour))
 		if err != nil {
 			return err
 		}
-		i := slices.IndexFunc(sums, func(s history.ClassSums) bool { return s.Class == class })
+		i := slices.IndexFunc(sums, func(s history.ClassStats) bool { return s.Class == class })
 		if i < 0 || sums[i].Waits != waits || sums[i].Runs != runs {
 			return fmt.Errorf("of %s there are %+v", class, sums)
 		}
@@ -44,7 +44,7 @@ func TestRestart(t *testing.T) {
 	l.job(team, "away", 1, class, "1h")
 	l.ran(class, began, 3, 1)
 	l.stop()
-	before, err := l.store.Seen(t.Context())
+	before, err := l.store.SampledUntil(t.Context())
 	if err != nil || before.IsZero() {
 		t.Fatalf("it has seen until %s (%v)", before, err)
 	}
@@ -58,15 +58,15 @@ func TestRestart(t *testing.T) {
 		l.stop()
 	}
 	gone, _, err := l.life(team, "away")
-	if err != nil || gone.Gone.IsZero() || gone.Team != team {
+	if err != nil || gone.DeletedAt.IsZero() || gone.Team != team {
 		t.Errorf("what went meanwhile is %+v (%v)", gone, err)
 	}
 	there, steps, err := l.life(team, "long")
-	if err != nil || !there.Gone.IsZero() || !there.Ended.IsZero() || len(steps) == 0 {
+	if err != nil || !there.DeletedAt.IsZero() || !there.FinishedAt.IsZero() || len(steps) == 0 {
 		t.Errorf("what runs on is %+v with %+v (%v)", there, steps, err)
 	}
 	gaps, err := l.store.Gaps(t.Context(), began, time.Now())
-	if err != nil || len(gaps) == 0 || !gaps[0].From.Equal(before) || !strings.Contains(gaps[0].Why, "was not running") {
+	if err != nil || len(gaps) == 0 || !gaps[0].From.Equal(before) || !strings.Contains(gaps[0].Reason, "was not running") {
 		t.Errorf("gaps are %+v; it had seen until %s (%v)", gaps, before, err)
 	}
 	l.addsUp(catalog.GPU, from, before)
@@ -97,7 +97,7 @@ func TestDatabaseAway(t *testing.T) {
 	l.kubectl("wait", "job/second", "-n", space(team), "--for=condition=Complete", "--timeout=30s")
 	l.kubectl("delete", "job", "second", "-n", space(team), "--cascade=foreground")
 	l.eventually(func() error {
-		if s := l.recorder.State(); s.Trouble == "" || s.Waiting == 0 {
+		if s := l.recorder.State(); s.LastError == "" || s.Pending == 0 {
 			return fmt.Errorf("it says %+v", s)
 		}
 		if pool, err := l.gpus(); err != nil || pool.Held != 0 {
@@ -109,7 +109,7 @@ func TestDatabaseAway(t *testing.T) {
 	l.ran(class, began, 2, 2)
 	to := time.Now()
 	l.eventually(func() error {
-		if s := l.recorder.State(); s.Trouble != "" || s.Written.Before(to) {
+		if s := l.recorder.State(); s.LastError != "" || s.WrittenUntil.Before(to) {
 			return fmt.Errorf("it says %+v", s)
 		}
 		return nil
@@ -119,7 +119,7 @@ func TestDatabaseAway(t *testing.T) {
 	}
 	l.addsUp(catalog.GPU, from, to)
 	l.eventually(func() error {
-		if gone, _, err := l.life(team, "second"); err != nil || gone.Gone.IsZero() {
+		if gone, _, err := l.life(team, "second"); err != nil || gone.DeletedAt.IsZero() {
 			return fmt.Errorf("what ran meanwhile is %+v (%w)", gone, err)
 		}
 		return nil
@@ -140,7 +140,7 @@ func TestBlind(t *testing.T) {
 		l.eventually(func() error {
 			gaps, err := l.store.Gaps(t.Context(), from, from.Add(24*time.Hour))
 			for _, g := range gaps {
-				if strings.Contains(g.Why, why) {
+				if strings.Contains(g.Reason, why) {
 					found = g
 					return nil
 				}
@@ -171,7 +171,7 @@ func TestBlind(t *testing.T) {
 	ahead.Store(0)
 	var written time.Time
 	l.eventually(func() error {
-		if written = l.recorder.State().Written; !written.After(leapt.To.Add(time.Second)) {
+		if written = l.recorder.State().WrittenUntil; !written.After(leapt.To.Add(time.Second)) {
 			return fmt.Errorf("after the clock was put back it says %+v", l.recorder.State())
 		}
 		return nil

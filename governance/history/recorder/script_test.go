@@ -90,7 +90,7 @@ func TestScript(t *testing.T) {
 
 	ended := time.Now()
 	l.eventually(func() error {
-		if s := l.recorder.State(); s.Waiting > 0 || s.Written.Before(ended) {
+		if s := l.recorder.State(); s.Pending > 0 || s.WrittenUntil.Before(ended) {
 			return fmt.Errorf("it has not written all: %+v", s)
 		}
 		return nil
@@ -148,7 +148,7 @@ func (l *lab) lostTo(team, name, rule, byTeam, by string) {
 			return err
 		}
 		for _, s := range steps {
-			if s.What == string(tasks.WasPreempted) && s.Reason == rule && s.By.Team == byTeam && s.By.Name == by && s.Ran >= 0 {
+			if s.Type == string(tasks.WasPreempted) && s.Reason == rule && s.Other.Team == byTeam && s.Other.Name == by && s.Ran >= 0 {
 				return nil
 			}
 		}
@@ -157,7 +157,7 @@ func (l *lab) lostTo(team, name, rule, byTeam, by string) {
 }
 
 // life is what history has of a job.
-func (l *lab) life(team, name string) (history.Task, []history.Step, error) {
+func (l *lab) life(team, name string) (history.Task, []history.Event, error) {
 	found, err := l.store.Tasks(l.t.Context(), history.Query{Namespace: space(team), Kind: "Job", Name: name})
 	if err != nil {
 		return history.Task{}, nil, err
@@ -165,6 +165,6 @@ func (l *lab) life(team, name string) (history.Task, []history.Step, error) {
 	if len(found) != 1 {
 		return history.Task{}, nil, fmt.Errorf("there are %d records of %s", len(found), name)
 	}
-	task, steps, _, err := l.store.Life(l.t.Context(), found[0].UID)
+	task, steps, _, err := l.store.Timeline(l.t.Context(), found[0].UID)
 	return task, steps, err
 }

@@ -58,7 +58,7 @@ func TestLoopInHistory(t *testing.T) {
 	keep := func(loops ...tasks.Loop) {
 		found := index.Find("vision", "job", "train", "")
 		seen := tasks.Snapshot{Task: found, Events: index.Timeline(found), Loops: loops}
-		if err := store.Record(ctx, []history.Record{record(seen, map[string]string{"vision": "vision"})}); err != nil {
+		if err := store.RecordTasks(ctx, []history.Record{record(seen, map[string]string{"vision": "vision"})}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -88,28 +88,28 @@ func TestLoopInHistory(t *testing.T) {
 	index.Handler().OnAdd(w, true)
 	keep()
 
-	sums, err := store.Classes(ctx, nil, start.Add(-24*time.Hour), start.Add(24*time.Hour))
+	sums, err := store.ClassStats(ctx, nil, start.Add(-24*time.Hour), start.Add(24*time.Hour))
 	if err != nil {
 		t.Fatal(err)
 	}
 	hour := time.Hour.Milliseconds()
-	want := []history.ClassSums{{Class: "low", Waits: 1, WaitMillis: hour, LongestWait: time.Hour, Runs: 1, RunMillis: hour, LongestRun: time.Hour, LoopRuns: 62}}
+	want := []history.ClassStats{{Class: "low", Waits: 1, WaitMillis: hour, LongestWait: time.Hour, Runs: 1, RunMillis: hour, LongestRun: time.Hour, LoopRuns: 62}}
 	if diff := cmp.Diff(want, sums); diff != "" {
 		t.Error(diff)
 	}
-	_, steps, _, err := store.Life(ctx, "j1")
+	_, steps, _, err := store.Timeline(ctx, "j1")
 	if err != nil {
 		t.Fatal(err)
 	}
 	next := int32(1)
 	for _, s := range steps {
-		if s.What != string(tasks.WasPreempted) {
+		if s.Type != string(tasks.WasPreempted) {
 			continue
 		}
-		if s.First != next || s.Last < s.First || s.By != (history.Party{UID: "abc-9"}) {
+		if s.FirstPreemption != next || s.LastPreemption < s.FirstPreemption || s.Other != (history.TaskRef{UID: "abc-9"}) {
 			t.Errorf("the preemption at %s is %+v, want number %d", s.At, s, next)
 		}
-		next = s.Last + 1
+		next = s.LastPreemption + 1
 	}
 	if next != 64 {
 		t.Errorf("history has %d preemptions, want 63", next-1)

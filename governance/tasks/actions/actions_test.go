@@ -24,7 +24,7 @@ func TestStopAndResume(t *testing.T) {
 	l.is("next", tasks.Pending, "")
 
 	r := l.review("long", actions.Stop)
-	if r.Obstacle != "" || r.Next == nil || r.Next.Name != "next" || r.Usage["nvidia.com/gpu"] != 3 {
+	if r.Obstacle != "" || r.Head == nil || r.Head.Name != "next" || r.Usage["nvidia.com/gpu"] != 3 {
 		t.Errorf("stopping says %+v", r)
 	}
 	l.must(l.Stop(t.Context(), l.member, l.at("long")))
@@ -36,8 +36,8 @@ func TestStopAndResume(t *testing.T) {
 	l.must(l.Stop(t.Context(), l.member, l.at("long"))) // sent twice
 
 	r = l.review("long", actions.Resume)
-	if r.Obstacle != "" || r.Stands.Position != 1 || r.Stands.Verdict.Constraint != explain.Quota {
-		t.Errorf("resuming says %+v", r.Stands)
+	if r.Obstacle != "" || r.Current.Position != 1 || r.Current.Verdict.Constraint != explain.Quota {
+		t.Errorf("resuming says %+v", r.Current)
 	}
 	l.must(l.Resume(t.Context(), l.member, l.at("long")))
 	l.is("long", tasks.Pending, "")

@@ -207,7 +207,7 @@ func TestOnlyActiveOfAWorkloadIsPatched(t *testing.T) {
 	mark := func(value string) string {
 		return fmt.Sprintf(`{"metadata": {"annotations": {%q: %s}}, "spec": {"active": false}}`, loopguard.MarkAnnotation, value)
 	}
-	l.c.Kubectl(t, "", "annotate", "workload", g.name, "-n", l.name, loopguard.MarkAnnotation+"="+loopguard.Mark{Holder: "x"}.String())
+	l.c.Kubectl(t, "", "annotate", "workload", g.name, "-n", l.name, loopguard.MarkAnnotation+"="+loopguard.Mark{Identity: "x"}.String())
 	for _, user := range []governance.User{l.member, l.admin} {
 		g.refuses(user, map[string]string{"another mark": mark(`"{}"`), "mark and more": `{"metadata": {"annotations": {"` + loopguard.MarkAnnotation + `": null, "a": "b"}}}`}, "kuota-workloads")
 		g.takes(user, mark("null"))
@@ -231,7 +231,7 @@ func TestActionsTakeAHeldTaskOver(t *testing.T) {
 			l := newLab(t)
 			l.job("held", 1, "low")
 			d := l.is("held", tasks.Running, "")
-			mark := loopguard.Mark{Holder: "x", Preemptor: "y", Until: time.Now().Add(time.Hour)}
+			mark := loopguard.Mark{Identity: "x", Preemptor: "y", Until: time.Now().Add(time.Hour)}
 			l.c.Kubectl(t, "", "patch", "workload", d.Main().Name, "-n", l.name, "--type=merge", "-p",
 				fmt.Sprintf(`{"metadata": {"annotations": {%q: %q}}, "spec": {"active": false}}`, loopguard.MarkAnnotation, mark))
 			d = l.is("held", tasks.Preempted, "")

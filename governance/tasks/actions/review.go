@@ -18,9 +18,9 @@ type Review struct {
 	// it can.
 	Obstacle string
 	// Next stands first in the task's queue; nil where none waits.
-	Next *tasks.Task
+	Head *tasks.Task
 	// Stands is where the task would stand with the priority that it has.
-	Stands tasks.Supposed
+	Current tasks.Supposed
 	// Choices are the classes that it can be given, the highest first. For Front
 	// it is the one that puts it first, or none.
 	Choices []Choice
@@ -59,7 +59,7 @@ func (s *Service) Review(ctx context.Context, user governance.User, at tasks.Add
 	if err != nil {
 		return Review{}, err
 	}
-	r := Review{Detail: detail, Action: action, Stands: supposed[0], Next: s.Tasks.Head(detail.Namespace, detail.Queue)}
+	r := Review{Detail: detail, Action: action, Current: supposed[0], Head: s.Tasks.Head(detail.Namespace, detail.Queue)}
 	if detail.Kind == podGroup {
 		r.Pods = len(objects(detail.Task))
 	}
@@ -123,7 +123,7 @@ const loose = "Kueue has created no Workload for these pods, and they have no jo
 
 // flat says why classes do not help.
 func flat(r Review) string {
-	if r.Stands.Outranked == 0 {
+	if r.Current.Outranked == 0 {
 		return "All tasks ahead of it have its priority and have waited longer, and no class has a higher priority: under first come, first served all classes count the same."
 	}
 	return "Some of them have the highest class."

@@ -12,18 +12,20 @@ import (
 )
 
 // Right is what Kubernetes has to allow for an action.
-type Right struct {
+type Permission struct {
 	Verb      string
 	Resource  string // as kubectl takes it, such as jobs or rayjobs.ray.io
 	Namespace string
 }
 
-func (r Right) String() string { return r.Verb + " " + r.Resource + " in namespace " + r.Namespace }
+func (r Permission) String() string {
+	return r.Verb + " " + r.Resource + " in namespace " + r.Namespace
+}
 
 // Offer is an action that means something to a task as it is.
 type Offer struct {
 	Action  Action
-	Missing *Right // that the person does not have; nil where they may
+	Missing *Permission // that the person does not have; nil where they may
 }
 
 // Offers are the actions for a task, in the order in which pages show them.
@@ -53,7 +55,7 @@ func (s *Service) Offers(ctx context.Context, user governance.User, d tasks.Deta
 func (a Action) classes() bool { return a == Front || a == Class }
 
 // missing is the right that somebody lacks for an action; nil for none.
-func (s *Service) missing(ctx context.Context, user governance.User, t *tasks.Task, action Action) (*Right, error) {
+func (s *Service) missing(ctx context.Context, user governance.User, t *tasks.Task, action Action) (*Permission, error) {
 	verb, target := action.right(t)
 	resource, err := s.resource(target)
 	if err != nil {
@@ -63,7 +65,7 @@ func (s *Service) missing(ctx context.Context, user governance.User, t *tasks.Ta
 	if err != nil || may {
 		return nil, err
 	}
-	return &Right{Verb: verb, Resource: called(resource), Namespace: t.Namespace}, nil
+	return &Permission{Verb: verb, Resource: called(resource), Namespace: t.Namespace}, nil
 }
 
 // right is the verb that an action needs, and the kind that it needs it on.
