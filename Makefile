@@ -73,17 +73,16 @@ check: ## generate, format, vet, lint; fails when generated files differ
 	@go vet ./... && go tool staticcheck ./...
 	@cd cmd/localcluster && go vet ./...
 
-# make check vets; linking without symbols takes half the time. Packages take
-# turns, see turn.sh, and waiting for it counts.
-TEST  = go test -count=1 -vet=off -ldflags=-s
-TURNS = $(TEST) -exec $(CURDIR)/governance/cluster/clustertest/turn.sh -timeout 20m
+# make check vets; linking without symbols takes half the time.
+SUITE = go build -o $(BIN)/suite ./e2e/suite && KUOTA_BROWSER=$(BROWSER) exec $(BIN)/suite
 
 .PHONY: test
-test: cluster kuota browser databases prometheus ## all tests that take under three minutes
-	@(cd cmd/localcluster && LOCALCLUSTER_BIN=$(BIN) $(TURNS) ./...) & beside=$$!; \
-	failed=0; $(TURNS) -p 2 $$(go list ./... | grep -v /e2e$$) || failed=1; \
-	wait $$beside || failed=1; exit $$failed
-	@KUOTA_BROWSER=$(BROWSER) $(TEST) -timeout 15m ./e2e
+test: cluster kuota browser databases prometheus ## all tests that take under three minutes, about ten minutes in all
+	@$(SUITE)
+
+.PHONY: test-fast
+test-fast: databases prometheus ## the tests that need neither a cluster nor a browser
+	@$(SUITE) -fast
 
 # Each fuzz target by its package; minimising long inputs would take the time.
 FUZZ      = web:FuzzLocalAddress web:FuzzCookie web:FuzzQuery web/session:FuzzOpen web/signin:FuzzIdentity handlers:FuzzAllocationForm governance/quota:FuzzFill governance/quota:FuzzResolve handlers:FuzzPolicyForm governance/kueueconfig:FuzzWant governance/imports:FuzzRead

@@ -73,7 +73,7 @@ func TestImports(t *testing.T) {
 			}
 		}
 		for _, imported := range p.Imports {
-			if allowed(strings.TrimPrefix(imported, module), testsOnly) && !allowed(folder, testsOnly) {
+			if allowed(strings.TrimPrefix(imported, module), testsOnly) && !allowed(folder, testsOnly) && !within(folder, "e2e") {
 				t.Errorf("%s imports %s: what is for tests is not in the product", folder, imported)
 			}
 			if within(imported, "github.com/labstack/echo") && !allowed(folder, echoOnlyIn) {

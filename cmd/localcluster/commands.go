@@ -31,18 +31,19 @@ func parseDir(name string, args []string) (layout, []string, error) {
 	return l, rest, err
 }
 
-func runStatus(args []string) error {
-	l, rest, err := parseDir("status", args)
+// runQuestion is a command without arguments that the instance answers.
+func runQuestion(name string, args []string) error {
+	l, rest, err := parseDir(name, args)
 	if err != nil {
 		return err
 	}
 	if len(rest) > 0 {
-		return fmt.Errorf("status takes no argument, but was given %q", rest)
+		return fmt.Errorf("%s takes no argument, got %q", name, rest)
 	}
 	if !isRunning(l) {
 		return fmt.Errorf("nothing runs in %s", l.dir)
 	}
-	text, err := ask(l, request{Command: "status"})
+	text, err := ask(l, request{Command: name})
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 // request and response are one line of JSON each, over a socket that only the
 // user of the instance can open.
 type request struct {
-	Command   string `json:"command"` // stop, start, status or down
+	Command   string `json:"command"` // stop, start, status, reset or down
 	Component string `json:"component,omitempty"`
 }
 
@@ -82,6 +82,8 @@ func (s *supervisor) answer(ctx context.Context, req request, quit func()) (stri
 		return s.startOne(ctx, req.Component)
 	case "status":
 		return s.status(), nil
+	case "reset":
+		return s.reset(ctx)
 	case "down":
 		quit()
 		return "stopping", nil

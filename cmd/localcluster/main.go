@@ -15,10 +15,11 @@ const usage = `localcluster runs Kubernetes, Kueue and simulated nodes on this m
   localcluster build  --bin DIR [--source DIR] [--kueue DIR]
   localcluster up     --dir DIR --bin DIR [--crds DIR] [--rbac DIR] [--nodes FILE]
                       [--samples DIR [--still]] [--users FILE] [--token-life DURATION]
-                      [--console BINARY] [--console-port N] [--api-port N] [--detach]
+                      [--console BINARY] [--console-port N] [--api-port N] [--detach] [--resettable]
   localcluster down   --dir DIR
   localcluster stop   COMPONENT --dir DIR
   localcluster start  COMPONENT --dir DIR
+  localcluster reset  --dir DIR
   localcluster status --dir DIR
 `
 
@@ -48,8 +49,8 @@ func run(args []string) error {
 		return runSwitch(name, rest)
 	case "provider": // for the supervisor alone, and therefore not in the usage
 		return runProvider(rest)
-	case "status":
-		return runStatus(rest)
+	case "status", "reset":
+		return runQuestion(name, rest)
 	case "help", "-h", "--help":
 		fmt.Print(usage)
 		return nil
@@ -96,6 +97,7 @@ func runUp(args []string) error {
 	fs.StringVar(&o.console, "console", "", "the console's binary; without it no console is started")
 	fs.IntVar(&o.consolePort, "console-port", 8080, "port of the console; 0 picks a free one")
 	fs.IntVar(&o.apiPort, "api-port", 0, "port of the API server; 0 picks a free one")
+	fs.BoolVar(&o.resettable, "resettable", false, "remember all objects when ready, so that the reset command can return to them")
 	fs.BoolVar(&o.detach, "detach", false, "run in the background and return when ready")
 	if err := fs.Parse(args); err != nil {
 		return err

@@ -55,6 +55,7 @@ func (s *supervisor) startAll(ctx context.Context, o upOptions, begin time.Time)
 	if err := kueue.waitDeployment(ctx); err != nil {
 		return err
 	}
+	s.kueue = kueue
 	go kueue.follow(ctx)
 
 	url, issuer := "", ""
@@ -77,6 +78,14 @@ func (s *supervisor) startAll(ctx context.Context, o upOptions, begin time.Time)
 		}
 		if load != nil {
 			go load.play(ctx, api, s.say)
+		}
+	}
+	if o.resettable {
+		if s.etcd, err = s.connectStore(ports["etcd"]); err != nil {
+			return err
+		}
+		if s.baseline, err = readStore(ctx, s.etcd); err != nil {
+			return err
 		}
 	}
 	return s.announce(o, url, issuer, begin)

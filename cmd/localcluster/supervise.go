@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 // apiRecovery is how long after the API server's return another component may
@@ -19,6 +21,10 @@ type supervisor struct {
 	ports   *portPool // here, so that the reservations last as long as we do
 	say     func(format string, args ...any)
 	fatal   chan error // the first unexpected end
+
+	kueue    *kueueUnit
+	etcd     *clientv3.Client // nil unless resettable, as is baseline
+	baseline store            // etcd when the instance became ready
 
 	mu         sync.Mutex
 	components []*component // in the order of starting

@@ -17,7 +17,7 @@ type upOptions struct {
 	dir, bin, crds, rbac, nodes, samples, users, console string
 	apiPort, consolePort                                 int
 	tokenLife                                            time.Duration
-	detach, still                                        bool
+	detach, still, resettable                            bool
 }
 
 // load is what the sample teams do; nil for nothing.

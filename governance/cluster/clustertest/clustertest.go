@@ -36,7 +36,8 @@ type Cluster struct {
 	Client  client.Client // as cluster-admin, without a cache
 }
 
-// Main runs a package's tests with a cluster, and ends the cluster.
+// Main runs a package's tests with a cluster, and ends the cluster unless it is
+// one of a Pool or of KUOTA_TEST_CLUSTER.
 func Main(m *testing.M) {
 	code, err := run(m)
 	if err != nil {
@@ -47,22 +48,35 @@ func Main(m *testing.M) {
 }
 
 func run(m *testing.M) (code int, err error) {
-	dir := os.Getenv("KUOTA_TEST_CLUSTER")
-	if dir == "" {
-		if dir, err = os.MkdirTemp("", "kuota-test-"); err != nil {
-			return 1, err
-		}
-		defer os.RemoveAll(dir)
-		stop, err := start(dir)
-		if err != nil {
-			return 1, err
-		}
-		defer stop()
+	dir, release, err := acquire()
+	if err != nil {
+		return 1, err
 	}
+	defer release()
 	if shared, err = connect(dir); err != nil {
 		return 1, err
 	}
 	return m.Run(), nil
+}
+
+// acquire returns the folder of a cluster that no other test binary uses until
+// release is called: that of KUOTA_TEST_CLUSTER, one of the pool, or a new one.
+func acquire() (dir string, release func(), err error) {
+	if dir = os.Getenv("KUOTA_TEST_CLUSTER"); dir != "" {
+		return dir, func() {}, nil
+	}
+	if pool := os.Getenv(poolVariable); pool != "" {
+		return acquireFromPool(pool)
+	}
+	if dir, err = os.MkdirTemp("", "kuota-test-"); err != nil {
+		return "", nil, err
+	}
+	stop, err := start(dir)
+	if err != nil {
+		os.RemoveAll(dir)
+		return "", nil, err
+	}
+	return dir, func() { stop(); os.RemoveAll(dir) }, nil
 }
 
 // Get returns the cluster of this test binary.
@@ -97,7 +111,7 @@ func start(dir string) (stop func(), err error) {
 		"--crds", filepath.Join(Root(), "deploy", "crds"),
 		"--rbac", filepath.Join(Root(), "deploy", "rbac"),
 		"--users", filepath.Join(Root(), "cmd", "localcluster", "users.yaml"),
-		"--nodes", filepath.Join(Root(), "cmd", "localcluster", "samples", "nodes.yaml"))
+		"--nodes", filepath.Join(Root(), "cmd", "localcluster", "samples", "nodes.yaml"), "--resettable")
 	command.Stdout, command.Stderr = log, log
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 	started, exited := make(chan error, 1), make(chan error, 1)

@@ -1,0 +1,203 @@
+// Command suite runs the tests of this module in three groups, and prints how
+// long each package took:
+//
+//	pure      no cluster, no browser   go test with its cache
+//	cluster   clustertest.Main         several packages at once, on a pool of clusters
+//	browser   ./e2e                    alone, on a cluster of the pool
+//
+// With -fast it runs the first group only. A package belongs to a group by what
+// its tests import. The exit code is 1 when a test failed.
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"kuota.dev/kuota/governance/cluster/clustertest"
+)
+
+const (
+	modulePackage  = "kuota.dev/kuota"
+	clusterPackage = "kuota.dev/kuota/governance/cluster/clustertest"
+	browserPackage = "kuota.dev/kuota/e2e"
+	localcluster   = "cmd/localcluster" // a module of its own, which starts its own clusters
+)
+
+// longest names packages that take long, longest first: they start first, so that
+// none of them is left alone at the end.
+var longest = []string{"behavior", "reconcile", "tasks", "preemptionloops", "allocations", "degraded", "cluster", "recorder", "actions", "bypasses", "interrupted"}
+
+func main() {
+	fast := flag.Bool("fast", false, "run only tests that need neither a cluster nor a browser")
+	clusters := flag.Int("clusters", 4, "how many clusters, and so how many packages at once")
+	browsers := flag.Int("browsers", 4, "how many browser tests at once")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, *fast, *clusters, *browsers); err != nil {
+		fmt.Fprintln(os.Stderr, "suite:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, fast bool, clusters, browsers int) error {
+	begin := time.Now()
+	groups, err := divide(ctx)
+	if err != nil {
+		return err
+	}
+	r := &runner{}
+	defer r.print(begin)
+	// Tests of the module itself run go list, which the test cache does not see.
+	failed := r.test(ctx, nil, "", []string{"-count=1"}, groups.module)
+	failed = errors.Join(failed, r.test(ctx, nil, "", nil, groups.pure))
+	if fast {
+		return failed
+	}
+	pool, err := clustertest.NewPool()
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	started := make(chan error, 1)
+	go func() { started <- startAll(pool, clusters) }()
+
+	env := append(os.Environ(), pool.Env(), "LOCALCLUSTER_BIN="+filepath.Join(clustertest.Root(), ".local", "bin"))
+	beside := make(chan error, 1)
+	go func() { beside <- r.test(ctx, env, localcluster, nil, []string{"./..."}) }()
+	failed = errors.Join(failed, r.test(ctx, env, "", []string{"-count=1", "-p=" + strconv.Itoa(clusters), "-timeout=20m"}, groups.cluster))
+	if failed = errors.Join(failed, <-beside); ctx.Err() != nil {
+		return failed
+	}
+	if err := <-started; err != nil {
+		return err
+	}
+	return errors.Join(failed, r.test(ctx, env, "", []string{"-count=1", "-timeout=15m", "-parallel=" + strconv.Itoa(browsers)}, groups.browser))
+}
+
+// startAll starts the clusters one after the other: the first tests can begin
+// with the first one.
+func startAll(pool *clustertest.Pool, clusters int) error {
+	for range clusters {
+		if err := pool.Start(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type groups struct{ module, pure, cluster, browser []string }
+
+// divide lists the packages of the module by group.
+func divide(ctx context.Context) (g groups, err error) {
+	out, err := exec.CommandContext(ctx, "go", "list", "-json=ImportPath,TestGoFiles,XTestGoFiles,TestImports,XTestImports", "./...").Output()
+	if err != nil {
+		return g, fmt.Errorf("list packages: %w", err)
+	}
+	for decoder := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p struct {
+			ImportPath                                           string
+			TestGoFiles, XTestGoFiles, TestImports, XTestImports []string
+		}
+		if err := decoder.Decode(&p); err == io.EOF {
+			break
+		} else if err != nil {
+			return g, err
+		}
+		switch {
+		case len(p.TestGoFiles)+len(p.XTestGoFiles) == 0:
+		case p.ImportPath == modulePackage:
+			g.module = append(g.module, p.ImportPath)
+		case p.ImportPath == browserPackage:
+			g.browser = append(g.browser, p.ImportPath)
+		case slices.Contains(append(p.TestImports, p.XTestImports...), clusterPackage):
+			g.cluster = append(g.cluster, p.ImportPath)
+		default:
+			g.pure = append(g.pure, p.ImportPath)
+		}
+	}
+	rank := func(p string) int {
+		if i := slices.Index(longest, path.Base(p)); i >= 0 {
+			return i
+		}
+		return len(longest)
+	}
+	slices.SortStableFunc(g.cluster, func(a, b string) int { return cmp.Compare(rank(a), rank(b)) })
+	return g, nil
+}
+
+// runner runs go test and keeps its result lines.
+type runner struct {
+	mu      sync.Mutex
+	results []result
+}
+
+type result struct {
+	line    string
+	seconds float64
+}
+
+// resultLine is what go test prints for a package, such as
+// "ok  	kuota.dev/kuota/web	1.234s" or "FAIL	kuota.dev/kuota/web [build failed]".
+var resultLine = regexp.MustCompile(`^(ok|FAIL|---)\s+(\S+)\s+(\(cached\)|[0-9.]+s|\[.*)`)
+
+// test runs go test with flags on packages in a folder. It prints what go test
+// prints, and returns an error when a test failed.
+func (r *runner) test(ctx context.Context, env []string, dir string, flags, packages []string) error {
+	args := slices.Concat([]string{"test", "-vet=off", "-ldflags=-s"}, flags, packages)
+	command := exec.CommandContext(ctx, "go", args...)
+	command.Env, command.Dir, command.Stderr = env, dir, os.Stderr
+	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
+	command.WaitDelay = 30 * time.Second
+	out, err := command.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := command.Start(); err != nil {
+		return err
+	}
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		r.add(lines.Text())
+	}
+	return errors.Join(lines.Err(), command.Wait())
+}
+
+func (r *runner) add(line string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	fmt.Println(line)
+	if m := resultLine.FindStringSubmatch(line); m != nil && strings.Contains(m[2], "/") {
+		seconds, _ := strconv.ParseFloat(strings.TrimSuffix(m[3], "s"), 64)
+		r.results = append(r.results, result{line, seconds})
+	}
+}
+
+// print repeats the result lines of go test, the slowest package last.
+func (r *runner) print(begin time.Time) {
+	slices.SortStableFunc(r.results, func(a, b result) int { return cmp.Compare(a.seconds, b.seconds) })
+	fmt.Printf("\n%d packages in %s, by the time they took:\n", len(r.results), time.Since(begin).Round(time.Second))
+	for _, result := range r.results {
+		fmt.Println(result.line)
+	}
+}
