@@ -40,6 +40,9 @@ var rules = []struct {
 	{folder: "governance/hyperpod", only: []string{"governance", "governance/api/...", "governance/catalog", "governance/document", "governance/manifest", "governance/quota"}, forbidden: []string{"context", "time", "k8s.io/client-go", "sigs.k8s.io/controller-runtime"}, because: "HyperPod's notation in, Kuota's resources out: no client, no context, no clock"},
 	{folder: "governance/imports", only: []string{"governance", "governance/api/...", "governance/document", "governance/hyperpod", "governance/manifest"}, forbidden: []string{"context", "time", "k8s.io/client-go", "sigs.k8s.io/controller-runtime"}, because: "it asks those who know a notation: no client, no context, no clock"},
 	{folder: "governance/gitops", only: []string{"governance"}, forbidden: []string{"context", "time", "k8s.io/client-go", "sigs.k8s.io/controller-runtime"}, because: "who manages an object is read off its metadata"},
+	{folder: "governance/change", only: []string{}, forbidden: []string{"context", "time", "k8s.io/client-go"}, because: "it compares objects that its callers pass"},
+	{folder: "governance/describe", only: []string{"governance/api/...", "governance/catalog", "governance/change", "governance/quota"}, forbidden: []string{"context", "k8s.io/client-go", "sigs.k8s.io/controller-runtime"}, because: "specs in, words out: no client and no context"},
+	{folder: "governance/clusterstate", only: []string{"governance/api/...", "governance/catalog", "governance/cluster"}, because: "every service imports it, so it imports no service"},
 	{folder: "governance/desired", only: []string{"governance", "governance/api/...", "governance/catalog/...", "governance/quota/...", "governance/desired/..."}, forbidden: []string{"context", "time", "k8s.io/client-go/rest", "k8s.io/client-go/kubernetes", "sigs.k8s.io/controller-runtime"}, because: "the wanted state is a pure function; it uses apply configurations and no client"},
 }
 

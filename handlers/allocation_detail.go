@@ -9,11 +9,12 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance"
-	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/describe"
 	"kuota.dev/kuota/governance/gitops"
 	"kuota.dev/kuota/governance/manifest"
+	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/revisions"
 	"kuota.dev/kuota/views"
 	"kuota.dev/kuota/web"
@@ -169,14 +170,14 @@ func sentenceOf(message string) string {
 
 // quotaFigures are the figures in force, with every default filled in.
 func quotaFigures(a *v1alpha1.ComputeAllocation, types catalog.Catalog) (lines []views.QuotaFigure, note string) {
-	resolved, current := allocations.InForce(a, types)
+	resolved, current := quota.Effective(a, types)
 	if !current && len(resolved.Pools) > 0 {
 		note = "These figures are applied. The last saved change is not applied yet: see the state above."
 	}
 	given := map[string]string{}
 	for _, row := range a.Spec.Quota {
 		if pool, ok := find(row.InstanceType+row.Pool, types); ok {
-			given[pool.Name] = allocations.AmountsWords(row.Amounts)
+			given[pool.Name] = describe.Amounts(row.Amounts)
 			if pool.Name != row.InstanceType+row.Pool {
 				given[pool.Name] = fmt.Sprintf("%s of %s", given[pool.Name], row.InstanceType+row.Pool)
 			}

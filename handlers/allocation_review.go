@@ -6,6 +6,7 @@ import (
 
 	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/change"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/views"
 	"kuota.dev/kuota/web"
@@ -112,7 +113,7 @@ func capacityLines(changes []allocations.CapacityChange) (lines []views.Capacity
 	return lines
 }
 
-func valueChanges(changes []allocations.FieldChange) (lines []views.ValueChange) {
+func valueChanges(changes []change.Field) (lines []views.ValueChange) {
 	for _, c := range changes {
 		lines = append(lines, views.ValueChange{Name: c.Path, Before: orDash(c.Before), After: orDash(c.After)})
 	}
@@ -172,12 +173,12 @@ func taskNames(tasks []allocations.Task) (names []string, more int) {
 	return names, len(tasks) - len(names)
 }
 
-var objectTones = map[string]string{allocations.Made: "ok", allocations.Changed: "wait", allocations.Removed: "bad"}
+var objectTones = map[string]string{change.Created: "ok", change.Changed: "wait", change.Removed: "bad"}
 
-func objectLines(changes []allocations.ObjectChange) (lines []views.ObjectLine) {
+func objectLines(changes []change.Object) (lines []views.ObjectLine) {
 	for i, o := range changes {
 		lines = append(lines, views.ObjectLine{
-			ID: fmt.Sprintf("object-%d", i), Tone: objectTones[o.Action], Action: o.Action, Made: o.Action == allocations.Made,
+			ID: fmt.Sprintf("object-%d", i), Tone: objectTones[o.Action], Action: o.Action, Made: o.Action == change.Created,
 			Name: o.Kind + " " + o.Name, Fields: valueChanges(o.Fields),
 		})
 	}

@@ -17,9 +17,9 @@ import (
 type rowViews struct {
 	form   *allocationForm
 	state  allocations.State
-	types  catalog.Catalog   // with the pools that are to be made
-	others allocations.Given // what everybody else has
-	errs   map[string]string // by input
+	types  catalog.Catalog     // with the pools that are to be made
+	others quota.PoolResources // what everybody else has
+	errs   map[string]string   // by input
 }
 
 // quota is one row with its defaults, and what may be borrowed.
@@ -35,12 +35,12 @@ func (v rowViews) quota(i int) views.AllocationFormRow {
 	if !ok {
 		return view
 	}
-	given := allocations.Given{own.Name: quota.Resources{}}
+	given := quota.PoolResources{own.Name: quota.Resources{}}
 	given[own.Name].Add(v.others[own.Name])
 	resolved := quota.Resolved{Pools: []quota.Pool{own}}
-	given.Add(resolved)
+	given.AddNominal(resolved)
 	view.Over = uncut(row, pool)
-	if more, far := over(given.Over(resolved.Pools, v.types), row.profile); more != "" {
+	if more, far := over(given.Exceeding(resolved.Pools, v.types), row.profile); more != "" {
 		view.Over, view.FarOver = strings.TrimSpace(view.Over+" "+more), far
 	}
 	if v.errs["borrow-percent"] == "" {
@@ -168,20 +168,20 @@ func uncut(row formRow, pool catalog.Pool) string {
 // uncut's to tell.
 //
 // far reports that it is several times what the pool has.
-func over(excess []allocations.Excess, profile string) (text string, far bool) {
-	excess = slices.DeleteFunc(excess, func(e allocations.Excess) bool {
-		return profile != "" && e.Resource == quota.PartitionResource(profile) && e.There == 0
+func over(excess []quota.Excess, profile string) (text string, far bool) {
+	excess = slices.DeleteFunc(excess, func(e quota.Excess) bool {
+		return profile != "" && e.Resource == quota.PartitionResource(profile) && e.Physical == 0
 	})
 	if len(excess) == 0 {
 		return "", false
 	}
 	first := excess[0]
-	if times := factor(first.Given, first.There); times != "" {
-		text, far = fmt.Sprintf("Over capacity: teams would be allocated %s the %s of this pool", times, quota.Amount(first.Resource, first.There)), true
-	} else if first.There == 0 {
+	if times := factor(first.Allocated, first.Physical); times != "" {
+		text, far = fmt.Sprintf("Over capacity: teams would be allocated %s the %s of this pool", times, quota.Amount(first.Resource, first.Physical)), true
+	} else if first.Physical == 0 {
 		text = fmt.Sprintf("Over capacity: the cluster has no %s of this pool now", resourceName(first.Resource))
 	} else {
-		text = fmt.Sprintf("Over capacity: teams would be allocated %s of %s", quota.Grouped(first.Resource, first.Given), quota.Amount(first.Resource, first.There))
+		text = fmt.Sprintf("Over capacity: teams would be allocated %s of %s", quota.Grouped(first.Resource, first.Allocated), quota.Amount(first.Resource, first.Physical))
 	}
 	var rest []string
 	for _, e := range excess[1:] {
@@ -221,7 +221,7 @@ func accelerators(instance catalog.Instance, resources quota.Resources) int64 {
 }
 
 // there is what the cluster has of a pool, and that the pool is yet to be made.
-func (v rowViews) there(pool catalog.Pool, given allocations.Given) string {
+func (v rowViews) there(pool catalog.Pool, given quota.PoolResources) string {
 	if slices.ContainsFunc(v.form.pools, func(p formPool) bool { return p.name == pool.Name }) {
 		return "New pool, created when you save · " + there(pool, given)
 	}
@@ -230,7 +230,7 @@ func (v rowViews) there(pool catalog.Pool, given allocations.Given) string {
 
 // there says what the cluster has of a pool, such as
 // "16 GPUs (H100) there · 12 given to others".
-func there(pool catalog.Pool, given allocations.Given) string {
+func there(pool catalog.Pool, given quota.PoolResources) string {
 	if pool.Nodes == 0 {
 		return "The cluster has none today"
 	}

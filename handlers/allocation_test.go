@@ -13,6 +13,7 @@ import (
 	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/change"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/revisions"
 	"kuota.dev/kuota/views/htmlcheck"
@@ -150,8 +151,8 @@ func TestReviewSaysWhatWouldChange(t *testing.T) {
 	}
 	d.review = allocations.Review{
 		Pools:    []allocations.PoolChange{{Pool: "ml.g6.12xlarge", Before: figures(6), After: figures(2), LimitBefore: figures(3), LimitAfter: nil}},
-		Settings: []allocations.FieldChange{{Path: "Fair-share weight", Before: "0", After: "10"}},
-		Objects:  []allocations.ObjectChange{{Kind: "ClusterQueue", Name: "q", Action: allocations.Changed, Fields: []allocations.FieldChange{{Path: "spec.fairSharing.weight", Before: "0", After: "10"}}}},
+		Settings: []change.Field{{Path: "Fair-share weight", Before: "0", After: "10"}},
+		Objects:  []change.Object{{Kind: "ClusterQueue", Name: "q", Action: change.Changed, Fields: []change.Field{{Path: "spec.fairSharing.weight", Before: "0", After: "10"}}}},
 		Capacity: []allocations.CapacityChange{{Pool: "ml.g6.12xlarge", Resource: catalog.GPU, There: 8, Before: 7, After: 9}},
 		Over:     []allocations.Over{{Pool: "ml.g6.12xlarge", Resource: catalog.GPU, Held: 4, Quota: 2, Tasks: []allocations.Task{{Namespace: "n", Kind: "Job", Name: "train"}}}},
 		Reclaims: []allocations.Reclaim{

@@ -204,11 +204,11 @@ func filled[T any](list []T, empty func(T) bool) []int {
 }
 
 // others is what is given to everybody but the team of the form.
-func (f *allocationForm) others(state allocations.State, types catalog.Catalog) allocations.Given {
+func (f *allocationForm) others(state allocations.State, types catalog.Catalog) quota.PoolResources {
 	if f.edits == nil || !state.All {
-		return state.Given
+		return state.Allocated
 	}
-	return allocations.GivenOut(state.Allocations, types, f.team)
+	return quota.Allocated(state.Allocations, types, f.team)
 }
 
 // instanceTypes suggests what a row can name: the policy's pools, then types

@@ -7,6 +7,7 @@ import (
 
 	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/describe"
 )
 
 // words is an allocation as people read it: values by what they are called.
@@ -32,14 +33,14 @@ func wordsOf(spec *v1alpha1.ComputeAllocationSpec) words {
 	for _, row := range spec.Quota {
 		name := row.InstanceType + row.Pool
 		order = append(order, name)
-		w.say("Quota, "+name, allocations.AmountsWords(row.Amounts))
+		w.say("Quota, "+name, describe.Amounts(row.Amounts))
 	}
 	if len(order) > 1 {
 		w.say("Order of preference", strings.Join(order, ", "))
 	}
 	w.say("Lending and borrowing", sharing(spec.Sharing))
 	for _, row := range spec.Sharing.BorrowLimits {
-		w.say("Borrow limit, "+row.InstanceType+row.Pool, allocations.AmountsWords(row.Amounts))
+		w.say("Borrow limit, "+row.InstanceType+row.Pool, describe.Amounts(row.Amounts))
 	}
 	w.say("Preemption within the team", preemption(spec.Preemption))
 	w.say("Namespace ceiling", onOff(spec.NamespaceCeiling))

@@ -71,7 +71,7 @@ func (d *domain) State(context.Context, governance.User) (allocations.State, err
 		nodes[i].Labels = map[string]string{catalog.InstanceTypeLabel: "ml.g6.12xlarge"}
 	}
 	types := catalog.New(catalog.Input{Nodes: nodes, InstanceTypeLabel: catalog.InstanceTypeLabel, Pools: d.pools})
-	return allocations.State{Policy: d.policy, Allocations: d.allocations, Types: types, Given: allocations.GivenOut(d.allocations, types, ""), All: true}, nil
+	return allocations.State{Policy: d.policy, Allocations: d.allocations, Types: types, Allocated: quota.Allocated(d.allocations, types, ""), All: true}, nil
 }
 
 func (d *domain) Create(_ context.Context, user governance.User, a *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool, _ string) error {

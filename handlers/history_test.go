@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance"
-	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/change"
 	"kuota.dev/kuota/governance/revisions"
 	"kuota.dev/kuota/views/htmlcheck"
 
@@ -69,7 +69,7 @@ func twoVersions() []revisions.Version {
 		{
 			Revision: revisions.Revision{Number: 4, Generation: 4, At: when, By: "kubectl-edit", ByProgram: true, Summary: "Fair-share weight: 10 → 30", Missing: 2},
 			Newest:   true, Older: 3, Compared: true, Allocation: &now,
-			Changes: []allocations.FieldChange{{Path: "Fair-share weight", Before: "10", After: "30"}},
+			Changes: []change.Field{{Path: "Fair-share weight", Before: "10", After: "30"}},
 			Lines:   []revisions.Line{{Text: "spec:"}, {Text: "  fairShareWeight: 10", Gone: true}, {Text: "  fairShareWeight: 30", New: true}},
 		},
 		{
@@ -83,7 +83,7 @@ func withVersions(all ...v1alpha1.ComputeAllocation) *domain {
 	d := allocated(all...)
 	d.pools = append(d.pools, v1alpha1.Pool{Name: "given-up", Match: v1alpha1.PoolMatch{InstanceFamily: "ml.p5"}})
 	d.versions = map[revisions.Owner][]revisions.Version{revisions.OfAllocation("vision"): twoVersions()}
-	d.review.Settings = []allocations.FieldChange{{Path: "Queue", After: "Held"}}
+	d.review.Settings = []change.Field{{Path: "Queue", After: "Held"}}
 	return d
 }
 

@@ -137,7 +137,7 @@ func (h *Handlers) allocationRow(a *v1alpha1.ComputeAllocation, state allocation
 	if fix := a.Status.LastCorrection; fix != nil {
 		row.Correction = fmt.Sprintf("%s was changed by %s and corrected, %s", fix.Object, fix.Manager, fix.Time.UTC().Format(time.RFC3339))
 	}
-	resolved, current := allocations.InForce(a, state.Types)
+	resolved, current := quota.Effective(a, state.Types)
 	if !current && len(resolved.Pools) > 0 {
 		row.Status.Text = strings.TrimSuffix(row.Status.Text, ".") + ". Until you fix this, the previous quota stays active."
 	}
@@ -148,7 +148,7 @@ func (h *Handlers) allocationRow(a *v1alpha1.ComputeAllocation, state allocation
 		}
 		row.Quota = append(row.Quota, views.QuotaLine{Pool: pool.Name, Parts: parts})
 	}
-	row.Capacity = allocations.Sentence(state.Given.Over(resolved.Pools, state.Types))
+	row.Capacity = quota.DescribeExcess(state.Allocated.Exceeding(resolved.Pools, state.Types))
 	return row
 }
 

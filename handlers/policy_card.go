@@ -9,6 +9,7 @@ import (
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/describe"
 	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/gitops"
 	"kuota.dev/kuota/governance/manifest"
@@ -49,7 +50,7 @@ func (h *Handlers) policyCard(ctx context.Context, user governance.User) (*views
 	card.Parts = []views.PolicyPart{
 		rankingPart(p, admin),
 		{
-			ID: "idle", Label: "Idle compute", Value: policy.IdleWords(spec.IdleCompute.Strategy),
+			ID: "idle", Label: "Idle compute", Value: describe.IdleCompute(spec.IdleCompute.Strategy),
 			Text: idleText(spec.IdleCompute), Status: policyStatus(p, v1alpha1.ConditionFairShare, admin),
 		},
 		{
@@ -58,10 +59,10 @@ func (h *Handlers) policyCard(ctx context.Context, user governance.User) (*views
 		},
 		gangPart(p, admin),
 		{
-			ID: "preemption-loops", Label: "Preemption loops", Value: policy.LoopWords(spec.PreemptionLoops), Text: loopText(spec.PreemptionLoops),
+			ID: "preemption-loops", Label: "Preemption loops", Value: describe.PreemptionLoops(spec.PreemptionLoops), Text: loopText(spec.PreemptionLoops),
 		},
 		{
-			ID: "enforcement", Label: "Enforcement", Value: policy.EnforcementWords(spec.Enforcement),
+			ID: "enforcement", Label: "Enforcement", Value: describe.Enforcement(spec.Enforcement),
 			Text: enforcementText(spec.Enforcement), Status: policyStatus(p, v1alpha1.ConditionEnforcement, admin),
 		},
 		poolsPart(state),
@@ -114,7 +115,7 @@ func rankingProgress(r *v1alpha1.Ranking) *views.PolicyProgress {
 
 func rankingPart(p *v1alpha1.ClusterPolicy, admin bool) views.PolicyPart {
 	part := views.PolicyPart{
-		ID: "prioritization", Label: "Task prioritization", Value: policy.PrioritizationWords(p.Spec.TaskPrioritization),
+		ID: "prioritization", Label: "Task prioritization", Value: describe.Prioritization(p.Spec.TaskPrioritization),
 		Status: policyStatus(p, v1alpha1.ConditionPriorityClasses, admin),
 	}
 	if r := p.Status.Ranking; r != nil && r.Step != v1alpha1.RankingSettled && r.Step != "" && p.DeletionTimestamp == nil {
@@ -176,8 +177,8 @@ func gangPart(p *v1alpha1.ClusterPolicy, admin bool) views.PolicyPart {
 		return part
 	}
 	part.Value = "On"
-	said := []string{"All pods ready within " + orDash(policy.DurationWords(gang.Timeout)) + ", or the task is requeued."}
-	if recovery := policy.DurationWords(gang.RecoveryTimeout); recovery == "0s" {
+	said := []string{"All pods ready within " + orDash(describe.Duration(gang.Timeout)) + ", or the task is requeued."}
+	if recovery := describe.Duration(gang.RecoveryTimeout); recovery == "0s" {
 		said = append(said, "A running task can miss a pod without limit.")
 	} else {
 		said = append(said, "A running task can miss a pod for "+orDash(recovery)+".")
@@ -189,7 +190,7 @@ func gangPart(p *v1alpha1.ClusterPolicy, admin bool) views.PolicyPart {
 	if limit := gang.Requeuing.BackoffLimitCount; limit != nil {
 		tries = "at most " + countOf(int(*limit), "time")
 	}
-	said = append(said, fmt.Sprintf("Requeued %s, %s, with backoff from %s to %s s.", tries, strings.ToLower(policy.OrderWords(gang.Requeuing.Timestamp)),
+	said = append(said, fmt.Sprintf("Requeued %s, %s, with backoff from %s to %s s.", tries, strings.ToLower(describe.RequeuingOrder(gang.Requeuing.Timestamp)),
 		orDash(wholeText(gang.Requeuing.BackoffBaseSeconds)), orDash(wholeText(gang.Requeuing.BackoffMaxSeconds))))
 	part.Text = strings.Join(said, " ")
 	return part
@@ -211,7 +212,7 @@ func poolsPart(state policy.State) views.PolicyPart {
 		nodes[pool.Name] = pool.Nodes
 	}
 	for _, pool := range p.Spec.Pools {
-		line := views.PoolLine{Name: pool.Name, Match: capital(policy.MatchWords(pool.Match))}
+		line := views.PoolLine{Name: pool.Name, Match: capital(describe.PoolMatch(pool.Match))}
 		if n, known := nodes[pool.Name]; known {
 			line.Nodes = nodesOrNone(n)
 		}

@@ -4,7 +4,7 @@ import (
 	"cmp"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/policy"
+	"kuota.dev/kuota/governance/describe"
 	"kuota.dev/kuota/views"
 )
 
@@ -35,7 +35,7 @@ type savedValue struct{ label, text string }
 // values is the form in words, in the order of the page.
 func (f *policyForm) values() []savedValue {
 	onOff := map[bool]string{true: "yes", false: "no"}
-	all := []savedValue{{"Task prioritization", policy.PrioritizationWords(v1alpha1.TaskPrioritization(f.prioritization))}}
+	all := []savedValue{{"Task prioritization", describe.Prioritization(v1alpha1.TaskPrioritization(f.prioritization))}}
 	for _, class := range f.classes {
 		if text := "weight " + class.weight; !class.empty() {
 			if class.description != "" {
@@ -45,24 +45,24 @@ func (f *policyForm) values() []savedValue {
 		}
 	}
 	all = append(all,
-		savedValue{"Idle compute", policy.IdleWords(v1alpha1.IdleComputeStrategy(f.idle))},
+		savedValue{"Idle compute", describe.IdleCompute(v1alpha1.IdleComputeStrategy(f.idle))},
 		savedValue{"Lend unallocated compute", onOff[f.share]},
 		savedValue{"Gang scheduling", onOff[f.gang]},
 		savedValue{"One task at a time", onOff[f.block]},
 		savedValue{"Start within", f.timeout},
 		savedValue{"Recover within", f.recovery},
-		savedValue{"Place after requeuing", policy.OrderWords(f.order)},
+		savedValue{"Place after requeuing", describe.RequeuingOrder(f.order)},
 		savedValue{"Tries", cmp.Or(f.retries, "no limit")},
 		savedValue{"First pause in seconds", f.backoffBase},
 		savedValue{"Longest pause in seconds", f.backoffMost},
-		savedValue{"Preemption loops", policy.LoopWords(v1alpha1.PreemptionLoops(f.loops))},
-		savedValue{"Enforcement", policy.EnforcementWords(v1alpha1.Enforcement(f.enforcement))},
+		savedValue{"Preemption loops", describe.PreemptionLoops(v1alpha1.PreemptionLoops(f.loops))},
+		savedValue{"Enforcement", describe.Enforcement(v1alpha1.Enforcement(f.enforcement))},
 	)
 	for _, pool := range f.pools {
 		if !pool.empty() {
 			text := pool.value
 			if match, problem := parseMatch(pool.match, pool.value); problem == "" {
-				text = policy.MatchWords(match)
+				text = describe.PoolMatch(match)
 			}
 			all = append(all, savedValue{"Pool " + pool.name, text})
 		}

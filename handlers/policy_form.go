@@ -9,7 +9,7 @@ import (
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/policy"
+	"kuota.dev/kuota/governance/describe"
 	"kuota.dev/kuota/views"
 )
 
@@ -237,7 +237,7 @@ func policyFormOf(saved *v1alpha1.ClusterPolicy) policyForm {
 		generation:     generationOf(saved),
 		prioritization: string(spec.TaskPrioritization), idle: string(spec.IdleCompute.Strategy), share: spec.IdleCompute.ShareUnallocated,
 		gang: gang.Enabled, block: gang.BlockAdmission,
-		timeout: policy.DurationWords(gang.Timeout), recovery: policy.DurationWords(gang.RecoveryTimeout), order: gang.Requeuing.Timestamp,
+		timeout: describe.Duration(gang.Timeout), recovery: describe.Duration(gang.RecoveryTimeout), order: gang.Requeuing.Timestamp,
 		retries: wholeText(gang.Requeuing.BackoffLimitCount), backoffBase: wholeText(gang.Requeuing.BackoffBaseSeconds), backoffMost: wholeText(gang.Requeuing.BackoffMaxSeconds),
 		loops: string(cmp.Or(spec.PreemptionLoops, v1alpha1.BreakLoops)), enforcement: string(spec.Enforcement),
 	}

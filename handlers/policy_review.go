@@ -5,8 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/change"
+	"kuota.dev/kuota/governance/describe"
 	"kuota.dev/kuota/governance/policy"
 	"kuota.dev/kuota/views"
 
@@ -55,7 +56,7 @@ func reviewOf(form policyForm, state policy.State, review policy.Review) views.P
 	}
 	wanted := form.policy(state)
 	if gang := wanted.Spec.GangScheduling; gang.Enabled && (state.Policy == nil || !state.Policy.Spec.GangScheduling.Enabled) {
-		view.Gang = policy.DurationWords(gang.Timeout)
+		view.Gang = describe.Duration(gang.Timeout)
 	}
 	view.Borrowing = borrowingWords(state.Policy, wanted)
 	view.Nothing = state.Policy != nil && review.Patch == "" &&
@@ -87,7 +88,7 @@ func (f *policyForm) fieldsWithout(asked []policy.ClassChange) []views.HiddenFie
 	})
 }
 
-func changeLines(changes []allocations.FieldChange) []views.ReviewLine {
+func changeLines(changes []change.Field) []views.ReviewLine {
 	var lines []views.ReviewLine
 	for _, change := range changes {
 		lines = append(lines, views.ReviewLine{Label: change.Path, Before: change.Before, After: change.After})

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance"
-	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/change"
 	"kuota.dev/kuota/governance/policy"
 	"kuota.dev/kuota/views/htmlcheck"
 
@@ -379,14 +379,14 @@ func TestReviewOfLittle(t *testing.T) {
 // as it was typed.
 func TestPolicyReview(t *testing.T) {
 	d := &domain{policies: policyDomain{policy: ranked(), tasks: map[string]int{"training": 120, "inference": 5}, review: policy.Review{
-		Settings: []allocations.FieldChange{{Path: "Idle compute", Before: "Fair share", After: "First come, first served"}},
+		Settings: []change.Field{{Path: "Idle compute", Before: "Fair share", After: "First come, first served"}},
 		Classes: []policy.ClassChange{
 			{Name: "training", Before: at[int32](60), After: at[int32](70), Tasks: 1200},
 			{Name: "inference", Before: at[int32](90), Tasks: 5},
 			{Name: "new", After: at[int32](1)},
 		},
 		Reranks: true, Restart: true, Patch: "waitForPodsReady:\n  enable: true\n", Unknown: "Kueue does not answer.",
-		Objects: []allocations.ObjectChange{{Kind: "WorkloadPriorityClass", Name: "training-priority", Action: allocations.Changed, Fields: []allocations.FieldChange{{Path: "value", Before: "60", After: "70"}}}},
+		Objects: []change.Object{{Kind: "WorkloadPriorityClass", Name: "training-priority", Action: change.Changed, Fields: []change.Field{{Path: "value", Before: "60", After: "70"}}}},
 		Pools:   []policy.PoolChange{{Name: "h100", NodesBefore: 1, NodesAfter: 2, Types: []string{"ml.p5.48xlarge"}}},
 	}}}
 	address := serve(t, d) + policyURL
@@ -437,7 +437,7 @@ func TestPolicyReview(t *testing.T) {
 // back has to be confirmed anew.
 func TestClassesThatAreDropped(t *testing.T) {
 	before := ranked()
-	before.Annotations[policy.AnnotationDropClasses] = "long-gone,training"
+	before.Annotations[v1alpha1.AnnotationDropClasses] = "long-gone,training"
 	d := &domain{policies: policyDomain{policy: before}}
 	address := serve(t, d) + policyURL
 	_, page := get(t, address)
@@ -445,10 +445,10 @@ func TestClassesThatAreDropped(t *testing.T) {
 	if response, _ := post(t, address, values); response.StatusCode != http.StatusSeeOther {
 		t.Fatal(response.Status)
 	}
-	if got := d.policies.saved[0].Annotations; !reflect.DeepEqual(got, map[string]string{"note": "kept", policy.AnnotationDropClasses: "inference,long-gone"}) {
+	if got := d.policies.saved[0].Annotations; !reflect.DeepEqual(got, map[string]string{"note": "kept", v1alpha1.AnnotationDropClasses: "inference,long-gone"}) {
 		t.Errorf("annotations are %v", got)
 	}
-	if before.Annotations[policy.AnnotationDropClasses] != "long-gone,training" {
+	if before.Annotations[v1alpha1.AnnotationDropClasses] != "long-gone,training" {
 		t.Error("what the cache shares was changed")
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/policy"
+	"kuota.dev/kuota/governance/describe"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -110,7 +110,7 @@ func parseMatch(kind, value string) (match v1alpha1.PoolMatch, problem string) {
 func matchText(match v1alpha1.PoolMatch) (kind, value string) {
 	switch {
 	case len(match.NodeLabels) > 0:
-		return matchLabels, policy.LabelWords(match.NodeLabels)
+		return matchLabels, describe.Labels(match.NodeLabels)
 	case len(match.InstanceTypes) > 0:
 		return matchTypes, strings.Join(match.InstanceTypes, ", ")
 	case match.InstanceFamily != "":

@@ -38,7 +38,7 @@ func (f *policyForm) policy(state policy.State) *v1alpha1.ClusterPolicy {
 // A class that came back must be confirmed anew.
 func dropClasses(wanted *v1alpha1.ClusterPolicy, confirmed []string) map[string]string {
 	names := map[string]bool{}
-	for name := range strings.SplitSeq(wanted.Annotations[policy.AnnotationDropClasses], ",") {
+	for name := range strings.SplitSeq(wanted.Annotations[v1alpha1.AnnotationDropClasses], ",") {
 		names[name] = true
 	}
 	for _, name := range confirmed {
@@ -49,14 +49,14 @@ func dropClasses(wanted *v1alpha1.ClusterPolicy, confirmed []string) map[string]
 		delete(names, class.Name)
 	}
 	annotations := maps.Clone(wanted.Annotations)
-	delete(annotations, policy.AnnotationDropClasses)
+	delete(annotations, v1alpha1.AnnotationDropClasses)
 	if len(names) == 0 {
 		return annotations
 	}
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[policy.AnnotationDropClasses] = strings.Join(slices.Sorted(maps.Keys(names)), ",")
+	annotations[v1alpha1.AnnotationDropClasses] = strings.Join(slices.Sorted(maps.Keys(names)), ",")
 	return annotations
 }
 

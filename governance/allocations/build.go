@@ -6,7 +6,9 @@ import (
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/clusterstate"
 	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/managed"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -21,7 +23,7 @@ type wanted struct {
 // build says what would follow from an allocation. All that is wrong with it
 // comes together as governance.Invalid.
 func (s *Service) build(ctx context.Context, reader client.Reader, allocation *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool) (wanted, error) {
-	types, err := s.catalogWith(ctx, reader, pools)
+	types, err := clusterstate.Catalog(ctx, reader, s.Naming.InstanceTypeLabel, pools...)
 	if err != nil {
 		return wanted{}, err
 	}
@@ -29,7 +31,7 @@ func (s *Service) build(ctx context.Context, reader client.Reader, allocation *v
 	if err != nil {
 		return wanted{}, err
 	}
-	policy, err := Policy(ctx, reader)
+	policy, err := clusterstate.Policy(ctx, reader)
 	if err != nil {
 		return wanted{}, err
 	}
@@ -40,11 +42,12 @@ func (s *Service) build(ctx context.Context, reader client.Reader, allocation *v
 	return wanted{types, objects}, nil
 }
 
-// unobstructed refuses what something in the cluster stands in the way of.
-func (w wanted) unobstructed(ctx context.Context, reader client.Reader, allocation *v1alpha1.ComputeAllocation) error {
-	obstacles, err := Obstacles(ctx, reader, allocation, w.objects)
-	if err == nil && len(obstacles) > 0 {
-		err = invalid("Objects in the cluster conflict with this. See the marked fields.", obstacles)
+// checkConflicts returns governance.Invalid if existing objects conflict with the
+// allocation.
+func (w wanted) checkConflicts(ctx context.Context, reader client.Reader, allocation *v1alpha1.ComputeAllocation) error {
+	conflicts, err := managed.Conflicts(ctx, reader, allocation, w.objects)
+	if err == nil && len(conflicts) > 0 {
+		err = invalid("Objects in the cluster conflict with this. See the marked fields.", conflicts)
 	}
 	return err
 }

@@ -14,6 +14,7 @@ import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/audit"
 	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/rejection"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -102,7 +103,7 @@ func (s *Service) create(ctx context.Context, user governance.User, allocation *
 	case client.IgnoreNotFound(err) != nil:
 		return cluster.Translate("create allocation", err)
 	}
-	if err := wanted.unobstructed(ctx, reader, allocation); err != nil {
+	if err := wanted.checkConflicts(ctx, reader, allocation); err != nil {
 		return err
 	}
 
@@ -137,7 +138,7 @@ func newAllocation(allocation *v1alpha1.ComputeAllocation) *v1alpha1.ComputeAllo
 }
 
 func (s *Service) make(ctx context.Context, writer client.Client, allocation *v1alpha1.ComputeAllocation, options ...client.CreateOption) error {
-	err := refused("create allocation", writer.Create(ctx, allocation, options...))
+	err := rejection.Translate("create allocation", writer.Create(ctx, allocation, options...))
 	if governance.KindOf(err) == governance.Exists {
 		return exists(allocation.Name)
 	}

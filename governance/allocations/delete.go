@@ -9,17 +9,16 @@ import (
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/audit"
+	"kuota.dev/kuota/governance/change"
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/gitops"
+	"kuota.dev/kuota/governance/managed"
+	"kuota.dev/kuota/governance/rejection"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
-
-// AnnotationDrain on an allocation has its running tasks requeued when it is
-// deleted, instead of waited for.
-const AnnotationDrain = "kuota.dev/drain"
 
 // deleteTries is how often a deletion is sent while only the status of the
 // allocation changes in between.
@@ -46,23 +45,23 @@ func (s *Service) Departure(ctx context.Context, user governance.User, name stri
 	for _, h := range tasks.holders {
 		departure.Running = append(departure.Running, h.task)
 	}
-	leaves := append(Optional(departure.Kept),
-		Piece{Kind: "LocalQueue", Key: client.ObjectKey{Namespace: departure.Kept, Name: s.Naming.LocalQueue(name)}, Live: &kueue.LocalQueue{}},
-		Piece{Kind: "ClusterQueue", Key: client.ObjectKey{Name: s.Naming.ClusterQueue(name)}, Live: &kueue.ClusterQueue{}})
+	leaves := append(managed.Optional(departure.Kept),
+		managed.Object{Kind: "LocalQueue", Key: client.ObjectKey{Namespace: departure.Kept, Name: s.Naming.LocalQueue(name)}, Live: &kueue.LocalQueue{}},
+		managed.Object{Kind: "ClusterQueue", Key: client.ObjectKey{Name: s.Naming.ClusterQueue(name)}, Live: &kueue.ClusterQueue{}})
 	departure.Removed, err = removals(ctx, reader, leaves)
 	return departure, err
 }
 
 // removals tells which of these objects are there and Kuota's, and so would go.
-func removals(ctx context.Context, reader client.Reader, pieces []Piece) ([]ObjectChange, error) {
-	var gone []ObjectChange
+func removals(ctx context.Context, reader client.Reader, pieces []managed.Object) ([]change.Object, error) {
+	var gone []change.Object
 	for _, piece := range pieces {
 		err := reader.Get(ctx, piece.Key, piece.Live)
 		if client.IgnoreNotFound(err) != nil {
 			return nil, cluster.Translate("read "+piece.Kind, err)
 		}
-		if err == nil && Ours(piece.Live) {
-			gone = append(gone, ObjectChange{Kind: piece.Kind, Name: piece.Key.Name, Action: Removed})
+		if err == nil && managed.ByKuota(piece.Live) {
+			gone = append(gone, change.Object{Kind: piece.Kind, Name: piece.Key.Name, Action: change.Removed})
 		}
 	}
 	return gone, nil
@@ -135,7 +134,7 @@ func (s *Service) delete(ctx context.Context, user governance.User, allocation *
 		if err == nil && !going {
 			err = writer.Delete(ctx, allocation, client.Preconditions{UID: &allocation.UID, ResourceVersion: &allocation.ResourceVersion})
 		}
-		err = refused("delete allocation", err)
+		err = rejection.Translate("delete allocation", err)
 		if governance.KindOf(err) != governance.Conflict || try == deleteTries {
 			return err == nil && !going, err
 		}
@@ -151,7 +150,7 @@ func annotateDeletion(allocation *v1alpha1.ComputeAllocation, user governance.Us
 		wanted.Annotations = map[string]string{}
 	}
 	if how.Drain {
-		wanted.Annotations[AnnotationDrain] = "true"
+		wanted.Annotations[v1alpha1.AnnotationDrain] = "true"
 	}
 	if !going {
 		wanted.Annotations[v1alpha1.AnnotationDeletedBy] = user.Name

@@ -8,15 +8,15 @@ import (
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/change"
 	"kuota.dev/kuota/governance/cluster/clustertest"
 
+	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/google/go-cmp/cmp"
 )
 
-const drained = allocations.AnnotationDrain
+const drained = v1alpha1.AnnotationDrain
 
 // goes waits until a team is gone.
 func (w world) goes(t *testing.T, team string) {
@@ -35,9 +35,9 @@ func TestDeleteIdle(t *testing.T) {
 	team := w.team(t, "idle", gpus(1))
 	departure, err := w.Departure(t.Context(), w.admin, team.Name)
 	must(t, err)
-	want := allocations.Departure{Kept: team.Status.Namespace, Removed: []allocations.ObjectChange{
-		{Kind: "LocalQueue", Name: team.Status.LocalQueue, Action: allocations.Removed},
-		{Kind: "ClusterQueue", Name: team.Status.ClusterQueue, Action: allocations.Removed},
+	want := allocations.Departure{Kept: team.Status.Namespace, Removed: []change.Object{
+		{Kind: "LocalQueue", Name: team.Status.LocalQueue, Action: change.Removed},
+		{Kind: "ClusterQueue", Name: team.Status.ClusterQueue, Action: change.Removed},
 	}}
 	if diff := cmp.Diff(want, departure); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

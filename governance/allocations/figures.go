@@ -9,6 +9,7 @@ import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/clusterstate"
 	"kuota.dev/kuota/governance/quota"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,24 +22,24 @@ func (s *Service) figures(ctx context.Context, user governance.User, reader clie
 	if err := reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return cluster.Translate("list allocations", err)
 	}
-	present, err := Catalog(ctx, reader, s.Naming.InstanceTypeLabel)
+	present, err := clusterstate.Catalog(ctx, reader, s.Naming.InstanceTypeLabel)
 	if err != nil {
 		return err
 	}
 	var was quota.Resolved
 	name := ""
 	if before != nil {
-		was, _ = InForce(before, present)
+		was, _ = quota.Effective(before, present)
 		name = before.Name
 	}
 	is := wanted.objects.Quota
 	review.Pools = poolChanges(was, is)
 
 	// The allocation before is the one just read, and not what the cache has.
-	given := GivenOut(list.Items, present, name)
-	given.Add(was)
-	after := GivenOut(list.Items, wanted.types, name)
-	after.Add(is)
+	given := quota.Allocated(list.Items, present, name)
+	given.AddNominal(was)
+	after := quota.Allocated(list.Items, wanted.types, name)
+	after.AddNominal(is)
 	review.Capacity = capacityChanges(review.Pools, given, after, wanted.types)
 
 	if review.Reclaims, err = s.reclaims(ctx, user, reader, allocation.Name, review.Pools, list.Items, present); err != nil {
@@ -113,7 +114,7 @@ func sameLimit(a, b quota.Resources) bool {
 }
 
 // capacityChanges compares what is given out of the pools that change.
-func capacityChanges(pools []PoolChange, before, after Given, types catalog.Catalog) []CapacityChange {
+func capacityChanges(pools []PoolChange, before, after quota.PoolResources, types catalog.Catalog) []CapacityChange {
 	var changes []CapacityChange
 	for _, pool := range pools {
 		found, _ := types.Find(pool.Pool)

@@ -21,8 +21,8 @@ type holder struct {
 	task     Task
 	priority int32
 	since    time.Time
-	holds    Given // by pool
-	parts    int   // groups of pods, each of which Kueue puts into one pool
+	holds    quota.PoolResources // by pool
+	parts    int                 // groups of pods, each of which Kueue puts into one pool
 }
 
 // team is what the tasks of one team hold and want.
@@ -85,15 +85,12 @@ func taskOf(w *kueue.Workload) Task {
 }
 
 // held is what a task holds, by pool.
-func held(w *kueue.Workload) Given {
-	holds := Given{}
+func held(w *kueue.Workload) quota.PoolResources {
+	holds := quota.PoolResources{}
 	for set := range admitted.PodSets(w) {
 		for name, amount := range set.Usage {
 			pool := set.Flavors[name]
-			if holds[pool] == nil {
-				holds[pool] = quota.Resources{}
-			}
-			holds[pool].Add(quota.Resources{name: amount})
+			holds.Add(pool, quota.Resources{name: amount})
 		}
 	}
 	return holds

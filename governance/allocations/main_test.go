@@ -128,7 +128,7 @@ func (w world) team(t *testing.T, start string, spec v1alpha1.ComputeAllocationS
 
 // remove takes a team away, whatever runs in it.
 func (w world) remove(team string) {
-	_, _ = w.TryKubectl("", "annotate", "computeallocation", team, allocations.AnnotationDrain+"=true", "--overwrite")
+	_, _ = w.TryKubectl("", "annotate", "computeallocation", team, v1alpha1.AnnotationDrain+"=true", "--overwrite")
 	_, _ = w.TryKubectl("", "delete", "computeallocation", team, "--wait=false")
 }
 

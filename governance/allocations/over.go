@@ -17,8 +17,8 @@ func drains(before, after *v1alpha1.ComputeAllocation) bool {
 // over lists what tasks hold beyond quota, where the change lowers it: what is
 // borrowed all along is no news.
 func over(holders []holder, before, after quota.Resolved) (lowered []Over) {
-	had := Given{}
-	had.Add(before)
+	had := quota.PoolResources{}
+	had.AddNominal(before)
 	for _, o := range beyond(holders, after) {
 		if o.Quota < had[o.Pool][o.Resource] {
 			lowered = append(lowered, o)
@@ -29,14 +29,11 @@ func over(holders []holder, before, after quota.Resolved) (lowered []Over) {
 
 // beyond lists what tasks use of each resource of each pool beyond a quota.
 func beyond(holders []holder, after quota.Resolved) []Over {
-	held, granted := Given{}, Given{}
-	granted.Add(after)
+	held, granted := quota.PoolResources{}, quota.PoolResources{}
+	granted.AddNominal(after)
 	for _, h := range holders {
 		for pool, resources := range h.holds {
-			if held[pool] == nil {
-				held[pool] = quota.Resources{}
-			}
-			held[pool].Add(resources)
+			held.Add(pool, resources)
 		}
 	}
 	var all []Over

@@ -45,7 +45,7 @@ func TestWhatRunningTasksLose(t *testing.T) {
 		"more quota than before, still too little": {before: team(2, 0), after: team(4, 0)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			holders := []holder{{task: task, holds: Given{g5: gpus(8)}, parts: max(1, tc.parts)}}
+			holders := []holder{{task: task, holds: quota.PoolResources{g5: gpus(8)}, parts: max(1, tc.parts)}}
 			if diff := cmp.Diff(tc.wantOver, over(holders, tc.before, tc.after)); diff != "" {
 				t.Errorf("over (-want +got):\n%s", diff)
 			}

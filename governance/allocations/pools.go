@@ -9,11 +9,6 @@ import (
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/catalog"
-	"kuota.dev/kuota/governance/cluster"
-
-	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // PoolKeeper makes pools of the cluster policy. governance/policy is one.
@@ -24,27 +19,6 @@ type PoolKeeper interface {
 	// AddPools adds pools to the cluster policy as user; without one it is
 	// refused. Pools that are there already are left alone.
 	AddPools(ctx context.Context, user governance.User, pools []v1alpha1.Pool) error
-}
-
-// catalogWith is what the cluster would be made of with more pools, after those
-// in force: the first match wins.
-func (s *Service) catalogWith(ctx context.Context, reader client.Reader, pools []v1alpha1.Pool) (catalog.Catalog, error) {
-	if len(pools) == 0 {
-		return Catalog(ctx, reader, s.Naming.InstanceTypeLabel)
-	}
-	var nodes corev1.NodeList
-	if err := reader.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
-		return catalog.Catalog{}, cluster.Translate("list nodes", err)
-	}
-	policy, err := Policy(ctx, reader)
-	if err != nil {
-		return catalog.Catalog{}, err
-	}
-	in := catalog.Input{Nodes: nodes.Items, InstanceTypeLabel: s.Naming.InstanceTypeLabel, Pools: pools}
-	if policy != nil {
-		in.Pools, in.Reported = append(slices.Clone(policy.Status.Pools), pools...), policy.Status.ReportedTypes
-	}
-	return catalog.New(in), nil
 }
 
 // checkPools tells what is wrong with the pools that an allocation needs made,

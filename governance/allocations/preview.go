@@ -3,26 +3,30 @@ package allocations
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/describe"
+	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/managed"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// kueueSilent is said in a review while Kueue does not answer.
-const kueueSilent = "Kueue does not answer, so its changes cannot be previewed. You can save; the allocation takes effect when Kueue is back."
+// kueueUnavailable is the text of a review while Kueue does not answer.
+const kueueUnavailable = "Kueue does not answer, so its changes cannot be previewed. You can save; the allocation takes effect when Kueue is back."
 
-// Review says what saving an allocation would do, and changes nothing. Without
-// a resourceVersion it is a new one. pools are those made together with it.
+// Review returns what saving an allocation would do, and changes nothing. An
+// allocation without a resourceVersion is new. pools are created with it.
 //
-// What is wrong comes as governance.Invalid: first what the allocation shows by
-// itself, then what stands in the way, then what the API server has against it,
-// then what Kueue has against what follows from it, each beside the value that
-// it comes from.
+// Errors are governance.Invalid, each beside the value that causes it. They are
+// checked in this order: the allocation itself, conflicts with existing objects,
+// the API server's validation of the allocation, and its and Kueue's validation
+// of the objects that follow from it.
 func (s *Service) Review(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool) (Review, error) {
 	ctx, cancel := context.WithTimeout(ctx, writeLimit)
 	defer cancel()
@@ -41,15 +45,15 @@ func (s *Service) Review(ctx context.Context, user governance.User, allocation *
 	if err != nil {
 		return Review{}, err
 	}
-	if err := wanted.unobstructed(ctx, reader, allocation); err != nil {
+	if err := wanted.checkConflicts(ctx, reader, allocation); err != nil {
 		return Review{}, err
 	}
-	before, after, err := s.rehearse(ctx, user, allocation)
+	before, after, err := s.dryRun(ctx, user, allocation)
 	if err != nil {
 		return Review{}, err
 	}
 	review := Review{NewPools: slices.Clone(pools)}
-	if err := s.tryAll(ctx, allocation, wanted, &review); err != nil {
+	if err := s.dryRunObjects(ctx, allocation, wanted, &review); err != nil {
 		return Review{}, err
 	}
 	if err := s.figures(ctx, user, reader, before, after, wanted, &review); err != nil {
@@ -59,13 +63,13 @@ func (s *Service) Review(ctx context.Context, user governance.User, allocation *
 	if before != nil {
 		old = &before.Spec
 	}
-	review.Settings = settings(old, &after.Spec)
+	review.Settings = describe.AllocationSettings(old, &after.Spec)
 	return review, nil
 }
 
-// rehearse has the API server try the allocation itself, as user. before is nil
-// for a new one.
-func (s *Service) rehearse(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation) (before, after *v1alpha1.ComputeAllocation, err error) {
+// dryRun writes the allocation as user, as a dry run. before is nil for a new
+// one.
+func (s *Service) dryRun(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation) (before, after *v1alpha1.ComputeAllocation, err error) {
 	writer, err := s.Cluster.As(user)
 	if err != nil {
 		return nil, nil, err
@@ -77,51 +81,64 @@ func (s *Service) rehearse(ctx context.Context, user governance.User, allocation
 	return nil, created, s.make(ctx, writer, created, client.DryRunAll)
 }
 
-// tryAll has the API server and Kueue try everything that follows from the
-// allocation, as the console.
-func (s *Service) tryAll(ctx context.Context, allocation *v1alpha1.ComputeAllocation, wanted wanted, review *Review) error {
-	there, err := s.namespaceThere(ctx, *wanted.objects.Namespace.GetName())
+// dryRunObjects applies the objects that follow from the allocation as the
+// console, as dry runs, and adds what would change to the review.
+func (s *Service) dryRunObjects(ctx context.Context, allocation *v1alpha1.ComputeAllocation, wanted wanted, review *Review) error {
+	exists, err := s.namespaceExists(ctx, *wanted.objects.Namespace.GetName())
 	if err != nil {
 		return err
 	}
 	form := formOf(&allocation.Spec, wanted.objects.Quota, wanted.types)
 	var wrong []governance.FieldError
-	for _, trial := range trials(wanted.objects, there) {
-		result, err := Try(ctx, s.Cluster, trial)
+	for _, input := range dryRunInputs(wanted.objects, exists) {
+		result, err := managed.DryRun(ctx, s.Cluster, input)
 		if err != nil {
 			return err
 		}
-		if result.Silent { // and will be about the others
-			review.Unknown = kueueSilent
+		if result.WebhookUnavailable { // the remaining dry runs would fail in the same way
+			review.Unknown = kueueUnavailable
 			break
 		}
 		if result.Change != nil {
 			review.Objects = append(review.Objects, *result.Change)
 		}
-		for _, w := range result.Wrong {
-			moved := form.of(trial.Kind, trial.Key.Name, w)
+		for _, w := range result.Rejected {
+			moved := form.of(input.Kind, input.Key.Name, w)
 			if moved.Path == "" {
-				moved.Message = fmt.Sprintf("%s %s: %s", trial.Kind, trial.Key.Name, moved.Message)
+				moved.Message = fmt.Sprintf("%s %s: %s", input.Kind, input.Key.Name, moved.Message)
 			}
 			if !slices.Contains(wrong, moved) {
 				wrong = append(wrong, moved)
 			}
 		}
 	}
-	gone, err := removals(ctx, s.Cluster.Live(), Unwanted(wanted.objects))
+	removed, err := removals(ctx, s.Cluster.Live(), managed.Unwanted(wanted.objects))
 	if err != nil {
 		return err
 	}
-	review.Objects = append(review.Objects, gone...)
+	review.Objects = append(review.Objects, removed...)
 	if len(wrong) > 0 {
 		return invalid("Kueue or an admission policy of this cluster rejects it.", wrong)
 	}
 	return nil
 }
 
-// namespaceThere tells whether a namespace exists: in one that does not,
-// nothing can be tried.
-func (s *Service) namespaceThere(ctx context.Context, name string) (bool, error) {
+// dryRunInputs returns the namespace of an allocation and its other objects, in
+// the order in which they are applied. Objects in a namespace that does not exist
+// cannot be applied as a dry run.
+func dryRunInputs(objects desired.Objects, namespaceExists bool) []managed.DryRunInput {
+	namespace := objects.Namespace
+	metadata := maps.Clone(namespace.Labels)
+	maps.Copy(metadata, namespace.Annotations)
+	all := []managed.DryRunInput{{Object: managed.NewObject("Namespace", &corev1.Namespace{}, namespace, namespace.ObjectMetaApplyConfiguration), MetadataOnly: metadata}}
+	for _, object := range managed.Objects(objects) {
+		all = append(all, managed.DryRunInput{Object: object, SkipApply: object.Key.Namespace != "" && !namespaceExists})
+	}
+	return all
+}
+
+// namespaceExists reads from the API server instead of the cache.
+func (s *Service) namespaceExists(ctx context.Context, name string) (bool, error) {
 	err := s.Cluster.Manager.GetAPIReader().Get(ctx, client.ObjectKey{Name: name}, &corev1.Namespace{})
 	return err == nil, cluster.Translate("read namespace", client.IgnoreNotFound(err))
 }

@@ -10,6 +10,7 @@ import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/clusterstate"
 	"kuota.dev/kuota/governance/quota"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -71,7 +72,7 @@ func (s *Service) reclaims(ctx context.Context, user governance.User, reader cli
 		if other.Name == team || len(holders) == 0 {
 			continue
 		}
-		own, _ := InForce(other, types)
+		own, _ := quota.Effective(other, types)
 		for j := range found {
 			if borrower := borrowerOf(holders, own, found[j].Pool, found[j].Resource); borrower.Borrowed > 0 {
 				if named {
@@ -159,7 +160,7 @@ func (s *Service) Reclaimable(ctx context.Context, user governance.User, name st
 	if err != nil {
 		return nil, err
 	}
-	types, err := Catalog(ctx, reader, s.Naming.InstanceTypeLabel)
+	types, err := clusterstate.Catalog(ctx, reader, s.Naming.InstanceTypeLabel)
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,7 @@ import (
 
 // A team that uses more of a resource than its quota borrows the difference.
 func TestBorrowerOf(t *testing.T) {
-	gpus := func(pool string, n int64) Given { return Given{pool: {catalog.GPU: n}} }
+	gpus := func(pool string, n int64) quota.PoolResources { return quota.PoolResources{pool: {catalog.GPU: n}} }
 	task := func(name string) Task { return Task{Namespace: "n", Kind: "Job", Name: name} }
 	holders := []holder{
 		{task: task("a"), holds: gpus("h100", 4)},

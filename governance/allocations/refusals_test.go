@@ -8,6 +8,7 @@ import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/rejection"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -96,7 +97,7 @@ func TestRefusals(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			told, ok := Refusal(tc.err)
+			told, ok := rejection.Fields(tc.err)
 			if !ok {
 				t.Fatalf("%v is no refusal", tc.err)
 			}
@@ -108,18 +109,6 @@ func TestRefusals(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
-	}
-	for name, err := range map[string]error{
-		"nothing":  nil,
-		"no right": forbidden(`clusterqueues.kueue.x-k8s.io is forbidden: User "x" cannot create resource`),
-		"away":     answer(http.StatusInternalServerError, metav1.StatusReasonInternalError, `Internal error occurred: failed calling webhook "vclusterqueue.kb.io": connection refused`),
-	} {
-		if told, ok := Refusal(err); ok {
-			t.Errorf("%s is a refusal: %v", name, told)
-		}
-		if Silent(err) != (name == "away") {
-			t.Errorf("%s: silent is %t", name, Silent(err))
-		}
 	}
 }
 

@@ -2,6 +2,7 @@ package allocations
 
 import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/change"
 	"kuota.dev/kuota/governance/quota"
 )
 
@@ -12,10 +13,10 @@ type Review struct {
 	Pools []PoolChange
 	// Settings are the other values that change, as people call them, such as
 	// "Fair-share weight" from "0" to "10".
-	Settings []FieldChange
+	Settings []change.Field
 	// Objects are those of Kubernetes and Kueue that change, with their fields,
 	// as the API server answered a dry run.
-	Objects []ObjectChange
+	Objects []change.Object
 	// Capacity is what is given out of each pool and resource that the change
 	// touches, before and after, beside what is there.
 	Capacity []CapacityChange
@@ -50,23 +51,6 @@ type PoolChange struct {
 	Before, After           quota.Resources // nil where there is none
 	LimitBefore, LimitAfter quota.Resources
 }
-
-// Actions of an ObjectChange.
-const (
-	Made    = "made"
-	Changed = "changed"
-	Removed = "removed"
-)
-
-// ObjectChange is one object that would be made, changed or removed.
-type ObjectChange struct {
-	Kind, Name string
-	Action     string // Made, Changed or Removed
-	Fields     []FieldChange
-}
-
-// FieldChange is one value before and after; empty for none.
-type FieldChange struct{ Path, Before, After string }
 
 // CapacityChange is what is given out of one resource of one pool, in the unit
 // of quota.Resources.
@@ -103,5 +87,5 @@ type Departure struct {
 	Running []Task // that hold quota now: they end before it goes, or are requeued when it is drained
 	Waiting int    // that wait in its queue, and would wait on without one
 	Kept    string // the namespace, which stays
-	Removed []ObjectChange
+	Removed []change.Object
 }

@@ -11,6 +11,7 @@ import (
 	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/change"
 	"kuota.dev/kuota/governance/cluster/clustertest"
 
 	"github.com/google/go-cmp/cmp"
@@ -18,9 +19,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-func change(t *testing.T, review allocations.Review, kind string) allocations.ObjectChange {
+func changeOf(t *testing.T, review allocations.Review, kind string) change.Object {
 	t.Helper()
-	i := slices.IndexFunc(review.Objects, func(o allocations.ObjectChange) bool { return o.Kind == kind })
+	i := slices.IndexFunc(review.Objects, func(o change.Object) bool { return o.Kind == kind })
 	if i < 0 {
 		t.Fatalf("%s does not change: %+v", kind, review.Objects)
 	}
@@ -59,11 +60,11 @@ func TestReviewOfAChange(t *testing.T) {
 		review.Pools[0].LimitBefore[catalog.GPU] != 1 || review.Pools[0].LimitAfter[catalog.GPU] != 0 {
 		t.Errorf("pools: %+v", review.Pools)
 	}
-	if diff := cmp.Diff([]allocations.FieldChange{{Path: "Member", After: "User ada"}, {Path: "Fair-share weight", Before: "0", After: "10"}}, review.Settings); diff != "" {
+	if diff := cmp.Diff([]change.Field{{Path: "Member", After: "User ada"}, {Path: "Fair-share weight", Before: "0", After: "10"}}, review.Settings); diff != "" {
 		t.Errorf("settings (-want +got):\n%s", diff)
 	}
-	queue := change(t, review, "ClusterQueue")
-	for _, want := range []allocations.FieldChange{
+	queue := changeOf(t, review, "ClusterQueue")
+	for _, want := range []change.Field{
 		{Path: "ml.g5.2xlarge · nvidia.com/gpu · nominalQuota", Before: "2", After: "1"},
 		{Path: "ml.g5.2xlarge · memory · nominalQuota", Before: "64Gi", After: "32Gi"},
 		{Path: "fairSharing.weight", Before: "0", After: "10"},
@@ -72,7 +73,7 @@ func TestReviewOfAChange(t *testing.T) {
 			t.Errorf("%+v is not in %+v", want, queue.Fields)
 		}
 	}
-	if len(review.Objects) != 2 || queue.Action != allocations.Changed || change(t, review, "RoleBinding").Action != allocations.Made {
+	if len(review.Objects) != 2 || queue.Action != change.Changed || changeOf(t, review, "RoleBinding").Action != change.Created {
 		t.Errorf("objects: %+v", review.Objects)
 	}
 	i := slices.IndexFunc(review.Capacity, func(c allocations.CapacityChange) bool { return c.Resource == catalog.GPU })

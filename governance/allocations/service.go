@@ -11,7 +11,9 @@ import (
 	"kuota.dev/kuota/governance/audit"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/clusterstate"
 	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/quota"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -30,9 +32,9 @@ type Service struct {
 type State struct {
 	Allocations []v1alpha1.ComputeAllocation // those that the person may see, by name
 	Types       catalog.Catalog
-	Given       Given // by all allocations, seen or not
-	Others      Given // by those that the person may not see
-	All         bool  // whether the person may see every team, of now and later
+	Allocated   quota.PoolResources // by all allocations, seen or not
+	Others      quota.PoolResources // by those that the person may not see
+	All         bool                // whether the person may see every team, of now and later
 	// Policy is the cluster's; nil while there is none. It is shared with the
 	// cache: read only.
 	Policy *v1alpha1.ClusterPolicy
@@ -65,16 +67,16 @@ func (s *Service) State(ctx context.Context, user governance.User) (State, error
 	if err := reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return State{}, cluster.Translate("list allocations", err)
 	}
-	types, err := Catalog(ctx, reader, s.Naming.InstanceTypeLabel)
+	types, err := clusterstate.Catalog(ctx, reader, s.Naming.InstanceTypeLabel)
 	if err != nil {
 		return State{}, err
 	}
 	slices.SortFunc(list.Items, func(a, b v1alpha1.ComputeAllocation) int { return strings.Compare(a.Name, b.Name) })
-	policy, err := Policy(ctx, reader)
+	policy, err := clusterstate.Policy(ctx, reader)
 	if err != nil {
 		return State{}, err
 	}
-	state := State{Allocations: list.Items, Types: types, Given: GivenOut(list.Items, types, ""), Policy: policy}
+	state := State{Allocations: list.Items, Types: types, Allocated: quota.Allocated(list.Items, types, ""), Policy: policy}
 	if state.All = scope.All; state.All {
 		return state, nil
 	}
@@ -87,7 +89,7 @@ func (s *Service) State(ctx context.Context, user governance.User) (State, error
 			others = append(others, allocation)
 		}
 	}
-	state.Others = GivenOut(others, types, "")
+	state.Others = quota.Allocated(others, types, "")
 	if len(state.Allocations) > 0 {
 		return state, nil
 	}
@@ -98,20 +100,4 @@ func (s *Service) State(ctx context.Context, user governance.User) (State, error
 		err = access.Outside()
 	}
 	return state, err
-}
-
-// Teams are the teams by the namespaces that are theirs, as the controller
-// says: labels of a namespace may be somebody's who is in it.
-func Teams(ctx context.Context, reader client.Reader) (map[string]string, error) {
-	var list v1alpha1.ComputeAllocationList
-	if err := reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, cluster.Translate("list allocations", err)
-	}
-	teams := make(map[string]string, len(list.Items))
-	for i := range list.Items {
-		if namespace := list.Items[i].Status.Namespace; namespace != "" {
-			teams[namespace] = list.Items[i].Name
-		}
-	}
-	return teams, nil
 }

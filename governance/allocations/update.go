@@ -8,6 +8,7 @@ import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/audit"
 	"kuota.dev/kuota/governance/gitops"
+	"kuota.dev/kuota/governance/rejection"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -46,7 +47,7 @@ func (s *Service) update(ctx context.Context, user governance.User, allocation *
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := wanted.unobstructed(ctx, reader, allocation); err != nil {
+	if err := wanted.checkConflicts(ctx, reader, allocation); err != nil {
 		return nil, nil, err
 	}
 	writer, err := s.Cluster.As(user)
@@ -82,7 +83,7 @@ func (s *Service) edit(ctx context.Context, writer client.Client, allocation *v1
 		return nil
 	}, options...)
 	before, _ = was.(*v1alpha1.ComputeAllocation)
-	return before, after, gone(refused("update allocation", err), allocation.Name)
+	return before, after, gone(rejection.Translate("update allocation", err), allocation.Name)
 }
 
 // gone tells which team it is that does not exist any more.

@@ -7,8 +7,8 @@ import (
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/access"
-	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/clusterstate"
 	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/tasks"
 
@@ -87,7 +87,7 @@ func (s *Service) read(ctx context.Context) (in input, err error) {
 		return in, err
 	}
 	in.at, in.cohort = time.Now(), s.Naming.Cohort
-	if in.catalog, err = allocations.Catalog(ctx, reader, s.Naming.InstanceTypeLabel); err != nil {
+	if in.catalog, err = clusterstate.Catalog(ctx, reader, s.Naming.InstanceTypeLabel); err != nil {
 		return in, err
 	}
 	in.typeLabel = s.Naming.InstanceTypeLabel

@@ -5,8 +5,8 @@ import (
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/access"
-	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/clusterstate"
 	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/kueueconfig"
 	"kuota.dev/kuota/governance/reconcile"
@@ -86,14 +86,14 @@ func (l looker) cached() {
 	if err != nil {
 		return
 	}
-	if types, err := allocations.Catalog(l.ctx, reader, l.s.Naming.InstanceTypeLabel); err == nil {
+	if types, err := clusterstate.Catalog(l.ctx, reader, l.s.Naming.InstanceTypeLabel); err == nil {
 		l.state.Counted = true
 		for _, pool := range types.Pools() {
 			l.state.Pools++
 			l.state.Nodes += int(pool.Nodes)
 		}
 	}
-	if policy, err := allocations.Policy(l.ctx, reader); err == nil && policy != nil {
+	if policy, err := clusterstate.Policy(l.ctx, reader); err == nil && policy != nil {
 		l.state.Policy = policy.Spec.DeepCopy()
 	}
 	if covered, uncovered, err := Find(l.ctx, reader); err == nil {

@@ -1,6 +1,8 @@
 package policy
 
-import "kuota.dev/kuota/governance/api/v1alpha1"
+import (
+	"kuota.dev/kuota/governance/api/v1alpha1"
+)
 
 // classChanges lists the classes that are made, removed or weighed anew: those
 // of the new policy in its order, then those that go.

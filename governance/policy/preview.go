@@ -7,17 +7,19 @@ import (
 	"strings"
 
 	"kuota.dev/kuota/governance"
-	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/change"
 	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/describe"
 	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/managed"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kueueapi "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// kueueSilent is said in a review while Kueue does not answer.
-const kueueSilent = "Kueue does not answer, so its changes cannot be previewed. You can save; the policy takes effect when Kueue is back."
+// kueueUnavailable is the text of a review while Kueue does not answer.
+const kueueUnavailable = "Kueue does not answer, so its changes cannot be previewed. You can save; the policy takes effect when Kueue is back."
 
 // Review says what saving a policy would do, and changes nothing. Without a
 // resourceVersion it is a new one. What is wrong comes as governance.Invalid,
@@ -44,10 +46,10 @@ func (s *Service) Review(ctx context.Context, user governance.User, policy *v1al
 		return Review{}, err
 	}
 	old := v1alpha1.ClusterPolicySpec{TaskPrioritization: v1alpha1.FirstComeFirstServe}
-	review := Review{Settings: settings(nil, &after.Spec)}
+	review := Review{Settings: describe.PolicySettings(nil, &after.Spec)}
 	if before != nil {
 		old = before.Spec
-		review.Settings = settings(&old, &after.Spec)
+		review.Settings = describe.PolicySettings(&old, &after.Spec)
 	}
 	tasks, err := s.tasksByClass(ctx, state.Policy)
 	if err != nil {
@@ -60,9 +62,9 @@ func (s *Service) Review(ctx context.Context, user governance.User, policy *v1al
 		return Review{}, err
 	}
 	if after.Spec.IdleCompute.ShareUnallocated != old.IdleCompute.ShareUnallocated {
-		cohort := allocations.ObjectChange{Kind: "Cohort", Name: s.Naming.Cohort, Action: allocations.Removed}
+		cohort := change.Object{Kind: "Cohort", Name: s.Naming.Cohort, Action: change.Removed}
 		if after.Spec.IdleCompute.ShareUnallocated {
-			cohort.Action = allocations.Made
+			cohort.Action = change.Created
 		}
 		review.Objects = append(review.Objects, cohort)
 	}
@@ -88,34 +90,34 @@ func (s *Service) tryClasses(ctx context.Context, policy *v1alpha1.ClusterPolicy
 		name := desired.ClassObject(class.Name)
 		at := fmt.Sprintf("spec.priorityClasses[%d].name", i)
 		live, wanted := &kueueapi.WorkloadPriorityClass{}, desired.Class(class, policy.Spec.TaskPrioritization)
-		result, err := allocations.Try(ctx, s.Cluster, allocations.Trial{
-			Piece: allocations.NewPiece("WorkloadPriorityClass", live, wanted, wanted.ObjectMetaApplyConfiguration),
+		result, err := managed.DryRun(ctx, s.Cluster, managed.DryRunInput{
+			Object: managed.NewObject("WorkloadPriorityClass", live, wanted, wanted.ObjectMetaApplyConfiguration),
 		})
 		if err != nil {
 			return err
 		}
-		if live.Name != "" && !allocations.Ours(live) {
+		if live.Name != "" && !managed.ByKuota(live) {
 			wrong = append(wrong, governance.FieldError{Path: at, Message: fmt.Sprintf("WorkloadPriorityClass %s exists and is not managed by Kuota; delete it, or choose another name", name)})
 			continue
 		}
-		for _, w := range result.Wrong {
+		for _, w := range result.Rejected {
 			wrong = append(wrong, governance.FieldError{Path: at, Message: w.Message})
 		}
-		if result.Silent {
-			review.Unknown = kueueSilent
+		if result.WebhookUnavailable {
+			review.Unknown = kueueUnavailable
 		}
-		if change := result.Change; change != nil {
-			review.Objects = append(review.Objects, *change)
-			review.Reranks = review.Reranks || slices.ContainsFunc(change.Fields, func(f allocations.FieldChange) bool { return f.Path == "value" && f.Before != "" })
+		if changed := result.Change; changed != nil {
+			review.Objects = append(review.Objects, *changed)
+			review.Reranks = review.Reranks || slices.ContainsFunc(changed.Fields, func(f change.Field) bool { return f.Path == "value" && f.Before != "" })
 		}
 	}
 	if len(wrong) > 0 {
 		return invalid("Something in the cluster is in the way.", wrong)
 	}
-	confirmed := strings.Split(policy.Annotations[AnnotationDropClasses], ",")
-	for _, change := range changes {
-		if change.After == nil && (!change.Dropped() || slices.Contains(confirmed, change.Name)) {
-			review.Objects = append(review.Objects, allocations.ObjectChange{Kind: "WorkloadPriorityClass", Name: desired.ClassObject(change.Name), Action: allocations.Removed})
+	confirmed := strings.Split(policy.Annotations[v1alpha1.AnnotationDropClasses], ",")
+	for _, class := range changes {
+		if class.After == nil && (!class.Dropped() || slices.Contains(confirmed, class.Name)) {
+			review.Objects = append(review.Objects, change.Object{Kind: "WorkloadPriorityClass", Name: desired.ClassObject(class.Name), Action: change.Removed})
 		}
 	}
 	return nil

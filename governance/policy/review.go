@@ -1,9 +1,9 @@
 package policy
 
 import (
-	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/change"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -28,7 +28,7 @@ type State struct {
 // Review is what saving a policy would do. It is computed, not done.
 type Review struct {
 	// Settings are the values that change, as people call them.
-	Settings []allocations.FieldChange
+	Settings []change.Field
 	// Classes are those that are made, removed or weighed anew.
 	Classes []ClassChange
 	// Reranks tells that tasks get new priorities, and that preemption by
@@ -36,7 +36,7 @@ type Review struct {
 	Reranks bool
 	// Objects are those of Kueue that change, as the API server answered a dry
 	// run.
-	Objects []allocations.ObjectChange
+	Objects []change.Object
 	// Restart tells that Kueue is restarted: running tasks go on, and for some
 	// seconds no task starts and no job can be submitted.
 	Restart bool
@@ -67,7 +67,3 @@ type PoolChange struct {
 	NodesBefore, NodesAfter int64
 	Types                   []string // instance types of its nodes afterwards
 }
-
-// AnnotationDropClasses on a ClusterPolicy lists, separated by commas, the
-// classes whose objects go although unfinished tasks name them.
-const AnnotationDropClasses = "kuota.dev/drop-classes"

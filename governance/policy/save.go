@@ -6,11 +6,11 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance"
-	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/audit"
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/gitops"
+	"kuota.dev/kuota/governance/rejection"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -23,7 +23,7 @@ const writeLimit = 8 * time.Second
 // else over the one that was read at it. Who saved in between makes that a
 // governance.Conflict. Sent again because its answer was lost, it finds the
 // policy as it is wanted, which is success. The annotations
-// AnnotationDropClasses and AnnotationReason are saved with it; other metadata
+// v1alpha1.AnnotationDropClasses and AnnotationReason are saved with it; other metadata
 // is left alone.
 func (s *Service) Save(ctx context.Context, user governance.User, policy *v1alpha1.ClusterPolicy) error {
 	ctx, cancel := context.WithTimeout(ctx, writeLimit)
@@ -77,18 +77,18 @@ func (s *Service) write(ctx context.Context, user governance.User, policy *v1alp
 		}
 		after.Spec = *policy.Spec.DeepCopy()
 		v1alpha1.SetReason(after, policy.Annotations[v1alpha1.AnnotationReason])
-		delete(after.Annotations, AnnotationDropClasses)
-		if drop := policy.Annotations[AnnotationDropClasses]; drop != "" {
+		delete(after.Annotations, v1alpha1.AnnotationDropClasses)
+		if drop := policy.Annotations[v1alpha1.AnnotationDropClasses]; drop != "" {
 			if after.Annotations == nil {
 				after.Annotations = map[string]string{}
 			}
-			after.Annotations[AnnotationDropClasses] = drop
+			after.Annotations[v1alpha1.AnnotationDropClasses] = drop
 		}
 		return nil
 	}
 	if policy.ResourceVersion == "" {
 		_ = set()
-		err := refused("create policy", writer.Create(ctx, after, &client.CreateOptions{DryRun: dryRun}))
+		err := rejection.Translate("create policy", writer.Create(ctx, after, &client.CreateOptions{DryRun: dryRun}))
 		if governance.KindOf(err) != governance.Exists {
 			return nil, after, err
 		}
@@ -96,17 +96,7 @@ func (s *Service) write(ctx context.Context, user governance.User, policy *v1alp
 	}
 	was, err := s.Cluster.Edit(ctx, writer, after, policy.ResourceVersion, set, &client.UpdateOptions{DryRun: dryRun})
 	before, _ = was.(*v1alpha1.ClusterPolicy)
-	return before, after, refused("update policy", err)
-}
-
-// refused translates an error of writing the policy. What an admission policy
-// or webhook has against it is wrong input, and not a lack of rights.
-func refused(op string, err error) error {
-	wrong, ok := allocations.Refusal(err)
-	if !ok {
-		return cluster.Translate(op, err)
-	}
-	return &governance.Error{Kind: governance.Invalid, Op: op, Message: "The API server refused it.", Fields: wrong, Err: err}
+	return before, after, rejection.Translate("update policy", err)
 }
 
 func invalid(message string, wrong []governance.FieldError) error {

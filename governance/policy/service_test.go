@@ -13,9 +13,9 @@ import (
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/access"
-	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/audit"
+	"kuota.dev/kuota/governance/change"
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/cluster/clustertest"
 	"kuota.dev/kuota/governance/desired"
@@ -148,11 +148,11 @@ func TestSave(t *testing.T) {
 
 	mine := state.Policy.DeepCopy()
 	mine.Spec.PriorityClasses = []v1alpha1.PriorityClass{class("dev", 20)}
-	mine.Annotations = map[string]string{policy.AnnotationDropClasses: "old", "kuota.dev/other": "not ours to set"}
+	mine.Annotations = map[string]string{v1alpha1.AnnotationDropClasses: "old", "kuota.dev/other": "not ours to set"}
 	must(t, w.Save(t.Context(), w.admin, mine))
 	must(t, w.Save(t.Context(), w.admin, mine))
 	saved := w.seen(t, func(s policy.State) bool { return s.Policy.Generation == 2 }).Policy
-	want := map[string]string{policy.AnnotationDropClasses: "old", v1alpha1.AnnotationChangedBy: w.admin.Name, v1alpha1.AnnotationChangedGeneration: "2"}
+	want := map[string]string{v1alpha1.AnnotationDropClasses: "old", v1alpha1.AnnotationChangedBy: w.admin.Name, v1alpha1.AnnotationChangedGeneration: "2"}
 	if diff := cmp.Diff(want, saved.Annotations); diff != "" {
 		t.Errorf("annotations (-want +got):\n%s", diff)
 	}
@@ -165,7 +165,7 @@ func TestSave(t *testing.T) {
 	// The same spec over a stale version is success, and a confirmed drop that
 	// is not there yet is none.
 	late := mine.DeepCopy()
-	late.Annotations = map[string]string{policy.AnnotationDropClasses: "old,older"}
+	late.Annotations = map[string]string{v1alpha1.AnnotationDropClasses: "old,older"}
 	wantKind(t, w.Save(t.Context(), w.admin, late), governance.Conflict)
 
 	// Who writes the status does not stand in anybody's way.
@@ -224,7 +224,7 @@ func TestReview(t *testing.T) {
 	must(t, err)
 	ten, twenty, five, one := int32(10), int32(20), int32(5), int32(1)
 	want := policy.Review{
-		Settings: []allocations.FieldChange{
+		Settings: []change.Field{
 			{Path: "Lend unallocated compute", Before: "No", After: "Yes"},
 			{Path: "Pool hopper", After: "all H100 nodes"},
 		},
@@ -241,11 +241,11 @@ func TestReview(t *testing.T) {
 	}) {
 		t.Errorf("pools: %+v", pools)
 	}
-	wantObjects := []allocations.ObjectChange{
-		{Kind: "WorkloadPriorityClass", Name: desired.ClassObject(name), Action: allocations.Changed, Fields: []allocations.FieldChange{{Path: "value", Before: "10", After: "20"}}},
-		{Kind: "WorkloadPriorityClass", Name: desired.ClassObject(fresh), Action: allocations.Made, Fields: []allocations.FieldChange{{Path: "value", After: "5"}}},
-		{Kind: "WorkloadPriorityClass", Name: "unused-priority", Action: allocations.Removed},
-		{Kind: "Cohort", Name: "shared-pool", Action: allocations.Made},
+	wantObjects := []change.Object{
+		{Kind: "WorkloadPriorityClass", Name: desired.ClassObject(name), Action: change.Changed, Fields: []change.Field{{Path: "value", Before: "10", After: "20"}}},
+		{Kind: "WorkloadPriorityClass", Name: desired.ClassObject(fresh), Action: change.Created, Fields: []change.Field{{Path: "value", After: "5"}}},
+		{Kind: "WorkloadPriorityClass", Name: "unused-priority", Action: change.Removed},
+		{Kind: "Cohort", Name: "shared-pool", Action: change.Created},
 	}
 	if diff := cmp.Diff(wantObjects, objects); diff != "" {
 		t.Errorf("objects (-want +got):\n%s", diff)

@@ -9,6 +9,8 @@ import (
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/desired"
+
+	"k8s.io/utils/ptr"
 )
 
 // Bounds that the schema has too.
@@ -127,21 +129,8 @@ func (w *wrongs) gang(gang *v1alpha1.GangScheduling) {
 	notNegative(at+".backoffLimitCount", again.BackoffLimitCount)
 	base := notNegative(at+".backoffBaseSeconds", again.BackoffBaseSeconds)
 	most := notNegative(at+".backoffMaxSeconds", again.BackoffMaxSeconds)
-	first, last := orDefault(again.BackoffBaseSeconds, backoffBase), orDefault(again.BackoffMaxSeconds, backoffMax)
+	first, last := ptr.Deref(again.BackoffBaseSeconds, v1alpha1.DefaultBackoffBaseSeconds), ptr.Deref(again.BackoffMaxSeconds, v1alpha1.DefaultBackoffMaxSeconds)
 	if base && most && first > last {
 		w.add(at+".backoffMaxSeconds", "must be at least the base backoff, %d seconds", first)
 	}
-}
-
-// The defaults of the schema, in seconds.
-const (
-	backoffBase = 60
-	backoffMax  = 3600
-)
-
-func orDefault(value *int32, otherwise int32) int32 {
-	if value == nil {
-		return otherwise
-	}
-	return *value
 }

@@ -9,10 +9,11 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance"
-	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/clusterstate"
 	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/managed"
 	"kuota.dev/kuota/governance/quota"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -69,7 +70,7 @@ func (r *Allocations) keep(ctx context.Context, allocation *v1alpha1.ComputeAllo
 	if err != nil || leaves {
 		return ctrl.Result{}, err
 	}
-	types, err := allocations.Catalog(ctx, r, r.Naming.InstanceTypeLabel)
+	types, err := clusterstate.Catalog(ctx, r, r.Naming.InstanceTypeLabel)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -77,7 +78,7 @@ func (r *Allocations) keep(ctx context.Context, allocation *v1alpha1.ComputeAllo
 	if objects.ClusterQueue == nil {
 		return ctrl.Result{}, r.report(ctx, allocation, held)
 	}
-	obstacles, err := allocations.Obstacles(ctx, r, allocation, objects)
+	obstacles, err := managed.Conflicts(ctx, r, allocation, objects)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -91,7 +92,7 @@ func (r *Allocations) keep(ctx context.Context, allocation *v1alpha1.ComputeAllo
 		return ctrl.Result{RequeueAfter: cohortPause}, nil // the Cohort lends it, and takes it back first
 	} else if !ok { // what is no matter of quota is kept
 		held = notReady(reasonCohort, trouble)
-		applied := allocations.Applied(allocation)
+		applied := quota.Applied(allocation)
 		if len(applied.Pools) == 0 {
 			return ctrl.Result{RequeueAfter: time.Second}, r.report(ctx, allocation, held)
 		}
@@ -134,7 +135,7 @@ func (r *Allocations) keep(ctx context.Context, allocation *v1alpha1.ComputeAllo
 // written stays, and held says why; all else of the allocation is still kept.
 func (r *Allocations) build(allocation *v1alpha1.ComputeAllocation, types catalog.Catalog, ranking desired.Ranking) (objects desired.Objects, held outcome) {
 	objects, wrong := desired.Build(allocation, types, r.Naming, ranking)
-	applied := allocations.Applied(allocation)
+	applied := quota.Applied(allocation)
 	switch moved := poolsMoved(allocation, applied, objects.Quota); {
 	case len(wrong) > 0:
 		held = notReady("Invalid", governance.Sentence(wrong))

@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 
-	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/managed"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -26,7 +26,7 @@ type applier struct {
 // apply writes one object, unless it is there as it should be. It tells of a
 // change by somebody else that it put right. Where the cache may not show yet
 // what was written here last, fresh has the API server asked instead.
-func (a applier) apply(ctx context.Context, piece allocations.Piece, fresh bool) (*v1alpha1.Correction, error) {
+func (a applier) apply(ctx context.Context, piece managed.Object, fresh bool) (*v1alpha1.Correction, error) {
 	key := piece.Key
 	reader := client.Reader(a.Client)
 	if fresh {
@@ -35,7 +35,7 @@ func (a applier) apply(ctx context.Context, piece allocations.Piece, fresh bool)
 	if err := client.IgnoreNotFound(reader.Get(ctx, key, piece.Live)); err != nil {
 		return nil, err
 	}
-	want, err := plain(piece.Wanted)
+	want, err := plain(piece.Desired)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +59,7 @@ func (a applier) apply(ctx context.Context, piece allocations.Piece, fresh bool)
 		options = append(options, client.ForceOwnership)
 	}
 	digest := piece.Metadata.Annotations[desired.AnnotationDesired]
-	if err := a.Apply(ctx, piece.Wanted, options...); err != nil { // the answer is written into object and its metadata
+	if err := a.Apply(ctx, piece.Desired, options...); err != nil { // the answer is written into object and its metadata
 		return nil, fmt.Errorf("%s %s: %w", piece.Kind, key.Name, err)
 	}
 	if without := strayFields(piece.Live, want); without != "" {

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 
-	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/clusterstate"
 	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/quota"
 
@@ -29,11 +29,11 @@ func (r *Capacity) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, 
 	if err := r.List(ctx, &list); err != nil {
 		return ctrl.Result{}, err
 	}
-	types, err := allocations.Catalog(ctx, r, r.Naming.InstanceTypeLabel)
+	types, err := clusterstate.Catalog(ctx, r, r.Naming.InstanceTypeLabel)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	given := allocations.GivenOut(list.Items, types, "")
+	given := quota.Allocated(list.Items, types, "")
 	var failed []error
 	for i := range list.Items {
 		allocation := &list.Items[i]
@@ -42,7 +42,7 @@ func (r *Capacity) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, 
 			continue
 		}
 		before := allocation.DeepCopy()
-		within := withinCapacity(given.Over(resolved.Pools, types))
+		within := withinCapacity(given.Exceeding(resolved.Pools, types))
 		within.ObservedGeneration = allocation.Generation
 		meta.SetStatusCondition(&allocation.Status.Conditions, within)
 		if equality.Semantic.DeepEqual(before.Status, allocation.Status) {
@@ -54,9 +54,9 @@ func (r *Capacity) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, 
 	return again(ctrl.Result{}, errors.Join(failed...))
 }
 
-func withinCapacity(over []allocations.Excess) metav1.Condition {
+func withinCapacity(over []quota.Excess) metav1.Condition {
 	if len(over) == 0 {
 		return metav1.Condition{Type: v1alpha1.ConditionWithinCapacity, Status: metav1.ConditionTrue, Reason: "WithinCapacity", Message: "these pools have the capacity for the quota of all teams"}
 	}
-	return metav1.Condition{Type: v1alpha1.ConditionWithinCapacity, Status: metav1.ConditionFalse, Reason: "OverCapacity", Message: allocations.Sentence(over) + "; tasks beyond the capacity wait"}
+	return metav1.Condition{Type: v1alpha1.ConditionWithinCapacity, Status: metav1.ConditionFalse, Reason: "OverCapacity", Message: quota.DescribeExcess(over) + "; tasks beyond the capacity wait"}
 }

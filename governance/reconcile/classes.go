@@ -8,11 +8,10 @@ import (
 	"strconv"
 	"strings"
 
-	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/desired"
-	policies "kuota.dev/kuota/governance/policy"
+	"kuota.dev/kuota/governance/managed"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -54,12 +53,12 @@ func (r *Ranking) classes(ctx context.Context, policy *v1alpha1.ClusterPolicy) (
 	if err := r.List(ctx, &objects, client.UnsafeDisableDeepCopy); err != nil {
 		return c, err
 	}
-	confirmed := strings.Split(policy.Annotations[policies.AnnotationDropClasses], ",")
+	confirmed := strings.Split(policy.Annotations[v1alpha1.AnnotationDropClasses], ",")
 	for i := range objects.Items {
 		object := &objects.Items[i]
 		_, wanted := c.want[object.Name]
 		switch {
-		case !allocations.Ours(object):
+		case !managed.ByKuota(object):
 			if wanted {
 				c.foreign = append(c.foreign, object.Name)
 				delete(c.want, object.Name)
@@ -139,7 +138,7 @@ func (r *Ranking) apply(ctx context.Context, policy *v1alpha1.ClusterPolicy, c c
 			continue
 		}
 		object := desired.Class(class, policy.Spec.TaskPrioritization)
-		correction, err := applier{r.Client, r.Live}.apply(ctx, allocations.NewPiece("WorkloadPriorityClass", &kueue.WorkloadPriorityClass{}, object, object.ObjectMetaApplyConfiguration), false)
+		correction, err := applier{r.Client, r.Live}.apply(ctx, managed.NewObject("WorkloadPriorityClass", &kueue.WorkloadPriorityClass{}, object, object.ObjectMetaApplyConfiguration), false)
 		if err != nil {
 			return err
 		}

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/clusterstate"
 	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/enforcement"
 
@@ -39,7 +39,7 @@ type Enforcement struct {
 
 // Reconcile brings both up to date.
 func (r *Enforcement) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
-	policy, err := allocations.Policy(ctx, r)
+	policy, err := clusterstate.Policy(ctx, r)
 	if err != nil {
 		return ctrl.Result{}, err
 	}

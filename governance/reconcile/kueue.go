@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/clusterstate"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,7 +35,7 @@ type Kueue struct {
 // Reconcile brings Kueue's configuration to what the policy says, or tells
 // what differs.
 func (r *Kueue) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
-	policy, err := allocations.Policy(ctx, r)
+	policy, err := clusterstate.Policy(ctx, r)
 	if policy == nil || err != nil {
 		return ctrl.Result{}, err
 	}

@@ -4,8 +4,8 @@ import (
 	"context"
 	"sync/atomic"
 
-	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/clusterstate"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,7 +42,7 @@ type presence struct {
 // policy is the policy. When it is gone, it tells whether that is because Kuota
 // leaves the cluster; who never had one is asked nothing.
 func (p *presence) policy(ctx context.Context, cached, live client.Reader) (policy *v1alpha1.ClusterPolicy, leaves bool, err error) {
-	if policy, err = allocations.Policy(ctx, cached); err != nil {
+	if policy, err = clusterstate.Policy(ctx, cached); err != nil {
 		return nil, false, err
 	}
 	if policy != nil {

@@ -4,7 +4,7 @@ import (
 	"maps"
 	"sync"
 
-	"kuota.dev/kuota/governance/allocations"
+	"kuota.dev/kuota/governance/quota"
 )
 
 // ledger keeps what teams are given and what the Cohort lends from coming to
@@ -15,31 +15,31 @@ import (
 // in the same moment may come to too much until they see it.
 type ledger struct {
 	mu      sync.Mutex
-	room    map[string]allocations.Given // what the Cohort, as it was last written, leaves to each ClusterQueue; nil while it is being written
-	asks    map[string]allocations.Given // what queues wait for that it does not leave them
-	queues  map[string]allocations.Given // what each queue was last given, or may have been
-	sharing bool                         // whether a Cohort lends, as far as its controller has seen
-	trouble string                       // why it cannot be written; empty when it can
+	room    map[string]quota.PoolResources // what the Cohort, as it was last written, leaves to each ClusterQueue; nil while it is being written
+	asks    map[string]quota.PoolResources // what queues wait for that it does not leave them
+	queues  map[string]quota.PoolResources // what each queue was last given, or may have been
+	sharing bool                           // whether a Cohort lends, as far as its controller has seen
+	trouble string                         // why it cannot be written; empty when it can
 }
 
 // grant tells whether a queue may be written now with a quota: it takes no more
 // than it has, or the Cohort leaves room for it. If not, it is kept as asked
 // for, and trouble says what is in the way, should that be more than time. What
 // is granted counts as written.
-func (l *ledger) grant(shares bool, queue string, wanted allocations.Given) (ok bool, trouble string) {
+func (l *ledger) grant(shares bool, queue string, wanted quota.PoolResources) (ok bool, trouble string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	has, known := l.queues[queue]
 	if (shares || l.sharing) && !(known && within(wanted, has)) && !(l.room != nil && within(wanted, l.room[queue])) {
 		if l.asks == nil {
-			l.asks = map[string]allocations.Given{}
+			l.asks = map[string]quota.PoolResources{}
 		}
 		l.asks[queue] = wanted
 		return false, l.trouble
 	}
 	delete(l.asks, queue)
 	if l.queues == nil {
-		l.queues = map[string]allocations.Given{}
+		l.queues = map[string]quota.PoolResources{}
 	}
 	if known {
 		wanted = larger(copyOf(wanted), has)
@@ -50,14 +50,14 @@ func (l *ledger) grant(shares bool, queue string, wanted allocations.Given) (ok 
 
 // differs tells whether a ClusterQueue may have been written with another quota
 // since it was last known to have this one.
-func (l *ledger) differs(queue string, given allocations.Given) bool {
+func (l *ledger) differs(queue string, given quota.PoolResources) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return !within(l.queues[queue], given)
 }
 
 // wrote tells that a ClusterQueue has this quota now.
-func (l *ledger) wrote(queue string, has allocations.Given) {
+func (l *ledger) wrote(queue string, has quota.PoolResources) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.queues[queue] = has
@@ -65,11 +65,11 @@ func (l *ledger) wrote(queue string, has allocations.Given) {
 
 // count adds what was written for queues and what they ask for, and forgets
 // the queues that are not among these.
-func (l *ledger) count(queues map[string]allocations.Given) {
+func (l *ledger) count(queues map[string]quota.PoolResources) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, more := range []map[string]allocations.Given{l.queues, l.asks} {
-		maps.DeleteFunc(more, func(name string, _ allocations.Given) bool { return queues[name] == nil })
+	for _, more := range []map[string]quota.PoolResources{l.queues, l.asks} {
+		maps.DeleteFunc(more, func(name string, _ quota.PoolResources) bool { return queues[name] == nil })
 		for name, given := range more {
 			queues[name] = larger(queues[name], given)
 		}
@@ -92,14 +92,14 @@ func (l *ledger) off() {
 
 // open tells what the Cohort leaves to each queue, or why it could not be
 // written.
-func (l *ledger) open(room map[string]allocations.Given, trouble string) {
+func (l *ledger) open(room map[string]quota.PoolResources, trouble string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.room, l.trouble = room, trouble
 }
 
 // within tells whether a takes no more than b anywhere.
-func within(a, b allocations.Given) bool {
+func within(a, b quota.PoolResources) bool {
 	for pool, amounts := range a {
 		for name, amount := range amounts {
 			if amount > b[pool][name] {
@@ -110,8 +110,8 @@ func within(a, b allocations.Given) bool {
 	return true
 }
 
-func copyOf(given allocations.Given) allocations.Given {
-	c := allocations.Given{}
+func copyOf(given quota.PoolResources) quota.PoolResources {
+	c := quota.PoolResources{}
 	for pool, amounts := range given {
 		c[pool] = maps.Clone(amounts)
 	}

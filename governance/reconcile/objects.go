@@ -6,9 +6,9 @@ import (
 	"errors"
 	"fmt"
 
-	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/managed"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -26,7 +26,7 @@ func (r *Allocations) applyAll(ctx context.Context, allocation *v1alpha1.Compute
 	if err := r.applyNamespace(ctx, allocation.Name, objects); err != nil {
 		return err
 	}
-	for _, piece := range allocations.Pieces(objects) {
+	for _, piece := range managed.Objects(objects) {
 		correction, err := r.applier().apply(ctx, piece, resized && piece.Kind == "ClusterQueue")
 		if err != nil {
 			return err
@@ -45,7 +45,7 @@ func (r *Allocations) applier() applier { return applier{Client: r.Client, Live:
 
 // prune deletes what an allocation no longer asks for.
 func (r *Allocations) prune(ctx context.Context, team string, objects desired.Objects) error {
-	for _, piece := range allocations.Unwanted(objects) {
+	for _, piece := range managed.Unwanted(objects) {
 		if _, err := r.removeOurs(ctx, team, piece); err != nil {
 			return err
 		}

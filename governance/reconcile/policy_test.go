@@ -10,7 +10,6 @@ import (
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster/clustertest"
-	policies "kuota.dev/kuota/governance/policy"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -154,7 +153,7 @@ func TestClasses(t *testing.T) {
 		if err := c.Client.Get(ctx, client.ObjectKey{Name: v1alpha1.ClusterPolicyName}, policy); err != nil {
 			return err
 		}
-		metav1.SetMetaDataAnnotation(&policy.ObjectMeta, policies.AnnotationDropClasses, "urgent")
+		metav1.SetMetaDataAnnotation(&policy.ObjectMeta, v1alpha1.AnnotationDropClasses, "urgent")
 		return c.Client.Update(ctx, policy)
 	})
 	policyIs(t, c, v1alpha1.ConditionPriorityClasses, metav1.ConditionTrue, "ranked")

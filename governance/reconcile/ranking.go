@@ -8,9 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	policies "kuota.dev/kuota/governance/policy"
+	"kuota.dev/kuota/governance/clusterstate"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
@@ -63,7 +62,7 @@ type progress struct {
 
 // Reconcile takes the ranking one step further.
 func (r *Ranking) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
-	policy, err := allocations.Policy(ctx, r)
+	policy, err := clusterstate.Policy(ctx, r)
 	if policy == nil || err != nil {
 		return ctrl.Result{}, err
 	}
@@ -222,7 +221,7 @@ func (c classes) settled(policy *v1alpha1.ClusterPolicy) metav1.Condition {
 		}
 		slices.Sort(kept)
 		return component(v1alpha1.ConditionPriorityClasses, metav1.ConditionTrue, "InUse",
-			"no longer in the policy, and kept because tasks use them: %s. They are deleted when these tasks finish, or when the policy is annotated %s with their names", strings.Join(kept, ", "), policies.AnnotationDropClasses)
+			"no longer in the policy, and kept because tasks use them: %s. They are deleted when these tasks finish, or when the policy is annotated %s with their names", strings.Join(kept, ", "), v1alpha1.AnnotationDropClasses)
 	case policy.Spec.TaskPrioritization == v1alpha1.TaskRanking:
 		return component(v1alpha1.ConditionPriorityClasses, metav1.ConditionTrue, "Ranked", "tasks are ranked by the weight of their priority class")
 	}

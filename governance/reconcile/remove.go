@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"time"
 
-	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/managed"
 
 	corev1 "k8s.io/api/core/v1"
 	applycore "k8s.io/client-go/applyconfigurations/core/v1"
@@ -56,11 +56,11 @@ func (r *Allocations) remove(ctx context.Context, allocation *v1alpha1.ComputeAl
 // emptyQueue stops the queue and waits until no task holds quota in it.
 func (r *Allocations) emptyQueue(ctx context.Context, allocation *v1alpha1.ComputeAllocation, _ string) (string, error) {
 	var queue kueue.ClusterQueue
-	if found, err := r.getOurs(ctx, allocation.Name, allocations.Piece{Key: client.ObjectKey{Name: r.Naming.ClusterQueue(allocation.Name)}, Live: &queue}); !found || err != nil {
+	if found, err := r.getOurs(ctx, allocation.Name, managed.Object{Key: client.ObjectKey{Name: r.Naming.ClusterQueue(allocation.Name)}, Live: &queue}); !found || err != nil {
 		return "", err
 	}
 	policy := kueue.Hold
-	if allocation.Annotations[allocations.AnnotationDrain] == "true" {
+	if allocation.Annotations[v1alpha1.AnnotationDrain] == "true" {
 		policy = kueue.HoldAndDrain
 	}
 	if queue.Spec.StopPolicy == nil || *queue.Spec.StopPolicy != policy {
@@ -71,7 +71,7 @@ func (r *Allocations) emptyQueue(ctx context.Context, allocation *v1alpha1.Compu
 		}
 	}
 	if tasks := max(queue.Status.AdmittedWorkloads, queue.Status.ReservingWorkloads); tasks > 0 {
-		return fmt.Sprintf("%d of the team's tasks are admitted, so the queue is held; deletion continues when they finish, or when the allocation is annotated %s=true, which requeues them", tasks, allocations.AnnotationDrain), nil
+		return fmt.Sprintf("%d of the team's tasks are admitted, so the queue is held; deletion continues when they finish, or when the allocation is annotated %s=true, which requeues them", tasks, v1alpha1.AnnotationDrain), nil
 	}
 	return "", nil
 }
@@ -79,8 +79,8 @@ func (r *Allocations) emptyQueue(ctx context.Context, allocation *v1alpha1.Compu
 // removeLocalQueue removes the team's queue, and with it what else let people in
 // or bounded the namespace. What others put there stays.
 func (r *Allocations) removeLocalQueue(ctx context.Context, allocation *v1alpha1.ComputeAllocation, namespace string) (string, error) {
-	queue := allocations.Piece{Kind: "LocalQueue", Key: client.ObjectKey{Namespace: namespace, Name: r.Naming.LocalQueue(allocation.Name)}, Live: &kueue.LocalQueue{}}
-	for _, piece := range append(allocations.Optional(namespace), queue) {
+	queue := managed.Object{Kind: "LocalQueue", Key: client.ObjectKey{Namespace: namespace, Name: r.Naming.LocalQueue(allocation.Name)}, Live: &kueue.LocalQueue{}}
+	for _, piece := range append(managed.Optional(namespace), queue) {
 		waitFor, err := r.removeOurs(ctx, allocation.Name, piece)
 		if err != nil || waitFor != "" {
 			return waitFor, err
@@ -90,12 +90,12 @@ func (r *Allocations) removeLocalQueue(ctx context.Context, allocation *v1alpha1
 }
 
 func (r *Allocations) removeClusterQueue(ctx context.Context, allocation *v1alpha1.ComputeAllocation, _ string) (string, error) {
-	return r.removeOurs(ctx, allocation.Name, allocations.Piece{Kind: "ClusterQueue", Key: client.ObjectKey{Name: r.Naming.ClusterQueue(allocation.Name)}, Live: &kueue.ClusterQueue{}})
+	return r.removeOurs(ctx, allocation.Name, managed.Object{Kind: "ClusterQueue", Key: client.ObjectKey{Name: r.Naming.ClusterQueue(allocation.Name)}, Live: &kueue.ClusterQueue{}})
 }
 
 // removeOurs deletes an object of a team, and says what to wait for until it is
 // gone.
-func (r *Allocations) removeOurs(ctx context.Context, team string, piece allocations.Piece) (string, error) {
+func (r *Allocations) removeOurs(ctx context.Context, team string, piece managed.Object) (string, error) {
 	found, err := r.getOurs(ctx, team, piece)
 	if !found || err != nil {
 		return "", err
@@ -125,12 +125,12 @@ func (r *Allocations) releaseNamespace(ctx context.Context, allocation *v1alpha1
 // getOurs reads an object; found is false when there is none, or it is not
 // Kuota's, or another team's: an allocation that was blocked may name a
 // namespace where others are.
-func (r *Allocations) getOurs(ctx context.Context, team string, piece allocations.Piece) (found bool, err error) {
+func (r *Allocations) getOurs(ctx context.Context, team string, piece managed.Object) (found bool, err error) {
 	if err := r.Get(ctx, piece.Key, piece.Live); err != nil {
 		return false, client.IgnoreNotFound(err)
 	}
 	switch owner := piece.Live.GetLabels()[desired.LabelTeam]; {
-	case !allocations.Ours(piece.Live), owner != "" && owner != team:
+	case !managed.ByKuota(piece.Live), owner != "" && owner != team:
 		return false, nil
 	case owner == team || piece.Key.Namespace == "":
 		return true, nil

@@ -7,10 +7,11 @@ import (
 	"strings"
 	"time"
 
-	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/clusterstate"
 	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/managed"
 	"kuota.dev/kuota/governance/quota"
 
 	corev1 "k8s.io/api/core/v1"
@@ -41,7 +42,7 @@ type Unallocated struct {
 }
 
 // grant asks for a ClusterQueue's quota: see ledger.
-func (r *Unallocated) grant(shares bool, queue string, wanted allocations.Given) (ok bool, trouble string) {
+func (r *Unallocated) grant(shares bool, queue string, wanted quota.PoolResources) (ok bool, trouble string) {
 	if ok, trouble = r.ledger.grant(shares, queue, wanted); !ok {
 		select {
 		case r.asked <- event.GenericEvent{}:
@@ -69,12 +70,12 @@ func (r *Unallocated) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Resul
 	if err := r.Get(ctx, client.ObjectKey{Name: r.Naming.Cohort}, &present); client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, err
 	}
-	if present.Name != "" && !allocations.Ours(&present) {
+	if present.Name != "" && !managed.ByKuota(&present) {
 		r.ledger.off() // it lends nothing of ours
 		return again(ctrl.Result{RequeueAfter: lookAgain}, writePolicyStatus(ctx, r, policy, nil, component(v1alpha1.ConditionShareUnallocated, metav1.ConditionFalse, "Blocked",
 			"Cohort %s exists and is not managed by Kuota; delete it, or start Kuota with another --cohort", present.Name)))
 	}
-	types, err := allocations.Catalog(ctx, r, r.Naming.InstanceTypeLabel)
+	types, err := clusterstate.Catalog(ctx, r, r.Naming.InstanceTypeLabel)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -107,14 +108,14 @@ func (r *Unallocated) write(ctx context.Context, cohort *applykueue.CohortApplyC
 	if cohort == nil {
 		return nil, r.remove(ctx)
 	}
-	return applier{r.Client, r.Live}.apply(ctx, allocations.NewPiece("Cohort", &kueue.Cohort{}, cohort, cohort.ObjectMetaApplyConfiguration), true)
+	return applier{r.Client, r.Live}.apply(ctx, managed.NewObject("Cohort", &kueue.Cohort{}, cohort, cohort.ObjectMetaApplyConfiguration), true)
 }
 
 // remove takes the Cohort away, should Kuota have made one.
 func (r *Unallocated) remove(ctx context.Context) error {
 	var cohort kueue.Cohort
 	err := r.Get(ctx, client.ObjectKey{Name: r.Naming.Cohort}, &cohort)
-	if err != nil || !allocations.Ours(&cohort) || cohort.DeletionTimestamp != nil {
+	if err != nil || !managed.ByKuota(&cohort) || cohort.DeletionTimestamp != nil {
 		return client.IgnoreNotFound(err)
 	}
 	if err := client.IgnoreNotFound(r.Delete(ctx, &cohort)); err != nil {
@@ -138,21 +139,21 @@ func (r *Unallocated) off(ctx context.Context, policy *v1alpha1.ClusterPolicy) e
 // queues is what is given through each ClusterQueue of the cohort: the largest
 // of what its allocation says, what it has, what was written into it and may not
 // show in the cache yet, and what it waits for.
-func (r *Unallocated) queues(ctx context.Context, all []v1alpha1.ComputeAllocation, types catalog.Catalog) (map[string]allocations.Given, error) {
+func (r *Unallocated) queues(ctx context.Context, all []v1alpha1.ComputeAllocation, types catalog.Catalog) (map[string]quota.PoolResources, error) {
 	var list kueue.ClusterQueueList
 	if err := r.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err
 	}
-	queues := map[string]allocations.Given{}
+	queues := map[string]quota.PoolResources{}
 	for i := range list.Items { // somebody's own queue in the cohort counts too
-		if queue := &list.Items[i]; string(queue.Spec.CohortName) == r.Naming.Cohort || allocations.Ours(queue) {
+		if queue := &list.Items[i]; string(queue.Spec.CohortName) == r.Naming.Cohort || managed.ByKuota(queue) {
 			queues[queue.Name] = nominal(queue)
 		}
 	}
 	for i := range all {
-		name, given := r.Naming.ClusterQueue(all[i].Name), allocations.Given{}
+		name, given := r.Naming.ClusterQueue(all[i].Name), quota.PoolResources{}
 		if all[i].DeletionTimestamp == nil { // else what is left of it shows in its queue
-			resolved, _ := allocations.InForce(&all[i], types)
+			resolved, _ := quota.Effective(&all[i], types)
 			given = nominalOf(resolved)
 		}
 		queues[name] = larger(queues[name], given)
@@ -162,8 +163,8 @@ func (r *Unallocated) queues(ctx context.Context, all []v1alpha1.ComputeAllocati
 }
 
 // sum is what is given of each pool through all queues.
-func sum(queues map[string]allocations.Given) allocations.Given {
-	all := allocations.Given{}
+func sum(queues map[string]quota.PoolResources) quota.PoolResources {
+	all := quota.PoolResources{}
 	for _, pools := range queues {
 		for pool, amounts := range pools {
 			if all[pool] == nil {
@@ -176,8 +177,8 @@ func sum(queues map[string]allocations.Given) allocations.Given {
 }
 
 // nominal is the quota that a ClusterQueue has.
-func nominal(queue *kueue.ClusterQueue) allocations.Given {
-	pools := allocations.Given{}
+func nominal(queue *kueue.ClusterQueue) quota.PoolResources {
+	pools := quota.PoolResources{}
 	for _, group := range queue.Spec.ResourceGroups {
 		for _, flavor := range group.Flavors {
 			amounts := quota.Resources{}
@@ -191,16 +192,16 @@ func nominal(queue *kueue.ClusterQueue) allocations.Given {
 }
 
 // nominalOf is the quota of an allocation.
-func nominalOf(resolved quota.Resolved) allocations.Given {
-	pools := allocations.Given{}
-	pools.Add(resolved)
+func nominalOf(resolved quota.Resolved) quota.PoolResources {
+	pools := quota.PoolResources{}
+	pools.AddNominal(resolved)
 	return pools
 }
 
 // larger takes the larger of each amount.
-func larger(a, b allocations.Given) allocations.Given {
+func larger(a, b quota.PoolResources) quota.PoolResources {
 	if a == nil {
-		a = allocations.Given{}
+		a = quota.PoolResources{}
 	}
 	for pool, amounts := range b {
 		if a[pool] == nil {

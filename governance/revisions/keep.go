@@ -32,7 +32,7 @@ const keepTries = 5
 // removes those that are too many. now is when the change was seen. Stopped
 // anywhere, it can be called again; several consoles can call it at a time.
 func Keep(ctx context.Context, store Store, object client.Object, now time.Time) error {
-	owner, data, err := describe(object)
+	owner, data, err := revisionOf(object)
 	if err != nil {
 		return err
 	}
@@ -141,8 +141,8 @@ func prune(ctx context.Context, store Store, owner Owner, kept []Revision) error
 	return nil
 }
 
-// describe says whose revision an object makes, and what it holds.
-func describe(object client.Object) (Owner, []byte, error) {
+// revisionOf returns the owner and the content of the revision of an object.
+func revisionOf(object client.Object) (Owner, []byte, error) {
 	var owner Owner
 	var data []byte
 	var err error

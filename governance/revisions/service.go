@@ -10,6 +10,7 @@ import (
 	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/change"
 	"kuota.dev/kuota/governance/cluster"
 
 	"sigs.k8s.io/yaml"
@@ -31,7 +32,7 @@ type Version struct {
 	Older, Newer int64
 	// Compared tells whether the one before is kept, or this is the first of all.
 	Compared bool
-	Changes  []allocations.FieldChange
+	Changes  []change.Field
 	Lines    []Line // as YAML that can be applied
 	// One of these has the spec; the other is nil.
 	Allocation *v1alpha1.ComputeAllocationSpec

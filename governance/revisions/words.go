@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"strings"
 
-	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/policy"
+	"kuota.dev/kuota/governance/change"
+	"kuota.dev/kuota/governance/describe"
 )
 
 // How much of a change stands in its summary: so many values, and so many
@@ -31,14 +31,14 @@ type metadata struct {
 
 // changes lists what differs between two manifests, as people call it. before
 // is empty for the first.
-func (o Owner) changes(before, after []byte) ([]allocations.FieldChange, error) {
+func (o Owner) changes(before, after []byte) ([]change.Field, error) {
 	if o.kind == kindPolicy {
-		return changesOf(before, after, policy.SpecChanges)
+		return changesOf(before, after, describe.PolicyChanges)
 	}
-	return changesOf(before, after, allocations.SpecChanges)
+	return changesOf(before, after, describe.AllocationChanges)
 }
 
-func changesOf[Spec any](before, after []byte, compare func(before, after *Spec) []allocations.FieldChange) ([]allocations.FieldChange, error) {
+func changesOf[Spec any](before, after []byte, compare func(before, after *Spec) []change.Field) ([]change.Field, error) {
 	var was *Spec
 	if len(before) > 0 {
 		was = new(Spec)
@@ -64,7 +64,7 @@ func spec(text []byte, into any) error {
 
 // summary says what changed, in short. A value that was or becomes nothing
 // stands as a dash.
-func summary(changes []allocations.FieldChange) string {
+func summary(changes []change.Field) string {
 	if len(changes) == 0 {
 		return "Only the order or the spelling of values"
 	}

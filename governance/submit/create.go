@@ -14,6 +14,7 @@ import (
 	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/audit"
 	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/rejection"
 
 	batchv1 "k8s.io/api/batch/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -141,7 +142,7 @@ func refused(err error) error {
 	if err == nil {
 		return nil
 	}
-	wrong, ok := allocations.Refusal(err)
+	wrong, ok := rejection.Fields(err)
 	if !ok {
 		err = cluster.Translate("submit task", err)
 		var ours *governance.Error
@@ -173,7 +174,7 @@ func again(err error) error {
 	var ours *governance.Error
 	if errors.As(err, &ours) && ours.Message == cluster.Unreachable {
 		ours.Message = "The cluster cannot be reached. Nothing you typed is lost: submit again in a moment. It becomes one task, even if it arrived already."
-		if allocations.Silent(err) {
+		if rejection.WebhookUnavailable(err) {
 			ours.Message = "Kueue does not answer, and no job can be made without it. Nothing you typed is lost: submit again in a moment."
 		}
 	}

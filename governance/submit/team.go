@@ -7,10 +7,10 @@ import (
 	"slices"
 
 	"kuota.dev/kuota/governance"
-	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/clusterstate"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
@@ -71,7 +71,7 @@ func (s *Service) Team(ctx context.Context, user governance.User, name string) (
 	if t.Queue == "" {
 		t.Queue = s.Naming.LocalQueue(a.Name)
 	}
-	policy, err := allocations.Policy(ctx, reader)
+	policy, err := clusterstate.Policy(ctx, reader)
 	if err != nil {
 		return Team{}, err
 	}
@@ -100,7 +100,7 @@ func (s *Service) pools(ctx context.Context, reader client.Reader, a *v1alpha1.C
 	if err := reader.Get(ctx, client.ObjectKey{Name: name}, &queue); err != nil {
 		return nil, client.IgnoreNotFound(cluster.Translate("read queue", err))
 	}
-	types, err := allocations.Catalog(ctx, reader, s.Naming.InstanceTypeLabel)
+	types, err := clusterstate.Catalog(ctx, reader, s.Naming.InstanceTypeLabel)
 	if err != nil {
 		return nil, err
 	}

@@ -5,8 +5,8 @@ import (
 	"regexp"
 
 	"kuota.dev/kuota/governance/access"
-	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/clusterstate"
 	"kuota.dev/kuota/governance/desired"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -65,7 +65,7 @@ func (s *Service) Redactor(ctx context.Context, scope access.Scope) (func(text s
 	if err != nil {
 		return nil, err
 	}
-	teams, err := allocations.Teams(ctx, reader)
+	teams, err := clusterstate.Teams(ctx, reader)
 	if err != nil {
 		return nil, err
 	}

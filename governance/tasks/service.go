@@ -8,8 +8,8 @@ import (
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/access"
-	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/clusterstate"
 	"kuota.dev/kuota/governance/loopguard"
 	"kuota.dev/kuota/governance/tasks/explain"
 
@@ -106,7 +106,7 @@ func (s *Service) within(ctx context.Context, scope access.Scope) (v viewer, err
 	default: // the watch still has those of before
 		v.index = NewIndex(time.Now)
 	}
-	teams, err := allocations.Teams(ctx, v.reader)
+	teams, err := clusterstate.Teams(ctx, v.reader)
 	if err != nil {
 		return v, err
 	}

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/clusterstate"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/tasks/explain"
 
@@ -122,7 +122,7 @@ func (s *survey) readCommon(ctx context.Context) error {
 	if err := s.reader.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
 		return cluster.Translate("list nodes", err)
 	}
-	policy, err := allocations.Policy(ctx, s.reader)
+	policy, err := clusterstate.Policy(ctx, s.reader)
 	if err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func (s *survey) rank(ctx context.Context, t *Task, c *explain.Cluster) error {
 	if t.NoWorkload || keepsClass(t) {
 		return nil
 	}
-	policy, err := allocations.Policy(ctx, s.reader)
+	policy, err := clusterstate.Policy(ctx, s.reader)
 	if err != nil {
 		return err
 	}

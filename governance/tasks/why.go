@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/admitted"
-	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/clusterstate"
 	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/enforcement"
 	"kuota.dev/kuota/governance/quota"
@@ -186,7 +186,7 @@ func (v viewer) without(ctx context.Context, t *Task, c *explain.Cluster) error 
 			slices.Sort(c.ClassNames)
 		}
 	}
-	policy, err := allocations.Policy(ctx, v.reader)
+	policy, err := clusterstate.Policy(ctx, v.reader)
 	if err == nil && policy != nil && policy.Status.Kueue != nil && len(policy.Status.Kueue.Integrations) > 0 && !slices.Contains(policy.Status.Kueue.Integrations, framework(t.Kind)) {
 		c.NotIntegrated = t.Kind
 	}

@@ -36,3 +36,11 @@ func SetReason(object metav1.Object, reason string) {
 	}
 	object.SetAnnotations(annotations)
 }
+
+// AnnotationDrain on an allocation that is deleted requeues its admitted tasks
+// instead of waiting for them.
+const AnnotationDrain = "kuota.dev/drain"
+
+// AnnotationDropClasses on a policy lists, separated by commas, the priority
+// classes to delete although unfinished tasks name them.
+const AnnotationDropClasses = "kuota.dev/drop-classes"

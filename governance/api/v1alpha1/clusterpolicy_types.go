@@ -9,6 +9,12 @@ import (
 // ClusterPolicyName is the name of the one ClusterPolicy.
 const ClusterPolicyName = "default"
 
+// The defaults of the backoff of a requeued task, in seconds.
+const (
+	DefaultBackoffBaseSeconds = 60
+	DefaultBackoffMaxSeconds  = 3600
+)
+
 // TaskPrioritization sets the order of waiting tasks.
 // +kubebuilder:validation:Enum=TaskRanking;FirstComeFirstServe
 type TaskPrioritization string

@@ -37,7 +37,7 @@ const (
 	Drain  Activation = "Drain"  // admitted tasks are requeued
 )
 
-// DefaultBorrowLimitPercent applies when an allocation names no limit.
+// DefaultBorrowLimitPercent applies when an allocation sets no limit.
 const DefaultBorrowLimitPercent = 50
 
 // Condition types of a ComputeAllocation.

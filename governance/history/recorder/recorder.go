@@ -6,9 +6,9 @@ import (
 	"sync"
 	"time"
 
-	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/capacity"
 	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/clusterstate"
 	"kuota.dev/kuota/governance/history"
 	"kuota.dev/kuota/governance/tasks"
 )
@@ -128,5 +128,5 @@ func (r *Recorder) teams(ctx context.Context) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return allocations.Teams(ctx, reader)
+	return clusterstate.Teams(ctx, reader)
 }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"kuota.dev/kuota/governance/allocations"
+	"kuota.dev/kuota/governance/clusterstate"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
 
@@ -43,7 +43,7 @@ func classless(t *tasks.Task) bool {
 
 // classes are those that a task of a team can be given, the lowest first.
 func classes(ctx context.Context, reader client.Reader, team string) ([]explain.PriorityClass, error) {
-	policy, err := allocations.Policy(ctx, reader)
+	policy, err := clusterstate.Policy(ctx, reader)
 	if err != nil {
 		return nil, err
 	}

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"kuota.dev/kuota/governance"
-	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/rejection"
 	"kuota.dev/kuota/governance/tasks"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -47,7 +47,7 @@ func refused(op string, t *tasks.Task, err error) error {
 	if err == nil {
 		return nil
 	}
-	wrong, ok := allocations.Refusal(err)
+	wrong, ok := rejection.Fields(err)
 	for _, w := range wrong {
 		if w.Path == "metadata.uid" { // another one has its name by now
 			return changed(fmt.Sprintf("%s was deleted and submitted again in between. Look at the new one before you change it.", t.Name))

@@ -1,0 +1,137 @@
+package change
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Fields returns the fields that differ between two objects in their JSON form:
+// those of the spec where there is one, else all except metadata and status.
+// They are sorted by path. Either object may be nil.
+func Fields(before, after any) ([]Field, error) {
+	old, err := leaves(before)
+	if err != nil {
+		return nil, err
+	}
+	updated, err := leaves(after)
+	if err != nil {
+		return nil, err
+	}
+	all := maps.Clone(old)
+	maps.Copy(all, updated)
+	var changes []Field
+	for _, path := range slices.Sorted(maps.Keys(all)) {
+		if old[path] != updated[path] {
+			changes = append(changes, Field{Path: path, Before: old[path], After: updated[path]})
+		}
+	}
+	return changes, nil
+}
+
+// Metadata returns those of the desired labels and annotations whose value in
+// the live object differs, sorted by name.
+func Metadata(live client.Object, desired map[string]string) []Field {
+	current := map[string]string{}
+	maps.Copy(current, live.GetLabels())
+	maps.Copy(current, live.GetAnnotations())
+	var changes []Field
+	for _, name := range slices.Sorted(maps.Keys(desired)) {
+		if current[name] != desired[name] {
+			changes = append(changes, Field{Path: name, Before: current[name], After: desired[name]})
+		}
+	}
+	return changes
+}
+
+// leaves returns the scalar values of an object by readable path.
+func leaves(object any) (map[string]string, error) {
+	values := map[string]string{}
+	text, err := json.Marshal(object)
+	if err != nil {
+		return nil, err
+	}
+	var fields map[string]any
+	if err := json.Unmarshal(text, &fields); err != nil || fields == nil {
+		return values, err
+	}
+	for _, name := range []string{"apiVersion", "kind", "metadata", "status"} {
+		delete(fields, name)
+	}
+	if spec, ok := fields["spec"].(map[string]any); ok {
+		fields = spec
+	}
+	flatten("", fields, values)
+	return values, nil
+}
+
+// separator joins the names in a path, such as
+// "ml.g5.2xlarge · nvidia.com/gpu · nominalQuota". It is not a dot, because
+// names may contain dots.
+const separator = " · "
+
+// flatten adds every scalar below value to values. Objects in a list are
+// addressed by their name, if they have one, and a list of scalars is one value.
+func flatten(path string, value any, values map[string]string) {
+	switch v := value.(type) {
+	case nil:
+	case map[string]any:
+		for name, inner := range v {
+			flatten(join(path, name), inner, values)
+		}
+	case []any:
+		flattenList(path, v, values)
+	default:
+		values[path] = fmt.Sprint(v)
+	}
+}
+
+func flattenList(path string, list []any, values map[string]string) {
+	var names []string
+	for i, inner := range list {
+		object, ok := inner.(map[string]any)
+		if !ok {
+			names = append(names, fmt.Sprint(inner))
+			continue
+		}
+		name, named := object["name"].(string)
+		if !named { // such as the only resource group of a ClusterQueue
+			element := path
+			if len(list) > 1 {
+				element = fmt.Sprintf("%s[%d]", path, i)
+			}
+			flatten(element, inner, values)
+			continue
+		}
+		names = append(names, name)
+		for field, inner := range object {
+			if field != "name" {
+				flatten(elementPath(path, name)+separator+field, inner, values)
+			}
+		}
+	}
+	if len(names) > 0 { // in list order, which can have a meaning
+		values[path] = strings.Join(names, ", ")
+	}
+}
+
+// elementPath returns the path of a named element of the list at path: the names
+// of the enclosing elements and its own, without the fields between them.
+func elementPath(path, name string) string {
+	enclosing := strings.Split(path, separator)
+	if enclosing = enclosing[:len(enclosing)-1]; len(enclosing) == 0 {
+		return name
+	}
+	return strings.Join(append(enclosing, name), separator)
+}
+
+func join(path, field string) string {
+	if path == "" {
+		return field
+	}
+	return path + "." + field
+}

@@ -1,0 +1,63 @@
+package clusterstate
+
+import (
+	"context"
+	"slices"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/cluster"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Policy returns the cluster policy, or nil if there is none. A policy that is
+// being deleted counts until it no longer exists.
+func Policy(ctx context.Context, reader client.Reader) (*v1alpha1.ClusterPolicy, error) {
+	var policy v1alpha1.ClusterPolicy
+	err := reader.Get(ctx, client.ObjectKey{Name: v1alpha1.ClusterPolicyName}, &policy)
+	switch {
+	case client.IgnoreNotFound(err) != nil:
+		return nil, cluster.Translate("read the cluster policy", err)
+	case err != nil:
+		return nil, nil
+	}
+	return &policy, nil
+}
+
+// Catalog returns the catalog of the nodes and of the pools that the policy's
+// status lists. The pools of its spec may not be applied yet. Further pools, if
+// any, come after those: the first match wins.
+func Catalog(ctx context.Context, reader client.Reader, instanceTypeLabel string, further ...v1alpha1.Pool) (catalog.Catalog, error) {
+	var nodes corev1.NodeList
+	if err := reader.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
+		return catalog.Catalog{}, cluster.Translate("list nodes", err)
+	}
+	policy, err := Policy(ctx, reader)
+	if err != nil {
+		return catalog.Catalog{}, err
+	}
+	input := catalog.Input{Nodes: nodes.Items, InstanceTypeLabel: instanceTypeLabel, Pools: further}
+	if policy != nil {
+		input.Pools, input.Reported = slices.Concat(policy.Status.Pools, further), policy.Status.ReportedTypes
+	}
+	return catalog.New(input), nil
+}
+
+// Teams returns the name of the team of each team namespace, from the status
+// that the controller writes. The namespace's own labels are not trusted: a
+// member may have set them.
+func Teams(ctx context.Context, reader client.Reader) (map[string]string, error) {
+	var list v1alpha1.ComputeAllocationList
+	if err := reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, cluster.Translate("list allocations", err)
+	}
+	teams := make(map[string]string, len(list.Items))
+	for i := range list.Items {
+		if namespace := list.Items[i].Status.Namespace; namespace != "" {
+			teams[namespace] = list.Items[i].Name
+		}
+	}
+	return teams, nil
+}

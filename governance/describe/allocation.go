@@ -1,0 +1,178 @@
+package describe
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/change"
+	"kuota.dev/kuota/governance/quota"
+)
+
+// AllocationChanges returns all differences between two specs, with amounts as
+// they were entered, without defaults. before is nil for a new allocation.
+func AllocationChanges(before, after *v1alpha1.ComputeAllocationSpec) []change.Field {
+	old := before
+	if old == nil {
+		old = &v1alpha1.ComputeAllocationSpec{}
+	}
+	changes := rowChanges("Quota, ", old.Quota, after.Quota)
+	if was, is := rowOrder(old.Quota), rowOrder(after.Quota); was != is && (len(old.Quota) > 1 || len(after.Quota) > 1) {
+		changes = append(changes, change.Field{Path: "Order of preference", Before: was, After: is})
+	}
+	changes = append(changes, rowChanges("Borrow limit, ", old.Sharing.BorrowLimits, after.Sharing.BorrowLimits)...)
+	return append(changes, AllocationSettings(before, after)...)
+}
+
+// AllocationSettings returns the differences between two specs outside the rows
+// of quota. before is nil for a new allocation.
+func AllocationSettings(before, after *v1alpha1.ComputeAllocationSpec) []change.Field {
+	changes := differences(before, after, []setting[v1alpha1.ComputeAllocationSpec]{
+		{"Display name", func(s *v1alpha1.ComputeAllocationSpec) string { return s.DisplayName }},
+		{"Description", func(s *v1alpha1.ComputeAllocationSpec) string { return s.Description }},
+		{"Queue", func(s *v1alpha1.ComputeAllocationSpec) string { return activation(s.Activation) }},
+		{"Existing namespace", func(s *v1alpha1.ComputeAllocationSpec) string { return s.Namespace }},
+	})
+	changes = append(changes, memberChanges(before, after)...)
+	return append(changes, differences(before, after, []setting[v1alpha1.ComputeAllocationSpec]{
+		{"Fair-share weight", func(s *v1alpha1.ComputeAllocationSpec) string { return fmt.Sprint(s.FairShareWeight) }},
+		{"Lending and borrowing", func(s *v1alpha1.ComputeAllocationSpec) string { return strategy(s.Sharing.Strategy) }},
+		{"Borrow limit", func(s *v1alpha1.ComputeAllocationSpec) string { return borrowLimit(s.Sharing) }},
+		{"Preemption within the team", func(s *v1alpha1.ComputeAllocationSpec) string { return withinTeam(s.Preemption) }},
+		{"Namespace ceiling", func(s *v1alpha1.ComputeAllocationSpec) string { return yesNo(s.NamespaceCeiling) }},
+		{"Default queue", func(s *v1alpha1.ComputeAllocationSpec) string { return yesNo(s.DefaultQueue) }},
+	})...)
+}
+
+// rowChanges returns the rows that are added, changed or removed: those of the
+// new spec in its order, then those that are removed.
+func rowChanges(prefix string, before, after []v1alpha1.QuotaRow) (changes []change.Field) {
+	old, updated := map[string]string{}, map[string]string{}
+	for _, row := range before {
+		old[rowName(row)] = Amounts(row.Amounts)
+	}
+	for _, row := range after {
+		name := rowName(row)
+		updated[name] = Amounts(row.Amounts)
+		if old[name] != updated[name] {
+			changes = append(changes, change.Field{Path: prefix + name, Before: old[name], After: updated[name]})
+		}
+	}
+	for _, row := range before {
+		name := rowName(row)
+		if _, kept := updated[name]; !kept {
+			changes = append(changes, change.Field{Path: prefix + name, Before: old[name]})
+		}
+	}
+	return changes
+}
+
+// rowName returns the instance type or the pool of a row; a row has one of both.
+func rowName(row v1alpha1.QuotaRow) string { return row.InstanceType + row.Pool }
+
+func rowOrder(rows []v1alpha1.QuotaRow) string {
+	names := make([]string, len(rows))
+	for i, row := range rows {
+		names[i] = rowName(row)
+	}
+	return strings.Join(names, ", ")
+}
+
+// memberChanges returns each member that is added or removed.
+func memberChanges(before, after *v1alpha1.ComputeAllocationSpec) []change.Field {
+	var old []v1alpha1.Member
+	if before != nil {
+		old = before.Members
+	}
+	var changes []change.Field
+	for _, m := range old {
+		if !slices.Contains(after.Members, m) {
+			changes = append(changes, change.Field{Path: "Member", Before: m.Kind + " " + m.Name})
+		}
+	}
+	for _, m := range after.Members {
+		if !slices.Contains(old, m) {
+			changes = append(changes, change.Field{Path: "Member", After: m.Kind + " " + m.Name})
+		}
+	}
+	return changes
+}
+
+// Amounts returns the amounts of a row as they were entered, without defaults.
+func Amounts(a v1alpha1.Amounts) string {
+	count := func(n int64, noun string) string {
+		if n != 1 {
+			noun += "s"
+		}
+		return fmt.Sprintf("%d %s", n, noun)
+	}
+	var parts []string
+	if a.Instances != nil {
+		parts = append(parts, count(*a.Instances, "instance"))
+	}
+	if a.Accelerators != nil {
+		parts = append(parts, count(*a.Accelerators, "accelerator"))
+	}
+	if p := a.Partition; p != nil {
+		parts = append(parts, fmt.Sprintf("%d × %s", p.Count, p.Profile))
+	}
+	if a.VCPU != nil {
+		parts = append(parts, quota.Amount(catalog.CPU, a.VCPU.MilliValue()))
+	}
+	if a.Memory != nil {
+		parts = append(parts, quota.Amount(catalog.Memory, a.Memory.Value()))
+	}
+	return strings.Join(parts, " · ")
+}
+
+func activation(a v1alpha1.Activation) string {
+	switch a {
+	case v1alpha1.Hold:
+		return "Held"
+	case v1alpha1.Drain:
+		return "Drained"
+	}
+	return "Active"
+}
+
+func strategy(s v1alpha1.SharingStrategy) string {
+	switch s {
+	case v1alpha1.Lend:
+		return "Lends, never borrows"
+	case v1alpha1.DontLend:
+		return "Neither lends nor borrows"
+	}
+	return "Lends and borrows"
+}
+
+// borrowLimit returns the borrow limit of a team that borrows. Absolute limits
+// are only counted: their amounts are rows of their own.
+func borrowLimit(s v1alpha1.Sharing) string {
+	if s.Strategy == v1alpha1.Lend || s.Strategy == v1alpha1.DontLend {
+		return ""
+	}
+	text := fmt.Sprintf("%d %%", v1alpha1.DefaultBorrowLimitPercent)
+	switch {
+	case s.Unlimited:
+		text = "Unlimited"
+	case s.BorrowLimitPercent != nil:
+		text = fmt.Sprintf("%d %%", *s.BorrowLimitPercent)
+	}
+	switch n := len(s.BorrowLimits); n {
+	case 0:
+	case 1:
+		text += ", other limits in 1 pool"
+	default:
+		text += fmt.Sprintf(", other limits in %d pools", n)
+	}
+	return text
+}
+
+func withinTeam(p v1alpha1.Preemption) string {
+	if p.WithinTeam == v1alpha1.PreemptNever {
+		return "Never"
+	}
+	return "Lower priority"
+}

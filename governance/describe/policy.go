@@ -1,0 +1,183 @@
+package describe
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/change"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+)
+
+// PolicyChanges returns all differences between two specs. before is nil for a
+// new policy.
+func PolicyChanges(before, after *v1alpha1.ClusterPolicySpec) []change.Field {
+	old, updated := map[string]string{}, map[string]string{}
+	var names []string
+	describe := func(into map[string]string, classes []v1alpha1.PriorityClass) {
+		for _, class := range classes {
+			if !slices.Contains(names, class.Name) {
+				names = append(names, class.Name)
+			}
+			into[class.Name] = priorityClass(class)
+		}
+	}
+	describe(updated, after.PriorityClasses)
+	if before != nil {
+		describe(old, before.PriorityClasses)
+	}
+	changes := PolicySettings(before, after)
+	for _, name := range names {
+		if old[name] != updated[name] {
+			changes = append(changes, change.Field{Path: "Priority class " + name, Before: old[name], After: updated[name]})
+		}
+	}
+	return changes
+}
+
+// PolicySettings returns the differences between two specs outside the priority
+// classes. before is nil for a new policy.
+func PolicySettings(before, after *v1alpha1.ClusterPolicySpec) []change.Field {
+	changes := differences(before, after, []setting[v1alpha1.ClusterPolicySpec]{
+		{"Task prioritization", func(s *v1alpha1.ClusterPolicySpec) string { return Prioritization(s.TaskPrioritization) }},
+		{"Idle compute", func(s *v1alpha1.ClusterPolicySpec) string { return IdleCompute(s.IdleCompute.Strategy) }},
+		{"Lend unallocated compute", func(s *v1alpha1.ClusterPolicySpec) string { return yesNo(s.IdleCompute.ShareUnallocated) }},
+		{"Gang scheduling", func(s *v1alpha1.ClusterPolicySpec) string { return gangScheduling(&s.GangScheduling) }},
+		{"Preemption loops", func(s *v1alpha1.ClusterPolicySpec) string { return PreemptionLoops(s.PreemptionLoops) }},
+		{"Enforcement", func(s *v1alpha1.ClusterPolicySpec) string { return Enforcement(s.Enforcement) }},
+	})
+	old, updated := map[string]string{}, map[string]string{}
+	if before != nil {
+		for _, pool := range before.Pools {
+			old[pool.Name] = PoolMatch(pool.Match)
+		}
+	}
+	for _, pool := range after.Pools {
+		updated[pool.Name] = PoolMatch(pool.Match)
+	}
+	all := maps.Clone(old)
+	maps.Copy(all, updated)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if old[name] != updated[name] {
+			changes = append(changes, change.Field{Path: "Pool " + name, Before: old[name], After: updated[name]})
+		}
+	}
+	return changes
+}
+
+// Prioritization returns the words for a task prioritization.
+func Prioritization(p v1alpha1.TaskPrioritization) string {
+	return wordsOr(p, map[v1alpha1.TaskPrioritization]string{
+		v1alpha1.TaskRanking: "By priority class", v1alpha1.FirstComeFirstServe: "First come, first served",
+	})
+}
+
+// IdleCompute returns the words for a strategy for idle compute.
+func IdleCompute(s v1alpha1.IdleComputeStrategy) string {
+	return wordsOr(s, map[v1alpha1.IdleComputeStrategy]string{
+		v1alpha1.IdleFairShare: "Fair share", v1alpha1.IdleFirstComeFirstServe: "First come, first served",
+	})
+}
+
+// Enforcement returns the words for an enforcement.
+func Enforcement(e v1alpha1.Enforcement) string {
+	return wordsOr(e, map[v1alpha1.Enforcement]string{v1alpha1.RequireQueue: "Require a queue", v1alpha1.EnforcementNone: "Off"})
+}
+
+// PreemptionLoops returns the words for the handling of preemption loops.
+func PreemptionLoops(l v1alpha1.PreemptionLoops) string {
+	return wordsOr(l, map[v1alpha1.PreemptionLoops]string{"": "Break them", v1alpha1.BreakLoops: "Break them", v1alpha1.WarnOfLoops: "Warn only"})
+}
+
+// RequeuingOrder returns the words for the queue position of a requeued task, by
+// requeuing.timestamp.
+func RequeuingOrder(timestamp string) string {
+	return wordsOr(timestamp, map[string]string{"Eviction": "Behind others", "Creation": "Where it was"})
+}
+
+func wordsOr[T ~string](value T, words map[T]string) string {
+	if text, ok := words[value]; ok {
+		return text
+	}
+	return string(value)
+}
+
+// Duration returns a duration without zero units, such as 5m instead of 5m0s;
+// empty for nil.
+func Duration(d *metav1.Duration) string {
+	if d == nil {
+		return ""
+	}
+	text := d.Duration.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
+// PoolMatch returns the nodes of a pool, such as "all H100 nodes".
+func PoolMatch(m v1alpha1.PoolMatch) string {
+	switch {
+	case m.Accelerator != "":
+		return "all " + m.Accelerator + " nodes"
+	case m.InstanceFamily != "":
+		return "family " + m.InstanceFamily
+	case len(m.InstanceTypes) > 0:
+		return "types " + strings.Join(m.InstanceTypes, ", ")
+	}
+	return "nodes labeled " + Labels(m.NodeLabels)
+}
+
+// Labels returns labels sorted by key, such as "rack=4, zone=a".
+func Labels(labels map[string]string) string {
+	var pairs []string
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		pairs = append(pairs, key+"="+labels[key])
+	}
+	return strings.Join(pairs, ", ")
+}
+
+// gangScheduling includes the times only while gang scheduling is on.
+func gangScheduling(g *v1alpha1.GangScheduling) string {
+	if !g.Enabled {
+		return "Off"
+	}
+	requeuing := &g.Requeuing
+	parts := []string{"ready within " + cmp.Or(Duration(g.Timeout), "5m"), "recovery within " + recoveryTimeout(g.RecoveryTimeout)}
+	if g.BlockAdmission {
+		parts = append(parts, "one task at a time")
+	}
+	limit := "without limit"
+	switch n := requeuing.BackoffLimitCount; {
+	case n != nil && *n == 1:
+		limit = "once"
+	case n != nil:
+		limit = fmt.Sprintf("at most %d times", *n)
+	}
+	parts = append(parts, fmt.Sprintf("requeued %s, %s, with pauses from %d to %d s", limit, strings.ToLower(RequeuingOrder(requeuing.Timestamp)),
+		ptr.Deref(requeuing.BackoffBaseSeconds, v1alpha1.DefaultBackoffBaseSeconds), ptr.Deref(requeuing.BackoffMaxSeconds, v1alpha1.DefaultBackoffMaxSeconds)))
+	return "On: " + strings.Join(parts, "; ")
+}
+
+func recoveryTimeout(d *metav1.Duration) string {
+	if d != nil && d.Duration == 0 {
+		return "ever"
+	}
+	return cmp.Or(Duration(d), "5m")
+}
+
+func priorityClass(class v1alpha1.PriorityClass) string {
+	text := fmt.Sprintf("weight %d", ptr.Deref(class.Weight, 0))
+	if class.Description != "" {
+		text += ", " + class.Description
+	}
+	return text
+}

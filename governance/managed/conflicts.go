@@ -1,0 +1,126 @@
+package managed
+
+import (
+	"context"
+	"fmt"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/desired"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// fields are the fields of an allocation that ask for an optional object, by the
+// object's kind and name. A conflict with any other object is one of the
+// allocation's name.
+var fields = map[[2]string]string{
+	{"LocalQueue", desired.DefaultQueueName}: "spec.defaultQueue",
+	{"RoleBinding", desired.MembersName}:     "spec.members",
+	{"ResourceQuota", desired.CeilingName}:   "spec.namespaceCeiling",
+	{"LimitRange", desired.CeilingName}:      "spec.namespaceCeiling",
+}
+
+// Conflicts returns the existing objects that have a name an allocation needs and
+// belong to someone else, each beside the field of the allocation that needs it.
+// The form rejects the allocation with these sentences before it is saved. The
+// controller shows them in the Ready condition and writes nothing.
+func Conflicts(ctx context.Context, reader client.Reader, allocation *v1alpha1.ComputeAllocation, objects desired.Objects) ([]governance.FieldError, error) {
+	var all []governance.FieldError
+	conflict, err := namespaceConflict(ctx, reader, allocation, *objects.Namespace.GetName())
+	if err != nil {
+		return nil, err
+	}
+	if conflict != nil {
+		all = append(all, *conflict)
+	}
+	flavor := 0
+	var ofFlavors []governance.FieldError
+	for _, object := range Objects(objects) {
+		isFlavor := object.Kind == "ResourceFlavor"
+		owner := allocation.Name
+		if isFlavor {
+			owner = "" // teams share flavors
+		}
+		conflict, err := objectConflict(ctx, reader, object, owner)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case isFlavor:
+			if conflict != nil {
+				conflict.Path = "spec.quota"
+				if flavor < len(allocation.Spec.Quota) {
+					conflict.Path = fmt.Sprintf("spec.quota[%d].instanceType", flavor)
+				}
+				ofFlavors = append(ofFlavors, *conflict)
+			}
+			flavor++
+		case conflict != nil:
+			if path, ok := fields[[2]string{object.Kind, object.Key.Name}]; ok {
+				conflict.Path = path
+			}
+			all = append(all, *conflict)
+		}
+	}
+	return append(all, ofFlavors...), nil
+}
+
+// namespaceConflict returns what prevents an allocation from using a namespace;
+// nil for nothing.
+func namespaceConflict(ctx context.Context, reader client.Reader, allocation *v1alpha1.ComputeAllocation, name string) (*governance.FieldError, error) {
+	var namespace corev1.Namespace
+	err := reader.Get(ctx, client.ObjectKey{Name: name}, &namespace)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, cluster.Translate("read namespace", err)
+	}
+	path := "metadata.name"
+	if allocation.Spec.Namespace != "" {
+		path = "spec.namespace"
+	}
+	owner := namespace.Annotations[desired.AnnotationTeam]
+	switch {
+	case namespace.DeletionTimestamp != nil:
+		return &governance.FieldError{Path: path, Message: fmt.Sprintf("namespace %s is being deleted; wait until it is deleted", name)}, nil
+	case owner == allocation.Name:
+		return nil, nil
+	case owner != "" && namespace.Labels[desired.LabelGoverned] == "true":
+		return &governance.FieldError{Path: path, Message: fmt.Sprintf("namespace %s belongs to another team; choose another name", name)}, nil
+	case owner != "":
+		return &governance.FieldError{Path: path, Message: fmt.Sprintf("namespace %s belonged to team %s and may contain its data; choose another, or remove annotation %s from it", name, owner, desired.AnnotationTeam)}, nil
+	case allocation.Spec.Namespace == "":
+		return &governance.FieldError{Path: path, Message: fmt.Sprintf("namespace %s already exists; choose another name, or set spec.namespace of the allocation to take it over", name)}, nil
+	}
+	return nil, nil
+}
+
+// objectConflict returns what prevents Kuota from writing an object: it exists and
+// is not Kuota's, belongs to another team than owner, or is being deleted. An
+// object without an owner may belong to any team. A flavor that is being deleted
+// is no conflict, because its queues keep working.
+func objectConflict(ctx context.Context, reader client.Reader, object Object, owner string) (*governance.FieldError, error) {
+	kind, name := object.Kind, object.Key.Name
+	err := reader.Get(ctx, object.Key, object.Live)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, cluster.Translate("read "+kind, err)
+	}
+	team := object.Live.GetLabels()[desired.LabelTeam]
+	switch {
+	case !ByKuota(object.Live):
+		return &governance.FieldError{Path: "metadata.name", Message: fmt.Sprintf("%s %s exists and is not managed by Kuota; delete it, or choose another name", kind, name)}, nil
+	case owner != "" && team != "" && team != owner:
+		return &governance.FieldError{Path: "metadata.name", Message: fmt.Sprintf("%s %s belongs to another team; choose another name", kind, name)}, nil
+	case owner != "" && object.Live.GetDeletionTimestamp() != nil:
+		return &governance.FieldError{Path: "metadata.name", Message: fmt.Sprintf("%s %s is being deleted; it is removed when its last task finishes", kind, name)}, nil
+	}
+	return nil, nil
+}

@@ -1,0 +1,97 @@
+package managed
+
+import (
+	"slices"
+
+	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/desired"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	applymeta "k8s.io/client-go/applyconfigurations/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// Object is one object that Kuota writes. Desired and Metadata are nil where the
+// object is only read or removed.
+type Object struct {
+	Kind     string
+	Key      client.ObjectKey
+	Live     client.Object // an empty object of its kind, to read the existing one into
+	Desired  runtime.ApplyConfiguration
+	Metadata *applymeta.ObjectMetaApplyConfiguration // of Desired
+}
+
+// NewObject returns the object that desired describes.
+func NewObject(kind string, live client.Object, desired runtime.ApplyConfiguration, metadata *applymeta.ObjectMetaApplyConfiguration) Object {
+	key := client.ObjectKey{Name: *metadata.Name}
+	if metadata.Namespace != nil {
+		key.Namespace = *metadata.Namespace
+	}
+	return Object{kind, key, live, desired, metadata}
+}
+
+// Objects returns the objects of an allocation except its namespace, in the order
+// in which they are applied. Members come last, so that they can submit only
+// once the queue exists.
+func Objects(objects desired.Objects) []Object {
+	var all []Object
+	for _, flavor := range objects.Flavors {
+		all = append(all, NewObject("ResourceFlavor", &kueue.ResourceFlavor{}, flavor, flavor.ObjectMetaApplyConfiguration))
+	}
+	queue, local := objects.ClusterQueue, objects.LocalQueue
+	all = append(all, NewObject("ClusterQueue", &kueue.ClusterQueue{}, queue, queue.ObjectMetaApplyConfiguration))
+	if o := objects.Defaults; o != nil { // before the ceiling, which rejects pods without requests
+		all = append(all, NewObject("LimitRange", &corev1.LimitRange{}, o, o.ObjectMetaApplyConfiguration))
+	}
+	if o := objects.Ceiling; o != nil {
+		all = append(all, NewObject("ResourceQuota", &corev1.ResourceQuota{}, o, o.ObjectMetaApplyConfiguration))
+	}
+	all = append(all, NewObject("LocalQueue", &kueue.LocalQueue{}, local, local.ObjectMetaApplyConfiguration))
+	if o := objects.DefaultQueue; o != nil {
+		all = append(all, NewObject("LocalQueue", &kueue.LocalQueue{}, o, o.ObjectMetaApplyConfiguration))
+	}
+	if o := objects.Members; o != nil {
+		all = append(all, NewObject("RoleBinding", &rbacv1.RoleBinding{}, o, o.ObjectMetaApplyConfiguration))
+	}
+	return all
+}
+
+// Optional returns the objects that an allocation may have in its namespace, in
+// the order in which they are removed: first the members' access, then their
+// queue, then its limits.
+func Optional(namespace string) []Object {
+	object := func(kind, name string, live client.Object) Object {
+		return Object{Kind: kind, Key: client.ObjectKey{Namespace: namespace, Name: name}, Live: live}
+	}
+	return []Object{
+		object("RoleBinding", desired.MembersName, &rbacv1.RoleBinding{}),
+		object("LocalQueue", desired.DefaultQueueName, &kueue.LocalQueue{}),
+		object("ResourceQuota", desired.CeilingName, &corev1.ResourceQuota{}),
+		object("LimitRange", desired.CeilingName, &corev1.LimitRange{}),
+	}
+}
+
+// Unwanted returns those of the Optional objects that an allocation does not
+// have.
+func Unwanted(objects desired.Objects) []Object {
+	wanted := map[string]bool{}
+	for _, object := range Objects(objects) {
+		wanted[object.Kind+" "+object.Key.Name] = true
+	}
+	return slices.DeleteFunc(Optional(*objects.Namespace.GetName()), func(o Object) bool { return wanted[o.Kind+" "+o.Key.Name] })
+}
+
+// ByKuota reports whether Kuota manages an object: it has Kuota's label or, if
+// someone removed the label, the controller still owns fields of it.
+func ByKuota(object client.Object) bool {
+	if object.GetLabels()[desired.LabelManagedBy] == desired.ManagedBy {
+		return true
+	}
+	return slices.ContainsFunc(object.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool {
+		return f.Manager == cluster.FieldManager && f.Operation == metav1.ManagedFieldsOperationApply
+	})
+}

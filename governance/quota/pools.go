@@ -1,0 +1,121 @@
+package quota
+
+import (
+	"fmt"
+	"strings"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/catalog"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+)
+
+// Effective returns the quota of an allocation: that of its spec or, while the
+// spec is invalid, the quota that was applied last and that Kueue still has.
+// current reports whether it is that of the spec.
+func Effective(allocation *v1alpha1.ComputeAllocation, types catalog.Catalog) (resolved Resolved, current bool) {
+	ready := meta.FindStatusCondition(allocation.Status.Conditions, v1alpha1.ConditionReady)
+	if ready != nil && ready.Reason == v1alpha1.ReasonBlocked && len(allocation.Status.Quota) == 0 {
+		return Resolved{}, false // blocked by a conflict, and never applied
+	}
+	resolved, errs := Resolve(&allocation.Spec, types)
+	if len(errs) == 0 {
+		return resolved, true
+	}
+	return Applied(allocation), false
+}
+
+// Applied returns the quota that the controller applied last, from the status;
+// without pools if it never applied any.
+func Applied(allocation *v1alpha1.ComputeAllocation) Resolved {
+	resolved := Resolved{Lends: allocation.Spec.Sharing.Strategy != v1alpha1.DontLend}
+	for _, applied := range allocation.Status.Quota {
+		pool := Pool{Name: applied.Pool, Nominal: Resources{}, Limit: Resources{}, LimitOnly: true}
+		for _, r := range applied.Resources {
+			pool.Nominal[r.Name] = InUnit(r.Name, r.Nominal)
+			pool.LimitOnly = pool.LimitOnly && r.Nominal.IsZero()
+			switch {
+			case r.BorrowLimit == nil:
+				pool.Limit = nil
+			case pool.Limit != nil:
+				pool.Limit[r.Name] = InUnit(r.Name, *r.BorrowLimit)
+			}
+		}
+		resolved.Pools = append(resolved.Pools, pool)
+	}
+	return resolved
+}
+
+// PoolResources are resources by pool: nominal quota that is allocated, or usage.
+type PoolResources map[string]Resources
+
+// Allocated returns the sum of the nominal quota of all allocations except the
+// one with the given name.
+func Allocated(all []v1alpha1.ComputeAllocation, types catalog.Catalog, except string) PoolResources {
+	allocated := PoolResources{}
+	for i := range all {
+		if all[i].Name != except {
+			resolved, _ := Effective(&all[i], types)
+			allocated.AddNominal(resolved)
+		}
+	}
+	return allocated
+}
+
+// Add adds resources of one pool.
+func (p PoolResources) Add(pool string, resources Resources) {
+	if p[pool] == nil {
+		p[pool] = Resources{}
+	}
+	p[pool].Add(resources)
+}
+
+// AddNominal adds the nominal quota of one allocation.
+func (p PoolResources) AddNominal(resolved Resolved) {
+	for _, pool := range resolved.Pools {
+		p.Add(pool.Name, pool.Nominal)
+	}
+}
+
+// Excess is one resource of one pool of which more is allocated than the pool
+// has, in the unit of Resources.
+type Excess struct {
+	Pool, Resource      string
+	Allocated, Physical int64
+}
+
+// Exceeding returns what is allocated beyond the physical resources of these
+// pools, in the order of the pools and then of Compare. Of partitions a pool has
+// what its nodes report.
+func (p PoolResources) Exceeding(pools []Pool, types catalog.Catalog) []Excess {
+	var excess []Excess
+	for _, of := range pools {
+		pool, ok := types.Find(of.Name)
+		if !ok {
+			continue
+		}
+		for _, resource := range p[of.Name].Names() {
+			if allocated, physical := p[of.Name][resource], pool.There[resource]; allocated > physical {
+				excess = append(excess, Excess{Pool: of.Name, Resource: resource, Allocated: allocated, Physical: physical})
+			}
+		}
+	}
+	return excess
+}
+
+// DescribeExcess returns the excess as one text, each pool once, such as
+// "ml.g6.12xlarge: 10 of 8 GPUs and 120 of 96 vCPU allocated".
+func DescribeExcess(excess []Excess) string {
+	var pools []string
+	amounts := map[string][]string{}
+	for _, e := range excess {
+		if amounts[e.Pool] == nil {
+			pools = append(pools, e.Pool)
+		}
+		amounts[e.Pool] = append(amounts[e.Pool], fmt.Sprintf("%s of %s", Grouped(e.Resource, e.Allocated), Amount(e.Resource, e.Physical)))
+	}
+	for i, pool := range pools {
+		pools[i] = fmt.Sprintf("%s: %s allocated", pool, and(amounts[pool]))
+	}
+	return strings.Join(pools, "; ")
+}

@@ -1,0 +1,76 @@
+package quota_test
+
+import (
+	"testing"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/quota"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func team(name, instanceType string, gpus int64) v1alpha1.ComputeAllocation {
+	return v1alpha1.ComputeAllocation{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       v1alpha1.ComputeAllocationSpec{Quota: []v1alpha1.QuotaRow{{InstanceType: instanceType, Amounts: v1alpha1.Amounts{Accelerators: &gpus}}}},
+	}
+}
+
+// What counts as given out is what is in Kueue, or is about to be.
+func TestGivenOut(t *testing.T) {
+	node := corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{catalog.InstanceTypeLabel: "ml.g6.12xlarge"}}}
+	types := catalog.New(catalog.Input{Nodes: []corev1.Node{node}, InstanceTypeLabel: catalog.InstanceTypeLabel})
+
+	blocked := team("blocked", "ml.g6.12xlarge", 16)
+	blocked.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonBlocked}}
+	// Was right once, and its queue still has what it had then.
+	spoilt := team("spoilt", "ml.none", 16)
+	spoilt.Status.Quota = []v1alpha1.PoolQuota{{Pool: "ml.g6.12xlarge", Resources: []v1alpha1.ResourceQuota{{Name: catalog.GPU, Nominal: resource.MustParse("1")}}}}
+	wrong := team("wrong", "ml.none", 16)
+
+	all := []v1alpha1.ComputeAllocation{team("a", "ml.g6.12xlarge", 2), team("b", "ml.g6.12xlarge", 1), blocked, spoilt, wrong}
+	if got := quota.Allocated(all, types, "")["ml.g6.12xlarge"][catalog.GPU]; got != 4 {
+		t.Errorf("%d GPUs are given out, want 2 + 1 + 1", got)
+	}
+	allocated := quota.Allocated(all, types, "a")
+	if got := allocated["ml.g6.12xlarge"][catalog.GPU]; got != 2 {
+		t.Errorf("%d GPUs are given to others than a, want 1 + 1", got)
+	}
+	mine, _ := quota.Effective(&all[0], types)
+	if over := allocated.Exceeding(mine.Pools, types); len(over) != 0 {
+		t.Errorf("2 of 4 GPUs are too many: %v", over)
+	}
+	allocated.AddNominal(mine)
+	allocated.AddNominal(mine)
+	over := allocated.Exceeding(mine.Pools, types)
+	if got, want := quota.DescribeExcess(over), "ml.g6.12xlarge: 6 of 4 GPUs, 60 of 48 vCPU, 240 of 192 GiB and 3 of 1 network device allocated"; got != want {
+		t.Errorf("6 of 4 GPUs are told as %q, want %q", got, want)
+	}
+}
+
+// Partitions are there as nodes report them, and a pool of several types is
+// looked at as a whole.
+func TestOverByPool(t *testing.T) {
+	cut := func(instanceType string, partitions string) corev1.Node {
+		n := corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{catalog.InstanceTypeLabel: instanceType}}}
+		n.Status.Capacity = corev1.ResourceList{"nvidia.com/mig-1g.10gb": resource.MustParse(partitions)}
+		return n
+	}
+	types := catalog.New(catalog.Input{
+		Nodes:             []corev1.Node{cut("ml.p4d.24xlarge", "4"), cut("ml.p4de.24xlarge", "6")},
+		InstanceTypeLabel: catalog.InstanceTypeLabel,
+		Pools:             []v1alpha1.Pool{{Name: "a100", Match: v1alpha1.PoolMatch{Accelerator: "A100"}}},
+	})
+	parts := team("parts", "ml.p4d.24xlarge", 0)
+	parts.Spec.Quota[0].Amounts = v1alpha1.Amounts{Partition: &v1alpha1.Partition{Profile: "mig-1g.10gb", Count: 11}}
+	whole := team("whole", "ml.p4de.24xlarge", 16)
+	allocated := quota.Allocated([]v1alpha1.ComputeAllocation{parts, whole}, types, "")
+	mine, _ := quota.Effective(&parts, types)
+	over := allocated.Exceeding(mine.Pools, types)
+	if got, want := quota.DescribeExcess(over), "a100: 210.857 of 192 vCPU, 2,530.285 of 2,304 GiB, 9 of 8 network devices and 11 of 10 mig-1g.10gb allocated"; got != want {
+		t.Errorf("what is over is told as %q, want %q", got, want)
+	}
+}
