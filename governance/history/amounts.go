@@ -9,84 +9,84 @@ import (
 	"time"
 )
 
-// interval is a time over which an amount held.
+// interval is a period in which a series had one value.
 type interval struct {
-	holder int64
-	stretch
+	series int64
+	timeRange
 	amount int64
 }
 
-// sums are integrals over periods, by holder and begin of the period.
-type sums map[[2]int64]*sum
+// amountRollups are integrals by series and start of the first period.
+type amountRollups map[[2]int64]*amountRollup
 
-// sum is what each of so many periods in a row comes to.
-type sum struct{ times, amount, known int64 }
+// amountRollup is the integral over each of times consecutive periods.
+type amountRollup struct{ times, amount, known int64 }
 
-// add adds an interval: a part of a period at each end, and between them as many
-// whole ones as there are, in one row.
-func (s sums) add(i interval, period int64) {
-	whole, rest := i.whole(period)
+// add adds an interval: the partial periods at its ends, and one row for all whole
+// periods between them.
+func (s amountRollups) add(i interval, period int64) {
+	whole, rest := i.splitPeriods(period)
 	if whole.from < whole.to {
-		s.of(i.holder, whole.from, (whole.to-whole.from)/period).add(i.amount, period)
+		s.of(i.series, whole.from, (whole.to-whole.from)/period).add(i.amount, period)
 	}
 	for _, edge := range rest {
 		if middle := ceil(edge.from, period); edge.from < middle && middle < edge.to {
-			s.of(i.holder, floor(edge.from, period), 1).add(i.amount, middle-edge.from)
+			s.of(i.series, floor(edge.from, period), 1).add(i.amount, middle-edge.from)
 			edge.from = middle
 		}
-		s.of(i.holder, floor(edge.from, period), 1).add(i.amount, edge.to-edge.from)
+		s.of(i.series, floor(edge.from, period), 1).add(i.amount, edge.to-edge.from)
 	}
 }
 
-func (s sums) of(holder, start, times int64) *sum {
-	key := [2]int64{holder, start}
+func (s amountRollups) of(series, start, times int64) *amountRollup {
+	key := [2]int64{series, start}
 	if s[key] == nil {
-		s[key] = &sum{times: times}
+		s[key] = &amountRollup{times: times}
 	}
 	return s[key]
 }
 
-func (s *sum) add(amount, millis int64) {
-	s.amount += amount * millis
-	s.known += millis
+func (r *amountRollup) add(amount, millis int64) {
+	r.amount += amount * millis
+	r.known += millis
 }
 
-// keep keeps intervals that ended, and adds them to the hours and days that they
-// lie in.
-func (t *tx) keep(ended []interval) error {
+// storeIntervals inserts intervals that ended, and adds them to the rollups of
+// their hours and days.
+func (t *tx) storeIntervals(ended []interval) error {
 	var rows [][]any
-	hours, days := sums{}, sums{}
+	hours, days := amountRollups{}, amountRollups{}
 	for _, i := range ended {
-		rows = append(rows, []any{i.holder, i.from, i.to, i.amount})
+		rows = append(rows, []any{i.series, i.from, i.to, i.amount})
 		hours.add(i, hour)
 		days.add(i, day)
 	}
 	if err := t.insert("amounts (holder, began, ended, amount)", rows, "", nil); err != nil {
 		return err
 	}
-	for table, sums := range map[string]sums{"amount_hours": hours, "amount_days": days} {
+	for table, rollups := range map[string]amountRollups{"amount_hours": hours, "amount_days": days} {
 		rows = nil
-		for key, sum := range sums {
-			rows = append(rows, []any{key[0], key[1], sum.times, sum.amount, sum.known})
+		for key, r := range rollups {
+			rows = append(rows, []any{key[0], key[1], r.times, r.amount, r.known})
 		}
-		adding := "ON CONFLICT (holder, start) DO UPDATE SET amount_ms = t.amount_ms + excluded.amount_ms, known_ms = t.known_ms + excluded.known_ms"
-		if err := t.insert(table+" AS t (holder, start, times, amount_ms, known_ms)", rows, adding, nil); err != nil {
+		onConflict := "ON CONFLICT (holder, start) DO UPDATE SET amount_ms = t.amount_ms + excluded.amount_ms, known_ms = t.known_ms + excluded.known_ms"
+		if err := t.insert(table+" AS t (holder, start, times, amount_ms, known_ms)", rows, onConflict, nil); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// Totals are the exact integrals of amounts from one time until another. Where the
-// range begins or ends within an hour of which only the sum is kept, that hour
-// counts by its share.
-func (s *Store) Totals(ctx context.Context, holders []SeriesKey, from, to time.Time) (map[SeriesKey]Total, error) {
+// Totals returns the exact integrals of series over a range. If the range begins
+// or ends within an hour of which only the rollup is stored, that hour counts
+// proportionally.
+func (s *Store) Totals(ctx context.Context, keys []SeriesKey, from, to time.Time) (map[SeriesKey]Total, error) {
 	totals := map[SeriesKey]Total{}
-	for _, h := range holders {
-		totals[h] = Total{Sum: new(big.Int)}
+	for _, k := range keys {
+		totals[k] = Total{Sum: new(big.Int)}
 	}
-	err := s.read(ctx, fmt.Sprintf("adding up amounts of %d holders", len(totals)), func(t *tx) error {
-		in := stretch{millis(from), millis(to)}
+	err := s.read(ctx, fmt.Sprintf("sum %d series", len(totals)), func(t *tx) error {
+		in := timeRange{toMillis(from), toMillis(to)}
 		if in.from >= in.to {
 			return nil
 		}
@@ -94,7 +94,7 @@ func (s *Store) Totals(ctx context.Context, holders []SeriesKey, from, to time.T
 		if err != nil {
 			return err
 		}
-		ids, err := t.holders(holders, false)
+		ids, err := t.seriesIDs(keys, false)
 		if err != nil {
 			return err
 		}
@@ -105,8 +105,8 @@ func (s *Store) Totals(ctx context.Context, holders []SeriesKey, from, to time.T
 		if err := t.integrate(ids, in, known, found); err != nil {
 			return err
 		}
-		for h, id := range ids {
-			totals[h] = found[id].total()
+		for k, id := range ids {
+			totals[k] = found[id].total()
 		}
 		return nil
 	})
@@ -116,29 +116,29 @@ func (s *Store) Totals(ctx context.Context, holders []SeriesKey, from, to time.T
 	return totals, nil
 }
 
-// integrate adds what amounts come to over a stretch.
-func (t *tx) integrate(ids map[SeriesKey]int64, in stretch, known state, found map[int64]*integral) error {
-	open, err := t.open(ids)
+// integrate adds the integrals of series over a range to found.
+func (t *tx) integrate(ids map[SeriesKey]int64, in timeRange, known state, found map[int64]*integral) error {
+	open, err := t.openAmounts(ids)
 	if err != nil {
 		return err
 	}
 	for id, o := range open {
-		found[id].hold(o.amount, stretch{o.began, known.seen}.within(in))
+		found[id].addOver(o.amount, timeRange{o.began, known.seen}.intersect(in))
 	}
-	days, hours, less := in.divide()
-	return chunks(sorted(ids), func(list string, args []any) error {
+	days, hours, rest := in.split()
+	return keyBatches(sortedIDs(ids), func(list string, args []any) error {
 		for _, days := range days {
-			if err := t.wholes("amount_days", day, list, args, days, found); err != nil {
+			if err := t.sumRollups("amount_days", day, list, args, days, found); err != nil {
 				return err
 			}
 		}
 		for _, hours := range hours {
-			if err := t.wholes("amount_hours", hour, list, args, hours, found); err != nil {
+			if err := t.sumRollups("amount_hours", hour, list, args, hours, found); err != nil {
 				return err
 			}
 		}
-		for _, less := range less {
-			if err := t.parts(list, args, less, known, found); err != nil {
+		for _, part := range rest {
+			if err := t.sumPartialHours(list, args, part, known, found); err != nil {
 				return err
 			}
 		}
@@ -146,32 +146,32 @@ func (t *tx) integrate(ids map[SeriesKey]int64, in stretch, known state, found m
 	})
 }
 
-func sorted(ids map[SeriesKey]int64) []int64 { return slices.Sorted(maps.Values(ids)) }
+func sortedIDs(ids map[SeriesKey]int64) []int64 { return slices.Sorted(maps.Values(ids)) }
 
-// last asks for the last row of each holder that begins before a time: the only
-// one from before that may reach beyond it, since rows of a holder do not overlap.
-// The limit is there for its side effect: databases look each holder up by itself.
-func last(table, begin, list string) string {
+// lastBefore is the query for the last row of each series that begins before a
+// time: the only earlier row that can reach beyond it, because rows of a series do
+// not overlap. The LIMIT makes databases look up each series by itself.
+func lastBefore(table, begin, list string) string {
 	return fmt.Sprintf(`SELECT r.* FROM (SELECT h.id, (SELECT MAX(p.%[2]s) FROM %[1]s p WHERE p.holder = h.id AND p.%[2]s < ?) AS last
 			FROM holders h WHERE h.id IN (%[3]s) LIMIT %[4]d) AS l
-		JOIN %[1]s r ON r.holder = l.id AND r.%[2]s = l.last`, table, begin, list, most)
+		JOIN %[1]s r ON r.holder = l.id AND r.%[2]s = l.last`, table, begin, list, maxBatch)
 }
 
-// reaching asks for the rows that begin in a stretch, and the last before it.
-func reaching(table, begin, list string, ids []any, in stretch) (string, []any) {
+// candidates is the query for the rows that begin in a range and the last before it.
+func candidates(table, begin, list string, ids []any, in timeRange) (string, []any) {
 	query := fmt.Sprintf("SELECT r.* FROM %[1]s r WHERE r.holder IN (%[3]s) AND r.%[2]s >= ? AND r.%[2]s < ? UNION ALL ", table, begin, list)
-	return query + last(table, begin, list), slices.Concat(ids, []any{in.from, in.to, in.from}, ids)
+	return query + lastBefore(table, begin, list), slices.Concat(ids, []any{in.from, in.to, in.from}, ids)
 }
 
-// wholes adds whole hours or days. What begins in them is added by the database,
-// in two halves that do not overflow.
-func (t *tx) wholes(table string, period int64, list string, ids []any, in stretch, found map[int64]*integral) error {
+// sumRollups adds whole hours or days. The database adds the rows that begin in
+// the range, in two halves that do not overflow.
+func (t *tx) sumRollups(table string, period int64, list string, ids []any, in timeRange, found map[int64]*integral) error {
 	const half = 1 << 32
 	query := fmt.Sprintf(`SELECT holder, CAST(SUM(amount_ms / %[1]d * n) AS BIGINT), CAST(SUM(amount_ms %% %[1]d * n) AS BIGINT), CAST(SUM(known_ms * n) AS BIGINT)
 		FROM (SELECT holder, amount_ms, known_ms, CASE times WHEN 1 THEN 1 ELSE (%[2]s(start + times * %[3]d, CAST(? AS BIGINT)) - start) / %[3]d END AS n
 			FROM %[4]s WHERE holder IN (%[5]s) AND start >= ? AND start < ?) AS whole
 		GROUP BY holder`, half, t.least, period, table, list)
-	err := t.each(query, slices.Concat([]any{in.to}, ids, []any{in.from, in.to}), func(scan func(...any) error) error {
+	err := t.query(query, slices.Concat([]any{in.to}, ids, []any{in.from, in.to}), func(scan scanFunc) error {
 		var id, high, low, known int64
 		if err := scan(&id, &high, &low, &known); err != nil {
 			return err
@@ -184,26 +184,26 @@ func (t *tx) wholes(table string, period int64, list string, ids []any, in stret
 	if err != nil {
 		return err
 	}
-	return t.readRollups(last(table, "start", list), append([]any{in.from}, ids...), func(r rollup) {
+	return t.scanRollups(lastBefore(table, "start", list), append([]any{in.from}, ids...), func(r rollup) {
 		if n := (min(r.start+r.times*period, in.to) - in.from) / period; n > 0 {
-			found[r.holder].add(r.amount, n)
-			found[r.holder].known += r.known * n
+			found[r.series].add(r.amount, n)
+			found[r.series].known += r.known * n
 		}
 	})
 }
 
-// parts adds less than whole hours: from single intervals, or the share of an hour
-// where those are not kept any more.
-func (t *tx) parts(list string, ids []any, in stretch, known state, found map[int64]*integral) error {
+// sumPartialHours adds less than whole hours: from single intervals, or the share
+// of an hour whose intervals are not stored any more.
+func (t *tx) sumPartialHours(list string, ids []any, in timeRange, known state, found map[int64]*integral) error {
 	if in.from >= known.detail {
-		return t.intervals(list, ids, in, func(i interval) { found[i.holder].hold(i.amount, i.within(in)) })
+		return t.intervals(list, ids, in, func(i interval) { found[i.series].addOver(i.amount, i.intersect(in)) })
 	}
 	for from := in.from; from < in.to; from = floor(from, hour) + hour {
 		start := floor(from, hour)
 		part := min(in.to, start+hour) - from
-		err := t.rollups("amount_hours", hour, list, ids, stretch{start, start + hour}, func(r rollup) {
-			found[r.holder].share(r.amount, part, hour)
-			found[r.holder].known += r.known * part / hour
+		err := t.rollups("amount_hours", hour, list, ids, timeRange{start, start + hour}, func(r rollup) {
+			found[r.series].addShare(r.amount, part, hour)
+			found[r.series].known += r.known * part / hour
 		})
 		if err != nil {
 			return err
@@ -212,12 +212,12 @@ func (t *tx) parts(list string, ids []any, in stretch, known state, found map[in
 	return nil
 }
 
-// intervals calls do for the intervals that reach into a stretch.
-func (t *tx) intervals(list string, ids []any, in stretch, do func(interval)) error {
-	rows, args := reaching("amounts", "began", list, ids, in)
-	return t.each("SELECT holder, began, ended, amount FROM ("+rows+") AS rows_found", args, func(scan func(...any) error) error {
+// intervals calls do for the intervals that overlap a range.
+func (t *tx) intervals(list string, ids []any, in timeRange, do func(interval)) error {
+	rows, args := candidates("amounts", "began", list, ids, in)
+	return t.query("SELECT holder, began, ended, amount FROM ("+rows+") AS rows_found", args, func(scan scanFunc) error {
 		var i interval
-		err := scan(&i.holder, &i.from, &i.to, &i.amount)
+		err := scan(&i.series, &i.from, &i.to, &i.amount)
 		if err == nil && i.to > in.from {
 			do(i)
 		}
@@ -225,23 +225,23 @@ func (t *tx) intervals(list string, ids []any, in stretch, do func(interval)) er
 	})
 }
 
-// rollup is what each of so many hours or days in a row comes to.
-type rollup struct{ holder, start, times, amount, known int64 }
+// rollup is a stored amountRollup with its key.
+type rollup struct{ series, start, times, amount, known int64 }
 
-// rollups calls do for the rows of hours or days that reach into a stretch.
-func (t *tx) rollups(table string, period int64, list string, ids []any, in stretch, do func(rollup)) error {
-	rows, args := reaching(table, "start", list, ids, in)
-	return t.readRollups(rows, args, func(r rollup) {
+// rollups calls do for the rows of hours or days that overlap a range.
+func (t *tx) rollups(table string, period int64, list string, ids []any, in timeRange, do func(rollup)) error {
+	rows, args := candidates(table, "start", list, ids, in)
+	return t.scanRollups(rows, args, func(r rollup) {
 		if r.start+r.times*period > in.from {
 			do(r)
 		}
 	})
 }
 
-func (t *tx) readRollups(rows string, args []any, do func(rollup)) error {
-	return t.each("SELECT holder, start, times, amount_ms, known_ms FROM ("+rows+") AS rows_found", args, func(scan func(...any) error) error {
+func (t *tx) scanRollups(rows string, args []any, do func(rollup)) error {
+	return t.query("SELECT holder, start, times, amount_ms, known_ms FROM ("+rows+") AS rows_found", args, func(scan scanFunc) error {
 		var r rollup
-		err := scan(&r.holder, &r.start, &r.times, &r.amount, &r.known)
+		err := scan(&r.series, &r.start, &r.times, &r.amount, &r.known)
 		if err == nil {
 			do(r)
 		}
@@ -249,7 +249,8 @@ func (t *tx) readRollups(rows string, args []any, do func(rollup)) error {
 	})
 }
 
-// integral is amount × ms, and the ms in which the amount is known.
+// integral is amount × milliseconds, and the milliseconds in which the amount is
+// known.
 type integral struct {
 	sum   big.Int
 	known int64
@@ -259,16 +260,16 @@ func (i *integral) add(amount, millis int64) {
 	i.sum.Add(&i.sum, new(big.Int).Mul(big.NewInt(amount), big.NewInt(millis)))
 }
 
-// hold adds an amount that held over a stretch, which may be none.
-func (i *integral) hold(amount int64, over stretch) {
+// addOver adds an amount over a range, which may be empty.
+func (i *integral) addOver(amount int64, over timeRange) {
 	if over.from < over.to {
 		i.add(amount, over.to-over.from)
 		i.known += over.to - over.from
 	}
 }
 
-// share adds part of what a whole comes to.
-func (i *integral) share(amount, part, whole int64) {
+// addShare adds part/whole of amount.
+func (i *integral) addShare(amount, part, whole int64) {
 	product := new(big.Int).Mul(big.NewInt(amount), big.NewInt(part))
 	i.sum.Add(&i.sum, product.Quo(product, big.NewInt(whole)))
 }

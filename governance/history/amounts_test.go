@@ -13,9 +13,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// model is what amounts were, as plainly as can be.
+// model is a plain reimplementation of the series.
 type model struct {
-	held map[SeriesKey][]piece
+	past map[SeriesKey][]piece
 	open map[SeriesKey]piece
 	seen int64
 }
@@ -23,19 +23,19 @@ type model struct {
 type piece struct{ from, to, amount int64 }
 
 func newModel() *model {
-	return &model{held: map[SeriesKey][]piece{}, open: map[SeriesKey]piece{}}
+	return &model{past: map[SeriesKey][]piece{}, open: map[SeriesKey]piece{}}
 }
 
-func (m *model) moment(moment Sample) {
-	at := moment.At.UnixMilli()
+func (m *model) sample(sample Sample) {
+	at := sample.At.UnixMilli()
 	m.seen = at
-	for _, a := range moment.Amounts {
+	for _, a := range sample.Amounts {
 		before, ok := m.open[a.SeriesKey]
 		if ok && before.amount == a.Amount {
-			continue // so that a gap before this moment ends it
+			continue // so that a gap before this sample ends it
 		}
 		if ok {
-			m.held[a.SeriesKey] = append(m.held[a.SeriesKey], piece{before.from, at, before.amount})
+			m.past[a.SeriesKey] = append(m.past[a.SeriesKey], piece{before.from, at, before.amount})
 		}
 		m.open[a.SeriesKey] = piece{from: at, amount: a.Amount}
 	}
@@ -43,15 +43,15 @@ func (m *model) moment(moment Sample) {
 
 func (m *model) gap(from time.Time) {
 	for h, open := range m.open {
-		m.held[h] = append(m.held[h], piece{open.from, min(m.seen, from.UnixMilli()), open.amount})
+		m.past[h] = append(m.past[h], piece{open.from, min(m.seen, from.UnixMilli()), open.amount})
 	}
 	clear(m.open)
 }
 
-// total is amount × ms and known ms of a range.
+// total returns amount × ms and the known ms of a range.
 func (m *model) total(h SeriesKey, from, to int64) (*big.Int, int64) {
 	sum, known := new(big.Int), int64(0)
-	pieces := m.held[h]
+	pieces := m.past[h]
 	if open, ok := m.open[h]; ok {
 		pieces = append(pieces[:len(pieces):len(pieces)], piece{open.from, m.seen, open.amount})
 	}
@@ -64,14 +64,14 @@ func (m *model) total(h SeriesKey, from, to int64) (*big.Int, int64) {
 	return sum, known
 }
 
-// compare holds totals and a series of one range to the model.
-func (m *model) compare(t *testing.T, s *Store, holders []SeriesKey, from, to time.Time, count int) {
+// compare compares totals and series of one range with the model.
+func (m *model) compare(t *testing.T, s *Store, keys []SeriesKey, from, to time.Time, count int) {
 	t.Helper()
 	ctx := context.Background()
-	for h, total := range must[map[SeriesKey]Total](t)(s.Totals(ctx, holders, from, to)) {
+	for h, total := range must[map[SeriesKey]Total](t)(s.Totals(ctx, keys, from, to)) {
 		sum, known := m.total(h, from.UnixMilli(), to.UnixMilli())
 		if total.Sum.Cmp(sum) != 0 || total.Known.Milliseconds() != known {
-			t.Fatalf("%v from %s to %s: %s in %s, should be %s in %d ms", h, from, to, total.Sum, total.Known, sum, known)
+			t.Fatalf("%v from %s to %s: %s in %s, want %s in %d ms", h, from, to, total.Sum, total.Known, sum, known)
 		}
 	}
 	unit := time.Millisecond
@@ -81,10 +81,10 @@ func (m *model) compare(t *testing.T, s *Store, holders []SeriesKey, from, to ti
 	case length > 48*time.Hour:
 		unit = time.Hour
 	}
-	for h, points := range must[map[SeriesKey][]Point](t)(s.Series(ctx, holders, from, to, count)) {
+	for h, points := range must[map[SeriesKey][]Point](t)(s.Series(ctx, keys, from, to, count)) {
 		if from.Equal(to) {
 			if len(points) > 0 {
-				t.Fatalf("%d points in no time", len(points))
+				t.Fatalf("%d points of an empty range", len(points))
 			}
 			continue
 		}
@@ -104,29 +104,29 @@ func (m *model) compare(t *testing.T, s *Store, holders []SeriesKey, from, to ti
 			want, _ := new(big.Float).SetInt(sum).Float64()
 			want /= math.Max(1, float64(known))
 			if p.Known != (known > 0) || math.Abs(p.Value-want) > 1e-9*math.Abs(want) {
-				t.Fatalf("%v from %s to %s in %d: point %d at %s is %v, should be %v over %d ms", h, from, to, count, n, p.At, p, want, known)
+				t.Fatalf("%v from %s to %s in %d: point %d at %s is %v, want %v over %d ms", h, from, to, count, n, p.At, p, want, known)
 			}
 		}
 	}
 }
 
-// addUp are the measures that come to Physical at every moment.
+// addUp are the measures whose sum is Physical at every moment.
 var addUp = []Measure{OwnBound, BorrowedBound, Outside, Unhealthy, Idle}
 
-// testAmounts tells random moments with gaps, and opens the store anew meanwhile.
+// testAmounts appends random samples with gaps, and reopens the store in between.
 func testAmounts(t *testing.T, url string) {
 	ctx := context.Background()
 	s := open(t, url, Options{DetailRetention: 1000 * 24 * time.Hour})
 	r := rand.New(rand.NewPCG(3, 3))
 	m := newModel()
 	pool := func(measure Measure) SeriesKey { return SeriesKey{"", "a100", "memory", measure} }
-	holders := []SeriesKey{pool(Physical), {"vision", "a100", "nvidia.com/gpu", Used}, {"nlp", "a100", "nvidia.com/gpu", Used}, {"vision", "a100", "nvidia.com/gpu", Quota}}
+	keys := []SeriesKey{pool(Physical), {"vision", "a100", "nvidia.com/gpu", Used}, {"nlp", "a100", "nvidia.com/gpu", Used}, {"vision", "a100", "nvidia.com/gpu", Quota}}
 	for _, measure := range addUp {
-		holders = append(holders, pool(measure))
+		keys = append(keys, pool(measure))
 	}
 	at := start
 	var pending []Sample
-	tell := func() {
+	flush := func() {
 		ok(t, s.AppendSamples(ctx, pending))
 		pending = nil
 	}
@@ -136,8 +136,8 @@ func testAmounts(t *testing.T, url string) {
 		if r.IntN(20) == 0 {
 			at = at.Add(time.Hour - 1).Truncate(time.Hour)
 		}
-		if n%150 == 149 { // the console was away
-			tell()
+		if n%150 == 149 { // the console was not running
+			flush()
 			from := at.Add(time.Duration(r.IntN(3)-1) * time.Minute)
 			if r.IntN(2) == 0 {
 				from = time.UnixMilli(m.seen).Add(-time.Duration(r.IntN(100)) * time.Millisecond)
@@ -145,67 +145,67 @@ func testAmounts(t *testing.T, url string) {
 			at = at.Add(time.Hour + time.Duration(r.IntN(50))*time.Hour)
 			ok(t, s.Close())
 			s = open(t, url, Options{DetailRetention: 1000 * 24 * time.Hour})
-			ok(t, s.RecordGap(ctx, Gap{from, at, "The console was away."}))
+			ok(t, s.RecordGap(ctx, Gap{from, at, "The console was not running."}))
 			m.gap(from)
 		}
-		moment := Sample{At: at}
+		sample := Sample{At: at}
 		if r.IntN(4) > 0 || len(m.open) == 0 {
 			parts := int64(0)
 			for _, measure := range addUp {
 				amount := r.Int64N(1 << 30)
 				parts += amount
-				moment.Amounts = append(moment.Amounts, Amount{pool(measure), amount})
+				sample.Amounts = append(sample.Amounts, Amount{pool(measure), amount})
 			}
-			moment.Amounts = append(moment.Amounts, Amount{pool(Physical), parts})
+			sample.Amounts = append(sample.Amounts, Amount{pool(Physical), parts})
 		}
-		for _, h := range holders[1:4] {
-			if r.IntN(rarely(h)) == 0 {
-				moment.Amounts = append(moment.Amounts, Amount{h, r.Int64N(4) * r.Int64N(100)})
+		for _, h := range keys[1:4] {
+			if r.IntN(changesOneIn(h)) == 0 {
+				sample.Amounts = append(sample.Amounts, Amount{h, r.Int64N(4) * r.Int64N(100)})
 			}
 		}
-		m.moment(moment)
-		pending = append(pending, moment)
+		m.sample(sample)
+		pending = append(pending, sample)
 		if r.IntN(3) == 0 {
-			tell()
+			flush()
 		}
 	}
-	tell()
+	flush()
 	if days := at.Sub(start).Hours() / 24; days < 70 {
 		t.Fatalf("only %.0f days", days)
 	}
 	if seen := must[time.Time](t)(s.SampledUntil(ctx)); !seen.Equal(at) {
-		t.Errorf("seen %s rather than %s", seen, at)
+		t.Errorf("SampledUntil is %s, want %s", seen, at)
 	}
 	if since := must[time.Time](t)(s.Since(ctx)); !since.Equal(time.UnixMilli(firstOf(m))) {
-		t.Errorf("since %s", since)
+		t.Errorf("Since is %s", since)
 	}
 	current := map[SeriesKey]int64{}
 	for h, open := range m.open {
 		current[h] = open.amount
 	}
 	if diff := cmp.Diff(current, must[map[SeriesKey]int64](t)(s.CurrentAmounts(ctx))); diff != "" {
-		t.Errorf("current: %s", diff)
+		t.Errorf("current amounts (-want +got):\n%s", diff)
 	}
-	nobody := SeriesKey{Team: "nobody", Pool: "a100"}
+	unknown := SeriesKey{Team: "unknown", Pool: "a100"}
 	for range 200 {
 		from, to := ordered(between(r, start.Add(-48*time.Hour), at.Add(48*time.Hour)), between(r, start.Add(-48*time.Hour), at.Add(48*time.Hour)))
 		if r.IntN(2) == 0 {
 			to = from.Add(time.Duration(r.Int64N(int64(60*time.Hour)/1e6)) * time.Millisecond)
 		}
-		m.compare(t, s, append(holders, nobody), from, to, 1+r.IntN(150))
-		totals := must[map[SeriesKey]Total](t)(s.Totals(ctx, holders, from, to))
+		m.compare(t, s, append(keys, unknown), from, to, 1+r.IntN(150))
+		totals := must[map[SeriesKey]Total](t)(s.Totals(ctx, keys, from, to))
 		sum := new(big.Int)
 		for _, measure := range addUp {
 			sum.Add(sum, totals[pool(measure)].Sum)
 		}
 		if sum.Cmp(totals[pool(Physical)].Sum) != 0 {
-			t.Fatalf("from %s to %s parts come to %s, and the whole to %s", from, to, sum, totals[pool(Physical)].Sum)
+			t.Fatalf("from %s to %s the parts sum up to %s, and the whole is %s", from, to, sum, totals[pool(Physical)].Sum)
 		}
 	}
 }
 
-// rarely is how seldom an amount changes.
-func rarely(h SeriesKey) int {
+// changesOneIn returns how rarely a series changes.
+func changesOneIn(h SeriesKey) int {
 	if h.Measure == Quota {
 		return 400
 	}
@@ -214,28 +214,28 @@ func rarely(h SeriesKey) int {
 
 func firstOf(m *model) int64 {
 	first := int64(math.MaxInt64)
-	for _, pieces := range m.held {
+	for _, pieces := range m.past {
 		first = min(first, pieces[0].from)
 	}
 	return first
 }
 
-// What holds for months costs three rows, and overflows nothing.
+// A value that stays for months takes three rows, and overflows nothing.
 func testLongRuns(t *testing.T, url string) {
 	ctx := context.Background()
 	s := open(t, url, Options{})
 	m := newModel()
 	h := SeriesKey{"vision", "a100", "memory", Quota}
 	at := start
-	for n, amount := range []int64{largest, largest - 1, 7, 0, -largest} {
-		moment := Sample{at, []Amount{{h, amount}}}
-		ok(t, s.AppendSamples(ctx, []Sample{moment}))
-		m.moment(moment)
+	for n, amount := range []int64{maxAmount, maxAmount - 1, 7, 0, -maxAmount} {
+		sample := Sample{at, []Amount{{h, amount}}}
+		ok(t, s.AppendSamples(ctx, []Sample{sample}))
+		m.sample(sample)
 		at = at.Add(time.Duration(n+1) * 1001 * time.Hour).Add(time.Minute)
 	}
 	end := Sample{At: at}
 	ok(t, s.AppendSamples(ctx, []Sample{end}))
-	m.moment(end)
+	m.sample(end)
 	var rows int
 	ok(t, s.reader.QueryRow("SELECT COUNT(*) FROM amount_hours").Scan(&rows))
 	if rows > 12 {
@@ -246,19 +246,19 @@ func testLongRuns(t *testing.T, url string) {
 		from, to := ordered(between(r, start, at), between(r, start, at))
 		m.compare(t, s, []SeriesKey{h}, from, to, 1+r.IntN(50))
 	}
-	for _, amount := range []int64{largest + 1, -largest - 1} {
+	for _, amount := range []int64{maxAmount + 1, -maxAmount - 1} {
 		if err := s.AppendSamples(ctx, []Sample{{at, []Amount{{h, amount}}}}); err == nil {
-			t.Errorf("took the amount %d", amount)
+			t.Errorf("accepted amount %d", amount)
 		}
 	}
 }
 
-func testMoments(t *testing.T, url string) {
+func testSamples(t *testing.T, url string) {
 	ctx := context.Background()
 	s := open(t, url, Options{})
-	for name, read := range map[string]func(context.Context) (time.Time, error){"seen": s.SampledUntil, "since": s.Since} {
+	for name, read := range map[string]func(context.Context) (time.Time, error){"SampledUntil": s.SampledUntil, "Since": s.Since} {
 		if at := must[time.Time](t)(read(ctx)); !at.IsZero() {
-			t.Errorf("an empty store: %s %s", name, at)
+			t.Errorf("empty store: %s is %s", name, at)
 		}
 	}
 	h, other := SeriesKey{"vision", "a100", "cpu", Used}, SeriesKey{"vision", "a100", "cpu", Quota}
@@ -268,7 +268,7 @@ func testMoments(t *testing.T, url string) {
 	ok(t, s.AppendSamples(ctx, []Sample{{at(20), []Amount{{h, 0}}}, {at(20), []Amount{{h, 1}}}, {at(30), []Amount{{h, 0}}}}))
 	for _, wrong := range [][]Sample{{{At: at(29)}}, {{At: at(40), Amounts: []Amount{{h, 9}, {other, 1}}}, {At: at(39)}}} {
 		if err := s.AppendSamples(ctx, wrong); !errors.Is(err, ErrOutOfOrder) {
-			t.Errorf("back in time: %v", err)
+			t.Errorf("samples out of order: %v", err)
 		}
 	}
 	ok(t, s.AppendSamples(ctx, []Sample{{At: at(50)}}))
@@ -280,12 +280,12 @@ func testMoments(t *testing.T, url string) {
 		t.Errorf("%s in %s", got.Sum, got.Known)
 	}
 	if got := total[other]; got.Sum.Sign() != 0 || got.Known != 0 {
-		t.Errorf("what failed was kept: %s in %s", got.Sum, got.Known)
+		t.Errorf("a failed call stored %s in %s", got.Sum, got.Known)
 	}
 	var rows int
 	ok(t, s.reader.QueryRow("SELECT COUNT(*) FROM amounts").Scan(&rows))
 	if rows != 2 {
-		t.Errorf("%d intervals rather than two", rows)
+		t.Errorf("%d intervals, want 2", rows)
 	}
 	var many []Amount
 	for n := range 1500 {
@@ -309,19 +309,19 @@ func testGaps(t *testing.T, url string) {
 	ok(t, s.RecordGap(ctx, Gap{at(-60), at(-30), "before anything"}))
 	h := SeriesKey{"vision", "a100", "cpu", Used}
 	ok(t, s.AppendSamples(ctx, []Sample{{at(0), []Amount{{h, 1}}}, {At: at(10)}}))
-	ok(t, s.RecordGap(ctx, Gap{at(15), at(20), "away"})) // from 10 on nothing was seen
-	ok(t, s.RecordGap(ctx, Gap{at(15), at(20), "away"}))
-	ok(t, s.RecordGap(ctx, Gap{at(20), at(30), "away"}))
+	ok(t, s.RecordGap(ctx, Gap{at(15), at(20), "not running"})) // no sample after minute 10
+	ok(t, s.RecordGap(ctx, Gap{at(15), at(20), "not running"}))
+	ok(t, s.RecordGap(ctx, Gap{at(20), at(30), "not running"}))
 	ok(t, s.RecordGap(ctx, Gap{at(30), at(40), "a full disk"}))
 	if err := s.RecordGap(ctx, Gap{at(50), at(40), "backwards"}); err == nil {
-		t.Error("took a gap that ends before it begins")
+		t.Error("accepted a gap that ends before it begins")
 	}
 	if current := must[map[SeriesKey]int64](t)(s.CurrentAmounts(ctx)); len(current) > 0 {
-		t.Errorf("holds over a gap: %v", current)
+		t.Errorf("values across a gap: %v", current)
 	}
 	ok(t, s.AppendSamples(ctx, []Sample{{at(40), []Amount{{h, 1}}}, {At: at(45)}}))
 	ok(t, s.RecordGap(ctx, Gap{at(45), at(45), "nothing"}))
-	want := []Gap{{at(-60), at(-30), "before anything"}, {at(10), at(30), "away"}, {at(30), at(40), "a full disk"}}
+	want := []Gap{{at(-60), at(-30), "before anything"}, {at(10), at(30), "not running"}, {at(30), at(40), "a full disk"}}
 	for _, test := range []struct{ from, to, first, end int }{{-100, 100, 0, 3}, {-30, 10, 0, 0}, {-30, 11, 1, 2}, {30, 31, 2, 3}, {-31, -30, 0, 1}} {
 		got := must[[]Gap](t)(s.Gaps(ctx, at(test.from), at(test.to)))
 		if diff := cmp.Diff(want[test.first:test.end], append([]Gap{}, got...)); diff != "" {

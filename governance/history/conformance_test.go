@@ -11,7 +11,7 @@ import (
 	"kuota.dev/kuota/governance/history/historytest"
 )
 
-// start is when the tests' history begins: amid an hour and a day.
+// start is when history begins in tests: within an hour and a day.
 var start = time.Date(2026, 3, 1, 17, 41, 12, 345e6, time.UTC)
 
 func TestMain(m *testing.M) {
@@ -30,32 +30,32 @@ func TestConformance(t *testing.T) {
 	t.Run("PostgreSQL", func(t *testing.T) {
 		server := historytest.Start(t)
 		conform(t, server.Database)
-		t.Run("ServerAway", func(t *testing.T) { testServerAway(t, server) })
-		t.Run("NetworkAway", func(t *testing.T) { testNetworkAway(t, server) })
+		t.Run("ServerStopped", func(t *testing.T) { testServerStopped(t, server) })
+		t.Run("NetworkLost", func(t *testing.T) { testNetworkLost(t, server) })
 	})
 }
 
-// conform runs the suite on databases that fresh makes.
-func conform(t *testing.T, fresh func(testing.TB) string) {
+// conform runs the suite on databases that newURL creates.
+func conform(t *testing.T, newURL func(testing.TB) string) {
 	for name, test := range map[string]func(*testing.T, string){
-		"Records":   testRecords,
-		"Renamed":   testRenamed,
-		"Tasks":     testTasks,
-		"Classes":   testClasses,
-		"Loops":     testLoops,
-		"Seconds":   testStepsOfASecond,
-		"Amounts":   testAmounts,
-		"LongRuns":  testLongRuns,
-		"Moments":   testMoments,
-		"Gaps":      testGaps,
-		"Forget":    testForget,
-		"OldDetail": testOldDetail,
-		"TwoOpens":  testTwoOpens,
-		"Killed":    testKilled,
-		"Closed":    testClosed,
-		"Cancelled": testCancelled,
+		"RecordAgain":      testRecordAgain,
+		"MigrateNames":     testMigrateNames,
+		"Tasks":            testTasks,
+		"ClassStats":       testClassStats,
+		"Loops":            testLoops,
+		"MergePreemptions": testMergePreemptions,
+		"Amounts":          testAmounts,
+		"LongRuns":         testLongRuns,
+		"Samples":          testSamples,
+		"Gaps":             testGaps,
+		"Forget":           testForget,
+		"OldDetail":        testOldDetail,
+		"TwoOpens":         testTwoOpens,
+		"Killed":           testKilled,
+		"Closed":           testClosed,
+		"Cancelled":        testCancelled,
 	} {
-		t.Run(name, func(t *testing.T) { test(t, fresh(t)) })
+		t.Run(name, func(t *testing.T) { test(t, newURL(t)) })
 	}
 }
 
@@ -69,7 +69,7 @@ func open(t testing.TB, url string, options Options) *Store {
 	return s
 }
 
-// must returns a value, or ends the test.
+// must returns value, or ends the test if err is set.
 func must[T any](t testing.TB) func(value T, err error) T {
 	return func(value T, err error) T {
 		t.Helper()
@@ -87,7 +87,7 @@ func ok(t testing.TB, err error) {
 	}
 }
 
-// between is a random time, every other one on a whole hour or day.
+// between returns a random time, half of the time at a whole hour or day.
 func between(r *rand.Rand, from, to time.Time) time.Time {
 	at := from.Add(time.Duration(r.Int64N(int64(to.Sub(from)/time.Millisecond)+1)) * time.Millisecond)
 	switch r.IntN(4) {
@@ -99,7 +99,7 @@ func between(r *rand.Rand, from, to time.Time) time.Time {
 	return at
 }
 
-// span of time, at random: from and to in their order.
+// ordered returns a and b in the order of time.
 func ordered(a, b time.Time) (time.Time, time.Time) {
 	if b.Before(a) {
 		return b, a

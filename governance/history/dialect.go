@@ -24,15 +24,15 @@ import (
 //go:embed migrations
 var migrations embed.FS
 
-// dialect is what differs between the databases. Each of them is written by one
-// connection at a time.
+// dialect contains what differs between the databases. Only one connection writes
+// at a time.
 type dialect struct {
-	name            string // as people say it
+	name            string // as messages call it
 	kind            goose.Dialect
-	folder          string // of its migrations
+	folder          string // of the migrations
 	numbered        bool   // placeholders are $1, $2 rather than ?
 	least, greatest string // of two numbers
-	lock            string // lets one transaction write at a time; empty where it is so
+	lock            string // statement that serializes writers; empty if the driver does
 	snapshot        *sql.TxOptions
 }
 
@@ -44,7 +44,7 @@ var (
 		snapshot: &sql.TxOptions{ReadOnly: true, Isolation: sql.LevelRepeatableRead}}
 )
 
-// dialectOf tells which database a URL is of.
+// dialectOf returns the dialect of a URL.
 func dialectOf(url string) *dialect {
 	if strings.HasPrefix(url, "postgres://") || strings.HasPrefix(url, "postgresql://") {
 		return postgres
@@ -52,7 +52,7 @@ func dialectOf(url string) *dialect {
 	return sqlite
 }
 
-// openSQLite touches nothing yet.
+// openSQLite opens connection pools and touches no file yet.
 func openSQLite(path string) (writer, reader *sql.DB, err error) {
 	path, err = filepath.Abs(path)
 	if err != nil {
@@ -74,9 +74,9 @@ func openSQLite(path string) (writer, reader *sql.DB, err error) {
 	return writer, reader, nil
 }
 
-// makeFile makes the file of a SQLite database where there is none, for its owner
-// alone.
-func makeFile(path string) error {
+// createFile creates the file of a SQLite database if it does not exist, readable
+// by its owner only.
+func createFile(path string) error {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return err
@@ -84,19 +84,19 @@ func makeFile(path string) error {
 	return file.Close()
 }
 
-// openPostgres takes whatever pgx knows in a URL, and gives up soon where the URL
-// does not say otherwise.
+// openPostgres opens a connection pool. It accepts every URL that pgx accepts, and
+// sets short timeouts that the URL can override.
 func openPostgres(url string) (*sql.DB, error) {
 	config, err := pgx.ParseConfig(url)
 	if err != nil {
 		return nil, err
 	}
-	if config.ConnectTimeout <= 0 || config.ConnectTimeout > patience {
+	if config.ConnectTimeout <= 0 || config.ConnectTimeout > callTimeout {
 		config.ConnectTimeout = 3 * time.Second
 	}
 	for parameter, value := range map[string]string{
 		"application_name":  "kuota",
-		"statement_timeout": strconv.FormatInt(patience.Milliseconds(), 10),
+		"statement_timeout": strconv.FormatInt(callTimeout.Milliseconds(), 10),
 	} {
 		if config.RuntimeParams[parameter] == "" {
 			config.RuntimeParams[parameter] = value
@@ -109,8 +109,8 @@ func openPostgres(url string) (*sql.DB, error) {
 	return db, nil
 }
 
-// migrate brings the tables to what this version reads. Several may do so at a
-// time.
+// migrate migrates the tables to this version. Several processes may do so at
+// once.
 func (d *dialect) migrate(ctx context.Context, db *sql.DB, log *slog.Logger) error {
 	files, err := fs.Sub(migrations, "migrations/"+d.folder)
 	if err != nil {
@@ -124,8 +124,8 @@ func (d *dialect) migrate(ctx context.Context, db *sql.DB, log *slog.Logger) err
 		}
 		options = append(options, goose.WithSessionLocker(locker))
 	}
-	// SQLite has no such lock: who comes second finds the tables made, and then
-	// that nothing is left to do.
+	// SQLite has no such lock: the second process fails because the tables exist,
+	// and its next attempt finds nothing to do.
 	for try := 0; ; try++ {
 		provider, err := goose.NewProvider(d.kind, db, files, options...)
 		if err != nil {
@@ -133,7 +133,7 @@ func (d *dialect) migrate(ctx context.Context, db *sql.DB, log *slog.Logger) err
 		}
 		done, err := provider.Up(ctx)
 		for _, one := range done {
-			log.Info("history tables brought up to date", "database", d.name, "version", one.Source.Version, "took", one.Duration)
+			log.Info("history tables migrated", "database", d.name, "version", one.Source.Version, "took", one.Duration)
 		}
 		if err == nil || try == 3 || ctx.Err() != nil {
 			return err
@@ -141,7 +141,8 @@ func (d *dialect) migrate(ctx context.Context, db *sql.DB, log *slog.Logger) err
 	}
 }
 
-// rebind writes ? as the database wants it. Statements have no ? in texts.
+// rebind replaces each ? with the placeholder of the database. No statement
+// contains ? in a string.
 func (d *dialect) rebind(query string) string {
 	if !d.numbered {
 		return query

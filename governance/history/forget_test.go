@@ -22,7 +22,7 @@ func testForget(t *testing.T, url string) {
 	r := rand.New(rand.NewPCG(5, 5))
 	m := newModel()
 	var records []Record
-	var kept []string
+	var wantTasks []string
 	waits := int64(0)
 	for n := range 6000 {
 		task := aTask(fmt.Sprintf("u%05d", n))
@@ -38,7 +38,7 @@ func testForget(t *testing.T, url string) {
 			stays = !ended.Before(old)
 		}
 		if stays {
-			kept = append(kept, task.UID)
+			wantTasks = append(wantTasks, task.UID)
 		}
 		if !ended.Before(old) {
 			waits++
@@ -51,73 +51,73 @@ func testForget(t *testing.T, url string) {
 	}
 	at := start
 	for n := 0; at.Before(now); n++ {
-		moment := Sample{at, []Amount{{h, int64(n)}}}
-		m.moment(moment)
-		ok(t, s.AppendSamples(ctx, []Sample{moment}))
+		sample := Sample{at, []Amount{{h, int64(n)}}}
+		m.sample(sample)
+		ok(t, s.AppendSamples(ctx, []Sample{sample}))
 		at = at.Add(time.Duration(r.IntN(15*3600)) * time.Second)
 	}
 	last := Sample{At: now}
-	m.moment(last)
+	m.sample(last)
 	ok(t, s.AppendSamples(ctx, []Sample{last}))
-	holders := []SeriesKey{h}
+	keys := []SeriesKey{h}
 	gaps := []Gap{{start, start.Add(days), "old"}, {now.Add(-2 * days), now.Add(-days), "new"}}
 	for range 3 {
 		ok(t, s.Forget(ctx, now))
 	}
 	if since := must[time.Time](t)(s.Since(ctx)); !since.Equal(old) {
-		t.Errorf("since %s rather than %s", since, old)
+		t.Errorf("Since is %s, want %s", since, old)
 	}
 	for range 100 {
-		// Within the last days whatever range, before that whole hours.
+		// Any range within the detail retention, whole hours before it.
 		from, to := ordered(between(r, now.Add(-5*days).Add(time.Hour), now), between(r, now.Add(-5*days).Add(time.Hour), now))
 		if r.IntN(2) == 0 {
 			from, to = ordered(between(r, old.Add(20*time.Hour), now).Truncate(time.Hour), between(r, old.Add(20*time.Hour), now).Truncate(time.Hour))
 		}
-		m.compare(t, s, holders, from, to, 1+r.IntN(40))
+		m.compare(t, s, keys, from, to, 1+r.IntN(40))
 	}
-	rest := must[map[SeriesKey]Total](t)(s.Totals(ctx, holders, start, old.Add(-days)))[h]
+	rest := must[map[SeriesKey]Total](t)(s.Totals(ctx, keys, start, old.Add(-days)))[h]
 	if rest.Known > 0 {
-		t.Errorf("%s is known of what is older", rest.Known)
+		t.Errorf("%s before the retention is known", rest.Known)
 	}
 	for _, gap := range gaps {
 		ok(t, s.RecordGap(ctx, gap))
 	}
 	ok(t, s.Forget(ctx, now))
 	if diff := cmp.Diff(gaps[1:], must[[]Gap](t)(s.Gaps(ctx, start, now))); diff != "" {
-		t.Errorf("gaps: %s", diff)
+		t.Errorf("gaps (-want +got):\n%s", diff)
 	}
 	var found []string
 	for _, task := range must[[]Task](t)(s.Tasks(ctx, Query{Limit: len(records)})) {
 		found = append(found, task.UID)
 	}
 	slices.Sort(found)
-	if diff := cmp.Diff(kept, found); diff != "" {
-		t.Errorf("tasks: %s", diff)
+	if diff := cmp.Diff(wantTasks, found); diff != "" {
+		t.Errorf("tasks (-want +got):\n%s", diff)
 	}
 	for _, part := range []struct {
 		table string
 		rows  int64
-	}{{"steps", int64(len(kept))}, {"spans", waits}} {
+	}{{"steps", int64(len(wantTasks))}, {"spans", waits}} {
 		var rows int64
 		ok(t, s.reader.QueryRow("SELECT COUNT(*) FROM "+part.table).Scan(&rows))
 		if rows != part.rows {
-			t.Errorf("%d %s rather than %d", rows, part.table, part.rows)
+			t.Errorf("%d %s, want %d", rows, part.table, part.rows)
 		}
 	}
 	for _, teams := range [][]string{nil, {"vision"}} {
 		if got := must[[]ClassStats](t)(s.ClassStats(ctx, teams, start, now.Add(10*days))); len(got) != 1 || got[0].Waits != waits {
-			t.Errorf("sums of %v: %v rather than %d waits", teams, got, waits)
+			t.Errorf("statistics of %v: %v, want %d waits", teams, got, waits)
 		}
 	}
-	// What was forgotten may be told again, and is forgotten again.
+	// Deleted records can be recorded again, and are deleted again.
 	ok(t, s.RecordTasks(ctx, records[:1000]))
 	ok(t, s.Forget(ctx, now))
 	if got := must[[]ClassStats](t)(s.ClassStats(ctx, nil, start, now.Add(10*days))); got[0].Waits != waits {
-		t.Errorf("%d waits rather than %d after they were told again", got[0].Waits, waits)
+		t.Errorf("%d waits after they were recorded again, want %d", got[0].Waits, waits)
 	}
 }
 
-// Of an hour of which only the sum is kept, a part counts by its share.
+// A part of an hour without single intervals counts proportionally.
 func testOldDetail(t *testing.T, url string) {
 	ctx := context.Background()
 	s := open(t, url, Options{DetailRetention: 24 * time.Hour})
@@ -128,20 +128,20 @@ func testOldDetail(t *testing.T, url string) {
 	totals := func() *big.Int {
 		total := must[map[SeriesKey]Total](t)(s.Totals(ctx, []SeriesKey{h}, at.Add(20*time.Minute), at.Add(80*time.Minute)))[h]
 		if total.Known != time.Hour {
-			t.Errorf("%s known of an hour", total.Known)
+			t.Errorf("%s of an hour is known", total.Known)
 		}
 		return total.Sum
 	}
 	if sum := totals(); sum.Int64() != (10*10+50*20)*60_000 {
-		t.Errorf("in detail: %s", sum)
+		t.Errorf("total of single intervals: %s", sum)
 	}
 	ok(t, s.Forget(ctx, at.Add(100*time.Hour)))
 	if sum := totals(); sum.Int64() != (40*15+20*20)*60_000 {
-		t.Errorf("by shares: %s", sum)
+		t.Errorf("total of the hour's shares: %s", sum)
 	}
 	points := must[map[SeriesKey][]Point](t)(s.Series(ctx, []SeriesKey{h}, at.Add(20*time.Minute), at.Add(130*time.Minute), 100))[h]
 	want := []Point{{at, 15, true}, {at.Add(time.Hour), 20, true}, {at.Add(2 * time.Hour), 40, true}}
 	if diff := cmp.Diff(want, points); diff != "" {
-		t.Errorf("series: %s", diff)
+		t.Errorf("series (-want +got):\n%s", diff)
 	}
 }

@@ -9,19 +9,19 @@ import (
 	"time"
 )
 
-// Record keeps what is known of tasks, in one transaction. Of a task the last
-// that was told counts, but for when it ended and when it was gone, which stay
-// until they are told anew. Steps and spans that are there already are left as
-// they are and counted once, so the same may be told again, but for spans that turn out
-// to be of a preemption loop: sums lose them. A few hundred tasks at
-// a time are well within what a call may take.
+// RecordTasks records tasks in one transaction. The last state of a task wins,
+// except that FinishedAt and DeletedAt keep their value when the new one is zero.
+// Events and spans that are recorded already are left as they are, so the same
+// records can be passed again; spans that a later record attributes to a
+// preemption loop are subtracted from the class statistics. A few hundred tasks
+// per call are well within the call's timeout.
 func (s *Store) RecordTasks(ctx context.Context, records []Record) error {
-	return s.write(ctx, fmt.Sprintf("recording %d tasks", len(records)), func(t *tx) error {
+	return s.write(ctx, fmt.Sprintf("record %d tasks", len(records)), func(t *tx) error {
 		ids, err := t.recordTasks(records)
 		if err != nil {
 			return err
 		}
-		if err := t.recordSteps(records, ids); err != nil {
+		if err := t.recordEvents(records, ids); err != nil {
 			return err
 		}
 		if err := t.recordSpans(records); err != nil {
@@ -30,21 +30,21 @@ func (s *Store) RecordTasks(ctx context.Context, records []Record) error {
 		if err := t.recordLoops(records); err != nil {
 			return err
 		}
-		return t.leaveOut(records)
+		return t.excludeLoopSpans(records)
 	})
 }
 
-// recordTasks returns the numbers of tasks by UID.
+// recordTasks returns the ids of the tasks by UID.
 func (t *tx) recordTasks(records []Record) (map[string]int64, error) {
 	var tasks []Task
-	places := map[string]int{}
+	indexes := map[string]int{}
 	for _, r := range records {
 		if r.Task.UID == "" {
-			return nil, fmt.Errorf("the task %s/%s has no UID", r.Task.Namespace, r.Task.Name)
+			return nil, fmt.Errorf("task %s/%s has no UID", r.Task.Namespace, r.Task.Name)
 		}
-		i, again := places[r.Task.UID]
+		i, again := indexes[r.Task.UID]
 		if !again {
-			places[r.Task.UID] = len(tasks)
+			indexes[r.Task.UID] = len(tasks)
 			tasks = append(tasks, r.Task)
 			continue
 		}
@@ -63,12 +63,12 @@ func (t *tx) recordTasks(records []Record) (map[string]int64, error) {
 		if err != nil {
 			return nil, err
 		}
-		asked, err := json.Marshal(k.Requests)
+		requests, err := json.Marshal(k.Requests)
 		if err != nil {
 			return nil, err
 		}
-		rows = append(rows, []any{k.UID, k.Namespace, k.Kind, k.Name, k.Team, k.PriorityClass, k.Priority, k.Queue, k.State, string(pools), string(asked),
-			millis(k.SubmittedAt), millis(k.FinishedAt), millis(k.DeletedAt), k.Preemptions, k.RunTime.Milliseconds()})
+		rows = append(rows, []any{k.UID, k.Namespace, k.Kind, k.Name, k.Team, k.PriorityClass, k.Priority, k.Queue, k.State, string(pools), string(requests),
+			toMillis(k.SubmittedAt), toMillis(k.FinishedAt), toMillis(k.DeletedAt), k.Preemptions, k.RunTime.Milliseconds()})
 	}
 	ids := map[string]int64{}
 	err := t.insert("tasks (uid, namespace, kind, name, team, class, priority, queue, state, pools, asked, submitted, ended, gone, preemptions, ran_ms)", rows,
@@ -79,7 +79,7 @@ func (t *tx) recordTasks(records []Record) (map[string]int64, error) {
 			gone = CASE WHEN excluded.gone = 0 THEN tasks.gone ELSE excluded.gone END,
 			preemptions = excluded.preemptions, ran_ms = excluded.ran_ms
 		RETURNING uid, id`,
-		func(scan func(...any) error) error {
+		func(scan scanFunc) error {
 			var uid string
 			var id int64
 			if err := scan(&uid, &id); err != nil {
@@ -91,37 +91,37 @@ func (t *tx) recordTasks(records []Record) (map[string]int64, error) {
 	return ids, err
 }
 
-func (t *tx) recordSteps(records []Record, ids map[string]int64) error {
+func (t *tx) recordEvents(records []Record, ids map[string]int64) error {
 	type key struct {
-		task       int64
-		part, what string
-		at         int64
+		task          int64
+		workload, typ string
+		at            int64
 	}
-	places := map[key]int{}
-	var steps []Event
+	indexes := map[key]int{}
+	var events []Event
 	var keys []key
 	for _, r := range records {
-		for _, step := range r.Events {
-			k := key{ids[r.Task.UID], step.WorkloadUID, step.Type, millis(step.At)}
-			i, again := places[k]
+		for _, e := range r.Events {
+			k := key{ids[r.Task.UID], e.WorkloadUID, e.Type, toMillis(e.At)}
+			i, again := indexes[k]
 			if again {
-				steps[i].join(step)
+				events[i].merge(e)
 				continue
 			}
-			places[k] = len(steps)
-			steps, keys = append(steps, step), append(keys, k)
+			indexes[k] = len(events)
+			events, keys = append(events, e), append(keys, k)
 		}
 	}
 	var rows [][]any
-	for i, step := range steps {
-		other, err := writeParty(step.Other)
+	for i, e := range events {
+		other, err := encodeRef(e.Other)
 		if err != nil {
 			return err
 		}
 		k := keys[i]
-		rows = append(rows, []any{k.task, k.part, k.what, k.at, clean(step.Reason), clean(step.Message), other, writeRan(step.Ran), step.Size, step.FirstPreemption, step.LastPreemption})
+		rows = append(rows, []any{k.task, k.workload, k.typ, k.at, sanitize(e.Reason), sanitize(e.Message), other, encodeRan(e.Ran), e.Size, e.FirstPreemption, e.LastPreemption})
 	}
-	// Of preemptions of one second there is one row, as join has it.
+	// One row stands for all preemptions of one second, as in Event.merge.
 	return t.insert("steps AS t (task, part, what, at, reason, text, other, ran_ms, size, nth_first, nth_last)", rows,
 		`ON CONFLICT (task, part, what, at) DO UPDATE SET
 			ran_ms = CASE WHEN t.nth_last > 0 AND excluded.nth_first > t.nth_last AND t.ran_ms >= 0 AND excluded.ran_ms >= 0
@@ -131,80 +131,69 @@ func (t *tx) recordSteps(records []Record, ids map[string]int64) error {
 		WHERE excluded.nth_first > 0 AND (t.nth_first = 0 OR excluded.nth_first < t.nth_first OR excluded.nth_last > t.nth_last)`, nil)
 }
 
-// join takes in another preemption of the same second, or the same step again.
-func (s *Event) join(o Event) {
+// merge merges another preemption of the same second, or the same event, into e.
+func (e *Event) merge(o Event) {
 	switch {
-	case o.FirstPreemption == 0 || s.FirstPreemption > 0 && o.FirstPreemption >= s.FirstPreemption && o.LastPreemption <= s.LastPreemption:
+	case o.FirstPreemption == 0 || e.FirstPreemption > 0 && o.FirstPreemption >= e.FirstPreemption && o.LastPreemption <= e.LastPreemption:
 		return
-	case s.LastPreemption > 0 && o.FirstPreemption > s.LastPreemption && s.Ran >= 0 && o.Ran >= 0:
-		s.Ran += o.Ran
+	case e.LastPreemption > 0 && o.FirstPreemption > e.LastPreemption && e.Ran >= 0 && o.Ran >= 0:
+		e.Ran += o.Ran
 	default:
-		s.Ran = max(s.Ran, o.Ran)
+		e.Ran = max(e.Ran, o.Ran)
 	}
-	if s.FirstPreemption == 0 || o.FirstPreemption < s.FirstPreemption {
-		s.FirstPreemption = o.FirstPreemption
+	if e.FirstPreemption == 0 || o.FirstPreemption < e.FirstPreemption {
+		e.FirstPreemption = o.FirstPreemption
 	}
-	s.LastPreemption = max(s.LastPreemption, o.LastPreemption)
+	e.LastPreemption = max(e.LastPreemption, o.LastPreemption)
 }
 
-// recordSpans adds to the sums what was not there before.
+// recordSpans inserts spans and adds the new ones to the class statistics.
 func (t *tx) recordSpans(records []Record) error {
 	var rows [][]any
 	for _, r := range records {
-		if r.Task.Team == everybody {
-			return errors.New("a team cannot be called " + everybody)
+		if r.Task.Team == allTeams {
+			return errors.New("a team cannot be called " + allTeams)
 		}
-		for _, span := range r.Spans {
-			if span.Kind != Wait && span.Kind != Run {
-				return fmt.Errorf("a span is a wait or a run, not %q", span.Kind)
+		for _, s := range r.Spans {
+			if s.Kind != Wait && s.Kind != Run {
+				return fmt.Errorf("span kind is %q, want %q or %q", s.Kind, Wait, Run)
 			}
-			began := millis(span.Began)
-			rows = append(rows, []any{span.WorkloadUID, string(span.Kind), began, max(began, millis(span.Ended)), r.Task.Team, r.Task.PriorityClass})
+			began := toMillis(s.Began)
+			rows = append(rows, []any{s.WorkloadUID, string(s.Kind), began, max(began, toMillis(s.Ended)), r.Task.Team, r.Task.PriorityClass})
 		}
 	}
-	sums := classSums{}
-	err := t.insert("spans (part, kind, began, ended, team, class)", rows, "ON CONFLICT DO NOTHING RETURNING kind, began, ended, team, class",
-		sums.scan)
+	stats := classRollups{}
+	err := t.insert("spans (part, kind, began, ended, team, class)", rows, "ON CONFLICT DO NOTHING RETURNING kind, began, ended, team, class", stats.addRow)
 	if err != nil {
 		return err
 	}
-	return sums.write(t)
+	return t.addClassRollups(stats)
 }
 
-// scan adds a row of kind, began, ended, team and class.
-func (c *classSums) scan(scan func(...any) error) error {
-	var kind, team, class string
-	var began, ended int64
-	if err := scan(&kind, &began, &ended, &team, &class); err != nil {
-		return err
-	}
-	c.add(SpanKind(kind), began, ended, team, class)
-	return nil
-}
-
-// clean is a text of others that every database takes.
-func clean(text string) string {
+// sanitize returns text without what a database rejects: invalid UTF-8 and NUL.
+func sanitize(text string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "")
 }
 
-// writeParty is a party as text; nobody is none.
-func writeParty(p TaskRef) (string, error) {
-	if p == (TaskRef{}) {
+// encodeRef returns the JSON of r; empty for the zero value.
+func encodeRef(r TaskRef) (string, error) {
+	if r == (TaskRef{}) {
 		return "", nil
 	}
-	text, err := json.Marshal(p)
+	text, err := json.Marshal(r)
 	return string(text), err
 }
 
-// writeRan is a time in milliseconds, where it is known.
-func writeRan(ran time.Duration) int64 {
+// encodeRan returns ran in milliseconds; -1 if it is unknown.
+func encodeRan(ran time.Duration) int64 {
 	if ran < 0 {
 		return -1
 	}
 	return ran.Milliseconds()
 }
 
-func readRan(ms int64) time.Duration {
+// decodeRan is the inverse of encodeRan.
+func decodeRan(ms int64) time.Duration {
 	if ms < 0 {
 		return -1
 	}

@@ -20,11 +20,11 @@ func aTask(uid string) Task {
 		SubmittedAt: start, Preemptions: 2, RunTime: 90 * time.Minute}
 }
 
-// What is told again changes the task and nothing else.
-func testRecords(t *testing.T, url string) {
+// Recording the same again changes the task and nothing else.
+func testRecordAgain(t *testing.T, url string) {
 	ctx := context.Background()
 	s := open(t, url, Options{})
-	steps := []Event{
+	events := []Event{
 		{WorkloadUID: "w1", At: start, Type: "created", Ran: -1},
 		{WorkloadUID: "w1", At: start.Add(time.Minute), Type: "admitted", Message: `Admitted by "team", it's all right?`, Size: 4, Ran: -1},
 		{WorkloadUID: "w1", At: start.Add(time.Hour), Type: "preempted", Reason: "InCohortReclamation", Ran: 59 * time.Minute,
@@ -38,22 +38,22 @@ func testRecords(t *testing.T, url string) {
 		{"w2", Wait, start, start.Add(time.Minute)},
 	}
 	task := aTask("u1")
-	ok(t, s.RecordTasks(ctx, []Record{{Task: task, Events: steps[:2], Spans: spans[:1]}}))
+	ok(t, s.RecordTasks(ctx, []Record{{Task: task, Events: events[:2], Spans: spans[:1]}}))
 	for range 2 {
-		ok(t, s.RecordTasks(ctx, []Record{{Task: task, Events: steps, Spans: spans}, {Task: task, Events: slices.Clone(steps), Spans: spans}, {Task: aTask("u2"), Spans: spans[1:]}}))
+		ok(t, s.RecordTasks(ctx, []Record{{Task: task, Events: events, Spans: spans}, {Task: task, Events: slices.Clone(events), Spans: spans}, {Task: aTask("u2"), Spans: spans[1:]}}))
 	}
-	got, gotSteps, found, err := s.Timeline(ctx, "u1")
+	got, gotEvents, found, err := s.Timeline(ctx, "u1")
 	ok(t, err)
 	if diff := cmp.Diff(task, got); diff != "" || !found {
-		t.Errorf("task (%v): %s", found, diff)
+		t.Errorf("task (found %v, -want +got):\n%s", found, diff)
 	}
-	if diff := cmp.Diff(steps, gotSteps); diff != "" {
-		t.Errorf("steps: %s", diff)
+	if diff := cmp.Diff(events, gotEvents); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
 	}
 	want := []ClassStats{{Class: "high", Waits: 2, Runs: 1, WaitMillis: 120_000, RunMillis: 59 * 60_000, LongestWait: time.Minute, LongestRun: 59 * time.Minute}}
 	for _, teams := range [][]string{nil, {"vision"}, {"vision", "", "nlp", "vision"}} {
 		if diff := cmp.Diff(want, must[[]ClassStats](t)(s.ClassStats(ctx, teams, start.Add(-time.Hour), start.Add(48*time.Hour)))); diff != "" {
-			t.Errorf("classes of %v: %s", teams, diff)
+			t.Errorf("classes of %v (-want +got):\n%s", teams, diff)
 		}
 	}
 
@@ -66,29 +66,29 @@ func testRecords(t *testing.T, url string) {
 	got, _, _, err = s.Timeline(ctx, "u1")
 	ok(t, err)
 	if diff := cmp.Diff(task, got); diff != "" {
-		t.Errorf("ended and gone stay: %s", diff)
+		t.Errorf("FinishedAt and DeletedAt must stay (-want +got):\n%s", diff)
 	}
 	if _, _, found, err := s.Timeline(ctx, "u9"); found || err != nil {
-		t.Errorf("there is a task that nobody told of: %v", err)
+		t.Errorf("Timeline of a task that is not recorded: found %v, %v", found, err)
 	}
 
 	odd := Event{WorkloadUID: "w5", At: start, Type: "evicted", Reason: "a\x00b", Message: "c\xffd\x00"}
 	ok(t, s.RecordTasks(ctx, []Record{{Task: aTask("u5"), Events: []Event{odd}}}))
-	if _, steps, _, err := s.Timeline(ctx, "u5"); err != nil || steps[0].Reason != "ab" || steps[0].Message != "c\uFFFDd" {
-		t.Errorf("odd bytes: %v, %v", steps, err)
+	if _, events, _, err := s.Timeline(ctx, "u5"); err != nil || events[0].Reason != "ab" || events[0].Message != "c\uFFFDd" {
+		t.Errorf("invalid UTF-8 and NUL: %v, %v", events, err)
 	}
 
 	for name, wrong := range map[string]Record{
-		"no UID":      {Task: Task{Name: "x"}},
-		"no kind":     {Task: aTask("u3"), Spans: []Span{{"w3", "pause", start, start}}},
-		"everybody's": {Task: Task{UID: "u3", Team: "*"}},
+		"no UID":     {Task: Task{Name: "x"}},
+		"span kind":  {Task: aTask("u3"), Spans: []Span{{"w3", "pause", start, start}}},
+		"allTeams's": {Task: Task{UID: "u3", Team: "*"}},
 	} {
 		if err := s.RecordTasks(ctx, []Record{{Task: aTask("u4")}, wrong}); err == nil {
-			t.Errorf("%s: recorded", name)
+			t.Errorf("%s: recorded, want an error", name)
 		}
 	}
 	if _, _, found, _ := s.Timeline(ctx, "u4"); found {
-		t.Error("part of what failed was kept")
+		t.Error("a failed call recorded a task")
 	}
 }
 
@@ -138,7 +138,7 @@ func testTasks(t *testing.T, url string) {
 			want = want[:min(q.Limit, len(want))]
 		}
 		if q.Limit > 0 && len(want) < q.Limit {
-			t.Errorf("%+v: too few to tell", q)
+			t.Errorf("%+v: the limit has no effect", q)
 		}
 		if diff := cmp.Diff(want, must[[]Task](t)(s.Tasks(ctx, q))); diff != "" {
 			t.Errorf("%+v: %s", q, diff)
@@ -146,8 +146,8 @@ func testTasks(t *testing.T, url string) {
 	}
 }
 
-// Sums over any range are those of each single span.
-func testClasses(t *testing.T, url string) {
+// Statistics over any range equal the sum over single spans.
+func testClassStats(t *testing.T, url string) {
 	ctx := context.Background()
 	s := open(t, url, Options{})
 	r := rand.New(rand.NewPCG(2, 2))
@@ -174,7 +174,7 @@ func testClasses(t *testing.T, url string) {
 		}
 		records = append(records, record)
 	}
-	for from := 0; from < len(records); from += 100 { // overlapping, so that some are told twice
+	for from := 0; from < len(records); from += 100 { // overlapping, so that some are recorded twice
 		ok(t, s.RecordTasks(ctx, records[max(0, from-50):from+100]))
 	}
 	for n := range 300 {
@@ -185,34 +185,34 @@ func testClasses(t *testing.T, url string) {
 		case 1:
 			to = from.Add(time.Duration(r.IntN(50)) * time.Hour)
 		}
-		var asked []string
+		var selected []string
 		if r.IntN(2) == 0 {
-			asked = []string{teams[r.IntN(4)], teams[r.IntN(4)]}
+			selected = []string{teams[r.IntN(4)], teams[r.IntN(4)]}
 		}
-		sums := map[string]*ClassStats{}
+		want := map[string]*ClassStats{}
 		for _, c := range all {
-			if (asked == nil || slices.Contains(asked, c.team)) && !c.Ended.Before(from) && c.Ended.Before(to) {
-				if sums[c.class] == nil {
-					sums[c.class] = &ClassStats{Class: c.class}
+			if (selected == nil || slices.Contains(selected, c.team)) && !c.Ended.Before(from) && c.Ended.Before(to) {
+				if want[c.class] == nil {
+					want[c.class] = &ClassStats{Class: c.class}
 				}
-				sum, took := sums[c.class], c.Ended.Sub(c.Began)
+				sum, length := want[c.class], c.Ended.Sub(c.Began)
 				if c.Kind == Wait {
-					sum.Waits, sum.WaitMillis, sum.LongestWait = sum.Waits+1, sum.WaitMillis+took.Milliseconds(), max(sum.LongestWait, took)
+					sum.Waits, sum.WaitMillis, sum.LongestWait = sum.Waits+1, sum.WaitMillis+length.Milliseconds(), max(sum.LongestWait, length)
 				} else {
-					sum.Runs, sum.RunMillis, sum.LongestRun = sum.Runs+1, sum.RunMillis+took.Milliseconds(), max(sum.LongestRun, took)
+					sum.Runs, sum.RunMillis, sum.LongestRun = sum.Runs+1, sum.RunMillis+length.Milliseconds(), max(sum.LongestRun, length)
 				}
 			}
 		}
 		got := map[string]*ClassStats{}
-		for _, c := range must[[]ClassStats](t)(s.ClassStats(ctx, asked, from, to)) {
+		for _, c := range must[[]ClassStats](t)(s.ClassStats(ctx, selected, from, to)) {
 			got[c.Class] = &c
 		}
-		if !reflect.DeepEqual(got, sums) {
-			t.Fatalf("%v from %s to %s: %s", asked, from, to, cmp.Diff(sums, got))
+		if !reflect.DeepEqual(got, want) {
+			t.Fatalf("%v from %s to %s (-want +got):\n%s", selected, from, to, cmp.Diff(want, got))
 		}
 	}
 	if got := must[[]ClassStats](t)(s.ClassStats(ctx, []string{}, start, end)); len(got) > 0 {
-		t.Errorf("of no team: %v", got)
+		t.Errorf("statistics of no team: %v", got)
 	}
 }
 
@@ -222,7 +222,7 @@ func testClosed(t *testing.T, url string) {
 	ok(t, s.Close())
 	for name, err := range calls(ctx, s) {
 		if err == nil {
-			t.Errorf("%s works on a closed store", name)
+			t.Errorf("%s succeeds on a closed store", name)
 		}
 	}
 }
@@ -243,44 +243,44 @@ func testCancelled(t *testing.T, url string) {
 	}
 }
 
-// calls makes each call once and returns their errors. Those that write come
-// after all that is recorded.
+// calls calls each method once and returns the errors by name. Writes are later than
+// everything recorded.
 func calls(ctx context.Context, s *Store) map[string]error {
-	holder := SeriesKey{"vision", "a100", "nvidia.com/gpu", Used}
+	key := SeriesKey{"vision", "a100", "nvidia.com/gpu", Used}
 	at := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
-	errs := map[string]error{"Ping": s.Ping(ctx), "Record": s.RecordTasks(ctx, []Record{{Task: aTask("call")}}),
-		"Moments": s.AppendSamples(ctx, []Sample{{at, []Amount{{holder, 1}}}}), "Gap": s.RecordGap(ctx, Gap{at, at.Add(time.Second), "call"}),
+	errs := map[string]error{"Ping": s.Ping(ctx), "RecordTasks": s.RecordTasks(ctx, []Record{{Task: aTask("call")}}),
+		"AppendSamples": s.AppendSamples(ctx, []Sample{{at, []Amount{{key, 1}}}}), "RecordGap": s.RecordGap(ctx, Gap{at, at.Add(time.Second), "call"}),
 		"Forget": s.Forget(ctx, start)}
-	_, errs["Seen"] = s.SampledUntil(ctx)
+	_, errs["SampledUntil"] = s.SampledUntil(ctx)
 	_, errs["Since"] = s.Since(ctx)
-	_, errs["Current"] = s.CurrentAmounts(ctx)
-	_, errs["Classes"] = s.ClassStats(ctx, nil, start, at)
+	_, errs["CurrentAmounts"] = s.CurrentAmounts(ctx)
+	_, errs["ClassStats"] = s.ClassStats(ctx, nil, start, at)
 	_, errs["Tasks"] = s.Tasks(ctx, Query{})
-	_, _, _, errs["Life"] = s.Timeline(ctx, "call")
-	_, errs["Series"] = s.Series(ctx, []SeriesKey{holder}, start, at, 10)
-	_, errs["Totals"] = s.Totals(ctx, []SeriesKey{holder}, start, at)
+	_, _, _, errs["Timeline"] = s.Timeline(ctx, "call")
+	_, errs["Series"] = s.Series(ctx, []SeriesKey{key}, start, at, 10)
+	_, errs["Totals"] = s.Totals(ctx, []SeriesKey{key}, start, at)
 	_, errs["Gaps"] = s.Gaps(ctx, start, at)
 	return errs
 }
 
-// States and steps that earlier releases recorded under another name are renamed.
-func testRenamed(t *testing.T, url string) {
+// Migrations rename the states and event types of earlier releases.
+func testMigrateNames(t *testing.T, url string) {
 	ctx := context.Background()
 	s := open(t, url, Options{})
 	task := aTask("u1")
-	for before, want := range map[string]string{"Paused": "Stopped", "Pre-empted": "Preempted", "Running": "Running"} {
-		task.State = before
-		ok(t, s.RecordTasks(ctx, []Record{{Task: task, Events: []Event{{WorkloadUID: before, At: start, Type: "Pre-empted", Ran: -1}}}}))
-		for _, migration := range []string{"00002_preempted.sql", "00003_stopped.sql"} { // again: later ones create tables
+	for old, want := range map[string]string{"Paused": "Stopped", "Pre-empted": "Preempted", "Running": "Running"} {
+		task.State = old
+		ok(t, s.RecordTasks(ctx, []Record{{Task: task, Events: []Event{{WorkloadUID: old, At: start, Type: "Pre-empted", Ran: -1}}}}))
+		for _, migration := range []string{"00002_preempted.sql", "00003_stopped.sql"} { // run again; later migrations create tables
 			text, err := migrations.ReadFile("migrations/" + dialectOf(url).folder + "/" + migration)
 			ok(t, err)
 			_, err = s.writer.ExecContext(ctx, string(text))
 			ok(t, err)
 		}
-		got, steps, _, err := open(t, url, Options{}).Timeline(ctx, "u1")
+		got, events, _, err := open(t, url, Options{}).Timeline(ctx, "u1")
 		ok(t, err)
-		if got.State != want || slices.ContainsFunc(steps, func(s Event) bool { return s.Type != "Preempted" }) {
-			t.Errorf("%s became %s, want %s; its steps are %v", before, got.State, want, steps)
+		if got.State != want || slices.ContainsFunc(events, func(e Event) bool { return e.Type != "Preempted" }) {
+			t.Errorf("state %s was migrated to %s, want %s; events %v", old, got.State, want, events)
 		}
 	}
 }

@@ -6,63 +6,63 @@ import (
 	"time"
 )
 
-// Up to which lengths a series is made of single intervals and of hours; beyond it
-// is made of days.
+// Longest ranges, in milliseconds, that Series computes from single intervals and
+// from hours. Longer ones are computed from days.
 const (
-	detailed = 2 * day
-	hourly   = 60 * day
+	longestDetailed = 2 * day
+	longestHourly   = 60 * day
 )
 
-// buckets are times of equal length, but for the last, which may be shorter.
+// buckets divide a range into buckets of equal width; the last may be shorter.
 type buckets struct {
-	stretch
+	timeRange
 	width int64
-	unit  int64 // each begins with an hour or a day, where it is made of those
+	unit  int64 // of the rows that they are computed from: 1, hour or day
 }
 
-// divideBuckets divides a range into at most so many. Where they are made of hours
-// or days, the range grows to whole ones.
-func divideBuckets(in stretch, most int, detail int64) buckets {
+// newBuckets divides a range into at most count buckets. If they are computed from
+// hours or days, the range grows to whole ones. detail is state.detail.
+func newBuckets(in timeRange, count int, detail int64) buckets {
 	b := buckets{unit: 1}
 	switch length := in.to - in.from; {
-	case length > hourly:
+	case length > longestHourly:
 		b.unit = day
-	case length > detailed || in.from < detail:
+	case length > longestDetailed || in.from < detail:
 		b.unit = hour
 	}
-	b.stretch = stretch{floor(in.from, b.unit), ceil(in.to, b.unit)}
-	n := int64(max(1, most))
+	b.timeRange = timeRange{floor(in.from, b.unit), ceil(in.to, b.unit)}
+	n := int64(max(1, count))
 	b.width = max(b.unit, ceil((b.to-b.from+n-1)/n, b.unit))
 	return b
 }
 
 func (b buckets) count() int64 { return (b.to - b.from + b.width - 1) / b.width }
 
-// bucket is one of them, by its number.
-func (b buckets) bucket(n int64) stretch {
+// bucket returns the range of the n-th bucket.
+func (b buckets) bucket(n int64) timeRange {
 	begin := b.from + n*b.width
-	return stretch{begin, begin + b.width}.within(b.stretch)
+	return timeRange{begin, begin + b.width}.intersect(b.timeRange)
 }
 
-// hold adds an amount that held over a stretch to the buckets it lies in.
-func (b buckets) hold(found []integral, amount int64, over stretch) {
-	over = over.within(b.stretch)
+// addOver adds an amount over a range to the buckets that the range overlaps.
+func (b buckets) addOver(found []integral, amount int64, over timeRange) {
+	over = over.intersect(b.timeRange)
 	if over.from >= over.to {
 		return
 	}
 	for n := (over.from - b.from) / b.width; n < int64(len(found)) && b.from+n*b.width < over.to; n++ {
-		found[n].hold(amount, over.within(b.bucket(n)))
+		found[n].addOver(amount, over.intersect(b.bucket(n)))
 	}
 }
 
-// Series are the averages of amounts over at most so many buckets of equal length.
+// Series returns the averages of series over at most count buckets of equal width.
 // Ranges of up to two days are divided exactly, as long as single intervals are
-// kept. Longer ones begin and end with whole hours, above 60 days with whole days
-// of UTC, and so do their buckets.
-func (s *Store) Series(ctx context.Context, holders []SeriesKey, from, to time.Time, count int) (map[SeriesKey][]Point, error) {
+// stored. Longer ones, and their buckets, begin and end at whole hours; above 60
+// days at whole days of UTC.
+func (s *Store) Series(ctx context.Context, keys []SeriesKey, from, to time.Time, count int) (map[SeriesKey][]Point, error) {
 	series := map[SeriesKey][]Point{}
-	err := s.read(ctx, fmt.Sprintf("reading a series of %d holders", len(holders)), func(t *tx) error {
-		in := stretch{millis(from), millis(to)}
+	err := s.read(ctx, fmt.Sprintf("read %d series", len(keys)), func(t *tx) error {
+		in := timeRange{toMillis(from), toMillis(to)}
 		if in.from >= in.to {
 			return nil
 		}
@@ -70,25 +70,25 @@ func (s *Store) Series(ctx context.Context, holders []SeriesKey, from, to time.T
 		if err != nil {
 			return err
 		}
-		ids, err := t.holders(holders, false)
+		ids, err := t.seriesIDs(keys, false)
 		if err != nil {
 			return err
 		}
-		b := divideBuckets(in, count, known.detail)
+		b := newBuckets(in, count, known.detail)
 		found, err := t.series(ids, b, known)
 		if err != nil {
 			return err
 		}
-		for _, h := range holders {
+		for _, k := range keys {
 			points := make([]Point, b.count())
-			averages := found[ids[h]]
+			averages := found[ids[k]]
 			for n := range points {
-				points[n].At = moment(b.bucket(int64(n)).from)
+				points[n].At = fromMillis(b.bucket(int64(n)).from)
 				if averages != nil && averages[n].known > 0 {
 					points[n].Known, points[n].Value = true, averages[n].total().Average()
 				}
 			}
-			series[h] = points
+			series[k] = points
 		}
 		return nil
 	})
@@ -98,33 +98,33 @@ func (s *Store) Series(ctx context.Context, holders []SeriesKey, from, to time.T
 	return series, nil
 }
 
-// series are the integrals over buckets, by the numbers of holders.
+// series returns the integrals of series over buckets, by series id.
 func (t *tx) series(ids map[SeriesKey]int64, b buckets, known state) (map[int64][]integral, error) {
 	found := map[int64][]integral{}
 	for _, id := range ids {
 		found[id] = make([]integral, b.count())
 	}
-	open, err := t.open(ids)
+	open, err := t.openAmounts(ids)
 	if err != nil {
 		return nil, err
 	}
 	for id, o := range open {
-		b.hold(found[id], o.amount, stretch{o.began, known.seen})
+		b.addOver(found[id], o.amount, timeRange{o.began, known.seen})
 	}
-	return found, chunks(sorted(ids), func(list string, args []any) error {
+	return found, keyBatches(sortedIDs(ids), func(list string, args []any) error {
 		if b.unit == 1 {
-			return t.intervals(list, args, b.stretch, func(i interval) { b.hold(found[i.holder], i.amount, i.stretch) })
+			return t.intervals(list, args, b.timeRange, func(i interval) { b.addOver(found[i.series], i.amount, i.timeRange) })
 		}
 		table := "amount_hours"
 		if b.unit == day {
 			table = "amount_days"
 		}
-		return t.rollups(table, b.unit, list, args, b.stretch, func(r rollup) {
+		return t.rollups(table, b.unit, list, args, b.timeRange, func(r rollup) {
 			if r.times > 1 {
-				b.hold(found[r.holder], r.amount/b.unit, stretch{r.start, r.start + r.times*b.unit})
+				b.addOver(found[r.series], r.amount/b.unit, timeRange{r.start, r.start + r.times*b.unit})
 				return
 			}
-			one := &found[r.holder][(r.start-b.from)/b.width]
+			one := &found[r.series][(r.start-b.from)/b.width]
 			one.add(r.amount, 1)
 			one.known += r.known
 		})

@@ -11,45 +11,44 @@ import (
 	"time"
 )
 
-// patience is how long one call may take, whatever the database does.
-const patience = 5 * time.Second
+// callTimeout bounds each call, whatever the database does.
+const callTimeout = 5 * time.Second
 
-// Options are how long is kept what.
+// Options configure a Store.
 type Options struct {
-	Retention       time.Duration // tasks, steps, spans, sums and gaps; 0 takes 400 days
-	DetailRetention time.Duration // each single interval of an amount; 0 takes 35 days
-	Log             *slog.Logger  // nil for none
+	Retention       time.Duration // of tasks, events, spans, rollups and gaps; 0 means 400 days
+	DetailRetention time.Duration // of the single intervals of a series; 0 means 35 days
+	Log             *slog.Logger  // nil discards
 }
 
-// Store is the history in one database. Its methods may be called at any time
-// from anywhere; each of them fails within seconds where the database is lost,
-// full or closed, and works again once that is over.
+// Store is the history in one database. It is safe for concurrent use. While the
+// database is unreachable, full or closed, every method fails within seconds; it
+// works again when the database does.
 type Store struct {
 	*dialect
 	url            string
 	options        Options
 	writer, reader *sql.DB
 
-	making sync.Mutex
-	made   atomic.Bool // the tables
+	migrateMu sync.Mutex
+	migrated  atomic.Bool
 }
 
-// Open connects to a database and brings its tables to what this version reads.
-// url is postgres://…, or the path of a SQLite file, which is made where there is
-// none.
+// Open connects to a database and migrates its tables. url is postgres://… or the
+// path of a SQLite file, which is created if it does not exist.
 func Open(ctx context.Context, url string, options Options) (*Store, error) {
 	s, err := New(url, options)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.ready(ctx); err != nil {
+	if err := s.ensureMigrated(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
 
-// Reach is Open for a database that may not be there yet: it is connected to, and
-// its tables are made, when it is asked for something.
+// New returns a Store that connects and migrates with its first call, so that the
+// database can be unreachable until then.
 func New(url string, options Options) (*Store, error) {
 	s := &Store{dialect: dialectOf(url), url: url, options: options}
 	if s.options.Retention <= 0 {
@@ -69,40 +68,40 @@ func New(url string, options Options) (*Store, error) {
 		s.reader = s.writer
 	}
 	if err != nil {
-		return nil, fmt.Errorf("history: opening %s: %w", s.name, err)
+		return nil, fmt.Errorf("history: open %s: %w", s.name, err)
 	}
 	return s, nil
 }
 
-// ready makes the tables, once the database answers.
-func (s *Store) ready(ctx context.Context) error {
-	if s.made.Load() {
+// ensureMigrated migrates the tables once the database answers.
+func (s *Store) ensureMigrated(ctx context.Context) error {
+	if s.migrated.Load() {
 		return nil
 	}
-	s.making.Lock()
-	defer s.making.Unlock()
-	if s.made.Load() {
+	s.migrateMu.Lock()
+	defer s.migrateMu.Unlock()
+	if s.migrated.Load() {
 		return nil
 	}
 	if s.dialect == sqlite {
-		if err := makeFile(s.url); err != nil {
-			return fmt.Errorf("history: making the file of %s: %w", s.name, err)
+		if err := createFile(s.url); err != nil {
+			return fmt.Errorf("history: create the file of %s: %w", s.name, err)
 		}
 	}
 	if err := s.Ping(ctx); err != nil {
 		return err
 	}
-	// Whoever asked may give up: tables that are being made are made.
+	// The caller may give up; a migration that has begun completes.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	if err := s.migrate(ctx, s.writer, s.options.Log); err != nil {
-		return fmt.Errorf("history: bringing the tables of %s up to date: %w", s.name, err)
+		return fmt.Errorf("history: migrate the tables of %s: %w", s.name, err)
 	}
-	s.made.Store(true)
+	s.migrated.Store(true)
 	return nil
 }
 
-// Close ends all that goes on.
+// Close closes all connections.
 func (s *Store) Close() error {
 	err := s.writer.Close()
 	if s.reader != s.writer {
@@ -111,23 +110,22 @@ func (s *Store) Close() error {
 	return err
 }
 
-// Dialect is SQLite or PostgreSQL.
+// Dialect returns "SQLite" or "PostgreSQL".
 func (s *Store) Dialect() string { return s.name }
 
-// Ping tells whether the database answers.
+// Ping reports whether the database answers.
 func (s *Store) Ping(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	if err := s.writer.PingContext(ctx); err != nil {
-		return fmt.Errorf("history: reaching %s: %w", s.name, err)
+		return fmt.Errorf("history: reach %s: %w", s.name, err)
 	}
 	return nil
 }
 
-// write runs one transaction, the only one that writes meanwhile. Either all of
-// it lasts or nothing.
-func (s *Store) write(ctx context.Context, what string, do func(*tx) error) error {
-	return s.transaction(ctx, what, s.writer, nil, func(t *tx) error {
+// write runs do in the only transaction that writes at a time.
+func (s *Store) write(ctx context.Context, op string, do func(*tx) error) error {
+	return s.transaction(ctx, op, s.writer, nil, func(t *tx) error {
 		if s.lock != "" {
 			if err := t.exec(s.lock); err != nil {
 				return err
@@ -137,16 +135,16 @@ func (s *Store) write(ctx context.Context, what string, do func(*tx) error) erro
 	})
 }
 
-// read runs one transaction that sees all tables as of one moment.
-func (s *Store) read(ctx context.Context, what string, do func(*tx) error) error {
-	return s.transaction(ctx, what, s.reader, s.snapshot, do)
+// read runs do in a transaction that sees one snapshot of all tables.
+func (s *Store) read(ctx context.Context, op string, do func(*tx) error) error {
+	return s.transaction(ctx, op, s.reader, s.snapshot, do)
 }
 
-func (s *Store) transaction(ctx context.Context, what string, db *sql.DB, options *sql.TxOptions, do func(*tx) error) error {
-	if err := s.ready(ctx); err != nil {
+func (s *Store) transaction(ctx context.Context, op string, db *sql.DB, options *sql.TxOptions, do func(*tx) error) error {
+	if err := s.ensureMigrated(ctx); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	begun, err := db.BeginTx(ctx, options)
 	if err == nil {
@@ -156,7 +154,7 @@ func (s *Store) transaction(ctx context.Context, what string, db *sql.DB, option
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("history: %s: %w", what, err)
+		return fmt.Errorf("history: %s: %w", op, err)
 	}
 	return nil
 }

@@ -5,26 +5,26 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"time"
 )
 
-// taskColumns are what readTask reads.
+// taskColumns are the columns that scanTask reads.
 const taskColumns = "id, uid, namespace, kind, name, team, class, priority, queue, state, pools, asked, submitted, ended, gone, preemptions, ran_ms"
 
-// usualLimit is how many tasks Tasks returns where the query says nothing.
-const usualLimit = 1000
+// defaultLimit is the Limit of a Query without one.
+const defaultLimit = 1000
 
-// escapeLike takes what is special out of a text that LIKE looks for.
+// escapeLike escapes the wildcards of LIKE.
 var escapeLike = strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`)
 
-// Tasks are the task records that a query asks for, the newest first by when they
-// were submitted; 1000 of them where it has no limit.
+// Tasks returns the task records that q selects, the latest submitted first.
 func (s *Store) Tasks(ctx context.Context, q Query) ([]Task, error) {
 	limit := q.Limit
 	if limit <= 0 {
-		limit = usualLimit
+		limit = defaultLimit
 	}
 	var where []string
 	var args []any
@@ -40,7 +40,7 @@ func (s *Store) Tasks(ctx context.Context, q Query) ([]Task, error) {
 		}
 	}
 	if !q.To.IsZero() {
-		add("submitted < ?", millis(q.To))
+		add("submitted < ?", toMillis(q.To))
 	}
 	if q.NameContains != "" {
 		add(`lower(name) LIKE ? ESCAPE '\'`, "%"+escapeLike.Replace(strings.ToLower(q.NameContains))+"%")
@@ -49,21 +49,21 @@ func (s *Store) Tasks(ctx context.Context, q Query) ([]Task, error) {
 		where = append(where, "(ended <> 0 OR gone <> 0)")
 	}
 	if len(q.PriorityClasses) > 0 {
-		where = append(where, "class IN ("+strings.TrimSuffix(strings.Repeat("?, ", len(q.PriorityClasses)), ", ")+")")
+		where = append(where, "class IN ("+placeholders(len(q.PriorityClasses))+")")
 		for _, class := range q.PriorityClasses {
 			args = append(args, class)
 		}
 	}
 	var found []Task
-	err := s.read(ctx, "looking up tasks", func(t *tx) error {
+	err := s.read(ctx, "list tasks", func(t *tx) error {
 		if q.Teams == nil {
 			var err error
-			found, err = t.tasks(append(where, "submitted >= ?"), append(args, millis(q.From)), limit)
+			found, err = t.tasks(append(where, "submitted >= ?"), append(args, toMillis(q.From)), limit)
 			return err
 		}
-		// Team by team, since each has its own in order; of each only what is newer
-		// than the oldest that would be shown.
-		from := millis(q.From)
+		// One query per team, because the index orders the tasks of each team. Tasks
+		// older than the limit-th newest so far are not read.
+		from := toMillis(q.From)
 		for _, team := range slices.Compact(slices.Sorted(slices.Values(q.Teams))) {
 			more, err := t.tasks(append(slices.Clone(where), "team = ?", "submitted >= ?"), append(slices.Clone(args), team, from), limit)
 			if err != nil {
@@ -76,7 +76,7 @@ func (s *Store) Tasks(ctx context.Context, q Query) ([]Task, error) {
 			slices.SortStableFunc(found, func(a, b Task) int { return b.SubmittedAt.Compare(a.SubmittedAt) })
 			if len(found) >= limit {
 				found = found[:limit]
-				from = max(from, millis(found[limit-1].SubmittedAt))
+				from = max(from, toMillis(found[limit-1].SubmittedAt))
 			}
 		}
 		return nil
@@ -84,57 +84,64 @@ func (s *Store) Tasks(ctx context.Context, q Query) ([]Task, error) {
 	return found, err
 }
 
+// LiveTasks returns the tasks whose deletion is not recorded.
+func (s *Store) LiveTasks(ctx context.Context) (live []Task, err error) {
+	err = s.read(ctx, "list live tasks", func(t *tx) error {
+		live, err = t.tasks([]string{"gone = ?"}, []any{0}, math.MaxInt32)
+		return err
+	})
+	return live, err
+}
+
 func (t *tx) tasks(where []string, args []any, limit int) ([]Task, error) {
 	var found []Task
 	query := "SELECT " + taskColumns + " FROM tasks WHERE " + strings.Join(where, " AND ") + " ORDER BY submitted DESC, id DESC LIMIT ?"
-	err := t.each(query, append(args, limit), func(scan func(...any) error) error {
-		_, task, err := readTask(scan)
+	err := t.query(query, append(args, limit), func(scan scanFunc) error {
+		_, task, err := scanTask(scan)
 		found = append(found, task)
 		return err
 	})
 	return found, err
 }
 
-// Life is one task with its steps in the order of time; false where there is no
-// record of it.
-func (s *Store) Timeline(ctx context.Context, uid string) (Task, []Event, bool, error) {
+// Timeline returns a task and its events, the oldest first; ok is false if the task
+// is not recorded.
+func (s *Store) Timeline(ctx context.Context, uid string) (task Task, events []Event, ok bool, err error) {
 	var id int64
-	var task Task
-	var steps []Event
-	err := s.read(ctx, "looking up a task", func(t *tx) error {
-		err := t.each("SELECT "+taskColumns+" FROM tasks WHERE uid = ?", []any{uid}, func(scan func(...any) error) error {
+	err = s.read(ctx, "read a task", func(t *tx) error {
+		err := t.query("SELECT "+taskColumns+" FROM tasks WHERE uid = ?", []any{uid}, func(scan scanFunc) error {
 			var err error
-			id, task, err = readTask(scan)
+			id, task, err = scanTask(scan)
 			return err
 		})
 		if err != nil || id == 0 {
 			return err
 		}
 		query := "SELECT part, what, at, reason, text, other, ran_ms, size, nth_first, nth_last FROM steps WHERE task = ? ORDER BY at, id"
-		return t.each(query, []any{id}, func(scan func(...any) error) error {
-			var step Event
+		return t.query(query, []any{id}, func(scan scanFunc) error {
+			var e Event
 			var at, ran int64
 			var other string
-			if err := scan(&step.WorkloadUID, &step.Type, &at, &step.Reason, &step.Message, &other, &ran, &step.Size, &step.FirstPreemption, &step.LastPreemption); err != nil {
+			if err := scan(&e.WorkloadUID, &e.Type, &at, &e.Reason, &e.Message, &other, &ran, &e.Size, &e.FirstPreemption, &e.LastPreemption); err != nil {
 				return err
 			}
-			step.At, step.Ran = moment(at), readRan(ran)
+			e.At, e.Ran = fromMillis(at), decodeRan(ran)
 			if other != "" {
-				if err := json.Unmarshal([]byte(other), &step.Other); err != nil {
+				if err := json.Unmarshal([]byte(other), &e.Other); err != nil {
 					return err
 				}
 			}
-			steps = append(steps, step)
+			events = append(events, e)
 			return nil
 		})
 	})
 	if err != nil {
 		return Task{}, nil, false, err
 	}
-	return task, steps, id != 0, nil
+	return task, events, id != 0, nil
 }
 
-func readTask(scan func(...any) error) (int64, Task, error) {
+func scanTask(scan scanFunc) (int64, Task, error) {
 	var k Task
 	var id, submitted, ended, gone, ran int64
 	var pools, asked string
@@ -143,25 +150,32 @@ func readTask(scan func(...any) error) (int64, Task, error) {
 	if err == nil {
 		err = errors.Join(json.Unmarshal([]byte(pools), &k.Pools), json.Unmarshal([]byte(asked), &k.Requests))
 	}
-	k.SubmittedAt, k.FinishedAt, k.DeletedAt, k.RunTime = moment(submitted), moment(ended), moment(gone), time.Duration(ran)*time.Millisecond
+	k.SubmittedAt, k.FinishedAt, k.DeletedAt = fromMillis(submitted), fromMillis(ended), fromMillis(gone)
+	k.RunTime = time.Duration(ran) * time.Millisecond
 	return id, k, err
 }
 
-// Since is from when on there is history: the first moment told, or from when on
-// it is kept; zero where there is none.
+// Since returns when history begins: the first sample, or the start of the
+// retention if that is later; zero without samples.
 func (s *Store) Since(ctx context.Context) (time.Time, error) {
 	state, err := s.state(ctx)
-	return moment(state.since), err
+	return fromMillis(state.since), err
 }
 
-// state is the one row of the table.
+// SampledUntil returns the time of the last sample; zero without samples.
+func (s *Store) SampledUntil(ctx context.Context) (time.Time, error) {
+	state, err := s.state(ctx)
+	return fromMillis(state.seen), err
+}
+
+// state is the only row of the table state, in milliseconds.
 type state struct {
-	since, seen int64 // from when and until when amounts are known; 0 for not at all
-	detail      int64 // from when on each single interval is kept
+	since, seen int64 // first and last sample; 0 for none
+	detail      int64 // from here on every single interval is stored
 }
 
 func (s *Store) state(ctx context.Context) (found state, err error) {
-	err = s.read(ctx, "looking up what is known", func(t *tx) error {
+	err = s.read(ctx, "read the state", func(t *tx) error {
 		found, err = t.state()
 		return err
 	})
@@ -169,9 +183,9 @@ func (s *Store) state(ctx context.Context) (found state, err error) {
 }
 
 func (t *tx) state() (found state, err error) {
-	err = t.row("SELECT since, seen, detail FROM state", nil, &found.since, &found.seen, &found.detail)
+	err = t.queryRow("SELECT since, seen, detail FROM state", nil, &found.since, &found.seen, &found.detail)
 	if errors.Is(err, sql.ErrNoRows) {
-		err = errors.New("the table state has no row: these are not Kuota's tables, or they were emptied by hand")
+		err = errors.New("table state has no row: these are not Kuota's tables, or they were emptied by hand")
 	}
 	return found, err
 }

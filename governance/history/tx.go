@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// most is how many rows or keys one statement has at most.
-const most = 256
+// maxBatch bounds the rows or keys of one statement.
+const maxBatch = 256
 
 // tx is a transaction with its context.
 type tx struct {
@@ -18,13 +18,16 @@ type tx struct {
 	ctx context.Context
 }
 
+// scanFunc reads the columns of one row.
+type scanFunc = func(...any) error
+
 func (t *tx) exec(query string, args ...any) error {
 	_, err := t.ExecContext(t.ctx, t.rebind(query), args...)
 	return err
 }
 
-// changed is exec, telling how many rows it was about.
-func (t *tx) changed(query string, args ...any) (int64, error) {
+// execCount is exec and returns the number of affected rows.
+func (t *tx) execCount(query string, args ...any) (int64, error) {
 	result, err := t.ExecContext(t.ctx, t.rebind(query), args...)
 	if err != nil {
 		return 0, err
@@ -32,13 +35,13 @@ func (t *tx) changed(query string, args ...any) (int64, error) {
 	return result.RowsAffected()
 }
 
-// row reads one row; sql.ErrNoRows where there is none.
-func (t *tx) row(query string, args []any, into ...any) error {
+// queryRow reads one row; it returns sql.ErrNoRows if there is none.
+func (t *tx) queryRow(query string, args []any, into ...any) error {
 	return t.QueryRowContext(t.ctx, t.rebind(query), args...).Scan(into...)
 }
 
-// each calls do for every row of an answer.
-func (t *tx) each(query string, args []any, do func(scan func(...any) error) error) error {
+// query calls do for every row.
+func (t *tx) query(query string, args []any, do func(scanFunc) error) error {
 	rows, err := t.QueryContext(t.ctx, t.rebind(query), args...)
 	if err != nil {
 		return err
@@ -52,34 +55,34 @@ func (t *tx) each(query string, args []any, do func(scan func(...any) error) err
 	return rows.Err()
 }
 
-// insert writes rows of equal length, many in one statement; tail is what follows
-// the values. With do it is called for every row that the statement returns.
-// Statements come in few lengths only, since databases keep their plans.
-func (t *tx) insert(into string, rows [][]any, tail string, do func(scan func(...any) error) error) error {
-	return lines(rows, func(values string, args []any) error {
-		query := "INSERT INTO " + into + " VALUES " + values + " " + tail
+// insert inserts rows of equal length, many in one statement; suffix follows the
+// values. It calls do, if set, for every row that the statement returns.
+func (t *tx) insert(into string, rows [][]any, suffix string, do func(scanFunc) error) error {
+	return rowBatches(rows, func(values string, args []any) error {
+		query := "INSERT INTO " + into + " VALUES " + values + " " + suffix
 		if do == nil {
 			return t.exec(query, args...)
 		}
-		return t.each(query, args, do)
+		return t.query(query, args, do)
 	})
 }
 
-// with asks about rows of equal length, under the name of a table.
-func (t *tx) with(table string, rows [][]any, query string, do func(scan func(...any) error) error) error {
-	return lines(rows, func(values string, args []any) error {
-		return t.each("WITH "+table+" AS (VALUES "+values+") "+query, args, do)
+// queryWith runs query with rows of equal length as the table expression table.
+func (t *tx) queryWith(table string, rows [][]any, query string, do func(scanFunc) error) error {
+	return rowBatches(rows, func(values string, args []any) error {
+		return t.query("WITH "+table+" AS (VALUES "+values+") "+query, args, do)
 	})
 }
 
-// lines calls do with pieces of rows, each with its placeholders.
-func lines(rows [][]any, do func(values string, args []any) error) error {
+// rowBatches calls do with batches of rows and their placeholders. Batches have
+// few different lengths, because databases cache the plan of each statement.
+func rowBatches(rows [][]any, do func(values string, args []any) error) error {
 	for len(rows) > 0 {
 		n := 1
-		for n*2 <= min(len(rows), most) {
+		for n*2 <= min(len(rows), maxBatch) {
 			n *= 2
 		}
-		one := "(" + list(len(rows[0])) + ")"
+		one := "(" + placeholders(len(rows[0])) + ")"
 		if err := do(one+strings.Repeat(","+one, n-1), slices.Concat(rows[:n]...)); err != nil {
 			return err
 		}
@@ -88,27 +91,27 @@ func lines(rows [][]any, do func(values string, args []any) error) error {
 	return nil
 }
 
-// chunks calls do with pieces of keys, each with the list of placeholders for it.
-// Lists come in few lengths only: the last key stands there again, where needed.
-func chunks[K any](keys []K, do func(list string, keys []any) error) error {
-	for piece := range slices.Chunk(keys, most) {
+// keyBatches calls do with batches of keys and their placeholders, in few
+// different lengths: the last key is repeated to fill a batch.
+func keyBatches[K any](keys []K, do func(list string, keys []any) error) error {
+	for batch := range slices.Chunk(keys, maxBatch) {
 		n := 1
-		for n < len(piece) {
+		for n < len(batch) {
 			n *= 2
 		}
 		args := make([]any, n)
 		for i := range args {
-			args[i] = piece[min(i, len(piece)-1)]
+			args[i] = batch[min(i, len(batch)-1)]
 		}
-		if err := do(list(n), args); err != nil {
+		if err := do(placeholders(n), args); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// list is so many placeholders.
-func list(n int) string { return "?" + strings.Repeat(",?", n-1) }
+// placeholders returns n placeholders.
+func placeholders(n int) string { return "?" + strings.Repeat(",?", n-1) }
 
 // Periods in milliseconds.
 const (
@@ -116,37 +119,36 @@ const (
 	day        = 24 * hour
 )
 
-// floor and ceil are the bounds of the periods that a time lies between.
+// floor and ceil round a time to a multiple of period.
 func floor(at, period int64) int64 { return at - at%period }
 func ceil(at, period int64) int64  { return floor(at+period-1, period) }
 
-// millis is a time as it is kept; none is 0.
-func millis(at time.Time) int64 {
+// toMillis returns at as the tables store it; 0 for the zero time.
+func toMillis(at time.Time) int64 {
 	if at.IsZero() {
 		return 0
 	}
 	return at.UnixMilli()
 }
 
-// moment reads what millis wrote.
-func moment(at int64) time.Time {
+// fromMillis is the inverse of toMillis.
+func fromMillis(at int64) time.Time {
 	if at == 0 {
 		return time.Time{}
 	}
 	return time.UnixMilli(at).UTC()
 }
 
-// stretch is a time from one millisecond to another.
-type stretch struct{ from, to int64 }
+// timeRange is [from, to) in milliseconds.
+type timeRange struct{ from, to int64 }
 
-// whole takes the whole periods out of a stretch; rest are what is left of it at
-// its edges.
-func (s stretch) whole(period int64) (whole stretch, rest []stretch) {
-	whole = stretch{ceil(s.from, period), floor(s.to, period)}
+// splitPeriods returns the whole periods of r and what is left at its edges.
+func (r timeRange) splitPeriods(period int64) (whole timeRange, rest []timeRange) {
+	whole = timeRange{ceil(r.from, period), floor(r.to, period)}
 	if whole.from >= whole.to {
-		return stretch{}, []stretch{s}
+		return timeRange{}, []timeRange{r}
 	}
-	for _, edge := range []stretch{{s.from, whole.from}, {whole.to, s.to}} {
+	for _, edge := range []timeRange{{r.from, whole.from}, {whole.to, r.to}} {
 		if edge.from < edge.to {
 			rest = append(rest, edge)
 		}
@@ -154,24 +156,23 @@ func (s stretch) whole(period int64) (whole stretch, rest []stretch) {
 	return whole, rest
 }
 
-// divide is a stretch as whole days, whole hours and what is less. Only the first
-// may be empty among the days.
-func (s stretch) divide() (days, hours, less []stretch) {
-	whole, rest := s.whole(day)
+// split splits r into whole days, whole hours and the rest.
+func (r timeRange) split() (days, hours, rest []timeRange) {
+	whole, edges := r.splitPeriods(day)
 	if whole.from < whole.to {
 		days = append(days, whole)
 	}
-	for _, edge := range rest {
-		whole, rest := edge.whole(hour)
+	for _, edge := range edges {
+		whole, parts := edge.splitPeriods(hour)
 		if whole.from < whole.to {
 			hours = append(hours, whole)
 		}
-		less = append(less, rest...)
+		rest = append(rest, parts...)
 	}
-	return days, hours, less
+	return days, hours, rest
 }
 
-// within is the part of a stretch that lies in another; empty where none does.
-func (s stretch) within(o stretch) stretch {
-	return stretch{max(s.from, o.from), min(s.to, o.to)}
+// intersect returns the part of r within o; from >= to if there is none.
+func (r timeRange) intersect(o timeRange) timeRange {
+	return timeRange{max(r.from, o.from), min(r.to, o.to)}
 }

@@ -5,44 +5,44 @@ import (
 	"time"
 )
 
-// Task is a task as it was last seen. UID tells it apart from all others.
+// Task is the last recorded state of one task. UID identifies it.
 type Task struct {
-	Namespace, Kind, Name, UID string // of the owner, as on a task's page
-	Team                       string // whose namespace it ran in; empty for none
-	PriorityClass              string // priority class, as its object is named; empty for none
+	Namespace, Kind, Name, UID string // of the owner, as in the URL of the task's page
+	Team                       string // team of the namespace when the task ran; empty for none
+	PriorityClass              string // name of its WorkloadPriorityClass; empty for none
 	Priority                   int32
 	Queue                      string // LocalQueue
-	State                      string // as pages show it; Deleted is told by Gone
+	State                      string // as pages show it; deletion is in DeletedAt
 	Pools                      []string
 	Requests                   map[string]int64 // by Kubernetes resource, in the units of quota.Resources
 	SubmittedAt                time.Time
-	FinishedAt                 time.Time // zero while it has not
-	DeletedAt                  time.Time // when its objects left the cluster; zero while they are there
+	FinishedAt                 time.Time // zero before
+	DeletedAt                  time.Time // when its objects were deleted; zero while they exist
 	Preemptions                int32
-	RunTime                    time.Duration // all runs that ended
+	RunTime                    time.Duration // of all runs that ended
 }
 
-// Step is one thing that happened to a task. Part, What and At tell it apart:
-// one that is recorded already is not recorded again.
+// Event is one event of a task. WorkloadUID, Type and At identify it: an event
+// that is recorded already is not recorded again.
 type Event struct {
-	WorkloadUID string // UID of its Workload
+	WorkloadUID string
 	At          time.Time
 	Type        string        // as tasks.Happened
-	Reason      string        // Kueue's word, such as the rule of a preemption
-	Message     string        // Kueue's sentence
-	Other       TaskRef       // who it was for; the zero value for nobody, or nobody known
-	Ran         time.Duration // how long it had run when it lost its quota; negative where not known
-	Size        int32         // pods from then on; 0 where that did not change
-	// First and Last are which preemptions of its Workload it was, by Kueue's count:
-	// several fall into one second. Both are 0 for anything else, and where that is
-	// not known.
+	Reason      string        // Kueue's reason, such as the rule of a preemption
+	Message     string        // Kueue's message
+	Other       TaskRef       // the other task, such as the preemptor; zero if none or unknown
+	Ran         time.Duration // how long the task had run when it lost its quota; negative if unknown
+	Size        int32         // pods from then on; 0 if unchanged
+	// FirstPreemption and LastPreemption number the preemptions of the Workload
+	// that this event stands for, by Kueue's count: several can share a second.
+	// Both are 0 for other events, and if the number is unknown.
 	FirstPreemption, LastPreemption int32
 }
 
-// Party is another task.
+// TaskRef refers to another task. Its JSON is stored in steps.other.
 type TaskRef struct{ Namespace, Kind, Name, UID, Team string }
 
-// Span is a wait or a run that has ended. Part, Kind and Began tell it apart.
+// Span is a wait or a run that has ended. WorkloadUID, Kind and Began identify it.
 type Span struct {
 	WorkloadUID string
 	Kind        SpanKind
@@ -50,27 +50,26 @@ type Span struct {
 	Ended       time.Time
 }
 
-// SpanKind is what a task did meanwhile.
+// SpanKind is what the task did during a Span.
 type SpanKind string
 
-// What tasks do.
+// The kinds of span.
 const (
 	Wait SpanKind = "wait"
 	Run  SpanKind = "run"
 )
 
-// Loop is a preemption loop, in which Kueue preempted a Workload again and again.
-// Spans of that Workload which began at or after Since and ended at or before Last
-// are in no sum. Part and Since tell it apart.
+// Loop is a preemption loop, in which Kueue preempted one Workload again and
+// again. Spans of the Workload that began at or after Since and ended at or before
+// Last count in no ClassStats. WorkloadUID and Since identify it.
 type Loop struct {
 	WorkloadUID string
-	Since, Last time.Time // its first and its latest preemption, in whole seconds
-	Runs        int32     // that it ended after the first preemption
+	Since, Last time.Time // the first and the latest preemption, in whole seconds
+	Runs        int32     // runs that it ended after the first preemption
 }
 
-// Record is what is known of one task: all of its steps, spans and loops, or those
-// that are new. What was recorded before is left as it is, so that it may be told
-// again.
+// Record is one task with all of its events, spans and loops, or only the new
+// ones. Recording the same again changes nothing.
 type Record struct {
 	Task   Task
 	Events []Event
@@ -78,67 +77,67 @@ type Record struct {
 	Loops  []Loop
 }
 
-// Holder is what an amount is of. Amounts of different holders are never added
-// by this package.
+// SeriesKey identifies one series of amounts. This package never adds up amounts
+// of different series.
 type SeriesKey struct {
 	Team     string // empty for a whole pool
 	Pool     string
-	Resource string // Kubernetes resource; memory is counted in MiB, cpu in thousandths
+	Resource string // Kubernetes resource; memory is in MiB, cpu in thousandths
 	Measure  Measure
 }
 
-// Measure is what is measured.
+// Measure is what a series measures.
 type Measure string
 
-// Of a pool, OwnBound, BorrowedBound, Outside, Unhealthy and Idle add up to
-// Physical at every moment. Held is what admitted tasks hold, of which Unplaced
-// is bound to no node. Of a team the same words mean the same.
+// The measures. For a pool, OwnBound + BorrowedBound + Outside + Unhealthy + Idle
+// equals Physical at every moment. Used is the usage of admitted tasks, of which
+// Unplaced is bound to no node. For a team the same terms have the same meaning.
 const (
 	Physical      Measure = "physical"
-	OwnBound      Measure = "own"      // bound to nodes, on the own quota
-	BorrowedBound Measure = "borrowed" // bound to nodes, beyond the own quota
-	Outside       Measure = "outside"  // by pods that Kueue does not manage
+	OwnBound      Measure = "own"      // bound to nodes, within the nominal quota
+	BorrowedBound Measure = "borrowed" // bound to nodes, beyond the nominal quota
+	Outside       Measure = "outside"  // used by pods that Kueue does not manage
 	Unhealthy     Measure = "unhealthy"
 	Idle          Measure = "idle"
 	Used          Measure = "held"
-	Unplaced      Measure = "unplaced" // held, and bound to no node
-	Quota         Measure = "quota"
-	Borrowed      Measure = "borrows" // held beyond the own quota
-	LentToCohort  Measure = "lent"    // of its quota, to others
+	Unplaced      Measure = "unplaced" // used, and bound to no node
+	Quota         Measure = "quota"    // nominal quota
+	Borrowed      Measure = "borrows"  // used beyond the nominal quota
+	LentToCohort  Measure = "lent"     // nominal quota that other teams use
 )
 
-// Amount is how much a holder has from a moment on.
+// Amount is the value of one series from a moment on.
 type Amount struct {
 	SeriesKey
 	Amount int64
 }
 
-// Moment is all that changed at one time: amounts that are not told stay as they
-// are.
+// Sample contains the amounts that changed at one time. All other series keep
+// their values.
 type Sample struct {
 	At      time.Time
 	Amounts []Amount
 }
 
-// Gap is a time of which nothing is known: no amount holds over it.
+// Gap is a period without data: no series has a value in it.
 type Gap struct {
 	From, To time.Time
-	Reason   string // a sentence
+	Reason   string // a sentence that pages show
 }
 
-// ClassSums are the waits and runs of one priority class that ended in a range.
+// ClassStats are the waits and runs of one priority class that ended in a range.
 type ClassStats struct {
-	Class                   string
+	Class                   string // name of the WorkloadPriorityClass; empty for none
 	Waits, Runs             int64
-	WaitMillis, RunMillis   int64 // sums in milliseconds; a Duration ends after 292 years, which many tasks exceed
+	WaitMillis, RunMillis   int64 // sums; a time.Duration overflows after 292 years, which many tasks exceed
 	LongestWait, LongestRun time.Duration
-	LoopRuns                int64 // that preemption loops ended, in no other figure
+	LoopRuns                int64 // runs that preemption loops ended; no other field counts them
 }
 
-// MeanWait is the average of the waits; 0 where there is none.
+// MeanWait returns the average wait; 0 without waits.
 func (c ClassStats) MeanWait() time.Duration { return mean(c.WaitMillis, c.Waits) }
 
-// MeanRun is the average of the runs; 0 where there is none.
+// MeanRun returns the average run; 0 without runs.
 func (c ClassStats) MeanRun() time.Duration { return mean(c.RunMillis, c.Runs) }
 
 func mean(millis, count int64) time.Duration {
@@ -148,7 +147,7 @@ func mean(millis, count int64) time.Duration {
 	return time.Duration(millis/count) * time.Millisecond
 }
 
-// Add adds another class, or the same one of another team, to it.
+// Add adds o to c and keeps the class of c.
 func (c *ClassStats) Add(o ClassStats) {
 	c.Waits += o.Waits
 	c.Runs += o.Runs
@@ -159,14 +158,13 @@ func (c *ClassStats) Add(o ClassStats) {
 	c.LoopRuns += o.LoopRuns
 }
 
-// Total is the integral of an amount over a range: amount × milliseconds, and
-// over how many of the range's milliseconds it is known.
+// Total is the integral of a series over a range.
 type Total struct {
-	Sum   *big.Int
-	Known time.Duration
+	Sum   *big.Int      // amount × milliseconds
+	Known time.Duration // part of the range in which the series has a value
 }
 
-// Average is the mean over the time that is known; 0 where none is.
+// Average returns the mean over Known; 0 if Known is 0.
 func (t Total) Average() float64 {
 	if t.Known <= 0 {
 		return 0
@@ -175,23 +173,23 @@ func (t Total) Average() float64 {
 	return mean
 }
 
-// Point is the average of an amount over one bucket of a series.
+// Point is the average of a series over one bucket.
 type Point struct {
-	At    time.Time // begin of the bucket
+	At    time.Time // start of the bucket
 	Value float64
-	Known bool // nothing is known of it, where this is false
+	Known bool // false if the series has no value in the bucket
 }
 
-// Query asks for task records.
+// Query selects task records. Zero fields select everything.
 type Query struct {
-	Teams           []string // nil for all; what belongs to no team has ""
-	Namespace       string   // empty for all
-	Kind            string   // in any case of letters
+	Teams           []string // nil selects all; "" selects tasks of no team
+	Namespace       string
+	Kind            string // case-insensitive
 	Name            string
 	UID             string
-	PriorityClasses []string  // as their objects are named, "" for those without one; none is all
-	NameContains    string    // in the name, in any case of letters
-	Finished        bool      // only those that ended, or whose objects are gone
-	From, To        time.Time // by when they were submitted; zero for any
-	Limit           int       // at most so many, the newest first
+	PriorityClasses []string  // "" selects tasks without one
+	NameContains    string    // case-insensitive
+	Finished        bool      // only tasks that finished or were deleted
+	From, To        time.Time // range of the submission
+	Limit           int       // newest first; 0 means 1000
 }

@@ -16,16 +16,15 @@ import (
 	"kuota.dev/kuota/governance/history/historytest"
 )
 
-// The year that is measured: 1,000 teams, and so many tasks; KUOTA_YEAR_TASKS
-// says otherwise.
+// The year that is measured. KUOTA_YEAR_TASKS overrides yearTasks.
 const (
 	yearTeams = 1000
 	yearTasks = 5_000_000
 	yearHours = 365 * 24
-	wanted    = 500 * time.Millisecond
+	wantP95   = 500 * time.Millisecond
 )
 
-// TestYear measures what pages ask of a year with many tasks, and prints figures.
+// TestYear measures the queries of pages on a year with many tasks, and prints figures.
 func TestYear(t *testing.T) {
 	if os.Getenv("KUOTA_BENCH") == "" {
 		t.Skip("measured by make bench")
@@ -102,7 +101,7 @@ func measureYear(t *testing.T, url string, tasks int) {
 		var took []time.Duration
 		for n := range 120 {
 			from, to := ordered(between(r, start, end), between(r, start, end))
-			if n%3 == 0 { // what is asked most: up to now
+			if n%3 == 0 { // the most frequent range: until now
 				from, to = end.Add(-time.Duration(1+r.IntN(60*24))*time.Hour-time.Duration(r.IntN(3600))*time.Second), end
 			}
 			begun := time.Now()
@@ -113,8 +112,8 @@ func measureYear(t *testing.T, url string, tasks int) {
 		p95 := took[len(took)*95/100]
 		figure(s, question.name+"_p50", took[len(took)/2].Seconds()*1000, "ms")
 		figure(s, question.name+"_p95", p95.Seconds()*1000, "ms")
-		if p95 > wanted && question.name != "totals_all_teams" { // that one adds up a thousand years
-			t.Errorf("%s: %s at p95, wanted are %s", question.name, p95, wanted)
+		if p95 > wantP95 && question.name != "totals_all_teams" { // it sums up a thousand years
+			t.Errorf("%s: %s at p95, want at most %s", question.name, p95, wantP95)
 		}
 	}
 	var took []time.Duration
@@ -122,7 +121,7 @@ func measureYear(t *testing.T, url string, tasks int) {
 		var records []Record
 		for k := range 200 {
 			record := numbered(int64(n*200 + k))
-			uid := fmt.Sprintf("%08x-%d", r.Uint32(), k) // UIDs come in no order
+			uid := fmt.Sprintf("%08x-%d", r.Uint32(), k) // UIDs have no order
 			record.Task.UID, record.Task.Team = uid, teamName(r.IntN(yearTeams))
 			for i := range record.Events {
 				record.Events[i].WorkloadUID = uid
@@ -143,7 +142,7 @@ func measureYear(t *testing.T, url string, tasks int) {
 
 func teamName(n int) string { return fmt.Sprintf("team-%03d", n) }
 
-// writeYear writes what a year of records would leave, by the database itself.
+// writeYear writes the rows of a year with SQL.
 func writeYear(t *testing.T, s *Store, url string, tasks int) {
 	driver, prepare := "pgx", []string{"SET statement_timeout = 0", "SET work_mem = '512MB'", "SET maintenance_work_mem = '512MB'"}
 	if s.dialect == sqlite {
@@ -162,7 +161,7 @@ func writeYear(t *testing.T, s *Store, url string, tasks int) {
 			return fmt.Sprintf("WITH numbers AS (SELECT generate_series(0::BIGINT, %d) AS n) ", n-1)
 		}
 	}
-	// Hashes of n stand for chance. Names have leading zeros cut from 1000 + k.
+	// Hashes of n replace random numbers. Names take their leading zeros from 1000 + k.
 	team := func(k string) string { return "'team-' || substr(CAST(1000 + " + k + " AS TEXT), 2)" }
 	const hash, class = "((n * 2654435761) % 4294967291)", "CASE n % 5 WHEN 0 THEN 'high' WHEN 1 THEN 'low' ELSE 'normal' END"
 	uid := "substr('0000000000' || CAST(" + hash + " AS TEXT), -10) || '-4000-8000-' || CAST(100000000000 + n AS TEXT)"
@@ -193,7 +192,7 @@ func writeYear(t *testing.T, s *Store, url string, tasks int) {
 		numbers(35*24) + fmt.Sprintf(`INSERT INTO amounts (holder, began, ended, amount)
 			SELECT h.id, %[1]d - (n + 1) * 3600000, %[1]d - n * 3600000, n %% 17 FROM holders h CROSS JOIN numbers WHERE h.measure = 'held'`, end),
 		fmt.Sprintf("UPDATE state SET since = %d, seen = %d, detail = %d", begin, end, ceil(end-35*day, hour))}
-	// Indexes are made last, which takes a fraction of the time.
+	// Creating the indexes last takes a fraction of the time.
 	drop, create := indexes(t, s)
 	statements = slices.Concat(prepare, drop, statements, create)
 	if s.dialect == postgres {
@@ -210,8 +209,8 @@ func writeYear(t *testing.T, s *Store, url string, tasks int) {
 	}
 }
 
-// indexes are the statements that drop the indexes of large tables, and those that
-// make them again.
+// indexes returns the statements that drop the indexes of large tables, and those
+// that create them again.
 func indexes(t *testing.T, s *Store) (drop, create []string) {
 	query := "SELECT name, sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL AND tbl_name IN ('tasks', 'spans')"
 	if s.dialect == postgres {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs Debian's PostgreSQL server for tests, which start one of their own. The
-# cluster that the package would make, and run, is not made.
+# Installs Debian's PostgreSQL server for tests, which start their own. The package
+# creates and runs no database cluster.
 set -euo pipefail
 
 if ! compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null; then

@@ -1,5 +1,5 @@
-// Package historytest starts a PostgreSQL server for tests, from Debian's
-// package, which make databases installs.
+// Package historytest starts a PostgreSQL server for tests. It uses Debian's
+// package, which `make databases` installs.
 package historytest
 
 import (
@@ -20,29 +20,29 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Server is a PostgreSQL server of its own: one that loses all its data with the
-// machine's power, and ends with the test, or with its process.
+// Server is a PostgreSQL server without durability. It ends with the test or with
+// the test's process.
 type Server struct {
 	bin, dir  string
-	as        *syscall.Credential // who it runs as; nil for who runs the test
+	as        *syscall.Credential // user of the server; nil for the user of the test
 	ended     chan struct{}
 	process   *os.Process
 	databases int
 }
 
-// Start starts a server, or fails the test where none is installed.
+// Start starts a server; it fails the test if PostgreSQL is not installed.
 func Start(t testing.TB) *Server {
 	t.Helper()
 	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
 	if err != nil || len(found) == 0 {
-		t.Fatal("there is no PostgreSQL server in /usr/lib/postgresql: install it with make databases")
+		t.Fatal("no PostgreSQL server in /usr/lib/postgresql: install it with `make databases`")
 	}
 	s := &Server{bin: filepath.Dir(slices.Max(found))}
 	if s.dir, err = os.MkdirTemp("", "kuota-postgres-"); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(s.dir) })
-	if os.Getuid() == 0 { // it refuses to run as root
+	if os.Getuid() == 0 { // PostgreSQL refuses to run as root
 		s.as = account(t)
 		if err := os.Chown(s.dir, int(s.as.Uid), int(s.as.Gid)); err != nil {
 			t.Fatal(err)
@@ -57,7 +57,7 @@ func Start(t testing.TB) *Server {
 	return s
 }
 
-// account is the one that Debian's package makes.
+// account returns the user that Debian's package creates.
 func account(t testing.TB) *syscall.Credential {
 	t.Helper()
 	u, err := user.Lookup("postgres")
@@ -84,7 +84,7 @@ func (s *Server) command(name string, args ...string) *exec.Cmd {
 	return command
 }
 
-// Restart starts a server that was stopped, and waits until it answers.
+// Restart starts a stopped server and waits until it answers.
 func (s *Server) Restart(t testing.TB) {
 	t.Helper()
 	log, err := os.OpenFile(filepath.Join(s.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
@@ -103,7 +103,7 @@ func (s *Server) Restart(t testing.TB) {
 		err := command.Start()
 		started <- err
 		if err == nil {
-			command.Wait() //nolint:errcheck // its log tells
+			command.Wait() //nolint:errcheck // its log has the error
 		}
 		close(ended)
 	}()
@@ -138,7 +138,7 @@ func (s *Server) log() string {
 	return string(text)
 }
 
-// Stop ends the server, and all connections to it.
+// Stop stops the server and closes all connections to it.
 func (s *Server) Stop(t testing.TB) {
 	t.Helper()
 	if s.process == nil {
@@ -151,7 +151,7 @@ func (s *Server) Stop(t testing.TB) {
 	s.process = nil
 }
 
-// Database makes an empty database and returns its URL.
+// Database creates an empty database and returns its URL.
 func (s *Server) Database(t testing.TB) string {
 	t.Helper()
 	ctx := context.Background()
@@ -168,10 +168,10 @@ func (s *Server) Database(t testing.TB) string {
 	return s.URL(name)
 }
 
-// Socket is where the server listens.
+// Socket returns the path of the server's socket.
 func (s *Server) Socket() string { return filepath.Join(s.dir, ".s.PGSQL.5432") }
 
-// URL is that of one of its databases.
+// URL returns the URL of a database.
 func (s *Server) URL(database string) string {
 	return "postgres://kuota@/" + database + "?" + url.Values{"host": {s.dir}}.Encode()
 }

@@ -1,5 +1,5 @@
--- Times are Unix milliseconds, and 0 where there is none. Team '' is that of what
--- belongs to no team, team '*' of rollups stands for all together.
+-- Times are Unix milliseconds; 0 means none. Team '' stands for no team; team '*' of
+-- rollups stands for all teams.
 
 -- +goose Up
 CREATE TABLE tasks (
@@ -14,7 +14,7 @@ CREATE TABLE tasks (
 	queue       TEXT NOT NULL,
 	state       TEXT NOT NULL,
 	pools       TEXT NOT NULL, -- JSON: names
-	asked       TEXT NOT NULL, -- JSON: amounts by resource
+	asked       TEXT NOT NULL, -- JSON: requests by resource
 	submitted   INTEGER NOT NULL,
 	ended       INTEGER NOT NULL,
 	gone        INTEGER NOT NULL,
@@ -35,8 +35,8 @@ CREATE TABLE steps (
 	at     INTEGER NOT NULL,
 	reason TEXT NOT NULL,
 	text   TEXT NOT NULL,
-	other  TEXT NOT NULL,    -- JSON: the other party, or empty
-	ran_ms INTEGER NOT NULL, -- -1 where it is not known
+	other  TEXT NOT NULL,    -- JSON: the other task, or empty
+	ran_ms INTEGER NOT NULL, -- -1 if unknown
 	size   INTEGER NOT NULL,
 	UNIQUE (task, part, what, at)
 );
@@ -52,7 +52,7 @@ CREATE TABLE spans (
 CREATE UNIQUE INDEX spans_once ON spans (part, kind, began);
 CREATE INDEX spans_ended ON spans (ended);
 
--- Sums of the spans that ended in an hour or a day.
+-- Statistics of the spans that ended in an hour or a day.
 CREATE TABLE class_hours (
 	team         TEXT NOT NULL,
 	start        INTEGER NOT NULL,
@@ -87,7 +87,7 @@ CREATE TABLE holders (
 	UNIQUE (team, pool, resource, measure)
 );
 
--- Amounts that hold until they change, and those that held.
+-- The current value of each series, and the intervals that ended.
 CREATE TABLE open_amounts (
 	holder INTEGER PRIMARY KEY,
 	began  INTEGER NOT NULL,
@@ -101,7 +101,7 @@ CREATE TABLE amounts (
 	PRIMARY KEY (holder, began)
 ) WITHOUT ROWID;
 
--- Integrals of amounts that held: in each of so many hours or days in a row,
+-- Integrals of intervals that ended: over each of times consecutive hours or days,
 -- amount × ms, and the ms in which the amount is known.
 CREATE TABLE amount_hours (
 	holder    INTEGER NOT NULL,
@@ -127,8 +127,8 @@ CREATE TABLE gaps (
 );
 CREATE INDEX gaps_ended ON gaps (ended);
 
--- The only row: from when and until when amounts are known, and from when on in
--- detail.
+-- The only row: the first and the last sample, and from when on every interval is
+-- stored.
 CREATE TABLE state (
 	since  INTEGER NOT NULL,
 	seen   INTEGER NOT NULL,

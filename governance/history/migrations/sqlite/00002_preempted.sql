@@ -1,4 +1,4 @@
--- Preempted is written as Kueue writes it.
+-- Preempted is spelled as in Kueue.
 
 -- +goose Up
 UPDATE tasks SET state = 'Preempted' WHERE state = 'Pre-empted';

@@ -1,4 +1,4 @@
--- A task whose Workload is deactivated is called Stopped everywhere.
+-- Tasks whose Workload is deactivated have the state Stopped.
 
 -- +goose Up
 UPDATE tasks SET state = 'Stopped' WHERE state = 'Paused';

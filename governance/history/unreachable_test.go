@@ -17,66 +17,66 @@ import (
 	"kuota.dev/kuota/governance/history/historytest"
 )
 
-// soon is within how long each call has to fail.
-const soon = patience + 2*time.Second
+// soon bounds how long a call may take to fail.
+const soon = callTimeout + 2*time.Second
 
-// testFullDisk fills the disk that the file is on, and makes room again.
+// testFullDisk fills the disk of the SQLite file and frees it again.
 func testFullDisk(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()
-	room := func(*Store) { ok(t, os.Remove(filepath.Join(dir, "filler"))) }
+	free := func(*Store) { ok(t, os.Remove(filepath.Join(dir, "filler"))) }
 	fill := func(*Store) { ok(t, os.WriteFile(filepath.Join(dir, "filler"), make([]byte, 12<<20), 0o600)) }
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=16m"); err == nil {
 		t.Cleanup(func() { ok(t, syscall.Unmount(dir, 0)) })
-	} else { // a file that may not grow is the same to SQLite
+	} else { // SQLite treats a file that cannot grow the same way
 		fill = func(s *Store) { ok(t, s.writer.QueryRow("PRAGMA max_page_count = 700").Scan(new(int))) }
-		room = func(s *Store) { ok(t, s.writer.QueryRow("PRAGMA max_page_count = 100000").Scan(new(int))) }
+		free = func(s *Store) { ok(t, s.writer.QueryRow("PRAGMA max_page_count = 100000").Scan(new(int))) }
 	}
 	s := open(t, filepath.Join(dir, "history.db"), Options{})
 	fill(s)
-	kept := 0
+	recorded := 0
 	record := func() error {
 		var records []Record
 		for n := range 100 {
-			task := aTask(fmt.Sprint("u", kept, "-", n))
+			task := aTask(fmt.Sprint("u", recorded, "-", n))
 			records = append(records, Record{Task: task, Events: []Event{{WorkloadUID: task.UID, Message: strings.Repeat("x", 1000)}}, Spans: []Span{{task.UID, Wait, start, start.Add(time.Minute)}}})
 		}
 		err := s.RecordTasks(ctx, records)
 		if err == nil {
-			kept++
+			recorded++
 		}
 		return err
 	}
-	whole := func() {
+	checkAll := func() {
 		t.Helper()
 		got := must[[]ClassStats](t)(s.ClassStats(ctx, nil, start.Add(-time.Hour), start.Add(time.Hour)))
-		if len(got) != 1 || got[0].Waits != int64(100*kept) {
-			t.Fatalf("%v after %d times 100 waits", got, kept)
+		if len(got) != 1 || got[0].Waits != int64(100*recorded) {
+			t.Fatalf("%v after %d times 100 waits", got, recorded)
 		}
 	}
 	var err error
 	for err == nil {
-		if err = record(); kept > 1000 {
+		if err = record(); recorded > 1000 {
 			t.Fatal("the disk does not fill")
 		}
 	}
 	if !strings.Contains(err.Error(), "full") {
-		t.Errorf("a full disk says: %v", err)
+		t.Errorf("error of a full disk: %v", err)
 	}
-	whole()
+	checkAll()
 	if err := record(); err == nil {
-		t.Error("the disk is full no more")
+		t.Error("recording succeeds on a full disk")
 	}
-	room(s)
+	free(s)
 	ok(t, record())
-	whole()
+	checkAll()
 	ok(t, s.Close())
 	s = open(t, filepath.Join(dir, "history.db"), Options{})
-	whole()
+	checkAll()
 	ok(t, s.Close())
 }
 
-func testServerAway(t *testing.T, server *historytest.Server) {
+func testServerStopped(t *testing.T, server *historytest.Server) {
 	ctx := context.Background()
 	url := server.Database(t)
 	s := open(t, url, Options{})
@@ -85,17 +85,17 @@ func testServerAway(t *testing.T, server *historytest.Server) {
 	fails(t, s)
 	if s, err := Open(ctx, url, Options{}); err == nil {
 		s.Close()
-		t.Error("opened a server that is away")
+		t.Error("Open succeeds while the server is stopped")
 	}
 	server.Restart(t)
 	works(t, s)
 }
 
-// A network that swallows all packets is noticed as well.
-func testNetworkAway(t *testing.T, server *historytest.Server) {
+// testNetworkLost checks a network that drops all packets.
+func testNetworkLost(t *testing.T, server *historytest.Server) {
 	listener := must[net.Listener](t)(net.Listen("tcp", "127.0.0.1:0"))
 	t.Cleanup(func() { listener.Close() })
-	var away atomic.Bool
+	var lost atomic.Bool
 	copy := func(to, from net.Conn) {
 		defer to.Close()
 		buffer := make([]byte, 1<<16)
@@ -104,7 +104,7 @@ func testNetworkAway(t *testing.T, server *historytest.Server) {
 			if err != nil {
 				return
 			}
-			if away.Load() {
+			if lost.Load() {
 				io.Copy(io.Discard, from) //nolint:errcheck // until it is closed
 				return
 			}
@@ -132,27 +132,27 @@ func testNetworkAway(t *testing.T, server *historytest.Server) {
 	name = name[strings.LastIndex(name, "/")+1 : strings.Index(name, "?")]
 	s := open(t, fmt.Sprintf("postgres://kuota@%s/%s?sslmode=disable", listener.Addr(), name), Options{})
 	ok(t, s.RecordTasks(context.Background(), []Record{numbered(1)}))
-	away.Store(true)
+	lost.Store(true)
 	fails(t, s)
-	away.Store(false)
+	lost.Store(false)
 	works(t, s)
 }
 
-// fails holds a store whose database is away to fail, soon.
+// fails checks that calls fail soon while the database is unreachable.
 func fails(t *testing.T, s *Store) {
 	t.Helper()
 	ctx := context.Background()
 	var group sync.WaitGroup
 	for name, call := range map[string]func() error{
-		"Record":  func() error { return s.RecordTasks(ctx, []Record{numbered(2)}) },
-		"Moments": func() error { return s.AppendSamples(ctx, []Sample{{At: start}}) },
-		"Classes": func() error { _, err := s.ClassStats(ctx, nil, start, start.Add(time.Hour)); return err },
-		"Ping":    func() error { return s.Ping(ctx) },
+		"RecordTasks":   func() error { return s.RecordTasks(ctx, []Record{numbered(2)}) },
+		"AppendSamples": func() error { return s.AppendSamples(ctx, []Sample{{At: start}}) },
+		"ClassStats":    func() error { _, err := s.ClassStats(ctx, nil, start, start.Add(time.Hour)); return err },
+		"Ping":          func() error { return s.Ping(ctx) },
 	} {
 		group.Go(func() {
 			begun := time.Now()
 			if err := call(); err == nil {
-				t.Errorf("%s works while the database is away", name)
+				t.Errorf("%s succeeds while the database is unreachable", name)
 			}
 			if took := time.Since(begun); took > soon {
 				t.Errorf("%s took %s to fail", name, took)
@@ -162,7 +162,7 @@ func fails(t *testing.T, s *Store) {
 	group.Wait()
 }
 
-// works holds a store whose database is back to all that was told.
+// works checks that the store works after the database is back.
 func works(t *testing.T, s *Store) {
 	t.Helper()
 	ctx := context.Background()
@@ -170,6 +170,6 @@ func works(t *testing.T, s *Store) {
 	ok(t, s.RecordTasks(ctx, []Record{numbered(1), numbered(2)}))
 	got := must[[]ClassStats](t)(s.ClassStats(ctx, nil, start.Add(-24*time.Hour), start.Add(24*time.Hour)))
 	if len(got) != 1 || got[0].Waits != 2 {
-		t.Errorf("after it was away: %v", got)
+		t.Errorf("after the database is back: %v", got)
 	}
 }

@@ -1,0 +1,228 @@
+package history
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+)
+
+// ErrOutOfOrder is returned for a sample that is older than the last one.
+var ErrOutOfOrder = errors.New("a later sample is recorded already")
+
+// maxAmount is the largest amount whose integral over a day fits 64 bits.
+const maxAmount = math.MaxInt64 / day
+
+// AppendSamples records samples in one transaction. They are in the order of time,
+// none before SampledUntil, and afterwards SampledUntil is the time of the last. A
+// series keeps its value until a sample changes it or a gap ends it; 0 is a value
+// like any other.
+func (s *Store) AppendSamples(ctx context.Context, samples []Sample) error {
+	if len(samples) == 0 {
+		return nil
+	}
+	return s.write(ctx, fmt.Sprintf("append %d samples", len(samples)), func(t *tx) error {
+		known, err := t.state()
+		if err != nil {
+			return err
+		}
+		var keys []SeriesKey
+		seen := known.seen
+		for _, m := range samples {
+			if toMillis(m.At) < seen {
+				return fmt.Errorf("sample of %s, after %s: %w", m.At.Format(time.RFC3339Nano), fromMillis(seen).Format(time.RFC3339Nano), ErrOutOfOrder)
+			}
+			seen = toMillis(m.At)
+			for _, a := range m.Amounts {
+				if a.Amount > maxAmount || a.Amount < -maxAmount {
+					return fmt.Errorf("amount %d of %v is out of range", a.Amount, a.SeriesKey)
+				}
+				keys = append(keys, a.SeriesKey)
+			}
+		}
+		ids, err := t.seriesIDs(keys, true)
+		if err != nil {
+			return err
+		}
+		open, err := t.openAmounts(ids)
+		if err != nil {
+			return err
+		}
+		var ended []interval
+		changed := map[int64]bool{}
+		for _, m := range samples {
+			at := toMillis(m.At)
+			for _, a := range m.Amounts {
+				id := ids[a.SeriesKey]
+				before, exists := open[id]
+				if exists && before.amount == a.Amount {
+					continue
+				}
+				if exists && before.began < at {
+					ended = append(ended, interval{id, timeRange{before.began, at}, before.amount})
+				}
+				open[id] = openAmount{at, a.Amount}
+				changed[id] = true
+			}
+		}
+		var rows [][]any
+		for id := range changed {
+			rows = append(rows, []any{id, open[id].began, open[id].amount})
+		}
+		onConflict := "ON CONFLICT (holder) DO UPDATE SET began = excluded.began, amount = excluded.amount"
+		if err := t.insert("open_amounts (holder, began, amount)", rows, onConflict, nil); err != nil {
+			return err
+		}
+		if err := t.storeIntervals(ended); err != nil {
+			return err
+		}
+		since := known.since
+		if since == 0 {
+			since = toMillis(samples[0].At)
+		}
+		return t.exec("UPDATE state SET since = ?, seen = ?", since, seen)
+	})
+}
+
+// RecordGap records a gap. Every series ends where the gap begins, or at the last
+// sample if that is earlier. Adjacent gaps with the same reason become one.
+func (s *Store) RecordGap(ctx context.Context, gap Gap) error {
+	from, to, reason := toMillis(gap.From), toMillis(gap.To), sanitize(gap.Reason)
+	if from > to {
+		return fmt.Errorf("history: record a gap: it begins at %s and ends before that, at %s", gap.From.Format(time.RFC3339), gap.To.Format(time.RFC3339))
+	}
+	return s.write(ctx, "record a gap", func(t *tx) error {
+		known, err := t.state()
+		if err != nil {
+			return err
+		}
+		open, err := t.openAmounts(nil)
+		if err != nil {
+			return err
+		}
+		if len(open) > 0 {
+			from = min(from, known.seen)
+		}
+		var ended []interval
+		for id, o := range open {
+			if o.began < from {
+				ended = append(ended, interval{id, timeRange{o.began, from}, o.amount})
+			}
+		}
+		if err := t.storeIntervals(ended); err != nil {
+			return err
+		}
+		if err := t.exec("DELETE FROM open_amounts"); err != nil {
+			return err
+		}
+		if from == to {
+			return nil
+		}
+		extended, err := t.execCount("UPDATE gaps SET began = "+t.least+"(began, ?), ended = "+t.greatest+"(ended, ?) WHERE ended >= ? AND began <= ? AND why = ?",
+			from, to, from, to, reason)
+		if err != nil || extended > 0 {
+			return err
+		}
+		return t.exec("INSERT INTO gaps (began, ended, why) VALUES (?, ?, ?)", from, to, reason)
+	})
+}
+
+// Gaps returns the gaps that overlap a range, the oldest first.
+func (s *Store) Gaps(ctx context.Context, from, to time.Time) ([]Gap, error) {
+	var gaps []Gap
+	err := s.read(ctx, "list gaps", func(t *tx) error {
+		query := "SELECT began, ended, why FROM gaps WHERE ended > ? AND began < ? ORDER BY began, ended"
+		return t.query(query, []any{toMillis(from), toMillis(to)}, func(scan scanFunc) error {
+			var gap Gap
+			var began, ended int64
+			if err := scan(&began, &ended, &gap.Reason); err != nil {
+				return err
+			}
+			gap.From, gap.To = fromMillis(began), fromMillis(ended)
+			gaps = append(gaps, gap)
+			return nil
+		})
+	})
+	return gaps, err
+}
+
+// CurrentAmounts returns the current value of every series that has one.
+func (s *Store) CurrentAmounts(ctx context.Context) (map[SeriesKey]int64, error) {
+	current := map[SeriesKey]int64{}
+	err := s.read(ctx, "read current amounts", func(t *tx) error {
+		query := "SELECT h.team, h.pool, h.resource, h.measure, o.amount FROM open_amounts o JOIN holders h ON h.id = o.holder"
+		return t.query(query, nil, func(scan scanFunc) error {
+			var k SeriesKey
+			var amount int64
+			if err := scan(&k.Team, &k.Pool, &k.Resource, &k.Measure, &amount); err != nil {
+				return err
+			}
+			current[k] = amount
+			return nil
+		})
+	})
+	return current, err
+}
+
+// seriesIDs returns the ids of series in the table holders. Series without one get
+// one if add is set, and are left out otherwise.
+func (t *tx) seriesIDs(keys []SeriesKey, add bool) (map[SeriesKey]int64, error) {
+	ids := map[SeriesKey]int64{}
+	read := func(scan scanFunc) error {
+		var k SeriesKey
+		var id int64
+		if err := scan(&id, &k.Team, &k.Pool, &k.Resource, &k.Measure); err != nil {
+			return err
+		}
+		ids[k] = id
+		return nil
+	}
+	var rows [][]any
+	unique := map[SeriesKey]bool{}
+	for _, k := range keys {
+		if !unique[k] {
+			unique[k] = true
+			rows = append(rows, []any{k.Team, k.Pool, k.Resource, string(k.Measure)})
+		}
+	}
+	if err := t.queryWith("asked (team, pool, resource, measure)", rows, `SELECT h.id, h.team, h.pool, h.resource, h.measure
+		FROM asked a JOIN holders h ON h.team = a.team AND h.pool = a.pool AND h.resource = a.resource AND h.measure = a.measure`, read); err != nil {
+		return nil, err
+	}
+	if !add || len(ids) == len(rows) {
+		return ids, nil
+	}
+	var missing [][]any
+	for k := range unique {
+		if _, ok := ids[k]; !ok {
+			missing = append(missing, []any{k.Team, k.Pool, k.Resource, string(k.Measure)})
+		}
+	}
+	err := t.insert("holders (team, pool, resource, measure)", missing, "RETURNING id, team, pool, resource, measure", read)
+	return ids, err
+}
+
+// openAmount is the current value of a series and since when it has it.
+type openAmount struct{ began, amount int64 }
+
+// openAmounts returns the current values of these series by id; of all if ids is nil.
+func (t *tx) openAmounts(ids map[SeriesKey]int64) (map[int64]openAmount, error) {
+	open := map[int64]openAmount{}
+	read := func(scan scanFunc) error {
+		var id int64
+		var o openAmount
+		if err := scan(&id, &o.began, &o.amount); err != nil {
+			return err
+		}
+		open[id] = o
+		return nil
+	}
+	query := "SELECT holder, began, amount FROM open_amounts"
+	if ids == nil {
+		return open, t.query(query, nil, read)
+	}
+	return open, keyBatches(sortedIDs(ids), func(list string, args []any) error {
+		return t.query(query+" WHERE holder IN ("+list+")", args, read)
+	})
+}
