@@ -1,140 +1,162 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
-	"sync"
+	"io"
+	"os"
+	"path/filepath"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/discovery/cached/memory"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/restmapper"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 )
 
-const fieldManager = "localcluster"
+const fieldManager = client.FieldOwner("localcluster")
 
-// apiClient applies and reads objects of any kind, as cluster admin.
-type apiClient struct {
-	dyn    dynamic.Interface
-	mapper *restmapper.DeferredDiscoveryRESTMapper
-}
+// apiClient writes and reads objects as cluster admin.
+type apiClient struct{ client.WithWatch }
 
-func newAPIClient(kubeconfig string) (*apiClient, error) {
+func newAPIClient(kubeconfig string) (apiClient, error) {
 	cfg, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
-		return nil, fmt.Errorf("read kubeconfig: %w", err)
+		return apiClient{}, fmt.Errorf("read kubeconfig: %w", err)
 	}
 	cfg.QPS = -1 // a start applies some hundred objects at once
-	cfg.UserAgent = fieldManager
-	dyn, err := dynamic.NewForConfig(cfg)
+	cfg.UserAgent = string(fieldManager)
+	c, err := client.NewWithWatch(cfg, client.Options{})
 	if err != nil {
-		return nil, fmt.Errorf("make client: %w", err)
+		return apiClient{}, fmt.Errorf("create client: %w", err)
 	}
-	disc, err := discovery.NewDiscoveryClientForConfig(cfg)
-	if err != nil {
-		return nil, fmt.Errorf("make client: %w", err)
-	}
-	return &apiClient{dyn: dyn, mapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(disc))}, nil
+	return apiClient{c}, nil
 }
 
-// resource is the client for the object's kind and namespace.
-func (a *apiClient) resource(u *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
-	gvk := u.GroupVersionKind()
-	m, err := a.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
-	if err != nil {
-		return nil, fmt.Errorf("kind %s: %w", gvk, err)
-	}
-	if m.Scope.Name() == meta.RESTScopeNameNamespace {
-		ns := u.GetNamespace()
-		if ns == "" {
-			ns = "default"
-		}
-		return a.dyn.Resource(m.Resource).Namespace(ns), nil
-	}
-	return a.dyn.Resource(m.Resource), nil
+// apply applies objects concurrently. They must not depend on each other.
+func (a apiClient) apply(ctx context.Context, objs ...*unstructured.Unstructured) error {
+	return a.each(ctx, objs, func(ctx context.Context, u *unstructured.Unstructured) error {
+		return a.Apply(ctx, client.ApplyConfigurationFromUnstructured(u.DeepCopy()), fieldManager, client.ForceOwnership)
+	})
 }
 
-// apply writes one object server-side, as the owner of its fields.
-func (a *apiClient) apply(ctx context.Context, u *unstructured.Unstructured) error {
-	r, err := a.resource(u)
-	if err != nil {
-		return err
-	}
-	b, err := json.Marshal(u)
-	if err != nil {
-		return fmt.Errorf("encode %s: %w", title(u), err)
-	}
-	force := true
-	_, err = r.Patch(ctx, u.GetName(), types.ApplyPatchType, b, metav1.PatchOptions{FieldManager: fieldManager, Force: &force})
-	if err != nil {
-		return fmt.Errorf("apply %s: %w", title(u), err)
-	}
-	return nil
+// create creates objects concurrently, and leaves existing ones unchanged.
+func (a apiClient) create(ctx context.Context, objs ...*unstructured.Unstructured) error {
+	return a.each(ctx, objs, func(ctx context.Context, u *unstructured.Unstructured) error {
+		return client.IgnoreAlreadyExists(a.Create(ctx, u.DeepCopy(), fieldManager))
+	})
 }
 
-// applyAll writes objects at the same time; they must not depend on each other.
-func (a *apiClient) applyAll(ctx context.Context, objs []*unstructured.Unstructured) error {
-	return each(objs, func(u *unstructured.Unstructured) error { return a.apply(ctx, u) })
+// read returns the current state of an object.
+func (a apiClient) read(ctx context.Context, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	current := &unstructured.Unstructured{}
+	current.SetGroupVersionKind(u.GroupVersionKind())
+	return current, a.Get(ctx, client.ObjectKeyFromObject(u), current)
 }
 
-// create posts one object, with its status where the kind allows that.
-func (a *apiClient) create(ctx context.Context, u *unstructured.Unstructured) error {
-	r, err := a.resource(u)
-	if err != nil {
-		return err
-	}
-	_, err = r.Create(ctx, u, metav1.CreateOptions{FieldManager: fieldManager})
-	if apierrors.IsAlreadyExists(err) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("create %s: %w", title(u), err)
-	}
-	return nil
-}
-
-// get reads the object again.
-func (a *apiClient) get(ctx context.Context, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	r, err := a.resource(u)
-	if err != nil {
-		return nil, err
-	}
-	return r.Get(ctx, u.GetName(), metav1.GetOptions{})
-}
-
-var crdResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-
-// applyCRDs writes definitions and waits until their kinds can be used.
-func (a *apiClient) applyCRDs(ctx context.Context, crds []*unstructured.Unstructured) error {
-	if err := a.applyAll(ctx, crds); err != nil {
-		return err
-	}
-	err := each(crds, func(u *unstructured.Unstructured) error {
-		return waitFor(ctx, time.Minute, func(ctx context.Context) error {
-			got, err := a.dyn.Resource(crdResource).Get(ctx, u.GetName(), metav1.GetOptions{})
-			if err != nil {
-				return err
-			}
-			if !hasCondition(got, "Established") {
-				return fmt.Errorf("%s is not established", u.GetName())
+// each calls write for a few objects at a time and returns the first error.
+func (a apiClient) each(ctx context.Context, objs []*unstructured.Unstructured, write func(context.Context, *unstructured.Unstructured) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(8)
+	for _, u := range objs {
+		group.Go(func() error {
+			if err := write(ctx, u); err != nil {
+				return fmt.Errorf("write %s: %w", title(u), err)
 			}
 			return nil
 		})
-	})
-	a.mapper.Reset()
-	return err
+	}
+	return group.Wait()
 }
 
-// hasCondition tells whether status.conditions has this type with status True.
+// createCRDs creates definitions and waits until their kinds can be used.
+func (a apiClient) createCRDs(ctx context.Context, crds []*unstructured.Unstructured) error {
+	if err := a.create(ctx, crds...); err != nil {
+		return err
+	}
+	for _, u := range crds {
+		group, _, _ := unstructured.NestedString(u.Object, "spec", "group")
+		kind, _, _ := unstructured.NestedString(u.Object, "spec", "names", "kind")
+		err := waitFor(ctx, startLimit, func(context.Context) error {
+			_, err := a.RESTMapper().RESTMapping(schema.GroupKind{Group: group, Kind: kind})
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("wait for %s: %w", title(u), err)
+		}
+	}
+	return nil
+}
+
+// applyCRDs creates the definitions of a folder, which may be missing.
+func applyCRDs(ctx context.Context, api apiClient, dir string) error {
+	objs, err := readManifests(dir)
+	if err != nil {
+		return err
+	}
+	crds, _ := split(objs, "CustomResourceDefinition")
+	return api.createCRDs(ctx, crds)
+}
+
+// applyRBAC applies every object of a folder, namespaces first.
+func applyRBAC(ctx context.Context, api apiClient, dir string) error {
+	objs, err := readManifests(dir)
+	if err != nil {
+		return err
+	}
+	namespaces, others := split(objs, "Namespace")
+	if err := api.apply(ctx, namespaces...); err != nil {
+		return err
+	}
+	return api.apply(ctx, others...)
+}
+
+// split separates the objects of a kind from the others.
+func split(objs []*unstructured.Unstructured, kind string) (of, others []*unstructured.Unstructured) {
+	for _, u := range objs {
+		if u.GetKind() == kind {
+			of = append(of, u)
+		} else {
+			others = append(others, u)
+		}
+	}
+	return of, others
+}
+
+// retryLimit is how long a write is repeated while the API server or Kueue does
+// not answer.
+const retryLimit = 30 * time.Second
+
+// retry repeats a write for retryLimit while its error is of a kind that may
+// pass.
+func retry(ctx context.Context, write func(context.Context) error, passes func(error) bool) error {
+	var final error
+	err := waitFor(ctx, retryLimit, func(ctx context.Context) error {
+		err := write(ctx)
+		if err != nil && !passes(err) {
+			final = err
+			return nil
+		}
+		return err
+	})
+	return errors.Join(final, err)
+}
+
+// isTransient reports whether a write may succeed when it is repeated: the API
+// server or one of Kueue's webhooks did not answer.
+func isTransient(err error) bool {
+	return apierrors.ReasonForError(err) == "" || apierrors.IsInternalError(err) || apierrors.IsServiceUnavailable(err) ||
+		apierrors.IsTooManyRequests(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err)
+}
+
+// hasCondition reports whether status.conditions has this type with status True.
 func hasCondition(u *unstructured.Unstructured, kind string) bool {
 	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
 	for _, c := range conditions {
@@ -152,21 +174,55 @@ func title(u *unstructured.Unstructured) string {
 	return u.GetKind() + " " + u.GetName()
 }
 
-// each runs f for all items, eight at a time, and returns the first error.
-func each[T any](items []T, f func(T) error) error {
-	var wg sync.WaitGroup
-	slots := make(chan struct{}, 8)
-	errs := make(chan error, len(items))
-	for _, it := range items {
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			if err := f(it); err != nil {
-				errs <- err
-			}
-		})
+// parseManifest reads the objects of a YAML text with several documents.
+func parseManifest(b []byte) ([]*unstructured.Unstructured, error) {
+	var objs []*unstructured.Unstructured
+	docs := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(b)))
+	for {
+		doc, err := docs.Read()
+		if errors.Is(err, io.EOF) {
+			return objs, nil
+		}
+		u := &unstructured.Unstructured{}
+		if err := errors.Join(err, yaml.Unmarshal(doc, &u.Object)); err != nil {
+			return nil, fmt.Errorf("parse YAML: %w", err)
+		}
+		if len(u.Object) == 0 { // only a comment between two separators
+			continue
+		}
+		if u.GetKind() == "" || u.GetName() == "" && u.GetGenerateName() == "" {
+			return nil, fmt.Errorf("an object has no kind or name:\n%s", lastLines(bytes.TrimSpace(doc), 5))
+		}
+		objs = append(objs, u)
 	}
-	wg.Wait()
-	close(errs)
-	return <-errs
+}
+
+func readManifest(path string) ([]*unstructured.Unstructured, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read manifest: %w", err)
+	}
+	objs, err := parseManifest(b)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return objs, nil
+}
+
+// readManifests reads every YAML file of a folder. A folder that does not exist
+// has none.
+func readManifests(dir string) ([]*unstructured.Unstructured, error) {
+	files, _ := filepath.Glob(filepath.Join(dir, "*.yaml")) // sorted
+	var objs []*unstructured.Unstructured
+	if dir == "" {
+		return nil, nil
+	}
+	for _, f := range files {
+		more, err := readManifest(f)
+		if err != nil {
+			return nil, err
+		}
+		objs = append(objs, more...)
+	}
+	return objs, nil
 }

@@ -2,17 +2,19 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 )
 
-// binaries are built from packages of other modules; go.mod lists them as tools
-// so that their versions and checksums are pinned there.
+// binaries are built from packages of other modules. go.mod lists them as
+// tools, which pins their versions and checksums.
 var binaries = []struct{ name, pkg string }{
 	{"kubectl", "k8s.io/kubernetes/cmd/kubectl"},
 	{"etcd", "go.etcd.io/etcd/server/v3"},
@@ -25,7 +27,8 @@ var binaries = []struct{ name, pkg string }{
 
 const modulePath = "kuota.dev/kuota/cmd/localcluster"
 
-// defaultSource finds the module from the repository's root or from within it.
+// defaultSource returns the folder of this module, for a call in it or in the
+// root of the repository.
 func defaultSource() string {
 	if _, err := os.Stat("cmd/localcluster/go.mod"); err == nil {
 		return "cmd/localcluster"
@@ -34,8 +37,8 @@ func defaultSource() string {
 }
 
 // build fills bin and the share folder beside it, once per set of versions.
-// older is the folder of a module with another version of Kueue, and how that is
-// configured; empty takes the one of this module.
+// older is the folder of a module with another version of Kueue and with its
+// configuration; empty for the version of this module.
 func build(ctx context.Context, source, older, bin string) error {
 	bin, err := filepath.Abs(bin)
 	if err != nil {
@@ -43,7 +46,7 @@ func build(ctx context.Context, source, older, bin string) error {
 	}
 	mod, err := os.ReadFile(filepath.Join(source, "go.mod"))
 	if err != nil || !strings.Contains(string(mod), "module "+modulePath+"\n") {
-		return fmt.Errorf("%s is not the folder of module %s; say where it is with --source", source, modulePath)
+		return fmt.Errorf("%s is not the folder of module %s; set it with --source", source, modulePath)
 	}
 	flags, err := linkFlags(string(mod))
 	if err != nil {
@@ -56,23 +59,22 @@ func build(ctx context.Context, source, older, bin string) error {
 	kueue := source
 	if older != "" {
 		kueue = older
-		theirs, err := os.ReadFile(filepath.Join(older, "go.sum"))
+		olderSum, err := os.ReadFile(filepath.Join(older, "go.sum"))
 		if err != nil {
 			return fmt.Errorf("read checksums: %w", err)
 		}
-		sum = append(sum, theirs...)
+		sum = append(sum, olderSum...)
 	}
 	stamp := filepath.Join(bin, stampName(sum, flags))
 	if isBuilt(stamp, bin) {
 		return nil
 	}
-
 	lock, err := lockBuild(bin)
 	if err != nil {
 		return err
 	}
 	defer lock.Close()
-	if isBuilt(stamp, bin) { // somebody else did it while we waited
+	if isBuilt(stamp, bin) { // by another process meanwhile
 		return nil
 	}
 	removeStamps(bin)
@@ -95,7 +97,7 @@ func build(ctx context.Context, source, older, bin string) error {
 			err = os.WriteFile(kueueConfig(bin), config, 0o644)
 		}
 		if err != nil {
-			return fmt.Errorf("configuration of that Kueue: %w", err)
+			return fmt.Errorf("copy Kueue's configuration: %w", err)
 		}
 	}
 	if err := os.WriteFile(stamp, nil, 0o644); err != nil {
@@ -108,15 +110,15 @@ func build(ctx context.Context, source, older, bin string) error {
 func lockBuild(bin string) (*os.File, error) {
 	path := filepath.Join(bin, ".localcluster.lock")
 	lock, err := lockFile(path, false)
-	if errors.Is(err, errHeld) {
+	if errors.Is(err, errLocked) {
 		fmt.Println("waiting for another build in", bin)
 		return lockFile(path, true)
 	}
 	return lock, err
 }
 
-// buildOne writes beside the target and renames, so that a cluster which runs
-// from the old binary is not disturbed.
+// buildOne builds a binary beside its target and renames it, so that a running
+// process keeps the old one.
 func buildOne(ctx context.Context, source, bin, name, pkg, flags string) error {
 	fmt.Printf("building %s …", name)
 	begin := time.Now()
@@ -132,19 +134,76 @@ func buildOne(ctx context.Context, source, bin, name, pkg, flags string) error {
 	return nil
 }
 
-// goTool runs the go command in the module, not in a workspace that happens to
-// lie above it, so that the versions are those of our go.mod.
+// goTool runs the go command in a module. A workspace above it, which could
+// change versions, is ignored.
 func goTool(ctx context.Context, source string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = source
 	cmd.Env = append(os.Environ(), "GOWORK=off")
 	out, err := cmd.Output()
-	if err == nil {
-		return strings.TrimSpace(string(out)), nil
-	}
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return "", fmt.Errorf("go %s: %w\n%s", args[0], err, lastLines(exit.Stderr, tailLines))
 	}
-	return "", fmt.Errorf("go %s: %w", args[0], err)
+	if err != nil {
+		return "", fmt.Errorf("go %s: %w", args[0], err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// stampFormat changes whenever the same sources have to be built or rendered
+// again.
+const stampFormat = 1
+
+const stampPrefix = ".localcluster-built-"
+
+// stampName returns the name of the file that marks a set of versions as built.
+func stampName(goSum []byte, flags string) string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%d\n%s\n", stampFormat, flags)
+	for _, b := range binaries {
+		fmt.Fprintf(h, "%s %s\n", b.name, b.pkg)
+	}
+	h.Write(goSum)
+	return fmt.Sprintf("%s%x", stampPrefix, h.Sum(nil)[:8])
+}
+
+// isBuilt reports whether the stamp and everything that it marks exist.
+func isBuilt(stamp, bin string) bool {
+	needed := []string{stamp, kueueInstall(bin)}
+	for _, b := range binaries {
+		needed = append(needed, filepath.Join(bin, b.name))
+	}
+	for _, path := range needed {
+		if _, err := os.Stat(path); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+func removeStamps(bin string) {
+	old, _ := filepath.Glob(filepath.Join(bin, stampPrefix+"*"))
+	for _, f := range old {
+		_ = os.Remove(f)
+	}
+}
+
+var kubernetesVersion = regexp.MustCompile(`(?m)^\s*k8s\.io/kubernetes (v1\.(\d+)\.\S+)`)
+
+// linkFlags returns flags that set the server's version in the binaries. Those
+// built from modules would report v0.0.0, and Kueue exits when it cannot parse
+// the server's version.
+func linkFlags(goMod string) (string, error) {
+	m := kubernetesVersion.FindStringSubmatch(goMod)
+	if m == nil {
+		return "", errors.New("go.mod does not require k8s.io/kubernetes")
+	}
+	const base, client = "k8s.io/component-base/version", "k8s.io/client-go/pkg/version"
+	return strings.Join([]string{
+		"-s -w",
+		"-X " + base + ".gitVersion=" + m[1],
+		"-X " + base + ".gitMajor=1",
+		"-X " + base + ".gitMinor=" + m[2],
+		"-X " + client + ".gitVersion=" + m[1],
+	}, " "), nil
 }

@@ -9,39 +9,39 @@ import (
 
 const testMod = "module kuota.dev/kuota/cmd/localcluster\n\nrequire (\n\tk8s.io/kubernetes v1.36.3\n)\n"
 
-func TestStampChangesWithVersionsAndFlags(t *testing.T) {
+func TestStampNameChangesWithVersionsAndFlags(t *testing.T) {
 	flags, err := linkFlags(testMod)
 	if err != nil {
 		t.Fatal(err)
 	}
 	one := stampName([]byte("a h1:x"), flags)
 	if one != stampName([]byte("a h1:x"), flags) {
-		t.Error("the same inputs give two stamps")
+		t.Error("the same inputs give two names")
 	}
 	if one == stampName([]byte("a h1:y"), flags) {
-		t.Error("other checksums give the same stamp")
+		t.Error("other checksums give the same name")
 	}
 	if one == stampName([]byte("a h1:x"), flags+" -race") {
-		t.Error("other flags give the same stamp")
+		t.Error("other flags give the same name")
 	}
 }
 
-func TestLinkFlagsCarryTheVersion(t *testing.T) {
+func TestLinkFlagsSetTheVersion(t *testing.T) {
 	flags, err := linkFlags(testMod)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"component-base/version.gitVersion=v1.36.3", "gitMinor=36", "client-go/pkg/version.gitVersion=v1.36.3"} {
 		if !strings.Contains(flags, want) {
-			t.Errorf("%q lacks %q", flags, want)
+			t.Errorf("%q does not contain %q", flags, want)
 		}
 	}
 	if _, err := linkFlags("module x\n"); err == nil {
-		t.Error("a go.mod without Kubernetes was taken")
+		t.Error("a go.mod without Kubernetes is accepted")
 	}
 }
 
-func TestAMissingBinaryIsBuiltAgain(t *testing.T) {
+func TestBuildIsIncompleteWithoutEveryFile(t *testing.T) {
 	bin := filepath.Join(t.TempDir(), "bin")
 	stamp := filepath.Join(bin, "stamp")
 	files := []string{stamp, kueueInstall(bin)}
@@ -50,7 +50,7 @@ func TestAMissingBinaryIsBuiltAgain(t *testing.T) {
 	}
 	for _, f := range files {
 		if isBuilt(stamp, bin) {
-			t.Fatalf("called built before %s was there", f)
+			t.Fatalf("the build is complete without %s", f)
 		}
 		if err := os.MkdirAll(filepath.Dir(f), 0o755); err != nil {
 			t.Fatal(err)
@@ -60,11 +60,11 @@ func TestAMissingBinaryIsBuiltAgain(t *testing.T) {
 		}
 	}
 	if !isBuilt(stamp, bin) {
-		t.Error("not called built although all is there")
+		t.Error("the build is incomplete although all files exist")
 	}
 }
 
-func TestDelaysLetAnAnnotatedPodRunToItsEnd(t *testing.T) {
+func TestSetDelaysRemovesTheJitterOnly(t *testing.T) {
 	stage := map[string]any{
 		"metadata": map[string]any{"name": "pod-complete"},
 		"spec": map[string]any{"delay": map[string]any{
@@ -74,7 +74,7 @@ func TestDelaysLetAnAnnotatedPodRunToItsEnd(t *testing.T) {
 	setDelays(stage)
 	delay := stage["spec"].(map[string]any)["delay"].(map[string]any)
 	if _, found := delay["jitterDurationMilliseconds"]; found {
-		t.Error("the jitter still cuts the delay short")
+		t.Error("the jitter still shortens the delay")
 	}
 	if delay["durationFrom"] != "kept" {
 		t.Error("the annotation is no longer read")

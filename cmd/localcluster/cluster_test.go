@@ -34,12 +34,12 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// startInstance starts a real one with the sample nodes, and more flags.
+// startInstance starts an instance with the sample nodes, and more flags.
 func startInstance(t *testing.T, more ...string) layout {
 	t.Helper()
 	bin := os.Getenv("LOCALCLUSTER_BIN")
 	if bin == "" {
-		t.Skip("LOCALCLUSTER_BIN names no folder of built binaries")
+		t.Skip("LOCALCLUSTER_BIN is not set to a folder of built binaries")
 	}
 	l := layout{dir: filepath.Join(t.TempDir(), "a-long-name-so-that-the-socket-does-not-fit-into-its-address-"+strings.Repeat("x", 60))}
 	t.Cleanup(func() {
@@ -55,7 +55,7 @@ func startInstance(t *testing.T, more ...string) layout {
 	return l
 }
 
-// pidsOf reads the processes of an instance from its status.
+// pidsOf returns the pid of each running component, from the status.
 func pidsOf(t *testing.T, l layout) map[string]int {
 	t.Helper()
 	out, err := program(t, "status", "--dir", l.dir)
@@ -72,8 +72,8 @@ func pidsOf(t *testing.T, l layout) map[string]int {
 	return pids
 }
 
-// waitGone fails the test when a process outlives its supervisor.
-func waitGone(t *testing.T, pids map[string]int) {
+// waitExited fails the test when a process outlives its supervisor.
+func waitExited(t *testing.T, pids map[string]int) {
 	t.Helper()
 	for name, pid := range pids {
 		err := waitFor(context.Background(), 3*time.Second, func(context.Context) error {
@@ -83,16 +83,16 @@ func waitGone(t *testing.T, pids map[string]int) {
 			return nil
 		})
 		if err != nil {
-			t.Errorf("%s (pid %d) is left behind", name, pid)
+			t.Errorf("%s (pid %d) still runs", name, pid)
 		}
 	}
 }
 
-func TestInstanceOutlivesAnAbsentAPIServer(t *testing.T) {
+func TestInstanceSurvivesAStopOfTheAPIServer(t *testing.T) {
 	l := startInstance(t)
 	pids := pidsOf(t, l)
 	if len(pids) != 6 {
-		t.Fatalf("%d components run: %v", len(pids), pids)
+		t.Fatalf("%d components are up: %v", len(pids), pids)
 	}
 	if out, err := program(t, "up", "--dir", l.dir, "--bin", os.Getenv("LOCALCLUSTER_BIN")); err == nil || !strings.Contains(out, "localcluster down") {
 		t.Errorf("a second instance: %v\n%s", err, out)
@@ -103,26 +103,26 @@ func TestInstanceOutlivesAnAbsentAPIServer(t *testing.T) {
 		}
 	}
 	after := pidsOf(t, l)
-	if after[apiServer] == pids[apiServer] || len(after) != 6 {
+	if after[apiServerName] == pids[apiServerName] || len(after) != 6 {
 		t.Errorf("before %v, after %v", pids, after)
 	}
 	if out, err := program(t, "down", "--dir", l.dir); err != nil {
 		t.Fatalf("down: %v\n%s", err, out)
 	}
-	waitGone(t, after)
+	waitExited(t, after)
 	if _, err := os.Stat(l.ready()); err == nil {
-		t.Error("still called ready")
+		t.Error("the ready file still exists")
 	}
 }
 
-func TestInstanceEndsWithAComponent(t *testing.T) {
+func TestInstanceEndsWhenAComponentExits(t *testing.T) {
 	l := startInstance(t)
 	pids := pidsOf(t, l)
 	if err := syscall.Kill(pids[kueueName], syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	waitGone(t, pids)
-	err := waitFor(t.Context(), 10*time.Second, func(context.Context) error { // it ends last
+	waitExited(t, pids)
+	err := waitFor(t.Context(), 10*time.Second, func(context.Context) error { // written last
 		if log := logTail(l.log(ownLog)); !strings.Contains(log, "ended because") {
 			return fmt.Errorf("the log ends with\n%s", log)
 		}
@@ -137,11 +137,11 @@ func TestInstanceEndsWithAComponent(t *testing.T) {
 	}
 }
 
-func TestNothingOutlivesAKilledSupervisor(t *testing.T) {
+func TestComponentsDieWithAKilledSupervisor(t *testing.T) {
 	l := startInstance(t)
 	pids := pidsOf(t, l)
-	if err := syscall.Kill(lockHolder(l), syscall.SIGKILL); err != nil {
+	if err := syscall.Kill(supervisorPID(l), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	waitGone(t, pids)
+	waitExited(t, pids)
 }

@@ -10,23 +10,23 @@ import (
 	"kuota.dev/kuota/cmd/localcluster/provider"
 )
 
-func TestTheConsoleIsToldOfAProviderOnlyWhereThereIsOne(t *testing.T) {
+func TestConsoleEnvHasSignInSettingsOnlyWithAnIssuer(t *testing.T) {
 	l := layout{dir: "/d"}
 	without := consoleEnv(l, 8080, "")
 	want := []string{"KUBECONFIG=/d/kubeconfigs/kuota", "KUOTA_LISTEN=127.0.0.1:8080", "KUOTA_URL=http://127.0.0.1:8080", "KUOTA_NAMESPACE=kuota-system", "KUOTA_HISTORY=/d/data/history.db"}
 	if !slices.Equal(without, want) {
-		t.Errorf("without a provider: %q", without)
+		t.Errorf("without an issuer: %q", without)
 	}
 	with := consoleEnv(l, 8080, "http://127.0.0.1:9")
 	for _, v := range []string{"KUOTA_OIDC_ISSUER=http://127.0.0.1:9", "KUOTA_OIDC_CLIENT_ID=kuota",
 		"KUOTA_OIDC_CLIENT_SECRET_FILE=/d/signin/client-secret", "KUOTA_SESSION_KEYS_FILE=/d/signin/session-keys"} {
 		if !slices.Contains(with, v) {
-			t.Errorf("with a provider, %s is missing in %q", v, with)
+			t.Errorf("with an issuer, %s is missing in %q", v, with)
 		}
 	}
 }
 
-func TestMistakesAreSeenBeforeAnythingStarts(t *testing.T) {
+func TestPreflightReportsMistakes(t *testing.T) {
 	dir := t.TempDir()
 	bin := filepath.Join(dir, "bin")
 	broken := filepath.Join(dir, "users.yaml")
@@ -54,18 +54,18 @@ func TestMistakesAreSeenBeforeAnythingStarts(t *testing.T) {
 	}
 }
 
-func TestNamespacesAreAppliedFirst(t *testing.T) {
+func TestSplitSeparatesNamespaces(t *testing.T) {
 	objs, err := parseManifest([]byte(testRBAC))
 	if err != nil {
 		t.Fatal(err)
 	}
-	namespaces, others := namespacesFirst(objs)
+	namespaces, others := split(objs, "Namespace")
 	if len(namespaces) != 1 || len(others) != 1 || namespaces[0].GetKind() != "Namespace" {
-		t.Errorf("%v before %v", namespaces, others)
+		t.Errorf("namespaces %v, others %v", namespaces, others)
 	}
 }
 
-func TestEachUserWhoCanSignInHasALine(t *testing.T) {
+func TestUserLinesListEnabledUsers(t *testing.T) {
 	lines := userLines([]provider.User{
 		{Name: "ada", Password: "p1", About: "first"},
 		{Name: "out", Password: "p2", Disabled: true},
@@ -76,9 +76,9 @@ func TestEachUserWhoCanSignInHasALine(t *testing.T) {
 	}
 }
 
-func TestSigningInIsForTheOwnerOnly(t *testing.T) {
+func TestSignInFilesAreReadableByTheOwnerOnly(t *testing.T) {
 	l := layout{dir: t.TempDir()}
-	if err := l.makeFresh(); err != nil {
+	if err := l.reset(); err != nil {
 		t.Fatal(err)
 	}
 	if err := writeSignIn(l, "users.yaml", "http://127.0.0.1:9"); err != nil {

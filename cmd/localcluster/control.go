@@ -1,116 +1,114 @@
 package main
 
 import (
-	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"net"
+	"net/rpc"
 	"os"
-	"path/filepath"
-	"strings"
 )
 
-// request and response are one line of JSON each, over a socket that only the
-// user of the instance can open.
-type request struct {
-	Command   string `json:"command"` // stop, start, status, reset or down
-	Component string `json:"component,omitempty"`
+// control is the RPC service of a running instance, on a socket that only its
+// user can open.
+type control struct {
+	sup  *supervisor
+	quit func()
 }
 
-type response struct {
-	Text  string `json:"text,omitempty"`
-	Error string `json:"error,omitempty"`
+// Stop stops the component of that name.
+func (c *control) Stop(name string, reply *string) (err error) {
+	*reply, err = c.sup.stopByName(name)
+	return err
 }
 
-// longestSocket is what fits in a socket address, with room to spare.
-const longestSocket = 100
+// Start starts the component of that name and waits until it is ready.
+func (c *control) Start(name string, reply *string) (err error) {
+	*reply, err = c.sup.startByName(name)
+	return err
+}
 
-// listenControl opens the socket in the run folder, or in a temporary folder
-// where that path is too long; run/control says where.
-func listenControl(l layout) (net.Listener, func(), error) {
-	path, cleanup := l.run("control.sock"), func() {}
-	if len(path) > longestSocket {
-		dir, err := os.MkdirTemp("", "localcluster-")
-		if err != nil {
-			return nil, nil, fmt.Errorf("folder of control socket: %w", err)
-		}
-		path, cleanup = filepath.Join(dir, "control.sock"), func() { os.RemoveAll(dir) }
+// Status lists the components.
+func (c *control) Status(_ string, reply *string) error {
+	*reply = c.sup.status()
+	return nil
+}
+
+// Reset returns all objects to their state when the instance became ready.
+func (c *control) Reset(_ string, reply *string) (err error) {
+	*reply, err = c.sup.reset()
+	return err
+}
+
+// Down starts the shutdown of the instance.
+func (c *control) Down(string, *string) error {
+	c.quit()
+	return nil
+}
+
+// socket returns the path of the control socket and an open folder that the
+// path depends on. The path leads through the folder's descriptor, since the
+// address of a socket fits in about 100 bytes only.
+func (l layout) socket() (path string, folder *os.File, err error) {
+	folder, err = os.Open(l.path("run"))
+	if err != nil {
+		return "", nil, fmt.Errorf("control socket: %w", err)
+	}
+	return fmt.Sprintf("/proc/self/fd/%d/control.sock", folder.Fd()), folder, nil
+}
+
+// serve answers calls until the returned function is called.
+func (c *control) serve(l layout) (stop func(), err error) {
+	path, folder, err := l.socket()
+	if err != nil {
+		return nil, err
 	}
 	listener, err := net.Listen("unix", path)
 	if err != nil {
-		cleanup()
-		return nil, nil, fmt.Errorf("open control socket: %w", err)
+		folder.Close()
+		return nil, fmt.Errorf("open control socket: %w", err)
 	}
-	if err := os.Chmod(path, 0o600); err != nil {
-		return nil, nil, fmt.Errorf("protect control socket: %w", err)
+	stop = func() { listener.Close(); folder.Close() }
+	if err := os.Chmod(l.run("control.sock"), 0o600); err != nil {
+		stop()
+		return nil, fmt.Errorf("protect control socket: %w", err)
 	}
-	if err := os.WriteFile(l.run("control"), []byte(path+"\n"), 0o600); err != nil {
-		return nil, nil, fmt.Errorf("record control socket: %w", err)
+	server := rpc.NewServer()
+	if err := server.RegisterName("Control", c); err != nil {
+		stop()
+		return nil, fmt.Errorf("control service: %w", err)
 	}
-	return listener, cleanup, nil
-}
-
-// serveControl answers until the listener is closed. quit is called for down.
-func (s *supervisor) serveControl(ctx context.Context, listener net.Listener, quit func()) {
-	for {
-		conn, err := listener.Accept()
-		if err != nil {
-			return
-		}
-		go func() {
-			defer conn.Close()
-			var req request
-			if err := json.NewDecoder(conn).Decode(&req); err != nil {
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
 				return
 			}
-			text, err := s.answer(ctx, req, quit)
-			resp := response{Text: text}
-			if err != nil {
-				resp.Error = err.Error()
-			}
-			_ = json.NewEncoder(conn).Encode(resp)
-		}()
-	}
+			go server.ServeConn(conn)
+		}
+	}()
+	return stop, nil
 }
 
-func (s *supervisor) answer(ctx context.Context, req request, quit func()) (string, error) {
-	switch req.Command {
-	case "stop":
-		return s.stopOne(req.Component)
-	case "start":
-		return s.startOne(ctx, req.Component)
-	case "status":
-		return s.status(), nil
-	case "reset":
-		return s.reset(ctx)
-	case "down":
-		quit()
-		return "stopping", nil
+// call calls a method of the running instance and prints its reply.
+func call(l layout, method, arg string) error {
+	if !isRunning(l) {
+		return fmt.Errorf("nothing runs in %s", l.dir)
 	}
-	return "", fmt.Errorf("unknown command %q", req.Command)
-}
-
-// ask sends one request to the instance of a folder.
-func ask(l layout, req request) (string, error) {
-	b, err := os.ReadFile(l.run("control"))
+	path, folder, err := l.socket()
 	if err != nil {
-		return "", fmt.Errorf("no control socket in %s: %w", l.dir, err)
+		return err
 	}
-	conn, err := net.Dial("unix", strings.TrimSpace(string(b)))
+	defer folder.Close()
+	client, err := rpc.Dial("unix", path)
 	if err != nil {
-		return "", fmt.Errorf("reach the instance in %s: %w", l.dir, err)
+		return fmt.Errorf("connect to the instance in %s: %w", l.dir, err)
 	}
-	defer conn.Close()
-	if err := json.NewEncoder(conn).Encode(req); err != nil {
-		return "", fmt.Errorf("ask the instance: %w", err)
+	defer client.Close()
+	var reply string
+	if err := client.Call("Control."+method, arg, &reply); err != nil {
+		return err
 	}
-	var resp response
-	if err := json.NewDecoder(conn).Decode(&resp); err != nil {
-		return "", fmt.Errorf("the instance gave no answer: %w", err)
+	if reply != "" {
+		fmt.Println(reply)
 	}
-	if resp.Error != "" {
-		return "", errors.New(resp.Error)
-	}
-	return resp.Text, nil
+	return nil
 }

@@ -1,127 +1,207 @@
 package main
 
 import (
+	"crypto"
+	"crypto/rand"
 	"crypto/x509"
-	"encoding/pem"
+	"encoding/base64"
+	"errors"
 	"fmt"
+	"net"
 	"os"
+	"path/filepath"
+	"time"
 
-	"sigs.k8s.io/yaml"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	certutil "k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/keyutil"
+	"sigs.k8s.io/kwok/pkg/kwokctl/pki"
 )
 
-// kueueAccount is the service account of Kueue's shipped install. The process
-// presents a certificate of that name, so that its own RBAC rules apply to it,
-// and admission policies see the same user as in a cluster.
+// kueueAccount is the service account of Kueue's shipped manifests. The process
+// has a client certificate of that name, so that its RBAC rules apply to it and
+// admission policies see the same user as in a cluster.
 const kueueAccount = "system:serviceaccount:kueue-system:kueue-controller-manager"
 
-// consoleAccount is the service account that deploy/rbac gives the console, for
-// the same reason.
+// consoleAccount is the console's service account in deploy/rbac, for the same
+// reason.
 const consoleAccount = "system:serviceaccount:" + consoleNamespace + ":kuota"
 
-// clients are those who speak to the API server, each with its own kubeconfig.
-var clients = map[string]identity{
-	"admin":                   {name: "kubernetes-admin", groups: []string{"system:masters"}},
-	"kube-controller-manager": {name: "system:kube-controller-manager"},
-	"kube-scheduler":          {name: "system:kube-scheduler"},
-	"kueue":                   {name: kueueAccount, groups: []string{"system:serviceaccounts", "system:serviceaccounts:kueue-system"}},
-	"kuota":                   {name: consoleAccount, groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + consoleNamespace}},
-	"kwok":                    {name: "kwok", groups: []string{"system:masters"}},
+// adminName is the user whose kubeconfig is the instance's.
+const adminName = "admin"
+
+// clients are the clients of the API server. Each has its own kubeconfig.
+var clients = map[string]struct {
+	user   string
+	groups []string
+}{
+	adminName:             {"kubernetes-admin", []string{"system:masters"}},
+	controllerManagerName: {"system:kube-controller-manager", nil},
+	schedulerName:         {"system:kube-scheduler", nil},
+	kueueName:             {kueueAccount, []string{"system:serviceaccounts", "system:serviceaccounts:" + kueueNamespace}},
+	consoleName:           {consoleAccount, []string{"system:serviceaccounts", "system:serviceaccounts:" + consoleNamespace}},
+	kwokName:              {"kwok", []string{"system:masters"}},
 }
 
-// makeCredentials writes all keys, certificates and kubeconfigs of one run.
-func makeCredentials(l layout, apiPort int) error {
-	cluster, err := newAuthority("kubernetes-ca")
-	if err != nil {
-		return err
-	}
-	// The proxy's and etcd's authorities are separate: a client certificate of
-	// the cluster must neither speak for others nor open the store.
-	proxy, err := newAuthority("front-proxy-ca")
-	if err != nil {
-		return err
-	}
-	store, err := newAuthority("etcd-ca")
-	if err != nil {
-		return err
-	}
-	for name, ca := range map[string]*authority{"ca": cluster, "front-proxy-ca": proxy, "etcd-ca": store} {
-		if err := l.writePair(name, ca.certPEM, ca.keyPEM); err != nil {
-			return err
-		}
-	}
-	for name, c := range map[string]struct {
-		ca *authority
-		id identity
-	}{
-		"apiserver":          {cluster, identity{name: "kube-apiserver", hosts: []string{"kubernetes", "kubernetes.default", "kubernetes.default.svc"}}},
-		"component":          {cluster, identity{name: "localcluster-component"}},
-		"front-proxy-client": {proxy, identity{name: "front-proxy-client"}},
-		"etcd":               {store, identity{name: "etcd"}},
-		"etcd-client":        {store, identity{name: "kube-apiserver"}},
-	} {
-		cert, key, err := c.ca.issue(c.id)
-		if err != nil {
-			return err
-		}
-		if err := l.writePair(name, cert, key); err != nil {
-			return err
-		}
-	}
-	if err := makeAccountKeys(l); err != nil {
-		return err
-	}
-	for name, id := range clients {
-		if err := writeKubeconfig(l, cluster, name, id, apiPort); err != nil {
-			return err
-		}
-	}
-	return nil
+// authority signs certificates. Keys are elliptic: a start creates about a
+// dozen, and RSA keys would take seconds.
+type authority struct {
+	cert *x509.Certificate
+	key  crypto.Signer
 }
 
-// makeAccountKeys makes the pair that signs and checks service account tokens.
-func makeAccountKeys(l layout) error {
-	key, keyPEM, err := newKey()
-	if err != nil {
-		return err
-	}
-	pub, err := x509.MarshalPKIXPublicKey(key.Public())
-	if err != nil {
-		return fmt.Errorf("service account key: %w", err)
-	}
-	if err := os.WriteFile(l.pki("sa.pub"), pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: pub}), 0o644); err != nil {
-		return fmt.Errorf("service account key: %w", err)
-	}
-	return os.WriteFile(l.pki("sa.key"), keyPEM, 0o600)
-}
-
-func writeKubeconfig(l layout, ca *authority, name string, id identity, apiPort int) error {
-	cert, key, err := ca.issue(id)
-	if err != nil {
-		return err
-	}
-	b, err := yaml.Marshal(map[string]any{
-		"apiVersion":      "v1",
-		"kind":            "Config",
-		"current-context": "localcluster",
-		"clusters": []any{map[string]any{"name": "localcluster", "cluster": map[string]any{
-			"server": "https://" + loopback(apiPort), "certificate-authority-data": ca.certPEM,
-		}}},
-		"users": []any{map[string]any{"name": name, "user": map[string]any{
-			"client-certificate-data": cert, "client-key-data": key,
-		}}},
-		"contexts": []any{map[string]any{"name": "localcluster", "context": map[string]any{
-			"cluster": "localcluster", "user": name,
-		}}},
+// newAuthority returns an authority with a new elliptic key.
+func newAuthority(name string) (authority, error) {
+	now := time.Now()
+	cert, key, err := pki.NewCertificateAuthority(pki.CertConfig{
+		CommonName: name, PublicKeyAlgorithm: x509.ECDSA, NotBefore: now.Add(-time.Hour), NotAfter: now.Add(pki.CertificateValidity),
 	})
 	if err != nil {
-		return fmt.Errorf("kubeconfig of %s: %w", name, err)
+		return authority{}, fmt.Errorf("create authority %s: %w", name, err)
 	}
-	path := l.componentConfig(name)
-	if name == "admin" {
-		path = l.kubeconfig()
+	return authority{cert: cert, key: key}, nil
+}
+
+func (a authority) certPEM() []byte { return pki.EncodeCertToPEM(a.cert) }
+
+// issue returns a certificate for a client with that name and those groups, and
+// for a server on loopback and under the host names.
+func (a authority) issue(name string, groups []string, hosts ...string) (certPEM, keyPEM []byte, err error) {
+	cert, key, err := pki.NewCertAndKey(a.cert, a.key, pki.CertConfig{
+		CommonName: name, Organization: groups, PublicKeyAlgorithm: x509.ECDSA,
+		Usages:    []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
+		AltNames:  pki.AltNames{DNSNames: append([]string{"localhost"}, hosts...), IPs: []net.IP{net.IPv4(127, 0, 0, 1)}},
+		NotBefore: a.cert.NotBefore, NotAfter: a.cert.NotAfter,
+	})
+	if err == nil {
+		keyPEM, err = keyutil.MarshalPrivateKeyToPEM(key)
 	}
-	if err := os.WriteFile(path, b, 0o600); err != nil {
-		return fmt.Errorf("kubeconfig of %s: %w", name, err)
+	if err != nil {
+		return nil, nil, fmt.Errorf("create certificate for %s: %w", name, err)
+	}
+	return pki.EncodeCertToPEM(cert), keyPEM, nil
+}
+
+// writeCredentials writes all keys, certificates and kubeconfigs of one run. It
+// returns the cluster's authority.
+func writeCredentials(l layout, apiPort int) (authority, error) {
+	// The authorities of the front proxy and of etcd are separate: a client
+	// certificate of the cluster must neither impersonate users nor open etcd.
+	authorities := map[string]authority{}
+	for _, name := range []string{"ca", "front-proxy-ca", "etcd-ca"} {
+		ca, err := newAuthority(name)
+		if err != nil {
+			return ca, err
+		}
+		key, err := keyutil.MarshalPrivateKeyToPEM(ca.key)
+		if err := errors.Join(err, writePair(l.pki(name+".crt"), l.pki(name+".key"), ca.certPEM(), key)); err != nil {
+			return ca, err
+		}
+		authorities[name] = ca
+	}
+	for file, c := range map[string]struct {
+		ca, name string
+		hosts    []string
+	}{
+		"apiserver":          {"ca", apiServerName, []string{"kubernetes", "kubernetes.default", "kubernetes.default.svc"}},
+		"component":          {"ca", "localcluster-component", nil},
+		"front-proxy-client": {"front-proxy-ca", "front-proxy-client", nil},
+		"etcd":               {"etcd-ca", etcdName, nil},
+		"etcd-client":        {"etcd-ca", apiServerName, nil},
+	} {
+		cert, key, err := authorities[c.ca].issue(c.name, nil, c.hosts...)
+		if err := errors.Join(err, writePair(l.pki(file+".crt"), l.pki(file+".key"), cert, key)); err != nil {
+			return authority{}, err
+		}
+	}
+	accountKey, err := keyutil.MakeEllipticPrivateKeyPEM()
+	if err := errors.Join(err, keyutil.WriteKey(l.pki("sa.key"), accountKey)); err != nil {
+		return authority{}, fmt.Errorf("service account key: %w", err)
+	}
+	ca := authorities["ca"]
+	for name, c := range clients {
+		cert, key, err := ca.issue(c.user, c.groups)
+		if err != nil {
+			return ca, err
+		}
+		if err := clientcmd.WriteToFile(kubeconfig(name, httpsURL(apiPort), ca.certPEM(), cert, key), l.componentConfig(name)); err != nil {
+			return ca, fmt.Errorf("kubeconfig of %s: %w", name, err)
+		}
+	}
+	return ca, nil
+}
+
+func kubeconfig(user, server string, ca, cert, key []byte) clientcmdapi.Config {
+	const name = "localcluster"
+	return clientcmdapi.Config{
+		CurrentContext: name,
+		Clusters:       map[string]*clientcmdapi.Cluster{name: {Server: server, CertificateAuthorityData: ca}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{user: {ClientCertificateData: cert, ClientKeyData: key}},
+		Contexts:       map[string]*clientcmdapi.Context{name: {Cluster: name, AuthInfo: user}},
+	}
+}
+
+// writePair writes a certificate, and its key for the owner only.
+func writePair(certFile, keyFile string, cert, key []byte) error {
+	return errors.Join(certutil.WriteCert(certFile, cert), keyutil.WriteKey(keyFile, key))
+}
+
+// sharedPair ensures that a fixed folder, which Kueue reads and all instances on
+// this machine share, has a pair that is valid for another month. An error means
+// that this user cannot write there.
+func sharedPair(dir string) error {
+	cert, key := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
+	if pairUsable(cert) {
+		return nil
+	}
+	lock, err := lockFile(filepath.Join(dir, ".localcluster.lock"), true)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if pairUsable(cert) {
+		return nil
+	}
+	ca, err := newAuthority("localcluster-kueue-ca")
+	if err != nil {
+		return err
+	}
+	certPEM, keyPEM, err := ca.issue("localcluster-kueue", nil)
+	if err != nil {
+		return err
+	}
+	// The certificate last: pairUsable reads it alone.
+	return errors.Join(keyutil.WriteKey(key, keyPEM), certutil.WriteCert(cert, append(certPEM, ca.certPEM()...)))
+}
+
+func pairUsable(certFile string) bool {
+	certs, err := certutil.CertsFromFile(certFile)
+	return err == nil && time.Until(certs[0].NotAfter) > 30*24*time.Hour
+}
+
+// clientID is the console's client ID at the provider.
+const clientID = "kuota"
+
+// writeSignIn writes what the provider and the console share, and a copy of the
+// users that can be edited while the instance runs.
+func writeSignIn(l layout, users, issuer string) error {
+	copied, err := os.ReadFile(users)
+	if err != nil {
+		return fmt.Errorf("read users: %w", err)
+	}
+	keys := make([]byte, 32)
+	_, _ = rand.Read(keys) // never fails
+	for name, content := range map[string]string{
+		"issuer":        issuer + "\n",
+		"client-id":     clientID + "\n",
+		"client-secret": rand.Text() + "\n",
+		"session-keys":  base64.StdEncoding.EncodeToString(keys) + "\n",
+		"users.yaml":    string(copied),
+	} {
+		if err := os.WriteFile(l.signin(name), []byte(content), 0o600); err != nil {
+			return fmt.Errorf("write sign-in settings: %w", err)
+		}
 	}
 	return nil
 }

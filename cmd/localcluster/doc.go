@@ -1,11 +1,21 @@
-// Command localcluster runs a whole Kubernetes control plane with Kueue and
-// simulated nodes on one machine, as ordinary child processes of one
-// supervisor; with users, also a provider to sign in at. Everything it runs is
-// built from Go modules by its build command.
+// Command localcluster runs a Kubernetes control plane with Kueue and simulated
+// nodes on one machine, as child processes of one supervisor, and optionally a
+// sign-in provider and the console. Its build command builds all programs from
+// Go modules.
 //
-// It owns the processes, their ports, certificates and the folder they write
-// to. It knows nothing about the console beyond how to start it and how to ask
-// whether it is ready, and it never touches a cluster that it did not start.
+// It owns the processes, their ports and certificates, and the folder of the
+// instance. It must not depend on the console beyond its environment and its
+// /readyz, and it never connects to a cluster that it did not start. A cluster
+// is disposable: each start begins with an empty etcd.
 //
-// The cluster is disposable: each start begins with an empty store.
+// A start runs in three phases; in each, everything starts at once:
+//
+//	credentials ─▶ etcd, kube-apiserver, provider
+//	            ─▶ controller manager, scheduler, Kueue, KWOK and nodes, CRDs, RBAC
+//	            ─▶ console ─▶ samples
+//
+// [supervisor] starts and stops each [component] and ends the instance when one
+// exits unexpectedly. [control] serves the commands stop, start, status and down
+// of a running instance. [kueueUnit] keeps the Kueue process in step with its
+// Deployment. [load] creates the Jobs of the sample teams.
 package main

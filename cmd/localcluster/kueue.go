@@ -2,6 +2,10 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	_ "embed"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -9,43 +13,67 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	certutil "k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/keyutil"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// kueueUnit is Kueue's process together with what it needs in the cluster.
+const (
+	kueueNamespace  = "kueue-system"
+	kueueDeployment = "kueue-controller-manager"
+	kueueContainer  = "manager"
+	kueueConfigMap  = "kueue-manager-config"
+	kueueConfigKey  = "controller_manager_config.yaml"
+	kueueSecret     = "kueue-webhook-server-cert"
+	webhookHost     = "kueue-webhook-service." + kueueNamespace + ".svc"
+)
+
+// Kueue reads the certificates of two of its servers from fixed folders, unless
+// it manages its certificates itself.
+const (
+	visibilityDir = "/visibility"
+	metricsDir    = "/etc/kueue/metrics/certs"
+)
+
+// kueueUnit is Kueue's process and its objects in the cluster.
 type kueueUnit struct {
 	sup     *supervisor
-	api     *apiClient
+	api     apiClient
 	comp    *component
-	place   kueuePlace
+	local   kueueLocal
 	objects kueueObjects
-	version string
+	ca      authority // of the webhooks' certificate
+	config  string    // initial text of the ConfigMap
 
-	config   string // of a new cluster
-	template string // of the pod that the process was last started for; the component's op guards it
+	template string // pod template that the process was last started for; guarded by comp.op
 }
 
-func newKueueUnit(s *supervisor, api *apiClient, bin string, ports map[string]int) (*kueueUnit, error) {
-	l := s.layout
-	place := kueuePlace{
-		health: ports["kueue-health"], metrics: ports["kueue-metrics"],
-		webhook: ports["kueue-webhook"], visibility: ports["kueue-visibility"],
-		certDir: l.pki("kueue-webhook"),
-	}
+func newKueueUnit(s *supervisor, api apiClient, ca authority, bin string, p ports) (*kueueUnit, error) {
 	config, err := os.ReadFile(kueueConfig(bin))
-	switch {
-	case errors.Is(err, os.ErrNotExist):
-		config = []byte(kueueDefaults)
-	case err != nil:
+	if errors.Is(err, os.ErrNotExist) {
+		config, err = []byte(kueueDefaults), nil
+	}
+	if err != nil {
 		return nil, fmt.Errorf("Kueue's configuration: %w", err)
 	}
-	if place.noVisibility = noVisibility(config); place.noVisibility {
+	local := kueueLocal{ports: p, certDir: s.layout.pki("kueue-webhook"), noVisibility: visibilityDisabled(config)}
+	if local.noVisibility {
 		s.say("Kueue runs without its visibility API, as its configuration says")
-	} else if err := makeVisibilityCert(visibilityDir); err != nil {
+	} else if err := sharedPair(visibilityDir); err != nil {
 		s.say("this user cannot write %s (%v): Kueue runs without its visibility API (gate VisibilityOnDemand off)", visibilityDir, err)
-		place.noVisibility = true
+		local.noVisibility = true
+	}
+	if err := sharedPair(metricsDir); err != nil {
+		s.say("this user cannot write %s (%v): Kueue manages its own certificates, and starts more slowly", metricsDir, err)
+		local.ownCertificates = true
+		if ca, err = newRSAAuthority("kueue-ca", "kueue"); err != nil {
+			return nil, err
+		}
 	}
 	install, err := readManifest(kueueInstall(bin))
 	if err != nil {
@@ -55,17 +83,16 @@ func newKueueUnit(s *supervisor, api *apiClient, bin string, ports map[string]in
 	if err != nil {
 		return nil, fmt.Errorf("Kueue's version: %w", err)
 	}
-	objects, err := adapt(install, place, strings.TrimSpace(string(version)))
+	objects, err := adapt(install, local, ca.certPEM(), strings.TrimSpace(string(version)))
 	if err != nil {
 		return nil, err
 	}
-	k := &kueueUnit{sup: s, api: api, place: place, objects: objects, version: strings.TrimSpace(string(version)), config: string(config)}
+	k := &kueueUnit{sup: s, api: api, local: local, objects: objects, ca: ca, config: string(config)}
 	k.comp = &component{
-		name:    kueueName,
-		spec:    spec{path: filepath.Join(bin, kueueName)},
-		ready:   k.ready(httpOK(healthClient, "http://"+loopback(place.health)+"/readyz")),
-		grace:   2 * time.Second,
-		ports:   []namedPort{{"health", place.health}, {"metrics", place.metrics}, {"webhook", place.webhook}, {"visibility", place.visibility}},
+		name: kueueName, path: filepath.Join(bin, kueueName),
+		ready:   k.ready,
+		grace:   1200 * time.Millisecond,
+		ports:   []namedPort{{"health", p.kueueHealth}, {"metrics", p.kueueMetrics}, {"webhook", p.kueueWebhook}, {"visibility", p.kueueVisibility}},
 		prepare: k.prepare,
 	}
 	return k, nil
@@ -73,35 +100,37 @@ func newKueueUnit(s *supervisor, api *apiClient, bin string, ports map[string]in
 
 func (k *kueueUnit) configFile() string { return k.sup.layout.run("kueue-config.yaml") }
 
-// ready also leaves the template that the process runs for where a test can
-// see that its rollout has come through.
-func (k *kueueUnit) ready(healthy func(context.Context) error) func(context.Context) error {
-	return func(ctx context.Context) error {
-		if err := healthy(ctx); err != nil {
-			return err
-		}
-		return os.WriteFile(k.sup.layout.run("kueue-template.json"), []byte(k.template), 0o644)
+// ready also writes the pod template of the running process to a file, in which
+// tests see that a rollout has completed.
+func (k *kueueUnit) ready(ctx context.Context) error {
+	if err := httpOK(httpURL(k.local.kueueHealth) + "/readyz")(ctx); err != nil {
+		return err
 	}
+	return os.WriteFile(k.sup.layout.run("kueue-template.json"), []byte(k.template), 0o644)
 }
 
-// install writes Kueue's objects and starts the process.
+// install creates Kueue's objects, starts the process and waits until its APIs
+// answer.
 func (k *kueueUnit) install(ctx context.Context) error {
-	if err := k.api.applyAll(ctx, k.objects.namespaces); err != nil {
+	if err := k.api.create(ctx, k.objects.namespaces...); err != nil {
 		return err
 	}
-	if err := k.writeCertificate(ctx); err != nil {
-		return err
-	}
-	if err := k.api.apply(ctx, k.configMap(k.config)); err != nil {
-		return err
-	}
-	if err := k.api.applyCRDs(ctx, k.objects.crds); err != nil {
-		return err
-	}
-	if err := k.api.applyAll(ctx, k.objects.others); err != nil {
-		return err
-	}
-	if err := k.api.apply(ctx, k.objects.deployment); err != nil {
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.Go(func() error { return k.api.createCRDs(groupCtx, k.objects.crds) })
+	group.Go(func() error { return k.writeCertificate(groupCtx) })
+	group.Go(func() error {
+		config := &corev1.ConfigMap{ObjectMeta: kueueMeta(kueueConfigMap), Data: map[string]string{kueueConfigKey: k.config}}
+		config.Labels = k.objects.deployment.GetLabels() // with its version
+		if err := k.api.Create(groupCtx, config); err != nil {
+			return fmt.Errorf("create ConfigMap %s: %w", kueueConfigMap, err)
+		}
+		// Pods are refused until their service account exists.
+		if err := k.api.create(groupCtx, k.objects.others...); err != nil {
+			return err
+		}
+		return k.api.create(groupCtx, k.objects.deployment)
+	})
+	if err := group.Wait(); err != nil {
 		return err
 	}
 	if err := k.prepare(ctx); err != nil {
@@ -113,91 +142,155 @@ func (k *kueueUnit) install(ctx context.Context) error {
 	if err := k.waitWebhooks(ctx); err != nil {
 		return err
 	}
-	// Only now, since an API that is announced and does not answer makes
-	// discovery fail for everybody, and is asked again only after a while.
-	if err := k.api.applyAll(ctx, k.objects.apiServices); err != nil {
+	// Last, since a registered API that does not answer makes discovery fail for
+	// all clients, and the API server retries it only after a while.
+	if err := k.api.create(ctx, k.objects.apiServices...); err != nil {
 		return err
 	}
 	return k.waitVisibility(ctx)
 }
 
-// prepare reads what a pod that starts now would be given, and gives it to the
-// next start of the process, and to the webhooks. The caller holds the
-// component's op.
+func kueueMeta(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: kueueNamespace, Name: name}
+}
+
+// writeCertificate writes the webhooks' certificate where the process reads it.
+// A Kueue that manages its own certificates also checks the Secret, and replaces
+// a certificate that is not of its kind.
+func (k *kueueUnit) writeCertificate(ctx context.Context) error {
+	cert, key, err := k.ca.issue(webhookHost, nil, webhookHost)
+	if err := errors.Join(err, writePair(filepath.Join(k.local.certDir, "tls.crt"), filepath.Join(k.local.certDir, "tls.key"), cert, key)); err != nil {
+		return fmt.Errorf("write Kueue's certificate: %w", err)
+	}
+	if !k.local.ownCertificates {
+		return nil
+	}
+	caKey, err := keyutil.MarshalPrivateKeyToPEM(k.ca.key)
+	if err != nil {
+		return fmt.Errorf("write Kueue's certificate: %w", err)
+	}
+	return k.api.Create(ctx, &corev1.Secret{ObjectMeta: kueueMeta(kueueSecret), Data: map[string][]byte{
+		"ca.crt": k.ca.certPEM(), "ca.key": caKey, "tls.crt": cert, "tls.key": key,
+	}})
+}
+
+// newRSAAuthority returns an authority of the only kind that a Kueue accepts
+// which manages its own certificates.
+func newRSAAuthority(name, organization string) (authority, error) {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		return authority{}, fmt.Errorf("create authority %s: %w", name, err)
+	}
+	cert, err := certutil.NewSelfSignedCACert(certutil.Config{CommonName: name, Organization: []string{organization}}, key)
+	if err != nil {
+		return authority{}, fmt.Errorf("create authority %s: %w", name, err)
+	}
+	return authority{cert: cert, key: key}, nil
+}
+
+// prepare sets up the next start of the process as a pod that starts now would
+// run: with the current ConfigMap and Deployment. The caller holds comp.op.
 func (k *kueueUnit) prepare(ctx context.Context) error {
-	pod, err := k.pod(ctx)
+	var deployment appsv1.Deployment
+	var config corev1.ConfigMap
+	if err := k.api.Get(ctx, client.ObjectKey{Namespace: kueueNamespace, Name: kueueDeployment}, &deployment); err != nil {
+		return fmt.Errorf("read Kueue's Deployment: %w", err)
+	}
+	if err := k.api.Get(ctx, client.ObjectKey{Namespace: kueueNamespace, Name: kueueConfigMap}, &config); err != nil {
+		return fmt.Errorf("read Kueue's configuration: %w", err)
+	}
+	settings, err := k.local.overlay(config.Data[kueueConfigKey], gatesOf(&deployment))
 	if err != nil {
 		return err
 	}
-	set, err := k.place.overlay(pod.text, pod.gates)
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(k.configFile(), set.file, 0o644); err != nil {
+	if err := os.WriteFile(k.configFile(), settings.file, 0o644); err != nil {
 		return fmt.Errorf("write Kueue's configuration: %w", err)
 	}
-	hooks, err := webhooksFor(k.objects.webhooks, set.frameworks, k.place.webhook)
+	hooks, err := webhooksFor(k.objects.webhooks, settings.frameworks)
 	if err != nil {
 		return err
 	}
-	if err := k.api.applyAll(ctx, hooks); err != nil {
+	if err := k.api.apply(ctx, hooks...); err != nil {
 		return err
 	}
-	k.comp.spec.args = []string{
+	k.comp.args = []string{
 		"--config=" + k.configFile(),
-		// The flag, since the visibility server does not look at the variable.
+		// The visibility server reads the flag only, not the variable.
 		"--kubeconfig=" + k.sup.layout.componentConfig(kueueName),
 	}
-	if set.gates != "" {
-		k.comp.spec.args = append(k.comp.spec.args, "--feature-gates="+set.gates)
+	if settings.gates != "" {
+		k.comp.args = append(k.comp.args, "--feature-gates="+settings.gates)
 	}
-	k.template = pod.template
+	k.template = templateOf(&deployment)
 	return nil
 }
 
-func (k *kueueUnit) configMap(text string) *unstructured.Unstructured {
-	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "v1", "kind": "ConfigMap",
-		"metadata": map[string]any{"name": kueueConfigMap, "namespace": kueueNamespace, "labels": map[string]any{
-			"app.kubernetes.io/name":    "kueue",
-			"app.kubernetes.io/version": k.version,
-		}},
-		"data": map[string]any{kueueConfigKey: text},
-	}}
+// templateOf returns the pod template as JSON. It changes when the Deployment
+// rolls out, and not with the Deployment's status.
+func templateOf(d *appsv1.Deployment) string {
+	b, _ := json.Marshal(d.Spec.Template) // has no kind of value that fails
+	return string(b)
 }
 
-// waitWebhooks asks for an object without creating it, until the API server
-// reaches Kueue: that is a moment after Kueue calls itself ready.
-func (k *kueueUnit) waitWebhooks(ctx context.Context) error {
-	flavor := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor",
-		"metadata": map[string]any{"name": "localcluster-probe"},
-	}}
+// gatesOf returns the value of the manager's argument --feature-gates as Go's
+// flags read it: with one dash or two, in one part or two; the last one wins.
+func gatesOf(d *appsv1.Deployment) string {
+	gates := ""
+	for _, c := range d.Spec.Template.Spec.Containers {
+		if c.Name != kueueContainer {
+			continue
+		}
+		for i, arg := range c.Args {
+			name, value, joined := strings.Cut(arg, "=")
+			if name != "--feature-gates" && name != "-feature-gates" {
+				continue
+			}
+			if !joined && i+1 < len(c.Args) {
+				value = c.Args[i+1]
+			}
+			gates = value
+		}
+	}
+	return gates
+}
+
+// waitDeployment waits until the Deployment has its pod, which takes the
+// scheduler, KWOK and the node.
+func (k *kueueUnit) waitDeployment(ctx context.Context) error {
 	return waitFor(ctx, time.Minute, func(ctx context.Context) error {
-		r, err := k.api.resource(flavor)
-		if err != nil {
-			return err
+		var d appsv1.Deployment
+		err := k.api.Get(ctx, client.ObjectKey{Namespace: kueueNamespace, Name: kueueDeployment}, &d)
+		if err == nil && d.Status.AvailableReplicas == 0 {
+			err = errors.New("Kueue's Deployment is not available")
 		}
-		_, err = r.Create(ctx, flavor, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		if err != nil { // in case Kueue did not like our certificate and made another
-			return errors.Join(err, k.copyCertificate(ctx))
-		}
-		return nil
+		return err
 	})
 }
 
-var apiServices = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
+// waitWebhooks waits until the API server reaches Kueue's webhooks, which takes
+// a moment after Kueue is ready.
+func (k *kueueUnit) waitWebhooks(ctx context.Context) error {
+	return waitFor(ctx, time.Minute, func(ctx context.Context) error {
+		return k.api.Create(ctx, resourceFlavor("localcluster-probe"), client.DryRunAll)
+	})
+}
 
-// waitVisibility waits until the aggregated API is used; without it the
-// cluster is still of use, so that a failure is only said.
+func resourceFlavor(name string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor", "metadata": map[string]any{"name": name},
+	}}
+}
+
+// waitVisibility waits until the API server uses the visibility API. The
+// cluster is useful without, so a failure is only printed.
 func (k *kueueUnit) waitVisibility(ctx context.Context) error {
-	for _, u := range k.objects.apiServices {
+	for _, service := range k.objects.apiServices {
+		u := service.DeepCopy()
 		err := waitFor(ctx, 20*time.Second, func(ctx context.Context) error {
-			got, err := k.api.dyn.Resource(apiServices).Get(ctx, u.GetName(), metav1.GetOptions{})
-			if err != nil {
+			if err := k.api.Get(ctx, client.ObjectKeyFromObject(u), u); err != nil {
 				return err
 			}
-			if !hasCondition(got, "Available") {
+			if !hasCondition(u, "Available") {
 				return errors.New("not available")
 			}
 			return nil
@@ -210,4 +303,87 @@ func (k *kueueUnit) waitVisibility(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// settleTime is how long the Deployment must not change before Kueue restarts,
+// so that two changes in a row cost one restart.
+const settleTime = 200 * time.Millisecond
+
+// follow restarts Kueue whenever its Deployment rolls out a new pod, and for no
+// other reason: Kueue reads its ConfigMap at its start only, and a change of the
+// ConfigMap without a rollout must have no effect here either. It returns when
+// ctx ends.
+func (k *kueueUnit) follow(ctx context.Context) {
+	templates := make(chan string)
+	go func() {
+		for ctx.Err() == nil {
+			k.watchTemplate(ctx, templates)
+			sleep(ctx, 500*time.Millisecond) // the watch also ends while the API server is stopped
+		}
+	}()
+	var pending string
+	var due <-chan time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case template := <-templates:
+			if template != pending {
+				pending, due = template, time.After(settleTime)
+			}
+		case <-due:
+			if err := k.roll(ctx, pending); err != nil && ctx.Err() == nil {
+				k.sup.say("Kueue refused its configuration: %v", err)
+			}
+		}
+	}
+}
+
+// watchTemplate sends the Deployment's pod template at every change, until the
+// watch ends.
+func (k *kueueUnit) watchTemplate(ctx context.Context, templates chan<- string) {
+	w, err := k.api.Watch(ctx, &appsv1.DeploymentList{}, client.InNamespace(kueueNamespace), client.MatchingFields{"metadata.name": kueueDeployment})
+	if err != nil {
+		return
+	}
+	defer w.Stop()
+	for event := range w.ResultChan() {
+		if d, ok := event.Object.(*appsv1.Deployment); ok && d.DeletionTimestamp == nil {
+			select {
+			case templates <- templateOf(d):
+			case <-ctx.Done():
+			}
+		}
+	}
+}
+
+// roll restarts Kueue for a new pod template, with the current configuration. A
+// configuration that Kueue refuses does not end the instance: an admin wrote it
+// and can correct it.
+func (k *kueueUnit) roll(ctx context.Context, template string) error {
+	c := k.comp
+	c.op.Lock()
+	defer c.op.Unlock()
+	if template == k.template {
+		return nil
+	}
+	k.template = template // even if the start fails: it is tried once
+	if k.sup.stateOf(c) == stopped {
+		return nil // prepare reads all of this when Kueue starts again
+	}
+	if err := k.prepare(ctx); err != nil {
+		return err
+	}
+	begin := time.Now()
+	k.sup.stop(c)
+	err := k.sup.start(ctx, c)
+	switch {
+	case err == nil:
+		k.sup.say("Kueue restarted with its new configuration (%.1f s)", time.Since(begin).Seconds())
+		return nil
+	case errors.Is(err, errExited):
+		return k.sup.withLog(c, fmt.Errorf("%w; Kueue starts again at the next rollout of Deployment %s/%s", err, kueueNamespace, kueueDeployment))
+	default:
+		return err
+	}
 }

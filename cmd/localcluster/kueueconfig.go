@@ -2,7 +2,9 @@ package main
 
 import (
 	_ "embed"
+	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 
 	"sigs.k8s.io/yaml"
@@ -11,58 +13,58 @@ import (
 //go:embed kueue-config.yaml
 var kueueDefaults string
 
-// kueuePlace is what the process needs to know about this machine and what
-// therefore does not belong in the ConfigMap.
-type kueuePlace struct {
-	health, metrics, webhook, visibility int // ports
-	certDir                              string
-	noVisibility                         bool // it is switched off, or /visibility cannot be used by this user
+// kueueLocal is the part of Kueue's configuration that depends on this machine,
+// and that the ConfigMap therefore does not have.
+type kueueLocal struct {
+	ports
+	certDir         string // of the webhooks' certificate
+	noVisibility    bool   // it is off, or this user cannot write to visibilityDir
+	ownCertificates bool   // this user cannot write to metricsDir
 }
 
-// kueueSettings is what the supervisor itself reads from the configuration.
+// kueueSettings is how the process is started.
 type kueueSettings struct {
-	file       []byte // what the process reads
-	gates      string // its argument --feature-gates; empty when the gates are in the file
+	file       []byte // its configuration file
+	gates      string // its argument --feature-gates; empty if the file has the gates
 	frameworks []string
 }
 
-// overlay turns the ConfigMap's text and the gates among the Deployment's
-// arguments into what the process on this machine is given.
-func (p kueuePlace) overlay(text, gates string) (kueueSettings, error) {
+// overlay combines the ConfigMap's text and the Deployment's feature gates with
+// the settings of this machine.
+func (l kueueLocal) overlay(text, gates string) (kueueSettings, error) {
 	var cfg map[string]any
 	if err := yaml.Unmarshal([]byte(text), &cfg); err != nil {
 		return kueueSettings{}, fmt.Errorf("Kueue's configuration is not YAML: %w", err)
 	}
 	if cfg == nil {
-		return kueueSettings{}, fmt.Errorf("Kueue's configuration is empty")
-	}
-	for _, set := range []struct {
-		section string
-		values  map[string]any
-	}{
-		{"health", map[string]any{"healthProbeBindAddress": loopback(p.health)}},
-		{"metrics", map[string]any{"bindAddress": loopback(p.metrics)}},
-		{"webhook", map[string]any{"host": "127.0.0.1", "port": p.webhook, "certDir": p.certDir}},
-		{"leaderElection", map[string]any{"leaderElect": false}},
-		{"internalCertManagement", map[string]any{"enable": true}},
-	} {
-		if err := setIn(cfg, set.section, set.values); err != nil {
-			return kueueSettings{}, err
-		}
-	}
-	if !p.noVisibility { // and an older Kueue does not know the section
-		if err := setIn(cfg, "visibilityServer", map[string]any{"bindAddress": "127.0.0.1", "bindPort": p.visibility}); err != nil {
-			return kueueSettings{}, err
-		}
+		return kueueSettings{}, errors.New("Kueue's configuration is empty")
 	}
 	cfg["namespace"] = kueueNamespace
+	sections := map[string]map[string]any{
+		"health":                 {"healthProbeBindAddress": loopback(l.kueueHealth)},
+		"metrics":                {"bindAddress": loopback(l.kueueMetrics)},
+		"webhook":                {"host": "127.0.0.1", "port": l.kueueWebhook, "certDir": l.certDir},
+		"leaderElection":         {"leaderElect": false},
+		"internalCertManagement": {"enable": l.ownCertificates},
+	}
 	switch {
-	case p.noVisibility && gates != "": // there, since Kueue refuses gates in both places
+	case !l.noVisibility: // an older Kueue does not accept the section
+		sections["visibilityServer"] = map[string]any{"bindAddress": "127.0.0.1", "bindPort": l.kueueVisibility}
+	case gates != "": // Kueue refuses gates in both places
 		gates += ",VisibilityOnDemand=false"
-	case p.noVisibility:
-		if err := setIn(cfg, "featureGates", map[string]any{"VisibilityOnDemand": false}); err != nil {
-			return kueueSettings{}, err
+	default:
+		sections["featureGates"] = map[string]any{"VisibilityOnDemand": false}
+	}
+	for name, values := range sections {
+		section, ok := cfg[name].(map[string]any)
+		if !ok && cfg[name] != nil {
+			return kueueSettings{}, fmt.Errorf("Kueue's configuration: %s is %s, not a mapping", name, strconv.Quote(fmt.Sprint(cfg[name])))
 		}
+		if section == nil {
+			section = map[string]any{}
+		}
+		maps.Copy(section, values)
+		cfg[name] = section
 	}
 	file, err := yaml.Marshal(cfg)
 	if err != nil {
@@ -71,36 +73,18 @@ func (p kueuePlace) overlay(text, gates string) (kueueSettings, error) {
 	return kueueSettings{file: file, gates: gates, frameworks: frameworksOf(cfg)}, nil
 }
 
-// noVisibility tells whether a configuration leaves the visibility API out.
-func noVisibility(config []byte) bool {
+// visibilityDisabled reports whether a configuration turns the visibility API off.
+func visibilityDisabled(config []byte) bool {
 	var c struct {
 		FeatureGates map[string]bool `json:"featureGates"`
 	}
-	if yaml.Unmarshal(config, &c) != nil {
-		return false // Kueue says what is wrong with it
-	}
+	_ = yaml.Unmarshal(config, &c) // Kueue reports what is wrong with it
 	on, set := c.FeatureGates["VisibilityOnDemand"]
 	return set && !on
 }
 
-// setIn sets keys of one section and leaves its others alone.
-func setIn(cfg map[string]any, section string, values map[string]any) error {
-	current, ok := cfg[section].(map[string]any)
-	if !ok {
-		if cfg[section] != nil {
-			return fmt.Errorf("Kueue's configuration: %s is %s, not a mapping", section, strconv.Quote(fmt.Sprint(cfg[section])))
-		}
-		current = map[string]any{}
-		cfg[section] = current
-	}
-	for k, v := range values {
-		current[k] = v
-	}
-	return nil
-}
-
-// frameworksOf lists the kinds of jobs that Kueue is to manage; batch/job is
-// its own default.
+// frameworksOf returns the kinds of jobs that Kueue manages; its default is
+// batch/job.
 func frameworksOf(cfg map[string]any) []string {
 	section, _ := cfg["integrations"].(map[string]any)
 	list, _ := section["frameworks"].([]any)

@@ -7,10 +7,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-var testPlace = kueuePlace{health: 1001, metrics: 1002, webhook: 1003, visibility: 1004, certDir: "/certs"}
+var testLocal = kueueLocal{ports: ports{kueueHealth: 1001, kueueMetrics: 1002, kueueWebhook: 1003, kueueVisibility: 1004}, certDir: "/certs"}
 
-func TestOverlayFillsInWhatBelongsToTheMachine(t *testing.T) {
-	set, err := testPlace.overlay(kueueDefaults, "")
+func TestOverlaySetsTheSettingsOfThisMachine(t *testing.T) {
+	set, err := testLocal.overlay(kueueDefaults, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,9 +29,10 @@ func TestOverlayFillsInWhatBelongsToTheMachine(t *testing.T) {
 			BindAddress string
 			BindPort    int
 		}
-		LeaderElection struct{ LeaderElect *bool }
-		FeatureGates   map[string]bool
-		FairSharing    any
+		LeaderElection         struct{ LeaderElect *bool }
+		FeatureGates           map[string]bool
+		InternalCertManagement struct{ Enable *bool }
+		FairSharing            any
 	}
 	if err := yaml.Unmarshal(set.file, &got); err != nil {
 		t.Fatal(err)
@@ -48,29 +49,32 @@ func TestOverlayFillsInWhatBelongsToTheMachine(t *testing.T) {
 	if got.LeaderElection.LeaderElect == nil || *got.LeaderElection.LeaderElect {
 		t.Error("leader election is not off")
 	}
+	if got.InternalCertManagement.Enable == nil || *got.InternalCertManagement.Enable {
+		t.Error("Kueue manages its certificates")
+	}
 	if !got.Metrics.EnableClusterQueueResources || !got.FeatureGates["DisableWaitForPodsReady"] {
-		t.Error("what the ConfigMap says was lost")
+		t.Error("settings of the ConfigMap are lost")
 	}
 	if _, set := got.FeatureGates["VisibilityOnDemand"]; set {
-		t.Error("visibility was touched although it can be used")
+		t.Error("the gate of visibility is set although this user can write its folder")
 	}
 	if got.FairSharing != nil {
 		t.Error("fair sharing is on by default")
 	}
 }
 
-func TestOverlayKeepsWhatAPersonWrote(t *testing.T) {
+func TestOverlayKeepsSettingsOfTheConfigMap(t *testing.T) {
 	cases := map[string]struct{ text, want string }{
-		"fair sharing":             {"fairSharing: {preemptionStrategies: [LessThanInitialShare]}", "LessThanInitialShare"},
-		"another key of a section": {"webhook: {port: 9443, extra: 7}", "extra: 7"},
-		"a gate beside the added":  {"featureGates: {PriorityBoost: true}", "PriorityBoost: true"},
-		"a section set to nothing": {"webhook:\nmanageJobsWithoutQueueName: true", "manageJobsWithoutQueueName: true"},
+		"fair sharing":              {"fairSharing: {preemptionStrategies: [LessThanInitialShare]}", "LessThanInitialShare"},
+		"another key of a section":  {"webhook: {port: 9443, extra: 7}", "extra: 7"},
+		"a gate beside the set one": {"featureGates: {PriorityBoost: true}", "PriorityBoost: true"},
+		"a section set to null":     {"webhook:\nmanageJobsWithoutQueueName: true", "manageJobsWithoutQueueName: true"},
 	}
-	place := testPlace
-	place.noVisibility = true
+	local := testLocal
+	local.noVisibility = true
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			set, err := place.overlay(c.text, "")
+			set, err := local.overlay(c.text, "")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -83,18 +87,18 @@ func TestOverlayKeepsWhatAPersonWrote(t *testing.T) {
 	}
 }
 
-func TestOverlayRefusesWhatKueueCouldNotRead(t *testing.T) {
+func TestOverlayRefusesInvalidConfigurations(t *testing.T) {
 	for name, text := range map[string]string{"not YAML": "a: [", "empty": "", "a section that is text": "webhook: yes please"} {
-		if _, err := testPlace.overlay(text, ""); err == nil {
-			t.Errorf("%s was taken", name)
+		if _, err := testLocal.overlay(text, ""); err == nil {
+			t.Errorf("%s is accepted", name)
 		}
 	}
 }
 
-func TestOverlayKeepsGatesInOnePlace(t *testing.T) {
-	place := testPlace
-	place.noVisibility = true
-	set, err := place.overlay("kind: Configuration", "PriorityBoost=true")
+func TestOverlayDoesNotSplitFeatureGates(t *testing.T) {
+	local := testLocal
+	local.noVisibility = true
+	set, err := local.overlay("kind: Configuration", "PriorityBoost=true")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,8 @@
 package main
 
 import (
+	_ "embed"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,26 +11,24 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-const (
-	kueueNamespace = "kueue-system"
-	kueueConfigMap = "kueue-manager-config"
-	kueueConfigKey = "controller_manager_config.yaml"
-	kueueSecret    = "kueue-webhook-server-cert"
-	webhookService = "kueue-webhook-service"
-)
+//go:embed kueue-host.yaml
+var kueueHost string
 
-// kueueObjects is Kueue's shipped install, changed so that a process on this
-// machine serves it, in the groups in which they have to be written.
+// hostKey is the label and the taint of the node in kueueHost.
+const hostKey = "localcluster.kuota.dev/host"
+
+// kueueObjects are Kueue's shipped manifests, changed so that a process on this
+// machine serves them, in groups that are written one after another.
 type kueueObjects struct {
 	namespaces, crds, others, webhooks, apiServices []*unstructured.Unstructured
 	deployment                                      *unstructured.Unstructured
 }
 
-// adapt changes the shipped install: Services that lead to localhost, the
-// process's own ports, and a Deployment whose pod is only played, since the
-// supervisor runs the process. The ConfigMap and the certificate's Secret are
-// written by the supervisor.
-func adapt(install []*unstructured.Unstructured, place kueuePlace, version string) (kueueObjects, error) {
+// adapt changes Kueue's shipped manifests: Services resolve to localhost,
+// webhooks and API services have the process's ports and the authority of its
+// certificate, and KWOK simulates the Deployment's pod, since the supervisor
+// runs the process. The supervisor writes the ConfigMap and the Secret itself.
+func adapt(install []*unstructured.Unstructured, local kueueLocal, ca []byte, version string) (kueueObjects, error) {
 	var out kueueObjects
 	for _, u := range install {
 		u = u.DeepCopy()
@@ -40,15 +40,24 @@ func adapt(install []*unstructured.Unstructured, place kueuePlace, version strin
 		case "Namespace":
 			out.namespaces = append(out.namespaces, u)
 		case "CustomResourceDefinition":
-			err = setConversionPort(u, place.webhook)
+			webhook := []string{"spec", "conversion", "webhook"}
+			if conversion, found, _ := unstructured.NestedMap(u.Object, webhook...); found {
+				err = errors.Join(setEndpoint(conversion, local.kueueWebhook, ca), unstructured.SetNestedMap(u.Object, conversion, webhook...))
+			}
 			out.crds = append(out.crds, u)
 		case "Service":
 			u.Object["spec"] = map[string]any{"type": "ExternalName", "externalName": "localhost"}
 			out.others = append(out.others, u)
 		case "APIService":
-			err = unstructured.SetNestedField(u.Object, int64(place.visibility), "spec", "service", "port")
+			err = unstructured.SetNestedField(u.Object, int64(local.kueueVisibility), "spec", "service", "port")
 			out.apiServices = append(out.apiServices, u)
 		case "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration":
+			hooks, _, _ := unstructured.NestedSlice(u.Object, "webhooks")
+			for _, h := range hooks {
+				hook, _ := h.(map[string]any)
+				err = errors.Join(err, setEndpoint(hook, local.kueueWebhook, ca))
+			}
+			err = errors.Join(err, unstructured.SetNestedSlice(u.Object, hooks, "webhooks"))
 			out.webhooks = append(out.webhooks, u)
 		case "ConfigMap", "Secret":
 			if u.GetName() != kueueConfigMap && u.GetName() != kueueSecret {
@@ -62,45 +71,57 @@ func adapt(install []*unstructured.Unstructured, place kueuePlace, version strin
 		}
 	}
 	if out.deployment == nil {
-		return out, errors.New("Kueue's install has no Deployment")
+		return out, errors.New("Kueue's manifests have no Deployment")
 	}
-	if place.noVisibility {
-		out.apiServices = nil // an API that never answers makes discovery fail for everybody
+	if local.noVisibility {
+		out.apiServices = nil // an API that never answers makes discovery fail for all clients
 	}
 	return out, nil
 }
 
-func setConversionPort(crd *unstructured.Unstructured, port int) error {
-	path := []string{"spec", "conversion", "webhook", "clientConfig", "service"}
-	if _, found, _ := unstructured.NestedMap(crd.Object, path...); !found {
-		return nil
-	}
-	return unstructured.SetNestedField(crd.Object, int64(port), append(path, "port")...)
+// setEndpoint sets the port and the authority of a webhook. Kueue would
+// otherwise write the authority into each object, which the API server then
+// processes twice.
+func setEndpoint(hook map[string]any, port int, ca []byte) error {
+	return errors.Join(
+		unstructured.SetNestedField(hook, int64(port), "clientConfig", "service", "port"),
+		unstructured.SetNestedField(hook, base64.StdEncoding.EncodeToString(ca), "clientConfig", "caBundle"))
 }
 
-// webhooksFor keeps the webhooks of Kueue's own kinds and of the enabled kinds
-// of jobs, and leads them to the port. One for a kind that Kueue does not manage
-// would only make creating such objects depend on Kueue.
-func webhooksFor(configs []*unstructured.Unstructured, frameworks []string, port int) ([]*unstructured.Unstructured, error) {
+// adaptDeployment puts the pod on the node of kueueHost. The module's manifest
+// names the image of a branch; its tag becomes the version that the process was
+// built from, as in a release.
+func adaptDeployment(u *unstructured.Unstructured, version string) error {
+	pod, _, _ := unstructured.NestedMap(u.Object, "spec", "template", "spec")
+	containers, _ := pod["containers"].([]any)
+	i := slices.IndexFunc(containers, func(c any) bool {
+		m, ok := c.(map[string]any)
+		return ok && m["name"] == kueueContainer
+	})
+	if i < 0 {
+		return fmt.Errorf("it has no container %s", kueueContainer)
+	}
+	manager := containers[i].(map[string]any)
+	image, _ := manager["image"].(string)
+	if at := strings.LastIndex(image, ":"); at > strings.LastIndex(image, "/") {
+		image = image[:at]
+	}
+	manager["image"] = image + ":" + version
+	pod["nodeSelector"] = map[string]any{hostKey: kueueName}
+	pod["tolerations"] = []any{map[string]any{"key": hostKey, "value": kueueName, "effect": "NoSchedule"}}
+	return unstructured.SetNestedMap(u.Object, pod, "spec", "template", "spec")
+}
+
+// webhooksFor returns the configurations with the webhooks of Kueue's own kinds
+// and of the managed kinds of jobs only. A webhook for another kind would only
+// make the creation of its objects depend on Kueue.
+func webhooksFor(configs []*unstructured.Unstructured, frameworks []string) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
 	for _, u := range configs {
 		u = u.DeepCopy()
 		hooks, _, err := unstructured.NestedSlice(u.Object, "webhooks")
-		if err != nil {
-			return nil, fmt.Errorf("webhooks of %s: %w", u.GetName(), err)
-		}
-		var kept []any
-		for _, h := range hooks {
-			hook, ok := h.(map[string]any)
-			if !ok || !wanted(hook, frameworks) {
-				continue
-			}
-			if err := unstructured.SetNestedField(hook, int64(port), "clientConfig", "service", "port"); err != nil {
-				return nil, fmt.Errorf("webhook of %s: %w", u.GetName(), err)
-			}
-			kept = append(kept, hook)
-		}
-		if err := unstructured.SetNestedSlice(u.Object, kept, "webhooks"); err != nil {
+		hooks = slices.DeleteFunc(hooks, func(h any) bool { return !serves(h, frameworks) })
+		if err := errors.Join(err, unstructured.SetNestedSlice(u.Object, hooks, "webhooks")); err != nil {
 			return nil, fmt.Errorf("webhooks of %s: %w", u.GetName(), err)
 		}
 		out = append(out, u)
@@ -108,27 +129,26 @@ func webhooksFor(configs []*unstructured.Unstructured, frameworks []string, port
 	return out, nil
 }
 
-func wanted(hook map[string]any, frameworks []string) bool {
-	rules, _, _ := unstructured.NestedSlice(hook, "rules")
+// serves reports whether a webhook is for a kind of Kueue or of the frameworks.
+func serves(hook any, frameworks []string) bool {
+	h, _ := hook.(map[string]any)
+	rules, _, _ := unstructured.NestedSlice(h, "rules")
 	for _, r := range rules {
 		rule, _ := r.(map[string]any)
 		groups, _, _ := unstructured.NestedStringSlice(rule, "apiGroups")
 		resources, _, _ := unstructured.NestedStringSlice(rule, "resources")
-		for _, g := range groups {
-			if g == "kueue.x-k8s.io" {
+		for _, group := range groups {
+			if group == "kueue.x-k8s.io" || slices.ContainsFunc(resources, func(r string) bool {
+				return slices.Contains(frameworks, frameworkName(group, r))
+			}) {
 				return true
-			}
-			for _, res := range resources {
-				if slices.Contains(frameworks, frameworkName(g, res)) {
-					return true
-				}
 			}
 		}
 	}
 	return false
 }
 
-// frameworkName is how Kueue's configuration calls a kind of job.
+// frameworkName returns the name of a kind of job in Kueue's configuration.
 func frameworkName(group, resource string) string {
 	resource, _, _ = strings.Cut(resource, "/")
 	kind := strings.TrimSuffix(resource, "s")

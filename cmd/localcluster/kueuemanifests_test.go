@@ -5,7 +5,9 @@ import (
 	"slices"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 const shipped = `
@@ -64,21 +66,21 @@ webhooks:
 - {name: ray, clientConfig: {service: {name: s}}, rules: [{apiGroups: [ray.io], resources: [rayjobs]}]}
 `
 
-func adapted(t *testing.T, place kueuePlace) kueueObjects {
+func adapted(t *testing.T, local kueueLocal) kueueObjects {
 	t.Helper()
 	install, err := parseManifest([]byte(shipped))
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := adapt(install, place, "v0.19.2")
+	got, err := adapt(install, local, []byte("CA"), "v0.19.2")
 	if err != nil {
 		t.Fatal(err)
 	}
 	return got
 }
 
-func TestAdaptServesKueueFromThisMachine(t *testing.T) {
-	got := adapted(t, testPlace)
+func TestAdaptDirectsKueueToThisMachine(t *testing.T) {
+	got := adapted(t, testLocal)
 	if n := []int{len(got.namespaces), len(got.crds), len(got.others), len(got.webhooks), len(got.apiServices)}; !slices.Equal(n, []int{1, 2, 1, 1, 1}) {
 		t.Fatalf("groups have %v objects", n)
 	}
@@ -86,22 +88,26 @@ func TestAdaptServesKueueFromThisMachine(t *testing.T) {
 	if len(service) != 2 || service["type"] != "ExternalName" || service["externalName"] != "localhost" {
 		t.Errorf("service is %v", service)
 	}
-	port, _, _ := unstructured.NestedInt64(got.crds[0].Object, "spec", "conversion", "webhook", "clientConfig", "service", "port")
-	if port != 1003 {
-		t.Errorf("conversion goes to port %d", port)
+	config, _, _ := unstructured.NestedMap(got.crds[0].Object, "spec", "conversion", "webhook", "clientConfig")
+	if config["service"].(map[string]any)["port"] != int64(1003) || config["caBundle"] != "Q0E=" {
+		t.Errorf("conversion goes to %v", config)
 	}
 	if _, found, _ := unstructured.NestedMap(got.crds[1].Object, "spec", "conversion"); found {
-		t.Error("a definition without conversion got one")
+		t.Error("a definition without conversion has one")
 	}
 	if port, _, _ := unstructured.NestedInt64(got.apiServices[0].Object, "spec", "service", "port"); port != 1004 {
 		t.Errorf("visibility goes to port %d", port)
 	}
 }
 
-func TestAdaptKeepsTheDeploymentOnANodeOfItsOwn(t *testing.T) {
-	deployment := adapted(t, testPlace).deployment
+func TestAdaptPutsTheDeploymentOnItsOwnNode(t *testing.T) {
+	deployment := adapted(t, testLocal).deployment
 	pod, _, _ := unstructured.NestedMap(deployment.Object, "spec", "template", "spec")
-	if image := managerOf(pod)["image"]; image != "registry.example:5000/kueue:v0.19.2" {
+	var typed appsv1.Deployment
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(deployment.Object, &typed); err != nil {
+		t.Fatal(err)
+	}
+	if image := typed.Spec.Template.Spec.Containers[0].Image; image != "registry.example:5000/kueue:v0.19.2" {
 		t.Errorf("the image is %v", image)
 	}
 	nodes, err := parseManifest([]byte(kueueHost))
@@ -111,27 +117,26 @@ func TestAdaptKeepsTheDeploymentOnANodeOfItsOwn(t *testing.T) {
 	labels := nodes[0].GetLabels()
 	for key, value := range pod["nodeSelector"].(map[string]any) {
 		if labels[key] != value {
-			t.Errorf("the node has no label %s=%s", key, value)
+			t.Errorf("the node does not have label %s=%s", key, value)
 		}
 	}
 	if _, has := labels["node.kubernetes.io/instance-type"]; has {
-		t.Error("the node would be a pool")
+		t.Error("the node has an instance type, so that it would be in a pool")
 	}
 	taints, _, _ := unstructured.NestedSlice(nodes[0].Object, "spec", "taints")
 	if !reflect.DeepEqual(taints, pod["tolerations"]) {
 		t.Errorf("the pod tolerates %v, the taints are %v", pod["tolerations"], taints)
 	}
-	got, err := podOf(deployment)
-	if err != nil || got.gates != "B=true" {
-		t.Errorf("the gates are %q, %v", got.gates, err)
+	if gates := gatesOf(&typed); gates != "B=true" {
+		t.Errorf("the gates are %q", gates)
 	}
 }
 
-func TestAdaptAnnouncesNoVisibilityThatWouldNotAnswer(t *testing.T) {
-	place := testPlace
-	place.noVisibility = true
-	if got := adapted(t, place); len(got.apiServices) != 0 {
-		t.Errorf("announces %v", got.apiServices)
+func TestAdaptRegistersNoVisibilityAPIThatIsOff(t *testing.T) {
+	local := testLocal
+	local.noVisibility = true
+	if got := adapted(t, local); len(got.apiServices) != 0 {
+		t.Errorf("registered %v", got.apiServices)
 	}
 }
 
@@ -142,10 +147,10 @@ func TestWebhooksFollowTheFrameworks(t *testing.T) {
 		"deployments":        {[]string{"deployment"}, []string{"queue", "queue-status", "deployment"}},
 		"Kueue's kinds only": {nil, []string{"queue", "queue-status"}},
 	}
-	configs := adapted(t, testPlace).webhooks
+	configs := adapted(t, testLocal).webhooks
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			out, err := webhooksFor(configs, c.frameworks, 1003)
+			out, err := webhooksFor(configs, c.frameworks)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -8,14 +8,14 @@ import (
 	"slices"
 )
 
-// markerName is the file that shows that a folder was made by localcluster,
-// and may therefore be deleted by it.
+// markerName is the file that marks a folder as created by localcluster, which
+// may therefore delete its contents.
 const markerName = ".made-by-localcluster"
 
-// ownLog is the log of a supervisor in the background.
+// ownLog is the name of the log of a supervisor in the background.
 const ownLog = "localcluster"
 
-// layout names every path of one instance.
+// layout has the path of every file of an instance.
 type layout struct{ dir string }
 
 func newLayout(dir string) (layout, error) {
@@ -30,70 +30,77 @@ func (l layout) path(parts ...string) string {
 	return filepath.Join(append([]string{l.dir}, parts...)...)
 }
 
-func (l layout) kubeconfig() string              { return l.path("kubeconfig") }
-func (l layout) componentConfig(n string) string { return l.path("kubeconfigs", n) }
-func (l layout) pki(name string) string          { return l.path("pki", name) }
-func (l layout) data(name string) string         { return l.path("data", name) }
-func (l layout) log(component string) string     { return l.path("logs", component+".log") }
-func (l layout) run(name string) string          { return l.path("run", name) }
-func (l layout) lock() string                    { return l.run("lock") }
-func (l layout) ready() string                   { return l.path("ready") }
-func (l layout) url() string                     { return l.path("url") }
+func (l layout) kubeconfig() string          { return l.path("kubeconfig") }
+func (l layout) pki(name string) string      { return l.path("pki", name) }
+func (l layout) data(name string) string     { return l.path("data", name) }
+func (l layout) signin(name string) string   { return l.path("signin", name) }
+func (l layout) log(component string) string { return l.path("logs", component+".log") }
+func (l layout) run(name string) string      { return l.path("run", name) }
+func (l layout) auditPolicy() string         { return l.run("audit-policy.yaml") }
+func (l layout) lock() string                { return l.run("lock") }
+func (l layout) ready() string               { return l.path("ready") }
+func (l layout) url() string                 { return l.path("url") }
+
+// componentConfig returns the path of a client's kubeconfig.
+func (l layout) componentConfig(name string) string {
+	if name == adminName {
+		return l.kubeconfig()
+	}
+	return l.path("kubeconfigs", name)
+}
+
 func (l layout) remove(names ...string) {
 	for _, n := range names {
 		_ = os.RemoveAll(l.path(n))
 	}
 }
 
-// ours are the names in a folder that each start makes anew.
-var ours = []string{"data", "pki", "kubeconfigs", "kubeconfig", "signin", "run", "logs", "ready", "url"}
+// The names in an instance's folder that each start creates again. Of the folders
+// in kept, one file survives: the lock, which this process has and whose deletion
+// would let a second instance start, and the log that a detached supervisor
+// already writes to.
+var (
+	folders = []string{"kubeconfigs", "data", "pki", "signin"}
+	files   = []string{"ready", "url", "kubeconfig"}
+	kept    = map[string]string{"run": "lock", "logs": ownLog + ".log"}
+)
 
-// checkOwned refuses a folder that holds something under one of these names
-// and was not marked by us, since the next step deletes it.
+// checkOwned returns an error if the folder has contents under one of these
+// names and is not marked, since reset would delete them.
 func (l layout) checkOwned() error {
 	if _, err := os.Stat(l.path(markerName)); err == nil {
 		return nil
 	}
-	for _, name := range ours {
+	for _, name := range slices.Concat(folders, files, []string{"run", "logs"}) {
 		path := l.path(name)
 		entries, err := os.ReadDir(path)
-		entries = slices.DeleteFunc(entries, func(e os.DirEntry) bool { // made by this very start
-			return e.Name() == "lock" || e.Name() == ownLog+".log"
-		})
+		entries = slices.DeleteFunc(entries, func(e os.DirEntry) bool { return e.Name() == kept[name] })
 		if errors.Is(err, os.ErrNotExist) || err == nil && len(entries) == 0 {
 			continue
 		}
-		return fmt.Errorf("%s exists and was not made by localcluster; "+
-			"it would be deleted, so choose another --dir or move it away", path)
+		return fmt.Errorf("%s exists and was not created by localcluster, which would delete it; choose another --dir or move it away", path)
 	}
 	return nil
 }
 
-// empty deletes what a folder holds, except for one file.
-func (l layout) empty(name, except string) {
-	entries, _ := os.ReadDir(l.path(name))
-	for _, e := range entries {
-		if e.Name() != except {
-			_ = os.RemoveAll(l.path(name, e.Name()))
+// reset deletes what an earlier run left, and creates the folders.
+func (l layout) reset() error {
+	l.remove(slices.Concat(folders, files)...)
+	for name, survivor := range kept {
+		entries, _ := os.ReadDir(l.path(name))
+		for _, e := range entries {
+			if e.Name() != survivor {
+				l.remove(filepath.Join(name, e.Name()))
+			}
 		}
 	}
-}
-
-// makeFresh empties what belongs to one run. The lock file stays: we hold it,
-// and deleting it would let a second instance in. Our own log stays, since a
-// detached supervisor already writes to it.
-func (l layout) makeFresh() error {
-	l.remove("ready", "url", "kubeconfig", "kubeconfigs", "data", "pki", "signin")
-	l.empty("run", "lock")
-	l.empty("logs", ownLog+".log")
-	for _, name := range []string{"kubeconfigs", "data", "pki", "signin", "logs"} {
-		mode := os.FileMode(0o700)
-		if name == "logs" {
-			mode = 0o755
+	for _, name := range folders {
+		if err := os.MkdirAll(l.path(name), 0o700); err != nil {
+			return fmt.Errorf("create folder: %w", err)
 		}
-		if err := os.MkdirAll(l.path(name), mode); err != nil {
-			return fmt.Errorf("make folder: %w", err)
-		}
+	}
+	if err := os.MkdirAll(l.path("logs"), 0o755); err != nil {
+		return fmt.Errorf("create folder: %w", err)
 	}
 	if err := os.WriteFile(l.path(markerName), nil, 0o644); err != nil {
 		return fmt.Errorf("mark folder: %w", err)

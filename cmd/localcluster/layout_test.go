@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestFoldersOfOthersAreLeftAlone(t *testing.T) {
+func TestCheckOwnedRefusesUnmarkedContents(t *testing.T) {
 	l := layout{dir: t.TempDir()}
 	precious := l.data("precious")
 	if err := os.MkdirAll(l.path("data"), 0o755); err != nil {
@@ -19,39 +19,39 @@ func TestFoldersOfOthersAreLeftAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := l.checkOwned(); err == nil || !strings.Contains(err.Error(), l.path("data")) {
-		t.Errorf("somebody's data would be deleted: %v", err)
+		t.Errorf("unmarked data is accepted: %v", err)
 	}
 }
 
-func TestEachRunStartsFresh(t *testing.T) {
+func TestResetDeletesAllButTheLock(t *testing.T) {
 	l := layout{dir: t.TempDir()}
 	for range 2 {
 		if err := l.checkOwned(); err != nil {
-			t.Fatalf("our own folder is refused: %v", err)
+			t.Fatalf("a marked folder is refused: %v", err)
 		}
 		lock, err := lockInstance(l)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := l.makeFresh(); err != nil {
+		if err := l.reset(); err != nil {
 			t.Fatal(err)
 		}
 		for _, f := range []string{l.data("old"), l.pki("old"), l.log("old"), l.run("old"), l.signin("old"), l.ready(), l.url()} {
 			if _, err := os.Stat(f); err == nil {
-				t.Errorf("%s is left from the last run", f)
+				t.Errorf("%s remains from the last run", f)
 			}
 			if err := os.WriteFile(f, nil, 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if !isRunning(l) {
-			t.Error("the lock was lost")
+			t.Error("the lock is not taken any more")
 		}
 		lock.Close()
 	}
 }
 
-func TestASecondInstanceIsToldWhoRuns(t *testing.T) {
+func TestSecondInstanceReportsHowToStopTheFirst(t *testing.T) {
 	l := layout{dir: t.TempDir()}
 	lock, err := lockInstance(l)
 	if err != nil {
@@ -60,6 +60,6 @@ func TestASecondInstanceIsToldWhoRuns(t *testing.T) {
 	defer lock.Close()
 	_, err = lockInstance(l)
 	if err == nil || !strings.Contains(err.Error(), "localcluster down --dir "+l.dir) {
-		t.Errorf("the message is %v", err)
+		t.Errorf("the error is %v", err)
 	}
 }

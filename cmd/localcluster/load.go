@@ -14,39 +14,39 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// longestName leaves room for a number behind a step's name, and for a pod's
-// behind that.
+// longestName leaves space for the number of the round after a step's name, and
+// for the suffix of a pod's name.
 const longestName = 40
 
-// load is what the sample teams do, over and over: see samples/load.yaml.
+// load is the script of the sample teams' Jobs: see samples/load.yaml.
 type load struct {
-	repeat       time.Duration          // from the start of one round to that of the next
-	keep         time.Duration          // how long a job is there after it ended
-	accelerators map[string]accelerator // by the name that steps call them
-	steps        []step                 // by when
+	repeat       time.Duration          // from the start of a round to the start of the next
+	keep         time.Duration          // how long an ended Job remains
+	accelerators map[string]accelerator // by the name that steps use
+	steps        []step                 // ordered by offset
 }
 
-// accelerator is what pods ask for with each one.
+// accelerator is what a pod requests for each accelerator.
 type accelerator struct {
-	InstanceType string // that pods are bound to
-	Resource     string // as Kubernetes calls it
+	InstanceType string // the pod's node selector
+	Resource     string // the extended resource
 	CPU, Memory  string
 }
 
-// step is one job of each round.
+// step is one Job of each round.
 type step struct {
-	at    time.Duration // from the start of the round
+	at    time.Duration // offset from the start of the round
 	team  string
 	name  string
-	class string // empty for none
-	of    string // which accelerator
-	each  int64  // how many of them a pod asks for
-	pods  int64  // at once
+	class string // priority class; empty for none
+	of    string // name of the accelerator
+	each  int64  // accelerators per pod
+	pods  int64  // parallelism
 	runs  time.Duration
 }
 
-// writtenLoad is a load as its file has it.
-type writtenLoad struct {
+// loadFile is the file of a load.
+type loadFile struct {
 	Repeat, Keep string
 	Accelerators map[string]accelerator
 	Steps        []struct {
@@ -55,7 +55,7 @@ type writtenLoad struct {
 	}
 }
 
-// readLoad reads a load, and tells all that is wrong with it.
+// readLoad reads a load. Its error lists all mistakes in the file.
 func readLoad(path string) (*load, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -68,75 +68,81 @@ func readLoad(path string) (*load, error) {
 	return l, nil
 }
 
+// mistakes collects what is wrong with a file.
+type mistakes []error
+
+func (m *mistakes) add(format string, args ...any) { *m = append(*m, fmt.Errorf(format, args...)) }
+
+func (m *mistakes) duration(field, text string, least time.Duration) time.Duration {
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		m.add("%s: %q is not a duration; use one such as 90s or 4m", field, text)
+	} else if d < least {
+		m.add("%s: %s is too short; use %s or more", field, text, least)
+	}
+	return d
+}
+
+func (m *mistakes) count(field string, value *int64) int64 {
+	if value == nil {
+		return 1
+	}
+	if *value < 1 || *value > 100 {
+		m.add("%s: %d is not from 1 to 100", field, *value)
+	}
+	return *value
+}
+
 func parseLoad(b []byte) (*load, error) {
-	var written writtenLoad
-	if err := yaml.UnmarshalStrict(b, &written); err != nil {
-		return nil, fmt.Errorf("this is no load: %w", err)
+	var file loadFile
+	if err := yaml.UnmarshalStrict(b, &file); err != nil {
+		return nil, fmt.Errorf("not a load: %w", err)
 	}
-	var wrong []error
-	tell := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
-	length := func(what, text string, least time.Duration) time.Duration {
-		d, err := time.ParseDuration(text)
-		if err != nil {
-			tell("%s: %q is no length of time; write one such as 90s or 4m", what, text)
-		} else if d < least {
-			tell("%s: %s is too short; use %s or more", what, text, least)
-		}
-		return d
-	}
-	l := &load{repeat: length("repeat", written.Repeat, time.Minute), keep: length("keep", written.Keep, time.Second), accelerators: written.Accelerators}
+	var wrong mistakes
+	l := &load{repeat: wrong.duration("repeat", file.Repeat, time.Minute), keep: wrong.duration("keep", file.Keep, time.Second), accelerators: file.Accelerators}
 	if l.keep > l.repeat {
-		tell("keep: %s is longer than a round of %s, and there would be ever more jobs", l.keep, l.repeat)
+		wrong.add("keep: %s is longer than a round of %s, and the number of Jobs would grow without limit", l.keep, l.repeat)
 	}
 	for name, a := range l.accelerators {
 		if a.InstanceType == "" || a.Resource == "" {
-			tell("accelerators.%s: say its instanceType and resource", name)
+			wrong.add("accelerators.%s: set instanceType and resource", name)
 		}
 		for field, text := range map[string]string{"cpu": a.CPU, "memory": a.Memory} {
 			if _, err := resource.ParseQuantity(text); err != nil {
-				tell("accelerators.%s.%s: %q is no amount; write one such as 12 or 128Gi", name, field, text)
+				wrong.add("accelerators.%s.%s: %q is not a quantity; use one such as 12 or 128Gi", name, field, text)
 			}
 		}
 	}
-	if len(written.Steps) == 0 {
-		tell("steps: there are none, and nothing would happen")
-	}
-	count := func(what string, given *int64) int64 {
-		if given == nil {
-			return 1
-		}
-		if *given < 1 || *given > 100 {
-			tell("%s: %d is not from 1 to 100", what, *given)
-		}
-		return *given
+	if len(file.Steps) == 0 {
+		wrong.add("steps: list at least one")
 	}
 	seen := map[string]bool{}
-	for i, w := range written.Steps {
-		what := fmt.Sprintf("step %d (%s)", i+1, cmp.Or(w.Name, "without a name"))
+	for i, f := range file.Steps {
+		field := fmt.Sprintf("step %d (%s)", i+1, cmp.Or(f.Name, "without a name"))
 		s := step{
-			at: length(what+": at", w.At, 0), team: w.Team, name: w.Name, class: w.Class, of: w.Of, runs: length(what+": runs", w.Runs, time.Second),
-			each: count(what+": each", w.Each), pods: count(what+": pods", w.Pods),
+			at: wrong.duration(field+": at", f.At, 0), team: f.Team, name: f.Name, class: f.Class, of: f.Of, runs: wrong.duration(field+": runs", f.Runs, time.Second),
+			each: wrong.count(field+": each", f.Each), pods: wrong.count(field+": pods", f.Pods),
 		}
 		if s.at >= l.repeat {
-			tell("%s: at %s it would come after the next round began; repeat is %s", what, w.At, written.Repeat)
+			wrong.add("%s: at %s is after the start of the next round; repeat is %s", field, f.At, file.Repeat)
 		}
-		for field, name := range map[string]string{"team": s.team, "name": s.name} {
+		for of, name := range map[string]string{"team": s.team, "name": s.name} {
 			if problems := validation.IsDNS1123Label(name); len(problems) > 0 || len(name) > longestName {
-				tell("%s: %s %q: use at most %d lower-case letters, digits and hyphens", what, field, name, longestName)
+				wrong.add("%s: %s %q: use at most %d lower-case letters, digits and hyphens", field, of, name, longestName)
 			}
 		}
 		if job := s.team + "/" + s.name; seen[job] {
-			tell("%s: team %s has a step of this name already", what, s.team)
+			wrong.add("%s: team %s already has a step of this name", field, s.team)
 		} else {
 			seen[job] = true
 		}
 		if _, known := l.accelerators[s.of]; !known {
-			tell("%s: of %q: name one of the accelerators above", what, s.of)
+			wrong.add("%s: of %q: use the name of an accelerator above", field, s.of)
 		}
 		l.steps = append(l.steps, s)
 	}
 	slices.SortStableFunc(l.steps, func(a, b step) int { return cmp.Compare(a.at, b.at) })
-	// Maps have no order, and the same mistakes are told in the same way.
+	// Maps have no order, and the same file has to give the same message.
 	slices.SortStableFunc(wrong, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	return l, errors.Join(wrong...)
 }

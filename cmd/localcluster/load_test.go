@@ -10,9 +10,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 const testLoad = `
@@ -25,11 +28,11 @@ steps:
 - {at: 0s, team: vision, name: first, class: training, of: H100, each: 8, runs: 4m}
 `
 
-func TestLoadTellsAllThatIsWrong(t *testing.T) {
+func TestParseLoadReportsAllMistakes(t *testing.T) {
 	replace := func(pairs ...string) string {
 		changed := strings.NewReplacer(pairs...).Replace(testLoad)
 		if changed == testLoad {
-			t.Fatalf("nothing is replaced by %q", pairs)
+			t.Fatalf("%q replaces nothing", pairs)
 		}
 		return changed
 	}
@@ -37,37 +40,37 @@ func TestLoadTellsAllThatIsWrong(t *testing.T) {
 		text string
 		want []string
 	}{
-		"no YAML":               {"steps: [", []string{"this is no load"}},
-		"a field nobody knows":  {replace("pods: 3", "pod: 3"), []string{"this is no load", `"pod"`}},
-		"nothing":               {"", []string{"steps: there are none", `repeat: "" is no length of time`, `keep: "" is no length of time`}},
-		"lengths without units": {replace("10m", "10", "90s", "90"), []string{`repeat: "10" is no length of time; write one such as 90s or 4m`, `step 1 (later): runs: "90"`}},
-		"too short":             {replace("10m", "1s", "90s", "0s"), []string{"repeat: 1s is too short; use 1m0s or more", "step 1 (later): runs: 0s is too short"}},
-		"kept for too long":     {replace("keep: 2m", "keep: 11m"), []string{"keep: 11m0s is longer than a round of 10m0s"}},
-		"before the round":      {replace("at: 0s", "at: -1s"), []string{"step 2 (first): at: -1s is too short"}},
-		"after the round":       {replace("at: 30s", "at: 10m"), []string{"step 1 (later): at 10m it would come after the next round began; repeat is 10m"}},
-		"names that are none":   {replace("vision", "Vision!", "name: later, ", ""), []string{`step 2 (first): team "Vision!": use at most 40 lower-case letters`, `step 1 (without a name): name ""`}},
-		"a name too long":       {replace("later", strings.Repeat("x", 41)), []string{"use at most 40"}},
-		"a name twice":          {replace("speech", "vision", "later", "first"), []string{"step 2 (first): team vision has a step of this name already"}},
-		"no such accelerator":   {replace("of: H100, each: 8", "of: H200, each: 8"), []string{`step 2 (first): of "H200": name one of the accelerators above`}},
-		"counts":                {replace("each: 8", "each: 0", "pods: 3", "pods: 101"), []string{"step 2 (first): each: 0 is not from 1 to 100", "step 1 (later): pods: 101"}},
-		"an accelerator":        {replace("128Gi", "much", "resource: nvidia.com/gpu, ", ""), []string{"accelerators.H100: say its instanceType and resource", `accelerators.H100.memory: "much" is no amount`}},
+		"no YAML":                 {"steps: [", []string{"not a load"}},
+		"an unknown field":        {replace("pods: 3", "pod: 3"), []string{"not a load", `"pod"`}},
+		"nothing":                 {"", []string{"steps: list at least one", `repeat: "" is not a duration`, `keep: "" is not a duration`}},
+		"durations without units": {replace("10m", "10", "90s", "90"), []string{`repeat: "10" is not a duration; use one such as 90s or 4m`, `step 1 (later): runs: "90"`}},
+		"too short":               {replace("10m", "1s", "90s", "0s"), []string{"repeat: 1s is too short; use 1m0s or more", "step 1 (later): runs: 0s is too short"}},
+		"kept for too long":       {replace("keep: 2m", "keep: 11m"), []string{"keep: 11m0s is longer than a round of 10m0s"}},
+		"before the round":        {replace("at: 0s", "at: -1s"), []string{"step 2 (first): at: -1s is too short"}},
+		"after the round":         {replace("at: 30s", "at: 10m"), []string{"step 1 (later): at 10m is after the start of the next round; repeat is 10m"}},
+		"invalid names":           {replace("vision", "Vision!", "name: later, ", ""), []string{`step 2 (first): team "Vision!": use at most 40 lower-case letters`, `step 1 (without a name): name ""`}},
+		"a name too long":         {replace("later", strings.Repeat("x", 41)), []string{"use at most 40"}},
+		"a name twice":            {replace("speech", "vision", "later", "first"), []string{"step 2 (first): team vision already has a step of this name"}},
+		"no such accelerator":     {replace("of: H100, each: 8", "of: H200, each: 8"), []string{`step 2 (first): of "H200": use the name of an accelerator above`}},
+		"counts":                  {replace("each: 8", "each: 0", "pods: 3", "pods: 101"), []string{"step 2 (first): each: 0 is not from 1 to 100", "step 1 (later): pods: 101"}},
+		"an accelerator":          {replace("128Gi", "much", "resource: nvidia.com/gpu, ", ""), []string{"accelerators.H100: set instanceType and resource", `accelerators.H100.memory: "much" is not a quantity`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := parseLoad([]byte(tc.text))
 			if err == nil {
-				t.Fatal("taken")
+				t.Fatal("accepted")
 			}
 			for _, want := range tc.want {
 				if !strings.Contains(err.Error(), want) {
-					t.Errorf("%q is not told in: %v", want, err)
+					t.Errorf("%q is not in: %v", want, err)
 				}
 			}
 		})
 	}
 }
 
-// The sample's load speaks of teams, classes and instances that the sample has.
-func TestSampleLoad(t *testing.T) {
+// The sample's load uses teams, priority classes and instance types of the sample.
+func TestSampleLoadMatchesTheOtherSamples(t *testing.T) {
 	l, err := readLoad(filepath.Join("samples", "load.yaml"))
 	if err != nil {
 		t.Fatal(err)
@@ -105,110 +108,106 @@ func TestJobOfAStep(t *testing.T) {
 		t.Fatal(err)
 	}
 	job := l.job(l.steps[0], 3)
-	for path, want := range map[string]any{
-		"metadata.name":                "first-3",
-		"metadata.namespace":           "hyperpod-ns-vision",
-		"spec.suspend":                 true,
-		"spec.parallelism":             int64(1),
-		"spec.ttlSecondsAfterFinished": int64(120),
-	} {
-		if got, _, _ := unstructured.NestedFieldNoCopy(job.Object, strings.Split(path, ".")...); got != want {
-			t.Errorf("%s is %v, not %v", path, got, want)
-		}
+	pod := job.Spec.Template
+	if job.Name != "first-3" || job.Namespace != "hyperpod-ns-vision" || !*job.Spec.Suspend || *job.Spec.Parallelism != 1 || *job.Spec.Completions != 1 ||
+		*job.Spec.BackoffLimit != 0 || *job.Spec.TTLSecondsAfterFinished != 120 || pod.Spec.NodeSelector["node.kubernetes.io/instance-type"] != "ml.p5.48xlarge" {
+		t.Errorf("got %+v", job)
 	}
-	if labels := job.GetLabels(); labels["kueue.x-k8s.io/queue-name"] != "hyperpod-ns-vision-localqueue" || labels["kueue.x-k8s.io/priority-class"] != "training-priority" {
-		t.Errorf("its labels are %v", labels)
+	if job.Labels["kueue.x-k8s.io/queue-name"] != "hyperpod-ns-vision-localqueue" || job.Labels["kueue.x-k8s.io/priority-class"] != "training-priority" {
+		t.Errorf("its labels are %v", job.Labels)
 	}
-	if delay, _, _ := unstructured.NestedString(job.Object, "spec", "template", "metadata", "annotations", "pod-complete.stage.kwok.x-k8s.io/delay"); delay != "4m0s" {
+	if delay := pod.Annotations["pod-complete.stage.kwok.x-k8s.io/delay"]; delay != "4m0s" {
 		t.Errorf("its pods end after %q", delay)
 	}
-	containers, _, _ := unstructured.NestedSlice(job.Object, "spec", "template", "spec", "containers")
-	if got := fmt.Sprint(containers[0].(map[string]any)["resources"]); !strings.Contains(got, "cpu:96 memory:1Ti nvidia.com/gpu:8") {
-		t.Errorf("they ask for %s", got)
+	for name, want := range map[corev1.ResourceName]string{"cpu": "96", "memory": "1Ti", "nvidia.com/gpu": "8"} {
+		resources := pod.Spec.Containers[0].Resources
+		if request, limit := resources.Requests[name], resources.Limits[name]; request.String() != want || limit.String() != want {
+			t.Errorf("a pod requests %s of %s, limit %s, want %s", &request, name, &limit, want)
+		}
 	}
 }
 
-// fakeJobs keeps jobs, and what became of each attempt to make one.
+// fakeJobs is a cluster that records the creation of Jobs.
 type fakeJobs struct {
-	began time.Time
-	log   []string // what was made, and after how long
-	ended map[string]bool
-	fails []error // what the next attempts answer
+	begin time.Time
+	log   []string        // created Jobs, each with its time
+	ended map[string]bool // state of the existing Jobs
+	fails []error         // errors of the next attempts
 	tries int
 }
 
-func (f *fakeJobs) create(_ context.Context, u *unstructured.Unstructured) error {
+func (f *fakeJobs) Create(_ context.Context, job client.Object, _ ...client.CreateOption) error {
 	f.tries++
 	if len(f.fails) > 0 {
 		err := f.fails[0]
 		f.fails = f.fails[1:]
 		return err
 	}
-	f.log = append(f.log, fmt.Sprintf("%s %s", time.Since(f.began), u.GetName()))
+	f.log = append(f.log, fmt.Sprintf("%s %s", time.Since(f.begin), job.GetName()))
 	return nil
 }
 
-func (f *fakeJobs) get(_ context.Context, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	ended, known := f.ended[u.GetName()]
-	if !known {
-		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "jobs"}, u.GetName())
+func (f *fakeJobs) Get(_ context.Context, key client.ObjectKey, job client.Object, _ ...client.GetOption) error {
+	ended, exists := f.ended[key.Name]
+	if !exists {
+		return apierrors.NewNotFound(schema.GroupResource{Resource: "jobs"}, key.Name)
 	}
-	is := u.DeepCopy()
 	if ended {
-		is.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Complete", "status": "True"}}}
+		job.(*batchv1.Job).Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}
 	}
-	return is, nil
+	return nil
 }
 
-// played runs the test's load for so long, and returns what was made and said.
-func played(t *testing.T, f *fakeJobs, long time.Duration) (said []string) {
+// runLoad runs the test's load for a time and returns what it prints.
+func runLoad(t *testing.T, f *fakeJobs, d time.Duration) (printed []string) {
 	t.Helper()
 	l, err := parseLoad([]byte(testLoad))
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), long)
+	ctx, cancel := context.WithTimeout(t.Context(), d)
 	defer cancel()
-	f.began = time.Now()
-	l.play(ctx, f, func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) })
-	return said
+	f.begin = time.Now()
+	l.run(ctx, f, func(format string, args ...any) { printed = append(printed, fmt.Sprintf(format, args...)) })
+	return printed
 }
 
-func TestLoadIsPlayed(t *testing.T) {
+func TestLoadCreatesTheJobsOfEachRound(t *testing.T) {
+	all := []string{"0s first", "30s later", "10m0s first-2", "10m30s later-2", "20m0s first-3", "20m30s later-3"}
 	for name, tc := range map[string]struct {
-		ended map[string]bool // what is there of the first round
+		ended map[string]bool // existing Jobs of the first round
 		want  []string
 	}{
-		"where jobs end and are deleted":     {nil, []string{"0s first", "30s later", "10m0s first-2", "10m30s later-2", "20m0s first-3", "20m30s later-3"}},
-		"where they end and are there":       {map[string]bool{"first": true, "later": true}, []string{"0s first", "30s later", "10m0s first-2", "10m30s later-2", "20m0s first-3", "20m30s later-3"}},
-		"where one goes on, and the next is": {map[string]bool{"first": false}, []string{"0s first", "30s later", "10m30s later-2", "20m30s later-3"}},
+		"Jobs end and are deleted": {nil, all},
+		"Jobs end and exist":       {map[string]bool{"first": true, "later": true}, all},
+		"one Job does not end":     {map[string]bool{"first": false}, []string{"0s first", "30s later", "10m30s later-2", "20m30s later-3"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := &fakeJobs{ended: tc.ended}
-				said := played(t, f, 21*time.Minute)
-				if !slices.Equal(f.log, tc.want) || len(said) > 0 {
-					t.Errorf("made %q, said %q", f.log, said)
+				printed := runLoad(t, f, 21*time.Minute)
+				if !slices.Equal(f.log, tc.want) || len(printed) > 0 {
+					t.Errorf("created %q, printed %q, want %q", f.log, printed, tc.want)
 				}
 			})
 		})
 	}
 }
 
-// A job is tried again while nobody answers, and not when it is refused; what
-// comes after goes on.
-func TestLoadWhereJobsAreRefused(t *testing.T) {
+// The creation of a Job is repeated while the API server or a webhook does not
+// answer, and not when it is refused. Later steps follow in both cases.
+func TestLoadRepeatsFailedCreations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &fakeJobs{fails: []error{fmt.Errorf("connection refused"), apierrors.NewInternalError(fmt.Errorf("webhook away"))}}
-		if said := played(t, f, time.Minute); len(said) > 0 || f.tries != 4 || len(f.log) != 2 || f.log[0] != "100ms first" {
-			t.Errorf("made %q by %d attempts, said %q", f.log, f.tries, said)
+		f := &fakeJobs{fails: []error{fmt.Errorf("connection refused"), apierrors.NewInternalError(fmt.Errorf("webhook does not answer"))}}
+		if printed := runLoad(t, f, time.Minute); len(printed) > 0 || f.tries != 4 || len(f.log) != 2 || f.log[0] != "100ms first" {
+			t.Errorf("created %q by %d attempts, printed %q", f.log, f.tries, printed)
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeJobs{fails: []error{apierrors.NewForbidden(schema.GroupResource{Resource: "jobs"}, "first", fmt.Errorf("no"))}}
-		said := played(t, f, time.Minute)
-		if len(said) != 1 || !strings.Contains(said[0], "first of team vision is left out") || !slices.Equal(f.log, []string{"30s later"}) {
-			t.Errorf("made %q, said %q", f.log, said)
+		printed := runLoad(t, f, time.Minute)
+		if len(printed) != 1 || !strings.Contains(printed[0], "first of team vision is skipped") || !slices.Equal(f.log, []string{"30s later"}) {
+			t.Errorf("created %q, printed %q", f.log, printed)
 		}
 	})
 }

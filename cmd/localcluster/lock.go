@@ -10,14 +10,15 @@ import (
 	"syscall"
 )
 
-// errHeld says that another process holds the lock.
-var errHeld = errors.New("lock is held")
+// errLocked means that another process has the lock.
+var errLocked = errors.New("locked by another process")
 
-// lockFile takes an exclusive lock that ends with the process, however it ends.
-// With wait it blocks, without it returns errHeld.
+// lockFile takes an exclusive lock that ends when the file is closed, at the
+// latest with the process. If another process has it, lockFile waits or returns
+// errLocked.
 func lockFile(path string, wait bool) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return nil, fmt.Errorf("folder of lock: %w", err)
+		return nil, fmt.Errorf("create lock: %w", err)
 	}
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
@@ -27,18 +28,15 @@ func lockFile(path string, wait bool) (*os.File, error) {
 	if !wait {
 		how |= syscall.LOCK_NB
 	}
-	for {
+	for err = syscall.EINTR; err == syscall.EINTR; {
 		err = syscall.Flock(int(f.Fd()), how)
-		if err != syscall.EINTR {
-			break
-		}
 	}
 	if err == nil {
 		return f, nil
 	}
 	f.Close()
 	if err == syscall.EWOULDBLOCK {
-		return nil, errHeld
+		err = errLocked
 	}
 	return nil, fmt.Errorf("lock %s: %w", path, err)
 }
@@ -46,40 +44,41 @@ func lockFile(path string, wait bool) (*os.File, error) {
 // lockInstance makes this process the only supervisor of the folder.
 func lockInstance(l layout) (*os.File, error) {
 	f, err := lockFile(l.lock(), false)
-	if errors.Is(err, errHeld) {
-		return nil, fmt.Errorf("another localcluster (pid %d) runs in %s; stop it with: localcluster down --dir %s",
-			lockHolder(l), l.dir, l.dir)
+	if errors.Is(err, errLocked) {
+		return nil, fmt.Errorf("another localcluster (pid %d) runs in %s; stop it with: localcluster down --dir %s", supervisorPID(l), l.dir, l.dir)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if err := f.Truncate(0); err != nil {
-		return nil, fmt.Errorf("write lock: %w", err)
-	}
-	if _, err := f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0); err != nil {
+	if err := errors.Join(f.Truncate(0), writePID(f)); err != nil {
 		return nil, fmt.Errorf("write lock: %w", err)
 	}
 	return f, nil
 }
 
-// lockHolder is the pid that the holder wrote, or 0.
-func lockHolder(l layout) int {
-	b, err := os.ReadFile(l.lock())
-	if err != nil {
-		return 0
-	}
+func writePID(f *os.File) error {
+	_, err := f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
+	return err
+}
+
+// supervisorPID returns the pid in the instance's lock, or 0.
+func supervisorPID(l layout) int { return readPID(l.lock()) }
+
+func readPID(path string) int {
+	b, _ := os.ReadFile(path)
 	pid, _ := strconv.Atoi(strings.TrimSpace(string(b)))
 	return pid
 }
 
-// isRunning tells whether a supervisor holds the folder, without making one.
+// isRunning reports whether a supervisor runs in the folder. It does not create
+// the folder.
 func isRunning(l layout) bool {
 	if _, err := os.Stat(l.lock()); err != nil {
 		return false
 	}
 	f, err := lockFile(l.lock(), false)
 	if err != nil {
-		return errors.Is(err, errHeld)
+		return errors.Is(err, errLocked)
 	}
 	f.Close()
 	return false

@@ -3,113 +3,156 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"kuota.dev/kuota/cmd/localcluster/provider"
 )
 
-const usage = `localcluster runs Kubernetes, Kueue and simulated nodes on this machine.
-
-  localcluster build  --bin DIR [--source DIR] [--kueue DIR]
-  localcluster up     --dir DIR --bin DIR [--crds DIR] [--rbac DIR] [--nodes FILE]
-                      [--samples DIR [--still]] [--users FILE] [--token-life DURATION]
-                      [--console BINARY] [--console-port N] [--api-port N] [--detach] [--resettable]
-  localcluster down   --dir DIR
-  localcluster stop   COMPONENT --dir DIR
-  localcluster start  COMPONENT --dir DIR
-  localcluster reset  --dir DIR
-  localcluster status --dir DIR
-`
-
 func main() {
-	if err := run(os.Args[1:]); err != nil {
-		if !errors.Is(err, flag.ErrHelp) {
-			fmt.Fprintln(os.Stderr, "localcluster:", err)
-		}
+	if err := newCommand().Execute(); err != nil {
+		fmt.Fprintln(os.Stderr, "localcluster:", err)
 		os.Exit(1)
 	}
 }
 
-func run(args []string) error {
-	if len(args) == 0 {
-		fmt.Fprint(os.Stderr, usage)
-		return flag.ErrHelp
+func newCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use: "localcluster", Short: "Run Kubernetes, Kueue and simulated nodes on this machine",
+		SilenceErrors: true, SilenceUsage: true,
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 	}
-	name, rest := args[0], args[1:]
-	switch name {
-	case "build":
-		return runBuild(rest)
-	case "up":
-		return runUp(rest)
-	case "down":
-		return runDown(rest)
-	case "stop", "start":
-		return runSwitch(name, rest)
-	case "provider": // for the supervisor alone, and therefore not in the usage
-		return runProvider(rest)
-	case "status", "reset":
-		return runQuestion(name, rest)
-	case "help", "-h", "--help":
-		fmt.Print(usage)
+	root.AddCommand(
+		buildCommand(),
+		upCommand(),
+		instanceCommand("down", "Stop an instance", cobra.NoArgs, func(l layout, _ []string) error { return down(l) }),
+		instanceCommand("status", "List the components of an instance", cobra.NoArgs, func(l layout, _ []string) error { return call(l, "Status", "") }),
+		instanceCommand("stop COMPONENT", "Stop one component", cobra.ExactArgs(1), func(l layout, args []string) error { return call(l, "Stop", args[0]) }),
+		instanceCommand("start COMPONENT", "Start a stopped component and wait until it is ready", cobra.ExactArgs(1), func(l layout, args []string) error { return call(l, "Start", args[0]) }),
+		instanceCommand("reset", "Return all objects to their state when the instance became ready; needs up --resettable", cobra.NoArgs, func(l layout, _ []string) error { return call(l, "Reset", "") }),
+		providerCommand(),
+	)
+	return root
+}
+
+// instanceCommand returns a command for the instance in the folder --dir.
+func instanceCommand(use, short string, args cobra.PositionalArgs, run func(layout, []string) error) *cobra.Command {
+	var dir string
+	cmd := &cobra.Command{Use: use, Short: short, Args: args, RunE: func(_ *cobra.Command, args []string) error {
+		l, err := newLayout(dir)
+		if err != nil {
+			return err
+		}
+		return run(l, args)
+	}}
+	cmd.Flags().StringVar(&dir, "dir", "", "folder of the instance")
+	_ = cmd.MarkFlagRequired("dir")
+	return cmd
+}
+
+func buildCommand() *cobra.Command {
+	var bin, source, kueue string
+	cmd := &cobra.Command{Use: "build", Short: "Build all programs from Go modules, once per set of versions", Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error {
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+		defer stop()
+		return build(ctx, source, kueue, bin)
+	}}
+	flags := cmd.Flags()
+	flags.StringVar(&bin, "bin", "", "folder for the binaries; manifests go to ../share of it")
+	flags.StringVar(&source, "source", defaultSource(), "folder of this program's Go module")
+	flags.StringVar(&kueue, "kueue", "", "folder of a Go module with another version of Kueue")
+	_ = cmd.MarkFlagRequired("bin")
+	return cmd
+}
+
+func upCommand() *cobra.Command {
+	var o upOptions
+	var detached bool
+	cmd := &cobra.Command{Use: "up", Short: "Run an instance until it is stopped", Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error {
+		if detached {
+			return detach(o)
+		}
+		return up(o)
+	}}
+	flags := cmd.Flags()
+	flags.StringVar(&o.dir, "dir", "", "folder of the instance")
+	flags.StringVar(&o.bin, "bin", "", "folder that the build command filled")
+	flags.StringVar(&o.crds, "crds", "", "folder of CustomResourceDefinitions to apply; may be missing or empty")
+	flags.StringVar(&o.rbac, "rbac", "", "folder of YAML files applied before the console starts: its permissions and its users'")
+	flags.StringVar(&o.nodes, "nodes", "", "YAML file of Node objects")
+	flags.StringVar(&o.samples, "samples", "", "folder with policy.yaml, teams.yaml and members.yaml, applied once the console is ready, and load.yaml, run from then on")
+	flags.BoolVar(&o.still, "still", false, "create the samples' tasks.yaml, once, instead of running load.yaml")
+	flags.StringVar(&o.users, "users", "", "YAML file of users; starts an OpenID Connect provider")
+	flags.DurationVar(&o.tokenLife, "token-life", defaultTokenLife, "lifetime of the provider's access and ID tokens")
+	flags.StringVar(&o.console, "console", "", "the console's binary; without it no console is started")
+	flags.IntVar(&o.consolePort, "console-port", 8080, "port of the console; 0 selects a free one")
+	flags.IntVar(&o.apiPort, "api-port", 0, "port of the API server; 0 selects a free one")
+	flags.BoolVar(&o.resettable, "resettable", false, "record all objects when ready, so that the reset command can return to them")
+	flags.BoolVar(&detached, "detach", false, "run in the background and return when ready")
+	_ = cmd.MarkFlagRequired("dir")
+	_ = cmd.MarkFlagRequired("bin")
+	return cmd
+}
+
+// providerCommand returns the hidden command that the supervisor runs as
+// component provider.
+func providerCommand() *cobra.Command {
+	var c provider.Config
+	cmd := &cobra.Command{Use: "provider", Hidden: true, Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error {
+		c.Log = slog.New(slog.NewTextHandler(os.Stderr, nil))
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+		defer stop()
+		return provider.Run(ctx, c)
+	}}
+	flags := cmd.Flags()
+	flags.StringVar(&c.Listen, "listen", "", "address on loopback, with port")
+	flags.StringVar(&c.Users, "users", "", "YAML file of users")
+	flags.StringVar(&c.Dir, "dir", "", "folder of the client's credentials and of the provider's state")
+	flags.DurationVar(&c.Life, "token-life", defaultTokenLife, "lifetime of access and ID tokens")
+	for _, name := range []string{"listen", "users", "dir"} {
+		_ = cmd.MarkFlagRequired(name)
+	}
+	return cmd
+}
+
+// down stops an instance, and kills its supervisor when that takes too long.
+// The components die with the supervisor.
+func down(l layout) error {
+	if !isRunning(l) {
+		// A supervisor that was killed leaves these files.
+		if _, err := os.Stat(l.lock()); err == nil {
+			l.remove("ready", "url")
+		}
+		fmt.Println("nothing runs in", l.dir)
 		return nil
 	}
-	fmt.Fprint(os.Stderr, usage)
-	return fmt.Errorf("unknown command %q", name)
-}
-
-// newFlags is a flag set whose errors come back instead of ending the program.
-func newFlags(name string) *flag.FlagSet {
-	fs := flag.NewFlagSet("localcluster "+name, flag.ContinueOnError)
-	fs.SetOutput(os.Stderr)
-	return fs
-}
-
-func runBuild(args []string) error {
-	fs := newFlags("build")
-	bin := fs.String("bin", "", "folder for the binaries; what a start needs besides goes to ../share of it")
-	source := fs.String("source", defaultSource(), "folder of this program's Go module")
-	older := fs.String("kueue", "", "folder of a Go module with another version of Kueue")
-	if err := fs.Parse(args); err != nil {
-		return err
+	pid := supervisorPID(l)
+	if err := call(l, "Down", ""); err != nil {
+		if pid <= 0 {
+			return fmt.Errorf("cannot connect to the instance in %s, and its pid is unknown: %w", l.dir, err)
+		}
+		_ = syscall.Kill(pid, syscall.SIGTERM) // the control socket is not open yet, or already closed
 	}
-	if *bin == "" {
-		return errors.New("build needs --bin")
+	ended := func(context.Context) error {
+		if isRunning(l) {
+			return errors.New("still running")
+		}
+		return nil
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	return build(ctx, *source, *older, *bin)
-}
-
-func runUp(args []string) error {
-	fs := newFlags("up")
-	var o upOptions
-	fs.StringVar(&o.dir, "dir", "", "folder of this instance")
-	fs.StringVar(&o.bin, "bin", "", "folder that the build command filled")
-	fs.StringVar(&o.crds, "crds", "", "folder of CustomResourceDefinitions to apply; may be missing or empty")
-	fs.StringVar(&o.rbac, "rbac", "", "folder of YAML files applied before the console starts: its own rights and its users'")
-	fs.StringVar(&o.nodes, "nodes", "", "YAML file of Node objects")
-	fs.StringVar(&o.samples, "samples", "", "folder with policy.yaml, teams.yaml and members.yaml, applied when all is ready, and load.yaml, played from then on")
-	fs.BoolVar(&o.still, "still", false, "create the samples' tasks.yaml, once, in place of playing load.yaml")
-	fs.StringVar(&o.users, "users", "", "YAML file of users; with it an OpenID Connect provider is started")
-	fs.DurationVar(&o.tokenLife, "token-life", tokenLife, "how long the provider's access and ID tokens are good")
-	fs.StringVar(&o.console, "console", "", "the console's binary; without it no console is started")
-	fs.IntVar(&o.consolePort, "console-port", 8080, "port of the console; 0 picks a free one")
-	fs.IntVar(&o.apiPort, "api-port", 0, "port of the API server; 0 picks a free one")
-	fs.BoolVar(&o.resettable, "resettable", false, "remember all objects when ready, so that the reset command can return to them")
-	fs.BoolVar(&o.detach, "detach", false, "run in the background and return when ready")
-	if err := fs.Parse(args); err != nil {
-		return err
+	if err := waitFor(context.Background(), 15*time.Second, ended); err != nil {
+		if pid > 0 {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		if err := waitFor(context.Background(), 5*time.Second, ended); err != nil {
+			return fmt.Errorf("pid %d in %s: %w", pid, l.dir, err)
+		}
 	}
-	if o.dir == "" || o.bin == "" {
-		return errors.New("up needs --dir and --bin")
-	}
-	if fs.NArg() > 0 {
-		return fmt.Errorf("up takes no argument, but was given %q", fs.Args())
-	}
-	if o.detach {
-		return detach(o, args)
-	}
-	return up(o)
+	fmt.Println("stopped", l.dir)
+	return nil
 }

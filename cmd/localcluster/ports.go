@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -11,101 +12,84 @@ import (
 	"strings"
 )
 
-// portRange is where free ports are picked: below the range from which the
-// kernel takes ports for outgoing connections. A port from inside it could be
-// taken while a component is stopped on purpose, even by a client that tries
-// to connect to that very port.
+// Ports are selected below the range that the kernel uses for outgoing
+// connections. It could otherwise use the port of a stopped component, even for
+// a client that tries to connect to that very port.
 const (
-	lowestPort   = 20000
-	highestPort  = 32767
-	reservations = "localcluster-ports"
+	lowestPort  = 20000
+	highestPort = 32767
+	portBlock   = 16 // ports per instance
 )
 
-// portPool hands out ports that no other instance on this machine is handed
-// as long as this process lives.
-type portPool struct {
-	dir  string
-	held []*os.File
+// ports are the ports of one instance, on 127.0.0.1.
+type ports struct {
+	api, console, etcd, etcdPeer, controllerManager, scheduler, kwok, provider int
+	kueueHealth, kueueMetrics, kueueWebhook, kueueVisibility                   int
 }
 
-func newPortPool() *portPool {
-	return &portPool{dir: filepath.Join(os.TempDir(), reservations)}
-}
-
-// pick returns a free port on loopback and reserves it.
-func (p *portPool) pick() (int, error) {
-	if err := os.MkdirAll(p.dir, 0o777); err != nil {
-		return 0, fmt.Errorf("reserve a port: %w", err)
+// reservePorts selects free ports. No other instance on this machine selects
+// from the same block while the returned lock is open.
+func reservePorts(dir string, api, console int) (ports, *os.File, error) {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return ports{}, nil, fmt.Errorf("reserve ports: %w", err)
 	}
-	_ = os.Chmod(p.dir, 0o1777) // other users reserve here too; fails harmlessly when they made it
-	top := min(highestPort, ephemeralStart()-1)
-	if top < lowestPort+1000 {
-		top = highestPort
+	_ = os.Chmod(dir, 0o1777) // other users reserve here too; fails for a folder that another user created
+	highest := min(highestPort, firstEphemeralPort()-1)
+	if highest < lowestPort+1000 {
+		highest = highestPort
 	}
-	for range 500 {
-		port := lowestPort + rand.IntN(top-lowestPort)
-		f, err := lockFile(filepath.Join(p.dir, strconv.Itoa(port)), false)
+	for range 200 {
+		base := lowestPort + portBlock*rand.IntN((highest-lowestPort)/portBlock)
+		lock, err := lockFile(filepath.Join(dir, strconv.Itoa(base)), false)
 		if err != nil {
 			continue
 		}
+		if blockFree(base) {
+			return ports{
+				api: cmp.Or(api, base), console: cmp.Or(console, base+1), etcd: base + 2, etcdPeer: base + 3,
+				controllerManager: base + 4, scheduler: base + 5, kwok: base + 6, provider: base + 7,
+				kueueHealth: base + 8, kueueMetrics: base + 9, kueueWebhook: base + 10, kueueVisibility: base + 11,
+			}, lock, nil
+		}
+		lock.Close()
+	}
+	return ports{}, nil, errors.New("no free ports found on 127.0.0.1")
+}
+
+// portLocks is the folder of lock files, which all users of this machine share.
+func portLocks() string { return filepath.Join(os.TempDir(), "localcluster-ports") }
+
+func blockFree(base int) bool {
+	for port := base; port < base+portBlock; port++ {
 		if checkPortFree(port, "") != nil {
-			f.Close()
-			continue
+			return false
 		}
-		p.held = append(p.held, f)
-		return port, nil
 	}
-	return 0, errors.New("no free port found on 127.0.0.1")
+	return true
 }
 
-// pickAll fills every name with a port of its own.
-func (p *portPool) pickAll(into map[string]int, names ...string) error {
-	for _, n := range names {
-		if into[n] != 0 {
-			continue
-		}
-		port, err := p.pick()
-		if err != nil {
-			return err
-		}
-		into[n] = port
-	}
-	return nil
-}
-
-// checkPortFree says which port is taken and by which flag it was asked for.
+// checkPortFree returns an error that names the port and its flag when the port
+// cannot be used.
 func checkPortFree(port int, flagName string) error {
 	if port < 0 || port > 65535 {
-		return fmt.Errorf("port %d (%s) does not exist", port, flagName)
+		return fmt.Errorf("%s %d: use a port from 0 to 65535", flagName, port)
 	}
-	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	l, err := net.Listen("tcp", loopback(port))
 	if err != nil {
-		return fmt.Errorf("port %d on 127.0.0.1 (%s) cannot be used: %w; stop what listens there or choose another port",
-			port, flagName, cause(err))
+		if sys, ok := errors.AsType[*os.SyscallError](err); ok {
+			err = sys.Err // without the address, which the message has already
+		}
+		return fmt.Errorf("port %d on 127.0.0.1 (%s) cannot be used: %w; stop what listens there or choose another port", port, flagName, err)
 	}
 	return l.Close()
 }
 
-// cause strips the address that net errors repeat.
-func cause(err error) error {
-	var sys *os.SyscallError
-	if errors.As(err, &sys) {
-		return sys.Err
-	}
-	return err
-}
-
-// ephemeralStart is the first port that the kernel gives to outgoing connections.
-func ephemeralStart() int {
-	b, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")
-	if err != nil {
-		return highestPort + 1
-	}
-	fields := strings.Fields(string(b))
-	if len(fields) == 0 {
-		return highestPort + 1
-	}
-	n, err := strconv.Atoi(fields[0])
+// firstEphemeralPort returns the first port that the kernel uses for outgoing
+// connections.
+func firstEphemeralPort() int {
+	b, _ := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")
+	first, _, _ := strings.Cut(string(b), "\t")
+	n, err := strconv.Atoi(strings.TrimSpace(first))
 	if err != nil {
 		return highestPort + 1
 	}
@@ -113,3 +97,7 @@ func ephemeralStart() int {
 }
 
 func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+
+func httpURL(port int) string { return "http://" + loopback(port) }
+
+func httpsURL(port int) string { return "https://" + loopback(port) }

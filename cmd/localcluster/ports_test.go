@@ -1,13 +1,14 @@
 package main
 
 import (
+	"errors"
 	"net"
 	"strconv"
 	"strings"
 	"testing"
 )
 
-func TestATakenPortIsNamedWithItsFlag(t *testing.T) {
+func TestCheckPortFreeNamesPortAndFlag(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -16,36 +17,35 @@ func TestATakenPortIsNamedWithItsFlag(t *testing.T) {
 	port := l.Addr().(*net.TCPAddr).Port
 	err = checkPortFree(port, "--console-port")
 	if err == nil {
-		t.Fatal("a taken port was called free")
+		t.Fatal("a port in use is called free")
 	}
 	for _, want := range []string{strconv.Itoa(port), "--console-port", "already in use"} {
 		if !strings.Contains(err.Error(), want) {
-			t.Errorf("%q does not say %q", err, want)
+			t.Errorf("%q does not contain %q", err, want)
 		}
 	}
 }
 
-func TestPortsOfTwoPoolsDiffer(t *testing.T) {
-	a, b := newPortPool(), newPortPool()
-	a.dir = t.TempDir()
-	b.dir = a.dir
+func TestReservedPortsDiffer(t *testing.T) {
+	dir := t.TempDir()
 	seen := map[int]bool{}
-	for _, p := range []*portPool{a, b} {
-		ports := map[string]int{"given": 7}
-		if err := p.pickAll(ports, "given", "x", "y", "z"); err != nil {
+	for range 2 {
+		p, lock, err := reservePorts(dir, 7, 0)
+		if err != nil {
 			t.Fatal(err)
 		}
-		if ports["given"] != 7 {
-			t.Error("a given port was replaced")
+		defer lock.Close()
+		if p.api != 7 {
+			t.Errorf("the API server's port is %d, want the requested one", p.api)
 		}
-		for _, n := range []string{"x", "y", "z"} {
-			if seen[ports[n]] {
-				t.Errorf("port %d was handed out twice", ports[n])
+		for _, port := range []int{p.console, p.etcd, p.etcdPeer, p.controllerManager, p.scheduler, p.kwok, p.provider, p.kueueHealth, p.kueueMetrics, p.kueueWebhook, p.kueueVisibility} {
+			if port == 0 || seen[port] {
+				t.Errorf("port %d is selected twice", port)
 			}
-			seen[ports[n]] = true
+			seen[port] = true
 		}
-	}
-	if len(a.held) != 3 || len(b.held) != 3 {
-		t.Errorf("reservations are not held: %d and %d", len(a.held), len(b.held))
+		if _, err := lockFile(lock.Name(), false); !errors.Is(err, errLocked) {
+			t.Errorf("the reservation is not locked: %v", err)
+		}
 	}
 }

@@ -1,82 +1,90 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"runtime"
+	"strings"
 	"syscall"
 	"time"
 )
 
-// spec is how to run one component.
-type spec struct {
-	path string
-	args []string
-	env  []string // added to ours
-	log  string
-}
-
-// spawner starts all children from one operating system thread that never
-// ends. The kernel ties "die with your parent" to the thread that forked, and
-// Go ends threads when it likes.
-type spawner struct{ jobs chan func() }
-
-func newSpawner() *spawner {
-	s := &spawner{jobs: make(chan func())}
-	go func() {
-		runtime.LockOSThread()
-		for job := range s.jobs {
-			job()
-		}
-	}()
-	return s
-}
-
-// process is one started child.
+// process is a child of the supervisor. stop sends it SIGTERM, and SIGKILL
+// after its grace period; ended is closed when it has exited.
 type process struct {
-	cmd    *exec.Cmd
-	done   chan struct{} // closed when it has ended
-	status string        // how it ended; valid once done is closed
+	*exec.Cmd
+	stop  context.CancelFunc
+	ended chan struct{}
 }
 
-func (s *spawner) start(sp spec) (*process, error) {
-	logFile, err := os.OpenFile(sp.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+// startProcess starts a program whose output is appended to a log file.
+func startProcess(path string, args, env []string, logPath string, grace time.Duration) (*process, error) {
+	log, err := os.OpenFile(logPath, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("open log: %w", err)
 	}
-	defer logFile.Close()
-	cmd := exec.Command(sp.path, sp.args...)
-	cmd.Env = append(os.Environ(), sp.env...)
-	cmd.Stdout, cmd.Stderr = logFile, logFile
+	ctx, stop := context.WithCancel(context.Background())
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.Env = append(os.Environ(), env...)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = grace
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Setpgid:   true,            // Ctrl-C on the terminal reaches only the supervisor
-		Pdeathsig: syscall.SIGKILL, // and nothing stays when the supervisor is killed
+		Pdeathsig: syscall.SIGKILL, // no child survives a supervisor that is killed
 	}
-	result := make(chan error)
-	s.jobs <- func() { result <- cmd.Start() }
-	if err := <-result; err != nil {
-		return nil, fmt.Errorf("start %s: %w", sp.path, err)
-	}
-	p := &process{cmd: cmd, done: make(chan struct{})}
+	p := &process{Cmd: cmd, stop: stop, ended: make(chan struct{})}
+	started := make(chan error, 1)
 	go func() {
-		_ = cmd.Wait()
-		p.status = cmd.ProcessState.String()
-		close(p.done)
+		defer close(p.ended)
+		defer log.Close()
+		// The kernel sends Pdeathsig when the thread that forked ends, so this
+		// thread has to live as long as the child.
+		runtime.LockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			_ = cmd.Wait()
+		}
 	}()
+	if err := <-started; err != nil {
+		stop()
+		return nil, fmt.Errorf("start %s: %w", path, err)
+	}
 	return p, nil
 }
 
-func (p *process) pid() int { return p.cmd.Process.Pid }
+const (
+	tailLines = 20
+	tailBytes = 64 << 10 // fits 20 long lines; a log may be gigabytes
+)
 
-// stop asks the process to end, and kills it and its group after the grace.
-func (p *process) stop(grace time.Duration) {
-	_ = syscall.Kill(p.pid(), syscall.SIGTERM)
-	select {
-	case <-p.done:
-		return
-	case <-time.After(grace):
+// logTail returns the last lines of a log, indented, for a message.
+func logTail(path string) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return fmt.Sprintf("    (no log: %v)", err)
 	}
-	_ = syscall.Kill(-p.pid(), syscall.SIGKILL)
-	<-p.done
+	defer f.Close()
+	if st, err := f.Stat(); err == nil && st.Size() > tailBytes {
+		_, _ = f.Seek(-tailBytes, io.SeekEnd)
+	}
+	b, err := io.ReadAll(io.LimitReader(f, tailBytes))
+	if err != nil {
+		return fmt.Sprintf("    (log unreadable: %v)", err)
+	}
+	return lastLines(b, tailLines)
+}
+
+func lastLines(b []byte, n int) string {
+	b = bytes.TrimRight(b, "\n")
+	if len(b) == 0 {
+		return "    (the log is empty)"
+	}
+	lines := strings.Split(string(b), "\n")
+	return "    " + strings.Join(lines[max(0, len(lines)-n):], "\n    ")
 }

@@ -16,8 +16,8 @@ const (
 	kwokModule  = "sigs.k8s.io/kwok"
 )
 
-// stageFiles are KWOK's descriptions of how nodes and pods live. The chaos
-// stage acts only on pods that carry its label.
+// stageFiles are KWOK's stages of the life of nodes and pods. The chaos stage
+// acts only on pods with its label.
 var stageFiles = []string{
 	"node/fast/node-initialize.yaml",
 	"node/heartbeat-with-lease/node-heartbeat-with-lease.yaml",
@@ -34,14 +34,14 @@ func share(bin string) string        { return filepath.Join(filepath.Dir(bin), "
 func kueueInstall(bin string) string { return filepath.Join(share(bin), "kueue.yaml") }
 func kueueVersion(bin string) string { return filepath.Join(share(bin), "kueue.version") }
 
-// kueueConfig is how a Kueue of another version starts; without it, as
-// kueueDefaults says.
+// kueueConfig is the file with the configuration of another version of Kueue.
+// Without the file, Kueue starts with kueueDefaults.
 func kueueConfig(bin string) string { return filepath.Join(share(bin), "kueue-config.yaml") }
 
 func kwokStages(bin string) string { return filepath.Join(share(bin), "kwok") }
 
-// render takes from the modules what a start needs besides binaries; kueue is
-// the folder of the one that names Kueue.
+// render writes the manifests and stages of the modules, which a start needs
+// besides binaries. kueue is the folder of the module that requires Kueue.
 func render(ctx context.Context, source, kueue, bin string) error {
 	fmt.Println("rendering manifests …")
 	if err := os.MkdirAll(kwokStages(bin), 0o755); err != nil {
@@ -66,7 +66,7 @@ func render(ctx context.Context, source, kueue, bin string) error {
 			return err
 		}
 	}
-	// Last, because isBuilt takes this file as the sign that all is there.
+	// Last: preflight takes this file as the sign of a complete build.
 	if err := os.WriteFile(kueueInstall(bin), out, 0o644); err != nil {
 		return fmt.Errorf("write Kueue's install: %w", err)
 	}
@@ -98,10 +98,10 @@ func renderStage(from, to string) error {
 	return os.WriteFile(to, b, 0o644)
 }
 
-// setDelays changes how long KWOK waits by default. Its jitter is an upper
-// bound and wins over a longer delay, so that with the shipped default of 5 s a
-// pod annotated to run for ten minutes would end after 5 s. And a pod that
-// takes up to 10 s to start makes every test slow.
+// setDelays changes KWOK's default delays. Its jitter is an upper bound and
+// overrides a longer delay: with the shipped default of 5 s, a pod annotated to
+// run for ten minutes would end after 5 s. Tests would wait for pods that take
+// up to 10 s to start.
 func setDelays(stage map[string]any) {
 	meta, _ := stage["metadata"].(map[string]any)
 	spec, _ := stage["spec"].(map[string]any)

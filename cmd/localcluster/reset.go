@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,15 +14,15 @@ import (
 )
 
 const (
-	// quietFor is how long etcd has to contain nothing new until a reset ends:
-	// controllers that were about to create an object have done so by then.
+	// quietFor is how long etcd must not change until a reset ends: controllers
+	// that were about to create an object have created it by then.
 	quietFor = 400 * time.Millisecond
-	// pageSize keeps answers below the 2 MiB limit of gRPC.
+	// pageSize keeps responses below the 2 MiB limit of gRPC.
 	pageSize = 200
 )
 
-// volatile are prefixes of keys that components keep writing. A reset leaves
-// them as they are.
+// volatile has the prefixes of keys that components write all the time. A reset
+// does not change them.
 var volatile = []string{
 	"/registry/masterleases/", "/registry/leases/", "/registry/events/",
 	"/registry/apiregistration.k8s.io/apiservices/",
@@ -37,11 +38,10 @@ func (s *supervisor) connectStore(port int) (*clientv3.Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read credentials of etcd: %w", err)
 	}
-	return clientv3.New(clientv3.Config{Endpoints: []string{"https://" + loopback(port)}, TLS: config, DialTimeout: 5 * time.Second})
+	return clientv3.New(clientv3.Config{Endpoints: []string{httpsURL(port)}, TLS: config, DialTimeout: 5 * time.Second})
 }
 
-// readStore returns all that the API server keeps in etcd, without the volatile
-// keys.
+// readStore returns the API server's content of etcd, without the volatile keys.
 func readStore(ctx context.Context, etcd *clientv3.Client) (store, error) {
 	content := store{}
 	const end = "/registry0" // the first key after all that begin with /registry/
@@ -63,12 +63,7 @@ func readStore(ctx context.Context, etcd *clientv3.Client) (store, error) {
 }
 
 func isVolatile(key string) bool {
-	for _, prefix := range volatile {
-		if strings.HasPrefix(key, prefix) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(volatile, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
 }
 
 // writeStore changes etcd until it contains want. It reports whether it deleted
@@ -100,29 +95,32 @@ func writeStore(ctx context.Context, etcd *clientv3.Client, want store) (changed
 	return changed, nil
 }
 
-// reset returns all objects to the state in which they were when the instance
-// became ready, and restarts Kueue. It writes etcd directly: no finalizer, no
-// admission policy and no namespace controller delays it, and every informer sees
-// the changes as watch events. The other components keep running.
-func (s *supervisor) reset(ctx context.Context) (string, error) {
+// reset returns all objects to their state when the instance became ready, and
+// restarts Kueue. It writes to etcd directly: no finalizer, admission policy or
+// namespace controller delays it, and every informer receives the changes as
+// watch events. The other components keep running.
+func (s *supervisor) reset() (string, error) {
 	if s.baseline == nil {
 		return "", errors.New("the instance was not started with --resettable")
 	}
 	begin := time.Now()
-	for _, c := range s.list() {
+	s.mu.Lock()
+	components := slices.Clone(s.components)
+	s.mu.Unlock()
+	for _, c := range components {
 		if c.name == kueueName {
 			continue
 		}
-		if _, err := s.startOne(ctx, c.name); err != nil {
+		if _, err := s.startByName(c.name); err != nil {
 			return "", err
 		}
 	}
 	c := s.kueue.comp
 	c.op.Lock()
 	defer c.op.Unlock()
-	c.stop(c.grace)
+	s.stop(c)
 	for quiet := time.Now(); time.Since(quiet) < quietFor; time.Sleep(quietFor / 4) {
-		changed, err := writeStore(ctx, s.etcd, s.baseline)
+		changed, err := writeStore(s.ctx, s.etcd, s.baseline)
 		if err != nil {
 			return "", err
 		}
@@ -133,18 +131,13 @@ func (s *supervisor) reset(ctx context.Context) (string, error) {
 			return "", errors.New("components keep writing objects")
 		}
 	}
-	pod, err := s.kueue.pod(ctx)
-	if err != nil {
+	if err := s.kueue.prepare(s.ctx); err != nil {
 		return "", err
 	}
-	s.kueue.template = pod.template // so that follow does not restart Kueue for it
-	if err := s.kueue.prepare(ctx); err != nil {
-		return "", err
+	if err := s.start(s.ctx, c); err != nil {
+		return "", s.withLog(c, err)
 	}
-	if err := c.start(ctx, s.spawner, s.onExit); err != nil {
-		return "", fmt.Errorf("%w; the end of its log:\n%s", err, logTail(c.spec.log))
-	}
-	if err := s.kueue.waitWebhooks(ctx); err != nil {
+	if err := s.kueue.waitWebhooks(s.ctx); err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("reset after %.1f s", time.Since(begin).Seconds()), nil

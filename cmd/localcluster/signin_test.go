@@ -30,20 +30,20 @@ metadata: {name: audited}
 spec: {displayName: Audited, fairShareWeight: 1}
 `
 
-// TestInstanceWithAProvider needs one instance for all it looks at.
+// TestInstanceWithAProvider starts one instance for all its subtests.
 func TestInstanceWithAProvider(t *testing.T) {
 	rbac := t.TempDir()
 	if err := os.WriteFile(filepath.Join(rbac, "all.yaml"), []byte(testRBAC), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	l := startInstance(t, "--users", "users.yaml", "--crds", "../../deploy/crds", "--rbac", rbac)
-	t.Run("somebody signs in", func(t *testing.T) { testSignIn(t, l) })
-	t.Run("the provider is away for a while", func(t *testing.T) { testProviderAway(t, l) })
+	t.Run("a user signs in", func(t *testing.T) { testSignIn(t, l) })
+	t.Run("the provider restarts", func(t *testing.T) { testProviderRestart(t, l) })
 	t.Run("the console has its own identity", func(t *testing.T) { testConsoleIdentity(t, l) })
 	t.Run("changes are audited", func(t *testing.T) { testAudit(t, l) })
 }
 
-// browserAt comes with what up wrote for the console.
+// browserAt returns a browser with the console's client credentials.
 func browserAt(t *testing.T, l layout) *providertest.Browser {
 	t.Helper()
 	read := func(name string) string {
@@ -64,7 +64,7 @@ func editUsers(t *testing.T, l layout, from, to string) {
 		t.Fatal(err)
 	}
 	if !strings.Contains(string(b), from) {
-		t.Fatalf("users.yaml holds no %q", from)
+		t.Fatalf("users.yaml does not contain %q", from)
 	}
 	if err := os.WriteFile(l.signin("users.yaml"), []byte(strings.Replace(string(b), from, to, 1)), 0o600); err != nil {
 		t.Fatal(err)
@@ -79,7 +79,7 @@ func testSignIn(t *testing.T, l layout) {
 	}
 	tok := b.SignIn("ada", "kuota-ada")
 	if c := b.IDToken(tok); c.Email != "ada@example.com" || strings.Join(c.Groups, " ") != "vision-team" || c.Nonce != "the-nonce" {
-		t.Errorf("the ID token says %+v", c)
+		t.Errorf("the ID token has %+v", c)
 	}
 	editUsers(t, l, "groups: [vision-team]", "groups: [vision-team, extra]")
 	tok, err := b.Refresh(tok.RefreshToken)
@@ -95,42 +95,42 @@ func testSignIn(t *testing.T, l layout) {
 			t.Errorf("after the edit, the %s has groups %v", where, c.Groups)
 		}
 	}
-	editUsers(t, l, "name: ada\n", "name: somebody-else\n")
+	editUsers(t, l, "name: ada\n", "name: renamed\n")
 	if _, err := b.Refresh(tok.RefreshToken); providertest.ErrorCode(err) != "invalid_grant" {
-		t.Errorf("a user who is gone gets %v", err)
+		t.Errorf("a removed user gets %v", err)
 	}
 	if _, err := b.Userinfo(tok); err == nil {
-		t.Error("a user who is gone still has userinfo")
+		t.Error("a removed user still has userinfo")
 	}
 }
 
-func testProviderAway(t *testing.T, l layout) {
+func testProviderRestart(t *testing.T, l layout) {
 	b := browserAt(t, l)
 	tok := b.SignIn("grace", "kuota-grace")
 	if out, err := program(t, "stop", providerName, "--dir", l.dir); err != nil {
 		t.Fatalf("stop: %v\n%s", err, out)
 	}
 	if _, err := b.Refresh(tok.RefreshToken); err == nil || providertest.ErrorCode(err) != "" {
-		t.Errorf("a provider that is away answers %v", err)
+		t.Errorf("a stopped provider answers %v", err)
 	}
 	if out, err := program(t, "start", providerName, "--dir", l.dir); err != nil {
 		t.Fatalf("start: %v\n%s", err, out)
 	}
 	again, err := b.Refresh(tok.RefreshToken)
 	if err != nil {
-		t.Fatalf("the refresh token did not outlast the provider: %v", err)
+		t.Fatalf("the refresh token did not survive the restart: %v", err)
 	}
 	if c := b.IDToken(again); c.Username != "grace" {
-		t.Errorf("the ID token says %+v", c)
+		t.Errorf("the ID token has %+v", c)
 	}
-	b.SignIn("", "") // fails where the browser is forgotten and asked for a name
+	b.SignIn("", "") // fails if the browser gets the form
 }
 
 func testConsoleIdentity(t *testing.T, l layout) {
 	out := kubectl(t, l.componentConfig(consoleName), "", "auth", "whoami")
 	for _, want := range []string{consoleAccount, "system:serviceaccounts:kuota-system"} {
 		if !strings.Contains(out, want) {
-			t.Errorf("whoami lacks %s:\n%s", want, out)
+			t.Errorf("whoami does not contain %s:\n%s", want, out)
 		}
 	}
 	kubectl(t, l.kubeconfig(), "", "get", "serviceaccount", "kuota", "--namespace", consoleNamespace)
@@ -146,7 +146,7 @@ func testAudit(t *testing.T, l layout) {
 		b, err := os.ReadFile(l.log("audit"))
 		log = string(b)
 		if err == nil && !strings.Contains(log, `"verb":"delete"`) {
-			err = errors.New("the deletion is not there")
+			err = errors.New("the deletion is not logged")
 		}
 		return err
 	})
@@ -158,7 +158,7 @@ func testAudit(t *testing.T, l layout) {
 	}
 }
 
-// kubectl runs the one that was built with the cluster.
+// kubectl runs the kubectl of LOCALCLUSTER_BIN.
 func kubectl(t *testing.T, kubeconfig, input string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command(filepath.Join(os.Getenv("LOCALCLUSTER_BIN"), "kubectl"), append([]string{"--kubeconfig", kubeconfig}, args...)...)

@@ -2,28 +2,36 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"text/tabwriter"
 	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"kuota.dev/kuota/cmd/localcluster/provider"
 )
 
-// startAll brings everything up in the order of who needs whom: the store, the
-// API server and beside them the provider, then all that only needs the API server at the same time, then
-// the console, then the samples.
-func (s *supervisor) startAll(ctx context.Context, o upOptions, begin time.Time) error {
+// startAll starts all components in the order of their dependencies, and marks
+// the instance as ready.
+func (s *supervisor) startAll(ctx context.Context, o upOptions, p ports, begin time.Time) error {
 	bin := absolute(o.bin)
-	ports := map[string]int{"api": o.apiPort, "console": o.consolePort}
-	if err := s.ports.pickAll(ports, "api", "console", "etcd", "etcd-peer", "controller-manager", "scheduler",
-		"kueue-health", "kueue-metrics", "kueue-webhook", "kueue-visibility", "kwok", "provider"); err != nil {
-		return err
-	}
-	if err := makeCredentials(s.layout, ports["api"]); err != nil {
+	ca, err := writeCredentials(s.layout, p.api)
+	if err != nil {
 		return err
 	}
 	s.say("starting the API server")
-	err := together(ctx,
-		func(ctx context.Context) error { return s.startProvider(ctx, o, ports["provider"]) },
-		func(ctx context.Context) error { return s.startAPIServer(ctx, bin, ports) },
+	err = together(ctx,
+		func(ctx context.Context) error { return s.startProvider(ctx, o, p) },
+		func(ctx context.Context) error { return s.run(ctx, etcdComponent(s.layout, bin, p)) },
+		func(ctx context.Context) error { return s.startAPIServer(ctx, bin, p) },
 	)
 	if err != nil {
 		return err
@@ -33,20 +41,20 @@ func (s *supervisor) startAll(ctx context.Context, o upOptions, begin time.Time)
 		return err
 	}
 	s.say("starting controllers, Kueue and nodes")
-	kueue, err := newKueueUnit(s, api, bin, ports)
+	kueue, err := newKueueUnit(s, api, ca, bin, p)
 	if err != nil {
 		return err
 	}
-	kwok, err := kwokComponent(s.layout, bin, ports)
+	kwok, err := kwokComponent(s.layout, bin, p)
 	if err != nil {
 		return err
 	}
 	err = together(ctx,
-		func(ctx context.Context) error { return applyRBAC(ctx, api, o.rbac) },
-		func(ctx context.Context) error { return s.run(ctx, controllerManagerComponent(s.layout, bin, ports)) },
-		func(ctx context.Context) error { return s.run(ctx, schedulerComponent(s.layout, bin, ports)) },
 		kueue.install,
-		func(ctx context.Context) error { return applyExtraCRDs(ctx, api, o.crds) },
+		func(ctx context.Context) error { return applyCRDs(ctx, api, o.crds) },
+		func(ctx context.Context) error { return applyRBAC(ctx, api, o.rbac) },
+		func(ctx context.Context) error { return s.run(ctx, controllerManagerComponent(s.layout, bin, p)) },
+		func(ctx context.Context) error { return s.run(ctx, schedulerComponent(s.layout, bin, p)) },
 		func(ctx context.Context) error { return s.startNodes(ctx, api, kwok, o.nodes) },
 	)
 	if err != nil {
@@ -57,14 +65,23 @@ func (s *supervisor) startAll(ctx context.Context, o upOptions, begin time.Time)
 	}
 	s.kueue = kueue
 	go kueue.follow(ctx)
+	return s.startProduct(ctx, o, api, p, begin)
+}
 
+// startProduct starts the console, and applies the samples.
+func (s *supervisor) startProduct(ctx context.Context, o upOptions, api apiClient, p ports, begin time.Time) error {
 	url, issuer := "", ""
 	if o.users != "" {
-		issuer = issuerURL(ports["provider"])
+		issuer = httpURL(p.provider)
 	}
 	if o.console != "" {
-		if url, err = s.startConsole(ctx, o.console, ports["console"], issuer); err != nil {
+		s.say("starting the console")
+		if err := s.run(ctx, consoleComponent(s.layout, o.console, p.console, issuer)); err != nil {
 			return err
+		}
+		url = httpURL(p.console)
+		if err := os.WriteFile(s.layout.url(), []byte(url+"\n"), 0o644); err != nil {
+			return fmt.Errorf("write the console's address: %w", err)
 		}
 	}
 	if o.samples != "" {
@@ -77,11 +94,12 @@ func (s *supervisor) startAll(ctx context.Context, o upOptions, begin time.Time)
 			return err
 		}
 		if load != nil {
-			go load.play(ctx, api, s.say)
+			go load.run(ctx, api, s.say)
 		}
 	}
 	if o.resettable {
-		if s.etcd, err = s.connectStore(ports["etcd"]); err != nil {
+		var err error
+		if s.etcd, err = s.connectStore(p.etcd); err != nil {
 			return err
 		}
 		if s.baseline, err = readStore(ctx, s.etcd); err != nil {
@@ -91,87 +109,188 @@ func (s *supervisor) startAll(ctx context.Context, o upOptions, begin time.Time)
 	return s.announce(o, url, issuer, begin)
 }
 
-func (s *supervisor) startAPIServer(ctx context.Context, bin string, ports map[string]int) error {
-	if err := writeAuditPolicy(s.layout); err != nil {
-		return err
-	}
-	if err := s.run(ctx, etcdComponent(s.layout, bin, ports)); err != nil {
-		return err
-	}
-	return s.run(ctx, apiServerComponent(s.layout, bin, ports))
-}
-
-// together runs steps at the same time and returns the first error.
-func together(ctx context.Context, steps ...func(context.Context) error) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	errs := make(chan error, len(steps))
-	for _, step := range steps {
-		go func() { errs <- step(ctx) }()
-	}
-	var first error
-	for range steps {
-		if err := <-errs; err != nil && first == nil {
-			first = err
-			cancel()
-		}
-	}
-	return first
-}
-
-func applyExtraCRDs(ctx context.Context, api *apiClient, dir string) error {
-	if dir == "" {
+// startProvider starts the sign-in provider if there are users.
+func (s *supervisor) startProvider(ctx context.Context, o upOptions, p ports) error {
+	if o.users == "" {
 		return nil
 	}
-	objs, err := readManifests(dir)
+	if err := writeSignIn(s.layout, o.users, httpURL(p.provider)); err != nil {
+		return err
+	}
+	c, err := providerComponent(s.layout, p, o.tokenLife)
 	if err != nil {
 		return err
 	}
-	crds := objs[:0]
-	for _, u := range objs {
-		if u.GetKind() == "CustomResourceDefinition" {
-			crds = append(crds, u)
-		}
-	}
-	return api.applyCRDs(ctx, crds)
+	return s.run(ctx, c)
 }
 
-func (s *supervisor) startNodes(ctx context.Context, api *apiClient, kwok *component, file string) error {
-	objs, err := parseManifest([]byte(kueueHost))
+func (s *supervisor) startAPIServer(ctx context.Context, bin string, p ports) error {
+	if err := os.WriteFile(s.layout.auditPolicy(), auditPolicy, 0o644); err != nil {
+		return fmt.Errorf("write audit policy: %w", err)
+	}
+	return s.run(ctx, apiServerComponent(s.layout, bin, p))
+}
+
+// startNodes creates the nodes, starts KWOK, and waits until pods can be placed
+// on every node.
+func (s *supervisor) startNodes(ctx context.Context, api apiClient, kwok *component, file string) error {
+	nodes, err := parseManifest([]byte(kueueHost))
 	if err != nil {
 		return err
 	}
 	if file != "" {
-		more, err := readNodes(file)
+		more, err := readManifest(file)
 		if err != nil {
 			return err
 		}
-		objs = append(objs, more...)
+		if _, others := split(more, "Node"); len(others) > 0 {
+			return fmt.Errorf("%s: %s is not a Node", file, title(others[0]))
+		}
+		nodes = append(nodes, more...)
 	}
-	if err := createNodes(ctx, api, objs); err != nil {
+	// Created rather than applied: only a POST of a Node sets its status.
+	if err := api.create(ctx, nodes...); err != nil {
 		return err
 	}
 	if err := s.run(ctx, kwok); err != nil {
 		return err
 	}
-	if err := waitNodes(ctx, api, len(objs)); err != nil {
-		return err
+	return waitFor(ctx, time.Minute, func(ctx context.Context) error {
+		var list corev1.NodeList
+		if err := api.List(ctx, &list); err != nil {
+			return err
+		}
+		ready := 0
+		for i := range list.Items {
+			if nodeReady(&list.Items[i]) {
+				ready++
+			}
+		}
+		if ready < len(nodes) {
+			return fmt.Errorf("%d of %d nodes are ready", ready, len(nodes))
+		}
+		return nil
+	})
+}
+
+// nodeReady reports whether the scheduler places pods on the node. The taint
+// remains for a moment after the node has become ready.
+func nodeReady(n *corev1.Node) bool {
+	for _, taint := range n.Spec.Taints {
+		if taint.Key == corev1.TaintNodeNotReady {
+			return false
+		}
+	}
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// together runs steps concurrently and returns the first error.
+func together(ctx context.Context, steps ...func(context.Context) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, step := range steps {
+		group.Go(func() error { return step(ctx) })
+	}
+	return group.Wait()
+}
+
+// announce prints the addresses and users, and writes the ready file.
+func (s *supervisor) announce(o upOptions, url, issuer string, begin time.Time) error {
+	lines := []string{fmt.Sprintf("ready after %.1f s", time.Since(begin).Seconds())}
+	if url != "" {
+		lines = append(lines, "  console     "+url)
+	}
+	if issuer != "" {
+		users, err := provider.ReadUsers(s.layout.signin("users.yaml"))
+		if err != nil {
+			return err
+		}
+		lines = append(lines, "  provider    "+issuer)
+		lines = append(lines, userLines(users)...)
+	}
+	lines = append(lines,
+		"  kubeconfig  "+s.layout.kubeconfig(),
+		"  kubectl     "+filepath.Join(absolute(o.bin), "kubectl")+" --kubeconfig "+s.layout.kubeconfig(),
+		"  logs        "+s.layout.path("logs"))
+	s.say("%s", strings.Join(lines, "\n"))
+	if err := os.WriteFile(s.layout.ready(), []byte(strconv.Itoa(os.Getpid())+"\n"), 0o644); err != nil {
+		return fmt.Errorf("write ready file: %w", err)
 	}
 	return nil
 }
 
-func (s *supervisor) startConsole(ctx context.Context, binary string, port int, issuer string) (string, error) {
-	s.say("starting the console")
-	c, err := consoleComponent(s.layout, binary, port, issuer)
-	if err != nil {
-		return "", err
+// userLines returns one line for each user who can sign in.
+func userLines(users []provider.User) []string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for _, u := range users {
+		if !u.Disabled {
+			fmt.Fprintf(w, "    sign in as %s\tpassword %s\t%s\n", u.Name, u.Password, u.About)
+		}
 	}
-	if err := s.run(ctx, c); err != nil {
-		return "", err
+	_ = w.Flush()
+	return strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
+}
+
+// applySamples applies the policy and the teams, and once they are ready the
+// members and, if wanted, the tasks. Each file may be missing.
+func applySamples(ctx context.Context, api apiClient, dir string, withTasks bool) error {
+	files := map[string][]*unstructured.Unstructured{}
+	for _, name := range []string{"policy", "teams", "members", "tasks"} {
+		objs, err := readManifest(filepath.Join(dir, name+".yaml"))
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		files[name] = objs
 	}
-	url := consoleURL(port)
-	if err := os.WriteFile(s.layout.url(), []byte(url+"\n"), 0o644); err != nil {
-		return "", fmt.Errorf("write the console's address: %w", err)
+	if err := api.apply(ctx, files["policy"]...); err != nil {
+		return err
 	}
-	return url, nil
+	if err := api.apply(ctx, files["teams"]...); err != nil {
+		return err
+	}
+	for _, u := range append(files["policy"], files["teams"]...) { // Kueue ignores a task whose priority class does not exist yet
+		if kind := u.GetKind(); kind == "ComputeAllocation" || kind == "ClusterPolicy" {
+			if err := waitReady(ctx, api, u); err != nil {
+				return err
+			}
+		}
+	}
+	// A member's namespace may be of a team that is not in teams.yaml and that
+	// another client creates now.
+	for _, u := range files["members"] {
+		if err := retry(ctx, func(ctx context.Context) error { return api.apply(ctx, u) }, apierrors.IsNotFound); err != nil {
+			return err
+		}
+	}
+	if !withTasks {
+		return nil
+	}
+	// Kueue's webhooks do not answer while Kueue restarts for the policy. The
+	// tasks are created one after another, in the order of the file.
+	for _, u := range files["tasks"] {
+		if err := retry(ctx, func(ctx context.Context) error { return api.create(ctx, u) }, isTransient); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// waitReady waits until the object has condition Ready.
+func waitReady(ctx context.Context, api apiClient, u *unstructured.Unstructured) error {
+	return waitFor(ctx, 30*time.Second, func(ctx context.Context) error {
+		current, err := api.read(ctx, u)
+		if err != nil {
+			return err
+		}
+		if !hasCondition(current, "Ready") {
+			conditions, _, _ := unstructured.NestedSlice(current.Object, "status", "conditions")
+			return fmt.Errorf("%s is not ready: %v", title(u), conditions)
+		}
+		return nil
+	})
 }

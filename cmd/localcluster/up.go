@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -17,10 +20,10 @@ type upOptions struct {
 	dir, bin, crds, rbac, nodes, samples, users, console string
 	apiPort, consolePort                                 int
 	tokenLife                                            time.Duration
-	detach, still, resettable                            bool
+	still, resettable                                    bool
 }
 
-// load is what the sample teams do; nil for nothing.
+// load returns the load of the samples, or nil without one.
 func (o upOptions) load() (*load, error) {
 	path := filepath.Join(o.samples, "load.yaml")
 	if _, err := os.Stat(path); o.samples == "" || o.still || errors.Is(err, os.ErrNotExist) {
@@ -29,11 +32,11 @@ func (o upOptions) load() (*load, error) {
 	return readLoad(path)
 }
 
-// preflight finds everything that would stop a start, before anything starts
-// and before anything is deleted. It returns the instance's lock.
+// preflight finds every mistake that would fail the start, before anything
+// starts and before anything is deleted. It returns the instance's lock.
 func preflight(l layout, o upOptions) (*os.File, error) {
 	if _, err := os.Stat(kueueInstall(absolute(o.bin))); err != nil {
-		return nil, fmt.Errorf("%s holds no finished build; run: localcluster build --bin %s", o.bin, o.bin)
+		return nil, fmt.Errorf("%s has no complete build; run: localcluster build --bin %s", o.bin, o.bin)
 	}
 	for flagName, path := range map[string]string{
 		"--console": o.console, "--nodes": o.nodes, "--samples": o.samples, "--users": o.users, "--rbac": o.rbac,
@@ -41,12 +44,16 @@ func preflight(l layout, o upOptions) (*os.File, error) {
 		if path == "" {
 			continue
 		}
-		if _, err := os.Stat(path); err != nil {
+		st, err := os.Stat(path)
+		if err == nil && flagName == "--samples" && !st.IsDir() {
+			err = fmt.Errorf("%s is not a folder", path)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("%s: %w", flagName, err)
 		}
 	}
 	if o.console != "" && o.rbac == "" {
-		return nil, errors.New("--console needs --rbac: the console has an identity of its own, which may do nothing without")
+		return nil, errors.New("--console needs --rbac: the console has its own identity, which has no permissions without")
 	}
 	if _, err := o.load(); err != nil {
 		return nil, fmt.Errorf("--samples: %w", err)
@@ -74,7 +81,7 @@ func preflight(l layout, o upOptions) (*os.File, error) {
 	return lock, nil
 }
 
-// up runs an instance until it is told to end, or a component ends by itself.
+// up runs an instance until it is stopped or a component ends unexpectedly.
 func up(o upOptions) error {
 	begin := time.Now()
 	l, err := newLayout(o.dir)
@@ -86,13 +93,18 @@ func up(o upOptions) error {
 		return err
 	}
 	defer lock.Close()
-	if err := l.makeFresh(); err != nil {
+	if err := l.reset(); err != nil {
 		return err
 	}
+	ports, reservation, err := reservePorts(portLocks(), o.apiPort, o.consolePort)
+	if err != nil {
+		return err
+	}
+	defer reservation.Close()
 
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	s := newSupervisor(l, say)
+	s := newSupervisor(ctx, l, say)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
@@ -102,34 +114,26 @@ func up(o upOptions) error {
 		<-signals
 		s.killAll()
 	}()
-	listener, cleanup, err := listenControl(l)
+	closeControl, err := (&control{sup: s, quit: cancel}).serve(l)
 	if err != nil {
 		return err
 	}
-	defer cleanup()
-	defer listener.Close()
-	go s.serveControl(ctx, listener, cancel)
+	defer closeControl()
 
-	started := make(chan error, 1)
-	go func() { started <- s.startAll(ctx, o, begin) }()
-	for {
-		select {
-		case err = <-started:
-			if err == nil {
-				continue
-			}
-		case err = <-s.fatal:
-		case <-ctx.Done():
-			err = nil
+	go func() {
+		if err := s.startAll(ctx, o, ports, begin); err != nil {
+			s.fail(err)
 		}
-		break
+	}()
+	select {
+	case err = <-s.fatal:
+	case <-ctx.Done():
 	}
-	// The reason first, since stopping takes seconds.
 	if ctx.Err() != nil {
-		err = nil
+		err = nil // stopped on request; errors only follow from that
 	}
 	if err != nil {
-		say("%v", err)
+		say("%v", err) // now, since stopping takes seconds
 	}
 	cancel()
 	l.remove("ready", "url")
@@ -140,6 +144,54 @@ func up(o upOptions) error {
 		return errors.New("ended because of the failure above")
 	}
 	return nil
+}
+
+// detach runs the same command in the background and returns when it is ready.
+func detach(o upOptions) error {
+	l, err := newLayout(o.dir)
+	if err != nil {
+		return err
+	}
+	// Mistakes are printed here, on the terminal, and leave the log of a running
+	// instance unchanged.
+	lock, err := preflight(l, o)
+	if err != nil {
+		return err
+	}
+	lock.Close()
+	if err := os.MkdirAll(l.path("logs"), 0o755); err != nil {
+		return fmt.Errorf("create folder of logs: %w", err)
+	}
+	log, err := os.Create(l.log(ownLog))
+	if err != nil {
+		return fmt.Errorf("open log: %w", err)
+	}
+	defer log.Close()
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program: %w", err)
+	}
+	args := slices.DeleteFunc(slices.Clone(os.Args[1:]), func(a string) bool { return strings.HasPrefix(a, "--detach") })
+	cmd := exec.Command(self, args...)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start in the background: %w", err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	for {
+		select {
+		case err := <-ended:
+			return fmt.Errorf("the cluster did not start: %v; the end of %s:\n%s", err, log.Name(), logTail(log.Name()))
+		case <-time.After(pollInterval):
+		}
+		if readPID(l.ready()) == cmd.Process.Pid { // not the file of an earlier run
+			b, err := os.ReadFile(log.Name())
+			_, _ = os.Stdout.Write(b)
+			return err
+		}
+	}
 }
 
 func say(format string, args ...any) {

@@ -8,14 +8,13 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Within a minute somebody sees what quota does, and here, where other tests run
-// beside, within two: all that is needed runs, the console too.
-func TestSamplesAreAlive(t *testing.T) {
+// The samples show the effects of quota within a minute; other tests run at the
+// same time here, so the limit is two.
+func TestSampleLoadShowsBorrowingAndPreemption(t *testing.T) {
 	bin := os.Getenv("LOCALCLUSTER_BIN")
 	l := startInstance(t, "--crds", "../../deploy/crds", "--rbac", "../../deploy/rbac", "--users", "users.yaml",
 		"--console", filepath.Join(bin, "kuota"), "--console-port", "0", "--samples", "samples")
@@ -23,15 +22,20 @@ func TestSamplesAreAlive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kueue := schema.GroupVersionResource{Group: "kueue.x-k8s.io", Version: "v1beta2", Resource: "workloads"}
+	list := func(ctx context.Context, kind string) ([]unstructured.Unstructured, error) {
+		var objs unstructured.UnstructuredList
+		objs.SetGroupVersionKind(schema.GroupVersionKind{Group: "kueue.x-k8s.io", Version: "v1beta2", Kind: kind})
+		err := api.List(ctx, &objs)
+		return objs.Items, err
+	}
 	seen := map[string]bool{}
 	err = waitFor(t.Context(), 2*time.Minute, func(ctx context.Context) error {
-		workloads, err := api.dyn.Resource(kueue).List(ctx, metav1.ListOptions{})
+		workloads, err := list(ctx, "WorkloadList")
 		if err != nil {
 			return err
 		}
-		for i := range workloads.Items {
-			w := &workloads.Items[i]
+		for i := range workloads {
+			w := &workloads[i]
 			waits := true
 			for _, c := range conditionsOf(w) {
 				seen[fmt.Sprint(c["type"], " ", c["status"], " ", c["reason"])] = true
@@ -42,12 +46,12 @@ func TestSamplesAreAlive(t *testing.T) {
 			}
 			seen["waits"] = seen["waits"] || waits
 		}
-		queues, err := api.dyn.Resource(kueue.GroupVersion().WithResource("clusterqueues")).List(ctx, metav1.ListOptions{})
+		queues, err := list(ctx, "ClusterQueueList")
 		if err != nil {
 			return err
 		}
-		for i := range queues.Items {
-			seen["borrows"] = seen["borrows"] || borrows(&queues.Items[i])
+		for i := range queues {
+			seen["borrows"] = seen["borrows"] || borrows(&queues[i])
 		}
 		for what, is := range map[string]bool{
 			"borrows":                              seen["borrows"],
@@ -57,7 +61,7 @@ func TestSamplesAreAlive(t *testing.T) {
 			"waits":                                seen["waits"],
 		} {
 			if !is {
-				return fmt.Errorf("no task %s; seen were %v", what, seen)
+				return fmt.Errorf("no task %s; conditions: %v", what, seen)
 			}
 		}
 		return nil
@@ -75,7 +79,7 @@ func conditionsOf(u *unstructured.Unstructured) (conditions []map[string]any) {
 	return conditions
 }
 
-// borrows tells whether a ClusterQueue borrows accelerators.
+// borrows reports whether a ClusterQueue borrows accelerators.
 func borrows(queue *unstructured.Unstructured) bool {
 	flavors, _, _ := unstructured.NestedSlice(queue.Object, "status", "flavorsUsage")
 	for _, f := range flavors {
