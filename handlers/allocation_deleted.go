@@ -23,10 +23,10 @@ func (h *Handlers) renderDeleted(c echo.Context, form allocationForm, state allo
 	if may, err := h.may(ctx, user); err == nil {
 		page.Create = may.Create
 	}
-	if history, err := h.Revisions.History(ctx, user, revisions.OfAllocation(form.team)); err == nil && len(history) > 0 {
+	if history, err := h.Revisions.History(ctx, user, revisions.AllocationOwner(form.team)); err == nil && len(history) > 0 {
 		page.VersionsURL = allocationVersionsURL(form.team)
 		if newest := history[0]; newest.IsDeletion() {
-			page.By, page.When, page.Because = newest.By, newest.At.UTC().Format(time.RFC3339), newest.Because
+			page.By, page.When, page.Because = newest.By, newest.At.UTC().Format(time.RFC3339), newest.Reason
 		}
 	}
 	typed, _ := form.parse(state.Types.With(form.newPools()...))

@@ -72,7 +72,7 @@ func (h *Handlers) allocationEvents(s *web.Server) func(echo.Context) error {
 		if _, err := h.Allocations.Find(c.Request().Context(), userOf(c), team); err != nil {
 			return err
 		}
-		return s.Stream(c, web.Part{Changed: h.AllocationChanges.Listen, Render: func(ctx context.Context) (templ.Component, error) {
+		return s.Stream(c, web.Part{Changed: h.AllocationChanges.Subscribe, Render: func(ctx context.Context) (templ.Component, error) {
 			page, err := h.allocationPage(ctx, userOf(c), team)
 			if governance.KindOf(err) == governance.NotFound {
 				return views.AllocationGone(team, policiesURL), nil
@@ -112,7 +112,7 @@ func (h *Handlers) allocationPage(ctx context.Context, user governance.User, tea
 		page.Settings = append(page.Settings, views.ValueLine{Name: name, Value: described.values[name]})
 	}
 	page.Settings = append(page.Settings, views.ValueLine{Name: "Created", Value: a.CreationTimestamp.UTC().Format(time.RFC3339)})
-	if page.History, err = h.history(ctx, user, revisions.OfAllocation(a.Name), shownVersions, allocationVersionsURL(a.Name)); err != nil {
+	if page.History, err = h.history(ctx, user, revisions.AllocationOwner(a.Name), shownVersions, allocationVersionsURL(a.Name)); err != nil {
 		return views.AllocationDetail{}, err
 	}
 	if !state.All || managed {

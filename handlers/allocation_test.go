@@ -379,8 +379,8 @@ func TestEditOfNoTeam(t *testing.T) {
 // can create it again with what they typed.
 func TestEditOfDeletedTeam(t *testing.T) {
 	d := allocated(everything())
-	d.versions = map[revisions.Owner][]revisions.Version{revisions.OfAllocation("vision"): {{Revision: revisions.Revision{
-		Number: 2, Summary: "Deleted", By: "grace@example.com", Because: "merged into speech", At: time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC),
+	d.versions = map[revisions.Owner][]revisions.Version{revisions.AllocationOwner("vision"): {{Revision: revisions.Revision{
+		Number: 2, Summary: "Deleted", By: "grace@example.com", Reason: "merged into speech", At: time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC),
 	}}}}
 	address := serve(t, d)
 	_, page := get(t, address+editURL)

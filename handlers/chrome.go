@@ -21,7 +21,7 @@ func (h *Handlers) Chrome(c echo.Context) views.Chrome {
 	}
 	chrome := views.Chrome{User: user.Name, SignOut: !user.Local, Cluster: h.clusterStatus(), Stream: "/events"}
 	// A cluster that does not answer is not asked: nobody waits for a link.
-	if chrome.Cluster.Reachable && h.Settings.Shown(c.Request().Context(), userOf(c)) {
+	if chrome.Cluster.Reachable && h.Settings.CanView(c.Request().Context(), userOf(c)) {
 		chrome.Settings = settingsURL
 	}
 	chrome.Trouble = h.trouble()
@@ -57,7 +57,7 @@ func (h *Handlers) clusterStatus() views.ClusterStatus {
 // frame renders what changes around every page.
 func (h *Handlers) frame(c echo.Context) func(context.Context) (templ.Component, error) {
 	settings := ""
-	if h.Settings.Shown(c.Request().Context(), userOf(c)) {
+	if h.Settings.CanView(c.Request().Context(), userOf(c)) {
 		settings = settingsURL
 	}
 	return func(context.Context) (templ.Component, error) {

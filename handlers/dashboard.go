@@ -77,7 +77,7 @@ func (h *Handlers) dashboardEvents(s *web.Server) func(echo.Context) error {
 // streamFigures sends a page of figures to all who see the same, at most once a
 // second. id is of the live part, and part what renders it for a scope.
 func (h *Handlers) streamFigures(s *web.Server, c echo.Context, id string, values url.Values, part func(access.Scope) func(context.Context) (templ.Component, error)) error {
-	return s.Stream(c, web.Part{Changed: h.CapacityChanges.Listen, MinGap: figuresMinGap, Shared: func(ctx context.Context) (string, web.RenderFunc, error) {
+	return s.Stream(c, web.Part{Changed: h.CapacityChanges.Subscribe, MinGap: figuresMinGap, Shared: func(ctx context.Context) (string, web.RenderFunc, error) {
 		scope, err := h.Tasks.Scope(ctx, userOf(c))
 		if governance.KindOf(err) == governance.Outside {
 			return "nothing of " + id, func(context.Context) (templ.Component, error) { return views.NoTeamCard(id), nil }, nil

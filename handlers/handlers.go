@@ -84,7 +84,7 @@ type Revisions interface {
 	History(ctx context.Context, user governance.User, of revisions.Owner) ([]revisions.Revision, error)
 	Version(ctx context.Context, user governance.User, of revisions.Owner, number int64) (revisions.Version, error)
 	// Deleted are the teams with versions that are not among those there are.
-	Deleted(there []v1alpha1.ComputeAllocation) []string
+	DeletedTeams(existing []v1alpha1.ComputeAllocation) []string
 }
 
 // Tasks is what pages ask about tasks.
@@ -120,8 +120,8 @@ type Actions interface {
 // Settings is what is asked about how all is set up.
 type Settings interface {
 	// Shown tells whether somebody is shown the way there.
-	Shown(ctx context.Context, user governance.User) bool
-	State(ctx context.Context, user governance.User) (diagnostics.State, error)
+	CanView(ctx context.Context, user governance.User) bool
+	Report(ctx context.Context, user governance.User) (diagnostics.Report, error)
 }
 
 // Contact tells how long ago the cluster answered, and whether it still does.
@@ -131,7 +131,7 @@ type Contact interface {
 
 // Listener tells of changes until ctx ends.
 type Listener interface {
-	Listen(ctx context.Context) <-chan struct{}
+	Subscribe(ctx context.Context) <-chan struct{}
 }
 
 // Register adds all routes to the server.

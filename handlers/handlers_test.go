@@ -138,8 +138,8 @@ func (d *domain) Notices(context.Context, governance.User, string, string, strin
 func (d *domain) YAML(context.Context, governance.User, string, string, string, string) (string, error) {
 	return "kind: Workload\n", d.failure
 }
-func (d *domain) Age(time.Time) (time.Duration, bool)    { return 300 * time.Millisecond, true }
-func (d *domain) Listen(context.Context) <-chan struct{} { return d.changed }
+func (d *domain) Age(time.Time) (time.Duration, bool)       { return 300 * time.Millisecond, true }
+func (d *domain) Subscribe(context.Context) <-chan struct{} { return d.changed }
 
 // serve answers with the handlers over the domain until the test ends.
 func serve(t *testing.T, d *domain) string {

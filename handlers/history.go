@@ -29,12 +29,12 @@ func allocationVersionsURL(team string) string { return allocationURL(team) + "/
 // allocationVersions answers GET /policies/allocations/{name}/revisions.
 func (h *Handlers) allocationVersions(c echo.Context) error {
 	team := c.Param("name")
-	return h.versions(c, revisions.OfAllocation(team), "Versions of "+team, allocationVersionsURL(team))
+	return h.versions(c, revisions.AllocationOwner(team), "Versions of "+team, allocationVersionsURL(team))
 }
 
 // policyVersions answers GET /policies/cluster/revisions.
 func (h *Handlers) policyVersions(c echo.Context) error {
-	return h.versions(c, revisions.OfPolicy(), "Versions of the cluster policy", policyVersionsURL)
+	return h.versions(c, revisions.PolicyOwner(), "Versions of the cluster policy", policyVersionsURL)
 }
 
 func (h *Handlers) versions(c echo.Context, of revisions.Owner, title, url string) error {
@@ -80,7 +80,7 @@ func historyLine(r revisions.Revision, url string) views.HistoryLine {
 	number := strconv.FormatInt(r.Number, 10)
 	line := views.HistoryLine{
 		Number: number, URL: url + "/" + number, When: r.At.UTC().Format(time.RFC3339),
-		Who: r.By, Because: r.Because, Changes: r.Summary,
+		Who: r.By, Because: r.Reason, Changes: r.Summary,
 	}
 	switch {
 	case r.By == "":
@@ -88,10 +88,10 @@ func historyLine(r revisions.Revision, url string) views.HistoryLine {
 	case r.ByProgram:
 		line.WhoNote = "field manager; the API server did not record the user"
 	}
-	if r.Missing > 0 {
-		line.Missing = countOf(int(r.Missing), "change") + " before it is missing: the console was not running."
-		if r.Missing > 1 {
-			line.Missing = countOf(int(r.Missing), "change") + " before it are missing: the console was not running."
+	if r.Skipped > 0 {
+		line.Missing = countOf(int(r.Skipped), "change") + " before it is missing: the console was not running."
+		if r.Skipped > 1 {
+			line.Missing = countOf(int(r.Skipped), "change") + " before it are missing: the console was not running."
 		}
 	}
 	return line
@@ -100,14 +100,14 @@ func historyLine(r revisions.Revision, url string) views.HistoryLine {
 // allocationVersion answers GET /policies/allocations/{name}/revisions/{n}.
 func (h *Handlers) allocationVersion(c echo.Context) error {
 	team := c.Param("name")
-	version, err := h.version(c, revisions.OfAllocation(team), c.Param("n"))
+	version, err := h.version(c, revisions.AllocationOwner(team), c.Param("n"))
 	if err != nil {
 		return err
 	}
 	page := h.versionPage(c, version, allocationVersionsURL(team))
 	page.Title = fmt.Sprintf("Version %d of %s", version.Number, team)
 	page.UpURL, page.UpLabel = allocationURL(team), team
-	if version.Gone {
+	if version.Deleted {
 		page.UpURL, page.UpLabel = policiesURL, "Policies"
 		page.Lead = "Team " + team + " was deleted."
 	}
@@ -115,9 +115,9 @@ func (h *Handlers) allocationVersion(c echo.Context) error {
 	switch {
 	case err != nil:
 		return err
-	case version.Gone && may.Create:
+	case version.Deleted && may.Create:
 		page.RestoreURL = newAllocationURL + "?restores=" + origin(team, version.Number)
-	case !version.Gone && !version.Newest && may.Update:
+	case !version.Deleted && !version.Newest && may.Update:
 		page.RestoreURL = allocationURL(team) + "/edit?restores=" + origin(team, version.Number)
 	}
 	return web.Render(c, http.StatusOK, views.VersionDetail(page))
@@ -125,7 +125,7 @@ func (h *Handlers) allocationVersion(c echo.Context) error {
 
 // policyVersion answers GET /policies/cluster/revisions/{n}.
 func (h *Handlers) policyVersion(c echo.Context) error {
-	version, err := h.version(c, revisions.OfPolicy(), c.Param("n"))
+	version, err := h.version(c, revisions.PolicyOwner(), c.Param("n"))
 	if err != nil {
 		return err
 	}
@@ -158,19 +158,19 @@ func (h *Handlers) versionPage(c echo.Context, version revisions.Version, url st
 	switch {
 	case version.Older > 0:
 		page.YAMLNote = fmt.Sprintf("compared with version %d", version.Older)
-	case !version.Compared:
+	case !version.HasPrevious:
 		page.ChangesNote = "The previous version is not available to compare with."
 	}
-	if version.Compared && len(version.Changes) == 0 {
+	if version.HasPrevious && len(version.Changes) == 0 {
 		page.ChangesNote = version.Summary + "."
 	}
 	for _, line := range version.Lines {
 		if version.Older == 0 {
-			line.New = false // all of the first is new
+			line.Added = false // all of the first is new
 		}
-		page.YAML = append(page.YAML, views.YAMLLine{Text: line.Text, New: line.New, Gone: line.Gone})
+		page.YAML = append(page.YAML, views.YAMLLine{Text: line.Text, New: line.Added, Gone: line.Removed})
 	}
-	if version.Newest && !version.Gone {
+	if version.Newest && !version.Deleted {
 		page.Lead = "This is the newest version."
 	}
 	link := func(number int64) string {

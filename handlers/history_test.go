@@ -45,10 +45,10 @@ func (d *revisionDomain) Version(_ context.Context, _ governance.User, of revisi
 	return d.versions[of][i], nil
 }
 
-func (d *revisionDomain) Deleted([]v1alpha1.ComputeAllocation) []string {
+func (d *revisionDomain) DeletedTeams([]v1alpha1.ComputeAllocation) []string {
 	var teams []string
 	for of, versions := range d.versions {
-		if of != revisions.OfPolicy() && versions[0].Gone {
+		if of != revisions.PolicyOwner() && versions[0].Deleted {
 			teams = append(teams, strings.Fields(versions[0].Summary)[0])
 		}
 	}
@@ -67,14 +67,14 @@ func twoVersions() []revisions.Version {
 	when := time.Date(2026, 3, 5, 10, 0, 0, 0, time.UTC)
 	return []revisions.Version{
 		{
-			Revision: revisions.Revision{Number: 4, Generation: 4, At: when, By: "kubectl-edit", ByProgram: true, Summary: "Fair-share weight: 10 → 30", Missing: 2},
-			Newest:   true, Older: 3, Compared: true, Allocation: &now,
+			Revision: revisions.Revision{Number: 4, Generation: 4, At: when, By: "kubectl-edit", ByProgram: true, Summary: "Fair-share weight: 10 → 30", Skipped: 2},
+			Newest:   true, Older: 3, HasPrevious: true, Allocation: &now,
 			Changes: []change.Field{{Path: "Fair-share weight", Before: "10", After: "30"}},
-			Lines:   []revisions.Line{{Text: "spec:"}, {Text: "  fairShareWeight: 10", Gone: true}, {Text: "  fairShareWeight: 30", New: true}},
+			Lines:   []revisions.Line{{Text: "spec:"}, {Text: "  fairShareWeight: 10", Removed: true}, {Text: "  fairShareWeight: 30", Added: true}},
 		},
 		{
-			Revision: revisions.Revision{Number: 3, Generation: 1, At: when, By: "grace@example.com", Because: "a <b>start</b>", Summary: "Created"},
-			Newer:    4, Compared: true, Allocation: &old, Lines: []revisions.Line{{Text: "spec:", New: true}},
+			Revision: revisions.Revision{Number: 3, Generation: 1, At: when, By: "grace@example.com", Reason: "a <b>start</b>", Summary: "Created"},
+			Newer:    4, HasPrevious: true, Allocation: &old, Lines: []revisions.Line{{Text: "spec:", Added: true}},
 		},
 	}
 }
@@ -82,7 +82,7 @@ func twoVersions() []revisions.Version {
 func withVersions(all ...v1alpha1.ComputeAllocation) *domain {
 	d := allocated(all...)
 	d.pools = append(d.pools, v1alpha1.Pool{Name: "given-up", Match: v1alpha1.PoolMatch{InstanceFamily: "ml.p5"}})
-	d.versions = map[revisions.Owner][]revisions.Version{revisions.OfAllocation("vision"): twoVersions()}
+	d.versions = map[revisions.Owner][]revisions.Version{revisions.AllocationOwner("vision"): twoVersions()}
 	d.review.Settings = []change.Field{{Path: "Queue", After: "Held"}}
 	return d
 }
@@ -186,7 +186,7 @@ func restored(t *testing.T, address, version, form string) (*http.Response, *goq
 // The form that opens from a version saves that very spec, through the review.
 func TestRestoreAnEarlierVersion(t *testing.T) {
 	d := withVersions(everything())
-	want := *d.versions[revisions.OfAllocation("vision")][1].Allocation
+	want := *d.versions[revisions.AllocationOwner("vision")][1].Allocation
 	response, page := restored(t, serve(t, d), "/policies/allocations/vision/revisions/3", "#allocation-form")
 	if response.StatusCode != http.StatusSeeOther || len(d.updated) != 1 {
 		t.Fatalf("the save answers %s: %s", response.Status, said(page.Selection))
@@ -206,9 +206,9 @@ func TestRestoreAnEarlierVersion(t *testing.T) {
 // A team that was deleted is made again with a version of its own.
 func TestRestoreADeletedTeam(t *testing.T) {
 	d := withVersions()
-	owner := revisions.OfAllocation("vision")
+	owner := revisions.AllocationOwner("vision")
 	for i := range d.versions[owner] {
-		d.versions[owner][i].Gone = true
+		d.versions[owner][i].Deleted = true
 	}
 	d.versions[owner][0].Summary = "vision"
 	d.versions[owner][1].Allocation.Quota[1].Pool = "h100"
@@ -232,7 +232,7 @@ func TestRestoreThePolicy(t *testing.T) {
 	old := ranked().Spec
 	d.policies.policy = ranked()
 	d.policies.policy.Spec = v1alpha1.ClusterPolicySpec{TaskPrioritization: v1alpha1.FirstComeFirstServe, IdleCompute: v1alpha1.IdleCompute{Strategy: v1alpha1.IdleFairShare}, Enforcement: v1alpha1.RequireQueue}
-	d.versions = map[revisions.Owner][]revisions.Version{revisions.OfPolicy(): {
+	d.versions = map[revisions.Owner][]revisions.Version{revisions.PolicyOwner(): {
 		{Revision: revisions.Revision{Number: 4, By: "ada", Summary: "x"}, Newest: true, Older: 3, Policy: &d.policies.policy.Spec},
 		{Revision: revisions.Revision{Number: 3, By: "ada", Summary: "Created"}, Newer: 4, Policy: &old},
 	}}

@@ -48,7 +48,7 @@ func (h *Handlers) instances(c echo.Context) error {
 func (h *Handlers) instancesEvents(s *web.Server) func(echo.Context) error {
 	return func(c echo.Context) error {
 		q := parseNodeQuery(c.QueryParams())
-		return s.Stream(c, web.Part{Changed: h.CapacityChanges.Listen, MinGap: figuresMinGap, Shared: func(ctx context.Context) (string, web.RenderFunc, error) {
+		return s.Stream(c, web.Part{Changed: h.CapacityChanges.Subscribe, MinGap: figuresMinGap, Shared: func(ctx context.Context) (string, web.RenderFunc, error) {
 			scope, err := h.Tasks.Scope(ctx, userOf(c))
 			if governance.KindOf(err) == governance.Outside {
 				return "nothing", func(context.Context) (templ.Component, error) { return views.NoTeamCard("instances"), nil }, nil

@@ -113,7 +113,7 @@ func (h *Handlers) pastTasks(ctx context.Context, scope access.Scope, q history.
 	found, more = found[min(len(found), (page-1)*size):min(len(found), page*size)], len(found) > page*size
 	// Teams are asked for by name; what a team of that name had in a namespace that
 	// is not for them is not shown either.
-	return slices.DeleteFunc(slices.Clone(found), func(t history.Task) bool { return !scope.Sees(t.Namespace) }), more, nil
+	return slices.DeleteFunc(slices.Clone(found), func(t history.Task) bool { return !scope.Includes(t.Namespace) }), more, nil
 }
 
 // past answers GET /tasks/past: the tasks that ended.

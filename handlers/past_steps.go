@@ -95,7 +95,7 @@ func recordedStep(s history.Event, scope access.Scope, redact func(string) strin
 	switch {
 	case s.Other.Name == "":
 		l.unnamed = "a task that is not known"
-	case !scope.Sees(s.Other.Namespace):
+	case !scope.Includes(s.Other.Namespace):
 		l.unnamed = "another team"
 	default:
 		l.by = &views.TaskLink{Name: s.Other.Name, URL: pastTaskURL(history.Task{Namespace: s.Other.Namespace, Kind: s.Other.Kind, Name: s.Other.Name, UID: s.Other.UID})}

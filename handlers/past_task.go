@@ -31,7 +31,7 @@ func (h *Handlers) pastTask(c echo.Context, missing error) error {
 	}
 	ctx := c.Request().Context()
 	scope, err := h.Tasks.Scope(ctx, userOf(c))
-	if err != nil || !scope.Sees(c.Param("namespace")) {
+	if err != nil || !scope.Includes(c.Param("namespace")) {
 		return missing
 	}
 	unreadable := &governance.Error{Kind: governance.Unavailable, Op: "find past task", Message: "This task does not exist now, and history cannot be read. Try again later."}

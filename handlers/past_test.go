@@ -89,7 +89,7 @@ func (d *pastDomain) Gaps(context.Context, time.Time, time.Time) ([]history.Gap,
 
 var (
 	noon     = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	mine     = access.Only("ns")
+	mine     = access.ScopeOf("ns")
 	gone     = history.Task{Namespace: "ns", Kind: "Job", Name: "train", UID: "u1", Team: "vision", PriorityClass: "dev-priority", Priority: 10, State: "Succeeded", Requests: map[string]int64{catalog.GPU: 4}, Pools: []string{h100}, SubmittedAt: noon, FinishedAt: noon.Add(2 * time.Hour), DeletedAt: noon.Add(3 * time.Hour), Preemptions: 1, RunTime: 75 * time.Minute}
 	theirs   = history.Task{Namespace: "secret-ns", Kind: "Job", Name: "secret-job", UID: "u9", Team: "secret-team", PriorityClass: "secret-priority", State: "Failed", SubmittedAt: noon, FinishedAt: noon.Add(time.Hour)}
 	goneLife = []history.Event{

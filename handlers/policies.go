@@ -66,7 +66,7 @@ func (h *Handlers) policiesNotice(page views.PoliciesPage, created, deleted stri
 // policiesEvents answers GET /policies/events: the same, as it changes.
 func (h *Handlers) policiesEvents(s *web.Server) func(echo.Context) error {
 	return func(c echo.Context) error {
-		return s.Stream(c, web.Part{Changed: h.AllocationChanges.Listen, Render: func(ctx context.Context) (templ.Component, error) {
+		return s.Stream(c, web.Part{Changed: h.AllocationChanges.Subscribe, Render: func(ctx context.Context) (templ.Component, error) {
 			page, err := h.policiesPage(ctx, userOf(c))
 			part, err := live("allocations", views.AllocationsTable(page), err)
 			return templ.Join(views.ClusterPolicyCard(page.Policy), part), err
@@ -97,7 +97,7 @@ func (h *Handlers) policiesPage(ctx context.Context, user governance.User) (view
 	may, err := h.may(ctx, user)
 	page.CanWrite = may.Create
 	if state.All && may.Create {
-		for _, team := range h.Revisions.Deleted(state.Allocations) {
+		for _, team := range h.Revisions.DeletedTeams(state.Allocations) {
 			page.Deleted = append(page.Deleted, views.NamedLink{Name: team, URL: allocationVersionsURL(team)})
 		}
 	}

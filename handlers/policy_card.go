@@ -33,7 +33,7 @@ func (h *Handlers) policyCard(ctx context.Context, user governance.User) (*views
 		return card, nil
 	}
 	card.Exists = true
-	if card.History, err = h.history(ctx, user, revisions.OfPolicy(), shownPolicyVersions, policyVersionsURL); err != nil {
+	if card.History, err = h.history(ctx, user, revisions.PolicyOwner(), shownPolicyVersions, policyVersionsURL); err != nil {
 		return nil, err
 	}
 	card.YAML, card.YAMLURL = manifest.Policy(p), policyYAMLURL

@@ -64,7 +64,7 @@ func (h *Handlers) remember(c echo.Context, form *allocationForm) error {
 
 func (h *Handlers) originOf(c echo.Context, from string) (revisions.Version, string, error) {
 	team, number, _ := strings.Cut(from, ":")
-	version, err := h.version(c, revisions.OfAllocation(team), number)
+	version, err := h.version(c, revisions.AllocationOwner(team), number)
 	if err == echo.ErrNotFound {
 		err = &governance.Error{Kind: governance.NotFound, Op: "restore", Message: "This version does not exist."}
 	}
@@ -77,7 +77,7 @@ func (h *Handlers) restoringPolicy(c echo.Context, form policyForm) (policyForm,
 	if from == "" {
 		return form, nil
 	}
-	version, err := h.version(c, revisions.OfPolicy(), from)
+	version, err := h.version(c, revisions.PolicyOwner(), from)
 	if err != nil {
 		return form, err
 	}

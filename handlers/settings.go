@@ -29,25 +29,25 @@ type Setup struct {
 
 // settings answers GET /settings: how all is set up, and what is missing.
 func (h *Handlers) settings(c echo.Context) error {
-	state, err := h.Settings.State(c.Request().Context(), userOf(c))
+	state, err := h.Settings.Report(c.Request().Context(), userOf(c))
 	if err != nil {
 		return err
 	}
 	page := views.SettingsPage{Chrome: h.Chrome(c), Config: state.Kueue.Text, Args: strings.Join(state.Kueue.Args, "\n")}
 	page.Title, page.Active = "Settings", "settings"
 	page.Chrome.Settings = settingsURL
-	for _, gap := range state.Gaps {
-		page.Gaps = append(page.Gaps, views.SettingsGap{ID: gap.ID, Status: gapStatus(gap), Costs: gap.Costs, Patch: gap.Patch})
+	for _, gap := range state.Findings {
+		page.Gaps = append(page.Gaps, views.SettingsGap{ID: gap.ID, Status: gapStatus(gap), Costs: gap.Impact, Patch: gap.Fix})
 	}
 	page.Cards = []views.SettingsCard{h.clusterCard(state), kueueCard(state), h.consoleCard(state), h.signInCard()}
 	return web.Render(c, http.StatusOK, views.Settings(page))
 }
 
-func gapStatus(gap diagnostics.Gap) views.Status {
+func gapStatus(gap diagnostics.Finding) views.Status {
 	switch gap.Severity {
-	case diagnostics.Breaks:
+	case diagnostics.SeverityError:
 		return views.Status{Tone: "bad", Label: "Not working", Text: gap.Title}
-	case diagnostics.Lacks:
+	case diagnostics.SeverityWarning:
 		return views.Status{Tone: "wait", Label: "Degraded", Text: gap.Title}
 	}
 	return views.Status{Tone: "info", Label: "Note", Text: gap.Title}
@@ -55,34 +55,34 @@ func gapStatus(gap diagnostics.Gap) views.Status {
 
 const notKnown = "unknown"
 
-func (h *Handlers) clusterCard(state diagnostics.State) views.SettingsCard {
+func (h *Handlers) clusterCard(state diagnostics.Report) views.SettingsCard {
 	card := views.SettingsCard{ID: "settings-cluster", Title: "Cluster", Lines: []views.ValueLine{
 		{Name: "Name", Value: h.ClusterName},
 		{Name: "Kubernetes", Value: cmp.Or(state.Server, notKnown)},
 		{Name: "Nodes", Value: notKnown},
 		{Name: "Pools", Value: notKnown},
 	}}
-	if state.Counted {
+	if state.NodesCounted {
 		card.Lines[2].Value, card.Lines[3].Value = thousands(int64(state.Nodes)), thousands(int64(state.Pools))
 	}
 	return card
 }
 
-func kueueCard(state diagnostics.State) views.SettingsCard {
+func kueueCard(state diagnostics.Report) views.SettingsCard {
 	card := views.SettingsCard{ID: "settings-kueue", Title: "Kueue"}
 	line := func(name, value string) { card.Lines = append(card.Lines, views.ValueLine{Name: name, Value: value}) }
 	kinds := "all installed"
 	switch {
-	case !state.Kinds.Known:
+	case !state.Missing.Discovered:
 		kinds = notKnown
-	case len(state.Kinds.Versions) > 0:
-		kinds = "in " + strings.Join(state.Kinds.Versions, ", ") + " only"
-	case len(state.Kinds.Kueue) > 0:
-		kinds = "missing: " + strings.Join(state.Kinds.Kueue, ", ")
+	case len(state.Missing.KueueVersions) > 0:
+		kinds = "in " + strings.Join(state.Missing.KueueVersions, ", ") + " only"
+	case len(state.Missing.Kueue) > 0:
+		kinds = "missing: " + strings.Join(state.Missing.Kueue, ", ")
 	}
 	line("Version", cmp.Or(state.Version, notKnown))
 	line("CRDs", kinds)
-	if state.Unread != diagnostics.Read {
+	if state.KueueRead != diagnostics.ReadSucceeded {
 		line("Configuration", "cannot be read")
 		return card
 	}
@@ -91,7 +91,7 @@ func kueueCard(state diagnostics.State) views.SettingsCard {
 	line("Integrations", strings.Join(state.Integrations, ", "))
 	line("Visibility API", answers(state.Visibility))
 	for _, gate := range state.Gates {
-		if gate.Known || gate.Set {
+		if gate.Supported || gate.Explicit {
 			line(gate.Name, gateWords(gate))
 		}
 	}
@@ -107,22 +107,22 @@ func answers(yes bool) string {
 
 func gateWords(gate kueueconfig.Gate) string {
 	words := "off"
-	if gate.On {
+	if gate.Enabled {
 		words = "on"
 	}
-	if !gate.Set {
+	if !gate.Explicit {
 		words += ", by default"
 	}
 	return words
 }
 
-func (h *Handlers) consoleCard(state diagnostics.State) views.SettingsCard {
+func (h *Handlers) consoleCard(state diagnostics.Report) views.SettingsCard {
 	return views.SettingsCard{ID: "settings-console", Title: "Console", Lines: []views.ValueLine{
 		{Name: "Version", Value: cmp.Or(h.Setup.Version, notKnown)},
 		{Name: "Namespace", Value: orDash(h.Setup.Namespace)},
 		{Name: "Kueue's configuration", Value: manageWords(state)},
-		{Name: "Jobs without a queue", Value: policiesWords(state.Enforcement, state.Looked, "rejected where the policy requires a queue")},
-		{Name: "Member permissions", Value: policiesWords(state.Members, state.Looked, "restricted as described in docs/privileges.md")},
+		{Name: "Jobs without a queue", Value: policiesWords(state.Enforcement, state.PoliciesKnown, "rejected where the policy requires a queue")},
+		{Name: "Member permissions", Value: policiesWords(state.Members, state.PoliciesKnown, "restricted as described in docs/privileges.md")},
 		{Name: "Author of changes", Value: changedByWords(state.ChangedBy)},
 		{Name: "History", Value: h.historyWords()},
 	}}
@@ -143,15 +143,15 @@ func (h *Handlers) historyWords() string {
 	return fmt.Sprintf("kept in %s, last written %s ago", h.Setup.Database, shortAge(max(0, h.Now().Sub(state.WrittenUntil))))
 }
 
-func manageWords(state diagnostics.State) string {
+func manageWords(state diagnostics.Report) string {
 	switch {
 	case state.ReadOnly != "":
 		return "not changed: the console is read-only"
 	case !state.Install.Manage:
 		return "not changed (--manage-kueue=false)"
-	case state.MayWrite == diagnostics.Yes:
+	case state.CanWrite == diagnostics.Yes:
 		return "kept as the policy says"
-	case state.MayWrite == diagnostics.No:
+	case state.CanWrite == diagnostics.No:
 		return "the console has no permission to change it"
 	}
 	return "kept as the policy says, if the console has permission"
@@ -167,11 +167,11 @@ func policiesWords(missing []string, looked bool, there string) string {
 	return there
 }
 
-func changedByWords(state diagnostics.Admission) string {
+func changedByWords(state diagnostics.PolicyState) string {
 	switch state {
-	case diagnostics.There:
+	case diagnostics.PolicyInstalled:
 		return "recorded by the API server"
-	case diagnostics.Missing, diagnostics.NotServed:
+	case diagnostics.PolicyMissing, diagnostics.PolicyUnsupported:
 		return "not recorded"
 	}
 	return notKnown

@@ -16,27 +16,27 @@ import (
 
 // settingsDomain is the settings in memory.
 type settingsDomain struct {
-	state   diagnostics.State
+	state   diagnostics.Report
 	failure error
 	hidden  bool
 }
 
-func (d *settingsDomain) Shown(context.Context, governance.User) bool { return !d.hidden }
+func (d *settingsDomain) CanView(context.Context, governance.User) bool { return !d.hidden }
 
-func (d *settingsDomain) State(context.Context, governance.User) (diagnostics.State, error) {
+func (d *settingsDomain) Report(context.Context, governance.User) (diagnostics.Report, error) {
 	return d.state, d.failure
 }
 
 func TestSettings(t *testing.T) {
 	d := &domain{}
-	d.settings.state = diagnostics.State{
-		Seen: diagnostics.Seen{
-			Server: "v1.36.3", Kinds: cluster.Kinds{Known: true}, Install: reconcile.DefaultKueueInstall, MayWrite: diagnostics.Yes,
-			Kueue: reconcile.KueueSeen{Seen: kueueconfig.Seen{Text: "kind: Configuration # <b>", Args: []string{"--config=/x"}}, Account: "system:serviceaccount:kueue-system:kueue"},
+	d.settings.state = diagnostics.Report{
+		Observation: diagnostics.Observation{
+			Server: "v1.36.3", Missing: cluster.MissingKinds{Discovered: true}, Install: reconcile.DefaultKueueInstall, CanWrite: diagnostics.Yes,
+			Kueue: reconcile.KueueState{Current: kueueconfig.Current{Text: "kind: Configuration # <b>", Args: []string{"--config=/x"}}, Account: "system:serviceaccount:kueue-system:kueue"},
 		},
-		Gaps:    []diagnostics.Gap{{ID: "pods", Title: "Kueue's pod integration is off", Costs: "Pods run No quota limits single pods.", Patch: "+  - pod\n", Severity: diagnostics.Lacks}, {ID: "x", Title: "Y", Severity: diagnostics.Hint}},
-		Version: "v0.19.2", Nodes: 1200, Pools: 3, Counted: true, Integrations: []string{"batch/job"},
-		Gates: []kueueconfig.Gate{{Name: "A", Known: true, On: true}, {Name: "B"}, {Name: "C", Set: true}},
+		Findings: []diagnostics.Finding{{ID: "pods", Title: "Kueue's pod integration is off", Impact: "Pods run No quota limits single pods.", Fix: "+  - pod\n", Severity: diagnostics.SeverityWarning}, {ID: "x", Title: "Y", Severity: diagnostics.SeverityInfo}},
+		Version:  "v0.19.2", Nodes: 1200, Pools: 3, NodesCounted: true, Integrations: []string{"batch/job"},
+		Gates: []kueueconfig.Gate{{Name: "A", Supported: true, Enabled: true}, {Name: "B"}, {Name: "C", Explicit: true}},
 	}
 	address := serve(t, d)
 	response, page := get(t, address+"/settings")
@@ -67,16 +67,16 @@ func TestSettings(t *testing.T) {
 
 // What happens to Kueue's configuration is told as it is.
 func TestSettingsSayWhoKeepsKueue(t *testing.T) {
-	for want, change := range map[string]func(*diagnostics.Seen){
-		"kept as the policy says":                    func(s *diagnostics.Seen) {},
-		"not changed: the console is read-only":      func(s *diagnostics.Seen) { s.ReadOnly = "HyperPod's own task governance runs this cluster." },
-		"off (--history=none)":                       func(s *diagnostics.Seen) { s.Install.Manage = false },
-		"the console has no permission to change it": func(s *diagnostics.Seen) { s.MayWrite = diagnostics.No },
-		"kept as the policy says, if the console":    func(s *diagnostics.Seen) { s.MayWrite = diagnostics.Unknown },
+	for want, change := range map[string]func(*diagnostics.Observation){
+		"kept as the policy says":                    func(s *diagnostics.Observation) {},
+		"not changed: the console is read-only":      func(s *diagnostics.Observation) { s.ReadOnly = "HyperPod's own task governance runs this cluster." },
+		"off (--history=none)":                       func(s *diagnostics.Observation) { s.Install.Manage = false },
+		"the console has no permission to change it": func(s *diagnostics.Observation) { s.CanWrite = diagnostics.No },
+		"kept as the policy says, if the console":    func(s *diagnostics.Observation) { s.CanWrite = diagnostics.Unknown },
 	} {
 		d := &domain{}
-		d.settings.state.Seen = diagnostics.Seen{Install: reconcile.DefaultKueueInstall, MayWrite: diagnostics.Yes}
-		change(&d.settings.state.Seen)
+		d.settings.state.Observation = diagnostics.Observation{Install: reconcile.DefaultKueueInstall, CanWrite: diagnostics.Yes}
+		change(&d.settings.state.Observation)
 		_, page := get(t, serve(t, d)+"/settings")
 		if text := page.Find("#settings-console").Text(); !strings.Contains(text, want) || d.settings.state.ReadOnly != "" && strings.Contains(text, "is kept") {
 			t.Errorf("it says %q, want %q", text, want)

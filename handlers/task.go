@@ -52,7 +52,7 @@ func (h *Handlers) taskEvents(s *web.Server) func(echo.Context) error {
 			return err
 		}
 		notices := h.keptNotices(c)
-		return s.Stream(c, web.Part{Changed: h.TaskChanges.Listen, MinGap: taskMinGap, Render: func(ctx context.Context) (templ.Component, error) {
+		return s.Stream(c, web.Part{Changed: h.TaskChanges.Subscribe, MinGap: taskMinGap, Render: func(ctx context.Context) (templ.Component, error) {
 			page, err := h.taskPage(ctx, c)
 			if governance.KindOf(err) == governance.NotFound {
 				return views.TaskGone(h.goneURL(c)), nil

@@ -56,7 +56,7 @@ func (h *Handlers) tasks(c echo.Context) error {
 func (h *Handlers) tasksEvents(s *web.Server) func(echo.Context) error {
 	return func(c echo.Context) error {
 		q := h.taskQuery(c.QueryParams())
-		return s.Stream(c, web.Part{Changed: h.TaskChanges.Listen, Shared: func(ctx context.Context) (string, web.RenderFunc, error) {
+		return s.Stream(c, web.Part{Changed: h.TaskChanges.Subscribe, Shared: func(ctx context.Context) (string, web.RenderFunc, error) {
 			scope, err := h.Tasks.Scope(ctx, userOf(c))
 			if governance.KindOf(err) == governance.Outside {
 				return "nothing", func(context.Context) (templ.Component, error) { return views.NoTeamCard("tasks"), nil }, nil

@@ -36,9 +36,9 @@ func (h *Handlers) teamEvents(s *web.Server) func(echo.Context) error {
 		}
 		nothing := func(context.Context) (templ.Component, error) { return views.NoTeamCard("team-usage"), nil }
 		over := h.askedRange(c.Request().Context(), c.QueryParams()).classes()
-		return s.Stream(c, web.Part{Changed: h.CapacityChanges.Listen, MinGap: figuresMinGap, Shared: func(ctx context.Context) (string, web.RenderFunc, error) {
+		return s.Stream(c, web.Part{Changed: h.CapacityChanges.Subscribe, MinGap: figuresMinGap, Shared: func(ctx context.Context) (string, web.RenderFunc, error) {
 			scope, err := h.Tasks.Scope(ctx, userOf(c))
-			if governance.KindOf(err) == governance.Outside || err == nil && !scope.Sees(t.Namespace) {
+			if governance.KindOf(err) == governance.Outside || err == nil && !scope.Includes(t.Namespace) {
 				return "nothing", nothing, nil
 			}
 			return strings.Join([]string{teamURL(t.Name), over.key(), scope.Key()}, " "), func(ctx context.Context) (templ.Component, error) {
@@ -178,7 +178,7 @@ func (h *Handlers) membersFact(c echo.Context, team string) string {
 func (h *Handlers) showUsage(c echo.Context, page *views.TeamPage, team, namespace string) error {
 	ctx := c.Request().Context()
 	scope, err := h.Tasks.Scope(ctx, userOf(c))
-	if err != nil || !scope.Sees(namespace) {
+	if err != nil || !scope.Includes(namespace) {
 		page.Usage.Trouble = sectionTrouble("Quota and usage", err)
 		return nil
 	}

@@ -85,7 +85,7 @@ func (c *config) register(flags *flag.FlagSet, level *string) {
 	flags.StringVar(&c.naming.Prefix, "name-prefix", desired.DefaultNaming.Prefix, "prefix of the names of team namespaces and queues")
 	flags.StringVar(&c.naming.Cohort, "cohort", desired.DefaultNaming.Cohort, "cohort of all queues")
 	flags.StringVar(&c.naming.InstanceTypeLabel, "instance-type-label", desired.DefaultNaming.InstanceTypeLabel, "node label with the instance type")
-	flags.StringVar(&c.jobControllers, "job-controllers", strings.Join(enforcement.Controllers, ","), "comma-separated users that create pods and jobs of admitted jobs; all other users need a queue")
+	flags.StringVar(&c.jobControllers, "job-controllers", strings.Join(enforcement.DefaultJobControllers, ","), "comma-separated users that create pods and jobs of admitted jobs; all other users need a queue")
 	flags.BoolVar(&c.kueue.Manage, "manage-kueue", reconcile.DefaultKueueInstall.Manage, "write fair sharing and gang scheduling of the cluster policy to Kueue's configuration and restart Kueue; false shows the changes instead")
 	flags.BoolVar(&c.takeOver, "take-over", false, "write even if HyperPod task governance manages the cluster; without it, the console is read-only there")
 	flags.StringVar(&c.kueue.Namespace, "kueue-namespace", reconcile.DefaultKueueInstall.Namespace, "namespace of Kueue")

@@ -97,9 +97,9 @@ func run(ctx context.Context, c config, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	controllers, err := reconcile.Setup(kubernetes.Manager, reconcile.Options{
+	controllers, err := reconcile.SetupWithManager(kubernetes.Manager, reconcile.Options{
 		Naming: c.naming, Kueue: c.kueue, Revisions: kubernetes.Revisions, Namespace: c.namespace, JobControllers: list(c.jobControllers),
-		Held: func() bool { return kubernetes.ReadOnly() != "" },
+		ReadOnly: func() bool { return kubernetes.ReadOnlyReason() != "" },
 	})
 	if err != nil {
 		return fmt.Errorf("setting up the controllers: %w", err)
@@ -112,7 +112,7 @@ func run(ctx context.Context, c config, out io.Writer) error {
 	workloads := tasks.New(kubernetes, permission)
 	guard := &loopguard.Guard{
 		Audit: record, Watcher: workloads.Watcher(), Find: workloads.Workload, Log: log, Identity: identity(), Now: time.Now,
-		Paused: func() bool { return kubernetes.ReadOnly() != "" },
+		Paused: func() bool { return kubernetes.ReadOnlyReason() != "" },
 	}
 	if err := guard.Setup(kubernetes.Manager); err != nil {
 		return err
@@ -130,9 +130,9 @@ func run(ctx context.Context, c config, out io.Writer) error {
 		Allocations:       teams,
 		Revisions:         &revisions.Service{Store: kubernetes.Revisions, Access: permission, Allocations: teams},
 		Policy:            policies,
-		Settings:          &diagnostics.Service{Cluster: kubernetes, Access: permission, Naming: c.naming, Install: c.kueue, Kueue: controllers.Kueue.Seen},
-		Trouble:           func() string { return kubernetes.Kinds().Trouble() },
-		ReadOnly:          kubernetes.ReadOnly,
+		Settings:          &diagnostics.Service{Cluster: kubernetes, Access: permission, Naming: c.naming, Install: c.kueue, Kueue: controllers.Kueue.State},
+		Trouble:           func() string { return kubernetes.MissingKinds().Message() },
+		ReadOnly:          kubernetes.ReadOnlyReason,
 		Setup:             c.setup(),
 		Tasks:             workloads,
 		Submit:            &submit.Service{Cluster: kubernetes, Access: permission, Audit: record, Tasks: workloads, Naming: c.naming},
@@ -140,8 +140,8 @@ func run(ctx context.Context, c config, out io.Writer) error {
 		Contact:           kubernetes.Contact,
 		Capacity:          holders,
 		CapacityChanges:   holders,
-		AllocationChanges: kubernetes.Allocations,
-		TaskChanges:       kubernetes.Tasks,
+		AllocationChanges: kubernetes.AllocationChanges,
+		TaskChanges:       kubernetes.TaskChanges,
 		Naming:            c.naming,
 		ClusterName:       c.clusterName,
 		PodOwners:         workloads,
@@ -151,7 +151,7 @@ func run(ctx context.Context, c config, out io.Writer) error {
 	var devices *utilization.Service
 	if c.hardware.url != "" {
 		options := c.hardware.options(log)
-		options.OnChange = kubernetes.Allocations.Notify // pages of figures are made anew
+		options.OnChange = kubernetes.AllocationChanges.Notify // pages of figures are made anew
 		if devices, err = utilization.New(options); err != nil {
 			return fmt.Errorf("asking Prometheus: %w", err)
 		}

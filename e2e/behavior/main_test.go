@@ -60,7 +60,7 @@ func start(c *clustertest.Cluster) error {
 	if err != nil {
 		return err
 	}
-	if _, err := reconcile.Setup(connection.Manager, reconcile.Options{Naming: desired.DefaultNaming, Kueue: reconcile.DefaultKueueInstall}); err != nil {
+	if _, err := reconcile.SetupWithManager(connection.Manager, reconcile.Options{Naming: desired.DefaultNaming, Kueue: reconcile.DefaultKueueInstall}); err != nil {
 		return err
 	}
 	go func() {

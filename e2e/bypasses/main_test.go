@@ -36,7 +36,7 @@ var controllers = sync.OnceValue(func() error {
 	if err != nil {
 		return err
 	}
-	if _, err := reconcile.Setup(connection.Manager, reconcile.Options{Naming: desired.DefaultNaming, Kueue: reconcile.DefaultKueueInstall}); err != nil {
+	if _, err := reconcile.SetupWithManager(connection.Manager, reconcile.Options{Naming: desired.DefaultNaming, Kueue: reconcile.DefaultKueueInstall}); err != nil {
 		return err
 	}
 	go func() {

@@ -15,7 +15,7 @@ const image = "x:v0.19.2"
 // add makes of a configuration what a patch says.
 func add(t *testing.T, more kueueconfig.Addition) func(string) string {
 	return func(text string) string {
-		wanted, err := kueueconfig.Add(kueueconfig.Seen{Text: text, Image: image}, more)
+		wanted, err := kueueconfig.Add(kueueconfig.Current{Text: text, Image: image}, more)
 		if err != nil || !wanted.ConfigChanged {
 			t.Errorf("%+v cannot be added, or is there: %v", more, err)
 		}
@@ -28,7 +28,7 @@ func add(t *testing.T, more kueueconfig.Addition) func(string) string {
 func TestConfiguration(t *testing.T) {
 	c := clustertest.Get(t)
 	console := start(t, c, false)
-	if gap := console.gap(t, "pods"); !strings.Contains(gap.Patch, "+  - pod") {
+	if gap := console.gap(t, "pods"); !strings.Contains(gap.Fix, "+  - pod") {
 		t.Errorf("the gap is %+v", gap)
 	}
 	c.Configure(t, func(text string) string {
@@ -43,8 +43,8 @@ func TestConfiguration(t *testing.T) {
 	for id, want := range map[string]string{
 		"reasons": "+  UnadmittedWorkloadsObservability: true", "hashing": "+  SchedulingEquivalenceHashing: false", "visibility": "+  VisibilityOnDemand: true",
 	} {
-		if gap := console.gap(t, id); !strings.Contains(gap.Patch, want) {
-			t.Errorf("the patch of %s is\n%s", id, gap.Patch)
+		if gap := console.gap(t, id); !strings.Contains(gap.Fix, want) {
+			t.Errorf("the patch of %s is\n%s", id, gap.Fix)
 		}
 	}
 	c.Configure(t, add(t, kueueconfig.Addition{
@@ -63,7 +63,7 @@ func TestFairSharingTheOtherWay(t *testing.T) {
 	console.closed(t, "policy") // no policy, and Kueue without fair sharing
 	c.Kubectl(t, `{apiVersion: kuota.dev/v1alpha1, kind: ClusterPolicy, metadata: {name: default}, spec: {taskPrioritization: FirstComeFirstServe, idleCompute: {strategy: FairShare}}}`, "apply", "-f", "-")
 	defer c.Kubectl(t, "", "delete", "clusterpolicy", "default")
-	if gap := console.gap(t, "policy"); !strings.Contains(gap.Patch, "+fairSharing:") || !strings.Contains(gap.Costs, "Fair sharing is switched on") {
+	if gap := console.gap(t, "policy"); !strings.Contains(gap.Fix, "+fairSharing:") || !strings.Contains(gap.Impact, "Fair sharing is switched on") {
 		t.Errorf("the gap is %+v", gap)
 	}
 }
@@ -102,14 +102,14 @@ spec:
 `, "apply", "-f", "-")
 	defer c.Kubectl(t, "", "delete", "job/stuck", "localqueue/narrow", "clusterqueue/narrow", "resourceflavor/plain", "--namespace=default")
 	clustertest.Eventually(t, soon, told(console, "example.com/nic (1 task requests it)"))
-	if gap := console.gap(t, "uncovered"); !strings.Contains(gap.Patch, "- example.com/nic") {
-		t.Errorf("the patch is\n%s", gap.Patch)
+	if gap := console.gap(t, "uncovered"); !strings.Contains(gap.Fix, "- example.com/nic") {
+		t.Errorf("the patch is\n%s", gap.Fix)
 	}
 	c.Configure(t, add(t, kueueconfig.Addition{Exclude: []string{"mem"}}))
-	if gap := console.gap(t, "excluded"); !strings.Contains(gap.Costs, "memory") || !strings.Contains(gap.Patch, "-  - mem\n") {
+	if gap := console.gap(t, "excluded"); !strings.Contains(gap.Impact, "memory") || !strings.Contains(gap.Fix, "-  - mem\n") {
 		t.Errorf("the gap is %+v", gap)
 	}
-	c.Configure(t, add(t, kueueconfig.Addition{Count: []string{"mem"}}))
+	c.Configure(t, add(t, kueueconfig.Addition{Unexclude: []string{"mem"}}))
 	console.closed(t, "excluded")
 }
 
@@ -122,11 +122,11 @@ func TestWithoutPermission(t *testing.T) {
 	console.closed(t, "permission")
 	c.Kubectl(t, "", "--namespace=kueue-system", "patch", "role", "kuota-kueue-configuration", "--type=json",
 		`--patch=[{"op":"replace","path":"/rules/0/verbs","value":["get"]},{"op":"replace","path":"/rules/1/verbs","value":["get"]}]`)
-	if gap := console.gap(t, "permission"); !strings.Contains(gap.Patch, "--manage-kueue=false") {
+	if gap := console.gap(t, "permission"); !strings.Contains(gap.Fix, "--manage-kueue=false") {
 		t.Errorf("the gap is %+v", gap)
 	}
 	c.Kubectl(t, "", "--namespace=kueue-system", "delete", "role", "kuota-kueue-configuration")
-	if gap := console.gap(t, "kueue-forbidden"); !strings.Contains(gap.Patch, "console.yaml") {
+	if gap := console.gap(t, "kueue-forbidden"); !strings.Contains(gap.Fix, "console.yaml") {
 		t.Errorf("the gap is %+v", gap)
 	}
 }
@@ -147,10 +147,10 @@ func TestAdmissionPoliciesMissing(t *testing.T) {
 		console.closed(t, id)
 	}
 	somebody := governance.User{Name: "somebody"}
-	if _, err := console.settings.State(t.Context(), somebody); governance.KindOf(err) != governance.NotFound {
+	if _, err := console.settings.Report(t.Context(), somebody); governance.KindOf(err) != governance.NotFound {
 		t.Errorf("somebody is answered %v", err)
 	}
-	if console.settings.Shown(t.Context(), somebody) || !console.settings.Shown(t.Context(), boss) {
+	if console.settings.CanView(t.Context(), somebody) || !console.settings.CanView(t.Context(), boss) {
 		t.Error("the way to the settings is shown to others than admins")
 	}
 }

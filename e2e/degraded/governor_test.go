@@ -24,13 +24,13 @@ func TestGovernedElsewhere(t *testing.T) {
 	gone := addOn(t, c)
 	console := start(t, c, false)
 	clustertest.Eventually(t, soon, func(context.Context) error { return console.teams.Ready() })
-	if why := console.connection.ReadOnly(); !strings.Contains(why, "--take-over") {
+	if why := console.connection.ReadOnlyReason(); !strings.Contains(why, "--take-over") {
 		t.Fatalf("it says %q", why)
 	}
-	if _, err := console.connection.As(boss); governance.KindOf(err) != governance.Forbidden {
+	if _, err := console.connection.ClientAs(boss); governance.KindOf(err) != governance.Forbidden {
 		t.Errorf("a person writes: %v", err)
 	}
-	if gap := console.gap(t, "read-only"); !strings.Contains(gap.Costs, "HyperPod") || !strings.Contains(gap.Patch, cluster.HyperPodPolicy) {
+	if gap := console.gap(t, "read-only"); !strings.Contains(gap.Impact, "HyperPod") || !strings.Contains(gap.Fix, cluster.HyperPodPolicy) {
 		t.Errorf("the gap is %+v", gap)
 	}
 	team := clustertest.Name("theirs")
@@ -55,10 +55,10 @@ func TestTakeOver(t *testing.T) {
 	c.Kubectl(t, fmt.Sprintf(oneTeam, team), "apply", "-f", "-")
 	console := start(t, c, false, func(o *cluster.Options) { o.TakeOver = true })
 	clustertest.Eventually(t, soon, ready(c, team))
-	if why := console.connection.ReadOnly(); why != "" {
+	if why := console.connection.ReadOnlyReason(); why != "" {
 		t.Errorf("it says %q", why)
 	}
-	if _, err := console.connection.As(boss); err != nil {
+	if _, err := console.connection.ClientAs(boss); err != nil {
 		t.Errorf("nobody writes: %v", err)
 	}
 }

@@ -67,7 +67,7 @@ func start(t *testing.T, c *clustertest.Cluster, manages bool, with ...func(*clu
 	}
 	install := reconcile.DefaultKueueInstall
 	install.Manage = manages
-	controllers, err := reconcile.Setup(connection.Manager, reconcile.Options{Naming: desired.DefaultNaming, Kueue: install, Held: func() bool { return connection.ReadOnly() != "" }})
+	controllers, err := reconcile.SetupWithManager(connection.Manager, reconcile.Options{Naming: desired.DefaultNaming, Kueue: install, ReadOnly: func() bool { return connection.ReadOnlyReason() != "" }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,23 +87,23 @@ func start(t *testing.T, c *clustertest.Cluster, manages bool, with ...func(*clu
 		connection: connection, policies: policies,
 		teams:    &allocations.Service{Cluster: connection, Naming: desired.DefaultNaming, Access: permission, Audit: record, Pools: policies},
 		tasks:    tasks.New(connection, permission),
-		settings: &diagnostics.Service{Cluster: connection, Access: permission, Naming: desired.DefaultNaming, Install: install, Kueue: controllers.Kueue.Seen},
+		settings: &diagnostics.Service{Cluster: connection, Access: permission, Naming: desired.DefaultNaming, Install: install, Kueue: controllers.Kueue.State},
 	}
 }
 
 // gap waits until the settings name a gap.
-func (c console) gap(t *testing.T, id string) (found diagnostics.Gap) {
+func (c console) gap(t *testing.T, id string) (found diagnostics.Finding) {
 	t.Helper()
 	clustertest.Eventually(t, soon, func(ctx context.Context) error {
-		state, err := c.settings.State(ctx, boss)
+		state, err := c.settings.Report(ctx, boss)
 		if err != nil {
 			return err
 		}
-		i := slices.IndexFunc(state.Gaps, func(g diagnostics.Gap) bool { return g.ID == id })
+		i := slices.IndexFunc(state.Findings, func(g diagnostics.Finding) bool { return g.ID == id })
 		if i < 0 {
-			return fmt.Errorf("gap %s is not among %+v", id, state.Gaps)
+			return fmt.Errorf("gap %s is not among %+v", id, state.Findings)
 		}
-		found = state.Gaps[i]
+		found = state.Findings[i]
 		return nil
 	})
 	return found
@@ -112,16 +112,16 @@ func (c console) gap(t *testing.T, id string) (found diagnostics.Gap) {
 // told finds nothing wrong once the gap about resources names this.
 func told(c console, want string) func(context.Context) error {
 	return func(ctx context.Context) error {
-		state, err := c.settings.State(ctx, boss)
+		state, err := c.settings.Report(ctx, boss)
 		if err != nil {
 			return err
 		}
-		for _, gap := range state.Gaps {
-			if gap.ID == "uncovered" && strings.Contains(gap.Costs, want) {
+		for _, gap := range state.Findings {
+			if gap.ID == "uncovered" && strings.Contains(gap.Impact, want) {
 				return nil
 			}
 		}
-		return fmt.Errorf("%q is not told in %+v", want, state.Gaps)
+		return fmt.Errorf("%q is not told in %+v", want, state.Findings)
 	}
 }
 
@@ -129,11 +129,11 @@ func told(c console, want string) func(context.Context) error {
 func (c console) closed(t *testing.T, id string) {
 	t.Helper()
 	clustertest.Eventually(t, soon, func(ctx context.Context) error {
-		state, err := c.settings.State(ctx, boss)
+		state, err := c.settings.Report(ctx, boss)
 		if err != nil {
 			return err
 		}
-		for _, gap := range state.Gaps {
+		for _, gap := range state.Findings {
 			if gap.ID == id {
 				return fmt.Errorf("there still is %+v", gap)
 			}
@@ -184,10 +184,10 @@ func TestKueueAbsent(t *testing.T) {
 	console := start(t, c, true)
 
 	clustertest.Eventually(t, soon, func(context.Context) error { return console.teams.Ready() })
-	if trouble := console.connection.Kinds().Trouble(); !strings.Contains(trouble, "Kueue is not installed") && !strings.Contains(trouble, "older") {
+	if trouble := console.connection.MissingKinds().Message(); !strings.Contains(trouble, "Kueue is not installed") && !strings.Contains(trouble, "older") {
 		t.Errorf("it says %q", trouble)
 	}
-	if gap := console.gap(t, "kueue-kinds"); !strings.Contains(gap.Patch, "manifests.yaml") || !strings.Contains(gap.Title, "ClusterQueue") {
+	if gap := console.gap(t, "kueue-kinds"); !strings.Contains(gap.Fix, "manifests.yaml") || !strings.Contains(gap.Title, "ClusterQueue") {
 		t.Errorf("the gap is %+v", gap)
 	}
 	items, err := console.tasks.List(t.Context(), boss, tasks.Query{}, nil)
@@ -225,11 +225,11 @@ func TestKueueAbsent(t *testing.T) {
 			return err
 		}
 		if !meta.IsStatusConditionTrue(a.Status.Conditions, v1alpha1.ConditionReady) {
-			return fmt.Errorf("trouble %q, conditions %+v", console.connection.Kinds().Trouble(), a.Status.Conditions)
+			return fmt.Errorf("trouble %q, conditions %+v", console.connection.MissingKinds().Message(), a.Status.Conditions)
 		}
 		return nil
 	})
-	if trouble := console.connection.Kinds().Trouble(); trouble != "" {
+	if trouble := console.connection.MissingKinds().Message(); trouble != "" {
 		t.Errorf("it still says %q", trouble)
 	}
 }
@@ -244,7 +244,7 @@ func TestKindGoesAndComes(t *testing.T) {
 	if gap := console.gap(t, "kueue-kinds"); !strings.Contains(gap.Title, "WorkloadPriorityClass") {
 		t.Errorf("the gap is %+v", gap)
 	}
-	if trouble := console.connection.Kinds().Trouble(); !strings.Contains(trouble, "its CRD WorkloadPriorityClass is missing") {
+	if trouble := console.connection.MissingKinds().Message(); !strings.Contains(trouble, "its CRD WorkloadPriorityClass is missing") {
 		t.Errorf("it says %q", trouble)
 	}
 	if _, err := console.tasks.List(t.Context(), boss, tasks.Query{}, nil); err != nil {
@@ -255,7 +255,7 @@ func TestKindGoesAndComes(t *testing.T) {
 	}
 	giveBack()
 	clustertest.Eventually(t, soon, func(context.Context) error {
-		if trouble := console.connection.Kinds().Trouble(); trouble != "" {
+		if trouble := console.connection.MissingKinds().Message(); trouble != "" {
 			return errors.New(trouble)
 		}
 		return nil

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { clustertest.Main(m) }
 // controllers are Kuota's, over a line, with a clock that runs fast: what they
 // wait for by the clock is not what is tested here.
 type controllers struct {
-	reconcile.Controllers
+	reconcile.Reconcilers
 	line *clustertest.Line
 	team string
 }
@@ -43,13 +43,13 @@ func start(t *testing.T, team string, breakAt int64, after bool, install reconci
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := reconcile.New(direct, direct, events.NewFakeRecorder(1000), reconcile.Options{Naming: desired.DefaultNaming, Kueue: install})
+	all := reconcile.NewReconcilers(direct, direct, events.NewFakeRecorder(1000), reconcile.Options{Naming: desired.DefaultNaming, Kueue: install})
 	now := time.Now()
 	all.Ranking.Now = func() time.Time {
 		now = now.Add(time.Second)
 		return now
 	}
-	return controllers{Controllers: all, line: l, team: team}
+	return controllers{Reconcilers: all, line: l, team: team}
 }
 
 // run has every controller look in turn until nothing is left to do: done says
@@ -61,7 +61,7 @@ func (c controllers) run(t *testing.T, done func(context.Context) error) {
 		before := c.line.Writes()
 		var failed []error
 		for _, look := range []func(context.Context, ctrl.Request) (ctrl.Result, error){
-			c.Pools.Reconcile, c.Ranking.Reconcile, c.Unallocated.Reconcile, c.Kueue.Reconcile, c.Allocations.Reconcile, c.Capacity.Reconcile,
+			c.Pools.Reconcile, c.Ranking.Reconcile, c.Cohort.Reconcile, c.Kueue.Reconcile, c.Allocations.Reconcile, c.Capacity.Reconcile,
 		} {
 			_, err := look(ctx, team)
 			if c.line.Broken() {

@@ -27,7 +27,7 @@ type Scope struct {
 }
 
 // Only is a scope of these namespaces.
-func Only(namespaces ...string) Scope {
+func ScopeOf(namespaces ...string) Scope {
 	s := Scope{namespaces: map[string]bool{}}
 	for _, namespace := range namespaces {
 		s.namespaces[namespace] = true
@@ -36,7 +36,7 @@ func Only(namespaces ...string) Scope {
 }
 
 // Sees tells whether a namespace is in the scope.
-func (s Scope) Sees(namespace string) bool {
+func (s Scope) Includes(namespace string) bool {
 	return namespace != "" && (s.All || s.namespaces[namespace])
 }
 
@@ -59,7 +59,7 @@ func (s Scope) Empty() bool { return !s.All && len(s.namespaces) == 0 }
 type Service struct {
 	Cluster *cluster.Cluster
 
-	answers answers
+	decisions decisionCache
 }
 
 // Scope returns what user may see: the namespaces whose workloads they may
@@ -78,16 +78,16 @@ func (s *Service) Scope(ctx context.Context, user governance.User) (Scope, error
 	if founder, err := s.MayCreateAllocations(ctx, user); err != nil || founder {
 		return scope, err
 	}
-	return scope, Outside()
+	return scope, OutsideError()
 }
 
 // Outside is the error of somebody who may see no team.
-func Outside() error {
+func OutsideError() error {
 	return &governance.Error{Kind: governance.Outside, Op: "look", Message: "You are not a member of any team. Ask a cluster admin to add you to your team."}
 }
 
 func (s *Service) scope(ctx context.Context, user governance.User) (Scope, error) {
-	all, err := s.Sees(ctx, user, "")
+	all, err := s.CanSee(ctx, user, "")
 	if err != nil || all {
 		return Scope{All: all}, err
 	}
@@ -100,7 +100,7 @@ func (s *Service) scope(ctx context.Context, user governance.User) (Scope, error
 	group.SetLimit(reviewsAtOnce)
 	for i, namespace := range candidates {
 		group.Go(func() (err error) {
-			allowed[i], err = s.Sees(ctx, user, namespace)
+			allowed[i], err = s.CanSee(ctx, user, namespace)
 			return err
 		})
 	}
@@ -118,7 +118,7 @@ func (s *Service) scope(ctx context.Context, user governance.User) (Scope, error
 
 // Sees tells whether user may list the workloads of a namespace; of all, for
 // an empty one.
-func (s *Service) Sees(ctx context.Context, user governance.User, namespace string) (bool, error) {
+func (s *Service) CanSee(ctx context.Context, user governance.User, namespace string) (bool, error) {
 	return s.may(ctx, user, authorizationv1.ResourceAttributes{Verb: "list", Group: "kueue.x-k8s.io", Resource: "workloads", Namespace: namespace})
 }
 
@@ -152,7 +152,7 @@ func (s *Service) may(ctx context.Context, user governance.User, what authorizat
 	if user.Local {
 		return true, nil
 	}
-	return s.answers.get(ctx, keyOf(user, what), func(ctx context.Context) (bool, error) { return s.Cluster.Allowed(ctx, user, what) })
+	return s.decisions.get(ctx, keyOf(user, what), func(ctx context.Context) (bool, error) { return s.Cluster.Allowed(ctx, user, what) })
 }
 
 // candidates are the namespaces with a queue in which something names the user

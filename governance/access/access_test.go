@@ -100,7 +100,7 @@ func sees(t *testing.T, s *access.Service, who governance.User, want ...string) 
 			return fmt.Errorf("the scope is empty: %t, with %v", scope.Empty(), err)
 		}
 		for _, namespace := range want {
-			if !scope.Sees(namespace) {
+			if !scope.Includes(namespace) {
 				return fmt.Errorf("%s is not in the scope", namespace)
 			}
 		}
@@ -127,7 +127,7 @@ func TestScope(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, namespace := range []string{powerless, account, foreign, "default", ""} {
-		if scope.Sees(namespace) {
+		if scope.Includes(namespace) {
 			t.Errorf("they see %q", namespace)
 		}
 	}
@@ -170,7 +170,7 @@ func TestAnswersAreOnePersons(t *testing.T) {
 	for name, person := range people {
 		for range 20 {
 			asking.Go(func() {
-				allowed, err := s.Sees(t.Context(), person, namespace)
+				allowed, err := s.CanSee(t.Context(), person, namespace)
 				if err != nil || allowed != strings.HasPrefix(name, "in") {
 					t.Errorf("%s: %t, %v", name, allowed, err)
 				}
@@ -186,10 +186,10 @@ func TestNobodyIsKubernetes(t *testing.T) {
 	for _, who := range []governance.User{
 		{Name: "system:admin"}, {Name: "x", Groups: []string{"system:masters"}}, {Name: "x", Groups: []string{"a", ""}}, {}, {Name: "system:serviceaccount:kuota-system:kuota"},
 	} {
-		if allowed, err := s.Sees(t.Context(), who, "default"); allowed || governance.KindOf(err) != governance.Forbidden {
+		if allowed, err := s.CanSee(t.Context(), who, "default"); allowed || governance.KindOf(err) != governance.Forbidden {
 			t.Errorf("%+v: %t, %v", who, allowed, err)
 		}
-		if _, err := c.As(who); governance.KindOf(err) != governance.Forbidden {
+		if _, err := c.ClientAs(who); governance.KindOf(err) != governance.Forbidden {
 			t.Errorf("acting as %+v: %v", who, err)
 		}
 	}
@@ -208,11 +208,11 @@ func TestClosedOnError(t *testing.T) {
 	}
 	answered := time.Now()
 	c.Without(t, func() {
-		if allowed, err := s.Sees(t.Context(), governance.User{Name: "grace"}, namespace); allowed || governance.KindOf(err) != governance.Unavailable {
+		if allowed, err := s.CanSee(t.Context(), governance.User{Name: "grace"}, namespace); allowed || governance.KindOf(err) != governance.Unavailable {
 			t.Errorf("somebody new: %t, %v", allowed, err)
 		}
 		for {
-			allowed, err := s.Sees(t.Context(), ada, namespace)
+			allowed, err := s.CanSee(t.Context(), ada, namespace)
 			if err != nil {
 				if allowed {
 					t.Error("an error says yes")
@@ -243,7 +243,7 @@ func TestImpersonationIsConstrained(t *testing.T) {
 	}
 	create(t, current, binding)
 	t.Cleanup(func() { _ = current.Client.Delete(context.Background(), binding) })
-	as, err := c.As(boss)
+	as, err := c.ClientAs(boss)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -300,7 +300,7 @@ func TestImpersonationIsConstrained(t *testing.T) {
 		}
 	}
 	// A member is refused by Kubernetes itself, whatever the console asks.
-	member, err := c.As(governance.User{Name: "member"})
+	member, err := c.ClientAs(governance.User{Name: "member"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -320,7 +320,7 @@ func TestManyGroups(t *testing.T) {
 	many := governance.User{Name: "many@example.com", Groups: append(groups, team)}
 	namespace := namespaceFor(t, c, "kuota-team-member", group(team))
 	sees(t, s, many, namespace)
-	as, err := connection.As(many)
+	as, err := connection.ClientAs(many)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,5 +33,5 @@ func (s *Service) ConsoleMay(ctx context.Context, user governance.User, verb str
 
 // console asks about the console itself, whom no user's name can be: it is empty.
 func (s *Service) console(ctx context.Context, what authorizationv1.ResourceAttributes) (bool, error) {
-	return s.answers.get(ctx, keyOf(governance.User{}, what), func(ctx context.Context) (bool, error) { return s.Cluster.MayItself(ctx, what) })
+	return s.decisions.get(ctx, keyOf(governance.User{}, what), func(ctx context.Context) (bool, error) { return s.Cluster.ConsoleAllowed(ctx, what) })
 }

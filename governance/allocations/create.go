@@ -77,7 +77,7 @@ func (s *Service) create(ctx context.Context, user governance.User, allocation *
 	if err != nil {
 		return err
 	}
-	writer, err := s.Cluster.As(user)
+	writer, err := s.Cluster.ClientAs(user)
 	if err != nil {
 		return err
 	}

@@ -98,12 +98,12 @@ func (s *Service) delete(ctx context.Context, user governance.User, allocation *
 	if err != nil {
 		return false, err
 	}
-	writer, err := s.Cluster.As(user)
+	writer, err := s.Cluster.ClientAs(user)
 	if err != nil {
 		return false, err
 	}
 	for try := 1; ; try++ {
-		same, err := s.Cluster.SameSpec(ctx, writer, allocation, how.ResourceVersion)
+		same, err := s.Cluster.SpecUnchanged(ctx, writer, allocation, how.ResourceVersion)
 		if err != nil {
 			return false, cluster.Translate("delete allocation", err)
 		}
@@ -185,9 +185,9 @@ func (s *Service) idle(ctx context.Context, user governance.User, reader client.
 // tasksOf reads a team's tasks, with their names where user may see those.
 func (s *Service) tasksOf(ctx context.Context, user governance.User, reader client.Reader, allocation *v1alpha1.ComputeAllocation) (team, error) {
 	namespace := s.namespaceOf(allocation)
-	named, err := s.Access.Sees(ctx, user, "")
+	named, err := s.Access.CanSee(ctx, user, "")
 	if err == nil && !named {
-		named, err = s.Access.Sees(ctx, user, namespace)
+		named, err = s.Access.CanSee(ctx, user, namespace)
 	}
 	if err != nil {
 		return team{}, err

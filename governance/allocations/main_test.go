@@ -53,7 +53,7 @@ var connection = sync.OnceValues(func() (*cluster.Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := reconcile.Setup(c.Manager, reconcile.Options{Naming: desired.DefaultNaming, Kueue: reconcile.DefaultKueueInstall, Revisions: c.Revisions}); err != nil {
+	if _, err := reconcile.SetupWithManager(c.Manager, reconcile.Options{Naming: desired.DefaultNaming, Kueue: reconcile.DefaultKueueInstall, Revisions: c.Revisions}); err != nil {
 		return nil, err
 	}
 	go func() {

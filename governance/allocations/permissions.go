@@ -56,7 +56,7 @@ func (s *Service) Find(ctx context.Context, user governance.User, team string) (
 		return v1alpha1.ComputeAllocation{}, err
 	}
 	// What does not exist and what may not be seen take the same questions.
-	if !scope.Sees(allocation.Status.Namespace) && !scope.All {
+	if !scope.Includes(allocation.Status.Namespace) && !scope.All {
 		may, askErr := s.May(ctx, user)
 		switch {
 		case askErr != nil:

@@ -70,7 +70,7 @@ func (s *Service) Review(ctx context.Context, user governance.User, allocation *
 // dryRun writes the allocation as user, as a dry run. before is nil for a new
 // one.
 func (s *Service) dryRun(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation) (before, after *v1alpha1.ComputeAllocation, err error) {
-	writer, err := s.Cluster.As(user)
+	writer, err := s.Cluster.ClientAs(user)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -112,7 +112,7 @@ func (s *Service) dryRunObjects(ctx context.Context, allocation *v1alpha1.Comput
 			}
 		}
 	}
-	removed, err := removals(ctx, s.Cluster.Live(), managed.Unwanted(wanted.objects))
+	removed, err := removals(ctx, s.Cluster.APIReader(), managed.Unwanted(wanted.objects))
 	if err != nil {
 		return err
 	}

@@ -58,7 +58,7 @@ func (s *Service) reclaims(ctx context.Context, user governance.User, reader cli
 	if len(found) == 0 {
 		return nil, nil
 	}
-	named, err := s.Access.Sees(ctx, user, "")
+	named, err := s.Access.CanSee(ctx, user, "")
 	if err != nil {
 		return nil, err
 	}

@@ -66,7 +66,7 @@ func TestRestoreEachOfFifty(t *testing.T) {
 	w := setup(t)
 	versions := w.history(t)
 	team := w.team(t, "restore", another(0))
-	owner := revisions.OfAllocation(team.Name)
+	owner := revisions.AllocationOwner(team.Name)
 	now := func() v1alpha1.ComputeAllocation {
 		var live v1alpha1.ComputeAllocation
 		must(t, w.Client.Get(t.Context(), client.ObjectKey{Name: team.Name}, &live))
@@ -116,7 +116,7 @@ func TestRestoreEachOfFifty(t *testing.T) {
 		if got := written(t, version.Allocation); got != want[r.Number-1] {
 			t.Fatalf("version %d holds something else:\n%s", r.Number, cmp.Diff(want[r.Number-1], got))
 		}
-		if r.By != "kubernetes-admin" || r.Missing != 0 || (len(version.Changes) == 0) != (r.Number == 3) {
+		if r.By != "kubernetes-admin" || r.Skipped != 0 || (len(version.Changes) == 0) != (r.Number == 3) {
 			t.Fatalf("version %d tells %+v, %v", r.Number, r, version.Changes)
 		}
 		kept = append(kept, version)
@@ -137,8 +137,8 @@ func TestRestoreEachOfFifty(t *testing.T) {
 		}
 		restored++
 	}
-	if all = newest(52 + restored); all[restored-1].Because != "Restores version 3" || all[0].By != w.admin.Name {
-		t.Errorf("the first that was restored tells %q", all[restored-1].Because)
+	if all = newest(52 + restored); all[restored-1].Reason != "Restores version 3" || all[0].By != w.admin.Name {
+		t.Errorf("the first that was restored tells %q", all[restored-1].Reason)
 	}
 }
 
@@ -150,7 +150,7 @@ func TestWhoSeesVersions(t *testing.T) {
 	spec := gpus(1)
 	spec.Members = []v1alpha1.Member{{Kind: "User", Name: w.member.Name}}
 	team := w.team(t, "seen", spec)
-	owner := revisions.OfAllocation(team.Name)
+	owner := revisions.AllocationOwner(team.Name)
 	sees := func(who governance.User, want ...int64) {
 		t.Helper()
 		clustertest.Eventually(t, soon, func(ctx context.Context) error {
@@ -195,7 +195,7 @@ func TestWhoSeesVersions(t *testing.T) {
 	sees(stranger)
 	version, err := versions.Version(t.Context(), w.admin, owner, 2)
 	must(t, err)
-	if !version.Gone || version.Allocation.FairShareWeight != 7 {
+	if !version.Deleted || version.Allocation.FairShareWeight != 7 {
 		t.Errorf("the last version of the deleted team is %+v", version)
 	}
 	again := &v1alpha1.ComputeAllocation{Spec: *version.Allocation}

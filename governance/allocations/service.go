@@ -83,7 +83,7 @@ func (s *Service) State(ctx context.Context, user governance.User) (State, error
 	var others []v1alpha1.ComputeAllocation
 	state.Allocations = nil
 	for _, allocation := range list.Items {
-		if scope.Sees(allocation.Status.Namespace) {
+		if scope.Includes(allocation.Status.Namespace) {
 			state.Allocations = append(state.Allocations, allocation)
 		} else {
 			others = append(others, allocation)
@@ -97,7 +97,7 @@ func (s *Service) State(ctx context.Context, user governance.User) (State, error
 	// may make them.
 	may, err := s.MayCreate(ctx, user)
 	if err == nil && !may {
-		err = access.Outside()
+		err = access.OutsideError()
 	}
 	return state, err
 }

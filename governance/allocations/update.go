@@ -50,7 +50,7 @@ func (s *Service) update(ctx context.Context, user governance.User, allocation *
 	if err := wanted.checkConflicts(ctx, reader, allocation); err != nil {
 		return nil, nil, err
 	}
-	writer, err := s.Cluster.As(user)
+	writer, err := s.Cluster.ClientAs(user)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -70,7 +70,7 @@ func (s *Service) update(ctx context.Context, user governance.User, allocation *
 func (s *Service) edit(ctx context.Context, writer client.Client, allocation *v1alpha1.ComputeAllocation, options ...client.UpdateOption) (before, after *v1alpha1.ComputeAllocation, err error) {
 	after = &v1alpha1.ComputeAllocation{}
 	after.Name = allocation.Name
-	was, err := s.Cluster.Edit(ctx, writer, after, allocation.ResourceVersion, func() error {
+	was, err := s.Cluster.UpdateSpec(ctx, writer, after, allocation.ResourceVersion, func() error {
 		if after.DeletionTimestamp != nil {
 			return &governance.Error{Kind: governance.Conflict, Op: "update allocation", Message: fmt.Sprintf("Team %s is being deleted and cannot be changed.", after.Name)}
 		}

@@ -43,7 +43,7 @@ type Change struct {
 	Err      error         // why it did not happen; nil when it did
 	// Mark tells a change apart from others of the same generation, such as those
 	// of labels; empty where the generation does.
-	Mark string
+	Discriminator string
 }
 
 // Record writes a change down. It returns at once; the event follows.
@@ -99,8 +99,8 @@ func (r *Recorder) event(c Change, changes []string) {
 	}
 	// One change has one event, however often its form is sent.
 	name := fmt.Sprintf("%s-%s-%s-%d", cluster.FieldManager, c.Action, c.Object.GetUID(), c.Object.GetGeneration())
-	if c.Mark != "" {
-		name += "-" + c.Mark
+	if c.Discriminator != "" {
+		name += "-" + c.Discriminator
 	}
 	err = r.Cluster.WriteEvent(ctx, &eventsv1.Event{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},

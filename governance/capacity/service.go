@@ -26,10 +26,10 @@ type Service struct {
 	seen uint64 // changes that are in last
 }
 
-// Listen tells of changes of what a snapshot is made of, until ctx ends.
-func (s *Service) Listen(ctx context.Context) <-chan struct{} {
+// Subscribe tells of changes of what a snapshot is made of, until ctx ends.
+func (s *Service) Subscribe(ctx context.Context) <-chan struct{} {
 	changed := make(chan struct{}, 1)
-	some, others := s.Cluster.Tasks.Listen(ctx), s.Cluster.Allocations.Listen(ctx)
+	some, others := s.Cluster.TaskChanges.Subscribe(ctx), s.Cluster.AllocationChanges.Subscribe(ctx)
 	go func() {
 		for {
 			select {
@@ -50,7 +50,7 @@ func (s *Service) Listen(ctx context.Context) <-chan struct{} {
 // Snapshot is the cluster as of now. It answers governance.Unavailable where it
 // cannot be read.
 func (s *Service) Snapshot(ctx context.Context) (*Snapshot, error) {
-	if there, err := s.Cluster.Workloads(); err != nil || !there {
+	if there, err := s.Cluster.ServesWorkloads(); err != nil || !there {
 		if err == nil {
 			err = &governance.Error{Kind: governance.Unavailable, Op: "sum up the cluster", Message: "Kueue is not installed in this cluster, so there is no quota and no usage."}
 		}
@@ -58,7 +58,7 @@ func (s *Service) Snapshot(ctx context.Context) (*Snapshot, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	changes := s.Cluster.Tasks.Count() + s.Cluster.Allocations.Count()
+	changes := s.Cluster.TaskChanges.Count() + s.Cluster.AllocationChanges.Count()
 	if s.last != nil && s.seen == changes {
 		return s.last, nil
 	}

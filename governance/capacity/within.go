@@ -18,7 +18,7 @@ func (s *Snapshot) within(scope access.Scope) *Snapshot {
 		rest = append(rest, *s.Others)
 	}
 	for _, t := range s.Teams {
-		if t.Namespace != "" && scope.Sees(t.Namespace) {
+		if t.Namespace != "" && scope.Includes(t.Namespace) {
 			seen[t.Name] = true
 			made.Teams = append(made.Teams, t)
 		} else {

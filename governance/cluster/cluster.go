@@ -48,7 +48,7 @@ type Cluster struct {
 	// Contact tells how long ago the API server answered.
 	Contact *Contact
 	// Allocations and Tasks tell of changes of what those pages show.
-	Allocations, Tasks *Changes
+	AllocationChanges, TaskChanges *Notifier
 	// Sessions keeps who is signed in; nil without a namespace of the console's
 	// own, or where nobody signs in.
 	Sessions *Sessions
@@ -56,27 +56,27 @@ type Cluster struct {
 	// namespace of the console's own.
 	Revisions *Revisions
 
-	log     *slog.Logger
-	watches *watches
-	clients kubernetes.Interface // as the console itself
+	log       *slog.Logger
+	watches   *watches
+	clientset kubernetes.Interface // as the console itself
 
 	discovery discovery.DiscoveryInterface // the same, which gives up after a while
 
-	reviews kubernetes.Interface // the same, with limits of its own: people wait for these calls
-	synced  atomic.Bool
-	kinds   atomic.Pointer[Kinds]
-	served  served
+	reviewClientset kubernetes.Interface // the same, with limits of its own: people wait for these calls
+	synced          atomic.Bool
+	missingKinds    atomic.Pointer[MissingKinds]
+	noMatches       noMatchCache
 
-	told      []toolscache.InformerSynced
-	workloads toolscache.ResourceEventHandler // see OnWorkloads
-	slimmer   func(*kueue.Workload)
-	toldAll   func()                          // see OnWorkloads
-	spaces    toolscache.ResourceEventHandler // see OnNamespaces
-	followed  []Followed
+	handlersSynced    []toolscache.InformerSynced
+	workloadHandler   toolscache.ResourceEventHandler // see OnWorkloads
+	workloadTransform func(*kueue.Workload)
+	onWorkloadsSynced func()                          // see OnWorkloads
+	namespaceHandler  toolscache.ResourceEventHandler // see OnNamespaces
+	watched           []WatchedResource
 
-	governed atomic.Bool // by somebody else
-	absent   int         // how often in a row its sign was missed; for one goroutine
-	takeOver bool
+	readOnly     atomic.Bool // by somebody else
+	addOnMissing int         // how often in a row its sign was missed; for one goroutine
+	takeOver     bool
 }
 
 // New prepares the connection; nothing is asked of the cluster yet.
@@ -90,16 +90,16 @@ func New(config *rest.Config, options Options) (*Cluster, error) {
 		config.Burst = 400
 	}
 	config.UserAgent = FieldManager
-	c := &Cluster{log: options.Log, watches: newWatches(), takeOver: options.TakeOver, Contact: &Contact{}, Allocations: &Changes{}, Tasks: &Changes{}}
+	c := &Cluster{log: options.Log, watches: newWatches(), takeOver: options.TakeOver, Contact: &Contact{}, AllocationChanges: &Notifier{}, TaskChanges: &Notifier{}}
 	manager, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:   Scheme,
 		Metrics:  server.Options{BindAddress: cmp.Or(options.Metrics, "0")},
 		Logger:   logr.FromSlogHandler(options.Log.Handler()),
-		NewCache: newPatientCache,
+		NewCache: newRedialingCache,
 		Cache: cache.Options{
 			// By type here rather than by ByObject, which would ask the cluster
 			// about the types at once.
-			DefaultTransform: c.slim,
+			DefaultTransform: c.transform,
 			NewInformer:      c.watches.informer,
 		},
 	})
@@ -115,12 +115,12 @@ func New(config *rest.Config, options Options) (*Cluster, error) {
 		return nil, fmt.Errorf("connecting to the cluster: %w", err)
 	}
 	patience := rest.CopyConfig(config)
-	patience.Timeout = kindsLimit
+	patience.Timeout = discoveryTimeout
 	kinds, err := discovery.NewDiscoveryClientForConfig(patience)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the cluster: %w", err)
 	}
-	c.Manager, c.discovery, c.clients, c.reviews = manager, kinds, clients, reviews
+	c.Manager, c.discovery, c.clientset, c.reviewClientset = manager, kinds, clients, reviews
 	if options.Namespace != "" {
 		if c.Revisions, err = newRevisions(config, clients, options.Namespace, c.watches); err != nil {
 			return nil, err
@@ -144,12 +144,12 @@ func (c *Cluster) RegisterMetrics(with prometheus.Registerer) error {
 
 // slim takes what nobody reads off the objects that there are many of, before
 // the cache keeps them.
-func (c *Cluster) slim(object any) (any, error) {
+func (c *Cluster) transform(object any) (any, error) {
 	switch o := object.(type) {
 	case *kueue.Workload:
 		o.ManagedFields = nil
-		if c.slimmer != nil {
-			c.slimmer(o)
+		if c.workloadTransform != nil {
+			c.workloadTransform(o)
 		}
 	case *corev1.Node:
 		o.ManagedFields = nil
@@ -164,31 +164,31 @@ func (c *Cluster) slim(object any) (any, error) {
 // Run keeps the cache and runs the controllers until ctx ends. It waits for a
 // cluster that is not there yet.
 func (c *Cluster) Run(ctx context.Context) error {
-	go c.Contact.keep(ctx, c.clients)
+	go c.Contact.run(ctx, c.clientset)
 	if c.Sessions != nil {
 		go c.Sessions.run(ctx)
 	}
 	if c.Revisions != nil {
-		go c.Revisions.run(ctx, c.Allocations, c.log)
+		go c.Revisions.run(ctx, c.AllocationChanges, c.log)
 	}
 	if err := c.waitForKinds(ctx); err != nil {
 		return nil //nolint:nilerr // ctx ended while waiting
 	}
-	if err := c.watch(ctx); err != nil {
+	if err := c.startInformers(ctx); err != nil {
 		return err
 	}
-	go c.keepLooking(ctx)
-	for _, f := range c.followed {
-		go c.follow(ctx, f)
+	go c.pollKinds(ctx)
+	for _, f := range c.watched {
+		go c.watchResource(ctx, f)
 	}
 	go func() {
-		if c.Manager.GetCache().WaitForCacheSync(ctx) && toolscache.WaitForCacheSync(ctx.Done(), c.told...) {
-			if c.toldAll != nil {
-				c.toldAll()
+		if c.Manager.GetCache().WaitForCacheSync(ctx) && toolscache.WaitForCacheSync(ctx.Done(), c.handlersSynced...) {
+			if c.onWorkloadsSynced != nil {
+				c.onWorkloadsSynced()
 			}
 			c.synced.Store(true)
-			c.Allocations.Notify()
-			c.Tasks.Notify()
+			c.AllocationChanges.Notify()
+			c.TaskChanges.Notify()
 		}
 	}()
 	return c.Manager.Start(ctx)
@@ -196,15 +196,15 @@ func (c *Cluster) Run(ctx context.Context) error {
 
 // watch has the cache hold every kind that pages show, and pages told of
 // their changes.
-func (c *Cluster) watch(ctx context.Context) error {
-	for object, changes := range map[client.Object][]*Changes{
-		&v1alpha1.ClusterPolicy{}:     {c.Allocations},
-		&v1alpha1.ComputeAllocation{}: {c.Allocations, c.Tasks},
-		&kueue.ClusterQueue{}:         {c.Allocations},
-		&kueue.LocalQueue{}:           {c.Tasks},
-		&corev1.Node{}:                {c.Allocations},
+func (c *Cluster) startInformers(ctx context.Context) error {
+	for object, changes := range map[client.Object][]*Notifier{
+		&v1alpha1.ClusterPolicy{}:     {c.AllocationChanges},
+		&v1alpha1.ComputeAllocation{}: {c.AllocationChanges, c.TaskChanges},
+		&kueue.ClusterQueue{}:         {c.AllocationChanges},
+		&kueue.LocalQueue{}:           {c.TaskChanges},
+		&corev1.Node{}:                {c.AllocationChanges},
 		&corev1.Namespace{}:           nil, // whoever OnNamespaces named
-		&rbacv1.RoleBinding{}:         {c.Allocations, c.Tasks},
+		&rbacv1.RoleBinding{}:         {c.AllocationChanges, c.TaskChanges},
 		&kueue.Workload{}:             nil, // whoever OnWorkloads named comes first
 	} {
 		informer, err := c.Manager.GetCache().GetInformer(ctx, object, cache.BlockUntilSynced(false))
@@ -212,21 +212,21 @@ func (c *Cluster) watch(ctx context.Context) error {
 			return fmt.Errorf("watching %T: %w", object, err)
 		}
 		for _, change := range changes {
-			if _, err := informer.AddEventHandler(change.handler()); err != nil {
+			if _, err := informer.AddEventHandler(change.eventHandler()); err != nil {
 				return fmt.Errorf("watching %T: %w", object, err)
 			}
 		}
 	}
-	for object, handler := range map[client.Object]toolscache.ResourceEventHandler{&kueue.Workload{}: c.workloads, &corev1.Namespace{}: c.spaces} {
+	for object, handler := range map[client.Object]toolscache.ResourceEventHandler{&kueue.Workload{}: c.workloadHandler, &corev1.Namespace{}: c.namespaceHandler} {
 		informer, err := c.Manager.GetCache().GetInformer(ctx, object, cache.BlockUntilSynced(false))
 		if err != nil {
 			return fmt.Errorf("watching %T: %w", object, err)
 		}
-		told, err := informer.AddEventHandler(then(handler, c.Tasks.Notify))
+		told, err := informer.AddEventHandler(chainHandlers(handler, c.TaskChanges.Notify))
 		if err != nil {
 			return fmt.Errorf("watching %T: %w", object, err)
 		}
-		c.told = append(c.told, told.HasSynced)
+		c.handlersSynced = append(c.handlersSynced, told.HasSynced)
 	}
 	return nil
 }
@@ -235,19 +235,21 @@ func (c *Cluster) watch(ctx context.Context) error {
 // listen to Tasks, and who takes off it what nobody reads before it is kept. all
 // is called once those were told of that there were at the start. It is called
 // before Run.
-func (c *Cluster) OnWorkloads(slim func(*kueue.Workload), handler toolscache.ResourceEventHandler, all func()) {
-	c.slimmer, c.workloads, c.toldAll = slim, handler, all
+func (c *Cluster) HandleWorkloads(slim func(*kueue.Workload), handler toolscache.ResourceEventHandler, all func()) {
+	c.workloadTransform, c.workloadHandler, c.onWorkloadsSynced = slim, handler, all
 }
 
 // OnNamespaces names who is told of every change of a namespace. It is called
 // before Run.
-func (c *Cluster) OnNamespaces(handler toolscache.ResourceEventHandler) { c.spaces = handler }
+func (c *Cluster) HandleNamespaces(handler toolscache.ResourceEventHandler) {
+	c.namespaceHandler = handler
+}
 
 // Workloads tells whether there can be any. It answers governance.Unavailable
 // where there may be some that the console cannot read.
-func (c *Cluster) Workloads() (bool, error) {
-	kinds := c.Kinds()
-	if len(kinds.Versions) > 0 {
+func (c *Cluster) ServesWorkloads() (bool, error) {
+	kinds := c.MissingKinds()
+	if len(kinds.KueueVersions) > 0 {
 		return false, kinds.unavailable()
 	}
 	return !kinds.absent(kueue.SchemeGroupVersion.WithKind("Workload")), nil
@@ -257,14 +259,14 @@ func (c *Cluster) Workloads() (bool, error) {
 // there is without them. It answers governance.Unavailable until the cluster has
 // answered for the first time, and where Kuota's own kinds are missing.
 func (c *Cluster) Reader() (client.Reader, error) {
-	kinds := c.Kinds()
+	kinds := c.MissingKinds()
 	switch synced := c.synced.Load(); {
 	case len(kinds.Own) > 0:
 		return nil, kinds.unavailable()
 	case len(kinds.Kueue) > 0 && synced:
-		return partial{c.Manager.GetCache(), kinds}, nil
+		return partialReader{c.Manager.GetCache(), kinds}, nil
 	case len(kinds.Kueue) > 0: // the cache starts with the controllers, once Kueue is there
-		return partial{c.Manager.GetAPIReader(), kinds}, nil
+		return partialReader{c.Manager.GetAPIReader(), kinds}, nil
 	case !synced:
 		return nil, &governance.Error{Kind: governance.Unavailable, Op: "read", Message: "The cluster cannot be reached yet. Try again in a moment."}
 	}
@@ -273,16 +275,16 @@ func (c *Cluster) Reader() (client.Reader, error) {
 
 // Live reads from the API server itself. Kinds of Kueue's that are missing are
 // found empty.
-func (c *Cluster) Live() client.Reader {
-	if kinds := c.Kinds(); len(kinds.Kueue) > 0 {
-		return partial{c.Manager.GetAPIReader(), kinds}
+func (c *Cluster) APIReader() client.Reader {
+	if kinds := c.MissingKinds(); len(kinds.Kueue) > 0 {
+		return partialReader{c.Manager.GetAPIReader(), kinds}
 	}
 	return c.Manager.GetAPIReader()
 }
 
 // Clients asks the API server itself, as the console, for what is not in the
 // cache.
-func (c *Cluster) Clients() kubernetes.Interface { return c.clients }
+func (c *Cluster) Clientset() kubernetes.Interface { return c.clientset }
 
 // Discovery asks the API server for its kinds, and gives up after some seconds.
 func (c *Cluster) Discovery() discovery.DiscoveryInterface { return c.discovery }

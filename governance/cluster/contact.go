@@ -15,7 +15,7 @@ import (
 const (
 	contactInterval = time.Second
 	contactTimeout  = 2 * time.Second
-	contactLost     = 4 * time.Second
+	contactMaxAge   = 4 * time.Second
 )
 
 // Contact is how long ago the API server last answered. A watch alone does not
@@ -32,7 +32,7 @@ func (c *Contact) Age(now time.Time) (age time.Duration, ok bool) {
 		return 0, false
 	}
 	age = max(0, now.Sub(time.Unix(0, last)))
-	return age, age < contactLost
+	return age, age < contactMaxAge
 }
 
 var ageDesc = prometheus.NewDesc("kuota_cluster_contact_age_seconds", "Time since the last response of the API server; +Inf before the first.", nil, nil)
@@ -51,7 +51,7 @@ func (c *Contact) Collect(to chan<- prometheus.Metric) {
 }
 
 // keep asks until ctx ends.
-func (c *Contact) keep(ctx context.Context, clients kubernetes.Interface) {
+func (c *Contact) run(ctx context.Context, clients kubernetes.Interface) {
 	ticker := time.NewTicker(contactInterval)
 	defer ticker.Stop()
 	for {

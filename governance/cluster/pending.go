@@ -15,9 +15,9 @@ import (
 // so this is not for every request. It answers governance.NotFound where there
 // is no such queue or no such API, and governance.Forbidden where the console
 // may not ask.
-func (c *Cluster) Pending(ctx context.Context, namespace, queue string, offset, limit int) ([]visibility.PendingWorkload, error) {
+func (c *Cluster) PendingWorkloads(ctx context.Context, namespace, queue string, offset, limit int) ([]visibility.PendingWorkload, error) {
 	const op = "ask for the order of a queue"
-	text, err := c.reviews.Discovery().RESTClient().Get().
+	text, err := c.reviewClientset.Discovery().RESTClient().Get().
 		Prefix("apis", visibility.SchemeGroupVersion.Group, visibility.SchemeGroupVersion.Version).
 		Namespace(namespace).Resource("localqueues").Name(queue).SubResource("pendingworkloads").
 		Param("offset", strconv.Itoa(offset)).Param("limit", strconv.Itoa(limit)).

@@ -24,7 +24,7 @@ import (
 // and of what: the value is its owner's to choose.
 const LabelRevisionOf = "kuota.dev/revision-of"
 
-const byOwner = "of"
+const ownerIndex = "of"
 
 // Revisions keeps ControllerRevisions in the console's own namespace. Their
 // metadata is watched, so that a list of them costs the API server nothing; what
@@ -42,13 +42,13 @@ func newRevisions(config *rest.Config, clients kubernetes.Interface, namespace s
 		return nil, fmt.Errorf("watching revisions: %w", err)
 	}
 	watching := rest.CopyConfig(config)
-	watching.Wrap(func(next http.RoundTripper) http.RoundTripper { return patient{next} })
+	watching.Wrap(func(next http.RoundTripper) http.RoundTripper { return redialer{next} })
 	watched, err := metadata.NewForConfig(watching)
 	if err != nil {
 		return nil, fmt.Errorf("watching revisions: %w", err)
 	}
 	kind := appsv1.SchemeGroupVersion.WithResource("controllerrevisions")
-	indexers := toolscache.Indexers{byOwner: func(object any) ([]string, error) {
+	indexers := toolscache.Indexers{ownerIndex: func(object any) ([]string, error) {
 		of := object.(*metav1.PartialObjectMetadata).Labels[LabelRevisionOf]
 		return []string{of}, nil
 	}}
@@ -76,8 +76,8 @@ func newRevisions(config *rest.Config, clients kubernetes.Interface, namespace s
 }
 
 // run keeps the watch until ctx ends, and tells of changes.
-func (r *Revisions) run(ctx context.Context, changes *Changes, log *slog.Logger) {
-	if _, err := r.informer.AddEventHandler(changes.handler()); err != nil {
+func (r *Revisions) run(ctx context.Context, changes *Notifier, log *slog.Logger) {
+	if _, err := r.informer.AddEventHandler(changes.eventHandler()); err != nil {
 		log.Error("watching revisions", "error", err)
 		return
 	}
@@ -87,11 +87,11 @@ func (r *Revisions) run(ctx context.Context, changes *Changes, log *slog.Logger)
 // Known are the revisions of something as the watch has them, in no order, and
 // shared with it: read only. It answers governance.Unavailable until the watch
 // has them all.
-func (r *Revisions) Known(of string) ([]*metav1.PartialObjectMetadata, error) {
+func (r *Revisions) Cached(of string) ([]*metav1.PartialObjectMetadata, error) {
 	if !r.informer.HasSynced() {
 		return nil, &governance.Error{Kind: governance.Unavailable, Op: "list revisions", Message: "The versions cannot be read yet. Try again in a moment."}
 	}
-	objects, err := r.informer.GetIndexer().ByIndex(byOwner, of)
+	objects, err := r.informer.GetIndexer().ByIndex(ownerIndex, of)
 	if err != nil {
 		return nil, &governance.Error{Op: "list revisions", Message: "The versions cannot be read. See the console's log for the reason.", Err: err}
 	}
@@ -109,11 +109,11 @@ func (r *Revisions) Owners() []string {
 	if !r.informer.HasSynced() {
 		return nil
 	}
-	return r.informer.GetIndexer().ListIndexFuncValues(byOwner)
+	return r.informer.GetIndexer().ListIndexFuncValues(ownerIndex)
 }
 
 // Live are the revisions of something as the API server has them now.
-func (r *Revisions) Live(ctx context.Context, of string) ([]*metav1.PartialObjectMetadata, error) {
+func (r *Revisions) List(ctx context.Context, of string) ([]*metav1.PartialObjectMetadata, error) {
 	list, err := r.metadata.List(ctx, metav1.ListOptions{LabelSelector: LabelRevisionOf + "=" + of})
 	if err != nil {
 		return nil, Translate("list revisions", err)

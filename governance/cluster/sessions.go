@@ -29,7 +29,7 @@ const (
 	sessionExpires = "kuota.dev/expires" // annotation, RFC 3339
 	sessionSweep   = time.Minute
 	// What one request to the API server may take. The person waits for it.
-	sessionLimit = 5 * time.Second
+	sessionTimeout = 5 * time.Second
 )
 
 // Sessions keeps sealed texts in Secrets of the console's own namespace, one
@@ -45,7 +45,7 @@ type Sessions struct {
 }
 
 func newSessions(config *rest.Config, mapper meta.RESTMapper, clients kubernetes.Interface, namespace string, counts *watches, log *slog.Logger) (*Sessions, error) {
-	watched, err := newPatientCache(config, cache.Options{
+	watched, err := newRedialingCache(config, cache.Options{
 		Scheme: Scheme, Mapper: mapper,
 		DefaultNamespaces:    map[string]cache.Config{namespace: {}},
 		DefaultLabelSelector: labels.SelectorFromSet(labels.Set{sessionLabel: "true"}),
@@ -107,7 +107,7 @@ func (s *Sessions) sweep(ctx context.Context) {
 // Get returns what is kept under name, as the watch has it; the version is
 // empty when there is nothing.
 func (s *Sessions) Get(ctx context.Context, name string) (sealed, version string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, sessionLimit)
+	ctx, cancel := context.WithTimeout(ctx, sessionTimeout)
 	defer cancel()
 	if _, gone := s.deleted.Load(sessionPrefix + name); gone {
 		return "", "", nil
@@ -135,7 +135,7 @@ func (s *Sessions) Get(ctx context.Context, name string) (sealed, version string
 
 // Create keeps something new; false says that the name is taken.
 func (s *Sessions) Create(ctx context.Context, name, sealed string, expires time.Time) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, sessionLimit)
+	ctx, cancel := context.WithTimeout(ctx, sessionTimeout)
 	defer cancel()
 	_, err := s.clients.CoreV1().Secrets(s.namespace).Create(ctx, s.secret(name, sealed, expires), metav1.CreateOptions{FieldManager: FieldManager})
 	if apierrors.IsAlreadyExists(err) {
@@ -147,7 +147,7 @@ func (s *Sessions) Create(ctx context.Context, name, sealed string, expires time
 // Update replaces what was read at version; false says that it is another by
 // now, or gone.
 func (s *Sessions) Update(ctx context.Context, name, sealed string, expires time.Time, version string) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, sessionLimit)
+	ctx, cancel := context.WithTimeout(ctx, sessionTimeout)
 	defer cancel()
 	secret := s.secret(name, sealed, expires)
 	secret.ResourceVersion = version
@@ -160,7 +160,7 @@ func (s *Sessions) Update(ctx context.Context, name, sealed string, expires time
 
 // Delete removes what is kept under name, if anything is.
 func (s *Sessions) Delete(ctx context.Context, name string) error {
-	ctx, cancel := context.WithTimeout(ctx, sessionLimit)
+	ctx, cancel := context.WithTimeout(ctx, sessionTimeout)
 	defer cancel()
 	return s.delete(ctx, sessionPrefix+name)
 }

@@ -15,27 +15,27 @@ import (
 
 // reserved is how the names begin that Kubernetes keeps for itself: nobody who
 // signs in acts under one.
-const reserved = "system:"
+const reservedPrefix = "system:"
 
 // authenticated is the group that the API server puts everybody in who is
 // signed in. It does so for an impersonated user too, and a review must name it.
-const authenticated = "system:authenticated"
+const authenticatedGroup = "system:authenticated"
 
 // As returns a client that acts as user, by impersonation: Kubernetes decides
 // whether they may, and records them. It reads from the API server itself, not
 // from the cache. The one identity of a console without sign-in acts as the
 // console.
-func (c *Cluster) As(user governance.User) (client.Client, error) {
+func (c *Cluster) ClientAs(user governance.User) (client.Client, error) {
 	if err := c.writable("act as " + user.Name); err != nil {
 		return nil, err
 	}
-	return c.as(user)
+	return c.clientAs(user)
 }
 
 // ReaderAs reads from the API server itself as user.
-func (c *Cluster) ReaderAs(user governance.User) (client.Reader, error) { return c.as(user) }
+func (c *Cluster) ReaderAs(user governance.User) (client.Reader, error) { return c.clientAs(user) }
 
-func (c *Cluster) as(user governance.User) (client.Client, error) {
+func (c *Cluster) clientAs(user governance.User) (client.Client, error) {
 	config := c.Manager.GetConfig()
 	http := c.Manager.GetHTTPClient()
 	if !user.Local {
@@ -63,8 +63,8 @@ func (c *Cluster) Allowed(ctx context.Context, user governance.User, what author
 		return false, err
 	}
 	groups := append(make([]string, 0, len(user.Groups)+1), user.Groups...)
-	review, err := c.reviews.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
-		Spec: authorizationv1.SubjectAccessReviewSpec{User: user.Name, Groups: append(groups, authenticated), ResourceAttributes: &what},
+	review, err := c.reviewClientset.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
+		Spec: authorizationv1.SubjectAccessReviewSpec{User: user.Name, Groups: append(groups, authenticatedGroup), ResourceAttributes: &what},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		return false, Translate("ask whether "+what.Verb+" "+what.Resource+" is allowed", err)
@@ -74,9 +74,9 @@ func (c *Cluster) Allowed(ctx context.Context, user governance.User, what author
 
 // checkUser refuses to act for nobody, or as a part of Kubernetes.
 func checkUser(user governance.User) error {
-	forbidden := user.Name == "" || strings.HasPrefix(user.Name, reserved)
+	forbidden := user.Name == "" || strings.HasPrefix(user.Name, reservedPrefix)
 	for _, group := range user.Groups {
-		forbidden = forbidden || group == "" || strings.HasPrefix(group, reserved)
+		forbidden = forbidden || group == "" || strings.HasPrefix(group, reservedPrefix)
 	}
 	if forbidden {
 		return &governance.Error{Kind: governance.Forbidden, Op: "act as " + user.Name, Message: "You do not have permission to do this."}
@@ -86,6 +86,6 @@ func checkUser(user governance.User) error {
 
 // WriteEvent writes an event, as the console itself.
 func (c *Cluster) WriteEvent(ctx context.Context, event *eventsv1.Event) error {
-	_, err := c.reviews.EventsV1().Events(event.Namespace).Create(ctx, event, metav1.CreateOptions{FieldManager: FieldManager})
+	_, err := c.reviewClientset.EventsV1().Events(event.Namespace).Create(ctx, event, metav1.CreateOptions{FieldManager: FieldManager})
 	return Translate("write event", err)
 }

@@ -21,16 +21,16 @@ type Service struct {
 	Naming  desired.Naming
 	Install reconcile.KueueInstall
 	// Kueue reads how Kueue is installed.
-	Kueue func(context.Context) (reconcile.KueueSeen, error)
+	Kueue func(context.Context) (reconcile.KueueState, error)
 }
 
 // State is how everything is set up.
-type State struct {
-	Seen
-	Gaps []Gap
+type Report struct {
+	Observation
+	Findings []Finding
 
 	Nodes, Pools int  // of the cluster
-	Counted      bool // whether nodes could be counted
+	NodesCounted bool // whether nodes could be counted
 
 	Version      string // Kueue's; empty when it is not known
 	Integrations []string
@@ -40,8 +40,8 @@ type State struct {
 // Shown tells whether user is shown the way to the settings: who sees all teams
 // and may change the policy. Members are not asked about; see
 // docs/decisions/0008. What cannot be asked is no.
-func (s *Service) Shown(ctx context.Context, user governance.User) bool {
-	all, err := s.Access.Sees(ctx, user, "")
+func (s *Service) CanView(ctx context.Context, user governance.User) bool {
+	all, err := s.Access.CanSee(ctx, user, "")
 	if err != nil || !all {
 		return false
 	}
@@ -51,52 +51,52 @@ func (s *Service) Shown(ctx context.Context, user governance.User) bool {
 
 // State looks at everything for somebody who may change the policy. For
 // everybody else there is no such page.
-func (s *Service) State(ctx context.Context, user governance.User) (State, error) {
+func (s *Service) Report(ctx context.Context, user governance.User) (Report, error) {
 	may, err := s.Access.MayEditPolicy(ctx, user)
 	if err == nil && !may {
 		err = &governance.Error{Kind: governance.NotFound, Op: "look at settings", Message: "Page not found, or you do not have access."}
 	}
 	if err != nil {
-		return State{}, err
+		return Report{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, lookLimit)
+	ctx, cancel := context.WithTimeout(ctx, collectTimeout)
 	defer cancel()
-	state := State{Seen: Seen{Kinds: s.Cluster.Kinds(), ReadOnly: s.Cluster.ReadOnly(), Install: s.Install}}
-	look := looker{s, ctx, &state}
+	state := Report{Observation: Observation{Missing: s.Cluster.MissingKinds(), ReadOnly: s.Cluster.ReadOnlyReason(), Install: s.Install}}
+	look := collector{s, ctx, &state}
 	var group errgroup.Group
-	for _, part := range []func(){look.server, look.kueue, look.visibility, look.permission, look.admission, look.cached} {
+	for _, part := range []func(){look.server, look.kueue, look.visibility, look.permission, look.admission, look.cache} {
 		group.Go(func() error {
 			part()
 			return nil
 		})
 	}
 	_ = group.Wait() // what cannot be looked at is not known, and the rest is shown
-	if state.Unread == Read {
-		state.Version, _ = kueueconfig.Version(state.Kueue.Image, minor)
+	if state.KueueRead == ReadSucceeded {
+		state.Version, _ = kueueconfig.Version(state.Kueue.Image, oldestMinor)
 		state.Integrations = kueueconfig.Integrations(state.Kueue.Text)
-		state.Gates, _ = kueueconfig.Gates(state.Kueue.Seen) // an error is a gap
+		state.Gates, _ = kueueconfig.Gates(state.Kueue.Current) // an error is a gap
 	}
-	state.Gaps = Gaps(state.Seen)
+	state.Findings = Check(state.Observation)
 	return state, nil
 }
 
 // cached looks at what is in the cache.
-func (l looker) cached() {
-	reader, err := l.s.Cluster.Reader()
+func (l collector) cache() {
+	reader, err := l.service.Cluster.Reader()
 	if err != nil {
 		return
 	}
-	if types, err := clusterstate.Catalog(l.ctx, reader, l.s.Naming.InstanceTypeLabel); err == nil {
-		l.state.Counted = true
+	if types, err := clusterstate.Catalog(l.ctx, reader, l.service.Naming.InstanceTypeLabel); err == nil {
+		l.report.NodesCounted = true
 		for _, pool := range types.Pools() {
-			l.state.Pools++
-			l.state.Nodes += int(pool.Nodes)
+			l.report.Pools++
+			l.report.Nodes += int(pool.Nodes)
 		}
 	}
 	if policy, err := clusterstate.Policy(l.ctx, reader); err == nil && policy != nil {
-		l.state.Policy = policy.Spec.DeepCopy()
+		l.report.Policy = policy.Spec.DeepCopy()
 	}
-	if covered, uncovered, err := Find(l.ctx, reader); err == nil {
-		l.state.Covered, l.state.Uncovered = covered, uncovered
+	if covered, uncovered, err := ResourceCoverage(l.ctx, reader); err == nil {
+		l.report.Covered, l.report.Uncovered = covered, uncovered
 	}
 }

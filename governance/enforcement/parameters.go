@@ -13,12 +13,12 @@ import (
 // ConfigMap is what the policies read, in the console's namespace. It is a kind
 // that every cluster has: a policy whose parameter's kind is gone refuses all
 // that it matches, so that removing Kuota's CRDs would stop the teams.
-const ConfigMap = "kuota-enforcement"
+const ConfigMapName = "kuota-enforcement"
 
 // Controllers are the users that make the parts of admitted jobs where nobody
 // says otherwise: Kubernetes' own for Jobs and StatefulSets, and the operators of the kinds
 // that Kueue manages, under the names that they install themselves by.
-var Controllers = []string{
+var DefaultJobControllers = []string{
 	"system:serviceaccount:kube-system:job-controller",
 	"system:serviceaccount:kube-system:statefulset-controller",
 	"system:serviceaccount:jobset-system:jobset-controller-manager",

@@ -34,7 +34,7 @@ func Policies() ([]*admission.ValidatingAdmissionPolicy, []*admission.Validating
 }
 
 // Names are those of the policies and of their bindings.
-func Names() []string {
+func PolicyNames() []string {
 	var names []string
 	policies, _ := Policies()
 	for _, p := range policies {
@@ -44,7 +44,7 @@ func Names() []string {
 }
 
 // governed selects the namespaces of teams.
-var governed = &metav1.LabelSelector{MatchLabels: map[string]string{"kuota.dev/governed": "true"}}
+var teamNamespaces = &metav1.LabelSelector{MatchLabels: map[string]string{"kuota.dev/governed": "true"}}
 
 // binding has a policy act in governed namespaces, by what the console wrote
 // down; where that is not there, it refuses nothing.
@@ -56,7 +56,7 @@ func binding(name string) *admission.ValidatingAdmissionPolicyBinding {
 		Spec: admission.ValidatingAdmissionPolicyBindingSpec{
 			PolicyName:        name,
 			ValidationActions: []admission.ValidationAction{admission.Deny},
-			ParamRef:          &admission.ParamRef{Name: ConfigMap, Namespace: "kuota-system", ParameterNotFoundAction: &allow},
+			ParamRef:          &admission.ParamRef{Name: ConfigMapName, Namespace: "kuota-system", ParameterNotFoundAction: &allow},
 		},
 	}
 }
@@ -71,7 +71,7 @@ func newPolicy(name, group string, versions []string, resource string, operation
 			ParamKind:     &admission.ParamKind{APIVersion: "v1", Kind: "ConfigMap"},
 			// Here rather than in the binding, so that whatever goes wrong with a
 			// policy goes wrong in governed namespaces only.
-			MatchConstraints: &admission.MatchResources{NamespaceSelector: governed, ResourceRules: []admission.NamedRuleWithOperations{{RuleWithOperations: admission.RuleWithOperations{
+			MatchConstraints: &admission.MatchResources{NamespaceSelector: teamNamespaces, ResourceRules: []admission.NamedRuleWithOperations{{RuleWithOperations: admission.RuleWithOperations{
 				Operations: operations,
 				Rule:       admission.Rule{APIGroups: []string{group}, APIVersions: versions, Resources: []string{resource}},
 			}}}},
@@ -99,7 +99,7 @@ var variables = []admission.Variable{
 }
 
 // class says that the priority class of a task exists.
-var class = admission.Validation{
+var priorityClassValidation = admission.Validation{
 	Expression: "variables.cls == '' || variables.cls in variables.classes",
 	MessageExpression: "'unknown priority class ' + variables.cls + ': ' + (variables.classes.size() == 0 ? 'the cluster policy has none; remove the label " + classLabel +
 		"' : 'set the label " + classLabel + " to one of ' + variables.classes.join(', '))",
@@ -107,7 +107,7 @@ var class = admission.Validation{
 
 // owner says that nobody passes a job off as part of another, which Kueue would
 // then leave alone.
-func owner(what string) admission.Validation {
+func ownerValidation(what string) admission.Validation {
 	var managed []string
 	for _, k := range kinds {
 		if k.kind != "CronJob" {
@@ -146,10 +146,10 @@ func (k kind) policy() *admission.ValidatingAdmissionPolicy {
 			MessageExpression: fmt.Sprintf("'%s: a queue is missing. Set the label %s%s, such as ' + request.namespace + '-localqueue: kubectl get localqueues lists the queues of this namespace'",
 				k.kind, queueLabel, k.labelPlace()),
 		},
-		class,
+		priorityClassValidation,
 	}
 	if k.kind != "CronJob" {
-		spec.Validations = append(spec.Validations, owner(k.kind))
+		spec.Validations = append(spec.Validations, ownerValidation(k.kind))
 	}
 	if k.templates == "" {
 		return p
@@ -168,7 +168,7 @@ func (k kind) policy() *admission.ValidatingAdmissionPolicy {
 			Expression: "variables.templates.all(t, t.?spec.?priorityClassName.orValue('') == '')",
 			Message:    k.kind + ": priorityClassName of pods would override the priority classes of the cluster policy: remove it, and set the label " + classLabel,
 		},
-		grouped("variables.templates.filter(t, t.?spec.?nodeSelector[?variables.typeLabel].hasValue()).map(t, t.spec.nodeSelector[variables.typeLabel])"),
+		poolValidation("variables.templates.filter(t, t.?spec.?nodeSelector[?variables.typeLabel].hasValue()).map(t, t.spec.nodeSelector[variables.typeLabel])"),
 	)
 	return p
 }
@@ -182,7 +182,7 @@ func (k kind) labelPlace() string {
 
 // grouped says that no pod asks for an instance type that lies in pools of
 // several types: Kueue does not look at that, and would admit what has no place.
-func grouped(types string) admission.Validation {
+func poolValidation(types string) admission.Validation {
 	return admission.Validation{
 		Expression:        "!variables.grouped.exists(g, g[0] in " + types + ")",
 		MessageExpression: "variables.grouped.filter(g, g[0] in " + types + ").map(g, 'nodes of type ' + g[0] + ' are in pool ' + g.filter(p, p != g[0]).join(' or ') + ': select kuota.dev/pool: ' + g[1] + ' instead of ' + variables.typeLabel).join('; ')",
@@ -229,7 +229,7 @@ func pods() *admission.ValidatingAdmissionPolicy {
 			Expression:        "variables.queue != '' || " + user + " in " + controllers, // pods of a StatefulSet bear none
 			MessageExpression: "'Pod: a queue is missing. Set the label " + queueLabel + ", such as ' + request.namespace + '-localqueue: kubectl get localqueues lists the queues of this namespace'",
 		},
-		class,
+		priorityClassValidation,
 		{
 			Expression: fmt.Sprintf(gated, "object"),
 			Message:    "Kueue does not manage this pod, so no quota would limit it: ask a cluster admin whether Kueue's configuration excludes this namespace",
@@ -238,7 +238,7 @@ func pods() *admission.ValidatingAdmissionPolicy {
 			Expression: "object.spec.?priorityClassName.orValue('') == ''",
 			Message:    "Pod: priorityClassName would override the priority classes of the cluster policy: remove it, and set the label " + classLabel,
 		},
-		grouped("(object.spec.?nodeSelector[?variables.typeLabel].hasValue() ? [object.spec.nodeSelector[variables.typeLabel]] : [])"),
+		poolValidation("(object.spec.?nodeSelector[?variables.typeLabel].hasValue() ? [object.spec.nodeSelector[variables.typeLabel]] : [])"),
 	}
 	return p
 }

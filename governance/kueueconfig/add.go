@@ -22,15 +22,15 @@ const (
 type Addition struct {
 	Frameworks []string        // integrations that are off
 	Exclude    []string        // resources, by the start of their names, that Kueue does not count
-	Count      []string        // of Excluded, those that go, so that Kueue counts again what they left out
+	Unexclude  []string        // of Excluded, those that go, so that Kueue counts again what they left out
 	Gates      map[string]bool // of those that Gates tells of
 }
 
 // Add shows how to add to Kueue's configuration: Wanted has the text, the
 // arguments and the patch. What is there already is not added again, and what
 // is gone is not taken out.
-func Add(seen Seen, more Addition) (Wanted, error) {
-	wanted := Wanted{Text: seen.Text, Args: seen.Args, Version: versionOf(seen.Image).text}
+func Add(seen Current, more Addition) (Desired, error) {
+	wanted := Desired{Text: seen.Text, Args: seen.Args, Version: versionOf(seen.Image).text}
 	d, err := read(seen.Text)
 	if err != nil {
 		return wanted, err
@@ -39,26 +39,26 @@ func Add(seen Seen, more Addition) (Wanted, error) {
 	if err != nil {
 		return wanted, err
 	}
-	added := without(more.Frameworks, Integrations(seen.Text))
+	added := subtract(more.Frameworks, Integrations(seen.Text))
 	if list := child(d.section(integrations), frameworks); len(added) > 0 && (list == nil || len(list.Content) == 0) {
-		added = append([]string{BatchJob}, without(added, []string{BatchJob})...) // which Kueue has until the list names another
+		added = append([]string{BatchJob}, subtract(added, []string{BatchJob})...) // which Kueue has until the list names another
 	}
 	if err := d.extend(integrations, frameworks, added); err != nil {
 		return wanted, err
 	}
-	if err := d.extend(resources, exclude, without(more.Exclude, Excluded(seen.Text))); err != nil {
+	if err := d.extend(resources, exclude, subtract(more.Exclude, ExcludedPrefixes(seen.Text))); err != nil {
 		return wanted, err
 	}
-	if err := d.shorten(resources, exclude, more.Count); err != nil {
+	if err := d.shorten(resources, exclude, more.Unexclude); err != nil {
 		return wanted, err
 	}
-	d.withGates(args, more.Gates)
-	after, err := d.checked(integrations, resources)
+	d.setGates(args, more.Gates)
+	after, err := d.result(integrations, resources)
 	if err != nil {
 		return wanted, err
 	}
-	if len(without(Integrations(seen.Text), Integrations(after))) > 0 || !slices.Equal(without(append(Excluded(seen.Text), more.Exclude...), more.Count), without(Excluded(after), nil)) {
-		return wanted, byHand() // such as entries that a merge key brought
+	if len(subtract(Integrations(seen.Text), Integrations(after))) > 0 || !slices.Equal(subtract(append(ExcludedPrefixes(seen.Text), more.Exclude...), more.Unexclude), subtract(ExcludedPrefixes(after), nil)) {
+		return wanted, errUnsafe() // such as entries that a merge key brought
 	}
 	wanted.Text, wanted.Args = after, args.list
 	wanted.ConfigChanged = after != seen.Text
@@ -86,7 +86,7 @@ func (d *document) extend(name, key string, values []string) error {
 		section = &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
 	}
 	if child(section, key) != list {
-		put(section, key, list)
+		setNode(section, key, list)
 	}
 	return d.rewrite(name, section)
 }
@@ -116,14 +116,14 @@ func (d *document) shorten(name, key string, values []string) error {
 func (d *document) list(name, key string) (section, list *yaml.Node, err error) {
 	section = d.section(name)
 	if section != nil && section.Kind != yaml.MappingNode {
-		return nil, nil, refuse(nil, "In Kueue's configuration, %s is not a plain mapping. Write its keys out.", name)
+		return nil, nil, invalid(nil, "In Kueue's configuration, %s is not a plain mapping. Write its keys out.", name)
 	}
 	list = child(section, key)
 	switch {
 	case list == nil || list.Tag == "!!null":
 		return section, nil, nil
 	case list.Kind != yaml.SequenceNode:
-		return nil, nil, refuse(nil, "In Kueue's configuration, %s.%s is not a plain list. Write its entries out.", name, key)
+		return nil, nil, invalid(nil, "In Kueue's configuration, %s.%s is not a plain list. Write its entries out.", name, key)
 	}
 	return section, list, nil
 }
@@ -141,7 +141,7 @@ func (d *document) rewrite(name string, section *yaml.Node) error {
 }
 
 // without are the values that others lack, each once, in their order.
-func without(values, others []string) []string {
+func subtract(values, others []string) []string {
 	var left []string
 	for _, value := range values {
 		if !slices.Contains(others, value) && !slices.Contains(left, value) {
@@ -152,7 +152,7 @@ func without(values, others []string) []string {
 }
 
 // Excluded are the starts of names of resources that Kueue does not count.
-func Excluded(text string) []string {
+func ExcludedPrefixes(text string) []string {
 	var file struct {
 		Resources struct {
 			Exclude []string `yaml:"excludeResourcePrefixes"`
@@ -165,7 +165,7 @@ func Excluded(text string) []string {
 // Counts tells whether Kueue counts a resource that queues do not name: a task
 // that asks for such a one waits for ever. What is left out, replaced by others,
 // or let through in general is not counted.
-func Counts(text, resource string) bool {
+func CountsResource(text, resource string) bool {
 	var file struct {
 		Resources struct {
 			Strategy        string `yaml:"quotaCheckStrategy"`
@@ -182,11 +182,11 @@ func Counts(text, resource string) bool {
 		}
 	}
 	return file.Resources.Strategy != "IgnoreUndeclared" &&
-		!slices.ContainsFunc(Excluded(text), func(prefix string) bool { return strings.HasPrefix(resource, prefix) })
+		!slices.ContainsFunc(ExcludedPrefixes(text), func(prefix string) bool { return strings.HasPrefix(resource, prefix) })
 }
 
 // Sentence is an error of this package for a person.
-func Sentence(err error) string {
+func ErrorMessage(err error) string {
 	var ours *governance.Error
 	if errors.As(err, &ours) {
 		return ours.Message

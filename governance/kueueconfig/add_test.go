@@ -46,15 +46,15 @@ func TestAdd(t *testing.T) {
 			want: "resources:\n  quotaCheckStrategy: BlockUndeclared\n  excludeResourcePrefixes:\n  - ephemeral-storage\n",
 		},
 		"resources are counted again": {
-			text: head2 + "resources:\n  excludeResourcePrefixes:\n  - example.com/ # ours\n  - mem\n  - 'nvidia.com/'\n", more: kueueconfig.Addition{Count: []string{"nvidia.com/", "mem", "x"}},
+			text: head2 + "resources:\n  excludeResourcePrefixes:\n  - example.com/ # ours\n  - mem\n  - 'nvidia.com/'\n", more: kueueconfig.Addition{Unexclude: []string{"nvidia.com/", "mem", "x"}},
 			want: "resources:\n  excludeResourcePrefixes:\n  - example.com/ # ours\n",
 		},
 		"all resources are counted again": {
-			text: head2 + "resources:\n  excludeResourcePrefixes: [\"\"]\n", more: kueueconfig.Addition{Count: []string{""}},
+			text: head2 + "resources:\n  excludeResourcePrefixes: [\"\"]\n", more: kueueconfig.Addition{Unexclude: []string{""}},
 			want: "resources:\n  excludeResourcePrefixes: []\n",
 		},
 		"resources that are counted already": {
-			text: head2 + "resources: {excludeResourcePrefixes: [x]}\n", more: kueueconfig.Addition{Count: []string{"y"}},
+			text: head2 + "resources: {excludeResourcePrefixes: [x]}\n", more: kueueconfig.Addition{Unexclude: []string{"y"}},
 			want: head2 + "resources: {excludeResourcePrefixes: [x]}\n",
 		},
 		"gates go where gates are": {
@@ -71,7 +71,7 @@ func TestAdd(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := kueueconfig.Add(kueueconfig.Seen{Text: c.text, Args: c.args, Image: current}, c.more)
+			got, err := kueueconfig.Add(kueueconfig.Current{Text: c.text, Args: c.args, Image: current}, c.more)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -84,7 +84,7 @@ func TestAdd(t *testing.T) {
 			if (got.Patch != "") != (got.ConfigChanged || got.ArgsChanged) {
 				t.Errorf("the patch is\n%s", got.Patch)
 			}
-			again, err := kueueconfig.Add(kueueconfig.Seen{Text: got.Text, Args: got.Args, Image: current}, kueueconfig.Addition{Frameworks: c.more.Frameworks, Exclude: c.more.Exclude, Count: c.more.Count})
+			again, err := kueueconfig.Add(kueueconfig.Current{Text: got.Text, Args: got.Args, Image: current}, kueueconfig.Addition{Frameworks: c.more.Frameworks, Exclude: c.more.Exclude, Unexclude: c.more.Unexclude})
 			if err != nil || again.ConfigChanged || again.ArgsChanged {
 				t.Errorf("added again, it changes once more (%v):\n%s", err, again.Text)
 			}
@@ -108,11 +108,11 @@ func TestAddRefuses(t *testing.T) {
 		"a section merged in":         {"metrics: &x {integrations: {frameworks: [ray.io/rayjob]}}\n<<: *x\n", pod, "by hand"},
 		"resources by reference":      {"multiKueue: {externalFrameworks: &x [a]}\nresources: {excludeResourcePrefixes: *x}\n", nic, "resources.excludeResourcePrefixes"},
 		"resources merged in":         {"metrics: &x {excludeResourcePrefixes: [a]}\nresources: {<<: *x}\n", nic, "by hand"},
-		"to be counted, by reference": {"multiKueue: {externalFrameworks: &x [a]}\nresources: {excludeResourcePrefixes: *x}\n", kueueconfig.Addition{Count: []string{"a"}}, "resources.excludeResourcePrefixes"},
-		"to be counted, merged in":    {"metrics: &x {excludeResourcePrefixes: [a]}\nresources: {<<: *x}\n", kueueconfig.Addition{Count: []string{"a"}}, "by hand"},
+		"to be counted, by reference": {"multiKueue: {externalFrameworks: &x [a]}\nresources: {excludeResourcePrefixes: *x}\n", kueueconfig.Addition{Unexclude: []string{"a"}}, "resources.excludeResourcePrefixes"},
+		"to be counted, merged in":    {"metrics: &x {excludeResourcePrefixes: [a]}\nresources: {<<: *x}\n", kueueconfig.Addition{Unexclude: []string{"a"}}, "by hand"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			seen := kueueconfig.Seen{Text: head2 + c.text, Image: current}
+			seen := kueueconfig.Current{Text: head2 + c.text, Image: current}
 			got, err := kueueconfig.Add(seen, c.more)
 			if err == nil || !strings.Contains(err.Error(), c.want) || governance.KindOf(err) != governance.Invalid {
 				t.Errorf("error %v, want one about %q; the text is\n%s", err, c.want, got.Text)
@@ -132,20 +132,20 @@ func TestGatesByVersion(t *testing.T) {
 		older:   "UnadmittedWorkloadsObservability, UnadmittedWorkloadsExplicitStatus, SchedulingEquivalenceHashing known on, VisibilityOnDemand known on, DisableWaitForPodsReady set on",
 		branch:  "UnadmittedWorkloadsObservability, UnadmittedWorkloadsExplicitStatus, SchedulingEquivalenceHashing, VisibilityOnDemand, DisableWaitForPodsReady set on",
 	} {
-		gates, err := kueueconfig.Gates(kueueconfig.Seen{Text: head2 + "featureGates: {DisableWaitForPodsReady: true}\n", Image: image})
+		gates, err := kueueconfig.Gates(kueueconfig.Current{Text: head2 + "featureGates: {DisableWaitForPodsReady: true}\n", Image: image})
 		if err != nil {
 			t.Fatal(err)
 		}
 		var said []string
 		for _, g := range gates {
 			text := g.Name
-			if g.Known {
+			if g.Supported {
 				text += " known"
 			}
-			if g.Set {
+			if g.Explicit {
 				text += " set"
 			}
-			if g.On {
+			if g.Enabled {
 				text += " on"
 			}
 			said = append(said, text)
@@ -161,11 +161,11 @@ func TestCounts(t *testing.T) {
 	for resource, want := range map[string]bool{
 		"example.com/nic": false, "nvidia.com/mig-1g.5gb": false, "nvidia.com/mig-2g.10gb": true, "nvidia.com/mig-3g.20gb": true, "ephemeral-storage": true,
 	} {
-		if got := kueueconfig.Counts(text, resource); got != want {
+		if got := kueueconfig.CountsResource(text, resource); got != want {
 			t.Errorf("%s is counted: %t", resource, got)
 		}
 	}
-	if kueueconfig.Counts(head2+"resources: {quotaCheckStrategy: IgnoreUndeclared}\n", "ephemeral-storage") {
+	if kueueconfig.CountsResource(head2+"resources: {quotaCheckStrategy: IgnoreUndeclared}\n", "ephemeral-storage") {
 		t.Error("counted where what queues do not name is let through")
 	}
 }

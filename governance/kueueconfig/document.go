@@ -19,13 +19,13 @@ import (
 // whole lines in the text, since writing the whole document anew would move
 // comments and lose empty lines.
 type document struct {
-	seen    string // as it came
-	text    string
-	root    *yaml.Node // of text
-	enables bool       // v1beta1: sections have a key enable
-	changes []string
-	cannot  []string
-	broken  bool // by a change, as when it took away what another place refers to
+	original    string // as it came
+	text        string
+	root        *yaml.Node // of text
+	hasEnable   bool       // v1beta1: sections have a key enable
+	changes     []string
+	unsupported []string
+	broken      bool // by a change, as when it took away what another place refers to
 }
 
 const (
@@ -35,14 +35,14 @@ const (
 )
 
 // refuse is an error about the configuration.
-func refuse(err error, format string, args ...any) error {
+func invalid(err error, format string, args ...any) error {
 	return &governance.Error{Kind: governance.Invalid, Op: "read Kueue's configuration", Message: fmt.Sprintf(format, args...), Err: err}
 }
 
 func read(text string) (*document, error) {
-	d := &document{seen: text, text: text}
+	d := &document{original: text, text: text}
 	if n := strings.Count(text, "\n"); n > maxLines {
-		return nil, refuse(nil, "Kueue's configuration has %d lines, and Kuota supports up to %d. Change it by hand.", n, maxLines)
+		return nil, invalid(nil, "Kueue's configuration has %d lines, and Kuota supports up to %d. Change it by hand.", n, maxLines)
 	}
 	if err := d.parse(); err != nil {
 		return nil, err
@@ -61,12 +61,12 @@ func read(text string) (*document, error) {
 	version, kind := scalar(child(d.root, "apiVersion")), scalar(child(d.root, "kind"))
 	known := version == group+"v1beta1" || version == group+"v1beta2"
 	if !known || kind != "Configuration" {
-		return nil, refuse(nil, "Kueue's configuration is a %q of %q, and Kuota supports Configuration of %sv1beta1 and v1beta2. Change Kueue's configuration by hand.", kind, version, group)
+		return nil, invalid(nil, "Kueue's configuration is a %q of %q, and Kuota supports Configuration of %sv1beta1 and v1beta2. Change Kueue's configuration by hand.", kind, version, group)
 	}
-	d.enables = version == group+"v1beta1"
+	d.hasEnable = version == group+"v1beta1"
 	for _, name := range []string{fairSharing, waitForPodsReady, featureGates} {
 		if n := d.section(name); n != nil && n.Kind != yaml.MappingNode {
-			return nil, refuse(nil, "In Kueue's configuration, %s is not a plain mapping. Write its keys out.", name)
+			return nil, invalid(nil, "In Kueue's configuration, %s is not a plain mapping. Write its keys out.", name)
 		}
 	}
 	return d, nil
@@ -77,16 +77,16 @@ func (d *document) parse() error {
 	decoder := yaml.NewDecoder(strings.NewReader(d.text))
 	var node yaml.Node
 	if err := decoder.Decode(&node); err != nil && !errors.Is(err, io.EOF) {
-		return refuse(err, "Kueue's configuration is not YAML. Correct it in its ConfigMap.")
+		return invalid(err, "Kueue's configuration is not YAML. Correct it in its ConfigMap.")
 	}
 	if len(node.Content) == 0 || node.Content[0].Kind != yaml.MappingNode {
-		return refuse(nil, "Kueue's configuration is empty or not a mapping. Correct it in its ConfigMap.")
+		return invalid(nil, "Kueue's configuration is empty or not a mapping. Correct it in its ConfigMap.")
 	}
 	if _, err := values(&node); err != nil { // such as a key that stands there twice
-		return refuse(err, "Kueue's configuration is not YAML that Kueue accepts. Correct it in its ConfigMap.")
+		return invalid(err, "Kueue's configuration is not YAML that Kueue accepts. Correct it in its ConfigMap.")
 	}
 	if err := decoder.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
-		return refuse(err, "Kueue's configuration has more than one document. Correct it in its ConfigMap.")
+		return invalid(err, "Kueue's configuration has more than one document. Correct it in its ConfigMap.")
 	}
 	d.root = node.Content[0]
 	return nil
@@ -104,11 +104,11 @@ func (d *document) section(name string) *yaml.Node {
 
 // checked is the text in the end: the very same when nothing was changed. What
 // is neither ours nor one of the other sections must have kept its value.
-func (d *document) checked(others ...string) (string, error) {
+func (d *document) result(others ...string) (string, error) {
 	if d.broken {
-		return "", byHand()
+		return "", errUnsafe()
 	}
-	before := &document{text: d.seen}
+	before := &document{text: d.original}
 	if err := before.parse(); err != nil {
 		return "", err
 	}
@@ -117,7 +117,7 @@ func (d *document) checked(others ...string) (string, error) {
 		all[i], _ = values(root)
 	}
 	if reflect.DeepEqual(all[0], all[1]) {
-		return d.seen, nil
+		return d.original, nil
 	}
 	for _, m := range all {
 		maps.DeleteFunc(m, func(name string, _ any) bool {
@@ -125,13 +125,13 @@ func (d *document) checked(others ...string) (string, error) {
 		})
 	}
 	if !reflect.DeepEqual(all[0], all[1]) {
-		return "", byHand()
+		return "", errUnsafe()
 	}
 	return d.text, nil
 }
 
-func byHand() error {
-	return refuse(nil, "Kuota cannot change Kueue's configuration safely as it is written. Change it by hand.")
+func errUnsafe() error {
+	return invalid(nil, "Kuota cannot change Kueue's configuration safely as it is written. Change it by hand.")
 }
 
 func values(n *yaml.Node) (map[string]any, error) {
@@ -147,7 +147,7 @@ func encode(n *yaml.Node) ([]byte, error) {
 	e.SetIndent(2)
 	e.CompactSeqIndent()
 	if err := e.Encode(n); err != nil {
-		return nil, refuse(err, "Kuota cannot rewrite Kueue's configuration. Change it by hand.")
+		return nil, invalid(err, "Kuota cannot rewrite Kueue's configuration. Change it by hand.")
 	}
 	return b.Bytes(), nil
 }

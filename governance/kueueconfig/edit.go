@@ -74,7 +74,7 @@ func (d *document) lines(lines []string, name, indent string) (from, to int) {
 		if i+2 < len(d.root.Content) {
 			to = d.root.Content[i+2].Line - 1
 		}
-		for to > from+1 && between(lines[to-1], indent) {
+		for to > from+1 && isBlankOrComment(lines[to-1], indent) {
 			to--
 		}
 		return from, to
@@ -82,7 +82,7 @@ func (d *document) lines(lines []string, name, indent string) (from, to int) {
 	return end, end
 }
 
-func between(line, indent string) bool {
+func isBlankOrComment(line, indent string) bool {
 	text := strings.TrimSpace(line)
 	return text == "" || strings.HasPrefix(line, indent+"#")
 }

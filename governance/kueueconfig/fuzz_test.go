@@ -18,15 +18,15 @@ func FuzzWant(f *testing.F) {
 		if on {
 			policy = policyOf(t, both)
 		}
-		seen := kueueconfig.Seen{Text: text, Args: []string{arg}, Image: current}
-		got, err := kueueconfig.Want(seen, policy)
+		seen := kueueconfig.Current{Text: text, Args: []string{arg}, Image: current}
+		got, err := kueueconfig.ForPolicy(seen, policy)
 		if err != nil {
 			if got.Text != text || got.ConfigChanged || got.ArgsChanged {
 				t.Errorf("refused with %v, and changed all the same", err)
 			}
 			return
 		}
-		again, err := kueueconfig.Want(kueueconfig.Seen{Text: got.Text, Args: got.Args, Image: current}, policy)
+		again, err := kueueconfig.ForPolicy(kueueconfig.Current{Text: got.Text, Args: got.Args, Image: current}, policy)
 		if err != nil || again.ConfigChanged || again.ArgsChanged {
 			t.Errorf("%v; first:\n%s\nthen:\n%s", err, got.Text, again.Text)
 		}

@@ -13,15 +13,15 @@ const gateName = "DisableWaitForPodsReady"
 
 // arguments are those of Kueue's container.
 type arguments struct {
-	list  []string
-	at    int    // the argument with the gates; -1 when they are in the configuration
-	start string // what stands before the gates in that argument
+	list        []string
+	gatesIndex  int    // the argument with the gates; -1 when they are in the configuration
+	gatesPrefix string // what stands before the gates in that argument
 }
 
 // argsOf finds the gates among the arguments. Kueue takes gates from its
 // arguments or from its configuration, and does not start with both.
 func argsOf(list []string, d *document) (*arguments, error) {
-	a := &arguments{list: slices.Clone(list), at: -1}
+	a := &arguments{list: slices.Clone(list), gatesIndex: -1}
 	for i, arg := range list {
 		name, value, joined := strings.Cut(arg, "=")
 		if name != "--feature-gates" && name != "-feature-gates" {
@@ -29,52 +29,52 @@ func argsOf(list []string, d *document) (*arguments, error) {
 		}
 		switch { // the last one wins
 		case joined:
-			a.at, a.start = i, name+"="
+			a.gatesIndex, a.gatesPrefix = i, name+"="
 		case i+1 < len(list):
-			a.at, a.start, value = i+1, "", list[i+1]
+			a.gatesIndex, a.gatesPrefix, value = i+1, "", list[i+1]
 		}
 		if value == "" {
-			a.at = -1
+			a.gatesIndex = -1
 		}
 	}
-	if a.at >= 0 && d.section(featureGates) != nil {
-		return nil, refuse(nil, "Kueue's feature gates are set both in its configuration and in the argument --feature-gates of its Deployment, so Kueue does not start. Remove one of the two.")
+	if a.gatesIndex >= 0 && d.section(featureGates) != nil {
+		return nil, invalid(nil, "Kueue's feature gates are set both in its configuration and in the argument --feature-gates of its Deployment, so Kueue does not start. Remove one of the two.")
 	}
 	return a, nil
 }
 
 // setGate makes gang scheduling on or off where that takes the gate.
-func setGate(d *document, a *arguments, v version, gangs bool) {
+func setWaitForPodsReadyGate(d *document, a *arguments, v version, gangs bool) {
 	value, present := d.gate(a, gateName)
 	sentence := "The gate " + gateName + " is switched "
 	switch {
-	case present && v.known() && !v.knowsGate():
+	case present && v.known() && !v.hasGate():
 		d.writeGate(a, gateName, nil, fmt.Sprintf("The gate %s is removed: Kueue %s does not have it.", gateName, v.text))
 	case gangs && present && value != "false":
 		d.writeGate(a, gateName, false, sentence+"off, so that Kueue waits for pods.")
 	case gangs, present && value == "true":
-	case d.enables && !present: // v1beta1 says off by itself
+	case d.hasEnable && !present: // v1beta1 says off by itself
 	case present:
 		d.writeGate(a, gateName, true, sentence+"on, so that Kueue does not wait for pods.")
-	case v.knowsGate():
+	case v.hasGate():
 		d.writeGate(a, gateName, true, sentence+"on: without it Kueue "+v.text+" waits for pods for 30 minutes.")
 	case !v.known():
-		d.cannot = append(d.cannot, "The gate "+gateName+" is not added, because the image does not show Kueue's version. From Kueue 0.19, gang scheduling stays on with a timeout of 30 minutes until the gate is set to true.")
+		d.unsupported = append(d.unsupported, "The gate "+gateName+" is not added, because the image does not show Kueue's version. From Kueue 0.19, gang scheduling stays on with a timeout of 30 minutes until the gate is set to true.")
 	case v.minor > 20:
-		d.cannot = append(d.cannot, "The gate "+gateName+" is not added, because Kueue "+v.text+" may no longer have it. See Kueue's release notes for how to switch off waiting for pods.")
+		d.unsupported = append(d.unsupported, "The gate "+gateName+" is not added, because Kueue "+v.text+" may no longer have it. See Kueue's release notes for how to switch off waiting for pods.")
 	}
 }
 
 // gate reads a gate: true, false, or what else somebody wrote.
 func (d *document) gate(a *arguments, gate string) (value string, present bool) {
-	if a.at < 0 {
+	if a.gatesIndex < 0 {
 		n := child(d.section(featureGates), gate)
 		if n == nil {
 			return "", false
 		}
-		return strconv.FormatBool(truth(n)), true
+		return strconv.FormatBool(isTrue(n)), true
 	}
-	for pair := range strings.SplitSeq(strings.TrimPrefix(a.list[a.at], a.start), ",") {
+	for pair := range strings.SplitSeq(strings.TrimPrefix(a.list[a.gatesIndex], a.gatesPrefix), ",") {
 		name, text, _ := strings.Cut(strings.TrimSpace(pair), "=")
 		if strings.TrimSpace(name) != gate {
 			continue
@@ -89,7 +89,7 @@ func (d *document) gate(a *arguments, gate string) (value string, present bool) 
 
 // writeGate sets a gate where the gates are; nil takes it away.
 func (d *document) writeGate(a *arguments, gate string, value any, sentence string) {
-	if a.at < 0 {
+	if a.gatesIndex < 0 {
 		if n := d.section(featureGates); value == nil && len(n.Content) == 2 {
 			d.remove(featureGates, sentence)
 			return
@@ -99,7 +99,7 @@ func (d *document) writeGate(a *arguments, gate string, value any, sentence stri
 	}
 	d.changes = append(d.changes, sentence)
 	var pairs []string
-	for pair := range strings.SplitSeq(strings.TrimPrefix(a.list[a.at], a.start), ",") {
+	for pair := range strings.SplitSeq(strings.TrimPrefix(a.list[a.gatesIndex], a.gatesPrefix), ",") {
 		name, _, _ := strings.Cut(strings.TrimSpace(pair), "=")
 		if strings.TrimSpace(name) != gate {
 			pairs = append(pairs, pair)
@@ -109,12 +109,12 @@ func (d *document) writeGate(a *arguments, gate string, value any, sentence stri
 		pairs = append(pairs, fmt.Sprintf("%s=%t", gate, value))
 	}
 	if len(pairs) > 0 {
-		a.list[a.at] = a.start + strings.Join(pairs, ",")
+		a.list[a.gatesIndex] = a.gatesPrefix + strings.Join(pairs, ",")
 		return
 	}
-	from := a.at
-	if a.start == "" { // the flag stands in the argument before
+	from := a.gatesIndex
+	if a.gatesPrefix == "" { // the flag stands in the argument before
 		from--
 	}
-	a.list = slices.Delete(a.list, from, a.at+1)
+	a.list = slices.Delete(a.list, from, a.gatesIndex+1)
 }

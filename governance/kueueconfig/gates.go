@@ -10,16 +10,16 @@ const (
 
 // Gate is one of Kueue's gates, as it is in force.
 type Gate struct {
-	Name  string
-	On    bool
-	Set   bool // by somebody; otherwise it is as that version has it by default
-	Known bool // whether that version has it, as far as its version is known
+	Name      string
+	Enabled   bool
+	Explicit  bool // by somebody; otherwise it is as that version has it by default
+	Supported bool // whether that version has it, as far as its version is known
 }
 
 // history is where Kueue's source has a gate: from which minor version, and
 // from which it is on by default; 0 for never. Versions after latest are not
 // known here.
-var history = []struct {
+var gateHistory = []struct {
 	name     string
 	from, on int
 }{
@@ -30,11 +30,11 @@ var history = []struct {
 	{gateName, 19, 0},
 }
 
-const latest = 20
+const latestMinor = 20
 
 // Gates are those that matter here, in a fixed order. Which of them a Kueue of
 // unknown version has is not known, except for those that are set.
-func Gates(seen Seen) ([]Gate, error) {
+func Gates(seen Current) ([]Gate, error) {
 	d, err := read(seen.Text)
 	if err != nil {
 		return nil, err
@@ -45,11 +45,11 @@ func Gates(seen Seen) ([]Gate, error) {
 	}
 	v := versionOf(seen.Image)
 	var gates []Gate
-	for _, h := range history {
-		g := Gate{Name: h.name, Known: v.known() && v.minor >= h.from && v.minor <= latest}
+	for _, h := range gateHistory {
+		g := Gate{Name: h.name, Supported: v.known() && v.minor >= h.from && v.minor <= latestMinor}
 		value, set := d.gate(a, h.name)
-		g.Set = set
-		g.On = value == "true" || !set && g.Known && h.on > 0 && v.minor >= h.on
+		g.Explicit = set
+		g.Enabled = value == "true" || !set && g.Supported && h.on > 0 && v.minor >= h.on
 		gates = append(gates, g)
 	}
 	return gates, nil
@@ -63,8 +63,8 @@ func Version(image string, minor int) (text string, older bool) {
 }
 
 // withGates sets gates where Kueue's gates are.
-func (d *document) withGates(a *arguments, gates map[string]bool) {
-	for _, h := range history { // in that order
+func (d *document) setGates(a *arguments, gates map[string]bool) {
+	for _, h := range gateHistory { // in that order
 		if value, asked := gates[h.name]; asked {
 			d.writeGate(a, h.name, value, h.name)
 		}

@@ -29,19 +29,19 @@ func scalar(n *yaml.Node) string {
 	return n.Value
 }
 
-func truth(n *yaml.Node) bool {
+func isTrue(n *yaml.Node) bool {
 	var b bool
 	return n != nil && n.Decode(&b) == nil && b
 }
 
 // order is how Kueue's own examples order the keys; others come behind.
-var order = []string{"enable", "timeout", "recoveryTimeout", "blockAdmission", "requeuingStrategy",
+var keyOrder = []string{"enable", "timeout", "recoveryTimeout", "blockAdmission", "requeuingStrategy",
 	"timestamp", "backoffLimitCount", "backoffBaseSeconds", "backoffMaxSeconds", "preemptionStrategies"}
 
 // setKeys tells whether anything had to be changed.
 func setKeys(mapping *yaml.Node, entry map[string]any) (changed bool) {
 	keys := slices.SortedFunc(maps.Keys(entry), func(a, b string) int {
-		if c := slices.Index(order, a) - slices.Index(order, b); c != 0 {
+		if c := slices.Index(keyOrder, a) - slices.Index(keyOrder, b); c != 0 {
 			return c
 		}
 		return strings.Compare(a, b)
@@ -60,13 +60,13 @@ func setKey(mapping *yaml.Node, key string, value any) bool {
 		}
 		section := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
 		setKeys(section, inner)
-		put(mapping, key, section)
+		setNode(mapping, key, section)
 		return true
 	}
 	if value == nil {
-		return drop(mapping, key)
+		return deleteKey(mapping, key)
 	}
-	if same(current, value) {
+	if equalsNode(current, value) {
 		return false
 	}
 	var n yaml.Node
@@ -79,12 +79,12 @@ func setKey(mapping *yaml.Node, key string, value any) bool {
 	if n.Kind == yaml.SequenceNode {
 		n.Style = yaml.FlowStyle
 	}
-	put(mapping, key, &n)
+	setNode(mapping, key, &n)
 	return true
 }
 
 // same compares by meaning: 300s is 5m0s.
-func same(n *yaml.Node, value any) bool {
+func equalsNode(n *yaml.Node, value any) bool {
 	if n == nil {
 		return false
 	}
@@ -97,7 +97,7 @@ func same(n *yaml.Node, value any) bool {
 }
 
 // put sets a key, with the comments that the old value had beside it.
-func put(mapping *yaml.Node, key string, value *yaml.Node) {
+func setNode(mapping *yaml.Node, key string, value *yaml.Node) {
 	if old := child(mapping, key); old != nil {
 		value.HeadComment, value.LineComment, value.FootComment = old.HeadComment, old.LineComment, old.FootComment
 		*old = *value
@@ -110,7 +110,7 @@ func put(mapping *yaml.Node, key string, value *yaml.Node) {
 }
 
 // drop takes a key away, unless it is absent or null, which is the same to Kueue.
-func drop(mapping *yaml.Node, key string) bool {
+func deleteKey(mapping *yaml.Node, key string) bool {
 	n := child(mapping, key)
 	if n == nil || n.Tag == "!!null" {
 		return false

@@ -12,7 +12,7 @@ const restart = "kubectl --namespace kueue-system rollout restart deployment kue
 
 // patch shows the difference as a person would type it, with two lines around
 // each place.
-func patch(seen Seen, wanted Wanted) string {
+func patch(seen Current, wanted Desired) string {
 	var b strings.Builder
 	if wanted.ConfigChanged {
 		b.WriteString("# In Kueue's ConfigMap, under controller_manager_config.yaml:\n")
@@ -23,7 +23,7 @@ func patch(seen Seen, wanted Wanted) string {
 		diff(&b, items(seen.Args), items(wanted.Args))
 	}
 	if b.Len() > 0 {
-		fmt.Fprintf(&b, "# Kueue reads both at startup only, so then:\n# %s\n", cmp.Or(seen.Restart, restart))
+		fmt.Fprintf(&b, "# Kueue reads both at startup only, so then:\n# %s\n", cmp.Or(seen.RestartCommand, restart))
 	}
 	return b.String()
 }

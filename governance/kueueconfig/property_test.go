@@ -76,7 +76,7 @@ func TestKueueIsAsEveryPolicySays(t *testing.T) {
 			seen := seenOf(t, name, current, args...)
 			before := decode(t, seen.Text)
 			everyPolicy(func(p *v1alpha1.ClusterPolicySpec) {
-				got, err := kueueconfig.Want(seen, p)
+				got, err := kueueconfig.ForPolicy(seen, p)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -99,7 +99,7 @@ func TestKueueIsAsEveryPolicySays(t *testing.T) {
 				if diff := cmp.Diff(asJSON(t, before), asJSON(t, after)); diff != "" {
 					t.Errorf("something else was changed with %s\n%s", where, diff)
 				}
-				again, err := kueueconfig.Want(kueueconfig.Seen{Text: got.Text, Args: got.Args, Image: current}, p)
+				again, err := kueueconfig.ForPolicy(kueueconfig.Current{Text: got.Text, Args: got.Args, Image: current}, p)
 				if err != nil || again.Text != got.Text || !cmp.Equal(again.Args, got.Args) || again.Patch != "" || len(again.Changes) > 0 {
 					t.Errorf("a second time, %v and %v change %s", err, again.Changes, where)
 				}
@@ -131,7 +131,7 @@ func TestKueueItselfTakesIt(t *testing.T) {
 		{"release", both}, {"release", neither}, {"gang", gangs}, {"gang", neither}, {"old", both}, {"old", neither}, {"oneline", gangs},
 	} {
 		t.Run(strconv.Itoa(i)+c.seen, func(t *testing.T) {
-			got, err := kueueconfig.Want(seenOf(t, c.seen, current), policyOf(t, c.policy))
+			got, err := kueueconfig.ForPolicy(seenOf(t, c.seen, current), policyOf(t, c.policy))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -32,11 +32,11 @@ func TestWhatCannotBeTakenIsSaid(t *testing.T) {
 		"a negative time":          {text: head, policy: "gangScheduling: {enabled: true, recoveryTimeout: -1s}", want: "spec.gangScheduling.recoveryTimeout"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			seen := kueueconfig.Seen{Text: c.text, Args: []string{c.arg}, Image: current}
+			seen := kueueconfig.Current{Text: c.text, Args: []string{c.arg}, Image: current}
 			if c.policy == "" {
 				c.policy = neither
 			}
-			got, err := kueueconfig.Want(seen, policyOf(t, c.policy))
+			got, err := kueueconfig.ForPolicy(seen, policyOf(t, c.policy))
 			if err == nil || !strings.Contains(err.Error(), c.want) || governance.KindOf(err) != governance.Invalid {
 				t.Errorf("error %v, want one about %q", err, c.want)
 			}
@@ -59,7 +59,7 @@ func TestVersionIsTheTags(t *testing.T) {
 		"registry.example:5000/kueue":                "",
 		"":                                           "",
 	} {
-		got, err := kueueconfig.Want(kueueconfig.Seen{Text: head, Image: image}, policyOf(t, neither))
+		got, err := kueueconfig.ForPolicy(kueueconfig.Current{Text: head, Image: image}, policyOf(t, neither))
 		if err != nil || got.Version != want {
 			t.Errorf("%q is version %q, want %q (%v)", image, got.Version, want, err)
 		}
@@ -95,7 +95,7 @@ func TestGate(t *testing.T) {
 		"an indented document stays indented":       {image: current, text: "  apiVersion: config.kueue.x-k8s.io/v1beta2\n  kind: Configuration\n", policy: neither, wantText: "  apiVersion: config.kueue.x-k8s.io/v1beta2\n  kind: Configuration\n  featureGates:\n    " + gate + ": true\n", says: "30 minutes"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := kueueconfig.Want(kueueconfig.Seen{Text: c.text, Args: c.args, Image: c.image}, policyOf(t, c.policy))
+			got, err := kueueconfig.ForPolicy(kueueconfig.Current{Text: c.text, Args: c.args, Image: c.image}, policyOf(t, c.policy))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -105,10 +105,10 @@ func TestGate(t *testing.T) {
 			if diff := cmp.Diff(c.wantArgs, got.Args); diff != "" {
 				t.Errorf("args (-want +got):\n%s", diff)
 			}
-			if left := strings.Contains(c.says, "may no longer have it") || strings.Contains(c.says, "does not show"); left != (len(got.Cannot) > 0) {
-				t.Errorf("it cannot %q", got.Cannot)
+			if left := strings.Contains(c.says, "may no longer have it") || strings.Contains(c.says, "does not show"); left != (len(got.Unsupported) > 0) {
+				t.Errorf("it cannot %q", got.Unsupported)
 			}
-			if says := strings.Join(slices.Concat(got.Changes, got.Cannot), " "); !strings.Contains(says, c.says) || c.says == "" && says != "" {
+			if says := strings.Join(slices.Concat(got.Changes, got.Unsupported), " "); !strings.Contains(says, c.says) || c.says == "" && says != "" {
 				t.Errorf("says %q, want %q", says, c.says)
 			}
 		})

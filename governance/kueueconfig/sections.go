@@ -73,14 +73,14 @@ func duration(text string) (d metav1.Duration, err error) {
 // shareFairly switches fair sharing. In v1beta2 the section's presence is the
 // switch, in v1beta1 its key enable. A list of strategies is an answer to how,
 // which the policy does not ask: one that is there is kept.
-func (d *document) shareFairly(on bool) {
+func (d *document) setFairSharing(on bool) {
 	section := d.section(fairSharing)
 	if !on {
-		d.off(section, fairSharing, "Fair sharing is switched off: idle compute is first come, first served.")
+		d.disable(section, fairSharing, "Fair sharing is switched off: idle compute is first come, first served.")
 		return
 	}
 	entry := map[string]any{}
-	if d.enables {
+	if d.hasEnable {
 		entry["enable"] = true
 	}
 	if list := child(section, "preemptionStrategies"); list == nil || len(list.Content) == 0 {
@@ -90,10 +90,10 @@ func (d *document) shareFairly(on bool) {
 }
 
 // scheduleGangs switches waiting for pods, in the same way; g is nil for off.
-func (d *document) scheduleGangs(g *gang) {
+func (d *document) setGangScheduling(g *gang) {
 	section := d.section(waitForPodsReady)
 	if g == nil {
-		d.off(section, waitForPodsReady, "Gang scheduling is switched off in the section waitForPodsReady.")
+		d.disable(section, waitForPodsReady, "Gang scheduling is switched off in the section waitForPodsReady.")
 		return
 	}
 	entry := map[string]any{
@@ -103,11 +103,11 @@ func (d *document) scheduleGangs(g *gang) {
 			"backoffBaseSeconds": int(g.base), "backoffMaxSeconds": int(g.max),
 		},
 	}
-	if d.enables {
+	if d.hasEnable {
 		entry["enable"] = true
 	}
 	sentence := "Gang scheduling is switched on with the policy's timeouts."
-	if section != nil && (!d.enables || truth(child(section, "enable"))) {
+	if section != nil && (!d.hasEnable || isTrue(child(section, "enable"))) {
 		sentence = "Gang scheduling gets the policy's timeouts."
 	}
 	d.set(waitForPodsReady, entry, sentence)
@@ -123,12 +123,12 @@ func limit(count *int32) any {
 
 // off takes a section away, or switches it off where it has a switch: its other
 // keys then wait for better days.
-func (d *document) off(section *yaml.Node, name, sentence string) {
+func (d *document) disable(section *yaml.Node, name, sentence string) {
 	switch {
 	case section == nil:
-	case !d.enables:
+	case !d.hasEnable:
 		d.remove(name, sentence)
-	case truth(child(section, "enable")):
+	case isTrue(child(section, "enable")):
 		d.set(name, map[string]any{"enable": false}, sentence)
 	}
 }

@@ -35,4 +35,4 @@ func (v version) known() bool { return v.text != "" }
 // knowsGate tells whether this version has the gate DisableWaitForPodsReady.
 // It came with 0.19, and Kueue's source says that it goes with 0.21; a Kueue
 // that does not know a gate it is given does not start.
-func (v version) knowsGate() bool { return v.minor == 19 || v.minor == 20 }
+func (v version) hasGate() bool { return v.minor == 19 || v.minor == 20 }

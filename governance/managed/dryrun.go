@@ -39,7 +39,7 @@ type DryRunResult struct {
 // DryRun applies an object as the console, as a dry run, and returns what would
 // change.
 func DryRun(ctx context.Context, c *cluster.Cluster, in DryRunInput) (DryRunResult, error) {
-	if slices.Contains(c.Kinds().Kueue, in.Kind) { // the kind is not served: Kueue is not installed
+	if slices.Contains(c.MissingKinds().Kueue, in.Kind) { // the kind is not served: Kueue is not installed
 		return DryRunResult{WebhookUnavailable: true}, nil
 	}
 	err := c.Manager.GetAPIReader().Get(ctx, in.Key, in.Live)

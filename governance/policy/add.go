@@ -89,7 +89,7 @@ const addTries = 5
 // it meanwhile. Without a policy it is refused. Pools that are there already are
 // left alone.
 func (s *Service) AddPools(ctx context.Context, user governance.User, pools []v1alpha1.Pool) error {
-	writer, err := s.Cluster.As(user)
+	writer, err := s.Cluster.ClientAs(user)
 	if err != nil {
 		return err
 	}

@@ -62,7 +62,7 @@ func (s *Service) Save(ctx context.Context, user governance.User, policy *v1alph
 // write makes or changes the policy as user; as a rehearsal with
 // []string{metav1.DryRunAll}. before is nil for a new one.
 func (s *Service) write(ctx context.Context, user governance.User, policy *v1alpha1.ClusterPolicy, dryRun []string) (before, after *v1alpha1.ClusterPolicy, err error) {
-	writer, err := s.Cluster.As(user)
+	writer, err := s.Cluster.ClientAs(user)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -94,7 +94,7 @@ func (s *Service) write(ctx context.Context, user governance.User, policy *v1alp
 		}
 		// Somebody was quicker, or an answer was lost: the same policy is success.
 	}
-	was, err := s.Cluster.Edit(ctx, writer, after, policy.ResourceVersion, set, &client.UpdateOptions{DryRun: dryRun})
+	was, err := s.Cluster.UpdateSpec(ctx, writer, after, policy.ResourceVersion, set, &client.UpdateOptions{DryRun: dryRun})
 	before, _ = was.(*v1alpha1.ClusterPolicy)
 	return before, after, rejection.Translate("update policy", err)
 }

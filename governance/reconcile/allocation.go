@@ -29,44 +29,44 @@ const finalizer = "kuota.dev/allocation"
 
 // lookAgain is how soon an allocation that something stands in the way of is
 // looked at again, should no event tell of the change.
-const lookAgain = 30 * time.Second
+const retryInterval = 30 * time.Second
 
 // firstLook is how long Kueue may take over a new queue before that is told: a
 // thousand new teams would be told of twice otherwise.
-const firstLook = 3 * time.Second
+const activationGrace = 3 * time.Second
 
 // Allocations turns each ComputeAllocation into its Kueue objects.
-type Allocations struct {
+type AllocationReconciler struct {
 	client.Client               // reads from the cache
-	Live          client.Reader // asks the API server itself
+	APIReader     client.Reader // asks the API server itself
 	Naming        desired.Naming
 	Events        events.EventRecorder
-	Ranking       *RankingGate // shared with the controller of the ranking
-	Unallocated   *Unallocated // is asked before a team is given more
+	RankingGate   *RankingGate      // shared with the controller of the ranking
+	Cohort        *CohortReconciler // is asked before a team is given more
 
-	presence presence
+	policies policyReader
 }
 
 // Reconcile makes one team's objects what its allocation says.
-func (r *Allocations) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+func (r *AllocationReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	var allocation v1alpha1.ComputeAllocation
 	if err := r.Get(ctx, request.NamespacedName, &allocation); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if allocation.DeletionTimestamp != nil {
-		return again(r.remove(ctx, &allocation))
+		return requeueOnConflict(r.finalize(ctx, &allocation))
 	}
-	return again(r.keep(ctx, &allocation))
+	return requeueOnConflict(r.reconcileAllocation(ctx, &allocation))
 }
 
 // keep makes the objects of an allocation that is there to stay.
-func (r *Allocations) keep(ctx context.Context, allocation *v1alpha1.ComputeAllocation) (ctrl.Result, error) {
-	if err := r.patch(ctx, allocation, func() { controllerutil.AddFinalizer(allocation, finalizer) }); err != nil {
+func (r *AllocationReconciler) reconcileAllocation(ctx context.Context, allocation *v1alpha1.ComputeAllocation) (ctrl.Result, error) {
+	if err := r.patchMetadata(ctx, allocation, func() { controllerutil.AddFinalizer(allocation, finalizer) }); err != nil {
 		return ctrl.Result{}, err
 	}
-	r.Ranking.enter()
-	defer r.Ranking.leave()
-	policy, leaves, err := r.presence.policy(ctx, r, r.Live)
+	r.RankingGate.begin()
+	defer r.RankingGate.end()
+	policy, leaves, err := r.policies.get(ctx, r, r.APIReader)
 	if err != nil || leaves {
 		return ctrl.Result{}, err
 	}
@@ -74,46 +74,46 @@ func (r *Allocations) keep(ctx context.Context, allocation *v1alpha1.ComputeAllo
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	objects, held := r.build(allocation, types, desired.RankingOf(policy))
+	objects, held := r.buildObjects(allocation, types, desired.RankingOf(policy))
 	if objects.ClusterQueue == nil {
-		return ctrl.Result{}, r.report(ctx, allocation, held)
+		return ctrl.Result{}, r.patchStatus(ctx, allocation, held)
 	}
 	obstacles, err := managed.Conflicts(ctx, r, allocation, objects)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	if len(obstacles) > 0 {
-		return ctrl.Result{RequeueAfter: lookAgain}, r.report(ctx, allocation, notReady(v1alpha1.ReasonBlocked, governance.Sentence(obstacles)))
+		return ctrl.Result{RequeueAfter: retryInterval}, r.patchStatus(ctx, allocation, notReady(v1alpha1.ReasonBlocked, governance.Sentence(obstacles)))
 	}
 
 	shares := policy != nil && policy.Spec.IdleCompute.ShareUnallocated
 	queueName := *objects.ClusterQueue.GetName()
-	if ok, trouble := r.Unallocated.grant(shares, queueName, nominalOf(objects.Quota)); !ok && trouble == "" {
-		return ctrl.Result{RequeueAfter: cohortPause}, nil // the Cohort lends it, and takes it back first
+	if ok, trouble := r.Cohort.reserve(shares, queueName, resolvedQuota(objects.Quota)); !ok && trouble == "" {
+		return ctrl.Result{RequeueAfter: cohortDelay}, nil // the Cohort lends it, and takes it back first
 	} else if !ok { // what is no matter of quota is kept
 		held = notReady(reasonCohort, trouble)
 		applied := quota.Applied(allocation)
 		if len(applied.Pools) == 0 {
-			return ctrl.Result{RequeueAfter: time.Second}, r.report(ctx, allocation, held)
+			return ctrl.Result{RequeueAfter: time.Second}, r.patchStatus(ctx, allocation, held)
 		}
 		objects = desired.From(allocation, applied, types, r.Naming, desired.RankingOf(policy))
 	}
-	given := nominalOf(objects.Quota)
-	if err := r.applyAll(ctx, allocation, objects, r.Unallocated.ledger.differs(queueName, given)); apierrors.IsConflict(err) {
+	given := resolvedQuota(objects.Quota)
+	if err := r.applyObjects(ctx, allocation, objects, r.Cohort.ledger.differs(queueName, given)); apierrors.IsConflict(err) {
 		return ctrl.Result{}, err
 	} else if err != nil {
-		return ctrl.Result{}, errors.Join(err, r.report(ctx, allocation, notReady("ApplyFailed", "Kubernetes rejected it, retrying: "+err.Error())))
+		return ctrl.Result{}, errors.Join(err, r.patchStatus(ctx, allocation, notReady("ApplyFailed", "Kubernetes rejected it, retrying: "+err.Error())))
 	}
-	r.Unallocated.ledger.wrote(queueName, given)
-	queue, err := r.queueState(ctx, queueName)
+	r.Cohort.ledger.recordWritten(queueName, given)
+	queue, err := r.queueActiveCondition(ctx, queueName)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if queue.Reason == queuePending && condition(allocation, v1alpha1.ConditionReady) == nil && time.Since(allocation.CreationTimestamp.Time) < firstLook {
-		return ctrl.Result{RequeueAfter: firstLook}, nil // Kueue is about to say more, and an event will tell
+	if queue.Reason == queuePending && condition(allocation, v1alpha1.ConditionReady) == nil && time.Since(allocation.CreationTimestamp.Time) < activationGrace {
+		return ctrl.Result{RequeueAfter: activationGrace}, nil // Kueue is about to say more, and an event will tell
 	}
 	done := outcome{reason: held.reason, message: held.message, objects: &objects, queue: queue}
-	if going, err := r.goingFlavors(ctx, objects); err != nil {
+	if going, err := r.deletingFlavors(ctx, objects); err != nil {
 		return ctrl.Result{}, err
 	} else if len(going) > 0 {
 		done.reason, done.message = "FlavorDeleting", fmt.Sprintf("ResourceFlavor %s is being deleted; it stays while ClusterQueues use it, and running tasks continue. "+
@@ -125,18 +125,18 @@ func (r *Allocations) keep(ctx context.Context, allocation *v1alpha1.ComputeAllo
 	case reasonCohort:
 		result.RequeueAfter = time.Second
 	default:
-		result.RequeueAfter = lookAgain
+		result.RequeueAfter = retryInterval
 	}
-	return result, r.report(ctx, allocation, done)
+	return result, r.patchStatus(ctx, allocation, done)
 }
 
 // build says what should be there. Where the quota cannot be counted now, or
 // nodes moved so that it would come to other pools by itself, the one that was
 // written stays, and held says why; all else of the allocation is still kept.
-func (r *Allocations) build(allocation *v1alpha1.ComputeAllocation, types catalog.Catalog, ranking desired.Ranking) (objects desired.Objects, held outcome) {
+func (r *AllocationReconciler) buildObjects(allocation *v1alpha1.ComputeAllocation, types catalog.Catalog, ranking desired.Ranking) (objects desired.Objects, held outcome) {
 	objects, wrong := desired.Build(allocation, types, r.Naming, ranking)
 	applied := quota.Applied(allocation)
-	switch moved := poolsMoved(allocation, applied, objects.Quota); {
+	switch moved := movedPools(allocation, applied, objects.Quota); {
 	case len(wrong) > 0:
 		held = notReady("Invalid", governance.Sentence(wrong))
 	case moved != "":
@@ -161,7 +161,7 @@ const reasonPoolsMoved = "PoolsMoved"
 // poolsMoved says that a spec which was carried out would come to other pools
 // now; empty when it would not. Tasks run by the pools that they were admitted
 // to, and would be taken for borrowers.
-func poolsMoved(allocation *v1alpha1.ComputeAllocation, applied, now quota.Resolved) string {
+func movedPools(allocation *v1alpha1.ComputeAllocation, applied, now quota.Resolved) string {
 	ready := condition(allocation, v1alpha1.ConditionReady)
 	if ready == nil || ready.ObservedGeneration != allocation.Generation || len(applied.Pools) == 0 || len(now.Pools) == 0 ||
 		ready.Status != metav1.ConditionTrue && ready.Reason != reasonPoolsMoved && ready.Reason != "QueueNotActive" {
@@ -185,7 +185,7 @@ func poolNames(resolved quota.Resolved) []string {
 }
 
 // again turns a lost race into another try instead of an error in the log.
-func again(result ctrl.Result, err error) (ctrl.Result, error) {
+func requeueOnConflict(result ctrl.Result, err error) (ctrl.Result, error) {
 	if apierrors.IsConflict(err) {
 		return ctrl.Result{RequeueAfter: 50 * time.Millisecond}, nil
 	}
@@ -195,7 +195,7 @@ func again(result ctrl.Result, err error) (ctrl.Result, error) {
 // patch sends what change does to the metadata of an allocation, and nothing
 // else: an update would rewrite the spec in our spelling, and take its fields
 // from whoever applied them.
-func (r *Allocations) patch(ctx context.Context, allocation *v1alpha1.ComputeAllocation, change func()) error {
+func (r *AllocationReconciler) patchMetadata(ctx context.Context, allocation *v1alpha1.ComputeAllocation, change func()) error {
 	before := allocation.DeepCopy()
 	change()
 	if slices.Equal(before.Finalizers, allocation.Finalizers) {

@@ -20,7 +20,7 @@ const fieldOwner = client.FieldOwner(cluster.FieldManager)
 // applier writes what is wanted into the cluster.
 type applier struct {
 	client.Client               // reads from the cache
-	Live          client.Reader // asks the API server itself
+	APIReader     client.Reader // asks the API server itself
 }
 
 // apply writes one object, unless it is there as it should be. It tells of a
@@ -30,16 +30,16 @@ func (a applier) apply(ctx context.Context, piece managed.Object, fresh bool) (*
 	key := piece.Key
 	reader := client.Reader(a.Client)
 	if fresh {
-		reader = a.Live
+		reader = a.APIReader
 	}
 	if err := client.IgnoreNotFound(reader.Get(ctx, key, piece.Live)); err != nil {
 		return nil, err
 	}
-	want, err := plain(piece.Desired)
+	want, err := toFields(piece.Desired)
 	if err != nil {
 		return nil, err
 	}
-	if settled(piece.Live, want) || piece.Live.GetDeletionTimestamp() != nil {
+	if upToDate(piece.Live, want) || piece.Live.GetDeletionTimestamp() != nil {
 		return nil, nil
 	}
 	// Who changed what is read from the API server itself: the cache may be
@@ -49,10 +49,10 @@ func (a applier) apply(ctx context.Context, piece managed.Object, fresh bool) (*
 	options := []client.ApplyOption{fieldOwner}
 	if piece.Live.GetName() != "" {
 		if !fresh {
-			if err := client.IgnoreNotFound(a.Live.Get(ctx, key, piece.Live)); err != nil {
+			if err := client.IgnoreNotFound(a.APIReader.Get(ctx, key, piece.Live)); err != nil {
 				return nil, err
 			}
-			if settled(piece.Live, want) {
+			if upToDate(piece.Live, want) {
 				return nil, nil
 			}
 		}
@@ -62,18 +62,18 @@ func (a applier) apply(ctx context.Context, piece managed.Object, fresh bool) (*
 	if err := a.Apply(ctx, piece.Desired, options...); err != nil { // the answer is written into object and its metadata
 		return nil, fmt.Errorf("%s %s: %w", piece.Kind, key.Name, err)
 	}
-	if without := strayFields(piece.Live, want); without != "" {
+	if without := extraFieldsPatch(piece.Live, want); without != "" {
 		stray, _ := piece.Live.DeepCopyObject().(client.Object)
 		if err := a.Patch(ctx, stray, client.RawPatch(types.MergePatchType, []byte(without))); err != nil {
 			return nil, fmt.Errorf("%s %s: %w", piece.Kind, key.Name, err)
 		}
 	}
-	return corrected(piece.Kind, piece.Live, digest), nil
+	return correctionOf(piece.Kind, piece.Live, digest), nil
 }
 
 // corrected tells that an object, which was not as it should be although it had
 // been applied as it is wanted now, was changed by somebody else.
-func corrected(kind string, before client.Object, digest string) *v1alpha1.Correction {
+func correctionOf(kind string, before client.Object, digest string) *v1alpha1.Correction {
 	if before.GetName() == "" || before.GetAnnotations()[desired.AnnotationDesired] != digest {
 		return nil
 	}

@@ -18,13 +18,13 @@ import (
 
 // Capacity tells every allocation whether what all teams together were given
 // is there. It looks at all of them at once, since each matters to the others.
-type Capacity struct {
+type CapacityReconciler struct {
 	client.Client // reads from the cache
 	Naming        desired.Naming
 }
 
 // Reconcile sets the WithinCapacity condition of all allocations.
-func (r *Capacity) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
+func (r *CapacityReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	var list v1alpha1.ComputeAllocationList
 	if err := r.List(ctx, &list); err != nil {
 		return ctrl.Result{}, err
@@ -51,7 +51,7 @@ func (r *Capacity) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, 
 		failed = append(failed, client.IgnoreNotFound(
 			r.Status().Patch(ctx, allocation, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))))
 	}
-	return again(ctrl.Result{}, errors.Join(failed...))
+	return requeueOnConflict(ctrl.Result{}, errors.Join(failed...))
 }
 
 func withinCapacity(over []quota.Excess) metav1.Condition {

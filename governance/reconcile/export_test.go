@@ -9,7 +9,7 @@ import (
 )
 
 // Look is a look at a policy, for tests that must not store one.
-func (r *Kueue) Look(ctx context.Context, policy *v1alpha1.ClusterPolicy) (metav1.Condition, *v1alpha1.KueueStatus, error) {
-	out, err := r.look(ctx, policy)
-	return out.state, out.seen, err
+func (r *KueueReconciler) ReconcileConfiguration(ctx context.Context, policy *v1alpha1.ClusterPolicy) (metav1.Condition, *v1alpha1.KueueStatus, error) {
+	out, err := r.reconcileConfiguration(ctx, policy)
+	return out.condition, out.status, err
 }

@@ -18,57 +18,57 @@ import (
 const (
 	// kueueLook is how often Kueue's configuration is looked at: it is read from
 	// the API server, so that the ConfigMaps of the cluster need not be watched.
-	kueueLook = 15 * time.Second
+	kueueInterval = 15 * time.Second
 	// kueueRolling is how often while Kueue is being restarted.
-	kueueRolling = 500 * time.Millisecond
+	kueueRolloutInterval = 500 * time.Millisecond
 )
 
 // Kueue keeps those parts of Kueue's configuration that the policy decides:
 // fair sharing and gang scheduling. Kueue reads it at start only, so that a
 // change is followed by a restart of its Deployment.
-type Kueue struct {
+type KueueReconciler struct {
 	client.Client               // reads from the cache
-	Live          client.Reader // asks the API server itself
+	APIReader     client.Reader // asks the API server itself
 	Install       KueueInstall
 }
 
 // Reconcile brings Kueue's configuration to what the policy says, or tells
 // what differs.
-func (r *Kueue) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
+func (r *KueueReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	policy, err := clusterstate.Policy(ctx, r)
 	if policy == nil || err != nil {
 		return ctrl.Result{}, err
 	}
-	out, err := r.look(ctx, policy)
+	out, err := r.reconcileConfiguration(ctx, policy)
 	fairShare, gang := out.components(policy)
-	return again(ctrl.Result{RequeueAfter: out.again}, errors.Join(err, writePolicyStatus(ctx, r, policy, func(status *v1alpha1.ClusterPolicyStatus) {
-		status.Kueue = out.seen
+	return requeueOnConflict(ctrl.Result{RequeueAfter: out.requeueAfter}, errors.Join(err, patchPolicyStatus(ctx, r, policy, func(status *v1alpha1.ClusterPolicyStatus) {
+		status.Kueue = out.status
 	}, fairShare, gang)))
 }
 
 // components are the two parts of the policy that Kueue's configuration carries
 // out.
-func (out outlook) components(policy *v1alpha1.ClusterPolicy) (fairShare, gang metav1.Condition) {
-	fairShare, gang = out.state, out.state
-	if out.state.Status == metav1.ConditionTrue {
-		fairShare.Reason, fairShare.Message = fairShareInForce(policy)
-		gang.Reason, gang.Message = gangInForce(policy)
-		if len(out.cannot) > 0 { // only the gate of gang scheduling may be out of reach
-			gang.Status, gang.Reason, gang.Message = metav1.ConditionFalse, "Cannot", strings.Join(out.cannot, " ")
+func (out kueueResult) components(policy *v1alpha1.ClusterPolicy) (fairShare, gang metav1.Condition) {
+	fairShare, gang = out.condition, out.condition
+	if out.condition.Status == metav1.ConditionTrue {
+		fairShare.Reason, fairShare.Message = fairShareMessage(policy)
+		gang.Reason, gang.Message = gangSchedulingMessage(policy)
+		if len(out.unsupported) > 0 { // only the gate of gang scheduling may be out of reach
+			gang.Status, gang.Reason, gang.Message = metav1.ConditionFalse, "Cannot", strings.Join(out.unsupported, " ")
 		}
 	}
 	fairShare.Type, gang.Type = v1alpha1.ConditionFairShare, v1alpha1.ConditionGangScheduling
 	return fairShare, gang
 }
 
-func fairShareInForce(policy *v1alpha1.ClusterPolicy) (reason, message string) {
+func fairShareMessage(policy *v1alpha1.ClusterPolicy) (reason, message string) {
 	if policy.Spec.IdleCompute.Strategy == v1alpha1.IdleFirstComeFirstServe {
 		return "FirstComeFirstServe", "idle compute is borrowed first come, first served"
 	}
 	return "FairShare", "idle compute is shared by fair-share weights"
 }
 
-func gangInForce(policy *v1alpha1.ClusterPolicy) (reason, message string) {
+func gangSchedulingMessage(policy *v1alpha1.ClusterPolicy) (reason, message string) {
 	if policy.Spec.GangScheduling.Enabled {
 		return "On", "the pods of a task start together, or the task is requeued"
 	}
@@ -78,12 +78,12 @@ func gangInForce(policy *v1alpha1.ClusterPolicy) (reason, message string) {
 // Plan says what a policy would need of Kueue's configuration: whether Kueue
 // would be restarted for it, or what would have to be changed by hand, where the
 // console may not.
-func (r *Kueue) Plan(ctx context.Context, spec *v1alpha1.ClusterPolicySpec) (restart bool, patch string, err error) {
-	in, err := r.read(ctx)
+func (r *KueueReconciler) Plan(ctx context.Context, spec *v1alpha1.ClusterPolicySpec) (restart bool, patch string, err error) {
+	in, err := r.readInstallation(ctx)
 	if err != nil {
 		return false, "", err
 	}
-	want, err := in.want(spec)
+	want, err := in.desired(spec)
 	if err != nil || !want.ConfigChanged && !want.ArgsChanged {
 		return false, "", err
 	}
@@ -100,53 +100,53 @@ func (r *Kueue) Plan(ctx context.Context, spec *v1alpha1.ClusterPolicySpec) (res
 
 // outlook is how Kueue's configuration stands, what was seen of it, and when to
 // look again.
-type outlook struct {
-	state  metav1.Condition // of both components
-	seen   *v1alpha1.KueueStatus
-	again  time.Duration
-	cannot []string // what the policy asks for and Kuota cannot configure
+type kueueResult struct {
+	condition    metav1.Condition // of both components
+	status       *v1alpha1.KueueStatus
+	requeueAfter time.Duration
+	unsupported  []string // what the policy asks for and Kuota cannot configure
 }
 
-func stands(status metav1.ConditionStatus, reason, format string, args ...any) metav1.Condition {
-	return component("", status, reason, format, args...)
+func kueueCondition(status metav1.ConditionStatus, reason, format string, args ...any) metav1.Condition {
+	return newCondition("", status, reason, format, args...)
 }
 
 // look compares Kueue's configuration with the policy, and changes it where it
 // may.
-func (r *Kueue) look(ctx context.Context, policy *v1alpha1.ClusterPolicy) (outlook, error) {
-	in, err := r.read(ctx)
+func (r *KueueReconciler) reconcileConfiguration(ctx context.Context, policy *v1alpha1.ClusterPolicy) (kueueResult, error) {
+	in, err := r.readInstallation(ctx)
 	if err != nil {
-		return r.unread(err)
+		return r.readFailure(err)
 	}
-	want, err := in.want(&policy.Spec)
+	want, err := in.desired(&policy.Spec)
 	if err != nil {
-		return outlook{state: stands(metav1.ConditionFalse, "NotUnderstood", "Kueue's configuration in ConfigMap %s/%s cannot be read: %v", in.config.Namespace, in.config.Name, err), again: kueueLook}, nil
+		return kueueResult{condition: kueueCondition(metav1.ConditionFalse, "NotUnderstood", "Kueue's configuration in ConfigMap %s/%s cannot be read: %v", in.config.Namespace, in.config.Name, err), requeueAfter: kueueInterval}, nil
 	}
-	seen := in.seen(want)
+	seen := in.status(want)
 	switch differs := want.ConfigChanged || want.ArgsChanged; {
-	case r.Install.Manage && (differs || in.written()):
-		return r.write(ctx, policy, in, want)
+	case r.Install.Manage && (differs || in.restartPending()):
+		return r.writeConfiguration(ctx, policy, in, want)
 	case differs:
 		seen.Patch = want.Patch
-		return outlook{state: stands(metav1.ConditionFalse, "Differs", "Kueue does not match the policy, and --manage-kueue=false keeps this console from changing Kueue's configuration: %s", strings.Join(want.Changes, "; ")), seen: seen, again: kueueLook}, nil
-	case in.stopped():
-		return outlook{state: stands(metav1.ConditionFalse, "NotRunning", "Kueue is not running: Deployment %s/%s has 0 replicas", in.deployment.Namespace, in.deployment.Name), seen: seen, again: kueueLook}, nil
-	case in.stuck() != "":
-		return outlook{state: stands(metav1.ConditionFalse, "NotStarting", "Kueue does not become ready with its new configuration, check the pods of Deployment %s/%s: %s", in.deployment.Namespace, in.deployment.Name, in.stuck()), seen: seen, again: kueueLook}, nil
-	case in.rolling():
-		return outlook{state: stands(metav1.ConditionUnknown, "Restarting", "Kueue is restarting; running tasks continue"), seen: seen, again: kueueRolling}, nil
+		return kueueResult{condition: kueueCondition(metav1.ConditionFalse, "Differs", "Kueue does not match the policy, and --manage-kueue=false keeps this console from changing Kueue's configuration: %s", strings.Join(want.Changes, "; ")), status: seen, requeueAfter: kueueInterval}, nil
+	case in.scaledToZero():
+		return kueueResult{condition: kueueCondition(metav1.ConditionFalse, "NotRunning", "Kueue is not running: Deployment %s/%s has 0 replicas", in.deployment.Namespace, in.deployment.Name), status: seen, requeueAfter: kueueInterval}, nil
+	case in.rolloutFailure() != "":
+		return kueueResult{condition: kueueCondition(metav1.ConditionFalse, "NotStarting", "Kueue does not become ready with its new configuration, check the pods of Deployment %s/%s: %s", in.deployment.Namespace, in.deployment.Name, in.rolloutFailure()), status: seen, requeueAfter: kueueInterval}, nil
+	case in.rollingOut():
+		return kueueResult{condition: kueueCondition(metav1.ConditionUnknown, "Restarting", "Kueue is restarting; running tasks continue"), status: seen, requeueAfter: kueueRolloutInterval}, nil
 	}
-	return outlook{state: stands(metav1.ConditionTrue, "Configured", "Kueue is configured as the policy says"), seen: seen, again: kueueLook, cannot: want.Cannot}, nil
+	return kueueResult{condition: kueueCondition(metav1.ConditionTrue, "Configured", "Kueue is configured as the policy says"), status: seen, requeueAfter: kueueInterval, unsupported: want.Unsupported}, nil
 }
 
 // unread says why Kueue's configuration is not known.
-func (r *Kueue) unread(err error) (outlook, error) {
+func (r *KueueReconciler) readFailure(err error) (kueueResult, error) {
 	const unknown = "so it is unknown whether Kueue matches the policy"
 	switch {
 	case apierrors.IsNotFound(err):
-		return outlook{state: stands(metav1.ConditionFalse, "NotFound", "Kueue's configuration was not found, %s: %v", unknown, err), again: kueueLook}, nil
+		return kueueResult{condition: kueueCondition(metav1.ConditionFalse, "NotFound", "Kueue's configuration was not found, %s: %v", unknown, err), requeueAfter: kueueInterval}, nil
 	case apierrors.IsForbidden(err):
-		return outlook{state: stands(metav1.ConditionFalse, "Forbidden", "the console has no permission to read Kueue's configuration in namespace %s, %s", r.Install.Namespace, unknown), again: kueueLook}, nil
+		return kueueResult{condition: kueueCondition(metav1.ConditionFalse, "Forbidden", "the console has no permission to read Kueue's configuration in namespace %s, %s", r.Install.Namespace, unknown), requeueAfter: kueueInterval}, nil
 	}
-	return outlook{state: stands(metav1.ConditionUnknown, "Unread", "Kueue's configuration cannot be read, retrying")}, err
+	return kueueResult{condition: kueueCondition(metav1.ConditionUnknown, "Unread", "Kueue's configuration cannot be read, retrying")}, err
 }

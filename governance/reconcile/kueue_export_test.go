@@ -10,8 +10,8 @@ import (
 
 // Components are what a look at a policy comes to in its two components, for
 // tests that must not store one.
-func (r *Kueue) Components(ctx context.Context, policy *v1alpha1.ClusterPolicy) (fairShare, gang metav1.Condition, err error) {
-	out, err := r.look(ctx, policy)
+func (r *KueueReconciler) Components(ctx context.Context, policy *v1alpha1.ClusterPolicy) (fairShare, gang metav1.Condition, err error) {
+	out, err := r.reconcileConfiguration(ctx, policy)
 	fairShare, gang = out.components(policy)
 	return fairShare, gang, err
 }

@@ -140,7 +140,7 @@ func TestKueueIsLeftAlone(t *testing.T) {
 			spec := ranking()
 			spec.IdleCompute.Strategy = v1alpha1.IdleFairShare
 			letConsole(t, c, namespace, test.may, test.may)
-			state, seen, err := there.kueue(t, c.Console, spec, test.manage).Look(t.Context(), unstored(spec))
+			state, seen, err := there.kueue(t, c.Console, spec, test.manage).ReconcileConfiguration(t.Context(), unstored(spec))
 			if err != nil || state.Reason != test.reason || !strings.Contains(state.Message, test.want) {
 				t.Fatalf("it says %+v (%v), want %s with %q", state, err, test.reason, test.want)
 			}

@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	configKey   = "controller_manager_config.yaml"
-	managerName = "manager"                 // the container that is Kueue
-	restartMark = "kuota.dev/configuration" // on the ConfigMap, and on the pod template once Kueue runs with it
+	configKey               = "controller_manager_config.yaml"
+	managerName             = "manager"                 // the container that is Kueue
+	configurationAnnotation = "kuota.dev/configuration" // on the ConfigMap, and on the pod template once Kueue runs with it
 	// deadlineExceeded is the reason that Kubernetes gives for a Deployment that
 	// makes no progress; its API does not name it.
 	deadlineExceeded = "ProgressDeadlineExceeded"
@@ -35,37 +35,37 @@ var DefaultKueueInstall = KueueInstall{Namespace: "kueue-system", ConfigMap: "ku
 
 // installation is Kueue's configuration as the cluster has it.
 type installation struct {
-	config     corev1.ConfigMap
-	deployment appsv1.Deployment
-	at         int // of the container that is Kueue
+	config       corev1.ConfigMap
+	deployment   appsv1.Deployment
+	managerIndex int // of the container that is Kueue
 }
 
 // read asks the API server for Kueue's configuration.
-func (r *Kueue) read(ctx context.Context) (in installation, err error) {
-	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: r.Install.Namespace, Name: r.Install.ConfigMap}, &in.config); err != nil {
+func (r *KueueReconciler) readInstallation(ctx context.Context) (in installation, err error) {
+	if err := r.APIReader.Get(ctx, client.ObjectKey{Namespace: r.Install.Namespace, Name: r.Install.ConfigMap}, &in.config); err != nil {
 		return in, err
 	}
-	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: r.Install.Namespace, Name: r.Install.Deployment}, &in.deployment); err != nil {
+	if err := r.APIReader.Get(ctx, client.ObjectKey{Namespace: r.Install.Namespace, Name: r.Install.Deployment}, &in.deployment); err != nil {
 		return in, err
 	}
-	in.at = slices.IndexFunc(in.deployment.Spec.Template.Spec.Containers, func(c corev1.Container) bool { return c.Name == managerName })
-	if in.at < 0 {
+	in.managerIndex = slices.IndexFunc(in.deployment.Spec.Template.Spec.Containers, func(c corev1.Container) bool { return c.Name == managerName })
+	if in.managerIndex < 0 {
 		return in, apierrors.NewNotFound(appsv1.Resource("containers"), managerName)
 	}
 	return in, nil
 }
 
 func (in *installation) manager() *corev1.Container {
-	return &in.deployment.Spec.Template.Spec.Containers[in.at]
+	return &in.deployment.Spec.Template.Spec.Containers[in.managerIndex]
 }
 
 // want is the configuration as a policy asks for it.
-func (in *installation) want(spec *v1alpha1.ClusterPolicySpec) (kueueconfig.Wanted, error) {
-	return kueueconfig.Want(in.asSeen(), spec)
+func (in *installation) desired(spec *v1alpha1.ClusterPolicySpec) (kueueconfig.Desired, error) {
+	return kueueconfig.ForPolicy(in.current(), spec)
 }
 
-func (in *installation) asSeen() kueueconfig.Seen {
-	return kueueconfig.Seen{Text: in.config.Data[configKey], Args: in.manager().Args, Image: in.manager().Image, Restart: in.restart()}
+func (in *installation) current() kueueconfig.Current {
+	return kueueconfig.Current{Text: in.config.Data[configKey], Args: in.manager().Args, Image: in.manager().Image, RestartCommand: in.restartCommand()}
 }
 
 // account is the user that Kueue acts as.
@@ -78,25 +78,27 @@ func (in *installation) account() string {
 }
 
 // seen is what the status tells of Kueue.
-func (in *installation) seen(want kueueconfig.Wanted) *v1alpha1.KueueStatus {
+func (in *installation) status(want kueueconfig.Desired) *v1alpha1.KueueStatus {
 	return &v1alpha1.KueueStatus{Version: want.Version, Account: in.account(), Integrations: kueueconfig.Integrations(in.config.Data[configKey])}
 }
 
 // mark is that of the configuration as Kuota wrote it; empty before it did.
-func (in *installation) mark() string { return in.config.Annotations[restartMark] }
+func (in *installation) configurationID() string {
+	return in.config.Annotations[configurationAnnotation]
+}
 
 // written tells whether Kuota wrote a configuration that Kueue was not
 // restarted with.
-func (in *installation) written() bool {
-	return in.mark() != "" && in.deployment.Spec.Template.Annotations[restartMark] != in.mark()
+func (in *installation) restartPending() bool {
+	return in.configurationID() != "" && in.deployment.Spec.Template.Annotations[configurationAnnotation] != in.configurationID()
 }
 
 // restart is the command by which somebody restarts Kueue. Where Kuota waits
 // for that, it sets the mark, so that Kuota sees that it happened.
-func (in *installation) restart() string {
-	if in.written() {
+func (in *installation) restartCommand() string {
+	if in.restartPending() {
 		return fmt.Sprintf(`kubectl --namespace %s patch deployment %s --patch '{"spec":{"template":{"metadata":{"annotations":{"%s":"%s"}}}}}'`,
-			in.deployment.Namespace, in.deployment.Name, restartMark, in.mark())
+			in.deployment.Namespace, in.deployment.Name, configurationAnnotation, in.configurationID())
 	}
 	return fmt.Sprintf("kubectl --namespace %s rollout restart deployment %s", in.deployment.Namespace, in.deployment.Name)
 }
@@ -109,11 +111,11 @@ func (in *installation) replicas() int32 {
 }
 
 // stopped tells whether somebody scaled Kueue to nothing.
-func (in *installation) stopped() bool { return in.replicas() == 0 }
+func (in *installation) scaledToZero() bool { return in.replicas() == 0 }
 
 // rolling tells whether Kueue has pods of an older template, or too few that are
 // ready.
-func (in *installation) rolling() bool {
+func (in *installation) rollingOut() bool {
 	status := in.deployment.Status
 	return status.ObservedGeneration < in.deployment.Generation || status.UpdatedReplicas < in.replicas() ||
 		status.AvailableReplicas < in.replicas() || status.Replicas > in.replicas()
@@ -121,9 +123,9 @@ func (in *installation) rolling() bool {
 
 // stuck says why a Kueue that is being restarted does not come up in the time
 // that its Deployment gives it; empty while it may yet.
-func (in *installation) stuck() string {
+func (in *installation) rolloutFailure() string {
 	status := in.deployment.Status
-	if !in.rolling() || status.ObservedGeneration < in.deployment.Generation {
+	if !in.rollingOut() || status.ObservedGeneration < in.deployment.Generation {
 		return ""
 	}
 	for _, c := range status.Conditions {

@@ -7,18 +7,18 @@ import (
 )
 
 // KueueSeen is Kueue as it is installed, for people.
-type KueueSeen struct {
-	kueueconfig.Seen
-	Account string // the user that Kueue acts as
-	Stopped bool   // whether somebody scaled it to nothing
-	Stuck   string // why it does not come up; empty while it may yet
+type KueueState struct {
+	kueueconfig.Current
+	Account        string // the user that Kueue acts as
+	ScaledToZero   bool   // whether somebody scaled it to nothing
+	RolloutFailure string // why it does not come up; empty while it may yet
 }
 
 // Seen reads Kueue's configuration and how it runs from the API server.
-func (r *Kueue) Seen(ctx context.Context) (KueueSeen, error) {
-	in, err := r.read(ctx)
+func (r *KueueReconciler) State(ctx context.Context) (KueueState, error) {
+	in, err := r.readInstallation(ctx)
 	if err != nil {
-		return KueueSeen{}, err
+		return KueueState{}, err
 	}
-	return KueueSeen{Seen: in.asSeen(), Account: in.account(), Stopped: in.stopped(), Stuck: in.stuck()}, nil
+	return KueueState{Current: in.current(), Account: in.account(), ScaledToZero: in.scaledToZero(), RolloutFailure: in.rolloutFailure()}, nil
 }

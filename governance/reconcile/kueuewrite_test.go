@@ -82,13 +82,13 @@ func (k kueueElsewhere) edit(t *testing.T, deployment *appsv1.Deployment, change
 
 // kueue is the controller of this Kueue, which acts as somebody, where the API
 // server has this policy.
-func (k kueueElsewhere) kueue(t *testing.T, as *rest.Config, stored v1alpha1.ClusterPolicySpec, manage bool) *reconcile.Kueue {
+func (k kueueElsewhere) kueue(t *testing.T, as *rest.Config, stored v1alpha1.ClusterPolicySpec, manage bool) *reconcile.KueueReconciler {
 	t.Helper()
 	console, err := client.New(as, client.Options{Scheme: k.Client.Scheme()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return reconcile.New(console, withPolicy{console, unstored(stored)}, events.NewFakeRecorder(10), reconcile.Options{Naming: desired.DefaultNaming, Kueue: reconcile.KueueInstall{
+	return reconcile.NewReconcilers(console, withPolicy{console, unstored(stored)}, events.NewFakeRecorder(10), reconcile.Options{Naming: desired.DefaultNaming, Kueue: reconcile.KueueInstall{
 		Namespace: k.namespace, ConfigMap: "config", Deployment: "manager", Manage: manage,
 	}}).Kueue
 }
@@ -113,13 +113,13 @@ func (r withPolicy) Get(ctx context.Context, key client.ObjectKey, object client
 
 // looks wants a look at a policy to come to a reason and a text. Kubernetes
 // writes the Deployment too: then the look is tried again, as Kuota does.
-func looks(t *testing.T, kueue *reconcile.Kueue, policy *v1alpha1.ClusterPolicy, reason, text string) *v1alpha1.KueueStatus {
+func looks(t *testing.T, kueue *reconcile.KueueReconciler, policy *v1alpha1.ClusterPolicy, reason, text string) *v1alpha1.KueueStatus {
 	t.Helper()
 	var state metav1.Condition
 	var seen *v1alpha1.KueueStatus
 	var err error
 	clustertest.Eventually(t, soon, func(ctx context.Context) error {
-		if state, seen, err = kueue.Look(ctx, policy); apierrors.IsConflict(err) {
+		if state, seen, err = kueue.ReconcileConfiguration(ctx, policy); apierrors.IsConflict(err) {
 			return err
 		}
 		return nil
@@ -152,7 +152,7 @@ func TestAnOldPolicyIsNotCarriedOut(t *testing.T) {
 			t.Errorf("%s was carried out:\n%s", name, after.Data)
 		}
 	}
-	kueue.Live = c.Client // there is none at all, or one of another test
+	kueue.APIReader = c.Client // there is none at all, or one of another test
 	looks(t, kueue, older, "Applying", "the policy changed")
 	if after := there.config(t); after.ResourceVersion != before.ResourceVersion {
 		t.Errorf("a policy that is gone was carried out:\n%s", after.Data)
@@ -206,7 +206,7 @@ func TestKueueThatDoesNotComeUp(t *testing.T) {
 	kueue, policy := there.kueue(t, c.Config, fairly(), true), unstored(fairly())
 	looks(t, kueue, policy, "Restarting", "")
 	clustertest.Eventually(t, soon, func(ctx context.Context) error {
-		state, _, err := kueue.Look(ctx, policy)
+		state, _, err := kueue.ReconcileConfiguration(ctx, policy)
 		if state.Status != metav1.ConditionFalse || state.Reason != "NotStarting" || !strings.Contains(state.Message, "does not become ready") || !strings.Contains(state.Message, there.namespace+"/manager") {
 			return errors.Join(err, fmt.Errorf("it says %+v", state))
 		}

@@ -14,37 +14,37 @@ import (
 // cache shows it. A second console has a ledger of its own, and what both write
 // in the same moment may come to too much until they see it.
 type ledger struct {
-	mu      sync.Mutex
-	room    map[string]quota.PoolResources // what the Cohort, as it was last written, leaves to each ClusterQueue; nil while it is being written
-	asks    map[string]quota.PoolResources // what queues wait for that it does not leave them
-	queues  map[string]quota.PoolResources // what each queue was last given, or may have been
-	sharing bool                           // whether a Cohort lends, as far as its controller has seen
-	trouble string                         // why it cannot be written; empty when it can
+	mu        sync.Mutex
+	headroom  map[string]quota.PoolResources // what the Cohort, as it was last written, leaves to each ClusterQueue; nil while it is being written
+	requested map[string]quota.PoolResources // what queues wait for that it does not leave them
+	written   map[string]quota.PoolResources // what each queue was last given, or may have been
+	lending   bool                           // whether a Cohort lends, as far as its controller has seen
+	failure   string                         // why it cannot be written; empty when it can
 }
 
 // grant tells whether a queue may be written now with a quota: it takes no more
 // than it has, or the Cohort leaves room for it. If not, it is kept as asked
 // for, and trouble says what is in the way, should that be more than time. What
 // is granted counts as written.
-func (l *ledger) grant(shares bool, queue string, wanted quota.PoolResources) (ok bool, trouble string) {
+func (l *ledger) reserve(shares bool, queue string, wanted quota.PoolResources) (ok bool, trouble string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	has, known := l.queues[queue]
-	if (shares || l.sharing) && !(known && within(wanted, has)) && !(l.room != nil && within(wanted, l.room[queue])) {
-		if l.asks == nil {
-			l.asks = map[string]quota.PoolResources{}
+	has, known := l.written[queue]
+	if (shares || l.lending) && !(known && within(wanted, has)) && !(l.headroom != nil && within(wanted, l.headroom[queue])) {
+		if l.requested == nil {
+			l.requested = map[string]quota.PoolResources{}
 		}
-		l.asks[queue] = wanted
-		return false, l.trouble
+		l.requested[queue] = wanted
+		return false, l.failure
 	}
-	delete(l.asks, queue)
-	if l.queues == nil {
-		l.queues = map[string]quota.PoolResources{}
+	delete(l.requested, queue)
+	if l.written == nil {
+		l.written = map[string]quota.PoolResources{}
 	}
 	if known {
-		wanted = larger(copyOf(wanted), has)
+		wanted = maxQuota(clone(wanted), has)
 	}
-	l.queues[queue] = wanted
+	l.written[queue] = wanted
 	return true, ""
 }
 
@@ -53,49 +53,49 @@ func (l *ledger) grant(shares bool, queue string, wanted quota.PoolResources) (o
 func (l *ledger) differs(queue string, given quota.PoolResources) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return !within(l.queues[queue], given)
+	return !within(l.written[queue], given)
 }
 
 // wrote tells that a ClusterQueue has this quota now.
-func (l *ledger) wrote(queue string, has quota.PoolResources) {
+func (l *ledger) recordWritten(queue string, has quota.PoolResources) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.queues[queue] = has
+	l.written[queue] = has
 }
 
 // count adds what was written for queues and what they ask for, and forgets
 // the queues that are not among these.
-func (l *ledger) count(queues map[string]quota.PoolResources) {
+func (l *ledger) addTo(queues map[string]quota.PoolResources) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, more := range []map[string]quota.PoolResources{l.queues, l.asks} {
+	for _, more := range []map[string]quota.PoolResources{l.written, l.requested} {
 		maps.DeleteFunc(more, func(name string, _ quota.PoolResources) bool { return queues[name] == nil })
 		for name, given := range more {
-			queues[name] = larger(queues[name], given)
+			queues[name] = maxQuota(queues[name], given)
 		}
 	}
 }
 
 // close keeps everybody from being given more, while the Cohort is written.
-func (l *ledger) close() {
+func (l *ledger) suspend() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.room, l.sharing = nil, true
+	l.headroom, l.lending = nil, true
 }
 
 // off lets everybody be given what they ask for: no Cohort lends.
-func (l *ledger) off() {
+func (l *ledger) disable() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.sharing, l.trouble = false, ""
+	l.lending, l.failure = false, ""
 }
 
 // open tells what the Cohort leaves to each queue, or why it could not be
 // written.
-func (l *ledger) open(room map[string]quota.PoolResources, trouble string) {
+func (l *ledger) resume(room map[string]quota.PoolResources, trouble string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.room, l.trouble = room, trouble
+	l.headroom, l.failure = room, trouble
 }
 
 // within tells whether a takes no more than b anywhere.
@@ -110,7 +110,7 @@ func within(a, b quota.PoolResources) bool {
 	return true
 }
 
-func copyOf(given quota.PoolResources) quota.PoolResources {
+func clone(given quota.PoolResources) quota.PoolResources {
 	c := quota.PoolResources{}
 	for pool, amounts := range given {
 		c[pool] = maps.Clone(amounts)

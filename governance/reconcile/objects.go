@@ -22,7 +22,7 @@ import (
 //
 // resized tells that the queue was last written with another quota: the cache
 // may still show the one before.
-func (r *Allocations) applyAll(ctx context.Context, allocation *v1alpha1.ComputeAllocation, objects desired.Objects, resized bool) error {
+func (r *AllocationReconciler) applyObjects(ctx context.Context, allocation *v1alpha1.ComputeAllocation, objects desired.Objects, resized bool) error {
 	if err := r.applyNamespace(ctx, allocation.Name, objects); err != nil {
 		return err
 	}
@@ -34,19 +34,21 @@ func (r *Allocations) applyAll(ctx context.Context, allocation *v1alpha1.Compute
 		if correction == nil {
 			continue
 		}
-		if err := r.tell(ctx, allocation, correction); err != nil {
+		if err := r.recordCorrection(ctx, allocation, correction); err != nil {
 			return err
 		}
 	}
 	return r.prune(ctx, allocation.Name, objects)
 }
 
-func (r *Allocations) applier() applier { return applier{Client: r.Client, Live: r.Live} }
+func (r *AllocationReconciler) applier() applier {
+	return applier{Client: r.Client, APIReader: r.APIReader}
+}
 
 // prune deletes what an allocation no longer asks for.
-func (r *Allocations) prune(ctx context.Context, team string, objects desired.Objects) error {
+func (r *AllocationReconciler) prune(ctx context.Context, team string, objects desired.Objects) error {
 	for _, piece := range managed.Unwanted(objects) {
-		if _, err := r.removeOurs(ctx, team, piece); err != nil {
+		if _, err := r.deleteManaged(ctx, team, piece); err != nil {
 			return err
 		}
 	}
@@ -56,7 +58,7 @@ func (r *Allocations) prune(ctx context.Context, team string, objects desired.Ob
 // tell records a correction in the status and as an event. It is written by
 // itself and without a lock: nothing else writes this field, and a lost race
 // over the conditions must not lose it.
-func (r *Allocations) tell(ctx context.Context, allocation *v1alpha1.ComputeAllocation, correction *v1alpha1.Correction) error {
+func (r *AllocationReconciler) recordCorrection(ctx context.Context, allocation *v1alpha1.ComputeAllocation, correction *v1alpha1.Correction) error {
 	r.Events.Eventf(allocation, nil, corev1.EventTypeWarning, "Corrected", "Correct",
 		"%s was changed by %s and corrected", correction.Object, correction.Manager)
 	patch, err := json.Marshal(map[string]any{"status": map[string]any{"lastCorrection": correction}})
@@ -69,23 +71,23 @@ func (r *Allocations) tell(ctx context.Context, allocation *v1alpha1.ComputeAllo
 // applyNamespace marks the namespace, where it is not marked already. It is
 // marked as it was looked at: should another team have taken it since, that is a
 // conflict, and an obstacle when it is looked at again.
-func (r *Allocations) applyNamespace(ctx context.Context, team string, objects desired.Objects) error {
+func (r *AllocationReconciler) applyNamespace(ctx context.Context, team string, objects desired.Objects) error {
 	wanted := objects.Namespace
-	fields, err := plain(wanted)
+	fields, err := toFields(wanted)
 	if err != nil {
 		return err
 	}
 	var namespace corev1.Namespace
 	err = r.Get(ctx, client.ObjectKey{Name: *wanted.GetName()}, &namespace)
 	switch {
-	case err == nil && settled(&namespace, fields):
+	case err == nil && upToDate(&namespace, fields):
 		return nil
 	case apierrors.IsNotFound(err):
 		namespace.Name = *wanted.GetName()
 		namespace.Annotations = map[string]string{desired.AnnotationTeam: team}
 		err = r.Create(ctx, &namespace, fieldOwner)
 		if apierrors.IsAlreadyExists(err) { // the cache has not seen it yet
-			return errUnseen(namespace.Name)
+			return errNamespaceNotCached(namespace.Name)
 		}
 	}
 	if err == nil {
@@ -99,13 +101,13 @@ func (r *Allocations) applyNamespace(ctx context.Context, team string, objects d
 
 // errUnseen is a conflict, which is tried again: by then the cache has seen
 // the namespace, and it is an obstacle or ours.
-func errUnseen(namespace string) error {
+func errNamespaceNotCached(namespace string) error {
 	return apierrors.NewConflict(corev1.Resource("namespaces"), namespace, errors.New("it was created in the meantime"))
 }
 
 // goingFlavors lists the flavors of an allocation that are being deleted. What
 // is applied to such an object vanishes with it.
-func (r *Allocations) goingFlavors(ctx context.Context, objects desired.Objects) (going []string, err error) {
+func (r *AllocationReconciler) deletingFlavors(ctx context.Context, objects desired.Objects) (going []string, err error) {
 	for _, wanted := range objects.Flavors {
 		var flavor kueue.ResourceFlavor
 		if err := r.Get(ctx, client.ObjectKey{Name: *wanted.GetName()}, &flavor); client.IgnoreNotFound(err) != nil {

@@ -14,20 +14,20 @@ import (
 )
 
 // components are the conditions of a ClusterPolicy that Ready sums up.
-var components = []string{
+var policyComponents = []string{
 	v1alpha1.ConditionPriorityClasses, v1alpha1.ConditionFairShare, v1alpha1.ConditionGangScheduling,
 	v1alpha1.ConditionShareUnallocated, v1alpha1.ConditionPools, v1alpha1.ConditionEnforcement,
 }
 
 // component is what one part of the policy came to.
-func component(name string, status metav1.ConditionStatus, reason, format string, args ...any) metav1.Condition {
+func newCondition(name string, status metav1.ConditionStatus, reason, format string, args ...any) metav1.Condition {
 	return metav1.Condition{Type: name, Status: status, Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
 // writePolicyStatus writes what change does to the status of a policy, with
 // Ready summed up anew, unless nothing changes. Each controller writes its own
 // part; a lost race is tried again.
-func writePolicyStatus(ctx context.Context, c client.Client, policy *v1alpha1.ClusterPolicy, change func(*v1alpha1.ClusterPolicyStatus), conditions ...metav1.Condition) error {
+func patchPolicyStatus(ctx context.Context, c client.Client, policy *v1alpha1.ClusterPolicy, change func(*v1alpha1.ClusterPolicyStatus), conditions ...metav1.Condition) error {
 	after := policy.DeepCopy()
 	if change != nil {
 		change(&after.Status)
@@ -36,7 +36,7 @@ func writePolicyStatus(ctx context.Context, c client.Client, policy *v1alpha1.Cl
 		condition.ObservedGeneration = policy.Generation
 		meta.SetStatusCondition(&after.Status.Conditions, condition)
 	}
-	meta.SetStatusCondition(&after.Status.Conditions, readyOf(after))
+	meta.SetStatusCondition(&after.Status.Conditions, readyCondition(after))
 	after.Status.ObservedGeneration = policy.Generation
 	if equality.Semantic.DeepEqual(policy.Status, after.Status) {
 		return nil
@@ -45,10 +45,10 @@ func writePolicyStatus(ctx context.Context, c client.Client, policy *v1alpha1.Cl
 }
 
 // readyOf sums up the components of a policy.
-func readyOf(policy *v1alpha1.ClusterPolicy) metav1.Condition {
+func readyCondition(policy *v1alpha1.ClusterPolicy) metav1.Condition {
 	ready := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: "Ready", Message: "the cluster matches the policy", ObservedGeneration: policy.Generation}
 	var waiting, wrong []string
-	for _, name := range components {
+	for _, name := range policyComponents {
 		c := meta.FindStatusCondition(policy.Status.Conditions, name)
 		switch {
 		case c == nil || c.ObservedGeneration != policy.Generation || c.Status == metav1.ConditionUnknown:

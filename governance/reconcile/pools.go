@@ -24,55 +24,55 @@ import (
 // from under some team's quota, and labels the nodes of those that their
 // flavors find by label. It also remembers what nodes of types outside the
 // table reported.
-type Pools struct {
+type PoolReconciler struct {
 	client.Client               // reads from the cache
-	Live          client.Reader // asks the API server itself
+	APIReader     client.Reader // asks the API server itself
 	Naming        desired.Naming
 
-	presence presence
+	policies policyReader
 }
 
 // Reconcile puts pools in force and labels nodes.
-func (r *Pools) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
+func (r *PoolReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	var nodes corev1.NodeList
 	if err := r.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
 		return ctrl.Result{}, err
 	}
-	policy, leaves, err := r.presence.policy(ctx, r, r.Live)
+	policy, leaves, err := r.policies.get(ctx, r, r.APIReader)
 	if err != nil || leaves {
 		return ctrl.Result{}, err
 	}
 	if policy == nil {
-		return again(ctrl.Result{}, r.label(ctx, nodes.Items, catalog.New(catalog.Input{Nodes: nodes.Items, InstanceTypeLabel: r.Naming.InstanceTypeLabel})))
+		return requeueOnConflict(ctrl.Result{}, r.labelNodes(ctx, nodes.Items, catalog.New(catalog.Input{Nodes: nodes.Items, InstanceTypeLabel: r.Naming.InstanceTypeLabel})))
 	}
 	input := catalog.Input{
 		Nodes: nodes.Items, InstanceTypeLabel: r.Naming.InstanceTypeLabel, Pools: policy.Status.Pools,
 		Reported: catalog.Reported(nodes.Items, r.Naming.InstanceTypeLabel, policy.Status.ReportedTypes),
 	}
-	state, inForce := component(v1alpha1.ConditionPools, metav1.ConditionTrue, "InForce", "every node is in one pool"), policy.Spec.Pools
+	state, inForce := newCondition(v1alpha1.ConditionPools, metav1.ConditionTrue, "InForce", "every node is in one pool"), policy.Spec.Pools
 	if !equality.Semantic.DeepEqual(policy.Status.Pools, policy.Spec.Pools) {
-		refusal, err := r.refuse(ctx, policy, nodes.Items)
+		refusal, err := r.poolErrors(ctx, policy, nodes.Items)
 		if err != nil {
 			return ctrl.Result{}, err
 		}
 		if refusal != "" {
-			state, inForce = component(v1alpha1.ConditionPools, metav1.ConditionFalse, "Refused", "the pools stay unchanged: %s", refusal), policy.Status.Pools
+			state, inForce = newCondition(v1alpha1.ConditionPools, metav1.ConditionFalse, "Refused", "the pools stay unchanged: %s", refusal), policy.Status.Pools
 		}
 	}
 	// First what is in force is written down, since quota is counted by it; then
 	// nodes are labelled.
-	if err := writePolicyStatus(ctx, r, policy, func(status *v1alpha1.ClusterPolicyStatus) {
+	if err := patchPolicyStatus(ctx, r, policy, func(status *v1alpha1.ClusterPolicyStatus) {
 		status.Pools, status.ReportedTypes = inForce, input.Reported
 	}, state); err != nil {
-		return again(ctrl.Result{}, err)
+		return requeueOnConflict(ctrl.Result{}, err)
 	}
 	input.Pools = inForce
-	return again(ctrl.Result{}, r.label(ctx, nodes.Items, catalog.New(input)))
+	return requeueOnConflict(ctrl.Result{}, r.labelNodes(ctx, nodes.Items, catalog.New(input)))
 }
 
 // refuse says why the pools of the policy are not put in force; empty when they
 // are.
-func (r *Pools) refuse(ctx context.Context, policy *v1alpha1.ClusterPolicy, nodes []corev1.Node) (string, error) {
+func (r *PoolReconciler) poolErrors(ctx context.Context, policy *v1alpha1.ClusterPolicy, nodes []corev1.Node) (string, error) {
 	var list v1alpha1.ComputeAllocationList
 	if err := r.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return "", err
@@ -83,7 +83,7 @@ func (r *Pools) refuse(ctx context.Context, policy *v1alpha1.ClusterPolicy, node
 // label gives each node the label of its pool, or none. A label that a flavor
 // selects by stays: without a policy its queues go on as they are, and their
 // tasks must find their nodes.
-func (r *Pools) label(ctx context.Context, nodes []corev1.Node, types catalog.Catalog) error {
+func (r *PoolReconciler) labelNodes(ctx context.Context, nodes []corev1.Node, types catalog.Catalog) error {
 	var flavors kueue.ResourceFlavorList
 	if err := r.List(ctx, &flavors, client.UnsafeDisableDeepCopy); err != nil {
 		return err

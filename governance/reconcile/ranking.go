@@ -21,16 +21,16 @@ import (
 const (
 	// rankingPause is how often a change of the ranking is looked at while it
 	// goes on.
-	rankingPause = 500 * time.Millisecond
+	rankingInterval = 500 * time.Millisecond
 	// rankingQuiet is how long all tasks must have their priority before the
 	// change is over: Kueue may still be making one from what it remembers.
-	rankingQuiet = 2 * time.Second
+	rankingQuietPeriod = 2 * time.Second
 	// rankingAftermath is how long after a change tasks with an old priority are
 	// still looked for.
-	rankingAftermath = 5 * time.Minute
+	rankingWatchPeriod = 5 * time.Minute
 	// rankingStalled is how long Kueue may rewrite no task before the rest is
 	// rewritten here.
-	rankingStalled = 10 * time.Second
+	rankingStallTimeout = 10 * time.Second
 )
 
 // Ranking keeps the priority classes, and carries out every change of how tasks
@@ -42,9 +42,9 @@ const (
 //  3. Settled: queues preempt again as the policy says.
 //
 // The step is in the policy's status, so that a restart goes on with it.
-type Ranking struct {
+type RankingReconciler struct {
 	client.Client               // reads from the cache
-	Live          client.Reader // asks the API server itself
+	APIReader     client.Reader // asks the API server itself
 	Gate          *RankingGate
 	Events        events.EventRecorder
 	Now           func() time.Time
@@ -56,17 +56,17 @@ type Ranking struct {
 // it begins anew, which only takes longer.
 type progress struct {
 	remaining  int       // tasks with their old priority, when last looked
-	moved      time.Time // when remaining last changed
+	changedAt  time.Time // when remaining last changed
 	quietSince time.Time // since when none remains; zero while one does
 }
 
 // Reconcile takes the ranking one step further.
-func (r *Ranking) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
+func (r *RankingReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	policy, err := clusterstate.Policy(ctx, r)
 	if policy == nil || err != nil {
 		return ctrl.Result{}, err
 	}
-	classes, err := r.classes(ctx, policy)
+	classes, err := r.readPriorityClasses(ctx, policy)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -76,113 +76,113 @@ func (r *Ranking) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, e
 	}
 	switch ranking.Step {
 	case v1alpha1.RankingPausing:
-		return again(r.pause(ctx, policy, classes, ranking))
+		return requeueOnConflict(r.reconcilePausing(ctx, policy, classes, ranking))
 	case v1alpha1.RankingRewriting:
-		return again(r.rewrite(ctx, policy, classes, ranking))
+		return requeueOnConflict(r.reconcileRewriting(ctx, policy, classes, ranking))
 	}
-	return again(r.settle(ctx, policy, classes, ranking))
+	return requeueOnConflict(r.reconcileSettled(ctx, policy, classes, ranking))
 }
 
 // settle keeps the classes as they are, or begins a change. A policy that is
 // being deleted stays until its change is over: in the middle of it tasks of one
 // class would preempt each other.
-func (r *Ranking) settle(ctx context.Context, policy *v1alpha1.ClusterPolicy, classes classes, ranking v1alpha1.Ranking) (ctrl.Result, error) {
+func (r *RankingReconciler) reconcileSettled(ctx context.Context, policy *v1alpha1.ClusterPolicy, classes priorityClasses, ranking v1alpha1.Ranking) (ctrl.Result, error) {
 	if policy.DeletionTimestamp != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(r.hold(ctx, policy, false))
+		return ctrl.Result{}, client.IgnoreNotFound(r.setFinalizer(ctx, policy, false))
 	}
-	if classes.change() {
-		if err := r.hold(ctx, policy, true); err != nil {
+	if classes.changesPriorities() {
+		if err := r.setFinalizer(ctx, policy, true); err != nil {
 			return ctrl.Result{}, err
 		}
-		return ctrl.Result{}, r.enter(ctx, policy, ranking, v1alpha1.RankingPausing)
+		return ctrl.Result{}, r.setStep(ctx, policy, ranking, v1alpha1.RankingPausing)
 	}
-	if err := r.hold(ctx, policy, false); err != nil {
+	if err := r.setFinalizer(ctx, policy, false); err != nil {
 		return ctrl.Result{}, err
 	}
-	if err := r.apply(ctx, policy, classes); err != nil {
-		return ctrl.Result{}, errors.Join(err, r.report(ctx, policy, ranking, component(v1alpha1.ConditionPriorityClasses, metav1.ConditionFalse, "ApplyFailed",
+	if err := r.applyPriorityClasses(ctx, policy, classes); err != nil {
+		return ctrl.Result{}, errors.Join(err, r.patchStatus(ctx, policy, ranking, newCondition(v1alpha1.ConditionPriorityClasses, metav1.ConditionFalse, "ApplyFailed",
 			"Kubernetes rejected the priority classes, retrying: %v", err)))
 	}
 	ranking.InForce, ranking.Tasks, ranking.Remaining = policy.Spec.TaskPrioritization, 0, 0
 	result := ctrl.Result{}
-	if len(classes.foreign)+len(classes.kept) > 0 {
-		result.RequeueAfter = lookAgain
+	if len(classes.unmanaged)+len(classes.retained) > 0 {
+		result.RequeueAfter = retryInterval
 	}
 	// Kueue may still have made a task from the class as it remembered it.
-	if since := r.Now().Sub(ranking.Since.Time); since < rankingAftermath {
-		result.RequeueAfter = lookAgain
-		if since >= lookAgain {
-			if err := r.rewriteHere(ctx, classes); err != nil {
+	if since := r.Now().Sub(ranking.Since.Time); since < rankingWatchPeriod {
+		result.RequeueAfter = retryInterval
+		if since >= retryInterval {
+			if err := r.rewriteWorkloads(ctx, classes); err != nil {
 				return ctrl.Result{}, err
 			}
 		}
 	}
-	return result, r.report(ctx, policy, ranking, classes.settled(policy))
+	return result, r.patchStatus(ctx, policy, ranking, classes.condition(policy))
 }
 
 // pause switches preemption by priority off in all queues.
-func (r *Ranking) pause(ctx context.Context, policy *v1alpha1.ClusterPolicy, classes classes, ranking v1alpha1.Ranking) (ctrl.Result, error) {
-	if !classes.change() { // it was taken back before anything was done
-		return ctrl.Result{}, r.enter(ctx, policy, ranking, v1alpha1.RankingSettled)
+func (r *RankingReconciler) reconcilePausing(ctx context.Context, policy *v1alpha1.ClusterPolicy, classes priorityClasses, ranking v1alpha1.Ranking) (ctrl.Result, error) {
+	if !classes.changesPriorities() { // it was taken back before anything was done
+		return ctrl.Result{}, r.setStep(ctx, policy, ranking, v1alpha1.RankingSettled)
 	}
 	r.Gate.wait()
-	waiting, all, err := r.pauseQueues(ctx, r)
+	waiting, all, err := r.disablePreemption(ctx, r)
 	if err == nil && waiting == 0 {
-		waiting, all, err = r.pauseQueues(ctx, r.Live)
+		waiting, all, err = r.disablePreemption(ctx, r.APIReader)
 	}
 	if err != nil {
-		return ctrl.Result{}, errors.Join(err, r.report(ctx, policy, ranking, component(v1alpha1.ConditionPriorityClasses, metav1.ConditionFalse, "ApplyFailed",
+		return ctrl.Result{}, errors.Join(err, r.patchStatus(ctx, policy, ranking, newCondition(v1alpha1.ConditionPriorityClasses, metav1.ConditionFalse, "ApplyFailed",
 			"preemption must be off before priorities change and cannot be switched off, retrying: %v", err)))
 	}
 	if waiting > 0 {
-		return ctrl.Result{RequeueAfter: rankingPause}, r.report(ctx, policy, ranking, component(v1alpha1.ConditionPriorityClasses, metav1.ConditionUnknown, "Pausing",
+		return ctrl.Result{RequeueAfter: rankingInterval}, r.patchStatus(ctx, policy, ranking, newCondition(v1alpha1.ConditionPriorityClasses, metav1.ConditionUnknown, "Pausing",
 			"preemption by priority is being switched off before priorities change: waiting for Kueue in %d of %d queues", waiting, all))
 	}
-	ranking.Tasks = int32(classes.stale())
-	return ctrl.Result{}, r.enter(ctx, policy, ranking, v1alpha1.RankingRewriting)
+	ranking.Tasks = int32(classes.staleWorkloads())
+	return ctrl.Result{}, r.setStep(ctx, policy, ranking, v1alpha1.RankingRewriting)
 }
 
 // rewrite gives classes and tasks their values, and ends when all have them.
-func (r *Ranking) rewrite(ctx context.Context, policy *v1alpha1.ClusterPolicy, classes classes, ranking v1alpha1.Ranking) (ctrl.Result, error) {
+func (r *RankingReconciler) reconcileRewriting(ctx context.Context, policy *v1alpha1.ClusterPolicy, classes priorityClasses, ranking v1alpha1.Ranking) (ctrl.Result, error) {
 	// Teams may have come meanwhile, or somebody changed a queue.
-	if waiting, all, err := r.pauseQueues(ctx, r); err != nil || waiting > 0 {
-		return ctrl.Result{RequeueAfter: rankingPause}, errors.Join(err, r.report(ctx, policy, ranking, component(v1alpha1.ConditionPriorityClasses, metav1.ConditionUnknown, "Pausing",
+	if waiting, all, err := r.disablePreemption(ctx, r); err != nil || waiting > 0 {
+		return ctrl.Result{RequeueAfter: rankingInterval}, errors.Join(err, r.patchStatus(ctx, policy, ranking, newCondition(v1alpha1.ConditionPriorityClasses, metav1.ConditionUnknown, "Pausing",
 			"waiting for Kueue to switch off preemption by priority in %d of %d queues; then tasks get their new priority", waiting, all)))
 	}
-	if err := r.apply(ctx, policy, classes); err != nil {
-		return ctrl.Result{}, errors.Join(err, r.report(ctx, policy, ranking, component(v1alpha1.ConditionPriorityClasses, metav1.ConditionFalse, "ApplyFailed",
+	if err := r.applyPriorityClasses(ctx, policy, classes); err != nil {
+		return ctrl.Result{}, errors.Join(err, r.patchStatus(ctx, policy, ranking, newCondition(v1alpha1.ConditionPriorityClasses, metav1.ConditionFalse, "ApplyFailed",
 			"Kubernetes rejected the priority classes, retrying: %v", err)))
 	}
-	remaining := classes.stale()
+	remaining := classes.staleWorkloads()
 	ranking.Remaining, ranking.Tasks = int32(remaining), max(ranking.Tasks, int32(remaining))
 	now := r.Now()
-	if r.progress.moved.IsZero() || remaining != r.progress.remaining {
-		r.progress.remaining, r.progress.moved = remaining, now
+	if r.progress.changedAt.IsZero() || remaining != r.progress.remaining {
+		r.progress.remaining, r.progress.changedAt = remaining, now
 	}
-	if remaining > 0 || classes.change() {
+	if remaining > 0 || classes.changesPriorities() {
 		r.progress.quietSince = time.Time{}
-		if now.Sub(r.progress.moved) >= rankingStalled {
-			if err := r.rewriteHere(ctx, classes); err != nil {
-				return ctrl.Result{}, errors.Join(err, r.report(ctx, policy, ranking, component(v1alpha1.ConditionPriorityClasses, metav1.ConditionFalse, "NotRewritten",
+		if now.Sub(r.progress.changedAt) >= rankingStallTimeout {
+			if err := r.rewriteWorkloads(ctx, classes); err != nil {
+				return ctrl.Result{}, errors.Join(err, r.patchStatus(ctx, policy, ranking, newCondition(v1alpha1.ConditionPriorityClasses, metav1.ConditionFalse, "NotRewritten",
 					"%d tasks cannot get their new priority, and preemption by priority stays off until they do: %v", remaining, err)))
 			}
 		}
 	} else if r.progress.quietSince.IsZero() {
 		r.progress.quietSince = now
 	}
-	if quiet := r.progress.quietSince; !quiet.IsZero() && now.Sub(quiet) >= rankingQuiet {
+	if quiet := r.progress.quietSince; !quiet.IsZero() && now.Sub(quiet) >= rankingQuietPeriod {
 		r.progress = progress{}
 		ranking.InForce, ranking.Tasks, ranking.Remaining = policy.Spec.TaskPrioritization, 0, 0
-		return ctrl.Result{}, r.enter(ctx, policy, ranking, v1alpha1.RankingSettled)
+		return ctrl.Result{}, r.setStep(ctx, policy, ranking, v1alpha1.RankingSettled)
 	}
-	return ctrl.Result{RequeueAfter: rankingPause}, r.report(ctx, policy, ranking, component(v1alpha1.ConditionPriorityClasses, metav1.ConditionUnknown, "Rewriting",
+	return ctrl.Result{RequeueAfter: rankingInterval}, r.patchStatus(ctx, policy, ranking, newCondition(v1alpha1.ConditionPriorityClasses, metav1.ConditionUnknown, "Rewriting",
 		"%d of %d tasks do not have their new priority yet; preemption by priority is off until then", remaining, ranking.Tasks))
 }
 
 // enter writes down the next step, and nothing else: it is done when it is seen.
-func (r *Ranking) enter(ctx context.Context, policy *v1alpha1.ClusterPolicy, ranking v1alpha1.Ranking, step v1alpha1.RankingStep) error {
+func (r *RankingReconciler) setStep(ctx context.Context, policy *v1alpha1.ClusterPolicy, ranking v1alpha1.Ranking, step v1alpha1.RankingStep) error {
 	ranking.Step, ranking.Since = step, metav1.NewTime(r.Now())
-	return r.report(ctx, policy, ranking, component(v1alpha1.ConditionPriorityClasses, metav1.ConditionUnknown, string(step),
+	return r.patchStatus(ctx, policy, ranking, newCondition(v1alpha1.ConditionPriorityClasses, metav1.ConditionUnknown, string(step),
 		"the ranking of tasks is changing; preemption by priority is off until then"))
 }
 
@@ -190,7 +190,7 @@ func (r *Ranking) enter(ctx context.Context, policy *v1alpha1.ClusterPolicy, ran
 const rankingFinalizer = "kuota.dev/ranking"
 
 // hold has a policy stay, or go, when somebody deletes it.
-func (r *Ranking) hold(ctx context.Context, policy *v1alpha1.ClusterPolicy, stay bool) error {
+func (r *RankingReconciler) setFinalizer(ctx context.Context, policy *v1alpha1.ClusterPolicy, stay bool) error {
 	before := policy.DeepCopy()
 	changed := false
 	if stay {
@@ -204,26 +204,26 @@ func (r *Ranking) hold(ctx context.Context, policy *v1alpha1.ClusterPolicy, stay
 	return r.Patch(ctx, policy, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }
 
-func (r *Ranking) report(ctx context.Context, policy *v1alpha1.ClusterPolicy, ranking v1alpha1.Ranking, state metav1.Condition) error {
-	return writePolicyStatus(ctx, r, policy, func(status *v1alpha1.ClusterPolicyStatus) { status.Ranking = &ranking }, state)
+func (r *RankingReconciler) patchStatus(ctx context.Context, policy *v1alpha1.ClusterPolicy, ranking v1alpha1.Ranking, state metav1.Condition) error {
+	return patchPolicyStatus(ctx, r, policy, func(status *v1alpha1.ClusterPolicyStatus) { status.Ranking = &ranking }, state)
 }
 
 // settled says what became of the classes.
-func (c classes) settled(policy *v1alpha1.ClusterPolicy) metav1.Condition {
+func (c priorityClasses) condition(policy *v1alpha1.ClusterPolicy) metav1.Condition {
 	switch {
-	case len(c.foreign) > 0:
-		return component(v1alpha1.ConditionPriorityClasses, metav1.ConditionFalse, "Blocked",
-			"WorkloadPriorityClass %s exists and is not managed by Kuota; delete it, or rename the priority class", strings.Join(c.foreign, ", "))
-	case len(c.kept) > 0:
+	case len(c.unmanaged) > 0:
+		return newCondition(v1alpha1.ConditionPriorityClasses, metav1.ConditionFalse, "Blocked",
+			"WorkloadPriorityClass %s exists and is not managed by Kuota; delete it, or rename the priority class", strings.Join(c.unmanaged, ", "))
+	case len(c.retained) > 0:
 		var kept []string
-		for name, tasks := range c.kept {
+		for name, tasks := range c.retained {
 			kept = append(kept, fmt.Sprintf("%s (%d unfinished tasks)", name, tasks))
 		}
 		slices.Sort(kept)
-		return component(v1alpha1.ConditionPriorityClasses, metav1.ConditionTrue, "InUse",
+		return newCondition(v1alpha1.ConditionPriorityClasses, metav1.ConditionTrue, "InUse",
 			"no longer in the policy, and kept because tasks use them: %s. They are deleted when these tasks finish, or when the policy is annotated %s with their names", strings.Join(kept, ", "), v1alpha1.AnnotationDropClasses)
 	case policy.Spec.TaskPrioritization == v1alpha1.TaskRanking:
-		return component(v1alpha1.ConditionPriorityClasses, metav1.ConditionTrue, "Ranked", "tasks are ranked by the weight of their priority class")
+		return newCondition(v1alpha1.ConditionPriorityClasses, metav1.ConditionTrue, "Ranked", "tasks are ranked by the weight of their priority class")
 	}
-	return component(v1alpha1.ConditionPriorityClasses, metav1.ConditionTrue, "FirstComeFirstServe", "tasks are ranked by submission time; priority classes have no effect")
+	return newCondition(v1alpha1.ConditionPriorityClasses, metav1.ConditionTrue, "FirstComeFirstServe", "tasks are ranked by submission time; priority classes have no effect")
 }

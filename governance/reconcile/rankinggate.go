@@ -7,8 +7,8 @@ import "sync"
 // the middle of the change.
 type RankingGate struct{ applying sync.RWMutex }
 
-func (g *RankingGate) enter() { g.applying.RLock() }
-func (g *RankingGate) leave() { g.applying.RUnlock() }
+func (g *RankingGate) begin() { g.applying.RLock() }
+func (g *RankingGate) end()   { g.applying.RUnlock() }
 
 // wait returns once nothing is being applied that was read before it was called.
 func (g *RankingGate) wait() {

@@ -22,31 +22,31 @@ import (
 
 // revisionsAgain is how soon it is tried again to keep a revision where the
 // console has no namespace, or no right to keep any.
-const revisionsAgain = time.Minute
+const revisionsRetry = time.Minute
 
 // revisionsSettle is how long a console that starts leaves what it found to one
 // that was there before: what changed meanwhile only the other saw, and a
 // revision is never put before others.
-const revisionsSettle = 3 * time.Second
+const revisionsGrace = 3 * time.Second
 
 // Revisions keeps every spec that policies and allocations have. Unlike the
 // other controllers it has to see each change and not only the last: it notes
 // what the watch brings, in its order.
-type Revisions struct {
+type RevisionReconciler struct {
 	client.Client // reads from the cache
 	Store         revisions.Store
 	Now           func() time.Time
 
-	mu    sync.Mutex
-	seen  map[reconcile.Request][]sighting
-	quiet sync.Once // what the log is told once
+	mu      sync.Mutex
+	pending map[reconcile.Request][]observation
+	logOnce sync.Once // what the log is told once
 }
 
 // sighting is a spec that the watch brought.
-type sighting struct {
-	object client.Object // shared with the cache: read only
-	at     time.Time
-	found  bool // when the console started
+type observation struct {
+	object  client.Object // shared with the cache: read only
+	at      time.Time
+	initial bool // when the console started
 }
 
 // Names of kinds in requests, which have no other place for them.
@@ -57,26 +57,26 @@ const (
 
 // Reconcile keeps what was seen of one object; without any, after a restart,
 // what it is now.
-func (r *Revisions) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+func (r *RevisionReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	for {
-		next, ok := r.next(request)
+		next, ok := r.first(request)
 		if !ok {
 			return ctrl.Result{}, nil
 		}
 		if next.object == nil {
-			object, err := r.read(ctx, request)
+			object, err := r.readObject(ctx, request)
 			if err != nil {
 				return ctrl.Result{}, client.IgnoreNotFound(err)
 			}
-			return r.result(ctx, revisions.Keep(ctx, r.Store, object, r.Now()))
+			return r.result(ctx, revisions.Record(ctx, r.Store, object, r.Now()))
 		}
-		if wait := revisionsSettle - r.Now().Sub(next.at); next.found && wait > 0 {
+		if wait := revisionsGrace - r.Now().Sub(next.at); next.initial && wait > 0 {
 			return ctrl.Result{RequeueAfter: wait}, nil
 		}
-		if err := revisions.Keep(ctx, r.Store, next.object, next.at); err != nil {
+		if err := revisions.Record(ctx, r.Store, next.object, next.at); err != nil {
 			return r.result(ctx, err)
 		}
-		if !r.done(request) {
+		if !r.pop(request) {
 			return ctrl.Result{}, nil
 		}
 	}
@@ -84,18 +84,18 @@ func (r *Revisions) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.R
 
 // result is when a look that ended in err is taken again. Other controllers go
 // on without revisions.
-func (r *Revisions) result(ctx context.Context, err error) (ctrl.Result, error) {
+func (r *RevisionReconciler) result(ctx context.Context, err error) (ctrl.Result, error) {
 	switch governance.KindOf(err) {
 	case governance.NotFound, governance.Forbidden:
-		r.quiet.Do(func() {
+		r.logOnce.Do(func() {
 			logf.FromContext(ctx).Error(err, "versions cannot be kept: the console's namespace or its Role kuota-revisions is missing")
 		})
-		return ctrl.Result{RequeueAfter: revisionsAgain}, nil
+		return ctrl.Result{RequeueAfter: revisionsRetry}, nil
 	}
 	return ctrl.Result{}, err
 }
 
-func (r *Revisions) read(ctx context.Context, request ctrl.Request) (client.Object, error) {
+func (r *RevisionReconciler) readObject(ctx context.Context, request ctrl.Request) (client.Object, error) {
 	var object client.Object = &v1alpha1.ComputeAllocation{}
 	if request.Namespace == requestPolicy {
 		object = &v1alpha1.ClusterPolicy{}
@@ -104,15 +104,15 @@ func (r *Revisions) read(ctx context.Context, request ctrl.Request) (client.Obje
 }
 
 // note remembers what an event brought.
-func (r *Revisions) note(kind string) handler.EventHandler {
+func (r *RevisionReconciler) eventHandler(kind string) handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	note := func(object client.Object, found bool, q queue) {
 		request := reconcile.Request{NamespacedName: client.ObjectKey{Namespace: kind, Name: object.GetName()}}
 		r.mu.Lock()
-		if r.seen == nil {
-			r.seen = map[reconcile.Request][]sighting{}
+		if r.pending == nil {
+			r.pending = map[reconcile.Request][]observation{}
 		}
-		r.seen[request] = append(r.seen[request], sighting{object, r.Now(), found})
+		r.pending[request] = append(r.pending[request], observation{object, r.Now(), found})
 		r.mu.Unlock()
 		q.Add(request)
 	}
@@ -124,26 +124,26 @@ func (r *Revisions) note(kind string) handler.EventHandler {
 
 // next is the oldest sighting of an object that is not kept yet; an empty one
 // where nothing was ever seen.
-func (r *Revisions) next(request ctrl.Request) (sighting, bool) {
+func (r *RevisionReconciler) first(request ctrl.Request) (observation, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	seen, ever := r.seen[request]
+	seen, ever := r.pending[request]
 	switch {
 	case len(seen) > 0:
 		return seen[0], true
 	case ever:
-		return sighting{}, false
+		return observation{}, false
 	}
-	return sighting{}, true
+	return observation{}, true
 }
 
 // done forgets the oldest sighting, and tells whether there are more.
-func (r *Revisions) done(request ctrl.Request) bool {
+func (r *RevisionReconciler) pop(request ctrl.Request) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.seen[request] = r.seen[request][1:]
-	if len(r.seen[request]) == 0 {
-		r.seen[request] = nil
+	r.pending[request] = r.pending[request][1:]
+	if len(r.pending[request]) == 0 {
+		r.pending[request] = nil
 		return false
 	}
 	return true

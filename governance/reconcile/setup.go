@@ -44,129 +44,129 @@ type Options struct {
 	Revisions revisions.Store
 	// Held tells whether controllers write nothing now, because somebody else
 	// governs the cluster; nil is never.
-	Held func() bool
+	ReadOnly func() bool
 }
 
 // Controllers are those that keep Kueue true. Some of them share state, so that
 // they are made together.
-type Controllers struct {
-	Allocations *Allocations
-	Capacity    *Capacity
-	Unallocated *Unallocated
-	Pools       *Pools
-	Ranking     *Ranking
-	Kueue       *Kueue
-	Enforcement *Enforcement
-	Revisions   *Revisions // nil where none are kept
+type Reconcilers struct {
+	Allocations *AllocationReconciler
+	Capacity    *CapacityReconciler
+	Cohort      *CohortReconciler
+	Pools       *PoolReconciler
+	Ranking     *RankingReconciler
+	Kueue       *KueueReconciler
+	Enforcement *EnforcementReconciler
+	Revisions   *RevisionReconciler // nil where none are kept
 }
 
 // New makes the controllers. cached reads from a cache and writes; live reads
 // from the API server itself.
-func New(cached client.Client, live client.Reader, recorder events.EventRecorder, options Options) Controllers {
+func NewReconcilers(cached client.Client, live client.Reader, recorder events.EventRecorder, options Options) Reconcilers {
 	naming, gate := options.Naming, &RankingGate{}
 	if options.Namespace == "" {
 		options.Namespace = "kuota-system"
 	}
 	if len(options.JobControllers) == 0 {
-		options.JobControllers = enforcement.Controllers
+		options.JobControllers = enforcement.DefaultJobControllers
 	}
-	unallocated := &Unallocated{Client: cached, Live: live, Naming: naming, Events: recorder, asked: make(chan event.GenericEvent, 1)}
-	all := Controllers{
-		Allocations: &Allocations{Client: cached, Live: live, Naming: naming, Events: recorder, Ranking: gate, Unallocated: unallocated},
-		Capacity:    &Capacity{Client: cached, Naming: naming},
-		Unallocated: unallocated,
-		Pools:       &Pools{Client: cached, Live: live, Naming: naming},
-		Ranking:     &Ranking{Client: cached, Live: live, Gate: gate, Events: recorder, Now: time.Now},
-		Kueue:       &Kueue{Client: cached, Live: live, Install: options.Kueue},
-		Enforcement: &Enforcement{Client: cached, Live: live, Naming: naming, Namespace: options.Namespace, Controllers: options.JobControllers},
+	unallocated := &CohortReconciler{Client: cached, APIReader: live, Naming: naming, Events: recorder, requests: make(chan event.GenericEvent, 1)}
+	all := Reconcilers{
+		Allocations: &AllocationReconciler{Client: cached, APIReader: live, Naming: naming, Events: recorder, RankingGate: gate, Cohort: unallocated},
+		Capacity:    &CapacityReconciler{Client: cached, Naming: naming},
+		Cohort:      unallocated,
+		Pools:       &PoolReconciler{Client: cached, APIReader: live, Naming: naming},
+		Ranking:     &RankingReconciler{Client: cached, APIReader: live, Gate: gate, Events: recorder, Now: time.Now},
+		Kueue:       &KueueReconciler{Client: cached, APIReader: live, Install: options.Kueue},
+		Enforcement: &EnforcementReconciler{Client: cached, APIReader: live, Naming: naming, Namespace: options.Namespace, JobControllers: options.JobControllers},
 	}
 	if options.Revisions != nil {
-		all.Revisions = &Revisions{Client: cached, Store: options.Revisions, Now: time.Now}
+		all.Revisions = &RevisionReconciler{Client: cached, Store: options.Revisions, Now: time.Now}
 	}
 	return all
 }
 
 // Setup makes the controllers and adds them to the manager.
-func Setup(manager ctrl.Manager, options Options) (Controllers, error) {
-	c := New(manager.GetClient(), manager.GetAPIReader(), manager.GetEventRecorder("kuota"), options)
+func SetupWithManager(manager ctrl.Manager, options Options) (Reconcilers, error) {
+	c := NewReconcilers(manager.GetClient(), manager.GetAPIReader(), manager.GetEventRecorder("kuota"), options)
 	allocations := c.Allocations
-	nodes := nodesChanged(options.Naming.InstanceTypeLabel)
+	nodes := nodeChanged(options.Naming.InstanceTypeLabel)
 	const allAtOnce = 0
 
 	if c.Revisions != nil {
-		err := controllerNamed(manager, "revisions", 4).
-			Watches(&v1alpha1.ComputeAllocation{}, c.Revisions.note(requestAllocation), builder.WithPredicates(specChanged)).
-			Watches(&v1alpha1.ClusterPolicy{}, c.Revisions.note(requestPolicy), builder.WithPredicates(specChanged)).
-			Complete(options.held(c.Revisions))
+		err := newController(manager, "revisions", 4).
+			Watches(&v1alpha1.ComputeAllocation{}, c.Revisions.eventHandler(requestAllocation), builder.WithPredicates(specChanged)).
+			Watches(&v1alpha1.ClusterPolicy{}, c.Revisions.eventHandler(requestPolicy), builder.WithPredicates(specChanged)).
+			Complete(options.skipWhileReadOnly(c.Revisions))
 		if err != nil {
 			return c, err
 		}
 	}
 	return c, errors.Join(
-		controllerNamed(manager, "allocation", 8).
+		newController(manager, "allocation", 8).
 			For(&v1alpha1.ComputeAllocation{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, conditionsChanged))).
-			Watches(&kueue.ClusterQueue{}, handler.EnqueueRequestsFromMapFunc(allocations.teamOf)).
-			Watches(&kueue.LocalQueue{}, handler.EnqueueRequestsFromMapFunc(allocations.teamOf)).
-			Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(allocations.teamOf)).
-			Watches(&rbacv1.RoleBinding{}, handler.EnqueueRequestsFromMapFunc(allocations.teamOf)).
-			Watches(&corev1.ResourceQuota{}, handler.EnqueueRequestsFromMapFunc(allocations.teamOf), builder.WithPredicates(notStatus)).
-			Watches(&corev1.LimitRange{}, handler.EnqueueRequestsFromMapFunc(allocations.teamOf)).
-			Watches(&kueue.ResourceFlavor{}, handler.EnqueueRequestsFromMapFunc(allocations.all), builder.WithPredicates(onlySpec)).
-			Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(allocations.all), builder.WithPredicates(nodes.figures())).
-			Watches(&v1alpha1.ClusterPolicy{}, handler.EnqueueRequestsFromMapFunc(allocations.all), builder.WithPredicates(inForceChanged)).
-			Complete(options.held(allocations)),
-		controllerNamed(manager, "capacity", 1).
-			Watches(&v1alpha1.ComputeAllocation{}, soonAfter(capacityPause), builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, conditionMissing, firstQuota, conditionsChanged))).
-			Watches(&corev1.Node{}, soonAfter(capacityPause), builder.WithPredicates(nodes.figures())).
-			Watches(&v1alpha1.ClusterPolicy{}, soonAfter(capacityPause), builder.WithPredicates(inForceChanged)).
-			Complete(options.held(c.Capacity)),
-		controllerNamed(manager, "unallocated", 1).
-			Watches(&v1alpha1.ClusterPolicy{}, soonAfter(allAtOnce)).
-			Watches(&v1alpha1.ComputeAllocation{}, soonAfter(cohortPause), builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, firstQuota))).
-			Watches(&kueue.ClusterQueue{}, soonAfter(cohortPause), builder.WithPredicates(onlySpec)).
-			Watches(&kueue.Cohort{}, soonAfter(cohortPause), builder.WithPredicates(onlySpec)).
-			WatchesRawSource(source.Channel(c.Unallocated.asked, soonAfter(cohortPause))).
-			Watches(&corev1.Node{}, soonAfter(cohortPause), builder.WithPredicates(nodes)).
-			Complete(options.held(c.Unallocated)),
-		controllerNamed(manager, "pools", 1).
-			Watches(&v1alpha1.ClusterPolicy{}, soonAfter(allAtOnce)).
-			Watches(&v1alpha1.ComputeAllocation{}, soonAfter(capacityPause), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-			Watches(&corev1.Node{}, soonAfter(cohortPause), builder.WithPredicates(nodes)).
-			Complete(options.held(c.Pools)),
-		controllerNamed(manager, "ranking", 1).
-			Watches(&v1alpha1.ClusterPolicy{}, soonAfter(allAtOnce)).
-			Watches(&kueue.WorkloadPriorityClass{}, soonAfter(cohortPause)).
-			Complete(options.held(c.Ranking)),
-		controllerNamed(manager, "kueue", 1).
-			Watches(&v1alpha1.ClusterPolicy{}, soonAfter(allAtOnce), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-			Complete(options.held(c.Kueue)),
-		controllerNamed(manager, "enforcement", 1).
-			Watches(&v1alpha1.ClusterPolicy{}, soonAfter(allAtOnce)).
-			Watches(&corev1.Node{}, soonAfter(capacityPause), builder.WithPredicates(nodes)).
-			Complete(options.held(c.Enforcement)),
+			Watches(&kueue.ClusterQueue{}, handler.EnqueueRequestsFromMapFunc(allocations.requestsForObject)).
+			Watches(&kueue.LocalQueue{}, handler.EnqueueRequestsFromMapFunc(allocations.requestsForObject)).
+			Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(allocations.requestsForObject)).
+			Watches(&rbacv1.RoleBinding{}, handler.EnqueueRequestsFromMapFunc(allocations.requestsForObject)).
+			Watches(&corev1.ResourceQuota{}, handler.EnqueueRequestsFromMapFunc(allocations.requestsForObject), builder.WithPredicates(resourceQuotaChanged)).
+			Watches(&corev1.LimitRange{}, handler.EnqueueRequestsFromMapFunc(allocations.requestsForObject)).
+			Watches(&kueue.ResourceFlavor{}, handler.EnqueueRequestsFromMapFunc(allocations.requestsForAll), builder.WithPredicates(specOrLabelsChanged)).
+			Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(allocations.requestsForAll), builder.WithPredicates(nodes.capacityChanged())).
+			Watches(&v1alpha1.ClusterPolicy{}, handler.EnqueueRequestsFromMapFunc(allocations.requestsForAll), builder.WithPredicates(activePolicyChanged)).
+			Complete(options.skipWhileReadOnly(allocations)),
+		newController(manager, "capacity", 1).
+			Watches(&v1alpha1.ComputeAllocation{}, enqueueAfter(capacityDelay), builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, withinCapacityMissing, quotaAssigned, conditionsChanged))).
+			Watches(&corev1.Node{}, enqueueAfter(capacityDelay), builder.WithPredicates(nodes.capacityChanged())).
+			Watches(&v1alpha1.ClusterPolicy{}, enqueueAfter(capacityDelay), builder.WithPredicates(activePolicyChanged)).
+			Complete(options.skipWhileReadOnly(c.Capacity)),
+		newController(manager, "unallocated", 1).
+			Watches(&v1alpha1.ClusterPolicy{}, enqueueAfter(allAtOnce)).
+			Watches(&v1alpha1.ComputeAllocation{}, enqueueAfter(cohortDelay), builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, quotaAssigned))).
+			Watches(&kueue.ClusterQueue{}, enqueueAfter(cohortDelay), builder.WithPredicates(specOrLabelsChanged)).
+			Watches(&kueue.Cohort{}, enqueueAfter(cohortDelay), builder.WithPredicates(specOrLabelsChanged)).
+			WatchesRawSource(source.Channel(c.Cohort.requests, enqueueAfter(cohortDelay))).
+			Watches(&corev1.Node{}, enqueueAfter(cohortDelay), builder.WithPredicates(nodes)).
+			Complete(options.skipWhileReadOnly(c.Cohort)),
+		newController(manager, "pools", 1).
+			Watches(&v1alpha1.ClusterPolicy{}, enqueueAfter(allAtOnce)).
+			Watches(&v1alpha1.ComputeAllocation{}, enqueueAfter(capacityDelay), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+			Watches(&corev1.Node{}, enqueueAfter(cohortDelay), builder.WithPredicates(nodes)).
+			Complete(options.skipWhileReadOnly(c.Pools)),
+		newController(manager, "ranking", 1).
+			Watches(&v1alpha1.ClusterPolicy{}, enqueueAfter(allAtOnce)).
+			Watches(&kueue.WorkloadPriorityClass{}, enqueueAfter(cohortDelay)).
+			Complete(options.skipWhileReadOnly(c.Ranking)),
+		newController(manager, "kueue", 1).
+			Watches(&v1alpha1.ClusterPolicy{}, enqueueAfter(allAtOnce), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+			Complete(options.skipWhileReadOnly(c.Kueue)),
+		newController(manager, "enforcement", 1).
+			Watches(&v1alpha1.ClusterPolicy{}, enqueueAfter(allAtOnce)).
+			Watches(&corev1.Node{}, enqueueAfter(capacityDelay), builder.WithPredicates(nodes)).
+			Complete(options.skipWhileReadOnly(c.Enforcement)),
 	)
 }
 
 // controllerNamed begins a controller. Several managers may live in one
 // process, as in tests, so that names need not be its own.
-func controllerNamed(manager ctrl.Manager, name string, atOnce int) *builder.Builder {
+func newController(manager ctrl.Manager, name string, atOnce int) *builder.Builder {
 	unnamed := true
 	return ctrl.NewControllerManagedBy(manager).Named(name).
-		WithOptions(controller.Options{MaxConcurrentReconciles: atOnce, SkipNameValidation: &unnamed, RateLimiter: backoff()})
+		WithOptions(controller.Options{MaxConcurrentReconciles: atOnce, SkipNameValidation: &unnamed, RateLimiter: rateLimiter()})
 }
 
 // backoff is how soon what failed is tried again: never later than ten seconds
 // after the cluster is back, where the default waits up to a quarter of an hour.
-func backoff() workqueue.TypedRateLimiter[reconcile.Request] {
+func rateLimiter() workqueue.TypedRateLimiter[reconcile.Request] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](20*time.Millisecond, 10*time.Second)
 }
 
 // capacityPause gathers changes before capacity is looked at: one change may
 // lead to a write for every team.
-const capacityPause = 2 * time.Second
+const capacityDelay = 2 * time.Second
 
 // soonAfter asks for one look, a while after the first of many events.
-func soonAfter(pause time.Duration) handler.EventHandler {
+func enqueueAfter(pause time.Duration) handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	look := func(q queue) { q.AddAfter(reconcile.Request{}, pause) }
 	return handler.Funcs{
@@ -178,10 +178,10 @@ func soonAfter(pause time.Duration) handler.EventHandler {
 }
 
 // onlySpec passes what changes the wanted state of an object, not its status.
-var onlySpec = predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{})
+var specOrLabelsChanged = predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{})
 
 // conditionMissing passes an allocation that does not tell of capacity yet.
-var conditionMissing = predicate.NewPredicateFuncs(func(o client.Object) bool {
+var withinCapacityMissing = predicate.NewPredicateFuncs(func(o client.Object) bool {
 	allocation, ok := o.(*v1alpha1.ComputeAllocation)
 	return ok && condition(allocation, v1alpha1.ConditionWithinCapacity) == nil
 })
@@ -198,7 +198,7 @@ var conditionsChanged = predicate.Funcs{
 }
 
 // firstQuota passes an allocation that was blocked and has its quota now.
-var firstQuota = predicate.Funcs{
+var quotaAssigned = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*v1alpha1.ComputeAllocation)
 		after, ok2 := e.ObjectNew.(*v1alpha1.ComputeAllocation)
@@ -208,7 +208,7 @@ var firstQuota = predicate.Funcs{
 
 // notStatus passes a change of a ResourceQuota's spec or labels; it has no
 // generation, and its status changes with every pod.
-var notStatus = predicate.Funcs{
+var resourceQuotaChanged = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*corev1.ResourceQuota)
 		after, ok2 := e.ObjectNew.(*corev1.ResourceQuota)
@@ -218,7 +218,7 @@ var notStatus = predicate.Funcs{
 
 // inForceChanged passes a change of what a policy has in force for queues: the
 // ranking, the pools, the figures of types, and whether a Cohort lends.
-var inForceChanged = predicate.Funcs{
+var activePolicyChanged = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*v1alpha1.ClusterPolicy)
 		after, ok2 := e.ObjectNew.(*v1alpha1.ClusterPolicy)
@@ -230,14 +230,14 @@ var inForceChanged = predicate.Funcs{
 
 // nodesChanged passes what changes the pools: a node that comes, goes, changes
 // its labels, reports another capacity, or is cordoned or not ready.
-type nodesChanged string
+type nodeChanged string
 
-func (nodesChanged) Create(event.CreateEvent) bool   { return true }
-func (nodesChanged) Delete(event.DeleteEvent) bool   { return true }
-func (nodesChanged) Generic(event.GenericEvent) bool { return true }
+func (nodeChanged) Create(event.CreateEvent) bool   { return true }
+func (nodeChanged) Delete(event.DeleteEvent) bool   { return true }
+func (nodeChanged) Generic(event.GenericEvent) bool { return true }
 
 // Update implements predicate.Predicate.
-func (nodesChanged) Update(e event.UpdateEvent) bool {
+func (nodeChanged) Update(e event.UpdateEvent) bool {
 	before, ok := e.ObjectOld.(*corev1.Node)
 	after, ok2 := e.ObjectNew.(*corev1.Node)
 	return !ok || !ok2 || !maps.Equal(before.Labels, after.Labels) || before.Spec.Unschedulable != after.Spec.Unschedulable ||
@@ -246,7 +246,7 @@ func (nodesChanged) Update(e event.UpdateEvent) bool {
 
 // figures passes only what changes the figures of types and pools, not whether
 // a node is in use now.
-func (label nodesChanged) figures() predicate.Predicate {
+func (label nodeChanged) capacityChanged() predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			before, ok := e.ObjectOld.(*corev1.Node)
@@ -260,7 +260,7 @@ func (label nodesChanged) figures() predicate.Predicate {
 // teamOf finds the team that an object belongs to: by its label, or, where it
 // is not ours but bears a name that a team needs, by that name, or by the
 // namespace that it lies in.
-func (r *Allocations) teamOf(ctx context.Context, object client.Object) []reconcile.Request {
+func (r *AllocationReconciler) requestsForObject(ctx context.Context, object client.Object) []reconcile.Request {
 	teams := map[string]bool{
 		object.GetLabels()[desired.LabelTeam]:           true,
 		object.GetAnnotations()[desired.AnnotationTeam]: true,
@@ -274,7 +274,7 @@ func (r *Allocations) teamOf(ctx context.Context, object client.Object) []reconc
 	}
 	delete(teams, "")
 	if len(teams) == 0 && object.GetNamespace() != "" {
-		teams = r.teamsIn(ctx, object.GetNamespace())
+		teams = r.teamsByNamespace(ctx, object.GetNamespace())
 	}
 	var requests []reconcile.Request
 	for team := range teams {
@@ -284,7 +284,7 @@ func (r *Allocations) teamOf(ctx context.Context, object client.Object) []reconc
 }
 
 // teamsIn are the teams whose allocation names a namespace.
-func (r *Allocations) teamsIn(ctx context.Context, namespace string) map[string]bool {
+func (r *AllocationReconciler) teamsByNamespace(ctx context.Context, namespace string) map[string]bool {
 	teams := map[string]bool{}
 	var list v1alpha1.ComputeAllocationList
 	if err := r.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
@@ -299,7 +299,7 @@ func (r *Allocations) teamsIn(ctx context.Context, namespace string) map[string]
 }
 
 // all asks for every allocation: what changed may matter to any of them.
-func (r *Allocations) all(ctx context.Context, _ client.Object) []reconcile.Request {
+func (r *AllocationReconciler) requestsForAll(ctx context.Context, _ client.Object) []reconcile.Request {
 	var list v1alpha1.ComputeAllocationList
 	if err := r.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil // the cache is not filled yet, and will bring every allocation by itself

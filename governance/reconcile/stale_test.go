@@ -58,7 +58,7 @@ func TestUnseenObjectsAreNotTaken(t *testing.T) {
 					return under.Get(ctx, key, into, options...)
 				},
 			})
-			stale := reconcile.New(behind, direct, events.NewFakeRecorder(10), reconcile.Options{Naming: desired.DefaultNaming}).Allocations
+			stale := reconcile.NewReconcilers(behind, direct, events.NewFakeRecorder(10), reconcile.Options{Naming: desired.DefaultNaming}).Allocations
 			result, err := stale.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: team}})
 			if err != nil || result.RequeueAfter == 0 {
 				t.Errorf("the conflict is not simply tried again: %v, %v", result, err)

@@ -29,7 +29,7 @@ func notReady(reason, message string) outcome { return outcome{reason: reason, m
 const queuePending = "Pending"
 
 // queueState reads what Kueue says of a ClusterQueue, as our condition.
-func (r *Allocations) queueState(ctx context.Context, name string) (metav1.Condition, error) {
+func (r *AllocationReconciler) queueActiveCondition(ctx context.Context, name string) (metav1.Condition, error) {
 	state := metav1.Condition{Type: v1alpha1.ConditionQueueActive, Status: metav1.ConditionUnknown, Reason: queuePending, Message: "Kueue has not processed the queue yet"}
 	var queue kueue.ClusterQueue
 	if err := r.Get(ctx, client.ObjectKey{Name: name}, &queue); err != nil {
@@ -44,7 +44,7 @@ func (r *Allocations) queueState(ctx context.Context, name string) (metav1.Condi
 }
 
 // report writes the conditions of an allocation, if they changed.
-func (r *Allocations) report(ctx context.Context, allocation *v1alpha1.ComputeAllocation, o outcome) error {
+func (r *AllocationReconciler) patchStatus(ctx context.Context, allocation *v1alpha1.ComputeAllocation, o outcome) error {
 	before := allocation.DeepCopy()
 	status := &allocation.Status
 	status.ObservedGeneration = allocation.Generation

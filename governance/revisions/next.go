@@ -14,29 +14,29 @@ import (
 // next is the revision that follows newest, which is nil for the first: what it
 // tells of the spec that an object has now, without its summary. now is when the
 // change was seen.
-func next(object metav1.Object, newest *Revision, now time.Time) Revision {
-	r := Revision{Number: 1, UID: string(object.GetUID()), Generation: object.GetGeneration(), Missing: object.GetGeneration() - 1}
+func nextRevision(object metav1.Object, newest *Revision, now time.Time) Revision {
+	r := Revision{Number: 1, UID: string(object.GetUID()), Generation: object.GetGeneration(), Skipped: object.GetGeneration() - 1}
 	var before Revision
 	if newest != nil {
 		before = *newest
 		r.Number = before.Number + 1
 		if before.UID == r.UID {
-			r.Missing = r.Generation - before.Generation - 1
+			r.Skipped = r.Generation - before.Generation - 1
 		}
 	}
-	if object.GetDeletionTimestamp() != nil && r.Missing > 0 {
-		r.Missing-- // that was the deletion
+	if object.GetDeletionTimestamp() != nil && r.Skipped > 0 {
+		r.Skipped-- // that was the deletion
 	}
 	changed, manager := specManager(object.GetManagedFields())
 	annotations := object.GetAnnotations()
-	r.reason = shorten(annotations[v1alpha1.AnnotationReason], v1alpha1.MaxReason)
+	r.objectReason = truncate(annotations[v1alpha1.AnnotationReason], v1alpha1.MaxReason)
 	r.By = annotations[v1alpha1.AnnotationChangedBy]
 	if r.By != "" && annotations[v1alpha1.AnnotationChangedGeneration] == strconv.FormatInt(r.Generation, 10) {
-		r.Because = shorten(annotations[v1alpha1.AnnotationChangedBecause], v1alpha1.MaxReason)
+		r.Reason = truncate(annotations[v1alpha1.AnnotationChangedBecause], v1alpha1.MaxReason)
 	} else {
 		r.By, r.ByProgram = manager, manager != ""
-		if r.reason != before.reason {
-			r.Because = r.reason
+		if r.objectReason != before.objectReason {
+			r.Reason = r.objectReason
 		}
 	}
 	// The time in the fields is right also for a change that was made while the
@@ -54,11 +54,11 @@ func next(object metav1.Object, newest *Revision, now time.Time) Revision {
 
 // deletedBy makes r the revision of a deletion: by whom and why the object says,
 // where whoever deleted it said so.
-func (r *Revision) deletedBy(object metav1.Object) {
+func (r *Revision) setDeletion(object metav1.Object) {
 	annotations := object.GetAnnotations()
-	r.At, r.By, r.ByProgram, r.Because = object.GetDeletionTimestamp().Time, annotations[v1alpha1.AnnotationDeletedBy], false, ""
+	r.At, r.By, r.ByProgram, r.Reason = object.GetDeletionTimestamp().Time, annotations[v1alpha1.AnnotationDeletedBy], false, ""
 	if r.By != "" {
-		r.Because = r.reason
+		r.Reason = r.objectReason
 	}
 }
 
@@ -84,7 +84,7 @@ func specManager(fields []metav1.ManagedFieldsEntry) (at time.Time, manager stri
 }
 
 // shorten cuts a text to at most so many characters.
-func shorten(text string, most int) string {
+func truncate(text string, most int) string {
 	text = strings.ToValidUTF8(strings.TrimSpace(text), "")
 	if characters := []rune(text); len(characters) > most {
 		return string(characters[:most-1]) + "…"

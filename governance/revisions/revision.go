@@ -25,10 +25,10 @@ const (
 )
 
 // OfAllocation is the owner of a team's revisions.
-func OfAllocation(team string) Owner { return Owner{kindAllocation, team} }
+func AllocationOwner(team string) Owner { return Owner{kindAllocation, team} }
 
 // OfPolicy is the owner of the cluster policy's revisions.
-func OfPolicy() Owner { return Owner{kindPolicy, v1alpha1.ClusterPolicyName} }
+func PolicyOwner() Owner { return Owner{kindPolicy, v1alpha1.ClusterPolicyName} }
 
 // label is the value of cluster.LabelRevisionOf; a name has no dot.
 func (o Owner) label() string { return o.kind + "." + o.name }
@@ -57,11 +57,11 @@ type Revision struct {
 	At         time.Time
 	By         string // who changed it; with ByProgram the field manager
 	ByProgram  bool   // nobody knows who; By is only the name of their program
-	Because    string // why; empty where nobody said so
+	Reason     string // why; empty where nobody said so
 	Summary    string // what changed, in short
-	Missing    int64  // changes before it that nobody saw, while the console was away
+	Skipped    int64  // changes before it that nobody saw, while the console was away
 
-	reason string // as it stood in the object, be it of this change or not
+	objectReason string // as it stood in the object, be it of this change or not
 }
 
 // summaryDeleted is the summary of a revision that a deletion made: its spec is
@@ -72,7 +72,7 @@ const summaryDeleted = "Deleted"
 func (r Revision) IsDeletion() bool { return r.Summary == summaryDeleted }
 
 // read is the revision that an object of Kubernetes tells of.
-func read(object metav1.Object) Revision {
+func fromObject(object metav1.Object) Revision {
 	annotations := object.GetAnnotations()
 	whole := func(text string) int64 {
 		n, _ := strconv.ParseInt(text, 10, 64)
@@ -81,9 +81,9 @@ func read(object metav1.Object) Revision {
 	r := Revision{
 		Number: whole(object.GetName()[strings.LastIndexByte(object.GetName(), '-')+1:]),
 		UID:    annotations[annotationUID], Generation: whole(annotations[annotationGeneration]),
-		By: annotations[v1alpha1.AnnotationChangedBy], Because: annotations[v1alpha1.AnnotationChangedBecause],
-		Summary: annotations[annotationSummary], Missing: whole(annotations[annotationMissing]),
-		reason: annotations[v1alpha1.AnnotationReason],
+		By: annotations[v1alpha1.AnnotationChangedBy], Reason: annotations[v1alpha1.AnnotationChangedBecause],
+		Summary: annotations[annotationSummary], Skipped: whole(annotations[annotationMissing]),
+		objectReason: annotations[v1alpha1.AnnotationReason],
 	}
 	r.At, _ = time.Parse(time.RFC3339, annotations[annotationAt])
 	if program := annotations[annotationProgram]; r.By == "" && program != "" {
@@ -93,10 +93,10 @@ func read(object metav1.Object) Revision {
 }
 
 // readAll are revisions with the newest first.
-func readAll(objects []*metav1.PartialObjectMetadata) []Revision {
+func fromObjects(objects []*metav1.PartialObjectMetadata) []Revision {
 	all := make([]Revision, len(objects))
 	for i, object := range objects {
-		all[i] = read(object)
+		all[i] = fromObject(object)
 	}
 	slices.SortFunc(all, func(a, b Revision) int { return cmp.Compare(b.Number, a.Number) })
 	return all
@@ -110,10 +110,10 @@ func (r Revision) annotations() map[string]string {
 	}
 	all := map[string]string{
 		annotationUID: r.UID, annotationGeneration: strconv.FormatInt(r.Generation, 10), annotationAt: r.At.UTC().Format(time.RFC3339),
-		by: r.By, v1alpha1.AnnotationChangedBecause: r.Because, annotationSummary: r.Summary, v1alpha1.AnnotationReason: r.reason,
+		by: r.By, v1alpha1.AnnotationChangedBecause: r.Reason, annotationSummary: r.Summary, v1alpha1.AnnotationReason: r.objectReason,
 	}
-	if r.Missing > 0 {
-		all[annotationMissing] = strconv.FormatInt(r.Missing, 10)
+	if r.Skipped > 0 {
+		all[annotationMissing] = strconv.FormatInt(r.Skipped, 10)
 	}
 	for name, value := range all {
 		if value == "" {

@@ -53,14 +53,14 @@ func (m *memory) of(label string) (list []*metav1.PartialObjectMetadata) {
 	return list
 }
 
-func (m *memory) Known(of string) ([]*metav1.PartialObjectMetadata, error) {
+func (m *memory) Cached(of string) ([]*metav1.PartialObjectMetadata, error) {
 	if m.blind {
 		return nil, &governance.Error{Kind: governance.Unavailable}
 	}
 	return m.of(of), nil
 }
 
-func (m *memory) Live(_ context.Context, of string) ([]*metav1.PartialObjectMetadata, error) {
+func (m *memory) List(_ context.Context, of string) ([]*metav1.PartialObjectMetadata, error) {
 	return call(m, func() []*metav1.PartialObjectMetadata { return m.of(of) })
 }
 
@@ -103,7 +103,7 @@ func team(uid string, generation, gpus int64) *v1alpha1.ComputeAllocation {
 }
 
 func (m *memory) story() (lines []string) {
-	for _, r := range readAll(m.of("allocation.vision")) {
+	for _, r := range fromObjects(m.of("allocation.vision")) {
 		lines = append(lines, fmt.Sprintf("%d %s/%d by %s: %s", r.Number, r.UID, r.Generation, r.By, r.Summary))
 	}
 	slices.Reverse(lines)
@@ -117,7 +117,7 @@ func TestKeepStoppedAnywhere(t *testing.T) {
 		for generation := int64(1); generation <= Limit+2; generation++ {
 			for try := 0; ; try++ {
 				m.blind = generation%2 == 0
-				err := Keep(t.Context(), m, team("a", generation, generation), start)
+				err := Record(t.Context(), m, team("a", generation, generation), start)
 				if err == nil {
 					break
 				}
@@ -147,7 +147,7 @@ func TestKeep(t *testing.T) {
 	m := &memory{kept: map[string]*appsv1.ControllerRevision{}}
 	keep := func(object *v1alpha1.ComputeAllocation) {
 		t.Helper()
-		if err := Keep(t.Context(), m, object, start); err != nil {
+		if err := Record(t.Context(), m, object, start); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -163,7 +163,7 @@ func TestKeep(t *testing.T) {
 	going.Annotations["kuota.dev/deleted-by"], going.Annotations["kuota.dev/change-reason"] = "grace", "unused"
 	keep(going)
 	keep(going)
-	if newest := readAll(m.of("allocation.vision"))[0]; !newest.IsDeletion() || newest.Because != "unused" || !newest.At.Equal(start.Add(time.Hour)) {
+	if newest := fromObjects(m.of("allocation.vision"))[0]; !newest.IsDeletion() || newest.Reason != "unused" || !newest.At.Equal(start.Add(time.Hour)) {
 		t.Errorf("the deletion is kept as %+v", newest)
 	}
 	edited := team("a", 6, 3)
@@ -183,8 +183,8 @@ func TestKeep(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	var missing []int64
-	for _, r := range readAll(m.of("allocation.vision")) {
-		missing = append(missing, r.Missing)
+	for _, r := range fromObjects(m.of("allocation.vision")) {
+		missing = append(missing, r.Skipped)
 	}
 	if diff := cmp.Diff([]int64{0, 0, 0, 0, 2, 0}, missing); diff != "" {
 		t.Errorf("missing (-want +got):\n%s", diff)
@@ -210,26 +210,26 @@ func TestWho(t *testing.T) {
 	}{
 		"the annotation of this generation": {
 			map[string]string{"kuota.dev/changed-by": "ada", "kuota.dev/changed-generation": "3", "kuota.dev/changed-because": " why ", "kuota.dev/change-reason": "other"}, nil,
-			Revision{By: "ada", Because: "why", At: start.Add(time.Minute), reason: "other"},
+			Revision{By: "ada", Reason: "why", At: start.Add(time.Minute), objectReason: "other"},
 		},
 		"an annotation of another": {
 			map[string]string{"kuota.dev/changed-by": "ada", "kuota.dev/changed-generation": "2", "kuota.dev/changed-because": "why"}, nil,
 			Revision{By: "kubectl-edit", ByProgram: true, At: start.Add(time.Minute)},
 		},
 		"a new reason without the policy": {
-			map[string]string{"kuota.dev/change-reason": "new"}, &Revision{reason: "old"},
-			Revision{By: "kubectl-edit", ByProgram: true, Because: "new", At: start.Add(time.Minute), reason: "new"},
+			map[string]string{"kuota.dev/change-reason": "new"}, &Revision{objectReason: "old"},
+			Revision{By: "kubectl-edit", ByProgram: true, Reason: "new", At: start.Add(time.Minute), objectReason: "new"},
 		},
 		"an old reason without the policy": {
-			map[string]string{"kuota.dev/change-reason": "old"}, &Revision{reason: "old", At: start.Add(time.Minute)},
-			Revision{By: "kubectl-edit", ByProgram: true, At: now, reason: "old"},
+			map[string]string{"kuota.dev/change-reason": "old"}, &Revision{objectReason: "old", At: start.Add(time.Minute)},
+			Revision{By: "kubectl-edit", ByProgram: true, At: now, objectReason: "old"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			object := team("a", 3, 1)
 			object.Annotations, object.ManagedFields = tc.annotations, fields
-			got := next(object, tc.before, now)
-			got.Number, got.UID, got.Generation, got.Missing = 0, "", 0, 0
+			got := nextRevision(object, tc.before, now)
+			got.Number, got.UID, got.Generation, got.Skipped = 0, "", 0, 0
 			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(Revision{})); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -238,10 +238,10 @@ func TestWho(t *testing.T) {
 }
 
 func TestReadsWhatItWrites(t *testing.T) {
-	want := Revision{Number: 12, UID: "a", Generation: 3, At: start, By: "ada", Because: "why", Summary: "what", Missing: 2, reason: "r"}
+	want := Revision{Number: 12, UID: "a", Generation: 3, At: start, By: "ada", Reason: "why", Summary: "what", Skipped: 2, objectReason: "r"}
 	for _, program := range []bool{false, true} {
 		want.ByProgram = program
-		got := read(&metav1.ObjectMeta{Name: OfAllocation("a-team-7").object(12), Annotations: want.annotations()})
+		got := fromObject(&metav1.ObjectMeta{Name: AllocationOwner("a-team-7").object(12), Annotations: want.annotations()})
 		if diff := cmp.Diff(want, got, cmp.AllowUnexported(Revision{})); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
@@ -265,9 +265,9 @@ func TestCompare(t *testing.T) {
 			var got strings.Builder
 			for _, line := range compare(tc.before, tc.after) {
 				switch {
-				case line.New:
+				case line.Added:
 					got.WriteString("+")
-				case line.Gone:
+				case line.Removed:
 					got.WriteString("-")
 				default:
 					got.WriteString(" ")

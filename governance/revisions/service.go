@@ -26,14 +26,14 @@ type Service struct {
 // Version is one revision with what it holds, beside the one before.
 type Version struct {
 	Revision
-	Newest bool // no later one is kept
-	Gone   bool // there is no such object any more
+	Newest  bool // no later one is kept
+	Deleted bool // there is no such object any more
 	// Older and Newer are the numbers of those beside it; 0 for none.
 	Older, Newer int64
 	// Compared tells whether the one before is kept, or this is the first of all.
-	Compared bool
-	Changes  []change.Field
-	Lines    []Line // as YAML that can be applied
+	HasPrevious bool
+	Changes     []change.Field
+	Lines       []Line // as YAML that can be applied
 	// One of these has the spec; the other is nil.
 	Allocation *v1alpha1.ComputeAllocationSpec
 	Policy     *v1alpha1.ClusterPolicySpec
@@ -47,15 +47,15 @@ func (s *Service) History(ctx context.Context, user governance.User, owner Owner
 }
 
 func (s *Service) history(ctx context.Context, user governance.User, owner Owner) (history []Revision, gone bool, err error) {
-	only, gone, err := s.seen(ctx, user, owner)
+	only, gone, err := s.authorize(ctx, user, owner)
 	if err != nil {
 		return nil, false, err
 	}
-	known, err := s.Store.Known(owner.label())
+	known, err := s.Store.Cached(owner.label())
 	if err != nil {
 		return nil, false, err
 	}
-	history = readAll(known)
+	history = fromObjects(known)
 	if only != "" {
 		history = slices.DeleteFunc(history, func(r Revision) bool { return r.UID != only })
 	}
@@ -68,7 +68,7 @@ func (s *Service) history(ctx context.Context, user governance.User, owner Owner
 // seen refuses who may not see the owner. only is the UID whose revisions they
 // may see; empty for all. What was deleted is for those who see every team, or
 // may make allocations or change them.
-func (s *Service) seen(ctx context.Context, user governance.User, owner Owner) (only string, gone bool, err error) {
+func (s *Service) authorize(ctx context.Context, user governance.User, owner Owner) (only string, gone bool, err error) {
 	scope, err := s.Access.Scope(ctx, user)
 	outside := governance.KindOf(err) == governance.Outside
 	if err != nil && !outside {
@@ -131,7 +131,7 @@ func (s *Service) Version(ctx context.Context, user governance.User, owner Owner
 	if i < 0 {
 		return Version{}, &governance.Error{Kind: governance.NotFound, Op: "find version", Message: fmt.Sprintf("Version %d is not kept, or there never was one.", number)}
 	}
-	version := Version{Revision: history[i], Newest: i == 0, Gone: gone}
+	version := Version{Revision: history[i], Newest: i == 0, Deleted: gone}
 	if i > 0 {
 		version.Newer = history[i-1].Number
 	}
@@ -149,7 +149,7 @@ func (s *Service) Version(ctx context.Context, user governance.User, owner Owner
 			before, version.Older = was.Data.Raw, history[i+1].Number
 		}
 	}
-	version.Compared = before != nil || version.Generation == 1
+	version.HasPrevious = before != nil || version.Generation == 1
 	if err := version.fill(owner, before, holds.Data.Raw); err != nil {
 		return Version{}, &governance.Error{Op: "read version", Message: "The version cannot be read.", Err: err}
 	}
@@ -166,7 +166,7 @@ func (v *Version) fill(owner Owner, before, after []byte) error {
 	if err != nil {
 		return err
 	}
-	if !v.Compared {
+	if !v.HasPrevious {
 		old = now
 	} else if v.Changes, err = owner.changes(before, after); err != nil {
 		return err
@@ -192,7 +192,7 @@ func text(manifest []byte) (string, error) {
 // Deleted are the teams whose revisions are kept though their allocation is not
 // there any more, by name. It is for those who see every team: there are the
 // teams that have one.
-func (s *Service) Deleted(there []v1alpha1.ComputeAllocation) []string {
+func (s *Service) DeletedTeams(there []v1alpha1.ComputeAllocation) []string {
 	teams := make(map[string]bool, len(there))
 	for i := range there {
 		teams[there[i].Name] = true

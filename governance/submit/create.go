@@ -78,7 +78,7 @@ func (p Plan) summary() any {
 }
 
 func (s *Service) create(ctx context.Context, user governance.User, p Plan, form string) (*batchv1.Job, error) {
-	writer, err := s.Cluster.As(user)
+	writer, err := s.Cluster.ClientAs(user)
 	if err != nil {
 		return nil, err
 	}

@@ -64,7 +64,7 @@ func (s *Service) Team(ctx context.Context, user governance.User, name string) (
 	if err != nil && governance.KindOf(err) != governance.NotFound {
 		return Team{}, err
 	}
-	if err != nil || !scope.Sees(a.Status.Namespace) {
+	if err != nil || !scope.Includes(a.Status.Namespace) {
 		return Team{}, &governance.Error{Kind: governance.NotFound, Op: "find team", Message: fmt.Sprintf("There is no team %s, or you may not see it.", name)}
 	}
 	t := Team{Name: a.Name, DisplayName: a.Spec.DisplayName, Namespace: a.Status.Namespace, Queue: a.Status.LocalQueue}
@@ -76,7 +76,7 @@ func (s *Service) Team(ctx context.Context, user governance.User, name string) (
 		return Team{}, err
 	}
 	t.Kinds, t.KindsKnown = kindsOf(policy)
-	t.MissingKinds = missing(t.Kinds, s.Cluster.Mapping)
+	t.MissingKinds = missing(t.Kinds, s.Cluster.RESTMapping)
 	if t.Classes, err = tasks.AllowedPriorityClasses(ctx, reader, policy); err != nil {
 		return Team{}, err
 	}
@@ -84,7 +84,7 @@ func (s *Service) Team(ctx context.Context, user governance.User, name string) (
 	if t.Pools, err = s.pools(ctx, reader, &a); err != nil {
 		return Team{}, err
 	}
-	if s.Cluster.ReadOnly() == "" && slices.Contains(t.Kinds, Job) {
+	if s.Cluster.ReadOnlyReason() == "" && slices.Contains(t.Kinds, Job) {
 		t.MaySubmit, err = s.Access.MaySubmit(ctx, user, t.Namespace)
 	}
 	return t, err

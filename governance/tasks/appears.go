@@ -27,7 +27,7 @@ func (s *Service) found(ctx context.Context, x *Index, at Address) *Task {
 	}
 	ctx, cancel := context.WithTimeout(ctx, grace+time.Second)
 	defer cancel()
-	return x.wait(ctx, s.Cluster.Tasks.Listen(ctx), at, func(t *Task) bool { return t != nil || !x.young(at) })
+	return x.wait(ctx, s.Cluster.TaskChanges.Subscribe(ctx), at, func(t *Task) bool { return t != nil || !x.young(at) })
 }
 
 // Classed waits until Kueue has copied the class of a job into its Workload, the
@@ -39,7 +39,7 @@ func (s *Service) WaitForPriorityClass(ctx context.Context, at Address, class st
 func (s *Service) wait(ctx context.Context, at Address, is func(*Task) bool) *Task {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	return s.index.wait(ctx, s.Cluster.Tasks.Listen(ctx), at, is)
+	return s.index.wait(ctx, s.Cluster.TaskChanges.Subscribe(ctx), at, is)
 }
 
 // wait looks at a task, nil for none, at each change until it is as it should be

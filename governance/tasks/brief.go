@@ -59,7 +59,7 @@ func (t *Task) explained(missing bool) bool {
 }
 
 // changes counts what may have changed a verdict.
-func (s *Service) changes() uint64 { return s.Cluster.Tasks.Count() - s.briefs.told.Load() }
+func (s *Service) changes() uint64 { return s.Cluster.TaskChanges.Count() - s.briefs.told.Load() }
 
 // verdicts returns the kept verdict of each task, nil where there is none. It has
 // those computed that are missing or outdated; the channel is closed once they
@@ -150,7 +150,7 @@ func (s *Service) work() {
 		differs, left := s.turn(began)
 		if differs {
 			b.told.Add(1)
-			s.Cluster.Tasks.Notify()
+			s.Cluster.TaskChanges.Notify()
 		}
 		if !left {
 			return

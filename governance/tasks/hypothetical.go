@@ -32,7 +32,7 @@ func (s *Service) WouldStart(ctx context.Context, user governance.User, p Propos
 	if err != nil {
 		return Hypothesis{}, err
 	}
-	if !v.scope.Sees(p.Namespace) {
+	if !v.scope.Includes(p.Namespace) {
 		return Hypothesis{}, &governance.Error{Kind: governance.NotFound, Op: "try a task", Message: "Queue not found, or you do not have access."}
 	}
 	c, err := v.surroundings(ctx, &Task{Namespace: p.Namespace, Queue: p.Queue})

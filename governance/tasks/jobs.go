@@ -40,21 +40,21 @@ type job struct {
 
 // follow has an index told of jobs, pods and governed namespaces.
 func (x *Index) follow(c *cluster.Cluster) {
-	c.OnNamespaces(handler(x.setSpace, x.dropSpace))
+	c.HandleNamespaces(handler(x.setSpace, x.dropSpace))
 	for _, k := range enforcement.JobKinds() {
 		if k.Group == "apps" { // their pods or groups of pods are the tasks
 			continue
 		}
 		kind := k.Kind
-		c.Follow(cluster.Followed{
-			Kind:    schema.GroupResource{Group: k.Group, Resource: k.Resource},
-			Slim:    func(object any) (any, error) { return slimJob(object, kind), nil },
-			Handler: handler(x.setJob, x.dropJob),
+		c.WatchResource(cluster.WatchedResource{
+			Resource:  schema.GroupResource{Group: k.Group, Resource: k.Resource},
+			Transform: func(object any) (any, error) { return slimJob(object, kind), nil },
+			Handler:   handler(x.setJob, x.dropJob),
 		})
 	}
-	c.Follow(cluster.Followed{
-		Kind: schema.GroupResource{Resource: "pods"}, Slim: x.slimPod,
-		Handler: handler(x.setPod, x.dropPod), Synced: x.toldPods,
+	c.WatchResource(cluster.WatchedResource{
+		Resource: schema.GroupResource{Resource: "pods"}, Transform: x.slimPod,
+		Handler: handler(x.setPod, x.dropPod), OnSynced: x.toldPods,
 	})
 }
 

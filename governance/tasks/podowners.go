@@ -91,7 +91,7 @@ func (v viewer) owner(t *Task) (Owner, bool) {
 	switch {
 	case t == nil:
 		return Owner{}, false
-	case !v.scope.Sees(t.Namespace):
+	case !v.scope.Includes(t.Namespace):
 		return Owner{Hidden: true}, true
 	}
 	return Owner{Team: v.teams[t.Namespace], Task: t.Address(), Accelerators: t.accelerators(), AdmittedAt: t.AdmittedAt}, true

@@ -29,7 +29,7 @@ func hiddenFrom(ctx context.Context, reader client.Reader, scope access.Scope, t
 	}
 	h, mine := &hidden{names: map[string]bool{}, own: map[string]bool{}}, map[string]bool{}
 	for namespace, team := range teams {
-		if scope.Sees(namespace) {
+		if scope.Includes(namespace) {
 			mine[team] = true
 		} else {
 			h.names[namespace] = true

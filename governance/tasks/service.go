@@ -31,8 +31,8 @@ type Service struct {
 // New is a service whose index is filled once the cluster is watched.
 func New(c *cluster.Cluster, permission *access.Service) *Service {
 	s := &Service{Cluster: c, Access: permission, index: NewIndex(time.Now)}
-	c.OnWorkloads(new(slimmer).slim, s.index.Handler(), s.index.told)
-	s.index.notify = c.Tasks.Notify
+	c.HandleWorkloads(new(slimmer).slim, s.index.Handler(), s.index.told)
+	s.index.notify = c.TaskChanges.Notify
 	s.index.follow(c)
 	return s
 }
@@ -98,7 +98,7 @@ func (s *Service) within(ctx context.Context, scope access.Scope) (v viewer, err
 	if v.reader, err = s.Cluster.Reader(); err != nil {
 		return v, err
 	}
-	switch there, err := s.Cluster.Workloads(); {
+	switch there, err := s.Cluster.ServesWorkloads(); {
 	case err != nil:
 		return v, err
 	case there:

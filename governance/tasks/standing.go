@@ -39,14 +39,14 @@ func (s *Service) standing(ctx context.Context, v viewer, t *Task) (place int, d
 		return 0, d, err
 	}
 	d.OnlyLocalQueue = len(locals) == 1
-	d.Shared = slices.ContainsFunc(locals, func(q queueKey) bool { return !v.scope.Sees(q.namespace) })
+	d.Shared = slices.ContainsFunc(locals, func(q queueKey) bool { return !v.scope.Includes(q.namespace) })
 	if !d.Shared {
 		d.ClusterQueuePosition, d.ClusterQueueLength = v.index.across(t, locals)
 	}
 	d.Ahead, d.Behind = v.index.around(t, shownAround)
 	d.PositionSince, d.PositionEarlier = v.index.placeSince(t)
 	items, ok := s.pending.look(ctx, windowOf(t.Namespace, t.Queue, place), v.index.now(), v.index.changed(t), func(ctx context.Context, w window) ([]visibility.PendingWorkload, error) {
-		return s.Cluster.Pending(ctx, w.namespace, w.queue, w.offset, windowSize)
+		return s.Cluster.PendingWorkloads(ctx, w.namespace, w.queue, w.offset, windowSize)
 	})
 	if ok {
 		place = d.told(items, v.index, t, place)

@@ -31,7 +31,7 @@ const prefix = "kuota-"
 
 // crdLimit is how long the API server may take to delete a kind with its
 // objects.
-const crdLimit = time.Minute
+const crdTimeout = time.Minute
 
 // Options say how.
 type Options struct {
@@ -46,13 +46,13 @@ type Options struct {
 // the kinds with their objects. Run again, it goes on where it stopped.
 func Run(ctx context.Context, c client.Client, o Options) error {
 	u := uninstaller{Client: c, Options: o}
-	for _, step := range []func(context.Context) error{u.admissionPolicies, u.rights, u.holds, u.finalizers, u.kinds} {
+	for _, step := range []func(context.Context) error{u.admissionPolicies, u.consoleRBAC, u.releaseWorkloads, u.finalizers, u.crds} {
 		if err := step(ctx); err != nil {
 			return err
 		}
 	}
-	u.tell("Kueue, its queues, flavors, Cohort and priority classes, team namespaces with their members, and all tasks stay unchanged.")
-	u.tell("Not deleted, delete yourself if you want to: the console, namespace kuota-system with sessions and versions, and ClusterRoles kuota-admin and kuota-team-member, which still let people see queues and submit jobs.")
+	u.printf("Kueue, its queues, flavors, Cohort and priority classes, team namespaces with their members, and all tasks stay unchanged.")
+	u.printf("Not deleted, delete yourself if you want to: the console, namespace kuota-system with sessions and versions, and ClusterRoles kuota-admin and kuota-team-member, which still let people see queues and submit jobs.")
 	return nil
 }
 
@@ -61,7 +61,7 @@ type uninstaller struct {
 	Options
 }
 
-func (u uninstaller) tell(format string, args ...any) { fmt.Fprintf(u.Out, format+"\n", args...) }
+func (u uninstaller) printf(format string, args ...any) { fmt.Fprintf(u.Out, format+"\n", args...) }
 
 // admissionPolicies removes bindings before the policies that they bind.
 func (u uninstaller) admissionPolicies(ctx context.Context) error {
@@ -78,7 +78,7 @@ func (u uninstaller) admissionPolicies(ctx context.Context) error {
 
 // rights removes what lets the console act. The roles of people stay: members of
 // teams are bound to theirs.
-func (u uninstaller) rights(ctx context.Context) error {
+func (u uninstaller) consoleRBAC(ctx context.Context) error {
 	names := map[string]bool{"kuota-console": true, "kuota-impersonation": true}
 	ours := func(name string) bool { return names[name] }
 	for _, list := range []client.ObjectList{&rbacv1.ClusterRoleBindingList{}, &rbacv1.ClusterRoleList{}} {
@@ -113,7 +113,7 @@ func (u uninstaller) delete(ctx context.Context, object client.Object) error {
 	if err != nil {
 		return err
 	}
-	u.tell("%s %s %s", u.verb("delete"), kind.Kind, object.GetName())
+	u.printf("%s %s %s", u.verb("delete"), kind.Kind, object.GetName())
 	if u.DryRun {
 		return nil
 	}
@@ -131,7 +131,7 @@ func (u uninstaller) verb(word string) string {
 }
 
 // holds releases the Workloads that the loop guard keeps out of admission.
-func (u uninstaller) holds(ctx context.Context) error {
+func (u uninstaller) releaseWorkloads(ctx context.Context) error {
 	var workloads kueue.WorkloadList
 	err := u.List(ctx, &workloads)
 	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
@@ -145,7 +145,7 @@ func (u uninstaller) holds(ctx context.Context) error {
 		if _, marked := loopguard.MarkOf(w); !marked {
 			continue
 		}
-		u.tell("%s Workload %s/%s, which the loop guard holds", u.verb("release"), w.Namespace, w.Name)
+		u.printf("%s Workload %s/%s, which the loop guard holds", u.verb("release"), w.Namespace, w.Name)
 		if u.DryRun {
 			continue
 		}
@@ -182,7 +182,7 @@ func (u uninstaller) finalizers(ctx context.Context) error {
 			if !ok || len(object.GetFinalizers()) == 0 {
 				return nil
 			}
-			u.tell("%s the finalizers of %s", u.verb("remove"), object.GetName())
+			u.printf("%s the finalizers of %s", u.verb("remove"), object.GetName())
 			if u.DryRun {
 				return nil
 			}
@@ -196,7 +196,7 @@ func (u uninstaller) finalizers(ctx context.Context) error {
 
 // kinds deletes the CRDs, with the objects that are left, and waits until they
 // are gone.
-func (u uninstaller) kinds(ctx context.Context) error {
+func (u uninstaller) crds(ctx context.Context) error {
 	for _, plural := range []string{"computeallocations", "clusterpolicies"} {
 		crd := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: plural + "." + v1alpha1.GroupVersion.Group}}
 		crd.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
@@ -213,7 +213,7 @@ func (u uninstaller) kinds(ctx context.Context) error {
 			}
 			continue
 		}
-		err = wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, crdLimit, true, func(ctx context.Context) (bool, error) {
+		err = wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, crdTimeout, true, func(ctx context.Context) (bool, error) {
 			return apierrors.IsNotFound(u.Get(ctx, client.ObjectKeyFromObject(crd), crd)), nil
 		})
 		if err != nil {

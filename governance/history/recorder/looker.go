@@ -20,7 +20,7 @@ type looker struct {
 }
 
 func (l *looker) run(ctx context.Context) {
-	some, others := l.r.Cluster.Tasks.Listen(ctx), l.r.Cluster.Allocations.Listen(ctx)
+	some, others := l.r.Cluster.TaskChanges.Subscribe(ctx), l.r.Cluster.AllocationChanges.Subscribe(ctx)
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
 	for {

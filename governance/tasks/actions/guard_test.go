@@ -26,7 +26,7 @@ type guarded struct {
 // patch changes it as somebody, without keeping the change.
 func (g guarded) patch(user governance.User, text string) error {
 	g.t.Helper()
-	writer, err := g.Cluster.As(user)
+	writer, err := g.Cluster.ClientAs(user)
 	g.must(err)
 	object := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: g.version, Kind: g.kind}}
 	object.Namespace, object.Name = g.lab.name, g.name

@@ -93,7 +93,7 @@ func (s *Service) mapping(kind schema.GroupVersionKind) (*meta.RESTMapping, erro
 	if kind.Version != "" {
 		versions = []string{kind.Version}
 	}
-	mapping, err := s.Cluster.Mapping(kind.GroupKind(), versions...)
+	mapping, err := s.Cluster.RESTMapping(kind.GroupKind(), versions...)
 	return mapping, cluster.Translate("find kind "+kind.Kind, err)
 }
 

@@ -32,7 +32,7 @@ func (s *Service) SetClass(ctx context.Context, user governance.User, at tasks.A
 		return &governance.Error{Kind: governance.Invalid, Op: "change class", Message: unclassed(t)}
 	}
 	var object kueue.WorkloadPriorityClass
-	switch err := s.Cluster.Live().Get(ctx, client.ObjectKey{Name: class}, &object); {
+	switch err := s.Cluster.APIReader().Get(ctx, client.ObjectKey{Name: class}, &object); {
 	case apierrors.IsNotFound(err):
 		return changed(fmt.Sprintf("There is no priority class %s any more. Choose another one.", class))
 	case err != nil:
@@ -51,7 +51,7 @@ func (s *Service) SetClass(ctx context.Context, user governance.User, at tasks.A
 	job.UID, job.Namespace, job.Name = uid, t.Namespace, t.Name
 	s.Audit.Record(audit.Change{
 		User: user, Action: "update", Object: job, Old: classSpec(t.PriorityClass), New: classSpec(class), Err: err,
-		Mark: job.ResourceVersion, // a label is no new generation
+		Discriminator: job.ResourceVersion, // a label is no new generation
 	})
 	if err == nil {
 		s.copied(ctx, t, class)

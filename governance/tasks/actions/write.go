@@ -22,7 +22,7 @@ func (s *Service) open(ctx context.Context, user governance.User, at tasks.Addre
 	if err != nil {
 		return nil, nil, err
 	}
-	writer, err := s.Cluster.As(user)
+	writer, err := s.Cluster.ClientAs(user)
 	return d.Task, writer, err
 }
 

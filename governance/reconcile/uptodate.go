@@ -11,11 +11,11 @@ import (
 // settled tells whether an object is as it should be already. Kueue writes the
 // status of its queues many times a minute, and each time the controller looks:
 // as long as nobody changed what is wanted, nothing needs to be sent.
-func settled(object client.Object, want map[string]any) bool {
+func upToDate(object client.Object, want map[string]any) bool {
 	if object.GetName() == "" {
 		return false
 	}
-	if strayFields(object, want) != "" {
+	if extraFieldsPatch(object, want) != "" {
 		return false
 	}
 	have, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
@@ -24,7 +24,7 @@ func settled(object client.Object, want map[string]any) bool {
 
 // plain is an object as it is sent, without kind and version, which objects
 // from the cache do not carry.
-func plain(object runtime.ApplyConfiguration) (map[string]any, error) {
+func toFields(object runtime.ApplyConfiguration) (map[string]any, error) {
 	text, err := json.Marshal(object)
 	if err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ func plain(object runtime.ApplyConfiguration) (map[string]any, error) {
 func covers(have, want any) bool {
 	fields, ok := want.(map[string]any)
 	if !ok {
-		return reflect.DeepEqual(have, want) || have == nil && empty(want)
+		return reflect.DeepEqual(have, want) || have == nil && isEmpty(want)
 	}
 	present, _ := have.(map[string]any)
 	for name, value := range fields {
@@ -55,7 +55,7 @@ func covers(have, want any) bool {
 }
 
 // empty tells whether a value is one that is left out when it is written.
-func empty(value any) bool {
+func isEmpty(value any) bool {
 	switch v := value.(type) {
 	case nil:
 		return true

@@ -17,7 +17,7 @@ import (
 // objects are then deleted too, which is not what somebody means who deletes a
 // team: queues, pools and what is lent stay as they are. It asks the API server
 // itself each time, since what is deleted wrongly does not come back.
-func leaving(ctx context.Context, live client.Reader) (bool, error) {
+func crdsDeleted(ctx context.Context, live client.Reader) (bool, error) {
 	for _, plural := range []string{"computeallocations", "clusterpolicies"} {
 		var crd metav1.PartialObjectMetadata
 		crd.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
@@ -35,25 +35,25 @@ func leaving(ctx context.Context, live client.Reader) (bool, error) {
 
 // presence reads the policy for controllers that undo something when there is
 // none.
-type presence struct {
-	had atomic.Bool // a policy was seen since it was last known that Kuota stays
+type policyReader struct {
+	existed atomic.Bool // a policy was seen since it was last known that Kuota stays
 }
 
 // policy is the policy. When it is gone, it tells whether that is because Kuota
 // leaves the cluster; who never had one is asked nothing.
-func (p *presence) policy(ctx context.Context, cached, live client.Reader) (policy *v1alpha1.ClusterPolicy, leaves bool, err error) {
+func (p *policyReader) get(ctx context.Context, cached, live client.Reader) (policy *v1alpha1.ClusterPolicy, leaves bool, err error) {
 	if policy, err = clusterstate.Policy(ctx, cached); err != nil {
 		return nil, false, err
 	}
 	if policy != nil {
-		p.had.Store(true)
+		p.existed.Store(true)
 		return policy, false, nil
 	}
-	if !p.had.Load() {
+	if !p.existed.Load() {
 		return nil, false, nil
 	}
-	if leaves, err = leaving(ctx, live); !leaves && err == nil {
-		p.had.Store(false)
+	if leaves, err = crdsDeleted(ctx, live); !leaves && err == nil {
+		p.existed.Store(false)
 	}
 	return nil, leaves, err
 }

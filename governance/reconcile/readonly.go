@@ -9,17 +9,17 @@ import (
 )
 
 // heldLook is how often a controller that is held looks whether it still is.
-const heldLook = 5 * time.Second
+const readOnlyInterval = 5 * time.Second
 
 // held is a controller that does nothing while it is held, and then what it was
 // asked for meanwhile.
-func (o Options) held(controller reconcile.Reconciler) reconcile.Reconciler {
-	if o.Held == nil {
+func (o Options) skipWhileReadOnly(controller reconcile.Reconciler) reconcile.Reconciler {
+	if o.ReadOnly == nil {
 		return controller
 	}
 	return reconcile.Func(func(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-		if o.Held() {
-			return ctrl.Result{RequeueAfter: heldLook}, nil
+		if o.ReadOnly() {
+			return ctrl.Result{RequeueAfter: readOnlyInterval}, nil
 		}
 		return controller.Reconcile(ctx, request)
 	})

@@ -11,24 +11,24 @@ import (
 )
 
 // dialAgain is how soon a lost API server is dialled again.
-const dialAgain = 250 * time.Millisecond
+const redialInterval = 250 * time.Millisecond
 
 // newPatientCache makes a cache that is up to date again as soon as the API
 // server is back. By itself a reflector (client-go 0.36) waits up to a minute
 // after some failures; a watch that simply takes long to connect has no
 // failures.
-func newPatientCache(config *rest.Config, options cache.Options) (cache.Cache, error) {
+func newRedialingCache(config *rest.Config, options cache.Options) (cache.Cache, error) {
 	config = rest.CopyConfig(config)
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return patient{next} })
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return redialer{next} })
 	options.HTTPClient = nil // made anew, of this config
 	return cache.New(config, options)
 }
 
 // patient dials until somebody answers, for reads only: nothing was sent to
 // anybody while dialling fails.
-type patient struct{ next http.RoundTripper }
+type redialer struct{ next http.RoundTripper }
 
-func (p patient) RoundTrip(request *http.Request) (*http.Response, error) {
+func (p redialer) RoundTrip(request *http.Request) (*http.Response, error) {
 	for {
 		response, err := p.next.RoundTrip(request)
 		var network *net.OpError
@@ -38,7 +38,7 @@ func (p patient) RoundTrip(request *http.Request) (*http.Response, error) {
 		select {
 		case <-request.Context().Done():
 			return nil, err
-		case <-time.After(dialAgain):
+		case <-time.After(redialInterval):
 		}
 	}
 }

@@ -14,27 +14,27 @@ import (
 // exist there are no objects, so that it is found empty. Where Kueue has them in
 // another version only, there may be some; to read tasks is an error then, since
 // nobody should be told that nothing runs.
-type partial struct {
+type partialReader struct {
 	client.Reader
-	kinds Kinds
+	kinds MissingKinds
 }
 
 // Get implements client.Reader.
-func (p partial) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+func (p partialReader) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
 	gvk, err := apiutil.GVKForObject(object, Scheme)
 	switch {
 	case err != nil:
 		return err
 	case !p.kinds.absent(gvk):
 		return p.Reader.Get(ctx, key, object, options...)
-	case gvk.Kind == "Workload" && len(p.kinds.Versions) > 0:
+	case gvk.Kind == "Workload" && len(p.kinds.KueueVersions) > 0:
 		return p.kinds.unavailable()
 	}
 	return apierrors.NewNotFound(schema.GroupResource{Group: gvk.Group, Resource: gvk.Kind}, key.Name)
 }
 
 // List implements client.Reader.
-func (p partial) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+func (p partialReader) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
 	gvk, err := apiutil.GVKForObject(list, Scheme)
 	if err != nil {
 		return err
@@ -43,7 +43,7 @@ func (p partial) List(ctx context.Context, list client.ObjectList, options ...cl
 	switch {
 	case !p.kinds.absent(gvk):
 		return p.Reader.List(ctx, list, options...)
-	case gvk.Kind == "Workload" && len(p.kinds.Versions) > 0:
+	case gvk.Kind == "Workload" && len(p.kinds.KueueVersions) > 0:
 		return p.kinds.unavailable()
 	}
 	return nil

@@ -4,9 +4,9 @@ import "strings"
 
 // Line is one line of a text that is compared with an older one.
 type Line struct {
-	Text string
-	New  bool // it is not in the older text
-	Gone bool // it is in the older text only
+	Text    string
+	Added   bool // it is not in the older text
+	Removed bool // it is in the older text only
 }
 
 // compare lists the lines of two texts, in the order of both, with what is only
@@ -44,10 +44,10 @@ func compare(before, after string) []Line {
 			lines = append(lines, Line{Text: is[j]})
 			i, j = i+1, j+1
 		case i < len(was) && (j == len(is) || shared[i+1][j] >= shared[i][j+1]):
-			lines = append(lines, Line{Text: was[i], Gone: true})
+			lines = append(lines, Line{Text: was[i], Removed: true})
 			i++
 		default:
-			lines = append(lines, Line{Text: is[j], New: true})
+			lines = append(lines, Line{Text: is[j], Added: true})
 			j++
 		}
 	}

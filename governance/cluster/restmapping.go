@@ -11,24 +11,24 @@ import (
 
 // lackedFor is how long it is remembered that the API server does not have a
 // kind. The mapper asks it anew for each such question.
-const lackedFor = 30 * time.Second
+const noMatchTTL = 30 * time.Second
 
 // lackedKept is how many such kinds are remembered. Owners of Workloads may name
 // any.
-const lackedKept = 1000
+const noMatchCapacity = 1000
 
 // served remembers which kinds the API server lacks. Its zero value is ready.
-type served struct {
-	mu    sync.Mutex
-	lacks map[asked]lack
+type noMatchCache struct {
+	mu      sync.Mutex
+	entries map[mappingKey]mappingError
 }
 
-type asked struct {
+type mappingKey struct {
 	kind     schema.GroupKind
 	versions string
 }
 
-type lack struct {
+type mappingError struct {
 	err   error
 	until time.Time
 }
@@ -36,14 +36,14 @@ type lack struct {
 // Mapping is how the API server calls a kind, in one of these versions; none is
 // whichever it prefers. For a kind that it does not have, the error is one that
 // meta.IsNoMatchError knows, as of half a minute ago at most.
-func (c *Cluster) Mapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
-	return c.served.mapping(c.Manager.GetRESTMapper(), time.Now(), kind, versions...)
+func (c *Cluster) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	return c.noMatches.mapping(c.Manager.GetRESTMapper(), time.Now(), kind, versions...)
 }
 
-func (s *served) mapping(mapper meta.RESTMapper, now time.Time, kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
-	key := asked{kind, strings.Join(versions, ",")}
+func (s *noMatchCache) mapping(mapper meta.RESTMapper, now time.Time, kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	key := mappingKey{kind, strings.Join(versions, ",")}
 	s.mu.Lock()
-	known, ok := s.lacks[key]
+	known, ok := s.entries[key]
 	s.mu.Unlock()
 	if ok && now.Before(known.until) {
 		return nil, known.err
@@ -54,9 +54,9 @@ func (s *served) mapping(mapper meta.RESTMapper, now time.Time, kind schema.Grou
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.lacks == nil || len(s.lacks) >= lackedKept {
-		s.lacks = map[asked]lack{}
+	if s.entries == nil || len(s.entries) >= noMatchCapacity {
+		s.entries = map[mappingKey]mappingError{}
 	}
-	s.lacks[key] = lack{err, now.Add(lackedFor)}
+	s.entries[key] = mappingError{err, now.Add(noMatchTTL)}
 	return nil, err
 }

@@ -25,27 +25,27 @@ import (
 )
 
 // cohortPause gathers changes before the Cohort is looked at.
-const cohortPause = 50 * time.Millisecond
+const cohortDelay = 50 * time.Millisecond
 
 // Unallocated keeps the Cohort object, which lends what no team was given. What
 // it lends and what teams have never come to more than is there: it takes back
 // before a team is given more, and lends more after a team was given less.
-type Unallocated struct {
+type CohortReconciler struct {
 	client.Client               // reads from the cache
-	Live          client.Reader // asks the API server itself
+	APIReader     client.Reader // asks the API server itself
 	Naming        desired.Naming
 	Events        events.EventRecorder
 
-	presence presence
+	policies policyReader
 	ledger   ledger
-	asked    chan event.GenericEvent // has a value while some team waits for room
+	requests chan event.GenericEvent // has a value while some team waits for room
 }
 
 // grant asks for a ClusterQueue's quota: see ledger.
-func (r *Unallocated) grant(shares bool, queue string, wanted quota.PoolResources) (ok bool, trouble string) {
-	if ok, trouble = r.ledger.grant(shares, queue, wanted); !ok {
+func (r *CohortReconciler) reserve(shares bool, queue string, wanted quota.PoolResources) (ok bool, trouble string) {
+	if ok, trouble = r.ledger.reserve(shares, queue, wanted); !ok {
 		select {
-		case r.asked <- event.GenericEvent{}:
+		case r.requests <- event.GenericEvent{}:
 		default: // it is about to look
 		}
 	}
@@ -53,14 +53,14 @@ func (r *Unallocated) grant(shares bool, queue string, wanted quota.PoolResource
 }
 
 // Reconcile makes the Cohort lend what is left now.
-func (r *Unallocated) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
-	r.ledger.close() // until the Cohort is written, nobody is given more
-	policy, leaves, err := r.presence.policy(ctx, r, r.Live)
+func (r *CohortReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
+	r.ledger.suspend() // until the Cohort is written, nobody is given more
+	policy, leaves, err := r.policies.get(ctx, r, r.APIReader)
 	if err != nil || leaves {
 		return ctrl.Result{}, err
 	}
 	if policy == nil || !policy.Spec.IdleCompute.ShareUnallocated {
-		return again(ctrl.Result{}, r.off(ctx, policy))
+		return requeueOnConflict(ctrl.Result{}, r.disable(ctx, policy))
 	}
 	var list v1alpha1.ComputeAllocationList
 	if err := r.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
@@ -71,48 +71,48 @@ func (r *Unallocated) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Resul
 		return ctrl.Result{}, err
 	}
 	if present.Name != "" && !managed.ByKuota(&present) {
-		r.ledger.off() // it lends nothing of ours
-		return again(ctrl.Result{RequeueAfter: lookAgain}, writePolicyStatus(ctx, r, policy, nil, component(v1alpha1.ConditionShareUnallocated, metav1.ConditionFalse, "Blocked",
+		r.ledger.disable() // it lends nothing of ours
+		return requeueOnConflict(ctrl.Result{RequeueAfter: retryInterval}, patchPolicyStatus(ctx, r, policy, nil, newCondition(v1alpha1.ConditionShareUnallocated, metav1.ConditionFalse, "Blocked",
 			"Cohort %s exists and is not managed by Kuota; delete it, or start Kuota with another --cohort", present.Name)))
 	}
 	types, err := clusterstate.Catalog(ctx, r, r.Naming.InstanceTypeLabel)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	queues, err := r.queues(ctx, list.Items, types)
+	queues, err := r.quotaByQueue(ctx, list.Items, types)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	cohort, leftOut := desired.Cohort(r.Naming, desired.Unallocated(ready(types), sum(queues)))
-	correction, err := r.write(ctx, cohort)
+	cohort, leftOut := desired.Cohort(r.Naming, desired.Unallocated(readyCapacity(types), total(queues)))
+	correction, err := r.applyCohort(ctx, cohort)
 	if err != nil {
-		r.ledger.open(nil, "the Cohort that lends unallocated compute cannot be written: "+err.Error())
-		return again(ctrl.Result{}, errors.Join(err, writePolicyStatus(ctx, r, policy, nil, component(v1alpha1.ConditionShareUnallocated, metav1.ConditionFalse, "ApplyFailed",
+		r.ledger.resume(nil, "the Cohort that lends unallocated compute cannot be written: "+err.Error())
+		return requeueOnConflict(ctrl.Result{}, errors.Join(err, patchPolicyStatus(ctx, r, policy, nil, newCondition(v1alpha1.ConditionShareUnallocated, metav1.ConditionFalse, "ApplyFailed",
 			"Kubernetes rejected the Cohort, retrying: %v", err))))
 	}
 	if correction != nil {
 		r.Events.Eventf(policy, nil, corev1.EventTypeWarning, "Corrected", "Correct", "%s was changed by %s and corrected", correction.Object, correction.Manager)
 	}
-	r.ledger.open(queues, "")
+	r.ledger.resume(queues, "")
 
-	state := component(v1alpha1.ConditionShareUnallocated, metav1.ConditionTrue, "Shared", "Cohort %s lends unallocated compute", r.Naming.Cohort)
+	state := newCondition(v1alpha1.ConditionShareUnallocated, metav1.ConditionTrue, "Shared", "Cohort %s lends unallocated compute", r.Naming.Cohort)
 	if len(leftOut) > 0 {
-		state = component(v1alpha1.ConditionShareUnallocated, metav1.ConditionFalse, "TooManyPools",
+		state = newCondition(v1alpha1.ConditionShareUnallocated, metav1.ConditionFalse, "TooManyPools",
 			"Kueue supports 64 pools in a Cohort, so unallocated compute of %s is not lent. Group instance types into pools", strings.Join(leftOut, ", "))
 	}
-	return again(ctrl.Result{}, writePolicyStatus(ctx, r, policy, nil, state))
+	return requeueOnConflict(ctrl.Result{}, patchPolicyStatus(ctx, r, policy, nil, state))
 }
 
 // write makes the Cohort as it should be; nil is that there is none.
-func (r *Unallocated) write(ctx context.Context, cohort *applykueue.CohortApplyConfiguration) (*v1alpha1.Correction, error) {
+func (r *CohortReconciler) applyCohort(ctx context.Context, cohort *applykueue.CohortApplyConfiguration) (*v1alpha1.Correction, error) {
 	if cohort == nil {
-		return nil, r.remove(ctx)
+		return nil, r.deleteCohort(ctx)
 	}
-	return applier{r.Client, r.Live}.apply(ctx, managed.NewObject("Cohort", &kueue.Cohort{}, cohort, cohort.ObjectMetaApplyConfiguration), true)
+	return applier{r.Client, r.APIReader}.apply(ctx, managed.NewObject("Cohort", &kueue.Cohort{}, cohort, cohort.ObjectMetaApplyConfiguration), true)
 }
 
 // remove takes the Cohort away, should Kuota have made one.
-func (r *Unallocated) remove(ctx context.Context) error {
+func (r *CohortReconciler) deleteCohort(ctx context.Context) error {
 	var cohort kueue.Cohort
 	err := r.Get(ctx, client.ObjectKey{Name: r.Naming.Cohort}, &cohort)
 	if err != nil || !managed.ByKuota(&cohort) || cohort.DeletionTimestamp != nil {
@@ -125,21 +125,21 @@ func (r *Unallocated) remove(ctx context.Context) error {
 }
 
 // off has nothing lent.
-func (r *Unallocated) off(ctx context.Context, policy *v1alpha1.ClusterPolicy) error {
-	if err := r.remove(ctx); err != nil {
+func (r *CohortReconciler) disable(ctx context.Context, policy *v1alpha1.ClusterPolicy) error {
+	if err := r.deleteCohort(ctx); err != nil {
 		return err
 	}
-	r.ledger.off()
+	r.ledger.disable()
 	if policy == nil {
 		return nil
 	}
-	return writePolicyStatus(ctx, r, policy, nil, component(v1alpha1.ConditionShareUnallocated, metav1.ConditionTrue, "Off", "unallocated compute is not lent"))
+	return patchPolicyStatus(ctx, r, policy, nil, newCondition(v1alpha1.ConditionShareUnallocated, metav1.ConditionTrue, "Off", "unallocated compute is not lent"))
 }
 
 // queues is what is given through each ClusterQueue of the cohort: the largest
 // of what its allocation says, what it has, what was written into it and may not
 // show in the cache yet, and what it waits for.
-func (r *Unallocated) queues(ctx context.Context, all []v1alpha1.ComputeAllocation, types catalog.Catalog) (map[string]quota.PoolResources, error) {
+func (r *CohortReconciler) quotaByQueue(ctx context.Context, all []v1alpha1.ComputeAllocation, types catalog.Catalog) (map[string]quota.PoolResources, error) {
 	var list kueue.ClusterQueueList
 	if err := r.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err
@@ -147,23 +147,23 @@ func (r *Unallocated) queues(ctx context.Context, all []v1alpha1.ComputeAllocati
 	queues := map[string]quota.PoolResources{}
 	for i := range list.Items { // somebody's own queue in the cohort counts too
 		if queue := &list.Items[i]; string(queue.Spec.CohortName) == r.Naming.Cohort || managed.ByKuota(queue) {
-			queues[queue.Name] = nominal(queue)
+			queues[queue.Name] = queueQuota(queue)
 		}
 	}
 	for i := range all {
 		name, given := r.Naming.ClusterQueue(all[i].Name), quota.PoolResources{}
 		if all[i].DeletionTimestamp == nil { // else what is left of it shows in its queue
 			resolved, _ := quota.Effective(&all[i], types)
-			given = nominalOf(resolved)
+			given = resolvedQuota(resolved)
 		}
-		queues[name] = larger(queues[name], given)
+		queues[name] = maxQuota(queues[name], given)
 	}
-	r.ledger.count(queues)
+	r.ledger.addTo(queues)
 	return queues, nil
 }
 
 // sum is what is given of each pool through all queues.
-func sum(queues map[string]quota.PoolResources) quota.PoolResources {
+func total(queues map[string]quota.PoolResources) quota.PoolResources {
 	all := quota.PoolResources{}
 	for _, pools := range queues {
 		for pool, amounts := range pools {
@@ -177,7 +177,7 @@ func sum(queues map[string]quota.PoolResources) quota.PoolResources {
 }
 
 // nominal is the quota that a ClusterQueue has.
-func nominal(queue *kueue.ClusterQueue) quota.PoolResources {
+func queueQuota(queue *kueue.ClusterQueue) quota.PoolResources {
 	pools := quota.PoolResources{}
 	for _, group := range queue.Spec.ResourceGroups {
 		for _, flavor := range group.Flavors {
@@ -192,14 +192,14 @@ func nominal(queue *kueue.ClusterQueue) quota.PoolResources {
 }
 
 // nominalOf is the quota of an allocation.
-func nominalOf(resolved quota.Resolved) quota.PoolResources {
+func resolvedQuota(resolved quota.Resolved) quota.PoolResources {
 	pools := quota.PoolResources{}
 	pools.AddNominal(resolved)
 	return pools
 }
 
 // larger takes the larger of each amount.
-func larger(a, b quota.PoolResources) quota.PoolResources {
+func maxQuota(a, b quota.PoolResources) quota.PoolResources {
 	if a == nil {
 		a = quota.PoolResources{}
 	}
@@ -215,7 +215,7 @@ func larger(a, b quota.PoolResources) quota.PoolResources {
 }
 
 // ready says what can be lent of a pool now.
-func ready(types catalog.Catalog) func(pool string) quota.Resources {
+func readyCapacity(types catalog.Catalog) func(pool string) quota.Resources {
 	return func(name string) quota.Resources {
 		pool, _ := types.Find(name)
 		return pool.Ready

@@ -42,7 +42,7 @@ func keyOf(user governance.User, what authorizationv1.ResourceAttributes) key {
 
 // answers remembers what the API server said, and for a moment that it said
 // nothing.
-type answers struct {
+type decisionCache struct {
 	mu      sync.Mutex
 	known   map[key]answer
 	swept   time.Time
@@ -56,7 +56,7 @@ type answer struct {
 	until   time.Time
 }
 
-func (a *answers) get(ctx context.Context, k key, ask func(context.Context) (bool, error)) (bool, error) {
+func (a *decisionCache) get(ctx context.Context, k key, ask func(context.Context) (bool, error)) (bool, error) {
 	now := a.now()
 	a.mu.Lock()
 	known, ok := a.known[k]
@@ -86,7 +86,7 @@ func (a *answers) get(ctx context.Context, k key, ask func(context.Context) (boo
 	}
 }
 
-func (a *answers) put(k key, known answer) {
+func (a *decisionCache) put(k key, known answer) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if now := a.now(); a.known == nil || len(a.known) >= maxAnswers {
@@ -102,7 +102,7 @@ func (a *answers) put(k key, known answer) {
 	a.known[k] = known
 }
 
-func (a *answers) now() time.Time {
+func (a *decisionCache) now() time.Time {
 	if a.nowFunc != nil {
 		return a.nowFunc()
 	}

@@ -7,41 +7,41 @@ import (
 )
 
 // Seen is what was looked at.
-type Seen struct {
-	Server string        // the API server's version, such as v1.36.3; empty when it is not known
-	Kinds  cluster.Kinds // what is missing of Kuota's and Kueue's kinds
+type Observation struct {
+	Server  string               // the API server's version, such as v1.36.3; empty when it is not known
+	Missing cluster.MissingKinds // what is missing of Kuota's and Kueue's kinds
 
 	ReadOnly string // a sentence about why the console writes nothing; empty when it writes
 
-	Install reconcile.KueueInstall // where Kueue's configuration is
-	Kueue   reconcile.KueueSeen    // as far as Unread is empty
-	Unread  Unread
-	Cause   string // of Unread, in the API server's words
+	Install        reconcile.KueueInstall // where Kueue's configuration is
+	Kueue          reconcile.KueueState   // as far as Unread is empty
+	KueueRead      ReadResult
+	KueueReadError string // of Unread, in the API server's words
 
 	Visibility bool                        // whether Kueue's visibility API answers
 	Policy     *v1alpha1.ClusterPolicySpec // nil while there is none
-	MayWrite   Answer                      // whether the console may change Kueue's configuration
+	CanWrite   Answer                      // whether the console may change Kueue's configuration
 
 	Enforcement, Members []string // admission policies that are missing
-	Looked               bool     // whether it is known that no others are
-	ChangedBy            Admission
+	PoliciesKnown        bool     // whether it is known that no others are
+	ChangedBy            PolicyState
 	Covered              []string // resources that ClusterQueues cover
-	Uncovered            []Uncovered
+	Uncovered            []UncoveredResource
 }
 
 // Manages tells whether the console keeps Kueue's configuration as the policy
 // says, as far as it may.
-func (s Seen) Manages() bool { return s.Install.Manage && s.ReadOnly == "" }
+func (s Observation) Manages() bool { return s.Install.Manage && s.ReadOnly == "" }
 
 // Unread is why Kueue's configuration is not known.
-type Unread string
+type ReadResult string
 
 // Why Kueue's configuration is not known.
 const (
-	Read      Unread = ""
-	NotThere  Unread = "NotThere"
-	Forbidden Unread = "Forbidden"
-	Failed    Unread = "Failed"
+	ReadSucceeded ReadResult = ""
+	ReadNotFound  ReadResult = "NotThere"
+	ReadForbidden ReadResult = "Forbidden"
+	ReadFailed    ReadResult = "Failed"
 )
 
 // Answer is yes, no, or not known.
@@ -55,18 +55,18 @@ const (
 )
 
 // Admission is whether an admission policy is there.
-type Admission int
+type PolicyState int
 
 // States of an admission policy.
 const (
-	NotKnown Admission = iota
-	There
-	Missing
-	NotServed // the API server is too old for it
+	PolicyUnknown PolicyState = iota
+	PolicyInstalled
+	PolicyMissing
+	PolicyUnsupported // the API server is too old for it
 )
 
 // Uncovered is a resource that tasks or nodes name and no ClusterQueue covers.
-type Uncovered struct {
+type UncoveredResource struct {
 	Resource string
 	Tasks    int // unfinished ones that ask for it; 0 when only nodes have it
 }

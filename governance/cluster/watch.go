@@ -21,71 +21,71 @@ import (
 
 // followInterval is how often a kind that is followed is looked for while the
 // API server does not have it.
-const followInterval = 30 * time.Second
+const discoveryRetry = 30 * time.Second
 
 // Followed is a kind that there are many objects of, of which little is kept.
-type Followed struct {
+type WatchedResource struct {
 	// Kind is its group and resource, in whatever version. Pods and batch Jobs are
 	// read whole, of others only the metadata.
-	Kind schema.GroupResource
+	Resource schema.GroupResource
 	// Slim makes of each object what is kept and told of: a *corev1.Pod, a
 	// *batchv1.Job or a *metav1.PartialObjectMetadata comes in, something with
 	// metadata goes out. That may come in once more, and goes out as it is.
-	Slim func(object any) (any, error)
+	Transform func(object any) (any, error)
 	// Handler is told of every change.
 	Handler toolscache.ResourceEventHandler
 	// Synced is called once all objects were told of, or the API server turned out
 	// not to have the kind. nil for nobody.
-	Synced func()
+	OnSynced func()
 }
 
 // Follow has a kind followed, without waiting for it: where the console may not
 // read it, what is told of stays empty. It is called before Run.
-func (c *Cluster) Follow(f Followed) { c.followed = append(c.followed, f) }
+func (c *Cluster) WatchResource(f WatchedResource) { c.watched = append(c.watched, f) }
 
 // follow follows a kind until ctx ends, from when there is one.
-func (c *Cluster) follow(ctx context.Context, f Followed) {
+func (c *Cluster) watchResource(ctx context.Context, f WatchedResource) {
 	told := false
 	synced := func() {
-		if !told && f.Synced != nil {
+		if !told && f.OnSynced != nil {
 			told = true
-			f.Synced()
+			f.OnSynced()
 		}
 	}
 	for {
-		kind, err := c.Manager.GetRESTMapper().ResourceFor(f.Kind.WithVersion(""))
+		kind, err := c.Manager.GetRESTMapper().ResourceFor(f.Resource.WithVersion(""))
 		if err == nil {
-			c.followKind(ctx, f, kind, synced)
+			c.runInformer(ctx, f, kind, synced)
 			return
 		}
 		if meta.IsNoMatchError(err) {
 			synced()
 		}
-		if pause(ctx, followInterval) != nil {
+		if sleep(ctx, discoveryRetry) != nil {
 			return
 		}
 	}
 }
 
-func (c *Cluster) followKind(ctx context.Context, f Followed, kind schema.GroupVersionResource, synced func()) {
+func (c *Cluster) runInformer(ctx context.Context, f WatchedResource, kind schema.GroupVersionResource, synced func()) {
 	list, object, err := c.listWatch(kind)
 	if err != nil {
-		c.log.Error("following a kind", "kind", f.Kind, "error", err)
+		c.log.Error("following a kind", "kind", f.Resource, "error", err)
 		return
 	}
-	name := f.Kind.String()
+	name := f.Resource.String()
 	if gvk, err := c.Manager.GetRESTMapper().KindFor(kind); err == nil {
 		name = gvk.GroupKind().String()
 	}
 	_, informer := toolscache.NewInformerWithOptions(toolscache.InformerOptions{
-		ListerWatcher: c.watches.counted(name, list), ObjectType: object, Transform: f.Slim,
-		Handler: then(f.Handler, c.Tasks.Notify),
+		ListerWatcher: c.watches.counted(name, list), ObjectType: object, Transform: f.Transform,
+		Handler: chainHandlers(f.Handler, c.TaskChanges.Notify),
 	})
 	c.watches.follow(name, informer.HasSynced)
 	go func() {
 		if toolscache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
 			synced()
-			c.Tasks.Notify()
+			c.TaskChanges.Notify()
 		}
 	}()
 	informer.RunWithContext(ctx)
@@ -94,7 +94,7 @@ func (c *Cluster) followKind(ctx context.Context, f Followed, kind schema.GroupV
 // listWatch reads a kind: whole where it is known here, else its metadata.
 func (c *Cluster) listWatch(kind schema.GroupVersionResource) (toolscache.ListerWatcher, runtime.Object, error) {
 	config := rest.CopyConfig(c.Manager.GetConfig())
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return patient{next} })
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return redialer{next} })
 	var reader toolscache.Getter
 	var object runtime.Object
 	switch kind.GroupResource() {

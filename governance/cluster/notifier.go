@@ -10,7 +10,7 @@ import (
 
 // Changes tells listeners that something changed, without saying what: each
 // looks again at what it shows. A listener that is busy is told once.
-type Changes struct {
+type Notifier struct {
 	mu        sync.Mutex
 	listeners map[chan struct{}]struct{}
 	count     atomic.Uint64
@@ -18,11 +18,11 @@ type Changes struct {
 
 // Count is how often something changed. Whoever takes it, and then looks, has
 // seen all of those.
-func (c *Changes) Count() uint64 { return c.count.Load() }
+func (c *Notifier) Count() uint64 { return c.count.Load() }
 
 // Listen returns a channel that has a value whenever something changed since
 // the last one was taken, until ctx ends.
-func (c *Changes) Listen(ctx context.Context) <-chan struct{} {
+func (c *Notifier) Subscribe(ctx context.Context) <-chan struct{} {
 	changed := make(chan struct{}, 1)
 	c.mu.Lock()
 	if c.listeners == nil {
@@ -39,7 +39,7 @@ func (c *Changes) Listen(ctx context.Context) <-chan struct{} {
 }
 
 // Notify tells all listeners.
-func (c *Changes) Notify() {
+func (c *Notifier) Notify() {
 	c.count.Add(1)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -53,7 +53,7 @@ func (c *Changes) Notify() {
 
 // then is a handler that has first handle an event, where there is one, and
 // tells of it afterwards.
-func then(first toolscache.ResourceEventHandler, tell func()) toolscache.ResourceEventHandler {
+func chainHandlers(first toolscache.ResourceEventHandler, tell func()) toolscache.ResourceEventHandler {
 	if first == nil {
 		first = toolscache.ResourceEventHandlerFuncs{}
 	}
@@ -65,7 +65,7 @@ func then(first toolscache.ResourceEventHandler, tell func()) toolscache.Resourc
 }
 
 // handler notifies of every event of an informer.
-func (c *Changes) handler() toolscache.ResourceEventHandler {
+func (c *Notifier) eventHandler() toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    func(any) { c.Notify() },
 		UpdateFunc: func(any, any) { c.Notify() },

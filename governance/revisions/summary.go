@@ -72,7 +72,7 @@ func summary(changes []change.Field) string {
 		if text == "" {
 			return "–"
 		}
-		return shorten(text, summaryText)
+		return truncate(text, summaryText)
 	}
 	var parts []string
 	for _, c := range changes[:min(len(changes), summaryValues)] {

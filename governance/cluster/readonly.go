@@ -16,48 +16,48 @@ const HyperPodPolicy = "hyperpod-task-governance-admission-policy"
 
 // leftAfter is how often in a row the add-on's policy is missed before the add-on
 // counts as gone.
-const leftAfter = 2
+const addOnMissingLimit = 2
 
-const governedElsewhere = "HyperPod task governance manages this cluster, so this console is read-only. To take over, remove the add-on or start the console with --take-over."
+const readOnlyMessage = "HyperPod task governance manages this cluster, so this console is read-only. To take over, remove the add-on or start the console with --take-over."
 
 // ReadOnly says why the console writes nothing, in a sentence; empty when it
 // writes. It is known before anything can be read.
-func (c *Cluster) ReadOnly() string {
-	if c.governed.Load() {
-		return governedElsewhere
+func (c *Cluster) ReadOnlyReason() string {
+	if c.readOnly.Load() {
+		return readOnlyMessage
 	}
 	return ""
 }
 
 // lookForGovernor looks whether somebody else governs the cluster. An error is
 // that it is not known.
-func (c *Cluster) lookForGovernor(ctx context.Context) error {
+func (c *Cluster) detectAddOn(ctx context.Context) error {
 	if c.takeOver {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, kindsLimit)
+	ctx, cancel := context.WithTimeout(ctx, discoveryTimeout)
 	defer cancel()
-	_, err := c.clients.AdmissionregistrationV1().ValidatingAdmissionPolicies().Get(ctx, HyperPodPolicy, metav1.GetOptions{})
+	_, err := c.clientset.AdmissionregistrationV1().ValidatingAdmissionPolicies().Get(ctx, HyperPodPolicy, metav1.GetOptions{})
 	switch {
 	case apierrors.IsForbidden(err): // the last answer stands
 		return nil
 	case err == nil:
-		c.absent = 0
+		c.addOnMissing = 0
 	case !apierrors.IsNotFound(err):
 		return err
-	case c.governed.Load() && c.absent < leftAfter: // it may only be replaced
-		c.absent++
+	case c.readOnly.Load() && c.addOnMissing < addOnMissingLimit: // it may only be replaced
+		c.addOnMissing++
 		return nil
 	}
-	if governed := err == nil; c.governed.Swap(governed) != governed {
+	if governed := err == nil; c.readOnly.Swap(governed) != governed {
 		c.log.Warn("governing add-on changed", "readOnly", governed)
-		c.Allocations.Notify()
+		c.AllocationChanges.Notify()
 	}
 	return nil
 }
 
 func (c *Cluster) writable(op string) error {
-	if why := c.ReadOnly(); why != "" {
+	if why := c.ReadOnlyReason(); why != "" {
 		return &governance.Error{Kind: governance.Forbidden, Op: op, Message: why}
 	}
 	return nil

@@ -41,13 +41,13 @@ func policyOf(t testing.TB, text string) *v1alpha1.ClusterPolicySpec {
 	return &p
 }
 
-func seenOf(t testing.TB, name, image string, args ...string) kueueconfig.Seen {
+func seenOf(t testing.TB, name, image string, args ...string) kueueconfig.Current {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", name+".yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return kueueconfig.Seen{Text: string(text), Args: append([]string{"--config=/controller_manager_config.yaml"}, args...), Image: image}
+	return kueueconfig.Current{Text: string(text), Args: append([]string{"--config=/controller_manager_config.yaml"}, args...), Image: image}
 }
 
 // Each case has its result in testdata/NAME.golden: the sentences, the patch
@@ -71,11 +71,11 @@ func TestGolden(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			seen := seenOf(t, c.seen, c.image, c.args...)
-			got, err := kueueconfig.Want(seen, policyOf(t, c.policy))
+			got, err := kueueconfig.ForPolicy(seen, policyOf(t, c.policy))
 			if err != nil {
 				t.Fatal(err)
 			}
-			text := fmt.Sprintf("version %q\n%s\n\n%s\n---\n%s\n---\n%s", got.Version, strings.Join(slices.Concat(got.Changes, prefixed("Cannot: ", got.Cannot)), "\n"), got.Patch, strings.Join(got.Args, "\n"), got.Text)
+			text := fmt.Sprintf("version %q\n%s\n\n%s\n---\n%s\n---\n%s", got.Version, strings.Join(slices.Concat(got.Changes, prefixed("Cannot: ", got.Unsupported)), "\n"), got.Patch, strings.Join(got.Args, "\n"), got.Text)
 			golden := filepath.Join("testdata", strings.ReplaceAll(name, " ", "-")+".golden")
 			if *update {
 				if err := os.WriteFile(golden, []byte(text), 0o644); err != nil {
@@ -108,24 +108,24 @@ func prefixed(prefix string, sentences []string) []string {
 // names the Kueue that is there.
 func TestWhatCannotBeIsToldForEver(t *testing.T) {
 	seen := seenOf(t, "release", branch)
-	seen.Restart = "restart it there"
-	first, err := kueueconfig.Want(seen, policyOf(t, fair))
-	if err != nil || !first.ConfigChanged || len(first.Cannot) != 1 {
-		t.Fatalf("first it cannot %q (%v)", first.Cannot, err)
+	seen.RestartCommand = "restart it there"
+	first, err := kueueconfig.ForPolicy(seen, policyOf(t, fair))
+	if err != nil || !first.ConfigChanged || len(first.Unsupported) != 1 {
+		t.Fatalf("first it cannot %q (%v)", first.Unsupported, err)
 	}
 	if !strings.Contains(first.Patch, "# restart it there\n") || strings.Contains(first.Patch, "kueue-system rollout") {
 		t.Errorf("the patch is\n%s", first.Patch)
 	}
 	seen.Text = first.Text
-	then, err := kueueconfig.Want(seen, policyOf(t, fair))
-	if err != nil || then.ConfigChanged || len(then.Changes) > 0 || !cmp.Equal(then.Cannot, first.Cannot) {
-		t.Errorf("then it changes %q and cannot %q (%v)", then.Changes, then.Cannot, err)
+	then, err := kueueconfig.ForPolicy(seen, policyOf(t, fair))
+	if err != nil || then.ConfigChanged || len(then.Changes) > 0 || !cmp.Equal(then.Unsupported, first.Unsupported) {
+		t.Errorf("then it changes %q and cannot %q (%v)", then.Changes, then.Unsupported, err)
 	}
 }
 
 func TestWithoutAPolicyNothingChanges(t *testing.T) {
-	seen := kueueconfig.Seen{Text: "not: [even YAML", Image: current}
-	got, err := kueueconfig.Want(seen, nil)
+	seen := kueueconfig.Current{Text: "not: [even YAML", Image: current}
+	got, err := kueueconfig.ForPolicy(seen, nil)
 	if err != nil || got.Text != seen.Text || got.ConfigChanged || got.ArgsChanged || len(got.Changes) > 0 {
 		t.Errorf("%+v, %v", got, err)
 	}

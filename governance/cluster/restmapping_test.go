@@ -27,7 +27,7 @@ func (a *asking) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.R
 // The API server is asked twice a minute at most about a kind that it does not
 // have, and finds one that comes.
 func TestLackedKindsAreRemembered(t *testing.T) {
-	var s served
+	var s noMatchCache
 	start := time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
 	ray := schema.GroupVersionKind{Group: "ray.io", Version: "v1", Kind: "RayJob"}
 	known := meta.NewDefaultRESTMapper([]schema.GroupVersion{ray.GroupVersion()})
@@ -59,7 +59,7 @@ func TestLackedKindsAreRemembered(t *testing.T) {
 
 // That the API server does not answer says nothing about a kind.
 func TestTroubleIsNotRemembered(t *testing.T) {
-	var s served
+	var s noMatchCache
 	mapper := &asking{err: errors.New("it is away")}
 	for range 2 {
 		if _, err := s.mapping(mapper, time.Time{}, schema.GroupKind{Kind: "Job"}); !errors.Is(err, mapper.err) {
@@ -73,12 +73,12 @@ func TestTroubleIsNotRemembered(t *testing.T) {
 
 // Made-up kinds do not fill the memory.
 func TestLackedKindsAreBounded(t *testing.T) {
-	var s served
+	var s noMatchCache
 	mapper := &asking{RESTMapper: meta.NewDefaultRESTMapper(nil)}
-	for i := range 3 * lackedKept {
+	for i := range 3 * noMatchCapacity {
 		_, _ = s.mapping(mapper, time.Time{}, schema.GroupKind{Group: "example.com", Kind: string(rune('a' + i))})
 	}
-	if len(s.lacks) > lackedKept {
-		t.Errorf("%d are remembered", len(s.lacks))
+	if len(s.entries) > noMatchCapacity {
+		t.Errorf("%d are remembered", len(s.entries))
 	}
 }

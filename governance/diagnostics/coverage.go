@@ -18,7 +18,7 @@ import (
 // nodes have or unfinished tasks ask for, and no ClusterQueue covers. Without
 // any queue it finds none. A resource whose name begins one that is covered is
 // not found uncovered: Kueue leaves resources out by the start of their names.
-func Find(ctx context.Context, reader client.Reader) (covered []string, uncovered []Uncovered, err error) {
+func ResourceCoverage(ctx context.Context, reader client.Reader) (covered []string, uncovered []UncoveredResource, err error) {
 	var queues kueue.ClusterQueueList
 	if err := reader.List(ctx, &queues, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, nil, cluster.Translate("list queues", err)
@@ -54,7 +54,7 @@ func Find(ctx context.Context, reader client.Reader) (covered []string, uncovere
 	}
 	for i := range workloads.Items {
 		if w := &workloads.Items[i]; !meta.IsStatusConditionTrue(w.Status.Conditions, kueue.WorkloadFinished) {
-			for resource := range asks(w) {
+			for resource := range requestedResources(w) {
 				named[resource]++
 			}
 		}
@@ -62,7 +62,7 @@ func Find(ctx context.Context, reader client.Reader) (covered []string, uncovere
 	for _, resource := range slices.Sorted(maps.Keys(named)) {
 		begins := func(name string) bool { return strings.HasPrefix(name, resource) }
 		if !slices.ContainsFunc(slices.Collect(maps.Keys(covers)), begins) {
-			uncovered = append(uncovered, Uncovered{Resource: resource, Tasks: named[resource]})
+			uncovered = append(uncovered, UncoveredResource{Resource: resource, Tasks: named[resource]})
 		}
 	}
 	return covered, uncovered, nil
@@ -72,7 +72,7 @@ func Find(ctx context.Context, reader client.Reader) (covered []string, uncovere
 const pods = string(corev1.ResourcePods)
 
 // asks are the resources that a task's pods ask for.
-func asks(w *kueue.Workload) map[string]bool {
+func requestedResources(w *kueue.Workload) map[string]bool {
 	resources := map[string]bool{}
 	for i := range w.Spec.PodSets {
 		spec := &w.Spec.PodSets[i].Template.Spec

@@ -11,8 +11,8 @@ import (
 
 // excluded is about resources that ClusterQueues cover and Kueue's configuration
 // leaves out: Kueue drops them before it counts.
-func excluded(s Seen) []Gap {
-	prefixes := kueueconfig.Excluded(s.Kueue.Text)
+func checkExcluded(s Observation) []Finding {
+	prefixes := kueueconfig.ExcludedPrefixes(s.Kueue.Text)
 	var names, out []string
 	for _, resource := range s.Covered {
 		found := false
@@ -31,24 +31,24 @@ func excluded(s Seen) []Gap {
 	if len(names) == 0 {
 		return nil
 	}
-	return []Gap{{
-		ID: "excluded", Title: "Kueue ignores some resources that queues have quota of", Severity: Breaks,
-		Costs: "Kueue's configuration excludes these, so their quota has no effect: " + strings.Join(names, ", ") + ". The fix also counts other resources with the same prefixes.",
-		Patch: added(s.Kueue.Seen, kueueconfig.Addition{Count: out}),
+	return []Finding{{
+		ID: "excluded", Title: "Kueue ignores some resources that queues have quota of", Severity: SeverityError,
+		Impact: "Kueue's configuration excludes these, so their quota has no effect: " + strings.Join(names, ", ") + ". The fix also counts other resources with the same prefixes.",
+		Fix:    additionFix(s.Kueue.Current, kueueconfig.Addition{Unexclude: out}),
 	}}
 }
 
 // uncovered is about resources that no ClusterQueue covers: a task that asks
 // for one is never admitted. What quota may be given of some day is not to be
 // left out of the count, since it would stay left out then.
-func uncovered(s Seen) []Gap {
+func checkUncovered(s Observation) []Finding {
 	var told, rows, devices, others []string
-	severity := Lacks
+	severity := SeverityWarning
 	for _, u := range s.Uncovered {
-		if !kueueconfig.Counts(s.Kueue.Text, u.Resource) {
+		if !kueueconfig.CountsResource(s.Kueue.Text, u.Resource) {
 			continue
 		}
-		told = append(told, u.told())
+		told = append(told, u.describe())
 		switch {
 		case catalog.Counts(u.Resource):
 			rows = append(rows, u.Resource)
@@ -58,30 +58,30 @@ func uncovered(s Seen) []Gap {
 			others = append(others, u.Resource)
 		}
 		if u.Tasks > 0 {
-			severity = Breaks
+			severity = SeverityError
 		}
 	}
 	if len(told) == 0 {
 		return nil
 	}
-	gap := Gap{
+	gap := Finding{
 		ID: "uncovered", Title: "No queue covers some resources of this cluster", Severity: severity,
-		Costs: "A task that requests one of these is never admitted: " + strings.Join(told, ", ") + ".",
+		Impact: "A task that requests one of these is never admitted: " + strings.Join(told, ", ") + ".",
 	}
 	if len(rows) > 0 {
-		gap.Costs += " Give a team quota of it: " + strings.Join(rows, ", ") + "."
+		gap.Impact += " Give a team quota of it: " + strings.Join(rows, ", ") + "."
 	}
 	if len(devices) > 0 {
-		gap.Costs += " Kuota does not support these accelerators: " + strings.Join(devices, ", ") + ". If Kueue excludes them, everyone can use them without quota."
+		gap.Impact += " Kuota does not support these accelerators: " + strings.Join(devices, ", ") + ". If Kueue excludes them, everyone can use them without quota."
 	}
 	if len(others) > 0 {
-		gap.Costs += " If Kueue excludes these, everyone can use them without quota: " + strings.Join(others, ", ") + "."
-		gap.Patch = added(s.Kueue.Seen, kueueconfig.Addition{Exclude: others})
+		gap.Impact += " If Kueue excludes these, everyone can use them without quota: " + strings.Join(others, ", ") + "."
+		gap.Fix = additionFix(s.Kueue.Current, kueueconfig.Addition{Exclude: others})
 	}
-	return []Gap{gap}
+	return []Finding{gap}
 }
 
-func (u Uncovered) told() string {
+func (u UncoveredResource) describe() string {
 	switch {
 	case u.Tasks == 1:
 		return u.Resource + " (1 task requests it)"

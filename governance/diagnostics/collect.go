@@ -12,32 +12,32 @@ import (
 )
 
 // lookLimit is how long all looks together may take.
-const lookLimit = 5 * time.Second
+const collectTimeout = 5 * time.Second
 
 // looker fills in a state. Each of its methods has fields of its own.
-type looker struct {
-	s     *Service
-	ctx   context.Context
-	state *State
+type collector struct {
+	service *Service
+	ctx     context.Context
+	report  *Report
 }
 
-func (l looker) server() {
-	if version, err := l.s.Cluster.Discovery().ServerVersion(); err == nil {
-		l.state.Server = version.GitVersion
+func (l collector) server() {
+	if version, err := l.service.Cluster.Discovery().ServerVersion(); err == nil {
+		l.report.Server = version.GitVersion
 	}
 }
 
-func (l looker) kueue() {
-	seen, err := l.s.Kueue(l.ctx)
+func (l collector) kueue() {
+	seen, err := l.service.Kueue(l.ctx)
 	switch {
 	case err == nil:
-		l.state.Kueue = seen
+		l.report.Kueue = seen
 	case apierrors.IsNotFound(err):
-		l.state.Unread, l.state.Cause = NotThere, "The API server reports: "+err.Error()+"."
+		l.report.KueueRead, l.report.KueueReadError = ReadNotFound, "The API server reports: "+err.Error()+"."
 	case apierrors.IsForbidden(err):
-		l.state.Unread = Forbidden
+		l.report.KueueRead = ReadForbidden
 	default:
-		l.state.Unread = Failed
+		l.report.KueueRead = ReadFailed
 	}
 }
 
@@ -45,19 +45,19 @@ func (l looker) kueue() {
 // passes what it is asked there on to Kueue.
 const visibilityAPI = "visibility.kueue.x-k8s.io/v1beta2"
 
-func (l looker) visibility() {
-	_, err := l.s.Cluster.Discovery().ServerResourcesForGroupVersion(visibilityAPI)
-	l.state.Visibility = err == nil
+func (l collector) visibility() {
+	_, err := l.service.Cluster.Discovery().ServerResourcesForGroupVersion(visibilityAPI)
+	l.report.Visibility = err == nil
 }
 
 // permission asks about the console itself.
-func (l looker) permission() {
-	install, answer := l.s.Install, Yes
+func (l collector) permission() {
+	install, answer := l.service.Install, Yes
 	for _, what := range []authorizationv1.ResourceAttributes{
 		{Verb: "update", Resource: "configmaps", Namespace: install.Namespace, Name: install.ConfigMap},
 		{Verb: "update", Group: "apps", Resource: "deployments", Namespace: install.Namespace, Name: install.Deployment},
 	} {
-		review, err := l.s.Cluster.Clients().AuthorizationV1().SelfSubjectAccessReviews().Create(l.ctx, &authorizationv1.SelfSubjectAccessReview{
+		review, err := l.service.Cluster.Clientset().AuthorizationV1().SelfSubjectAccessReviews().Create(l.ctx, &authorizationv1.SelfSubjectAccessReview{
 			Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &what},
 		}, metav1.CreateOptions{})
 		if err != nil {
@@ -67,7 +67,7 @@ func (l looker) permission() {
 			answer = No
 		}
 	}
-	l.state.MayWrite = answer
+	l.report.CanWrite = answer
 }
 
 // Names of admission policies in deploy/rbac, beside those of enforcement.
@@ -75,19 +75,19 @@ var membersPolicies = []string{"kuota-jobs", "kuota-namespaces", "kuota-workload
 
 const changedBy = "kuota-changed-by"
 
-func (l looker) admission() {
+func (l collector) admission() {
 	var all, members bool
-	l.state.Enforcement, all = l.missing(enforcement.Names())
-	l.state.Members, members = l.missing(membersPolicies)
-	l.state.Looked = all && members
-	l.state.ChangedBy = l.changedBy()
+	l.report.Enforcement, all = l.missing(enforcement.PolicyNames())
+	l.report.Members, members = l.missing(membersPolicies)
+	l.report.PoliciesKnown = all && members
+	l.report.ChangedBy = l.changedBy()
 }
 
 // missing are the admission policies that are not there, or not bound. What may
 // not be looked at is not known to be missing; looked tells whether all could be.
-func (l looker) missing(names []string) (missing []string, looked bool) {
+func (l collector) missing(names []string) (missing []string, looked bool) {
 	looked = true
-	api := l.s.Cluster.Clients().AdmissionregistrationV1()
+	api := l.service.Cluster.Clientset().AdmissionregistrationV1()
 	for _, name := range names {
 		_, err := api.ValidatingAdmissionPolicies().Get(l.ctx, name, metav1.GetOptions{})
 		if err == nil {
@@ -102,18 +102,18 @@ func (l looker) missing(names []string) (missing []string, looked bool) {
 	return missing, looked
 }
 
-func (l looker) changedBy() Admission {
-	clients := l.s.Cluster.Clients()
-	served, err := l.s.Cluster.Discovery().ServerResourcesForGroupVersion("admissionregistration.k8s.io/v1")
+func (l collector) changedBy() PolicyState {
+	clients := l.service.Cluster.Clientset()
+	served, err := l.service.Cluster.Discovery().ServerResourcesForGroupVersion("admissionregistration.k8s.io/v1")
 	if err != nil {
-		return NotKnown
+		return PolicyUnknown
 	}
 	known := false
 	for _, r := range served.APIResources {
 		known = known || r.Kind == "MutatingAdmissionPolicy"
 	}
 	if !known {
-		return NotServed
+		return PolicyUnsupported
 	}
 	api := clients.AdmissionregistrationV1()
 	_, err = api.MutatingAdmissionPolicies().Get(l.ctx, changedBy, metav1.GetOptions{})
@@ -122,9 +122,9 @@ func (l looker) changedBy() Admission {
 	}
 	switch {
 	case err == nil:
-		return There
+		return PolicyInstalled
 	case apierrors.IsNotFound(err):
-		return Missing
+		return PolicyMissing
 	}
-	return NotKnown
+	return PolicyUnknown
 }

@@ -44,7 +44,7 @@ func TestFind(t *testing.T) {
 		}
 	}
 	in := held{nodes: []corev1.Node{node}, tasks: []kueue.Workload{task(metav1.ConditionFalse), task(metav1.ConditionTrue)}}
-	covered, uncovered, err := Find(t.Context(), in)
+	covered, uncovered, err := ResourceCoverage(t.Context(), in)
 	if err != nil || len(covered)+len(uncovered) > 0 {
 		t.Errorf("without a queue it finds %v, %v, %v", covered, uncovered, err)
 	}
@@ -52,8 +52,8 @@ func TestFind(t *testing.T) {
 		{Spec: kueue.ClusterQueueSpec{ResourceGroups: []kueue.ResourceGroup{{CoveredResources: []corev1.ResourceName{"memory", "cpu"}}, {CoveredResources: []corev1.ResourceName{"aws.amazon.com/neurondevice"}}}}},
 		{Spec: kueue.ClusterQueueSpec{ResourceGroups: []kueue.ResourceGroup{{CoveredResources: []corev1.ResourceName{"cpu"}}}}},
 	}
-	covered, uncovered, err = Find(t.Context(), in)
-	if err != nil || !slices.Equal(covered, []string{"aws.amazon.com/neurondevice", "cpu", "memory"}) || !slices.Equal(uncovered, []Uncovered{{"example.com/nic", 1}, {"nvidia.com/mig-1g.5gb", 0}}) {
+	covered, uncovered, err = ResourceCoverage(t.Context(), in)
+	if err != nil || !slices.Equal(covered, []string{"aws.amazon.com/neurondevice", "cpu", "memory"}) || !slices.Equal(uncovered, []UncoveredResource{{"example.com/nic", 1}, {"nvidia.com/mig-1g.5gb", 0}}) {
 		t.Errorf("it finds %v, %v, %v", covered, uncovered, err)
 	}
 }

@@ -12,7 +12,7 @@ import (
 // Applying alone would leave it there, since Kuota never set it. Admission
 // checks, taints and the like stay: they are the admin's, and Kuota says nothing
 // about them.
-func strayFields(object client.Object, want map[string]any) string {
+func extraFieldsPatch(object client.Object, want map[string]any) string {
 	switch o := object.(type) {
 	case *kueue.ClusterQueue:
 		spec := &o.Spec

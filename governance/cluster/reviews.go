@@ -8,8 +8,8 @@ import (
 )
 
 // MayItself asks the API server what the console's own account may do.
-func (c *Cluster) MayItself(ctx context.Context, what authorizationv1.ResourceAttributes) (bool, error) {
-	review, err := c.reviews.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
+func (c *Cluster) ConsoleAllowed(ctx context.Context, what authorizationv1.ResourceAttributes) (bool, error) {
+	review, err := c.reviewClientset.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
 		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &what},
 	}, metav1.CreateOptions{})
 	if err != nil {

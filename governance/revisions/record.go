@@ -18,38 +18,38 @@ import (
 
 // Store is where revisions are kept; cluster.Revisions is one.
 type Store interface {
-	Known(of string) ([]*metav1.PartialObjectMetadata, error)
-	Live(ctx context.Context, of string) ([]*metav1.PartialObjectMetadata, error)
+	Cached(of string) ([]*metav1.PartialObjectMetadata, error)
+	List(ctx context.Context, of string) ([]*metav1.PartialObjectMetadata, error)
 	Get(ctx context.Context, name string) (*appsv1.ControllerRevision, error)
 	Create(ctx context.Context, revision *appsv1.ControllerRevision) (bool, error)
 	Delete(ctx context.Context, name string) error
 }
 
 // keepTries is how often a number is looked for while others take it.
-const keepTries = 5
+const maxCreateAttempts = 5
 
 // Keep has the spec of a policy or an allocation kept as a revision, once, and
 // removes those that are too many. now is when the change was seen. Stopped
 // anywhere, it can be called again; several consoles can call it at a time.
-func Keep(ctx context.Context, store Store, object client.Object, now time.Time) error {
+func Record(ctx context.Context, store Store, object client.Object, now time.Time) error {
 	owner, data, err := revisionOf(object)
 	if err != nil {
 		return err
 	}
-	list, err := store.Known(owner.label())
+	list, err := store.Cached(owner.label())
 	if err != nil { // not known yet
-		list, err = store.Live(ctx, owner.label())
+		list, err = store.List(ctx, owner.label())
 	}
-	for range keepTries {
+	for range maxCreateAttempts {
 		if err != nil {
 			return err
 		}
-		kept := readAll(list)
-		if holds(kept, object) {
+		kept := fromObjects(list)
+		if isRecorded(kept, object) {
 			return prune(ctx, store, owner, kept)
 		}
 		var before []byte
-		if before, err = owner.newest(ctx, store, kept); err != nil {
+		if before, err = owner.newestData(ctx, store, kept); err != nil {
 			return err
 		}
 		revision := owner.revision(object, data, kept, before, now)
@@ -58,19 +58,19 @@ func Keep(ctx context.Context, store Store, object client.Object, now time.Time)
 			return err
 		}
 		if made {
-			return prune(ctx, store, owner, append([]Revision{read(revision)}, kept...))
+			return prune(ctx, store, owner, append([]Revision{fromObject(revision)}, kept...))
 		}
 		// What the watch brought is behind: its next number is taken, by us before
 		// a restart or by another console. Without this a list for each version
 		// would take the API server the square of their number.
-		list, err = store.Live(ctx, owner.label())
+		list, err = store.List(ctx, owner.label())
 	}
 	return &governance.Error{Kind: governance.Conflict, Op: "keep revision", Message: fmt.Sprintf("Others keep revisions of %s at the same time.", owner.name)}
 }
 
 // holds tells whether the spec of an object is kept, or a newer one: a revision
 // is never put before others.
-func holds(kept []Revision, object metav1.Object) bool {
+func isRecorded(kept []Revision, object metav1.Object) bool {
 	for _, r := range kept {
 		if r.UID == string(object.GetUID()) && r.Generation >= object.GetGeneration() {
 			return true
@@ -80,7 +80,7 @@ func holds(kept []Revision, object metav1.Object) bool {
 }
 
 // newest is what the newest revision holds; nothing where there is none.
-func (o Owner) newest(ctx context.Context, store Store, kept []Revision) ([]byte, error) {
+func (o Owner) newestData(ctx context.Context, store Store, kept []Revision) ([]byte, error) {
 	if len(kept) == 0 {
 		return nil, nil
 	}
@@ -101,11 +101,11 @@ func (o Owner) revision(object metav1.Object, data []byte, kept []Revision, befo
 	if len(kept) > 0 {
 		newest = &kept[0]
 	}
-	r := next(object, newest, now)
+	r := nextRevision(object, newest, now)
 	// Deleting something gives it another generation, and no other spec.
 	deleted := object.GetDeletionTimestamp() != nil && newest != nil && bytes.Equal(before, data)
 	if deleted {
-		r.deletedBy(object)
+		r.setDeletion(object)
 	}
 	switch changes, err := o.changes(before, data); {
 	case deleted:
@@ -148,10 +148,10 @@ func revisionOf(object client.Object) (Owner, []byte, error) {
 	var err error
 	switch o := object.(type) {
 	case *v1alpha1.ComputeAllocation:
-		owner = OfAllocation(o.Name)
+		owner = AllocationOwner(o.Name)
 		data, err = manifestOf("ComputeAllocation", o.Name, o.Spec)
 	case *v1alpha1.ClusterPolicy:
-		owner = OfPolicy()
+		owner = PolicyOwner()
 		data, err = manifestOf("ClusterPolicy", o.Name, o.Spec)
 	default:
 		err = fmt.Errorf("%T has no revisions", object)

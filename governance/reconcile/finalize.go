@@ -19,20 +19,20 @@ import (
 
 // removalLook is how soon what is being deleted is looked at again, should no
 // event tell that what it waits for is gone.
-const removalLook = 5 * time.Second
+const deletionInterval = 5 * time.Second
 
 // remove takes an allocation's objects away in the order that strands no task:
 // the queue is held, or drained when asked; once it is empty the LocalQueue
 // goes, then the ClusterQueue. The namespace stays, marked so that the same
 // team takes it back. When Kuota leaves the cluster, all of it stays.
-func (r *Allocations) remove(ctx context.Context, allocation *v1alpha1.ComputeAllocation) (ctrl.Result, error) {
+func (r *AllocationReconciler) finalize(ctx context.Context, allocation *v1alpha1.ComputeAllocation) (ctrl.Result, error) {
 	if !controllerutil.ContainsFinalizer(allocation, finalizer) {
 		return ctrl.Result{}, nil
 	}
 	letGo := func() error {
-		return client.IgnoreNotFound(r.patch(ctx, allocation, func() { controllerutil.RemoveFinalizer(allocation, finalizer) }))
+		return client.IgnoreNotFound(r.patchMetadata(ctx, allocation, func() { controllerutil.RemoveFinalizer(allocation, finalizer) }))
 	}
-	switch leaves, err := leaving(ctx, r.Live); {
+	switch leaves, err := crdsDeleted(ctx, r.APIReader); {
 	case err != nil:
 		return ctrl.Result{}, err
 	case leaves:
@@ -40,23 +40,23 @@ func (r *Allocations) remove(ctx context.Context, allocation *v1alpha1.ComputeAl
 	}
 	namespace := desired.NamespaceName(allocation, r.Naming)
 	for _, step := range []func(context.Context, *v1alpha1.ComputeAllocation, string) (waitFor string, err error){
-		r.emptyQueue, r.removeLocalQueue, r.removeClusterQueue, r.releaseNamespace,
+		r.drainClusterQueue, r.deleteLocalQueue, r.deleteClusterQueue, r.releaseNamespace,
 	} {
 		waitFor, err := step(ctx, allocation, namespace)
 		if err != nil {
 			return ctrl.Result{}, err
 		}
 		if waitFor != "" { // an event of what is waited for brings us back
-			return ctrl.Result{RequeueAfter: removalLook}, r.report(ctx, allocation, notReady("Deleting", waitFor))
+			return ctrl.Result{RequeueAfter: deletionInterval}, r.patchStatus(ctx, allocation, notReady("Deleting", waitFor))
 		}
 	}
 	return ctrl.Result{}, letGo()
 }
 
 // emptyQueue stops the queue and waits until no task holds quota in it.
-func (r *Allocations) emptyQueue(ctx context.Context, allocation *v1alpha1.ComputeAllocation, _ string) (string, error) {
+func (r *AllocationReconciler) drainClusterQueue(ctx context.Context, allocation *v1alpha1.ComputeAllocation, _ string) (string, error) {
 	var queue kueue.ClusterQueue
-	if found, err := r.getOurs(ctx, allocation.Name, managed.Object{Key: client.ObjectKey{Name: r.Naming.ClusterQueue(allocation.Name)}, Live: &queue}); !found || err != nil {
+	if found, err := r.getManaged(ctx, allocation.Name, managed.Object{Key: client.ObjectKey{Name: r.Naming.ClusterQueue(allocation.Name)}, Live: &queue}); !found || err != nil {
 		return "", err
 	}
 	policy := kueue.Hold
@@ -78,10 +78,10 @@ func (r *Allocations) emptyQueue(ctx context.Context, allocation *v1alpha1.Compu
 
 // removeLocalQueue removes the team's queue, and with it what else let people in
 // or bounded the namespace. What others put there stays.
-func (r *Allocations) removeLocalQueue(ctx context.Context, allocation *v1alpha1.ComputeAllocation, namespace string) (string, error) {
+func (r *AllocationReconciler) deleteLocalQueue(ctx context.Context, allocation *v1alpha1.ComputeAllocation, namespace string) (string, error) {
 	queue := managed.Object{Kind: "LocalQueue", Key: client.ObjectKey{Namespace: namespace, Name: r.Naming.LocalQueue(allocation.Name)}, Live: &kueue.LocalQueue{}}
 	for _, piece := range append(managed.Optional(namespace), queue) {
-		waitFor, err := r.removeOurs(ctx, allocation.Name, piece)
+		waitFor, err := r.deleteManaged(ctx, allocation.Name, piece)
 		if err != nil || waitFor != "" {
 			return waitFor, err
 		}
@@ -89,14 +89,14 @@ func (r *Allocations) removeLocalQueue(ctx context.Context, allocation *v1alpha1
 	return "", nil
 }
 
-func (r *Allocations) removeClusterQueue(ctx context.Context, allocation *v1alpha1.ComputeAllocation, _ string) (string, error) {
-	return r.removeOurs(ctx, allocation.Name, managed.Object{Kind: "ClusterQueue", Key: client.ObjectKey{Name: r.Naming.ClusterQueue(allocation.Name)}, Live: &kueue.ClusterQueue{}})
+func (r *AllocationReconciler) deleteClusterQueue(ctx context.Context, allocation *v1alpha1.ComputeAllocation, _ string) (string, error) {
+	return r.deleteManaged(ctx, allocation.Name, managed.Object{Kind: "ClusterQueue", Key: client.ObjectKey{Name: r.Naming.ClusterQueue(allocation.Name)}, Live: &kueue.ClusterQueue{}})
 }
 
 // removeOurs deletes an object of a team, and says what to wait for until it is
 // gone.
-func (r *Allocations) removeOurs(ctx context.Context, team string, piece managed.Object) (string, error) {
-	found, err := r.getOurs(ctx, team, piece)
+func (r *AllocationReconciler) deleteManaged(ctx context.Context, team string, piece managed.Object) (string, error) {
+	found, err := r.getManaged(ctx, team, piece)
 	if !found || err != nil {
 		return "", err
 	}
@@ -110,7 +110,7 @@ func (r *Allocations) removeOurs(ctx context.Context, team string, piece managed
 
 // releaseNamespace takes our labels off the namespace and leaves the mark of
 // the team.
-func (r *Allocations) releaseNamespace(ctx context.Context, allocation *v1alpha1.ComputeAllocation, name string) (string, error) {
+func (r *AllocationReconciler) releaseNamespace(ctx context.Context, allocation *v1alpha1.ComputeAllocation, name string) (string, error) {
 	var namespace corev1.Namespace
 	if err := r.Get(ctx, client.ObjectKey{Name: name}, &namespace); err != nil {
 		return "", client.IgnoreNotFound(err)
@@ -125,7 +125,7 @@ func (r *Allocations) releaseNamespace(ctx context.Context, allocation *v1alpha1
 // getOurs reads an object; found is false when there is none, or it is not
 // Kuota's, or another team's: an allocation that was blocked may name a
 // namespace where others are.
-func (r *Allocations) getOurs(ctx context.Context, team string, piece managed.Object) (found bool, err error) {
+func (r *AllocationReconciler) getManaged(ctx context.Context, team string, piece managed.Object) (found bool, err error) {
 	if err := r.Get(ctx, piece.Key, piece.Live); err != nil {
 		return false, client.IgnoreNotFound(err)
 	}

@@ -7,18 +7,18 @@ import (
 )
 
 // Seen is Kueue's configuration as the cluster has it.
-type Seen struct {
+type Current struct {
 	Text  string   // what the ConfigMap has under controller_manager_config.yaml
 	Args  []string // of the Deployment's manager container
 	Image string   // of the same container; its tag tells the version
 
 	// Restart is the command that restarts Kueue, as a person types it. Empty
 	// is that of Kueue as it installs itself.
-	Restart string
+	RestartCommand string
 }
 
 // Wanted is Kueue's configuration as a policy asks for it.
-type Wanted struct {
+type Desired struct {
 	Text string   // the same bytes as was seen unless ConfigChanged
 	Args []string // the same as was seen unless ArgsChanged
 
@@ -28,7 +28,7 @@ type Wanted struct {
 	Changes []string
 	// Cannot are sentences about what should change and cannot. They stand
 	// there whether anything else changes or not.
-	Cannot []string
+	Unsupported []string
 	// Patch shows a person exactly what to change by hand, line by line. It is
 	// empty when nothing differs.
 	Patch string
@@ -40,9 +40,9 @@ type Wanted struct {
 // Want says what Kueue's configuration should be for a policy; without a policy
 // it is right as it is. The error's sentence says why a configuration, or a
 // figure of the policy, cannot be taken.
-func Want(seen Seen, policy *v1alpha1.ClusterPolicySpec) (Wanted, error) {
+func ForPolicy(seen Current, policy *v1alpha1.ClusterPolicySpec) (Desired, error) {
 	v := versionOf(seen.Image)
-	wanted := Wanted{Text: seen.Text, Args: seen.Args, Version: v.text}
+	wanted := Desired{Text: seen.Text, Args: seen.Args, Version: v.text}
 	if policy == nil {
 		return wanted, nil
 	}
@@ -58,16 +58,16 @@ func Want(seen Seen, policy *v1alpha1.ClusterPolicySpec) (Wanted, error) {
 	if err != nil {
 		return wanted, err
 	}
-	d.shareFairly(policy.IdleCompute.Strategy != v1alpha1.IdleFirstComeFirstServe)
-	d.scheduleGangs(gang)
-	setGate(d, args, v, gang != nil)
+	d.setFairSharing(policy.IdleCompute.Strategy != v1alpha1.IdleFirstComeFirstServe)
+	d.setGangScheduling(gang)
+	setWaitForPodsReadyGate(d, args, v, gang != nil)
 
-	after, err := d.checked()
+	after, err := d.result()
 	if err != nil {
 		return wanted, err
 	}
 	wanted.Text, wanted.Args = after, args.list
-	wanted.Changes, wanted.Cannot = d.changes, d.cannot
+	wanted.Changes, wanted.Unsupported = d.changes, d.unsupported
 	wanted.ConfigChanged = after != seen.Text
 	wanted.ArgsChanged = !slices.Equal(args.list, seen.Args)
 	wanted.Patch = patch(seen, wanted)

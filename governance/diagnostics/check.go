@@ -1,0 +1,206 @@
+package diagnostics
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/kueueconfig"
+
+	"k8s.io/apimachinery/pkg/version"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// Severity says how much a gap takes away.
+type Severity int
+
+// Severities, the worst first.
+const (
+	SeverityError   Severity = iota // something does not work
+	SeverityWarning                 // something works less well
+	SeverityInfo                    // worth knowing
+)
+
+// Gap is something that is missing.
+type Finding struct {
+	ID     string // fixed, and fit for an HTML id
+	Title  string
+	Impact string // what does not work without it, in a sentence
+	Fix    string // the exact lines or commands
+	Severity
+}
+
+const (
+	// Tested is the version of Kueue that Kuota is tested with.
+	Tested = "v0.19.2"
+	// minor is that of the oldest version that Kuota was tried with, 0.minor.
+	// The one before serves v1beta2 already.
+	oldestMinor = 16
+	// reasonsMinor is that of the first version with exact reasons.
+	reasonsMinor = 19
+)
+
+const podIntegration = "pod"
+
+// Gaps are all that is missing, those first that the others follow from.
+func Check(s Observation) []Finding {
+	var gaps []Finding
+	for _, look := range []func(Observation) []Finding{checkReadOnly, checkCRDs, checkInstallation, checkConfiguration, checkVisibility, checkPolicy, checkPermission, checkAdmissionPolicies} {
+		gaps = append(gaps, look(s)...)
+	}
+	return gaps
+}
+
+// governor is about who else governs the cluster.
+func checkReadOnly(s Observation) []Finding {
+	if s.ReadOnly == "" {
+		return nil
+	}
+	return []Finding{{
+		ID: "read-only", Title: "The console is read-only", Severity: SeverityError, Impact: s.ReadOnly,
+		Fix: "# The console detects it by this admission policy:\nkubectl get validatingadmissionpolicy " + cluster.HyperPodPolicy + "\n# It is removed with the add-on. To write anyway, start the console with:\n--take-over\n",
+	}}
+}
+
+// kinds are missing definitions.
+func checkCRDs(s Observation) (gaps []Finding) {
+	if len(s.Missing.Own) > 0 {
+		gaps = append(gaps, Finding{
+			ID: "own-kinds", Title: "Kuota's CRDs are missing: " + strings.Join(s.Missing.Own, ", "), Severity: SeverityError,
+			Impact: "Policies and allocations cannot be stored, and only this page works.",
+			Fix:    "kubectl apply --server-side -f deploy/crds\n",
+		})
+	}
+	switch k := s.Missing; {
+	case slices.ContainsFunc(k.KueueVersions, isNewer):
+		gaps = append(gaps, Finding{
+			ID: "kueue-newer", Title: fmt.Sprintf("Kueue serves its API in %s only", strings.Join(k.KueueVersions, ", ")), Severity: SeverityError,
+			Impact: "Kuota needs v1beta2, and this Kueue is newer. Queues and tasks are not shown, and nothing is written to Kueue.",
+			Fix:    "# Upgrade Kuota. Do not downgrade Kueue: an older version may not read the stored objects.\n",
+		})
+	case len(k.KueueVersions) > 0:
+		gaps = append(gaps, Finding{
+			ID: "kueue-older", Title: fmt.Sprintf("Kueue serves its API in %s only", strings.Join(k.KueueVersions, ", ")), Severity: SeverityError,
+			Impact: "Kuota needs v1beta2, which Kueue serves from 0.15, and is tested with 0.16.1 and 0.19.2. Queues and tasks are not shown, and nothing is written to Kueue.",
+			Fix:    "# Read Kueue's release notes of each version in between first.\n" + installFix(s.Install, Tested),
+		})
+	case k.NoKueue() && s.KueueRead != ReadSucceeded:
+		gaps = append(gaps, Finding{
+			ID: "kueue-absent", Title: "Kueue is not installed", Severity: SeverityError,
+			Impact: "No quota is enforced. Policies and allocations take effect once Kueue is installed.",
+			Fix:    "# Kueue " + Tested + " is the version that Kuota is tested with.\n" + installFix(s.Install, Tested) + "# Then the console's permissions in Kueue's namespace:\n" + grantFix(s.Install),
+		})
+	case len(k.Kueue) > 0:
+		gaps = append(gaps, Finding{
+			ID: "kueue-kinds", Title: "CRDs of Kueue are missing: " + strings.Join(k.Kueue, ", "), Severity: SeverityError,
+			Impact: "Kuota's controllers wait for all CRDs of Kueue. Until then, changes do not reach Kueue.",
+			Fix:    reinstallFix(s),
+		})
+	}
+	return gaps
+}
+
+// newer tells whether a version of Kueue's kinds came after the one that Kuota
+// speaks.
+func isNewer(served string) bool {
+	return version.CompareKubeAwareVersionStrings(served, kueue.SchemeGroupVersion.Version) > 0
+}
+
+// installation is about the Kueue that runs.
+func checkInstallation(s Observation) (gaps []Finding) {
+	if s.KueueRead != ReadSucceeded && s.Missing.NoKueue() {
+		return nil // it is not installed at all; without its namespace there are no rights in it either
+	}
+	switch s.KueueRead {
+	case ReadNotFound:
+		return []Finding{{
+			ID: "kueue-not-found", Title: "Kueue's configuration was not found", Severity: SeverityError,
+			Impact: "Kuota cannot apply fair sharing and gang scheduling of the policy. " + s.KueueReadError,
+			Fix:    fmt.Sprintf("# Kuota expects %s.\n# If Kueue has other names, start the console with:\n--kueue-namespace=… --kueue-configmap=… --kueue-deployment=…\n", describeInstall(s.Install)),
+		}}
+	case ReadForbidden:
+		return []Finding{{
+			ID: "kueue-forbidden", Title: "The console has no permission to read Kueue's configuration", Severity: SeverityError,
+			Impact: "Kuota cannot apply fair sharing and gang scheduling of the policy, and this page may miss other problems.",
+			Fix:    "# The Role kuota-kueue-configuration and its binding grant it:\n" + grantFix(s.Install),
+		}}
+	case ReadFailed:
+		return []Finding{{ID: "kueue-unread", Title: "Kueue's configuration cannot be read", Severity: SeverityError, Impact: "Kueue's settings are unknown. Reload this page. " + s.KueueReadError}}
+	}
+	version, older := kueueconfig.Version(s.Kueue.Image, oldestMinor)
+	switch {
+	case version == "":
+		gaps = append(gaps, Finding{
+			ID: "kueue-version", Title: "Kueue's version is unknown", Severity: SeverityWarning,
+			Impact: fmt.Sprintf("The image %s does not show it, so Kuota neither suggests nor changes feature gates.", s.Kueue.Image),
+			Fix:    tagImageFix(s),
+		})
+	case older && len(s.Missing.KueueVersions) == 0:
+		gaps = append(gaps, Finding{
+			ID: "kueue-older", Title: "Kueue " + version + " is older than 0.16", Severity: SeverityError,
+			Impact: "Kuota is tested with Kueue 0.16.1 and 0.19.2. This version may reject queues and report other reasons for waiting.",
+			Fix:    "# Read Kueue's release notes of each version in between first.\n" + installFix(s.Install, Tested),
+		})
+	}
+	switch {
+	case s.Kueue.ScaledToZero:
+		gaps = append(gaps, Finding{
+			ID: "kueue-stopped", Title: "Kueue is not running", Severity: SeverityError,
+			Impact: "Its Deployment has 0 replicas. No task is admitted, and jobs cannot be submitted.",
+			Fix:    fmt.Sprintf("kubectl --namespace %s scale deployment %s --replicas=1\n", s.Install.Namespace, s.Install.Deployment),
+		})
+	case s.Kueue.RolloutFailure != "":
+		gaps = append(gaps, Finding{
+			ID: "kueue-stuck", Title: "Kueue does not become ready", Severity: SeverityError,
+			Impact: "Its new configuration is not active. Kubernetes reports: " + s.Kueue.RolloutFailure,
+			Fix:    fmt.Sprintf("kubectl --namespace %s get pods\nkubectl --namespace %s logs deployment/%s\n", s.Install.Namespace, s.Install.Namespace, s.Install.Deployment),
+		})
+	}
+	return gaps
+}
+
+// permission is about what the console may change.
+func checkPermission(s Observation) []Finding {
+	if s.KueueRead != ReadSucceeded || s.CanWrite != No || !s.Manages() {
+		return nil
+	}
+	return []Finding{{
+		ID: "permission", Title: "The console has no permission to change Kueue's configuration", Severity: SeverityWarning,
+		Impact: "Kuota does not apply fair sharing and gang scheduling of the policy. The policy page shows what to change by hand.",
+		Fix:    "# Either grant the permission:\n" + grantFix(s.Install) + "# or, if someone else configures Kueue, start the console with:\n--manage-kueue=false\n",
+	}}
+}
+
+// admission is about Kuota's admission policies.
+func checkAdmissionPolicies(s Observation) (gaps []Finding) {
+	if len(s.Enforcement) > 0 {
+		gaps = append(gaps, Finding{
+			ID: "enforcement", Title: "Admission policies against jobs without a queue are missing", Severity: SeverityWarning,
+			Impact: "Jobs without a queue are admitted, and no quota limits them. Missing: " + strings.Join(s.Enforcement, ", ") + ".",
+			Fix:    "kubectl apply --server-side -f deploy/rbac/enforcement.yaml\n",
+		})
+	}
+	if len(s.Members) > 0 {
+		gaps = append(gaps, Finding{
+			ID: "members", Title: "Admission policies for members are missing", Severity: SeverityError,
+			Impact: "Members can change more than intended, such as the priority of a task. Missing: " + strings.Join(s.Members, ", ") + ".",
+			Fix:    "kubectl apply --server-side -f deploy/rbac/members.yaml\n",
+		})
+	}
+	switch s.ChangedBy {
+	case PolicyMissing:
+		gaps = append(gaps, Finding{
+			ID: "changed-by", Title: "The API server does not record who made a change", Severity: SeverityWarning,
+			Impact: "Versions of policies and allocations show the program that made a change, not the user and the reason.",
+			Fix:    "kubectl apply --server-side -f deploy/rbac/changed-by.yaml\n",
+		})
+	case PolicyUnsupported:
+		gaps = append(gaps, Finding{
+			ID: "changed-by", Title: "The API server cannot record who made a change", Severity: SeverityInfo,
+			Impact: "Versions of policies and allocations show the program that made a change, not the user and the reason.",
+			Fix:    fmt.Sprintf("# Kubernetes has MutatingAdmissionPolicy from 1.36; this API server is %s.\n# After its upgrade:\nkubectl apply --server-side -f deploy/rbac/changed-by.yaml\n", s.Server),
+		})
+	}
+	return gaps
+}
