@@ -14,23 +14,23 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// SignIn is what a console needs where people sign in.
+// SignIn configures a console with sign-in.
 type SignIn struct {
-	URL      *url.URL // how browsers reach the console: scheme and host
+	URL      *url.URL // scheme and host by which browsers reach the console
 	Provider *signin.Provider
 	Sessions *session.Sessions
-	Ring     *session.Ring // seals what browsers keep during sign-in
+	Ring     *session.Ring // encrypts the cookies of sign-ins and drafts
 }
 
-// maxAnonymous is the longest form, in bytes, that is looked at from somebody
-// who is not signed in: several times what the longest form here takes.
+// maxAnonymousForm is the size in bytes of the longest form that is read without
+// a session: several times the longest form of the console.
 const maxAnonymousForm = 64 << 10
 
-// signedIn lets a request through to a handler when it is known who sent it.
+// signedIn calls next only for requests with a session, and marks it as used.
 func (s *Server) signedIn(next echo.HandlerFunc) echo.HandlerFunc { return s.authenticated(next, true) }
 
-// known is signedIn for what a page may do by itself too: used says whether
-// the person did something.
+// authenticated calls next only for requests with a session. used is false for
+// requests that an open page sends by itself: they do not extend the session.
 func (s *Server) authenticated(next echo.HandlerFunc, used bool) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		switch err := s.identify(c, used); {
@@ -46,8 +46,8 @@ func (s *Server) authenticated(next echo.HandlerFunc, used bool) echo.HandlerFun
 	}
 }
 
-// identify puts who sent a request into it. used says that the person did
-// something, rather than that a page of theirs is open.
+// identify sets the user of a request, for UserOf. used marks the session as used
+// by the person, which an open page does not.
 func (s *Server) identify(c echo.Context, used bool) error {
 	if s.signIn == nil {
 		user := s.user
@@ -63,8 +63,9 @@ func (s *Server) identify(c echo.Context, used bool) error {
 	return nil
 }
 
-// askToSignIn sends somebody who opens a page to the provider. A form that was
-// sent comes back filled in afterwards. A script is told, and decides itself.
+// requestSignIn responds to a request without a session. It redirects pages to
+// sign-in, keeps submitted forms until the user has signed in, and returns an
+// error to scripts.
 func (s *Server) requestSignIn(c echo.Context) error {
 	request := c.Request()
 	switch {
@@ -88,16 +89,16 @@ func (s *Server) requestSignIn(c echo.Context) error {
 	return Render(c, http.StatusUnauthorized, views.SignInAgainPage(page))
 }
 
-// FormValues reads a form that was sent. A file in it is the value of its
-// input; the server's limit on bodies bounds them together.
+// FormValues returns the values of a submitted form. The content of a file is the
+// value of its input; the server's limit on request bodies bounds all of them.
 func FormValues(c echo.Context) (url.Values, error) {
 	values, err := c.FormParams()
 	if err == nil {
 		err = readFiles(c.Request(), values)
 	}
-	var long *http.MaxBytesError
+	var tooLarge *http.MaxBytesError
 	switch {
-	case errors.As(err, &long), errors.Is(err, echo.ErrStatusRequestEntityTooLarge):
+	case errors.As(err, &tooLarge), errors.Is(err, echo.ErrStatusRequestEntityTooLarge):
 		err = echo.ErrStatusRequestEntityTooLarge
 	case err != nil:
 		err = &Error{Status: http.StatusBadRequest, Message: "The form arrived incomplete. Go back and send it again.", Err: err}
@@ -105,7 +106,7 @@ func FormValues(c echo.Context) (url.Values, error) {
 	return values, err
 }
 
-// readFiles puts the files of a form among its values, once.
+// readFiles moves the files of a form to its values.
 func readFiles(request *http.Request, values url.Values) error {
 	if request.MultipartForm == nil {
 		return nil
@@ -124,11 +125,11 @@ func readFiles(request *http.Request, values url.Values) error {
 			values.Add(name, string(content))
 		}
 	}
-	request.MultipartForm.File = nil // they are values now, for whoever reads the form next
+	request.MultipartForm.File = nil // the next call must not add them again
 	return nil
 }
 
-// opensPage tells whether a browser shows the answer to a person.
+// isNavigation reports whether the browser shows the response as a page.
 func isNavigation(request *http.Request) bool {
 	if mode := request.Header.Get("Sec-Fetch-Mode"); mode != "" {
 		return mode == "navigate"
@@ -136,24 +137,26 @@ func isNavigation(request *http.Request) bool {
 	return strings.Contains(request.Header.Get(echo.HeaderAccept), echo.MIMETextHTML)
 }
 
+// loginAddress returns the address that signs in and then opens back.
+// loginAddress returns the address that signs in and then opens back.
 func loginAddress(back string) string {
 	return "/auth/login?" + url.Values{"return": {back}}.Encode()
 }
 
-// localAddress is an address of this console that somebody may be sent to
-// after signing in; / for everything that is not one.
+// localAddress returns text if it is an address of this console to which a user
+// may be redirected after signing in, else /.
 func localAddress(text string) string {
-	const longest = 2048
+	const maxLength = 2048
 	parsed, err := url.Parse(text)
-	if err != nil || len(text) > longest || !isLocal(parsed) || strings.HasPrefix(parsed.Path, "/auth/") && text != signedInPath {
+	if err != nil || len(text) > maxLength || !isLocal(parsed) || strings.HasPrefix(parsed.Path, "/auth/") && text != signedInPath {
 		return "/"
 	}
 	return (&url.URL{Path: parsed.Path, RawQuery: parsed.RawQuery}).RequestURI()
 }
 
-// isLocal tells whether a browser that is given this address stays here.
+// isLocal reports whether a browser that opens address stays on this console.
 func isLocal(address *url.URL) bool {
 	return address.Scheme == "" && address.Host == "" && address.User == nil && address.Opaque == "" &&
 		strings.HasPrefix(address.Path, "/") && !strings.HasPrefix(address.Path, "//") &&
-		!strings.ContainsAny(address.Path, "\\\r\n\t\x00") // some browsers take a backslash for a slash
+		!strings.ContainsAny(address.Path, "\\\r\n\t\x00") // some browsers treat a backslash as a slash
 }

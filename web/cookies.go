@@ -16,20 +16,20 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// What browsers keep. Over TLS the names begin with __Host-, so that no other
-// host, and no page without TLS, can set them.
+// Cookies. Over TLS their names begin with __Host-, so that no other host, and no
+// page without TLS, can set them.
 const (
-	sessionCookie  = "kuota"          // the id of the session
-	attemptCookie  = "kuota-signin-"  // and the start of a state: a sign-in under way
-	draftCookie    = "kuota-draft"    // a form that was sent after the session ended
-	statePrefix    = 8                // how much of the state names the cookie
-	signInTimeout  = 10 * time.Minute // how long a sign-in may take
-	maxAttempts    = 4                // sign-ins under way at once, in as many tabs
-	maxCookieValue = 3800             // bytes of a value that browsers keep for certain
-	maxDraft       = 1 << 20          // bytes of a form, written down to be sealed
+	sessionCookie  = "kuota"          // the session ID
+	attemptCookie  = "kuota-signin-"  // plus the start of the state: a pending sign-in
+	draftCookie    = "kuota-draft"    // a form submitted after the session ended
+	statePrefix    = 8                // characters of the state in the cookie name
+	signInTimeout  = 10 * time.Minute // from login to callback
+	maxAttempts    = 4                // pending sign-ins of one browser, each in a tab
+	maxCookieValue = 3800             // bytes of a value that every browser stores
+	maxDraft       = 1 << 20          // bytes of a form as JSON
 )
 
-// cookieName is the full name of a cookie.
+// cookieName returns the full name of a cookie.
 func (s *Server) cookieName(name string) string {
 	if s.overTLS() {
 		return "__Host-" + name
@@ -39,7 +39,7 @@ func (s *Server) cookieName(name string) string {
 
 func (s *Server) overTLS() bool { return s.signIn != nil && s.signIn.URL.Scheme == "https" }
 
-// cookie is the value of a cookie; empty when there is none, or more than one.
+// cookie returns the value of a cookie, or "" if the request has none or several.
 func (s *Server) cookie(c echo.Context, name string) string {
 	found := c.Request().CookiesNamed(s.cookieName(name))
 	if len(found) != 1 {
@@ -48,23 +48,23 @@ func (s *Server) cookie(c echo.Context, name string) string {
 	return found[0].Value
 }
 
-// setCookie has the browser keep a value; for no time at all, it forgets it.
-func (s *Server) setCookie(c echo.Context, name, value string, keep time.Duration) {
+// setCookie sets a cookie for a time; 0 deletes it.
+func (s *Server) setCookie(c echo.Context, name, value string, maxAge time.Duration) {
 	cookie := &http.Cookie{
-		Name: s.cookieName(name), Value: value, Path: "/", MaxAge: int(keep / time.Second),
+		Name: s.cookieName(name), Value: value, Path: "/", MaxAge: int(maxAge / time.Second),
 		HttpOnly: true, Secure: s.overTLS(), SameSite: http.SameSiteLaxMode,
 	}
-	if keep == 0 {
+	if maxAge == 0 {
 		cookie.MaxAge = -1
 	}
 	c.SetCookie(cookie)
 }
 
-// attempt is a sign-in under way.
+// attempt is a pending sign-in, stored in a cookie.
 type attempt struct {
 	signin.Attempt
-	Session string // id of the session that it makes
-	Return  string // where the person wanted to go
+	Session string // ID of the session that it creates
+	Return  string // address that the user opened
 	Until   time.Time
 }
 
@@ -73,10 +73,10 @@ func (s *Server) setAttempt(c echo.Context, a attempt) error {
 	if err != nil {
 		return err
 	}
-	// Whoever opens many tabs without signing in begins anew in the last, rather
-	// than be locked out by a header that is too long.
-	if begun := s.attempts(c); len(begun) >= maxAttempts {
-		for _, name := range begun {
+	// Too many cookies would make the header too long for any request. Older tabs
+	// must start again.
+	if pending := s.attempts(c); len(pending) >= maxAttempts {
+		for _, name := range pending {
 			s.setCookie(c, name, "", 0)
 		}
 	}
@@ -84,7 +84,7 @@ func (s *Server) setAttempt(c echo.Context, a attempt) error {
 	return nil
 }
 
-// attempts are the names of the cookies of sign-ins under way.
+// attempts returns the names of the cookies of pending sign-ins.
 func (s *Server) attempts(c echo.Context) (names []string) {
 	for _, cookie := range c.Cookies() {
 		if state, ok := strings.CutPrefix(cookie.Name, s.cookieName(attemptCookie)); ok {
@@ -94,8 +94,7 @@ func (s *Server) attempts(c echo.Context) (names []string) {
 	return names
 }
 
-// takeAttempt returns the sign-in that an answer with this state belongs to, and
-// has the browser forget it.
+// takeAttempt returns the pending sign-in with this state, and deletes its cookie.
 func (s *Server) takeAttempt(c echo.Context, state string) (a attempt, ok bool) {
 	if len(state) < statePrefix {
 		return a, false
@@ -109,15 +108,15 @@ func (s *Server) takeAttempt(c echo.Context, state string) (a attempt, ok bool) 
 	return a, true
 }
 
-// draft is a form that could not be saved because its sender was signed out.
+// draft is a form that was submitted after the session ended.
 type draft struct {
 	Path   string
 	Values url.Values
 	Until  time.Time
 }
 
-// keepDraft has the browser keep a form, sealed, while its sender signs in
-// again. It returns false where the form is too long for that.
+// setDraft stores a form in an encrypted cookie while the user signs in again. It
+// returns false if the form is too large for a cookie.
 func (s *Server) setDraft(c echo.Context, path string, values url.Values) bool {
 	sealed, err := s.seal(draftCookie, draft{Path: path, Values: values, Until: s.now().Add(signInTimeout)})
 	if err != nil || len(sealed) > maxCookieValue {
@@ -127,8 +126,8 @@ func (s *Server) setDraft(c echo.Context, path string, values url.Values) bool {
 	return true
 }
 
-// Draft returns, once, what the sender of this address's form had typed when
-// the session ended; nil for nothing.
+// Draft returns the values of this address's form as submitted after the session
+// ended, once; nil if there are none.
 func (s *Server) Draft(c echo.Context) url.Values {
 	sealed := ""
 	if s.signIn != nil {
@@ -139,13 +138,13 @@ func (s *Server) Draft(c echo.Context) url.Values {
 		return nil
 	}
 	if as := d.Values.Get("as"); as != "" && as != UserOf(c).Name {
-		return nil // another person at the same browser
+		return nil // another user of the same browser
 	}
 	s.setCookie(c, draftCookie, "", 0)
 	return d.Values
 }
 
-// seal makes a text that only this console reads, for the place called name.
+// seal encrypts value so that only open with the same name can read it.
 func (s *Server) seal(name string, value any) (string, error) {
 	packed, err := compress(value)
 	if err != nil {
@@ -154,21 +153,23 @@ func (s *Server) seal(name string, value any) (string, error) {
 	return s.signIn.Ring.Seal(name, packed)
 }
 
-// open reads what seal made under the same name.
+// open decrypts what seal returned for the same name, into value.
 func (s *Server) open(name, sealed string, value any) bool {
 	packed, err := s.signIn.Ring.Open(name, sealed)
 	return err == nil && decompress(packed, value)
 }
 
+// compress returns value as compressed JSON.
+// compress returns value as compressed JSON.
 func compress(value any) ([]byte, error) {
 	var plain, packed bytes.Buffer
 	encoder := json.NewEncoder(&plain)
-	encoder.SetEscapeHTML(false) // an escaped & is six bytes
+	encoder.SetEscapeHTML(false) // an escaped & takes six bytes
 	if err := encoder.Encode(value); err != nil {
 		return nil, err
 	}
-	if plain.Len() > maxDraft { // JSON may be several times as long as the form
-		return nil, fmt.Errorf("%d bytes are more than decompress reads", plain.Len())
+	if plain.Len() > maxDraft { // JSON can be several times as long as the form
+		return nil, fmt.Errorf("compress form: %d bytes exceed the limit of %d", plain.Len(), maxDraft)
 	}
 	compressor, err := flate.NewWriter(&packed, flate.BestCompression)
 	if err != nil {
@@ -183,7 +184,7 @@ func compress(value any) ([]byte, error) {
 	return packed.Bytes(), nil
 }
 
-// decompress reads what compress made.
+// decompress sets value to what compress returned for it.
 func decompress(packed []byte, value any) bool {
 	plain, err := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(packed)), maxDraft))
 	return err == nil && json.Unmarshal(plain, value) == nil

@@ -15,14 +15,15 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// Error is an answer that is not the page that was asked for.
+// Error is the response to a request that failed. The error handler renders it
+// as a page.
 type Error struct {
 	Status  int    // HTTP status
-	Title   string // the page's heading; empty takes the status' name
-	Message string // for the person
-	Retry   bool   // whether trying the same again may help
-	SignIn  string // where to sign in, if that helps
-	Err     error  // the cause, for the log only
+	Title   string // the page's heading; empty means the name of the status
+	Message string // for the user: what is wrong, what to do
+	Retry   bool   // whether the page offers to try again
+	SignIn  string // address to sign in at, if that helps
+	Err     error  // the cause, only logged
 }
 
 func (e *Error) Error() string {
@@ -34,11 +35,11 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// errorPages turns errors into pages.
+// errorPages renders errors as pages.
 type errorPages struct {
 	chromeOf func(echo.Context) views.Chrome
 	log      *slog.Logger
-	fallback []byte // rendered at start, so that the last resort cannot fail
+	fallback []byte // rendered at start, for when rendering fails
 }
 
 const internalErrorMessage = "Something went wrong. Ask a cluster admin to check the console's log."
@@ -51,10 +52,10 @@ func newErrorPages(chrome func(echo.Context) views.Chrome, log *slog.Logger) (*e
 	return &errorPages{chromeOf: chrome, log: log, fallback: page.Bytes()}, err
 }
 
-// handle is Echo's error handler.
+// handle implements echo.HTTPErrorHandler.
 func (p *errorPages) handle(err error, c echo.Context) {
 	if c.Response().Committed || c.Request().Context().Err() != nil {
-		return // nobody waits for it any more; a cancelled question of our own is no reason to say nothing
+		return // the client disconnected; a context of our own that was canceled still gets a page
 	}
 	answer := toError(err)
 	if answer.Status >= http.StatusInternalServerError {
@@ -67,11 +68,11 @@ func (p *errorPages) handle(err error, c echo.Context) {
 	}
 	if rendered := Render(c, answer.Status, views.Error(page)); rendered != nil && !c.Response().Committed {
 		p.log.Error("error page failed", "error", rendered)
-		_ = c.HTMLBlob(http.StatusInternalServerError, p.fallback) // nothing is left to try
+		_ = c.HTMLBlob(http.StatusInternalServerError, p.fallback) // best effort
 	}
 }
 
-// title is the name of a status as a heading: Not found.
+// statusTitle returns the name of a status in sentence case, such as Not found.
 func statusTitle(status int) string {
 	name := http.StatusText(status)
 	if name == "" {
@@ -80,17 +81,17 @@ func statusTitle(status int) string {
 	return name[:1] + strings.ToLower(name[1:])
 }
 
-// classify makes any error one of ours. Echo's own come from routing and its
-// middleware, and their text is not for people.
+// toError returns err as an Error. The text of Echo's own errors, which come from
+// routing and middleware, is not for users.
 func toError(err error) *Error {
-	var ours *Error
-	if errors.As(err, &ours) {
-		return ours
+	var known *Error
+	if errors.As(err, &known) {
+		return known
 	}
-	var echos *echo.HTTPError
-	if errors.As(err, &echos) {
+	var httpError *echo.HTTPError
+	if errors.As(err, &httpError) {
 		message := "The console cannot process this request."
-		switch echos.Code {
+		switch httpError.Code {
 		case http.StatusNotFound:
 			message = "Page not found, or you do not have access."
 		case http.StatusMethodNotAllowed:
@@ -98,7 +99,7 @@ func toError(err error) *Error {
 		case http.StatusRequestEntityTooLarge:
 			message = "The form is too large. Enter less text."
 		}
-		return &Error{Status: echos.Code, Message: message, Err: err}
+		return &Error{Status: httpError.Code, Message: message, Err: err}
 	}
 	return &Error{Status: http.StatusInternalServerError, Message: internalErrorMessage, Err: err}
 }

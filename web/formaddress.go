@@ -9,31 +9,31 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// A form that was posted is answered at an address of its own: the values
-// travel in its query, sealed, so that Back, Forward and reload ask for it with
-// GET. Decision 0028 says why.
+// A submitted form is shown again at an address of its own, with the encrypted
+// values in the query, so that Back, Forward and reload are GET requests
+// (decision 0028).
 const (
 	formParameter = "form"       // of the query
-	formName      = "kuota-form" // what the values are sealed for
+	formName      = "kuota-form" // name under which the values are encrypted
 	// maxFormAddress bounds the parameter, in bytes. The whole address has to fit
-	// into a Location header, a request line and the address that sign-in returns
-	// to, also behind a proxy with buffers of 4 KiB.
+	// into a Location header, a request line and the return address of a sign-in,
+	// also behind a proxy with buffers of 4 KiB.
 	maxFormAddress = 1900
 )
 
-// errFormAddress is why the values in an address are not shown.
+// errFormAddress is returned for values that are invalid here.
 var errFormAddress = errors.New("the address has no values for this form and this person")
 
-// sentForm is the content of the parameter.
+// addressForm is the content of the query parameter.
 type addressForm struct {
-	Form   string // path that the form is sent to
-	As     string // who typed it
+	Form   string // path that the form is posted to
+	As     string // user who submitted it
 	Values string // encoded as a query
 }
 
 // FormAddress returns the address of page with the values of the form that is
-// sent to path, readable only by the user who asks now. It returns false where
-// they do not fit into an address.
+// posted to path. Only the current user can open it. It returns false if the
+// values do not fit into an address.
 func (s *Server) FormAddress(c echo.Context, page, path string, values url.Values) (string, bool) {
 	packed, err := s.packForm(addressForm{Form: path, As: UserOf(c).Name, Values: values.Encode()})
 	if err != nil || len(packed) > maxFormAddress {
@@ -42,9 +42,9 @@ func (s *Server) FormAddress(c echo.Context, page, path string, values url.Value
 	return page + "?" + url.Values{formParameter: {packed}}.Encode(), true
 }
 
-// FormInAddress returns the values that FormAddress put into the address of this
-// request, for the form that is sent to path; nil where the address has none. It
-// returns an error where they are for another form or person, or cannot be read.
+// FormInAddress returns the values that FormAddress encoded in the address of this
+// request, for the form that is posted to path; nil if the address has none. It
+// returns an error if they are for another form or user, or invalid.
 func (s *Server) FormInAddress(c echo.Context, path string) (url.Values, error) {
 	packed := c.QueryParam(formParameter)
 	if packed == "" || c.Request().Method != http.MethodGet && c.Request().Method != http.MethodHead {
@@ -57,8 +57,8 @@ func (s *Server) FormInAddress(c echo.Context, path string) (url.Values, error) 
 	return url.ParseQuery(form.Values)
 }
 
-// packForm seals a form where people sign in. Without sign-in there is one user
-// and no key: the form is only compressed.
+// packForm encrypts a form. Without sign-in there is one user and no key: the form
+// is only compressed.
 func (s *Server) packForm(form addressForm) (string, error) {
 	if s.signIn != nil {
 		return s.seal(formName, form)
@@ -67,7 +67,7 @@ func (s *Server) packForm(form addressForm) (string, error) {
 	return base64.RawURLEncoding.EncodeToString(packed), err
 }
 
-// unpackForm reads what packForm made.
+// unpackForm returns the form that packForm encoded.
 func (s *Server) unpackForm(packed string) (form addressForm, ok bool) {
 	if s.signIn != nil {
 		ok = s.open(formName, packed, &form)

@@ -2,13 +2,13 @@ package web
 
 import "github.com/labstack/echo/v4"
 
-// contentSecurityPolicy allows what pages use and no more: our own files,
-// streams and forms, nothing inline, and HTML from the server only through the
-// script's one Trusted Types policy.
+// contentSecurityPolicy allows only what pages use: files, streams and forms of
+// this console, nothing inline, and HTML in scripts only through the one Trusted
+// Types policy.
 const contentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types kuota"
 
-// secureHeaders sets what browsers need to be told on every answer.
+// secureHeaders sets the security headers of every response.
 func (s *Server) secureHeaders(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		header := c.Response().Header()

@@ -11,7 +11,7 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// registerSignIn adds the routes of signing in and out.
+// registerSignIn registers the routes of sign-in and sign-out.
 func (s *Server) registerSignIn() {
 	limit := limitSignIn()
 	s.echo.GET("/auth/login", s.login, limit)
@@ -22,15 +22,15 @@ func (s *Server) registerSignIn() {
 	s.echo.GET("/auth/session", s.authenticated(s.sameUser(func(c echo.Context) error { return c.NoContent(http.StatusNoContent) }), false))
 }
 
-// signedInPath is where somebody ends who signed in in another tab.
+// signedInPath is the page after signing in from another tab.
 const signedInPath = "/auth/signed-in"
 
-// nowSignedIn answers GET /auth/signed-in.
+// signedInPage handles GET /auth/signed-in.
 func (s *Server) signedInPage(c echo.Context) error {
 	return Render(c, http.StatusOK, views.SignedInPage(views.Chrome{Title: "Signed in"}))
 }
 
-// login answers GET /auth/login: it sends the person to the provider.
+// login handles GET /auth/login: it redirects to the provider.
 func (s *Server) login(c echo.Context) error {
 	address, begun, err := s.signIn.Provider.Begin(c.Request().Context())
 	if err != nil {
@@ -45,11 +45,11 @@ func (s *Server) login(c echo.Context) error {
 	return c.Redirect(http.StatusSeeOther, address)
 }
 
-// callback answers GET /auth/callback: the provider sent the person back.
+// callback handles GET /auth/callback: the response of the provider.
 func (s *Server) callback(c echo.Context) error {
 	begun, ok := s.takeAttempt(c, c.QueryParam("state"))
 	if !ok {
-		if s.identify(c, true) == nil { // the Back button, after signing in
+		if s.identify(c, true) == nil { // the user went back after signing in
 			return c.Redirect(http.StatusSeeOther, "/")
 		}
 		return &Error{Status: http.StatusBadRequest, SignIn: loginAddress("/"), Message: "This sign-in was started in another browser, is already used, or has expired. Sign in again."}
@@ -75,17 +75,17 @@ func (s *Server) callback(c echo.Context) error {
 			Message: "You cannot sign in now: the cluster, which stores sessions, does not answer. Try again in a moment.",
 		}
 	}
-	if was := s.cookie(c, sessionCookie); was != "" {
-		_, _ = s.signIn.Sessions.End(c.Request().Context(), was) // replaced; it ends by itself if not now
+	if replaced := s.cookie(c, sessionCookie); replaced != "" {
+		_, _ = s.signIn.Sessions.End(c.Request().Context(), replaced) // best effort: it expires otherwise
 	}
 	s.setCookie(c, sessionCookie, begun.Session, s.signIn.Sessions.Limits.Absolute)
 	s.log.Info("signed in", "user", identity.User, "groups", len(identity.Groups), "from", c.RealIP())
 	return c.Redirect(http.StatusSeeOther, begun.Return)
 }
 
-// logout answers POST /auth/logout: it ends the session here, and leads on to
-// the provider. That is a page rather than a redirect, since the content
-// security policy lets forms lead to this console only.
+// logout handles POST /auth/logout: it ends the session and leads to the
+// provider's sign-out. The response is a page and not a redirect because the
+// content security policy limits form targets to this console.
 func (s *Server) logout(c echo.Context) error {
 	page := views.SignedOut{Chrome: views.Chrome{Title: "Signed out"}, SignIn: loginAddress("/")}
 	ended, err := s.signIn.Sessions.End(c.Request().Context(), s.cookie(c, sessionCookie))
@@ -102,7 +102,7 @@ func (s *Server) logout(c echo.Context) error {
 	return Render(c, http.StatusOK, views.SignedOutPage(page))
 }
 
-// signedOut answers GET /auth/signed-out: back from the provider.
+// signedOutPage handles GET /auth/signed-out: the return from the provider.
 func (s *Server) signedOutPage(c echo.Context) error {
 	return Render(c, http.StatusOK, views.SignedOutPage(views.SignedOut{Chrome: views.Chrome{Title: "Signed out"}, SignIn: loginAddress("/")}))
 }

@@ -11,19 +11,18 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// streamKey marks a request that is answered with a stream.
+// streamKey marks requests whose response is an event stream.
 const streamKey = "stream"
 
-// clientGone is the code of a request that nobody waited for until it was
-// answered: that of nginx, since HTTP has none.
+// statusClientClosed is the code of requests whose client disconnected before the
+// response. HTTP has none; this is nginx's.
 const statusClientClosed = 499
 
-// methods are those that are counted by name; there are as many as somebody
-// makes up.
+// methods are counted by name. All others count as one, as clients can send any.
 var methods = []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions}
 
-// metrics count what is answered. Routes are patterns, never addresses, so that
-// there are as many series as there are routes and no names in them.
+// metrics are the metrics of HTTP and streams. The route label is the pattern,
+// never the address: that bounds the series and keeps names out of them.
 type metrics struct {
 	requests *prometheus.HistogramVec // by method, route and code
 	clients  *prometheus.GaugeVec     // by route
@@ -31,7 +30,7 @@ type metrics struct {
 	renders  prometheus.Histogram
 }
 
-// newMetrics makes metrics and registers them; with nil they count for nobody.
+// newMetrics registers the metrics; a nil registerer skips that.
 func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
 		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -59,13 +58,13 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 	return m, errors.Join(errs...)
 }
 
-// measure stands before all other middleware, so that what those refuse counts.
+// measure is the outermost middleware, so that requests rejected by others count.
 func (m *metrics) measure(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		began := time.Now()
 		err := next(c)
 		if err != nil {
-			c.Error(err) // now, so that its code is known
+			c.Error(err) // sets the code
 		}
 		if c.Get(streamKey) != nil {
 			return nil
@@ -86,5 +85,5 @@ func methodLabel(method string) string {
 	return "other"
 }
 
-// rendered counts one rendering of a live part, which began then.
+// rendered observes one rendering of a live part.
 func (m *metrics) rendered(began time.Time) { m.renders.Observe(time.Since(began).Seconds()) }

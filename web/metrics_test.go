@@ -237,7 +237,7 @@ func TestMetricsAreRegisteredOnce(t *testing.T) {
 	if err := start(registry); err != nil {
 		t.Error(err)
 	}
-	if err := start(registry); err == nil || !strings.Contains(err.Error(), "registering metrics") {
+	if err := start(registry); err == nil || !strings.Contains(err.Error(), "register metrics") {
 		t.Errorf("a second server on the same registry: %v", err)
 	}
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/labstack/echo/v4/middleware"
 )
 
-// foreign is what another site's page is told.
+// errCrossSite rejects requests of pages of other sites.
 var errCrossSite = &Error{Status: http.StatusForbidden, Message: "This request came from another site and was rejected. Open the console and try again there."}
 
-// isolate refuses what other sites' pages send: everything that writes, all
-// that is not the opening of a page, and the opening of one inside theirs.
+// rejectCrossSite rejects requests of other sites' pages: all writes, everything
+// but navigation, and navigation inside a frame.
 func (s *Server) rejectCrossSite(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		request := c.Request()
@@ -33,25 +33,25 @@ func (s *Server) rejectCrossSite(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// onlyFromHere holds a stream to what is asked of a write: browsers open one
-// across sites without asking.
+// sameOriginOnly applies the check of writes to a stream: browsers open an
+// EventSource across sites without preflight.
 func (s *Server) sameOriginOnly(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		as := c.Request().Clone(c.Request().Context())
-		as.Method = http.MethodPost
-		if s.protection.Check(as) != nil {
+		write := c.Request().Clone(c.Request().Context())
+		write.Method = http.MethodPost
+		if s.protection.Check(write) != nil {
 			return errCrossSite
 		}
 		return next(c)
 	}
 }
 
-// onlyHost refuses requests that name another host than the console's own.
-// Health checks come by the pod's address.
-func requireHost(ours func(host string) bool) echo.MiddlewareFunc {
+// requireHost rejects requests whose Host header is not the console's. Health
+// checks use the address of the pod.
+func requireHost(isOwn func(host string) bool) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
-			if path := c.Request().URL.Path; ours(c.Request().Host) || path == "/healthz" || path == "/readyz" {
+			if path := c.Request().URL.Path; isOwn(c.Request().Host) || path == "/healthz" || path == "/readyz" {
 				return next(c)
 			}
 			return &Error{Status: http.StatusMisdirectedRequest, Message: "The console does not serve this host name. Open it by its configured address."}
@@ -59,9 +59,9 @@ func requireHost(ours func(host string) bool) echo.MiddlewareFunc {
 	}
 }
 
-// isLoopbackHost tells whether a Host header names this machine. Without
-// sign-in it keeps a page of somebody's site, whose name was pointed at this
-// machine, from acting as the local identity.
+// isLoopbackHost reports whether a Host header names this machine. Without
+// sign-in this check prevents DNS rebinding: a site whose name resolves to
+// 127.0.0.1 must not act as the local user.
 func isLoopbackHost(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -69,15 +69,15 @@ func isLoopbackHost(host string) bool {
 	return IsLoopback(strings.Trim(host, "[]"))
 }
 
-// IsLoopback tells whether a host name or address is this machine's own.
+// IsLoopback reports whether host is localhost or a loopback address.
 func IsLoopback(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return strings.EqualFold(host, "localhost") || err == nil && ip.IsLoopback()
 }
 
-// clientAddress reads who sent a request: the other end of the connection, or,
-// where that is a configured proxy, the last address in X-Forwarded-For that
-// is none.
+// clientAddress returns the address of the client: the peer of the connection or,
+// if that is a configured proxy, the last address in X-Forwarded-For that is not
+// a proxy.
 func clientAddress(proxies []netip.Prefix) echo.IPExtractor {
 	if len(proxies) == 0 {
 		return echo.ExtractIPDirect()
@@ -89,16 +89,16 @@ func clientAddress(proxies []netip.Prefix) echo.IPExtractor {
 	return echo.ExtractIPFromXFFHeader(options...)
 }
 
-// How many requests for signing in one address may send: signInRate a second
-// after the first signInBurst. One sign-in takes two, and a whole office may
-// stand behind one address.
+// Limits of sign-in requests per client address: a burst of signInBurst, then
+// signInRate per second. One sign-in takes two requests, and a whole office can
+// share one address.
 const (
 	signInRate  = 5
 	signInBurst = 200
 )
 
-// limitSignIn refuses too many sign-ins from one address; an IPv6 network of
-// 64 bits counts as one.
+// limitSignIn rejects too many sign-in requests of one client address; an IPv6
+// /64 network counts as one.
 func limitSignIn() echo.MiddlewareFunc {
 	return middleware.RateLimiterWithConfig(middleware.RateLimiterConfig{
 		Store: middleware.NewRateLimiterMemoryStoreWithConfig(middleware.RateLimiterMemoryStoreConfig{Rate: signInRate, Burst: signInBurst}),

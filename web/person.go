@@ -9,12 +9,12 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// otherPerson is the answer to a page that was opened by somebody else than who
-// is signed in now: in another tab of the same browser one can change.
+// errOtherUser rejects requests of a page that another user opened: the user can
+// change in another tab of the same browser.
 var errOtherUser = &Error{Status: http.StatusConflict, Message: "Another user is signed in now. Reload the page."}
 
-// samePerson refuses what a page asks that was opened by somebody else; the
-// page says by whom, with ?as=.
+// sameUser rejects requests of a page that another user opened. The page sends
+// the name of its user with ?as=.
 func (s *Server) sameUser(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if as := c.QueryParam("as"); as != "" && as != UserOf(c).Name {
@@ -24,8 +24,8 @@ func (s *Server) sameUser(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// sameSender keeps a form from being saved for somebody else than who filled it
-// in, and keeps the form.
+// sameSender rejects a form that another user filled in, and shows it again so
+// that nothing typed is lost.
 func (s *Server) sameSender(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		values, err := FormValues(c)
@@ -47,7 +47,7 @@ func (s *Server) sameSender(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// hiddenFields are a form as another page holds it.
+// hiddenFields returns the values of a form as hidden fields of another page.
 func hiddenFields(values url.Values) (fields []views.HiddenField) {
 	for name, all := range values {
 		for _, value := range all {

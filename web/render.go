@@ -5,8 +5,8 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// Render writes a component as the whole answer. It is rendered to a buffer
-// first, so that a template that fails still leads to a clean error page.
+// Render responds with a component. It renders to a buffer first, so that an
+// error page can still be sent if the template fails.
 func Render(c echo.Context, status int, component templ.Component) error {
 	buffer := templ.GetBuffer()
 	defer templ.ReleaseBuffer(buffer)
@@ -16,8 +16,8 @@ func Render(c echo.Context, status int, component templ.Component) error {
 	return c.HTMLBlob(status, buffer.Bytes())
 }
 
-// WantsFragment tells whether the page's script asks for the part that
-// changes, rather than a person for the page.
+// WantsFragment reports whether the page's script requested the part that
+// changes, and not a browser the page.
 func WantsFragment(c echo.Context) bool {
 	return c.Request().Header.Get(echo.HeaderXRequestedWith) == "fetch"
 }

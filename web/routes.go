@@ -6,33 +6,32 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// Page registers what people who are signed in read. Everybody else is sent to
-// sign in, or told so; there is no list of exceptions.
+// Page registers a page for signed-in users. All others are redirected to sign-in.
 func (s *Server) Page(path string, handler echo.HandlerFunc) {
 	s.echo.Match([]string{http.MethodGet, http.MethodHead}, path, s.signedIn(handler))
 }
 
-// Events registers a stream for people who are signed in. A page that opens it
-// again keeps nobody signed in.
+// Events registers an event stream for signed-in users. Opening a stream does not
+// extend the session.
 func (s *Server) Events(path string, handler echo.HandlerFunc) {
 	s.echo.GET(path, s.authenticated(s.sameUser(handler), false), s.sameOriginOnly)
 }
 
-// Form registers a form and where it is sent, both under one address. What was
-// typed by somebody whose session ended is kept through signing in again: show
-// finds it with Draft. A form says in a field named as who opened it, and is
-// not saved for somebody else.
+// Form registers a form: show handles GET and save handles POST of one address.
+// A form submitted after the session ended is kept while the user signs in
+// again: show gets it from Draft. The field "as" of the form names the user who
+// opened it; the form is not saved for another user.
 func (s *Server) Form(path string, show, save echo.HandlerFunc) {
 	s.Page(path, show)
 	s.echo.POST(path, s.signedIn(s.sameSender(save)))
 	s.forms[path] = true
 }
 
-// Public registers what anybody may read. It must tell nothing about the
-// cluster or its people.
+// Public registers a page that needs no sign-in. It must not show anything about
+// the cluster or its users.
 func (s *Server) Public(path string, handler echo.HandlerFunc) {
 	s.echo.Match([]string{http.MethodGet, http.MethodHead}, path, handler)
 }
 
-// Routes are all that is registered.
+// Routes returns all registered routes.
 func (s *Server) Routes() []*echo.Route { return s.echo.Routes() }

@@ -6,45 +6,43 @@ import (
 	"hash/maphash"
 )
 
-// A long table changes in a few rows at a time. Of those that a page has already,
-// an update only says that they stay: <tr id="…" data-keep></tr>, which the page's
-// script leaves as they are.
+// Updates of a long table change few rows. Each row that did not change is sent
+// as <tr id="…" data-keep></tr>, which the page's script leaves as it is.
 var (
-	rowBegins = []byte(`<tr id="`)
-	rowEnds   = []byte("</tr>")
-	rowSeed   = maphash.MakeSeed()
+	rowStart = []byte(`<tr id="`)
+	rowEnd   = []byte("</tr>")
+	rowSeed  = maphash.MakeSeed()
 )
 
-// rows are the table rows with an id that a page has, by that id, as hashes of
-// their HTML.
+// rows are the table rows of a page: hashes of their HTML by their id.
 type rows map[string]uint64
 
-// update is what to send of html to a page that has some rows, and which rows it
-// has then.
-func (had rows) update(html []byte) (short []byte, has rows) {
-	has = rows{}
+// update returns html without the content of rows that the page has already, and
+// the rows of the page afterwards.
+func (r rows) update(html []byte) (short []byte, now rows) {
+	now = rows{}
 	var out bytes.Buffer
 	for {
-		begin := bytes.Index(html, rowBegins)
+		begin := bytes.Index(html, rowStart)
 		if begin < 0 {
 			break
 		}
-		id, _, ended := bytes.Cut(html[begin+len(rowBegins):], []byte(`"`))
-		size := bytes.Index(html[begin:], rowEnds)
+		id, _, ended := bytes.Cut(html[begin+len(rowStart):], []byte(`"`))
+		size := bytes.Index(html[begin:], rowEnd)
 		if !ended || size < 0 {
 			break
 		}
-		row := html[begin : begin+size+len(rowEnds)]
+		row := html[begin : begin+size+len(rowEnd)]
 		out.Write(html[:begin])
 		hash := maphash.Bytes(rowSeed, row)
-		if was, known := had[string(id)]; known && was == hash {
+		if before, known := r[string(id)]; known && before == hash {
 			fmt.Fprintf(&out, `<tr id="%s" data-keep></tr>`, id)
 		} else {
 			out.Write(row)
 		}
-		has[string(id)] = hash
+		now[string(id)] = hash
 		html = html[begin+len(row):]
 	}
 	out.Write(html)
-	return out.Bytes(), has
+	return out.Bytes(), now
 }

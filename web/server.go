@@ -21,10 +21,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// shutdownLimit is how long requests under way may take once the server stops.
+// shutdownTimeout is how long open requests may take once the server stops.
 const shutdownTimeout = 1500 * time.Millisecond
 
-// The largest body and header that a request may have.
+// Limits of a request.
 const (
 	maxForm   = "1M"
 	maxHeader = 32 << 10
@@ -32,21 +32,21 @@ const (
 
 // Options configure a Server.
 type Options struct {
-	Listener       net.Listener                                         // on a loopback address only while there is no sign-in
+	Listener       net.Listener                                         // must be on a loopback address without SignIn
 	Certificate    func(*tls.ClientHelloInfo) (*tls.Certificate, error) // nil: without TLS
-	SignIn         *SignIn                                              // nil: every request acts as User
-	User           User                                                 // the one identity of a console without sign-in
-	TrustedProxies []netip.Prefix                                       // whose X-Forwarded-For is believed; no other forwarded header is
-	Chrome         func(echo.Context) views.Chrome                      // the frame of error pages
-	Now            func() time.Time                                     // the clock; nil takes the real one
-	Metrics        prometheus.Registerer                                // where what is answered is counted; nil for nowhere
+	SignIn         *SignIn                                              // nil: every request is sent by User
+	User           User                                                 // the user of a console without sign-in
+	TrustedProxies []netip.Prefix                                       // their X-Forwarded-For is trusted, and no other forwarding header
+	Chrome         func(echo.Context) views.Chrome                      // the header of error pages
+	Now            func() time.Time                                     // nil means time.Now
+	Metrics        prometheus.Registerer                                // nil: no metrics
 	Log            *slog.Logger
 }
 
-// Server answers HTTP.
+// Server serves the console over HTTP.
 type Server struct {
 	echo       *echo.Echo
-	forms      map[string]bool // addresses that are forms, and where these are sent
+	forms      map[string]bool // paths registered with Form
 	listener   net.Listener
 	http       *http.Server
 	protection *http.CrossOriginProtection
@@ -60,18 +60,18 @@ type Server struct {
 	close      sync.Once
 }
 
-// New prepares a server; nothing is answered before Run.
+// New returns a server without pages. It serves nothing before Run.
 func New(options Options) (*Server, error) {
 	if options.SignIn == nil && !isLoopbackHost(options.Listener.Addr().String()) {
 		return nil, fmt.Errorf("listen address %s: without sign-in the console listens on loopback only; use 127.0.0.1, or set an OpenID Connect issuer", options.Listener.Addr())
 	}
 	pages, err := newErrorPages(options.Chrome, options.Log)
 	if err != nil {
-		return nil, fmt.Errorf("rendering the error page: %w", err)
+		return nil, fmt.Errorf("render the error page: %w", err)
 	}
 	counts, err := newMetrics(options.Metrics)
 	if err != nil {
-		return nil, fmt.Errorf("registering metrics: %w", err)
+		return nil, fmt.Errorf("register metrics: %w", err)
 	}
 	s := &Server{
 		echo: echo.New(), forms: map[string]bool{}, listener: options.Listener, protection: http.NewCrossOriginProtection(),
@@ -80,9 +80,9 @@ func New(options Options) (*Server, error) {
 	if s.now == nil {
 		s.now = time.Now
 	}
-	ours := isLoopbackHost
+	isOwnHost := isLoopbackHost
 	if s.signIn != nil {
-		ours = func(host string) bool { return strings.EqualFold(host, s.signIn.URL.Host) }
+		isOwnHost = func(host string) bool { return strings.EqualFold(host, s.signIn.URL.Host) }
 	}
 	s.echo.HTTPErrorHandler = pages.handle
 	s.echo.IPExtractor = clientAddress(options.TrustedProxies)
@@ -93,10 +93,10 @@ func New(options Options) (*Server, error) {
 			return err
 		}}),
 		s.secureHeaders,
-		requireHost(ours),
+		requireHost(isOwnHost),
 		s.rejectCrossSite,
 		middleware.BodyLimit(maxForm),
-		middleware.GzipWithConfig(middleware.GzipConfig{MinLength: 1024}), // streams too: each update is flushed through
+		middleware.GzipWithConfig(middleware.GzipConfig{MinLength: 1024}), // streams too: each event is flushed
 	)
 	s.Public("/static/*", echo.WrapHandler(static.Handler()))
 	s.echo.RouteNotFound("/*", s.signedIn(func(echo.Context) error { return echo.ErrNotFound }))
@@ -107,24 +107,24 @@ func New(options Options) (*Server, error) {
 		Handler:           s.echo,
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       15 * time.Second,
-		WriteTimeout:      30 * time.Second, // streams set their own
+		WriteTimeout:      30 * time.Second, // streams set their own deadlines deadlines
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    maxHeader,
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: 100},
-		ErrorLog:          slog.NewLogLogger(options.Log.Handler(), slog.LevelDebug), // what browsers do wrong
+		ErrorLog:          slog.NewLogLogger(options.Log.Handler(), slog.LevelDebug), // mistakes of clients
 	}
 	if options.Certificate != nil {
 		s.http.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: options.Certificate}
 	}
-	// Shutdown waits for open connections, and streams never end by themselves.
+	// Shutdown waits for open connections, and streams do not end otherwise.
 	s.http.RegisterOnShutdown(func() { s.close.Do(func() { close(s.closing) }) })
 	return s, nil
 }
 
-// Address is the host:port it listens on.
+// Address returns the host:port that the server listens on.
 func (s *Server) Address() string { return s.listener.Addr().String() }
 
-// serve answers until the server is shut down.
+// serve blocks until the server is shut down.
 func (s *Server) serve() error {
 	if s.http.TLSConfig != nil {
 		return s.http.ServeTLS(s.listener, "", "")
@@ -132,21 +132,21 @@ func (s *Server) serve() error {
 	return s.http.Serve(s.listener)
 }
 
-// Run answers until ctx ends, then lets open requests finish.
+// Run serves until ctx ends, then lets open requests finish.
 func (s *Server) Run(ctx context.Context) error {
 	stopped := make(chan error, 1)
 	go func() { stopped <- s.serve() }()
 	select {
 	case err := <-stopped:
-		return fmt.Errorf("serving: %w", err)
+		return fmt.Errorf("serve: %w", err)
 	case <-ctx.Done():
 	}
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
 	if err := s.http.Shutdown(end); errors.Is(err, context.DeadlineExceeded) {
-		return s.http.Close() // a client that neither reads nor leaves
+		return s.http.Close() // a client neither reads nor disconnects
 	} else if err != nil && !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("stopping the server: %w", err)
+		return fmt.Errorf("shut down the server: %w", err)
 	}
 	return nil
 }

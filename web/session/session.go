@@ -10,32 +10,33 @@ import (
 	"kuota.dev/kuota/web/signin"
 )
 
-// Why there is no session. Each error that Sessions return wraps one of these.
+// All errors of Sessions wrap one of these.
 var (
-	// ErrNone is the answer to an id that stands for nobody, or no more.
-	ErrNotFound = errors.New("there is no such session")
-	// ErrAway is the answer while nobody can say whether a session still holds.
+	// ErrNotFound: the session does not exist, or no longer.
+	ErrNotFound = errors.New("session not found")
+	// ErrUnavailable: the store or the provider does not answer.
 	ErrUnavailable = errors.New("the session cannot be confirmed now")
 )
 
-// Session is one person in one browser.
+// Session is one user in one browser. Its fields are stored as JSON by name, and
+// replicas of the previous version read them during an upgrade.
 type Session struct {
 	signin.Identity
-	Began     time.Time // signed in
-	Seen      time.Time // last used by the person, to within a tenth of the idle limit
-	Confirmed time.Time // the provider last said that it holds, and named the groups
-	Trying    time.Time // a replica is asking the provider since then
-	Failed    time.Time // the provider last gave no answer
+	Began     time.Time // when the user signed in
+	Seen      time.Time // last used by the user, accurate to a tenth of the idle limit
+	Confirmed time.Time // the provider last confirmed the user and the groups
+	Trying    time.Time // a replica started to ask the provider; zero: none does
+	Failed    time.Time // the provider last did not answer
 }
 
-// NewID makes the secret that a browser keeps: 260 random bits.
+// NewID returns a new session ID, which is secret: 260 random bits.
 func NewID() string { return rand.Text() + rand.Text() }
 
-// idLength is the length of every id.
+// idLength is the length of every session ID.
 var idLength = len(NewID())
 
-// nameOf is what a session is called in the store, which thereby does not
-// give the id away.
+// storeName returns the name of a session in the store: a hash, so that readers of
+// the store do not learn the ID.
 func storeName(id string) string {
 	sum := sha256.Sum256([]byte(id))
 	return hex.EncodeToString(sum[:])

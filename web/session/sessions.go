@@ -15,46 +15,46 @@ import (
 )
 
 const (
-	// confirmAfter is how old what the provider said may get before it is asked
-	// again; beyond confirmLimit nothing is answered without asking. A group
-	// that somebody lost is lost here within confirmLimit.
+	// The provider confirms a session again once the last confirmation is older
+	// than confirmAfter. Find returns no session whose confirmation is older than
+	// confirmLimit: a user loses a group here within that time.
 	confirmAfter = 4 * time.Minute
 	confirmLimit = 5 * time.Minute
-	// tryLimit is how long one replica's question to the provider keeps the
-	// others from asking too, askLimit how much of that the provider may take,
-	// and tryAgain how soon one that gave no answer is asked again.
+	// confirmTimeout bounds one confirmation: other replicas wait that long before
+	// they start one. providerTimeout is the provider's share of it, so that the
+	// result can still be stored. retryAfter is the pause after no answer.
 	confirmTimeout  = 15 * time.Second
 	providerTimeout = 10 * time.Second
 	retryAfter      = 5 * time.Second
 )
 
-// Provider confirms that somebody is still who they were, and names their
-// groups anew.
+// Provider confirms an identity and returns it with the current groups.
 type Provider interface {
 	Refresh(ctx context.Context, identity signin.Identity) (signin.Identity, error)
 }
 
-// Limits say when a session ends by itself.
+// Limits are the maximum durations of a session.
 type Limits struct {
-	Idle     time.Duration // after the person last used it
-	Absolute time.Duration // after sign-in
+	Idle     time.Duration // since the user last used it
+	Absolute time.Duration // since sign-in
 }
 
-// Sessions are all who are signed in.
+// Sessions creates, finds and ends sessions. It is safe for concurrent use.
 type Sessions struct {
 	Store    Store
 	Ring     *Ring
 	Provider Provider
 	Limits   Limits
-	Now      func() time.Time // the clock
+	Now      func() time.Time
 	Log      *slog.Logger
 
-	confirming sync.WaitGroup     // questions under way
-	once       singleflight.Group // what requests at the same time do together
+	confirming sync.WaitGroup     // running confirmations
+	once       singleflight.Group // merges concurrent requests for one session
 }
 
-// Begin makes a session. The id was made with NewID when the sign-in began:
-// one sign-in makes one session, so that its answer cannot be played again.
+// Create creates a session. id was returned by NewID when the sign-in began: one
+// sign-in creates one session, so that a response of the provider cannot be
+// replayed.
 func (s *Sessions) Create(ctx context.Context, id string, identity signin.Identity) error {
 	now := s.Now()
 	record := Session{Identity: identity, Began: now, Seen: now, Confirmed: now}
@@ -63,18 +63,18 @@ func (s *Sessions) Create(ctx context.Context, id string, identity signin.Identi
 	if err != nil {
 		return err
 	}
-	made, err := s.Store.Create(ctx, name, sealed, s.expires(record))
+	created, err := s.Store.Create(ctx, name, sealed, s.expires(record))
 	if err != nil {
-		return fmt.Errorf("%w: keeping the session: %w", ErrUnavailable, err)
+		return fmt.Errorf("%w: store the session: %w", ErrUnavailable, err)
 	}
-	if !made {
-		return fmt.Errorf("%w: this sign-in was answered before", ErrNotFound)
+	if !created {
+		return fmt.Errorf("%w: this sign-in created a session before", ErrNotFound)
 	}
 	return nil
 }
 
-// Drain waits until the answers to all questions under way are kept, or ctx
-// ends: a provider may give each refresh token only once.
+// Drain waits until all running confirmations are stored, or ctx ends: the refresh
+// token in the store may already be used up, and the new one only in memory.
 func (s *Sessions) Drain(ctx context.Context) {
 	done := make(chan struct{})
 	go func() {
@@ -87,22 +87,22 @@ func (s *Sessions) Drain(ctx context.Context) {
 	}
 }
 
-// End ends a session, and returns who it was as far as that can be read;
-// ErrNone when there was none.
+// End deletes a session and returns it. It returns ErrNotFound if there was none,
+// and an empty Session if this replica cannot decrypt it.
 func (s *Sessions) End(ctx context.Context, id string) (Session, error) {
 	record, version, err := s.read(ctx, id)
 	if version == "" {
 		return Session{}, err
 	}
-	// What cannot be opened here, another replica may be able to open.
+	// Another replica may be able to decrypt what this one cannot.
 	if err := s.Store.Delete(ctx, storeName(id)); err != nil {
-		return Session{}, fmt.Errorf("%w: deleting the session: %w", ErrUnavailable, err)
+		return Session{}, fmt.Errorf("%w: delete the session: %w", ErrUnavailable, err)
 	}
 	return record, nil
 }
 
-// Find returns the session that an id stands for, confirmed within
-// confirmLimit. used says that the person did something, which an open page
+// Find returns the session with this ID, confirmed by the provider within
+// confirmLimit. used marks the session as used by the person, which an open page
 // does not.
 func (s *Sessions) Find(ctx context.Context, id string, used bool) (Session, error) {
 	record, version, err := s.read(ctx, id)
@@ -111,13 +111,13 @@ func (s *Sessions) Find(ctx context.Context, id string, used bool) (Session, err
 	}
 	now := s.Now()
 	if now.Sub(record.Began) > s.Limits.Absolute || now.Sub(record.Seen) > s.Limits.Idle {
-		s.drop(ctx, id, record, "its time is over")
-		return Session{}, fmt.Errorf("%w: its time is over", ErrNotFound)
+		s.drop(ctx, id, record, "expired")
+		return Session{}, fmt.Errorf("%w: expired", ErrNotFound)
 	}
 	if used && now.Sub(record.Seen) > s.Limits.Idle/10 {
 		record.Seen = now
-		// Once for all requests of this moment; whoever changes the session first
-		// leaves it to the next request.
+		// Once for concurrent requests. If the session changed since it was read, the
+		// next request marks it.
 		_, err, _ := s.once.Do("seen "+storeName(id), func() (any, error) { return s.update(ctx, id, record, version) })
 		if err != nil {
 			s.Log.Warn("session not marked as used", "user", record.User, "error", err)
@@ -127,25 +127,27 @@ func (s *Sessions) Find(ctx context.Context, id string, used bool) (Session, err
 	case age > confirmLimit:
 		return s.confirm(ctx, id)
 	case age > confirmAfter:
-		// Nobody waits for the provider as long as what it said is fresh enough.
+		// In the background: the last confirmation is recent enough for this request.
 		s.confirming.Go(func() { _, _ = s.confirm(context.WithoutCancel(ctx), id) })
 	}
 	return record, nil
 }
 
-// confirm asks the provider, once for all who wait in this process; the store
-// sees to it that only one replica asks.
+// confirm returns the session once it is confirmed. Concurrent calls of this
+// process share one confirmation.
 func (s *Sessions) confirm(ctx context.Context, id string) (Session, error) {
 	s.confirming.Add(1)
 	defer s.confirming.Done()
-	found, err, _ := s.once.Do("confirm "+storeName(id), func() (any, error) {
+	confirmed, err, _ := s.once.Do("confirm "+storeName(id), func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), confirmTimeout)
 		defer cancel()
 		return s.awaitConfirmed(ctx, id)
 	})
-	return found.(Session), err
+	return confirmed.(Session), err
 }
 
+// awaitConfirmed waits until a replica confirmed the session; it does so itself
+// unless another one is doing it.
 func (s *Sessions) awaitConfirmed(ctx context.Context, id string) (Session, error) {
 	for {
 		record, version, err := s.read(ctx, id)
@@ -154,10 +156,10 @@ func (s *Sessions) awaitConfirmed(ctx context.Context, id string) (Session, erro
 		}
 		now := s.Now()
 		if now.Sub(record.Confirmed) <= confirmAfter {
-			return record, nil // somebody else did it
+			return record, nil // another replica confirmed it
 		}
 		if now.Sub(record.Failed) < retryAfter {
-			return Session{}, fmt.Errorf("%w: the provider gave no answer a moment ago", ErrUnavailable)
+			return Session{}, fmt.Errorf("%w: the provider did not answer a moment ago", ErrUnavailable)
 		}
 		if now.Sub(record.Trying) >= confirmTimeout {
 			record.Trying = now
@@ -169,14 +171,14 @@ func (s *Sessions) awaitConfirmed(ctx context.Context, id string) (Session, erro
 				return s.refresh(ctx, id, record)
 			}
 		}
-		// Another replica is asking, or the store has not shown yet that it did.
+		// Another replica confirms the session, or the store lags behind its write.
 		if err := waitForStore(ctx); err != nil {
 			return Session{}, err
 		}
 	}
 }
 
-// pause lets the store show what was written to it.
+// waitForStore waits a moment for the store to return what was written to it.
 func waitForStore(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -186,42 +188,42 @@ func waitForStore(ctx context.Context) error {
 	}
 }
 
-// refresh asks the provider and keeps the answer, within tryLimit from now. The
-// provider gets less, so that what it said, or that it said nothing, is kept.
+// refresh asks the provider and stores the result, within confirmTimeout. It also
+// stores that the provider did not answer.
 func (s *Sessions) refresh(ctx context.Context, id string, record Session) (Session, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), confirmTimeout)
 	defer cancel()
-	asking, stop := context.WithTimeout(ctx, providerTimeout)
-	identity, refused := s.Provider.Refresh(asking, record.Identity)
+	providerCtx, stop := context.WithTimeout(ctx, providerTimeout)
+	identity, refreshErr := s.Provider.Refresh(providerCtx, record.Identity)
 	stop()
-	if refused != nil && !errors.Is(refused, signin.ErrUnavailable) {
-		// A replica whose clock is ahead may have asked with the same token, and
-		// have the yes.
+	if refreshErr != nil && !errors.Is(refreshErr, signin.ErrUnavailable) {
+		// Another replica, whose clock is ahead, may have used the same refresh token
+		// and been confirmed.
 		if now, _, err := s.read(ctx, id); err == nil && now.Confirmed.After(record.Confirmed) {
 			return now, nil
 		}
-		s.drop(ctx, id, record, refused.Error())
-		return Session{}, fmt.Errorf("%w: %w", ErrNotFound, refused)
+		s.drop(ctx, id, record, refreshErr.Error())
+		return Session{}, fmt.Errorf("%w: %w", ErrNotFound, refreshErr)
 	}
 	answered := s.Now()
 	for {
 		record, version, err := s.read(ctx, id)
 		if err != nil {
-			return Session{}, err // signed out in between, which stands
+			return Session{}, err // the user signed out meanwhile
 		}
 		record.Trying = time.Time{}
-		if refused != nil {
+		if refreshErr != nil {
 			record.Failed = answered
 		} else {
 			record.Identity, record.Confirmed = identity, answered
 		}
-		kept, err := s.update(ctx, id, record, version)
+		updated, err := s.update(ctx, id, record, version)
 		switch {
 		case err != nil:
 			return Session{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
-		case kept && refused != nil:
-			return Session{}, fmt.Errorf("%w: %w", ErrUnavailable, refused)
-		case kept:
+		case updated && refreshErr != nil:
+			return Session{}, fmt.Errorf("%w: %w", ErrUnavailable, refreshErr)
+		case updated:
 			return record, nil
 		}
 		if err := waitForStore(ctx); err != nil {
@@ -230,16 +232,16 @@ func (s *Sessions) refresh(ctx context.Context, id string, record Session) (Sess
 	}
 }
 
-// drop deletes a session that is over.
-func (s *Sessions) drop(ctx context.Context, id string, record Session, why string) {
-	s.Log.Info("session ended", "user", record.User, "why", why)
+// drop deletes a session that ended.
+func (s *Sessions) drop(ctx context.Context, id string, record Session, reason string) {
+	s.Log.Info("session ended", "user", record.User, "reason", reason)
 	if err := s.Store.Delete(ctx, storeName(id)); err != nil {
-		s.Log.Warn("session not deleted; it is deleted when it expires", "user", record.User, "error", err)
+		s.Log.Warn("session not deleted, the store deletes it when it expires", "user", record.User, "error", err)
 	}
 }
 
-// read returns what is kept for an id. A version with an error says that there
-// is something, and it cannot be opened.
+// read returns the stored session. If it exists but cannot be decrypted, read
+// returns an error and the version.
 func (s *Sessions) read(ctx context.Context, id string) (record Session, version string, err error) {
 	if len(id) != idLength {
 		return record, "", ErrNotFound
@@ -262,6 +264,7 @@ func (s *Sessions) read(ctx context.Context, id string) (record Session, version
 	return record, version, nil
 }
 
+// update reports whether the session was still at version.
 func (s *Sessions) update(ctx context.Context, id string, record Session, version string) (bool, error) {
 	name := storeName(id)
 	sealed, err := s.seal(name, record)
@@ -271,8 +274,8 @@ func (s *Sessions) update(ctx context.Context, id string, record Session, versio
 	return s.Store.Update(ctx, name, sealed, s.expires(record), version)
 }
 
-// expires is when a session is over if nobody comes back. Use is marked to
-// within a tenth of the idle limit.
+// expires returns when the store may delete the session if it is not used again.
+// Seen is accurate to a tenth of the idle limit.
 func (s *Sessions) expires(record Session) time.Time {
 	idle, absolute := record.Seen.Add(s.Limits.Idle+s.Limits.Idle/10), record.Began.Add(s.Limits.Absolute)
 	if idle.Before(absolute) {
@@ -284,7 +287,7 @@ func (s *Sessions) expires(record Session) time.Time {
 func (s *Sessions) seal(name string, record Session) (string, error) {
 	plain, err := json.Marshal(record)
 	if err != nil {
-		return "", fmt.Errorf("writing the session down: %w", err)
+		return "", fmt.Errorf("encode the session: %w", err)
 	}
 	return s.Ring.Seal(name, plain)
 }

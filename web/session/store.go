@@ -5,17 +5,18 @@ import (
 	"time"
 )
 
-// Store keeps sealed sessions where every replica sees them. A version says
-// which state was read; it is never empty for something that exists.
+// Store stores encrypted sessions for all replicas. Each write changes the version
+// of a session, which is never empty. Writes take effect at once; Get may lag
+// behind, as a cache does. Implementations are safe for concurrent use.
 type Store interface {
-	// Get returns what is kept under name. An empty version says that nothing
-	// is.
+	// Get returns the session and its version; version "" if there is none.
 	Get(ctx context.Context, name string) (sealed, version string, err error)
-	// Create keeps something new; false says that the name is taken.
+	// Create stores a new session until expires. It returns false if the name is
+	// taken.
 	Create(ctx context.Context, name, sealed string, expires time.Time) (bool, error)
-	// Update replaces what was read at version; false says that somebody else
-	// changed or deleted it since.
+	// Update replaces the session that was read at version. It returns false if
+	// the session was changed or deleted since.
 	Update(ctx context.Context, name, sealed string, expires time.Time, version string) (bool, error)
-	// Delete removes it, if it is there.
+	// Delete deletes the session, if it exists.
 	Delete(ctx context.Context, name string) error
 }

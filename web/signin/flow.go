@@ -14,15 +14,16 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// Attempt is a sign-in under way. The browser keeps it, sealed, and what comes
-// back from the provider must belong to it.
+// Attempt is a pending sign-in. The caller stores it in the browser, encrypted; the
+// response of the provider must match it.
 type Attempt struct {
-	State    string // told apart from other attempts by it; comes back in the answer
-	Nonce    string // comes back in the ID token
-	Verifier string // proves to the provider that who began also ends (PKCE, RFC 7636)
+	State    string // identifies the attempt; repeated in the response
+	Nonce    string // repeated in the ID token
+	Verifier string // proves to the provider that this console began the sign-in (PKCE, RFC 7636)
 }
 
-// Begin returns where the person is sent, and what the answer must belong to.
+// Begin returns the address at the provider that the user signs in at, and the
+// attempt that the response must match.
 func (p *Provider) Begin(ctx context.Context) (string, Attempt, error) {
 	found, err := p.discover(ctx)
 	if err != nil {
@@ -33,36 +34,36 @@ func (p *Provider) Begin(ctx context.Context) (string, Attempt, error) {
 	return address, attempt, nil
 }
 
-// Finish reads the provider's answer, the query of the callback, and returns
-// who signed in.
-func (p *Provider) Finish(ctx context.Context, attempt Attempt, answer url.Values) (Identity, error) {
-	if subtle.ConstantTimeCompare([]byte(answer.Get("state")), []byte(attempt.State)) != 1 || len(answer["state"]) != 1 {
+// Finish validates the response of the provider, which is the query of the
+// callback, and returns the user who signed in.
+func (p *Provider) Finish(ctx context.Context, attempt Attempt, response url.Values) (Identity, error) {
+	if subtle.ConstantTimeCompare([]byte(response.Get("state")), []byte(attempt.State)) != 1 || len(response["state"]) != 1 {
 		return Identity{}, refuse("This answer belongs to another sign-in. Sign in again.", "state differs")
 	}
 	found, config, ctx, err := p.endpoint(ctx)
 	if err != nil {
 		return Identity{}, err
 	}
-	// RFC 9207: an answer of another provider is told by its issuer.
-	if iss := answer["iss"]; len(iss) > 1 || len(iss) == 1 && iss[0] != p.config.Issuer || len(iss) == 0 && found.metadata.IssInResponse {
+	// RFC 9207: the issuer identifies a response of another provider.
+	if iss := response["iss"]; len(iss) > 1 || len(iss) == 1 && iss[0] != p.config.Issuer || len(iss) == 0 && found.metadata.IssInResponse {
 		return Identity{}, refuse("The answer came from another sign-in provider. Sign in again.", "iss is %q", iss)
 	}
-	if problem := answer.Get("error"); problem != "" {
-		return Identity{}, refuse(messageForErrorCode(problem), "the provider answers error %q: %q", problem, answer.Get("error_description"))
+	if problem := response.Get("error"); problem != "" {
+		return Identity{}, refuse(messageForErrorCode(problem), "the provider returned error %q: %q", problem, response.Get("error_description"))
 	}
-	if len(answer["code"]) != 1 || answer.Get("code") == "" {
-		return Identity{}, refuse("The sign-in provider sent an answer without a code. Sign in again.", "%d codes", len(answer["code"]))
+	if len(response["code"]) != 1 || response.Get("code") == "" {
+		return Identity{}, refuse("The sign-in provider sent an answer without a code. Sign in again.", "%d codes", len(response["code"]))
 	}
-	token, err := config.Exchange(ctx, answer.Get("code"), oauth2.VerifierOption(attempt.Verifier))
+	token, err := config.Exchange(ctx, response.Get("code"), oauth2.VerifierOption(attempt.Verifier))
 	if err != nil {
-		if gone := asUnavailable(err); gone != nil {
-			return Identity{}, gone
+		if unavailable := asUnavailable(err); unavailable != nil {
+			return Identity{}, unavailable
 		}
 		return Identity{}, &Refusal{Message: "The sign-in provider rejected the code: it may be used or expired. Sign in again.", Err: withoutResponseBody(err)}
 	}
 	raw, ok := token.Extra("id_token").(string)
 	if !ok {
-		return Identity{}, refuse("The sign-in provider did not report who you are. Tell a cluster admin.", "the token answer has no ID token")
+		return Identity{}, refuse("The sign-in provider did not report who you are. Tell a cluster admin.", "the token response has no ID token")
 	}
 	return p.verify(ctx, found, token, raw, func(id *oidc.IDToken) error {
 		if subtle.ConstantTimeCompare([]byte(id.Nonce), []byte(attempt.Nonce)) != 1 {
@@ -72,34 +73,35 @@ func (p *Provider) Finish(ctx context.Context, attempt Attempt, answer url.Value
 	})
 }
 
-// Refresh asks whether somebody is still who they were, with their groups of
-// now. It returns ErrAway when the provider does not answer, and a Refusal
-// when it says no.
-func (p *Provider) Refresh(ctx context.Context, was Identity) (Identity, error) {
-	if was.RefreshToken == "" {
-		return Identity{}, refuse("Sign in again.", "the provider gave no refresh token; it may want the scope %s", oidc.ScopeOfflineAccess)
+// Refresh confirms an identity with its refresh token, and returns it with the
+// current groups and, possibly, another refresh token. It returns an error that
+// wraps ErrUnavailable if the provider does not answer, and a Refusal if the
+// provider rejects the user.
+func (p *Provider) Refresh(ctx context.Context, before Identity) (Identity, error) {
+	if before.RefreshToken == "" {
+		return Identity{}, refuse("Sign in again.", "the provider issued no refresh token; it may require the scope %s", oidc.ScopeOfflineAccess)
 	}
-	if was.Issuer != p.id() {
-		return Identity{}, refuse("Sign in again.", "signed in with %q, and the provider is %q now", was.Issuer, p.id())
+	if before.Issuer != p.id() {
+		return Identity{}, refuse("Sign in again.", "signed in with %q, the provider is now %q", before.Issuer, p.id())
 	}
 	found, config, ctx, err := p.endpoint(ctx)
 	if err != nil {
 		return Identity{}, err
 	}
-	token, err := config.TokenSource(ctx, &oauth2.Token{RefreshToken: was.RefreshToken}).Token()
+	token, err := config.TokenSource(ctx, &oauth2.Token{RefreshToken: before.RefreshToken}).Token()
 	if err != nil {
-		if gone := asUnavailable(err); gone != nil {
-			return Identity{}, gone
+		if unavailable := asUnavailable(err); unavailable != nil {
+			return Identity{}, unavailable
 		}
 		return Identity{}, &Refusal{Message: "Sign in again.", Err: withoutResponseBody(err)}
 	}
 	same := func(subject string) error {
-		if subject != was.Subject {
-			return errors.New("the subject is another one than at sign-in")
+		if subject != before.Subject {
+			return errors.New("the subject differs from the one at sign-in")
 		}
 		return nil
 	}
-	// A provider need not send an ID token again; then userinfo says who it is.
+	// A provider may send no ID token here; verify uses userinfo then.
 	raw, _ := token.Extra("id_token").(string)
 	id, err := p.verify(ctx, found, token, raw, func(id *oidc.IDToken) error { return same(id.Subject) })
 	if err != nil {
@@ -109,23 +111,23 @@ func (p *Provider) Refresh(ctx context.Context, was Identity) (Identity, error) 
 		return Identity{}, &Refusal{Message: "Sign in again.", Err: err}
 	}
 	if id.RefreshToken == "" {
-		id.RefreshToken = was.RefreshToken
+		id.RefreshToken = before.RefreshToken
 	}
 	if id.IDToken == "" {
-		id.IDToken = was.IDToken
+		id.IDToken = before.IDToken
 	}
 	return id, nil
 }
 
-// verify checks an ID token (OpenID Connect Core 1.0, 3.1.3.7), completes its
-// claims from userinfo, and reads the identity. Without an ID token userinfo
-// has all claims.
+// verify validates an ID token (OpenID Connect Core 1.0, 3.1.3.7), adds missing
+// claims from userinfo, and returns the identity. raw is "" without an ID token:
+// then userinfo provides all claims.
 func (p *Provider) verify(ctx context.Context, found *discovered, token *oauth2.Token, raw string, check func(*oidc.IDToken) error) (Identity, error) {
 	const message = "The response of the sign-in provider is not valid. Sign in again; if that does not help, tell a cluster admin."
 	all, subject := claims{}, ""
 	if raw != "" {
-		// The verifier does not tell keys that could not be had from a wrong
-		// signature, so the signature is looked at first.
+		// The verifier does not distinguish keys that could not be fetched from an
+		// invalid signature, so the signature is verified first.
 		if _, err := found.keys.VerifySignature(ctx, raw); err != nil && asUnavailable(err) != nil {
 			return Identity{}, asUnavailable(err)
 		}
@@ -141,13 +143,13 @@ func (p *Provider) verify(ctx context.Context, found *discovered, token *oauth2.
 	if p.incomplete(all, raw) && found.provider.UserInfoEndpoint() != "" {
 		info, err := found.provider.UserInfo(ctx, oauth2.StaticTokenSource(token))
 		if err != nil {
-			if gone := asUnavailable(err); gone != nil {
-				return Identity{}, gone
+			if unavailable := asUnavailable(err); unavailable != nil {
+				return Identity{}, unavailable
 			}
 			return Identity{}, &Refusal{Message: message, Err: err}
 		}
 		if info.Subject == "" || subject != "" && info.Subject != subject {
-			return Identity{}, refuse(message, "userinfo is of another subject")
+			return Identity{}, refuse(message, "userinfo has another subject")
 		}
 		more := claims{}
 		if err := info.Claims(&more); err != nil {
@@ -155,7 +157,7 @@ func (p *Provider) verify(ctx context.Context, found *discovered, token *oauth2.
 		}
 		subject = info.Subject
 		for name, value := range more {
-			if _, given := all[name]; !given {
+			if _, ok := all[name]; !ok {
 				all[name] = value
 			}
 		}
@@ -171,20 +173,20 @@ func (p *Provider) verify(ctx context.Context, found *discovered, token *oauth2.
 	return identity, nil
 }
 
-// incomplete tells whether a claim that names the person is not in the token.
+// incomplete reports whether a claim that the identity needs is missing.
 func (p *Provider) incomplete(have claims, raw string) bool {
 	if raw == "" {
 		return true
 	}
 	for _, name := range slices.AppendSeq([]string{p.config.Claims.Username, p.config.Claims.Groups}, maps.Keys(p.config.Claims.Required)) {
-		if _, given := have[name]; name != "" && !given {
+		if _, ok := have[name]; name != "" && !ok {
 			return true
 		}
 	}
 	return false
 }
 
-// checkToken checks what go-oidc leaves to its users.
+// checkToken makes the checks that go-oidc leaves to its callers.
 func checkToken(id *oidc.IDToken, clientID, accessToken string) error {
 	if id.Subject == "" {
 		return errors.New("the ID token has no sub")
@@ -199,7 +201,7 @@ func checkToken(id *oidc.IDToken, clientID, accessToken string) error {
 		return err
 	}
 	if more.AuthorizedParty != "" && more.AuthorizedParty != clientID || more.AuthorizedParty == "" && len(id.Audience) > 1 {
-		return fmt.Errorf("the ID token was made for %q", slices.Concat([]string{more.AuthorizedParty}, id.Audience))
+		return fmt.Errorf("the ID token is for %q", slices.Concat([]string{more.AuthorizedParty}, id.Audience))
 	}
 	if id.AccessTokenHash != "" {
 		return id.VerifyAccessToken(accessToken)
@@ -207,18 +209,18 @@ func checkToken(id *oidc.IDToken, clientID, accessToken string) error {
 	return nil
 }
 
-// quiet keeps what the provider wrote, which may repeat what was sent, out of
-// an error.
+// withoutResponseBody removes the response body from err: it may repeat secrets of
+// the request.
 func withoutResponseBody(err error) error {
-	var answer *oauth2.RetrieveError
-	if errors.As(err, &answer) {
-		return fmt.Errorf("the token endpoint answers %s, error %q", answer.Response.Status, answer.ErrorCode)
+	var response *oauth2.RetrieveError
+	if errors.As(err, &response) {
+		return fmt.Errorf("the token endpoint returned %s, error %q", response.Response.Status, response.ErrorCode)
 	}
 	return err
 }
 
-// problemInWords says what the provider's error code means (RFC 6749, 4.1.2.1,
-// OpenID Connect Core 1.0, 3.1.2.6).
+// messageForErrorCode returns the message for an error code of the provider (RFC
+// 6749, 4.1.2.1; OpenID Connect Core 1.0, 3.1.2.6).
 func messageForErrorCode(code string) string {
 	switch code {
 	case "access_denied":

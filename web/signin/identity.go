@@ -10,41 +10,40 @@ import (
 	"unicode/utf8"
 )
 
-// Identity is who the provider says somebody is, in the names that Kubernetes
-// knows them by.
+// Identity is a user as the provider confirmed it, with the names that Kubernetes
+// uses. Sessions store it as JSON by field name.
 type Identity struct {
-	Issuer       string   // the provider, and the client that this console is there
-	Subject      string   // the provider's own, stable name for the person
-	User         string   // as Kubernetes knows them
-	Groups       []string // as Kubernetes knows them, sorted, each once
-	RefreshToken string   // asks the provider again; a secret
-	IDToken      string   // names the person to the provider at sign-out; a secret, and empty when it is long
+	Issuer       string   // issuer and client ID
+	Subject      string   // the stable ID of the user at the provider
+	User         string   // name in Kubernetes
+	Groups       []string // names in Kubernetes, sorted, without duplicates
+	RefreshToken string   // a secret
+	IDToken      string   // hint for sign-out; a secret, and empty if longer than maxIDTokenHint
 }
 
-// Claims say which claims name a user, as the flags of the API server of the
-// same names do (--oidc-username-claim and so on).
+// Claims configures which claims name a user, like the flags of the API server
+// (--oidc-username-claim and so on).
 type Claims struct {
-	Username       string            // claim that holds the user's name; "sub" when empty
-	UsernamePrefix string            // before it; empty means the issuer and # unless the claim is email, "-" means none
-	Groups         string            // claim that holds the groups; empty for none
-	GroupsPrefix   string            // before each group
+	Username       string            // claim with the name of the user; empty means "sub"
+	UsernamePrefix string            // empty means the issuer and # unless the claim is email; "-" means none
+	Groups         string            // claim with the groups; empty means no groups
+	GroupsPrefix   string            // prefix of each group
 	Required       map[string]string // claims that must have these values
 }
 
-// reserved is how names begin that Kubernetes keeps for itself. Nobody gets
-// one from a claim, with or without a prefix.
+// reserved is the prefix of names that Kubernetes reserves. No claim may produce
+// one, with or without the configured prefix.
 const reserved = "system:"
 
-// claims are those of an ID token, with those of the userinfo endpoint where
-// the token has none.
+// claims are the claims of an ID token and of the userinfo endpoint.
 type claims map[string]json.RawMessage
 
-// identity reads the names out of the claims.
+// identity returns the user and groups that the claims name.
 func (c Claims) identity(issuer string, from claims) (Identity, error) {
 	for _, name := range slices.Sorted(maps.Keys(c.Required)) {
 		var value string
 		if json.Unmarshal(from[name], &value) != nil || value != c.Required[name] {
-			return Identity{}, refuse("Your account has no access to this console. Ask a cluster admin.", "claim %s is not what is required", name)
+			return Identity{}, refuse("Your account has no access to this console. Ask a cluster admin.", "claim %s does not have the required value", name)
 		}
 	}
 	var id Identity
@@ -54,12 +53,12 @@ func (c Claims) identity(issuer string, from claims) (Identity, error) {
 	}
 	var name string
 	if json.Unmarshal(from[claim], &name) != nil || strings.TrimSpace(name) == "" {
-		return id, refuse(fmt.Sprintf("The sign-in provider did not report who you are: %s is missing. Tell a cluster admin.", claim), "claim %s is missing or no text", claim)
+		return id, refuse(fmt.Sprintf("The sign-in provider did not report who you are: %s is missing. Tell a cluster admin.", claim), "claim %s is missing or not a string", claim)
 	}
 	if claim == "email" {
-		// As the API server does: absent is fine, and anything but true is not.
+		// As the API server: the claim may be absent, else it must be true.
 		var verified bool
-		if raw, given := from["email_verified"]; given && (json.Unmarshal(raw, &verified) != nil || !verified) {
+		if raw, ok := from["email_verified"]; ok && (json.Unmarshal(raw, &verified) != nil || !verified) {
 			return id, refuse("Your email address is not verified at the sign-in provider. Verify it there, then sign in again.", "claim email_verified is not true")
 		}
 	}
@@ -82,8 +81,8 @@ func (c Claims) identity(issuer string, from claims) (Identity, error) {
 }
 
 func (c Claims) groups(from claims) ([]string, error) {
-	raw, given := from[c.Groups]
-	if c.Groups == "" || !given || string(raw) == "null" {
+	raw, ok := from[c.Groups]
+	if c.Groups == "" || !ok || string(raw) == "null" {
 		return nil, nil
 	}
 	var names []string
@@ -105,25 +104,24 @@ func (c Claims) groups(from claims) ([]string, error) {
 	return slices.Compact(groups), nil
 }
 
-// kubernetesName puts the prefix before a name from a claim, and refuses what
-// must not get near an impersonation header.
+// kubernetesName returns the name of a claim with its prefix. It rejects names that
+// must not be used in an impersonation header.
 func kubernetesName(prefix, name string) (string, error) {
 	full := prefix + name
 	if strings.HasPrefix(name, reserved) || strings.HasPrefix(full, reserved) {
-		return "", refuse(fmt.Sprintf("Your account has the name %q, which is reserved by Kubernetes. Ask the admin of the sign-in provider.", truncated(name)), "a claim names %q", name)
+		return "", refuse(fmt.Sprintf("Your account has the name %q, which is reserved by Kubernetes. Ask the admin of the sign-in provider.", truncated(name)), "a claim contains %q", name)
 	}
-	// U+FFFD is what became of something that was no text: two names that
-	// differ in nothing else would be one.
-	// What cannot be seen, or turns the text around it, makes one person look
-	// like another.
-	odd := func(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf) || r == utf8.RuneError }
-	if name == "" || strings.ContainsFunc(full, odd) || strings.TrimSpace(name) != name || strings.TrimSpace(full) != full {
-		return "", refuse("Your account has a name or group that is empty, starts or ends with a space, or has control, invisible or invalid characters. Ask the admin of the sign-in provider.", "a claim names %q", name)
+	// U+FFFD replaces invalid UTF-8: two names that differ only there would be one.
+	// Invisible and bidirectional control characters make one user look like
+	// another.
+	invalid := func(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf) || r == utf8.RuneError }
+	if name == "" || strings.ContainsFunc(full, invalid) || strings.TrimSpace(name) != name || strings.TrimSpace(full) != full {
+		return "", refuse("Your account has a name or group that is empty, starts or ends with a space, or has control, invisible or invalid characters. Ask the admin of the sign-in provider.", "a claim contains %q", name)
 	}
 	return full, nil
 }
 
-// shortened is enough of a name to know it by.
+// truncated returns the first 60 characters of a name.
 func truncated(name string) string {
 	const most = 60
 	if runes := []rune(name); len(runes) > most {

@@ -17,55 +17,54 @@ import (
 )
 
 const (
-	// answerLimit is how long the provider may take for one answer.
+	// responseTimeout is how long the provider may take for one response.
 	responseTimeout = 10 * time.Second
-	// discoverAgain is how soon a provider that did not answer is asked again.
+	// discoveryRetryAfter is the pause after a discovery that failed.
 	discoveryRetryAfter = 2 * time.Second
-	// answerSize is the largest answer that is read, in bytes: far above the
-	// claims of a user with thousands of groups.
+	// maxResponse is the size in bytes of the largest response that is read: far
+	// above the claims of a user with thousands of groups.
 	maxResponse = 4 << 20
-	// hintLimit is the longest ID token that is sent back at sign-out, in
-	// bytes. It travels in an address, and servers bound those at 8 KiB.
+	// maxIDTokenHint is the size in bytes of the longest ID token that is sent at
+	// sign-out. It is part of an address, which servers limit to 8 KiB.
 	maxIDTokenHint = 3 << 10
 )
 
-// Config says which provider, and how it names people.
+// Config configures a Provider.
 type Config struct {
 	Issuer       string
 	ClientID     string
-	ClientSecret func() (string, error) // read anew for each use, so that it can be changed; nil for a public client
-	RedirectURL  string                 // this console's /auth/callback
-	SignedOutURL string                 // where the provider sends people after sign-out
-	Scopes       []string               // empty takes DefaultScopes, as far as the provider names them
+	ClientSecret func() (string, error) // called for each use, so that the secret can change; nil for a public client
+	RedirectURL  string                 // address of /auth/callback
+	SignedOutURL string                 // where the provider redirects to after sign-out
+	Scopes       []string               // empty means the DefaultScopes that the provider supports
 	Claims       Claims
-	Transport    http.RoundTripper // nil takes the default
-	Now          func() time.Time  // the clock
+	Transport    http.RoundTripper // nil means http.DefaultTransport
+	Now          func() time.Time  // nil means time.Now
 }
 
-// DefaultScopes are asked for where the provider does not say that it lacks
-// them.
+// DefaultScopes are requested unless the provider's metadata omits them.
 var DefaultScopes = []string{oidc.ScopeOpenID, "profile", "email", "groups", oidc.ScopeOfflineAccess}
 
-// Provider is a company's OpenID Connect provider.
+// Provider is an OpenID Connect provider. It is safe for concurrent use.
 type Provider struct {
 	config Config
 	client *http.Client
 
 	discovery singleflight.Group
-	found     atomic.Pointer[discovered] // nil until the provider has answered for the first time
-	failed    atomic.Pointer[failure]    // the last time that it did not; nil for never
+	found     atomic.Pointer[discovered] // nil until the first discovery succeeded
+	failed    atomic.Pointer[failure]    // of the last discovery; nil if none failed
 }
 
-// failure is an answer that did not come.
+// failure is a discovery that failed.
 type failure struct {
 	at  time.Time
 	err error
 }
 
-// name is who this console is to whom.
+// id returns the issuer and the client ID: a session is valid for both only.
 func (p *Provider) id() string { return p.config.Issuer + " " + p.config.ClientID }
 
-// discovered is what the provider says about itself.
+// discovered is the result of discovery.
 type discovered struct {
 	provider *oidc.Provider
 	keys     *oidc.RemoteKeySet
@@ -74,7 +73,7 @@ type discovered struct {
 	metadata metadata
 }
 
-// metadata are fields of the discovery document that go-oidc does not give.
+// metadata are the fields of the discovery document that go-oidc does not return.
 // Sources: OpenID Connect Discovery 1.0, RP-Initiated Logout 1.0, RFC 9207.
 type metadata struct {
 	Keys          string   `json:"jwks_uri"`
@@ -85,7 +84,7 @@ type metadata struct {
 	IssInResponse bool     `json:"authorization_response_iss_parameter_supported"`
 }
 
-// New prepares a provider; nothing is asked of it yet.
+// New returns a provider. It sends no request yet.
 func New(config Config) *Provider {
 	transport := config.Transport
 	if transport == nil {
@@ -97,8 +96,8 @@ func New(config Config) *Provider {
 	return &Provider{config: config, client: &http.Client{Transport: boundedTransport{transport}, Timeout: responseTimeout}}
 }
 
-// discover returns what the provider says about itself, asking it until it has
-// answered once. Its keys are asked for anew whenever an unknown one is used.
+// discover returns the result of discovery, which it repeats until one succeeded.
+// The keys are fetched again whenever a token has an unknown one.
 func (p *Provider) discover(ctx context.Context) (*discovered, error) {
 	if found := p.found.Load(); found != nil {
 		return found, nil
@@ -106,8 +105,8 @@ func (p *Provider) discover(ctx context.Context) (*discovered, error) {
 	if failed := p.failed.Load(); failed != nil && p.config.Now().Sub(failed.at) < discoveryRetryAfter {
 		return nil, failed.err
 	}
-	// Whoever asked first may leave: the others still want the answer.
-	answer := p.discovery.DoChan("", func() (any, error) {
+	// The request that started the discovery may be canceled while others wait.
+	result := p.discovery.DoChan("", func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), responseTimeout)
 		defer cancel()
 		found, err := p.fetchMetadata(ctx)
@@ -122,14 +121,15 @@ func (p *Provider) discover(ctx context.Context) (*discovered, error) {
 	select {
 	case <-ctx.Done():
 		return nil, fmt.Errorf("%w: %w", ErrUnavailable, ctx.Err())
-	case a := <-answer:
-		if a.Err != nil {
-			return nil, a.Err
+	case r := <-result:
+		if r.Err != nil {
+			return nil, r.Err
 		}
-		return a.Val.(*discovered), nil
+		return r.Val.(*discovered), nil
 	}
 }
 
+// fetchMetadata requests the discovery document.
 func (p *Provider) fetchMetadata(ctx context.Context) (*discovered, error) {
 	provider, err := oidc.NewProvider(oidc.ClientContext(ctx, p.client), p.config.Issuer)
 	if err != nil {
@@ -137,7 +137,7 @@ func (p *Provider) fetchMetadata(ctx context.Context) (*discovered, error) {
 	}
 	found := &discovered{provider: provider}
 	if err := provider.Claims(&found.metadata); err != nil {
-		return nil, fmt.Errorf("its discovery document: %w", err)
+		return nil, fmt.Errorf("read the discovery document: %w", err)
 	}
 	found.keys = oidc.NewRemoteKeySet(oidc.ClientContext(context.Background(), p.client), found.metadata.Keys)
 	found.verifier = oidc.NewVerifier(p.config.Issuer, found.keys, &oidc.Config{
@@ -148,37 +148,37 @@ func (p *Provider) fetchMetadata(ctx context.Context) (*discovered, error) {
 	return found, nil
 }
 
-// signed are the algorithms that sign with a key only the provider has, out of
-// those that it names. Without any, RS256 is what every provider must have.
-func asymmetric(named []string) []string {
+// asymmetric returns the supported algorithms that sign with a private key. Where
+// there are none, go-oidc uses RS256, which every provider must support.
+func asymmetric(supported []string) []string {
 	public := []string{oidc.RS256, oidc.RS384, oidc.RS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.EdDSA}
-	return slices.DeleteFunc(slices.Clone(named), func(name string) bool { return !slices.Contains(public, name) })
+	return slices.DeleteFunc(slices.Clone(supported), func(name string) bool { return !slices.Contains(public, name) })
 }
 
-func (p *Provider) scopes(about metadata) []string {
+func (p *Provider) scopes(m metadata) []string {
 	if len(p.config.Scopes) > 0 {
 		return p.config.Scopes
 	}
 	var scopes []string
 	for _, scope := range DefaultScopes {
-		if len(about.Scopes) == 0 || slices.Contains(about.Scopes, scope) || scope == oidc.ScopeOpenID {
+		if len(m.Scopes) == 0 || slices.Contains(m.Scopes, scope) || scope == oidc.ScopeOpenID {
 			scopes = append(scopes, scope)
 		}
 	}
 	return scopes
 }
 
-// authStyle says how the console names itself to the token endpoint. It is not
-// found out by trying, since a wrong try may use up the code.
-func (p *Provider) authStyle(about metadata) oauth2.AuthStyle {
-	basic := len(about.TokenAuth) == 0 || slices.Contains(about.TokenAuth, "client_secret_basic")
+// authStyle returns how the console authenticates to the token endpoint. oauth2
+// would find out by trying, but a failed attempt may use up the code.
+func (p *Provider) authStyle(m metadata) oauth2.AuthStyle {
+	basic := len(m.TokenAuth) == 0 || slices.Contains(m.TokenAuth, "client_secret_basic")
 	if basic && p.config.ClientSecret != nil {
 		return oauth2.AuthStyleInHeader
 	}
 	return oauth2.AuthStyleInParams
 }
 
-// call prepares a call to the token endpoint.
+// endpoint returns what a call of the token endpoint needs.
 func (p *Provider) endpoint(ctx context.Context) (*discovered, *oauth2.Config, context.Context, error) {
 	found, err := p.discover(ctx)
 	if err != nil {
@@ -187,14 +187,14 @@ func (p *Provider) endpoint(ctx context.Context) (*discovered, *oauth2.Config, c
 	config := found.oauth
 	if p.config.ClientSecret != nil {
 		if config.ClientSecret, err = p.config.ClientSecret(); err != nil {
-			return nil, nil, nil, fmt.Errorf("%w: the client secret: %w", ErrUnavailable, err)
+			return nil, nil, nil, fmt.Errorf("%w: read the client secret: %w", ErrUnavailable, err)
 		}
 	}
 	return found, &config, oidc.ClientContext(ctx, p.client), nil
 }
 
-// SignOutURL is where a person is sent to be signed out of the provider too;
-// empty where the provider has no such place, or has not answered yet.
+// SignOutURL returns the address that signs the user out of the provider; "" if
+// the provider has none, or discovery has not succeeded yet.
 func (p *Provider) SignOutURL(idToken string) string {
 	found := p.found.Load()
 	if found == nil || found.metadata.EndSession == "" {
@@ -214,10 +214,10 @@ func (p *Provider) SignOutURL(idToken string) string {
 	return end.String()
 }
 
-// bounded reads an answer whole, and no more than answerSize of it. What is no
-// answer of the provider's becomes an error of the way to it here, since the
-// libraries above keep neither kind apart, and would repeat error pages, which
-// may repeat secrets, in the log.
+// boundedTransport reads responses into memory, up to maxResponse. It turns server
+// errors into errors of the connection, and drops error pages: go-oidc does not
+// distinguish them from responses, and would include the page, which may repeat
+// secrets, in its error.
 type boundedTransport struct{ next http.RoundTripper }
 
 func (b boundedTransport) RoundTrip(request *http.Request) (*http.Response, error) {
@@ -227,7 +227,7 @@ func (b boundedTransport) RoundTrip(request *http.Request) (*http.Response, erro
 	}
 	defer response.Body.Close()
 	if response.StatusCode >= http.StatusInternalServerError || response.StatusCode == http.StatusTooManyRequests {
-		return nil, fmt.Errorf("it answers %s", response.Status)
+		return nil, fmt.Errorf("the provider returned %s", response.Status)
 	}
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxResponse))
 	if err != nil {

@@ -83,14 +83,14 @@ func TestRefusingToConfirm(t *testing.T) {
 		"the provider says no": {behave: func(b *signintest.Behavior) { b.Refuse = true }, cause: "invalid_grant"},
 		"no refresh token":     {was: func(who *signin.Identity) { who.RefreshToken = "" }, cause: "no refresh token"},
 		"another subject": {
-			behave: func(b *signintest.Behavior) { b.ChangeClaims = set("sub", "5678") }, cause: "subject is another",
+			behave: func(b *signintest.Behavior) { b.ChangeClaims = set("sub", "5678") }, cause: "subject differs",
 		},
 		"another subject in userinfo, without an ID token": {
 			behave: func(b *signintest.Behavior) {
 				b.NoIDToken = true
 				b.UserInfo = func() map[string]any { return map[string]any{"sub": "5678", "email": "ada@example.com"} }
 			},
-			cause: "subject is another",
+			cause: "subject differs",
 		},
 		"rp-userinfo-bad-sub-claim, without an ID token: missing": {
 			behave: func(b *signintest.Behavior) {

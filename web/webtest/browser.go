@@ -11,75 +11,75 @@ import (
 	"testing"
 )
 
-// What browsers send along.
+// Headers that browsers send.
 var (
-	// Navigation is sent when a person opens a page.
+	// Navigation is sent when the user opens a page.
 	Navigation = []string{"Accept", "text/html,application/xhtml+xml", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document", "Sec-Fetch-Site", "same-origin"}
-	// Script is sent by the page's script.
+	// Script is sent by the script of a page.
 	Script = []string{"Accept", "*/*", "X-Requested-With", "fetch", "Sec-Fetch-Mode", "cors", "Sec-Fetch-Dest", "empty", "Sec-Fetch-Site", "same-origin"}
 )
 
-// Browser keeps cookies as a browser does. One is for one goroutine.
+// Browser is an HTTP client with cookies. It is not safe for concurrent use.
 type Browser struct {
 	t       testing.TB
 	console *Console
 	client  *http.Client
 }
 
-// Answer is what came back.
+// Response is a response with its body.
 type Response struct {
 	*http.Response
-	Text string // the body
+	Text string // body
 }
 
-// Browser opens a browser that was never here before.
+// Browser returns a new browser without cookies.
 func (c *Console) Browser(t testing.TB) *Browser {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true} // the certificate is this test's own
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true} // the certificate is self-signed
 	t.Cleanup(transport.CloseIdleConnections)
 	return &Browser{t: t, console: c, client: &http.Client{Jar: jar, Transport: transport}}
 }
 
-// At is the same browser with its cookies, at another replica.
+// At returns the same browser, with its cookies, at another replica.
 func (b *Browser) At(c *Console) *Browser {
 	return &Browser{t: b.t, console: c, client: b.client}
 }
 
-// Open opens an address as a person does: it goes where it is led, through
-// the provider and back.
+// Open opens an address as a user does: it follows redirects, also to the provider
+// and back.
 func (b *Browser) Open(path string, headers ...string) Response {
 	b.t.Helper()
 	return b.do(b.client, http.MethodGet, path, "", append(Navigation[:len(Navigation):len(Navigation)], headers...))
 }
 
-// Ask sends one request, with no more headers than these, and stays there. They
-// are names and values in turn. A body is a form.
+// Ask sends one request and follows no redirect. headers are names and values in
+// turn. body is a form.
 func (b *Browser) Ask(method, path, body string, headers ...string) Response {
 	b.t.Helper()
-	return b.do(b.staying(), method, path, body, headers)
+	return b.do(b.withoutRedirects(), method, path, body, headers)
 }
 
-// Post sends a form as a page does.
+// Post submits a form as a page does.
 func (b *Browser) Post(path string, form url.Values) Response {
 	b.t.Helper()
 	return b.Ask(http.MethodPost, path, form.Encode(), Navigation...)
 }
 
-// Stream opens what does not end by itself; the caller closes it.
+// Stream opens a response that does not end; the caller closes it.
 func (b *Browser) Stream(method, path string, headers ...string) *http.Response {
 	b.t.Helper()
-	response, err := b.staying().Do(b.request(method, path, "", headers))
+	response, err := b.withoutRedirects().Do(b.request(method, path, "", headers))
 	if err != nil {
 		b.t.Fatal(err)
 	}
 	return response
 }
 
-// SignIn signs in by the provider.
+// SignIn signs in at the provider.
 func (b *Browser) SignIn() *Browser {
 	b.t.Helper()
 	if answer := b.Open("/auth/login?return=/"); b.Cookie("kuota") == nil {
@@ -88,10 +88,10 @@ func (b *Browser) SignIn() *Browser {
 	return b
 }
 
-// Cookies are those that it sends to the console.
+// Cookies returns the cookies that the browser sends to the console.
 func (b *Browser) Cookies() []*http.Cookie { return b.client.Jar.Cookies(b.address("/")) }
 
-// Cookie is one of them, by its name without __Host-; nil when there is none.
+// Cookie returns one of Cookies by its name without __Host-; nil if there is none.
 func (b *Browser) Cookie(name string) *http.Cookie {
 	for _, cookie := range b.Cookies() {
 		if strings.TrimPrefix(cookie.Name, "__Host-") == name {
@@ -101,7 +101,7 @@ func (b *Browser) Cookie(name string) *http.Cookie {
 	return nil
 }
 
-// Keep puts cookies into it, as somebody with access to it could.
+// SetCookies adds cookies to the browser.
 func (b *Browser) SetCookies(cookies ...*http.Cookie) {
 	b.client.Jar.SetCookies(b.address("/"), cookies)
 }
@@ -117,8 +117,8 @@ func (b *Browser) address(path string) *url.URL {
 	return address
 }
 
-// staying is the client that follows no redirect.
-func (b *Browser) staying() *http.Client {
+// withoutRedirects returns a client that follows no redirect.
+func (b *Browser) withoutRedirects() *http.Client {
 	client := *b.client
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &client
@@ -137,7 +137,7 @@ func (b *Browser) request(method, path, body string, headers []string) *http.Req
 		if headers[i] == "Host" {
 			request.Host = headers[i+1]
 		}
-		request.Header[headers[i]] = append(request.Header[headers[i]], headers[i+1]) // as it is written, for those who write oddly
+		request.Header[headers[i]] = append(request.Header[headers[i]], headers[i+1]) // not canonicalized, for tests of unusual spellings
 	}
 	return request
 }

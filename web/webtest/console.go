@@ -24,34 +24,34 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// Limits of the sessions of every console here.
+// Limits are the session limits of all consoles of this package.
 var Limits = session.Limits{Idle: time.Hour, Absolute: 12 * time.Hour}
 
-// Setup says how a console is run. Its zero value is a console without pages.
+// Setup configures a console. The zero value is a console without pages.
 type Setup struct {
 	Register func(*web.Server)               // adds the routes
-	Chrome   func(echo.Context) views.Chrome // nil: the name of whoever is signed in, and nothing else
+	Chrome   func(echo.Context) views.Chrome // nil: only the name of the user
 	Proxies  []netip.Prefix
 	TLS      bool
-	Replica  *Console // of which it is another replica: provider, store, keys and clock are the same
+	Replica  *Console // another replica, whose provider, store, keys and clock are shared
 }
 
-// Console is a server that answers until the test ends, and all around it.
+// Console is a running console with everything that it uses.
 type Console struct {
 	*web.Server
 	URL      string // scheme, host and port
 	Provider *signintest.Provider
 	Store    *Store
 	Ring     *session.Ring
-	Key      string // of the ring, as its file has it
-	Clock    *Clock // of the console; the provider goes by the real one
+	Key      string // of the ring, as in the key file
+	Clock    *Clock // of the console; the provider uses the real time
 	Log      *Log
 
 	certificate atomic.Pointer[tls.Certificate]
 	stop        func() time.Duration
 }
 
-// Start runs a console until the test ends.
+// Start starts a console that runs until the test ends.
 func Start(t testing.TB, setup Setup) *Console {
 	t.Helper()
 	c := &Console{Log: &Log{}}
@@ -104,24 +104,24 @@ func (c *Console) run(t testing.TB) {
 		began := time.Now()
 		cancel()
 		if err := <-stopped; err != nil {
-			t.Errorf("stopping: %v", err)
+			t.Errorf("stop: %v", err)
 		}
 		return time.Since(began)
 	})
 	t.Cleanup(func() { c.stop() })
 }
 
-// Stop ends the console, and returns how long that took.
+// Stop stops the console and returns how long that took.
 func (c *Console) Stop() time.Duration { return c.stop() }
 
-// NewKey makes a line for a ring.
+// NewKey returns a line of a key file.
 func NewKey() string {
 	key := make([]byte, 32)
 	rand.Read(key)
 	return base64.StdEncoding.EncodeToString(key)
 }
 
-// NewRing makes a ring of keys.
+// NewRing returns a ring of one key.
 func NewRing(t testing.TB, key string) *session.Ring {
 	t.Helper()
 	ring, err := session.NewRing([]byte(key))
@@ -131,16 +131,16 @@ func NewRing(t testing.TB, key string) *session.Ring {
 	return ring
 }
 
-// Clock is the real one, put forward by what a test wants.
+// Clock is the real time plus what Advance added.
 type Clock struct{ ahead atomic.Int64 }
 
-// Now is the time that it shows.
+// Now returns the time of the clock.
 func (c *Clock) Now() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())) }
 
-// Advance puts it forward.
+// Advance moves the clock forward.
 func (c *Clock) Advance(by time.Duration) { c.ahead.Add(int64(by)) }
 
-// Log keeps what was written to it.
+// Log records what is written to it.
 type Log struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -153,7 +153,7 @@ func (l *Log) Write(text []byte) (int, error) {
 	return l.text.Write(text)
 }
 
-// String is all that was written so far.
+// String returns everything that was written.
 func (l *Log) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

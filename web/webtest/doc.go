@@ -1,4 +1,4 @@
-// Package webtest runs a console that people sign in to, with browsers that do
-// so, and checks what must hold of every route. It is imported by tests only,
-// and must not know any page.
+// Package webtest starts a console with sign-in and browsers that sign in, and
+// checks the access rules of every route. Only tests import it. It must not
+// know any page.
 package webtest

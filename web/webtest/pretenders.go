@@ -10,7 +10,7 @@ import (
 	"kuota.dev/kuota/web/session"
 )
 
-// pretenders are headers of those who are not signed in, and come close.
+// invalidCredentials returns headers that must not authenticate, by description.
 func (c *Console) invalidCredentials(t *testing.T) map[string][]string {
 	t.Helper()
 	cookie := func(id string) []string { return []string{"Cookie", c.CookieName() + "=" + id} }
@@ -57,7 +57,7 @@ func (c *Console) invalidCredentials(t *testing.T) map[string][]string {
 	}
 }
 
-// CookieName is the full name of the cookie that holds a session's id.
+// CookieName returns the full name of the cookie with the session ID.
 func (c *Console) CookieName() string {
 	if strings.HasPrefix(c.URL, "https:") {
 		return "__Host-kuota"

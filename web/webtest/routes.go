@@ -10,24 +10,24 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// Access is who may see a route.
+// Access is who may open a route.
 type Access string
 
-// The ways a route may be open.
+// All values of Access.
 const (
-	SignedIn Access = "people who are signed in"
-	Public   Access = "anybody"
+	SignedIn Access = "signed-in users"
+	Public   Access = "everyone"
 )
 
-// Unknown is the key of what answers every address that is no route.
+// Unknown is the key of the route for addresses without a route.
 const Unknown = echo.RouteNotFound + " /*"
 
-// parameter is a part of a path that stands for others.
+// parameter matches the parameters of a route.
 var parameter = regexp.MustCompile(`:[^/]+|\*`)
 
-// CheckRoutes holds every route to a table, with keys like "GET /tasks": one
-// that is not in it fails. Where only people who are signed in may see it,
-// whatever merely looks like a session is refused, and nothing hidden is told.
+// CheckRoutes checks every route against table, whose keys are like "GET /tasks".
+// A route that is not in the table fails. Routes for signed-in users must reject
+// all invalid credentials without showing any of hidden.
 func CheckRoutes(t *testing.T, c *Console, table map[string]Access, hidden ...string) {
 	t.Helper()
 	g := &routeCheck{t: t, c: c, user: c.Browser(t).SignIn(), anonymous: c.Browser(t), hidden: append(hidden, "ada@example.com")}
@@ -38,14 +38,14 @@ func CheckRoutes(t *testing.T, c *Console, table map[string]Access, hidden ...st
 		key := route.Method + " " + route.Path
 		access, known := table[key]
 		if !known {
-			t.Errorf("%s is not in the table: say who may see it", key)
+			t.Errorf("%s is not in the table: add who may open it", key)
 			continue
 		}
 		method := route.Method
 		if key == Unknown {
 			method = http.MethodGet
 		}
-		// A placeholder by its own name is an address as well (CVE-2021-39226).
+		// A parameter spelled as in the route is an address as well (CVE-2021-39226).
 		for _, path := range slices.Compact([]string{parameter.ReplaceAllString(route.Path, "x"), route.Path}) {
 			seen[path] = append(seen[path], method)
 			if access == SignedIn {
@@ -58,7 +58,7 @@ func CheckRoutes(t *testing.T, c *Console, table map[string]Access, hidden ...st
 	}
 	for key := range table {
 		if !slices.ContainsFunc(c.Routes(), func(r *echo.Route) bool { return r.Method+" "+r.Path == key }) {
-			t.Errorf("%s is in the table and no route", key)
+			t.Errorf("%s is in the table but is not a route", key)
 		}
 	}
 	for path, methods := range seen {
@@ -70,50 +70,50 @@ func CheckRoutes(t *testing.T, c *Console, table map[string]Access, hidden ...st
 	}
 }
 
-// guard checks the routes of one console.
+// routeCheck checks the routes of a console.
 type routeCheck struct {
 	t               *testing.T
 	c               *Console
-	user, anonymous *Browser // who is signed in, and who is not
-	hidden          []string // what strangers must not be shown
+	user, anonymous *Browser // signed in and not
+	hidden          []string // text that anonymous users must not see
 }
 
-// refused checks that somebody who is not signed in gets nowhere.
+// wantRejected checks that headers do not authenticate a request.
 func (g *routeCheck) wantRejected(method, path, who string, headers []string) {
 	g.t.Helper()
-	for how, sent := range map[string][]string{"as a page": Navigation, "by a script": Script, "by a program": nil} {
+	for how, sent := range map[string][]string{"page": Navigation, "script": Script, "program": nil} {
 		answer := g.anonymous.Ask(method, path, "", slices.Concat(sent, headers)...)
 		want := http.StatusUnauthorized
-		if how == "as a page" && (method == http.MethodGet || method == http.MethodHead) {
+		if how == "page" && (method == http.MethodGet || method == http.MethodHead) {
 			want = http.StatusSeeOther
 		}
 		if answer.StatusCode != want {
-			g.t.Errorf("%s %s, asked for %s with %s: %s, want %d", method, path, how, who, answer.Status, want)
+			g.t.Errorf("%s %s by a %s with %s: %s, want %d", method, path, how, who, answer.Status, want)
 		}
 		if to := answer.Header.Get("Location"); want == http.StatusSeeOther && !strings.HasPrefix(to, "/auth/login?return=") {
-			g.t.Errorf("%s %s, asked for %s with %s: leads to %s", method, path, how, who, to)
+			g.t.Errorf("%s %s by a %s with %s: redirects to %s", method, path, how, who, to)
 		}
-		g.wantHidden(method+" "+path+", asked for "+how+" with "+who, answer)
+		g.wantHidden(method+" "+path+" by a "+how+" with "+who, answer)
 	}
 }
 
-// unanswered checks a method that is not registered.
+// wantNoRoute checks that a method is not handled.
 func (g *routeCheck) wantNoRoute(method, path string) {
 	g.t.Helper()
 	answer := g.anonymous.Ask(method, path, "")
-	telling := method == http.MethodOptions && answer.StatusCode == http.StatusNoContent
-	if !telling && (answer.StatusCode < 400 || answer.StatusCode >= 500) {
-		g.t.Errorf("%s %s: %s, and is no route", method, path, answer.Status)
+	options := method == http.MethodOptions && answer.StatusCode == http.StatusNoContent
+	if !options && (answer.StatusCode < 400 || answer.StatusCode >= 500) {
+		g.t.Errorf("%s %s: %s, but it is not a route", method, path, answer.Status)
 	}
 	for name := range answer.Header {
 		if strings.HasPrefix(name, "Access-Control-") {
-			g.t.Errorf("%s %s: answers %s", method, path, name)
+			g.t.Errorf("%s %s: has header %s", method, path, name)
 		}
 	}
 	g.wantHidden(method+" "+path, answer)
 }
 
-// hides checks that nothing hidden is in an answer.
+// wantHidden checks that the response contains none of hidden.
 func (g *routeCheck) wantHidden(what string, answer Response) {
 	g.t.Helper()
 	for _, secret := range g.hidden {
@@ -123,8 +123,8 @@ func (g *routeCheck) wantHidden(what string, answer Response) {
 	}
 }
 
-// admitted checks that those who may see a route do: otherwise refusing the
-// others would prove nothing.
+// wantAdmitted checks that those with access can open a route: otherwise rejecting
+// the others would prove nothing.
 func (g *routeCheck) wantAdmitted(method, path string, access Access) {
 	g.t.Helper()
 	who := g.user
@@ -135,6 +135,6 @@ func (g *routeCheck) wantAdmitted(method, path string, access Access) {
 	response := who.Stream(method, path, Navigation...) // some are streams
 	defer response.Body.Close()
 	if response.StatusCode == http.StatusUnauthorized || strings.HasPrefix(response.Header.Get("Location"), "/auth/login") {
-		g.t.Errorf("%s %s: %s to %q, and is for %s", method, path, response.Status, response.Header.Get("Location"), access)
+		g.t.Errorf("%s %s: %s to %q, but it is for %s", method, path, response.Status, response.Header.Get("Location"), access)
 	}
 }

@@ -10,34 +10,33 @@ import (
 	"time"
 )
 
-// Store is a session.Store in memory.
+// Store is an in-memory session.Store.
 type Store struct {
 	mu          sync.Mutex
-	kept        map[string]record
+	records     map[string]record
 	counter     int
 	unavailable bool
 }
 
 type record struct{ sealed, version string }
 
-var errUnavailable = errors.New("the store is away, as the test wants")
+var errUnavailable = errors.New("the store is unavailable")
 
-// SetAway makes every call fail, or work again.
-func (s *Store) SetUnavailable(away bool) {
+// SetUnavailable makes every call fail, or succeed again.
+func (s *Store) SetUnavailable(unavailable bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.unavailable = away
+	s.unavailable = unavailable
 }
 
-// Names are those that something is kept under, sorted.
+// Names returns the names of all sessions, sorted.
 func (s *Store) Names() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Sorted(maps.Keys(s.kept))
+	return slices.Sorted(maps.Keys(s.records))
 }
 
-// Put keeps something whatever was there, as only somebody who can write to
-// the store itself does.
+// Put creates or replaces a session without a version check.
 func (s *Store) Put(name, sealed string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -45,11 +44,11 @@ func (s *Store) Put(name, sealed string) {
 }
 
 func (s *Store) put(name, sealed string) {
-	if s.kept == nil {
-		s.kept = map[string]record{}
+	if s.records == nil {
+		s.records = map[string]record{}
 	}
 	s.counter++
-	s.kept[name] = record{sealed, strconv.Itoa(s.counter)}
+	s.records[name] = record{sealed, strconv.Itoa(s.counter)}
 }
 
 // Get implements session.Store.
@@ -59,7 +58,7 @@ func (s *Store) Get(_ context.Context, name string) (sealed, version string, err
 	if s.unavailable {
 		return "", "", errUnavailable
 	}
-	return s.kept[name].sealed, s.kept[name].version, nil
+	return s.records[name].sealed, s.records[name].version, nil
 }
 
 // Create implements session.Store.
@@ -69,7 +68,7 @@ func (s *Store) Create(_ context.Context, name, sealed string, _ time.Time) (boo
 	if s.unavailable {
 		return false, errUnavailable
 	}
-	if _, taken := s.kept[name]; taken {
+	if _, taken := s.records[name]; taken {
 		return false, nil
 	}
 	s.put(name, sealed)
@@ -83,7 +82,7 @@ func (s *Store) Update(_ context.Context, name, sealed string, _ time.Time, vers
 	if s.unavailable {
 		return false, errUnavailable
 	}
-	if is, there := s.kept[name]; !there || is.version != version {
+	if stored, ok := s.records[name]; !ok || stored.version != version {
 		return false, nil
 	}
 	s.put(name, sealed)
@@ -97,6 +96,6 @@ func (s *Store) Delete(_ context.Context, name string) error {
 	if s.unavailable {
 		return errUnavailable
 	}
-	delete(s.kept, name)
+	delete(s.records, name)
 	return nil
 }

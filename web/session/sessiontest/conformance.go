@@ -1,5 +1,4 @@
-// Package sessiontest says what every session.Store must do, as tests that run
-// against any of them.
+// Package sessiontest tests implementations of session.Store.
 package sessiontest
 
 import (
@@ -16,50 +15,50 @@ import (
 )
 
 const (
-	// longest is what the largest session takes, in bytes: a user with thousands
-	// of groups, and tokens that repeat them.
+	// largestSession is the size of the largest session in bytes: a user with
+	// thousands of groups, and tokens that repeat them.
 	largestSession = 700 << 10
-	// shown is how long a store may take to show what was written.
+	// visibleWithin is how long Get may lag behind a write.
 	visibleWithin = 10 * time.Second
 )
 
-// TestStore runs all tests. Writes take effect at once; what Get returns
-// may lag behind, as a watch does. Each call of newStore may return the same
-// store: no test looks at what it did not make.
+// TestStore runs all tests. newStore may return the same store each time: tests
+// only use names that they created.
 func TestStore(t *testing.T, newStore func(t *testing.T) session.Store) {
 	for name, test := range map[string]func(*testing.T, store){
-		"nothing is kept under a name before Create":      testNothing,
-		"what is created can be read":                     testCreate,
-		"every write makes another version":               testVersions,
-		"Create does not replace":                         testNameTaken,
-		"Update at an old version changes nothing":        testStaleUpdate,
-		"Update does not bring back what is deleted":      testUpdateAfterDelete,
-		"Update does not change another of the same name": testUpdateAfterRecreate,
-		"Delete of nothing is no error":                   testDeleteTwice,
-		"a large session is kept whole":                   testLarge,
-		"one name does not touch another":                 testSeparateNames,
-		"of many updates at once, one wins":               testConcurrentUpdates,
-		"of many creations at once, one wins":             testConcurrentCreates,
-		"a write that nobody waits for is an error":       testCanceledContext,
+		"Get returns nothing before Create":                     testNothing,
+		"Get returns what was created":                          testCreate,
+		"every write changes the version":                       testVersions,
+		"Create does not replace a session":                     testNameTaken,
+		"Update at an old version changes nothing":              testStaleUpdate,
+		"Update does not restore a deleted session":             testUpdateAfterDelete,
+		"Update does not change a new session of the same name": testUpdateAfterRecreate,
+		"Delete of a missing session succeeds":                  testDeleteTwice,
+		"a large session is stored whole":                       testLarge,
+		"sessions do not affect each other":                     testSeparateNames,
+		"one of many concurrent updates succeeds":               testConcurrentUpdates,
+		"one of many concurrent creations succeeds":             testConcurrentCreates,
+		"a write with a canceled context fails":                 testCanceledContext,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, store{t, newStore(t)}) })
 	}
 }
 
-// newName is a name as sessions have.
+// newName returns a name of the form that sessions have.
 func newName() string {
 	sum := sha256.Sum256([]byte(rand.Text()))
 	return hex.EncodeToString(sum[:])
 }
 
-// newSealed is a text as sealed sessions are: letters that base64 has, and dots.
+// newSealed returns a text of the form that encrypted sessions have: base64 and
+// dots.
 func newSealed(size int) string {
 	return strings.Repeat(rand.Text()+".", size/27+1)[:size]
 }
 
 func inAnHour() time.Time { return time.Now().Add(time.Hour) }
 
-// store fails the test where the Store fails.
+// store is a Store whose errors fail the test.
 type store struct {
 	t testing.TB
 	session.Store
@@ -68,17 +67,17 @@ type store struct {
 func (s store) create(name, sealed string, want bool) {
 	s.t.Helper()
 	s.t.Cleanup(func() { _ = s.Store.Delete(context.Background(), name) })
-	made, err := s.Create(s.t.Context(), name, sealed, inAnHour())
-	if err != nil || made != want {
-		s.t.Fatalf("Create returns %t, %v; want %t", made, err, want)
+	created, err := s.Create(s.t.Context(), name, sealed, inAnHour())
+	if err != nil || created != want {
+		s.t.Fatalf("Create returns %t, %v; want %t", created, err, want)
 	}
 }
 
 func (s store) update(name, sealed, version string, want bool) {
 	s.t.Helper()
-	kept, err := s.Update(s.t.Context(), name, sealed, inAnHour(), version)
-	if err != nil || kept != want {
-		s.t.Fatalf("Update returns %t, %v; want %t", kept, err, want)
+	updated, err := s.Update(s.t.Context(), name, sealed, inAnHour(), version)
+	if err != nil || updated != want {
+		s.t.Fatalf("Update returns %t, %v; want %t", updated, err, want)
 	}
 }
 
@@ -89,7 +88,7 @@ func (s store) delete(name string) {
 	}
 }
 
-// shows waits until Get returns the text; "" for nothing. It returns the
+// waitFor waits until Get returns sealed, "" meaning no session, and returns the
 // version.
 func (s store) waitFor(name, sealed string) string {
 	s.t.Helper()
@@ -107,26 +106,26 @@ func (s store) waitFor(name, sealed string) string {
 	return ""
 }
 
-// many calls something many times at once, and returns how often it was true.
+// countTrue calls do ten times concurrently, and returns how often it was true.
 func countTrue(t testing.TB, do func(i int) (bool, error)) int {
 	t.Helper()
-	var together sync.WaitGroup
-	won := make([]bool, 10)
+	var calls sync.WaitGroup
+	results := make([]bool, 10)
 	begin := make(chan struct{})
-	for i := range won {
-		together.Go(func() {
+	for i := range results {
+		calls.Go(func() {
 			<-begin
 			var err error
-			if won[i], err = do(i); err != nil {
+			if results[i], err = do(i); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	close(begin)
-	together.Wait()
+	calls.Wait()
 	count := 0
-	for _, one := range won {
-		if one {
+	for _, result := range results {
+		if result {
 			count++
 		}
 	}

@@ -8,7 +8,7 @@ import (
 
 func testNothing(t *testing.T, s store) {
 	name := newName()
-	for range 3 { // a store that asks twice must not remember the first answer
+	for range 3 { // a store must not cache that the name does not exist
 		s.waitFor(name, "")
 	}
 	s.create(name, "a.text", true)
@@ -27,7 +27,7 @@ func testVersions(t *testing.T, s store) {
 	version := s.waitFor(name, "text-0")
 	for i := range 5 {
 		if seen[version] {
-			t.Errorf("version %q comes again", version)
+			t.Errorf("version %q is repeated", version)
 		}
 		seen[version] = true
 		next := fmt.Sprintf("text-%d", i+1)
@@ -71,7 +71,7 @@ func testUpdateAfterRecreate(t *testing.T, s store) {
 	version := s.waitFor(name, "the-first")
 	s.delete(name)
 	s.create(name, "the-second", true)
-	s.update(name, "the-third", version, false) // names are not used again, so it need not be shown
+	s.update(name, "the-third", version, false) // names are not used again, so Get need not return it
 }
 
 func testDeleteTwice(t *testing.T, s store) {
@@ -110,14 +110,14 @@ func testConcurrentUpdates(t *testing.T, s store) {
 		winner := make(chan string, 10)
 		won := countTrue(t, func(i int) (bool, error) {
 			text := fmt.Sprintf("round-%d-of-%d", round, i)
-			kept, err := s.Update(t.Context(), name, text, inAnHour(), version)
-			if kept {
+			updated, err := s.Update(t.Context(), name, text, inAnHour(), version)
+			if updated {
 				winner <- text
 			}
-			return kept, err
+			return updated, err
 		})
 		if won != 1 {
-			t.Fatalf("%d of the updates won, want one", won)
+			t.Fatalf("%d updates succeeded, want 1", won)
 		}
 		version = s.waitFor(name, <-winner)
 	}
@@ -129,14 +129,14 @@ func testConcurrentCreates(t *testing.T, s store) {
 	winner := make(chan string, 10)
 	won := countTrue(t, func(i int) (bool, error) {
 		text := fmt.Sprintf("of-%d", i)
-		made, err := s.Create(t.Context(), name, text, inAnHour())
-		if made {
+		created, err := s.Create(t.Context(), name, text, inAnHour())
+		if created {
 			winner <- text
 		}
-		return made, err
+		return created, err
 	})
 	if won != 1 {
-		t.Fatalf("%d of the creations won, want one", won)
+		t.Fatalf("%d creations succeeded, want 1", won)
 	}
 	s.waitFor(name, <-winner)
 }
@@ -147,11 +147,11 @@ func testCanceledContext(t *testing.T, s store) {
 	version := s.waitFor(name, "the-first")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if made, err := s.Create(ctx, newName(), "the-second", inAnHour()); err == nil || made {
-		t.Errorf("Create returns %t and no error", made)
+	if created, err := s.Create(ctx, newName(), "the-second", inAnHour()); err == nil || created {
+		t.Errorf("Create returns %t and no error", created)
 	}
-	if kept, err := s.Update(ctx, name, "the-second", inAnHour(), version); err == nil || kept {
-		t.Errorf("Update returns %t and no error", kept)
+	if updated, err := s.Update(ctx, name, "the-second", inAnHour(), version); err == nil || updated {
+		t.Errorf("Update returns %t and no error", updated)
 	}
 	s.waitFor(name, "the-first")
 }

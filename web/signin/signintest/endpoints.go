@@ -34,7 +34,7 @@ func (p *Provider) keys(w http.ResponseWriter, _ *http.Request) {
 	respond(w, http.StatusOK, public)
 }
 
-// authorize signs the person in without asking.
+// authorize signs the user in without a prompt.
 func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	if query.Get("client_id") != ClientID || query.Get("response_type") != "code" || query.Get("code_challenge_method") != "S256" {
@@ -58,11 +58,11 @@ func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 	if p.Token != nil && p.Token(w, r.PostForm) {
 		return
 	}
-	known := p.Client
-	if known == nil {
-		known = basic
+	authenticated := p.Client
+	if authenticated == nil {
+		authenticated = basic
 	}
-	if !known(r) {
+	if !authenticated(r) {
 		respond(w, http.StatusUnauthorized, map[string]any{"error": "invalid_client"})
 		return
 	}
@@ -125,7 +125,7 @@ func (p *Provider) userinfo(w http.ResponseWriter, _ *http.Request) {
 	respond(w, http.StatusOK, p.Claims)
 }
 
-// repeat is the worst that an error page can do with secrets.
+// echoSecrets responds with an error page that repeats the secrets of the request.
 func echoSecrets(w http.ResponseWriter, r *http.Request, status int) {
 	body, _ := io.ReadAll(r.Body)
 	_, secret, _ := r.BasicAuth()

@@ -1,6 +1,5 @@
-// Package signintest is an OpenID Connect provider that does what a test tells
-// it to, wrong things above all. What a well-behaved provider does is tested
-// against real ones, in e2e.
+// Package signintest is an OpenID Connect provider for tests, which can make it
+// misbehave. The tests in e2e use real providers.
 package signintest
 
 import (
@@ -16,14 +15,13 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// Client credentials that the provider knows.
+// Credentials of the client that the provider accepts.
 const (
 	ClientID     = "kuota"
 	ClientSecret = "canary-client-secret"
 )
 
-// Provider is the provider. Its fields may be changed between requests, with
-// Change.
+// Provider is an OpenID Connect provider. Change changes its Behavior.
 type Provider struct {
 	Issuer string
 
@@ -34,31 +32,31 @@ type Provider struct {
 	handler       http.Handler
 }
 
-// Behavior is what a test may change.
+// Behavior is how a provider behaves.
 type Behavior struct {
-	Keys                    []jose.JSONWebKey                              // those that it publishes, private parts included
-	Sign                    func(claims map[string]any) string             // makes the ID token; nil signs with the first key
-	Claims                  map[string]any                                 // of the person who signs in
-	ChangeClaims            func(claims map[string]any)                    // changes the claims of an ID token before it is signed
-	UserInfo                func() map[string]any                          // nil gives Claims
-	Metadata                map[string]any                                 // over the discovery document
-	ChangeAuthorizeResponse func(answer url.Values)                        // changes the answer to an authorization request
-	NoIDToken               bool                                           // in the answer to a refresh
-	Refuse                  bool                                           // every refresh, as invalid_grant
-	Unavailable             bool                                           // answers 503 to everything
-	Requests                map[string]int                                 // how often each path was asked
-	Token                   func(w http.ResponseWriter, f url.Values) bool // answers the token endpoint itself, if it returns true
-	Fail                    map[string]int                                 // answers these paths with this status, and with what it was sent
-	Client                  func(r *http.Request) bool                     // whether the token endpoint takes the client for itself; nil wants Basic
-	ChangeTokenResponse     func(answer map[string]any)                    // changes the answer of the token endpoint
+	Keys                    []jose.JSONWebKey                              // published keys, with their private parts
+	Sign                    func(claims map[string]any) string             // returns the ID token; nil signs with the first key
+	Claims                  map[string]any                                 // of the user who signs in
+	ChangeClaims            func(claims map[string]any)                    // changes the claims of an ID token before signing
+	UserInfo                func() map[string]any                          // nil returns Claims
+	Metadata                map[string]any                                 // added to the discovery document
+	ChangeAuthorizeResponse func(response url.Values)                      // changes the response to an authorization request
+	NoIDToken               bool                                           // no ID token in the response to a refresh
+	Refuse                  bool                                           // rejects every refresh with invalid_grant
+	Unavailable             bool                                           // returns 503 to every request
+	Requests                map[string]int                                 // number of requests by path
+	Token                   func(w http.ResponseWriter, f url.Values) bool // responds to a token request itself if it returns true
+	Fail                    map[string]int                                 // returns this status for a path, and the secrets of the request
+	Client                  func(r *http.Request) bool                     // reports whether the client is authenticated; nil requires Basic
+	ChangeTokenResponse     func(response map[string]any)                  // changes the response of the token endpoint
 }
 
 type grant struct {
 	nonce, challenge string
 }
 
-// New starts a provider that behaves well, for a person with the claims sub,
-// email and groups, until the test ends.
+// New starts a correct provider until the test ends. Its user has the claims sub,
+// email and groups.
 func New(t testing.TB) *Provider {
 	t.Helper()
 	p := &Provider{codes: map[string]grant{}, refreshTokens: map[string]grant{}, Behavior: Behavior{
@@ -77,7 +75,7 @@ func New(t testing.TB) *Provider {
 		defer p.mu.Unlock()
 		p.Requests[r.URL.Path]++
 		if p.Unavailable {
-			http.Error(w, "away", http.StatusServiceUnavailable)
+			http.Error(w, "unavailable", http.StatusServiceUnavailable)
 			return
 		}
 		if status := p.Fail[r.URL.Path]; status != 0 {
@@ -92,7 +90,7 @@ func New(t testing.TB) *Provider {
 	return p
 }
 
-// NewKey makes a key that signs RS256.
+// NewKey returns a new RS256 key.
 func NewKey(t testing.TB, id string) jose.JSONWebKey {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -102,29 +100,29 @@ func NewKey(t testing.TB, id string) jose.JSONWebKey {
 	return jose.JSONWebKey{Key: key, KeyID: id, Algorithm: string(jose.RS256), Use: "sig"}
 }
 
-// Change makes the provider behave otherwise from now on.
+// Change changes the behavior of the provider.
 func (p *Provider) Change(change func(*Behavior)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	change(&p.Behavior)
 }
 
-// Asked is how often a path was asked.
+// Requested returns the number of requests for a path.
 func (p *Provider) Requested(path string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.Requests[path]
 }
 
-// RoundTrip answers a request without a network, for tests with a clock of
-// their own.
+// RoundTrip implements http.RoundTripper without a network, for tests in a
+// testing/synctest bubble.
 func (p *Provider) RoundTrip(r *http.Request) (*http.Response, error) {
 	w := httptest.NewRecorder()
 	p.handler.ServeHTTP(w, r)
 	return w.Result(), nil
 }
 
-// SignWith makes a signed token of the claims.
+// SignWith returns a signed token with these claims.
 func SignWith(key jose.JSONWebKey, algorithm jose.SignatureAlgorithm, claims map[string]any) string {
 	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: algorithm, Key: key}, (&jose.SignerOptions{}).WithType("JWT"))
 	if err != nil {
