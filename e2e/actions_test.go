@@ -19,8 +19,8 @@ import (
 func TestActOnTasks(t *testing.T) {
 	c := clustertest.Get(t)
 	team := makeTeam(t, "acts", 2)
-	c.Kubectl(t, memberBinding(team, "vision-team"), "apply", "--server-side", "--force-conflicts", "-f", "-")
-	c.Kubectl(t, fmt.Sprintf(`{"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "WorkloadPriorityClass", "metadata": {"name": "%s-urgent"}, "value": 99}`, team), "apply", "-f", "-")
+	c.Apply(t, memberBinding(team, "vision-team"))
+	c.Apply(t, fmt.Sprintf(`{"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "WorkloadPriorityClass", "metadata": {"name": "%s-urgent"}, "value": 99}`, team))
 	t.Cleanup(func() { _, _ = c.TryKubectl("", "delete", "workloadpriorityclass", team+"-urgent", "--wait=false") })
 	for name, scripts := range map[string]bool{"with JavaScript": true, "without": false} {
 		t.Run(name, func(t *testing.T) {
@@ -70,7 +70,7 @@ func actOnTasks(t *testing.T, page playwright.Page, team string, scripts bool) {
 	t.Cleanup(func() {
 		_, _ = c.TryKubectl("", "delete", "job", runs, waits, "-n", "hyperpod-ns-"+team, "--ignore-not-found", "--wait=false")
 	})
-	c.Kubectl(t, jobManifest(team, runs, 2), "apply", "-f", "-")
+	c.Apply(t, jobManifest(team, runs, 2))
 	clustertest.Eventually(t, 30*time.Second, func(context.Context) error { // until RBAC lets the member in
 		if status, _ := fetch(t, person(t, console(t), "ada"), console(t)+at(runs)); status != http.StatusOK {
 			return fmt.Errorf("the task's page answers %d", status)
@@ -79,7 +79,7 @@ func actOnTasks(t *testing.T, page playwright.Page, team string, scripts bool) {
 	})
 	open(t, page, at(runs))
 	state("Running")
-	c.Kubectl(t, jobManifest(team, waits, 2), "apply", "-f", "-")
+	c.Apply(t, jobManifest(team, waits, 2))
 
 	press("Stop")
 	says("loses its 2 GPUs")

@@ -50,7 +50,7 @@ func button(page playwright.Page, name string) playwright.Locator {
 func TestChangeAnAllocation(t *testing.T) {
 	c := clustertest.Get(t)
 	team := makeTeam(t, "grows", 4)
-	c.Kubectl(t, jobManifest(team, "busy", 4), "apply", "-f", "-")
+	c.Apply(t, jobManifest(team, "busy", 4))
 	holds(t, team, "4")
 
 	page := visit(t, playwright.BrowserNewContextOptions{})
@@ -140,7 +140,7 @@ func TestMakeAPoolWithAnAllocation(t *testing.T) {
 	placeholder(t, page, "row-0-vcpu", "32")
 	must(t, page.Locator("#allocation-form .btn-primary").Click())
 	must(t, see.Locator(page.Locator("#row-0-type-error")).ToContainText("there is no cluster policy yet"))
-	c.Kubectl(t, samplePolicy, "apply", "-f", "-")
+	c.Apply(t, samplePolicy)
 	var policy v1alpha1.ClusterPolicy
 	clustertest.Eventually(t, time.Minute, func(ctx context.Context) error { // Kueue is restarted for it
 		if err := c.Client.Get(ctx, client.ObjectKey{Name: v1alpha1.ClusterPolicyName}, &policy); err != nil {
@@ -165,7 +165,7 @@ func TestMakeAPoolWithAnAllocation(t *testing.T) {
 func TestDeleteAnAllocation(t *testing.T) {
 	c := clustertest.Get(t)
 	team := makeTeam(t, "leaves", 2)
-	c.Kubectl(t, jobManifest(team, "busy", 2), "apply", "-f", "-")
+	c.Apply(t, jobManifest(team, "busy", 2))
 	holds(t, team, "2")
 	page := visit(t, playwright.BrowserNewContextOptions{}, "status of 422")
 	path := "/policies/allocations/" + team + "/delete"

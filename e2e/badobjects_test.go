@@ -23,7 +23,7 @@ const hostile = `"><script>document.title='owned'</script><img src=x onerror="do
 func TestBadTasks(t *testing.T) {
 	c := clustertest.Get(t)
 	namespace := clustertest.Name("bad")
-	c.Kubectl(t, "{apiVersion: v1, kind: Namespace, metadata: {name: "+namespace+"}}", "apply", "-f", "-")
+	c.Apply(t, "{apiVersion: v1, kind: Namespace, metadata: {name: "+namespace+"}}")
 	t.Cleanup(func() { _, _ = c.TryKubectl("", "delete", "namespace", namespace, "--wait=false") })
 	podSet := map[string]any{"name": "main", "count": 1, "template": map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "a", "image": hostile, "env": []any{map[string]any{"name": "A", "value": hostile}}}}}}}
 	later := time.Now().Add(48 * time.Hour).UTC().Format(time.RFC3339)

@@ -20,7 +20,7 @@ func TestDashboard(t *testing.T) {
 	c := clustertest.Get(t)
 	console(t)
 	team := shop(t, "board", "accelerators: 8")
-	c.Kubectl(t, neuronJob(team, "half", 4), "apply", "-f", "-")
+	c.Apply(t, neuronJob(team, "half", 4))
 
 	page := visit(t, playwright.BrowserNewContextOptions{})
 	open(t, page, "/?"+url.Values{"resource": {neuron}, "tq": {team}, "range": {"1h"}}.Encode())
@@ -29,7 +29,7 @@ func TestDashboard(t *testing.T) {
 	must(t, see.Locator(page.Locator("#bar-"+team)).ToContainText("4 of 8"))
 	must(t, see.Locator(page.Locator("#pools-table")).ToContainText("ml.trn1.32xlarge"))
 	leaveMark(t, page)
-	c.Kubectl(t, neuronJob(team, "rest", 3), "apply", "-f", "-")
+	c.Apply(t, neuronJob(team, "rest", 3))
 	must(t, see.Locator(row).ToContainText("87.50 %"))
 	must(t, see.Locator(page.Locator("#bar-"+team)).ToContainText("7 of 8"))
 	neverLoaded(t, page)

@@ -20,8 +20,8 @@ func TestInstancesTeamAndPastTask(t *testing.T) {
 	c := clustertest.Get(t)
 	console(t)
 	team := shop(t, "usage", "accelerators: 8")
-	c.Kubectl(t, neuronJob(team, "holder", 6), "apply", "-f", "-")
-	c.Kubectl(t, neuronJob(team, "waiter", 14), "apply", "-f", "-")
+	c.Apply(t, neuronJob(team, "holder", 6))
+	c.Apply(t, neuronJob(team, "waiter", 14))
 
 	nodes := visit(t, playwright.BrowserNewContextOptions{})
 	open(t, nodes, "/instances?pool=ml.trn1.32xlarge")

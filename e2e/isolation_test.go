@@ -37,9 +37,9 @@ func makeTenant(t *testing.T, start, group string) tenant {
 		},
 	}))
 	kueueHasIt(t, c, team)
-	c.Kubectl(t, memberBinding(team, group), "apply", "-f", "-")
+	c.Apply(t, memberBinding(team, group))
 	job := clustertest.Name("job-of-" + start)
-	c.Kubectl(t, jobManifest(team, job, 1), "apply", "-f", "-")
+	c.Apply(t, jobManifest(team, job, 1))
 	return tenant{team: team, job: job, secrets: []string{team, job}}
 }
 
@@ -89,7 +89,7 @@ func TestTeamsDoNotSeeEachOther(t *testing.T) {
 	a, b := makeTenant(t, "tenant-a", "vision-team"), makeTenant(t, "tenant-b", "language-team")
 	both := tenant{secrets: slices.Concat(a.secrets, b.secrets)}
 	// Whoever may label a namespace of their own could call it another team's.
-	clustertest.Get(t).Kubectl(t, strings.NewReplacer("NAME", clustertest.Name("squat"), "TEAM", b.team).Replace(squatted), "apply", "-f", "-")
+	clustertest.Get(t).Apply(t, strings.NewReplacer("NAME", clustertest.Name("squat"), "TEAM", b.team).Replace(squatted))
 	for name, tc := range map[string]struct{ own, other tenant }{
 		"ada":   {own: a, other: b},
 		"many":  {own: a, other: b},

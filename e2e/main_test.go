@@ -40,7 +40,7 @@ func console(t testing.TB) string {
 	t.Helper()
 	c := clustertest.Get(t)
 	consoleOnce.Do(func() {
-		c.Kubectl(t, adminBinding, "apply", "-f", "-")
+		c.Apply(t, adminBinding)
 		if consoleProcess, consoleURL, consoleErr = startConsole("console", signInEnv(c)...); consoleProcess != nil {
 			consoleErr = errors.Join(consoleErr, waitReady(consoleURL))
 		}

@@ -16,7 +16,7 @@ func TestPages(t *testing.T) {
 	removed(t, team)
 	removed(t, wrong)
 	console(t) // its controllers make the namespace that the tasks go to
-	c.Kubectl(t, `
+	c.Apply(t, `
 apiVersion: kuota.dev/v1alpha1
 kind: ComputeAllocation
 metadata: {name: `+team+`}
@@ -33,12 +33,12 @@ metadata: {name: `+wrong+`}
 spec:
   quota: [{instanceType: ml.p5.48xlage, accelerators: 4}]
   sharing: {strategy: Lend}
-`, "apply", "--server-side", "-f", "-")
+`)
 	kueueHasIt(t, c, team)
 	for _, job := range []string{"pretrain", "evaluate"} {
-		c.Kubectl(t, jobManifest(team, job, 2), "apply", "-f", "-")
+		c.Apply(t, jobManifest(team, job, 2))
 	}
-	c.Kubectl(t, jobManifest(team, "sweep", 16), "apply", "-f", "-")
+	c.Apply(t, jobManifest(team, "sweep", 16))
 
 	pages := []struct {
 		name, path string

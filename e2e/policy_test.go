@@ -190,7 +190,7 @@ func TestPolicyStoryWithoutJavaScript(t *testing.T) {
 func TestPolicyForMembers(t *testing.T) {
 	noPolicy(t)
 	makeTenant(t, "reads-policy", "vision-team")
-	clustertest.Get(t).Kubectl(t, `{"apiVersion":"kuota.dev/v1alpha1","kind":"ClusterPolicy","metadata":{"name":"default"},"spec":{"taskPrioritization":"TaskRanking"}}`, "apply", "-f", "-")
+	clustertest.Get(t).Apply(t, `{"apiVersion":"kuota.dev/v1alpha1","kind":"ClusterPolicy","metadata":{"name":"default"},"spec":{"taskPrioritization":"TaskRanking"}}`)
 	member := person(t, console(t), "ada")
 	clustertest.Eventually(t, 10*time.Second, func(context.Context) error {
 		status, text := ask(t, member, http.MethodGet, "/policies", nil)
@@ -248,7 +248,7 @@ func TestPolicyPages(t *testing.T) {
 			open(t, page, "/policies")
 			must(t, see.Locator(page.Locator("#cluster-policy")).ToContainText("no cluster policy yet"))
 			look("policy-none")
-			c.Kubectl(t, samplePolicy, "apply", "--server-side", "-f", "-")
+			c.Apply(t, samplePolicy)
 			must(t, see.Locator(page.Locator("#cluster-policy")).ToContainText("Serves users right now"))
 			look("policy-card")
 			open(t, page, policyPath)

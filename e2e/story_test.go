@@ -83,14 +83,14 @@ func TestStory(t *testing.T) {
 
 	scientist := visit(t, playwright.BrowserNewContextOptions{})
 	open(t, scientist, "/tasks")
-	c.Kubectl(t, jobManifest(team, "fits", 2), "apply", "-f", "-")
+	c.Apply(t, jobManifest(team, "fits", 2))
 	task := func(name string) playwright.Locator {
 		return scientist.Locator("tr", playwright.PageLocatorOptions{HasText: team}).Filter(playwright.LocatorFilterOptions{HasText: name})
 	}
 	must(t, see.Locator(task("fits")).ToContainText("Running"))
 	must(t, see.Locator(task("fits")).ToContainText("2 GPUs"))
 	must(t, see.Locator(task("fits")).ToContainText("ml.p5.48xlarge"))
-	c.Kubectl(t, jobManifest(team, "too-many", 4), "apply", "-f", "-")
+	c.Apply(t, jobManifest(team, "too-many", 4))
 	must(t, see.Locator(task("too-many")).ToContainText("Pending"))
 	must(t, see.Locator(task("too-many").Locator(".reason")).ToHaveText(regexp.MustCompile(`GPUs? short\.|can never have that much\.`)))
 
@@ -175,6 +175,6 @@ func TestStoryWithoutJavaScript(t *testing.T) {
 		})
 	}
 	shows("/policies", "2 GPUs · 48 vCPU · 512 GiB")
-	c.Kubectl(t, jobManifest(team, "fits", 1), "apply", "-f", "-")
+	c.Apply(t, jobManifest(team, "fits", 1))
 	shows("/tasks", "Running")
 }

@@ -21,7 +21,7 @@ func TestSubmit(t *testing.T) {
 	team := clustertest.Name("submit")
 	removed(t, team)
 	scientist := person(t, console(t), "ada")
-	c.Kubectl(t, `
+	c.Apply(t, `
 apiVersion: kuota.dev/v1alpha1
 kind: ComputeAllocation
 metadata: {name: `+team+`}
@@ -29,7 +29,7 @@ spec:
   quota: [{instanceType: ml.p5.48xlarge, accelerators: 4}]
   sharing: {strategy: DontLend}
   members: [{kind: Group, name: vision-team}]
-`, "apply", "--server-side", "-f", "-")
+`)
 	kueueHasIt(t, c, team)
 	clustertest.Eventually(t, 30*time.Second, func(context.Context) error { // until RBAC lets the member in
 		status, body := fetch(t, scientist, console(t)+"/teams/"+team)

@@ -20,14 +20,14 @@ func shop(t *testing.T, start, quota string) (team string) {
 	c := clustertest.Get(t)
 	team = clustertest.Name(start)
 	removed(t, team)
-	c.Kubectl(t, `
+	c.Apply(t, `
 apiVersion: kuota.dev/v1alpha1
 kind: ComputeAllocation
 metadata: {name: `+team+`}
 spec:
   quota: [{instanceType: ml.trn1.32xlarge, `+quota+`}]
   members: [{kind: Group, name: vision-team}]
-`, "apply", "--server-side", "-f", "-")
+`)
 	clustertest.Eventually(t, 30*time.Second, func(context.Context) error {
 		if out, err := c.TryKubectl("", "get", "localqueue", "-n", "hyperpod-ns-"+team, "hyperpod-ns-"+team+"-localqueue", "-o", "jsonpath={.status.conditions[?(@.type=='Active')].status}"); err != nil || out != "True" {
 			return fmt.Errorf("the queue of %s is active: %s, %w", team, out, err)
@@ -73,7 +73,7 @@ func TestScientistWatchesATask(t *testing.T) {
 	c := clustertest.Get(t)
 	console(t)
 	own, other := shop(t, "watch", "accelerators: 8"), shop(t, "lends", "accelerators: 8")
-	c.Kubectl(t, neuronJob(own, "holder", 10), "apply", "-f", "-")
+	c.Apply(t, neuronJob(own, "holder", 10))
 
 	list := ada(t, playwright.BrowserNewContextOptions{})
 	clustertest.Eventually(t, 30*time.Second, func(context.Context) error { // until RBAC lets the member in
@@ -113,7 +113,7 @@ func TestScientistWatchesATask(t *testing.T) {
 	must(t, see.Locator(row("mine")).ToContainText("Running"))
 	must(t, see.Locator(row("holder")).ToHaveCount(0))
 
-	c.Kubectl(t, neuronJob(other, "owner", 8), "apply", "-f", "-")
+	c.Apply(t, neuronJob(other, "owner", 8))
 	must(t, see.Locator(lead).ToContainText("Preempted"))
 	by := timeline.GetByRole("link", playwright.LocatorGetByRoleOptions{Name: "owner"})
 	must(t, see.Locator(by.First()).ToHaveAttribute("href", "/tasks/hyperpod-ns-"+other+"/job/owner"))

@@ -156,7 +156,7 @@ func TestChangesOfJobs(t *testing.T) {
 // from.
 func TestKindsOfOthers(t *testing.T) {
 	p := governed(t)
-	p.Kubectl(t, `
+	p.Apply(t, `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: pytorchjobs.kubeflow.org}
@@ -166,7 +166,7 @@ spec:
   names: {kind: PyTorchJob, plural: pytorchjobs, singular: pytorchjob}
   versions:
   - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
-`, "apply", "-f", "-")
+`)
 	t.Cleanup(func() { _, _ = p.TryKubectl("", "delete", "crd", "pytorchjobs.kubeflow.org", "--wait=false") })
 	p.Kubectl(t, "", "wait", "--for=condition=Established", "crd/pytorchjobs.kubeflow.org")
 	job := `{apiVersion: kubeflow.org/v1, kind: PyTorchJob, metadata: {name: a, namespace: NAMESPACE, ` + queued + `}, spec: {pytorchReplicaSpecs: {Worker: {replicas: 2, template: ` + template(``, ``) + `}}}}`

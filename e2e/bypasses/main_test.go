@@ -63,7 +63,7 @@ func governed(t *testing.T) place {
 	team := clustertest.Name("held")
 	p := place{current, team, "hyperpod-ns-" + team, "hyperpod-ns-" + team + "-localqueue"}
 	p.enforce(t, v1alpha1.RequireQueue)
-	p.Kubectl(t, fmt.Sprintf(`{apiVersion: kuota.dev/v1alpha1, kind: ComputeAllocation, metadata: {name: %s}, spec: {quota: [{instanceType: ml.p5.48xlarge, accelerators: 4}]}}`, team), "apply", "-f", "-")
+	p.Apply(t, fmt.Sprintf(`{apiVersion: kuota.dev/v1alpha1, kind: ComputeAllocation, metadata: {name: %s}, spec: {quota: [{instanceType: ml.p5.48xlarge, accelerators: 4}]}}`, team))
 	t.Cleanup(func() {
 		if t.Failed() {
 			out, _ := p.TryKubectl("", "get", "events", "-n", p.namespace, "-o", "custom-columns=KIND:.involvedObject.kind,NAME:.involvedObject.name,MESSAGE:.message")
@@ -88,7 +88,7 @@ func governed(t *testing.T) place {
 // enforce sets the policy, and waits until it acts.
 func (p place) enforce(t *testing.T, how v1alpha1.Enforcement) {
 	t.Helper()
-	p.Kubectl(t, fmt.Sprintf(`
+	p.Apply(t, fmt.Sprintf(`
 apiVersion: kuota.dev/v1alpha1
 kind: ClusterPolicy
 metadata: {name: default}
@@ -97,7 +97,7 @@ spec:
   priorityClasses: [{name: training, weight: 60}, {name: dev, weight: 10}]
   enforcement: %s
   pools: [{name: small, match: {instanceTypes: [ml.g5.2xlarge, ml.g6.12xlarge]}}]
-`, how), "apply", "-f", "-")
+`, how))
 	p.settled(t)
 }
 

@@ -61,7 +61,7 @@ func TestFairSharingTheOtherWay(t *testing.T) {
 	c := clustertest.Get(t)
 	console := start(t, c, false)
 	console.closed(t, "policy") // no policy, and Kueue without fair sharing
-	c.Kubectl(t, `{apiVersion: kuota.dev/v1alpha1, kind: ClusterPolicy, metadata: {name: default}, spec: {taskPrioritization: FirstComeFirstServe, idleCompute: {strategy: FairShare}}}`, "apply", "-f", "-")
+	c.Apply(t, `{apiVersion: kuota.dev/v1alpha1, kind: ClusterPolicy, metadata: {name: default}, spec: {taskPrioritization: FirstComeFirstServe, idleCompute: {strategy: FairShare}}}`)
 	defer c.Kubectl(t, "", "delete", "clusterpolicy", "default")
 	if gap := console.gap(t, "policy"); !strings.Contains(gap.Fix, "+fairSharing:") || !strings.Contains(gap.Impact, "Fair sharing is switched on") {
 		t.Errorf("the gap is %+v", gap)
@@ -73,7 +73,7 @@ func TestFairSharingTheOtherWay(t *testing.T) {
 func TestUncoveredResource(t *testing.T) {
 	c := clustertest.Get(t)
 	console := start(t, c, false)
-	c.Kubectl(t, `
+	c.Apply(t, `
 apiVersion: kueue.x-k8s.io/v1beta2
 kind: ResourceFlavor
 metadata: {name: plain}
@@ -99,7 +99,7 @@ spec:
     spec:
       restartPolicy: Never
       containers: [{name: c, image: x, resources: {requests: {cpu: 1, memory: 1Gi, example.com/nic: 1}, limits: {example.com/nic: 1}}}]
-`, "apply", "-f", "-")
+`)
 	defer c.Kubectl(t, "", "delete", "job/stuck", "localqueue/narrow", "clusterqueue/narrow", "resourceflavor/plain", "--namespace=default")
 	clustertest.Eventually(t, soon, told(console, "example.com/nic (1 task requests it)"))
 	if gap := console.gap(t, "uncovered"); !strings.Contains(gap.Fix, "- example.com/nic") {

@@ -34,7 +34,7 @@ func TestGovernedElsewhere(t *testing.T) {
 		t.Errorf("the gap is %+v", gap)
 	}
 	team := clustertest.Name("theirs")
-	c.Kubectl(t, fmt.Sprintf(oneTeam, team), "apply", "-f", "-")
+	c.Apply(t, fmt.Sprintf(oneTeam, team))
 	for range 20 { // for as long as a controller takes otherwise, and longer
 		time.Sleep(100 * time.Millisecond)
 		var a v1alpha1.ComputeAllocation
@@ -52,7 +52,7 @@ func TestTakeOver(t *testing.T) {
 	c := clustertest.Get(t)
 	addOn(t, c)
 	team := clustertest.Name("taken")
-	c.Kubectl(t, fmt.Sprintf(oneTeam, team), "apply", "-f", "-")
+	c.Apply(t, fmt.Sprintf(oneTeam, team))
 	console := start(t, c, false, func(o *cluster.Options) { o.TakeOver = true })
 	clustertest.Eventually(t, soon, ready(c, team))
 	if why := console.connection.ReadOnlyReason(); why != "" {
@@ -69,14 +69,14 @@ const oneTeam = `{apiVersion: kuota.dev/v1alpha1, kind: ComputeAllocation, metad
 // called or the test ends.
 func addOn(t *testing.T, c *clustertest.Cluster) (gone func()) {
 	t.Helper()
-	c.Kubectl(t, `
+	c.Apply(t, `
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
 metadata: {name: hyperpod-task-governance-admission-policy}
 spec:
   matchConstraints: {resourceRules: [{apiGroups: [example.com], apiVersions: [v1], operations: [CREATE], resources: [things]}]}
   validations: [{expression: "true"}]
-`, "apply", "-f", "-")
+`)
 	gone = func() {
 		c.Kubectl(t, "", "delete", "--ignore-not-found", "validatingadmissionpolicy", "hyperpod-task-governance-admission-policy")
 	}

@@ -39,7 +39,7 @@ var boss = governance.User{Name: "boss@example.com"}
 // admin makes boss one.
 func admin(t *testing.T, c *clustertest.Cluster) {
 	t.Helper()
-	c.Kubectl(t, `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: boss}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: kuota-admin}, subjects: [{kind: User, name: boss@example.com, apiGroup: rbac.authorization.k8s.io}]}`, "apply", "-f", "-")
+	c.Apply(t, `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: boss}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: kuota-admin}, subjects: [{kind: User, name: boss@example.com, apiGroup: rbac.authorization.k8s.io}]}`)
 }
 
 // console is what stands behind the pages.
@@ -310,7 +310,7 @@ func TestOlderVersionOnly(t *testing.T) {
 func member(t *testing.T, c *clustertest.Cluster) governance.User {
 	t.Helper()
 	team := clustertest.Name("theirs")
-	c.Kubectl(t, fmt.Sprintf(`
+	c.Apply(t, fmt.Sprintf(`
 apiVersion: kuota.dev/v1alpha1
 kind: ComputeAllocation
 metadata: {name: %[1]s}
@@ -325,7 +325,7 @@ kind: RoleBinding
 metadata: {name: member, namespace: %[1]s}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: kuota-team-member}
 subjects: [{kind: User, name: %[1]s, apiGroup: rbac.authorization.k8s.io}]
-`, team), "apply", "-f", "-")
+`, team))
 	c.Kubectl(t, "", "patch", "computeallocation", team, "--subresource=status", "--type=merge", "-p", fmt.Sprintf(`{"status":{"namespace":%q}}`, team))
 	return governance.User{Name: team}
 }

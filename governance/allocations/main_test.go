@@ -154,7 +154,7 @@ func (w world) settled(t *testing.T, team string) v1alpha1.ComputeAllocation {
 // runs has a team run a task on GPUs of a g5.
 func (w world) runs(t *testing.T, team, name string, n int) {
 	t.Helper()
-	w.Kubectl(t, fmt.Sprintf(`
+	w.Apply(t, fmt.Sprintf(`
 apiVersion: batch/v1
 kind: Job
 metadata: {name: %s, namespace: %s, labels: {kueue.x-k8s.io/queue-name: %s}}
@@ -167,7 +167,7 @@ spec:
       - name: train
         image: example.com/train:1
         resources: {requests: {cpu: 1, memory: 1Gi, nvidia.com/gpu: %d}, limits: {nvidia.com/gpu: %d}}
-`, name, w.Naming.Namespace(team), w.Naming.LocalQueue(team), n, n), "apply", "-f", "-")
+`, name, w.Naming.Namespace(team), w.Naming.LocalQueue(team), n, n))
 	clustertest.Eventually(t, soon, func(ctx context.Context) error {
 		reader, err := w.Service.Cluster.Reader()
 		if err != nil {

@@ -82,7 +82,7 @@ func TestWrittenIsApplied(t *testing.T) {
 	}
 	team := w.team(t, "written", gpus(1))
 	read := imports.Read([]byte(manifest.Allocation(&team)))
-	w.Kubectl(t, read.Objects[0].YAML(), "apply", "-f", "-")
+	w.Apply(t, read.Objects[0].YAML())
 	if now := w.settled(t, team.Name); now.Generation != team.Generation {
 		t.Errorf("%s changed it", read.Objects[0].YAML())
 	}

@@ -187,7 +187,7 @@ func (w world) rule(t *testing.T, resource, queue, team, expression, message str
 	if resource == "computeallocations" {
 		group, version = "kuota.dev", "v1alpha1"
 	}
-	w.Kubectl(t, fmt.Sprintf(`
+	w.Apply(t, fmt.Sprintf(`
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
 metadata: {name: %[1]s}
@@ -200,7 +200,7 @@ apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicyBinding
 metadata: {name: %[1]s}
 spec: {policyName: %[1]s, validationActions: [Deny]}
-`, name, group, version, resource, queue, team, expression, message), "apply", "-f", "-")
+`, name, group, version, resource, queue, team, expression, message))
 	t.Cleanup(func() {
 		_, _ = w.TryKubectl("", "delete", "validatingadmissionpolicy,validatingadmissionpolicybinding", name)
 	})

@@ -21,7 +21,7 @@ import (
 func submit(t *testing.T, c *clustertest.Cluster, team, name string) {
 	t.Helper()
 	namespace := desired.DefaultNaming.Namespace(team)
-	c.Kubectl(t, fmt.Sprintf(`
+	c.Apply(t, fmt.Sprintf(`
 apiVersion: batch/v1
 kind: Job
 metadata: {name: %s, namespace: %s, labels: {kueue.x-k8s.io/queue-name: %s}}
@@ -34,7 +34,7 @@ spec:
       - name: train
         image: example.com/train:1
         resources: {requests: {cpu: 1, memory: 1Gi, nvidia.com/gpu: 1}, limits: {nvidia.com/gpu: 1}}
-`, name, namespace, desired.DefaultNaming.LocalQueue(team)), "apply", "-f", "-")
+`, name, namespace, desired.DefaultNaming.LocalQueue(team)))
 	admitted(t, c, team, 1)
 }
 

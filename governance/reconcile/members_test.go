@@ -159,7 +159,7 @@ spec:
       restartPolicy: Never
       containers: [{name: main, image: example.com/train:1}]
 `, namespace)
-	c.Kubectl(t, silent, "apply", "-f", "-")
+	c.Apply(t, silent)
 	admitted(t, c, team, 1)
 	clustertest.Eventually(t, soon, func(ctx context.Context) error {
 		var pods corev1.PodList

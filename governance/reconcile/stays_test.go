@@ -177,7 +177,7 @@ func TestRefusedCohortHoldsBackOnlyMore(t *testing.T) {
 	conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 	conditionIs(t, c, other, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 	name := clustertest.Name("no-cohorts")
-	c.Kubectl(t, strings.ReplaceAll(`
+	c.Apply(t, strings.ReplaceAll(`
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
 metadata: {name: NAME}
@@ -190,7 +190,7 @@ apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicyBinding
 metadata: {name: NAME}
 spec: {policyName: NAME, validationActions: [Deny]}
-`, "NAME", name), "apply", "-f", "-")
+`, "NAME", name))
 	t.Cleanup(func() {
 		c.Kubectl(t, "", "delete", "validatingadmissionpolicybinding/"+name, "validatingadmissionpolicy/"+name, "--ignore-not-found")
 	})

@@ -19,6 +19,8 @@ import (
 	"kuota.dev/kuota/governance/tasks/explain"
 
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
@@ -107,7 +109,7 @@ spec: {clusterQueue: NAME}
 
 func (l *lab) apply(yaml string) {
 	l.t.Helper()
-	l.c.Kubectl(l.t, strings.ReplaceAll(yaml, "NAME", l.name), "apply", "--server-side", "--force-conflicts", "-f", "-")
+	l.c.Apply(l.t, strings.ReplaceAll(yaml, "NAME", l.name))
 }
 
 // queue makes a ClusterQueue with so much quota of GPUs; more are lines of its
@@ -269,19 +271,17 @@ func (l *lab) offers(d tasks.Detail, kind explain.ChangeKind) explain.Change {
 func (l *lab) node(suffix string, gpus int) {
 	l.t.Helper()
 	name := l.name + suffix
-	l.apply(fmt.Sprintf(`
-apiVersion: v1
-kind: Node
-metadata: {name: %s, labels: {lab: NAME, kubernetes.io/hostname: %[1]s}, annotations: {kwok.x-k8s.io/node: fake}}
-`, name))
-	l.kubectl("patch", "node", name, "--subresource=status", "--type=merge", "-p", fmt.Sprintf(`{"status":{"allocatable":{"nvidia.com/gpu":"%d","cpu":"64","memory":"64Gi","pods":"110"},"capacity":{"nvidia.com/gpu":"%[1]d","cpu":"64","memory":"64Gi","pods":"110"}}}`, gpus))
-	l.t.Cleanup(func() { _, _ = l.c.TryKubectl("", "delete", "node", name, "--wait=false") })
+	l.c.Node(l.t, name, map[string]string{"lab": l.name, corev1.LabelHostname: name}, clustertest.Resources(map[corev1.ResourceName]string{
+		"nvidia.com/gpu": fmt.Sprint(gpus), "cpu": "64", "memory": "64Gi", "pods": "110",
+	}))
 }
 
 // gone takes a node away.
 func (l *lab) gone(suffix string) {
 	l.t.Helper()
-	l.kubectl("delete", "node", l.name+suffix)
+	if err := l.c.Client.Delete(l.t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: l.name + suffix}}); err != nil {
+		l.t.Fatal(err)
+	}
 }
 
 // until waits until a task is as it should be.

@@ -116,7 +116,7 @@ func (l *lab) eventually(check func() error) {
 
 func (l *lab) apply(yaml string, values ...any) {
 	l.t.Helper()
-	l.c.Kubectl(l.t, fmt.Sprintf(yaml, values...), "apply", "--server-side", "--force-conflicts", "-f", "-")
+	l.c.Apply(l.t, fmt.Sprintf(yaml, values...))
 }
 
 func (l *lab) kubectl(args ...string) { l.t.Helper(); l.c.Kubectl(l.t, "", args...) }

@@ -148,7 +148,7 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: NAME-admins}
 
 func (l *lab) apply(yaml string) {
 	l.t.Helper()
-	l.c.Kubectl(l.t, strings.ReplaceAll(yaml, "NAME", l.name), "apply", "--server-side", "--force-conflicts", "-f", "-")
+	l.c.Apply(l.t, strings.ReplaceAll(yaml, "NAME", l.name))
 }
 
 // job submits one with so many pods of one GPU each; empty is without a class.
