@@ -34,7 +34,7 @@ func TestRefusingAnAnswer(t *testing.T) {
 			},
 			cause: "access_denied",
 		},
-		"an error that nobody knows": {answer: func(a url.Values) { a.Set("error", "words of the provider") }, cause: "answers error"},
+		"an error that nobody knows": {answer: func(a url.Values) { a.Set("error", "words of the provider") }, cause: "returned error"},
 		"code missing":               {answer: func(a url.Values) { a.Del("code") }, cause: "0 codes"},
 		"code empty":                 {answer: func(a url.Values) { a.Set("code", "") }, cause: "1 codes"},
 		"code twice":                 {answer: func(a url.Values) { a.Add("code", "another") }, cause: "2 codes"},
