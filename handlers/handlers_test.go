@@ -22,6 +22,7 @@ import (
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/handlers"
+	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/views/htmlcheck"
 	"kuota.dev/kuota/web"
 
@@ -54,9 +55,9 @@ type domain struct {
 	work           workDomain
 	capacity       capacityDomain
 	loops          []tasks.GuardedLoop
-	classesWithin  time.Duration    // that was asked for last
-	past           handlers.History // nil for none
-	scope          *access.Scope    // nil for all
+	classesWithin  time.Duration   // that was asked for last
+	past           console.History // nil for none
+	scope          *access.Scope   // nil for all
 
 	allocationDomain
 	revisionDomain

@@ -1,0 +1,140 @@
+package allocations
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/allocations"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/gitops"
+	"kuota.dev/kuota/handlers/console"
+	"kuota.dev/kuota/handlers/format"
+	"kuota.dev/kuota/handlers/forms"
+	"kuota.dev/kuota/handlers/urls"
+	"kuota.dev/kuota/views"
+	"kuota.dev/kuota/web"
+
+	"github.com/labstack/echo/v4"
+)
+
+// deleteURL returns the address of the page that deletes a team's allocation.
+func deleteURL(team string) string { return urls.Allocation(team) + "/delete" }
+
+// confirmDelete answers GET /policies/allocations/{name}/delete: what deleting
+// would do.
+func (h *Pages) confirmDelete(c echo.Context) error {
+	now, err := h.deletable(c)
+	if err != nil {
+		return err
+	}
+	values, _ := h.TypedValues(c, deleteURL(now.Name))
+	if m, managed := gitops.Of(&now); managed && now.DeletionTimestamp == nil {
+		return h.ShowManaged(c, managedAllocation(m, &now, "Delete "+now.Name))
+	}
+	status, refused := http.StatusOK, forms.RefusalOf(values)
+	if refused != nil {
+		status = console.Statuses[refused.Kind]
+	}
+	return h.renderDelete(c, status, now, values, refused)
+}
+
+// deleteAllocation answers POST /policies/allocations/{name}/delete: it
+// deletes the allocation, or holds its queue until its tasks have ended.
+func (h *Pages) deleteAllocation(c echo.Context) error {
+	values, err := forms.Posted(c)
+	if err != nil {
+		return err
+	}
+	now, err := h.deletable(c)
+	if err != nil {
+		return err
+	}
+	if m, managed := gitops.Of(&now); managed && now.DeletionTimestamp == nil {
+		return h.RefuseManaged(c, managedAllocation(m, &now, "Delete "+now.Name), "")
+	}
+	reason := forms.ReasonText(values.Get("reason"))
+	form := allocationForm{team: now.Name, edits: edit(now), version: values.Get("version"), generation: values.Get("generation")}
+	read := &v1alpha1.ComputeAllocation{}
+	read.ResourceVersion = form.version
+	leadTo := urls.Policies + "?deleted=" + url.QueryEscape(now.Name)
+	switch action := values.Get("action"); {
+	case action == "hold":
+		leadTo = urls.Allocation(now.Name) + "?held=true"
+		err = h.again(c, &form, read, func(ctx context.Context, user governance.User) error {
+			held := form.edits.allocation.DeepCopy()
+			held.Spec.Activation, held.ResourceVersion = v1alpha1.Hold, read.ResourceVersion
+			v1alpha1.SetReason(held, reason)
+			return h.Allocations.Update(ctx, user, held, nil)
+		})
+	case action != "delete":
+		return h.renderDelete(c, http.StatusOK, now, values, nil)
+	case values.Get("confirm") != now.Name:
+		return h.renderDelete(c, http.StatusUnprocessableEntity, now, values, &governance.Error{
+			Kind: governance.Invalid, Fields: []governance.FieldError{{Path: "confirm", Message: "type " + now.Name + ", to the letter"}},
+		})
+	default:
+		err = h.again(c, &form, read, func(ctx context.Context, user governance.User) error {
+			return h.Allocations.Delete(ctx, user, now.Name, allocations.Deletion{ResourceVersion: read.ResourceVersion, Drain: values.Get("how") == "drain", Reason: reason})
+		})
+	}
+	var ours *governance.Error
+	switch {
+	case err == nil:
+		return c.Redirect(http.StatusSeeOther, leadTo)
+	case !errors.As(err, &ours) || ours.Kind == governance.Internal || ours.Kind == governance.NotFound:
+		return err
+	}
+	return h.renderDelete(c, console.Statuses[ours.Kind], form.edits.allocation, values, ours)
+}
+
+// deletable finds the allocation of the address for somebody who may delete it.
+func (h *Pages) deletable(c echo.Context) (v1alpha1.ComputeAllocation, error) {
+	if err := h.mayDo(c, toDelete); err != nil {
+		return v1alpha1.ComputeAllocation{}, err
+	}
+	return h.Allocations.Find(c.Request().Context(), console.UserOf(c), c.Param("name"))
+}
+
+// renderDelete shows what deleting would do now, with the typed values. refused is
+// why it did not happen.
+func (h *Pages) renderDelete(c echo.Context, status int, now v1alpha1.ComputeAllocation, typed url.Values, refused *governance.Error) error {
+	path := deleteURL(now.Name)
+	values := url.Values{"confirm": {typed.Get("confirm")}, "reason": {forms.ReasonText(typed.Get("reason"))}}
+	forms.SetAnswer(values, status, refused)
+	if redirected, err := h.RedirectToForm(c, path, path, values); redirected {
+		return err
+	}
+	departure, err := h.Allocations.Departure(c.Request().Context(), console.UserOf(c), now.Name)
+	if err != nil && refused == nil {
+		return err
+	}
+	page := views.AllocationDelete{
+		Chrome: h.Chrome(c), Team: now.Name, Action: path, InPlace: forms.InPlace(c), CancelURL: urls.Allocation(now.Name),
+		Version: now.ResourceVersion, Generation: strconv.FormatInt(now.Generation, 10),
+		Running: len(departure.Running), Waiting: departure.Waiting, Kept: departure.Kept,
+		Held: now.Spec.Activation == v1alpha1.Hold, Deleting: now.DeletionTimestamp != nil,
+		Confirm: views.TextField{Value: values.Get("confirm")}, Reason: forms.DeletionReason(values.Get("reason")),
+	}
+	page.Title, page.Active = "Delete "+now.Name, "policies"
+	page.Tasks, page.More = taskNames(departure.Running)
+	for _, object := range departure.Removed {
+		page.Removed = append(page.Removed, object.Kind+" "+object.Name)
+	}
+	if refused != nil {
+		if len(refused.Fields) == 0 {
+			page.Failure = refused.Message
+		}
+		for _, f := range refused.Fields {
+			message := views.Message{Text: format.Capitalize(f.Message)}
+			if f.Path == "confirm" {
+				message.Field, message.Label, page.Confirm.Error = "confirm", "Confirm", format.Sentence(f.Message)
+			}
+			page.Errors = append(page.Errors, message)
+		}
+	}
+	return web.Render(c, status, views.AllocationDeletePage(page))
+}

@@ -1,0 +1,46 @@
+package allocations
+
+import (
+	"crypto/rand"
+	"net/http"
+	"time"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/allocations"
+	"kuota.dev/kuota/governance/revisions"
+	"kuota.dev/kuota/handlers/console"
+	"kuota.dev/kuota/handlers/forms"
+	"kuota.dev/kuota/handlers/urls"
+	"kuota.dev/kuota/views"
+
+	"github.com/labstack/echo/v4"
+)
+
+// renderDeleted answers who changes a team that was deleted meanwhile: by whom and
+// when, as far as its versions say, and what was typed, to create it again.
+func (h *Pages) renderDeleted(c echo.Context, form allocationForm, state allocations.State) error {
+	path, values := editURL(form.team), form.values()
+	ctx, user := c.Request().Context(), console.UserOf(c)
+	page := views.AllocationDeleted{Chrome: h.Chrome(c), Team: form.team, UpURL: urls.Policies, Action: urls.NewAllocation, InPlace: forms.InPlace(c)}
+	page.Title, page.Active = "Team "+form.team+" was deleted", "policies"
+	if may, err := h.May(ctx, user); err == nil {
+		page.Create = may.Create
+	}
+	if history, err := h.Revisions.History(ctx, user, revisions.AllocationOwner(form.team)); err == nil && len(history) > 0 {
+		page.VersionsURL = urls.AllocationVersions(form.team)
+		if newest := history[0]; newest.IsDeletion() {
+			page.By, page.When, page.Because = newest.By, newest.At.UTC().Format(time.RFC3339), newest.Reason
+		}
+	}
+	typed, _ := form.parse(state.Types.With(form.newPools()...))
+	words := wordsOf(&typed.Spec)
+	for _, name := range words.names {
+		page.Typed = append(page.Typed, views.ValueLine{Name: name, Value: words.values[name]})
+	}
+	// The team may still be listed when the address is opened.
+	forms.SetAnswer(values, http.StatusNotFound, &governance.Error{Kind: governance.NotFound, Message: page.Title})
+	// A new team of that name keeps the namespace that the deleted one left.
+	form.edits, form.version, form.generation, form.request, form.submitted = nil, "", "", rand.Text(), false
+	page.Fields = form.hidden(c)
+	return h.AnswerForm(c, http.StatusNotFound, path, path, values, views.AllocationDeletedPage(page))
+}

@@ -1,0 +1,210 @@
+package allocations
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/describe"
+	"kuota.dev/kuota/governance/gitops"
+	"kuota.dev/kuota/governance/manifest"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/revisions"
+	"kuota.dev/kuota/handlers/console"
+	"kuota.dev/kuota/handlers/format"
+	"kuota.dev/kuota/handlers/urls"
+	"kuota.dev/kuota/handlers/versions"
+	"kuota.dev/kuota/views"
+	"kuota.dev/kuota/web"
+
+	"github.com/a-h/templ"
+	"github.com/labstack/echo/v4"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// allocation answers GET /policies/allocations/{name}. ?saved= and ?held= say
+// what was just done.
+func (h *Pages) allocation(c echo.Context) error {
+	page, err := h.allocationPage(c.Request().Context(), console.UserOf(c), c.Param("name"))
+	if err != nil {
+		return err
+	}
+	page.Chrome = h.Chrome(c)
+	page.Title, page.Active, page.Stream = "Allocation of "+cmp.Or(page.DisplayName, page.Team), "policies", urls.Allocation(page.Team)+"/events"
+	switch {
+	case c.QueryParam("saved") != "":
+		now, err := h.Allocations.Find(c.Request().Context(), console.UserOf(c), page.Team)
+		if err != nil {
+			return err
+		}
+		page.Notice = savedNotice(now.Spec.Activation)
+		over, err := h.Allocations.Reclaimable(c.Request().Context(), console.UserOf(c), page.Team)
+		if err != nil && !console.Unavailable(err) {
+			return err
+		}
+		page.Reclaimable = overLines(over)
+	case c.QueryParam("held") != "":
+		page.Notice = "The queue is on hold: running tasks continue, and none start. Delete the team here when the last has ended."
+	}
+	return web.Render(c, http.StatusOK, views.AllocationDetailPage(page))
+}
+
+// savedNotice says what a save means for the tasks of a team that is now in
+// this activation.
+func savedNotice(a v1alpha1.Activation) string {
+	switch a {
+	case v1alpha1.Hold:
+		return "Saved. The queue is on hold: running tasks continue, and none start until you resume it."
+	case v1alpha1.Drain:
+		return "Saved. The queue is drained: running tasks are stopped and requeued, and none start until you resume it."
+	}
+	return "Saved. Applies to new admissions; borrowed quota can be reclaimed."
+}
+
+// allocationEvents answers GET /policies/allocations/{name}/events: the same,
+// as it changes.
+func (h *Pages) allocationEvents(s *web.Server) func(echo.Context) error {
+	return func(c echo.Context) error {
+		team := c.Param("name")
+		// What one may not see is refused before the stream begins.
+		if _, err := h.Allocations.Find(c.Request().Context(), console.UserOf(c), team); err != nil {
+			return err
+		}
+		return s.Stream(c, web.Part{Changed: h.Changes.Subscribe, Render: func(ctx context.Context) (templ.Component, error) {
+			page, err := h.allocationPage(ctx, console.UserOf(c), team)
+			if governance.KindOf(err) == governance.NotFound {
+				return views.AllocationGone(team, urls.Policies), nil
+			}
+			return console.Live("allocation", views.AllocationDetailBody(page), err)
+		}}, h.Frame(c))
+	}
+}
+
+func (h *Pages) allocationPage(ctx context.Context, user governance.User, team string) (views.AllocationDetail, error) {
+	a, err := h.Allocations.Find(ctx, user, team)
+	if err != nil {
+		return views.AllocationDetail{}, err
+	}
+	state, err := h.Allocations.State(ctx, user)
+	if err != nil {
+		return views.AllocationDetail{}, err
+	}
+	row := h.allocationRow(&a, state)
+	page := views.AllocationDetail{
+		Team: a.Name, TeamURL: urls.Team(a.Name), DisplayName: a.Spec.DisplayName, Description: a.Spec.Description, UpURL: urls.Policies,
+		Status: row.Status, Capacity: row.Capacity, Correction: row.Correction,
+		Conditions: conditions(&a), Namespace: format.OrDash(a.Status.Namespace), ClusterQueue: format.OrDash(a.Status.ClusterQueue), LocalQueue: format.OrDash(a.Status.LocalQueue),
+		Members: format.Members(a.Spec.Members),
+		YAML:    manifest.Allocation(&a), YAMLURL: urls.Allocation(a.Name) + "/yaml",
+	}
+	m, managed := gitops.Of(&a)
+	if managed {
+		page.Managed = m.Sentence("Team " + a.Name)
+	}
+	page.Quota, page.QuotaNote = quotaFigures(&a, state.Types)
+	described := wordsOf(&a.Spec)
+	for _, name := range described.names {
+		if name == "Display name" || name == "Description" || name == "Members" || strings.HasPrefix(name, "Quota, ") {
+			continue // stands elsewhere on the page
+		}
+		page.Settings = append(page.Settings, views.ValueLine{Name: name, Value: described.values[name]})
+	}
+	page.Settings = append(page.Settings, views.ValueLine{Name: "Created", Value: a.CreationTimestamp.UTC().Format(time.RFC3339)})
+	if page.History, err = h.Versions.Card(ctx, user, revisions.AllocationOwner(a.Name), versions.ShownVersions, urls.AllocationVersions(a.Name)); err != nil {
+		return views.AllocationDetail{}, err
+	}
+	if !state.All || managed {
+		return page, nil // a member, who is not asked about: see policiesPage
+	}
+	may, err := h.May(ctx, user)
+	if may.Update && a.DeletionTimestamp == nil {
+		page.EditURL = urls.Allocation(a.Name) + "/edit"
+	}
+	if may.Update && a.DeletionTimestamp == nil {
+		page.HoldURL, page.ResumeURL = holdURLs(&a)
+	}
+	if may.Delete {
+		page.DeleteURL = urls.Allocation(a.Name) + "/delete"
+	}
+	return page, err
+}
+
+// conditionWords are the conditions in the order of the page: what each is
+// called, and how it reads when it holds and when it does not.
+var conditionWords = []struct{ kind, name, yes, no string }{
+	{v1alpha1.ConditionReady, "Applied", "Yes", "No"},
+	{v1alpha1.ConditionQueueActive, "Queue", "Admits tasks", "Admits none"},
+	{v1alpha1.ConditionWithinCapacity, "Capacity", "Fits", "Over capacity"},
+}
+
+func conditions(a *v1alpha1.ComputeAllocation) (lines []views.ConditionLine) {
+	for _, words := range conditionWords {
+		for _, condition := range a.Status.Conditions {
+			if condition.Type != words.kind {
+				continue
+			}
+			status := views.Status{Tone: "ok", Label: words.yes, Text: sentenceOf(condition.Message)}
+			switch condition.Status {
+			case metav1.ConditionFalse:
+				status.Tone, status.Label = "bad", words.no
+				if condition.Type == v1alpha1.ConditionWithinCapacity {
+					status.Tone = "wait"
+				}
+			case metav1.ConditionUnknown:
+				status.Tone, status.Label = "wait", "Not known yet"
+			}
+			lines = append(lines, views.ConditionLine{Name: words.name, Status: status, Since: condition.LastTransitionTime.UTC().Format(time.RFC3339)})
+		}
+	}
+	return lines
+}
+
+func sentenceOf(message string) string {
+	if message == "" {
+		return ""
+	}
+	return inWords(message)
+}
+
+// quotaFigures are the figures in force, with every default filled in.
+func quotaFigures(a *v1alpha1.ComputeAllocation, types catalog.Catalog) (lines []views.QuotaFigure, note string) {
+	resolved, current := quota.Effective(a, types)
+	if !current && len(resolved.Pools) > 0 {
+		note = "These figures are applied. The last saved change is not applied yet: see the state above."
+	}
+	given := map[string]string{}
+	for _, row := range a.Spec.Quota {
+		if pool, ok := find(row.InstanceType+row.Pool, types); ok {
+			given[pool.Name] = describe.Amounts(row.Amounts)
+			if pool.Name != row.InstanceType+row.Pool {
+				given[pool.Name] = fmt.Sprintf("%s of %s", given[pool.Name], row.InstanceType+row.Pool)
+			}
+		}
+	}
+	for _, pool := range resolved.Pools {
+		about, goesOn := "", false
+		if text := given[pool.Name]; text != "" {
+			about = "allocated: " + text
+		}
+		if pool.LimitOnly {
+			about = "borrows only"
+		}
+		for _, resource := range pool.Nominal.Names() {
+			if pool.Nominal[resource] == 0 && pool.Limit[resource] == 0 {
+				continue
+			}
+			lines = append(lines, views.QuotaFigure{
+				Pool: pool.Name, GoesOn: goesOn, Note: about, Resource: format.ResourceLabel(resource),
+				Own: figure(resource, pool.Nominal), Borrow: limitFigure(resource, pool.Nominal, pool.Limit),
+			})
+			about, goesOn = "", true
+		}
+	}
+	return lines, note
+}

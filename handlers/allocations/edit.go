@@ -1,0 +1,144 @@
+package allocations
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/allocations"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/gitops"
+	"kuota.dev/kuota/handlers/console"
+	"kuota.dev/kuota/handlers/format"
+	"kuota.dev/kuota/handlers/forms"
+	"kuota.dev/kuota/handlers/urls"
+	"kuota.dev/kuota/views"
+	"kuota.dev/kuota/web"
+
+	"github.com/labstack/echo/v4"
+)
+
+// editAllocation answers GET /policies/allocations/{name}/edit: the allocation as
+// it is saved, or the values in the address.
+func (h *Pages) editAllocation(s *web.Server) func(echo.Context) error {
+	return func(c echo.Context) error {
+		values, lost := h.TypedValues(c, editURL(c.Param("name")))
+		if values != nil {
+			return h.takeEdit(c, values, forms.ActionShow)
+		}
+		if err := h.mayDo(c, toUpdate); err != nil {
+			return err
+		}
+		found, err := h.Allocations.Find(c.Request().Context(), console.UserOf(c), c.Param("name"))
+		if err != nil {
+			return err
+		}
+		if m, managed := gitops.Of(&found); managed {
+			return h.ShowManaged(c, managedAllocation(m, &found, "Edit "+found.Name))
+		}
+		form, err := h.restoring(c, formOf(found))
+		if err != nil {
+			return err
+		}
+		form.lost = lost
+		return h.showForm(c, s, form)
+	}
+}
+
+// editURL returns the address of the form that changes a team's allocation.
+func editURL(team string) string { return urls.Allocation(team) + "/edit" }
+
+// reviewEdit answers GET /policies/allocations/{name}/edit/review: what saving the
+// values in the address would do.
+func (h *Pages) reviewEdit(c echo.Context) error {
+	path := editURL(c.Param("name"))
+	values, lost := h.TypedValues(c, path)
+	if values == nil {
+		return forms.RedirectWithoutForm(c, path, lost)
+	}
+	return h.takeEdit(c, values, "review")
+}
+
+// saveAllocation answers POST /policies/allocations/{name}/edit, as
+// createAllocation does for a new one.
+func (h *Pages) saveAllocation(c echo.Context) error {
+	values, err := forms.Posted(c)
+	if err != nil {
+		return err
+	}
+	return h.takeEdit(c, values, values.Get("action"))
+}
+
+// takeEdit does what somebody asked of the form that changes an allocation. The
+// typed values are shown again even when the team was deleted since.
+func (h *Pages) takeEdit(c echo.Context, values url.Values, action string) error {
+	form := readAllocationForm(values)
+	allowed := h.mayDo(c, toUpdate)
+	if allowed != nil && !console.Unavailable(allowed) {
+		return allowed
+	}
+	found, err := h.Allocations.Find(c.Request().Context(), console.UserOf(c), c.Param("name"))
+	if err != nil {
+		found = v1alpha1.ComputeAllocation{}
+		found.Name = c.Param("name")
+	}
+	form.changes(edit(found))
+	if err == nil {
+		err = allowed
+	}
+	if err == nil {
+		err = h.remember(c, &form)
+	}
+	if m, managed := gitops.Of(&found); managed && err == nil {
+		state, err := h.Allocations.State(c.Request().Context(), console.UserOf(c))
+		if err != nil {
+			return err
+		}
+		return h.RefuseManaged(c, managedAllocation(m, &found, "Edit "+found.Name), form.written(state.Types))
+	}
+	if governance.KindOf(err) == governance.NotFound && form.version == "" {
+		return err // nobody typed anything
+	}
+	if governance.KindOf(err) == governance.NotFound {
+		state, _ := h.Allocations.State(c.Request().Context(), console.UserOf(c))
+		return h.renderDeleted(c, form, state)
+	}
+	return h.takeForm(c, form, action, err)
+}
+
+// changes makes the form one that changes an allocation: whose it is, and its
+// namespace, are not for the form to say.
+func (f *allocationForm) changes(e *edited) {
+	if f.edits = e; e != nil {
+		f.team, f.namespace = e.allocation.Name, e.allocation.Spec.Namespace
+	}
+}
+
+// renderConflict answers a save when somebody else saved first: what is saved
+// now beside what was typed.
+func (h *Pages) renderConflict(c echo.Context, form allocationForm, state allocations.State) error {
+	now, typed := form.edits.allocation, form.values()
+	mine, _ := form.parse(state.Types.With(form.newPools()...))
+	place := form.place()
+	page := views.AllocationConflict{
+		Chrome: h.Chrome(c), Action: place.action, CancelURL: place.up, UpLabel: place.upLabel, TheirsURL: place.action,
+		By: now.Annotations[v1alpha1.AnnotationChangedBy],
+	}
+	page.Title, page.Active = "Saved by someone else meanwhile", "policies"
+	theirs, yours := wordsOf(&now.Spec), wordsOf(&mine.Spec)
+	names := slices.Clone(theirs.names)
+	for _, name := range yours.names {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	for _, name := range names {
+		page.Lines = append(page.Lines, views.ConflictLine{Name: name, Theirs: format.OrDash(theirs.values[name]), Yours: format.OrDash(yours.values[name])})
+	}
+	// Keeping one's own is a change of what is saved now.
+	read := formOf(now)
+	form.version, form.generation = read.version, read.generation
+	page.Fields, page.InPlace = form.hidden(c), forms.InPlace(c)
+	return h.AnswerForm(c, http.StatusConflict, forms.ReviewURL(place.action), place.action, typed, views.AllocationConflictPage(page))
+}

@@ -1,0 +1,92 @@
+package allocations
+
+import (
+	"crypto/rand"
+	"regexp"
+	"strconv"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/handlers/forms"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// edited is the allocation that a form changes, as it is now.
+type edited struct{ allocation v1alpha1.ComputeAllocation }
+
+func edit(allocation v1alpha1.ComputeAllocation) *edited { return &edited{allocation} }
+
+// exactText is an amount of memory as formRowOf writes it to the byte.
+var exactText = regexp.MustCompile(`^[0-9]{1,16}([KMGTP]i|[kMGTP])?$`)
+
+// exactMemory is what a row that nobody touched had, to the byte: the form
+// writes GiB in three decimals.
+func (r formRow) exactMemory() (resource.Quantity, bool) {
+	if r.memory == "" || !exactText.MatchString(r.exact) {
+		return resource.Quantity{}, false
+	}
+	exact, err := resource.ParseQuantity(r.exact)
+	return exact, err == nil && quota.Number(catalog.Memory, exact.Value()) == r.memory
+}
+
+// emptyForm is a new allocation before anybody typed.
+func emptyForm() allocationForm {
+	return allocationForm{
+		request: rand.Text(), weight: "0", rows: []formRow{{}}, members: []formMember{{kind: "Group"}},
+		strategy: string(v1alpha1.LendAndBorrow), percent: "50", preemption: string(v1alpha1.PreemptLowerPriority),
+	}
+}
+
+// formOf is an allocation as the form shows it.
+func formOf(a v1alpha1.ComputeAllocation) allocationForm {
+	spec := &a.Spec
+	form := allocationForm{
+		request: rand.Text(), edits: edit(a), version: a.ResourceVersion, generation: strconv.FormatInt(a.Generation, 10),
+		team: a.Name, displayName: spec.DisplayName, description: spec.Description, activation: string(spec.Activation),
+		namespace: spec.Namespace, weight: strconv.Itoa(int(spec.FairShareWeight)),
+		strategy: string(spec.Sharing.Strategy), unlimited: spec.Sharing.Unlimited, preemption: string(spec.Preemption.WithinTeam),
+		ceiling: spec.NamespaceCeiling, defaultQueue: spec.DefaultQueue,
+	}
+	forms.OrDefault(&form.activation, string(v1alpha1.Active))
+	forms.OrDefault(&form.strategy, string(v1alpha1.LendAndBorrow))
+	forms.OrDefault(&form.preemption, string(v1alpha1.PreemptLowerPriority))
+	if p := spec.Sharing.BorrowLimitPercent; p != nil {
+		form.percent = strconv.Itoa(int(*p))
+	}
+	for _, m := range spec.Members {
+		form.members = append(form.members, formMember{m.Kind, m.Name})
+	}
+	for _, row := range spec.Quota {
+		form.rows = append(form.rows, formRowOf(row))
+	}
+	for _, row := range spec.Sharing.BorrowLimits {
+		form.limits = append(form.limits, formRowOf(row))
+	}
+	return form
+}
+
+func formRowOf(row v1alpha1.QuotaRow) formRow {
+	r := formRow{instanceType: row.InstanceType + row.Pool}
+	whole := func(n *int64) string {
+		if n == nil {
+			return ""
+		}
+		return strconv.FormatInt(*n, 10)
+	}
+	r.instances, r.accelerators = whole(row.Instances), whole(row.Accelerators)
+	if row.VCPU != nil {
+		r.vcpu = quota.Number(catalog.CPU, row.VCPU.MilliValue())
+	}
+	if row.Memory != nil {
+		r.memory = quota.Number(catalog.Memory, row.Memory.Value())
+		if read, _ := forms.ParseGiB(r.memory); read == nil || read.String() != row.Memory.String() {
+			r.exact = row.Memory.String()
+		}
+	}
+	if p := row.Partition; p != nil {
+		r.profile, r.count = p.Profile, strconv.FormatInt(p.Count, 10)
+	}
+	return r
+}

@@ -1,0 +1,226 @@
+package allocations
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/allocations"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/gitops"
+	"kuota.dev/kuota/handlers/console"
+	"kuota.dev/kuota/handlers/format"
+	"kuota.dev/kuota/handlers/forms"
+	"kuota.dev/kuota/handlers/urls"
+	"kuota.dev/kuota/views"
+
+	"github.com/labstack/echo/v4"
+)
+
+// holdURLs are where a team's queue is held, or has it go on: one of them.
+func holdURLs(a *v1alpha1.ComputeAllocation) (hold, resume string) {
+	if open(a) {
+		return urls.Allocation(a.Name) + "/hold", ""
+	}
+	return "", urls.Allocation(a.Name) + "/resume"
+}
+
+// open tells whether a team's queue starts tasks, as far as its allocation says.
+func open(a *v1alpha1.ComputeAllocation) bool {
+	return a.Spec.Activation == "" || a.Spec.Activation == v1alpha1.Active
+}
+
+// confirmHold answers GET /policies/allocations/{name}/hold: what holding the
+// team's queue would do.
+func (h *Pages) confirmHold(c echo.Context) error { return h.confirmActivation(c, v1alpha1.Hold) }
+
+// holdQueue answers POST to the same address: it holds the queue, or drains it.
+func (h *Pages) holdQueue(c echo.Context) error { return h.activate(c, v1alpha1.Hold) }
+
+// confirmResume answers GET /policies/allocations/{name}/resume.
+func (h *Pages) confirmResume(c echo.Context) error {
+	return h.confirmActivation(c, v1alpha1.Active)
+}
+
+// resumeQueue answers POST to the same address.
+func (h *Pages) resumeQueue(c echo.Context) error { return h.activate(c, v1alpha1.Active) }
+
+func (h *Pages) confirmActivation(c echo.Context, to v1alpha1.Activation) error {
+	now, page, err := h.activationPage(c, to)
+	if err != nil {
+		return err
+	}
+	if m, managed := gitops.Of(&now); managed {
+		return h.ShowManaged(c, managedAllocation(m, &now, page.Title))
+	}
+	values, _ := h.TypedValues(c, page.Action)
+	refused := forms.RefusalOf(values)
+	status := http.StatusOK
+	if refused != nil {
+		status = console.Statuses[refused.Kind]
+	}
+	return h.renderActivation(c, status, now, page, values, refused)
+}
+
+func (h *Pages) activate(c echo.Context, to v1alpha1.Activation) error {
+	values, err := forms.Posted(c)
+	if err != nil {
+		return err
+	}
+	now, page, err := h.activationPage(c, to)
+	if err != nil {
+		return err
+	}
+	if m, managed := gitops.Of(&now); managed {
+		return h.RefuseManaged(c, managedAllocation(m, &now, page.Title), "")
+	}
+	if to == v1alpha1.Hold && values.Get("choice") == string(v1alpha1.Drain) {
+		to = v1alpha1.Drain
+		if values.Get("confirm") != now.Name {
+			return h.renderActivation(c, http.StatusUnprocessableEntity, now, page, values, &governance.Error{
+				Kind: governance.Invalid, Fields: []governance.FieldError{{Path: "confirm", Message: "type " + now.Name + ", to the letter: its running tasks are stopped"}},
+			})
+		}
+	}
+	form := allocationForm{team: now.Name, edits: edit(now), version: values.Get("version"), generation: values.Get("generation")}
+	read := &v1alpha1.ComputeAllocation{}
+	read.ResourceVersion = form.version
+	err = h.again(c, &form, read, func(ctx context.Context, user governance.User) error {
+		wanted := form.edits.allocation.DeepCopy()
+		wanted.Spec.Activation, wanted.ResourceVersion = to, read.ResourceVersion
+		v1alpha1.SetReason(wanted, forms.ReasonText(values.Get("reason")))
+		return h.Allocations.Update(ctx, user, wanted, nil)
+	})
+	var ours *governance.Error
+	switch {
+	case err == nil:
+		return c.Redirect(http.StatusSeeOther, urls.Allocation(now.Name)+"?saved=true")
+	case !errors.As(err, &ours) || ours.Kind == governance.Internal || ours.Kind == governance.NotFound:
+		return err
+	}
+	return h.renderActivation(c, console.Statuses[ours.Kind], now, page, values, ours)
+}
+
+// renderActivation shows the page with the typed values. refused is why nothing
+// was changed.
+func (h *Pages) renderActivation(c echo.Context, status int, now v1alpha1.ComputeAllocation, page views.ActionPage, typed url.Values, refused *governance.Error) error {
+	values := url.Values{"choice": {typed.Get("choice")}, "confirm": {typed.Get("confirm")}, "reason": {forms.ReasonText(typed.Get("reason"))}}
+	reason := forms.ReasonField(values.Get("reason"), "everyone who sees the team")
+	page.Reason, page.InPlace = &reason, forms.InPlace(c)
+	if values.Get("choice") == string(v1alpha1.Drain) && page.Confirm != nil || refused != nil && values.Get("choice") == string(v1alpha1.Drain) {
+		for i := range page.Choices {
+			page.Choices[i].Checked = page.Choices[i].Value == string(v1alpha1.Drain)
+		}
+		if len(page.Choices) == 0 { // what ran has ended since
+			page.Fields = append(page.Fields, views.HiddenField{Name: "choice", Value: string(v1alpha1.Drain)})
+		}
+		page.Type = "To stop running tasks, type " + now.Name
+		page.Confirm = &views.TextField{Value: values.Get("confirm")}
+	}
+	if refused != nil {
+		page.Failure = refused.Message
+		for _, f := range refused.Fields {
+			if f.Path == "confirm" && page.Confirm != nil {
+				page.Confirm.Error = format.Sentence(f.Message)
+			} else {
+				page.Failure = strings.TrimSpace(page.Failure + " " + format.Sentence(f.Message))
+			}
+		}
+	}
+	forms.SetAnswer(values, status, refused)
+	return h.AnswerForm(c, status, page.Action, page.Action, values, views.Action(page))
+}
+
+// activationPage says what a change of a queue's activation does, to who may
+// make it.
+func (h *Pages) activationPage(c echo.Context, to v1alpha1.Activation) (v1alpha1.ComputeAllocation, views.ActionPage, error) {
+	if err := h.mayDo(c, toUpdate); err != nil {
+		return v1alpha1.ComputeAllocation{}, views.ActionPage{}, err
+	}
+	ctx, user := c.Request().Context(), console.UserOf(c)
+	now, err := h.Allocations.Find(ctx, user, c.Param("name"))
+	if err != nil {
+		return now, views.ActionPage{}, err
+	}
+	activity, err := h.Allocations.Activity(ctx, user, now.Name)
+	if err != nil {
+		return now, views.ActionPage{}, err
+	}
+	page := views.ActionPage{
+		Chrome: h.Chrome(c), UpLabel: now.Name, UpURL: urls.Allocation(now.Name), Action: urls.Allocation(now.Name) + "/resume",
+		Fields: []views.HiddenField{{Name: "version", Value: now.ResourceVersion}, {Name: "generation", Value: strconv.FormatInt(now.Generation, 10)}},
+		Submit: "Resume the queue", Effects: resumeEffects(activity),
+	}
+	page.Title, page.Active = "Resume the queue of "+now.Name, "policies"
+	if to == v1alpha1.Hold {
+		page.Title, page.Action, page.Submit = "Hold the queue of "+now.Name, urls.Allocation(now.Name)+"/hold", "Hold the queue"
+		page.Legend, page.Effects, page.Choices = "Running tasks", holdEffects(activity), holdChoices(activity)
+		if len(activity.Running) > 0 {
+			page.Confirm = &views.TextField{}
+			page.Type = "To stop running tasks, type " + now.Name
+		}
+	}
+	if open(&now) == (to == v1alpha1.Active) {
+		page.Obstacle = "The queue is already on hold. Resume it, or edit the allocation to drain it."
+		if to == v1alpha1.Active {
+			page.Obstacle = "The queue is not on hold."
+		}
+	}
+	return now, page, nil
+}
+
+func holdEffects(a allocations.Activity) []string {
+	return []string{
+		waitingWords(a.Waiting) + " No task starts until the queue is resumed.",
+		"The team keeps its quota. Other teams can borrow what is idle, if the allocation lends it.",
+	}
+}
+
+func resumeEffects(a allocations.Activity) []string {
+	list := []string{waitingWords(a.Waiting) + " Kueue starts them as quota allows, by priority class and submission time. Drained tasks can start after newer ones."}
+	if n := len(a.Running); n > 0 {
+		list = append(list, format.Count(n, "task")+" of the team use quota, and continue.")
+		if n == 1 {
+			list[1] = "1 task of the team uses quota, and continues."
+		}
+	}
+	return list
+}
+
+func waitingWords(n int) string {
+	switch n {
+	case 0:
+		return "No task waits in the queue."
+	case 1:
+		return "1 task waits in the queue."
+	}
+	return fmt.Sprintf("%d tasks wait in the queue.", n)
+}
+
+// holdChoices are what becomes of the tasks that run; none where none does.
+func holdChoices(a allocations.Activity) []views.ActionChoice {
+	if len(a.Running) == 0 {
+		return nil
+	}
+	names, more := taskNames(a.Running)
+	if more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	told := strings.Join(names, ", ")
+	return []views.ActionChoice{
+		{Value: string(v1alpha1.Hold), Label: runningWords(len(a.Running)), Text: "They keep their quota until they end: " + told + ".", Checked: true},
+		{Value: string(v1alpha1.Drain), Label: "Stop running tasks", Text: "They are requeued, and unsaved work is lost: " + told + "."},
+	}
+}
+
+func runningWords(n int) string {
+	if n == 1 {
+		return "The running task continues"
+	}
+	return fmt.Sprintf("The %d running tasks continue", n)
+}

@@ -1,0 +1,78 @@
+package allocations
+
+import (
+	"crypto/rand"
+	"net/http"
+	"slices"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/allocations"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/gitops"
+	"kuota.dev/kuota/governance/imports"
+	"kuota.dev/kuota/governance/manifest"
+	"kuota.dev/kuota/handlers/console"
+	"kuota.dev/kuota/handlers/forms"
+
+	"github.com/labstack/echo/v4"
+)
+
+// OpenImported shows an imported allocation in its form. note says why it
+// cannot be.
+func (h *Pages) OpenImported(c echo.Context, may allocations.Permissions, o imports.Object) (opened bool, note string, err error) {
+	ctx, user := c.Request().Context(), console.UserOf(c)
+	found, err := h.Allocations.Find(ctx, user, o.Allocation.Name)
+	there := err == nil
+	if kind := governance.KindOf(err); err != nil && kind != governance.NotFound && kind != governance.Outside {
+		return false, "", err
+	}
+	var form allocationForm
+	switch {
+	case there && found.DeletionTimestamp != nil:
+		return false, "Team " + found.Name + " is being deleted. Import it again when it is deleted.", nil
+	case there && !may.Update, !there && !may.Create:
+		return false, "You are not allowed to save this.", nil
+	case there:
+		merged := overlaid(&found, o)
+		if m, managed := gitops.Of(&found); managed {
+			page := managedAllocation(m, &found, "Edit "+found.Name)
+			page.Text, page.Typed, page.NotTaken = manifest.Allocation(merged), true, forms.Lines(o.NotTaken)
+			return true, "", h.ShowManaged(c, page)
+		}
+		form = formOf(*merged)
+		form.edits = edit(found)
+		if ns := o.Allocation.Spec.Namespace; ns != "" && ns != found.Spec.Namespace {
+			o.NotTaken = append(o.NotTaken, governance.FieldError{Path: "spec.namespace", Message: "a team keeps its namespace; left out"})
+		}
+	default:
+		form = newFormOf(o.Allocation)
+	}
+	form.submitted = true // so that it says what is wrong with what was brought
+	form.imported = forms.Imported{Yes: true, NotTaken: forms.Lines(o.NotTaken)}
+	state, err := h.Allocations.State(ctx, user)
+	if err != nil {
+		return false, "", err
+	}
+	return true, "", h.renderForm(c, http.StatusOK, form, state, nil)
+}
+
+// newFormOf is a new allocation, filled in.
+func newFormOf(a *v1alpha1.ComputeAllocation) allocationForm {
+	form := formOf(*a)
+	form.request, form.edits, form.version, form.generation = rand.Text(), nil, "", ""
+	form.activation = string(a.Spec.Activation) // none asks nothing
+	return form
+}
+
+// overlaid is an allocation with what was imported in place of what it has. What
+// HyperPod does not have stays.
+func overlaid(found *v1alpha1.ComputeAllocation, o imports.Object) *v1alpha1.ComputeAllocation {
+	merged := found.DeepCopy()
+	merged.Spec = *o.Allocation.Spec.DeepCopy()
+	merged.Spec.Namespace = found.Spec.Namespace
+	if o.HyperPod {
+		merged.Spec.Members = slices.Clone(found.Spec.Members)
+		merged.Spec.NamespaceCeiling, merged.Spec.DefaultQueue = found.Spec.NamespaceCeiling, found.Spec.DefaultQueue
+	}
+	return merged
+}

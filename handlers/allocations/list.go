@@ -1,0 +1,177 @@
+package allocations
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/allocations"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/gitops"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/handlers/console"
+	"kuota.dev/kuota/handlers/format"
+	"kuota.dev/kuota/handlers/urls"
+	"kuota.dev/kuota/views"
+	"kuota.dev/kuota/web"
+
+	"github.com/a-h/templ"
+	"github.com/labstack/echo/v4"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// policies answers GET /policies: what each team was given. After a save,
+// ?created= names the team, and after a deletion ?deleted=.
+func (h *Pages) policies(c echo.Context) error {
+	page, err := h.policiesPage(c.Request().Context(), console.UserOf(c))
+	if err != nil {
+		return err
+	}
+	page.Chrome = h.Chrome(c)
+	page.Title, page.Active, page.Stream = "Policies", "policies", "/policies/events"
+	page.Notice = h.policiesNotice(page, c.QueryParam("created"), c.QueryParam("deleted"))
+	if c.QueryParam("saved") == "policy" && page.Policy.Exists {
+		page.Notice = "The cluster policy was saved. Its status is shown below."
+	}
+	return web.Render(c, http.StatusOK, views.Policies(page))
+}
+
+// policiesNotice says what was just done. It names no team that is not on the
+// page, unless nobody is hidden from who reads it.
+func (h *Pages) policiesNotice(page views.PoliciesPage, created, deleted string) string {
+	on := func(team string) bool {
+		return slices.ContainsFunc(page.Allocations, func(row views.AllocationRow) bool { return row.Team == team })
+	}
+	switch {
+	case on(created):
+		namespace := h.Naming.Namespace(created)
+		for _, row := range page.Allocations {
+			if row.Team == created && row.NamedNamespace != "" {
+				namespace = row.NamedNamespace
+			}
+		}
+		return fmt.Sprintf("Allocation %s was created. Submit tasks to queue %s in namespace %s.", created, h.Naming.LocalQueue(created), namespace)
+	case on(deleted):
+		return fmt.Sprintf("Allocation %s is being deleted; its row shows what it waits for. Its namespace stays.", deleted)
+	case deleted != "" && page.CanWrite && quota.CheckTeam(deleted) == "":
+		return fmt.Sprintf("Allocation %s was deleted. Its namespace stays.", deleted)
+	}
+	return ""
+}
+
+// policiesEvents answers GET /policies/events: the same, as it changes.
+func (h *Pages) policiesEvents(s *web.Server) func(echo.Context) error {
+	return func(c echo.Context) error {
+		return s.Stream(c, web.Part{Changed: h.Changes.Subscribe, Render: func(ctx context.Context) (templ.Component, error) {
+			page, err := h.policiesPage(ctx, console.UserOf(c))
+			part, err := console.Live("allocations", views.AllocationsTable(page), err)
+			return templ.Join(views.ClusterPolicyCard(page.Policy), part), err
+		}}, h.Frame(c))
+	}
+}
+
+func (h *Pages) policiesPage(ctx context.Context, user governance.User) (views.PoliciesPage, error) {
+	state, err := h.Allocations.State(ctx, user)
+	if err != nil {
+		return views.PoliciesPage{}, err
+	}
+	page := views.PoliciesPage{NewURL: urls.NewAllocation}
+	if page.Policy, err = h.PolicyPages.Card(ctx, user); err != nil {
+		return views.PoliciesPage{}, err
+	}
+	for i := range state.Allocations {
+		page.Allocations = append(page.Allocations, h.allocationRow(&state.Allocations[i], state))
+	}
+	for _, pool := range slices.Sorted(maps.Keys(state.Others)) {
+		page.Others = append(page.Others, views.QuotaLine{Pool: pool, Parts: format.ShortAmounts(state.Others[pool])})
+	}
+	// Who sees their own team only is no admin, and is not asked about: pages of
+	// many members would ask the API server once more each.
+	if !state.All && len(state.Allocations) > 0 {
+		return page, nil
+	}
+	may, err := h.May(ctx, user)
+	page.CanWrite = may.Create
+	if state.All && may.Create {
+		for _, team := range h.Revisions.DeletedTeams(state.Allocations) {
+			page.Deleted = append(page.Deleted, views.NamedLink{Name: team, URL: urls.AllocationVersions(team)})
+		}
+	}
+	if may.Create || may.Update || page.Policy.MayEdit {
+		page.ImportURL = urls.Import
+	}
+	for i := range page.Allocations {
+		row := &page.Allocations[i]
+		if row.Managed != "" {
+			continue
+		}
+		if may.Update && state.Allocations[i].DeletionTimestamp == nil {
+			row.EditURL = row.URL + "/edit"
+		}
+		if may.Delete {
+			row.DeleteURL = row.URL + "/delete"
+		}
+	}
+	return page, err
+}
+
+func (h *Pages) allocationRow(a *v1alpha1.ComputeAllocation, state allocations.State) views.AllocationRow {
+	row := views.AllocationRow{
+		Team: a.Name, DisplayName: a.Spec.DisplayName,
+		Namespace:  format.OrDash(a.Status.Namespace),
+		Status:     allocationStatus(a),
+		Sharing:    sharing(a.Spec.Sharing),
+		Preemption: preemption(a.Spec.Preemption),
+		Weight:     int64(a.Spec.FairShareWeight),
+		URL:        urls.Allocation(a.Name),
+
+		NamedNamespace: a.Spec.Namespace,
+	}
+	if m, managed := gitops.Of(a); managed {
+		row.Managed = "Managed by " + m.String()
+	}
+	if fix := a.Status.LastCorrection; fix != nil {
+		row.Correction = fmt.Sprintf("%s was changed by %s and corrected, %s", fix.Object, fix.Manager, fix.Time.UTC().Format(time.RFC3339))
+	}
+	resolved, current := quota.Effective(a, state.Types)
+	if !current && len(resolved.Pools) > 0 {
+		row.Status.Text = strings.TrimSuffix(row.Status.Text, ".") + ". Until you fix this, the previous quota stays active."
+	}
+	for _, pool := range resolved.Pools {
+		parts := format.ShortAmounts(pool.Nominal)
+		if pool.LimitOnly {
+			parts = "borrows only"
+		}
+		row.Quota = append(row.Quota, views.QuotaLine{Pool: pool.Name, Parts: parts})
+	}
+	row.Capacity = quota.DescribeExcess(state.Allocated.Exceeding(resolved.Pools, state.Types))
+	return row
+}
+
+// allocationStatus puts the conditions into one word and a sentence.
+func allocationStatus(a *v1alpha1.ComputeAllocation) views.Status {
+	ready := meta.FindStatusCondition(a.Status.Conditions, v1alpha1.ConditionReady)
+	switch {
+	case a.DeletionTimestamp != nil && ready != nil && ready.Reason == "Deleting":
+		return views.Status{Tone: "wait", Label: "Deleting", Text: format.Capitalize(ready.Message)}
+	case a.DeletionTimestamp != nil:
+		return views.Status{Tone: "wait", Label: "Deleting"}
+	case ready == nil || ready.ObservedGeneration != a.Generation:
+		return views.Status{Tone: "wait", Label: "Applying"}
+	case ready.Status != metav1.ConditionTrue && meta.IsStatusConditionPresentAndEqual(a.Status.Conditions, v1alpha1.ConditionQueueActive, metav1.ConditionUnknown):
+		return views.Status{Tone: "wait", Label: "Applying", Text: ready.Message}
+	case ready.Status != metav1.ConditionTrue:
+		return views.Status{Tone: "bad", Label: "Not ready", Text: inWords(ready.Message)}
+	case a.Spec.Activation == v1alpha1.Hold:
+		return views.Status{Tone: "idle", Label: "Held", Text: "Running tasks continue; none starts."}
+	case a.Spec.Activation == v1alpha1.Drain:
+		return views.Status{Tone: "idle", Label: "Drained", Text: "No task runs; all wait."}
+	}
+	return views.Status{Tone: "ok", Label: "Active"}
+}

@@ -1,0 +1,130 @@
+package allocations
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+
+	"kuota.dev/kuota/governance/allocations"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/handlers/console"
+	"kuota.dev/kuota/handlers/forms"
+	"kuota.dev/kuota/handlers/urls"
+	"kuota.dev/kuota/web"
+
+	"github.com/labstack/echo/v4"
+)
+
+// newAllocation answers GET /policies/allocations/new: an empty form, or the
+// values in the address.
+func (h *Pages) newAllocation(s *web.Server) func(echo.Context) error {
+	return func(c echo.Context) error {
+		values, lost := h.TypedValues(c, urls.NewAllocation)
+		if values != nil {
+			return h.takeNew(c, values, forms.ActionShow)
+		}
+		if err := h.mayDo(c, toCreate); err != nil {
+			return err
+		}
+		state, err := h.Allocations.State(c.Request().Context(), console.UserOf(c))
+		if err != nil {
+			return err
+		}
+		empty := emptyForm()
+		empty.weight = strconv.Itoa(int(medianWeight(state.Allocations)))
+		form, err := h.restoring(c, empty)
+		if err != nil {
+			return err
+		}
+		form.lost = lost
+		return h.showForm(c, s, form)
+	}
+}
+
+// medianWeight returns the median of the teams' fair-share weights, the lower of
+// two; 0 without teams.
+func medianWeight(all []v1alpha1.ComputeAllocation) int32 {
+	if len(all) == 0 {
+		return 0
+	}
+	weights := make([]int32, len(all))
+	for i := range all {
+		weights[i] = all[i].Spec.FairShareWeight
+	}
+	slices.Sort(weights)
+	return weights[(len(weights)-1)/2]
+}
+
+// reviewNew answers GET /policies/allocations/new/review: what saving the values
+// in the address would do.
+func (h *Pages) reviewNew(c echo.Context) error {
+	values, lost := h.TypedValues(c, urls.NewAllocation)
+	if values == nil {
+		return forms.RedirectWithoutForm(c, urls.NewAllocation, lost)
+	}
+	return h.takeNew(c, values, "review")
+}
+
+// createAllocation answers POST /policies/allocations/new: it saves, shows what
+// saving would do, or does one of the form's smaller actions and shows the form
+// again.
+func (h *Pages) createAllocation(c echo.Context) error {
+	values, err := forms.Posted(c)
+	if err != nil {
+		return err
+	}
+	return h.takeNew(c, values, values.Get("action"))
+}
+
+// takeNew does what somebody asked of the form of a new allocation.
+func (h *Pages) takeNew(c echo.Context, values url.Values, action string) error {
+	form, allowed := readAllocationForm(values), h.mayDo(c, toCreate)
+	if allowed == nil {
+		allowed = h.remember(c, &form)
+	}
+	return h.takeForm(c, form, action, allowed)
+}
+
+// showForm shows a form before anybody typed, or what was typed before its
+// sender had to sign in again.
+func (h *Pages) showForm(c echo.Context, s *web.Server, form allocationForm) error {
+	typed := s.Draft(c)
+	if typed != nil {
+		typed.Set("resumed", "true")
+		path := form.place().action
+		if address, fits := s.FormAddress(c, path, path, typed); fits {
+			return c.Redirect(http.StatusSeeOther, address)
+		}
+	}
+	state, err := h.Allocations.State(c.Request().Context(), console.UserOf(c))
+	if err != nil {
+		return err
+	}
+	if typed != nil {
+		edits := form.edits
+		form = readAllocationForm(typed)
+		form.changes(edits)
+		if err := h.remember(c, &form); err != nil && !console.Unavailable(err) { // it is asked again when it is saved
+			return err
+		}
+		form.do(typed.Get("action"), state.Types)
+	}
+	return h.renderForm(c, http.StatusOK, form, state, nil)
+}
+
+// What somebody must be allowed to do to be shown a page.
+func toCreate(may allocations.Permissions) bool { return may.Create }
+
+func toUpdate(may allocations.Permissions) bool { return may.Update }
+
+func toDelete(may allocations.Permissions) bool { return may.Delete }
+
+// mayDo hides a form from those who could not send it.
+func (h *Pages) mayDo(c echo.Context, what func(allocations.Permissions) bool) error {
+	may, err := h.May(c.Request().Context(), console.UserOf(c))
+	if err == nil && !what(may) {
+		return echo.ErrNotFound
+	}
+	return err
+}

@@ -1,0 +1,42 @@
+package allocations
+
+import (
+	"kuota.dev/kuota/governance/desired"
+
+	"kuota.dev/kuota/handlers/versions"
+
+	policypages "kuota.dev/kuota/handlers/policy"
+
+	"kuota.dev/kuota/handlers/console"
+
+	"kuota.dev/kuota/handlers/forms"
+	"kuota.dev/kuota/handlers/urls"
+	"kuota.dev/kuota/web"
+)
+
+// Pages answers the routes of compute allocations, and /policies, which lists them.
+type Pages struct {
+	*console.Console
+	forms.Addresses
+	PolicyPages *policypages.Pages // for the card of the cluster policy
+	Versions    *versions.Pages
+	Revisions   versions.Revisions
+	Changes     console.Listener // of allocations and of the cluster policy
+	Naming      desired.Naming
+}
+
+// Register adds the routes of this package to the server.
+func (h *Pages) Register(s *web.Server) {
+	s.Page("/policies", h.Handler(h.policies))
+	s.Events("/policies/events", h.policiesEvents(s))
+	s.Form(urls.NewAllocation, h.Handler(h.Writing(h.newAllocation(s))), h.Handler(h.Writing(h.createAllocation)))
+	s.Page(forms.ReviewURL(urls.NewAllocation), h.Handler(h.Writing(h.reviewNew)))
+	s.Page(urls.AllocationPrefix+":name", h.Handler(h.allocation))
+	s.Page(urls.AllocationPrefix+":name/yaml", h.Handler(h.allocationYAML))
+	s.Events(urls.AllocationPrefix+":name/events", h.Handler(h.allocationEvents(s)))
+	s.Form(urls.AllocationPrefix+":name/edit", h.Handler(h.Writing(h.editAllocation(s))), h.Handler(h.Writing(h.saveAllocation)))
+	s.Page(forms.ReviewURL(urls.AllocationPrefix+":name/edit"), h.Handler(h.Writing(h.reviewEdit)))
+	s.Form(urls.AllocationPrefix+":name/hold", h.Handler(h.Writing(h.confirmHold)), h.Handler(h.Writing(h.holdQueue)))
+	s.Form(urls.AllocationPrefix+":name/resume", h.Handler(h.Writing(h.confirmResume)), h.Handler(h.Writing(h.resumeQueue)))
+	s.Form(urls.AllocationPrefix+":name/delete", h.Handler(h.Writing(h.confirmDelete)), h.Handler(h.Writing(h.deleteAllocation)))
+}

@@ -1,0 +1,196 @@
+package allocations
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/handlers/forms"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// parse makes the allocation that was typed. What cannot be read as what it
+// should be is told, with its path in the resource by the form's rows, and left
+// out. types tells instance types from pools.
+func (f *allocationForm) parse(types catalog.Catalog) (*v1alpha1.ComputeAllocation, []governance.FieldError) {
+	var wrong forms.Problems
+	allocation := &v1alpha1.ComputeAllocation{
+		ObjectMeta: metav1.ObjectMeta{Name: f.team, ResourceVersion: f.version},
+		Spec: v1alpha1.ComputeAllocationSpec{
+			DisplayName: f.displayName, Description: f.description, Namespace: f.namespace,
+			Preemption:       v1alpha1.Preemption{WithinTeam: v1alpha1.WithinTeam(f.preemption)},
+			NamespaceCeiling: f.ceiling, DefaultQueue: f.defaultQueue,
+		},
+	}
+	v1alpha1.SetReason(allocation, f.reason)
+	spec := &allocation.Spec
+	wrong.Add("spec.displayName", forms.CheckText(f.displayName, 128))
+	wrong.Add("spec.description", forms.CheckText(f.description, 1024))
+	wrong.Add("spec.namespace", checkNamespace(f.namespace))
+	if f.weight != "" {
+		weight, problem := forms.ParseWhole(f.weight, 100)
+		wrong.Add("spec.fairShareWeight", problem)
+		spec.FairShareWeight = int32(weight)
+	}
+	switch a := v1alpha1.Activation(f.activation); a {
+	case v1alpha1.Active, v1alpha1.Hold, v1alpha1.Drain:
+		spec.Activation = a
+	case "":
+	default:
+		wrong.Add("spec.activation", "choose one of active, hold and drain")
+	}
+	if w := spec.Preemption.WithinTeam; w != v1alpha1.PreemptLowerPriority && w != v1alpha1.PreemptNever {
+		wrong.Add("spec.preemption.withinTeam", "choose whether the team's tasks preempt its own lower-priority ones")
+		spec.Preemption.WithinTeam = ""
+	}
+	spec.Members = f.parseMembers(&wrong)
+	spec.Quota = f.parseRows(f.rows, "spec.quota", types, &wrong)
+	spec.Sharing = f.parseSharing(types, &wrong)
+	return allocation, wrong
+}
+
+// parseSharing leaves out what the chosen strategy does not use, whatever
+// stands there.
+func (f *allocationForm) parseSharing(types catalog.Catalog, wrong *forms.Problems) v1alpha1.Sharing {
+	sharing := v1alpha1.Sharing{Strategy: v1alpha1.SharingStrategy(f.strategy)}
+	switch sharing.Strategy {
+	case v1alpha1.LendAndBorrow:
+	case v1alpha1.Lend, v1alpha1.DontLend:
+		return sharing
+	default:
+		wrong.Add("spec.sharing.strategy", "choose one of lend and borrow, lend, and do not lend")
+		sharing.Strategy = v1alpha1.LendAndBorrow
+		return sharing
+	}
+	sharing.BorrowLimits = f.parseRows(f.limits, "spec.sharing.borrowLimits", types, wrong)
+	sharing.Unlimited = f.unlimited
+	if !f.unlimited && f.percent != "" {
+		percent, problem := forms.ParseWhole(f.percent, 10_000)
+		wrong.Add("spec.sharing.borrowLimitPercent", problem)
+		p := int32(percent)
+		sharing.BorrowLimitPercent = &p
+	}
+	return sharing
+}
+
+func (f *allocationForm) parseMembers(wrong *forms.Problems) []v1alpha1.Member {
+	var members []v1alpha1.Member
+	seen := map[v1alpha1.Member]bool{}
+	for i, m := range f.members {
+		if m.name == "" {
+			continue
+		}
+		member := v1alpha1.Member{Kind: m.kind, Name: m.name}
+		at := fmt.Sprintf("spec.members[%d].", i)
+		problem := forms.CheckText(m.name, 256)
+		switch {
+		case problem != "":
+			wrong.Add(at+"name", problem)
+		case strings.HasPrefix(m.name, "system:"):
+			wrong.Add(at+"name", "names that start with \"system:\" are reserved by Kubernetes")
+		case m.kind != "User" && m.kind != "Group":
+			wrong.Add(at+"name", "choose whether it is a user or a group")
+		case seen[member]:
+			wrong.Add(at+"name", "is listed twice; remove one of the two")
+		}
+		seen[member] = true
+		members = append(members, member)
+	}
+	if len(members) > maxMembers {
+		wrong.Add("spec.members", fmt.Sprintf("has %d members; at most %d fit. Name groups instead of people", len(members), maxMembers))
+	}
+	return members
+}
+
+func (f *allocationForm) parseRows(rows []formRow, path string, types catalog.Catalog, wrong *forms.Problems) []v1alpha1.QuotaRow {
+	var parsed []v1alpha1.QuotaRow
+	for i, row := range rows {
+		if row.empty() {
+			continue
+		}
+		one, problems := f.parseRow(row, types)
+		for _, p := range problems {
+			wrong.Add(fmt.Sprintf("%s[%d].%s", path, i, p.Path), p.Message)
+		}
+		parsed = append(parsed, one)
+	}
+	return parsed
+}
+
+// parseRow reads the figures of a row. Paths are relative to the row.
+func (f *allocationForm) parseRow(r formRow, types catalog.Catalog) (v1alpha1.QuotaRow, []governance.FieldError) {
+	var wrong forms.Problems
+	whole := func(path, text string) *int64 {
+		if text == "" {
+			return nil
+		}
+		n, problem := forms.ParseWhole(text, quota.MaxAmount)
+		wrong.Add(path, problem)
+		if problem != "" {
+			return nil
+		}
+		return &n
+	}
+	row := v1alpha1.QuotaRow{InstanceType: r.instanceType}
+	if f.isPool(r.instanceType, types) {
+		row = v1alpha1.QuotaRow{Pool: r.instanceType}
+	}
+	row.Instances = whole("instances", r.instances)
+	row.Accelerators = whole("accelerators", r.accelerators)
+	var problem string
+	row.VCPU, problem = forms.ParseVCPU(r.vcpu)
+	wrong.Add("vCPU", problem)
+	row.Memory, problem = forms.ParseGiB(r.memory)
+	wrong.Add("memory", problem)
+	if exact, ok := r.exactMemory(); ok {
+		row.Memory = &exact
+	}
+	switch {
+	case r.profile == "" && r.count == "":
+	case r.profile == "":
+		wrong.Add("partition.profile", "choose which parts these are")
+	case r.count == "":
+		wrong.Add("partition.count", "give how many parts")
+	default:
+		if n := whole("partition.count", r.count); n != nil {
+			row.Partition = &v1alpha1.Partition{Profile: r.profile, Count: *n}
+		}
+	}
+	return row, wrong
+}
+
+var namespaceName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
+
+// checkNamespace says what is wrong with the name of a namespace; empty when it
+// is right, or when there is none.
+func checkNamespace(name string) string {
+	switch {
+	case name == "":
+		return ""
+	case len(name) > 63:
+		return "has more than 63 characters; a namespace has at most 63"
+	case !namespaceName.MatchString(name):
+		return "a namespace has lower-case letters, digits and hyphens, and starts and ends with a letter or digit"
+	}
+	return ""
+}
+
+// missing tells what a save needs and the form does not have.
+func (f *allocationForm) missing() []governance.FieldError {
+	var wrong forms.Problems
+	if f.edits != nil {
+		return nil // its name is fixed, and it may have no quota
+	}
+	wrong.Add("metadata.name", quota.CheckTeam(f.team))
+	filled := func(r formRow) bool { return !r.empty() }
+	if borrows := f.strategy == string(v1alpha1.LendAndBorrow) && slices.ContainsFunc(f.limits, filled); !borrows && !slices.ContainsFunc(f.rows, filled) {
+		wrong.Add("spec.quota", "add at least one instance type, or an absolute borrow limit")
+	}
+	return wrong
+}

@@ -1,0 +1,62 @@
+package allocations
+
+import (
+	"strings"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/revisions"
+	"kuota.dev/kuota/handlers/forms"
+
+	"github.com/labstack/echo/v4"
+)
+
+// restoring fills a form in with the version that the address asks for. The
+// form stays what it was opened for: an edit of what is there, or a new team.
+func (h *Pages) restoring(c echo.Context, form allocationForm) (allocationForm, error) {
+	from := c.QueryParam("restores")
+	if from == "" {
+		return form, nil
+	}
+	version, team, err := h.originOf(c, from)
+	if err != nil {
+		return form, err
+	}
+	old := v1alpha1.ComputeAllocation{Spec: *version.Allocation}
+	old.Name = team
+	filled := formOf(old)
+	filled.earlier, filled.edits = filled.edits, nil
+	filled.request, filled.version, filled.generation = form.request, form.version, form.generation
+	filled.restores, filled.reason = from, forms.RestoresWords(version.Number)
+	filled.changes(form.edits)
+	return filled, nil
+}
+
+// remember reads again what a form was filled in with: what nobody touched is
+// saved as it was then, to the byte. A version that is not kept any more leaves
+// what was typed.
+func (h *Pages) remember(c echo.Context, form *allocationForm) error {
+	if form.restores == "" {
+		return nil
+	}
+	version, team, err := h.originOf(c, form.restores)
+	if err != nil && governance.KindOf(err) == governance.NotFound {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	old := v1alpha1.ComputeAllocation{Spec: *version.Allocation}
+	old.Name = team
+	form.earlier = edit(old)
+	return nil
+}
+
+func (h *Pages) originOf(c echo.Context, from string) (revisions.Version, string, error) {
+	team, number, _ := strings.Cut(from, ":")
+	version, err := h.Versions.Version(c, revisions.AllocationOwner(team), number)
+	if err == echo.ErrNotFound {
+		err = &governance.Error{Kind: governance.NotFound, Op: "restore", Message: "This version does not exist."}
+	}
+	return version, team, err
+}

@@ -1,0 +1,170 @@
+package allocations
+
+import (
+	"fmt"
+	"net/http"
+
+	"kuota.dev/kuota/governance/allocations"
+	"kuota.dev/kuota/governance/change"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/handlers/console"
+	"kuota.dev/kuota/handlers/format"
+	"kuota.dev/kuota/handlers/forms"
+	"kuota.dev/kuota/handlers/versions"
+	"kuota.dev/kuota/views"
+	"kuota.dev/kuota/web"
+
+	"github.com/labstack/echo/v4"
+)
+
+// shownTasks is how many tasks a page names before it counts the rest.
+const shownTasks = 20
+
+// renderReview shows what saving the form would do.
+func (h *Pages) renderReview(c echo.Context, form allocationForm, review allocations.Review) error {
+	place := form.place()
+	page := views.AllocationReview{
+		Chrome: h.Chrome(c), Action: place.action, CancelURL: place.up, UpLabel: place.upLabel, Save: place.save,
+		New: form.edits == nil, InPlace: forms.InPlace(c), Fields: forms.WithoutReason(form.hidden(c)), Reason: forms.ReasonField(form.reason, "everyone who sees the team"), Unknown: review.Unknown, Unchanged: review.Empty() && review.Unknown == "",
+		Quota: quotaChanges(review.Pools), Capacity: capacityLines(review.Capacity),
+		Settings: versions.ValueChanges(review.Settings), Over: overLines(review.Over), Reclaims: reclaimLines(review.Reclaims), Objects: objectLines(review.Objects),
+	}
+	page.Stopped.Count = len(review.Stopped)
+	page.Stopped.Told, page.Stopped.More = taskNames(review.Stopped)
+	page.Stuck, page.MoreStuck = stuckLines(review.Stuck)
+	page.Title, page.Active = "Review: "+form.team, "policies"
+	state, err := h.Allocations.State(c.Request().Context(), console.UserOf(c))
+	if err != nil {
+		return err
+	}
+	types := state.Types.With(form.newPools()...)
+	for _, p := range form.pools {
+		page.NewPools = append(page.NewPools, newPoolView(p, types))
+	}
+	return web.Render(c, http.StatusOK, views.AllocationReviewPage(page))
+}
+
+func quotaChanges(pools []allocations.PoolChange) (lines []views.QuotaChange) {
+	for _, p := range pools {
+		goesOn := false
+		all := quota.Resources{}
+		for _, figures := range []quota.Resources{p.Before, p.After, p.LimitBefore, p.LimitAfter} {
+			all.Add(figures)
+		}
+		for _, resource := range all.Names() {
+			line := views.QuotaChange{
+				Pool: p.Pool, GoesOn: goesOn, Resource: format.ResourceLabel(resource),
+				Before: figure(resource, p.Before), After: figure(resource, p.After),
+				BorrowBefore: limitFigure(resource, p.Before, p.LimitBefore), BorrowAfter: limitFigure(resource, p.After, p.LimitAfter),
+			}
+			line.Changed, line.BorrowChanged = line.Before != line.After, line.BorrowBefore != line.BorrowAfter
+			lines, goesOn = append(lines, line), true
+		}
+	}
+	return lines
+}
+
+// figure is an amount without its unit; a dash where there is no quota at all.
+func figure(resource string, figures quota.Resources) string {
+	if figures == nil {
+		return "–"
+	}
+	return quota.Grouped(resource, figures[resource])
+}
+
+// limitFigure is what may be borrowed. Without a limit where there is quota,
+// all may be.
+func limitFigure(resource string, own, limit quota.Resources) string {
+	switch {
+	case own == nil && limit == nil:
+		return "–"
+	case limit == nil:
+		return "No limit"
+	}
+	return quota.Grouped(resource, limit[resource])
+}
+
+func capacityLines(changes []allocations.CapacityChange) (lines []views.CapacityLine) {
+	last := ""
+	for _, c := range changes {
+		line := views.CapacityLine{
+			Pool: c.Pool, Resource: format.ResourceLabel(c.Resource),
+			There: quota.Grouped(c.Resource, c.There), Before: quota.Grouped(c.Resource, c.Before), After: quota.Grouped(c.Resource, c.After),
+			OverBefore: c.Before > c.There,
+		}
+		line.GoesOn, last = c.Pool == last, c.Pool
+		if c.Oversubscribed() {
+			line.Over = quota.Amount(c.Resource, c.After-c.There)
+			if times := factor(c.After, c.There); times != "" {
+				line.Far = fmt.Sprintf("%s the %s of this pool", times, quota.Amount(c.Resource, c.There))
+			}
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+func overLines(over []allocations.Over) (lines []views.OverLine) {
+	for _, o := range over {
+		line := views.OverLine{By: "from", Text: fmt.Sprintf("%s: uses %s, quota %s; %s can be reclaimed", o.Pool, quota.Grouped(o.Resource, o.Held), quota.Amount(o.Resource, o.Quota), quota.Amount(o.Resource, o.Held-o.Quota))}
+		line.Tasks, line.More = taskNames(o.Tasks)
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// reclaimLines say of each team what could be preempted of it.
+func reclaimLines(reclaims []allocations.Reclaim) (lines []views.OverLine) {
+	for _, r := range reclaims {
+		for _, from := range r.From {
+			who := from.Team
+			if who == "" {
+				who = "another team"
+			}
+			line := views.OverLine{By: "with", Text: fmt.Sprintf("%s: up to %s from %s, which borrows %s", r.Pool, quota.Amount(r.Resource, min(r.Most, from.Borrowed)), who, quota.Grouped(r.Resource, from.Borrowed))}
+			if r.Borrow {
+				line.Text = fmt.Sprintf("%s: lower-priority tasks of %s, which borrows %s", r.Pool, who, quota.Amount(r.Resource, from.Borrowed))
+			}
+			line.Tasks, line.More = taskNames(from.Tasks)
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// stuckLines say of the first tasks why they could not start again, and how
+// many more there are.
+func stuckLines(stuck []allocations.Stuck) (lines []string, more int) {
+	for _, s := range stuck[:min(len(stuck), shownTasks)] {
+		name := s.Task.Name
+		if name == "" {
+			name = "A task"
+		}
+		lines = append(lines, fmt.Sprintf("%s requests %s; quota and borrow limit add up to %s. Once stopped, it cannot start again.",
+			name, quota.Amount(s.Resource, s.Needs), quota.Grouped(s.Resource, s.Most)))
+	}
+	return lines, max(0, len(stuck)-shownTasks)
+}
+
+// taskNames are the first tasks, with their kind, and how many more there are.
+// Those without a name, which the reader may not see, are only counted.
+func taskNames(tasks []allocations.Task) (names []string, more int) {
+	for _, t := range tasks {
+		if t.Name != "" && len(names) < shownTasks {
+			names = append(names, t.Kind+" "+t.Name)
+		}
+	}
+	return names, len(tasks) - len(names)
+}
+
+var objectTones = map[string]string{change.Created: "ok", change.Changed: "wait", change.Removed: "bad"}
+
+func objectLines(changes []change.Object) (lines []views.ObjectLine) {
+	for i, o := range changes {
+		lines = append(lines, views.ObjectLine{
+			ID: fmt.Sprintf("object-%d", i), Tone: objectTones[o.Action], Action: o.Action, Made: o.Action == change.Created,
+			Name: o.Kind + " " + o.Name, Fields: versions.ValueChanges(o.Fields),
+		})
+	}
+	return lines
+}

@@ -1,0 +1,298 @@
+package allocations
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"kuota.dev/kuota/governance/allocations"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/handlers/format"
+	"kuota.dev/kuota/handlers/forms"
+	"kuota.dev/kuota/views"
+)
+
+// rowViews makes the rows of a form.
+type rowViews struct {
+	form   *allocationForm
+	state  allocations.State
+	types  catalog.Catalog     // with the pools that are to be made
+	others quota.PoolResources // what everybody else has
+	errs   map[string]string   // by input
+}
+
+// quota is one row with its defaults, and what may be borrowed.
+func (v rowViews) quota(i int) views.AllocationFormRow {
+	row := v.form.rows[i]
+	view, pool, known := v.row(fmt.Sprintf("row-%d", i), i, row)
+	if !known {
+		return view
+	}
+	view.There = v.there(pool, v.others)
+	sharing := v.sharing(pool)
+	own, ok := v.resolve(row, sharing)
+	if !ok {
+		return view
+	}
+	given := quota.PoolResources{own.Name: quota.Resources{}}
+	given[own.Name].Add(v.others[own.Name])
+	resolved := quota.Resolved{Pools: []quota.Pool{own}}
+	given.AddNominal(resolved)
+	view.Over = uncut(row, pool)
+	if more, far := over(given.Exceeding(resolved.Pools, v.types), row.profile); more != "" {
+		view.Over, view.FarOver = strings.TrimSpace(view.Over+" "+more), far
+	}
+	if v.errs["borrow-percent"] == "" {
+		view.Borrow, view.BorrowNone = borrowing(own, sharing)
+	}
+	return view
+}
+
+// limit is one borrow limit with its defaults.
+func (v rowViews) limit(i int) views.AllocationFormRow {
+	row := v.form.limits[i]
+	view, pool, known := v.row(fmt.Sprintf("limit-%d", i), i, row)
+	view.Limit = true
+	if !known {
+		return view
+	}
+	view.There = v.there(pool, nil)
+	if _, ok := v.resolve(row, v1alpha1.Sharing{}); ok {
+		view.Over = uncut(row, pool)
+	}
+	view.Borrow = "The team has no quota in this pool: it can only borrow."
+	for _, own := range v.form.rows {
+		if p, ok := find(own.instanceType, v.types); ok && p.Name == pool.Name {
+			view.Borrow = "Replaces the percentage, on top of the team's own quota."
+		}
+	}
+	return view
+}
+
+// row is what rows of both kinds have: what was typed, and the defaults.
+func (v rowViews) row(id string, i int, row formRow) (view views.AllocationFormRow, pool catalog.Pool, known bool) {
+	text := func(part, value string) views.TextField {
+		return views.TextField{Value: value, Error: v.errs[id+"-"+part]}
+	}
+	view = views.AllocationFormRow{
+		Index: i, Error: v.errs[id],
+		Type:         text("type", row.instanceType),
+		Instances:    views.AmountField{TextField: text("instances", row.instances)},
+		Accelerators: views.AmountField{TextField: text("accelerators", row.accelerators)},
+		VCPU:         views.AmountField{TextField: text("vcpu", row.vcpu)},
+		Memory:       views.AmountField{TextField: text("memory", row.memory)},
+		Profile:      text("profile", row.profile), Count: text("count", row.count),
+	}
+	if _, ok := row.exactMemory(); ok {
+		view.Exact = row.exact
+	}
+	if suggested, ok := v.form.suggest(row.instanceType, v.types); ok {
+		view.Suggestion = newPoolView(suggested, v.types.With((&allocationForm{pools: []formPool{suggested}}).newPools()...))
+		view.Suggestion.Text = format.Capitalize(view.Suggestion.Text)
+	}
+	pool, known = find(row.instanceType, v.types)
+	if !known {
+		return view, pool, false
+	}
+	view.Partitions = pool.Instance.Partitions
+	if resource := pool.Instance.AcceleratorResource; resource != "" {
+		view.AcceleratorUnit = quota.Unit(resource, 2)
+	}
+	own, ok := v.resolve(row, v1alpha1.Sharing{})
+	if !ok {
+		return view, pool, true
+	}
+	if row.accelerators == "" {
+		view.Accelerators.Default = strconv.FormatInt(accelerators(pool.Instance, own.Nominal), 10)
+	}
+	view.VCPU.Default = v.amount(row, "vcpu", catalog.CPU)
+	view.Memory.Default = v.amount(row, "memory", catalog.Memory)
+	return view, pool, true
+}
+
+// resolve is what one row comes to by itself.
+func (v rowViews) resolve(row formRow, sharing v1alpha1.Sharing) (quota.Pool, bool) {
+	parsed, problems := v.form.parseRow(row, v.types)
+	if len(problems) > 0 {
+		return quota.Pool{}, false
+	}
+	resolved, wrong := quota.Resolve(&v1alpha1.ComputeAllocationSpec{Quota: []v1alpha1.QuotaRow{parsed}, Sharing: sharing}, v.types)
+	if len(wrong) > 0 {
+		return quota.Pool{}, false
+	}
+	return resolved.Pools[0], true
+}
+
+// amount is what a row comes to in one resource with that input empty; empty
+// when it comes to nothing.
+func (v rowViews) amount(row formRow, part, resource string) string {
+	*row.Fields()[part] = ""
+	own, ok := v.resolve(row, v1alpha1.Sharing{})
+	if !ok {
+		return ""
+	}
+	return quota.Number(resource, own.Nominal[resource])
+}
+
+// sharing is how one pool is shared: what is wrong with the limits of other
+// pools does not keep this one from being shown.
+func (v rowViews) sharing(pool catalog.Pool) v1alpha1.Sharing {
+	sharing := v.form.parseSharing(v.types, &forms.Problems{})
+	sharing.BorrowLimits = nil
+	if sharing.Strategy != v1alpha1.LendAndBorrow {
+		return sharing
+	}
+	for _, row := range v.form.limits {
+		if p, ok := find(row.instanceType, v.types); !ok || p.Name != pool.Name {
+			continue
+		}
+		if _, ok := v.resolve(row, v1alpha1.Sharing{}); ok {
+			parsed, _ := v.form.parseRow(row, v.types)
+			sharing.BorrowLimits = []v1alpha1.QuotaRow{parsed}
+		}
+	}
+	return sharing
+}
+
+// uncut warns that no node has the parts of GPUs that a row gives.
+func uncut(row formRow, pool catalog.Pool) string {
+	if row.profile == "" || pool.There[quota.PartitionResource(row.profile)] > 0 {
+		return ""
+	}
+	return fmt.Sprintf("No node has %s partitions now; tasks that request them wait until one has.", row.profile)
+}
+
+// over warns that more is given out than is there: with figures for what
+// counts most, and by name for the rest. Parts that are not there at all are
+// uncut's to tell.
+//
+// far reports that it is several times what the pool has.
+func over(excess []quota.Excess, profile string) (text string, far bool) {
+	excess = slices.DeleteFunc(excess, func(e quota.Excess) bool {
+		return profile != "" && e.Resource == quota.PartitionResource(profile) && e.Physical == 0
+	})
+	if len(excess) == 0 {
+		return "", false
+	}
+	first := excess[0]
+	if times := factor(first.Allocated, first.Physical); times != "" {
+		text, far = fmt.Sprintf("Over capacity: teams would be allocated %s the %s of this pool", times, quota.Amount(first.Resource, first.Physical)), true
+	} else if first.Physical == 0 {
+		text = fmt.Sprintf("Over capacity: the cluster has no %s of this pool now", resourceName(first.Resource))
+	} else {
+		text = fmt.Sprintf("Over capacity: teams would be allocated %s of %s", quota.Grouped(first.Resource, first.Allocated), quota.Amount(first.Resource, first.Physical))
+	}
+	var rest []string
+	for _, e := range excess[1:] {
+		rest = append(rest, resourceName(e.Resource))
+	}
+	if len(rest) > 0 {
+		text += ", and more " + strings.Join(rest, " and ") + " than it has"
+	}
+	return text + ". Tasks beyond that wait.", far
+}
+
+// farOver is from how many times its capacity on a pool counts as far over it.
+const farOver = 2
+
+// factor is how many times there an amount is, such as "62,500 times"; empty
+// where it is less than farOver times, or nothing is there.
+func factor(amount, there int64) string {
+	if there <= 0 || amount/there < farOver {
+		return ""
+	}
+	return format.Thousands(amount/there) + " times"
+}
+
+// resourceName is what people call a resource, without a figure.
+func resourceName(resource string) string {
+	if resource == catalog.Memory {
+		return "memory"
+	}
+	return quota.Unit(resource, 2)
+}
+
+func accelerators(instance catalog.Instance, resources quota.Resources) int64 {
+	if instance.AcceleratorResource == "" {
+		return 0
+	}
+	return resources[instance.AcceleratorResource]
+}
+
+// there is what the cluster has of a pool, and that the pool is yet to be made.
+func (v rowViews) there(pool catalog.Pool, given quota.PoolResources) string {
+	if slices.ContainsFunc(v.form.pools, func(p formPool) bool { return p.name == pool.Name }) {
+		return "New pool, created when you save · " + there(pool, given)
+	}
+	return there(pool, given)
+}
+
+// there says what the cluster has of a pool, such as
+// "16 GPUs (H100) there · 12 given to others".
+func there(pool catalog.Pool, given quota.PoolResources) string {
+	if pool.Nodes == 0 {
+		return "The cluster has none today"
+	}
+	resource := pool.Instance.AcceleratorResource
+	if resource == "" {
+		resource = catalog.CPU
+	}
+	noun := "instance"
+	if pool.Grouped {
+		noun = "node"
+	}
+	text := format.Count(int(pool.Nodes), noun) + ": " + quota.Amount(resource, pool.There[resource])
+	if pool.Instance.AcceleratorModel != "" {
+		text += " (" + pool.Instance.AcceleratorModel + ")"
+	}
+	if n := given[pool.Name][resource]; n > 0 {
+		text += " · " + quota.Grouped(resource, n) + " allocated to other teams"
+	}
+	if pool.Named && len(pool.Types) > 0 {
+		text += " · " + strings.Join(pool.Types, ", ")
+	}
+	return text
+}
+
+// borrowing says what may be borrowed in a pool, and where that comes to none.
+func borrowing(own quota.Pool, sharing v1alpha1.Sharing) (text, none string) {
+	if sharing.Strategy != v1alpha1.LendAndBorrow {
+		return "", ""
+	}
+	if own.Limit == nil {
+		return "Can borrow everything idle", ""
+	}
+	if len(sharing.BorrowLimits) > 0 {
+		return "Can borrow up to " + orNothing(format.Amounts(own.Limit)) + ", as limited below", ""
+	}
+	percent := int32(v1alpha1.DefaultBorrowLimitPercent)
+	if sharing.BorrowLimitPercent != nil {
+		percent = *sharing.BorrowLimitPercent
+	}
+	if percent == 0 {
+		return "Cannot borrow", ""
+	}
+	var zero []string
+	for _, name := range own.Nominal.Names() {
+		if own.Nominal[name] > 0 && own.Limit[name] == 0 {
+			zero = append(zero, quota.Amount(name, own.Nominal[name]))
+		}
+	}
+	if limit := format.Amounts(own.Limit); limit != "" {
+		text = "Can borrow up to " + limit
+	}
+	if len(zero) > 0 {
+		none = fmt.Sprintf("%d %% of %s rounds down to 0: a task cannot borrow any.", percent, strings.Join(zero, ", "))
+	}
+	return text, none
+}
+
+func orNothing(text string) string {
+	if text == "" {
+		return "nothing"
+	}
+	return text
+}

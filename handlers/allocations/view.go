@@ -1,0 +1,239 @@
+package allocations
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/allocations"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/handlers/format"
+	"kuota.dev/kuota/handlers/forms"
+	"kuota.dev/kuota/views"
+)
+
+// view maps the form to what its page shows: what was typed, the defaults of
+// what was not, and what is wrong. Before a save was tried, only what was typed
+// can be wrong; after, also what is missing.
+func (f *allocationForm) view(state allocations.State, naming desired.Naming, refused *governance.Error) views.AllocationForm {
+	types := state.Types.With(f.newPools()...)
+	wrong := f.wrong(state, types, refused == nil)
+	failure := ""
+	if refused != nil {
+		if len(refused.Fields) == 0 {
+			failure = refused.Message
+		}
+		wrong = append(wrong, f.formPaths(refused.Fields)...)
+	}
+	f.offerPools(wrong, types)
+
+	errs := byField(wrong)
+	field := func(id, value string) views.TextField { return views.TextField{Value: value, Error: errs[id]} }
+	view := views.AllocationForm{
+		RequestID: f.request, Submitted: f.submitted, Resumed: f.resumed, Restored: forms.RestoredOf(f.restores), Reason: f.reason, Failure: failure,
+		Imported: f.imported.View("Team "+f.team, f.edits != nil),
+		Edit:     f.edits != nil, Version: f.version, Generation: f.generation,
+		Team: field("team", f.team), DisplayName: field("display-name", f.displayName), Description: field("description", f.description),
+		Activation: f.activation, ActivationError: errs["activation"],
+		Namespace: field("namespace", f.namespace), Weight: field("weight", f.weight),
+		CanAddMember: len(f.members) < maxMembers, MembersError: errs["add-member"],
+		CanAddRow: len(f.rows) < quota.MaxRows, CanAddLimit: len(f.limits) < quota.MaxRows,
+		Strategy: f.strategy, StrategyError: errs["strategy"],
+		BorrowPercent: field("borrow-percent", f.percent), Unlimited: f.unlimited,
+		BorrowEnabled: f.strategy != string(v1alpha1.Lend) && f.strategy != string(v1alpha1.DontLend),
+		Preemption:    f.preemption, PreemptionError: errs["preemption"], PreemptionNote: preemptionNote(state),
+		Ceiling: f.ceiling, CeilingError: errs["ceiling"], DefaultQueue: f.defaultQueue,
+		InstanceTypes: instanceTypes(state.Types),
+	}
+	view.WeightNote = f.weightNote(state)
+	view.MadeNamespace = f.madeNamespace(naming)
+	for i, m := range f.members {
+		view.Members = append(view.Members, views.MemberField{Index: i, Kind: m.kind, Name: field(fmt.Sprintf("member-%d-name", i), m.name)})
+	}
+	rows := rowViews{form: f, state: state, types: types, others: f.others(state, types), errs: errs}
+	for i := range f.rows {
+		view.Rows = append(view.Rows, rows.quota(i))
+	}
+	for i := range f.limits {
+		view.Limits = append(view.Limits, rows.limit(i))
+	}
+	for _, p := range f.pools {
+		view.NewPools = append(view.NewPools, newPoolView(p, types))
+	}
+	if f.submitted {
+		view.Errors = messages(wrong, func(id string) bool { return shown(view, id) })
+	}
+	return view
+}
+
+// weightNote warns of weight 0 beside teams with more, where weights count.
+func (f *allocationForm) weightNote(state allocations.State) string {
+	if weight, err := strconv.Atoi(cmp.Or(f.weight, "0")); err != nil || weight != 0 {
+		return ""
+	}
+	if state.Policy != nil && state.Policy.Spec.IdleCompute.Strategy == v1alpha1.IdleFirstComeFirstServe {
+		return ""
+	}
+	least, most := int32(math.MaxInt32), int32(0)
+	for _, a := range state.Allocations {
+		if a.Name != f.team && a.Spec.FairShareWeight > 0 {
+			least, most = min(least, a.Spec.FairShareWeight), max(most, a.Spec.FairShareWeight)
+		}
+	}
+	switch {
+	case most == 0:
+		return ""
+	case least == most:
+		return fmt.Sprintf("Other teams have weight %d: with 0, this team borrows only what they leave.", most)
+	}
+	return fmt.Sprintf("Other teams have weights from %d to %d: with 0, this team borrows only what they leave.", least, most)
+}
+
+// shown tells whether an input is on the page.
+func shown(view views.AllocationForm, id string) bool {
+	switch id {
+	case "team", "namespace":
+		return !view.Edit
+	case "activation":
+		return view.Edit || view.Activation != ""
+	case "add-row":
+		return view.CanAddRow
+	case "add-limit":
+		return view.CanAddLimit
+	case "add-member":
+		return view.CanAddMember
+	}
+	return true
+}
+
+// madeNamespace is the namespace that the team has or gets; empty while there
+// is no valid name.
+func (f *allocationForm) madeNamespace(naming desired.Naming) string {
+	switch {
+	case f.edits != nil && f.namespace != "":
+		return f.namespace
+	case f.edits == nil && quota.CheckTeam(f.team) != "":
+		return ""
+	}
+	return naming.Namespace(f.team)
+}
+
+// wrong is what is wrong with what was typed, by the form's rows. taken says
+// whether to tell that another team has the name.
+func (f *allocationForm) wrong(state allocations.State, types catalog.Catalog, taken bool) []governance.FieldError {
+	allocation, wrong := f.parse(types)
+	for _, w := range f.resolveErrors(allocation, types) {
+		if !slices.ContainsFunc(wrong, func(e governance.FieldError) bool { return strings.HasPrefix(e.Path, w.Path) }) {
+			wrong = append(wrong, w)
+		}
+	}
+	if f.submitted {
+		wrong = append(wrong, f.missing()...)
+	} else if problem := quota.CheckTeam(f.team); f.team != "" && problem != "" {
+		wrong = append(wrong, governance.FieldError{Path: "metadata.name", Message: problem})
+	}
+	if taken && f.edits == nil && slices.ContainsFunc(state.Allocations, func(a v1alpha1.ComputeAllocation) bool {
+		return a.Name == f.team && !allocations.MadeBy(&a, f.request)
+	}) {
+		wrong = append(wrong, governance.FieldError{Path: "metadata.name", Message: fmt.Sprintf("team %s has an allocation already; choose another name", f.team)})
+	}
+	return wrong
+}
+
+// resolveErrors says what the arithmetic has against the form, with paths by
+// the form's rows.
+func (f *allocationForm) resolveErrors(allocation *v1alpha1.ComputeAllocation, types catalog.Catalog) []governance.FieldError {
+	_, wrong := quota.Resolve(&allocation.Spec, types)
+	wrong = f.formPaths(wrong)
+	if f.submitted {
+		return wrong
+	}
+	// While somebody still types, a row that has no figures, or a type that is
+	// half written or could become a pool, is not wrong yet.
+	return slices.DeleteFunc(wrong, func(w governance.FieldError) bool {
+		match := listPath.FindStringSubmatch(w.Path)
+		if match == nil || match[1] == "members" {
+			return false
+		}
+		i, _ := strconv.Atoi(match[2])
+		row := f.row(fmt.Sprintf("%s-%d", lists[match[1]].id, i))
+		if row == nil || !row.given() || match[3] == "" && !row.complete() {
+			return true
+		}
+		_, offered := f.suggest(row.instanceType, types)
+		return offered
+	})
+}
+
+// formPaths turns the numbers of a spec, which has no empty rows, into those
+// of the form.
+func (f *allocationForm) formPaths(wrong []governance.FieldError) []governance.FieldError {
+	positions := map[string][]int{
+		"quota":                forms.Filled(f.rows, formRow.empty),
+		"sharing.borrowLimits": forms.Filled(f.limits, formRow.empty),
+		"members":              forms.Filled(f.members, func(m formMember) bool { return m.name == "" }),
+	}
+	renumbered := slices.Clone(wrong)
+	for i := range renumbered {
+		match := listPath.FindStringSubmatch(renumbered[i].Path)
+		if match == nil {
+			continue
+		}
+		rows := positions[match[1]]
+		if n, err := strconv.Atoi(match[2]); err == nil && n < len(rows) {
+			renumbered[i].Path = strings.TrimSuffix(fmt.Sprintf("spec.%s[%d].%s", match[1], rows[n], match[3]), ".")
+		}
+	}
+	return renumbered
+}
+
+// others is what is given to everybody but the team of the form.
+func (f *allocationForm) others(state allocations.State, types catalog.Catalog) quota.PoolResources {
+	if f.edits == nil || !state.All {
+		return state.Allocated
+	}
+	return quota.Allocated(state.Allocations, types, f.team)
+}
+
+// instanceTypes suggests what a row can name: the policy's pools, then types
+// that nodes have, then all others.
+func instanceTypes(types catalog.Catalog) []views.InstanceTypeOption {
+	var named, there, rest []views.InstanceTypeOption
+	listed := map[string]bool{}
+	for _, pool := range types.Pools() {
+		option := views.InstanceTypeOption{Name: pool.Name, Label: typeLabel(pool.Instance) + " · " + format.Count(int(pool.Nodes), "node") + " here"}
+		switch {
+		case pool.Named:
+			option.Label = "Pool of " + format.Count(int(pool.Nodes), "node")
+			if pool.Nodes > 0 {
+				option.Label += ": " + strings.Join(pool.Types, ", ")
+			}
+			named = append(named, option)
+		case len(pool.Types) == 1:
+			option.Name = pool.Types[0]
+			listed[option.Name] = true
+			there = append(there, option)
+		}
+	}
+	for _, name := range catalog.KnownTypes() {
+		if instance, _ := catalog.Known(name); !listed[name] {
+			rest = append(rest, views.InstanceTypeOption{Name: name, Label: typeLabel(instance)})
+		}
+	}
+	return slices.Concat(named, there, rest)
+}
+
+func typeLabel(instance catalog.Instance) string {
+	label := format.Amounts(quota.Whole(instance))
+	if instance.AcceleratorModel != "" {
+		label = instance.AcceleratorModel + " · " + label
+	}
+	return label
+}

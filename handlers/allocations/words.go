@@ -1,0 +1,100 @@
+package allocations
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"kuota.dev/kuota/governance/allocations"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/describe"
+	"kuota.dev/kuota/handlers/format"
+)
+
+// words is an allocation as people read it: values by what they are called.
+type words struct {
+	names  []string // in the order of the form
+	values map[string]string
+}
+
+func (w *words) say(name, value string) {
+	w.names = append(w.names, name)
+	w.values[name] = value
+}
+
+// wordsOf says all that an allocation asks for.
+func wordsOf(spec *v1alpha1.ComputeAllocationSpec) words {
+	w := words{values: map[string]string{}}
+	w.say("Display name", spec.DisplayName)
+	w.say("Description", spec.Description)
+	w.say("Activation", activation(spec.Activation))
+	w.say("Members", strings.Join(format.Members(spec.Members), ", "))
+	w.say("Fair-share weight", strconv.Itoa(int(spec.FairShareWeight)))
+	var order []string
+	for _, row := range spec.Quota {
+		name := row.InstanceType + row.Pool
+		order = append(order, name)
+		w.say("Quota, "+name, describe.Amounts(row.Amounts))
+	}
+	if len(order) > 1 {
+		w.say("Order of preference", strings.Join(order, ", "))
+	}
+	w.say("Lending and borrowing", sharing(spec.Sharing))
+	for _, row := range spec.Sharing.BorrowLimits {
+		w.say("Borrow limit, "+row.InstanceType+row.Pool, describe.Amounts(row.Amounts))
+	}
+	w.say("Preemption within the team", preemption(spec.Preemption))
+	w.say("Namespace ceiling", onOff(spec.NamespaceCeiling))
+	w.say("Default queue", onOff(spec.DefaultQueue))
+	return w
+}
+
+func activation(a v1alpha1.Activation) string {
+	if a == "" {
+		return string(v1alpha1.Active)
+	}
+	return string(a)
+}
+
+func sharing(s v1alpha1.Sharing) string {
+	switch {
+	case s.Strategy == v1alpha1.Lend:
+		return "Lends"
+	case s.Strategy == v1alpha1.DontLend:
+		return "Does not lend"
+	}
+	text := fmt.Sprintf("Lends and borrows up to %d %%", v1alpha1.DefaultBorrowLimitPercent)
+	switch {
+	case s.Unlimited:
+		text = "Lends and borrows without limit"
+	case s.BorrowLimitPercent != nil:
+		text = fmt.Sprintf("Lends and borrows up to %d %%", *s.BorrowLimitPercent)
+	}
+	if n := len(s.BorrowLimits); n > 0 {
+		text += ", other limits in " + format.Count(n, "pool")
+	}
+	return text
+}
+
+func preemption(p v1alpha1.Preemption) string {
+	if p.WithinTeam == v1alpha1.PreemptNever {
+		return "Never"
+	}
+	return "Lower priority"
+}
+
+func onOff(on bool) string {
+	if on {
+		return "On"
+	}
+	return "Off"
+}
+
+// preemptionNote says that preemption within a team has no effect now; empty
+// where it has.
+func preemptionNote(state allocations.State) string {
+	if p := state.Policy; p == nil || p.Spec.TaskPrioritization == v1alpha1.TaskRanking {
+		return ""
+	}
+	return "The cluster policy says first come, first served: tasks have no ranks, so nothing is preempted within a team, whatever is chosen here. The choice is kept for when the policy ranks tasks."
+}

@@ -1,0 +1,73 @@
+package charts
+
+import (
+	"math"
+
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/history"
+	"kuota.dev/kuota/handlers/format"
+	"kuota.dev/kuota/views"
+)
+
+// SumPoints adds series of the same buckets. A sum is known where one of them is:
+// a pool that was not there yet has nothing to add.
+func SumPoints(series ...[]history.Point) []history.Point {
+	var sum []history.Point
+	for _, points := range series {
+		if sum == nil {
+			sum = make([]history.Point, len(points))
+		}
+		for i, p := range points {
+			if i < len(sum) {
+				sum[i].At = p.At
+				sum[i].Known = sum[i].Known || p.Known
+				if p.Known {
+					sum[i].Value += p.Value
+				}
+			}
+		}
+	}
+	return sum
+}
+
+// ChartTimes are the times of points as charts have them.
+func ChartTimes(points []history.Point) []int64 {
+	times := make([]int64, len(points))
+	for i, p := range points {
+		times[i] = p.At.Unix()
+	}
+	return times
+}
+
+// ChartValues are points of one resource in the unit that people count it in.
+func ChartValues(resource string, points []history.Point) []views.ChartValue {
+	values := make([]views.ChartValue, len(points))
+	for i, p := range points {
+		if p.Known {
+			v := p.Value / HistoryUnit(resource)
+			values[i] = views.ChartValue{Value: math.Round(v*1000) / 1000, Known: true, Text: format.Average(v)}
+		}
+	}
+	return values
+}
+
+// HistoryUnit is how much of what history counts a resource in is one for people:
+// vCPU, GiB or a device.
+func HistoryUnit(resource string) float64 {
+	switch resource {
+	case catalog.CPU:
+		return 1000
+	case catalog.Memory:
+		return 1024
+	}
+	return 1
+}
+
+// ChartGaps are the gaps of a range, where nothing is known.
+func ChartGaps(gaps []history.Gap) []views.ChartGap {
+	var all []views.ChartGap
+	for _, g := range gaps {
+		all = append(all, views.ChartGap{From: g.From.Unix(), To: g.To.Unix(), Why: g.Reason})
+	}
+	return all
+}

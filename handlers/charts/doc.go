@@ -1,0 +1,2 @@
+// Package charts maps series of history to charts.
+package charts

@@ -1,0 +1,236 @@
+package classstats
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/history"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/handlers/console"
+	"kuota.dev/kuota/handlers/format"
+	"kuota.dev/kuota/handlers/urls"
+	"kuota.dev/kuota/views"
+	"kuota.dev/kuota/web"
+)
+
+// Stats computes the table by priority class.
+type Stats struct {
+	*console.Console
+	History console.History // nil for none
+
+	sums keptSums
+}
+
+// Table is the table by priority class, and from when its averages are.
+type Table struct {
+	Rows []views.ClassRow
+	Note string
+	Left string // a sentence on what averages leave out; empty for nothing
+}
+
+// Table is what somebody with a scope sees of each priority class, of these
+// teams or of all: how many there are now by list, which is of the same teams,
+// and how long waits and runs took by history. Without it, or while it cannot be
+// read, list tells that too.
+func (h *Stats) Table(ctx context.Context, scope access.Scope, list tasks.List, teams []string, over Range) Table {
+	rows, note := h.classRows(ctx, scope, list, teams, over)
+	t := Table{Note: note}
+	left := 0
+	for _, row := range rows {
+		t.Rows = append(t.Rows, classLine(row, teams))
+		left += row.LoopRuns
+	}
+	switch {
+	case left == 1:
+		t.Left = "Averages leave out 1 run that a preemption loop ended."
+	case left > 1:
+		t.Left = fmt.Sprintf("Averages leave out %s runs that preemption loops ended.", format.Thousands(int64(left)))
+	}
+	return t
+}
+
+func (h *Stats) classRows(ctx context.Context, scope access.Scope, list tasks.List, teams []string, over Range) (rows []tasks.PriorityClassRow, note string) {
+	rows, note = list.ByPriorityClass, rememberedNote(over, list)
+	if h.History != nil {
+		switch past, err := h.sums.get(ctx, h.History, SeenTeams(scope, list.Teams, teams), over, h.Now()); {
+		case err != nil:
+			note = "History cannot be read now; " + note
+		default:
+			rows, note = withPast(rows, past.sums), recordedNote(past)
+		}
+	}
+	return rows, note
+}
+
+// SeenTeams are the teams that somebody asks for, of those that they may see;
+// nil for all that there ever were.
+func SeenTeams(scope access.Scope, there, asked []string) []string {
+	if scope.All {
+		return asked
+	}
+	seen := []string{}
+	for _, team := range there {
+		if len(asked) == 0 || slices.Contains(asked, team) {
+			seen = append(seen, team)
+		}
+	}
+	return seen
+}
+
+// withPast are the rows with what history has of each class, and those of classes
+// that nobody has a task of now.
+func withPast(rows []tasks.PriorityClassRow, sums []history.ClassStats) []tasks.PriorityClassRow {
+	merged := slices.Clone(rows)
+	for i := range merged {
+		merged[i].SetEnded(0, 0, 0, 0, 0, 0)
+		merged[i].LoopRuns = 0
+	}
+	for _, s := range sums {
+		i := slices.IndexFunc(merged, func(r tasks.PriorityClassRow) bool { return r.PriorityClass == s.Class })
+		if i < 0 {
+			i = len(merged)
+			if last := len(merged) - 1; s.Class != "" && last >= 0 && merged[last].PriorityClass == "" { // which stays the last
+				i = last
+			}
+			merged = slices.Insert(merged, i, tasks.PriorityClassRow{PriorityClass: s.Class})
+		}
+		merged[i].LoopRuns = int(s.LoopRuns)
+		merged[i].SetEnded(int(s.Waits), s.MeanWait(), s.LongestWait, int(s.Runs), s.MeanRun(), s.LongestRun)
+	}
+	return merged
+}
+
+// rememberedNote describes the range of averages that the console keeps in memory.
+func rememberedNote(over Range, l tasks.List) string {
+	since := "averages since " + format.Time(l.Since)
+	switch {
+	case over.Within == 0:
+		return since + ", when this console started"
+	case l.Since.Equal(l.Started):
+		return since + ", when this console started; earlier tasks are not counted"
+	}
+	return since
+}
+
+// recordedNote describes the range of averages that are read from history.
+func recordedNote(past pastSums) string {
+	if past.began.IsZero() {
+		return "no averages yet: nothing is recorded"
+	}
+	since := "averages since " + format.Time(past.from)
+	if !past.to.IsZero() {
+		since = "averages from " + format.Time(past.from) + " to " + format.Time(past.to)
+	}
+	if past.from.Equal(past.began) {
+		since += ", when history begins"
+	}
+	return since
+}
+
+func classLine(row tasks.PriorityClassRow, teams []string) views.ClassRow {
+	name, value := format.ClassName(row.PriorityClass), row.PriorityClass
+	if value == "" {
+		name, value = "No priority class", NoClass
+	}
+	count := func(n int, states ...string) views.Count {
+		if n == 0 {
+			return views.Count{Text: "0"}
+		}
+		values := url.Values{"class": {value}, "status": states}
+		if len(teams) > 0 {
+			values["team"] = teams
+		}
+		return views.Count{Text: format.Thousands(int64(n)), URL: urls.With(urls.Tasks, values)}
+	}
+	took := func(d time.Duration, n int, goesOn bool) string {
+		if n == 0 {
+			return "–"
+		}
+		return format.Elapsed(d, goesOn)
+	}
+	return views.ClassRow{
+		ID: "class-" + value, Name: name,
+		Running:     count(row.Running, string(tasks.Running), string(tasks.Starting), string(tasks.Stopping)),
+		Pending:     count(row.Pending, string(tasks.Pending)),
+		Preempted:   count(row.Preempted, string(tasks.Preempted)),
+		AverageRun:  took(row.AverageRun, row.Runs, false),
+		AverageWait: took(row.AverageWait, row.Waits, false),
+		LongestRun:  took(row.LongestRun, row.Runs+row.Running, row.RunGoesOn),
+		LongestWait: took(row.LongestWait, row.Waits+row.Pending+row.Preempted, row.WaitGoesOn),
+	}
+}
+
+// pastSums are what history has of a range: from, or from when it began.
+type pastSums struct {
+	began, from, to time.Time // began is zero where nothing is recorded; to is zero for now
+	sums            []history.ClassStats
+	read            time.Time
+	took            time.Duration // to read them
+}
+
+// keptSums keeps what history answered for a little while: the table is part of
+// pages that are rendered with every change of a task, and this changes when one
+// ends. The zero value is ready.
+type keptSums struct {
+	mu   sync.Mutex
+	kept map[string]pastSums
+}
+
+// sumsAge is how old an answer may be at least; one that took long may be older.
+const sumsAge = 2 * time.Second
+
+func (p pastSums) fresh(now time.Time) bool { return now.Sub(p.read) < max(sumsAge, 20*p.took) }
+
+func (k *keptSums) get(ctx context.Context, past console.History, teams []string, over Range, now time.Time) (pastSums, error) {
+	key := over.Key() + "\n*"
+	if teams != nil {
+		key = over.Key() + "\n" + strings.Join(teams, "\n")
+	}
+	k.mu.Lock()
+	found, ok := k.kept[key]
+	k.mu.Unlock()
+	if ok && found.fresh(now) {
+		return found, nil
+	}
+	asked := time.Now()
+	found = pastSums{read: now, to: over.to}
+	var err error
+	if found.began, err = past.Since(ctx); err != nil {
+		return found, err
+	}
+	var to time.Time
+	found.from, to = over.times(found.began, now)
+	if !found.began.IsZero() && found.from.Before(to) && (teams == nil || len(teams) > 0) {
+		if found.sums, err = past.ClassStats(ctx, teams, found.from, to); err != nil {
+			return found, err
+		}
+	}
+	found.took = time.Since(asked)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.kept == nil {
+		k.kept = map[string]pastSums{}
+	}
+	for other, p := range k.kept {
+		if !p.fresh(now) {
+			delete(k.kept, other)
+		}
+	}
+	k.kept[key] = found
+	return found, nil
+}
+
+// Register adds the routes of this package to the server.
+func (h *Stats) Register(s *web.Server) {
+	s.Page(urls.ClassesCSV, h.Handler(h.classesCSV))
+}
+
+// NoClass stands in an address for tasks without a priority class; no class can
+// be named so.
+const NoClass = "-"

@@ -1,0 +1,55 @@
+package classstats
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/handlers/console"
+	"kuota.dev/kuota/handlers/format"
+	"kuota.dev/kuota/handlers/timerange"
+
+	"github.com/labstack/echo/v4"
+)
+
+// Over are the figures of each class over a range, of all teams that
+// somebody sees. What the console remembers itself is a day at most, up to now:
+// without history it is told since it started instead.
+func (h *Stats) Over(ctx context.Context, scope access.Scope, r timerange.Range) (list tasks.List, over Range, err error) {
+	if over = RangeOf(r); h.History == nil && (over.Within == 0 || over.Within > timerange.Day) {
+		over = classRanges[0]
+	}
+	list, err = h.Tasks.ClassesWithin(ctx, scope, nil, min(over.Within, timerange.Day))
+	return list, over, err
+}
+
+// classesCSV answers GET /classes.csv: the figures of classes over a range.
+func (h *Stats) classesCSV(c echo.Context) error {
+	ctx := c.Request().Context()
+	scope, err := h.Tasks.Scope(ctx, console.UserOf(c))
+	if err != nil {
+		return err
+	}
+	list, over, err := h.Over(ctx, scope, timerange.Asked(ctx, h.History, c.QueryParams(), h.Now()))
+	if err != nil {
+		return err
+	}
+	classes, note := h.classRows(ctx, scope, list, nil, over)
+	rows := [][]string{{"priority class", "running", "pending", "preempted", "average run s", "average wait s", "longest run s", "longest wait s", "runs that ended", "waits that ended", "runs left out", "over"}}
+	for _, row := range classes {
+		some := func(d time.Duration, n int) string {
+			if n == 0 {
+				return ""
+			}
+			return format.Seconds(d)
+		}
+		rows = append(rows, []string{
+			format.ClassName(row.PriorityClass), strconv.Itoa(row.Running), strconv.Itoa(row.Pending), strconv.Itoa(row.Preempted),
+			some(row.AverageRun, row.Runs), some(row.AverageWait, row.Waits), some(row.LongestRun, row.Runs+row.Running), some(row.LongestWait, row.Waits+row.Pending+row.Preempted),
+			strconv.Itoa(row.Runs), strconv.Itoa(row.Waits), strconv.Itoa(row.LoopRuns), note,
+		})
+	}
+	return console.CSVFile(c, "classes", rows)
+}

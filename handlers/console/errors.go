@@ -1,0 +1,78 @@
+package console
+
+import (
+	"errors"
+	"net/http"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/views"
+	"kuota.dev/kuota/web"
+
+	"github.com/a-h/templ"
+	"github.com/labstack/echo/v4"
+)
+
+// Unavailable tells whether the cluster does not answer: then a form is shown
+// again, with what was typed.
+func Unavailable(err error) bool { return governance.KindOf(err) == governance.Unavailable }
+
+// Statuses says which HTTP status each kind of error is.
+var Statuses = map[governance.Kind]int{
+	governance.Internal:    http.StatusInternalServerError,
+	governance.Invalid:     http.StatusUnprocessableEntity,
+	governance.NotFound:    http.StatusNotFound,
+	governance.Exists:      http.StatusConflict,
+	governance.Conflict:    http.StatusConflict,
+	governance.Forbidden:   http.StatusForbidden,
+	governance.Outside:     http.StatusForbidden,
+	governance.Unavailable: http.StatusServiceUnavailable,
+}
+
+// Handler turns the domain's errors into the web's, in this one place.
+func (h *Console) Handler(handler func(echo.Context) error) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		err := handler(c)
+		var ours *governance.Error
+		switch {
+		case !errors.As(err, &ours):
+			return err
+		case ours.Kind == governance.Outside && !web.WantsFragment(c):
+			return h.noAccess(c)
+		}
+		return &web.Error{
+			Status: Statuses[ours.Kind], Message: ours.Message,
+			Retry: ours.Kind == governance.Unavailable, Err: err,
+		}
+	}
+}
+
+// shownGroups is how many of their groups somebody without a team is shown.
+const shownGroups = 20
+
+// noAccess answers somebody who may see no team.
+func (h *Console) noAccess(c echo.Context) error {
+	page := views.NoAccess{Chrome: h.Chrome(c), Again: c.Path(), Groups: web.UserOf(c).Groups}
+	page.Title = "No team yet"
+	if more := len(page.Groups) - shownGroups; more > 0 {
+		page.Groups, page.More = page.Groups[:shownGroups], more
+	}
+	return web.Render(c, http.StatusForbidden, views.NoAccessPage(page))
+}
+
+// Live is a page's live part, or, for a reader who may see no team any more,
+// that.
+func Live(id string, part templ.Component, err error) (templ.Component, error) {
+	if governance.KindOf(err) == governance.Outside {
+		return views.NoTeamCard(id), nil
+	}
+	return part, err
+}
+
+// SectionTrouble says that one part of a page cannot be shown now, and why, where
+// that is for people.
+func SectionTrouble(what string, err error) string {
+	if kind := governance.KindOf(err); kind == governance.Unavailable {
+		return what + " cannot be shown now: the cluster does not respond."
+	}
+	return what + " cannot be shown now. See the console's log for the reason."
+}

@@ -1,0 +1,66 @@
+package console
+
+import (
+	"context"
+
+	"kuota.dev/kuota/handlers/format"
+	"kuota.dev/kuota/handlers/urls"
+	"kuota.dev/kuota/views"
+	"kuota.dev/kuota/web"
+
+	"github.com/a-h/templ"
+	"github.com/labstack/echo/v4"
+)
+
+// Chrome is the frame of a page. Somebody who is not signed in is told nothing
+// of the cluster.
+func (h *Console) Chrome(c echo.Context) views.Chrome {
+	user := web.UserOf(c)
+	if user.Name == "" {
+		return views.Chrome{}
+	}
+	chrome := views.Chrome{User: user.Name, SignOut: !user.Local, Cluster: h.clusterStatus(), Stream: "/events"}
+	// A cluster that does not answer is not asked: nobody waits for a link.
+	if chrome.Cluster.Reachable && h.Settings.CanView(c.Request().Context(), UserOf(c)) {
+		chrome.Settings = urls.Settings
+	}
+	chrome.Trouble = h.trouble()
+	return chrome
+}
+
+// trouble is a sentence about what keeps the whole console from working.
+func (h *Console) trouble() string {
+	if why := h.WhyReadOnly(); why != "" || h.Trouble == nil {
+		return why
+	}
+	return h.Trouble()
+}
+
+// events answers GET /events: the frame's part that changes, for pages that
+// have no stream of their own.
+func (h *Console) events(s *web.Server) func(echo.Context) error {
+	return func(c echo.Context) error {
+		frame := h.Frame(c)
+		return s.Stream(c, web.Part{Render: frame}, frame)
+	}
+}
+
+func (h *Console) clusterStatus() views.ClusterStatus {
+	age, ok := h.Contact.Age(h.Now())
+	status := views.ClusterStatus{Name: h.ClusterName, Reachable: ok}
+	if ok || age > 0 {
+		status.Age = format.ShortAge(age)
+	}
+	return status
+}
+
+// Frame renders what changes around every page.
+func (h *Console) Frame(c echo.Context) func(context.Context) (templ.Component, error) {
+	settings := ""
+	if h.Settings.CanView(c.Request().Context(), UserOf(c)) {
+		settings = urls.Settings
+	}
+	return func(context.Context) (templ.Component, error) {
+		return views.Frame(views.Chrome{Cluster: h.clusterStatus(), Trouble: h.trouble(), Settings: settings}), nil
+	}
+}

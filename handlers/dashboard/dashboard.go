@@ -1,0 +1,99 @@
+package dashboard
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+
+	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/capacity"
+	"kuota.dev/kuota/handlers/console"
+	"kuota.dev/kuota/handlers/figures"
+	taskpages "kuota.dev/kuota/handlers/tasks"
+	"kuota.dev/kuota/handlers/timerange"
+	"kuota.dev/kuota/handlers/urls"
+	"kuota.dev/kuota/views"
+	"kuota.dev/kuota/web"
+
+	"github.com/a-h/templ"
+	"github.com/labstack/echo/v4"
+)
+
+// dashboardTeams is how many teams the dashboard has on a page.
+const dashboardTeams = 10
+
+// dashboardQuery is what the address of the dashboard asks for.
+func (h *Pages) dashboardQuery(ctx context.Context, values url.Values) figures.Query {
+	return figures.Parse(urls.Dashboard, "tq", "tpage", values, timerange.Asked(ctx, h.History, values, h.Now()))
+}
+
+// dashboard answers GET /: where the cluster stands, and was.
+func (h *Pages) dashboard(c echo.Context) error {
+	ctx := c.Request().Context()
+	q := h.dashboardQuery(ctx, c.QueryParams())
+	scope, err := h.Tasks.Scope(ctx, console.UserOf(c))
+	if err != nil {
+		return err
+	}
+	s, err := h.Capacity.Within(ctx, scope)
+	if err != nil {
+		return err
+	}
+	page, err := h.dashboardPage(ctx, scope, s, q, &keptChart{})
+	if err != nil {
+		return err
+	}
+	page.Controls = q.Controls("Dashboard", s, true)
+	page.Chrome = h.Chrome(c)
+	page.Title, page.Active, page.Charts, page.Stream = "Dashboard", "dashboard", true, urls.With(urls.DashboardEvents, q.Values)
+	return web.Render(c, http.StatusOK, views.Dashboard(page))
+}
+
+// dashboardEvents answers GET /events/dashboard: the same, as it changes. Its
+// address is of none of the dashboard's teams.
+func (h *Pages) dashboardEvents(s *web.Server) func(echo.Context) error {
+	return func(c echo.Context) error {
+		values := c.QueryParams()
+		return h.StreamFigures(s, c, "dashboard", h.dashboardQuery(c.Request().Context(), values).Values, func(scope access.Scope) func(context.Context) (templ.Component, error) {
+			kept := &keptChart{}
+			return func(ctx context.Context) (templ.Component, error) {
+				snapshot, err := h.Capacity.Within(ctx, scope)
+				if err != nil {
+					return nil, err
+				}
+				page, err := h.dashboardPage(ctx, scope, snapshot, h.dashboardQuery(ctx, values), kept)
+				return views.DashboardLive(page), err
+			}
+		})
+	}
+}
+
+func (h *Pages) dashboardPage(ctx context.Context, scope access.Scope, s *capacity.Snapshot, q figures.Query, kept *keptChart) (views.DashboardPage, error) {
+	resource := q.Counted(s)
+	page := views.DashboardPage{Stats: clusterStats(s), Pools: poolTable(q, s)}
+	listed := q.TeamLines(s, resource)
+	page.Teams, page.Bars = q.TeamTable(listed, resource, dashboardTeams), listed.Bars(resource)
+	page.Teams.AllURL = q.Seen(urls.Teams)
+	list, class, err := h.Classes.Over(ctx, scope, q.Over)
+	if err != nil {
+		return page, err
+	}
+	page.Stats = slices.Insert(page.Stats, 3, taskStat(list))
+	classes := h.Classes.Table(ctx, scope, list, nil, class)
+	page.Classes, page.ClassNote, page.ClassLeft, page.ClassCSVURL = classes.Rows, classes.Note, classes.Left, urls.With(urls.ClassesCSV, rangeValues(q.Over))
+	if page.Loops, err = taskpages.LoopNotice(ctx, h.Tasks, scope); err != nil {
+		return page, err
+	}
+	page.Held = h.heldChart(ctx, s, q, resource, kept)
+	if page.Hardware, err = h.HardwarePages.Section(ctx, scope, q.Pool, q.Over); err != nil {
+		return page, err
+	}
+	return page, nil
+}
+
+func rangeValues(r timerange.Range) url.Values {
+	values := url.Values{}
+	r.Keep(values)
+	return values
+}

@@ -1,0 +1,146 @@
+package dashboard
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"kuota.dev/kuota/governance/capacity"
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/handlers/console"
+	"kuota.dev/kuota/handlers/figures"
+	"kuota.dev/kuota/handlers/format"
+	"kuota.dev/kuota/handlers/urls"
+	"kuota.dev/kuota/views"
+
+	"github.com/labstack/echo/v4"
+)
+
+// poolsShown is how many lines of pools the dashboard has.
+const poolsShown = 8
+
+// poolCell is one resource of one pool.
+type poolCell struct {
+	pool *capacity.Pool
+	cell *capacity.PoolCell
+}
+
+// poolCells are the lines that a query asks for: without a resource those of each
+// pool's accelerators, or of its vCPUs where it has none. What is largest comes
+// first.
+func poolCells(q figures.Query, s *capacity.Snapshot) []poolCell {
+	var found []poolCell
+	for i := range s.Pools {
+		p := &s.Pools[i]
+		if q.Pool != "" && p.Name != q.Pool {
+			continue
+		}
+		var own, cpu []poolCell
+		for j := range p.Cells {
+			c := &p.Cells[j]
+			switch {
+			case q.Resource == c.Resource, q.Resource == "" && format.IsAccelerator(c.Resource) && (c.Physical > 0 || c.Held > 0 || c.Quota > 0):
+				own = append(own, poolCell{p, c})
+			case q.Resource == "" && c.Resource == catalog.CPU:
+				cpu = append(cpu, poolCell{p, c})
+			}
+		}
+		if len(own) == 0 {
+			own = cpu
+		}
+		found = append(found, own...)
+	}
+	slices.SortStableFunc(found, func(a, b poolCell) int {
+		return cmp.Or(compareTrue(format.IsAccelerator(a.cell.Resource), format.IsAccelerator(b.cell.Resource)), cmp.Compare(b.cell.Physical, a.cell.Physical), cmp.Compare(a.pool.Name, b.pool.Name))
+	})
+	return found
+}
+
+// compareTrue orders what is before what is not.
+func compareTrue(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	}
+	return 1
+}
+
+func poolTable(q figures.Query, s *capacity.Snapshot) views.PoolTable {
+	cells := poolCells(q, s)
+	t := views.PoolTable{Note: "by pool; the mark is the sum of all quotas", CSVURL: q.Seen(urls.CapacityCSV), MoreURL: q.Seen(urls.Instances)}
+	if more := len(cells) - poolsShown; more > 0 {
+		t.More = fmt.Sprintf("The %d largest of %d pools.", poolsShown, len(cells))
+		cells = cells[:poolsShown]
+	}
+	for _, c := range cells {
+		t.Lines = append(t.Lines, poolUse(c))
+	}
+	return t
+}
+
+func poolUse(c poolCell) views.PoolUse {
+	p, u, resource := c.pool, c.cell, c.cell.Resource
+	of := func(amount int64) string { return quota.Short(resource, amount) }
+	l := views.PoolUse{
+		ID: "pool-" + p.Name + "-" + resource, Name: p.Name, URL: urls.With(urls.Instances, nil, "pool", p.Name), Unit: format.Unit(resource),
+		Sub:      format.JoinedBy(" · ", p.AcceleratorModel, format.Count(int(p.Nodes), "instance")),
+		Physical: of(u.Physical), Own: of(u.OwnBound), Borrowed: of(u.BorrowedBound), Outside: of(u.Outside), Unhealthy: of(u.Unhealthy), Idle: of(u.Idle),
+		Quota: of(u.Quota), Unplaced: of(u.Unplaced), Largest: of(u.Largest),
+		Max: float64(max(u.Physical, u.Quota)), Mark: float64(u.Quota),
+		Parts: []views.BarPart{
+			{Use: "own", Value: float64(u.OwnBound)}, {Use: "borrowed", Value: float64(u.BorrowedBound)}, {Use: "outside", Value: float64(u.Outside)},
+			{Use: "lost", Value: float64(u.Unhealthy)}, {Use: "idle", Value: float64(u.Idle)},
+		},
+	}
+	var trouble []string
+	if p.Recovering > 0 {
+		trouble = append(trouble, format.Thousands(p.Recovering)+" pending recovery")
+	}
+	if p.Cordoned > 0 {
+		trouble = append(trouble, format.Thousands(p.Cordoned)+" cordoned")
+	}
+	l.Trouble = strings.Join(trouble, " · ")
+	if over := u.Over(); over > 0 {
+		l.Over = "+" + of(over) + " over"
+	}
+	l.Label = fmt.Sprintf("Of %s %s: %s own, %s borrowed, %s outside Kueue, %s unhealthy, %s idle; %s allocated as quota; %s used and not placed",
+		l.Physical, l.Unit, l.Own, l.Borrowed, l.Outside, l.Unhealthy, l.Idle, l.Quota, l.Unplaced)
+	return l
+}
+
+// capacityCSV answers GET /capacity.csv: every resource of every pool, or those
+// that are asked for.
+func (h *Pages) capacityCSV(c echo.Context) error {
+	q := h.dashboardQuery(c.Request().Context(), c.QueryParams())
+	s, err := h.SnapshotFor(c)
+	if err != nil {
+		return err
+	}
+	rows := [][]string{{
+		"pool", "resource", "unit", "instances", "ready", "pending recovery", "cordoned", "physical", "own", "borrowed on instances", "outside Kueue", "unhealthy", "idle",
+		"physical pending recovery", "physical cordoned", "quota", "oversubscribed", "held", "not placed", "borrowed", "lent", "borrowed of unallocated", "largest block",
+	}}
+	for i := range s.Pools {
+		p := &s.Pools[i]
+		for _, u := range p.Cells {
+			if q.Pool != "" && q.Pool != p.Name || q.Resource != "" && q.Resource != u.Resource {
+				continue
+			}
+			row := []string{p.Name, u.Resource, format.Unit(u.Resource)}
+			for _, n := range []int64{p.Nodes, p.Ready, p.Recovering, p.Cordoned} {
+				row = append(row, fmt.Sprint(n))
+			}
+			for _, amount := range []int64{
+				u.Physical, u.OwnBound, u.BorrowedBound, u.Outside, u.Unhealthy, u.Idle, u.Recovering, u.Cordoned, u.Quota, u.Over(), u.Held, u.Unplaced, u.Borrowed, u.Lent, u.Unallocated, u.Largest,
+			} {
+				row = append(row, format.CSVAmount(u.Resource, amount))
+			}
+			rows = append(rows, row)
+		}
+	}
+	return console.CSVFile(c, "capacity", rows)
+}

@@ -1,0 +1,90 @@
+package dashboard
+
+import (
+	"fmt"
+
+	"kuota.dev/kuota/governance/capacity"
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/usage"
+	"kuota.dev/kuota/handlers/figures"
+	"kuota.dev/kuota/handlers/format"
+	"kuota.dev/kuota/views"
+)
+
+// clusterStats are the cluster at a glance. Kinds of accelerators are never
+// added up.
+func clusterStats(s *capacity.Snapshot) []views.Stat {
+	var nodes, ready, recovering, cordoned int64
+	for i := range s.Pools {
+		p := &s.Pools[i]
+		nodes, ready, recovering, cordoned = nodes+p.Nodes, ready+p.Ready, recovering+p.Recovering, cordoned+p.Cordoned
+	}
+	stats := []views.Stat{
+		{ID: "stat-instances", Label: "Instances", Value: format.Thousands(nodes), Note: fmt.Sprintf("in %s", format.Pools(len(s.Pools)))},
+		{ID: "stat-running", Label: "Running instances", Value: format.Thousands(ready)},
+		{ID: "stat-recovery", Label: "Pending recovery", Value: format.Thousands(recovering), Bad: recovering > 0},
+	}
+	if cordoned > 0 {
+		stats[1].Note = format.Thousands(cordoned) + " cordoned"
+	}
+	sums := figures.ClusterSums(s)
+	for _, resource := range figures.ResourceNames(s) {
+		if format.IsAccelerator(resource) && (sums[resource].Physical > 0 || sums[resource].Held > 0) {
+			stats = append(stats, resourceStat(resource, sums[resource]))
+		}
+	}
+	if memory, ok := acceleratorMemory(s, sums); ok {
+		stats = append(stats, memory)
+	}
+	return append(stats, resourceStat(catalog.CPU, sums[catalog.CPU]), resourceStat(catalog.Memory, sums[catalog.Memory]))
+}
+
+func resourceStat(resource string, sum usage.Pool) views.Stat {
+	stat := views.Stat{ID: "stat-" + resource, Label: format.ResourceName(resource), Value: quota.Short(resource, sum.Physical), Note: quota.Short(resource, sum.Held) + " used"}
+	if resource == catalog.Memory {
+		stat.Unit = "GiB"
+		stat.Note = quota.Short(resource, sum.Held) + " GiB used"
+	}
+	if format.IsAccelerator(resource) && sum.Borrowed > 0 {
+		stat.Note += " · " + quota.Short(resource, sum.Borrowed) + " borrowed"
+	}
+	if format.IsAccelerator(resource) && sum.Unhealthy > 0 {
+		stat.Note += " · " + quota.Short(resource, sum.Unhealthy) + " unhealthy"
+	}
+	return stat
+}
+
+// acceleratorMemory is what accelerators have in memory, as far as it is known;
+// not ok where there are none.
+func acceleratorMemory(s *capacity.Snapshot, sums map[string]usage.Pool) (views.Stat, bool) {
+	all := sums[catalog.GPU].Physical + sums[catalog.Neuron].Physical
+	var known, memory int64
+	for i := range s.Pools {
+		p := &s.Pools[i]
+		for _, c := range p.Cells {
+			if p.AcceleratorMemory > 0 && (c.Resource == catalog.GPU || c.Resource == catalog.Neuron) {
+				known += c.Physical
+				memory += c.Physical * p.AcceleratorMemory
+			}
+		}
+	}
+	stat := views.Stat{ID: "stat-accelerator-memory", Label: "Accelerator memory", Value: format.Thousands(memory), Unit: "GB"}
+	switch {
+	case known == 0:
+		stat.Value, stat.Unit, stat.Note = "–", "", "unknown"
+	case known < all:
+		stat.Note = fmt.Sprintf("of %s accelerators; unknown for %s", format.Thousands(known), format.Thousands(all-known))
+	}
+	return stat, all > 0
+}
+
+// taskStat counts the tasks that the reader sees.
+func taskStat(list tasks.List) views.Stat {
+	running, waiting := 0, 0
+	for _, row := range list.ByPriorityClass {
+		running, waiting = running+row.Running, waiting+row.Pending+row.Preempted
+	}
+	return views.Stat{ID: "stat-tasks", Label: "Waiting tasks", Value: format.Thousands(int64(waiting)), Note: format.Thousands(int64(running)) + " running"}
+}

@@ -1,0 +1,110 @@
+package dashboard
+
+import (
+	"context"
+	"time"
+
+	"kuota.dev/kuota/governance/capacity"
+	"kuota.dev/kuota/governance/history"
+	"kuota.dev/kuota/handlers/charts"
+	"kuota.dev/kuota/handlers/console"
+	"kuota.dev/kuota/handlers/figures"
+	"kuota.dev/kuota/handlers/format"
+	"kuota.dev/kuota/views"
+)
+
+const historyOff = "History is off. An operator can enable it with --history."
+
+// keptChart is the chart of a live page as history was read last: it is read again
+// now and then, as what was changes little. The zero value has none. It is for one
+// reader at a time.
+type keptChart struct {
+	of    string
+	at    time.Time
+	chart views.Chart
+}
+
+// heldSeries are the lines of the chart, from below.
+var heldSeries = []struct {
+	label, tone string
+	measure     history.Measure
+	line        bool
+}{
+	{"Own quota", "own", history.OwnBound, false},
+	{"Borrowed", "borrowed", history.BorrowedBound, false},
+	{"Used, not placed", "unplaced", history.Unplaced, false},
+	{"Capacity", "capacity", history.Physical, true},
+	{"Quota", "quota", history.Quota, true},
+}
+
+// heldChart is what was held against what there was, of one resource, summed up
+// over pools. What cannot be read is a sentence in its place.
+func (h *Pages) heldChart(ctx context.Context, s *capacity.Snapshot, q figures.Query, resource string, kept *keptChart) views.Chart {
+	c := views.Chart{ID: "held-chart", Title: "Usage and capacity", Alone: true, Note: format.ResourceName(resource) + " " + q.Where() + ", " + q.Over.Words, Unit: format.Unit(resource), Stacked: true}
+	if h.History == nil {
+		c.Empty = historyOff
+		return c
+	}
+	if kept.of == resource && h.Now().Sub(kept.at) < q.Over.Again() {
+		return kept.chart
+	}
+	read, err := h.readHeld(ctx, s, q, resource, c)
+	if err != nil {
+		c.Empty = console.SectionTrouble("History", err)
+		return c
+	}
+	*kept = keptChart{resource, h.Now(), read}
+	return read
+}
+
+func (h *Pages) readHeld(ctx context.Context, s *capacity.Snapshot, q figures.Query, resource string, c views.Chart) (views.Chart, error) {
+	var holders []history.SeriesKey
+	for i := range s.Pools {
+		if p := &s.Pools[i]; q.Pool == "" || p.Name == q.Pool {
+			for _, u := range p.Cells {
+				for _, line := range heldSeries {
+					if u.Resource == resource {
+						holders = append(holders, history.SeriesKey{Pool: p.Name, Resource: resource, Measure: line.measure})
+					}
+				}
+			}
+		}
+	}
+	found, err := h.History.Series(ctx, holders, q.Over.From, q.Over.To, q.Over.Buckets)
+	if err != nil {
+		return c, err
+	}
+	gaps, err := h.History.Gaps(ctx, q.Over.From, q.Over.To)
+	if err != nil {
+		return c, err
+	}
+	since, err := h.History.Since(ctx)
+	if err != nil {
+		return c, err
+	}
+	if since.After(q.Over.From) && since.Before(q.Over.To) {
+		gaps = append([]history.Gap{{From: q.Over.From, To: since}}, gaps...)
+	}
+	known := false
+	for _, line := range heldSeries {
+		var of [][]history.Point
+		for _, holder := range holders {
+			if holder.Measure == line.measure {
+				of = append(of, found[holder])
+			}
+		}
+		points := charts.SumPoints(of...)
+		for _, p := range points {
+			known = known || p.Known
+		}
+		if c.Times == nil {
+			c.Times = charts.ChartTimes(points)
+		}
+		c.Series = append(c.Series, views.ChartSeries{Label: line.label, Tone: line.tone, Step: true, Line: line.line, Values: charts.ChartValues(resource, points)})
+	}
+	if !known {
+		c.Empty = "No data on " + format.ResourceName(resource) + " " + q.Where() + ", " + q.Over.Words + "."
+	}
+	c.Gaps = charts.ChartGaps(gaps)
+	return c, nil
+}

@@ -1,0 +1,155 @@
+package figures
+
+import (
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"kuota.dev/kuota/governance/capacity"
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/usage"
+	"kuota.dev/kuota/handlers/format"
+	"kuota.dev/kuota/handlers/listing"
+	"kuota.dev/kuota/handlers/timerange"
+	"kuota.dev/kuota/handlers/urls"
+	"kuota.dev/kuota/views"
+)
+
+// ClusterSums are the figures of all pools, by resource.
+func ClusterSums(s *capacity.Snapshot) map[string]usage.Pool {
+	sums := map[string]usage.Pool{}
+	for i := range s.Pools {
+		for _, c := range s.Pools[i].Cells {
+			sum := sums[c.Resource]
+			sum.Physical += c.Physical
+			sum.Held += c.Held
+			sum.Borrowed += c.Borrowed
+			sum.Unhealthy += c.Unhealthy
+			sums[c.Resource] = sum
+		}
+	}
+	return sums
+}
+
+// Query is what the address of a page of figures asks for.
+type Query struct {
+	path               string
+	textName, pageName string     // of the search for teams, and of the page of their list
+	Values             url.Values // as addresses have them
+	Resource, Pool     string     // empty for the usual one, and for all
+	text               string
+	sort               string // a column of teams
+	descending         bool
+	page               int
+	Over               timerange.Range
+}
+
+func Parse(path, textName, pageName string, values url.Values, over timerange.Range) Query {
+	q := Query{path: path, textName: textName, pageName: pageName, Values: url.Values{}}
+	one := func(name string) string {
+		value := strings.TrimSpace(values.Get(name))
+		if value != "" {
+			q.Values.Set(name, value)
+		}
+		return value
+	}
+	q.Resource, q.Pool, q.text, q.sort = one("resource"), one("pool"), one(textName), one("sort")
+	if q.descending = one("order") == "desc"; !q.descending {
+		q.Values.Del("order")
+	}
+	if !slices.ContainsFunc(teamColumns, func(c views.ColumnHead) bool { return c.ID == q.sort }) {
+		q.sort = ""
+		q.Values.Del("sort")
+		q.Values.Del("order")
+	}
+	q.page, _ = strconv.Atoi(one(pageName))
+	q.Over = over
+	q.Over.Keep(q.Values)
+	return q
+}
+
+func (q Query) with(pairs ...string) string { return urls.With(q.path, q.Values, pairs...) }
+
+// Seen is the address of another path about the same resource and pool.
+func (q Query) Seen(path string, pairs ...string) string {
+	values := url.Values{}
+	for _, name := range []string{"resource", "pool"} {
+		if value := q.Values.Get(name); value != "" {
+			values.Set(name, value)
+		}
+	}
+	return urls.With(path, values, pairs...)
+}
+
+// Counted is the resource that a page is about: what was asked for, or the
+// accelerator that the cluster has most of, or vCPUs where it has none.
+func (q Query) Counted(s *capacity.Snapshot) string {
+	if q.Resource != "" {
+		return q.Resource
+	}
+	physical := ClusterSums(s)
+	most, found := int64(0), catalog.CPU
+	for _, resource := range ResourceNames(s) {
+		if amount := physical[resource].Physical; format.IsAccelerator(resource) && amount > most {
+			most, found = amount, resource
+		}
+	}
+	return found
+}
+
+// ResourceNames are the resources of all pools, accelerators first.
+func ResourceNames(s *capacity.Snapshot) []string {
+	found := map[string]bool{}
+	for i := range s.Pools {
+		for _, c := range s.Pools[i].Cells {
+			found[c.Resource] = true
+		}
+	}
+	var names []string
+	for name := range found {
+		names = append(names, name)
+	}
+	slices.SortFunc(names, quota.Compare)
+	return names
+}
+
+// filters are the choices of a page of figures.
+func (q Query) filters(s *capacity.Snapshot) []views.Filter {
+	resources := listing.NewFilter("resource", "Resource", format.ResourceName(Query{}.Counted(s))+" (usual)", q.Resource)
+	for _, name := range ResourceNames(s) {
+		resources.Add(name, format.ResourceName(name))
+	}
+	pools := listing.NewFilter("pool", "Pool", "All pools", q.Pool)
+	for i := range s.Pools {
+		pools.Add(s.Pools[i].Name)
+	}
+	return []views.Filter{resources.Done(), pools.Done()}
+}
+
+// Controls are what chooses; with a range for pages that have one.
+func (q Query) Controls(label string, s *capacity.Snapshot, ranges bool) views.Controls {
+	c := views.Controls{Label: label, Action: q.path, TextName: q.textName, Text: q.text, Filters: q.filters(s)}
+	for _, name := range []string{"sort", "order", "range", "from", "to"} {
+		if value := q.Values.Get(name); value != "" {
+			c.Fields = append(c.Fields, views.HiddenField{Name: name, Value: value})
+		}
+	}
+	if q.text+q.Resource+q.Pool != "" {
+		c.ClearURL = q.with("resource", "", "pool", "", q.textName, "", q.pageName, "")
+	}
+	if ranges {
+		picker := q.Over.Picker("time", q.path, q.Values)
+		c.Picker = &picker
+	}
+	return c
+}
+
+// Where names the pools that figures are of.
+func (q Query) Where() string {
+	if q.Pool == "" {
+		return "in all pools"
+	}
+	return "in pool " + q.Pool
+}

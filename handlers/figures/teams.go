@@ -1,0 +1,261 @@
+package figures
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"kuota.dev/kuota/governance/capacity"
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/usage"
+	"kuota.dev/kuota/handlers/format"
+	"kuota.dev/kuota/handlers/listing"
+	"kuota.dev/kuota/handlers/urls"
+	"kuota.dev/kuota/views"
+)
+
+// barsShown is how many teams have a bar.
+const barsShown = 20
+
+// teamColumns are the columns of the list of teams, in their order.
+var teamColumns = []views.ColumnHead{
+	{Label: "Team", ID: "name"},
+	{Label: "Allocated", ID: "allocated", Number: true},
+	{Label: "Used", ID: "held", Number: true},
+	{Label: "Borrowed", ID: "borrowed", Number: true},
+	{Label: "Lent", ID: "lent", Number: true},
+	{Label: "Utilization", ID: "utilization", Number: true},
+	{Label: "Running", ID: "running", Unit: "tasks", Number: true},
+	{Label: "Waiting", ID: "waiting", Unit: "tasks", Number: true},
+}
+
+// teamFigures is one team, or several, in one resource of the pools asked for.
+type teamFigures struct {
+	Team *capacity.Team
+	usage.Share
+	Running, Waiting int
+}
+
+func (t *teamFigures) add(o teamFigures) {
+	t.Share.Add(o.Share)
+	t.Running += o.Running
+	t.Waiting += o.Waiting
+}
+
+// utilization is held of what was given; below all others without quota.
+func (t teamFigures) utilization() float64 {
+	if t.Quota <= 0 {
+		return -1
+	}
+	return float64(t.Held) / float64(t.Quota)
+}
+
+// teamList is the teams that were asked for, in order, and the sum of all.
+type teamList struct {
+	Found  []teamFigures
+	sum    teamFigures // with teams that were not asked for, and those that are not seen
+	hidden bool        // there are some that are not seen
+	all    int
+}
+
+// TeamLines walks once over the teams.
+func (q Query) TeamLines(s *capacity.Snapshot, resource string) teamList {
+	list := teamList{all: len(s.Teams), hidden: s.Others != nil}
+	text := strings.ToLower(q.text)
+	for i := range s.Teams {
+		t := &s.Teams[i]
+		figures := q.figuresOf(t, resource)
+		list.sum.add(figures)
+		if text == "" || strings.Contains(t.Name, text) || strings.Contains(strings.ToLower(t.DisplayName), text) {
+			list.Found = append(list.Found, figures)
+		}
+	}
+	if s.Others != nil {
+		list.sum.add(q.figuresOf(s.Others, resource))
+	}
+	slices.SortFunc(list.Found, q.compareTeams())
+	return list
+}
+
+func (q Query) figuresOf(t *capacity.Team, resource string) teamFigures {
+	f := teamFigures{Team: t, Running: t.Running, Waiting: t.Waiting}
+	for i := range t.Cells {
+		if c := &t.Cells[i]; c.Resource == resource && (q.Pool == "" || c.Pool == q.Pool) {
+			f.Share.Add(c.Share)
+		}
+	}
+	return f
+}
+
+// order is the order that was asked for. Without one, who holds most comes first
+// on the dashboard, and names are in order on the list of all.
+func (q Query) order() (by string, descending bool) {
+	switch {
+	case q.sort != "":
+		return q.sort, q.descending
+	case q.path == urls.Dashboard:
+		return "held", true
+	}
+	return "name", false
+}
+
+func (q Query) compareTeams() func(a, b teamFigures) int {
+	by, descending := q.order()
+	columns := map[string]func(a, b teamFigures) int{
+		"allocated":   func(a, b teamFigures) int { return cmp.Compare(a.Quota, b.Quota) },
+		"held":        func(a, b teamFigures) int { return cmp.Compare(a.Held, b.Held) },
+		"borrowed":    func(a, b teamFigures) int { return cmp.Compare(a.Borrowed, b.Borrowed) },
+		"lent":        func(a, b teamFigures) int { return cmp.Compare(a.Lent, b.Lent) },
+		"utilization": func(a, b teamFigures) int { return cmp.Compare(a.utilization(), b.utilization()) },
+		"running":     func(a, b teamFigures) int { return cmp.Compare(a.Running, b.Running) },
+		"waiting":     func(a, b teamFigures) int { return cmp.Compare(a.Waiting, b.Waiting) },
+	}
+	column := columns[by]
+	if column == nil {
+		column = func(a, b teamFigures) int { return cmp.Compare(a.Team.Name, b.Team.Name) }
+	}
+	return func(a, b teamFigures) int {
+		order := column(a, b)
+		if descending {
+			order = -order
+		}
+		return cmp.Or(order, cmp.Compare(a.Team.Name, b.Team.Name))
+	}
+}
+
+// TeamTable is one page of a list of teams. What is not on it is one line, so that
+// its lines add up to the sum.
+func (q Query) TeamTable(list teamList, resource string, size int) views.TeamTable {
+	t := views.TeamTable{ID: "team-list", Note: format.ResourceName(resource) + " " + q.Where(), CSVURL: q.Seen(urls.TeamsCSV, q.textOf("q")...)}
+	if resource == catalog.Memory {
+		t.Note = "Memory in GiB, " + q.Where()
+	}
+	if q.text != "" {
+		t.ClearURL = q.with(q.textName, "", q.pageName, "")
+	}
+	for _, head := range teamColumns {
+		t.Heads = append(t.Heads, q.head(head))
+	}
+	pages := max(1, (len(list.Found)+size-1)/size)
+	page := min(max(1, q.page), pages)
+	first := (page - 1) * size
+	shown := list.Found[first:min(first+size, len(list.Found))]
+	rest := list.sum
+	for _, figures := range shown {
+		line := q.teamLine(figures, resource)
+		line.ID, line.Name, line.URL = "team-"+figures.Team.Name, figures.Team.Name, urls.Team(figures.Team.Name)
+		if name := figures.Team.DisplayName; name != "" && !strings.EqualFold(name, figures.Team.Name) {
+			line.Sub = name
+		}
+		t.Rows = append(t.Rows, line)
+		rest.sub(figures)
+	}
+	if others := list.all - len(shown); others > 0 || list.hidden {
+		line := q.teamLine(rest, resource)
+		line.ID, line.Name, line.Sub = "teams-other", "Other teams", othersWords(others, list.hidden)
+		t.Other = &line
+	}
+	t.Sum = q.teamLine(list.sum, resource)
+	t.Sum.ID, t.Sum.Name = "teams-sum", "All"
+	if pages > 1 {
+		t.Pager.Text = fmt.Sprintf("%s–%s of %s", format.Thousands(int64(first+1)), format.Thousands(int64(first+len(shown))), format.Thousands(int64(len(list.Found))))
+		if page > 1 {
+			t.Pager.PreviousURL = q.with(q.pageName, listing.PageNumber(page-1))
+		}
+		if page < pages {
+			t.Pager.NextURL = q.with(q.pageName, strconv.Itoa(page+1))
+		}
+	}
+	return t
+}
+
+// sub takes one of those that were added up away again.
+func (t *teamFigures) sub(o teamFigures) {
+	t.Quota -= o.Quota
+	t.Held -= o.Held
+	t.Borrowed -= o.Borrowed
+	t.Lent -= o.Lent
+	t.Running -= o.Running
+	t.Waiting -= o.Waiting
+}
+
+// othersWords say who the other teams are.
+func othersWords(others int, hidden bool) string {
+	words := format.Thousands(int64(others)) + " not on this page"
+	switch {
+	case !hidden:
+		return words
+	case others == 0:
+		return "teams you cannot see, and queues without a team"
+	}
+	return words + ", teams you cannot see, and queues without a team"
+}
+
+func (q Query) textOf(name string) []string { return []string{name, q.text} }
+
+func (q Query) head(h views.ColumnHead) views.ColumnHead {
+	order := "desc"
+	if !h.Number {
+		order = ""
+	}
+	if by, descending := q.order(); h.ID == by {
+		h.Sorted, order = "ascending", "desc"
+		if descending {
+			h.Sorted, order = "descending", ""
+		}
+	}
+	h.URL = q.with("sort", h.ID, "order", order, q.pageName, "")
+	return h
+}
+
+func (q Query) teamLine(f teamFigures, resource string) views.TeamLine {
+	line := views.TeamLine{
+		Allocated: quota.Short(resource, f.Quota), Held: quota.Short(resource, f.Held), Borrowed: quota.Short(resource, f.Borrowed), Lent: quota.Short(resource, f.Lent),
+		Utilization: format.Percent(f.Held, f.Quota),
+		Running:     views.Count{Text: format.Thousands(int64(f.Running))}, Waiting: views.Count{Text: format.Thousands(int64(f.Waiting))},
+	}
+	if f.Team != nil {
+		line.Borrowing = f.Quota > 0 && f.Held > f.Quota
+		tasksOf := func(states ...tasks.State) string {
+			values := url.Values{"team": {f.Team.Name}}
+			for _, state := range states {
+				values.Add("status", string(state))
+			}
+			return urls.With(urls.Tasks, values)
+		}
+		if f.Running > 0 {
+			line.Running.URL = tasksOf(tasks.Running, tasks.Starting, tasks.Stopping)
+		}
+		if f.Waiting > 0 {
+			line.Waiting.URL = tasksOf(tasks.Pending, tasks.Preempted)
+		}
+	}
+	return line
+}
+
+// Bars are the teams that hold most.
+func (list teamList) Bars(resource string) views.BarList {
+	b := views.BarList{ID: "team-bars", Note: "Used " + format.Unit(resource) + "; the mark is what is allocated."}
+	most := slices.DeleteFunc(slices.Clone(list.Found), func(f teamFigures) bool { return f.Held == 0 && f.Quota == 0 })
+	slices.SortFunc(most, func(x, y teamFigures) int {
+		return cmp.Or(cmp.Compare(y.Held, x.Held), cmp.Compare(y.Quota, x.Quota), cmp.Compare(x.Team.Name, y.Team.Name))
+	})
+	if more := len(most) - barsShown; more > 0 {
+		b.More = fmt.Sprintf("The %d teams that use most, of %s.", barsShown, format.Thousands(int64(len(most))))
+		most = most[:barsShown]
+	}
+	for _, f := range most {
+		b.Max = max(b.Max, float64(f.Held), float64(f.Quota))
+		b.Rows = append(b.Rows, views.BarRow{
+			ID: "bar-" + f.Team.Name, Name: f.Team.Name, URL: urls.Team(f.Team.Name), Mark: float64(f.Quota),
+			Text:  quota.Short(resource, f.Held) + " of " + quota.Short(resource, f.Quota),
+			Parts: []views.BarPart{{Use: "own", Value: float64(f.Own)}, {Use: "borrowed", Value: float64(f.Borrowed)}, {Use: "idle", Value: float64(max(0, f.Quota-f.Held))}},
+		})
+	}
+	return b
+}

@@ -1,0 +1,2 @@
+// Package format writes numbers, durations, quantities and sentences for people.
+package format

@@ -1,0 +1,71 @@
+package format
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// ShortAge writes a time span for people: 0.3 s, 12 s, 2 h 05 m, 3 d 04 h.
+func ShortAge(d time.Duration) string {
+	switch {
+	case d < 10*time.Second:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", int(d.Seconds()))
+	}
+	return Duration(d)
+}
+
+// Duration writes a time span in its two largest units.
+func Duration(d time.Duration) string {
+	seconds := int64(max(0, d) / time.Second)
+	switch {
+	case seconds < 60:
+		return fmt.Sprintf("%d s", seconds)
+	case seconds < 3600:
+		return fmt.Sprintf("%d m %02d s", seconds/60, seconds%60)
+	case seconds < 86400:
+		return fmt.Sprintf("%d h %02d m", seconds/3600, seconds/60%60)
+	}
+	return fmt.Sprintf("%d d %02d h", seconds/86400, seconds/3600%24)
+}
+
+func Seconds(d time.Duration) string {
+	return strconv.FormatInt(int64(d/time.Second), 10)
+}
+
+// Time is a time as files have it; empty for none.
+func Time(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+func Times(n int32) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+// Elapsed is a time that passed: in whole minutes while it goes on, so that a
+// row that only grew older is not sent again each second.
+func Elapsed(d time.Duration, goesOn bool) string {
+	if goesOn {
+		return Age(d)
+	}
+	return Duration(d)
+}
+
+// Age is a duration in whole minutes.
+func Age(d time.Duration) string {
+	if d < time.Minute {
+		return "under 1 m"
+	}
+	if d < time.Hour {
+		return fmt.Sprintf("%d m", int(d.Minutes()))
+	}
+	return Duration(d)
+}

@@ -1,0 +1,55 @@
+package format
+
+import (
+	"strconv"
+	"strings"
+
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/usage"
+)
+
+// Thousands formats a number with separators.
+func Thousands(n int64) string { return quota.Thousands(strconv.FormatInt(n, 10)) }
+
+func Pools(n int) string { return Count(n, "pool") }
+
+// Tasks writes a number of tasks with separators.
+func Tasks(tasks int) string {
+	return Count(tasks, "task")
+}
+
+// Average is an average for people: two decimals at most.
+func Average(v float64) string {
+	text := strconv.FormatFloat(v, 'f', 2, 64)
+	return quota.Thousands(strings.TrimSuffix(strings.TrimRight(text, "0"), "."))
+}
+
+func Pods(n int32) string { return Count(int(n), "pod") }
+
+func Ordinal(n int) string {
+	ending := "th"
+	if n%100 < 11 || n%100 > 13 {
+		switch n % 10 {
+		case 1:
+			ending = "st"
+		case 2:
+			ending = "nd"
+		case 3:
+			ending = "rd"
+		}
+	}
+	return Thousands(int64(n)) + ending
+}
+
+func Count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return Thousands(int64(n)) + " " + noun + "s"
+}
+
+// Percent is part of whole in percent, with separators; "–" without a whole.
+func Percent(part, whole int64) string {
+	number, unit, _ := strings.Cut(usage.Percent(part, whole), " ")
+	return strings.TrimSpace(quota.Thousands(number) + " " + unit)
+}

@@ -1,0 +1,127 @@
+package forms
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/handlers/console"
+	"kuota.dev/kuota/web"
+
+	"github.com/a-h/templ"
+	"github.com/labstack/echo/v4"
+)
+
+// Addresses seals the values of a form into an address and reads them back. Pages
+// with forms embed it.
+type Addresses struct{ Sealer Sealer }
+
+// Sealer puts the values of a form into an address and reads them back;
+// web.Server is one.
+type Sealer interface {
+	FormAddress(c echo.Context, page, path string, values url.Values) (string, bool)
+	FormInAddress(c echo.Context, path string) (url.Values, error)
+}
+
+// Actions of a form that only addresses have.
+const ActionShow = "show" // show the form with the values of the address
+
+// ReviewURL returns the address of the review of the form that is sent to path.
+func ReviewURL(path string) string { return path + "/review" }
+
+// Posted reads a form that was sent, without what only addresses say.
+func Posted(c echo.Context) (url.Values, error) {
+	values, err := web.FormValues(c)
+	for _, name := range []string{RefusedField, TriedField, "resumed"} {
+		values.Del(name)
+	}
+	return values, err
+}
+
+// TypedValues returns the values in the address of this request, typed into the
+// form that is sent to path; nil where there are none. lost reports that the
+// address has values that cannot be shown.
+func (h *Addresses) TypedValues(c echo.Context, path string) (values url.Values, lost bool) {
+	values, err := h.Sealer.FormInAddress(c, path)
+	return values, err != nil
+}
+
+// RedirectToForm answers a POST with the address of page that has the values of
+// the form that is sent to path. It returns false where it cannot, because the
+// values do not fit into an address, or need not: the request is no POST, or the
+// page's script asks for a fragment.
+func (h *Addresses) RedirectToForm(c echo.Context, page, path string, values url.Values) (bool, error) {
+	if c.Request().Method != http.MethodPost || web.WantsFragment(c) {
+		return false, nil
+	}
+	values.Set("as", console.UserOf(c).Name)
+	address, fits := h.Sealer.FormAddress(c, page, path, values)
+	if !fits {
+		return false, nil
+	}
+	return true, c.Redirect(http.StatusSeeOther, address)
+}
+
+// AnswerForm answers with a page about the values of the form that is sent to
+// path: a POST by a redirect to its address, everything else with the page itself.
+func (h *Addresses) AnswerForm(c echo.Context, status int, address, path string, values url.Values, page templ.Component) error {
+	if redirected, err := h.RedirectToForm(c, address, path, values); redirected {
+		return err
+	}
+	return web.Render(c, status, page)
+}
+
+// RedirectWithoutForm answers GET of a review whose address has no values that can
+// be shown: the form says so.
+func RedirectWithoutForm(c echo.Context, path string, lost bool) error {
+	if lost {
+		path += "?" + url.Values{"form": {"lost"}}.Encode()
+	}
+	return c.Redirect(http.StatusSeeOther, path)
+}
+
+// InPlace reports whether a page answers a POST under the address of its form,
+// since its values did not fit into an address. The script then keeps them.
+func InPlace(c echo.Context) bool { return c.Request().Method == http.MethodPost }
+
+// TriedField is the name of the value that says that a save or a review was tried
+// just now, and the form was invalid: its page answers so.
+const TriedField = "tried"
+
+// RefusedField is the name of the values that keep why a save was refused.
+const RefusedField = "refused"
+
+// SetAnswer adds to the values of a form what answered it: the HTTP status, and
+// why a save was refused.
+func SetAnswer(values url.Values, status int, refused *governance.Error) {
+	if status == http.StatusUnprocessableEntity {
+		values.Set(TriedField, "true")
+	}
+	if refused == nil {
+		return
+	}
+	list := []string{strconv.Itoa(int(refused.Kind)), refused.Message}
+	for _, f := range refused.Fields {
+		list = append(list, f.Path, f.Message)
+	}
+	values[RefusedField] = list
+}
+
+// RefusalOf reads why a save was refused; nil for nothing.
+func RefusalOf(values url.Values) *governance.Error {
+	list := values[RefusedField]
+	if len(list) < 2 || len(list)%2 != 0 {
+		return nil
+	}
+	number, err := strconv.Atoi(list[0])
+	kind := governance.Kind(number)
+	if _, known := console.Statuses[kind]; err != nil || !known || kind == governance.Internal {
+		return nil
+	}
+	refused := &governance.Error{Kind: kind, Op: "save", Message: list[1]}
+	for i := 2; i < len(list); i += 2 {
+		refused.Fields = append(refused.Fields, governance.FieldError{Path: list[i], Message: list[i+1]})
+	}
+	return refused
+}

@@ -1,0 +1,114 @@
+package forms
+
+import (
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/handlers/format"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+var (
+	digits  = regexp.MustCompile(`^[0-9]+$`)
+	decimal = regexp.MustCompile(`^[0-9]*(\.[0-9]*)?$`)
+)
+
+// ParseWhole reads a whole number from 0 to most. problem says what is wrong
+// with the text, as a sentence; empty when it is right.
+func ParseWhole(text string, most int64) (n int64, problem string) {
+	limit := "a whole number from 0 to " + format.Thousands(most)
+	switch n, err := strconv.ParseInt(text, 10, 64); {
+	case digits.MatchString(text) && err == nil && n <= most:
+		return n, ""
+	case digits.MatchString(text):
+		return 0, "too large; give " + limit
+	case strings.HasPrefix(text, "-") && decimal.MatchString(text[1:]):
+		return 0, "cannot be negative; give " + limit
+	case decimal.MatchString(text):
+		return 0, "must be whole; give " + limit
+	}
+	return 0, "not a number; give " + limit
+}
+
+// ParseVCPU reads a number of vCPU, in steps of 0.001; nil for none.
+func ParseVCPU(text string) (*resource.Quantity, string) {
+	thousandths, problem := parseThousandths(text, "such as 48 or 0.5, without a unit")
+	if text == "" || problem != "" {
+		return nil, problem
+	}
+	return resource.NewMilliQuantity(thousandths, resource.DecimalSI), ""
+}
+
+// ParseGiB reads an amount of memory in GiB, in steps of 0.001, rounded down
+// to whole MiB; nil for none.
+func ParseGiB(text string) (*resource.Quantity, string) {
+	thousandths, problem := parseThousandths(text, "such as 512 or 0.5, in GiB without the unit")
+	if text == "" || problem != "" {
+		return nil, problem
+	}
+	return resource.NewQuantity(thousandths*1024/1000*catalog.MiB, resource.BinarySI), ""
+}
+
+// parseThousandths reads a decimal number as thousandths. It is read by hand:
+// no text, however long or large, costs more than its length.
+func parseThousandths(text, example string) (int64, string) {
+	whole, fraction, _ := strings.Cut(text, ".")
+	switch {
+	case text == "":
+		return 0, ""
+	case strings.HasPrefix(text, "-") && len(text) > 1 && decimal.MatchString(text[1:]):
+		return 0, "cannot be negative; give a number " + example
+	case !decimal.MatchString(text) || text == ".":
+		return 0, "not a number; give one " + example
+	case len(strings.TrimLeft(whole, "0")) > 8:
+		return 0, "too large; give at most " + format.Thousands(quota.MaxAmount)
+	case len(strings.TrimRight(fraction, "0")) > 3:
+		return 0, "too fine; it is counted in steps of 0.001"
+	}
+	n, err := strconv.ParseInt(strings.TrimLeft(whole, "0")+(fraction + "000")[:3], 10, 64)
+	if err != nil {
+		return 0, "not a number; give one " + example
+	}
+	if n > quota.MaxAmount*1000 {
+		return 0, "too large; give at most " + format.Thousands(quota.MaxAmount)
+	}
+	return n, ""
+}
+
+// ParseDuration reads a time span such as 5m, 300s or 1h30m. problem says what
+// is wrong with the text; empty when it is right. Kueue counts whole seconds.
+func ParseDuration(text string) (d *metav1.Duration, problem string) {
+	const example = "write a time such as 5m, 300s or 1h30m"
+	parsed, err := time.ParseDuration(text)
+	switch {
+	case digits.MatchString(text) && strings.Trim(text, "0") != "":
+		return nil, "has no unit; " + example
+	case err != nil:
+		return nil, "not a time; " + example
+	case parsed < 0:
+		return nil, "cannot be negative; " + example
+	case parsed%time.Second != 0:
+		return nil, "too fine; give whole seconds, such as 300s"
+	}
+	return &metav1.Duration{Duration: parsed}, ""
+}
+
+// ParseCount reads a whole number that may be left empty; then it is fallback.
+func ParseCount(text string, fallback *int32) (*int32, string) {
+	if text == "" {
+		return fallback, ""
+	}
+	n, problem := ParseWhole(text, math.MaxInt32)
+	if problem != "" {
+		return fallback, problem
+	}
+	count := int32(n)
+	return &count, ""
+}

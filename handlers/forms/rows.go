@@ -1,0 +1,76 @@
+package forms
+
+import (
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Row is one of several alike, with its inputs by the last part of their
+// names.
+type Row[T any] interface {
+	*T
+	Fields() map[string]*string
+}
+
+// ReadRows reads inputs named start-N-part, in the order of N.
+func ReadRows[T any, P Row[T]](values url.Values, start string, most int) []T {
+	posted := map[int]T{}
+	for name := range values {
+		rest, ok := strings.CutPrefix(name, start)
+		number, part, ok2 := strings.Cut(rest, "-")
+		index, err := strconv.Atoi(number)
+		if !ok || !ok2 || err != nil || index < 0 {
+			continue
+		}
+		one := posted[index]
+		if field := P(&one).Fields()[part]; field != nil {
+			*field = strings.TrimSpace(values.Get(name))
+			posted[index] = one
+		}
+	}
+	indices := make([]int, 0, len(posted))
+	for index := range posted {
+		indices = append(indices, index)
+	}
+	slices.Sort(indices)
+	var list []T
+	for _, index := range indices[:min(len(indices), most)] {
+		list = append(list, posted[index])
+	}
+	return list
+}
+
+func WriteRows[T any, P Row[T]](values url.Values, start string, list []T) {
+	for i := range list {
+		for part, field := range P(&list[i]).Fields() {
+			values.Set(start+strconv.Itoa(i)+"-"+part, *field)
+		}
+	}
+}
+
+func Add[T any](list []T, one T, most int) []T {
+	if len(list) >= most {
+		return list
+	}
+	return append(list, one)
+}
+
+func Remove[T any](list []T, number string) []T {
+	if i, err := strconv.Atoi(number); err == nil && i >= 0 && i < len(list) {
+		return slices.Delete(list, i, i+1)
+	}
+	return list
+}
+
+// Filled lists, for each row of the spec, the row of the form it came from.
+func Filled[T any](list []T, empty func(T) bool) []int {
+	var positions []int
+	for i, one := range list {
+		if !empty(one) {
+			positions = append(positions, i)
+		}
+	}
+	return positions
+}

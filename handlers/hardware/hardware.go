@@ -1,0 +1,248 @@
+package hardware
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/capacity"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/utilization"
+	"kuota.dev/kuota/handlers/format"
+	"kuota.dev/kuota/handlers/timerange"
+	"kuota.dev/kuota/handlers/urls"
+	"kuota.dev/kuota/views"
+)
+
+const hardwareCSVURL = "/hardware.csv"
+
+// Utilization is what pages ask about how busy the hardware is.
+type Utilization interface {
+	// Now is what is known of now; it never waits.
+	Now() utilization.State
+	// History is what gauges showed; it waits a second at most.
+	History(ctx context.Context, span utilization.Range, c utilization.Inventory, pool string) (utilization.History, error)
+	// IdleAfter is how long a task must have done nothing to be idle.
+	IdleAfter() time.Duration
+}
+
+// PodOwners is what pages ask about whose pods are whose.
+type PodOwners interface {
+	PodOwners(ctx context.Context, scope access.Scope) (func(tasks.PodName) (tasks.Owner, bool), error)
+}
+
+// noTeam stands for a team in sums by team, where there is none, as otherTeams does
+// for those that are not seen; no team can be called so.
+const noTeam = ""
+
+// hardwareNow is what is known of the hardware, as everybody with a scope sees it.
+type hardwareNow struct {
+	state   utilization.State
+	cluster utilization.Inventory
+	pool    string
+	sums    utilization.Sums // of no devices without a reading
+	held    map[utilization.UsageKey]float64
+	owners  map[string]tasks.Owner // by what stands for a task in sums
+}
+
+// hardwareNow reads it for a pool; for all, where there is none of that name.
+func (h *Pages) hardwareNow(ctx context.Context, scope access.Scope, pool string) (hardwareNow, error) {
+	snapshot, err := h.Capacity.Within(ctx, scope)
+	if err != nil {
+		return hardwareNow{}, err
+	}
+	owner, err := h.PodOwners.PodOwners(ctx, scope)
+	if err != nil {
+		return hardwareNow{}, err
+	}
+	n := hardwareNow{state: h.Hardware.Now(), owners: map[string]tasks.Owner{}, held: map[utilization.UsageKey]float64{}}
+	for _, p := range snapshot.Pools {
+		if p.Name == pool {
+			n.pool = pool
+		}
+	}
+	n.cluster = utilization.Inventory{Nodes: places(snapshot), Pods: func(name utilization.PodName) (utilization.PodOwner, bool) {
+		o, known := owner(tasks.PodName(name))
+		switch {
+		case !known:
+			return utilization.PodOwner{}, false
+		case o.Hidden:
+			return utilization.PodOwner{Team: format.OtherTeams}, true
+		}
+		key := strings.Join([]string{o.Task.Namespace, o.Task.Kind, o.Task.Name, o.Task.UID}, "/")
+		n.owners[key] = o
+		return utilization.PodOwner{Team: o.Team, Task: key, Accelerators: o.Accelerators, AdmittedAt: o.AdmittedAt}, true
+	}}
+	for _, team := range snapshot.Teams {
+		n.hold(team.Name, team)
+	}
+	if snapshot.Others != nil && scope.All { // queues of no team are all that is left
+		n.hold(noTeam, *snapshot.Others)
+	} else if snapshot.Others != nil {
+		n.hold(format.OtherTeams, *snapshot.Others)
+	}
+	reading := n.state.Reading
+	if reading == nil {
+		reading = &utilization.Reading{}
+	}
+	n.sums = reading.Sum(n.cluster, n.pool)
+	return n, nil
+}
+
+// places are the nodes of a snapshot, with what they have of devices.
+func places(snapshot *capacity.Snapshot) map[string]utilization.NodeInfo {
+	nodes := make(map[string]utilization.NodeInfo, len(snapshot.Nodes))
+	for i := range snapshot.Nodes {
+		node := &snapshot.Nodes[i]
+		place := utilization.NodeInfo{Pool: node.Pool}
+		for resource, amount := range node.Physical {
+			// Partitions are of GPUs that are counted.
+			if kind, share := utilization.KindOf(resource); kind != "" && share == 1 && amount > 0 {
+				if place.Devices == nil {
+					place.Devices = map[utilization.Kind]int64{}
+				}
+				place.Devices[kind] += amount
+			}
+		}
+		nodes[node.Name] = place
+	}
+	return nodes
+}
+
+// hold counts the devices that a team holds in the pool.
+func (n *hardwareNow) hold(name string, team capacity.Team) {
+	for _, cell := range team.Cells {
+		if kind, share := utilization.KindOf(cell.Resource); kind != "" && cell.Held > 0 && (n.pool == "" || cell.Pool == n.pool) {
+			n.held[utilization.UsageKey{Name: name, Kind: kind}] += float64(cell.Held) * share
+		}
+	}
+}
+
+// Section is how busy the hardware of a pool is, now and in a range; that
+// of all pools, for none of that name.
+func (h *Pages) Section(ctx context.Context, scope access.Scope, pool string, r timerange.Range) (views.HardwareSection, error) {
+	if h.Hardware == nil {
+		return views.HardwareSection{Off: "Hardware utilization is off. Start the console with --prometheus-url, the address of a Prometheus that scrapes dcgm-exporter and node-exporter."}, nil
+	}
+	n, err := h.hardwareNow(ctx, scope, pool)
+	if err != nil {
+		return views.HardwareSection{}, err
+	}
+	s := views.HardwareSection{Trouble: n.state.Warning, AsOf: n.asOf(), Gauges: n.gauges(), Use: n.use(), CSVURL: urls.With(hardwareCSVURL, nil, "pool", n.pool)}
+	h.hardwareIdle(&s, n)
+	s.Chart = h.hardwareChart(ctx, n, r)
+	return s, nil
+}
+
+// asOf says how old the figures are, and of how many devices there are any.
+func (n hardwareNow) asOf() string {
+	if n.state.Reading == nil {
+		return ""
+	}
+	parts := []string{"as of " + format.Duration(n.state.Age) + " ago"}
+	for _, kind := range n.kinds() {
+		g := n.sums.All.Devices[kind]
+		parts = append(parts, fmt.Sprintf("%s of %s %ss have data", format.Thousands(g.Reporting), format.Thousands(g.Total), kind))
+	}
+	text := strings.Join(parts, ", ")
+	if n.sums.UnknownNodeDevices > 0 {
+		text += fmt.Sprintf("; %s on unknown nodes not counted", format.Count(n.sums.UnknownNodeDevices, "more device"))
+	}
+	return text
+}
+
+// kinds are the kinds of device that there are, GPUs first.
+func (n hardwareNow) kinds() []utilization.Kind {
+	return slices.Sorted(maps.Keys(n.sums.All.Devices))
+}
+
+// gauges are the shares of a pool. Those of GPUs are left out only where there are
+// other devices instead.
+func (n hardwareNow) gauges() []views.HardwareGauge {
+	const GiB = 1 << 30
+	all := n.sums.All
+	gpus, neuron := all.Devices[utilization.GPU], all.Devices[utilization.Neuron]
+	var list []views.HardwareGauge
+	add := func(id, label, help, unit string, one float64, r utilization.Ratio, missing string) {
+		g := views.HardwareGauge{ID: "gauge-" + id, Label: label, Help: help, Value: "No data", Known: r.Known(), Share: r.Share(), Detail: missing}
+		if r.Known() {
+			g.Value, g.Detail = share(r.Share()), format.Joined(fmt.Sprintf("%s of %s %s", format.Average(r.Used/one), format.Average(r.Of/one), unit), missing)
+		}
+		list = append(list, g)
+	}
+	withData := func(have, of int, what string) string {
+		if have == of {
+			return ""
+		}
+		return fmt.Sprintf("%d of %s", have, format.Count(of, what)) + map[bool]string{true: " has data", false: " have data"}[of == 1]
+	}
+	if gpus.Total > 0 || neuron.Total == 0 {
+		add("gpu", "GPU utilization", "Mean utilization of the GPUs with data. A MIG device counts by its share of a GPU.", "GPUs", 1, gpus.Ratio, withData(int(gpus.Reporting), int(gpus.Total), "GPU"))
+		add("gpu-memory", "GPU memory", "Used GPU memory of all GPU memory, for GPUs that report both.", "GiB", GiB, gpus.Memory, "")
+	}
+	if neuron.Total > 0 {
+		add("neuron", "Neuron utilization", "Mean utilization of the cores of Neuron devices.", "devices", 1, neuron.Ratio, withData(int(neuron.Reporting), int(neuron.Total), "device"))
+		add("neuron-memory", "Neuron memory", "Neuron memory used by processes of all Neuron memory, for devices that report both.", "GiB", GiB, all.NeuronMemory, "")
+	}
+	add("cpu", "vCPU utilization", "Share of time in which vCPUs are not idle.", "vCPUs", 1, all.CPU, withData(all.CPUNodes, all.Nodes, "node"))
+	add("memory", "Memory utilization", "Memory not available to new processes, of all node memory.", "GiB", GiB, all.Memory, withData(all.MemoryNodes, all.Nodes, "node"))
+	return list
+}
+
+// share is a share in per cent.
+func share(v float64) string { return fmt.Sprintf("%.1f %%", v*100) }
+
+// hardwareChart are the gauges over a range. Trouble is told in its place.
+func (h *Pages) hardwareChart(ctx context.Context, n hardwareNow, r timerange.Range) *views.Chart {
+	chart := &views.Chart{ID: "hardware-history", Title: "Hardware utilization", Note: r.Words, Unit: "%", Max: 100}
+	if r.Buckets <= 0 {
+		chart.Empty = "The range is empty. Choose another one."
+		return chart
+	}
+	span := utilization.Range{From: r.From, To: r.To, Step: r.To.Sub(r.From) / time.Duration(r.Buckets)}
+	history, err := h.Hardware.History(ctx, span, n.cluster, n.pool)
+	var told *governance.Error
+	switch {
+	case asError(err, &told):
+		chart.Empty = told.Message
+		return chart
+	case err != nil:
+		chart.Empty = "Hardware history is not available. See the console's log for the reason."
+		return chart
+	}
+	chart.Note = history.Warning
+	for _, at := range history.Times {
+		chart.Times = append(chart.Times, at.Unix())
+	}
+	known := false
+	for _, line := range []struct {
+		label, tone string
+		values      utilization.Series
+	}{
+		{"GPU", "own", history.GPU}, {"GPU memory", "borrowed", history.GPUMemory}, {"Neuron", "ok", history.Neuron},
+		{"vCPU", "wait", history.CPU}, {"Memory", "outside", history.Memory},
+	} {
+		if line.values == nil {
+			continue
+		}
+		s := views.ChartSeries{Label: line.label, Tone: line.tone}
+		for _, v := range line.values {
+			value := views.ChartValue{Known: v == v} // NaN is no data
+			if value.Known {
+				value.Value, value.Text = float64(int(v*1000+0.5))/10, fmt.Sprintf("%.1f", v*100)
+				known = true
+			}
+			s.Values = append(s.Values, value)
+		}
+		chart.Series = append(chart.Series, s)
+	}
+	if !known {
+		chart.Empty = "Prometheus has no data for this range."
+	}
+	return chart
+}

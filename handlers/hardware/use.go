@@ -1,0 +1,170 @@
+package hardware
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"kuota.dev/kuota/governance/utilization"
+	"kuota.dev/kuota/handlers/console"
+	"kuota.dev/kuota/handlers/format"
+	"kuota.dev/kuota/handlers/urls"
+	"kuota.dev/kuota/views"
+
+	"github.com/labstack/echo/v4"
+)
+
+// mostIdle is how many tasks that do nothing a page shows.
+const mostIdle = 50
+
+func asError[E error](err error, into *E) bool { return errors.As(err, into) }
+
+// hardwareRow is one row of what accelerators do, in accelerators.
+type hardwareRow struct {
+	name, sub string
+	team      bool
+	kind      utilization.Kind
+	held      float64 // by allocation; below 0 where that is no question
+	use       utilization.Usage
+}
+
+// rows are those of teams by name, of other teams, of what belongs to nobody, and
+// of what there is no data of.
+func (n hardwareNow) rows() (rows []hardwareRow) {
+	keys := maps.Clone(n.held)
+	for key := range n.sums.Teams {
+		keys[key] += 0
+	}
+	rank := func(name string) int {
+		switch name {
+		case format.OtherTeams:
+			return 1
+		case noTeam:
+			return 2
+		}
+		return 0
+	}
+	byName := func(a, b utilization.UsageKey) int {
+		return cmp.Or(cmp.Compare(rank(a.Name), rank(b.Name)), strings.Compare(a.Name, b.Name), strings.Compare(string(a.Kind), string(b.Kind)))
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(keys), byName) {
+		row := hardwareRow{name: key.Name, team: rank(key.Name) == 0, kind: key.Kind, held: keys[key], use: n.sums.Teams[key]}
+		switch key.Name {
+		case format.OtherTeams:
+			row.name = "Other teams"
+		case noTeam:
+			row.name, row.sub = "No team", "tasks in queues and namespaces that belong to no team"
+		}
+		rows = append(rows, row)
+	}
+	for _, kind := range n.kinds() {
+		if use := n.sums.Unattributed[kind]; use.Devices > 0 {
+			rows = append(rows, hardwareRow{name: "Unattributed", sub: "series without a pod, or with a pod of no task", kind: kind, held: -1, use: use})
+		}
+	}
+	for _, kind := range n.kinds() {
+		if missing := n.sums.All.Devices[kind].Missing(); missing > 0 {
+			rows = append(rows, hardwareRow{name: "No data", sub: fmt.Sprintf("%s without data in Prometheus", format.Count(int(missing), string(kind))), kind: kind, held: -1, use: utilization.Usage{Devices: float64(missing)}})
+		}
+	}
+	return rows
+}
+
+// use are the rows of the table.
+func (n hardwareNow) use() []views.HardwareUse {
+	rows := n.rows()
+	largest := map[utilization.Kind]float64{}
+	for _, row := range rows {
+		largest[row.kind] = max(largest[row.kind], row.held, row.use.Used)
+	}
+	list := make([]views.HardwareUse, len(rows))
+	for i, row := range rows {
+		v := views.HardwareUse{
+			ID: "hardware-" + strings.ReplaceAll(strings.ToLower(row.name+"-"+string(row.kind)), " ", "-"), Name: row.name, Sub: row.sub, Unit: string(row.kind) + "s",
+			Held: "–", WithData: "–", Busy: "–", Utilization: "–", LargestOfAll: largest[row.kind], BusyNumber: row.use.Used,
+		}
+		if row.team {
+			v.ID, v.URL = "hardware-team-"+row.name+"-"+strings.ReplaceAll(string(row.kind), " ", "-"), urls.Team(row.name)
+		}
+		if row.held >= 0 {
+			v.Held, v.HeldNumber = format.Average(row.held), row.held
+		}
+		if row.use.Known() {
+			v.WithData, v.Busy, v.Utilization = format.Average(row.use.Of), format.Average(row.use.Used), share(row.use.Share())
+			v.Meter = row.held > 0
+		}
+		list[i] = v
+	}
+	return list
+}
+
+// hardwareIdle puts in the tasks that hold accelerators and do nothing.
+func (h *Pages) hardwareIdle(s *views.HardwareSection, n hardwareNow) {
+	if n.state.Reading == nil {
+		return
+	}
+	after := h.Hardware.IdleAfter()
+	s.IdleLead = fmt.Sprintf("admitted at least %s ago, with every accelerator below %s since", plainDuration(after), share(h.IdleBelow))
+	idle := n.state.Reading.Idle(n.cluster, n.pool, after, h.IdleBelow)
+	if more := len(idle) - mostIdle; more > 0 {
+		idle, s.IdleMore = idle[:mostIdle], fmt.Sprintf("%s more with fewer accelerators.", format.Count(more, "task"))
+	}
+	for _, t := range idle {
+		o := n.owners[t.Task]
+		s.Idle = append(s.Idle, views.HardwareIdle{
+			ID: "idle-" + o.Task.UID, Name: o.Task.Name, Team: format.OrDash(o.Team), Held: format.Thousands(t.Accelerators),
+			URL:   urls.Tasks + "/" + url.PathEscape(o.Task.Namespace) + "/" + url.PathEscape(strings.ToLower(o.Task.Kind)) + "/" + url.PathEscape(o.Task.Name),
+			Since: t.AdmittedAt.UTC().Format(time.RFC3339), SinceAgo: format.Age(h.Now().Sub(t.AdmittedAt)), Peak: share(t.Peak),
+		})
+	}
+}
+
+// plainDuration is a duration as somebody would set it, such as 30 m.
+func plainDuration(d time.Duration) string {
+	switch {
+	case d%time.Hour == 0:
+		return fmt.Sprintf("%d h", d/time.Hour)
+	case d%time.Minute == 0:
+		return fmt.Sprintf("%d m", d/time.Minute)
+	}
+	return format.Duration(d)
+}
+
+// hardwareCSV answers GET /hardware.csv: what accelerators do, by team; ?pool=
+// chooses one. What there is no data of is empty.
+func (h *Pages) hardwareCSV(c echo.Context) error {
+	ctx := c.Request().Context()
+	scope, err := h.Tasks.Scope(ctx, console.UserOf(c))
+	if err != nil {
+		return err
+	}
+	rows := [][]string{{"team", "accelerator", "held", "devices", "with data", "busy", "utilization", "as of"}}
+	if h.Hardware != nil {
+		n, err := h.hardwareNow(ctx, scope, c.QueryParam("pool"))
+		if err != nil {
+			return err
+		}
+		at := ""
+		if n.state.Reading != nil {
+			at = n.state.Reading.At.UTC().Format(time.RFC3339)
+		}
+		number := func(v float64) string { return strconv.FormatFloat(float64(int64(v*10000+0.5))/10000, 'f', -1, 64) }
+		for _, row := range n.rows() {
+			line := []string{row.name, string(row.kind), "", number(row.use.Devices), "", "", "", at}
+			if row.held >= 0 {
+				line[2] = number(row.held)
+			}
+			if row.use.Known() {
+				line[4], line[5], line[6] = number(row.use.Of), number(row.use.Used), number(row.use.Share())
+			}
+			rows = append(rows, line)
+		}
+	}
+	return console.CSVFile(c, "hardware", rows)
+}

@@ -1,0 +1,197 @@
+package imports
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/allocations"
+	"kuota.dev/kuota/governance/imports"
+	"kuota.dev/kuota/governance/policy"
+	"kuota.dev/kuota/handlers/console"
+	"kuota.dev/kuota/handlers/forms"
+	"kuota.dev/kuota/handlers/urls"
+	"kuota.dev/kuota/views"
+	"kuota.dev/kuota/web"
+
+	"github.com/labstack/echo/v4"
+)
+
+// importer is what somebody may do with what they import.
+type importer struct {
+	may    allocations.Permissions
+	policy policy.State
+}
+
+// importing hides the import from those who could save nothing of it.
+func (h *Pages) importing(c echo.Context) (i importer, err error) {
+	ctx, user := c.Request().Context(), console.UserOf(c)
+	if i.may, err = h.May(ctx, user); err != nil {
+		return i, err
+	}
+	i.policy, err = h.Policy.State(ctx, user)
+	if governance.KindOf(err) == governance.Outside {
+		i.policy, err = policy.State{}, nil // they may make allocations and see none
+	}
+	if err == nil && !i.may.Create && !i.may.Update && !i.policy.MayEdit {
+		err = echo.ErrNotFound
+	}
+	return i, err
+}
+
+// importForm answers GET /policies/import: room for a text, or the one that was
+// sent before its sender had to sign in again.
+func (h *Pages) importForm(s *web.Server) func(echo.Context) error {
+	return func(c echo.Context) error {
+		if _, err := h.importing(c); err != nil {
+			return err
+		}
+		if values, _ := h.TypedValues(c, urls.Import); values != nil {
+			return h.readImport(c, values)
+		}
+		page := views.ImportPage{}
+		if sent := s.Draft(c); sent != nil {
+			page.Resumed = true
+			page.Text.Value, _ = importedText(sent)
+		}
+		return h.renderImport(c, http.StatusOK, page, nil)
+	}
+}
+
+// importObjects answers POST /policies/import: the one object that was read, in
+// its form, or else what was read and what was not. pick opens one of several.
+// Nothing is saved.
+func (h *Pages) importObjects(c echo.Context) error {
+	values, err := forms.Posted(c)
+	if err != nil {
+		return err
+	}
+	return h.readImport(c, values)
+}
+
+// readImport answers with what was read of the values.
+func (h *Pages) readImport(c echo.Context, values url.Values) error {
+	text, problem := importedText(values)
+	page := views.ImportPage{Text: views.TextField{Value: text, Error: problem}}
+	who, err := h.importing(c)
+	switch {
+	case console.Unavailable(err):
+		page.Failure = "The cluster cannot be reached, so nothing was read. Your text is kept below; try again in a moment."
+		return h.renderImport(c, http.StatusServiceUnavailable, page, values)
+	case err != nil:
+		return err
+	case problem != "":
+		return h.renderImport(c, http.StatusUnprocessableEntity, page, values)
+	}
+	result := imports.Read([]byte(text))
+	page.NotTaken = forms.Lines(result.NotTaken)
+	for i := range result.Objects {
+		who.warnOfSharing(&result.Objects[i])
+	}
+	pick, err := strconv.Atoi(values.Get("pick"))
+	picked := err == nil && pick >= 0 && pick < len(result.Objects)
+	if !picked && len(result.Objects) == 1 {
+		pick, picked = 0, true
+	}
+	if picked {
+		object := result.Objects[pick]
+		if len(result.Objects) == 1 {
+			object.NotTaken = append(object.NotTaken, result.NotTaken...)
+		}
+		var opened bool
+		var note string
+		if object.Policy != nil {
+			opened, note, err = h.PolicyPages.OpenImported(c, who.policy, object)
+		} else {
+			opened, note, err = h.AllocationPages.OpenImported(c, who.may, object)
+		}
+		if opened || err != nil {
+			return err
+		}
+		page.Failure = note
+	}
+	return h.renderImported(c, who, page, result, values)
+}
+
+// importedText is the text that was sent, pasted or as a file.
+func importedText(values url.Values) (text, problem string) {
+	text, file := values.Get("text"), values.Get("file")
+	switch {
+	case text != "" && file != "":
+		return text, "Give either text or a file: both were sent."
+	case file != "":
+		return file, ""
+	case text == "":
+		return "", "Paste a text, or choose a file."
+	}
+	return text, ""
+}
+
+// renderImported lists what was read.
+func (h *Pages) renderImported(c echo.Context, who importer, page views.ImportPage, result imports.Result, values url.Values) error {
+	status := http.StatusOK
+	if len(result.Objects) == 0 {
+		status = http.StatusUnprocessableEntity
+		page.Text.Error = "Nothing in this text can be imported. See above for the reasons."
+	}
+	state, err := h.Allocations.State(c.Request().Context(), console.UserOf(c))
+	if err != nil && governance.KindOf(err) != governance.Outside {
+		return err
+	}
+	for i, o := range result.Objects {
+		object := views.ImportedObject{Index: i, Kind: "Compute allocation", NotTaken: forms.Lines(o.NotTaken)}
+		if o.Policy != nil {
+			object.Kind, object.Name = "Cluster policy", "Cluster policy"
+		} else if object.Name = o.Allocation.Name; object.Name == "" {
+			object.Name = "No team name"
+		}
+		object.Note, object.CanOpen = who.prospect(o, state)
+		page.Objects = append(page.Objects, object)
+	}
+	return h.renderImport(c, status, page, values)
+}
+
+// warnOfSharing says of a policy that would stop lending unallocated compute only
+// because it does not mention it.
+func (i importer) warnOfSharing(o *imports.Object) {
+	if o.Policy != nil && o.NoSharing && i.policy.Policy != nil && i.policy.Policy.Spec.IdleCompute.ShareUnallocated {
+		o.NotTaken = append(o.NotTaken, governance.FieldError{
+			Path: "IdleResourceSharing", Message: "is missing, so saving turns off lending of unallocated compute. Select it under Idle compute to keep it",
+		})
+	}
+}
+
+// prospect is what opening an object means for somebody.
+func (i importer) prospect(o imports.Object, state allocations.State) (note string, can bool) {
+	const mayNot = "You are not allowed to save this."
+	if o.Policy != nil {
+		switch {
+		case !i.policy.MayEdit:
+			return mayNot, false
+		case i.policy.Policy != nil:
+			return "A cluster policy exists. Its form opens with these values in place of the saved ones.", true
+		}
+		return "", true
+	}
+	for _, a := range state.Allocations {
+		if a.Name == o.Allocation.Name {
+			if !i.may.Update {
+				return "The team exists, and you are not allowed to change it.", false
+			}
+			return "The team exists. Its form opens with these values in place of the saved ones.", true
+		}
+	}
+	if !i.may.Create {
+		return mayNot, false
+	}
+	return "", true
+}
+
+// renderImport shows the page that read the values.
+func (h *Pages) renderImport(c echo.Context, status int, page views.ImportPage, values url.Values) error {
+	page.Chrome = h.Chrome(c)
+	page.Title, page.Active = "Import", "policies"
+	page.Action, page.CancelURL, page.InPlace = urls.Import, urls.Policies, forms.InPlace(c)
+	return h.AnswerForm(c, status, urls.Import, urls.Import, values, views.Import(page))
+}

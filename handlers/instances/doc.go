@@ -1,0 +1,2 @@
+// Package instances answers the pages of pools and nodes.
+package instances

@@ -1,0 +1,194 @@
+package instances
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/capacity"
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/handlers/console"
+	"kuota.dev/kuota/handlers/format"
+	"kuota.dev/kuota/handlers/urls"
+	"kuota.dev/kuota/views"
+	"kuota.dev/kuota/web"
+
+	"github.com/a-h/templ"
+	"github.com/labstack/echo/v4"
+)
+
+// instances answers GET /instances: pools and nodes.
+func (h *Pages) instances(c echo.Context) error {
+	ctx := c.Request().Context()
+	scope, err := h.Tasks.Scope(ctx, console.UserOf(c))
+	if err != nil {
+		return err
+	}
+	q := parseNodeQuery(c.QueryParams())
+	page, err := h.instancesPage(ctx, scope, q)
+	if err != nil {
+		return err
+	}
+	page.Chrome = h.Chrome(c)
+	page.Title, page.Active, page.Stream = "Instances", "instances", q.with(urls.Instances+"/events")
+	return web.Render(c, http.StatusOK, views.Instances(page))
+}
+
+// instancesEvents answers GET /instances/events: the same, as it changes.
+func (h *Pages) instancesEvents(s *web.Server) func(echo.Context) error {
+	return func(c echo.Context) error {
+		q := parseNodeQuery(c.QueryParams())
+		return s.Stream(c, web.Part{Changed: h.CapacityChanges.Subscribe, MinGap: console.FiguresMinGap, Shared: func(ctx context.Context) (string, web.RenderFunc, error) {
+			scope, err := h.Tasks.Scope(ctx, console.UserOf(c))
+			if governance.KindOf(err) == governance.Outside {
+				return "nothing", func(context.Context) (templ.Component, error) { return views.NoTeamCard("instances"), nil }, nil
+			}
+			return q.with(urls.Instances) + " " + scope.Key(), func(ctx context.Context) (templ.Component, error) {
+				page, err := h.instancesPage(ctx, scope, q)
+				return views.InstancesLive(page), err
+			}, err
+		}}, h.Frame(c))
+	}
+}
+
+func (h *Pages) instancesPage(ctx context.Context, scope access.Scope, q nodeQuery) (views.InstancesPage, error) {
+	snapshot, err := h.Capacity.Within(ctx, scope)
+	if err != nil {
+		return views.InstancesPage{}, err
+	}
+	found := q.find(snapshot.Nodes)
+	page := views.InstancesPage{
+		Summary: nodeSummary(snapshot.Nodes), Action: urls.Instances, Text: q.text, Filters: q.filters(snapshot), Sort: q.values.Get("sort"), Order: q.values.Get("order"),
+		Heads: q.heads(), CSVURL: q.with(urls.InstancesCSV, "page", ""), PoolsCSV: urls.CapacityCSV,
+	}
+	if q.filtered() {
+		page.ClearURL = q.with(urls.Instances, "pool", "", "state", "", "q", "", "page", "")
+		page.Found = format.Count(len(found), "node") + " found"
+	}
+	for i := range snapshot.Pools {
+		page.Pools = append(page.Pools, poolFigures(&snapshot.Pools[i])...)
+	}
+	from, to, pager := q.pages(len(found))
+	page.Pager = pager
+	for _, node := range found[from:to] {
+		page.Nodes = append(page.Nodes, nodeRow(node, h.Now()))
+	}
+	return page, nil
+}
+
+// nodeTones say how each state of a node looks.
+var nodeTones = map[capacity.NodeState]string{capacity.Ready: "ok", capacity.Recovering: "wait", capacity.Cordoned: "idle"}
+
+func nodeSummary(nodes []capacity.Node) string {
+	if len(nodes) == 0 {
+		return ""
+	}
+	counts := map[capacity.NodeState]int{}
+	for i := range nodes {
+		counts[nodes[i].State]++
+	}
+	var parts []string
+	for _, state := range nodeStates {
+		if n := counts[state]; n > 0 {
+			parts = append(parts, format.Thousands(int64(n))+" "+strings.ToLower(string(state)))
+		}
+	}
+	return format.Count(len(nodes), "node") + ": " + strings.Join(parts, ", ")
+}
+
+// poolFigures are the rows of one pool, one for each resource.
+func poolFigures(p *capacity.Pool) (rows []views.PoolFigures) {
+	for _, cell := range p.Cells {
+		if cell.Resource == catalog.Network || cell.Physical == 0 && cell.Quota == 0 && cell.Held == 0 && cell.Outside == 0 {
+			continue // follows from the rest, or is not there
+		}
+		number := func(amount int64) string { return quota.Short(cell.Resource, amount) }
+		row := views.PoolFigures{
+			ID: "pool-" + p.Name + "-" + cell.Resource, Pool: p.Name, GoesOn: len(rows) > 0, Resource: format.ResourceLabel(cell.Resource),
+			Physical: number(cell.Physical), Quota: number(cell.Quota), Held: number(cell.Held), Own: number(cell.OwnBound), Borrowed: number(cell.BorrowedBound), Outside: number(cell.Outside),
+			Unhealthy: number(cell.Unhealthy), Idle: number(cell.Idle), Largest: number(cell.Largest), Max: float64(max(cell.Physical, cell.Quota)),
+			Bar: views.BarRow{Text: poolWords(cell), Mark: float64(cell.Quota), Parts: []views.BarPart{
+				{Use: "own", Value: float64(cell.OwnBound)}, {Use: "borrowed", Value: float64(cell.BorrowedBound)},
+				{Use: "outside", Value: float64(cell.Outside)}, {Use: "lost", Value: float64(cell.Unhealthy)}, {Use: "idle", Value: float64(cell.Idle)},
+			}},
+		}
+		if over := cell.Over(); over > 0 {
+			row.Over = number(over)
+		}
+		if !row.GoesOn {
+			row.URL, row.Nodes, row.Note = urls.With(urls.Instances, nil, "pool", p.Name), format.Thousands(p.Nodes), acceleratorWords(p)
+			if len(p.Types) != 1 || p.Types[0] != p.Name {
+				row.Types = strings.Join(p.Types, ", ")
+			}
+			for _, s := range []struct {
+				n     int64
+				state capacity.NodeState
+			}{{p.Ready, capacity.Ready}, {p.Recovering, capacity.Recovering}, {p.Cordoned, capacity.Cordoned}} {
+				if s.n > 0 {
+					row.States = append(row.States, views.Status{Tone: nodeTones[s.state], Label: fmt.Sprintf("%s %s", format.Thousands(s.n), strings.ToLower(string(s.state)))})
+				}
+			}
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+func acceleratorWords(p *capacity.Pool) string {
+	if p.AcceleratorMemory == 0 {
+		return p.AcceleratorModel
+	}
+	return strings.TrimPrefix(fmt.Sprintf("%s · %d GB", p.AcceleratorModel, p.AcceleratorMemory), " · ")
+}
+
+// poolWords say what a pool's bar shows.
+func poolWords(c capacity.PoolCell) string {
+	words := fmt.Sprintf("%s: %s used from own quota", quota.Amount(c.Resource, c.Physical), quota.Grouped(c.Resource, c.OwnBound))
+	for _, part := range []struct {
+		amount int64
+		what   string
+	}{{c.BorrowedBound, "borrowed"}, {c.Outside, "outside Kueue"}, {c.Unhealthy, "unhealthy"}} {
+		if part.amount > 0 {
+			words += fmt.Sprintf(", %s %s", quota.Grouped(c.Resource, part.amount), part.what)
+		}
+	}
+	return fmt.Sprintf("%s, %s idle; %s allocated as quota", words, quota.Grouped(c.Resource, c.Idle), quota.Grouped(c.Resource, c.Quota))
+}
+
+func nodeRow(n *capacity.Node, now time.Time) views.NodeRow {
+	row := views.NodeRow{
+		ID: "node-" + n.Name, Name: n.Name, Pool: format.OrDash(n.Pool), Type: format.OrDash(n.Type),
+		Status: views.Status{Tone: nodeTones[n.State], Label: string(n.State), Text: n.Why},
+		VCPU:   boundOf(n, catalog.CPU), Memory: boundOf(n, catalog.Memory), Pods: format.Thousands(n.Pods),
+		Accelerators: acceleratorFigures(n.Physical, n.Physical), Bound: acceleratorFigures(n.Physical, n.Bound), Free: acceleratorFigures(n.Physical, n.Free),
+		Made: n.Made.UTC().Format(time.RFC3339), Age: format.Age(now.Sub(n.Made)),
+	}
+	if n.Pool != "" {
+		row.PoolURL = urls.With(urls.Instances, nil, "pool", n.Pool)
+	}
+	if !n.Since.IsZero() && n.State != capacity.Ready {
+		row.Since = n.Since.UTC().Format(time.RFC3339)
+	}
+	for _, team := range teamsOn(n) {
+		t := views.NodeTeam{Name: format.OtherTeams, Text: format.OrDash(format.ShortAmounts(n.Teams[team]))}
+		if team != "" {
+			t.Name, t.URL = team, urls.Team(team)
+		}
+		row.Teams = append(row.Teams, t)
+	}
+	for _, name := range resourcesOf(n) {
+		number := func(r quota.Resources) string { return quota.Grouped(name, r[name]) }
+		row.Figures = append(row.Figures, views.NodeFigure{Resource: format.ResourceLabel(name), Text: fmt.Sprintf("%s physical, %s allocatable: %s bound, %s outside Kueue, %s free",
+			number(n.Physical), number(n.Allocatable), number(n.Bound), number(n.Outside), number(n.Free))})
+	}
+	return row
+}
+
+func boundOf(n *capacity.Node, resource string) views.Amounts {
+	return views.Amounts{Bound: quota.Short(resource, n.Bound[resource]), Of: quota.Short(resource, n.Physical[resource])}
+}

@@ -1,0 +1,249 @@
+package instances
+
+import (
+	"cmp"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"kuota.dev/kuota/governance/capacity"
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/handlers/console"
+	"kuota.dev/kuota/handlers/format"
+	"kuota.dev/kuota/handlers/listing"
+	"kuota.dev/kuota/handlers/urls"
+	"kuota.dev/kuota/views"
+
+	"github.com/labstack/echo/v4"
+)
+
+// nodesPageSize is how many nodes a page of the list has.
+const nodesPageSize = 100
+
+// nodeStates are all states of nodes, in the order of the filter.
+var nodeStates = []capacity.NodeState{capacity.Ready, capacity.Recovering, capacity.Cordoned}
+
+// nodeQuery is what the address of a list of nodes asks for.
+type nodeQuery struct {
+	values            url.Values
+	pool, state, text string
+	sort              string // a column's id
+	descending        bool
+	page              int
+}
+
+func parseNodeQuery(values url.Values) nodeQuery {
+	q := nodeQuery{values: url.Values{}}
+	one := func(name string) string {
+		value := strings.TrimSpace(values.Get(name))
+		if value != "" {
+			q.values.Set(name, value)
+		}
+		return value
+	}
+	q.pool, q.state, q.text = one("pool"), one("state"), one("q")
+	if q.sort = one("sort"); nodeColumns[q.sort] == nil {
+		q.sort = "name"
+		q.values.Del("sort")
+	}
+	q.descending = one("order") == "desc"
+	q.page, _ = strconv.Atoi(one("page"))
+	return q
+}
+
+func (q nodeQuery) with(path string, pairs ...string) string {
+	return urls.With(path, q.values, pairs...)
+}
+
+func (q nodeQuery) filtered() bool { return q.pool != "" || q.state != "" || q.text != "" }
+
+// nodeHeads are the columns of a list of nodes.
+var nodeHeads = []views.ColumnHead{
+	{Label: "Name", ID: "name"}, {Label: "State", ID: "state"}, {Label: "Used by", ID: "teams"}, {Label: "Pool", ID: "pool"}, {Label: "Type", ID: "type"},
+	{Label: "Accelerators", ID: "accelerators", Number: true}, {Label: "Bound", ID: "bound", Number: true}, {Label: "Free", ID: "free", Number: true},
+	{Label: "vCPU", Unit: "bound", ID: "vcpu", Number: true}, {Label: "Memory", Unit: "GiB, bound", ID: "memory", Number: true}, {Label: "Pods", ID: "pods", Number: true},
+	{Label: "Age", ID: "age", Number: true},
+}
+
+// nodeColumns compare two nodes, the smaller first.
+var nodeColumns = map[string]func(a, b *capacity.Node) int{
+	"name": func(a, b *capacity.Node) int { return strings.Compare(a.Name, b.Name) },
+	"state": func(a, b *capacity.Node) int {
+		return slices.Index(nodeStates, a.State) - slices.Index(nodeStates, b.State)
+	},
+	"pool": func(a, b *capacity.Node) int { return strings.Compare(a.Pool, b.Pool) },
+	"type": func(a, b *capacity.Node) int { return strings.Compare(a.Type, b.Type) },
+	"accelerators": func(a, b *capacity.Node) int {
+		return cmp.Compare(acceleratorSum(a.Physical), acceleratorSum(b.Physical))
+	},
+	"bound":  func(a, b *capacity.Node) int { return cmp.Compare(acceleratorSum(a.Bound), acceleratorSum(b.Bound)) },
+	"free":   func(a, b *capacity.Node) int { return cmp.Compare(acceleratorSum(a.Free), acceleratorSum(b.Free)) },
+	"vcpu":   func(a, b *capacity.Node) int { return cmp.Compare(a.Bound[catalog.CPU], b.Bound[catalog.CPU]) },
+	"memory": func(a, b *capacity.Node) int { return cmp.Compare(a.Bound[catalog.Memory], b.Bound[catalog.Memory]) },
+	"pods":   func(a, b *capacity.Node) int { return cmp.Compare(a.Pods, b.Pods) },
+	"teams":  func(a, b *capacity.Node) int { return slices.Compare(teamsOn(a), teamsOn(b)) },
+	"age":    func(a, b *capacity.Node) int { return b.Made.Compare(a.Made) },
+}
+
+// acceleratorSum is all of them, of whatever kind.
+func acceleratorSum(r quota.Resources) (sum int64) {
+	for name, amount := range r {
+		if format.IsAccelerator(name) {
+			sum += amount
+		}
+	}
+	return sum
+}
+
+// acceleratorFigures are the amounts of those accelerators that there are, such
+// as "8", or "4 GPUs, 8 mig-1g.5gb" of several kinds; "0" without any.
+func acceleratorFigures(there, of quota.Resources) string {
+	var names, parts []string
+	for _, name := range there.Names() {
+		if format.IsAccelerator(name) && there[name] > 0 {
+			names, parts = append(names, name), append(parts, quota.Amount(name, of[name]))
+		}
+	}
+	switch len(names) {
+	case 0:
+		return "0"
+	case 1:
+		return quota.Grouped(names[0], of[names[0]])
+	}
+	return strings.Join(parts, ", ")
+}
+
+// teamsOn are those that hold something of a node, by name; what is of no team
+// that the reader sees is "" and comes last.
+func teamsOn(n *capacity.Node) []string {
+	names := slices.Sorted(maps.Keys(n.Teams))
+	if len(names) > 0 && names[0] == "" {
+		names = append(names[1:], "")
+	}
+	return names
+}
+
+// resourcesOf are the resources that a node has, or has something bound of, of
+// those that quota counts.
+func resourcesOf(n *capacity.Node) []string {
+	all := quota.Resources{}
+	for _, some := range []quota.Resources{n.Physical, n.Allocatable, n.Bound, n.Outside} {
+		for name, amount := range some {
+			if amount != 0 && catalog.Counts(name) {
+				all[name] = 1
+			}
+		}
+	}
+	return all.Names()
+}
+
+// find are the nodes of the list, in order.
+func (q nodeQuery) find(nodes []capacity.Node) []*capacity.Node {
+	text := strings.ToLower(q.text)
+	found := []*capacity.Node{}
+	for i := range nodes {
+		n := &nodes[i]
+		if (q.pool == "" || n.Pool == q.pool) && (q.state == "" || string(n.State) == q.state) && (text == "" || nodeSays(n, text)) {
+			found = append(found, n)
+		}
+	}
+	slices.SortStableFunc(found, func(a, b *capacity.Node) int {
+		order := nodeColumns[q.sort](a, b)
+		if q.descending {
+			order = -order
+		}
+		return cmp.Or(order, strings.Compare(a.Name, b.Name))
+	})
+	return found
+}
+
+func nodeSays(n *capacity.Node, lower string) bool {
+	says := func(text string) bool { return strings.Contains(strings.ToLower(text), lower) }
+	return says(n.Name) || says(n.Type) || slices.ContainsFunc(slices.Collect(maps.Keys(n.Teams)), says)
+}
+
+// pages are the bounds of the page that is asked for, of a list of n nodes.
+func (q nodeQuery) pages(n int) (from, to int, pager views.Pager) {
+	last := max(1, (n+nodesPageSize-1)/nodesPageSize)
+	page := min(max(q.page, 1), last)
+	from, to = (page-1)*nodesPageSize, min(page*nodesPageSize, n)
+	if last == 1 {
+		return from, to, pager
+	}
+	pager.Text = format.Thousands(int64(from+1)) + "–" + format.Thousands(int64(to)) + " of " + format.Thousands(int64(n))
+	if page > 1 {
+		pager.PreviousURL = q.with(urls.Instances, "page", listing.PageNumber(page-1))
+	}
+	if page < last {
+		pager.NextURL = q.with(urls.Instances, "page", strconv.Itoa(page+1))
+	}
+	return from, to, pager
+}
+
+func (q nodeQuery) heads() []views.ColumnHead {
+	heads := slices.Clone(nodeHeads)
+	for i := range heads {
+		h := &heads[i]
+		order := ""
+		if h.Number { // figures are asked for from the top first
+			order = "desc"
+		}
+		if h.ID == q.sort {
+			h.Sorted, order = "ascending", "desc"
+			if q.descending {
+				h.Sorted, order = "descending", ""
+			}
+		}
+		h.URL = q.with(urls.Instances, "sort", h.ID, "order", order, "page", "")
+	}
+	return heads
+}
+
+func (q nodeQuery) filters(s *capacity.Snapshot) []views.Filter {
+	pools, states := listing.NewFilter("pool", "Pool", "All pools", q.pool), listing.NewFilter("state", "State", "All states", q.state)
+	for i := range s.Pools {
+		pools.Add(s.Pools[i].Name)
+	}
+	for _, state := range nodeStates {
+		states.Add(string(state))
+	}
+	return []views.Filter{pools.Done(), states.Done()}
+}
+
+// instancesCSV answers GET /instances.csv: all nodes of a list.
+func (h *Pages) instancesCSV(c echo.Context) error {
+	ctx := c.Request().Context()
+	scope, err := h.Tasks.Scope(ctx, console.UserOf(c))
+	if err != nil {
+		return err
+	}
+	snapshot, err := h.Capacity.Within(ctx, scope)
+	if err != nil {
+		return err
+	}
+	rows := [][]string{{"name", "pool", "type", "state", "since", "why", "made", "pods", "resource", "unit", "physical", "for pods", "bound", "outside Kueue", "free", "teams"}}
+	for _, n := range parseNodeQuery(c.QueryParams()).find(snapshot.Nodes) {
+		for _, name := range resourcesOf(n) {
+			rows = append(rows, []string{
+				n.Name, n.Pool, n.Type, string(n.State), format.Time(n.Since), n.Why, format.Time(n.Made), strconv.FormatInt(n.Pods, 10), name, quota.Unit(name, 2),
+				quota.Number(name, n.Physical[name]), quota.Number(name, n.Allocatable[name]), quota.Number(name, n.Bound[name]), quota.Number(name, n.Outside[name]), quota.Number(name, n.Free[name]),
+				teamsText(n, name),
+			})
+		}
+	}
+	return console.CSVFile(c, "instances", rows)
+}
+
+// teamsText is which teams hold how much of a node's resource.
+func teamsText(n *capacity.Node, resource string) string {
+	var parts []string
+	for _, team := range teamsOn(n) {
+		if amount := n.Teams[team][resource]; amount > 0 {
+			parts = append(parts, cmp.Or(team, format.OtherTeams)+" "+quota.Number(resource, amount))
+		}
+	}
+	return strings.Join(parts, ", ")
+}

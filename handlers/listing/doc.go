@@ -1,0 +1,2 @@
+// Package listing has what all lists share: filters and pages.
+package listing

@@ -1,0 +1,62 @@
+package policy
+
+import (
+	"net/http"
+	"slices"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/imports"
+	"kuota.dev/kuota/governance/manifest"
+	"kuota.dev/kuota/governance/policy"
+	"kuota.dev/kuota/handlers/forms"
+
+	"github.com/labstack/echo/v4"
+)
+
+// OpenImported shows an imported policy in its form. note says why it cannot be.
+func (h *Pages) OpenImported(c echo.Context, state policy.State, o imports.Object) (opened bool, note string, err error) {
+	if !state.MayEdit {
+		return false, "You are not allowed to save this.", nil
+	}
+	now := state.Policy
+	if now != nil && now.DeletionTimestamp != nil {
+		return false, "The cluster policy is being deleted. Import it again when it is deleted.", nil
+	}
+	merged := overlaidPolicy(now, o)
+	if page, managed := managedPolicy(state); managed {
+		page.Text, page.Typed, page.NotTaken = manifest.Policy(merged), true, forms.Lines(o.NotTaken)
+		return true, "", h.ShowManaged(c, page)
+	}
+	form := policyFormOf(merged)
+	usual, texts := policyFormOf(nil), form.texts()
+	for name, text := range usual.texts() {
+		forms.OrDefault(texts[name], *text)
+	}
+	form.version, form.generation = "", ""
+	if now != nil { // saving is a change of it
+		form.version, form.generation = now.ResourceVersion, generationOf(now)
+	}
+	form.submitted = true
+	form.imported = forms.Imported{Yes: true, NotTaken: forms.Lines(o.NotTaken)}
+	return true, "", h.renderPolicy(c, http.StatusOK, form, state, nil)
+}
+
+// overlaidPolicy is the policy with what was imported in place of what it has. What
+// HyperPod does not have stays.
+func overlaidPolicy(now *v1alpha1.ClusterPolicy, o imports.Object) *v1alpha1.ClusterPolicy {
+	merged := o.Policy.DeepCopy()
+	if now == nil || !o.HyperPod {
+		return merged
+	}
+	spec := &merged.Spec
+	spec.GangScheduling, spec.Enforcement, spec.Pools = *now.Spec.GangScheduling.DeepCopy(), now.Spec.Enforcement, slices.Clone(now.Spec.Pools)
+	spec.PreemptionLoops = now.Spec.PreemptionLoops
+	for i := range spec.PriorityClasses {
+		for _, class := range now.Spec.PriorityClasses {
+			if class.Name == spec.PriorityClasses[i].Name {
+				spec.PriorityClasses[i].Description = class.Description
+			}
+		}
+	}
+	return merged
+}

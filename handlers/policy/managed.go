@@ -1,0 +1,32 @@
+package policy
+
+import (
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/gitops"
+	"kuota.dev/kuota/governance/manifest"
+	"kuota.dev/kuota/governance/policy"
+	"kuota.dev/kuota/handlers/urls"
+	"kuota.dev/kuota/views"
+)
+
+// managedPolicy is the same for the policy.
+func managedPolicy(state policy.State) (page views.Managed, managed bool) {
+	if state.Policy == nil {
+		return page, false
+	}
+	m, managed := gitops.Of(state.Policy)
+	if managed {
+		page = views.Managed{UpLabel: "Policies", UpURL: urls.Policies, Sentence: m.Sentence("The cluster policy"), Text: manifest.Policy(state.Policy)}
+		page.Title = "Edit cluster policy"
+	}
+	return page, managed
+}
+
+// written is what was typed as YAML; empty for what is no policy yet.
+func (f *policyForm) written() string {
+	spec, wrong := f.parse()
+	if f.version == "" || len(wrong) > 0 {
+		return ""
+	}
+	return manifest.Policy(&v1alpha1.ClusterPolicy{Spec: spec})
+}

@@ -1,0 +1,26 @@
+package policy
+
+import (
+	"kuota.dev/kuota/handlers/versions"
+
+	"kuota.dev/kuota/handlers/console"
+
+	"kuota.dev/kuota/handlers/forms"
+	"kuota.dev/kuota/handlers/urls"
+	"kuota.dev/kuota/web"
+)
+
+// Pages answers the routes of the cluster policy.
+type Pages struct {
+	*console.Console
+	forms.Addresses
+	Policy   console.Policy
+	Versions *versions.Pages
+}
+
+// Register adds the routes of this package to the server.
+func (h *Pages) Register(s *web.Server) {
+	s.Page(urls.PolicyYAML, h.Handler(h.policyYAML))
+	s.Form(urls.EditPolicy, h.Handler(h.Writing(h.editPolicy(s))), h.Handler(h.Writing(h.changePolicy)))
+	s.Page(forms.ReviewURL(urls.EditPolicy), h.Handler(h.Writing(h.reviewPolicy)))
+}

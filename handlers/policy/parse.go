@@ -1,0 +1,154 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/handlers/forms"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// parse makes the policy that was typed. What cannot be read as what it should
+// be is told, and left out. Paths count the rows of the form.
+func (f *policyForm) parse() (v1alpha1.ClusterPolicySpec, []governance.FieldError) {
+	var wrong []governance.FieldError
+	tell := func(path, problem string) {
+		if problem != "" {
+			wrong = append(wrong, governance.FieldError{Path: path, Message: problem})
+		}
+	}
+	spec := v1alpha1.ClusterPolicySpec{
+		TaskPrioritization: v1alpha1.TaskPrioritization(f.prioritization),
+		IdleCompute:        v1alpha1.IdleCompute{Strategy: v1alpha1.IdleComputeStrategy(f.idle), ShareUnallocated: f.share},
+		PreemptionLoops:    v1alpha1.PreemptionLoops(f.loops),
+		Enforcement:        v1alpha1.Enforcement(f.enforcement),
+	}
+	if !slices.Contains([]v1alpha1.TaskPrioritization{v1alpha1.TaskRanking, v1alpha1.FirstComeFirstServe}, spec.TaskPrioritization) {
+		tell("spec.taskPrioritization", "choose first come, first served, or priority classes")
+		spec.TaskPrioritization = v1alpha1.FirstComeFirstServe
+	}
+	if !slices.Contains([]v1alpha1.IdleComputeStrategy{v1alpha1.IdleFairShare, v1alpha1.IdleFirstComeFirstServe}, spec.IdleCompute.Strategy) {
+		tell("spec.idleCompute.strategy", "choose fair share, or first come, first served")
+		spec.IdleCompute.Strategy = v1alpha1.IdleFairShare
+	}
+	if !slices.Contains([]v1alpha1.PreemptionLoops{v1alpha1.BreakLoops, v1alpha1.WarnOfLoops}, spec.PreemptionLoops) {
+		tell("spec.preemptionLoops", "choose whether preemption loops are broken")
+		spec.PreemptionLoops = v1alpha1.BreakLoops
+	}
+	if !slices.Contains([]v1alpha1.Enforcement{v1alpha1.RequireQueue, v1alpha1.EnforcementNone}, spec.Enforcement) {
+		tell("spec.enforcement", "choose whether jobs without a queue are refused")
+		spec.Enforcement = v1alpha1.RequireQueue
+	}
+	if len(f.classes) > maxClasses {
+		tell("spec.priorityClasses", fmt.Sprintf("a policy takes %d priority classes; these are %d", maxClasses, len(f.classes)))
+	}
+	if len(f.pools) > maxPools {
+		tell("spec.pools", fmt.Sprintf("a policy takes %d pools; these are %d", maxPools, len(f.pools)))
+	}
+	for i, row := range f.classes {
+		path := fmt.Sprintf("spec.priorityClasses[%d].", i)
+		if row.empty() {
+			continue
+		}
+		class := v1alpha1.PriorityClass{Name: row.name, Description: row.description}
+		if row.weight != "" {
+			weight, problem := forms.ParseWhole(row.weight, 100)
+			tell(path+"weight", problem)
+			if n := int32(weight); problem == "" {
+				class.Weight = &n
+			}
+		}
+		tell(path+"description", forms.CheckText(row.description, 1024))
+		spec.PriorityClasses = append(spec.PriorityClasses, class)
+	}
+	for i, row := range f.pools {
+		if row.empty() {
+			continue
+		}
+		pool := v1alpha1.Pool{Name: row.name}
+		if row.value != "" {
+			var problem string
+			pool.Match, problem = parseMatch(row.match, row.value)
+			tell(fmt.Sprintf("spec.pools[%d].match", i), problem)
+		}
+		spec.Pools = append(spec.Pools, pool)
+	}
+	spec.GangScheduling = f.parseGang(tell)
+	return spec, wrong
+}
+
+// parseGang reads gang scheduling, whether it is on or not: what stands there
+// is kept for when it is. An empty input takes its default.
+func (f *policyForm) parseGang(tell func(path, problem string)) v1alpha1.GangScheduling {
+	const path = "spec.gangScheduling."
+	gang := v1alpha1.GangScheduling{
+		Enabled: f.gang, BlockAdmission: f.block,
+		Timeout: &metav1.Duration{Duration: 5 * time.Minute}, RecoveryTimeout: &metav1.Duration{Duration: 5 * time.Minute},
+		Requeuing: v1alpha1.Requeuing{Timestamp: f.order},
+	}
+	if f.timeout != "" {
+		timeout, problem := forms.ParseDuration(f.timeout)
+		if problem == "" && timeout.Duration == 0 {
+			problem = "no pod is ready at once; give a time such as 5m"
+		}
+		tell(path+"timeout", problem)
+		gang.Timeout = timeout
+	}
+	if f.recovery != "" {
+		recovery, problem := forms.ParseDuration(f.recovery)
+		tell(path+"recoveryTimeout", problem)
+		gang.RecoveryTimeout = recovery
+	}
+	if f.order != requeueEviction && f.order != requeueCreation {
+		tell(path+"requeuing.timestamp", "choose where a requeued task stands in its queue")
+		gang.Requeuing.Timestamp = requeueEviction
+	}
+	base, most := int32(60), int32(3600)
+	var problem string
+	gang.Requeuing.BackoffLimitCount, problem = forms.ParseCount(f.retries, nil)
+	tell(path+"requeuing.backoffLimitCount", problem)
+	gang.Requeuing.BackoffBaseSeconds, problem = forms.ParseCount(f.backoffBase, &base)
+	tell(path+"requeuing.backoffBaseSeconds", problem)
+	gang.Requeuing.BackoffMaxSeconds, problem = forms.ParseCount(f.backoffMost, &most)
+	tell(path+"requeuing.backoffMaxSeconds", problem)
+	return gang
+}
+
+// missing tells what a review needs and the form does not have. Paths count
+// the rows of the form.
+func (f *policyForm) missing() []governance.FieldError {
+	var wrong []governance.FieldError
+	need := func(text, path, problem string) {
+		if text == "" {
+			wrong = append(wrong, governance.FieldError{Path: path, Message: problem})
+		}
+	}
+	for i, row := range f.classes {
+		if path := fmt.Sprintf("spec.priorityClasses[%d].", i); !row.empty() {
+			need(row.name, path+"name", "give the class a name, as tasks will call it")
+			need(row.weight, path+"weight", "give a weight from 0, the last, to 100, the first")
+		}
+	}
+	for i, row := range f.pools {
+		if path := fmt.Sprintf("spec.pools[%d].", i); !row.empty() {
+			need(row.name, path+"name", "give the pool a name, as quota will call it")
+			need(row.value, path+"match", "say which nodes the pool has")
+		}
+	}
+	return wrong
+}
+
+// rowsTyped lists, for each row of the spec, the row of the form it came from.
+func rowsTyped[Row interface{ empty() bool }](rows []Row) []int {
+	var typed []int
+	for i, row := range rows {
+		if !row.empty() {
+			typed = append(typed, i)
+		}
+	}
+	return typed
+}

@@ -1,0 +1,25 @@
+package policy
+
+import (
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/revisions"
+	"kuota.dev/kuota/handlers/forms"
+
+	"github.com/labstack/echo/v4"
+)
+
+// restoringPolicy is restoring for the cluster policy.
+func (h *Pages) restoringPolicy(c echo.Context, form policyForm) (policyForm, error) {
+	from := c.QueryParam("restores")
+	if from == "" {
+		return form, nil
+	}
+	version, err := h.Versions.Version(c, revisions.PolicyOwner(), from)
+	if err != nil {
+		return form, err
+	}
+	filled := policyFormOf(&v1alpha1.ClusterPolicy{Spec: *version.Policy})
+	filled.version, filled.generation = form.version, form.generation
+	filled.restores, filled.reason = from, forms.RestoresWords(version.Number)
+	return filled, nil
+}

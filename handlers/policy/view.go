@@ -1,0 +1,210 @@
+package policy
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/policy"
+	"kuota.dev/kuota/handlers/format"
+	"kuota.dev/kuota/handlers/forms"
+	"kuota.dev/kuota/views"
+
+	"github.com/labstack/echo/v4"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// policy is the policy that is there, with what was typed in its place. All
+// that the form does not show stays.
+func (f *policyForm) policy(state policy.State) *v1alpha1.ClusterPolicy {
+	wanted := &v1alpha1.ClusterPolicy{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterPolicyName}}
+	if state.Policy != nil {
+		wanted = state.Policy.DeepCopy()
+	}
+	wanted.ResourceVersion = f.version
+	if f.version == "" {
+		wanted.UID = "" // of one that somebody made in between
+	}
+	wanted.Spec, _ = f.parse()
+	wanted.Annotations = dropClasses(wanted, f.drop)
+	return wanted
+}
+
+// dropClasses are the policy's annotations with the classes that may go though
+// tasks name them: those confirmed now, and those before that are still away.
+// A class that came back must be confirmed anew.
+func dropClasses(wanted *v1alpha1.ClusterPolicy, confirmed []string) map[string]string {
+	names := map[string]bool{}
+	for name := range strings.SplitSeq(wanted.Annotations[v1alpha1.AnnotationDropClasses], ",") {
+		names[name] = true
+	}
+	for _, name := range confirmed {
+		names[name] = true
+	}
+	delete(names, "")
+	for _, class := range wanted.Spec.PriorityClasses {
+		delete(names, class.Name)
+	}
+	annotations := maps.Clone(wanted.Annotations)
+	delete(annotations, v1alpha1.AnnotationDropClasses)
+	if len(names) == 0 {
+		return annotations
+	}
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[v1alpha1.AnnotationDropClasses] = strings.Join(slices.Sorted(maps.Keys(names)), ",")
+	return annotations
+}
+
+// wrong is all that is wrong with the form as it is: what cannot be read, what
+// is missing once a review was tried, and what the domain says of the rest.
+// Each input is told once. While somebody still types, what is empty is not
+// wrong yet.
+func (f *policyForm) wrong(state policy.State) []governance.FieldError {
+	_, wrong := f.parse()
+	if f.submitted {
+		wrong = append(wrong, f.missing()...)
+	}
+	told := map[string]bool{}
+	for _, w := range wrong {
+		id, _, _ := policyInput(w.Path)
+		told[id] = true
+	}
+	for _, w := range f.formPaths(policy.Validate(f.policy(state), state)) {
+		if id, _, _ := policyInput(w.Path); !told[id] && (f.submitted || !f.isEmpty(id)) {
+			wrong = append(wrong, w)
+		}
+	}
+	return wrong
+}
+
+// isEmpty tells whether the input of a row with this id stands empty.
+func (f *policyForm) isEmpty(id string) bool {
+	for i, row := range f.classes {
+		if text := row.Fields()[strings.TrimPrefix(id, fmt.Sprintf("class-%d-", i))]; text != nil {
+			return *text == ""
+		}
+	}
+	for i, row := range f.pools {
+		if text := row.Fields()[strings.TrimPrefix(id, fmt.Sprintf("pool-%d-", i))]; text != nil {
+			return *text == ""
+		}
+	}
+	return false
+}
+
+// view maps the form to what its page shows. Before a review was tried, only
+// what was typed can be wrong; after, also what is missing.
+func (f *policyForm) view(state policy.State, refused *governance.Error) views.PolicyForm {
+	wrong := f.wrong(state)
+	failure := ""
+	if refused != nil {
+		if len(refused.Fields) == 0 {
+			failure = refused.Message
+		}
+		wrong = append(wrong, f.formPaths(refused.Fields)...)
+	}
+	errs := policyErrors(wrong)
+	text := func(id, value string) views.TextField { return views.TextField{Value: value, Error: errs[id]} }
+	choice := func(id, value string) views.Choice { return views.Choice{Value: value, Error: errs[id]} }
+	view := views.PolicyForm{
+		New: f.version == "", Version: f.version, Generation: f.generation, Submitted: f.submitted, Resumed: f.resumed, Failure: failure, Drop: f.drop,
+		Restored: forms.RestoredOf(f.restores), Reason: f.reason, Imported: f.imported.View("The cluster policy", f.version != ""),
+		Prioritization: choice("prioritization", f.prioritization),
+		CanAddClass:    len(f.classes) < maxClasses, ClassesError: errs["classes"],
+		Idle: choice("idle", f.idle), Share: f.share,
+		Gang: f.gang, Block: f.block,
+		Timeout: text("gang-timeout", f.timeout), Recovery: text("gang-recovery", f.recovery),
+		RequeueOrder: choice("requeue-order", f.order),
+		RequeueLimit: text("requeue-limit", f.retries), RequeueBase: text("requeue-base", f.backoffBase), RequeueMost: text("requeue-most", f.backoffMost),
+		PreemptionLoops: choice("preemption-loops", f.loops),
+		Enforcement:     choice("enforcement", f.enforcement),
+		CanAddPool:      len(f.pools) < maxPools, PoolsError: errs["pools"],
+		Suggestions: poolSuggestions(state.Types),
+	}
+	if n := state.Tasks[""]; n > 0 {
+		view.Classless = "Now: " + format.Tasks(n) + "."
+	}
+	for i, row := range f.classes {
+		id := "class-" + strconv.Itoa(i)
+		class := views.PolicyClassRow{
+			Name: text(id+"-name", row.name), Weight: text(id+"-weight", row.weight),
+			Description: text(id+"-description", row.description), Error: errs[id],
+		}
+		if n := state.Tasks[row.name]; n > 0 && row.name != "" {
+			class.Tasks = format.Tasks(n) + " with this class now."
+		}
+		view.Classes = append(view.Classes, class)
+	}
+	for i, row := range f.pools {
+		id := "pool-" + strconv.Itoa(i)
+		view.Pools = append(view.Pools, views.PolicyPoolRow{
+			Name: text(id+"-name", row.name), Match: row.match, Value: text(id+"-value", row.value), Error: errs[id],
+		})
+	}
+	if f.submitted {
+		view.Errors = policyMessages(wrong)
+	}
+	return view
+}
+
+// poolNodes says for the pools of the form how many nodes each would have now,
+// by their place. What cannot be counted, while typing or while the cluster
+// does not answer, says nothing.
+func (h *Pages) poolNodes(c echo.Context, form policyForm) map[int]string {
+	var pools []v1alpha1.Pool
+	var rows []int
+	for i, row := range form.pools {
+		if row.value == "" {
+			continue
+		}
+		if match, problem := parseMatch(row.match, row.value); problem == "" {
+			pools, rows = append(pools, v1alpha1.Pool{Name: row.name, Match: match}), append(rows, i)
+		}
+	}
+	if len(pools) == 0 {
+		return nil
+	}
+	nodes, err := h.Policy.Nodes(c.Request().Context(), pools)
+	if err != nil || len(nodes) != len(pools) {
+		return nil
+	}
+	words := map[int]string{}
+	for i, row := range rows {
+		words[row] = nodesNow(nodes[i])
+	}
+	return words
+}
+
+func nodesNow(n int64) string {
+	if n == 0 {
+		return "No node now."
+	}
+	return format.Count(int(n), "node") + " now."
+}
+
+// poolSuggestions are what the cluster's nodes have, to match pools by.
+func poolSuggestions(types catalog.Catalog) views.PoolSuggestions {
+	accelerators, families, names := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for _, pool := range types.Pools() {
+		name := pool.Instance.Type
+		if name == "" {
+			continue
+		}
+		names[name] = true
+		if i := strings.LastIndex(name, "."); i > 0 {
+			families[name[:i]] = true
+		}
+		if pool.Instance.AcceleratorModel != "" {
+			accelerators[pool.Instance.AcceleratorModel] = true
+		}
+	}
+	sorted := func(set map[string]bool) []string { return slices.Sorted(maps.Keys(set)) }
+	return views.PoolSuggestions{Accelerators: sorted(accelerators), Families: sorted(families), Types: sorted(names)}
+}

@@ -1,0 +1,3 @@
+// Package settings answers the page on how the console, Kueue and the cluster are set
+// up.
+package settings

@@ -1,0 +1,193 @@
+package settings
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"kuota.dev/kuota/governance/diagnostics"
+	"kuota.dev/kuota/governance/kueueconfig"
+	"kuota.dev/kuota/handlers/console"
+	"kuota.dev/kuota/handlers/format"
+	"kuota.dev/kuota/handlers/urls"
+	"kuota.dev/kuota/views"
+	"kuota.dev/kuota/web"
+
+	"github.com/labstack/echo/v4"
+)
+
+// Setup is how the console itself was started, as the settings show it. It
+// holds no secrets.
+type Setup struct {
+	Version   string // of the console; empty when it is not known
+	Namespace string // its own
+	Issuer    string // host of who signs people in; empty when nobody signs in
+	ClientID  string // the console's, there
+	UserClaim string // the claim that names a user
+	Database  string // that history is kept in, such as SQLite
+}
+
+// settings answers GET /settings: how all is set up, and what is missing.
+func (h *Pages) settings(c echo.Context) error {
+	state, err := h.Settings.Report(c.Request().Context(), console.UserOf(c))
+	if err != nil {
+		return err
+	}
+	page := views.SettingsPage{Chrome: h.Chrome(c), Config: state.Kueue.Text, Args: strings.Join(state.Kueue.Args, "\n")}
+	page.Title, page.Active = "Settings", "settings"
+	page.Chrome.Settings = urls.Settings
+	for _, gap := range state.Findings {
+		page.Gaps = append(page.Gaps, views.SettingsGap{ID: gap.ID, Status: gapStatus(gap), Costs: gap.Impact, Patch: gap.Fix})
+	}
+	page.Cards = []views.SettingsCard{h.clusterCard(state), kueueCard(state), h.consoleCard(state), h.signInCard()}
+	return web.Render(c, http.StatusOK, views.Settings(page))
+}
+
+func gapStatus(gap diagnostics.Finding) views.Status {
+	switch gap.Severity {
+	case diagnostics.SeverityError:
+		return views.Status{Tone: "bad", Label: "Not working", Text: gap.Title}
+	case diagnostics.SeverityWarning:
+		return views.Status{Tone: "wait", Label: "Degraded", Text: gap.Title}
+	}
+	return views.Status{Tone: "info", Label: "Note", Text: gap.Title}
+}
+
+const notKnown = "unknown"
+
+func (h *Pages) clusterCard(state diagnostics.Report) views.SettingsCard {
+	card := views.SettingsCard{ID: "settings-cluster", Title: "Cluster", Lines: []views.ValueLine{
+		{Name: "Name", Value: h.ClusterName},
+		{Name: "Kubernetes", Value: cmp.Or(state.Server, notKnown)},
+		{Name: "Nodes", Value: notKnown},
+		{Name: "Pools", Value: notKnown},
+	}}
+	if state.NodesCounted {
+		card.Lines[2].Value, card.Lines[3].Value = format.Thousands(int64(state.Nodes)), format.Thousands(int64(state.Pools))
+	}
+	return card
+}
+
+func kueueCard(state diagnostics.Report) views.SettingsCard {
+	card := views.SettingsCard{ID: "settings-kueue", Title: "Kueue"}
+	line := func(name, value string) { card.Lines = append(card.Lines, views.ValueLine{Name: name, Value: value}) }
+	kinds := "all installed"
+	switch {
+	case !state.Missing.Discovered:
+		kinds = notKnown
+	case len(state.Missing.KueueVersions) > 0:
+		kinds = "in " + strings.Join(state.Missing.KueueVersions, ", ") + " only"
+	case len(state.Missing.Kueue) > 0:
+		kinds = "missing: " + strings.Join(state.Missing.Kueue, ", ")
+	}
+	line("Version", cmp.Or(state.Version, notKnown))
+	line("CRDs", kinds)
+	if state.KueueRead != diagnostics.ReadSucceeded {
+		line("Configuration", "cannot be read")
+		return card
+	}
+	line("Image", format.OrDash(state.Kueue.Image))
+	line("Service account", format.OrDash(state.Kueue.Account))
+	line("Integrations", strings.Join(state.Integrations, ", "))
+	line("Visibility API", answers(state.Visibility))
+	for _, gate := range state.Gates {
+		if gate.Supported || gate.Explicit {
+			line(gate.Name, gateWords(gate))
+		}
+	}
+	return card
+}
+
+func answers(yes bool) string {
+	if yes {
+		return "answers"
+	}
+	return "does not answer"
+}
+
+func gateWords(gate kueueconfig.Gate) string {
+	words := "off"
+	if gate.Enabled {
+		words = "on"
+	}
+	if !gate.Explicit {
+		words += ", by default"
+	}
+	return words
+}
+
+func (h *Pages) consoleCard(state diagnostics.Report) views.SettingsCard {
+	return views.SettingsCard{ID: "settings-console", Title: "Console", Lines: []views.ValueLine{
+		{Name: "Version", Value: cmp.Or(h.Setup.Version, notKnown)},
+		{Name: "Namespace", Value: format.OrDash(h.Setup.Namespace)},
+		{Name: "Kueue's configuration", Value: manageWords(state)},
+		{Name: "Jobs without a queue", Value: policiesWords(state.Enforcement, state.PoliciesKnown, "rejected where the policy requires a queue")},
+		{Name: "Member permissions", Value: policiesWords(state.Members, state.PoliciesKnown, "restricted as described in docs/privileges.md")},
+		{Name: "Author of changes", Value: changedByWords(state.ChangedBy)},
+		{Name: "History", Value: h.historyWords()},
+	}}
+}
+
+// historyWords say how what the cluster forgets is kept.
+func (h *Pages) historyWords() string {
+	if h.Recording == nil {
+		return "off (--history=none): kept only while the console runs"
+	}
+	state := h.Recording()
+	switch {
+	case state.LastError != "":
+		return fmt.Sprintf("cannot be written to %s: %s. %s waiting", h.Setup.Database, state.LastError, format.Count(state.Pending, "line"))
+	case state.Since.IsZero():
+		return "kept in " + h.Setup.Database + ", once the cluster is connected"
+	}
+	return fmt.Sprintf("kept in %s, last written %s ago", h.Setup.Database, format.ShortAge(max(0, h.Now().Sub(state.WrittenUntil))))
+}
+
+func manageWords(state diagnostics.Report) string {
+	switch {
+	case state.ReadOnly != "":
+		return "not changed: the console is read-only"
+	case !state.Install.Manage:
+		return "not changed (--manage-kueue=false)"
+	case state.CanWrite == diagnostics.Yes:
+		return "kept as the policy says"
+	case state.CanWrite == diagnostics.No:
+		return "the console has no permission to change it"
+	}
+	return "kept as the policy says, if the console has permission"
+}
+
+func policiesWords(missing []string, looked bool, there string) string {
+	switch {
+	case len(missing) > 0:
+		return "admission policies are missing"
+	case !looked:
+		return notKnown
+	}
+	return there
+}
+
+func changedByWords(state diagnostics.PolicyState) string {
+	switch state {
+	case diagnostics.PolicyInstalled:
+		return "recorded by the API server"
+	case diagnostics.PolicyMissing, diagnostics.PolicyUnsupported:
+		return "not recorded"
+	}
+	return notKnown
+}
+
+func (h *Pages) signInCard() views.SettingsCard {
+	card := views.SettingsCard{ID: "settings-signin", Title: "Sign-in"}
+	if h.Setup.Issuer == "" {
+		card.Lines = []views.ValueLine{{Name: "Issuer", Value: "none: everyone who can reach the console acts with its permissions"}}
+		return card
+	}
+	card.Lines = []views.ValueLine{
+		{Name: "Issuer", Value: h.Setup.Issuer},
+		{Name: "Client ID", Value: h.Setup.ClientID},
+		{Name: "Username claim", Value: "claim " + h.Setup.UserClaim},
+	}
+	return card
+}

@@ -1,0 +1,112 @@
+package tasks
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/actions"
+	"kuota.dev/kuota/handlers/console"
+	"kuota.dev/kuota/handlers/urls"
+	"kuota.dev/kuota/views"
+	"kuota.dev/kuota/web"
+
+	"github.com/labstack/echo/v4"
+)
+
+// registerActions adds a form for each action below a task's address.
+func (h *Pages) registerActions(s *web.Server) {
+	for _, action := range []actions.Action{actions.Stop, actions.Resume, actions.Front, actions.Class, actions.Delete} {
+		s.Form(urls.Tasks+"/:namespace/:kind/:name/"+string(action), h.Handler(h.Writing(h.confirmAction(action))), h.Handler(h.Writing(h.doAction(action))))
+	}
+}
+
+// confirmAction answers GET /tasks/{namespace}/{kind}/{name}/{action}: what it
+// would do now.
+func (h *Pages) confirmAction(action actions.Action) func(echo.Context) error {
+	return func(c echo.Context) error {
+		r, err := h.Actions.Review(c.Request().Context(), console.UserOf(c), address(c, c.QueryParam("uid")), action)
+		if err != nil {
+			return err
+		}
+		return web.Render(c, http.StatusOK, views.Action(h.actionPage(c, r)))
+	}
+}
+
+// doAction answers POST to the same address: it does it, to the very task that
+// was looked at.
+func (h *Pages) doAction(action actions.Action) func(echo.Context) error {
+	return func(c echo.Context) error {
+		values, err := web.FormValues(c)
+		if err != nil {
+			return err
+		}
+		ctx, user, at := c.Request().Context(), console.UserOf(c), address(c, values.Get("uid"))
+		r, err := h.Actions.Review(ctx, user, at, action)
+		if err != nil {
+			return err
+		}
+		page, at := h.actionPage(c, r), tasks.Address{Namespace: r.Namespace, Kind: r.Kind, Name: r.Name, UID: r.UID}
+		leadTo, chosen := below(c, ""), values.Get("choice")
+		among := slices.ContainsFunc(r.Choices, func(choice actions.Choice) bool { return choice.Name == chosen })
+		switch {
+		case action == actions.Stop:
+			err = h.Actions.Stop(ctx, user, at)
+		case action == actions.Resume:
+			err = h.Actions.Resume(ctx, user, at)
+		case action == actions.Delete && values.Get("confirm") != r.Name:
+			page.Confirm = &views.TextField{Value: values.Get("confirm"), Error: "Type " + r.Name + " exactly."}
+			return web.Render(c, http.StatusUnprocessableEntity, views.Action(page))
+		case action == actions.Delete:
+			leadTo = urls.Tasks + "?deleted=" + deletedTask
+			err = h.Actions.Delete(ctx, user, at)
+		case action == actions.Front && r.Position == 1: // it came there by itself
+		case action == actions.Front && !among && r.Obstacle == "":
+			err = &governance.Error{Kind: governance.Conflict, Op: "move to the front", Message: "The queue or the classes changed meanwhile, and that class no longer puts it first. Review the page and try again."}
+		case action == actions.Class && !among && r.Obstacle == "":
+			page.Chosen = "Choose an existing class."
+			return web.Render(c, http.StatusUnprocessableEntity, views.Action(page))
+		default:
+			err = h.Actions.SetClass(ctx, user, at, chosen)
+		}
+		var ours *governance.Error
+		switch {
+		case err == nil && action == actions.Delete:
+			return c.Redirect(http.StatusSeeOther, leadTo)
+		case err == nil:
+			return c.Redirect(http.StatusSeeOther, withDone(leadTo, action))
+		case !errors.As(err, &ours) || ours.Kind == governance.Internal || ours.Kind == governance.NotFound:
+			return err
+		}
+		page.Failure = ours.Message
+		return web.Render(c, console.Statuses[ours.Kind], views.Action(page))
+	}
+}
+
+// taskActions is what somebody may do to a task; nil where nothing is written.
+func (h *Pages) taskActions(ctx context.Context, c echo.Context, d tasks.Detail) (*views.TaskActions, error) {
+	if h.Actions == nil || h.WhyReadOnly() != "" {
+		return nil, nil
+	}
+	offers, err := h.Actions.Offers(ctx, console.UserOf(c), d)
+	if err != nil {
+		return nil, err
+	}
+	shown := &views.TaskActions{Missing: missingWords(offers)}
+	for _, offer := range offers {
+		if offer.Missing == nil {
+			shown.Buttons = append(shown.Buttons, views.ActionButton{Label: actionNames[offer.Action], URL: below(c, "/"+string(offer.Action)), Danger: offer.Action == actions.Delete})
+		}
+	}
+	if len(shown.Buttons) == 0 && shown.Missing == "" {
+		return nil, nil
+	}
+	return shown, nil
+}
+
+func address(c echo.Context, uid string) tasks.Address {
+	return tasks.Address{Namespace: c.Param("namespace"), Kind: c.Param("kind"), Name: c.Param("name"), UID: uid}
+}

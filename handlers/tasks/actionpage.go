@@ -1,0 +1,263 @@
+package tasks
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/actions"
+	"kuota.dev/kuota/governance/tasks/explain"
+	"kuota.dev/kuota/handlers/format"
+	"kuota.dev/kuota/views"
+
+	"github.com/labstack/echo/v4"
+)
+
+// actionNames are what the actions are called on buttons.
+var actionNames = map[actions.Action]string{
+	actions.Stop: "Stop", actions.Resume: "Resume", actions.Front: "Move to front", actions.Class: "Change class", actions.Delete: "Delete",
+}
+
+// doneNotice says what an action did to a task, as far as its state shows: Kueue
+// follows within seconds, and the notice is a part of the live page, so that it
+// never contradicts the status beside it. It is empty for no action, and once the
+// status says more than the notice.
+func doneNotice(action actions.Action, d tasks.Detail) string {
+	switch {
+	case action == actions.Stop && d.State == tasks.Stopped:
+		return "Stopped. Its quota is free for other tasks."
+	case action == actions.Stop && d.State == tasks.Stopping:
+		return "Stop requested. Its pods are ending."
+	case action == actions.Stop && !d.State.Finished():
+		return "Stop requested. Kueue acts on it within seconds."
+	case action == actions.Resume && d.State.Waiting():
+		return "Resumed. It waits in its queue."
+	case action == actions.Resume && d.State == tasks.Starting:
+		return "Resumed. It has its quota, and its pods are starting."
+	case action == actions.Resume && d.State == tasks.Running:
+		return "Resumed. It is running."
+	case action == actions.Resume && !d.State.Finished():
+		return "Resume requested. Kueue acts on it within seconds."
+	case action == actions.Front && d.Position == 1:
+		return "Moved to front. It is first in its queue."
+	case action == actions.Front && d.Position > 1:
+		return fmt.Sprintf("It is %s in its queue now.", format.Ordinal(d.Position))
+	case action == actions.Class && d.PriorityClass != "":
+		return fmt.Sprintf("Class changed. Its priority class is %s.", format.ClassName(d.PriorityClass))
+	}
+	return ""
+}
+
+// withDone is an address whose page says what was done.
+func withDone(address string, action actions.Action) string {
+	sign := "?"
+	if strings.Contains(address, "?") {
+		sign = "&"
+	}
+	return address + sign + url.Values{"done": {string(action)}}.Encode()
+}
+
+// missingWords are the rights that somebody lacks, each once.
+func missingWords(offers []actions.Offer) string {
+	var names, rights []string
+	for _, offer := range offers {
+		if offer.Missing == nil {
+			continue
+		}
+		names = append(names, strings.ToLower(actionNames[offer.Action]))
+		right := offer.Missing.Verb + " " + offer.Missing.Resource
+		if len(rights) == 0 || rights[len(rights)-1] != right {
+			rights = append(rights, right)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("You cannot do this: %s. You need the right to %s in this namespace.", strings.Join(names, ", "), strings.Join(rights, ", to "))
+}
+
+// actionPage is a review as its page shows it.
+func (h *Pages) actionPage(c echo.Context, r actions.Review) views.ActionPage {
+	page := views.ActionPage{
+		Chrome: h.Chrome(c), UpLabel: r.Name, UpURL: below(c, ""), Action: below(c, "/"+string(r.Action)),
+		Obstacle: r.Obstacle, Fields: []views.HiddenField{{Name: "uid", Value: r.UID}}, Submit: actionNames[r.Action],
+		Lead: strings.Join(facts(r.Detail), " · "),
+	}
+	page.Title, page.Active = actionNames[r.Action]+": "+r.Name, "tasks"
+	switch r.Action {
+	case actions.Stop:
+		page.Effects, page.Danger = stopEffects(r, format.Elapsed(r.Ran(h.Now()), true)), r.State.UsesQuota()
+	case actions.Resume:
+		page.Effects = append([]string{"It joins its queue as " + standing(r.Current) + "."}, outcome(r.Current, "it")...)
+	case actions.Front:
+		if len(r.Choices) > 0 {
+			page.Effects = frontEffects(r)
+			page.Fields = append(page.Fields, views.HiddenField{Name: "choice", Value: r.Choices[0].Name})
+		}
+	case actions.Class:
+		page.Legend, page.Effects = "Priority class", classEffects(r)
+		for _, choice := range r.Choices {
+			page.Choices = append(page.Choices, classChoice(r, choice))
+		}
+	case actions.Delete:
+		page.Effects, page.Danger, page.Type, page.Confirm = deleteEffects(r, format.Elapsed(r.Ran(h.Now()), true)), true, "Type "+r.Name+" to confirm", &views.TextField{}
+		page.Submit = "Delete " + r.Name
+	}
+	if strings.Contains(r.Obstacle, "Stop it") {
+		page.Ways = []views.ActionButton{{Label: "Stop it", URL: below(c, "/"+string(actions.Stop))}}
+	}
+	return page
+}
+
+func stopEffects(r actions.Review, ran string) (list []string) {
+	if r.State.UsesQuota() {
+		list = append(list, loses(r)+" Unsaved work is lost.", fmt.Sprintf("It has run for %s.", ran))
+		if r.State == tasks.Starting {
+			list[1] = "Its pods are not all ready yet."
+		}
+	} else {
+		list = append(list, fmt.Sprintf("It leaves its queue, where it is %s. It uses no quota.", standing(r.Current)))
+	}
+	list = append(list, "It stays stopped until someone resumes it. Then it waits in its queue by its class and its submission time.")
+	switch next := r.Head; {
+	case next != nil && next.UID != r.UID:
+		list = append(list, fmt.Sprintf("%s is first in its queue now, and requests %s.", next.Name, format.Amounts(next.Requests)))
+	case next == nil:
+		list = append(list, "No tasks wait in its queue now.")
+	}
+	return list
+}
+
+// loses is what a running task gives up.
+func loses(r actions.Review) string {
+	held := format.Amounts(r.Usage)
+	if held == "" {
+		held = "quota"
+	}
+	return fmt.Sprintf("It loses its %s at once. Its pods end, and its job is suspended.", held)
+}
+
+// standing is a place in a queue in words.
+func standing(s tasks.Supposed) string {
+	text := fmt.Sprintf("%s of %s", format.Ordinal(s.Position), format.Thousands(int64(s.QueueLength)))
+	if s.Ahead != nil {
+		text += ", behind " + s.Ahead.Name
+	}
+	return text
+}
+
+// outcome is whether it would start, as far as the numbers tell.
+func outcome(s tasks.Supposed, who string) []string {
+	v := s.Verdict
+	if v == nil {
+		return nil
+	}
+	switch v.Constraint {
+	case explain.PendingEvaluation:
+		return []string{fmt.Sprintf("The quota %s requests is free now.", who)}
+	case explain.Preempting:
+		if len(v.TargetsInCohort) > 0 || v.MayPreempt {
+			return []string{"It may preempt " + PreemptedWords(v) + ", which are requeued."}
+		}
+		if len(v.Shortage.LowerPriority) > 0 && v.Shortage.Used+v.Shortage.Needed > v.Shortage.Nominal {
+			return []string{"It may preempt lower-priority tasks of its team, which are requeued: " + victims(v.Shortage) + "."}
+		}
+		return []string{"It fits its team's own quota, and may preempt tasks of other teams that borrow it."}
+	case explain.Quota:
+		return []string{fmt.Sprintf("It does not fit now: %s short in %s.", quota.Amount(v.Shortage.Resource, v.Shortage.Missing()), v.Shortage.Flavor)}
+	case explain.ExceedsMax:
+		return []string{fmt.Sprintf("It can never start like this: it requests %s of %s, and its team can have at most %s.", quota.Amount(v.Shortage.Resource, v.Shortage.Needed), v.Shortage.Flavor, quota.Amount(v.Shortage.Resource, v.Shortage.PotentialAvailable))}
+	case explain.QueueStopped:
+		return []string{"Its queue is on hold. No task starts until an admin resumes the queue."}
+	}
+	return []string{"It cannot start yet. Its page says why."}
+}
+
+// victims are tasks that may be stopped, with what they hold.
+func victims(s *explain.Shortage) string {
+	var names []string
+	for _, link := range holders(s.LowerPriority, s.FlavorResource) {
+		names = append(names, strings.TrimSpace(link.Name+" "+link.Amount))
+	}
+	return strings.Join(names, ", ")
+}
+
+func frontEffects(r actions.Review) []string {
+	to := r.Choices[0]
+	was := "It has no class now"
+	if r.PriorityClass != "" {
+		was = fmt.Sprintf("Its class is %s now (weight %d)", format.ClassName(r.PriorityClass), r.Priority)
+	}
+	list := []string{
+		fmt.Sprintf("It gets the class %s (weight %d), the lowest that puts it first. %s.", format.ClassName(to.Name), to.Priority, was),
+		fmt.Sprintf("It moves from the %s place in its queue to the 1st of %s.", format.Ordinal(r.Position), format.Thousands(int64(r.QueueLength))),
+	}
+	return append(append(list, outcome(to.Supposed, "it")...), "It keeps that class while it runs.")
+}
+
+func classEffects(r actions.Review) []string {
+	var list []string
+	switch {
+	case r.State.UsesQuota():
+		list = append(list, "It keeps running with its quota. Its class decides which tasks may preempt it, and its place when it waits again.")
+	case r.NoWorkload:
+		list = append(list, "Kueue has not created its Workload. With an existing class Kueue creates one, and the task joins its queue.")
+	case r.State == tasks.Stopped:
+		list = append(list, "It stays stopped. Its class decides where it waits once it is resumed.")
+	default:
+		list = append(list, "Its place in its queue changes at once, and so does what it may preempt.")
+	}
+	same := len(r.Choices) > 1
+	for _, c := range r.Choices {
+		same = same && c.Priority == r.Choices[0].Priority
+	}
+	if same {
+		list = append(list, "All classes have the same priority now (first come, first served). The change takes effect when tasks are ranked by class again.")
+	}
+	return append(list, "You can change a task's class, but not remove it.")
+}
+
+func classChoice(r actions.Review, c actions.Choice) views.ActionChoice {
+	choice := views.ActionChoice{Value: c.Name, Label: fmt.Sprintf("%s · weight %d", format.ClassName(c.Name), c.Priority), Checked: c.Name == r.PriorityClass}
+	if choice.Checked {
+		choice.Label += " · current"
+	}
+	switch {
+	case !r.State.UsesQuota():
+		choice.Text = strings.Join(append([]string{format.Upper(standing(c.Supposed)) + "."}, outcome(c.Supposed, "it")...), " ")
+	case !c.Preempts:
+		choice.Text = "Its queue does not preempt tasks for one another."
+	case c.Outranked == 0:
+		choice.Text = "No waiting task of its queue could preempt it."
+	default:
+		choice.Text = format.Count(c.Outranked, "waiting task") + " of its queue would have higher priority, and may preempt it."
+	}
+	return choice
+}
+
+func deleteEffects(r actions.Review, ran string) []string {
+	what := fmt.Sprintf("The %s %s is deleted, with its pods and its Workload.", r.Kind, r.Name)
+	switch {
+	case r.Pods > 0:
+		what = fmt.Sprintf("Its %s and their Workload are deleted. A controller, such as a Deployment, creates its pods again: delete the controller instead.", format.Count(r.Pods, "pod"))
+		if r.Pods == 1 {
+			what = "Its pod and its Workload are deleted. A controller, such as a Deployment, creates its pod again: delete the controller instead."
+		}
+	case r.Kind == "Workload":
+		what = fmt.Sprintf("The Workload %s is deleted. It has no job.", r.Name)
+	}
+	list := []string{what}
+	if r.State.UsesQuota() && r.NoWorkload {
+		list = append(list, "Its pods end, and unsaved work is lost. It uses no quota.")
+	} else if r.State.UsesQuota() {
+		list = append(list, fmt.Sprintf("It loses its %s at once. It has run for %s; unsaved work is lost.", format.Amounts(r.Usage), ran))
+	} else if r.Position > 0 {
+		list = append(list, fmt.Sprintf("It leaves its queue, where it is %s of %s.", format.Ordinal(r.Position), format.Thousands(int64(r.QueueLength))))
+	}
+	if r.State.Finished() {
+		return append(list, "You cannot undo this.")
+	}
+	return append(list, "You cannot undo this. To run it later, stop it instead.")
+}

@@ -1,0 +1,91 @@
+package tasks
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/views"
+)
+
+// backingOf says whose quota a task holds; nil for one that holds none.
+func backingOf(d tasks.Detail) *views.TaskBacking {
+	if d.QuotaSources == nil || len(d.QuotaSources.Sources) == 0 {
+		return nil
+	}
+	owner := "its team's"
+	if d.Team == "" {
+		owner = "its queue's"
+	}
+	b := &views.TaskBacking{Tone: "ok", Headline: fmt.Sprintf("It runs on %s own quota.", owner), Text: "No other team can reclaim it."}
+	if d.QuotaSources.Borrows() {
+		l := loudest(d.QuotaSources.Sources)
+		b.Tone, b.Headline = "wait", fmt.Sprintf("It borrows %s of its %s.", quota.Grouped(l.Resource, l.Borrowed), quota.Amount(l.Resource, l.Usage))
+		if l.Own == 0 {
+			b.Headline = fmt.Sprintf("It borrows its %s.", quota.Amount(l.Resource, l.Usage))
+		}
+		b.Text = "A team that lends it can reclaim its quota. Kueue then preempts tasks of borrowing teams, the lowest class and the latest started first."
+		b.Note = "Kueue does not record which task borrows. Here, higher classes and earlier admissions count as own quota, and unallocated compute is lent before idle quota."
+		if d.QuotaSources.Nested {
+			b.Note = "Lenders are not calculated for nested cohorts."
+		}
+	}
+	byPool := slices.Clone(d.QuotaSources.Sources)
+	slices.SortStableFunc(byPool, func(a, b tasks.QuotaSource) int { return strings.Compare(a.Flavor, b.Flavor) })
+	for _, l := range byPool {
+		if l.Resource == catalog.Network {
+			continue
+		}
+		if n := len(b.Pools); n == 0 || b.Pools[n-1].Name != l.Flavor {
+			b.Pools = append(b.Pools, views.BackingPool{Name: l.Flavor})
+		}
+		pool := &b.Pools[len(b.Pools)-1]
+		pool.Lines = append(pool.Lines, backingWords(l, owner, d.QuotaSources.Nested))
+	}
+	return b
+}
+
+// loudest is the line that people are told of first: the first accelerator that
+// is borrowed, else the first line that is.
+func loudest(lines []tasks.QuotaSource) (found tasks.QuotaSource) {
+	for _, l := range lines {
+		if l.Borrowed > 0 && (found.Borrowed == 0 || isPlain(found.Resource) && !isPlain(l.Resource)) {
+			found = l
+		}
+	}
+	return found
+}
+
+func isPlain(resource string) bool { return resource == catalog.CPU || resource == catalog.Memory }
+
+func backingWords(l tasks.QuotaSource, owner string, nested bool) string {
+	number := func(n int64) string { return quota.Grouped(l.Resource, n) }
+	text := quota.Amount(l.Resource, l.Usage)
+	if l.Borrowed == 0 {
+		return text + ", own quota"
+	}
+	parts := []string{}
+	if l.Own > 0 {
+		parts = append(parts, fmt.Sprintf("%s of %s own quota", number(l.Own), owner))
+	}
+	if nested {
+		return text + ": " + strings.Join(append(parts, number(l.Borrowed)+" borrowed"), ", ")
+	}
+	if l.Unallocated > 0 {
+		parts = append(parts, number(l.Unallocated)+" of unallocated compute")
+	}
+	for _, lender := range l.Lenders {
+		name := lender.Team
+		if name == "" {
+			name = "other teams"
+		}
+		parts = append(parts, fmt.Sprintf("%s lent by %s", number(lender.Amount), name))
+	}
+	if l.Uncovered > 0 {
+		parts = append(parts, number(l.Uncovered)+" over quota, since a quota was lowered")
+	}
+	return text + ": " + strings.Join(parts, ", ")
+}

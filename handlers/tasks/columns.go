@@ -1,0 +1,68 @@
+package tasks
+
+import (
+	"net/url"
+	"slices"
+
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/views"
+)
+
+// taskColumns are all columns of a list of tasks, in their order.
+var taskColumns = []views.ColumnHead{
+	{Label: "Name", ID: string(tasks.ByName)},
+	{Label: "Status", ID: string(tasks.ByState)},
+	{Label: "Team", ID: string(tasks.ByTeam)},
+	{Label: "Priority class", ID: string(tasks.ByPriorityClass)},
+	{Label: "Kind", ID: string(tasks.ByKind)},
+	{Label: "Place", ID: string(tasks.ByPosition)},
+	{Label: "Accelerators", ID: string(tasks.ByAccelerator), Number: true},
+	{Label: "vCPU", ID: string(tasks.ByCPU), Number: true},
+	{Label: "Memory", Unit: "GiB", ID: string(tasks.ByMemory), Number: true},
+	{Label: "Pool", ID: string(tasks.ByPool)},
+	{Label: "Submitted", ID: string(tasks.BySubmitted)},
+	{Label: "Waited", ID: string(tasks.ByWaited), Number: true},
+	{Label: "Ran", ID: string(tasks.ByRan), Number: true},
+	{Label: "Preempted", ID: string(tasks.ByPreemptions), Number: true},
+}
+
+// alwaysShown are the columns without which a row says nothing.
+var alwaysShown = map[string]bool{string(tasks.ByName): true, string(tasks.ByState): true}
+
+// usuallyHidden are the columns that are shown on request: the others fit on a
+// screen of 1280 px.
+var usuallyHidden = map[string]bool{string(tasks.ByKind): true, string(tasks.ByCPU): true, string(tasks.ByMemory): true}
+
+// hide takes the choice of columns from an address. Links name what differs from
+// the usual columns, as hide= and show=, so that the usual list has a short
+// address. The form names those that are shown, behind an empty one that says that
+// there was a choice.
+func (q *taskQuery) hide(values url.Values) {
+	q.hidden = map[string]bool{}
+	for _, column := range taskColumns {
+		hidden := slices.Contains(values["hide"], column.ID) || usuallyHidden[column.ID] && !slices.Contains(values["show"], column.ID)
+		if values.Has("cols") {
+			hidden = !slices.Contains(values["cols"], column.ID)
+		}
+		if alwaysShown[column.ID] {
+			continue
+		}
+		q.hidden[column.ID] = hidden
+		switch {
+		case hidden && !usuallyHidden[column.ID]:
+			q.values.Add("hide", column.ID)
+		case !hidden && usuallyHidden[column.ID]:
+			q.values.Add("show", column.ID)
+		}
+	}
+}
+
+// columns are the choices of columns.
+func (q taskQuery) columns() (choices []views.ColumnChoice) {
+	for _, column := range taskColumns {
+		if !alwaysShown[column.ID] {
+			choices = append(choices, views.ColumnChoice{ID: column.ID, Label: column.Label, Shown: !q.hidden[column.ID]})
+		}
+	}
+	return choices
+}

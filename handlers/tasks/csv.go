@@ -1,0 +1,100 @@
+package tasks
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/handlers/console"
+	"kuota.dev/kuota/handlers/format"
+
+	"github.com/labstack/echo/v4"
+)
+
+const tasksCSVURL = "/tasks.csv"
+
+// csvColumn is a column of a list of tasks as spreadsheets have it: one or
+// several of one on the page.
+type csvColumn struct {
+	of    string // the column of the page that it is a part of
+	head  string
+	value func(t tasks.Item, now time.Time) string
+}
+
+var tasksCSVColumns = []csvColumn{
+	{"name", "namespace", func(t tasks.Item, _ time.Time) string { return t.Namespace }},
+	{"kind", "kind", func(t tasks.Item, _ time.Time) string { return t.Kind }},
+	{"name", "name", func(t tasks.Item, _ time.Time) string { return t.Name }},
+	{"team", "team", func(t tasks.Item, _ time.Time) string { return t.Team }},
+	{"status", "status", func(t tasks.Item, _ time.Time) string { return string(t.State) }},
+	{"status", "reason", func(t tasks.Item, _ time.Time) string { return t.Message }},
+	{"class", "priority class", func(t tasks.Item, _ time.Time) string { return format.ClassName(t.PriorityClass) }},
+	{"class", "priority", func(t tasks.Item, _ time.Time) string { return strconv.Itoa(int(t.Priority)) }},
+	{string(tasks.ByPosition), "place", func(t tasks.Item, _ time.Time) string {
+		if t.Position == 0 {
+			return ""
+		}
+		return strconv.Itoa(t.Position)
+	}},
+	{"accelerators", "GPUs", resourceColumn(catalog.GPU)},
+	{"accelerators", "Neuron devices", resourceColumn(catalog.Neuron)},
+	{"accelerators", "other accelerators", func(t tasks.Item, _ time.Time) string {
+		var list []string
+		for _, name := range t.Resources().Names() {
+			if n := t.Resources()[name]; n > 0 && !slices.Contains(ownColumns, name) {
+				list = append(list, name+"="+quota.Number(name, n))
+			}
+		}
+		return strings.Join(list, " ")
+	}},
+	{"vcpu", "vCPU", resourceColumn(catalog.CPU)},
+	{"memory", "memory GiB", resourceColumn(catalog.Memory)},
+	{"pool", "pool", func(t tasks.Item, _ time.Time) string { return strings.Join(t.Pools, " ") }},
+	{"submitted", "submitted", func(t tasks.Item, _ time.Time) string { return t.Submitted.UTC().Format(time.RFC3339) }},
+	{"waited", "waited s", func(t tasks.Item, now time.Time) string { return format.Seconds(t.Waited(now)) }},
+	{"ran", "ran s", func(t tasks.Item, now time.Time) string { return format.Seconds(t.Ran(now)) }},
+	{"preemptions", "preemptions", func(t tasks.Item, _ time.Time) string { return strconv.Itoa(int(t.Preemptions)) }},
+}
+
+// ownColumns are the resources that have a column of their own, or none.
+var ownColumns = []string{catalog.GPU, catalog.Neuron, catalog.CPU, catalog.Memory, catalog.Network}
+
+func resourceColumn(name string) func(tasks.Item, time.Time) string {
+	return func(t tasks.Item, _ time.Time) string { return quota.Number(name, t.Resources()[name]) }
+}
+
+// tasksCSV answers GET /tasks.csv: all of a list of tasks, in all columns but
+// those that the address hides. The reason is Kueue's.
+func (h *Pages) tasksCSV(c echo.Context) error {
+	q := h.taskQuery(c.QueryParams())
+	q.All = true
+	scope, err := h.Tasks.Scope(c.Request().Context(), console.UserOf(c))
+	if err != nil {
+		return err
+	}
+	list, err := h.Tasks.ListWithin(c.Request().Context(), scope, q.Query, q.teams)
+	if err != nil {
+		return err
+	}
+	var shown []csvColumn
+	var heads []string
+	for _, column := range tasksCSVColumns {
+		if alwaysShown[column.of] || !slices.Contains(c.QueryParams()["hide"], column.of) {
+			shown, heads = append(shown, column), append(heads, column.head)
+		}
+	}
+	rows := [][]string{heads}
+	now := h.Now()
+	for _, t := range list.Items {
+		row := make([]string, len(shown))
+		for i, column := range shown {
+			row[i] = column.value(t, now)
+		}
+		rows = append(rows, row)
+	}
+	return console.CSVFile(c, "tasks", rows)
+}

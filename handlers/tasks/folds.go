@@ -1,0 +1,161 @@
+package tasks
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/handlers/format"
+)
+
+// leastFolded is how many preemptions that repeat one another are told as one.
+const leastFolded = 3
+
+// holdTakes is how far the eviction of a task may be from the hold that causes it.
+// It may come first: Kueue keeps the time of a preemption that it follows.
+const holdTakes = 10 * time.Second
+
+// fold is what a preemption stands for that repeats others.
+type fold struct {
+	times int32
+	first time.Time
+	ran   time.Duration // before all of them; negative where none is known
+}
+
+// chains are the preemptions that repeat one another, by their places in a life;
+// one that repeats none is a chain by itself.
+func chains(life []lived) (found [][]int) {
+	in := make([]bool, len(life))
+	for i := range life {
+		if in[i] || life[i].Type != tasks.WasPreempted {
+			continue
+		}
+		chain := []int{i}
+		for k := i + 1; k < len(life); k++ {
+			next, last := &life[k].Event, &life[chain[len(chain)-1]].Event
+			if next.WorkloadUID != last.WorkloadUID || !next.Type.Lost() && next.Type != tasks.WasFinished {
+				continue
+			}
+			if !next.Repeats(last) {
+				break
+			}
+			in[k] = true
+			chain = append(chain, k)
+		}
+		found = append(found, chain)
+	}
+	return found
+}
+
+// timesOf is how often a chain preempted its task: by Kueue's count, since
+// several preemptions of one second may be told as one.
+func timesOf(life []lived, chain []int) (n int32) {
+	first, last := life[chain[0]], life[chain[len(chain)-1]]
+	if first.first > 0 && last.PreemptionCount >= first.first {
+		return last.PreemptionCount - first.first + 1
+	}
+	for _, i := range chain {
+		n += 1 + life[i].Omitted
+	}
+	return n
+}
+
+func foldOf(life []lived, chain []int) *fold {
+	f := &fold{times: timesOf(life, chain), first: life[chain[0]].At, ran: -1}
+	for _, i := range chain {
+		if l := life[i]; l.Ran >= 0 || l.OmittedRan > 0 {
+			f.ran = max(0, f.ran) + max(0, l.Ran) + l.OmittedRan
+		}
+	}
+	return f
+}
+
+// folded is a life with one step in the place of preemptions that repeat one
+// another, and of what lies between them. What Kueue does because the loop guard
+// holds a task is left out: the hold tells of it. holds says that the task has its
+// quota after all of that.
+func folded(life []lived, holds bool) []lived {
+	life = slices.Clone(life)
+	gone := make([]bool, len(life))
+	for _, chain := range chains(life) {
+		if timesOf(life, chain) < leastFolded {
+			continue
+		}
+		last := chain[len(chain)-1]
+		life[last].fold = foldOf(life, chain)
+		for k := chain[0]; k < last; k++ {
+			if what := life[k].Type; what == tasks.WasPreempted || gains(what) || what == tasks.WasRequeued {
+				gone[k] = gone[k] || life[k].WorkloadUID == life[last].WorkloadUID
+			}
+		}
+		// Of what happened in the second of the last one, the order is not known.
+		end := last + 1
+		for end < len(life) && life[end].At.Unix() == life[last].At.Unix() {
+			end++
+		}
+		told := map[tasks.EventType]bool{}
+		for k := end - 1; k > last; k-- {
+			if what := life[k].Type; gains(what) && life[k].WorkloadUID == life[last].WorkloadUID {
+				gone[k] = told[what] || !holdsAfter(life, k, holds)
+				told[what] = true
+			}
+		}
+	}
+	var kept []lived
+	for i, l := range life {
+		if !gone[i] && !causedByHold(life, l) {
+			kept = append(kept, l)
+		}
+	}
+	return kept
+}
+
+// gains reports whether a task gains its quota by a step, or runs with it.
+func gains(what tasks.EventType) bool {
+	return what == tasks.WasReserved || what == tasks.WasAdmitted || what == tasks.WasReady
+}
+
+// holdsAfter reports whether a Workload had its quota after the second of a step: it
+// lost that later on, without an admission in between, or never.
+func holdsAfter(life []lived, i int, holds bool) bool {
+	for _, l := range life[i+1:] {
+		switch {
+		case l.WorkloadUID != life[i].WorkloadUID || l.At.Unix() == life[i].At.Unix():
+		case l.Type == tasks.WasAdmitted, l.Deactivated() && causedByHold(life, l):
+			return false
+		case l.Type.Lost(), l.Type == tasks.WasFinished:
+			return true
+		}
+	}
+	return holds
+}
+
+// causedByHold reports whether Kueue evicted a task because the loop guard holds it.
+func causedByHold(life []lived, evicted lived) bool {
+	if !evicted.Deactivated() {
+		return false
+	}
+	return slices.ContainsFunc(life, func(held lived) bool {
+		after := evicted.At.Truncate(time.Second).Sub(held.At.Truncate(time.Second))
+		return held.Type == tasks.WasHeld && held.WorkloadUID == evicted.WorkloadUID && after.Abs() <= holdTakes &&
+			!slices.ContainsFunc(life, func(released lived) bool {
+				return released.Type == tasks.WasReleased && released.WorkloadUID == held.WorkloadUID && released.At.After(held.At) && released.At.Before(evicted.At)
+			})
+	})
+}
+
+// title says how often and for how long a task was preempted.
+func (f *fold) title(last time.Time) string {
+	if took := last.Truncate(time.Second).Sub(f.first.Truncate(time.Second)); took > 0 {
+		return fmt.Sprintf("Preempted %s in %s", format.Times(f.times), format.Duration(took))
+	}
+	return fmt.Sprintf("Preempted %s within a second", format.Times(f.times))
+}
+
+func (f *fold) ranWords() string {
+	if f.ran < 0 {
+		return ""
+	}
+	return "it had run for " + format.Duration(f.ran) + " in all"
+}

@@ -1,0 +1,136 @@
+package tasks
+
+import (
+	"fmt"
+	"time"
+
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/handlers/format"
+	"kuota.dev/kuota/handlers/urls"
+	"kuota.dev/kuota/views"
+)
+
+// placeOf is where a task stands; nil for one that does not wait.
+func placeOf(d tasks.Detail, now time.Time) *views.Place {
+	if d.Position == 0 {
+		return nil
+	}
+	of := func(place, all int) string {
+		return fmt.Sprintf("%s of %s", format.Ordinal(place), format.Thousands(int64(all)))
+	}
+	p := &views.Place{
+		Text: of(d.Position, d.QueueLength), Queue: d.Queue, For: format.Elapsed(d.Waited(now), true),
+		Before: named(d.Ahead), Behind: named(d.Behind),
+		MoreBefore: max(0, d.Position-1-len(d.Ahead)), MoreBehind: max(0, d.QueueLength-d.Position-len(d.Behind)),
+		Source: "Calculated by Kueue's rule: Kueue does not answer now.",
+	}
+	if d.ByKueue {
+		p.Source = "As Kueue reports it."
+	}
+	switch {
+	case d.Shared:
+		p.Cluster = "shared with other teams"
+	case d.ClusterQueuePosition > 0 && !d.OnlyLocalQueue:
+		p.Cluster = of(d.ClusterQueuePosition, d.ClusterQueueLength)
+	}
+	switch stood := now.Sub(d.PositionSince); {
+	case d.PositionSince.IsZero() || d.PositionEarlier && stood < time.Minute: // next to nothing is known
+	case d.PositionEarlier:
+		p.Since = "at least " + format.Age(stood)
+	default:
+		p.Since = format.Age(stood)
+	}
+	return p
+}
+
+// rules say in words under which rule a task was preempted.
+var rules = map[string]string{
+	"InClusterQueue":                "a task of a higher class in its own team",
+	"InCohortReclamation":           "another team reclaims its own quota",
+	"InCohortFairSharing":           "fair sharing between teams",
+	"InCohortReclaimWhileBorrowing": "a borrowing task of a higher class in another team",
+}
+
+func ranWords(e tasks.Event) string {
+	if e.Ran < 0 {
+		return ""
+	}
+	return "it had run for " + format.Duration(e.Ran)
+}
+
+// by is whom a task was preempted by, or words in the place of a name.
+func by(e tasks.Event) (link *views.TaskLink, unnamed string) {
+	switch {
+	case e.Preemptor == nil:
+		return nil, "a task that was deleted or that you cannot see"
+	case e.PreemptorDeleted:
+		return &views.TaskLink{Name: e.Preemptor.Name + " (deleted)"}, ""
+	}
+	return &views.TaskLink{Name: e.Preemptor.Name, URL: urls.Task(e.Preemptor)}, ""
+}
+
+// forgotten says how much of a task's life nobody remembers; empty for nothing.
+func forgotten(d tasks.Detail, life []lived) string {
+	n := d.Omitted - lost(life)
+	for _, e := range d.Timeline {
+		if e.Type.Lost() {
+			n += 1 + e.Omitted
+		}
+	}
+	if n <= 0 {
+		return ""
+	}
+	return fmt.Sprintf("It lost its quota %s more before this console started. Kueue keeps only the last time.", format.Times(n))
+}
+
+// lossOf is what a task was preempted for, while it does not run; else nil.
+func lossOf(d tasks.Detail) *views.TaskLoss {
+	if d.State != tasks.Preempted && d.State != tasks.Stopping {
+		return nil
+	}
+	for i := len(d.Timeline) - 1; i >= 0; i-- {
+		e := d.Timeline[i]
+		if e.Type == tasks.WasEvicted {
+			return nil
+		}
+		if e.Type != tasks.WasPreempted {
+			continue
+		}
+		loss := &views.TaskLoss{At: e.At.UTC().Format(time.RFC3339), Rule: format.Upper(format.OrDash(rules[e.Reason])), Team: e.PreemptorTeam, Ran: "Unknown"}
+		loss.By, loss.Unnamed = by(e)
+		if e.Ran >= 0 {
+			loss.Ran = format.Duration(e.Ran) + ". Kueue stops the whole task. What is lost depends on its checkpoints."
+		}
+		return loss
+	}
+	return nil
+}
+
+// sizesOf are the sizes that a task had, the last first.
+func sizesOf(d tasks.Detail) (lines []views.SizeLine) {
+	for i := len(d.Sizes) - 1; i >= 0; i-- {
+		r := d.Sizes[i]
+		line := views.SizeLine{At: r.At.UTC().Format(time.RFC3339), Tone: "idle", Pods: format.Pods(r.To)}
+		switch r.Cause {
+		case tasks.Started:
+			line.Tone, line.Text = "ok", "started"
+		case tasks.StartedPart:
+			line.Tone, line.Text = "ok", "started with the pods that fit"
+		case tasks.Scaled:
+			line.Text = fmt.Sprintf("scaled down from %d", r.From)
+			if r.To > r.From {
+				line.Tone, line.Text = "ok", fmt.Sprintf("scaled up from %d", r.From)
+			}
+		case tasks.Joined:
+			line.Tone, line.Text = "ok", fmt.Sprintf("another part was admitted; it had %d", r.From)
+		case tasks.LostTo:
+			line.Tone, line.Text = "pre", fmt.Sprintf("preempted; it had %d", r.From)
+		case tasks.Lost:
+			line.Tone, line.Text = "pre", fmt.Sprintf("lost its quota; it had %d", r.From)
+		case tasks.Ended:
+			line.Text = fmt.Sprintf("ended; it had %d", r.From)
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}

@@ -1,0 +1,74 @@
+package tasks
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/handlers/console"
+	"kuota.dev/kuota/views"
+
+	"github.com/labstack/echo/v4"
+)
+
+// noticesEvery is how often an open page reads the events of Kubernetes.
+const noticesEvery = 10 * time.Second
+
+// notices reads the events about the task of a request, as whoever asks.
+func (h *Pages) notices(c echo.Context) func(context.Context) *views.TaskNotices {
+	user := console.UserOf(c)
+	namespace, kind, name, uid := c.Param("namespace"), c.Param("kind"), c.Param("name"), c.QueryParam("uid")
+	return func(ctx context.Context) *views.TaskNotices {
+		list, err := h.Tasks.Notices(ctx, user, namespace, kind, name, uid)
+		switch kind := governance.KindOf(err); {
+		case err == nil:
+			return noticesView(list)
+		case kind == governance.Forbidden:
+			return &views.TaskNotices{Trouble: "You cannot see the events of this namespace."}
+		case kind == governance.NotFound:
+			return nil // the page says it
+		}
+		return &views.TaskNotices{Trouble: "The events cannot be read now. Try again later."}
+	}
+}
+
+// keptNotices reads them for a stream: not again for each change, and without
+// holding up what else there is to tell.
+func (h *Pages) keptNotices(c echo.Context) func(context.Context) *views.TaskNotices {
+	var mu sync.Mutex
+	last := h.notices(c)(c.Request().Context())
+	read := h.Now()
+	return func(ctx context.Context) *views.TaskNotices {
+		mu.Lock()
+		defer mu.Unlock()
+		if now := h.Now(); now.Sub(read) >= noticesEvery {
+			read = now
+			anew := h.notices(c) // with the reader's groups of now
+			go func() {
+				found := anew(ctx)
+				mu.Lock()
+				defer mu.Unlock()
+				last = found
+			}()
+		}
+		return last
+	}
+}
+
+func noticesView(list []tasks.Notice) *views.TaskNotices {
+	view := &views.TaskNotices{}
+	for _, n := range list {
+		line := views.NoticeLine{At: n.At.UTC().Format(time.RFC3339), Tone: "idle", Title: n.Reason, About: n.About, Text: n.Text}
+		if n.Warning {
+			line.Tone = "bad"
+		}
+		if n.Count > 1 {
+			line.Count = fmt.Sprintf("%d times", n.Count)
+		}
+		view.Lines = append(view.Lines, line)
+	}
+	return view
+}

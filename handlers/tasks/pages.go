@@ -1,0 +1,47 @@
+package tasks
+
+import (
+	"kuota.dev/kuota/handlers/classstats"
+
+	"kuota.dev/kuota/handlers/console"
+
+	"context"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/actions"
+	"kuota.dev/kuota/handlers/urls"
+	"kuota.dev/kuota/web"
+)
+
+// Pages answers the routes of tasks.
+type Pages struct {
+	*console.Console
+	Actions Actions         // nil offers no actions
+	History console.History // nil for none
+	Classes *classstats.Stats
+	Changes console.Listener // of tasks
+}
+
+// Actions is what pages ask about what people do to tasks.
+type Actions interface {
+	Offers(ctx context.Context, user governance.User, d tasks.Detail) ([]actions.Offer, error)
+	Review(ctx context.Context, user governance.User, at tasks.Address, action actions.Action) (actions.Review, error)
+	Stop(ctx context.Context, user governance.User, at tasks.Address) error
+	Resume(ctx context.Context, user governance.User, at tasks.Address) error
+	SetClass(ctx context.Context, user governance.User, at tasks.Address, class string) error
+	Delete(ctx context.Context, user governance.User, at tasks.Address) error
+}
+
+// Register adds the routes of this package to the server.
+func (h *Pages) Register(s *web.Server) {
+	s.Page(urls.Tasks, h.Handler(h.tasks))
+	s.Events(urls.Tasks+"/events", h.tasksEvents(s))
+	s.Page(tasksCSVURL, h.Handler(h.tasksCSV))
+	s.Page(urls.PastTasks, h.Handler(h.past))
+	s.Page(urls.PastTasksCSV, h.Handler(h.pastCSV))
+	s.Page(urls.Tasks+"/:namespace/:kind/:name", h.Handler(h.task))
+	s.Events(urls.Tasks+"/:namespace/:kind/:name/events", h.Handler(h.taskEvents(s)))
+	s.Page(urls.Tasks+"/:namespace/:kind/:name/yaml", h.Handler(h.taskYAML))
+	h.registerActions(s)
+}

@@ -1,0 +1,242 @@
+package tasks
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/history"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/handlers/classstats"
+	"kuota.dev/kuota/handlers/console"
+	"kuota.dev/kuota/handlers/format"
+	"kuota.dev/kuota/handlers/listing"
+	"kuota.dev/kuota/handlers/timerange"
+	"kuota.dev/kuota/handlers/urls"
+	"kuota.dev/kuota/views"
+	"kuota.dev/kuota/web"
+
+	"github.com/labstack/echo/v4"
+)
+
+const (
+	pastPageSize = 100
+	pastCSVSize  = 50_000 // tasks that a file has at most
+)
+
+// NoHistory stands where there is none.
+const NoHistory = "No history is kept here. An admin can enable it."
+
+// HistoryAway stands where history cannot be read.
+func HistoryAway(err error) string {
+	return "History cannot be read now: " + historyTrouble(err) + " What is here now is not affected."
+}
+
+// pastQuery is what the address of a list of past tasks asks for.
+type pastQuery struct {
+	values            url.Values
+	team, class, kind string
+	text, wrong       string // wrong is a sentence on a day that cannot be
+	from, to          time.Time
+	page              int
+}
+
+func parsePastQuery(values url.Values) pastQuery {
+	q := pastQuery{values: url.Values{}, page: listing.PageOf(values.Get("page"))}
+	one := func(name string) string {
+		value := strings.TrimSpace(values.Get(name))
+		if value != "" {
+			q.values.Set(name, value)
+		}
+		return value
+	}
+	q.team, q.class, q.kind, q.text = one("team"), one("class"), one("kind"), one("q")
+	dayOf := func(name string) time.Time {
+		text := one(name)
+		at, err := time.Parse(time.DateOnly, text)
+		if err != nil && text != "" {
+			q.wrong = "Write dates as YYYY-MM-DD."
+		}
+		return at
+	}
+	if q.from, q.to = dayOf("from"), dayOf("to"); !q.to.IsZero() {
+		q.to = q.to.Add(timerange.Day)
+	}
+	if q.wrong == "" && !q.to.IsZero() && !q.from.Before(q.to) {
+		q.wrong = "The first day is after the last."
+	}
+	return q
+}
+
+// asks is the query for records of those teams that are asked for.
+func (q pastQuery) asks(scope access.Scope, there []string) history.Query {
+	asked := history.Query{Kind: q.kind, NameContains: q.text, From: q.from, To: q.to}
+	var teams []string
+	if q.team != "" {
+		teams = []string{q.team}
+	}
+	asked.Teams = classstats.SeenTeams(scope, there, teams)
+	switch q.class {
+	case "":
+	case classstats.NoClass:
+		asked.PriorityClasses = []string{""}
+	default:
+		asked.PriorityClasses = []string{q.class}
+	}
+	return asked
+}
+
+// PastTasks are a page of tasks that ended, of what somebody with this scope
+// sees, and whether there are more behind it.
+func PastTasks(ctx context.Context, past console.History, scope access.Scope, q history.Query, page, size int) (found []history.Task, more bool, err error) {
+	if q.Teams != nil && len(q.Teams) == 0 {
+		return nil, false, nil
+	}
+	q.Finished, q.Limit = true, page*size+1
+	if found, err = past.Tasks(ctx, q); err != nil {
+		return nil, false, err
+	}
+	found, more = found[min(len(found), (page-1)*size):min(len(found), page*size)], len(found) > page*size
+	// Teams are asked for by name; what a team of that name had in a namespace that
+	// is not for them is not shown either.
+	return slices.DeleteFunc(slices.Clone(found), func(t history.Task) bool { return !scope.Includes(t.Namespace) }), more, nil
+}
+
+// past answers GET /tasks/past: the tasks that ended.
+func (h *Pages) past(c echo.Context) error {
+	ctx := c.Request().Context()
+	scope, list, err := h.seen(ctx, c)
+	if err != nil {
+		return err
+	}
+	q := parsePastQuery(c.QueryParams())
+	page := views.PastPage{
+		Chrome: h.Chrome(c), Action: urls.PastTasks, Text: q.text, From: q.values.Get("from"), To: q.values.Get("to"), Wrong: q.wrong, Filters: q.filters(list),
+		CSVURL: urls.With(urls.PastTasksCSV, q.values, "page", ""),
+	}
+	page.Title, page.Active = "Past tasks", "tasks"
+	if len(q.values) > 0 {
+		page.ClearURL = urls.PastTasks
+	}
+	switch {
+	case h.History == nil:
+		page.Trouble = NoHistory
+		return web.Render(c, http.StatusOK, views.Past(page))
+	case q.wrong != "":
+		return web.Render(c, http.StatusUnprocessableEntity, views.Past(page))
+	}
+	found, more, err := PastTasks(ctx, h.History, scope, q.asks(scope, list.Teams), q.page, pastPageSize)
+	if err != nil {
+		page.Trouble = HistoryAway(err)
+	}
+	for _, t := range found {
+		page.Rows = append(page.Rows, PastRow(t))
+	}
+	page.Pager = listing.Pager(q.page, pastPageSize, len(found), more, func(n string) string { return urls.With(urls.PastTasks, q.values, "page", n) })
+	return web.Render(c, http.StatusOK, views.Past(page))
+}
+
+// seen is what the reader sees, and what there is of tasks there.
+func (h *Pages) seen(ctx context.Context, c echo.Context) (access.Scope, tasks.List, error) {
+	scope, err := h.Tasks.Scope(ctx, console.UserOf(c))
+	if err != nil {
+		return scope, tasks.List{}, err
+	}
+	list, err := h.Tasks.ListWithin(ctx, scope, tasks.Query{}, nil)
+	return scope, list, err
+}
+
+// pastCSV answers GET /tasks/past.csv: all of such a list.
+func (h *Pages) pastCSV(c echo.Context) error {
+	ctx := c.Request().Context()
+	scope, list, err := h.seen(ctx, c)
+	if err != nil {
+		return err
+	}
+	q := parsePastQuery(c.QueryParams())
+	switch {
+	case h.History == nil:
+		return &governance.Error{Kind: governance.NotFound, Op: "list past tasks", Message: NoHistory}
+	case q.wrong != "":
+		return &governance.Error{Kind: governance.Invalid, Op: "list past tasks", Message: q.wrong}
+	}
+	found, _, err := PastTasks(ctx, h.History, scope, q.asks(scope, list.Teams), 1, pastCSVSize)
+	if err != nil {
+		return &governance.Error{Kind: governance.Unavailable, Op: "list past tasks", Message: HistoryAway(err), Err: err}
+	}
+	rows := [][]string{{"namespace", "kind", "name", "uid", "team", "status", "priority class", "priority", "GPUs", "Neuron devices", "vCPU", "memory GiB", "pool", "submitted", "ended", "deleted", "ran s", "preemptions"}}
+	for _, t := range found {
+		asked := func(name string) string { return quota.Number(name, t.Requests[name]) }
+		rows = append(rows, []string{
+			t.Namespace, t.Kind, t.Name, t.UID, t.Team, t.State, format.ClassName(t.PriorityClass), strconv.Itoa(int(t.Priority)), asked(catalog.GPU), asked(catalog.Neuron), asked(catalog.CPU), asked(catalog.Memory),
+			strings.Join(t.Pools, " "), format.Time(t.SubmittedAt), format.Time(t.FinishedAt), format.Time(t.DeletedAt), format.Seconds(t.RunTime), strconv.Itoa(int(t.Preemptions)),
+		})
+	}
+	return console.CSVFile(c, "past-tasks", rows)
+}
+
+func (q pastQuery) filters(l tasks.List) []views.Filter {
+	team, class, kind := listing.NewFilter("team", "Team", "All teams", q.team), listing.NewFilter("class", "Priority class", "All classes", q.class), listing.NewFilter("kind", "Kind", "All kinds", q.kind)
+	for _, name := range l.Teams {
+		team.Add(name)
+	}
+	class.Add(classstats.NoClass, "No priority class")
+	for _, name := range l.PriorityClasses {
+		if name != "" {
+			class.Add(name, format.ClassName(name))
+		}
+	}
+	for _, name := range l.Kinds {
+		kind.Add(name)
+	}
+	return []views.Filter{team.Done(), class.Done(), kind.Done()}
+}
+
+// pastStatus is the state that a task was seen in last, and whether it is gone.
+func pastStatus(t history.Task) views.Status {
+	s := views.Status{Tone: cmp.Or(tones[tasks.State(t.State)], "idle"), Label: cmp.Or(t.State, "Not known")}
+	if !t.DeletedAt.IsZero() {
+		s.Text = "deleted"
+		if !tasks.State(t.State).Finished() { // it did not get to an end
+			s = views.Status{Tone: "idle", Label: "Deleted", Text: "while " + strings.ToLower(s.Label)}
+		}
+	}
+	return s
+}
+
+func PastRow(t history.Task) views.PastRow {
+	row := views.PastRow{
+		ID: "past-" + t.UID, Task: views.TaskLink{Name: t.Name, URL: urls.PastTask(t)}, Kind: t.Kind, Status: pastStatus(t), Team: format.OrDash(t.Team), Namespace: t.Namespace,
+		Class: format.OrDash(format.ClassName(t.PriorityClass)), Asked: format.OrDash(format.Amounts(t.Requests)), Pool: format.OrDash(strings.Join(t.Pools, ", ")), Submitted: format.Time(t.SubmittedAt),
+		Ended: format.Time(t.FinishedAt), Ran: "–", Preemptions: "–",
+	}
+	if row.Ended == "" {
+		row.Ended = format.Time(t.DeletedAt)
+	}
+	if t.RunTime > 0 {
+		row.Ran = format.Duration(t.RunTime)
+	}
+	if t.Preemptions > 0 {
+		row.Preemptions = format.Thousands(int64(t.Preemptions))
+	}
+	return row
+}
+
+// historyTrouble is what an error of history says to people.
+func historyTrouble(err error) string {
+	var ours *governance.Error
+	if errors.As(err, &ours) && ours.Message != "" {
+		return ours.Message
+	}
+	return "The database does not answer."
+}

@@ -1,0 +1,212 @@
+package tasks
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/history"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/handlers/console"
+	"kuota.dev/kuota/handlers/format"
+	"kuota.dev/kuota/handlers/urls"
+	"kuota.dev/kuota/views"
+	"kuota.dev/kuota/web"
+
+	"github.com/labstack/echo/v4"
+)
+
+// sameNames is how many tasks of one name are looked for.
+const sameNames = 20
+
+// pastTask answers for a task that the cluster does not have any more: with what
+// became of it, or with missing, the error that it answers to whoever may not
+// see it and for what never was.
+func (h *Pages) pastTask(c echo.Context, missing error) error {
+	if h.History == nil || governance.KindOf(missing) != governance.NotFound {
+		return missing
+	}
+	ctx := c.Request().Context()
+	scope, err := h.Tasks.Scope(ctx, console.UserOf(c))
+	if err != nil || !scope.Includes(c.Param("namespace")) {
+		return missing
+	}
+	unreadable := &governance.Error{Kind: governance.Unavailable, Op: "find past task", Message: "This task does not exist now, and history cannot be read. Try again later."}
+	named, err := h.sameName(ctx, c)
+	if err != nil {
+		unreadable.Err = err
+		return unreadable
+	}
+	uid := c.QueryParam("uid")
+	if uid == "" && len(named) > 0 {
+		uid = named[0].UID
+	}
+	t, steps, found, err := h.History.Timeline(ctx, uid)
+	switch {
+	case uid == "":
+		return missing
+	case err != nil:
+		unreadable.Err = err
+		return unreadable
+	case !found || t.Namespace != c.Param("namespace") || !strings.EqualFold(t.Kind, c.Param("kind")) || t.Name != c.Param("name"):
+		return missing
+	}
+	redact, err := h.Tasks.Redactor(ctx, scope)
+	if err != nil {
+		return err
+	}
+	page := pastTaskPage(t, lifeOf(nil, steps, t.SubmittedAt, scope, redact))
+	page.Others = sameNameLinks(named, t.UID)
+	page.Chrome = h.Chrome(c)
+	page.Title, page.Active = t.Name, "tasks"
+	return web.Render(c, http.StatusOK, views.PastTaskPage(page))
+}
+
+// sameName are the recorded tasks of the name that is asked for, the newest
+// first.
+func (h *Pages) sameName(ctx context.Context, c echo.Context) ([]history.Task, error) {
+	return h.History.Tasks(ctx, history.Query{Namespace: c.Param("namespace"), Kind: c.Param("kind"), Name: c.Param("name"), Limit: sameNames})
+}
+
+// sameNameLinks lead to all tasks of a name but one.
+func sameNameLinks(named []history.Task, but string) (links []views.PastLink) {
+	for _, t := range named {
+		if t.UID != but {
+			links = append(links, views.PastLink{Task: views.TaskLink{Name: t.Name, URL: urls.PastTask(t)}, Status: pastStatus(t), Submitted: format.Time(t.SubmittedAt)})
+		}
+	}
+	return links
+}
+
+func pastTaskPage(t history.Task, life []lived) views.PastTask {
+	p := views.PastTask{
+		Name: t.Name, Namespace: t.Namespace, Team: format.OrDash(t.Team), Status: pastStatus(t),
+		Submitted: format.Time(t.SubmittedAt), Ended: format.Time(t.FinishedAt), Gone: format.Time(t.DeletedAt),
+		Timeline: lifeLines(life, tasks.State(t.State), "", true),
+	}
+	if t.Team != "" {
+		p.TeamURL = urls.Team(t.Team)
+	}
+	lead := []string{t.Kind, cmp.Or(format.ClassName(t.PriorityClass), "without a priority class")}
+	if text := format.Amounts(t.Requests); text != "" {
+		lead = append(lead, "requested "+text)
+	}
+	if p.Lead = strings.Join(lead, " · "); p.Status.Text != "" {
+		p.Lead = p.Status.Text + " · " + p.Lead
+	}
+	if !t.DeletedAt.IsZero() {
+		p.Timeline = append([]views.TimelineLine{{At: format.Time(t.DeletedAt), Tone: "idle", Title: "Deleted"}}, p.Timeline...)
+	}
+	w := waitsOf(life, firstOf(t.FinishedAt, t.DeletedAt))
+	p.Facts = []views.ValueLine{
+		{Name: "Waited", Value: w.words()},
+		{Name: "Ran", Value: ranFact(t.RunTime, life)},
+		{Name: "Preempted", Value: orNever(t.Preemptions)},
+		{Name: "Priority", Value: fmt.Sprint(t.Priority)},
+		{Name: "Queue", Value: format.OrDash(t.Queue)},
+		{Name: "Pool", Value: format.OrDash(strings.Join(t.Pools, ", "))},
+	}
+	return p
+}
+
+func firstOf(times ...time.Time) time.Time {
+	times = slices.DeleteFunc(times, time.Time.IsZero)
+	if len(times) == 0 {
+		return time.Time{}
+	}
+	return slices.MinFunc(times, time.Time.Compare)
+}
+
+func orNever(n int32) string {
+	if n == 0 {
+		return "never"
+	}
+	return format.Times(n)
+}
+
+func ranFact(ran time.Duration, life []lived) string {
+	runs := 0
+	for _, l := range life {
+		if l.Type == tasks.WasAdmitted {
+			runs++
+		}
+	}
+	switch {
+	case runs == 0 && ran == 0:
+		return "never"
+	case runs > 1:
+		return format.Duration(ran) + " in " + format.Count(runs, "run")
+	}
+	return format.Duration(ran)
+}
+
+// waits are how often and how long a task waited.
+type waits struct {
+	count        int
+	sum, longest time.Duration
+}
+
+// waitsOf takes waits from steps: from the submission, and from when its last
+// part lost its quota, until it was admitted, or until the end.
+func waitsOf(life []lived, end time.Time) (w waits) {
+	var since time.Time
+	running := map[string]bool{}
+	over := func(at time.Time) {
+		if !since.IsZero() && !at.Before(since) {
+			took := at.Sub(since)
+			w.count, w.sum, w.longest = w.count+1, w.sum+took, max(w.longest, took)
+		}
+		since = time.Time{}
+	}
+	for _, l := range life {
+		switch {
+		case l.Type == tasks.WasSubmitted:
+			since = l.At
+		case l.Type == tasks.WasAdmitted:
+			over(l.At)
+			running[l.WorkloadUID] = true
+		case l.Type.Lost():
+			if delete(running, l.WorkloadUID); len(running) == 0 {
+				since = l.At
+			}
+		case l.Type == tasks.WasFinished:
+			over(l.At)
+		}
+	}
+	if !end.IsZero() {
+		over(end)
+	}
+	return w
+}
+
+func (w waits) words() string {
+	switch {
+	case w.count == 0:
+		return "never"
+	case w.count == 1:
+		return format.Duration(w.sum)
+	}
+	return fmt.Sprintf("%s in %s; the longest was %s", format.Duration(w.sum), format.Count(w.count, "wait"), format.Duration(w.longest))
+}
+
+// recorded is what history has of a task that is still there.
+func (h *Pages) recorded(ctx context.Context, scope access.Scope, d tasks.Detail) (life []lived, known bool) {
+	if h.History == nil {
+		return lifeOf(d.Timeline, nil, d.Submitted, scope, nil), false
+	}
+	_, steps, found, err := h.History.Timeline(ctx, d.UID)
+	if err != nil || !found {
+		return lifeOf(d.Timeline, nil, d.Submitted, scope, nil), false
+	}
+	redact, err := h.Tasks.Redactor(ctx, scope)
+	if err != nil {
+		return lifeOf(d.Timeline, nil, d.Submitted, scope, nil), false
+	}
+	return lifeOf(d.Timeline, steps, d.Submitted, scope, redact), true
+}

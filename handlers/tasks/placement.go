@@ -1,0 +1,163 @@
+package tasks
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/explain"
+	"kuota.dev/kuota/handlers/format"
+	"kuota.dev/kuota/views"
+)
+
+// shownPods is how many pods of a task its page lists.
+const shownPods = 50
+
+// withoutWorkload says why a job has no Workload.
+func withoutWorkload(why *views.Why, d tasks.Detail) {
+	v := d.Verdict
+	why.Title = "Why does Kueue not start it?"
+	switch v.Constraint {
+	case explain.NoQueueName:
+		why.Text = "Kueue does not manage it, and no quota counts its pods. Delete it, and submit it again with the label kueue.x-k8s.io/queue-name."
+	case explain.NoPriorityClass:
+		why.Text = "Kueue creates no Workload for it, so it never starts. Name an existing class in the label kueue.x-k8s.io/priority-class."
+		if len(v.PriorityClasses) > 0 {
+			why.Text = strings.TrimSuffix(why.Text, ".") + ": " + strings.Join(v.PriorityClasses, ", ") + "."
+		}
+	case explain.NotIntegrated:
+		why.Text = "Its integration is disabled in Kueue's configuration (integrations.frameworks). Ask an admin to enable it, or submit the work as another kind."
+	default:
+		why.Text = "That takes a moment after submission. If it stays so, Kueue is not running, or was not when the job was created: ask an admin to check Settings."
+	}
+}
+
+// placed says why pods of a task that has its quota do not run.
+func placed(why *views.Why, d tasks.Detail) {
+	v := d.Verdict
+	why.Title = "Why are its pods without a node?"
+	has := "It has its quota, and waits for the scheduler."
+	if c := v.ResourceQuota; c != nil {
+		why.Title = "Why are its pods not created?"
+		why.Text = fmt.Sprintf("It has its quota. But ResourceQuota %s allows pods %s, of which they request %s already, and one more pod requests %s. An admin can raise the team's quota or remove the ceiling.",
+			c.Name, quota.Amount(c.Resource, c.Hard), quota.Grouped(c.Resource, c.Used), quota.Grouped(c.Resource, c.Requests))
+		return
+	}
+	f := v.Fit
+	if f == nil {
+		why.Text = has
+		if v.Detail != "" {
+			why.Text += " It says: " + v.Detail
+		}
+		return
+	}
+	of := func(n int64) string { return quota.Amount(f.Resource, n) }
+	switch v.Constraint {
+	case explain.NoNodes:
+		why.Text = fmt.Sprintf("%s No node of %s matches its pods.", has, f.Flavor)
+		if f.Nodes > 0 {
+			why.Text = fmt.Sprintf("%s In %s its pods match %s, none of them ready and schedulable.", has, f.Flavor, format.Count(f.Nodes, "node"))
+		}
+	case explain.TooSmall:
+		why.Text = TooSmall(f) + " Stop it, and submit it with smaller pods."
+	case explain.Fragmented:
+		why.Text = fmt.Sprintf("%s One pod requests %s on one node of %s. It starts when other pods on a node end; smaller pods would fit now.", has, of(f.Requests[f.Resource]), f.Flavor)
+	default:
+		why.Text = fmt.Sprintf("%s One pod requests %s, and no node of %s has more than %s free. Pods outside Kueue may use the rest.", has, of(f.Requests[f.Resource]), f.Flavor, of(f.LargestFree))
+		switch {
+		case f.Resource == "":
+			why.Text = fmt.Sprintf("%s No node of %s has room for one more of its pods.", has, f.Flavor)
+		case f.LargestFree <= 0:
+			why.Text = fmt.Sprintf("%s One pod requests %s, and no node of %s has a free %s. Pods outside Kueue may use some.", has, of(f.Requests[f.Resource]), f.Flavor, quota.Unit(f.Resource, 1))
+		}
+	}
+	if v.Detail != "" {
+		why.Text += " The scheduler says: " + v.Detail
+	}
+}
+
+func TooSmall(f *explain.Fit) string {
+	return fmt.Sprintf("One pod requests %s, and the largest node of %s has %s.", quota.Amount(f.Resource, f.Requests[f.Resource]), f.Flavor, quota.Grouped(f.Resource, f.Largest))
+}
+
+// pods are the pods of a task, those that wait first.
+func pods(d tasks.Detail) *views.Pods {
+	if len(d.Pods) == 0 {
+		return nil
+	}
+	p := &views.Pods{Note: format.Count(len(d.Pods), "pod")}
+	var parts []string
+	say := func(n int, what string) {
+		if n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, what))
+		}
+	}
+	say(d.PodCount.Unscheduled, "without a node")
+	say(d.PodCount.Gated, "gated")
+	say(d.PodCount.Ended, "ended")
+	if len(parts) > 0 {
+		p.Note += ": " + strings.Join(parts, ", ")
+	}
+	list := slices.Clone(d.Pods)
+	slices.SortStableFunc(list, func(a, b *tasks.Pod) int { return podRank(a) - podRank(b) })
+	for i, pod := range list {
+		if i == shownPods {
+			p.More = len(list) - i
+			break
+		}
+		p.Rows = append(p.Rows, podRow(pod))
+	}
+	return p
+}
+
+func podRank(p *tasks.Pod) int {
+	switch {
+	case p.Unscheduled():
+		return 0
+	case p.Problem != "":
+		return 1
+	}
+	return 2
+}
+
+func podRow(p *tasks.Pod) views.PodRow {
+	row := views.PodRow{ID: "pod-" + string(p.UID), Name: p.Name, Node: format.OrDash(p.Node), Trouble: p.Problem, Asks: format.OrDash(format.Amounts(withoutNetwork(p.Requests)))}
+	if !p.Since.IsZero() {
+		row.Since = p.Since.UTC().Format(time.RFC3339)
+	}
+	row.Status = views.Status{Tone: "idle", Label: string(p.Phase)}
+	switch {
+	case p.DeletionTimestamp != nil:
+		row.Status.Label = "Terminating"
+	case p.Gated && p.Node == "":
+		row.Status = views.Status{Tone: "wait", Label: "Gated"}
+	case p.Unscheduled() && p.Problem != "":
+		row.Status = views.Status{Tone: "bad", Label: "No node"}
+	case p.Unscheduled():
+		row.Status = views.Status{Tone: "wait", Label: "Waiting for a node"}
+	case p.Phase == "Running" && p.Ready:
+		row.Status.Tone = "ok"
+	case p.Phase == "Running":
+		row.Status = views.Status{Tone: "wait", Label: "Running, not ready"}
+	case p.Phase == "Pending":
+		row.Status = views.Status{Tone: "wait", Label: "Starting"}
+	case p.Phase == "Failed":
+		row.Status.Tone = "bad"
+	}
+	return row
+}
+
+// withoutNetwork leaves out what follows from the rest.
+func withoutNetwork(r quota.Resources) quota.Resources {
+	few := quota.Resources{}
+	for name, amount := range r {
+		if name != catalog.Network {
+			few[name] = amount
+		}
+	}
+	return few
+}

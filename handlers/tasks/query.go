@@ -1,0 +1,221 @@
+package tasks
+
+import (
+	"net/url"
+	"slices"
+	"strconv"
+
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/handlers/classstats"
+	"kuota.dev/kuota/handlers/format"
+	"kuota.dev/kuota/handlers/urls"
+	"kuota.dev/kuota/views"
+)
+
+func (q taskQuery) ranges(past bool) []views.RangeLink {
+	return classstats.RangeLinks(q.classRange, past, func(name string) string { return q.with(urls.Tasks, "range", name) })
+}
+
+// deletedTask is what ?deleted= is after a deletion. It names no task: anybody can
+// write an address.
+const deletedTask = "task"
+
+// taskQuery is what the address of a list of tasks asks for.
+type taskQuery struct {
+	values url.Values
+	tasks.Query
+	teams      []string
+	classRange classstats.Range
+	hidden     map[string]bool // columns, by their ids
+}
+
+// renamedStates maps the states in addresses of earlier releases to their names
+// now.
+var renamedStates = map[string]tasks.State{"Pre-empted": tasks.Preempted, "Paused": tasks.Stopped}
+
+// taskFilters are the filters by the names that they have in addresses.
+var taskFilters = []struct{ name, label, all string }{
+	{"team", "Team", "All teams"},
+	{"class", "Priority class", "All classes"},
+	{"status", "Status", "All statuses"},
+	{"kind", "Kind", "All kinds"},
+	{"pool", "Pool", "All pools"},
+}
+
+// taskQuery is what an address asks for, of what there is to ask for.
+func (h *Pages) taskQuery(values url.Values) taskQuery {
+	return parseTaskQuery(values, h.History != nil)
+}
+
+// parseTaskQuery reads an address; past is whether there is history.
+func parseTaskQuery(values url.Values, past bool) taskQuery {
+	q := taskQuery{values: url.Values{}}
+	keep := func(name string) (kept []string) {
+		for _, value := range values[name] {
+			if value != "" && !slices.Contains(kept, value) {
+				kept = append(kept, value)
+			}
+		}
+		if len(kept) > 0 {
+			q.values[name] = kept
+		}
+		return kept
+	}
+	one := func(name string) string {
+		if kept := keep(name); len(kept) > 0 {
+			return kept[0]
+		}
+		return ""
+	}
+	q.teams, q.Kinds, q.Pools, q.Text = keep("team"), keep("kind"), keep("pool"), one("q")
+	for _, class := range keep("class") {
+		if class == classstats.NoClass {
+			class = ""
+		}
+		q.PriorityClasses = append(q.PriorityClasses, class)
+	}
+	for i, state := range keep("status") {
+		if renamed, ok := renamedStates[state]; ok {
+			state = string(renamed)
+			q.values["status"][i] = state
+		}
+		q.States = append(q.States, tasks.State(state))
+	}
+	q.Phase = tasks.Phase(one("tab"))
+	q.tab(len(q.States) > 0)
+	// The newest first, unless somebody asks for another order.
+	q.Sort, q.Descending = tasks.Column(one("sort")), one("order") == "desc"
+	if q.Sort == "" {
+		q.Sort, q.Descending = tasks.BySubmitted, one("order") != "asc"
+	}
+	q.Page, _ = strconv.Atoi(one("page"))
+	if q.classRange = classstats.RangeNamed(one("range"), past); q.classRange.Within == 0 {
+		delete(q.values, "range")
+	}
+	q.Within = q.classRange.Within
+	q.hide(values)
+	return q
+}
+
+// tab settles which tab a list is in. States that are asked for decide; where they
+// are of both tabs, it is in none, and has both.
+func (q *taskQuery) tab(byState bool) {
+	if q.Phase != tasks.Finished {
+		q.Phase = tasks.Active
+	}
+	if byState {
+		q.Phase = ""
+		finished := 0
+		for _, state := range q.States {
+			finished += b2i(state.Finished())
+		}
+		switch finished {
+		case 0:
+			q.Phase = tasks.Active
+		case len(q.States):
+			q.Phase = tasks.Finished
+		}
+	}
+	if delete(q.values, "tab"); q.Phase == tasks.Finished && !byState {
+		q.values.Set("tab", string(tasks.Finished))
+	}
+}
+
+// tabs lead to the active and the finished tasks of the same filters, but of
+// whatever state.
+func (q taskQuery) tabs(l tasks.List) []views.Tab {
+	return []views.Tab{
+		{Label: "Active", Count: format.Thousands(int64(l.Phases[tasks.Active])), URL: q.with(urls.Tasks, "tab", "", "status", "", "page", ""), Current: q.Phase == tasks.Active},
+		{Label: "Finished", Count: format.Thousands(int64(l.Phases[tasks.Finished])), URL: q.with(urls.Tasks, "tab", string(tasks.Finished), "status", "", "page", ""), Current: q.Phase == tasks.Finished},
+	}
+}
+
+func b2i(yes bool) int {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+// with is the address of the same list with some values changed; an empty value
+// takes a name out.
+func (q taskQuery) with(path string, pairs ...string) string {
+	return urls.With(path, q.values, pairs...)
+}
+
+// heads are the columns of the list that are shown, each with the address that
+// sorts by it.
+func (q taskQuery) heads() (shown []views.ColumnHead) {
+	for _, h := range taskColumns {
+		if q.hidden[h.ID] {
+			continue
+		}
+		shown = append(shown, q.head(h))
+	}
+	return shown
+}
+
+func (q taskQuery) head(h views.ColumnHead) views.ColumnHead {
+	// Figures and times are asked for from the top first.
+	order := "asc"
+	if h.Number || h.ID == string(tasks.BySubmitted) || h.ID == string(tasks.ByPriorityClass) {
+		order = "desc"
+	}
+	if tasks.Column(h.ID) == q.Sort {
+		h.Sorted, order = "ascending", "desc"
+		if q.Descending {
+			h.Sorted, order = "descending", "asc"
+		}
+	}
+	h.URL = q.with(urls.Tasks, "sort", h.ID, "order", order, "page", "")
+	return h
+}
+
+// filters are the choices of a list, as its address has them.
+func (q taskQuery) filters(l tasks.List) []views.Filter {
+	var filters []views.Filter
+	for _, f := range taskFilters {
+		filter := views.Filter{ID: f.name, Label: f.label}
+		chosen := q.values[f.name]
+		add := func(value, label string) {
+			filter.Options = append(filter.Options, views.Option{Value: value, Label: label, Selected: len(chosen) > 0 && chosen[0] == value})
+		}
+		add("", f.all)
+		switch f.name {
+		case "team":
+			for _, team := range l.Teams {
+				add(team, team)
+			}
+		case "class":
+			for _, class := range l.PriorityClasses {
+				if class == "" {
+					add(classstats.NoClass, "No priority class")
+				} else {
+					add(class, format.ClassName(class))
+				}
+			}
+		case "status":
+			for _, state := range tasks.States {
+				if l.States[state] > 0 || slices.Contains(chosen, string(state)) {
+					add(string(state), string(state))
+				}
+			}
+		case "kind":
+			for _, kind := range l.Kinds {
+				add(kind, kind)
+			}
+		case "pool":
+			for _, pool := range l.Pools {
+				add(pool, pool)
+			}
+		}
+		// What is asked for stays in the form, though there is none of it now.
+		for _, value := range chosen {
+			if !slices.ContainsFunc(filter.Options, func(o views.Option) bool { return o.Value == value }) {
+				add(value, value)
+			}
+		}
+		filters = append(filters, filter)
+	}
+	return filters
+}

@@ -1,0 +1,203 @@
+package tasks
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/history"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/handlers/format"
+	"kuota.dev/kuota/handlers/urls"
+	"kuota.dev/kuota/views"
+)
+
+// lived is one step in a task's life, with the words for whoever it was for.
+type lived struct {
+	tasks.Event
+	by      *views.TaskLink // by whom it was preempted, where the reader may know
+	unnamed string          // in its place
+	first   int32           // like Nth, of the first preemption where it stands for several of one second
+	told    bool            // by the index, not by history alone
+	fold    *fold           // the preemptions that it stands for; nil for itself
+}
+
+// lifeOf is a task's life, the oldest step first: what the index tells, and what
+// history has beside it. The same Part, What and second are the same step. Of
+// those that history tells of, only what the scope covers is named.
+func lifeOf(told []tasks.Event, steps []history.Event, submitted time.Time, scope access.Scope, redact func(string) string) []lived {
+	var life []lived
+	for _, e := range told {
+		l := lived{Event: e, first: e.PreemptionCount, told: true}
+		switch {
+		case e.Type == tasks.WasPreempted, e.Preemptor != nil:
+			l.by, l.unnamed = by(e)
+		case guards(e.Type) && e.PreemptorUID != "":
+			l.unnamed = "another team"
+		}
+		life = append(life, l)
+	}
+	for _, s := range steps {
+		l := recordedStep(s, scope, redact)
+		if i := slices.IndexFunc(life, l.same); i >= 0 {
+			life[i].fill(l)
+			continue
+		}
+		life = append(life, l)
+	}
+	if len(told) == 0 && !slices.ContainsFunc(life, func(l lived) bool { return l.Type == tasks.WasSubmitted }) {
+		life = append(life, lived{Event: tasks.Event{At: submitted, Type: tasks.WasSubmitted, Ran: -1}})
+	}
+	slices.SortStableFunc(life, func(a, b lived) int {
+		return cmp.Or(cmp.Compare(a.At.Unix(), b.At.Unix()), cmp.Compare(stepRank[a.Type], stepRank[b.Type]))
+	})
+	for i := range life { // what the index forgot, history may have
+		if k := before(life, i); life[i].Omitted > 0 && k >= 0 && !life[k].told {
+			life[i].OmittedRan = 0
+		}
+	}
+	// What Kueue tells of a loss by its time only stands aside where history has it.
+	return slices.DeleteFunc(life, func(l lived) bool {
+		return l.AtOrBefore && slices.ContainsFunc(life, func(o lived) bool {
+			return !o.AtOrBefore && o.WorkloadUID == l.WorkloadUID && o.Type.Lost() && o.At.Before(l.At)
+		})
+	})
+}
+
+// before is the place of the last preemption before another of the same Workload;
+// -1 for none.
+func before(life []lived, i int) int {
+	for k := i - 1; k >= 0; k-- {
+		if life[k].Type == tasks.WasPreempted && life[k].WorkloadUID == life[i].WorkloadUID {
+			return k
+		}
+	}
+	return -1
+}
+
+// guards reports whether a step is the loop guard's.
+func guards(what tasks.EventType) bool {
+	return what == tasks.WasLooped || what == tasks.WasHeld || what == tasks.WasReleased
+}
+
+// stepRank orders steps of the same second.
+var stepRank = map[tasks.EventType]int{tasks.WasSubmitted: -1, tasks.WasReserved: 1, tasks.WasAdmitted: 2, tasks.WasReady: 3, tasks.WasFinished: 5}
+
+func recordedStep(s history.Event, scope access.Scope, redact func(string) string) lived {
+	l := lived{Event: tasks.Event{WorkloadUID: s.WorkloadUID, At: s.At, Type: tasks.EventType(s.Type), Reason: s.Reason, Message: redact(s.Message), Ran: s.Ran, Size: s.Size, PreemptorUID: s.Other.UID, PreemptionCount: s.LastPreemption}, first: s.FirstPreemption}
+	if l.Type != tasks.WasPreempted && (!guards(l.Type) || s.Other.UID == "") {
+		return l
+	}
+	if l.Type == tasks.WasPreempted {
+		l.Message = "" // the rule and the name say it all
+	}
+	switch {
+	case s.Other.Name == "":
+		l.unnamed = "a task that is not known"
+	case !scope.Includes(s.Other.Namespace):
+		l.unnamed = "another team"
+	default:
+		l.by = &views.TaskLink{Name: s.Other.Name, URL: urls.PastTask(history.Task{Namespace: s.Other.Namespace, Kind: s.Other.Kind, Name: s.Other.Name, UID: s.Other.UID})}
+		l.PreemptorTeam = s.Other.Team
+	}
+	return l
+}
+
+func (l lived) same(o lived) bool {
+	return l.Type == o.Type && l.At.Unix() == o.At.Unix() && (l.WorkloadUID == o.WorkloadUID || o.Type == tasks.WasSubmitted)
+}
+
+// fill takes over what history knows of a step that the index knows as well.
+func (l *lived) fill(o lived) {
+	if l.Ran < 0 {
+		l.Ran = o.Ran
+	}
+	if o.first > 0 && (l.first == 0 || o.first < l.first) {
+		l.first = o.first
+	}
+	l.PreemptionCount, l.PreemptorUID = max(l.PreemptionCount, o.PreemptionCount), cmp.Or(l.PreemptorUID, o.PreemptorUID)
+	if l.Reason = cmp.Or(l.Reason, o.Reason); l.Size == 0 {
+		l.Size = o.Size
+	}
+	if o.by != nil && (l.by == nil || l.by.URL == "") {
+		l.by, l.unnamed, l.PreemptorTeam = o.by, "", cmp.Or(l.PreemptorTeam, o.PreemptorTeam)
+	} else if l.by == nil && o.unnamed == "another team" {
+		l.unnamed = o.unnamed
+	}
+}
+
+// lost counts how often a task lost its quota in its life.
+func lost(life []lived) (n int32) {
+	for _, l := range life {
+		if l.Type == tasks.WasEvicted {
+			n++
+		}
+	}
+	for _, chain := range chains(life) {
+		n += timesOf(life, chain)
+	}
+	return n
+}
+
+// lifeLines are the lines of a timeline, the last first. pools are where the
+// task runs now; over says that it is gone.
+func lifeLines(life []lived, state tasks.State, pools string, over bool) (lines []views.TimelineLine) {
+	life = folded(life, state.UsesQuota())
+	admitted := false // the last admission is written already
+	for i := len(life) - 1; i >= 0; i-- {
+		e := life[i]
+		line := views.TimelineLine{At: e.At.UTC().Format(time.RFC3339), Before: e.AtOrBefore, Tone: "idle", Title: string(e.Type)}
+		switch e.Type {
+		case tasks.WasReserved:
+			line.Title = "Got its quota"
+		case tasks.WasAdmitted:
+			line.Tone = "ok"
+			if !admitted && pools != "" && state.UsesQuota() && !over {
+				line.Text = "to " + pools
+			}
+			if e.Size > 0 {
+				line.Text = fmt.Sprintf("with %s", format.Pods(e.Size))
+			}
+			admitted = true
+		case tasks.WasReady:
+			line.Tone, line.Title = "ok", "All pods ready"
+		case tasks.WasPreempted:
+			line.Tone, line.Text = "pre", format.Joined(rules[e.Reason], ranWords(e.Event))
+			line.By, line.Unnamed, line.Word = e.by, e.unnamed, "by"
+			if e.fold != nil {
+				line.Title, line.Text, line.Word = e.fold.title(e.At), format.Joined(rules[e.Reason], e.fold.ranWords()), "for"
+				line.From = e.fold.first.UTC().Format(time.RFC3339)
+			}
+		case tasks.WasLooped:
+			line.Tone, line.Text = "bad", e.Message
+			line.By, line.Unnamed, line.Word = e.by, e.unnamed, "with"
+		case tasks.WasHeld, tasks.WasReleased:
+			line.Tone, line.Text = "pre", e.Message
+			line.By, line.Unnamed, line.Word = e.by, e.unnamed, "for"
+			if e.Type == tasks.WasReleased {
+				line.Tone, line.Word = "idle", "held for"
+			}
+		case tasks.WasEvicted:
+			line.Tone, line.Title, line.Text = "pre", "Lost its quota", format.Joined(e.Message, ranWords(e.Event))
+			if e.Reason == "Deactivated" {
+				line.Title = string(tasks.Stopped)
+			}
+		case tasks.WasRequeued:
+			line.Title = "Back in the queue"
+		case tasks.WasFinished:
+			if line.Text = e.Message; state.Finished() {
+				line.Title = string(state)
+			}
+			if state == tasks.Failed {
+				line.Tone = "bad"
+			}
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+func poolsOf(d tasks.Detail) string { return strings.Join(d.Pools, ", ") }

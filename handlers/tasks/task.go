@@ -1,0 +1,210 @@
+package tasks
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/actions"
+	"kuota.dev/kuota/handlers/console"
+	"kuota.dev/kuota/handlers/format"
+	"kuota.dev/kuota/handlers/urls"
+	"kuota.dev/kuota/views"
+	"kuota.dev/kuota/web"
+
+	"github.com/a-h/templ"
+	"github.com/labstack/echo/v4"
+)
+
+// task answers GET /tasks/{namespace}/{kind}/{name}: one task. ?uid= is one of
+// several that had the name.
+func (h *Pages) task(c echo.Context) error {
+	ctx := c.Request().Context()
+	page, err := h.taskPage(ctx, c)
+	if err != nil {
+		return h.pastTask(c, err)
+	}
+	page.Chrome = h.Chrome(c)
+	page.Title, page.Active, page.Stream = page.Name, "tasks", below(c, "/events")
+	if page.Notice != "" {
+		page.Stream = withDone(page.Stream, actions.Action(c.QueryParam("done")))
+	}
+	page.Notices = h.notices(c)(ctx)
+	if h.History != nil {
+		if named, err := h.sameName(ctx, c); err == nil { // else they are not told of
+			page.Others = sameNameLinks(named, page.UID)
+		}
+	}
+	return web.Render(c, http.StatusOK, views.Task(page))
+}
+
+// taskMinGap is the least time between two updates of a task's page: unlike a
+// list, the page is rendered for each reader.
+const taskMinGap = 500 * time.Millisecond
+
+// taskEvents answers GET …/events: the same, as it changes.
+func (h *Pages) taskEvents(s *web.Server) func(echo.Context) error {
+	return func(c echo.Context) error {
+		if _, err := h.taskPage(c.Request().Context(), c); err != nil {
+			return err
+		}
+		notices := h.keptNotices(c)
+		return s.Stream(c, web.Part{Changed: h.Changes.Subscribe, MinGap: taskMinGap, Render: func(ctx context.Context) (templ.Component, error) {
+			page, err := h.taskPage(ctx, c)
+			if governance.KindOf(err) == governance.NotFound {
+				return views.TaskGone(h.goneURL(c)), nil
+			}
+			page.Notices = notices(ctx)
+			return console.Live("task", views.TaskLive(page), err)
+		}}, h.Frame(c))
+	}
+}
+
+// goneURL is where a task's page tells what became of it; empty where nothing is
+// kept.
+func (h *Pages) goneURL(c echo.Context) string {
+	if h.History == nil {
+		return ""
+	}
+	return below(c, "")
+}
+
+// taskYAML answers GET …/yaml: the Workloads of a task as a file.
+func (h *Pages) taskYAML(c echo.Context) error {
+	text, err := h.Tasks.YAML(c.Request().Context(), console.UserOf(c), c.Param("namespace"), c.Param("kind"), c.Param("name"), c.QueryParam("uid"))
+	if err != nil {
+		return err
+	}
+	return console.YAMLFile(c, "workload", text)
+}
+
+// below is an address below the task's own, whichever of them is asked.
+func below(c echo.Context, path string) string {
+	address := urls.Tasks + "/" + url.PathEscape(c.Param("namespace")) + "/" + url.PathEscape(c.Param("kind")) + "/" + url.PathEscape(c.Param("name")) + path
+	if uid := c.QueryParam("uid"); uid != "" {
+		address += "?uid=" + url.QueryEscape(uid)
+	}
+	return address
+}
+
+func (h *Pages) taskPage(ctx context.Context, c echo.Context) (views.TaskPage, error) {
+	d, err := h.Tasks.Detail(ctx, console.UserOf(c), c.Param("namespace"), c.Param("kind"), c.Param("name"), c.QueryParam("uid"))
+	if err != nil {
+		return views.TaskPage{}, err
+	}
+	offered, err := h.taskActions(ctx, c, d)
+	if err != nil {
+		return views.TaskPage{}, err
+	}
+	scope, err := h.Tasks.Scope(ctx, console.UserOf(c))
+	if err != nil {
+		return views.TaskPage{}, err
+	}
+	now := h.Now()
+	life, recorded := h.recorded(ctx, scope, d)
+	page := views.TaskPage{
+		Actions: offered, UID: d.UID, Notice: doneNotice(actions.Action(c.QueryParam("done")), d),
+		Name: d.Name, Team: format.OrDash(d.Team), Namespace: d.Namespace,
+		Status: views.Status{Tone: tones[d.State], Label: stateWords(d, now)},
+		Lead:   strings.Join(facts(d), " · "), YAMLURL: below(c, "/yaml"),
+		Why: WhyOf(d), Timeline: lifeLines(life, d.State, poolsOf(d), false), Forgotten: forgotten(d, life), Remembered: "since this console started", Pods: pods(d),
+	}
+	page.Loops = loopLines(d.Loops)
+	if recorded && page.Forgotten == "" {
+		page.Remembered = ""
+	}
+	if d.NoWorkload {
+		page.YAMLURL = ""
+	}
+	if d.Team != "" {
+		page.TeamURL = urls.Team(d.Team)
+	}
+	page.Place, page.Backing, page.Loss, page.Sizes = placeOf(d, now), backingOf(d), lossOf(d), sizesOf(d)
+	figures := func(name string, r quota.Resources) {
+		if text := format.Amounts(r); text != "" {
+			page.Resources = append(page.Resources, views.ValueLine{Name: name, Value: text})
+		}
+	}
+	if d.State.UsesQuota() {
+		figures("Uses", d.Usage)
+		page.Resources = append(page.Resources, views.ValueLine{Name: "Pool", Value: format.OrDash(strings.Join(d.Pools, ", "))})
+	}
+	if !d.State.UsesQuota() || d.Growing() {
+		figures("Requests", d.Requests)
+	}
+	page.Resources = append(page.Resources, views.ValueLine{Name: "Pods", Value: podWords(d.Task)}, views.ValueLine{Name: "Queue", Value: format.OrDash(d.Queue)})
+	for _, s := range d.Conditions {
+		page.Said = append(page.Said, views.Said{Token: fmt.Sprintf("%s=%s %s", s.Type, s.Status, s.Reason), Text: s.Message, At: s.LastTransitionTime.UTC().Format(time.RFC3339)})
+	}
+	return page, nil
+}
+
+func stateWords(d tasks.Detail, now time.Time) string {
+	switch {
+	case d.State.Waiting():
+		return fmt.Sprintf("%s · %s", stateLabel(d.Task), format.Elapsed(d.Waited(now), true))
+	case d.State == tasks.Running:
+		return fmt.Sprintf("%s · %s", d.State, format.Elapsed(d.Ran(now), true))
+	}
+	return string(d.State)
+}
+
+// stateLabel is the state of a task as pages show it.
+func stateLabel(t *tasks.Task) string {
+	if _, held := t.Hold(); held {
+		return string(tasks.WasHeld)
+	}
+	return string(t.State)
+}
+
+// facts are what a task is, in a few words.
+func facts(d tasks.Detail) []string {
+	list := []string{d.Kind}
+	if d.PriorityClass != "" {
+		list = append(list, format.ClassName(d.PriorityClass))
+	} else {
+		list = append(list, "no priority class")
+	}
+	verb := "requests "
+	switch {
+	case d.State.UsesQuota():
+		verb = "uses "
+	case d.State.Finished():
+		verb = "requested "
+	}
+	if text := format.Amounts(d.Resources()); text != "" {
+		list = append(list, verb+text)
+	}
+	return list
+}
+
+func podWords(t *tasks.Task) string {
+	s := t.Size
+	if !t.State.UsesQuota() {
+		if s.Min < s.Wanted {
+			return fmt.Sprintf("%d wanted; starts with %d", s.Wanted, s.Min)
+		}
+		return fmt.Sprint(s.Wanted)
+	}
+	text := fmt.Sprint(s.Admitted)
+	if s.Wanted != s.Admitted {
+		text = fmt.Sprintf("%d of %d", s.Admitted, s.Wanted)
+	}
+	if s.Guaranteed < s.Admitted {
+		text += fmt.Sprintf("; %d guaranteed, %d opportunistic", s.Guaranteed, s.Admitted-s.Guaranteed)
+	}
+	return text
+}
+
+func named(list []*tasks.Task) (links []views.TaskLink) {
+	for _, t := range list {
+		links = append(links, views.TaskLink{Name: t.Name, URL: urls.Task(t)})
+	}
+	return links
+}

@@ -1,0 +1,239 @@
+package tasks
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/handlers/console"
+	"kuota.dev/kuota/handlers/format"
+	"kuota.dev/kuota/handlers/listing"
+	"kuota.dev/kuota/handlers/urls"
+	"kuota.dev/kuota/views"
+	"kuota.dev/kuota/web"
+
+	"github.com/a-h/templ"
+	"github.com/labstack/echo/v4"
+)
+
+// ExplainPatience is how long a page waits for explanations that are not computed
+// yet: enough for all of them in most clusters, and a part of what a page may take
+// in the largest.
+const ExplainPatience = 25 * time.Millisecond
+
+// tasks answers GET /tasks: what runs and what waits. ?deleted=task comes after
+// the deletion of one.
+func (h *Pages) tasks(c echo.Context) error {
+	q := h.taskQuery(c.QueryParams())
+	q.Patience = ExplainPatience
+	if c.QueryParams().Has("cols") { // of the form, which sends all that it has
+		return c.Redirect(http.StatusSeeOther, q.with(urls.Tasks))
+	}
+	ctx := c.Request().Context()
+	scope, err := h.Tasks.Scope(ctx, console.UserOf(c))
+	if err != nil {
+		return err
+	}
+	page, err := h.tasksPage(ctx, scope, q)
+	if err != nil {
+		return err
+	}
+	page.Chrome = h.Chrome(c)
+	page.Title, page.Active, page.Stream = "Tasks", "tasks", q.with(urls.Tasks+"/events")
+	if c.QueryParam("deleted") == deletedTask {
+		page.Notice = "Task deleted. It leaves this list when its job is gone from the cluster."
+	}
+	return web.Render(c, http.StatusOK, views.Tasks(page))
+}
+
+// tasksEvents answers GET /tasks/events: the same, as it changes.
+func (h *Pages) tasksEvents(s *web.Server) func(echo.Context) error {
+	return func(c echo.Context) error {
+		q := h.taskQuery(c.QueryParams())
+		return s.Stream(c, web.Part{Changed: h.Changes.Subscribe, Shared: func(ctx context.Context) (string, web.RenderFunc, error) {
+			scope, err := h.Tasks.Scope(ctx, console.UserOf(c))
+			if governance.KindOf(err) == governance.Outside {
+				return "nothing", func(context.Context) (templ.Component, error) { return views.NoTeamCard("tasks"), nil }, nil
+			}
+			return urls.Tasks + " " + q.values.Encode() + " " + scope.Key(), func(ctx context.Context) (templ.Component, error) {
+				page, err := h.tasksPage(ctx, scope, q)
+				return views.TasksLive(page), err
+			}, err
+		}}, h.Frame(c))
+	}
+}
+
+func (h *Pages) tasksPage(ctx context.Context, scope access.Scope, q taskQuery) (views.TasksPage, error) {
+	q.Explain = true
+	list, err := h.Tasks.ListWithin(ctx, scope, q.Query, q.teams)
+	if err != nil {
+		return views.TasksPage{}, err
+	}
+	page := views.TasksPage{
+		Summary: summary(list, q), Stats: taskStats(list), Tabs: q.tabs(list), Tab: q.values.Get("tab"), Text: q.Text, Filters: q.filters(list), Heads: q.heads(), Columns: q.columns(), Hidden: q.hidden, Action: urls.Tasks,
+		Sort: q.values.Get("sort"), Order: q.values.Get("order"), Range: q.values.Get("range"), CSVURL: q.with(tasksCSVURL, "page", ""),
+	}
+	if page.Loops, err = LoopNotice(ctx, h.Tasks, scope); err != nil {
+		return page, err
+	}
+	if h.History != nil {
+		page.PastURL = urls.PastTasks
+	}
+	if q.Filtered() || len(q.teams) > 0 {
+		page.ClearURL = q.with(urls.Tasks, "team", "", "class", "", "status", "", "kind", "", "pool", "", "q", "", "page", "")
+	}
+	if teams := q.teams; len(teams) == 1 && slices.Contains(list.Teams, teams[0]) {
+		page.SubmitURL = urls.Team(teams[0])
+	} else if len(list.Teams) == 1 {
+		page.SubmitURL = urls.Team(list.Teams[0])
+	}
+	if classes := h.Classes.Table(ctx, scope, list, q.teams, q.classRange); len(classes.Rows) > 0 {
+		page.Classes, page.ClassNote, page.ClassLeft, page.Ranges = classes.Rows, classes.Note, classes.Left, q.ranges(h.History != nil)
+	}
+	for _, item := range list.Items {
+		page.Tasks = append(page.Tasks, taskRow(item, h.Now()))
+	}
+	if list.Pages > 1 {
+		first := (list.Page-1)*tasks.PageSize + 1
+		page.Pager.Text = fmt.Sprintf("%s–%s of %s", format.Thousands(int64(first)), format.Thousands(int64(first+len(list.Items)-1)), format.Thousands(int64(list.Total)))
+		if list.Page > 1 {
+			page.Pager.PreviousURL = q.with(urls.Tasks, "page", listing.PageNumber(list.Page-1))
+		}
+		if list.Page < list.Pages {
+			page.Pager.NextURL = q.with(urls.Tasks, "page", strconv.Itoa(list.Page+1))
+		}
+	}
+	return page, nil
+}
+
+// summary says what the list has, in its tab or of its filters.
+func summary(list tasks.List, q taskQuery) string {
+	if q.Filtered() || len(q.teams) > 0 {
+		return format.Tasks(list.Total) + " found"
+	}
+	var parts []string
+	for _, state := range tasks.States {
+		if n := list.States[state]; n > 0 && state.Finished() == (q.Phase == tasks.Finished) {
+			parts = append(parts, fmt.Sprintf("%s %s", format.Thousands(int64(n)), strings.ToLower(string(state))))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// taskStats says at the top of the page how many tasks wait and run, of all that
+// the reader sees.
+func taskStats(list tasks.List) []views.Stat {
+	waiting, running := list.States[tasks.Pending]+list.States[tasks.Preempted], 0
+	for state, n := range list.States {
+		if state.UsesQuota() {
+			running += n
+		}
+	}
+	stats := []views.Stat{
+		{ID: "stat-waiting", Label: "Waiting tasks", Value: format.Thousands(int64(waiting))},
+		{ID: "stat-running", Label: "Running tasks", Value: format.Thousands(int64(running))},
+		{ID: "stat-stopped", Label: "Stopped tasks", Value: format.Thousands(int64(list.States[tasks.Stopped]))},
+	}
+	if n := list.States[tasks.Preempted]; n > 0 {
+		stats[0].Note = format.Thousands(int64(n)) + " preempted"
+	}
+	if n := list.States[tasks.Starting]; n > 0 {
+		stats[1].Note = format.Thousands(int64(n)) + " starting"
+	}
+	return stats
+}
+
+// tones says how each state looks.
+var tones = map[tasks.State]string{
+	tasks.Running: "ok", tasks.Starting: "ok", tasks.Succeeded: "idle",
+	tasks.Pending: "wait", tasks.Preempted: "pre", tasks.Stopping: "pre",
+	tasks.Stopped: "idle", tasks.Failed: "bad",
+}
+
+func taskRow(item tasks.Item, now time.Time) views.TaskRow {
+	resources := item.Resources()
+	row := views.TaskRow{
+		ID: "task-" + item.UID, Name: item.Name, Kind: item.Kind, URL: urls.Task(item.Task),
+		Status:    views.Status{Tone: tones[item.State], Label: stateLabel(item.Task)},
+		Reason:    ListReason(item),
+		Size:      format.Joined(sizeWords(item.Task), withoutNode(item.UnscheduledPods)),
+		Team:      format.OrDash(item.Team),
+		Namespace: item.Namespace,
+		Class:     format.OrDash(format.ClassName(item.PriorityClass)),
+		Place:     "–",
+		VCPU:      format.OrDash(format.Short(resources, catalog.CPU)),
+		Memory:    format.OrDash(format.Short(resources, catalog.Memory)),
+		Pool:      format.OrDash(strings.Join(item.Pools, ", ")),
+		Submitted: item.Submitted.UTC().Format(time.RFC3339),
+		// Not to the second: a row that only grew older is not sent again.
+		SubmittedAgo: format.Age(now.Sub(item.Submitted)),
+		Waited:       "–", Ran: "–", Preemptions: "0",
+	}
+	if item.Position > 0 {
+		row.Place = format.Ordinal(item.Position)
+	}
+	if d := item.Waited(now); d > 0 || !item.WaitingSince.IsZero() {
+		row.Waited = format.Elapsed(d, !item.WaitingSince.IsZero())
+	}
+	if d := item.Ran(now); d > 0 || !item.AdmittedAt.IsZero() {
+		row.Ran = format.Elapsed(d, item.State.UsesQuota())
+	}
+	if item.Preemptions > 0 {
+		row.Preemptions = format.Thousands(int64(item.Preemptions))
+	}
+	var accelerators []string
+	for _, name := range resources.Names() {
+		if name != catalog.CPU && name != catalog.Memory && name != catalog.Network && resources[name] > 0 {
+			accelerators = append(accelerators, quota.Amount(name, resources[name]))
+		}
+	}
+	row.Accelerators = format.OrDash(strings.Join(accelerators, ", "))
+	return row
+}
+
+// ListReason says in one sentence why a task does not run, or not with all its
+// pods: the headline of its page. Kueue's words are on that page.
+func ListReason(item tasks.Item) string {
+	switch {
+	case item.State == tasks.Stopped: // the status says it
+		return ""
+	case item.Brief != nil:
+		_, text := headline(item.Brief, teamWords(item.Team))
+		return text
+	case item.State.Waiting():
+		return "Waiting for quota."
+	case item.State == tasks.Stopping:
+		return "Its pods are ending."
+	case item.NoWorkload, item.State.Finished():
+		return item.Message
+	}
+	return ""
+}
+
+// sizeWords tells what a task has of what it wants, where that is not all.
+func sizeWords(t *tasks.Task) string {
+	switch {
+	case t.Growing() && t.PendingMessage != "":
+		return fmt.Sprintf("%d of %d pods; wants more", t.Size.Admitted, t.Size.Wanted)
+	case t.Growing():
+		return fmt.Sprintf("%d of %d pods", t.Size.Admitted, t.Size.Wanted)
+	}
+	return ""
+}
+
+// withoutNode tells of pods that the scheduler has not placed; empty for none.
+func withoutNode(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return format.Count(n, "pod") + " without a node"
+}

@@ -1,0 +1,349 @@
+package tasks
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/explain"
+	"kuota.dev/kuota/handlers/format"
+	"kuota.dev/kuota/handlers/urls"
+	"kuota.dev/kuota/views"
+)
+
+// shownHolders is how many tasks that hold something are named.
+const shownHolders = 5
+
+// headline returns what decides that a task does not start, in one sentence, and
+// its tone. Lists show it as the reason, and the task's page above all details.
+// team is "team x", or "the queue" for a task of no team.
+func headline(v *explain.Verdict, team string) (tone, text string) {
+	of := func(n int64) string { return quota.Amount(v.Shortage.Resource, n) }
+	switch v.Constraint {
+	case explain.Deactivated:
+		return "wait", "It is stopped."
+	case explain.LoopHeld:
+		return "wait", "The loop guard holds it."
+	case explain.Gated:
+		return "wait", "Its admission is gated."
+	case explain.NoQueue:
+		return "bad", "Its queue does not exist."
+	case explain.NoClusterQueue:
+		return "bad", "Its queue has no ClusterQueue."
+	case explain.QueueStopped:
+		return "wait", "Its queue is on hold."
+	case explain.QueueInactive:
+		return "bad", "Its queue is inactive."
+	case explain.WrongNamespace:
+		return "bad", "Its queue does not accept this namespace."
+	case explain.BackingOff:
+		return "wait", "It is retried later."
+	case explain.ChecksPending:
+		return "wait", "It has its quota, and waits for an admission check."
+	case explain.UncoveredResource:
+		return "bad", fmt.Sprintf("No quota covers %s.", v.Detail)
+	case explain.NoMatchingFlavor:
+		return "bad", "No pool of the team has nodes for it."
+	case explain.PendingEvaluation:
+		return "wait", "It fits, and Kueue has not admitted it yet."
+	case explain.WaitingForPodsReady:
+		return "wait", "It fits, and waits for the pods of other tasks."
+	case explain.Topology:
+		return "bad", "No nodes are close enough together for it."
+	case explain.ExceedsMax:
+		return "bad", fmt.Sprintf("%s can never have that much.", format.Upper(team))
+	case explain.Preempting:
+		return "wait", "Kueue is preempting other tasks for it."
+	case explain.Quota:
+		return "wait", of(v.Shortage.Missing()) + " short."
+	case explain.NoQueueName:
+		return "bad", "It names no queue."
+	case explain.NoPriorityClass:
+		return "bad", fmt.Sprintf("The priority class %s does not exist.", v.Detail)
+	case explain.NotIntegrated:
+		return "bad", fmt.Sprintf("Kueue does not manage a %s here.", v.Detail)
+	case explain.NoWorkload:
+		return "bad", "Kueue has not created its Workload."
+	case explain.ResourceQuotaReached:
+		return "bad", "The ResourceQuota of its namespace refuses its pods."
+	case explain.NoNodes:
+		return "bad", "No node is ready for its pods."
+	case explain.TooSmall:
+		return "bad", "No node is large enough for one of its pods."
+	case explain.Fragmented:
+		return "bad", fmt.Sprintf("%s are free, but at most %s on one node.", format.Upper(quota.Amount(v.Fit.Resource, v.Fit.TotalFree)), quota.Grouped(v.Fit.Resource, v.Fit.LargestFree))
+	case explain.NodesFull:
+		return "bad", "The nodes are full."
+	case explain.Unschedulable:
+		return "bad", "The scheduler finds no node for its pods."
+	}
+	return "wait", "Not calculated."
+}
+
+// teamWords are how headline calls the team of a task.
+func teamWords(team string) string {
+	if team == "" {
+		return "the queue"
+	}
+	return "team " + team
+}
+
+// WhyOf says why a task does not start, or gets no more; nil where there is nothing
+// to say.
+func WhyOf(d tasks.Detail) *views.Why {
+	v := d.Verdict
+	if v == nil {
+		return nil
+	}
+	team := teamWords(d.Team)
+	const waits = "Why is it waiting?"
+	why := &views.Why{Title: waits, ChangesTitle: "What would start it"}
+	why.Tone, why.Headline = headline(v, team)
+	switch v.Constraint {
+	case explain.Deactivated:
+		why.Title, why.Text = "Why is it not running?", "Its Workload is deactivated (.spec.active: false). Resume it to put it back in its queue."
+	case explain.LoopHeld:
+		mark, _ := d.Hold()
+		why.Text = "Kueue preempted it again and again for a task that it did not admit. Kuota keeps it out of admission until that task is admitted, at the latest until " + mark.Until.UTC().Format("15:04:05") + " (UTC). Resume or stop it to take it over."
+	case explain.Gated:
+		why.Text = fmt.Sprintf("Kueue waits until %s removes its gate (annotation kueue.x-k8s.io/admission-gated-by).", v.Detail)
+	case explain.NoQueue:
+		why.Text = fmt.Sprintf("There is no LocalQueue %s in its namespace. Set the label kueue.x-k8s.io/queue-name to the team's queue.", v.Detail)
+	case explain.NoClusterQueue:
+		why.Text = fmt.Sprintf("The ClusterQueue of LocalQueue %s does not exist. The team's allocation may be deleted, or not ready yet.", v.Detail)
+	case explain.QueueStopped:
+		why.Text = "An admin put the team's queue on hold. Running tasks continue, and no task starts until the queue is resumed."
+	case explain.QueueInactive:
+		why.Text = "Kueue says: " + v.Detail
+	case explain.WrongNamespace:
+		why.Text = "Submit it in the team's own namespace."
+	case explain.BackingOff:
+		why.Text = fmt.Sprintf("Its pods were not ready in time, or a check failed. It is requeued at %s (UTC).", d.About.RetryAt.UTC().Format("15:04:05"))
+	case explain.ChecksPending:
+		why.Text = v.Detail
+	case explain.UncoveredResource:
+		why.Text = "Its pods request a resource that the team's queue does not cover, so Kueue never starts it. Remove the request, or ask an admin for quota."
+	case explain.NoMatchingFlavor:
+		why.Text = "It can never start like this. Change its node selector, affinity or tolerations."
+	case explain.PendingEvaluation:
+		why.Text = "What it requests is free now."
+		if d.Position > 1 {
+			why.Text += fmt.Sprintf(" It is %s in its queue.", format.Ordinal(d.Position))
+		}
+	case explain.Unknown:
+		why.Text = "Its queue is in a nested cohort, which this console does not calculate. See what Kueue says."
+	case explain.WaitingForPodsReady:
+		why.Text = "Under the cluster policy, Kueue starts a task only when all pods of started tasks are ready."
+	case explain.Topology:
+		why.Text = "There is quota, but Kueue finds no topology domain for all its pods, even without other tasks. Request fewer pods, or a wider topology."
+	case explain.Quota, explain.ExceedsMax, explain.Preempting:
+		shortage(why, d, team)
+	case explain.NoQueueName, explain.NoPriorityClass, explain.NotIntegrated, explain.NoWorkload:
+		withoutWorkload(why, d)
+	case explain.ResourceQuotaReached, explain.NoNodes, explain.TooSmall, explain.Fragmented, explain.NodesFull, explain.Unschedulable:
+		placed(why, d)
+	}
+	if d.Growing() && why.Title == waits && v.Constraint != explain.ChecksPending {
+		why.Title, why.ChangesTitle = "Why does it not get more pods?", "What would give it more pods"
+		runs := fmt.Sprintf("It runs with %d of %s.", d.Size.Admitted, format.Pods(d.Size.Wanted))
+		if d.Elastic() {
+			runs += " Kueue counts the new size as a whole, and what it uses now as free."
+		}
+		why.Text = runs + " " + why.Text
+	}
+	if v.Fit != nil && d.State.Waiting() {
+		why.Steps = append(why.Steps, views.WhyStep{Tone: "bad", Title: "Nodes", Text: "Even with quota it would not run: " + TooSmall(v.Fit)})
+	}
+	if d.Disagrees {
+		why.Differs = fmt.Sprintf("Kueue itself says %s: “%s”. Its reason can be older than this verdict.", d.About.Reason, strings.TrimSuffix(d.About.Message, "."))
+	}
+	for _, f := range v.Flavors {
+		if f.Mismatch != "" {
+			why.Pools = append(why.Pools, views.ValueLine{Name: f.Flavor, Value: f.Mismatch})
+		}
+	}
+	for _, change := range v.Changes {
+		why.Changes = append(why.Changes, changeWords(change, d, team))
+	}
+	return why
+}
+
+// shortage says what there is too little of, and steps through own quota, the
+// team's lower-priority tasks, and borrowing.
+func shortage(why *views.Why, d tasks.Detail, team string) {
+	v, s := d.Verdict, d.Verdict.Shortage
+	of := func(n int64) string { return quota.Amount(s.Resource, n) }
+	switch v.Constraint {
+	case explain.ExceedsMax:
+		why.Text = fmt.Sprintf("It requests %s of %s at once. %s can have at most %s, including what it can borrow.", of(s.Needed), s.Flavor, format.Upper(team), of(s.PotentialAvailable))
+	case explain.Preempting:
+		why.Text = fmt.Sprintf("It requests %s of %s. Kueue preempts %s, about one per second.", of(s.Needed), s.Flavor, PreemptedWords(v))
+	default:
+		why.Text = fmt.Sprintf("It requests %s of %s at once. Available to it now: %s.", of(s.Needed), s.Flavor, of(s.Available))
+		if v.MayPreempt {
+			why.Text += " " + mayPreempt
+		}
+	}
+	own := views.WhyStep{Tone: "bad", Title: "Own quota", Text: usedWords(s, of), Tasks: holders(s.InQueue, s.FlavorResource)}
+	if text, more := strings.CutSuffix(own.Text, " by:"); more && len(own.Tasks) == 0 {
+		own.Text = text + " by this task itself."
+	}
+	if s.Nominal == 0 {
+		own.Text = fmt.Sprintf("%s has no quota in %s.", format.Upper(team), s.Flavor)
+	}
+	lower := views.WhyStep{Tone: "bad", Title: "Preempting lower-priority tasks of the team", Text: "The team has no lower-priority tasks here."}
+	if s.LowerPriorityUsage > 0 {
+		lower.Tone, lower.Text, lower.Tasks = "wait", fmt.Sprintf("Lower-priority tasks use %s:", of(s.LowerPriorityUsage)), holders(s.LowerPriority, s.FlavorResource)
+	}
+	borrow := views.WhyStep{Tone: "bad", Title: "Borrowing and reclaiming"}
+	switch {
+	case s.BorrowingLimit != nil && *s.BorrowingLimit == 0:
+		borrow.Text = fmt.Sprintf("%s cannot borrow here.", format.Upper(team))
+	default:
+		borrow.Text = fmt.Sprintf("Idle quota that it can borrow: %s.", of(s.Borrowable))
+		if s.Borrowable == 0 {
+			borrow.Text = "There is no idle quota to borrow."
+		}
+		if s.BorrowingLimit != nil {
+			borrow.Text += fmt.Sprintf(" %s can borrow up to %s, and has borrowed %s.", format.Upper(team), of(*s.BorrowingLimit), borrowed(s, of))
+		}
+	}
+	if s.Reclaimable > 0 {
+		borrow.Text += fmt.Sprintf(" Other teams borrow %s", of(s.Reclaimable))
+		if s.Used < s.Nominal {
+			borrow.Tone = "wait"
+			borrow.Text += fmt.Sprintf(", which %s can reclaim up to its quota", team)
+		}
+		borrow.Text, borrow.Tasks = borrow.Text+":", borrowers(s)
+	}
+	if len(v.TargetsInCohort) > 0 {
+		borrow.Tone, borrow.Tasks = "wait", holders(v.TargetsInCohort, s.FlavorResource)
+		if text, more := strings.CutSuffix(borrow.Text, ":"); more {
+			borrow.Text = text + "."
+		}
+		borrow.Text += " Kueue preempts these tasks, which run on borrowed quota:"
+	}
+	why.Steps = append(why.Steps, own, lower, borrow)
+}
+
+// mayPreempt is shown under fair sharing, whose shares are not calculated.
+const mayPreempt = "It may preempt tasks of other teams that borrow more than their fair share."
+
+// PreemptedWords are the tasks that Kueue preempts for another.
+func PreemptedWords(v *explain.Verdict) string {
+	own, others := tasksOf(v.TargetsInQueue, "its own team"), tasksOf(v.TargetsInCohort, "other teams")
+	switch {
+	case own != "" && others != "":
+		return own + " and " + others
+	case own+others != "":
+		return own + others
+	case v.MayPreempt:
+		return "lower-priority tasks, or tasks of other teams that run on borrowed quota"
+	}
+	return "lower-priority tasks"
+}
+
+// tasksOf counts tasks, unless some of them are not for the reader; empty for none.
+func tasksOf(list []explain.AdmittedWorkload, whose string) string {
+	switch {
+	case len(list) == 0:
+		return ""
+	case slices.ContainsFunc(list, func(h explain.AdmittedWorkload) bool { return h.Name == "" }):
+		return "tasks of " + whose
+	}
+	return format.Count(len(list), "task") + " of " + whose
+}
+
+// usedWords are how much of a team's own quota its tasks use; their names follow.
+func usedWords(s *explain.Shortage, of func(int64) string) string {
+	switch {
+	case s.Used == 0:
+		return of(s.Nominal) + ", all free."
+	case s.Used < s.Nominal:
+		return fmt.Sprintf("%s, of which %s used by:", of(s.Nominal), quota.Grouped(s.Resource, s.Used))
+	case s.Used == s.Nominal:
+		return of(s.Nominal) + ", all used by:"
+	}
+	return fmt.Sprintf("%s, all used, and %s borrowed by:", of(s.Nominal), of(s.Used-s.Nominal))
+}
+
+func borrowed(s *explain.Shortage, of func(int64) string) string {
+	if s.Used <= s.Nominal {
+		return "none"
+	}
+	return of(s.Used - s.Nominal)
+}
+
+// holders are the first tasks of a list, the sum of those that are not for the
+// reader, which stands last there, and how many more are.
+func holders(list []explain.AdmittedWorkload, cell quota.FlavorResource) []views.HolderLink {
+	return linked(list, func(h explain.AdmittedWorkload) bool { return h.Name == "" }, func(h explain.AdmittedWorkload) views.HolderLink {
+		link := views.HolderLink{TaskLink: views.TaskLink{Name: h.Team}, Amount: quota.Amount(cell.Resource, h.Usage[cell])}
+		if h.Name != "" {
+			link.TaskLink = views.TaskLink{Name: h.Name, URL: urls.Task(&tasks.Task{Namespace: h.Namespace, Kind: h.Kind, Name: h.Name})}
+		}
+		return link
+	})
+}
+
+// borrowers are the same of teams that hold more than their quota.
+func borrowers(s *explain.Shortage) []views.HolderLink {
+	return linked(s.Borrowers, func(b explain.Borrower) bool { return b.Queue == "" }, func(b explain.Borrower) views.HolderLink {
+		link := views.HolderLink{TaskLink: views.TaskLink{Name: b.Team}, Amount: quota.Amount(s.Resource, b.Amount)}
+		switch {
+		case b.Queue != "" && b.Team != "":
+			link.TaskLink = views.TaskLink{Name: "team " + b.Team, URL: urls.Team(b.Team)}
+		case b.Queue != "":
+			link.Name = "queue " + b.Queue
+		}
+		return link
+	})
+}
+
+// linked are the first of a list as links. The last may be a sum of what is hidden.
+func linked[T any](list []T, hidden func(T) bool, link func(T) views.HolderLink) (found []views.HolderLink) {
+	named := list
+	if last := len(list) - 1; last >= 0 && hidden(list[last]) {
+		named = list[:last]
+	}
+	for _, one := range slices.Concat(named[:min(shownHolders, len(named))], list[len(named):]) {
+		found = append(found, link(one))
+	}
+	if more := len(named) - shownHolders; more > 0 {
+		found = append(found, views.HolderLink{TaskLink: views.TaskLink{Name: fmt.Sprintf("%d more", more)}})
+	}
+	return found
+}
+
+func changeWords(c explain.Change, d tasks.Detail, team string) views.WhyChange {
+	cell := quota.FlavorResource{}
+	if d.Verdict.Shortage != nil {
+		cell = d.Verdict.Shortage.FlavorResource
+	}
+	var figures []string
+	for _, f := range c.Quotas {
+		figures = append(figures, quota.Amount(f.Resource, f.To))
+	}
+	there := fmt.Sprintf("of %s for %s", cell.Flavor, team)
+	switch c.Kind {
+	case explain.FewerPods:
+		return views.WhyChange{Title: fmt.Sprintf("Run it with %s", format.Pods(c.Pods)), Text: fmt.Sprintf("instead of %d: starts now.", d.Size.Wanted)}
+	case explain.TasksEnd:
+		change := views.WhyChange{Tasks: holders(c.Tasks, cell), After: "finish"}
+		if len(change.Tasks) == 1 {
+			change.After = "finishes"
+		}
+		return change
+	case explain.HigherPriorityClass:
+		change := views.WhyChange{Title: fmt.Sprintf("Changing the class to %s", format.ClassName(c.PriorityClass)), Text: "preempts", Tasks: holders(c.Tasks, cell)}
+		if len(c.Tasks) == 0 {
+			change.Text = "preempts other tasks."
+		}
+		return change
+	case explain.RaiseBorrowingLimit:
+		return views.WhyChange{Title: "Raising the borrowing limit to " + strings.Join(figures, " · "), Text: there + " starts it now, and preempts nothing."}
+	}
+	return views.WhyChange{Title: "Raising the quota to " + strings.Join(figures, " · "), Text: there + "."}
+}

@@ -1,0 +1,29 @@
+package teams
+
+import (
+	"kuota.dev/kuota/handlers/classstats"
+
+	"kuota.dev/kuota/handlers/console"
+
+	"kuota.dev/kuota/handlers/urls"
+	"kuota.dev/kuota/web"
+)
+
+// Pages answers the routes of teams: their list, and the page of one, where members
+// submit tasks.
+type Pages struct {
+	*console.Console
+	Submit  Submit
+	History console.History // nil for none
+	Classes *classstats.Stats
+}
+
+// Register adds the routes of this package to the server.
+func (h *Pages) Register(s *web.Server) {
+	s.Page(urls.Teams, h.Handler(h.teams))
+	s.Events(urls.TeamsEvents, h.teamsEvents(s))
+	s.Page(urls.TeamsCSV, h.Handler(h.teamsCSV))
+	s.Events(urls.TeamPrefix+":team/events", h.Handler(h.teamEvents(s)))
+	s.Page(urls.TeamPrefix+":team/usage.csv", h.Handler(h.teamUsageCSV))
+	s.Form(urls.TeamPrefix+":team", h.Handler(h.team(s)), h.Handler(h.Writing(h.submitTask)))
+}

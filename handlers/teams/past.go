@@ -1,0 +1,184 @@
+package teams
+
+import (
+	"context"
+	"math/big"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/capacity"
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/history"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/handlers/charts"
+	"kuota.dev/kuota/handlers/console"
+	"kuota.dev/kuota/handlers/format"
+	"kuota.dev/kuota/handlers/listing"
+	taskpages "kuota.dev/kuota/handlers/tasks"
+	"kuota.dev/kuota/handlers/timerange"
+	"kuota.dev/kuota/handlers/urls"
+	"kuota.dev/kuota/views"
+)
+
+// teamPastSize is how many past tasks a page of a team lists.
+const teamPastSize = 20
+
+// teamPast is what became of a team's quota over a range, and of its tasks.
+func (h *Pages) teamPast(ctx context.Context, scope access.Scope, team string, over timerange.Range, page int) views.TeamPast {
+	kept := url.Values{}
+	over.Keep(kept)
+	p := views.TeamPast{
+		Picker: over.Picker("team-range", urls.Team(team), nil), CSVURL: urls.With(urls.Team(team)+"/usage.csv", kept), AllURL: urls.With(urls.PastTasks, nil, "team", team),
+	}
+	p.Charts, p.Trouble = h.teamCharts(ctx, scope, team, over)
+	found, more, err := taskpages.PastTasks(ctx, h.History, scope, history.Query{Teams: []string{team}}, page, teamPastSize)
+	if err != nil {
+		p.TasksTrouble = taskpages.HistoryAway(err)
+		return p
+	}
+	for _, t := range found {
+		p.Tasks = append(p.Tasks, taskpages.PastRow(t))
+	}
+	p.Pager = listing.Pager(page, teamPastSize, len(found), more, func(n string) string { return urls.With(urls.Team(team), kept, "page", n) + "#team-past" })
+	return p
+}
+
+// teamCell is one resource of one pool.
+type cell struct{ pool, resource string }
+
+// cellsOf are what a team has quota of or holds, accelerators first.
+func cellsOf(s *capacity.Snapshot, team string) (cells []cell) {
+	for i := range s.Teams {
+		if s.Teams[i].Name != team {
+			continue
+		}
+		for _, c := range s.Teams[i].Cells {
+			if c.Resource != catalog.Network {
+				cells = append(cells, cell{c.Pool, c.Resource})
+			}
+		}
+	}
+	slices.SortStableFunc(cells, func(a, b cell) int { return quota.Compare(a.resource, b.resource) })
+	return cells
+}
+
+// teamMeasures are what the charts of a team are drawn from.
+var teamMeasures = []history.Measure{history.Quota, history.Used, history.Borrowed}
+
+func teamHolders(team string, cells []cell) (holders []history.SeriesKey) {
+	for _, cell := range cells {
+		for _, m := range teamMeasures {
+			holders = append(holders, history.SeriesKey{Team: team, Pool: cell.pool, Resource: cell.resource, Measure: m})
+		}
+	}
+	return holders
+}
+
+// teamCharts are a chart for each resource that the team has, of all pools
+// together: its quota, and what it held, own and borrowed.
+func (h *Pages) teamCharts(ctx context.Context, scope access.Scope, team string, over timerange.Range) (list []views.Chart, trouble string) {
+	snapshot, err := h.Capacity.Within(ctx, scope)
+	if err != nil {
+		return nil, console.SectionTrouble("Usage over time", err)
+	}
+	cells := cellsOf(snapshot, team)
+	if len(cells) == 0 {
+		return nil, "The team has no quota and uses none."
+	}
+	series, err := h.History.Series(ctx, teamHolders(team, cells), over.From, over.To, over.Buckets)
+	if err != nil {
+		return nil, taskpages.HistoryAway(err)
+	}
+	gaps, err := h.History.Gaps(ctx, over.From, over.To)
+	if err != nil {
+		return nil, taskpages.HistoryAway(err)
+	}
+	for len(cells) > 0 {
+		resource := cells[0].resource
+		var quotas, held, borrowed [][]history.Point
+		for len(cells) > 0 && cells[0].resource == resource {
+			of := func(m history.Measure) []history.Point {
+				return series[history.SeriesKey{Team: team, Pool: cells[0].pool, Resource: resource, Measure: m}]
+			}
+			quotas, held, borrowed = append(quotas, of(history.Quota)), append(held, of(history.Used)), append(borrowed, of(history.Borrowed))
+			cells = cells[1:]
+		}
+		list = append(list, teamChart(resource, over, charts.SumPoints(quotas...), charts.SumPoints(held...), charts.SumPoints(borrowed...), gaps))
+	}
+	return list, ""
+}
+
+func teamChart(resource string, over timerange.Range, quotas, held, borrowed []history.Point, gaps []history.Gap) views.Chart {
+	chart := views.Chart{ID: "chart-" + htmlID(resource), Title: format.ResourceLabel(resource), Note: over.Words + ", all pools", Stacked: true, Times: charts.ChartTimes(held), Gaps: charts.ChartGaps(gaps)}
+	if !slices.ContainsFunc(held, func(p history.Point) bool { return p.Known }) {
+		chart.Empty = "No data for this range."
+		return chart
+	}
+	own := slices.Clone(held)
+	for i := range own {
+		if i < len(borrowed) && borrowed[i].Known {
+			own[i].Value = max(0, own[i].Value-borrowed[i].Value)
+		}
+	}
+	chart.Series = []views.ChartSeries{
+		{Label: "Own", Tone: "own", Values: charts.ChartValues(resource, own)},
+		{Label: "Borrowed", Tone: "borrowed", Values: charts.ChartValues(resource, borrowed)},
+		{Label: "Quota", Tone: "quota", Step: true, Line: true, Values: charts.ChartValues(resource, quotas)},
+	}
+	return chart
+}
+
+// htmlID is a resource's name as a part of an id.
+func htmlID(resource string) string {
+	id := []byte(resource)
+	for i, b := range id {
+		if (b < 'a' || b > 'z') && (b < '0' || b > '9') {
+			id[i] = '-'
+		}
+	}
+	return string(id)
+}
+
+// usageHours are the hours that a team had and held, a row for each resource of
+// each pool.
+func (h *Pages) usageHours(ctx context.Context, s *capacity.Snapshot, team string, over timerange.Range) ([][]string, error) {
+	cells := cellsOf(s, team)
+	to := over.To
+	if now := h.Now(); to.After(now) {
+		to = now
+	}
+	totals, err := h.History.Totals(ctx, teamHolders(team, cells), over.From, to)
+	if err != nil {
+		return nil, err
+	}
+	rows := [][]string{{"team", "pool", "resource", "unit", "from", "to", "hours known", "quota hours", "held hours", "own hours", "borrowed hours"}}
+	for _, cell := range cells {
+		total := func(m history.Measure) history.Total {
+			t := totals[history.SeriesKey{Team: team, Pool: cell.pool, Resource: cell.resource, Measure: m}]
+			if t.Sum == nil {
+				t.Sum = new(big.Int)
+			}
+			return t
+		}
+		held, borrowed := total(history.Used), total(history.Borrowed)
+		own := new(big.Int).Sub(held.Sum, borrowed.Sum)
+		rows = append(rows, []string{
+			team, cell.pool, cell.resource, hourUnit(cell.resource), format.Time(over.From), format.Time(to), strconv.FormatFloat(held.Known.Hours(), 'f', 3, 64),
+			hours(cell.resource, total(history.Quota).Sum), hours(cell.resource, held.Sum), hours(cell.resource, own), hours(cell.resource, borrowed.Sum),
+		})
+	}
+	return rows, nil
+}
+
+// hourUnit is what hours of a resource are called, such as "GPU-hours".
+func hourUnit(resource string) string { return quota.Unit(resource, 1) + "-hours" }
+
+// hours are an integral as history has it in hours of people's unit, exact to a
+// thousandth.
+func hours(resource string, sum *big.Int) string {
+	per := big.NewRat(int64(charts.HistoryUnit(resource))*time.Hour.Milliseconds(), 1)
+	return new(big.Rat).Quo(new(big.Rat).SetInt(sum), per).FloatString(3)
+}

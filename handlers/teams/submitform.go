@@ -1,0 +1,133 @@
+package teams
+
+import (
+	"crypto/rand"
+	"errors"
+	"net/url"
+	"strings"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/submit"
+	"kuota.dev/kuota/handlers/forms"
+)
+
+// submitForm is what somebody typed to submit a task.
+type submitForm struct {
+	id                             string // of the form, so that it makes one task
+	submitted, resumed             bool
+	name, class, pool, pods        string
+	accelerators, vcpu, memory     string
+	profile, count                 string
+	image, command, least, elastic string
+}
+
+// emptySubmitForm is the form before anybody typed: one pod, in the pool that
+// the queue prefers, of the lowest class, which stands in nobody's way.
+func emptySubmitForm(t submit.Team) submitForm {
+	form := submitForm{id: rand.Text(), pods: "1"}
+	if len(t.Pools) > 0 {
+		form.pool = t.Pools[0].Name
+	}
+	if n := len(t.Classes); n > 0 {
+		form.class = t.Classes[n-1].Name
+	}
+	return form
+}
+
+func readSubmitForm(values url.Values) submitForm {
+	var form submitForm
+	form.read(values)
+	form.id, form.submitted = values.Get("request-id"), values.Get("submitted") == "true"
+	return form
+}
+
+// inputs are the inputs of the form by their names.
+func (f *submitForm) inputs() map[string]*string {
+	return map[string]*string{
+		"name": &f.name, "class": &f.class, "pool": &f.pool, "pods": &f.pods, "accelerators": &f.accelerators, "vcpu": &f.vcpu, "memory": &f.memory,
+		"profile": &f.profile, "count": &f.count, "image": &f.image, "command": &f.command, "least": &f.least, "elastic": &f.elastic,
+	}
+}
+
+// read takes over what values name.
+func (f *submitForm) read(values url.Values) {
+	for name, input := range f.inputs() {
+		if values.Has(name) {
+			*input = strings.TrimSpace(values.Get(name))
+		}
+	}
+}
+
+// do does what a button of the form asks for.
+func (f *submitForm) do(action string) {
+	if input, ok := strings.CutPrefix(action, "reset:"); ok {
+		if value := f.inputs()[input]; value != nil {
+			*value = ""
+		}
+	}
+	f.submitted = f.submitted || action == "save"
+}
+
+// request is what the form asks for. What cannot be read as what it should be is
+// told, and left out.
+func (f *submitForm) request(t submit.Team) (submit.Request, []governance.FieldError) {
+	var wrong forms.Problems
+	r := submit.Request{Name: f.name, Class: f.class, Pool: f.pool, Image: f.image, Command: f.command, Elastic: f.elastic == "true"}
+	whole := func(path, text string, most int64) *int64 {
+		if text == "" {
+			return nil
+		}
+		n, problem := forms.ParseWhole(text, most)
+		if path == "pods" || path == "least" {
+			problem = strings.Replace(problem, "from 0", "from 1", 1)
+		}
+		wrong.Add(path, problem)
+		return &n
+	}
+	if pods := whole("pods", f.pods, 10_000); pods != nil {
+		r.Pods = int32(*pods)
+	}
+	if least := whole("least", f.least, 10_000); least != nil {
+		r.MinPods = int32(*least)
+		if *least == 0 {
+			wrong.Add("least", "must be 1 or more; leave it empty where the task needs all its pods")
+		}
+	}
+	var problem string
+	r.PerPod.Accelerators = whole("accelerators", f.accelerators, 10_000)
+	r.PerPod.VCPU, problem = forms.ParseVCPU(f.vcpu)
+	wrong.Add("vCPU", problem)
+	r.PerPod.Memory, problem = forms.ParseGiB(f.memory)
+	wrong.Add("memory", problem)
+	if f.profile != "" {
+		r.PerPod.Partition = &v1alpha1.Partition{Profile: f.profile, Count: 1}
+		if count := whole("partition.count", f.count, 10_000); count != nil {
+			r.PerPod.Partition.Count = *count
+		}
+	}
+	return r, wrong
+}
+
+// submitInputs says, for each path of a request, which input holds it and what
+// the summary of errors calls it.
+var submitInputs = map[string]struct{ id, label string }{
+	"name": {"name", "Name"}, "class": {"class", "Priority class"}, "pool": {"pool", "Pool"}, "pods": {"pods", "Pods"},
+	"accelerators": {"accelerators", "Accelerators"}, "vCPU": {"vcpu", "vCPU"}, "memory": {"memory", "Memory"},
+	"partition": {"profile", "Parts of GPUs"}, "partition.profile": {"profile", "Profile"}, "partition.count": {"count", "How many parts"},
+	"image": {"image", "Image"}, "command": {"command", "Command"}, "least": {"least", "Fewest pods"},
+}
+
+// refusal is an error that a form tells; nil for one that is ours to mend, or
+// that has a page of its own.
+func refusal(err error) *governance.Error {
+	var ours *governance.Error
+	if !errors.As(err, &ours) {
+		return nil
+	}
+	switch ours.Kind {
+	case governance.Invalid, governance.Unavailable, governance.Forbidden, governance.Exists, governance.Conflict:
+		return ours
+	}
+	return nil
+}

@@ -1,0 +1,219 @@
+package teams
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/submit"
+	"kuota.dev/kuota/handlers/console"
+	"kuota.dev/kuota/handlers/format"
+	"kuota.dev/kuota/handlers/urls"
+	"kuota.dev/kuota/views"
+
+	"github.com/labstack/echo/v4"
+)
+
+// submitView is the form with what was typed, what is filled in, how the task
+// would fare, and its manifests. refused is why it was not submitted.
+func (h *Pages) submitView(c echo.Context, t submit.Team, f submitForm, refused *governance.Error) (views.SubmitForm, error) {
+	view := views.SubmitForm{Action: urls.Team(t.Name), RequestID: f.id, User: console.UserOf(c).Name, Submitted: f.submitted, Resumed: f.resumed}
+	request, wrong := f.request(t)
+	plan, more := t.Plan(request)
+	fits, known := len(wrong) == 0 && len(more) == 0, t.Namespace != ""
+	switch {
+	case !known: // the cluster does not answer, and nothing can be held against what was typed
+		more = nil
+	case f.submitted:
+		_, more = t.Complete(request)
+	}
+	for _, w := range more { // what cannot be read is told once
+		if !told(wrong, w.Path) {
+			wrong = append(wrong, w)
+		}
+	}
+	if fits && f.name != "" && refused == nil && h.Submit.Taken(t, f.name) {
+		wrong = append(wrong, governance.FieldError{Path: "name", Message: "there is a task of that name already; choose another name"})
+	}
+	if refused != nil {
+		view.Failure = refused.Message
+		if len(refused.Fields) > 0 {
+			view.Failure = ""
+		}
+		for _, w := range refused.Fields {
+			if w.Path == "" || !told(wrong, w.Path) {
+				wrong = append(wrong, w)
+			}
+		}
+	}
+	errs := map[string]string{}
+	for _, w := range wrong {
+		input := submitInputs[w.Path]
+		if input.id == "" || errs[input.id] == "" {
+			view.Errors = append(view.Errors, views.Message{Field: input.id, Label: input.label, Text: format.Sentence(w.Message)})
+		}
+		if input.id != "" && errs[input.id] == "" {
+			errs[input.id] = format.Sentence(w.Message)
+		}
+	}
+	if !f.submitted { // nobody is told in sum while they type
+		view.Errors = nil
+	}
+	f.fill(&view, t, request, errs)
+	switch {
+	case !known:
+		view.Manifests.Lead, view.Verdict = "Manifests appear once the cluster answers.", nothingKnown
+		return view, nil
+	case len(t.Pools) == 0:
+		view.Manifests.Lead = "The team's queue has no pool yet: its allocation is not ready, or has no quota. Manifests appear once it has one."
+		return view, nil
+	case !fits:
+		view.Manifests.Lead = "Fix the marked fields to see the manifests."
+		return view, nil
+	}
+	manifests, err := manifestsOf(plan)
+	if err != nil {
+		return view, err
+	}
+	view.Manifests = manifests
+	if !t.MaySubmit {
+		return view, nil
+	}
+	verdict, err := h.Submit.Check(c.Request().Context(), console.UserOf(c), plan)
+	switch {
+	case console.Unavailable(err):
+		view.Verdict = nothingKnown
+	case err != nil:
+		return view, err
+	default:
+		view.Verdict = verdictOf(verdict, plan)
+	}
+	return view, nil
+}
+
+// nothingKnown is the verdict while the cluster does not answer.
+var nothingKnown = &views.SubmitVerdict{Tone: "idle", Headline: "Nothing can be said now.", Text: "The cluster cannot be reached, or has not answered yet."}
+
+func told(wrong []governance.FieldError, path string) bool {
+	for _, w := range wrong {
+		if w.Path == path {
+			return true
+		}
+	}
+	return false
+}
+
+// fill puts what was typed and what follows from it into the view.
+func (f *submitForm) fill(view *views.SubmitForm, t submit.Team, r submit.Request, errs map[string]string) {
+	text := func(id, value string) views.TextField { return views.TextField{Value: value, Error: errs[id]} }
+	view.Name, view.Pods, view.Image, view.Command, view.Least = text("name", f.name), text("pods", f.pods), text("image", f.image), text("command", f.command), text("least", f.least)
+	view.Profile, view.Count, view.Elastic = text("profile", f.profile), text("count", f.count), f.elastic == "true"
+	view.Class, view.Pool = views.SelectField{Error: errs["class"]}, views.SelectField{Error: errs["pool"]}
+	choose(&view.Class, f.class, "", "No priority class")
+	for _, class := range t.Classes {
+		choose(&view.Class, f.class, class.Name, fmt.Sprintf("%s · %d", format.ClassName(class.Name), class.Priority))
+	}
+	var pool *submit.QueuePool
+	for i := range t.Pools {
+		choose(&view.Pool, f.pool, t.Pools[i].Name, t.Pools[i].Name)
+		if t.Pools[i].Name == f.pool {
+			pool = &t.Pools[i]
+		}
+	}
+	keep(&view.Class, f.class)
+	keep(&view.Pool, f.pool)
+	view.Unit = "Accelerators"
+	view.Accelerators, view.VCPU, view.Memory = views.AmountField{TextField: text("accelerators", f.accelerators)}, views.AmountField{TextField: text("vcpu", f.vcpu)}, views.AmountField{TextField: text("memory", f.memory)}
+	if pool == nil {
+		return
+	}
+	resource := pool.Instance.AcceleratorResource
+	if resource != "" {
+		view.Unit = quota.Unit(resource, 2)
+		view.Partitions = pool.Instance.Partitions
+	}
+	without := func(name string, clear func(*v1alpha1.Amounts)) string {
+		each := r.PerPod
+		clear(&each)
+		gets, wrong := submit.Fill(each, r.Pods, *pool)
+		if len(wrong) > 0 || name == "" {
+			return ""
+		}
+		return quota.Number(name, gets[name])
+	}
+	view.Accelerators.Default = without(resource, func(a *v1alpha1.Amounts) { a.Accelerators = nil })
+	view.VCPU.Default = without(catalog.CPU, func(a *v1alpha1.Amounts) { a.VCPU = nil })
+	view.Memory.Default = without(catalog.Memory, func(a *v1alpha1.Amounts) { a.Memory = nil })
+	view.There = nodeWords(*pool)
+}
+
+// nodeWords say what a node of a pool has for pods.
+func nodeWords(pool submit.QueuePool) string {
+	largest := submit.LargestNode(pool.Nodes, quota.Resources{pool.Instance.AcceleratorResource: 1, catalog.CPU: 1, catalog.Memory: 1})
+	switch {
+	case largest == nil:
+		return "There is no node of " + pool.Name + " now."
+	case len(pool.Nodes) == 1:
+		return fmt.Sprintf("The one node of %s has %s for pods.", pool.Name, nodeAmounts(largest))
+	}
+	return fmt.Sprintf("The largest of %d nodes of %s has %s for pods.", len(pool.Nodes), pool.Name, nodeAmounts(largest))
+}
+
+// nodeAmounts are what quota counts of a node, in whole GiB.
+func nodeAmounts(node quota.Resources) string {
+	counted := maps.Clone(node)
+	counted[catalog.Memory] -= counted[catalog.Memory] % catalog.GiB
+	return format.Amounts(counted)
+}
+
+func choose(s *views.SelectField, chosen, value, label string) {
+	s.Options = append(s.Options, views.Option{Value: value, Label: label, Selected: value == chosen})
+}
+
+// keep leaves in the form what was chosen and is not there now.
+func keep(s *views.SelectField, chosen string) {
+	for _, o := range s.Options {
+		if o.Value == chosen {
+			return
+		}
+	}
+	choose(s, chosen, chosen, chosen)
+}
+
+// manifestsOf are the ways to submit a task by hand.
+func manifestsOf(p submit.Plan) (views.SubmitManifests, error) {
+	m := views.SubmitManifests{Lead: "Save one as a file for kubectl apply -f, or paste the command."}
+	if p.Name == "" || p.Image == "" {
+		m.Lead += " Put your own name and image into it first."
+	}
+	if !p.Team.KindsKnown {
+		m.Lead += " Which kinds Kueue manages here beside Job is not known to this console."
+	}
+	all, err := p.Manifests()
+	if err != nil {
+		return m, err
+	}
+	for _, one := range all {
+		m.Sources = append(m.Sources, views.SubmitSource{ID: "manifest-" + strings.ToLower(string(one.Kind)), Title: string(one.Kind), Text: one.Text})
+		if p.Team.MissingKinds[one.Kind] {
+			m.Sources[len(m.Sources)-1].Note = fmt.Sprintf("Kueue would manage a %[1]s here, and the cluster does not have the kind: its operator is not installed.", one.Kind)
+		} else if one.Kind == submit.RayJob {
+			m.Sources[len(m.Sources)-1].Note = "Of a RayJob, Kueue also counts the small pod that submits to it, 0.5 vCPU and 0.2 GiB, wherever the queue has room for it."
+		}
+	}
+	if len(all) > 0 {
+		m.Sources = append(m.Sources, views.SubmitSource{ID: "manifest-kubectl", Title: "kubectl, as one command", Text: fmt.Sprintf(submit.KubectlApply, all[0].Text)})
+	}
+	if line, why := p.HyperPodCommand(); line != "" || why != "" {
+		source := views.SubmitSource{ID: "manifest-hyp", Title: "HyperPod CLI", Text: line, Note: why}
+		if line != "" {
+			source.Note = "For HyperPod clusters with HyperPod's training operator, which runs it as a HyperPodPyTorchJob."
+		}
+		m.Sources = append(m.Sources, source)
+	}
+	return m, nil
+}

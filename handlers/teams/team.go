@@ -1,0 +1,139 @@
+package teams
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/submit"
+	"kuota.dev/kuota/handlers/console"
+	"kuota.dev/kuota/handlers/format"
+	"kuota.dev/kuota/handlers/urls"
+	"kuota.dev/kuota/views"
+	"kuota.dev/kuota/web"
+
+	"github.com/labstack/echo/v4"
+)
+
+// Submit is what pages ask about submitting tasks.
+type Submit interface {
+	Team(ctx context.Context, user governance.User, name string) (submit.Team, error)
+	Check(ctx context.Context, user governance.User, p submit.Plan) (submit.Verdict, error)
+	Submit(ctx context.Context, user governance.User, t submit.Team, r submit.Request, form string) (submit.Submitted, error)
+	// Taken tells whether a name is that of a task already.
+	Taken(t submit.Team, name string) bool
+}
+
+// team answers GET /teams/{team}: what a team has, holds and waits for, where its
+// tasks go, and how one is submitted. What is asked for may stand in the address,
+// as in a form; range=, from= and to= are the time of the figures, and page= that
+// of its past tasks.
+func (h *Pages) team(s *web.Server) func(echo.Context) error {
+	return func(c echo.Context) error {
+		t, err := h.Submit.Team(c.Request().Context(), console.UserOf(c), c.Param("team"))
+		if err != nil {
+			return err
+		}
+		form := emptySubmitForm(t)
+		if query := c.QueryParams(); len(query) > 0 {
+			form.read(query)
+		}
+		if typed := s.Draft(c); typed != nil {
+			form = readSubmitForm(typed)
+			form.resumed = true
+		}
+		return h.renderTeam(c, http.StatusOK, t, form, nil)
+	}
+}
+
+// submitTask answers POST /teams/{team}: it submits a task, or says how it would
+// fare, and shows the form again.
+func (h *Pages) submitTask(c echo.Context) error {
+	values, err := web.FormValues(c)
+	if err != nil {
+		return err
+	}
+	form, action := readSubmitForm(values), values.Get("action")
+	form.do(action)
+	t, err := h.Submit.Team(c.Request().Context(), console.UserOf(c), c.Param("team"))
+	switch {
+	case console.Unavailable(err):
+		return h.refuseTask(c, submit.Team{Name: c.Param("team"), MaySubmit: true}, form, err)
+	case err != nil:
+		return err
+	case !t.MaySubmit:
+		return &governance.Error{Kind: governance.Forbidden, Op: "submit task", Message: "You cannot submit tasks to this team. Ask a cluster admin to add you as a member."}
+	case action != "save":
+		return h.renderTeam(c, http.StatusOK, t, form, nil)
+	}
+	request, wrong := form.request(t)
+	if len(wrong) > 0 {
+		return h.renderTeam(c, http.StatusUnprocessableEntity, t, form, nil)
+	}
+	done, err := h.Submit.Submit(c.Request().Context(), console.UserOf(c), t, request, form.id)
+	switch {
+	case err != nil:
+		return h.refuseTask(c, t, form, err)
+	case !done.Listed:
+		return c.Redirect(http.StatusSeeOther, urls.Team(t.Name)+"?submitted="+url.QueryEscape(done.Name))
+	}
+	return c.Redirect(http.StatusSeeOther, urls.Job(done.Namespace, done.Name))
+}
+
+// refuseTask answers with what was typed, and why it was not submitted. What is
+// ours to mend has a page of its own.
+func (h *Pages) refuseTask(c echo.Context, t submit.Team, form submitForm, err error) error {
+	ours := refusal(err)
+	if ours == nil {
+		return err
+	}
+	return h.renderTeam(c, console.Statuses[ours.Kind], t, form, ours)
+}
+
+func (h *Pages) renderTeam(c echo.Context, status int, t submit.Team, form submitForm, refused *governance.Error) error {
+	page := views.TeamPage{DisplayName: t.DisplayName, AllocationURL: urls.Allocation(t.Name), TasksURL: urls.Tasks + "?" + url.Values{"team": {t.Name}}.Encode()}
+	view, err := h.submitView(c, t, form, refused)
+	switch {
+	case err != nil:
+		return err
+	case web.WantsFragment(c):
+		return web.Render(c, status, views.SubmitFormBody(view))
+	case t.MaySubmit:
+		page.Form = &view
+	default:
+		page.Manifests, page.NoForm = view.Manifests, h.noForm(t)
+	}
+	page.Chrome = h.Chrome(c)
+	page.Title, page.Active, page.Facts, page.Charts = t.Name, "teams", teamFacts(t), h.History != nil
+	if err := h.showUsage(c, &page, t.Name, t.Namespace); err != nil {
+		return err
+	}
+	if name := c.QueryParam("submitted"); name != "" && c.Request().Method == http.MethodGet {
+		page.Notice = views.TaskLink{Name: name, URL: urls.Job(t.Namespace, name)}
+	}
+	return web.Render(c, status, views.Team(page))
+}
+
+// noForm says why somebody can submit nothing here.
+func (h *Pages) noForm(t submit.Team) string {
+	for _, kind := range t.Kinds {
+		if why := h.WhyReadOnly(); kind == submit.Job && why != "" {
+			return why
+		} else if kind == submit.Job {
+			return "Only members can submit tasks to this team. An admin adds members in the team's allocation."
+		}
+	}
+	return "Kueue does not manage Jobs in this cluster: its integration batch/job is off. A cluster admin can enable it in Kueue's configuration."
+}
+
+func teamFacts(t submit.Team) []views.ValueLine {
+	var pools []string
+	for _, p := range t.Pools {
+		pools = append(pools, p.Name)
+	}
+	return []views.ValueLine{
+		{Name: "Namespace", Value: format.OrDash(t.Namespace)}, {Name: "Queue", Value: format.OrDash(t.Queue)}, {Name: "Pools", Value: format.OrDash(strings.Join(pools, ", "))},
+	}
+}

@@ -1,0 +1,84 @@
+package teams
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/usage"
+	"kuota.dev/kuota/handlers/console"
+	"kuota.dev/kuota/handlers/figures"
+	"kuota.dev/kuota/handlers/format"
+	"kuota.dev/kuota/handlers/timerange"
+	"kuota.dev/kuota/handlers/urls"
+	"kuota.dev/kuota/views"
+	"kuota.dev/kuota/web"
+
+	"github.com/a-h/templ"
+	"github.com/labstack/echo/v4"
+)
+
+// teamsOnPage is how many teams the list has on a page.
+const teamsOnPage = 100
+
+func (h *Pages) teamsQuery(values url.Values) figures.Query {
+	return figures.Parse(urls.Teams, "q", "page", values, timerange.Parse(values, timerange.UsualRange, h.Now()))
+}
+
+// teams answers GET /teams: what all teams were given, and what they hold.
+func (h *Pages) teams(c echo.Context) error {
+	q := h.teamsQuery(c.QueryParams())
+	s, err := h.SnapshotFor(c)
+	if err != nil {
+		return err
+	}
+	resource := q.Counted(s)
+	page := views.TeamsPage{Controls: q.Controls("Teams", s, false), Teams: q.TeamTable(q.TeamLines(s, resource), resource, teamsOnPage)}
+	page.Chrome = h.Chrome(c)
+	page.Title, page.Active, page.Stream = "Teams", "teams", urls.With(urls.TeamsEvents, q.Values)
+	return web.Render(c, http.StatusOK, views.Teams(page))
+}
+
+// teamsEvents answers GET /events/teams: the same, as it changes.
+func (h *Pages) teamsEvents(s *web.Server) func(echo.Context) error {
+	return func(c echo.Context) error {
+		q := h.teamsQuery(c.QueryParams())
+		return h.StreamFigures(s, c, "teams", q.Values, func(scope access.Scope) func(context.Context) (templ.Component, error) {
+			return func(ctx context.Context) (templ.Component, error) {
+				s, err := h.Capacity.Within(ctx, scope)
+				if err != nil {
+					return nil, err
+				}
+				resource := q.Counted(s)
+				return views.TeamsLive(q.TeamTable(q.TeamLines(s, resource), resource, teamsOnPage)), nil
+			}
+		})
+	}
+}
+
+// teamsCSV answers GET /teams.csv: all teams that are found, in one resource.
+func (h *Pages) teamsCSV(c echo.Context) error {
+	q := h.teamsQuery(c.QueryParams())
+	s, err := h.SnapshotFor(c)
+	if err != nil {
+		return err
+	}
+	resource := q.Counted(s)
+	list := q.TeamLines(s, resource)
+	rows := [][]string{{"team", "name", "namespace", "weight", "pool", "resource", "unit", "allocated", "held", "own", "borrowed", "lent", "utilization %", "running tasks", "waiting tasks"}}
+	for _, f := range list.Found {
+		row := []string{f.Team.Name, f.Team.DisplayName, f.Team.Namespace, strconv.Itoa(int(f.Team.Weight)), q.Pool, resource, format.Unit(resource)}
+		for _, amount := range []int64{f.Quota, f.Held, f.Own, f.Borrowed, f.Lent} {
+			row = append(row, format.CSVAmount(resource, amount))
+		}
+		utilization := strings.TrimSuffix(usage.Percent(f.Held, f.Quota), " %")
+		if f.Quota <= 0 {
+			utilization = ""
+		}
+		rows = append(rows, append(row, utilization, strconv.Itoa(f.Running), strconv.Itoa(f.Waiting)))
+	}
+	return console.CSVFile(c, "teams", rows)
+}

@@ -1,0 +1,223 @@
+package teams
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/capacity"
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/handlers/classstats"
+	"kuota.dev/kuota/handlers/console"
+	"kuota.dev/kuota/handlers/format"
+	"kuota.dev/kuota/handlers/listing"
+	taskpages "kuota.dev/kuota/handlers/tasks"
+	"kuota.dev/kuota/handlers/timerange"
+	"kuota.dev/kuota/handlers/urls"
+	"kuota.dev/kuota/views"
+	"kuota.dev/kuota/web"
+
+	"github.com/a-h/templ"
+	"github.com/labstack/echo/v4"
+)
+
+// queueHead is how many of the tasks that wait a team's page lists.
+const queueHead = 10
+
+// teamEvents answers GET /teams/{team}/events: what a team has and holds, as it
+// changes. The form below is no part of it.
+func (h *Pages) teamEvents(s *web.Server) func(echo.Context) error {
+	return func(c echo.Context) error {
+		// What one may not see is refused before the stream begins.
+		t, err := h.Submit.Team(c.Request().Context(), console.UserOf(c), c.Param("team"))
+		if err != nil {
+			return err
+		}
+		nothing := func(context.Context) (templ.Component, error) { return views.NoTeamCard("team-usage"), nil }
+		over := classstats.RangeOf(timerange.Asked(c.Request().Context(), h.History, c.QueryParams(), h.Now()))
+		return s.Stream(c, web.Part{Changed: h.CapacityChanges.Subscribe, MinGap: console.FiguresMinGap, Shared: func(ctx context.Context) (string, web.RenderFunc, error) {
+			scope, err := h.Tasks.Scope(ctx, console.UserOf(c))
+			if governance.KindOf(err) == governance.Outside || err == nil && !scope.Includes(t.Namespace) {
+				return "nothing", nothing, nil
+			}
+			return strings.Join([]string{urls.Team(t.Name), over.Key(), scope.Key()}, " "), func(ctx context.Context) (templ.Component, error) {
+				u, err := h.teamUsage(ctx, scope, t.Name, over)
+				return views.TeamUsageLive(u), err
+			}, err
+		}}, h.Frame(c))
+	}
+}
+
+// teamUsage is what a team has, holds and waits for now, as all see it who have
+// this scope.
+func (h *Pages) teamUsage(ctx context.Context, scope access.Scope, team string, over classstats.Range) (views.TeamUsage, error) {
+	var u views.TeamUsage
+	list, err := h.Tasks.ClassesWithin(ctx, scope, []string{team}, over.Within)
+	if err != nil {
+		return u, err
+	}
+	queued, waits, err := h.Tasks.HeadWithin(ctx, scope, team, queueHead, taskpages.ExplainPatience)
+	if err != nil {
+		return u, err
+	}
+	classes := h.Classes.Table(ctx, scope, list, []string{team}, over)
+	u.Classes, u.ClassNote, u.ClassLeft = classes.Rows, classes.Note, classes.Left
+	running, waiting := 0, 0
+	for _, row := range list.ByPriorityClass {
+		running += row.Running
+		waiting += row.Pending + row.Preempted
+	}
+	u.Running = teamCount(team, running, "running", tasks.Running, tasks.Starting, tasks.Stopping)
+	u.Waiting = teamCount(team, waiting, "waiting", tasks.Pending, tasks.Preempted)
+	u.QueueURL = u.Waiting.URL
+	for _, item := range queued {
+		u.Queue = append(u.Queue, queuedTask(item, h.Now()))
+	}
+	if waits > len(queued) {
+		u.QueueNote = fmt.Sprintf("the first %d of %s", len(queued), format.Thousands(int64(waits)))
+	}
+	snapshot, err := h.Capacity.Within(ctx, scope)
+	if err != nil {
+		u.Trouble = console.SectionTrouble("Quota and usage", err)
+		return u, nil
+	}
+	for i := range snapshot.Teams {
+		if snapshot.Teams[i].Name == team {
+			u.Rows = shareFigures(snapshot.Teams[i].Cells)
+		}
+	}
+	return u, nil
+}
+
+// teamCount is a number of a team's tasks that leads to them.
+func teamCount(team string, n int, what string, states ...tasks.State) views.Count {
+	count := views.Count{Text: fmt.Sprintf("%s %s", format.Thousands(int64(n)), what)}
+	if n > 0 {
+		values := url.Values{"team": {team}}
+		for _, state := range states {
+			values.Add("status", string(state))
+		}
+		count.URL = urls.With(urls.Tasks, values)
+	}
+	return count
+}
+
+func queuedTask(item tasks.Item, now time.Time) views.QueuedTask {
+	return views.QueuedTask{
+		ID: "queued-" + item.UID, Place: format.Ordinal(item.Position), Task: views.TaskLink{Name: item.Name, URL: urls.Task(item.Task)}, Class: format.OrDash(format.ClassName(item.PriorityClass)),
+		Asks: format.OrDash(format.ShortAmounts(item.Requests)), Waited: format.Elapsed(item.Waited(now), true), Reason: taskpages.ListReason(item),
+	}
+}
+
+// shareFigures are the rows of what a team has, pool by pool; those without
+// accelerators come last.
+func shareFigures(cells []capacity.TeamCell) (rows []views.ShareFigures) {
+	cells = slices.DeleteFunc(slices.Clone(cells), func(c capacity.TeamCell) bool { return c.Resource == catalog.Network })
+	first := map[string]string{} // resource of each pool
+	for _, c := range cells {
+		if of, ok := first[c.Pool]; !ok || quota.Compare(c.Resource, of) < 0 {
+			first[c.Pool] = c.Resource
+		}
+	}
+	slices.SortStableFunc(cells, func(a, b capacity.TeamCell) int {
+		return cmp.Or(quota.Compare(first[a.Pool], first[b.Pool]), strings.Compare(a.Pool, b.Pool), quota.Compare(a.Resource, b.Resource))
+	})
+	for i, c := range cells {
+		number := func(amount int64) string { return quota.Grouped(c.Resource, amount) }
+		row := views.ShareFigures{
+			ID: "share-" + c.Pool + "-" + c.Resource, Pool: c.Pool, GoesOn: i > 0 && cells[i-1].Pool == c.Pool, Resource: format.ResourceLabel(c.Resource),
+			Quota: number(c.Quota), Held: number(c.Held), Own: number(c.Own), Borrowed: number(c.Borrowed), Lent: number(c.Lent), Idle: number(c.Idle()),
+			Utilization: format.Percent(c.Held, c.Quota), Max: float64(max(c.Quota, c.Held)),
+			Bar: views.BarRow{Text: shareWords(c), Mark: float64(c.Quota), Parts: []views.BarPart{
+				{Use: "own", Value: float64(c.Own)}, {Use: "borrowed", Value: float64(c.Borrowed)}, {Use: "idle", Value: float64(c.Idle())},
+			}},
+		}
+		if c.Unplaced > 0 {
+			row.Unplaced = quota.Grouped(c.Resource, c.Unplaced) + " without a node"
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// shareWords say what a team's bar shows.
+func shareWords(c capacity.TeamCell) string {
+	words := fmt.Sprintf("%s used of a quota of %s", quota.Grouped(c.Resource, c.Held), quota.Amount(c.Resource, c.Quota))
+	if c.Borrowed > 0 {
+		words += fmt.Sprintf(", %s borrowed", quota.Grouped(c.Resource, c.Borrowed))
+	}
+	if c.Lent > 0 {
+		words += fmt.Sprintf(", %s lent", quota.Grouped(c.Resource, c.Lent))
+	}
+	return words
+}
+
+// membersFact are a team's members, for those who may see its allocation.
+func (h *Pages) membersFact(c echo.Context, team string) string {
+	a, err := h.Allocations.Find(c.Request().Context(), console.UserOf(c), team)
+	switch {
+	case err != nil:
+		return "unknown"
+	case len(a.Spec.Members) == 0:
+		return "none"
+	}
+	return strings.Join(format.Members(a.Spec.Members), ", ")
+}
+
+// showUsage fills in what a team's page shows of its use: now, and over time.
+func (h *Pages) showUsage(c echo.Context, page *views.TeamPage, team, namespace string) error {
+	ctx := c.Request().Context()
+	scope, err := h.Tasks.Scope(ctx, console.UserOf(c))
+	if err != nil || !scope.Includes(namespace) {
+		page.Usage.Trouble = console.SectionTrouble("Quota and usage", err)
+		return nil
+	}
+	over := timerange.Asked(ctx, h.History, c.QueryParams(), h.Now())
+	if page.Usage, err = h.teamUsage(ctx, scope, team, classstats.RangeOf(over)); err != nil {
+		return err
+	}
+	page.Facts = append(page.Facts, views.ValueLine{Name: "Members", Value: h.membersFact(c, team)})
+	if h.History != nil {
+		past := h.teamPast(ctx, scope, team, over, listing.PageOf(c.QueryParam("page")))
+		page.Past = &past
+	}
+	kept := url.Values{}
+	over.Keep(kept)
+	page.Stream = urls.With(urls.Team(team)+"/events", kept)
+	return nil
+}
+
+// teamUsageCSV answers GET /teams/{team}/usage.csv: how many hours a team held
+// how much, over a range.
+func (h *Pages) teamUsageCSV(c echo.Context) error {
+	ctx := c.Request().Context()
+	t, err := h.Submit.Team(ctx, console.UserOf(c), c.Param("team"))
+	if err != nil {
+		return err
+	}
+	scope, err := h.Tasks.Scope(ctx, console.UserOf(c))
+	if err != nil {
+		return err
+	}
+	if h.History == nil {
+		return &governance.Error{Kind: governance.NotFound, Op: "usage of team", Message: taskpages.NoHistory}
+	}
+	snapshot, err := h.Capacity.Within(ctx, scope)
+	if err != nil {
+		return err
+	}
+	rows, err := h.usageHours(ctx, snapshot, t.Name, timerange.Asked(ctx, h.History, c.QueryParams(), h.Now()))
+	if err != nil {
+		return &governance.Error{Kind: governance.Unavailable, Op: "usage of team", Message: taskpages.HistoryAway(err), Err: err}
+	}
+	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
+	return console.CSVFile(c, t.Name+"-usage", rows)
+}

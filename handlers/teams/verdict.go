@@ -1,0 +1,114 @@
+package teams
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/submit"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/explain"
+	"kuota.dev/kuota/handlers/format"
+	taskpages "kuota.dev/kuota/handlers/tasks"
+	"kuota.dev/kuota/views"
+)
+
+// verdictOf says how a task would fare, in the words of a task that waits.
+func verdictOf(v submit.Verdict, p submit.Plan) *views.SubmitVerdict {
+	task := tasks.Item{Task: &tasks.Task{Namespace: p.Team.Namespace, Queue: p.Team.Queue, Size: tasks.Size{Wanted: p.Pods}}, Team: p.Team.Name}
+	why := taskpages.WhyOf(tasks.Detail{Item: task, Verdict: &v.Verdict, About: task})
+	said := &views.SubmitVerdict{Text: why.Text, Steps: why.Steps, Changes: why.Changes}
+	switch v.Outcome {
+	case submit.Starts:
+		said.Tone, said.Headline = "ok", "It would be admitted now."
+		said.Text = fmt.Sprintf("There is quota for all of it: %s of %s.", eachWords(p), p.QueuePool.Name)
+		if v.Partial {
+			said.Headline = "It would be admitted now, with fewer pods."
+			said.Text = fmt.Sprintf("There is quota for %d of its %d pods. The others start when pods of it end.", v.Pods, p.Pods)
+		}
+		said.Steps, said.Changes = nil, nil
+	case submit.Preempts:
+		said.Tone, said.Headline = "wait", "It would be admitted after preemption."
+		if v.Partial {
+			said.Headline = fmt.Sprintf("It would be admitted with %d of its %d pods, after preemption.", v.Pods, p.Pods)
+		}
+		if len(v.Verdict.TargetsInCohort) > 0 || v.Verdict.MayPreempt {
+			said.Notes = append(said.Notes, fmt.Sprintf("It would preempt %s.", taskpages.PreemptedWords(&v.Verdict)))
+		}
+	case submit.Never:
+		said.Tone, said.Headline = "bad", "It could never start: "+lowered(why.Headline)
+		if v.Verdict.Constraint == explain.ExceedsMax {
+			said.Notes = append(said.Notes, mostWords(v, p))
+		}
+	case submit.Unknown:
+		said.Tone, said.Headline = "idle", why.Headline
+	default:
+		said.Tone, said.Headline = "wait", "It would wait: "+lowered(why.Headline)
+		if v.Verdict.Constraint == explain.PendingEvaluation { // the queue is strict
+			said.Headline, said.Text = "It would wait for its turn.", "Its queue is StrictFIFO: a task that does not fit blocks those behind it."
+		}
+		if v.Verdict.MayPreempt {
+			said.Headline = "It may have to wait: " + lowered(why.Headline)
+		}
+	}
+	if v.Verdict.Fit != nil {
+		noNode(said, v, p)
+	}
+	if v.Ahead > 0 && v.Outcome != submit.Never {
+		are := "are"
+		if v.Ahead == 1 {
+			are = "is"
+		}
+		said.Notes = append(said.Notes, fmt.Sprintf("%s %s ahead of it in the queue.", format.Capitalize(format.Tasks(v.Ahead)), are))
+	}
+	return said
+}
+
+// eachWords are a plan's pods with what each gets.
+func eachWords(p submit.Plan) string {
+	if p.Pods == 1 {
+		return "1 pod with " + format.Amounts(p.PodResources)
+	}
+	return fmt.Sprintf("%s pods with %s each", format.Thousands(int64(p.Pods)), format.Amounts(p.PodResources))
+}
+
+// mostWords say what would fit where all of it never does.
+func mostWords(v submit.Verdict, p submit.Plan) string {
+	switch {
+	case v.MaxPods == 0:
+		return "Even one such pod is too much. Request less in each."
+	case v.MaxPods == 1:
+		return "At most one such pod fits."
+	}
+	return fmt.Sprintf("At most %s such pods fit.", format.Thousands(v.MaxPods))
+}
+
+// noNode says that no node holds a pod. It stands before whatever quota says:
+// Kueue may admit such a task, and then its pods wait forever.
+func noNode(said *views.SubmitVerdict, v submit.Verdict, p submit.Plan) {
+	fit := v.Verdict.Fit
+	said.Tone, said.Headline, said.Text = "bad", fmt.Sprintf("It could never start: no node of %s is that large.", fit.Flavor), taskpages.TooSmall(fit)
+	said.Steps, said.Changes, said.Notes = nil, nil, nil
+	switch each := p.PodResources[fit.Resource]; {
+	case fit.Largest == 0:
+	case fit.Resource == p.QueuePool.Instance.AcceleratorResource:
+		pods := (each*int64(p.Pods) + fit.Largest - 1) / fit.Largest
+		said.Notes = append(said.Notes, fmt.Sprintf("%s pods with %s each would fit.", format.Thousands(pods), quota.Amount(fit.Resource, fit.Largest)))
+	default:
+		said.Notes = append(said.Notes, fmt.Sprintf("A pod with %s would fit.", quota.Amount(fit.Resource, fit.Largest)))
+	}
+	if s := v.Verdict.Shortage; s != nil && v.Verdict.Constraint == explain.ExceedsMax {
+		said.Notes = append(said.Notes, fmt.Sprintf("Also, team %s can have at most %s there, including what it can borrow.", p.Team.Name, quota.Amount(s.Resource, s.PotentialAvailable)))
+	}
+}
+
+// lowered is a sentence as it goes on behind a colon.
+func lowered(sentence string) string {
+	first, size := utf8.DecodeRuneInString(sentence)
+	if word, _, _ := strings.Cut(sentence, " "); word == "Kueue" {
+		return sentence
+	}
+	return string(unicode.ToLower(first)) + sentence[size:]
+}

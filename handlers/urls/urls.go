@@ -1,0 +1,103 @@
+package urls
+
+import (
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+
+	"kuota.dev/kuota/governance/history"
+	"kuota.dev/kuota/governance/tasks"
+)
+
+// With is a path with values, some of them changed; an empty one takes a
+// name out.
+func With(path string, values url.Values, pairs ...string) string {
+	values = maps.Clone(values)
+	if values == nil {
+		values = url.Values{}
+	}
+	for i := 0; i < len(pairs); i += 2 {
+		if pairs[i+1] == "" {
+			delete(values, pairs[i])
+		} else {
+			values[pairs[i]] = []string{pairs[i+1]}
+		}
+	}
+	if len(values) == 0 {
+		return path
+	}
+	return path + "?" + values.Encode()
+}
+
+func SortedKeys(values url.Values) []string { return slices.Sorted(maps.Keys(values)) }
+
+const (
+	Policies         = "/policies"
+	AllocationPrefix = "/policies/allocations/"
+	NewAllocation    = AllocationPrefix + "new"
+)
+
+// Allocation is the page of one team's allocation.
+func Allocation(team string) string { return AllocationPrefix + url.PathEscape(team) }
+
+const ClassesCSV = "/classes.csv"
+
+const (
+	Dashboard       = "/"
+	DashboardEvents = "/events/dashboard"
+)
+
+// PolicyVersions is the page of all versions of the policy.
+const PolicyVersions = "/policies/cluster/revisions"
+
+func AllocationVersions(team string) string { return Allocation(team) + "/revisions" }
+
+const Import = "/policies/import"
+
+const (
+	Instances    = "/instances"
+	InstancesCSV = "/instances.csv"
+)
+
+const (
+	PastTasks    = Tasks + "/past"
+	PastTasksCSV = Tasks + "/past.csv"
+)
+
+// PastTask is the page of this very task, and of none that had its name.
+func PastTask(t history.Task) string {
+	return With(Tasks+"/"+url.PathEscape(t.Namespace)+"/"+url.PathEscape(strings.ToLower(t.Kind))+"/"+url.PathEscape(t.Name), nil, "uid", t.UID)
+}
+
+const EditPolicy = "/policies/cluster/edit"
+
+const CapacityCSV = "/capacity.csv"
+
+const Settings = "/settings"
+
+// Task is the page of a task: its owner's kind and name, so that it lasts over
+// requeues and slices.
+func Task(t *tasks.Task) string {
+	return Tasks + "/" + url.PathEscape(t.Namespace) + "/" + url.PathEscape(strings.ToLower(t.Kind)) + "/" + url.PathEscape(t.Name)
+}
+
+const Tasks = "/tasks"
+
+const TeamPrefix = "/teams/"
+
+// Team is a team's own page.
+func Team(team string) string { return TeamPrefix + url.PathEscape(team) }
+
+// Job is the page of a job's task.
+func Job(namespace, name string) string {
+	return strings.Join([]string{Tasks, url.PathEscape(namespace), "job", url.PathEscape(name)}, "/")
+}
+
+const (
+	Teams       = "/teams"
+	TeamsEvents = "/events/teams" // a team may be called events
+	TeamsCSV    = "/teams.csv"
+)
+
+const PolicyYAML = "/policies/cluster/yaml"
