@@ -89,7 +89,7 @@ func TestSessionEndsInTheBrowser(t *testing.T) {
 			}
 			save := page.Locator("#allocation-form .btn-primary")
 			must(t, save.Click())
-			must(t, see.Locator(page.Locator("main")).ToContainText("look it over and save it"))
+			must(t, see.Locator(page.Locator("main")).ToContainText("review them and save again"))
 			must(t, see.Locator(page.Locator("#team")).ToHaveValue(team))
 			must(t, see.Locator(page.Locator("#description")).ToHaveValue("typed with care"))
 			if name == "with JavaScript" {

@@ -100,7 +100,7 @@ func expiryInForm(t *testing.T, address string) {
 			t.Errorf("the form comes back with %s %q, want %q", input, got, want)
 		}
 	}
-	if !strings.Contains(page.Text(), "look it over and save it") {
+	if !strings.Contains(page.Text(), "review them and save again") {
 		t.Errorf("the form does not say why it is filled in")
 	}
 	if status, page := postTo(t, admin, address, filledForm(team)); status != http.StatusSeeOther {

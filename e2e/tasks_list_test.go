@@ -157,7 +157,7 @@ func choosesAList(t *testing.T, page playwright.Page, team string) {
 	press("link", "Next")
 	is("order=asc&page=2&q=sweep&sort=name&team="+team, "sweep-100", 3, 11)
 	must(t, page.Locator(".column-choices summary").Click())
-	for _, name := range []string{"Place", "Pool"} {
+	for _, name := range []string{"Position", "Pool"} {
 		must(t, page.GetByLabel(name).And(page.Locator("[name=cols]")).Uncheck())
 	}
 	press("button", "Show these")

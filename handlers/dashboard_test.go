@@ -343,7 +343,7 @@ func TestDashboardHistory(t *testing.T) {
 func TestDashboardOfNothing(t *testing.T) {
 	_, page := get(t, serve(t, &domain{})+"/")
 	htmlcheck.Page(t, page)
-	for id, want := range map[string]string{"#pools": "No instances", "#team-list": "No teams yet", "#bars-card": "No team has quota of it"} {
+	for id, want := range map[string]string{"#pools": "No instances", "#team-list": "No teams yet", "#bars-card": "No team has quota for this resource"} {
 		if got := said(page.Find(id)); !strings.Contains(got, want) {
 			t.Errorf("%s says %q", id, got)
 		}

@@ -370,7 +370,7 @@ func TestReviewOfLittle(t *testing.T) {
 		t.Errorf("a review of nothing says %q", page.Find(".notice").Text())
 	}
 	_, page = post(t, address, with(same, "class-0-description", "Planned"))
-	if !strings.Contains(page.Find(".notice").Text(), "notice nothing") || page.Find("[value=save]").Length() != 1 {
+	if !strings.Contains(page.Find(".notice").Text(), "are not affected") || page.Find("[value=save]").Length() != 1 {
 		t.Errorf("a review of a description says %q", page.Find(".notice").Text())
 	}
 }

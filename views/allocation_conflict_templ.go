@@ -320,7 +320,7 @@ func AllocationConflictPage(p AllocationConflict) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 23, "</div><p class=\"hint\">Keep mine replaces the saved version with yours, after a review. Take theirs drops what you typed.</p></form>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 23, "</div><p class=\"hint\">Keep mine replaces the saved version with yours, after a review. Take theirs discards what you typed.</p></form>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -31,7 +31,7 @@ type AllocationDelete struct {
 func (p AllocationDelete) lead() string {
 	switch {
 	case p.Deleting && p.Running > 0:
-		return "It is already being deleted, and will be gone when the last of its tasks has ended."
+		return "It is already being deleted. Deletion completes when the last of its tasks has ended."
 	case p.Deleting:
 		return "It is already being deleted."
 	}
@@ -44,9 +44,9 @@ func (p AllocationDelete) runningWords() string {
 
 func (p AllocationDelete) waitingWords() string {
 	if p.Waiting == 1 {
-		return "1 task waits in its queue. It is kept, and starts only when the team has a queue again."
+		return "1 task waits in its queue. It is kept, and can start once the team has a queue again."
 	}
-	return strconv.Itoa(p.Waiting) + " tasks wait in its queue. They are kept, and start only when the team has a queue again."
+	return strconv.Itoa(p.Waiting) + " tasks wait in its queue. They are kept, and can start once the team has a queue again."
 }
 
 // deletes is what the button does, in words.

@@ -163,7 +163,7 @@ func DashboardLive(p DashboardPage) templ.Component {
 			}
 			ctx = templ.InitializeContext(ctx)
 			if len(p.Bars.Rows) == 0 {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "<p class=\"muted\">No team has quota of it, and none uses it.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "<p class=\"muted\">No team has quota for this resource or uses it.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

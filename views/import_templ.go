@@ -49,7 +49,7 @@ func Import(p ImportPage) templ.Component {
 			ctx = templ.InitializeContext(ctx)
 			templ_7745c5c3_Err = ui.PageHead(ui.PageHeadProps{
 				Title:   p.Title,
-				Lead:    "Opens quotas and policies of HyperPod, or Kuota's own YAML, in the forms. You review everything before it is saved.",
+				Lead:    "Opens quotas and policies of HyperPod, or YAML of Kuota, in the forms. You review everything before it is saved.",
 				UpLabel: "Policies",
 				UpURL:   p.CancelURL,
 			}).Render(ctx, templ_7745c5c3_Buffer)
@@ -154,7 +154,7 @@ func Import(p ImportPage) templ.Component {
 						}()
 					}
 					ctx = templ.InitializeContext(ctx)
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "<p>Your session had ended. Here is the text as you sent it.</p>")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "<p>Your session ended. Your text is kept: read it again.</p>")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -412,7 +412,7 @@ func importedObjects(objects []ImportedObject) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = ui.Card(ui.CardProps{ID: "imported", Title: "What was read", Flush: true}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var12), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Card(ui.CardProps{ID: "imported", Title: "Objects found", Flush: true}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var12), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -481,7 +481,7 @@ func importText(p ImportPage) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 31, "</textarea><p class=\"hint\" id=\"text-hint\">What <code>aws sagemaker describe-compute-quota</code>, <code>describe-cluster-scheduler-config</code> and their create calls have, one or several; or ComputeAllocation and ClusterPolicy as YAML.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 31, "</textarea><p class=\"hint\" id=\"text-hint\">Output of <code>aws sagemaker describe-compute-quota</code> or <code>describe-cluster-scheduler-config</code>, input of their create calls, or ComputeAllocation and ClusterPolicy as YAML. You can paste several objects.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -686,7 +686,7 @@ func (p Managed) tone() ui.NoticeTone {
 
 func (p Managed) textTitle() string {
 	if p.Typed {
-		return "What you wanted, for that repository"
+		return "Your changes, for that repository"
 	}
 	return "What is saved now"
 }

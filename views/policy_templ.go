@@ -49,7 +49,7 @@ func EditPolicy(f PolicyForm) templ.Component {
 			ctx = templ.InitializeContext(ctx)
 			templ_7745c5c3_Err = ui.PageHead(ui.PageHeadProps{
 				Title:   f.Title,
-				Lead:    "Who comes first, and how idle compute is shared, in the whole cluster. Nothing changes before you have seen what it does.",
+				Lead:    "Sets which tasks start first and how teams share idle compute. You review the changes before they are saved.",
 				UpLabel: "Policies",
 				UpURL:   f.CancelURL,
 			}).Render(ctx, templ_7745c5c3_Buffer)
@@ -356,7 +356,7 @@ func PolicyFormBody(f PolicyForm) templ.Component {
 					}()
 				}
 				ctx = templ.InitializeContext(ctx)
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 22, "<p>Your session had ended, so this was not saved. Here it is as you filled it in: look it over and continue.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 22, "<p>Your session ended, so this was not saved. Your values are kept: review them and save again.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -441,7 +441,7 @@ func PolicyFormBody(f PolicyForm) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 25, "Check what is typed")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 25, "Check")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -537,12 +537,12 @@ func prioritizationSection(f PolicyForm) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if f.Prioritization.Value == "TaskRanking" {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 30, "A task names its class when it is submitted, in the label <code>kueue.x-k8s.io/priority-class</code>, with <code>-priority</code> after the name: <code>training-priority</code>. Weights go from 0 (last) to 100 (first).")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 30, "A task sets its priority class when it is submitted, with the label <code>kueue.x-k8s.io/priority-class</code> and the suffix <code>-priority</code>: <code>training-priority</code>. Weights go from 0 (last) to 100 (first).")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 			} else {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 31, "Classes are kept, and have no effect while tasks are served first come, first served.")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 31, "Priority classes have no effect while tasks are served first come, first served.")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -608,7 +608,7 @@ func prioritizationSection(f PolicyForm) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			} else {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 37, "<p class=\"hint\">A policy takes no more priority classes.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 37, "<p class=\"hint\">The policy has the maximum number of priority classes.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -1245,15 +1245,15 @@ func gangSection(f PolicyForm) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = policyField("gang-recovery", "Recover within", f.Recovery, "5m", "How long a running task can be without one of its pods. 0s: no limit.", !f.Gang).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = policyField("gang-recovery", "Recover within", f.Recovery, "5m", "How long a running task can miss one of its pods. 0s: no limit.", !f.Gang).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = policyField("requeue-limit", "Tries", f.RequeueLimit, "no limit", "How often a task is requeued before it is stopped. Empty: no limit.", !f.Gang).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = policyField("requeue-limit", "Attempts", f.RequeueLimit, "no limit", "How often a task is requeued before it is stopped. Empty: no limit.", !f.Gang).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = policyField("requeue-base", "First pause", f.RequeueBase, "60", "Seconds before the second try. Each later pause is twice as long.", !f.Gang).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = policyField("requeue-base", "First pause", f.RequeueBase, "60", "Seconds before the second attempt. Each later pause is twice as long.", !f.Gang).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1261,13 +1261,13 @@ func gangSection(f PolicyForm) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 72, "</div><div class=\"policy-order\"><h3>Place after requeuing</h3>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 72, "</div><div class=\"policy-order\"><h3>Position after requeuing</h3>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = choice("requeue-order", "Place after requeuing", f.RequeueOrder,
+			templ_7745c5c3_Err = choice("requeue-order", "Position after requeuing", f.RequeueOrder,
 				policyOption{"Eviction", "Behind others", "A requeued task is ordered by the time it was requeued."},
-				policyOption{"Creation", "Where it was", "A requeued task is ordered by the time it was submitted, and is tried again first."}).Render(ctx, templ_7745c5c3_Buffer)
+				policyOption{"Creation", "Where it was", "A requeued task is ordered by the time it was submitted, so it is tried first again."}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1276,7 +1276,7 @@ func gangSection(f PolicyForm) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if !f.Gang {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 74, "<p class=\"hint\">Gang scheduling is off: these settings are kept, and have no effect.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 74, "<p class=\"hint\">Gang scheduling is off: these settings have no effect.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -1366,7 +1366,7 @@ func loopsSection(f PolicyForm) templ.Component {
 			}
 			templ_7745c5c3_Err = choice("preemption-loops", "Preemption loops", f.PreemptionLoops,
 				policyOption{"Break", "Break them", "Kuota holds the preempted task, for a minute at most, until the task that it is preempted for is admitted."},
-				policyOption{"Warn", "Warn only", "Pages, events and metrics report a loop. No task is changed."}).Render(ctx, templ_7745c5c3_Buffer)
+				policyOption{"Warn", "Warn only", "Pages, events and metrics report loops. No task is changed."}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1423,7 +1423,7 @@ func enforcementSection(f PolicyForm) templ.Component {
 			}
 			templ_7745c5c3_Err = choice("enforcement", "Enforcement", f.Enforcement,
 				policyOption{"RequireQueue", "Require a queue", "In the teams' namespaces, a job without a queue, or with an unknown priority class, is rejected."},
-				policyOption{"None", "Refuse nothing", "A job without a queue runs outside every quota, without Kueue."}).Render(ctx, templ_7745c5c3_Buffer)
+				policyOption{"None", "Do not require a queue", "A job without a queue runs outside all quotas, without Kueue."}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1528,7 +1528,7 @@ func poolsSection(f PolicyForm) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			} else {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 85, "<p class=\"hint\">A policy takes no more pools.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 85, "<p class=\"hint\">The policy has the maximum number of pools.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -15,7 +15,7 @@ var taskColumns = []views.ColumnHead{
 	{Label: "Team", ID: string(tasks.ByTeam)},
 	{Label: "Priority class", ID: string(tasks.ByPriorityClass)},
 	{Label: "Kind", ID: string(tasks.ByKind)},
-	{Label: "Place", ID: string(tasks.ByPosition)},
+	{Label: "Position", ID: string(tasks.ByPosition)},
 	{Label: "Accelerators", ID: string(tasks.ByAccelerator), Number: true},
 	{Label: "vCPU", ID: string(tasks.ByCPU), Number: true},
 	{Label: "Memory", Unit: "GiB", ID: string(tasks.ByMemory), Number: true},

@@ -250,8 +250,8 @@ function livePreview(form) {
       headers: { Accept: "text/html", "X-Requested-With": "fetch" },
       signal: request.signal,
     });
-    if (response.status === 401) throw new Error("you are signed out. Sign in in another tab, or save and sign in then");
-    if (response.status === 409) throw new Error("somebody else is signed in now. Save, and you are told what to do");
+    if (response.status === 401) throw new Error("you are signed out. Sign in in another tab, or save and sign in afterwards");
+    if (response.status === 409) throw new Error("another user is signed in now. Save to see what to do");
     const fresh = parse(await response.text()).querySelector(`#${CSS.escape(form.id)}`);
     if (!fresh) throw new Error(`the server answered ${response.status}`);
 
