@@ -1,0 +1,307 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/url"
+	"os"
+	"runtime/debug"
+	"time"
+
+	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/allocations"
+	"kuota.dev/kuota/governance/audit"
+	"kuota.dev/kuota/governance/capacity"
+	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/diagnostics"
+	"kuota.dev/kuota/governance/history"
+	"kuota.dev/kuota/governance/history/recorder"
+	"kuota.dev/kuota/governance/loopguard"
+	"kuota.dev/kuota/governance/policy"
+	"kuota.dev/kuota/governance/reconcile"
+	"kuota.dev/kuota/governance/revisions"
+	"kuota.dev/kuota/governance/submit"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/actions"
+	"kuota.dev/kuota/governance/utilization"
+	"kuota.dev/kuota/handlers"
+	"kuota.dev/kuota/web"
+
+	"github.com/go-logr/logr"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/tools/clientcmd"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+// drainLimit is how long the sign-in provider's pending responses may take when
+// everything else has stopped. Together with the server's own limit, a shutdown
+// takes less than two seconds.
+const drainLimit = 400 * time.Millisecond
+
+// noHistory is the value of --history that disables history.
+const noHistory = "none"
+
+// program is the console: the web server, the controllers and what they use.
+// newProgram constructs the parts, Run starts those that run, Close releases
+// what they leave open.
+type program struct {
+	config config
+	log    *slog.Logger
+
+	cluster     *cluster.Cluster
+	controllers reconcile.Controllers
+
+	access      *access.Service
+	audit       *audit.Recorder
+	policies    *policy.Service
+	allocations *allocations.Service
+	tasks       *tasks.Service
+	capacity    *capacity.Service
+
+	history     *history.Store       // nil without history
+	recorder    *recorder.Recorder   // nil without history
+	utilization *utilization.Service // nil without Prometheus
+
+	listener     net.Listener
+	signIn       *web.SignIn              // nil without an issuer
+	certificates *certwatcher.CertWatcher // nil without TLS
+	server       *web.Server
+}
+
+// run runs the console until ctx ends or a part of it fails.
+func run(ctx context.Context, c config, out io.Writer) error {
+	log := slog.New(slog.NewJSONHandler(out, &slog.HandlerOptions{Level: c.logLevel}))
+	ctrl.SetLogger(logr.FromSlogHandler(log.Handler()))
+	p, err := newProgram(c, log)
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	return p.Run(ctx)
+}
+
+// newProgram constructs the console. It listens, but it does not serve yet.
+func newProgram(c config, log *slog.Logger) (*program, error) {
+	p := &program{config: c, log: log}
+	for _, construct := range []func() error{p.newCluster, p.newServices, p.newHistory, p.newUtilization, p.newServer} {
+		if err := construct(); err != nil {
+			p.Close()
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+// newCluster constructs the client of the cluster and the controllers.
+func (p *program) newCluster() error {
+	c := p.config
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = c.kubeconfig
+	rest, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	if err != nil {
+		return fmt.Errorf("read kubeconfig: %w", err)
+	}
+	p.cluster, err = cluster.New(rest, cluster.Options{
+		QPS: float32(c.qps), Burst: c.burst, Namespace: c.namespace, NoSessions: c.oidc.issuer == "", TakeOver: c.takeOver, Metrics: c.metrics, Log: p.log,
+	})
+	if err != nil {
+		return err
+	}
+	p.controllers, err = reconcile.SetupWithManager(p.cluster.Manager, reconcile.Options{
+		Naming: c.naming, Kueue: c.kueue, Revisions: p.cluster.Revisions, Namespace: c.namespace, JobControllers: list(c.jobControllers),
+		ReadOnly: p.readOnly,
+	})
+	if err != nil {
+		return fmt.Errorf("set up controllers: %w", err)
+	}
+	return nil
+}
+
+// readOnly reports whether the console must not write.
+func (p *program) readOnly() bool { return p.cluster.ReadOnlyReason() != "" }
+
+// newServices constructs the services that pages and controllers share.
+func (p *program) newServices() error {
+	naming := p.config.naming
+	p.access = &access.Service{Cluster: p.cluster}
+	p.audit = &audit.Recorder{Cluster: p.cluster, Log: p.log}
+	p.policies = &policy.Service{Cluster: p.cluster, Naming: naming, Access: p.access, Audit: p.audit, Kueue: p.controllers.Kueue.Plan}
+	p.allocations = &allocations.Service{Cluster: p.cluster, Naming: naming, Access: p.access, Audit: p.audit, Pools: p.policies}
+	p.tasks = tasks.New(p.cluster, p.access)
+	p.capacity = &capacity.Service{Cluster: p.cluster, Tasks: p.tasks, Naming: naming}
+	guard := &loopguard.Guard{
+		Audit: p.audit, Watcher: p.tasks.Watcher(), Find: p.tasks.Workload, Log: p.log, Identity: identity(), Now: time.Now,
+		Paused: p.readOnly,
+	}
+	if err := guard.Setup(p.cluster.Manager); err != nil {
+		return err
+	}
+	p.tasks.Guard = guard
+	return errors.Join(p.cluster.RegisterMetrics(metrics.Registry), p.tasks.RegisterMetrics(metrics.Registry), metrics.Registry.Register(guard))
+}
+
+// newHistory opens the history database, unless history is disabled.
+func (p *program) newHistory() error {
+	if p.config.history == noHistory {
+		return nil
+	}
+	store, err := history.New(p.config.history, history.Options{Retention: p.config.historyKeep, Log: p.log})
+	if err != nil {
+		return err
+	}
+	p.tasks.Record()
+	p.history = store
+	p.recorder = &recorder.Recorder{Store: store, Cluster: p.cluster, Tasks: p.tasks, Capacity: p.capacity, Log: p.log}
+	return nil
+}
+
+// newUtilization constructs the reader of hardware utilization, if there is a
+// Prometheus.
+func (p *program) newUtilization() (err error) {
+	if p.config.hardware.url == "" {
+		return nil
+	}
+	options := p.config.hardware.options(p.log)
+	options.OnChange = p.cluster.AllocationChanges.Notify // pages with figures render again
+	if p.utilization, err = utilization.New(options); err != nil {
+		return fmt.Errorf("set up Prometheus: %w", err)
+	}
+	return nil
+}
+
+// newServer listens, and constructs the web server with its pages.
+func (p *program) newServer() (err error) {
+	c := p.config
+	if p.listener, err = net.Listen("tcp", c.listen); err != nil {
+		return fmt.Errorf("listen on %s: %w", c.listen, err)
+	}
+	if p.signIn, err = c.signIn(p.listener.Addr(), p.cluster.Sessions, p.log); err != nil {
+		return err
+	}
+	proxies, err := c.proxies()
+	if err != nil {
+		return err
+	}
+	h := p.handlers()
+	options := web.Options{
+		Listener: p.listener, SignIn: p.signIn, User: web.User{Name: "local admin", Local: true},
+		TrustedProxies: proxies, Chrome: h.Chrome, Metrics: metrics.Registry, Log: p.log,
+	}
+	address := "http://" + p.listener.Addr().String()
+	if c.tlsCert != "" {
+		if p.certificates, err = certwatcher.New(c.tlsCert, c.tlsKey); err != nil {
+			return fmt.Errorf("read certificate: %w", err)
+		}
+		options.Certificate = p.certificates.GetCertificate
+		address = "https://" + p.listener.Addr().String()
+	}
+	if p.server, err = web.New(options); err != nil {
+		return err
+	}
+	h.Register(p.server)
+	p.log.Info("listening", "address", address, "issuer", c.oidc.issuer)
+	return nil
+}
+
+// handlers constructs the pages.
+func (p *program) handlers() *handlers.Handlers {
+	c := p.config
+	h := &handlers.Handlers{
+		Allocations:       p.allocations,
+		Revisions:         &revisions.Service{Store: p.cluster.Revisions, Access: p.access, Allocations: p.allocations},
+		Policy:            p.policies,
+		Settings:          &diagnostics.Service{Cluster: p.cluster, Access: p.access, Naming: c.naming, Install: c.kueue, Kueue: p.controllers.Kueue.State},
+		Trouble:           func() string { return p.cluster.MissingKinds().Message() },
+		ReadOnly:          p.cluster.ReadOnlyReason,
+		Setup:             c.setup(),
+		Tasks:             p.tasks,
+		Submit:            &submit.Service{Cluster: p.cluster, Access: p.access, Audit: p.audit, Tasks: p.tasks, Naming: c.naming},
+		Actions:           &actions.Service{Cluster: p.cluster, Access: p.access, Tasks: p.tasks, Audit: p.audit},
+		Contact:           p.cluster.Contact,
+		Capacity:          p.capacity,
+		CapacityChanges:   p.capacity,
+		AllocationChanges: p.cluster.AllocationChanges,
+		TaskChanges:       p.cluster.TaskChanges,
+		Naming:            c.naming,
+		ClusterName:       c.clusterName,
+		PodOwners:         p.tasks,
+		IdleBelow:         c.hardware.idleBelow,
+		Now:               time.Now,
+	}
+	// A nil pointer in an interface field would not be nil.
+	if p.utilization != nil {
+		h.Hardware = p.utilization
+	}
+	if p.history != nil {
+		h.History, h.Recording, h.Setup.Database = p.history, p.recorder.State, p.history.Dialect()
+	}
+	return h
+}
+
+// setup returns the settings that the console shows on its own page.
+func (c config) setup() handlers.Setup {
+	setup := handlers.Setup{Namespace: c.namespace, ClientID: c.oidc.clientID, UserClaim: c.oidc.usernameClaim}
+	if issuer, err := url.Parse(c.oidc.issuer); err == nil {
+		setup.Issuer = issuer.Host
+	}
+	if build, ok := debug.ReadBuildInfo(); ok && build.Main.Version != "(devel)" {
+		setup.Version = build.Main.Version
+	}
+	return setup
+}
+
+// identity returns a name that no other process has, not even an earlier one on
+// the same host.
+func identity() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "console"
+	}
+	return host + "-" + string(uuid.NewUUID())
+}
+
+// Run runs all parts until ctx ends or one of them fails.
+func (p *program) Run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return p.server.Run(ctx) })
+	group.Go(func() error { return p.cluster.Run(ctx) })
+	if p.certificates != nil {
+		group.Go(func() error { return p.certificates.Start(ctx) })
+	}
+	if p.signIn != nil {
+		group.Go(func() error {
+			p.config.watchKeys(ctx, p.signIn.Ring, p.log)
+			return nil
+		})
+	}
+	if p.utilization != nil {
+		group.Go(func() error { return p.utilization.Run(ctx) })
+	}
+	if p.recorder != nil {
+		group.Go(func() error { return p.recorder.Run(ctx) })
+	}
+	return group.Wait()
+}
+
+// Close releases what Run leaves open, also of a program that newProgram has
+// constructed in part.
+func (p *program) Close() {
+	if p.signIn != nil { // a lost response of the provider would sign its user out
+		ctx, cancel := context.WithTimeout(context.Background(), drainLimit)
+		defer cancel()
+		p.signIn.Sessions.Drain(ctx)
+	}
+	if p.history != nil {
+		p.history.Close()
+	}
+	if p.listener != nil {
+		p.listener.Close()
+	}
+}
