@@ -9,21 +9,21 @@ import (
 	"strings"
 )
 
-// command is what kuota does when it is not the console.
+// command is what kuota runs instead of the console.
 type command struct {
-	about string // what it does, in one line
+	about string // one line of help
 	run   func(ctx context.Context, args []string, s streams) error
 }
 
 // streams are what a command reads and writes.
 type streams struct {
-	in   io.Reader
-	out  io.Writer // what it makes
-	told io.Writer // what there is to say of it
+	in       io.Reader
+	out      io.Writer // the result
+	messages io.Writer // remarks about the result
 }
 
-// commands are those that can stand first. It is a function, so that a command
-// may read the configuration, whose help lists them.
+// commands returns the commands by name. A variable would be initialized in a
+// cycle: the help of the configuration lists the commands.
 func commands() map[string]command {
 	return map[string]command{
 		"import":    {"convert HyperPod's JSON to Kuota's YAML", importCommand},
@@ -31,7 +31,7 @@ func commands() map[string]command {
 	}
 }
 
-// commandHelp lists the commands.
+// commandHelp returns one line for each command.
 func commandHelp() string {
 	var b strings.Builder
 	all := commands()

@@ -18,8 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// config is what the console can be told. Each flag has an environment
-// variable behind it: KUOTA_ and its name in capitals.
+// config is the configuration of the console. Each flag has an environment
+// variable: KUOTA_ and the flag's name in upper case.
 type config struct {
 	listen         string
 	url            string
@@ -47,8 +47,8 @@ type config struct {
 	logLevel slog.Level
 }
 
-// oidcConfig says who signs people in. The names are those of the API
-// server's flags.
+// oidcConfig is the configuration of sign-in. Its flags have the names of the
+// API server's.
 type oidcConfig struct {
 	issuer           string
 	caFile           string
@@ -62,14 +62,14 @@ type oidcConfig struct {
 	requiredClaims   string
 }
 
-// sessionConfig says how long people stay signed in.
+// sessionConfig is the configuration of sessions.
 type sessionConfig struct {
 	keysFile string
 	idle     time.Duration
 	absolute time.Duration
 }
 
-// register gives every value its flag.
+// register registers a flag for each value.
 func (c *config) register(flags *flag.FlagSet, level *string) {
 	flags.StringVar(&c.listen, "listen", "127.0.0.1:8080", "address to listen on, host:port; other than loopback only with an issuer")
 	flags.StringVar(&c.url, "url", "", "external URL of the console, such as https://kuota.example.com; required with an issuer, unless it listens on loopback")
@@ -110,16 +110,16 @@ func (c *config) register(flags *flag.FlagSet, level *string) {
 	flags.StringVar(level, "log-level", *level, "debug, info, warn or error")
 }
 
-// parseConfig reads flags, and the environment for those that are not given.
-// Every wrong value is told at once.
+// parseConfig reads the flags, and environment variables for flags that are not
+// set. Its error lists all invalid values.
 func parseConfig(args []string, env func(string) string) (config, error) {
 	var c config
 	level := "info"
 	flags := flag.NewFlagSet("kuota", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	c.register(flags, &level)
-	var wrong []error
-	flags.VisitAll(func(f *flag.Flag) { f.Value = lenient{f.Value, f.Name, &wrong} })
+	var invalid []error
+	flags.VisitAll(func(f *flag.Flag) { f.Value = lenient{f.Value, f.Name, &invalid} })
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			var help strings.Builder
@@ -130,77 +130,77 @@ func parseConfig(args []string, env func(string) string) (config, error) {
 		return c, err
 	}
 	if flags.NArg() > 0 {
-		wrong = append(wrong, fmt.Errorf("unknown command %q; a command comes before flags, one of:\n%s", flags.Arg(0), strings.TrimSuffix(commandHelp(), "\n")))
+		invalid = append(invalid, fmt.Errorf("unknown command %q; a command comes before flags, one of:\n%s", flags.Arg(0), strings.TrimSuffix(commandHelp(), "\n")))
 	}
-	given := map[string]bool{}
-	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	set := map[string]bool{}
+	flags.Visit(func(f *flag.Flag) { set[f.Name] = true })
 	flags.VisitAll(func(f *flag.Flag) {
 		variable := "KUOTA_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
-		if value := env(variable); value != "" && !given[f.Name] {
-			given[f.Name] = true
+		if value := env(variable); value != "" && !set[f.Name] {
+			set[f.Name] = true
 			if err := f.Value.(lenient).Value.Set(value); err != nil {
-				wrong = append(wrong, fmt.Errorf("%s=%q: %w", variable, value, err))
+				invalid = append(invalid, fmt.Errorf("%s=%q: %w", variable, value, err))
 			}
 		}
 	})
 	if c.oidc.issuer == "" {
-		for _, name := range slices.Sorted(maps.Keys(given)) {
+		for _, name := range slices.Sorted(maps.Keys(set)) {
 			if strings.HasPrefix(name, "oidc-") || name == "session-keys-file" {
-				wrong = append(wrong, fmt.Errorf("%s is set without oidc-issuer: without an issuer nobody signs in, and everyone who can reach the console acts with its permissions", name))
+				invalid = append(invalid, fmt.Errorf("%s is set without oidc-issuer: without an issuer nobody signs in, and everyone who can reach the console acts with its permissions", name))
 			}
 		}
 	}
-	wrong = append(wrong, c.check(level)...)
-	wrong = append(wrong, c.checkWeb()...)
-	wrong = append(wrong, c.checkSignIn()...)
-	wrong = append(wrong, c.hardware.check(given)...)
-	return c, errors.Join(wrong...)
+	invalid = slices.Concat(invalid, c.check(level), c.checkWeb(), c.checkSignIn(), c.hardware.check(set))
+	return c, errors.Join(invalid...)
 }
 
-// lenient keeps what is wrong with a value, so that parsing goes on and all is
-// told at once.
+// lenient records the error of a value, so that parsing continues and reports
+// all errors together.
 type lenient struct {
 	flag.Value
-	name  string
-	wrong *[]error
+	name    string
+	invalid *[]error
 }
 
 // Set implements flag.Value.
 func (l lenient) Set(text string) error {
 	if err := l.Value.Set(text); err != nil {
-		*l.wrong = append(*l.wrong, fmt.Errorf("%s %q: %w", l.name, text, err))
+		*l.invalid = append(*l.invalid, fmt.Errorf("%s %q: %w", l.name, text, err))
 	}
 	return nil
 }
 
-// IsBoolFlag has --flag alone mean true, as flag does for values of its own.
+// IsBoolFlag lets --flag without a value mean true, as for boolean flags of
+// package flag.
 func (l lenient) IsBoolFlag() bool {
 	b, ok := l.Value.(interface{ IsBoolFlag() bool })
 	return ok && b.IsBoolFlag()
 }
 
-func (c *config) check(level string) (wrong []error) {
-	tell := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
+// check returns what is invalid about settings of neither the web server nor
+// sign-in nor hardware.
+func (c *config) check(level string) (invalid []error) {
+	report := func(format string, args ...any) { invalid = append(invalid, fmt.Errorf(format, args...)) }
 	if err := c.logLevel.UnmarshalText([]byte(level)); err != nil {
-		tell("log-level %q: use debug, info, warn or error", level)
+		report("log-level %q: use debug, info, warn or error", level)
 	}
 	if problems := validation.IsDNS1123Label(c.naming.Prefix + "a"); len(problems) > 0 || len(c.naming.Prefix) > 23 {
-		tell("name-prefix %q: use at most 23 lower-case letters, digits and hyphens, starting with a letter or digit, so that a team name of 40 characters fits", c.naming.Prefix)
+		report("name-prefix %q: use at most 23 lower-case letters, digits and hyphens, starting with a letter or digit, so that a team name of 40 characters fits", c.naming.Prefix)
 	}
 	if problems := validation.IsDNS1123Subdomain(c.naming.Cohort); len(problems) > 0 {
-		tell("cohort %q: %s", c.naming.Cohort, problems[0])
+		report("cohort %q: %s", c.naming.Cohort, problems[0])
 	}
 	if problems := validation.IsQualifiedName(c.naming.InstanceTypeLabel); len(problems) > 0 {
-		tell("instance-type-label %q: %s", c.naming.InstanceTypeLabel, problems[0])
+		report("instance-type-label %q: %s", c.naming.InstanceTypeLabel, problems[0])
 	}
 	if problems := validation.IsDNS1123Label(c.namespace); len(problems) > 0 {
-		tell("namespace %q: %s", c.namespace, problems[0])
+		report("namespace %q: %s", c.namespace, problems[0])
 	}
 	if c.historyKeep < 24*time.Hour {
-		tell("history-keep %s: use at least 24h", c.historyKeep)
+		report("history-keep %s: use at least 24h", c.historyKeep)
 	}
 	if c.qps <= 0 || c.burst <= 0 {
-		tell("kube-qps %v and kube-burst %d: use values above 0", c.qps, c.burst)
+		report("kube-qps %v and kube-burst %d: use values above 0", c.qps, c.burst)
 	}
-	return wrong
+	return invalid
 }

@@ -12,7 +12,7 @@ import (
 	"kuota.dev/kuota/web"
 )
 
-// hardwareConfig says who knows how busy the hardware is, and what is idle.
+// hardwareConfig is the configuration of hardware utilization.
 type hardwareConfig struct {
 	url       string
 	tokenFile string
@@ -40,54 +40,53 @@ var (
 	labelMatch = regexp.MustCompile(`^([a-zA-Z_][a-zA-Z0-9_]*(=|!=|=~|!~)"[^"\\{}]*"(, *)?)+$`)
 )
 
-// check tells what is wrong with how hardware is asked about. given are the flags
-// that somebody set.
-func (c *hardwareConfig) check(given map[string]bool) (wrong []error) {
-	tell := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
+// check returns what is invalid. set has the flags that are set.
+func (c *hardwareConfig) check(set map[string]bool) (invalid []error) {
+	report := func(format string, args ...any) { invalid = append(invalid, fmt.Errorf(format, args...)) }
 	if c.idleAfter < time.Minute || c.idleAfter > 7*24*time.Hour {
-		tell("idle-after %s: use 1m to 168h", c.idleAfter)
+		report("idle-after %s: use 1m to 168h", c.idleAfter)
 	}
 	if !(c.idleBelow > 0 && c.idleBelow <= 1) {
-		tell("idle-below %v: use a share above 0, up to 1, such as 0.05", c.idleBelow)
+		report("idle-below %v: use a share above 0, up to 1, such as 0.05", c.idleBelow)
 	}
 	if c.url == "" {
 		for _, name := range []string{"prometheus-token-file", "prometheus-ca-file", "prometheus-match", "prometheus-node-label", "prometheus-timeout"} {
-			if given[name] {
-				tell("%s is set without prometheus-url", name)
+			if set[name] {
+				report("%s is set without prometheus-url", name)
 			}
 		}
-		return wrong
+		return invalid
 	}
 	address, err := url.Parse(c.url)
 	switch {
 	case err != nil || address.Host == "" || address.Scheme != "http" && address.Scheme != "https" || address.RawQuery != "" || address.Fragment != "":
-		tell("prometheus-url: write it as http://host:port, with the path that it is served under, if any")
+		report("prometheus-url: write it as http://host:port, with the path that it is served under, if any")
 	case address.Scheme == "http" && (c.tokenFile != "" || address.User != nil) && !web.IsLoopback(address.Hostname()):
-		tell("prometheus-url: use https, or the credentials are sent unencrypted")
+		report("prometheus-url: use https, or the credentials are sent unencrypted")
 	}
 	if c.tokenFile != "" {
 		if _, err := readFile(c.tokenFile); err != nil {
-			tell("prometheus-token-file: %w", err)
+			report("prometheus-token-file: %w", err)
 		}
 	}
 	if c.match != "" && !labelMatch.MatchString(c.match) {
-		tell(`prometheus-match %q: write label matchers separated by commas, such as cluster="prod", without backslashes and braces`, c.match)
+		report(`prometheus-match %q: write label matchers separated by commas, such as cluster="prod", without backslashes and braces`, c.match)
 	}
 	if c.nodeLabel != "" && !labelName.MatchString(c.nodeLabel) {
-		tell("prometheus-node-label %q: a label has letters, digits and underscores", c.nodeLabel)
+		report("prometheus-node-label %q: a label has letters, digits and underscores", c.nodeLabel)
 	}
 	if c.timeout < 100*time.Millisecond || c.timeout > time.Minute {
-		tell("prometheus-timeout %s: use 100ms to 1m", c.timeout)
+		report("prometheus-timeout %s: use 100ms to 1m", c.timeout)
 	}
-	if len(wrong) == 0 {
+	if len(invalid) == 0 {
 		if _, err := utilization.New(c.options(nil)); err != nil {
-			tell("prometheus-url and prometheus-ca-file: %w", err)
+			report("prometheus-url and prometheus-ca-file: %w", err)
 		}
 	}
-	return wrong
+	return invalid
 }
 
-// options are those of the service that asks Prometheus.
+// options returns the options of the service that queries Prometheus.
 func (c *hardwareConfig) options(log *slog.Logger) utilization.Options {
 	return utilization.Options{
 		URL: c.url, TokenFile: c.tokenFile, CAFile: c.caFile, Match: c.match, NodeLabel: c.nodeLabel, Timeout: c.timeout, IdleAfter: c.idleAfter,

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-func TestConfig(t *testing.T) {
+func TestFlagsOverrideEnvironmentVariables(t *testing.T) {
 	env := map[string]string{"KUOTA_LISTEN": "127.0.0.1:9000", "KUOTA_COHORT": "pool", "KUOTA_KUBE_QPS": "50"}
 	c, err := parseConfig([]string{"--cohort", "flag-wins"}, func(name string) string { return env[name] })
 	if err != nil {
@@ -20,8 +20,7 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// Every wrong value is told at once.
-func TestConfigTellsAllThatIsWrong(t *testing.T) {
+func TestConfigErrorListsAllInvalidValues(t *testing.T) {
 	env := map[string]string{"KUOTA_KUBE_BURST": "many"}
 	_, err := parseConfig([]string{"--name-prefix", "Bad_", "--log-level", "loud", "--cohort", "A B", "--kube-qps", "-1"}, func(name string) string { return env[name] })
 	if err == nil {
@@ -29,13 +28,14 @@ func TestConfigTellsAllThatIsWrong(t *testing.T) {
 	}
 	for _, want := range []string{"KUOTA_KUBE_BURST", "name-prefix", "log-level", "cohort", "kube-qps"} {
 		if !strings.Contains(err.Error(), want) {
-			t.Errorf("%q is not told in: %v", want, err)
+			t.Errorf("%q is not in: %v", want, err)
 		}
 	}
 }
 
-// What clearly means to have people sign in does not start a console without.
-func TestConfigRefuses(t *testing.T) {
+// A configuration that is meant to require sign-in must not start a console
+// without.
+func TestConfigRefusesInvalidValues(t *testing.T) {
 	dir := t.TempDir()
 	keys, rubbish := filepath.Join(dir, "keys"), filepath.Join(dir, "rubbish")
 	for file, text := range map[string]string{keys: base64.StdEncoding.EncodeToString(make([]byte, 32)), rubbish: "no certificate"} {
@@ -56,29 +56,29 @@ func TestConfigRefuses(t *testing.T) {
 		env  map[string]string
 		want []string
 	}{
-		"a misspelt issuer":                  {env: map[string]string{"KUOTA_ODIC_ISSUER": "https://x", "KUOTA_OIDC_CLIENT_ID": "kuota", "KUOTA_SESSION_KEYS_FILE": keys}, want: []string{"oidc-client-id is set", "session-keys-file is set"}},
-		"a word among flags":                 {args: append([]string{"serve"}, right...), want: []string{`"serve"`}},
-		"two values of a wrong kind":         {args: []string{"--kube-burst", "x", "--session-idle", "soon"}, want: []string{"kube-burst", "session-idle"}},
-		"listening for all, no issuer":       {args: []string{"--listen", ":8080"}, want: []string{"127.0.0.1"}},
-		"no address for others":              {args: append([]string{"--listen", ":8443"}, right...), want: []string{"url: set"}},
-		"an address of this machine":         {args: append([]string{"--listen", ":8443", "--url", "http://127.0.0.1:8443"}, right...), want: []string{"this is a loopback address"}},
-		"sessions in clear":                  {args: append([]string{"--url", "http://kuota.example.com"}, right...), want: []string{"use https"}},
-		"a port that browsers omit":          {args: append([]string{"--url", "https://kuota.example.com:443"}, right...), want: []string{"remove the default port"}},
-		"a path":                             {args: append([]string{"--url", "https://kuota.example.com/x#y"}, right...), want: []string{"no path"}},
-		"an issuer in clear":                 {args: append(right, "--oidc-issuer", "http://login.example.com"), want: []string{"use https"}},
-		"no certificate":                     {args: append(right, "--tls-cert-file", rubbish, "--tls-key-file", rubbish, "--oidc-ca-file", rubbish), want: []string{"tls-cert-file", "oidc-ca-file"}},
-		"names of Kubernetes":                {args: append(right, "--oidc-groups-prefix", "system:", "--oidc-username-prefix", "system:x"), want: []string{"oidc-groups-prefix", "oidc-username-prefix"}},
-		"scopes without openid":              {args: append(right, "--oidc-scopes", "email"), want: []string{"openid"}},
-		"keys that are none":                 {args: append(right, "--session-keys-file", rubbish), want: []string{"session-keys-file"}},
-		"a proxy that is none":               {args: append(right, "--trusted-proxies", "10.0.0.0/8,proxy"), want: []string{`"proxy"`}},
-		"claims that are none":               {args: append(right, "--oidc-required-claims", "a"), want: []string{"claim=value"}},
-		"a token for without prometheus-url": {args: []string{"--prometheus-token-file", keys}, want: []string{"prometheus-token-file is set"}},
-		"without prometheus-url":             {args: []string{"--prometheus-url", "prometheus:9090", "--prometheus-timeout", "1h"}, want: []string{"http://host:port", "prometheus-timeout"}},
-		"a token in clear":                   {args: []string{"--prometheus-url", "http://prometheus.example.com", "--prometheus-token-file", keys}, want: []string{"use https"}},
-		"no file of Prometheus":              {args: []string{"--prometheus-url", "https://prometheus.example.com", "--prometheus-token-file", "/none", "--prometheus-match", "{", "--prometheus-node-label", "a-b"}, want: []string{"prometheus-token-file", "prometheus-match", "prometheus-node-label"}},
-		"authorities that are none":          {args: []string{"--prometheus-url", "https://prometheus.example.com", "--prometheus-ca-file", rubbish}, want: []string{"prometheus-ca-file"}},
-		"idle at once":                       {args: []string{"--idle-after", "1s", "--idle-below", "50"}, want: []string{"idle-after", "idle-below"}},
-		"no time at all":                     {args: append(right, "--session-idle", "1s"), want: []string{"at least 1m"}},
+		"a misspelled issuer":                   {env: map[string]string{"KUOTA_ODIC_ISSUER": "https://x", "KUOTA_OIDC_CLIENT_ID": "kuota", "KUOTA_SESSION_KEYS_FILE": keys}, want: []string{"oidc-client-id is set", "session-keys-file is set"}},
+		"an unknown command":                    {args: append([]string{"serve"}, right...), want: []string{`"serve"`}},
+		"two values of a wrong type":            {args: []string{"--kube-burst", "x", "--session-idle", "soon"}, want: []string{"kube-burst", "session-idle"}},
+		"listening on all addresses, no issuer": {args: []string{"--listen", ":8080"}, want: []string{"127.0.0.1"}},
+		"no external URL":                       {args: append([]string{"--listen", ":8443"}, right...), want: []string{"url: set"}},
+		"a loopback URL":                        {args: append([]string{"--listen", ":8443", "--url", "http://127.0.0.1:8443"}, right...), want: []string{"this is a loopback address"}},
+		"unencrypted sessions":                  {args: append([]string{"--url", "http://kuota.example.com"}, right...), want: []string{"use https"}},
+		"a default port":                        {args: append([]string{"--url", "https://kuota.example.com:443"}, right...), want: []string{"remove the default port"}},
+		"a path":                                {args: append([]string{"--url", "https://kuota.example.com/x#y"}, right...), want: []string{"no path"}},
+		"an unencrypted issuer":                 {args: append(right, "--oidc-issuer", "http://login.example.com"), want: []string{"use https"}},
+		"no certificate":                        {args: append(right, "--tls-cert-file", rubbish, "--tls-key-file", rubbish, "--oidc-ca-file", rubbish), want: []string{"tls-cert-file", "oidc-ca-file"}},
+		"reserved prefixes":                     {args: append(right, "--oidc-groups-prefix", "system:", "--oidc-username-prefix", "system:x"), want: []string{"oidc-groups-prefix", "oidc-username-prefix"}},
+		"scopes without openid":                 {args: append(right, "--oidc-scopes", "email"), want: []string{"openid"}},
+		"invalid keys":                          {args: append(right, "--session-keys-file", rubbish), want: []string{"session-keys-file"}},
+		"an invalid proxy":                      {args: append(right, "--trusted-proxies", "10.0.0.0/8,proxy"), want: []string{`"proxy"`}},
+		"invalid claims":                        {args: append(right, "--oidc-required-claims", "a"), want: []string{"claim=value"}},
+		"a token without prometheus-url":        {args: []string{"--prometheus-token-file", keys}, want: []string{"prometheus-token-file is set"}},
+		"an invalid prometheus-url":             {args: []string{"--prometheus-url", "prometheus:9090", "--prometheus-timeout", "1h"}, want: []string{"http://host:port", "prometheus-timeout"}},
+		"an unencrypted token":                  {args: []string{"--prometheus-url", "http://prometheus.example.com", "--prometheus-token-file", keys}, want: []string{"use https"}},
+		"invalid settings of Prometheus":        {args: []string{"--prometheus-url", "https://prometheus.example.com", "--prometheus-token-file", "/none", "--prometheus-match", "{", "--prometheus-node-label", "a-b"}, want: []string{"prometheus-token-file", "prometheus-match", "prometheus-node-label"}},
+		"invalid authorities":                   {args: []string{"--prometheus-url", "https://prometheus.example.com", "--prometheus-ca-file", rubbish}, want: []string{"prometheus-ca-file"}},
+		"invalid idle limits":                   {args: []string{"--idle-after", "1s", "--idle-below", "50"}, want: []string{"idle-after", "idle-below"}},
+		"too short sessions":                    {args: append(right, "--session-idle", "1s"), want: []string{"at least 1m"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := parseConfig(tc.args, func(name string) string { return tc.env[name] })
@@ -87,7 +87,7 @@ func TestConfigRefuses(t *testing.T) {
 			}
 			for _, want := range tc.want {
 				if !strings.Contains(err.Error(), want) {
-					t.Errorf("%q is not told in: %v", want, err)
+					t.Errorf("%q is not in: %v", want, err)
 				}
 			}
 		})

@@ -17,50 +17,50 @@ import (
 	"kuota.dev/kuota/web/session"
 )
 
-// checkWeb tells what is wrong with how the console is reached.
-func (c *config) checkWeb() (wrong []error) {
-	tell := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
+// checkWeb returns what is invalid about the web server.
+func (c *config) checkWeb() (invalid []error) {
+	report := func(format string, args ...any) { invalid = append(invalid, fmt.Errorf(format, args...)) }
 	host, _, err := net.SplitHostPort(c.listen)
 	switch {
 	case err != nil:
-		tell("listen %q: write it as host:port, such as 127.0.0.1:8080", c.listen)
+		report("listen %q: write it as host:port, such as 127.0.0.1:8080", c.listen)
 	case !web.IsLoopback(host) && c.oidc.issuer == "":
-		tell("listen %q: without an issuer (oidc-issuer) everyone who can reach the console acts with its permissions, so it listens on loopback only; use 127.0.0.1", c.listen)
+		report("listen %q: without an issuer (oidc-issuer) everyone who can reach the console acts with its permissions, so it listens on loopback only; use 127.0.0.1", c.listen)
 	case !web.IsLoopback(host) && c.url == "":
-		tell("url: set the external URL of the console, such as https://kuota.example.com")
+		report("url: set the external URL of the console, such as https://kuota.example.com")
 	}
 	if c.url != "" {
 		parsed, err := url.Parse(c.url)
 		switch {
 		case err != nil || parsed.Host == "" || parsed.Scheme != "https" && parsed.Scheme != "http" || strings.Trim(parsed.Path, "/") != "" || parsed.RawQuery != "" || parsed.Fragment != "" || parsed.User != nil:
-			tell("url %q: write scheme and host, such as https://kuota.example.com, and no path", c.url)
+			report("url %q: write scheme and host, such as https://kuota.example.com, and no path", c.url)
 		case parsed.Scheme == "http" && !web.IsLoopback(parsed.Hostname()):
-			tell("url %q: use https, or sessions are sent unencrypted; set tls-cert-file, or put a TLS proxy in front", c.url)
+			report("url %q: use https, or sessions are sent unencrypted; set tls-cert-file, or put a TLS proxy in front", c.url)
 		case parsed.Scheme == "https" && parsed.Port() == "443" || parsed.Scheme == "http" && parsed.Port() == "80":
-			tell("url %q: remove the default port, as browsers do", c.url)
+			report("url %q: remove the default port, as browsers do", c.url)
 		case web.IsLoopback(parsed.Hostname()) && !web.IsLoopback(host):
-			tell("url %q: this is a loopback address, but listen is not", c.url)
+			report("url %q: this is a loopback address, but listen is not", c.url)
 		case parsed.Scheme == "http" && c.tlsCert != "":
-			tell("url %q: use https with tls-cert-file", c.url)
+			report("url %q: use https with tls-cert-file", c.url)
 		}
 	}
 	if (c.tlsCert == "") != (c.tlsKey == "") {
-		tell("tls-cert-file and tls-key-file: set both or neither")
+		report("tls-cert-file and tls-key-file: set both or neither")
 	}
 	if c.tlsCert != "" && c.tlsKey != "" {
 		if _, err := tls.LoadX509KeyPair(c.tlsCert, c.tlsKey); err != nil {
-			tell("tls-cert-file and tls-key-file: %w", err)
+			report("tls-cert-file and tls-key-file: %w", err)
 		}
 	}
 	if _, err := c.proxies(); err != nil {
-		wrong = append(wrong, err)
+		invalid = append(invalid, err)
 	}
-	return wrong
+	return invalid
 }
 
-// proxies are the networks whose X-Forwarded-For is believed.
+// proxies returns the networks whose X-Forwarded-For is trusted.
 func (c *config) proxies() (networks []netip.Prefix, err error) {
-	var wrong []error
+	var invalid []error
 	for _, text := range list(c.trustedProxies) {
 		if address, err := netip.ParseAddr(text); err == nil {
 			networks = append(networks, netip.PrefixFrom(address, address.BitLen()))
@@ -68,66 +68,66 @@ func (c *config) proxies() (networks []netip.Prefix, err error) {
 		}
 		network, err := netip.ParsePrefix(text)
 		if err != nil {
-			wrong = append(wrong, fmt.Errorf("trusted-proxies: %q is neither an address nor a network such as 10.0.0.0/8", text))
+			invalid = append(invalid, fmt.Errorf("trusted-proxies: %q is neither an address nor a network such as 10.0.0.0/8", text))
 			continue
 		}
 		networks = append(networks, network.Masked())
 	}
-	return networks, errors.Join(wrong...)
+	return networks, errors.Join(invalid...)
 }
 
-// checkSignIn tells what is wrong with how people sign in.
-func (c *config) checkSignIn() (wrong []error) {
+// checkSignIn returns what is invalid about sign-in.
+func (c *config) checkSignIn() (invalid []error) {
 	if c.oidc.issuer == "" {
 		return nil
 	}
-	tell := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
+	report := func(format string, args ...any) { invalid = append(invalid, fmt.Errorf(format, args...)) }
 	issuer, err := url.Parse(c.oidc.issuer)
 	switch {
 	case err != nil || issuer.Host == "" || issuer.Scheme != "https" && issuer.Scheme != "http" || issuer.RawQuery != "" || issuer.Fragment != "":
-		tell("oidc-issuer %q: use the issuer as its discovery document has it, such as https://login.example.com", c.oidc.issuer)
+		report("oidc-issuer %q: use the issuer as its discovery document has it, such as https://login.example.com", c.oidc.issuer)
 	case issuer.Scheme == "http" && !web.IsLoopback(issuer.Hostname()):
-		tell("oidc-issuer %q: use https", c.oidc.issuer)
+		report("oidc-issuer %q: use https", c.oidc.issuer)
 	}
 	if c.oidc.clientID == "" {
-		tell("oidc-client-id: set the client ID at the issuer")
+		report("oidc-client-id: set the client ID at the issuer")
 	}
 	if c.oidc.usernameClaim == "" {
-		tell("oidc-username-claim: set the claim with the username, such as sub or email")
+		report("oidc-username-claim: set the claim with the username, such as sub or email")
 	}
 	for name, prefix := range map[string]string{"oidc-username-prefix": c.oidc.usernamePrefix, "oidc-groups-prefix": c.oidc.groupsPrefix} {
 		if strings.HasPrefix(prefix, "system:") {
-			tell("%s %q: names that start with system: are reserved by Kubernetes", name, prefix)
+			report("%s %q: names that start with system: are reserved by Kubernetes", name, prefix)
 		}
 	}
 	if c.oidc.clientSecretFile != "" {
 		if _, err := readFile(c.oidc.clientSecretFile); err != nil {
-			tell("oidc-client-secret-file: %w", err)
+			report("oidc-client-secret-file: %w", err)
 		}
 	}
 	if _, err := c.oidc.authorities(); err != nil {
-		wrong = append(wrong, err)
+		invalid = append(invalid, err)
 	}
 	if scopes := list(c.oidc.scopes); len(scopes) > 0 && !slices.Contains(scopes, "openid") {
-		tell("oidc-scopes %q: openid is required", c.oidc.scopes)
+		report("oidc-scopes %q: openid is required", c.oidc.scopes)
 	}
 	if _, err := c.oidc.required(); err != nil {
-		wrong = append(wrong, err)
+		invalid = append(invalid, err)
 	}
 	if c.sessions.keysFile == "" {
-		tell("session-keys-file: set a file with a key that encrypts sessions, such as the output of `head -c 32 /dev/urandom | base64`; the same for all replicas")
+		report("session-keys-file: set a file with a key that encrypts sessions, such as the output of `head -c 32 /dev/urandom | base64`; the same for all replicas")
 	} else if text, err := readFile(c.sessions.keysFile); err != nil {
-		tell("session-keys-file: %w", err)
+		report("session-keys-file: %w", err)
 	} else if _, err := session.NewRing(text); err != nil {
-		tell("session-keys-file %s: %w", c.sessions.keysFile, err)
+		report("session-keys-file %s: %w", c.sessions.keysFile, err)
 	}
 	if c.sessions.idle < time.Minute || c.sessions.absolute < c.sessions.idle {
-		tell("session-idle %s and session-max %s: the first must be at least 1m, and the second at least the first", c.sessions.idle, c.sessions.absolute)
+		report("session-idle %s and session-max %s: the first must be at least 1m, and the second at least the first", c.sessions.idle, c.sessions.absolute)
 	}
-	return wrong
+	return invalid
 }
 
-// authorities are those that sign the issuer's certificate; nil for the system's.
+// authorities returns the CAs of the issuer's certificate; nil for the system's.
 func (c oidcConfig) authorities() (*x509.CertPool, error) {
 	if c.caFile == "" {
 		return nil, nil
@@ -143,22 +143,22 @@ func (c oidcConfig) authorities() (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// required are the claims that a user must have.
+// required returns the claims that a user must have.
 func (c oidcConfig) required() (map[string]string, error) {
 	required := map[string]string{}
-	var wrong []error
+	var invalid []error
 	for _, text := range list(c.requiredClaims) {
 		name, value, ok := strings.Cut(text, "=")
 		if !ok || name == "" {
-			wrong = append(wrong, fmt.Errorf("oidc-required-claims: %q is not claim=value", text))
+			invalid = append(invalid, fmt.Errorf("oidc-required-claims: %q is not claim=value", text))
 			continue
 		}
 		required[name] = value
 	}
-	return required, errors.Join(wrong...)
+	return required, errors.Join(invalid...)
 }
 
-// list splits at commas, without spaces and empty parts.
+// list splits text at commas. It trims spaces and drops empty parts.
 func list(text string) (parts []string) {
 	for part := range strings.SplitSeq(text, ",") {
 		if part = strings.TrimSpace(part); part != "" {
@@ -168,8 +168,8 @@ func list(text string) (parts []string) {
 	return parts
 }
 
-// readFile reads a file that is named in the configuration; its content never
-// gets into an error.
+// readFile reads a file of the configuration. Its errors never contain the
+// content, which may be a secret.
 func readFile(name string) ([]byte, error) {
 	text, err := os.ReadFile(name)
 	if err == nil && len(strings.TrimSpace(string(text))) == 0 {

@@ -20,8 +20,8 @@ aws sagemaker create-, describe- and list-, or Kuota's own objects, and writes
 YAML for kubectl apply -f -. What cannot be converted is reported on stderr.
 `
 
-// importCommand writes the YAML of what files hold. It is an error when nothing
-// of them could be taken.
+// importCommand writes the objects in files as YAML. It fails if it can convert
+// none.
 func importCommand(_ context.Context, args []string, s streams) error {
 	flags := flag.NewFlagSet("kuota import", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
@@ -35,7 +35,7 @@ func importCommand(_ context.Context, args []string, s streams) error {
 	case *kind != "" && *kind != "allocation" && *kind != "policy":
 		return fmt.Errorf("kind %q: use allocation or policy", *kind)
 	case flags.NArg() == 0:
-		return fmt.Errorf("no file given\n%s", importUsage)
+		return fmt.Errorf("name at least one file\n%s", importUsage)
 	}
 	w := importWriter{streams: s, kind: *kind, seen: map[string]string{}}
 	for _, name := range flags.Args() {
@@ -49,12 +49,12 @@ func importCommand(_ context.Context, args []string, s streams) error {
 	return nil
 }
 
-// importWriter writes objects behind one another.
+// importWriter writes objects as one YAML stream.
 type importWriter struct {
 	streams
 	kind    string
 	written int
-	seen    map[string]string // file by object
+	seen    map[string]string // file that has the object, by object
 }
 
 func (w *importWriter) file(name string) error {
@@ -71,11 +71,11 @@ func (w *importWriter) file(name string) error {
 			return err
 		}
 	}
-	w.tell(name, result.NotTaken)
+	w.report(name, result.NotTaken)
 	return nil
 }
 
-// readAll reads a file, or what stands in for it, as far as import looks at it.
+// readAll reads a file, or in for "-", up to the size that is imported.
 func readAll(name string, in io.Reader) ([]byte, error) {
 	if name != "-" {
 		file, err := os.Open(name)
@@ -94,16 +94,16 @@ func (w *importWriter) object(file string, o imports.Object) error {
 		kind, object = "allocation", "team "+o.Allocation.Name
 	}
 	if w.kind != "" && w.kind != kind {
-		w.tell(file, []governance.FieldError{{Message: object + " was skipped: it is of another kind"}})
+		w.report(file, []governance.FieldError{{Message: object + " was skipped: it is of another kind"}})
 		return nil
 	}
-	w.tell(file, o.NotTaken)
+	w.report(file, o.NotTaken)
 	switch earlier, twice := w.seen[object]; {
 	case o.Allocation != nil && o.Allocation.Name == "":
-		w.tell(file, []governance.FieldError{{Message: "an allocation without a team name cannot be written; set ComputeQuotaTarget.TeamName"}})
+		w.report(file, []governance.FieldError{{Message: "an allocation without a team name cannot be written; set ComputeQuotaTarget.TeamName"}})
 		return nil
 	case twice:
-		w.tell(file, []governance.FieldError{{Message: object + " was skipped: it is already in " + earlier}})
+		w.report(file, []governance.FieldError{{Message: object + " was skipped: it is already in " + earlier}})
 		return nil
 	}
 	w.seen[object] = file
@@ -116,12 +116,13 @@ func (w *importWriter) object(file string, o imports.Object) error {
 	return err
 }
 
-func (w *importWriter) tell(file string, wrong []governance.FieldError) {
-	for _, f := range wrong {
+// report prints what was not imported of a file.
+func (w *importWriter) report(file string, errs []governance.FieldError) {
+	for _, f := range errs {
 		place := file + ": "
 		if f.Path != "" {
 			place += f.Path + ": "
 		}
-		fmt.Fprintln(w.told, place+f.Message)
+		fmt.Fprintln(w.messages, place+f.Message)
 	}
 }

@@ -24,35 +24,35 @@ func TestImport(t *testing.T) {
 	const vision = "apiVersion: kuota.dev/v1alpha1\nkind: ComputeAllocation\nmetadata:\n  name: vision\nspec:\n  displayName: \"n\"\n"
 	const settings = "apiVersion: kuota.dev/v1alpha1\nkind: ClusterPolicy\nmetadata:\n  name: default\nspec:\n  idleCompute:\n    strategy: FirstComeFirstServe\n  taskPrioritization: FirstComeFirstServe\n"
 	for name, tc := range map[string]struct {
-		args      []string
-		in        string
-		out, told string // told is a part
-		fails     string
+		args         []string
+		in           string
+		out, message string // message is a part of the messages
+		fails        string
 	}{
-		"two files":              {args: []string{quota, policy}, out: vision + "---\n" + settings, told: quota + ": ComputeQuotaTarget.FairShareWeight: must be from 0 to 100"},
-		"of one kind":            {args: []string{"--kind", "policy", quota, policy}, out: settings, told: "team vision was skipped: it is of another kind"},
+		"two files":              {args: []string{quota, policy}, out: vision + "---\n" + settings, message: quota + ": ComputeQuotaTarget.FairShareWeight: must be from 0 to 100"},
+		"of one kind":            {args: []string{"--kind", "policy", quota, policy}, out: settings, message: "team vision was skipped: it is of another kind"},
 		"from stdin":             {args: []string{"-"}, in: settings, out: settings},
-		"twice the same team":    {args: []string{quota, quota}, out: vision, told: "team vision was skipped: it is already in " + quota},
-		"one of two is broken":   {args: []string{broken, policy}, out: settings, told: broken + ": line 1: not valid JSON"},
-		"all is broken":          {args: []string{broken}, told: "not valid JSON", fails: "nothing could be imported"},
-		"no team":                {args: []string{"-"}, in: `{"ComputeQuotaConfig": {}}`, told: "an allocation without a team name cannot be written", fails: "nothing could be imported"},
-		"more than import reads": {args: []string{"-"}, in: strings.Repeat(" ", 2<<20), told: "longer than 1 MiB", fails: "nothing could be imported"},
+		"twice the same team":    {args: []string{quota, quota}, out: vision, message: "team vision was skipped: it is already in " + quota},
+		"one of two is broken":   {args: []string{broken, policy}, out: settings, message: broken + ": line 1: not valid JSON"},
+		"all is broken":          {args: []string{broken}, message: "not valid JSON", fails: "nothing could be imported"},
+		"no team":                {args: []string{"-"}, in: `{"ComputeQuotaConfig": {}}`, message: "an allocation without a team name cannot be written", fails: "nothing could be imported"},
+		"more than import reads": {args: []string{"-"}, in: strings.Repeat(" ", 2<<20), message: "longer than 1 MiB", fails: "nothing could be imported"},
 		"no file":                {fails: "usage: kuota import"},
 		"a file that is not":     {args: []string{filepath.Join(folder, "none")}, fails: "no such file"},
 		"an unknown kind":        {args: []string{"--kind", "pod", quota}, fails: `kind "pod"`},
 		"an unknown flag":        {args: []string{"--force"}, fails: "usage: kuota import"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var out, told bytes.Buffer
-			err := commands()["import"].run(context.Background(), tc.args, streams{in: strings.NewReader(tc.in), out: &out, told: &told})
+			var out, messages bytes.Buffer
+			err := commands()["import"].run(context.Background(), tc.args, streams{in: strings.NewReader(tc.in), out: &out, messages: &messages})
 			if (err != nil) != (tc.fails != "") || err != nil && !strings.Contains(err.Error(), tc.fails) {
 				t.Errorf("error %v, want %q", err, tc.fails)
 			}
 			if out.String() != tc.out {
 				t.Errorf("wrote:\n%s\nwant:\n%s", out.String(), tc.out)
 			}
-			if !strings.Contains(told.String(), tc.told) || tc.told == "" && told.Len() > 0 {
-				t.Errorf("told %q, want %q", told.String(), tc.told)
+			if !strings.Contains(messages.String(), tc.message) || tc.message == "" && messages.Len() > 0 {
+				t.Errorf("messages %q, want %q", messages.String(), tc.message)
 			}
 		})
 	}

@@ -1,5 +1,7 @@
-// Command kuota is the console: web server and controllers in one binary. Its
-// first argument may be one of a few commands instead.
+// Command kuota is the console: web server and controllers in one binary. With
+// one of its commands as first argument it runs that command instead.
+//
+//	flags, KUOTA_ variables ─▶ parseConfig ─▶ newProgram ─▶ program.Run ─▶ program.Close
 package main
 
 import (
@@ -19,12 +21,12 @@ func main() {
 	}
 }
 
-// start runs the command that is named first, or else the console until ctx
-// ends.
+// start runs the command that the first argument names, or else the console
+// until ctx ends.
 func start(ctx context.Context, args []string, in, out, log *os.File) error {
 	if len(args) > 0 {
 		if c, ok := commands()[args[0]]; ok {
-			return c.run(ctx, args[1:], streams{in: in, out: out, told: log})
+			return c.run(ctx, args[1:], streams{in: in, out: out, messages: log})
 		}
 	}
 	config, err := parseConfig(args, os.Getenv)

@@ -17,10 +17,10 @@ import (
 	"kuota.dev/kuota/web/signin"
 )
 
-// keysInterval is how often the file with the keys of sessions is looked at.
+// keysInterval is how often the file with session keys is read.
 const keysInterval = 10 * time.Second
 
-// signIn prepares signing in; nil without an issuer.
+// signIn constructs sign-in; nil without an issuer.
 func (c config) signIn(listening net.Addr, store *cluster.Sessions, log *slog.Logger) (*web.SignIn, error) {
 	if c.oidc.issuer == "" {
 		return nil, nil
@@ -89,8 +89,7 @@ func (c config) provider(public *url.URL) (*signin.Provider, error) {
 	return signin.New(config), nil
 }
 
-// watchKeys takes the keys of sessions anew when their file changes, until ctx
-// ends.
+// watchKeys replaces the session keys when their file changes, until ctx ends.
 func (c config) watchKeys(ctx context.Context, ring *session.Ring, log *slog.Logger) {
 	var last string
 	ticker := time.NewTicker(keysInterval)

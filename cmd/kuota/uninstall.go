@@ -22,7 +22,7 @@ tasks stay unchanged. Lists what it would delete; with --yes it deletes. It need
 the permissions of a cluster admin. Stop the console before or after.
 `
 
-// uninstallCommand takes Kuota out of the cluster of a kubeconfig.
+// uninstallCommand removes Kuota from the cluster of a kubeconfig.
 func uninstallCommand(ctx context.Context, args []string, s streams) error {
 	flags := flag.NewFlagSet("kuota uninstall", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
@@ -40,11 +40,11 @@ func uninstallCommand(ctx context.Context, args []string, s streams) error {
 	}
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
 	if err != nil {
-		return fmt.Errorf("reading the kubeconfig: %w", err)
+		return fmt.Errorf("read kubeconfig: %w", err)
 	}
 	c, err := client.New(config, client.Options{Scheme: cluster.Scheme})
 	if err != nil {
-		return fmt.Errorf("connecting to %s: %w", config.Host, err)
+		return fmt.Errorf("connect to %s: %w", config.Host, err)
 	}
 	fmt.Fprintf(s.out, "cluster %s\n", config.Host)
 	if err := uninstall.Run(ctx, c, uninstall.Options{DryRun: !*yes, Out: s.out}); err != nil {
