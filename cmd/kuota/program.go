@@ -56,7 +56,7 @@ type program struct {
 	log    *slog.Logger
 
 	cluster     *cluster.Cluster
-	controllers reconcile.Controllers
+	reconcilers reconcile.Reconcilers
 
 	access      *access.Service
 	audit       *audit.Recorder
@@ -114,7 +114,7 @@ func (p *program) newCluster() error {
 	if err != nil {
 		return err
 	}
-	p.controllers, err = reconcile.SetupWithManager(p.cluster.Manager, reconcile.Options{
+	p.reconcilers, err = reconcile.SetupWithManager(p.cluster.Manager, reconcile.Options{
 		Naming: c.naming, Kueue: c.kueue, Revisions: p.cluster.Revisions, Namespace: c.namespace, JobControllers: list(c.jobControllers),
 		ReadOnly: p.readOnly,
 	})
@@ -132,7 +132,7 @@ func (p *program) newServices() error {
 	naming := p.config.naming
 	p.access = &access.Service{Cluster: p.cluster}
 	p.audit = &audit.Recorder{Cluster: p.cluster, Log: p.log}
-	p.policies = &policy.Service{Cluster: p.cluster, Naming: naming, Access: p.access, Audit: p.audit, Kueue: p.controllers.Kueue.Plan}
+	p.policies = &policy.Service{Cluster: p.cluster, Naming: naming, Access: p.access, Audit: p.audit, Kueue: p.reconcilers.Kueue.Plan}
 	p.allocations = &allocations.Service{Cluster: p.cluster, Naming: naming, Access: p.access, Audit: p.audit, Pools: p.policies}
 	p.tasks = tasks.New(p.cluster, p.access)
 	p.capacity = &capacity.Service{Cluster: p.cluster, Tasks: p.tasks, Naming: naming}
@@ -217,7 +217,7 @@ func (p *program) handlers() *handlers.Handlers {
 		Allocations:       p.allocations,
 		Revisions:         &revisions.Service{Store: p.cluster.Revisions, Access: p.access, Allocations: p.allocations},
 		Policy:            p.policies,
-		Settings:          &diagnostics.Service{Cluster: p.cluster, Access: p.access, Naming: c.naming, Install: c.kueue, Kueue: p.controllers.Kueue.State},
+		Settings:          &diagnostics.Service{Cluster: p.cluster, Access: p.access, Naming: c.naming, Install: c.kueue, Kueue: p.reconcilers.Kueue.State},
 		Trouble:           func() string { return p.cluster.MissingKinds().Message() },
 		ReadOnly:          p.cluster.ReadOnlyReason,
 		Setup:             c.setup(),
