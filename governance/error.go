@@ -67,7 +67,7 @@ func KindOf(err error) Kind {
 }
 
 // Sentence joins what is wrong into one text, each with its place.
-func Sentence(fields []FieldError) string {
+func JoinFieldErrors(fields []FieldError) string {
 	parts := make([]string, len(fields))
 	for i, f := range fields {
 		parts[i] = f.Path + ": " + f.Message

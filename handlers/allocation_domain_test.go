@@ -20,7 +20,7 @@ type allocationDomain struct {
 	review    allocations.Review
 	reviewed  *v1alpha1.ComputeAllocation
 	refusal   error // what changing and looking ahead answer, if anything
-	departure allocations.Departure
+	departure allocations.DeletionPreview
 	updated   []v1alpha1.ComputeAllocation
 	deleted   []string // teams, with how
 }
@@ -109,14 +109,14 @@ func (d *domain) Delete(_ context.Context, user governance.User, team string, de
 	return nil
 }
 
-func (d *domain) Activity(context.Context, governance.User, string) (allocations.Activity, error) {
-	return allocations.Activity{Running: d.departure.Running, Waiting: d.departure.Waiting}, nil
+func (d *domain) QueueActivity(context.Context, governance.User, string) (allocations.QueueActivity, error) {
+	return allocations.QueueActivity{Running: d.departure.Running, Waiting: d.departure.Waiting}, nil
 }
 
-func (d *domain) Reclaimable(context.Context, governance.User, string) ([]allocations.Over, error) {
-	return d.review.Over, nil
+func (d *domain) Reclaimable(context.Context, governance.User, string) ([]allocations.QuotaExcess, error) {
+	return d.review.QuotaExcess, nil
 }
 
-func (d *domain) Departure(context.Context, governance.User, string) (allocations.Departure, error) {
+func (d *domain) PreviewDeletion(context.Context, governance.User, string) (allocations.DeletionPreview, error) {
 	return d.departure, nil
 }

@@ -150,13 +150,13 @@ func TestReviewSaysWhatWouldChange(t *testing.T) {
 		return quota.Resources{catalog.GPU: gpus, catalog.Memory: gpus * catalog.GiB}
 	}
 	d.review = allocations.Review{
-		Pools:    []allocations.PoolChange{{Pool: "ml.g6.12xlarge", Before: figures(6), After: figures(2), LimitBefore: figures(3), LimitAfter: nil}},
-		Settings: []change.Field{{Path: "Fair-share weight", Before: "0", After: "10"}},
-		Objects:  []change.Object{{Kind: "ClusterQueue", Name: "q", Action: change.Changed, Fields: []change.Field{{Path: "spec.fairSharing.weight", Before: "0", After: "10"}}}},
-		Capacity: []allocations.CapacityChange{{Pool: "ml.g6.12xlarge", Resource: catalog.GPU, There: 8, Before: 7, After: 9}},
-		Over:     []allocations.Over{{Pool: "ml.g6.12xlarge", Resource: catalog.GPU, Held: 4, Quota: 2, Tasks: []allocations.Task{{Namespace: "n", Kind: "Job", Name: "train"}}}},
+		Pools:       []allocations.PoolChange{{Pool: "ml.g6.12xlarge", Before: figures(6), After: figures(2), BorrowingLimitBefore: figures(3), BorrowingLimitAfter: nil}},
+		Settings:    []change.Field{{Path: "Fair-share weight", Before: "0", After: "10"}},
+		Objects:     []change.Object{{Kind: "ClusterQueue", Name: "q", Action: change.Changed, Fields: []change.Field{{Path: "spec.fairSharing.weight", Before: "0", After: "10"}}}},
+		Capacity:    []allocations.CapacityChange{{Pool: "ml.g6.12xlarge", Resource: catalog.GPU, Physical: 8, Before: 7, After: 9}},
+		QuotaExcess: []allocations.QuotaExcess{{Pool: "ml.g6.12xlarge", Resource: catalog.GPU, Usage: 4, Nominal: 2, Tasks: []allocations.Task{{Namespace: "n", Kind: "Job", Name: "train"}}}},
 		Reclaims: []allocations.Reclaim{
-			{Pool: "ml.g6.12xlarge", Resource: catalog.GPU, Most: 3, From: []allocations.Borrower{{Team: "speech", Borrowed: 4, Tasks: []allocations.Task{{Kind: "Job", Name: "asr"}}}, {Borrowed: 2, Tasks: make([]allocations.Task, 2)}}},
+			{Pool: "ml.g6.12xlarge", Resource: catalog.GPU, Max: 3, From: []allocations.Borrower{{Team: "speech", Borrowed: 4, Tasks: []allocations.Task{{Kind: "Job", Name: "asr"}}}, {Borrowed: 2, Tasks: make([]allocations.Task, 2)}}},
 			{Pool: "h100", Resource: catalog.GPU, Borrow: true, From: []allocations.Borrower{{Team: "robots", Borrowed: 1}}},
 		},
 		Unknown: "Kueue does not answer.",
@@ -203,24 +203,24 @@ func TestReviewSaysWhatIsStopped(t *testing.T) {
 	for i := range many {
 		many[i] = task(i)
 	}
-	stuck := []allocations.Stuck{{Task: allocations.Task{Kind: "Job", Name: "resnet"}, Resource: catalog.GPU, Needs: 8, Most: 6}}
-	over := []allocations.Over{{Pool: "ml.g6.12xlarge", Resource: catalog.GPU, Held: 8, Quota: 4, Tasks: many[:1]}}
+	stuck := []allocations.Unadmittable{{Task: allocations.Task{Kind: "Job", Name: "resnet"}, Resource: catalog.GPU, Requests: 8, Max: 6}}
+	over := []allocations.QuotaExcess{{Pool: "ml.g6.12xlarge", Resource: catalog.GPU, Usage: 8, Nominal: 4, Tasks: many[:1]}}
 	for name, tc := range map[string]struct {
 		review   allocations.Review
 		want     []string
 		unwanted string
 	}{
 		"many tasks": {
-			allocations.Review{Stopped: many},
+			allocations.Review{Evicted: many},
 			[]string{"23 running tasks will be stopped and requeued. Unsaved work is lost.", "Job train-19 and 3 more"},
 			"Saving preempts none",
 		},
-		"one task": {allocations.Review{Stopped: many[:1]}, []string{"1 running task will be stopped", "Job train-0"}, "more"},
+		"one task": {allocations.Review{Evicted: many[:1]}, []string{"1 running task will be stopped", "Job train-0"}, "more"},
 		"tasks that the reader may not see": {
-			allocations.Review{Stopped: make([]allocations.Task, 2)}, []string{"2 running tasks will be stopped"}, "and 2 more",
+			allocations.Review{Evicted: make([]allocations.Task, 2)}, []string{"2 running tasks will be stopped"}, "and 2 more",
 		},
 		"a task that cannot come back": {
-			allocations.Review{Stuck: stuck, Over: over},
+			allocations.Review{Unadmittable: stuck, QuotaExcess: over},
 			[]string{"resnet requests 8 GPUs; quota and borrow limit add up to 6. Once stopped, it cannot start again.", "Saving preempts none of them.", "uses 8, quota 4 GPUs; 4 GPUs can be reclaimed from Job train-0"},
 			"will be stopped",
 		},
@@ -454,12 +454,12 @@ func TestDetail(t *testing.T) {
 
 func TestDelete(t *testing.T) {
 	const address = "/policies/allocations/vision/delete"
-	busy := allocations.Departure{Waiting: 2, Kept: "research"}
+	busy := allocations.DeletionPreview{Waiting: 2, Namespace: "research"}
 	for range 23 {
 		busy.Running = append(busy.Running, allocations.Task{Kind: "Job", Name: "train"})
 	}
 	for name, tc := range map[string]struct {
-		departure        allocations.Departure
+		departure        allocations.DeletionPreview
 		action, confirm  string
 		refusal          error
 		status           int

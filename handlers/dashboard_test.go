@@ -81,39 +81,39 @@ func (d *historyDomain) Timeline(context.Context, string) (history.Task, []histo
 
 func (d *historyDomain) Since(context.Context) (time.Time, error) { return d.since, d.failure }
 
-func poolCell(resource string, p usage.Pool) capacity.PoolCell {
-	return capacity.PoolCell{Resource: resource, Pool: p}
+func poolCell(resource string, p usage.PoolUsage) capacity.PoolResource {
+	return capacity.PoolResource{Resource: resource, PoolUsage: p}
 }
 
-func teamCell(pool, resource string, share usage.Share) capacity.TeamCell {
-	return capacity.TeamCell{Pool: pool, Resource: resource, Share: share}
+func teamCell(pool, resource string, share usage.TeamUsage) capacity.TeamResource {
+	return capacity.TeamResource{Flavor: pool, Resource: resource, TeamUsage: share}
 }
 
 // someCluster has two pools of GPUs, one of Neuron devices, and one of neither;
 // three teams, and what somebody does not see.
 func someCluster() capacity.Snapshot {
 	return capacity.Snapshot{
-		Pools: []capacity.Pool{
-			{Name: "cpu", Nodes: 1, Ready: 1, Cells: []capacity.PoolCell{poolCell(catalog.CPU, usage.Pool{Physical: 16000, Idle: 16000})}},
-			{Name: "g6", Nodes: 2, Ready: 1, Recovering: 1, AcceleratorModel: "L4", Cells: []capacity.PoolCell{
-				poolCell(catalog.GPU, usage.Pool{Physical: 8, OwnBound: 3, Outside: 1, Unhealthy: 4, Quota: 10, Held: 3, Recovering: 4}),
-				poolCell(catalog.CPU, usage.Pool{Physical: 96500, Idle: 96500}),
+		Pools: []capacity.PoolSnapshot{
+			{Name: "cpu", Nodes: 1, Ready: 1, Resources: []capacity.PoolResource{poolCell(catalog.CPU, usage.PoolUsage{Physical: 16000, Idle: 16000})}},
+			{Name: "g6", Nodes: 2, Ready: 1, Recovering: 1, AcceleratorModel: "L4", Resources: []capacity.PoolResource{
+				poolCell(catalog.GPU, usage.PoolUsage{Physical: 8, OwnBound: 3, Outside: 1, Unhealthy: 4, Nominal: 10, Usage: 3, Recovering: 4}),
+				poolCell(catalog.CPU, usage.PoolUsage{Physical: 96500, Idle: 96500}),
 			}},
-			{Name: "p5", Nodes: 2, Ready: 1, Cordoned: 1, AcceleratorModel: "H100", AcceleratorMemory: 80, Cells: []capacity.PoolCell{
-				poolCell(catalog.GPU, usage.Pool{Physical: 1600, OwnBound: 6, BorrowedBound: 2, Idle: 1592, Quota: 15, Held: 9, Unplaced: 1, Borrowed: 3, Lent: 3, Largest: 4}),
-				poolCell(catalog.Memory, usage.Pool{Physical: 4 * catalog.GiB, Held: catalog.GiB / 2}),
+			{Name: "p5", Nodes: 2, Ready: 1, Cordoned: 1, AcceleratorModel: "H100", AcceleratorMemory: 80, Resources: []capacity.PoolResource{
+				poolCell(catalog.GPU, usage.PoolUsage{Physical: 1600, OwnBound: 6, BorrowedBound: 2, Idle: 1592, Nominal: 15, Usage: 9, Unbound: 1, Borrowed: 3, LentToCohort: 3, LargestFree: 4}),
+				poolCell(catalog.Memory, usage.PoolUsage{Physical: 4 * catalog.GiB, Usage: catalog.GiB / 2}),
 			}},
-			{Name: "trn", Nodes: 1, Ready: 1, AcceleratorMemory: 32, Cells: []capacity.PoolCell{poolCell(catalog.Neuron, usage.Pool{Physical: 16, Idle: 16})}},
+			{Name: "trn", Nodes: 1, Ready: 1, AcceleratorMemory: 32, Resources: []capacity.PoolResource{poolCell(catalog.Neuron, usage.PoolUsage{Physical: 16, Idle: 16})}},
 		},
-		Teams: []capacity.Team{
-			{Name: "language", Cells: []capacity.TeamCell{teamCell("p5", catalog.GPU, usage.Share{Quota: 6, Lent: 2})}},
-			{Name: "speech", DisplayName: "=Speech", Namespace: "hyperpod-ns-speech", Cells: []capacity.TeamCell{teamCell("g6", catalog.GPU, usage.Share{Held: 1, Borrowed: 1})}, Waiting: 4},
-			{Name: "vision", DisplayName: "Vision", Cells: []capacity.TeamCell{
-				teamCell("g6", catalog.GPU, usage.Share{Quota: 9, Held: 3, Own: 3}), teamCell("p5", catalog.GPU, usage.Share{Quota: 6, Held: 8, Own: 6, Borrowed: 2}),
-				teamCell("trn", catalog.Neuron, usage.Share{Quota: 4}),
+		Teams: []capacity.TeamSnapshot{
+			{Name: "language", Resources: []capacity.TeamResource{teamCell("p5", catalog.GPU, usage.TeamUsage{Nominal: 6, LentToCohort: 2})}},
+			{Name: "speech", DisplayName: "=Speech", Namespace: "hyperpod-ns-speech", Resources: []capacity.TeamResource{teamCell("g6", catalog.GPU, usage.TeamUsage{Usage: 1, Borrowed: 1})}, Waiting: 4},
+			{Name: "vision", DisplayName: "Vision", Resources: []capacity.TeamResource{
+				teamCell("g6", catalog.GPU, usage.TeamUsage{Nominal: 9, Usage: 3, Own: 3}), teamCell("p5", catalog.GPU, usage.TeamUsage{Nominal: 6, Usage: 8, Own: 6, Borrowed: 2}),
+				teamCell("trn", catalog.Neuron, usage.TeamUsage{Nominal: 4}),
 			}, Running: 1234},
 		},
-		Others: &capacity.Team{Cells: []capacity.TeamCell{teamCell("p5", catalog.GPU, usage.Share{Quota: 4, Lent: 1})}, Running: 1},
+		Others: &capacity.TeamSnapshot{Resources: []capacity.TeamResource{teamCell("p5", catalog.GPU, usage.TeamUsage{Nominal: 4, LentToCohort: 1})}, Running: 1},
 	}
 }
 
@@ -167,8 +167,8 @@ func TestDashboard(t *testing.T) {
 func TestTeamsAddUp(t *testing.T) {
 	d := &domain{capacity: capacityDomain{snapshot: someCluster()}}
 	for i := range 300 {
-		d.capacity.snapshot.Teams = append(d.capacity.snapshot.Teams, capacity.Team{
-			Name: fmt.Sprintf("team-%03d", i), Cells: []capacity.TeamCell{teamCell("p5", catalog.GPU, usage.Share{Quota: int64(i), Held: int64(i % 7), Own: int64(i % 7), Lent: 1})}, Running: i, Waiting: 2 * i,
+		d.capacity.snapshot.Teams = append(d.capacity.snapshot.Teams, capacity.TeamSnapshot{
+			Name: fmt.Sprintf("team-%03d", i), Resources: []capacity.TeamResource{teamCell("p5", catalog.GPU, usage.TeamUsage{Nominal: int64(i), Usage: int64(i % 7), Own: int64(i % 7), LentToCohort: 1})}, Running: i, Waiting: 2 * i,
 		})
 	}
 	address := serve(t, d)

@@ -23,19 +23,19 @@ func aCluster() capacity.Snapshot {
 		return quota.Resources{catalog.GPU: n, catalog.CPU: n * 24_000, catalog.Memory: n * 256 * catalog.GiB, catalog.Network: n * 4}
 	}
 	now := time.Now()
-	cell := usage.Pool{Physical: 16, OwnBound: 6, BorrowedBound: 2, Outside: 1, Unhealthy: 4, Idle: 3, Quota: 18, Held: 9, Unplaced: 1, Borrowed: 2, Largest: 3}
+	cell := usage.PoolUsage{Physical: 16, OwnBound: 6, BorrowedBound: 2, Outside: 1, Unhealthy: 4, Idle: 3, Nominal: 18, Usage: 9, Unbound: 1, Borrowed: 2, LargestFree: 3}
 	return capacity.Snapshot{
 		At: now,
-		Nodes: []capacity.Node{
-			{Name: "gpu-1", Pool: h100, Type: h100, State: capacity.Ready, Made: now.Add(-49 * time.Hour), Physical: size(8), Allocatable: size(8), Bound: size(5), Outside: quota.Resources{catalog.GPU: 1}, Free: size(2), Pods: 7,
+		Nodes: []capacity.NodeSnapshot{
+			{Name: "gpu-1", Pool: h100, Type: h100, State: capacity.Ready, Created: now.Add(-49 * time.Hour), Physical: size(8), Allocatable: size(8), Bound: size(5), Outside: quota.Resources{catalog.GPU: 1}, Free: size(2), Pods: 7,
 				Teams: map[string]quota.Resources{"vision": size(3), "": size(2)}},
-			{Name: "gpu-2", Pool: h100, Type: h100, State: capacity.Recovering, Since: now.Add(-time.Hour), Why: "KubeletNotReady <b>", Made: now.Add(-time.Hour), Physical: size(8)},
+			{Name: "gpu-2", Pool: h100, Type: h100, State: capacity.Recovering, Since: now.Add(-time.Hour), Message: "KubeletNotReady <b>", Created: now.Add(-time.Hour), Physical: size(8)},
 		},
-		Pools: []capacity.Pool{{Name: h100, Types: []string{h100}, Nodes: 2, Ready: 1, Recovering: 1, AcceleratorModel: "H100", AcceleratorMemory: 80,
-			Cells: []capacity.PoolCell{{Resource: catalog.GPU, Pool: cell}, {Resource: catalog.CPU, Pool: usage.Pool{Physical: 384_000, Quota: 192_000}}, {Resource: catalog.Network}}}},
-		Teams: []capacity.Team{{Name: "vision", Namespace: "hyperpod-ns-vision", Running: 2, Waiting: 12, Cells: []capacity.TeamCell{
-			{Pool: h100, Resource: catalog.GPU, Share: usage.Share{Quota: 15, Held: 8, Own: 8, Lent: 2, Unplaced: 1}},
-			{Pool: h100, Resource: catalog.CPU, Share: usage.Share{Held: 4_000, Borrowed: 4_000}},
+		Pools: []capacity.PoolSnapshot{{Name: h100, Types: []string{h100}, Nodes: 2, Ready: 1, Recovering: 1, AcceleratorModel: "H100", AcceleratorMemory: 80,
+			Resources: []capacity.PoolResource{{Resource: catalog.GPU, PoolUsage: cell}, {Resource: catalog.CPU, PoolUsage: usage.PoolUsage{Physical: 384_000, Nominal: 192_000}}, {Resource: catalog.Network}}}},
+		Teams: []capacity.TeamSnapshot{{Name: "vision", Namespace: "hyperpod-ns-vision", Running: 2, Waiting: 12, Resources: []capacity.TeamResource{
+			{Flavor: h100, Resource: catalog.GPU, TeamUsage: usage.TeamUsage{Nominal: 15, Usage: 8, Own: 8, LentToCohort: 2, Unbound: 1}},
+			{Flavor: h100, Resource: catalog.CPU, TeamUsage: usage.TeamUsage{Usage: 4_000, Borrowed: 4_000}},
 		}}},
 	}
 }
@@ -81,7 +81,7 @@ func TestInstancesQuery(t *testing.T) {
 		}
 	}
 	for range 150 {
-		d.capacity.snapshot.Nodes = append(d.capacity.snapshot.Nodes, capacity.Node{Name: "n" + strings.Repeat("x", len(d.capacity.snapshot.Nodes)), Pool: "cpu", State: capacity.Cordoned})
+		d.capacity.snapshot.Nodes = append(d.capacity.snapshot.Nodes, capacity.NodeSnapshot{Name: "n" + strings.Repeat("x", len(d.capacity.snapshot.Nodes)), Pool: "cpu", State: capacity.Cordoned})
 	}
 	_, page := get(t, address+"/instances?pool=cpu&page=2&sort=age&order=desc")
 	htmlcheck.Page(t, page)

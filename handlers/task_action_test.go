@@ -224,7 +224,7 @@ func TestNoticeAgreesWithTheStatus(t *testing.T) {
 // the name.
 func TestHoldAndResumeAQueue(t *testing.T) {
 	const address = "/policies/allocations/vision"
-	busy := allocations.Departure{Waiting: 2, Running: []allocations.Task{{Kind: "Job", Name: "train"}}}
+	busy := allocations.DeletionPreview{Waiting: 2, Running: []allocations.Task{{Kind: "Job", Name: "train"}}}
 	for name, tc := range map[string]struct {
 		was, is  v1alpha1.Activation
 		path     string

@@ -203,7 +203,7 @@ func (s setting) job(k task) *batchv1.Job {
 	job := &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: k.name, Namespace: s.namespace(k.team),
-			Labels: map[string]string{"kueue.x-k8s.io/queue-name": s.naming().LocalQueue(m.name), desired.ClassLabel: k.level.class()},
+			Labels: map[string]string{"kueue.x-k8s.io/queue-name": s.naming().LocalQueue(m.name), desired.PriorityClassLabel: k.level.class()},
 		},
 		Spec: batchv1.JobSpec{
 			Suspend: &yes, Parallelism: &one, Completions: &one, BackoffLimit: &never,

@@ -37,7 +37,7 @@ func PodSets(w *kueue.Workload) iter.Seq[PodSet] {
 			of, count := int64(set.Count), int64(min(set.Count, max(0, podSetCount(w, given.Name, set.Count)-reclaimableCount(w, given.Name))))
 			set.Count = int32(count) //nolint:gosec // it is no more than an int32
 			for name, amount := range given.ResourceUsage {
-				used := quota.InUnit(string(name), amount)
+				used := quota.ResourceValue(string(name), amount)
 				if count < of {
 					used = used / of * count
 				}

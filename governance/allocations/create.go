@@ -30,7 +30,7 @@ const AnnotationRequest = "kuota.dev/request-id"
 const writeLimit = 8 * time.Second
 
 // MadeBy tells whether the form with this id made an allocation.
-func MadeBy(allocation *v1alpha1.ComputeAllocation, request string) bool {
+func CreatedBy(allocation *v1alpha1.ComputeAllocation, request string) bool {
 	id, _, _ := strings.Cut(allocation.Annotations[AnnotationRequest], "/")
 	return request != "" && id == request
 }
@@ -56,11 +56,11 @@ func (s *Service) Create(ctx context.Context, user governance.User, allocation *
 	case governance.Forbidden, governance.Unavailable:
 		s.Audit.Record(audit.Change{User: user, Action: "create", Object: allocation, New: allocation.Spec, Err: err})
 	}
-	return saveAgain(err)
+	return translateUnreachable(err)
 }
 
 // saveAgain tells somebody whose save was answered by silence what to do.
-func saveAgain(err error) error {
+func translateUnreachable(err error) error {
 	var ours *governance.Error
 	if errors.As(err, &ours) && ours.Message == cluster.Unreachable {
 		ours.Message = "The cluster cannot be reached. Your input is kept: save again in a moment, and it is saved only once."
@@ -91,13 +91,13 @@ func (s *Service) create(ctx context.Context, user governance.User, allocation *
 	var existing v1alpha1.ComputeAllocation
 	switch err := writer.Get(ctx, client.ObjectKey{Name: allocation.Name}, &existing); {
 	case err == nil && existing.DeletionTimestamp != nil:
-		return refuse(fmt.Sprintf("team %s is being deleted; wait until it is deleted, or choose another name", allocation.Name))
+		return nameTaken(fmt.Sprintf("team %s is being deleted; wait until it is deleted, or choose another name", allocation.Name))
 	case err == nil && existing.Annotations[AnnotationRequest] == mark && request != "":
 		// Its answer was lost, perhaps before it was recorded.
 		s.Audit.Record(audit.Change{User: user, Action: "create", Object: &existing, New: existing.Spec})
 		return nil
-	case err == nil && MadeBy(&existing, request):
-		return refuse(fmt.Sprintf("team %s was already saved with the earlier values of this form; your later changes are not saved", allocation.Name))
+	case err == nil && CreatedBy(&existing, request):
+		return nameTaken(fmt.Sprintf("team %s was already saved with the earlier values of this form; your later changes are not saved", allocation.Name))
 	case err == nil:
 		return exists(allocation.Name)
 	case client.IgnoreNotFound(err) != nil:
@@ -146,11 +146,11 @@ func (s *Service) make(ctx context.Context, writer client.Client, allocation *v1
 }
 
 func exists(team string) error {
-	return refuse(fmt.Sprintf("team %s already has an allocation; choose another name", team))
+	return nameTaken(fmt.Sprintf("team %s already has an allocation; choose another name", team))
 }
 
 // refuse says why a team of that name cannot be made.
-func refuse(sentence string) error {
+func nameTaken(sentence string) error {
 	return &governance.Error{
 		Kind: governance.Invalid, Op: "create allocation", Message: "The team name is already in use.",
 		Fields: []governance.FieldError{{Path: "metadata.name", Message: sentence}},

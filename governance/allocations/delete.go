@@ -25,28 +25,28 @@ import (
 const deleteTries = 5
 
 // Departure says what deleting a team's allocation would do.
-func (s *Service) Departure(ctx context.Context, user governance.User, name string) (Departure, error) {
+func (s *Service) PreviewDeletion(ctx context.Context, user governance.User, name string) (DeletionPreview, error) {
 	if err := s.mayChange(ctx, user, s.Access.MayDeleteAllocations, "delete allocation"); err != nil {
-		return Departure{}, err
+		return DeletionPreview{}, err
 	}
 	allocation, err := s.Find(ctx, user, name)
 	if err != nil {
-		return Departure{}, err
+		return DeletionPreview{}, err
 	}
 	reader, err := s.Cluster.Reader()
 	if err != nil {
-		return Departure{}, err
+		return DeletionPreview{}, err
 	}
 	tasks, err := s.tasksOf(ctx, user, reader, &allocation)
 	if err != nil {
-		return Departure{}, err
+		return DeletionPreview{}, err
 	}
-	departure := Departure{Waiting: tasks.waiting, Kept: s.namespaceOf(&allocation)}
-	for _, h := range tasks.holders {
+	departure := DeletionPreview{Waiting: tasks.waiting, Namespace: s.namespaceOf(&allocation)}
+	for _, h := range tasks.admitted {
 		departure.Running = append(departure.Running, h.task)
 	}
-	leaves := append(managed.Optional(departure.Kept),
-		managed.Object{Kind: "LocalQueue", Key: client.ObjectKey{Namespace: departure.Kept, Name: s.Naming.LocalQueue(name)}, Live: &kueue.LocalQueue{}},
+	leaves := append(managed.Optional(departure.Namespace),
+		managed.Object{Kind: "LocalQueue", Key: client.ObjectKey{Namespace: departure.Namespace, Name: s.Naming.LocalQueue(name)}, Live: &kueue.LocalQueue{}},
 		managed.Object{Kind: "ClusterQueue", Key: client.ObjectKey{Name: s.Naming.ClusterQueue(name)}, Live: &kueue.ClusterQueue{}})
 	departure.Removed, err = removals(ctx, reader, leaves)
 	return departure, err
@@ -90,7 +90,7 @@ func (s *Service) Delete(ctx context.Context, user governance.User, name string,
 	if errors.As(err, &ours) && ours.Message == cluster.Unreachable {
 		ours.Message = "The cluster cannot be reached. Check whether the team is being deleted, or try again in a moment."
 	}
-	return gone(err, name)
+	return translateNotFound(err, name)
 }
 
 func (s *Service) delete(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation, how Deletion) (done bool, err error) {
@@ -168,7 +168,7 @@ func (s *Service) idle(ctx context.Context, user governance.User, reader client.
 	if err != nil {
 		return err
 	}
-	running := len(tasks.holders)
+	running := len(tasks.admitted)
 	if running == 0 {
 		return nil
 	}
@@ -183,14 +183,14 @@ func (s *Service) idle(ctx context.Context, user governance.User, reader client.
 }
 
 // tasksOf reads a team's tasks, with their names where user may see those.
-func (s *Service) tasksOf(ctx context.Context, user governance.User, reader client.Reader, allocation *v1alpha1.ComputeAllocation) (team, error) {
+func (s *Service) tasksOf(ctx context.Context, user governance.User, reader client.Reader, allocation *v1alpha1.ComputeAllocation) (teamTasks, error) {
 	namespace := s.namespaceOf(allocation)
 	named, err := s.Access.CanSee(ctx, user, "")
 	if err == nil && !named {
 		named, err = s.Access.CanSee(ctx, user, namespace)
 	}
 	if err != nil {
-		return team{}, err
+		return teamTasks{}, err
 	}
 	return tasksOf(ctx, reader, s.Naming.ClusterQueue(allocation.Name), namespace, s.Naming.LocalQueue(allocation.Name), named)
 }

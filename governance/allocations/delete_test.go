@@ -33,9 +33,9 @@ func (w world) goes(t *testing.T, team string) {
 func TestDeleteIdle(t *testing.T) {
 	w := setup(t)
 	team := w.team(t, "idle", gpus(1))
-	departure, err := w.Departure(t.Context(), w.admin, team.Name)
+	departure, err := w.PreviewDeletion(t.Context(), w.admin, team.Name)
 	must(t, err)
-	want := allocations.Departure{Kept: team.Status.Namespace, Removed: []change.Object{
+	want := allocations.DeletionPreview{Namespace: team.Status.Namespace, Removed: []change.Object{
 		{Kind: "LocalQueue", Name: team.Status.LocalQueue, Action: change.Removed},
 		{Kind: "ClusterQueue", Name: team.Status.ClusterQueue, Action: change.Removed},
 	}}
@@ -58,7 +58,7 @@ func TestDeleteBusy(t *testing.T) {
 	w := setup(t)
 	team := w.team(t, "busy", gpus(2))
 	w.runs(t, team.Name, "long", 1)
-	departure, err := w.Departure(t.Context(), w.admin, team.Name)
+	departure, err := w.PreviewDeletion(t.Context(), w.admin, team.Name)
 	must(t, err)
 	if diff := cmp.Diff([]allocations.Task{{Namespace: team.Status.Namespace, Kind: "Job", Name: "long"}}, departure.Running); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

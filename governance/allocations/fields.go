@@ -15,15 +15,15 @@ import (
 
 // form says which value of an allocation each place in its Kueue objects comes
 // from.
-type form struct {
+type fieldMap struct {
 	rows    map[string]string // path of the row of quota, by pool
 	limits  map[string]string // path of the row of absolute limits, by pool
 	pools   []string          // in the order of the flavors
 	covered []string          // resources, in the order of the flavors'
 }
 
-func formOf(spec *v1alpha1.ComputeAllocationSpec, resolved quota.Resolved, types catalog.Catalog) form {
-	f := form{rows: map[string]string{}, limits: map[string]string{}, covered: resolved.Covered()}
+func newFieldMap(spec *v1alpha1.ComputeAllocationSpec, resolved quota.Resolved, types catalog.Catalog) fieldMap {
+	f := fieldMap{rows: map[string]string{}, limits: map[string]string{}, covered: resolved.Covered()}
 	for _, pool := range resolved.Pools {
 		f.pools = append(f.pools, pool.Name)
 	}
@@ -59,7 +59,7 @@ var others = []struct{ start, path string }{
 // of moves what is wrong with an object of a kind and name to the value of the
 // allocation that it comes from. What has no place there is about the
 // allocation as a whole: its path is empty, and its text is kept.
-func (f form) of(kind, name string, wrong governance.FieldError) governance.FieldError {
+func (f fieldMap) of(kind, name string, wrong governance.FieldError) governance.FieldError {
 	moved := governance.FieldError{Message: wrong.Message}
 	switch kind {
 	case "ResourceFlavor":
@@ -84,7 +84,7 @@ func (f form) of(kind, name string, wrong governance.FieldError) governance.Fiel
 }
 
 // cell is the value behind one figure of a ClusterQueue.
-func (f form) cell(flavor, resource, figure string) string {
+func (f fieldMap) cell(flavor, resource, figure string) string {
 	i, _ := strconv.Atoi(flavor)
 	if i >= len(f.pools) {
 		return "spec.quota"
@@ -105,7 +105,7 @@ func (f form) cell(flavor, resource, figure string) string {
 }
 
 // row is the row that a pool comes from.
-func (f form) row(pool string) string {
+func (f fieldMap) row(pool string) string {
 	if path := f.rows[pool]; path != "" {
 		return path
 	}
@@ -116,7 +116,7 @@ func (f form) row(pool string) string {
 }
 
 // named is the row whose pool a text names, where it names just one.
-func (f form) named(text string) string {
+func (f fieldMap) named(text string) string {
 	i := slices.IndexFunc(f.pools, func(pool string) bool { return names(text, pool) })
 	if i < 0 || slices.ContainsFunc(f.pools[i+1:], func(pool string) bool { return names(text, pool) }) {
 		return ""

@@ -53,13 +53,13 @@ func (s *Service) figures(ctx context.Context, user governance.User, reader clie
 		return err
 	}
 	if drains(before, allocation) {
-		for _, h := range tasks.holders {
-			review.Stopped = append(review.Stopped, h.task)
+		for _, h := range tasks.admitted {
+			review.Evicted = append(review.Evicted, h.task)
 		}
 	} else {
-		review.Over = over(tasks.holders, was, is)
+		review.QuotaExcess = newExcess(tasks.admitted, was, is)
 	}
-	review.Stuck = stuck(tasks.holders, was, is, len(review.Stopped) > 0)
+	review.Unadmittable = unadmittable(tasks.admitted, was, is, len(review.Evicted) > 0)
 	return nil
 }
 
@@ -68,33 +68,33 @@ func poolChanges(before, after quota.Resolved) []PoolChange {
 	var changes []PoolChange
 	add := func(change PoolChange) {
 		for _, name := range change.names() {
-			for _, side := range []quota.Resources{change.Before, change.After, change.LimitBefore, change.LimitAfter} {
-				if change.Before[name] == 0 && change.After[name] == 0 && change.LimitBefore[name] == 0 && change.LimitAfter[name] == 0 {
+			for _, side := range []quota.Resources{change.Before, change.After, change.BorrowingLimitBefore, change.BorrowingLimitAfter} {
+				if change.Before[name] == 0 && change.After[name] == 0 && change.BorrowingLimitBefore[name] == 0 && change.BorrowingLimitAfter[name] == 0 {
 					delete(side, name)
 				}
 			}
 		}
-		if !maps.Equal(change.Before, change.After) || !sameLimit(change.LimitBefore, change.LimitAfter) || (change.Before == nil) != (change.After == nil) {
+		if !maps.Equal(change.Before, change.After) || !sameLimit(change.BorrowingLimitBefore, change.BorrowingLimitAfter) || (change.Before == nil) != (change.After == nil) {
 			changes = append(changes, change)
 		}
 	}
-	find := func(in quota.Resolved, pool string) (quota.Pool, bool) {
-		i := slices.IndexFunc(in.Pools, func(p quota.Pool) bool { return p.Name == pool })
+	find := func(in quota.Resolved, pool string) (quota.FlavorQuotas, bool) {
+		i := slices.IndexFunc(in.Pools, func(p quota.FlavorQuotas) bool { return p.Name == pool })
 		if i < 0 {
-			return quota.Pool{}, false
+			return quota.FlavorQuotas{}, false
 		}
 		return in.Pools[i], true
 	}
 	for _, pool := range after.Pools {
-		change := PoolChange{Pool: pool.Name, After: maps.Clone(pool.Nominal), LimitAfter: maps.Clone(pool.Limit)}
+		change := PoolChange{Pool: pool.Name, After: maps.Clone(pool.Nominal), BorrowingLimitAfter: maps.Clone(pool.BorrowingLimit)}
 		if old, ok := find(before, pool.Name); ok {
-			change.Before, change.LimitBefore = maps.Clone(old.Nominal), maps.Clone(old.Limit)
+			change.Before, change.BorrowingLimitBefore = maps.Clone(old.Nominal), maps.Clone(old.BorrowingLimit)
 		}
 		add(change)
 	}
 	for _, pool := range before.Pools {
 		if _, stays := find(after, pool.Name); !stays {
-			add(PoolChange{Pool: pool.Name, Before: maps.Clone(pool.Nominal), LimitBefore: maps.Clone(pool.Limit)})
+			add(PoolChange{Pool: pool.Name, Before: maps.Clone(pool.Nominal), BorrowingLimitBefore: maps.Clone(pool.BorrowingLimit)})
 		}
 	}
 	return changes
@@ -103,7 +103,7 @@ func poolChanges(before, after quota.Resolved) []PoolChange {
 // names lists the resources of a change, in the order of quota.Compare.
 func (c PoolChange) names() []string {
 	all := quota.Resources{}
-	for _, side := range []quota.Resources{c.Before, c.After, c.LimitBefore, c.LimitAfter} {
+	for _, side := range []quota.Resources{c.Before, c.After, c.BorrowingLimitBefore, c.BorrowingLimitAfter} {
 		maps.Copy(all, side)
 	}
 	return all.Names()
@@ -119,7 +119,7 @@ func capacityChanges(pools []PoolChange, before, after quota.PoolResources, type
 	for _, pool := range pools {
 		found, _ := types.Find(pool.Pool)
 		for _, name := range pool.names() {
-			change := CapacityChange{Pool: pool.Pool, Resource: name, There: found.There[name], Before: before[pool.Pool][name], After: after[pool.Pool][name]}
+			change := CapacityChange{Pool: pool.Pool, Resource: name, Physical: found.Physical[name], Before: before[pool.Pool][name], After: after[pool.Pool][name]}
 			if change.Before != change.After {
 				changes = append(changes, change)
 			}

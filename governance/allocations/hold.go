@@ -7,31 +7,31 @@ import (
 )
 
 // Activity is what a team's queue has, as of now.
-type Activity struct {
+type QueueActivity struct {
 	Running []Task // those that hold quota; named only for who may see them
 	Waiting int
 }
 
 // Activity tells whom holding or resuming a team's queue concerns. It is for
 // those who may update allocations.
-func (s *Service) Activity(ctx context.Context, user governance.User, name string) (Activity, error) {
+func (s *Service) QueueActivity(ctx context.Context, user governance.User, name string) (QueueActivity, error) {
 	if err := s.mayChange(ctx, user, s.Access.MayUpdateAllocations, "hold queue"); err != nil {
-		return Activity{}, err
+		return QueueActivity{}, err
 	}
 	allocation, err := s.Find(ctx, user, name)
 	if err != nil {
-		return Activity{}, err
+		return QueueActivity{}, err
 	}
 	reader, err := s.Cluster.Reader()
 	if err != nil {
-		return Activity{}, err
+		return QueueActivity{}, err
 	}
 	tasks, err := s.tasksOf(ctx, user, reader, &allocation)
 	if err != nil {
-		return Activity{}, err
+		return QueueActivity{}, err
 	}
-	activity := Activity{Waiting: tasks.waiting}
-	for _, h := range tasks.holders {
+	activity := QueueActivity{Waiting: tasks.waiting}
+	for _, h := range tasks.admitted {
 		activity.Running = append(activity.Running, h.task)
 	}
 	return activity, nil

@@ -17,28 +17,28 @@ import (
 )
 
 // holder is a task that holds quota.
-type holder struct {
+type admittedTask struct {
 	task     Task
 	priority int32
 	since    time.Time
-	holds    quota.PoolResources // by pool
-	parts    int                 // groups of pods, each of which Kueue puts into one pool
+	usage    quota.PoolResources // by pool
+	podSets  int                 // groups of pods, each of which Kueue puts into one pool
 }
 
 // team is what the tasks of one team hold and want.
-type team struct {
-	holders []holder // those that Kueue would take quota back from first, first
-	waiting int
+type teamTasks struct {
+	admitted []admittedTask // those that Kueue would take quota back from first, first
+	waiting  int
 }
 
 // tasksOf reads the unfinished tasks of a team from the cache. Who may not see
 // them gets their figures without their names.
-func tasksOf(ctx context.Context, reader client.Reader, clusterQueue, namespace, localQueue string, named bool) (team, error) {
+func tasksOf(ctx context.Context, reader client.Reader, clusterQueue, namespace, localQueue string, named bool) (teamTasks, error) {
 	var list kueue.WorkloadList
 	if err := reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return team{}, cluster.Translate("list tasks", err)
+		return teamTasks{}, cluster.Translate("list tasks", err)
 	}
-	var found team
+	var found teamTasks
 	for i := range list.Items {
 		w := &list.Items[i]
 		if meta.IsStatusConditionTrue(w.Status.Conditions, kueue.WorkloadFinished) {
@@ -47,18 +47,18 @@ func tasksOf(ctx context.Context, reader client.Reader, clusterQueue, namespace,
 		given := w.Status.Admission
 		switch {
 		case given != nil && string(given.ClusterQueue) == clusterQueue:
-			found.holders = append(found.holders, holderOf(w, named))
+			found.admitted = append(found.admitted, admittedTaskOf(w, named))
 		case given == nil && w.Namespace == namespace && string(w.Spec.QueueName) == localQueue:
 			found.waiting++
 		}
 	}
-	slices.SortFunc(found.holders, byPreemptionOrder)
+	slices.SortFunc(found.admitted, byPreemptionOrder)
 	return found, nil
 }
 
 // holderOf reads an admitted task.
-func holderOf(w *kueue.Workload, named bool) holder {
-	h := holder{task: Task{Namespace: w.Namespace}, since: w.CreationTimestamp.Time, holds: held(w), parts: len(w.Status.Admission.PodSetAssignments)}
+func admittedTaskOf(w *kueue.Workload, named bool) admittedTask {
+	h := admittedTask{task: Task{Namespace: w.Namespace}, since: w.CreationTimestamp.Time, usage: usageOf(w), podSets: len(w.Status.Admission.PodSetAssignments)}
 	if named {
 		h.task = taskOf(w)
 	}
@@ -73,7 +73,7 @@ func holderOf(w *kueue.Workload, named bool) holder {
 
 // byPreemptionOrder orders admitted tasks of a queue the way Kueue 0.19 picks
 // preemption candidates: lowest priority first, then the most recently admitted.
-func byPreemptionOrder(a, b holder) int {
+func byPreemptionOrder(a, b admittedTask) int {
 	return cmp.Or(cmp.Compare(a.priority, b.priority), b.since.Compare(a.since), cmp.Compare(a.task.Namespace, b.task.Namespace), cmp.Compare(a.task.Name, b.task.Name))
 }
 
@@ -85,7 +85,7 @@ func taskOf(w *kueue.Workload) Task {
 }
 
 // held is what a task holds, by pool.
-func held(w *kueue.Workload) quota.PoolResources {
+func usageOf(w *kueue.Workload) quota.PoolResources {
 	holds := quota.PoolResources{}
 	for set := range admitted.PodSets(w) {
 		for name, amount := range set.Usage {

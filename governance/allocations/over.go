@@ -16,11 +16,11 @@ func drains(before, after *v1alpha1.ComputeAllocation) bool {
 
 // over lists what tasks hold beyond quota, where the change lowers it: what is
 // borrowed all along is no news.
-func over(holders []holder, before, after quota.Resolved) (lowered []Over) {
+func newExcess(holders []admittedTask, before, after quota.Resolved) (lowered []QuotaExcess) {
 	had := quota.PoolResources{}
 	had.AddNominal(before)
-	for _, o := range beyond(holders, after) {
-		if o.Quota < had[o.Pool][o.Resource] {
+	for _, o := range quotaExcess(holders, after) {
+		if o.Nominal < had[o.Pool][o.Resource] {
 			lowered = append(lowered, o)
 		}
 	}
@@ -28,23 +28,23 @@ func over(holders []holder, before, after quota.Resolved) (lowered []Over) {
 }
 
 // beyond lists what tasks use of each resource of each pool beyond a quota.
-func beyond(holders []holder, after quota.Resolved) []Over {
+func quotaExcess(holders []admittedTask, after quota.Resolved) []QuotaExcess {
 	held, granted := quota.PoolResources{}, quota.PoolResources{}
 	granted.AddNominal(after)
 	for _, h := range holders {
-		for pool, resources := range h.holds {
+		for pool, resources := range h.usage {
 			held.Add(pool, resources)
 		}
 	}
-	var all []Over
+	var all []QuotaExcess
 	for _, pool := range slices.Sorted(maps.Keys(held)) {
 		for _, name := range held[pool].Names() {
-			o := Over{Pool: pool, Resource: name, Held: held[pool][name], Quota: granted[pool][name]}
-			if o.Held <= o.Quota {
+			o := QuotaExcess{Pool: pool, Resource: name, Usage: held[pool][name], Nominal: granted[pool][name]}
+			if o.Usage <= o.Nominal {
 				continue
 			}
 			for _, h := range holders {
-				if h.holds[pool][name] > 0 {
+				if h.usage[pool][name] > 0 {
 					o.Tasks = append(o.Tasks, h.task)
 				}
 			}
@@ -57,18 +57,18 @@ func beyond(holders []holder, after quota.Resolved) []Over {
 // stuck lists the tasks that could never start again as they are, each with
 // the first resource that it is short of: where the change leaves the team
 // less of it, or stops the tasks.
-func stuck(holders []holder, before, after quota.Resolved, stopped bool) []Stuck {
-	var all []Stuck
+func unadmittable(holders []admittedTask, before, after quota.Resolved, stopped bool) []Unadmittable {
+	var all []Unadmittable
 	for _, h := range holders {
 		needs := quota.Resources{}
-		for _, resources := range h.holds {
+		for _, resources := range h.usage {
 			needs.Add(resources)
 		}
 		for _, name := range needs.Names() {
-			most, bounded := reach(after, name, h.parts)
-			had, wasBounded := reach(before, name, h.parts)
+			most, bounded := maxQuota(after, name, h.podSets)
+			had, wasBounded := maxQuota(before, name, h.podSets)
 			if bounded && needs[name] > most && (stopped || !wasBounded || most < had) {
-				all = append(all, Stuck{Task: h.task, Resource: name, Needs: needs[name], Most: most})
+				all = append(all, Unadmittable{Task: h.task, Resource: name, Requests: needs[name], Max: most})
 				break
 			}
 		}
@@ -79,13 +79,13 @@ func stuck(holders []holder, before, after quota.Resolved, stopped bool) []Stuck
 // reach is the most of a resource that a task of the team can ever have, by
 // quota and borrow limit: in one pool, or in all together where its parts may
 // be in several. It is unbounded where anything may be borrowed.
-func reach(in quota.Resolved, resource string, parts int) (most int64, bounded bool) {
+func maxQuota(in quota.Resolved, resource string, parts int) (most int64, bounded bool) {
 	var all, largest int64
 	for _, pool := range in.Pools {
-		if pool.Limit == nil {
+		if pool.BorrowingLimit == nil {
 			return 0, false
 		}
-		n := pool.Nominal[resource] + pool.Limit[resource]
+		n := pool.Nominal[resource] + pool.BorrowingLimit[resource]
 		all, largest = all+n, max(largest, n)
 	}
 	if parts > 1 {

@@ -16,21 +16,23 @@ func TestWhatRunningTasksLose(t *testing.T) {
 	const g5, g6 = "ml.g5.2xlarge", "ml.g6.12xlarge"
 	gpus := func(n int64) quota.Resources { return quota.Resources{catalog.GPU: n} }
 	team := func(nominal, limit int64) quota.Resolved {
-		return quota.Resolved{Pools: []quota.Pool{{Name: g5, Nominal: gpus(nominal), Limit: gpus(limit)}}}
+		return quota.Resolved{Pools: []quota.FlavorQuotas{{Name: g5, Nominal: gpus(nominal), BorrowingLimit: gpus(limit)}}}
 	}
-	without := quota.Resolved{Pools: []quota.Pool{{Name: g5, Nominal: gpus(1)}}}
-	two := quota.Resolved{Pools: []quota.Pool{{Name: g5, Nominal: gpus(2), Limit: gpus(2)}, {Name: g6, Nominal: gpus(4), Limit: gpus(0)}}}
+	without := quota.Resolved{Pools: []quota.FlavorQuotas{{Name: g5, Nominal: gpus(1)}}}
+	two := quota.Resolved{Pools: []quota.FlavorQuotas{{Name: g5, Nominal: gpus(2), BorrowingLimit: gpus(2)}, {Name: g6, Nominal: gpus(4), BorrowingLimit: gpus(0)}}}
 	task := Task{Kind: "Job", Name: "resnet"}
-	overOf := func(n int64) []Over {
-		return []Over{{Pool: g5, Resource: catalog.GPU, Held: 8, Quota: n, Tasks: []Task{task}}}
+	overOf := func(n int64) []QuotaExcess {
+		return []QuotaExcess{{Pool: g5, Resource: catalog.GPU, Usage: 8, Nominal: n, Tasks: []Task{task}}}
 	}
-	stuckOf := func(n int64) []Stuck { return []Stuck{{Task: task, Resource: catalog.GPU, Needs: 8, Most: n}} }
+	stuckOf := func(n int64) []Unadmittable {
+		return []Unadmittable{{Task: task, Resource: catalog.GPU, Requests: 8, Max: n}}
+	}
 	for name, tc := range map[string]struct {
 		before, after quota.Resolved
 		parts         int
 		stopped       bool
-		wantOver      []Over
-		wantStuck     []Stuck
+		wantOver      []QuotaExcess
+		wantStuck     []Unadmittable
 	}{
 		"quota and limit below what it needs":      {before: team(8, 4), after: team(4, 2), wantOver: overOf(4), wantStuck: stuckOf(6)},
 		"lowered, and it could borrow the rest":    {before: team(8, 4), after: team(6, 3), wantOver: overOf(6)},
@@ -45,11 +47,11 @@ func TestWhatRunningTasksLose(t *testing.T) {
 		"more quota than before, still too little": {before: team(2, 0), after: team(4, 0)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			holders := []holder{{task: task, holds: quota.PoolResources{g5: gpus(8)}, parts: max(1, tc.parts)}}
-			if diff := cmp.Diff(tc.wantOver, over(holders, tc.before, tc.after)); diff != "" {
+			holders := []admittedTask{{task: task, usage: quota.PoolResources{g5: gpus(8)}, podSets: max(1, tc.parts)}}
+			if diff := cmp.Diff(tc.wantOver, newExcess(holders, tc.before, tc.after)); diff != "" {
 				t.Errorf("over (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(tc.wantStuck, stuck(holders, tc.before, tc.after, tc.stopped)); diff != "" {
+			if diff := cmp.Diff(tc.wantStuck, unadmittable(holders, tc.before, tc.after, tc.stopped)); diff != "" {
 				t.Errorf("stuck (-want +got):\n%s", diff)
 			}
 		})

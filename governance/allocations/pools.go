@@ -12,7 +12,7 @@ import (
 )
 
 // PoolKeeper makes pools of the cluster policy. governance/policy is one.
-type PoolKeeper interface {
+type PoolCreator interface {
 	// CheckPools says what is wrong with making pools, with paths as in
 	// spec.pools[0].name, of the pools given.
 	CheckPools(ctx context.Context, pools []v1alpha1.Pool) ([]governance.FieldError, error)
@@ -28,7 +28,7 @@ func (s *Service) checkPools(ctx context.Context, spec *v1alpha1.ComputeAllocati
 		return nil, nil
 	}
 	wrong, err := s.Pools.CheckPools(ctx, pools)
-	return besideRows(wrong, spec, pools), err
+	return moveToRows(wrong, spec, pools), err
 }
 
 // addPools makes the pools that an allocation needs.
@@ -36,11 +36,11 @@ func (s *Service) addPools(ctx context.Context, user governance.User, spec *v1al
 	if len(pools) == 0 {
 		return nil
 	}
-	return inForm(s.Pools.AddPools(ctx, user, pools), spec, pools)
+	return translatePoolErrors(s.Pools.AddPools(ctx, user, pools), spec, pools)
 }
 
 // besideRows moves what is wrong with a pool to the row that names it.
-func besideRows(wrong []governance.FieldError, spec *v1alpha1.ComputeAllocationSpec, pools []v1alpha1.Pool) []governance.FieldError {
+func moveToRows(wrong []governance.FieldError, spec *v1alpha1.ComputeAllocationSpec, pools []v1alpha1.Pool) []governance.FieldError {
 	moved := slices.Clone(wrong)
 	for i, w := range moved {
 		moved[i].Path = ""
@@ -70,11 +70,11 @@ func poolPath(spec *v1alpha1.ComputeAllocationSpec, pool string) string {
 }
 
 // inForm moves what is wrong with pools to the rows that name them.
-func inForm(err error, spec *v1alpha1.ComputeAllocationSpec, pools []v1alpha1.Pool) error {
+func translatePoolErrors(err error, spec *v1alpha1.ComputeAllocationSpec, pools []v1alpha1.Pool) error {
 	var ours *governance.Error
 	if errors.As(err, &ours) && ours.Kind == governance.Invalid {
 		moved := *ours
-		moved.Fields = besideRows(ours.Fields, spec, pools)
+		moved.Fields = moveToRows(ours.Fields, spec, pools)
 		return &moved
 	}
 	return err

@@ -88,7 +88,7 @@ func (s *Service) dryRunObjects(ctx context.Context, allocation *v1alpha1.Comput
 	if err != nil {
 		return err
 	}
-	form := formOf(&allocation.Spec, wanted.objects.Quota, wanted.types)
+	form := newFieldMap(&allocation.Spec, wanted.objects.Quota, wanted.types)
 	var wrong []governance.FieldError
 	for _, input := range dryRunInputs(wanted.objects, exists) {
 		result, err := managed.DryRun(ctx, s.Cluster, input)

@@ -24,7 +24,7 @@ type Reclaim struct {
 	Pool, Resource string
 	// Most is how much of it the team could reclaim with its own quota
 	// (reclaimWithinCohort: Any), whatever the priority.
-	Most int64
+	Max int64
 	// Borrow says that it may borrow more instead, and then preempt tasks of a
 	// lower priority (borrowWithinCohort: LowerPriority). Most is 0 then.
 	Borrow bool
@@ -46,11 +46,11 @@ func (s *Service) reclaims(ctx context.Context, user governance.User, reader cli
 	var found []Reclaim
 	for _, change := range changes {
 		for _, name := range change.names() {
-			r := Reclaim{Pool: change.Pool, Resource: name, Most: change.After[name] - change.Before[name]}
-			if r.Most <= 0 {
-				r.Most, r.Borrow = 0, borrowsMore(change, name)
+			r := Reclaim{Pool: change.Pool, Resource: name, Max: change.After[name] - change.Before[name]}
+			if r.Max <= 0 {
+				r.Max, r.Borrow = 0, borrowsMore(change, name)
 			}
-			if r.Most > 0 || r.Borrow {
+			if r.Max > 0 || r.Borrow {
 				found = append(found, r)
 			}
 		}
@@ -62,7 +62,7 @@ func (s *Service) reclaims(ctx context.Context, user governance.User, reader cli
 	if err != nil {
 		return nil, err
 	}
-	byQueue, err := holdersByQueue(ctx, reader, named)
+	byQueue, err := admittedByQueue(ctx, reader, named)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +92,7 @@ func (s *Service) reclaims(ctx context.Context, user governance.User, reader cli
 		for _, b := range r.From {
 			borrowed += b.Borrowed
 		}
-		r.Most = min(r.Most, borrowed)
+		r.Max = min(r.Max, borrowed)
 	}
 	return found, nil
 }
@@ -100,11 +100,11 @@ func (s *Service) reclaims(ctx context.Context, user governance.User, reader cli
 // borrowsMore reports whether a change lets the team borrow more of a resource.
 // A nil limit is without limit where there is quota.
 func borrowsMore(change PoolChange, resource string) bool {
-	before, after := change.LimitBefore[resource], change.LimitAfter[resource]
+	before, after := change.BorrowingLimitBefore[resource], change.BorrowingLimitAfter[resource]
 	switch {
-	case change.After == nil, change.Before != nil && change.LimitBefore == nil:
+	case change.After == nil, change.Before != nil && change.BorrowingLimitBefore == nil:
 		return false
-	case change.LimitAfter == nil:
+	case change.BorrowingLimitAfter == nil:
 		return true
 	}
 	return after > before
@@ -112,9 +112,9 @@ func borrowsMore(change PoolChange, resource string) bool {
 
 // borrowerOf returns how much of a resource of a pool tasks use beyond the quota
 // of their team.
-func borrowerOf(holders []holder, own quota.Resolved, pool, resource string) (b Borrower) {
+func borrowerOf(holders []admittedTask, own quota.Resolved, pool, resource string) (b Borrower) {
 	for _, h := range holders {
-		if amount := h.holds[pool][resource]; amount > 0 {
+		if amount := h.usage[pool][resource]; amount > 0 {
 			b.Borrowed += amount
 			b.Tasks = append(b.Tasks, h.task)
 		}
@@ -129,19 +129,19 @@ func borrowerOf(holders []holder, own quota.Resolved, pool, resource string) (b 
 
 // holdersByQueue returns the admitted tasks of each ClusterQueue, in the order in
 // which Kueue preempts them.
-func holdersByQueue(ctx context.Context, reader client.Reader, named bool) (map[string][]holder, error) {
+func admittedByQueue(ctx context.Context, reader client.Reader, named bool) (map[string][]admittedTask, error) {
 	var list kueue.WorkloadList
 	if err := reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, cluster.Translate("list tasks", err)
 	}
-	byQueue := map[string][]holder{}
+	byQueue := map[string][]admittedTask{}
 	for i := range list.Items {
 		w := &list.Items[i]
 		if w.Status.Admission == nil || meta.IsStatusConditionTrue(w.Status.Conditions, kueue.WorkloadFinished) {
 			continue
 		}
 		queue := string(w.Status.Admission.ClusterQueue)
-		byQueue[queue] = append(byQueue[queue], holderOf(w, named))
+		byQueue[queue] = append(byQueue[queue], admittedTaskOf(w, named))
 	}
 	for _, holders := range byQueue {
 		slices.SortFunc(holders, byPreemptionOrder)
@@ -151,7 +151,7 @@ func holdersByQueue(ctx context.Context, reader client.Reader, named bool) (map[
 
 // Reclaimable lists what a team's tasks use beyond the quota that its allocation
 // has: other teams can reclaim it.
-func (s *Service) Reclaimable(ctx context.Context, user governance.User, name string) ([]Over, error) {
+func (s *Service) Reclaimable(ctx context.Context, user governance.User, name string) ([]QuotaExcess, error) {
 	allocation, err := s.Find(ctx, user, name)
 	if err != nil {
 		return nil, err
@@ -169,5 +169,5 @@ func (s *Service) Reclaimable(ctx context.Context, user governance.User, name st
 		return nil, err
 	}
 	resolved, _ := quota.Resolve(&allocation.Spec, types)
-	return beyond(tasks.holders, resolved), nil
+	return quotaExcess(tasks.admitted, resolved), nil
 }

@@ -13,12 +13,12 @@ import (
 func TestBorrowerOf(t *testing.T) {
 	gpus := func(pool string, n int64) quota.PoolResources { return quota.PoolResources{pool: {catalog.GPU: n}} }
 	task := func(name string) Task { return Task{Namespace: "n", Kind: "Job", Name: name} }
-	holders := []holder{
-		{task: task("a"), holds: gpus("h100", 4)},
-		{task: task("b"), holds: gpus("a100", 8)},
-		{task: task("c"), holds: gpus("h100", 2)},
+	holders := []admittedTask{
+		{task: task("a"), usage: gpus("h100", 4)},
+		{task: task("b"), usage: gpus("a100", 8)},
+		{task: task("c"), usage: gpus("h100", 2)},
 	}
-	own := quota.Resolved{Pools: []quota.Pool{{Name: "h100", Nominal: quota.Resources{catalog.GPU: 4}}}}
+	own := quota.Resolved{Pools: []quota.FlavorQuotas{{Name: "h100", Nominal: quota.Resources{catalog.GPU: 4}}}}
 	for name, tc := range map[string]struct {
 		pool, resource string
 		want           Borrower
@@ -41,12 +41,12 @@ func TestBorrowsMore(t *testing.T) {
 		change PoolChange
 		want   bool
 	}{
-		"a higher limit":          {PoolChange{Before: gpus(4), After: gpus(4), LimitBefore: gpus(1), LimitAfter: gpus(2)}, true},
-		"the limit is gone":       {PoolChange{Before: gpus(4), After: gpus(4), LimitBefore: gpus(1)}, true},
-		"a pool to borrow only":   {PoolChange{After: gpus(0), LimitAfter: gpus(2)}, true},
-		"a lower limit":           {PoolChange{Before: gpus(4), After: gpus(4), LimitBefore: gpus(2), LimitAfter: gpus(1)}, false},
-		"a limit where none was":  {PoolChange{Before: gpus(4), After: gpus(4), LimitAfter: gpus(9)}, false},
-		"the pool is given up":    {PoolChange{Before: gpus(4), LimitBefore: gpus(2)}, false},
+		"a higher limit":          {PoolChange{Before: gpus(4), After: gpus(4), BorrowingLimitBefore: gpus(1), BorrowingLimitAfter: gpus(2)}, true},
+		"the limit is gone":       {PoolChange{Before: gpus(4), After: gpus(4), BorrowingLimitBefore: gpus(1)}, true},
+		"a pool to borrow only":   {PoolChange{After: gpus(0), BorrowingLimitAfter: gpus(2)}, true},
+		"a lower limit":           {PoolChange{Before: gpus(4), After: gpus(4), BorrowingLimitBefore: gpus(2), BorrowingLimitAfter: gpus(1)}, false},
+		"a limit where none was":  {PoolChange{Before: gpus(4), After: gpus(4), BorrowingLimitAfter: gpus(9)}, false},
+		"the pool is given up":    {PoolChange{Before: gpus(4), BorrowingLimitBefore: gpus(2)}, false},
 		"without limit all along": {PoolChange{Before: gpus(4), After: gpus(2)}, false},
 	} {
 		t.Run(name, func(t *testing.T) {

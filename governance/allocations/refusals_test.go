@@ -41,7 +41,7 @@ func TestRefusals(t *testing.T) {
 	if len(wrong) > 0 {
 		t.Fatal(wrong)
 	}
-	form := formOf(&spec, resolved, types)
+	form := newFieldMap(&spec, resolved, types)
 	forbidden := func(text string) error { return answer(http.StatusForbidden, metav1.StatusReasonForbidden, text) }
 
 	for name, tc := range map[string]struct {
@@ -114,10 +114,10 @@ func TestRefusals(t *testing.T) {
 
 // Pods that ended gave their share back.
 func TestHolders(t *testing.T) {
-	if got := held(workload("a", 4, 0)); got["g5"][catalog.GPU] != 8 {
+	if got := usageOf(workload("a", 4, 0)); got["g5"][catalog.GPU] != 8 {
 		t.Errorf("four pods of two GPUs hold %v", got)
 	}
-	if got := held(workload("a", 4, 3)); got["g5"][catalog.GPU] != 2 {
+	if got := usageOf(workload("a", 4, 3)); got["g5"][catalog.GPU] != 2 {
 		t.Errorf("one pod of two GPUs is left, and holds %v", got)
 	}
 }

@@ -57,7 +57,7 @@ func TestReviewOfAChange(t *testing.T) {
 	one.Spec.Members = []v1alpha1.Member{{Kind: "User", Name: "ada"}}
 	review := w.reviewed(t, one)
 	if len(review.Pools) != 1 || review.Pools[0].Before[catalog.GPU] != 2 || review.Pools[0].After[catalog.GPU] != 1 ||
-		review.Pools[0].LimitBefore[catalog.GPU] != 1 || review.Pools[0].LimitAfter[catalog.GPU] != 0 {
+		review.Pools[0].BorrowingLimitBefore[catalog.GPU] != 1 || review.Pools[0].BorrowingLimitAfter[catalog.GPU] != 0 {
 		t.Errorf("pools: %+v", review.Pools)
 	}
 	if diff := cmp.Diff([]change.Field{{Path: "Member", After: "User ada"}, {Path: "Fair-share weight", Before: "0", After: "10"}}, review.Settings); diff != "" {
@@ -77,16 +77,16 @@ func TestReviewOfAChange(t *testing.T) {
 		t.Errorf("objects: %+v", review.Objects)
 	}
 	i := slices.IndexFunc(review.Capacity, func(c allocations.CapacityChange) bool { return c.Resource == catalog.GPU })
-	if c := review.Capacity[i]; c.After != c.Before-1 || c.There == 0 {
+	if c := review.Capacity[i]; c.After != c.Before-1 || c.Physical == 0 {
 		t.Errorf("capacity: %+v", c)
 	}
-	i = slices.IndexFunc(review.Over, func(o allocations.Over) bool { return o.Resource == catalog.GPU })
+	i = slices.IndexFunc(review.QuotaExcess, func(o allocations.QuotaExcess) bool { return o.Resource == catalog.GPU })
 	namespace := team.Status.Namespace
-	want := allocations.Over{Pool: "ml.g5.2xlarge", Resource: catalog.GPU, Held: 2, Quota: 1}
+	want := allocations.QuotaExcess{Pool: "ml.g5.2xlarge", Resource: catalog.GPU, Usage: 2, Nominal: 1}
 	if i < 0 {
-		t.Fatalf("nothing is over: %+v", review.Over)
+		t.Fatalf("nothing is over: %+v", review.QuotaExcess)
 	}
-	got := review.Over[i]
+	got := review.QuotaExcess[i]
 	tasks := got.Tasks
 	got.Tasks = nil
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -99,8 +99,8 @@ func TestReviewOfAChange(t *testing.T) {
 	drained := one.DeepCopy()
 	drained.Spec.Activation = v1alpha1.Drain
 	review = w.reviewed(t, drained)
-	if len(review.Stopped) != 2 || !slices.Contains(review.Stopped, allocations.Task{Namespace: namespace, Kind: "Job", Name: "second"}) || len(review.Over) != 0 {
-		t.Errorf("draining stops %+v, and over quota is %+v", review.Stopped, review.Over)
+	if len(review.Evicted) != 2 || !slices.Contains(review.Evicted, allocations.Task{Namespace: namespace, Kind: "Job", Name: "second"}) || len(review.QuotaExcess) != 0 {
+		t.Errorf("draining stops %+v, and over quota is %+v", review.Evicted, review.QuotaExcess)
 	}
 
 	same, err := w.Review(t.Context(), w.admin, &team, nil)
@@ -126,7 +126,7 @@ func TestReviewOfANewTeam(t *testing.T) {
 	if len(review.Pools) != 1 || review.Pools[0].Before != nil || review.Pools[0].After[catalog.CPU] != 16_000 {
 		t.Errorf("pools: %+v", review.Pools)
 	}
-	if len(review.Over) != 0 || review.Unknown != "" {
+	if len(review.QuotaExcess) != 0 || review.Unknown != "" {
 		t.Errorf("a new team holds nothing: %+v", review)
 	}
 }

@@ -25,7 +25,7 @@ type Service struct {
 	Audit   *audit.Recorder
 	Naming  desired.Naming
 	// Pools makes pools together with an allocation.
-	Pools PoolKeeper
+	Pools PoolCreator
 }
 
 // State is the cluster as one person may see it at one moment.

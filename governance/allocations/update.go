@@ -35,7 +35,7 @@ func (s *Service) Update(ctx context.Context, user governance.User, allocation *
 		change.Object, change.New = after, after.Spec
 		s.Audit.Record(change)
 	}
-	return saveAgain(err)
+	return translateUnreachable(err)
 }
 
 func (s *Service) update(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool) (before, after *v1alpha1.ComputeAllocation, err error) {
@@ -83,11 +83,11 @@ func (s *Service) edit(ctx context.Context, writer client.Client, allocation *v1
 		return nil
 	}, options...)
 	before, _ = was.(*v1alpha1.ComputeAllocation)
-	return before, after, gone(rejection.Translate("update allocation", err), allocation.Name)
+	return before, after, translateNotFound(rejection.Translate("update allocation", err), allocation.Name)
 }
 
 // gone tells which team it is that does not exist any more.
-func gone(err error, team string) error {
+func translateNotFound(err error, team string) error {
 	if governance.KindOf(err) == governance.NotFound {
 		return &governance.Error{Kind: governance.NotFound, Op: "find allocation", Message: fmt.Sprintf("The allocation of team %s was deleted.", team), Err: err}
 	}

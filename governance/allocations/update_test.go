@@ -103,7 +103,7 @@ func TestPermissions(t *testing.T) {
 	_, err := w.Review(t.Context(), w.member, changed, nil)
 	kind(t, err, governance.Forbidden)
 	kind(t, w.Delete(t.Context(), w.member, team.Name, allocations.Deletion{ResourceVersion: team.ResourceVersion, Drain: true}), governance.Forbidden)
-	_, err = w.Departure(t.Context(), w.member, team.Name)
+	_, err = w.PreviewDeletion(t.Context(), w.member, team.Name)
 	kind(t, err, governance.Forbidden)
 	if after := w.settled(t, team.Name); after.Generation != team.Generation || after.Annotations[drained] != "" {
 		t.Errorf("a member changed it: %+v", after.ObjectMeta)
@@ -133,7 +133,7 @@ func TestTasksOfOthersHaveNoNames(t *testing.T) {
 		_, err := w.Find(ctx, clerk, team.Name)
 		return err
 	})
-	departure, err := w.Departure(t.Context(), clerk, team.Name)
+	departure, err := w.PreviewDeletion(t.Context(), clerk, team.Name)
 	must(t, err)
 	if len(departure.Running) != 1 || departure.Running[0].Name != "" {
 		t.Errorf("a clerk is told of %+v", departure.Running)
@@ -142,7 +142,7 @@ func TestTasksOfOthersHaveNoNames(t *testing.T) {
 	none.Spec.Quota = nil
 	review, err := w.Review(t.Context(), clerk, none, nil)
 	must(t, err)
-	if len(review.Over) == 0 || review.Over[0].Held != 1 || review.Over[0].Tasks[0].Name != "" {
-		t.Errorf("a clerk is told of %+v", review.Over)
+	if len(review.QuotaExcess) == 0 || review.QuotaExcess[0].Usage != 1 || review.QuotaExcess[0].Tasks[0].Name != "" {
+		t.Errorf("a clerk is told of %+v", review.QuotaExcess)
 	}
 }

@@ -10,12 +10,12 @@ import (
 // Snapshot is the cluster at one moment. It is never changed once it is made.
 type Snapshot struct {
 	At    time.Time
-	Nodes []Node // by name
-	Pools []Pool // by name
-	Teams []Team // by name
+	Nodes []NodeSnapshot // by name
+	Pools []PoolSnapshot // by name
+	Teams []TeamSnapshot // by name
 	// Others are the teams that a reader may not see, in sum, and what stands in
 	// queues of no team. Its name is empty; nil where there are none.
-	Others *Team
+	Others *TeamSnapshot
 }
 
 // NodeState is whether a node takes tasks.
@@ -29,12 +29,12 @@ const (
 )
 
 // Node is one instance.
-type Node struct {
+type NodeSnapshot struct {
 	Name, Pool, Type string
 	State            NodeState
 	Since            time.Time // when it came into its state, as far as the node tells; else zero
-	Why              string    // what the node says while it is not ready
-	Made             time.Time
+	Message          string    // what the node says while it is not ready
+	Created          time.Time
 	Physical         quota.Resources            // nominal
 	Allocatable      quota.Resources            // what the scheduler gives out, as the node reports
 	Bound            quota.Resources            // by pods of tasks that Kueue admitted
@@ -45,31 +45,31 @@ type Node struct {
 }
 
 // Pool is the nodes that quota is given in together.
-type Pool struct {
+type PoolSnapshot struct {
 	Name                               string
 	Types                              []string // instance types of its nodes
 	Nodes, Ready, Recovering, Cordoned int64
-	AcceleratorModel                   string     // empty where unknown or mixed
-	AcceleratorMemory                  int64      // GB of one accelerator; 0 where unknown or mixed
-	Cells                              []PoolCell // accelerators first
+	AcceleratorModel                   string         // empty where unknown or mixed
+	AcceleratorMemory                  int64          // GB of one accelerator; 0 where unknown or mixed
+	Resources                          []PoolResource // accelerators first
 }
 
 // PoolCell is one resource of a pool, in the units of quota.Resources.
-type PoolCell struct {
+type PoolResource struct {
 	Resource string
-	usage.Pool
+	usage.PoolUsage
 }
 
 // Team is what one team has and holds.
-type Team struct {
+type TeamSnapshot struct {
 	Name, DisplayName, Namespace string
 	Weight                       int32
-	Cells                        []TeamCell // accelerators first, then by pool
-	Running, Waiting             int        // tasks
+	Resources                    []TeamResource // accelerators first, then by pool
+	Running, Waiting             int            // tasks
 }
 
 // TeamCell is one resource of one pool that a team has quota of, or holds.
-type TeamCell struct {
-	Pool, Resource string
-	usage.Share
+type TeamResource struct {
+	Flavor, Resource string
+	usage.TeamUsage
 }

@@ -43,21 +43,21 @@ type queue struct {
 // summing is a snapshot while it is made.
 type summing struct {
 	input
-	teams  map[string]*Team // by name; the one without a name holds what stands in queues of no team
+	teams  map[string]*TeamSnapshot // by name; the one without a name holds what stands in queues of no team
 	spaces map[string]string
 	order  []string // of teams
 	queues []queue
-	pools  map[string]*Pool
-	cells  map[quota.FlavorResource]*usage.Pool
-	shares map[string]map[quota.FlavorResource]*usage.Share // by team
+	pools  map[string]*PoolSnapshot
+	cells  map[quota.FlavorResource]*usage.PoolUsage
+	shares map[string]map[quota.FlavorResource]*usage.TeamUsage // by team
 	bound  map[string]map[quota.FlavorResource]int64
-	nodes  []Node
+	nodes  []NodeSnapshot
 }
 
 func (in input) sum() *Snapshot {
 	s := summing{
-		input: in, teams: map[string]*Team{"": {}}, spaces: map[string]string{}, pools: map[string]*Pool{}, cells: map[quota.FlavorResource]*usage.Pool{},
-		shares: map[string]map[quota.FlavorResource]*usage.Share{}, bound: map[string]map[quota.FlavorResource]int64{},
+		input: in, teams: map[string]*TeamSnapshot{"": {}}, spaces: map[string]string{}, pools: map[string]*PoolSnapshot{}, cells: map[quota.FlavorResource]*usage.PoolUsage{},
+		shares: map[string]map[quota.FlavorResource]*usage.TeamUsage{}, bound: map[string]map[quota.FlavorResource]int64{},
 	}
 	s.addTeams()
 	s.addQueues()
@@ -73,7 +73,7 @@ func (in input) sum() *Snapshot {
 func (s *summing) addTeams() {
 	for i := range s.allocations.Items {
 		a := &s.allocations.Items[i]
-		s.teams[a.Name] = &Team{Name: a.Name, DisplayName: a.Spec.DisplayName, Namespace: a.Status.Namespace, Weight: a.Spec.FairShareWeight}
+		s.teams[a.Name] = &TeamSnapshot{Name: a.Name, DisplayName: a.Spec.DisplayName, Namespace: a.Status.Namespace, Weight: a.Spec.FairShareWeight}
 		if a.Status.Namespace != "" {
 			s.spaces[a.Status.Namespace] = a.Name
 		}
@@ -99,10 +99,10 @@ func (s *summing) addQueues() {
 				for l := range flavor.Resources {
 					r := &flavor.Resources[l]
 					cell := quota.FlavorResource{Flavor: string(flavor.Name), Resource: string(r.Name)}
-					q.quota[cell] = quota.InUnit(cell.Resource, r.NominalQuota)
+					q.quota[cell] = quota.ResourceValue(cell.Resource, r.NominalQuota)
 					q.lends[cell] = q.quota[cell]
 					if r.LendingLimit != nil {
-						q.lends[cell] = quota.InUnit(cell.Resource, *r.LendingLimit)
+						q.lends[cell] = quota.ResourceValue(cell.Resource, *r.LendingLimit)
 					}
 				}
 			}
@@ -110,41 +110,41 @@ func (s *summing) addQueues() {
 		s.queues = append(s.queues, q)
 		for cell, amount := range q.quota {
 			if amount > 0 {
-				s.share(q.team, cell).Quota += amount
+				s.share(q.team, cell).Nominal += amount
 			}
 		}
 		for cell, amount := range q.held {
 			share := s.share(q.team, cell)
-			share.Held += amount
+			share.Usage += amount
 			share.Borrowed += max(0, amount-q.quota[cell])
-			share.Own = share.Held - share.Borrowed
+			share.Own = share.Usage - share.Borrowed
 		}
 	}
 }
 
-func (s *summing) share(team string, cell quota.FlavorResource) *usage.Share {
+func (s *summing) share(team string, cell quota.FlavorResource) *usage.TeamUsage {
 	of := s.shares[team]
 	if of == nil {
-		of = map[quota.FlavorResource]*usage.Share{}
+		of = map[quota.FlavorResource]*usage.TeamUsage{}
 		s.shares[team] = of
 	}
 	if of[cell] == nil {
-		of[cell] = &usage.Share{}
+		of[cell] = &usage.TeamUsage{}
 	}
 	return of[cell]
 }
 
-func (s *summing) cell(cell quota.FlavorResource) *usage.Pool {
+func (s *summing) cell(cell quota.FlavorResource) *usage.PoolUsage {
 	if s.cells[cell] == nil {
-		s.cells[cell] = &usage.Pool{}
+		s.cells[cell] = &usage.PoolUsage{}
 		s.pool(cell.Flavor)
 	}
 	return s.cells[cell]
 }
 
-func (s *summing) pool(name string) *Pool {
+func (s *summing) pool(name string) *PoolSnapshot {
 	if s.pools[name] == nil {
-		s.pools[name] = &Pool{Name: name}
+		s.pools[name] = &PoolSnapshot{Name: name}
 	}
 	return s.pools[name]
 }
@@ -157,19 +157,19 @@ func (s *summing) addPools() {
 }
 
 func (s *summing) addNode(o *corev1.Node) {
-	n := Node{
-		Name: o.Name, Pool: s.catalog.PoolOf(o), Type: o.Labels[s.typeLabel], Made: o.CreationTimestamp.Time,
+	n := NodeSnapshot{
+		Name: o.Name, Pool: s.catalog.PoolOf(o), Type: o.Labels[s.typeLabel], Created: o.CreationTimestamp.Time,
 		Physical: quota.Resources{}, Allocatable: quota.Resources{}, Bound: quota.Resources{}, Outside: quota.Resources{}, Free: quota.Resources{}, Teams: map[string]quota.Resources{},
 	}
 	if n.Pool == "" {
 		return
 	}
-	n.State, n.Since, n.Why = stateOf(o)
-	works := catalog.TakesTasks(o)
+	n.State, n.Since, n.Message = stateOf(o)
+	works := catalog.Schedulable(o)
 	on := s.occupied.Nodes[o.Name]
 	n.Pods = on.Pods
 	for name, amount := range o.Status.Allocatable {
-		n.Allocatable[string(name)] = quota.InUnit(string(name), amount)
+		n.Allocatable[string(name)] = quota.ResourceValue(string(name), amount)
 		n.Free[string(name)] = 0
 		if works {
 			n.Free[string(name)] = max(0, n.Allocatable[string(name)]-on.Requests[string(name)])
@@ -193,17 +193,17 @@ func (s *summing) addNode(o *corev1.Node) {
 		}
 		admitted[team].Add(asked)
 	}
-	all := s.catalog.Has(o)
+	all := s.catalog.NodeResources(o)
 	for resource, has := range all {
-		one := usage.Node{Physical: physical(o, resource, has, all), Admitted: map[string]int64{}, Outside: on.Requests[resource]}
+		one := usage.Node{Physical: physical(o, resource, has, all), Requests: map[string]int64{}, Outside: on.Requests[resource]}
 		if works {
-			one.Working = min(has.Now, one.Physical)
+			one.Usable = min(has.Reported, one.Physical)
 		}
 		for team, asked := range admitted {
-			one.Admitted[team] = asked[resource]
+			one.Requests[team] = asked[resource]
 			one.Outside -= asked[resource]
 		}
-		parts := one.Parts(s.order)
+		parts := one.Usage(s.order)
 		cell := quota.FlavorResource{Flavor: n.Pool, Resource: resource}
 		sum := s.cell(cell)
 		for team, amount := range parts.Bound {
@@ -222,7 +222,7 @@ func (s *summing) addNode(o *corev1.Node) {
 		sum.Outside += parts.Outside
 		sum.Unhealthy += parts.Unhealthy
 		sum.Idle += parts.Idle
-		sum.Largest = max(sum.Largest, min(n.Free[resource], parts.Idle))
+		sum.LargestFree = max(sum.LargestFree, min(n.Free[resource], parts.Idle))
 		switch n.State {
 		case Recovering:
 			sum.Recovering += one.Physical
@@ -235,11 +235,11 @@ func (s *summing) addNode(o *corev1.Node) {
 
 // physical is what a node has of a resource. Accelerators that are cut into
 // partitions count as those, and no more as a whole.
-func physical(o *corev1.Node, resource string, has catalog.Has, all map[string]catalog.Has) int64 {
-	if resource == catalog.GPU && has.Now < has.Nominal {
+func physical(o *corev1.Node, resource string, has catalog.NodeResource, all map[string]catalog.NodeResource) int64 {
+	if resource == catalog.GPU && has.Reported < has.Nominal {
 		for name, other := range all {
-			if catalog.IsPartition(name) && other.Now > 0 {
-				return has.Now
+			if catalog.IsPartition(name) && other.Reported > 0 {
+				return has.Reported
 			}
 		}
 	}
@@ -268,7 +268,7 @@ func stateOf(o *corev1.Node) (state NodeState, since time.Time, why string) {
 			}
 		}
 		return Cordoned, since, "Cordoned: it accepts no new pods."
-	case !catalog.TakesTasks(o):
+	case !catalog.Schedulable(o):
 		return Recovering, time.Time{}, "Its accelerators are being partitioned."
 	}
 	return Ready, since, ""
@@ -285,16 +285,16 @@ func (s *summing) addShares() {
 	for team, cells := range s.shares {
 		for cell, share := range cells {
 			bound := s.bound[team][cell]
-			share.OwnBound = min(bound, share.Quota)
+			share.OwnBound = min(bound, share.Nominal)
 			share.BorrowedBound = bound - share.OwnBound
-			share.Unplaced = max(0, share.Held-bound)
+			share.Unbound = max(0, share.Usage-bound)
 			sum := s.cell(cell)
-			sum.Quota += share.Quota
-			sum.Held += share.Held
+			sum.Nominal += share.Nominal
+			sum.Usage += share.Usage
 			sum.Borrowed += share.Borrowed
 			sum.OwnBound += share.OwnBound
 			sum.BorrowedBound += share.BorrowedBound
-			sum.Unplaced += share.Unplaced
+			sum.Unbound += share.Unbound
 		}
 	}
 }
@@ -306,8 +306,8 @@ func (s *summing) addLoans() {
 			for j := range o.Spec.ResourceGroups {
 				for _, flavor := range o.Spec.ResourceGroups[j].Flavors {
 					for _, r := range flavor.Resources {
-						if amount := quota.InUnit(string(r.Name), r.NominalQuota); amount > 0 {
-							s.cell(quota.FlavorResource{Flavor: string(flavor.Name), Resource: string(r.Name)}).Shares += amount
+						if amount := quota.ResourceValue(string(r.Name), r.NominalQuota); amount > 0 {
+							s.cell(quota.FlavorResource{Flavor: string(flavor.Name), Resource: string(r.Name)}).Unallocated += amount
 						}
 					}
 				}
@@ -325,16 +325,16 @@ func (s *summing) addLoans() {
 		}
 	}
 	for cell := range borrowed {
-		teams := make([]usage.Team, len(members))
+		teams := make([]usage.Queue, len(members))
 		for i, q := range members {
-			teams[i] = usage.Team{Name: q.team, Quota: q.quota[cell], Lends: q.lends[cell], Held: q.held[cell]}
+			teams[i] = usage.Queue{Name: q.team, Nominal: q.quota[cell], LendingLimit: q.lends[cell], Usage: q.held[cell]}
 		}
-		lent := usage.LendInSum(teams, s.cell(cell).Shares)
-		s.cell(cell).Unallocated = lent.Unallocated
-		for i, amount := range lent.Teams {
+		lent := usage.ApportionLoans(teams, s.cell(cell).Unallocated)
+		s.cell(cell).BorrowedUnallocated = lent.Unallocated
+		for i, amount := range lent.ByLender {
 			if amount > 0 {
-				s.share(members[i].team, cell).Lent += amount
-				s.cell(cell).Lent += amount
+				s.share(members[i].team, cell).LentToCohort += amount
+				s.cell(cell).LentToCohort += amount
 			}
 		}
 	}
@@ -342,32 +342,32 @@ func (s *summing) addLoans() {
 
 func (s *summing) snapshot() *Snapshot {
 	made := &Snapshot{At: s.at, Nodes: s.nodes}
-	slices.SortFunc(made.Nodes, func(a, b Node) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(made.Nodes, func(a, b NodeSnapshot) int { return strings.Compare(a.Name, b.Name) })
 	for cell, sum := range s.cells {
 		pool := s.pools[cell.Flavor]
-		pool.Cells = append(pool.Cells, PoolCell{cell.Resource, *sum})
+		pool.Resources = append(pool.Resources, PoolResource{cell.Resource, *sum})
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.pools)) {
 		pool := s.pools[name]
-		slices.SortFunc(pool.Cells, func(a, b PoolCell) int { return quota.Compare(a.Resource, b.Resource) })
+		slices.SortFunc(pool.Resources, func(a, b PoolResource) int { return quota.Compare(a.Resource, b.Resource) })
 		made.Pools = append(made.Pools, *pool)
 	}
 	for _, name := range s.order {
 		t := s.teams[name]
 		for cell, share := range s.shares[name] {
-			t.Cells = append(t.Cells, TeamCell{cell.Flavor, cell.Resource, *share})
+			t.Resources = append(t.Resources, TeamResource{cell.Flavor, cell.Resource, *share})
 		}
-		slices.SortFunc(t.Cells, compareCells)
+		slices.SortFunc(t.Resources, compareCells)
 		switch {
 		case name != "":
 			made.Teams = append(made.Teams, *t)
-		case len(t.Cells) > 0 || t.Running > 0 || t.Waiting > 0:
+		case len(t.Resources) > 0 || t.Running > 0 || t.Waiting > 0:
 			made.Others = t
 		}
 	}
 	return made
 }
 
-func compareCells(a, b TeamCell) int {
-	return cmp.Or(quota.Compare(a.Resource, b.Resource), strings.Compare(a.Pool, b.Pool))
+func compareCells(a, b TeamResource) int {
+	return cmp.Or(quota.Compare(a.Resource, b.Resource), strings.Compare(a.Flavor, b.Flavor))
 }

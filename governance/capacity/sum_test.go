@@ -86,21 +86,21 @@ func (w *world) sum() *Snapshot {
 	return w.in.sum()
 }
 
-func (s *Snapshot) gpus(pool string) usage.Pool {
+func (s *Snapshot) gpus(pool string) usage.PoolUsage {
 	for _, p := range s.Pools {
-		for _, c := range p.Cells {
+		for _, c := range p.Resources {
 			if p.Name == pool && c.Resource == catalog.GPU {
-				return c.Pool
+				return c.PoolUsage
 			}
 		}
 	}
-	return usage.Pool{}
+	return usage.PoolUsage{}
 }
 
-func (t Team) gpus() (sum usage.Share) {
-	for _, c := range t.Cells {
+func (t TeamSnapshot) gpus() (sum usage.TeamUsage) {
+	for _, c := range t.Resources {
 		if c.Resource == catalog.GPU {
-			sum.Add(c.Share)
+			sum.Add(c.TeamUsage)
 		}
 	}
 	return sum
@@ -119,11 +119,11 @@ func TestLaunchExample(t *testing.T) {
 		w.pods(strconv.Itoa(node), "ns-ml-engineers", 4)
 	}
 	s := w.sum()
-	want := usage.Pool{Physical: 16, OwnBound: 6, BorrowedBound: 2, Idle: 8, Quota: 15, Held: 8, Borrowed: 2, Lent: 2, Largest: 4}
+	want := usage.PoolUsage{Physical: 16, OwnBound: 6, BorrowedBound: 2, Idle: 8, Nominal: 15, Usage: 8, Borrowed: 2, LentToCohort: 2, LargestFree: 4}
 	if diff := cmp.Diff(want, s.gpus(g5)); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff(usage.Share{Quota: 9, Lent: 2}, s.Teams[1].gpus()); diff != "" {
+	if diff := cmp.Diff(usage.TeamUsage{Nominal: 9, LentToCohort: 2}, s.Teams[1].gpus()); diff != "" {
 		t.Error(diff)
 	}
 	if got := usage.Percent(8, 15); got != "53.33 %" {
@@ -147,11 +147,11 @@ func TestPartsOfNodes(t *testing.T) {
 	w.pods("cordoned", "ns-a", 1)
 	w.pods("cordoned", "elsewhere", 1)
 	s := w.sum()
-	want := usage.Pool{Physical: 14, OwnBound: 4, BorrowedBound: 1, Outside: 1, Unhealthy: 1 + 3 + 2, Idle: 2, Recovering: 4, Cordoned: 4, Quota: 4, Held: 6, Unplaced: 1, Borrowed: 2, Largest: 2}
+	want := usage.PoolUsage{Physical: 14, OwnBound: 4, BorrowedBound: 1, Outside: 1, Unhealthy: 1 + 3 + 2, Idle: 2, Recovering: 4, Cordoned: 4, Nominal: 4, Usage: 6, Unbound: 1, Borrowed: 2, LargestFree: 2}
 	if diff := cmp.Diff(want, s.gpus(g5)); diff != "" {
 		t.Error(diff)
 	}
-	if s.Others == nil || s.Others.gpus().Held != 1 || s.Nodes[0].State != Cordoned || s.Nodes[3].State != Recovering || s.Nodes[3].Why == "" {
+	if s.Others == nil || s.Others.gpus().Usage != 1 || s.Nodes[0].State != Cordoned || s.Nodes[3].State != Recovering || s.Nodes[3].Message == "" {
 		t.Errorf("others are %+v, nodes %+v", s.Others, s.Nodes)
 	}
 }
@@ -183,7 +183,7 @@ func TestSnapshotsAddUp(t *testing.T) {
 			teams = append(teams, *s.Others)
 		}
 		all := sumOf(teams).gpus()
-		if all.Held != p.Held || all.OwnBound != p.OwnBound || all.BorrowedBound != p.BorrowedBound || all.Borrowed != p.Borrowed || all.Lent != p.Lent || all.Quota != p.Quota || p.Lent+p.Unallocated > p.Borrowed {
+		if all.Usage != p.Usage || all.OwnBound != p.OwnBound || all.BorrowedBound != p.BorrowedBound || all.Borrowed != p.Borrowed || all.LentToCohort != p.LentToCohort || all.Nominal != p.Nominal || p.LentToCohort+p.BorrowedUnallocated > p.Borrowed {
 			t.Fatalf("teams are %+v, their pool is %+v", all, p)
 		}
 	}

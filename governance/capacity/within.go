@@ -13,7 +13,7 @@ import (
 func (s *Snapshot) within(scope access.Scope) *Snapshot {
 	seen := map[string]bool{}
 	made := &Snapshot{At: s.At, Pools: s.Pools}
-	var rest []Team
+	var rest []TeamSnapshot
 	if s.Others != nil {
 		rest = append(rest, *s.Others)
 	}
@@ -51,23 +51,23 @@ func (s *Snapshot) within(scope access.Scope) *Snapshot {
 }
 
 // sumOf is several teams as one without a name.
-func sumOf(teams []Team) (sum Team) {
+func sumOf(teams []TeamSnapshot) (sum TeamSnapshot) {
 	type cell struct{ pool, resource string }
 	at := map[cell]int{}
 	for _, t := range teams {
 		sum.Running += t.Running
 		sum.Waiting += t.Waiting
-		for _, c := range t.Cells {
-			key := cell{c.Pool, c.Resource}
+		for _, c := range t.Resources {
+			key := cell{c.Flavor, c.Resource}
 			i, ok := at[key]
 			if !ok {
-				i = len(sum.Cells)
+				i = len(sum.Resources)
 				at[key] = i
-				sum.Cells = append(sum.Cells, TeamCell{Pool: c.Pool, Resource: c.Resource})
+				sum.Resources = append(sum.Resources, TeamResource{Flavor: c.Flavor, Resource: c.Resource})
 			}
-			sum.Cells[i].Add(c.Share)
+			sum.Resources[i].Add(c.TeamUsage)
 		}
 	}
-	slices.SortFunc(sum.Cells, compareCells)
+	slices.SortFunc(sum.Resources, compareCells)
 	return sum
 }

@@ -18,10 +18,10 @@ const partitionPrefix = "nvidia.com/mig-"
 
 // most is the largest figure that is counted. No cluster has it, and seven
 // times as much still is a number.
-const most int64 = 1 << 59
+const maxFigure int64 = 1 << 59
 
 // nothing has each resource that every queue covers, at 0.
-func nothing() map[string]int64 {
+func zeroResources() map[string]int64 {
 	return map[string]int64{CPU: 0, Memory: 0, GPU: 0, Neuron: 0, Network: 0}
 }
 
@@ -29,34 +29,34 @@ func nothing() map[string]int64 {
 // The node reports what it has in status.capacity: a device that is missing
 // there cannot be lent, while CPU and memory are nominal. Partitions are no
 // nominal figure of any type, so only the report counts.
-func (m *members) addCapacity(node *corev1.Node, instance Instance) {
-	lends := TakesTasks(node)
-	for name, has := range has(node, instance) {
+func (m *poolNodes) addCapacity(node *corev1.Node, instance Instance) {
+	lends := Schedulable(node)
+	for name, has := range nodeResources(node, instance) {
 		m.there[name] = plus(m.there[name], has.Nominal)
 		if lends {
-			m.ready[name] = plus(m.ready[name], has.Now)
+			m.ready[name] = plus(m.ready[name], has.Reported)
 		}
 	}
 }
 
 // Has is what a node has of one resource: nominally, and of that what it reports.
-type Has struct{ Nominal, Now int64 }
+type NodeResource struct{ Nominal, Reported int64 }
 
 // Has is what a node has, by Kubernetes resource: cpu in thousandths, memory in
 // bytes.
-func (c Catalog) Has(node *corev1.Node) map[string]Has {
+func (c Catalog) NodeResources(node *corev1.Node) map[string]NodeResource {
 	instance, typed := c.figures(node.Labels[c.label])
 	if !typed {
 		instance = reported(node)
 	}
-	return has(node, instance)
+	return nodeResources(node, instance)
 }
 
-func has(node *corev1.Node, instance Instance) map[string]Has {
-	all := map[string]Has{CPU: {instance.MilliCPU, instance.MilliCPU}, Memory: {instance.Memory, instance.Memory}}
+func nodeResources(node *corev1.Node, instance Instance) map[string]NodeResource {
+	all := map[string]NodeResource{CPU: {instance.MilliCPU, instance.MilliCPU}, Memory: {instance.Memory, instance.Memory}}
 	device := func(name string, nominal int64) {
 		if name != "" {
-			all[name] = Has{nominal, min(nominal, figure(node.Status.Capacity, name))}
+			all[name] = NodeResource{nominal, min(nominal, figure(node.Status.Capacity, name))}
 		}
 	}
 	device(instance.AcceleratorResource, instance.Accelerators)
@@ -64,7 +64,7 @@ func has(node *corev1.Node, instance Instance) map[string]Has {
 	for name := range node.Status.Capacity {
 		if strings.HasPrefix(string(name), partitionPrefix) {
 			n := figure(node.Status.Capacity, string(name))
-			all[string(name)] = Has{n, n}
+			all[string(name)] = NodeResource{n, n}
 		}
 	}
 	return all
@@ -73,7 +73,7 @@ func has(node *corev1.Node, instance Instance) map[string]Has {
 // TakesTasks tells whether a node takes tasks now: it is Ready, not cordoned, and its
 // accelerators are cut as its label asks. While MIG is set up the node reports
 // partitions that are about to go.
-func TakesTasks(node *corev1.Node) bool {
+func Schedulable(node *corev1.Node) bool {
 	if node.Spec.Unschedulable {
 		return false
 	}
@@ -96,13 +96,13 @@ func figure(list corev1.ResourceList, name string) int64 {
 		return 0
 	}
 	if name == CPU {
-		return max(0, min(q.MilliValue(), most))
+		return max(0, min(q.MilliValue(), maxFigure))
 	}
-	return max(0, min(q.Value(), most))
+	return max(0, min(q.Value(), maxFigure))
 }
 
 // plus adds two figures.
-func plus(a, b int64) int64 { return min(a+b, most) }
+func plus(a, b int64) int64 { return min(a+b, maxFigure) }
 
 // plus adds the figures of two instances. What they are called stays only
 // where both agree.

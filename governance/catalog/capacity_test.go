@@ -46,7 +46,7 @@ func TestWhatIsThereAndWhatIsReady(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pool, _ := of(tc.nodes...).Pool(p4d)
 			tc.there["cpu"], tc.there["memory"] = 96_000, 1152<<30
-			if diff := cmp.Diff(tc.there, figures(above0(pool.There))); diff != "" {
+			if diff := cmp.Diff(tc.there, figures(above0(pool.Physical))); diff != "" {
 				t.Errorf("there (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(tc.ready, figures(above0(pool.Ready))); diff != "" {
@@ -87,12 +87,12 @@ func TestReportedNeverShrinks(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{"cpu": "64", "memory": "512Gi", "nvidia.com/gpu": "8", "nvidia.com/mig-1g.10gb": "56"}, got); diff != "" {
 		t.Errorf("figures (-want +got):\n%s", diff)
 	}
-	c := catalog.New(catalog.Input{Nodes: []corev1.Node{up(cut)}, InstanceTypeLabel: typeOf, Reported: kept})
+	c := catalog.New(catalog.Input{Nodes: []corev1.Node{up(cut)}, InstanceTypeLabel: typeOf, ReportedTypes: kept})
 	pool, _ := c.Pool("lab.big")
-	if pool.Instance.Accelerators != 8 || pool.Instance.MilliCPU != 64_000 || pool.There[catalog.GPU] != 8 || pool.Ready[catalog.GPU] != 0 || len(pool.Instance.Partitions) != 1 {
+	if pool.Instance.Accelerators != 8 || pool.Instance.MilliCPU != 64_000 || pool.Physical[catalog.GPU] != 8 || pool.Ready[catalog.GPU] != 0 || len(pool.Instance.Partitions) != 1 {
 		t.Errorf("the pool is %+v", pool)
 	}
-	gone := catalog.New(catalog.Input{InstanceTypeLabel: typeOf, Reported: kept})
+	gone := catalog.New(catalog.Input{InstanceTypeLabel: typeOf, ReportedTypes: kept})
 	if pool, ok := gone.Pool("lab.big"); !ok || pool.Nodes != 0 || pool.Instance.Accelerators != 8 {
 		t.Errorf("without nodes it is %+v, %v", pool, ok)
 	}

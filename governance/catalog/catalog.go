@@ -19,7 +19,7 @@ type Input struct {
 	Nodes             []corev1.Node
 	InstanceTypeLabel string
 	Pools             []v1alpha1.Pool         // the policy's, those in force
-	Reported          []v1alpha1.ReportedType // what nodes of types outside the table once reported
+	ReportedTypes     []v1alpha1.ReportedType // what nodes of types outside the table once reported
 }
 
 // Catalog is what the cluster is made of at one moment. The zero value has no
@@ -39,7 +39,7 @@ func New(in Input) Catalog {
 	c := Catalog{
 		in:     in,
 		label:  in.InstanceTypeLabel,
-		types:  typesOf(in),
+		types:  instanceTypes(in),
 		spread: map[string]map[string]int64{},
 		pools:  map[string]Pool{},
 	}
@@ -49,7 +49,7 @@ func New(in Input) Catalog {
 			c.policy = append(c.policy, p)
 		}
 	}
-	members := map[string]*members{}
+	members := map[string]*poolNodes{}
 	for i := range in.Nodes {
 		node := &in.Nodes[i]
 		name := c.PoolOf(node)
@@ -57,7 +57,7 @@ func New(in Input) Catalog {
 			continue
 		}
 		if members[name] == nil {
-			members[name] = newMembers()
+			members[name] = newPoolNodes()
 		}
 		instanceType := node.Labels[c.label]
 		instance, typed := c.figures(instanceType)

@@ -89,12 +89,12 @@ func TestNear(t *testing.T) {
 	for mistyped, want := range map[string]string{
 		"ml.p5.48xlage": "ml.p5.48xlarge", "p5.48xlarge": "ml.p5.48xlarge", "ml.trn1": "ml.trn1.32xlarge", "lab.bgi": "lab.big", "ML.P5.48XLARGE": "ml.p5.48xlarge", "h200": "ml.p5e.48xlarge",
 	} {
-		if got := c.Near(mistyped); !slices.Contains(got, want) || len(got) > 3 {
+		if got := c.SimilarTypes(mistyped); !slices.Contains(got, want) || len(got) > 3 {
 			t.Errorf("near %s are %v, want %s among three", mistyped, got, want)
 		}
 	}
 	for _, far := range []string{"", "something-else-altogether", string(make([]byte, 100_000))} {
-		if got := c.Near(far); len(got) != 0 {
+		if got := c.SimilarTypes(far); len(got) != 0 {
 			t.Errorf("near %.30q are %v", far, got)
 		}
 	}
@@ -105,7 +105,7 @@ func TestNear(t *testing.T) {
 func TestNearPrefersWhatIsThere(t *testing.T) {
 	c := of(node("ml.c5.xlarge", nil), node("ml.g5.8xlarge", nil))
 	for mistyped, want := range map[string]string{"ml.c5": "ml.c5.xlarge", "a10g": "ml.g5.8xlarge", "ml.g5.4xlarg": "ml.g5.4xlarge"} {
-		if got := c.Near(mistyped); len(got) == 0 || got[0] != want {
+		if got := c.SimilarTypes(mistyped); len(got) == 0 || got[0] != want {
 			t.Errorf("near %s are %v, want %s first", mistyped, got, want)
 		}
 	}

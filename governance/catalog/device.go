@@ -8,7 +8,7 @@ import (
 
 // Counts tells whether a resource is a figure of an instance: quota is given of
 // these, and of no others.
-func Counts(resource string) bool {
+func IsQuotaResource(resource string) bool {
 	return resource == CPU || resource == Memory || resource == Network || slices.Contains(acceleratorResources, resource) || strings.HasPrefix(resource, partitionPrefix)
 }
 
@@ -20,7 +20,7 @@ var likeAccelerator = regexp.MustCompile(`(?i)/(.*[^a-z])?v?[gntx]pu`)
 // comes from somebody who makes them.
 func LooksLikeAccelerator(resource string) bool {
 	vendor, _, extended := strings.Cut(resource, "/")
-	if !extended || Counts(resource) {
+	if !extended || IsQuotaResource(resource) {
 		return false
 	}
 	return likeAccelerator.MatchString(resource) || slices.ContainsFunc(acceleratorResources, func(known string) bool {

@@ -17,7 +17,7 @@ func TestWhatQuotaIsGivenOf(t *testing.T) {
 		"ephemeral-storage": "", "pods": "", "hugepages-2Mi": "", "example.com/nic": "", "example.com/input": "", "rdma/hca": "", "gpu": "",
 	} {
 		got := ""
-		switch counts, looks := catalog.Counts(resource), catalog.LooksLikeAccelerator(resource); {
+		switch counts, looks := catalog.IsQuotaResource(resource), catalog.LooksLikeAccelerator(resource); {
 		case counts && looks:
 			got = "both"
 		case counts:

@@ -11,7 +11,7 @@ import (
 // Near lists up to three type names, of nodes and of the table, that a
 // mistyped one may have meant: those that are one letter away, then those that
 // nodes have, then the rest of the table; the nearest first in each.
-func (c Catalog) Near(mistyped string) []string {
+func (c Catalog) SimilarTypes(mistyped string) []string {
 	if len(mistyped) > 63 { // no type has such a name, and distance costs length squared
 		return nil
 	}

@@ -38,7 +38,7 @@ type Pool struct {
 	// There is what its nodes have nominally, ready or not, by Kubernetes
 	// resource: cpu in thousandths, memory in bytes. Partitions count as nodes
 	// report them. Ready is what can be lent of it now: see TakesTasks.
-	There, Ready map[string]int64
+	Physical, Ready map[string]int64
 }
 
 // Selects are the node labels that the pool's ResourceFlavor asks for.
@@ -54,7 +54,7 @@ func (p Pool) Selects(instanceTypeLabel string) map[string]string {
 }
 
 // members gathers the nodes of one pool.
-type members struct {
+type poolNodes struct {
 	nodes        int64
 	types        map[string]Instance
 	untyped      bool // some nodes have no type, and count for what they report
@@ -63,18 +63,18 @@ type members struct {
 	there, ready map[string]int64
 }
 
-func newMembers() *members {
-	return &members{types: map[string]Instance{}, accelerators: map[string]bool{}, there: nothing(), ready: nothing()}
+func newPoolNodes() *poolNodes {
+	return &poolNodes{types: map[string]Instance{}, accelerators: map[string]bool{}, there: zeroResources(), ready: zeroResources()}
 }
 
-func (m *members) add(node *corev1.Node, instance Instance) {
+func (m *poolNodes) add(node *corev1.Node, instance Instance) {
 	m.nodes++
 	m.count(instance)
 	m.addCapacity(node, instance)
 }
 
 // count adds the figures of one instance.
-func (m *members) count(instance Instance) {
+func (m *poolNodes) count(instance Instance) {
 	if instance.Type == "" {
 		m.untyped = true
 	} else {
@@ -87,9 +87,9 @@ func (m *members) count(instance Instance) {
 }
 
 // pool is what the nodes come to.
-func (m *members) pool(name string) Pool {
+func (m *poolNodes) pool(name string) Pool {
 	p := Pool{
-		Name: name, Nodes: m.nodes, There: m.there, Ready: m.ready,
+		Name: name, Nodes: m.nodes, Physical: m.there, Ready: m.ready,
 		Types:    slices.Sorted(maps.Keys(m.types)),
 		Grouped:  len(m.types) > 1 || m.untyped,
 		Instance: m.sum,
@@ -111,7 +111,7 @@ func (m *members) pool(name string) Pool {
 
 // withoutNodes is a named pool that no node is in.
 func (c Catalog) withoutNodes(name string) Pool {
-	m := newMembers()
+	m := newPoolNodes()
 	for _, instanceType := range append(KnownTypes(), slices.Sorted(maps.Keys(c.types))...) {
 		if _, seen := m.types[instanceType]; !seen && c.wouldHold(instanceType) == name {
 			instance, _ := c.figures(instanceType)
@@ -126,7 +126,7 @@ func (c Catalog) withoutNodes(name string) Pool {
 // empty is the own pool of a type while no node is in it.
 func (c Catalog) empty(instanceType string) Pool {
 	instance, _ := c.figures(instanceType)
-	return c.split(Pool{Name: poolName(instanceType), Instance: instance, Types: []string{instanceType}, There: nothing(), Ready: nothing()})
+	return c.split(Pool{Name: poolName(instanceType), Instance: instance, Types: []string{instanceType}, Physical: zeroResources(), Ready: zeroResources()})
 }
 
 // split marks a pool whose type has nodes elsewhere: its flavor must not

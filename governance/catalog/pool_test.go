@@ -244,7 +244,7 @@ func TestClashes(t *testing.T) {
 func TestMixedAcceleratorsAreNotSummed(t *testing.T) {
 	c := under([]v1alpha1.Pool{byTypes("all", p5, "ml.trn1.32xlarge", g5)}, node(p5, nil), node("ml.trn1.32xlarge", nil))
 	pool, _ := c.Named("all")
-	if pool.Instance.Accelerators != 0 || len(pool.Mixed) != 2 || pool.There[catalog.GPU] != 8 || pool.There[catalog.Neuron] != 16 {
+	if pool.Instance.Accelerators != 0 || len(pool.Mixed) != 2 || pool.Physical[catalog.GPU] != 8 || pool.Physical[catalog.Neuron] != 16 {
 		t.Errorf("the pool is %+v", pool)
 	}
 }

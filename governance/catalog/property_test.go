@@ -117,7 +117,7 @@ func totals(t *testing.T, c catalog.Catalog) (nodes int64, there, ready map[stri
 	there, ready = map[string]int64{}, map[string]int64{}
 	for _, pool := range c.Pools() {
 		nodes += pool.Nodes
-		for name, n := range pool.There {
+		for name, n := range pool.Physical {
 			there[name] += n
 			ready[name] += pool.Ready[name]
 			if pool.Ready[name] < 0 || pool.Ready[name] > n {
@@ -125,7 +125,7 @@ func totals(t *testing.T, c catalog.Catalog) (nodes int64, there, ready map[stri
 			}
 		}
 		for name := range pool.Ready {
-			if _, ok := pool.There[name]; !ok {
+			if _, ok := pool.Physical[name]; !ok {
 				t.Errorf("%s is ready in %s, and not there", name, pool.Name)
 			}
 		}

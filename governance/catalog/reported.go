@@ -29,7 +29,7 @@ func Reported(nodes []corev1.Node, label string, kept []v1alpha1.ReportedType) [
 			largest[instanceType] = map[string]int64{}
 		}
 		for name := range capacity {
-			if n := figure(capacity, string(name)); Counts(string(name)) && n > 0 {
+			if n := figure(capacity, string(name)); IsQuotaResource(string(name)) && n > 0 {
 				largest[instanceType][string(name)] = max(n, largest[instanceType][string(name)])
 			}
 		}
@@ -62,9 +62,9 @@ func quantity(name string, n int64) resource.Quantity {
 }
 
 // typesOf are the figures of all types that nodes have or had.
-func typesOf(in Input) map[string]Instance {
+func instanceTypes(in Input) map[string]Instance {
 	types := map[string]Instance{}
-	for _, r := range Reported(in.Nodes, in.InstanceTypeLabel, in.Reported) {
+	for _, r := range Reported(in.Nodes, in.InstanceTypeLabel, in.ReportedTypes) {
 		types[r.InstanceType] = instanceOf(r.InstanceType, r.Capacity)
 	}
 	for i := range in.Nodes {

@@ -40,7 +40,7 @@ func Catalog(ctx context.Context, reader client.Reader, instanceTypeLabel string
 	}
 	input := catalog.Input{Nodes: nodes.Items, InstanceTypeLabel: instanceTypeLabel, Pools: further}
 	if policy != nil {
-		input.Pools, input.Reported = slices.Concat(policy.Status.Pools, further), policy.Status.ReportedTypes
+		input.Pools, input.ReportedTypes = slices.Concat(policy.Status.Pools, further), policy.Status.ReportedTypes
 	}
 	return catalog.New(input), nil
 }

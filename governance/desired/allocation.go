@@ -45,18 +45,18 @@ func NamespaceName(allocation *v1alpha1.ComputeAllocation, naming Naming) string
 // returned instead, all at once.
 func Build(allocation *v1alpha1.ComputeAllocation, types catalog.Catalog, naming Naming, ranking Ranking) (Objects, []governance.FieldError) {
 	resolved, errs := quota.Resolve(&allocation.Spec, types)
-	if problem := quota.CheckTeam(allocation.Name); problem != "" {
+	if problem := quota.CheckTeamName(allocation.Name); problem != "" {
 		errs = append([]governance.FieldError{{Path: "metadata.name", Message: problem}}, errs...)
 	}
 	if len(errs) > 0 {
 		return Objects{}, errs
 	}
-	return From(allocation, resolved, types, naming, ranking), nil
+	return BuildResolved(allocation, resolved, types, naming, ranking), nil
 }
 
 // From says which objects follow from an allocation whose quota is known, be it
 // what its spec comes to or what it came to before.
-func From(allocation *v1alpha1.ComputeAllocation, resolved quota.Resolved, types catalog.Catalog, naming Naming, ranking Ranking) Objects {
+func BuildResolved(allocation *v1alpha1.ComputeAllocation, resolved quota.Resolved, types catalog.Catalog, naming Naming, ranking Ranking) Objects {
 	team, namespace := allocation.Name, NamespaceName(allocation, naming)
 	objects := Objects{
 		Namespace: applycore.Namespace(namespace).

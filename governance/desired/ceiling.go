@@ -26,7 +26,7 @@ func ceiling(team, namespace string, resolved quota.Resolved) (*applycore.Resour
 	total := quota.Resources{}
 	for _, pool := range resolved.Pools {
 		total.Add(pool.Nominal)
-		total.Add(pool.Limit)
+		total.Add(pool.BorrowingLimit)
 	}
 	hard := corev1.ResourceList{}
 	for _, name := range resolved.Covered() {

@@ -44,11 +44,11 @@ func resourceGroup(resolved quota.Resolved) *kueue.ResourceGroupApplyConfigurati
 			amount := kueue.ResourceQuota().
 				WithName(corev1.ResourceName(name)).
 				WithNominalQuota(pool.Nominal.Quantity(name))
-			if pool.Limit != nil {
-				amount.WithBorrowingLimit(pool.Limit.Quantity(name))
+			if pool.BorrowingLimit != nil {
+				amount.WithBorrowingLimit(pool.BorrowingLimit.Quantity(name))
 			}
 			if !resolved.Lends {
-				amount.WithLendingLimit(quota.Quantity(name, 0))
+				amount.WithLendingLimit(quota.ResourceQuantity(name, 0))
 			}
 			flavor.WithResources(amount)
 		}
@@ -64,7 +64,7 @@ func preemption(p v1alpha1.Preemption, ranking Ranking) *kueue.ClusterQueuePreem
 	if p.WithinTeam == v1alpha1.PreemptNever || ranking != ByPriority {
 		within = kueueapi.PreemptionPolicyNever
 	}
-	if ranking == PausedForNow {
+	if ranking == Paused {
 		borrowing = kueueapi.BorrowWithinCohortPolicyNever
 	}
 	return kueue.ClusterQueuePreemption().

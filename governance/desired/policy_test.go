@@ -46,7 +46,7 @@ func TestGoldenPolicies(t *testing.T) {
 			policy := &given.Policy
 			var objects []any
 			for _, class := range policy.Spec.PriorityClasses {
-				objects = append(objects, desired.Class(class, policy.Spec.TaskPrioritization))
+				objects = append(objects, desired.PriorityClass(class, policy.Spec.TaskPrioritization))
 			}
 			teams := map[string]quota.Resources{}
 			for i := range given.Allocations {

@@ -14,9 +14,9 @@ type Ranking int
 
 // The rankings.
 const (
-	ByPriority   Ranking = iota // within a team as its allocation says, and while borrowing
-	FirstCome                   // within a team never
-	PausedForNow                // never, while tasks get new priorities
+	ByPriority Ranking = iota // within a team as its allocation says, and while borrowing
+	FirstCome                 // within a team never
+	Paused                    // never, while tasks get new priorities
 )
 
 // RankingOf is the ranking that queues are set for under a policy; nil is none.
@@ -27,7 +27,7 @@ func RankingOf(policy *v1alpha1.ClusterPolicy) Ranking {
 	case policy == nil || policy.Status.Ranking == nil:
 		return ByPriority
 	case policy.Status.Ranking.Step != v1alpha1.RankingSettled:
-		return PausedForNow
+		return Paused
 	case policy.Status.Ranking.InForce == v1alpha1.FirstComeFirstServe:
 		return FirstCome
 	}
@@ -38,11 +38,11 @@ func RankingOf(policy *v1alpha1.ClusterPolicy) Ranking {
 const classSuffix = "-priority"
 
 // ClassLabel is the label by which a task names its priority class.
-const ClassLabel = "kueue.x-k8s.io/priority-class"
+const PriorityClassLabel = "kueue.x-k8s.io/priority-class"
 
 // ClassObject is the name of the WorkloadPriorityClass of a priority class: what
 // a task's label names.
-func ClassObject(class string) string {
+func PriorityClassName(class string) string {
 	if strings.HasSuffix(class, classSuffix) {
 		return class
 	}
@@ -51,7 +51,7 @@ func ClassObject(class string) string {
 
 // ClassValue is the priority of a class's tasks: its weight where tasks are
 // ranked, and 0, like that of tasks without a class, where they are not.
-func ClassValue(class v1alpha1.PriorityClass, prioritization v1alpha1.TaskPrioritization) int32 {
+func PriorityClassValue(class v1alpha1.PriorityClass, prioritization v1alpha1.TaskPrioritization) int32 {
 	if prioritization != v1alpha1.TaskRanking || class.Weight == nil {
 		return 0
 	}
@@ -59,11 +59,11 @@ func ClassValue(class v1alpha1.PriorityClass, prioritization v1alpha1.TaskPriori
 }
 
 // Class is the object of a priority class.
-func Class(class v1alpha1.PriorityClass, prioritization v1alpha1.TaskPrioritization) *applykueue.WorkloadPriorityClassApplyConfiguration {
-	weight := strconv.Itoa(int(ClassValue(class, v1alpha1.TaskRanking)))
-	object := applykueue.WorkloadPriorityClass(ClassObject(class.Name)).
+func PriorityClass(class v1alpha1.PriorityClass, prioritization v1alpha1.TaskPrioritization) *applykueue.WorkloadPriorityClassApplyConfiguration {
+	weight := strconv.Itoa(int(PriorityClassValue(class, v1alpha1.TaskRanking)))
+	object := applykueue.WorkloadPriorityClass(PriorityClassName(class.Name)).
 		WithLabels(map[string]string{LabelManagedBy: ManagedBy}).
-		WithValue(ClassValue(class, prioritization)).
+		WithValue(PriorityClassValue(class, prioritization)).
 		WithDescription(class.Description)
 	return object.WithAnnotations(map[string]string{AnnotationWeight: weight, AnnotationDesired: digest([]any{object.Value, object.Description, weight})})
 }

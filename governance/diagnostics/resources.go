@@ -50,7 +50,7 @@ func checkUncovered(s Observation) []Finding {
 		}
 		told = append(told, u.describe())
 		switch {
-		case catalog.Counts(u.Resource):
+		case catalog.IsQuotaResource(u.Resource):
 			rows = append(rows, u.Resource)
 		case catalog.LooksLikeAccelerator(u.Resource):
 			devices = append(devices, u.Resource)

@@ -40,7 +40,7 @@ func Parameters(policy *v1alpha1.ClusterPolicy, types catalog.Catalog, controlle
 	}
 	var classes []string
 	for _, class := range policy.Spec.PriorityClasses {
-		classes = append(classes, desired.ClassObject(class.Name))
+		classes = append(classes, desired.PriorityClassName(class.Name))
 	}
 	how := policy.Spec.Enforcement
 	if how == "" {

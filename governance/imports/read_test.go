@@ -15,7 +15,7 @@ func all(r imports.Result) string {
 	for _, o := range r.Objects {
 		told = append(told, o.NotTaken...)
 	}
-	return governance.Sentence(told)
+	return governance.JoinFieldErrors(told)
 }
 
 func quotaOf(config string) string {

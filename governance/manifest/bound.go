@@ -25,7 +25,7 @@ var label = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
 
 // BoundName empties a team name that no team can have.
 func BoundName(name *string, path string) (wrong document.Wrongs) {
-	if problem := quota.CheckTeam(*name); problem != "" {
+	if problem := quota.CheckTeamName(*name); problem != "" {
 		if *name == "" {
 			problem = "is missing: " + problem
 		}

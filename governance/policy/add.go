@@ -22,22 +22,22 @@ func (s *Service) CheckPools(ctx context.Context, pools []v1alpha1.Pool) ([]gove
 		return nil, err
 	}
 	if state.Policy == nil {
-		return nowhere(pools), nil
+		return noPolicy(pools), nil
 	}
 	if m, managed := gitops.Of(state.Policy); managed && len(withPools(state.Policy, pools).Spec.Pools) > len(state.Policy.Spec.Pools) {
-		return each(pools, m.Sentence("the cluster policy")), nil
+		return forEachPool(pools, m.Sentence("the cluster policy")), nil
 	}
 	return added(Validate(withPools(state.Policy, pools), state), state.Policy, pools), nil
 }
 
 // nowhere tells of each pool that there is no policy to add it to. Making one
 // decides on much more than pools, and restarts Kueue.
-func nowhere(pools []v1alpha1.Pool) []governance.FieldError {
-	return each(pools, "there is no cluster policy yet; create one first (Policies, Create policy)")
+func noPolicy(pools []v1alpha1.Pool) []governance.FieldError {
+	return forEachPool(pools, "there is no cluster policy yet; create one first (Policies, Create policy)")
 }
 
 // each tells the same of every pool.
-func each(pools []v1alpha1.Pool, sentence string) []governance.FieldError {
+func forEachPool(pools []v1alpha1.Pool, sentence string) []governance.FieldError {
 	var wrong []governance.FieldError
 	for i := range pools {
 		wrong = append(wrong, governance.FieldError{Path: fmt.Sprintf("spec.pools[%d].name", i), Message: sentence})
@@ -99,7 +99,7 @@ func (s *Service) AddPools(ctx context.Context, user governance.User, pools []v1
 		err := cluster.Translate("read policy", writer.Get(ctx, client.ObjectKeyFromObject(policy), policy))
 		switch {
 		case governance.KindOf(err) == governance.NotFound:
-			return invalid("There is no cluster policy. Create one before you create pools.", nowhere(pools))
+			return invalid("There is no cluster policy. Create one before you create pools.", noPolicy(pools))
 		case err != nil:
 			return err
 		}

@@ -12,14 +12,14 @@ import (
 func (s State) catalog(pools []v1alpha1.Pool) catalog.Catalog {
 	in := catalog.Input{Nodes: s.nodes, InstanceTypeLabel: s.label, Pools: pools}
 	if s.Policy != nil {
-		in.Reported = s.Policy.Status.ReportedTypes
+		in.ReportedTypes = s.Policy.Status.ReportedTypes
 	}
 	return catalog.New(in)
 }
 
 // inForce are the pools that the controller goes by. They stay as they were
 // where a change would take a pool from under some team's quota.
-func (s State) inForce() []v1alpha1.Pool {
+func (s State) appliedPools() []v1alpha1.Pool {
 	if s.Policy == nil {
 		return nil
 	}
@@ -37,8 +37,8 @@ func (s State) poolChanges(pools []v1alpha1.Pool) []PoolChange {
 	}
 	var changes []PoolChange
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		was, had := there(before, name)
-		is, has := there(after, name)
+		was, had := existing(before, name)
+		is, has := existing(after, name)
 		if had != has || was.Nodes != is.Nodes || !slices.Equal(was.Types, is.Types) {
 			changes = append(changes, PoolChange{Name: name, NodesBefore: was.Nodes, NodesAfter: is.Nodes, Types: is.Types})
 		}
@@ -47,7 +47,7 @@ func (s State) poolChanges(pools []v1alpha1.Pool) []PoolChange {
 }
 
 // there finds a pool that has nodes or is named.
-func there(types catalog.Catalog, name string) (catalog.Pool, bool) {
+func existing(types catalog.Catalog, name string) (catalog.Pool, bool) {
 	pool, _ := types.Find(name)
 	if pool.Nodes == 0 && !pool.Named {
 		return catalog.Pool{}, false

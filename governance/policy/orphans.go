@@ -15,9 +15,9 @@ import (
 
 // orphans finds the quota that a change of the pools would take the pool from
 // under: it resolves now, and would not, or would come to other pools.
-func orphans(pools []v1alpha1.Pool, state State) []governance.FieldError {
+func orphanedQuota(pools []v1alpha1.Pool, state State) []governance.FieldError {
 	proposed := state.catalog(pools)
-	teams := map[loss][]string{}
+	teams := map[lostPool][]string{}
 	for i := range state.teams {
 		team := &state.teams[i]
 		if team.DeletionTimestamp != nil {
@@ -26,7 +26,7 @@ func orphans(pools []v1alpha1.Pool, state State) []governance.FieldError {
 		was, wrong := quota.Resolve(&team.Spec, state.Types)
 		if len(wrong) > 0 {
 			for _, pool := range state.losesApplied(team, proposed) {
-				lost := loss{path: blame(pool, nil, pools, state), pool: pool}
+				lost := lostPool{path: blame(pool, nil, pools, state), pool: pool}
 				teams[lost] = append(teams[lost], team.Name)
 			}
 			continue
@@ -36,12 +36,12 @@ func orphans(pools []v1alpha1.Pool, state State) []governance.FieldError {
 		if len(wrong) == 0 && slices.Equal(before, after) {
 			continue
 		}
-		for _, lost := range losses(before, after, len(wrong) > 0, pools, state) {
+		for _, lost := range lostPools(before, after, len(wrong) > 0, pools, state) {
 			teams[lost] = append(teams[lost], team.Name)
 		}
 	}
 	var found []governance.FieldError
-	for _, lost := range slices.SortedFunc(maps.Keys(teams), func(a, b loss) int {
+	for _, lost := range slices.SortedFunc(maps.Keys(teams), func(a, b lostPool) int {
 		return cmp.Or(cmp.Compare(a.path, b.path), cmp.Compare(a.pool, b.pool))
 	}) {
 		found = append(found, governance.FieldError{Path: cmp.Or(lost.path, "spec.pools"), Message: lost.by(teams[lost])})
@@ -66,14 +66,14 @@ func (s State) losesApplied(team *v1alpha1.ComputeAllocation, proposed catalog.C
 }
 
 // loss is a pool that teams would lose, and where in the policy it is lost.
-type loss struct{ path, pool string }
+type lostPool struct{ path, pool string }
 
 // losses are the pools that one team would lose. Where its quota would come to
 // nothing, those pools of it are meant that the policy defines otherwise.
-func losses(before, after []string, nothing bool, pools []v1alpha1.Pool, state State) []loss {
-	var found, unclear []loss
+func lostPools(before, after []string, nothing bool, pools []v1alpha1.Pool, state State) []lostPool {
+	var found, unclear []lostPool
 	for _, pool := range before {
-		lost := loss{path: blame(pool, after, pools, state), pool: pool}
+		lost := lostPool{path: blame(pool, after, pools, state), pool: pool}
 		switch {
 		case !nothing && slices.Contains(after, pool):
 		case nothing && lost.path == "":
@@ -89,7 +89,7 @@ func losses(before, after []string, nothing bool, pools []v1alpha1.Pool, state S
 }
 
 // by says whose quota is in the way.
-func (l loss) by(teams []string) string {
+func (l lostPool) by(teams []string) string {
 	who := "team " + teams[0] + " has"
 	if last := len(teams) - 1; last > 0 {
 		who = "teams " + strings.Join(teams[:last], ", ") + " and " + teams[last] + " have"
@@ -101,7 +101,7 @@ func (l loss) by(teams []string) string {
 // or the pool that takes its nodes. It is empty where that does not show. after
 // are the pools that the team would have instead.
 func blame(pool string, after []string, pools []v1alpha1.Pool, state State) string {
-	present := state.inForce()
+	present := state.appliedPools()
 	old := slices.IndexFunc(present, func(p v1alpha1.Pool) bool { return p.Name == pool })
 	if old >= 0 {
 		i := slices.IndexFunc(pools, func(p v1alpha1.Pool) bool { return p.Name == pool })

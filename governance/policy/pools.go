@@ -11,7 +11,7 @@ import (
 )
 
 // pools checks each pool by itself. It is true where they can be built.
-func (w *wrongs) pools(pools []v1alpha1.Pool, state State) bool {
+func (w *fieldErrors) pools(pools []v1alpha1.Pool, state State) bool {
 	if len(pools) > maxPools {
 		w.add("spec.pools", "has %d pools; a policy has at most %d", len(pools), maxPools)
 		return false
@@ -37,7 +37,7 @@ func (w *wrongs) pools(pools []v1alpha1.Pool, state State) bool {
 	return true
 }
 
-func (w *wrongs) match(at string, match v1alpha1.PoolMatch) {
+func (w *fieldErrors) match(at string, match v1alpha1.PoolMatch) {
 	given := 0
 	for _, is := range []bool{match.Accelerator != "", match.InstanceFamily != "", len(match.InstanceTypes) > 0, len(match.NodeLabels) > 0} {
 		if is {

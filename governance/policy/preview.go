@@ -58,7 +58,7 @@ func (s *Service) Review(ctx context.Context, user governance.User, policy *v1al
 	review.Classes = classChanges(old.PriorityClasses, after.Spec.PriorityClasses, tasks)
 	review.Pools = state.poolChanges(after.Spec.Pools)
 	review.Reranks = before != nil && old.TaskPrioritization != after.Spec.TaskPrioritization
-	if err := s.tryClasses(ctx, after, review.Classes, &review); err != nil {
+	if err := s.dryRunClasses(ctx, after, review.Classes, &review); err != nil {
 		return Review{}, err
 	}
 	if after.Spec.IdleCompute.ShareUnallocated != old.IdleCompute.ShareUnallocated {
@@ -84,12 +84,12 @@ func sentence(err error) string {
 }
 
 // tryClasses has the API server try the objects of the classes, as the console.
-func (s *Service) tryClasses(ctx context.Context, policy *v1alpha1.ClusterPolicy, changes []ClassChange, review *Review) error {
+func (s *Service) dryRunClasses(ctx context.Context, policy *v1alpha1.ClusterPolicy, changes []ClassChange, review *Review) error {
 	var wrong []governance.FieldError
 	for i, class := range policy.Spec.PriorityClasses {
-		name := desired.ClassObject(class.Name)
+		name := desired.PriorityClassName(class.Name)
 		at := fmt.Sprintf("spec.priorityClasses[%d].name", i)
-		live, wanted := &kueueapi.WorkloadPriorityClass{}, desired.Class(class, policy.Spec.TaskPrioritization)
+		live, wanted := &kueueapi.WorkloadPriorityClass{}, desired.PriorityClass(class, policy.Spec.TaskPrioritization)
 		result, err := managed.DryRun(ctx, s.Cluster, managed.DryRunInput{
 			Object: managed.NewObject("WorkloadPriorityClass", live, wanted, wanted.ObjectMetaApplyConfiguration),
 		})
@@ -116,8 +116,8 @@ func (s *Service) tryClasses(ctx context.Context, policy *v1alpha1.ClusterPolicy
 	}
 	confirmed := strings.Split(policy.Annotations[v1alpha1.AnnotationDropClasses], ",")
 	for _, class := range changes {
-		if class.After == nil && (!class.Dropped() || slices.Contains(confirmed, class.Name)) {
-			review.Objects = append(review.Objects, change.Object{Kind: "WorkloadPriorityClass", Name: desired.ClassObject(class.Name), Action: change.Removed})
+		if class.After == nil && (!class.InUse() || slices.Contains(confirmed, class.Name)) {
+			review.Objects = append(review.Objects, change.Object{Kind: "WorkloadPriorityClass", Name: desired.PriorityClassName(class.Name), Action: change.Removed})
 		}
 	}
 	return nil

@@ -59,7 +59,7 @@ type ClassChange struct {
 
 // Dropped tells whether the class goes while unfinished tasks name it. Its
 // object then stays until that is confirmed.
-func (c ClassChange) Dropped() bool { return c.After == nil && c.Tasks > 0 }
+func (c ClassChange) InUse() bool { return c.After == nil && c.Tasks > 0 }
 
 // PoolChange is one pool before and after.
 type PoolChange struct {

@@ -88,7 +88,7 @@ func (s *Service) read(ctx context.Context) (State, error) {
 // NewState is what a policy is judged by, without a person and without tasks.
 func NewState(policy *v1alpha1.ClusterPolicy, nodes []corev1.Node, teams []v1alpha1.ComputeAllocation, instanceTypeLabel string) State {
 	state := State{Policy: policy, nodes: nodes, teams: teams, label: instanceTypeLabel}
-	state.Types = state.catalog(state.inForce())
+	state.Types = state.catalog(state.appliedPools())
 	return state
 }
 
@@ -105,7 +105,7 @@ func (s *Service) tasksByClass(ctx context.Context, policy *v1alpha1.ClusterPoli
 	names := map[string]string{} // of classes, by the names of their objects
 	if policy != nil {
 		for _, class := range policy.Spec.PriorityClasses {
-			names[desired.ClassObject(class.Name)] = class.Name
+			names[desired.PriorityClassName(class.Name)] = class.Name
 		}
 	}
 	tasks := map[string]int{}
@@ -117,7 +117,7 @@ func (s *Service) tasksByClass(ctx context.Context, policy *v1alpha1.ClusterPoli
 		class := ""
 		if ref := w.Spec.PriorityClassRef; ref != nil && ref.Kind == kueue.WorkloadPriorityClassKind {
 			if class = names[ref.Name]; class == "" {
-				class = strings.TrimSuffix(ref.Name, desired.ClassObject(""))
+				class = strings.TrimSuffix(ref.Name, desired.PriorityClassName(""))
 			}
 		}
 		tasks[class]++

@@ -206,7 +206,7 @@ func TestSaveWhileDeleted(t *testing.T) {
 func TestReview(t *testing.T) {
 	w := setup(t)
 	name := clustertest.Name("class")
-	made := kueue.WorkloadPriorityClass{ObjectMeta: metav1.ObjectMeta{Name: desired.ClassObject(name), Labels: map[string]string{desired.LabelManagedBy: desired.ManagedBy}}, Value: 10}
+	made := kueue.WorkloadPriorityClass{ObjectMeta: metav1.ObjectMeta{Name: desired.PriorityClassName(name), Labels: map[string]string{desired.LabelManagedBy: desired.ManagedBy}}, Value: 10}
 	must(t, w.Client.Create(t.Context(), &made))
 	t.Cleanup(func() { _ = w.Client.Delete(context.Background(), &made) })
 	must(t, w.Save(t.Context(), w.admin, ranking(class(name, 10), class("unused", 1))))
@@ -242,8 +242,8 @@ func TestReview(t *testing.T) {
 		t.Errorf("pools: %+v", pools)
 	}
 	wantObjects := []change.Object{
-		{Kind: "WorkloadPriorityClass", Name: desired.ClassObject(name), Action: change.Changed, Fields: []change.Field{{Path: "value", Before: "10", After: "20"}}},
-		{Kind: "WorkloadPriorityClass", Name: desired.ClassObject(fresh), Action: change.Created, Fields: []change.Field{{Path: "value", After: "5"}}},
+		{Kind: "WorkloadPriorityClass", Name: desired.PriorityClassName(name), Action: change.Changed, Fields: []change.Field{{Path: "value", Before: "10", After: "20"}}},
+		{Kind: "WorkloadPriorityClass", Name: desired.PriorityClassName(fresh), Action: change.Created, Fields: []change.Field{{Path: "value", After: "5"}}},
 		{Kind: "WorkloadPriorityClass", Name: "unused-priority", Action: change.Removed},
 		{Kind: "Cohort", Name: "shared-pool", Action: change.Created},
 	}
@@ -260,7 +260,7 @@ func TestReview(t *testing.T) {
 	}
 
 	// A class object that somebody else made is theirs.
-	foreign := kueue.WorkloadPriorityClass{ObjectMeta: metav1.ObjectMeta{Name: desired.ClassObject(fresh)}, Value: 1}
+	foreign := kueue.WorkloadPriorityClass{ObjectMeta: metav1.ObjectMeta{Name: desired.PriorityClassName(fresh)}, Value: 1}
 	must(t, w.Client.Create(t.Context(), &foreign))
 	t.Cleanup(func() { _ = w.Client.Delete(context.Background(), &foreign) })
 	_, err = w.Review(t.Context(), w.admin, next)

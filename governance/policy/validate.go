@@ -28,49 +28,49 @@ var label = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
 // as it is now, with paths from spec. It is pure.
 func Validate(policy *v1alpha1.ClusterPolicy, state State) []governance.FieldError {
 	spec := &policy.Spec
-	var w wrongs
+	var w fieldErrors
 	w.oneOf("spec.taskPrioritization", string(spec.TaskPrioritization), string(v1alpha1.TaskRanking), string(v1alpha1.FirstComeFirstServe))
 	w.classes(spec.PriorityClasses)
 	w.oneOf("spec.idleCompute.strategy", string(spec.IdleCompute.Strategy), string(v1alpha1.IdleFairShare), string(v1alpha1.IdleFirstComeFirstServe))
 	w.gang(&spec.GangScheduling)
 	w.oneOf("spec.preemptionLoops", string(spec.PreemptionLoops), string(v1alpha1.BreakLoops), string(v1alpha1.WarnOfLoops))
 	w.oneOf("spec.enforcement", string(spec.Enforcement), string(v1alpha1.RequireQueue), string(v1alpha1.EnforcementNone))
-	return append(w, PoolErrors(spec.Pools, state)...)
+	return append(w, ValidatePools(spec.Pools, state)...)
 }
 
 // PoolErrors says what is wrong with pools, by themselves, and with what teams
 // have now: no change may take a pool from under somebody's quota. The
 // controller keeps the pools as they are for the same reasons. It is pure.
-func PoolErrors(pools []v1alpha1.Pool, state State) []governance.FieldError {
-	var w wrongs
+func ValidatePools(pools []v1alpha1.Pool, state State) []governance.FieldError {
+	var w fieldErrors
 	if w.pools(pools, state) && len(w) == 0 {
-		w = append(w, orphans(pools, state)...) // of pools that are right, or it would mislead
+		w = append(w, orphanedQuota(pools, state)...) // of pools that are right, or it would mislead
 	}
 	return w
 }
 
 // wrongs collects what is wrong.
-type wrongs []governance.FieldError
+type fieldErrors []governance.FieldError
 
-func (w *wrongs) add(path, format string, args ...any) {
+func (w *fieldErrors) add(path, format string, args ...any) {
 	*w = append(*w, governance.FieldError{Path: path, Message: fmt.Sprintf(format, args...)})
 }
 
 // oneOf wants one of two words; none takes the default.
-func (w *wrongs) oneOf(path, value, a, b string) {
+func (w *fieldErrors) oneOf(path, value, a, b string) {
 	if value != "" && value != a && value != b {
 		w.add(path, "choose %s or %s", a, b)
 	}
 }
 
-func (w *wrongs) classes(classes []v1alpha1.PriorityClass) {
+func (w *fieldErrors) classes(classes []v1alpha1.PriorityClass) {
 	if len(classes) > maxClasses {
 		w.add("spec.priorityClasses", "has %d classes; a policy has at most %d", len(classes), maxClasses)
 	}
 	seen := map[string]string{} // class by the name of its object
 	for i, class := range classes {
 		at := fmt.Sprintf("spec.priorityClasses[%d]", i)
-		object := desired.ClassObject(class.Name)
+		object := desired.PriorityClassName(class.Name)
 		other, twice := seen[object]
 		switch problem := checkName(class.Name); {
 		case problem != "":
@@ -107,7 +107,7 @@ func checkName(name string) string {
 
 // gang checks times even while gang scheduling is off: they are kept, and
 // switching it on must not fail for them.
-func (w *wrongs) gang(gang *v1alpha1.GangScheduling) {
+func (w *fieldErrors) gang(gang *v1alpha1.GangScheduling) {
 	if t := gang.Timeout; t != nil && t.Duration <= 0 {
 		w.add("spec.gangScheduling.timeout", "must be longer than 0s, such as 5m")
 	}

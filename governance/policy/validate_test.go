@@ -201,7 +201,7 @@ func TestClassChanges(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if got[0].Dropped() || got[1].Dropped() || !got[2].Dropped() {
+	if got[0].InUse() || got[1].InUse() || !got[2].InUse() {
 		t.Error("only a class that goes while tasks name it is dropped")
 	}
 }

@@ -24,7 +24,7 @@ const slicesPerAccelerator = 7
 var profile = regexp.MustCompile(`^mig-([1-7])g\.[0-9]+gb([+.]me)?$`)
 
 // Whole is what one whole instance has.
-func Whole(instance catalog.Instance) Resources {
+func WholeInstance(instance catalog.Instance) Resources {
 	whole := Resources{
 		catalog.CPU:     instance.MilliCPU,
 		catalog.Memory:  instance.Memory,
@@ -82,7 +82,7 @@ func Fill(row v1alpha1.Amounts, instance catalog.Instance) (Resources, []governa
 	if len(errs) > 0 {
 		return nil, errs
 	}
-	whole := Whole(instance)
+	whole := WholeInstance(instance)
 	if given.instances > 0 {
 		filled, ok := whole.Times(given.instances)
 		if !ok {

@@ -179,7 +179,7 @@ func TestFillKeepsWhatWasGiven(t *testing.T) {
 		if len(errs) > 0 {
 			t.Fatalf("%+v of %s: %v", row, instance.Type, errs)
 		}
-		whole := quota.Whole(instance)
+		whole := quota.WholeInstance(instance)
 		for name, given := range map[string]int64{
 			instance.AcceleratorResource: value(row.Accelerators),
 			catalog.CPU:                  milli(row.VCPU),

@@ -43,7 +43,7 @@ func checkWritten(t *testing.T, r quota.Resources) {
 		if err != nil {
 			t.Fatalf("%s %s: %v", q.String(), name, err)
 		}
-		if got := quota.InUnit(name, again); got != r[name] || again.String() != q.String() {
+		if got := quota.ResourceValue(name, again); got != r[name] || again.String() != q.String() {
 			t.Errorf("%d of %s is written %s and read as %d, %s", r[name], name, q.String(), got, again.String())
 		}
 	}
@@ -161,9 +161,9 @@ func FuzzResolve(f *testing.F) {
 			}
 			seen[pool.Name] = true
 			checkWritten(t, pool.Nominal)
-			checkWritten(t, pool.Limit)
-			if len(pool.Nominal) != len(resolved.Covered()) || pool.Limit != nil && len(pool.Limit) != len(resolved.Covered()) {
-				t.Errorf("%s counts %v, limited to %v; the allocation counts %v", pool.Name, pool.Nominal, pool.Limit, resolved.Covered())
+			checkWritten(t, pool.BorrowingLimit)
+			if len(pool.Nominal) != len(resolved.Covered()) || pool.BorrowingLimit != nil && len(pool.BorrowingLimit) != len(resolved.Covered()) {
+				t.Errorf("%s counts %v, limited to %v; the allocation counts %v", pool.Name, pool.Nominal, pool.BorrowingLimit, resolved.Covered())
 			}
 		}
 	})

@@ -30,15 +30,15 @@ func Effective(allocation *v1alpha1.ComputeAllocation, types catalog.Catalog) (r
 func Applied(allocation *v1alpha1.ComputeAllocation) Resolved {
 	resolved := Resolved{Lends: allocation.Spec.Sharing.Strategy != v1alpha1.DontLend}
 	for _, applied := range allocation.Status.Quota {
-		pool := Pool{Name: applied.Pool, Nominal: Resources{}, Limit: Resources{}, LimitOnly: true}
+		pool := FlavorQuotas{Name: applied.Pool, Nominal: Resources{}, BorrowingLimit: Resources{}, BorrowOnly: true}
 		for _, r := range applied.Resources {
-			pool.Nominal[r.Name] = InUnit(r.Name, r.Nominal)
-			pool.LimitOnly = pool.LimitOnly && r.Nominal.IsZero()
+			pool.Nominal[r.Name] = ResourceValue(r.Name, r.Nominal)
+			pool.BorrowOnly = pool.BorrowOnly && r.Nominal.IsZero()
 			switch {
 			case r.BorrowLimit == nil:
-				pool.Limit = nil
-			case pool.Limit != nil:
-				pool.Limit[r.Name] = InUnit(r.Name, *r.BorrowLimit)
+				pool.BorrowingLimit = nil
+			case pool.BorrowingLimit != nil:
+				pool.BorrowingLimit[r.Name] = ResourceValue(r.Name, *r.BorrowLimit)
 			}
 		}
 		resolved.Pools = append(resolved.Pools, pool)
@@ -87,7 +87,7 @@ type Excess struct {
 // Exceeding returns what is allocated beyond the physical resources of these
 // pools, in the order of the pools and then of Compare. Of partitions a pool has
 // what its nodes report.
-func (p PoolResources) Exceeding(pools []Pool, types catalog.Catalog) []Excess {
+func (p PoolResources) Exceeding(pools []FlavorQuotas, types catalog.Catalog) []Excess {
 	var excess []Excess
 	for _, of := range pools {
 		pool, ok := types.Find(of.Name)
@@ -95,7 +95,7 @@ func (p PoolResources) Exceeding(pools []Pool, types catalog.Catalog) []Excess {
 			continue
 		}
 		for _, resource := range p[of.Name].Names() {
-			if allocated, physical := p[of.Name][resource], pool.There[resource]; allocated > physical {
+			if allocated, physical := p[of.Name][resource], pool.Physical[resource]; allocated > physical {
 				excess = append(excess, Excess{Pool: of.Name, Resource: resource, Allocated: allocated, Physical: physical})
 			}
 		}
@@ -115,7 +115,7 @@ func DescribeExcess(excess []Excess) string {
 		amounts[e.Pool] = append(amounts[e.Pool], fmt.Sprintf("%s of %s", Grouped(e.Resource, e.Allocated), Amount(e.Resource, e.Physical)))
 	}
 	for i, pool := range pools {
-		pools[i] = fmt.Sprintf("%s: %s allocated", pool, and(amounts[pool]))
+		pools[i] = fmt.Sprintf("%s: %s allocated", pool, join(amounts[pool]))
 	}
 	return strings.Join(pools, "; ")
 }

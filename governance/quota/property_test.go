@@ -191,7 +191,7 @@ func TestLimitsAreTheirPercentage(t *testing.T) {
 			t.Fatalf("%+v: %v", rows, errs)
 		}
 		for _, pool := range resolved.Pools {
-			if diff := cmp.Diff(slices.Sorted(maps.Keys(pool.Nominal)), slices.Sorted(maps.Keys(pool.Limit))); diff != "" {
+			if diff := cmp.Diff(slices.Sorted(maps.Keys(pool.Nominal)), slices.Sorted(maps.Keys(pool.BorrowingLimit))); diff != "" {
 				t.Errorf("%s: quota and limit name others (-quota +limit):\n%s", pool.Name, diff)
 			}
 			for name, nominal := range pool.Nominal {
@@ -201,9 +201,9 @@ func TestLimitsAreTheirPercentage(t *testing.T) {
 				if name == catalog.Memory && nominal%catalog.MiB == 0 {
 					unit = catalog.MiB
 				}
-				below := new(big.Int).Sub(exact, big.NewInt(pool.Limit[name]))
-				if below.Sign() < 0 || below.Cmp(big.NewInt(unit)) >= 0 || pool.Limit[name] < 0 {
-					t.Errorf("%d %% of %d %s is %d, want %s", p, nominal, name, pool.Limit[name], exact)
+				below := new(big.Int).Sub(exact, big.NewInt(pool.BorrowingLimit[name]))
+				if below.Sign() < 0 || below.Cmp(big.NewInt(unit)) >= 0 || pool.BorrowingLimit[name] < 0 {
+					t.Errorf("%d %% of %d %s is %d, want %s", p, nominal, name, pool.BorrowingLimit[name], exact)
 				}
 			}
 		}
@@ -215,15 +215,15 @@ func TestOrderChangesNoAmount(t *testing.T) {
 	types := cluster()
 	each(t, 500, func(t *testing.T, random *rand.Rand) {
 		spec := v1alpha1.ComputeAllocationSpec{Quota: anyRows(random, types), Sharing: v1alpha1.Sharing{BorrowLimits: anyRows(random, types)}}
-		amounts := func() map[string]quota.Pool {
+		amounts := func() map[string]quota.FlavorQuotas {
 			resolved, errs := quota.Resolve(&spec, types)
 			if len(errs) > 0 {
 				t.Fatalf("%+v: %v", spec, errs)
 			}
-			all := map[string]quota.Pool{}
+			all := map[string]quota.FlavorQuotas{}
 			for i, pool := range resolved.Pools {
-				if i < len(spec.Quota) == pool.LimitOnly {
-					t.Errorf("%s stands at %d of %d rows; it is only borrowed from: %v", pool.Name, i, len(spec.Quota), pool.LimitOnly)
+				if i < len(spec.Quota) == pool.BorrowOnly {
+					t.Errorf("%s stands at %d of %d rows; it is only borrowed from: %v", pool.Name, i, len(spec.Quota), pool.BorrowOnly)
 				}
 				all[pool.Name] = pool
 			}

@@ -13,21 +13,21 @@ import (
 const MaxRows = 15
 
 // Pool is what a team has in one pool.
-type Pool struct {
+type FlavorQuotas struct {
 	Name    string
 	Nominal Resources // its own, with every default filled in
 	// Limit is what it may borrow on top; nil is without limit. It names the
 	// same resources as Nominal.
-	Limit Resources
+	BorrowingLimit Resources
 	// LimitOnly tells that the team has no quota here and may only borrow.
-	LimitOnly bool
+	BorrowOnly bool
 }
 
 // Resolved is an allocation with nothing left to fill in.
 type Resolved struct {
 	// Pools stand in the order of the rows, then those that are only borrowed
 	// from, by name. All name the same resources.
-	Pools []Pool
+	Pools []FlavorQuotas
 	// Lends tells whether others may use what stands idle.
 	Lends bool
 }
@@ -44,7 +44,7 @@ func (r Resolved) Covered() []string {
 // Resolve fills in an allocation against the catalog. All that is wrong is
 // returned together, with paths from spec, and nothing is resolved then.
 func Resolve(spec *v1alpha1.ComputeAllocationSpec, types catalog.Catalog) (Resolved, []governance.FieldError) {
-	errs := checkSharing(spec)
+	errs := validateSettings(spec)
 	rows, rowErrs := resolveRows("spec.quota", spec.Quota, types)
 	limits, limitErrs := resolveRows("spec.sharing.borrowLimits", spec.Sharing.BorrowLimits, types)
 	errs = append(append(errs, rowErrs...), limitErrs...)
@@ -54,9 +54,9 @@ func Resolve(spec *v1alpha1.ComputeAllocationSpec, types catalog.Catalog) (Resol
 
 	resolved := Resolved{Lends: spec.Sharing.Strategy != v1alpha1.DontLend}
 	for _, row := range rows {
-		pool := Pool{Name: row.pool, Nominal: row.amounts}
+		pool := FlavorQuotas{Name: row.pool, Nominal: row.amounts}
 		var ok bool
-		if pool.Limit, ok = borrowLimit(spec.Sharing, row.amounts); !ok {
+		if pool.BorrowingLimit, ok = borrowLimit(spec.Sharing, row.amounts); !ok {
 			return Resolved{}, []governance.FieldError{{Path: "spec.sharing.borrowLimitPercent", Message: "is more than Kubernetes can count; enter less"}}
 		}
 		resolved.Pools = append(resolved.Pools, pool)
@@ -64,12 +64,12 @@ func Resolve(spec *v1alpha1.ComputeAllocationSpec, types catalog.Catalog) (Resol
 
 	slices.SortFunc(limits, func(a, b resolvedRow) int { return strings.Compare(a.pool, b.pool) })
 	for _, limit := range limits {
-		i := slices.IndexFunc(resolved.Pools, func(p Pool) bool { return p.Name == limit.pool })
+		i := slices.IndexFunc(resolved.Pools, func(p FlavorQuotas) bool { return p.Name == limit.pool })
 		if i < 0 {
-			resolved.Pools = append(resolved.Pools, Pool{Name: limit.pool, Nominal: Resources{}, Limit: limit.amounts, LimitOnly: true})
+			resolved.Pools = append(resolved.Pools, FlavorQuotas{Name: limit.pool, Nominal: Resources{}, BorrowingLimit: limit.amounts, BorrowOnly: true})
 			continue
 		}
-		resolved.Pools[i].Limit = limit.amounts
+		resolved.Pools[i].BorrowingLimit = limit.amounts
 	}
 	cover(resolved.Pools)
 	return resolved, nil
@@ -90,13 +90,13 @@ func borrowLimit(sharing v1alpha1.Sharing, nominal Resources) (limit Resources, 
 
 // cover has every pool name every resource that any of them counts: Kueue
 // wants the flavors of a resource group to list the same resources.
-func cover(pools []Pool) {
+func cover(pools []FlavorQuotas) {
 	all := Resources{}
 	for _, name := range standard {
 		all[name] = 0
 	}
 	for _, p := range pools {
-		for _, r := range []Resources{p.Nominal, p.Limit} {
+		for _, r := range []Resources{p.Nominal, p.BorrowingLimit} {
 			for name := range r {
 				all[name] = 0
 			}
@@ -105,8 +105,8 @@ func cover(pools []Pool) {
 	for i := range pools {
 		for name := range all {
 			pools[i].Nominal[name] += 0
-			if pools[i].Limit != nil {
-				pools[i].Limit[name] += 0
+			if pools[i].BorrowingLimit != nil {
+				pools[i].BorrowingLimit[name] += 0
 			}
 		}
 	}

@@ -59,7 +59,7 @@ func TestBorrowLimits(t *testing.T) {
 			if len(errs) > 0 {
 				t.Fatalf("unexpected errors: %v", errs)
 			}
-			if got := resolved.Pools[0].Limit; c.wantUnlimited != (got == nil) {
+			if got := resolved.Pools[0].BorrowingLimit; c.wantUnlimited != (got == nil) {
 				t.Errorf("limit is %v, want unlimited: %v", got, c.wantUnlimited)
 			} else if diff := cmp.Diff(c.want, written(got)); got != nil && diff != "" {
 				t.Errorf("limits (-want +got):\n%s", diff)
@@ -89,7 +89,7 @@ func TestResolveKeepsTheOrderOfPreference(t *testing.T) {
 		if diff := cmp.Diff(resolved.Covered(), p.Nominal.Names()); diff != "" {
 			t.Errorf("%s names other resources than the first pool:\n%s", p.Name, diff)
 		}
-		if diff := cmp.Diff(resolved.Covered(), p.Limit.Names()); diff != "" {
+		if diff := cmp.Diff(resolved.Covered(), p.BorrowingLimit.Names()); diff != "" {
 			t.Errorf("the limit of %s names other resources:\n%s", p.Name, diff)
 		}
 	}
@@ -145,12 +145,12 @@ func TestResolveRefuses(t *testing.T) {
 
 func TestCheckTeam(t *testing.T) {
 	for _, name := range []string{"vision", "a", "team-2", strings.Repeat("a", 40)} {
-		if problem := quota.CheckTeam(name); problem != "" {
+		if problem := quota.CheckTeamName(name); problem != "" {
 			t.Errorf("%q is refused: %s", name, problem)
 		}
 	}
 	for _, name := range []string{"", "Vision", "-a", "a-", "a.b", "a b", "ä", "new", "cluster", "a\n", strings.Repeat("a", 41)} {
-		if quota.CheckTeam(name) == "" {
+		if quota.CheckTeamName(name) == "" {
 			t.Errorf("%q is accepted", name)
 		}
 	}

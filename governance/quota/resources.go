@@ -38,12 +38,12 @@ func (r Resources) Names() []string {
 // Quantity is the amount of one resource as Kubernetes writes it, in
 // canonical form.
 func (r Resources) Quantity(name string) resource.Quantity {
-	return Quantity(name, r[name])
+	return ResourceQuantity(name, r[name])
 }
 
 // Quantity writes an amount of a resource, in the unit of Resources, as
 // Kubernetes does, in canonical form.
-func Quantity(name string, amount int64) resource.Quantity {
+func ResourceQuantity(name string, amount int64) resource.Quantity {
 	switch name {
 	case catalog.CPU:
 		return *resource.NewMilliQuantity(amount, resource.DecimalSI)
@@ -54,7 +54,7 @@ func Quantity(name string, amount int64) resource.Quantity {
 }
 
 // InUnit is a quantity in the unit of Resources: the reverse of Quantity.
-func InUnit(name string, q resource.Quantity) int64 {
+func ResourceValue(name string, q resource.Quantity) int64 {
 	if name == catalog.CPU {
 		return q.MilliValue()
 	}

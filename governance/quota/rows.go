@@ -23,15 +23,15 @@ func resolveRows(path string, rows []v1alpha1.QuotaRow, types catalog.Catalog) (
 	seen := map[string]int{}
 	for i, row := range rows {
 		at := fmt.Sprintf("%s[%d]", path, i)
-		pool, problem := findPool(row, types)
+		pool, problem := poolOf(row, types)
 		first, twice := seen[pool.Name]
 		switch {
 		case problem != "":
 			errs = append(errs, governance.FieldError{Path: at + nameField(row), Message: problem})
-			errs = append(errs, under(at, checkAlone(row))...)
+			errs = append(errs, under(at, checkWithoutPool(row))...)
 			continue
 		case twice:
-			errs = append(errs, governance.FieldError{Path: at + nameField(row), Message: samePool(rows[first], row, first, pool)})
+			errs = append(errs, governance.FieldError{Path: at + nameField(row), Message: duplicatePool(rows[first], row, first, pool)})
 		default:
 			seen[pool.Name] = i
 		}
@@ -47,7 +47,7 @@ func resolveRows(path string, rows []v1alpha1.QuotaRow, types catalog.Catalog) (
 }
 
 // findPool finds the pool that a row means, or says why there is none.
-func findPool(row v1alpha1.QuotaRow, types catalog.Catalog) (pool catalog.Pool, problem string) {
+func poolOf(row v1alpha1.QuotaRow, types catalog.Catalog) (pool catalog.Pool, problem string) {
 	switch {
 	case row.Pool != "" && row.InstanceType != "":
 		return pool, "name either an instance type or a pool, not both"
@@ -64,13 +64,13 @@ func findPool(row v1alpha1.QuotaRow, types catalog.Catalog) (pool catalog.Pool, 
 		return pool, ""
 	}
 	if split := types.Ambiguous(row.InstanceType); len(split) > 0 {
-		return catalog.Pool{}, fmt.Sprintf("instances of %s are in the pools %s; name one of them", row.InstanceType, and(split))
+		return catalog.Pool{}, fmt.Sprintf("instances of %s are in the pools %s; name one of them", row.InstanceType, join(split))
 	}
 	problem = fmt.Sprintf("unknown instance type %q: no node has it", row.InstanceType)
 	if _, named := types.Named(row.InstanceType); named {
 		return catalog.Pool{}, problem + "; it is a pool: set pool instead of instanceType"
 	}
-	if near := types.Near(row.InstanceType); len(near) > 0 {
+	if near := types.SimilarTypes(row.InstanceType); len(near) > 0 {
 		problem += "; did you mean " + strings.Join(near, " or ") + "?"
 	}
 	return catalog.Pool{}, problem
@@ -94,7 +94,7 @@ func noSuchPool(name string, types catalog.Catalog) string {
 }
 
 // samePool says that a row comes to the pool of an earlier one.
-func samePool(first, second v1alpha1.QuotaRow, index int, pool catalog.Pool) string {
+func duplicatePool(first, second v1alpha1.QuotaRow, index int, pool catalog.Pool) string {
 	if rowName(first) == rowName(second) {
 		return fmt.Sprintf("%s is already in row %d; combine the rows", rowName(second), index+1)
 	}
@@ -144,7 +144,7 @@ func checkPool(row v1alpha1.QuotaRow, pool catalog.Pool) (errs []governance.Fiel
 		}
 		switch {
 		case len(pool.Mixed) > 0:
-			wrong(field, "pool %s has several kinds of accelerators, %s, which cannot be counted together: create a pool for each", pool.Name, and(pool.Mixed))
+			wrong(field, "pool %s has several kinds of accelerators, %s, which cannot be counted together: create a pool for each", pool.Name, join(pool.Mixed))
 		case len(pool.Types) == 0 && pool.Nodes == 0:
 			wrong(field, "pool %s has no nodes, so its accelerators are unknown; enter vCPU and memory", pool.Name)
 		default:
@@ -156,7 +156,7 @@ func checkPool(row v1alpha1.QuotaRow, pool catalog.Pool) (errs []governance.Fiel
 
 // checkAlone checks what can be said of a row's figures while its pool is
 // unknown.
-func checkAlone(row v1alpha1.QuotaRow) []governance.FieldError {
+func checkWithoutPool(row v1alpha1.QuotaRow) []governance.FieldError {
 	_, errs := parse(row.Amounts, catalog.Instance{Accelerators: 1})
 	return slices.DeleteFunc(errs, func(e governance.FieldError) bool {
 		return strings.HasPrefix(e.Path, "partition") // what can be partitioned is unknown too
@@ -176,7 +176,7 @@ func under(row string, errs []governance.FieldError) []governance.FieldError {
 }
 
 // and lists names as a sentence does.
-func and(names []string) string {
+func join(names []string) string {
 	if last := len(names) - 1; last > 0 {
 		return strings.Join(names[:last], ", ") + " and " + names[last]
 	}

@@ -177,11 +177,11 @@ func TestAbsoluteLimits(t *testing.T) {
 			}
 			got := limits{}
 			for _, p := range resolved.Pools {
-				if got[p.Name] = nil; p.Limit != nil {
-					got[p.Name] = written(p.Limit)
+				if got[p.Name] = nil; p.BorrowingLimit != nil {
+					got[p.Name] = written(p.BorrowingLimit)
 				}
-				if p.LimitOnly != (len(written(p.Nominal)) == 0) {
-					t.Errorf("%s is limit only: %v, with quota %v", p.Name, p.LimitOnly, written(p.Nominal))
+				if p.BorrowOnly != (len(written(p.Nominal)) == 0) {
+					t.Errorf("%s is limit only: %v, with quota %v", p.Name, p.BorrowOnly, written(p.Nominal))
 				}
 				for _, name := range resolved.Covered() {
 					if _, counted := p.Nominal[name]; !counted {
@@ -204,8 +204,8 @@ func TestTheWholeOfAPoolIsWhatIsThere(t *testing.T) {
 		if len(errs) > 0 {
 			t.Fatal(errs)
 		}
-		if !maps.Equal(filled, quota.Resources(pool.There)) {
-			t.Errorf("%s: filled in %v, there is %v", name, filled, pool.There)
+		if !maps.Equal(filled, quota.Resources(pool.Physical)) {
+			t.Errorf("%s: filled in %v, there is %v", name, filled, pool.Physical)
 		}
 	}
 }

@@ -20,7 +20,7 @@ var reserved = []string{"new", "cluster"}
 
 // CheckTeam says what is wrong with a team name; empty when it is right. The
 // API server refuses the same names by the schema.
-func CheckTeam(name string) string {
+func CheckTeamName(name string) string {
 	switch {
 	case name == "":
 		return "enter a team name"
@@ -38,21 +38,21 @@ func CheckTeam(name string) string {
 // cluster, Kueue or Kuota going.
 var system = []string{"default", "kueue-system", "kuota-system"}
 
-func checkNamespace(name string) string {
+func checkNamespaceName(name string) string {
 	if strings.HasPrefix(name, "kube-") || slices.Contains(system, name) {
 		return fmt.Sprintf("namespace %s is reserved for the cluster; choose another", name)
 	}
 	return ""
 }
 
-func checkSharing(spec *v1alpha1.ComputeAllocationSpec) (errs []governance.FieldError) {
+func validateSettings(spec *v1alpha1.ComputeAllocationSpec) (errs []governance.FieldError) {
 	wrong := func(path, message string) {
 		errs = append(errs, governance.FieldError{Path: path, Message: message})
 	}
 	if w := spec.FairShareWeight; w < 0 || w > 100 {
 		wrong("spec.fairShareWeight", "must be a whole number from 0 to 100")
 	}
-	if problem := checkNamespace(spec.Namespace); problem != "" {
+	if problem := checkNamespaceName(spec.Namespace); problem != "" {
 		wrong("spec.namespace", problem)
 	}
 	sharing := spec.Sharing

@@ -83,7 +83,7 @@ func (r *AllocationReconciler) reconcileAllocation(ctx context.Context, allocati
 		return ctrl.Result{}, err
 	}
 	if len(obstacles) > 0 {
-		return ctrl.Result{RequeueAfter: retryInterval}, r.patchStatus(ctx, allocation, notReady(v1alpha1.ReasonBlocked, governance.Sentence(obstacles)))
+		return ctrl.Result{RequeueAfter: retryInterval}, r.patchStatus(ctx, allocation, notReady(v1alpha1.ReasonBlocked, governance.JoinFieldErrors(obstacles)))
 	}
 
 	shares := policy != nil && policy.Spec.IdleCompute.ShareUnallocated
@@ -96,7 +96,7 @@ func (r *AllocationReconciler) reconcileAllocation(ctx context.Context, allocati
 		if len(applied.Pools) == 0 {
 			return ctrl.Result{RequeueAfter: time.Second}, r.patchStatus(ctx, allocation, held)
 		}
-		objects = desired.From(allocation, applied, types, r.Naming, desired.RankingOf(policy))
+		objects = desired.BuildResolved(allocation, applied, types, r.Naming, desired.RankingOf(policy))
 	}
 	given := resolvedQuota(objects.Quota)
 	if err := r.applyObjects(ctx, allocation, objects, r.Cohort.ledger.differs(queueName, given)); apierrors.IsConflict(err) {
@@ -138,7 +138,7 @@ func (r *AllocationReconciler) buildObjects(allocation *v1alpha1.ComputeAllocati
 	applied := quota.Applied(allocation)
 	switch moved := movedPools(allocation, applied, objects.Quota); {
 	case len(wrong) > 0:
-		held = notReady("Invalid", governance.Sentence(wrong))
+		held = notReady("Invalid", governance.JoinFieldErrors(wrong))
 	case moved != "":
 		held = notReady(reasonPoolsMoved, moved)
 	default:
@@ -147,7 +147,7 @@ func (r *AllocationReconciler) buildObjects(allocation *v1alpha1.ComputeAllocati
 	if len(applied.Pools) == 0 {
 		return desired.Objects{}, held
 	}
-	return desired.From(allocation, applied, types, r.Naming, ranking), held
+	return desired.BuildResolved(allocation, applied, types, r.Naming, ranking), held
 }
 
 // reasonCohort is the reason of Ready=False while a team cannot be given more

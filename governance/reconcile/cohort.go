@@ -183,7 +183,7 @@ func queueQuota(queue *kueue.ClusterQueue) quota.PoolResources {
 		for _, flavor := range group.Flavors {
 			amounts := quota.Resources{}
 			for _, r := range flavor.Resources {
-				amounts[string(r.Name)] = quota.InUnit(string(r.Name), r.NominalQuota)
+				amounts[string(r.Name)] = quota.ResourceValue(string(r.Name), r.NominalQuota)
 			}
 			pools[string(flavor.Name)] = amounts
 		}

@@ -50,7 +50,7 @@ func (r *EnforcementReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (
 	if err := r.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
 		return ctrl.Result{}, err
 	}
-	types := catalog.New(catalog.Input{Nodes: nodes.Items, InstanceTypeLabel: r.Naming.InstanceTypeLabel, Pools: policy.Status.Pools, Reported: policy.Status.ReportedTypes})
+	types := catalog.New(catalog.Input{Nodes: nodes.Items, InstanceTypeLabel: r.Naming.InstanceTypeLabel, Pools: policy.Status.Pools, ReportedTypes: policy.Status.ReportedTypes})
 	if err := r.applyConfigMap(ctx, enforcement.Parameters(policy, types, r.JobControllers, r.Naming.InstanceTypeLabel)); err != nil {
 		return requeueOnConflict(ctrl.Result{}, errors.Join(err, patchPolicyStatus(ctx, r, policy, nil, newCondition(v1alpha1.ConditionEnforcement, metav1.ConditionFalse, "ApplyFailed",
 			"ConfigMap %s/%s, which the admission policies read, cannot be written, retrying: %v", r.Namespace, enforcement.ConfigMapName, err))))

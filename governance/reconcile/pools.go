@@ -47,7 +47,7 @@ func (r *PoolReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Re
 	}
 	input := catalog.Input{
 		Nodes: nodes.Items, InstanceTypeLabel: r.Naming.InstanceTypeLabel, Pools: policy.Status.Pools,
-		Reported: catalog.Reported(nodes.Items, r.Naming.InstanceTypeLabel, policy.Status.ReportedTypes),
+		ReportedTypes: catalog.Reported(nodes.Items, r.Naming.InstanceTypeLabel, policy.Status.ReportedTypes),
 	}
 	state, inForce := newCondition(v1alpha1.ConditionPools, metav1.ConditionTrue, "InForce", "every node is in one pool"), policy.Spec.Pools
 	if !equality.Semantic.DeepEqual(policy.Status.Pools, policy.Spec.Pools) {
@@ -62,7 +62,7 @@ func (r *PoolReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Re
 	// First what is in force is written down, since quota is counted by it; then
 	// nodes are labelled.
 	if err := patchPolicyStatus(ctx, r, policy, func(status *v1alpha1.ClusterPolicyStatus) {
-		status.Pools, status.ReportedTypes = inForce, input.Reported
+		status.Pools, status.ReportedTypes = inForce, input.ReportedTypes
 	}, state); err != nil {
 		return requeueOnConflict(ctrl.Result{}, err)
 	}
@@ -77,7 +77,7 @@ func (r *PoolReconciler) poolErrors(ctx context.Context, policy *v1alpha1.Cluste
 	if err := r.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return "", err
 	}
-	return governance.Sentence(policies.PoolErrors(policy.Spec.Pools, policies.NewState(policy, nodes, list.Items, r.Naming.InstanceTypeLabel))), nil
+	return governance.JoinFieldErrors(policies.ValidatePools(policy.Spec.Pools, policies.NewState(policy, nodes, list.Items, r.Naming.InstanceTypeLabel))), nil
 }
 
 // label gives each node the label of its pool, or none. A label that a flavor

@@ -38,7 +38,7 @@ func (r *RankingReconciler) readPriorityClasses(ctx context.Context, policy *v1a
 		workloads: map[string][]*kueue.Workload{}, retained: map[string]int{},
 	}
 	for _, class := range policy.Spec.PriorityClasses {
-		c.desired[desired.ClassObject(class.Name)] = desired.ClassValue(class, policy.Spec.TaskPrioritization)
+		c.desired[desired.PriorityClassName(class.Name)] = desired.PriorityClassValue(class, policy.Spec.TaskPrioritization)
 	}
 	var workloads kueue.WorkloadList
 	if err := r.List(ctx, &workloads, client.UnsafeDisableDeepCopy); err != nil {
@@ -65,7 +65,7 @@ func (r *RankingReconciler) readPriorityClasses(ctx context.Context, policy *v1a
 			}
 			continue
 		case wanted:
-		case len(c.workloads[object.Name]) == 0 || slices.ContainsFunc(confirmed, func(name string) bool { return desired.ClassObject(strings.TrimSpace(name)) == object.Name }):
+		case len(c.workloads[object.Name]) == 0 || slices.ContainsFunc(confirmed, func(name string) bool { return desired.PriorityClassName(strings.TrimSpace(name)) == object.Name }):
 			c.obsolete = append(c.obsolete, object.Name)
 			continue
 		default: // a task would lose its class when it is requeued
@@ -134,10 +134,10 @@ func isStale(task *kueue.Workload, value int32) bool {
 // apply writes the classes of the policy, and deletes those that go.
 func (r *RankingReconciler) applyPriorityClasses(ctx context.Context, policy *v1alpha1.ClusterPolicy, c priorityClasses) error {
 	for _, class := range policy.Spec.PriorityClasses {
-		if _, ours := c.desired[desired.ClassObject(class.Name)]; !ours {
+		if _, ours := c.desired[desired.PriorityClassName(class.Name)]; !ours {
 			continue
 		}
-		object := desired.Class(class, policy.Spec.TaskPrioritization)
+		object := desired.PriorityClass(class, policy.Spec.TaskPrioritization)
 		correction, err := applier{r.Client, r.APIReader}.apply(ctx, managed.NewObject("WorkloadPriorityClass", &kueue.WorkloadPriorityClass{}, object, object.ObjectMetaApplyConfiguration), false)
 		if err != nil {
 			return err

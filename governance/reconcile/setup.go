@@ -241,7 +241,7 @@ func (nodeChanged) Update(e event.UpdateEvent) bool {
 	before, ok := e.ObjectOld.(*corev1.Node)
 	after, ok2 := e.ObjectNew.(*corev1.Node)
 	return !ok || !ok2 || !maps.Equal(before.Labels, after.Labels) || before.Spec.Unschedulable != after.Spec.Unschedulable ||
-		catalog.TakesTasks(before) != catalog.TakesTasks(after) || !equality.Semantic.DeepEqual(before.Status.Capacity, after.Status.Capacity)
+		catalog.Schedulable(before) != catalog.Schedulable(after) || !equality.Semantic.DeepEqual(before.Status.Capacity, after.Status.Capacity)
 }
 
 // figures passes only what changes the figures of types and pools, not whether

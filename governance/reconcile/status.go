@@ -84,8 +84,8 @@ func statusQuota(resolved quota.Resolved) []v1alpha1.PoolQuota {
 		pools[i].Pool = pool.Name
 		for _, name := range resolved.Covered() {
 			amount := v1alpha1.ResourceQuota{Name: name, Nominal: pool.Nominal.Quantity(name)}
-			if pool.Limit != nil {
-				limit := pool.Limit.Quantity(name)
+			if pool.BorrowingLimit != nil {
+				limit := pool.BorrowingLimit.Quantity(name)
 				amount.BorrowLimit = &limit
 			}
 			pools[i].Resources = append(pools[i].Resources, amount)

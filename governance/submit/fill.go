@@ -24,7 +24,7 @@ func Fill(each v1alpha1.Amounts, pods int32, pool QueuePool) (quota.Resources, [
 		if pool.Instance.Accelerators > 0 {
 			each.Accelerators = &one
 		} else {
-			vcpu := quota.Quantity(catalog.CPU, 1000)
+			vcpu := quota.ResourceQuantity(catalog.CPU, 1000)
 			each.VCPU = &vcpu
 		}
 	}

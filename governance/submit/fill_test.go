@@ -98,7 +98,7 @@ func TestFilledPodsFillANode(t *testing.T) {
 		if len(wrong) > 0 {
 			t.Fatal(instanceType, wrong)
 		}
-		for name, whole := range quota.Whole(pool.Instance) {
+		for name, whole := range quota.WholeInstance(pool.Instance) {
 			if got[name]*n > whole {
 				t.Errorf("%s: %d pods take %d of %d %s", instanceType, n, got[name]*n, whole, name)
 			}

@@ -38,7 +38,7 @@ type Plan struct {
 func (p Plan) meta() metav1.ObjectMeta {
 	meta := metav1.ObjectMeta{Name: p.name(), Namespace: p.Team.Namespace, Labels: map[string]string{queueLabel: p.Team.Queue}}
 	if p.Class != "" {
-		meta.Labels[desired.ClassLabel] = p.Class
+		meta.Labels[desired.PriorityClassLabel] = p.Class
 	}
 	return meta
 }
@@ -88,9 +88,9 @@ func (p Plan) template(container string, restart corev1.RestartPolicy) corev1.Po
 		c.Command = []string{"sh", "-c", p.Command}
 	}
 	for name, amount := range p.PodResources {
-		c.Resources.Requests[corev1.ResourceName(name)] = quota.Quantity(name, amount)
+		c.Resources.Requests[corev1.ResourceName(name)] = quota.ResourceQuantity(name, amount)
 		if name != catalog.CPU { // which a pod may exceed while nobody else wants it
-			c.Resources.Limits[corev1.ResourceName(name)] = quota.Quantity(name, amount)
+			c.Resources.Limits[corev1.ResourceName(name)] = quota.ResourceQuantity(name, amount)
 		}
 	}
 	return corev1.PodTemplateSpec{Spec: corev1.PodSpec{

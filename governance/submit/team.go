@@ -140,8 +140,8 @@ func sizes(nodes []corev1.Node, with map[string]string) (sizes []quota.Resources
 		}
 		size := quota.Resources{}
 		for name, amount := range nodes[i].Status.Allocatable {
-			if catalog.Counts(string(name)) {
-				size[string(name)] = quota.InUnit(string(name), amount)
+			if catalog.IsQuotaResource(string(name)) {
+				size[string(name)] = quota.ResourceValue(string(name), amount)
 			}
 		}
 		if size[catalog.CPU] > 0 {

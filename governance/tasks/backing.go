@@ -97,17 +97,17 @@ func (v viewer) backing(ctx context.Context, t *Task) (*QuotaSources, error) {
 
 // line says whose quota of one cell a task holds.
 func (v viewer) line(t *Task, cell quota.FlavorResource, queue string, members []*kueue.ClusterQueue, cohort explain.Cluster) QuotaSource {
-	teams := make([]usage.Team, len(members))
+	teams := make([]usage.Queue, len(members))
 	own := 0
 	used, amounts, mine := v.index.portions(cell, queue, t, members)
 	for i, q := range members {
-		teams[i] = usage.Team{Name: q.Name, Held: used[i]}
-		teams[i].Quota, teams[i].Lends = quotaOf(q, cell)
+		teams[i] = usage.Queue{Name: q.Name, Usage: used[i]}
+		teams[i].Nominal, teams[i].LendingLimit = quotaOf(q, cell)
 		if q.Name == queue {
 			own = i
 		}
 	}
-	borrowed := usage.OwnFirst(teams[own].Quota, amounts)
+	borrowed := usage.BorrowedInOrder(teams[own].Nominal, amounts)
 	l := QuotaSource{FlavorResource: cell}
 	for i, amount := range borrowed {
 		if mine[i] {
@@ -118,10 +118,10 @@ func (v viewer) line(t *Task, cell quota.FlavorResource, queue string, members [
 	if l.Borrowed == 0 || cohort.Nested {
 		return l
 	}
-	loans := usage.Lend(teams, cohort.CohortQuota[cell])
-	sources := []int64{loans.Unallocated[own], loans.Uncovered[own]}
+	loans := usage.ApportionLoansByBorrower(teams, cohort.CohortQuota[cell])
+	sources := []int64{loans.Unallocated[own], loans.OverQuota[own]}
 	for i := range teams {
-		sources = append(sources, loans.Lent[i][own])
+		sources = append(sources, loans.ByLender[i][own])
 	}
 	byName := map[string]int64{}
 	for i, shares := range usage.Spread(sources, borrowed) {
@@ -173,10 +173,10 @@ func quotaOf(q *kueue.ClusterQueue, cell quota.FlavorResource) (nominal, lends i
 				if string(r.Name) != cell.Resource {
 					continue
 				}
-				nominal = quota.InUnit(cell.Resource, r.NominalQuota)
+				nominal = quota.ResourceValue(cell.Resource, r.NominalQuota)
 				lends = nominal
 				if r.LendingLimit != nil {
-					lends = quota.InUnit(cell.Resource, *r.LendingLimit)
+					lends = quota.ResourceValue(cell.Resource, *r.LendingLimit)
 				}
 				return nominal, lends
 			}

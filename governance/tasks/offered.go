@@ -25,7 +25,7 @@ func AllowedPriorityClasses(ctx context.Context, reader client.Reader, policy *v
 	}
 	named := func(object string) bool {
 		return policy == nil || policy.Spec.Enforcement != v1alpha1.RequireQueue || slices.ContainsFunc(policy.Spec.PriorityClasses, func(c v1alpha1.PriorityClass) bool {
-			return desired.ClassObject(c.Name) == object
+			return desired.PriorityClassName(c.Name) == object
 		})
 	}
 	var found []explain.PriorityClass

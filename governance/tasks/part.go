@@ -221,7 +221,7 @@ func asked(w *kueue.Workload, into quota.Resources) {
 	if w.Status.Admission == nil && len(w.Status.ResourceRequests) > 0 {
 		for i := range w.Status.ResourceRequests {
 			for name, amount := range w.Status.ResourceRequests[i].Resources {
-				into[string(name)] += quota.InUnit(string(name), amount)
+				into[string(name)] += quota.ResourceValue(string(name), amount)
 			}
 		}
 		return
@@ -242,7 +242,7 @@ func PodRequests(spec *corev1.PodSpec) quota.Resources {
 	}}
 	total := quota.Resources{}
 	for name, amount := range resourcehelpers.PodRequests(pod, resourcehelpers.PodResourcesOptions{}) {
-		total[string(name)] = quota.InUnit(string(name), amount)
+		total[string(name)] = quota.ResourceValue(string(name), amount)
 	}
 	return total
 }

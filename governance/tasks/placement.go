@@ -67,7 +67,7 @@ func (v viewer) ceilings(ctx context.Context, q explain.Task) (found []explain.R
 				if resource == string(corev1.ResourcePods) {
 					each = 1
 				}
-				c := explain.ResourceQuota{Name: limits.Name, Resource: resource, Requests: each, Hard: quota.InUnit(resource, hard), Used: quota.InUnit(resource, limits.Status.Used[name])}
+				c := explain.ResourceQuota{Name: limits.Name, Resource: resource, Requests: each, Hard: quota.ResourceValue(resource, hard), Used: quota.ResourceValue(resource, limits.Status.Used[name])}
 				if c.Requests > 0 && c.Used+c.Requests > c.Hard {
 					found = append(found, c)
 				}
@@ -84,9 +84,9 @@ func (x *Index) nodes(list []corev1.Node) []explain.Node {
 	nodes := make([]explain.Node, len(list))
 	for i := range list {
 		o := &list[i]
-		n := explain.Node{Name: o.Name, Labels: o.Labels, Taints: o.Spec.Taints, Ready: catalog.TakesTasks(o), Allocatable: quota.Resources{}}
+		n := explain.Node{Name: o.Name, Labels: o.Labels, Taints: o.Spec.Taints, Ready: catalog.Schedulable(o), Allocatable: quota.Resources{}}
 		for name, amount := range o.Status.Allocatable {
-			n.Allocatable[string(name)] = quota.InUnit(string(name), amount)
+			n.Allocatable[string(name)] = quota.ResourceValue(string(name), amount)
 		}
 		n.Free = maps.Clone(n.Allocatable)
 		if on := x.loads[o.Name]; on != nil {

@@ -68,7 +68,7 @@ func (x *Index) podOwners() map[PodName]*Task {
 // accelerators is how many devices a task holds.
 func (t *Task) accelerators() (n int64) {
 	for name, amount := range t.Usage {
-		if name != catalog.CPU && name != catalog.Memory && name != catalog.Network && (catalog.Counts(name) || catalog.LooksLikeAccelerator(name)) {
+		if name != catalog.CPU && name != catalog.Memory && name != catalog.Network && (catalog.IsQuotaResource(name) || catalog.LooksLikeAccelerator(name)) {
 			n += amount
 		}
 	}

@@ -263,7 +263,7 @@ func (v viewer) cohortQuota(ctx context.Context, name string, to quota.FlavorRes
 		for j := range o.Spec.ResourceGroups {
 			for _, flavor := range o.Spec.ResourceGroups[j].Flavors {
 				for _, r := range flavor.Resources {
-					to[quota.FlavorResource{Flavor: string(flavor.Name), Resource: string(r.Name)}] += quota.InUnit(string(r.Name), r.NominalQuota)
+					to[quota.FlavorResource{Flavor: string(flavor.Name), Resource: string(r.Name)}] += quota.ResourceValue(string(r.Name), r.NominalQuota)
 				}
 			}
 		}

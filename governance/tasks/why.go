@@ -85,7 +85,7 @@ func counted(w *kueue.Workload, set *kueue.PodSet, each quota.Resources) quota.R
 		for name, amount := range said.Resources { // of all its pods
 			own, asked := each[string(name)]
 			if count := int64(set.Count); !asked {
-				own = (quota.InUnit(string(name), amount) + count - 1) / count
+				own = (quota.ResourceValue(string(name), amount) + count - 1) / count
 			}
 			counts[string(name)] = own
 		}
@@ -215,13 +215,13 @@ func memberOf(q *kueue.ClusterQueue) *explain.Queue {
 			for k := range flavor.Resources {
 				r := &flavor.Resources[k]
 				name := string(r.Name)
-				limit := explain.Limit{Nominal: quota.InUnit(name, r.NominalQuota)}
+				limit := explain.Limit{Nominal: quota.ResourceValue(name, r.NominalQuota)}
 				if r.BorrowingLimit != nil {
-					amount := quota.InUnit(name, *r.BorrowingLimit)
+					amount := quota.ResourceValue(name, *r.BorrowingLimit)
 					limit.BorrowingLimit = &amount
 				}
 				if r.LendingLimit != nil {
-					amount := quota.InUnit(name, *r.LendingLimit)
+					amount := quota.ResourceValue(name, *r.LendingLimit)
 					limit.LendingLimit = &amount
 				}
 				e.Limits[quota.FlavorResource{Flavor: string(flavor.Name), Resource: name}] = limit

@@ -108,14 +108,14 @@ func (h *Pages) renderDelete(c echo.Context, status int, now v1alpha1.ComputeAll
 	if redirected, err := h.RedirectToForm(c, path, path, values); redirected {
 		return err
 	}
-	departure, err := h.Allocations.Departure(c.Request().Context(), console.UserOf(c), now.Name)
+	departure, err := h.Allocations.PreviewDeletion(c.Request().Context(), console.UserOf(c), now.Name)
 	if err != nil && refused == nil {
 		return err
 	}
 	page := views.AllocationDelete{
 		Chrome: h.Chrome(c), Team: now.Name, Action: path, InPlace: forms.InPlace(c), CancelURL: urls.Allocation(now.Name),
 		Version: now.ResourceVersion, Generation: strconv.FormatInt(now.Generation, 10),
-		Running: len(departure.Running), Waiting: departure.Waiting, Kept: departure.Kept,
+		Running: len(departure.Running), Waiting: departure.Waiting, Kept: departure.Namespace,
 		Held: now.Spec.Activation == v1alpha1.Hold, Deleting: now.DeletionTimestamp != nil,
 		Confirm: views.TextField{Value: values.Get("confirm")}, Reason: forms.DeletionReason(values.Get("reason")),
 	}

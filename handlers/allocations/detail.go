@@ -192,16 +192,16 @@ func quotaFigures(a *v1alpha1.ComputeAllocation, types catalog.Catalog) (lines [
 		if text := given[pool.Name]; text != "" {
 			about = "allocated: " + text
 		}
-		if pool.LimitOnly {
+		if pool.BorrowOnly {
 			about = "borrows only"
 		}
 		for _, resource := range pool.Nominal.Names() {
-			if pool.Nominal[resource] == 0 && pool.Limit[resource] == 0 {
+			if pool.Nominal[resource] == 0 && pool.BorrowingLimit[resource] == 0 {
 				continue
 			}
 			lines = append(lines, views.QuotaFigure{
 				Pool: pool.Name, GoesOn: goesOn, Note: about, Resource: format.ResourceLabel(resource),
-				Own: figure(resource, pool.Nominal), Borrow: limitFigure(resource, pool.Nominal, pool.Limit),
+				Own: figure(resource, pool.Nominal), Borrow: limitFigure(resource, pool.Nominal, pool.BorrowingLimit),
 			})
 			about, goesOn = "", true
 		}

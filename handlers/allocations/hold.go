@@ -147,7 +147,7 @@ func (h *Pages) activationPage(c echo.Context, to v1alpha1.Activation) (v1alpha1
 	if err != nil {
 		return now, views.ActionPage{}, err
 	}
-	activity, err := h.Allocations.Activity(ctx, user, now.Name)
+	activity, err := h.Allocations.QueueActivity(ctx, user, now.Name)
 	if err != nil {
 		return now, views.ActionPage{}, err
 	}
@@ -174,14 +174,14 @@ func (h *Pages) activationPage(c echo.Context, to v1alpha1.Activation) (v1alpha1
 	return now, page, nil
 }
 
-func holdEffects(a allocations.Activity) []string {
+func holdEffects(a allocations.QueueActivity) []string {
 	return []string{
 		waitingWords(a.Waiting) + " No task starts until the queue is resumed.",
 		"The team keeps its quota. Other teams can borrow what is idle, if the allocation lends it.",
 	}
 }
 
-func resumeEffects(a allocations.Activity) []string {
+func resumeEffects(a allocations.QueueActivity) []string {
 	list := []string{waitingWords(a.Waiting) + " Kueue starts them as quota allows, by priority class and submission time. Drained tasks can start after newer ones."}
 	if n := len(a.Running); n > 0 {
 		list = append(list, format.Count(n, "task")+" of the team use quota, and continue.")
@@ -203,7 +203,7 @@ func waitingWords(n int) string {
 }
 
 // holdChoices are what becomes of the tasks that run; none where none does.
-func holdChoices(a allocations.Activity) []views.ActionChoice {
+func holdChoices(a allocations.QueueActivity) []views.ActionChoice {
 	if len(a.Running) == 0 {
 		return nil
 	}

@@ -59,7 +59,7 @@ func (h *Pages) policiesNotice(page views.PoliciesPage, created, deleted string)
 		return fmt.Sprintf("Allocation %s was created. Submit tasks to queue %s in namespace %s.", created, h.Naming.LocalQueue(created), namespace)
 	case on(deleted):
 		return fmt.Sprintf("Allocation %s is being deleted; its row shows what it waits for. Its namespace stays.", deleted)
-	case deleted != "" && page.CanWrite && quota.CheckTeam(deleted) == "":
+	case deleted != "" && page.CanWrite && quota.CheckTeamName(deleted) == "":
 		return fmt.Sprintf("Allocation %s was deleted. Its namespace stays.", deleted)
 	}
 	return ""
@@ -145,7 +145,7 @@ func (h *Pages) allocationRow(a *v1alpha1.ComputeAllocation, state allocations.S
 	}
 	for _, pool := range resolved.Pools {
 		parts := format.ShortAmounts(pool.Nominal)
-		if pool.LimitOnly {
+		if pool.BorrowOnly {
 			parts = "borrows only"
 		}
 		row.Quota = append(row.Quota, views.QuotaLine{Pool: pool.Name, Parts: parts})

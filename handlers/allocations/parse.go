@@ -187,7 +187,7 @@ func (f *allocationForm) missing() []governance.FieldError {
 	if f.edits != nil {
 		return nil // its name is fixed, and it may have no quota
 	}
-	wrong.Add("metadata.name", quota.CheckTeam(f.team))
+	wrong.Add("metadata.name", quota.CheckTeamName(f.team))
 	filled := func(r formRow) bool { return !r.empty() }
 	if borrows := f.strategy == string(v1alpha1.LendAndBorrow) && slices.ContainsFunc(f.limits, filled); !borrows && !slices.ContainsFunc(f.rows, filled) {
 		wrong.Add("spec.quota", "add at least one instance type, or an absolute borrow limit")

@@ -128,7 +128,7 @@ func (f *allocationForm) offerPools(wrong []governance.FieldError, types catalog
 			what = "a family"
 		}
 		wrong[i].Message = fmt.Sprintf("%q is %s, not an instance type: make pool %s of it with the button in this row", row.instanceType, what, pool.name)
-		if near := types.Near(row.instanceType); len(near) > 0 {
+		if near := types.SimilarTypes(row.instanceType); len(near) > 0 {
 			wrong[i].Message += ", or name a type, such as " + strings.Join(near, " or ")
 		}
 	}

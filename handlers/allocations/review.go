@@ -27,11 +27,11 @@ func (h *Pages) renderReview(c echo.Context, form allocationForm, review allocat
 		Chrome: h.Chrome(c), Action: place.action, CancelURL: place.up, UpLabel: place.upLabel, Save: place.save,
 		New: form.edits == nil, InPlace: forms.InPlace(c), Fields: forms.WithoutReason(form.hidden(c)), Reason: forms.ReasonField(form.reason, "everyone who sees the team"), Unknown: review.Unknown, Unchanged: review.Empty() && review.Unknown == "",
 		Quota: quotaChanges(review.Pools), Capacity: capacityLines(review.Capacity),
-		Settings: versions.ValueChanges(review.Settings), Over: overLines(review.Over), Reclaims: reclaimLines(review.Reclaims), Objects: objectLines(review.Objects),
+		Settings: versions.ValueChanges(review.Settings), Over: overLines(review.QuotaExcess), Reclaims: reclaimLines(review.Reclaims), Objects: objectLines(review.Objects),
 	}
-	page.Stopped.Count = len(review.Stopped)
-	page.Stopped.Told, page.Stopped.More = taskNames(review.Stopped)
-	page.Stuck, page.MoreStuck = stuckLines(review.Stuck)
+	page.Stopped.Count = len(review.Evicted)
+	page.Stopped.Told, page.Stopped.More = taskNames(review.Evicted)
+	page.Stuck, page.MoreStuck = stuckLines(review.Unadmittable)
 	page.Title, page.Active = "Review: "+form.team, "policies"
 	state, err := h.Allocations.State(c.Request().Context(), console.UserOf(c))
 	if err != nil {
@@ -48,14 +48,14 @@ func quotaChanges(pools []allocations.PoolChange) (lines []views.QuotaChange) {
 	for _, p := range pools {
 		goesOn := false
 		all := quota.Resources{}
-		for _, figures := range []quota.Resources{p.Before, p.After, p.LimitBefore, p.LimitAfter} {
+		for _, figures := range []quota.Resources{p.Before, p.After, p.BorrowingLimitBefore, p.BorrowingLimitAfter} {
 			all.Add(figures)
 		}
 		for _, resource := range all.Names() {
 			line := views.QuotaChange{
 				Pool: p.Pool, GoesOn: goesOn, Resource: format.ResourceLabel(resource),
 				Before: figure(resource, p.Before), After: figure(resource, p.After),
-				BorrowBefore: limitFigure(resource, p.Before, p.LimitBefore), BorrowAfter: limitFigure(resource, p.After, p.LimitAfter),
+				BorrowBefore: limitFigure(resource, p.Before, p.BorrowingLimitBefore), BorrowAfter: limitFigure(resource, p.After, p.BorrowingLimitAfter),
 			}
 			line.Changed, line.BorrowChanged = line.Before != line.After, line.BorrowBefore != line.BorrowAfter
 			lines, goesOn = append(lines, line), true
@@ -89,14 +89,14 @@ func capacityLines(changes []allocations.CapacityChange) (lines []views.Capacity
 	for _, c := range changes {
 		line := views.CapacityLine{
 			Pool: c.Pool, Resource: format.ResourceLabel(c.Resource),
-			There: quota.Grouped(c.Resource, c.There), Before: quota.Grouped(c.Resource, c.Before), After: quota.Grouped(c.Resource, c.After),
-			OverBefore: c.Before > c.There,
+			There: quota.Grouped(c.Resource, c.Physical), Before: quota.Grouped(c.Resource, c.Before), After: quota.Grouped(c.Resource, c.After),
+			OverBefore: c.Before > c.Physical,
 		}
 		line.GoesOn, last = c.Pool == last, c.Pool
 		if c.Oversubscribed() {
-			line.Over = quota.Amount(c.Resource, c.After-c.There)
-			if times := factor(c.After, c.There); times != "" {
-				line.Far = fmt.Sprintf("%s the %s of this pool", times, quota.Amount(c.Resource, c.There))
+			line.Over = quota.Amount(c.Resource, c.After-c.Physical)
+			if times := factor(c.After, c.Physical); times != "" {
+				line.Far = fmt.Sprintf("%s the %s of this pool", times, quota.Amount(c.Resource, c.Physical))
 			}
 		}
 		lines = append(lines, line)
@@ -104,9 +104,9 @@ func capacityLines(changes []allocations.CapacityChange) (lines []views.Capacity
 	return lines
 }
 
-func overLines(over []allocations.Over) (lines []views.OverLine) {
+func overLines(over []allocations.QuotaExcess) (lines []views.OverLine) {
 	for _, o := range over {
-		line := views.OverLine{By: "from", Text: fmt.Sprintf("%s: uses %s, quota %s; %s can be reclaimed", o.Pool, quota.Grouped(o.Resource, o.Held), quota.Amount(o.Resource, o.Quota), quota.Amount(o.Resource, o.Held-o.Quota))}
+		line := views.OverLine{By: "from", Text: fmt.Sprintf("%s: uses %s, quota %s; %s can be reclaimed", o.Pool, quota.Grouped(o.Resource, o.Usage), quota.Amount(o.Resource, o.Nominal), quota.Amount(o.Resource, o.Usage-o.Nominal))}
 		line.Tasks, line.More = taskNames(o.Tasks)
 		lines = append(lines, line)
 	}
@@ -121,7 +121,7 @@ func reclaimLines(reclaims []allocations.Reclaim) (lines []views.OverLine) {
 			if who == "" {
 				who = "another team"
 			}
-			line := views.OverLine{By: "with", Text: fmt.Sprintf("%s: up to %s from %s, which borrows %s", r.Pool, quota.Amount(r.Resource, min(r.Most, from.Borrowed)), who, quota.Grouped(r.Resource, from.Borrowed))}
+			line := views.OverLine{By: "with", Text: fmt.Sprintf("%s: up to %s from %s, which borrows %s", r.Pool, quota.Amount(r.Resource, min(r.Max, from.Borrowed)), who, quota.Grouped(r.Resource, from.Borrowed))}
 			if r.Borrow {
 				line.Text = fmt.Sprintf("%s: lower-priority tasks of %s, which borrows %s", r.Pool, who, quota.Amount(r.Resource, from.Borrowed))
 			}
@@ -134,14 +134,14 @@ func reclaimLines(reclaims []allocations.Reclaim) (lines []views.OverLine) {
 
 // stuckLines say of the first tasks why they could not start again, and how
 // many more there are.
-func stuckLines(stuck []allocations.Stuck) (lines []string, more int) {
+func stuckLines(stuck []allocations.Unadmittable) (lines []string, more int) {
 	for _, s := range stuck[:min(len(stuck), shownTasks)] {
 		name := s.Task.Name
 		if name == "" {
 			name = "A task"
 		}
 		lines = append(lines, fmt.Sprintf("%s requests %s; quota and borrow limit add up to %s. Once stopped, it cannot start again.",
-			name, quota.Amount(s.Resource, s.Needs), quota.Grouped(s.Resource, s.Most)))
+			name, quota.Amount(s.Resource, s.Requests), quota.Grouped(s.Resource, s.Max)))
 	}
 	return lines, max(0, len(stuck)-shownTasks)
 }

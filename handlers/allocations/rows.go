@@ -39,7 +39,7 @@ func (v rowViews) quota(i int) views.AllocationFormRow {
 	}
 	given := quota.PoolResources{own.Name: quota.Resources{}}
 	given[own.Name].Add(v.others[own.Name])
-	resolved := quota.Resolved{Pools: []quota.Pool{own}}
+	resolved := quota.Resolved{Pools: []quota.FlavorQuotas{own}}
 	given.AddNominal(resolved)
 	view.Over = uncut(row, pool)
 	if more, far := over(given.Exceeding(resolved.Pools, v.types), row.profile); more != "" {
@@ -114,14 +114,14 @@ func (v rowViews) row(id string, i int, row formRow) (view views.AllocationFormR
 }
 
 // resolve is what one row comes to by itself.
-func (v rowViews) resolve(row formRow, sharing v1alpha1.Sharing) (quota.Pool, bool) {
+func (v rowViews) resolve(row formRow, sharing v1alpha1.Sharing) (quota.FlavorQuotas, bool) {
 	parsed, problems := v.form.parseRow(row, v.types)
 	if len(problems) > 0 {
-		return quota.Pool{}, false
+		return quota.FlavorQuotas{}, false
 	}
 	resolved, wrong := quota.Resolve(&v1alpha1.ComputeAllocationSpec{Quota: []v1alpha1.QuotaRow{parsed}, Sharing: sharing}, v.types)
 	if len(wrong) > 0 {
-		return quota.Pool{}, false
+		return quota.FlavorQuotas{}, false
 	}
 	return resolved.Pools[0], true
 }
@@ -159,7 +159,7 @@ func (v rowViews) sharing(pool catalog.Pool) v1alpha1.Sharing {
 
 // uncut warns that no node has the parts of GPUs that a row gives.
 func uncut(row formRow, pool catalog.Pool) string {
-	if row.profile == "" || pool.There[quota.PartitionResource(row.profile)] > 0 {
+	if row.profile == "" || pool.Physical[quota.PartitionResource(row.profile)] > 0 {
 		return ""
 	}
 	return fmt.Sprintf("No node has %s partitions now; tasks that request them wait until one has.", row.profile)
@@ -244,7 +244,7 @@ func there(pool catalog.Pool, given quota.PoolResources) string {
 	if pool.Grouped {
 		noun = "node"
 	}
-	text := format.Count(int(pool.Nodes), noun) + ": " + quota.Amount(resource, pool.There[resource])
+	text := format.Count(int(pool.Nodes), noun) + ": " + quota.Amount(resource, pool.Physical[resource])
 	if pool.Instance.AcceleratorModel != "" {
 		text += " (" + pool.Instance.AcceleratorModel + ")"
 	}
@@ -258,15 +258,15 @@ func there(pool catalog.Pool, given quota.PoolResources) string {
 }
 
 // borrowing says what may be borrowed in a pool, and where that comes to none.
-func borrowing(own quota.Pool, sharing v1alpha1.Sharing) (text, none string) {
+func borrowing(own quota.FlavorQuotas, sharing v1alpha1.Sharing) (text, none string) {
 	if sharing.Strategy != v1alpha1.LendAndBorrow {
 		return "", ""
 	}
-	if own.Limit == nil {
+	if own.BorrowingLimit == nil {
 		return "Can borrow everything idle", ""
 	}
 	if len(sharing.BorrowLimits) > 0 {
-		return "Can borrow up to " + orNothing(format.Amounts(own.Limit)) + ", as limited below", ""
+		return "Can borrow up to " + orNothing(format.Amounts(own.BorrowingLimit)) + ", as limited below", ""
 	}
 	percent := int32(v1alpha1.DefaultBorrowLimitPercent)
 	if sharing.BorrowLimitPercent != nil {
@@ -277,11 +277,11 @@ func borrowing(own quota.Pool, sharing v1alpha1.Sharing) (text, none string) {
 	}
 	var zero []string
 	for _, name := range own.Nominal.Names() {
-		if own.Nominal[name] > 0 && own.Limit[name] == 0 {
+		if own.Nominal[name] > 0 && own.BorrowingLimit[name] == 0 {
 			zero = append(zero, quota.Amount(name, own.Nominal[name]))
 		}
 	}
-	if limit := format.Amounts(own.Limit); limit != "" {
+	if limit := format.Amounts(own.BorrowingLimit); limit != "" {
 		text = "Can borrow up to " + limit
 	}
 	if len(zero) > 0 {

@@ -119,7 +119,7 @@ func (f *allocationForm) madeNamespace(naming desired.Naming) string {
 	switch {
 	case f.edits != nil && f.namespace != "":
 		return f.namespace
-	case f.edits == nil && quota.CheckTeam(f.team) != "":
+	case f.edits == nil && quota.CheckTeamName(f.team) != "":
 		return ""
 	}
 	return naming.Namespace(f.team)
@@ -136,11 +136,11 @@ func (f *allocationForm) wrong(state allocations.State, types catalog.Catalog, t
 	}
 	if f.submitted {
 		wrong = append(wrong, f.missing()...)
-	} else if problem := quota.CheckTeam(f.team); f.team != "" && problem != "" {
+	} else if problem := quota.CheckTeamName(f.team); f.team != "" && problem != "" {
 		wrong = append(wrong, governance.FieldError{Path: "metadata.name", Message: problem})
 	}
 	if taken && f.edits == nil && slices.ContainsFunc(state.Allocations, func(a v1alpha1.ComputeAllocation) bool {
-		return a.Name == f.team && !allocations.MadeBy(&a, f.request)
+		return a.Name == f.team && !allocations.CreatedBy(&a, f.request)
 	}) {
 		wrong = append(wrong, governance.FieldError{Path: "metadata.name", Message: fmt.Sprintf("team %s has an allocation already; choose another name", f.team)})
 	}
@@ -231,7 +231,7 @@ func instanceTypes(types catalog.Catalog) []views.InstanceTypeOption {
 }
 
 func typeLabel(instance catalog.Instance) string {
-	label := format.Amounts(quota.Whole(instance))
+	label := format.Amounts(quota.WholeInstance(instance))
 	if instance.AcceleratorModel != "" {
 		label = instance.AcceleratorModel + " · " + label
 	}

@@ -25,9 +25,9 @@ type Allocations interface {
 	Create(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool, request string) error
 	Update(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool) error
 	Delete(ctx context.Context, user governance.User, team string, how allocations.Deletion) error
-	Activity(ctx context.Context, user governance.User, team string) (allocations.Activity, error)
-	Departure(ctx context.Context, user governance.User, team string) (allocations.Departure, error)
-	Reclaimable(ctx context.Context, user governance.User, team string) ([]allocations.Over, error)
+	QueueActivity(ctx context.Context, user governance.User, team string) (allocations.QueueActivity, error)
+	PreviewDeletion(ctx context.Context, user governance.User, team string) (allocations.DeletionPreview, error)
+	Reclaimable(ctx context.Context, user governance.User, team string) ([]allocations.QuotaExcess, error)
 }
 
 // Policy is what pages ask about the cluster policy.

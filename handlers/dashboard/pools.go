@@ -23,8 +23,8 @@ const poolsShown = 8
 
 // poolCell is one resource of one pool.
 type poolCell struct {
-	pool *capacity.Pool
-	cell *capacity.PoolCell
+	pool *capacity.PoolSnapshot
+	cell *capacity.PoolResource
 }
 
 // poolCells are the lines that a query asks for: without a resource those of each
@@ -38,10 +38,10 @@ func poolCells(q figures.Query, s *capacity.Snapshot) []poolCell {
 			continue
 		}
 		var own, cpu []poolCell
-		for j := range p.Cells {
-			c := &p.Cells[j]
+		for j := range p.Resources {
+			c := &p.Resources[j]
 			switch {
-			case q.Resource == c.Resource, q.Resource == "" && format.IsAccelerator(c.Resource) && (c.Physical > 0 || c.Held > 0 || c.Quota > 0):
+			case q.Resource == c.Resource, q.Resource == "" && format.IsAccelerator(c.Resource) && (c.Physical > 0 || c.Usage > 0 || c.Nominal > 0):
 				own = append(own, poolCell{p, c})
 			case q.Resource == "" && c.Resource == catalog.CPU:
 				cpu = append(cpu, poolCell{p, c})
@@ -89,8 +89,8 @@ func poolUse(c poolCell) views.PoolUse {
 		ID: "pool-" + p.Name + "-" + resource, Name: p.Name, URL: urls.With(urls.Instances, nil, "pool", p.Name), Unit: format.Unit(resource),
 		Sub:      format.JoinedBy(" · ", p.AcceleratorModel, format.Count(int(p.Nodes), "instance")),
 		Physical: of(u.Physical), Own: of(u.OwnBound), Borrowed: of(u.BorrowedBound), Outside: of(u.Outside), Unhealthy: of(u.Unhealthy), Idle: of(u.Idle),
-		Quota: of(u.Quota), Unplaced: of(u.Unplaced), Largest: of(u.Largest),
-		Max: float64(max(u.Physical, u.Quota)), Mark: float64(u.Quota),
+		Quota: of(u.Nominal), Unplaced: of(u.Unbound), Largest: of(u.LargestFree),
+		Max: float64(max(u.Physical, u.Nominal)), Mark: float64(u.Nominal),
 		Parts: []views.BarPart{
 			{Use: "own", Value: float64(u.OwnBound)}, {Use: "borrowed", Value: float64(u.BorrowedBound)}, {Use: "outside", Value: float64(u.Outside)},
 			{Use: "lost", Value: float64(u.Unhealthy)}, {Use: "idle", Value: float64(u.Idle)},
@@ -104,7 +104,7 @@ func poolUse(c poolCell) views.PoolUse {
 		trouble = append(trouble, format.Thousands(p.Cordoned)+" cordoned")
 	}
 	l.Trouble = strings.Join(trouble, " · ")
-	if over := u.Over(); over > 0 {
+	if over := u.Overallocated(); over > 0 {
 		l.Over = "+" + of(over) + " over"
 	}
 	l.Label = fmt.Sprintf("Of %s %s: %s own, %s borrowed, %s outside Kueue, %s unhealthy, %s idle; %s allocated as quota; %s used and not placed",
@@ -126,7 +126,7 @@ func (h *Pages) capacityCSV(c echo.Context) error {
 	}}
 	for i := range s.Pools {
 		p := &s.Pools[i]
-		for _, u := range p.Cells {
+		for _, u := range p.Resources {
 			if q.Pool != "" && q.Pool != p.Name || q.Resource != "" && q.Resource != u.Resource {
 				continue
 			}
@@ -135,7 +135,7 @@ func (h *Pages) capacityCSV(c echo.Context) error {
 				row = append(row, fmt.Sprint(n))
 			}
 			for _, amount := range []int64{
-				u.Physical, u.OwnBound, u.BorrowedBound, u.Outside, u.Unhealthy, u.Idle, u.Recovering, u.Cordoned, u.Quota, u.Over(), u.Held, u.Unplaced, u.Borrowed, u.Lent, u.Unallocated, u.Largest,
+				u.Physical, u.OwnBound, u.BorrowedBound, u.Outside, u.Unhealthy, u.Idle, u.Recovering, u.Cordoned, u.Nominal, u.Overallocated(), u.Usage, u.Unbound, u.Borrowed, u.LentToCohort, u.BorrowedUnallocated, u.LargestFree,
 			} {
 				row = append(row, format.CSVAmount(u.Resource, amount))
 			}

@@ -31,7 +31,7 @@ func clusterStats(s *capacity.Snapshot) []views.Stat {
 	}
 	sums := figures.ClusterSums(s)
 	for _, resource := range figures.ResourceNames(s) {
-		if format.IsAccelerator(resource) && (sums[resource].Physical > 0 || sums[resource].Held > 0) {
+		if format.IsAccelerator(resource) && (sums[resource].Physical > 0 || sums[resource].Usage > 0) {
 			stats = append(stats, resourceStat(resource, sums[resource]))
 		}
 	}
@@ -41,11 +41,11 @@ func clusterStats(s *capacity.Snapshot) []views.Stat {
 	return append(stats, resourceStat(catalog.CPU, sums[catalog.CPU]), resourceStat(catalog.Memory, sums[catalog.Memory]))
 }
 
-func resourceStat(resource string, sum usage.Pool) views.Stat {
-	stat := views.Stat{ID: "stat-" + resource, Label: format.ResourceName(resource), Value: quota.Short(resource, sum.Physical), Note: quota.Short(resource, sum.Held) + " used"}
+func resourceStat(resource string, sum usage.PoolUsage) views.Stat {
+	stat := views.Stat{ID: "stat-" + resource, Label: format.ResourceName(resource), Value: quota.Short(resource, sum.Physical), Note: quota.Short(resource, sum.Usage) + " used"}
 	if resource == catalog.Memory {
 		stat.Unit = "GiB"
-		stat.Note = quota.Short(resource, sum.Held) + " GiB used"
+		stat.Note = quota.Short(resource, sum.Usage) + " GiB used"
 	}
 	if format.IsAccelerator(resource) && sum.Borrowed > 0 {
 		stat.Note += " · " + quota.Short(resource, sum.Borrowed) + " borrowed"
@@ -58,12 +58,12 @@ func resourceStat(resource string, sum usage.Pool) views.Stat {
 
 // acceleratorMemory is what accelerators have in memory, as far as it is known;
 // not ok where there are none.
-func acceleratorMemory(s *capacity.Snapshot, sums map[string]usage.Pool) (views.Stat, bool) {
+func acceleratorMemory(s *capacity.Snapshot, sums map[string]usage.PoolUsage) (views.Stat, bool) {
 	all := sums[catalog.GPU].Physical + sums[catalog.Neuron].Physical
 	var known, memory int64
 	for i := range s.Pools {
 		p := &s.Pools[i]
-		for _, c := range p.Cells {
+		for _, c := range p.Resources {
 			if p.AcceleratorMemory > 0 && (c.Resource == catalog.GPU || c.Resource == catalog.Neuron) {
 				known += c.Physical
 				memory += c.Physical * p.AcceleratorMemory

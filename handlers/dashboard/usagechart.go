@@ -61,7 +61,7 @@ func (h *Pages) readHeld(ctx context.Context, s *capacity.Snapshot, q figures.Qu
 	var holders []history.SeriesKey
 	for i := range s.Pools {
 		if p := &s.Pools[i]; q.Pool == "" || p.Name == q.Pool {
-			for _, u := range p.Cells {
+			for _, u := range p.Resources {
 				for _, line := range heldSeries {
 					if u.Resource == resource {
 						holders = append(holders, history.SeriesKey{Pool: p.Name, Resource: resource, Measure: line.measure})

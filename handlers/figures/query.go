@@ -18,13 +18,13 @@ import (
 )
 
 // ClusterSums are the figures of all pools, by resource.
-func ClusterSums(s *capacity.Snapshot) map[string]usage.Pool {
-	sums := map[string]usage.Pool{}
+func ClusterSums(s *capacity.Snapshot) map[string]usage.PoolUsage {
+	sums := map[string]usage.PoolUsage{}
 	for i := range s.Pools {
-		for _, c := range s.Pools[i].Cells {
+		for _, c := range s.Pools[i].Resources {
 			sum := sums[c.Resource]
 			sum.Physical += c.Physical
-			sum.Held += c.Held
+			sum.Usage += c.Usage
 			sum.Borrowed += c.Borrowed
 			sum.Unhealthy += c.Unhealthy
 			sums[c.Resource] = sum
@@ -103,7 +103,7 @@ func (q Query) Counted(s *capacity.Snapshot) string {
 func ResourceNames(s *capacity.Snapshot) []string {
 	found := map[string]bool{}
 	for i := range s.Pools {
-		for _, c := range s.Pools[i].Cells {
+		for _, c := range s.Pools[i].Resources {
 			found[c.Resource] = true
 		}
 	}

@@ -36,23 +36,23 @@ var teamColumns = []views.ColumnHead{
 
 // teamFigures is one team, or several, in one resource of the pools asked for.
 type teamFigures struct {
-	Team *capacity.Team
-	usage.Share
+	Team *capacity.TeamSnapshot
+	usage.TeamUsage
 	Running, Waiting int
 }
 
 func (t *teamFigures) add(o teamFigures) {
-	t.Share.Add(o.Share)
+	t.TeamUsage.Add(o.TeamUsage)
 	t.Running += o.Running
 	t.Waiting += o.Waiting
 }
 
 // utilization is held of what was given; below all others without quota.
 func (t teamFigures) utilization() float64 {
-	if t.Quota <= 0 {
+	if t.Nominal <= 0 {
 		return -1
 	}
-	return float64(t.Held) / float64(t.Quota)
+	return float64(t.Usage) / float64(t.Nominal)
 }
 
 // teamList is the teams that were asked for, in order, and the sum of all.
@@ -82,11 +82,11 @@ func (q Query) TeamLines(s *capacity.Snapshot, resource string) teamList {
 	return list
 }
 
-func (q Query) figuresOf(t *capacity.Team, resource string) teamFigures {
+func (q Query) figuresOf(t *capacity.TeamSnapshot, resource string) teamFigures {
 	f := teamFigures{Team: t, Running: t.Running, Waiting: t.Waiting}
-	for i := range t.Cells {
-		if c := &t.Cells[i]; c.Resource == resource && (q.Pool == "" || c.Pool == q.Pool) {
-			f.Share.Add(c.Share)
+	for i := range t.Resources {
+		if c := &t.Resources[i]; c.Resource == resource && (q.Pool == "" || c.Flavor == q.Pool) {
+			f.TeamUsage.Add(c.TeamUsage)
 		}
 	}
 	return f
@@ -107,10 +107,10 @@ func (q Query) order() (by string, descending bool) {
 func (q Query) compareTeams() func(a, b teamFigures) int {
 	by, descending := q.order()
 	columns := map[string]func(a, b teamFigures) int{
-		"allocated":   func(a, b teamFigures) int { return cmp.Compare(a.Quota, b.Quota) },
-		"held":        func(a, b teamFigures) int { return cmp.Compare(a.Held, b.Held) },
+		"allocated":   func(a, b teamFigures) int { return cmp.Compare(a.Nominal, b.Nominal) },
+		"held":        func(a, b teamFigures) int { return cmp.Compare(a.Usage, b.Usage) },
 		"borrowed":    func(a, b teamFigures) int { return cmp.Compare(a.Borrowed, b.Borrowed) },
-		"lent":        func(a, b teamFigures) int { return cmp.Compare(a.Lent, b.Lent) },
+		"lent":        func(a, b teamFigures) int { return cmp.Compare(a.LentToCohort, b.LentToCohort) },
 		"utilization": func(a, b teamFigures) int { return cmp.Compare(a.utilization(), b.utilization()) },
 		"running":     func(a, b teamFigures) int { return cmp.Compare(a.Running, b.Running) },
 		"waiting":     func(a, b teamFigures) int { return cmp.Compare(a.Waiting, b.Waiting) },
@@ -176,10 +176,10 @@ func (q Query) TeamTable(list teamList, resource string, size int) views.TeamTab
 
 // sub takes one of those that were added up away again.
 func (t *teamFigures) sub(o teamFigures) {
-	t.Quota -= o.Quota
-	t.Held -= o.Held
+	t.Nominal -= o.Nominal
+	t.Usage -= o.Usage
 	t.Borrowed -= o.Borrowed
-	t.Lent -= o.Lent
+	t.LentToCohort -= o.LentToCohort
 	t.Running -= o.Running
 	t.Waiting -= o.Waiting
 }
@@ -215,12 +215,12 @@ func (q Query) head(h views.ColumnHead) views.ColumnHead {
 
 func (q Query) teamLine(f teamFigures, resource string) views.TeamLine {
 	line := views.TeamLine{
-		Allocated: quota.Short(resource, f.Quota), Held: quota.Short(resource, f.Held), Borrowed: quota.Short(resource, f.Borrowed), Lent: quota.Short(resource, f.Lent),
-		Utilization: format.Percent(f.Held, f.Quota),
+		Allocated: quota.Short(resource, f.Nominal), Held: quota.Short(resource, f.Usage), Borrowed: quota.Short(resource, f.Borrowed), Lent: quota.Short(resource, f.LentToCohort),
+		Utilization: format.Percent(f.Usage, f.Nominal),
 		Running:     views.Count{Text: format.Thousands(int64(f.Running))}, Waiting: views.Count{Text: format.Thousands(int64(f.Waiting))},
 	}
 	if f.Team != nil {
-		line.Borrowing = f.Quota > 0 && f.Held > f.Quota
+		line.Borrowing = f.Nominal > 0 && f.Usage > f.Nominal
 		tasksOf := func(states ...tasks.State) string {
 			values := url.Values{"team": {f.Team.Name}}
 			for _, state := range states {
@@ -241,20 +241,20 @@ func (q Query) teamLine(f teamFigures, resource string) views.TeamLine {
 // Bars are the teams that hold most.
 func (list teamList) Bars(resource string) views.BarList {
 	b := views.BarList{ID: "team-bars", Note: "Used " + format.Unit(resource) + "; the mark is what is allocated."}
-	most := slices.DeleteFunc(slices.Clone(list.Found), func(f teamFigures) bool { return f.Held == 0 && f.Quota == 0 })
+	most := slices.DeleteFunc(slices.Clone(list.Found), func(f teamFigures) bool { return f.Usage == 0 && f.Nominal == 0 })
 	slices.SortFunc(most, func(x, y teamFigures) int {
-		return cmp.Or(cmp.Compare(y.Held, x.Held), cmp.Compare(y.Quota, x.Quota), cmp.Compare(x.Team.Name, y.Team.Name))
+		return cmp.Or(cmp.Compare(y.Usage, x.Usage), cmp.Compare(y.Nominal, x.Nominal), cmp.Compare(x.Team.Name, y.Team.Name))
 	})
 	if more := len(most) - barsShown; more > 0 {
 		b.More = fmt.Sprintf("The %d teams that use most, of %s.", barsShown, format.Thousands(int64(len(most))))
 		most = most[:barsShown]
 	}
 	for _, f := range most {
-		b.Max = max(b.Max, float64(f.Held), float64(f.Quota))
+		b.Max = max(b.Max, float64(f.Usage), float64(f.Nominal))
 		b.Rows = append(b.Rows, views.BarRow{
-			ID: "bar-" + f.Team.Name, Name: f.Team.Name, URL: urls.Team(f.Team.Name), Mark: float64(f.Quota),
-			Text:  quota.Short(resource, f.Held) + " of " + quota.Short(resource, f.Quota),
-			Parts: []views.BarPart{{Use: "own", Value: float64(f.Own)}, {Use: "borrowed", Value: float64(f.Borrowed)}, {Use: "idle", Value: float64(max(0, f.Quota-f.Held))}},
+			ID: "bar-" + f.Team.Name, Name: f.Team.Name, URL: urls.Team(f.Team.Name), Mark: float64(f.Nominal),
+			Text:  quota.Short(resource, f.Usage) + " of " + quota.Short(resource, f.Nominal),
+			Parts: []views.BarPart{{Use: "own", Value: float64(f.Own)}, {Use: "borrowed", Value: float64(f.Borrowed)}, {Use: "idle", Value: float64(max(0, f.Nominal-f.Usage))}},
 		})
 	}
 	return b

@@ -31,7 +31,7 @@ func ResourceName(resource string) string {
 }
 
 func IsAccelerator(resource string) bool {
-	return catalog.Counts(resource) && resource != catalog.CPU && resource != catalog.Memory && resource != catalog.Network
+	return catalog.IsQuotaResource(resource) && resource != catalog.CPU && resource != catalog.Memory && resource != catalog.Network
 }
 
 // Amounts formats each resource exactly, with its unit. Network devices are left

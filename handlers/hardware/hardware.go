@@ -115,10 +115,10 @@ func places(snapshot *capacity.Snapshot) map[string]utilization.NodeInfo {
 }
 
 // hold counts the devices that a team holds in the pool.
-func (n *hardwareNow) hold(name string, team capacity.Team) {
-	for _, cell := range team.Cells {
-		if kind, share := utilization.KindOf(cell.Resource); kind != "" && cell.Held > 0 && (n.pool == "" || cell.Pool == n.pool) {
-			n.held[utilization.UsageKey{Name: name, Kind: kind}] += float64(cell.Held) * share
+func (n *hardwareNow) hold(name string, team capacity.TeamSnapshot) {
+	for _, cell := range team.Resources {
+		if kind, share := utilization.KindOf(cell.Resource); kind != "" && cell.Usage > 0 && (n.pool == "" || cell.Flavor == n.pool) {
+			n.held[utilization.UsageKey{Name: name, Kind: kind}] += float64(cell.Usage) * share
 		}
 	}
 }

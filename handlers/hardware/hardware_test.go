@@ -46,14 +46,14 @@ func (b *busyCluster) PodOwners(context.Context, access.Scope) (func(tasks.PodNa
 }
 
 func (b *busyCluster) Within(context.Context, access.Scope) (*capacity.Snapshot, error) {
-	held := func(resource string, n int64) []capacity.TeamCell {
-		return []capacity.TeamCell{{Pool: "h100", Resource: resource, Share: usage.Share{Held: n}}, {Pool: "h100", Resource: "cpu", Share: usage.Share{Held: 9000}}}
+	held := func(resource string, n int64) []capacity.TeamResource {
+		return []capacity.TeamResource{{Flavor: "h100", Resource: resource, TeamUsage: usage.TeamUsage{Usage: n}}, {Flavor: "h100", Resource: "cpu", TeamUsage: usage.TeamUsage{Usage: 9000}}}
 	}
 	return &capacity.Snapshot{
-		Nodes:  []capacity.Node{{Name: "gpu-1", Pool: "h100", Physical: quota.Resources{"nvidia.com/gpu": 8, "cpu": 64000}}, {Name: "cpu-1", Pool: "general", Physical: quota.Resources{"cpu": 64000}}},
-		Pools:  []capacity.Pool{{Name: "general"}, {Name: "h100"}},
-		Teams:  []capacity.Team{{Name: "idle", Cells: held("nvidia.com/mig-3g.40gb", 2)}, {Name: "vision", Cells: held("nvidia.com/gpu", 4)}},
-		Others: &capacity.Team{Cells: held("nvidia.com/gpu", 1)},
+		Nodes:  []capacity.NodeSnapshot{{Name: "gpu-1", Pool: "h100", Physical: quota.Resources{"nvidia.com/gpu": 8, "cpu": 64000}}, {Name: "cpu-1", Pool: "general", Physical: quota.Resources{"cpu": 64000}}},
+		Pools:  []capacity.PoolSnapshot{{Name: "general"}, {Name: "h100"}},
+		Teams:  []capacity.TeamSnapshot{{Name: "idle", Resources: held("nvidia.com/mig-3g.40gb", 2)}, {Name: "vision", Resources: held("nvidia.com/gpu", 4)}},
+		Others: &capacity.TeamSnapshot{Resources: held("nvidia.com/gpu", 1)},
 	}, nil
 }
 

@@ -84,7 +84,7 @@ func (h *Pages) instancesPage(ctx context.Context, scope access.Scope, q nodeQue
 // nodeTones say how each state of a node looks.
 var nodeTones = map[capacity.NodeState]string{capacity.Ready: "ok", capacity.Recovering: "wait", capacity.Cordoned: "idle"}
 
-func nodeSummary(nodes []capacity.Node) string {
+func nodeSummary(nodes []capacity.NodeSnapshot) string {
 	if len(nodes) == 0 {
 		return ""
 	}
@@ -102,22 +102,22 @@ func nodeSummary(nodes []capacity.Node) string {
 }
 
 // poolFigures are the rows of one pool, one for each resource.
-func poolFigures(p *capacity.Pool) (rows []views.PoolFigures) {
-	for _, cell := range p.Cells {
-		if cell.Resource == catalog.Network || cell.Physical == 0 && cell.Quota == 0 && cell.Held == 0 && cell.Outside == 0 {
+func poolFigures(p *capacity.PoolSnapshot) (rows []views.PoolFigures) {
+	for _, cell := range p.Resources {
+		if cell.Resource == catalog.Network || cell.Physical == 0 && cell.Nominal == 0 && cell.Usage == 0 && cell.Outside == 0 {
 			continue // follows from the rest, or is not there
 		}
 		number := func(amount int64) string { return quota.Short(cell.Resource, amount) }
 		row := views.PoolFigures{
 			ID: "pool-" + p.Name + "-" + cell.Resource, Pool: p.Name, GoesOn: len(rows) > 0, Resource: format.ResourceLabel(cell.Resource),
-			Physical: number(cell.Physical), Quota: number(cell.Quota), Held: number(cell.Held), Own: number(cell.OwnBound), Borrowed: number(cell.BorrowedBound), Outside: number(cell.Outside),
-			Unhealthy: number(cell.Unhealthy), Idle: number(cell.Idle), Largest: number(cell.Largest), Max: float64(max(cell.Physical, cell.Quota)),
-			Bar: views.BarRow{Text: poolWords(cell), Mark: float64(cell.Quota), Parts: []views.BarPart{
+			Physical: number(cell.Physical), Quota: number(cell.Nominal), Held: number(cell.Usage), Own: number(cell.OwnBound), Borrowed: number(cell.BorrowedBound), Outside: number(cell.Outside),
+			Unhealthy: number(cell.Unhealthy), Idle: number(cell.Idle), Largest: number(cell.LargestFree), Max: float64(max(cell.Physical, cell.Nominal)),
+			Bar: views.BarRow{Text: poolWords(cell), Mark: float64(cell.Nominal), Parts: []views.BarPart{
 				{Use: "own", Value: float64(cell.OwnBound)}, {Use: "borrowed", Value: float64(cell.BorrowedBound)},
 				{Use: "outside", Value: float64(cell.Outside)}, {Use: "lost", Value: float64(cell.Unhealthy)}, {Use: "idle", Value: float64(cell.Idle)},
 			}},
 		}
-		if over := cell.Over(); over > 0 {
+		if over := cell.Overallocated(); over > 0 {
 			row.Over = number(over)
 		}
 		if !row.GoesOn {
@@ -139,7 +139,7 @@ func poolFigures(p *capacity.Pool) (rows []views.PoolFigures) {
 	return rows
 }
 
-func acceleratorWords(p *capacity.Pool) string {
+func acceleratorWords(p *capacity.PoolSnapshot) string {
 	if p.AcceleratorMemory == 0 {
 		return p.AcceleratorModel
 	}
@@ -147,7 +147,7 @@ func acceleratorWords(p *capacity.Pool) string {
 }
 
 // poolWords say what a pool's bar shows.
-func poolWords(c capacity.PoolCell) string {
+func poolWords(c capacity.PoolResource) string {
 	words := fmt.Sprintf("%s: %s used from own quota", quota.Amount(c.Resource, c.Physical), quota.Grouped(c.Resource, c.OwnBound))
 	for _, part := range []struct {
 		amount int64
@@ -157,16 +157,16 @@ func poolWords(c capacity.PoolCell) string {
 			words += fmt.Sprintf(", %s %s", quota.Grouped(c.Resource, part.amount), part.what)
 		}
 	}
-	return fmt.Sprintf("%s, %s idle; %s allocated as quota", words, quota.Grouped(c.Resource, c.Idle), quota.Grouped(c.Resource, c.Quota))
+	return fmt.Sprintf("%s, %s idle; %s allocated as quota", words, quota.Grouped(c.Resource, c.Idle), quota.Grouped(c.Resource, c.Nominal))
 }
 
-func nodeRow(n *capacity.Node, now time.Time) views.NodeRow {
+func nodeRow(n *capacity.NodeSnapshot, now time.Time) views.NodeRow {
 	row := views.NodeRow{
 		ID: "node-" + n.Name, Name: n.Name, Pool: format.OrDash(n.Pool), Type: format.OrDash(n.Type),
-		Status: views.Status{Tone: nodeTones[n.State], Label: string(n.State), Text: n.Why},
+		Status: views.Status{Tone: nodeTones[n.State], Label: string(n.State), Text: n.Message},
 		VCPU:   boundOf(n, catalog.CPU), Memory: boundOf(n, catalog.Memory), Pods: format.Thousands(n.Pods),
 		Accelerators: acceleratorFigures(n.Physical, n.Physical), Bound: acceleratorFigures(n.Physical, n.Bound), Free: acceleratorFigures(n.Physical, n.Free),
-		Made: n.Made.UTC().Format(time.RFC3339), Age: format.Age(now.Sub(n.Made)),
+		Made: n.Created.UTC().Format(time.RFC3339), Age: format.Age(now.Sub(n.Created)),
 	}
 	if n.Pool != "" {
 		row.PoolURL = urls.With(urls.Instances, nil, "pool", n.Pool)
@@ -189,6 +189,6 @@ func nodeRow(n *capacity.Node, now time.Time) views.NodeRow {
 	return row
 }
 
-func boundOf(n *capacity.Node, resource string) views.Amounts {
+func boundOf(n *capacity.NodeSnapshot, resource string) views.Amounts {
 	return views.Amounts{Bound: quota.Short(resource, n.Bound[resource]), Of: quota.Short(resource, n.Physical[resource])}
 }

@@ -69,23 +69,29 @@ var nodeHeads = []views.ColumnHead{
 }
 
 // nodeColumns compare two nodes, the smaller first.
-var nodeColumns = map[string]func(a, b *capacity.Node) int{
-	"name": func(a, b *capacity.Node) int { return strings.Compare(a.Name, b.Name) },
-	"state": func(a, b *capacity.Node) int {
+var nodeColumns = map[string]func(a, b *capacity.NodeSnapshot) int{
+	"name": func(a, b *capacity.NodeSnapshot) int { return strings.Compare(a.Name, b.Name) },
+	"state": func(a, b *capacity.NodeSnapshot) int {
 		return slices.Index(nodeStates, a.State) - slices.Index(nodeStates, b.State)
 	},
-	"pool": func(a, b *capacity.Node) int { return strings.Compare(a.Pool, b.Pool) },
-	"type": func(a, b *capacity.Node) int { return strings.Compare(a.Type, b.Type) },
-	"accelerators": func(a, b *capacity.Node) int {
+	"pool": func(a, b *capacity.NodeSnapshot) int { return strings.Compare(a.Pool, b.Pool) },
+	"type": func(a, b *capacity.NodeSnapshot) int { return strings.Compare(a.Type, b.Type) },
+	"accelerators": func(a, b *capacity.NodeSnapshot) int {
 		return cmp.Compare(acceleratorSum(a.Physical), acceleratorSum(b.Physical))
 	},
-	"bound":  func(a, b *capacity.Node) int { return cmp.Compare(acceleratorSum(a.Bound), acceleratorSum(b.Bound)) },
-	"free":   func(a, b *capacity.Node) int { return cmp.Compare(acceleratorSum(a.Free), acceleratorSum(b.Free)) },
-	"vcpu":   func(a, b *capacity.Node) int { return cmp.Compare(a.Bound[catalog.CPU], b.Bound[catalog.CPU]) },
-	"memory": func(a, b *capacity.Node) int { return cmp.Compare(a.Bound[catalog.Memory], b.Bound[catalog.Memory]) },
-	"pods":   func(a, b *capacity.Node) int { return cmp.Compare(a.Pods, b.Pods) },
-	"teams":  func(a, b *capacity.Node) int { return slices.Compare(teamsOn(a), teamsOn(b)) },
-	"age":    func(a, b *capacity.Node) int { return b.Made.Compare(a.Made) },
+	"bound": func(a, b *capacity.NodeSnapshot) int {
+		return cmp.Compare(acceleratorSum(a.Bound), acceleratorSum(b.Bound))
+	},
+	"free": func(a, b *capacity.NodeSnapshot) int {
+		return cmp.Compare(acceleratorSum(a.Free), acceleratorSum(b.Free))
+	},
+	"vcpu": func(a, b *capacity.NodeSnapshot) int { return cmp.Compare(a.Bound[catalog.CPU], b.Bound[catalog.CPU]) },
+	"memory": func(a, b *capacity.NodeSnapshot) int {
+		return cmp.Compare(a.Bound[catalog.Memory], b.Bound[catalog.Memory])
+	},
+	"pods":  func(a, b *capacity.NodeSnapshot) int { return cmp.Compare(a.Pods, b.Pods) },
+	"teams": func(a, b *capacity.NodeSnapshot) int { return slices.Compare(teamsOn(a), teamsOn(b)) },
+	"age":   func(a, b *capacity.NodeSnapshot) int { return b.Created.Compare(a.Created) },
 }
 
 // acceleratorSum is all of them, of whatever kind.
@@ -118,7 +124,7 @@ func acceleratorFigures(there, of quota.Resources) string {
 
 // teamsOn are those that hold something of a node, by name; what is of no team
 // that the reader sees is "" and comes last.
-func teamsOn(n *capacity.Node) []string {
+func teamsOn(n *capacity.NodeSnapshot) []string {
 	names := slices.Sorted(maps.Keys(n.Teams))
 	if len(names) > 0 && names[0] == "" {
 		names = append(names[1:], "")
@@ -128,11 +134,11 @@ func teamsOn(n *capacity.Node) []string {
 
 // resourcesOf are the resources that a node has, or has something bound of, of
 // those that quota counts.
-func resourcesOf(n *capacity.Node) []string {
+func resourcesOf(n *capacity.NodeSnapshot) []string {
 	all := quota.Resources{}
 	for _, some := range []quota.Resources{n.Physical, n.Allocatable, n.Bound, n.Outside} {
 		for name, amount := range some {
-			if amount != 0 && catalog.Counts(name) {
+			if amount != 0 && catalog.IsQuotaResource(name) {
 				all[name] = 1
 			}
 		}
@@ -141,16 +147,16 @@ func resourcesOf(n *capacity.Node) []string {
 }
 
 // find are the nodes of the list, in order.
-func (q nodeQuery) find(nodes []capacity.Node) []*capacity.Node {
+func (q nodeQuery) find(nodes []capacity.NodeSnapshot) []*capacity.NodeSnapshot {
 	text := strings.ToLower(q.text)
-	found := []*capacity.Node{}
+	found := []*capacity.NodeSnapshot{}
 	for i := range nodes {
 		n := &nodes[i]
 		if (q.pool == "" || n.Pool == q.pool) && (q.state == "" || string(n.State) == q.state) && (text == "" || nodeSays(n, text)) {
 			found = append(found, n)
 		}
 	}
-	slices.SortStableFunc(found, func(a, b *capacity.Node) int {
+	slices.SortStableFunc(found, func(a, b *capacity.NodeSnapshot) int {
 		order := nodeColumns[q.sort](a, b)
 		if q.descending {
 			order = -order
@@ -160,7 +166,7 @@ func (q nodeQuery) find(nodes []capacity.Node) []*capacity.Node {
 	return found
 }
 
-func nodeSays(n *capacity.Node, lower string) bool {
+func nodeSays(n *capacity.NodeSnapshot, lower string) bool {
 	says := func(text string) bool { return strings.Contains(strings.ToLower(text), lower) }
 	return says(n.Name) || says(n.Type) || slices.ContainsFunc(slices.Collect(maps.Keys(n.Teams)), says)
 }
@@ -228,7 +234,7 @@ func (h *Pages) instancesCSV(c echo.Context) error {
 	for _, n := range parseNodeQuery(c.QueryParams()).find(snapshot.Nodes) {
 		for _, name := range resourcesOf(n) {
 			rows = append(rows, []string{
-				n.Name, n.Pool, n.Type, string(n.State), format.Time(n.Since), n.Why, format.Time(n.Made), strconv.FormatInt(n.Pods, 10), name, quota.Unit(name, 2),
+				n.Name, n.Pool, n.Type, string(n.State), format.Time(n.Since), n.Message, format.Time(n.Created), strconv.FormatInt(n.Pods, 10), name, quota.Unit(name, 2),
 				quota.Number(name, n.Physical[name]), quota.Number(name, n.Allocatable[name]), quota.Number(name, n.Bound[name]), quota.Number(name, n.Outside[name]), quota.Number(name, n.Free[name]),
 				teamsText(n, name),
 			})
@@ -238,7 +244,7 @@ func (h *Pages) instancesCSV(c echo.Context) error {
 }
 
 // teamsText is which teams hold how much of a node's resource.
-func teamsText(n *capacity.Node, resource string) string {
+func teamsText(n *capacity.NodeSnapshot, resource string) string {
 	var parts []string
 	for _, team := range teamsOn(n) {
 		if amount := n.Teams[team][resource]; amount > 0 {

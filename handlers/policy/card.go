@@ -127,13 +127,13 @@ func rankingPart(p *v1alpha1.ClusterPolicy, admin bool) views.PolicyPart {
 	classes := slices.Clone(p.Spec.PriorityClasses)
 	slices.SortStableFunc(classes, func(a, b v1alpha1.PriorityClass) int { return cmp.Compare(weightOf(b), weightOf(a)) })
 	for _, class := range classes {
-		part.Classes = append(part.Classes, views.ClassLine{Name: class.Name, Object: desired.ClassObject(class.Name), Weight: wholeText(class.Weight), Description: class.Description})
+		part.Classes = append(part.Classes, views.ClassLine{Name: class.Name, Object: desired.PriorityClassName(class.Name), Weight: wholeText(class.Weight), Description: class.Description})
 	}
 	switch ranking := p.Spec.TaskPrioritization == v1alpha1.TaskRanking; {
 	case ranking && len(classes) == 0:
 		part.Text = "There are no priority classes, so all tasks have the same priority."
 	case ranking:
-		part.Text = "The highest weight starts first. A task sets its class with the label " + desired.ClassLabel + "; without it, its weight is 0."
+		part.Text = "The highest weight starts first. A task sets its class with the label " + desired.PriorityClassLabel + "; without it, its weight is 0."
 	case len(classes) > 0:
 		part.Text = "Waiting tasks start in the order of submission. Priority classes are kept and have no effect."
 	default:

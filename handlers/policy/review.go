@@ -36,7 +36,7 @@ func reviewOf(form policyForm, state policy.State, review policy.Review) views.P
 		if change.Tasks > 0 {
 			class.Tasks = format.Tasks(change.Tasks)
 		}
-		if change.Dropped() {
+		if change.InUse() {
 			class.Drop = fmt.Sprintf("Without this, class %s stays in Kueue until the last of them has ended. With it, they keep the priority they have, and no new task can name the class either way.", change.Name)
 			class.Dropped = slices.Contains(form.drop, change.Name)
 		}
@@ -86,7 +86,7 @@ func borrowingWords(saved, wanted *v1alpha1.ClusterPolicy) string {
 // for itself.
 func (f *policyForm) fieldsWithout(asked []policy.ClassChange) []views.HiddenField {
 	return slices.DeleteFunc(f.fields(), func(field views.HiddenField) bool {
-		return field.Name == "drop" && slices.ContainsFunc(asked, func(c policy.ClassChange) bool { return c.Dropped() && c.Name == field.Value })
+		return field.Name == "drop" && slices.ContainsFunc(asked, func(c policy.ClassChange) bool { return c.InUse() && c.Name == field.Value })
 	})
 }
 

@@ -55,9 +55,9 @@ func cellsOf(s *capacity.Snapshot, team string) (cells []cell) {
 		if s.Teams[i].Name != team {
 			continue
 		}
-		for _, c := range s.Teams[i].Cells {
+		for _, c := range s.Teams[i].Resources {
 			if c.Resource != catalog.Network {
-				cells = append(cells, cell{c.Pool, c.Resource})
+				cells = append(cells, cell{c.Flavor, c.Resource})
 			}
 		}
 	}

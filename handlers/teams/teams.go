@@ -71,11 +71,11 @@ func (h *Pages) teamsCSV(c echo.Context) error {
 	rows := [][]string{{"team", "name", "namespace", "weight", "pool", "resource", "unit", "allocated", "held", "own", "borrowed", "lent", "utilization %", "running tasks", "waiting tasks"}}
 	for _, f := range list.Found {
 		row := []string{f.Team.Name, f.Team.DisplayName, f.Team.Namespace, strconv.Itoa(int(f.Team.Weight)), q.Pool, resource, format.Unit(resource)}
-		for _, amount := range []int64{f.Quota, f.Held, f.Own, f.Borrowed, f.Lent} {
+		for _, amount := range []int64{f.Nominal, f.Usage, f.Own, f.Borrowed, f.LentToCohort} {
 			row = append(row, format.CSVAmount(resource, amount))
 		}
-		utilization := strings.TrimSuffix(usage.Percent(f.Held, f.Quota), " %")
-		if f.Quota <= 0 {
+		utilization := strings.TrimSuffix(usage.Percent(f.Usage, f.Nominal), " %")
+		if f.Nominal <= 0 {
 			utilization = ""
 		}
 		rows = append(rows, append(row, utilization, strconv.Itoa(f.Running), strconv.Itoa(f.Waiting)))

@@ -91,7 +91,7 @@ func (h *Pages) teamUsage(ctx context.Context, scope access.Scope, team string, 
 	}
 	for i := range snapshot.Teams {
 		if snapshot.Teams[i].Name == team {
-			u.Rows = shareFigures(snapshot.Teams[i].Cells)
+			u.Rows = shareFigures(snapshot.Teams[i].Resources)
 		}
 	}
 	return u, nil
@@ -119,29 +119,29 @@ func queuedTask(item tasks.Item, now time.Time) views.QueuedTask {
 
 // shareFigures are the rows of what a team has, pool by pool; those without
 // accelerators come last.
-func shareFigures(cells []capacity.TeamCell) (rows []views.ShareFigures) {
-	cells = slices.DeleteFunc(slices.Clone(cells), func(c capacity.TeamCell) bool { return c.Resource == catalog.Network })
+func shareFigures(cells []capacity.TeamResource) (rows []views.ShareFigures) {
+	cells = slices.DeleteFunc(slices.Clone(cells), func(c capacity.TeamResource) bool { return c.Resource == catalog.Network })
 	first := map[string]string{} // resource of each pool
 	for _, c := range cells {
-		if of, ok := first[c.Pool]; !ok || quota.Compare(c.Resource, of) < 0 {
-			first[c.Pool] = c.Resource
+		if of, ok := first[c.Flavor]; !ok || quota.Compare(c.Resource, of) < 0 {
+			first[c.Flavor] = c.Resource
 		}
 	}
-	slices.SortStableFunc(cells, func(a, b capacity.TeamCell) int {
-		return cmp.Or(quota.Compare(first[a.Pool], first[b.Pool]), strings.Compare(a.Pool, b.Pool), quota.Compare(a.Resource, b.Resource))
+	slices.SortStableFunc(cells, func(a, b capacity.TeamResource) int {
+		return cmp.Or(quota.Compare(first[a.Flavor], first[b.Flavor]), strings.Compare(a.Flavor, b.Flavor), quota.Compare(a.Resource, b.Resource))
 	})
 	for i, c := range cells {
 		number := func(amount int64) string { return quota.Grouped(c.Resource, amount) }
 		row := views.ShareFigures{
-			ID: "share-" + c.Pool + "-" + c.Resource, Pool: c.Pool, GoesOn: i > 0 && cells[i-1].Pool == c.Pool, Resource: format.ResourceLabel(c.Resource),
-			Quota: number(c.Quota), Held: number(c.Held), Own: number(c.Own), Borrowed: number(c.Borrowed), Lent: number(c.Lent), Idle: number(c.Idle()),
-			Utilization: format.Percent(c.Held, c.Quota), Max: float64(max(c.Quota, c.Held)),
-			Bar: views.BarRow{Text: shareWords(c), Mark: float64(c.Quota), Parts: []views.BarPart{
+			ID: "share-" + c.Flavor + "-" + c.Resource, Pool: c.Flavor, GoesOn: i > 0 && cells[i-1].Flavor == c.Flavor, Resource: format.ResourceLabel(c.Resource),
+			Quota: number(c.Nominal), Held: number(c.Usage), Own: number(c.Own), Borrowed: number(c.Borrowed), Lent: number(c.LentToCohort), Idle: number(c.Idle()),
+			Utilization: format.Percent(c.Usage, c.Nominal), Max: float64(max(c.Nominal, c.Usage)),
+			Bar: views.BarRow{Text: shareWords(c), Mark: float64(c.Nominal), Parts: []views.BarPart{
 				{Use: "own", Value: float64(c.Own)}, {Use: "borrowed", Value: float64(c.Borrowed)}, {Use: "idle", Value: float64(c.Idle())},
 			}},
 		}
-		if c.Unplaced > 0 {
-			row.Unplaced = quota.Grouped(c.Resource, c.Unplaced) + " without a node"
+		if c.Unbound > 0 {
+			row.Unplaced = quota.Grouped(c.Resource, c.Unbound) + " without a node"
 		}
 		rows = append(rows, row)
 	}
@@ -149,13 +149,13 @@ func shareFigures(cells []capacity.TeamCell) (rows []views.ShareFigures) {
 }
 
 // shareWords say what a team's bar shows.
-func shareWords(c capacity.TeamCell) string {
-	words := fmt.Sprintf("%s used of a quota of %s", quota.Grouped(c.Resource, c.Held), quota.Amount(c.Resource, c.Quota))
+func shareWords(c capacity.TeamResource) string {
+	words := fmt.Sprintf("%s used of a quota of %s", quota.Grouped(c.Resource, c.Usage), quota.Amount(c.Resource, c.Nominal))
 	if c.Borrowed > 0 {
 		words += fmt.Sprintf(", %s borrowed", quota.Grouped(c.Resource, c.Borrowed))
 	}
-	if c.Lent > 0 {
-		words += fmt.Sprintf(", %s lent", quota.Grouped(c.Resource, c.Lent))
+	if c.LentToCohort > 0 {
+		words += fmt.Sprintf(", %s lent", quota.Grouped(c.Resource, c.LentToCohort))
 	}
 	return words
 }

@@ -15,7 +15,7 @@ import (
 func Amounts(s *capacity.Snapshot) map[history.SeriesKey]int64 {
 	all := map[history.SeriesKey]int64{}
 	for _, p := range s.Pools {
-		for _, c := range p.Cells {
+		for _, c := range p.Resources {
 			put := func(measure history.Measure, amount int64) int64 {
 				amount = counted(c.Resource, amount)
 				all[history.SeriesKey{Pool: p.Name, Resource: c.Resource, Measure: measure}] = amount
@@ -27,22 +27,22 @@ func Amounts(s *capacity.Snapshot) map[history.SeriesKey]int64 {
 			left -= put(history.Outside, c.Outside)
 			left -= put(history.Unhealthy, c.Unhealthy)
 			all[history.SeriesKey{Pool: p.Name, Resource: c.Resource, Measure: history.Idle}] = left
-			put(history.Quota, c.Quota)
-			put(history.Used, c.Held)
-			put(history.Unplaced, c.Unplaced)
+			put(history.Quota, c.Nominal)
+			put(history.Used, c.Usage)
+			put(history.Unplaced, c.Unbound)
 			put(history.Borrowed, c.Borrowed)
 		}
 	}
 	for _, t := range s.Teams {
-		for _, c := range t.Cells {
+		for _, c := range t.Resources {
 			put := func(measure history.Measure, amount int64) {
-				all[history.SeriesKey{Team: t.Name, Pool: c.Pool, Resource: c.Resource, Measure: measure}] = counted(c.Resource, amount)
+				all[history.SeriesKey{Team: t.Name, Pool: c.Flavor, Resource: c.Resource, Measure: measure}] = counted(c.Resource, amount)
 			}
-			put(history.Quota, c.Quota)
-			put(history.Used, c.Held)
+			put(history.Quota, c.Nominal)
+			put(history.Used, c.Usage)
 			put(history.Borrowed, c.Borrowed)
-			put(history.LentToCohort, c.Lent)
-			put(history.Unplaced, c.Unplaced)
+			put(history.LentToCohort, c.LentToCohort)
+			put(history.Unplaced, c.Unbound)
 		}
 	}
 	return all

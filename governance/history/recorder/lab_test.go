@@ -181,24 +181,24 @@ func (l *lab) class(weight int) string {
 }
 
 // pools are the GPUs of the lab's pool, as the console sums them up.
-func (l *lab) gpus() (usage.Pool, error) {
+func (l *lab) gpus() (usage.PoolUsage, error) {
 	s, err := l.capacity.Snapshot(l.t.Context())
 	if err != nil {
-		return usage.Pool{}, err
+		return usage.PoolUsage{}, err
 	}
 	for _, p := range s.Pools {
-		for _, c := range p.Cells {
+		for _, c := range p.Resources {
 			if p.Name == l.pool && c.Resource == catalog.GPU {
-				return c.Pool, nil
+				return c.PoolUsage, nil
 			}
 		}
 	}
-	return usage.Pool{}, fmt.Errorf("there is no pool %s", l.pool)
+	return usage.PoolUsage{}, fmt.Errorf("there is no pool %s", l.pool)
 }
 
 // told is what Kueue's own status and the nodes and pods say of the lab's pool:
 // held and borrowed by all queues, physical, and bound by pods of the teams.
-func (l *lab) told(teams ...string) (u usage.Pool, err error) {
+func (l *lab) told(teams ...string) (u usage.PoolUsage, err error) {
 	for _, team := range teams {
 		var q kueue.ClusterQueue
 		if err := l.c.Client.Get(l.t.Context(), client.ObjectKey{Name: desired.DefaultNaming.ClusterQueue(team)}, &q); err != nil {
@@ -207,7 +207,7 @@ func (l *lab) told(teams ...string) (u usage.Pool, err error) {
 		for _, flavor := range q.Status.FlavorsReservation {
 			for _, r := range flavor.Resources {
 				if string(flavor.Name) == l.pool && r.Name == catalog.GPU {
-					u.Held += r.Total.Value()
+					u.Usage += r.Total.Value()
 					u.Borrowed += r.Borrowed.Value()
 				}
 			}
@@ -215,7 +215,7 @@ func (l *lab) told(teams ...string) (u usage.Pool, err error) {
 		for _, flavor := range q.Spec.ResourceGroups[0].Flavors {
 			for _, r := range flavor.Resources {
 				if r.Name == catalog.GPU {
-					u.Quota += r.NominalQuota.Value()
+					u.Nominal += r.NominalQuota.Value()
 				}
 			}
 		}
@@ -230,7 +230,7 @@ func (l *lab) told(teams ...string) (u usage.Pool, err error) {
 		n := &nodes.Items[i]
 		gpus := n.Status.Capacity[catalog.GPU]
 		u.Physical += gpus.Value()
-		ready[n.Name], free[n.Name] = catalog.TakesTasks(n), gpus.Value()
+		ready[n.Name], free[n.Name] = catalog.Schedulable(n), gpus.Value()
 	}
 	var pods corev1.PodList
 	if err := l.c.Client.List(l.t.Context(), &pods); err != nil {
@@ -261,7 +261,7 @@ func (l *lab) told(teams ...string) (u usage.Pool, err error) {
 	for name, left := range free {
 		if ready[name] {
 			u.Idle += left
-			u.Largest = max(u.Largest, left)
+			u.LargestFree = max(u.LargestFree, left)
 		} else {
 			u.Unhealthy += left
 		}

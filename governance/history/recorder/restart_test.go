@@ -100,8 +100,8 @@ func TestDatabaseAway(t *testing.T) {
 		if s := l.recorder.State(); s.LastError == "" || s.Pending == 0 {
 			return fmt.Errorf("it says %+v", s)
 		}
-		if pool, err := l.gpus(); err != nil || pool.Held != 0 {
-			return fmt.Errorf("%d are held (%w)", pool.Held, err)
+		if pool, err := l.gpus(); err != nil || pool.Usage != 0 {
+			return fmt.Errorf("%d are held (%w)", pool.Usage, err)
 		}
 		return nil
 	})

@@ -26,7 +26,7 @@ func TestScript(t *testing.T) {
 	l.start(l.store, nil)
 	began := time.Now()
 
-	step := func(what string, want usage.Pool) {
+	step := func(what string, want usage.PoolUsage) {
 		t.Helper()
 		l.eventually(func() error {
 			got, err := l.gpus()
@@ -38,11 +38,11 @@ func TestScript(t *testing.T) {
 				return fmt.Errorf("%s: %w", what, err)
 			}
 			seen := got
-			seen.Lent, seen.Unallocated, seen.Unplaced, seen.Shares, seen.Recovering, seen.Cordoned = 0, 0, 0, 0, 0, 0
+			seen.LentToCohort, seen.BorrowedUnallocated, seen.Unbound, seen.Unallocated, seen.Recovering, seen.Cordoned = 0, 0, 0, 0, 0, 0
 			if seen != told {
 				return fmt.Errorf("%s: the console has %+v, and the cluster %+v", what, seen, told)
 			}
-			if got.Physical != 16 || got.Quota != 15 || got.Held != want.Held || got.Borrowed != want.Borrowed || got.Lent != want.Borrowed || got.Unhealthy != 0 || got.Outside != want.Outside {
+			if got.Physical != 16 || got.Nominal != 15 || got.Usage != want.Usage || got.Borrowed != want.Borrowed || got.LentToCohort != want.Borrowed || got.Unhealthy != 0 || got.Outside != want.Outside {
 				return fmt.Errorf("%s: it is %+v", what, got)
 			}
 			if bound := got.OwnBound + got.BorrowedBound; bound != want.OwnBound+want.BorrowedBound {
@@ -54,17 +54,17 @@ func TestScript(t *testing.T) {
 
 	// The launch slides' example: of 15 GPUs given 8 are held, 2 of them borrowed.
 	l.job(engineers, "train", 6, low, "1h")
-	step("all of the own quota", usage.Pool{Held: 6, OwnBound: 6})
+	step("all of the own quota", usage.PoolUsage{Usage: 6, OwnBound: 6})
 	l.job(engineers, "extra", 2, low, "1h")
-	step("two are borrowed", usage.Pool{Held: 8, Borrowed: 2, OwnBound: 6, BorrowedBound: 2})
+	step("two are borrowed", usage.PoolUsage{Usage: 8, Borrowed: 2, OwnBound: 6, BorrowedBound: 2})
 	pool, err := l.gpus()
-	if err != nil || usage.Percent(pool.Held, pool.Quota) != "53.33 %" {
-		t.Errorf("%d of %d are held (%v)", pool.Held, pool.Quota, err)
+	if err != nil || usage.Percent(pool.Usage, pool.Nominal) != "53.33 %" {
+		t.Errorf("%d of %d are held (%v)", pool.Usage, pool.Nominal, err)
 	}
 	l.job(research, "study", 9, "", "1h")
-	step("they are taken back", usage.Pool{Held: 15, OwnBound: 15})
+	step("they are taken back", usage.PoolUsage{Usage: 15, OwnBound: 15})
 	l.job(engineers, "urgent", 6, high, "1h")
-	step("a higher class takes its own team's", usage.Pool{Held: 15, OwnBound: 15})
+	step("a higher class takes its own team's", usage.PoolUsage{Usage: 15, OwnBound: 15})
 
 	node := l.pool + "-a"
 	l.c.Control(t, "stop", "kwok") // it plays the kubelet
@@ -74,19 +74,19 @@ func TestScript(t *testing.T) {
 	ready("False")
 	l.kubectl("delete", "job", "study", "-n", space(research))
 	l.eventually(func() error { // what waited borrows again, as far as one node has room
-		if got, err := l.gpus(); err != nil || got.Held != 12 || got.Borrowed != 6 || got.Unhealthy == 0 || got.Recovering != 8 || got.Unplaced == 0 {
+		if got, err := l.gpus(); err != nil || got.Usage != 12 || got.Borrowed != 6 || got.Unhealthy == 0 || got.Recovering != 8 || got.Unbound == 0 {
 			return fmt.Errorf("with a node lost it is %+v (%w)", got, err)
 		}
 		return nil
 	})
 	l.c.Control(t, "start", "kwok")
 	ready("True")
-	step("the node is back", usage.Pool{Held: 12, Borrowed: 6, OwnBound: 6, BorrowedBound: 6})
+	step("the node is back", usage.PoolUsage{Usage: 12, Borrowed: 6, OwnBound: 6, BorrowedBound: 6})
 
 	l.apply(`{apiVersion: v1, kind: Pod, metadata: {name: %s, namespace: default}, spec: {terminationGracePeriodSeconds: 0, nodeSelector: {node.kubernetes.io/instance-type: %[1]s}, containers: [{name: c, image: example.com/c:1, resources: {limits: {nvidia.com/gpu: 1}}}]}}`, l.pool)
-	step("a pod beside Kueue", usage.Pool{Held: 12, Borrowed: 6, OwnBound: 6, BorrowedBound: 6, Outside: 1})
+	step("a pod beside Kueue", usage.PoolUsage{Usage: 12, Borrowed: 6, OwnBound: 6, BorrowedBound: 6, Outside: 1})
 	l.kubectl("delete", "pod", l.pool, "-n", "default")
-	step("it is gone", usage.Pool{Held: 12, Borrowed: 6, OwnBound: 6, BorrowedBound: 6})
+	step("it is gone", usage.PoolUsage{Usage: 12, Borrowed: 6, OwnBound: 6, BorrowedBound: 6})
 
 	ended := time.Now()
 	l.eventually(func() error {
