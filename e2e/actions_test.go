@@ -17,6 +17,7 @@ import (
 // What a scientist does to tasks of their own: stop, have it go on, move it up,
 // delete it. All of it works with and without JavaScript.
 func TestActOnTasks(t *testing.T) {
+	t.Parallel()
 	c := clustertest.Get(t)
 	team := makeTeam(t, "acts", 2)
 	c.Apply(t, memberBinding(team, "vision-team"))

@@ -48,6 +48,7 @@ func button(page playwright.Page, name string) playwright.Locator {
 // An admin gives a team more, sees what that does before it is done, and Kueue
 // has it.
 func TestChangeAnAllocation(t *testing.T) {
+	t.Parallel()
 	c := clustertest.Get(t)
 	team := makeTeam(t, "grows", 4)
 	c.Apply(t, jobManifest(team, "busy", 4))
@@ -106,6 +107,7 @@ func holds(t *testing.T, team, gpus string) {
 // Somebody else saves in between: nobody's work is overwritten, and nothing
 // typed is lost.
 func TestTwoAdminsAtOnce(t *testing.T) {
+	t.Parallel()
 	c := clustertest.Get(t)
 	team := makeTeam(t, "shared", 1)
 	page := visit(t, playwright.BrowserNewContextOptions{}, "status of 409")
@@ -163,6 +165,7 @@ func TestMakeAPoolWithAnAllocation(t *testing.T) {
 
 // A team with running tasks is held, and then drained and deleted, by its name.
 func TestDeleteAnAllocation(t *testing.T) {
+	t.Parallel()
 	c := clustertest.Get(t)
 	team := makeTeam(t, "leaves", 2)
 	c.Apply(t, jobManifest(team, "busy", 2))

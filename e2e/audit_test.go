@@ -22,6 +22,7 @@ import (
 // A save leaves who, when, what, and from where: in Kubernetes' own audit log,
 // in the console's log, and as an event on the object.
 func TestAudit(t *testing.T) {
+	t.Parallel()
 	c := clustertest.Get(t)
 	team := clustertest.Name("audited")
 	removed(t, team)
@@ -107,6 +108,7 @@ func logged(t *testing.T, console string, want func(map[string]any) bool) (found
 
 // No secret gets into a log: neither the configured ones, nor those of people.
 func TestLogsHoldNoSecret(t *testing.T) {
+	t.Parallel()
 	c := clustertest.Get(t)
 	admin := newPerson(t, console(t), "admin")
 	cookie := sessionCookie(t, admin, console(t)).Value

@@ -54,6 +54,7 @@ func postTo(t *testing.T, client *http.Client, address string, values url.Values
 // Each wrong value gives a sentence beside its field and in the summary, and
 // loses nothing that was typed.
 func TestBadInput(t *testing.T) {
+	t.Parallel()
 	c := clustertest.Get(t)
 	taken, foreign := clustertest.Name("taken"), clustertest.Name("foreign")
 	removed(t, taken)
@@ -166,6 +167,7 @@ func errorBeside(page *goquery.Document, id string) string {
 // What only the cluster shows to be wrong is accepted by the API server, and
 // then told in the same sentence as by the form; nothing is created.
 func TestFormAndConditionSayTheSame(t *testing.T) {
+	t.Parallel()
 	c := clustertest.Get(t)
 	console(t)
 	foreign := clustertest.Name("theirs")

@@ -21,6 +21,7 @@ const hostile = `"><script>document.title='owned'</script><img src=x onerror="do
 // Tasks as nobody should write them, through the API server: each is on the list
 // and has a page, nothing of them runs, and the pages stay right.
 func TestBadTasks(t *testing.T) {
+	t.Parallel()
 	c := clustertest.Get(t)
 	namespace := clustertest.Name("bad")
 	c.Apply(t, "{apiVersion: v1, kind: Namespace, metadata: {name: "+namespace+"}}")

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,7 +16,18 @@ import (
 )
 
 // patience is how long a page may take to show what is expected of it.
-const patience = 10_000.0 // milliseconds
+const patience = 20_000.0 // milliseconds; several pages share two cores
+
+// neuronUse is held by the test that uses the only node with Neuron devices.
+var neuronUse sync.Mutex
+
+// neuronNode marks a test as one that runs beside others, of which no other uses
+// the node with Neuron devices.
+func neuronNode(t *testing.T) {
+	t.Parallel()
+	neuronUse.Lock()
+	t.Cleanup(neuronUse.Unlock)
+}
 
 var see = playwright.NewPlaywrightAssertions(patience)
 

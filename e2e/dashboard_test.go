@@ -17,6 +17,7 @@ const neuron = "aws.amazon.com/neurondevice"
 // The dashboard follows what teams hold without being loaded anew, draws what was
 // held, and leads to the list of teams, which is sorted and searched by its address.
 func TestDashboard(t *testing.T) {
+	neuronNode(t)
 	c := clustertest.Get(t)
 	console(t)
 	team := shop(t, "board", "accelerators: 8")
@@ -115,6 +116,7 @@ func printsAPage(t *testing.T, page playwright.Page) {
 
 // A CSV of each section is what the page shows, as a table.
 func TestDashboardCSV(t *testing.T) {
+	t.Parallel()
 	client := person(t, console(t), "admin")
 	for path, head := range map[string]string{"/capacity.csv": "pool,resource,unit,", "/teams.csv": "team,name,namespace,", "/classes.csv": "priority class,running,"} {
 		if status, body := fetch(t, client, console(t)+path); status != 200 || !strings.HasPrefix(body, head) {

@@ -35,6 +35,7 @@ func reload(t *testing.T, page playwright.Page) {
 // Back, Forward and reload keep what was typed, before and after a review, and
 // the browser never asks to send anything again.
 func TestTypedValuesInHistory(t *testing.T) {
+	t.Parallel()
 	team := makeTeam(t, "typed", 2)
 	for name, tc := range map[string]struct {
 		options playwright.BrowserNewContextOptions
@@ -90,6 +91,7 @@ func TestTypedValuesInHistory(t *testing.T) {
 
 // A form that fits into no address loses nothing either.
 func TestLongFormInHistory(t *testing.T) {
+	t.Parallel()
 	team := makeTeam(t, "long", 2)
 	page := visit(t, playwright.BrowserNewContextOptions{})
 	open(t, page, "/policies/allocations/"+team+"/edit")
@@ -119,6 +121,7 @@ func TestLongFormInHistory(t *testing.T) {
 // Who leaves an edited form is asked, also after they came back to it; who saves,
 // reviews, or changed nothing is not.
 func TestLeavingAnEditedForm(t *testing.T) {
+	t.Parallel()
 	team := makeTeam(t, "leaves", 2)
 	page := visit(t, playwright.BrowserNewContextOptions{})
 	asked := make(chan struct{}, 10)
@@ -163,6 +166,7 @@ func TestLeavingAnEditedForm(t *testing.T) {
 
 // Who follows a link that the console did not make is shown what is saved.
 func TestReviewAddressThatWasChanged(t *testing.T) {
+	t.Parallel()
 	team := makeTeam(t, "sealed", 2)
 	page := visit(t, playwright.BrowserNewContextOptions{})
 	open(t, page, "/policies/allocations/"+team+"/edit")

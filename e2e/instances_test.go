@@ -17,6 +17,7 @@ import (
 // that stay open: a node that is cordoned, a task that is deleted, and its page
 // after that. What is typed into the form below outlasts all of it.
 func TestInstancesTeamAndPastTask(t *testing.T) {
+	neuronNode(t)
 	c := clustertest.Get(t)
 	console(t)
 	team := shop(t, "usage", "accelerators: 8")

@@ -85,6 +85,7 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: vision-team}
 // stream, search or answer to any method; and what exists is not told from
 // what does not.
 func TestTeamsDoNotSeeEachOther(t *testing.T) {
+	t.Parallel()
 	console(t)
 	a, b := makeTenant(t, "tenant-a", "vision-team"), makeTenant(t, "tenant-b", "language-team")
 	both := tenant{secrets: slices.Concat(a.secrets, b.secrets)}
@@ -208,6 +209,7 @@ func searchesTellNothing(t *testing.T, client *http.Client, other tenant) {
 // Somebody who is no member any more sees nothing within the ten seconds that
 // an answer is kept, on a page that stays open too.
 func TestRevokedMember(t *testing.T) {
+	t.Parallel()
 	console(t)
 	c := clustertest.Get(t)
 	tenant := makeTenant(t, "revoked", "speech-team")

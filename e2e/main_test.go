@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -19,7 +20,15 @@ import (
 	"github.com/playwright-community/playwright-go"
 )
 
+// pagesAtOnce is how many browser tests run side by side. Those that change what
+// all tests share, such as the cluster policy or a component, do not: they are
+// not parallel, and come first.
+const pagesAtOnce = "4"
+
 func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", pagesAtOnce); err != nil {
+		panic(err)
+	}
 	old, _ := filepath.Glob(filepath.Join(artefacts(), "*.db*"))
 	for _, file := range old {
 		_ = os.Remove(file)
@@ -176,7 +185,7 @@ func visitAsNobody(t testing.TB, options playwright.BrowserNewContextOptions, al
 	if err != nil {
 		t.Fatal(err)
 	}
-	page.SetDefaultTimeout(10_000)
+	page.SetDefaultTimeout(patience)
 	var mu sync.Mutex
 	var problems []string
 	report := func(problem string) {

@@ -20,6 +20,7 @@ import (
 // What Prometheus reads of the built console is true, and the dashboard asks for
 // nothing else.
 func TestMetrics(t *testing.T) {
+	t.Parallel()
 	c := clustertest.Get(t)
 	console(t) // makes the admin's binding
 	scraped := freeAddress(t)

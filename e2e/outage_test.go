@@ -63,6 +63,7 @@ func TestOutageDuringSave(t *testing.T) {
 
 // A save whose answer was lost is sent again: it is found, and saved once.
 func TestSameFormTwice(t *testing.T) {
+	t.Parallel()
 	c := clustertest.Get(t)
 	team := clustertest.Name("twice")
 	removed(t, team)
@@ -97,6 +98,7 @@ func TestSameFormTwice(t *testing.T) {
 // A save that ends without another page, as when somebody stops waiting for
 // it, leaves a form that works.
 func TestSaveWithoutAnswer(t *testing.T) {
+	t.Parallel()
 	page := visit(t, playwright.BrowserNewContextOptions{})
 	open(t, page, "/policies/allocations/new")
 	fillForm(t, page)

@@ -11,6 +11,7 @@ import (
 // Every page can be read and used by everybody, in light and dark and on a
 // phone, and a picture of each is kept.
 func TestPages(t *testing.T) {
+	t.Parallel()
 	c := clustertest.Get(t)
 	team, wrong := clustertest.Name("language"), clustertest.Name("speech")
 	removed(t, team)

@@ -17,6 +17,7 @@ import (
 // Secrets in a real cluster do what every store of sessions must, with the
 // rights of the console's own account.
 func TestSessionsInKubernetes(t *testing.T) {
+	t.Parallel()
 	c := clustertest.Get(t)
 	ctrl.SetLogger(logr.Discard())
 	connection, err := cluster.New(c.Console, cluster.Options{Namespace: "kuota-system", Log: slog.New(slog.DiscardHandler)})

@@ -36,6 +36,7 @@ func endSession(t *testing.T, page playwright.Page) {
 
 // From a link that somebody sent to the page itself, and out again.
 func TestSignInStory(t *testing.T) {
+	t.Parallel()
 	for name, options := range map[string]playwright.BrowserNewContextOptions{
 		"with JavaScript":    {},
 		"without JavaScript": {JavaScriptEnabled: playwright.Bool(false)},
@@ -65,6 +66,7 @@ func TestSignInStory(t *testing.T) {
 // A session that ends in the middle of a form loses nothing, and one that ends
 // while a page is open is told on it.
 func TestSessionEndsInTheBrowser(t *testing.T) {
+	t.Parallel()
 	for name, options := range map[string]playwright.BrowserNewContextOptions{
 		"with JavaScript":    {},
 		"without JavaScript": {JavaScriptEnabled: playwright.Bool(false)},
@@ -105,6 +107,7 @@ func TestSessionEndsInTheBrowser(t *testing.T) {
 
 // What the people of the sample see, as pictures.
 func TestPagesOfPeople(t *testing.T) {
+	t.Parallel()
 	page := visitAsNobody(t, playwright.BrowserNewContextOptions{}, "status of 403")
 	open(t, page, "/tasks")
 	signInBrowser(t, page, "nobody")
@@ -123,6 +126,7 @@ func TestPagesOfPeople(t *testing.T) {
 // Two people use one browser, one after the other, and the first left a form
 // open: it is not saved for the second, and not lost.
 func TestSomebodyElseInTheSameBrowser(t *testing.T) {
+	t.Parallel()
 	team := clustertest.Name("mixed")
 	removed(t, team)
 	page := visitAsNobody(t, playwright.BrowserNewContextOptions{}, "status of 40")
@@ -159,6 +163,7 @@ func TestSomebodyElseInTheSameBrowser(t *testing.T) {
 // A button pressed after the session ended is not lost either: the page goes on
 // by itself once its reader has signed in elsewhere.
 func TestSignInInAnotherTab(t *testing.T) {
+	t.Parallel()
 	page := visitAsNobody(t, playwright.BrowserNewContextOptions{}, "status of 401")
 	open(t, page, "/policies/allocations/new")
 	signInBrowser(t, page, "admin")

@@ -21,6 +21,7 @@ import (
 // The same scenes against the sample provider and against one that is not
 // ours, and that names groups in userinfo only.
 func TestSigningIn(t *testing.T) {
+	t.Parallel()
 	c := clustertest.Get(t)
 	console(t) // makes the admin's binding
 	for name, env := range map[string]func(*testing.T) []string{

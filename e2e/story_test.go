@@ -41,6 +41,7 @@ func placeholder(t testing.TB, page playwright.Page, input, want string) {
 
 // From an empty form to a running task, as an admin and a scientist do it.
 func TestStory(t *testing.T) {
+	t.Parallel()
 	c := clustertest.Get(t)
 	team := clustertest.Name("vision")
 	removed(t, team)
@@ -130,6 +131,7 @@ func kueueHasIt(t testing.TB, c *clustertest.Cluster, team string) {
 
 // The same form without JavaScript: each step is a button.
 func TestStoryWithoutJavaScript(t *testing.T) {
+	t.Parallel()
 	c := clustertest.Get(t)
 	team := clustertest.Name("plain")
 	removed(t, team)

@@ -17,6 +17,7 @@ import (
 // A scientist fills in the form of their team's page, sees what would become of
 // the task, submits it, and lands on its page; with JavaScript and without.
 func TestSubmit(t *testing.T) {
+	t.Parallel()
 	c := clustertest.Get(t)
 	team := clustertest.Name("submit")
 	removed(t, team)

@@ -70,6 +70,7 @@ func neverLoaded(t *testing.T, page playwright.Page) {
 // for a task that is named, runs once that ends, is preempted by a task of
 // another team that takes back its quota, and runs again.
 func TestScientistWatchesATask(t *testing.T) {
+	neuronNode(t)
 	c := clustertest.Get(t)
 	console(t)
 	own, other := shop(t, "watch", "accelerators: 8"), shop(t, "lends", "accelerators: 8")

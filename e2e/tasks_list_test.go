@@ -36,6 +36,7 @@ func manyTasks(t *testing.T, team string) {
 // A list with more than a page of tasks, as people read it: by mouse, by
 // keyboard, on a phone, and without JavaScript.
 func TestListOfTasks(t *testing.T) {
+	t.Parallel()
 	console(t)
 	team := shop(t, "list", "accelerators: 0, vCPU: 1")
 	manyTasks(t, team)

@@ -12,6 +12,7 @@ import (
 
 // A list whose stream is lost says so, and catches up by itself.
 func TestListCatchesUp(t *testing.T) {
+	t.Parallel()
 	c := clustertest.Get(t)
 	console(t)
 	team := shop(t, "lost", "accelerators: 0, vCPU: 1")

@@ -21,6 +21,7 @@ import (
 // A console that serves TLS itself: people sign in, their cookies are bound to
 // it, and a renewed certificate is served without a restart.
 func TestTLS(t *testing.T) {
+	t.Parallel()
 	c := clustertest.Get(t)
 	console(t)
 	dir := t.TempDir()

@@ -83,6 +83,7 @@ func (n *network) carry(to, from net.Conn) {
 // heals by itself. When the network swallows a save, the person is told soon,
 // with the form, and a retry saves once.
 func TestUnreachableCluster(t *testing.T) {
+	t.Parallel()
 	c := clustertest.Get(t)
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)

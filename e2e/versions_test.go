@@ -18,6 +18,7 @@ import (
 // A team comes from HyperPod, somebody changes it by kubectl, and its first
 // version is restored: each leaves its name, and the last spec is the first.
 func TestImportAndRestore(t *testing.T) {
+	t.Parallel()
 	for name, javaScript := range map[string]bool{"script": true, "plain": false} {
 		t.Run(name, func(t *testing.T) {
 			importAndRestore(t, playwright.BrowserNewContextOptions{JavaScriptEnabled: &javaScript})

@@ -49,17 +49,16 @@ var longest = []string{"behavior", "reconcile", "tasks", "preemptionloops", "all
 func main() {
 	fast := flag.Bool("fast", false, "run only tests that need neither a cluster nor a browser")
 	clusters := flag.Int("clusters", 4, "how many clusters, and so how many packages at once")
-	browsers := flag.Int("browsers", 4, "how many browser tests at once")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *fast, *clusters, *browsers); err != nil {
+	if err := run(ctx, *fast, *clusters); err != nil {
 		fmt.Fprintln(os.Stderr, "suite:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, fast bool, clusters, browsers int) error {
+func run(ctx context.Context, fast bool, clusters int) error {
 	begin := time.Now()
 	groups, err := divide(ctx)
 	if err != nil {
@@ -91,7 +90,7 @@ func run(ctx context.Context, fast bool, clusters, browsers int) error {
 	if err := <-started; err != nil {
 		return err
 	}
-	return errors.Join(failed, r.test(ctx, env, "", []string{"-count=1", "-timeout=15m", "-parallel=" + strconv.Itoa(browsers)}, groups.browser))
+	return errors.Join(failed, r.test(ctx, env, "", []string{"-count=1", "-timeout=15m"}, groups.browser))
 }
 
 // startAll starts the clusters one after the other: the first tests can begin
