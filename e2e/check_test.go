@@ -6,27 +6,28 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"kuota.dev/kuota/governance/cluster/clustertest"
 
 	"github.com/playwright-community/playwright-go"
+	corev1 "k8s.io/api/core/v1"
 )
 
 // patience is how long a page may take to show what is expected of it.
 const patience = 20_000.0 // milliseconds; several pages share two cores
 
-// neuronUse is held by the test that uses the only node with Neuron devices.
-var neuronUse sync.Mutex
+// trainium is the type of the sample node with Neuron devices.
+const trainium = "ml.trn1.32xlarge"
 
-// neuronNode marks a test as one that runs beside others, of which no other uses
-// the node with Neuron devices.
-func neuronNode(t *testing.T) {
-	t.Parallel()
-	neuronUse.Lock()
-	t.Cleanup(neuronUse.Unlock)
+// trainiumNode adds a node of this type, with as many devices as the sample's, for
+// a test that needs all devices of a pool.
+func trainiumNode(t *testing.T, instanceType string) {
+	name := clustertest.Name(strings.ReplaceAll(instanceType, ".", "-"))
+	clustertest.Get(t).Node(t, name, map[string]string{corev1.LabelInstanceTypeStable: instanceType, corev1.LabelHostname: name}, clustertest.Resources(map[corev1.ResourceName]string{
+		neuron: "16", "cpu": "119810m", "memory": "472862Mi", "vpc.amazonaws.com/efa": "8", "pods": "110",
+	}))
 }
 
 var see = playwright.NewPlaywrightAssertions(patience)

@@ -17,10 +17,11 @@ const neuron = "aws.amazon.com/neurondevice"
 // The dashboard follows what teams hold without being loaded anew, draws what was
 // held, and leads to the list of teams, which is sorted and searched by its address.
 func TestDashboard(t *testing.T) {
-	neuronNode(t)
+	t.Parallel()
+	trainiumNode(t, "ml.trn1n.32xlarge")
 	c := clustertest.Get(t)
 	console(t)
-	team := shop(t, "board", "accelerators: 8")
+	team := shop(t, "ml.trn1n.32xlarge", "board", "accelerators: 8")
 	c.Apply(t, neuronJob(team, "half", 4))
 
 	page := visit(t, playwright.BrowserNewContextOptions{})
@@ -28,7 +29,7 @@ func TestDashboard(t *testing.T) {
 	row := page.Locator("#team-" + team)
 	must(t, see.Locator(row).ToContainText(regexp.MustCompile(`8\s*4\s*0\s*0\s*50\.00 %`)))
 	must(t, see.Locator(page.Locator("#bar-"+team)).ToContainText("4 of 8"))
-	must(t, see.Locator(page.Locator("#pools-table")).ToContainText("ml.trn1.32xlarge"))
+	must(t, see.Locator(page.Locator("#pools-table")).ToContainText("ml.trn1n.32xlarge"))
 	leaveMark(t, page)
 	c.Apply(t, neuronJob(team, "rest", 3))
 	must(t, see.Locator(row).ToContainText("87.50 %"))

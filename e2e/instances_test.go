@@ -17,17 +17,18 @@ import (
 // that stay open: a node that is cordoned, a task that is deleted, and its page
 // after that. What is typed into the form below outlasts all of it.
 func TestInstancesTeamAndPastTask(t *testing.T) {
-	neuronNode(t)
+	t.Parallel()
+	trainiumNode(t, "ml.trn2.48xlarge")
 	c := clustertest.Get(t)
 	console(t)
-	team := shop(t, "usage", "accelerators: 8")
+	team := shop(t, "ml.trn2.48xlarge", "usage", "accelerators: 8")
 	c.Apply(t, neuronJob(team, "holder", 6))
 	c.Apply(t, neuronJob(team, "waiter", 14))
 
 	nodes := visit(t, playwright.BrowserNewContextOptions{})
-	open(t, nodes, "/instances?pool=ml.trn1.32xlarge")
+	open(t, nodes, "/instances?pool=ml.trn2.48xlarge")
 	leaveMark(t, nodes)
-	row := nodes.Locator("#nodes-table tr", playwright.PageLocatorOptions{HasText: "trn1"}).First()
+	row := nodes.Locator("#nodes-table tr", playwright.PageLocatorOptions{HasText: "trn2"}).First()
 	must(t, see.Locator(row).ToContainText(team))
 	must(t, row.Locator("summary").Click())
 	must(t, see.Locator(row.Locator(".facts").First()).ToContainText("6 Neuron devices"))

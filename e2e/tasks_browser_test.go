@@ -15,7 +15,7 @@ import (
 )
 
 // shop is a team of the tests of tasks, with a quota that no other test uses.
-func shop(t *testing.T, start, quota string) (team string) {
+func shop(t *testing.T, instanceType, start, quota string) (team string) {
 	t.Helper()
 	c := clustertest.Get(t)
 	team = clustertest.Name(start)
@@ -25,7 +25,7 @@ apiVersion: kuota.dev/v1alpha1
 kind: ComputeAllocation
 metadata: {name: `+team+`}
 spec:
-  quota: [{instanceType: ml.trn1.32xlarge, `+quota+`}]
+  quota: [{instanceType: `+instanceType+`, `+quota+`}]
   members: [{kind: Group, name: vision-team}]
 `)
 	clustertest.Eventually(t, 30*time.Second, func(context.Context) error {
@@ -70,10 +70,10 @@ func neverLoaded(t *testing.T, page playwright.Page) {
 // for a task that is named, runs once that ends, is preempted by a task of
 // another team that takes back its quota, and runs again.
 func TestScientistWatchesATask(t *testing.T) {
-	neuronNode(t)
+	t.Parallel()
 	c := clustertest.Get(t)
 	console(t)
-	own, other := shop(t, "watch", "accelerators: 8"), shop(t, "lends", "accelerators: 8")
+	own, other := shop(t, trainium, "watch", "accelerators: 8"), shop(t, trainium, "lends", "accelerators: 8")
 	c.Apply(t, neuronJob(own, "holder", 10))
 
 	list := ada(t, playwright.BrowserNewContextOptions{})

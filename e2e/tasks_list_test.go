@@ -38,7 +38,7 @@ func manyTasks(t *testing.T, team string) {
 func TestListOfTasks(t *testing.T) {
 	t.Parallel()
 	console(t)
-	team := shop(t, "list", "accelerators: 0, vCPU: 1")
+	team := shop(t, trainium, "list", "accelerators: 0, vCPU: 1")
 	manyTasks(t, team)
 	clustertest.Eventually(t, 30*time.Second, func(context.Context) error {
 		_, body := fetch(t, person(t, console(t), "admin"), console(t)+"/tasks?status=Pending&team="+team)

@@ -15,7 +15,7 @@ func TestListCatchesUp(t *testing.T) {
 	t.Parallel()
 	c := clustertest.Get(t)
 	console(t)
-	team := shop(t, "lost", "accelerators: 0, vCPU: 1")
+	team := shop(t, trainium, "lost", "accelerators: 0, vCPU: 1")
 	for _, name := range []string{"stays", "goes"} {
 		c.Kubectl(t, neuronJob(team, name, 200), "create", "-f", "-")
 	}

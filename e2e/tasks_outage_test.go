@@ -18,7 +18,7 @@ import (
 func TestTasksWithoutTheCluster(t *testing.T) {
 	c := clustertest.Get(t)
 	console(t)
-	team := shop(t, "away", "accelerators: 0, vCPU: 1")
+	team := shop(t, trainium, "away", "accelerators: 0, vCPU: 1")
 	c.Kubectl(t, neuronJob(team, "stays", 200), "create", "-f", "-")
 	page := visit(t, playwright.BrowserNewContextOptions{}, "status of 503")
 	list, task := "/tasks?team="+team, "/tasks/hyperpod-ns-"+team+"/job/stays"
