@@ -105,11 +105,11 @@ func (r *AllocationReconciler) reconcileAllocation(ctx context.Context, allocati
 		return ctrl.Result{}, errors.Join(err, r.patchStatus(ctx, allocation, notReady("ApplyFailed", "Kubernetes rejected it, retrying: "+err.Error())))
 	}
 	r.Cohort.ledger.recordWritten(queueName, given)
-	queue, err := r.queueActiveCondition(ctx, queueName)
+	queue, age, err := r.queueActiveCondition(ctx, queueName)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if queue.Reason == queuePending && condition(allocation, v1alpha1.ConditionReady) == nil && time.Since(allocation.CreationTimestamp.Time) < activationGrace {
+	if queue.Reason == queuePending && condition(allocation, v1alpha1.ConditionReady) == nil && age < activationGrace {
 		return ctrl.Result{RequeueAfter: activationGrace}, nil // Kueue is about to say more, and an event will tell
 	}
 	done := outcome{reason: held.reason, message: held.message, objects: &objects, queue: queue}

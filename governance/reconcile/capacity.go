@@ -41,6 +41,11 @@ func (r *CapacityReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctr
 		if len(wrong) > 0 || allocation.DeletionTimestamp != nil {
 			continue
 		}
+		// AllocationReconciler is about to write the status: both patches would
+		// conflict. The Ready condition triggers this controller again.
+		if meta.FindStatusCondition(allocation.Status.Conditions, v1alpha1.ConditionReady) == nil {
+			continue
+		}
 		before := allocation.DeepCopy()
 		within := withinCapacity(given.Exceeding(resolved.Pools, types))
 		within.ObservedGeneration = allocation.Generation

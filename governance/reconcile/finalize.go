@@ -119,7 +119,7 @@ func (r *AllocationReconciler) releaseNamespace(ctx context.Context, allocation 
 		return "", nil
 	}
 	released := applycore.Namespace(name).WithAnnotations(map[string]string{desired.AnnotationTeam: allocation.Name})
-	return "", r.Apply(ctx, released, client.ForceOwnership, fieldOwner)
+	return "", r.applyExistingNamespace(ctx, &namespace, released)
 }
 
 // getOurs reads an object; found is false when there is none, or it is not

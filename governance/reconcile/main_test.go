@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { clustertest.Main(m) }
 var controllers = sync.OnceValue(func() error {
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	ctrl.SetLogger(logr.FromSlogHandler(log.Handler()))
-	connection, err := cluster.New(current.Console, cluster.Options{Namespace: "kuota-system", NoSessions: true, Log: log})
+	connection, err := cluster.New(counter.over(current.Console), cluster.Options{Namespace: "kuota-system", NoSessions: true, Log: log})
 	if err != nil {
 		return err
 	}
@@ -38,6 +38,9 @@ var controllers = sync.OnceValue(func() error {
 })
 
 var current *clustertest.Cluster
+
+// counter counts the API calls of the controllers.
+var counter callCounter
 
 // setup returns the cluster with the controllers running.
 func setup(t *testing.T) *clustertest.Cluster {

@@ -7,12 +7,16 @@ import (
 	"fmt"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/managed"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	applycore "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/client-go/util/csaupgrade"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
@@ -23,7 +27,7 @@ import (
 // resized tells that the queue was last written with another quota: the cache
 // may still show the one before.
 func (r *AllocationReconciler) applyObjects(ctx context.Context, allocation *v1alpha1.ComputeAllocation, objects desired.Objects, resized bool) error {
-	if err := r.applyNamespace(ctx, allocation.Name, objects); err != nil {
+	if err := r.applyNamespace(ctx, objects); err != nil {
 		return err
 	}
 	for _, piece := range managed.Objects(objects) {
@@ -68,39 +72,55 @@ func (r *AllocationReconciler) recordCorrection(ctx context.Context, allocation 
 	return r.Status().Patch(ctx, allocation.DeepCopy(), client.RawPatch(types.MergePatchType, patch))
 }
 
-// applyNamespace marks the namespace, where it is not marked already. It is
-// marked as it was looked at: should another team have taken it since, that is a
-// conflict, and an obstacle when it is looked at again.
-func (r *AllocationReconciler) applyNamespace(ctx context.Context, team string, objects desired.Objects) error {
-	wanted := objects.Namespace
+// applyNamespace labels the namespace of a team, or creates it. It applies to the
+// resourceVersion that the cache has: if another team took the namespace since,
+// that is a conflict, and the next reconciliation reports it.
+func (r *AllocationReconciler) applyNamespace(ctx context.Context, objects desired.Objects) error {
+	wanted, name := objects.Namespace, *objects.Namespace.GetName()
 	fields, err := toFields(wanted)
 	if err != nil {
 		return err
 	}
 	var namespace corev1.Namespace
-	err = r.Get(ctx, client.ObjectKey{Name: *wanted.GetName()}, &namespace)
+	err = r.Get(ctx, client.ObjectKey{Name: name}, &namespace)
 	switch {
 	case err == nil && upToDate(&namespace, fields):
 		return nil
+	case err == nil:
+		err = r.applyExistingNamespace(ctx, &namespace, wanted)
 	case apierrors.IsNotFound(err):
-		namespace.Name = *wanted.GetName()
-		namespace.Annotations = map[string]string{desired.AnnotationTeam: team}
+		// A create, because an apply would take over a namespace that the cache does
+		// not have yet.
+		namespace.Name, namespace.Labels, namespace.Annotations = name, wanted.Labels, wanted.Annotations
 		err = r.Create(ctx, &namespace, fieldOwner)
-		if apierrors.IsAlreadyExists(err) { // the cache has not seen it yet
-			return errNamespaceNotCached(namespace.Name)
+		if apierrors.IsAlreadyExists(err) {
+			return errNamespaceNotCached(name)
 		}
 	}
-	if err == nil {
-		err = r.Apply(ctx, wanted.WithResourceVersion(namespace.ResourceVersion), client.ForceOwnership, fieldOwner)
-	}
 	if err != nil {
-		return fmt.Errorf("namespace %s: %w", *wanted.GetName(), err)
+		return fmt.Errorf("apply Namespace %s: %w", name, err)
 	}
 	return nil
 }
 
-// errUnseen is a conflict, which is tried again: by then the cache has seen
-// the namespace, and it is an obstacle or ours.
+// applyExistingNamespace applies the desired labels and annotations of a
+// namespace. If Kuota created the namespace, its fields first become those of an
+// apply: otherwise a label that is no longer desired would stay.
+func (r *AllocationReconciler) applyExistingNamespace(ctx context.Context, namespace *corev1.Namespace, desired *applycore.NamespaceApplyConfiguration) error {
+	patch, err := csaupgrade.UpgradeManagedFieldsPatch(namespace, sets.New(cluster.FieldManager), cluster.FieldManager)
+	if err != nil {
+		return err
+	}
+	if patch != nil {
+		if err := r.Patch(ctx, namespace, client.RawPatch(types.JSONPatchType, patch)); err != nil {
+			return err
+		}
+	}
+	return r.Apply(ctx, desired.WithResourceVersion(namespace.ResourceVersion), client.ForceOwnership, fieldOwner)
+}
+
+// errNamespaceNotCached returns a conflict, which is retried: by then the cache
+// has the namespace, and its owner is known.
 func errNamespaceNotCached(namespace string) error {
 	return apierrors.NewConflict(corev1.Resource("namespaces"), namespace, errors.New("it was created in the meantime"))
 }

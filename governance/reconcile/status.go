@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"slices"
+	"time"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/desired"
@@ -29,18 +30,20 @@ func notReady(reason, message string) outcome { return outcome{reason: reason, m
 const queuePending = "Pending"
 
 // queueState reads what Kueue says of a ClusterQueue, as our condition.
-func (r *AllocationReconciler) queueActiveCondition(ctx context.Context, name string) (metav1.Condition, error) {
-	state := metav1.Condition{Type: v1alpha1.ConditionQueueActive, Status: metav1.ConditionUnknown, Reason: queuePending, Message: "Kueue has not processed the queue yet"}
+// age is the time since the ClusterQueue was created; 0 until the cache has it.
+func (r *AllocationReconciler) queueActiveCondition(ctx context.Context, name string) (state metav1.Condition, age time.Duration, err error) {
+	state = metav1.Condition{Type: v1alpha1.ConditionQueueActive, Status: metav1.ConditionUnknown, Reason: queuePending, Message: "Kueue has not processed the queue yet"}
 	var queue kueue.ClusterQueue
 	if err := r.Get(ctx, client.ObjectKey{Name: name}, &queue); err != nil {
-		return state, client.IgnoreNotFound(err)
+		return state, 0, client.IgnoreNotFound(err)
 	}
+	age = time.Since(queue.CreationTimestamp.Time)
 	active := meta.FindStatusCondition(queue.Status.Conditions, kueue.ClusterQueueActive)
 	if active == nil || active.ObservedGeneration != queue.Generation {
-		return state, nil
+		return state, age, nil
 	}
 	state.Status, state.Reason, state.Message = active.Status, active.Reason, active.Message
-	return state, nil
+	return state, age, nil
 }
 
 // report writes the conditions of an allocation, if they changed.
