@@ -24,34 +24,46 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
 
-// finalizer keeps an allocation until what follows from it is gone.
+// finalizer keeps an allocation until the objects that Kuota created for it are
+// deleted.
 const finalizer = "kuota.dev/allocation"
 
-// lookAgain is how soon an allocation that something stands in the way of is
-// looked at again, should no event tell of the change.
+// retryInterval is when a controller reconciles again while a conflict or
+// another problem persists that may end without an event.
 const retryInterval = 30 * time.Second
 
-// firstLook is how long Kueue may take over a new queue before that is told: a
-// thousand new teams would be told of twice otherwise.
+// staleInterval is when a controller reconciles again whose cache does not have
+// its last write or that of another yet.
+const staleInterval = 50 * time.Millisecond
+
+// activationGrace is how long Kueue can take to process a new ClusterQueue
+// before the Ready condition reports it as pending. Without it, each of a
+// thousand new teams would need another status patch.
 const activationGrace = 3 * time.Second
 
-// Allocations turns each ComputeAllocation into its Kueue objects.
+// AllocationReconciler applies the namespace, Kueue objects and RBAC of each
+// ComputeAllocation.
 type AllocationReconciler struct {
 	client.Client               // reads from the cache
 	APIReader     client.Reader // asks the API server itself
 	Naming        desired.Naming
 	Events        events.EventRecorder
-	RankingGate   *RankingGate      // shared with the controller of the ranking
-	Cohort        *CohortReconciler // is asked before a team is given more
+	RankingGate   *RankingGate      // shared with RankingReconciler
+	Cohort        *CohortReconciler // reserves quota before a nominal quota grows
 
 	policies policyReader
+	writes   lastWrites // of allocations
 }
 
-// Reconcile makes one team's objects what its allocation says.
+// Reconcile implements reconcile.Reconciler.
 func (r *AllocationReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	var allocation v1alpha1.ComputeAllocation
 	if err := r.Get(ctx, request.NamespacedName, &allocation); err != nil {
+		r.writes.forget(request.Name)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if r.writes.isStale(&allocation) {
+		return ctrl.Result{RequeueAfter: staleInterval}, nil
 	}
 	if allocation.DeletionTimestamp != nil {
 		return requeueOnConflict(r.finalize(ctx, &allocation))
@@ -59,7 +71,8 @@ func (r *AllocationReconciler) Reconcile(ctx context.Context, request ctrl.Reque
 	return requeueOnConflict(r.reconcileAllocation(ctx, &allocation))
 }
 
-// keep makes the objects of an allocation that is there to stay.
+// reconcileAllocation applies the objects of an allocation that is not being
+// deleted.
 func (r *AllocationReconciler) reconcileAllocation(ctx context.Context, allocation *v1alpha1.ComputeAllocation) (ctrl.Result, error) {
 	if err := r.patchMetadata(ctx, allocation, func() { controllerutil.AddFinalizer(allocation, finalizer) }); err != nil {
 		return ctrl.Result{}, err
@@ -89,8 +102,8 @@ func (r *AllocationReconciler) reconcileAllocation(ctx context.Context, allocati
 	shares := policy != nil && policy.Spec.IdleCompute.ShareUnallocated
 	queueName := *objects.ClusterQueue.GetName()
 	if ok, trouble := r.Cohort.reserve(shares, queueName, resolvedQuota(objects.Quota)); !ok && trouble == "" {
-		return ctrl.Result{RequeueAfter: cohortDelay}, nil // the Cohort lends it, and takes it back first
-	} else if !ok { // what is no matter of quota is kept
+		return ctrl.Result{RequeueAfter: cohortDelay}, nil // until the Cohort lends less
+	} else if !ok { // all fields except the quota are still applied
 		held = notReady(reasonCohort, trouble)
 		applied := quota.Applied(allocation)
 		if len(applied.Pools) == 0 {
@@ -110,7 +123,7 @@ func (r *AllocationReconciler) reconcileAllocation(ctx context.Context, allocati
 		return ctrl.Result{}, err
 	}
 	if queue.Reason == queuePending && condition(allocation, v1alpha1.ConditionReady) == nil && age < activationGrace {
-		return ctrl.Result{RequeueAfter: activationGrace}, nil // Kueue is about to say more, and an event will tell
+		return ctrl.Result{RequeueAfter: activationGrace}, nil // an event of the ClusterQueue triggers a reconciliation before that
 	}
 	done := outcome{reason: held.reason, message: held.message, objects: &objects, queue: queue}
 	if going, err := r.deletingFlavors(ctx, objects); err != nil {
@@ -130,9 +143,10 @@ func (r *AllocationReconciler) reconcileAllocation(ctx context.Context, allocati
 	return result, r.patchStatus(ctx, allocation, done)
 }
 
-// build says what should be there. Where the quota cannot be counted now, or
-// nodes moved so that it would come to other pools by itself, the one that was
-// written stays, and held says why; all else of the allocation is still kept.
+// buildObjects returns the desired objects of an allocation. If its quota
+// cannot be computed, or nodes moved so that it would move to other pools, the
+// quota that was applied last stays and held contains the reason. All other
+// fields are taken from the spec. Without an applied quota, objects is empty.
 func (r *AllocationReconciler) buildObjects(allocation *v1alpha1.ComputeAllocation, types catalog.Catalog, ranking desired.Ranking) (objects desired.Objects, held outcome) {
 	objects, wrong := desired.Build(allocation, types, r.Naming, ranking)
 	applied := quota.Applied(allocation)
@@ -150,17 +164,17 @@ func (r *AllocationReconciler) buildObjects(allocation *v1alpha1.ComputeAllocati
 	return desired.BuildResolved(allocation, applied, types, r.Naming, ranking), held
 }
 
-// reasonCohort is the reason of Ready=False while a team cannot be given more
-// because the Cohort that lends it cannot be written.
+// reasonCohort is the reason of Ready=False while a team's nominal quota cannot
+// grow because the Cohort cannot be written.
 const reasonCohort = "CohortNotWritten"
 
-// reasonPoolsMoved is the reason of Ready=False while nodes moved from under a
-// team's quota.
+// reasonPoolsMoved is the reason of Ready=False while nodes of a team's pools
+// are in other pools.
 const reasonPoolsMoved = "PoolsMoved"
 
-// poolsMoved says that a spec which was carried out would come to other pools
-// now; empty when it would not. Tasks run by the pools that they were admitted
-// to, and would be taken for borrowers.
+// movedPools returns a message if the spec of an allocation that was applied
+// would resolve to other pools now, and "" otherwise. Admitted tasks use quota
+// of the old pools, so Kueue would count all of it as borrowed.
 func movedPools(allocation *v1alpha1.ComputeAllocation, applied, now quota.Resolved) string {
 	ready := condition(allocation, v1alpha1.ConditionReady)
 	if ready == nil || ready.ObservedGeneration != allocation.Generation || len(applied.Pools) == 0 || len(now.Pools) == 0 ||
@@ -184,24 +198,29 @@ func poolNames(resolved quota.Resolved) []string {
 	return names
 }
 
-// again turns a lost race into another try instead of an error in the log.
+// requeueOnConflict replaces a conflict by a requeue, so that a lost race is no
+// error in the log.
 func requeueOnConflict(result ctrl.Result, err error) (ctrl.Result, error) {
 	if apierrors.IsConflict(err) {
-		return ctrl.Result{RequeueAfter: 50 * time.Millisecond}, nil
+		return ctrl.Result{RequeueAfter: staleInterval}, nil
 	}
 	return result, err
 }
 
-// patch sends what change does to the metadata of an allocation, and nothing
-// else: an update would rewrite the spec in our spelling, and take its fields
-// from whoever applied them.
+// patchMetadata patches the finalizers that change sets, and nothing else. An
+// update would rewrite the spec in Kuota's formatting and take its fields from
+// the manager that applied them.
 func (r *AllocationReconciler) patchMetadata(ctx context.Context, allocation *v1alpha1.ComputeAllocation, change func()) error {
 	before := allocation.DeepCopy()
 	change()
 	if slices.Equal(before.Finalizers, allocation.Finalizers) {
 		return nil
 	}
-	return r.Patch(ctx, allocation, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	if err := r.Patch(ctx, allocation, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return err
+	}
+	r.writes.record(allocation)
+	return nil
 }
 
 func objectName(kind, name string) string { return fmt.Sprintf("%s %s", kind, name) }

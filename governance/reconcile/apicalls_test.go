@@ -143,7 +143,7 @@ func TestNewAllocationAPICalls(t *testing.T) {
 		"apply clusterqueues":             1,
 		"apply localqueues":               1,
 		"apply rolebindings":              1,
-		"patch computeallocations/status": 2, // Ready with QueueActive, then WithinCapacity
+		"patch computeallocations/status": 3, // Ready with QueueActive, also before Kueue is ready, and WithinCapacity
 		"create controllerrevisions":      1,
 	}
 	for _, call := range slices.Sorted(maps.Keys(got)) {

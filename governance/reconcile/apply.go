@@ -14,22 +14,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// fieldOwner is who sets the fields of what is applied.
+// fieldOwner is the field manager of everything that the controllers apply.
 const fieldOwner = client.FieldOwner(cluster.FieldManager)
 
-// applier writes what is wanted into the cluster.
+// applier applies desired objects.
 type applier struct {
 	client.Client               // reads from the cache
-	APIReader     client.Reader // asks the API server itself
+	APIReader     client.Reader // reads from the API server
 }
 
-// apply writes one object, unless it is there as it should be. It tells of a
-// change by somebody else that it put right. Where the cache may not show yet
-// what was written here last, fresh has the API server asked instead.
-func (a applier) apply(ctx context.Context, piece managed.Object, fresh bool) (*v1alpha1.Correction, error) {
+// apply applies one object unless it is up to date, and returns the change by
+// another field manager that this reverted, if any. Set live if the cache may
+// not have Kuota's last write yet: the object is then read from the API server.
+func (a applier) apply(ctx context.Context, piece managed.Object, live bool) (*v1alpha1.Correction, error) {
 	key := piece.Key
 	reader := client.Reader(a.Client)
-	if fresh {
+	if live {
 		reader = a.APIReader
 	}
 	if err := client.IgnoreNotFound(reader.Get(ctx, key, piece.Live)); err != nil {
@@ -42,13 +42,13 @@ func (a applier) apply(ctx context.Context, piece managed.Object, fresh bool) (*
 	if upToDate(piece.Live, want) || piece.Live.GetDeletionTimestamp() != nil {
 		return nil, nil
 	}
-	// Who changed what is read from the API server itself: the cache may be
-	// behind, and show a change that was put right already.
-	// What the cache has not seen is not forced: should somebody have made it
-	// just now, that is a conflict, and an obstacle when it is looked at again.
+	// The cache may still show a change that was already reverted, so the object is
+	// read from the API server. An object that the cache does not have is applied
+	// without force: if another manager just created it, that is a conflict, and the
+	// next reconciliation reports it.
 	options := []client.ApplyOption{fieldOwner}
 	if piece.Live.GetName() != "" {
-		if !fresh {
+		if !live {
 			if err := client.IgnoreNotFound(a.APIReader.Get(ctx, key, piece.Live)); err != nil {
 				return nil, err
 			}
@@ -59,7 +59,7 @@ func (a applier) apply(ctx context.Context, piece managed.Object, fresh bool) (*
 		options = append(options, client.ForceOwnership)
 	}
 	digest := piece.Metadata.Annotations[desired.AnnotationDesired]
-	if err := a.Apply(ctx, piece.Desired, options...); err != nil { // the answer is written into object and its metadata
+	if err := a.Apply(ctx, piece.Desired, options...); err != nil { // writes the response into Desired and Metadata
 		return nil, fmt.Errorf("%s %s: %w", piece.Kind, key.Name, err)
 	}
 	if without := extraFieldsPatch(piece.Live, want); without != "" {
@@ -71,8 +71,9 @@ func (a applier) apply(ctx context.Context, piece managed.Object, fresh bool) (*
 	return correctionOf(piece.Kind, piece.Live, digest), nil
 }
 
-// corrected tells that an object, which was not as it should be although it had
-// been applied as it is wanted now, was changed by somebody else.
+// correctionOf returns the correction if another manager changed an object
+// after Kuota had applied the same desired state, and nil otherwise. digest is
+// that of the desired state.
 func correctionOf(kind string, before client.Object, digest string) *v1alpha1.Correction {
 	if before.GetName() == "" || before.GetAnnotations()[desired.AnnotationDesired] != digest {
 		return nil
@@ -81,7 +82,8 @@ func correctionOf(kind string, before client.Object, digest string) *v1alpha1.Co
 	return &v1alpha1.Correction{Object: objectName(kind, before.GetName()), Manager: manager, Time: changed}
 }
 
-// lastManager names who last changed the spec of an object, and when.
+// lastManager returns the manager that last changed the object except its
+// status, other than Kuota's applies, and the time of that change.
 func lastManager(object client.Object) (string, metav1.Time) {
 	manager, changed := "an unknown manager", metav1.Time{}
 	for _, entry := range object.GetManagedFields() {

@@ -16,14 +16,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Capacity tells every allocation whether what all teams together were given
-// is there. It looks at all of them at once, since each matters to the others.
+// CapacityReconciler sets the WithinCapacity condition of all allocations at
+// once, because each depends on the quota of all others.
 type CapacityReconciler struct {
 	client.Client // reads from the cache
 	Naming        desired.Naming
 }
 
-// Reconcile sets the WithinCapacity condition of all allocations.
+// Reconcile implements reconcile.Reconciler.
 func (r *CapacityReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	var list v1alpha1.ComputeAllocationList
 	if err := r.List(ctx, &list); err != nil {

@@ -13,10 +13,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// leaving tells whether Kuota's kinds are being taken out of the cluster. Their
-// objects are then deleted too, which is not what somebody means who deletes a
-// team: queues, pools and what is lent stay as they are. It asks the API server
-// itself each time, since what is deleted wrongly does not come back.
+// crdsDeleted reports whether Kuota's CRDs are deleted or being deleted. That
+// also deletes the custom resources, which is not meant as a deletion of teams:
+// queues, pools and the Cohort then stay. It reads from the API server each
+// time, because a wrong deletion cannot be undone.
 func crdsDeleted(ctx context.Context, live client.Reader) (bool, error) {
 	for _, plural := range []string{"computeallocations", "clusterpolicies"} {
 		var crd metav1.PartialObjectMetadata
@@ -33,14 +33,15 @@ func crdsDeleted(ctx context.Context, live client.Reader) (bool, error) {
 	return false, nil
 }
 
-// presence reads the policy for controllers that undo something when there is
-// none.
+// policyReader reads the policy for controllers that revert something when it
+// does not exist.
 type policyReader struct {
-	existed atomic.Bool // a policy was seen since it was last known that Kuota stays
+	existed atomic.Bool // a policy existed since crdsDeleted last returned false
 }
 
-// policy is the policy. When it is gone, it tells whether that is because Kuota
-// leaves the cluster; who never had one is asked nothing.
+// get returns the policy, nil if there is none. leaves reports whether a policy
+// was deleted because Kuota's CRDs are being deleted. It reads the CRDs only if
+// there was a policy.
 func (p *policyReader) get(ctx context.Context, cached, live client.Reader) (policy *v1alpha1.ClusterPolicy, leaves bool, err error) {
 	if policy, err = clusterstate.Policy(ctx, cached); err != nil {
 		return nil, false, err

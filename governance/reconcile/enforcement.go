@@ -23,21 +23,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// enforcementLook is how often the admission policies are looked for: they are
-// asked for by name, so that those of the cluster need not be watched.
+// enforcementInterval is how often the admission policies are read. They are
+// read by name, so that those of the cluster need not be watched.
 const enforcementInterval = 30 * time.Second
 
-// Enforcement writes down what the admission policies need to know, and tells
-// whether they are there. It does not install them: see package enforcement.
+// EnforcementReconciler writes the parameters of the admission policies to a
+// ConfigMap and reports whether the policies are installed. It does not install
+// them: see package enforcement.
 type EnforcementReconciler struct {
 	client.Client                // reads from the cache
-	APIReader      client.Reader // asks the API server itself
+	APIReader      client.Reader // reads from the API server
 	Naming         desired.Naming
-	Namespace      string   // the console's own
-	JobControllers []string // the users that make the parts of admitted jobs
+	Namespace      string   // of the console
+	JobControllers []string // users that create the pods and jobs of admitted jobs
 }
 
-// Reconcile brings both up to date.
+// Reconcile implements reconcile.Reconciler.
 func (r *EnforcementReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	policy, err := clusterstate.Policy(ctx, r)
 	if err != nil {
@@ -62,7 +63,7 @@ func (r *EnforcementReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (
 	return requeueOnConflict(ctrl.Result{RequeueAfter: enforcementInterval}, patchPolicyStatus(ctx, r, policy, nil, state))
 }
 
-// write makes the ConfigMap hold what it should, where it does not.
+// applyConfigMap applies the ConfigMap if its data differs.
 func (r *EnforcementReconciler) applyConfigMap(ctx context.Context, data map[string]string) error {
 	live := corev1.ConfigMap{}
 	err := r.APIReader.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: enforcement.ConfigMapName}, &live)
@@ -75,7 +76,8 @@ func (r *EnforcementReconciler) applyConfigMap(ctx context.Context, data map[str
 	return r.Apply(ctx, applycore.ConfigMap(enforcement.ConfigMapName, r.Namespace).WithLabels(map[string]string{desired.LabelManagedBy: desired.ManagedBy}).WithData(data), fieldOwner, client.ForceOwnership)
 }
 
-// letGo has the admission policies refuse nothing: there is no policy.
+// disable makes the admission policies allow everything while there is no
+// ClusterPolicy.
 func (r *EnforcementReconciler) disable(ctx context.Context) error {
 	live := corev1.ConfigMap{}
 	err := r.APIReader.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: enforcement.ConfigMapName}, &live)
@@ -85,7 +87,7 @@ func (r *EnforcementReconciler) disable(ctx context.Context) error {
 	return r.applyConfigMap(ctx, map[string]string{"enforcement": string(v1alpha1.EnforcementNone)})
 }
 
-// state says whether jobs beside Kueue are refused.
+// condition returns the Enforcement condition.
 func (r *EnforcementReconciler) condition(ctx context.Context, policy *v1alpha1.ClusterPolicy) (metav1.Condition, error) {
 	if policy.Spec.Enforcement == v1alpha1.EnforcementNone {
 		return newCondition(v1alpha1.ConditionEnforcement, metav1.ConditionTrue, "Off", "jobs without a queue are admitted"), nil
@@ -103,7 +105,8 @@ func (r *EnforcementReconciler) condition(ctx context.Context, policy *v1alpha1.
 	return newCondition(v1alpha1.ConditionEnforcement, metav1.ConditionTrue, "Enforced", "jobs without a queue are rejected in team namespaces"), nil
 }
 
-// missing are the admission policies that are not there, or not bound.
+// missingPolicies returns the admission policies that do not exist or have no
+// binding.
 func (r *EnforcementReconciler) missingPolicies(ctx context.Context) (names []string, err error) {
 	for _, name := range enforcement.PolicyNames() {
 		for _, object := range []client.Object{&admission.ValidatingAdmissionPolicy{}, &admission.ValidatingAdmissionPolicyBinding{}} {

@@ -16,24 +16,23 @@ import (
 )
 
 const (
-	// kueueLook is how often Kueue's configuration is looked at: it is read from
-	// the API server, so that the ConfigMaps of the cluster need not be watched.
+	// kueueInterval is how often Kueue's configuration is read. It is read from the
+	// API server, so that the ConfigMaps of the cluster need not be watched.
 	kueueInterval = 15 * time.Second
-	// kueueRolling is how often while Kueue is being restarted.
+	// kueueRolloutInterval is how often it is read while Kueue restarts.
 	kueueRolloutInterval = 500 * time.Millisecond
 )
 
-// Kueue keeps those parts of Kueue's configuration that the policy decides:
-// fair sharing and gang scheduling. Kueue reads it at start only, so that a
-// change is followed by a restart of its Deployment.
+// KueueReconciler sets the parts of Kueue's configuration that the policy
+// determines: fair sharing and gang scheduling. Kueue reads its configuration
+// at startup only, so each change restarts its Deployment.
 type KueueReconciler struct {
 	client.Client               // reads from the cache
-	APIReader     client.Reader // asks the API server itself
+	APIReader     client.Reader // reads from the API server
 	Install       KueueInstall
 }
 
-// Reconcile brings Kueue's configuration to what the policy says, or tells
-// what differs.
+// Reconcile implements reconcile.Reconciler.
 func (r *KueueReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	policy, err := clusterstate.Policy(ctx, r)
 	if policy == nil || err != nil {
@@ -46,14 +45,13 @@ func (r *KueueReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.R
 	}, fairShare, gang)))
 }
 
-// components are the two parts of the policy that Kueue's configuration carries
-// out.
+// components returns the FairShare and GangScheduling conditions.
 func (out kueueResult) components(policy *v1alpha1.ClusterPolicy) (fairShare, gang metav1.Condition) {
 	fairShare, gang = out.condition, out.condition
 	if out.condition.Status == metav1.ConditionTrue {
 		fairShare.Reason, fairShare.Message = fairShareMessage(policy)
 		gang.Reason, gang.Message = gangSchedulingMessage(policy)
-		if len(out.unsupported) > 0 { // only the gate of gang scheduling may be out of reach
+		if len(out.unsupported) > 0 { // only the feature gate of gang scheduling can be unsupported
 			gang.Status, gang.Reason, gang.Message = metav1.ConditionFalse, "Cannot", strings.Join(out.unsupported, " ")
 		}
 	}
@@ -75,9 +73,9 @@ func gangSchedulingMessage(policy *v1alpha1.ClusterPolicy) (reason, message stri
 	return "Off", "Kueue does not wait for the pods of a task"
 }
 
-// Plan says what a policy would need of Kueue's configuration: whether Kueue
-// would be restarted for it, or what would have to be changed by hand, where the
-// console may not.
+// Plan returns what a policy would change in Kueue's configuration: whether
+// Kueue would restart, or the patch to apply by hand where the console has no
+// permission.
 func (r *KueueReconciler) Plan(ctx context.Context, spec *v1alpha1.ClusterPolicySpec) (restart bool, patch string, err error) {
 	in, err := r.readInstallation(ctx)
 	if err != nil {
@@ -98,21 +96,21 @@ func (r *KueueReconciler) Plan(ctx context.Context, spec *v1alpha1.ClusterPolicy
 	return false, want.Patch, nil
 }
 
-// outlook is how Kueue's configuration stands, what was seen of it, and when to
-// look again.
+// kueueResult is the outcome of one comparison of Kueue's configuration with
+// the policy.
 type kueueResult struct {
-	condition    metav1.Condition // of both components
+	condition    metav1.Condition // for both components
 	status       *v1alpha1.KueueStatus
 	requeueAfter time.Duration
-	unsupported  []string // what the policy asks for and Kuota cannot configure
+	unsupported  []string // sentences about parts of the policy that Kuota cannot configure
 }
 
 func kueueCondition(status metav1.ConditionStatus, reason, format string, args ...any) metav1.Condition {
 	return newCondition("", status, reason, format, args...)
 }
 
-// look compares Kueue's configuration with the policy, and changes it where it
-// may.
+// reconcileConfiguration compares Kueue's configuration with the policy, and
+// changes it if it is managed.
 func (r *KueueReconciler) reconcileConfiguration(ctx context.Context, policy *v1alpha1.ClusterPolicy) (kueueResult, error) {
 	in, err := r.readInstallation(ctx)
 	if err != nil {
@@ -139,7 +137,7 @@ func (r *KueueReconciler) reconcileConfiguration(ctx context.Context, policy *v1
 	return kueueResult{condition: kueueCondition(metav1.ConditionTrue, "Configured", "Kueue is configured as the policy says"), status: seen, requeueAfter: kueueInterval, unsupported: want.Unsupported}, nil
 }
 
-// unread says why Kueue's configuration is not known.
+// readFailure returns the result when Kueue's configuration cannot be read.
 func (r *KueueReconciler) readFailure(err error) (kueueResult, error) {
 	const unknown = "so it is unknown whether Kueue matches the policy"
 	switch {

@@ -16,31 +16,30 @@ import (
 
 const (
 	configKey               = "controller_manager_config.yaml"
-	managerName             = "manager"                 // the container that is Kueue
+	managerName             = "manager"                 // the container of Kueue
 	configurationAnnotation = "kuota.dev/configuration" // on the ConfigMap, and on the pod template once Kueue runs with it
-	// deadlineExceeded is the reason that Kubernetes gives for a Deployment that
-	// makes no progress; its API does not name it.
+	// deadlineExceeded is the reason of Progressing=False when a rollout makes no
+	// progress. The Kubernetes API has no constant for it.
 	deadlineExceeded = "ProgressDeadlineExceeded"
 )
 
-// KueueInstall says where Kueue's configuration is, and whether it may be
-// changed.
+// KueueInstall locates Kueue's configuration.
 type KueueInstall struct {
 	Namespace, ConfigMap, Deployment string
-	Manage                           bool
+	Manage                           bool // Kuota changes the configuration
 }
 
-// DefaultKueueInstall is how Kueue installs itself.
+// DefaultKueueInstall has the names of Kueue's release manifests.
 var DefaultKueueInstall = KueueInstall{Namespace: "kueue-system", ConfigMap: "kueue-manager-config", Deployment: "kueue-controller-manager", Manage: true}
 
-// installation is Kueue's configuration as the cluster has it.
+// installation is Kueue's configuration and Deployment in the cluster.
 type installation struct {
 	config       corev1.ConfigMap
 	deployment   appsv1.Deployment
-	managerIndex int // of the container that is Kueue
+	managerIndex int // index of the container of Kueue
 }
 
-// read asks the API server for Kueue's configuration.
+// readInstallation reads Kueue's configuration from the API server.
 func (r *KueueReconciler) readInstallation(ctx context.Context) (in installation, err error) {
 	if err := r.APIReader.Get(ctx, client.ObjectKey{Namespace: r.Install.Namespace, Name: r.Install.ConfigMap}, &in.config); err != nil {
 		return in, err
@@ -59,7 +58,7 @@ func (in *installation) manager() *corev1.Container {
 	return &in.deployment.Spec.Template.Spec.Containers[in.managerIndex]
 }
 
-// want is the configuration as a policy asks for it.
+// desired returns the configuration that a policy requires.
 func (in *installation) desired(spec *v1alpha1.ClusterPolicySpec) (kueueconfig.Desired, error) {
 	return kueueconfig.ForPolicy(in.current(), spec)
 }
@@ -68,7 +67,7 @@ func (in *installation) current() kueueconfig.Current {
 	return kueueconfig.Current{Text: in.config.Data[configKey], Args: in.manager().Args, Image: in.manager().Image, RestartCommand: in.restartCommand()}
 }
 
-// account is the user that Kueue acts as.
+// account returns the username of Kueue's service account.
 func (in *installation) account() string {
 	name := in.deployment.Spec.Template.Spec.ServiceAccountName
 	if name == "" {
@@ -77,24 +76,26 @@ func (in *installation) account() string {
 	return "system:serviceaccount:" + in.deployment.Namespace + ":" + name
 }
 
-// seen is what the status tells of Kueue.
+// status returns the status.kueue of the policy.
 func (in *installation) status(want kueueconfig.Desired) *v1alpha1.KueueStatus {
 	return &v1alpha1.KueueStatus{Version: want.Version, Account: in.account(), Integrations: kueueconfig.Integrations(in.config.Data[configKey])}
 }
 
-// mark is that of the configuration as Kuota wrote it; empty before it did.
+// configurationID returns the ID of the configuration that Kuota wrote last;
+// empty if it wrote none.
 func (in *installation) configurationID() string {
 	return in.config.Annotations[configurationAnnotation]
 }
 
-// written tells whether Kuota wrote a configuration that Kueue was not
-// restarted with.
+// restartPending reports whether Kuota wrote a configuration that Kueue does
+// not run with yet.
 func (in *installation) restartPending() bool {
 	return in.configurationID() != "" && in.deployment.Spec.Template.Annotations[configurationAnnotation] != in.configurationID()
 }
 
-// restart is the command by which somebody restarts Kueue. Where Kuota waits
-// for that, it sets the mark, so that Kuota sees that it happened.
+// restartCommand returns the command that restarts Kueue. While a restart is
+// pending, the command also sets the configuration ID, so that Kuota detects
+// the restart.
 func (in *installation) restartCommand() string {
 	if in.restartPending() {
 		return fmt.Sprintf(`kubectl --namespace %s patch deployment %s --patch '{"spec":{"template":{"metadata":{"annotations":{"%s":"%s"}}}}}'`,
@@ -110,19 +111,19 @@ func (in *installation) replicas() int32 {
 	return *in.deployment.Spec.Replicas
 }
 
-// stopped tells whether somebody scaled Kueue to nothing.
+// scaledToZero reports whether Kueue's Deployment has 0 replicas.
 func (in *installation) scaledToZero() bool { return in.replicas() == 0 }
 
-// rolling tells whether Kueue has pods of an older template, or too few that are
-// ready.
+// rollingOut reports whether Kueue has pods of an older template, or too few
+// available ones.
 func (in *installation) rollingOut() bool {
 	status := in.deployment.Status
 	return status.ObservedGeneration < in.deployment.Generation || status.UpdatedReplicas < in.replicas() ||
 		status.AvailableReplicas < in.replicas() || status.Replicas > in.replicas()
 }
 
-// stuck says why a Kueue that is being restarted does not come up in the time
-// that its Deployment gives it; empty while it may yet.
+// rolloutFailure returns the reason why a rollout exceeded its progress
+// deadline; empty if it did not.
 func (in *installation) rolloutFailure() string {
 	status := in.deployment.Status
 	if !in.rollingOut() || status.ObservedGeneration < in.deployment.Generation {

@@ -6,15 +6,15 @@ import (
 	"kuota.dev/kuota/governance/kueueconfig"
 )
 
-// KueueSeen is Kueue as it is installed, for people.
+// KueueState is how Kueue is installed and whether it runs.
 type KueueState struct {
 	kueueconfig.Current
-	Account        string // the user that Kueue acts as
-	ScaledToZero   bool   // whether somebody scaled it to nothing
-	RolloutFailure string // why it does not come up; empty while it may yet
+	Account        string // username of Kueue's service account
+	ScaledToZero   bool   // its Deployment has 0 replicas
+	RolloutFailure string // why its rollout failed; empty if it did not
 }
 
-// Seen reads Kueue's configuration and how it runs from the API server.
+// State reads Kueue's configuration and Deployment from the API server.
 func (r *KueueReconciler) State(ctx context.Context) (KueueState, error) {
 	in, err := r.readInstallation(ctx)
 	if err != nil {

@@ -14,8 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// write changes Kueue's configuration and restarts Kueue with it. A stop
-// between the two is finished by the next look, since the marks differ then.
+// writeConfiguration updates Kueue's configuration and restarts Kueue. If the
+// console stops in between, the next reconciliation restarts Kueue, because the
+// IDs of ConfigMap and Deployment differ.
 func (r *KueueReconciler) writeConfiguration(ctx context.Context, policy *v1alpha1.ClusterPolicy, in installation, want kueueconfig.Desired) (kueueResult, error) {
 	seen := in.status(want)
 	switch stored, err := r.isCurrent(ctx, policy); {
@@ -33,7 +34,7 @@ func (r *KueueReconciler) writeConfiguration(ctx context.Context, policy *v1alph
 		}
 		in.config = *config
 		var err error
-		if want, err = in.desired(&policy.Spec); err != nil { // what is left to do
+		if want, err = in.desired(&policy.Spec); err != nil { // only the arguments may be left
 			return writeFailure(err, in, want)
 		}
 	}
@@ -46,9 +47,9 @@ func (r *KueueReconciler) writeConfiguration(ctx context.Context, policy *v1alph
 	return kueueResult{condition: kueueCondition(metav1.ConditionUnknown, "Restarting", "Kueue is restarting with its new configuration; running tasks continue"), status: seen, requeueAfter: kueueRolloutInterval}, nil
 }
 
-// stored tells whether a policy from the cache is the one that the API server
-// has. After a watch stalled it is older, and would put back what another
-// console has changed since.
+// isCurrent reports whether a policy from the cache has the generation of the
+// API server. After a stalled watch it is older, and writing it would revert
+// what another console changed since.
 func (r *KueueReconciler) isCurrent(ctx context.Context, policy *v1alpha1.ClusterPolicy) (bool, error) {
 	var live v1alpha1.ClusterPolicy
 	if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(policy), &live); err != nil {
@@ -57,8 +58,8 @@ func (r *KueueReconciler) isCurrent(ctx context.Context, policy *v1alpha1.Cluste
 	return live.UID == policy.UID && live.Generation == policy.Generation, nil
 }
 
-// unwritten says why Kueue's configuration could not be changed, and what to do
-// by hand where the console may not.
+// writeFailure returns the result when Kueue's configuration cannot be updated,
+// with the patch to apply by hand if the console has no permission.
 func writeFailure(err error, in installation, want kueueconfig.Desired) (kueueResult, error) {
 	seen := in.status(want)
 	switch {
@@ -76,8 +77,9 @@ func applyPending(seen *v1alpha1.KueueStatus) kueueResult {
 	return kueueResult{condition: kueueCondition(metav1.ConditionUnknown, "Applying", "Kueue's configuration cannot be changed yet, retrying"), status: seen}
 }
 
-// newMark marks one write of a configuration. The same text written anew, after
-// somebody put the old one back and restarted Kueue, has another mark.
+// newConfigurationID returns the ID of one write of a configuration. The
+// resourceVersion makes IDs of the same text differ, so that a text that was
+// reverted and written again restarts Kueue again.
 func newConfigurationID(want kueueconfig.Desired, resourceVersion string) string {
 	sum := sha256.Sum256([]byte(want.Text + "\x00" + strings.Join(want.Args, "\x00") + "\x00" + resourceVersion))
 	return hex.EncodeToString(sum[:8])

@@ -7,25 +7,26 @@ import (
 	"kuota.dev/kuota/governance/quota"
 )
 
-// ledger keeps what teams are given and what the Cohort lends from coming to
-// more than is there, though the two are written by controllers that see each
-// other's writes late: a team is given more only once the Cohort was written
-// with that in mind, and the Cohort counts what was written for teams before the
-// cache shows it. A second console has a ledger of its own, and what both write
-// in the same moment may come to too much until they see it.
+// ledger keeps the sum of all nominal quota and of the Cohort's quota within
+// the capacity, although two controllers write them and see each other's writes
+// late. A nominal quota grows only after the Cohort was written with less, and
+// the Cohort counts the quota that was written before the cache shows it. Each
+// console has its own ledger: two consoles that write at the same moment can
+// exceed the capacity until their caches agree. A ledger is safe for concurrent
+// use.
 type ledger struct {
 	mu        sync.Mutex
-	headroom  map[string]quota.PoolResources // what the Cohort, as it was last written, leaves to each ClusterQueue; nil while it is being written
-	requested map[string]quota.PoolResources // what queues wait for that it does not leave them
-	written   map[string]quota.PoolResources // what each queue was last given, or may have been
-	lending   bool                           // whether a Cohort lends, as far as its controller has seen
-	failure   string                         // why it cannot be written; empty when it can
+	headroom  map[string]quota.PoolResources // quota of each ClusterQueue that the Cohort was last written for; nil while it is being written
+	requested map[string]quota.PoolResources // quota that ClusterQueues wait for
+	written   map[string]quota.PoolResources // quota that each ClusterQueue was last written with, or may have been
+	lending   bool                           // whether a Cohort lends, as CohortReconciler last read it
+	failure   string                         // why the Cohort cannot be written; empty if it can
 }
 
-// grant tells whether a queue may be written now with a quota: it takes no more
-// than it has, or the Cohort leaves room for it. If not, it is kept as asked
-// for, and trouble says what is in the way, should that be more than time. What
-// is granted counts as written.
+// reserve reports whether a ClusterQueue can be written now with the wanted
+// quota: it does not grow, or the Cohort was written for it. The quota then
+// counts as written. Otherwise it is recorded as requested, and trouble is the
+// reason if waiting does not help.
 func (l *ledger) reserve(shares bool, queue string, wanted quota.PoolResources) (ok bool, trouble string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -48,23 +49,23 @@ func (l *ledger) reserve(shares bool, queue string, wanted quota.PoolResources) 
 	return true, ""
 }
 
-// differs tells whether a ClusterQueue may have been written with another quota
-// since it was last known to have this one.
+// differs reports whether a ClusterQueue may have been written with more than
+// this quota since recordWritten.
 func (l *ledger) differs(queue string, given quota.PoolResources) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return !within(l.written[queue], given)
 }
 
-// wrote tells that a ClusterQueue has this quota now.
+// recordWritten records that a ClusterQueue has this quota.
 func (l *ledger) recordWritten(queue string, has quota.PoolResources) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.written[queue] = has
 }
 
-// count adds what was written for queues and what they ask for, and forgets
-// the queues that are not among these.
+// addTo raises queues to the written and requested quota, and forgets
+// ClusterQueues that are not in it.
 func (l *ledger) addTo(queues map[string]quota.PoolResources) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -76,29 +77,29 @@ func (l *ledger) addTo(queues map[string]quota.PoolResources) {
 	}
 }
 
-// close keeps everybody from being given more, while the Cohort is written.
+// suspend lets no nominal quota grow while the Cohort is written.
 func (l *ledger) suspend() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.headroom, l.lending = nil, true
 }
 
-// off lets everybody be given what they ask for: no Cohort lends.
+// disable lets every nominal quota grow: no Cohort lends.
 func (l *ledger) disable() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.lending, l.failure = false, ""
 }
 
-// open tells what the Cohort leaves to each queue, or why it could not be
-// written.
+// resume lets nominal quota grow up to headroom, or records why the Cohort
+// cannot be written.
 func (l *ledger) resume(room map[string]quota.PoolResources, trouble string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.headroom, l.failure = room, trouble
 }
 
-// within tells whether a takes no more than b anywhere.
+// within reports whether no amount of a exceeds that of b.
 func within(a, b quota.PoolResources) bool {
 	for pool, amounts := range a {
 		for name, amount := range amounts {

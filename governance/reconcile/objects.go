@@ -21,11 +21,10 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// applyAll writes the objects of an allocation, in the order in which they need
-// each other, and tells of every change by somebody else that it put right.
-//
-// resized tells that the queue was last written with another quota: the cache
-// may still show the one before.
+// applyObjects applies the objects of an allocation in the order of their
+// dependencies, and records each change by another manager that it reverts. Set
+// resized if the ClusterQueue was last written with another quota, which the
+// cache may not have yet.
 func (r *AllocationReconciler) applyObjects(ctx context.Context, allocation *v1alpha1.ComputeAllocation, objects desired.Objects, resized bool) error {
 	if err := r.applyNamespace(ctx, objects); err != nil {
 		return err
@@ -49,7 +48,7 @@ func (r *AllocationReconciler) applier() applier {
 	return applier{Client: r.Client, APIReader: r.APIReader}
 }
 
-// prune deletes what an allocation no longer asks for.
+// prune deletes optional objects that the allocation no longer has.
 func (r *AllocationReconciler) prune(ctx context.Context, team string, objects desired.Objects) error {
 	for _, piece := range managed.Unwanted(objects) {
 		if _, err := r.deleteManaged(ctx, team, piece); err != nil {
@@ -59,9 +58,9 @@ func (r *AllocationReconciler) prune(ctx context.Context, team string, objects d
 	return nil
 }
 
-// tell records a correction in the status and as an event. It is written by
-// itself and without a lock: nothing else writes this field, and a lost race
-// over the conditions must not lose it.
+// recordCorrection records a correction in the status and as an event. The
+// patch has no precondition: no other code writes this field, and a conflict
+// over conditions must not lose it.
 func (r *AllocationReconciler) recordCorrection(ctx context.Context, allocation *v1alpha1.ComputeAllocation, correction *v1alpha1.Correction) error {
 	r.Events.Eventf(allocation, nil, corev1.EventTypeWarning, "Corrected", "Correct",
 		"%s was changed by %s and corrected", correction.Object, correction.Manager)
@@ -125,8 +124,8 @@ func errNamespaceNotCached(namespace string) error {
 	return apierrors.NewConflict(corev1.Resource("namespaces"), namespace, errors.New("it was created in the meantime"))
 }
 
-// goingFlavors lists the flavors of an allocation that are being deleted. What
-// is applied to such an object vanishes with it.
+// deletingFlavors returns the ResourceFlavors of an allocation that are being
+// deleted. Applying does not keep them.
 func (r *AllocationReconciler) deletingFlavors(ctx context.Context, objects desired.Objects) (going []string, err error) {
 	for _, wanted := range objects.Flavors {
 		var flavor kueue.ResourceFlavor

@@ -13,20 +13,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// components are the conditions of a ClusterPolicy that Ready sums up.
+// policyComponents are the conditions that Ready of a ClusterPolicy summarizes.
 var policyComponents = []string{
 	v1alpha1.ConditionPriorityClasses, v1alpha1.ConditionFairShare, v1alpha1.ConditionGangScheduling,
 	v1alpha1.ConditionShareUnallocated, v1alpha1.ConditionPools, v1alpha1.ConditionEnforcement,
 }
 
-// component is what one part of the policy came to.
+// newCondition returns a condition with a formatted message.
 func newCondition(name string, status metav1.ConditionStatus, reason, format string, args ...any) metav1.Condition {
 	return metav1.Condition{Type: name, Status: status, Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-// writePolicyStatus writes what change does to the status of a policy, with
-// Ready summed up anew, unless nothing changes. Each controller writes its own
-// part; a lost race is tried again.
+// patchPolicyStatus patches the status of a policy with what change sets, the
+// conditions, and a new Ready condition, unless nothing changes. Each
+// controller patches its own part. A conflict is returned, and the caller
+// requeues.
 func patchPolicyStatus(ctx context.Context, c client.Client, policy *v1alpha1.ClusterPolicy, change func(*v1alpha1.ClusterPolicyStatus), conditions ...metav1.Condition) error {
 	after := policy.DeepCopy()
 	if change != nil {
@@ -44,7 +45,7 @@ func patchPolicyStatus(ctx context.Context, c client.Client, policy *v1alpha1.Cl
 	return client.IgnoreNotFound(c.Status().Patch(ctx, after, client.MergeFromWithOptions(policy, client.MergeFromWithOptimisticLock{})))
 }
 
-// readyOf sums up the components of a policy.
+// readyCondition summarizes the components of a policy.
 func readyCondition(policy *v1alpha1.ClusterPolicy) metav1.Condition {
 	ready := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: "Ready", Message: "the cluster matches the policy", ObservedGeneration: policy.Generation}
 	var waiting, wrong []string

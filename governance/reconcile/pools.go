@@ -20,19 +20,19 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// Pools puts the pools of the policy in force, unless that would take a pool
-// from under some team's quota, and labels the nodes of those that their
-// flavors find by label. It also remembers what nodes of types outside the
-// table reported.
+// PoolReconciler copies the pools of the policy's spec to its status, where
+// they apply, unless that would remove a pool in which a team has quota. It
+// labels the nodes of pools that their flavors select by label, and records the
+// capacity that nodes of instance types outside the table report.
 type PoolReconciler struct {
 	client.Client               // reads from the cache
-	APIReader     client.Reader // asks the API server itself
+	APIReader     client.Reader // reads from the API server
 	Naming        desired.Naming
 
 	policies policyReader
 }
 
-// Reconcile puts pools in force and labels nodes.
+// Reconcile implements reconcile.Reconciler.
 func (r *PoolReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	var nodes corev1.NodeList
 	if err := r.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
@@ -59,8 +59,7 @@ func (r *PoolReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Re
 			state, inForce = newCondition(v1alpha1.ConditionPools, metav1.ConditionFalse, "Refused", "the pools stay unchanged: %s", refusal), policy.Status.Pools
 		}
 	}
-	// First what is in force is written down, since quota is counted by it; then
-	// nodes are labelled.
+	// The status comes before the labels, because quota is computed from it.
 	if err := patchPolicyStatus(ctx, r, policy, func(status *v1alpha1.ClusterPolicyStatus) {
 		status.Pools, status.ReportedTypes = inForce, input.ReportedTypes
 	}, state); err != nil {
@@ -70,8 +69,8 @@ func (r *PoolReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Re
 	return requeueOnConflict(ctrl.Result{}, r.labelNodes(ctx, nodes.Items, catalog.New(input)))
 }
 
-// refuse says why the pools of the policy are not put in force; empty when they
-// are.
+// poolErrors returns why the pools of the policy cannot apply; empty if they
+// can.
 func (r *PoolReconciler) poolErrors(ctx context.Context, policy *v1alpha1.ClusterPolicy, nodes []corev1.Node) (string, error) {
 	var list v1alpha1.ComputeAllocationList
 	if err := r.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
@@ -80,9 +79,9 @@ func (r *PoolReconciler) poolErrors(ctx context.Context, policy *v1alpha1.Cluste
 	return governance.JoinFieldErrors(policies.ValidatePools(policy.Spec.Pools, policies.NewState(policy, nodes, list.Items, r.Naming.InstanceTypeLabel))), nil
 }
 
-// label gives each node the label of its pool, or none. A label that a flavor
-// selects by stays: without a policy its queues go on as they are, and their
-// tasks must find their nodes.
+// labelNodes sets or removes the pool label of each node. A label that a flavor
+// still selects stays: without a policy its queues continue, and their tasks
+// must find their nodes.
 func (r *PoolReconciler) labelNodes(ctx context.Context, nodes []corev1.Node, types catalog.Catalog) error {
 	var flavors kueue.ResourceFlavorList
 	if err := r.List(ctx, &flavors, client.UnsafeDisableDeepCopy); err != nil {

@@ -20,8 +20,8 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// classes is how priority classes and the tasks that name them stand, beside
-// how they should.
+// priorityClasses is the desired and the observed state of
+// WorkloadPriorityClasses, by object name.
 type priorityClasses struct {
 	desired   map[string]int32                        // value by object name, of those that are ours to keep
 	existing  map[string]*kueue.WorkloadPriorityClass // ours
@@ -31,7 +31,7 @@ type priorityClasses struct {
 	obsolete  []string                                // objects that go
 }
 
-// classes reads the classes of a policy.
+// readPriorityClasses reads the classes of a policy from the cache.
 func (r *RankingReconciler) readPriorityClasses(ctx context.Context, policy *v1alpha1.ClusterPolicy) (priorityClasses, error) {
 	c := priorityClasses{
 		desired: map[string]int32{}, existing: map[string]*kueue.WorkloadPriorityClass{},
@@ -77,8 +77,8 @@ func (r *RankingReconciler) readPriorityClasses(ctx context.Context, policy *v1a
 	return c, nil
 }
 
-// keptValue is what a class counts for that the policy dropped while tasks name
-// it: what it did before.
+// retainedValue returns the value of a class that is no longer in the policy
+// but has unfinished tasks: the one it had.
 func retainedValue(object *kueue.WorkloadPriorityClass, prioritization v1alpha1.TaskPrioritization) int32 {
 	if prioritization != v1alpha1.TaskRanking {
 		return 0
@@ -90,7 +90,8 @@ func retainedValue(object *kueue.WorkloadPriorityClass, prioritization v1alpha1.
 	return int32(weight)
 }
 
-// classOf is the object name of a task's class; empty for none.
+// priorityClassOf returns the name of a Workload's WorkloadPriorityClass; empty
+// if it has none.
 func priorityClassOf(w *kueue.Workload) string {
 	ref := w.Spec.PriorityClassRef
 	if ref == nil || ref.Kind != kueue.WorkloadPriorityClassKind {
@@ -99,8 +100,9 @@ func priorityClassOf(w *kueue.Workload) string {
 	return ref.Name
 }
 
-// change tells whether tasks would get another priority: a class has another
-// value, or one is missing that tasks name with another value.
+// changesPriorities reports whether applying the classes would change the
+// priority of a Workload or class: a class has another value, or a class does
+// not exist and its Workloads have another priority.
 func (c priorityClasses) changesPriorities() bool {
 	for name, value := range c.desired {
 		if object := c.existing[name]; object != nil && object.Value != value || object == nil && c.staleWorkloadsOf(name) > 0 {
@@ -110,7 +112,8 @@ func (c priorityClasses) changesPriorities() bool {
 	return false
 }
 
-// stale is how many unfinished tasks have another priority than their class.
+// staleWorkloads returns the number of unfinished Workloads whose priority
+// differs from their class.
 func (c priorityClasses) staleWorkloads() (n int) {
 	for name := range c.desired {
 		n += c.staleWorkloadsOf(name)
@@ -131,7 +134,8 @@ func isStale(task *kueue.Workload, value int32) bool {
 	return task.Spec.Priority == nil || *task.Spec.Priority != value
 }
 
-// apply writes the classes of the policy, and deletes those that go.
+// applyPriorityClasses applies the classes of the policy and deletes obsolete
+// ones.
 func (r *RankingReconciler) applyPriorityClasses(ctx context.Context, policy *v1alpha1.ClusterPolicy, c priorityClasses) error {
 	for _, class := range policy.Spec.PriorityClasses {
 		if _, ours := c.desired[desired.PriorityClassName(class.Name)]; !ours {
@@ -164,11 +168,12 @@ func (r *RankingReconciler) applyPriorityClasses(ctx context.Context, policy *v1
 	return nil
 }
 
-// rewriteAtOnce bounds how many tasks are rewritten here in one look.
+// maxRewrites bounds how many Workloads one reconciliation patches.
 const maxRewrites = 100
 
-// rewriteHere gives tasks that Kueue missed their priority. It makes a Workload
-// from the class as it remembers it, and looks at it no more (0.19, by reading).
+// rewriteWorkloads patches the priority of Workloads that Kueue did not update.
+// Kueue creates a Workload from its cached class and does not check it again
+// (0.19, from its source).
 func (r *RankingReconciler) rewriteWorkloads(ctx context.Context, c priorityClasses) error {
 	left, failed := maxRewrites, []error{}
 	for name, value := range c.desired {
@@ -188,15 +193,17 @@ func (r *RankingReconciler) rewriteWorkloads(ctx context.Context, c priorityClas
 	return errors.Join(failed...)
 }
 
-// rankingOwner is who changes single fields while the ranking changes.
+// rankingFieldOwner is the field manager of single fields that a ranking change
+// patches.
 const rankingFieldOwner = client.FieldOwner(cluster.FieldManager + "-ranking")
 
 const disablePreemptionPatch = `{"spec": {"preemption": {"withinClusterQueue": "Never", "borrowWithinCohort": {"policy": "Never"}}}}`
 
-// pauseQueues switches preemption by priority off in every queue of ours, also
-// in those whose allocation is in trouble, and tells in how many of them Kueue
-// has yet to take it. The queues are read from the cache, or from the API server
-// where the cache might show one that was switched off and is on again.
+// disablePreemption disables preemption by priority in every ClusterQueue of
+// Kuota, also in those whose allocation is not ready. It returns the number of
+// queues that Kueue has not processed yet, and of all. reader is the cache, or
+// the API server where the cache may still have a queue from before it preempts
+// again.
 func (r *RankingReconciler) disablePreemption(ctx context.Context, reader client.Reader) (waiting, all int, err error) {
 	var queues kueue.ClusterQueueList
 	if err := reader.List(ctx, &queues, client.UnsafeDisableDeepCopy, client.MatchingLabels{desired.LabelManagedBy: desired.ManagedBy}); err != nil {
@@ -205,7 +212,7 @@ func (r *RankingReconciler) disablePreemption(ctx context.Context, reader client
 	for i := range queues.Items {
 		queue := &queues.Items[i]
 		if queue.DeletionTimestamp != nil {
-			continue // it admits nothing any more
+			continue // Kueue admits nothing through it
 		}
 		all++
 		if preemptsByPriority(queue) {

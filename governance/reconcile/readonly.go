@@ -8,11 +8,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// heldLook is how often a controller that is held looks whether it still is.
+// readOnlyInterval is how often a controller checks whether the console is
+// still read-only.
 const readOnlyInterval = 5 * time.Second
 
-// held is a controller that does nothing while it is held, and then what it was
-// asked for meanwhile.
+// skipWhileReadOnly wraps a reconciler so that it requeues its requests while
+// the console is read-only.
 func (o Options) skipWhileReadOnly(controller reconcile.Reconciler) reconcile.Reconciler {
 	if o.ReadOnly == nil {
 		return controller

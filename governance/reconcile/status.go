@@ -77,7 +77,11 @@ func (r *AllocationReconciler) patchStatus(ctx context.Context, allocation *v1al
 	if equality.Semantic.DeepEqual(before.Status, *status) {
 		return nil
 	}
-	return r.Status().Patch(ctx, allocation, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	if err := r.Status().Patch(ctx, allocation, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return err
+	}
+	r.writes.record(allocation)
+	return nil
 }
 
 // statusQuota is the arithmetic as status shows it.
