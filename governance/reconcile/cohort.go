@@ -24,37 +24,39 @@ import (
 	applykueue "sigs.k8s.io/kueue/client-go/applyconfiguration/kueue/v1beta2"
 )
 
-// cohortPause gathers changes before the Cohort is looked at.
+// cohortDelay coalesces changes before the Cohort is reconciled.
 const cohortDelay = 50 * time.Millisecond
 
-// Unallocated keeps the Cohort object, which lends what no team was given. What
-// it lends and what teams have never come to more than is there: it takes back
-// before a team is given more, and lends more after a team was given less.
+// CohortReconciler keeps the Cohort object, which lends compute that is not
+// allocated to any team. The nominal quota of the Cohort and of all teams
+// together never exceeds the capacity: the Cohort shrinks before a team's quota
+// grows, and grows after a team's quota shrank.
 type CohortReconciler struct {
 	client.Client               // reads from the cache
-	APIReader     client.Reader // asks the API server itself
+	APIReader     client.Reader // reads from the API server
 	Naming        desired.Naming
 	Events        events.EventRecorder
 
 	policies policyReader
 	ledger   ledger
-	requests chan event.GenericEvent // has a value while some team waits for room
+	requests chan event.GenericEvent // has a value while a ClusterQueue waits for quota
 }
 
-// grant asks for a ClusterQueue's quota: see ledger.
+// reserve reserves quota for a ClusterQueue (see ledger.reserve), and triggers
+// a reconciliation if there is not enough.
 func (r *CohortReconciler) reserve(shares bool, queue string, wanted quota.PoolResources) (ok bool, trouble string) {
 	if ok, trouble = r.ledger.reserve(shares, queue, wanted); !ok {
 		select {
 		case r.requests <- event.GenericEvent{}:
-		default: // it is about to look
+		default: // a reconciliation is already triggered
 		}
 	}
 	return ok, trouble
 }
 
-// Reconcile makes the Cohort lend what is left now.
+// Reconcile implements reconcile.Reconciler.
 func (r *CohortReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
-	r.ledger.suspend() // until the Cohort is written, nobody is given more
+	r.ledger.suspend() // no nominal quota grows until the Cohort is written
 	policy, leaves, err := r.policies.get(ctx, r, r.APIReader)
 	if err != nil || leaves {
 		return ctrl.Result{}, err
@@ -71,7 +73,7 @@ func (r *CohortReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	if present.Name != "" && !managed.ByKuota(&present) {
-		r.ledger.disable() // it lends nothing of ours
+		r.ledger.disable() // the Cohort of another manager has no quota of Kuota
 		return requeueOnConflict(ctrl.Result{RequeueAfter: retryInterval}, patchPolicyStatus(ctx, r, policy, nil, newCondition(v1alpha1.ConditionShareUnallocated, metav1.ConditionFalse, "Blocked",
 			"Cohort %s exists and is not managed by Kuota; delete it, or start Kuota with another --cohort", present.Name)))
 	}
@@ -103,7 +105,7 @@ func (r *CohortReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.
 	return requeueOnConflict(ctrl.Result{}, patchPolicyStatus(ctx, r, policy, nil, state))
 }
 
-// write makes the Cohort as it should be; nil is that there is none.
+// applyCohort applies the Cohort, or deletes it if cohort is nil.
 func (r *CohortReconciler) applyCohort(ctx context.Context, cohort *applykueue.CohortApplyConfiguration) (*v1alpha1.Correction, error) {
 	if cohort == nil {
 		return nil, r.deleteCohort(ctx)
@@ -111,7 +113,7 @@ func (r *CohortReconciler) applyCohort(ctx context.Context, cohort *applykueue.C
 	return applier{r.Client, r.APIReader}.apply(ctx, managed.NewObject("Cohort", &kueue.Cohort{}, cohort, cohort.ObjectMetaApplyConfiguration), true)
 }
 
-// remove takes the Cohort away, should Kuota have made one.
+// deleteCohort deletes the Cohort if Kuota created it.
 func (r *CohortReconciler) deleteCohort(ctx context.Context) error {
 	var cohort kueue.Cohort
 	err := r.Get(ctx, client.ObjectKey{Name: r.Naming.Cohort}, &cohort)
@@ -124,7 +126,8 @@ func (r *CohortReconciler) deleteCohort(ctx context.Context) error {
 	return nil
 }
 
-// off has nothing lent.
+// disable deletes the Cohort, because the policy does not share unallocated
+// compute.
 func (r *CohortReconciler) disable(ctx context.Context, policy *v1alpha1.ClusterPolicy) error {
 	if err := r.deleteCohort(ctx); err != nil {
 		return err
@@ -136,23 +139,23 @@ func (r *CohortReconciler) disable(ctx context.Context, policy *v1alpha1.Cluster
 	return patchPolicyStatus(ctx, r, policy, nil, newCondition(v1alpha1.ConditionShareUnallocated, metav1.ConditionTrue, "Off", "unallocated compute is not lent"))
 }
 
-// queues is what is given through each ClusterQueue of the cohort: the largest
-// of what its allocation says, what it has, what was written into it and may not
-// show in the cache yet, and what it waits for.
+// quotaByQueue returns the quota of each ClusterQueue of the cohort: the
+// largest of what its allocation resolves to, what the cache has, what was
+// written but may not be in the cache yet, and what it waits for.
 func (r *CohortReconciler) quotaByQueue(ctx context.Context, all []v1alpha1.ComputeAllocation, types catalog.Catalog) (map[string]quota.PoolResources, error) {
 	var list kueue.ClusterQueueList
 	if err := r.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err
 	}
 	queues := map[string]quota.PoolResources{}
-	for i := range list.Items { // somebody's own queue in the cohort counts too
+	for i := range list.Items { // a ClusterQueue of another manager in the cohort counts too
 		if queue := &list.Items[i]; string(queue.Spec.CohortName) == r.Naming.Cohort || managed.ByKuota(queue) {
 			queues[queue.Name] = queueQuota(queue)
 		}
 	}
 	for i := range all {
 		name, given := r.Naming.ClusterQueue(all[i].Name), quota.PoolResources{}
-		if all[i].DeletionTimestamp == nil { // else what is left of it shows in its queue
+		if all[i].DeletionTimestamp == nil { // otherwise its ClusterQueue has the rest
 			resolved, _ := quota.Effective(&all[i], types)
 			given = resolvedQuota(resolved)
 		}
@@ -162,7 +165,7 @@ func (r *CohortReconciler) quotaByQueue(ctx context.Context, all []v1alpha1.Comp
 	return queues, nil
 }
 
-// sum is what is given of each pool through all queues.
+// total returns the sum of the quota of all ClusterQueues, by pool.
 func total(queues map[string]quota.PoolResources) quota.PoolResources {
 	all := quota.PoolResources{}
 	for _, pools := range queues {
@@ -176,7 +179,7 @@ func total(queues map[string]quota.PoolResources) quota.PoolResources {
 	return all
 }
 
-// nominal is the quota that a ClusterQueue has.
+// queueQuota returns the nominal quota of a ClusterQueue.
 func queueQuota(queue *kueue.ClusterQueue) quota.PoolResources {
 	pools := quota.PoolResources{}
 	for _, group := range queue.Spec.ResourceGroups {
@@ -191,14 +194,14 @@ func queueQuota(queue *kueue.ClusterQueue) quota.PoolResources {
 	return pools
 }
 
-// nominalOf is the quota of an allocation.
+// resolvedQuota returns the nominal quota of an allocation.
 func resolvedQuota(resolved quota.Resolved) quota.PoolResources {
 	pools := quota.PoolResources{}
 	pools.AddNominal(resolved)
 	return pools
 }
 
-// larger takes the larger of each amount.
+// maxQuota raises each amount of a to that of b, and returns a.
 func maxQuota(a, b quota.PoolResources) quota.PoolResources {
 	if a == nil {
 		a = quota.PoolResources{}
@@ -214,7 +217,8 @@ func maxQuota(a, b quota.PoolResources) quota.PoolResources {
 	return a
 }
 
-// ready says what can be lent of a pool now.
+// readyCapacity returns a function that returns the capacity of the ready nodes
+// of a pool.
 func readyCapacity(types catalog.Catalog) func(pool string) quota.Resources {
 	return func(name string) quota.Resources {
 		pool, _ := types.Find(name)

@@ -7,11 +7,10 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// strayFields is a patch that takes off what somebody added to an object and
-// what bends the meaning of fields that Kuota sets; empty when there is nothing.
-// Applying alone would leave it there, since Kuota never set it. Admission
-// checks, taints and the like stay: they are the admin's, and Kuota says nothing
-// about them.
+// extraFieldsPatch returns a merge patch that removes fields that another
+// manager added and that change the meaning of fields that Kuota sets; empty if
+// there are none. An apply does not remove them, because Kuota never owned
+// them. Admission checks, taints and the like stay: they belong to the admin.
 func extraFieldsPatch(object client.Object, want map[string]any) string {
 	switch o := object.(type) {
 	case *kueue.ClusterQueue:

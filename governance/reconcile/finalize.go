@@ -17,26 +17,31 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// removalLook is how soon what is being deleted is looked at again, should no
-// event tell that what it waits for is gone.
+// deletionInterval is when an allocation that waits for a deletion is
+// reconciled again, if no event triggers it before.
 const deletionInterval = 5 * time.Second
 
-// remove takes an allocation's objects away in the order that strands no task:
-// the queue is held, or drained when asked; once it is empty the LocalQueue
-// goes, then the ClusterQueue. The namespace stays, marked so that the same
-// team takes it back. When Kuota leaves the cluster, all of it stays.
+// finalize deletes an allocation's objects in an order in which no task is left
+// without a queue:
+//
+//	hold or drain the ClusterQueue ──► no admitted tasks
+//	──► delete members, limits and LocalQueues ──► delete the ClusterQueue
+//	──► release the namespace ──► remove the finalizer
+//
+// The namespace stays with an annotation, so that the same team can use it
+// again. If Kuota's CRDs are being deleted, all objects stay.
 func (r *AllocationReconciler) finalize(ctx context.Context, allocation *v1alpha1.ComputeAllocation) (ctrl.Result, error) {
 	if !controllerutil.ContainsFinalizer(allocation, finalizer) {
 		return ctrl.Result{}, nil
 	}
-	letGo := func() error {
+	removeFinalizer := func() error {
 		return client.IgnoreNotFound(r.patchMetadata(ctx, allocation, func() { controllerutil.RemoveFinalizer(allocation, finalizer) }))
 	}
 	switch leaves, err := crdsDeleted(ctx, r.APIReader); {
 	case err != nil:
 		return ctrl.Result{}, err
 	case leaves:
-		return ctrl.Result{}, letGo()
+		return ctrl.Result{}, removeFinalizer()
 	}
 	namespace := desired.NamespaceName(allocation, r.Naming)
 	for _, step := range []func(context.Context, *v1alpha1.ComputeAllocation, string) (waitFor string, err error){
@@ -46,14 +51,14 @@ func (r *AllocationReconciler) finalize(ctx context.Context, allocation *v1alpha
 		if err != nil {
 			return ctrl.Result{}, err
 		}
-		if waitFor != "" { // an event of what is waited for brings us back
+		if waitFor != "" { // its events trigger a reconciliation
 			return ctrl.Result{RequeueAfter: deletionInterval}, r.patchStatus(ctx, allocation, notReady("Deleting", waitFor))
 		}
 	}
-	return ctrl.Result{}, letGo()
+	return ctrl.Result{}, removeFinalizer()
 }
 
-// emptyQueue stops the queue and waits until no task holds quota in it.
+// drainClusterQueue sets the stop policy and waits until no task is admitted.
 func (r *AllocationReconciler) drainClusterQueue(ctx context.Context, allocation *v1alpha1.ComputeAllocation, _ string) (string, error) {
 	var queue kueue.ClusterQueue
 	if found, err := r.getManaged(ctx, allocation.Name, managed.Object{Key: client.ObjectKey{Name: r.Naming.ClusterQueue(allocation.Name)}, Live: &queue}); !found || err != nil {
@@ -76,8 +81,8 @@ func (r *AllocationReconciler) drainClusterQueue(ctx context.Context, allocation
 	return "", nil
 }
 
-// removeLocalQueue removes the team's queue, and with it what else let people in
-// or bounded the namespace. What others put there stays.
+// deleteLocalQueue deletes the LocalQueue and the optional objects. Objects of
+// others in the namespace stay.
 func (r *AllocationReconciler) deleteLocalQueue(ctx context.Context, allocation *v1alpha1.ComputeAllocation, namespace string) (string, error) {
 	queue := managed.Object{Kind: "LocalQueue", Key: client.ObjectKey{Namespace: namespace, Name: r.Naming.LocalQueue(allocation.Name)}, Live: &kueue.LocalQueue{}}
 	for _, piece := range append(managed.Optional(namespace), queue) {
@@ -93,8 +98,8 @@ func (r *AllocationReconciler) deleteClusterQueue(ctx context.Context, allocatio
 	return r.deleteManaged(ctx, allocation.Name, managed.Object{Kind: "ClusterQueue", Key: client.ObjectKey{Name: r.Naming.ClusterQueue(allocation.Name)}, Live: &kueue.ClusterQueue{}})
 }
 
-// removeOurs deletes an object of a team, and says what to wait for until it is
-// gone.
+// deleteManaged deletes an object of a team, and returns a message until it no
+// longer exists.
 func (r *AllocationReconciler) deleteManaged(ctx context.Context, team string, piece managed.Object) (string, error) {
 	found, err := r.getManaged(ctx, team, piece)
 	if !found || err != nil {
@@ -108,8 +113,8 @@ func (r *AllocationReconciler) deleteManaged(ctx context.Context, team string, p
 	return objectName(piece.Kind, piece.Key.Name) + " is being deleted; it is removed when its last task finishes", nil
 }
 
-// releaseNamespace takes our labels off the namespace and leaves the mark of
-// the team.
+// releaseNamespace removes Kuota's labels from the namespace and keeps the
+// annotation with the team.
 func (r *AllocationReconciler) releaseNamespace(ctx context.Context, allocation *v1alpha1.ComputeAllocation, name string) (string, error) {
 	var namespace corev1.Namespace
 	if err := r.Get(ctx, client.ObjectKey{Name: name}, &namespace); err != nil {
@@ -122,9 +127,9 @@ func (r *AllocationReconciler) releaseNamespace(ctx context.Context, allocation 
 	return "", r.applyExistingNamespace(ctx, &namespace, released)
 }
 
-// getOurs reads an object; found is false when there is none, or it is not
-// Kuota's, or another team's: an allocation that was blocked may name a
-// namespace where others are.
+// getManaged reads an object into piece.Live. found is false if it does not
+// exist, or belongs to another team or manager: an allocation with a conflict
+// may name a namespace of others.
 func (r *AllocationReconciler) getManaged(ctx context.Context, team string, piece managed.Object) (found bool, err error) {
 	if err := r.Get(ctx, piece.Key, piece.Live); err != nil {
 		return false, client.IgnoreNotFound(err)
@@ -135,7 +140,7 @@ func (r *AllocationReconciler) getManaged(ctx context.Context, team string, piec
 	case owner == team || piece.Key.Namespace == "":
 		return true, nil
 	}
-	var namespace corev1.Namespace // somebody took the label off
+	var namespace corev1.Namespace // the label was removed
 	if err := r.Get(ctx, client.ObjectKey{Name: piece.Key.Namespace}, &namespace); err != nil {
 		return false, client.IgnoreNotFound(err)
 	}

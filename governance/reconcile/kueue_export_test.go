@@ -8,8 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Components are what a look at a policy comes to in its two components, for
-// tests that must not store one.
+// Components returns the conditions of a policy that is not stored.
 func (r *KueueReconciler) Components(ctx context.Context, policy *v1alpha1.ClusterPolicy) (fairShare, gang metav1.Condition, err error) {
 	out, err := r.reconcileConfiguration(ctx, policy)
 	fairShare, gang = out.components(policy)

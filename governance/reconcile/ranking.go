@@ -19,32 +19,34 @@ import (
 )
 
 const (
-	// rankingPause is how often a change of the ranking is looked at while it
-	// goes on.
+	// rankingInterval is how often a change of the ranking is reconciled until it
+	// ends.
 	rankingInterval = 500 * time.Millisecond
-	// rankingQuiet is how long all tasks must have their priority before the
-	// change is over: Kueue may still be making one from what it remembers.
+	// rankingQuietPeriod is how long all tasks must have their priority before the
+	// change ends: Kueue may still create one from its cached class.
 	rankingQuietPeriod = 2 * time.Second
-	// rankingAftermath is how long after a change tasks with an old priority are
-	// still looked for.
+	// rankingWatchPeriod is how long after a change tasks are still checked for an
+	// old priority.
 	rankingWatchPeriod = 5 * time.Minute
-	// rankingStalled is how long Kueue may rewrite no task before the rest is
-	// rewritten here.
+	// rankingStallTimeout is how long Kueue can update no task before this controller
+	// updates the rest.
 	rankingStallTimeout = 10 * time.Second
 )
 
-// Ranking keeps the priority classes, and carries out every change of how tasks
-// are ranked in the order in which none is preempted for it:
+// RankingReconciler keeps the priority classes, and carries out each change of
+// the ranking in an order in which no task is preempted for it:
 //
-//  1. Pausing: preemption by priority is switched off in every queue;
-//  2. Rewriting: classes get their values, and Kueue, or where it misses one
-//     this controller, gives unfinished tasks theirs;
-//  3. Settled: queues preempt again as the policy says.
+//	Settled ──► Pausing ──► Rewriting ──► Settled
+//	               └──► Settled, if the change was reverted
 //
-// The step is in the policy's status, so that a restart goes on with it.
+// In Pausing, preemption by priority is disabled in every ClusterQueue. In
+// Rewriting, classes get their values, and Kueue, or this controller for tasks
+// that Kueue misses, updates unfinished tasks. In Settled, ClusterQueues
+// preempt again as the policy says. The step is in the policy's status, so that
+// a restarted console continues.
 type RankingReconciler struct {
 	client.Client               // reads from the cache
-	APIReader     client.Reader // asks the API server itself
+	APIReader     client.Reader // reads from the API server
 	Gate          *RankingGate
 	Events        events.EventRecorder
 	Now           func() time.Time
@@ -52,15 +54,15 @@ type RankingReconciler struct {
 	progress progress
 }
 
-// progress is what is remembered between two looks at a change. After a restart
-// it begins anew, which only takes longer.
+// progress is the state between two reconciliations of a change. A restart
+// loses it, which only delays the end of the change.
 type progress struct {
-	remaining  int       // tasks with their old priority, when last looked
-	changedAt  time.Time // when remaining last changed
-	quietSince time.Time // since when none remains; zero while one does
+	remaining  int       // tasks with their old priority at the last reconciliation
+	changedAt  time.Time // last change of remaining
+	quietSince time.Time // when remaining became 0; zero while it is not
 }
 
-// Reconcile takes the ranking one step further.
+// Reconcile implements reconcile.Reconciler.
 func (r *RankingReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	policy, err := clusterstate.Policy(ctx, r)
 	if policy == nil || err != nil {
@@ -83,9 +85,9 @@ func (r *RankingReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl
 	return requeueOnConflict(r.reconcileSettled(ctx, policy, classes, ranking))
 }
 
-// settle keeps the classes as they are, or begins a change. A policy that is
-// being deleted stays until its change is over: in the middle of it tasks of one
-// class would preempt each other.
+// reconcileSettled applies the classes, or begins a change. A finalizer keeps a
+// policy until its change ends: in the middle of it, tasks of one class would
+// preempt each other.
 func (r *RankingReconciler) reconcileSettled(ctx context.Context, policy *v1alpha1.ClusterPolicy, classes priorityClasses, ranking v1alpha1.Ranking) (ctrl.Result, error) {
 	if policy.DeletionTimestamp != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(r.setFinalizer(ctx, policy, false))
@@ -108,7 +110,7 @@ func (r *RankingReconciler) reconcileSettled(ctx context.Context, policy *v1alph
 	if len(classes.unmanaged)+len(classes.retained) > 0 {
 		result.RequeueAfter = retryInterval
 	}
-	// Kueue may still have made a task from the class as it remembered it.
+	// Kueue may still create a task from its cached class.
 	if since := r.Now().Sub(ranking.Since.Time); since < rankingWatchPeriod {
 		result.RequeueAfter = retryInterval
 		if since >= retryInterval {
@@ -120,9 +122,9 @@ func (r *RankingReconciler) reconcileSettled(ctx context.Context, policy *v1alph
 	return result, r.patchStatus(ctx, policy, ranking, classes.condition(policy))
 }
 
-// pause switches preemption by priority off in all queues.
+// reconcilePausing disables preemption by priority in all ClusterQueues.
 func (r *RankingReconciler) reconcilePausing(ctx context.Context, policy *v1alpha1.ClusterPolicy, classes priorityClasses, ranking v1alpha1.Ranking) (ctrl.Result, error) {
-	if !classes.changesPriorities() { // it was taken back before anything was done
+	if !classes.changesPriorities() { // the change was reverted
 		return ctrl.Result{}, r.setStep(ctx, policy, ranking, v1alpha1.RankingSettled)
 	}
 	r.Gate.wait()
@@ -142,9 +144,10 @@ func (r *RankingReconciler) reconcilePausing(ctx context.Context, policy *v1alph
 	return ctrl.Result{}, r.setStep(ctx, policy, ranking, v1alpha1.RankingRewriting)
 }
 
-// rewrite gives classes and tasks their values, and ends when all have them.
+// reconcileRewriting updates classes and tasks, and ends the change when all
+// have their values.
 func (r *RankingReconciler) reconcileRewriting(ctx context.Context, policy *v1alpha1.ClusterPolicy, classes priorityClasses, ranking v1alpha1.Ranking) (ctrl.Result, error) {
-	// Teams may have come meanwhile, or somebody changed a queue.
+	// A team may be new, or another manager changed a ClusterQueue.
 	if waiting, all, err := r.disablePreemption(ctx, r); err != nil || waiting > 0 {
 		return ctrl.Result{RequeueAfter: rankingInterval}, errors.Join(err, r.patchStatus(ctx, policy, ranking, newCondition(v1alpha1.ConditionPriorityClasses, metav1.ConditionUnknown, "Pausing",
 			"waiting for Kueue to switch off preemption by priority in %d of %d queues; then tasks get their new priority", waiting, all)))
@@ -179,17 +182,18 @@ func (r *RankingReconciler) reconcileRewriting(ctx context.Context, policy *v1al
 		"%d of %d tasks do not have their new priority yet; preemption by priority is off until then", remaining, ranking.Tasks))
 }
 
-// enter writes down the next step, and nothing else: it is done when it is seen.
+// setStep only writes the next step to the status. The next reconciliation
+// carries it out.
 func (r *RankingReconciler) setStep(ctx context.Context, policy *v1alpha1.ClusterPolicy, ranking v1alpha1.Ranking, step v1alpha1.RankingStep) error {
 	ranking.Step, ranking.Since = step, metav1.NewTime(r.Now())
 	return r.patchStatus(ctx, policy, ranking, newCondition(v1alpha1.ConditionPriorityClasses, metav1.ConditionUnknown, string(step),
 		"the ranking of tasks is changing; preemption by priority is off until then"))
 }
 
-// rankingFinalizer keeps a policy while a change of the ranking goes on.
+// rankingFinalizer keeps a policy until its change of the ranking ends.
 const rankingFinalizer = "kuota.dev/ranking"
 
-// hold has a policy stay, or go, when somebody deletes it.
+// setFinalizer adds or removes the finalizer of a policy.
 func (r *RankingReconciler) setFinalizer(ctx context.Context, policy *v1alpha1.ClusterPolicy, stay bool) error {
 	before := policy.DeepCopy()
 	changed := false
@@ -208,7 +212,7 @@ func (r *RankingReconciler) patchStatus(ctx context.Context, policy *v1alpha1.Cl
 	return patchPolicyStatus(ctx, r, policy, func(status *v1alpha1.ClusterPolicyStatus) { status.Ranking = &ranking }, state)
 }
 
-// settled says what became of the classes.
+// condition returns the PriorityClasses condition of a settled ranking.
 func (c priorityClasses) condition(policy *v1alpha1.ClusterPolicy) metav1.Condition {
 	switch {
 	case len(c.unmanaged) > 0:

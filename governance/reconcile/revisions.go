@@ -20,18 +20,18 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// revisionsAgain is how soon it is tried again to keep a revision where the
-// console has no namespace, or no right to keep any.
+// revisionsRetry is when recording a revision is retried if the console has no
+// namespace, or no permission.
 const revisionsRetry = time.Minute
 
-// revisionsSettle is how long a console that starts leaves what it found to one
-// that was there before: what changed meanwhile only the other saw, and a
-// revision is never put before others.
+// revisionsGrace is how long a console that starts leaves the objects it found
+// to a console that ran before. Only the other one may have seen changes in
+// between, and a revision is never inserted before others.
 const revisionsGrace = 3 * time.Second
 
-// Revisions keeps every spec that policies and allocations have. Unlike the
-// other controllers it has to see each change and not only the last: it notes
-// what the watch brings, in its order.
+// RevisionReconciler records every spec of policies and allocations. Unlike the
+// other controllers it must process each change and not only the last one, so
+// it queues the objects of watch events in their order.
 type RevisionReconciler struct {
 	client.Client // reads from the cache
 	Store         revisions.Store
@@ -39,14 +39,14 @@ type RevisionReconciler struct {
 
 	mu      sync.Mutex
 	pending map[reconcile.Request][]observation
-	logOnce sync.Once // what the log is told once
+	logOnce sync.Once // logs a missing namespace or permission once
 }
 
-// sighting is a spec that the watch brought.
+// observation is an object of a watch event.
 type observation struct {
-	object  client.Object // shared with the cache: read only
+	object  client.Object // from the cache: read only
 	at      time.Time
-	initial bool // when the console started
+	initial bool // the object existed when the console started
 }
 
 // Names of kinds in requests, which have no other place for them.
@@ -55,8 +55,8 @@ const (
 	requestAllocation = "allocation"
 )
 
-// Reconcile keeps what was seen of one object; without any, after a restart,
-// what it is now.
+// Reconcile records the queued specs of one object, or its current spec if none
+// was ever queued, as after a restart.
 func (r *RevisionReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	for {
 		next, ok := r.first(request)
@@ -82,8 +82,8 @@ func (r *RevisionReconciler) Reconcile(ctx context.Context, request ctrl.Request
 	}
 }
 
-// result is when a look that ended in err is taken again. Other controllers go
-// on without revisions.
+// result returns when to retry after err. A missing namespace or permission is
+// no error, so that the other controllers continue.
 func (r *RevisionReconciler) result(ctx context.Context, err error) (ctrl.Result, error) {
 	switch governance.KindOf(err) {
 	case governance.NotFound, governance.Forbidden:
@@ -103,7 +103,7 @@ func (r *RevisionReconciler) readObject(ctx context.Context, request ctrl.Reques
 	return object, r.Get(ctx, client.ObjectKey{Name: request.Name}, object)
 }
 
-// note remembers what an event brought.
+// eventHandler queues the objects of events.
 func (r *RevisionReconciler) eventHandler(kind string) handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	note := func(object client.Object, found bool, q queue) {
@@ -122,8 +122,8 @@ func (r *RevisionReconciler) eventHandler(kind string) handler.EventHandler {
 	}
 }
 
-// next is the oldest sighting of an object that is not kept yet; an empty one
-// where nothing was ever seen.
+// first returns the oldest queued sighting of an object. It returns false if
+// all were recorded, and an empty sighting if none was ever queued.
 func (r *RevisionReconciler) first(request ctrl.Request) (observation, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -137,7 +137,7 @@ func (r *RevisionReconciler) first(request ctrl.Request) (observation, bool) {
 	return observation{}, true
 }
 
-// done forgets the oldest sighting, and tells whether there are more.
+// pop removes the oldest sighting, and reports whether there are more.
 func (r *RevisionReconciler) pop(request ctrl.Request) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -149,8 +149,8 @@ func (r *RevisionReconciler) pop(request ctrl.Request) bool {
 	return true
 }
 
-// specChanged passes an object that is new or has another spec, also one that
-// was deleted and made anew between two events.
+// specChanged passes new objects and changed specs, also of an object that was
+// deleted and created again between two events.
 var specChanged = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() || e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration()

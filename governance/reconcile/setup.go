@@ -34,21 +34,20 @@ import (
 type Options struct {
 	Naming desired.Naming
 	Kueue  KueueInstall
-	// Namespace is the console's own.
+	// Namespace is the namespace of the console.
 	Namespace string
-	// JobControllers are the users that make the parts of admitted jobs; none
-	// means enforcement.Controllers.
+	// JobControllers are the users that create the pods and jobs of admitted jobs;
+	// empty means enforcement.DefaultJobControllers.
 	JobControllers []string
-	// Revisions is where versions of policies and allocations are kept; nil keeps
-	// none.
+	// Revisions stores the versions of policies and allocations; nil stores none.
 	Revisions revisions.Store
-	// Held tells whether controllers write nothing now, because somebody else
-	// governs the cluster; nil is never.
+	// ReadOnly reports whether controllers must not write now, because HyperPod's
+	// add-on manages the cluster; nil means never.
 	ReadOnly func() bool
 }
 
-// Controllers are those that keep Kueue true. Some of them share state, so that
-// they are made together.
+// Reconcilers are all reconcilers. Some share state, so they are created
+// together.
 type Reconcilers struct {
 	Allocations *AllocationReconciler
 	Capacity    *CapacityReconciler
@@ -57,11 +56,11 @@ type Reconcilers struct {
 	Ranking     *RankingReconciler
 	Kueue       *KueueReconciler
 	Enforcement *EnforcementReconciler
-	Revisions   *RevisionReconciler // nil where none are kept
+	Revisions   *RevisionReconciler // nil if no versions are stored
 }
 
-// New makes the controllers. cached reads from a cache and writes; live reads
-// from the API server itself.
+// NewReconcilers creates the reconcilers. cached reads from a cache and writes;
+// live reads from the API server.
 func NewReconcilers(cached client.Client, live client.Reader, recorder events.EventRecorder, options Options) Reconcilers {
 	naming, gate := options.Naming, &RankingGate{}
 	if options.Namespace == "" {
@@ -86,12 +85,13 @@ func NewReconcilers(cached client.Client, live client.Reader, recorder events.Ev
 	return all
 }
 
-// Setup makes the controllers and adds them to the manager.
+// SetupWithManager creates the reconcilers and adds their controllers to the
+// manager.
 func SetupWithManager(manager ctrl.Manager, options Options) (Reconcilers, error) {
 	c := NewReconcilers(manager.GetClient(), manager.GetAPIReader(), manager.GetEventRecorder("kuota"), options)
 	allocations := c.Allocations
 	nodes := nodeChanged(options.Naming.InstanceTypeLabel)
-	const allAtOnce = 0
+	const noDelay = 0
 
 	if c.Revisions != nil {
 		err := newController(manager, "revisions", 4).
@@ -121,7 +121,7 @@ func SetupWithManager(manager ctrl.Manager, options Options) (Reconcilers, error
 			Watches(&v1alpha1.ClusterPolicy{}, enqueueAfter(capacityDelay), builder.WithPredicates(activePolicyChanged)).
 			Complete(options.skipWhileReadOnly(c.Capacity)),
 		newController(manager, "unallocated", 1).
-			Watches(&v1alpha1.ClusterPolicy{}, enqueueAfter(allAtOnce)).
+			Watches(&v1alpha1.ClusterPolicy{}, enqueueAfter(noDelay)).
 			Watches(&v1alpha1.ComputeAllocation{}, enqueueAfter(cohortDelay), builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, quotaAssigned))).
 			Watches(&kueue.ClusterQueue{}, enqueueAfter(cohortDelay), builder.WithPredicates(specOrLabelsChanged)).
 			Watches(&kueue.Cohort{}, enqueueAfter(cohortDelay), builder.WithPredicates(specOrLabelsChanged)).
@@ -129,66 +129,68 @@ func SetupWithManager(manager ctrl.Manager, options Options) (Reconcilers, error
 			Watches(&corev1.Node{}, enqueueAfter(cohortDelay), builder.WithPredicates(nodes)).
 			Complete(options.skipWhileReadOnly(c.Cohort)),
 		newController(manager, "pools", 1).
-			Watches(&v1alpha1.ClusterPolicy{}, enqueueAfter(allAtOnce)).
+			Watches(&v1alpha1.ClusterPolicy{}, enqueueAfter(noDelay)).
 			Watches(&v1alpha1.ComputeAllocation{}, enqueueAfter(capacityDelay), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 			Watches(&corev1.Node{}, enqueueAfter(cohortDelay), builder.WithPredicates(nodes)).
 			Complete(options.skipWhileReadOnly(c.Pools)),
 		newController(manager, "ranking", 1).
-			Watches(&v1alpha1.ClusterPolicy{}, enqueueAfter(allAtOnce)).
+			Watches(&v1alpha1.ClusterPolicy{}, enqueueAfter(noDelay)).
 			Watches(&kueue.WorkloadPriorityClass{}, enqueueAfter(cohortDelay)).
 			Complete(options.skipWhileReadOnly(c.Ranking)),
 		newController(manager, "kueue", 1).
-			Watches(&v1alpha1.ClusterPolicy{}, enqueueAfter(allAtOnce), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+			Watches(&v1alpha1.ClusterPolicy{}, enqueueAfter(noDelay), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 			Complete(options.skipWhileReadOnly(c.Kueue)),
 		newController(manager, "enforcement", 1).
-			Watches(&v1alpha1.ClusterPolicy{}, enqueueAfter(allAtOnce)).
+			Watches(&v1alpha1.ClusterPolicy{}, enqueueAfter(noDelay)).
 			Watches(&corev1.Node{}, enqueueAfter(capacityDelay), builder.WithPredicates(nodes)).
 			Complete(options.skipWhileReadOnly(c.Enforcement)),
 	)
 }
 
-// controllerNamed begins a controller. Several managers may live in one
-// process, as in tests, so that names need not be its own.
+// newController begins a controller. Several managers may run in one process,
+// as in tests, so names need not be unique.
 func newController(manager ctrl.Manager, name string, atOnce int) *builder.Builder {
 	unnamed := true
 	return ctrl.NewControllerManagedBy(manager).Named(name).
 		WithOptions(controller.Options{MaxConcurrentReconciles: atOnce, SkipNameValidation: &unnamed, RateLimiter: rateLimiter()})
 }
 
-// backoff is how soon what failed is tried again: never later than ten seconds
-// after the cluster is back, where the default waits up to a quarter of an hour.
+// rateLimiter bounds the backoff to ten seconds, so that controllers recover
+// soon after the API server does. The default is up to a quarter of an hour.
 func rateLimiter() workqueue.TypedRateLimiter[reconcile.Request] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](20*time.Millisecond, 10*time.Second)
 }
 
-// capacityPause gathers changes before capacity is looked at: one change may
-// lead to a write for every team.
+// capacityDelay coalesces changes before capacity is computed: one change may
+// lead to a patch for every team.
 const capacityDelay = 2 * time.Second
 
-// soonAfter asks for one look, a while after the first of many events.
-func enqueueAfter(pause time.Duration) handler.EventHandler {
+// enqueueAfter coalesces events into one request, which is enqueued delay after
+// the first of them.
+func enqueueAfter(delay time.Duration) handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-	look := func(q queue) { q.AddAfter(reconcile.Request{}, pause) }
+	enqueue := func(q queue) { q.AddAfter(reconcile.Request{}, delay) }
 	return handler.Funcs{
-		CreateFunc:  func(_ context.Context, _ event.CreateEvent, q queue) { look(q) },
-		UpdateFunc:  func(_ context.Context, _ event.UpdateEvent, q queue) { look(q) },
-		DeleteFunc:  func(_ context.Context, _ event.DeleteEvent, q queue) { look(q) },
-		GenericFunc: func(_ context.Context, _ event.GenericEvent, q queue) { look(q) },
+		CreateFunc:  func(_ context.Context, _ event.CreateEvent, q queue) { enqueue(q) },
+		UpdateFunc:  func(_ context.Context, _ event.UpdateEvent, q queue) { enqueue(q) },
+		DeleteFunc:  func(_ context.Context, _ event.DeleteEvent, q queue) { enqueue(q) },
+		GenericFunc: func(_ context.Context, _ event.GenericEvent, q queue) { enqueue(q) },
 	}
 }
 
-// onlySpec passes what changes the wanted state of an object, not its status.
+// specOrLabelsChanged passes changes of the spec or labels, not of the status.
 var specOrLabelsChanged = predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{})
 
-// conditionMissing passes an allocation that does not tell of capacity yet.
+// withinCapacityMissing passes allocations without the WithinCapacity
+// condition.
 var withinCapacityMissing = predicate.NewPredicateFuncs(func(o client.Object) bool {
 	allocation, ok := o.(*v1alpha1.ComputeAllocation)
 	return ok && condition(allocation, v1alpha1.ConditionWithinCapacity) == nil
 })
 
-// conditionsChanged passes what was written into the conditions of an
-// allocation. Whoever wrote it may have compared with what the cache showed
-// before its last write, and look again once that shows.
+// conditionsChanged passes changes of an allocation's conditions. A controller
+// may have compared them with a cache from before its last write, and compares
+// again with this event.
 var conditionsChanged = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*v1alpha1.ComputeAllocation)
@@ -197,7 +199,8 @@ var conditionsChanged = predicate.Funcs{
 	},
 }
 
-// firstQuota passes an allocation that was blocked and has its quota now.
+// quotaAssigned passes an allocation that had no quota in its status and has
+// now.
 var quotaAssigned = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*v1alpha1.ComputeAllocation)
@@ -206,8 +209,8 @@ var quotaAssigned = predicate.Funcs{
 	},
 }
 
-// notStatus passes a change of a ResourceQuota's spec or labels; it has no
-// generation, and its status changes with every pod.
+// resourceQuotaChanged passes changes of a ResourceQuota's spec, labels or
+// annotations. It has no generation, and its status changes with every pod.
 var resourceQuotaChanged = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*corev1.ResourceQuota)
@@ -216,8 +219,9 @@ var resourceQuotaChanged = predicate.Funcs{
 	},
 }
 
-// inForceChanged passes a change of what a policy has in force for queues: the
-// ranking, the pools, the figures of types, and whether a Cohort lends.
+// activePolicyChanged passes changes of the active policy that matter to
+// ClusterQueues: the ranking, the pools and the reported capacity of instance
+// types.
 var activePolicyChanged = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*v1alpha1.ClusterPolicy)
@@ -228,8 +232,9 @@ var activePolicyChanged = predicate.Funcs{
 	},
 }
 
-// nodesChanged passes what changes the pools: a node that comes, goes, changes
-// its labels, reports another capacity, or is cordoned or not ready.
+// nodeChanged passes events that change pools: a node is created or deleted,
+// its labels or capacity change, or it becomes schedulable or not. Its value is
+// the instance type label.
 type nodeChanged string
 
 func (nodeChanged) Create(event.CreateEvent) bool   { return true }
@@ -244,8 +249,8 @@ func (nodeChanged) Update(e event.UpdateEvent) bool {
 		catalog.Schedulable(before) != catalog.Schedulable(after) || !equality.Semantic.DeepEqual(before.Status.Capacity, after.Status.Capacity)
 }
 
-// figures passes only what changes the figures of types and pools, not whether
-// a node is in use now.
+// capacityChanged passes only changes of the pool, type or capacity of a node,
+// not of whether it is schedulable.
 func (label nodeChanged) capacityChanged() predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
@@ -257,9 +262,8 @@ func (label nodeChanged) capacityChanged() predicate.Predicate {
 	}
 }
 
-// teamOf finds the team that an object belongs to: by its label, or, where it
-// is not ours but bears a name that a team needs, by that name, or by the
-// namespace that it lies in.
+// requestsForObject returns the teams of an object: by its label or annotation,
+// by a name that a team needs, or else by its namespace.
 func (r *AllocationReconciler) requestsForObject(ctx context.Context, object client.Object) []reconcile.Request {
 	teams := map[string]bool{
 		object.GetLabels()[desired.LabelTeam]:           true,
@@ -283,12 +287,12 @@ func (r *AllocationReconciler) requestsForObject(ctx context.Context, object cli
 	return requests
 }
 
-// teamsIn are the teams whose allocation names a namespace.
+// teamsByNamespace returns the teams whose allocation names a namespace.
 func (r *AllocationReconciler) teamsByNamespace(ctx context.Context, namespace string) map[string]bool {
 	teams := map[string]bool{}
 	var list v1alpha1.ComputeAllocationList
 	if err := r.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return teams // the cache is not filled yet, and will bring every allocation by itself
+		return teams // the cache has not synced, and will deliver every allocation
 	}
 	for i := range list.Items {
 		if list.Items[i].Spec.Namespace == namespace {
@@ -298,11 +302,11 @@ func (r *AllocationReconciler) teamsByNamespace(ctx context.Context, namespace s
 	return teams
 }
 
-// all asks for every allocation: what changed may matter to any of them.
+// requestsForAll returns every allocation.
 func (r *AllocationReconciler) requestsForAll(ctx context.Context, _ client.Object) []reconcile.Request {
 	var list v1alpha1.ComputeAllocationList
 	if err := r.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return nil // the cache is not filled yet, and will bring every allocation by itself
+		return nil // the cache has not synced, and will deliver every allocation
 	}
 	requests := make([]reconcile.Request, len(list.Items))
 	for i := range list.Items {

@@ -16,21 +16,23 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// outcome is what one reconciliation came to.
+// outcome is the result of one reconciliation.
 type outcome struct {
-	reason, message string // why it is not ready; empty when nothing is wrong
+	reason, message string // of Ready=False; empty if nothing is wrong
 
-	objects *desired.Objects // what was applied; nil when nothing was
-	queue   metav1.Condition // QueueActive, when objects were applied
+	objects *desired.Objects // the applied objects; nil if none were
+	queue   metav1.Condition // QueueActive, if objects were applied
 }
 
 func notReady(reason, message string) outcome { return outcome{reason: reason, message: message} }
 
-// queuePending is the reason of QueueActive until Kueue has looked at a queue.
+// queuePending is the reason of QueueActive until Kueue has processed a
+// ClusterQueue.
 const queuePending = "Pending"
 
-// queueState reads what Kueue says of a ClusterQueue, as our condition.
-// age is the time since the ClusterQueue was created; 0 until the cache has it.
+// queueActiveCondition returns Kueue's Active condition of a ClusterQueue as
+// QueueActive. age is the time since the ClusterQueue was created; 0 until the
+// cache has it.
 func (r *AllocationReconciler) queueActiveCondition(ctx context.Context, name string) (state metav1.Condition, age time.Duration, err error) {
 	state = metav1.Condition{Type: v1alpha1.ConditionQueueActive, Status: metav1.ConditionUnknown, Reason: queuePending, Message: "Kueue has not processed the queue yet"}
 	var queue kueue.ClusterQueue
@@ -46,7 +48,7 @@ func (r *AllocationReconciler) queueActiveCondition(ctx context.Context, name st
 	return state, age, nil
 }
 
-// report writes the conditions of an allocation, if they changed.
+// patchStatus patches the status of an allocation if it changed.
 func (r *AllocationReconciler) patchStatus(ctx context.Context, allocation *v1alpha1.ComputeAllocation, o outcome) error {
 	before := allocation.DeepCopy()
 	status := &allocation.Status
@@ -84,7 +86,7 @@ func (r *AllocationReconciler) patchStatus(ctx context.Context, allocation *v1al
 	return nil
 }
 
-// statusQuota is the arithmetic as status shows it.
+// statusQuota returns resolved quota as status.quota.
 func statusQuota(resolved quota.Resolved) []v1alpha1.PoolQuota {
 	pools := make([]v1alpha1.PoolQuota, len(resolved.Pools))
 	for i, pool := range resolved.Pools {

@@ -8,9 +8,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// settled tells whether an object is as it should be already. Kueue writes the
-// status of its queues many times a minute, and each time the controller looks:
-// as long as nobody changed what is wanted, nothing needs to be sent.
+// upToDate reports whether an object has all desired fields and no extra ones.
+// Kueue updates the status of its queues many times a minute, and each update
+// triggers a reconciliation. Nothing is sent while the desired fields are
+// unchanged.
 func upToDate(object client.Object, want map[string]any) bool {
 	if object.GetName() == "" {
 		return false
@@ -22,8 +23,8 @@ func upToDate(object client.Object, want map[string]any) bool {
 	return err == nil && covers(have, want)
 }
 
-// plain is an object as it is sent, without kind and version, which objects
-// from the cache do not carry.
+// toFields returns an apply configuration as JSON fields, without kind and
+// version, which objects from the cache do not have.
 func toFields(object runtime.ApplyConfiguration) (map[string]any, error) {
 	text, err := json.Marshal(object)
 	if err != nil {
@@ -38,8 +39,8 @@ func toFields(object runtime.ApplyConfiguration) (map[string]any, error) {
 	return fields, nil
 }
 
-// covers tells whether have has every field of want with its value. Lists must
-// be the same from end to end: Kueue's and Kubernetes' are atomic.
+// covers reports whether have contains every field of want with its value.
+// Lists must be equal: those of Kueue and Kubernetes are atomic.
 func covers(have, want any) bool {
 	fields, ok := want.(map[string]any)
 	if !ok {
@@ -54,7 +55,7 @@ func covers(have, want any) bool {
 	return true
 }
 
-// empty tells whether a value is one that is left out when it is written.
+// isEmpty reports whether a value is omitted when it is encoded.
 func isEmpty(value any) bool {
 	switch v := value.(type) {
 	case nil:
