@@ -29,7 +29,7 @@ func loopSteps(preemptions int, by history.TaskRef) (steps []history.Event) {
 		if n > 0 {
 			steps = append(steps, history.Event{WorkloadUID: "w1", At: at, Type: "Admitted", Ran: -1})
 		}
-		steps = append(steps, history.Event{WorkloadUID: "w1", At: at, Type: "Preempted", Reason: "InClusterQueue", Other: by, FirstPreemption: nth, LastPreemption: nth})
+		steps = append(steps, history.Event{WorkloadUID: "w1", At: at, Type: "Preempted", Reason: "InClusterQueue", Preemptor: by, FirstPreemption: nth, LastPreemption: nth})
 	}
 	steps[0].Ran = 50 * time.Minute
 	return append([]history.Event{{WorkloadUID: "w1", At: noon.Add(10 * time.Minute), Type: "Admitted", Ran: -1}}, steps...)

@@ -95,7 +95,7 @@ var (
 	goneLife = []history.Event{
 		{At: noon, Type: "Submitted", Ran: -1},
 		{WorkloadUID: "w1", At: noon.Add(10 * time.Minute), Type: "Admitted", Ran: -1},
-		{WorkloadUID: "w1", At: noon.Add(40 * time.Minute), Type: "Preempted", Reason: "InCohortReclamation", Message: "path: /secret-cq", Ran: 30 * time.Minute, Other: history.TaskRef{Namespace: "secret-ns", Kind: "Job", Name: "secret-job", UID: "u9", Team: "secret-team"}},
+		{WorkloadUID: "w1", At: noon.Add(40 * time.Minute), Type: "Preempted", Reason: "InCohortReclamation", Message: "path: /secret-cq", Ran: 30 * time.Minute, Preemptor: history.TaskRef{Namespace: "secret-ns", Kind: "Job", Name: "secret-job", UID: "u9", Team: "secret-team"}},
 		{WorkloadUID: "w1", At: noon.Add(75 * time.Minute), Type: "Admitted", Ran: -1},
 		{WorkloadUID: "w1", At: noon.Add(2 * time.Hour), Type: "Finished", Message: "hidden finished", Ran: -1},
 	}

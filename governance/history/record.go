@@ -114,7 +114,7 @@ func (t *tx) recordEvents(records []Record, ids map[string]int64) error {
 	}
 	var rows [][]any
 	for i, e := range events {
-		other, err := encodeRef(e.Other)
+		other, err := encodeRef(e.Preemptor)
 		if err != nil {
 			return err
 		}

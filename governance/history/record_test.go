@@ -28,7 +28,7 @@ func testRecordAgain(t *testing.T, url string) {
 		{WorkloadUID: "w1", At: start, Type: "created", Ran: -1},
 		{WorkloadUID: "w1", At: start.Add(time.Minute), Type: "admitted", Message: `Admitted by "team", it's all right?`, Size: 4, Ran: -1},
 		{WorkloadUID: "w1", At: start.Add(time.Hour), Type: "preempted", Reason: "InCohortReclamation", Ran: 59 * time.Minute,
-			Other: TaskRef{Namespace: "nlp", Kind: "Job", Name: "other", UID: "u2", Team: "nlp"}},
+			Preemptor: TaskRef{Namespace: "nlp", Kind: "Job", Name: "other", UID: "u2", Team: "nlp"}},
 		{WorkloadUID: "w2", At: start.Add(time.Hour), Type: "preempted", Ran: 0},
 		{WorkloadUID: "w1", At: start.Add(time.Hour), Type: "waiting", Ran: -1},
 	}

@@ -127,7 +127,7 @@ func (s *Store) Timeline(ctx context.Context, uid string) (task Task, events []E
 			}
 			e.At, e.Ran = fromMillis(at), decodeRan(ran)
 			if other != "" {
-				if err := json.Unmarshal([]byte(other), &e.Other); err != nil {
+				if err := json.Unmarshal([]byte(other), &e.Preemptor); err != nil {
 					return err
 				}
 			}

@@ -30,7 +30,7 @@ type Event struct {
 	Type        string        // as tasks.Happened
 	Reason      string        // Kueue's reason, such as the rule of a preemption
 	Message     string        // Kueue's message
-	Other       TaskRef       // the other task, such as the preemptor; zero if none or unknown
+	Preemptor   TaskRef       // task that Kueue preempted it for; zero if none or unknown
 	Ran         time.Duration // how long the task had run when it lost its quota; negative if unknown
 	Size        int32         // pods from then on; 0 if unchanged
 	// FirstPreemption and LastPreemption number the preemptions of the Workload

@@ -87,21 +87,21 @@ func guards(what tasks.EventType) bool {
 var stepRank = map[tasks.EventType]int{tasks.WasSubmitted: -1, tasks.WasReserved: 1, tasks.WasAdmitted: 2, tasks.WasReady: 3, tasks.WasFinished: 5}
 
 func recordedStep(s history.Event, scope access.Scope, redact func(string) string) lived {
-	l := lived{Event: tasks.Event{WorkloadUID: s.WorkloadUID, At: s.At, Type: tasks.EventType(s.Type), Reason: s.Reason, Message: redact(s.Message), Ran: s.Ran, Size: s.Size, PreemptorUID: s.Other.UID, PreemptionCount: s.LastPreemption}, first: s.FirstPreemption}
-	if l.Type != tasks.WasPreempted && (!guards(l.Type) || s.Other.UID == "") {
+	l := lived{Event: tasks.Event{WorkloadUID: s.WorkloadUID, At: s.At, Type: tasks.EventType(s.Type), Reason: s.Reason, Message: redact(s.Message), Ran: s.Ran, Size: s.Size, PreemptorUID: s.Preemptor.UID, PreemptionCount: s.LastPreemption}, first: s.FirstPreemption}
+	if l.Type != tasks.WasPreempted && (!guards(l.Type) || s.Preemptor.UID == "") {
 		return l
 	}
 	if l.Type == tasks.WasPreempted {
 		l.Message = "" // the rule and the name say it all
 	}
 	switch {
-	case s.Other.Name == "":
+	case s.Preemptor.Name == "":
 		l.unnamed = "a task that is not known"
-	case !scope.Includes(s.Other.Namespace):
+	case !scope.Includes(s.Preemptor.Namespace):
 		l.unnamed = "another team"
 	default:
-		l.by = &views.TaskLink{Name: s.Other.Name, URL: urls.PastTask(history.Task{Namespace: s.Other.Namespace, Kind: s.Other.Kind, Name: s.Other.Name, UID: s.Other.UID})}
-		l.PreemptorTeam = s.Other.Team
+		l.by = &views.TaskLink{Name: s.Preemptor.Name, URL: urls.PastTask(history.Task{Namespace: s.Preemptor.Namespace, Kind: s.Preemptor.Kind, Name: s.Preemptor.Name, UID: s.Preemptor.UID})}
+		l.PreemptorTeam = s.Preemptor.Team
 	}
 	return l
 }

@@ -10,14 +10,14 @@ import (
 	"kuota.dev/kuota/governance/history"
 )
 
-// Amounts are what everybody holds in a snapshot. Memory is in MiB, rounded down;
-// what a pool has idle takes the difference, so that its parts add up.
+// Amounts returns the amounts of all series in a snapshot. Memory is in MiB, rounded
+// down; Idle of a pool absorbs the difference, so that the parts add up.
 func Amounts(s *capacity.Snapshot) map[history.SeriesKey]int64 {
 	all := map[history.SeriesKey]int64{}
 	for _, p := range s.Pools {
 		for _, c := range p.Resources {
 			put := func(measure history.Measure, amount int64) int64 {
-				amount = counted(c.Resource, amount)
+				amount = inHistoryUnit(c.Resource, amount)
 				all[history.SeriesKey{Pool: p.Name, Resource: c.Resource, Measure: measure}] = amount
 				return amount
 			}
@@ -36,7 +36,7 @@ func Amounts(s *capacity.Snapshot) map[history.SeriesKey]int64 {
 	for _, t := range s.Teams {
 		for _, c := range t.Resources {
 			put := func(measure history.Measure, amount int64) {
-				all[history.SeriesKey{Team: t.Name, Pool: c.Flavor, Resource: c.Resource, Measure: measure}] = counted(c.Resource, amount)
+				all[history.SeriesKey{Team: t.Name, Pool: c.Flavor, Resource: c.Resource, Measure: measure}] = inHistoryUnit(c.Resource, amount)
 			}
 			put(history.Quota, c.Nominal)
 			put(history.Used, c.Usage)
@@ -48,26 +48,26 @@ func Amounts(s *capacity.Snapshot) map[history.SeriesKey]int64 {
 	return all
 }
 
-// counted is an amount in the unit of history.
-func counted(resource string, amount int64) int64 {
+// inHistoryUnit converts an amount to the unit of package history.
+func inHistoryUnit(resource string, amount int64) int64 {
 	if resource == catalog.Memory {
 		return amount / catalog.MiB
 	}
 	return amount
 }
 
-// changes are the amounts that differ from those of before, in a fixed order.
-// Whoever is gone has nothing from now on.
-func changes(before, now map[history.SeriesKey]int64) []history.Amount {
+// diffAmounts returns the amounts that differ from before, in a fixed order. Series
+// that no longer exist become 0.
+func diffAmounts(before, now map[history.SeriesKey]int64) []history.Amount {
 	var changed []history.Amount
-	for holder, amount := range now {
-		if was, ok := before[holder]; !ok || was != amount {
-			changed = append(changed, history.Amount{SeriesKey: holder, Amount: amount})
+	for key, amount := range now {
+		if was, ok := before[key]; !ok || was != amount {
+			changed = append(changed, history.Amount{SeriesKey: key, Amount: amount})
 		}
 	}
-	for holder, amount := range before {
-		if _, ok := now[holder]; !ok && amount != 0 {
-			changed = append(changed, history.Amount{SeriesKey: holder})
+	for key, amount := range before {
+		if _, ok := now[key]; !ok && amount != 0 {
+			changed = append(changed, history.Amount{SeriesKey: key})
 		}
 	}
 	slices.SortFunc(changed, func(a, b history.Amount) int {

@@ -2,36 +2,37 @@ package recorder
 
 import "time"
 
-// leap is by how much the clock of the machine may be ahead of the time that
-// really passed before it counts as set.
-const leap = 2 * time.Second
+// maxDrift is how far the system clock may run ahead of the monotonic clock before
+// it counts as set forward.
+const maxDrift = 2 * time.Second
 
-// clock tells a time that never goes back, in whole milliseconds.
+// clock returns times that never go back, in whole milliseconds.
 type clock struct {
-	wall   func() time.Time     // the machine's
-	passed func() time.Duration // since something, by a clock that nobody sets
-	base   time.Time            // what it told when from had passed
-	from   time.Duration
-	last   time.Time
+	wall      func() time.Time     // the system clock
+	monotonic func() time.Duration // since a fixed moment; nobody can set it
+	base      time.Time            // time at monotonic == offset
+	offset    time.Duration
+	last      time.Time
 }
 
-// newClock tells no time before one, such as what a console wrote that ran here
-// before with a clock that was ahead.
-func newClock(wall func() time.Time, passed func() time.Duration, notBefore time.Time) *clock {
-	return &clock{wall: wall, passed: passed, base: later(wall(), notBefore), from: passed()}
+// newClock returns a clock that starts at notBefore if the system clock is behind
+// it, for example because an earlier console wrote while its clock was ahead.
+func newClock(wall func() time.Time, monotonic func() time.Duration, notBefore time.Time) *clock {
+	return &clock{wall: wall, monotonic: monotonic, base: later(wall(), notBefore), offset: monotonic()}
 }
 
-// now is the time. Where the machine's clock was put forward it follows, and
-// leapt is the time before that; else leapt is zero. Where it was put back it goes
-// on by the time that passes, until the machine's has caught up.
-func (c *clock) now() (now, leapt time.Time) {
-	passed := c.passed()
-	now = c.base.Add(passed - c.from)
-	if wall := c.wall(); wall.Sub(now) > leap {
-		leapt = now.Truncate(time.Millisecond)
-		c.base, c.from, now = wall, passed, wall
+// now returns the time. If the system clock was set forward, now follows it and
+// beforeLeap is the time before that; otherwise beforeLeap is zero. If the system
+// clock was set back, now advances with the monotonic clock until the system clock
+// has caught up.
+func (c *clock) now() (now, beforeLeap time.Time) {
+	monotonic := c.monotonic()
+	now = c.base.Add(monotonic - c.offset)
+	if wall := c.wall(); wall.Sub(now) > maxDrift {
+		beforeLeap = now.Truncate(time.Millisecond)
+		c.base, c.offset, now = wall, monotonic, wall
 	}
 	now = later(now.Truncate(time.Millisecond), c.last)
 	c.last = now
-	return now, leapt
+	return now, beforeLeap
 }

@@ -1,7 +1,28 @@
-// Package recorder writes history while the console watches the cluster: tasks
-// with all that happened to them, and who held how much at each moment.
+// Package recorder observes the cluster and writes history: every change of every
+// task, and the usage of teams and pools over time. It owns no data: package
+// history stores it, packages tasks and capacity compute it.
 //
-// A database that is lost or full holds up nothing: what is to be written waits,
-// and what cannot wait is a gap. So is every time in which the console did not run
-// or the API server did not answer.
+// It must not slow down what it observes. Sampling never waits for the database:
+// the sampler fills a bounded buffer, and one writer empties it.
+//
+//	watches ─▶ tasks.Service ──TakeChanged──┐
+//	watches ─▶ capacity.Service ──Snapshot──┤
+//	                                        ▼
+//	                 sampler (on every change, at most every 250 ms,
+//	                          at least every 5 s)
+//	                                        │ samples, gaps, task records
+//	                                        ▼
+//	                 buffer  (bounded; overflow becomes one gap)
+//	                                        │
+//	                                        ▼
+//	                 writer ──▶ history.Store (retries every second)
+//
+// What cannot be observed or written is recorded as a gap. After a gap the next
+// sample contains all amounts, not only the changed ones:
+//
+//	              API server unreachable, clock set forward,
+//	              buffer overflow, console not running
+//	recording ─────────────────────────────────────────────▶ gap
+//	    ▲                                                     │
+//	    └────────────── next complete sample ─────────────────┘
 package recorder

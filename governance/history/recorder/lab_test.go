@@ -35,8 +35,8 @@ const soon = 30 * time.Second
 
 var log = slog.New(slog.DiscardHandler)
 
-// controllers keep what the tests' teams are given, once for all tests.
-var controllers = sync.OnceValue(func() error {
+// startControllers starts the allocation controller, once for all tests.
+var startControllers = sync.OnceValue(func() error {
 	ctrl.SetLogger(logr.FromSlogHandler(log.Handler()))
 	connection, err := cluster.New(current.Console, cluster.Options{Log: log})
 	if err != nil {
@@ -51,7 +51,7 @@ var controllers = sync.OnceValue(func() error {
 
 var current *clustertest.Cluster
 
-// lab is a pool of nodes of a test's own, and who records it.
+// lab is the pool of one test and the store that records it.
 type lab struct {
 	t     *testing.T
 	c     *clustertest.Cluster
@@ -61,7 +61,7 @@ type lab struct {
 	*console
 }
 
-// console is what runs of the console in a test.
+// console contains the parts of the console that a test runs.
 type console struct {
 	recorder *recorder.Recorder
 	capacity *capacity.Service
@@ -72,7 +72,7 @@ type console struct {
 func newLab(t *testing.T) *lab {
 	t.Helper()
 	current = clustertest.Get(t)
-	if err := controllers(); err != nil {
+	if err := startControllers(); err != nil {
 		t.Fatal(err)
 	}
 	l := &lab{t: t, c: current, pool: clustertest.Name("lab.record"), file: filepath.Join(t.TempDir(), "history.db")}
@@ -84,7 +84,7 @@ func newLab(t *testing.T) *lab {
 	return l
 }
 
-// start has a console begin that writes into a store.
+// start starts a console that records into a store.
 func (l *lab) start(store recorder.Store, wall func() time.Time) {
 	l.t.Helper()
 	connection, err := cluster.New(l.c.Console, cluster.Options{Log: log})
@@ -93,17 +93,17 @@ func (l *lab) start(store recorder.Store, wall func() time.Time) {
 	}
 	service := tasks.New(connection, &access.Service{Cluster: connection})
 	service.Record()
-	holders := &capacity.Service{Cluster: connection, Tasks: service, Naming: desired.DefaultNaming}
+	capacities := &capacity.Service{Cluster: connection, Tasks: service, Naming: desired.DefaultNaming}
 	ctx, cancel := context.WithCancel(context.Background())
-	r := &recorder.Recorder{Store: store, Cluster: connection, Tasks: service, Capacity: holders, Log: log, Clock: wall}
+	r := &recorder.Recorder{Store: store, Cluster: connection, Tasks: service, Capacity: capacities, Log: log, Clock: wall}
 	var running sync.WaitGroup
 	running.Go(func() { _ = connection.Run(ctx) })
 	running.Go(func() { _ = r.Run(ctx) })
-	l.console = &console{recorder: r, capacity: holders, contact: connection.Contact, stop: sync.OnceFunc(func() { cancel(); running.Wait() })}
+	l.console = &console{recorder: r, capacity: capacities, contact: connection.Contact, stop: sync.OnceFunc(func() { cancel(); running.Wait() })}
 	l.t.Cleanup(l.stop)
 	l.eventually(func() error {
 		if s := r.State(); s.Since.IsZero() || s.WrittenUntil.IsZero() {
-			return fmt.Errorf("it does not record: %+v", s)
+			return fmt.Errorf("nothing is recorded: %+v", s)
 		}
 		return nil
 	})
@@ -121,17 +121,17 @@ func (l *lab) apply(yaml string, values ...any) {
 
 func (l *lab) kubectl(args ...string) { l.t.Helper(); l.c.Kubectl(l.t, "", args...) }
 
-// node makes a node that KWOK plays the kubelet of.
+// node creates a node; KWOK simulates its kubelet.
 func (l *lab) node(suffix string, gpus int) {
 	l.t.Helper()
 	name := l.pool + suffix
 	l.apply(`{apiVersion: v1, kind: Node, metadata: {name: %s, labels: {node.kubernetes.io/instance-type: %s, kubernetes.io/hostname: %[1]s}, annotations: {kwok.x-k8s.io/node: fake}}}`, name, l.pool)
-	has := fmt.Sprintf(`{"nvidia.com/gpu":"%d","cpu":"%d","memory":"%dGi","pods":"110"}`, gpus, 8*gpus, 64*gpus)
-	l.kubectl("patch", "node", name, "--subresource=status", "--type=merge", "-p", fmt.Sprintf(`{"status":{"allocatable":%s,"capacity":%[1]s}}`, has))
+	resources := fmt.Sprintf(`{"nvidia.com/gpu":"%d","cpu":"%d","memory":"%dGi","pods":"110"}`, gpus, 8*gpus, 64*gpus)
+	l.kubectl("patch", "node", name, "--subresource=status", "--type=merge", "-p", fmt.Sprintf(`{"status":{"allocatable":%s,"capacity":%[1]s}}`, resources))
 	l.t.Cleanup(func() { _, _ = l.c.TryKubectl("", "delete", "node", name, "--wait=false") })
 }
 
-// team makes a team with so many GPUs of the pool.
+// team creates a team with a nominal quota of gpus in the pool.
 func (l *lab) team(role string, gpus int) string {
 	l.t.Helper()
 	name := clustertest.Name(role)
@@ -148,7 +148,7 @@ func (l *lab) team(role string, gpus int) string {
 
 func space(team string) string { return desired.DefaultNaming.Namespace(team) }
 
-// job submits a task of so many pods with a GPU each, which run for so long.
+// job submits a task of gpus pods with one GPU each, which run for the time runs.
 func (l *lab) job(team, name string, gpus int, class, runs string) {
 	l.t.Helper()
 	if class != "" {
@@ -171,7 +171,7 @@ spec:
 `, name, space(team), desired.DefaultNaming.LocalQueue(team), class, gpus, runs)
 }
 
-// class makes a priority class of a weight.
+// class creates a WorkloadPriorityClass.
 func (l *lab) class(weight int) string {
 	l.t.Helper()
 	name := clustertest.Name("weight")
@@ -180,7 +180,7 @@ func (l *lab) class(weight int) string {
 	return name
 }
 
-// pools are the GPUs of the lab's pool, as the console sums them up.
+// gpus returns the GPU figures of the lab's pool, as the console computes them.
 func (l *lab) gpus() (usage.PoolUsage, error) {
 	s, err := l.capacity.Snapshot(l.t.Context())
 	if err != nil {
@@ -193,12 +193,12 @@ func (l *lab) gpus() (usage.PoolUsage, error) {
 			}
 		}
 	}
-	return usage.PoolUsage{}, fmt.Errorf("there is no pool %s", l.pool)
+	return usage.PoolUsage{}, fmt.Errorf("pool %s not found", l.pool)
 }
 
-// told is what Kueue's own status and the nodes and pods say of the lab's pool:
-// held and borrowed by all queues, physical, and bound by pods of the teams.
-func (l *lab) told(teams ...string) (u usage.PoolUsage, err error) {
+// fromCluster computes the figures of the lab's pool from Kueue's status, the nodes
+// and the pods: usage and borrowing of all queues, physical, and bound by teams.
+func (l *lab) fromCluster(teams ...string) (u usage.PoolUsage, err error) {
 	for _, team := range teams {
 		var q kueue.ClusterQueue
 		if err := l.c.Client.Get(l.t.Context(), client.ObjectKey{Name: desired.DefaultNaming.ClusterQueue(team)}, &q); err != nil {
@@ -239,7 +239,7 @@ func (l *lab) told(teams ...string) (u usage.PoolUsage, err error) {
 	bound := map[string]int64{}
 	for i := range pods.Items {
 		p := &pods.Items[i]
-		if _, here := free[p.Spec.NodeName]; !here || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
+		if _, ok := free[p.Spec.NodeName]; !ok || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
 			continue
 		}
 		free[p.Spec.NodeName]--
@@ -269,8 +269,8 @@ func (l *lab) told(teams ...string) (u usage.PoolUsage, err error) {
 	return u, nil
 }
 
-// holds are all figures of the lab's pool that history has.
-func (l *lab) holders(resource string) map[history.Measure]history.SeriesKey {
+// seriesKeys returns the series of the lab's pool.
+func (l *lab) seriesKeys(resource string) map[history.Measure]history.SeriesKey {
 	all := map[history.Measure]history.SeriesKey{}
 	for _, m := range strings.Fields("physical own borrowed outside unhealthy idle held unplaced") {
 		all[history.Measure(m)] = history.SeriesKey{Pool: l.pool, Resource: resource, Measure: history.Measure(m)}

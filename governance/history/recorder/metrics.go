@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// written is until when history is written, in Unix milliseconds; 0 before.
-var written atomic.Int64
+// writtenUntil is the time of the last written sample in Unix milliseconds; 0 before the first.
+var writtenUntil atomic.Int64
 
 var (
 	writes = prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -20,17 +20,17 @@ var (
 		Name: "kuota_history_gaps_total", Help: "Gaps recorded in the history: periods without data.",
 	})
 	lag = prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "kuota_history_lag_seconds", Help: "Time since the last moment written to history; NaN before the first.",
+		Name: "kuota_history_lag_seconds", Help: "Time since the last sample that was written to history; NaN before the first.",
 	}, func() float64 {
-		until := written.Load()
+		until := writtenUntil.Load()
 		if until == 0 {
 			return math.NaN()
 		}
 		return time.Since(time.UnixMilli(until)).Seconds()
 	})
-	waiting = prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "kuota_history_waiting", Help: "Moments and tasks observed and not yet written to history.",
+	pending = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "kuota_history_waiting", Help: "Samples, gaps and tasks that are not written to history yet.",
 	})
 )
 
-func init() { metrics.Registry.MustRegister(writes, gaps, lag, waiting) }
+func init() { metrics.Registry.MustRegister(writes, gaps, lag, pending) }

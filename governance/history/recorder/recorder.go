@@ -14,106 +14,112 @@ import (
 )
 
 const (
-	pace      = 250 * time.Millisecond // the least time between two looks
-	heartbeat = 5 * time.Second        // the longest, while nothing changes
-	forgets   = time.Hour              // how often what is too old is dropped
-	batch     = 200                    // tasks at a look
+	minInterval    = 250 * time.Millisecond // between two samples
+	heartbeat      = 5 * time.Second        // interval of samples while nothing changes
+	forgetInterval = time.Hour              // between deletions of what exceeds the retention
+	taskBatch      = 200                    // tasks per sample and per transaction
 )
 
-// Store is what the recorder asks of a history.
+// Store is the part of history.Store that the recorder writes to.
 type Store interface {
 	RecordTasks(ctx context.Context, records []history.Record) error
-	AppendSamples(ctx context.Context, moments []history.Sample) error
+	AppendSamples(ctx context.Context, samples []history.Sample) error
 	RecordGap(ctx context.Context, gap history.Gap) error
 	SampledUntil(ctx context.Context) (time.Time, error)
 	LiveTasks(ctx context.Context) ([]history.Task, error)
 	Forget(ctx context.Context, now time.Time) error
 }
 
-// Recorder writes down what it sees of the cluster.
+// Recorder records the cluster. Its fields must not change while it runs.
 type Recorder struct {
 	Store    Store
 	Cluster  *cluster.Cluster
 	Tasks    *tasks.Service
 	Capacity *capacity.Service
 	Log      *slog.Logger
-	// Wall is the machine's clock; nil is time.Now.
+	// Clock is the system clock; nil is time.Now.
 	Clock func() time.Time
 
 	mu    sync.Mutex
 	state State
 }
 
-// State is how the recorder does.
+// State is the state of a Recorder.
 type State struct {
-	Since        time.Time // when it began; zero before
-	WrittenUntil time.Time // until when amounts are written; zero before the first
-	Pending      int       // moments and tasks that are seen and not written yet
-	LastError    string    // why the last attempt to write failed; empty when it did not
+	Since        time.Time // when recording began; zero before
+	WrittenUntil time.Time // time of the last sample that was written; zero before the first
+	Pending      int       // samples, gaps and tasks that are not written yet
+	LastError    string    // of the last attempt to write; empty if it succeeded
 }
 
-// State is how it does now.
+// State returns the current state. It is safe for concurrent use.
 func (r *Recorder) State() State {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.state
 }
 
-// Run records until ctx ends. It waits for the cluster and for the database.
+// Run records until ctx ends. It first waits for the caches and the database.
 func (r *Recorder) Run(ctx context.Context) error {
 	if r.Clock == nil {
 		r.Clock = time.Now
 	}
-	seen, err := r.begin(ctx)
+	sampledUntil, err := r.waitForSync(ctx)
 	if err != nil {
 		return nil //nolint:nilerr // ctx ended while waiting
 	}
 	start := time.Now()
-	l := &looker{r: r, clock: newClock(func() time.Time { return r.Clock().Round(0) }, func() time.Duration { return time.Since(start) }, seen), lines: &lines{}, told: seen}
-	if now, _ := l.clock.now(); !seen.IsZero() {
-		l.lines.gap(history.Gap{From: seen, To: now, Reason: "The console was not running or not connected to the cluster."})
+	s := &sampler{
+		r:            r,
+		clock:        newClock(func() time.Time { return r.Clock().Round(0) }, func() time.Duration { return time.Since(start) }, sampledUntil),
+		buffer:       newBuffer(),
+		sampledUntil: sampledUntil,
+	}
+	if now, _ := s.clock.now(); !sampledUntil.IsZero() {
+		s.buffer.addGap(history.Gap{From: sampledUntil, To: now, Reason: "The console was not running or not connected to the cluster."})
 	}
 	written := make(chan struct{})
 	go func() {
 		defer close(written)
-		r.write(ctx, l.lines)
+		r.write(ctx, s.buffer)
 	}()
-	l.run(ctx)
+	s.run(ctx)
 	<-written
 	return nil
 }
 
-// begin waits until the database says until when it knows everything, and until
-// all of the cluster is known.
-func (r *Recorder) begin(ctx context.Context) (seen time.Time, err error) {
+// waitForSync waits until the database and the caches answer, and returns the time
+// of the last recorded sample.
+func (r *Recorder) waitForSync(ctx context.Context) (sampledUntil time.Time, err error) {
 	for {
-		if seen, err = r.Store.SampledUntil(ctx); err == nil {
+		if sampledUntil, err = r.Store.SampledUntil(ctx); err == nil {
 			break
 		}
-		r.tell(func(s *State) { s.LastError = err.Error() })
-		if err := pause(ctx, retry); err != nil {
-			return seen, err
+		r.update(func(s *State) { s.LastError = err.Error() })
+		if err := sleep(ctx, retryInterval); err != nil {
+			return sampledUntil, err
 		}
 	}
-	r.tell(func(s *State) { s.LastError, s.WrittenUntil = "", seen })
+	r.update(func(s *State) { s.LastError, s.WrittenUntil = "", sampledUntil })
 	for {
 		if _, err := r.Capacity.Snapshot(ctx); err == nil && r.Tasks.HasSynced() {
-			r.tell(func(s *State) { s.Since = r.Clock() })
-			return seen, nil
+			r.update(func(s *State) { s.Since = r.Clock() })
+			return sampledUntil, nil
 		}
-		if err := pause(ctx, pace); err != nil {
-			return seen, err
+		if err := sleep(ctx, minInterval); err != nil {
+			return sampledUntil, err
 		}
 	}
 }
 
-func (r *Recorder) tell(change func(*State)) {
+func (r *Recorder) update(change func(*State)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	change(&r.state)
 }
 
-func pause(ctx context.Context, d time.Duration) error {
+// sleep returns after d, or with an error when ctx ends.
+func sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
@@ -122,8 +128,8 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// teams are the teams by their namespaces.
-func (r *Recorder) teams(ctx context.Context) (map[string]string, error) {
+// teamsByNamespace returns the teams by namespace.
+func (r *Recorder) teamsByNamespace(ctx context.Context) (map[string]string, error) {
 	reader, err := r.Cluster.Reader()
 	if err != nil {
 		return nil, err

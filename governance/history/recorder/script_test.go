@@ -14,10 +14,9 @@ import (
 	"kuota.dev/kuota/governance/usage"
 )
 
-// A script on the real Kueue: at each step every figure is what Kueue's status,
-// the nodes and the pods say, and in the end what was recorded adds up to the
-// millisecond.
-func TestScript(t *testing.T) {
+// At each step of a script every figure equals what Kueue's status, the nodes and the
+// pods report, and in the end the recorded series add up to the millisecond.
+func TestSeriesMatchKueue(t *testing.T) {
 	l := newLab(t)
 	l.node("-a", 8)
 	l.node("-b", 8)
@@ -33,87 +32,88 @@ func TestScript(t *testing.T) {
 			if err != nil {
 				return fmt.Errorf("%s: %w", what, err)
 			}
-			told, err := l.told(engineers, research)
+			reported, err := l.fromCluster(engineers, research)
 			if err != nil {
 				return fmt.Errorf("%s: %w", what, err)
 			}
-			seen := got
-			seen.LentToCohort, seen.BorrowedUnallocated, seen.Unbound, seen.Unallocated, seen.Recovering, seen.Cordoned = 0, 0, 0, 0, 0, 0
-			if seen != told {
-				return fmt.Errorf("%s: the console has %+v, and the cluster %+v", what, seen, told)
+			compared := got
+			compared.LentToCohort, compared.BorrowedUnallocated, compared.Unbound, compared.Unallocated, compared.Recovering, compared.Cordoned = 0, 0, 0, 0, 0, 0
+			if compared != reported {
+				return fmt.Errorf("%s: the console computes %+v, the cluster reports %+v", what, compared, reported)
 			}
 			if got.Physical != 16 || got.Nominal != 15 || got.Usage != want.Usage || got.Borrowed != want.Borrowed || got.LentToCohort != want.Borrowed || got.Unhealthy != 0 || got.Outside != want.Outside {
-				return fmt.Errorf("%s: it is %+v", what, got)
+				return fmt.Errorf("%s: the pool is %+v, want %+v", what, got, want)
 			}
 			if bound := got.OwnBound + got.BorrowedBound; bound != want.OwnBound+want.BorrowedBound {
-				return fmt.Errorf("%s: %d are bound", what, bound)
+				return fmt.Errorf("%s: %d are bound, want %d", what, bound, want.OwnBound+want.BorrowedBound)
 			}
 			return nil
 		})
 	}
 
-	// The launch slides' example: of 15 GPUs given 8 are held, 2 of them borrowed.
+	// The example of the launch slides: 8 of 15 allocated GPUs are used, 2 of them
+	// borrowed.
 	l.job(engineers, "train", 6, low, "1h")
-	step("all of the own quota", usage.PoolUsage{Usage: 6, OwnBound: 6})
+	step("the whole nominal quota is used", usage.PoolUsage{Usage: 6, OwnBound: 6})
 	l.job(engineers, "extra", 2, low, "1h")
-	step("two are borrowed", usage.PoolUsage{Usage: 8, Borrowed: 2, OwnBound: 6, BorrowedBound: 2})
+	step("two GPUs are borrowed", usage.PoolUsage{Usage: 8, Borrowed: 2, OwnBound: 6, BorrowedBound: 2})
 	pool, err := l.gpus()
 	if err != nil || usage.Percent(pool.Usage, pool.Nominal) != "53.33 %" {
-		t.Errorf("%d of %d are held (%v)", pool.Usage, pool.Nominal, err)
+		t.Errorf("%d of %d are used (%v)", pool.Usage, pool.Nominal, err)
 	}
 	l.job(research, "study", 9, "", "1h")
-	step("they are taken back", usage.PoolUsage{Usage: 15, OwnBound: 15})
+	step("they are reclaimed", usage.PoolUsage{Usage: 15, OwnBound: 15})
 	l.job(engineers, "urgent", 6, high, "1h")
-	step("a higher class takes its own team's", usage.PoolUsage{Usage: 15, OwnBound: 15})
+	step("a higher priority class preempts within the team", usage.PoolUsage{Usage: 15, OwnBound: 15})
 
 	node := l.pool + "-a"
-	l.c.Control(t, "stop", "kwok") // it plays the kubelet
+	l.c.Control(t, "stop", "kwok") // it simulates the kubelet
 	ready := func(is string) {
-		l.kubectl("patch", "node", node, "--subresource=status", "--type=merge", "-p", `{"status":{"conditions":[{"type":"Ready","status":"`+is+`","reason":"Kubelet","message":"of the test"}]}}`)
+		l.kubectl("patch", "node", node, "--subresource=status", "--type=merge", "-p", `{"status":{"conditions":[{"type":"Ready","status":"`+is+`","reason":"Kubelet","message":"set by the test"}]}}`)
 	}
 	ready("False")
 	l.kubectl("delete", "job", "study", "-n", space(research))
-	l.eventually(func() error { // what waited borrows again, as far as one node has room
+	l.eventually(func() error { // pending tasks borrow again, as far as they fit on one node
 		if got, err := l.gpus(); err != nil || got.Usage != 12 || got.Borrowed != 6 || got.Unhealthy == 0 || got.Recovering != 8 || got.Unbound == 0 {
-			return fmt.Errorf("with a node lost it is %+v (%w)", got, err)
+			return fmt.Errorf("with one node not ready the pool is %+v (%w)", got, err)
 		}
 		return nil
 	})
 	l.c.Control(t, "start", "kwok")
 	ready("True")
-	step("the node is back", usage.PoolUsage{Usage: 12, Borrowed: 6, OwnBound: 6, BorrowedBound: 6})
+	step("the node is ready again", usage.PoolUsage{Usage: 12, Borrowed: 6, OwnBound: 6, BorrowedBound: 6})
 
 	l.apply(`{apiVersion: v1, kind: Pod, metadata: {name: %s, namespace: default}, spec: {terminationGracePeriodSeconds: 0, nodeSelector: {node.kubernetes.io/instance-type: %[1]s}, containers: [{name: c, image: example.com/c:1, resources: {limits: {nvidia.com/gpu: 1}}}]}}`, l.pool)
-	step("a pod beside Kueue", usage.PoolUsage{Usage: 12, Borrowed: 6, OwnBound: 6, BorrowedBound: 6, Outside: 1})
+	step("a pod that Kueue does not manage", usage.PoolUsage{Usage: 12, Borrowed: 6, OwnBound: 6, BorrowedBound: 6, Outside: 1})
 	l.kubectl("delete", "pod", l.pool, "-n", "default")
-	step("it is gone", usage.PoolUsage{Usage: 12, Borrowed: 6, OwnBound: 6, BorrowedBound: 6})
+	step("the pod is deleted", usage.PoolUsage{Usage: 12, Borrowed: 6, OwnBound: 6, BorrowedBound: 6})
 
 	ended := time.Now()
 	l.eventually(func() error {
 		if s := l.recorder.State(); s.Pending > 0 || s.WrittenUntil.Before(ended) {
-			return fmt.Errorf("it has not written all: %+v", s)
+			return fmt.Errorf("not everything is written: %+v", s)
 		}
 		return nil
 	})
 	for _, resource := range []string{catalog.GPU, catalog.CPU, catalog.Memory} {
-		l.addsUp(resource, began, ended)
+		l.checkSum(resource, began, ended)
 	}
-	l.lostTo(engineers, "extra", "InCohortReclamation", research, "study")
-	l.lostTo(engineers, "train", "InClusterQueue", engineers, "urgent")
+	l.wasPreempted(engineers, "extra", "InCohortReclamation", research, "study")
+	l.wasPreempted(engineers, "train", "InClusterQueue", engineers, "urgent")
 }
 
-// addsUp compares what was recorded of the pool's parts with its physical amount.
-func (l *lab) addsUp(resource string, from, to time.Time) {
+// checkSum checks that the recorded parts of the pool add up to Physical.
+func (l *lab) checkSum(resource string, from, to time.Time) {
 	l.t.Helper()
-	holders := l.holders(resource)
-	totals, err := l.store.Totals(l.t.Context(), slices.Collect(maps.Values(holders)), from, to)
+	keys := l.seriesKeys(resource)
+	totals, err := l.store.Totals(l.t.Context(), slices.Collect(maps.Values(keys)), from, to)
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	physical := totals[holders[history.Physical]]
+	physical := totals[keys[history.Physical]]
 	sum := new(big.Int)
 	for _, part := range []history.Measure{history.OwnBound, history.BorrowedBound, history.Outside, history.Unhealthy, history.Idle} {
-		total := totals[holders[part]]
+		total := totals[keys[part]]
 		if total.Known != physical.Known {
 			l.t.Errorf("%s of %s is known for %s, physical for %s", part, resource, total.Known, physical.Known)
 		}
@@ -139,32 +139,32 @@ func (l *lab) addsUp(resource string, from, to time.Time) {
 	}
 }
 
-// lostTo looks up that a task was preempted by another under a rule.
-func (l *lab) lostTo(team, name, rule, byTeam, by string) {
+// wasPreempted waits until the preemption of a task by another is recorded.
+func (l *lab) wasPreempted(team, name, rule, byTeam, by string) {
 	l.t.Helper()
 	l.eventually(func() error {
-		_, steps, err := l.life(team, name)
+		_, events, err := l.timeline(team, name)
 		if err != nil {
 			return err
 		}
-		for _, s := range steps {
-			if s.Type == string(tasks.WasPreempted) && s.Reason == rule && s.Other.Team == byTeam && s.Other.Name == by && s.Ran >= 0 {
+		for _, s := range events {
+			if s.Type == string(tasks.WasPreempted) && s.Reason == rule && s.Preemptor.Team == byTeam && s.Preemptor.Name == by && s.Ran >= 0 {
 				return nil
 			}
 		}
-		return fmt.Errorf("%s was not preempted by %s: %+v", name, by, steps)
+		return fmt.Errorf("no preemption of %s by %s: %+v", name, by, events)
 	})
 }
 
-// life is what history has of a job.
-func (l *lab) life(team, name string) (history.Task, []history.Event, error) {
+// timeline returns the record of a job.
+func (l *lab) timeline(team, name string) (history.Task, []history.Event, error) {
 	found, err := l.store.Tasks(l.t.Context(), history.Query{Namespace: space(team), Kind: "Job", Name: name})
 	if err != nil {
 		return history.Task{}, nil, err
 	}
 	if len(found) != 1 {
-		return history.Task{}, nil, fmt.Errorf("there are %d records of %s", len(found), name)
+		return history.Task{}, nil, fmt.Errorf("%d records of %s, want 1", len(found), name)
 	}
-	task, steps, _, err := l.store.Timeline(l.t.Context(), found[0].UID)
-	return task, steps, err
+	task, events, _, err := l.store.Timeline(l.t.Context(), found[0].UID)
+	return task, events, err
 }

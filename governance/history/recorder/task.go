@@ -5,23 +5,26 @@ import (
 	"kuota.dev/kuota/governance/tasks"
 )
 
-// record is what history keeps of a task. teams are those of namespaces.
-func record(s tasks.Snapshot, teams map[string]string) history.Record {
+// newRecord converts s for package history. teams are the teams by namespace.
+func newRecord(s tasks.Snapshot, teams map[string]string) history.Record {
 	r := history.Record{Task: history.Task{
 		Namespace: s.Namespace, Kind: s.Kind, Name: s.Name, UID: s.UID, Team: teams[s.Namespace], PriorityClass: s.PriorityClass, Priority: s.Priority,
 		Queue: s.Queue, State: string(s.State), Pools: s.Pools, Requests: s.Requests, SubmittedAt: s.Submitted, FinishedAt: s.FinishedAt, DeletedAt: s.DeletedAt, Preemptions: s.Preemptions,
 	}}
 	for _, e := range s.Events {
-		if e.AtOrBefore { // nobody knows when
+		if e.AtOrBefore { // its time is unknown
 			continue
 		}
-		step := history.Event{WorkloadUID: e.WorkloadUID, At: e.At, Type: string(e.Type), Reason: e.Reason, Message: e.Message, Ran: e.Ran, Size: e.Size, FirstPreemption: e.PreemptionCount, LastPreemption: e.PreemptionCount}
-		if e.Preemptor == nil {
-			step.Other.UID = e.PreemptorUID // which tells preemptions apart
-		} else {
-			step.Other = history.TaskRef{Namespace: e.Preemptor.Namespace, Kind: e.Preemptor.Kind, Name: e.Preemptor.Name, UID: e.Preemptor.UID, Team: teams[e.Preemptor.Namespace]}
+		event := history.Event{
+			WorkloadUID: e.WorkloadUID, At: e.At, Type: string(e.Type), Reason: e.Reason, Message: e.Message, Ran: e.Ran, Size: e.Size,
+			FirstPreemption: e.PreemptionCount, LastPreemption: e.PreemptionCount,
 		}
-		r.Events = append(r.Events, step)
+		if e.Preemptor == nil {
+			event.Preemptor.UID = e.PreemptorUID // distinguishes preemptions by unknown tasks
+		} else {
+			event.Preemptor = history.TaskRef{Namespace: e.Preemptor.Namespace, Kind: e.Preemptor.Kind, Name: e.Preemptor.Name, UID: e.Preemptor.UID, Team: teams[e.Preemptor.Namespace]}
+		}
+		r.Events = append(r.Events, event)
 	}
 	waits, runs := s.Spans()
 	for _, w := range waits {

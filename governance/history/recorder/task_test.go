@@ -13,16 +13,16 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// A preemption loop that is recorded as it goes on, and told again by a console
-// that started since, is in history with Kueue's count, and in no average.
-func TestLoopInHistory(t *testing.T) {
+// A preemption loop that is recorded while it goes on, and again by a console that
+// started later, has all preemptions by Kueue's count and counts in no average.
+func TestPreemptionLoopIsRecordedOnce(t *testing.T) {
 	ctx := t.Context()
 	store, err := history.Open(ctx, filepath.Join(t.TempDir(), "history.db"), history.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { store.Close() })
-	start := time.Date(2026, 11, 21, 22, 59, 30, 0, time.UTC) // the loop goes over an hour
+	start := time.Date(2026, 11, 21, 22, 59, 30, 0, time.UTC) // the loop crosses the end of an hour
 	now := start
 	index := tasks.NewIndex(func() time.Time { return now })
 	controls := true
@@ -55,10 +55,10 @@ func TestLoopInHistory(t *testing.T) {
 		set(at, map[string]bool{kueue.WorkloadQuotaReserved: true, kueue.WorkloadAdmitted: true, kueue.WorkloadEvicted: false})
 	}
 	var since, last time.Time
-	keep := func(loops ...tasks.Loop) {
+	record := func(loops ...tasks.Loop) {
 		found := index.Find("vision", "job", "train", "")
-		seen := tasks.Snapshot{Task: found, Events: index.Timeline(found), Loops: loops}
-		if err := store.RecordTasks(ctx, []history.Record{record(seen, map[string]string{"vision": "vision"})}); err != nil {
+		snapshot := tasks.Snapshot{Task: found, Events: index.Timeline(found), Loops: loops}
+		if err := store.RecordTasks(ctx, []history.Record{newRecord(snapshot, map[string]string{"vision": "vision"})}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -66,7 +66,7 @@ func TestLoopInHistory(t *testing.T) {
 		return tasks.Loop{Namespace: "vision", WorkloadUID: w.UID, Since: since, Last: last, Runs: runs}
 	}
 	admit(start.Add(-time.Hour))
-	keep()
+	record()
 	for n := range int32(63) {
 		if n > 0 {
 			now = now.Add(330 * time.Millisecond)
@@ -80,13 +80,13 @@ func TestLoopInHistory(t *testing.T) {
 		w.Status.SchedulingStats = &kueue.SchedulingStats{Evictions: []kueue.WorkloadSchedulingStatsEviction{{Reason: kueue.WorkloadEvictedByPreemption, Count: n + 1}}}
 		set(last, map[string]bool{kueue.WorkloadEvicted: true, kueue.WorkloadPreempted: true})
 		set(last, map[string]bool{kueue.WorkloadQuotaReserved: false, kueue.WorkloadAdmitted: false})
-		if keep(); n == 20 || n > 50 { // not before the loop is known
-			keep(loop(n))
+		if record(); n == 20 || n > 50 { // the loop is detected later than it begins
+			record(loop(n))
 		}
 	}
 	index = tasks.NewIndex(func() time.Time { return now })
 	index.Handler().OnAdd(w, true)
-	keep()
+	record()
 
 	sums, err := store.ClassStats(ctx, nil, start.Add(-24*time.Hour), start.Add(24*time.Hour))
 	if err != nil {
@@ -106,12 +106,12 @@ func TestLoopInHistory(t *testing.T) {
 		if s.Type != string(tasks.WasPreempted) {
 			continue
 		}
-		if s.FirstPreemption != next || s.LastPreemption < s.FirstPreemption || s.Other != (history.TaskRef{UID: "abc-9"}) {
-			t.Errorf("the preemption at %s is %+v, want number %d", s.At, s, next)
+		if s.FirstPreemption != next || s.LastPreemption < s.FirstPreemption || s.Preemptor != (history.TaskRef{UID: "abc-9"}) {
+			t.Errorf("preemption at %s is %+v, want number %d", s.At, s, next)
 		}
 		next = s.LastPreemption + 1
 	}
 	if next != 64 {
-		t.Errorf("history has %d preemptions, want 63", next-1)
+		t.Errorf("%d preemptions are recorded, want 63", next-1)
 	}
 }

@@ -1,0 +1,148 @@
+package recorder
+
+import (
+	"context"
+	"time"
+
+	"kuota.dev/kuota/governance/history"
+)
+
+// sampler observes the cluster and adds what changed to the buffer. It does not
+// write, so that a slow database does not delay samples. It runs in one goroutine.
+type sampler struct {
+	r            *Recorder
+	clock        *clock
+	buffer       *buffer
+	last         map[history.SeriesKey]int64 // amounts of the last sample; nil after a gap
+	sampledUntil time.Time
+	lostAt       time.Time // when the API server last answered before it became unreachable; zero while it answers
+	deletedFound bool      // tasks that were deleted while no console ran are recorded
+}
+
+func (s *sampler) run(ctx context.Context) {
+	tasksChanged, allocationsChanged := s.r.Cluster.TaskChanges.Subscribe(ctx), s.r.Cluster.AllocationChanges.Subscribe(ctx)
+	beat := time.NewTicker(heartbeat)
+	defer beat.Stop()
+	for {
+		s.sample(ctx)
+		if sleep(ctx, minInterval) != nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tasksChanged:
+		case <-allocationsChanged:
+		case <-beat.C:
+		case <-s.buffer.wantTasks: // the last sample left changed tasks behind
+		}
+	}
+}
+
+func (s *sampler) sample(ctx context.Context) {
+	if age, ok := s.r.Cluster.Contact.Age(time.Now()); !ok {
+		if s.lostAt.IsZero() {
+			now, _ := s.clock.now()
+			s.lostAt = later(s.sampledUntil, now.Add(-age))
+		}
+		return
+	}
+	s.sampleAmounts(ctx)
+	s.sampleTasks(ctx)
+}
+
+// sampleAmounts adds a sample of the amounts that changed. If none did, it extends
+// the time until which the last sample is valid.
+func (s *sampler) sampleAmounts(ctx context.Context) {
+	snapshot, err := s.r.Capacity.Snapshot(ctx)
+	now, beforeLeap := s.clock.now()
+	switch {
+	case err != nil: // such as a kind that was removed
+		if s.lostAt.IsZero() {
+			s.lostAt = s.sampledUntil
+		}
+		return
+	case !s.lostAt.IsZero():
+		s.addGap(s.lostAt, now, "The API server did not answer.")
+		s.lostAt = time.Time{}
+	case !beforeLeap.IsZero():
+		s.addGap(later(s.sampledUntil, beforeLeap), now, "The system clock was set forward.")
+	}
+	if s.buffer.takeOverflow() && s.last != nil {
+		s.addGap(s.sampledUntil, now, reasonUnwritten)
+	}
+	amounts := Amounts(snapshot)
+	changed := diffAmounts(s.last, amounts)
+	if len(changed) == 0 {
+		// Only until the API server last answered: later changes may be under way.
+		if now = earlier(now, s.lastContact(now)); !now.After(s.sampledUntil) {
+			return
+		}
+	}
+	s.buffer.addSample(history.Sample{At: now, Amounts: changed})
+	s.last, s.sampledUntil = amounts, now
+}
+
+// lastContact returns when the API server last answered.
+func (s *sampler) lastContact(now time.Time) time.Time {
+	age, _ := s.r.Cluster.Contact.Age(time.Now())
+	return now.Add(-age).Truncate(time.Millisecond)
+}
+
+// addGap adds a gap. The next sample contains all amounts.
+func (s *sampler) addGap(from, to time.Time, reason string) {
+	s.buffer.addGap(history.Gap{From: from, To: to, Reason: reason})
+	s.last, s.sampledUntil = nil, to
+}
+
+// sampleTasks adds the records of changed tasks.
+func (s *sampler) sampleTasks(ctx context.Context) {
+	if !s.buffer.acceptsTasks() {
+		return
+	}
+	teams, err := s.r.teamsByNamespace(ctx)
+	if err != nil {
+		return
+	}
+	if !s.deletedFound {
+		s.deletedFound = s.findDeleted(ctx)
+	}
+	changed := s.r.Tasks.TakeChanged(taskBatch)
+	records := make([]history.Record, len(changed))
+	for i := range changed {
+		records[i] = newRecord(changed[i], teams)
+	}
+	s.buffer.addTasks(records, len(changed) == taskBatch)
+}
+
+// findDeleted records the deletion of tasks that were deleted while no console ran.
+func (s *sampler) findDeleted(ctx context.Context) bool {
+	live, err := s.r.Store.LiveTasks(ctx)
+	if err != nil {
+		return false
+	}
+	now, _ := s.clock.now()
+	var deleted []history.Record
+	for _, t := range live {
+		if !s.r.Tasks.HasTask(t.Namespace, t.UID) {
+			t.DeletedAt = now
+			deleted = append(deleted, history.Record{Task: t})
+		}
+	}
+	s.buffer.addTasks(deleted, true)
+	return true
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,107 @@
+package recorder
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"kuota.dev/kuota/governance/history"
+)
+
+// retryInterval is the time between two attempts to reach the database.
+const retryInterval = time.Second
+
+// write writes the buffer until ctx ends, and then the rest of it if that takes
+// less than a second.
+func (r *Recorder) write(ctx context.Context, b *buffer) {
+	forget := time.NewTicker(forgetInterval)
+	defer forget.Stop()
+	for {
+		if err := r.flush(ctx, b); err != nil && sleep(ctx, retryInterval) == nil {
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), retryInterval)
+			defer cancel()
+			_ = r.flush(ending, b) // the next console records the rest, or a gap
+			return
+		case <-b.wakeWriter:
+		case <-forget.C:
+			if err := r.Store.Forget(ctx, r.Clock()); err != nil {
+				r.Log.Warn("old history not deleted", "error", err)
+			}
+		}
+	}
+}
+
+// flush writes everything in the buffer.
+func (r *Recorder) flush(ctx context.Context, b *buffer) error {
+	for {
+		samples, gap, tasks := b.next()
+		if len(samples) == 0 && gap == nil && len(tasks) == 0 {
+			r.reportWrite(b, time.Time{}, nil)
+			return nil
+		}
+		var until time.Time
+		var err error
+		switch {
+		case gap != nil:
+			// Samples that were dropped may have been written in the meantime.
+			rest := *gap
+			rest.From = earlier(later(gap.From, r.State().WrittenUntil), gap.To)
+			if err = r.Store.RecordGap(ctx, rest); err == nil {
+				gaps.Inc()
+				b.removeEntries(1, gap)
+			}
+		case len(samples) > 0:
+			last := samples[len(samples)-1].At
+			if err = r.Store.AppendSamples(ctx, samples); errors.Is(err, history.ErrOutOfOrder) {
+				// They were written and the answer was lost, or another console writes too.
+				var sampledUntil time.Time
+				if sampledUntil, err = r.Store.SampledUntil(ctx); err == nil && !sampledUntil.Equal(last) {
+					b.setOverflow()
+				}
+			}
+			if err == nil {
+				until = last
+				b.removeEntries(len(samples), nil)
+			}
+		}
+		if err == nil && len(tasks) > 0 {
+			if err = r.Store.RecordTasks(ctx, tasks); err == nil {
+				b.removeTasks(len(tasks))
+			}
+		}
+		if r.reportWrite(b, until, err); err != nil {
+			return err
+		}
+	}
+}
+
+// reportWrite updates the state, metrics and log after an attempt to write. until
+// is the time of the last sample that was written; zero for none.
+func (r *Recorder) reportWrite(b *buffer, until time.Time, err error) {
+	outcome := "written"
+	if err != nil {
+		outcome = "failed"
+	}
+	writes.WithLabelValues(outcome).Inc()
+	r.update(func(s *State) {
+		if err != nil && s.LastError == "" {
+			r.Log.Warn("history cannot be written; retrying", "error", err)
+		}
+		if err == nil && s.LastError != "" {
+			r.Log.Info("history is written again")
+		}
+		s.Pending, s.LastError = b.len(), ""
+		if err != nil {
+			s.LastError = err.Error()
+		}
+		if !until.IsZero() {
+			s.WrittenUntil = until
+			writtenUntil.Store(until.UnixMilli())
+		}
+		pending.Set(float64(s.Pending))
+	})
+}
