@@ -7,14 +7,15 @@ import (
 	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/handlers"
+	"kuota.dev/kuota/handlers/handlerstest"
 	"kuota.dev/kuota/web/webtest"
 )
 
 // Every route of the console, and who may see it. A new one is added here.
 func TestRoutes(t *testing.T) {
-	d := &domain{items: []tasks.Item{{Task: &tasks.Task{UID: "1", Name: "hidden-task", Namespace: "hidden-namespace", State: tasks.Running}, Team: "hidden-team"}}}
+	d := &handlerstest.Backend{Items: []tasks.Item{{Task: &tasks.Task{UID: "1", Name: "hidden-task", Namespace: "hidden-namespace", State: tasks.Running}, Team: "hidden-team"}}}
 	h := &handlers.Handlers{
-		Allocations: d, Policy: &d.policies, Tasks: d, Actions: &d.work, Submit: &d.submits, Revisions: d, Settings: &d.settings, Contact: d, AllocationChanges: d, TaskChanges: d, CapacityChanges: d, Capacity: &d.capacity,
+		Allocations: d, Policy: &d.PolicyBackend, Tasks: d, Actions: &d.ActionsBackend, Submit: &d.SubmitBackend, Revisions: d, Settings: &d.SettingsBackend, Contact: d, AllocationChanges: d, TaskChanges: d, CapacityChanges: d, Capacity: &d.CapacityBackend,
 		Naming: desired.DefaultNaming, ClusterName: "hidden-cluster", Now: time.Now,
 	}
 	console := webtest.Start(t, webtest.Setup{

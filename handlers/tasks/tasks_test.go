@@ -1,4 +1,4 @@
-package handlers_test
+package tasks_test
 
 import (
 	"io"
@@ -11,19 +11,20 @@ import (
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
+	"kuota.dev/kuota/handlers/handlerstest"
 	"kuota.dev/kuota/views/htmlcheck"
 )
 
 // What stands in an address is what is asked for, and stays in the form and in
 // every link of the page.
 func TestTaskQuery(t *testing.T) {
-	d := &domain{}
-	_, page := get(t, serve(t, d)+"/tasks?team=vision&class=-&status=Running&status=Pending&kind=Job&pool=p5&q=Train&sort=ran&order=desc&page=3&unknown=x")
+	d := &handlerstest.Backend{}
+	_, page := handlerstest.Get(t, handlerstest.Serve(t, d)+"/tasks?team=vision&class=-&status=Running&status=Pending&kind=Job&pool=p5&q=Train&sort=ran&order=desc&page=3&unknown=x")
 	htmlcheck.Page(t, page)
-	q := d.query
-	if !slices.Equal(d.queried, []string{"vision"}) || !slices.Equal(q.PriorityClasses, []string{""}) || !slices.Equal(q.States, []tasks.State{tasks.Running, tasks.Pending}) ||
+	q := d.Query
+	if !slices.Equal(d.QueriedTeams, []string{"vision"}) || !slices.Equal(q.PriorityClasses, []string{""}) || !slices.Equal(q.States, []tasks.State{tasks.Running, tasks.Pending}) ||
 		!slices.Equal(q.Kinds, []string{"Job"}) || !slices.Equal(q.Pools, []string{"p5"}) || q.Text != "Train" || q.Sort != tasks.ByRan || !q.Descending || q.Page != 3 {
-		t.Errorf("%+v of %v was asked", q, d.queried)
+		t.Errorf("%+v of %v was asked", q, d.QueriedTeams)
 	}
 	for selector, want := range map[string]string{"#team option[selected]": "vision", "#class option[selected]": "-", "#kind option[selected]": "Job"} {
 		if got := page.Find(selector).AttrOr("value", ""); got != want {
@@ -43,10 +44,10 @@ func TestTaskQuery(t *testing.T) {
 
 // Addresses of earlier releases lead to the same tasks.
 func TestRenamedStates(t *testing.T) {
-	d := &domain{}
-	_, page := get(t, serve(t, d)+"/tasks?status=Paused&status=Pre-empted")
-	if want := []tasks.State{tasks.Stopped, tasks.Preempted}; !slices.Equal(d.query.States, want) {
-		t.Errorf("%v was asked, want %v", d.query.States, want)
+	d := &handlerstest.Backend{}
+	_, page := handlerstest.Get(t, handlerstest.Serve(t, d)+"/tasks?status=Paused&status=Pre-empted")
+	if want := []tasks.State{tasks.Stopped, tasks.Preempted}; !slices.Equal(d.Query.States, want) {
+		t.Errorf("%v was asked, want %v", d.Query.States, want)
 	}
 	if got := page.Find("#status option[selected]").Text(); got != "Stopped" {
 		t.Errorf("the filter shows %q", got)
@@ -54,17 +55,17 @@ func TestRenamedStates(t *testing.T) {
 }
 
 func TestNewestTasksFirst(t *testing.T) {
-	d := &domain{}
-	get(t, serve(t, d)+"/tasks")
-	if d.query.Sort != tasks.BySubmitted || !d.query.Descending || d.query.Filtered() {
-		t.Errorf("%+v was asked", d.query)
+	d := &handlerstest.Backend{}
+	handlerstest.Get(t, handlerstest.Serve(t, d)+"/tasks")
+	if d.Query.Sort != tasks.BySubmitted || !d.Query.Descending || d.Query.Filtered() {
+		t.Errorf("%+v was asked", d.Query)
 	}
 }
 
 // A table for spreadsheets runs nothing in them.
 func TestTasksCSV(t *testing.T) {
-	d := &domain{items: []tasks.Item{{Task: &tasks.Task{UID: "1", Name: "=cmd()", Namespace: "ns", Kind: "Job", State: tasks.Running, Usage: quota.Resources{"nvidia.com/mig-1g.10gb": 2, "nvidia.com/gpu": 1}, Submitted: time.Now()}, Team: "vision", Message: "a,\"b\"\nc"}}}
-	response, err := http.Get(serve(t, d) + "/tasks.csv?q=x&page=2")
+	d := &handlerstest.Backend{Items: []tasks.Item{{Task: &tasks.Task{UID: "1", Name: "=cmd()", Namespace: "ns", Kind: "Job", State: tasks.Running, Usage: quota.Resources{"nvidia.com/mig-1g.10gb": 2, "nvidia.com/gpu": 1}, Submitted: time.Now()}, Team: "vision", Message: "a,\"b\"\nc"}}}
+	response, err := http.Get(handlerstest.Serve(t, d) + "/tasks.csv?q=x&page=2")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,15 +74,15 @@ func TestTasksCSV(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(string(text), `ns,Job,'=cmd(),vision,Running,"a,""b""`) || !strings.Contains(string(text), ",1,0,nvidia.com/mig-1g.10gb=2,0,") || !d.query.All || !strings.HasPrefix(response.Header.Get("Content-Type"), "text/csv") {
+	if !strings.Contains(string(text), `ns,Job,'=cmd(),vision,Running,"a,""b""`) || !strings.Contains(string(text), ",1,0,nvidia.com/mig-1g.10gb=2,0,") || !d.Query.All || !strings.HasPrefix(response.Header.Get("Content-Type"), "text/csv") {
 		t.Errorf("%s: %s", response.Header, text)
 	}
 }
 
 func TestTaskPage(t *testing.T) {
-	d := &domain{items: []tasks.Item{{Task: &tasks.Task{UID: "1", Name: "train<b>", Namespace: "ns", Kind: "Job", State: tasks.Pending, Queue: "main", Submitted: time.Now(), WaitingSince: time.Now()}, Team: "vision", Position: 3}}}
-	address := serve(t, d)
-	_, page := get(t, address+"/tasks/ns/job/train?uid=1")
+	d := &handlerstest.Backend{Items: []tasks.Item{{Task: &tasks.Task{UID: "1", Name: "train<b>", Namespace: "ns", Kind: "Job", State: tasks.Pending, Queue: "main", Submitted: time.Now(), WaitingSince: time.Now()}, Team: "vision", Position: 3}}}
+	address := handlerstest.Serve(t, d)
+	_, page := handlerstest.Get(t, address+"/tasks/ns/job/train?uid=1")
 	htmlcheck.Page(t, page)
 	if text := page.Find("#task-place").Text(); !strings.Contains(text, "3rd of") || !strings.Contains(page.Find("h1").Text(), "train<b>") {
 		t.Errorf("the page says %q", page.Find("main").Text())
@@ -89,13 +90,13 @@ func TestTaskPage(t *testing.T) {
 	if stream := page.Find("body").AttrOr("data-stream", ""); stream != "/tasks/ns/job/train/events?uid=1" {
 		t.Errorf("the stream is %s", stream)
 	}
-	d.changed = make(chan struct{}, 1)
-	wait := events(t, address+"/tasks/ns/job/train/events")
+	d.Changed = make(chan struct{}, 1)
+	wait := handlerstest.Events(t, address+"/tasks/ns/job/train/events")
 	wait("3rd of")
-	d.items = nil // it goes while its page is open
-	d.changed <- struct{}{}
+	d.Items = nil // it goes while its page is open
+	d.Changed <- struct{}{}
 	wait("This task was deleted")
-	if response, _ := get(t, address+"/tasks/ns/job/train"); response.StatusCode != http.StatusNotFound {
+	if response, _ := handlerstest.Get(t, address+"/tasks/ns/job/train"); response.StatusCode != http.StatusNotFound {
 		t.Errorf("a task that is not there is answered %s", response.Status)
 	}
 }
@@ -103,12 +104,12 @@ func TestTaskPage(t *testing.T) {
 // After a deletion the list says so in words of its own: whatever else stands in
 // the address is not told.
 func TestDeletedTaskIsSaid(t *testing.T) {
-	address := serve(t, &domain{}) + "/tasks"
+	address := handlerstest.Serve(t, &handlerstest.Backend{}) + "/tasks"
 	for query, want := range map[string]bool{
 		"": false, "?deleted=": false, "?deleted=task": true, "?deleted=train": false,
 		"?deleted=%3Cscript%3Ealert(1)%3C%2Fscript%3E": false, "?deleted=task&deleted=train": true,
 	} {
-		_, page := get(t, address+query)
+		_, page := handlerstest.Get(t, address+query)
 		htmlcheck.Page(t, page)
 		text, _ := page.Html()
 		if said := strings.Contains(page.Find(".notice").Text(), "Task deleted."); said != want || strings.Contains(text, "train") || strings.Contains(text, "alert(1)") {
@@ -141,12 +142,12 @@ func TestTaskTabs(t *testing.T) {
 	} {
 		t.Run(query, func(t *testing.T) {
 			d := oneTask()
-			d.list.Phases = map[tasks.Phase]int{tasks.Active: 40, tasks.Finished: 1200}
-			d.list.States = map[tasks.State]int{tasks.Pending: 7, tasks.Preempted: 2, tasks.Running: 30, tasks.Starting: 1, tasks.Stopped: 3, tasks.Succeeded: 1200}
-			_, page := get(t, serve(t, d)+"/tasks"+query)
+			d.List.Phases = map[tasks.Phase]int{tasks.Active: 40, tasks.Finished: 1200}
+			d.List.States = map[tasks.State]int{tasks.Pending: 7, tasks.Preempted: 2, tasks.Running: 30, tasks.Starting: 1, tasks.Stopped: 3, tasks.Succeeded: 1200}
+			_, page := handlerstest.Get(t, handlerstest.Serve(t, d)+"/tasks"+query)
 			htmlcheck.Page(t, page)
-			if d.query.Phase != want.phase || !d.query.Explain {
-				t.Errorf("%+v was asked", d.query)
+			if d.Query.Phase != want.phase || !d.Query.Explain {
+				t.Errorf("%+v was asked", d.Query)
 			}
 			if got := strings.Join(strings.Fields(page.Find(`.list-tabs [aria-current]`).Text()), " "); got != want.current {
 				t.Errorf("the tab is %q, want %q", got, want.current)
@@ -160,7 +161,7 @@ func TestTaskTabs(t *testing.T) {
 			if stream := page.Find("body").AttrOr("data-stream", ""); strings.Contains(stream, "tab=finished") != (want.kept != "") {
 				t.Errorf("the stream is %s", stream)
 			}
-			if got := said(page.Find(".stats")); got != "Waiting tasks 9 2 preempted Running tasks 31 1 starting Stopped tasks 3" {
+			if got := handlerstest.Text(page.Find(".stats")); got != "Waiting tasks 9 2 preempted Running tasks 31 1 starting Stopped tasks 3" {
 				t.Errorf("at the top it says %q", got)
 			}
 		})
@@ -187,16 +188,16 @@ func TestReasonInTheList(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := oneTask()
-			d.items[0].State, d.items[0].Message, d.items[0].Brief = tc.state, "kueue-raw", tc.brief
-			address := serve(t, d)
-			_, page := get(t, address+"/tasks")
-			if got := said(page.Find("#tasks-table .reason")); got != tc.want {
+			d.Items[0].State, d.Items[0].Message, d.Items[0].Brief = tc.state, "kueue-raw", tc.brief
+			address := handlerstest.Serve(t, d)
+			_, page := handlerstest.Get(t, address+"/tasks")
+			if got := handlerstest.Text(page.Find("#tasks-table .reason")); got != tc.want {
 				t.Errorf("the reason is %q, want %q", got, tc.want)
 			}
 			if tc.want != "" && tc.brief != nil {
-				d.more = func(detail *tasks.Detail) { detail.Verdict = tc.brief }
-				_, page = get(t, address+"/tasks/ns/rayjob/train")
-				if got := said(page.Find("#task-why .verdict strong")); got != tc.want {
+				d.MoreDetail = func(detail *tasks.Detail) { detail.Verdict = tc.brief }
+				_, page = handlerstest.Get(t, address+"/tasks/ns/rayjob/train")
+				if got := handlerstest.Text(page.Find("#task-why .verdict strong")); got != tc.want {
 					t.Errorf("the task's page says %q, and the list %q", got, tc.want)
 				}
 			}

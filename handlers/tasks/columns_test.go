@@ -1,4 +1,4 @@
-package handlers_test
+package tasks_test
 
 import (
 	"io"
@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/handlers/handlerstest"
 	"kuota.dev/kuota/views/htmlcheck"
 
 	"github.com/PuerkitoBio/goquery"
 )
 
-func oneTask() *domain {
-	return &domain{items: []tasks.Item{{Task: &tasks.Task{UID: "1", Name: "train", Namespace: "ns", Kind: "RayJob", State: tasks.Running, Submitted: time.Now()}, Team: "vision"}}}
+func oneTask() *handlerstest.Backend {
+	return &handlerstest.Backend{Items: []tasks.Item{{Task: &tasks.Task{UID: "1", Name: "train", Namespace: "ns", Kind: "RayJob", State: tasks.Running, Submitted: time.Now()}, Team: "vision"}}}
 }
 
 // heads are the columns of the list on a page.
@@ -27,14 +28,14 @@ func heads(page *goquery.Document) (found []string) {
 // Which columns are shown stands in the address: rows, links, the form, the
 // stream and the CSV go by it.
 func TestTaskColumns(t *testing.T) {
-	address := serve(t, oneTask())
-	_, page := get(t, address+"/tasks")
+	address := handlerstest.Serve(t, oneTask())
+	_, page := handlerstest.Get(t, address+"/tasks")
 	htmlcheck.Page(t, page)
 	all := heads(page)
 	if len(all) != 11 || page.Find("#tasks-table tbody tr:first-child > *").Length() != 11 || page.Find(`.column-choices input[type="checkbox"][checked]`).Length() != 9 {
 		t.Errorf("there are the columns %v", all)
 	}
-	response, page := get(t, address+"/tasks?hide=kind&hide=pool&show=memory&hide=name&hide=unknown&show=team&sort=ran&order=desc")
+	response, page := handlerstest.Get(t, address+"/tasks?hide=kind&hide=pool&show=memory&hide=name&hide=unknown&show=team&sort=ran&order=desc")
 	htmlcheck.Page(t, page)
 	want := slices.Clone(all)
 	want[slices.Index(want, "Pool")] = "Memory"
@@ -65,8 +66,8 @@ func TestTaskColumns(t *testing.T) {
 
 // What the form sends becomes an address as links have it: as short as can be.
 func TestTaskFormLeadsToItsList(t *testing.T) {
-	address := serve(t, oneTask())
-	_, page := get(t, address+"/tasks")
+	address := handlerstest.Serve(t, oneTask())
+	_, page := handlerstest.Get(t, address+"/tasks")
 	everything := "q=&team=&class=&status=&kind=&pool=&cols="
 	page.Find(".column-choices input[type=checkbox][checked]").Each(func(_ int, box *goquery.Selection) { everything += "&cols=" + box.AttrOr("value", "") })
 	for sent, want := range map[string]string{
@@ -77,7 +78,7 @@ func TestTaskFormLeadsToItsList(t *testing.T) {
 		strings.ReplaceAll(everything, "&cols=pool", ""): "/tasks?hide=pool",
 		"cols=": "/tasks?hide=team&hide=class&hide=place&hide=accelerators&hide=pool&hide=submitted&hide=waited&hide=ran&hide=preemptions",
 	} {
-		response, _ := get(t, address+"/tasks?"+sent)
+		response, _ := handlerstest.Get(t, address+"/tasks?"+sent)
 		if got := response.Header.Get("Location"); response.StatusCode != http.StatusSeeOther || got != want {
 			t.Errorf("%s leads to %s (%s), want %s", sent, got, response.Status, want)
 		}
@@ -101,11 +102,11 @@ func TestTaskRange(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := oneTask()
-			d.list = tasks.List{ByPriorityClass: []tasks.PriorityClassRow{{PriorityClass: "a", Running: 1}}, Since: tc.since, Started: started}
-			_, page := get(t, serve(t, d)+"/tasks"+tc.query)
+			d.List = tasks.List{ByPriorityClass: []tasks.PriorityClassRow{{PriorityClass: "a", Running: 1}}, Since: tc.since, Started: started}
+			_, page := handlerstest.Get(t, handlerstest.Serve(t, d)+"/tasks"+tc.query)
 			htmlcheck.Page(t, page)
-			if note := page.Find("#classes .note").Text(); d.query.Within != tc.within || note != tc.note {
-				t.Errorf("over %s it says %q", d.query.Within, note)
+			if note := page.Find("#classes .note").Text(); d.Query.Within != tc.within || note != tc.note {
+				t.Errorf("over %s it says %q", d.Query.Within, note)
 			}
 			if current := page.Find(`.ranges [aria-current="true"]`); current.Length() != 1 || (tc.within == time.Hour) != (current.Text() == "1 h") {
 				t.Errorf("%q is marked", current.Text())

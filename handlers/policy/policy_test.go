@@ -1,7 +1,6 @@
-package handlers_test
+package policy_test
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -15,161 +14,52 @@ import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/change"
 	"kuota.dev/kuota/governance/policy"
+	"kuota.dev/kuota/handlers/handlerstest"
 	"kuota.dev/kuota/views/htmlcheck"
 
 	"github.com/PuerkitoBio/goquery"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// policyDomain is the domain of the cluster policy in memory.
-type policyDomain struct {
-	policy   *v1alpha1.ClusterPolicy
-	tasks    map[string]int
-	reader   bool // whether whoever asks may only read
-	away     error
-	refusal  error // what a review or a save answers, if anything
-	review   policy.Review
-	reviewed []v1alpha1.ClusterPolicy
-	saved    []v1alpha1.ClusterPolicy
-}
-
-func (d *policyDomain) State(context.Context, governance.User) (policy.State, error) {
-	return policy.State{Policy: d.policy, Tasks: d.tasks, MayEdit: !d.reader}, d.away
-}
-
-func (d *policyDomain) Nodes(_ context.Context, pools []v1alpha1.Pool) ([]int64, error) {
-	nodes := make([]int64, len(pools))
-	for i, pool := range pools {
-		if pool.Match.Accelerator == "H100" {
-			nodes[i] = 2
-		}
-	}
-	return nodes, nil
-}
-
-func (d *policyDomain) check(p *v1alpha1.ClusterPolicy) error {
-	version := ""
-	if d.policy != nil {
-		version = d.policy.ResourceVersion
-	}
-	if d.refusal == nil && p.ResourceVersion != version {
-		return &governance.Error{Kind: governance.Conflict, Message: "Somebody else changed it."}
-	}
-	return d.refusal
-}
-
-func (d *policyDomain) Review(_ context.Context, _ governance.User, p *v1alpha1.ClusterPolicy) (policy.Review, error) {
-	d.reviewed = append(d.reviewed, *p.DeepCopy())
-	return d.review, d.check(p)
-}
-
-func (d *policyDomain) Save(_ context.Context, _ governance.User, p *v1alpha1.ClusterPolicy) error {
-	if err := d.check(p); err != nil {
-		return err
-	}
-	d.saved = append(d.saved, *p.DeepCopy())
-	return nil
-}
-
-const policyURL = "/policies/cluster/edit"
-
-func at[N any](n N) *N { return &n }
-
-// ranked is a policy as somebody left it, with things that no form shows.
-func ranked() *v1alpha1.ClusterPolicy {
-	return &v1alpha1.ClusterPolicy{
-		ObjectMeta: metav1.ObjectMeta{Name: "default", ResourceVersion: "7", Generation: 3, UID: "u", Labels: map[string]string{"by": "gitops"}, Annotations: map[string]string{"note": "kept"}},
-		Spec: v1alpha1.ClusterPolicySpec{
-			TaskPrioritization: v1alpha1.TaskRanking,
-			PriorityClasses: []v1alpha1.PriorityClass{
-				{Name: "training", Weight: at[int32](60)},
-				{Name: "inference", Weight: at[int32](90), Description: "Serves users"},
-			},
-			IdleCompute: v1alpha1.IdleCompute{Strategy: v1alpha1.IdleFairShare, ShareUnallocated: true},
-			GangScheduling: v1alpha1.GangScheduling{
-				Enabled: true, BlockAdmission: true,
-				Timeout: &metav1.Duration{Duration: 90 * time.Minute}, RecoveryTimeout: &metav1.Duration{},
-				Requeuing: v1alpha1.Requeuing{Timestamp: "Creation", BackoffLimitCount: at[int32](3), BackoffBaseSeconds: at[int32](30), BackoffMaxSeconds: at[int32](600)},
-			},
-			PreemptionLoops: v1alpha1.WarnOfLoops, Enforcement: v1alpha1.EnforcementNone,
-			Pools: []v1alpha1.Pool{
-				{Name: "h100", Match: v1alpha1.PoolMatch{Accelerator: "H100"}},
-				{Name: "g5", Match: v1alpha1.PoolMatch{InstanceFamily: "ml.g5"}},
-				{Name: "cpu", Match: v1alpha1.PoolMatch{InstanceTypes: []string{"ml.c5.2xlarge", "ml.c5.4xlarge"}}},
-				{Name: "rack", Match: v1alpha1.PoolMatch{NodeLabels: map[string]string{"zone": "a", "rack": "4"}}},
-			},
-		},
-	}
-}
-
-// typed are the values that a browser would send of the form on a page.
-func typed(page *goquery.Document, id string) url.Values {
-	values := url.Values{}
-	page.Find(id + " input, " + id + " select").Each(func(_ int, s *goquery.Selection) {
-		name, value := s.AttrOr("name", ""), s.AttrOr("value", "")
-		if kind := s.AttrOr("type", ""); kind == "radio" || kind == "checkbox" {
-			if _, ticked := s.Attr("checked"); !ticked {
-				return
-			}
-		}
-		if goquery.NodeName(s) == "select" {
-			value = s.Find("option[selected]").AttrOr("value", "")
-		}
-		values.Add(name, value)
-	})
-	return values
-}
-
-func with(values url.Values, pairs ...string) url.Values {
-	changed := url.Values{}
-	for name, v := range values {
-		changed[name] = slices.Clone(v)
-	}
-	for i := 0; i < len(pairs); i += 2 {
-		changed.Set(pairs[i], pairs[i+1])
-	}
-	return changed
-}
-
 // What opens and is saved untouched is what was there, to the last field, with
 // what no form shows.
 func TestPolicySavedUntouchedIsTheSame(t *testing.T) {
-	d := &domain{policies: policyDomain{policy: ranked()}}
-	address := serve(t, d) + policyURL
-	response, page := get(t, address)
+	d := &handlerstest.Backend{PolicyBackend: handlerstest.PolicyBackend{Policy: handlerstest.RankedPolicy()}}
+	address := handlerstest.Serve(t, d) + handlerstest.PolicyURL
+	response, page := handlerstest.Get(t, address)
 	if response.StatusCode != http.StatusOK {
 		t.Fatal(response.Status)
 	}
 	htmlcheck.Page(t, page)
-	response, page = post(t, address, with(typed(page, "#policy-form"), "action", "review"))
+	response, page = handlerstest.Post(t, address, handlerstest.WithValues(handlerstest.FormValues(page, "#policy-form"), "action", "review"))
 	if response.StatusCode != http.StatusOK || page.Find("#policy-review").Length() != 1 {
 		t.Fatalf("the review answers %s: %s", response.Status, page.Find("main").Text())
 	}
 	htmlcheck.Page(t, page)
-	response, _ = post(t, address, with(typed(page, "#policy-review"), "action", "save"))
+	response, _ = handlerstest.Post(t, address, handlerstest.WithValues(handlerstest.FormValues(page, "#policy-review"), "action", "save"))
 	if response.StatusCode != http.StatusSeeOther || response.Header.Get("Location") != "/policies?saved=policy" {
 		t.Fatalf("the save answers %s to %s", response.Status, response.Header.Get("Location"))
 	}
-	if len(d.policies.saved) != 1 || !reflect.DeepEqual(d.policies.saved[0], *ranked()) || !reflect.DeepEqual(d.policies.reviewed[0], *ranked()) {
-		t.Errorf("saved is %+v", d.policies.saved)
+	if len(d.PolicyBackend.Saved) != 1 || !reflect.DeepEqual(d.PolicyBackend.Saved[0], *handlerstest.RankedPolicy()) || !reflect.DeepEqual(d.PolicyBackend.Reviewed[0], *handlerstest.RankedPolicy()) {
+		t.Errorf("saved is %+v", d.PolicyBackend.Saved)
 	}
 }
 
 // A new policy changes nothing that was not asked for.
 func TestNewPolicyHasDefaults(t *testing.T) {
-	d := &domain{}
-	address := serve(t, d) + policyURL
-	_, page := get(t, address)
-	if response, page := post(t, address, with(typed(page, "#policy-form"), "action", "save")); response.StatusCode != http.StatusSeeOther {
+	d := &handlerstest.Backend{}
+	address := handlerstest.Serve(t, d) + handlerstest.PolicyURL
+	_, page := handlerstest.Get(t, address)
+	if response, page := handlerstest.Post(t, address, handlerstest.WithValues(handlerstest.FormValues(page, "#policy-form"), "action", "save")); response.StatusCode != http.StatusSeeOther {
 		t.Fatalf("%s: %s", response.Status, page.Find("#form-errors").Text())
 	}
-	got := d.policies.saved[0]
+	got := d.PolicyBackend.Saved[0]
 	five := &metav1.Duration{Duration: 5 * time.Minute}
 	want := v1alpha1.ClusterPolicySpec{
 		TaskPrioritization: v1alpha1.FirstComeFirstServe,
 		IdleCompute:        v1alpha1.IdleCompute{Strategy: v1alpha1.IdleFairShare},
 		GangScheduling: v1alpha1.GangScheduling{Timeout: five, RecoveryTimeout: five, Requeuing: v1alpha1.Requeuing{
-			Timestamp: "Eviction", BackoffBaseSeconds: at[int32](60), BackoffMaxSeconds: at[int32](3600)}},
+			Timestamp: "Eviction", BackoffBaseSeconds: handlerstest.Ptr[int32](60), BackoffMaxSeconds: handlerstest.Ptr[int32](3600)}},
 		PreemptionLoops: v1alpha1.BreakLoops, Enforcement: v1alpha1.RequireQueue,
 	}
 	if got.Name != "default" || got.ResourceVersion != "" || !reflect.DeepEqual(got.Spec, want) {
@@ -179,10 +69,10 @@ func TestNewPolicyHasDefaults(t *testing.T) {
 
 // Each small action changes what it says, and nothing else that was typed.
 func TestPolicyFormActions(t *testing.T) {
-	d := &domain{policies: policyDomain{policy: ranked(), tasks: map[string]int{"training": 12, "": 3}}}
-	address := serve(t, d) + policyURL
-	_, page := get(t, address)
-	base := with(typed(page, "#policy-form"), "class-0-name", "half typed", "pool-3-value", "not a label")
+	d := &handlerstest.Backend{PolicyBackend: handlerstest.PolicyBackend{Policy: handlerstest.RankedPolicy(), Tasks: map[string]int{"training": 12, "": 3}}}
+	address := handlerstest.Serve(t, d) + handlerstest.PolicyURL
+	_, page := handlerstest.Get(t, address)
+	base := handlerstest.WithValues(handlerstest.FormValues(page, "#policy-form"), "class-0-name", "half typed", "pool-3-value", "not a label")
 	for action, want := range map[string]map[string]string{
 		"preview":        {"#class-0-name": "half typed", "#class-1-name": "inference", "#pool-3-value": "not a label"},
 		"back":           {"#class-0-name": "half typed"},
@@ -192,7 +82,7 @@ func TestPolicyFormActions(t *testing.T) {
 		"remove-pool:1":  {"#pool-0-name": "h100", "#pool-1-name": "cpu", "#pool-2-value": "not a label"},
 		"remove-pool:99": {"#pool-3-value": "not a label"},
 	} {
-		response, page := post(t, address, with(base, "action", action), "X-Requested-With", "fetch")
+		response, page := handlerstest.Post(t, address, handlerstest.WithValues(base, "action", action), "X-Requested-With", "fetch")
 		if response.StatusCode != http.StatusOK || page.Find("header.top").Length() != 0 {
 			t.Errorf("%s answers %s", action, response.Status)
 		}
@@ -205,7 +95,7 @@ func TestPolicyFormActions(t *testing.T) {
 			t.Errorf("%s: the version is %q", action, got)
 		}
 	}
-	_, page = post(t, address, with(base, "action", "preview", "class-0-name", "training"))
+	_, page = handlerstest.Post(t, address, handlerstest.WithValues(base, "action", "preview", "class-0-name", "training"))
 	for id, want := range map[string]string{"#class-0": "12 tasks", ".policy-classless": "3 tasks", "#pool-0": "2 nodes now", "#pool-1": "No node now"} {
 		if text := page.Find(id).Text(); !strings.Contains(text, want) {
 			t.Errorf("%s says %q, want %q", id, text, want)
@@ -237,11 +127,11 @@ func TestPolicyFormErrors(t *testing.T) {
 		"no type among commas":     {"pool-2-value", " , ", "Names no instance type"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := &domain{policies: policyDomain{policy: ranked()}}
-			address := serve(t, d) + policyURL
-			_, page := get(t, address)
+			d := &handlerstest.Backend{PolicyBackend: handlerstest.PolicyBackend{Policy: handlerstest.RankedPolicy()}}
+			address := handlerstest.Serve(t, d) + handlerstest.PolicyURL
+			_, page := handlerstest.Get(t, address)
 			for _, action := range []string{"review", "save"} {
-				response, wrong := post(t, address, with(typed(page, "#policy-form"), "action", action, tc.id, tc.text))
+				response, wrong := handlerstest.Post(t, address, handlerstest.WithValues(handlerstest.FormValues(page, "#policy-form"), "action", action, tc.id, tc.text))
 				if response.StatusCode != http.StatusUnprocessableEntity {
 					t.Fatalf("%s answers %s", action, response.Status)
 				}
@@ -257,7 +147,7 @@ func TestPolicyFormErrors(t *testing.T) {
 					t.Errorf("the summary is %q", wrong.Find("#form-errors").Text())
 				}
 			}
-			if len(d.policies.saved)+len(d.policies.reviewed) != 0 {
+			if len(d.PolicyBackend.Saved)+len(d.PolicyBackend.Reviewed) != 0 {
 				t.Error("it was taken further")
 			}
 		})
@@ -267,18 +157,18 @@ func TestPolicyFormErrors(t *testing.T) {
 // What the domain refuses lands on the row it was typed in, though empty rows
 // are left out of what it is asked.
 func TestPolicyRefusedByTheDomain(t *testing.T) {
-	d := &domain{policies: policyDomain{policy: ranked(), refusal: &governance.Error{Kind: governance.Invalid, Message: "Look again.", Fields: []governance.FieldError{
+	d := &handlerstest.Backend{PolicyBackend: handlerstest.PolicyBackend{Policy: handlerstest.RankedPolicy(), WriteError: &governance.Error{Kind: governance.Invalid, Message: "Look again.", Fields: []governance.FieldError{
 		{Path: "spec.priorityClasses[1].name", Message: "is listed twice"},
 		{Path: "spec.pools[0].match", Message: "team vision has quota in pool h100: move it first"},
 		{Path: "spec.pools", Message: "team vision has quota in pool old: move it first"},
 		{Path: "spec.gangScheduling.requeuing.backoffBaseSeconds", Message: "is longer than the longest pause"},
 		{Path: "metadata.labels", Message: "is nothing that this form shows"},
 	}}}}
-	address := serve(t, d) + policyURL
-	_, page := get(t, address)
-	values := with(typed(page, "#policy-form"), "action", "review", "class-0-name", "", "class-0-weight", "", "class-0-description", "",
+	address := handlerstest.Serve(t, d) + handlerstest.PolicyURL
+	_, page := handlerstest.Get(t, address)
+	values := handlerstest.WithValues(handlerstest.FormValues(page, "#policy-form"), "action", "review", "class-0-name", "", "class-0-weight", "", "class-0-description", "",
 		"class-2-name", "last", "class-2-weight", "1")
-	response, page := post(t, address, values)
+	response, page := handlerstest.Post(t, address, values)
 	if response.StatusCode != http.StatusUnprocessableEntity {
 		t.Fatal(response.Status)
 	}
@@ -301,10 +191,10 @@ func TestPolicyRefusedByTheDomain(t *testing.T) {
 
 // While somebody types, what is not finished is not wrong.
 func TestTypingAPolicyIsNotScolded(t *testing.T) {
-	d := &domain{policies: policyDomain{policy: ranked()}}
-	address := serve(t, d) + policyURL
-	_, page := get(t, address)
-	_, page = post(t, address, with(typed(page, "#policy-form"), "action", "preview", "class-0-weight", "", "class-1-name", "", "pool-0-value", "", "pool-1-name", ""), "X-Requested-With", "fetch")
+	d := &handlerstest.Backend{PolicyBackend: handlerstest.PolicyBackend{Policy: handlerstest.RankedPolicy()}}
+	address := handlerstest.Serve(t, d) + handlerstest.PolicyURL
+	_, page := handlerstest.Get(t, address)
+	_, page = handlerstest.Post(t, address, handlerstest.WithValues(handlerstest.FormValues(page, "#policy-form"), "action", "preview", "class-0-weight", "", "class-1-name", "", "pool-0-value", "", "pool-1-name", ""), "X-Requested-With", "fetch")
 	if wrong := page.Find("[aria-invalid=true]"); wrong.Length() != 0 || page.Find("#form-errors").Length() != 0 {
 		t.Errorf("%s is marked wrong", wrong.AttrOr("id", "something"))
 	}
@@ -312,15 +202,15 @@ func TestTypingAPolicyIsNotScolded(t *testing.T) {
 
 // What the domain has against what was typed is told while one types.
 func TestPolicyIsCheckedWhileTyping(t *testing.T) {
-	d := &domain{policies: policyDomain{policy: ranked()}}
-	address := serve(t, d) + policyURL
-	_, page := get(t, address)
+	d := &handlerstest.Backend{PolicyBackend: handlerstest.PolicyBackend{Policy: handlerstest.RankedPolicy()}}
+	address := handlerstest.Serve(t, d) + handlerstest.PolicyURL
+	_, page := handlerstest.Get(t, address)
 	for id, tc := range map[string]struct{ text, want string }{
 		"class-0-name": {"Up", "lower-case"}, "class-1-name": {"training-priority", "would both be the object"},
 		"pool-0-name": {"ml.p5.48xlarge", " ml.p5.48xlarge is an instance type"}, "pool-1-name": {"h100", "twice"}, "requeue-most": {"1", "at least the base backoff"},
 		"pool-3-value": {"a b=c", "not a valid node label"},
 	} {
-		_, page := post(t, address, with(typed(page, "#policy-form"), "action", "preview", id, tc.text), "X-Requested-With", "fetch")
+		_, page := handlerstest.Post(t, address, handlerstest.WithValues(handlerstest.FormValues(page, "#policy-form"), "action", "preview", id, tc.text), "X-Requested-With", "fetch")
 		if text := page.Find("#" + id + "-error").Text(); !strings.Contains(text, tc.want) || page.Find("[aria-invalid]").Length() != 1 {
 			t.Errorf("%s in %s is told to be %q", tc.text, id, text)
 		}
@@ -330,16 +220,16 @@ func TestPolicyIsCheckedWhileTyping(t *testing.T) {
 // Idle compute that goes to who asks first can still be preempted by class: the
 // review says so where that begins.
 func TestReviewSaysWhatMayPreemptBorrowers(t *testing.T) {
-	first := ranked()
+	first := handlerstest.RankedPolicy()
 	first.Spec.IdleCompute.Strategy = v1alpha1.IdleFirstComeFirstServe
 	for name, tc := range map[string]struct {
 		now    *v1alpha1.ClusterPolicy
 		change []string
 		want   bool
 	}{
-		"chosen now":             {ranked(), []string{"idle", "FirstComeFirstServe"}, true},
+		"chosen now":             {handlerstest.RankedPolicy(), []string{"idle", "FirstComeFirstServe"}, true},
 		"chosen before":          {first, []string{"class-0-description", "x"}, false},
-		"chosen without classes": {ranked(), []string{"idle", "FirstComeFirstServe", "prioritization", "FirstComeFirstServe"}, false},
+		"chosen without classes": {handlerstest.RankedPolicy(), []string{"idle", "FirstComeFirstServe", "prioritization", "FirstComeFirstServe"}, false},
 		"classes while it was chosen": {func() *v1alpha1.ClusterPolicy {
 			p := first.DeepCopy()
 			p.Spec.TaskPrioritization = v1alpha1.FirstComeFirstServe
@@ -348,11 +238,11 @@ func TestReviewSaysWhatMayPreemptBorrowers(t *testing.T) {
 		"fair share": {first, []string{"idle", "FairShare"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			address := serve(t, &domain{policies: policyDomain{policy: tc.now}}) + policyURL
-			_, page := get(t, address)
-			_, page = post(t, address, with(typed(page, "#policy-form"), append(tc.change, "action", "review")...))
+			address := handlerstest.Serve(t, &handlerstest.Backend{PolicyBackend: handlerstest.PolicyBackend{Policy: tc.now}}) + handlerstest.PolicyURL
+			_, page := handlerstest.Get(t, address)
+			_, page = handlerstest.Post(t, address, handlerstest.WithValues(handlerstest.FormValues(page, "#policy-form"), append(tc.change, "action", "review")...))
 			htmlcheck.Page(t, page)
-			if text := said(page.Find("#review-borrowing")); strings.Contains(text, "can preempt lower-priority tasks of other teams that run on borrowed compute") != tc.want {
+			if text := handlerstest.Text(page.Find("#review-borrowing")); strings.Contains(text, "can preempt lower-priority tasks of other teams that run on borrowed compute") != tc.want {
 				t.Errorf("the review says %q", text)
 			}
 		})
@@ -361,15 +251,15 @@ func TestReviewSaysWhatMayPreemptBorrowers(t *testing.T) {
 
 // A review of nothing offers no save; one of what no list shows does.
 func TestReviewOfLittle(t *testing.T) {
-	d := &domain{policies: policyDomain{policy: ranked()}}
-	address := serve(t, d) + policyURL
-	_, page := get(t, address)
-	same := with(typed(page, "#policy-form"), "action", "review")
-	_, page = post(t, address, same)
+	d := &handlerstest.Backend{PolicyBackend: handlerstest.PolicyBackend{Policy: handlerstest.RankedPolicy()}}
+	address := handlerstest.Serve(t, d) + handlerstest.PolicyURL
+	_, page := handlerstest.Get(t, address)
+	same := handlerstest.WithValues(handlerstest.FormValues(page, "#policy-form"), "action", "review")
+	_, page = handlerstest.Post(t, address, same)
 	if !strings.Contains(page.Find(".notice").Text(), "Saving changes nothing") || page.Find("[value=save]").Length() != 0 {
 		t.Errorf("a review of nothing says %q", page.Find(".notice").Text())
 	}
-	_, page = post(t, address, with(same, "class-0-description", "Planned"))
+	_, page = handlerstest.Post(t, address, handlerstest.WithValues(same, "class-0-description", "Planned"))
 	if !strings.Contains(page.Find(".notice").Text(), "are not affected") || page.Find("[value=save]").Length() != 1 {
 		t.Errorf("a review of a description says %q", page.Find(".notice").Text())
 	}
@@ -378,22 +268,22 @@ func TestReviewOfLittle(t *testing.T) {
 // The review says what saving does, with numbers, and leads back to the form
 // as it was typed.
 func TestPolicyReview(t *testing.T) {
-	d := &domain{policies: policyDomain{policy: ranked(), tasks: map[string]int{"training": 120, "inference": 5}, review: policy.Review{
+	d := &handlerstest.Backend{PolicyBackend: handlerstest.PolicyBackend{Policy: handlerstest.RankedPolicy(), Tasks: map[string]int{"training": 120, "inference": 5}, ReviewResult: policy.Review{
 		Settings: []change.Field{{Path: "Idle compute", Before: "Fair share", After: "First come, first served"}},
 		Classes: []policy.ClassChange{
-			{Name: "training", Before: at[int32](60), After: at[int32](70), Tasks: 1200},
-			{Name: "inference", Before: at[int32](90), Tasks: 5},
-			{Name: "new", After: at[int32](1)},
+			{Name: "training", Before: handlerstest.Ptr[int32](60), After: handlerstest.Ptr[int32](70), Tasks: 1200},
+			{Name: "inference", Before: handlerstest.Ptr[int32](90), Tasks: 5},
+			{Name: "new", After: handlerstest.Ptr[int32](1)},
 		},
 		Reranks: true, Restart: true, Patch: "waitForPodsReady:\n  enable: true\n", Unknown: "Kueue does not answer.",
 		Objects: []change.Object{{Kind: "WorkloadPriorityClass", Name: "training-priority", Action: change.Changed, Fields: []change.Field{{Path: "value", Before: "60", After: "70"}}}},
 		Pools:   []policy.PoolChange{{Name: "h100", NodesBefore: 1, NodesAfter: 2, Types: []string{"ml.p5.48xlarge"}}},
 	}}}
-	address := serve(t, d) + policyURL
-	_, page := get(t, address)
-	sent := with(typed(page, "#policy-form"), "class-0-description", "a \"b\" <c>", "pool-0-name", "")
+	address := handlerstest.Serve(t, d) + handlerstest.PolicyURL
+	_, page := handlerstest.Get(t, address)
+	sent := handlerstest.WithValues(handlerstest.FormValues(page, "#policy-form"), "class-0-description", "a \"b\" <c>", "pool-0-name", "")
 	sent.Set("pool-0-value", "")
-	response, page := post(t, address, with(sent, "action", "review"))
+	response, page := handlerstest.Post(t, address, handlerstest.WithValues(sent, "action", "review"))
 	if response.StatusCode != http.StatusOK {
 		t.Fatal(response.Status)
 	}
@@ -417,9 +307,9 @@ func TestPolicyReview(t *testing.T) {
 		t.Error("not exactly the class that goes is asked about")
 	}
 
-	back := with(typed(page, "#policy-review"), "action", "back", "drop", "inference")
-	_, form := post(t, address, back)
-	again := typed(form, "#policy-form")
+	back := handlerstest.WithValues(handlerstest.FormValues(page, "#policy-review"), "action", "back", "drop", "inference")
+	_, form := handlerstest.Post(t, address, back)
+	again := handlerstest.FormValues(form, "#policy-form")
 	if got := again["drop"]; !slices.Equal(got, []string{"inference"}) {
 		t.Errorf("back in the form, what was ticked is %v", got)
 	}
@@ -436,16 +326,16 @@ func TestPolicyReview(t *testing.T) {
 // A class that goes though tasks name it is confirmed by name; one that came
 // back has to be confirmed anew.
 func TestClassesThatAreDropped(t *testing.T) {
-	before := ranked()
+	before := handlerstest.RankedPolicy()
 	before.Annotations[v1alpha1.AnnotationDropClasses] = "long-gone,training"
-	d := &domain{policies: policyDomain{policy: before}}
-	address := serve(t, d) + policyURL
-	_, page := get(t, address)
-	values := with(typed(page, "#policy-form"), "action", "save", "class-1-name", "", "class-1-weight", "", "class-1-description", "", "drop", "inference")
-	if response, _ := post(t, address, values); response.StatusCode != http.StatusSeeOther {
+	d := &handlerstest.Backend{PolicyBackend: handlerstest.PolicyBackend{Policy: before}}
+	address := handlerstest.Serve(t, d) + handlerstest.PolicyURL
+	_, page := handlerstest.Get(t, address)
+	values := handlerstest.WithValues(handlerstest.FormValues(page, "#policy-form"), "action", "save", "class-1-name", "", "class-1-weight", "", "class-1-description", "", "drop", "inference")
+	if response, _ := handlerstest.Post(t, address, values); response.StatusCode != http.StatusSeeOther {
 		t.Fatal(response.Status)
 	}
-	if got := d.policies.saved[0].Annotations; !reflect.DeepEqual(got, map[string]string{"note": "kept", v1alpha1.AnnotationDropClasses: "inference,long-gone"}) {
+	if got := d.PolicyBackend.Saved[0].Annotations; !reflect.DeepEqual(got, map[string]string{"note": "kept", v1alpha1.AnnotationDropClasses: "inference,long-gone"}) {
 		t.Errorf("annotations are %v", got)
 	}
 	if before.Annotations[v1alpha1.AnnotationDropClasses] != "long-gone,training" {
@@ -455,18 +345,18 @@ func TestClassesThatAreDropped(t *testing.T) {
 
 // Two admins: who comes second sees both versions, and may keep theirs.
 func TestPolicyConflict(t *testing.T) {
-	d := &domain{policies: policyDomain{policy: ranked()}}
-	address := serve(t, d) + policyURL
-	_, page := get(t, address)
-	mine := with(typed(page, "#policy-form"), "class-0-weight", "65", "gang-timeout", "10m", "drop", "inference")
-	theirs := ranked()
+	d := &handlerstest.Backend{PolicyBackend: handlerstest.PolicyBackend{Policy: handlerstest.RankedPolicy()}}
+	address := handlerstest.Serve(t, d) + handlerstest.PolicyURL
+	_, page := handlerstest.Get(t, address)
+	mine := handlerstest.WithValues(handlerstest.FormValues(page, "#policy-form"), "class-0-weight", "65", "gang-timeout", "10m", "drop", "inference")
+	theirs := handlerstest.RankedPolicy()
 	theirs.ResourceVersion, theirs.Generation = "8", 4
 	theirs.Spec.IdleCompute.ShareUnallocated = false
-	theirs.Spec.PriorityClasses = append(theirs.Spec.PriorityClasses, v1alpha1.PriorityClass{Name: "late", Weight: at[int32](5)})
-	d.policies.policy = theirs
+	theirs.Spec.PriorityClasses = append(theirs.Spec.PriorityClasses, v1alpha1.PriorityClass{Name: "late", Weight: handlerstest.Ptr[int32](5)})
+	d.PolicyBackend.Policy = theirs
 
 	for _, action := range []string{"review", "save"} {
-		response, page := post(t, address, with(mine, "action", action))
+		response, page := handlerstest.Post(t, address, handlerstest.WithValues(mine, "action", action))
 		if response.StatusCode != http.StatusConflict {
 			t.Fatalf("%s answers %s", action, response.Status)
 		}
@@ -480,21 +370,21 @@ func TestPolicyConflict(t *testing.T) {
 		if text := page.Find(".notice").Text(); !strings.Contains(text, "4 values differ") {
 			t.Errorf("the page says %q", text)
 		}
-		response, page = post(t, address, with(typed(page, "#policy-conflict"), "action", "review"))
+		response, page = handlerstest.Post(t, address, handlerstest.WithValues(handlerstest.FormValues(page, "#policy-conflict"), "action", "review"))
 		if response.StatusCode != http.StatusOK || page.Find("#policy-review").Length() != 1 {
 			t.Fatalf("keeping mine answers %s", response.Status)
 		}
-		if response, _ := post(t, address, with(typed(page, "#policy-review"), "action", "save")); response.StatusCode != http.StatusSeeOther {
+		if response, _ := handlerstest.Post(t, address, handlerstest.WithValues(handlerstest.FormValues(page, "#policy-review"), "action", "save")); response.StatusCode != http.StatusSeeOther {
 			t.Fatalf("saving mine answers %s", response.Status)
 		}
-		kept := d.policies.saved[len(d.policies.saved)-1]
+		kept := d.PolicyBackend.Saved[len(d.PolicyBackend.Saved)-1]
 		if kept.ResourceVersion != "8" || *kept.Spec.PriorityClasses[0].Weight != 65 || kept.Spec.GangScheduling.Timeout.Duration != 10*time.Minute || len(kept.Spec.PriorityClasses) != 2 {
 			t.Errorf("saved is %+v", kept)
 		}
 	}
 
-	d.policies.policy = nil
-	response, page := post(t, address, with(mine, "action", "save"))
+	d.PolicyBackend.Policy = nil
+	response, page := handlerstest.Post(t, address, handlerstest.WithValues(mine, "action", "save"))
 	if response.StatusCode != http.StatusConflict || !strings.Contains(page.Find(".notice").Text(), "The cluster policy was deleted") {
 		t.Errorf("a policy that is gone answers %s: %s", response.Status, page.Find(".notice").Text())
 	}
@@ -507,31 +397,31 @@ func TestPolicyConflict(t *testing.T) {
 // open; a policy that was made anew is one.
 func TestPolicyStatusIsNoConflict(t *testing.T) {
 	for _, action := range []string{"review", "save"} {
-		d := &domain{policies: policyDomain{policy: ranked()}}
-		address := serve(t, d) + policyURL
-		_, page := get(t, address)
-		mine := with(typed(page, "#policy-form"), "class-0-weight", "65", "action", action)
-		now := ranked()
+		d := &handlerstest.Backend{PolicyBackend: handlerstest.PolicyBackend{Policy: handlerstest.RankedPolicy()}}
+		address := handlerstest.Serve(t, d) + handlerstest.PolicyURL
+		_, page := handlerstest.Get(t, address)
+		mine := handlerstest.WithValues(handlerstest.FormValues(page, "#policy-form"), "class-0-weight", "65", "action", action)
+		now := handlerstest.RankedPolicy()
 		now.ResourceVersion, now.Annotations["note"] = "900", "theirs"
-		d.policies.policy = now
-		response, page := post(t, address, mine)
+		d.PolicyBackend.Policy = now
+		response, page := handlerstest.Post(t, address, mine)
 		if response.StatusCode == http.StatusConflict {
 			t.Fatalf("%s takes a status for a conflict", action)
 		}
-		taken := append(d.policies.saved, d.policies.reviewed...)
+		taken := append(d.PolicyBackend.Saved, d.PolicyBackend.Reviewed...)
 		last := taken[len(taken)-1]
 		if last.ResourceVersion != "900" || *last.Spec.PriorityClasses[0].Weight != 65 || last.Annotations["note"] != "theirs" {
 			t.Errorf("%s took %+v", action, last)
 		}
 		if action == "review" {
-			if got := typed(page, "#policy-review").Get("resource-version"); got != "900" {
+			if got := handlerstest.FormValues(page, "#policy-review").Get("resource-version"); got != "900" {
 				t.Errorf("the review goes on from version %s", got)
 			}
 		}
-		anew := ranked()
+		anew := handlerstest.RankedPolicy()
 		anew.ResourceVersion, anew.UID = "901", "made anew"
-		d.policies.policy = anew
-		if response, _ := post(t, address, mine); response.StatusCode != http.StatusConflict {
+		d.PolicyBackend.Policy = anew
+		if response, _ := handlerstest.Post(t, address, mine); response.StatusCode != http.StatusConflict {
 			t.Errorf("%s over a policy that was made anew answers %s", action, response.Status)
 		}
 	}
@@ -543,12 +433,12 @@ func TestPolicyTrouble(t *testing.T) {
 		governance.Forbidden: http.StatusForbidden, governance.Unavailable: http.StatusServiceUnavailable, governance.Internal: http.StatusInternalServerError,
 	} {
 		trouble := &governance.Error{Kind: kind, Message: "In a person's words.", Err: fmt.Errorf("dial tcp 10.0.0.7")}
-		for name, d := range map[string]*domain{
-			"a refusal": {policies: policyDomain{policy: ranked(), refusal: trouble}},
-			"an outage": {policies: policyDomain{policy: ranked(), away: trouble}},
+		for name, d := range map[string]*handlerstest.Backend{
+			"a refusal": {PolicyBackend: handlerstest.PolicyBackend{Policy: handlerstest.RankedPolicy(), WriteError: trouble}},
+			"an outage": {PolicyBackend: handlerstest.PolicyBackend{Policy: handlerstest.RankedPolicy(), StateError: trouble}},
 		} {
-			address := serve(t, d) + policyURL
-			response, page := post(t, address, url.Values{"action": {"save"}, "resource-version": {"7"}, "prioritization": {"TaskRanking"}, "idle": {"FairShare"},
+			address := handlerstest.Serve(t, d) + handlerstest.PolicyURL
+			response, page := handlerstest.Post(t, address, url.Values{"action": {"save"}, "resource-version": {"7"}, "prioritization": {"TaskRanking"}, "idle": {"FairShare"},
 				"enforcement": {"None"}, "requeue-order": {"Eviction"}, "class-0-name": {"kept"}, "class-0-weight": {"5"}})
 			if response.StatusCode != want || !strings.Contains(page.Text(), "In a person's words.") || strings.Contains(page.Text(), "10.0.0.7") {
 				t.Errorf("%s of kind %d answers %s: %s", name, kind, response.Status, page.Find("main").Text())
@@ -564,23 +454,23 @@ func TestPolicyTrouble(t *testing.T) {
 
 // Who may not change the policy finds no form, and no way to it.
 func TestPolicyForReaders(t *testing.T) {
-	d := &domain{policies: policyDomain{policy: ranked(), reader: true}}
-	address := serve(t, d)
-	if response, _ := get(t, address+policyURL); response.StatusCode != http.StatusNotFound {
+	d := &handlerstest.Backend{PolicyBackend: handlerstest.PolicyBackend{Policy: handlerstest.RankedPolicy(), Reader: true}}
+	address := handlerstest.Serve(t, d)
+	if response, _ := handlerstest.Get(t, address+handlerstest.PolicyURL); response.StatusCode != http.StatusNotFound {
 		t.Errorf("the form answers %s", response.Status)
 	}
-	if response, _ := post(t, address+policyURL, url.Values{"action": {"save"}}); response.StatusCode != http.StatusNotFound || len(d.policies.saved) != 0 {
+	if response, _ := handlerstest.Post(t, address+handlerstest.PolicyURL, url.Values{"action": {"save"}}); response.StatusCode != http.StatusNotFound || len(d.PolicyBackend.Saved) != 0 {
 		t.Errorf("a save answers %s", response.Status)
 	}
-	_, page := get(t, address+"/policies")
-	if page.Find("#cluster-policy").Length() != 1 || page.Find(`a[href="`+policyURL+`"]`).Length() != 0 {
+	_, page := handlerstest.Get(t, address+"/policies")
+	if page.Find("#cluster-policy").Length() != 1 || page.Find(`a[href="`+handlerstest.PolicyURL+`"]`).Length() != 0 {
 		t.Error("a reader has no card, or a way to change it")
 	}
 }
 
 // Posted fields of any kind are answered, never with an error of ours.
 func TestOddPolicyPosts(t *testing.T) {
-	address := serve(t, &domain{}) + policyURL
+	address := handlerstest.Serve(t, &handlerstest.Backend{}) + handlerstest.PolicyURL
 	many := url.Values{"action": {"review"}}
 	for i := range 1000 {
 		many.Set(fmt.Sprintf("class-%d-name", i), fmt.Sprint("c", i))
@@ -592,7 +482,7 @@ func TestOddPolicyPosts(t *testing.T) {
 		{"class-0-#": {"x"}, "class-0": {"x"}, "pool-0-name-x": {"y"}}, {"action": {"review"}, "prioritization": {"<b>"}, "idle": {""}, "enforcement": {"x"}, "requeue-order": {"x"}},
 		{"pool-0-match": {"x"}, "pool-0-value": {"y"}, "action": {"save"}}, {"gang-timeout": {strings.Repeat("9", 100_000)}},
 	} {
-		response, page := post(t, address, values)
+		response, page := handlerstest.Post(t, address, values)
 		if response.StatusCode != http.StatusOK && response.StatusCode != http.StatusUnprocessableEntity {
 			t.Errorf("%.80v answers %s", values, response.Status)
 		}

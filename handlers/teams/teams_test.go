@@ -1,7 +1,6 @@
-package handlers_test
+package teams_test
 
 import (
-	"context"
 	"net/http"
 	"net/url"
 	"strings"
@@ -13,61 +12,11 @@ import (
 	"kuota.dev/kuota/governance/submit"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
+	"kuota.dev/kuota/handlers/handlerstest"
 	"kuota.dev/kuota/views/htmlcheck"
 
 	"github.com/PuerkitoBio/goquery"
 )
-
-// submitDomain is the part of the domain in memory that submits tasks.
-type submitDomain struct {
-	reader    bool // may submit nothing
-	hidden    bool // may not see the team
-	failure   error
-	verdict   submit.Verdict
-	taken     string
-	unlisted  bool
-	submitted []submit.Request
-	forms     []string
-}
-
-func (d *submitDomain) Team(context.Context, governance.User, string) (submit.Team, error) {
-	switch {
-	case d.hidden:
-		return submit.Team{}, &governance.Error{Kind: governance.NotFound, Message: "There is no team vision, or you may not see it."}
-	case governance.KindOf(d.failure) == governance.Unavailable && d.failure != nil:
-		return submit.Team{}, d.failure
-	}
-	instance, _ := catalog.Known("ml.p5.48xlarge")
-	return submit.Team{
-		Name: "vision", Namespace: "hyperpod-ns-vision", Queue: "hyperpod-ns-vision-localqueue", Kinds: []submit.Kind{submit.Job, submit.RayJob}, KindsKnown: true, MaySubmit: !d.reader, MissingKinds: map[submit.Kind]bool{submit.RayJob: true},
-		Classes: []submit.PriorityClass{{Name: "inference-priority", Priority: 90}, {Name: "training-priority", Priority: 60}},
-		Pools: []submit.QueuePool{{
-			Pool:         catalog.Pool{Name: "ml.p5.48xlarge", Instance: instance, Types: []string{"ml.p5.48xlarge"}},
-			NodeSelector: map[string]string{catalog.InstanceTypeLabel: "ml.p5.48xlarge"}, Nodes: []quota.Resources{{catalog.GPU: 8, catalog.CPU: 179_970, catalog.Memory: 1890 * catalog.GiB}},
-		}},
-	}, nil
-}
-
-func (d *submitDomain) Check(context.Context, governance.User, submit.Plan) (submit.Verdict, error) {
-	v := d.verdict
-	if v.Outcome == "" {
-		v.Outcome, v.Verdict.Constraint = submit.Starts, explain.PendingEvaluation
-	}
-	return v, nil
-}
-
-func (d *submitDomain) Submit(_ context.Context, _ governance.User, t submit.Team, r submit.Request, form string) (submit.Submitted, error) {
-	if d.failure != nil {
-		return submit.Submitted{}, d.failure
-	}
-	if _, wrong := t.Complete(r); len(wrong) > 0 {
-		return submit.Submitted{}, &governance.Error{Kind: governance.Invalid, Message: "Some values need another look.", Fields: wrong}
-	}
-	d.submitted, d.forms = append(d.submitted, r), append(d.forms, form)
-	return submit.Submitted{Namespace: "hyperpod-ns-vision", Name: r.Name, Listed: !d.unlisted}, nil
-}
-
-func (d *submitDomain) Taken(_ submit.Team, name string) bool { return name == d.taken && name != "" }
 
 // sendForm sends what a page's form holds, with some inputs changed.
 func sendForm(t *testing.T, address string, page *goquery.Document, change map[string]string) (*http.Response, *goquery.Document) {
@@ -85,7 +34,7 @@ func sendForm(t *testing.T, address string, page *goquery.Document, change map[s
 	for name, value := range change {
 		values.Set(name, value)
 	}
-	response, err := client.PostForm(address, values)
+	response, err := handlerstest.Client.PostForm(address, values)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,9 +47,9 @@ func sendForm(t *testing.T, address string, page *goquery.Document, change map[s
 }
 
 func TestTeamPage(t *testing.T) {
-	d := &domain{}
-	address := serve(t, d) + "/teams/vision"
-	_, page := get(t, address+"?pods=2&accelerators=4&name=train")
+	d := &handlerstest.Backend{}
+	address := handlerstest.Serve(t, d) + "/teams/vision"
+	_, page := handlerstest.Get(t, address+"?pods=2&accelerators=4&name=train")
 	htmlcheck.Page(t, page)
 	for selector, want := range map[string]string{"#pods": "2", "#accelerators": "4", "#name": "train"} {
 		if got := page.Find(selector).AttrOr("value", ""); got != want {
@@ -131,8 +80,8 @@ func TestTeamPage(t *testing.T) {
 		t.Error("there is no way to its allocation, or its tasks")
 	}
 
-	d.submits.reader = true
-	_, page = get(t, address)
+	d.SubmitBackend.Reader = true
+	_, page = handlerstest.Get(t, address)
 	htmlcheck.Page(t, page)
 	if page.Find("#submit-form").Length() != 0 || page.Find("#manifest-job").Length() != 1 {
 		t.Error("a reader gets a form, or no manifest")
@@ -140,32 +89,32 @@ func TestTeamPage(t *testing.T) {
 	if response, _ := sendForm(t, address, page, map[string]string{"action": "save"}); response.StatusCode != http.StatusForbidden {
 		t.Errorf("a reader's task is answered %s", response.Status)
 	}
-	d.submits.hidden = true
-	if response, _ := get(t, address); response.StatusCode != http.StatusNotFound {
+	d.SubmitBackend.Hidden = true
+	if response, _ := handlerstest.Get(t, address); response.StatusCode != http.StatusNotFound {
 		t.Errorf("a team that is not for one is answered %s", response.Status)
 	}
 }
 
 func TestSubmit(t *testing.T) {
-	d := &domain{}
-	address := serve(t, d)
-	_, page := get(t, address+"/teams/vision")
+	d := &handlerstest.Backend{}
+	address := handlerstest.Serve(t, d)
+	_, page := handlerstest.Get(t, address+"/teams/vision")
 	typed := map[string]string{"action": "save", "name": "train", "image": "train:1", "pods": "4", "accelerators": "2", "least": "2", "command": "python train.py"}
 	response, _ := sendForm(t, address+"/teams/vision", page, typed)
 	if to := response.Header.Get("Location"); response.StatusCode != http.StatusSeeOther || to != "/tasks/hyperpod-ns-vision/job/train" {
 		t.Errorf("%s to %q", response.Status, to)
 	}
-	r := d.submits.submitted[0]
-	if r.Name != "train" || r.Pods != 4 || *r.PerPod.Accelerators != 2 || r.PerPod.VCPU != nil || r.MinPods != 2 || r.Class != "training-priority" || d.submits.forms[0] == "" {
+	r := d.SubmitBackend.Submitted[0]
+	if r.Name != "train" || r.Pods != 4 || *r.PerPod.Accelerators != 2 || r.PerPod.VCPU != nil || r.MinPods != 2 || r.Class != "training-priority" || d.SubmitBackend.Forms[0] == "" {
 		t.Errorf("%+v was submitted", r)
 	}
-	d.submits.unlisted = true
+	d.SubmitBackend.Unlisted = true
 	response, _ = sendForm(t, address+"/teams/vision", page, typed)
 	to := response.Header.Get("Location")
-	if to != "/teams/vision?submitted=train" || d.submits.forms[0] != d.submits.forms[1] {
-		t.Errorf("%s to %q, of the forms %v", response.Status, to, d.submits.forms)
+	if to != "/teams/vision?submitted=train" || d.SubmitBackend.Forms[0] != d.SubmitBackend.Forms[1] {
+		t.Errorf("%s to %q, of the forms %v", response.Status, to, d.SubmitBackend.Forms)
 	}
-	_, page = get(t, address+to)
+	_, page = handlerstest.Get(t, address+to)
 	if page.Find(`.notice a[href="/tasks/hyperpod-ns-vision/job/train"]`).Length() != 1 {
 		t.Error("nothing leads to the task")
 	}
@@ -193,10 +142,10 @@ func TestSubmitRefused(t *testing.T) {
 		"the cluster is away":  {failure: &governance.Error{Kind: governance.Unavailable, Message: "The cluster cannot be reached."}, status: 503, says: "The cluster cannot be reached."},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := &domain{}
-			address := serve(t, d) + "/teams/vision"
-			_, page := get(t, address)
-			d.submits.failure = tc.failure
+			d := &handlerstest.Backend{}
+			address := handlerstest.Serve(t, d) + "/teams/vision"
+			_, page := handlerstest.Get(t, address)
+			d.SubmitBackend.Failure = tc.failure
 			sent := map[string]string{}
 			for _, values := range []map[string]string{typed, tc.change} {
 				for name, value := range values {
@@ -205,8 +154,8 @@ func TestSubmitRefused(t *testing.T) {
 			}
 			response, answer := sendForm(t, address, page, sent)
 			htmlcheck.Page(t, answer)
-			if response.StatusCode != tc.status || len(d.submits.submitted) != 0 {
-				t.Errorf("%s, and %v was submitted", response.Status, d.submits.submitted)
+			if response.StatusCode != tc.status || len(d.SubmitBackend.Submitted) != 0 {
+				t.Errorf("%s, and %v was submitted", response.Status, d.SubmitBackend.Submitted)
 			}
 			if wrong := answer.Find(".error").Length(); tc.field == "" && wrong != 0 {
 				t.Errorf("%d inputs are marked", wrong)
@@ -240,10 +189,10 @@ func TestSubmitRefused(t *testing.T) {
 
 // While somebody types nothing is missing yet; what is wrong is told.
 func TestSubmitPreview(t *testing.T) {
-	d := &domain{}
-	d.submits.taken = "train"
-	address := serve(t, d) + "/teams/vision"
-	_, page := get(t, address)
+	d := &handlerstest.Backend{}
+	d.SubmitBackend.TakenName = "train"
+	address := handlerstest.Serve(t, d) + "/teams/vision"
+	_, page := handlerstest.Get(t, address)
 	_, answer := sendForm(t, address, page, map[string]string{"action": "preview", "pods": "2", "accelerators": "8"})
 	if answer.Find(".error").Length() != 0 || !strings.Contains(answer.Find("#manifest-hyp").Text(), "--node-count 2") {
 		t.Errorf("it says %s", answer.Find("#submit-form").Text())
@@ -289,9 +238,9 @@ func TestVerdictWords(t *testing.T) {
 		"queued":         {verdict: submit.Verdict{Outcome: submit.Starts, Hypothesis: tasks.Hypothesis{Verdict: explain.Verdict{Constraint: explain.PendingEvaluation}, Ahead: 1}}, has: []string{"1 task is ahead of it"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := &domain{}
-			d.submits.verdict = tc.verdict
-			_, page := get(t, serve(t, d)+"/teams/vision"+tc.query)
+			d := &handlerstest.Backend{}
+			d.SubmitBackend.Verdict = tc.verdict
+			_, page := handlerstest.Get(t, handlerstest.Serve(t, d)+"/teams/vision"+tc.query)
 			htmlcheck.Page(t, page)
 			for _, want := range tc.has {
 				if text := page.Find("#submit-verdict").Text(); !strings.Contains(text, want) {
@@ -315,7 +264,7 @@ func TestWayToSubmit(t *testing.T) {
 		"a team that is not for one":        {teams: []string{"language", "vision"}, query: "?team=speech"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, page := get(t, serve(t, &domain{teams: tc.teams})+"/tasks"+tc.query)
+			_, page := handlerstest.Get(t, handlerstest.Serve(t, &handlerstest.Backend{Teams: tc.teams})+"/tasks"+tc.query)
 			htmlcheck.Page(t, page)
 			if to := page.Find(".page-head .btn").AttrOr("href", ""); to != tc.to {
 				t.Errorf("it leads to %q", to)

@@ -1,4 +1,4 @@
-package handlers_test
+package tasks_test
 
 import (
 	"cmp"
@@ -10,6 +10,7 @@ import (
 
 	"kuota.dev/kuota/governance/history"
 	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/handlers/handlerstest"
 	"kuota.dev/kuota/views/htmlcheck"
 
 	"github.com/PuerkitoBio/goquery"
@@ -18,7 +19,7 @@ import (
 // loopSteps are what history has of a task that was preempted so many times by
 // one other, 730 ms from one to the next: one step for each second.
 func loopSteps(preemptions int, by history.TaskRef) (steps []history.Event) {
-	began := noon.Add(time.Hour)
+	began := handlerstest.Noon.Add(time.Hour)
 	for n := range preemptions {
 		at := began.Add(time.Duration(n) * 730 * time.Millisecond).Truncate(time.Second)
 		nth := int32(n) + 1
@@ -32,14 +33,14 @@ func loopSteps(preemptions int, by history.TaskRef) (steps []history.Event) {
 		steps = append(steps, history.Event{WorkloadUID: "w1", At: at, Type: "Preempted", Reason: "InClusterQueue", Preemptor: by, FirstPreemption: nth, LastPreemption: nth})
 	}
 	steps[0].Ran = 50 * time.Minute
-	return append([]history.Event{{WorkloadUID: "w1", At: noon.Add(10 * time.Minute), Type: "Admitted", Ran: -1}}, steps...)
+	return append([]history.Event{{WorkloadUID: "w1", At: handlerstest.Noon.Add(10 * time.Minute), Type: "Admitted", Ran: -1}}, steps...)
 }
 
 // What repeats is one line, with Kueue's count.
 func TestRepeatedPreemptionsAreOneLine(t *testing.T) {
 	other := &tasks.Task{Name: "other", Namespace: "ns", Kind: "Job", UID: "p"}
 	preempted := func(seconds int, more ...func(*tasks.Event)) tasks.Event {
-		e := tasks.Event{WorkloadUID: "w1", At: noon.Add(time.Hour + time.Duration(seconds)*time.Second), Type: tasks.WasPreempted, Reason: "InClusterQueue", Preemptor: other, PreemptorUID: "p", Ran: time.Second}
+		e := tasks.Event{WorkloadUID: "w1", At: handlerstest.Noon.Add(time.Hour + time.Duration(seconds)*time.Second), Type: tasks.WasPreempted, Reason: "InClusterQueue", Preemptor: other, PreemptorUID: "p", Ran: time.Second}
 		for _, change := range more {
 			change(&e)
 		}
@@ -129,19 +130,19 @@ func TestRepeatedPreemptionsAreOneLine(t *testing.T) {
 					evictions += 1 + e.Omitted
 				}
 			}
-			d := &domain{scope: &mine, items: []tasks.Item{{Task: &tasks.Task{UID: "u1", Name: "train", Namespace: "ns", Kind: "Job", State: cmp.Or(tc.state, tasks.Pending), Submitted: noon}, Team: "vision"}}}
-			d.more = func(detail *tasks.Detail) {
+			d := &handlerstest.Backend{UserScope: &handlerstest.OwnScope, Items: []tasks.Item{{Task: &tasks.Task{UID: "u1", Name: "train", Namespace: "ns", Kind: "Job", State: cmp.Or(tc.state, tasks.Pending), Submitted: handlerstest.Noon}, Team: "vision"}}}
+			d.MoreDetail = func(detail *tasks.Detail) {
 				detail.Timeline = tc.timeline
 				if tc.steps != nil {
 					detail.Omitted = 63 - evictions
 				}
 			}
 			if tc.steps != nil {
-				p := past()
-				p.steps["u1"] = tc.steps
-				d.past = p
+				p := handlerstest.NewHistory()
+				p.EventsOf["u1"] = tc.steps
+				d.Past = p
 			}
-			_, page := get(t, serve(t, d)+"/tasks/ns/job/train")
+			_, page := handlerstest.Get(t, handlerstest.Serve(t, d)+"/tasks/ns/job/train")
 			htmlcheck.Page(t, page)
 			lines := page.Find("#task-timeline li")
 			var told []string
@@ -162,7 +163,7 @@ func TestRepeatedPreemptionsAreOneLine(t *testing.T) {
 				times := page.Find("#task-timeline li").FilterFunction(func(_ int, s *goquery.Selection) bool {
 					return strings.Join(strings.Fields(s.Text()), " ") == told[i]
 				}).Find("time")
-				if folded := strings.Contains(want, " times "); folded != (times.Length() == 2) || folded && times.Eq(0).AttrOr("datetime", "") != noon.Add(time.Hour).Format(time.RFC3339) {
+				if folded := strings.Contains(want, " times "); folded != (times.Length() == 2) || folded && times.Eq(0).AttrOr("datetime", "") != handlerstest.Noon.Add(time.Hour).Format(time.RFC3339) {
 					t.Errorf("the times of %q are %s", told[i], times.Text())
 				}
 			}
@@ -176,9 +177,9 @@ func TestRepeatedPreemptionsAreOneLine(t *testing.T) {
 // A past task's page folds like that of one that is there, and counts all of its
 // waits.
 func TestPastTaskFoldsPreemptions(t *testing.T) {
-	p := past()
-	p.steps["u1"] = loopSteps(63, history.TaskRef{Namespace: "secret-ns", Kind: "Job", Name: "secret-job", UID: "p", Team: "secret-team"})
-	_, page := get(t, serve(t, &domain{past: p, scope: &mine})+"/tasks/ns/job/train?uid=u1")
+	p := handlerstest.NewHistory()
+	p.EventsOf["u1"] = loopSteps(63, history.TaskRef{Namespace: "secret-ns", Kind: "Job", Name: "secret-job", UID: "p", Team: "secret-team"})
+	_, page := handlerstest.Get(t, handlerstest.Serve(t, &handlerstest.Backend{Past: p, UserScope: &handlerstest.OwnScope})+"/tasks/ns/job/train?uid=u1")
 	htmlcheck.Page(t, page)
 	line := page.Find("#task-timeline li.timeline-pre")
 	if text := strings.Join(strings.Fields(line.Text()), " "); line.Length() != 1 || !strings.HasPrefix(text, "Preempted 63 times in 45 s for another team") || line.Find("time").Length() != 2 {
@@ -204,25 +205,25 @@ func TestRunsThatAreLeftOut(t *testing.T) {
 		"none are recorded": {[]int{7, 7}, []int64{0, 0}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := &domain{}
+			d := &handlerstest.Backend{}
 			total := 0
 			for i, n := range tc.remembered {
-				d.list.ByPriorityClass = append(d.list.ByPriorityClass, tasks.PriorityClassRow{PriorityClass: fmt.Sprint("c", i, "-priority"), Running: 1, LoopRuns: n})
+				d.List.ByPriorityClass = append(d.List.ByPriorityClass, tasks.PriorityClassRow{PriorityClass: fmt.Sprint("c", i, "-priority"), Running: 1, LoopRuns: n})
 				total += n
 			}
 			if tc.recorded != nil {
-				p := past()
-				p.classes = map[string][]history.ClassStats{}
+				p := handlerstest.NewHistory()
+				p.Classes = map[string][]history.ClassStats{}
 				total = 0
 				for i, n := range tc.recorded {
-					p.classes["vision"] = append(p.classes["vision"], history.ClassStats{Class: fmt.Sprint("c", i, "-priority"), LoopRuns: n})
+					p.Classes["vision"] = append(p.Classes["vision"], history.ClassStats{Class: fmt.Sprint("c", i, "-priority"), LoopRuns: n})
 					total += int(n)
 				}
-				d.past = p
+				d.Past = p
 			}
-			address := serve(t, d)
+			address := handlerstest.Serve(t, d)
 			for _, path := range []string{"/tasks", "/"} {
-				_, page := get(t, address+path)
+				_, page := handlerstest.Get(t, address+path)
 				htmlcheck.Page(t, page)
 				if page.Find("#classes-table tbody tr").Length() != len(tc.remembered) {
 					t.Fatalf("%s has no table by class", path)
@@ -231,7 +232,7 @@ func TestRunsThatAreLeftOut(t *testing.T) {
 					t.Errorf("%s says %q, want %q", path, note.Text(), tc.want)
 				}
 			}
-			lines := strings.Split(strings.TrimSpace(file(t, address+"/classes.csv")), "\n")
+			lines := strings.Split(strings.TrimSpace(handlerstest.Download(t, address+"/classes.csv")), "\n")
 			column := slices.Index(strings.Split(lines[0], ","), "runs left out")
 			sum := 0
 			for _, line := range lines[1:] {

@@ -1,4 +1,4 @@
-package handlers_test
+package allocations_test
 
 import (
 	"net/http"
@@ -7,6 +7,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"kuota.dev/kuota/handlers/handlerstest"
+
 	"github.com/PuerkitoBio/goquery"
 )
 
@@ -14,8 +16,8 @@ import (
 // on from; and what was typed is what the form shows.
 func FuzzAllocationForm(f *testing.F) {
 	for _, seed := range [][3]string{
-		{"vision", "Vision team", form().Encode()},
-		{"vision", "Vision team", form("row-0-vcpu", "48", "row-1-type", "ml.c5.2xlarge", "row-1-memory", "0.5").Encode()},
+		{"vision", "Vision team", handlerstest.AllocationForm().Encode()},
+		{"vision", "Vision team", handlerstest.AllocationForm("row-0-vcpu", "48", "row-1-type", "ml.c5.2xlarge", "row-1-memory", "0.5").Encode()},
 		{"", "", ""}, {" vision ", "<script>alert(1)</script>", "row-0-type=%3Cscript%3E"}, {"Ünïcode", "\"'&lt;", "weight=-1"}, {"a b", "line\nbreak", "weight=9223372036854775808&borrow-percent=1e400"},
 		{"\x00", "\xff\xfe", "row-0-vcpu=NaN&row-0-memory=Inf"}, {strings.Repeat("a", 254), strings.Repeat("é", 200), "row-0-type=ml.g6.12xlarge&row-0-instances=99999999999999999999"},
 		{"a", "b", "row-0-accelerators=.5&row-0-vcpu=5.&row-0-memory=1_000&row-0-type=ml.g6.12xlarge"}, {"a", "b", "row-99999999999999999999-type=x&row--1-type=x&row-0-type-type=x&row-0-=x&row-="},
@@ -28,10 +30,10 @@ func FuzzAllocationForm(f *testing.F) {
 		f.Add(seed[0], seed[1], seed[2])
 	}
 	f.Fuzz(func(t *testing.T, team, name, rest string) {
-		address := serve(t, &domain{}) + newURL
+		address := handlerstest.Serve(t, &handlerstest.Backend{}) + handlerstest.NewURL
 		for _, action := range []string{"preview", "save", "add-row", "remove-row:0", "reset:row-0-vcpu", rest} {
 			body := url.Values{"team": {team}, "display-name": {name}, "action": {action}}.Encode() + "&" + rest
-			response, err := client.Post(address, "application/x-www-form-urlencoded", strings.NewReader(body))
+			response, err := handlerstest.Client.Post(address, "application/x-www-form-urlencoded", strings.NewReader(body))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,4 +1,4 @@
-package handlers_test
+package tasks_test
 
 import (
 	"strings"
@@ -9,6 +9,7 @@ import (
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
+	"kuota.dev/kuota/handlers/handlerstest"
 	"kuota.dev/kuota/views/htmlcheck"
 )
 
@@ -78,8 +79,8 @@ func TestTaskLife(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			d := &domain{more: tc.more, items: []tasks.Item{{Task: &tasks.Task{UID: "1", Name: "train", Namespace: "ns", Kind: "Job", State: tc.state, Queue: "main", Submitted: at}, Team: "vision"}}}
-			_, page := get(t, serve(t, d)+"/tasks/ns/job/train")
+			d := &handlerstest.Backend{MoreDetail: tc.more, Items: []tasks.Item{{Task: &tasks.Task{UID: "1", Name: "train", Namespace: "ns", Kind: "Job", State: tc.state, Queue: "main", Submitted: at}, Team: "vision"}}}
+			_, page := handlerstest.Get(t, handlerstest.Serve(t, d)+"/tasks/ns/job/train")
 			htmlcheck.Page(t, page)
 			text := strings.Join(strings.Fields(page.Find(tc.selector).Text()), " ")
 			for _, want := range tc.want {
@@ -96,22 +97,22 @@ func TestTaskLife(t *testing.T) {
 
 // Events are others' words: shown as text, or not at all.
 func TestTaskEvents(t *testing.T) {
-	d := &domain{items: []tasks.Item{{Task: &tasks.Task{UID: "1", Name: "train", Namespace: "ns", Kind: "Job", State: tasks.Running}}}}
-	d.notices = []tasks.Notice{{At: time.Now(), Warning: true, About: "Job", Reason: "<b>Failed", Text: `<script>alert(1)</script>`, Count: 3}}
-	address := serve(t, d) + "/tasks/ns/job/train"
-	_, page := get(t, address)
+	d := &handlerstest.Backend{Items: []tasks.Item{{Task: &tasks.Task{UID: "1", Name: "train", Namespace: "ns", Kind: "Job", State: tasks.Running}}}}
+	d.NoticeList = []tasks.Notice{{At: time.Now(), Warning: true, About: "Job", Reason: "<b>Failed", Text: `<script>alert(1)</script>`, Count: 3}}
+	address := handlerstest.Serve(t, d) + "/tasks/ns/job/train"
+	_, page := handlerstest.Get(t, address)
 	htmlcheck.Page(t, page)
 	if text := page.Find("#task-events").Text(); !strings.Contains(text, "<script>alert(1)</script>") || !strings.Contains(text, "<b>Failed") || !strings.Contains(text, "3 times") {
 		t.Errorf("the events say %q", text)
 	}
 	for kind, want := range map[governance.Kind]string{governance.Forbidden: "You cannot see", governance.Unavailable: "cannot be read now"} {
-		d.noticesFailure = &governance.Error{Kind: kind}
-		if _, page := get(t, address); !strings.Contains(page.Find("#task-events").Text(), want) {
+		d.NoticesError = &governance.Error{Kind: kind}
+		if _, page := handlerstest.Get(t, address); !strings.Contains(page.Find("#task-events").Text(), want) {
 			t.Errorf("after %v the events say %q", kind, page.Find("#task-events").Text())
 		}
 	}
-	d.notices, d.noticesFailure = nil, nil
-	if _, page := get(t, address); !strings.Contains(page.Find("#task-events").Text(), "No events.") {
+	d.NoticeList, d.NoticesError = nil, nil
+	if _, page := handlerstest.Get(t, address); !strings.Contains(page.Find("#task-events").Text(), "No events.") {
 		t.Error("nothing is said of no events")
 	}
 }

@@ -1,4 +1,4 @@
-package handlers_test
+package allocations_test
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/handlers/handlerstest"
 
 	"github.com/PuerkitoBio/goquery"
 	"github.com/google/go-cmp/cmp"
@@ -15,9 +16,9 @@ import (
 
 // Everything that the form has for an allocation reaches it.
 func TestSaveMakesEverything(t *testing.T) {
-	d := allocated()
-	want := everything().Spec
-	response, page := post(t, serve(t, d)+newURL, form(
+	d := handlerstest.WithAllocations()
+	want := handlerstest.FullAllocation().Spec
+	response, page := handlerstest.Post(t, handlerstest.Serve(t, d)+handlerstest.NewURL, handlerstest.AllocationForm(
 		"display-name", "Vision", "description", "All that <sees>", "namespace", "research", "weight", "30",
 		"member-0-kind", "Group", "member-0-name", "vision-team", "member-1-kind", "User", "member-1-name", "", "member-2-kind", "User", "member-2-name", "oidc:ada@example.com",
 		"row-0-vcpu", "1.5", "row-0-memory", "0.977", "row-1-type", "h100", "row-1-accelerators", "4",
@@ -28,7 +29,7 @@ func TestSaveMakesEverything(t *testing.T) {
 		t.Fatalf("%s: %s", response.Status, page.Find("#form-errors").Text())
 	}
 	want.Activation = ""
-	if diff := cmp.Diff(want, d.created[0].Spec); diff != "" {
+	if diff := cmp.Diff(want, d.Created[0].Spec); diff != "" {
 		t.Errorf("made is something else (-want +got):\n%s", diff)
 	}
 }
@@ -37,18 +38,18 @@ func TestSaveMakesEverything(t *testing.T) {
 // is not borrowed at all has no limits.
 func TestLimitsThatAreNotUsed(t *testing.T) {
 	for name, tc := range map[string]struct {
-		typed []string
-		want  v1alpha1.Sharing
+		FormValues []string
+		want       v1alpha1.Sharing
 	}{
 		"without limit": {[]string{"unlimited", "true", "borrow-percent", "x"}, v1alpha1.Sharing{Strategy: v1alpha1.LendAndBorrow, Unlimited: true}},
 		"not borrowing": {[]string{"strategy", "DontLend", "unlimited", "true", "limit-0-type", "ml.g5.2xlarge", "limit-0-vcpu", "x"}, v1alpha1.Sharing{Strategy: v1alpha1.DontLend}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := allocated()
-			if response, page := post(t, serve(t, d)+newURL, form(tc.typed...)); response.StatusCode != http.StatusSeeOther {
+			d := handlerstest.WithAllocations()
+			if response, page := handlerstest.Post(t, handlerstest.Serve(t, d)+handlerstest.NewURL, handlerstest.AllocationForm(tc.FormValues...)); response.StatusCode != http.StatusSeeOther {
 				t.Fatalf("%s: %s", response.Status, page.Find("#form-errors").Text())
 			}
-			if diff := cmp.Diff(tc.want, d.created[0].Spec.Sharing); diff != "" {
+			if diff := cmp.Diff(tc.want, d.Created[0].Spec.Sharing); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -56,9 +57,9 @@ func TestLimitsThatAreNotUsed(t *testing.T) {
 }
 
 func TestWrongInputsStandBesideTheirFields(t *testing.T) {
-	address := serve(t, allocated()) + newURL
+	address := handlerstest.Serve(t, handlerstest.WithAllocations()) + handlerstest.NewURL
 	for name, tc := range map[string]struct {
-		typed       []string
+		FormValues  []string
 		field, want string
 	}{
 		"a namespace of Kubernetes":     {[]string{"namespace", "kube-system"}, "namespace", "is reserved for the cluster"},
@@ -82,7 +83,7 @@ func TestWrongInputsStandBesideTheirFields(t *testing.T) {
 		"too many characters in a name": {[]string{"member-0-kind", "User", "member-0-name", strings.Repeat("a", 257)}, "member-0-name", "at most 256"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			response, page := post(t, address, form(tc.typed...))
+			response, page := handlerstest.Post(t, address, handlerstest.AllocationForm(tc.FormValues...))
 			if response.StatusCode != http.StatusUnprocessableEntity {
 				t.Errorf("the answer is %s", response.Status)
 			}
@@ -100,12 +101,12 @@ func TestWrongInputsStandBesideTheirFields(t *testing.T) {
 // What is a family or hardware leads to the button beside it that makes a pool
 // of it, and names are written as they are.
 func TestErrorsOfFamiliesOfferTheirPool(t *testing.T) {
-	address := serve(t, allocated()) + newURL
+	address := handlerstest.Serve(t, handlerstest.WithAllocations()) + handlerstest.NewURL
 	for typed, want := range map[string]string{
 		"ml.c5": `"ml.c5" is a family, not an instance type: make pool ml-c5 of it with the button in this row, or name a type, such as ml.c5.`,
 		"A10G":  `"A10G" is hardware, not an instance type: make pool a10g of it with the button in this row`,
 	} {
-		_, page := post(t, address, form("row-0-type", typed, "row-0-accelerators", "", "row-0-vcpu", "8"))
+		_, page := handlerstest.Post(t, address, handlerstest.AllocationForm("row-0-type", typed, "row-0-accelerators", "", "row-0-vcpu", "8"))
 		if text := page.Find("#row-0-type-error").Text(); !strings.Contains(text, want) {
 			t.Errorf("beside %s stands %q", typed, text)
 		}
@@ -113,7 +114,7 @@ func TestErrorsOfFamiliesOfferTheirPool(t *testing.T) {
 			t.Errorf("no button makes a pool of %s", typed)
 		}
 	}
-	_, page := post(t, address, form("row-0-type", "ml.c5.2xlarge"))
+	_, page := handlerstest.Post(t, address, handlerstest.AllocationForm("row-0-type", "ml.c5.2xlarge"))
 	if text := page.Find("#row-0-accelerators-error").Text(); !strings.Contains(text, "nstances of ml.c5.2xlarge have no accelerators") {
 		t.Errorf("beside the accelerators stands %q", text)
 	}
@@ -122,33 +123,33 @@ func TestErrorsOfFamiliesOfferTheirPool(t *testing.T) {
 // A team may have limits in figures alone: it only borrows.
 func TestTeamsThatOnlyBorrow(t *testing.T) {
 	nothing := []string{"row-0-type", "", "row-0-accelerators", "", "limit-0-type", "ml.g6.12xlarge", "limit-0-accelerators", "2"}
-	d := allocated()
-	if response, page := post(t, serve(t, d)+newURL, form(nothing...)); response.StatusCode != http.StatusSeeOther {
+	d := handlerstest.WithAllocations()
+	if response, page := handlerstest.Post(t, handlerstest.Serve(t, d)+handlerstest.NewURL, handlerstest.AllocationForm(nothing...)); response.StatusCode != http.StatusSeeOther {
 		t.Fatalf("%s: %s", response.Status, page.Find("#form-errors").Text())
 	}
-	if spec := d.created[0].Spec; len(spec.Quota) != 0 || len(spec.Sharing.BorrowLimits) != 1 {
+	if spec := d.Created[0].Spec; len(spec.Quota) != 0 || len(spec.Sharing.BorrowLimits) != 1 {
 		t.Errorf("made is %+v", spec)
 	}
-	if got := said(listed(t, d)); !strings.Contains(got, "up to 50 %, other limits in 1 pool") {
+	if got := handlerstest.Text(listed(t, d)); !strings.Contains(got, "up to 50 %, other limits in 1 pool") {
 		t.Errorf("the list says %q", got)
 	}
-	response, page := post(t, serve(t, allocated())+newURL, form(append(nothing, "strategy", "Lend")...))
+	response, page := handlerstest.Post(t, handlerstest.Serve(t, handlerstest.WithAllocations())+handlerstest.NewURL, handlerstest.AllocationForm(append(nothing, "strategy", "Lend")...))
 	if response.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(page.Find("#form-errors").Text(), "at least one instance type") {
 		t.Errorf("a team without anything: %s: %s", response.Status, page.Find("#form-errors").Text())
 	}
 }
 
 // listed is the table of a domain's allocations.
-func listed(t *testing.T, d *domain) *goquery.Selection {
+func listed(t *testing.T, d *handlerstest.Backend) *goquery.Selection {
 	t.Helper()
-	_, page := get(t, serve(t, allocated(d.created...))+"/policies")
+	_, page := handlerstest.Get(t, handlerstest.Serve(t, handlerstest.WithAllocations(d.Created...))+"/policies")
 	return page.Find("#allocations-table")
 }
 
 // The smaller actions change their own list, and lose nothing of the others.
 func TestRowsComeAndGo(t *testing.T) {
-	address := serve(t, allocated()) + newURL
-	start := form("row-1-type", "ml.c5.2xlarge", "limit-0-type", "h100", "limit-1-type", "ml.g5.2xlarge", "limit-1-vcpu", "2", "member-0-name", "a", "member-1-kind", "User", "member-1-name", "b")
+	address := handlerstest.Serve(t, handlerstest.WithAllocations()) + handlerstest.NewURL
+	start := handlerstest.AllocationForm("row-1-type", "ml.c5.2xlarge", "limit-0-type", "h100", "limit-1-type", "ml.g5.2xlarge", "limit-1-vcpu", "2", "member-0-name", "a", "member-1-kind", "User", "member-1-name", "b")
 	for action, want := range map[string]map[string]string{
 		"add-member":          {"#member-2-name": "", "#member-1-name": "b"},
 		"remove-member:0":     {"#member-0-name": "b", "#row-1-type": "ml.c5.2xlarge"},
@@ -166,7 +167,7 @@ func TestRowsComeAndGo(t *testing.T) {
 			values[name] = all
 		}
 		values.Set("action", action)
-		_, page := post(t, address, values, "X-Requested-With", "fetch")
+		_, page := handlerstest.Post(t, address, values, "X-Requested-With", "fetch")
 		for selector, value := range want {
 			if got, there := page.Find(selector).Attr("value"); got != value || !there && page.Find(selector).Length() == 0 {
 				t.Errorf("%s: %s is %q, want %q", action, selector, got, value)
@@ -183,15 +184,15 @@ func TestMakingAPool(t *testing.T) {
 		"ml.g6": {Name: "ml-g6", Match: v1alpha1.PoolMatch{InstanceFamily: "ml.g6"}},
 	} {
 		t.Run(typed, func(t *testing.T) {
-			d := allocated()
-			address := serve(t, d) + newURL
-			_, page := post(t, address, form("action", "preview", "row-0-type", typed), "X-Requested-With", "fetch")
+			d := handlerstest.WithAllocations()
+			address := handlerstest.Serve(t, d) + handlerstest.NewURL
+			_, page := handlerstest.Post(t, address, handlerstest.AllocationForm("action", "preview", "row-0-type", typed), "X-Requested-With", "fetch")
 			button := page.Find("#row-0 button[value='make-pool:row-0']")
 			if button.Length() != 1 || page.Find("#row-0 [aria-invalid]").Length() != 0 || !strings.Contains(page.Find("#row-0").Text(), "2 nodes today") {
 				t.Fatalf("the row offers %q", page.Find("#row-0").Text())
 			}
-			_, page = post(t, address, form("action", "make-pool:row-0", "row-0-type", typed))
-			values := typedIn(page, "#allocation-form")
+			_, page = handlerstest.Post(t, address, handlerstest.AllocationForm("action", "make-pool:row-0", "row-0-type", typed))
+			values := handlerstest.ValuesIn(page, "#allocation-form")
 			if values.Get("row-0-type") != want.Name || page.Find("#row-0-vcpu").AttrOr("placeholder", "") != "24" {
 				t.Errorf("the row is of %q with %s vCPU", values.Get("row-0-type"), page.Find("#row-0-vcpu").AttrOr("placeholder", ""))
 			}
@@ -199,19 +200,19 @@ func TestMakingAPool(t *testing.T) {
 				t.Errorf("the row says %q", text)
 			}
 			values.Set("action", "review")
-			_, page = post(t, address, values)
+			_, page = handlerstest.Post(t, address, values)
 			if text := page.Find("#review-quota").Text(); !strings.Contains(text, want.Name) || !strings.Contains(text, "2 nodes today") {
 				t.Errorf("the review says %q", page.Find("main").Text())
 			}
-			values = typedIn(page, "#review-form")
+			values = handlerstest.ValuesIn(page, "#review-form")
 			values.Set("action", "save")
-			if response, page := post(t, address, values); response.StatusCode != http.StatusSeeOther {
+			if response, page := handlerstest.Post(t, address, values); response.StatusCode != http.StatusSeeOther {
 				t.Fatalf("%s: %s", response.Status, page.Find("#form-errors").Text())
 			}
-			if diff := cmp.Diff([]v1alpha1.Pool{want}, d.made); diff != "" {
+			if diff := cmp.Diff([]v1alpha1.Pool{want}, d.SavedPools); diff != "" {
 				t.Error(diff)
 			}
-			if row := d.created[0].Spec.Quota[0]; row.Pool != want.Name || row.InstanceType != "" {
+			if row := d.Created[0].Spec.Quota[0]; row.Pool != want.Name || row.InstanceType != "" {
 				t.Errorf("the row is %+v", row)
 			}
 		})
@@ -220,19 +221,19 @@ func TestMakingAPool(t *testing.T) {
 
 // A pool that no row names any more is not made.
 func TestPoolsThatNobodyNames(t *testing.T) {
-	d := allocated()
-	post(t, serve(t, d)+newURL, form("new-pool-0-name", "l4", "new-pool-0-kind", "accelerator", "new-pool-0-value", "L4"))
-	if len(d.created) != 1 || len(d.made) != 0 {
-		t.Errorf("made are %d allocations and the pools %v", len(d.created), d.made)
+	d := handlerstest.WithAllocations()
+	handlerstest.Post(t, handlerstest.Serve(t, d)+handlerstest.NewURL, handlerstest.AllocationForm("new-pool-0-name", "l4", "new-pool-0-kind", "accelerator", "new-pool-0-value", "L4"))
+	if len(d.Created) != 1 || len(d.SavedPools) != 0 {
+		t.Errorf("made are %d allocations and the pools %v", len(d.Created), d.SavedPools)
 	}
 }
 
 // What the type's devices are called, and what a first-come policy means for
 // preemption.
 func TestWhatTheFormSays(t *testing.T) {
-	d := allocated()
-	d.policy = &v1alpha1.ClusterPolicy{Spec: v1alpha1.ClusterPolicySpec{TaskPrioritization: v1alpha1.FirstComeFirstServe}}
-	_, page := post(t, serve(t, d)+newURL, form("action", "preview", "row-0-type", "ml.trn1.32xlarge", "row-1-type", "ml.p4d.24xlarge", "row-1-profile", "mig-1g.5gb", "row-1-count", "7", "limit-0-type", "ml.trn1.32xlarge", "limit-0-accelerators", "3", "limit-1-type", "ml.g5.2xlarge", "limit-1-vcpu", "1"))
+	d := handlerstest.WithAllocations()
+	d.Policy = &v1alpha1.ClusterPolicy{Spec: v1alpha1.ClusterPolicySpec{TaskPrioritization: v1alpha1.FirstComeFirstServe}}
+	_, page := handlerstest.Post(t, handlerstest.Serve(t, d)+handlerstest.NewURL, handlerstest.AllocationForm("action", "preview", "row-0-type", "ml.trn1.32xlarge", "row-1-type", "ml.p4d.24xlarge", "row-1-profile", "mig-1g.5gb", "row-1-count", "7", "limit-0-type", "ml.trn1.32xlarge", "limit-0-accelerators", "3", "limit-1-type", "ml.g5.2xlarge", "limit-1-vcpu", "1"))
 	for selector, want := range map[string]string{
 		`label[for="row-0-accelerators"]`: "Neuron devices", "#preemption-section": "first come, first served", "#row-0": "Can borrow up to 3 Neuron devices",
 		"#limit-0": "Replaces the percentage", "#limit-1": "can only borrow", "#weight-hint": "a higher weight gets more of it", "#default-queue-hint": "use the team's queue.",
@@ -271,19 +272,19 @@ func TestWeightOfANewTeam(t *testing.T) {
 		"weights do not count": {teams(30), v1alpha1.IdleFirstComeFirstServe, "30", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := allocated(tc.teams...)
-			d.policy = &v1alpha1.ClusterPolicy{Spec: v1alpha1.ClusterPolicySpec{IdleCompute: v1alpha1.IdleCompute{Strategy: tc.idle}}}
-			address := serve(t, d) + newURL
-			_, page := get(t, address)
+			d := handlerstest.WithAllocations(tc.teams...)
+			d.Policy = &v1alpha1.ClusterPolicy{Spec: v1alpha1.ClusterPolicySpec{IdleCompute: v1alpha1.IdleCompute{Strategy: tc.idle}}}
+			address := handlerstest.Serve(t, d) + handlerstest.NewURL
+			_, page := handlerstest.Get(t, address)
 			if got := page.Find("#weight").AttrOr("value", ""); got != tc.want {
 				t.Errorf("the form begins with weight %s, want %s", got, tc.want)
 			}
-			_, page = post(t, address, form("action", "preview", "weight", "0"))
-			if text := said(page.Find("#weight-note")); tc.warns == "" && text != "" || !strings.Contains(text, tc.warns) {
+			_, page = handlerstest.Post(t, address, handlerstest.AllocationForm("action", "preview", "weight", "0"))
+			if text := handlerstest.Text(page.Find("#weight-note")); tc.warns == "" && text != "" || !strings.Contains(text, tc.warns) {
 				t.Errorf("beside weight 0 stands %q, want %q", text, tc.warns)
 			}
-			_, page = post(t, address, form("action", "preview", "weight", "1"))
-			if text := said(page.Find("#weight-note")); text != "" {
+			_, page = handlerstest.Post(t, address, handlerstest.AllocationForm("action", "preview", "weight", "1"))
+			if text := handlerstest.Text(page.Find("#weight-note")); text != "" {
 				t.Errorf("beside weight 1 stands %q", text)
 			}
 		})

@@ -1,4 +1,4 @@
-package handlers_test
+package allocations_test
 
 import (
 	"fmt"
@@ -16,106 +16,42 @@ import (
 	"kuota.dev/kuota/governance/change"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/revisions"
+	"kuota.dev/kuota/handlers/handlerstest"
 	"kuota.dev/kuota/views/htmlcheck"
 
-	"github.com/PuerkitoBio/goquery"
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
-
-func number[T any](n T) *T { return &n }
-
-// everything is an allocation with a value for all that there is.
-func everything() v1alpha1.ComputeAllocation {
-	memory, cpu := resource.MustParse("1000Mi"), resource.MustParse("1500m")
-	return v1alpha1.ComputeAllocation{
-		ObjectMeta: metav1.ObjectMeta{Name: "vision", ResourceVersion: "7", Generation: 3, Annotations: map[string]string{"kuota.dev/changed-by": "grace@example.com"}},
-		Spec: v1alpha1.ComputeAllocationSpec{
-			DisplayName: "Vision", Description: "All that <sees>", Activation: v1alpha1.Active, Namespace: "research",
-			Members:         []v1alpha1.Member{{Kind: "Group", Name: "vision-team"}, {Kind: "User", Name: "oidc:ada@example.com"}},
-			FairShareWeight: 30,
-			Quota: []v1alpha1.QuotaRow{
-				{InstanceType: "ml.g6.12xlarge", Amounts: v1alpha1.Amounts{Accelerators: number(int64(2)), VCPU: &cpu, Memory: &memory}},
-				{Pool: "h100", Amounts: v1alpha1.Amounts{Accelerators: number(int64(4))}},
-				{InstanceType: "ml.p4d.24xlarge", Amounts: v1alpha1.Amounts{Partition: &v1alpha1.Partition{Profile: "mig-1g.5gb", Count: 7}}},
-				{InstanceType: "ml.c5.2xlarge", Amounts: v1alpha1.Amounts{Instances: number(int64(3))}},
-			},
-			Sharing: v1alpha1.Sharing{
-				Strategy: v1alpha1.LendAndBorrow, BorrowLimitPercent: number(int32(25)),
-				BorrowLimits: []v1alpha1.QuotaRow{{InstanceType: "ml.g5.2xlarge", Amounts: v1alpha1.Amounts{Accelerators: number(int64(1))}}},
-			},
-			Preemption: v1alpha1.Preemption{WithinTeam: v1alpha1.PreemptNever}, NamespaceCeiling: true, DefaultQueue: true,
-		},
-	}
-}
-
-func allocated(all ...v1alpha1.ComputeAllocation) *domain {
-	d := &domain{allocations: all}
-	d.pools = []v1alpha1.Pool{{Name: "h100", Match: v1alpha1.PoolMatch{Accelerator: "H100"}}}
-	return d
-}
-
-// said is the text of a part of a page, with a space wherever a reader sees
-// one.
-func said(part *goquery.Selection) string {
-	var texts []string
-	part.Find("*").AddSelection(part).Contents().Each(func(_ int, s *goquery.Selection) {
-		if goquery.NodeName(s) == "#text" {
-			texts = append(texts, strings.Fields(s.Text())...)
-		}
-	})
-	return strings.Join(texts, " ")
-}
-
-const editURL = "/policies/allocations/vision/edit"
-
-// typedIn is what a browser would send of the first form of a page.
-func typedIn(page *goquery.Document, selector string) url.Values {
-	values := url.Values{}
-	page.Find(selector).Find("input, select").Each(func(_ int, s *goquery.Selection) {
-		kind, name := s.AttrOr("type", "text"), s.AttrOr("name", "")
-		if _, checked := s.Attr("checked"); (kind == "radio" || kind == "checkbox") && !checked {
-			return
-		}
-		value := s.AttrOr("value", "")
-		if goquery.NodeName(s) == "select" {
-			value = s.Find("option[selected]").AttrOr("value", s.Find("option").First().AttrOr("value", ""))
-		}
-		values.Add(name, value)
-	})
-	return values
-}
 
 // Opened and saved with nothing touched, an allocation is what it was, to the
 // byte, through the form and through the review.
 func TestEditingNothingChangesNothing(t *testing.T) {
 	for name, through := range map[string]bool{"saved from the form": false, "saved from the review": true} {
 		t.Run(name, func(t *testing.T) {
-			d := allocated(everything())
-			address := serve(t, d)
-			_, page := get(t, address+editURL)
+			d := handlerstest.WithAllocations(handlerstest.FullAllocation())
+			address := handlerstest.Serve(t, d)
+			_, page := handlerstest.Get(t, address+handlerstest.EditURL)
 			htmlcheck.Page(t, page)
-			values, selector := typedIn(page, "#allocation-form"), "#review-form"
+			values, selector := handlerstest.ValuesIn(page, "#allocation-form"), "#review-form"
 			if through {
 				values.Set("action", "review")
-				response, review := post(t, address+editURL, values)
+				response, review := handlerstest.Post(t, address+handlerstest.EditURL, values)
 				htmlcheck.Page(t, review)
 				if response.StatusCode != http.StatusOK || review.Find(selector).Length() != 1 {
 					t.Fatalf("the review answers %s: %s", response.Status, review.Find("main").Text())
 				}
-				values = typedIn(review, selector)
+				values = handlerstest.ValuesIn(review, selector)
 			}
 			values.Set("action", "save")
-			response, _ := post(t, address+editURL, values)
+			response, _ := handlerstest.Post(t, address+handlerstest.EditURL, values)
 			if response.StatusCode != http.StatusSeeOther || response.Header.Get("Location") != "/policies/allocations/vision?saved=true" {
 				t.Fatalf("the answer is %s to %s", response.Status, response.Header.Get("Location"))
 			}
-			if diff := cmp.Diff(everything().Spec, d.updated[0].Spec); diff != "" {
+			if diff := cmp.Diff(handlerstest.FullAllocation().Spec, d.Updated[0].Spec); diff != "" {
 				t.Errorf("the spec changed (-was +is):\n%s", diff)
 			}
-			if d.as.Name != "ada" || d.updated[0].ResourceVersion != "7" {
-				t.Errorf("saved as %+v from version %s", d.as, d.updated[0].ResourceVersion)
+			if d.User.Name != "ada" || d.Updated[0].ResourceVersion != "7" {
+				t.Errorf("saved as %+v from version %s", d.User, d.Updated[0].ResourceVersion)
 			}
 		})
 	}
@@ -123,19 +59,19 @@ func TestEditingNothingChangesNothing(t *testing.T) {
 
 // A page in between keeps all that was typed, rows and pools to be made too.
 func TestReviewLeadsBackToWhatWasTyped(t *testing.T) {
-	address := serve(t, allocated()) + newURL
-	typed := form("action", "review", "display-name", "<b>Vision</b>", "description", " two  spaces ", "namespace", "research", "ceiling", "true", "default-queue", "true",
+	address := handlerstest.Serve(t, handlerstest.WithAllocations()) + handlerstest.NewURL
+	typed := handlerstest.AllocationForm("action", "review", "display-name", "<b>Vision</b>", "description", " two  spaces ", "namespace", "research", "ceiling", "true", "default-queue", "true",
 		"member-0-kind", "User", "member-0-name", "ada", "row-1-type", "ml.p4d.24xlarge", "row-1-profile", "mig-1g.5gb", "row-1-count", "3",
 		"row-2-type", "ml-g5", "row-2-accelerators", "1", "new-pool-0-name", "ml-g5", "new-pool-0-kind", "instanceFamily", "new-pool-0-value", "ml.g5",
 		"limit-0-type", "h100", "limit-0-accelerators", "2")
-	_, review := post(t, address, typed)
-	values := typedIn(review, "#review-form")
+	_, review := handlerstest.Post(t, address, typed)
+	values := handlerstest.ValuesIn(review, "#review-form")
 	values.Set("action", "back")
-	response, page := post(t, address, values)
+	response, page := handlerstest.Post(t, address, values)
 	if response.StatusCode != http.StatusOK || page.Find("#form-errors").Length() != 0 {
 		t.Fatalf("going back answers %s: %s", response.Status, page.Find("#form-errors").Text())
 	}
-	again := typedIn(page, "#allocation-form")
+	again := handlerstest.ValuesIn(page, "#allocation-form")
 	for name := range typed {
 		if name != "action" && again.Get(name) != typed.Get(name) {
 			t.Errorf("%s was %q and is %q", name, typed.Get(name), again.Get(name))
@@ -145,11 +81,11 @@ func TestReviewLeadsBackToWhatWasTyped(t *testing.T) {
 
 // What saving would do is said with its figures, and done only when asked.
 func TestReviewSaysWhatWouldChange(t *testing.T) {
-	d := allocated(everything())
+	d := handlerstest.WithAllocations(handlerstest.FullAllocation())
 	figures := func(gpus int64) quota.Resources {
 		return quota.Resources{catalog.GPU: gpus, catalog.Memory: gpus * catalog.GiB}
 	}
-	d.review = allocations.Review{
+	d.ReviewResult = allocations.Review{
 		Pools:       []allocations.PoolChange{{Pool: "ml.g6.12xlarge", Before: figures(6), After: figures(2), BorrowingLimitBefore: figures(3), BorrowingLimitAfter: nil}},
 		Settings:    []change.Field{{Path: "Fair-share weight", Before: "0", After: "10"}},
 		Objects:     []change.Object{{Kind: "ClusterQueue", Name: "q", Action: change.Changed, Fields: []change.Field{{Path: "spec.fairSharing.weight", Before: "0", After: "10"}}}},
@@ -161,34 +97,34 @@ func TestReviewSaysWhatWouldChange(t *testing.T) {
 		},
 		Unknown: "Kueue does not answer.",
 	}
-	address := serve(t, d)
-	_, page := get(t, address+editURL)
+	address := handlerstest.Serve(t, d)
+	_, page := handlerstest.Get(t, address+handlerstest.EditURL)
 	same := map[string]string{
 		"#review-capacity": "GPUs 8 7 9 1 GPU", "#review-over": "uses 4, quota 2 GPUs; 2 GPUs can be reclaimed from Job train",
 		"#review-reclaims": "ml.g6.12xlarge: up to 3 GPUs from speech, which borrows 4 with Job asr ml.g6.12xlarge: up to 2 GPUs from another team, which borrows 2 with 2 tasks h100: lower-priority tasks of robots, which borrows 1 GPU",
 		"#review-objects":  "ClusterQueue q Field Now After saving spec.fairSharing.weight 0 10", ".notice-warn": "Kueue does not answer.",
 	}
 	for _, place := range []struct {
-		address string
-		typed   url.Values
-		says    map[string]string
+		address    string
+		FormValues url.Values
+		says       map[string]string
 	}{
-		{address + newURL, form("action", "review"), map[string]string{ // there is no "now" of a new team
+		{address + handlerstest.NewURL, handlerstest.AllocationForm("action", "review"), map[string]string{ // there is no "now" of a new team
 			"#review-quota": "ml.g6.12xlarge GPUs 2 No limit", "#review-settings": "Fair-share weight 10", "#review-form button[value=save]": "Create allocation",
 		}},
-		{address + editURL, typedIn(page, "#allocation-form"), map[string]string{
+		{address + handlerstest.EditURL, handlerstest.ValuesIn(page, "#allocation-form"), map[string]string{
 			"#review-quota": "ml.g6.12xlarge GPUs 6 2 3 No limit", "#review-settings": "Fair-share weight 0 10", "#review-form button[value=save]": "Save changes",
 		}},
 	} {
-		place.typed.Set("action", "review")
-		response, page := post(t, place.address, place.typed)
-		if response.StatusCode != http.StatusOK || len(d.created)+len(d.updated) != 0 {
-			t.Fatalf("looking answers %s and saves %d", response.Status, len(d.created)+len(d.updated))
+		place.FormValues.Set("action", "review")
+		response, page := handlerstest.Post(t, place.address, place.FormValues)
+		if response.StatusCode != http.StatusOK || len(d.Created)+len(d.Updated) != 0 {
+			t.Fatalf("looking answers %s and saves %d", response.Status, len(d.Created)+len(d.Updated))
 		}
 		htmlcheck.Page(t, page)
 		maps.Copy(place.says, same)
 		for selector, want := range place.says {
-			if text := said(page.Find(selector)); !strings.Contains(text, want) {
+			if text := handlerstest.Text(page.Find(selector)); !strings.Contains(text, want) {
 				t.Errorf("%s: %s says %q, want %q", place.address, selector, text, want)
 			}
 		}
@@ -226,15 +162,15 @@ func TestReviewSaysWhatIsStopped(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := allocated(everything())
-			d.review = tc.review
-			address := serve(t, d) + editURL
-			_, page := get(t, address)
-			values := typedIn(page, "#allocation-form")
+			d := handlerstest.WithAllocations(handlerstest.FullAllocation())
+			d.ReviewResult = tc.review
+			address := handlerstest.Serve(t, d) + handlerstest.EditURL
+			_, page := handlerstest.Get(t, address)
+			values := handlerstest.ValuesIn(page, "#allocation-form")
 			values.Set("action", "review")
-			_, page = post(t, address, values)
+			_, page = handlerstest.Post(t, address, values)
 			htmlcheck.Page(t, page)
-			text := said(page.Find("main .notice"))
+			text := handlerstest.Text(page.Find("main .notice"))
 			for _, want := range tc.want {
 				if !strings.Contains(text, want) {
 					t.Errorf("the review says %q, want %q", text, want)
@@ -254,10 +190,10 @@ func TestSavedNoticeIsTrue(t *testing.T) {
 		v1alpha1.Hold:   "running tasks continue, and none start",
 		v1alpha1.Drain:  "running tasks are stopped",
 	} {
-		a := everything()
+		a := handlerstest.FullAllocation()
 		a.Spec.Activation = activation
-		_, page := get(t, serve(t, allocated(a))+"/policies/allocations/vision?saved=true")
-		if text := said(page.Find(".notice-ok")); !strings.Contains(text, want) {
+		_, page := handlerstest.Get(t, handlerstest.Serve(t, handlerstest.WithAllocations(a))+"/policies/allocations/vision?saved=true")
+		if text := handlerstest.Text(page.Find(".notice-ok")); !strings.Contains(text, want) {
 			t.Errorf("%s: the page says %q", activation, text)
 		}
 	}
@@ -268,34 +204,34 @@ func TestSavedNoticeIsTrue(t *testing.T) {
 func TestConflict(t *testing.T) {
 	for _, action := range []string{"save", "review"} {
 		t.Run(action, func(t *testing.T) {
-			d := allocated(everything())
-			address := serve(t, d) + editURL
-			_, page := get(t, address)
-			values := typedIn(page, "#allocation-form")
+			d := handlerstest.WithAllocations(handlerstest.FullAllocation())
+			address := handlerstest.Serve(t, d) + handlerstest.EditURL
+			_, page := handlerstest.Get(t, address)
+			values := handlerstest.ValuesIn(page, "#allocation-form")
 			values.Set("weight", "77")
 			values.Set("action", action)
-			d.change("vision", func(now *v1alpha1.ComputeAllocation) { now.Spec.FairShareWeight, now.Spec.DisplayName = 11, "Theirs" })
-			response, conflict := post(t, address, values)
+			d.Change("vision", func(now *v1alpha1.ComputeAllocation) { now.Spec.FairShareWeight, now.Spec.DisplayName = 11, "Theirs" })
+			response, conflict := handlerstest.Post(t, address, values)
 			htmlcheck.Page(t, conflict)
-			if response.StatusCode != http.StatusConflict || len(d.updated) != 0 {
-				t.Fatalf("the answer is %s, %d saved", response.Status, len(d.updated))
+			if response.StatusCode != http.StatusConflict || len(d.Updated) != 0 {
+				t.Fatalf("the answer is %s, %d saved", response.Status, len(d.Updated))
 			}
-			text := said(conflict.Find(".differs"))
+			text := handlerstest.Text(conflict.Find(".differs"))
 			if !strings.Contains(text, "Fair-share weight differs 11 77") || !strings.Contains(text, "Display name differs Theirs Vision") || conflict.Find(".differs").Length() != 2 {
 				t.Errorf("what differs is %q", text)
 			}
 			if !strings.Contains(conflict.Find(".notice").Text(), "grace@example.com") {
 				t.Error("who saved it is not named")
 			}
-			mine := typedIn(conflict, "main form")
+			mine := handlerstest.ValuesIn(conflict, "main form")
 			mine.Set("action", "review")
-			_, review := post(t, address, mine)
-			kept := typedIn(review, "#review-form")
+			_, review := handlerstest.Post(t, address, mine)
+			kept := handlerstest.ValuesIn(review, "#review-form")
 			kept.Set("action", "save")
-			if response, page := post(t, address, kept); response.StatusCode != http.StatusSeeOther {
+			if response, page := handlerstest.Post(t, address, kept); response.StatusCode != http.StatusSeeOther {
 				t.Fatalf("keeping mine answers %s: %s", response.Status, page.Find("main").Text())
 			}
-			if got := d.updated[0].Spec; got.FairShareWeight != 77 || got.DisplayName != "Vision" {
+			if got := d.Updated[0].Spec; got.FairShareWeight != 77 || got.DisplayName != "Vision" {
 				t.Errorf("saved is %+v", got)
 			}
 		})
@@ -304,14 +240,14 @@ func TestConflict(t *testing.T) {
 
 // A controller that writes the status is not somebody else who saved.
 func TestStatusIsNoConflict(t *testing.T) {
-	d := allocated(everything())
-	address := serve(t, d) + editURL
-	_, page := get(t, address)
-	values := typedIn(page, "#allocation-form")
+	d := handlerstest.WithAllocations(handlerstest.FullAllocation())
+	address := handlerstest.Serve(t, d) + handlerstest.EditURL
+	_, page := handlerstest.Get(t, address)
+	values := handlerstest.ValuesIn(page, "#allocation-form")
 	values.Set("weight", "77")
 	values.Set("action", "save")
-	d.touch("vision")
-	if response, page := post(t, address, values); response.StatusCode != http.StatusSeeOther || d.updated[0].Spec.FairShareWeight != 77 {
+	d.Touch("vision")
+	if response, page := handlerstest.Post(t, address, values); response.StatusCode != http.StatusSeeOther || d.Updated[0].Spec.FairShareWeight != 77 {
 		t.Errorf("the answer is %s: %s", response.Status, page.Find("main").Text())
 	}
 }
@@ -330,16 +266,16 @@ func TestEditRefused(t *testing.T) {
 	} {
 		for _, action := range []string{"save", "review"} {
 			t.Run(name+", "+action, func(t *testing.T) {
-				d := allocated(everything())
-				address := serve(t, d) + editURL
-				_, page := get(t, address)
-				values := typedIn(page, "#allocation-form")
+				d := handlerstest.WithAllocations(handlerstest.FullAllocation())
+				address := handlerstest.Serve(t, d) + handlerstest.EditURL
+				_, page := handlerstest.Get(t, address)
+				values := handlerstest.ValuesIn(page, "#allocation-form")
 				values.Set("description", "kept")
 				values.Set("action", action)
-				d.refusal = tc.err
-				response, page := post(t, address, values)
+				d.WriteError = tc.err
+				response, page := handlerstest.Post(t, address, values)
 				htmlcheck.Page(t, page)
-				if response.StatusCode != tc.want || !strings.Contains(said(page.Find("#form-errors, #allocation-deleted")), tc.says) {
+				if response.StatusCode != tc.want || !strings.Contains(handlerstest.Text(page.Find("#form-errors, #allocation-deleted")), tc.says) {
 					t.Errorf("the answer is %s: %q", response.Status, page.Find("#form-errors").Text())
 				}
 				if got := page.Find("form input[name=description]").AttrOr("value", ""); got != "kept" {
@@ -353,23 +289,23 @@ func TestEditRefused(t *testing.T) {
 // A team that was deleted while somebody typed takes nothing typed with it;
 // one that never was is not found.
 func TestEditOfNoTeam(t *testing.T) {
-	d := allocated(everything())
-	address := serve(t, d)
-	_, page := get(t, address+editURL)
-	values := typedIn(page, "#allocation-form")
+	d := handlerstest.WithAllocations(handlerstest.FullAllocation())
+	address := handlerstest.Serve(t, d)
+	_, page := handlerstest.Get(t, address+handlerstest.EditURL)
+	values := handlerstest.ValuesIn(page, "#allocation-form")
 	values.Set("description", "kept")
 	values.Set("action", "save")
-	d.allocations = nil
-	if response, page := post(t, address+editURL, values); response.StatusCode != http.StatusNotFound || page.Find("#create-again input[name=description]").AttrOr("value", "") != "kept" {
+	d.Allocations = nil
+	if response, page := handlerstest.Post(t, address+handlerstest.EditURL, values); response.StatusCode != http.StatusNotFound || page.Find("#create-again input[name=description]").AttrOr("value", "") != "kept" {
 		t.Errorf("the answer is %s: %s", response.Status, page.Find("main").Text())
 	}
 	for _, path := range []string{"/policies/allocations/none", "/policies/allocations/none/edit", "/policies/allocations/none/delete"} {
-		if response, _ := get(t, address+path); response.StatusCode != http.StatusNotFound {
+		if response, _ := handlerstest.Get(t, address+path); response.StatusCode != http.StatusNotFound {
 			t.Errorf("GET %s answers %s", path, response.Status)
 		}
 	}
 	for _, path := range []string{"/policies/allocations/none/edit", "/policies/allocations/none/delete"} {
-		if response, _ := post(t, address+path, url.Values{"action": {"save"}}); response.StatusCode != http.StatusNotFound {
+		if response, _ := handlerstest.Post(t, address+path, url.Values{"action": {"save"}}); response.StatusCode != http.StatusNotFound {
 			t.Errorf("POST %s answers %s", path, response.Status)
 		}
 	}
@@ -378,17 +314,17 @@ func TestEditOfNoTeam(t *testing.T) {
 // Who edits a team that was deleted meanwhile is told by whom, when and why, and
 // can create it again with what they typed.
 func TestEditOfDeletedTeam(t *testing.T) {
-	d := allocated(everything())
-	d.versions = map[revisions.Owner][]revisions.Version{revisions.AllocationOwner("vision"): {{Revision: revisions.Revision{
+	d := handlerstest.WithAllocations(handlerstest.FullAllocation())
+	d.Versions = map[revisions.Owner][]revisions.Version{revisions.AllocationOwner("vision"): {{Revision: revisions.Revision{
 		Number: 2, Summary: "Deleted", By: "grace@example.com", Reason: "merged into speech", At: time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC),
 	}}}}
-	address := serve(t, d)
-	_, page := get(t, address+editURL)
-	values := with(typedIn(page, "#allocation-form"), "weight", "44", "action", "review")
-	d.allocations = nil
-	response, page := post(t, address+editURL, values)
+	address := handlerstest.Serve(t, d)
+	_, page := handlerstest.Get(t, address+handlerstest.EditURL)
+	values := handlerstest.WithValues(handlerstest.ValuesIn(page, "#allocation-form"), "weight", "44", "action", "review")
+	d.Allocations = nil
+	response, page := handlerstest.Post(t, address+handlerstest.EditURL, values)
 	htmlcheck.Page(t, page)
-	text := said(page.Find("#allocation-deleted"))
+	text := handlerstest.Text(page.Find("#allocation-deleted"))
 	for _, want := range []string{"grace@example.com deleted team vision while you edited it.", "Reason: merged into speech"} {
 		if response.StatusCode != http.StatusNotFound || !strings.Contains(text, want) {
 			t.Errorf("the answer is %s without %q: %s", response.Status, want, text)
@@ -398,47 +334,47 @@ func TestEditOfDeletedTeam(t *testing.T) {
 		t.Errorf("it was deleted at %q", when)
 	}
 	again := page.Find("#create-again")
-	response, page = post(t, address+again.AttrOr("action", ""), with(typedIn(page, "#create-again"), "action", "back"))
+	response, page = handlerstest.Post(t, address+again.AttrOr("action", ""), handlerstest.WithValues(handlerstest.ValuesIn(page, "#create-again"), "action", "back"))
 	htmlcheck.Page(t, page)
-	if response.StatusCode != http.StatusOK || response.Request.URL.Path != newURL {
+	if response.StatusCode != http.StatusOK || response.Request.URL.Path != handlerstest.NewURL {
 		t.Fatalf("to create it again leads to %s: %s", response.Request.URL, response.Status)
 	}
-	response, _ = post(t, address+newURL, with(typedIn(page, "#allocation-form"), "action", "save"))
-	if response.StatusCode != http.StatusSeeOther || len(d.created) != 1 || d.created[0].Name != "vision" || d.created[0].Spec.FairShareWeight != 44 {
-		t.Errorf("saved again it answers %s: %+v", response.Status, d.created)
+	response, _ = handlerstest.Post(t, address+handlerstest.NewURL, handlerstest.WithValues(handlerstest.ValuesIn(page, "#allocation-form"), "action", "save"))
+	if response.StatusCode != http.StatusSeeOther || len(d.Created) != 1 || d.Created[0].Name != "vision" || d.Created[0].Spec.FairShareWeight != 44 {
+		t.Errorf("saved again it answers %s: %+v", response.Status, d.Created)
 	}
 }
 
 // Who may change nothing sees the page of their team, and no way to change it.
 func TestReader(t *testing.T) {
-	d := allocated(everything())
-	d.reader = true
-	address := serve(t, d)
-	response, page := get(t, address+"/policies/allocations/vision")
+	d := handlerstest.WithAllocations(handlerstest.FullAllocation())
+	d.Reader = true
+	address := handlerstest.Serve(t, d)
+	response, page := handlerstest.Get(t, address+"/policies/allocations/vision")
 	htmlcheck.Page(t, page)
 	if response.StatusCode != http.StatusOK || page.Find(`a[href$="/edit"], a[href$="/delete"]`).Length() != 0 {
 		t.Errorf("the page answers %s with %d ways to change it", response.Status, page.Find(`a[href$="/edit"], a[href$="/delete"]`).Length())
 	}
-	for _, path := range []string{newURL, editURL, "/policies/allocations/vision/delete"} {
-		if response, _ := get(t, address+path); response.StatusCode != http.StatusNotFound {
+	for _, path := range []string{handlerstest.NewURL, handlerstest.EditURL, "/policies/allocations/vision/delete"} {
+		if response, _ := handlerstest.Get(t, address+path); response.StatusCode != http.StatusNotFound {
 			t.Errorf("GET %s answers %s", path, response.Status)
 		}
-		if response, _ := post(t, address+path, form()); response.StatusCode != http.StatusNotFound || len(d.created)+len(d.updated)+len(d.deleted) != 0 {
+		if response, _ := handlerstest.Post(t, address+path, handlerstest.AllocationForm()); response.StatusCode != http.StatusNotFound || len(d.Created)+len(d.Updated)+len(d.Deletions) != 0 {
 			t.Errorf("POST %s answers %s", path, response.Status)
 		}
 	}
 }
 
 func TestDetail(t *testing.T) {
-	a := everything()
+	a := handlerstest.FullAllocation()
 	a.Status = v1alpha1.ComputeAllocationStatus{
 		Namespace: "research", ClusterQueue: "the-cluster-queue", LocalQueue: "the-local-queue",
 		Conditions:     []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, ObservedGeneration: 3, Message: "all is applied"}},
 		LastCorrection: &v1alpha1.Correction{Object: "ClusterQueue the-cluster-queue", Manager: "kubectl-edit"},
 	}
-	_, page := get(t, serve(t, allocated(a))+"/policies/allocations/vision")
+	_, page := handlerstest.Get(t, handlerstest.Serve(t, handlerstest.WithAllocations(a))+"/policies/allocations/vision")
 	htmlcheck.Page(t, page)
-	text := said(page.Find("main"))
+	text := handlerstest.Text(page.Find("main"))
 	for _, want := range []string{
 		"Vision", "All that <sees>", "Active", "All is applied", "research", "the-cluster-queue", "the-local-queue", "group vision-team", "user oidc:ada@example.com",
 		"ml.g6.12xlarge allocated: 2 accelerators · 1.5 vCPU · 0.976 GiB", "borrows only", "Lends and borrows up to 25 %", "Borrow limit, ml.g5.2xlarge 1 accelerator", "Never", "kubectl-edit", "mig-1g.5gb",
@@ -479,24 +415,24 @@ func TestDelete(t *testing.T) {
 		"holding is not allowed": {departure: busy, action: "hold", status: 403, refusal: &governance.Error{Kind: governance.Forbidden, Message: "You may not do this."}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := allocated(everything())
-			d.departure = tc.departure
-			base := serve(t, d)
-			_, page := get(t, base+address)
+			d := handlerstest.WithAllocations(handlerstest.FullAllocation())
+			d.DepartureResult = tc.departure
+			base := handlerstest.Serve(t, d)
+			_, page := handlerstest.Get(t, base+address)
 			htmlcheck.Page(t, page)
-			if n := len(tc.departure.Running); n > 0 && !strings.Contains(said(page.Find("#delete-tasks")), "and 3 more") {
+			if n := len(tc.departure.Running); n > 0 && !strings.Contains(handlerstest.Text(page.Find("#delete-tasks")), "and 3 more") {
 				t.Errorf("the page says of %d tasks %q", n, page.Find("#delete-tasks").Text())
 			}
-			values := typedIn(page, "#delete-form")
+			values := handlerstest.ValuesIn(page, "#delete-form")
 			values.Set("confirm", tc.confirm)
 			values.Set("action", tc.action)
-			d.refusal = tc.refusal
-			response, page := post(t, base+address, values)
+			d.WriteError = tc.refusal
+			response, page := handlerstest.Post(t, base+address, values)
 			if response.StatusCode != tc.status || response.Header.Get("Location") != tc.location {
 				t.Errorf("the answer is %s to %s: %s", response.Status, response.Header.Get("Location"), page.Find("main").Text())
 			}
-			effect := strings.Join(d.deleted, "")
-			if len(d.updated) == 1 && d.updated[0].Spec.Activation == v1alpha1.Hold {
+			effect := strings.Join(d.Deletions, "")
+			if len(d.Updated) == 1 && d.Updated[0].Spec.Activation == v1alpha1.Hold {
 				effect = "held"
 			}
 			if effect != tc.effect {

@@ -1,4 +1,4 @@
-package handlers_test
+package policy_test
 
 import (
 	"net/http"
@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"kuota.dev/kuota/governance/policy"
+	"kuota.dev/kuota/handlers/handlerstest"
 
 	"github.com/PuerkitoBio/goquery"
 )
@@ -27,11 +28,11 @@ func FuzzPolicyForm(f *testing.F) {
 		f.Add(seed[0], seed[1], seed[2], seed[3])
 	}
 	f.Fuzz(func(t *testing.T, name, weight, timeout, rest string) {
-		d := &domain{policies: policyDomain{policy: ranked(), review: policy.Review{Classes: []policy.ClassChange{{Name: "inference", Before: at[int32](1), Tasks: 2}}}}}
-		address := serve(t, d) + policyURL
+		d := &handlerstest.Backend{PolicyBackend: handlerstest.PolicyBackend{Policy: handlerstest.RankedPolicy(), ReviewResult: policy.Review{Classes: []policy.ClassChange{{Name: "inference", Before: handlerstest.Ptr[int32](1), Tasks: 2}}}}}
+		address := handlerstest.Serve(t, d) + handlerstest.PolicyURL
 		for _, action := range []string{"preview", "review", "save", "add-class", "remove-class:0", "add-pool", "remove-pool:0", "back"} {
 			body := url.Values{"resource-version": {"7"}, "class-0-name": {name}, "class-0-weight": {weight}, "gang-timeout": {timeout}, "action": {action}}.Encode() + "&" + rest
-			response, err := client.Post(address, "application/x-www-form-urlencoded", strings.NewReader(body))
+			response, err := handlerstest.Client.Post(address, "application/x-www-form-urlencoded", strings.NewReader(body))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -50,10 +51,10 @@ func FuzzPolicyForm(f *testing.F) {
 				t.Errorf("%q is answered with %d scripts", body, page.Find("script").Length())
 			}
 			switch review := page.Find("#policy-review").Length() == 1; {
-			case response.StatusCode == http.StatusSeeOther && action == "save" && len(d.policies.saved) > 0:
+			case response.StatusCode == http.StatusSeeOther && action == "save" && len(d.PolicyBackend.Saved) > 0:
 				continue
 			case response.StatusCode == http.StatusOK && review && action == "review":
-				_, page = post(t, address, with(typed(page, "#policy-review"), "action", "back"))
+				_, page = handlerstest.Post(t, address, handlerstest.WithValues(handlerstest.FormValues(page, "#policy-review"), "action", "back"))
 			case response.StatusCode == http.StatusOK && action != "save" && action != "review":
 			case response.StatusCode == http.StatusUnprocessableEntity && (action == "save" || action == "review"):
 			default:

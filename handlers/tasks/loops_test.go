@@ -1,4 +1,4 @@
-package handlers_test
+package tasks_test
 
 import (
 	"strings"
@@ -7,6 +7,7 @@ import (
 
 	"kuota.dev/kuota/governance/loopguard"
 	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/handlers/handlerstest"
 	"kuota.dev/kuota/views/htmlcheck"
 
 	"github.com/PuerkitoBio/goquery"
@@ -53,10 +54,10 @@ func TestLoopsOnPages(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := aLoop()
 			tc.change(&l)
-			d := &domain{capacity: capacityDomain{snapshot: someCluster()}, loops: []tasks.GuardedLoop{l}}
-			address := serve(t, d)
+			d := &handlerstest.Backend{CapacityBackend: handlerstest.CapacityBackend{Snapshot: handlerstest.Cluster()}, Loops: []tasks.GuardedLoop{l}}
+			address := handlerstest.Serve(t, d)
 			for _, path := range []string{"/", "/tasks"} {
-				_, page := get(t, address+path)
+				_, page := handlerstest.Get(t, address+path)
 				htmlcheck.Page(t, page)
 				notice := page.Find("#preemption-loops")
 				if got := inOrder(notice); !strings.Contains(got, tc.want) || tc.want == "" && got != "" {
@@ -82,10 +83,10 @@ func TestHeldTask(t *testing.T) {
 	}
 	loop := aLoop()
 	loop.State, loop.Holds, loop.HeldUntil = loopguard.Held, 1, mark.Until
-	d := &domain{items: []tasks.Item{{Task: task, Team: "a"}}, more: func(detail *tasks.Detail) { detail.Loops = []tasks.GuardedLoop{loop} }}
-	_, page := get(t, serve(t, d)+"/tasks/ns-a/workload/job-a-mid")
+	d := &handlerstest.Backend{Items: []tasks.Item{{Task: task, Team: "a"}}, MoreDetail: func(detail *tasks.Detail) { detail.Loops = []tasks.GuardedLoop{loop} }}
+	_, page := handlerstest.Get(t, handlerstest.Serve(t, d)+"/tasks/ns-a/workload/job-a-mid")
 	htmlcheck.Page(t, page)
-	if got := said(page.Find(".task-lead")); !strings.Contains(got, "Held by the loop guard") || strings.Contains(got, "Stopped") {
+	if got := handlerstest.Text(page.Find(".task-lead")); !strings.Contains(got, "Held by the loop guard") || strings.Contains(got, "Stopped") {
 		t.Errorf("the page says %q", got)
 	}
 	want := "Preemption loopb-mid preempts a-mid, 63 times in 46 sThe task is preempted again and again, and the other is not admitted, or only for a moment. This is a known defect of Kueue's fair sharing.The loop guard holds a-mid until b-mid is admitted. It is released at the latest at 20 Nov 2026, 13:01:00 UTC"

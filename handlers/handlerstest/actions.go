@@ -1,0 +1,55 @@
+package handlerstest
+
+import (
+	"context"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/actions"
+)
+
+// ActionsBackend records the actions on tasks.
+type ActionsBackend struct {
+	OfferList    []actions.Offer
+	ReviewResult actions.Review
+	Refusal      error
+	At           tasks.Address // that was looked at last
+	Done         []string
+}
+
+func (d *ActionsBackend) Offers(context.Context, governance.User, tasks.Detail) ([]actions.Offer, error) {
+	return d.OfferList, nil
+}
+
+func (d *ActionsBackend) Review(_ context.Context, _ governance.User, at tasks.Address, action actions.Action) (actions.Review, error) {
+	d.At = at
+	if d.ReviewResult.Task == nil {
+		return actions.Review{}, &governance.Error{Kind: governance.NotFound, Message: "There is no such task."}
+	}
+	r := d.ReviewResult
+	r.Action = action
+	return r, nil
+}
+
+func (d *ActionsBackend) did(what string, at tasks.Address) error {
+	if d.Refusal == nil {
+		d.Done = append(d.Done, what+" "+at.Name+" "+at.UID)
+	}
+	return d.Refusal
+}
+
+func (d *ActionsBackend) Stop(_ context.Context, _ governance.User, at tasks.Address) error {
+	return d.did("stop", at)
+}
+
+func (d *ActionsBackend) Resume(_ context.Context, _ governance.User, at tasks.Address) error {
+	return d.did("resume", at)
+}
+
+func (d *ActionsBackend) SetClass(_ context.Context, _ governance.User, at tasks.Address, class string) error {
+	return d.did(class, at)
+}
+
+func (d *ActionsBackend) Delete(_ context.Context, _ governance.User, at tasks.Address) error {
+	return d.did("delete", at)
+}

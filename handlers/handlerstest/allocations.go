@@ -1,0 +1,71 @@
+package handlerstest
+
+import (
+	"net/url"
+
+	"kuota.dev/kuota/governance/allocations"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// AllocationBackend is the part of the domain in memory that changes
+// allocations.
+type AllocationBackend struct {
+	Pools           []v1alpha1.Pool // the policy's
+	Policy          *v1alpha1.ClusterPolicy
+	SavedPools      []v1alpha1.Pool // with the last save
+	Reader          bool            // may change nothing
+	ReviewResult    allocations.Review
+	Reviewed        *v1alpha1.ComputeAllocation
+	WriteError      error // what changing and looking ahead answer, if anything
+	DepartureResult allocations.DeletionPreview
+	Updated         []v1alpha1.ComputeAllocation
+	Deletions       []string // teams, with how
+}
+
+// FullAllocation is an allocation with a value for all that there is.
+func FullAllocation() v1alpha1.ComputeAllocation {
+	memory, cpu := resource.MustParse("1000Mi"), resource.MustParse("1500m")
+	return v1alpha1.ComputeAllocation{
+		ObjectMeta: metav1.ObjectMeta{Name: "vision", ResourceVersion: "7", Generation: 3, Annotations: map[string]string{"kuota.dev/changed-by": "grace@example.com"}},
+		Spec: v1alpha1.ComputeAllocationSpec{
+			DisplayName: "Vision", Description: "All that <sees>", Activation: v1alpha1.Active, Namespace: "research",
+			Members:         []v1alpha1.Member{{Kind: "Group", Name: "vision-team"}, {Kind: "User", Name: "oidc:ada@example.com"}},
+			FairShareWeight: 30,
+			Quota: []v1alpha1.QuotaRow{
+				{InstanceType: "ml.g6.12xlarge", Amounts: v1alpha1.Amounts{Accelerators: Pointer(int64(2)), VCPU: &cpu, Memory: &memory}},
+				{Pool: "h100", Amounts: v1alpha1.Amounts{Accelerators: Pointer(int64(4))}},
+				{InstanceType: "ml.p4d.24xlarge", Amounts: v1alpha1.Amounts{Partition: &v1alpha1.Partition{Profile: "mig-1g.5gb", Count: 7}}},
+				{InstanceType: "ml.c5.2xlarge", Amounts: v1alpha1.Amounts{Instances: Pointer(int64(3))}},
+			},
+			Sharing: v1alpha1.Sharing{
+				Strategy: v1alpha1.LendAndBorrow, BorrowLimitPercent: Pointer(int32(25)),
+				BorrowLimits: []v1alpha1.QuotaRow{{InstanceType: "ml.g5.2xlarge", Amounts: v1alpha1.Amounts{Accelerators: Pointer(int64(1))}}},
+			},
+			Preemption: v1alpha1.Preemption{WithinTeam: v1alpha1.PreemptNever}, NamespaceCeiling: true, DefaultQueue: true,
+		},
+	}
+}
+
+func WithAllocations(all ...v1alpha1.ComputeAllocation) *Backend {
+	d := &Backend{Allocations: all}
+	d.Pools = []v1alpha1.Pool{{Name: "h100", Match: v1alpha1.PoolMatch{Accelerator: "H100"}}}
+	return d
+}
+
+const EditURL = "/policies/allocations/vision/edit"
+
+func AllocationForm(pairs ...string) url.Values {
+	values := url.Values{
+		"action": {"save"}, "request-id": {"r"}, "team": {"vision"}, "weight": {"10"}, "strategy": {"LendAndBorrow"},
+		"borrow-percent": {"50"}, "preemption": {"Never"}, "row-0-type": {"ml.g6.12xlarge"}, "row-0-accelerators": {"2"},
+	}
+	for i := 0; i < len(pairs); i += 2 {
+		values.Set(pairs[i], pairs[i+1])
+	}
+	return values
+}
+
+const NewURL = "/policies/allocations/new"

@@ -1,0 +1,105 @@
+package handlerstest
+
+import (
+	"context"
+	"math/big"
+	"slices"
+	"strings"
+	"time"
+
+	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/history"
+)
+
+// HistoryBackend is history in memory. Like the store, it answers for the teams that
+// it is asked of, and knows nothing of who asks.
+type HistoryBackend struct {
+	began    time.Time
+	Classes  map[string][]history.ClassStats // by team
+	Records  []history.Task
+	EventsOf map[string][]history.Event
+	Held     map[history.SeriesKey]int64
+	Failure  error
+	Queries  []history.Query
+	From     time.Time // that classes were asked from last
+	Asked    int
+}
+
+func (d *HistoryBackend) Since(context.Context) (time.Time, error) { return d.began, d.Failure }
+
+func (d *HistoryBackend) ClassStats(_ context.Context, teams []string, from, _ time.Time) (sums []history.ClassStats, _ error) {
+	d.From = from
+	d.Asked++
+	for team, of := range d.Classes {
+		if teams == nil || slices.Contains(teams, team) {
+			sums = append(sums, of...)
+		}
+	}
+	return sums, d.Failure
+}
+
+func (d *HistoryBackend) Tasks(_ context.Context, q history.Query) (found []history.Task, _ error) {
+	d.Queries = append(d.Queries, q)
+	for _, t := range d.Records {
+		if (q.Teams == nil || slices.Contains(q.Teams, t.Team)) && (q.Name == "" || q.Name == t.Name && q.Namespace == t.Namespace && strings.EqualFold(q.Kind, t.Kind)) && (q.Limit == 0 || len(found) < q.Limit) {
+			found = append(found, t)
+		}
+	}
+	return found, d.Failure
+}
+
+func (d *HistoryBackend) Timeline(_ context.Context, uid string) (history.Task, []history.Event, bool, error) {
+	for _, t := range d.Records {
+		if t.UID == uid {
+			return t, d.EventsOf[uid], true, d.Failure
+		}
+	}
+	return history.Task{}, nil, false, d.Failure
+}
+
+func (d *HistoryBackend) Series(_ context.Context, holders []history.SeriesKey, from, to time.Time, buckets int) (map[history.SeriesKey][]history.Point, error) {
+	series := map[history.SeriesKey][]history.Point{}
+	for _, holder := range holders {
+		for i := range buckets {
+			series[holder] = append(series[holder], history.Point{At: from.Add(to.Sub(from) / time.Duration(buckets) * time.Duration(i)), Value: float64(d.Held[holder]), Known: i > 0})
+		}
+	}
+	return series, d.Failure
+}
+
+func (d *HistoryBackend) Totals(_ context.Context, holders []history.SeriesKey, from, to time.Time) (map[history.SeriesKey]history.Total, error) {
+	totals := map[history.SeriesKey]history.Total{}
+	for _, holder := range holders {
+		totals[holder] = history.Total{Sum: big.NewInt(d.Held[holder] * to.Sub(from).Milliseconds()), Known: to.Sub(from)}
+	}
+	return totals, d.Failure
+}
+
+func (d *HistoryBackend) Gaps(context.Context, time.Time, time.Time) ([]history.Gap, error) {
+	return nil, d.Failure
+}
+
+var (
+	Noon              = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	OwnScope          = access.ScopeOf("ns")
+	DeletedTask       = history.Task{Namespace: "ns", Kind: "Job", Name: "train", UID: "u1", Team: "vision", PriorityClass: "dev-priority", Priority: 10, State: "Succeeded", Requests: map[string]int64{catalog.GPU: 4}, Pools: []string{H100}, SubmittedAt: Noon, FinishedAt: Noon.Add(2 * time.Hour), DeletedAt: Noon.Add(3 * time.Hour), Preemptions: 1, RunTime: 75 * time.Minute}
+	OtherTask         = history.Task{Namespace: "secret-ns", Kind: "Job", Name: "secret-job", UID: "u9", Team: "secret-team", PriorityClass: "secret-priority", State: "Failed", SubmittedAt: Noon, FinishedAt: Noon.Add(time.Hour)}
+	DeletedTaskEvents = []history.Event{
+		{At: Noon, Type: "Submitted", Ran: -1},
+		{WorkloadUID: "w1", At: Noon.Add(10 * time.Minute), Type: "Admitted", Ran: -1},
+		{WorkloadUID: "w1", At: Noon.Add(40 * time.Minute), Type: "Preempted", Reason: "InCohortReclamation", Message: "path: /secret-cq", Ran: 30 * time.Minute, Preemptor: history.TaskRef{Namespace: "secret-ns", Kind: "Job", Name: "secret-job", UID: "u9", Team: "secret-team"}},
+		{WorkloadUID: "w1", At: Noon.Add(75 * time.Minute), Type: "Admitted", Ran: -1},
+		{WorkloadUID: "w1", At: Noon.Add(2 * time.Hour), Type: "Finished", Message: "hidden finished", Ran: -1},
+	}
+)
+
+func NewHistory() *HistoryBackend {
+	return &HistoryBackend{
+		began: Noon, Records: []history.Task{DeletedTask, OtherTask}, EventsOf: map[string][]history.Event{"u1": DeletedTaskEvents, "u9": {{At: Noon, Type: "Submitted"}}},
+		Classes: map[string][]history.ClassStats{
+			"vision":      {{Class: "dev-priority", Waits: 2, Runs: 2, WaitMillis: 90_000, RunMillis: 7_200_000, LongestWait: time.Minute, LongestRun: 90 * time.Minute}},
+			"secret-team": {{Class: "secret-priority", Runs: 1, RunMillis: 1000, LongestRun: time.Second}},
+		},
+	}
+}

@@ -1,0 +1,91 @@
+package handlerstest
+
+import (
+	"context"
+	"time"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/policy"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// PolicyBackend is the domain of the cluster policy in memory.
+type PolicyBackend struct {
+	Policy       *v1alpha1.ClusterPolicy
+	Tasks        map[string]int
+	Reader       bool // whether whoever asks may only read
+	StateError   error
+	WriteError   error // what a review or a save answers, if anything
+	ReviewResult policy.Review
+	Reviewed     []v1alpha1.ClusterPolicy
+	Saved        []v1alpha1.ClusterPolicy
+}
+
+func (d *PolicyBackend) State(context.Context, governance.User) (policy.State, error) {
+	return policy.State{Policy: d.Policy, Tasks: d.Tasks, MayEdit: !d.Reader}, d.StateError
+}
+
+func (d *PolicyBackend) Nodes(_ context.Context, pools []v1alpha1.Pool) ([]int64, error) {
+	nodes := make([]int64, len(pools))
+	for i, pool := range pools {
+		if pool.Match.Accelerator == "H100" {
+			nodes[i] = 2
+		}
+	}
+	return nodes, nil
+}
+
+func (d *PolicyBackend) check(p *v1alpha1.ClusterPolicy) error {
+	version := ""
+	if d.Policy != nil {
+		version = d.Policy.ResourceVersion
+	}
+	if d.WriteError == nil && p.ResourceVersion != version {
+		return &governance.Error{Kind: governance.Conflict, Message: "Somebody else changed it."}
+	}
+	return d.WriteError
+}
+
+func (d *PolicyBackend) Review(_ context.Context, _ governance.User, p *v1alpha1.ClusterPolicy) (policy.Review, error) {
+	d.Reviewed = append(d.Reviewed, *p.DeepCopy())
+	return d.ReviewResult, d.check(p)
+}
+
+func (d *PolicyBackend) Save(_ context.Context, _ governance.User, p *v1alpha1.ClusterPolicy) error {
+	if err := d.check(p); err != nil {
+		return err
+	}
+	d.Saved = append(d.Saved, *p.DeepCopy())
+	return nil
+}
+
+const PolicyURL = "/policies/cluster/edit"
+
+// RankedPolicy is a policy as somebody left it, with things that no form shows.
+func RankedPolicy() *v1alpha1.ClusterPolicy {
+	return &v1alpha1.ClusterPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: "default", ResourceVersion: "7", Generation: 3, UID: "u", Labels: map[string]string{"by": "gitops"}, Annotations: map[string]string{"note": "kept"}},
+		Spec: v1alpha1.ClusterPolicySpec{
+			TaskPrioritization: v1alpha1.TaskRanking,
+			PriorityClasses: []v1alpha1.PriorityClass{
+				{Name: "training", Weight: Ptr[int32](60)},
+				{Name: "inference", Weight: Ptr[int32](90), Description: "Serves users"},
+			},
+			IdleCompute: v1alpha1.IdleCompute{Strategy: v1alpha1.IdleFairShare, ShareUnallocated: true},
+			GangScheduling: v1alpha1.GangScheduling{
+				Enabled: true, BlockAdmission: true,
+				Timeout: &metav1.Duration{Duration: 90 * time.Minute}, RecoveryTimeout: &metav1.Duration{},
+				Requeuing: v1alpha1.Requeuing{Timestamp: "Creation", BackoffLimitCount: Ptr[int32](3), BackoffBaseSeconds: Ptr[int32](30), BackoffMaxSeconds: Ptr[int32](600)},
+			},
+			PreemptionLoops: v1alpha1.WarnOfLoops, Enforcement: v1alpha1.EnforcementNone,
+			Pools: []v1alpha1.Pool{
+				{Name: "h100", Match: v1alpha1.PoolMatch{Accelerator: "H100"}},
+				{Name: "g5", Match: v1alpha1.PoolMatch{InstanceFamily: "ml.g5"}},
+				{Name: "cpu", Match: v1alpha1.PoolMatch{InstanceTypes: []string{"ml.c5.2xlarge", "ml.c5.4xlarge"}}},
+				{Name: "rack", Match: v1alpha1.PoolMatch{NodeLabels: map[string]string{"zone": "a", "rack": "4"}}},
+			},
+		},
+	}
+}

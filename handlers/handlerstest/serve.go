@@ -1,0 +1,345 @@
+package handlerstest
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/allocations"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/handlers"
+	"kuota.dev/kuota/handlers/console"
+	"kuota.dev/kuota/web"
+
+	"github.com/PuerkitoBio/goquery"
+	corev1 "k8s.io/api/core/v1"
+)
+
+func (d *Backend) May(context.Context, governance.User) (allocations.Permissions, error) {
+	return allocations.Permissions{Create: !d.Reader, Update: !d.Reader, Delete: !d.Reader}, nil
+}
+
+func (d *Backend) stored(team string) *v1alpha1.ComputeAllocation {
+	i := slices.IndexFunc(d.Allocations, func(a v1alpha1.ComputeAllocation) bool { return a.Name == team })
+	if i < 0 {
+		return nil
+	}
+	return &d.Allocations[i]
+}
+
+func (d *Backend) Find(_ context.Context, _ governance.User, team string) (v1alpha1.ComputeAllocation, error) {
+	if a := d.stored(team); a != nil {
+		return *a.DeepCopy(), nil
+	}
+	return v1alpha1.ComputeAllocation{}, &governance.Error{Kind: governance.NotFound, Message: "There is no team " + team + ", or you may not see it."}
+}
+
+// sameVersion refuses what was read before it was changed.
+func (d *Backend) sameVersion(team, version string) error {
+	a := d.stored(team)
+	switch {
+	case d.WriteError != nil:
+		return d.WriteError
+	case a == nil:
+		return &governance.Error{Kind: governance.NotFound, Message: "Team " + team + " has no allocation any more: somebody deleted it."}
+	case a.ResourceVersion != version:
+		return &governance.Error{Kind: governance.Conflict, Message: "Somebody else changed it in between."}
+	}
+	return nil
+}
+
+func (d *Backend) Review(_ context.Context, _ governance.User, a *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool) (allocations.Review, error) {
+	d.Reviewed = a.DeepCopy()
+	if d.WriteError != nil {
+		return allocations.Review{}, d.WriteError
+	}
+	if a.ResourceVersion != "" {
+		if err := d.sameVersion(a.Name, a.ResourceVersion); err != nil {
+			return allocations.Review{}, err
+		}
+	}
+	review := d.ReviewResult
+	review.NewPools = pools
+	return review, nil
+}
+
+func (d *Backend) Update(_ context.Context, user governance.User, a *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool) error {
+	if err := d.sameVersion(a.Name, a.ResourceVersion); err != nil {
+		return err
+	}
+	d.User, d.SavedPools = user, pools
+	d.Updated = append(d.Updated, *a.DeepCopy())
+	d.Change(a.Name, func(now *v1alpha1.ComputeAllocation) { now.Spec = a.Spec })
+	return nil
+}
+
+// Change is a change of a spec, and touch one of the status only.
+func (d *Backend) Change(team string, how func(*v1alpha1.ComputeAllocation)) {
+	now := d.stored(team)
+	how(now)
+	now.Generation++
+	d.Touch(team)
+}
+
+func (d *Backend) Touch(team string) {
+	now := d.stored(team)
+	version, _ := strconv.Atoi(now.ResourceVersion)
+	now.ResourceVersion = strconv.Itoa(version + 1)
+}
+
+func (d *Backend) Delete(_ context.Context, user governance.User, team string, deletion allocations.Deletion) error {
+	if err := d.sameVersion(team, deletion.ResourceVersion); err != nil {
+		return err
+	}
+	how := " by itself"
+	if deletion.Drain {
+		how = " by draining"
+	}
+	d.User, d.Deletions = user, append(d.Deletions, team+how)
+	return nil
+}
+
+func (d *Backend) QueueActivity(context.Context, governance.User, string) (allocations.QueueActivity, error) {
+	return allocations.QueueActivity{Running: d.DepartureResult.Running, Waiting: d.DepartureResult.Waiting}, nil
+}
+
+func (d *Backend) Reclaimable(context.Context, governance.User, string) ([]allocations.QuotaExcess, error) {
+	return d.ReviewResult.QuotaExcess, nil
+}
+
+func (d *Backend) PreviewDeletion(context.Context, governance.User, string) (allocations.DeletionPreview, error) {
+	return d.DepartureResult, nil
+}
+
+// Backend has all backends in memory, except for those in its own fields.
+type Backend struct {
+	Allocations     []v1alpha1.ComputeAllocation
+	Items           []tasks.Item
+	Waiting         int                 // in the queues of a team
+	List            tasks.List          // what a list has besides its items
+	Query           tasks.Query         // that was asked last
+	MoreDetail      func(*tasks.Detail) // fills in more of a task
+	NoticeList      []tasks.Notice
+	NoticesError    error
+	QueriedTeams    []string // of which teams
+	ReadError       error    // what every question answers, if anything
+	Created         []v1alpha1.ComputeAllocation
+	User            governance.User
+	Changed         chan struct{}
+	PolicyBackend   PolicyBackend
+	SettingsBackend SettingsBackend
+	SubmitBackend   SubmitBackend
+	Teams           []string // whose tasks are seen
+	Trouble         string
+	ReadOnly        string
+	ActionsBackend  ActionsBackend
+	CapacityBackend CapacityBackend
+	Loops           []tasks.GuardedLoop
+	WithinAsked     time.Duration   // that was asked for last
+	Past            console.History // nil for none
+	UserScope       *access.Scope   // nil for all
+
+	AllocationBackend
+	RevisionsBackend
+}
+
+func (d *Backend) Ready() error { return nil }
+
+func (d *Backend) State(context.Context, governance.User) (allocations.State, error) {
+	nodes := make([]corev1.Node, 2)
+	for i := range nodes {
+		nodes[i].Name = fmt.Sprint(i)
+		nodes[i].Labels = map[string]string{catalog.InstanceTypeLabel: "ml.g6.12xlarge"}
+	}
+	types := catalog.New(catalog.Input{Nodes: nodes, InstanceTypeLabel: catalog.InstanceTypeLabel, Pools: d.Pools})
+	return allocations.State{Policy: d.Policy, Allocations: d.Allocations, Types: types, Allocated: quota.Allocated(d.Allocations, types, ""), All: true}, nil
+}
+
+func (d *Backend) Create(_ context.Context, user governance.User, a *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool, _ string) error {
+	d.User = user
+	if d.ReadError != nil {
+		return d.ReadError
+	}
+	d.SavedPools = pools
+	if _, wrong := desired.Build(a, catalog.Catalog{}.With(append(pools, d.Pools...)...), desired.DefaultNaming, desired.ByPriority); len(wrong) > 0 {
+		return &governance.Error{Kind: governance.Invalid, Message: "Some values need another look.", Fields: wrong}
+	}
+	d.Created = append(d.Created, *a)
+	return nil
+}
+
+func (d *Backend) Scope(context.Context, governance.User) (access.Scope, error) {
+	if d.UserScope != nil {
+		return *d.UserScope, d.ReadError
+	}
+	return access.Scope{All: true}, d.ReadError
+}
+
+func (d *Backend) Redactor(context.Context, access.Scope) (func(string) string, error) {
+	return func(text string) string { return strings.ReplaceAll(text, "hidden", "another team") }, nil
+}
+
+func (d *Backend) ListWithin(_ context.Context, _ access.Scope, q tasks.Query, teams []string) (tasks.List, error) {
+	d.Query, d.QueriedTeams = q, teams
+	list := d.List
+	list.Items, list.Total, list.Page, list.Pages, list.Teams = d.Items, len(d.Items), 1, 1, d.Teams
+	return list, d.ReadError
+}
+
+func (d *Backend) ClassesWithin(_ context.Context, _ access.Scope, _ []string, within time.Duration) (tasks.List, error) {
+	d.WithinAsked = within
+	list := d.List
+	list.Teams = d.Teams
+	return list, d.ReadError
+}
+
+func (d *Backend) LoopsWithin(context.Context, access.Scope) ([]tasks.GuardedLoop, error) {
+	return d.Loops, d.ReadError
+}
+
+func (d *Backend) HeadWithin(context.Context, access.Scope, string, int, time.Duration) ([]tasks.Item, int, error) {
+	return d.Items, d.Waiting, d.ReadError
+}
+
+func (d *Backend) Detail(context.Context, governance.User, string, string, string, string) (tasks.Detail, error) {
+	if len(d.Items) == 0 {
+		return tasks.Detail{}, &governance.Error{Kind: governance.NotFound, Message: "There is no such task."}
+	}
+	detail := tasks.Detail{Item: d.Items[0], About: d.Items[0]}
+	if d.MoreDetail != nil {
+		d.MoreDetail(&detail)
+	}
+	return detail, d.ReadError
+}
+
+func (d *Backend) Notices(context.Context, governance.User, string, string, string, string) ([]tasks.Notice, error) {
+	return d.NoticeList, d.NoticesError
+}
+
+func (d *Backend) YAML(context.Context, governance.User, string, string, string, string) (string, error) {
+	return "kind: Workload\n", d.ReadError
+}
+
+func (d *Backend) Age(time.Time) (time.Duration, bool) { return 300 * time.Millisecond, true }
+
+func (d *Backend) Subscribe(context.Context) <-chan struct{} { return d.Changed }
+
+// Serve serves the handlers over d until the test ends, and returns the address.
+func Serve(t *testing.T, d *Backend) string {
+	t.Helper()
+	h := &handlers.Handlers{
+		Allocations: d, Policy: &d.PolicyBackend, Tasks: d, Actions: &d.ActionsBackend, Submit: &d.SubmitBackend, Revisions: d, Settings: &d.SettingsBackend, Contact: d, AllocationChanges: d, TaskChanges: d, CapacityChanges: d, Capacity: &d.CapacityBackend, History: d.Past,
+		Naming: desired.DefaultNaming, ClusterName: "test", Now: time.Now, Trouble: func() string { return d.Trouble }, ReadOnly: func() string { return d.ReadOnly },
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := web.New(web.Options{
+		Listener: listener, User: web.User{Name: "ada", Local: true}, Chrome: h.Chrome,
+		Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Register(server)
+	ctx, cancel := context.WithCancel(context.Background())
+	stopped := make(chan error, 1)
+	go func() { stopped <- server.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-stopped; err != nil {
+			t.Errorf("stopping: %v", err)
+		}
+	})
+	return "http://" + server.Address()
+}
+
+// Client follows redirects to the address of a form, and no others.
+var Client = http.Client{CheckRedirect: func(next *http.Request, _ []*http.Request) error {
+	if next.URL.Query().Has("form") {
+		return nil
+	}
+	return http.ErrUseLastResponse
+}}
+
+func Get(t *testing.T, address string) (*http.Response, *goquery.Document) {
+	t.Helper()
+	response, err := Client.Get(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	page, err := goquery.NewDocumentFromReader(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response, page
+}
+
+func Post(t *testing.T, address string, form url.Values, headers ...string) (*http.Response, *goquery.Document) {
+	t.Helper()
+	request, err := http.NewRequest(http.MethodPost, address, strings.NewReader(form.Encode()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	for i := 0; i < len(headers); i += 2 {
+		request.Header.Set(headers[i], headers[i+1])
+	}
+	response, err := Client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	page, err := goquery.NewDocumentFromReader(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response, page
+}
+
+// Events opens a stream until the test ends, and waits for words in it.
+func Events(t *testing.T, address string) (wait func(want string)) {
+	t.Helper()
+	response, err := http.Get(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { response.Body.Close() })
+	lines := bufio.NewScanner(response.Body)
+	return func(want string) {
+		t.Helper()
+		for lines.Scan() {
+			if strings.Contains(lines.Text(), want) {
+				return
+			}
+		}
+		t.Fatalf("the stream ended before it sent %q", want)
+	}
+}
+
+func ReadAll(t *testing.T, response *http.Response) string {
+	t.Helper()
+	var text bytes.Buffer
+	if _, err := text.ReadFrom(response.Body); err != nil {
+		t.Fatal(err)
+	}
+	return text.String()
+}

@@ -1,0 +1,64 @@
+package handlerstest
+
+import (
+	"context"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/submit"
+	"kuota.dev/kuota/governance/tasks/explain"
+)
+
+// SubmitBackend records submitted tasks.
+type SubmitBackend struct {
+	Reader    bool // may submit nothing
+	Hidden    bool // may not see the team
+	Failure   error
+	Verdict   submit.Verdict
+	TakenName string
+	Unlisted  bool
+	Submitted []submit.Request
+	Forms     []string
+}
+
+func (d *SubmitBackend) Team(context.Context, governance.User, string) (submit.Team, error) {
+	switch {
+	case d.Hidden:
+		return submit.Team{}, &governance.Error{Kind: governance.NotFound, Message: "There is no team vision, or you may not see it."}
+	case governance.KindOf(d.Failure) == governance.Unavailable && d.Failure != nil:
+		return submit.Team{}, d.Failure
+	}
+	instance, _ := catalog.Known("ml.p5.48xlarge")
+	return submit.Team{
+		Name: "vision", Namespace: "hyperpod-ns-vision", Queue: "hyperpod-ns-vision-localqueue", Kinds: []submit.Kind{submit.Job, submit.RayJob}, KindsKnown: true, MaySubmit: !d.Reader, MissingKinds: map[submit.Kind]bool{submit.RayJob: true},
+		Classes: []submit.PriorityClass{{Name: "inference-priority", Priority: 90}, {Name: "training-priority", Priority: 60}},
+		Pools: []submit.QueuePool{{
+			Pool:         catalog.Pool{Name: "ml.p5.48xlarge", Instance: instance, Types: []string{"ml.p5.48xlarge"}},
+			NodeSelector: map[string]string{catalog.InstanceTypeLabel: "ml.p5.48xlarge"}, Nodes: []quota.Resources{{catalog.GPU: 8, catalog.CPU: 179_970, catalog.Memory: 1890 * catalog.GiB}},
+		}},
+	}, nil
+}
+
+func (d *SubmitBackend) Check(context.Context, governance.User, submit.Plan) (submit.Verdict, error) {
+	v := d.Verdict
+	if v.Outcome == "" {
+		v.Outcome, v.Verdict.Constraint = submit.Starts, explain.PendingEvaluation
+	}
+	return v, nil
+}
+
+func (d *SubmitBackend) Submit(_ context.Context, _ governance.User, t submit.Team, r submit.Request, form string) (submit.Submitted, error) {
+	if d.Failure != nil {
+		return submit.Submitted{}, d.Failure
+	}
+	if _, wrong := t.Complete(r); len(wrong) > 0 {
+		return submit.Submitted{}, &governance.Error{Kind: governance.Invalid, Message: "Some values need another look.", Fields: wrong}
+	}
+	d.Submitted, d.Forms = append(d.Submitted, r), append(d.Forms, form)
+	return submit.Submitted{Namespace: "hyperpod-ns-vision", Name: r.Name, Listed: !d.Unlisted}, nil
+}
+
+func (d *SubmitBackend) Taken(_ submit.Team, name string) bool {
+	return name == d.TakenName && name != ""
+}

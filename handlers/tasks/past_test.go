@@ -1,0 +1,134 @@
+package tasks_test
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/handlers/handlerstest"
+	"kuota.dev/kuota/views/htmlcheck"
+)
+
+// A task that is gone has its page still, with whom it was preempted by told to
+// those who may know.
+func TestTaskAfterItsDeletion(t *testing.T) {
+	d := &handlerstest.Backend{Past: handlerstest.NewHistory(), UserScope: &handlerstest.OwnScope}
+	address := handlerstest.Serve(t, d)
+	for _, query := range []string{"", "?uid=u1"} {
+		response, page := handlerstest.Get(t, address+"/tasks/ns/job/train"+query)
+		htmlcheck.Page(t, page)
+		text := handlerstest.Text(page.Find("main"))
+		for _, want := range []string{"Succeeded", "deleted · Job · dev · requested 4 GPUs", "Waited 45 m 00 s in 2 waits; the longest was 35 m 00 s", "Ran 1 h 15 m in 2 runs", "Preempted once",
+			"by another team Preempted another team reclaims its own quota; it had run for 30 m 00 s", "another team finished"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s lacks %q: %s", query, want, text)
+			}
+		}
+		if response.StatusCode != http.StatusOK || strings.Contains(text, "secret") {
+			t.Errorf("%s answers %s, or tells of others: %s", query, response.Status, text)
+		}
+	}
+	everything := access.Scope{All: true}
+	d.UserScope = &everything
+	if _, page := handlerstest.Get(t, address+"/tasks/ns/job/train"); page.Find(`#task-timeline a[href="/tasks/secret-ns/job/secret-job?uid=u9"]`).Length() != 1 {
+		t.Error("who sees all is not told who preempted it")
+	}
+}
+
+// What somebody may not see is answered to the letter like what never was:
+// another team's task, also by its UID beside an own address.
+func TestPastOfOthersIsNotThere(t *testing.T) {
+	address := handlerstest.Serve(t, &handlerstest.Backend{Past: handlerstest.NewHistory(), UserScope: &handlerstest.OwnScope})
+	never, page := handlerstest.Get(t, address+"/tasks/ns/job/never")
+	want := handlerstest.Text(page.Find("main"))
+	for _, path := range []string{"/tasks/secret-ns/job/secret-job", "/tasks/secret-ns/job/secret-job?uid=u9", "/tasks/ns/job/train?uid=u9", "/tasks/ns/job/secret-job?uid=u9", "/tasks/ns/cronjob/train?uid=u1", "/tasks/ns/job/other?uid=u1"} {
+		response, page := handlerstest.Get(t, address+path)
+		if got := handlerstest.Text(page.Find("main")); response.StatusCode != never.StatusCode || got != want || never.StatusCode != http.StatusNotFound {
+			t.Errorf("%s answers %s: %s", path, response.Status, got)
+		}
+	}
+}
+
+// Without history, and while it cannot be read, a task that is gone is told of
+// as such.
+func TestPastThatCannotBeRead(t *testing.T) {
+	broken := handlerstest.NewHistory()
+	broken.Failure = errors.New("disk full at 10.0.0.7")
+	d := &handlerstest.Backend{Past: broken, UserScope: &handlerstest.OwnScope, Teams: []string{"vision"}, CapacityBackend: handlerstest.CapacityBackend{Snapshot: handlerstest.SmallCluster()}}
+	d.List.ByPriorityClass = []tasks.PriorityClassRow{{PriorityClass: "dev-priority", Running: 1}}
+	address := handlerstest.Serve(t, d)
+	for path, want := range map[string]int{"/tasks/ns/job/train": 503, "/tasks/secret-ns/job/secret-job": 404, "/tasks": 200, "/tasks/past": 200, "/tasks/past.csv": 503, "/teams/vision": 200, "/teams/vision/usage.csv": 503} {
+		response, page := handlerstest.Get(t, address+path)
+		if response.StatusCode != want || strings.Contains(page.Text(), "10.0.0.7") || want == 200 && !strings.Contains(page.Text(), "istory cannot be read now") && path != "/teams/vision" {
+			t.Errorf("%s answers %s: %s", path, response.Status, handlerstest.Text(page.Find("main")))
+		}
+	}
+	off := handlerstest.Serve(t, &handlerstest.Backend{UserScope: &handlerstest.OwnScope})
+	if response, _ := handlerstest.Get(t, off+"/tasks/ns/job/train"); response.StatusCode != http.StatusNotFound {
+		t.Errorf("without history it answers %s", response.Status)
+	}
+	if _, page := handlerstest.Get(t, off+"/tasks/past"); !strings.Contains(page.Text(), "No history is kept here") {
+		t.Error("it is not said that there is no history")
+	}
+}
+
+// Steps that the index forgot come from history, and none is told twice.
+func TestTimelineIsCompletedFromHistory(t *testing.T) {
+	by := tasks.Event{WorkloadUID: "w1", At: handlerstest.Noon.Add(40*time.Minute + 300*time.Millisecond), Type: tasks.WasPreempted, Reason: "InCohortReclamation", Ran: -1}
+	d := &handlerstest.Backend{Past: handlerstest.NewHistory(), Items: []tasks.Item{{Task: &tasks.Task{Namespace: "ns", Kind: "Job", Name: "train", UID: "u1", State: tasks.Running, Submitted: handlerstest.Noon, Evictions: 1}, Team: "vision"}}}
+	d.MoreDetail = func(detail *tasks.Detail) {
+		detail.Omitted = 1
+		detail.Timeline = []tasks.Event{{At: handlerstest.Noon, Type: tasks.WasSubmitted}, {WorkloadUID: "w1", At: handlerstest.Noon.Add(75 * time.Minute), Type: tasks.WasAdmitted, Ran: -1}}
+	}
+	address := handlerstest.Serve(t, d) + "/tasks/ns/job/train"
+	_, page := handlerstest.Get(t, address)
+	htmlcheck.Page(t, page)
+	timeline := page.Find("#task-timeline")
+	if lines := timeline.Find("li").Length(); lines != 5 || strings.Contains(handlerstest.Text(timeline), "more, before") || timeline.Find(`a[href*="secret-job"]`).Length() != 1 {
+		t.Errorf("%d lines: %s", lines, handlerstest.Text(timeline))
+	}
+	d.MoreDetail = func(detail *tasks.Detail) { detail.Timeline = []tasks.Event{by} }
+	if _, page = handlerstest.Get(t, address); page.Find("#task-timeline li").Length() != 5 || !strings.Contains(handlerstest.Text(page.Find("#task-timeline")), "by Preempted secret-job another team reclaims its own quota; it had run for 30 m 00 s") {
+		t.Errorf("it says %s", handlerstest.Text(page.Find("#task-timeline")))
+	}
+	d.Past = nil
+	if _, page = handlerstest.Get(t, handlerstest.Serve(t, d)+"/tasks/ns/job/train"); page.Find("#task-timeline li").Length() != 1 {
+		t.Error("history is told of that there is not")
+	}
+}
+
+func TestPastTasks(t *testing.T) {
+	p := handlerstest.NewHistory()
+	again := handlerstest.DeletedTask
+	again.UID, again.State, again.DeletedAt = "u2", "Pending", handlerstest.Noon.Add(time.Minute)
+	p.Records = append(p.Records, again)
+	d := &handlerstest.Backend{Past: p, UserScope: &handlerstest.OwnScope, Teams: []string{"vision"}}
+	address := handlerstest.Serve(t, d)
+	_, page := handlerstest.Get(t, address+"/tasks/past?q=Tr&class=-&kind=Job&team=vision&from=2026-11-01&to=2026-11-30")
+	htmlcheck.Page(t, page)
+	if text := handlerstest.Text(page.Find("#past-table tbody")); page.Find("#past-table tbody tr").Length() != 2 || !strings.Contains(text, "Deleted while pending") || strings.Contains(text, "secret") {
+		t.Errorf("it lists %s", text)
+	}
+	if q := p.Queries[len(p.Queries)-1]; !slices.Equal(q.Teams, []string{"vision"}) || !slices.Equal(q.PriorityClasses, []string{""}) || q.Kind != "Job" || q.NameContains != "Tr" || !q.Finished || q.To.Sub(q.From) != 30*24*time.Hour {
+		t.Errorf("asked is %+v", q)
+	}
+	for _, path := range []string{"/tasks/past", "/tasks/past?team=secret-team", "/tasks/past.csv", "/tasks/past.csv?team=secret-team", "/tasks/past?page=3"} {
+		if _, page := handlerstest.Get(t, address+path); strings.Contains(page.Text(), "secret-job") || strings.Contains(page.Text(), "secret-ns") {
+			t.Errorf("%s tells of others: %s", path, page.Text())
+		}
+	}
+	if text := handlerstest.Download(t, address+"/tasks/past.csv"); !strings.Contains(text, "ns,Job,train,u1,vision,Succeeded,dev,10,4,0,0,0,"+handlerstest.H100+",2026-11-20T12:00:00Z,2026-11-20T14:00:00Z,2026-11-20T15:00:00Z,4500,1") {
+		t.Errorf("the file is %s", text)
+	}
+	if response, page := handlerstest.Get(t, address+"/tasks/past?from=yesterday"); response.StatusCode != 422 || page.Find("#days-error").Length() != 1 {
+		t.Errorf("an odd day answers %s", response.Status)
+	}
+	if _, page := handlerstest.Get(t, address+"/tasks/ns/job/train"); page.Find(`#same-name a[href="/tasks/ns/job/train?uid=u2"]`).Length() != 1 {
+		t.Error("the other of the name is not linked")
+	}
+}

@@ -1,0 +1,70 @@
+package teams_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/history"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/explain"
+	"kuota.dev/kuota/handlers/handlerstest"
+	"kuota.dev/kuota/views/htmlcheck"
+)
+
+func TestTeamUsage(t *testing.T) {
+	p := handlerstest.NewHistory()
+	holder := func(m history.Measure) history.SeriesKey {
+		return history.SeriesKey{Team: "vision", Pool: handlerstest.H100, Resource: catalog.GPU, Measure: m}
+	}
+	p.Held = map[history.SeriesKey]int64{holder(history.Used): 10, holder(history.Borrowed): 2, holder(history.Quota): 15}
+	d := &handlerstest.Backend{Past: p, Teams: []string{"vision"}, CapacityBackend: handlerstest.CapacityBackend{Snapshot: handlerstest.SmallCluster()}, Changed: make(chan struct{}, 1)}
+	for i, place := range []int{1, 2, 3} {
+		d.Items = append(d.Items, tasks.Item{Task: &tasks.Task{UID: string(rune('a' + i)), Name: "job-" + string(rune('a'+i)), Namespace: "hyperpod-ns-vision", Kind: "Job", State: tasks.Pending, WaitingSince: handlerstest.Noon}, Position: place, Brief: &explain.Verdict{Constraint: explain.Quota, Shortage: &explain.Shortage{FlavorResource: quota.FlavorResource{Flavor: handlerstest.H100, Resource: catalog.GPU}, Needed: 5, Available: 2}}})
+	}
+	d.Waiting = 1200
+	d.List.ByPriorityClass = []tasks.PriorityClassRow{{PriorityClass: "dev-priority", Running: 2, Pending: 3}}
+	address := handlerstest.Serve(t, d)
+	_, page := handlerstest.Get(t, address+"/teams/vision?range=24h&name=typed")
+	htmlcheck.Page(t, page)
+	for selector, wants := range map[string][]string{
+		"#team-shares":       {"2 running", "3 waiting", handlerstest.H100 + " GPUs 15 8 1 without a node 8 0 2 5 53.33 %", "vCPU 0 4 0 4 0 0 –"},
+		"#queue-table tbody": {"1st job-a 3 GPUs short.", "2nd job-b", "3rd job-c"},
+		"#team-queue":        {"the first 3 of 1,200"},
+		"#team-facts":        {"Members"},
+		"#classes":           {"dev 2 3", "1 h 00 m"},
+		"#team-history":      {"GPUs", "the last 24 hours", "Own", "Borrowed", "Quota"},
+		"#team-past":         {"train Job Succeeded deleted"},
+	} {
+		text := handlerstest.Text(page.Find(selector))
+		for _, want := range wants {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s lacks %q: %s", selector, want, text)
+			}
+		}
+	}
+	if page.Find("#team-usage #submit-form").Length() != 0 || page.Find("#submit-form #name").AttrOr("value", "") != "typed" {
+		t.Error("the form is in what is live, or lost what was typed")
+	}
+	if stream := page.Find("body").AttrOr("data-stream", ""); stream != "/teams/vision/events?range=24h" {
+		t.Errorf("the stream is %s", stream)
+	}
+	wait := handlerstest.Events(t, address+"/teams/vision/events")
+	wait(`id="team-usage"`)
+	if text := handlerstest.Download(t, address+"/teams/vision/usage.csv?from=2026-11-20T00:00&to=2026-11-20T10:00"); !strings.Contains(text, "vision,"+handlerstest.H100+",nvidia.com/gpu,GPU-hours,2026-11-20T00:00:00Z,2026-11-20T10:00:00Z,10.000,150.000,100.000,80.000,20.000") {
+		t.Errorf("the file is %s", text)
+	}
+	hidden := &handlerstest.Backend{Past: p, CapacityBackend: handlerstest.CapacityBackend{Snapshot: handlerstest.SmallCluster()}}
+	hidden.SubmitBackend.Hidden = true
+	off := handlerstest.Serve(t, hidden)
+	for _, path := range []string{"/teams/vision", "/teams/vision/events", "/teams/vision/usage.csv"} {
+		if response, page := handlerstest.Get(t, off+path); response.StatusCode != http.StatusNotFound || strings.Contains(page.Text(), handlerstest.H100) {
+			t.Errorf("%s answers %s", path, response.Status)
+		}
+	}
+	if idle := page.Find("#shares-table tbody .meter-idle").First().AttrOr("width", ""); idle != "33.33%" {
+		t.Errorf("5 idle of 15 are drawn over %q", idle)
+	}
+}
