@@ -8,7 +8,7 @@ import (
 	"github.com/zitadel/oidc/v3/pkg/op"
 )
 
-// supportedClaims is what discovery announces.
+// supportedClaims are the claims in the discovery document.
 var supportedClaims = []string{
 	"iss", "sub", "aud", "exp", "iat", "auth_time", "nonce", "amr", "azp", "sid",
 	"name", "preferred_username", "email", "email_verified", "groups",
@@ -16,11 +16,11 @@ var supportedClaims = []string{
 
 var supportedScopes = []string{oidc.ScopeOpenID, oidc.ScopeProfile, oidc.ScopeEmail, scopeGroups, oidc.ScopeOfflineAccess}
 
-// setClaims fills in what the scopes ask for, as the users file says it now.
+// setClaims sets the claims of the scopes, from the current users file.
 func (s *storage) setClaims(info *oidc.UserInfo, subject string, scopes []string) error {
 	u, ok := s.users.bySubject(subject)
 	if !ok {
-		return oidc.ErrAccessDenied().WithDescription("the user is gone or disabled")
+		return oidc.ErrAccessDenied().WithDescription("the user was removed or is disabled")
 	}
 	info.Subject = subject
 	for _, scope := range scopes {
@@ -36,7 +36,7 @@ func (s *storage) setClaims(info *oidc.UserInfo, subject string, scopes []string
 	return nil
 }
 
-// SetUserinfoFromRequest fills the ID token.
+// SetUserinfoFromRequest sets the claims of an ID token.
 func (s *storage) SetUserinfoFromRequest(_ context.Context, info *oidc.UserInfo, req op.IDTokenRequest, scopes []string) error {
 	switch r := req.(type) {
 	case *request:
@@ -47,22 +47,23 @@ func (s *storage) SetUserinfoFromRequest(_ context.Context, info *oidc.UserInfo,
 	return s.setClaims(info, req.GetSubject(), scopes)
 }
 
-// SetUserinfoFromToken answers at the userinfo endpoint.
+// SetUserinfoFromToken sets the claims of the userinfo endpoint.
 func (s *storage) SetUserinfoFromToken(_ context.Context, info *oidc.UserInfo, tokenID, subject, _ string) error {
 	g, ok := s.memory.access(tokenID)
 	if !ok || g.Subject != subject {
-		return oidc.ErrAccessDenied().WithDescription("the access token is no longer good")
+		return oidc.ErrAccessDenied().WithDescription("the access token is no longer valid")
 	}
 	return s.setClaims(info, g.Subject, g.Scopes)
 }
 
-// SetUserinfoFromScopes is replaced by SetUserinfoFromRequest, and called all the same.
+// SetUserinfoFromScopes does nothing: SetUserinfoFromRequest replaces it. The
+// library calls both.
 func (s *storage) SetUserinfoFromScopes(context.Context, *oidc.UserInfo, string, string, []string) error {
 	return nil
 }
 
-// SetIntrospectionFromToken: nobody but the client holds its tokens, and it has
-// no need to ask.
+// SetIntrospectionFromToken refuses: only the client has its tokens, and it does
+// not need introspection.
 func (s *storage) SetIntrospectionFromToken(context.Context, *oidc.IntrospectionResponse, string, string, string) error {
-	return errors.New("introspection is not offered")
+	return errors.New("introspection is not supported")
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/zitadel/oidc/v3/pkg/op"
 )
 
-// scopeGroups is not one of OpenID Connect's own, and yet what most providers call it.
+// scopeGroups is not defined by OpenID Connect, but most providers have it.
 const scopeGroups = "groups"
 
 // client is the console: confidential, by client_secret_basic.
@@ -34,8 +34,8 @@ func (c *client) DevMode() bool                        { return false }
 func (c *client) IsScopeAllowed(scope string) bool     { return scope == scopeGroups }
 func (c *client) LoginURL(id string) string            { return signInPath + "?id=" + url.QueryEscape(id) }
 
-// IDTokenUserinfoClaimsAssertion puts the claims into the ID token too. Without
-// it they would only be in userinfo, as long as there is an access token.
+// IDTokenUserinfoClaimsAssertion puts the claims into the ID token too. Otherwise
+// only userinfo would have them whenever there is an access token.
 func (c *client) IDTokenUserinfoClaimsAssertion() bool { return true }
 
 func (c *client) ResponseTypes() []oidc.ResponseType {
@@ -51,9 +51,9 @@ func (c *client) RestrictAdditionalAccessTokenScopes() func([]string) []string {
 
 func allScopes(scopes []string) []string { return scopes }
 
-// loopbackGlobs match a path at every port of this machine. They spell the
-// port's digits out: a star would also match "1@example.com", and with that the
-// host would be another one.
+// loopbackGlobs returns globs that match a path at every port of this machine.
+// They match each digit of the port: a star would also match "1@example.com",
+// which is another host.
 func loopbackGlobs(path string) []string {
 	var globs []string
 	for _, origin := range []string{"http://127.0.0.1", "https://127.0.0.1", "http://localhost", "https://localhost"} {

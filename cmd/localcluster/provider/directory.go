@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// directory answers who somebody is. It reads the file for every answer, so
-// that an edit counts from the next request on.
+// directory finds users. It reads the file at each call, so that an edit takes
+// effect at the next request.
 type directory struct {
 	path string
 	log  *slog.Logger
@@ -25,21 +25,21 @@ func newDirectory(path string, log *slog.Logger) (*directory, error) {
 	return &directory{path: path, log: log, last: users}, nil
 }
 
-// users are the file's. While somebody is in the middle of an edit, and it
-// cannot be read, they are those of the last time.
+// users returns the users of the file. If the file is invalid, as in the middle
+// of an edit, users returns the last valid ones.
 func (d *directory) users() []User {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	users, err := ReadUsers(d.path)
 	if err != nil {
-		d.log.Warn("users are taken as they were before", "error", err)
+		d.log.Warn("users file is invalid; the previous users stay in use", "error", err)
 		return d.last
 	}
 	d.last = users
 	return users
 }
 
-// bySubject finds somebody who may use what they were given earlier.
+// bySubject returns an enabled user.
 func (d *directory) bySubject(subject string) (User, bool) {
 	users := d.users()
 	i := slices.IndexFunc(users, func(u User) bool { return u.subject() == subject })
@@ -49,7 +49,7 @@ func (d *directory) bySubject(subject string) (User, bool) {
 	return users[i], true
 }
 
-// authenticate finds the user of a name and password, also a disabled one.
+// authenticate returns the user with a name and password, even if disabled.
 func (d *directory) authenticate(name, password string) (User, bool) {
 	for _, u := range d.users() {
 		if u.Name == name && subtle.ConstantTimeCompare([]byte(u.Password), []byte(password)) == 1 {

@@ -1,9 +1,14 @@
 // Package provider is an OpenID Connect provider for a cluster on one machine:
 // real protocol, sample users.
 //
-// It owns the users file, the sign-in page, who is signed in and the tokens
-// that it gave out. The protocol itself is github.com/zitadel/oidc's. It knows
-// one client, which may come back to any port of this machine and nowhere else,
-// and it never speaks to Kubernetes. Passwords stand in a file and on the
-// sign-in page, so that it must not be used for anything but samples.
+// It owns the sign-in page, the sessions of browsers and the issued tokens; the
+// protocol is implemented by github.com/zitadel/oidc. It has one client, whose
+// redirects may lead to any port of this machine and nowhere else. It must not
+// connect to Kubernetes. Passwords are in a file and on the sign-in page, so that
+// it must not be used for anything but samples.
+//
+//	authorize ─▶ request ─▶ sign-in page ─▶ session ─▶ code ─▶ grants (access, refresh)
+//
+// [Run] serves it. storage connects the library to the users file (directory), to
+// open authorization requests (requests), and to sessions and grants (memory).
 package provider

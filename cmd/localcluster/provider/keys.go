@@ -13,11 +13,11 @@ import (
 	"github.com/zitadel/oidc/v3/pkg/op"
 )
 
-// keys sign ID tokens and encrypt access tokens. They last as long as the
-// file, so that a provider which was stopped is the same one afterwards.
+// keys sign ID tokens and encrypt access tokens. They are in a file, so that
+// tokens stay valid when the provider restarts.
 type keys struct {
 	id     string
-	sign   *rsa.PrivateKey // RSA, since every client must know RS256 and need know no other
+	sign   *rsa.PrivateKey // RSA: clients have to support RS256 only
 	crypto [32]byte
 }
 
@@ -30,7 +30,7 @@ type keysFile struct {
 func loadKeys(path string) (*keys, error) {
 	b, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return makeKeys(path)
+		return createKeys(path)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read keys: %w", err)
@@ -48,17 +48,17 @@ func loadKeys(path string) (*keys, error) {
 	return k, nil
 }
 
-func makeKeys(path string) (*keys, error) {
+func createKeys(path string) (*keys, error) {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
-		return nil, fmt.Errorf("make key: %w", err)
+		return nil, fmt.Errorf("create key: %w", err)
 	}
 	k := &keys{id: rand.Text(), sign: key}
 	_, _ = rand.Read(k.crypto[:]) // never fails
 	return k, writeJSON(path, keysFile{ID: k.id, Sign: x509.MarshalPKCS1PrivateKey(key), Crypto: k.crypto[:]})
 }
 
-// writeJSON replaces a file for the owner's eyes, whole or not at all.
+// writeJSON replaces a file atomically. Only the owner can read it.
 func writeJSON(path string, v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -73,7 +73,7 @@ func writeJSON(path string, v any) error {
 	return nil
 }
 
-// signingKey and publicKey are how the library wants to see the pair.
+// signingKey and publicKey implement the library's interfaces of a key pair.
 type (
 	signingKey struct{ *keys }
 	publicKey  struct{ *keys }

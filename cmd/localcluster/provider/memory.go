@@ -11,17 +11,17 @@ import (
 	"time"
 )
 
-// session is one sign-in of one browser.
+// session is the sign-in of a browser.
 type session struct {
-	ID       string    `json:"id"` // the claim sid; the cookie's value is another, secret one
+	ID       string    `json:"id"` // the claim sid; the value of the cookie is a secret and differs
 	Subject  string    `json:"subject"`
 	AuthTime time.Time `json:"authTime"`
 	Expires  time.Time `json:"expires"`
 }
 
-// grant is what a token stands for.
+// grant is what an access or refresh token allows.
 type grant struct {
-	Chain    string    `json:"chain"` // shared by all tokens that came of one code
+	Chain    string    `json:"chain"` // shared by all tokens that descend from one code
 	Session  string    `json:"session"`
 	Subject  string    `json:"subject"`
 	Client   string    `json:"client"`
@@ -30,7 +30,7 @@ type grant struct {
 	Expires  time.Time `json:"expires"`
 }
 
-// memory is what the provider gave out and has to know again after a restart.
+// memory has the sessions and grants, in a file that survives a restart.
 type memory struct {
 	path string
 	log  *slog.Logger
@@ -52,10 +52,10 @@ func loadMemory(path string, log *slog.Logger) (*memory, error) {
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 	case err != nil:
-		return nil, fmt.Errorf("read what was given out: %w", err)
+		return nil, fmt.Errorf("read sessions and grants: %w", err)
 	default:
 		if err := json.Unmarshal(b, &m.file); err != nil {
-			return nil, fmt.Errorf("read what was given out, %s: %w", path, err)
+			return nil, fmt.Errorf("read sessions and grants of %s: %w", path, err)
 		}
 	}
 	if m.file.Sessions == nil {
@@ -70,22 +70,22 @@ func loadMemory(path string, log *slog.Logger) (*memory, error) {
 	return m, nil
 }
 
-// change runs f on what is known and saves the result.
+// change calls f, removes what has expired, and saves the result.
 func (m *memory) change(f func(*memoryFile)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	f(&m.file)
 	now := m.now()
-	spent := func(_ string, g grant) bool { return now.After(g.Expires) }
-	maps.DeleteFunc(m.file.Access, spent)
-	maps.DeleteFunc(m.file.Refresh, spent)
+	expired := func(_ string, g grant) bool { return now.After(g.Expires) }
+	maps.DeleteFunc(m.file.Access, expired)
+	maps.DeleteFunc(m.file.Refresh, expired)
 	maps.DeleteFunc(m.file.Sessions, func(_ string, s session) bool { return now.After(s.Expires) })
 	if err := writeJSON(m.path, m.file); err != nil {
-		m.log.Error("what was given out is forgotten by a restart", "error", err)
+		m.log.Error("sessions and grants not saved; a restart loses them", "error", err)
 	}
 }
 
-// session returns the sign-in of a cookie.
+// session returns the session of a cookie.
 func (m *memory) session(cookie string) (session, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -107,7 +107,7 @@ func (m *memory) refresh(token string) (grant, bool) {
 	return g, ok && m.now().Before(g.Expires)
 }
 
-// endSession forgets a sign-in with every token that came of it.
+// endSession deletes a session with all of its tokens.
 func (m *memory) endSession(id string) {
 	m.change(func(f *memoryFile) {
 		of := func(_ string, g grant) bool { return g.Session == id }
@@ -117,7 +117,7 @@ func (m *memory) endSession(id string) {
 	})
 }
 
-// endChain forgets the tokens of one client's sign-in; the browser's stays.
+// endChain deletes the tokens of one sign-in. The session of the browser remains.
 func (m *memory) endChain(chain string) {
 	m.change(func(f *memoryFile) {
 		of := func(_ string, g grant) bool { return g.Chain == chain }

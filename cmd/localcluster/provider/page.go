@@ -15,15 +15,15 @@ var (
 	page    = template.Must(template.New("page").Parse(pageHTML))
 )
 
-// signInView is the page with the form.
+// signInView is the view of the page with the form.
 type signInView struct {
-	Request string // which authorization request is answered
-	Name    string // what was typed, or what the client supposes
+	Request string // ID of the authorization request
+	Name    string // as typed, or the client's login_hint
 	Problem string
 	Users   []User
 }
 
-// messageView is a page with one sentence.
+// messageView is the view of a page with one message.
 type messageView struct{ Title, Text string }
 
 func renderSignIn(w http.ResponseWriter, status int, v signInView) { render(w, status, "signin", v) }
@@ -35,14 +35,14 @@ func renderMessage(w http.ResponseWriter, status int, title, text string) {
 func render(w http.ResponseWriter, status int, name string, view any) {
 	var b bytes.Buffer
 	if err := page.ExecuteTemplate(&b, name, view); err != nil {
-		http.Error(w, "the page could not be made", http.StatusInternalServerError)
+		http.Error(w, "the page cannot be rendered", http.StatusInternalServerError)
 		return
 	}
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Cache-Control", "no-store")
-	// No form-action: browsers apply it to the redirect after the form too, and
-	// that leads to the client.
+	// No form-action: browsers apply it to the redirect after the form too, which
+	// leads to the client.
 	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; base-uri 'none'; frame-ancestors 'none'")
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("X-Content-Type-Options", "nosniff")

@@ -17,7 +17,7 @@ import (
 	"kuota.dev/kuota/cmd/localcluster/provider/providertest"
 )
 
-// serve runs a provider with the sample users until the test ends.
+// serve serves a provider with the sample users until the test ends.
 func serve(t *testing.T) (Config, *providertest.Browser) {
 	t.Helper()
 	dir := t.TempDir()
@@ -50,7 +50,7 @@ func challenge() oauth2.AuthCodeOption { return oauth2.S256ChallengeOption("v") 
 
 func prompt(p string) oauth2.AuthCodeOption { return oauth2.SetAuthURLParam("prompt", p) }
 
-func TestClaimsAreInTheIDTokenAndInUserinfo(t *testing.T) {
+func TestIDTokenAndUserinfoHaveTheClaims(t *testing.T) {
 	_, b := serve(t)
 	tok := b.SignIn("linus", "kuota-linus")
 	id := b.IDToken(tok)
@@ -69,47 +69,47 @@ func TestClaimsAreInTheIDTokenAndInUserinfo(t *testing.T) {
 	}
 }
 
-func TestFiveThousandGroupsFit(t *testing.T) {
+func TestIDTokenWith5000Groups(t *testing.T) {
 	_, b := serve(t)
 	if got := len(b.IDToken(b.SignIn("many", "kuota-many")).Groups); got != 5001 {
 		t.Errorf("%d groups", got)
 	}
 }
 
-func TestABrowserIsAskedOnce(t *testing.T) {
+func TestBrowserStaysSignedIn(t *testing.T) {
 	_, b := serve(t)
 	if p := b.Authorize(challenge(), prompt("none")); p.Back.Get("error") != "login_required" {
-		t.Errorf("nobody is signed in, and the answer is %v", p.Back)
+		t.Errorf("without a session, the response is %v", p.Back)
 	}
 	first := b.IDToken(b.SignIn("ada", "kuota-ada"))
 	for name, c := range map[string]struct {
 		option oauth2.AuthCodeOption
 		form   bool
 	}{
-		"again":                {challenge(), false},
-		"without a question":   {prompt("none"), false},
-		"with a new password":  {prompt("login"), true},
-		"after too long":       {oauth2.SetAuthURLParam("max_age", "0"), true},
-		"within a long while":  {oauth2.SetAuthURLParam("max_age", "600"), false},
-		"for another person":   {prompt("select_account"), true},
-		"a name is suggested":  {oauth2.SetAuthURLParam("login_hint", "grace"), false},
-		"an expected language": {oauth2.SetAuthURLParam("ui_locales", "de"), false},
+		"no prompt":            {challenge(), false},
+		"prompt=none":          {prompt("none"), false},
+		"prompt=login":         {prompt("login"), true},
+		"max_age exceeded":     {oauth2.SetAuthURLParam("max_age", "0"), true},
+		"max_age not exceeded": {oauth2.SetAuthURLParam("max_age", "600"), false},
+		"select_account":       {prompt("select_account"), true},
+		"a login hint":         {oauth2.SetAuthURLParam("login_hint", "grace"), false},
+		"a locale":             {oauth2.SetAuthURLParam("ui_locales", "de"), false},
 	} {
 		if p := b.Authorize(challenge(), c.option); p.Form() != c.form || !c.form && p.Back.Get("code") == "" {
 			t.Errorf("%s: form is %t, sent back with %v", name, p.Form(), p.Back)
 		}
 	}
-	// Somebody else takes the browser over.
+	// Another user signs in with the same browser.
 	p := b.Submit(b.Authorize(challenge(), prompt("login")), "grace", "kuota-grace")
 	if p.Back.Get("code") == "" {
 		t.Fatalf("grace is not signed in: %s", p.Alert())
 	}
 	if second := b.IDToken(b.SignIn("", "")); second.Username != "grace" || second.Subject == first.Subject {
-		t.Errorf("after grace has signed in, the browser is %+v", second)
+		t.Errorf("after grace has signed in, the browser is signed in as %+v", second)
 	}
 }
 
-func TestSigningOutForgetsTheBrowserAndItsTokens(t *testing.T) {
+func TestSignOutEndsTheSessionAndItsTokens(t *testing.T) {
 	_, b := serve(t)
 	tok := b.SignIn("ada", "kuota-ada")
 	p := b.SignOut(url.Values{"id_token_hint": {tok.Extra("id_token").(string)}, "state": {"s"},
@@ -118,7 +118,7 @@ func TestSigningOutForgetsTheBrowserAndItsTokens(t *testing.T) {
 		t.Errorf("sent to %s (%d): %s", p.URL, p.Status, p.Body)
 	}
 	if !b.Authorize(challenge()).Form() {
-		t.Error("the browser is still known")
+		t.Error("the browser is still signed in")
 	}
 	if _, err := b.Refresh(tok.RefreshToken); providertest.ErrorCode(err) != "invalid_grant" {
 		t.Errorf("the refresh token: %v", err)
@@ -128,7 +128,7 @@ func TestSigningOutForgetsTheBrowserAndItsTokens(t *testing.T) {
 		t.Errorf("by client_id: sent to %s (%d): %s", p.URL, p.Status, p.Body)
 	}
 	if p := b.SignOut(url.Values{"client_id": {"kuota"}, "post_logout_redirect_uri": {"https://example.com/auth/signed-out"}}); p.Status != http.StatusBadRequest {
-		t.Errorf("to somebody else: sent to %s (%d)", p.URL, p.Status)
+		t.Errorf("to another host: sent to %s (%d)", p.URL, p.Status)
 	}
 	if p := b.SignOut(nil); p.Status != http.StatusOK || !strings.Contains(p.Body, "signed out") {
 		t.Errorf("without a destination: %d\n%s", p.Status, p.Body)

@@ -11,13 +11,13 @@ import (
 	"kuota.dev/kuota/cmd/localcluster/provider/providertest"
 )
 
-func TestTheFormSaysWhatIsWrong(t *testing.T) {
+func TestFormShowsErrors(t *testing.T) {
 	c, b := serve(t)
 	form := b.Authorize(challenge())
 	for _, want := range []string{"<title>Sign in · sample provider</title>", `<label for="username">`, `<label for="password">`,
 		`<button type="submit">Sign in</button>`, "kuota-grace", "Member of team Language"} {
 		if !strings.Contains(form.Body, want) {
-			t.Errorf("the page lacks %s", want)
+			t.Errorf("the page does not contain %s", want)
 		}
 	}
 	p := b.Submit(form, "ada<b>", "guess")
@@ -25,7 +25,7 @@ func TestTheFormSaysWhatIsWrong(t *testing.T) {
 		t.Errorf("a wrong password: %d, %q", p.Status, p.Alert())
 	}
 	if !strings.Contains(p.Body, `value="ada&lt;b&gt;"`) {
-		t.Error("what was typed is gone")
+		t.Error("the typed name is lost")
 	}
 	disable(t, c, "ada")
 	if p := b.Submit(p, "ada", "kuota-ada"); !strings.Contains(p.Alert(), "disabled") {
@@ -36,11 +36,11 @@ func TestTheFormSaysWhatIsWrong(t *testing.T) {
 	}
 	form.Body = `name="id" value="made-up"`
 	if p := b.Submit(form, "ada", "kuota-ada"); p.Status != http.StatusBadRequest || !strings.Contains(p.Body, "begin again") {
-		t.Errorf("a request that nobody made: %d", p.Status)
+		t.Errorf("an unknown request: %d", p.Status)
 	}
 }
 
-// disable edits the users file.
+// disable disables a user in the users file.
 func disable(t *testing.T, c Config, name string) {
 	t.Helper()
 	b, err := os.ReadFile(c.Users)
@@ -53,7 +53,7 @@ func disable(t *testing.T, c Config, name string) {
 	}
 }
 
-func TestRequestsOutsideTheRulesAreRefused(t *testing.T) {
+func TestInvalidAuthorizationRequestsAreRefused(t *testing.T) {
 	_, b := serve(t)
 	plain := oauth2.SetAuthURLParam("code_challenge", "x")
 	for name, options := range map[string][]oauth2.AuthCodeOption{
@@ -66,11 +66,11 @@ func TestRequestsOutsideTheRulesAreRefused(t *testing.T) {
 		}
 	}
 	if p := b.Authorize(challenge(), oauth2.SetAuthURLParam("redirect_uri", "http://127.0.0.1:1@example.com/auth/callback")); p.Status != http.StatusBadRequest {
-		t.Errorf("somebody else's address: sent to %s (%d)", p.URL, p.Status)
+		t.Errorf("another host: sent to %s (%d)", p.URL, p.Status)
 	}
 }
 
-func TestACodeIsGoodOnceAndForItsOwner(t *testing.T) {
+func TestCodeIsValidOnceAndForItsClient(t *testing.T) {
 	c, b := serve(t)
 	code := func(b *providertest.Browser) string {
 		p := b.Authorize(challenge(), prompt("login"))
@@ -86,8 +86,8 @@ func TestACodeIsGoodOnceAndForItsOwner(t *testing.T) {
 	if _, err := b.Exchange(code(b), "another verifier"); providertest.ErrorCode(err) != "invalid_grant" {
 		t.Errorf("with another verifier: %v", err)
 	}
-	thief := providertest.New(t, c.issuer(), "kuota", "wrong")
-	if _, err := thief.Exchange(code(b), "v"); providertest.ErrorCode(err) != "invalid_client" {
+	other := providertest.New(t, c.issuer(), "kuota", "wrong")
+	if _, err := other.Exchange(code(b), "v"); providertest.ErrorCode(err) != "invalid_client" {
 		t.Errorf("with another secret: %v", err)
 	}
 	late := code(b)

@@ -9,7 +9,7 @@ import (
 	"github.com/zitadel/oidc/v3/pkg/op"
 )
 
-// requestLife is how long somebody may take to sign in.
+// requestLife is how long an authorization request stays open.
 const requestLife = 30 * time.Minute
 
 // request is one authorization request, from the client's redirect until its
@@ -18,8 +18,8 @@ type request struct {
 	*oidc.AuthRequest
 	id      string
 	hinted  string // the subject that the client expects, from its id_token_hint
-	begun   time.Time
-	session session // zero until somebody has signed in
+	created time.Time
+	session session // zero until the user has signed in
 }
 
 var _ op.AuthRequest = (*request)(nil)
@@ -42,7 +42,7 @@ func (r *request) GetCodeChallenge() *oidc.CodeChallenge {
 // passwordUsed is the authentication method of every session here.
 var passwordUsed = []string{"pwd"}
 
-// accepts tells whether an earlier sign-in answers this request.
+// accepts reports whether an existing session answers this request.
 func (r *request) accepts(s session, now time.Time) bool {
 	if slices.Contains(r.Prompt, oidc.PromptLogin) || slices.Contains(r.Prompt, oidc.PromptSelectAccount) {
 		return false
@@ -53,11 +53,11 @@ func (r *request) accepts(s session, now time.Time) bool {
 	return r.MaxAge == nil || now.Sub(s.AuthTime) <= time.Duration(*r.MaxAge)*time.Second
 }
 
-// silent is a request that must be answered without asking anybody.
+// silent reports whether the request must be answered without a page.
 func (r *request) silent() bool { return slices.Contains(r.Prompt, oidc.PromptNone) }
 
-// requests are those under way. They are in memory alone: who is just typing a
-// password while the provider is stopped has to begin again.
+// requests are the open authorization requests. They are in memory only: a user
+// who is on the sign-in page when the provider restarts has to start again.
 type requests struct {
 	mu    sync.Mutex
 	byID  map[string]*request
@@ -72,14 +72,14 @@ func (q *requests) add(r *request) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for id, old := range q.byID {
-		if r.begun.Sub(old.begun) > requestLife {
+		if r.created.Sub(old.created) > requestLife {
 			q.drop(id)
 		}
 	}
 	q.byID[r.id] = r
 }
 
-// get returns a copy, since several requests of HTTP may ask for the same.
+// get returns a copy, since HTTP requests may read the same one concurrently.
 func (q *requests) get(id string) (*request, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -91,7 +91,7 @@ func (q *requests) get(id string) (*request, bool) {
 	return &c, true
 }
 
-// finish notes who has signed in.
+// finish records the session that answers a request.
 func (q *requests) finish(id string, s session) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -106,8 +106,8 @@ func (q *requests) saveCode(id, code string) {
 	q.codes[code] = id
 }
 
-// takeCode finds the request of a code, once: a code that is shown again is no
-// good, even where the first exchange went wrong.
+// takeCode returns the request of a code, once: a code is invalid afterwards, even
+// if its first exchange failed.
 func (q *requests) takeCode(code string) (string, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -122,7 +122,7 @@ func (q *requests) remove(id string) {
 	q.drop(id)
 }
 
-// drop forgets a request with its codes. The caller holds mu.
+// drop deletes a request with its codes. The caller holds mu.
 func (q *requests) drop(id string) {
 	delete(q.byID, id)
 	for code, of := range q.codes {

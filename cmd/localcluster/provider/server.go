@@ -14,16 +14,16 @@ import (
 	"github.com/zitadel/oidc/v3/pkg/op"
 )
 
-// Config is what a provider needs to run.
+// Config configures a provider.
 type Config struct {
-	Listen string        // 127.0.0.1:PORT; the issuer is http:// and this
-	Users  string        // file of users, read again and again
-	Dir    string        // holds client-id and client-secret; keys and what was given out go there too
+	Listen string        // 127.0.0.1:PORT; the issuer is http://127.0.0.1:PORT
+	Users  string        // file of users, read at each request
+	Dir    string        // has client-id and client-secret; the provider writes its keys and grants there
 	Life   time.Duration // of access and ID tokens
 	Log    *slog.Logger
 }
 
-// Run serves until the context ends.
+// Run serves the provider until ctx ends.
 func Run(ctx context.Context, c Config) error {
 	h, err := handler(c)
 	if err != nil {
@@ -41,8 +41,8 @@ func Run(ctx context.Context, c Config) error {
 	case err := <-ended:
 		return err
 	case <-ctx.Done():
-		// An answer that is on its way arrives: a lost one would cost its
-		// client the refresh token.
+		// Responses in flight complete: the client would lose its refresh token
+		// with one.
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		if err := srv.Shutdown(ctx); err != nil {
@@ -54,7 +54,7 @@ func Run(ctx context.Context, c Config) error {
 
 func (c Config) issuer() string { return "http://" + c.Listen }
 
-// handler is the whole provider: the library's endpoints and our pages.
+// handler returns the provider: the library's endpoints and the pages.
 func handler(c Config) (http.Handler, error) {
 	st, err := newStorage(c)
 	if err != nil {
@@ -74,7 +74,7 @@ func handler(c Config) (http.Handler, error) {
 		op.WithCustomEndSessionEndpoint(op.NewEndpoint(endSessionPath)),
 	)
 	if err != nil {
-		return nil, fmt.Errorf("make provider: %w", err)
+		return nil, fmt.Errorf("create provider: %w", err)
 	}
 	_, port, err := net.SplitHostPort(c.Listen)
 	if err != nil {
@@ -92,7 +92,7 @@ func handler(c Config) (http.Handler, error) {
 		renderMessage(w, http.StatusOK, "Signed out", "You are signed out here. You can close this page.")
 	})
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
-		renderMessage(w, http.StatusOK, "Sign in", "This is the sample provider of a Kuota on one machine. Begin at the console: it leads here.")
+		renderMessage(w, http.StatusOK, "Sign in", "This is the sample provider of a local Kuota. Start at the console: it redirects here.")
 	})
 	mux.Handle(endSessionPath, page.forget(provider))
 	mux.Handle("/", provider)
@@ -129,7 +129,7 @@ func newStorage(c Config) (*storage, error) {
 func readLine(path string) (string, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
-		return "", fmt.Errorf("read the client's credentials: %w", err)
+		return "", fmt.Errorf("read client credentials: %w", err)
 	}
 	line := strings.TrimSpace(string(b))
 	if line == "" {

@@ -15,24 +15,25 @@ const (
 	endSessionPath = "/end_session"
 )
 
-// sessionLife is how long a browser is known without asking again.
+// sessionLife is how long a browser stays signed in.
 const sessionLife = 12 * time.Hour
 
-const noLongerOpen = "This sign-in is no longer open. Go back to where you came from and begin again."
+const expiredText = "This sign-in has expired. Go back to the console and begin again."
 
-// signIn asks who somebody is, unless the browser is known already.
+// signIn serves the sign-in page, unless the browser is signed in.
 type signIn struct {
 	storage *storage
 	op      *op.Provider
-	cookie  string // its name; it carries the port, since cookies do not keep ports apart
+	cookie  string // its name; with the port, since cookies are shared by all ports of a host
 	finish  func(*http.Request, string) string
 }
 
-// show is GET /signin?id=REQUEST: the form, or the answer where none is needed.
+// show serves GET /signin?id=REQUEST: the form, or the redirect of a browser that
+// is signed in.
 func (s *signIn) show(w http.ResponseWriter, r *http.Request) {
 	req, ok := s.storage.requests.get(r.FormValue("id"))
 	if !ok {
-		renderMessage(w, http.StatusBadRequest, "Sign in", noLongerOpen)
+		renderMessage(w, http.StatusBadRequest, "Sign in", expiredText)
 		return
 	}
 	if known, ok := s.known(r); ok && req.accepts(known, s.storage.memory.now()) {
@@ -48,12 +49,12 @@ func (s *signIn) show(w http.ResponseWriter, r *http.Request) {
 	renderSignIn(w, http.StatusOK, signInView{Request: req.id, Name: req.LoginHint, Users: s.storage.users.users()})
 }
 
-// submit is POST /signin with id, username and password.
+// submit serves POST /signin with id, username and password.
 func (s *signIn) submit(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, 1<<16)
 	req, ok := s.storage.requests.get(r.PostFormValue("id"))
 	if !ok {
-		renderMessage(w, http.StatusBadRequest, "Sign in", noLongerOpen)
+		renderMessage(w, http.StatusBadRequest, "Sign in", expiredText)
 		return
 	}
 	name := r.PostFormValue("username")
@@ -74,7 +75,7 @@ func (s *signIn) submit(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, s.finish(r, req.id), http.StatusSeeOther)
 }
 
-// known is the sign-in of this browser, as long as its user is there.
+// known returns the session of the browser, if its user is enabled.
 func (s *signIn) known(r *http.Request) (session, bool) {
 	c, err := r.Cookie(s.cookie)
 	if err != nil {
@@ -88,23 +89,23 @@ func (s *signIn) known(r *http.Request) (session, bool) {
 	return known, ok
 }
 
-// remember begins a session, in the place of the browser's earlier one. The
-// earlier one's tokens stay good: their client still uses them.
+// remember creates a session that replaces the browser's earlier one. The tokens
+// of the earlier one stay valid: their client still uses them.
 func (s *signIn) remember(w http.ResponseWriter, r *http.Request, u User) session {
 	now := s.storage.memory.now()
-	begun := session{ID: rand.Text(), Subject: u.subject(), AuthTime: now, Expires: now.Add(sessionLife)}
+	created := session{ID: rand.Text(), Subject: u.subject(), AuthTime: now, Expires: now.Add(sessionLife)}
 	value := rand.Text()
 	s.storage.memory.change(func(f *memoryFile) {
 		if old, err := r.Cookie(s.cookie); err == nil {
 			delete(f.Sessions, old.Value)
 		}
-		f.Sessions[value] = begun
+		f.Sessions[value] = created
 	})
 	s.setCookie(w, value, 0)
-	return begun
+	return created
 }
 
-// forget ends the browser's session before the protocol's own part of signing out.
+// forget ends the browser's session before the library handles the sign-out.
 func (s *signIn) forget(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c, err := r.Cookie(s.cookie); err == nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/zitadel/oidc/v3/pkg/op"
 )
 
-// storage is what the library asks for everything that is not protocol.
+// storage implements the library's interfaces for everything but the protocol.
 type storage struct {
 	client   *client
 	users    *directory
@@ -28,13 +28,13 @@ var (
 	_ op.CanTerminateSessionFromRequest = (*storage)(nil)
 )
 
-// CreateAuthRequest keeps a request that the library has checked.
+// CreateAuthRequest stores a request that the library has validated.
 func (s *storage) CreateAuthRequest(_ context.Context, r *oidc.AuthRequest, hinted string) (op.AuthRequest, error) {
-	// The library would take requests without: it leaves that to its users.
+	// The library accepts requests without PKCE.
 	if r.CodeChallenge == "" || r.CodeChallengeMethod != oidc.CodeChallengeMethodS256 {
 		return nil, oidc.ErrInvalidRequest().WithDescription("PKCE with code_challenge_method S256 is required")
 	}
-	req := &request{AuthRequest: r, id: rand.Text(), hinted: hinted, begun: s.memory.now()}
+	req := &request{AuthRequest: r, id: rand.Text(), hinted: hinted, created: s.memory.now()}
 	s.requests.add(req)
 	return req, nil
 }
@@ -42,12 +42,13 @@ func (s *storage) CreateAuthRequest(_ context.Context, r *oidc.AuthRequest, hint
 func (s *storage) AuthRequestByID(_ context.Context, id string) (op.AuthRequest, error) {
 	r, ok := s.requests.get(id)
 	if !ok {
-		return nil, oidc.ErrInvalidRequest().WithDescription("this sign-in is no longer open")
+		return nil, oidc.ErrInvalidRequest().WithDescription("this sign-in has expired")
 	}
 	return r, nil
 }
 
-// AuthRequestByCode refuses a code whose user is gone meanwhile.
+// AuthRequestByCode returns the request of a code, unless its user was removed
+// meanwhile.
 func (s *storage) AuthRequestByCode(_ context.Context, code string) (op.AuthRequest, error) {
 	id, ok := s.requests.takeCode(code)
 	if !ok {
@@ -55,10 +56,10 @@ func (s *storage) AuthRequestByCode(_ context.Context, code string) (op.AuthRequ
 	}
 	r, ok := s.requests.get(id)
 	if !ok {
-		return nil, errors.New("the code is too old")
+		return nil, errors.New("the code has expired")
 	}
 	if _, ok := s.users.bySubject(r.GetSubject()); !ok {
-		return nil, errors.New("the user is gone or disabled")
+		return nil, errors.New("the user was removed or is disabled")
 	}
 	return r, nil
 }
@@ -75,7 +76,7 @@ func (s *storage) DeleteAuthRequest(_ context.Context, id string) error {
 
 func (s *storage) GetClientByClientID(_ context.Context, id string) (op.Client, error) {
 	if id != s.client.id {
-		return nil, oidc.ErrInvalidClient().WithDescription("there is no client of that id")
+		return nil, oidc.ErrInvalidClient().WithDescription("unknown client ID")
 	}
 	return s.client, nil
 }
@@ -87,9 +88,8 @@ func (s *storage) AuthorizeClientIDSecret(_ context.Context, id, secret string) 
 	return nil
 }
 
-// TerminateSessionFromRequest is signing out. The session is the one that the
-// client's ID token names; the one of the browser's cookie is ended before
-// this, where there is a browser.
+// TerminateSessionFromRequest ends the session of the client's ID token. forget
+// has ended the session of the browser's cookie before.
 func (s *storage) TerminateSessionFromRequest(_ context.Context, r *op.EndSessionRequest) (string, error) {
 	if r.IDTokenHintClaims != nil && r.IDTokenHintClaims.SessionID != "" {
 		s.memory.endSession(r.IDTokenHintClaims.SessionID)
@@ -108,14 +108,14 @@ func (s *storage) SignatureAlgorithms(context.Context) ([]jose.SignatureAlgorith
 	return []jose.SignatureAlgorithm{jose.RS256}, nil
 }
 
-// What follows belongs to grants that the client does not have.
+// The methods below belong to grants that the client does not have.
 
 func (s *storage) GetPrivateClaimsFromScopes(context.Context, string, string, []string) (map[string]any, error) {
 	return nil, nil
 }
 
 func (s *storage) GetKeyByIDAndClientID(context.Context, string, string) (*jose.JSONWebKey, error) {
-	return nil, errors.New("clients have no keys here")
+	return nil, errors.New("clients have no keys")
 }
 
 func (s *storage) ValidateJWTProfileScopes(context.Context, string, []string) ([]string, error) {

@@ -11,11 +11,10 @@ import (
 	"github.com/zitadel/oidc/v3/pkg/op"
 )
 
-// refreshLife is how long a session can be left alone. Each use of a refresh
-// token begins it anew.
+// refreshLife is the lifetime of a refresh token. Each use issues a new one.
 const refreshLife = 24 * time.Hour
 
-// refreshRequest is a refresh token that is being used.
+// refreshRequest is the use of a refresh token.
 type refreshRequest struct{ grant }
 
 var _ op.RefreshTokenRequest = (*refreshRequest)(nil)
@@ -28,7 +27,7 @@ func (r *refreshRequest) GetScopes() []string              { return r.Scopes }
 func (r *refreshRequest) GetSubject() string               { return r.Subject }
 func (r *refreshRequest) SetCurrentScopes(scopes []string) { r.Scopes = scopes }
 
-// grantOf is what a token for this request will stand for.
+// grantOf returns the grant of a token for this request.
 func grantOf(req op.TokenRequest) (grant, error) {
 	switch r := req.(type) {
 	case *request:
@@ -42,7 +41,8 @@ func grantOf(req op.TokenRequest) (grant, error) {
 	return grant{}, oidc.ErrUnsupportedGrantType()
 }
 
-// CreateAccessToken is for a client that did not ask for offline_access.
+// CreateAccessToken issues a token to a client that did not request
+// offline_access.
 func (s *storage) CreateAccessToken(_ context.Context, req op.TokenRequest) (string, time.Time, error) {
 	g, err := grantOf(req)
 	if err != nil {
@@ -54,7 +54,7 @@ func (s *storage) CreateAccessToken(_ context.Context, req op.TokenRequest) (str
 	return id, g.Expires, nil
 }
 
-// CreateAccessAndRefreshTokens gives out a pair, and spends the refresh token
+// CreateAccessAndRefreshTokens issues a pair, and invalidates the refresh token
 // that was used for it.
 func (s *storage) CreateAccessAndRefreshTokens(_ context.Context, req op.TokenRequest, used string) (string, string, time.Time, error) {
 	g, err := grantOf(req)
@@ -67,9 +67,9 @@ func (s *storage) CreateAccessAndRefreshTokens(_ context.Context, req op.TokenRe
 	access.Expires, refresh.Expires = now.Add(s.life), now.Add(refreshLife)
 	s.memory.change(func(f *memoryFile) {
 		if used != "" {
-			// A client may ask for fewer scopes once; the right to all stays.
+			// A client may request fewer scopes once; later tokens may have all.
 			old, ok := f.Refresh[used]
-			if !ok { // somebody else was faster with the same token
+			if !ok { // a concurrent request used the token
 				err = oidc.ErrInvalidGrant().WithDescription("the refresh token was already used")
 				return
 			}
@@ -81,8 +81,8 @@ func (s *storage) CreateAccessAndRefreshTokens(_ context.Context, req op.TokenRe
 	return id, next, access.Expires, err
 }
 
-// TokenRequestByRefreshToken refuses a token that is spent or unknown, or whose
-// user is gone; the client is told invalid_grant.
+// TokenRequestByRefreshToken returns the grant of a refresh token. The client gets
+// invalid_grant for a used or unknown one, and for one of a removed user.
 func (s *storage) TokenRequestByRefreshToken(_ context.Context, token string) (op.RefreshTokenRequest, error) {
 	g, ok := s.memory.refresh(token)
 	if !ok {
@@ -90,13 +90,13 @@ func (s *storage) TokenRequestByRefreshToken(_ context.Context, token string) (o
 	}
 	if _, ok := s.users.bySubject(g.Subject); !ok {
 		s.memory.endChain(g.Chain)
-		return nil, errors.New("the user is gone or disabled")
+		return nil, errors.New("the user was removed or is disabled")
 	}
 	g.Scopes = slices.Clone(g.Scopes)
 	return &refreshRequest{g}, nil
 }
 
-// GetRefreshTokenInfo names the user of a refresh token that is to be revoked.
+// GetRefreshTokenInfo returns the user of a refresh token that is to be revoked.
 func (s *storage) GetRefreshTokenInfo(_ context.Context, clientID, token string) (string, string, error) {
 	g, ok := s.memory.refresh(token)
 	if !ok || g.Client != clientID {
@@ -105,8 +105,8 @@ func (s *storage) GetRefreshTokenInfo(_ context.Context, clientID, token string)
 	return g.Subject, token, nil
 }
 
-// RevokeToken ends all tokens of the same sign-in. An unknown one is none any
-// more, which is what was asked for.
+// RevokeToken deletes all tokens of the same sign-in. An unknown token is no error:
+// it is invalid already.
 func (s *storage) RevokeToken(_ context.Context, tokenOrID, _, clientID string) *oidc.Error {
 	g, ok := s.memory.refresh(tokenOrID)
 	if !ok {

@@ -13,30 +13,31 @@ import (
 
 // User is one entry of the users file.
 type User struct {
-	Name       string   `json:"name"` // what is typed to sign in
+	Name       string   `json:"name"` // user name
 	Password   string   `json:"password"`
 	FullName   string   `json:"fullName"`
 	Email      string   `json:"email"`
 	Groups     []string `json:"groups"`
-	GroupCount int      `json:"groupCount"` // so many more groups, group-0001 and on
-	About      string   `json:"about"`      // what the user is good for, one line
+	GroupCount int      `json:"groupCount"` // number of additional groups: group-0001 and so on
+	About      string   `json:"about"`      // the purpose of the user, one line
 	Disabled   bool     `json:"disabled"`
 }
 
-// mostGroups keeps a slip of the finger from making tokens of many megabytes.
+// mostGroups limits the size of tokens: a typing error could request many
+// megabytes.
 const mostGroups = 20_000
 
 var userName = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$`)
 
-// subject is what the client knows the user by: always the same for a name,
-// and telling nothing about it.
+// subject returns the subject of the user's tokens. It depends on the name only,
+// and does not reveal it.
 func (u User) subject() string {
 	sum := sha256.Sum256([]byte("kuota sample provider: " + u.Name))
 	return hex.EncodeToString(sum[:16])
 }
 
-// allGroups are those of the list and those of groupCount; never nil, since
-// the claim is an array even where somebody is in no group.
+// allGroups returns the groups of the list and of groupCount. It is never nil,
+// since the claim of a user without groups is an empty array.
 func (u User) allGroups() []string {
 	all := make([]string, 0, len(u.Groups)+u.GroupCount)
 	all = append(all, u.Groups...)
@@ -65,7 +66,7 @@ func parseUsers(b []byte) ([]User, error) {
 		return nil, fmt.Errorf("not a list of users: %w", err)
 	}
 	if len(users) == 0 {
-		return nil, fmt.Errorf("holds no user")
+		return nil, fmt.Errorf("contains no user")
 	}
 	names, emails := map[string]bool{}, map[string]string{}
 	for i := range users {
@@ -77,7 +78,7 @@ func parseUsers(b []byte) ([]User, error) {
 			return nil, fmt.Errorf("user %q: %w", u.Name, err)
 		}
 		if names[u.Name] {
-			return nil, fmt.Errorf("user %q is there twice", u.Name)
+			return nil, fmt.Errorf("user %q is listed twice", u.Name)
 		}
 		if other := emails[u.Email]; other != "" {
 			return nil, fmt.Errorf("users %q and %q have the same email %s", other, u.Name, u.Email)
@@ -92,7 +93,7 @@ func parseUsers(b []byte) ([]User, error) {
 
 func (u User) check() error {
 	if !userName.MatchString(u.Name) {
-		return fmt.Errorf("a name has small letters, digits, and . _ - between them")
+		return fmt.Errorf("a name consists of lower-case letters, digits, and . _ - between them")
 	}
 	if u.Password == "" {
 		return fmt.Errorf("has no password")

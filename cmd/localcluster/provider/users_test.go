@@ -10,21 +10,21 @@ import (
 
 const ada = "- {name: ada, password: p, email: ada@example.com"
 
-func TestUsersFilesWithMistakesAreRefused(t *testing.T) {
+func TestParseUsersRefusesInvalidFiles(t *testing.T) {
 	for name, c := range map[string]struct{ file, want string }{
-		"empty":                   {"", "holds no user"},
-		"not a list":              {"ada: x", "not a list"},
-		"a field nobody knows":    {ada + ", group: x}", "group"},
-		"no name":                 {"- {password: p, email: a@example.com}", "user 1 has no name"},
-		"a name with blanks":      {"- {name: a b, password: p, email: a@example.com}", "small letters"},
-		"no password":             {"- {name: ada, email: a@example.com}", "no password"},
-		"an email that is none":   {"- {name: ada, password: p, email: ada}", "not an address"},
-		"a group without a name":  {ada + ", groups: ['']}", "no name"},
-		"too many groups":         {ada + ", groupCount: 1000000}", "groupCount"},
-		"twice the same name":     {ada + "}\n" + ada + "}", "twice"},
-		"twice the same address":  {ada + "}\n- {name: eve, password: p, email: ada@example.com}", "same email"},
-		"fewer groups than none":  {ada + ", groupCount: -1}", "groupCount"},
-		"an address with a title": {"- {name: ada, password: p, email: Ada <ada@example.com>}", "not an address"},
+		"empty":                          {"", "contains no user"},
+		"not a list":                     {"ada: x", "not a list"},
+		"an unknown field":               {ada + ", group: x}", "group"},
+		"no name":                        {"- {password: p, email: a@example.com}", "user 1 has no name"},
+		"a name with blanks":             {"- {name: a b, password: p, email: a@example.com}", "lower-case letters"},
+		"no password":                    {"- {name: ada, email: a@example.com}", "no password"},
+		"an invalid email":               {"- {name: ada, password: p, email: ada}", "not an address"},
+		"a group without a name":         {ada + ", groups: ['']}", "no name"},
+		"too many groups":                {ada + ", groupCount: 1000000}", "groupCount"},
+		"a duplicate name":               {ada + "}\n" + ada + "}", "twice"},
+		"a duplicate address":            {ada + "}\n- {name: eve, password: p, email: ada@example.com}", "same email"},
+		"a negative number of groups":    {ada + ", groupCount: -1}", "groupCount"},
+		"an address with a display name": {"- {name: ada, password: p, email: Ada <ada@example.com>}", "not an address"},
 	} {
 		_, err := parseUsers([]byte(c.file))
 		if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -33,7 +33,7 @@ func TestUsersFilesWithMistakesAreRefused(t *testing.T) {
 	}
 }
 
-func TestGroupsAreThoseOfTheListAndTheCount(t *testing.T) {
+func TestAllGroupsCombinesListAndCount(t *testing.T) {
 	users, err := parseUsers([]byte(ada + ", groups: [x], groupCount: 3}"))
 	if err != nil {
 		t.Fatal(err)
@@ -42,23 +42,23 @@ func TestGroupsAreThoseOfTheListAndTheCount(t *testing.T) {
 		t.Errorf("groups are %s", got)
 	}
 	if got := (User{}).allGroups(); got == nil {
-		t.Error("nobody's groups are null instead of none")
+		t.Error("the groups of a user without groups are nil, want an empty list")
 	}
 }
 
-func TestTheSampleUsersAreValid(t *testing.T) {
+func TestSampleUsersAreValid(t *testing.T) {
 	users, err := ReadUsers("../users.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, u := range users {
 		if u.Password != "kuota-"+u.Name || u.About == "" {
-			t.Errorf("%s is not recognisable as a sample", u.Name)
+			t.Errorf("%s does not look like a sample", u.Name)
 		}
 	}
 }
 
-func TestAHalfWrittenFileChangesNothing(t *testing.T) {
+func TestInvalidFileKeepsThePreviousUsers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "users.yaml")
 	if err := os.WriteFile(path, []byte(ada+"}"), 0o600); err != nil {
 		t.Fatal(err)
@@ -71,11 +71,11 @@ func TestAHalfWrittenFileChangesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, ok := d.authenticate("ada", "p"); !ok {
-		t.Error("ada is gone")
+		t.Error("ada cannot sign in")
 	}
 }
 
-func TestRedirectsLeadToThisMachineOnly(t *testing.T) {
+func TestRedirectURIsAreOnThisMachine(t *testing.T) {
 	for uri, want := range map[string]bool{
 		"http://127.0.0.1:8080/auth/callback":              true,
 		"https://localhost:443/auth/callback":              true,

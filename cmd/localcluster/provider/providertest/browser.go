@@ -14,7 +14,7 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// Browser is somebody's browser together with the client that it comes from.
+// Browser is a browser together with the client that redirects it.
 type Browser struct {
 	t        *testing.T
 	http     *http.Client
@@ -23,10 +23,10 @@ type Browser struct {
 	issuer   string
 }
 
-// Callback is where the client says it is; nothing has to listen there.
+// Callback is the redirect URI of the client. Nothing listens there.
 const Callback = "http://127.0.0.1:4711/auth/callback"
 
-// New begins without any cookie.
+// New returns a browser without cookies.
 func New(t *testing.T, issuer, clientID, secret string) *Browser {
 	t.Helper()
 	provider, err := oidc.NewProvider(context.Background(), issuer)
@@ -43,8 +43,8 @@ func New(t *testing.T, issuer, clientID, secret string) *Browser {
 	}
 }
 
-// Page is where the browser stands after its redirects: on a page of the
-// provider, or sent back to the client, which Back then says.
+// Page is the result of a request after its redirects: a page of the provider, or
+// a redirect to the client with the query Back.
 type Page struct {
 	Status int
 	Body   string
@@ -54,10 +54,10 @@ type Page struct {
 
 var requestField = regexp.MustCompile(`name="id" value="([^"]+)"`)
 
-// Form tells whether the page asks for a name and a password.
+// Form reports whether the page has the sign-in form.
 func (p Page) Form() bool { return requestField.MatchString(p.Body) }
 
-// Alert is the page's error, or empty.
+// Alert returns the error on the page, or the empty string.
 func (p Page) Alert() string {
 	m := regexp.MustCompile(`role="alert"[^>]*>([^<]*)<`).FindStringSubmatch(p.Body)
 	if m == nil {
@@ -101,7 +101,7 @@ func (b *Browser) get(address string) Page {
 	return b.follow(resp, err)
 }
 
-// follow goes along redirects within the provider.
+// follow follows redirects within the provider.
 func (b *Browser) follow(resp *http.Response, err error) Page {
 	b.t.Helper()
 	for range 5 {
@@ -119,6 +119,6 @@ func (b *Browser) follow(resp *http.Response, err error) Page {
 		}
 		resp, err = b.http.Get(to.String())
 	}
-	b.t.Fatal("redirected in circles")
+	b.t.Fatal("too many redirects")
 	return Page{}
 }

@@ -1,4 +1,4 @@
-// Package providertest signs in at a provider the way a browser and the console
-// do together, for tests. It knows the protocol and the names of the form's
-// fields, and nothing of how the provider is made.
+// Package providertest signs in at a provider as a browser and the console do
+// together, for tests. It depends on the protocol and on the names of the form's
+// fields only.
 package providertest

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// Claims are the ones of an ID token and of userinfo.
+// Claims are the claims of an ID token or of userinfo.
 type Claims struct {
 	Subject       string   `json:"sub"`
 	Name          string   `json:"name"`
@@ -19,8 +19,7 @@ type Claims struct {
 	Nonce         string   `json:"nonce"`
 }
 
-// SignIn goes from the client's redirect to its tokens, through the form where
-// the provider shows it.
+// SignIn gets tokens for a user. It submits the form if the provider shows it.
 func (b *Browser) SignIn(name, password string, options ...oauth2.AuthCodeOption) *oauth2.Token {
 	b.t.Helper()
 	verifier := oauth2.GenerateVerifier()
@@ -39,7 +38,7 @@ func (b *Browser) SignIn(name, password string, options ...oauth2.AuthCodeOption
 	return tok
 }
 
-// Exchange turns a code into tokens.
+// Exchange exchanges a code for tokens.
 func (b *Browser) Exchange(code, verifier string) (*oauth2.Token, error) {
 	return b.oauth.Exchange(context.Background(), code, oauth2.VerifierOption(verifier))
 }
@@ -49,7 +48,7 @@ func (b *Browser) Refresh(refreshToken string) (*oauth2.Token, error) {
 	return b.oauth.TokenSource(context.Background(), &oauth2.Token{RefreshToken: refreshToken}).Token()
 }
 
-// IDToken checks the ID token's signature, issuer, audience and time.
+// IDToken verifies the ID token and returns its claims.
 func (b *Browser) IDToken(tok *oauth2.Token) Claims {
 	b.t.Helper()
 	raw, _ := tok.Extra("id_token").(string)
@@ -64,7 +63,7 @@ func (b *Browser) IDToken(tok *oauth2.Token) Claims {
 	return c
 }
 
-// Userinfo asks with the access token.
+// Userinfo returns the claims of the userinfo endpoint.
 func (b *Browser) Userinfo(tok *oauth2.Token) (Claims, error) {
 	var c Claims
 	info, err := b.provider.UserInfo(context.Background(), oauth2.StaticTokenSource(tok))
@@ -74,7 +73,7 @@ func (b *Browser) Userinfo(tok *oauth2.Token) (Claims, error) {
 	return c, info.Claims(&c)
 }
 
-// ErrorCode is the protocol's word for why a token was not given.
+// ErrorCode returns the OAuth error code of a refused token request.
 func ErrorCode(err error) string {
 	if re, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
 		return re.ErrorCode
