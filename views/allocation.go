@@ -30,13 +30,13 @@ type AllocationForm struct {
 	Activation      string    // "Active", "Hold" or "Drain"; when it is changed, or an import names it
 	ActivationError string
 
-	Namespace     TextField // "namespace": an existing one; empty for the team's own
-	MadeNamespace string    // the namespace the typed team name makes; empty while there is no valid name
-	Weight        TextField // "weight", 0 to 100
-	WeightNote    string    // what a weight of 0 means beside others; empty for nothing
-	Members       []MemberField
-	CanAddMember  bool
-	MembersError  string
+	Namespace    TextField // "namespace": an existing one; empty for the team's own
+	NewNamespace string    // the namespace the typed team name makes; empty while there is no valid name
+	Weight       TextField // "weight", 0 to 100
+	WeightNote   string    // what a weight of 0 means beside others; empty for nothing
+	Members      []MemberField
+	CanAddMember bool
+	MembersError string
 
 	Rows          []AllocationFormRow
 	CanAddRow     bool // false at 15 rows
@@ -82,7 +82,7 @@ type AllocationFormRow struct {
 	Limit           bool // whether it is a borrow limit
 	Index           int
 	Type            TextField
-	There           string // what the cluster has of it, such as "16 GPUs (H100) there · 12 given to others"; empty while the type is unknown
+	Capacity        string // what the cluster has of it, such as "16 GPUs (H100) there · 12 given to others"; empty while the type is unknown
 	Over            string // warning when more is allocated than the pool has; empty otherwise
 	FarOver         bool   // whether that is several times as much
 	Instances       AmountField

@@ -20,7 +20,7 @@ type AllocationDelete struct {
 	Waiting  int
 	Kept     string   // the namespace, which stays
 	Removed  []string // objects that go, with their kind
-	Held     bool     // whether its queue starts no task already
+	OnHold   bool     // whether its queue starts no task already
 	Deleting bool     // whether it is being deleted already, and waits for its tasks
 
 	InPlace bool        // whether the page answers a POST

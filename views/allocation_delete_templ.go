@@ -292,7 +292,7 @@ func deleteTasks(p AllocationDelete) templ.Component {
 				}
 			}
 			if p.Running > 0 && !p.Deleting {
-				if p.Held {
+				if p.OnHold {
 					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 22, "<p class=\"hint\">The queue is on hold: these tasks continue, and none start. Come back when they have ended, or stop them below.</p>")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err

@@ -12,7 +12,7 @@ type AllocationDeleted struct {
 	Fields  []HiddenField // the typed values
 	By      string        // who deleted it; empty where that is not known
 	When    string        // RFC 3339; empty where that is not known
-	Because string        // why; empty where nobody said so
+	Reason  string        // why; empty where nobody said so
 	Typed   []ValueLine   // what was typed
 
 	VersionsURL string // its versions; empty where none are kept

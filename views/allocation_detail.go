@@ -42,7 +42,7 @@ type ConditionLine struct {
 // figures of a pool follow one another.
 type QuotaFigure struct {
 	Pool     string
-	GoesOn   bool   // whether the line above is of the same pool: its name is read aloud only
+	SamePool bool   // whether the line above is of the same pool: its name is read aloud only
 	Note     string // such as "borrows only"
 	Resource string
 	Own      string

@@ -652,7 +652,7 @@ func detailQuota(p AllocationDetail) templ.Component {
 						return templ_7745c5c3_Err
 					}
 					for _, q := range p.Quota {
-						var templ_7745c5c3_Var28 = []any{templ.KV("goes-on", q.GoesOn)}
+						var templ_7745c5c3_Var28 = []any{templ.KV("goes-on", q.SamePool)}
 						templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_Buffer, templ_7745c5c3_Var28...)
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
@@ -674,7 +674,7 @@ func detailQuota(p AllocationDetail) templ.Component {
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
-						templ_7745c5c3_Err = poolName(q.Pool, q.GoesOn).Render(ctx, templ_7745c5c3_Buffer)
+						templ_7745c5c3_Err = poolName(q.Pool, q.SamePool).Render(ctx, templ_7745c5c3_Buffer)
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
@@ -922,9 +922,9 @@ func detailTeam(p AllocationDetail) templ.Component {
 	})
 }
 
-// AllocationGone replaces the fragment when the allocation was deleted while
+// AllocationDeletedBody replaces the fragment when the allocation was deleted while
 // somebody looked at it.
-func AllocationGone(team, up string) templ.Component {
+func AllocationDeletedBody(team, up string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {

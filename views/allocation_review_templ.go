@@ -56,7 +56,7 @@ func AllocationReviewPage(p AllocationReview) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if p.Unknown != "" {
+			if p.Incomplete != "" {
 				templ_7745c5c3_Var3 := templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 					templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 					templ_7745c5c3_Buffer, templ_7745c5c3_IsBuffer := templruntime.GetBuffer(templ_7745c5c3_W)
@@ -74,9 +74,9 @@ func AllocationReviewPage(p AllocationReview) templ.Component {
 						return templ_7745c5c3_Err
 					}
 					var templ_7745c5c3_Var4 string
-					templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinStringErrs(p.Unknown)
+					templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinStringErrs(p.Incomplete)
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `allocation_review.templ`, Line: 15, Col: 18}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `allocation_review.templ`, Line: 15, Col: 21}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var4))
 					if templ_7745c5c3_Err != nil {
@@ -470,7 +470,7 @@ func reviewQuota(p AllocationReview) templ.Component {
 						return templ_7745c5c3_Err
 					}
 					for _, q := range p.Quota {
-						var templ_7745c5c3_Var19 = []any{templ.KV("goes-on", q.GoesOn)}
+						var templ_7745c5c3_Var19 = []any{templ.KV("goes-on", q.SamePool)}
 						templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_Buffer, templ_7745c5c3_Var19...)
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
@@ -492,7 +492,7 @@ func reviewQuota(p AllocationReview) templ.Component {
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
-						templ_7745c5c3_Err = poolName(q.Pool, q.GoesOn).Render(ctx, templ_7745c5c3_Buffer)
+						templ_7745c5c3_Err = poolName(q.Pool, q.SamePool).Render(ctx, templ_7745c5c3_Buffer)
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
@@ -587,7 +587,7 @@ func reviewQuota(p AllocationReview) templ.Component {
 
 // poolName heads the figures of a pool. It is shown once, and read aloud with
 // each of them.
-func poolName(name string, goesOn bool) templ.Component {
+func poolName(name string, samePool bool) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -608,7 +608,7 @@ func poolName(name string, goesOn bool) templ.Component {
 			templ_7745c5c3_Var24 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		var templ_7745c5c3_Var25 = []any{templ.KV("visually-hidden", goesOn), templ.KV("name", !goesOn)}
+		var templ_7745c5c3_Var25 = []any{templ.KV("visually-hidden", samePool), templ.KV("name", !samePool)}
 		templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_Buffer, templ_7745c5c3_Var25...)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
@@ -633,7 +633,7 @@ func poolName(name string, goesOn bool) templ.Component {
 		var templ_7745c5c3_Var27 string
 		templ_7745c5c3_Var27, templ_7745c5c3_Err = templ.JoinStringErrs(name)
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `allocation_review.templ`, Line: 105, Col: 86}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `allocation_review.templ`, Line: 105, Col: 90}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var27))
 		if templ_7745c5c3_Err != nil {
@@ -761,7 +761,7 @@ func reviewCapacity(p AllocationReview) templ.Component {
 						return templ_7745c5c3_Err
 					}
 					for _, c := range p.Capacity {
-						var templ_7745c5c3_Var34 = []any{templ.KV("goes-on", c.GoesOn)}
+						var templ_7745c5c3_Var34 = []any{templ.KV("goes-on", c.SamePool)}
 						templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_Buffer, templ_7745c5c3_Var34...)
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
@@ -783,7 +783,7 @@ func reviewCapacity(p AllocationReview) templ.Component {
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
-						templ_7745c5c3_Err = poolName(c.Pool, c.GoesOn).Render(ctx, templ_7745c5c3_Buffer)
+						templ_7745c5c3_Err = poolName(c.Pool, c.SamePool).Render(ctx, templ_7745c5c3_Buffer)
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
@@ -805,9 +805,9 @@ func reviewCapacity(p AllocationReview) templ.Component {
 							return templ_7745c5c3_Err
 						}
 						var templ_7745c5c3_Var37 string
-						templ_7745c5c3_Var37, templ_7745c5c3_Err = templ.JoinStringErrs(c.There)
+						templ_7745c5c3_Var37, templ_7745c5c3_Err = templ.JoinStringErrs(c.Physical)
 						if templ_7745c5c3_Err != nil {
-							return templ.Error{Err: templ_7745c5c3_Err, FileName: `allocation_review.templ`, Line: 140, Col: 30}
+							return templ.Error{Err: templ_7745c5c3_Err, FileName: `allocation_review.templ`, Line: 140, Col: 33}
 						}
 						_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var37))
 						if templ_7745c5c3_Err != nil {
@@ -1154,12 +1154,12 @@ func reviewStopped(p AllocationReview) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if len(p.Stopped.Told) > 0 {
+			if len(p.Stopped.Listed) > 0 {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 82, "<ul class=\"names\">")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				for _, task := range p.Stopped.Told {
+				for _, task := range p.Stopped.Listed {
 					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 83, "<li><code>")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
@@ -1233,12 +1233,12 @@ func reviewStuck(p AllocationReview) templ.Component {
 			templ_7745c5c3_Var53 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		if len(p.Stuck) > 0 {
+		if len(p.CannotRestart) > 0 {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 89, "<div class=\"notice notice-warn\" id=\"review-stuck\" role=\"status\"><div><h2>Running tasks could not start again</h2><ul>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			for _, line := range p.Stuck {
+			for _, line := range p.CannotRestart {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 90, "<li>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
@@ -1257,15 +1257,15 @@ func reviewStuck(p AllocationReview) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			if p.MoreStuck > 0 {
+			if p.MoreCannotRestart > 0 {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 92, "<li>and ")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var55 string
-				templ_7745c5c3_Var55, templ_7745c5c3_Err = templ.JoinStringErrs(strconv.Itoa(p.MoreStuck))
+				templ_7745c5c3_Var55, templ_7745c5c3_Err = templ.JoinStringErrs(strconv.Itoa(p.MoreCannotRestart))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `allocation_review.templ`, Line: 235, Col: 41}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `allocation_review.templ`, Line: 235, Col: 49}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var55))
 				if templ_7745c5c3_Err != nil {
@@ -1581,7 +1581,7 @@ func reviewObjects(p AllocationReview) templ.Component {
 								}()
 							}
 							ctx = templ.InitializeContext(ctx)
-							templ_7745c5c3_Err = beforeAfterHead("Field", object.Made).Render(ctx, templ_7745c5c3_Buffer)
+							templ_7745c5c3_Err = beforeAfterHead("Field", object.Created).Render(ctx, templ_7745c5c3_Buffer)
 							if templ_7745c5c3_Err != nil {
 								return templ_7745c5c3_Err
 							}
@@ -1607,7 +1607,7 @@ func reviewObjects(p AllocationReview) templ.Component {
 								if templ_7745c5c3_Err != nil {
 									return templ_7745c5c3_Err
 								}
-								if !object.Made {
+								if !object.Created {
 									templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 118, "<td class=\"wrap\"><code>")
 									if templ_7745c5c3_Err != nil {
 										return templ_7745c5c3_Err

@@ -4,15 +4,15 @@ package views
 // the fragment with the id dashboard.
 type DashboardPage struct {
 	Chrome
-	Loops    *LoopNotice // preemption loops that go on; nil for none
-	Controls Controls
-	Stats    []Stat
-	Pools    PoolTable
-	Held     Chart
-	Hardware HardwareSection
-	Teams    TeamTable
-	Bars     BarList
-	Classes  []ClassRow
+	Loops      *LoopNotice // preemption loops that go on; nil for none
+	Controls   Controls
+	Stats      []Stat
+	Pools      PoolTable
+	UsageChart Chart
+	Hardware   HardwareSection
+	Teams      TeamTable
+	Bars       BarList
+	Classes    []ClassRow
 	// ClassNote says of which time the figures of classes are, and ClassLeft in a
 	// sentence what averages leave out; empty for nothing.
 	ClassNote, ClassLeft, ClassCSVURL string
@@ -82,7 +82,7 @@ type TeamTable struct {
 type TeamLine struct {
 	ID, Name, URL                   string
 	Sub                             string // empty for nothing
-	Allocated, Held, Borrowed, Lent string // without a unit
+	Allocated, Used, Borrowed, Lent string // without a unit
 	Utilization                     string // such as "53.33 %"; "–" without quota
 	Borrowing                       bool   // it holds more than it was given
 	Running, Waiting                Count

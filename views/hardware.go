@@ -34,12 +34,12 @@ type HardwareUse struct {
 	URL          string // empty for no page
 	Sub          string // a sentence below the name; empty for none
 	Unit         string // such as "GPUs"
-	Held         string
+	Used         string
 	WithData     string
 	Busy         string // in accelerators
 	Utilization  string
 	Meter        bool // whether it is drawn
-	HeldNumber   float64
+	UsedNumber   float64
 	BusyNumber   float64
 	LargestOfAll float64 // that the meters of one unit share
 }
@@ -48,7 +48,7 @@ type HardwareUse struct {
 type HardwareIdle struct {
 	ID, Name, URL string
 	Team          string
-	Held          string // such as "8"
+	Accelerators  string // such as "8"
 	Since         string // RFC 3339
 	SinceAgo      string // such as "2 h 05 m"
 	Peak          string // such as "1.2 %"

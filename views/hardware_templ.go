@@ -428,7 +428,7 @@ func hardwareUse(rows []HardwareUse) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				if row.Meter {
-					templ_7745c5c3_Err = ui.Meter(ui.MeterProps{Label: row.Busy + " of " + row.Held + " " + row.Unit + " busy", Max: row.LargestOfAll, Parts: []ui.MeterPart{{Use: "own", Value: row.BusyNumber}, {Use: "idle", Value: max(0, row.HeldNumber-row.BusyNumber)}}}).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = ui.Meter(ui.MeterProps{Label: row.Busy + " of " + row.Used + " " + row.Unit + " busy", Max: row.LargestOfAll, Parts: []ui.MeterPart{{Use: "own", Value: row.BusyNumber}, {Use: "idle", Value: max(0, row.UsedNumber-row.BusyNumber)}}}).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -451,7 +451,7 @@ func hardwareUse(rows []HardwareUse) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var23 string
-				templ_7745c5c3_Var23, templ_7745c5c3_Err = templ.JoinStringErrs(row.Held)
+				templ_7745c5c3_Var23, templ_7745c5c3_Err = templ.JoinStringErrs(row.Used)
 				if templ_7745c5c3_Err != nil {
 					return templ.Error{Err: templ_7745c5c3_Err, FileName: `hardware.templ`, Line: 85, Col: 29}
 				}
@@ -612,9 +612,9 @@ func hardwareIdle(rows []HardwareIdle) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var33 string
-				templ_7745c5c3_Var33, templ_7745c5c3_Err = templ.JoinStringErrs(row.Held)
+				templ_7745c5c3_Var33, templ_7745c5c3_Err = templ.JoinStringErrs(row.Accelerators)
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `hardware.templ`, Line: 111, Col: 29}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `hardware.templ`, Line: 111, Col: 37}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var33))
 				if templ_7745c5c3_Err != nil {

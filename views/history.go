@@ -14,7 +14,7 @@ type HistoryLine struct {
 	When    string // RFC 3339
 	Who     string
 	WhoNote string // such as that it is only the name of a program; empty for none
-	Because string // why, as whoever made it said; empty where nobody did
+	Reason  string // why, as whoever made it said; empty where nobody did
 	Changes string // what changed, in short
 	Missing string // that changes before it were not seen; empty where none are missing
 }
@@ -44,8 +44,8 @@ type VersionPage struct {
 
 // YAMLLine is one line, marked where it is not in the other version.
 type YAMLLine struct {
-	Text      string
-	New, Gone bool
+	Text           string
+	Added, Removed bool
 }
 
 // Restored is what a form that opens with an older version says of itself.

@@ -10,8 +10,8 @@ import (
 func sampleVersion() VersionPage {
 	return VersionPage{
 		Chrome: sampleChrome("Version 3 of vision", "policies"), UpURL: "/policies/allocations/vision", UpLabel: "vision",
-		Line:    HistoryLine{Number: "3", URL: "/v/3", When: "2026-03-05T10:00:00Z", Who: "kubectl-edit", WhoNote: "field manager", Because: "more work", Changes: "Weight: 1 → 2", Missing: "1 change is not kept."},
-		Changes: []ValueChange{{"Weight", "1", "2"}}, YAML: []YAMLLine{{Text: "spec:"}, {Text: "  weight: 1", Gone: true}, {Text: "  weight: 2", New: true}},
+		Line:    HistoryLine{Number: "3", URL: "/v/3", When: "2026-03-05T10:00:00Z", Who: "kubectl-edit", WhoNote: "field manager", Reason: "more work", Changes: "Weight: 1 → 2", Missing: "1 change is not kept."},
+		Changes: []ValueChange{{"Weight", "1", "2"}}, YAML: []YAMLLine{{Text: "spec:"}, {Text: "  weight: 1", Removed: true}, {Text: "  weight: 2", Added: true}},
 		RestoreURL: "/restore", OlderURL: "/v/2", NewerURL: "/v/4",
 	}
 }
@@ -19,7 +19,7 @@ func sampleVersion() VersionPage {
 // What people write into a spec or as a reason stays text.
 func TestHostileHistoryStaysText(t *testing.T) {
 	page := sampleVersion()
-	for _, s := range []*string{&page.Line.Who, &page.Line.Because, &page.Line.Changes, &page.Changes[0].Before, &page.Changes[0].After, &page.YAML[1].Text} {
+	for _, s := range []*string{&page.Line.Who, &page.Line.Reason, &page.Line.Changes, &page.Changes[0].Before, &page.Changes[0].After, &page.YAML[1].Text} {
 		*s = hostile
 	}
 	list := HistoryPage{Chrome: page.Chrome, UpURL: "/x", UpLabel: "y", History: History{Lines: []HistoryLine{page.Line}}}

@@ -10,17 +10,17 @@ type ImportPage struct {
 	Resumed           bool   // whether it comes back after signing in again
 	Text              TextField
 	Objects           []ImportedObject
-	NotTaken          []string // what belongs to none of the objects
+	NotImported       []string // what belongs to none of the objects
 }
 
 // ImportedObject is one object that was read.
 type ImportedObject struct {
-	Index    int    // what the button pick sends
-	Kind     string // "Compute allocation" or "Cluster policy"
-	Name     string
-	Note     string // what opening it means here, or why it cannot be opened
-	CanOpen  bool
-	NotTaken []string
+	Index       int    // what the button pick sends
+	Kind        string // "Compute allocation" or "Cluster policy"
+	Name        string
+	Note        string // what opening it means here, or why it cannot be opened
+	CanOpen     bool
+	NotImported []string
 }
 
 // Managed is the page in place of a form for an object that Flux or Argo CD
@@ -32,5 +32,5 @@ type Managed struct {
 	Refused        bool   // whether a change was sent and not saved
 	Text           string // the object as YAML, as it is or as it was typed
 	Typed          bool   // whether Text is what was typed
-	NotTaken       []string
+	NotImported    []string
 }

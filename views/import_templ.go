@@ -165,7 +165,7 @@ func Import(p ImportPage) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			if len(p.NotTaken) > 0 {
+			if len(p.NotImported) > 0 {
 				templ_7745c5c3_Var8 := templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 					templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 					templ_7745c5c3_Buffer, templ_7745c5c3_IsBuffer := templruntime.GetBuffer(templ_7745c5c3_W)
@@ -182,7 +182,7 @@ func Import(p ImportPage) templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Err = importLines(p.NotTaken).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = importLines(p.NotImported).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -369,7 +369,7 @@ func importedObjects(objects []ImportedObject) templ.Component {
 						return templ_7745c5c3_Err
 					}
 				}
-				templ_7745c5c3_Err = notTaken(o.NotTaken).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = notImported(o.NotImported).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -629,7 +629,7 @@ func ManagedPage(p Managed) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = notTaken(p.NotTaken).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = notImported(p.NotImported).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -13,9 +13,9 @@ import "kuota.dev/kuota/views/ui"
 // Imported is what to know of a form that was filled in by an import. The form
 // keeps it in hidden inputs named from-import and imported.
 type Imported struct {
-	Yes      bool
-	Replaces string   // what is there already and would be replaced, such as "Team vision"; empty for none
-	NotTaken []string // what was not carried over, each with its place
+	Yes         bool
+	Replaces    string   // what is there already and would be replaced, such as "Team vision"; empty for none
+	NotImported []string // what was not carried over, each with its place
 }
 
 // importedNotice stands on top of a form.
@@ -45,7 +45,7 @@ func importedNotice(i Imported) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			for _, line := range i.NotTaken {
+			for _, line := range i.NotImported {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "<input type=\"hidden\" name=\"imported\" value=\"")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
@@ -99,7 +99,7 @@ func importedNotice(i Imported) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = notTaken(i.NotTaken).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = notImported(i.NotImported).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -115,14 +115,14 @@ func importedNotice(i Imported) templ.Component {
 }
 
 func (i Imported) tone() ui.NoticeTone {
-	if len(i.NotTaken) > 0 {
+	if len(i.NotImported) > 0 {
 		return ui.NoticeWarn
 	}
 	return ui.NoticeInfo
 }
 
-// notTaken lists what an import did not carry over.
-func notTaken(lines []string) templ.Component {
+// notImported lists what an import did not carry over.
+func notImported(lines []string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {

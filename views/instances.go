@@ -24,7 +24,7 @@ type InstancesPage struct {
 type PoolFigures struct {
 	ID            string // stable HTML id of the row
 	Pool          string
-	GoesOn        bool   // the pool is that of the row above
+	SamePool      bool   // the pool is that of the row above
 	URL           string // the pool's nodes
 	Note          string // such as "H100 · 80 GB"
 	Types         string // instance types, where they are not the pool's name
@@ -37,7 +37,7 @@ type PoolFigures struct {
 	Own, Borrowed string // bound, on the own quota of teams and beyond it
 	Quota         string
 	Over          string // such as "2 over"; empty where there is enough
-	Held          string
+	Used          string
 	Outside       string // by pods that Kueue does not manage
 	Unhealthy     string // used by nobody, on nodes that take no tasks
 	Idle          string
@@ -55,7 +55,7 @@ type NodeRow struct {
 	Pods                      string
 	Teams                     []NodeTeam // that hold something of it
 	Figures                   []NodeFigure
-	Made                      string // RFC 3339
+	Created                   string // RFC 3339
 	Age                       string
 }
 

@@ -413,7 +413,7 @@ func poolFigures(f PoolFigures) templ.Component {
 			templ_7745c5c3_Var14 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		var templ_7745c5c3_Var15 = []any{templ.KV("goes-on", f.GoesOn)}
+		var templ_7745c5c3_Var15 = []any{templ.KV("goes-on", f.SamePool)}
 		templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_Buffer, templ_7745c5c3_Var15...)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
@@ -448,7 +448,7 @@ func poolFigures(f PoolFigures) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if f.GoesOn {
+		if f.SamePool {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 23, "<span class=\"visually-hidden\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -544,7 +544,7 @@ func poolFigures(f PoolFigures) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if !f.GoesOn {
+		if !f.SamePool {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 34, "<span class=\"node-count\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -670,7 +670,7 @@ func poolFigures(f PoolFigures) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = figureCell(f.Held).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = figureCell(f.Used).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1093,7 +1093,7 @@ func nodeRow(row NodeRow) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.Time(row.Made, row.Age).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Time(row.Created, row.Age).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -16,13 +16,13 @@ func sampleInstances() InstancesPage {
 		Pools: []PoolFigures{
 			{ID: "pool-a-gpu", Pool: hostile, URL: "/instances?pool=a", Note: "H100 · 80 GB", Types: hostile, Nodes: "2", States: []Status{{Tone: "ok", Label: "1 ready"}, {Tone: "idle", Label: "1 cordoned"}}, Resource: "GPUs",
 				Bar: BarRow{Text: "Of 16 GPUs 6 are bound", Mark: 18, Parts: []BarPart{{Use: "own", Value: 6}}}, Max: 18, Physical: "16", Quota: "18", Over: "2"},
-			{ID: "pool-a-cpu", Pool: hostile, GoesOn: true, Resource: "vCPU", Bar: BarRow{Text: "Of 384 vCPU 0 are bound"}, Max: 384, Physical: "384"},
+			{ID: "pool-a-cpu", Pool: hostile, SamePool: true, Resource: "vCPU", Bar: BarRow{Text: "Of 384 vCPU 0 are bound"}, Max: 384, Physical: "384"},
 		},
 		Nodes: []NodeRow{
 			{ID: "node-1", Name: hostile, Pool: "a", PoolURL: "/instances?pool=a", Type: hostile, Status: Status{Tone: "wait", Label: "Pending recovery", Text: hostile}, Since: "2026-11-22T09:10:00Z", Accelerators: "8", Bound: "5", Free: "–",
 				VCPU: Amounts{"120", "192"}, Memory: Amounts{"1280", "2048"}, Pods: "7", Teams: []NodeTeam{{Name: hostile, URL: "/teams/vision", Text: hostile}, {Name: "other teams", Text: "2 GPUs"}},
-				Figures: []NodeFigure{{hostile, "8 physical, 8 allocatable: 5 bound, 1 outside Kueue, 2 free"}}, Made: "2026-11-20T09:10:00Z", Age: "2 d 01 h"},
-			{ID: "node-2", Name: "gpu-2", Status: Status{Tone: "ok", Label: "Ready"}, Made: "2026-11-20T09:10:00Z", Age: "2 d 01 h"},
+				Figures: []NodeFigure{{hostile, "8 physical, 8 allocatable: 5 bound, 1 outside Kueue, 2 free"}}, Created: "2026-11-20T09:10:00Z", Age: "2 d 01 h"},
+			{ID: "node-2", Name: "gpu-2", Status: Status{Tone: "ok", Label: "Ready"}, Created: "2026-11-20T09:10:00Z", Age: "2 d 01 h"},
 		},
 		Pager: Pager{Text: "1–100 of 101", NextURL: "/instances?page=2"},
 	}
@@ -30,7 +30,7 @@ func sampleInstances() InstancesPage {
 
 func samplePast() []PastRow {
 	return []PastRow{
-		{ID: "past-1", Task: TaskLink{Name: hostile, URL: "/tasks/ns/job/train?uid=1"}, Kind: hostile, Status: Status{Tone: "bad", Label: "Failed", Text: "deleted"}, Team: hostile, Namespace: hostile, Class: hostile, Asked: "4 GPUs", Pool: hostile,
+		{ID: "past-1", Task: TaskLink{Name: hostile, URL: "/tasks/ns/job/train?uid=1"}, Kind: hostile, Status: Status{Tone: "bad", Label: "Failed", Text: "deleted"}, Team: hostile, Namespace: hostile, PriorityClass: hostile, Requests: "4 GPUs", Pool: hostile,
 			Submitted: "2026-11-20T09:10:00Z", Ended: "2026-11-20T10:10:00Z", Ran: "1 h 00 m", Preemptions: "2"},
 		{ID: "past-2", Task: TaskLink{Name: "x", URL: "/x"}, Status: Status{Tone: "idle", Label: "Deleted"}, Submitted: "2026-11-20T09:10:00Z"},
 	}
@@ -41,11 +41,11 @@ func sampleTeamUse() TeamPage {
 		Chrome: sampleChrome("vision", "teams"), TasksURL: "/tasks?team=vision", AllocationURL: "/policies/allocations/vision", Facts: []ValueLine{{Name: "Members", Value: hostile}},
 		Usage: TeamUsage{
 			Rows: []ShareFigures{
-				{ID: "share-1", Pool: hostile, Resource: "GPUs", Bar: BarRow{Text: "8 used of a quota of 15 GPUs", Mark: 15, Parts: []BarPart{{Use: "own", Value: 8}}}, Max: 15, Quota: "15", Held: "8", Own: "8", Utilization: "53.33 %", Unplaced: "1 without a node"},
-				{ID: "share-2", Pool: hostile, GoesOn: true, Resource: "vCPU", Bar: BarRow{Text: "nothing held"}, Utilization: "–"},
+				{ID: "share-1", Pool: hostile, Resource: "GPUs", Bar: BarRow{Text: "8 used of a quota of 15 GPUs", Mark: 15, Parts: []BarPart{{Use: "own", Value: 8}}}, Max: 15, Quota: "15", Used: "8", Own: "8", Utilization: "53.33 %", Unplaced: "1 without a node"},
+				{ID: "share-2", Pool: hostile, SamePool: true, Resource: "vCPU", Bar: BarRow{Text: "nothing held"}, Utilization: "–"},
 			},
 			Running: Count{Text: "2 running", URL: "/tasks?status=Running"}, Waiting: Count{Text: "0 waiting"}, QueueNote: "the first 10 of 34", QueueURL: "/tasks?status=Pending",
-			Queue:   []QueuedTask{{ID: "queued-1", Place: "1st", Task: TaskLink{Name: hostile, URL: "/x"}, Class: hostile, Asks: "4 GPUs", Waited: "5 m", Reason: hostile}},
+			Queue:   []QueuedTask{{ID: "queued-1", Position: "1st", Task: TaskLink{Name: hostile, URL: "/x"}, PriorityClass: hostile, Requests: "4 GPUs", Waited: "5 m", Reason: hostile}},
 			Classes: []ClassRow{{ID: "class-a", Name: hostile, Running: Count{Text: "1", URL: "/x"}}}, ClassNote: "averages since 09:00",
 		},
 		Past: &TeamPast{
@@ -60,7 +60,7 @@ func sampleTeamUse() TeamPage {
 func samplePastTask() PastTask {
 	return PastTask{
 		Chrome: sampleChrome("train", "tasks"), Name: "train", Namespace: hostile, Team: hostile, TeamURL: "/teams/x", Status: Status{Tone: "idle", Label: "Succeeded"}, Lead: hostile,
-		Facts: []ValueLine{{Name: "Waited", Value: "5 m"}}, Submitted: "2026-11-20T09:10:00Z", Gone: "2026-11-20T10:10:00Z",
+		Facts: []ValueLine{{Name: "Waited", Value: "5 m"}}, Submitted: "2026-11-20T09:10:00Z", Deleted: "2026-11-20T10:10:00Z",
 		Timeline: []TimelineLine{{At: "2026-11-20T09:10:00Z", Tone: "pre", Title: "Preempted", Unnamed: "another team"}, {At: "2026-11-20T09:10:00Z", Title: "Submitted", By: &TaskLink{Name: hostile, URL: "/x"}}},
 		Others:   []PastLink{{Task: TaskLink{Name: hostile, URL: "/y"}, Status: Status{Tone: "bad", Label: "Failed"}, Submitted: "2026-11-20T09:10:00Z"}},
 	}
@@ -95,7 +95,7 @@ func TestUsagePagesAreSound(t *testing.T) {
 			}
 		})
 	}
-	for id, fragment := range map[string]templ.Component{"instances": InstancesLive(sampleInstances()), "team-usage": TeamUsageLive(sampleTeamUse().Usage), "task": TaskGone("/tasks/ns/job/train")} {
+	for id, fragment := range map[string]templ.Component{"instances": InstancesLive(sampleInstances()), "team-usage": TeamUsageLive(sampleTeamUse().Usage), "task": TaskDeletedBody("/tasks/ns/job/train")} {
 		doc := htmlcheck.Render(t, fragment)
 		htmlcheck.Fragment(t, doc)
 		if top := doc.Find("body").Children(); top.Length() != 1 || top.AttrOr("id", "") != id {

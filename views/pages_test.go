@@ -30,7 +30,7 @@ func TestEveryPageIsSound(t *testing.T) {
 		"form, full":                     AllocationPage(fullForm),
 		"form, of an allocation":         AllocationPage(sampleEdit()),
 		"review":                         AllocationReviewPage(sampleReview()),
-		"review, nothing changes":        AllocationReviewPage(AllocationReview{Chrome: sampleChrome("Review", "policies"), Unchanged: true, Unknown: "Kueue does not answer.", Save: "Save changes", Action: "/x", CancelURL: "/y", UpLabel: "z"}),
+		"review, nothing changes":        AllocationReviewPage(AllocationReview{Chrome: sampleChrome("Review", "policies"), Unchanged: true, Incomplete: "Kueue does not answer.", Save: "Save changes", Action: "/x", CancelURL: "/y", UpLabel: "z"}),
 		"conflict":                       AllocationConflictPage(sampleConflict()),
 		"allocation":                     AllocationDetailPage(sampleDetail()),
 		"allocation, as a member":        AllocationDetailPage(AllocationDetail{Chrome: sampleChrome("vision", "policies"), Team: "vision"}),
@@ -44,24 +44,24 @@ func TestEveryPageIsSound(t *testing.T) {
 		"managed by somebody else":       ManagedPage(sampleManaged()),
 		"form, imported":                 AllocationPage(sampleImported()),
 		"action":                         Action(sampleAction()),
-		"action, not possible":           Action(ActionPage{Chrome: sampleChrome("Stop: train", "tasks"), UpLabel: "train", UpURL: "/x", Obstacle: hostile, Ways: []ActionButton{{Label: "Stop it", URL: "/y"}}}),
+		"action, not possible":           Action(ActionPage{Chrome: sampleChrome("Stop: train", "tasks"), UpLabel: "train", UpURL: "/x", Obstacle: hostile, Alternatives: []ActionButton{{Label: "Stop it", URL: "/y"}}}),
 		"task, with actions":             Task(TaskPage{Chrome: sampleChrome("train", "tasks"), Name: "train", Notice: "Stopped.", YAMLURL: "/y", Actions: &TaskActions{Buttons: []ActionButton{{Label: "Stop", URL: "/s"}, {Label: "Delete", URL: "/d", Danger: true}}, Missing: "Not for you: delete."}}),
 		"delete":                         AllocationDeletePage(sampleDelete()),
 		"delete, nothing runs":           AllocationDeletePage(AllocationDelete{Chrome: sampleChrome("Delete vision", "policies"), Team: "vision", Action: "/x", CancelURL: "/y"}),
 		"dashboard":                      Dashboard(sampleDashboard()),
-		"dashboard, nothing there":       Dashboard(DashboardPage{Chrome: sampleChrome("Dashboard", "dashboard"), Held: Chart{ID: "held-chart", Empty: "Nothing."}, Teams: TeamTable{ID: "team-list"}, Controls: Controls{Label: "x", Action: "/"}}),
+		"dashboard, nothing there":       Dashboard(DashboardPage{Chrome: sampleChrome("Dashboard", "dashboard"), UsageChart: Chart{ID: "held-chart", Empty: "Nothing."}, Teams: TeamTable{ID: "team-list"}, Controls: Controls{Label: "x", Action: "/"}}),
 		"teams":                          Teams(TeamsPage{Chrome: sampleChrome("Teams", "teams"), Controls: sampleControls(), Teams: sampleTeams()}),
 		"teams, none found":              Teams(TeamsPage{Chrome: sampleChrome("Teams", "teams"), Controls: Controls{Label: "x", Action: "/"}, Teams: TeamTable{ID: "team-list", ClearURL: "/teams"}}),
 		"error":                          Error(ErrorPage{Chrome: sampleChrome("Not found", ""), Status: 404, Message: "There is nothing here.", Retry: "/x"}),
 		"error, and sign-in helps":       Error(ErrorPage{Chrome: Chrome{Title: "Refused"}, Status: 403, Message: "Sign in again.", SignIn: "/auth/login"}),
 		"sign in again, form kept":       SignInAgainPage(SignInAgain{Chrome: Chrome{Title: "Sign in again"}, Login: "/auth/login", Kept: true}),
 		"sign in again, form here":       SignInAgainPage(SignInAgain{Chrome: Chrome{Title: "Sign in again"}, Login: "/auth/login", Action: "/new", Fields: []HiddenField{{"team", "vision"}}}),
-		"somebody else now":              SignInAgainPage(SignInAgain{Chrome: Chrome{Title: "Signed in as another user"}, Was: "a", Now: "b", Action: "/new", Fields: []HiddenField{{"team", "vision"}}}),
+		"somebody else now":              SignInAgainPage(SignInAgain{Chrome: Chrome{Title: "Signed in as another user"}, OpenedBy: "a", SignedInAs: "b", Action: "/new", Fields: []HiddenField{{"team", "vision"}}}),
 		"signed in in another tab":       SignedInPage(Chrome{Title: "Signed in"}),
 		"signed out":                     SignedOutPage(SignedOut{Chrome: Chrome{Title: "Signed out"}, SignIn: "/auth/login"}),
-		"signed out, provider next":      SignedOutPage(SignedOut{Chrome: Chrome{Title: "Signed out", Onward: "https://x"}, SignIn: "/auth/login", Provider: "https://x"}),
+		"signed out, provider next":      SignedOutPage(SignedOut{Chrome: Chrome{Title: "Signed out", RedirectURL: "https://x"}, SignIn: "/auth/login", Provider: "https://x"}),
 		"no team":                        NoAccessPage(NoAccess{Chrome: sampleChrome("No team yet", "")}),
-		"no team, groups":                NoAccessPage(NoAccess{Chrome: sampleChrome("No team yet", ""), Again: "/tasks", Groups: []string{"a", "b"}, More: 2}),
+		"no team, groups":                NoAccessPage(NoAccess{Chrome: sampleChrome("No team yet", ""), RetryURL: "/tasks", Groups: []string{"a", "b"}, More: 2}),
 		"error before anything is known": Error(ErrorPage{Chrome: Chrome{Title: "Something broke"}, Status: 500, Message: "Try again."}),
 	}
 	for name, page := range tests {
@@ -105,19 +105,19 @@ func TestHostileStringsStayText(t *testing.T) {
 		*s = hostile
 	}
 	form := sampleForm()
-	for _, s := range []*string{&form.Team.Value, &form.Team.Error, &form.Namespace.Value, &form.MadeNamespace, &form.Rows[1].Profile.Value, &form.Members[0].Name.Value, &form.NewPools[0].Value, &form.Limits[0].Suggestion.Name, &form.RequestID, &form.Rows[0].Type.Value, &form.Rows[0].VCPU.Default, &form.Rows[0].There, &form.InstanceTypes[0].Label, &form.Errors[0].Text, &form.Failure, &form.Strategy} {
+	for _, s := range []*string{&form.Team.Value, &form.Team.Error, &form.Namespace.Value, &form.NewNamespace, &form.Rows[1].Profile.Value, &form.Members[0].Name.Value, &form.NewPools[0].Value, &form.Limits[0].Suggestion.Name, &form.RequestID, &form.Rows[0].Type.Value, &form.Rows[0].VCPU.Default, &form.Rows[0].Capacity, &form.InstanceTypes[0].Label, &form.Errors[0].Text, &form.Failure, &form.Strategy} {
 		*s = hostile
 	}
 	importing, managed, imported := sampleImport(), sampleManaged(), sampleImported()
 	for _, s := range []*string{
-		&importing.Failure, &importing.Text.Value, &importing.Objects[0].Name, &importing.Objects[0].Note, &importing.Objects[0].NotTaken[0], &importing.NotTaken[0],
-		&managed.Sentence, &managed.Text, &imported.Imported.NotTaken[0], &imported.Imported.Replaces, &imported.Rows[0].Exact,
+		&importing.Failure, &importing.Text.Value, &importing.Objects[0].Name, &importing.Objects[0].Note, &importing.Objects[0].NotImported[0], &importing.NotImported[0],
+		&managed.Sentence, &managed.Text, &imported.Imported.NotImported[0], &imported.Imported.Replaces, &imported.Rows[0].Exact,
 	} {
 		*s = hostile
 	}
 	review, conflict, detail, deletion := sampleReview(), sampleConflict(), sampleDetail(), sampleDelete()
 	for _, s := range []*string{
-		&review.Fields[0].Value, &review.Quota[0].Pool, &review.Settings[0].After, &review.Over[0].Tasks[0], &review.Objects[0].Name, &review.Objects[0].Fields[0].After, &review.Unknown,
+		&review.Fields[0].Value, &review.Quota[0].Pool, &review.Settings[0].After, &review.Over[0].Tasks[0], &review.Objects[0].Name, &review.Objects[0].Fields[0].After, &review.Incomplete,
 		&conflict.By, &conflict.Lines[0].Theirs, &conflict.Lines[0].Yours, &detail.Description, &detail.Members[0], &detail.Settings[0].Value, &detail.Conditions[0].Status.Text, &detail.Conditions[0].Since,
 		&detail.YAML, &detail.Managed, &deletion.Tasks[0], &deletion.Kept, &deletion.Confirm.Value,
 	} {

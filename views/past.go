@@ -17,19 +17,19 @@ type PastPage struct {
 
 // PastRow is one task that ended.
 type PastRow struct {
-	ID          string // stable HTML id of the row
-	Task        TaskLink
-	Kind        string
-	Status      Status // Text is "deleted" and the like; empty for nothing
-	Team        string // "–" for none
-	Namespace   string
-	Class       string
-	Asked       string
-	Pool        string
-	Submitted   string // RFC 3339
-	Ended       string // RFC 3339; empty for not known
-	Ran         string
-	Preemptions string
+	ID            string // stable HTML id of the row
+	Task          TaskLink
+	Kind          string
+	Status        Status // Text is "deleted" and the like; empty for nothing
+	Team          string // "–" for none
+	Namespace     string
+	PriorityClass string
+	Requests      string
+	Pool          string
+	Submitted     string // RFC 3339
+	Ended         string // RFC 3339; empty for not known
+	Ran           string
+	Preemptions   string
 }
 
 // PastTask is the page of a task that is no more.
@@ -41,7 +41,7 @@ type PastTask struct {
 	Lead            string
 	Facts           []ValueLine
 	Submitted       string // RFC 3339, as the others; empty for not known
-	Ended, Gone     string
+	Ended, Deleted  string
 	Timeline        []TimelineLine
 	Others          []PastLink // of the same name
 }

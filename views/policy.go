@@ -70,11 +70,11 @@ type PolicyForm struct {
 	Idle  Choice // "idle": FairShare or FirstComeFirstServe
 	Share bool   // "share-unallocated"
 
-	Gang                                   bool      // "gang"
-	Timeout, Recovery                      TextField // "gang-timeout", "gang-recovery"
-	Block                                  bool      // "gang-block"
-	RequeueOrder                           Choice    // "requeue-order": Eviction or Creation
-	RequeueLimit, RequeueBase, RequeueMost TextField // "requeue-limit", "requeue-base", "requeue-most"
+	Gang                                  bool      // "gang"
+	Timeout, Recovery                     TextField // "gang-timeout", "gang-recovery"
+	Block                                 bool      // "gang-block"
+	RequeueOrder                          Choice    // "requeue-order": Eviction or Creation
+	RequeueLimit, RequeueBase, RequeueMax TextField // "requeue-limit", "requeue-base", "requeue-most"
 
 	PreemptionLoops Choice // "preemption-loops": Break or Warn
 
@@ -116,23 +116,23 @@ type PoolSuggestions struct{ Accelerators, Families, Types []string }
 // PolicyReview is the page that says what saving would do.
 type PolicyReview struct {
 	Chrome
-	InPlace   bool // whether the page answers a POST
-	Action    string
-	CancelURL string
-	Fields    []HiddenField // the form as typed
-	Reason    ReasonField
-	Nothing   bool   // whether saving would change nothing
-	Quiet     bool   // whether it changes only what nothing shows, such as the order of rows
-	Unknown   string // what could not be looked at; empty when all was
-	Settings  []ReviewLine
-	Classes   []ReviewClass
-	Pools     []ReviewLine
-	Rerank    string // what giving tasks new priorities means here; empty when none get any
-	Gang      string // within what time pods have to be ready where gang scheduling is switched on; empty otherwise
-	Borrowing string // what the strategy for idle compute preempts, where that changes; empty otherwise
-	Restart   bool
-	Patch     string
-	Objects   []ReviewObject
+	InPlace    bool // whether the page answers a POST
+	Action     string
+	CancelURL  string
+	Fields     []HiddenField // the form as typed
+	Reason     ReasonField
+	Unchanged  bool   // whether saving would change nothing
+	NoEffect   bool   // whether it changes only what nothing shows, such as the order of rows
+	Incomplete string // what could not be looked at; empty when all was
+	Settings   []ReviewLine
+	Classes    []ReviewClass
+	Pools      []ReviewLine
+	Rerank     string // what giving tasks new priorities means here; empty when none get any
+	Gang       string // within what time pods have to be ready where gang scheduling is switched on; empty otherwise
+	Borrowing  string // what the strategy for idle compute preempts, where that changes; empty otherwise
+	Restart    bool
+	Patch      string
+	Objects    []ReviewObject
 }
 
 // ReviewLine is one value before and after; empty for none.
@@ -159,7 +159,7 @@ type PolicyConflict struct {
 	Action   string
 	TheirURL string        // the form as it is saved now
 	Fields   []HiddenField // what was typed, on top of the version that is there now
-	Gone     bool          // whether the policy was deleted in between
+	Deleted  bool          // whether the policy was deleted in between
 	Lines    []PolicyConflictLine
 	Differ   int // how many lines differ
 }

@@ -83,7 +83,7 @@ func ReviewPolicy(r PolicyReview) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if r.Unknown != "" {
+			if r.Incomplete != "" {
 				templ_7745c5c3_Var4 := templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 					templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 					templ_7745c5c3_Buffer, templ_7745c5c3_IsBuffer := templruntime.GetBuffer(templ_7745c5c3_W)
@@ -101,9 +101,9 @@ func ReviewPolicy(r PolicyReview) templ.Component {
 						return templ_7745c5c3_Err
 					}
 					var templ_7745c5c3_Var5 string
-					templ_7745c5c3_Var5, templ_7745c5c3_Err = templ.JoinStringErrs(r.Unknown)
+					templ_7745c5c3_Var5, templ_7745c5c3_Err = templ.JoinStringErrs(r.Incomplete)
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `policy_review.templ`, Line: 17, Col: 53}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `policy_review.templ`, Line: 17, Col: 56}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var5))
 					if templ_7745c5c3_Err != nil {
@@ -120,7 +120,7 @@ func ReviewPolicy(r PolicyReview) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			if r.Nothing {
+			if r.Unchanged {
 				templ_7745c5c3_Var6 := templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 					templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 					templ_7745c5c3_Buffer, templ_7745c5c3_IsBuffer := templruntime.GetBuffer(templ_7745c5c3_W)
@@ -144,7 +144,7 @@ func ReviewPolicy(r PolicyReview) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			if r.Quiet {
+			if r.NoEffect {
 				templ_7745c5c3_Var7 := templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 					templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 					templ_7745c5c3_Buffer, templ_7745c5c3_IsBuffer := templruntime.GetBuffer(templ_7745c5c3_W)
@@ -202,7 +202,7 @@ func ReviewPolicy(r PolicyReview) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if !r.Nothing {
+			if !r.Unchanged {
 				templ_7745c5c3_Err = reasonField(r.Reason).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
@@ -212,7 +212,7 @@ func ReviewPolicy(r PolicyReview) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if !r.Nothing {
+			if !r.Unchanged {
 				templ_7745c5c3_Var8 := templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 					templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 					templ_7745c5c3_Buffer, templ_7745c5c3_IsBuffer := templruntime.GetBuffer(templ_7745c5c3_W)
@@ -1381,7 +1381,7 @@ func ConflictPolicy(c PolicyConflict) templ.Component {
 					}()
 				}
 				ctx = templ.InitializeContext(ctx)
-				if c.Gone {
+				if c.Deleted {
 					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 87, "<p>The cluster policy was deleted while you edited it. Keep yours to create it again, or leave it deleted.</p>")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
@@ -1607,7 +1607,7 @@ func ConflictPolicy(c PolicyConflict) templ.Component {
 					}()
 				}
 				ctx = templ.InitializeContext(ctx)
-				if c.Gone {
+				if c.Deleted {
 					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 105, "Leave it deleted")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
@@ -1650,7 +1650,7 @@ func ConflictPolicy(c PolicyConflict) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if !c.Gone {
+			if !c.Deleted {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 109, "Take theirs discards what you typed.")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err

@@ -1257,7 +1257,7 @@ func gangSection(f PolicyForm) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = policyField("requeue-most", "Longest pause", f.RequeueMost, "3600", "Seconds.", !f.Gang).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = policyField("requeue-most", "Longest pause", f.RequeueMax, "3600", "Seconds.", !f.Gang).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -47,7 +47,7 @@ func samplePolicyForm() PolicyForm {
 		},
 		Idle: wrong("FairShare"), Share: true,
 		Gang: true, Timeout: bad("5"), Recovery: bad("0s"), Block: true, RequeueOrder: wrong("Creation"),
-		RequeueLimit: bad("x"), RequeueBase: bad("x"), RequeueMost: bad("x"), PreemptionLoops: wrong("Warn"), Enforcement: wrong("None"),
+		RequeueLimit: bad("x"), RequeueBase: bad("x"), RequeueMax: bad("x"), PreemptionLoops: wrong("Warn"), Enforcement: wrong("None"),
 		Pools: []PolicyPoolRow{
 			{Name: TextField{Value: "h100"}, Match: "accelerator", Value: TextField{Value: "H100"}, Nodes: "2 nodes now."},
 			{Name: bad("Up"), Match: "labels", Value: bad("zone"), Error: "The row is wrong."},
@@ -59,7 +59,7 @@ func samplePolicyForm() PolicyForm {
 func samplePolicyReview() PolicyReview {
 	return PolicyReview{
 		Chrome: sampleChrome("Review cluster policy", "policies"), Action: "/policies/cluster/edit", CancelURL: "/policies",
-		Fields: []HiddenField{{"class-0-name", "inference"}}, Unknown: "Kueue does not answer.",
+		Fields: []HiddenField{{"class-0-name", "inference"}}, Incomplete: "Kueue does not answer.",
 		Settings: []ReviewLine{{Label: "Idle compute", Before: "Fair share", After: "First come, first served"}},
 		Classes: []ReviewClass{
 			{Name: "inference", Before: "90", After: "80", Tasks: "12 tasks"},
@@ -83,14 +83,14 @@ func TestPolicyPagesAreSound(t *testing.T) {
 	policies, none, noneToMake, unseen := samplePolicies(), samplePolicies(), samplePolicies(), samplePolicies()
 	policies.Policy, none.Policy, noneToMake.Policy = samplePolicyCard(), &PolicyCard{}, &PolicyCard{MayEdit: true, EditURL: "/edit"}
 	gone := samplePolicyConflict()
-	gone.Gone = true
+	gone.Deleted = true
 	for name, page := range map[string]templ.Component{
 		"card": Policies(policies), "no policy": Policies(none), "no policy, as admin": Policies(noneToMake), "not to be seen": Policies(unseen),
 		"form, new":              EditPolicy(PolicyForm{Chrome: sampleChrome("Create", "policies"), CanAddClass: true, CanAddPool: true}),
 		"form, full":             EditPolicy(PolicyForm{Chrome: sampleChrome("Edit", "policies")}),
 		"form, everything wrong": EditPolicy(samplePolicyForm()),
 		"review":                 ReviewPolicy(samplePolicyReview()),
-		"review of nothing":      ReviewPolicy(PolicyReview{Chrome: sampleChrome("Review", "policies"), Nothing: true}),
+		"review of nothing":      ReviewPolicy(PolicyReview{Chrome: sampleChrome("Review", "policies"), Unchanged: true}),
 		"conflict":               ConflictPolicy(samplePolicyConflict()), "conflict, deleted": ConflictPolicy(gone),
 	} {
 		t.Run(name, func(t *testing.T) { htmlcheck.Page(t, htmlcheck.Render(t, page)) })

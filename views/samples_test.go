@@ -28,9 +28,9 @@ func sampleTasks() TasksPage {
 		Pager:   Pager{Text: "101–200 of 5,000", PreviousURL: "/tasks", NextURL: "/tasks?page=3"},
 		Tasks: []TaskRow{
 			{ID: "task-a", Name: "vit-pretrain", Kind: "Job", Status: Status{Tone: "ok", Label: "Running"}, Team: "vision", Namespace: "hyperpod-ns-vision",
-				Class: "training", Accelerators: "2 GPUs", VCPU: "48", Memory: "512", Pool: "ml.p5.48xlarge", Submitted: "2026-11-21T09:10:00Z", SubmittedAgo: "2 h 05 m"},
+				PriorityClass: "training", Accelerators: "2 GPUs", VCPU: "48", Memory: "512", Pool: "ml.p5.48xlarge", Submitted: "2026-11-21T09:10:00Z", SubmittedAgo: "2 h 05 m"},
 			{ID: "task-b", Name: "clip-eval", Kind: "Job", Status: Status{Tone: "wait", Label: "Pending"}, Reason: "3 more GPUs needed", Team: "–", Namespace: "default",
-				Class: "–", Accelerators: "–", VCPU: "4", Memory: "16", Pool: "–", Submitted: "2026-11-21T11:10:00Z", SubmittedAgo: "5 m"},
+				PriorityClass: "–", Accelerators: "–", VCPU: "4", Memory: "16", Pool: "–", Submitted: "2026-11-21T11:10:00Z", SubmittedAgo: "5 m"},
 		},
 	}
 }
@@ -83,7 +83,7 @@ func sampleForm() AllocationForm {
 			{Text: "This belongs to no field."},
 		},
 		Rows: []AllocationFormRow{
-			{Index: 0, Type: TextField{Value: "ml.p5.48xlarge"}, There: "16 GPUs there", Over: "18 of 16 GPUs are given out.",
+			{Index: 0, Type: TextField{Value: "ml.p5.48xlarge"}, Capacity: "16 GPUs there", Over: "18 of 16 GPUs are given out.",
 				Accelerators: AmountField{TextField: TextField{Value: "2"}},
 				VCPU:         AmountField{TextField: TextField{Value: "40"}, Default: "48"},
 				Memory:       AmountField{Default: "512"},
@@ -107,7 +107,7 @@ func sampleForm() AllocationForm {
 func sampleEdit() AllocationForm {
 	return AllocationForm{
 		Chrome: sampleChrome("Edit vision", "policies"), Action: "/policies/allocations/vision/edit", CancelURL: "/policies/allocations/vision", UpLabel: "vision",
-		Edit: true, Version: "41", Generation: "3", Team: TextField{Value: "vision"}, MadeNamespace: "hyperpod-ns-vision",
+		Edit: true, Version: "41", Generation: "3", Team: TextField{Value: "vision"}, NewNamespace: "hyperpod-ns-vision",
 		Activation: "Hold", Strategy: "LendAndBorrow", BorrowEnabled: true, Unlimited: true, Preemption: "Never", DefaultQueue: true,
 	}
 }
@@ -120,15 +120,15 @@ func sampleReview() AllocationReview {
 		NewPools: []NewPool{{Name: "h100", Text: "of all H100 nodes: 2 nodes today"}},
 		Quota: []QuotaChange{
 			{Pool: "ml.p5.48xlarge", Resource: "GPUs", Before: "6", After: "4", BorrowBefore: "3", BorrowAfter: "2", Changed: true, BorrowChanged: true},
-			{Pool: "ml.p5.48xlarge", GoesOn: true, Resource: "vCPU", Before: "48", After: "48", BorrowBefore: "24", BorrowAfter: "24"},
+			{Pool: "ml.p5.48xlarge", SamePool: true, Resource: "vCPU", Before: "48", After: "48", BorrowBefore: "24", BorrowAfter: "24"},
 		},
 		Settings: []ValueChange{{"Fair-share weight", "0", "10"}},
 		Capacity: []CapacityLine{
-			{Pool: "ml.p5.48xlarge", Resource: "GPUs", There: "16", Before: "12", After: "18", Over: "2 GPUs beyond"},
-			{Pool: "ml.p5.48xlarge", GoesOn: true, Resource: "vCPU", There: "48", Before: "96", After: "24", OverBefore: true},
+			{Pool: "ml.p5.48xlarge", Resource: "GPUs", Physical: "16", Before: "12", After: "18", Over: "2 GPUs beyond"},
+			{Pool: "ml.p5.48xlarge", SamePool: true, Resource: "vCPU", Physical: "48", Before: "96", After: "24", OverBefore: true},
 		},
-		Stopped: Names{Count: 5, Told: []string{"Job c", "Job d"}, More: 3},
-		Stuck:   []string{"resnet requests 8 GPUs; quota and borrow limit add up to 6. Once stopped, it cannot start again."}, MoreStuck: 1,
+		Stopped:       Names{Count: 5, Listed: []string{"Job c", "Job d"}, More: 3},
+		CannotRestart: []string{"resnet requests 8 GPUs; quota and borrow limit add up to 6. Once stopped, it cannot start again."}, MoreCannotRestart: 1,
 		Over:    []OverLine{{Text: "ml.p5.48xlarge: 6 of 4 GPUs held", Tasks: []string{"Job a", "Job b"}, More: 3}},
 		Objects: []ObjectLine{{ID: "object-0", Tone: "wait", Action: "changed", Name: "ClusterQueue x", Fields: []ValueChange{{"spec.fairSharing.weight", "0", "10"}}}},
 	}
@@ -148,7 +148,7 @@ func sampleDetail() AllocationDetail {
 		Chrome: sampleChrome("Vision", "policies"), Team: "vision", Notice: "Saved.", UpURL: "/policies", EditURL: "/e", DeleteURL: "/d",
 		Status: Status{Tone: "ok", Label: "Active"}, Capacity: "10 of 8 GPUs given out", Correction: "Put right", QuotaNote: "In force.",
 		Conditions: []ConditionLine{{"Applied", Status{Tone: "ok", Label: "Yes", Text: "All is there."}, "2026-11-21T09:10:00Z"}},
-		Quota:      []QuotaFigure{{Pool: "ml.p5.48xlarge", Note: "allocated: 2 accelerators", Resource: "GPUs", Own: "2", Borrow: "1"}, {Pool: "ml.p5.48xlarge", GoesOn: true, Resource: "vCPU", Own: "48", Borrow: "24"}},
+		Quota:      []QuotaFigure{{Pool: "ml.p5.48xlarge", Note: "allocated: 2 accelerators", Resource: "GPUs", Own: "2", Borrow: "1"}, {Pool: "ml.p5.48xlarge", SamePool: true, Resource: "vCPU", Own: "48", Borrow: "24"}},
 		Namespace:  "hyperpod-ns-vision", ClusterQueue: "q", LocalQueue: "l", Members: []string{"group vision-team"},
 		Settings: []ValueLine{{"Fair-share weight", "10"}},
 	}
@@ -157,7 +157,7 @@ func sampleDetail() AllocationDetail {
 func sampleAction() ActionPage {
 	return ActionPage{
 		Chrome: sampleChrome("Change class: train", "tasks"), Lead: hostile, UpLabel: "train", UpURL: "/tasks/a/Job/train", Action: "/tasks/a/Job/train/class",
-		Effects: []string{"It goes on.", hostile}, Failure: hostile, Fields: []HiddenField{{"uid", "1"}}, Legend: "Priority class", Chosen: hostile,
+		Effects: []string{"It goes on.", hostile}, Failure: hostile, Fields: []HiddenField{{"uid", "1"}}, Legend: "Priority class", ChoiceError: hostile,
 		Choices: []ActionChoice{{"high", hostile, hostile, true}, {"low", "low", "2nd of 3.", false}},
 		Type:    "Type train to confirm", Confirm: &TextField{Value: "trai", Error: "Type train."}, Submit: "Change class", Danger: true,
 	}
@@ -173,10 +173,10 @@ func sampleDelete() AllocationDelete {
 
 func sampleSettings() SettingsPage {
 	page := SettingsPage{
-		Chrome: sampleChrome("Settings", "settings"),
-		Gaps:   []SettingsGap{{ID: "a", Status: Status{Tone: "bad", Label: "Not working", Text: hostile}, Costs: hostile, Patch: hostile}, {ID: "b", Status: Status{Tone: "info", Label: "Note", Text: "x"}}},
-		Cards:  []SettingsCard{{ID: "settings-cluster", Title: "Cluster", Lines: []ValueLine{{Name: "Name", Value: hostile}}}},
-		Config: hostile, Args: "--config=/x",
+		Chrome:   sampleChrome("Settings", "settings"),
+		Problems: []SettingsProblem{{ID: "a", Status: Status{Tone: "bad", Label: "Not working", Text: hostile}, Consequence: hostile, Patch: hostile}, {ID: "b", Status: Status{Tone: "info", Label: "Note", Text: "x"}}},
+		Cards:    []SettingsCard{{ID: "settings-cluster", Title: "Cluster", Lines: []ValueLine{{Name: "Name", Value: hostile}}}},
+		Config:   hostile, Args: "--config=/x",
 	}
 	page.Settings, page.Trouble = "/settings", hostile
 	return page
@@ -185,9 +185,9 @@ func sampleSettings() SettingsPage {
 func sampleImport() ImportPage {
 	return ImportPage{
 		Chrome: sampleChrome("Import", "policies"), Action: "/policies/import", CancelURL: "/policies", Failure: "You are not allowed to save this.", Resumed: true,
-		Text: TextField{Value: "{}", Error: "Nothing of it could be taken."}, NotTaken: []string{"object 3: it is no object."},
+		Text: TextField{Value: "{}", Error: "Nothing of it could be taken."}, NotImported: []string{"object 3: it is no object."},
 		Objects: []ImportedObject{
-			{Index: 0, Kind: "Compute allocation", Name: "vision", Note: "The team exists already.", CanOpen: true, NotTaken: []string{"Tags stays with AWS."}},
+			{Index: 0, Kind: "Compute allocation", Name: "vision", Note: "The team exists already.", CanOpen: true, NotImported: []string{"Tags stays with AWS."}},
 			{Index: 1, Kind: "Cluster policy", Name: "Cluster policy", Note: "You are not allowed to save this."},
 		},
 	}
@@ -196,13 +196,13 @@ func sampleImport() ImportPage {
 func sampleManaged() Managed {
 	return Managed{
 		Chrome: sampleChrome("Edit vision", "policies"), UpLabel: "vision", UpURL: "/policies/allocations/vision", Sentence: "Team vision is managed by Flux.",
-		Refused: true, Text: "apiVersion: kuota.dev/v1alpha1", Typed: true, NotTaken: []string{"Tags stays with AWS."},
+		Refused: true, Text: "apiVersion: kuota.dev/v1alpha1", Typed: true, NotImported: []string{"Tags stays with AWS."},
 	}
 }
 
 func sampleImported() AllocationForm {
 	f := sampleForm()
-	f.Imported = Imported{Yes: true, Replaces: "Team vision", NotTaken: []string{"Tags stays with AWS."}}
+	f.Imported = Imported{Yes: true, Replaces: "Team vision", NotImported: []string{"Tags stays with AWS."}}
 	f.Rows[0].Exact, f.Activation = "1331Mi", "Hold"
 	return f
 }
@@ -211,8 +211,8 @@ func sampleTeams() TeamTable {
 	return TeamTable{
 		ID: "team-list", Note: hostile, CSVURL: "/teams.csv", AllURL: "/teams", Heads: []ColumnHead{{ID: "name", Label: "Team", URL: "/?sort=name", Sorted: "ascending"}},
 		Rows: []TeamLine{
-			{ID: "team-vision", Name: "vision", URL: "/teams/vision", Sub: hostile, Allocated: "15", Held: "8", Borrowed: "0", Lent: "0", Utilization: "53.33 %", Running: Count{Text: "2", URL: "/tasks"}, Waiting: Count{Text: "0"}},
-			{ID: "team-speech", Name: hostile, URL: "/teams/speech", Held: "2", Utilization: "133.33 %", Borrowing: true},
+			{ID: "team-vision", Name: "vision", URL: "/teams/vision", Sub: hostile, Allocated: "15", Used: "8", Borrowed: "0", Lent: "0", Utilization: "53.33 %", Running: Count{Text: "2", URL: "/tasks"}, Waiting: Count{Text: "0"}},
+			{ID: "team-speech", Name: hostile, URL: "/teams/speech", Used: "2", Utilization: "133.33 %", Borrowing: true},
 		},
 		Other: &TeamLine{ID: "teams-other", Name: "Other teams", Sub: hostile, Utilization: "–"}, Sum: TeamLine{ID: "teams-sum", Name: "All"},
 		Pager: Pager{Text: "1–2 of 5", NextURL: "/?tpage=2"},
@@ -229,7 +229,7 @@ func sampleControls() Controls {
 
 func sampleDashboard() DashboardPage {
 	return DashboardPage{
-		Chrome: sampleChrome("Dashboard", "dashboard"), Controls: sampleControls(), Held: sampleChart(), Teams: sampleTeams(), Bars: sampleBars(),
+		Chrome: sampleChrome("Dashboard", "dashboard"), Controls: sampleControls(), UsageChart: sampleChart(), Teams: sampleTeams(), Bars: sampleBars(),
 		Stats:   []Stat{{ID: "stat-a", Label: hostile, Value: "28", Unit: "GB", Note: hostile, Bad: true}},
 		Classes: sampleTasks().Classes, ClassNote: hostile, ClassCSVURL: "/classes.csv",
 		Pools: PoolTable{Note: hostile, More: hostile, MoreURL: "/instances", CSVURL: "/capacity.csv", Lines: []PoolUse{{

@@ -4,10 +4,10 @@ package views
 // is somebody else by now.
 type SignInAgain struct {
 	Chrome
-	Was, Now string // who opened the form and who is signed in now; empty where that is not the trouble
-	Login    string // where to sign in; leads back to the form
-	Kept     bool   // whether the form is filled in by itself afterwards
-	Action   string // where the form was sent
+	OpenedBy, SignedInAs string // who opened the form and who is signed in now; empty where that is not the trouble
+	Login                string // where to sign in; leads back to the form
+	Kept                 bool   // whether the form is filled in by itself afterwards
+	Action               string // where the form was sent
 	// Fields are what was typed, where it is too long to be kept otherwise: then
 	// this page holds it, and sends it once more.
 	Fields []HiddenField
@@ -26,7 +26,7 @@ type SignedOut struct {
 // NoAccess is the page of somebody who is signed in and may see no team.
 type NoAccess struct {
 	Chrome
-	Again  string   // address to look again
-	Groups []string // the first of the groups the person is in
-	More   int      // how many groups more
+	RetryURL string   // address to look again
+	Groups   []string // the first of the groups the person is in
+	More     int      // how many groups more
 }

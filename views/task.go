@@ -9,20 +9,20 @@ type TaskPage struct {
 	UID             string
 	Team, TeamURL   string // TeamURL is empty for a task of no team
 	Status          Status
-	Lead            string       // such as "Job · training · asks for 4 GPUs"
-	Why             *Why         // nil for a task that runs or has ended
-	Place           *Place       // nil while it does not wait
-	Backing         *TaskBacking // nil while it holds no quota
-	Loss            *TaskLoss    // nil unless it was preempted and does not run
+	Lead            string          // such as "Job · training · asks for 4 GPUs"
+	Why             *Why            // nil for a task that runs or has ended
+	Position        *QueuePosition  // nil while it does not wait
+	QuotaSource     *QuotaSource    // nil while it holds no quota
+	LastPreemption  *LastPreemption // nil unless it was preempted and does not run
 	Timeline        []TimelineLine
-	Forgotten       string     // what of it nobody remembers; empty for nothing
-	Remembered      string     // how far the timeline goes back, in a few words
+	TimelineGap     string     // what of it nobody remembers; empty for nothing
+	TimelineNote    string     // how far the timeline goes back, in a few words
 	Others          []PastLink // past tasks of the same name; not a part of what is live
 	Sizes           []SizeLine
-	Notices         *TaskNotices // nil shows none
+	Events          *TaskEvents // nil shows none
 	Resources       []ValueLine
 	Pods            *Pods // nil while it has none
-	Said            []Said
+	KueueMessages   []KueueMessage
 	YAMLURL         string       // empty where there is no Workload
 	Actions         *TaskActions // nil for none
 	Notice          string       // what was just done, as far as the status shows; empty for nothing
@@ -41,7 +41,7 @@ type PodRow struct {
 	Status         Status
 	Trouble        string // why it does not run; empty for nothing
 	Since          string // RFC 3339; empty for not known
-	Asks           string // such as "8 GPUs · 64 vCPUs"
+	Requests       string // such as "8 GPUs · 64 vCPUs"
 }
 
 // Why says why a task does not start.
@@ -62,14 +62,14 @@ type WhyStep struct {
 	Tone  string
 	Title string
 	Text  string
-	Tasks []HolderLink
+	Tasks []AdmittedTaskLink
 }
 
 // WhyChange is something that somebody could change.
 type WhyChange struct {
 	Title string
 	Text  string
-	Tasks []HolderLink
+	Tasks []AdmittedTaskLink
 	After string // behind the tasks, such as "finishes"
 }
 
@@ -78,13 +78,13 @@ type TaskLink struct{ Name, URL string }
 
 // HolderLink is a task with what it holds, such as "4 GPUs"; Amount may be
 // empty.
-type HolderLink struct {
+type AdmittedTaskLink struct {
 	TaskLink
 	Amount string
 }
 
 // Place is where a task stands in its queue.
-type Place struct {
+type QueuePosition struct {
 	Text                   string // such as "3rd of 12"
 	Queue                  string
 	Cluster                string // the same among all queues of its ClusterQueue, or why not; empty where there is one
@@ -109,4 +109,4 @@ type TimelineLine struct {
 }
 
 // Said is what Kueue says, to the letter.
-type Said struct{ Token, Text, At string }
+type KueueMessage struct{ Token, Text, At string }

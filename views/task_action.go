@@ -21,13 +21,13 @@ type ActionPage struct {
 	Action         string // where the form goes
 	Effects        []string
 	Obstacle       string         // why it cannot be done; then there is no form
-	Ways           []ActionButton // that lead on in the place of it
+	Alternatives   []ActionButton // that lead on in the place of it
 	Failure        string         // why it was not done just now
 	Fields         []HiddenField
 
-	Legend  string // of the choices
-	Choices []ActionChoice
-	Chosen  string // what is wrong with the choice; empty for nothing
+	Legend      string // of the choices
+	Choices     []ActionChoice
+	ChoiceError string // what is wrong with the choice; empty for nothing
 
 	Type    string       // what to type, as a label, where Confirm is there
 	Confirm *TextField   // "confirm"

@@ -1,22 +1,22 @@
 package views
 
 // TaskBacking says whose quota a task holds.
-type TaskBacking struct {
+type QuotaSource struct {
 	Tone     string // of the headline, as of a tag
 	Headline string
 	Text     string // what would take it back
-	Pools    []BackingPool
+	Pools    []QuotaSourcePool
 	Note     string // how it was worked out; empty for nothing
 }
 
 // BackingPool is what a task holds in one pool: a line for each resource.
-type BackingPool struct {
+type QuotaSourcePool struct {
 	Name  string
 	Lines []string
 }
 
 // TaskLoss says what a task was preempted for.
-type TaskLoss struct {
+type LastPreemption struct {
 	By      *TaskLink // nil where it cannot be named
 	Unnamed string    // in its place
 	Team    string    // of By; empty for none
@@ -35,13 +35,13 @@ type SizeLine struct {
 
 // TaskNotices are the events of Kubernetes about a task, or why they are not
 // shown.
-type TaskNotices struct {
-	Lines   []NoticeLine
+type TaskEvents struct {
+	Lines   []EventLine
 	Trouble string
 }
 
 // NoticeLine is one event.
-type NoticeLine struct {
+type EventLine struct {
 	At    string // RFC 3339
 	Tone  string
 	Title string

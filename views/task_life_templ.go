@@ -33,14 +33,14 @@ func taskLife(p TaskPage) templ.Component {
 			templ_7745c5c3_Var1 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		if p.Loss != nil {
-			templ_7745c5c3_Err = lossCard(p.Loss).Render(ctx, templ_7745c5c3_Buffer)
+		if p.LastPreemption != nil {
+			templ_7745c5c3_Err = lastPreemptionCard(p.LastPreemption).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		}
-		if p.Backing != nil {
-			templ_7745c5c3_Err = backingCard(p.Backing).Render(ctx, templ_7745c5c3_Buffer)
+		if p.QuotaSource != nil {
+			templ_7745c5c3_Err = quotaSourceCard(p.QuotaSource).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -49,7 +49,7 @@ func taskLife(p TaskPage) templ.Component {
 	})
 }
 
-func lossCard(l *TaskLoss) templ.Component {
+func lastPreemptionCard(l *LastPreemption) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -165,7 +165,7 @@ func lossCard(l *TaskLoss) templ.Component {
 	})
 }
 
-func backingCard(b *TaskBacking) templ.Component {
+func quotaSourceCard(b *QuotaSource) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -440,7 +440,7 @@ func sizesCard(lines []SizeLine) templ.Component {
 	})
 }
 
-func noticesCard(n *TaskNotices) templ.Component {
+func eventsCard(n *TaskEvents) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {

@@ -285,13 +285,13 @@ func TaskLive(p TaskPage) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if p.Place != nil {
-			templ_7745c5c3_Err = placeCard(p.Place).Render(ctx, templ_7745c5c3_Buffer)
+		if p.Position != nil {
+			templ_7745c5c3_Err = positionCard(p.Position).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = timelineCard(p.Timeline, p.Forgotten, p.Remembered).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = timelineCard(p.Timeline, p.TimelineGap, p.TimelineNote).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -315,7 +315,7 @@ func TaskLive(p TaskPage) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			for _, s := range p.Said {
+			for _, s := range p.KueueMessages {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 21, "<li><code>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
@@ -393,7 +393,7 @@ func TaskLive(p TaskPage) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = noticesCard(p.Notices).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = eventsCard(p.Events).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -405,9 +405,9 @@ func TaskLive(p TaskPage) templ.Component {
 	})
 }
 
-// TaskGone stands in the place of a task that went while its page was open; url
+// TaskDeletedBody stands in the place of a task that went while its page was open; url
 // is the page of what became of it, empty where nothing is kept.
-func TaskGone(url string) templ.Component {
+func TaskDeletedBody(url string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -671,7 +671,7 @@ func whyCard(w *Why) templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Err = holderLinks(step.Tasks).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = admittedTaskLinks(step.Tasks).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -781,7 +781,7 @@ func whyCard(w *Why) templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Err = holderLinks(change.Tasks).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = admittedTaskLinks(change.Tasks).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -814,7 +814,7 @@ func whyCard(w *Why) templ.Component {
 	})
 }
 
-func holderLinks(list []HolderLink) templ.Component {
+func admittedTaskLinks(list []AdmittedTaskLink) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -951,7 +951,7 @@ func taskLink(l TaskLink) templ.Component {
 	})
 }
 
-func placeCard(p *Place) templ.Component {
+func positionCard(p *QueuePosition) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -1056,7 +1056,7 @@ func placeCard(p *Place) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = around(p.Before, p.MoreBefore).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = neighbors(p.Before, p.MoreBefore).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1064,7 +1064,7 @@ func placeCard(p *Place) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = around(p.Behind, p.MoreBehind).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = neighbors(p.Behind, p.MoreBehind).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1095,7 +1095,7 @@ func placeCard(p *Place) templ.Component {
 	})
 }
 
-func around(list []TaskLink, more int) templ.Component {
+func neighbors(list []TaskLink, more int) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -1158,7 +1158,7 @@ func around(list []TaskLink, more int) templ.Component {
 	})
 }
 
-func timelineCard(lines []TimelineLine, forgotten, note string) templ.Component {
+func timelineCard(lines []TimelineLine, gap, note string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -1321,15 +1321,15 @@ func timelineCard(lines []TimelineLine, forgotten, note string) templ.Component 
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if forgotten != "" {
+			if gap != "" {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 92, "<p class=\"sub\">")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var65 string
-				templ_7745c5c3_Var65, templ_7745c5c3_Err = templ.JoinStringErrs(forgotten)
+				templ_7745c5c3_Var65, templ_7745c5c3_Err = templ.JoinStringErrs(gap)
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `task.templ`, Line: 258, Col: 29}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `task.templ`, Line: 258, Col: 23}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var65))
 				if templ_7745c5c3_Err != nil {

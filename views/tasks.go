@@ -101,24 +101,24 @@ type Count struct {
 
 // TaskRow is one task.
 type TaskRow struct {
-	ID           string // stable HTML id of the row
-	Name         string
-	Kind         string // such as "Job"
-	URL          string // its page
-	Size         string // such as "8 of 16 pods"; empty when it has all that it wants
-	Status       Status
-	Reason       string // why it does not run, in one sentence; empty when it runs
-	Team         string // "–" when the namespace belongs to none
-	Namespace    string // shown for a task of no team
-	Class        string // priority class; "–" for none
-	Place        string // in its queue, such as "3rd"; "–" while it does not wait
-	Accelerators string // such as "2 GPUs"; "–" for none
-	VCPU         string
-	Memory       string // in GiB, without the unit
-	Pool         string // where it was admitted; "–" while it waits
-	Submitted    string // RFC 3339, shown in the viewer's zone
-	SubmittedAgo string // such as "2 h 05 m", as of rendering
-	Waited       string // such as "25 m"; "–" for not yet
-	Ran          string
-	Preemptions  string // "–" for none
+	ID            string // stable HTML id of the row
+	Name          string
+	Kind          string // such as "Job"
+	URL           string // its page
+	Size          string // such as "8 of 16 pods"; empty when it has all that it wants
+	Status        Status
+	Reason        string // why it does not run, in one sentence; empty when it runs
+	Team          string // "–" when the namespace belongs to none
+	Namespace     string // shown for a task of no team
+	PriorityClass string // priority class; "–" for none
+	Position      string // in its queue, such as "3rd"; "–" while it does not wait
+	Accelerators  string // such as "2 GPUs"; "–" for none
+	VCPU          string
+	Memory        string // in GiB, without the unit
+	Pool          string // where it was admitted; "–" while it waits
+	Submitted     string // RFC 3339, shown in the viewer's zone
+	SubmittedAgo  string // such as "2 h 05 m", as of rendering
+	Waited        string // such as "25 m"; "–" for not yet
+	Ran           string
+	Preemptions   string // "–" for none
 }

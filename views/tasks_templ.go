@@ -1711,7 +1711,7 @@ func taskRow(row TaskRow, hidden map[string]bool) templ.Component {
 			}
 		}
 		if !hidden["class"] {
-			templ_7745c5c3_Err = taskCell("Priority class", "wraps", row.Class).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = taskCell("Priority class", "wraps", row.PriorityClass).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1723,7 +1723,7 @@ func taskRow(row TaskRow, hidden map[string]bool) templ.Component {
 			}
 		}
 		if !hidden["place"] {
-			templ_7745c5c3_Err = taskCell("Position", "", row.Place).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = taskCell("Position", "", row.Position).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -43,7 +43,7 @@ type SubmitForm struct {
 	Command      TextField
 	Least        TextField
 	Elastic      bool
-	There        string // what a node of the pool has for pods; empty while that is unknown
+	NodeCapacity string // what a node of the pool has for pods; empty while that is unknown
 
 	Verdict   *SubmitVerdict // nil while something is wrong
 	Manifests SubmitManifests

@@ -19,12 +19,12 @@ type TeamUsage struct {
 type ShareFigures struct {
 	ID          string // stable HTML id of the row
 	Pool        string
-	GoesOn      bool   // the pool is that of the row above
+	SamePool    bool   // the pool is that of the row above
 	Resource    string // such as "GPUs"
 	Bar         BarRow // own and borrowed; the mark is its quota
 	Max         float64
 	Quota       string
-	Held        string
+	Used        string
 	Own         string
 	Borrowed    string
 	Lent        string
@@ -35,13 +35,13 @@ type ShareFigures struct {
 
 // QueuedTask is one of the tasks that wait.
 type QueuedTask struct {
-	ID     string // stable HTML id of the row
-	Place  string
-	Task   TaskLink
-	Class  string
-	Asks   string
-	Waited string
-	Reason string // why it waits
+	ID            string // stable HTML id of the row
+	Position      string
+	Task          TaskLink
+	PriorityClass string
+	Requests      string
+	Waited        string
+	Reason        string // why it waits
 }
 
 // TeamPast is what became of a team's quota and tasks.

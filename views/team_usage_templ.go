@@ -178,7 +178,7 @@ func shareCard(u TeamUsage) templ.Component {
 						return templ_7745c5c3_Err
 					}
 					for _, f := range u.Rows {
-						var templ_7745c5c3_Var7 = []any{templ.KV("goes-on", f.GoesOn)}
+						var templ_7745c5c3_Var7 = []any{templ.KV("goes-on", f.SamePool)}
 						templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_Buffer, templ_7745c5c3_Var7...)
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
@@ -213,7 +213,7 @@ func shareCard(u TeamUsage) templ.Component {
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
-						templ_7745c5c3_Err = poolName(f.Pool, f.GoesOn).Render(ctx, templ_7745c5c3_Buffer)
+						templ_7745c5c3_Err = poolName(f.Pool, f.SamePool).Render(ctx, templ_7745c5c3_Buffer)
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
@@ -251,7 +251,7 @@ func shareCard(u TeamUsage) templ.Component {
 							return templ_7745c5c3_Err
 						}
 						var templ_7745c5c3_Var11 string
-						templ_7745c5c3_Var11, templ_7745c5c3_Err = templ.JoinStringErrs(f.Held)
+						templ_7745c5c3_Var11, templ_7745c5c3_Err = templ.JoinStringErrs(f.Used)
 						if templ_7745c5c3_Err != nil {
 							return templ.Error{Err: templ_7745c5c3_Err, FileName: `team_usage.templ`, Line: 52, Col: 16}
 						}
@@ -528,9 +528,9 @@ func queueCard(u TeamUsage) templ.Component {
 							return templ_7745c5c3_Err
 						}
 						var templ_7745c5c3_Var23 string
-						templ_7745c5c3_Var23, templ_7745c5c3_Err = templ.JoinStringErrs(t.Place)
+						templ_7745c5c3_Var23, templ_7745c5c3_Err = templ.JoinStringErrs(t.Position)
 						if templ_7745c5c3_Err != nil {
-							return templ.Error{Err: templ_7745c5c3_Err, FileName: `team_usage.templ`, Line: 108, Col: 30}
+							return templ.Error{Err: templ_7745c5c3_Err, FileName: `team_usage.templ`, Line: 108, Col: 33}
 						}
 						_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var23))
 						if templ_7745c5c3_Err != nil {
@@ -572,9 +572,9 @@ func queueCard(u TeamUsage) templ.Component {
 							return templ_7745c5c3_Err
 						}
 						var templ_7745c5c3_Var25 string
-						templ_7745c5c3_Var25, templ_7745c5c3_Err = templ.JoinStringErrs(t.Class)
+						templ_7745c5c3_Var25, templ_7745c5c3_Err = templ.JoinStringErrs(t.PriorityClass)
 						if templ_7745c5c3_Err != nil {
-							return templ.Error{Err: templ_7745c5c3_Err, FileName: `team_usage.templ`, Line: 117, Col: 20}
+							return templ.Error{Err: templ_7745c5c3_Err, FileName: `team_usage.templ`, Line: 117, Col: 28}
 						}
 						_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var25))
 						if templ_7745c5c3_Err != nil {
@@ -585,9 +585,9 @@ func queueCard(u TeamUsage) templ.Component {
 							return templ_7745c5c3_Err
 						}
 						var templ_7745c5c3_Var26 string
-						templ_7745c5c3_Var26, templ_7745c5c3_Err = templ.JoinStringErrs(t.Asks)
+						templ_7745c5c3_Var26, templ_7745c5c3_Err = templ.JoinStringErrs(t.Requests)
 						if templ_7745c5c3_Err != nil {
-							return templ.Error{Err: templ_7745c5c3_Err, FileName: `team_usage.templ`, Line: 118, Col: 19}
+							return templ.Error{Err: templ_7745c5c3_Err, FileName: `team_usage.templ`, Line: 118, Col: 23}
 						}
 						_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var26))
 						if templ_7745c5c3_Err != nil {

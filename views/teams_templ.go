@@ -426,7 +426,7 @@ func teamLine(l TeamLine) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = figureCell(l.Held).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = figureCell(l.Used).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

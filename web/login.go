@@ -93,7 +93,7 @@ func (s *Server) logout(c echo.Context) error {
 	case err == nil:
 		s.log.Info("signed out", "user", ended.User, "from", c.RealIP())
 		page.Provider = s.signIn.Provider.SignOutURL(ended.IDToken)
-		page.Onward = page.Provider
+		page.RedirectURL = page.Provider
 	case !errors.Is(err, session.ErrNotFound):
 		return &Error{Status: http.StatusServiceUnavailable, Err: err, Message: "You are still signed in: the cluster, which stores sessions, does not answer. Sign out again in a moment."}
 	}

@@ -40,7 +40,7 @@ func (s *Server) sameSender(next echo.HandlerFunc) echo.HandlerFunc {
 			return errOtherUser
 		}
 		page := views.SignInAgain{
-			Chrome: views.Chrome{Title: "Signed in as another user"}, Was: as, Now: now,
+			Chrome: views.Chrome{Title: "Signed in as another user"}, OpenedBy: as, SignedInAs: now,
 			Action: c.Request().URL.Path, Fields: hiddenFields(values),
 		}
 		return Render(c, http.StatusConflict, views.SignInAgainPage(page))

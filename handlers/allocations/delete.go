@@ -116,7 +116,7 @@ func (h *Pages) renderDelete(c echo.Context, status int, now v1alpha1.ComputeAll
 		Chrome: h.Chrome(c), Team: now.Name, Action: path, InPlace: forms.InPlace(c), CancelURL: urls.Allocation(now.Name),
 		Version: now.ResourceVersion, Generation: strconv.FormatInt(now.Generation, 10),
 		Running: len(departure.Running), Waiting: departure.Waiting, Kept: departure.Namespace,
-		Held: now.Spec.Activation == v1alpha1.Hold, Deleting: now.DeletionTimestamp != nil,
+		OnHold: now.Spec.Activation == v1alpha1.Hold, Deleting: now.DeletionTimestamp != nil,
 		Confirm: views.TextField{Value: values.Get("confirm")}, Reason: forms.DeletionReason(values.Get("reason")),
 	}
 	page.Title, page.Active = "Delete "+now.Name, "policies"

@@ -29,7 +29,7 @@ func (h *Pages) renderDeleted(c echo.Context, form allocationForm, state allocat
 	if history, err := h.Revisions.History(ctx, user, revisions.AllocationOwner(form.team)); err == nil && len(history) > 0 {
 		page.VersionsURL = urls.AllocationVersions(form.team)
 		if newest := history[0]; newest.IsDeletion() {
-			page.By, page.When, page.Because = newest.By, newest.At.UTC().Format(time.RFC3339), newest.Reason
+			page.By, page.When, page.Reason = newest.By, newest.At.UTC().Format(time.RFC3339), newest.Reason
 		}
 	}
 	typed, _ := form.parse(state.Types.With(form.newPools()...))

@@ -79,7 +79,7 @@ func (h *Pages) allocationEvents(s *web.Server) func(echo.Context) error {
 		return s.Stream(c, web.Part{Changed: h.Changes.Subscribe, Render: func(ctx context.Context) (templ.Component, error) {
 			page, err := h.allocationPage(ctx, console.UserOf(c), team)
 			if governance.KindOf(err) == governance.NotFound {
-				return views.AllocationGone(team, urls.Policies), nil
+				return views.AllocationDeletedBody(team, urls.Policies), nil
 			}
 			return console.Live("allocation", views.AllocationDetailBody(page), err)
 		}}, h.Frame(c))
@@ -200,7 +200,7 @@ func quotaFigures(a *v1alpha1.ComputeAllocation, types catalog.Catalog) (lines [
 				continue
 			}
 			lines = append(lines, views.QuotaFigure{
-				Pool: pool.Name, GoesOn: goesOn, Note: about, Resource: format.ResourceLabel(resource),
+				Pool: pool.Name, SamePool: goesOn, Note: about, Resource: format.ResourceLabel(resource),
 				Own: figure(resource, pool.Nominal), Borrow: limitFigure(resource, pool.Nominal, pool.BorrowingLimit),
 			})
 			about, goesOn = "", true

@@ -36,7 +36,7 @@ func (h *Pages) OpenImported(c echo.Context, may allocations.Permissions, o impo
 		merged := overlaid(&found, o)
 		if m, managed := gitops.Of(&found); managed {
 			page := managedAllocation(m, &found, "Edit "+found.Name)
-			page.Text, page.Typed, page.NotTaken = manifest.Allocation(merged), true, forms.Lines(o.NotTaken)
+			page.Text, page.Typed, page.NotImported = manifest.Allocation(merged), true, forms.Lines(o.NotTaken)
 			return true, "", h.ShowManaged(c, page)
 		}
 		form = formOf(*merged)

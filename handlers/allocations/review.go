@@ -25,13 +25,13 @@ func (h *Pages) renderReview(c echo.Context, form allocationForm, review allocat
 	place := form.place()
 	page := views.AllocationReview{
 		Chrome: h.Chrome(c), Action: place.action, CancelURL: place.up, UpLabel: place.upLabel, Save: place.save,
-		New: form.edits == nil, InPlace: forms.InPlace(c), Fields: forms.WithoutReason(form.hidden(c)), Reason: forms.ReasonField(form.reason, "everyone who sees the team"), Unknown: review.Unknown, Unchanged: review.Empty() && review.Unknown == "",
+		New: form.edits == nil, InPlace: forms.InPlace(c), Fields: forms.WithoutReason(form.hidden(c)), Reason: forms.ReasonField(form.reason, "everyone who sees the team"), Incomplete: review.Unknown, Unchanged: review.Empty() && review.Unknown == "",
 		Quota: quotaChanges(review.Pools), Capacity: capacityLines(review.Capacity),
 		Settings: versions.ValueChanges(review.Settings), Over: overLines(review.QuotaExcess), Reclaims: reclaimLines(review.Reclaims), Objects: objectLines(review.Objects),
 	}
 	page.Stopped.Count = len(review.Evicted)
-	page.Stopped.Told, page.Stopped.More = taskNames(review.Evicted)
-	page.Stuck, page.MoreStuck = stuckLines(review.Unadmittable)
+	page.Stopped.Listed, page.Stopped.More = taskNames(review.Evicted)
+	page.CannotRestart, page.MoreCannotRestart = stuckLines(review.Unadmittable)
 	page.Title, page.Active = "Review: "+form.team, "policies"
 	state, err := h.Allocations.State(c.Request().Context(), console.UserOf(c))
 	if err != nil {
@@ -53,7 +53,7 @@ func quotaChanges(pools []allocations.PoolChange) (lines []views.QuotaChange) {
 		}
 		for _, resource := range all.Names() {
 			line := views.QuotaChange{
-				Pool: p.Pool, GoesOn: goesOn, Resource: format.ResourceLabel(resource),
+				Pool: p.Pool, SamePool: goesOn, Resource: format.ResourceLabel(resource),
 				Before: figure(resource, p.Before), After: figure(resource, p.After),
 				BorrowBefore: limitFigure(resource, p.Before, p.BorrowingLimitBefore), BorrowAfter: limitFigure(resource, p.After, p.BorrowingLimitAfter),
 			}
@@ -89,10 +89,10 @@ func capacityLines(changes []allocations.CapacityChange) (lines []views.Capacity
 	for _, c := range changes {
 		line := views.CapacityLine{
 			Pool: c.Pool, Resource: format.ResourceLabel(c.Resource),
-			There: quota.Grouped(c.Resource, c.Physical), Before: quota.Grouped(c.Resource, c.Before), After: quota.Grouped(c.Resource, c.After),
+			Physical: quota.Grouped(c.Resource, c.Physical), Before: quota.Grouped(c.Resource, c.Before), After: quota.Grouped(c.Resource, c.After),
 			OverBefore: c.Before > c.Physical,
 		}
-		line.GoesOn, last = c.Pool == last, c.Pool
+		line.SamePool, last = c.Pool == last, c.Pool
 		if c.Oversubscribed() {
 			line.Over = quota.Amount(c.Resource, c.After-c.Physical)
 			if times := factor(c.After, c.Physical); times != "" {
@@ -162,7 +162,7 @@ var objectTones = map[string]string{change.Created: "ok", change.Changed: "wait"
 func objectLines(changes []change.Object) (lines []views.ObjectLine) {
 	for i, o := range changes {
 		lines = append(lines, views.ObjectLine{
-			ID: fmt.Sprintf("object-%d", i), Tone: objectTones[o.Action], Action: o.Action, Made: o.Action == change.Created,
+			ID: fmt.Sprintf("object-%d", i), Tone: objectTones[o.Action], Action: o.Action, Created: o.Action == change.Created,
 			Name: o.Kind + " " + o.Name, Fields: versions.ValueChanges(o.Fields),
 		})
 	}

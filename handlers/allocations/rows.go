@@ -31,7 +31,7 @@ func (v rowViews) quota(i int) views.AllocationFormRow {
 	if !known {
 		return view
 	}
-	view.There = v.there(pool, v.others)
+	view.Capacity = v.there(pool, v.others)
 	sharing := v.sharing(pool)
 	own, ok := v.resolve(row, sharing)
 	if !ok {
@@ -59,7 +59,7 @@ func (v rowViews) limit(i int) views.AllocationFormRow {
 	if !known {
 		return view
 	}
-	view.There = v.there(pool, nil)
+	view.Capacity = v.there(pool, nil)
 	if _, ok := v.resolve(row, v1alpha1.Sharing{}); ok {
 		view.Over = uncut(row, pool)
 	}

@@ -53,7 +53,7 @@ func (f *allocationForm) view(state allocations.State, naming desired.Naming, re
 		InstanceTypes: instanceTypes(state.Types),
 	}
 	view.WeightNote = f.weightNote(state)
-	view.MadeNamespace = f.madeNamespace(naming)
+	view.NewNamespace = f.madeNamespace(naming)
 	for i, m := range f.members {
 		view.Members = append(view.Members, views.MemberField{Index: i, Kind: m.kind, Name: field(fmt.Sprintf("member-%d-name", i), m.name)})
 	}

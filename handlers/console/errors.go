@@ -51,7 +51,7 @@ const shownGroups = 20
 
 // noAccess answers somebody who may see no team.
 func (h *Console) noAccess(c echo.Context) error {
-	page := views.NoAccess{Chrome: h.Chrome(c), Again: c.Path(), Groups: web.UserOf(c).Groups}
+	page := views.NoAccess{Chrome: h.Chrome(c), RetryURL: c.Path(), Groups: web.UserOf(c).Groups}
 	page.Title = "No team yet"
 	if more := len(page.Groups) - shownGroups; more > 0 {
 		page.Groups, page.More = page.Groups[:shownGroups], more

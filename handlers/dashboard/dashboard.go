@@ -85,7 +85,7 @@ func (h *Pages) dashboardPage(ctx context.Context, scope access.Scope, s *capaci
 	if page.Loops, err = taskpages.LoopNotice(ctx, h.Tasks, scope); err != nil {
 		return page, err
 	}
-	page.Held = h.heldChart(ctx, s, q, resource, kept)
+	page.UsageChart = h.heldChart(ctx, s, q, resource, kept)
 	if page.Hardware, err = h.HardwarePages.Section(ctx, scope, q.Pool, q.Over); err != nil {
 		return page, err
 	}

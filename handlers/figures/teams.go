@@ -215,7 +215,7 @@ func (q Query) head(h views.ColumnHead) views.ColumnHead {
 
 func (q Query) teamLine(f teamFigures, resource string) views.TeamLine {
 	line := views.TeamLine{
-		Allocated: quota.Short(resource, f.Nominal), Held: quota.Short(resource, f.Usage), Borrowed: quota.Short(resource, f.Borrowed), Lent: quota.Short(resource, f.LentToCohort),
+		Allocated: quota.Short(resource, f.Nominal), Used: quota.Short(resource, f.Usage), Borrowed: quota.Short(resource, f.Borrowed), Lent: quota.Short(resource, f.LentToCohort),
 		Utilization: format.Percent(f.Usage, f.Nominal),
 		Running:     views.Count{Text: format.Thousands(int64(f.Running))}, Waiting: views.Count{Text: format.Thousands(int64(f.Waiting))},
 	}

@@ -40,7 +40,7 @@ func (i *Imported) Fields() (fields []views.HiddenField) {
 
 // View is the notice of a form about what, which may be there already.
 func (i *Imported) View(what string, there bool) views.Imported {
-	view := views.Imported{Yes: i.Yes, NotTaken: i.NotTaken}
+	view := views.Imported{Yes: i.Yes, NotImported: i.NotTaken}
 	if there {
 		view.Replaces = what
 	}

@@ -87,13 +87,13 @@ func (n hardwareNow) use() []views.HardwareUse {
 	for i, row := range rows {
 		v := views.HardwareUse{
 			ID: "hardware-" + strings.ReplaceAll(strings.ToLower(row.name+"-"+string(row.kind)), " ", "-"), Name: row.name, Sub: row.sub, Unit: string(row.kind) + "s",
-			Held: "–", WithData: "–", Busy: "–", Utilization: "–", LargestOfAll: largest[row.kind], BusyNumber: row.use.Used,
+			Used: "–", WithData: "–", Busy: "–", Utilization: "–", LargestOfAll: largest[row.kind], BusyNumber: row.use.Used,
 		}
 		if row.team {
 			v.ID, v.URL = "hardware-team-"+row.name+"-"+strings.ReplaceAll(string(row.kind), " ", "-"), urls.Team(row.name)
 		}
 		if row.held >= 0 {
-			v.Held, v.HeldNumber = format.Average(row.held), row.held
+			v.Used, v.UsedNumber = format.Average(row.held), row.held
 		}
 		if row.use.Known() {
 			v.WithData, v.Busy, v.Utilization = format.Average(row.use.Of), format.Average(row.use.Used), share(row.use.Share())
@@ -118,7 +118,7 @@ func (h *Pages) hardwareIdle(s *views.HardwareSection, n hardwareNow) {
 	for _, t := range idle {
 		o := n.owners[t.Task]
 		s.Idle = append(s.Idle, views.HardwareIdle{
-			ID: "idle-" + o.Task.UID, Name: o.Task.Name, Team: format.OrDash(o.Team), Held: format.Thousands(t.Accelerators),
+			ID: "idle-" + o.Task.UID, Name: o.Task.Name, Team: format.OrDash(o.Team), Accelerators: format.Thousands(t.Accelerators),
 			URL:   urls.Tasks + "/" + url.PathEscape(o.Task.Namespace) + "/" + url.PathEscape(strings.ToLower(o.Task.Kind)) + "/" + url.PathEscape(o.Task.Name),
 			Since: t.AdmittedAt.UTC().Format(time.RFC3339), SinceAgo: format.Age(h.Now().Sub(t.AdmittedAt)), Peak: share(t.Peak),
 		})

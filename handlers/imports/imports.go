@@ -85,7 +85,7 @@ func (h *Pages) readImport(c echo.Context, values url.Values) error {
 		return h.renderImport(c, http.StatusUnprocessableEntity, page, values)
 	}
 	result := imports.Read([]byte(text))
-	page.NotTaken = forms.Lines(result.NotTaken)
+	page.NotImported = forms.Lines(result.NotTaken)
 	for i := range result.Objects {
 		who.warnOfSharing(&result.Objects[i])
 	}
@@ -140,7 +140,7 @@ func (h *Pages) renderImported(c echo.Context, who importer, page views.ImportPa
 		return err
 	}
 	for i, o := range result.Objects {
-		object := views.ImportedObject{Index: i, Kind: "Compute allocation", NotTaken: forms.Lines(o.NotTaken)}
+		object := views.ImportedObject{Index: i, Kind: "Compute allocation", NotImported: forms.Lines(o.NotTaken)}
 		if o.Policy != nil {
 			object.Kind, object.Name = "Cluster policy", "Cluster policy"
 		} else if object.Name = o.Allocation.Name; object.Name == "" {

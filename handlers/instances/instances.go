@@ -109,8 +109,8 @@ func poolFigures(p *capacity.PoolSnapshot) (rows []views.PoolFigures) {
 		}
 		number := func(amount int64) string { return quota.Short(cell.Resource, amount) }
 		row := views.PoolFigures{
-			ID: "pool-" + p.Name + "-" + cell.Resource, Pool: p.Name, GoesOn: len(rows) > 0, Resource: format.ResourceLabel(cell.Resource),
-			Physical: number(cell.Physical), Quota: number(cell.Nominal), Held: number(cell.Usage), Own: number(cell.OwnBound), Borrowed: number(cell.BorrowedBound), Outside: number(cell.Outside),
+			ID: "pool-" + p.Name + "-" + cell.Resource, Pool: p.Name, SamePool: len(rows) > 0, Resource: format.ResourceLabel(cell.Resource),
+			Physical: number(cell.Physical), Quota: number(cell.Nominal), Used: number(cell.Usage), Own: number(cell.OwnBound), Borrowed: number(cell.BorrowedBound), Outside: number(cell.Outside),
 			Unhealthy: number(cell.Unhealthy), Idle: number(cell.Idle), Largest: number(cell.LargestFree), Max: float64(max(cell.Physical, cell.Nominal)),
 			Bar: views.BarRow{Text: poolWords(cell), Mark: float64(cell.Nominal), Parts: []views.BarPart{
 				{Use: "own", Value: float64(cell.OwnBound)}, {Use: "borrowed", Value: float64(cell.BorrowedBound)},
@@ -120,7 +120,7 @@ func poolFigures(p *capacity.PoolSnapshot) (rows []views.PoolFigures) {
 		if over := cell.Overallocated(); over > 0 {
 			row.Over = number(over)
 		}
-		if !row.GoesOn {
+		if !row.SamePool {
 			row.URL, row.Nodes, row.Note = urls.With(urls.Instances, nil, "pool", p.Name), format.Thousands(p.Nodes), acceleratorWords(p)
 			if len(p.Types) != 1 || p.Types[0] != p.Name {
 				row.Types = strings.Join(p.Types, ", ")
@@ -166,7 +166,7 @@ func nodeRow(n *capacity.NodeSnapshot, now time.Time) views.NodeRow {
 		Status: views.Status{Tone: nodeTones[n.State], Label: string(n.State), Text: n.Message},
 		VCPU:   boundOf(n, catalog.CPU), Memory: boundOf(n, catalog.Memory), Pods: format.Thousands(n.Pods),
 		Accelerators: acceleratorFigures(n.Physical, n.Physical), Bound: acceleratorFigures(n.Physical, n.Bound), Free: acceleratorFigures(n.Physical, n.Free),
-		Made: n.Created.UTC().Format(time.RFC3339), Age: format.Age(now.Sub(n.Created)),
+		Created: n.Created.UTC().Format(time.RFC3339), Age: format.Age(now.Sub(n.Created)),
 	}
 	if n.Pool != "" {
 		row.PoolURL = urls.With(urls.Instances, nil, "pool", n.Pool)

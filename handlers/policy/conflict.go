@@ -11,7 +11,7 @@ import (
 // conflictOf puts the policy that is saved now beside the form. What is kept
 // goes on from the version that is there now.
 func conflictOf(mine policyForm, saved *v1alpha1.ClusterPolicy) views.PolicyConflict {
-	view := views.PolicyConflict{Gone: saved == nil}
+	view := views.PolicyConflict{Deleted: saved == nil}
 	var theirs []savedValue
 	mine.version, mine.generation = "", ""
 	if saved != nil {

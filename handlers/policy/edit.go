@@ -192,7 +192,7 @@ func (h *Pages) renderPolicyConflict(c echo.Context, form policyForm) error {
 	view.Chrome = h.Chrome(c)
 	view.Title, view.Active = "Another person changed the cluster policy", "policies"
 	view.Action, view.TheirURL = urls.EditPolicy, urls.EditPolicy
-	if view.Gone {
+	if view.Deleted {
 		view.TheirURL = "/policies"
 	}
 	view.InPlace = forms.InPlace(c)

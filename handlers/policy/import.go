@@ -24,7 +24,7 @@ func (h *Pages) OpenImported(c echo.Context, state policy.State, o imports.Objec
 	}
 	merged := overlaidPolicy(now, o)
 	if page, managed := managedPolicy(state); managed {
-		page.Text, page.Typed, page.NotTaken = manifest.Policy(merged), true, forms.Lines(o.NotTaken)
+		page.Text, page.Typed, page.NotImported = manifest.Policy(merged), true, forms.Lines(o.NotTaken)
 		return true, "", h.ShowManaged(c, page)
 	}
 	form := policyFormOf(merged)

@@ -26,9 +26,9 @@ const (
 // reviewOf maps a review to its page.
 func reviewOf(form policyForm, state policy.State, review policy.Review) views.PolicyReview {
 	view := views.PolicyReview{
-		Fields:  forms.WithoutReason(form.fieldsWithout(review.Classes)),
-		Reason:  forms.ReasonField(form.reason, "everyone who sees a team"),
-		Unknown: review.Unknown, Restart: review.Restart, Patch: review.Patch,
+		Fields:     forms.WithoutReason(form.fieldsWithout(review.Classes)),
+		Reason:     forms.ReasonField(form.reason, "everyone who sees a team"),
+		Incomplete: review.Unknown, Restart: review.Restart, Patch: review.Patch,
 		Settings: changeLines(review.Settings),
 	}
 	for _, change := range review.Classes {
@@ -61,9 +61,9 @@ func reviewOf(form policyForm, state policy.State, review policy.Review) views.P
 		view.Gang = describe.Duration(gang.Timeout)
 	}
 	view.Borrowing = borrowingWords(state.Policy, wanted)
-	view.Nothing = state.Policy != nil && review.Patch == "" &&
+	view.Unchanged = state.Policy != nil && review.Patch == "" &&
 		equality.Semantic.DeepEqual(wanted.Spec, state.Policy.Spec) && equality.Semantic.DeepEqual(wanted.Annotations, state.Policy.Annotations)
-	view.Quiet = !view.Nothing && !review.Restart && !review.Reranks && review.Patch == "" &&
+	view.NoEffect = !view.Unchanged && !review.Restart && !review.Reranks && review.Patch == "" &&
 		len(view.Settings)+len(view.Classes)+len(view.Pools)+len(view.Objects) == 0
 	return view
 }

@@ -122,7 +122,7 @@ func (f *policyForm) view(state policy.State, refused *governance.Error) views.P
 		Gang: f.gang, Block: f.block,
 		Timeout: text("gang-timeout", f.timeout), Recovery: text("gang-recovery", f.recovery),
 		RequeueOrder: choice("requeue-order", f.order),
-		RequeueLimit: text("requeue-limit", f.retries), RequeueBase: text("requeue-base", f.backoffBase), RequeueMost: text("requeue-most", f.backoffMost),
+		RequeueLimit: text("requeue-limit", f.retries), RequeueBase: text("requeue-base", f.backoffBase), RequeueMax: text("requeue-most", f.backoffMost),
 		PreemptionLoops: choice("preemption-loops", f.loops),
 		Enforcement:     choice("enforcement", f.enforcement),
 		CanAddPool:      len(f.pools) < maxPools, PoolsError: errs["pools"],

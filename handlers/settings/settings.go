@@ -38,7 +38,7 @@ func (h *Pages) settings(c echo.Context) error {
 	page.Title, page.Active = "Settings", "settings"
 	page.Chrome.Settings = urls.Settings
 	for _, gap := range state.Findings {
-		page.Gaps = append(page.Gaps, views.SettingsGap{ID: gap.ID, Status: gapStatus(gap), Costs: gap.Impact, Patch: gap.Fix})
+		page.Problems = append(page.Problems, views.SettingsProblem{ID: gap.ID, Status: gapStatus(gap), Consequence: gap.Impact, Patch: gap.Fix})
 	}
 	page.Cards = []views.SettingsCard{h.clusterCard(state), kueueCard(state), h.consoleCard(state), h.signInCard()}
 	return web.Render(c, http.StatusOK, views.Settings(page))

@@ -67,7 +67,7 @@ func (h *Pages) doAction(action actions.Action) func(echo.Context) error {
 		case action == actions.Front && !among && r.Obstacle == "":
 			err = &governance.Error{Kind: governance.Conflict, Op: "move to the front", Message: "The queue or the classes changed meanwhile, and that class no longer puts it first. Review the page and try again."}
 		case action == actions.Class && !among && r.Obstacle == "":
-			page.Chosen = "Choose an existing class."
+			page.ChoiceError = "Choose an existing class."
 			return web.Render(c, http.StatusUnprocessableEntity, views.Action(page))
 		default:
 			err = h.Actions.SetClass(ctx, user, at, chosen)

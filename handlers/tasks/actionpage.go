@@ -106,7 +106,7 @@ func (h *Pages) actionPage(c echo.Context, r actions.Review) views.ActionPage {
 		page.Submit = "Delete " + r.Name
 	}
 	if strings.Contains(r.Obstacle, "Stop it") {
-		page.Ways = []views.ActionButton{{Label: "Stop it", URL: below(c, "/"+string(actions.Stop))}}
+		page.Alternatives = []views.ActionButton{{Label: "Stop it", URL: below(c, "/"+string(actions.Stop))}}
 	}
 	return page
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // backingOf says whose quota a task holds; nil for one that holds none.
-func backingOf(d tasks.Detail) *views.TaskBacking {
+func backingOf(d tasks.Detail) *views.QuotaSource {
 	if d.QuotaSources == nil || len(d.QuotaSources.Sources) == 0 {
 		return nil
 	}
@@ -20,7 +20,7 @@ func backingOf(d tasks.Detail) *views.TaskBacking {
 	if d.Team == "" {
 		owner = "its queue's"
 	}
-	b := &views.TaskBacking{Tone: "ok", Headline: fmt.Sprintf("It runs on %s own quota.", owner), Text: "No other team can reclaim it."}
+	b := &views.QuotaSource{Tone: "ok", Headline: fmt.Sprintf("It runs on %s own quota.", owner), Text: "No other team can reclaim it."}
 	if d.QuotaSources.Borrows() {
 		l := loudest(d.QuotaSources.Sources)
 		b.Tone, b.Headline = "wait", fmt.Sprintf("It borrows %s of its %s.", quota.Grouped(l.Resource, l.Borrowed), quota.Amount(l.Resource, l.Usage))
@@ -40,7 +40,7 @@ func backingOf(d tasks.Detail) *views.TaskBacking {
 			continue
 		}
 		if n := len(b.Pools); n == 0 || b.Pools[n-1].Name != l.Flavor {
-			b.Pools = append(b.Pools, views.BackingPool{Name: l.Flavor})
+			b.Pools = append(b.Pools, views.QuotaSourcePool{Name: l.Flavor})
 		}
 		pool := &b.Pools[len(b.Pools)-1]
 		pool.Lines = append(pool.Lines, backingWords(l, owner, d.QuotaSources.Nested))

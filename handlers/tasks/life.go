@@ -11,14 +11,14 @@ import (
 )
 
 // placeOf is where a task stands; nil for one that does not wait.
-func placeOf(d tasks.Detail, now time.Time) *views.Place {
+func placeOf(d tasks.Detail, now time.Time) *views.QueuePosition {
 	if d.Position == 0 {
 		return nil
 	}
 	of := func(place, all int) string {
 		return fmt.Sprintf("%s of %s", format.Ordinal(place), format.Thousands(int64(all)))
 	}
-	p := &views.Place{
+	p := &views.QueuePosition{
 		Text: of(d.Position, d.QueueLength), Queue: d.Queue, For: format.Elapsed(d.Waited(now), true),
 		Before: named(d.Ahead), Behind: named(d.Behind),
 		MoreBefore: max(0, d.Position-1-len(d.Ahead)), MoreBehind: max(0, d.QueueLength-d.Position-len(d.Behind)),
@@ -84,7 +84,7 @@ func forgotten(d tasks.Detail, life []lived) string {
 }
 
 // lossOf is what a task was preempted for, while it does not run; else nil.
-func lossOf(d tasks.Detail) *views.TaskLoss {
+func lossOf(d tasks.Detail) *views.LastPreemption {
 	if d.State != tasks.Preempted && d.State != tasks.Stopping {
 		return nil
 	}
@@ -96,7 +96,7 @@ func lossOf(d tasks.Detail) *views.TaskLoss {
 		if e.Type != tasks.WasPreempted {
 			continue
 		}
-		loss := &views.TaskLoss{At: e.At.UTC().Format(time.RFC3339), Rule: format.Upper(format.OrDash(rules[e.Reason])), Team: e.PreemptorTeam, Ran: "Unknown"}
+		loss := &views.LastPreemption{At: e.At.UTC().Format(time.RFC3339), Rule: format.Upper(format.OrDash(rules[e.Reason])), Team: e.PreemptorTeam, Ran: "Unknown"}
 		loss.By, loss.Unnamed = by(e)
 		if e.Ran >= 0 {
 			loss.Ran = format.Duration(e.Ran) + ". Kueue stops the whole task. What is lost depends on its checkpoints."

@@ -18,30 +18,30 @@ import (
 const noticesEvery = 10 * time.Second
 
 // notices reads the events about the task of a request, as whoever asks.
-func (h *Pages) notices(c echo.Context) func(context.Context) *views.TaskNotices {
+func (h *Pages) notices(c echo.Context) func(context.Context) *views.TaskEvents {
 	user := console.UserOf(c)
 	namespace, kind, name, uid := c.Param("namespace"), c.Param("kind"), c.Param("name"), c.QueryParam("uid")
-	return func(ctx context.Context) *views.TaskNotices {
+	return func(ctx context.Context) *views.TaskEvents {
 		list, err := h.Tasks.Notices(ctx, user, namespace, kind, name, uid)
 		switch kind := governance.KindOf(err); {
 		case err == nil:
 			return noticesView(list)
 		case kind == governance.Forbidden:
-			return &views.TaskNotices{Trouble: "You cannot see the events of this namespace."}
+			return &views.TaskEvents{Trouble: "You cannot see the events of this namespace."}
 		case kind == governance.NotFound:
 			return nil // the page says it
 		}
-		return &views.TaskNotices{Trouble: "The events cannot be read now. Try again later."}
+		return &views.TaskEvents{Trouble: "The events cannot be read now. Try again later."}
 	}
 }
 
 // keptNotices reads them for a stream: not again for each change, and without
 // holding up what else there is to tell.
-func (h *Pages) keptNotices(c echo.Context) func(context.Context) *views.TaskNotices {
+func (h *Pages) keptNotices(c echo.Context) func(context.Context) *views.TaskEvents {
 	var mu sync.Mutex
 	last := h.notices(c)(c.Request().Context())
 	read := h.Now()
-	return func(ctx context.Context) *views.TaskNotices {
+	return func(ctx context.Context) *views.TaskEvents {
 		mu.Lock()
 		defer mu.Unlock()
 		if now := h.Now(); now.Sub(read) >= noticesEvery {
@@ -58,10 +58,10 @@ func (h *Pages) keptNotices(c echo.Context) func(context.Context) *views.TaskNot
 	}
 }
 
-func noticesView(list []tasks.Notice) *views.TaskNotices {
-	view := &views.TaskNotices{}
+func noticesView(list []tasks.Notice) *views.TaskEvents {
+	view := &views.TaskEvents{}
 	for _, n := range list {
-		line := views.NoticeLine{At: n.At.UTC().Format(time.RFC3339), Tone: "idle", Title: n.Reason, About: n.About, Text: n.Text}
+		line := views.EventLine{At: n.At.UTC().Format(time.RFC3339), Tone: "idle", Title: n.Reason, About: n.About, Text: n.Text}
 		if n.Warning {
 			line.Tone = "bad"
 		}

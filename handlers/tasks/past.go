@@ -217,7 +217,7 @@ func pastStatus(t history.Task) views.Status {
 func PastRow(t history.Task) views.PastRow {
 	row := views.PastRow{
 		ID: "past-" + t.UID, Task: views.TaskLink{Name: t.Name, URL: urls.PastTask(t)}, Kind: t.Kind, Status: pastStatus(t), Team: format.OrDash(t.Team), Namespace: t.Namespace,
-		Class: format.OrDash(format.ClassName(t.PriorityClass)), Asked: format.OrDash(format.Amounts(t.Requests)), Pool: format.OrDash(strings.Join(t.Pools, ", ")), Submitted: format.Time(t.SubmittedAt),
+		PriorityClass: format.OrDash(format.ClassName(t.PriorityClass)), Requests: format.OrDash(format.Amounts(t.Requests)), Pool: format.OrDash(strings.Join(t.Pools, ", ")), Submitted: format.Time(t.SubmittedAt),
 		Ended: format.Time(t.FinishedAt), Ran: "–", Preemptions: "–",
 	}
 	if row.Ended == "" {

@@ -87,7 +87,7 @@ func sameNameLinks(named []history.Task, but string) (links []views.PastLink) {
 func pastTaskPage(t history.Task, life []lived) views.PastTask {
 	p := views.PastTask{
 		Name: t.Name, Namespace: t.Namespace, Team: format.OrDash(t.Team), Status: pastStatus(t),
-		Submitted: format.Time(t.SubmittedAt), Ended: format.Time(t.FinishedAt), Gone: format.Time(t.DeletedAt),
+		Submitted: format.Time(t.SubmittedAt), Ended: format.Time(t.FinishedAt), Deleted: format.Time(t.DeletedAt),
 		Timeline: lifeLines(life, tasks.State(t.State), "", true),
 	}
 	if t.Team != "" {

@@ -125,7 +125,7 @@ func podRank(p *tasks.Pod) int {
 }
 
 func podRow(p *tasks.Pod) views.PodRow {
-	row := views.PodRow{ID: "pod-" + string(p.UID), Name: p.Name, Node: format.OrDash(p.Node), Trouble: p.Problem, Asks: format.OrDash(format.Amounts(withoutNetwork(p.Requests)))}
+	row := views.PodRow{ID: "pod-" + string(p.UID), Name: p.Name, Node: format.OrDash(p.Node), Trouble: p.Problem, Requests: format.OrDash(format.Amounts(withoutNetwork(p.Requests)))}
 	if !p.Since.IsZero() {
 		row.Since = p.Since.UTC().Format(time.RFC3339)
 	}

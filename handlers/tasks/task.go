@@ -35,7 +35,7 @@ func (h *Pages) task(c echo.Context) error {
 	if page.Notice != "" {
 		page.Stream = withDone(page.Stream, actions.Action(c.QueryParam("done")))
 	}
-	page.Notices = h.notices(c)(ctx)
+	page.Events = h.notices(c)(ctx)
 	if h.History != nil {
 		if named, err := h.sameName(ctx, c); err == nil { // else they are not told of
 			page.Others = sameNameLinks(named, page.UID)
@@ -58,9 +58,9 @@ func (h *Pages) taskEvents(s *web.Server) func(echo.Context) error {
 		return s.Stream(c, web.Part{Changed: h.Changes.Subscribe, MinGap: taskMinGap, Render: func(ctx context.Context) (templ.Component, error) {
 			page, err := h.taskPage(ctx, c)
 			if governance.KindOf(err) == governance.NotFound {
-				return views.TaskGone(h.goneURL(c)), nil
+				return views.TaskDeletedBody(h.goneURL(c)), nil
 			}
-			page.Notices = notices(ctx)
+			page.Events = notices(ctx)
 			return console.Live("task", views.TaskLive(page), err)
 		}}, h.Frame(c))
 	}
@@ -113,11 +113,11 @@ func (h *Pages) taskPage(ctx context.Context, c echo.Context) (views.TaskPage, e
 		Name: d.Name, Team: format.OrDash(d.Team), Namespace: d.Namespace,
 		Status: views.Status{Tone: tones[d.State], Label: stateWords(d, now)},
 		Lead:   strings.Join(facts(d), " · "), YAMLURL: below(c, "/yaml"),
-		Why: WhyOf(d), Timeline: lifeLines(life, d.State, poolsOf(d), false), Forgotten: forgotten(d, life), Remembered: "since this console started", Pods: pods(d),
+		Why: WhyOf(d), Timeline: lifeLines(life, d.State, poolsOf(d), false), TimelineGap: forgotten(d, life), TimelineNote: "since this console started", Pods: pods(d),
 	}
 	page.Loops = loopLines(d.Loops)
-	if recorded && page.Forgotten == "" {
-		page.Remembered = ""
+	if recorded && page.TimelineGap == "" {
+		page.TimelineNote = ""
 	}
 	if d.NoWorkload {
 		page.YAMLURL = ""
@@ -125,7 +125,7 @@ func (h *Pages) taskPage(ctx context.Context, c echo.Context) (views.TaskPage, e
 	if d.Team != "" {
 		page.TeamURL = urls.Team(d.Team)
 	}
-	page.Place, page.Backing, page.Loss, page.Sizes = placeOf(d, now), backingOf(d), lossOf(d), sizesOf(d)
+	page.Position, page.QuotaSource, page.LastPreemption, page.Sizes = placeOf(d, now), backingOf(d), lossOf(d), sizesOf(d)
 	figures := func(name string, r quota.Resources) {
 		if text := format.Amounts(r); text != "" {
 			page.Resources = append(page.Resources, views.ValueLine{Name: name, Value: text})
@@ -140,7 +140,7 @@ func (h *Pages) taskPage(ctx context.Context, c echo.Context) (views.TaskPage, e
 	}
 	page.Resources = append(page.Resources, views.ValueLine{Name: "Pods", Value: podWords(d.Task)}, views.ValueLine{Name: "Queue", Value: format.OrDash(d.Queue)})
 	for _, s := range d.Conditions {
-		page.Said = append(page.Said, views.Said{Token: fmt.Sprintf("%s=%s %s", s.Type, s.Status, s.Reason), Text: s.Message, At: s.LastTransitionTime.UTC().Format(time.RFC3339)})
+		page.KueueMessages = append(page.KueueMessages, views.KueueMessage{Token: fmt.Sprintf("%s=%s %s", s.Type, s.Status, s.Reason), Text: s.Message, At: s.LastTransitionTime.UTC().Format(time.RFC3339)})
 	}
 	return page, nil
 }

@@ -163,23 +163,23 @@ func taskRow(item tasks.Item, now time.Time) views.TaskRow {
 	resources := item.Resources()
 	row := views.TaskRow{
 		ID: "task-" + item.UID, Name: item.Name, Kind: item.Kind, URL: urls.Task(item.Task),
-		Status:    views.Status{Tone: tones[item.State], Label: stateLabel(item.Task)},
-		Reason:    ListReason(item),
-		Size:      format.Joined(sizeWords(item.Task), withoutNode(item.UnscheduledPods)),
-		Team:      format.OrDash(item.Team),
-		Namespace: item.Namespace,
-		Class:     format.OrDash(format.ClassName(item.PriorityClass)),
-		Place:     "–",
-		VCPU:      format.OrDash(format.Short(resources, catalog.CPU)),
-		Memory:    format.OrDash(format.Short(resources, catalog.Memory)),
-		Pool:      format.OrDash(strings.Join(item.Pools, ", ")),
-		Submitted: item.Submitted.UTC().Format(time.RFC3339),
+		Status:        views.Status{Tone: tones[item.State], Label: stateLabel(item.Task)},
+		Reason:        ListReason(item),
+		Size:          format.Joined(sizeWords(item.Task), withoutNode(item.UnscheduledPods)),
+		Team:          format.OrDash(item.Team),
+		Namespace:     item.Namespace,
+		PriorityClass: format.OrDash(format.ClassName(item.PriorityClass)),
+		Position:      "–",
+		VCPU:          format.OrDash(format.Short(resources, catalog.CPU)),
+		Memory:        format.OrDash(format.Short(resources, catalog.Memory)),
+		Pool:          format.OrDash(strings.Join(item.Pools, ", ")),
+		Submitted:     item.Submitted.UTC().Format(time.RFC3339),
 		// Not to the second: a row that only grew older is not sent again.
 		SubmittedAgo: format.Age(now.Sub(item.Submitted)),
 		Waited:       "–", Ran: "–", Preemptions: "0",
 	}
 	if item.Position > 0 {
-		row.Place = format.Ordinal(item.Position)
+		row.Position = format.Ordinal(item.Position)
 	}
 	if d := item.Waited(now); d > 0 || !item.WaitingSince.IsZero() {
 		row.Waited = format.Elapsed(d, !item.WaitingSince.IsZero())

@@ -278,9 +278,9 @@ func borrowed(s *explain.Shortage, of func(int64) string) string {
 
 // holders are the first tasks of a list, the sum of those that are not for the
 // reader, which stands last there, and how many more are.
-func holders(list []explain.AdmittedWorkload, cell quota.FlavorResource) []views.HolderLink {
-	return linked(list, func(h explain.AdmittedWorkload) bool { return h.Name == "" }, func(h explain.AdmittedWorkload) views.HolderLink {
-		link := views.HolderLink{TaskLink: views.TaskLink{Name: h.Team}, Amount: quota.Amount(cell.Resource, h.Usage[cell])}
+func holders(list []explain.AdmittedWorkload, cell quota.FlavorResource) []views.AdmittedTaskLink {
+	return linked(list, func(h explain.AdmittedWorkload) bool { return h.Name == "" }, func(h explain.AdmittedWorkload) views.AdmittedTaskLink {
+		link := views.AdmittedTaskLink{TaskLink: views.TaskLink{Name: h.Team}, Amount: quota.Amount(cell.Resource, h.Usage[cell])}
 		if h.Name != "" {
 			link.TaskLink = views.TaskLink{Name: h.Name, URL: urls.Task(&tasks.Task{Namespace: h.Namespace, Kind: h.Kind, Name: h.Name})}
 		}
@@ -289,9 +289,9 @@ func holders(list []explain.AdmittedWorkload, cell quota.FlavorResource) []views
 }
 
 // borrowers are the same of teams that hold more than their quota.
-func borrowers(s *explain.Shortage) []views.HolderLink {
-	return linked(s.Borrowers, func(b explain.Borrower) bool { return b.Queue == "" }, func(b explain.Borrower) views.HolderLink {
-		link := views.HolderLink{TaskLink: views.TaskLink{Name: b.Team}, Amount: quota.Amount(s.Resource, b.Amount)}
+func borrowers(s *explain.Shortage) []views.AdmittedTaskLink {
+	return linked(s.Borrowers, func(b explain.Borrower) bool { return b.Queue == "" }, func(b explain.Borrower) views.AdmittedTaskLink {
+		link := views.AdmittedTaskLink{TaskLink: views.TaskLink{Name: b.Team}, Amount: quota.Amount(s.Resource, b.Amount)}
 		switch {
 		case b.Queue != "" && b.Team != "":
 			link.TaskLink = views.TaskLink{Name: "team " + b.Team, URL: urls.Team(b.Team)}
@@ -303,7 +303,7 @@ func borrowers(s *explain.Shortage) []views.HolderLink {
 }
 
 // linked are the first of a list as links. The last may be a sum of what is hidden.
-func linked[T any](list []T, hidden func(T) bool, link func(T) views.HolderLink) (found []views.HolderLink) {
+func linked[T any](list []T, hidden func(T) bool, link func(T) views.AdmittedTaskLink) (found []views.AdmittedTaskLink) {
 	named := list
 	if last := len(list) - 1; last >= 0 && hidden(list[last]) {
 		named = list[:last]
@@ -312,7 +312,7 @@ func linked[T any](list []T, hidden func(T) bool, link func(T) views.HolderLink)
 		found = append(found, link(one))
 	}
 	if more := len(named) - shownHolders; more > 0 {
-		found = append(found, views.HolderLink{TaskLink: views.TaskLink{Name: fmt.Sprintf("%d more", more)}})
+		found = append(found, views.AdmittedTaskLink{TaskLink: views.TaskLink{Name: fmt.Sprintf("%d more", more)}})
 	}
 	return found
 }

@@ -148,7 +148,7 @@ func (f *submitForm) fill(view *views.SubmitForm, t submit.Team, r submit.Reques
 	view.Accelerators.Default = without(resource, func(a *v1alpha1.Amounts) { a.Accelerators = nil })
 	view.VCPU.Default = without(catalog.CPU, func(a *v1alpha1.Amounts) { a.VCPU = nil })
 	view.Memory.Default = without(catalog.Memory, func(a *v1alpha1.Amounts) { a.Memory = nil })
-	view.There = nodeWords(*pool)
+	view.NodeCapacity = nodeWords(*pool)
 }
 
 // nodeWords say what a node of a pool has for pods.

@@ -112,8 +112,8 @@ func teamCount(team string, n int, what string, states ...tasks.State) views.Cou
 
 func queuedTask(item tasks.Item, now time.Time) views.QueuedTask {
 	return views.QueuedTask{
-		ID: "queued-" + item.UID, Place: format.Ordinal(item.Position), Task: views.TaskLink{Name: item.Name, URL: urls.Task(item.Task)}, Class: format.OrDash(format.ClassName(item.PriorityClass)),
-		Asks: format.OrDash(format.ShortAmounts(item.Requests)), Waited: format.Elapsed(item.Waited(now), true), Reason: taskpages.ListReason(item),
+		ID: "queued-" + item.UID, Position: format.Ordinal(item.Position), Task: views.TaskLink{Name: item.Name, URL: urls.Task(item.Task)}, PriorityClass: format.OrDash(format.ClassName(item.PriorityClass)),
+		Requests: format.OrDash(format.ShortAmounts(item.Requests)), Waited: format.Elapsed(item.Waited(now), true), Reason: taskpages.ListReason(item),
 	}
 }
 
@@ -133,8 +133,8 @@ func shareFigures(cells []capacity.TeamResource) (rows []views.ShareFigures) {
 	for i, c := range cells {
 		number := func(amount int64) string { return quota.Grouped(c.Resource, amount) }
 		row := views.ShareFigures{
-			ID: "share-" + c.Flavor + "-" + c.Resource, Pool: c.Flavor, GoesOn: i > 0 && cells[i-1].Flavor == c.Flavor, Resource: format.ResourceLabel(c.Resource),
-			Quota: number(c.Nominal), Held: number(c.Usage), Own: number(c.Own), Borrowed: number(c.Borrowed), Lent: number(c.LentToCohort), Idle: number(c.Idle()),
+			ID: "share-" + c.Flavor + "-" + c.Resource, Pool: c.Flavor, SamePool: i > 0 && cells[i-1].Flavor == c.Flavor, Resource: format.ResourceLabel(c.Resource),
+			Quota: number(c.Nominal), Used: number(c.Usage), Own: number(c.Own), Borrowed: number(c.Borrowed), Lent: number(c.LentToCohort), Idle: number(c.Idle()),
 			Utilization: format.Percent(c.Usage, c.Nominal), Max: float64(max(c.Nominal, c.Usage)),
 			Bar: views.BarRow{Text: shareWords(c), Mark: float64(c.Nominal), Parts: []views.BarPart{
 				{Use: "own", Value: float64(c.Own)}, {Use: "borrowed", Value: float64(c.Borrowed)}, {Use: "idle", Value: float64(c.Idle())},

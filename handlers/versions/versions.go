@@ -103,7 +103,7 @@ func historyLine(r revisions.Revision, url string) views.HistoryLine {
 	number := strconv.FormatInt(r.Number, 10)
 	line := views.HistoryLine{
 		Number: number, URL: url + "/" + number, When: r.At.UTC().Format(time.RFC3339),
-		Who: r.By, Because: r.Reason, Changes: r.Summary,
+		Who: r.By, Reason: r.Reason, Changes: r.Summary,
 	}
 	switch {
 	case r.By == "":
@@ -191,7 +191,7 @@ func (h *Pages) versionPage(c echo.Context, version revisions.Version, url strin
 		if version.Older == 0 {
 			line.Added = false // all of the first is new
 		}
-		page.YAML = append(page.YAML, views.YAMLLine{Text: line.Text, New: line.Added, Gone: line.Removed})
+		page.YAML = append(page.YAML, views.YAMLLine{Text: line.Text, Added: line.Added, Removed: line.Removed})
 	}
 	if version.Newest && !version.Deleted {
 		page.Lead = "This is the newest version."
