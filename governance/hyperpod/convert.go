@@ -7,7 +7,6 @@ import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/document"
-	"kuota.dev/kuota/governance/quota"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 )
@@ -99,7 +98,7 @@ func (r *reader) parts(d *document.Decimal, path string, parts int64, name strin
 		return 0, false
 	}
 	number, ok := document.Rational(string(*d))
-	if !ok || number.Sign() < 0 || number.Cmp(big.NewRat(quota.MaxAmount, 1)) > 0 {
+	if !ok || number.Sign() < 0 || number.Cmp(big.NewRat(v1alpha1.MaxAmount, 1)) > 0 {
 		r.tell(path, "must be a number from 0 to 10,000,000; ignored")
 		return 0, false
 	}

@@ -1,7 +1,6 @@
 package manifest
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -11,17 +10,6 @@ import (
 	"kuota.dev/kuota/governance/document"
 	"kuota.dev/kuota/governance/quota"
 )
-
-// The bounds of the schema that quota has no name for.
-const (
-	maxDisplayName = 128
-	maxDescription = 1024
-	maxMembers     = 500
-	maxMember      = 256
-	maxLabel       = 63
-)
-
-var label = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
 
 // BoundName empties a team name that no team can have.
 func BoundName(name *string, path string) (wrong document.Wrongs) {
@@ -40,18 +28,18 @@ func BoundName(name *string, path string) (wrong document.Wrongs) {
 func BoundSpec(spec *v1alpha1.ComputeAllocationSpec, path string) (wrong document.Wrongs) {
 	b := bounder{&wrong}
 	at := func(name string) string { return document.Under(path, name) }
-	if b.text(&spec.DisplayName, at("displayName"), maxDisplayName); strings.ContainsFunc(spec.DisplayName, unicode.IsControl) {
+	if b.text(&spec.DisplayName, at("displayName"), v1alpha1.MaxDisplayName); strings.ContainsFunc(spec.DisplayName, unicode.IsControl) {
 		wrong.Tell(at("displayName"), "has line breaks or control characters; ignored")
 		spec.DisplayName = ""
 	}
-	b.text(&spec.Description, at("description"), maxDescription)
+	b.text(&spec.Description, at("description"), v1alpha1.MaxDescription)
 	oneOf(b, &spec.Activation, at("activation"), v1alpha1.Active, v1alpha1.Hold, v1alpha1.Drain)
-	if n := spec.Namespace; n != "" && (len(n) > maxLabel || !label.MatchString(n) || strings.HasPrefix(n, "kube-") || slices.Contains([]string{"default", "kueue-system", "kuota-system"}, n)) {
+	if n := spec.Namespace; n != "" && (len(n) > v1alpha1.MaxLabelValue || !v1alpha1.ValidName(n) || strings.HasPrefix(n, "kube-") || slices.Contains([]string{"default", "kueue-system", "kuota-system"}, n)) {
 		wrong.Tell(at("namespace"), "%s cannot be the namespace of a team; ignored", document.Short(n))
 		spec.Namespace = ""
 	}
 	spec.Members = b.members(spec.Members, at("members"))
-	if w := spec.FairShareWeight; w < 0 || w > 100 {
+	if w := spec.FairShareWeight; w < 0 || w > v1alpha1.MaxWeight {
 		wrong.Tell(at("fairShareWeight"), "must be from 0 to 100; 0 is used")
 		spec.FairShareWeight = 0
 	}
@@ -95,13 +83,13 @@ func (b bounder) members(members []v1alpha1.Member, path string) (kept []v1alpha
 	for i, m := range members {
 		at := document.Item(path, i)
 		switch {
-		case len(kept) == maxMembers:
-			b.tell(path, "has %d members; the first %d were imported", len(members), maxMembers)
+		case len(kept) == v1alpha1.MaxMembers:
+			b.tell(path, "has %d members; the first %d were imported", len(members), v1alpha1.MaxMembers)
 			return kept
 		case m.Kind != "User" && m.Kind != "Group":
 			b.tell(at, "is neither a User nor a Group; ignored")
-		case m.Name == "" || utf8.RuneCountInString(m.Name) > maxMember:
-			b.tell(at, "has no name of 1 to %d characters; ignored", maxMember)
+		case m.Name == "" || utf8.RuneCountInString(m.Name) > v1alpha1.MaxMemberName:
+			b.tell(at, "has no name of 1 to %d characters; ignored", v1alpha1.MaxMemberName)
 		case strings.HasPrefix(m.Name, "system:"):
 			b.tell(at, "names that start with system: are reserved by Kubernetes and cannot be members; ignored")
 		default:
@@ -114,7 +102,7 @@ func (b bounder) members(members []v1alpha1.Member, path string) (kept []v1alpha
 func (b bounder) sharing(s *v1alpha1.Sharing, path string) {
 	at := func(name string) string { return document.Under(path, name) }
 	oneOf(b, &s.Strategy, at("strategy"), v1alpha1.LendAndBorrow, v1alpha1.Lend, v1alpha1.DontLend)
-	if p := s.BorrowLimitPercent; p != nil && (*p < 0 || *p > 10_000) {
+	if p := s.BorrowLimitPercent; p != nil && (*p < 0 || *p > v1alpha1.MaxBorrowLimitPercent) {
 		b.tell(at("borrowLimitPercent"), "must be from 0 to 10,000; %d is used", v1alpha1.DefaultBorrowLimitPercent)
 		s.BorrowLimitPercent = nil
 	}

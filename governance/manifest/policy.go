@@ -8,13 +8,6 @@ import (
 	"kuota.dev/kuota/governance/document"
 )
 
-const (
-	maxClasses    = 10
-	maxClass      = 40
-	maxPools      = 64
-	maxPoolLabels = 8
-)
-
 // BoundPolicy takes out of the spec of a policy what its schema refuses, and
 // tells of it.
 func BoundPolicy(spec *v1alpha1.ClusterPolicySpec, path string) (wrong document.Wrongs) {
@@ -36,19 +29,19 @@ func (b bounder) classes(classes []v1alpha1.PriorityClass, path string) (kept []
 		at := document.Item(path, i)
 		object := strings.TrimSuffix(class.Name, "-priority") // both come to the same object
 		switch {
-		case len(kept) == maxClasses:
-			b.tell(path, "has %d classes; a policy has at most %d, and the first %d were imported", len(classes), maxClasses, maxClasses)
+		case len(kept) == v1alpha1.MaxPriorityClasses:
+			b.tell(path, "has %d classes; a policy has at most %d, and the first %d were imported", len(classes), v1alpha1.MaxPriorityClasses, v1alpha1.MaxPriorityClasses)
 			return kept
-		case len(class.Name) > maxClass || !label.MatchString(class.Name):
+		case len(class.Name) > v1alpha1.MaxClassName || !v1alpha1.ValidName(class.Name):
 			b.tell(at, "%s is not a valid class name: use up to 40 lower-case letters, digits and hyphens; ignored", document.Short(class.Name))
 		case seen[object]:
 			b.tell(at, "%s is the same class as an earlier one; ignored", document.Short(class.Name))
 		case class.Weight == nil:
 			b.tell(at, "class %s has no weight; ignored", class.Name)
-		case *class.Weight < 0 || *class.Weight > 100:
+		case *class.Weight < 0 || *class.Weight > v1alpha1.MaxWeight:
 			b.tell(at, "the weight of class %s is not from 0 to 100; ignored", class.Name)
 		default:
-			b.text(&class.Description, document.Under(at, "description"), maxDescription)
+			b.text(&class.Description, document.Under(at, "description"), v1alpha1.MaxDescription)
 			seen[object] = true
 			kept = append(kept, class)
 		}
@@ -85,10 +78,10 @@ func (b bounder) pools(pools []v1alpha1.Pool, path string) (kept []v1alpha1.Pool
 	for i, pool := range pools {
 		at := document.Item(path, i)
 		switch {
-		case len(kept) == maxPools:
-			b.tell(path, "has %d pools; a policy has at most %d, and the first %d were imported", len(pools), maxPools, maxPools)
+		case len(kept) == v1alpha1.MaxPools:
+			b.tell(path, "has %d pools; a policy has at most %d, and the first %d were imported", len(pools), v1alpha1.MaxPools, v1alpha1.MaxPools)
 			return kept
-		case len(pool.Name) > maxClass || !label.MatchString(pool.Name):
+		case len(pool.Name) > v1alpha1.MaxPoolName || !v1alpha1.ValidName(pool.Name):
 			b.tell(at, "%s is not a valid pool name: use up to 40 lower-case letters, digits and hyphens; ignored", document.Short(pool.Name))
 		case seen[pool.Name]:
 			b.tell(at, "pool %s is listed twice; ignored", pool.Name)
@@ -112,10 +105,10 @@ func matches(m v1alpha1.PoolMatch) bool {
 	}
 	unique := map[string]bool{}
 	for _, t := range m.InstanceTypes {
-		if t == "" || len(t) > maxLabel || unique[t] {
+		if t == "" || len(t) > v1alpha1.MaxLabelValue || unique[t] {
 			return false
 		}
 		unique[t] = true
 	}
-	return given == 1 && len(m.Accelerator) <= maxLabel && len(m.InstanceFamily) <= maxLabel && len(m.InstanceTypes) <= maxPools && len(m.NodeLabels) <= maxPoolLabels
+	return given == 1 && len(m.Accelerator) <= v1alpha1.MaxLabelValue && len(m.InstanceFamily) <= v1alpha1.MaxLabelValue && len(m.InstanceTypes) <= v1alpha1.MaxPoolTypes && len(m.NodeLabels) <= v1alpha1.MaxPoolLabels
 }

@@ -6,7 +6,6 @@ import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/document"
-	"kuota.dev/kuota/governance/quota"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 )
@@ -19,8 +18,8 @@ var (
 )
 
 var (
-	mostVCPU   = *resource.NewQuantity(quota.MaxAmount, resource.DecimalSI)
-	mostMemory = *resource.NewQuantity(quota.MaxAmount*catalog.GiB, resource.BinarySI)
+	mostVCPU   = *resource.NewQuantity(v1alpha1.MaxAmount, resource.DecimalSI)
+	mostMemory = *resource.NewQuantity(v1alpha1.MaxAmount*catalog.GiB, resource.BinarySI)
 )
 
 // rows keeps those that a list of rows can hold.
@@ -30,15 +29,15 @@ func (b bounder) rows(rows []v1alpha1.QuotaRow, path string) (kept []v1alpha1.Qu
 		at := document.Item(path, i)
 		named := [2]string{row.InstanceType, row.Pool}
 		switch {
-		case len(kept) == quota.MaxRows:
-			b.tell(path, "has %d rows; an allocation has at most %d, and the first %d were imported", len(rows), quota.MaxRows, quota.MaxRows)
+		case len(kept) == v1alpha1.MaxQuotaRows:
+			b.tell(path, "has %d rows; an allocation has at most %d, and the first %d were imported", len(rows), v1alpha1.MaxQuotaRows, v1alpha1.MaxQuotaRows)
 			return kept
 		case row.InstanceType != "" && row.Pool != "":
 			b.tell(at, "has both an instance type and a pool; ignored")
 		case row.InstanceType == "" && row.Pool == "":
 			b.tell(at, "has no instance type; ignored")
-		case len(row.InstanceType+row.Pool) > maxLabel:
-			b.tell(at, "has a name of more than %d characters; ignored", maxLabel)
+		case len(row.InstanceType+row.Pool) > v1alpha1.MaxLabelValue:
+			b.tell(at, "has a name of more than %d characters; ignored", v1alpha1.MaxLabelValue)
 		case seen[named]:
 			b.tell(at, "%s is already in an earlier row; ignored", document.Short(row.InstanceType+row.Pool))
 		case !b.amounts(&row.Amounts, at):
@@ -67,7 +66,7 @@ func (b bounder) amounts(a *v1alpha1.Amounts, path string) bool {
 	if p := a.Partition; p != nil && !profile.MatchString(p.Profile) {
 		b.tell(document.Under(path, "partition.profile"), "%s is not a profile such as mig-1g.5gb; ignored with its count", document.Short(p.Profile))
 		a.Partition = nil
-	} else if p != nil && (p.Count < 0 || p.Count > quota.MaxAmount) {
+	} else if p != nil && (p.Count < 0 || p.Count > v1alpha1.MaxAmount) {
 		b.tell(document.Under(path, "partition.count"), "must be from 0 to 10,000,000; ignored with its profile")
 		a.Partition = nil
 	}
@@ -76,7 +75,7 @@ func (b bounder) amounts(a *v1alpha1.Amounts, path string) bool {
 }
 
 func (b bounder) count(n **int64, path string) {
-	if *n != nil && (**n < 0 || **n > quota.MaxAmount) {
+	if *n != nil && (**n < 0 || **n > v1alpha1.MaxAmount) {
 		b.tell(path, "must be from 0 to 10,000,000; ignored")
 		*n = nil
 	}

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// CheckPools says what is wrong with adding pools to the policy.
+// CheckPools returns what prevents adding pools to the policy.
 func (s *Service) CheckPools(ctx context.Context, pools []v1alpha1.Pool) ([]governance.FieldError, error) {
 	state, err := s.read(ctx)
 	if err != nil {
@@ -30,13 +30,13 @@ func (s *Service) CheckPools(ctx context.Context, pools []v1alpha1.Pool) ([]gove
 	return added(Validate(withPools(state.Policy, pools), state), state.Policy, pools), nil
 }
 
-// nowhere tells of each pool that there is no policy to add it to. Making one
-// decides on much more than pools, and restarts Kueue.
+// noPolicy returns an error for each pool while there is no policy. Creating one
+// decides on more than pools, and restarts Kueue, so it is not done implicitly.
 func noPolicy(pools []v1alpha1.Pool) []governance.FieldError {
 	return forEachPool(pools, "there is no cluster policy yet; create one first (Policies, Create policy)")
 }
 
-// each tells the same of every pool.
+// forEachPool returns the same error for every pool.
 func forEachPool(pools []v1alpha1.Pool, sentence string) []governance.FieldError {
 	var wrong []governance.FieldError
 	for i := range pools {
@@ -45,7 +45,8 @@ func forEachPool(pools []v1alpha1.Pool, sentence string) []governance.FieldError
 	return wrong
 }
 
-// withPools is a policy with more pools. Those that it has already stay.
+// withPools returns a copy of a policy with more pools. Pools that it already
+// has are not added again.
 func withPools(policy *v1alpha1.ClusterPolicy, pools []v1alpha1.Pool) *v1alpha1.ClusterPolicy {
 	more := policy.DeepCopy()
 	for _, pool := range pools {
@@ -60,8 +61,8 @@ func samePool(a, b v1alpha1.Pool) bool {
 	return a.Name == b.Name && equality.Semantic.DeepEqual(a.Match, b.Match)
 }
 
-// added keeps what is wrong with the pools that are added, with paths as if
-// they were alone. What is wrong with the policy as it is does not stop them.
+// added returns the errors of the added pools, with paths in the list of these.
+// Errors that the policy already has do not prevent adding pools.
 func added(wrong []governance.FieldError, policy *v1alpha1.ClusterPolicy, pools []v1alpha1.Pool) []governance.FieldError {
 	var kept []governance.FieldError
 	all := withPools(policy, pools).Spec.Pools
@@ -82,12 +83,13 @@ func added(wrong []governance.FieldError, policy *v1alpha1.ClusterPolicy, pools 
 	return kept
 }
 
-// addTries is how often pools are added while others change the policy.
+// addTries is the number of attempts to add pools while others change the
+// policy.
 const addTries = 5
 
-// AddPools adds pools to the policy as user, whatever else somebody changes in
-// it meanwhile. Without a policy it is refused. Pools that are there already are
-// left alone.
+// AddPools adds pools to the policy as user, and keeps concurrent changes of
+// others. Pools that exist are left alone. It returns governance.Invalid if
+// there is no policy.
 func (s *Service) AddPools(ctx context.Context, user governance.User, pools []v1alpha1.Pool) error {
 	writer, err := s.Cluster.ClientAs(user)
 	if err != nil {
@@ -107,7 +109,7 @@ func (s *Service) AddPools(ctx context.Context, user governance.User, pools []v1
 		if len(more.Spec.Pools) == len(policy.Spec.Pools) {
 			return nil
 		}
-		v1alpha1.SetReason(more, "") // the one that stands there is of an earlier change
+		v1alpha1.SetReason(more, "") // the existing reason is of an earlier change
 		err = s.Save(ctx, user, more)
 		if kind := governance.KindOf(err); kind != governance.Conflict || try == addTries {
 			return err

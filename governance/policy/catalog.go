@@ -8,7 +8,7 @@ import (
 	"kuota.dev/kuota/governance/catalog"
 )
 
-// catalog is what the cluster would be made of with these pools.
+// catalog returns the catalog with these pools.
 func (s State) catalog(pools []v1alpha1.Pool) catalog.Catalog {
 	in := catalog.Input{Nodes: s.nodes, InstanceTypeLabel: s.label, Pools: pools}
 	if s.Policy != nil {
@@ -17,8 +17,8 @@ func (s State) catalog(pools []v1alpha1.Pool) catalog.Catalog {
 	return catalog.New(in)
 }
 
-// inForce are the pools that the controller goes by. They stay as they were
-// where a change would take a pool from under some team's quota.
+// appliedPools returns the pools that the controller applied. It keeps them
+// while a change would take a pool from the quota of a team.
 func (s State) appliedPools() []v1alpha1.Pool {
 	if s.Policy == nil {
 		return nil
@@ -26,7 +26,7 @@ func (s State) appliedPools() []v1alpha1.Pool {
 	return s.Policy.Status.Pools
 }
 
-// poolChanges lists the pools that come, go or change.
+// poolChanges returns the pools that are added, removed or changed.
 func (s State) poolChanges(pools []v1alpha1.Pool) []PoolChange {
 	before, after := s.Types, s.catalog(pools)
 	names := map[string]bool{}
@@ -46,7 +46,7 @@ func (s State) poolChanges(pools []v1alpha1.Pool) []PoolChange {
 	return changes
 }
 
-// there finds a pool that has nodes or is named.
+// existing returns a pool that has nodes or is named.
 func existing(types catalog.Catalog, name string) (catalog.Pool, bool) {
 	pool, _ := types.Find(name)
 	if pool.Nodes == 0 && !pool.Named {

@@ -4,8 +4,8 @@ import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
 )
 
-// classChanges lists the classes that are made, removed or weighed anew: those
-// of the new policy in its order, then those that go.
+// classChanges returns the classes that are created or removed or whose weight
+// changes: those of the new policy in its order, then the removed ones.
 func classChanges(before, after []v1alpha1.PriorityClass, tasks map[string]int) []ClassChange {
 	find := func(in []v1alpha1.PriorityClass, name string) *int32 {
 		for _, class := range in {

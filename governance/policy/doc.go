@@ -1,6 +1,6 @@
-// Package policy answers the pages about the cluster policy: what it says, what
-// is wrong with it, what a change of it would do, and saving it as the person
-// who is signed in. The controller asks it too, which pools may be put in force.
+// Package policy serves the pages about the cluster policy: it reads, validates
+// and reviews the policy, and saves it as the signed-in user. The controller
+// calls ValidatePools to decide which pools it may apply.
 //
-// It carries nothing out; governance/reconcile does.
+// Package reconcile carries the policy out.
 package policy

@@ -13,8 +13,8 @@ import (
 	"kuota.dev/kuota/governance/quota"
 )
 
-// orphans finds the quota that a change of the pools would take the pool from
-// under: it resolves now, and would not, or would come to other pools.
+// orphanedQuota returns an error for quota that resolves now and, with other
+// pools, would not resolve or would be in other pools.
 func orphanedQuota(pools []v1alpha1.Pool, state State) []governance.FieldError {
 	proposed := state.catalog(pools)
 	teams := map[lostPool][]string{}
@@ -49,8 +49,8 @@ func orphanedQuota(pools []v1alpha1.Pool, state State) []governance.FieldError {
 	return found
 }
 
-// losesApplied are the pools that are lost to a team whose quota does not
-// resolve now: its queue still has what was applied to it last.
+// losesApplied returns the pools that a team would lose whose quota does not
+// resolve now: its queue still has the quota that was applied last.
 func (s State) losesApplied(team *v1alpha1.ComputeAllocation, proposed catalog.Catalog) []string {
 	var lost []string
 	for _, quota := range team.Status.Quota {
@@ -65,11 +65,12 @@ func (s State) losesApplied(team *v1alpha1.ComputeAllocation, proposed catalog.C
 	return lost
 }
 
-// loss is a pool that teams would lose, and where in the policy it is lost.
+// lostPool is a pool that teams would lose, and the path in the policy that
+// causes it.
 type lostPool struct{ path, pool string }
 
-// losses are the pools that one team would lose. Where its quota would come to
-// nothing, those pools of it are meant that the policy defines otherwise.
+// lostPools returns the pools that one team would lose. If its quota would not
+// resolve, only those count that the policy redefines.
 func lostPools(before, after []string, nothing bool, pools []v1alpha1.Pool, state State) []lostPool {
 	var found, unclear []lostPool
 	for _, pool := range before {
@@ -88,7 +89,7 @@ func lostPools(before, after []string, nothing bool, pools []v1alpha1.Pool, stat
 	return found
 }
 
-// by says whose quota is in the way.
+// by returns the sentence that names the teams with quota in the pool.
 func (l lostPool) by(teams []string) string {
 	who := "team " + teams[0] + " has"
 	if last := len(teams) - 1; last > 0 {
@@ -97,9 +98,9 @@ func (l lostPool) by(teams []string) string {
 	return fmt.Sprintf("%s quota in pool %s: move it first", who, l.pool)
 }
 
-// blame is where in the policy a pool is lost: where it is defined otherwise,
-// or the pool that takes its nodes. It is empty where that does not show. after
-// are the pools that the team would have instead.
+// blame returns the path in the policy that causes the loss of a pool: its own
+// definition, or the pool that takes its nodes; empty if unknown. after are the
+// pools that the team would have instead.
 func blame(pool string, after []string, pools []v1alpha1.Pool, state State) string {
 	present := state.appliedPools()
 	old := slices.IndexFunc(present, func(p v1alpha1.Pool) bool { return p.Name == pool })

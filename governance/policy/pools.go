@@ -10,10 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// pools checks each pool by itself. It is true where they can be built.
+// pools validates each pool by itself. It reports whether the catalog can be
+// computed with them.
 func (w *fieldErrors) pools(pools []v1alpha1.Pool, state State) bool {
-	if len(pools) > maxPools {
-		w.add("spec.pools", "has %d pools; a policy has at most %d", len(pools), maxPools)
+	if len(pools) > v1alpha1.MaxPools {
+		w.add("spec.pools", "has %d pools; a policy has at most %d", len(pools), v1alpha1.MaxPools)
 		return false
 	}
 	seen := map[string]bool{}
@@ -49,14 +50,14 @@ func (w *fieldErrors) match(at string, match v1alpha1.PoolMatch) {
 		return
 	}
 	long := func(path, value string) {
-		if len(value) > validation.LabelValueMaxLength {
-			w.add(path, "has %d characters; use at most %d", len(value), validation.LabelValueMaxLength)
+		if len(value) > v1alpha1.MaxLabelValue {
+			w.add(path, "has %d characters; use at most %d", len(value), v1alpha1.MaxLabelValue)
 		}
 	}
 	long(at+".accelerator", match.Accelerator)
 	long(at+".instanceFamily", match.InstanceFamily)
-	if len(match.InstanceTypes) > maxPools {
-		w.add(at+".instanceTypes", "names %d types; a pool names at most %d", len(match.InstanceTypes), maxPools)
+	if len(match.InstanceTypes) > v1alpha1.MaxPoolTypes {
+		w.add(at+".instanceTypes", "names %d types; a pool names at most %d", len(match.InstanceTypes), v1alpha1.MaxPoolTypes)
 	}
 	for i, name := range match.InstanceTypes {
 		long(at+".instanceTypes", name)
@@ -67,8 +68,8 @@ func (w *fieldErrors) match(at string, match v1alpha1.PoolMatch) {
 			w.add(at+".instanceTypes", "type %s is listed twice; remove one", name)
 		}
 	}
-	if len(match.NodeLabels) > maxLabels {
-		w.add(at+".nodeLabels", "has %d labels; a pool has at most %d", len(match.NodeLabels), maxLabels)
+	if len(match.NodeLabels) > v1alpha1.MaxPoolLabels {
+		w.add(at+".nodeLabels", "has %d labels; a pool has at most %d", len(match.NodeLabels), v1alpha1.MaxPoolLabels)
 	}
 	for _, key := range slices.Sorted(maps.Keys(match.NodeLabels)) {
 		if len(validation.IsQualifiedName(key)) > 0 || len(validation.IsValidLabelValue(match.NodeLabels[key])) > 0 {
@@ -76,6 +77,3 @@ func (w *fieldErrors) match(at string, match v1alpha1.PoolMatch) {
 		}
 	}
 }
-
-// maxLabels is how many labels a flavor may select by, in Kueue 0.19 too.
-const maxLabels = 8

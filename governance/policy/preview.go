@@ -21,9 +21,9 @@ import (
 // kueueUnavailable is the text of a review while Kueue does not answer.
 const kueueUnavailable = "Kueue does not answer, so its changes cannot be previewed. You can save; the policy takes effect when Kueue is back."
 
-// Review says what saving a policy would do, and changes nothing. Without a
-// resourceVersion it is a new one. What is wrong comes as governance.Invalid,
-// somebody else's save in between as governance.Conflict.
+// Review returns what saving a policy would do, and changes nothing. A policy
+// without a resourceVersion is new. It returns governance.Invalid for invalid
+// input and governance.Conflict if the policy was saved in between.
 func (s *Service) Review(ctx context.Context, user governance.User, policy *v1alpha1.ClusterPolicy) (Review, error) {
 	ctx, cancel := context.WithTimeout(ctx, writeLimit)
 	defer cancel()
@@ -83,7 +83,7 @@ func sentence(err error) string {
 	return err.Error()
 }
 
-// tryClasses has the API server try the objects of the classes, as the console.
+// dryRunClasses applies the objects of the classes as the console, as dry runs.
 func (s *Service) dryRunClasses(ctx context.Context, policy *v1alpha1.ClusterPolicy, changes []ClassChange, review *Review) error {
 	var wrong []governance.FieldError
 	for i, class := range policy.Spec.PriorityClasses {

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// State is the policy as one person may see it at one moment.
+// State is the policy as one reader may see it at one moment.
 type State struct {
 	Policy *v1alpha1.ClusterPolicy // nil while there is none; shared with the cache: read only
 	Types  catalog.Catalog
@@ -25,7 +25,7 @@ type State struct {
 	label string // of a node's instance type
 }
 
-// Review is what saving a policy would do. It is computed, not done.
+// Review is what saving a policy would do.
 type Review struct {
 	// Settings are the values that change, as people call them.
 	Settings []change.Field
@@ -57,8 +57,8 @@ type ClassChange struct {
 	Tasks         int    // unfinished tasks that name it
 }
 
-// Dropped tells whether the class goes while unfinished tasks name it. Its
-// object then stays until that is confirmed.
+// InUse reports whether the class is removed while unfinished tasks use it. Its
+// object then stays until the admin confirms its deletion.
 func (c ClassChange) InUse() bool { return c.After == nil && c.Tasks > 0 }
 
 // PoolChange is one pool before and after.

@@ -15,16 +15,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// writeLimit is how long a write may take, all in all, before the person is
-// told that the cluster does not answer.
+// writeLimit bounds a write in total, before the page reports that the cluster
+// does not answer.
 const writeLimit = 8 * time.Second
 
-// Save writes the policy as user: a new one where it has no resourceVersion,
-// else over the one that was read at it. Who saved in between makes that a
-// governance.Conflict. Sent again because its answer was lost, it finds the
-// policy as it is wanted, which is success. The annotations
-// v1alpha1.AnnotationDropClasses and AnnotationReason are saved with it; other metadata
-// is left alone.
+// Save writes the policy as user: as a new policy if it has no resourceVersion,
+// else over the version with it. It returns governance.Conflict if someone saved
+// in between. A repeated save of the same spec succeeds, so a save whose
+// response was lost can be repeated. The annotations AnnotationDropClasses and
+// AnnotationReason are saved too; all other metadata is kept.
 func (s *Service) Save(ctx context.Context, user governance.User, policy *v1alpha1.ClusterPolicy) error {
 	ctx, cancel := context.WithTimeout(ctx, writeLimit)
 	defer cancel()
@@ -59,8 +58,8 @@ func (s *Service) Save(ctx context.Context, user governance.User, policy *v1alph
 	return err
 }
 
-// write makes or changes the policy as user; as a rehearsal with
-// []string{metav1.DryRunAll}. before is nil for a new one.
+// write creates or updates the policy as user, or as a dry run with
+// []string{metav1.DryRunAll}. before is nil for a new policy.
 func (s *Service) write(ctx context.Context, user governance.User, policy *v1alpha1.ClusterPolicy, dryRun []string) (before, after *v1alpha1.ClusterPolicy, err error) {
 	writer, err := s.Cluster.ClientAs(user)
 	if err != nil {
@@ -92,7 +91,7 @@ func (s *Service) write(ctx context.Context, user governance.User, policy *v1alp
 		if governance.KindOf(err) != governance.Exists {
 			return nil, after, err
 		}
-		// Somebody was quicker, or an answer was lost: the same policy is success.
+		// It was created concurrently, or the response was lost: the same spec succeeds.
 	}
 	was, err := s.Cluster.UpdateSpec(ctx, writer, after, policy.ResourceVersion, set, &client.UpdateOptions{DryRun: dryRun})
 	before, _ = was.(*v1alpha1.ClusterPolicy)

@@ -18,7 +18,7 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// Service answers the pages about the cluster policy.
+// Service reads, reviews and saves the cluster policy.
 type Service struct {
 	Cluster *cluster.Cluster
 	Access  *access.Service
@@ -29,9 +29,9 @@ type Service struct {
 	Kueue func(context.Context, *v1alpha1.ClusterPolicySpec) (restart bool, patch string, err error)
 }
 
-// State reads the policy from the cache. It is for whoever sees a team. Those
-// who see only some teams are no admins and are not asked about: see
-// docs/decisions/0008.
+// State reads the policy from the cache, for every reader who sees a team.
+// Readers who see only some teams are no admins, so no access review is sent for
+// them: see docs/decisions/0008.
 func (s *Service) State(ctx context.Context, user governance.User) (State, error) {
 	scope, err := s.Access.Scope(ctx, user)
 	outside := governance.KindOf(err) == governance.Outside
@@ -51,7 +51,7 @@ func (s *Service) State(ctx context.Context, user governance.User) (State, error
 	state, err := s.read(ctx)
 	if err == nil && may {
 		state.Tasks, err = s.tasksByClass(ctx, state.Policy)
-		if governance.KindOf(err) == governance.Unavailable { // the policy is known all the same
+		if governance.KindOf(err) == governance.Unavailable { // the policy can be shown without task counts
 			state.Tasks, err = nil, nil
 		}
 	}
@@ -59,7 +59,7 @@ func (s *Service) State(ctx context.Context, user governance.User) (State, error
 	return state, err
 }
 
-// read is the state without a person.
+// read returns the state without permissions and task counts.
 func (s *Service) read(ctx context.Context) (State, error) {
 	reader, err := s.Cluster.Reader()
 	if err != nil {
@@ -85,14 +85,15 @@ func (s *Service) read(ctx context.Context) (State, error) {
 	return NewState(state.Policy, nodes.Items, allocations.Items, s.Naming.InstanceTypeLabel), nil
 }
 
-// NewState is what a policy is judged by, without a person and without tasks.
+// NewState returns the state that a policy is validated against, without
+// permissions and task counts.
 func NewState(policy *v1alpha1.ClusterPolicy, nodes []corev1.Node, teams []v1alpha1.ComputeAllocation, instanceTypeLabel string) State {
 	state := State{Policy: policy, nodes: nodes, teams: teams, label: instanceTypeLabel}
 	state.Types = state.catalog(state.appliedPools())
 	return state
 }
 
-// tasksByClass counts the unfinished tasks of each priority class.
+// tasksByClass returns the number of unfinished tasks of each priority class.
 func (s *Service) tasksByClass(ctx context.Context, policy *v1alpha1.ClusterPolicy) (map[string]int, error) {
 	reader, err := s.Cluster.Reader()
 	if err != nil {
@@ -102,7 +103,7 @@ func (s *Service) tasksByClass(ctx context.Context, policy *v1alpha1.ClusterPoli
 	if err := reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, cluster.Translate("list tasks", err)
 	}
-	names := map[string]string{} // of classes, by the names of their objects
+	names := map[string]string{} // of classes, by the names of their WorkloadPriorityClasses
 	if policy != nil {
 		for _, class := range policy.Spec.PriorityClasses {
 			names[desired.PriorityClassName(class.Name)] = class.Name
@@ -125,8 +126,8 @@ func (s *Service) tasksByClass(ctx context.Context, policy *v1alpha1.ClusterPoli
 	return tasks, nil
 }
 
-// Nodes counts the nodes that pools would have now, each in the order given:
-// the first match wins.
+// Nodes returns the number of nodes that each of these pools would have. The
+// first match wins.
 func (s *Service) Nodes(ctx context.Context, pools []v1alpha1.Pool) ([]int64, error) {
 	state, err := s.read(ctx)
 	if err != nil {

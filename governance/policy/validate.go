@@ -2,7 +2,6 @@ package policy
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"unicode/utf8"
 
@@ -13,19 +12,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Bounds that the schema has too.
-const (
-	maxClasses     = 10
-	maxWeight      = 100
-	maxName        = 40
-	maxDescription = 1024
-	maxPools       = 64
-)
-
-var label = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
-
-// Validate says all that is wrong with a policy, by itself and in the cluster
-// as it is now, with paths from spec. It is pure.
+// Validate returns all errors of a policy, by itself and in the cluster as it is
+// now, with paths from spec. It is pure.
 func Validate(policy *v1alpha1.ClusterPolicy, state State) []governance.FieldError {
 	spec := &policy.Spec
 	var w fieldErrors
@@ -38,9 +26,9 @@ func Validate(policy *v1alpha1.ClusterPolicy, state State) []governance.FieldErr
 	return append(w, ValidatePools(spec.Pools, state)...)
 }
 
-// PoolErrors says what is wrong with pools, by themselves, and with what teams
-// have now: no change may take a pool from under somebody's quota. The
-// controller keeps the pools as they are for the same reasons. It is pure.
+// ValidatePools returns the errors of pools, by themselves and with the quota of
+// teams: no change may take a pool from the quota of a team. The controller
+// keeps the applied pools for the same reasons. It is pure.
 func ValidatePools(pools []v1alpha1.Pool, state State) []governance.FieldError {
 	var w fieldErrors
 	if w.pools(pools, state) && len(w) == 0 {
@@ -49,14 +37,14 @@ func ValidatePools(pools []v1alpha1.Pool, state State) []governance.FieldError {
 	return w
 }
 
-// wrongs collects what is wrong.
+// fieldErrors collects errors.
 type fieldErrors []governance.FieldError
 
 func (w *fieldErrors) add(path, format string, args ...any) {
 	*w = append(*w, governance.FieldError{Path: path, Message: fmt.Sprintf(format, args...)})
 }
 
-// oneOf wants one of two words; none takes the default.
+// oneOf requires one of two values; an empty value takes the default.
 func (w *fieldErrors) oneOf(path, value, a, b string) {
 	if value != "" && value != a && value != b {
 		w.add(path, "choose %s or %s", a, b)
@@ -64,8 +52,8 @@ func (w *fieldErrors) oneOf(path, value, a, b string) {
 }
 
 func (w *fieldErrors) classes(classes []v1alpha1.PriorityClass) {
-	if len(classes) > maxClasses {
-		w.add("spec.priorityClasses", "has %d classes; a policy has at most %d", len(classes), maxClasses)
+	if len(classes) > v1alpha1.MaxPriorityClasses {
+		w.add("spec.priorityClasses", "has %d classes; a policy has at most %d", len(classes), v1alpha1.MaxPriorityClasses)
 	}
 	seen := map[string]string{} // class by the name of its object
 	for i, class := range classes {
@@ -83,12 +71,12 @@ func (w *fieldErrors) classes(classes []v1alpha1.PriorityClass) {
 		seen[object] = class.Name
 		switch {
 		case class.Weight == nil:
-			w.add(at+".weight", "enter a weight from 0 (lowest) to %d (highest)", maxWeight)
-		case *class.Weight < 0 || *class.Weight > maxWeight:
-			w.add(at+".weight", "must be a whole number from 0 (lowest) to %d (highest)", maxWeight)
+			w.add(at+".weight", "enter a weight from 0 (lowest) to %d (highest)", v1alpha1.MaxWeight)
+		case *class.Weight < 0 || *class.Weight > v1alpha1.MaxWeight:
+			w.add(at+".weight", "must be a whole number from 0 (lowest) to %d (highest)", v1alpha1.MaxWeight)
 		}
-		if n := utf8.RuneCountInString(class.Description); n > maxDescription {
-			w.add(at+".description", "has %d characters; a description has at most %d", n, maxDescription)
+		if n := utf8.RuneCountInString(class.Description); n > v1alpha1.MaxDescription {
+			w.add(at+".description", "has %d characters; a description has at most %d", n, v1alpha1.MaxDescription)
 		}
 	}
 }
@@ -97,16 +85,16 @@ func checkName(name string) string {
 	switch {
 	case name == "":
 		return "enter a name"
-	case len(name) > maxName:
-		return fmt.Sprintf("has %d characters; a name has at most %d", utf8.RuneCountInString(name), maxName)
-	case !label.MatchString(name):
+	case len(name) > v1alpha1.MaxClassName:
+		return fmt.Sprintf("has %d characters; a name has at most %d", utf8.RuneCountInString(name), v1alpha1.MaxClassName)
+	case !v1alpha1.ValidName(name):
 		return "use lower-case letters, digits and hyphens; start and end with a letter or digit"
 	}
 	return ""
 }
 
-// gang checks times even while gang scheduling is off: they are kept, and
-// switching it on must not fail for them.
+// gang validates times even while gang scheduling is off: they are kept, and
+// enabling it must not fail for them.
 func (w *fieldErrors) gang(gang *v1alpha1.GangScheduling) {
 	if t := gang.Timeout; t != nil && t.Duration <= 0 {
 		w.add("spec.gangScheduling.timeout", "must be longer than 0s, such as 5m")

@@ -1,7 +1,10 @@
-// Package quota is the arithmetic of allocations: what a row comes to when its
-// gaps are filled in proportion, what may be borrowed on top, and what is
-// wrong with it.
+// Package quota computes the quota of allocations: it validates rows, fills in the
+// amounts that they omit, and derives borrowing limits.
 //
-// The form, the controller and the tests call the same functions. It is pure:
-// no client, no context, no clock; exact integers, never floats.
+//	ComputeAllocationSpec + catalog ──> Resolve ──> Resolved: FlavorQuotas per pool
+//	status of the allocation ─────────> Applied ──┘
+//	all allocations ──────────────────> Allocated ──> PoolResources ──> Exceeding
+//
+// Forms, controllers and tests call the same functions. They are pure: no client,
+// no context, no clock, and exact integers instead of floats.
 package quota

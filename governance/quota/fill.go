@@ -14,16 +14,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// MaxAmount is the largest number of instances, accelerators, partitions,
-// vCPU, or GiB of memory in one row.
-const MaxAmount = 10_000_000
-
-// slicesPerAccelerator is how many slices MIG cuts an accelerator into.
+// slicesPerAccelerator is the number of slices that MIG divides an accelerator
+// into.
 const slicesPerAccelerator = 7
 
 var profile = regexp.MustCompile(`^mig-([1-7])g\.[0-9]+gb([+.]me)?$`)
 
-// Whole is what one whole instance has.
+// WholeInstance returns the resources of one whole instance.
 func WholeInstance(instance catalog.Instance) Resources {
 	whole := Resources{
 		catalog.CPU:     instance.MilliCPU,
@@ -38,13 +35,13 @@ func WholeInstance(instance catalog.Instance) Resources {
 	return whole
 }
 
-// share is a part of an instance: num / den, possibly above 1.
+// share is a fraction of an instance: num / den. It can exceed 1.
 type share struct{ num, den int64 }
 
-// of is amount × share rounded down.
+// of returns amount × share, rounded down; ok is false on overflow.
 func (s share) of(amount int64) (int64, bool) { return mulDiv(amount, s.num, s.den) }
 
-// ceil is amount × share rounded up.
+// ceil returns amount × share, rounded up; ok is false on overflow.
 func (s share) ceil(amount int64) (int64, bool) {
 	floor, ok := s.of(amount)
 	if !ok || floor == 1<<63-1 {
@@ -56,14 +53,14 @@ func (s share) ceil(amount int64) (int64, bool) {
 	return floor, true
 }
 
-// larger tells whether s is more than t, exactly: their products need not fit
-// into an int64.
+// larger reports whether s > t. It compares exactly, because the products can
+// exceed an int64.
 func (s share) larger(t share) bool {
 	return compareProducts(s.num, t.den, t.num, s.den) > 0
 }
 
-// Fill gives what a row comes to in one instance type, with everything that it
-// leaves out filled in, in proportion to one instance:
+// Fill returns the resources of a row in one instance type. Amounts that the row
+// omits are filled in, in proportion to one instance:
 //
 //   - instances: whole instances;
 //   - accelerators only: vCPU and memory by the share of an instance's
@@ -74,9 +71,8 @@ func (s share) larger(t share) bool {
 //   - a partition: its share is count × slices / (accelerators × 7);
 //   - network devices always: the largest share of an instance's, rounded up.
 //
-// Shares may exceed 1. Amounts are rounded down to a thousandth of a vCPU and
-// a MiB. What is wrong is returned with paths relative to the row, such as
-// "vCPU".
+// Shares can exceed 1. vCPU is rounded down to 0.001 and memory to 1 MiB. Errors
+// have paths relative to the row, such as "vCPU".
 func Fill(row v1alpha1.Amounts, instance catalog.Instance) (Resources, []governance.FieldError) {
 	given, errs := parse(row, instance)
 	if len(errs) > 0 {
@@ -131,9 +127,11 @@ func Fill(row v1alpha1.Amounts, instance catalog.Instance) (Resources, []governa
 	return filled, nil
 }
 
-// PartitionResource is the Kubernetes resource of a MIG profile.
+// PartitionResource returns the Kubernetes resource of a MIG profile.
 func PartitionResource(migProfile string) string { return "nvidia.com/" + migProfile }
 
+// partitionSlices returns the number of slices of one partition; 0 for an
+// invalid profile.
 func partitionSlices(migProfile string) int64 {
 	match := profile.FindStringSubmatch(migProfile)
 	if match == nil {
@@ -143,12 +141,12 @@ func partitionSlices(migProfile string) int64 {
 	return n
 }
 
-// amounts is a row in the units of Resources.
+// amounts are the amounts of a row in the units of Resources.
 type amounts struct {
 	instances, accelerators, milliCPU, memory int64
 }
 
-// parse checks the figures of a row by themselves and against the instance.
+// parse validates the amounts of a row, by themselves and for the instance.
 func parse(row v1alpha1.Amounts, instance catalog.Instance) (a amounts, errs []governance.FieldError) {
 	wrong := func(field, format string, args ...any) {
 		errs = append(errs, governance.FieldError{Path: field, Message: fmt.Sprintf(format, args...)})
@@ -157,7 +155,7 @@ func parse(row v1alpha1.Amounts, instance catalog.Instance) (a amounts, errs []g
 		if n == nil {
 			return 0
 		}
-		if *n < 0 || *n > MaxAmount {
+		if *n < 0 || *n > v1alpha1.MaxAmount {
 			wrong(field, "must be a whole number from 0 to 10,000,000")
 			return 0
 		}
@@ -195,7 +193,8 @@ func parse(row v1alpha1.Amounts, instance catalog.Instance) (a amounts, errs []g
 	return a, errs
 }
 
-// firstFigure is the field of the first figure that a row has; empty for none.
+// firstFigure returns the field of the first amount that a row sets; empty for
+// none.
 func firstFigure(row v1alpha1.Amounts) string {
 	switch {
 	case row.Instances != nil:
@@ -217,7 +216,7 @@ func parsePartition(row v1alpha1.Amounts, instance catalog.Instance, wrong func(
 	if row.Accelerators != nil {
 		wrong("partition", "enter either whole accelerators or a partition of them, not both")
 	}
-	if p.Count < 0 || p.Count > MaxAmount {
+	if p.Count < 0 || p.Count > v1alpha1.MaxAmount {
 		wrong("partition.count", "must be a whole number from 0 to 10,000,000")
 	}
 	switch {
@@ -233,8 +232,8 @@ func parsePartition(row v1alpha1.Amounts, instance catalog.Instance, wrong func(
 }
 
 var (
-	maxVCPU   = resource.MustParse("10M")
-	maxMemory = *resource.NewQuantity(MaxAmount*catalog.GiB, resource.BinarySI)
+	maxVCPU   = *resource.NewQuantity(v1alpha1.MaxAmount, resource.DecimalSI)
+	maxMemory = *resource.NewQuantity(v1alpha1.MaxAmount*catalog.GiB, resource.BinarySI)
 )
 
 func checkVCPU(q resource.Quantity) string {
@@ -257,7 +256,8 @@ func checkMemory(q resource.Quantity) string {
 	return ""
 }
 
-// floorBytes is a memory quantity in whole bytes, rounded down; Value rounds up.
+// floorBytes returns a memory quantity in bytes, rounded down. Quantity.Value
+// rounds up.
 func floorBytes(q resource.Quantity) int64 {
 	bytes := q.Value()
 	if resource.NewQuantity(bytes, resource.BinarySI).Cmp(q) > 0 {

@@ -9,30 +9,27 @@ import (
 	"kuota.dev/kuota/governance/catalog"
 )
 
-// MaxRows is how many rows an allocation may have.
-const MaxRows = 15
-
-// Pool is what a team has in one pool.
+// FlavorQuotas is the quota of a team in one pool, and so in one ResourceFlavor.
 type FlavorQuotas struct {
 	Name    string
-	Nominal Resources // its own, with every default filled in
-	// Limit is what it may borrow on top; nil is without limit. It names the
-	// same resources as Nominal.
+	Nominal Resources // with all defaults filled in
+	// BorrowingLimit is what the team may borrow in addition; nil for no limit. It
+	// has the same resources as Nominal.
 	BorrowingLimit Resources
-	// LimitOnly tells that the team has no quota here and may only borrow.
+	// BorrowOnly says that the team has no nominal quota in the pool.
 	BorrowOnly bool
 }
 
-// Resolved is an allocation with nothing left to fill in.
+// Resolved is the quota of an allocation with all defaults filled in.
 type Resolved struct {
-	// Pools stand in the order of the rows, then those that are only borrowed
-	// from, by name. All name the same resources.
+	// Pools are in the order of the rows, followed by those with BorrowOnly by
+	// name. All have the same resources.
 	Pools []FlavorQuotas
-	// Lends tells whether others may use what stands idle.
+	// Lends says whether other teams may borrow idle quota.
 	Lends bool
 }
 
-// Covered lists the resources that the allocation counts, in the order of
+// Covered returns the resources that the ClusterQueue covers, in the order of
 // Compare.
 func (r Resolved) Covered() []string {
 	if len(r.Pools) == 0 {
@@ -41,8 +38,9 @@ func (r Resolved) Covered() []string {
 	return r.Pools[0].Nominal.Names()
 }
 
-// Resolve fills in an allocation against the catalog. All that is wrong is
-// returned together, with paths from spec, and nothing is resolved then.
+// Resolve fills in the quota of an allocation against the catalog. It returns
+// all errors together, with paths from spec, and resolves nothing if there are
+// any.
 func Resolve(spec *v1alpha1.ComputeAllocationSpec, types catalog.Catalog) (Resolved, []governance.FieldError) {
 	errs := validateSettings(spec)
 	rows, rowErrs := resolveRows("spec.quota", spec.Quota, types)
@@ -75,7 +73,8 @@ func Resolve(spec *v1alpha1.ComputeAllocationSpec, types catalog.Catalog) (Resol
 	return resolved, nil
 }
 
-// borrowLimit is what a team with this quota may borrow; nil is without limit.
+// borrowLimit returns the borrowing limit of a team with this nominal quota; nil
+// for no limit. ok is false on overflow.
 func borrowLimit(sharing v1alpha1.Sharing, nominal Resources) (limit Resources, ok bool) {
 	switch {
 	case sharing.Strategy == v1alpha1.Lend || sharing.Strategy == v1alpha1.DontLend:
@@ -88,8 +87,8 @@ func borrowLimit(sharing v1alpha1.Sharing, nominal Resources) (limit Resources, 
 	return nominal.percent(v1alpha1.DefaultBorrowLimitPercent)
 }
 
-// cover has every pool name every resource that any of them counts: Kueue
-// wants the flavors of a resource group to list the same resources.
+// cover adds to every pool the resources of all others with quota 0, because
+// Kueue requires the flavors of a resource group to list the same resources.
 func cover(pools []FlavorQuotas) {
 	all := Resources{}
 	for _, name := range standard {

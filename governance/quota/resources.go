@@ -11,15 +11,15 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Resources are amounts by Kubernetes resource name: cpu in thousandths,
-// memory in bytes, everything else in pieces.
+// Resources are amounts by Kubernetes resource name: cpu in millicores, memory
+// in bytes, everything else in units.
 type Resources map[string]int64
 
-// standard is the order of what every ClusterQueue covers, first.
+// standard are the resources that every ClusterQueue covers, in their order.
 var standard = []string{catalog.GPU, catalog.Neuron, catalog.CPU, catalog.Memory, catalog.Network}
 
-// Compare orders resource names: those that every queue covers first, in
-// their fixed order, then the others by name.
+// Compare orders resource names: the standard resources in their order, then all
+// others by name.
 func Compare(a, b string) int {
 	rank := func(name string) int {
 		if i := slices.Index(standard, name); i >= 0 {
@@ -30,19 +30,19 @@ func Compare(a, b string) int {
 	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b))
 }
 
-// Names lists the resources of r in the order of Compare.
+// Names returns the names of the resources in the order of Compare.
 func (r Resources) Names() []string {
 	return slices.SortedFunc(maps.Keys(r), Compare)
 }
 
-// Quantity is the amount of one resource as Kubernetes writes it, in
-// canonical form.
+// Quantity returns the amount of one resource as a canonical Kubernetes
+// quantity.
 func (r Resources) Quantity(name string) resource.Quantity {
 	return ResourceQuantity(name, r[name])
 }
 
-// Quantity writes an amount of a resource, in the unit of Resources, as
-// Kubernetes does, in canonical form.
+// ResourceQuantity returns an amount in the unit of Resources as a canonical
+// Kubernetes quantity.
 func ResourceQuantity(name string, amount int64) resource.Quantity {
 	switch name {
 	case catalog.CPU:
@@ -53,7 +53,8 @@ func ResourceQuantity(name string, amount int64) resource.Quantity {
 	return *resource.NewQuantity(amount, resource.DecimalSI)
 }
 
-// InUnit is a quantity in the unit of Resources: the reverse of Quantity.
+// ResourceValue returns a quantity in the unit of Resources. It reverses
+// ResourceQuantity.
 func ResourceValue(name string, q resource.Quantity) int64 {
 	if name == catalog.CPU {
 		return q.MilliValue()
@@ -61,15 +62,14 @@ func ResourceValue(name string, q resource.Quantity) int64 {
 	return q.Value()
 }
 
-// Add adds other to r.
+// Add adds other to r. A sum that overflows stays at the largest int64.
 func (r Resources) Add(other Resources) {
 	for name, amount := range other {
 		r[name] = addCapped(r[name], amount)
 	}
 }
 
-// Times is n whole instances' worth of r. ok is false when an amount is larger
-// than Kubernetes can count.
+// Times returns r × n; ok is false on overflow.
 func (r Resources) Times(n int64) (product Resources, ok bool) {
 	product = make(Resources, len(r))
 	for name, amount := range r {
@@ -80,8 +80,8 @@ func (r Resources) Times(n int64) (product Resources, ok bool) {
 	return product, true
 }
 
-// percent is r × p / 100, each amount rounded down: memory to whole MiB where
-// r is in whole MiB, everything else to its unit.
+// percent returns r × p / 100. Each amount is rounded down, memory to 1 MiB if r
+// is in whole MiB. ok is false on overflow.
 func (r Resources) percent(p int64) (limit Resources, ok bool) {
 	limit = make(Resources, len(r))
 	for name, amount := range r {
@@ -95,8 +95,8 @@ func (r Resources) percent(p int64) (limit Resources, ok bool) {
 	return limit, true
 }
 
-// mulDiv is a × b / c rounded down, exact in between. ok is false when the
-// result is larger than an int64, or c is 0.
+// mulDiv returns a × b / c, rounded down, with an exact product. ok is false if
+// the result overflows an int64 or c is not positive.
 func mulDiv(a, b, c int64) (result int64, ok bool) {
 	high, low := bits.Mul64(uint64(a), uint64(b))
 	if c <= 0 || high >= uint64(c) {
@@ -106,8 +106,8 @@ func mulDiv(a, b, c int64) (result int64, ok bool) {
 	return int64(quotient), quotient <= 1<<63-1
 }
 
-// addCapped adds two amounts and stays at the largest int64 instead of
-// overflowing: a sum of quotas is shown, never applied.
+// addCapped returns a + b, or the largest int64 instead of overflowing. Sums of
+// quota are only displayed, never applied.
 func addCapped(a, b int64) int64 {
 	sum, carry := bits.Add64(uint64(a), uint64(b), 0)
 	if carry != 0 || sum > 1<<63-1 {
@@ -116,7 +116,7 @@ func addCapped(a, b int64) int64 {
 	return int64(sum)
 }
 
-// compareProducts compares a × b with c × d exactly. All are 0 or more.
+// compareProducts compares a × b with c × d exactly. None may be negative.
 func compareProducts(a, b, c, d int64) int {
 	highA, lowA := bits.Mul64(uint64(a), uint64(b))
 	highC, lowC := bits.Mul64(uint64(c), uint64(d))

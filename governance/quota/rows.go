@@ -15,10 +15,10 @@ type resolvedRow struct {
 	amounts Resources
 }
 
-// resolveRows finds the pool of each row and fills the row in.
+// resolveRows finds the pool of each row and fills in its amounts.
 func resolveRows(path string, rows []v1alpha1.QuotaRow, types catalog.Catalog) (resolved []resolvedRow, errs []governance.FieldError) {
-	if len(rows) > MaxRows {
-		errs = append(errs, governance.FieldError{Path: path, Message: fmt.Sprintf("has %d rows; an allocation has at most %d", len(rows), MaxRows)})
+	if len(rows) > v1alpha1.MaxQuotaRows {
+		errs = append(errs, governance.FieldError{Path: path, Message: fmt.Sprintf("has %d rows; an allocation has at most %d", len(rows), v1alpha1.MaxQuotaRows)})
 	}
 	seen := map[string]int{}
 	for i, row := range rows {
@@ -46,7 +46,7 @@ func resolveRows(path string, rows []v1alpha1.QuotaRow, types catalog.Catalog) (
 	return resolved, errs
 }
 
-// findPool finds the pool that a row means, or says why there is none.
+// poolOf returns the pool of a row, or the reason why there is none.
 func poolOf(row v1alpha1.QuotaRow, types catalog.Catalog) (pool catalog.Pool, problem string) {
 	switch {
 	case row.Pool != "" && row.InstanceType != "":
@@ -76,6 +76,7 @@ func poolOf(row v1alpha1.QuotaRow, types catalog.Catalog) (pool catalog.Pool, pr
 	return catalog.Pool{}, problem
 }
 
+// noSuchPool returns the error for a pool that the policy does not define.
 func noSuchPool(name string, types catalog.Catalog) string {
 	var named []string
 	for _, p := range types.Pools() {
@@ -93,7 +94,7 @@ func noSuchPool(name string, types catalog.Catalog) string {
 	return problem + "; pools are " + strings.Join(named, ", ")
 }
 
-// samePool says that a row comes to the pool of an earlier one.
+// duplicatePool returns the error for a row whose pool an earlier row has.
 func duplicatePool(first, second v1alpha1.QuotaRow, index int, pool catalog.Pool) string {
 	if rowName(first) == rowName(second) {
 		return fmt.Sprintf("%s is already in row %d; combine the rows", rowName(second), index+1)
@@ -101,6 +102,7 @@ func duplicatePool(first, second v1alpha1.QuotaRow, index int, pool catalog.Pool
 	return fmt.Sprintf("%s and %s in row %d are both pool %s; combine the rows", rowName(second), rowName(first), index+1, pool.Name)
 }
 
+// rowName returns the words for the instance type or the pool of a row.
 func rowName(row v1alpha1.QuotaRow) string {
 	if row.Pool != "" {
 		return "pool " + row.Pool
@@ -108,7 +110,7 @@ func rowName(row v1alpha1.QuotaRow) string {
 	return "instance type " + row.InstanceType
 }
 
-// nameField is the field that names a row's pool, relative to the row.
+// nameField returns the field that names the pool of a row, relative to the row.
 func nameField(row v1alpha1.QuotaRow) string {
 	if row.Pool != "" {
 		return ".pool"
@@ -116,7 +118,8 @@ func nameField(row v1alpha1.QuotaRow) string {
 	return ".instanceType"
 }
 
-// checkPool says what a row asks of a pool that only a single type can have.
+// checkPool returns the amounts of a row that its pool cannot have, because the
+// pool has several instance types, several kinds of accelerators, or none.
 func checkPool(row v1alpha1.QuotaRow, pool catalog.Pool) (errs []governance.FieldError) {
 	wrong := func(field, format string, args ...any) {
 		errs = append(errs, governance.FieldError{Path: field, Message: fmt.Sprintf(format, args...)})
@@ -154,8 +157,8 @@ func checkPool(row v1alpha1.QuotaRow, pool catalog.Pool) (errs []governance.Fiel
 	return errs
 }
 
-// checkAlone checks what can be said of a row's figures while its pool is
-// unknown.
+// checkWithoutPool validates the amounts of a row whose pool is unknown.
+// Partitions are not checked, because they depend on the pool.
 func checkWithoutPool(row v1alpha1.QuotaRow) []governance.FieldError {
 	_, errs := parse(row.Amounts, catalog.Instance{Accelerators: 1})
 	return slices.DeleteFunc(errs, func(e governance.FieldError) bool {
@@ -163,7 +166,7 @@ func checkWithoutPool(row v1alpha1.QuotaRow) []governance.FieldError {
 	})
 }
 
-// under puts errors relative to a row under the row's own path.
+// under prefixes the paths of errors with the path of their row.
 func under(row string, errs []governance.FieldError) []governance.FieldError {
 	moved := slices.Clone(errs)
 	for i := range moved {
@@ -175,7 +178,7 @@ func under(row string, errs []governance.FieldError) []governance.FieldError {
 	return moved
 }
 
-// and lists names as a sentence does.
+// join returns names as "a, b and c".
 func join(names []string) string {
 	if last := len(names) - 1; last > 0 {
 		return strings.Join(names[:last], ", ") + " and " + names[last]

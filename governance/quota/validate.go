@@ -2,7 +2,6 @@ package quota
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -10,23 +9,18 @@ import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
 )
 
-// MaxTeamName is the length of the longest team name.
-const MaxTeamName = 40
-
-var label = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
-
-// reserved are words that stand where a team name stands in an address.
+// reserved are team names that the console uses in its URLs.
 var reserved = []string{"new", "cluster"}
 
-// CheckTeam says what is wrong with a team name; empty when it is right. The
-// API server refuses the same names by the schema.
+// CheckTeamName returns what is wrong with a team name; empty if it is valid.
+// The schema of the CRD rejects the same names.
 func CheckTeamName(name string) string {
 	switch {
 	case name == "":
 		return "enter a team name"
-	case len(name) > MaxTeamName:
-		return fmt.Sprintf("has %d characters; a team name has at most %d", len([]rune(name)), MaxTeamName)
-	case !label.MatchString(name):
+	case len(name) > v1alpha1.MaxTeamName:
+		return fmt.Sprintf("has %d characters; a team name has at most %d", len([]rune(name)), v1alpha1.MaxTeamName)
+	case !v1alpha1.ValidName(name):
 		return "use lower-case letters, digits and hyphens; start and end with a letter or digit"
 	case slices.Contains(reserved, name):
 		return fmt.Sprintf("%q is reserved; choose another name", name)
@@ -34,10 +28,10 @@ func CheckTeamName(name string) string {
 	return ""
 }
 
-// system are namespaces that no team may take over: what runs there keeps the
-// cluster, Kueue or Kuota going.
+// system are namespaces of the cluster, Kueue and Kuota, which no team may use.
 var system = []string{"default", "kueue-system", "kuota-system"}
 
+// checkNamespaceName returns an error for a reserved namespace.
 func checkNamespaceName(name string) string {
 	if strings.HasPrefix(name, "kube-") || slices.Contains(system, name) {
 		return fmt.Sprintf("namespace %s is reserved for the cluster; choose another", name)
@@ -45,11 +39,13 @@ func checkNamespaceName(name string) string {
 	return ""
 }
 
+// validateSettings validates the weight, the namespace and the sharing of an
+// allocation.
 func validateSettings(spec *v1alpha1.ComputeAllocationSpec) (errs []governance.FieldError) {
 	wrong := func(path, message string) {
 		errs = append(errs, governance.FieldError{Path: path, Message: message})
 	}
-	if w := spec.FairShareWeight; w < 0 || w > 100 {
+	if w := spec.FairShareWeight; w < 0 || w > v1alpha1.MaxWeight {
 		wrong("spec.fairShareWeight", "must be a whole number from 0 to 100")
 	}
 	if problem := checkNamespaceName(spec.Namespace); problem != "" {
@@ -57,7 +53,7 @@ func validateSettings(spec *v1alpha1.ComputeAllocationSpec) (errs []governance.F
 	}
 	sharing := spec.Sharing
 	percent := sharing.BorrowLimitPercent
-	if percent != nil && (*percent < 0 || *percent > 10000) {
+	if percent != nil && (*percent < 0 || *percent > v1alpha1.MaxBorrowLimitPercent) {
 		wrong("spec.sharing.borrowLimitPercent", "must be a whole number from 0 to 10,000")
 	}
 	borrows := sharing.Strategy == "" || sharing.Strategy == v1alpha1.LendAndBorrow

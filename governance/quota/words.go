@@ -7,8 +7,8 @@ import (
 	"kuota.dev/kuota/governance/catalog"
 )
 
-// Number formats an amount without unit and separators, as inputs and files
-// take it: vCPU and GiB with up to three decimals, rounded down.
+// Number returns an amount without unit and thousands separators, as forms and
+// files take it: vCPU and GiB with up to three decimals, rounded down.
 func Number(resource string, amount int64) string {
 	switch resource {
 	case catalog.CPU:
@@ -19,19 +19,19 @@ func Number(resource string, amount int64) string {
 	return strconv.FormatInt(amount, 10)
 }
 
-// Grouped formats an amount as exactly as Number, with thousands separators,
-// such as "1,024.5". Pages that show quota in detail use it.
+// Grouped returns Number with thousands separators, such as "1,024.5", for pages
+// that show quota in detail.
 func Grouped(resource string, amount int64) string { return Thousands(Number(resource, amount)) }
 
-// Amount is Grouped with its unit, such as "2 GPUs".
+// Amount returns Grouped with its unit, such as "2 GPUs".
 func Amount(resource string, amount int64) string {
 	return Grouped(resource, amount) + " " + Unit(resource, amount)
 }
 
-// Short formats an amount for lists and cards, with thousands separators:
-// three significant digits and no digit of the whole number dropped, rounded
-// down so that parts never exceed their sum. Zero is "0", and what is too small
-// to show is "<0.01".
+// Short returns an amount for lists and cards, with thousands separators and
+// three significant digits. It keeps all digits of the whole number and rounds
+// down, so that parts never exceed their sum. Zero is "0", and an amount too
+// small to show is "<0.01".
 func Short(resource string, amount int64) string {
 	if amount < 0 {
 		return Grouped(resource, amount)
@@ -50,13 +50,13 @@ func Short(resource string, amount int64) string {
 	return Thousands(whole)
 }
 
-// ShortAmount is Short with its unit, such as "866 GiB".
+// ShortAmount returns Short with its unit, such as "866 GiB".
 func ShortAmount(resource string, amount int64) string {
 	return Short(resource, amount) + " " + Unit(resource, amount)
 }
 
-// Thousands separates the thousands of a number, such as "1,024.5". Decimals
-// and what is no number stay as they are.
+// Thousands adds thousands separators to a number, such as "1,024.5". Decimals,
+// and texts that are no number, stay unchanged.
 func Thousands(number string) string {
 	whole, decimals, found := strings.Cut(number, ".")
 	sign := ""
@@ -75,7 +75,7 @@ func Thousands(number string) string {
 	return sign + whole
 }
 
-// Unit is what people count a resource in, such as "GPUs" or "GiB".
+// Unit returns the unit that pages use for a resource, such as "GPUs" or "GiB".
 func Unit(resource string, amount int64) string {
 	unit, plural := "", true
 	switch resource {
@@ -98,7 +98,7 @@ func Unit(resource string, amount int64) string {
 	return unit
 }
 
-// decimal writes amount / unit with up to three decimals, rounded down.
+// decimal returns amount / unit with up to three decimals, rounded down.
 func decimal(amount, unit int64) string {
 	whole, rest := amount/unit, amount%unit
 	thousandths, _ := mulDiv(rest, 1000, unit)

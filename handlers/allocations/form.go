@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
-	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/handlers/forms"
 )
 
@@ -17,9 +17,6 @@ const (
 	maxPostedRows    = 50
 	maxPostedMembers = 600
 )
-
-// maxMembers is how many members the resource takes.
-const maxMembers = 500
 
 // allocationForm is the form as typed.
 type allocationForm struct {
@@ -156,11 +153,11 @@ func (f *allocationForm) do(action string, types catalog.Catalog) {
 	name, argument, _ := strings.Cut(action, ":")
 	switch name {
 	case "add-row":
-		f.rows = forms.Add(f.rows, formRow{}, quota.MaxRows)
+		f.rows = forms.Add(f.rows, formRow{}, v1alpha1.MaxQuotaRows)
 	case "add-limit":
-		f.limits = forms.Add(f.limits, formRow{}, quota.MaxRows)
+		f.limits = forms.Add(f.limits, formRow{}, v1alpha1.MaxQuotaRows)
 	case "add-member":
-		f.members = forms.Add(f.members, formMember{kind: "Group"}, maxMembers)
+		f.members = forms.Add(f.members, formMember{kind: "Group"}, v1alpha1.MaxMembers)
 	case "remove-row":
 		f.rows = forms.Remove(f.rows, argument)
 	case "remove-limit":

@@ -30,11 +30,11 @@ func (f *allocationForm) parse(types catalog.Catalog) (*v1alpha1.ComputeAllocati
 	}
 	v1alpha1.SetReason(allocation, f.reason)
 	spec := &allocation.Spec
-	wrong.Add("spec.displayName", forms.CheckText(f.displayName, 128))
-	wrong.Add("spec.description", forms.CheckText(f.description, 1024))
+	wrong.Add("spec.displayName", forms.CheckText(f.displayName, v1alpha1.MaxDisplayName))
+	wrong.Add("spec.description", forms.CheckText(f.description, v1alpha1.MaxDescription))
 	wrong.Add("spec.namespace", checkNamespace(f.namespace))
 	if f.weight != "" {
-		weight, problem := forms.ParseWhole(f.weight, 100)
+		weight, problem := forms.ParseWhole(f.weight, v1alpha1.MaxWeight)
 		wrong.Add("spec.fairShareWeight", problem)
 		spec.FairShareWeight = int32(weight)
 	}
@@ -71,7 +71,7 @@ func (f *allocationForm) parseSharing(types catalog.Catalog, wrong *forms.Proble
 	sharing.BorrowLimits = f.parseRows(f.limits, "spec.sharing.borrowLimits", types, wrong)
 	sharing.Unlimited = f.unlimited
 	if !f.unlimited && f.percent != "" {
-		percent, problem := forms.ParseWhole(f.percent, 10_000)
+		percent, problem := forms.ParseWhole(f.percent, v1alpha1.MaxBorrowLimitPercent)
 		wrong.Add("spec.sharing.borrowLimitPercent", problem)
 		p := int32(percent)
 		sharing.BorrowLimitPercent = &p
@@ -88,7 +88,7 @@ func (f *allocationForm) parseMembers(wrong *forms.Problems) []v1alpha1.Member {
 		}
 		member := v1alpha1.Member{Kind: m.kind, Name: m.name}
 		at := fmt.Sprintf("spec.members[%d].", i)
-		problem := forms.CheckText(m.name, 256)
+		problem := forms.CheckText(m.name, v1alpha1.MaxMemberName)
 		switch {
 		case problem != "":
 			wrong.Add(at+"name", problem)
@@ -102,8 +102,8 @@ func (f *allocationForm) parseMembers(wrong *forms.Problems) []v1alpha1.Member {
 		seen[member] = true
 		members = append(members, member)
 	}
-	if len(members) > maxMembers {
-		wrong.Add("spec.members", fmt.Sprintf("has %d members; at most %d fit. Name groups instead of people", len(members), maxMembers))
+	if len(members) > v1alpha1.MaxMembers {
+		wrong.Add("spec.members", fmt.Sprintf("has %d members; at most %d fit. Name groups instead of people", len(members), v1alpha1.MaxMembers))
 	}
 	return members
 }
@@ -130,7 +130,7 @@ func (f *allocationForm) parseRow(r formRow, types catalog.Catalog) (v1alpha1.Qu
 		if text == "" {
 			return nil
 		}
-		n, problem := forms.ParseWhole(text, quota.MaxAmount)
+		n, problem := forms.ParseWhole(text, v1alpha1.MaxAmount)
 		wrong.Add(path, problem)
 		if problem != "" {
 			return nil
@@ -173,7 +173,7 @@ func checkNamespace(name string) string {
 	switch {
 	case name == "":
 		return ""
-	case len(name) > 63:
+	case len(name) > v1alpha1.MaxLabelValue:
 		return "has more than 63 characters; a namespace has at most 63"
 	case !namespaceName.MatchString(name):
 		return "a namespace has lower-case letters, digits and hyphens, and starts and ends with a letter or digit"

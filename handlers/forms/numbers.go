@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
-	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/handlers/format"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -68,7 +68,7 @@ func parseThousandths(text, example string) (int64, string) {
 	case !decimal.MatchString(text) || text == ".":
 		return 0, "not a number; give one " + example
 	case len(strings.TrimLeft(whole, "0")) > 8:
-		return 0, "too large; give at most " + format.Thousands(quota.MaxAmount)
+		return 0, "too large; give at most " + format.Thousands(v1alpha1.MaxAmount)
 	case len(strings.TrimRight(fraction, "0")) > 3:
 		return 0, "too fine; it is counted in steps of 0.001"
 	}
@@ -76,8 +76,8 @@ func parseThousandths(text, example string) (int64, string) {
 	if err != nil {
 		return 0, "not a number; give one " + example
 	}
-	if n > quota.MaxAmount*1000 {
-		return 0, "too large; give at most " + format.Thousands(quota.MaxAmount)
+	if n > v1alpha1.MaxAmount*1000 {
+		return 0, "too large; give at most " + format.Thousands(v1alpha1.MaxAmount)
 	}
 	return n, ""
 }

@@ -14,12 +14,6 @@ import (
 	"kuota.dev/kuota/views"
 )
 
-// The most rows that a policy takes, as its schema says.
-const (
-	maxClasses = 10
-	maxPools   = 64
-)
-
 // maxPostedPolicyRows bounds what one request can make the server look at. It
 // is more than a policy takes, so that too many can be told as such.
 const maxPostedPolicyRows = 80
@@ -204,11 +198,11 @@ func (f *policyForm) do(action string) {
 	name, argument, _ := strings.Cut(action, ":")
 	i, err := strconv.Atoi(argument)
 	switch {
-	case name == "add-class" && len(f.classes) < maxClasses:
+	case name == "add-class" && len(f.classes) < v1alpha1.MaxPriorityClasses:
 		f.classes = append(f.classes, classRow{})
 	case name == "remove-class" && err == nil && i >= 0 && i < len(f.classes):
 		f.classes = slices.Delete(f.classes, i, i+1)
-	case name == "add-pool" && len(f.pools) < maxPools:
+	case name == "add-pool" && len(f.pools) < v1alpha1.MaxPools:
 		f.pools = append(f.pools, poolRow{match: matchAccelerator})
 	case name == "remove-pool" && err == nil && i >= 0 && i < len(f.pools):
 		f.pools = slices.Delete(f.pools, i, i+1)

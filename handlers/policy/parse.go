@@ -43,11 +43,11 @@ func (f *policyForm) parse() (v1alpha1.ClusterPolicySpec, []governance.FieldErro
 		tell("spec.enforcement", "choose whether jobs without a queue are refused")
 		spec.Enforcement = v1alpha1.RequireQueue
 	}
-	if len(f.classes) > maxClasses {
-		tell("spec.priorityClasses", fmt.Sprintf("a policy takes %d priority classes; these are %d", maxClasses, len(f.classes)))
+	if len(f.classes) > v1alpha1.MaxPriorityClasses {
+		tell("spec.priorityClasses", fmt.Sprintf("a policy takes %d priority classes; these are %d", v1alpha1.MaxPriorityClasses, len(f.classes)))
 	}
-	if len(f.pools) > maxPools {
-		tell("spec.pools", fmt.Sprintf("a policy takes %d pools; these are %d", maxPools, len(f.pools)))
+	if len(f.pools) > v1alpha1.MaxPools {
+		tell("spec.pools", fmt.Sprintf("a policy takes %d pools; these are %d", v1alpha1.MaxPools, len(f.pools)))
 	}
 	for i, row := range f.classes {
 		path := fmt.Sprintf("spec.priorityClasses[%d].", i)
@@ -56,13 +56,13 @@ func (f *policyForm) parse() (v1alpha1.ClusterPolicySpec, []governance.FieldErro
 		}
 		class := v1alpha1.PriorityClass{Name: row.name, Description: row.description}
 		if row.weight != "" {
-			weight, problem := forms.ParseWhole(row.weight, 100)
+			weight, problem := forms.ParseWhole(row.weight, v1alpha1.MaxWeight)
 			tell(path+"weight", problem)
 			if n := int32(weight); problem == "" {
 				class.Weight = &n
 			}
 		}
-		tell(path+"description", forms.CheckText(row.description, 1024))
+		tell(path+"description", forms.CheckText(row.description, v1alpha1.MaxDescription))
 		spec.PriorityClasses = append(spec.PriorityClasses, class)
 	}
 	for i, row := range f.pools {

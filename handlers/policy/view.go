@@ -117,7 +117,7 @@ func (f *policyForm) view(state policy.State, refused *governance.Error) views.P
 		New: f.version == "", Version: f.version, Generation: f.generation, Submitted: f.submitted, Resumed: f.resumed, Failure: failure, Drop: f.drop,
 		Restored: forms.RestoredOf(f.restores), Reason: f.reason, Imported: f.imported.View("The cluster policy", f.version != ""),
 		Prioritization: choice("prioritization", f.prioritization),
-		CanAddClass:    len(f.classes) < maxClasses, ClassesError: errs["classes"],
+		CanAddClass:    len(f.classes) < v1alpha1.MaxPriorityClasses, ClassesError: errs["classes"],
 		Idle: choice("idle", f.idle), Share: f.share,
 		Gang: f.gang, Block: f.block,
 		Timeout: text("gang-timeout", f.timeout), Recovery: text("gang-recovery", f.recovery),
@@ -125,7 +125,7 @@ func (f *policyForm) view(state policy.State, refused *governance.Error) views.P
 		RequeueLimit: text("requeue-limit", f.retries), RequeueBase: text("requeue-base", f.backoffBase), RequeueMax: text("requeue-most", f.backoffMost),
 		PreemptionLoops: choice("preemption-loops", f.loops),
 		Enforcement:     choice("enforcement", f.enforcement),
-		CanAddPool:      len(f.pools) < maxPools, PoolsError: errs["pools"],
+		CanAddPool:      len(f.pools) < v1alpha1.MaxPools, PoolsError: errs["pools"],
 		Suggestions: poolSuggestions(state.Types),
 	}
 	if n := state.Tasks[""]; n > 0 {

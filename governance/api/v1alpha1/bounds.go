@@ -1,0 +1,37 @@
+package v1alpha1
+
+import "regexp"
+
+// The bounds of the resources. The schema in deploy/crds has the same values: the
+// markers beside the fields cannot refer to constants, so TestBoundsEqualSchema
+// compares them. Forms and imports check input against these constants.
+const (
+	MaxTeamName    = 40
+	MaxClassName   = 40 // of a priority class
+	MaxPoolName    = 40
+	MaxDisplayName = 128
+	MaxDescription = 1024 // of an allocation and of a priority class
+	MaxMembers     = 500
+	MaxMemberName  = 256
+
+	MaxWeight             = 100 // of a team's fair share and of a priority class
+	MaxQuotaRows          = 15
+	MaxAmount             = 10_000_000 // instances, accelerators, partitions, vCPU, or GiB of memory in one row
+	MaxBorrowLimitPercent = 10_000
+
+	MaxPriorityClasses = 10
+	MaxPools           = 64
+	MaxPoolTypes       = 64 // instance types that a pool matches
+	MaxPoolLabels      = 8  // node labels that a pool matches: Kueue 0.19 has the same limit for a flavor
+	MaxLabelValue      = 63
+)
+
+// NamePattern is the pattern of the names of teams, namespaces, priority classes
+// and pools.
+const NamePattern = `^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+
+var namePattern = regexp.MustCompile(NamePattern)
+
+// ValidName reports whether name has only lower-case letters, digits and hyphens,
+// and starts and ends with a letter or a digit. It does not check the length.
+func ValidName(name string) bool { return namePattern.MatchString(name) }
