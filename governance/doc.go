@@ -1,5 +1,3 @@
-// Package governance holds what all of the domain shares: its errors. The
-// domain itself lies in the packages below it.
-//
-// It knows no HTTP, no HTML and no Kubernetes client.
+// Package governance has the errors and the user identity that all packages below
+// it share. It has no HTTP, no HTML and no Kubernetes client.
 package governance

@@ -6,37 +6,36 @@ import (
 	"strings"
 )
 
-// Kind says what sort of trouble an Error is, so that each caller can answer
-// it in its own way. The web server maps it to a status.
+// Kind classifies an Error. The web server maps it to a status code.
 type Kind int
 
 // The kinds of error.
 const (
-	Internal    Kind = iota // ours; a person can only report it
-	Invalid                 // the input is wrong; Fields says where
+	Internal    Kind = iota // a defect of Kuota
+	Invalid                 // the input is invalid; see Fields
 	NotFound                // it does not exist, or may not be seen
-	Exists                  // something of that name is there already
-	Conflict                // somebody else changed it in between
-	Forbidden               // this person may not do it
-	Outside                 // this person may see no team at all
+	Exists                  // the name is in use
+	Conflict                // someone else changed the object in between
+	Forbidden               // the user lacks the permission
+	Outside                 // the user may see no team
 	Unavailable             // the cluster cannot be reached; the same may succeed later
 )
 
-// Error is the one error type of the domain.
+// Error is the error type of the domain.
 type Error struct {
 	Kind    Kind
-	Op      string       // what was being done, such as "create allocation"; for the log
-	Message string       // a sentence for the person: what happened, why, what to do
-	Fields  []FieldError // for Invalid: what is wrong where
+	Op      string       // the operation, such as "create allocation"; for the log
+	Message string       // a sentence for the user: what happened, why, what to do
+	Fields  []FieldError // for Invalid
 	Err     error        // the cause, for the log only
 }
 
-// FieldError is one wrong value.
+// FieldError is one invalid value.
 type FieldError struct {
-	// Path is the value's place in the custom resource, such as
+	// Path is the field of the custom resource, such as
 	// spec.quota[0].vCPU or metadata.name.
 	Path string
-	// Message is a sentence that says what is wrong and what would be right.
+	// Message says what is wrong and what is valid.
 	Message string
 }
 
@@ -57,7 +56,7 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// KindOf tells the kind of err; Internal when it is none of ours.
+// KindOf returns the kind of err; Internal if it is no Error.
 func KindOf(err error) Kind {
 	var e *Error
 	if errors.As(err, &e) {
@@ -66,7 +65,7 @@ func KindOf(err error) Kind {
 	return Internal
 }
 
-// Sentence joins what is wrong into one text, each with its place.
+// JoinFieldErrors returns all field errors with their paths as one text.
 func JoinFieldErrors(fields []FieldError) string {
 	parts := make([]string, len(fields))
 	for i, f := range fields {

@@ -1,11 +1,11 @@
 package governance
 
-// User is who asks for something.
+// User is the identity that a request acts as.
 type User struct {
-	Name   string   // as Kubernetes knows them
-	Groups []string // as Kubernetes knows them; without those that it adds by itself
-	// Local marks the one identity of a console without sign-in: it acts with
-	// the console's own rights, and exists on loopback only.
+	Name   string   // in Kubernetes
+	Groups []string // in Kubernetes, without those that the API server adds
+	// Local marks the only identity of a console without sign-in. It acts with the
+	// permissions of the console, which listens on loopback only.
 	Local bool
-	From  string // address that the request came from, for the audit
+	From  string // remote address, for the audit
 }

@@ -13,15 +13,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// wanted is what would follow from an allocation, in the cluster as it would be
-// with the pools that are made together with it.
+// wanted are the objects of an allocation, in the catalog with the pools that
+// are created with it.
 type wanted struct {
 	types   catalog.Catalog
 	objects desired.Objects
 }
 
-// build says what would follow from an allocation. All that is wrong with it
-// comes together as governance.Invalid.
+// build returns the objects of an allocation, or governance.Invalid with all its
+// errors.
 func (s *Service) build(ctx context.Context, reader client.Reader, allocation *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool) (wanted, error) {
 	types, err := clusterstate.Catalog(ctx, reader, s.Naming.InstanceTypeLabel, pools...)
 	if err != nil {
@@ -56,7 +56,7 @@ func invalid(message string, wrong []governance.FieldError) error {
 	return &governance.Error{Kind: governance.Invalid, Op: "check allocation", Message: message, Fields: wrong}
 }
 
-// namespaceOf is where a team's tasks run.
+// namespaceOf returns the namespace of the tasks of a team.
 func (s *Service) namespaceOf(allocation *v1alpha1.ComputeAllocation) string {
 	return desired.NamespaceName(allocation, s.Naming)
 }

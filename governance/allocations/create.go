@@ -19,35 +19,34 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// AnnotationRequest holds the id of the form that made an allocation, and a
-// digest of what it asked for: the same form sent again, because its answer was
-// lost, finds what it made.
+// AnnotationRequest has the ID of the form that created an allocation and a
+// digest of its spec. A form that is sent again, because its response was lost,
+// finds the allocation that it created.
 const AnnotationRequest = "kuota.dev/request-id"
 
-// writeLimit is how long a write may take, all in all, before the person is
-// told that the cluster does not answer. It is well below the web server's own
-// limit, which would cut the answer off.
+// writeLimit bounds a write in total, before the page reports that the cluster
+// does not answer. It is below the web server's own limit, which would cut off
+// the response.
 const writeLimit = 8 * time.Second
 
-// MadeBy tells whether the form with this id made an allocation.
+// CreatedBy reports whether the form with this ID created an allocation.
 func CreatedBy(allocation *v1alpha1.ComputeAllocation, request string) bool {
 	id, _, _ := strings.Cut(allocation.Annotations[AnnotationRequest], "/")
 	return request != "" && id == request
 }
 
-// requestMark is the id of a form with a digest of what it asks for.
+// requestMark returns the value of AnnotationRequest.
 func requestMark(request string, allocation *v1alpha1.ComputeAllocation) (string, error) {
 	spec, err := json.Marshal(allocation.Spec)
 	sum := sha256.Sum256(spec)
 	return request + "/" + hex.EncodeToString(sum[:8]), err
 }
 
-// Create makes an allocation as user, with its annotation AnnotationReason and
-// no other. All that is wrong with it, by itself or
-// against the cluster, is returned together as governance.Invalid. pools are
-// made first; they stay, should the allocation then be refused. request is the
-// id of the form: when the same form made the same allocation before, that is
-// success.
+// Create creates an allocation as user, with its annotation AnnotationReason and
+// no other. It returns governance.Invalid with all errors, of the allocation
+// itself and of conflicts with the cluster. It creates pools first; they stay if
+// the allocation is then rejected. request is the ID of the form: if the same
+// form created the same allocation before, Create succeeds.
 func (s *Service) Create(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool, request string) error {
 	ctx, cancel := context.WithTimeout(ctx, writeLimit)
 	defer cancel()
@@ -59,7 +58,8 @@ func (s *Service) Create(ctx context.Context, user governance.User, allocation *
 	return translateUnreachable(err)
 }
 
-// saveAgain tells somebody whose save was answered by silence what to do.
+// translateUnreachable tells the user what to do after a save without a
+// response.
 func translateUnreachable(err error) error {
 	var ours *governance.Error
 	if errors.As(err, &ours) && ours.Message == cluster.Unreachable {
@@ -86,14 +86,14 @@ func (s *Service) create(ctx context.Context, user governance.User, allocation *
 	if err != nil {
 		return &governance.Error{Op: "create allocation", Message: "The allocation cannot be encoded.", Err: err}
 	}
-	// Asked of the API server rather than the cache, so that a save that was
-	// answered by silence is found again.
+	// Read from the API server instead of the cache, to find a save whose
+	// response was lost.
 	var existing v1alpha1.ComputeAllocation
 	switch err := writer.Get(ctx, client.ObjectKey{Name: allocation.Name}, &existing); {
 	case err == nil && existing.DeletionTimestamp != nil:
 		return nameTaken(fmt.Sprintf("team %s is being deleted; wait until it is deleted, or choose another name", allocation.Name))
 	case err == nil && existing.Annotations[AnnotationRequest] == mark && request != "":
-		// Its answer was lost, perhaps before it was recorded.
+		// The response was lost, possibly before the audit record.
 		s.Audit.Record(audit.Change{User: user, Action: "create", Object: &existing, New: existing.Spec})
 		return nil
 	case err == nil && CreatedBy(&existing, request):
@@ -129,7 +129,7 @@ func (s *Service) create(ctx context.Context, user governance.User, allocation *
 	return nil
 }
 
-// newAllocation is an allocation as it is sent to be made.
+// newAllocation returns the object that Create sends.
 func newAllocation(allocation *v1alpha1.ComputeAllocation) *v1alpha1.ComputeAllocation {
 	created := &v1alpha1.ComputeAllocation{Spec: *allocation.Spec.DeepCopy()}
 	created.Name = allocation.Name
@@ -149,7 +149,7 @@ func exists(team string) error {
 	return nameTaken(fmt.Sprintf("team %s already has an allocation; choose another name", team))
 }
 
-// refuse says why a team of that name cannot be made.
+// nameTaken returns the error for a team name that is in use.
 func nameTaken(sentence string) error {
 	return &governance.Error{
 		Kind: governance.Invalid, Op: "create allocation", Message: "The team name is already in use.",

@@ -20,11 +20,11 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// deleteTries is how often a deletion is sent while only the status of the
-// allocation changes in between.
+// deleteTries is the number of attempts to delete while the status of the
+// allocation changes concurrently.
 const deleteTries = 5
 
-// Departure says what deleting a team's allocation would do.
+// PreviewDeletion returns what deleting a team's allocation would do.
 func (s *Service) PreviewDeletion(ctx context.Context, user governance.User, name string) (DeletionPreview, error) {
 	if err := s.mayChange(ctx, user, s.Access.MayDeleteAllocations, "delete allocation"); err != nil {
 		return DeletionPreview{}, err
@@ -52,7 +52,8 @@ func (s *Service) PreviewDeletion(ctx context.Context, user governance.User, nam
 	return departure, err
 }
 
-// removals tells which of these objects are there and Kuota's, and so would go.
+// removals returns those of the objects that exist and are Kuota's, and so would
+// be removed.
 func removals(ctx context.Context, reader client.Reader, pieces []managed.Object) ([]change.Object, error) {
 	var gone []change.Object
 	for _, piece := range pieces {
@@ -74,8 +75,8 @@ type Deletion struct {
 	Reason          string // why; empty for none
 }
 
-// Delete deletes a team's allocation as user. What is being deleted already can
-// still be drained.
+// Delete deletes a team's allocation as user. An allocation that is being
+// deleted can still be drained.
 func (s *Service) Delete(ctx context.Context, user governance.User, name string, how Deletion) error {
 	ctx, cancel := context.WithTimeout(ctx, writeLimit)
 	defer cancel()
@@ -121,13 +122,13 @@ func (s *Service) delete(ctx context.Context, user governance.User, allocation *
 				return false, err
 			}
 		}
-		how.ResourceVersion = allocation.ResourceVersion // from here on, it is what was looked at
+		how.ResourceVersion = allocation.ResourceVersion // of the version just checked
 		err = nil
 		if annotated := annotateDeletion(allocation, user, how, going); annotated != nil {
 			before := allocation.DeepCopy()
 			allocation.Annotations = annotated
 			err = writer.Patch(ctx, allocation, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-			if apierrors.IsForbidden(err) && !how.Drain { // who may delete need not be allowed to update
+			if apierrors.IsForbidden(err) && !how.Drain { // users who may delete do not need permission to update
 				err, allocation.Annotations = nil, before.Annotations
 			}
 		}
@@ -141,9 +142,9 @@ func (s *Service) delete(ctx context.Context, user governance.User, allocation *
 	}
 }
 
-// annotateDeletion returns the annotations of an allocation that is about to be
-// deleted: whether it is drained, and for its last version by whom and why. It
-// returns nil where they are so already.
+// annotateDeletion returns the annotations of an allocation before its deletion:
+// whether it is drained and, for its last revision, by whom and why. It returns
+// nil if they are already set.
 func annotateDeletion(allocation *v1alpha1.ComputeAllocation, user governance.User, how Deletion, going bool) map[string]string {
 	wanted := allocation.DeepCopy()
 	if wanted.Annotations == nil {
@@ -162,7 +163,7 @@ func annotateDeletion(allocation *v1alpha1.ComputeAllocation, user governance.Us
 	return wanted.Annotations
 }
 
-// idle refuses to go on while tasks of the team run.
+// idle returns an error while tasks of the team are admitted.
 func (s *Service) idle(ctx context.Context, user governance.User, reader client.Reader, allocation *v1alpha1.ComputeAllocation) error {
 	tasks, err := s.tasksOf(ctx, user, reader, allocation)
 	if err != nil {
@@ -182,7 +183,8 @@ func (s *Service) idle(ctx context.Context, user governance.User, reader client.
 	}
 }
 
-// tasksOf reads a team's tasks, with their names where user may see those.
+// tasksOf returns a team's unfinished tasks, with their names if user may see
+// them.
 func (s *Service) tasksOf(ctx context.Context, user governance.User, reader client.Reader, allocation *v1alpha1.ComputeAllocation) (teamTasks, error) {
 	namespace := s.namespaceOf(allocation)
 	named, err := s.Access.CanSee(ctx, user, "")

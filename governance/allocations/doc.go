@@ -1,6 +1,11 @@
-// Package allocations is what people and the controller ask about compute
-// allocations: which there are, what the cluster has against one, how much of
-// each pool is given out, and what a change would do. It makes, changes and
-// deletes them as the person who is signed in. It decides nothing about Kueue;
-// that is desired's.
+// Package allocations serves the pages about compute allocations: it reads those
+// that a user may see, reviews a change, and creates, changes and deletes
+// allocations as the signed-in user.
+//
+//	form ──> Review: validate ──> conflicts ──> dry run as user ──> dry run of the objects ──> Review
+//	     └─> Create, Update, Delete: the same checks ──> write as user ──> audit
+//
+// Package desired decides which objects follow from an allocation, and package
+// reconcile writes them. This package writes only allocations, and pools through
+// PoolCreator.
 package allocations

@@ -13,8 +13,8 @@ import (
 	"kuota.dev/kuota/governance/quota"
 )
 
-// form says which value of an allocation each place in its Kueue objects comes
-// from.
+// fieldMap maps the fields of the Kueue objects of an allocation to the fields
+// of the allocation that they follow from.
 type fieldMap struct {
 	rows    map[string]string // path of the row of quota, by pool
 	limits  map[string]string // path of the row of absolute limits, by pool
@@ -36,7 +36,7 @@ func newFieldMap(spec *v1alpha1.ComputeAllocationSpec, resolved quota.Resolved, 
 	return f
 }
 
-// poolOf is the pool that a row comes to.
+// poolOf returns the pool of a row.
 func poolOf(row v1alpha1.QuotaRow, types catalog.Catalog) string {
 	if row.Pool != "" {
 		return row.Pool
@@ -45,10 +45,10 @@ func poolOf(row v1alpha1.QuotaRow, types catalog.Catalog) string {
 	return pool.Name
 }
 
-// cell is a place in the quota of a ClusterQueue.
+// cell matches a field of the quota of a ClusterQueue.
 var cell = regexp.MustCompile(`^spec\.resourceGroups\[0\]\.flavors\[(\d+)\](?:\.resources\[(\d+)\](?:\.(\w+))?)?`)
 
-// others are the other places in a ClusterQueue.
+// others are the other fields of a ClusterQueue.
 var others = []struct{ start, path string }{
 	{"spec.fairSharing", "spec.fairShareWeight"},
 	{"spec.preemption", "spec.preemption.withinTeam"},
@@ -56,9 +56,9 @@ var others = []struct{ start, path string }{
 	{"spec.namespaceSelector", "spec.namespace"},
 }
 
-// of moves what is wrong with an object of a kind and name to the value of the
-// allocation that it comes from. What has no place there is about the
-// allocation as a whole: its path is empty, and its text is kept.
+// of returns an error of an object, given by kind and name, with the path of the
+// allocation that causes it. An error that no field causes has an empty path and
+// keeps its text.
 func (f fieldMap) of(kind, name string, wrong governance.FieldError) governance.FieldError {
 	moved := governance.FieldError{Message: wrong.Message}
 	switch kind {
@@ -83,7 +83,7 @@ func (f fieldMap) of(kind, name string, wrong governance.FieldError) governance.
 	return moved
 }
 
-// cell is the value behind one figure of a ClusterQueue.
+// cell returns the field behind one amount of a ClusterQueue.
 func (f fieldMap) cell(flavor, resource, figure string) string {
 	i, _ := strconv.Atoi(flavor)
 	if i >= len(f.pools) {
@@ -104,7 +104,7 @@ func (f fieldMap) cell(flavor, resource, figure string) string {
 	return f.row(pool) + field
 }
 
-// row is the row that a pool comes from.
+// row returns the row of a pool.
 func (f fieldMap) row(pool string) string {
 	if path := f.rows[pool]; path != "" {
 		return path
@@ -115,7 +115,7 @@ func (f fieldMap) row(pool string) string {
 	return "spec.quota"
 }
 
-// named is the row whose pool a text names, where it names just one.
+// named returns the row whose pool a text names, if it names only one.
 func (f fieldMap) named(text string) string {
 	i := slices.IndexFunc(f.pools, func(pool string) bool { return names(text, pool) })
 	if i < 0 || slices.ContainsFunc(f.pools[i+1:], func(pool string) bool { return names(text, pool) }) {
@@ -130,13 +130,13 @@ func (f fieldMap) named(text string) string {
 	return path
 }
 
-// names tells whether a text has a name in it, and not as a part of another.
+// names reports whether a text contains a name as a whole word.
 func names(text, name string) bool {
 	return regexp.MustCompile(`(^|[^\w./-])` + regexp.QuoteMeta(name) + `($|[^\w/-])`).MatchString(text)
 }
 
-// fieldOf is the field of a row that a resource is given in, with its dot;
-// empty for what is only ever filled in.
+// fieldOf returns the field of a row for a resource, with a dot; empty for
+// resources that are only filled in.
 func fieldOf(resource string) string {
 	switch {
 	case resource == catalog.CPU:

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// figures fills in what a change does to quota, to what is given out, and to
-// what the team's tasks hold.
+// figures adds the effect of a change on quota, allocated resources and the
+// team's tasks to the review.
 func (s *Service) figures(ctx context.Context, user governance.User, reader client.Reader, before, allocation *v1alpha1.ComputeAllocation, wanted wanted, review *Review) error {
 	var list v1alpha1.ComputeAllocationList
 	if err := reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
@@ -35,7 +35,7 @@ func (s *Service) figures(ctx context.Context, user governance.User, reader clie
 	is := wanted.objects.Quota
 	review.Pools = poolChanges(was, is)
 
-	// The allocation before is the one just read, and not what the cache has.
+	// The quota before is that of the version just read: the cache may be stale.
 	given := quota.Allocated(list.Items, present, name)
 	given.AddNominal(was)
 	after := quota.Allocated(list.Items, wanted.types, name)
@@ -100,7 +100,7 @@ func poolChanges(before, after quota.Resolved) []PoolChange {
 	return changes
 }
 
-// names lists the resources of a change, in the order of quota.Compare.
+// names returns the resources of a change in the order of quota.Compare.
 func (c PoolChange) names() []string {
 	all := quota.Resources{}
 	for _, side := range []quota.Resources{c.Before, c.After, c.BorrowingLimitBefore, c.BorrowingLimitAfter} {
@@ -113,7 +113,8 @@ func sameLimit(a, b quota.Resources) bool {
 	return (a == nil) == (b == nil) && maps.Equal(a, b)
 }
 
-// capacityChanges compares what is given out of the pools that change.
+// capacityChanges returns the changes of the allocated resources of the changed
+// pools.
 func capacityChanges(pools []PoolChange, before, after quota.PoolResources, types catalog.Catalog) []CapacityChange {
 	var changes []CapacityChange
 	for _, pool := range pools {

@@ -6,14 +6,14 @@ import (
 	"kuota.dev/kuota/governance"
 )
 
-// Activity is what a team's queue has, as of now.
+// QueueActivity is the current tasks of a team.
 type QueueActivity struct {
 	Running []Task // those that hold quota; named only for who may see them
 	Waiting int
 }
 
-// Activity tells whom holding or resuming a team's queue concerns. It is for
-// those who may update allocations.
+// QueueActivity returns the tasks that holding or resuming a team's queue
+// affects, for users who may update allocations.
 func (s *Service) QueueActivity(ctx context.Context, user governance.User, name string) (QueueActivity, error) {
 	if err := s.mayChange(ctx, user, s.Access.MayUpdateAllocations, "hold queue"); err != nil {
 		return QueueActivity{}, err

@@ -16,7 +16,7 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// holder is a task that holds quota.
+// admittedTask is a task with reserved quota.
 type admittedTask struct {
 	task     Task
 	priority int32
@@ -25,14 +25,14 @@ type admittedTask struct {
 	podSets  int                 // groups of pods, each of which Kueue puts into one pool
 }
 
-// team is what the tasks of one team hold and want.
+// teamTasks are the unfinished tasks of one team.
 type teamTasks struct {
 	admitted []admittedTask // those that Kueue would take quota back from first, first
 	waiting  int
 }
 
-// tasksOf reads the unfinished tasks of a team from the cache. Who may not see
-// them gets their figures without their names.
+// tasksOf reads the unfinished tasks of a team from the cache, without their
+// names if named is false.
 func tasksOf(ctx context.Context, reader client.Reader, clusterQueue, namespace, localQueue string, named bool) (teamTasks, error) {
 	var list kueue.WorkloadList
 	if err := reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
@@ -56,7 +56,7 @@ func tasksOf(ctx context.Context, reader client.Reader, clusterQueue, namespace,
 	return found, nil
 }
 
-// holderOf reads an admitted task.
+// admittedTaskOf converts an admitted Workload.
 func admittedTaskOf(w *kueue.Workload, named bool) admittedTask {
 	h := admittedTask{task: Task{Namespace: w.Namespace}, since: w.CreationTimestamp.Time, usage: usageOf(w), podSets: len(w.Status.Admission.PodSetAssignments)}
 	if named {
@@ -84,7 +84,7 @@ func taskOf(w *kueue.Workload) Task {
 	return Task{Namespace: w.Namespace, Kind: "Workload", Name: w.Name}
 }
 
-// held is what a task holds, by pool.
+// usageOf returns the usage of a Workload by pool.
 func usageOf(w *kueue.Workload) quota.PoolResources {
 	holds := quota.PoolResources{}
 	for set := range admitted.PodSets(w) {

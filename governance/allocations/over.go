@@ -8,14 +8,13 @@ import (
 	"kuota.dev/kuota/governance/quota"
 )
 
-// drains tells whether a change stops what runs. A team that is drained
-// already has nothing left to stop.
+// drains reports whether a change starts to drain the queue.
 func drains(before, after *v1alpha1.ComputeAllocation) bool {
 	return after.Spec.Activation == v1alpha1.Drain && before.Spec.Activation != v1alpha1.Drain
 }
 
-// over lists what tasks hold beyond quota, where the change lowers it: what is
-// borrowed all along is no news.
+// newExcess returns the usage beyond quota that the change causes, and not what
+// the team borrows already.
 func newExcess(holders []admittedTask, before, after quota.Resolved) (lowered []QuotaExcess) {
 	had := quota.PoolResources{}
 	had.AddNominal(before)
@@ -27,7 +26,7 @@ func newExcess(holders []admittedTask, before, after quota.Resolved) (lowered []
 	return lowered
 }
 
-// beyond lists what tasks use of each resource of each pool beyond a quota.
+// quotaExcess returns the usage beyond a quota, by pool and resource.
 func quotaExcess(holders []admittedTask, after quota.Resolved) []QuotaExcess {
 	held, granted := quota.PoolResources{}, quota.PoolResources{}
 	granted.AddNominal(after)
@@ -54,9 +53,9 @@ func quotaExcess(holders []admittedTask, after quota.Resolved) []QuotaExcess {
 	return all
 }
 
-// stuck lists the tasks that could never start again as they are, each with
-// the first resource that it is short of: where the change leaves the team
-// less of it, or stops the tasks.
+// unadmittable returns the admitted tasks that could never be admitted again as
+// they are, each with the first resource that exceeds the maximum: where the
+// change lowers the maximum or evicts the tasks.
 func unadmittable(holders []admittedTask, before, after quota.Resolved, stopped bool) []Unadmittable {
 	var all []Unadmittable
 	for _, h := range holders {
@@ -76,9 +75,10 @@ func unadmittable(holders []admittedTask, before, after quota.Resolved, stopped 
 	return all
 }
 
-// reach is the most of a resource that a task of the team can ever have, by
-// quota and borrow limit: in one pool, or in all together where its parts may
-// be in several. It is unbounded where anything may be borrowed.
+// maxQuota returns the maximum of a resource that a task of the team can get,
+// nominal quota and borrowing limit together: of one pool or, if its pod sets
+// can be in different pools, of all pools. bounded is false if any pool has no
+// borrowing limit.
 func maxQuota(in quota.Resolved, resource string, parts int) (most int64, bounded bool) {
 	var all, largest int64
 	for _, pool := range in.Pools {

@@ -12,12 +12,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Permissions are what somebody is shown the way to. The API server decides
-// again when they go it.
+// Permissions are the actions that the pages offer a user. The API server checks
+// each action again.
 type Permissions struct{ Create, Update, Delete bool }
 
-// May asks what user may do with allocations. Pages that members see too ask
-// only where State.All is set: see docs/decisions/0008.
+// May returns the permissions of user on allocations. Pages that members see too
+// call it only if State.All is set: see docs/decisions/0008.
 func (s *Service) May(ctx context.Context, user governance.User) (Permissions, error) {
 	var may Permissions
 	group, ctx := errgroup.WithContext(ctx)
@@ -36,9 +36,9 @@ func (s *Service) May(ctx context.Context, user governance.User) (Permissions, e
 	return may, nil
 }
 
-// Find reads one team's allocation from the cache. What somebody may not see
-// is not found: who sees the team's namespace sees it, and who may create or
-// update allocations sees all.
+// Find returns one team's allocation from the cache, or governance.NotFound if
+// user may not see it. Users who see the team's namespace may see it, and so may
+// users who can create or update allocations.
 func (s *Service) Find(ctx context.Context, user governance.User, team string) (v1alpha1.ComputeAllocation, error) {
 	reader, err := s.Cluster.Reader()
 	if err != nil {
@@ -55,7 +55,8 @@ func (s *Service) Find(ctx context.Context, user governance.User, team string) (
 	if err != nil && !outside {
 		return v1alpha1.ComputeAllocation{}, err
 	}
-	// What does not exist and what may not be seen take the same questions.
+	// Missing and invisible allocations take the same requests, so that timing
+	// does not reveal which it is.
 	if !scope.Includes(allocation.Status.Namespace) && !scope.All {
 		may, askErr := s.May(ctx, user)
 		switch {
@@ -78,7 +79,7 @@ func unknownTeam(team string) error {
 	return &governance.Error{Kind: governance.NotFound, Op: "find allocation", Message: fmt.Sprintf("Team %s does not exist, or you do not have access.", team)}
 }
 
-// mayChange refuses those who may not do what allowed asks.
+// mayChange returns governance.Forbidden if allowed denies the action.
 func (s *Service) mayChange(ctx context.Context, user governance.User, allowed func(context.Context, governance.User) (bool, error), op string) error {
 	may, err := allowed(ctx, user)
 	if err == nil && !may {

@@ -11,7 +11,7 @@ import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
 )
 
-// PoolKeeper makes pools of the cluster policy. governance/policy is one.
+// PoolCreator creates pools of the cluster policy; policy.Service implements it.
 type PoolCreator interface {
 	// CheckPools says what is wrong with making pools, with paths as in
 	// spec.pools[0].name, of the pools given.
@@ -21,8 +21,8 @@ type PoolCreator interface {
 	AddPools(ctx context.Context, user governance.User, pools []v1alpha1.Pool) error
 }
 
-// checkPools tells what is wrong with the pools that an allocation needs made,
-// beside the rows that name them.
+// checkPools returns the errors of the pools that are created with an
+// allocation, with the paths of the rows that name them.
 func (s *Service) checkPools(ctx context.Context, spec *v1alpha1.ComputeAllocationSpec, pools []v1alpha1.Pool) ([]governance.FieldError, error) {
 	if len(pools) == 0 {
 		return nil, nil
@@ -31,7 +31,7 @@ func (s *Service) checkPools(ctx context.Context, spec *v1alpha1.ComputeAllocati
 	return moveToRows(wrong, spec, pools), err
 }
 
-// addPools makes the pools that an allocation needs.
+// addPools creates the pools of an allocation.
 func (s *Service) addPools(ctx context.Context, user governance.User, spec *v1alpha1.ComputeAllocationSpec, pools []v1alpha1.Pool) error {
 	if len(pools) == 0 {
 		return nil
@@ -39,7 +39,7 @@ func (s *Service) addPools(ctx context.Context, user governance.User, spec *v1al
 	return translatePoolErrors(s.Pools.AddPools(ctx, user, pools), spec, pools)
 }
 
-// besideRows moves what is wrong with a pool to the row that names it.
+// moveToRows moves the errors of pools to the rows that name them.
 func moveToRows(wrong []governance.FieldError, spec *v1alpha1.ComputeAllocationSpec, pools []v1alpha1.Pool) []governance.FieldError {
 	moved := slices.Clone(wrong)
 	for i, w := range moved {
@@ -54,7 +54,7 @@ func moveToRows(wrong []governance.FieldError, spec *v1alpha1.ComputeAllocationS
 	return moved
 }
 
-// poolPath is the row that names a pool; empty for none.
+// poolPath returns the path of the row that names a pool; empty for none.
 func poolPath(spec *v1alpha1.ComputeAllocationSpec, pool string) string {
 	for i, row := range spec.Quota {
 		if row.Pool == pool {
@@ -69,7 +69,7 @@ func poolPath(spec *v1alpha1.ComputeAllocationSpec, pool string) string {
 	return ""
 }
 
-// inForm moves what is wrong with pools to the rows that name them.
+// translatePoolErrors applies moveToRows to the fields of an error.
 func translatePoolErrors(err error, spec *v1alpha1.ComputeAllocationSpec, pools []v1alpha1.Pool) error {
 	var ours *governance.Error
 	if errors.As(err, &ours) && ours.Kind == governance.Invalid {

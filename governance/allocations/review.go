@@ -6,86 +6,88 @@ import (
 	"kuota.dev/kuota/governance/quota"
 )
 
-// Review is what saving an allocation would do. It is computed, not done.
+// Review is what saving an allocation would do.
 type Review struct {
-	// Pools is the quota before and after, in the order of the rows; pools that
-	// the team leaves stand last.
+	// Pools is the quota before and after, in the order of the rows; removed pools
+	// come last.
 	Pools []PoolChange
-	// Settings are the other values that change, as people call them, such as
-	// "Fair-share weight" from "0" to "10".
+	// Settings are the other values that change, such as "Fair-share weight" from
+	// "0" to "10".
 	Settings []change.Field
-	// Objects are those of Kubernetes and Kueue that change, with their fields,
-	// as the API server answered a dry run.
+	// Objects are the Kubernetes and Kueue objects that change, as the dry run of the
+	// API server reports them.
 	Objects []change.Object
-	// Capacity is what is given out of each pool and resource that the change
-	// touches, before and after, beside what is there.
+	// Capacity is the allocated and the physical amount of each pool and resource
+	// that the change affects.
 	Capacity []CapacityChange
-	// Stopped are the tasks that hold quota now and would be requeued, because
-	// the change drains the team.
+	// Evicted are the admitted tasks that would be requeued, because the change
+	// drains the queue.
 	Evicted []Task
-	// Over is what the team's tasks hold beyond its quota afterwards, where the
-	// change lowers that quota. Nothing is stopped for that; other teams may take
-	// it back. It is empty where the tasks are stopped anyway.
+	// QuotaExcess is the usage beyond the new quota, where the change lowers it. The
+	// tasks stay admitted; other teams can reclaim the excess. It is empty if the
+	// tasks are evicted anyway.
 	QuotaExcess []QuotaExcess
-	// Reclaims are what the team could preempt of others then, and cannot now.
+	// Reclaims is the usage of other teams that the team could preempt afterwards,
+	// and cannot now.
 	Reclaims []Reclaim
-	// Stuck are running tasks that need more than the team could ever have
-	// afterwards: they run on, and once stopped never start again as they are.
+	// Unadmittable are admitted tasks that request more than the team could ever get
+	// afterwards: they keep running, and once evicted are never admitted again as
+	// they are.
 	Unadmittable []Unadmittable
-	// NewPools are pools that are made together with it.
+	// NewPools are the pools that are created with the allocation.
 	NewPools []v1alpha1.Pool
-	// Unknown says what could not be looked at and why, such as Kueue not
-	// answering; empty when the review is whole.
+	// Unknown is what could not be previewed and why, such as Kueue not answering;
+	// empty if the review is complete.
 	Unknown string
 }
 
-// Empty tells whether saving would change nothing.
+// Empty reports whether saving would change nothing.
 func (r Review) Empty() bool {
 	return len(r.Pools) == 0 && len(r.Settings) == 0 && len(r.Objects) == 0 && len(r.NewPools) == 0
 }
 
-// PoolChange is a team's quota in one pool before and after. Resources that
-// are 0 on both sides are left out. A nil limit is without limit.
+// PoolChange is a team's quota in one pool before and after. Resources that are
+// 0 on both sides are omitted. A nil limit means no limit.
 type PoolChange struct {
 	Pool                                      string
 	Before, After                             quota.Resources // nil where there is none
 	BorrowingLimitBefore, BorrowingLimitAfter quota.Resources
 }
 
-// CapacityChange is what is given out of one resource of one pool, in the unit
-// of quota.Resources.
+// CapacityChange is the allocated amount of one resource of one pool, in the
+// unit of quota.Resources.
 type CapacityChange struct {
 	Pool, Resource          string
 	Physical, Before, After int64
 }
 
-// Oversubscribed tells whether more is given out afterwards than is there.
+// Oversubscribed reports whether more is allocated afterwards than the pool has.
 func (c CapacityChange) Oversubscribed() bool { return c.After > c.Physical }
 
-// Over is what a team's tasks hold of one resource in one pool beyond the
-// quota it would have.
+// QuotaExcess is the usage of one resource of one pool by a team's tasks beyond
+// its nominal quota.
 type QuotaExcess struct {
 	Pool, Resource string
 	Usage, Nominal int64
-	Tasks          []Task // that hold some of it: those that would be taken back first, first
+	Tasks          []Task // that use the resource, in the order in which Kueue preempts them
 }
 
-// Stuck is a task that needs more of a resource than the quota and the borrow
-// limit that the team would have come to.
+// Unadmittable is a task that requests more of a resource than nominal quota and
+// borrowing limit of the team together.
 type Unadmittable struct {
 	Task          Task
 	Resource      string
 	Requests, Max int64
 }
 
-// Task is a task as a review or a deletion names it. Kind and name are empty
-// for who may not see it.
+// Task is the name of a task in a review or a deletion. Kind and name are empty
+// for readers who may not see it.
 type Task struct{ Namespace, Kind, Name string }
 
-// Departure is what deleting an allocation would do.
+// DeletionPreview is what deleting an allocation would do.
 type DeletionPreview struct {
-	Running   []Task // that hold quota now: they end before it goes, or are requeued when it is drained
-	Waiting   int    // that wait in its queue, and would wait on without one
-	Namespace string // the namespace, which stays
+	Running   []Task // admitted tasks: they finish before the deletion completes, or are requeued by a drain
+	Waiting   int    // waiting tasks, which would keep waiting without a queue
+	Namespace string // which is kept
 	Removed   []change.Object
 }

@@ -18,42 +18,43 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Service answers the pages about allocations.
+// Service reads, reviews, creates, changes and deletes compute allocations.
 type Service struct {
 	Cluster *cluster.Cluster
 	Access  *access.Service
 	Audit   *audit.Recorder
 	Naming  desired.Naming
-	// Pools makes pools together with an allocation.
+	// Pools creates pools together with an allocation.
 	Pools PoolCreator
 }
 
-// State is the cluster as one person may see it at one moment.
+// State is the allocations and the catalog as one reader may see them at one
+// moment.
 type State struct {
-	Allocations []v1alpha1.ComputeAllocation // those that the person may see, by name
+	Allocations []v1alpha1.ComputeAllocation // that the reader may see, by name
 	Types       catalog.Catalog
-	Allocated   quota.PoolResources // by all allocations, seen or not
-	Others      quota.PoolResources // by those that the person may not see
-	All         bool                // whether the person may see every team, of now and later
-	// Policy is the cluster's; nil while there is none. It is shared with the
-	// cache: read only.
+	Allocated   quota.PoolResources // by all allocations, visible or not
+	Others      quota.PoolResources // by the allocations that the reader may not see
+	All         bool                // whether the reader may see every team, also future ones
+	// Policy is nil if there is none. It shares memory with the cache and is
+	// read-only.
 	Policy *v1alpha1.ClusterPolicy
 }
 
-// Ready is nil once there is something to show.
+// Ready returns an error until the cluster can be read.
 func (s *Service) Ready() error {
 	_, err := s.Cluster.Reader()
 	return err
 }
 
-// MayCreate tells whether user is shown the way to make an allocation. The API
-// server decides again when they do.
+// MayCreate reports whether the pages offer user to create an allocation. The
+// API server checks the permission again.
 func (s *Service) MayCreate(ctx context.Context, user governance.User) (bool, error) {
 	return s.Access.MayCreateAllocations(ctx, user)
 }
 
-// State reads the allocations that user may see, and the catalog, from the
-// cache. The allocations are shared with it: read only.
+// State returns the allocations that user may see, and the catalog, from the
+// cache. They share memory with it and are read-only.
 func (s *Service) State(ctx context.Context, user governance.User) (State, error) {
 	reader, err := s.Cluster.Reader()
 	if err != nil {
@@ -93,8 +94,8 @@ func (s *Service) State(ctx context.Context, user governance.User) (State, error
 	if len(state.Allocations) > 0 {
 		return state, nil
 	}
-	// What all teams have together is for those who are in one, and for whoever
-	// may make them.
+	// Sums over all teams are for members of a team and for users who may create
+	// allocations.
 	may, err := s.MayCreate(ctx, user)
 	if err == nil && !may {
 		err = access.OutsideError()

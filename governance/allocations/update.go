@@ -13,12 +13,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Update gives a team's allocation another spec, as user, for the reason in its
-// annotation AnnotationReason. resourceVersion is
-// that of the allocation they read: when somebody else changed the spec since,
-// that is governance.Conflict, and nothing is written. pools are made first.
-// Sent again because its answer was lost, it finds the spec as it is wanted,
-// which is success.
+// Update changes the spec of a team's allocation as user, for the reason in its
+// annotation AnnotationReason. resourceVersion is that of the version that the
+// user read: if someone changed the spec since, Update returns
+// governance.Conflict and writes nothing. It creates pools first. A repeated
+// update to the same spec succeeds, so an update whose response was lost can be
+// repeated.
 func (s *Service) Update(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool) error {
 	ctx, cancel := context.WithTimeout(ctx, writeLimit)
 	defer cancel()
@@ -65,8 +65,7 @@ func (s *Service) update(ctx context.Context, user governance.User, allocation *
 	return s.edit(ctx, writer, allocation)
 }
 
-// edit writes the spec of an allocation over what was read at its
-// resourceVersion.
+// edit writes the spec of an allocation over the version at its resourceVersion.
 func (s *Service) edit(ctx context.Context, writer client.Client, allocation *v1alpha1.ComputeAllocation, options ...client.UpdateOption) (before, after *v1alpha1.ComputeAllocation, err error) {
 	after = &v1alpha1.ComputeAllocation{}
 	after.Name = allocation.Name
@@ -86,7 +85,7 @@ func (s *Service) edit(ctx context.Context, writer client.Client, allocation *v1
 	return before, after, translateNotFound(rejection.Translate("update allocation", err), allocation.Name)
 }
 
-// gone tells which team it is that does not exist any more.
+// translateNotFound names the team whose allocation no longer exists.
 func translateNotFound(err error, team string) error {
 	if governance.KindOf(err) == governance.NotFound {
 		return &governance.Error{Kind: governance.NotFound, Op: "find allocation", Message: fmt.Sprintf("The allocation of team %s was deleted.", team), Err: err}

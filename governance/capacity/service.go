@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Service sums up the cluster.
+// Service computes snapshots of the cluster. It is safe for concurrent use.
 type Service struct {
 	Cluster *cluster.Cluster
 	Tasks   *tasks.Service
@@ -47,8 +47,8 @@ func (s *Service) Subscribe(ctx context.Context) <-chan struct{} {
 	return changed
 }
 
-// Snapshot is the cluster as of now. It answers governance.Unavailable where it
-// cannot be read.
+// Snapshot returns the current snapshot, which it computes only after a change.
+// It returns governance.Unavailable if the cluster cannot be read.
 func (s *Service) Snapshot(ctx context.Context) (*Snapshot, error) {
 	if there, err := s.Cluster.ServesWorkloads(); err != nil || !there {
 		if err == nil {
@@ -70,8 +70,8 @@ func (s *Service) Snapshot(ctx context.Context) (*Snapshot, error) {
 	return s.last, nil
 }
 
-// Within is the cluster as somebody with this scope may see it: other teams, and
-// what stands in queues of no team, are one sum.
+// Within returns the snapshot that a reader with this scope may see. All other
+// teams, and ClusterQueues of no team, are one sum.
 func (s *Service) Within(ctx context.Context, scope access.Scope) (*Snapshot, error) {
 	whole, err := s.Snapshot(ctx)
 	if err != nil || scope.All {
@@ -80,7 +80,7 @@ func (s *Service) Within(ctx context.Context, scope access.Scope) (*Snapshot, er
 	return whole.within(scope), nil
 }
 
-// read takes what there is to sum up.
+// read returns the input of a snapshot from the informer cache.
 func (s *Service) read(ctx context.Context) (in input, err error) {
 	reader, err := s.Cluster.Reader()
 	if err != nil {

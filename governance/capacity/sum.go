@@ -18,7 +18,7 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// input is all that a snapshot is made of.
+// input is everything that a snapshot is computed from.
 type input struct {
 	at          time.Time
 	cohort      string // what teams borrow from and lend to
@@ -31,7 +31,7 @@ type input struct {
 	occupied    tasks.ClusterUsage
 }
 
-// queue is a ClusterQueue in figures.
+// queue is the quota and the usage of a ClusterQueue.
 type queue struct {
 	team     string // empty for one of no team
 	inCohort bool
@@ -40,7 +40,7 @@ type queue struct {
 	held     quota.FlavorResourceQuantities
 }
 
-// summing is a snapshot while it is made.
+// summing is a snapshot in progress.
 type summing struct {
 	input
 	teams  map[string]*TeamSnapshot // by name; the one without a name holds what stands in queues of no team
@@ -233,8 +233,8 @@ func (s *summing) addNode(o *corev1.Node) {
 	s.nodes = append(s.nodes, n)
 }
 
-// physical is what a node has of a resource. Accelerators that are cut into
-// partitions count as those, and no more as a whole.
+// physical returns the amount of a resource that a node has. Accelerators that
+// are partitioned count as partitions only.
 func physical(o *corev1.Node, resource string, has catalog.NodeResource, all map[string]catalog.NodeResource) int64 {
 	if resource == catalog.GPU && has.Reported < has.Nominal {
 		for name, other := range all {
@@ -246,7 +246,7 @@ func physical(o *corev1.Node, resource string, has catalog.NodeResource, all map
 	return has.Nominal
 }
 
-// stateOf is whether a node takes tasks, since when, and what it says.
+// stateOf returns the state of a node, its start and its reason.
 func stateOf(o *corev1.Node) (state NodeState, since time.Time, why string) {
 	reports := false
 	for i := range o.Status.Conditions {
@@ -274,8 +274,8 @@ func stateOf(o *corev1.Node) (state NodeState, since time.Time, why string) {
 	return Ready, since, ""
 }
 
-// addShares says what of the bound is own and borrowed, and what is held without
-// being bound.
+// addShares divides the bound usage of each team into own and borrowed, and
+// computes the usage that is not bound to nodes.
 func (s *summing) addShares() {
 	for team, cells := range s.bound {
 		for cell := range cells {
@@ -299,7 +299,7 @@ func (s *summing) addShares() {
 	}
 }
 
-// addLoans says who lends what is borrowed.
+// addLoans apportions the borrowed usage to lenders.
 func (s *summing) addLoans() {
 	for i := range s.cohorts.Items {
 		if o := &s.cohorts.Items[i]; o.Name == s.cohort {

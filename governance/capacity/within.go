@@ -8,8 +8,8 @@ import (
 	"kuota.dev/kuota/governance/quota"
 )
 
-// within is a snapshot without what is not for somebody with this scope: teams
-// that they may not see become a part of Others.
+// within returns the snapshot for a scope: teams that it does not include are
+// added to Others.
 func (s *Snapshot) within(scope access.Scope) *Snapshot {
 	seen := map[string]bool{}
 	made := &Snapshot{At: s.At, Pools: s.Pools}
@@ -50,7 +50,7 @@ func (s *Snapshot) within(scope access.Scope) *Snapshot {
 	return made
 }
 
-// sumOf is several teams as one without a name.
+// sumOf returns the sum of teams, as one without a name.
 func sumOf(teams []TeamSnapshot) (sum TeamSnapshot) {
 	type cell struct{ pool, resource string }
 	at := map[cell]int{}

@@ -13,37 +13,38 @@ const (
 	migStateLabel = "nvidia.com/mig.config.state"
 )
 
-// partitionPrefix begins the resource of every MIG profile.
+// partitionPrefix is the prefix of the resources of MIG profiles.
 const partitionPrefix = "nvidia.com/mig-"
 
-// most is the largest figure that is counted. No cluster has it, and seven
-// times as much still is a number.
+// maxFigure caps every figure. It exceeds any cluster, and seven times as much
+// fits into an int64.
 const maxFigure int64 = 1 << 59
 
-// nothing has each resource that every queue covers, at 0.
+// zeroResources returns the resources that every ClusterQueue covers, at 0.
 func zeroResources() map[string]int64 {
 	return map[string]int64{CPU: 0, Memory: 0, GPU: 0, Neuron: 0, Network: 0}
 }
 
-// addCapacity counts what a node has nominally, and what of it can be lent now.
-// The node reports what it has in status.capacity: a device that is missing
-// there cannot be lent, while CPU and memory are nominal. Partitions are no
-// nominal figure of any type, so only the report counts.
+// addCapacity adds the resources of a node: nominal, and those that can be used
+// now. status.capacity lists the devices that work: a missing device cannot be
+// used, while CPU and memory are nominal. No instance type has nominal
+// partitions, so only the reported ones count.
 func (m *poolNodes) addCapacity(node *corev1.Node, instance Instance) {
-	lends := Schedulable(node)
+	schedulable := Schedulable(node)
 	for name, has := range nodeResources(node, instance) {
-		m.there[name] = plus(m.there[name], has.Nominal)
-		if lends {
+		m.physical[name] = plus(m.physical[name], has.Nominal)
+		if schedulable {
 			m.ready[name] = plus(m.ready[name], has.Reported)
 		}
 	}
 }
 
-// Has is what a node has of one resource: nominally, and of that what it reports.
+// NodeResource is the amount of one resource of a node: nominal, and as reported
+// by the node, which is at most nominal.
 type NodeResource struct{ Nominal, Reported int64 }
 
-// Has is what a node has, by Kubernetes resource: cpu in thousandths, memory in
-// bytes.
+// NodeResources returns the resources of a node by Kubernetes resource: cpu in
+// millicores, memory in bytes.
 func (c Catalog) NodeResources(node *corev1.Node) map[string]NodeResource {
 	instance, typed := c.figures(node.Labels[c.label])
 	if !typed {
@@ -70,9 +71,9 @@ func nodeResources(node *corev1.Node, instance Instance) map[string]NodeResource
 	return all
 }
 
-// TakesTasks tells whether a node takes tasks now: it is Ready, not cordoned, and its
-// accelerators are cut as its label asks. While MIG is set up the node reports
-// partitions that are about to go.
+// Schedulable reports whether a node takes tasks: it is ready, not cordoned, and
+// its MIG configuration is applied. Until then the node reports partitions that
+// are about to be removed.
 func Schedulable(node *corev1.Node) bool {
 	if node.Spec.Unschedulable {
 		return false
@@ -88,8 +89,8 @@ func Schedulable(node *corev1.Node) bool {
 	return false
 }
 
-// figure is one resource of a list: cpu in thousandths, memory in bytes,
-// everything else in pieces; never below 0, never above most.
+// figure returns one resource of a list: cpu in millicores, memory in bytes,
+// everything else in units; between 0 and maxFigure.
 func figure(list corev1.ResourceList, name string) int64 {
 	q, ok := list[corev1.ResourceName(name)]
 	if !ok {
@@ -101,11 +102,11 @@ func figure(list corev1.ResourceList, name string) int64 {
 	return max(0, min(q.Value(), maxFigure))
 }
 
-// plus adds two figures.
+// plus adds two figures, capped at maxFigure.
 func plus(a, b int64) int64 { return min(a+b, maxFigure) }
 
-// plus adds the figures of two instances. What they are called stays only
-// where both agree.
+// plus adds the resources of two instances. Model and memory of the accelerators
+// are kept only if both have the same.
 func (i Instance) plus(other Instance) Instance {
 	i.MilliCPU = plus(i.MilliCPU, other.MilliCPU)
 	i.Memory = plus(i.Memory, other.Memory)

@@ -10,31 +10,32 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// InstanceTypeLabel is the node label that names an instance's type, unless
-// another is configured.
+// InstanceTypeLabel is the default node label of the instance type.
 const InstanceTypeLabel = "node.kubernetes.io/instance-type"
 
-// Input is what a catalog is made from.
+// Input is everything that a catalog is computed from.
 type Input struct {
 	Nodes             []corev1.Node
 	InstanceTypeLabel string
-	Pools             []v1alpha1.Pool         // the policy's, those in force
-	ReportedTypes     []v1alpha1.ReportedType // what nodes of types outside the table once reported
+	Pools             []v1alpha1.Pool         // the applied pools of the policy
+	ReportedTypes     []v1alpha1.ReportedType // largest capacity ever reported for types outside the table
 }
 
-// Catalog is what the cluster is made of at one moment. The zero value has no
-// nodes and no policy, and still knows the table.
+// Catalog is the instance types and pools of the cluster at one moment. It is
+// immutable. The zero value has no nodes and no policy, but the table of
+// instance types.
 type Catalog struct {
-	in     Input // what it was made from
+	in     Input // kept for With
 	label  string
-	policy []v1alpha1.Pool             // those that can be: see Clashes
-	types  map[string]Instance         // the figures of types that nodes have or had
-	spread map[string]map[string]int64 // how many nodes of a type are in which pool
+	policy []v1alpha1.Pool             // the valid pools of the policy: see Clashes
+	types  map[string]Instance         // figures of the types that nodes have or had
+	spread map[string]map[string]int64 // nodes of a type by pool
 	pools  map[string]Pool             // with nodes, or named, by name
 }
 
-// New builds the catalog. A type in the table has the table's figures, always;
-// any other has the largest that a node of it ever reported.
+// New computes the catalog. A type in the table has the figures of the table,
+// always; any other type has the largest figures that one of its nodes ever
+// reported.
 func New(in Input) Catalog {
 	c := Catalog{
 		in:     in,
@@ -84,17 +85,17 @@ func New(in Input) Catalog {
 	return c
 }
 
-// Pool finds the pool that a quota row which names an instance type belongs
-// to: the one that all its nodes are in; where they are in several, the type's
-// own. A type that no node has belongs to the named pool that would hold it,
-// or else is a pool without nodes.
+// Pool returns the pool of a quota row that names an instance type: the pool
+// that all its nodes are in or, if they are in several, the pool of the type
+// itself. A type without nodes belongs to the named pool that would match it, or
+// else is a pool without nodes.
 func (c Catalog) Pool(instanceType string) (Pool, bool) {
 	switch in := c.spread[instanceType]; len(in) {
 	case 0:
 		if _, known := c.figures(instanceType); !known {
 			return Pool{}, false
 		}
-		if named := c.wouldHold(instanceType); named != "" {
+		if named := c.wouldMatch(instanceType); named != "" {
 			return c.pools[named], true
 		}
 		return c.empty(instanceType), true
@@ -108,9 +109,9 @@ func (c Catalog) Pool(instanceType string) (Pool, bool) {
 	return pool, ok && c.spread[instanceType][own] > 0
 }
 
-// Ambiguous lists the pools, by name, that an instance type without a pool of
-// its own is split over: a row that names the type could mean any of them. It
-// is empty for every other type.
+// Ambiguous returns the pools, by name, of an instance type whose nodes are in
+// several pools and none in a pool of its own, so that a row that names the type
+// could mean any of them. It is empty for every other type.
 func (c Catalog) Ambiguous(instanceType string) []string {
 	in := c.spread[instanceType]
 	if len(in) < 2 || in[poolName(instanceType)] > 0 {
@@ -119,13 +120,13 @@ func (c Catalog) Ambiguous(instanceType string) []string {
 	return slices.Sorted(maps.Keys(in))
 }
 
-// Named finds a pool of the cluster policy.
+// Named returns a pool of the cluster policy.
 func (c Catalog) Named(pool string) (Pool, bool) {
 	found, ok := c.pools[pool]
 	return found, ok && found.Named
 }
 
-// Find finds any pool by its name, with or without nodes.
+// Find returns any pool by name, with or without nodes.
 func (c Catalog) Find(pool string) (Pool, bool) {
 	if found, ok := c.pools[pool]; ok {
 		return found, true
@@ -141,12 +142,12 @@ func (c Catalog) Find(pool string) (Pool, bool) {
 	return Pool{}, false
 }
 
-// Pools lists the pools that have nodes or are named, by name.
+// Pools returns the pools that have nodes or are named, sorted by name.
 func (c Catalog) Pools() []Pool {
 	return slices.SortedFunc(maps.Values(c.pools), func(a, b Pool) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// figures are what one instance of a type has.
+// figures returns the resources of one instance of a type.
 func (c Catalog) figures(instanceType string) (Instance, bool) {
 	if instance, ok := Known(instanceType); ok {
 		return instance, true

@@ -6,18 +6,16 @@ import (
 	"strings"
 )
 
-// Counts tells whether a resource is a figure of an instance: quota is given of
-// these, and of no others.
+// IsQuotaResource reports whether quota covers a resource.
 func IsQuotaResource(resource string) bool {
 	return resource == CPU || resource == Memory || resource == Network || slices.Contains(acceleratorResources, resource) || strings.HasPrefix(resource, partitionPrefix)
 }
 
-// likeAccelerator is found in names such as google.com/tpu.
+// likeAccelerator matches names such as google.com/tpu.
 var likeAccelerator = regexp.MustCompile(`(?i)/(.*[^a-z])?v?[gntx]pu`)
 
-// LooksLikeAccelerator tells whether a resource that is no figure of an instance
-// may be an accelerator, or a part of one, all the same: it is called so, or
-// comes from somebody who makes them.
+// LooksLikeAccelerator reports whether a resource that quota does not cover may
+// be an accelerator or a part of one, by its name or its vendor.
 func LooksLikeAccelerator(resource string) bool {
 	vendor, _, extended := strings.Cut(resource, "/")
 	if !extended || IsQuotaResource(resource) {
@@ -28,5 +26,5 @@ func LooksLikeAccelerator(resource string) bool {
 	})
 }
 
-// IsPartition tells whether a resource is a part of an accelerator.
+// IsPartition reports whether a resource is a partition of an accelerator.
 func IsPartition(resource string) bool { return strings.HasPrefix(resource, partitionPrefix) }

@@ -1,4 +1,7 @@
-// Package catalog knows what the cluster is made of: the figures of instance
-// types, from a table and from what nodes report, and the pools that nodes
-// form. It is pure: nodes are handed to it.
+// Package catalog computes the instance types of the cluster, from a table and
+// from what nodes report, and the pools of its nodes.
+//
+//	nodes + policy pools + reported types ──> New ──> Catalog ──> Pool, PoolOf, NodeResources
+//
+// It is pure: callers pass the nodes.
 package catalog

@@ -25,8 +25,8 @@ const (
 	GiB int64 = 1 << 30
 )
 
-// Instance is what one whole instance of a type has, nominally: nothing
-// reserved for the system, nothing broken.
+// Instance is the nominal resources of one instance of a type, before
+// reservations of the system and defects.
 type Instance struct {
 	Type                string
 	MilliCPU            int64    // thousandths of a vCPU
@@ -42,7 +42,7 @@ type Instance struct {
 //go:embed instance_types.csv
 var table string
 
-// known is the table of types, read once.
+// known returns the embedded table of instance types, parsed once.
 var known = sync.OnceValue(func() map[string]Instance {
 	types, err := parseTable(table)
 	if err != nil {
@@ -51,13 +51,13 @@ var known = sync.OnceValue(func() map[string]Instance {
 	return types
 })
 
-// Known returns the figures that the table has for an instance type.
+// Known returns the figures of an instance type in the table.
 func Known(instanceType string) (Instance, bool) {
 	i, ok := known()[instanceType]
 	return i, ok
 }
 
-// KnownTypes lists the names in the table, sorted.
+// KnownTypes returns the instance types of the table, sorted.
 func KnownTypes() []string {
 	names := make([]string, 0, len(known()))
 	for name := range known() {

@@ -10,9 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// PoolOf names the pool that a node is in: the first of the policy that it
-// matches, else that of its type. It is empty for a node that no pool matches
-// and that has no type.
+// PoolOf returns the pool of a node: the first pool of the policy that matches
+// it, or else the pool of its instance type. It is empty for a node that no pool
+// matches and that has no type.
 func (c Catalog) PoolOf(node *corev1.Node) string {
 	instanceType := node.Labels[c.label]
 	for i := range c.policy {
@@ -26,8 +26,8 @@ func (c Catalog) PoolOf(node *corev1.Node) string {
 	return poolName(instanceType)
 }
 
-// Label is what PoolLabel should say on a node; empty where there should be no
-// such label, since the instance type tells.
+// Label returns the desired value of PoolLabel on a node; empty if the instance
+// type alone determines the pool.
 func (c Catalog) Label(node *corev1.Node) string {
 	name := c.PoolOf(node)
 	if _, named := c.Named(name); named || len(c.spread[node.Labels[c.label]]) > 1 {
@@ -36,8 +36,8 @@ func (c Catalog) Label(node *corev1.Node) string {
 	return ""
 }
 
-// Clashes says why a pool of the policy cannot be; empty when it can. Such a
-// pool is left out of the catalog.
+// Clashes returns why a pool of the policy is invalid; empty if it is valid. The
+// catalog leaves out invalid pools.
 func (c Catalog) Clashes(p v1alpha1.Pool) string {
 	_, known := c.figures(p.Name)
 	if known {
@@ -54,9 +54,9 @@ func (c Catalog) Clashes(p v1alpha1.Pool) string {
 	return ""
 }
 
-// wouldHold names the pool of the policy that nodes of a type come to by their
-// type alone; empty when there is none.
-func (c Catalog) wouldHold(instanceType string) string {
+// wouldMatch returns the pool of the policy that matches a type without its
+// nodes; empty for none.
+func (c Catalog) wouldMatch(instanceType string) string {
 	for i := range c.policy {
 		if c.matches(&c.policy[i].Match, instanceType, nil) {
 			return c.policy[i].Name
@@ -65,8 +65,8 @@ func (c Catalog) wouldHold(instanceType string) string {
 	return ""
 }
 
-// matches tells whether a pool has a node, or, without a node, any node of the
-// type.
+// matches reports whether a pool matches a node or, if node is nil, any node of
+// the type.
 func (c Catalog) matches(m *v1alpha1.PoolMatch, instanceType string, node *corev1.Node) bool {
 	switch {
 	case len(m.NodeLabels) > 0:
@@ -88,10 +88,10 @@ func hasLabels(node *corev1.Node, labels map[string]string) bool {
 	return true
 }
 
-// hasModel compares a model with the table's. For a type outside the table it
-// looks for it among the words of what the node's GPU is called, such as
-// NVIDIA-H100-80GB-HBM3; a node that does not say yet has what others of its
-// type have.
+// hasModel compares an accelerator model with that of the table. For a type
+// outside the table it searches the words of the product label of the node, such
+// as NVIDIA-H100-80GB-HBM3; a node without the label has the model of other
+// nodes of its type.
 func (c Catalog) hasModel(model, instanceType string, node *corev1.Node) bool {
 	model = words(model)
 	if instance, ok := Known(instanceType); ok {
@@ -108,7 +108,7 @@ func words(model string) string {
 	return strings.ReplaceAll(strings.ToLower(strings.TrimSpace(model)), " ", "-")
 }
 
-// family is what stands before the size in a type's name.
+// family returns the part of an instance type before its size.
 func family(instanceType string) string {
 	return instanceType[:max(0, strings.LastIndexByte(instanceType, '.'))]
 }

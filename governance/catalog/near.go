@@ -8,9 +8,9 @@ import (
 	"github.com/agnivade/levenshtein"
 )
 
-// Near lists up to three type names, of nodes and of the table, that a
-// mistyped one may have meant: those that are one letter away, then those that
-// nodes have, then the rest of the table; the nearest first in each.
+// SimilarTypes returns up to three instance types, of nodes and of the table,
+// that a mistyped one may mean: types at an edit distance of one, then types
+// that nodes have, then the table; the most similar first in each group.
 func (c Catalog) SimilarTypes(mistyped string) []string {
 	if len(mistyped) > 63 { // no type has such a name, and distance costs length squared
 		return nil

@@ -12,36 +12,35 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// PoolLabel is the node label that names the pool of a node, where its
-// instance type does not tell.
+// PoolLabel is the node label that names the pool of a node if its instance type
+// does not determine it.
 const PoolLabel = "kuota.dev/pool"
 
-// Pool is a group of nodes that quota is given in.
+// Pool is a group of nodes that share quota: the nodes of one ResourceFlavor.
 type Pool struct {
-	Name string // also the name of its ResourceFlavor; of a type's own pool, the type's wherever that can name an object
+	Name string // also that of its ResourceFlavor; for the pool of a type, the type if that is a valid name
 
-	// Instance has the figures that shares are taken of: one instance's where
-	// all nodes are of one type, else sums over its nodes. A named pool without
-	// nodes has those of one instance of each of its types.
+	// Instance has the figures that shares refer to: those of one instance if all
+	// nodes have one type, else the sum of its nodes. A named pool without nodes has
+	// the sum of one instance of each of its types.
 	Instance Instance
-	Types    []string // of its nodes, sorted; without nodes, those that it would hold
-	Grouped  bool     // the figures are sums over several types, or over nodes without a type: there is no whole instance of it
+	Types    []string // of its nodes, sorted; without nodes, the types that it would match
+	Grouped  bool     // Instance is a sum over several types or over nodes without a type, so the pool has no whole instance
 	Named    bool     // from the cluster policy
-	Split    bool     // its one type has nodes in other pools too
-	Nodes    int64    // how many it has now, ready or not
+	Split    bool     // its only type has nodes in other pools too
+	Nodes    int64    // ready or not
 
-	// Mixed lists the resources of its accelerators where there are several,
-	// such as GPUs and Neuron devices. They cannot be summed, so Instance has
-	// none then.
+	// Mixed lists the resources of its accelerators if there are several, such as
+	// GPUs and Neuron devices. They have no sum, so Instance has none then.
 	Mixed []string
 
-	// There is what its nodes have nominally, ready or not, by Kubernetes
-	// resource: cpu in thousandths, memory in bytes. Partitions count as nodes
-	// report them. Ready is what can be lent of it now: see TakesTasks.
+	// Physical are the nominal resources of its nodes, ready or not, by Kubernetes
+	// resource: cpu in millicores, memory in bytes. Partitions count as nodes report
+	// them. Ready are those of schedulable nodes: see Schedulable.
 	Physical, Ready map[string]int64
 }
 
-// Selects are the node labels that the pool's ResourceFlavor asks for.
+// Selects returns the node labels of the ResourceFlavor of the pool.
 func (p Pool) Selects(instanceTypeLabel string) map[string]string {
 	if p.Grouped || len(p.Types) != 1 {
 		return map[string]string{PoolLabel: p.Name}
@@ -53,18 +52,18 @@ func (p Pool) Selects(instanceTypeLabel string) map[string]string {
 	return labels
 }
 
-// members gathers the nodes of one pool.
+// poolNodes accumulates the nodes of one pool.
 type poolNodes struct {
-	nodes        int64
-	types        map[string]Instance
-	untyped      bool // some nodes have no type, and count for what they report
-	sum          Instance
-	accelerators map[string]bool // resources that accelerators have
-	there, ready map[string]int64
+	nodes           int64
+	types           map[string]Instance
+	untyped         bool // some nodes have no type: their reported capacity counts
+	sum             Instance
+	accelerators    map[string]bool // resource names of accelerators
+	physical, ready map[string]int64
 }
 
 func newPoolNodes() *poolNodes {
-	return &poolNodes{types: map[string]Instance{}, accelerators: map[string]bool{}, there: zeroResources(), ready: zeroResources()}
+	return &poolNodes{types: map[string]Instance{}, accelerators: map[string]bool{}, physical: zeroResources(), ready: zeroResources()}
 }
 
 func (m *poolNodes) add(node *corev1.Node, instance Instance) {
@@ -86,10 +85,10 @@ func (m *poolNodes) count(instance Instance) {
 	m.sum = m.sum.plus(instance)
 }
 
-// pool is what the nodes come to.
+// pool returns the pool of the nodes.
 func (m *poolNodes) pool(name string) Pool {
 	p := Pool{
-		Name: name, Nodes: m.nodes, Physical: m.there, Ready: m.ready,
+		Name: name, Nodes: m.nodes, Physical: m.physical, Ready: m.ready,
 		Types:    slices.Sorted(maps.Keys(m.types)),
 		Grouped:  len(m.types) > 1 || m.untyped,
 		Instance: m.sum,
@@ -109,11 +108,11 @@ func (m *poolNodes) pool(name string) Pool {
 	return p
 }
 
-// withoutNodes is a named pool that no node is in.
+// withoutNodes returns a named pool that has no nodes.
 func (c Catalog) withoutNodes(name string) Pool {
 	m := newPoolNodes()
 	for _, instanceType := range append(KnownTypes(), slices.Sorted(maps.Keys(c.types))...) {
-		if _, seen := m.types[instanceType]; !seen && c.wouldHold(instanceType) == name {
+		if _, seen := m.types[instanceType]; !seen && c.wouldMatch(instanceType) == name {
 			instance, _ := c.figures(instanceType)
 			m.count(instance)
 		}
@@ -123,13 +122,13 @@ func (c Catalog) withoutNodes(name string) Pool {
 	return pool
 }
 
-// empty is the own pool of a type while no node is in it.
+// empty returns the pool of a type that has no nodes.
 func (c Catalog) empty(instanceType string) Pool {
 	instance, _ := c.figures(instanceType)
 	return c.split(Pool{Name: poolName(instanceType), Instance: instance, Types: []string{instanceType}, Physical: zeroResources(), Ready: zeroResources()})
 }
 
-// split marks a pool whose type has nodes elsewhere: its flavor must not
+// split marks a pool whose type has nodes in other pools: its flavor must not
 // select those.
 func (c Catalog) split(p Pool) Pool {
 	if !p.Grouped && len(p.Types) == 1 {
@@ -139,10 +138,10 @@ func (c Catalog) split(p Pool) Pool {
 	return p
 }
 
-// poolName makes a name of an instance type. Some clouds write types as no
-// Kubernetes object may be called, such as Standard_ND96asr_v4: those are put
-// into lower case with hyphens, and a digest keeps them apart. A name fits
-// into a label.
+// poolName returns the name of the pool of an instance type. Some clouds have
+// types that are no Kubernetes names, such as Standard_ND96asr_v4: their names
+// are lower-cased, with hyphens, and a digest keeps them distinct. Every name
+// fits into a label.
 func poolName(instanceType string) string {
 	if _, ok := Known(instanceType); ok || len(validation.IsDNS1123Subdomain(instanceType)) == 0 {
 		return instanceType

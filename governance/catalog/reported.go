@@ -11,14 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// acceleratorResources are the device resources that an instance outside the
-// table is searched for, the first that it reports wins.
+// acceleratorResources are the device resources that count as accelerators of an
+// instance outside the table; the first that it reports wins.
 var acceleratorResources = []string{GPU, Neuron, "amd.com/gpu", "habana.ai/gaudi", "gpu.intel.com/xe", "gpu.intel.com/i915"}
 
-// Reported lists the instance types outside the table, sorted, each with the
-// largest figures that any node of it reports now or that are kept: a node
-// that reports less has something broken or reserved. What is kept never
-// shrinks, and stays when the last node of a type goes.
+// Reported returns the instance types outside the table, sorted, each with the
+// largest figures that a node of it reports now or that kept has: a node that
+// reports less has a defect or a reservation. Kept figures never shrink, and
+// stay after the last node of a type is deleted.
 func Reported(nodes []corev1.Node, label string, kept []v1alpha1.ReportedType) []v1alpha1.ReportedType {
 	largest := map[string]map[string]int64{}
 	consider := func(instanceType string, capacity corev1.ResourceList) {
@@ -61,7 +61,7 @@ func quantity(name string, n int64) resource.Quantity {
 	return *resource.NewQuantity(n, resource.DecimalSI)
 }
 
-// typesOf are the figures of all types that nodes have or had.
+// instanceTypes returns the figures of all types that nodes have or had.
 func instanceTypes(in Input) map[string]Instance {
 	types := map[string]Instance{}
 	for _, r := range Reported(in.Nodes, in.InstanceTypeLabel, in.ReportedTypes) {
@@ -83,8 +83,8 @@ func instanceTypes(in Input) map[string]Instance {
 	return types
 }
 
-// reported are the figures of a node without a type: its own, since nothing
-// tells which other nodes are like it.
+// reported returns the figures of a node without an instance type: its own,
+// because no other node is known to be equal.
 func reported(node *corev1.Node) Instance {
 	instance := instanceOf("", node.Status.Capacity)
 	instance.AcceleratorModel = node.Labels[productLabel]

@@ -6,8 +6,8 @@ import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
 )
 
-// With is the catalog as it would be with more pools in the policy: what a
-// form shows of pools that are made when it is saved.
+// With returns the catalog with more pools in the policy, for forms that create
+// pools when they are saved.
 func (c Catalog) With(pools ...v1alpha1.Pool) Catalog {
 	if len(pools) == 0 {
 		return c

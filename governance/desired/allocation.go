@@ -15,7 +15,7 @@ import (
 	kueue "sigs.k8s.io/kueue/client-go/applyconfiguration/kueue/v1beta2"
 )
 
-// Objects are what follows from one allocation.
+// Objects are the objects that follow from one allocation.
 type Objects struct {
 	Namespace    *applycore.NamespaceApplyConfiguration
 	Flavors      []*kueue.ResourceFlavorApplyConfiguration // one per pool, in the order of the rows
@@ -32,7 +32,7 @@ type Objects struct {
 	Quota quota.Resolved
 }
 
-// NamespaceName is where the tasks of an allocation run.
+// NamespaceName returns the namespace of the tasks of an allocation.
 func NamespaceName(allocation *v1alpha1.ComputeAllocation, naming Naming) string {
 	if allocation.Spec.Namespace != "" {
 		return allocation.Spec.Namespace
@@ -40,9 +40,8 @@ func NamespaceName(allocation *v1alpha1.ComputeAllocation, naming Naming) string
 	return naming.Namespace(allocation.Name)
 }
 
-// Build says which objects follow from an allocation while tasks are ranked
-// that way. What is wrong with it is
-// returned instead, all at once.
+// Build returns the objects that follow from an allocation under a ranking, or
+// all its errors.
 func Build(allocation *v1alpha1.ComputeAllocation, types catalog.Catalog, naming Naming, ranking Ranking) (Objects, []governance.FieldError) {
 	resolved, errs := quota.Resolve(&allocation.Spec, types)
 	if problem := quota.CheckTeamName(allocation.Name); problem != "" {
@@ -54,8 +53,8 @@ func Build(allocation *v1alpha1.ComputeAllocation, types catalog.Catalog, naming
 	return BuildResolved(allocation, resolved, types, naming, ranking), nil
 }
 
-// From says which objects follow from an allocation whose quota is known, be it
-// what its spec comes to or what it came to before.
+// BuildResolved returns the objects that follow from an allocation with the
+// given quota: that of its spec, or the one applied last.
 func BuildResolved(allocation *v1alpha1.ComputeAllocation, resolved quota.Resolved, types catalog.Catalog, naming Naming, ranking Ranking) Objects {
 	team, namespace := allocation.Name, NamespaceName(allocation, naming)
 	objects := Objects{
@@ -85,7 +84,7 @@ func BuildResolved(allocation *v1alpha1.ComputeAllocation, resolved quota.Resolv
 	return objects
 }
 
-// digest is a short hash of what is wanted.
+// digest returns a short hash of a desired spec.
 func digest(spec any) string {
 	text, err := json.Marshal(spec)
 	if err != nil {

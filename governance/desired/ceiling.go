@@ -9,8 +9,8 @@ import (
 	applycore "k8s.io/client-go/applyconfigurations/core/v1"
 )
 
-// CeilingName is the name of the ResourceQuota and the LimitRange of a
-// namespace ceiling.
+// CeilingName is the name of the ResourceQuota and the LimitRange of a namespace
+// ceiling.
 const CeilingName = "kuota-ceiling"
 
 // What a container is counted as that says nothing: once a namespace has a
@@ -20,8 +20,9 @@ var (
 	silentMemory = resource.MustParse("128Mi")
 )
 
-// ceiling bounds what all pods of a namespace ask for by what the team owns and
-// may borrow, over all its pools.
+// ceiling returns the ResourceQuota that limits the requests of all pods of a
+// namespace to the nominal quota and borrowing limits of the team, over all its
+// pools, and the LimitRange with default requests.
 func ceiling(team, namespace string, resolved quota.Resolved) (*applycore.ResourceQuotaApplyConfiguration, *applycore.LimitRangeApplyConfiguration) {
 	total := quota.Resources{}
 	for _, pool := range resolved.Pools {

@@ -31,8 +31,8 @@ func clusterQueue(allocation *v1alpha1.ComputeAllocation, resolved quota.Resolve
 		WithSpec(spec)
 }
 
-// resourceGroup is the one group of a queue. Kueue wants every flavor to list
-// the covered resources in the same order.
+// resourceGroup returns the only resource group of a queue. Kueue requires every
+// flavor to list the covered resources in the same order.
 func resourceGroup(resolved quota.Resolved) *kueue.ResourceGroupApplyConfiguration {
 	group := kueue.ResourceGroup()
 	for _, name := range resolved.Covered() {
@@ -57,8 +57,8 @@ func resourceGroup(resolved quota.Resolved) *kueue.ResourceGroupApplyConfigurati
 	return group
 }
 
-// preemption is what tasks of the queue may preempt. What others borrowed is
-// always taken back, whatever its priority.
+// preemption returns what tasks of the queue may preempt. Lent quota can always
+// be reclaimed, whatever the priority.
 func preemption(p v1alpha1.Preemption, ranking Ranking) *kueue.ClusterQueuePreemptionApplyConfiguration {
 	within, borrowing := kueueapi.PreemptionPolicyLowerPriority, kueueapi.BorrowWithinCohortPolicyLowerPriority
 	if p.WithinTeam == v1alpha1.PreemptNever || ranking != ByPriority {
@@ -83,7 +83,8 @@ func stopPolicy(activation v1alpha1.Activation) kueueapi.StopPolicy {
 	return kueueapi.None
 }
 
-// DefaultQueueName is the queue that Kueue gives jobs which name none.
+// DefaultQueueName is the LocalQueue that Kueue uses for jobs without a queue
+// label.
 const DefaultQueueName = "default"
 
 func localQueue(name, team, namespace string, naming Naming) *kueue.LocalQueueApplyConfiguration {
@@ -95,7 +96,7 @@ func localQueue(name, team, namespace string, naming Naming) *kueue.LocalQueueAp
 	return queue.WithAnnotations(map[string]string{AnnotationDesired: digest(queue.Spec)})
 }
 
-// flavor selects the nodes of a pool.
+// flavor returns the ResourceFlavor of a pool.
 func flavor(pool catalog.Pool, naming Naming) *kueue.ResourceFlavorApplyConfiguration {
 	return kueue.ResourceFlavor(pool.Name).
 		WithLabels(map[string]string{LabelManagedBy: ManagedBy}).

@@ -11,13 +11,13 @@ import (
 	kueue "sigs.k8s.io/kueue/client-go/applyconfiguration/kueue/v1beta2"
 )
 
-// maxFlavors is how many flavors Kueue 0.19 takes in one resource group. A
-// resource lies in one group only, so a Cohort cannot have more.
+// maxFlavors is the limit of Kueue 0.19 for flavors in one resource group. A
+// resource can be in one group only, so a Cohort cannot have more.
 const maxFlavors = 64
 
-// Unallocated is what no team was given: what is there of each pool that some
-// team names, less what they were given, never below 0. Pools that no team
-// names are left out, since nobody could borrow from them.
+// Unallocated returns the resources of each pool that are not allocated to a
+// team, at least 0. Pools that no team has quota in are left out, because no
+// team could borrow from them.
 func Unallocated(there func(pool string) quota.Resources, given map[string]quota.Resources) map[string]quota.Resources {
 	left := map[string]quota.Resources{}
 	for pool, amounts := range given {
@@ -31,8 +31,9 @@ func Unallocated(there func(pool string) quota.Resources, given map[string]quota
 	return left
 }
 
-// Cohort is the object that lends what no team was given; nil while no team
-// names a pool. Pools beyond what Kueue takes are left out by name and returned.
+// Cohort returns the Cohort with the unallocated resources as its quota; nil if
+// no team has quota in a pool. Pools beyond maxFlavors are left out, in the
+// order of their names, and returned.
 func Cohort(naming Naming, unallocated map[string]quota.Resources) (cohort *kueue.CohortApplyConfiguration, leftOut []string) {
 	names := quota.Resources{}
 	for _, amounts := range unallocated {

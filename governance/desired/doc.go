@@ -1,6 +1,6 @@
-// Package desired says which Kubernetes and Kueue objects follow from an
-// allocation, and from the cluster policy. It is a pure function of its input:
-// no client, no context, no clock, no map order. The controller applies what it
-// returns, the form previews it, and golden files pin it. Kueue's own
-// configuration is governance/kueueconfig's.
+// Package desired computes the Kubernetes and Kueue objects that follow from an
+// allocation and from the cluster policy. It is pure: no client, no context, no
+// clock, no map order. The controller applies the objects, reviews preview them,
+// and golden files pin them. Package kueueconfig computes the configuration of
+// Kueue itself.
 package desired

@@ -23,7 +23,7 @@ const (
 	ManagedBy = "kuota"
 )
 
-// queueLabels mark the Kueue objects of a team.
+// queueLabels returns the labels of the Kueue objects of a team.
 func queueLabels(team string) map[string]string {
 	return map[string]string{
 		LabelManagedQueue: "true",
@@ -32,9 +32,9 @@ func queueLabels(team string) map[string]string {
 	}
 }
 
-// namespaceLabels mark a namespace that a team's allocation governs. One that
-// the allocation names is somebody's own, and keeps its app.kubernetes.io
-// label.
+// namespaceLabels returns the labels of the namespace of a team. A namespace
+// that the allocation names was created by someone else and keeps its
+// app.kubernetes.io label.
 func namespaceLabels(team string, own bool) map[string]string {
 	labels := map[string]string{
 		LabelManagedQueue: "true",

@@ -14,7 +14,7 @@ const (
 	MembersName = "kuota-members"
 )
 
-// members binds a team's members in its namespace; nil when it has none.
+// members returns the RoleBinding of the members of a team; nil without members.
 func members(team, namespace string, all []v1alpha1.Member) *applyrbac.RoleBindingApplyConfiguration {
 	if len(all) == 0 {
 		return nil

@@ -5,7 +5,7 @@ import (
 	"encoding/hex"
 )
 
-// Naming says how objects are called. The zero value is not useful; start
+// Naming determines the names of objects. The zero value is not useful; start
 // from DefaultNaming.
 type Naming struct {
 	Prefix            string // stands before the team in every name
@@ -13,28 +13,29 @@ type Naming struct {
 	InstanceTypeLabel string // the node label that names an instance's type
 }
 
-// DefaultNaming is HyperPod's, so that its users and their scripts feel at home.
+// DefaultNaming is that of HyperPod, for compatibility with its users and
+// scripts.
 var DefaultNaming = Naming{
 	Prefix:            "hyperpod-ns-",
 	Cohort:            "shared-pool",
 	InstanceTypeLabel: "node.kubernetes.io/instance-type",
 }
 
-// maxName is what fits into a label value: Kueue labels pods with the names of
-// their queues.
+// maxName is the maximum length of a label value: Kueue labels pods with the
+// names of their queues.
 const maxName = 63
 
-// Namespace is where a team's tasks run unless its allocation names another.
+// Namespace returns the namespace of a team whose allocation names none.
 func (n Naming) Namespace(team string) string { return n.name(team, "") }
 
-// ClusterQueue is the name of a team's ClusterQueue.
+// ClusterQueue returns the name of the ClusterQueue of a team.
 func (n Naming) ClusterQueue(team string) string { return n.name(team, "-clusterqueue") }
 
-// LocalQueue is the name of a team's LocalQueue.
+// LocalQueue returns the name of the LocalQueue of a team.
 func (n Naming) LocalQueue(team string) string { return n.name(team, "-localqueue") }
 
-// name joins prefix, team and suffix; where that is too long the middle is cut
-// and a hash of the whole keeps the name its own.
+// name returns prefix, team and suffix. If that is longer than maxName, a hash
+// of the whole replaces the end of the base.
 func (n Naming) name(team, suffix string) string {
 	base := n.Prefix + team
 	if len(base)+len(suffix) <= maxName {

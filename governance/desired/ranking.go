@@ -9,19 +9,19 @@ import (
 	applykueue "sigs.k8s.io/kueue/client-go/applyconfiguration/kueue/v1beta2"
 )
 
-// Ranking says which tasks may preempt others because of their priority.
+// Ranking determines which tasks can preempt others by priority.
 type Ranking int
 
 // The rankings.
 const (
-	ByPriority Ranking = iota // within a team as its allocation says, and while borrowing
-	FirstCome                 // within a team never
+	ByPriority Ranking = iota // within a team if its allocation allows it, and while borrowing
+	FirstCome                 // never within a team
 	Paused                    // never, while tasks get new priorities
 )
 
-// RankingOf is the ranking that queues are set for under a policy; nil is none.
-// It follows the status, which says what is in force, and not the spec, which
-// may be ahead of it.
+// RankingOf returns the ranking that the queues need under a policy, which may
+// be nil. It follows the status, which has the applied ranking, and not the
+// spec.
 func RankingOf(policy *v1alpha1.ClusterPolicy) Ranking {
 	switch {
 	case policy == nil || policy.Status.Ranking == nil:
@@ -34,14 +34,15 @@ func RankingOf(policy *v1alpha1.ClusterPolicy) Ranking {
 	return ByPriority
 }
 
-// classSuffix ends the name of every class object, as HyperPod's do.
+// classSuffix is the suffix of the names of WorkloadPriorityClasses, as in
+// HyperPod.
 const classSuffix = "-priority"
 
-// ClassLabel is the label by which a task names its priority class.
+// PriorityClassLabel is the label of a task that names its priority class.
 const PriorityClassLabel = "kueue.x-k8s.io/priority-class"
 
-// ClassObject is the name of the WorkloadPriorityClass of a priority class: what
-// a task's label names.
+// PriorityClassName returns the name of the WorkloadPriorityClass of a priority
+// class, which is the value of PriorityClassLabel.
 func PriorityClassName(class string) string {
 	if strings.HasSuffix(class, classSuffix) {
 		return class
@@ -49,8 +50,8 @@ func PriorityClassName(class string) string {
 	return class + classSuffix
 }
 
-// ClassValue is the priority of a class's tasks: its weight where tasks are
-// ranked, and 0, like that of tasks without a class, where they are not.
+// PriorityClassValue returns the priority of the tasks of a class: its weight
+// under task ranking, else 0, as for tasks without a class.
 func PriorityClassValue(class v1alpha1.PriorityClass, prioritization v1alpha1.TaskPrioritization) int32 {
 	if prioritization != v1alpha1.TaskRanking || class.Weight == nil {
 		return 0
@@ -58,7 +59,7 @@ func PriorityClassValue(class v1alpha1.PriorityClass, prioritization v1alpha1.Ta
 	return *class.Weight
 }
 
-// Class is the object of a priority class.
+// PriorityClass returns the WorkloadPriorityClass of a priority class.
 func PriorityClass(class v1alpha1.PriorityClass, prioritization v1alpha1.TaskPrioritization) *applykueue.WorkloadPriorityClassApplyConfiguration {
 	weight := strconv.Itoa(int(PriorityClassValue(class, v1alpha1.TaskRanking)))
 	object := applykueue.WorkloadPriorityClass(PriorityClassName(class.Name)).

@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// Apportion divides an amount among shares in proportion to their size, none
-// more than its size: the floor of each, and what is left by the largest
-// remainder, the first among equals. When the amount is more than all shares
-// together, each has its size. Nothing is negative.
+// Apportion divides an amount into parts in proportion to sizes, each at most
+// its size. Each part is rounded down, and the remaining units go to the largest
+// remainders, the first of equal ones. If the amount exceeds the sum of sizes,
+// each part is its size. Nothing may be negative.
 func Apportion(amount int64, sizes []int64) []int64 {
 	parts := make([]int64, len(sizes))
 	var sum int64
@@ -36,10 +36,10 @@ func Apportion(amount int64, sizes []int64) []int64 {
 	return parts
 }
 
-// Spread says how much each taker has of each source, so that all of every
-// source is taken and nobody has more than they take: rows are sources, columns
-// takers. Each source is divided in proportion to what takers still lack. The
-// sources together are not more than the takers take.
+// Spread returns how much each taker gets of each source: rows are sources,
+// columns are takers. Each source is divided in proportion to what the takers
+// still need, so that every source is used up and no taker gets more than it
+// takes. The sum of sources must not exceed the sum of takers.
 func Spread(sources, takers []int64) [][]int64 {
 	lacking := slices.Clone(takers)
 	rows := make([][]int64, len(sources))

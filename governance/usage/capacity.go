@@ -1,46 +1,47 @@
 package usage
 
-// Pool is one resource of one pool at one moment, in the units of
-// quota.Resources. OwnBound, BorrowedBound, Outside, Unhealthy and Idle add up to
-// Physical.
+// PoolUsage is the usage of one resource of one pool, in the units of
+// quota.Resources. OwnBound, BorrowedBound, Outside, Unhealthy and Idle add up
+// to Physical.
 type PoolUsage struct {
-	Physical            int64 // nominal figures of all its nodes, ready or not
-	OwnBound            int64 // bound to nodes by admitted tasks, up to their teams' quota
-	BorrowedBound       int64 // bound to nodes by admitted tasks beyond it
-	Outside             int64 // bound to nodes by pods that Kueue does not manage
-	Unhealthy           int64 // neither, on nodes that take no tasks or lack the device
+	Physical            int64 // nominal resources of all nodes, ready or not
+	OwnBound            int64 // requests of bound pods of admitted tasks, up to the nominal quota of their teams
+	BorrowedBound       int64 // the same, beyond it
+	Outside             int64 // requests of bound pods that Kueue does not manage
+	Unhealthy           int64 // unused, on unschedulable nodes or of missing devices
 	Idle                int64 // the rest
-	Recovering          int64 // physical, of nodes that are not ready
-	Cordoned            int64 // physical, of cordoned nodes
-	Nominal             int64 // given to teams
-	Usage               int64 // by admitted tasks, whether bound or not
-	Unbound             int64 // held, and bound to no node
-	Borrowed            int64 // held beyond quota
-	LentToCohort        int64 // of Borrowed by teams, apportioned
-	BorrowedUnallocated int64 // of Borrowed from what no team was given
-	Unallocated         int64 // what no team was given and may be borrowed
-	LargestFree         int64 // free on one node
+	Recovering          int64 // Physical of nodes that are not ready
+	Cordoned            int64 // Physical of cordoned nodes
+	Nominal             int64 // nominal quota of all teams
+	Usage               int64 // of admitted tasks, bound or not
+	Unbound             int64 // usage of tasks without bound pods
+	Borrowed            int64 // usage beyond nominal quota
+	LentToCohort        int64 // the part of Borrowed that teams lend, apportioned
+	BorrowedUnallocated int64 // the part of Borrowed from Unallocated
+	Unallocated         int64 // not allocated to a team; can be borrowed
+	LargestFree         int64 // largest free amount of one node
 }
 
-// Over is by how much more was given than there is.
+// Overallocated returns by how much the nominal quota exceeds the physical
+// resources.
 func (p PoolUsage) Overallocated() int64 { return max(0, p.Nominal-p.Physical) }
 
-// Share is what a team has of one resource of one pool.
+// TeamUsage is the usage of one resource of one pool by one team.
 type TeamUsage struct {
 	Nominal       int64
-	Usage         int64 // by admitted tasks: Own and Borrowed
-	Own           int64 // up to its quota
+	Usage         int64 // of admitted tasks: Own and Borrowed
+	Own           int64 // usage up to Nominal
 	Borrowed      int64
-	LentToCohort  int64 // of its idle quota, to other teams; apportioned
-	OwnBound      int64 // bound to nodes, up to its quota
+	LentToCohort  int64 // idle quota that other teams borrow, apportioned
+	OwnBound      int64 // requests of bound pods, up to Nominal
 	BorrowedBound int64
-	Unbound       int64 // held, and bound to no node
+	Unbound       int64 // usage of tasks without bound pods
 }
 
-// Idle is what it neither holds nor lends of its quota.
+// Idle returns the nominal quota that the team neither uses nor lends.
 func (s TeamUsage) Idle() int64 { return max(0, s.Nominal-s.Own-s.LentToCohort) }
 
-// Add adds another share to it.
+// Add adds another usage.
 func (s *TeamUsage) Add(o TeamUsage) {
 	s.Nominal += o.Nominal
 	s.Usage += o.Usage

@@ -1,7 +1,7 @@
-// Package usage is the arithmetic of what teams hold: what of it is their own
-// quota, what is borrowed, and from whom. It is pure: no client, no context, no
-// clock; exact integers, never floats.
+// Package usage divides the usage of teams into own quota and borrowed quota, and
+// apportions borrowed quota to lenders. It is pure: no client, no context, no
+// clock, and exact integers instead of floats.
 //
-// Kueue (0.19) records neither which tasks borrow nor who lends. So both are
-// apportioned, by the rules of Lend and OwnFirst, in a way that adds up.
+// Kueue 0.19 records neither which tasks borrow nor which queue lends. ApportionLoans
+// and BorrowedInOrder compute both so that the parts add up.
 package usage

@@ -1,37 +1,40 @@
 package usage
 
-// Team is what one team has of one resource of one pool, and what its tasks hold
-// of it, in the units of quota.Resources.
+// Queue is the quota and the usage of one ClusterQueue in one resource of one
+// flavor, in the units of quota.Resources.
 type Queue struct {
 	Name         string
 	Nominal      int64
-	LendingLimit int64 // at most so much of its quota; what exceeds its quota does not count
+	LendingLimit int64 // capped at Nominal
 	Usage        int64
 }
 
-// Own is how much of what the team holds is its own quota.
-func (t Queue) Own() int64 { return min(t.Usage, t.Nominal) }
+// Own returns the usage up to the nominal quota.
+func (q Queue) Own() int64 { return min(q.Usage, q.Nominal) }
 
-// Borrowed is how much it holds beyond its own quota.
-func (t Queue) Borrowed() int64 { return t.Usage - t.Own() }
+// Borrowed returns the usage beyond the nominal quota.
+func (q Queue) Borrowed() int64 { return q.Usage - q.Own() }
 
-// Idle is how much of its quota others could borrow now, or have borrowed.
-func (t Queue) Lendable() int64 { return max(0, min(t.LendingLimit, t.Nominal-t.Usage)) }
+// Lendable returns the unused nominal quota that other queues can borrow, or
+// have borrowed.
+func (q Queue) Lendable() int64 { return max(0, min(q.LendingLimit, q.Nominal-q.Usage)) }
 
-// Lent is who lends how much of one resource of one pool, whoever borrows it.
+// CohortLoans is how much each lender lends of one resource of one flavor, to
+// all borrowers together.
 type CohortLoans struct {
-	Unallocated int64   // of what no team was given
-	ByLender    []int64 // in the order of the teams
-	OverQuota   int64   // what nobody has to lend: see Loans
+	Unallocated int64   // from unallocated compute
+	ByLender    []int64 // in the order of the queues
+	OverQuota   int64   // usage that no lender covers: see BorrowerLoans
 }
 
-// LendInSum apportions what all teams borrow, as Lend does for each of them.
-func ApportionLoans(teams []Queue, unallocated int64) CohortLoans {
+// ApportionLoans apportions the borrowed usage of all queues, as
+// ApportionLoansByBorrower does for each of them.
+func ApportionLoans(queues []Queue, unallocated int64) CohortLoans {
 	var total int64
-	idle := make([]int64, len(teams))
-	for i, t := range teams {
-		total += t.Borrowed()
-		idle[i] = t.Lendable()
+	idle := make([]int64, len(queues))
+	for i, q := range queues {
+		total += q.Borrowed()
+		idle[i] = q.Lendable()
 	}
 	shared := min(total, max(0, unallocated))
 	l := CohortLoans{Unallocated: shared, ByLender: Apportion(total-shared, idle), OverQuota: total - shared}
@@ -41,29 +44,30 @@ func ApportionLoans(teams []Queue, unallocated int64) CohortLoans {
 	return l
 }
 
-// Loans is who lends what to whom, of one resource of one pool.
+// BorrowerLoans is how much each borrower borrows from each lender, of one
+// resource of one flavor.
 type BorrowerLoans struct {
-	// Unallocated is what of the share that no team was given is borrowed by each
-	// team, in the order of the teams.
+	// Unallocated is what each queue borrows from unallocated compute, in the order
+	// of the queues.
 	Unallocated []int64
-	// Lent is what each team lends to each: Lent[lender][borrower].
+	// ByLender is indexed [lender][borrower].
 	ByLender [][]int64
-	// Uncovered is what each team holds that nobody has to lend: after a quota
-	// was lowered while it was borrowed, tasks run on.
+	// OverQuota is the usage of each queue that no lender covers: tasks stay
+	// admitted when quota that they borrow is lowered.
 	OverQuota []int64
 }
 
-// Lend apportions what teams borrow: first the share that no team was given,
-// then the teams' idle quota, in proportion to it. Rounding goes to the largest
-// remainder, and among equals to the first. What is lent, with what is
-// uncovered, adds up to what is borrowed, for each team and in sum. The teams'
-// order decides over remainders only; give them sorted.
-func ApportionLoansByBorrower(teams []Queue, unallocated int64) BorrowerLoans {
-	borrowed := make([]int64, len(teams))
-	for i, t := range teams {
-		borrowed[i] = t.Borrowed()
+// ApportionLoansByBorrower apportions the borrowed usage of queues: first to
+// unallocated compute, then to the lendable quota of queues, in proportion to
+// it. Rounding goes to the largest remainder, and among equal ones to the first
+// queue, so callers pass the queues sorted. Loans and OverQuota add up to the
+// borrowed usage, for each queue and in sum.
+func ApportionLoansByBorrower(queues []Queue, unallocated int64) BorrowerLoans {
+	borrowed := make([]int64, len(queues))
+	for i, q := range queues {
+		borrowed[i] = q.Borrowed()
 	}
-	sum := ApportionLoans(teams, unallocated)
+	sum := ApportionLoans(queues, unallocated)
 	rows := Spread(append([]int64{sum.Unallocated}, sum.ByLender...), borrowed)
 	l := BorrowerLoans{Unallocated: rows[0], ByLender: rows[1:], OverQuota: borrowed}
 	for _, row := range rows {
@@ -74,14 +78,14 @@ func ApportionLoansByBorrower(teams []Queue, unallocated int64) BorrowerLoans {
 	return l
 }
 
-// OwnFirst says how much of what each of a team's tasks holds is borrowed, when
-// the first of them take the team's own quota and the rest borrows.
-func BorrowedInOrder(quota int64, held []int64) (borrowed []int64) {
-	borrowed = make([]int64, len(held))
-	for i, amount := range held {
-		own := min(amount, max(0, quota))
+// BorrowedInOrder returns the borrowed part of the usage of each task of a team,
+// when the first tasks use the nominal quota and the others borrow.
+func BorrowedInOrder(nominal int64, usage []int64) (borrowed []int64) {
+	borrowed = make([]int64, len(usage))
+	for i, amount := range usage {
+		own := min(amount, max(0, nominal))
 		borrowed[i] = amount - own
-		quota -= own
+		nominal -= own
 	}
 	return borrowed
 }

@@ -3,12 +3,12 @@ package usage
 // Node is one resource of one node, in the units of quota.Resources.
 type Node struct {
 	Physical int64            // nominal
-	Usable   int64            // of it, what can be used now; at most Physical
-	Requests map[string]int64 // asked for by pods of admitted tasks on it, by team
-	Outside  int64            // asked for by all other pods on it
+	Usable   int64            // usable now; at most Physical
+	Requests map[string]int64 // of pods of admitted tasks on the node, by team
+	Outside  int64            // requests of all other pods on the node
 }
 
-// Parts is a node taken apart: Bound, Outside, Unhealthy and Idle add up to
+// NodeUsage divides a node: Bound, Outside, Unhealthy and Idle add up to
 // Physical.
 type NodeUsage struct {
 	Bound     map[string]int64 // by team
@@ -17,9 +17,9 @@ type NodeUsage struct {
 	Idle      int64
 }
 
-// Parts takes a node apart. What pods ask for counts first, in the order of the
-// teams, and up to what there is: more is possible while a node changes, or where
-// it has more than its type should have.
+// Usage divides the node. Requests of pods count first, in the order of the
+// teams, up to Physical: pods can request more while a node changes, or if the
+// node has more than its instance type.
 func (n Node) Usage(teams []string) NodeUsage {
 	left := n.Physical
 	take := func(amount int64) int64 {

@@ -5,8 +5,8 @@ import (
 	"math/bits"
 )
 
-// Percent is a part of a whole with two decimals, such as "53.33 %", rounded half
-// up; "–" where there is no whole.
+// Percent returns part / whole with two decimals, such as "53.33 %", rounded
+// half up; "–" without a whole.
 func Percent(part, whole int64) string {
 	if whole <= 0 || part < 0 {
 		return "–"
