@@ -37,6 +37,10 @@ var rules = []struct {
 	{folder: "governance/catalog", only: []string{"governance/api/...", "governance/catalog/..."}, forbidden: []string{"context", "time", "k8s.io/client-go", "sigs.k8s.io/controller-runtime"}, because: "the catalog is computed from nodes that are handed to it"},
 	{folder: "governance/quota", only: []string{"governance", "governance/api/...", "governance/catalog/...", "governance/quota/..."}, forbidden: []string{"context", "time", "k8s.io/client-go", "sigs.k8s.io/controller-runtime"}, because: "quota is arithmetic: no client, no context, no clock"},
 	{folder: "governance/usage", only: []string{"governance/usage/..."}, forbidden: []string{"context", "time", "k8s.io", "sigs.k8s.io"}, because: "what teams hold, borrow and lend is arithmetic: no client, no context, no clock"},
+	{folder: "governance/tasks", except: []string{"governance/tasks/actions", "governance/tasks/explain", "governance/tasks/index", "governance/tasks/queries", "governance/tasks/taskstest", "governance/tasks/timeline"}, only: []string{"governance/admitted", "governance/loopguard", "governance/quota", "governance/tasks/explain"}, forbidden: []string{"k8s.io/client-go", "sigs.k8s.io/controller-runtime"}, because: "a task is read from Workloads: no client, no clock"},
+	{folder: "governance/tasks/explain", only: []string{"governance/quota"}, forbidden: []string{"context", "k8s.io/client-go", "sigs.k8s.io/controller-runtime"}, because: "verdicts are computed from numbers"},
+	{folder: "governance/tasks/timeline", only: []string{"governance/loopguard", "governance/tasks"}, forbidden: []string{"k8s.io/client-go", "sigs.k8s.io/controller-runtime"}, because: "a timeline is derived from Workloads: no client, no clock"},
+	{folder: "governance/tasks/index", only: []string{"governance/admitted", "governance/catalog", "governance/cluster", "governance/desired", "governance/enforcement", "governance/loopguard", "governance/quota", "governance/tasks", "governance/tasks/explain", "governance/tasks/timeline"}, because: "the index does not know its readers"},
 	{folder: "governance/utilization", only: []string{"governance", "governance/catalog"}, forbidden: []string{"k8s.io", "sigs.k8s.io", "html/template", "github.com/labstack", "github.com/a-h/templ"}, because: "it talks to Prometheus and to nobody else: nodes and pods are placed by maps that are handed to it"},
 	{folder: "governance/history", except: []string{"governance/history/recorder"}, only: []string{"governance/history/..."}, forbidden: []string{"k8s.io", "sigs.k8s.io"}, because: "history is a database; what a Workload means is told by others"},
 	{folder: "governance/kueueconfig", only: []string{"governance", "governance/api/...", "governance/kueueconfig/..."}, forbidden: []string{"context", "time", "k8s.io/client-go", "sigs.k8s.io/controller-runtime"}, because: "Kueue's configuration is text and a policy in, text out: no client, no context, no clock"},
@@ -52,7 +56,7 @@ var rules = []struct {
 }
 
 // testsOnly are folders that no code of the product imports.
-var testsOnly = []string{"governance/cluster/clustertest", "governance/history/historytest", "handlers/handlerstest", "views/htmlcheck", "web/session/sessiontest", "web/signin/signintest", "web/webtest"}
+var testsOnly = []string{"governance/cluster/clustertest", "governance/history/historytest", "governance/tasks/taskstest", "handlers/handlerstest", "views/htmlcheck", "web/session/sessiontest", "web/signin/signintest", "web/webtest"}
 
 // echoOnlyIn are the folders that may know the web framework.
 var echoOnlyIn = []string{"web/...", "handlers/..."}

@@ -8,6 +8,7 @@ import (
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/handlers/handlerstest"
 	"kuota.dev/kuota/views/htmlcheck"
 )
@@ -48,7 +49,7 @@ func TestStream(t *testing.T) {
 	wait("No active tasks")
 	wait(d.Trouble)
 	wait(`id="cluster-status"`)
-	d.Items = []tasks.Item{{Task: &tasks.Task{UID: "1", Name: "train", State: tasks.Running}, Team: "vision"}}
+	d.Items = []queries.Item{{Task: &tasks.Task{UID: "1", Name: "train", State: tasks.Running}, Team: "vision"}}
 	d.Changed <- struct{}{}
 	wait("train")
 }

@@ -6,6 +6,7 @@ import (
 
 	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/handlers"
 	"kuota.dev/kuota/handlers/handlerstest"
 	"kuota.dev/kuota/web/webtest"
@@ -13,7 +14,7 @@ import (
 
 // Every route of the console, and who may see it. A new one is added here.
 func TestRoutes(t *testing.T) {
-	d := &handlerstest.Backend{Items: []tasks.Item{{Task: &tasks.Task{UID: "1", Name: "hidden-task", Namespace: "hidden-namespace", State: tasks.Running}, Team: "hidden-team"}}}
+	d := &handlerstest.Backend{Items: []queries.Item{{Task: &tasks.Task{UID: "1", Name: "hidden-task", Namespace: "hidden-namespace", State: tasks.Running}, Team: "hidden-team"}}}
 	h := &handlers.Handlers{
 		Allocations: d, Policy: &d.PolicyBackend, Tasks: d, Actions: &d.ActionsBackend, Submit: &d.SubmitBackend, Revisions: d, Settings: &d.SettingsBackend, Contact: d, AllocationChanges: d, TaskChanges: d, CapacityChanges: d, Capacity: &d.CapacityBackend,
 		Naming: desired.DefaultNaming, ClusterName: "hidden-cluster", Now: time.Now,

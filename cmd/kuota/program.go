@@ -25,8 +25,8 @@ import (
 	"kuota.dev/kuota/governance/reconcile"
 	"kuota.dev/kuota/governance/revisions"
 	"kuota.dev/kuota/governance/submit"
-	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/actions"
+	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/governance/utilization"
 	"kuota.dev/kuota/handlers"
 	"kuota.dev/kuota/web"
@@ -62,7 +62,7 @@ type program struct {
 	audit       *audit.Recorder
 	policies    *policy.Service
 	allocations *allocations.Service
-	tasks       *tasks.Service
+	tasks       *queries.Service
 	capacity    *capacity.Service
 
 	history     *history.Store       // nil without history
@@ -134,17 +134,17 @@ func (p *program) newServices() error {
 	p.audit = &audit.Recorder{Cluster: p.cluster, Log: p.log}
 	p.policies = &policy.Service{Cluster: p.cluster, Naming: naming, Access: p.access, Audit: p.audit, Kueue: p.reconcilers.Kueue.Plan}
 	p.allocations = &allocations.Service{Cluster: p.cluster, Naming: naming, Access: p.access, Audit: p.audit, Pools: p.policies}
-	p.tasks = tasks.New(p.cluster, p.access)
+	p.tasks = queries.New(p.cluster, p.access)
 	p.capacity = &capacity.Service{Cluster: p.cluster, Tasks: p.tasks, Naming: naming}
 	guard := &loopguard.Guard{
-		Audit: p.audit, Watcher: p.tasks.Watcher(), Find: p.tasks.Workload, Log: p.log, Identity: identity(), Now: time.Now,
+		Audit: p.audit, Watcher: p.tasks.Watcher(), Find: p.tasks.Index.Workload, Log: p.log, Identity: identity(), Now: time.Now,
 		Paused: p.readOnly,
 	}
 	if err := guard.Setup(p.cluster.Manager); err != nil {
 		return err
 	}
 	p.tasks.Guard = guard
-	return errors.Join(p.cluster.RegisterMetrics(metrics.Registry), p.tasks.RegisterMetrics(metrics.Registry), metrics.Registry.Register(guard))
+	return errors.Join(p.cluster.RegisterMetrics(metrics.Registry), metrics.Registry.Register(p.tasks.Index), metrics.Registry.Register(guard))
 }
 
 // newHistory opens the history database, unless history is disabled.
@@ -156,7 +156,7 @@ func (p *program) newHistory() error {
 	if err != nil {
 		return err
 	}
-	p.tasks.Record()
+	p.tasks.Index.Record()
 	p.history = store
 	p.recorder = &recorder.Recorder{Store: store, Cluster: p.cluster, Tasks: p.tasks, Capacity: p.capacity, Log: p.log}
 	return nil

@@ -21,7 +21,8 @@ import (
 	"kuota.dev/kuota/governance/diagnostics"
 	"kuota.dev/kuota/governance/policy"
 	"kuota.dev/kuota/governance/reconcile"
-	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/index"
+	"kuota.dev/kuota/governance/tasks/queries"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -47,7 +48,7 @@ type console struct {
 	connection *cluster.Cluster
 	teams      *allocations.Service
 	policies   *policy.Service
-	tasks      *tasks.Service
+	tasks      *queries.Service
 	settings   *diagnostics.Service
 }
 
@@ -86,7 +87,7 @@ func start(t *testing.T, c *clustertest.Cluster, manages bool, with ...func(*clu
 	return console{
 		connection: connection, policies: policies,
 		teams:    &allocations.Service{Cluster: connection, Naming: desired.DefaultNaming, Access: permission, Audit: record, Pools: policies},
-		tasks:    tasks.New(connection, permission),
+		tasks:    queries.New(connection, permission),
 		settings: &diagnostics.Service{Cluster: connection, Access: permission, Naming: desired.DefaultNaming, Install: install, Kueue: controllers.Kueue.State},
 	}
 }
@@ -190,7 +191,7 @@ func TestKueueAbsent(t *testing.T) {
 	if gap := console.gap(t, "kueue-kinds"); !strings.Contains(gap.Fix, "manifests.yaml") || !strings.Contains(gap.Title, "ClusterQueue") {
 		t.Errorf("the gap is %+v", gap)
 	}
-	items, err := console.tasks.List(t.Context(), boss, tasks.Query{}, nil)
+	items, err := console.tasks.List(t.Context(), boss, index.Query{}, nil)
 	if err != nil || items.Total != 0 {
 		t.Errorf("tasks are %+v, %v", items, err)
 	}
@@ -247,7 +248,7 @@ func TestKindGoesAndComes(t *testing.T) {
 	if trouble := console.connection.MissingKinds().Message(); !strings.Contains(trouble, "its CRD WorkloadPriorityClass is missing") {
 		t.Errorf("it says %q", trouble)
 	}
-	if _, err := console.tasks.List(t.Context(), boss, tasks.Query{}, nil); err != nil {
+	if _, err := console.tasks.List(t.Context(), boss, index.Query{}, nil); err != nil {
 		t.Errorf("tasks cannot be shown: %v", err)
 	}
 	if _, err := console.teams.State(t.Context(), boss); err != nil {
@@ -283,7 +284,7 @@ func TestOlderVersionOnly(t *testing.T) {
 	if gap := console.gap(t, "kueue-older"); !strings.Contains(gap.Title, "v1beta1") {
 		t.Errorf("the gap is %+v", gap)
 	}
-	_, err := console.tasks.List(t.Context(), boss, tasks.Query{}, nil)
+	_, err := console.tasks.List(t.Context(), boss, index.Query{}, nil)
 	if governance.KindOf(err) != governance.Unavailable || !strings.Contains(err.Error(), "v1beta1 only") {
 		t.Errorf("tasks: %v", err)
 	}

@@ -10,7 +10,7 @@ import (
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/clusterstate"
 	"kuota.dev/kuota/governance/desired"
-	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/queries"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -18,7 +18,7 @@ import (
 // Service computes snapshots of the cluster. It is safe for concurrent use.
 type Service struct {
 	Cluster *cluster.Cluster
-	Tasks   *tasks.Service
+	Tasks   *queries.Service
 	Naming  desired.Naming
 
 	mu   sync.Mutex
@@ -99,6 +99,6 @@ func (s *Service) read(ctx context.Context) (in input, err error) {
 			return in, cluster.Translate(list.words, err)
 		}
 	}
-	in.occupied = s.Tasks.ClusterUsage()
+	in.occupied = s.Tasks.Index.ClusterUsage()
 	return in, nil
 }

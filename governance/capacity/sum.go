@@ -11,7 +11,7 @@ import (
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/quota"
-	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/index"
 	"kuota.dev/kuota/governance/usage"
 
 	corev1 "k8s.io/api/core/v1"
@@ -28,7 +28,7 @@ type input struct {
 	queues      kueue.ClusterQueueList
 	cohorts     kueue.CohortList
 	allocations v1alpha1.ComputeAllocationList
-	occupied    tasks.ClusterUsage
+	occupied    index.ClusterUsage
 }
 
 // queue is the quota and the usage of a ClusterQueue.

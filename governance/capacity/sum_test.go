@@ -10,7 +10,7 @@ import (
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/quota"
-	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/index"
 	"kuota.dev/kuota/governance/usage"
 
 	"github.com/google/go-cmp/cmp"
@@ -26,8 +26,8 @@ const g5 = "ml.g5.12xlarge" // 4 GPUs, 48 vCPU, 192 GiB
 type world struct{ in input }
 
 func newWorld() *world {
-	return &world{input{at: time.Unix(1_800_000_000, 0), cohort: "shared-pool", typeLabel: catalog.InstanceTypeLabel, occupied: tasks.ClusterUsage{
-		Nodes: map[string]tasks.NodeUsage{}, Queues: map[string]quota.FlavorResourceQuantities{}, Namespaces: map[string]tasks.NamespaceTasks{},
+	return &world{input{at: time.Unix(1_800_000_000, 0), cohort: "shared-pool", typeLabel: catalog.InstanceTypeLabel, occupied: index.ClusterUsage{
+		Nodes: map[string]index.NodeUsage{}, Queues: map[string]quota.FlavorResourceQuantities{}, Namespaces: map[string]index.NamespaceTasks{},
 	}}}
 }
 
@@ -68,7 +68,7 @@ func (w *world) queue(name, team string, gpus, held int64) {
 func (w *world) pods(node, namespace string, gpus int64) {
 	on, ok := w.in.occupied.Nodes[node]
 	if !ok {
-		on = tasks.NodeUsage{Requests: quota.Resources{}, Admitted: map[string]quota.Resources{}}
+		on = index.NodeUsage{Requests: quota.Resources{}, Admitted: map[string]quota.Resources{}}
 	}
 	on.Pods++
 	on.Requests.Add(quota.Resources{catalog.GPU: gpus})

@@ -18,7 +18,7 @@ import (
 	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/reconcile"
 	"kuota.dev/kuota/governance/submit"
-	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/queries"
 
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -65,7 +65,7 @@ var connection = sync.OnceValues(func() (*submit.Service, error) {
 	}
 	permission := &access.Service{Cluster: c}
 	s := &submit.Service{
-		Cluster: c, Access: permission, Tasks: tasks.New(c, permission), Naming: desired.DefaultNaming,
+		Cluster: c, Access: permission, Tasks: queries.New(c, permission), Naming: desired.DefaultNaming,
 		Audit: &audit.Recorder{Cluster: c, Log: slog.New(slog.NewTextHandler(&written, nil))},
 	}
 	go func() {
@@ -151,7 +151,7 @@ func (w world) submit(t *testing.T, p submit.Plan) {
 }
 
 // is waits until a task is in a state for a reason.
-func (w world) is(t *testing.T, name string, right func(tasks.Detail) bool) (d tasks.Detail) {
+func (w world) is(t *testing.T, name string, right func(queries.Detail) bool) (d queries.Detail) {
 	t.Helper()
 	clustertest.Eventually(t, soon, func(ctx context.Context) (err error) {
 		if d, err = w.Tasks.Detail(ctx, w.member, desired.DefaultNaming.Namespace(w.team), "job", name, ""); err == nil && !right(d) {

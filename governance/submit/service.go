@@ -6,7 +6,7 @@ import (
 	"kuota.dev/kuota/governance/audit"
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/desired"
-	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/queries"
 )
 
 // Service answers the pages where people submit tasks.
@@ -14,12 +14,14 @@ type Service struct {
 	Cluster *cluster.Cluster
 	Access  *access.Service
 	Audit   *audit.Recorder
-	Tasks   *tasks.Service
+	Tasks   *queries.Service
 	Naming  desired.Naming
 }
 
 // Taken tells whether a name is that of a task in the team's namespace.
-func (s *Service) Taken(t Team, name string) bool { return s.Tasks.Exists(t.Namespace, "job", name) }
+func (s *Service) Taken(t Team, name string) bool {
+	return s.Tasks.Index.Find(t.Namespace, "job", name, "") != nil
+}
 
 // Plan fills a request in. What is wrong with it is told with paths that are
 // the names of its fields; then there is no plan.

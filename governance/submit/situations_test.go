@@ -9,8 +9,8 @@ import (
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/submit"
-	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
+	"kuota.dev/kuota/governance/tasks/queries"
 
 	batchv1 "k8s.io/api/batch/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,7 +24,7 @@ func TestSaidBeforehand(t *testing.T) {
 		t.Fatalf("it would be %+v", v)
 	}
 	w.submit(t, fits)
-	w.is(t, "fits", func(d tasks.Detail) bool { return d.State.UsesQuota() })
+	w.is(t, "fits", func(d queries.Detail) bool { return d.State.UsesQuota() })
 
 	waits := w.plan(t, "waits", 3, 1)
 	v := w.check(t, waits)
@@ -32,7 +32,7 @@ func TestSaidBeforehand(t *testing.T) {
 		t.Fatalf("it would be %+v", v)
 	}
 	w.submit(t, waits)
-	d := w.is(t, "waits", func(d tasks.Detail) bool { return d.State.Waiting() && d.Verdict.Constraint == explain.Quota })
+	d := w.is(t, "waits", func(d queries.Detail) bool { return d.State.Waiting() && d.Verdict.Constraint == explain.Quota })
 	if said, is := v.Verdict.Shortage, d.Verdict.Shortage; said.FlavorResource != is.FlavorResource || said.Missing() != is.Missing() || said.Available != is.Available || len(said.InQueue) != 1 || said.InQueue[0].Name != "fits" {
 		t.Errorf("it was said to lack %+v, and lacks %+v", said, is)
 	}
@@ -50,7 +50,7 @@ func TestSaidBeforehand(t *testing.T) {
 		t.Fatalf("it would be %+v", v)
 	}
 	w.submit(t, never)
-	w.is(t, "never", func(d tasks.Detail) bool { return d.Verdict != nil && d.Verdict.Constraint == explain.ExceedsMax })
+	w.is(t, "never", func(d queries.Detail) bool { return d.Verdict != nil && d.Verdict.Constraint == explain.ExceedsMax })
 }
 
 func TestNoNodeIsThatLarge(t *testing.T) {

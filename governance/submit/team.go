@@ -12,8 +12,8 @@ import (
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/clusterstate"
 	"kuota.dev/kuota/governance/quota"
-	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
+	"kuota.dev/kuota/governance/tasks/queries"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -77,7 +77,7 @@ func (s *Service) Team(ctx context.Context, user governance.User, name string) (
 	}
 	t.Kinds, t.KindsKnown = kindsOf(policy)
 	t.MissingKinds = missing(t.Kinds, s.Cluster.RESTMapping)
-	if t.Classes, err = tasks.AllowedPriorityClasses(ctx, reader, policy); err != nil {
+	if t.Classes, err = queries.AllowedPriorityClasses(ctx, reader, policy); err != nil {
 		return Team{}, err
 	}
 	slices.SortStableFunc(t.Classes, func(a, b PriorityClass) int { return cmp.Compare(b.Priority, a.Priority) }) // the highest first

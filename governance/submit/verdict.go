@@ -6,6 +6,7 @@ import (
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
+	"kuota.dev/kuota/governance/tasks/queries"
 )
 
 // Outcome is what would become of a task that was submitted now.
@@ -23,7 +24,7 @@ const (
 // Verdict is how a task would fare, and why.
 type Verdict struct {
 	Outcome Outcome
-	tasks.Hypothesis
+	queries.Hypothesis
 	// Fewer says that it would start with so many Pods, and not with all.
 	Partial bool
 	Pods    int32
@@ -82,16 +83,16 @@ func (s *Service) fewer(ctx context.Context, user governance.User, p Plan, v *Ve
 }
 
 // proposal is a plan as it is explained, when so many of its pods would do.
-func (p Plan) proposal(least int32) tasks.Proposal {
+func (p Plan) proposal(least int32) queries.Proposal {
 	class, _ := p.Team.class(p.Class)
 	template := p.Job().Spec.Template
-	return tasks.Proposal{
+	return queries.Proposal{
 		Namespace: p.Team.Namespace, Queue: p.Team.Queue, Priority: class.Priority,
 		PodSets: []explain.PodSet{{Name: "main", Count: p.Pods, MinCount: least, Requests: tasks.PodRequests(&template.Spec), Spec: &template.Spec}},
 	}
 }
 
-func outcome(h tasks.Hypothesis) Outcome {
+func outcome(h queries.Hypothesis) Outcome {
 	if h.Verdict.Fit != nil { // no node is large enough, whatever quota says
 		return Never
 	}

@@ -1,3 +1,22 @@
-// Package tasks reads Kueue Workloads as what people know them for: tasks,
-// with a state, a reason, and what they hold or ask for.
+// Package tasks reads Kueue Workloads as tasks: what people submit and know by one
+// name. A task is one Workload, the slices of an elastic job, or several Workloads of
+// one owner. The package is pure: it has no client, no clock and no state.
+//
+// A task is in one of these states, read from its Workloads' conditions:
+//
+//	Pending ──► Starting ──► Running ──► Succeeded, Failed
+//	   ▲            │           │
+//	   │            └─► Stopping ◄┘   evicted or deactivated; pods are ending
+//	   │                   │
+//	   ├── evicted ◄───────┤
+//	Preempted ◄────────────┤ preempted, or held by the loop guard
+//	Stopped ◄──────────────┘ .spec.active is false
+//
+// Starting, Running and Stopping tasks use quota. Data flows one way:
+//
+//	informers ─► index ─► queries ─► pages, actions, recorder
+//	               │         └─► explain: why a task does not start
+//	               └─► timeline: what Kueue overwrites
+//
+// The packages below import this one, and never one to the right of them.
 package tasks

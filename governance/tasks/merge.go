@@ -1,63 +1,68 @@
 package tasks
 
 import (
+	"slices"
+	"time"
+
 	"kuota.dev/kuota/governance/admitted"
 	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/tasks/explain"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
 // FromWorkloads reads the Workloads of one owner as one task. before is the task
 // that they made earlier, nil for none: it tells what Kueue forgets.
 func FromWorkloads(workloads []*kueue.Workload, before *Task) *Task {
-	parts := make([]part, 0, len(workloads))
+	parts := make([]Part, 0, len(workloads))
 	for _, w := range workloads {
-		parts = append(parts, readPart(w))
+		parts = append(parts, ReadPart(w))
 	}
 	byAge(parts)
 	chief := decides(parts)
-	t := &Task{Namespace: chief.w.Namespace, Queue: string(chief.w.Spec.QueueName), Priority: chief.priority, State: chief.state, main: chief.w}
-	t.Kind, t.Name, t.UID = owner(chief.w)
-	if ref := chief.w.Spec.PriorityClassRef; ref != nil {
+	t := &Task{Namespace: chief.Workload.Namespace, Queue: string(chief.Workload.Spec.QueueName), Priority: chief.Priority, State: chief.State, Main: chief.Workload}
+	t.Kind, t.Name, t.UID = OwnerOf(chief.Workload)
+	if ref := chief.Workload.Spec.PriorityClassRef; ref != nil {
 		t.PriorityClass = ref.Name
 	}
-	if chief.told != nil {
-		t.Since = chief.told.LastTransitionTime.Time
+	if chief.Condition != nil {
+		t.Since = chief.Condition.LastTransitionTime.Time
 		if t.State != Running && t.State != Succeeded {
-			t.Reason, t.Message = chief.told.Reason, firstLine(chief.told.Message)
+			t.Reason, t.Message = chief.Condition.Reason, FirstLine(chief.Condition.Message)
 		}
 	}
 	chief.times(t, before)
-	t.Submitted = parts[0].w.CreationTimestamp.Time
+	t.Submitted = parts[0].Workload.CreationTimestamp.Time
 	t.measure(parts, chief)
 	for i := len(parts) - 1; i >= 0; i-- {
-		t.Parts = append(t.Parts, parts[i].w)
-		for _, e := range evictions(parts[i].w) {
+		t.Parts = append(t.Parts, parts[i].Workload)
+		for _, e := range Evictions(parts[i].Workload) {
 			t.Evictions += e.Count
 			if e.Reason == kueue.WorkloadEvictedByPreemption {
 				t.Preemptions += e.Count
 			}
 		}
 		// Slices follow one another, so that their times add up.
-		if p := parts[i]; p.w != chief.w && p.w.Annotations[sliceName] != "" && p.w.Annotations[sliceName] == chief.w.Annotations[sliceName] {
+		if p := parts[i]; p.Workload != chief.Workload && p.Workload.Annotations[SliceNameAnnotation] != "" && p.Workload.Annotations[SliceNameAnnotation] == chief.Workload.Annotations[SliceNameAnnotation] {
 			t.RanBefore += p.ran()
 		}
 	}
-	t.AdmittedWorkloads = t.holding()
+	t.AdmittedWorkloads = t.admittedWorkloads()
 	return t
 }
 
 // decides is the part that tells the state: of those that hold quota the one of
 // the highest priority, else of those that want it, else the newest.
-func decides(parts []part) part {
+func decides(parts []Part) Part {
 	best := -1
-	rank := func(p part) int {
+	rank := func(p Part) int {
 		switch {
 		case p.isReplaced():
 			return 0
-		case p.state.Finished():
+		case p.State.Finished():
 			return 1
-		case p.state.UsesQuota():
+		case p.State.UsesQuota():
 			return 3
 		}
 		return 2
@@ -73,7 +78,7 @@ func decides(parts []part) part {
 			if r > was {
 				best = i
 			}
-		case r <= 1, p.priority > b.priority: // the newest of those that ended
+		case r <= 1, p.Priority > b.Priority: // the newest of those that ended
 			best = i
 		}
 	}
@@ -81,66 +86,128 @@ func decides(parts []part) part {
 }
 
 // measure fills in sizes and resources.
-func (t *Task) measure(parts []part, chief part) {
+func (t *Task) measure(parts []Part, chief Part) {
 	elastic := t.Elastic()
 	t.Usage, t.Requests = quota.Resources{}, quota.Resources{}
-	if chief.state.Finished() {
-		t.Size = Size{Min: chief.least, Admitted: 0, Wanted: chief.wanted}
-		asked(chief.w, t.Requests)
-		if a := chief.w.Status.Admission; a != nil {
+	if chief.State.Finished() {
+		t.Size = Size{Min: chief.MinPods, Admitted: 0, Wanted: chief.Pods}
+		asked(chief.Workload, t.Requests)
+		if a := chief.Workload.Status.Admission; a != nil {
 			t.Pools = pools(a, nil)
 		}
 		return
 	}
-	var newest part
-	highest := chief.priority
+	var newest Part
+	highest := chief.Priority
 	for _, p := range parts {
-		if !p.state.Finished() && p.priority > highest {
-			highest = p.priority
+		if !p.State.Finished() && p.Priority > highest {
+			highest = p.Priority
 		}
 	}
 	mixed := false
 	for _, p := range parts {
-		if p.state.Finished() {
+		if p.State.Finished() {
 			continue
 		}
-		mixed = mixed || p.priority != highest
-		if p.state.UsesQuota() {
-			t.Size.Admitted += p.admitted
-			if p.priority == highest {
-				t.Size.Guaranteed += p.admitted
+		mixed = mixed || p.Priority != highest
+		if p.State.UsesQuota() {
+			t.Size.Admitted += p.Admitted
+			if p.Priority == highest {
+				t.Size.Guaranteed += p.Admitted
 			}
-			if a := p.w.Status.Admission; a != nil {
+			if a := p.Workload.Status.Admission; a != nil {
 				t.Pools = pools(a, t.Pools)
 			}
-			for set := range admitted.PodSets(p.w) {
+			for set := range admitted.PodSets(p.Workload) {
 				t.Usage.Add(set.Usage)
 			}
-		} else if chief.state.UsesQuota() && p.told != nil {
-			t.PendingMessage = firstLine(p.told.Message)
+		} else if chief.State.UsesQuota() && p.Condition != nil {
+			t.PendingMessage = FirstLine(p.Condition.Message)
 		}
 		if elastic { // a new slice is the whole job in its new size
 			newest = p
 			continue
 		}
-		t.Size.Wanted += p.wanted
-		if p.priority == highest {
-			t.Size.Min += p.least
+		t.Size.Wanted += p.Pods
+		if p.Priority == highest {
+			t.Size.Min += p.MinPods
 		}
-		asked(p.w, t.Requests)
+		asked(p.Workload, t.Requests)
 	}
 	if elastic {
-		t.Size.Wanted, t.Size.Min = newest.wanted, newest.least
-		asked(newest.w, t.Requests)
+		t.Size.Wanted, t.Size.Min = newest.Pods, newest.MinPods
+		asked(newest.Workload, t.Requests)
 	}
 	if !mixed {
 		t.Size.Guaranteed = t.Size.Admitted
 	}
 }
 
-func evictions(w *kueue.Workload) []kueue.WorkloadSchedulingStatsEviction {
+func Evictions(w *kueue.Workload) []kueue.WorkloadSchedulingStatsEviction {
 	if s := w.Status.SchedulingStats; s != nil {
 		return s.Evictions
 	}
 	return nil
+}
+
+// admittedWorkloads returns what a task uses of each ClusterQueue: most often of one
+// or none.
+func (t *Task) admittedWorkloads() (list []explain.AdmittedWorkload) {
+	for _, w := range t.Parts {
+		for set := range admitted.PodSets(w) {
+			queue := string(w.Status.Admission.ClusterQueue)
+			at := slices.IndexFunc(list, func(h explain.AdmittedWorkload) bool { return h.Queue == queue })
+			if at < 0 {
+				at = len(list)
+				list = append(list, explain.AdmittedWorkload{
+					Name: t.Name, Kind: t.Kind, Namespace: t.Namespace, UID: t.UID,
+					Queue: queue, Priority: t.Priority, QuotaReservedAt: reservedAt(t), WorkloadUID: string(t.Main.UID), Usage: make(quota.FlavorResourceQuantities, len(set.Usage)),
+				})
+			}
+			for name, amount := range set.Usage {
+				list[at].Usage[quota.FlavorResource{Flavor: set.Flavors[name], Resource: name}] += amount
+			}
+		}
+	}
+	return list
+}
+
+// reservedAt is when a task got its quota, which may be before its checks were
+// done.
+func reservedAt(t *Task) time.Time {
+	if c := meta.FindStatusCondition(t.Main.Status.Conditions, kueue.WorkloadQuotaReserved); c != nil {
+		return c.LastTransitionTime.Time
+	}
+	return t.AdmittedAt
+}
+
+// PendingIncrement returns what a task that uses quota waits for, as a task of its own:
+// the newest slice of an elastic job, or the first of its pending Workloads in queue
+// order. nil if none is pending.
+func (t *Task) PendingIncrement() *Task {
+	var first *Part
+	for _, w := range t.Parts { // the newest first
+		if p := ReadPart(w); p.State.Waiting() && (first == nil || p.Priority > first.Priority || p.Priority == first.Priority && !t.Elastic()) {
+			first = &p
+		}
+	}
+	if first == nil {
+		return nil
+	}
+	next := &Task{Namespace: t.Namespace, Kind: t.Kind, Name: t.Name, UID: t.UID, Queue: t.Queue, PriorityClass: t.PriorityClass, Priority: first.Priority, State: first.State, Main: first.Workload}
+	if first.Condition != nil {
+		next.Reason, next.Message = first.Condition.Reason, FirstLine(first.Condition.Message)
+	}
+	first.times(next, nil)
+	return next
+}
+
+// preemptions returns how often Kueue preempted a Workload.
+func Preemptions(w *kueue.Workload) (n int32) {
+	for _, e := range Evictions(w) {
+		if e.Reason == kueue.WorkloadEvictedByPreemption {
+			n += e.Count
+		}
+	}
+	return n
 }

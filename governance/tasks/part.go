@@ -18,32 +18,24 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// sliceName is the annotation that the Workloads of one elastic job share: the
-// name of the first (Kueue 0.18 and later).
-const sliceName = "kueue.x-k8s.io/workload-slice-name"
-
-// replaced is the reason of a slice that ended because a larger or smaller one
-// took its place.
-const replaced = kueue.WorkloadSliceReplaced
-
 // failures are the reasons of Workloads that ended badly: of others, their job did.
 // FailedToStart has no name in Kueue's API (0.19).
 var failures = []string{kueue.WorkloadFinishedReasonFailed, kueue.WorkloadFinishedReasonOutOfSync, "FailedToStart"}
 
 // part is one Workload as tasks are made of it.
-type part struct {
-	w        *kueue.Workload
-	state    State
-	told     *metav1.Condition // the condition that tells of the state
-	priority int32
-	wanted   int32 // pods
-	least    int32
-	admitted int32
+type Part struct {
+	Workload  *kueue.Workload
+	State     State
+	Condition *metav1.Condition // the condition that tells of the state
+	Priority  int32
+	Pods      int32 // pods
+	MinPods   int32
+	Admitted  int32
 }
 
 // owner is whom people know a Workload by. A group of pods has many owners, and
 // a Workload that somebody wrote by hand none: they stand for themselves.
-func owner(w *kueue.Workload) (kind, name, uid string) {
+func OwnerOf(w *kueue.Workload) (kind, name, uid string) {
 	o := metav1.GetControllerOfNoCopy(w)
 	for i := range w.OwnerReferences { // of a StatefulSet, its pods are owners too
 		if o == nil && w.OwnerReferences[i].Kind != "Pod" {
@@ -54,7 +46,7 @@ func owner(w *kueue.Workload) (kind, name, uid string) {
 	case o == nil && len(w.OwnerReferences) == 0:
 		return "Workload", w.Name, string(w.UID)
 	case o == nil:
-		return podGroup, w.Name, string(w.UID)
+		return PodGroup, w.Name, string(w.UID)
 	}
 	if !plain(o.Kind) || !plain(o.Name) { // no object has such a name, but a reference may
 		return "Workload", w.Name, string(w.UID)
@@ -72,29 +64,29 @@ func plain(text string) bool {
 	return text != "" && text != "." && text != ".."
 }
 
-func readPart(w *kueue.Workload) part {
-	p := part{w: w}
-	p.state, p.told = state(w)
+func ReadPart(w *kueue.Workload) Part {
+	p := Part{Workload: w}
+	p.State, p.Condition = state(w)
 	if w.Spec.Priority != nil {
-		p.priority = *w.Spec.Priority
+		p.Priority = *w.Spec.Priority
 	}
 	for i := range w.Spec.PodSets {
 		set := &w.Spec.PodSets[i]
-		p.wanted += set.Count
+		p.Pods += set.Count
 		if set.MinCount != nil {
-			p.least += *set.MinCount
+			p.MinPods += *set.MinCount
 		} else {
-			p.least += set.Count
+			p.MinPods += set.Count
 		}
 	}
 	for set := range admitted.PodSets(w) {
-		p.admitted += set.Count
+		p.Admitted += set.Count
 	}
 	return p
 }
 
-func (p part) isReplaced() bool {
-	return p.state.Finished() && p.told != nil && p.told.Reason == replaced
+func (p Part) isReplaced() bool {
+	return p.State.Finished() && p.Condition != nil && p.Condition.Reason == kueue.WorkloadSliceReplaced
 }
 
 // state reads the conditions in the order in which one outdoes the other, and
@@ -119,7 +111,7 @@ func state(w *kueue.Workload) (State, *metav1.Condition) {
 		return Stopping, evicted
 	case w.Spec.Active != nil && !*w.Spec.Active && hasQuota: // Kueue has not seen it yet
 		return Stopping, reserved
-	case heldByGuard(w):
+	case HeldByLoopGuard(w):
 		return Preempted, evicted
 	case w.Spec.Active != nil && !*w.Spec.Active:
 		return Stopped, evicted
@@ -136,32 +128,32 @@ func state(w *kueue.Workload) (State, *metav1.Condition) {
 }
 
 // heldByGuard reports whether the loop guard keeps w out of admission.
-func heldByGuard(w *kueue.Workload) bool {
+func HeldByLoopGuard(w *kueue.Workload) bool {
 	_, held := loopguard.HoldOf(w)
 	return held
 }
 
 // times fills in when a part waited and ran. before is what the task was made of
 // earlier: Kueue does not keep when a second wait began once it has ended.
-func (p part) times(t *Task, before *Task) {
+func (p Part) times(t *Task, before *Task) {
 	when := func(name string, status metav1.ConditionStatus) time.Time {
-		if c := meta.FindStatusCondition(p.w.Status.Conditions, name); c != nil && (status == "" || c.Status == status) {
+		if c := meta.FindStatusCondition(p.Workload.Status.Conditions, name); c != nil && (status == "" || c.Status == status) {
 			return c.LastTransitionTime.Time
 		}
 		return time.Time{}
 	}
-	waits := latest(p.w.CreationTimestamp.Time, when(kueue.WorkloadRequeued, ""), when(kueue.WorkloadEvicted, metav1.ConditionTrue))
+	waits := slices.MaxFunc([]time.Time{p.Workload.CreationTimestamp.Time, when(kueue.WorkloadRequeued, ""), when(kueue.WorkloadEvicted, metav1.ConditionTrue)}, time.Time.Compare)
 	admitted := when(kueue.WorkloadAdmitted, metav1.ConditionTrue)
 	switch {
-	case p.state.Waiting():
+	case p.State.Waiting():
 		t.WaitingSince = waits
-	case p.state == Starting && admitted.IsZero(): // it waits for its checks
+	case p.State == Starting && admitted.IsZero(): // it waits for its checks
 		t.WaitingSince = waits
-		if before != nil && before.main != nil && before.main.UID == p.w.UID && !before.WaitingSince.IsZero() {
+		if before != nil && before.Main != nil && before.Main.UID == p.Workload.UID && !before.WaitingSince.IsZero() {
 			t.WaitingSince = before.WaitingSince
 		}
 	case !admitted.IsZero():
-		if before != nil && before.main != nil && before.main.UID == p.w.UID {
+		if before != nil && before.Main != nil && before.Main.UID == p.Workload.UID {
 			switch {
 			case before.AdmittedAt.Equal(admitted):
 				t.LastWait = before.LastWait
@@ -175,31 +167,22 @@ func (p part) times(t *Task, before *Task) {
 	}
 	t.AdmittedAt = admitted
 	t.FinishedAt = when(kueue.WorkloadFinished, metav1.ConditionTrue)
-	if s := p.w.Status.AccumulatedPastExecutionTimeSeconds; s != nil {
+	if s := p.Workload.Status.AccumulatedPastExecutionTimeSeconds; s != nil {
 		t.RanBefore = max(0, time.Duration(*s)*time.Second)
 	}
-	if r := p.w.Status.RequeueState; r != nil && r.RequeueAt != nil {
+	if r := p.Workload.Status.RequeueState; r != nil && r.RequeueAt != nil {
 		t.RetryAt = r.RequeueAt.Time
 	}
 }
 
 // ran is how long a part that ended, or was replaced, had its quota.
-func (p part) ran() time.Duration {
+func (p Part) ran() time.Duration {
 	var t Task
 	p.times(&t, nil)
 	if t.FinishedAt.IsZero() {
 		return t.RanBefore
 	}
 	return t.Ran(t.FinishedAt)
-}
-
-func latest(times ...time.Time) (last time.Time) {
-	for _, t := range times {
-		if t.After(last) {
-			last = t
-		}
-	}
-	return last
 }
 
 // pools are where an admission is.
@@ -269,32 +252,42 @@ func withLimits(containers []corev1.Container) []corev1.Container {
 }
 
 // firstLine is how a message begins.
-func firstLine(text string) string {
+func FirstLine(text string) string {
 	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
 	return text
 }
 
-// replaces is the annotation of a slice that takes the place of another (Kueue
-// 0.18 and later): the namespace and name of that.
-const replaces = "kueue.x-k8s.io/workload-slice-replacement-for"
-
 // byAge orders parts, the oldest first. Slices of one second follow those whose
 // place they take.
-func byAge(parts []part) {
+func byAge(parts []Part) {
 	named := make(map[string]*kueue.Workload, len(parts))
 	for _, p := range parts {
-		named[p.w.Namespace+"/"+p.w.Name] = p.w
+		named[p.Workload.Namespace+"/"+p.Workload.Name] = p.Workload
 	}
 	before := func(w *kueue.Workload) (n int) {
 		for n < len(parts) {
-			if w = named[w.Annotations[replaces]]; w == nil {
+			if w = named[w.Annotations[SliceReplacementAnnotation]]; w == nil {
 				break
 			}
 			n++
 		}
 		return n
 	}
-	slices.SortFunc(parts, func(a, b part) int {
-		return cmp.Or(a.w.CreationTimestamp.Compare(b.w.CreationTimestamp.Time), cmp.Compare(before(a.w), before(b.w)), strings.Compare(a.w.Name, b.w.Name))
+	slices.SortFunc(parts, func(a, b Part) int {
+		return cmp.Or(a.Workload.CreationTimestamp.Compare(b.Workload.CreationTimestamp.Time), cmp.Compare(before(a.Workload), before(b.Workload)), strings.Compare(a.Workload.Name, b.Workload.Name))
 	})
 }
+
+// podGroup is the kind of a task that is a group of pods.
+const PodGroup = "PodGroup"
+
+// Annotations of Workloads that tasks are read from.
+const (
+	// AdmissionGatedByAnnotation keeps a Workload out of admission (Kueue 0.18 and later).
+	AdmissionGatedByAnnotation = "kueue.x-k8s.io/admission-gated-by"
+	// SliceNameAnnotation is shared by the Workloads of one elastic job: the name of the
+	// first (Kueue 0.18 and later).
+	SliceNameAnnotation = "kueue.x-k8s.io/workload-slice-name"
+	// SliceReplacementAnnotation names the slice that this one replaces (Kueue 0.18 and later).
+	SliceReplacementAnnotation = "kueue.x-k8s.io/workload-slice-replacement-for"
+)

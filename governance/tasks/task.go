@@ -3,6 +3,7 @@ package tasks
 import (
 	"time"
 
+	"kuota.dev/kuota/governance/loopguard"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/tasks/explain"
 
@@ -76,7 +77,7 @@ type Task struct {
 
 	// Parts are its Workloads, the newest first, shared with the cache: read only.
 	Parts []*kueue.Workload
-	main  *kueue.Workload // the part that tells its state
+	Main  *kueue.Workload // the part that decides its state; never nil
 
 	AdmittedWorkloads []explain.AdmittedWorkload // see holding
 }
@@ -97,10 +98,7 @@ func (t *Task) Resources() quota.Resources {
 	return t.Requests
 }
 
-// Main is the Workload that tells the task's state, shared with the cache.
-func (t *Task) Main() *kueue.Workload { return t.main }
-
-// Waited is how long it waits, or waited before its last admission.
+// Waited returns how long t waits, or waited before its last admission.
 func (t *Task) Waited(now time.Time) time.Duration {
 	if t.WaitingSince.IsZero() {
 		return t.LastWait
@@ -121,7 +119,34 @@ func (t *Task) Ran(now time.Time) time.Duration {
 
 // Elastic tells whether it is a job of slices: a new size is a new slice, which
 // takes the place of the one that runs.
-func (t *Task) Elastic() bool { return t.main != nil && t.main.Annotations[sliceName] != "" }
+func (t *Task) Elastic() bool { return t.Main != nil && t.Main.Annotations[SliceNameAnnotation] != "" }
 
 // Growing tells whether it runs and waits for more.
 func (t *Task) Growing() bool { return t.State.UsesQuota() && t.Size.Wanted > t.Size.Admitted }
+
+// Key identifies a task by its namespace and its owner's UID.
+type Key struct{ Namespace, UID string }
+
+// Key returns the key of a task.
+func (t *Task) Key() Key { return Key{t.Namespace, t.UID} }
+
+// Address is how readers name a task. Without a UID it is the newest task of the name.
+type Address struct{ Namespace, Kind, Name, UID string }
+
+// Address returns the address of a task, which no other task ever has.
+func (t *Task) Address() Address { return Address{t.Namespace, t.Kind, t.Name, t.UID} }
+
+// Hold returns the mark of a task that the loop guard keeps out of admission; ok
+// is false for any other task.
+func (t *Task) Hold() (mark loopguard.Mark, ok bool) {
+	if t.Main == nil || t.State.Finished() {
+		return loopguard.Mark{}, false
+	}
+	return loopguard.HoldOf(t.Main)
+}
+
+// Queued reports whether a task waits in its LocalQueue.
+func (t *Task) Queued() bool {
+	_, held := t.Hold()
+	return t.State.Waiting() && !t.NoWorkload && !held
+}

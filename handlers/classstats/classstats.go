@@ -12,6 +12,8 @@ import (
 	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/history"
 	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/index"
+	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/urls"
@@ -38,7 +40,7 @@ type Table struct {
 // teams or of all: how many there are now by list, which is of the same teams,
 // and how long waits and runs took by history. Without it, or while it cannot be
 // read, list tells that too.
-func (h *Stats) Table(ctx context.Context, scope access.Scope, list tasks.List, teams []string, over Range) Table {
+func (h *Stats) Table(ctx context.Context, scope access.Scope, list queries.List, teams []string, over Range) Table {
 	rows, note := h.classRows(ctx, scope, list, teams, over)
 	t := Table{Note: note}
 	left := 0
@@ -55,7 +57,7 @@ func (h *Stats) Table(ctx context.Context, scope access.Scope, list tasks.List, 
 	return t
 }
 
-func (h *Stats) classRows(ctx context.Context, scope access.Scope, list tasks.List, teams []string, over Range) (rows []tasks.PriorityClassRow, note string) {
+func (h *Stats) classRows(ctx context.Context, scope access.Scope, list queries.List, teams []string, over Range) (rows []index.PriorityClassRow, note string) {
 	rows, note = list.ByPriorityClass, rememberedNote(over, list)
 	if h.History != nil {
 		switch past, err := h.sums.get(ctx, h.History, SeenTeams(scope, list.Teams, teams), over, h.Now()); {
@@ -85,20 +87,20 @@ func SeenTeams(scope access.Scope, there, asked []string) []string {
 
 // withPast are the rows with what history has of each class, and those of classes
 // that nobody has a task of now.
-func withPast(rows []tasks.PriorityClassRow, sums []history.ClassStats) []tasks.PriorityClassRow {
+func withPast(rows []index.PriorityClassRow, sums []history.ClassStats) []index.PriorityClassRow {
 	merged := slices.Clone(rows)
 	for i := range merged {
 		merged[i].SetEnded(0, 0, 0, 0, 0, 0)
 		merged[i].LoopRuns = 0
 	}
 	for _, s := range sums {
-		i := slices.IndexFunc(merged, func(r tasks.PriorityClassRow) bool { return r.PriorityClass == s.Class })
+		i := slices.IndexFunc(merged, func(r index.PriorityClassRow) bool { return r.PriorityClass == s.Class })
 		if i < 0 {
 			i = len(merged)
 			if last := len(merged) - 1; s.Class != "" && last >= 0 && merged[last].PriorityClass == "" { // which stays the last
 				i = last
 			}
-			merged = slices.Insert(merged, i, tasks.PriorityClassRow{PriorityClass: s.Class})
+			merged = slices.Insert(merged, i, index.PriorityClassRow{PriorityClass: s.Class})
 		}
 		merged[i].LoopRuns = int(s.LoopRuns)
 		merged[i].SetEnded(int(s.Waits), s.MeanWait(), s.LongestWait, int(s.Runs), s.MeanRun(), s.LongestRun)
@@ -107,7 +109,7 @@ func withPast(rows []tasks.PriorityClassRow, sums []history.ClassStats) []tasks.
 }
 
 // rememberedNote describes the range of averages that the console keeps in memory.
-func rememberedNote(over Range, l tasks.List) string {
+func rememberedNote(over Range, l queries.List) string {
 	since := "averages since " + format.Time(l.Since)
 	switch {
 	case over.Within == 0:
@@ -133,7 +135,7 @@ func recordedNote(past pastSums) string {
 	return since
 }
 
-func classLine(row tasks.PriorityClassRow, teams []string) views.ClassRow {
+func classLine(row index.PriorityClassRow, teams []string) views.ClassRow {
 	name, value := format.ClassName(row.PriorityClass), row.PriorityClass
 	if value == "" {
 		name, value = "No priority class", NoClass

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/access"
-	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/index"
 	"kuota.dev/kuota/handlers/handlerstest"
 	"kuota.dev/kuota/views/htmlcheck"
 )
@@ -15,7 +15,7 @@ import (
 func TestClassesFromHistory(t *testing.T) {
 	p := handlerstest.NewHistory()
 	d := &handlerstest.Backend{Past: p, UserScope: &handlerstest.OwnScope, Teams: []string{"vision"}}
-	d.List.ByPriorityClass = []tasks.PriorityClassRow{{PriorityClass: "dev-priority", Running: 1, RunningFor: 3 * time.Hour, Runs: 7, AverageRun: time.Second}, {PriorityClass: "", Pending: 1}}
+	d.List.ByPriorityClass = []index.PriorityClassRow{{PriorityClass: "dev-priority", Running: 1, RunningFor: 3 * time.Hour, Runs: 7, AverageRun: time.Second}, {PriorityClass: "", Pending: 1}}
 	address := handlerstest.Serve(t, d)
 	_, page := handlerstest.Get(t, address+"/tasks?range=30d")
 	htmlcheck.Page(t, page)

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/access"
-	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/timerange"
@@ -17,7 +17,7 @@ import (
 // Over are the figures of each class over a range, of all teams that
 // somebody sees. What the console remembers itself is a day at most, up to now:
 // without history it is told since it started instead.
-func (h *Stats) Over(ctx context.Context, scope access.Scope, r timerange.Range) (list tasks.List, over Range, err error) {
+func (h *Stats) Over(ctx context.Context, scope access.Scope, r timerange.Range) (list queries.List, over Range, err error) {
 	if over = RangeOf(r); h.History == nil && (over.Within == 0 || over.Within > timerange.Day) {
 		over = classRanges[0]
 	}

@@ -12,7 +12,8 @@ import (
 	"kuota.dev/kuota/governance/diagnostics"
 	"kuota.dev/kuota/governance/history"
 	"kuota.dev/kuota/governance/policy"
-	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/index"
+	"kuota.dev/kuota/governance/tasks/queries"
 )
 
 // Allocations is what pages ask about compute allocations.
@@ -44,19 +45,19 @@ type Tasks interface {
 	// Scope is what a user sees as of now, and ListWithin the list of all who see
 	// that.
 	Scope(ctx context.Context, user governance.User) (access.Scope, error)
-	ListWithin(ctx context.Context, scope access.Scope, q tasks.Query, teams []string) (tasks.List, error)
+	ListWithin(ctx context.Context, scope access.Scope, q index.Query, teams []string) (queries.List, error)
 	// ClassesWithin is a list without its tasks.
-	ClassesWithin(ctx context.Context, scope access.Scope, teams []string, within time.Duration) (tasks.List, error)
+	ClassesWithin(ctx context.Context, scope access.Scope, teams []string, within time.Duration) (queries.List, error)
 	// HeadWithin are the first n tasks that wait in a team's queues, and of how many;
 	// patience is how long it waits for their explanations.
-	HeadWithin(ctx context.Context, scope access.Scope, team string, n int, patience time.Duration) ([]tasks.Item, int, error)
-	Detail(ctx context.Context, user governance.User, namespace, kind, name, uid string) (tasks.Detail, error)
+	HeadWithin(ctx context.Context, scope access.Scope, team string, n int, patience time.Duration) ([]queries.Item, int, error)
+	Detail(ctx context.Context, user governance.User, namespace, kind, name, uid string) (queries.Detail, error)
 	YAML(ctx context.Context, user governance.User, namespace, kind, name, uid string) (string, error)
 	// LoopsWithin are the preemption loops that everybody who sees that may know of.
-	LoopsWithin(ctx context.Context, scope access.Scope) ([]tasks.GuardedLoop, error)
+	LoopsWithin(ctx context.Context, scope access.Scope) ([]queries.GuardedLoop, error)
 	// Readable takes names out of a text of Kueue's that are not for this scope.
 	Redactor(ctx context.Context, scope access.Scope) (func(text string) string, error)
-	Notices(ctx context.Context, user governance.User, namespace, kind, name, uid string) ([]tasks.Notice, error)
+	Notices(ctx context.Context, user governance.User, namespace, kind, name, uid string) ([]queries.Notice, error)
 }
 
 // Settings is what is asked about how all is set up.

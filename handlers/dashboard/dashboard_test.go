@@ -13,7 +13,7 @@ import (
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/history"
-	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/index"
 	"kuota.dev/kuota/handlers/handlerstest"
 	"kuota.dev/kuota/views/htmlcheck"
 
@@ -70,7 +70,7 @@ func (d *historyDomain) Since(context.Context) (time.Time, error) { return d.sin
 func TestDashboard(t *testing.T) {
 	d := &handlerstest.Backend{CapacityBackend: handlerstest.CapacityBackend{Snapshot: handlerstest.Cluster()}}
 	d.List.Since = time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
-	d.List.ByPriorityClass = []tasks.PriorityClassRow{{PriorityClass: "training-priority", Running: 2, Pending: 2, Preempted: 1}}
+	d.List.ByPriorityClass = []index.PriorityClassRow{{PriorityClass: "training-priority", Running: 2, Pending: 2, Preempted: 1}}
 	response, page := handlerstest.Get(t, handlerstest.Serve(t, d)+"/")
 	if response.StatusCode != http.StatusOK {
 		t.Fatal(response.Status)
@@ -118,7 +118,7 @@ func TestDashboard(t *testing.T) {
 func TestDashboardWithoutItsSources(t *testing.T) {
 	d := &handlerstest.Backend{CapacityBackend: handlerstest.CapacityBackend{Snapshot: handlerstest.Cluster()}}
 	d.Past = &historyDomain{failure: errors.New("dial tcp 10.0.0.7: secret"), since: time.Now()}
-	d.List.ByPriorityClass = []tasks.PriorityClassRow{{PriorityClass: "training-priority", Running: 2}}
+	d.List.ByPriorityClass = []index.PriorityClassRow{{PriorityClass: "training-priority", Running: 2}}
 	address := handlerstest.Serve(t, d)
 	response, page := handlerstest.Get(t, address+"/")
 	htmlcheck.Page(t, page)
@@ -144,7 +144,7 @@ func TestDashboardHistory(t *testing.T) {
 		return history.SeriesKey{Pool: pool, Resource: catalog.GPU, Measure: measure}
 	}
 	d := &handlerstest.Backend{CapacityBackend: handlerstest.CapacityBackend{Snapshot: handlerstest.Cluster()}}
-	d.List.ByPriorityClass = []tasks.PriorityClassRow{
+	d.List.ByPriorityClass = []index.PriorityClassRow{
 		{PriorityClass: "training-priority", Running: 1, RunningFor: 5 * time.Hour},
 		{Running: 0, Pending: 1, Waiting: time.Minute},
 	}
@@ -224,7 +224,7 @@ func TestDashboardOfNothing(t *testing.T) {
 
 func TestFiguresAsCSV(t *testing.T) {
 	d := &handlerstest.Backend{CapacityBackend: handlerstest.CapacityBackend{Snapshot: handlerstest.Cluster()}}
-	d.List.ByPriorityClass = []tasks.PriorityClassRow{{PriorityClass: "training-priority", Running: 2, LongestRun: time.Minute}}
+	d.List.ByPriorityClass = []index.PriorityClassRow{{PriorityClass: "training-priority", Running: 2, LongestRun: time.Minute}}
 	address := handlerstest.Serve(t, d)
 	read := func(path string) (rows [][]string) {
 		response, err := handlerstest.Client.Get(address + path)

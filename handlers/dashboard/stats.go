@@ -6,7 +6,7 @@ import (
 	"kuota.dev/kuota/governance/capacity"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/quota"
-	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/governance/usage"
 	"kuota.dev/kuota/handlers/figures"
 	"kuota.dev/kuota/handlers/format"
@@ -81,7 +81,7 @@ func acceleratorMemory(s *capacity.Snapshot, sums map[string]usage.PoolUsage) (v
 }
 
 // taskStat counts the tasks that the reader sees.
-func taskStat(list tasks.List) views.Stat {
+func taskStat(list queries.List) views.Stat {
 	running, waiting := 0, 0
 	for _, row := range list.ByPriorityClass {
 		running, waiting = running+row.Running, waiting+row.Pending+row.Preempted

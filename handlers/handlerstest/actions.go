@@ -6,6 +6,7 @@ import (
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/actions"
+	"kuota.dev/kuota/governance/tasks/queries"
 )
 
 // ActionsBackend records the actions on tasks.
@@ -17,7 +18,7 @@ type ActionsBackend struct {
 	Done         []string
 }
 
-func (d *ActionsBackend) Offers(context.Context, governance.User, tasks.Detail) ([]actions.Offer, error) {
+func (d *ActionsBackend) Offers(context.Context, governance.User, queries.Detail) ([]actions.Offer, error) {
 	return d.OfferList, nil
 }
 

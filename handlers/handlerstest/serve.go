@@ -22,7 +22,8 @@ import (
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/quota"
-	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/index"
+	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/handlers"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/web"
@@ -130,12 +131,12 @@ func (d *Backend) PreviewDeletion(context.Context, governance.User, string) (all
 // Backend has all backends in memory, except for those in its own fields.
 type Backend struct {
 	Allocations     []v1alpha1.ComputeAllocation
-	Items           []tasks.Item
-	Waiting         int                 // in the queues of a team
-	List            tasks.List          // what a list has besides its items
-	Query           tasks.Query         // that was asked last
-	MoreDetail      func(*tasks.Detail) // fills in more of a task
-	NoticeList      []tasks.Notice
+	Items           []queries.Item
+	Waiting         int                   // in the queues of a team
+	List            queries.List          // what a list has besides its items
+	Query           index.Query           // that was asked last
+	MoreDetail      func(*queries.Detail) // fills in more of a task
+	NoticeList      []queries.Notice
 	NoticesError    error
 	QueriedTeams    []string // of which teams
 	ReadError       error    // what every question answers, if anything
@@ -150,7 +151,7 @@ type Backend struct {
 	ReadOnly        string
 	ActionsBackend  ActionsBackend
 	CapacityBackend CapacityBackend
-	Loops           []tasks.GuardedLoop
+	Loops           []queries.GuardedLoop
 	WithinAsked     time.Duration   // that was asked for last
 	Past            console.History // nil for none
 	UserScope       *access.Scope   // nil for all
@@ -195,40 +196,40 @@ func (d *Backend) Redactor(context.Context, access.Scope) (func(string) string, 
 	return func(text string) string { return strings.ReplaceAll(text, "hidden", "another team") }, nil
 }
 
-func (d *Backend) ListWithin(_ context.Context, _ access.Scope, q tasks.Query, teams []string) (tasks.List, error) {
+func (d *Backend) ListWithin(_ context.Context, _ access.Scope, q index.Query, teams []string) (queries.List, error) {
 	d.Query, d.QueriedTeams = q, teams
 	list := d.List
 	list.Items, list.Total, list.Page, list.Pages, list.Teams = d.Items, len(d.Items), 1, 1, d.Teams
 	return list, d.ReadError
 }
 
-func (d *Backend) ClassesWithin(_ context.Context, _ access.Scope, _ []string, within time.Duration) (tasks.List, error) {
+func (d *Backend) ClassesWithin(_ context.Context, _ access.Scope, _ []string, within time.Duration) (queries.List, error) {
 	d.WithinAsked = within
 	list := d.List
 	list.Teams = d.Teams
 	return list, d.ReadError
 }
 
-func (d *Backend) LoopsWithin(context.Context, access.Scope) ([]tasks.GuardedLoop, error) {
+func (d *Backend) LoopsWithin(context.Context, access.Scope) ([]queries.GuardedLoop, error) {
 	return d.Loops, d.ReadError
 }
 
-func (d *Backend) HeadWithin(context.Context, access.Scope, string, int, time.Duration) ([]tasks.Item, int, error) {
+func (d *Backend) HeadWithin(context.Context, access.Scope, string, int, time.Duration) ([]queries.Item, int, error) {
 	return d.Items, d.Waiting, d.ReadError
 }
 
-func (d *Backend) Detail(context.Context, governance.User, string, string, string, string) (tasks.Detail, error) {
+func (d *Backend) Detail(context.Context, governance.User, string, string, string, string) (queries.Detail, error) {
 	if len(d.Items) == 0 {
-		return tasks.Detail{}, &governance.Error{Kind: governance.NotFound, Message: "There is no such task."}
+		return queries.Detail{}, &governance.Error{Kind: governance.NotFound, Message: "There is no such task."}
 	}
-	detail := tasks.Detail{Item: d.Items[0], About: d.Items[0]}
+	detail := queries.Detail{Item: d.Items[0], About: d.Items[0]}
 	if d.MoreDetail != nil {
 		d.MoreDetail(&detail)
 	}
 	return detail, d.ReadError
 }
 
-func (d *Backend) Notices(context.Context, governance.User, string, string, string, string) ([]tasks.Notice, error) {
+func (d *Backend) Notices(context.Context, governance.User, string, string, string, string) ([]queries.Notice, error) {
 	return d.NoticeList, d.NoticesError
 }
 

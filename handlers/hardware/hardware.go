@@ -11,7 +11,8 @@ import (
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/capacity"
-	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/index"
+	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/governance/utilization"
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/timerange"
@@ -33,7 +34,7 @@ type Utilization interface {
 
 // PodOwners is what pages ask about whose pods are whose.
 type PodOwners interface {
-	PodOwners(ctx context.Context, scope access.Scope) (func(tasks.PodName) (tasks.Owner, bool), error)
+	PodOwners(ctx context.Context, scope access.Scope) (func(index.PodName) (queries.Owner, bool), error)
 }
 
 // noTeam stands for a team in sums by team, where there is none, as otherTeams does
@@ -47,7 +48,7 @@ type hardwareNow struct {
 	pool    string
 	sums    utilization.Sums // of no devices without a reading
 	held    map[utilization.UsageKey]float64
-	owners  map[string]tasks.Owner // by what stands for a task in sums
+	owners  map[string]queries.Owner // by what stands for a task in sums
 }
 
 // hardwareNow reads it for a pool; for all, where there is none of that name.
@@ -60,14 +61,14 @@ func (h *Pages) hardwareNow(ctx context.Context, scope access.Scope, pool string
 	if err != nil {
 		return hardwareNow{}, err
 	}
-	n := hardwareNow{state: h.Hardware.Now(), owners: map[string]tasks.Owner{}, held: map[utilization.UsageKey]float64{}}
+	n := hardwareNow{state: h.Hardware.Now(), owners: map[string]queries.Owner{}, held: map[utilization.UsageKey]float64{}}
 	for _, p := range snapshot.Pools {
 		if p.Name == pool {
 			n.pool = pool
 		}
 	}
 	n.cluster = utilization.Inventory{Nodes: places(snapshot), Pods: func(name utilization.PodName) (utilization.PodOwner, bool) {
-		o, known := owner(tasks.PodName(name))
+		o, known := owner(index.PodName(name))
 		switch {
 		case !known:
 			return utilization.PodOwner{}, false

@@ -13,6 +13,8 @@ import (
 	"kuota.dev/kuota/governance/capacity"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/index"
+	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/governance/usage"
 	"kuota.dev/kuota/governance/utilization"
 	"kuota.dev/kuota/handlers/console"
@@ -28,7 +30,7 @@ import (
 type busyCluster struct {
 	state   utilization.State
 	history error
-	owners  map[tasks.PodName]tasks.Owner
+	owners  map[index.PodName]queries.Owner
 }
 
 var busyNow = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
@@ -41,8 +43,8 @@ func (b *busyCluster) History(_ context.Context, span utilization.Range, _ utili
 	return utilization.History{Times: []time.Time{span.From, span.From.Add(span.Step)}, GPU: utilization.Series{math.NaN(), 0.4567}, GPUMemory: utilization.Series{0, 0}, CPU: utilization.Series{1, 1}, Memory: utilization.Series{0.5, 0.5}}, b.history
 }
 
-func (b *busyCluster) PodOwners(context.Context, access.Scope) (func(tasks.PodName) (tasks.Owner, bool), error) {
-	return func(name tasks.PodName) (tasks.Owner, bool) { o, known := b.owners[name]; return o, known }, nil
+func (b *busyCluster) PodOwners(context.Context, access.Scope) (func(index.PodName) (queries.Owner, bool), error) {
+	return func(name index.PodName) (queries.Owner, bool) { o, known := b.owners[name]; return o, known }, nil
 }
 
 func (b *busyCluster) Within(context.Context, access.Scope) (*capacity.Snapshot, error) {
@@ -65,18 +67,18 @@ func busySample() (*Pages, *busyCluster) {
 		}
 		return d
 	}
-	b := &busyCluster{owners: map[tasks.PodName]tasks.Owner{}}
+	b := &busyCluster{owners: map[index.PodName]queries.Owner{}}
 	b.state = utilization.State{Age: 12 * time.Second, Reading: &utilization.Reading{
 		At:      busyNow.Add(-12 * time.Second),
 		Devices: []utilization.Device{gpu("0", 1, 1, "busy"), gpu("1", 0.5, 1, "busy"), gpu("2", 0, 0.01, "sleeps"), gpu("3", 0, 0.02, "sleeps"), gpu("4", 0.9, 1, "theirs"), gpu("5", 0.25, 1, "")},
 		Nodes:   []utilization.Node{{Name: "gpu-1", CPU: utilization.Ratio{Used: 16, Of: 64}}},
 	}}
 	owner := func(pod string, n int64) {
-		b.owners[tasks.PodName{Namespace: "ns", Name: pod}] = tasks.Owner{Team: "vision", Task: tasks.Address{Namespace: "ns", Kind: "Job", Name: pod, UID: "uid-" + pod}, Accelerators: n, AdmittedAt: busyNow.Add(-2 * time.Hour)}
+		b.owners[index.PodName{Namespace: "ns", Name: pod}] = queries.Owner{Team: "vision", Task: tasks.Address{Namespace: "ns", Kind: "Job", Name: pod, UID: "uid-" + pod}, Accelerators: n, AdmittedAt: busyNow.Add(-2 * time.Hour)}
 	}
 	owner("busy", 2)
 	owner("sleeps", 2)
-	b.owners[tasks.PodName{Namespace: "ns", Name: "theirs"}] = tasks.Owner{Hidden: true}
+	b.owners[index.PodName{Namespace: "ns", Name: "theirs"}] = queries.Owner{Hidden: true}
 	return &Pages{Console: &console.Console{Capacity: b, Now: func() time.Time { return busyNow }}, Hardware: b, PodOwners: b, IdleBelow: 0.05}, b
 }
 

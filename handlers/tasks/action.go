@@ -9,6 +9,7 @@ import (
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/actions"
+	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/views"
@@ -87,7 +88,7 @@ func (h *Pages) doAction(action actions.Action) func(echo.Context) error {
 }
 
 // taskActions is what somebody may do to a task; nil where nothing is written.
-func (h *Pages) taskActions(ctx context.Context, c echo.Context, d tasks.Detail) (*views.TaskActions, error) {
+func (h *Pages) taskActions(ctx context.Context, c echo.Context, d queries.Detail) (*views.TaskActions, error) {
 	if h.Actions == nil || h.WhyReadOnly() != "" {
 		return nil, nil
 	}

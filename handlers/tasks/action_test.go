@@ -11,6 +11,8 @@ import (
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/actions"
 	"kuota.dev/kuota/governance/tasks/explain"
+	"kuota.dev/kuota/governance/tasks/index"
+	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/handlers/handlerstest"
 	"kuota.dev/kuota/views/htmlcheck"
 )
@@ -21,9 +23,9 @@ func working(state tasks.State) actions.Review {
 		Usage: quota.Resources{"nvidia.com/gpu": 3}, Requests: quota.Resources{"nvidia.com/gpu": 3}, AdmittedAt: time.Now().Add(-125 * time.Minute),
 	}
 	first := &tasks.Task{Name: "first", UID: "u2", Requests: quota.Resources{"nvidia.com/gpu": 2}}
-	high := actions.Choice{Name: "prod-priority", Supposed: tasks.Supposed{Priority: 90, Position: 1, QueueLength: 3, Preempts: true}}
-	low := actions.Choice{Name: "dev-priority", Supposed: tasks.Supposed{Priority: 10, Position: 3, QueueLength: 3, Ahead: first, Outranked: 2, Preempts: true}}
-	r := actions.Review{Detail: tasks.Detail{Item: tasks.Item{Task: task, Team: "vision"}}, Head: first, Current: low.Supposed, Choices: []actions.Choice{high, low}}
+	high := actions.Choice{Name: "prod-priority", Supposed: index.Supposed{Priority: 90, Position: 1, QueueLength: 3, Preempts: true}}
+	low := actions.Choice{Name: "dev-priority", Supposed: index.Supposed{Priority: 10, Position: 3, QueueLength: 3, Ahead: first, Outranked: 2, Preempts: true}}
+	r := actions.Review{Detail: queries.Detail{Item: queries.Item{Task: task, Team: "vision"}}, Head: first, Current: low.Supposed, Choices: []actions.Choice{high, low}}
 	if !state.UsesQuota() {
 		short := explain.Shortage{FlavorResource: quota.FlavorResource{Flavor: "p5", Resource: "nvidia.com/gpu"}, Needed: 3, Available: 2, Nominal: 4, Used: 4}
 		reclaims := short
@@ -111,7 +113,7 @@ func TestActionThatIsNotPossible(t *testing.T) {
 
 // A task's page offers what somebody may do, and says what they lack.
 func TestTaskPageOffersActions(t *testing.T) {
-	d := &handlerstest.Backend{Items: []tasks.Item{{Task: working(tasks.Running).Task, Team: "vision"}}}
+	d := &handlerstest.Backend{Items: []queries.Item{{Task: working(tasks.Running).Task, Team: "vision"}}}
 	d.ActionsBackend.OfferList = []actions.Offer{{Action: actions.Stop}, {Action: actions.Class, Missing: &actions.Permission{Verb: "patch", Resource: "jobs", Namespace: "ns"}}, {Action: actions.Delete, Missing: &actions.Permission{Verb: "delete", Resource: "jobs", Namespace: "ns"}}}
 	address := handlerstest.Serve(t, d) + "/tasks/ns/job/train?uid=u1&done=stop"
 	_, page := handlerstest.Get(t, address)
@@ -156,7 +158,7 @@ func TestNoticeAgreesWithTheStatus(t *testing.T) {
 		"an action that is unknown": {"x", tasks.Running, 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := &handlerstest.Backend{Items: []tasks.Item{{Task: working(tc.state).Task, Team: "vision", Position: tc.place}}, Changed: make(chan struct{}, 1)}
+			d := &handlerstest.Backend{Items: []queries.Item{{Task: working(tc.state).Task, Team: "vision", Position: tc.place}}, Changed: make(chan struct{}, 1)}
 			address := handlerstest.Serve(t, d)
 			_, page := handlerstest.Get(t, address+"/tasks/ns/job/train?uid=u1&done="+tc.done)
 			htmlcheck.Page(t, page)

@@ -9,6 +9,8 @@ import (
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/actions"
 	"kuota.dev/kuota/governance/tasks/explain"
+	"kuota.dev/kuota/governance/tasks/index"
+	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/views"
 
@@ -24,7 +26,7 @@ var actionNames = map[actions.Action]string{
 // follows within seconds, and the notice is a part of the live page, so that it
 // never contradicts the status beside it. It is empty for no action, and once the
 // status says more than the notice.
-func doneNotice(action actions.Action, d tasks.Detail) string {
+func doneNotice(action actions.Action, d queries.Detail) string {
 	switch {
 	case action == actions.Stop && d.State == tasks.Stopped:
 		return "Stopped. Its quota is free for other tasks."
@@ -140,7 +142,7 @@ func loses(r actions.Review) string {
 }
 
 // standing is a place in a queue in words.
-func standing(s tasks.Supposed) string {
+func standing(s index.Supposed) string {
 	text := fmt.Sprintf("%s of %s", format.Ordinal(s.Position), format.Thousands(int64(s.QueueLength)))
 	if s.Ahead != nil {
 		text += ", behind " + s.Ahead.Name
@@ -149,7 +151,7 @@ func standing(s tasks.Supposed) string {
 }
 
 // outcome is whether it would start, as far as the numbers tell.
-func outcome(s tasks.Supposed, who string) []string {
+func outcome(s index.Supposed, who string) []string {
 	v := s.Verdict
 	if v == nil {
 		return nil

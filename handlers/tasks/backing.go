@@ -7,12 +7,12 @@ import (
 
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/quota"
-	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/views"
 )
 
 // backingOf says whose quota a task holds; nil for one that holds none.
-func backingOf(d tasks.Detail) *views.QuotaSource {
+func backingOf(d queries.Detail) *views.QuotaSource {
 	if d.QuotaSources == nil || len(d.QuotaSources.Sources) == 0 {
 		return nil
 	}
@@ -34,7 +34,7 @@ func backingOf(d tasks.Detail) *views.QuotaSource {
 		}
 	}
 	byPool := slices.Clone(d.QuotaSources.Sources)
-	slices.SortStableFunc(byPool, func(a, b tasks.QuotaSource) int { return strings.Compare(a.Flavor, b.Flavor) })
+	slices.SortStableFunc(byPool, func(a, b queries.QuotaSource) int { return strings.Compare(a.Flavor, b.Flavor) })
 	for _, l := range byPool {
 		if l.Resource == catalog.Network {
 			continue
@@ -50,7 +50,7 @@ func backingOf(d tasks.Detail) *views.QuotaSource {
 
 // loudest is the line that people are told of first: the first accelerator that
 // is borrowed, else the first line that is.
-func loudest(lines []tasks.QuotaSource) (found tasks.QuotaSource) {
+func loudest(lines []queries.QuotaSource) (found queries.QuotaSource) {
 	for _, l := range lines {
 		if l.Borrowed > 0 && (found.Borrowed == 0 || isPlain(found.Resource) && !isPlain(l.Resource)) {
 			found = l
@@ -61,7 +61,7 @@ func loudest(lines []tasks.QuotaSource) (found tasks.QuotaSource) {
 
 func isPlain(resource string) bool { return resource == catalog.CPU || resource == catalog.Memory }
 
-func backingWords(l tasks.QuotaSource, owner string, nested bool) string {
+func backingWords(l queries.QuotaSource, owner string, nested bool) string {
 	number := func(n int64) string { return quota.Grouped(l.Resource, n) }
 	text := quota.Amount(l.Resource, l.Usage)
 	if l.Borrowed == 0 {

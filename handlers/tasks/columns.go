@@ -4,34 +4,34 @@ import (
 	"net/url"
 	"slices"
 
-	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/index"
 	"kuota.dev/kuota/views"
 )
 
 // taskColumns are all columns of a list of tasks, in their order.
 var taskColumns = []views.ColumnHead{
-	{Label: "Name", ID: string(tasks.ByName)},
-	{Label: "Status", ID: string(tasks.ByState)},
-	{Label: "Team", ID: string(tasks.ByTeam)},
-	{Label: "Priority class", ID: string(tasks.ByPriorityClass)},
-	{Label: "Kind", ID: string(tasks.ByKind)},
-	{Label: "Position", ID: string(tasks.ByPosition)},
-	{Label: "Accelerators", ID: string(tasks.ByAccelerator), Number: true},
-	{Label: "vCPU", ID: string(tasks.ByCPU), Number: true},
-	{Label: "Memory", Unit: "GiB", ID: string(tasks.ByMemory), Number: true},
-	{Label: "Pool", ID: string(tasks.ByPool)},
-	{Label: "Submitted", ID: string(tasks.BySubmitted)},
-	{Label: "Waited", ID: string(tasks.ByWaited), Number: true},
-	{Label: "Ran", ID: string(tasks.ByRan), Number: true},
-	{Label: "Preempted", ID: string(tasks.ByPreemptions), Number: true},
+	{Label: "Name", ID: string(index.ByName)},
+	{Label: "Status", ID: string(index.ByState)},
+	{Label: "Team", ID: string(index.ByTeam)},
+	{Label: "Priority class", ID: string(index.ByPriorityClass)},
+	{Label: "Kind", ID: string(index.ByKind)},
+	{Label: "Position", ID: string(index.ByPosition)},
+	{Label: "Accelerators", ID: string(index.ByAccelerator), Number: true},
+	{Label: "vCPU", ID: string(index.ByCPU), Number: true},
+	{Label: "Memory", Unit: "GiB", ID: string(index.ByMemory), Number: true},
+	{Label: "Pool", ID: string(index.ByPool)},
+	{Label: "Submitted", ID: string(index.BySubmitted)},
+	{Label: "Waited", ID: string(index.ByWaited), Number: true},
+	{Label: "Ran", ID: string(index.ByRan), Number: true},
+	{Label: "Preempted", ID: string(index.ByPreemptions), Number: true},
 }
 
 // alwaysShown are the columns without which a row says nothing.
-var alwaysShown = map[string]bool{string(tasks.ByName): true, string(tasks.ByState): true}
+var alwaysShown = map[string]bool{string(index.ByName): true, string(index.ByState): true}
 
 // usuallyHidden are the columns that are shown on request: the others fit on a
 // screen of 1280 px.
-var usuallyHidden = map[string]bool{string(tasks.ByKind): true, string(tasks.ByCPU): true, string(tasks.ByMemory): true}
+var usuallyHidden = map[string]bool{string(index.ByKind): true, string(index.ByCPU): true, string(index.ByMemory): true}
 
 // hide takes the choice of columns from an address. Links name what differs from
 // the usual columns, as hide= and show=, so that the usual list has a short

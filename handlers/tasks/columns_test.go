@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/index"
+	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/handlers/handlerstest"
 	"kuota.dev/kuota/views/htmlcheck"
 
@@ -16,7 +18,7 @@ import (
 )
 
 func oneTask() *handlerstest.Backend {
-	return &handlerstest.Backend{Items: []tasks.Item{{Task: &tasks.Task{UID: "1", Name: "train", Namespace: "ns", Kind: "RayJob", State: tasks.Running, Submitted: time.Now()}, Team: "vision"}}}
+	return &handlerstest.Backend{Items: []queries.Item{{Task: &tasks.Task{UID: "1", Name: "train", Namespace: "ns", Kind: "RayJob", State: tasks.Running, Submitted: time.Now()}, Team: "vision"}}}
 }
 
 // heads are the columns of the list on a page.
@@ -102,7 +104,7 @@ func TestTaskRange(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := oneTask()
-			d.List = tasks.List{ByPriorityClass: []tasks.PriorityClassRow{{PriorityClass: "a", Running: 1}}, Since: tc.since, Started: started}
+			d.List = queries.List{ByPriorityClass: []index.PriorityClassRow{{PriorityClass: "a", Running: 1}}, Since: tc.since, Started: started}
 			_, page := handlerstest.Get(t, handlerstest.Serve(t, d)+"/tasks"+tc.query)
 			htmlcheck.Page(t, page)
 			if note := page.Find("#classes .note").Text(); d.Query.Within != tc.within || note != tc.note {

@@ -8,7 +8,8 @@ import (
 
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/quota"
-	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/index"
+	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/format"
 
@@ -22,19 +23,19 @@ const tasksCSVURL = "/tasks.csv"
 type csvColumn struct {
 	of    string // the column of the page that it is a part of
 	head  string
-	value func(t tasks.Item, now time.Time) string
+	value func(t queries.Item, now time.Time) string
 }
 
 var tasksCSVColumns = []csvColumn{
-	{"name", "namespace", func(t tasks.Item, _ time.Time) string { return t.Namespace }},
-	{"kind", "kind", func(t tasks.Item, _ time.Time) string { return t.Kind }},
-	{"name", "name", func(t tasks.Item, _ time.Time) string { return t.Name }},
-	{"team", "team", func(t tasks.Item, _ time.Time) string { return t.Team }},
-	{"status", "status", func(t tasks.Item, _ time.Time) string { return string(t.State) }},
-	{"status", "reason", func(t tasks.Item, _ time.Time) string { return t.Message }},
-	{"class", "priority class", func(t tasks.Item, _ time.Time) string { return format.ClassName(t.PriorityClass) }},
-	{"class", "priority", func(t tasks.Item, _ time.Time) string { return strconv.Itoa(int(t.Priority)) }},
-	{string(tasks.ByPosition), "place", func(t tasks.Item, _ time.Time) string {
+	{"name", "namespace", func(t queries.Item, _ time.Time) string { return t.Namespace }},
+	{"kind", "kind", func(t queries.Item, _ time.Time) string { return t.Kind }},
+	{"name", "name", func(t queries.Item, _ time.Time) string { return t.Name }},
+	{"team", "team", func(t queries.Item, _ time.Time) string { return t.Team }},
+	{"status", "status", func(t queries.Item, _ time.Time) string { return string(t.State) }},
+	{"status", "reason", func(t queries.Item, _ time.Time) string { return t.Message }},
+	{"class", "priority class", func(t queries.Item, _ time.Time) string { return format.ClassName(t.PriorityClass) }},
+	{"class", "priority", func(t queries.Item, _ time.Time) string { return strconv.Itoa(int(t.Priority)) }},
+	{string(index.ByPosition), "place", func(t queries.Item, _ time.Time) string {
 		if t.Position == 0 {
 			return ""
 		}
@@ -42,7 +43,7 @@ var tasksCSVColumns = []csvColumn{
 	}},
 	{"accelerators", "GPUs", resourceColumn(catalog.GPU)},
 	{"accelerators", "Neuron devices", resourceColumn(catalog.Neuron)},
-	{"accelerators", "other accelerators", func(t tasks.Item, _ time.Time) string {
+	{"accelerators", "other accelerators", func(t queries.Item, _ time.Time) string {
 		var list []string
 		for _, name := range t.Resources().Names() {
 			if n := t.Resources()[name]; n > 0 && !slices.Contains(ownColumns, name) {
@@ -53,18 +54,18 @@ var tasksCSVColumns = []csvColumn{
 	}},
 	{"vcpu", "vCPU", resourceColumn(catalog.CPU)},
 	{"memory", "memory GiB", resourceColumn(catalog.Memory)},
-	{"pool", "pool", func(t tasks.Item, _ time.Time) string { return strings.Join(t.Pools, " ") }},
-	{"submitted", "submitted", func(t tasks.Item, _ time.Time) string { return t.Submitted.UTC().Format(time.RFC3339) }},
-	{"waited", "waited s", func(t tasks.Item, now time.Time) string { return format.Seconds(t.Waited(now)) }},
-	{"ran", "ran s", func(t tasks.Item, now time.Time) string { return format.Seconds(t.Ran(now)) }},
-	{"preemptions", "preemptions", func(t tasks.Item, _ time.Time) string { return strconv.Itoa(int(t.Preemptions)) }},
+	{"pool", "pool", func(t queries.Item, _ time.Time) string { return strings.Join(t.Pools, " ") }},
+	{"submitted", "submitted", func(t queries.Item, _ time.Time) string { return t.Submitted.UTC().Format(time.RFC3339) }},
+	{"waited", "waited s", func(t queries.Item, now time.Time) string { return format.Seconds(t.Waited(now)) }},
+	{"ran", "ran s", func(t queries.Item, now time.Time) string { return format.Seconds(t.Ran(now)) }},
+	{"preemptions", "preemptions", func(t queries.Item, _ time.Time) string { return strconv.Itoa(int(t.Preemptions)) }},
 }
 
 // ownColumns are the resources that have a column of their own, or none.
 var ownColumns = []string{catalog.GPU, catalog.Neuron, catalog.CPU, catalog.Memory, catalog.Network}
 
-func resourceColumn(name string) func(tasks.Item, time.Time) string {
-	return func(t tasks.Item, _ time.Time) string { return quota.Number(name, t.Resources()[name]) }
+func resourceColumn(name string) func(queries.Item, time.Time) string {
+	return func(t queries.Item, _ time.Time) string { return quota.Number(name, t.Resources()[name]) }
 }
 
 // tasksCSV answers GET /tasks.csv: all of a list of tasks, in all columns but

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/timeline"
 	"kuota.dev/kuota/handlers/format"
 )
 
@@ -28,13 +28,13 @@ type fold struct {
 func chains(life []lived) (found [][]int) {
 	in := make([]bool, len(life))
 	for i := range life {
-		if in[i] || life[i].Type != tasks.WasPreempted {
+		if in[i] || life[i].Type != timeline.Preempted {
 			continue
 		}
 		chain := []int{i}
 		for k := i + 1; k < len(life); k++ {
 			next, last := &life[k].Event, &life[chain[len(chain)-1]].Event
-			if next.WorkloadUID != last.WorkloadUID || !next.Type.Lost() && next.Type != tasks.WasFinished {
+			if next.WorkloadUID != last.WorkloadUID || !next.Type.Lost() && next.Type != timeline.Finished {
 				continue
 			}
 			if !next.Repeats(last) {
@@ -85,7 +85,7 @@ func folded(life []lived, holds bool) []lived {
 		last := chain[len(chain)-1]
 		life[last].fold = foldOf(life, chain)
 		for k := chain[0]; k < last; k++ {
-			if what := life[k].Type; what == tasks.WasPreempted || gains(what) || what == tasks.WasRequeued {
+			if what := life[k].Type; what == timeline.Preempted || gains(what) || what == timeline.Requeued {
 				gone[k] = gone[k] || life[k].WorkloadUID == life[last].WorkloadUID
 			}
 		}
@@ -94,7 +94,7 @@ func folded(life []lived, holds bool) []lived {
 		for end < len(life) && life[end].At.Unix() == life[last].At.Unix() {
 			end++
 		}
-		told := map[tasks.EventType]bool{}
+		told := map[timeline.EventType]bool{}
 		for k := end - 1; k > last; k-- {
 			if what := life[k].Type; gains(what) && life[k].WorkloadUID == life[last].WorkloadUID {
 				gone[k] = told[what] || !holdsAfter(life, k, holds)
@@ -112,8 +112,8 @@ func folded(life []lived, holds bool) []lived {
 }
 
 // gains reports whether a task gains its quota by a step, or runs with it.
-func gains(what tasks.EventType) bool {
-	return what == tasks.WasReserved || what == tasks.WasAdmitted || what == tasks.WasReady
+func gains(what timeline.EventType) bool {
+	return what == timeline.Reserved || what == timeline.Admitted || what == timeline.Ready
 }
 
 // holdsAfter reports whether a Workload had its quota after the second of a step: it
@@ -122,9 +122,9 @@ func holdsAfter(life []lived, i int, holds bool) bool {
 	for _, l := range life[i+1:] {
 		switch {
 		case l.WorkloadUID != life[i].WorkloadUID || l.At.Unix() == life[i].At.Unix():
-		case l.Type == tasks.WasAdmitted, l.Deactivated() && causedByHold(life, l):
+		case l.Type == timeline.Admitted, l.Deactivated() && causedByHold(life, l):
 			return false
-		case l.Type.Lost(), l.Type == tasks.WasFinished:
+		case l.Type.Lost(), l.Type == timeline.Finished:
 			return true
 		}
 	}
@@ -138,9 +138,9 @@ func causedByHold(life []lived, evicted lived) bool {
 	}
 	return slices.ContainsFunc(life, func(held lived) bool {
 		after := evicted.At.Truncate(time.Second).Sub(held.At.Truncate(time.Second))
-		return held.Type == tasks.WasHeld && held.WorkloadUID == evicted.WorkloadUID && after.Abs() <= holdTakes &&
+		return held.Type == timeline.Held && held.WorkloadUID == evicted.WorkloadUID && after.Abs() <= holdTakes &&
 			!slices.ContainsFunc(life, func(released lived) bool {
-				return released.Type == tasks.WasReleased && released.WorkloadUID == held.WorkloadUID && released.At.After(held.At) && released.At.Before(evicted.At)
+				return released.Type == timeline.Released && released.WorkloadUID == held.WorkloadUID && released.At.After(held.At) && released.At.Before(evicted.At)
 			})
 	})
 }

@@ -10,6 +10,9 @@ import (
 
 	"kuota.dev/kuota/governance/history"
 	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/index"
+	"kuota.dev/kuota/governance/tasks/queries"
+	"kuota.dev/kuota/governance/tasks/timeline"
 	"kuota.dev/kuota/handlers/handlerstest"
 	"kuota.dev/kuota/views/htmlcheck"
 
@@ -39,86 +42,86 @@ func loopSteps(preemptions int, by history.TaskRef) (steps []history.Event) {
 // What repeats is one line, with Kueue's count.
 func TestRepeatedPreemptionsAreOneLine(t *testing.T) {
 	other := &tasks.Task{Name: "other", Namespace: "ns", Kind: "Job", UID: "p"}
-	preempted := func(seconds int, more ...func(*tasks.Event)) tasks.Event {
-		e := tasks.Event{WorkloadUID: "w1", At: handlerstest.Noon.Add(time.Hour + time.Duration(seconds)*time.Second), Type: tasks.WasPreempted, Reason: "InClusterQueue", Preemptor: other, PreemptorUID: "p", Ran: time.Second}
+	preempted := func(seconds int, more ...func(*timeline.Event)) timeline.Event {
+		e := timeline.Event{WorkloadUID: "w1", At: handlerstest.Noon.Add(time.Hour + time.Duration(seconds)*time.Second), Type: timeline.Preempted, Reason: "InClusterQueue", Preemptor: other, PreemptorUID: "p", Ran: time.Second}
 		for _, change := range more {
 			change(&e)
 		}
 		return e
 	}
-	nth := func(n int32) func(*tasks.Event) { return func(e *tasks.Event) { e.PreemptionCount = n } }
-	step := func(seconds int, what tasks.EventType, more ...func(*tasks.Event)) tasks.Event {
-		return preempted(seconds, append([]func(*tasks.Event){func(e *tasks.Event) { e.Type, e.Preemptor, e.PreemptorUID, e.Reason, e.Ran = what, nil, "", "", -1 }}, more...)...)
+	nth := func(n int32) func(*timeline.Event) { return func(e *timeline.Event) { e.PreemptionCount = n } }
+	step := func(seconds int, what timeline.EventType, more ...func(*timeline.Event)) timeline.Event {
+		return preempted(seconds, append([]func(*timeline.Event){func(e *timeline.Event) { e.Type, e.Preemptor, e.PreemptorUID, e.Reason, e.Ran = what, nil, "", "", -1 }}, more...)...)
 	}
-	deactivated := func(e *tasks.Event) { e.Reason, e.Message = "Deactivated", "The workload is deactivated" }
+	deactivated := func(e *timeline.Event) { e.Reason, e.Message = "Deactivated", "The workload is deactivated" }
 	party := history.TaskRef{Namespace: "ns", Kind: "Job", Name: "other", UID: "p", Team: "vision"}
 	hidden := history.TaskRef{Namespace: "secret-ns", Kind: "Job", Name: "secret-job", UID: "p", Team: "secret-team"}
 	cases := map[string]struct {
 		state    tasks.State // Pending where it is empty
-		timeline []tasks.Event
+		timeline []timeline.Event
 		steps    []history.Event
 		want     []string // the lines that tell of a loss or of the guard, the last first
 		lines    int
 	}{
 		"one in memory, with Kueue's count": {
-			timeline: []tasks.Event{preempted(0, nth(1)), step(0, tasks.WasRequeued), step(1, tasks.WasAdmitted), preempted(46, nth(63), func(e *tasks.Event) { e.Omitted, e.OmittedRan = 40, 30*time.Second })},
+			timeline: []timeline.Event{preempted(0, nth(1)), step(0, timeline.Requeued), step(1, timeline.Admitted), preempted(46, nth(63), func(e *timeline.Event) { e.Omitted, e.OmittedRan = 40, 30*time.Second })},
 			want:     []string{"Preempted 63 times in 46 s for other|a task of a higher class in its own team; it had run for 32 s in all"}, lines: 1,
 		},
 		"three within a second": {
-			timeline: []tasks.Event{preempted(0, nth(4)), preempted(0, nth(5)), preempted(0, nth(6))},
+			timeline: []timeline.Event{preempted(0, nth(4)), preempted(0, nth(5)), preempted(0, nth(6))},
 			want:     []string{"Preempted 3 times within a second for other"}, lines: 1,
 		},
 		"where Kueue does not count": {
-			timeline: []tasks.Event{preempted(0), preempted(20), preempted(40), preempted(60)},
+			timeline: []timeline.Event{preempted(0), preempted(20), preempted(40), preempted(60)},
 			want:     []string{"Preempted 4 times in 1 m 00 s for other"}, lines: 1,
 		},
 		"two": {
-			timeline: []tasks.Event{preempted(0, nth(1)), step(10, tasks.WasAdmitted), preempted(20, nth(2))},
+			timeline: []timeline.Event{preempted(0, nth(1)), step(10, timeline.Admitted), preempted(20, nth(2))},
 			want:     []string{"Preempted by other", "Preempted by other"}, lines: 3,
 		},
 		"more than a minute apart": {
-			timeline: []tasks.Event{preempted(0, nth(1)), preempted(61, nth(2)), preempted(122, nth(3))},
+			timeline: []timeline.Event{preempted(0, nth(1)), preempted(61, nth(2)), preempted(122, nth(3))},
 			want:     []string{"Preempted by other", "Preempted by other", "Preempted by other"}, lines: 3,
 		},
 		"for different tasks": {
-			timeline: []tasks.Event{preempted(0), preempted(1, func(e *tasks.Event) { e.Preemptor, e.PreemptorUID = nil, "q" }), preempted(2), preempted(3, func(e *tasks.Event) { e.Preemptor, e.PreemptorUID = nil, "q" })},
+			timeline: []timeline.Event{preempted(0), preempted(1, func(e *timeline.Event) { e.Preemptor, e.PreemptorUID = nil, "q" }), preempted(2), preempted(3, func(e *timeline.Event) { e.Preemptor, e.PreemptorUID = nil, "q" })},
 			want:     []string{"Preempted by a task that was deleted or that you cannot see", "Preempted by other", "Preempted by a task that was deleted or that you cannot see", "Preempted by other"}, lines: 4,
 		},
 		"with an eviction in between": {
-			timeline: []tasks.Event{preempted(0), preempted(1), step(2, tasks.WasEvicted), preempted(3), preempted(4)},
+			timeline: []timeline.Event{preempted(0), preempted(1), step(2, timeline.Evicted), preempted(3), preempted(4)},
 			want:     []string{"Preempted by other", "Preempted by other", "Lost its quota", "Preempted by other", "Preempted by other"}, lines: 5,
 		},
 		"in history": {
-			steps: loopSteps(63, party), timeline: []tasks.Event{step(50, tasks.WasAdmitted)},
+			steps: loopSteps(63, party), timeline: []timeline.Event{step(50, timeline.Admitted)},
 			want: []string{"Preempted 63 times in 45 s for other|a task of a higher class in its own team; it had run for 50 m 00 s in all"}, lines: 3,
 		},
 		"in history and in memory, while it goes on": {
-			steps: loopSteps(60, party), timeline: []tasks.Event{preempted(44, nth(61)), preempted(45, nth(62)), preempted(45, nth(63))},
+			steps: loopSteps(60, party), timeline: []timeline.Event{preempted(44, nth(61)), preempted(45, nth(62)), preempted(45, nth(63))},
 			want: []string{"Preempted 63 times in 45 s for other"}, lines: 2,
 		},
 		"of a team that is not for the reader": {
-			steps: loopSteps(63, hidden), timeline: []tasks.Event{step(50, tasks.WasAdmitted)},
+			steps: loopSteps(63, hidden), timeline: []timeline.Event{step(50, timeline.Admitted)},
 			want: []string{"Preempted 63 times in 45 s for another team"}, lines: 3,
 		},
 		"held by the guard": {
-			timeline: []tasks.Event{
-				preempted(0, nth(1)), step(1, tasks.WasAdmitted), preempted(1, nth(2)), step(2, tasks.WasLooped, func(e *tasks.Event) { e.Preemptor, e.PreemptorUID = other, "p" }),
-				step(2, tasks.WasAdmitted), preempted(3, nth(3)), step(3, tasks.WasHeld, func(e *tasks.Event) { e.PreemptorUID = "secret" }), step(3, tasks.WasEvicted, deactivated),
-				step(60, tasks.WasReleased), step(90, tasks.WasEvicted, deactivated),
+			timeline: []timeline.Event{
+				preempted(0, nth(1)), step(1, timeline.Admitted), preempted(1, nth(2)), step(2, timeline.LoopDetected, func(e *timeline.Event) { e.Preemptor, e.PreemptorUID = other, "p" }),
+				step(2, timeline.Admitted), preempted(3, nth(3)), step(3, timeline.Held, func(e *timeline.Event) { e.PreemptorUID = "secret" }), step(3, timeline.Evicted, deactivated),
+				step(60, timeline.Released), step(90, timeline.Evicted, deactivated),
 			},
 			want: []string{"Stopped|The workload is deactivated", "Released by the loop guard", "Held by the loop guard for another team", "Preempted 3 times in 3 s for other", "Preemption loop with other"}, lines: 5,
 		},
 		"admitted in the second of the last preemption, and it runs": {
 			state:    tasks.Running,
-			timeline: []tasks.Event{preempted(0), preempted(1), step(2, tasks.WasAdmitted), preempted(2), step(2, tasks.WasAdmitted)},
+			timeline: []timeline.Event{preempted(0), preempted(1), step(2, timeline.Admitted), preempted(2), step(2, timeline.Admitted)},
 			want:     []string{"Preempted 3 times in 2 s for other"}, lines: 2,
 		},
 		"admitted in the second of a preemption that is followed by another": {
-			timeline: []tasks.Event{preempted(0), preempted(1), step(2, tasks.WasAdmitted), preempted(2), step(300, tasks.WasAdmitted), preempted(400)},
+			timeline: []timeline.Event{preempted(0), preempted(1), step(2, timeline.Admitted), preempted(2), step(300, timeline.Admitted), preempted(400)},
 			want:     []string{"Preempted by other", "Preempted 3 times in 2 s for other"}, lines: 3,
 		},
 		"deactivated by somebody": {
-			timeline: []tasks.Event{preempted(0), step(0, tasks.WasEvicted, deactivated)},
+			timeline: []timeline.Event{preempted(0), step(0, timeline.Evicted, deactivated)},
 			want:     []string{"Stopped|The workload is deactivated", "Preempted by other"}, lines: 2,
 		},
 	}
@@ -130,8 +133,8 @@ func TestRepeatedPreemptionsAreOneLine(t *testing.T) {
 					evictions += 1 + e.Omitted
 				}
 			}
-			d := &handlerstest.Backend{UserScope: &handlerstest.OwnScope, Items: []tasks.Item{{Task: &tasks.Task{UID: "u1", Name: "train", Namespace: "ns", Kind: "Job", State: cmp.Or(tc.state, tasks.Pending), Submitted: handlerstest.Noon}, Team: "vision"}}}
-			d.MoreDetail = func(detail *tasks.Detail) {
+			d := &handlerstest.Backend{UserScope: &handlerstest.OwnScope, Items: []queries.Item{{Task: &tasks.Task{UID: "u1", Name: "train", Namespace: "ns", Kind: "Job", State: cmp.Or(tc.state, tasks.Pending), Submitted: handlerstest.Noon}, Team: "vision"}}}
+			d.MoreDetail = func(detail *queries.Detail) {
 				detail.Timeline = tc.timeline
 				if tc.steps != nil {
 					detail.Omitted = 63 - evictions
@@ -208,7 +211,7 @@ func TestRunsThatAreLeftOut(t *testing.T) {
 			d := &handlerstest.Backend{}
 			total := 0
 			for i, n := range tc.remembered {
-				d.List.ByPriorityClass = append(d.List.ByPriorityClass, tasks.PriorityClassRow{PriorityClass: fmt.Sprint("c", i, "-priority"), Running: 1, LoopRuns: n})
+				d.List.ByPriorityClass = append(d.List.ByPriorityClass, index.PriorityClassRow{PriorityClass: fmt.Sprint("c", i, "-priority"), Running: 1, LoopRuns: n})
 				total += n
 			}
 			if tc.recorded != nil {

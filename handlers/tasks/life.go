@@ -5,13 +5,15 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/queries"
+	"kuota.dev/kuota/governance/tasks/timeline"
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/views"
 )
 
 // placeOf is where a task stands; nil for one that does not wait.
-func placeOf(d tasks.Detail, now time.Time) *views.QueuePosition {
+func placeOf(d queries.Detail, now time.Time) *views.QueuePosition {
 	if d.Position == 0 {
 		return nil
 	}
@@ -51,7 +53,7 @@ var rules = map[string]string{
 	"InCohortReclaimWhileBorrowing": "a borrowing task of a higher class in another team",
 }
 
-func ranWords(e tasks.Event) string {
+func ranWords(e timeline.Event) string {
 	if e.Ran < 0 {
 		return ""
 	}
@@ -59,7 +61,7 @@ func ranWords(e tasks.Event) string {
 }
 
 // by is whom a task was preempted by, or words in the place of a name.
-func by(e tasks.Event) (link *views.TaskLink, unnamed string) {
+func by(e timeline.Event) (link *views.TaskLink, unnamed string) {
 	switch {
 	case e.Preemptor == nil:
 		return nil, "a task that was deleted or that you cannot see"
@@ -70,7 +72,7 @@ func by(e tasks.Event) (link *views.TaskLink, unnamed string) {
 }
 
 // forgotten says how much of a task's life nobody remembers; empty for nothing.
-func forgotten(d tasks.Detail, life []lived) string {
+func forgotten(d queries.Detail, life []lived) string {
 	n := d.Omitted - lost(life)
 	for _, e := range d.Timeline {
 		if e.Type.Lost() {
@@ -84,16 +86,16 @@ func forgotten(d tasks.Detail, life []lived) string {
 }
 
 // lossOf is what a task was preempted for, while it does not run; else nil.
-func lossOf(d tasks.Detail) *views.LastPreemption {
+func lossOf(d queries.Detail) *views.LastPreemption {
 	if d.State != tasks.Preempted && d.State != tasks.Stopping {
 		return nil
 	}
 	for i := len(d.Timeline) - 1; i >= 0; i-- {
 		e := d.Timeline[i]
-		if e.Type == tasks.WasEvicted {
+		if e.Type == timeline.Evicted {
 			return nil
 		}
-		if e.Type != tasks.WasPreempted {
+		if e.Type != timeline.Preempted {
 			continue
 		}
 		loss := &views.LastPreemption{At: e.At.UTC().Format(time.RFC3339), Rule: format.Upper(format.OrDash(rules[e.Reason])), Team: e.PreemptorTeam, Ran: "Unknown"}
@@ -107,27 +109,27 @@ func lossOf(d tasks.Detail) *views.LastPreemption {
 }
 
 // sizesOf are the sizes that a task had, the last first.
-func sizesOf(d tasks.Detail) (lines []views.SizeLine) {
+func sizesOf(d queries.Detail) (lines []views.SizeLine) {
 	for i := len(d.Sizes) - 1; i >= 0; i-- {
 		r := d.Sizes[i]
 		line := views.SizeLine{At: r.At.UTC().Format(time.RFC3339), Tone: "idle", Pods: format.Pods(r.To)}
 		switch r.Cause {
-		case tasks.Started:
+		case timeline.Started:
 			line.Tone, line.Text = "ok", "started"
-		case tasks.StartedPart:
+		case timeline.StartedPart:
 			line.Tone, line.Text = "ok", "started with the pods that fit"
-		case tasks.Scaled:
+		case timeline.Scaled:
 			line.Text = fmt.Sprintf("scaled down from %d", r.From)
 			if r.To > r.From {
 				line.Tone, line.Text = "ok", fmt.Sprintf("scaled up from %d", r.From)
 			}
-		case tasks.Joined:
+		case timeline.Joined:
 			line.Tone, line.Text = "ok", fmt.Sprintf("another part was admitted; it had %d", r.From)
-		case tasks.LostTo:
+		case timeline.LostTo:
 			line.Tone, line.Text = "pre", fmt.Sprintf("preempted; it had %d", r.From)
-		case tasks.Lost:
+		case timeline.Lost:
 			line.Tone, line.Text = "pre", fmt.Sprintf("lost its quota; it had %d", r.From)
-		case tasks.Ended:
+		case timeline.Ended:
 			line.Text = fmt.Sprintf("ended; it had %d", r.From)
 		}
 		lines = append(lines, line)

@@ -9,14 +9,16 @@ import (
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
+	"kuota.dev/kuota/governance/tasks/queries"
+	"kuota.dev/kuota/governance/tasks/timeline"
 	"kuota.dev/kuota/handlers/handlerstest"
 	"kuota.dev/kuota/views/htmlcheck"
 )
 
 const gpu = "nvidia.com/gpu"
 
-func line(held, own int64, more func(*tasks.QuotaSource)) tasks.QuotaSource {
-	l := tasks.QuotaSource{FlavorResource: quota.FlavorResource{Flavor: "p5", Resource: gpu}, Usage: held, Own: own, Borrowed: held - own}
+func line(held, own int64, more func(*queries.QuotaSource)) queries.QuotaSource {
+	l := queries.QuotaSource{FlavorResource: quota.FlavorResource{Flavor: "p5", Resource: gpu}, Usage: held, Own: own, Borrowed: held - own}
 	if more != nil {
 		more(&l)
 	}
@@ -29,35 +31,35 @@ func TestTaskLife(t *testing.T) {
 	other := &tasks.Task{Name: "other", Namespace: "ns", Kind: "Job"}
 	cases := map[string]struct {
 		state    tasks.State
-		more     func(*tasks.Detail)
+		more     func(*queries.Detail)
 		selector string
 		want     []string
 	}{
-		"on its own quota": {tasks.Running, func(d *tasks.Detail) {
-			d.QuotaSources = &tasks.QuotaSources{Sources: []tasks.QuotaSource{line(8, 8, nil)}}
+		"on its own quota": {tasks.Running, func(d *queries.Detail) {
+			d.QuotaSources = &queries.QuotaSources{Sources: []queries.QuotaSource{line(8, 8, nil)}}
 		}, "#task-backing", []string{"its team's own quota", "No other team can reclaim it", "8 GPUs, own quota"}},
-		"borrows": {tasks.Running, func(d *tasks.Detail) {
-			d.QuotaSources = &tasks.QuotaSources{Sources: []tasks.QuotaSource{line(8, 4, func(l *tasks.QuotaSource) {
-				l.Unallocated, l.Lenders = 1, []tasks.Lender{{Team: "language", Amount: 2}, {Amount: 1}}
+		"borrows": {tasks.Running, func(d *queries.Detail) {
+			d.QuotaSources = &queries.QuotaSources{Sources: []queries.QuotaSource{line(8, 4, func(l *queries.QuotaSource) {
+				l.Unallocated, l.Lenders = 1, []queries.Lender{{Team: "language", Amount: 2}, {Amount: 1}}
 			})}}
 		}, "#task-backing", []string{"It borrows 4 of its 8 GPUs.", "A team that lends it can reclaim its quota.", "8 GPUs: 4 of its team's own quota, 1 of unallocated compute, 2 lent by language, 1 lent by other teams", "unallocated compute is lent before idle quota"}},
-		"borrows all, after a quota was lowered": {tasks.Running, func(d *tasks.Detail) {
-			d.QuotaSources = &tasks.QuotaSources{Sources: []tasks.QuotaSource{line(1, 0, func(l *tasks.QuotaSource) { l.Uncovered = 1 })}}
+		"borrows all, after a quota was lowered": {tasks.Running, func(d *queries.Detail) {
+			d.QuotaSources = &queries.QuotaSources{Sources: []queries.QuotaSource{line(1, 0, func(l *queries.QuotaSource) { l.Uncovered = 1 })}}
 		}, "#task-backing", []string{"It borrows its 1 GPU.", "1 over quota"}},
-		"preempted by one that may be named": {tasks.Preempted, func(d *tasks.Detail) {
-			d.Timeline = []tasks.Event{{At: at, Type: tasks.WasPreempted, Reason: "InClusterQueue", Preemptor: other, PreemptorTeam: "vision", Ran: 25 * time.Minute}}
+		"preempted by one that may be named": {tasks.Preempted, func(d *queries.Detail) {
+			d.Timeline = []timeline.Event{{At: at, Type: timeline.Preempted, Reason: "InClusterQueue", Preemptor: other, PreemptorTeam: "vision", Ran: 25 * time.Minute}}
 		}, "#task-loss", []string{"other", "of team vision", "A task of a higher class in its own team", "25 m 00 s", "depends on its checkpoints"}},
-		"preempted by one that is not for the reader": {tasks.Preempted, func(d *tasks.Detail) {
-			d.Timeline = []tasks.Event{{At: at, Type: tasks.WasPreempted, Reason: "InCohortReclamation", Ran: -1}}
+		"preempted by one that is not for the reader": {tasks.Preempted, func(d *queries.Detail) {
+			d.Timeline = []timeline.Event{{At: at, Type: timeline.Preempted, Reason: "InCohortReclamation", Ran: -1}}
 		}, "#task-loss", []string{"a task that was deleted or that you cannot see", "Another team reclaims its own quota", "Unknown"}},
-		"preempted by one that is gone, some time before": {tasks.Running, func(d *tasks.Detail) {
-			d.Timeline = []tasks.Event{{At: at, AtOrBefore: true, Type: tasks.WasPreempted, Preemptor: other, PreemptorDeleted: true, Ran: 90 * time.Second}}
+		"preempted by one that is gone, some time before": {tasks.Running, func(d *queries.Detail) {
+			d.Timeline = []timeline.Event{{At: at, AtOrBefore: true, Type: timeline.Preempted, Preemptor: other, PreemptorDeleted: true, Ran: 90 * time.Second}}
 			d.Omitted = 2
 		}, "#task-timeline", []string{"by other (deleted)", "it had run for 1 m 30 s", "it had run for 1 m 30 s before", "2 times more"}},
-		"grew and shrank": {tasks.Running, func(d *tasks.Detail) {
-			d.Sizes = []tasks.Resize{{At: at, To: 2, Cause: tasks.StartedPart}, {At: at, From: 2, To: 4, Cause: tasks.Scaled}, {At: at, From: 4, To: 1, Cause: tasks.LostTo}}
+		"grew and shrank": {tasks.Running, func(d *queries.Detail) {
+			d.Sizes = []timeline.Resize{{At: at, To: 2, Cause: timeline.StartedPart}, {At: at, From: 2, To: 4, Cause: timeline.Scaled}, {At: at, From: 4, To: 1, Cause: timeline.LostTo}}
 		}, "#task-sizes", []string{"1 pod", "preempted; it had 4", "scaled up from 2", "started with the pods that fit"}},
-		"runs, and wants more that others borrow": {tasks.Running, func(d *tasks.Detail) {
+		"runs, and wants more that others borrow": {tasks.Running, func(d *queries.Detail) {
 			grows := *d.Task
 			grows.Size, grows.PendingMessage = tasks.Size{Admitted: 3, Wanted: 6}, "waits for quota"
 			cell := quota.FlavorResource{Flavor: "ml.p5.48xlarge", Resource: "nvidia.com/gpu"}
@@ -67,19 +69,19 @@ func TestTaskLife(t *testing.T) {
 			}
 			d.Verdict.Shortage.InQueue = append(d.Verdict.Shortage.InQueue, explain.AdmittedWorkload{Team: "another team", Usage: quota.FlavorResourceQuantities{cell: 9}})
 		}, "#task-why", []string{"a 1 GPU, another team 9 GPUs, 2 more", "Why does it not get more pods?", "3 GPUs short.", "It runs with 3 of 6 pods. It requests 6 GPUs", "Other teams borrow 6 GPUs: team speech 4 GPUs, another team 2 GPUs"}},
-		"at a place for long, in a shared queue": {tasks.Pending, func(d *tasks.Detail) {
-			d.Position, d.QueuePosition = 3, tasks.QueuePosition{QueueLength: 12, ClusterQueuePosition: 9, ClusterQueueLength: 40, ByKueue: true, PositionSince: time.Now().Add(-10 * time.Minute), PositionEarlier: true}
+		"at a place for long, in a shared queue": {tasks.Pending, func(d *queries.Detail) {
+			d.Position, d.QueuePosition = 3, queries.QueuePosition{QueueLength: 12, ClusterQueuePosition: 9, ClusterQueueLength: 40, ByKueue: true, PositionSince: time.Now().Add(-10 * time.Minute), PositionEarlier: true}
 		}, "#task-place", []string{"3rd of 12", "9th of 40", "at least 10 m", "As Kueue reports it."}},
-		"at a place, in a queue that is shared with teams which are not for the reader": {tasks.Pending, func(d *tasks.Detail) {
-			d.Position, d.QueuePosition = 3, tasks.QueuePosition{QueueLength: 12, Shared: true, ByKueue: true}
+		"at a place, in a queue that is shared with teams which are not for the reader": {tasks.Pending, func(d *queries.Detail) {
+			d.Position, d.QueuePosition = 3, queries.QueuePosition{QueueLength: 12, Shared: true, ByKueue: true}
 		}, "#task-place", []string{"3rd of 12", "In its ClusterQueueshared with other teams"}},
-		"at a place, while Kueue does not tell": {tasks.Pending, func(d *tasks.Detail) {
-			d.Position, d.QueuePosition = 3, tasks.QueuePosition{QueueLength: 12, ClusterQueuePosition: 3, ClusterQueueLength: 12, OnlyLocalQueue: true}
+		"at a place, while Kueue does not tell": {tasks.Pending, func(d *queries.Detail) {
+			d.Position, d.QueuePosition = 3, queries.QueuePosition{QueueLength: 12, ClusterQueuePosition: 3, ClusterQueueLength: 12, OnlyLocalQueue: true}
 		}, "#task-place", []string{"3rd of 12", "Calculated by Kueue"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			d := &handlerstest.Backend{MoreDetail: tc.more, Items: []tasks.Item{{Task: &tasks.Task{UID: "1", Name: "train", Namespace: "ns", Kind: "Job", State: tc.state, Queue: "main", Submitted: at}, Team: "vision"}}}
+			d := &handlerstest.Backend{MoreDetail: tc.more, Items: []queries.Item{{Task: &tasks.Task{UID: "1", Name: "train", Namespace: "ns", Kind: "Job", State: tc.state, Queue: "main", Submitted: at}, Team: "vision"}}}
 			_, page := handlerstest.Get(t, handlerstest.Serve(t, d)+"/tasks/ns/job/train")
 			htmlcheck.Page(t, page)
 			text := strings.Join(strings.Fields(page.Find(tc.selector).Text()), " ")
@@ -97,8 +99,8 @@ func TestTaskLife(t *testing.T) {
 
 // Events are others' words: shown as text, or not at all.
 func TestTaskEvents(t *testing.T) {
-	d := &handlerstest.Backend{Items: []tasks.Item{{Task: &tasks.Task{UID: "1", Name: "train", Namespace: "ns", Kind: "Job", State: tasks.Running}}}}
-	d.NoticeList = []tasks.Notice{{At: time.Now(), Warning: true, About: "Job", Reason: "<b>Failed", Text: `<script>alert(1)</script>`, Count: 3}}
+	d := &handlerstest.Backend{Items: []queries.Item{{Task: &tasks.Task{UID: "1", Name: "train", Namespace: "ns", Kind: "Job", State: tasks.Running}}}}
+	d.NoticeList = []queries.Notice{{At: time.Now(), Warning: true, About: "Job", Reason: "<b>Failed", Text: `<script>alert(1)</script>`, Count: 3}}
 	address := handlerstest.Serve(t, d) + "/tasks/ns/job/train"
 	_, page := handlerstest.Get(t, address)
 	htmlcheck.Page(t, page)

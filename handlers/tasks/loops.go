@@ -8,6 +8,7 @@ import (
 	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/loopguard"
 	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/urls"
@@ -24,7 +25,7 @@ func LoopNotice(ctx context.Context, from console.Tasks, scope access.Scope) (*v
 	if err != nil {
 		return nil, err
 	}
-	var loops []tasks.GuardedLoop
+	var loops []queries.GuardedLoop
 	for _, l := range all {
 		if l.State != loopguard.Over {
 			loops = append(loops, l)
@@ -40,7 +41,7 @@ func LoopNotice(ctx context.Context, from console.Tasks, scope access.Scope) (*v
 	return notice, nil
 }
 
-func loopLines(loops []tasks.GuardedLoop) (lines []views.LoopLine) {
+func loopLines(loops []queries.GuardedLoop) (lines []views.LoopLine) {
 	for _, l := range loops {
 		line := views.LoopLine{
 			ID: "loop-" + l.ID(), Times: fmt.Sprintf("%s in %s", format.Times(l.Preemptions), format.Duration(max(time.Second, l.Last.Sub(l.Since)))),
@@ -81,7 +82,7 @@ var notHeld = map[loopguard.Reason]string{
 	loopguard.NotPermitted: "Kuota could not hold the preempted task: the API server refused it. Kuota tries again.",
 }
 
-func loopState(l tasks.GuardedLoop, line views.LoopLine) (tone, text string) {
+func loopState(l queries.GuardedLoop, line views.LoopLine) (tone, text string) {
 	switch l.State {
 	case loopguard.Held:
 		if l.Repeated() {

@@ -7,6 +7,7 @@ import (
 
 	"kuota.dev/kuota/governance/loopguard"
 	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/handlers/handlerstest"
 	"kuota.dev/kuota/views/htmlcheck"
 
@@ -16,9 +17,9 @@ import (
 )
 
 // aLoop returns a loop of two tasks that the reader may see.
-func aLoop() tasks.GuardedLoop {
+func aLoop() queries.GuardedLoop {
 	since := time.Date(2026, 11, 20, 13, 0, 0, 0, time.UTC)
-	return tasks.GuardedLoop{
+	return queries.GuardedLoop{
 		Preempted: &tasks.Task{Namespace: "ns-a", Kind: "Job", Name: "a-mid", UID: "ua"}, Team: "a",
 		For: &tasks.Task{Namespace: "ns-b", Kind: "Job", Name: "b-mid", UID: "ub"}, ForTeam: "b",
 		Loop: loopguard.Loop{
@@ -33,28 +34,28 @@ func inOrder(part *goquery.Selection) string { return strings.Join(strings.Field
 
 func TestLoopsOnPages(t *testing.T) {
 	for name, tc := range map[string]struct {
-		change func(l *tasks.GuardedLoop)
+		change func(l *queries.GuardedLoop)
 		want   string // of the notice; empty for none
 		links  int
 	}{
-		"goes on": {func(*tasks.GuardedLoop) {}, "Kueue preempted a-mid 63 times in 46 s for b-mid. Kuota only warns. To end the loop, stop the preempted task for some seconds, or have the cluster policy break loops.", 2},
-		"held": {func(l *tasks.GuardedLoop) {
+		"goes on": {func(*queries.GuardedLoop) {}, "Kueue preempted a-mid 63 times in 46 s for b-mid. Kuota only warns. To end the loop, stop the preempted task for some seconds, or have the cluster policy break loops.", 2},
+		"held": {func(l *queries.GuardedLoop) {
 			l.State, l.Holds, l.HeldUntil = loopguard.Held, 1, l.Since.Add(time.Minute)
 		}, "Kueue preempted a-mid 63 times in 46 s for b-mid. The loop guard holds a-mid until b-mid is admitted. It is released at the latest at 20 Nov 2026, 13:01:00 UTC", 2},
-		"held again": {func(l *tasks.GuardedLoop) {
+		"held again": {func(l *queries.GuardedLoop) {
 			l.State, l.Holds, l.HeldUntil = loopguard.Held, 2, l.Since.Add(time.Minute)
 		}, "since the loop came back", 2},
-		"of a kind that is not held": {func(l *tasks.GuardedLoop) { l.NotHeld = loopguard.NotHoldable }, "Kuota does not hold tasks of this kind", 2},
-		"for another team's task": {func(l *tasks.GuardedLoop) {
+		"of a kind that is not held": {func(l *queries.GuardedLoop) { l.NotHeld = loopguard.NotHoldable }, "Kuota does not hold tasks of this kind", 2},
+		"for another team's task": {func(l *queries.GuardedLoop) {
 			l.For, l.ForTeam, l.Preemptor, l.Restricted = nil, "", loopguard.Party{}, true
 		}, "for a task of another team.", 1},
-		"for a deleted task": {func(l *tasks.GuardedLoop) { l.For = nil }, "for a deleted task of team b.", 1},
-		"over":               {func(l *tasks.GuardedLoop) { l.State = loopguard.Over }, "", 0},
+		"for a deleted task": {func(l *queries.GuardedLoop) { l.For = nil }, "for a deleted task of team b.", 1},
+		"over":               {func(l *queries.GuardedLoop) { l.State = loopguard.Over }, "", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := aLoop()
 			tc.change(&l)
-			d := &handlerstest.Backend{CapacityBackend: handlerstest.CapacityBackend{Snapshot: handlerstest.Cluster()}, Loops: []tasks.GuardedLoop{l}}
+			d := &handlerstest.Backend{CapacityBackend: handlerstest.CapacityBackend{Snapshot: handlerstest.Cluster()}, Loops: []queries.GuardedLoop{l}}
 			address := handlerstest.Serve(t, d)
 			for _, path := range []string{"/", "/tasks"} {
 				_, page := handlerstest.Get(t, address+path)
@@ -83,7 +84,7 @@ func TestHeldTask(t *testing.T) {
 	}
 	loop := aLoop()
 	loop.State, loop.Holds, loop.HeldUntil = loopguard.Held, 1, mark.Until
-	d := &handlerstest.Backend{Items: []tasks.Item{{Task: task, Team: "a"}}, MoreDetail: func(detail *tasks.Detail) { detail.Loops = []tasks.GuardedLoop{loop} }}
+	d := &handlerstest.Backend{Items: []queries.Item{{Task: task, Team: "a"}}, MoreDetail: func(detail *queries.Detail) { detail.Loops = []queries.GuardedLoop{loop} }}
 	_, page := handlerstest.Get(t, handlerstest.Serve(t, d)+"/tasks/ns-a/workload/job-a-mid")
 	htmlcheck.Page(t, page)
 	if got := handlerstest.Text(page.Find(".task-lead")); !strings.Contains(got, "Held by the loop guard") || strings.Contains(got, "Stopped") {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance"
-	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/views"
 
@@ -58,7 +58,7 @@ func (h *Pages) keptNotices(c echo.Context) func(context.Context) *views.TaskEve
 	}
 }
 
-func noticesView(list []tasks.Notice) *views.TaskEvents {
+func noticesView(list []queries.Notice) *views.TaskEvents {
 	view := &views.TaskEvents{}
 	for _, n := range list {
 		line := views.EventLine{At: n.At.UTC().Format(time.RFC3339), Tone: "idle", Title: n.Reason, About: n.About, Text: n.Text}

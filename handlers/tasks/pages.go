@@ -10,6 +10,7 @@ import (
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/actions"
+	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/web"
 )
@@ -25,7 +26,7 @@ type Pages struct {
 
 // Actions is what pages ask about what people do to tasks.
 type Actions interface {
-	Offers(ctx context.Context, user governance.User, d tasks.Detail) ([]actions.Offer, error)
+	Offers(ctx context.Context, user governance.User, d queries.Detail) ([]actions.Offer, error)
 	Review(ctx context.Context, user governance.User, at tasks.Address, action actions.Action) (actions.Review, error)
 	Stop(ctx context.Context, user governance.User, at tasks.Address) error
 	Resume(ctx context.Context, user governance.User, at tasks.Address) error

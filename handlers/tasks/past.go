@@ -17,6 +17,8 @@ import (
 	"kuota.dev/kuota/governance/history"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/index"
+	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/handlers/classstats"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/format"
@@ -147,12 +149,12 @@ func (h *Pages) past(c echo.Context) error {
 }
 
 // seen is what the reader sees, and what there is of tasks there.
-func (h *Pages) seen(ctx context.Context, c echo.Context) (access.Scope, tasks.List, error) {
+func (h *Pages) seen(ctx context.Context, c echo.Context) (access.Scope, queries.List, error) {
 	scope, err := h.Tasks.Scope(ctx, console.UserOf(c))
 	if err != nil {
-		return scope, tasks.List{}, err
+		return scope, queries.List{}, err
 	}
-	list, err := h.Tasks.ListWithin(ctx, scope, tasks.Query{}, nil)
+	list, err := h.Tasks.ListWithin(ctx, scope, index.Query{}, nil)
 	return scope, list, err
 }
 
@@ -185,7 +187,7 @@ func (h *Pages) pastCSV(c echo.Context) error {
 	return console.CSVFile(c, "past-tasks", rows)
 }
 
-func (q pastQuery) filters(l tasks.List) []views.Filter {
+func (q pastQuery) filters(l queries.List) []views.Filter {
 	team, class, kind := listing.NewFilter("team", "Team", "All teams", q.team), listing.NewFilter("class", "Priority class", "All classes", q.class), listing.NewFilter("kind", "Kind", "All kinds", q.kind)
 	for _, name := range l.Teams {
 		team.Add(name)

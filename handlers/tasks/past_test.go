@@ -10,6 +10,9 @@ import (
 
 	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/index"
+	"kuota.dev/kuota/governance/tasks/queries"
+	"kuota.dev/kuota/governance/tasks/timeline"
 	"kuota.dev/kuota/handlers/handlerstest"
 	"kuota.dev/kuota/views/htmlcheck"
 )
@@ -60,7 +63,7 @@ func TestPastThatCannotBeRead(t *testing.T) {
 	broken := handlerstest.NewHistory()
 	broken.Failure = errors.New("disk full at 10.0.0.7")
 	d := &handlerstest.Backend{Past: broken, UserScope: &handlerstest.OwnScope, Teams: []string{"vision"}, CapacityBackend: handlerstest.CapacityBackend{Snapshot: handlerstest.SmallCluster()}}
-	d.List.ByPriorityClass = []tasks.PriorityClassRow{{PriorityClass: "dev-priority", Running: 1}}
+	d.List.ByPriorityClass = []index.PriorityClassRow{{PriorityClass: "dev-priority", Running: 1}}
 	address := handlerstest.Serve(t, d)
 	for path, want := range map[string]int{"/tasks/ns/job/train": 503, "/tasks/secret-ns/job/secret-job": 404, "/tasks": 200, "/tasks/past": 200, "/tasks/past.csv": 503, "/teams/vision": 200, "/teams/vision/usage.csv": 503} {
 		response, page := handlerstest.Get(t, address+path)
@@ -79,20 +82,20 @@ func TestPastThatCannotBeRead(t *testing.T) {
 
 // Steps that the index forgot come from history, and none is told twice.
 func TestTimelineIsCompletedFromHistory(t *testing.T) {
-	by := tasks.Event{WorkloadUID: "w1", At: handlerstest.Noon.Add(40*time.Minute + 300*time.Millisecond), Type: tasks.WasPreempted, Reason: "InCohortReclamation", Ran: -1}
-	d := &handlerstest.Backend{Past: handlerstest.NewHistory(), Items: []tasks.Item{{Task: &tasks.Task{Namespace: "ns", Kind: "Job", Name: "train", UID: "u1", State: tasks.Running, Submitted: handlerstest.Noon, Evictions: 1}, Team: "vision"}}}
-	d.MoreDetail = func(detail *tasks.Detail) {
+	by := timeline.Event{WorkloadUID: "w1", At: handlerstest.Noon.Add(40*time.Minute + 300*time.Millisecond), Type: timeline.Preempted, Reason: "InCohortReclamation", Ran: -1}
+	d := &handlerstest.Backend{Past: handlerstest.NewHistory(), Items: []queries.Item{{Task: &tasks.Task{Namespace: "ns", Kind: "Job", Name: "train", UID: "u1", State: tasks.Running, Submitted: handlerstest.Noon, Evictions: 1}, Team: "vision"}}}
+	d.MoreDetail = func(detail *queries.Detail) {
 		detail.Omitted = 1
-		detail.Timeline = []tasks.Event{{At: handlerstest.Noon, Type: tasks.WasSubmitted}, {WorkloadUID: "w1", At: handlerstest.Noon.Add(75 * time.Minute), Type: tasks.WasAdmitted, Ran: -1}}
+		detail.Timeline = []timeline.Event{{At: handlerstest.Noon, Type: timeline.Submitted}, {WorkloadUID: "w1", At: handlerstest.Noon.Add(75 * time.Minute), Type: timeline.Admitted, Ran: -1}}
 	}
 	address := handlerstest.Serve(t, d) + "/tasks/ns/job/train"
 	_, page := handlerstest.Get(t, address)
 	htmlcheck.Page(t, page)
-	timeline := page.Find("#task-timeline")
-	if lines := timeline.Find("li").Length(); lines != 5 || strings.Contains(handlerstest.Text(timeline), "more, before") || timeline.Find(`a[href*="secret-job"]`).Length() != 1 {
-		t.Errorf("%d lines: %s", lines, handlerstest.Text(timeline))
+	list := page.Find("#task-timeline")
+	if lines := list.Find("li").Length(); lines != 5 || strings.Contains(handlerstest.Text(list), "more, before") || list.Find(`a[href*="secret-job"]`).Length() != 1 {
+		t.Errorf("%d lines: %s", lines, handlerstest.Text(list))
 	}
-	d.MoreDetail = func(detail *tasks.Detail) { detail.Timeline = []tasks.Event{by} }
+	d.MoreDetail = func(detail *queries.Detail) { detail.Timeline = []timeline.Event{by} }
 	if _, page = handlerstest.Get(t, address); page.Find("#task-timeline li").Length() != 5 || !strings.Contains(handlerstest.Text(page.Find("#task-timeline")), "by Preempted secret-job another team reclaims its own quota; it had run for 30 m 00 s") {
 		t.Errorf("it says %s", handlerstest.Text(page.Find("#task-timeline")))
 	}

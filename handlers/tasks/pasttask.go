@@ -13,6 +13,8 @@ import (
 	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/history"
 	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/queries"
+	"kuota.dev/kuota/governance/tasks/timeline"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/urls"
@@ -133,7 +135,7 @@ func orNever(n int32) string {
 func ranFact(ran time.Duration, life []lived) string {
 	runs := 0
 	for _, l := range life {
-		if l.Type == tasks.WasAdmitted {
+		if l.Type == timeline.Admitted {
 			runs++
 		}
 	}
@@ -166,16 +168,16 @@ func waitsOf(life []lived, end time.Time) (w waits) {
 	}
 	for _, l := range life {
 		switch {
-		case l.Type == tasks.WasSubmitted:
+		case l.Type == timeline.Submitted:
 			since = l.At
-		case l.Type == tasks.WasAdmitted:
+		case l.Type == timeline.Admitted:
 			over(l.At)
 			running[l.WorkloadUID] = true
 		case l.Type.Lost():
 			if delete(running, l.WorkloadUID); len(running) == 0 {
 				since = l.At
 			}
-		case l.Type == tasks.WasFinished:
+		case l.Type == timeline.Finished:
 			over(l.At)
 		}
 	}
@@ -196,7 +198,7 @@ func (w waits) words() string {
 }
 
 // recorded is what history has of a task that is still there.
-func (h *Pages) recorded(ctx context.Context, scope access.Scope, d tasks.Detail) (life []lived, known bool) {
+func (h *Pages) recorded(ctx context.Context, scope access.Scope, d queries.Detail) (life []lived, known bool) {
 	if h.History == nil {
 		return lifeOf(d.Timeline, nil, d.Submitted, scope, nil), false
 	}

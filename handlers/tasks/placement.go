@@ -8,8 +8,9 @@ import (
 
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/quota"
-	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
+	"kuota.dev/kuota/governance/tasks/index"
+	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/views"
 )
@@ -18,7 +19,7 @@ import (
 const shownPods = 50
 
 // withoutWorkload says why a job has no Workload.
-func withoutWorkload(why *views.Why, d tasks.Detail) {
+func withoutWorkload(why *views.Why, d queries.Detail) {
 	v := d.Verdict
 	why.Title = "Why does Kueue not start it?"
 	switch v.Constraint {
@@ -37,7 +38,7 @@ func withoutWorkload(why *views.Why, d tasks.Detail) {
 }
 
 // placed says why pods of a task that has its quota do not run.
-func placed(why *views.Why, d tasks.Detail) {
+func placed(why *views.Why, d queries.Detail) {
 	v := d.Verdict
 	why.Title = "Why are its pods without a node?"
 	has := "It has its quota, and waits for the scheduler."
@@ -85,7 +86,7 @@ func TooSmall(f *explain.Fit) string {
 }
 
 // pods are the pods of a task, those that wait first.
-func pods(d tasks.Detail) *views.Pods {
+func pods(d queries.Detail) *views.Pods {
 	if len(d.Pods) == 0 {
 		return nil
 	}
@@ -103,7 +104,7 @@ func pods(d tasks.Detail) *views.Pods {
 		p.Note += ": " + strings.Join(parts, ", ")
 	}
 	list := slices.Clone(d.Pods)
-	slices.SortStableFunc(list, func(a, b *tasks.Pod) int { return podRank(a) - podRank(b) })
+	slices.SortStableFunc(list, func(a, b *index.Pod) int { return podRank(a) - podRank(b) })
 	for i, pod := range list {
 		if i == shownPods {
 			p.More = len(list) - i
@@ -114,7 +115,7 @@ func pods(d tasks.Detail) *views.Pods {
 	return p
 }
 
-func podRank(p *tasks.Pod) int {
+func podRank(p *index.Pod) int {
 	switch {
 	case p.Unscheduled():
 		return 0
@@ -124,7 +125,7 @@ func podRank(p *tasks.Pod) int {
 	return 2
 }
 
-func podRow(p *tasks.Pod) views.PodRow {
+func podRow(p *index.Pod) views.PodRow {
 	row := views.PodRow{ID: "pod-" + string(p.UID), Name: p.Name, Node: format.OrDash(p.Node), Trouble: p.Problem, Requests: format.OrDash(format.Amounts(withoutNetwork(p.Requests)))}
 	if !p.Since.IsZero() {
 		row.Since = p.Since.UTC().Format(time.RFC3339)

@@ -6,6 +6,8 @@ import (
 	"strconv"
 
 	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/index"
+	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/handlers/classstats"
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/urls"
@@ -23,7 +25,7 @@ const deletedTask = "task"
 // taskQuery is what the address of a list of tasks asks for.
 type taskQuery struct {
 	values url.Values
-	tasks.Query
+	index.Query
 	teams      []string
 	classRange classstats.Range
 	hidden     map[string]bool // columns, by their ids
@@ -81,12 +83,12 @@ func parseTaskQuery(values url.Values, past bool) taskQuery {
 		}
 		q.States = append(q.States, tasks.State(state))
 	}
-	q.Phase = tasks.Phase(one("tab"))
+	q.Phase = index.Phase(one("tab"))
 	q.tab(len(q.States) > 0)
 	// The newest first, unless somebody asks for another order.
-	q.Sort, q.Descending = tasks.Column(one("sort")), one("order") == "desc"
+	q.Sort, q.Descending = index.Column(one("sort")), one("order") == "desc"
 	if q.Sort == "" {
-		q.Sort, q.Descending = tasks.BySubmitted, one("order") != "asc"
+		q.Sort, q.Descending = index.BySubmitted, one("order") != "asc"
 	}
 	q.Page, _ = strconv.Atoi(one("page"))
 	if q.classRange = classstats.RangeNamed(one("range"), past); q.classRange.Within == 0 {
@@ -100,8 +102,8 @@ func parseTaskQuery(values url.Values, past bool) taskQuery {
 // tab settles which tab a list is in. States that are asked for decide; where they
 // are of both tabs, it is in none, and has both.
 func (q *taskQuery) tab(byState bool) {
-	if q.Phase != tasks.Finished {
-		q.Phase = tasks.Active
+	if q.Phase != index.Finished {
+		q.Phase = index.Active
 	}
 	if byState {
 		q.Phase = ""
@@ -111,22 +113,22 @@ func (q *taskQuery) tab(byState bool) {
 		}
 		switch finished {
 		case 0:
-			q.Phase = tasks.Active
+			q.Phase = index.Active
 		case len(q.States):
-			q.Phase = tasks.Finished
+			q.Phase = index.Finished
 		}
 	}
-	if delete(q.values, "tab"); q.Phase == tasks.Finished && !byState {
-		q.values.Set("tab", string(tasks.Finished))
+	if delete(q.values, "tab"); q.Phase == index.Finished && !byState {
+		q.values.Set("tab", string(index.Finished))
 	}
 }
 
 // tabs lead to the active and the finished tasks of the same filters, but of
 // whatever state.
-func (q taskQuery) tabs(l tasks.List) []views.Tab {
+func (q taskQuery) tabs(l queries.List) []views.Tab {
 	return []views.Tab{
-		{Label: "Active", Count: format.Thousands(int64(l.Phases[tasks.Active])), URL: q.with(urls.Tasks, "tab", "", "status", "", "page", ""), Current: q.Phase == tasks.Active},
-		{Label: "Finished", Count: format.Thousands(int64(l.Phases[tasks.Finished])), URL: q.with(urls.Tasks, "tab", string(tasks.Finished), "status", "", "page", ""), Current: q.Phase == tasks.Finished},
+		{Label: "Active", Count: format.Thousands(int64(l.Phases[index.Active])), URL: q.with(urls.Tasks, "tab", "", "status", "", "page", ""), Current: q.Phase == index.Active},
+		{Label: "Finished", Count: format.Thousands(int64(l.Phases[index.Finished])), URL: q.with(urls.Tasks, "tab", string(index.Finished), "status", "", "page", ""), Current: q.Phase == index.Finished},
 	}
 }
 
@@ -158,10 +160,10 @@ func (q taskQuery) heads() (shown []views.ColumnHead) {
 func (q taskQuery) head(h views.ColumnHead) views.ColumnHead {
 	// Figures and times are asked for from the top first.
 	order := "asc"
-	if h.Number || h.ID == string(tasks.BySubmitted) || h.ID == string(tasks.ByPriorityClass) {
+	if h.Number || h.ID == string(index.BySubmitted) || h.ID == string(index.ByPriorityClass) {
 		order = "desc"
 	}
-	if tasks.Column(h.ID) == q.Sort {
+	if index.Column(h.ID) == q.Sort {
 		h.Sorted, order = "ascending", "desc"
 		if q.Descending {
 			h.Sorted, order = "descending", "asc"
@@ -172,7 +174,7 @@ func (q taskQuery) head(h views.ColumnHead) views.ColumnHead {
 }
 
 // filters are the choices of a list, as its address has them.
-func (q taskQuery) filters(l tasks.List) []views.Filter {
+func (q taskQuery) filters(l queries.List) []views.Filter {
 	var filters []views.Filter
 	for _, f := range taskFilters {
 		filter := views.Filter{ID: f.name, Label: f.label}

@@ -10,6 +10,8 @@ import (
 	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/history"
 	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/queries"
+	"kuota.dev/kuota/governance/tasks/timeline"
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/views"
@@ -17,7 +19,7 @@ import (
 
 // lived is one step in a task's life, with the words for whoever it was for.
 type lived struct {
-	tasks.Event
+	timeline.Event
 	by      *views.TaskLink // by whom it was preempted, where the reader may know
 	unnamed string          // in its place
 	first   int32           // like Nth, of the first preemption where it stands for several of one second
@@ -28,12 +30,12 @@ type lived struct {
 // lifeOf is a task's life, the oldest step first: what the index tells, and what
 // history has beside it. The same Part, What and second are the same step. Of
 // those that history tells of, only what the scope covers is named.
-func lifeOf(told []tasks.Event, steps []history.Event, submitted time.Time, scope access.Scope, redact func(string) string) []lived {
+func lifeOf(told []timeline.Event, steps []history.Event, submitted time.Time, scope access.Scope, redact func(string) string) []lived {
 	var life []lived
 	for _, e := range told {
 		l := lived{Event: e, first: e.PreemptionCount, told: true}
 		switch {
-		case e.Type == tasks.WasPreempted, e.Preemptor != nil:
+		case e.Type == timeline.Preempted, e.Preemptor != nil:
 			l.by, l.unnamed = by(e)
 		case guards(e.Type) && e.PreemptorUID != "":
 			l.unnamed = "another team"
@@ -48,8 +50,8 @@ func lifeOf(told []tasks.Event, steps []history.Event, submitted time.Time, scop
 		}
 		life = append(life, l)
 	}
-	if len(told) == 0 && !slices.ContainsFunc(life, func(l lived) bool { return l.Type == tasks.WasSubmitted }) {
-		life = append(life, lived{Event: tasks.Event{At: submitted, Type: tasks.WasSubmitted, Ran: -1}})
+	if len(told) == 0 && !slices.ContainsFunc(life, func(l lived) bool { return l.Type == timeline.Submitted }) {
+		life = append(life, lived{Event: timeline.Event{At: submitted, Type: timeline.Submitted, Ran: -1}})
 	}
 	slices.SortStableFunc(life, func(a, b lived) int {
 		return cmp.Or(cmp.Compare(a.At.Unix(), b.At.Unix()), cmp.Compare(stepRank[a.Type], stepRank[b.Type]))
@@ -71,7 +73,7 @@ func lifeOf(told []tasks.Event, steps []history.Event, submitted time.Time, scop
 // -1 for none.
 func before(life []lived, i int) int {
 	for k := i - 1; k >= 0; k-- {
-		if life[k].Type == tasks.WasPreempted && life[k].WorkloadUID == life[i].WorkloadUID {
+		if life[k].Type == timeline.Preempted && life[k].WorkloadUID == life[i].WorkloadUID {
 			return k
 		}
 	}
@@ -79,19 +81,19 @@ func before(life []lived, i int) int {
 }
 
 // guards reports whether a step is the loop guard's.
-func guards(what tasks.EventType) bool {
-	return what == tasks.WasLooped || what == tasks.WasHeld || what == tasks.WasReleased
+func guards(what timeline.EventType) bool {
+	return what == timeline.LoopDetected || what == timeline.Held || what == timeline.Released
 }
 
 // stepRank orders steps of the same second.
-var stepRank = map[tasks.EventType]int{tasks.WasSubmitted: -1, tasks.WasReserved: 1, tasks.WasAdmitted: 2, tasks.WasReady: 3, tasks.WasFinished: 5}
+var stepRank = map[timeline.EventType]int{timeline.Submitted: -1, timeline.Reserved: 1, timeline.Admitted: 2, timeline.Ready: 3, timeline.Finished: 5}
 
 func recordedStep(s history.Event, scope access.Scope, redact func(string) string) lived {
-	l := lived{Event: tasks.Event{WorkloadUID: s.WorkloadUID, At: s.At, Type: tasks.EventType(s.Type), Reason: s.Reason, Message: redact(s.Message), Ran: s.Ran, Size: s.Size, PreemptorUID: s.Preemptor.UID, PreemptionCount: s.LastPreemption}, first: s.FirstPreemption}
-	if l.Type != tasks.WasPreempted && (!guards(l.Type) || s.Preemptor.UID == "") {
+	l := lived{Event: timeline.Event{WorkloadUID: s.WorkloadUID, At: s.At, Type: timeline.EventType(s.Type), Reason: s.Reason, Message: redact(s.Message), Ran: s.Ran, Size: s.Size, PreemptorUID: s.Preemptor.UID, PreemptionCount: s.LastPreemption}, first: s.FirstPreemption}
+	if l.Type != timeline.Preempted && (!guards(l.Type) || s.Preemptor.UID == "") {
 		return l
 	}
-	if l.Type == tasks.WasPreempted {
+	if l.Type == timeline.Preempted {
 		l.Message = "" // the rule and the name say it all
 	}
 	switch {
@@ -107,7 +109,7 @@ func recordedStep(s history.Event, scope access.Scope, redact func(string) strin
 }
 
 func (l lived) same(o lived) bool {
-	return l.Type == o.Type && l.At.Unix() == o.At.Unix() && (l.WorkloadUID == o.WorkloadUID || o.Type == tasks.WasSubmitted)
+	return l.Type == o.Type && l.At.Unix() == o.At.Unix() && (l.WorkloadUID == o.WorkloadUID || o.Type == timeline.Submitted)
 }
 
 // fill takes over what history knows of a step that the index knows as well.
@@ -132,7 +134,7 @@ func (l *lived) fill(o lived) {
 // lost counts how often a task lost its quota in its life.
 func lost(life []lived) (n int32) {
 	for _, l := range life {
-		if l.Type == tasks.WasEvicted {
+		if l.Type == timeline.Evicted {
 			n++
 		}
 	}
@@ -151,9 +153,9 @@ func lifeLines(life []lived, state tasks.State, pools string, over bool) (lines 
 		e := life[i]
 		line := views.TimelineLine{At: e.At.UTC().Format(time.RFC3339), Before: e.AtOrBefore, Tone: "idle", Title: string(e.Type)}
 		switch e.Type {
-		case tasks.WasReserved:
+		case timeline.Reserved:
 			line.Title = "Got its quota"
-		case tasks.WasAdmitted:
+		case timeline.Admitted:
 			line.Tone = "ok"
 			if !admitted && pools != "" && state.UsesQuota() && !over {
 				line.Text = "to " + pools
@@ -162,32 +164,32 @@ func lifeLines(life []lived, state tasks.State, pools string, over bool) (lines 
 				line.Text = fmt.Sprintf("with %s", format.Pods(e.Size))
 			}
 			admitted = true
-		case tasks.WasReady:
+		case timeline.Ready:
 			line.Tone, line.Title = "ok", "All pods ready"
-		case tasks.WasPreempted:
+		case timeline.Preempted:
 			line.Tone, line.Text = "pre", format.Joined(rules[e.Reason], ranWords(e.Event))
 			line.By, line.Unnamed, line.Word = e.by, e.unnamed, "by"
 			if e.fold != nil {
 				line.Title, line.Text, line.Word = e.fold.title(e.At), format.Joined(rules[e.Reason], e.fold.ranWords()), "for"
 				line.From = e.fold.first.UTC().Format(time.RFC3339)
 			}
-		case tasks.WasLooped:
+		case timeline.LoopDetected:
 			line.Tone, line.Text = "bad", e.Message
 			line.By, line.Unnamed, line.Word = e.by, e.unnamed, "with"
-		case tasks.WasHeld, tasks.WasReleased:
+		case timeline.Held, timeline.Released:
 			line.Tone, line.Text = "pre", e.Message
 			line.By, line.Unnamed, line.Word = e.by, e.unnamed, "for"
-			if e.Type == tasks.WasReleased {
+			if e.Type == timeline.Released {
 				line.Tone, line.Word = "idle", "held for"
 			}
-		case tasks.WasEvicted:
+		case timeline.Evicted:
 			line.Tone, line.Title, line.Text = "pre", "Lost its quota", format.Joined(e.Message, ranWords(e.Event))
 			if e.Reason == "Deactivated" {
 				line.Title = string(tasks.Stopped)
 			}
-		case tasks.WasRequeued:
+		case timeline.Requeued:
 			line.Title = "Back in the queue"
-		case tasks.WasFinished:
+		case timeline.Finished:
 			if line.Text = e.Message; state.Finished() {
 				line.Title = string(state)
 			}
@@ -200,4 +202,4 @@ func lifeLines(life []lived, state tasks.State, pools string, over bool) (lines 
 	return lines
 }
 
-func poolsOf(d tasks.Detail) string { return strings.Join(d.Pools, ", ") }
+func poolsOf(d queries.Detail) string { return strings.Join(d.Pools, ", ") }

@@ -12,6 +12,8 @@ import (
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/actions"
+	"kuota.dev/kuota/governance/tasks/queries"
+	"kuota.dev/kuota/governance/tasks/timeline"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/urls"
@@ -145,7 +147,7 @@ func (h *Pages) taskPage(ctx context.Context, c echo.Context) (views.TaskPage, e
 	return page, nil
 }
 
-func stateWords(d tasks.Detail, now time.Time) string {
+func stateWords(d queries.Detail, now time.Time) string {
 	switch {
 	case d.State.Waiting():
 		return fmt.Sprintf("%s · %s", stateLabel(d.Task), format.Elapsed(d.Waited(now), true))
@@ -158,13 +160,13 @@ func stateWords(d tasks.Detail, now time.Time) string {
 // stateLabel is the state of a task as pages show it.
 func stateLabel(t *tasks.Task) string {
 	if _, held := t.Hold(); held {
-		return string(tasks.WasHeld)
+		return string(timeline.Held)
 	}
 	return string(t.State)
 }
 
 // facts are what a task is, in a few words.
-func facts(d tasks.Detail) []string {
+func facts(d queries.Detail) []string {
 	list := []string{d.Kind}
 	if d.PriorityClass != "" {
 		list = append(list, format.ClassName(d.PriorityClass))

@@ -14,6 +14,8 @@ import (
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/index"
+	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/listing"
@@ -103,7 +105,7 @@ func (h *Pages) tasksPage(ctx context.Context, scope access.Scope, q taskQuery) 
 		page.Tasks = append(page.Tasks, taskRow(item, h.Now()))
 	}
 	if list.Pages > 1 {
-		first := (list.Page-1)*tasks.PageSize + 1
+		first := (list.Page-1)*index.PageSize + 1
 		page.Pager.Text = fmt.Sprintf("%s–%s of %s", format.Thousands(int64(first)), format.Thousands(int64(first+len(list.Items)-1)), format.Thousands(int64(list.Total)))
 		if list.Page > 1 {
 			page.Pager.PreviousURL = q.with(urls.Tasks, "page", listing.PageNumber(list.Page-1))
@@ -116,13 +118,13 @@ func (h *Pages) tasksPage(ctx context.Context, scope access.Scope, q taskQuery) 
 }
 
 // summary says what the list has, in its tab or of its filters.
-func summary(list tasks.List, q taskQuery) string {
+func summary(list queries.List, q taskQuery) string {
 	if q.Filtered() || len(q.teams) > 0 {
 		return format.Tasks(list.Total) + " found"
 	}
 	var parts []string
 	for _, state := range tasks.States {
-		if n := list.States[state]; n > 0 && state.Finished() == (q.Phase == tasks.Finished) {
+		if n := list.States[state]; n > 0 && state.Finished() == (q.Phase == index.Finished) {
 			parts = append(parts, fmt.Sprintf("%s %s", format.Thousands(int64(n)), strings.ToLower(string(state))))
 		}
 	}
@@ -131,7 +133,7 @@ func summary(list tasks.List, q taskQuery) string {
 
 // taskStats says at the top of the page how many tasks wait and run, of all that
 // the reader sees.
-func taskStats(list tasks.List) []views.Stat {
+func taskStats(list queries.List) []views.Stat {
 	waiting, running := list.States[tasks.Pending]+list.States[tasks.Preempted], 0
 	for state, n := range list.States {
 		if state.UsesQuota() {
@@ -159,7 +161,7 @@ var tones = map[tasks.State]string{
 	tasks.Stopped: "idle", tasks.Failed: "bad",
 }
 
-func taskRow(item tasks.Item, now time.Time) views.TaskRow {
+func taskRow(item queries.Item, now time.Time) views.TaskRow {
 	resources := item.Resources()
 	row := views.TaskRow{
 		ID: "task-" + item.UID, Name: item.Name, Kind: item.Kind, URL: urls.Task(item.Task),
@@ -202,7 +204,7 @@ func taskRow(item tasks.Item, now time.Time) views.TaskRow {
 
 // ListReason says in one sentence why a task does not run, or not with all its
 // pods: the headline of its page. Kueue's words are on that page.
-func ListReason(item tasks.Item) string {
+func ListReason(item queries.Item) string {
 	switch {
 	case item.State == tasks.Stopped: // the status says it
 		return ""

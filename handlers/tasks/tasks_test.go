@@ -11,6 +11,8 @@ import (
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
+	"kuota.dev/kuota/governance/tasks/index"
+	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/handlers/handlerstest"
 	"kuota.dev/kuota/views/htmlcheck"
 )
@@ -23,7 +25,7 @@ func TestTaskQuery(t *testing.T) {
 	htmlcheck.Page(t, page)
 	q := d.Query
 	if !slices.Equal(d.QueriedTeams, []string{"vision"}) || !slices.Equal(q.PriorityClasses, []string{""}) || !slices.Equal(q.States, []tasks.State{tasks.Running, tasks.Pending}) ||
-		!slices.Equal(q.Kinds, []string{"Job"}) || !slices.Equal(q.Pools, []string{"p5"}) || q.Text != "Train" || q.Sort != tasks.ByRan || !q.Descending || q.Page != 3 {
+		!slices.Equal(q.Kinds, []string{"Job"}) || !slices.Equal(q.Pools, []string{"p5"}) || q.Text != "Train" || q.Sort != index.ByRan || !q.Descending || q.Page != 3 {
 		t.Errorf("%+v of %v was asked", q, d.QueriedTeams)
 	}
 	for selector, want := range map[string]string{"#team option[selected]": "vision", "#class option[selected]": "-", "#kind option[selected]": "Job"} {
@@ -57,14 +59,14 @@ func TestRenamedStates(t *testing.T) {
 func TestNewestTasksFirst(t *testing.T) {
 	d := &handlerstest.Backend{}
 	handlerstest.Get(t, handlerstest.Serve(t, d)+"/tasks")
-	if d.Query.Sort != tasks.BySubmitted || !d.Query.Descending || d.Query.Filtered() {
+	if d.Query.Sort != index.BySubmitted || !d.Query.Descending || d.Query.Filtered() {
 		t.Errorf("%+v was asked", d.Query)
 	}
 }
 
 // A table for spreadsheets runs nothing in them.
 func TestTasksCSV(t *testing.T) {
-	d := &handlerstest.Backend{Items: []tasks.Item{{Task: &tasks.Task{UID: "1", Name: "=cmd()", Namespace: "ns", Kind: "Job", State: tasks.Running, Usage: quota.Resources{"nvidia.com/mig-1g.10gb": 2, "nvidia.com/gpu": 1}, Submitted: time.Now()}, Team: "vision", Message: "a,\"b\"\nc"}}}
+	d := &handlerstest.Backend{Items: []queries.Item{{Task: &tasks.Task{UID: "1", Name: "=cmd()", Namespace: "ns", Kind: "Job", State: tasks.Running, Usage: quota.Resources{"nvidia.com/mig-1g.10gb": 2, "nvidia.com/gpu": 1}, Submitted: time.Now()}, Team: "vision", Message: "a,\"b\"\nc"}}}
 	response, err := http.Get(handlerstest.Serve(t, d) + "/tasks.csv?q=x&page=2")
 	if err != nil {
 		t.Fatal(err)
@@ -80,7 +82,7 @@ func TestTasksCSV(t *testing.T) {
 }
 
 func TestTaskPage(t *testing.T) {
-	d := &handlerstest.Backend{Items: []tasks.Item{{Task: &tasks.Task{UID: "1", Name: "train<b>", Namespace: "ns", Kind: "Job", State: tasks.Pending, Queue: "main", Submitted: time.Now(), WaitingSince: time.Now()}, Team: "vision", Position: 3}}}
+	d := &handlerstest.Backend{Items: []queries.Item{{Task: &tasks.Task{UID: "1", Name: "train<b>", Namespace: "ns", Kind: "Job", State: tasks.Pending, Queue: "main", Submitted: time.Now(), WaitingSince: time.Now()}, Team: "vision", Position: 3}}}
 	address := handlerstest.Serve(t, d)
 	_, page := handlerstest.Get(t, address+"/tasks/ns/job/train?uid=1")
 	htmlcheck.Page(t, page)
@@ -125,24 +127,24 @@ func TestDeletedTaskIsSaid(t *testing.T) {
 // States that are asked for decide, so that addresses without a tab keep working.
 func TestTaskTabs(t *testing.T) {
 	for query, want := range map[string]struct {
-		phase   tasks.Phase
+		phase   index.Phase
 		current string
 		kept    string // by the form
 		other   string // where the other tab leads
 	}{
-		"":                              {tasks.Active, "Active 40", "", "/tasks?tab=finished"},
-		"?tab=finished":                 {tasks.Finished, "Finished 1,200", "finished", "/tasks"},
-		"?tab=unknown":                  {tasks.Active, "Active 40", "", "/tasks?tab=finished"},
-		"?tab=finished&team=vision":     {tasks.Finished, "Finished 1,200", "finished", "/tasks?team=vision"},
-		"?status=Failed&q=a":            {tasks.Finished, "Finished 1,200", "", "/tasks?q=a"},
-		"?status=Running&status=Paused": {tasks.Active, "Active 40", "", "/tasks?tab=finished"},
-		"?tab=finished&status=Pending":  {tasks.Active, "Active 40", "", "/tasks?tab=finished"},
+		"":                              {index.Active, "Active 40", "", "/tasks?tab=finished"},
+		"?tab=finished":                 {index.Finished, "Finished 1,200", "finished", "/tasks"},
+		"?tab=unknown":                  {index.Active, "Active 40", "", "/tasks?tab=finished"},
+		"?tab=finished&team=vision":     {index.Finished, "Finished 1,200", "finished", "/tasks?team=vision"},
+		"?status=Failed&q=a":            {index.Finished, "Finished 1,200", "", "/tasks?q=a"},
+		"?status=Running&status=Paused": {index.Active, "Active 40", "", "/tasks?tab=finished"},
+		"?tab=finished&status=Pending":  {index.Active, "Active 40", "", "/tasks?tab=finished"},
 		"?status=Running&status=Failed": {"", "", "", "/tasks?tab=finished"},
-		"?page=3&tab=finished":          {tasks.Finished, "Finished 1,200", "finished", "/tasks"},
+		"?page=3&tab=finished":          {index.Finished, "Finished 1,200", "finished", "/tasks"},
 	} {
 		t.Run(query, func(t *testing.T) {
 			d := oneTask()
-			d.List.Phases = map[tasks.Phase]int{tasks.Active: 40, tasks.Finished: 1200}
+			d.List.Phases = map[index.Phase]int{index.Active: 40, index.Finished: 1200}
 			d.List.States = map[tasks.State]int{tasks.Pending: 7, tasks.Preempted: 2, tasks.Running: 30, tasks.Starting: 1, tasks.Stopped: 3, tasks.Succeeded: 1200}
 			_, page := handlerstest.Get(t, handlerstest.Serve(t, d)+"/tasks"+query)
 			htmlcheck.Page(t, page)
@@ -195,7 +197,7 @@ func TestReasonInTheList(t *testing.T) {
 				t.Errorf("the reason is %q, want %q", got, tc.want)
 			}
 			if tc.want != "" && tc.brief != nil {
-				d.MoreDetail = func(detail *tasks.Detail) { detail.Verdict = tc.brief }
+				d.MoreDetail = func(detail *queries.Detail) { detail.Verdict = tc.brief }
 				_, page = handlerstest.Get(t, address+"/tasks/ns/rayjob/train")
 				if got := handlerstest.Text(page.Find("#task-why .verdict strong")); got != tc.want {
 					t.Errorf("the task's page says %q, and the list %q", got, tc.want)

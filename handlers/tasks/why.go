@@ -8,6 +8,7 @@ import (
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
+	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/views"
@@ -92,7 +93,7 @@ func teamWords(team string) string {
 
 // WhyOf says why a task does not start, or gets no more; nil where there is nothing
 // to say.
-func WhyOf(d tasks.Detail) *views.Why {
+func WhyOf(d queries.Detail) *views.Why {
 	v := d.Verdict
 	if v == nil {
 		return nil
@@ -172,7 +173,7 @@ func WhyOf(d tasks.Detail) *views.Why {
 
 // shortage says what there is too little of, and steps through own quota, the
 // team's lower-priority tasks, and borrowing.
-func shortage(why *views.Why, d tasks.Detail, team string) {
+func shortage(why *views.Why, d queries.Detail, team string) {
 	v, s := d.Verdict, d.Verdict.Shortage
 	of := func(n int64) string { return quota.Amount(s.Resource, n) }
 	switch v.Constraint {
@@ -317,7 +318,7 @@ func linked[T any](list []T, hidden func(T) bool, link func(T) views.AdmittedTas
 	return found
 }
 
-func changeWords(c explain.Change, d tasks.Detail, team string) views.WhyChange {
+func changeWords(c explain.Change, d queries.Detail, team string) views.WhyChange {
 	cell := quota.FlavorResource{}
 	if d.Verdict.Shortage != nil {
 		cell = d.Verdict.Shortage.FlavorResource

@@ -10,8 +10,8 @@ import (
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/submit"
-	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
+	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/handlers/handlerstest"
 	"kuota.dev/kuota/views/htmlcheck"
 
@@ -209,8 +209,8 @@ func TestSubmitPreview(t *testing.T) {
 
 func TestVerdictWords(t *testing.T) {
 	short := explain.Shortage{FlavorResource: quota.FlavorResource{Flavor: "ml.p5.48xlarge", Resource: catalog.GPU}, Needed: 6, Available: 4, PotentialAvailable: 4, Nominal: 4}
-	verdict := func(c explain.Constraint) tasks.Hypothesis {
-		return tasks.Hypothesis{Verdict: explain.Verdict{Constraint: c, Shortage: &short, Detail: "main"}}
+	verdict := func(c explain.Constraint) queries.Hypothesis {
+		return queries.Hypothesis{Verdict: explain.Verdict{Constraint: c, Shortage: &short, Detail: "main"}}
 	}
 	large := verdict(explain.ExceedsMax)
 	large.Verdict.Fit = &explain.Fit{Flavor: "ml.p5.48xlarge", Requests: quota.Resources{catalog.GPU: 16}, Nodes: 2, Resource: catalog.GPU, Largest: 8}
@@ -235,7 +235,7 @@ func TestVerdictWords(t *testing.T) {
 		"not even one":   {verdict: submit.Verdict{Outcome: submit.Never, Hypothesis: verdict(explain.ExceedsMax)}, has: []string{"Even one such pod is too much."}},
 		"node too small": {verdict: submit.Verdict{Outcome: submit.Never, Hypothesis: large}, query: "?accelerators=16", has: []string{"no node of ml.p5.48xlarge is that large", "One pod requests 16 GPUs, and the largest node of ml.p5.48xlarge has 8.", "2 pods with 8 GPUs each would fit.", "team vision can have at most 4 GPUs there"}},
 		"fewer":          {verdict: submit.Verdict{Outcome: submit.Starts, Hypothesis: verdict(explain.PendingEvaluation), Partial: true, Pods: 3}, query: "?pods=4&least=2", has: []string{"with fewer pods", "3 of its 4 pods"}},
-		"queued":         {verdict: submit.Verdict{Outcome: submit.Starts, Hypothesis: tasks.Hypothesis{Verdict: explain.Verdict{Constraint: explain.PendingEvaluation}, Ahead: 1}}, has: []string{"1 task is ahead of it"}},
+		"queued":         {verdict: submit.Verdict{Outcome: submit.Starts, Hypothesis: queries.Hypothesis{Verdict: explain.Verdict{Constraint: explain.PendingEvaluation}, Ahead: 1}}, has: []string{"1 task is ahead of it"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := &handlerstest.Backend{}

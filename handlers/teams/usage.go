@@ -15,6 +15,7 @@ import (
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/handlers/classstats"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/format"
@@ -110,7 +111,7 @@ func teamCount(team string, n int, what string, states ...tasks.State) views.Cou
 	return count
 }
 
-func queuedTask(item tasks.Item, now time.Time) views.QueuedTask {
+func queuedTask(item queries.Item, now time.Time) views.QueuedTask {
 	return views.QueuedTask{
 		ID: "queued-" + item.UID, Position: format.Ordinal(item.Position), Task: views.TaskLink{Name: item.Name, URL: urls.Task(item.Task)}, PriorityClass: format.OrDash(format.ClassName(item.PriorityClass)),
 		Requests: format.OrDash(format.ShortAmounts(item.Requests)), Waited: format.Elapsed(item.Waited(now), true), Reason: taskpages.ListReason(item),

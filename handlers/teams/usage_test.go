@@ -10,6 +10,8 @@ import (
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
+	"kuota.dev/kuota/governance/tasks/index"
+	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/handlers/handlerstest"
 	"kuota.dev/kuota/views/htmlcheck"
 )
@@ -22,10 +24,10 @@ func TestTeamUsage(t *testing.T) {
 	p.Held = map[history.SeriesKey]int64{holder(history.Used): 10, holder(history.Borrowed): 2, holder(history.Quota): 15}
 	d := &handlerstest.Backend{Past: p, Teams: []string{"vision"}, CapacityBackend: handlerstest.CapacityBackend{Snapshot: handlerstest.SmallCluster()}, Changed: make(chan struct{}, 1)}
 	for i, place := range []int{1, 2, 3} {
-		d.Items = append(d.Items, tasks.Item{Task: &tasks.Task{UID: string(rune('a' + i)), Name: "job-" + string(rune('a'+i)), Namespace: "hyperpod-ns-vision", Kind: "Job", State: tasks.Pending, WaitingSince: handlerstest.Noon}, Position: place, Brief: &explain.Verdict{Constraint: explain.Quota, Shortage: &explain.Shortage{FlavorResource: quota.FlavorResource{Flavor: handlerstest.H100, Resource: catalog.GPU}, Needed: 5, Available: 2}}})
+		d.Items = append(d.Items, queries.Item{Task: &tasks.Task{UID: string(rune('a' + i)), Name: "job-" + string(rune('a'+i)), Namespace: "hyperpod-ns-vision", Kind: "Job", State: tasks.Pending, WaitingSince: handlerstest.Noon}, Position: place, Brief: &explain.Verdict{Constraint: explain.Quota, Shortage: &explain.Shortage{FlavorResource: quota.FlavorResource{Flavor: handlerstest.H100, Resource: catalog.GPU}, Needed: 5, Available: 2}}})
 	}
 	d.Waiting = 1200
-	d.List.ByPriorityClass = []tasks.PriorityClassRow{{PriorityClass: "dev-priority", Running: 2, Pending: 3}}
+	d.List.ByPriorityClass = []index.PriorityClassRow{{PriorityClass: "dev-priority", Running: 2, Pending: 3}}
 	address := handlerstest.Serve(t, d)
 	_, page := handlerstest.Get(t, address+"/teams/vision?range=24h&name=typed")
 	htmlcheck.Page(t, page)

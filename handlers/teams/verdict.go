@@ -10,6 +10,7 @@ import (
 	"kuota.dev/kuota/governance/submit"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
+	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/handlers/format"
 	taskpages "kuota.dev/kuota/handlers/tasks"
 	"kuota.dev/kuota/views"
@@ -17,8 +18,8 @@ import (
 
 // verdictOf says how a task would fare, in the words of a task that waits.
 func verdictOf(v submit.Verdict, p submit.Plan) *views.SubmitVerdict {
-	task := tasks.Item{Task: &tasks.Task{Namespace: p.Team.Namespace, Queue: p.Team.Queue, Size: tasks.Size{Wanted: p.Pods}}, Team: p.Team.Name}
-	why := taskpages.WhyOf(tasks.Detail{Item: task, Verdict: &v.Verdict, About: task})
+	task := queries.Item{Task: &tasks.Task{Namespace: p.Team.Namespace, Queue: p.Team.Queue, Size: tasks.Size{Wanted: p.Pods}}, Team: p.Team.Name}
+	why := taskpages.WhyOf(queries.Detail{Item: task, Verdict: &v.Verdict, About: task})
 	said := &views.SubmitVerdict{Text: why.Text, Steps: why.Steps, Changes: why.Changes}
 	switch v.Outcome {
 	case submit.Starts:

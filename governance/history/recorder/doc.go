@@ -5,7 +5,7 @@
 // It must not slow down what it observes. Sampling never waits for the database:
 // the sampler fills a bounded buffer, and one writer empties it.
 //
-//	watches ─▶ tasks.Service ──TakeChanged──┐
+//	watches ─▶ index.Index ──TakeChanged──┐
 //	watches ─▶ capacity.Service ──Snapshot──┤
 //	                                        ▼
 //	                 sampler (on every change, at most every 250 ms,

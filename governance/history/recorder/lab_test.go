@@ -19,7 +19,7 @@ import (
 	"kuota.dev/kuota/governance/history"
 	"kuota.dev/kuota/governance/history/recorder"
 	"kuota.dev/kuota/governance/reconcile"
-	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/governance/usage"
 
 	"github.com/go-logr/logr"
@@ -91,8 +91,8 @@ func (l *lab) start(store recorder.Store, wall func() time.Time) {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	service := tasks.New(connection, &access.Service{Cluster: connection})
-	service.Record()
+	service := queries.New(connection, &access.Service{Cluster: connection})
+	service.Index.Record()
 	capacities := &capacity.Service{Cluster: connection, Tasks: service, Naming: desired.DefaultNaming}
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &recorder.Recorder{Store: store, Cluster: connection, Tasks: service, Capacity: capacities, Log: log, Clock: wall}

@@ -10,7 +10,7 @@ import (
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/clusterstate"
 	"kuota.dev/kuota/governance/history"
-	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/queries"
 )
 
 const (
@@ -34,7 +34,7 @@ type Store interface {
 type Recorder struct {
 	Store    Store
 	Cluster  *cluster.Cluster
-	Tasks    *tasks.Service
+	Tasks    *queries.Service
 	Capacity *capacity.Service
 	Log      *slog.Logger
 	// Clock is the system clock; nil is time.Now.
@@ -102,7 +102,7 @@ func (r *Recorder) waitForSync(ctx context.Context) (sampledUntil time.Time, err
 	}
 	r.update(func(s *State) { s.LastError, s.WrittenUntil = "", sampledUntil })
 	for {
-		if _, err := r.Capacity.Snapshot(ctx); err == nil && r.Tasks.HasSynced() {
+		if _, err := r.Capacity.Snapshot(ctx); err == nil && r.Tasks.Index.HasSynced() {
 			r.update(func(s *State) { s.Since = r.Clock() })
 			return sampledUntil, nil
 		}

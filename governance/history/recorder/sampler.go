@@ -2,6 +2,7 @@ package recorder
 
 import (
 	"context"
+	"kuota.dev/kuota/governance/tasks"
 	"time"
 
 	"kuota.dev/kuota/governance/history"
@@ -107,7 +108,7 @@ func (s *sampler) sampleTasks(ctx context.Context) {
 	if !s.deletedFound {
 		s.deletedFound = s.findDeleted(ctx)
 	}
-	changed := s.r.Tasks.TakeChanged(taskBatch)
+	changed := s.r.Tasks.Index.TakeChanged(taskBatch)
 	records := make([]history.Record, len(changed))
 	for i := range changed {
 		records[i] = newRecord(changed[i], teams)
@@ -124,7 +125,7 @@ func (s *sampler) findDeleted(ctx context.Context) bool {
 	now, _ := s.clock.now()
 	var deleted []history.Record
 	for _, t := range live {
-		if !s.r.Tasks.HasTask(t.Namespace, t.UID) {
+		if !s.r.Tasks.Index.Exists(tasks.Key{Namespace: t.Namespace, UID: t.UID}) {
 			t.DeletedAt = now
 			deleted = append(deleted, history.Record{Task: t})
 		}

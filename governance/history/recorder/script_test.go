@@ -10,7 +10,7 @@ import (
 
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/history"
-	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/timeline"
 	"kuota.dev/kuota/governance/usage"
 )
 
@@ -148,7 +148,7 @@ func (l *lab) wasPreempted(team, name, rule, byTeam, by string) {
 			return err
 		}
 		for _, s := range events {
-			if s.Type == string(tasks.WasPreempted) && s.Reason == rule && s.Preemptor.Team == byTeam && s.Preemptor.Name == by && s.Ran >= 0 {
+			if s.Type == string(timeline.Preempted) && s.Reason == rule && s.Preemptor.Team == byTeam && s.Preemptor.Name == by && s.Ran >= 0 {
 				return nil
 			}
 		}

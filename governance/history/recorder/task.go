@@ -2,11 +2,11 @@ package recorder
 
 import (
 	"kuota.dev/kuota/governance/history"
-	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/timeline"
 )
 
 // newRecord converts s for package history. teams are the teams by namespace.
-func newRecord(s tasks.Snapshot, teams map[string]string) history.Record {
+func newRecord(s timeline.Snapshot, teams map[string]string) history.Record {
 	r := history.Record{Task: history.Task{
 		Namespace: s.Namespace, Kind: s.Kind, Name: s.Name, UID: s.UID, Team: teams[s.Namespace], PriorityClass: s.PriorityClass, Priority: s.Priority,
 		Queue: s.Queue, State: string(s.State), Pools: s.Pools, Requests: s.Requests, SubmittedAt: s.Submitted, FinishedAt: s.FinishedAt, DeletedAt: s.DeletedAt, Preemptions: s.Preemptions,

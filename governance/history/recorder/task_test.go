@@ -6,7 +6,8 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/history"
-	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/index"
+	"kuota.dev/kuota/governance/tasks/timeline"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,7 +25,7 @@ func TestPreemptionLoopIsRecordedOnce(t *testing.T) {
 	t.Cleanup(func() { store.Close() })
 	start := time.Date(2026, 11, 21, 22, 59, 30, 0, time.UTC) // the loop crosses the end of an hour
 	now := start
-	index := tasks.NewIndex(func() time.Time { return now })
+	x := index.New(func() time.Time { return now })
 	controls := true
 	w := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "vision", Name: "job-train", UID: "w1", CreationTimestamp: metav1.NewTime(start.Add(-2 * time.Hour)),
@@ -49,21 +50,21 @@ func TestPreemptionLoopIsRecordedOnce(t *testing.T) {
 			}
 			w.Status.Conditions = append(conditions, c)
 		}
-		index.Handler().OnUpdate(nil, w)
+		x.Handler().OnUpdate(nil, w)
 	}
 	admit := func(at time.Time) {
 		set(at, map[string]bool{kueue.WorkloadQuotaReserved: true, kueue.WorkloadAdmitted: true, kueue.WorkloadEvicted: false})
 	}
 	var since, last time.Time
-	record := func(loops ...tasks.Loop) {
-		found := index.Find("vision", "job", "train", "")
-		snapshot := tasks.Snapshot{Task: found, Events: index.Timeline(found), Loops: loops}
+	record := func(loops ...timeline.Loop) {
+		found := x.Find("vision", "job", "train", "")
+		snapshot := timeline.Snapshot{Task: found, Events: x.Timeline(found), Loops: loops}
 		if err := store.RecordTasks(ctx, []history.Record{newRecord(snapshot, map[string]string{"vision": "vision"})}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	loop := func(runs int32) tasks.Loop {
-		return tasks.Loop{Namespace: "vision", WorkloadUID: w.UID, Since: since, Last: last, Runs: runs}
+	loop := func(runs int32) timeline.Loop {
+		return timeline.Loop{Namespace: "vision", WorkloadUID: w.UID, Since: since, Last: last, Runs: runs}
 	}
 	admit(start.Add(-time.Hour))
 	record()
@@ -84,8 +85,8 @@ func TestPreemptionLoopIsRecordedOnce(t *testing.T) {
 			record(loop(n))
 		}
 	}
-	index = tasks.NewIndex(func() time.Time { return now })
-	index.Handler().OnAdd(w, true)
+	x = index.New(func() time.Time { return now })
+	x.Handler().OnAdd(w, true)
 	record()
 
 	sums, err := store.ClassStats(ctx, nil, start.Add(-24*time.Hour), start.Add(24*time.Hour))
@@ -103,7 +104,7 @@ func TestPreemptionLoopIsRecordedOnce(t *testing.T) {
 	}
 	next := int32(1)
 	for _, s := range steps {
-		if s.Type != string(tasks.WasPreempted) {
+		if s.Type != string(timeline.Preempted) {
 			continue
 		}
 		if s.FirstPreemption != next || s.LastPreemption < s.FirstPreemption || s.Preemptor != (history.TaskRef{UID: "abc-9"}) {

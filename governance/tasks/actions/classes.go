@@ -8,6 +8,7 @@ import (
 	"kuota.dev/kuota/governance/clusterstate"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
+	"kuota.dev/kuota/governance/tasks/queries"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,7 +22,7 @@ const labelClass = "kueue.x-k8s.io/priority-class"
 // unclassed says why no action can ever change a task's class; empty where one
 // can.
 func unclassed(t *tasks.Task) string {
-	ref := t.Main().Spec.PriorityClassRef
+	ref := t.Main.Spec.PriorityClassRef
 	switch {
 	case t.Kind == podGroup:
 		return "Kueue reads the class of pods without a job from their labels when they are created, and not again. Submit them again with another class."
@@ -50,5 +51,5 @@ func classes(ctx context.Context, reader client.Reader, team string) ([]explain.
 	if team == "" {
 		policy = nil
 	}
-	return tasks.AllowedPriorityClasses(ctx, reader, policy)
+	return queries.AllowedPriorityClasses(ctx, reader, policy)
 }

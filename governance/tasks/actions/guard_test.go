@@ -176,7 +176,7 @@ func TestOnlyActiveOfAWorkloadIsPatched(t *testing.T) {
 	l := newLab(t)
 	l.job("guarded", 1, "low")
 	d := l.is("guarded", tasks.Running, "")
-	g := guarded{l, "kueue.x-k8s.io/v1beta2", "Workload", d.Main().Name}
+	g := guarded{l, "kueue.x-k8s.io/v1beta2", "Workload", d.Main.Name}
 	editor := governance.User{Name: l.name + "editor@example.com"} // as Kueue's own role for admins lets people
 	l.grant(editor, "kueue.x-k8s.io", "workloads", "get, patch, update")
 	kueue := governance.User{Name: l.name + "kueue@example.com"}
@@ -232,7 +232,7 @@ func TestActionsTakeAHeldTaskOver(t *testing.T) {
 			l.job("held", 1, "low")
 			d := l.is("held", tasks.Running, "")
 			mark := loopguard.Mark{Identity: "x", Preemptor: "y", Until: time.Now().Add(time.Hour)}
-			l.c.Kubectl(t, "", "patch", "workload", d.Main().Name, "-n", l.name, "--type=merge", "-p",
+			l.c.Kubectl(t, "", "patch", "workload", d.Main.Name, "-n", l.name, "--type=merge", "-p",
 				fmt.Sprintf(`{"metadata": {"annotations": {%q: %q}}, "spec": {"active": false}}`, loopguard.MarkAnnotation, mark))
 			d = l.is("held", tasks.Preempted, "")
 			if _, held := d.Hold(); !held {
@@ -243,7 +243,7 @@ func TestActionsTakeAHeldTaskOver(t *testing.T) {
 			}
 			l.must(tc.do(l, tasks.Address{Namespace: l.name, Kind: "Job", Name: "held"}))
 			l.is("held", tc.wantState, "")
-			got := l.c.Kubectl(t, "", "get", "workload", d.Main().Name, "-n", l.name, "-o", "jsonpath={.spec.active} {.metadata.annotations}")
+			got := l.c.Kubectl(t, "", "get", "workload", d.Main.Name, "-n", l.name, "-o", "jsonpath={.spec.active} {.metadata.annotations}")
 			if !strings.HasPrefix(got, tc.wantActive) || strings.Contains(got, loopguard.MarkAnnotation) {
 				t.Errorf("the Workload is %s, want active %s without a mark", got, tc.wantActive)
 			}

@@ -17,6 +17,8 @@ import (
 	"kuota.dev/kuota/governance/cluster/clustertest"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/actions"
+	"kuota.dev/kuota/governance/tasks/index"
+	"kuota.dev/kuota/governance/tasks/queries"
 
 	"github.com/go-logr/logr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -38,12 +40,12 @@ var connection = sync.OnceValues(func() (*cluster.Cluster, error) {
 	return cluster.New(current.Console, cluster.Options{Log: log, NoSessions: true})
 })
 
-var watching = sync.OnceValues(func() (*tasks.Service, error) {
+var watching = sync.OnceValues(func() (*queries.Service, error) {
 	c, err := connection()
 	if err != nil {
 		return nil, err
 	}
-	service := tasks.New(c, &access.Service{Cluster: c})
+	service := queries.New(c, &access.Service{Cluster: c})
 	go func() { _ = c.Run(context.Background()) }()
 	return service, nil
 })
@@ -137,7 +139,7 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: NAME-admins}
 	})
 	clustertest.Eventually(t, soon, func(ctx context.Context) error { // the caches, and RBAC, learn of it a moment later
 		for _, user := range []governance.User{l.member, l.admin, l.other} {
-			if _, err := service.List(ctx, user, tasks.Query{}, nil); err != nil {
+			if _, err := service.List(ctx, user, index.Query{}, nil); err != nil {
 				return err
 			}
 		}
@@ -177,7 +179,7 @@ func (l *lab) at(name string) tasks.Address {
 }
 
 // is waits until a task is in a state, and in a class where one is named.
-func (l *lab) is(name string, state tasks.State, class string) (d tasks.Detail) {
+func (l *lab) is(name string, state tasks.State, class string) (d queries.Detail) {
 	l.t.Helper()
 	clustertest.Eventually(l.t, soon, func(ctx context.Context) (err error) {
 		if d, err = l.Tasks.Detail(ctx, l.member, l.name, "Job", name, ""); err != nil {
@@ -192,7 +194,7 @@ func (l *lab) is(name string, state tasks.State, class string) (d tasks.Detail) 
 }
 
 // later waits until what is made now is younger: Kubernetes counts in seconds.
-func (l *lab) later(d tasks.Detail) {
+func (l *lab) later(d queries.Detail) {
 	l.t.Helper()
 	clustertest.Eventually(l.t, soon, func(context.Context) error {
 		if time.Now().Unix() <= d.Submitted.Unix() {

@@ -8,11 +8,13 @@ import (
 	"kuota.dev/kuota/governance/loopguard"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
+	"kuota.dev/kuota/governance/tasks/index"
+	"kuota.dev/kuota/governance/tasks/queries"
 )
 
 // Review is what an action would do, as of now. Nothing is written for it.
 type Review struct {
-	tasks.Detail
+	queries.Detail
 	Action Action
 	// Obstacle is why it cannot be done, and what to do, in sentences; empty where
 	// it can.
@@ -20,7 +22,7 @@ type Review struct {
 	// Next stands first in the task's queue; nil where none waits.
 	Head *tasks.Task
 	// Stands is where the task would stand with the priority that it has.
-	Current tasks.Supposed
+	Current index.Supposed
 	// Choices are the classes that it can be given, the highest first. For Front
 	// it is the one that puts it first, or none.
 	Choices []Choice
@@ -30,7 +32,7 @@ type Review struct {
 // Choice is a priority class, and where a task would stand with it.
 type Choice struct {
 	Name string // of its object
-	tasks.Supposed
+	index.Supposed
 }
 
 // Review is what an action on a task that user may see would do. It is
@@ -59,7 +61,7 @@ func (s *Service) Review(ctx context.Context, user governance.User, at tasks.Add
 	if err != nil {
 		return Review{}, err
 	}
-	r := Review{Detail: detail, Action: action, Current: supposed[0], Head: s.Tasks.Head(detail.Namespace, detail.Queue)}
+	r := Review{Detail: detail, Action: action, Current: supposed[0], Head: s.Tasks.Index.Head(detail.Namespace, detail.Queue)}
 	if detail.Kind == podGroup {
 		r.Pods = len(objects(detail.Task))
 	}
@@ -158,7 +160,7 @@ func byHand(r Review, resource string) string {
 	}
 	if _, held := r.Hold(); held {
 		return fmt.Sprintf("kubectl patch %s %s -n %s --type=merge -p '{\"metadata\":{\"annotations\":{%q:null}},\"spec\":{\"active\":%t}}'",
-			resource, r.Main().Name, r.Namespace, loopguard.MarkAnnotation, r.Action == Resume)
+			resource, r.Main.Name, r.Namespace, loopguard.MarkAnnotation, r.Action == Resume)
 	}
-	return fmt.Sprintf("kubectl patch %s %s -n %s --type=merge -p '{\"spec\":{\"active\":%t}}'", resource, r.Main().Name, r.Namespace, r.Action == Resume)
+	return fmt.Sprintf("kubectl patch %s %s -n %s --type=merge -p '{\"spec\":{\"active\":%t}}'", resource, r.Main.Name, r.Namespace, r.Action == Resume)
 }

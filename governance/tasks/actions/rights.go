@@ -6,6 +6,7 @@ import (
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/queries"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -30,7 +31,7 @@ type Offer struct {
 
 // Offers are the actions for a task, in the order in which pages show them.
 // Whether the API server agrees is seen when they are done.
-func (s *Service) Offers(ctx context.Context, user governance.User, d tasks.Detail) (offers []Offer, err error) {
+func (s *Service) Offers(ctx context.Context, user governance.User, d queries.Detail) (offers []Offer, err error) {
 	t := d.Task
 	for _, action := range []Action{Stop, Resume, Front, Class, Delete} {
 		if !action.fits(t) || action.classes() && unclassed(t) != "" || action == Front && d.Position == 1 {

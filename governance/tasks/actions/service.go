@@ -7,6 +7,7 @@ import (
 	"kuota.dev/kuota/governance/audit"
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/queries"
 )
 
 // writeLimit is how long one action may take.
@@ -28,7 +29,7 @@ const (
 type Service struct {
 	Cluster *cluster.Cluster
 	Access  *access.Service
-	Tasks   *tasks.Service
+	Tasks   *queries.Service
 	Audit   *audit.Recorder
 }
 

@@ -1,0 +1,130 @@
+package index
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"kuota.dev/kuota/governance/tasks/taskstest"
+	"net/http"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	toolscache "k8s.io/client-go/tools/cache"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// Objects as nobody should write them are tasks all the same, with times that
+// are not below zero.
+func TestBadObjects(t *testing.T) {
+	for name, bad := range taskstest.Malformed() {
+		t.Run(name, func(t *testing.T) {
+			x, c := newTestIndex()
+			c.At = taskstest.Start.Add(time.Hour)
+			w := taskstest.Workload("a", "bad", "", 0, taskstest.Start, taskstest.Pending(taskstest.Start)...)
+			bad(w)
+			new(slimmer).slim(w)
+			x.SetWorkload(w, false)
+			if size := len(fmt.Sprint(w)); size > 50<<10 {
+				t.Errorf("%d bytes are kept of it", size)
+			}
+			for column := range columns {
+				f := x.Query(Query{Sort: column, Text: "a"}, nil)
+				if f.Total != 1 {
+					t.Fatalf("by %s there are %d", column, f.Total)
+				}
+				task := f.Tasks[0]
+				if task.Waited(c.At) < 0 || task.Ran(c.At) < 0 {
+					t.Errorf("it waited %s and ran %s", task.Waited(c.At), task.Ran(c.At))
+				}
+				x.Timeline(task)
+			}
+			x.Classes(func(string) bool { return true }, 0)
+			x.DeleteWorkload(w)
+			if x.Len() != 0 || len(x.named) != 0 || len(x.admitted.list()) != 0 {
+				t.Errorf("something stays: %+v", x.named)
+			}
+		})
+	}
+}
+
+// Ten thousand tasks that go at once leave nothing behind, and hold nobody up.
+func TestManyGoAtOnce(t *testing.T) {
+	x, _ := newTestIndex()
+	var all []*kueue.Workload
+	for i := range 10_000 {
+		w := taskstest.Workload(fmt.Sprintf("ns-%d", i%50), fmt.Sprintf("t-%d", i), "a-priority", 1, taskstest.Start, taskstest.Pending(taskstest.Start)...)
+		all = append(all, w)
+		x.SetWorkload(w, true)
+	}
+	x.Query(Query{Sort: ByWaited}, nil)
+	began := time.Now()
+	for _, w := range all {
+		x.DeleteWorkload(w)
+	}
+	if f := x.Query(Query{Sort: ByWaited}, nil); f.Total != 0 {
+		t.Errorf("%d stay", f.Total)
+	}
+	if rows, _ := x.Classes(func(string) bool { return true }, 0); len(rows) != 0 {
+		t.Errorf("%+v are counted", rows)
+	}
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("it took %s", took)
+	}
+	if len(x.group)+len(x.parts)+len(x.named)+len(x.spaces)+len(x.kinds)+len(x.used)+len(x.admitted.list()) != 0 {
+		t.Error("something stays in the index")
+	}
+}
+
+// A watch that the API server gives up (410) is begun anew, and what went
+// meanwhile is gone.
+func TestWatchGone(t *testing.T) {
+	x, _ := newTestIndex()
+	one, two, three := taskstest.Workload("a", "one", "", 0, taskstest.Start), taskstest.Workload("a", "two", "", 0, taskstest.Start), taskstest.Workload("a", "three", "", 0, taskstest.Start)
+	lists := 0
+	listed := make(chan struct{}, 2)
+	source := &toolscache.ListWatch{
+		ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
+			lists++
+			listed <- struct{}{}
+			if lists == 1 {
+				return &kueue.WorkloadList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}, Items: []kueue.Workload{*one, *two}}, nil
+			}
+			return &kueue.WorkloadList{ListMeta: metav1.ListMeta{ResourceVersion: "9"}, Items: []kueue.Workload{*two, *three}}, nil
+		},
+		WatchFuncWithContext: func(_ context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			if options.SendInitialEvents != nil {
+				return nil, errors.New("lists only")
+			}
+			w := watch.NewFakeWithChanSize(1, false)
+			if options.ResourceVersion == "1" {
+				w.Error(&metav1.Status{Status: metav1.StatusFailure, Code: http.StatusGone, Reason: metav1.StatusReasonExpired})
+			}
+			return w, nil
+		},
+	}
+	_, informer := toolscache.NewInformerWithOptions(toolscache.InformerOptions{ListerWatcher: toolscache.ToListWatcherWithWatchListSemantics(source, unwatchable{}), ObjectType: &kueue.Workload{}, Handler: x.Handler()})
+	go informer.RunWithContext(t.Context())
+	for range 2 {
+		select {
+		case <-listed:
+		case <-time.After(20 * time.Second):
+			t.Fatal("it was not listed anew")
+		}
+	}
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		if x.Find("a", "job", "one", "") == nil && x.Find("a", "job", "two", "") != nil && x.Find("a", "job", "three", "") != nil && x.Len() == 2 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("there are %d", x.Len())
+		}
+	}
+}
+
+// unwatchable is a client that cannot stream a list.
+type unwatchable struct{}
+
+func (unwatchable) IsWatchListSemanticsUnSupported() bool { return true }

@@ -1,0 +1,145 @@
+package index
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"kuota.dev/kuota/governance/tasks"
+)
+
+// lineLength is how many changes a line keeps.
+const maxChanges = 64
+
+// seat is where something stands in a queue: what inQueue compares.
+type sortKey struct {
+	priority int32
+	queuedAt int64 // seconds since 1970, as Kueue keeps them
+	uid      string
+}
+
+func sortKeyOf(t *tasks.Task) sortKey {
+	return sortKey{t.Priority, queuedAt(t).Unix(), string(t.Main.UID)}
+}
+
+func (s sortKey) compare(other sortKey) int {
+	return cmp.Or(cmp.Compare(other.priority, s.priority), cmp.Compare(s.queuedAt, other.queuedAt), strings.Compare(s.uid, other.uid))
+}
+
+// line remembers when places in a queue changed. Somebody's place changes when
+// something before it joins or leaves, so a change is forgotten once another
+// came after it that stands before it or at the same seat: what is left goes
+// from old to new and from front to back, and a change costs little, however
+// long the queue is. Who joins at the end changes nobody's place.
+type positionLog struct {
+	changes   []positionChange
+	end       sortKey   // nobody stands behind it; the zero seat while nobody waited
+	changedAt time.Time // when anything changed at all
+}
+
+type positionChange struct {
+	at         time.Time
+	key        sortKey
+	atOrBefore bool // it happened then or earlier
+}
+
+// reach takes in that somebody stands there.
+func (l *positionLog) extend(s sortKey) {
+	if l.end == (sortKey{}) || s.compare(l.end) > 0 {
+		l.end = s
+	}
+}
+
+// changed takes in that something joined or left.
+func (l *positionLog) record(at time.Time, s sortKey) {
+	l.changedAt = at
+	if l.end == (sortKey{}) || s.compare(l.end) >= 0 {
+		l.end = s
+		return
+	}
+	n := len(l.changes)
+	for n > 0 && l.changes[n-1].key.compare(s) >= 0 {
+		n--
+	}
+	l.changes = append(l.changes[:n], positionChange{at: at, key: s})
+	if len(l.changes) > maxChanges {
+		l.mergeNearest(at)
+	}
+}
+
+// shorten makes one of two changes: the time of the later at the seat of the
+// former, so that nobody is told that they stood longer than they did. It takes
+// those two that are nearest, measured by how long ago they were.
+func (l *positionLog) mergeNearest(now time.Time) {
+	nearest, least := 0, 2.0
+	for i := range l.changes[1:] {
+		older, newer := now.Sub(l.changes[i].at), now.Sub(l.changes[i+1].at)
+		if gap := float64(older-newer) / float64(older+1); gap < least {
+			nearest, least = i, gap
+		}
+	}
+	l.changes[nearest].at, l.changes[nearest].atOrBefore = l.changes[nearest+1].at, true
+	l.changes = slices.Delete(l.changes, nearest+1, nearest+2)
+}
+
+// since is when something before a seat joined or left for the last time; about
+// says that it may have been earlier. The zero time is for never.
+func (l *positionLog) since(s sortKey) (at time.Time, about bool) {
+	if l == nil {
+		return time.Time{}, false
+	}
+	for i := len(l.changes) - 1; i >= 0; i-- {
+		if c := l.changes[i]; c.key.compare(s) < 0 {
+			return c.at, c.atOrBefore
+		}
+	}
+	return time.Time{}, false
+}
+
+// seats takes in where a task stood and where it stands; nil is nowhere.
+func (x *Index) recordPosition(before, t *tasks.Task) {
+	was, is := before != nil && before.Queued(), t != nil && t.Queued()
+	if was && is && before.Queue == t.Queue && sortKeyOf(before) == sortKeyOf(t) {
+		return
+	}
+	for _, moved := range []struct {
+		waits bool
+		task  *tasks.Task
+	}{{was, before}, {is, t}} {
+		if !moved.waits {
+			continue
+		}
+		if key := (QueueKey{moved.task.Namespace, moved.task.Queue}); x.queues[key] == nil { // nobody waits there
+			delete(x.life.positionLogs, key)
+			continue
+		}
+		x.life.positionLog(moved.task).record(x.Now(), sortKeyOf(moved.task))
+	}
+}
+
+// line is that of a task's queue.
+func (l *life) positionLog(t *tasks.Task) *positionLog {
+	key := QueueKey{t.Namespace, t.Queue}
+	found := l.positionLogs[key]
+	if found == nil {
+		found = &positionLog{}
+		l.positionLogs[key] = found
+	}
+	return found
+}
+
+// placeSince is since when a task that waits has its place; atLeast says that it
+// may have it for longer.
+func (x *Index) PositionSince(t *tasks.Task) (since time.Time, atLeast bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	since, atLeast = x.life.positionLogs[QueueKey{t.Namespace, t.Queue}].since(sortKeyOf(t))
+	if x.life.from.After(since) { // what was before, nobody saw
+		since, atLeast = x.life.from, true
+	}
+	if t.WaitingSince.After(since) {
+		return t.WaitingSince, false
+	}
+	return since, atLeast
+}

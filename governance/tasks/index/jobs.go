@@ -1,0 +1,277 @@
+package index
+
+import (
+	"strings"
+	"time"
+
+	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/enforcement"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/tasks"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// NoWorkload is the reason of a task that Kueue has made no Workload of.
+const NoWorkload = "NoWorkload"
+
+// Kueue's labels on a job.
+const (
+	queueLabel = "kueue.x-k8s.io/queue-name"
+	classLabel = "kueue.x-k8s.io/priority-class"
+)
+
+// job is what is kept of an object that Kueue makes Workloads of, of whatever
+// kind. It tells which tasks have no Workload, and whose pods are whose.
+type job struct {
+	metav1.ObjectMeta // name, namespace, UID and when it was made
+	kind              string
+	controller        types.UID // of what it is a part; empty for nothing
+	alone             bool      // not a part of another job
+	queue, class      string    // by its labels
+	ended             bool
+}
+
+// Watch fills the index from the watches of a cluster: of Workloads, jobs, pods and
+// governed namespaces. It is called once, before the cluster runs.
+func (x *Index) Watch(c *cluster.Cluster) {
+	x.notify = c.TaskChanges.Notify
+	c.HandleWorkloads(new(slimmer).slim, x.Handler(), x.workloadsSynced)
+	c.HandleNamespaces(handler(x.setSpace, x.dropSpace))
+	for _, k := range enforcement.JobKinds() {
+		if k.Group == "apps" { // their pods or groups of pods are the tasks
+			continue
+		}
+		kind := k.Kind
+		c.WatchResource(cluster.WatchedResource{
+			Resource:  schema.GroupResource{Group: k.Group, Resource: k.Resource},
+			Transform: func(object any) (any, error) { return slimJob(object, kind), nil },
+			Handler:   handler(x.setJob, x.dropJob),
+		})
+	}
+	c.WatchResource(cluster.WatchedResource{
+		Resource: schema.GroupResource{Resource: "pods"}, Transform: x.slimPod,
+		Handler: handler(x.SetPod, x.deletePod), OnSynced: x.podsSynced,
+	})
+}
+
+// handler calls set with what is there and drop with what is gone.
+func handler[T any](set, drop func(T)) toolscache.ResourceEventHandler {
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc: func(object any) {
+			if o, ok := object.(T); ok {
+				set(o)
+			}
+		},
+		UpdateFunc: func(_, object any) {
+			if o, ok := object.(T); ok {
+				set(o)
+			}
+		},
+		DeleteFunc: func(object any) {
+			if unknown, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
+				object = unknown.Obj
+			}
+			if o, ok := object.(T); ok {
+				drop(o)
+			}
+		},
+	}
+}
+
+// managed are the kinds of jobs that Kueue knows: what is a part of one of them is
+// no task by itself.
+var managed = func() map[string]bool {
+	kinds := map[string]bool{}
+	for _, k := range enforcement.JobKinds() {
+		kinds[k.Kind] = true
+	}
+	return kinds
+}()
+
+// slimJob is what is kept of a job; of what is kept, the same: a watch slims what
+// was there at its start twice.
+func slimJob(object any, kind string) any {
+	o, ok := object.(metav1.Object)
+	if _, kept := object.(*job); kept || !ok {
+		return object
+	}
+	j := &job{
+		ObjectMeta: metav1.ObjectMeta{Namespace: intern(o.GetNamespace()), Name: o.GetName(), UID: o.GetUID(), CreationTimestamp: o.GetCreationTimestamp()},
+		kind:       kind, alone: true, queue: intern(o.GetLabels()[queueLabel]), class: intern(o.GetLabels()[classLabel]),
+	}
+	if owner := metav1.GetControllerOfNoCopy(o); owner != nil {
+		j.controller, j.alone = owner.UID, !managed[owner.Kind]
+	}
+	j.ended = o.GetDeletionTimestamp() != nil
+	if batch, ok := object.(*batchv1.Job); ok {
+		for _, c := range batch.Status.Conditions {
+			if c.Status == corev1.ConditionTrue && (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) {
+				j.ended = true
+			}
+		}
+	}
+	return j
+}
+
+func (x *Index) setJob(j *job) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if j.controller != "" {
+		addTo(x.children, member{j.Namespace, string(j.controller)}, j.UID)
+	}
+	x.addJob(j)
+}
+
+func (x *Index) dropJob(j *job) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	removeFrom(x.children, member{j.Namespace, string(j.controller)}, j.UID)
+	x.removeJob(j)
+}
+
+// take keeps a job that can be a task by itself.
+func (x *Index) addJob(j *job) {
+	key := tasks.Key{Namespace: j.Namespace, UID: string(j.UID)}
+	if !j.alone || j.ended {
+		x.removeJob(j)
+		return
+	}
+	x.jobs[key] = j
+	addTo(x.jobsIn, j.Namespace, key)
+	x.rebuild(key, false)
+}
+
+func (x *Index) removeJob(j *job) {
+	key := tasks.Key{Namespace: j.Namespace, UID: string(j.UID)}
+	if x.jobs[key] == nil {
+		return
+	}
+	delete(x.jobs, key)
+	removeFrom(x.jobsIn, j.Namespace, key)
+	x.rebuild(key, false)
+}
+
+// setSpace takes in whether a namespace is governed: there, jobs are tasks even
+// without a queue.
+func (x *Index) setSpace(n *corev1.Namespace) {
+	x.govern(n.Name, n.Labels[desired.LabelGoverned] == "true")
+}
+
+func (x *Index) dropSpace(n *corev1.Namespace) { x.govern(n.Name, false) }
+
+func (x *Index) govern(namespace string, governed bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.governed[namespace] == governed {
+		return
+	}
+	if governed {
+		x.governed[namespace] = true
+	} else {
+		delete(x.governed, namespace)
+	}
+	for key := range x.jobsIn[namespace] {
+		x.rebuild(key, false)
+	}
+}
+
+// told takes in that all Workloads were told of that there were at the start: from
+// now on it is known which jobs have none.
+func (x *Index) workloadsSynced() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.workloadsComplete = true
+	for key := range x.jobs {
+		x.rebuild(key, true)
+	}
+}
+
+func (x *Index) podsSynced() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.podsComplete = true
+}
+
+// grace is how long Kueue may take to make a Workload of a job before the job is
+// a task without one. Times of creation are in whole seconds.
+const WorkloadGrace = 3 * time.Second
+
+// bare is the job of a task that has no Workload; nil where it is none, or not
+// yet.
+func (x *Index) jobWithoutWorkload(key tasks.Key) *job {
+	j := x.jobs[key]
+	if j == nil || !x.workloadsComplete || j.queue == "" && !x.governed[j.Namespace] {
+		return nil
+	}
+	if j.kind == tasks.PodGroup {
+		for _, t := range x.named[address{j.Namespace, strings.ToLower(tasks.PodGroup), j.Name}] {
+			if !t.NoWorkload {
+				return nil
+			}
+		}
+	}
+	if wait := WorkloadGrace - x.Now().Sub(j.CreationTimestamp.Time); wait > 0 && wait <= WorkloadGrace {
+		x.rebuildLater(key, wait)
+		return nil
+	}
+	return j
+}
+
+// later looks at a job again.
+func (x *Index) rebuildLater(key tasks.Key, wait time.Duration) {
+	if x.rebuilding[key] {
+		return
+	}
+	x.rebuilding[key] = true
+	time.AfterFunc(wait, func() {
+		x.mu.Lock()
+		delete(x.rebuilding, key)
+		x.rebuild(key, false)
+		x.mu.Unlock()
+		x.notifyListeners()
+	})
+}
+
+// bareWorkload stands for the Workload that there is not.
+func placeholderWorkload(j *job) *kueue.Workload {
+	w := &kueue.Workload{ObjectMeta: j.ObjectMeta}
+	w.Spec.QueueName = kueue.LocalQueueName(j.queue)
+	return w
+}
+
+// fromJob is a task that has no Workload. Its pods tell whether it runs.
+func (x *Index) fromJob(j *job) *tasks.Task {
+	t := &tasks.Task{
+		Namespace: j.Namespace, Kind: j.kind, Name: j.Name, UID: string(j.UID), Queue: j.queue, PriorityClass: j.class,
+		State: tasks.Pending, Since: j.CreationTimestamp.Time, Submitted: j.CreationTimestamp.Time, NoWorkload: true,
+		Reason: NoWorkload, Usage: quota.Resources{}, Requests: quota.Resources{},
+	}
+	t.Main = placeholderWorkload(j)
+	for _, p := range x.podsOf(t) {
+		switch {
+		case p.ended():
+			continue
+		case p.Phase == corev1.PodRunning:
+			t.State = tasks.Running
+		case t.State == tasks.Pending && !p.Gated:
+			t.State = tasks.Starting
+		}
+		t.Size.Wanted++
+		t.Requests.Add(p.Requests)
+	}
+	if t.State == tasks.Pending {
+		t.WaitingSince = t.Submitted
+	} else {
+		t.Size.Admitted = t.Size.Wanted
+	}
+	t.Size.Min = t.Size.Wanted
+	return t
+}

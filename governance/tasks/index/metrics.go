@@ -1,0 +1,31 @@
+package index
+
+import (
+	"kuota.dev/kuota/governance/tasks"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+var tasksDesc = prometheus.NewDesc("kuota_tasks", "Tasks by state. Absent until the informer caches have synced.", []string{"state"}, nil)
+
+// Describe implements prometheus.Collector.
+func (x *Index) Describe(to chan<- *prometheus.Desc) { to <- tasksDesc }
+
+// Collect implements prometheus.Collector. It costs what the classes of all
+// namespaces are, not what the tasks are.
+func (x *Index) Collect(to chan<- prometheus.Metric) {
+	x.mu.Lock()
+	complete, states := x.workloadsComplete, map[tasks.State]int{}
+	for _, y := range x.classes {
+		for state, n := range y.states {
+			states[state] += n
+		}
+	}
+	x.mu.Unlock()
+	if !complete {
+		return
+	}
+	for _, state := range tasks.States {
+		to <- prometheus.MustNewConstMetric(tasksDesc, prometheus.GaugeValue, float64(states[state]), string(state))
+	}
+}

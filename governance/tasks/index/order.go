@@ -1,0 +1,202 @@
+package index
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/tasks"
+)
+
+// Column is what a list of tasks can be sorted by.
+type Column string
+
+// The columns of a list of tasks.
+const (
+	BySubmitted     Column = "submitted"
+	ByName          Column = "name"
+	ByState         Column = "status"
+	ByTeam          Column = "team"
+	ByPriorityClass Column = "class"
+	ByKind          Column = "kind"
+	ByAccelerator   Column = "accelerators"
+	ByCPU           Column = "vcpu"
+	ByMemory        Column = "memory"
+	ByPool          Column = "pool"
+	ByPreemptions   Column = "preemptions"
+	ByWaited        Column = "waited"
+	ByRan           Column = "ran"
+	ByPosition      Column = "place" // of all queues, those that stand in none last
+)
+
+// columns compare two tasks, the smaller first. Those of times that go on count
+// up to now.
+var columns = map[Column]func(a, b *tasks.Task, now time.Time) int{
+	BySubmitted: func(a, b *tasks.Task, _ time.Time) int { return a.Submitted.Compare(b.Submitted) },
+	ByName:      func(a, b *tasks.Task, _ time.Time) int { return strings.Compare(a.Name, b.Name) },
+	ByState:     func(a, b *tasks.Task, _ time.Time) int { return cmp.Compare(stateRank[a.State], stateRank[b.State]) },
+	ByTeam:      func(a, b *tasks.Task, _ time.Time) int { return strings.Compare(a.Namespace, b.Namespace) },
+	ByPriorityClass: func(a, b *tasks.Task, _ time.Time) int {
+		return cmp.Or(cmp.Compare(a.Priority, b.Priority), strings.Compare(a.PriorityClass, b.PriorityClass))
+	},
+	ByKind:        func(a, b *tasks.Task, _ time.Time) int { return strings.Compare(a.Kind, b.Kind) },
+	ByAccelerator: func(a, b *tasks.Task, _ time.Time) int { return cmp.Compare(accelerators(a), accelerators(b)) },
+	ByCPU: func(a, b *tasks.Task, _ time.Time) int {
+		return cmp.Compare(a.Resources()[catalog.CPU], b.Resources()[catalog.CPU])
+	},
+	ByMemory: func(a, b *tasks.Task, _ time.Time) int {
+		return cmp.Compare(a.Resources()[catalog.Memory], b.Resources()[catalog.Memory])
+	},
+	ByPool:        func(a, b *tasks.Task, _ time.Time) int { return slices.Compare(a.Pools, b.Pools) },
+	ByPreemptions: func(a, b *tasks.Task, _ time.Time) int { return cmp.Compare(a.Preemptions, b.Preemptions) },
+	ByWaited:      func(a, b *tasks.Task, now time.Time) int { return cmp.Compare(waited(a).at(now), waited(b).at(now)) },
+	ByRan:         func(a, b *tasks.Task, now time.Time) int { return cmp.Compare(ran(a).at(now), ran(b).at(now)) },
+	ByPosition:    func(a, b *tasks.Task, _ time.Time) int { return a.Submitted.Compare(b.Submitted) }, // of equals: see byPlace
+}
+
+// stopwatch is a length of time that stands still, or goes on since some moment.
+type runningTime struct {
+	length time.Duration // where since is zero
+	since  time.Time
+}
+
+func (c runningTime) at(now time.Time) time.Duration {
+	if c.since.IsZero() {
+		return c.length
+	}
+	return now.Sub(c.since)
+}
+
+// clocks are the columns whose order changes by time alone.
+var clocks = map[Column]func(t *tasks.Task) runningTime{ByWaited: waited, ByRan: ran}
+
+func waited(t *tasks.Task) runningTime { return runningTime{t.LastWait, t.WaitingSince} }
+
+func ran(t *tasks.Task) runningTime {
+	switch {
+	case t.AdmittedAt.IsZero():
+		return runningTime{length: t.RanBefore}
+	case !t.FinishedAt.IsZero():
+		return runningTime{length: t.RanBefore + t.FinishedAt.Sub(t.AdmittedAt)}
+	}
+	return runningTime{since: t.AdmittedAt.Add(-t.RanBefore)}
+}
+
+// moving is a list in an order that changes by time alone, of two whose orders do
+// not: of tasks whose time goes on, and of those whose time stands still.
+func (x *Index) orderedByDuration(column Column, now time.Time) []*tasks.Task {
+	clock := clocks[column]
+	going := x.ordered(column+" goes on", func(t *tasks.Task) bool { return !clock(t).since.IsZero() }, column)
+	still := x.ordered(column+" stands still", func(t *tasks.Task) bool { return clock(t).since.IsZero() }, column)
+	less, all := compare(column, now), make([]*tasks.Task, 0, len(going)+len(still))
+	for len(going) > 0 && len(still) > 0 {
+		if less(going[0], still[0]) < 0 {
+			all, going = append(all, going[0]), going[1:]
+		} else {
+			all, still = append(all, still[0]), still[1:]
+		}
+	}
+	return append(append(all, going...), still...)
+}
+
+var stateRank = func() map[tasks.State]int {
+	ranks := map[tasks.State]int{}
+	for i, s := range tasks.States {
+		ranks[s] = i
+	}
+	return ranks
+}()
+
+// accelerators counts all accelerators of a task, of whatever kind: for sorting
+// only, since kinds are never added up for people.
+func accelerators(t *tasks.Task) (n int64) {
+	for name, amount := range t.Resources() {
+		if name != catalog.CPU && name != catalog.Memory && name != catalog.Network {
+			n += amount
+		}
+	}
+	return n
+}
+
+// compare orders by a column, then the newest first, then by name, so that an
+// order is the same each time.
+func compare(column Column, now time.Time) func(a, b *tasks.Task) int {
+	by := columns[column]
+	return func(a, b *tasks.Task) int {
+		return cmp.Or(by(a, b, now), b.Submitted.Compare(a.Submitted), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), strings.Compare(a.UID, b.UID))
+	}
+}
+
+// byPreemptionOrder orders tasks that use quota the way Kueue picks preemption
+// candidates of other ClusterQueues, see explain.AdmittedWorkload.Compare.
+func byPreemptionOrder(a, b *tasks.Task) int {
+	return a.AdmittedWorkloads[0].Compare(&b.AdmittedWorkloads[0])
+}
+
+// order keeps tasks sorted. What changed is sorted in when somebody asks, so that
+// a change costs nothing by itself, and a list that was handed out never changes.
+type order struct {
+	compare func(a, b *tasks.Task) int
+	takes   func(t *tasks.Task) bool // nil takes all
+	sorted  []*tasks.Task
+	added   map[*tasks.Task]struct{}
+	removed map[*tasks.Task]struct{}
+}
+
+func newOrder(compare func(a, b *tasks.Task) int) *order {
+	return &order{compare: compare, added: map[*tasks.Task]struct{}{}, removed: map[*tasks.Task]struct{}{}}
+}
+
+func (o *order) put(t *tasks.Task) {
+	if o.takes == nil || o.takes(t) {
+		o.added[t] = struct{}{}
+	}
+}
+
+func (o *order) remove(t *tasks.Task) {
+	if o.takes != nil && !o.takes(t) {
+		return
+	}
+	if _, fresh := o.added[t]; fresh {
+		delete(o.added, t)
+		return
+	}
+	o.removed[t] = struct{}{}
+	if len(o.removed) > maxRemoved+len(o.sorted)/4 { // nobody asked for long: what is gone is not to be kept
+		o.list()
+	}
+}
+
+// keptGone is how many tasks that are gone an order keeps at least until somebody
+// asks for it.
+const maxRemoved = 1000
+
+func (o *order) empty() bool { return len(o.added) == 0 && len(o.sorted) == len(o.removed) }
+
+// list is all tasks in order: read only.
+func (o *order) list() []*tasks.Task {
+	if len(o.added) == 0 && len(o.removed) == 0 {
+		return o.sorted
+	}
+	added := make([]*tasks.Task, 0, len(o.added))
+	for t := range o.added {
+		added = append(added, t)
+	}
+	slices.SortFunc(added, o.compare)
+	merged := make([]*tasks.Task, 0, len(o.sorted)+len(added)-len(o.removed))
+	for _, t := range o.sorted {
+		if _, gone := o.removed[t]; gone {
+			continue
+		}
+		for len(added) > 0 && o.compare(added[0], t) < 0 {
+			merged, added = append(merged, added[0]), added[1:]
+		}
+		merged = append(merged, t)
+	}
+	o.sorted = append(merged, added...)
+	clear(o.added)
+	clear(o.removed)
+	return o.sorted
+}

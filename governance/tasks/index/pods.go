@@ -1,0 +1,303 @@
+package index
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/tasks"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// PodName names a pod.
+type PodName struct{ Namespace, Name string }
+
+func (x *Index) PodOwners() map[PodName]*tasks.Task {
+	x.mu.Lock()
+	var holding []*tasks.Task
+	for _, t := range x.tasks {
+		if t.State.UsesQuota() || t.NoWorkload && !t.State.Finished() {
+			holding = append(holding, t)
+		}
+	}
+	x.mu.Unlock()
+	found := map[PodName]*tasks.Task{}
+	for _, t := range holding { // nobody waits until all are done
+		x.mu.Lock()
+		for _, p := range x.podsOf(t) {
+			if !p.ended() {
+				found[PodName{p.Namespace, p.Name}] = t
+			}
+		}
+		x.mu.Unlock()
+	}
+	return found
+}
+
+const (
+	groupName = "kueue.x-k8s.io/pod-group-name" // a label, or an annotation (Kueue 0.18 and later)
+
+	// Kueue's marks on pods: of the templates that it admits, and of pods that are
+	// Workloads themselves.
+	podSetLabel  = "kueue.x-k8s.io/podset"
+	managedLabel = "kueue.x-k8s.io/managed"
+)
+
+// Pod is what is kept of a pod. It is never changed once it is made.
+type Pod struct {
+	metav1.ObjectMeta           // name, namespace, UID and when it was made
+	Owner             types.UID // its controller; empty for none
+	Group             string    // of pods that are one task; empty for none
+	Node              string    // empty while it has none
+	Phase             corev1.PodPhase
+	Gated             bool // somebody holds it back from the scheduler
+	Ready             bool
+	Problem           string    // what the scheduler says while it finds no node, else why a container waits
+	Since             time.Time // of its trouble
+	Requests          quota.Resources
+	queue, class      string // by its labels
+	part              bool   // of a job that is the task
+	admitted          bool   // by Kueue, which marks the pods of what it admits
+}
+
+func (p *Pod) ended() bool { return p.Phase == corev1.PodSucceeded || p.Phase == corev1.PodFailed }
+
+// Unplaced tells whether it waits for a node.
+func (p *Pod) Unscheduled() bool {
+	return p.Node == "" && !p.Gated && !p.ended() && p.DeletionTimestamp == nil
+}
+
+// slimPod is what is kept of a pod.
+func (x *Index) slimPod(object any) (any, error) {
+	o, ok := object.(*corev1.Pod)
+	if !ok {
+		return object, nil
+	}
+	p := &Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: intern(o.Namespace), Name: o.Name, UID: o.UID, CreationTimestamp: o.CreationTimestamp, DeletionTimestamp: o.DeletionTimestamp},
+		Node:       intern(o.Spec.NodeName), Phase: corev1.PodPhase(intern(string(o.Status.Phase))), Gated: len(o.Spec.SchedulingGates) > 0,
+		Group: intern(cmp.Or(o.Annotations[groupName], o.Labels[groupName])),
+		queue: intern(o.Labels[queueLabel]), class: intern(o.Labels[classLabel]),
+		Requests: x.requests.of(tasks.PodRequests(&o.Spec)),
+		admitted: o.Labels[podSetLabel] != "" || o.Labels[managedLabel] == "true",
+	}
+	if owner := metav1.GetControllerOfNoCopy(o); owner != nil {
+		p.Owner = owner.UID
+		p.part = managed[owner.Kind] || p.queue == ""
+	}
+	for i := range o.Status.Conditions {
+		switch c := &o.Status.Conditions[i]; {
+		case c.Type == corev1.PodReady:
+			p.Ready = c.Status == corev1.ConditionTrue
+		case c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable:
+			p.Problem, p.Since = intern(truncate(tasks.FirstLine(c.Message))), c.LastTransitionTime.Time
+		}
+	}
+	if !p.Ready && p.Problem == "" {
+		for i := range o.Status.ContainerStatuses {
+			if w := o.Status.ContainerStatuses[i].State.Waiting; w != nil && w.Reason != "" {
+				p.Problem = intern(truncate(strings.TrimSuffix(w.Reason+": "+tasks.FirstLine(w.Message), ": ")))
+			}
+		}
+	}
+	return p, nil
+}
+
+func (x *Index) SetPod(p *Pod) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.removePod(p.UID)
+	x.pods[p.UID] = p
+	if p.Owner != "" {
+		addTo(x.podsBy, member{p.Namespace, string(p.Owner)}, p)
+	}
+	if p.Group != "" {
+		addTo(x.podsIn, member{p.Namespace, p.Group}, p)
+	}
+	x.addPodUsage(p, 1)
+	x.podChanged(p)
+}
+
+func (x *Index) deletePod(p *Pod) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.removePod(p.UID)
+	x.podChanged(p)
+}
+
+func (x *Index) removePod(uid types.UID) {
+	p := x.pods[uid]
+	if p == nil {
+		return
+	}
+	delete(x.pods, uid)
+	removeFrom(x.podsBy, member{p.Namespace, string(p.Owner)}, p)
+	removeFrom(x.podsIn, member{p.Namespace, p.Group}, p)
+	x.addPodUsage(p, -1)
+}
+
+// load counts what a pod that has not ended takes of its node.
+func (x *Index) addPodUsage(p *Pod, sign int64) {
+	if p.Node == "" || p.ended() {
+		return
+	}
+	on := x.nodeUsage[p.Node]
+	if on == nil {
+		on = &nodeUsage{requests: quota.Resources{}, admitted: map[string]quota.Resources{}}
+		x.nodeUsage[p.Node] = on
+	}
+	on.pods += sign
+	for name, amount := range p.Requests {
+		on.requests[name] += sign * amount
+	}
+	if p.admitted {
+		of := on.admitted[p.Namespace]
+		if of == nil {
+			of = quota.Resources{}
+			on.admitted[p.Namespace] = of
+		}
+		empty := true
+		for name, amount := range p.Requests {
+			of[name] += sign * amount
+		}
+		for _, amount := range of {
+			empty = empty && amount == 0
+		}
+		if empty {
+			delete(on.admitted, p.Namespace)
+		}
+	}
+	if on.pods <= 0 {
+		delete(x.nodeUsage, p.Node)
+	}
+}
+
+// load is what the pods of a node ask for.
+type nodeUsage struct {
+	pods     int64
+	requests quota.Resources
+	admitted map[string]quota.Resources // of pods that Kueue admitted, by namespace
+}
+
+// podChanged makes a task without a Workload anew when its pods change. A pod
+// that is no part of a job can be one itself.
+func (x *Index) podChanged(p *Pod) {
+	if alone := (tasks.Key{Namespace: p.Namespace, UID: string(p.UID)}); x.jobs[alone] != nil && (p.part || p.Group != "") { // it was adopted
+		x.removeJob(x.jobs[alone])
+	}
+	if !p.part {
+		if j := p.job(x); j.ended {
+			x.removeJob(j)
+		} else {
+			x.addJob(j)
+		}
+	}
+	if t := x.tasks[tasks.Key{Namespace: p.Namespace, UID: string(p.Owner)}]; t != nil && t.NoWorkload {
+		x.rebuild(tasks.Key{Namespace: p.Namespace, UID: string(p.Owner)}, false)
+	}
+}
+
+// job is a pod, or the group that it is of, as a job of its own.
+func (p *Pod) job(x *Index) *job {
+	there := x.pods[p.UID] != nil
+	if p.Group == "" {
+		return &job{ObjectMeta: p.ObjectMeta, kind: "Pod", alone: true, queue: p.queue, class: p.class, ended: !there || p.ended() || p.DeletionTimestamp != nil}
+	}
+	first, ended := p, true // the group is what its oldest pod is
+	for other := range x.podsIn[member{p.Namespace, p.Group}] {
+		ended = ended && (other.ended() || other.DeletionTimestamp != nil)
+		if !there || cmp.Or(other.CreationTimestamp.Compare(first.CreationTimestamp.Time), strings.Compare(other.Name, first.Name)) < 0 {
+			first, there = other, true
+		}
+	}
+	j := &job{ObjectMeta: first.ObjectMeta, kind: tasks.PodGroup, alone: true, queue: first.queue, class: first.class, ended: ended}
+	j.Name, j.UID = p.Group, types.UID(groupUID(p.Group))
+	return j
+}
+
+// groupUID stands for the UID of a group of pods without a Workload: a group is
+// no object.
+func groupUID(name string) string { return "group/" + name }
+
+// podsOf are the pods of a task, by name: those of its owner, of the jobs that it
+// is made of, of its groups, or the one that it is.
+func (x *Index) podsOf(t *tasks.Task) []*Pod {
+	found := map[*Pod]struct{}{}
+	if p := x.pods[types.UID(t.UID)]; p != nil && p.Namespace == t.Namespace {
+		found[p] = struct{}{}
+	}
+	seen := map[types.UID]bool{}
+	var below func(uid types.UID)
+	below = func(uid types.UID) {
+		if seen[uid] {
+			return
+		}
+		seen[uid] = true
+		for p := range x.podsBy[member{t.Namespace, string(uid)}] {
+			found[p] = struct{}{}
+			below(p.UID) // such as what a driver starts
+		}
+		for child := range x.children[member{t.Namespace, string(uid)}] {
+			below(child)
+		}
+	}
+	below(types.UID(t.UID))
+	for p := range x.podsIn[member{t.Namespace, t.Main.Name}] {
+		found[p] = struct{}{}
+	}
+	for _, w := range t.Parts {
+		for p := range x.podsIn[member{t.Namespace, w.Name}] {
+			found[p] = struct{}{}
+		}
+	}
+	list := make([]*Pod, 0, len(found))
+	for p := range found {
+		list = append(list, p)
+	}
+	slices.SortFunc(list, func(a, b *Pod) int { return strings.Compare(a.Name, b.Name) })
+	return list
+}
+
+// knowsPods tells whether all pods are known that there were at the start.
+func (x *Index) PodsSynced() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.podsComplete
+}
+
+// PodCount is how many pods a task has.
+type PodCount struct {
+	Total       int // that have not ended
+	Unscheduled int // that wait for a node
+	Gated       int // that somebody holds back from the scheduler
+	Ended       int
+}
+
+// Pods are the pods of a task, by name.
+func (x *Index) Pods(t *tasks.Task) ([]*Pod, PodCount) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.countPods(t)
+}
+
+func (x *Index) countPods(t *tasks.Task) (list []*Pod, n PodCount) {
+	list = x.podsOf(t)
+	for _, p := range list {
+		switch {
+		case p.ended():
+			n.Ended++
+			continue
+		case p.Unscheduled():
+			n.Unscheduled++
+		case p.Gated && p.Node == "":
+			n.Gated++
+		}
+		n.Total++
+	}
+	return list, n
+}

@@ -1,0 +1,245 @@
+package index
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+	"strings"
+	"time"
+
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/explain"
+
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+	visibility "sigs.k8s.io/kueue/apis/visibility/v1beta2"
+)
+
+// before is how many tasks of a queue a new one of a priority would queue
+// behind: all that stand higher, and its equals, which were there first.
+func (x *Index) CountAhead(namespace, queue string, priority int32) int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	o := x.queues[QueueKey{namespace, queue}]
+	if o == nil {
+		return 0
+	}
+	list := o.list()
+	return sort.Search(len(list), func(i int) bool { return list[i].Priority < priority })
+}
+
+// inQueue is Kueue's order of tasks that wait in one queue (0.19): the higher
+// priority first, then who waits longer, then the UID. After most evictions a
+// task keeps the place of its creation; after its pods did not get ready, or a
+// check failed, it queues behind.
+func inQueue(a, b *tasks.Task) int {
+	return cmp.Or(
+		cmp.Compare(b.Priority, a.Priority),
+		queuedAt(a).Compare(queuedAt(b)),
+		strings.Compare(string(a.Main.UID), string(b.Main.UID)),
+	)
+}
+
+func queuedAt(t *tasks.Task) time.Time {
+	for _, c := range t.Main.Status.Conditions {
+		if c.Type == kueue.WorkloadEvicted && c.Status == "True" && (c.Reason == kueue.WorkloadEvictedByPodsReadyTimeout || c.Reason == kueue.WorkloadEvictedByAdmissionCheck) {
+			return c.LastTransitionTime.Time
+		}
+	}
+	return t.Main.CreationTimestamp.Time
+}
+
+// Place is where a task stands in its LocalQueue: see place.
+func (x *Index) Position(t *tasks.Task) (place, of int) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.position(t)
+}
+
+// place is where a task stands in its LocalQueue, from 1, and how many wait
+// there; 0 while it does not wait.
+func (x *Index) position(t *tasks.Task) (place, of int) {
+	o := x.queues[QueueKey{t.Namespace, t.Queue}]
+	if o == nil || !t.Queued() {
+		return 0, 0
+	}
+	list := o.list()
+	low, high := 0, len(list)
+	for low < high { // the first that does not stand before t
+		if middle := (low + high) / 2; inQueue(list[middle], t) < 0 {
+			low = middle + 1
+		} else {
+			high = middle
+		}
+	}
+	if low == len(list) || list[low] != t {
+		return 0, 0 // t is older than the index
+	}
+	return low + 1, len(list)
+}
+
+// byPlace are sorted tasks by their places in their queues, equals as they were.
+// Those that stand in none come last, also where the list is read backwards.
+func (x *Index) byPosition(sorted []*tasks.Task, backwards bool) []*tasks.Task {
+	places := map[*tasks.Task]int{}
+	for _, o := range x.queues {
+		for i, t := range o.list() {
+			places[t] = i + 1
+		}
+	}
+	list, others := make([]*tasks.Task, 0, len(sorted)), make([]*tasks.Task, 0, len(sorted))
+	for _, t := range sorted {
+		if places[t] > 0 {
+			list = append(list, t)
+		} else {
+			others = append(others, t)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b *tasks.Task) int { return cmp.Compare(places[a], places[b]) })
+	if backwards {
+		return append(others, list...)
+	}
+	return append(list, others...)
+}
+
+// placed is a task with its place in its queue.
+type Positioned struct {
+	Task     *tasks.Task
+	Position int
+}
+
+// head are the first n tasks of the queues of some namespaces, by their places,
+// and how many wait in all of them.
+func (x *Index) Heads(in func(namespace string) bool, n int) (list []Positioned, of int) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for key, o := range x.queues {
+		if !in(key.Namespace) {
+			continue
+		}
+		waiting := o.list()
+		of += len(waiting)
+		for i, t := range waiting[:min(n, len(waiting))] {
+			list = append(list, Positioned{t, i + 1})
+		}
+	}
+	slices.SortFunc(list, func(a, b Positioned) int {
+		return cmp.Or(cmp.Compare(a.Position, b.Position), strings.Compare(a.Task.Queue, b.Task.Queue), strings.Compare(a.Task.Namespace, b.Task.Namespace))
+	})
+	return list[:min(n, len(list))], of
+}
+
+// around returns up to n tasks directly before and behind t in its LocalQueue.
+func (x *Index) Neighbors(t *tasks.Task, n int) (before, behind []*tasks.Task) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	place, of := x.position(t)
+	if place == 0 {
+		return nil, nil
+	}
+	list := x.queues[QueueKey{t.Namespace, t.Queue}].list()
+	return slices.Clone(list[max(0, place-1-n) : place-1]), slices.Clone(list[place:min(of, place+n)])
+}
+
+// across is the place of a task among those of several queues, and how many
+// wait there; 0 for no queues.
+func (x *Index) PositionAcross(t *tasks.Task, queues []QueueKey) (place, of int) {
+	if len(queues) == 0 {
+		return 0, 0
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	place = 1
+	for _, key := range queues {
+		if o := x.queues[key]; o != nil {
+			list := o.list()
+			before, _ := slices.BinarySearchFunc(list, t, inQueue)
+			place, of = place+before, of+len(list)
+		}
+	}
+	return place, of
+}
+
+// changed is when the queue of a task last changed, as far as the index saw.
+func (x *Index) QueueChanged(t *tasks.Task) time.Time {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if l := x.life.positionLogs[QueueKey{t.Namespace, t.Queue}]; l != nil {
+		return l.changedAt
+	}
+	return time.Time{}
+}
+
+// waiting are the tasks behind Workloads that wait in the queue of a task, in
+// the order of the Workloads. What the index does not know is left out.
+func (x *Index) PendingTasks(t *tasks.Task, workloads []visibility.PendingWorkload) []*tasks.Task {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	o := x.queues[QueueKey{t.Namespace, t.Queue}]
+	if o == nil || len(workloads) == 0 {
+		return nil
+	}
+	found := make([]*tasks.Task, len(workloads))
+	for _, other := range o.list() {
+		for i := range workloads {
+			if workloads[i].Name == other.Main.Name {
+				found[i] = other
+			}
+		}
+	}
+	return slices.DeleteFunc(found, func(t *tasks.Task) bool { return t == nil })
+}
+
+// Supposed is where a task would stand if it waited in its queue with a
+// priority, as of now.
+type Supposed struct {
+	Priority              int32
+	Position, QueueLength int         // in its LocalQueue, from 1, with itself
+	Ahead                 *tasks.Task // directly before it; nil where it would be the first
+	// Outranked is by how many tasks that wait in the same queue.
+	Outranked int
+	// Preempts tells whether its queue stops a task for another of it that has a
+	// higher priority.
+	Preempts bool
+	// Verdict is why it would not start; nil for a task that holds its quota, and
+	// for one without a Workload, of which too little is known.
+	Verdict *explain.Verdict
+}
+
+// Head returns the first task in a LocalQueue; nil if none waits. The reader must be
+// allowed to see the namespace.
+func (x *Index) Head(namespace, queue string) *tasks.Task {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if o := x.queues[QueueKey{namespace, queue}]; o != nil {
+		if list := o.list(); len(list) > 0 {
+			return list[0]
+		}
+	}
+	return nil
+}
+
+func (x *Index) Suppose(t *tasks.Task, priority int32) Supposed {
+	raised := *t
+	raised.Priority = priority
+	supposed := Supposed{Priority: priority, Position: 1, QueueLength: 1}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	o := x.queues[QueueKey{t.Namespace, t.Queue}]
+	if o == nil {
+		return supposed
+	}
+	for _, other := range o.list() {
+		if other.UID == t.UID {
+			continue
+		}
+		supposed.QueueLength++
+		if other.Priority > priority {
+			supposed.Outranked++
+		}
+		if inQueue(other, &raised) < 0 {
+			supposed.Position++
+			supposed.Ahead = other
+		}
+	}
+	return supposed
+}

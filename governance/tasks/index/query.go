@@ -1,0 +1,216 @@
+package index
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"kuota.dev/kuota/governance/tasks"
+)
+
+// PageSize is how many tasks a page of a list has.
+const PageSize = 100
+
+// Phase is a part of all tasks; empty is all of them.
+type Phase string
+
+// The phases of tasks.
+const (
+	Active   Phase = "active"   // not finished
+	Finished Phase = "finished" // succeeded or failed
+)
+
+// has reports whether a task in this state is in the phase.
+func (p Phase) has(s tasks.State) bool { return p == "" || (p == Finished) == s.Finished() }
+
+// Query says which tasks a list has, and in which order. Of each kind of filter
+// one value must be a task's; no value takes all.
+type Query struct {
+	Namespaces      []string // of teams
+	PriorityClasses []string // as their objects are named; "" is those without one
+	States          []tasks.State
+	Kinds           []string
+	Pools           []string
+	Text            string // in the name, the namespace or the class, in any case
+	Sort            Column // BySubmitted where it is empty
+	Descending      bool
+	Page            int // from 1
+	Phase           Phase
+	All             bool // all pages in one
+	// Explain has each task of the page explained: see Item.Brief. Patience is how
+	// long the list waits for what is not computed yet; streams do not wait, since
+	// they are notified.
+	Explain  bool
+	Patience time.Duration
+	// Within is in which time the waits and runs ended that figures by class are
+	// over, up to a day; 0 is since the console started.
+	Within time.Duration
+}
+
+// Filtered tells whether a query leaves anything of its phase out.
+func (q Query) Filtered() bool {
+	return len(q.Namespaces)+len(q.PriorityClasses)+len(q.States)+len(q.Kinds)+len(q.Pools) > 0 || q.Text != ""
+}
+
+// matchesState reports whether a query takes tasks in a state.
+func (q Query) matchesState(s tasks.State) bool {
+	return q.Phase.has(s) && (len(q.States) == 0 || slices.Contains(q.States, s))
+}
+
+// matchesButState reports whether a query takes a task, whatever its state.
+func (q Query) matchesButState(t *tasks.Task) bool {
+	if len(q.PriorityClasses) > 0 && !slices.Contains(q.PriorityClasses, t.PriorityClass) ||
+		len(q.Kinds) > 0 && !slices.Contains(q.Kinds, t.Kind) {
+		return false
+	}
+	if len(q.Pools) > 0 && !slices.ContainsFunc(t.Pools, func(p string) bool { return slices.Contains(q.Pools, p) }) {
+		return false
+	}
+	return q.Text == "" || containsFold(t.Name, q.Text) || containsFold(t.Namespace, q.Text) || containsFold(t.PriorityClass, q.Text)
+}
+
+// containsFold finds lower-case letters in a name, whose own are lower-case in
+// Kubernetes nearly always.
+func containsFold(text, lower string) bool {
+	return strings.Contains(text, lower) || strings.Contains(strings.ToLower(text), lower)
+}
+
+// found is what a query finds: all tasks of it that somebody sees, in order.
+type Result struct {
+	Tasks           []*tasks.Task
+	Positions       []int  // of each task of the page in its queue, from 1; 0 for none
+	UnscheduledPods []int  // pods of each that wait for a node
+	PodsMissing     []bool // whether each lacks pods, or nodes for them
+	Total           int
+	Phases          map[Phase]int // how many the query would find in each, of whatever state
+	Page, Pages     int           // of the page, and of the last page
+}
+
+// phases counts all tasks by their phase.
+func (x *Index) phases() map[Phase]int {
+	finished := 0
+	for _, y := range x.classes {
+		finished += y.states[tasks.Succeeded] + y.states[tasks.Failed]
+	}
+	return map[Phase]int{Active: len(x.tasks) - finished, Finished: finished}
+}
+
+// matching returns the tasks of a list that a query takes, in their order, and how
+// many it would take in each phase, of whatever state.
+func (q Query) matching(list []*tasks.Task) (taken []*tasks.Task, phases map[Phase]int) {
+	phases = map[Phase]int{}
+	filtered := q.Filtered()
+	for _, t := range list {
+		if filtered && !q.matchesButState(t) {
+			continue
+		}
+		if Finished.has(t.State) {
+			phases[Finished]++
+		} else {
+			phases[Active]++
+		}
+		if q.matchesState(t.State) {
+			taken = append(taken, t)
+		}
+	}
+	return taken, phases
+}
+
+// find answers a query for somebody who sees these namespaces; nil is all.
+func (x *Index) Query(q Query, sees map[string]bool) Result {
+	if columns[q.Sort] == nil {
+		q.Sort = BySubmitted
+	}
+	q.Text = strings.ToLower(strings.TrimSpace(q.Text))
+	now := x.Now()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	var sorted []*tasks.Task
+	whole := false // sorted has the phase and nothing else
+	switch spaces := q.spaces(sees); {
+	case spaces != nil: // a team's tasks, whatever the others have
+		for namespace := range spaces {
+			for t := range x.spaces[namespace] {
+				sorted = append(sorted, t)
+			}
+		}
+		slices.SortFunc(sorted, compare(q.Sort, now))
+	case clocks[q.Sort] != nil:
+		sorted = x.orderedByDuration(q.Sort, now)
+	case q.Sort == ByPosition:
+		sorted = x.all(BySubmitted)
+	case q.Filtered():
+		sorted = x.all(q.Sort)
+	default: // what most people look at: a change costs what its own task costs
+		sorted, whole = x.ordered(q.Sort+Column(q.Phase), func(t *tasks.Task) bool { return q.Phase.has(t.State) }, q.Sort), true
+	}
+	if q.Sort == ByPosition {
+		sorted = x.byPosition(sorted, q.Descending)
+	}
+	f := Result{}
+	if whole {
+		f.Phases = x.phases()
+	} else {
+		sorted, f.Phases = q.matching(sorted)
+	}
+	f.Total = len(sorted)
+	size := PageSize
+	if q.All {
+		size = max(1, f.Total)
+	}
+	f.Pages = max(1, (f.Total+size-1)/size)
+	f.Page = min(max(q.Page, 1), f.Pages)
+	from, to := (f.Page-1)*size, min(f.Page*size, f.Total)
+	for i := from; i < to; i++ {
+		t := sorted[i]
+		if q.Descending {
+			t = sorted[f.Total-1-i]
+		}
+		place, _ := x.position(t)
+		unplaced, missing := 0, false
+		if t.State.UsesQuota() {
+			_, count := x.countPods(t)
+			unplaced = count.Unscheduled
+			missing = x.podsComplete && (unplaced > 0 || count.Total+count.Ended < int(t.Size.Admitted))
+		}
+		f.Tasks, f.Positions = append(f.Tasks, t), append(f.Positions, place)
+		f.UnscheduledPods, f.PodsMissing = append(f.UnscheduledPods, unplaced), append(f.PodsMissing, missing)
+	}
+	return f
+}
+
+// choices are the kinds and the pools of the tasks that somebody sees, sorted;
+// nil is all.
+func (x *Index) Choices(sees map[string]bool) (kinds, pools []string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if sees == nil {
+		return slices.Sorted(maps.Keys(x.kinds)), slices.Sorted(maps.Keys(x.pools))
+	}
+	ofKind, ofPool := map[string]bool{}, map[string]bool{}
+	for namespace := range sees {
+		for t := range x.spaces[namespace] {
+			ofKind[t.Kind] = true
+			for _, pool := range t.Pools {
+				ofPool[pool] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(ofKind)), slices.Sorted(maps.Keys(ofPool))
+}
+
+// spaces are the namespaces that a query is about, of those that somebody sees;
+// nil is all.
+func (q Query) spaces(sees map[string]bool) map[string]bool {
+	if len(q.Namespaces) == 0 {
+		return sees
+	}
+	asked := map[string]bool{}
+	for _, namespace := range q.Namespaces {
+		if sees == nil || sees[namespace] {
+			asked[namespace] = true
+		}
+	}
+	return asked
+}

@@ -1,0 +1,224 @@
+package index
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"unique"
+
+	"kuota.dev/kuota/governance/loopguard"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/tasks"
+
+	corev1 "k8s.io/api/core/v1"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// Of a Workload there may be many thousands, each with pod templates and what
+// people and programs wrote beside it. What nobody here reads is not kept.
+const (
+	maxText     = 2 << 10 // bytes of an annotation or of what Kueue says
+	maxInterned = 4096    // groups of pods that equal Workloads share; twice as many at most
+)
+
+// keptAnnotations are those that tasks are made of.
+var keptAnnotations = []string{tasks.AdmissionGatedByAnnotation, tasks.SliceNameAnnotation, tasks.SliceReplacementAnnotation, loopguard.MarkAnnotation}
+
+// shapes keeps one copy of what many objects have, and forgets what it has not
+// seen for long. It is safe for use by several goroutines.
+type internPool[V any] struct {
+	mu         sync.Mutex
+	young, old map[string]V
+}
+
+// one is the copy with a key, or made is from now on.
+func (s *internPool[V]) intern(key []byte, made V) V {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known, ok := s.young[string(key)]; ok {
+		return known
+	}
+	if known, ok := s.old[string(key)]; ok {
+		made = known
+	}
+	if s.young == nil || len(s.young) >= maxInterned {
+		s.old, s.young = s.young, map[string]V{}
+	}
+	s.young[string(key)] = made
+	return made
+}
+
+// slimmer takes off Workloads what nobody reads, and has equal ones share the
+// rest.
+type slimmer struct {
+	sets  internPool[[]kueue.PodSet]
+	asked internPool[[]kueue.PodSetRequest]
+	given internPool[[]kueue.PodSetAssignment]
+}
+
+// slim is a Workload with what tasks, counts and explanations need: of its pods
+// the sum of what their containers ask for, and what chooses their nodes. It
+// changes w.
+func (s *slimmer) slim(w *kueue.Workload) {
+	w.ManagedFields = nil
+	w.Labels, w.Annotations = nil, keptAnnotationsOf(w.Annotations)
+	w.Namespace, w.GenerateName = intern(w.Namespace), ""
+	for i := range w.OwnerReferences {
+		o := &w.OwnerReferences[i]
+		o.APIVersion, o.Kind = intern(o.APIVersion), intern(o.Kind)
+	}
+	w.Spec.QueueName = kueue.LocalQueueName(intern(string(w.Spec.QueueName)))
+	if ref := w.Spec.PriorityClassRef; ref != nil {
+		ref.Name = intern(ref.Name)
+	}
+	w.Spec.PodSets = s.shared(w.Spec.PodSets)
+	w.Status.Conditions = slices.Clone(w.Status.Conditions) // without room for more
+	for i := range w.Status.Conditions {
+		c := &w.Status.Conditions[i]
+		c.Type, c.Reason, c.Message = intern(c.Type), intern(c.Reason), intern(truncate(c.Message))
+	}
+	for i := range w.Status.AdmissionChecks {
+		check := &w.Status.AdmissionChecks[i]
+		check.Message, check.PodSetUpdates = truncate(check.Message), nil
+	}
+	w.Status.ResourceRequests = s.counted(w.Status.ResourceRequests)
+	if a := w.Status.Admission; a != nil {
+		a.ClusterQueue = kueue.ClusterQueueReference(intern(string(a.ClusterQueue)))
+		a.PodSetAssignments = s.assigned(a.PodSetAssignments)
+	}
+}
+
+// assigned is what Kueue gave a Workload's groups of pods, the same slice for all
+// Workloads that it gave as much: read only.
+func (s *slimmer) assigned(sets []kueue.PodSetAssignment) []kueue.PodSetAssignment {
+	slim := make([]kueue.PodSetAssignment, len(sets)) // sets may be shared already, by a watch that slims twice
+	var key []byte
+	for i := range sets {
+		set := &slim[i]
+		*set = sets[i]
+		set.TopologyAssignment, set.DelayedTopologyRequest = nil, nil
+		key = fmt.Appendf(key, "%q ", set.Name)
+		if set.Count != nil {
+			key = fmt.Appendf(key, "%d ", *set.Count)
+		}
+		for _, name := range slices.Sorted(maps.Keys(set.Flavors)) {
+			key = fmt.Appendf(key, "%q in %q ", name, set.Flavors[name])
+		}
+		key = appendAmounts(key, set.ResourceUsage)
+	}
+	return s.given.intern(key, slim)
+}
+
+// counted is what Kueue counts of a Workload that waits, shared like assigned.
+func (s *slimmer) counted(sets []kueue.PodSetRequest) []kueue.PodSetRequest {
+	var key []byte
+	for i := range sets {
+		key = fmt.Appendf(key, "%q ", sets[i].Name)
+		key = appendAmounts(key, sets[i].Resources)
+	}
+	return s.asked.intern(key, sets)
+}
+
+func appendAmounts(key []byte, list corev1.ResourceList) []byte {
+	for _, name := range slices.Sorted(maps.Keys(list)) {
+		amount := list[name]
+		key = fmt.Appendf(key, "%q is %s ", name, amount.String())
+	}
+	return append(key, '\n')
+}
+
+// shared is a Workload's groups of pods, the same slice for all Workloads with
+// equal ones: read only.
+func (s *slimmer) shared(sets []kueue.PodSet) []kueue.PodSet {
+	slim := make([]kueue.PodSet, len(sets))
+	var key []byte
+	for i := range sets {
+		set := kueue.PodSet{Name: sets[i].Name, Count: sets[i].Count, MinCount: sets[i].MinCount}
+		set.Template.Spec = slimSpec(&sets[i].Template.Spec)
+		slim[i] = set
+		key = fmt.Appendf(key, "%s %d ", set.Name, set.Count)
+		if set.MinCount != nil {
+			key = fmt.Appendf(key, "from %d ", *set.MinCount)
+		}
+		text, err := set.Template.Spec.Marshal()
+		if err != nil {
+			return sets // it was read from such a text, so that this does not happen
+		}
+		key = fmt.Appendf(key, "%d ", len(text))
+		key = append(key, text...)
+	}
+	return s.sets.intern(key, slim)
+}
+
+// slimSpec is one container that asks for what the pod does, and what chooses its
+// nodes.
+func slimSpec(spec *corev1.PodSpec) corev1.PodSpec {
+	requests := corev1.ResourceList{}
+	asks := tasks.PodRequests(spec)
+	for name := range asks {
+		requests[corev1.ResourceName(name)] = asks.Quantity(name)
+	}
+	slim := corev1.PodSpec{NodeSelector: spec.NodeSelector, Tolerations: spec.Tolerations}
+	if len(requests) > 0 {
+		slim.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: requests}}}
+	}
+	if a := spec.Affinity; a != nil && a.NodeAffinity != nil {
+		slim.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution}}
+	}
+	return slim
+}
+
+// kept are the annotations that somebody reads.
+func keptAnnotationsOf(all map[string]string) map[string]string {
+	var few map[string]string
+	for _, key := range keptAnnotations {
+		if value, has := all[key]; has {
+			if few == nil {
+				few = map[string]string{}
+			}
+			few[key] = truncate(value)
+		}
+	}
+	return few
+}
+
+// same is the one copy of a text that many objects have.
+func intern(text string) string { return unique.Make(text).Value() }
+
+// cut is how a text begins, at a whole character.
+func truncate(text string) string {
+	if len(text) <= maxText {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxText], "") + "…"
+}
+
+// requestSets keeps one copy of what many pods, or tasks, ask for.
+type requestSets struct{ internPool[quota.Resources] }
+
+func (s *requestSets) of(r quota.Resources) quota.Resources {
+	var key []byte
+	for _, name := range r.Names() {
+		key = fmt.Appendf(key, "%s=%d ", name, r[name])
+	}
+	return s.intern(key, r)
+}
+
+// amountSets keeps one copy of what many tasks hold.
+type amountSets struct {
+	internPool[quota.FlavorResourceQuantities]
+}
+
+func (s *amountSets) of(amounts quota.FlavorResourceQuantities) quota.FlavorResourceQuantities {
+	cells := slices.SortedFunc(maps.Keys(amounts), func(a, b quota.FlavorResource) int {
+		return cmp.Or(strings.Compare(a.Flavor, b.Flavor), strings.Compare(a.Resource, b.Resource))
+	})
+	var key []byte
+	for _, cell := range cells {
+		key = fmt.Appendf(key, "%q %q %d ", cell.Flavor, cell.Resource, amounts[cell])
+	}
+	return s.intern(key, amounts)
+}

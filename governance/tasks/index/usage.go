@@ -1,0 +1,178 @@
+package index
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"kuota.dev/kuota/governance/admitted"
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/explain"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// portions are what all members of a cohort hold of a cell, what the Workloads in
+// one queue hold of it, those that take its own quota first, and which of them
+// are the task's.
+func (x *Index) Portions(cell quota.FlavorResource, queue string, t *tasks.Task, members []*kueue.ClusterQueue) (used, amounts []int64, mine []bool) {
+	type portion struct {
+		amount   int64
+		priority int32
+		admitted time.Time
+		uid      string
+		mine     bool
+	}
+	var all []portion
+	x.mu.Lock()
+	for _, q := range members {
+		used = append(used, x.used[q.Name][cell])
+	}
+	holders := x.admitted.list()
+	x.mu.Unlock()
+	for _, holder := range holders {
+		if !slices.ContainsFunc(holder.AdmittedWorkloads, func(h explain.AdmittedWorkload) bool { return h.Queue == queue }) {
+			continue
+		}
+		for _, w := range holder.Parts {
+			if w.Status.Admission == nil || string(w.Status.Admission.ClusterQueue) != queue {
+				continue
+			}
+			p := portion{uid: string(w.UID), mine: holder.UID == t.UID && holder.Namespace == t.Namespace}
+			for set := range admitted.PodSets(w) {
+				if set.Flavors[cell.Resource] == cell.Flavor {
+					p.amount += set.Usage[cell.Resource]
+				}
+			}
+			if w.Spec.Priority != nil {
+				p.priority = *w.Spec.Priority
+			}
+			if c := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadQuotaReserved); c != nil {
+				p.admitted = c.LastTransitionTime.Time
+			}
+			all = append(all, p)
+		}
+	}
+	slices.SortFunc(all, func(a, b portion) int {
+		return cmp.Or(cmp.Compare(b.priority, a.priority), a.admitted.Compare(b.admitted), strings.Compare(a.uid, b.uid))
+	})
+	for _, p := range all {
+		amounts, mine = append(amounts, p.amount), append(mine, p.mine)
+	}
+	return used, amounts, mine
+}
+
+// Occupied is what tasks and pods take of the cluster at one moment.
+type ClusterUsage struct {
+	Nodes      map[string]NodeUsage                      // by name, of those that have pods
+	Queues     map[string]quota.FlavorResourceQuantities // held, by ClusterQueue
+	Namespaces map[string]NamespaceTasks                 // by namespace, of those that have tasks
+}
+
+// OnNode is what the pods of a node ask for that have not ended.
+type NodeUsage struct {
+	Pods     int64
+	Requests quota.Resources            // by all of them
+	Admitted map[string]quota.Resources // by those that Kueue admitted, by namespace
+}
+
+// InNamespace counts the tasks of a namespace.
+type NamespaceTasks struct{ Running, Waiting int }
+
+// ClusterUsage returns what is used now, all of it as of one moment.
+func (x *Index) ClusterUsage() ClusterUsage {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	o := ClusterUsage{
+		Nodes: make(map[string]NodeUsage, len(x.nodeUsage)), Queues: make(map[string]quota.FlavorResourceQuantities, len(x.used)), Namespaces: make(map[string]NamespaceTasks),
+	}
+	for name, l := range x.nodeUsage {
+		on := NodeUsage{Pods: l.pods, Requests: maps.Clone(l.requests), Admitted: make(map[string]quota.Resources, len(l.admitted))}
+		for namespace, asked := range l.admitted {
+			on.Admitted[namespace] = maps.Clone(asked)
+		}
+		o.Nodes[name] = on
+	}
+	for queue, amounts := range x.used {
+		o.Queues[queue] = maps.Clone(amounts)
+	}
+	for key, y := range x.classes {
+		in := o.Namespaces[key.namespace]
+		for state, n := range y.states {
+			switch {
+			case state.Waiting():
+				in.Waiting += n
+			case state.UsesQuota():
+				in.Running += n
+			}
+		}
+		o.Namespaces[key.namespace] = in
+	}
+	return o
+}
+
+// nodes are nodes with what their pods leave of them.
+func (x *Index) Nodes(list []corev1.Node) []explain.Node {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	nodes := make([]explain.Node, len(list))
+	for i := range list {
+		o := &list[i]
+		n := explain.Node{Name: o.Name, Labels: o.Labels, Taints: o.Spec.Taints, Ready: catalog.Schedulable(o), Allocatable: quota.Resources{}}
+		for name, amount := range o.Status.Allocatable {
+			n.Allocatable[string(name)] = quota.ResourceValue(string(name), amount)
+		}
+		n.Free = maps.Clone(n.Allocatable)
+		if on := x.nodeUsage[o.Name]; on != nil {
+			for name, amount := range on.requests {
+				n.Free[name] -= amount
+			}
+			n.Free[string(corev1.ResourcePods)] -= on.pods
+		}
+		nodes[i] = n
+	}
+	return nodes
+}
+
+// unready tells whether Kueue waits for pods of a task.
+func unready(t *tasks.Task) bool {
+	return !t.NoWorkload && t.State == tasks.Starting && !t.AdmittedAt.IsZero()
+}
+
+// notReady counts the tasks whose pods Kueue waits for.
+func (x *Index) CountNotReady() int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.unready
+}
+
+// use sets what each of these queues uses, and returns all tasks that use quota at
+// the same moment, in the order in which Kueue preempts them: read only.
+func (x *Index) SetUsage(queues map[string]*explain.Queue) []*tasks.Task {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for name, q := range queues {
+		if q.Usage = maps.Clone(x.used[name]); q.Usage == nil {
+			q.Usage = quota.FlavorResourceQuantities{}
+		}
+	}
+	return x.admitted.list()
+}
+
+// admittedTo returns what tasks use of these queues.
+func AdmittedTo(holding []*tasks.Task, queues map[string]bool) (found []*explain.AdmittedWorkload) {
+	for _, t := range holding {
+		for i := range t.AdmittedWorkloads {
+			if h := &t.AdmittedWorkloads[i]; queues[h.Queue] {
+				found = append(found, h)
+			}
+		}
+	}
+	return found
+}

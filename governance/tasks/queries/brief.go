@@ -1,0 +1,219 @@
+package queries
+
+import (
+	"context"
+	"reflect"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/explain"
+)
+
+const (
+	// briefsKept is how many brief verdicts are kept, twice at most.
+	briefsKept = 2000
+	// briefTurn is how long verdicts are computed at a stretch, and briefRest how
+	// many times as long the computing then rests: with tens of thousands of tasks
+	// a verdict costs milliseconds, and lists must not wait for a hundred.
+	briefTurn = 20 * time.Millisecond
+	briefRest = 4
+)
+
+// briefs keeps the verdicts that lists show. A list never waits for one: it shows
+// what is kept, and asks for what is missing or older than the last change. Its
+// zero value is ready.
+//
+//	list ── of ──► kept verdicts
+//	         └──► wanted ──► work, a turn at a time ──► kept, and listeners notified
+//
+// A brief verdict names no task and no team but the task's own, so that one serves
+// all readers.
+type briefs struct {
+	mu               sync.Mutex
+	now, older       map[tasks.Key]brief
+	wanted           map[tasks.Key]*tasks.Task
+	waiters          []chan struct{}
+	working          bool
+	ownNotifications atomic.Uint64 // changes that this notified of itself
+}
+
+// brief is a verdict as of a number of changes.
+type brief struct {
+	task    *tasks.Task // as it was
+	verdict *explain.Verdict
+	changes uint64
+}
+
+// explained reports whether lists show why a task does not run, or not with all
+// its pods.
+func explained(t *tasks.Task, missing bool) bool {
+	switch {
+	case t.State.Finished(), t.State == tasks.Stopping, t.State == tasks.Stopped:
+		return false
+	case t.NoWorkload, t.State.Waiting():
+		return true
+	}
+	return missing || t.State == tasks.Starting && t.AdmittedAt.IsZero()
+}
+
+// changes counts what may have changed a verdict.
+func (s *Service) changes() uint64 {
+	return s.Cluster.TaskChanges.Count() - s.briefs.ownNotifications.Load()
+}
+
+// verdicts returns the kept verdict of each task, nil where there is none. It has
+// those computed that are missing or outdated; the channel is closed once they
+// are.
+func (s *Service) verdicts(list []*tasks.Task) ([]*explain.Verdict, <-chan struct{}) {
+	b, changes, done := &s.briefs, s.changes(), make(chan struct{})
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	outdated := false
+	for _, t := range list {
+		key := t.Key()
+		if kept, ok := b.get(key); ok && kept.task == t && kept.changes >= changes {
+			b.put(key, kept) // it is shown
+			continue
+		}
+		outdated = true
+		if b.wanted == nil {
+			b.wanted = map[tasks.Key]*tasks.Task{}
+		}
+		if len(b.wanted) < briefsKept {
+			b.wanted[key] = t
+		}
+	}
+	if !outdated {
+		close(done)
+		return b.shown(list), done
+	}
+	b.waiters = append(b.waiters, done)
+	if !b.working {
+		b.working = true
+		go s.work()
+	}
+	return b.shown(list), done
+}
+
+// kept returns the kept verdict of each task, nil where there is none.
+func (b *briefs) kept(list []*tasks.Task) []*explain.Verdict {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.shown(list)
+}
+
+// shown is kept, under the lock. A verdict of before stays until there is a new
+// one, unless the task is in another state by now.
+func (b *briefs) shown(list []*tasks.Task) []*explain.Verdict {
+	found := make([]*explain.Verdict, len(list))
+	for i, t := range list {
+		if kept, ok := b.get(t.Key()); ok && kept.task.State == t.State && kept.task.NoWorkload == t.NoWorkload {
+			found[i] = kept.verdict
+		}
+	}
+	return found
+}
+
+// next takes a wanted task, one without any verdict first; nil for none.
+func (b *briefs) next() (key tasks.Key, t *tasks.Task) {
+	for k, task := range b.wanted {
+		key, t = k, task
+		if _, ok := b.get(k); !ok {
+			break
+		}
+	}
+	delete(b.wanted, key)
+	return key, t
+}
+
+func (b *briefs) get(key tasks.Key) (brief, bool) {
+	kept, ok := b.now[key]
+	if !ok {
+		kept, ok = b.older[key]
+	}
+	return kept, ok
+}
+
+func (b *briefs) put(key tasks.Key, kept brief) {
+	if b.now == nil || len(b.now) >= briefsKept {
+		b.now, b.older = map[tasks.Key]brief{}, b.now
+	}
+	b.now[key] = kept
+}
+
+// work computes what is wanted, in turns, until nothing is. Rows that are asked
+// for meanwhile join.
+func (s *Service) work() {
+	b := &s.briefs
+	for {
+		began := time.Now()
+		differs, left := s.turn(began)
+		if differs {
+			b.ownNotifications.Add(1)
+			s.Cluster.TaskChanges.Notify()
+		}
+		if !left {
+			return
+		}
+		time.Sleep(briefRest * time.Since(began))
+	}
+}
+
+// turn computes wanted verdicts for one turn. It reports whether a verdict
+// differs from the one that was kept, and whether any is still wanted.
+func (s *Service) turn(began time.Time) (differs, left bool) {
+	b, changes := &s.briefs, s.changes()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	v, err := s.within(ctx, access.Scope{All: true})
+	around := newSurvey(v)
+	for {
+		b.mu.Lock()
+		key, t := b.next()
+		if t == nil || err != nil { // without a cluster nothing is explained: the next list asks again
+			clear(b.wanted)
+			b.working = false
+			for _, waiter := range b.waiters {
+				close(waiter)
+			}
+			b.waiters = nil
+			b.mu.Unlock()
+			return differs, false
+		}
+		b.mu.Unlock()
+		verdict, failed := around.brief(ctx, t)
+		if err = failed; err != nil {
+			continue
+		}
+		b.mu.Lock()
+		if was, ok := b.get(key); !ok && verdict != nil || ok && !reflect.DeepEqual(was.verdict, verdict) {
+			differs = true
+		}
+		b.put(key, brief{t, verdict, changes})
+		left = len(b.wanted) > 0
+		b.mu.Unlock()
+		if left && time.Since(began) > briefTurn {
+			return differs, true
+		}
+	}
+}
+
+// brief is why for a list: see explain.Brief.
+func (s *survey) brief(ctx context.Context, t *tasks.Task) (*explain.Verdict, error) {
+	pods, count := s.index.Pods(t)
+	q, c, err := s.input(ctx, t, pods, count)
+	if q == nil || err != nil {
+		return nil, err
+	}
+	v := explain.Brief(*q, c)
+	// What names others, or what no headline has, is not kept.
+	kept := &explain.Verdict{Constraint: v.Constraint, Shortage: v.Shortage, Fit: v.Fit, MayPreempt: v.MayPreempt}
+	switch v.Constraint {
+	case explain.UncoveredResource, explain.NoPriorityClass, explain.NotIntegrated:
+		kept.Detail = v.Detail
+	}
+	return kept, nil
+}

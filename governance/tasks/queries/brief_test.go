@@ -1,0 +1,100 @@
+package queries
+
+import (
+	"fmt"
+	"kuota.dev/kuota/governance/tasks/taskstest"
+	"testing"
+
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/explain"
+	"kuota.dev/kuota/governance/tasks/index"
+)
+
+// A list shows a verdict of before until there is a new one, and none of another
+// state.
+func TestKeptBriefs(t *testing.T) {
+	var b briefs
+	waits := &tasks.Task{Namespace: "ns", UID: "1", State: tasks.Pending}
+	verdict := &explain.Verdict{Constraint: explain.PendingEvaluation}
+	if got := b.kept([]*tasks.Task{waits}); len(got) != 1 || got[0] != nil {
+		t.Errorf("before anything is computed it shows %v", got)
+	}
+	b.put(tasks.Key{Namespace: "ns", UID: "1"}, brief{task: waits, verdict: verdict})
+	changed, runs := *waits, *waits
+	runs.State = tasks.Running
+	for name, tc := range map[string]struct {
+		task *tasks.Task
+		want *explain.Verdict
+	}{
+		"as it was":        {waits, verdict},
+		"it changed":       {&changed, verdict},
+		"in another state": {&runs, nil},
+		"another task":     {&tasks.Task{Namespace: "ns", UID: "2", State: tasks.Pending}, nil},
+	} {
+		if got := b.kept([]*tasks.Task{tc.task}); got[0] != tc.want {
+			t.Errorf("%s: it shows %v, want %v", name, got[0], tc.want)
+		}
+	}
+}
+
+// What nobody looks at is forgotten; what is looked at is not.
+func TestBriefsAreBounded(t *testing.T) {
+	var b briefs
+	shown := &tasks.Task{Namespace: "ns", UID: "shown", State: tasks.Pending}
+	b.put(tasks.Key{Namespace: "ns", UID: "shown"}, brief{task: shown, verdict: &explain.Verdict{}})
+	for i := range 5 * briefsKept {
+		if i%100 == 0 {
+			kept, ok := b.get(tasks.Key{Namespace: "ns", UID: "shown"})
+			if !ok {
+				t.Fatalf("after %d others, what is shown is forgotten", i)
+			}
+			b.put(tasks.Key{Namespace: "ns", UID: "shown"}, kept)
+		}
+		b.put(tasks.Key{Namespace: "ns", UID: fmt.Sprint(i)}, brief{task: &tasks.Task{}})
+	}
+	if n := len(b.now) + len(b.older); n > 2*briefsKept+1 {
+		t.Errorf("%d verdicts are kept", n)
+	}
+}
+
+// Tasks without any verdict are explained first.
+func TestNewTasksAreExplainedFirst(t *testing.T) {
+	b := briefs{wanted: map[tasks.Key]*tasks.Task{}}
+	for i := range 50 {
+		key := tasks.Key{Namespace: "ns", UID: fmt.Sprint(i)}
+		b.wanted[key] = &tasks.Task{Namespace: "ns", UID: key.UID}
+		if i != 17 {
+			b.put(key, brief{task: b.wanted[key]})
+		}
+	}
+	if key, task := b.next(); key.UID != "17" || task.UID != "17" || len(b.wanted) != 49 {
+		t.Errorf("%v comes first, of %d", key, len(b.wanted))
+	}
+}
+
+// A brief verdict names nobody, and says what the task's page says.
+func TestBriefSaysWhatThePageSays(t *testing.T) {
+	x, _ := newTestService()
+	x.SetWorkload(taskstest.UsingGPUs(taskstest.Workload("hyperpod-ns-team-1", "low", "", 0, taskstest.Start, taskstest.Admitted(taskstest.Start)...), "team-1", 6), false)
+	x.SetWorkload(taskstest.UsingGPUs(taskstest.Workload("hyperpod-ns-team-2", "other", "", 9, taskstest.Start, taskstest.Admitted(taskstest.Start)...), "team-2", 8000), false)
+	x.SetWorkload(taskstest.Workload("hyperpod-ns-team-1", "waits", "", 0, taskstest.Start, taskstest.Pending(taskstest.Start)...), false)
+	v := viewer{reader: manyQueues(), index: x, teams: map[string]string{}}
+	task := x.Find("hyperpod-ns-team-1", "job", "waits", "")
+	s := newSurvey(v)
+	brief, err := s.brief(t.Context(), task)
+	if err != nil {
+		t.Fatal(err)
+	}
+	full, err := v.why(t.Context(), task, nil, index.PodCount{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if brief.Constraint != full.Constraint || (brief.Shortage == nil) != (full.Shortage == nil) || brief.Shortage != nil && brief.Shortage.Missing() != full.Shortage.Missing() {
+		t.Errorf("the list says %+v, and the page %+v", brief, full)
+	}
+	for list := range brief.AdmittedWorkloads() {
+		if len(*list) > 0 {
+			t.Errorf("the list names %+v", *list)
+		}
+	}
+}

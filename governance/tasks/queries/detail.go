@@ -1,0 +1,137 @@
+package queries
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/explain"
+	"kuota.dev/kuota/governance/tasks/index"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+	"sigs.k8s.io/yaml"
+)
+
+// shownAround is how many tasks before and behind one are named.
+const shownAround = 5
+
+// Detail is all about one task.
+type Detail struct {
+	Item
+	QueuePosition
+	Verdict   *explain.Verdict // why it does not start, or gets no more; nil where there is nothing to say
+	About     Item             // what the verdict is about: the task, or what it waits for while it runs
+	Disagrees bool             // Kueue gives another reason than that verdict
+	Pods      []*index.Pod     // by name
+	PodCount  index.PodCount
+	Life
+	Loops      []GuardedLoop      // that it is part of
+	Conditions []metav1.Condition // by Kueue, of the Workload that tells its state
+}
+
+// Detail is all about one task that user may see: see Task.
+func (s *Service) Detail(ctx context.Context, user governance.User, namespace, kind, name, uid string) (Detail, error) {
+	v, t, err := s.find(ctx, user, namespace, kind, name, uid)
+	if err != nil {
+		return Detail{}, err
+	}
+	place, standing, err := s.position(ctx, v, t)
+	if err != nil {
+		return Detail{}, err
+	}
+	d := Detail{Item: v.item(t, place), QueuePosition: standing}
+	if d.Life, err = v.life(ctx, t); err != nil {
+		return Detail{}, err
+	}
+	if s.Guard != nil {
+		for _, l := range v.loops(s.Guard.Loops()) {
+			if l.Concerns(t) {
+				d.Loops = append(d.Loops, l)
+			}
+		}
+	}
+	for _, c := range t.Main.Status.Conditions {
+		c.Message = v.names.redact(c.Message)
+		d.Conditions = append(d.Conditions, c)
+	}
+	d.Pods, d.PodCount = v.index.Pods(t)
+	d.About = d.Item
+	if d.Verdict, err = v.why(ctx, t, d.Pods, d.PodCount); err != nil {
+		return Detail{}, err
+	}
+	if d.Verdict == nil && (t.State == tasks.Running || t.State == tasks.Starting) {
+		if next := t.PendingIncrement(); next != nil {
+			d.About = v.item(next, 0)
+			if d.Verdict, err = v.explainGrowth(ctx, t, next); err != nil {
+				return Detail{}, err
+			}
+		}
+	}
+	if d.Verdict != nil {
+		// What stands behind others, Kueue may not have looked at since there is room.
+		behind := d.Verdict.Constraint == explain.PendingEvaluation && d.Position > 1
+		// Nor does it add what a larger slice takes over, when it looks at what a queue
+		// can ever have.
+		slice := d.Verdict.Constraint == explain.ExceedsMax && t.State.UsesQuota() && t.Elastic()
+		d.Disagrees = !behind && !slice && d.Verdict.Constraint != explain.LoopHeld && !d.Verdict.Agrees(d.About.Reason)
+		s.shown.count(t, d.Verdict.Constraint, d.Disagrees)
+	}
+	return d, nil
+}
+
+// one is a task that user may see, and what else they see.
+func (s *Service) find(ctx context.Context, user governance.User, namespace, kind, name, uid string) (viewer, *tasks.Task, error) {
+	v, err := s.view(ctx, user)
+	if err != nil {
+		return v, nil, err
+	}
+	var t *tasks.Task
+	if v.sees == nil || v.sees[namespace] {
+		t = s.findOrWait(ctx, v.index, tasks.Address{Namespace: namespace, Kind: kind, Name: name, UID: uid})
+	}
+	if t == nil {
+		return v, nil, &governance.Error{Kind: governance.NotFound, Op: "find task", Message: "Task not found, or you do not have access."}
+	}
+	return v, t, nil
+}
+
+// YAML reads a task's Workloads anew, as user, the newest first.
+func (s *Service) YAML(ctx context.Context, user governance.User, namespace, kind, name, uid string) (string, error) {
+	_, t, err := s.find(ctx, user, namespace, kind, name, uid)
+	if err != nil {
+		return "", err
+	}
+	reader, err := s.Cluster.ReaderAs(user)
+	if err != nil {
+		return "", err
+	}
+	text := ""
+	for _, part := range t.Parts {
+		var w kueue.Workload
+		switch err := reader.Get(ctx, client.ObjectKeyFromObject(part), &w); {
+		case client.IgnoreNotFound(err) != nil:
+			return "", cluster.Translate("read task", err)
+		case err != nil:
+			continue
+		}
+		w.ManagedFields = nil
+		w.SetGroupVersionKind(kueue.SchemeGroupVersion.WithKind("Workload"))
+		out, err := yaml.Marshal(&w)
+		if err != nil {
+			return "", &governance.Error{Op: "read task", Message: "The Workload cannot be written down.", Err: errors.Join(err)}
+		}
+		if text != "" {
+			text += "---\n"
+		}
+		text += string(out)
+	}
+	if text == "" {
+		return "", &governance.Error{Kind: governance.NotFound, Op: "read task", Message: fmt.Sprintf("%s does not exist any more.", t.Name)}
+	}
+	return text, nil
+}

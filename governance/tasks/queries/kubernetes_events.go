@@ -1,0 +1,132 @@
+package queries
+
+import (
+	"cmp"
+	"context"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/cluster"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Bounds of what is read of a task's events, and how long it may take.
+const (
+	eventsShown   = 50
+	eventsRead    = 500 // of each object
+	eventObjects  = 4   // the owner and the newest Workloads
+	eventsTimeout = time.Second
+)
+
+// Notice is one event of Kubernetes about a task, with all that say the same.
+type Notice struct {
+	At      time.Time // the last time
+	Warning bool
+	About   string // the kind of the object, such as Job
+	Reason  string
+	Text    string
+	Count   int32
+}
+
+// Notices are the events of Kubernetes about a task that user may see, the
+// newest first, at most 50. They are read as the user from the API server, which
+// forgets them after about an hour: not for every change of a page. Forbidden
+// and Unavailable are governance errors of what could not be read.
+func (s *Service) Notices(ctx context.Context, user governance.User, namespace, kind, name, uid string) ([]Notice, error) {
+	v, t, err := s.find(ctx, user, namespace, kind, name, uid)
+	if err != nil {
+		return nil, err
+	}
+	reader, err := s.Cluster.ReaderAs(user)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, eventsTimeout)
+	defer cancel()
+	about := []string{t.UID}
+	for _, w := range t.Parts {
+		if uid := string(w.UID); uid != t.UID && len(about) < eventObjects {
+			about = append(about, uid)
+		}
+	}
+	lists := make([]corev1.EventList, len(about))
+	group, ctx := errgroup.WithContext(ctx)
+	for i, uid := range about {
+		group.Go(func() error {
+			return reader.List(ctx, &lists[i], client.InNamespace(t.Namespace), client.MatchingFields{"involvedObject.uid": uid}, client.Limit(eventsRead))
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, cluster.Translate("list events", err)
+	}
+	var notices []Notice
+	for i := range lists {
+		for j := range lists[i].Items {
+			notices = append(notices, v.notice(&lists[i].Items[j]))
+		}
+	}
+	return deduplicated(notices), nil
+}
+
+// alike makes one of those that say the same, and sorts them, the newest first.
+func deduplicated(notices []Notice) []Notice {
+	type same struct {
+		warning             bool
+		about, reason, text string
+	}
+	at := map[same]int{}
+	var found []Notice
+	for _, n := range notices {
+		key := same{n.Warning, n.About, n.Reason, n.Text}
+		i, known := at[key]
+		if !known {
+			at[key] = len(found)
+			found = append(found, n)
+			continue
+		}
+		found[i].Count += n.Count
+		if n.At.After(found[i].At) {
+			found[i].At = n.At
+		}
+	}
+	slices.SortStableFunc(found, func(a, b Notice) int {
+		return cmp.Or(b.At.Compare(a.At), strings.Compare(a.About, b.About), strings.Compare(a.Reason, b.Reason))
+	})
+	return found[:min(len(found), eventsShown)]
+}
+
+func (v viewer) notice(e *corev1.Event) Notice {
+	n := Notice{
+		At: slices.MaxFunc([]time.Time{e.LastTimestamp.Time, e.EventTime.Time, e.FirstTimestamp.Time, e.CreationTimestamp.Time}, time.Time.Compare), Warning: e.Type == corev1.EventTypeWarning,
+		About: e.InvolvedObject.Kind, Reason: e.Reason, Text: v.names.redact(v.redactWorkloads(e.Message)), Count: max(1, e.Count),
+	}
+	if s := e.Series; s != nil {
+		n.At, n.Count = slices.MaxFunc([]time.Time{n.At, s.LastObservedTime.Time}, time.Time.Compare), max(n.Count, s.Count)
+	}
+	return n
+}
+
+// ofWorkloads finds tasks by namespace and name in what Kueue (0.19) says to whom
+// it preempted them for.
+var ofWorkloads = regexp.MustCompile(`(?i)\b(workload )([a-z0-9](?:[-a-z0-9]*[a-z0-9])?)/([a-z0-9][-.a-z0-9]*[a-z0-9])`)
+
+// foreign takes the names of tasks out of a text that the viewer may not see;
+// redact takes out those of queues and namespaces.
+func (v viewer) redactWorkloads(text string) string {
+	if v.sees == nil {
+		return text
+	}
+	return ofWorkloads.ReplaceAllStringFunc(text, func(found string) string {
+		parts := ofWorkloads.FindStringSubmatch(found)
+		if v.sees[parts[2]] {
+			return found
+		}
+		return parts[1] + "of " + anotherTeam
+	})
+}

@@ -1,0 +1,93 @@
+package queries
+
+import (
+	"context"
+
+	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/loopguard"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/timeline"
+)
+
+// GuardedLoop is a preemption loop as a viewer may know it.
+type GuardedLoop struct {
+	loopguard.Loop
+	// Preempted and For are the tasks of the two Workloads. A task that the viewer
+	// may not see, or that is deleted, is nil.
+	Preempted, For *tasks.Task
+	Team, ForTeam  string // of the tasks; empty for none
+	Restricted     bool   // the other task belongs to a team that the viewer does not see
+}
+
+// Concerns reports whether a task is one of the two.
+func (l GuardedLoop) Concerns(t *tasks.Task) bool {
+	return l.Preempted != nil && l.Preempted.UID == t.UID || l.For != nil && l.For.UID == t.UID
+}
+
+// LoopsWithin returns the preemption loops of the last minutes in which a scope
+// covers one of the two tasks, those that go on first.
+func (s *Service) LoopsWithin(ctx context.Context, scope access.Scope) ([]GuardedLoop, error) {
+	if s.Guard == nil {
+		return nil, nil
+	}
+	loops := s.Guard.Loops()
+	if len(loops) == 0 {
+		return nil, nil
+	}
+	v, err := s.within(ctx, scope)
+	if err != nil {
+		return nil, err
+	}
+	return v.loops(loops), nil
+}
+
+func (v viewer) loops(loops []loopguard.Loop) (seen []GuardedLoop) {
+	for _, l := range loops {
+		g := GuardedLoop{Loop: l}
+		var hidden, other bool
+		g.Preempted, g.Team, hidden = v.party(l.Victim)
+		g.For, g.ForTeam, other = v.party(l.Preemptor)
+		g.Restricted = hidden || other
+		if g.Preempted == nil && g.For == nil {
+			continue
+		}
+		if hidden {
+			g.Victim = loopguard.Party{}
+		}
+		if other {
+			g.Preemptor = loopguard.Party{}
+		}
+		seen = append(seen, g)
+	}
+	return seen
+}
+
+// party returns the task of a Workload where the viewer may see it, and whether
+// they may not.
+func (v viewer) party(p loopguard.Party) (t *tasks.Task, team string, hidden bool) {
+	if v.sees != nil && !v.sees[p.Namespace] {
+		return nil, "", true
+	}
+	return v.index.ByWorkload(p.UID), v.teams[p.Namespace], false
+}
+
+// Watcher takes in what the loop guard sees: steps in the life of tasks, and which
+// runs and waits averages leave out.
+func (s *Service) Watcher() loopguard.Watcher { return guardWatcher{s} }
+
+type guardWatcher struct{ *Service }
+
+// Loop implements loopguard.Watcher.
+func (g guardWatcher) Loop(l loopguard.Loop) {
+	g.Index.RecordLoop(timeline.Loop{Namespace: l.Victim.Namespace, WorkloadUID: l.Victim.UID, Since: l.Since, Last: l.Last})
+	g.Cluster.TaskChanges.Notify() // also if only its state changed
+}
+
+var guardSteps = map[loopguard.What]timeline.EventType{
+	loopguard.Detected: timeline.LoopDetected, loopguard.WasHeld: timeline.Held, loopguard.WasReleased: timeline.Released, loopguard.WasTakenOver: timeline.Released,
+}
+
+// Step implements loopguard.Watcher.
+func (g guardWatcher) Step(s loopguard.Step) {
+	g.Index.RecordEvent(s.Of.Namespace, s.Of.UID, timeline.Event{Type: guardSteps[s.What], At: s.At, Reason: s.Reason, Preemptor: g.Index.ByWorkload(s.Other.UID)})
+}

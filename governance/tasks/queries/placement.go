@@ -1,0 +1,78 @@
+package queries
+
+import (
+	"context"
+	"strings"
+
+	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/explain"
+	"kuota.dev/kuota/governance/tasks/index"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// placement is how the pods of a task do that has its quota; nil where all that
+// there should be have nodes.
+func placement(t *tasks.Task, pods []*index.Pod, count index.PodCount) *explain.Pods {
+	there := count.Total
+	if t.Kind != "Job" { // of a Job, pods that ended are replaced, or Kueue no longer counts them
+		there += count.Ended
+	}
+	p := &explain.Pods{Flavors: map[string][]string{}, Unscheduled: int32(min(count.Unscheduled, 1<<30)), Missing: max(0, t.Size.Admitted-int32(min(there, 1<<30)))}
+	if p.Unscheduled == 0 && p.Missing == 0 {
+		return nil
+	}
+	for _, pod := range pods {
+		if !pod.Unscheduled() {
+			continue
+		}
+		p.Requests = append(p.Requests, pod.Requests)
+		if p.SchedulerMessage == "" {
+			p.SchedulerMessage = pod.Problem
+		}
+	}
+	for _, w := range t.Parts {
+		if w.Status.Admission == nil {
+			continue
+		}
+		for i := range w.Status.Admission.PodSetAssignments {
+			set := &w.Status.Admission.PodSetAssignments[i]
+			for _, flavor := range set.Flavors {
+				p.Flavors[string(set.Name)] = append(p.Flavors[string(set.Name)], string(flavor))
+			}
+		}
+	}
+	return p
+}
+
+// ceilings are the limits of a task's namespace that would refuse one more of
+// its pods.
+func (v viewer) resourceQuotas(ctx context.Context, q explain.Task) (found []explain.ResourceQuota, err error) {
+	var list corev1.ResourceQuotaList
+	if err := v.reader.List(ctx, &list, client.InNamespace(q.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, cluster.Translate("list limits of the namespace", err)
+	}
+	for i := range list.Items {
+		limits := &list.Items[i]
+		if len(limits.Spec.Scopes) > 0 || limits.Spec.ScopeSelector != nil {
+			continue // it may not be about these pods
+		}
+		for _, set := range q.PodSets {
+			for name, hard := range limits.Status.Hard {
+				resource := strings.TrimPrefix(string(name), corev1.DefaultResourceRequestsPrefix)
+				each := set.Requests[resource]
+				if resource == string(corev1.ResourcePods) {
+					each = 1
+				}
+				c := explain.ResourceQuota{Name: limits.Name, Resource: resource, Requests: each, Hard: quota.ResourceValue(resource, hard), Used: quota.ResourceValue(resource, limits.Status.Used[name])}
+				if c.Requests > 0 && c.Used+c.Requests > c.Hard {
+					found = append(found, c)
+				}
+			}
+		}
+	}
+	return found, nil
+}

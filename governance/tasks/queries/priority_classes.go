@@ -1,0 +1,57 @@
+package queries
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/explain"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// Offered are the priority classes that a task may name, the lowest first. policy
+// is the one that its namespace is under, nil for none: where it requires queues,
+// other classes than its own are refused.
+func AllowedPriorityClasses(ctx context.Context, reader client.Reader, policy *v1alpha1.ClusterPolicy) ([]explain.PriorityClass, error) {
+	var list kueue.WorkloadPriorityClassList
+	if err := reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, cluster.Translate("list priority classes", err)
+	}
+	named := func(object string) bool {
+		return policy == nil || policy.Spec.Enforcement != v1alpha1.RequireQueue || slices.ContainsFunc(policy.Spec.PriorityClasses, func(c v1alpha1.PriorityClass) bool {
+			return desired.PriorityClassName(c.Name) == object
+		})
+	}
+	var found []explain.PriorityClass
+	for i := range list.Items {
+		if c := &list.Items[i]; c.DeletionTimestamp == nil && named(c.Name) {
+			found = append(found, explain.PriorityClass{Name: c.Name, Priority: c.Value})
+		}
+	}
+	slices.SortFunc(found, func(a, b explain.PriorityClass) int {
+		return cmp.Or(cmp.Compare(a.Priority, b.Priority), strings.Compare(a.Name, b.Name))
+	})
+	return found, nil
+}
+
+// keepsClass tells whether the priority of a task can never be changed by its
+// class: Kueue takes the class of pods without a job once, a Workload by itself has
+// no job that names one, and Kueue follows none where the pods' own
+// priorityClassName decides.
+func keepsPriorityClass(t *tasks.Task) bool {
+	if t.Kind == tasks.PodGroup || t.Kind == "Workload" {
+		return true
+	}
+	if t.Main == nil {
+		return false
+	}
+	ref := t.Main.Spec.PriorityClassRef
+	return ref != nil && ref.Kind != kueue.WorkloadPriorityClassKind
+}

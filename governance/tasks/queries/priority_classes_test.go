@@ -1,0 +1,38 @@
+package queries_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/tasks/queries"
+)
+
+// Where the policy requires queues, only its own classes are offered: others are
+// refused.
+func TestOffered(t *testing.T) {
+	l := newLab(t)
+	l.apply("{apiVersion: kueue.x-k8s.io/v1beta2, kind: WorkloadPriorityClass, metadata: {name: NAME-dev-priority}, value: 20}")
+	policy := &v1alpha1.ClusterPolicy{}
+	policy.Spec.PriorityClasses = []v1alpha1.PriorityClass{{Name: l.name + "-dev"}}
+	for enforcement, want := range map[v1alpha1.Enforcement][]string{
+		v1alpha1.RequireQueue:    {"-dev-priority"},
+		v1alpha1.EnforcementNone: {"-low", "-dev-priority", "-high"},
+	} {
+		policy.Spec.Enforcement = enforcement
+		found, err := queries.AllowedPriorityClasses(t.Context(), l.c.Client, policy)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, c := range found {
+			if suffix, mine := strings.CutPrefix(c.Name, l.name); mine {
+				names = append(names, suffix)
+			}
+		}
+		if !slices.Equal(names, want) {
+			t.Errorf("under %s there are %q, want %q", enforcement, names, want)
+		}
+	}
+}

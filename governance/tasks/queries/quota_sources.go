@@ -1,0 +1,184 @@
+package queries
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/explain"
+	"kuota.dev/kuota/governance/usage"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// Backing is whose quota a task runs on. Kueue does not record it: of a team's
+// tasks those of the higher class, and then those admitted earlier, take its own
+// quota first, and the rest borrows.
+type QuotaSources struct {
+	Sources []QuotaSource // accelerators first
+	Nested  bool          // of a cohort in a cohort: who lends is not worked out
+}
+
+// BackingLine is one resource of one pool, in the units of quota.Resources. Held
+// is Own and Borrowed; Borrowed is Unallocated, what lenders lend, and Uncovered.
+type QuotaSource struct {
+	quota.FlavorResource
+	Usage, Own, Borrowed int64
+	Unallocated          int64    // of what no team was given
+	Lenders              []Lender // the largest first; apportioned
+	Uncovered            int64    // beyond what all have: a quota was lowered
+}
+
+// Lender is a team that lends; without a name, those that are not for the
+// reader.
+type Lender struct {
+	Team   string
+	Amount int64
+}
+
+// Borrows tells whether anything is borrowed.
+func (b *QuotaSources) Borrows() bool {
+	return slices.ContainsFunc(b.Sources, func(l QuotaSource) bool { return l.Borrowed > 0 })
+}
+
+// backing is whose quota a task runs on; nil for one that holds none.
+func (v viewer) quotaSources(ctx context.Context, t *tasks.Task) (*QuotaSources, error) {
+	if !t.State.UsesQuota() || t.Main.Status.Admission == nil {
+		return nil, nil
+	}
+	queue := string(t.Main.Status.Admission.ClusterQueue)
+	var list kueue.ClusterQueueList
+	if err := v.reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, cluster.Translate("list queues", err)
+	}
+	i := slices.IndexFunc(list.Items, func(q kueue.ClusterQueue) bool { return q.Name == queue })
+	if i < 0 {
+		return nil, nil
+	}
+	name := list.Items[i].Spec.CohortName
+	members := []*kueue.ClusterQueue{&list.Items[i]}
+	for j := range list.Items {
+		if name != "" && j != i && list.Items[j].Spec.CohortName == name {
+			members = append(members, &list.Items[j])
+		}
+	}
+	slices.SortFunc(members, func(a, b *kueue.ClusterQueue) int { return strings.Compare(a.Name, b.Name) })
+	cohort := explain.Cluster{CohortQuota: quota.FlavorResourceQuantities{}}
+	var err error
+	if cohort.Nested, err = v.cohortQuota(ctx, string(name), cohort.CohortQuota); err != nil {
+		return nil, err
+	}
+	b := &QuotaSources{Nested: cohort.Nested}
+	var held quota.FlavorResourceQuantities
+	for _, h := range t.AdmittedWorkloads {
+		if h.Queue == queue {
+			held = h.Usage
+		}
+	}
+	cells := slices.SortedFunc(maps.Keys(held), func(a, b quota.FlavorResource) int {
+		return cmp.Or(quota.Compare(a.Resource, b.Resource), strings.Compare(a.Flavor, b.Flavor))
+	})
+	for _, cell := range cells {
+		if line := v.quotaSource(t, cell, queue, members, cohort); line.Usage > 0 {
+			b.Sources = append(b.Sources, line)
+		}
+	}
+	return b, nil
+}
+
+// line says whose quota of one cell a task holds.
+func (v viewer) quotaSource(t *tasks.Task, cell quota.FlavorResource, queue string, members []*kueue.ClusterQueue, cohort explain.Cluster) QuotaSource {
+	teams := make([]usage.Queue, len(members))
+	own := 0
+	used, amounts, mine := v.index.Portions(cell, queue, t, members)
+	for i, q := range members {
+		teams[i] = usage.Queue{Name: q.Name, Usage: used[i]}
+		teams[i].Nominal, teams[i].LendingLimit = quotaOf(q, cell)
+		if q.Name == queue {
+			own = i
+		}
+	}
+	borrowed := usage.BorrowedInOrder(teams[own].Nominal, amounts)
+	l := QuotaSource{FlavorResource: cell}
+	for i, amount := range borrowed {
+		if mine[i] {
+			l.Usage, l.Borrowed = l.Usage+amounts[i], l.Borrowed+amount
+		}
+	}
+	l.Own = l.Usage - l.Borrowed
+	if l.Borrowed == 0 || cohort.Nested {
+		return l
+	}
+	loans := usage.ApportionLoansByBorrower(teams, cohort.CohortQuota[cell])
+	sources := []int64{loans.Unallocated[own], loans.OverQuota[own]}
+	for i := range teams {
+		sources = append(sources, loans.ByLender[i][own])
+	}
+	byName := map[string]int64{}
+	for i, shares := range usage.Spread(sources, borrowed) {
+		for j, amount := range shares {
+			switch {
+			case !mine[j]:
+			case i == 0:
+				l.Unallocated += amount
+			case i == 1:
+				l.Uncovered += amount
+			case amount > 0:
+				byName[v.lender(members[i-2])] += amount
+			}
+		}
+	}
+	for name, amount := range byName {
+		l.Lenders = append(l.Lenders, Lender{name, amount})
+	}
+	slices.SortFunc(l.Lenders, func(a, b Lender) int {
+		return cmp.Or(cmp.Compare(b.Amount, a.Amount), strings.Compare(a.Team, b.Team))
+	})
+	return l
+}
+
+// lender is what a reader may know a lending queue by; empty for nothing.
+func (v viewer) lender(q *kueue.ClusterQueue) string {
+	team := q.Labels[desired.LabelTeam]
+	if v.sees == nil && team == "" {
+		return q.Name
+	}
+	for _, seen := range v.teams {
+		if seen == team {
+			return team
+		}
+	}
+	return ""
+}
+
+// quotaOf is a queue's own quota of a cell, and how much of it it lends.
+func quotaOf(q *kueue.ClusterQueue, cell quota.FlavorResource) (nominal, lends int64) {
+	for i := range q.Spec.ResourceGroups {
+		for j := range q.Spec.ResourceGroups[i].Flavors {
+			flavor := &q.Spec.ResourceGroups[i].Flavors[j]
+			if string(flavor.Name) != cell.Flavor {
+				continue
+			}
+			for k := range flavor.Resources {
+				r := &flavor.Resources[k]
+				if string(r.Name) != cell.Resource {
+					continue
+				}
+				nominal = quota.ResourceValue(cell.Resource, r.NominalQuota)
+				lends = nominal
+				if r.LendingLimit != nil {
+					lends = quota.ResourceValue(cell.Resource, *r.LendingLimit)
+				}
+				return nominal, lends
+			}
+		}
+	}
+	return 0, 0
+}

@@ -1,0 +1,94 @@
+package queries
+
+import (
+	"context"
+	"regexp"
+
+	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/clusterstate"
+	"kuota.dev/kuota/governance/desired"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// hidden are the names of queues and namespaces that somebody may not see, and
+// those of the queues that they may.
+type redactor struct {
+	names map[string]bool
+	own   map[string]bool
+}
+
+// hiddenFrom lists what is hidden from somebody with this scope; nil for
+// nothing. Kueue writes the queue of whoever preempted a task into its
+// condition (0.19), so texts are read with it before they are shown.
+func newRedactor(ctx context.Context, reader client.Reader, scope access.Scope, teams map[string]string) (*redactor, error) {
+	if scope.All {
+		return nil, nil
+	}
+	h, mine := &redactor{names: map[string]bool{}, own: map[string]bool{}}, map[string]bool{}
+	for namespace, team := range teams {
+		if scope.Includes(namespace) {
+			mine[team] = true
+		} else {
+			h.names[namespace] = true
+		}
+	}
+	var queues kueue.ClusterQueueList
+	if err := reader.List(ctx, &queues, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, cluster.Translate("list queues", err)
+	}
+	for i := range queues.Items {
+		if team := queues.Items[i].Labels[desired.LabelTeam]; team != "" && mine[team] {
+			h.own[queues.Items[i].Name] = true
+		} else {
+			h.names[queues.Items[i].Name] = true
+		}
+	}
+	return h, nil
+}
+
+var (
+	objectName = regexp.MustCompile(`[a-z0-9](?:[-.a-z0-9]*[a-z0-9])?`)
+	// path is what Kueue writes of both parties of a preemption: cohorts, then
+	// the queue, which may be gone by the time that somebody reads it.
+	preemptionPath = regexp.MustCompile(`(path: (?:/[^/;\s]+)*/)([^/;\s]+)`)
+)
+
+const anotherTeam = "another team"
+
+// Readable takes names that somebody with this scope may not see out of what
+// Kueue said at some time.
+func (s *Service) Redactor(ctx context.Context, scope access.Scope) (func(text string) string, error) {
+	reader, err := s.Cluster.Reader()
+	if err != nil {
+		return nil, err
+	}
+	teams, err := clusterstate.Teams(ctx, reader)
+	if err != nil {
+		return nil, err
+	}
+	names, err := newRedactor(ctx, reader, scope, teams)
+	return names.redact, err
+}
+
+// redact takes the hidden names out of a text.
+func (h *redactor) redact(text string) string {
+	if h == nil {
+		return text
+	}
+	text = preemptionPath.ReplaceAllStringFunc(text, func(found string) string {
+		parts := preemptionPath.FindStringSubmatch(found)
+		if h.own[parts[2]] {
+			return found
+		}
+		return parts[1] + anotherTeam
+	})
+	return objectName.ReplaceAllStringFunc(text, func(word string) string {
+		if h.names[word] {
+			return anotherTeam
+		}
+		return word
+	})
+}

@@ -1,0 +1,257 @@
+package queries
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/clusterstate"
+	"kuota.dev/kuota/governance/loopguard"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/explain"
+	"kuota.dev/kuota/governance/tasks/index"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Service answers the pages about tasks.
+type Service struct {
+	Cluster    *cluster.Cluster
+	Access     *access.Service
+	Guard      interface{ Loops() []loopguard.Loop } // nil for none
+	Index      *index.Index
+	visibility visibilityCache
+	shown      shownVerdicts
+	briefs     briefs
+	owners     podOwnersCache
+}
+
+// New is a service whose index is filled once the cluster is watched.
+func New(c *cluster.Cluster, permission *access.Service) *Service {
+	s := &Service{Cluster: c, Access: permission, Index: index.New(time.Now)}
+	s.Index.Watch(c)
+	return s
+}
+
+// Item is a task as somebody sees it.
+type Item struct {
+	*tasks.Task
+	Team     string // whose namespace it runs in; empty for none
+	Position int    // in its queue, from 1; 0 while it does not wait
+	// Reason and Wants are those of the task, without names that are not for them.
+	Message, PendingMessage string
+	UnscheduledPods         int // pods that wait for a node though it has its quota
+	// Brief is why it does not start, without names: of lists only. nil where there
+	// is nothing to explain, or it is not computed yet.
+	Brief *explain.Verdict
+}
+
+// List is one page of tasks.
+type List struct {
+	Items       []Item
+	Total       int                 // of the whole list
+	Phases      map[index.Phase]int // how many the query would find in each, of whatever state
+	Page, Pages int                 // from 1
+	// What there is to choose from, of what somebody sees.
+	Teams, PriorityClasses, Kinds, Pools []string
+	States                               map[tasks.State]int // all that somebody sees, whatever the query
+	ByPriorityClass                      []index.PriorityClassRow
+	Since                                time.Time // from when averages are: not before Started
+	Started                              time.Time // since when the console counts
+}
+
+// viewer is what somebody sees of the cluster's tasks.
+type viewer struct {
+	scope  access.Scope
+	reader client.Reader
+	teams  map[string]string // of each namespace that they see
+	sees   map[string]bool   // namespaces; nil is all
+	names  *redactor
+	index  *index.Index
+}
+
+// view is what a user sees. It answers governance.Unavailable where tasks cannot
+// be read.
+func (s *Service) view(ctx context.Context, user governance.User) (v viewer, err error) {
+	scope, err := s.Scope(ctx, user)
+	if err != nil {
+		return v, err
+	}
+	return s.within(ctx, scope)
+}
+
+// Scope is which tasks a user may see as of now.
+func (s *Service) Scope(ctx context.Context, user governance.User) (access.Scope, error) {
+	if _, err := s.Cluster.Reader(); err != nil {
+		return access.Scope{}, err
+	}
+	return s.Access.Scope(ctx, user)
+}
+
+// within is what somebody with a scope sees.
+func (s *Service) within(ctx context.Context, scope access.Scope) (v viewer, err error) {
+	v.scope = scope
+	if v.reader, err = s.Cluster.Reader(); err != nil {
+		return v, err
+	}
+	switch there, err := s.Cluster.ServesWorkloads(); {
+	case err != nil:
+		return v, err
+	case there:
+		v.index = s.Index
+	default: // the watch still has those of before
+		v.index = index.New(s.Index.Now)
+	}
+	teams, err := clusterstate.Teams(ctx, v.reader)
+	if err != nil {
+		return v, err
+	}
+	if v.names, err = newRedactor(ctx, v.reader, v.scope, teams); err != nil {
+		return v, err
+	}
+	v.teams = teams
+	if !v.scope.All {
+		v.sees, v.teams = map[string]bool{}, map[string]string{}
+		for _, namespace := range v.scope.Namespaces() {
+			v.sees[namespace] = true
+			if team := teams[namespace]; team != "" {
+				v.teams[namespace] = team
+			}
+		}
+	}
+	return v, nil
+}
+
+func (v viewer) item(t *tasks.Task, place int) Item {
+	i := Item{Task: t, Team: v.teams[t.Namespace], Position: place, Message: v.names.redact(t.Message), PendingMessage: v.names.redact(t.PendingMessage)}
+	if t.NoWorkload {
+		i.Message = "Kueue has made no Workload of it"
+		if t.Queue == "" {
+			i.Message = "It names no queue, so that no quota counts it"
+		}
+	}
+	return i
+}
+
+// List returns a page of the tasks that user may see. Teams are asked for by
+// name; one that they may not see has no tasks.
+func (s *Service) List(ctx context.Context, user governance.User, q index.Query, teams []string) (List, error) {
+	scope, err := s.Scope(ctx, user)
+	if err != nil {
+		return List{}, err
+	}
+	return s.ListWithin(ctx, scope, q, teams)
+}
+
+// ListWithin is List for everybody with this scope.
+func (s *Service) ListWithin(ctx context.Context, scope access.Scope, q index.Query, teams []string) (List, error) {
+	v, err := s.within(ctx, scope)
+	if err != nil {
+		return List{}, err
+	}
+	q.Namespaces = v.namespaces(q.Namespaces, teams)
+	f := v.index.Query(q, v.sees)
+	l := List{Total: f.Total, Phases: f.Phases, Page: f.Page, Pages: f.Pages, Teams: slices.Sorted(maps.Values(v.teams)), States: map[tasks.State]int{}}
+	for i, t := range f.Tasks {
+		item := v.item(t, f.Positions[i])
+		item.UnscheduledPods = f.UnscheduledPods[i]
+		l.Items = append(l.Items, item)
+	}
+	if q.Explain {
+		s.explainAll(ctx, l.Items, f.PodsMissing, q.Patience)
+	}
+	l.ByPriorityClass, l.Since = v.index.Classes(v.visibleIn(q.Namespaces), q.Within)
+	everything, started := v.index.Classes(v.visibleIn(nil), 0)
+	l.Started = started
+	for _, row := range everything {
+		l.PriorityClasses = append(l.PriorityClasses, row.PriorityClass)
+		for state, n := range row.States {
+			l.States[state] += n
+		}
+	}
+	l.Kinds, l.Pools = v.index.Choices(v.sees)
+	return l, nil
+}
+
+// ClassesWithin is a list without its tasks, for everybody with this scope: the
+// figures of each class, of these teams or, without any, of all. Waits and runs
+// ended within a time of up to a day, or for 0 since the console started.
+func (s *Service) ClassesWithin(ctx context.Context, scope access.Scope, teams []string, within time.Duration) (List, error) {
+	v, err := s.within(ctx, scope)
+	if err != nil {
+		return List{}, err
+	}
+	l := List{Teams: slices.Sorted(maps.Values(v.teams))}
+	l.ByPriorityClass, l.Since = v.index.Classes(v.visibleIn(v.namespaces(nil, teams)), within)
+	_, l.Started = v.index.Classes(func(string) bool { return false }, 0)
+	return l, nil
+}
+
+// HeadWithin are the first tasks that wait in the queues of a team, n at most, for
+// everybody with this scope, and how many wait there. Those of several queues take
+// turns. patience is as in Query.
+func (s *Service) HeadWithin(ctx context.Context, scope access.Scope, team string, n int, patience time.Duration) (head []Item, of int, err error) {
+	v, err := s.within(ctx, scope)
+	if err != nil {
+		return nil, 0, err
+	}
+	list, of := v.index.Heads(v.visibleIn(v.namespaces(nil, []string{team})), n)
+	for _, first := range list {
+		head = append(head, v.item(first.Task, first.Position))
+	}
+	s.explainAll(ctx, head, make([]bool, len(head)), patience)
+	return head, of, nil
+}
+
+// explainAll sets the brief verdict of each item that has one, and waits for
+// those that are not computed for as long as patience. missing is whether an item
+// lacks pods.
+func (s *Service) explainAll(ctx context.Context, items []Item, missing []bool, patience time.Duration) {
+	var asked []*tasks.Task
+	var at []int
+	for i := range items {
+		if explained(items[i].Task, missing[i]) {
+			asked, at = append(asked, items[i].Task), append(at, i)
+		}
+	}
+	verdicts, done := s.verdicts(asked)
+	if patience > 0 {
+		timer := time.NewTimer(patience)
+		defer timer.Stop()
+		select {
+		case <-done:
+			verdicts = s.briefs.kept(asked)
+		case <-timer.C:
+			verdicts = s.briefs.kept(asked)
+		case <-ctx.Done():
+		}
+	}
+	for i, verdict := range verdicts {
+		items[at[i]].Brief = verdict
+	}
+}
+
+// namespaces are those of teams; without any, those that were asked for.
+func (v viewer) namespaces(asked, teams []string) []string {
+	if len(teams) == 0 {
+		return asked
+	}
+	of := []string{""} // of none
+	for namespace, team := range v.teams {
+		if slices.Contains(teams, team) {
+			of = append(of, namespace)
+		}
+	}
+	return of
+}
+
+// among tells which namespaces are both seen and asked for; none asked is all.
+func (v viewer) visibleIn(asked []string) func(string) bool {
+	return func(namespace string) bool {
+		return (v.sees == nil || v.sees[namespace]) && (len(asked) == 0 || slices.Contains(asked, namespace))
+	}
+}

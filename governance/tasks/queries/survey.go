@@ -1,0 +1,273 @@
+package queries
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/clusterstate"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/explain"
+	"kuota.dev/kuota/governance/tasks/index"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// survey reads from the caches what decides over tasks, as of one moment. What
+// many tasks have in common, such as the queues of a cohort, is read once, so that
+// a survey of a hundred tasks costs little more than one of a single task. It is
+// short-lived, and not safe for concurrent use.
+type survey struct {
+	viewer
+	queues    map[string]*kueue.ClusterQueue // nil until they are read
+	cohorts   map[string]*cohort
+	flavors   map[string]*explain.Flavor // nil is one that does not exist
+	nodes     []explain.Node
+	blocked   int
+	hasCommon bool // nodes and blocked are read
+}
+
+// cohort is what the queues of one cohort share.
+type cohort struct {
+	queues  map[string]*explain.Queue
+	shared  quota.FlavorResourceQuantities
+	nested  bool
+	holding []*tasks.Task               // that use quota of any queue
+	exceeds map[string]bool             // queues that use more than their quota
+	holders []*explain.AdmittedWorkload // of those
+}
+
+func newSurvey(v viewer) *survey {
+	return &survey{viewer: v, cohorts: map[string]*cohort{}, flavors: map[string]*explain.Flavor{}}
+}
+
+// surroundings reads what decides over one task.
+func (v viewer) surroundings(ctx context.Context, t *tasks.Task) (*explain.Cluster, error) {
+	s := newSurvey(v)
+	c, err := s.cluster(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	return c, s.setPriorityClasses(ctx, t, c)
+}
+
+// ask returns t and what surrounds it as package explain takes them; nil where
+// there is nothing to explain.
+func (s *survey) input(ctx context.Context, t *tasks.Task, pods []*index.Pod, count index.PodCount) (*explain.Task, *explain.Cluster, error) {
+	if t.State.Finished() || t.State == tasks.Stopping { // Kueue resets its checks meanwhile
+		return nil, nil, nil
+	}
+	q := explainInput(t)
+	placed := !t.NoWorkload && t.State.UsesQuota() && len(q.PendingChecks) == 0
+	if placed {
+		if !s.index.PodsSynced() {
+			return nil, nil, nil
+		}
+		if q.Pods = placement(t, pods, count); q.Pods == nil {
+			return nil, nil, nil
+		}
+	}
+	c, err := s.cluster(ctx, t)
+	if err != nil || !placed {
+		return &q, c, err
+	}
+	if c.ResourceQuotas, err = s.resourceQuotas(ctx, q); err != nil {
+		return nil, nil, err
+	}
+	if q.Pods.Unscheduled == 0 && len(c.ResourceQuotas) == 0 {
+		return nil, nil, nil
+	}
+	return &q, c, nil
+}
+
+// around reads what decides over a task, without the priority classes that it may
+// be given: see rank.
+func (s *survey) cluster(ctx context.Context, t *tasks.Task) (*explain.Cluster, error) {
+	c := &explain.Cluster{Now: s.index.Now(), LocalQueue: t.Queue, Queues: map[string]*explain.Queue{}, Flavors: map[string]explain.Flavor{}, CohortQuota: quota.FlavorResourceQuantities{}}
+	if t.NoWorkload {
+		return c, s.explainMissingWorkload(ctx, t, c)
+	}
+	if err := s.queue(ctx, t, c); err != nil {
+		return nil, err
+	}
+	names := t.Pools
+	if c.Queue != nil {
+		names = slices.Concat(names, c.Queue.Flavors)
+	}
+	for _, name := range names {
+		flavor, err := s.flavor(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		if flavor != nil {
+			c.Flavors[name] = *flavor
+		}
+	}
+	if err := s.readCommon(ctx); err != nil {
+		return nil, err
+	}
+	c.Nodes, c.PodsNotReady = s.nodes, s.blocked
+	return c, nil
+}
+
+// readCommon reads what decides over every task.
+func (s *survey) readCommon(ctx context.Context) error {
+	if s.hasCommon {
+		return nil
+	}
+	var nodes corev1.NodeList
+	if err := s.reader.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
+		return cluster.Translate("list nodes", err)
+	}
+	policy, err := clusterstate.Policy(ctx, s.reader)
+	if err != nil {
+		return err
+	}
+	if policy != nil && policy.Spec.GangScheduling.Enabled && policy.Spec.GangScheduling.BlockAdmission {
+		s.blocked = s.index.CountNotReady()
+	}
+	s.nodes, s.hasCommon = s.index.Nodes(nodes.Items), true
+	return nil
+}
+
+// rank reads the priority classes that a task may be given.
+func (s *survey) setPriorityClasses(ctx context.Context, t *tasks.Task, c *explain.Cluster) error {
+	if t.NoWorkload || keepsPriorityClass(t) {
+		return nil
+	}
+	policy, err := clusterstate.Policy(ctx, s.reader)
+	if err != nil {
+		return err
+	}
+	if s.teams[t.Namespace] == "" {
+		policy = nil
+	}
+	c.PriorityClasses, err = AllowedPriorityClasses(ctx, s.reader, policy)
+	return err
+}
+
+func (s *survey) flavor(ctx context.Context, name string) (*explain.Flavor, error) {
+	found, read := s.flavors[name]
+	if read {
+		return found, nil
+	}
+	var o kueue.ResourceFlavor
+	switch err := s.reader.Get(ctx, client.ObjectKey{Name: name}, &o); {
+	case err == nil:
+		found = &explain.Flavor{Labels: o.Spec.NodeLabels, Taints: o.Spec.NodeTaints, Tolerations: o.Spec.Tolerations}
+	case client.IgnoreNotFound(err) != nil:
+		return nil, cluster.Translate("read flavor", err)
+	}
+	s.flavors[name] = found
+	return found, nil
+}
+
+// queue reads a task's queue, those that share a cohort with it, and the tasks
+// that use their quota.
+func (s *survey) queue(ctx context.Context, t *tasks.Task, c *explain.Cluster) error {
+	var local kueue.LocalQueue
+	switch err := s.reader.Get(ctx, client.ObjectKey{Namespace: t.Namespace, Name: t.Queue}, &local); {
+	case client.IgnoreNotFound(err) != nil:
+		return cluster.Translate("read queue", err)
+	case err != nil:
+		c.NoLocalQueue = true
+		return nil
+	}
+	c.LocalQueueStopped = isStopped(local.Spec.StopPolicy)
+	if s.queues == nil {
+		var list kueue.ClusterQueueList
+		if err := s.reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+			return cluster.Translate("list queues", err)
+		}
+		s.queues = make(map[string]*kueue.ClusterQueue, len(list.Items))
+		for i := range list.Items {
+			s.queues[list.Items[i].Name] = &list.Items[i]
+		}
+	}
+	own := s.queues[string(local.Spec.ClusterQueue)]
+	if own == nil {
+		return nil
+	}
+	c.Queue = clusterQueue(own)
+	c.FairSharing = own.Status.FairSharing != nil // Kueue writes shares while it shares fairly
+	name := string(own.Spec.CohortName)
+	if name == "" {
+		c.Queues[own.Name] = c.Queue
+		c.Admitted = index.AdmittedTo(s.index.SetUsage(c.Queues), map[string]bool{own.Name: true})
+		return nil
+	}
+	shared, err := s.cohort(ctx, name)
+	if err != nil {
+		return err
+	}
+	c.Queue.Usage = shared.queues[own.Name].Usage
+	c.Queues = maps.Clone(shared.queues)
+	c.Queues[own.Name] = c.Queue
+	c.CohortQuota, c.Nested, c.Admitted = shared.shared, shared.nested, shared.holders
+	if !shared.exceeds[own.Name] {
+		counts := maps.Clone(shared.exceeds)
+		counts[own.Name] = true
+		c.Admitted = index.AdmittedTo(shared.holding, counts)
+	}
+	return nil
+}
+
+// cohort reads the queues of a cohort, and the quota of its own object where it
+// has one.
+func (s *survey) cohort(ctx context.Context, name string) (*cohort, error) {
+	if found := s.cohorts[name]; found != nil {
+		return found, nil
+	}
+	o := &cohort{queues: map[string]*explain.Queue{}, shared: quota.FlavorResourceQuantities{}, exceeds: map[string]bool{}}
+	for _, q := range s.queues {
+		if string(q.Spec.CohortName) == name {
+			o.queues[q.Name] = cohortMember(q)
+		}
+	}
+	var err error
+	if o.nested, err = s.cohortQuota(ctx, name, o.shared); err != nil {
+		return nil, err
+	}
+	o.holding = s.index.SetUsage(o.queues)
+	for name, q := range o.queues {
+		if q.Borrows() {
+			o.exceeds[name] = true
+		}
+	}
+	o.holders = index.AdmittedTo(o.holding, o.exceeds)
+	s.cohorts[name] = o
+	return o, nil
+}
+
+// cohortQuota adds the quota of a cohort's own object, where it has one, and
+// reports whether the cohort has a parent or children.
+func (v viewer) cohortQuota(ctx context.Context, name string, to quota.FlavorResourceQuantities) (nested bool, err error) {
+	if name == "" {
+		return false, nil
+	}
+	var all kueue.CohortList
+	if err := v.reader.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
+		return false, cluster.Translate("list cohorts", err)
+	}
+	for i := range all.Items {
+		o := &all.Items[i]
+		if string(o.Spec.ParentName) == name || o.Name == name && o.Spec.ParentName != "" {
+			nested = true
+		}
+		if o.Name != name {
+			continue
+		}
+		for j := range o.Spec.ResourceGroups {
+			for _, flavor := range o.Spec.ResourceGroups[j].Flavors {
+				for _, r := range flavor.Resources {
+					to[quota.FlavorResource{Flavor: string(flavor.Name), Resource: string(r.Name)}] += quota.ResourceValue(string(r.Name), r.NominalQuota)
+				}
+			}
+		}
+	}
+	return nested, nil
+}

@@ -1,0 +1,290 @@
+package queries
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/clusterstate"
+	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/enforcement"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/explain"
+	"kuota.dev/kuota/governance/tasks/index"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// question is a task as it is explained.
+func explainInput(t *tasks.Task) explain.Task {
+	w := t.Main
+	q := explain.Task{
+		Namespace: t.Namespace, Priority: t.Priority, RetryAt: t.RetryAt, NoWorkload: t.NoWorkload,
+		Deactivated: t.State == tasks.Stopped, LoopHeld: tasks.HeldByLoopGuard(w), Gated: w.Annotations[tasks.AdmissionGatedByAnnotation], QuotaReserved: w.Status.Admission != nil, Reason: t.Reason,
+	}
+	for i := range w.Spec.PodSets {
+		set := &w.Spec.PodSets[i]
+		s := explain.PodSet{Name: string(set.Name), Count: set.Count, MinCount: set.Count, Requests: tasks.PodRequests(&set.Template.Spec), Spec: &set.Template.Spec}
+		s.CountedRequests = counted(w, set, s.Requests)
+		if set.MinCount != nil {
+			s.MinCount = *set.MinCount
+		}
+		q.PodSets = append(q.PodSets, s)
+	}
+	for i := range w.Status.AdmissionChecks {
+		if check := &w.Status.AdmissionChecks[i]; check.State != kueue.CheckStateReady {
+			q.PendingChecks = append(q.PendingChecks, strings.TrimSuffix(string(check.Name)+": "+string(check.State)+", "+tasks.FirstLine(check.Message), ", "))
+		}
+	}
+	return q
+}
+
+// counted is what Kueue counts of one pod of a set, where it says so of the
+// Workload: it leaves resources out, or counts others instead, as configured.
+func counted(w *kueue.Workload, set *kueue.PodSet, each quota.Resources) quota.Resources {
+	for i := range w.Status.ResourceRequests {
+		said := &w.Status.ResourceRequests[i]
+		if said.Name != set.Name || set.Count == 0 || len(said.Resources) == 0 {
+			continue
+		}
+		counts := quota.Resources{}
+		for name, amount := range said.Resources { // of all its pods
+			own, asked := each[string(name)]
+			if count := int64(set.Count); !asked {
+				own = (quota.ResourceValue(string(name), amount) + count - 1) / count
+			}
+			counts[string(name)] = own
+		}
+		return counts
+	}
+	return nil
+}
+
+// why says why a task does not start, or not with all its pods, as of now, with
+// the names of those that hold what it needs where the viewer may see them. nil
+// says that there is nothing to explain.
+func (v viewer) why(ctx context.Context, t *tasks.Task, pods []*index.Pod, count index.PodCount) (*explain.Verdict, error) {
+	s := newSurvey(v)
+	q, c, err := s.input(ctx, t, pods, count)
+	if q == nil || err != nil {
+		return nil, err
+	}
+	if err := s.setPriorityClasses(ctx, t, c); err != nil {
+		return nil, err
+	}
+	return v.explain(*q, c), nil
+}
+
+// explain is the verdict over a task in the words and names that are for the
+// viewer: tasks of others are nobody's in particular.
+func (v viewer) explain(q explain.Task, c *explain.Cluster) *explain.Verdict {
+	verdict := explain.Why(q, c)
+	verdict.Detail = v.names.redact(verdict.Detail)
+	for list := range verdict.AdmittedWorkloads() {
+		*list = v.visibleWorkloads(*list)
+	}
+	for list := range verdict.Borrowers() {
+		*list = v.visibleBorrowers(*list)
+	}
+	return &verdict
+}
+
+// seen are holders as the viewer may know them: those that are not for them are
+// one sum at the end, so that their number is not told either.
+func (v viewer) visibleWorkloads(list []explain.AdmittedWorkload) []explain.AdmittedWorkload {
+	var known []explain.AdmittedWorkload
+	others := explain.AdmittedWorkload{Team: anotherTeam}
+	for _, h := range list {
+		if v.sees == nil || v.sees[h.Namespace] {
+			h.Team = v.teams[h.Namespace]
+			known = append(known, h)
+			continue
+		}
+		if others.Usage == nil {
+			others.Usage = quota.FlavorResourceQuantities{}
+		}
+		for cell, amount := range h.Usage {
+			others.Usage[cell] += amount
+		}
+	}
+	if others.Usage != nil {
+		known = append(known, others)
+	}
+	return known
+}
+
+// known is the same of queues.
+func (v viewer) visibleBorrowers(list []explain.Borrower) []explain.Borrower {
+	if v.names == nil {
+		return list
+	}
+	var known []explain.Borrower
+	others := explain.Borrower{Team: anotherTeam}
+	for _, b := range list {
+		if v.names.own[b.Queue] {
+			known = append(known, b)
+		} else {
+			others.Amount += b.Amount
+		}
+	}
+	if others.Amount > 0 {
+		known = append(known, others)
+	}
+	return known
+}
+
+// without reads why a job has no Workload.
+func (v viewer) explainMissingWorkload(ctx context.Context, t *tasks.Task, c *explain.Cluster) error {
+	if t.PriorityClass != "" {
+		var class kueue.WorkloadPriorityClass
+		switch err := v.reader.Get(ctx, client.ObjectKey{Name: t.PriorityClass}, &class); {
+		case client.IgnoreNotFound(err) != nil:
+			return cluster.Translate("read priority class", err)
+		case err != nil:
+			c.MissingClass = t.PriorityClass
+			var all kueue.WorkloadPriorityClassList
+			if err := v.reader.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
+				return cluster.Translate("list priority classes", err)
+			}
+			for i := range all.Items {
+				c.ClassNames = append(c.ClassNames, all.Items[i].Name)
+			}
+			slices.Sort(c.ClassNames)
+		}
+	}
+	policy, err := clusterstate.Policy(ctx, v.reader)
+	if err == nil && policy != nil && policy.Status.Kueue != nil && len(policy.Status.Kueue.Integrations) > 0 && !slices.Contains(policy.Status.Kueue.Integrations, integrationOf(t.Kind)) {
+		c.NotIntegrated = t.Kind
+	}
+	return err
+}
+
+// framework is what Kueue calls its integration of a kind.
+func integrationOf(kind string) string {
+	for _, k := range enforcement.JobKinds() {
+		if k.Kind == kind {
+			return k.Framework
+		}
+	}
+	return "pod"
+}
+
+func isStopped(policy *kueue.StopPolicy) bool { return policy != nil && *policy != kueue.None }
+
+// memberOf is a queue as far as those that share a cohort with it ask: what it may
+// use. There may be a thousand.
+func cohortMember(q *kueue.ClusterQueue) *explain.Queue {
+	e := &explain.Queue{Name: q.Name, Team: q.Labels[desired.LabelTeam], Cohort: string(q.Spec.CohortName), Limits: map[quota.FlavorResource]explain.Limit{}}
+	for i := range q.Spec.ResourceGroups {
+		for j := range q.Spec.ResourceGroups[i].Flavors {
+			flavor := &q.Spec.ResourceGroups[i].Flavors[j]
+			for k := range flavor.Resources {
+				r := &flavor.Resources[k]
+				name := string(r.Name)
+				limit := explain.Limit{Nominal: quota.ResourceValue(name, r.NominalQuota)}
+				if r.BorrowingLimit != nil {
+					amount := quota.ResourceValue(name, *r.BorrowingLimit)
+					limit.BorrowingLimit = &amount
+				}
+				if r.LendingLimit != nil {
+					amount := quota.ResourceValue(name, *r.LendingLimit)
+					limit.LendingLimit = &amount
+				}
+				e.Limits[quota.FlavorResource{Flavor: string(flavor.Name), Resource: name}] = limit
+			}
+		}
+	}
+	return e
+}
+
+// queueOf is the queue of a task that is explained.
+func clusterQueue(q *kueue.ClusterQueue) *explain.Queue {
+	e := cohortMember(q)
+	e.Stopped, e.StrictFIFO, e.NeverWithinClusterQueue = isStopped(q.Spec.StopPolicy), q.Spec.QueueingStrategy == kueue.StrictFIFO, true
+	if p := q.Spec.Preemption; p != nil {
+		e.NeverWithinClusterQueue = p.WithinClusterQueue == "" || p.WithinClusterQueue == kueue.PreemptionPolicyNever
+		e.ReclaimWithinCohort = explain.PreemptionPolicy(p.ReclaimWithinCohort)
+		if b := p.BorrowWithinCohort; b != nil {
+			e.BorrowWithinCohort, e.MaxPriorityThreshold = b.Policy == kueue.BorrowWithinCohortPolicyLowerPriority, b.MaxPriorityThreshold
+		}
+	}
+	if active := meta.FindStatusCondition(q.Status.Conditions, kueue.ClusterQueueActive); active != nil && active.Status == metav1.ConditionFalse {
+		e.Inactive = tasks.FirstLine(active.Message)
+	}
+	if s := q.Spec.NamespaceSelector; s != nil {
+		if selector, err := metav1.LabelSelectorAsSelector(s); err == nil {
+			// Kuota's queues select by the one label that every namespace has.
+			e.SelectsNamespace = func(namespace string) bool {
+				return len(s.MatchLabels)+len(s.MatchExpressions) == 0 || !onlyName(s) || selector.Matches(labels.Set{namespaceName: namespace})
+			}
+		}
+	} else {
+		e.SelectsNamespace = func(string) bool { return false }
+	}
+	for i := range q.Spec.ResourceGroups {
+		group := &q.Spec.ResourceGroups[i]
+		var g explain.ResourceGroup
+		for _, name := range group.CoveredResources {
+			e.Resources, g.Resources = append(e.Resources, string(name)), append(g.Resources, string(name))
+		}
+		for j := range group.Flavors {
+			name := string(group.Flavors[j].Name)
+			e.Flavors, g.Flavors = append(e.Flavors, name), append(g.Flavors, name)
+		}
+		e.Groups = append(e.Groups, g)
+	}
+	return e
+}
+
+const namespaceName = "kubernetes.io/metadata.name"
+
+// onlyName tells whether a selector looks at namespaces' names alone.
+func onlyName(s *metav1.LabelSelector) bool {
+	for key := range s.MatchLabels {
+		if key != namespaceName {
+			return false
+		}
+	}
+	for _, e := range s.MatchExpressions {
+		if e.Key != namespaceName {
+			return false
+		}
+	}
+	return true
+}
+
+// more says why a task that runs does not get what it waits for: see next.
+func (v viewer) explainGrowth(ctx context.Context, t, next *tasks.Task) (*explain.Verdict, error) {
+	c, err := v.surroundings(ctx, next)
+	if err != nil {
+		return nil, err
+	}
+	c.Admitted = slices.DeleteFunc(c.Admitted, func(h *explain.AdmittedWorkload) bool { return h.UID == t.UID && h.Namespace == t.Namespace })
+	q := explainInput(next)
+	if next.Elastic() { // the larger slice is counted whole
+		q.ReplacedUsage = quota.FlavorResourceQuantities{}
+		for _, h := range t.AdmittedWorkloads {
+			for cell, amount := range h.Usage {
+				q.ReplacedUsage[cell] += amount
+				if queue := c.Queues[h.Queue]; queue != nil {
+					queue.Usage[cell] -= amount
+				}
+			}
+		}
+	}
+	if t.PriorityClass == "" { // Kueue takes no class for one that got its quota without
+		c.PriorityClasses = nil
+	}
+	verdict := v.explain(q, c)
+	verdict.Changes = slices.DeleteFunc(verdict.Changes, func(c explain.Change) bool {
+		// A part comes whole or not at all, and fewer pods than it has are not more.
+		return c.Kind == explain.FewerPods && (!next.Elastic() || c.Pods <= t.Size.Admitted)
+	})
+	return verdict, nil
+}

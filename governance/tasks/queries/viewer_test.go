@@ -1,0 +1,94 @@
+package queries
+
+import (
+	"context"
+	"fmt"
+	"kuota.dev/kuota/governance/tasks/taskstest"
+	"strings"
+	"testing"
+
+	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/tasks/explain"
+	"kuota.dev/kuota/governance/tasks/index"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// Who does not see another team is told neither who preempted their task, nor
+// who lends to it, nor the names in events.
+func TestOtherTeamsAreNotNamed(t *testing.T) {
+	x, _ := newTestService()
+	other := taskstest.Workload("secret-ns", "secret-task", "", 9, taskstest.Start, taskstest.Admitted(taskstest.Start)...)
+	other.UID = "abc-1"
+	x.SetWorkload(other, false)
+	x.SetWorkload(taskstest.Workload("mine", "task", "", 0, taskstest.Start, taskstest.PreemptedBy("abc-1", taskstest.Start)...), false)
+	task := x.Find("mine", "Job", "task", "")
+	member := viewer{
+		index: x, sees: map[string]bool{"mine": true}, teams: map[string]string{"mine": "vision"},
+		names: &redactor{names: map[string]bool{"secret-ns": true, "secret-queue": true}, own: map[string]bool{"q": true}},
+	}
+	for name, v := range map[string]viewer{"member": member, "admin": {index: x, teams: map[string]string{"secret-ns": "secret"}}} {
+		l, err := v.life(context.Background(), task)
+		if err != nil {
+			t.Fatal(err)
+		}
+		queue := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "secret-queue", Labels: map[string]string{desired.LabelTeam: "secret"}}}
+		n := v.notice(&corev1.Event{Message: "Preempted workload secret-ns/job-secret-task-1 (UID: 1) in ClusterQueue secret-queue; mine/job-task"})
+		said := fmt.Sprint(n.Text, v.lender(queue))
+		for _, e := range l.Timeline {
+			if e.Preemptor != nil {
+				said += e.Preemptor.Name + e.PreemptorTeam
+			}
+		}
+		want := map[string]string{
+			"member": "Preempted workload of another team (UID: 1) in ClusterQueue another team; mine/job-task",
+			"admin":  "Preempted workload secret-ns/job-secret-task-1 (UID: 1) in ClusterQueue secret-queue; mine/job-tasksecretsecret-tasksecret",
+		}[name]
+		if said != want {
+			t.Errorf("%s is told %q, want %q", name, said, want)
+		}
+	}
+}
+
+// Nor is who does not see another team told whose tasks are stopped for theirs,
+// or hold what it needs, nor how many they are: only what all of them hold.
+func TestHoldersOfOtherTeamsAreNotNamed(t *testing.T) {
+	cell := quota.FlavorResource{Flavor: "a100", Resource: "nvidia.com/gpu"}
+	x, _ := newTestService()
+	x.SetWorkload(taskstest.UsingGPUs(taskstest.Workload("mine", "low", "", 0, taskstest.Start, taskstest.Admitted(taskstest.Start)...), "own", 2), false)
+	x.SetWorkload(taskstest.UsingGPUs(taskstest.Workload("secret-ns", "secret-task", "", 9, taskstest.Start, taskstest.Admitted(taskstest.Start)...), "secret-queue", 3), false)
+	x.SetWorkload(taskstest.UsingGPUs(taskstest.Workload("secret-ns", "secret-other", "", 9, taskstest.Start, taskstest.Admitted(taskstest.Start)...), "secret-queue", 1), false)
+	verdict := func(v viewer, gpus int64) *explain.Verdict {
+		own := &explain.Queue{Name: "own", Cohort: "all", ReclaimWithinCohort: explain.AnyPriority, Flavors: []string{"a100"}, Resources: []string{"nvidia.com/gpu"}, Limits: map[quota.FlavorResource]explain.Limit{cell: {Nominal: 6}}}
+		c := &explain.Cluster{Queue: own, Queues: map[string]*explain.Queue{"own": own, "secret-queue": {Name: "secret-queue", Team: "secret", Cohort: "all"}}, Flavors: map[string]explain.Flavor{"a100": {}}, PriorityClasses: []explain.PriorityClass{{Name: "high", Priority: 20}}}
+		c.Admitted = index.AdmittedTo(x.SetUsage(c.Queues), map[string]bool{"own": true, "secret-queue": true})
+		return v.explain(explain.Task{Namespace: "mine", Priority: 5, PodSets: []explain.PodSet{{Name: "main", Count: 1, MinCount: 1, Requests: quota.Resources{"nvidia.com/gpu": gpus}}}}, c)
+	}
+	member := viewer{index: x, sees: map[string]bool{"mine": true}, teams: map[string]string{"mine": "vision"}, names: &redactor{own: map[string]bool{"own": true}}}
+	admin := viewer{index: x, teams: map[string]string{"mine": "vision", "secret-ns": "secret"}}
+
+	seen := verdict(admin, 4)
+	if len(seen.TargetsInCohort) != 2 || !strings.HasPrefix(seen.TargetsInCohort[0].Name, "secret-") || seen.TargetsInCohort[0].Team != "secret" || seen.TargetsInCohort[0].Queue != "secret-queue" {
+		t.Fatalf("an admin is told %+v", seen)
+	}
+	hidden := verdict(member, 4)
+	if want := []explain.AdmittedWorkload{{Team: anotherTeam, Usage: quota.FlavorResourceQuantities{cell: 4}}}; hidden.Constraint != explain.Preempting || !cmp.Equal(want, hidden.TargetsInCohort) {
+		t.Errorf("of others a member is told %+v", hidden.TargetsInCohort)
+	}
+	if lent := seen.Shortage.Borrowers; len(lent) != 1 || lent[0].Team != "secret" || lent[0].Amount != 4 {
+		t.Errorf("of who borrows, an admin is told %+v", lent)
+	}
+	if want := []explain.Borrower{{Team: anotherTeam, Amount: 4}}; !cmp.Equal(want, hidden.Shortage.Borrowers) {
+		t.Errorf("of who borrows, a member is told %+v", hidden.Shortage.Borrowers)
+	}
+	if own := hidden.Shortage.InQueue; len(own) != 1 || own[0].Name != "low" || own[0].Team != "vision" {
+		t.Errorf("of their own team a member is told %+v", own)
+	}
+	if diff := cmp.Diff(seen, verdict(admin, 4)); diff != "" {
+		t.Errorf("after a member, an admin is told something else: %s", diff)
+	}
+}

@@ -1,0 +1,105 @@
+// Package taskstest has Workloads for the tests of the packages of tasks.
+package taskstest
+
+import (
+	"strings"
+	"time"
+
+	"kuota.dev/kuota/governance/tasks"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// badWorkloads are changes that make a Workload one that nobody should write.
+func Malformed() map[string]func(w *kueue.Workload) {
+	later := Start.Add(24 * time.Hour)
+	return map[string]func(w *kueue.Workload){
+		"no priority":               func(w *kueue.Workload) { w.Spec.Priority = nil },
+		"no conditions":             func(w *kueue.Workload) { w.Status.Conditions = nil },
+		"made in the future":        func(w *kueue.Workload) { w.CreationTimestamp = metav1.NewTime(later) },
+		"waiting since the future":  func(w *kueue.Workload) { w.Status.Conditions = Pending(later) },
+		"running since the future":  func(w *kueue.Workload) { w.Status.Conditions = Admitted(later) },
+		"ended before it began":     func(w *kueue.Workload) { w.Status.Conditions = Finished(later, Start) },
+		"unknown reasons":           func(w *kueue.Workload) { w.Status.Conditions[0].Reason = "SomethingNew" },
+		"unknown conditions":        func(w *kueue.Workload) { w.Status.Conditions[0].Type = "SomethingNew" },
+		"no reason, no time":        func(w *kueue.Workload) { w.Status.Conditions = []metav1.Condition{{Type: "QuotaReserved"}} },
+		"an admission of nothing":   func(w *kueue.Workload) { w.Status.Admission = &kueue.Admission{} },
+		"no pod sets":               func(w *kueue.Workload) { w.Spec.PodSets = nil },
+		"no queue":                  func(w *kueue.Workload) { w.Spec.QueueName = "" },
+		"no owner":                  func(w *kueue.Workload) { w.OwnerReferences = nil },
+		"an owner without a name":   func(w *kueue.Workload) { w.OwnerReferences[0] = metav1.OwnerReference{} },
+		"a megabyte of annotations": func(w *kueue.Workload) { w.Annotations = map[string]string{"a": strings.Repeat("x", 1<<20)} },
+		"a megabyte in Kueue's own": func(w *kueue.Workload) {
+			w.Annotations = map[string]string{tasks.AdmissionGatedByAnnotation: strings.Repeat("x", 1<<20)}
+		},
+		"a reason that goes on": func(w *kueue.Workload) { w.Status.Conditions[0].Message = strings.Repeat("ä", 1<<20) },
+		"run times below zero":  func(w *kueue.Workload) { w.Status.AccumulatedPastExecutionTimeSeconds = new(int32(-5)) },
+		"more evictions than counts": func(w *kueue.Workload) {
+			w.Status.SchedulingStats = &kueue.SchedulingStats{Evictions: []kueue.WorkloadSchedulingStatsEviction{{Reason: "Preempted", Count: 1 << 30}, {Reason: "New", Count: 1 << 30}}}
+		},
+	}
+}
+
+var Start = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+
+// clock is a time that tests set.
+type Clock struct{ At time.Time }
+
+func (c *Clock) Now() time.Time { return c.At }
+
+// workload is one that a Job made.
+func Workload(namespace, name, class string, priority int32, created time.Time, conditions ...metav1.Condition) *kueue.Workload {
+	yes := true
+	w := &kueue.Workload{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: "job-" + name, UID: types.UID("w-" + namespace + name), CreationTimestamp: metav1.NewTime(created),
+			OwnerReferences: []metav1.OwnerReference{{Kind: "Job", Name: name, UID: types.UID("j-" + namespace + name), Controller: &yes}},
+		},
+		Spec:   kueue.WorkloadSpec{Priority: &priority, QueueName: "main", PodSets: []kueue.PodSet{{Count: 1}}},
+		Status: kueue.WorkloadStatus{Conditions: conditions},
+	}
+	if class != "" {
+		w.Spec.PriorityClassRef = &kueue.PriorityClassRef{Name: class, Kind: kueue.WorkloadPriorityClassKind}
+	}
+	return w
+}
+
+// holdsGPUs has a Workload hold so many GPUs of a queue.
+func UsingGPUs(w *kueue.Workload, queue string, gpus int64) *kueue.Workload {
+	amount := resource.NewQuantity(gpus, resource.DecimalSI)
+	w.Status.Admission = &kueue.Admission{ClusterQueue: kueue.ClusterQueueReference(queue), PodSetAssignments: []kueue.PodSetAssignment{{
+		Name: "main", Flavors: map[corev1.ResourceName]kueue.ResourceFlavorReference{"nvidia.com/gpu": "a100"}, ResourceUsage: corev1.ResourceList{"nvidia.com/gpu": *amount},
+	}}}
+	return w
+}
+
+func Condition(name string, yes bool, reason string, at time.Time) metav1.Condition {
+	status := metav1.ConditionFalse
+	if yes {
+		status = metav1.ConditionTrue
+	}
+	return metav1.Condition{Type: name, Status: status, Reason: reason, LastTransitionTime: metav1.NewTime(at)}
+}
+
+func Pending(at time.Time) []metav1.Condition {
+	return []metav1.Condition{Condition("QuotaReserved", false, "WaitingForQuota", at)}
+}
+
+func Admitted(at time.Time) []metav1.Condition {
+	return []metav1.Condition{Condition("QuotaReserved", true, "QuotaReserved", at), Condition("Admitted", true, "Admitted", at)}
+}
+
+func Finished(admitted, at time.Time) []metav1.Condition {
+	return append(Admitted(admitted), Condition("Finished", true, "Succeeded", at))
+}
+
+// preemptedBy are the conditions of a Workload that lost its quota to another.
+func PreemptedBy(uid string, at time.Time) []metav1.Condition {
+	c := Condition("Evicted", true, "Preempted", at)
+	c.Message = "Preempted to accommodate a workload (UID: " + uid + ", JobUID: x) due to prioritization in the ClusterQueue; preemptor path: /q; preemptee path: /q"
+	return append(Pending(at), Condition("Admitted", false, "NoReservation", at), c, Condition("Preempted", true, "InClusterQueue", at))
+}

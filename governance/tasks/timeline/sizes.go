@@ -1,0 +1,193 @@
+package timeline
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"kuota.dev/kuota/governance/tasks"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// Cause is why a task has another size.
+type Cause string
+
+// The causes.
+const (
+	Started     Cause = "Started"   // with all that it wants
+	StartedPart Cause = "Partially" // with what there was room for
+	Scaled      Cause = "Scaled"    // somebody changed how large it is
+	Joined      Cause = "Joined"    // another part of it got its quota
+	Lost        Cause = "Lost"      // a part was stopped, for no other task
+	LostTo      Cause = "Preempted" // a part was stopped for another task
+	Ended       Cause = "Ended"     // or a part of it did
+)
+
+// Resize is a change of how many pods of a task hold quota.
+type Resize struct {
+	At       time.Time
+	From, To int32
+	Cause    Cause
+}
+
+// varies tells whether a task can have more than one size while it runs.
+func varies(t *tasks.Task) bool {
+	return len(t.Parts) > 1 || t.Main.Annotations[tasks.SliceNameAnnotation] != "" || t.Size.Min < t.Size.Wanted
+}
+
+// pods is how many pods of a task hold quota. For a moment both a slice and the
+// one that takes its place hold some, of which only the newer has pods to come.
+func admittedNow(t *tasks.Task) int32 {
+	switch {
+	case t.NoWorkload:
+		return 0
+	case !t.Elastic():
+		return t.Size.Admitted
+	}
+	for _, w := range t.Parts { // the newest first
+		if p := tasks.ReadPart(w); p.State.UsesQuota() {
+			return p.Admitted
+		}
+	}
+	return 0
+}
+
+// resized is the change of size from before to t, if there was one. now stands in
+// where no condition tells the time.
+func resized(before, t *tasks.Task, now time.Time) (Resize, bool) {
+	if !varies(before) && !varies(t) {
+		return Resize{}, false
+	}
+	r := Resize{At: now.Truncate(time.Second), From: admittedNow(before), To: admittedNow(t), Cause: Scaled}
+	if r.From == r.To {
+		return Resize{}, false
+	}
+	if r.To > r.From {
+		for _, w := range t.Parts {
+			c := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadQuotaReserved)
+			if w.Status.Admission == nil || c == nil || slices.ContainsFunc(before.Parts, func(old *kueue.Workload) bool { return old.UID == w.UID && old.Status.Admission != nil }) {
+				continue
+			}
+			r.At, r.Cause = c.LastTransitionTime.Time, joins(w, r)
+		}
+		return r, true
+	}
+	for _, w := range t.Parts {
+		for _, old := range before.Parts {
+			if old.UID != w.UID {
+				continue
+			}
+			if c := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadFinished); c != nil && !meta.IsStatusConditionTrue(old.Status.Conditions, kueue.WorkloadFinished) && c.Reason != kueue.WorkloadSliceReplaced {
+				r.At, r.Cause = c.LastTransitionTime.Time, Ended
+			}
+			if old.Status.Admission != nil && w.Status.Admission == nil {
+				r.At, r.Cause = stopped(w, r.At)
+			}
+		}
+	}
+	if len(t.Parts) < len(before.Parts) && r.Cause == Scaled && !t.Elastic() { // a part was deleted
+		r.Cause = Ended
+	}
+	return r, true
+}
+
+// admittedPods is how many pods a Workload was admitted with; it may have been
+// scaled down since.
+func admittedPods(w *kueue.Workload) (pods int32) {
+	for i := range w.Status.Admission.PodSetAssignments {
+		if n := w.Status.Admission.PodSetAssignments[i].Count; n != nil {
+			pods += *n
+		}
+	}
+	if pods == 0 {
+		return tasks.ReadPart(w).Admitted
+	}
+	return pods
+}
+
+// joins is why a task grew when a Workload of it got its quota.
+func joins(w *kueue.Workload, r Resize) Cause {
+	switch {
+	case r.From > 0 && w.Annotations[tasks.SliceReplacementAnnotation] != "":
+		return Scaled
+	case r.From > 0:
+		return Joined
+	case admittedPods(w) < tasks.ReadPart(w).Pods:
+		return StartedPart
+	}
+	return Started
+}
+
+// stopped is when and why a Workload lost its quota.
+func stopped(w *kueue.Workload, at time.Time) (time.Time, Cause) {
+	c := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadEvicted)
+	if c == nil || c.Status != metav1.ConditionTrue {
+		return at, Lost
+	}
+	if c.Reason == kueue.WorkloadEvictedByPreemption {
+		return c.LastTransitionTime.Time, LostTo
+	}
+	return c.LastTransitionTime.Time, Lost
+}
+
+// Sizes returns the known changes of a task's size, the oldest first: those in p, and
+// before them those that its Workloads show. Most tasks have one size and no
+// changes. p may be nil.
+func (p *Past) Sizes(t *tasks.Task) (sizes []Resize) {
+	if !varies(t) {
+		return nil
+	}
+	var seen []Resize
+	if p != nil {
+		seen = p.sizes
+	}
+	for _, r := range workloadSizes(t) {
+		if len(seen) == 0 || r.At.Before(seen[0].At) && r.To <= seen[0].From {
+			sizes = append(sizes, r)
+		}
+	}
+	return append(sizes, seen...)
+}
+
+// workloadSizes returns the changes of size that the Workloads of a task show.
+func workloadSizes(t *tasks.Task) (sizes []Resize) {
+	type change struct {
+		at    time.Time
+		pods  int32
+		cause Cause
+		part  *kueue.Workload
+	}
+	var changes []change
+	for _, w := range t.Parts {
+		admitted := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadQuotaReserved)
+		if w.Status.Admission == nil || admitted == nil || admitted.Status != metav1.ConditionTrue {
+			continue
+		}
+		pods := admittedPods(w)
+		changes = append(changes, change{admitted.LastTransitionTime.Time, pods, Started, w})
+		if c := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadFinished); c != nil && (c.Reason != kueue.WorkloadSliceReplaced || !t.Elastic()) {
+			changes = append(changes, change{c.LastTransitionTime.Time, -pods, Ended, w})
+		}
+	}
+	slices.SortStableFunc(changes, func(a, b change) int {
+		return cmp.Or(cmp.Compare(a.at.Unix(), b.at.Unix()), a.part.CreationTimestamp.Compare(b.part.CreationTimestamp.Time))
+	})
+	var now int32
+	for _, c := range changes {
+		r := Resize{At: c.at, From: now, To: now + c.pods, Cause: c.cause}
+		if t.Elastic() && c.pods > 0 { // a slice is the whole job
+			r.To = c.pods
+		}
+		if c.cause == Started {
+			r.Cause = joins(c.part, r)
+		}
+		if r.To != r.From {
+			sizes = append(sizes, r)
+		}
+		now = max(0, r.To)
+	}
+	return sizes
+}
