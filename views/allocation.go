@@ -1,26 +1,26 @@
 package views
 
-// AllocationForm is the page that makes or changes a compute allocation. The
-// whole form is the fragment with the id allocation-form; it is rendered again
-// by the server on every change, with JavaScript and without.
+// AllocationForm is the page that creates or edits a compute allocation. The form
+// is the fragment with the id allocation-form: the server renders it again on
+// every change, with and without JavaScript.
 //
-// All inputs are text as typed, so that nothing is lost when it is wrong.
+// Inputs are text as typed, so that invalid input is not lost.
 type AllocationForm struct {
 	Chrome
 	TypedForm
 	Action    string    // where the form is posted
-	CancelURL string    // back to where it was opened
-	UpLabel   string    // the page above, which CancelURL leads to
-	RequestID string    // hidden input request-id: makes a repeated save one save
-	Imported  Imported  // set when an import filled it in
-	Submitted bool      // hidden input submitted: a save was tried, so that all that is wrong is told from then on
-	Restored  Restored  // the older version that it opens with, if any
+	CancelURL string    // the page that opened it
+	UpLabel   string    // name of the page at CancelURL
+	RequestID string    // hidden input request-id: identifies repeated saves
+	Imported  Imported  // set for a form with imported values
+	Submitted bool      // hidden input submitted: after the first save, all errors are shown
+	Restored  Restored  // set for a form with the values of an older version
 	Reason    string    // hidden input reason, which the review asks for
-	Resumed   bool      // whether it comes back as it was typed, after signing in again
-	Failure   string    // what stopped the save as a whole, such as the cluster being out of reach; empty for none
+	Resumed   bool      // whether it has the typed values after signing in again
+	Failure   string    // why the save failed as a whole, such as an unreachable cluster; empty for none
 	Errors    []Message // summary on top, each linked to its field
 
-	Edit       bool   // whether it changes an allocation: its team and namespace are fixed
+	Edit       bool   // whether it edits an existing allocation, whose team and namespace are fixed
 	Version    string // hidden input version: the resourceVersion that was read
 	Generation string // hidden input generation: the spec that was read
 
@@ -31,9 +31,9 @@ type AllocationForm struct {
 	ActivationError string
 
 	Namespace    TextField // "namespace": an existing one; empty for the team's own
-	NewNamespace string    // the namespace the typed team name makes; empty while there is no valid name
+	NewNamespace string    // namespace that is created for the typed team name; empty without a valid name
 	Weight       TextField // "weight", 0 to 100
-	WeightNote   string    // what a weight of 0 means beside others; empty for nothing
+	WeightNote   string    // warning about a weight of 0; empty for none
 	Members      []MemberField
 	CanAddMember bool
 	MembersError string
@@ -41,19 +41,19 @@ type AllocationForm struct {
 	Rows          []AllocationFormRow
 	CanAddRow     bool // false at 15 rows
 	InstanceTypes []InstanceTypeOption
-	NewPools      []NewPool // pools to be made with it
+	NewPools      []NewPool // pools that saving creates
 
 	Strategy      string    // "LendAndBorrow", "Lend" or "DontLend"; input name "strategy"
-	StrategyError string    // set when something else was posted
+	StrategyError string    // set for an invalid value
 	BorrowPercent TextField // "borrow-percent", 0 to 10000; only meaningful for LendAndBorrow
-	Unlimited     bool      // "unlimited": borrows all that stands idle
-	BorrowEnabled bool      // whether the strategy borrows at all
+	Unlimited     bool      // "unlimited": no borrow limit
+	BorrowEnabled bool      // whether the strategy allows borrowing
 	Limits        []AllocationFormRow
 	CanAddLimit   bool
 
 	Preemption      string // "LowerPriority" or "Never"; input name "preemption"
 	PreemptionError string
-	PreemptionNote  string // why the choice has no effect now; empty where it has
+	PreemptionNote  string // why the choice has no effect now; empty if it has
 
 	Ceiling      bool // "ceiling"
 	CeilingError string
@@ -63,7 +63,7 @@ type AllocationForm struct {
 // TextField is one text input as typed.
 type TextField struct {
 	Value string // as typed
-	Error string // a sentence; empty when the input is right
+	Error string // a sentence; empty for valid input
 }
 
 // MemberField is one member. Inputs are named member-N-kind and member-N-name.
@@ -73,37 +73,36 @@ type MemberField struct {
 	Name  TextField
 }
 
-// AllocationFormRow is the quota in one instance type or pool, or what may be
-// borrowed of it. Inputs are named row-N-type, row-N-instances,
+// AllocationFormRow is the quota in one instance type or pool, or the borrow limit. Inputs are named row-N-type, row-N-instances,
 // row-N-accelerators, row-N-vcpu, row-N-memory, row-N-profile and row-N-count
-// with N from 0, and those of a limit begin with limit-N. An empty input takes
-// its default.
+// with N from 0, and those of a limit begin with limit-N. An empty input
+// means its default.
 type AllocationFormRow struct {
 	Limit           bool // whether it is a borrow limit
 	Index           int
 	Type            TextField
-	Capacity        string // what the cluster has of it, such as "16 GPUs (H100) there · 12 given to others"; empty while the type is unknown
-	Over            string // warning when more is allocated than the pool has; empty otherwise
-	FarOver         bool   // whether that is several times as much
+	Capacity        string // capacity of the pool and the quota of other teams; empty for an unknown type
+	Over            string // warning if the quota of all teams exceeds the capacity; empty otherwise
+	FarOver         bool   // whether the quota exceeds it several times
 	Instances       AmountField
 	Accelerators    AmountField
-	AcceleratorUnit string // what its accelerators are called, such as "Neuron devices"; empty while unknown
+	AcceleratorUnit string // such as "Neuron devices"; empty while unknown
 	VCPU            AmountField
 	Memory          AmountField // in GiB
-	Exact           string      // hidden input: the amount of memory to the byte, where the text is rounded
-	Partitions      []string    // profiles that its GPUs can be cut into
+	Exact           string      // hidden input: exact memory in bytes, if the text is rounded
+	Partitions      []string    // MIG profiles of its GPUs
 	Profile         TextField   // one of them, or none
-	Count           TextField   // how many such parts
-	Borrow          string      // what may be borrowed, such as "Borrows up to 1 GPU, 24 vCPU, 256 GiB"; empty when nothing is known yet
-	BorrowNone      string      // warning where a limit comes to 0, such as "Half of one network device is none: tasks cannot borrow one."; empty otherwise
-	Suggestion      NewPool     // the pool that what was typed could become; without a name there is none
+	Count           TextField   // number of partitions
+	Borrow          string      // borrow limit, such as "Borrows up to 1 GPU, 24 vCPU, 256 GiB"; empty while unknown
+	BorrowNone      string      // warning if a borrow limit rounds to 0; empty otherwise
+	Suggestion      NewPool     // a pool that could be created for the typed type; no name: none
 	Error           string      // an error of the row as a whole
 }
 
-// AmountField is a number that has a default when left empty.
+// AmountField is a number with a default.
 type AmountField struct {
 	TextField
-	Default string // what an empty input means, shown in the field and marked as default; empty when there is none yet
+	Default string // shown in an empty field and marked as default; empty for none
 }
 
 // InstanceTypeOption is a suggestion for an instance type or pool.
@@ -112,11 +111,10 @@ type InstanceTypeOption struct {
 	Label string // such as "8 H100 · 192 vCPU · 2,048 GiB · 2 nodes here"
 }
 
-// NewPool is a pool that is made together with the allocation. The form keeps
-// it in hidden inputs named new-pool-N-name, -kind and -value.
+// NewPool is a pool that is created with the allocation, from hidden inputs named new-pool-N-name, -kind and -value.
 type NewPool struct {
 	Name  string // such as h100
 	Kind  string // "accelerator" or "instanceFamily"
 	Value string // such as H100
-	Text  string // what it has now, such as "2 nodes"
+	Text  string // its nodes, such as "2 nodes"
 }

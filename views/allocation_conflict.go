@@ -1,16 +1,16 @@
 package views
 
-// AllocationConflict is the answer to a save when somebody else saved first:
-// both versions side by side. It keeps the whole form in hidden inputs.
+// AllocationConflict is the response to a save when another user saved first. It
+// compares both versions and keeps the form in hidden inputs.
 type AllocationConflict struct {
 	Chrome
 	Action    string
 	CancelURL string
 	UpLabel   string
-	InPlace   bool   // whether the page answers a POST
-	TheirsURL string // the form with what is saved now
+	InPlace   bool   // whether the page is the response to a POST
+	TheirsURL string // the form with the saved values
 	Fields    []HiddenField
-	By        string // who saved it, if that is known
+	By        string // the other user; empty if unknown
 	Lines     []ConflictLine
 }
 
@@ -19,5 +19,5 @@ type ConflictLine struct {
 	Name, Theirs, Yours string
 }
 
-// Differs tells whether the two versions say something else.
+// Differs reports whether the versions differ.
 func (l ConflictLine) Differs() bool { return l.Theirs != l.Yours }

@@ -2,28 +2,28 @@ package views
 
 import "strconv"
 
-// AllocationDelete is the page that asks whether to delete an allocation, and
-// says with numbers what that does.
+// AllocationDelete is the page that confirms the deletion of an allocation and
+// shows its effect.
 type AllocationDelete struct {
 	Chrome
 	Team      string
 	Action    string
 	CancelURL string
 
-	Version, Generation string // what is deleted is what was read
+	Version, Generation string // preconditions of the deletion
 	Failure             string
 	Errors              []Message
 
 	Running  int
-	Tasks    []string // the first of those that run, with their kind
-	More     int      // how many more run
+	Tasks    []string // the first running tasks, with their kind
+	More     int      // number of further running tasks
 	Waiting  int
-	Kept     string   // the namespace, which stays
-	Removed  []string // objects that go, with their kind
-	OnHold   bool     // whether its queue starts no task already
-	Deleting bool     // whether it is being deleted already, and waits for its tasks
+	Kept     string   // namespace that is kept
+	Removed  []string // deleted objects, with their kind
+	OnHold   bool     // whether the queue is on hold
+	Deleting bool     // whether the deletion already waits for running tasks
 
-	InPlace bool        // whether the page answers a POST
+	InPlace bool        // whether the page is the response to a POST
 	Reason  ReasonField // "reason"
 	Confirm TextField   // the team's name, typed; "confirm"
 }
@@ -49,7 +49,7 @@ func (p AllocationDelete) waitingWords() string {
 	return strconv.Itoa(p.Waiting) + " tasks wait in its queue. They are kept, and can start once the team has a queue again."
 }
 
-// deletes is what the button does, in words.
+// deletes returns the text of the button.
 func (p AllocationDelete) deletes() string {
 	if p.Running > 0 {
 		return "Stop " + count(p.Running, "task", "tasks") + " and delete " + p.Team

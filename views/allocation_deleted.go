@@ -1,19 +1,19 @@
 package views
 
-// AllocationDeleted is the page of somebody who changes a team that was deleted
-// meanwhile. It keeps the whole form in hidden inputs.
+// AllocationDeleted is the response to a change of a team that was deleted
+// meanwhile. It keeps the form in hidden inputs.
 type AllocationDeleted struct {
 	Chrome
 	Team    string
 	UpURL   string
 	Action  string        // where the form of a new allocation is posted
-	Create  bool          // whether the reader may create it again
-	InPlace bool          // whether the page answers a POST
+	Create  bool          // whether the user may create it again
+	InPlace bool          // whether the page is the response to a POST
 	Fields  []HiddenField // the typed values
-	By      string        // who deleted it; empty where that is not known
-	When    string        // RFC 3339; empty where that is not known
-	Reason  string        // why; empty where nobody said so
-	Typed   []ValueLine   // what was typed
+	By      string        // who deleted it; empty if unknown
+	When    string        // RFC 3339; empty if unknown
+	Reason  string        // empty for none
+	Typed   []ValueLine   // the typed values, for reading
 
-	VersionsURL string // its versions; empty where none are kept
+	VersionsURL string // page of its versions; empty without history
 }

@@ -10,7 +10,7 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import "kuota.dev/kuota/views/ui"
 
-// AllocationDeletedPage says who deleted a team while somebody changed it, and
+// AllocationDeletedPage shows who deleted a team while the user edited it, and
 // offers to create it again with the typed values.
 func AllocationDeletedPage(p AllocationDeleted) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {

@@ -1,28 +1,28 @@
 package views
 
-// AllocationDetail is everything about one allocation. What changes by itself
-// is the fragment with the id allocation.
+// AllocationDetail is the page of one allocation. Its live part is the fragment
+// with the id allocation.
 type AllocationDetail struct {
 	Chrome
 	Team        string
 	DisplayName string
 	Description string
 	Notice      string     // one sentence after a save; empty for none
-	Reclaimable []OverLine // what its tasks use beyond its quota, where it was saved just now
-	TeamURL     string     // the team: its tasks and usage; empty where there is none
+	Reclaimable []OverLine // usage beyond the quota, right after a save
+	TeamURL     string     // page of the team; empty for none
 	UpURL       string     // the policies page
 
-	EditURL, DeleteURL string // empty for those who may not
-	HoldURL, ResumeURL string // the same; one of them at most
+	EditURL, DeleteURL string // empty without permission
+	HoldURL, ResumeURL string // empty without permission; at most one is set
 
-	Managed       string // who manages it, and where to change it; empty for nobody else
-	YAML, YAMLURL string // the allocation as YAML, and the address of that as a file
+	Managed       string // the tool that manages it, and where to change it; empty for none
+	YAML, YAMLURL string // as YAML, and the address of that as a file
 
 	Status     Status
 	Conditions []ConditionLine
-	Capacity   string // a warning such as "ml.g6.12xlarge: 10 of 8 GPUs given out"; empty when quota fits
-	Correction string // the last time something was put right; empty for never
-	QuotaNote  string // what to know of the figures, such as that the last ones stay in force
+	Capacity   string // a warning if the quota of all teams exceeds the capacity; empty otherwise
+	Correction string // the last correction of its objects; empty for none
+	QuotaNote  string // a remark on the quota, such as that the last valid one is still applied
 	Quota      []QuotaFigure
 
 	Namespace, ClusterQueue, LocalQueue string
@@ -31,23 +31,23 @@ type AllocationDetail struct {
 	History                             History
 }
 
-// ConditionLine is one condition in words.
+// ConditionLine is one condition.
 type ConditionLine struct {
 	Name   string
 	Status Status
 	Since  string // RFC 3339
 }
 
-// QuotaFigure is one resource of one pool, with its default filled in. The
-// figures of a pool follow one another.
+// QuotaFigure is the quota for one resource of one pool, including defaults.
+// Figures are grouped by pool.
 type QuotaFigure struct {
 	Pool     string
-	SamePool bool   // whether the line above is of the same pool: its name is read aloud only
+	SamePool bool   // whether the row above has the same pool: the name is only read aloud
 	Note     string // such as "borrows only"
 	Resource string
 	Own      string
-	Borrow   string // what may be borrowed on top
+	Borrow   string // borrow limit
 }
 
-// ValueLine is one value with its name.
+// ValueLine is a named value.
 type ValueLine struct{ Name, Value string }

@@ -922,8 +922,8 @@ func detailTeam(p AllocationDetail) templ.Component {
 	})
 }
 
-// AllocationDeletedBody replaces the fragment when the allocation was deleted while
-// somebody looked at it.
+// AllocationDeletedBody replaces AllocationDetailBody when the allocation was
+// deleted while the page was open.
 func AllocationDeletedBody(team, up string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

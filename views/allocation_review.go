@@ -1,47 +1,47 @@
 package views
 
-// AllocationReview is the page that shows what saving would do, before it is
-// done. It keeps the whole form in hidden inputs.
+// AllocationReview is the page that shows the effect of saving an allocation. It
+// keeps the form in hidden inputs.
 type AllocationReview struct {
 	Chrome
 	Action    string        // where the form is posted
-	CancelURL string        // back to where the form was opened
-	UpLabel   string        // the page above
-	InPlace   bool          // whether the page answers a POST
-	Save      string        // the text of the button that saves
-	Fields    []HiddenField // all that was typed
+	CancelURL string        // the page that opened the form
+	UpLabel   string        // name of the page at CancelURL
+	InPlace   bool          // whether the page is the response to a POST
+	Save      string        // text of the save button
+	Fields    []HiddenField // the typed values
 
 	Reason            ReasonField
-	New               bool // whether there is no team yet: nothing is so now
-	Unchanged         bool // whether saving would change nothing
+	New               bool // whether saving creates the team
+	Unchanged         bool // whether saving changes nothing
 	Quota             []QuotaChange
 	Settings          []ValueChange
 	Capacity          []CapacityLine
-	Stopped           Names // tasks that saving stops
+	Stopped           Names // running tasks that saving stops and requeues
 	Over              []OverLine
-	Reclaims          []OverLine // what the team could preempt of others
-	CannotRestart     []string   // sentences on tasks that could not start again
-	MoreCannotRestart int        // how many such tasks more
+	Reclaims          []OverLine // borrowed usage that the team could reclaim by preemption
+	CannotRestart     []string   // sentences about tasks that could not start again
+	MoreCannotRestart int        // number of further such tasks
 	NewPools          []NewPool
 	Objects           []ObjectLine
-	Incomplete        string // what could not be looked at and why; empty when the review is whole
+	Incomplete        string // which checks failed and why; empty for a complete review
 }
 
-// Names are many names, of which some are told.
+// Names is a number of tasks with the first names.
 type Names struct {
 	Count  int
 	Listed []string // tasks with their kind
-	More   int      // how many more there are
+	More   int      // number of tasks that are not listed
 }
 
-// QuotaChange is one resource of one pool before and after. The figures of a
-// pool follow one another.
+// QuotaChange is the quota for one resource of one pool before and after. Changes
+// are grouped by pool.
 type QuotaChange struct {
 	Pool          string
-	SamePool      bool   // whether the line above is of the same pool: its name is read aloud only
+	SamePool      bool   // whether the row above has the same pool: the name is only read aloud
 	Resource      string // such as "GPUs"
 	Before, After string // "–" for none
-	BorrowBefore  string // what may be borrowed, such as "without limit"
+	BorrowBefore  string // borrow limit, such as "without limit"
 	BorrowAfter   string
 	Changed       bool // whether the quota changes
 	BorrowChanged bool
@@ -50,22 +50,23 @@ type QuotaChange struct {
 // ValueChange is one value before and after; "–" for none.
 type ValueChange struct{ Name, Before, After string }
 
-// CapacityLine is how much of one resource of a pool is given out to all teams.
+// CapacityLine compares the quota of all teams with the capacity of a pool, for
+// one resource.
 type CapacityLine struct {
 	Pool, Resource          string
 	SamePool                bool
 	Physical, Before, After string
-	Over                    string // by how much more is given out than is there; empty where it fits
-	Far                     string // how many times as much that is; empty where it is only slightly more
-	OverBefore              bool   // whether it was over capacity before
+	Over                    string // quota beyond the capacity; empty if it fits
+	Far                     string // the multiple of the capacity; empty for a small excess
+	OverBefore              bool   // whether the quota exceeds the capacity now
 }
 
-// OverLine is what the team's tasks hold beyond its quota afterwards.
+// OverLine is usage beyond the quota, and the tasks that use it.
 type OverLine struct {
 	Text  string   // such as "ml.p5.48xlarge: uses 6, quota 4 GPUs"
-	By    string   // joins it to the tasks, such as "from"
-	Tasks []string // names with their kind, those that would be taken back first, first
-	More  int      // how many tasks more
+	By    string   // word between text and tasks, such as "from"
+	Tasks []string // names with their kind, in the order in which Kueue would preempt them
+	More  int      // number of further tasks
 }
 
 func (p AllocationReview) stops() string {
@@ -77,7 +78,7 @@ type ObjectLine struct {
 	ID      string // unique on the page
 	Tone    string // of the tag
 	Action  string // "made", "changed" or "removed"
-	Created bool   // whether there is no such object yet
+	Created bool   // whether saving creates it
 	Name    string // kind and name
 	Fields  []ValueChange
 }

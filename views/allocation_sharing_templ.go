@@ -171,7 +171,7 @@ func sharingSection(f AllocationForm) templ.Component {
 	})
 }
 
-// limitsPart are limits in figures. They stand apart: few need them.
+// limitsPart has the absolute borrow limits.
 func limitsPart(f AllocationForm) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

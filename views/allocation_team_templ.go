@@ -563,8 +563,8 @@ func (m MemberField) placeholder() string {
 	return "vision-team"
 }
 
-// focusAfterRemovingMember is the member that takes the place of the removed
-// one, or the last one left.
+// focusAfterRemovingMember returns the input that gets the focus after a member
+// was removed: the next one, or the last one.
 func (f AllocationForm) focusAfterRemovingMember(position int) string {
 	left := len(f.Members) - 1
 	if left == 0 {

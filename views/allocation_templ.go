@@ -13,7 +13,7 @@ import (
 	"strconv"
 )
 
-// AllocationPage is the page that makes or changes a compute allocation.
+// AllocationPage is the page that creates or edits a compute allocation.
 func AllocationPage(f AllocationForm) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -89,8 +89,8 @@ func (f AllocationForm) lead() string {
 	return "Gives a team quota, a namespace, and a queue to submit to."
 }
 
-// typeSuggestions stands outside the form: it is long, and never changes
-// while somebody types.
+// typeSuggestions is outside the form: it is long and does not change while the
+// user types.
 func typeSuggestions(options []InstanceTypeOption) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -157,8 +157,8 @@ func typeSuggestions(options []InstanceTypeOption) templ.Component {
 }
 
 // AllocationFormBody is the fragment with the id allocation-form: the whole
-// form. Whatever one can do in it is a submit button, and the server renders
-// the form again; the script only sends it in the background.
+// form. Each action is a submit button, after which the server renders the form
+// again; the script only sends it in the background.
 func AllocationFormBody(f AllocationForm) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -368,7 +368,7 @@ func AllocationFormBody(f AllocationForm) templ.Component {
 	})
 }
 
-// lostNotice says why the form of an address with values has others.
+// lostNotice warns that the values in the address cannot be shown.
 func lostNotice(lost bool) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -418,7 +418,7 @@ func lostNotice(lost bool) templ.Component {
 	})
 }
 
-// formIdentity is what the form knows of itself and nobody types.
+// formIdentity has the hidden inputs of the form.
 func formIdentity(f AllocationForm) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -6,27 +6,27 @@ import (
 	"time"
 )
 
-// Chart is figures over time: a picture, drawn in the browser from the table
-// that stands below it for reading. Without a script the table is open.
+// Chart is a chart over time. The script draws it from the table below it.
+// Without the script the table is open.
 type Chart struct {
 	ID      string // stable HTML id; those of its parts begin with it
 	Title   string
-	Alone   bool    // what it stands in has its title and note already
-	Note    string  // a sentence on what it says; empty for none
+	Alone   bool    // whether the card around it shows title and note
+	Note    string  // a sentence; empty for none
 	Unit    string  // of all values, such as "GPUs"; empty for none
 	Times   []int64 // Unix seconds, ascending, each once
 	Series  []ChartSeries
-	Stacked bool // areas on top of each other, from the first; series with Line stand before them
+	Stacked bool // stacked areas, from the first; series with Line are drawn over them
 	Gaps    []ChartGap
-	Max     float64 // that the axis reaches at least; 0 for what the values ask for
-	Empty   string  // a sentence instead, where there is nothing to draw; else empty
+	Max     float64 // minimum of the upper end of the axis; 0: from the values
+	Empty   string  // shown instead of an empty chart
 }
 
-// ChartSeries is one line or area of a chart, with a value for each of its times.
+// ChartSeries is one line or area of a chart. Values has one value per time.
 type ChartSeries struct {
 	Label  string
 	Tone   string // "own", "borrowed", "idle", "outside", "lost", "unplaced", "quota", "capacity", "ok", "wait", "bad", "pre" or "accent"
-	Step   bool   // each value holds until the next
+	Step   bool   // each value applies until the next
 	Line   bool   // a line in a stacked chart
 	Values []ChartValue
 }
@@ -34,22 +34,22 @@ type ChartSeries struct {
 // ChartValue is a value at one time.
 type ChartValue struct {
 	Value float64
-	Known bool   // a gap, where false
-	Text  string // as the table has it, such as "1,024"; not read where it is not known
+	Known bool   // false: a gap
+	Text  string // in the table, such as "1,024"
 }
 
-// ChartGap is a time of which nothing is known.
+// ChartGap is a period without data.
 type ChartGap struct {
 	From, To int64  // Unix seconds
 	Why      string // a sentence; empty before history begins
 }
 
-// chartDashes tell lines apart without their colours, in CSS pixels.
+// chartDashes distinguish lines without color, in CSS pixels.
 var chartDashes = []string{"", "8 4", "2 3", "10 3 2 3", "5 3", "14 4", "1 2", "6 2 1 2 1 2"}
 
 func chartDash(i int) string { return chartDashes[i%len(chartDashes)] }
 
-// tone is the series' own, or "accent" where there is no such tone.
+// tone returns the tone of the series; "accent" for an unknown one.
 func (s ChartSeries) tone() string {
 	switch s.Tone {
 	case "own", "borrowed", "idle", "outside", "lost", "unplaced", "quota", "capacity", "ok", "wait", "bad", "pre":
@@ -58,7 +58,7 @@ func (s ChartSeries) tone() string {
 	return "accent"
 }
 
-// area tells whether a series is drawn filled.
+// area reports whether a series is drawn as an area.
 func (c Chart) area(s ChartSeries) bool { return c.Stacked && !s.Line }
 
 func (c Chart) kind(s ChartSeries) string {
@@ -70,7 +70,7 @@ func (c Chart) kind(s ChartSeries) string {
 
 func (c Chart) rowID(i int) string { return c.ID + "-" + strconv.FormatInt(c.Times[i], 10) }
 
-// head is a label with the unit, as heads of tables have it.
+// head returns the label with the unit, for the head of a column.
 func (c Chart) head(label string) string {
 	if c.Unit == "" {
 		return label
@@ -78,7 +78,7 @@ func (c Chart) head(label string) string {
 	return label + ", " + c.Unit
 }
 
-// value is what a series has at one time; one that has none there is not known.
+// value returns the value at a time; the zero value, a gap, if there is none.
 func (s ChartSeries) value(i int) ChartValue {
 	if i < len(s.Values) {
 		return s.Values[i]
@@ -92,41 +92,40 @@ func rfc3339(unix int64) string { return time.Unix(unix, 0).UTC().Format(time.RF
 
 func unixText(unix int64) string { return strconv.FormatInt(unix, 10) }
 
-// BarList is a list of bars that share one scale, the same with and without a
-// script.
+// BarList is a list of bars with one scale.
 type BarList struct {
 	ID   string
-	Note string // what bar and mark mean; empty for nothing
+	Note string // what bar and mark mean; empty for none
 	Max  float64
 	Rows []BarRow
-	More string // a sentence on those that are not shown; empty for all
+	More string // a sentence about rows that are not shown; empty for none
 }
 
 // BarRow is one bar.
 type BarRow struct {
 	ID    string // stable HTML id
 	Name  string
-	URL   string // empty for no page
-	Text  string // its figures, such as "8 of 6 GPUs"
+	URL   string // empty for none
+	Text  string // values, such as "8 of 6 GPUs"
 	Parts []BarPart
 	Mark  float64 // a line across the bar; 0 for none
 }
 
-// BarPart is one stretch of a bar.
+// BarPart is one segment of a bar.
 type BarPart struct {
-	Use   string // as ui.MeterPart has it
+	Use   string // see ui.MeterPart
 	Value float64
 }
 
-// RangePicker chooses the time that a page's figures are over.
+// RangePicker selects the time range of a page.
 type RangePicker struct {
 	ID       string
 	Links    []RangeLink
-	Action   string        // where a range of one's own is sent
-	Fields   []HiddenField // of the address, that are kept
-	From, To string        // as typed or in force, such as 2026-11-22T09:30, in UTC
-	Open     bool          // a range of one's own is in force, or was asked for
-	Error    string        // a sentence on what was asked for and cannot be; empty for nothing
+	Action   string        // address for a custom range
+	Fields   []HiddenField // other parameters of the address
+	From, To string        // as typed or applied, such as 2026-11-22T09:30, in UTC
+	Open     bool          // whether a custom range is applied or was requested
+	Error    string        // why the requested range is invalid; empty for none
 }
 
 func (p RangePicker) describedBy() string {

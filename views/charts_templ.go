@@ -313,7 +313,7 @@ func chartLegend(c Chart) templ.Component {
 	})
 }
 
-// chartSample is how a series looks in the picture.
+// chartSample is the legend sample of a series.
 func chartSample(kind, dash string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -384,7 +384,7 @@ func chartSample(kind, dash string) templ.Component {
 	})
 }
 
-// chartGaps says why nothing is known. Many gaps stand folded.
+// chartGaps lists periods without data. More than three are collapsed.
 func chartGaps(id string, gaps []ChartGap) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -573,7 +573,7 @@ func chartGapList(gaps []ChartGap) templ.Component {
 	})
 }
 
-// chartTable are the figures: what the script draws is read from here.
+// chartTable has the values. The script draws the chart from them.
 func chartTable(c Chart) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -980,7 +980,7 @@ func meterParts(parts []BarPart) []ui.MeterPart {
 	return all
 }
 
-// PickRange are links to usual times, and a form for any other.
+// PickRange has links to predefined time ranges and a form for a custom one.
 func PickRange(p RangePicker) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

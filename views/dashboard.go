@@ -1,10 +1,10 @@
 package views
 
-// DashboardPage is where the cluster stands, and was. All below its filters is
-// the fragment with the id dashboard.
+// DashboardPage shows capacity, usage and teams. All below its filters is the
+// fragment with the id dashboard.
 type DashboardPage struct {
 	Chrome
-	Loops      *LoopNotice // preemption loops that go on; nil for none
+	Loops      *LoopNotice // current preemption loops; nil for none
 	Controls   Controls
 	Stats      []Stat
 	Pools      PoolTable
@@ -13,38 +13,38 @@ type DashboardPage struct {
 	Teams      TeamTable
 	Bars       BarList
 	Classes    []ClassRow
-	// ClassNote says of which time the figures of classes are, and ClassLeft in a
-	// sentence what averages leave out; empty for nothing.
+	// ClassNote is the time range of the class figures; ClassLeft is a sentence about
+	// tasks that the averages omit, empty for none.
 	ClassNote, ClassLeft, ClassCSVURL string
 }
 
-// Controls choose what a page of figures is about.
+// Controls are the filters of a page.
 type Controls struct {
-	Label    string // of the form, read aloud
+	Label    string // accessible name of the form
 	Action   string
-	Fields   []HiddenField // of the address, that are kept
-	TextName string        // of the search; empty for a page without
-	Text     string        // searched for
+	Fields   []HiddenField // other parameters of the address
+	TextName string        // input name of the search; empty for none
+	Text     string        // search text
 	Filters  []Filter
-	ClearURL string // the page without its filters; empty when it has none
+	ClearURL string // the page without filters; empty if none is set
 	Picker   *RangePicker
 }
 
-// Stat is one figure that is read at a glance.
+// Stat is one figure of a summary.
 type Stat struct {
 	ID    string // stable HTML id
 	Label string
 	Value string
-	Unit  string // behind the value; empty for none
-	Note  string // empty for nothing
-	Bad   bool   // something to look at
+	Unit  string // shown after the value; empty for none
+	Note  string // empty for none
+	Bad   bool   // whether it needs attention
 }
 
-// PoolTable is what each pool has, and what is done with it.
+// PoolTable is the capacity and usage of each pool.
 type PoolTable struct {
 	Note    string
 	Lines   []PoolUse
-	More    string // a sentence on pools that are not shown; empty for all
+	More    string // a sentence about pools that are not shown; empty for none
 	MoreURL string
 	CSVURL  string
 }
@@ -55,36 +55,36 @@ type PoolUse struct {
 	Sub           string // such as "H100 · 2 instances"
 	Trouble       string // such as "1 pending recovery"; empty for none
 	Unit          string
-	Label         string // the bar in words
+	Label         string // accessible text of the bar
 	Max           float64
 	Parts         []BarPart
 	Mark          float64
-	// Of these the five after Physical add up to it.
+	// Own, Borrowed, Outside, Unhealthy and Idle add up to Physical.
 	Physical, Own, Borrowed, Outside, Unhealthy, Idle, Quota, Unplaced, Largest string
 	Over                                                                        string // such as "+2 over"; empty for none
 }
 
-// TeamTable is what teams were given and what they hold.
+// TeamTable is the quota and usage of teams.
 type TeamTable struct {
 	ID       string
 	Note     string // such as "GPUs in all pools"
 	Heads    []ColumnHead
 	Rows     []TeamLine
-	Other    *TeamLine // all that is not in Rows; nil for nothing
+	Other    *TeamLine // the teams that are not in Rows; nil for none
 	Sum      TeamLine  // of Rows and Other
 	Pager    Pager
 	CSVURL   string
-	AllURL   string // the whole table; empty where this is it
-	ClearURL string // the table without its search; empty when it has none
+	AllURL   string // the whole table; empty if this is it
+	ClearURL string // the table without the search; empty if there is none
 }
 
 // TeamLine is one team.
 type TeamLine struct {
 	ID, Name, URL                   string
-	Sub                             string // empty for nothing
+	Sub                             string // empty for none
 	Allocated, Used, Borrowed, Lent string // without a unit
 	Utilization                     string // such as "53.33 %"; "–" without quota
-	Borrowing                       bool   // it holds more than it was given
+	Borrowing                       bool   // usage exceeds the quota
 	Running, Waiting                Count
 }
 

@@ -10,7 +10,7 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import "kuota.dev/kuota/views/ui"
 
-// Dashboard is the page that is looked at most.
+// Dashboard is the start page.
 func Dashboard(p DashboardPage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -788,7 +788,7 @@ func poolTable(p PoolTable) templ.Component {
 	})
 }
 
-// quotaHead heads what the mark on a bar is.
+// quotaHead is the head of a quota column, with the mark of the bars.
 func quotaHead(label string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -831,7 +831,7 @@ func quotaHead(label string) templ.Component {
 	})
 }
 
-// useHead heads a part of the bar: it is its legend as well.
+// useHead is the head of a usage column, and the legend of the bars.
 func useHead(use, label string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1168,7 +1168,7 @@ func figureCell(text string) templ.Component {
 	})
 }
 
-// figureHelp says what figures mean.
+// figureHelp defines figures.
 func figureHelp(keys ...string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -1,5 +1,10 @@
-// Package views turns view structs into HTML. Each page is one templ file
-// beside one struct that holds exactly the strings, numbers and finished URLs
-// which that page shows: no Kubernetes type, no client, no clock. The pieces
-// that pages are made of live in views/ui.
+// Package views renders view structs as HTML. Each page is a templ file and a
+// struct with exactly the strings, numbers and URLs that the page shows. The
+// package must not use Kubernetes types, clients or the clock. Components that
+// are not about the domain are in views/ui.
+//
+//	handler ── view struct ──▶ page (layout, sections)      GET
+//	                      └──▶ fragment with a fixed id     event stream, form preview
+//
+// The script of the page merges a fragment into the element with the same id.
 package views

@@ -1,10 +1,10 @@
 package views
 
-// ErrorPage says that something went wrong, in words that help.
+// ErrorPage is the page of an error.
 type ErrorPage struct {
 	Chrome
 	Status  int    // HTTP status, shown small
-	Message string // what happened and what to do
-	Retry   string // address to try again; empty when that makes no sense
-	SignIn  string // address to sign in at; empty when that does not help
+	Message string // what is wrong and what to do
+	Retry   string // address to try again; empty for none
+	SignIn  string // address to sign in at; empty for none
 }

@@ -13,7 +13,7 @@ import (
 	"strconv"
 )
 
-// Error is the page for whatever went wrong.
+// Error is the page of an error.
 func Error(p ErrorPage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -10,7 +10,7 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import "kuota.dev/kuota/views/ui"
 
-// HardwarePart is how busy the hardware is.
+// HardwarePart is the fragment with the id hardware.
 func HardwarePart(s HardwareSection) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

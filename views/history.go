@@ -1,10 +1,10 @@
 package views
 
-// History are the last versions of something, the newest first.
+// History lists the last versions of an object, newest first.
 type History struct {
-	Note   string // why there is nothing to show; empty where there is
+	Note   string // why the list is empty; empty otherwise
 	Lines  []HistoryLine
-	AllURL string // the page of all versions; empty where these are all
+	AllURL string // page of all versions; empty if these are all
 }
 
 // HistoryLine is one version.
@@ -13,13 +13,13 @@ type HistoryLine struct {
 	URL     string // its page
 	When    string // RFC 3339
 	Who     string
-	WhoNote string // such as that it is only the name of a program; empty for none
-	Reason  string // why, as whoever made it said; empty where nobody did
-	Changes string // what changed, in short
-	Missing string // that changes before it were not seen; empty where none are missing
+	WhoNote string // a remark, such as that this is the name of a program; empty for none
+	Reason  string // empty for none
+	Changes string // summary of the changes
+	Missing string // a sentence if earlier changes were not recorded; empty otherwise
 }
 
-// HistoryPage are all versions that are kept.
+// HistoryPage is the page of all recorded versions.
 type HistoryPage struct {
 	Chrome
 	UpURL, UpLabel string
@@ -27,34 +27,34 @@ type HistoryPage struct {
 	History        History
 }
 
-// VersionPage is one version, beside the one before.
+// VersionPage compares one version with the one before.
 type VersionPage struct {
 	Chrome
 	UpURL, UpLabel string
 	Lead           string
 	Line           HistoryLine
 	Changes        []ValueChange
-	ChangesNote    string // stands for the changes where there are none to show
+	ChangesNote    string // shown if there are no changes
 	YAML           []YAMLLine
 	YAMLNote       string
-	RestoreURL     string // the form, filled in with this version; empty for those who may not, and for the newest
+	RestoreURL     string // the form with this version; empty without permission, and for the newest
 	OlderURL       string // empty for none
 	NewerURL       string // empty for none
 }
 
-// YAMLLine is one line, marked where it is not in the other version.
+// YAMLLine is one line of a diff.
 type YAMLLine struct {
 	Text           string
 	Added, Removed bool
 }
 
-// Restored is what a form that opens with an older version says of itself.
+// Restored is the notice of a form with the values of an older version.
 type Restored struct {
 	Origin string // hidden input restores
 	Notice string
 }
 
-// ReasonField is why a change is made, asked before it is saved.
+// ReasonField is the input for the reason of a change.
 type ReasonField struct {
 	Value string
 	Hint  string

@@ -10,7 +10,7 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import "kuota.dev/kuota/views/ui"
 
-// historyCard shows the last versions of what a page is about.
+// historyCard lists the last versions of an object.
 func historyCard(h History) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -326,7 +326,7 @@ func who(line HistoryLine) templ.Component {
 	})
 }
 
-// HistoryList is the page of all versions that are kept.
+// HistoryList is the page of all recorded versions.
 func HistoryList(p HistoryPage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -817,7 +817,7 @@ func versionYAML(p VersionPage) templ.Component {
 	})
 }
 
-// yamlLine tells by a sign too whether a line came or went.
+// yamlLine marks added and removed lines, not by color only.
 func yamlLine(line YAMLLine) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -899,7 +899,7 @@ func yamlLine(line YAMLLine) templ.Component {
 	})
 }
 
-// restoredNotice stands on a form that opens with an older version.
+// restoredNotice is on a form with the values of an older version.
 func restoredNotice(r Restored) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -981,7 +981,7 @@ func restoredNotice(r Restored) templ.Component {
 	})
 }
 
-// reasonField asks why, on a page that saves.
+// reasonField is the input for the reason of a change.
 func reasonField(r ReasonField) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

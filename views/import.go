@@ -1,36 +1,35 @@
 package views
 
-// ImportPage is the page that takes text with objects of HyperPod or of Kuota.
-// It is one form: each object that was read has a button that opens it.
+// ImportPage is the page that imports objects of HyperPod or Kuota from text. Each
+// object has a button that opens its form.
 type ImportPage struct {
 	Chrome
 	Action, CancelURL string
-	InPlace           bool   // whether the page answers a POST
-	Failure           string // what stopped it as a whole; empty for none
-	Resumed           bool   // whether it comes back after signing in again
+	InPlace           bool   // whether the page is the response to a POST
+	Failure           string // why the import failed as a whole; empty for none
+	Resumed           bool   // whether the text was kept while the user signed in again
 	Text              TextField
 	Objects           []ImportedObject
-	NotImported       []string // what belongs to none of the objects
+	NotImported       []string // parts that belong to no object
 }
 
-// ImportedObject is one object that was read.
+// ImportedObject is one object of the text.
 type ImportedObject struct {
-	Index       int    // what the button pick sends
+	Index       int    // value of the button "pick"
 	Kind        string // "Compute allocation" or "Cluster policy"
 	Name        string
-	Note        string // what opening it means here, or why it cannot be opened
+	Note        string // the effect of opening it, or why it cannot be opened
 	CanOpen     bool
 	NotImported []string
 }
 
-// Managed is the page in place of a form for an object that Flux or Argo CD
-// manages.
+// Managed is shown instead of the form of an object that Flux or Argo CD manages.
 type Managed struct {
 	Chrome
 	UpLabel, UpURL string
-	Sentence       string // who manages it, and where to change it
-	Refused        bool   // whether a change was sent and not saved
-	Text           string // the object as YAML, as it is or as it was typed
-	Typed          bool   // whether Text is what was typed
+	Sentence       string // the tool that manages it, and where to change it
+	Refused        bool   // whether a change was rejected
+	Text           string // the saved or typed object as YAML
+	Typed          bool   // whether Text is the typed object
 	NotImported    []string
 }

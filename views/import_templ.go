@@ -13,7 +13,7 @@ import (
 	"strconv"
 )
 
-// Import is the page that takes text with objects.
+// Import is the page that imports objects from text.
 func Import(p ImportPage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -551,7 +551,7 @@ func importText(p ImportPage) templ.Component {
 	})
 }
 
-// ManagedPage stands in place of a form for an object that Flux or Argo CD
+// ManagedPage is shown instead of the form of an object that Flux or Argo CD
 // manages.
 func ManagedPage(p Managed) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {

@@ -10,15 +10,15 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import "kuota.dev/kuota/views/ui"
 
-// Imported is what to know of a form that was filled in by an import. The form
-// keeps it in hidden inputs named from-import and imported.
+// Imported is the notice of a form with imported values. The form keeps it in
+// hidden inputs named from-import and imported.
 type Imported struct {
 	Yes         bool
-	Replaces    string   // what is there already and would be replaced, such as "Team vision"; empty for none
-	NotImported []string // what was not carried over, each with its place
+	Replaces    string   // existing object that saving replaces, such as "Team vision"; empty for none
+	NotImported []string // values that were not imported, with their paths
 }
 
-// importedNotice stands on top of a form.
+// importedNotice is at the top of a form.
 func importedNotice(i Imported) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -121,7 +121,7 @@ func (i Imported) tone() ui.NoticeTone {
 	return ui.NoticeInfo
 }
 
-// notImported lists what an import did not carry over.
+// notImported lists values that were not imported.
 func notImported(lines []string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

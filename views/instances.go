@@ -1,17 +1,17 @@
 package views
 
-// InstancesPage is the pools and the nodes of the cluster. Both tables are the
+// InstancesPage shows the pools and nodes of the cluster. Both tables are the
 // fragment with the id instances.
 type InstancesPage struct {
 	Chrome
 	Summary  string // such as "12 instances: 10 ready, 1 pending recovery, 1 cordoned"
 	Pools    []PoolFigures
 	PoolsCSV string // address of the pools as CSV
-	Action   string // where the filters are sent
-	Text     string // searched for
+	Action   string // address of the filter form
+	Text     string // search text
 	Filters  []Filter
-	ClearURL string // the list without its filters; empty when it has none
-	Sort     string // the order that was asked for, as the address has it; empty for the usual one
+	ClearURL string // the list without filters; empty if none is set
+	Sort     string // requested order, as in the address; empty for the default
 	Order    string
 	Found    string // such as "3 found"; empty without filters
 	Heads    []ColumnHead
@@ -20,26 +20,26 @@ type InstancesPage struct {
 	CSVURL   string
 }
 
-// PoolFigures is one resource of a pool; the first of a pool tells of its nodes.
+// PoolFigures is one resource of a pool. The first row of a pool has its nodes.
 type PoolFigures struct {
 	ID            string // stable HTML id of the row
 	Pool          string
-	SamePool      bool   // the pool is that of the row above
+	SamePool      bool   // whether the row above has the same pool
 	URL           string // the pool's nodes
 	Note          string // such as "H100 · 80 GB"
-	Types         string // instance types, where they are not the pool's name
-	Nodes         string // how many
+	Types         string // instance types, if they differ from the name of the pool
+	Nodes         string // number of nodes
 	States        []Status
 	Resource      string // such as "GPUs"
-	Bar           BarRow // what of it is bound, and by what; the mark is the sum of quotas
+	Bar           BarRow // usage on instances; the mark is the sum of quotas
 	Max           float64
 	Physical      string
-	Own, Borrowed string // bound, on the own quota of teams and beyond it
+	Own, Borrowed string // usage on instances within quota, and borrowed
 	Quota         string
-	Over          string // such as "2 over"; empty where there is enough
+	Over          string // such as "2"; empty if the quota fits
 	Used          string
 	Outside       string // by pods that Kueue does not manage
-	Unhealthy     string // used by nobody, on nodes that take no tasks
+	Unhealthy     string // unused, on nodes that accept no tasks
 	Idle          string
 	Largest       string // free on one node
 }
@@ -47,25 +47,25 @@ type PoolFigures struct {
 // NodeRow is one node.
 type NodeRow struct {
 	ID, Name, Pool, Type      string
-	PoolURL                   string // the pool's nodes; empty for a node of none
+	PoolURL                   string // nodes of the pool; empty for none
 	Status                    Status
-	Since                     string // RFC 3339, of a state that is not the usual one; empty where that is not known
+	Since                     string // RFC 3339, start of an unusual state; empty if unknown
 	Accelerators, Bound, Free string // of accelerators; "–" for none
 	VCPU, Memory              Amounts
 	Pods                      string
-	Teams                     []NodeTeam // that hold something of it
+	Teams                     []NodeTeam // teams that use the node
 	Figures                   []NodeFigure
 	Created                   string // RFC 3339
 	Age                       string
 }
 
-// Amounts is how much of something is bound, and how much there is.
+// Amounts is usage and capacity.
 type Amounts struct{ Bound, Of string }
 
-// NodeTeam is a team that holds something of a node.
+// NodeTeam is the usage of one team on a node.
 type NodeTeam struct {
 	Name string
-	URL  string // empty for teams that are not named
+	URL  string // empty for teams that the user may not see
 	Text string // such as "4 GPUs · 96 vCPU"
 }
 

@@ -1160,8 +1160,8 @@ func amountsCell(a Amounts) templ.Component {
 	})
 }
 
-// nodeMore is what unfolds of a node: who holds what, and all its resources. It is
-// no table: rows of a live table have none in them.
+// nodeMore has the details of a node: usage by team and by resource. It is not a
+// table: rows of a live table must not contain one.
 func nodeMore(row NodeRow) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

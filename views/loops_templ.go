@@ -10,7 +10,7 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import "kuota.dev/kuota/views/ui"
 
-// loopNotice is on top of pages while a preemption loop goes on.
+// loopNotice is at the top of pages during a preemption loop.
 func loopNotice(n *LoopNotice) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -131,7 +131,7 @@ func loopNotice(n *LoopNotice) templ.Component {
 	})
 }
 
-// loopWords is a loop in a sentence, and what becomes of it.
+// loopWords describes a loop and what Kuota does.
 func loopWords(l LoopLine) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -277,7 +277,7 @@ func loopTask(link TaskLink) templ.Component {
 	})
 }
 
-// loopCard is on the page of each task of a loop.
+// loopCard is on the page of each task in a loop.
 func loopCard(lines []LoopLine) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -1,9 +1,9 @@
 package views
 
-// Meaning is what a figure says, in one sentence. docs/dashboard.md has the same.
+// Meaning defines a figure. docs/dashboard.md has the same definitions.
 type Meaning struct{ Name, Text string }
 
-// meanings are the figures of the cluster, its pools and its teams.
+// meanings are the definitions by key.
 var meanings = map[string]Meaning{
 	"physical":    {"Physical", "What a pool's instances provide by their type, ready or not."},
 	"own":         {"Own", "Used on instances by admitted tasks, within the quota of their teams."},

@@ -1,52 +1,52 @@
 package views
 
-// PastPage is the list of tasks that ended, deleted ones too, from history.
+// PastPage lists finished and deleted tasks from history.
 type PastPage struct {
 	Chrome
-	Trouble  string // why nothing is listed; empty where there is a list
-	Action   string // where the filters are sent
-	Text     string // searched for
+	Trouble  string // why there is no list; empty otherwise
+	Action   string // address of the filter form
+	Text     string // search text
 	Filters  []Filter
-	From, To string // days of submission, such as 2026-11-22; empty for any
-	Wrong    string // a sentence on a day that cannot be; empty for nothing
-	ClearURL string // the list without its filters; empty when it has none
+	From, To string // range of submission days, such as 2026-11-22; empty: unbounded
+	Wrong    string // an invalid day, as a sentence; empty for none
+	ClearURL string // the list without filters; empty if none is set
 	Rows     []PastRow
 	Pager    Pager
 	CSVURL   string
 }
 
-// PastRow is one task that ended.
+// PastRow is one finished or deleted task.
 type PastRow struct {
 	ID            string // stable HTML id of the row
 	Task          TaskLink
 	Kind          string
-	Status        Status // Text is "deleted" and the like; empty for nothing
+	Status        Status // Text is such as "deleted"; empty for none
 	Team          string // "–" for none
 	Namespace     string
 	PriorityClass string
 	Requests      string
 	Pool          string
 	Submitted     string // RFC 3339
-	Ended         string // RFC 3339; empty for not known
+	Ended         string // RFC 3339; empty if unknown
 	Ran           string
 	Preemptions   string
 }
 
-// PastTask is the page of a task that is no more.
+// PastTask is the page of a deleted task.
 type PastTask struct {
 	Chrome
 	Name, Namespace string
-	Team, TeamURL   string // TeamURL is empty for a task of no team
+	Team, TeamURL   string // TeamURL is empty for a task without a team
 	Status          Status
 	Lead            string
 	Facts           []ValueLine
-	Submitted       string // RFC 3339, as the others; empty for not known
+	Submitted       string // RFC 3339, like the others; empty if unknown
 	Ended, Deleted  string
 	Timeline        []TimelineLine
-	Others          []PastLink // of the same name
+	Others          []PastLink // other tasks with this name
 }
 
-// PastLink leads to another task of the same name.
+// PastLink links to another task with the same name.
 type PastLink struct {
 	Task      TaskLink
 	Status    Status

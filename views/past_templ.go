@@ -10,7 +10,7 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import "kuota.dev/kuota/views/ui"
 
-// Past is the list of tasks that ended.
+// Past is the list of past tasks.
 func Past(p PastPage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -465,7 +465,7 @@ func dayField(id, label, value, wrong string) templ.Component {
 	})
 }
 
-// pastTable lists tasks that ended; of one team it does not say which.
+// pastTable lists past tasks; teams adds the team column.
 func pastTable(rows []PastRow, teams bool) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -718,7 +718,7 @@ func pastTable(rows []PastRow, teams bool) templ.Component {
 	})
 }
 
-// PastTaskPage is the page of a task that is no more.
+// PastTaskPage is the page of a deleted task.
 func PastTaskPage(p PastTask) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -992,7 +992,7 @@ func momentFact(name, at string) templ.Component {
 	})
 }
 
-// SameName lists other tasks that had the name of one.
+// SameName lists other tasks with the same name.
 func SameName(links []PastLink) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -398,7 +398,7 @@ func (p PoliciesPage) note() string {
 	}
 }
 
-// CanChange tells whether any row has something to do with it.
+// CanChange reports whether any row has an action.
 func (p PoliciesPage) CanChange() bool {
 	for _, row := range p.Allocations {
 		if row.EditURL+row.DeleteURL != "" {
@@ -740,7 +740,7 @@ func allocationRow(row AllocationRow, actions bool) templ.Component {
 	})
 }
 
-// otherTeamsRow sums up the teams that the reader may not see.
+// otherTeamsRow is the sum of the teams that the user may not see.
 func otherTeamsRow(quota []QuotaLine, actions bool) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -1,49 +1,48 @@
 package views
 
-// PolicyCard is the cluster policy as the policies page shows it: the fragment
-// with the id cluster-policy.
+// PolicyCard is the cluster policy on the policies page: the fragment with the id
+// cluster-policy.
 type PolicyCard struct {
-	Exists   bool // false while there is no policy: then the card says what applies without one
+	Exists   bool // false: the card describes the behavior without a policy
 	MayEdit  bool
 	EditURL  string
 	Status   Status          // of the policy as a whole
-	Progress *PolicyProgress // nil while nothing is under way
-	Parts    []PolicyPart    // in the order in which they stand
-	Managed  string          // who manages it, and where to change it; empty for nobody else
-	YAML     string          // the policy as YAML, and the address of that as a file
+	Progress *PolicyProgress // nil if no re-ranking runs
+	Parts    []PolicyPart    // in display order
+	Managed  string          // the tool that manages it, and where to change it; empty for none
+	YAML     string          // the policy as YAML; YAMLURL is the same as a file
 	YAMLURL  string
-	Patch    string  // what to change in Kueue by hand; empty when policy and Kueue agree
+	Patch    string  // manual changes of Kueue; empty if Kueue matches the policy
 	History  History // the last versions
 }
 
-// PolicyProgress is how far tasks have their new priorities.
+// PolicyProgress is the progress of re-ranking tasks.
 type PolicyProgress struct {
 	Text        string
 	Done, Tasks int // Tasks 0: not counted yet
 }
 
-// PolicyPart is one component of the policy: what it says, and whether the
-// cluster does it.
+// PolicyPart is one part of the policy and whether the cluster matches it.
 type PolicyPart struct {
 	ID, Label string
 	Value     string      // such as "By priority class"
-	Text      string      // what that means
-	Classes   []ClassLine // for the ranking, high first
-	Pools     []PoolLine  // for pools, in the order in which they match
-	Status    Status      // empty label for a part that nothing is reported of
+	Text      string      // its effect
+	Classes   []ClassLine // of task prioritization, highest first
+	Pools     []PoolLine  // in matching order
+	Status    Status      // no label: no status
 }
 
 // ClassLine is one priority class.
 type ClassLine struct {
 	Name, Weight, Description string
-	Object                    string // what tasks write into their label
+	Object                    string // value of the label of tasks
 }
 
-// PoolLine is one pool: what it matches, and how many nodes that is now.
+// PoolLine is one pool with its number of matching nodes.
 type PoolLine struct{ Name, Match, Nodes string }
 
-// PolicyForm is the page that edits the cluster policy. The whole form is the
-// fragment with the id policy-form. All inputs are text as typed.
+// PolicyForm is the page that edits the cluster policy. The form is the fragment
+// with the id policy-form. Inputs are text as typed.
 type PolicyForm struct {
 	Chrome
 	TypedForm
@@ -53,19 +52,19 @@ type PolicyForm struct {
 	Version    string // hidden input resource-version
 	Generation string // hidden input generation
 	Imported   Imported
-	Submitted  bool   // hidden input submitted: a review was tried, so that all that is wrong is told from then on
-	Resumed    bool   // whether it comes back as it was typed, after signing in again
-	Failure    string // what stopped it as a whole; empty for none
+	Submitted  bool   // hidden input submitted: after the first review, all errors are shown
+	Resumed    bool   // whether it has the typed values after signing in again
+	Failure    string // why it failed as a whole; empty for none
 	Errors     []Message
-	Restored   Restored // the older version that it opens with, if any
+	Restored   Restored // set for a form with the values of an older version
 	Reason     string   // hidden input reason, which the review asks for
-	Drop       []string // hidden inputs drop: what was ticked in a review
+	Drop       []string // hidden inputs drop: classes confirmed for deletion in a review
 
 	Prioritization Choice // input "prioritization": FirstComeFirstServe or TaskRanking
 	Classes        []PolicyClassRow
 	CanAddClass    bool
 	ClassesError   string
-	Classless      string // how many tasks have no class, such as "3 tasks"; empty for none
+	Classless      string // number of tasks without a priority class, such as "3 tasks"; empty for none
 
 	Idle  Choice // "idle": FairShare or FirstComeFirstServe
 	Share bool   // "share-unallocated"
@@ -89,14 +88,14 @@ type PolicyForm struct {
 // Choice is one of several values.
 type Choice struct {
 	Value string
-	Error string // set when something else was posted
+	Error string // set for an invalid value
 }
 
 // PolicyClassRow is one priority class as typed. Inputs are named
 // class-N-name, class-N-weight and class-N-description, with N from 0.
 type PolicyClassRow struct {
 	Name, Weight, Description TextField
-	Tasks                     string // who names it now, such as "12 tasks name it"; empty for none
+	Tasks                     string // number of tasks that use it; empty for none
 	Error                     string
 }
 
@@ -106,30 +105,30 @@ type PolicyPoolRow struct {
 	Name  TextField
 	Match string // "accelerator", "family", "types" or "labels"
 	Value TextField
-	Nodes string // what it would have, such as "2 nodes now"; empty while nothing is known
+	Nodes string // nodes that match now, such as "2 nodes now"; empty while unknown
 	Error string
 }
 
-// PoolSuggestions are what nodes here have, to match by.
+// PoolSuggestions are values of the nodes of this cluster.
 type PoolSuggestions struct{ Accelerators, Families, Types []string }
 
-// PolicyReview is the page that says what saving would do.
+// PolicyReview is the page that shows the effect of saving the policy.
 type PolicyReview struct {
 	Chrome
-	InPlace    bool // whether the page answers a POST
+	InPlace    bool // whether the page is the response to a POST
 	Action     string
 	CancelURL  string
 	Fields     []HiddenField // the form as typed
 	Reason     ReasonField
-	Unchanged  bool   // whether saving would change nothing
-	NoEffect   bool   // whether it changes only what nothing shows, such as the order of rows
-	Incomplete string // what could not be looked at; empty when all was
+	Unchanged  bool   // whether saving changes nothing
+	NoEffect   bool   // whether only settings without effect change, such as the order of rows
+	Incomplete string // which checks failed; empty for a complete review
 	Settings   []ReviewLine
 	Classes    []ReviewClass
 	Pools      []ReviewLine
-	Rerank     string // what giving tasks new priorities means here; empty when none get any
-	Gang       string // within what time pods have to be ready where gang scheduling is switched on; empty otherwise
-	Borrowing  string // what the strategy for idle compute preempts, where that changes; empty otherwise
+	Rerank     string // effect of re-ranking tasks; empty for none
+	Gang       string // timeout if gang scheduling is turned on; empty otherwise
+	Borrowing  string // tasks that a new strategy for idle compute can preempt; empty for none
 	Restart    bool
 	Patch      string
 	Objects    []ReviewObject
@@ -142,8 +141,8 @@ type ReviewLine struct{ Label, Before, After, Note string }
 type ReviewClass struct {
 	Name, Before, After string
 	Tasks               string // such as "12 tasks"; empty for none
-	Drop                string // asks whether it goes although tasks name it; empty where there is nothing to ask
-	Dropped             bool   // whether that was ticked
+	Drop                string // question whether to delete a class that tasks use; empty for none
+	Dropped             bool   // whether that was confirmed
 }
 
 // ReviewObject is one object of Kueue that changes.
@@ -152,16 +151,17 @@ type ReviewObject struct {
 	Lines              []ReviewLine
 }
 
-// PolicyConflict is the page that shows two versions side by side.
+// PolicyConflict is the response to a save when another user saved first. It
+// compares both versions.
 type PolicyConflict struct {
 	Chrome
-	InPlace  bool // whether the page answers a POST
+	InPlace  bool // whether the page is the response to a POST
 	Action   string
-	TheirURL string        // the form as it is saved now
-	Fields   []HiddenField // what was typed, on top of the version that is there now
-	Deleted  bool          // whether the policy was deleted in between
+	TheirURL string        // the form with the saved values
+	Fields   []HiddenField // the typed values, with the current version
+	Deleted  bool          // whether the policy was deleted meanwhile
 	Lines    []PolicyConflictLine
-	Differ   int // how many lines differ
+	Differ   int // number of lines that differ
 }
 
 // PolicyConflictLine is one value in both versions.

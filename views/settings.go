@@ -2,21 +2,21 @@ package views
 
 import "strconv"
 
-// SettingsPage is how the cluster, Kueue and the console are set up.
+// SettingsPage shows the configuration of the cluster, Kueue and the console.
 type SettingsPage struct {
 	Chrome
-	Problems []SettingsProblem // the worst first; none when nothing is missing
+	Problems []SettingsProblem // most severe first
 	Cards    []SettingsCard
-	Config   string // Kueue's configuration as seen; empty when it could not be read
-	Args     string // the arguments of Kueue's container, one a line
+	Config   string // Kueue's configuration; empty if it could not be read
+	Args     string // the arguments of Kueue's container, one per line
 }
 
-// SettingsGap is something that is missing.
+// SettingsProblem is missing or unsuitable configuration.
 type SettingsProblem struct {
 	ID          string
-	Status      Status // Text is what is missing
+	Status      Status // Text describes the problem
 	Consequence string
-	Patch       string // empty where nothing can be typed
+	Patch       string // commands or configuration that fix it; empty for none
 }
 
 // SettingsCard is a list of facts.
@@ -25,7 +25,7 @@ type SettingsCard struct {
 	Lines     []ValueLine
 }
 
-// gapCount is for the head of the card.
+// gapCount returns the number of problems as text; empty for none.
 func (p SettingsPage) gapCount() string {
 	switch len(p.Problems) {
 	case 0:

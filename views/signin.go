@@ -1,15 +1,15 @@
 package views
 
-// SignInAgain is the answer to a form whose sender's session had ended, or who
-// is somebody else by now.
+// SignInAgain is the response to a form that was submitted after the session ended,
+// or that another user opened.
 type SignInAgain struct {
 	Chrome
-	OpenedBy, SignedInAs string // who opened the form and who is signed in now; empty where that is not the trouble
-	Login                string // where to sign in; leads back to the form
-	Kept                 bool   // whether the form is filled in by itself afterwards
-	Action               string // where the form was sent
-	// Fields are what was typed, where it is too long to be kept otherwise: then
-	// this page holds it, and sends it once more.
+	OpenedBy, SignedInAs string // users of the form and of the session; empty if the session ended
+	Login                string // address of sign-in; returns to the form
+	Kept                 bool   // whether the form is filled in after sign-in
+	Action               string // address of the form
+	// Fields are the typed values if they do not fit into a cookie: this page submits
+	// them again.
 	Fields []HiddenField
 }
 
@@ -19,14 +19,14 @@ type HiddenField struct{ Name, Value string }
 // SignedOut is the page after signing out.
 type SignedOut struct {
 	Chrome
-	SignIn   string // where to sign in again
-	Provider string // where to be signed out of the provider too; empty for nowhere
+	SignIn   string // address of sign-in
+	Provider string // address that signs out of the provider; empty for none
 }
 
-// NoAccess is the page of somebody who is signed in and may see no team.
+// NoAccess is the page of a signed-in user who is a member of no team.
 type NoAccess struct {
 	Chrome
-	RetryURL string   // address to look again
-	Groups   []string // the first of the groups the person is in
-	More     int      // how many groups more
+	RetryURL string   // address to check again
+	Groups   []string // the first groups of the user
+	More     int      // number of further groups
 }

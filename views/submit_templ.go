@@ -13,8 +13,8 @@ import (
 	"strconv"
 )
 
-// SubmitFormBody is the fragment with the id submit-form. Whatever one can do in
-// it is a submit button, and the server renders the form again; the script only
+// SubmitFormBody is the fragment with the id submit-form. Each action is a
+// submit button, after which the server renders the form again; the script only
 // sends it in the background.
 func SubmitFormBody(f SubmitForm) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
@@ -962,7 +962,7 @@ func verdictWhy(v SubmitVerdict) templ.Component {
 	})
 }
 
-// submitManifests are the task as text, to be taken elsewhere.
+// submitManifests has the manifests of the task, to copy.
 func submitManifests(m SubmitManifests) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -1,63 +1,63 @@
 package views
 
-// TaskPage is the page of one task. All below its head is the fragment with the
+// TaskPage is the page of one task. All below the heading is the fragment with the
 // id task.
 type TaskPage struct {
 	Chrome
-	Loops           []LoopLine // preemption loops that it is part of
+	Loops           []LoopLine // preemption loops with this task
 	Name, Namespace string
 	UID             string
-	Team, TeamURL   string // TeamURL is empty for a task of no team
+	Team, TeamURL   string // TeamURL is empty for a task without a team
 	Status          Status
 	Lead            string          // such as "Job · training · asks for 4 GPUs"
-	Why             *Why            // nil for a task that runs or has ended
-	Position        *QueuePosition  // nil while it does not wait
-	QuotaSource     *QuotaSource    // nil while it holds no quota
+	Why             *Why            // nil for a task that runs or has finished
+	Position        *QueuePosition  // nil for a task that does not wait
+	QuotaSource     *QuotaSource    // nil for a task that is not admitted
 	LastPreemption  *LastPreemption // nil unless it was preempted and does not run
 	Timeline        []TimelineLine
-	TimelineGap     string     // what of it nobody remembers; empty for nothing
-	TimelineNote    string     // how far the timeline goes back, in a few words
-	Others          []PastLink // past tasks of the same name; not a part of what is live
+	TimelineGap     string     // which steps are not recorded; empty for none
+	TimelineNote    string     // how far the timeline goes back
+	Others          []PastLink // past tasks with the same name; not live
 	Sizes           []SizeLine
-	Events          *TaskEvents // nil shows none
+	Events          *TaskEvents // nil: not shown
 	Resources       []ValueLine
-	Pods            *Pods // nil while it has none
+	Pods            *Pods // nil for none
 	KueueMessages   []KueueMessage
-	YAMLURL         string       // empty where there is no Workload
+	YAMLURL         string       // empty without a Workload
 	Actions         *TaskActions // nil for none
-	Notice          string       // what was just done, as far as the status shows; empty for nothing
+	Notice          string       // confirmation of an action; empty for none
 }
 
 // Pods are the pods of a task.
 type Pods struct {
 	Note string // such as "8 pods: 2 without a node"
 	Rows []PodRow
-	More int // that are not listed
+	More int // number of pods that are not listed
 }
 
 // PodRow is one pod.
 type PodRow struct {
 	ID, Name, Node string
 	Status         Status
-	Trouble        string // why it does not run; empty for nothing
-	Since          string // RFC 3339; empty for not known
+	Trouble        string // why it does not run; empty if it runs
+	Since          string // RFC 3339; empty if unknown
 	Requests       string // such as "8 GPUs · 64 vCPUs"
 }
 
-// Why says why a task does not start.
+// Why explains why a task is not admitted.
 type Why struct {
 	Title        string
-	Tone         string // of the headline, as of a tag
+	Tone         string // tone of the headline
 	Headline     string
 	Text         string
 	Steps        []WhyStep
-	Pools        []ValueLine // that are not for it, and why
-	Changes      []WhyChange // each would do by itself
+	Pools        []ValueLine // pools that do not match, and why
+	Changes      []WhyChange // each of them is sufficient
 	ChangesTitle string
-	Differs      string // Kueue's own reason where it says something else; empty where it does not
+	Differs      string // Kueue's reason if it differs; empty otherwise
 }
 
-// WhyStep is one way by which it might get what it needs.
+// WhyStep is one way to be admitted that was checked.
 type WhyStep struct {
 	Tone  string
 	Title string
@@ -65,48 +65,48 @@ type WhyStep struct {
 	Tasks []AdmittedTaskLink
 }
 
-// WhyChange is something that somebody could change.
+// WhyChange is a change after which the task would be admitted.
 type WhyChange struct {
 	Title string
 	Text  string
 	Tasks []AdmittedTaskLink
-	After string // behind the tasks, such as "finishes"
+	After string // text after the tasks, such as "finishes"
 }
 
-// TaskLink leads to a task; without an address it is only named.
+// TaskLink is a link to a task; without a URL, only its name.
 type TaskLink struct{ Name, URL string }
 
-// HolderLink is a task with what it holds, such as "4 GPUs"; Amount may be
-// empty.
+// AdmittedTaskLink is an admitted task with its usage, such as "4 GPUs"; Amount may
+// be empty.
 type AdmittedTaskLink struct {
 	TaskLink
 	Amount string
 }
 
-// Place is where a task stands in its queue.
+// QueuePosition is the position of a task in its queue.
 type QueuePosition struct {
 	Text                   string // such as "3rd of 12"
 	Queue                  string
-	Cluster                string // the same among all queues of its ClusterQueue, or why not; empty where there is one
-	For                    string // how long it waits
-	Since                  string // how long it has this place; empty where that is not known
-	Source                 string // who says so, as a sentence
+	Cluster                string // position in the ClusterQueue, or why there is none; empty if it has one LocalQueue
+	For                    string // waiting time
+	Since                  string // time at this position; empty if unknown
+	Source                 string // source of the position, as a sentence
 	Before, Behind         []TaskLink
-	MoreBefore, MoreBehind int // that are not named
+	MoreBefore, MoreBehind int // numbers of further tasks
 }
 
-// TimelineLine is one step in the life of a task.
+// TimelineLine is one event in the life of a task.
 type TimelineLine struct {
 	At      string // RFC 3339
-	Before  bool   // it was some time before At
+	Before  bool   // the event was at an unknown time before At
 	Tone    string
 	Title   string
-	From    string    // RFC 3339: the first of several steps that it stands for; empty for one
+	From    string    // RFC 3339: the first of several events that it combines; empty for one
 	Word    string    // before By or Unnamed, such as "by"
-	By      *TaskLink // another task, such as the one that it was preempted for
-	Unnamed string    // the same, where it cannot be named
+	By      *TaskLink // another task, such as the one it was preempted for
+	Unnamed string    // text instead of By for a task that the user may not see
 	Text    string
 }
 
-// Said is what Kueue says, to the letter.
+// KueueMessage is a condition that Kueue reports, verbatim.
 type KueueMessage struct{ Token, Text, At string }

@@ -1,43 +1,42 @@
 package views
 
-// TaskActions is what somebody may do to a task, and what they lack for the
-// rest.
+// TaskActions are the actions that the user may take on a task.
 type TaskActions struct {
 	Buttons []ActionButton
-	Missing string // a quiet line; empty where nothing is
+	Missing string // missing permissions; empty for none
 }
 
-// ActionButton leads to the page that asks before it is done.
+// ActionButton is a link to the page that confirms an action.
 type ActionButton struct {
 	Label, URL string
 	Danger     bool
 }
 
-// ActionPage asks whether to do something, and says what it does.
+// ActionPage is the page that confirms an action and shows its effects.
 type ActionPage struct {
 	Chrome
 	Lead           string
 	UpLabel, UpURL string
-	Action         string // where the form goes
+	Action         string // address of the form
 	Effects        []string
-	Obstacle       string         // why it cannot be done; then there is no form
-	Alternatives   []ActionButton // that lead on in the place of it
-	Failure        string         // why it was not done just now
+	Obstacle       string         // why the action is not possible; then there is no form
+	Alternatives   []ActionButton // other actions
+	Failure        string         // why the last attempt failed
 	Fields         []HiddenField
 
-	Legend      string // of the choices
+	Legend      string // name of the choices
 	Choices     []ActionChoice
-	ChoiceError string // what is wrong with the choice; empty for nothing
+	ChoiceError string // why the choice is invalid; empty for none
 
-	Type    string       // what to type, as a label, where Confirm is there
+	Type    string       // label of Confirm
 	Confirm *TextField   // "confirm"
-	Reason  *ReasonField // "reason"; nil where none is asked for
-	InPlace bool         // whether the page answers a POST
+	Reason  *ReasonField // "reason"; nil for none
+	InPlace bool         // whether the page is the response to a POST
 	Submit  string
 	Danger  bool
 }
 
-// ActionChoice is one of several, by the name "choice".
+// ActionChoice is one value of the input "choice".
 type ActionChoice struct {
 	Value, Label, Text string
 	Checked            bool

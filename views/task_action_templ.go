@@ -10,7 +10,7 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import "kuota.dev/kuota/views/ui"
 
-// taskActions is a quiet row of what can be done to a task; nil is nothing.
+// taskActions is the row of actions of a task; nil: none.
 func taskActions(a *TaskActions) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -134,7 +134,7 @@ func taskActions(a *TaskActions) templ.Component {
 	})
 }
 
-// taskNotice says what was just done; empty is nothing.
+// taskNotice confirms an action; empty: none.
 func taskNotice(text string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -205,7 +205,7 @@ func taskNotice(text string) templ.Component {
 	})
 }
 
-// Action asks before something is done.
+// Action is the page that confirms an action.
 func Action(p ActionPage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

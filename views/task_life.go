@@ -1,31 +1,31 @@
 package views
 
-// TaskBacking says whose quota a task holds.
+// QuotaSource is whose quota a task uses.
 type QuotaSource struct {
-	Tone     string // of the headline, as of a tag
+	Tone     string // tone of the headline
 	Headline string
-	Text     string // what would take it back
+	Text     string // who could reclaim it
 	Pools    []QuotaSourcePool
-	Note     string // how it was worked out; empty for nothing
+	Note     string // how it was computed; empty for none
 }
 
-// BackingPool is what a task holds in one pool: a line for each resource.
+// QuotaSourcePool is the usage of a task in one pool, one line per resource.
 type QuotaSourcePool struct {
 	Name  string
 	Lines []string
 }
 
-// TaskLoss says what a task was preempted for.
+// LastPreemption is the last preemption of a task.
 type LastPreemption struct {
-	By      *TaskLink // nil where it cannot be named
-	Unnamed string    // in its place
-	Team    string    // of By; empty for none
+	By      *TaskLink // nil for a task that the user may not see
+	Unnamed string    // text instead of By
+	Team    string    // team of By; empty for none
 	Rule    string
 	At      string // RFC 3339
-	Ran     string // how long before that
+	Ran     string // running time before the preemption
 }
 
-// SizeLine is a size that a task came to.
+// SizeLine is a change of the number of pods of an elastic task.
 type SizeLine struct {
 	At   string // RFC 3339
 	Tone string
@@ -33,19 +33,18 @@ type SizeLine struct {
 	Text string // why
 }
 
-// TaskNotices are the events of Kubernetes about a task, or why they are not
-// shown.
+// TaskEvents are the Kubernetes events of a task, or why they are not shown.
 type TaskEvents struct {
 	Lines   []EventLine
 	Trouble string
 }
 
-// NoticeLine is one event.
+// EventLine is one event.
 type EventLine struct {
 	At    string // RFC 3339
 	Tone  string
 	Title string
-	About string // the kind of the object
+	About string // kind of the object
 	Text  string
 	Count string // such as "3 times"; empty for once
 }

@@ -13,8 +13,8 @@ import (
 	"strconv"
 )
 
-// podsCard lists the pods of a task: Kueue admits the whole, the scheduler places
-// each.
+// podsCard lists the pods of a task: Kueue admits the task, the scheduler places
+// each pod.
 func podsCard(p *Pods) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

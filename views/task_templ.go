@@ -405,8 +405,8 @@ func TaskLive(p TaskPage) templ.Component {
 	})
 }
 
-// TaskDeletedBody stands in the place of a task that went while its page was open; url
-// is the page of what became of it, empty where nothing is kept.
+// TaskDeletedBody replaces TaskLive when the task was deleted while the page was
+// open. url is the page of the past task; empty without history.
 func TaskDeletedBody(url string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -1,66 +1,65 @@
 package views
 
-// TasksPage is the live list of tasks, with what there is of each priority
-// class. Both tables are the fragment with the id tasks.
+// TasksPage is the live list of tasks, with figures of each priority class. Both tables are the fragment with the id tasks.
 type TasksPage struct {
 	Chrome
-	Notice    string      // one sentence on what was just done; empty for nothing
-	Stats     []Stat      // how many tasks wait and run
+	Notice    string      // confirmation of an action; empty for none
+	Stats     []Stat      // numbers of waiting and running tasks
 	Summary   string      // such as "8 running, 4 pending"
 	Tabs      []Tab       // active and finished tasks
-	Tab       string      // the tab that was asked for, as the address has it; empty for the usual one
+	Tab       string      // requested tab, as in the address; empty for the default
 	Loops     *LoopNotice // nil for none
 	Classes   []ClassRow
-	ClassNote string // from when averages are
-	ClassLeft string // a sentence on what averages leave out; empty for nothing
+	ClassNote string // time range of the averages
+	ClassLeft string // a sentence about tasks that the averages omit; empty for none
 	Ranges    []RangeLink
-	Range     string // the time that was asked for, as the address has it; empty for the usual one
-	Action    string // where the filters are sent
-	Text      string // searched for
+	Range     string // requested time range, as in the address; empty for the default
+	Action    string // address of the filter form
+	Text      string // search text
 	Filters   []Filter
-	ClearURL  string // the list without its filters; empty when it has none
-	Sort      string // the order that was asked for, as the address has it; empty for the usual one
+	ClearURL  string // the list without filters; empty if none is set
+	Sort      string // requested order, as in the address; empty for the default
 	Order     string
-	Heads     []ColumnHead // of the columns that are shown
+	Heads     []ColumnHead // of the visible columns
 	Columns   []ColumnChoice
-	Hidden    map[string]bool // columns, by their ids
+	Hidden    map[string]bool // hidden columns, by id
 	Tasks     []TaskRow
 	Pager     Pager
 	CSVURL    string
-	PastURL   string // the list of those that ended; empty without history
-	SubmitURL string // where a task is submitted, for who looks at one team; else empty
+	PastURL   string // list of past tasks; empty without history
+	SubmitURL string // form that submits a task, if the list shows one team; else empty
 }
 
-// Tab leads to a part of a list.
+// Tab links to a part of a list.
 type Tab struct {
 	Label   string
-	Count   string // how many it has
+	Count   string // number of entries
 	URL     string
 	Current bool
 }
 
-// Filter is a choice of what a list has.
+// Filter is a select that filters a list.
 type Filter struct {
-	ID      string // also its name in the address
+	ID      string // also the parameter in the address
 	Label   string
 	Options []Option
 }
 
-// Option is one value of a choice.
+// Option is one value of a select.
 type Option struct {
 	Value    string
 	Label    string
 	Selected bool
 }
 
-// ColumnHead is the head of a column that a list can be sorted by.
+// ColumnHead is the head of a column.
 type ColumnHead struct {
 	ID     string // in addresses
 	Label  string
 	Unit   string
 	Number bool   // right-aligned
-	URL    string // sorts by it; empty for a column that cannot be sorted by
-	Sorted string // "ascending" or "descending"; empty when it is sorted by another
+	URL    string // sorts by the column; empty if it cannot be sorted
+	Sorted string // "ascending" or "descending"; empty if not sorted by it
 }
 
 // ColumnChoice is a column that can be hidden.
@@ -70,22 +69,22 @@ type ColumnChoice struct {
 	Shown bool
 }
 
-// RangeLink leads to the same list with figures over another time.
+// RangeLink links to the same page with another time range.
 type RangeLink struct {
 	Label   string // such as "12 h"
-	Title   string // what it means, read aloud
+	Title   string // accessible name
 	URL     string
 	Current bool
 }
 
-// Pager leads through the pages of a list. Its zero value is a list of one page.
+// Pager links to the pages of a list. The zero value is a list with one page.
 type Pager struct {
 	Text        string // such as "101–200 of 5,000"
 	PreviousURL string // empty on the first page
 	NextURL     string // empty on the last page
 }
 
-// ClassRow is what there is of one priority class.
+// ClassRow is the figures of one priority class.
 type ClassRow struct {
 	ID                                               string // stable HTML id of the row
 	Name                                             string
@@ -93,7 +92,7 @@ type ClassRow struct {
 	AverageRun, AverageWait, LongestRun, LongestWait string // "–" for none
 }
 
-// Count is how many there are, with the address of their list; empty for none.
+// Count is a number, with the address of the list; empty for none.
 type Count struct {
 	Text string
 	URL  string
@@ -105,20 +104,20 @@ type TaskRow struct {
 	Name          string
 	Kind          string // such as "Job"
 	URL           string // its page
-	Size          string // such as "8 of 16 pods"; empty when it has all that it wants
+	Size          string // such as "8 of 16 pods"; empty if it has all its pods
 	Status        Status
-	Reason        string // why it does not run, in one sentence; empty when it runs
-	Team          string // "–" when the namespace belongs to none
-	Namespace     string // shown for a task of no team
-	PriorityClass string // priority class; "–" for none
-	Position      string // in its queue, such as "3rd"; "–" while it does not wait
+	Reason        string // why it does not run, as a sentence; empty if it runs
+	Team          string // "–" for none
+	Namespace     string // shown for a task without a team
+	PriorityClass string // "–" for none
+	Position      string // in its queue, such as "3rd"; "–" if it does not wait
 	Accelerators  string // such as "2 GPUs"; "–" for none
 	VCPU          string
 	Memory        string // in GiB, without the unit
-	Pool          string // where it was admitted; "–" while it waits
-	Submitted     string // RFC 3339, shown in the viewer's zone
+	Pool          string // pool that admitted it; "–" while it waits
+	Submitted     string // RFC 3339, shown in the time zone of the browser
 	SubmittedAgo  string // such as "2 h 05 m", as of rendering
-	Waited        string // such as "25 m"; "–" for not yet
+	Waited        string // such as "25 m"; "–" for none
 	Ran           string
 	Preemptions   string // "–" for none
 }

@@ -153,8 +153,8 @@ func Tasks(p TasksPage) templ.Component {
 	})
 }
 
-// taskFilters is the form that chooses what the list has. It is no part of what
-// is live: nobody's choice is changed while they make it.
+// taskFilters is the filter form. It is not live, so that updates do not change it
+// while the user edits it.
 func taskFilters(p TasksPage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -507,8 +507,8 @@ func keptOrder(sort, order string) templ.Component {
 	})
 }
 
-// columnChoices says which columns are shown. What is sent begins with an empty
-// one, so that none at all is a choice too.
+// columnChoices selects the visible columns. An empty value is always sent, so that
+// selecting none differs from the default.
 func columnChoices(columns []ColumnChoice) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -850,7 +850,7 @@ func classTable(rows []ClassRow, note, left string, tools templ.Component) templ
 	})
 }
 
-// rangeLinks choose over which time the figures of a table are.
+// rangeLinks has links to the time ranges of a table.
 func rangeLinks(ranges []RangeLink) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1239,7 +1239,7 @@ func taskTable(p TasksPage) templ.Component {
 	})
 }
 
-// listTabs choose a part of a list.
+// listTabs links to the parts of a list.
 func listTabs(tabs []Tab) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1469,7 +1469,7 @@ func columnHead(h ColumnHead) templ.Component {
 	})
 }
 
-// pager stands below a list of more than one page.
+// pager is below a list of several pages.
 func pager(p Pager) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1811,7 +1811,7 @@ func taskRow(row TaskRow, hidden map[string]bool) templ.Component {
 	})
 }
 
-// taskCell is one cell; a card leaves out one without a value.
+// taskCell is one cell. A card hides cells without a value.
 func taskCell(label, class, text string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

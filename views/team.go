@@ -1,7 +1,7 @@
 package views
 
-// TeamPage is a team's own page: what it has and holds, where its tasks go, and
-// how one is submitted.
+// TeamPage is the page of a team: quota, usage, queue, and the form that submits a
+// task.
 type TeamPage struct {
 	Chrome
 	Facts         []ValueLine // namespace, queue, pools
@@ -10,22 +10,22 @@ type TeamPage struct {
 	DisplayName   string    // empty for none
 	TasksURL      string
 	AllocationURL string
-	Notice        TaskLink    // a task that was submitted and is not listed yet; without a name there is none
-	NoForm        string      // why nothing can be submitted here; empty where there is the form
-	Form          *SubmitForm // nil for who may not submit
+	Notice        TaskLink    // a submitted task that is not listed yet; no name: none
+	NoForm        string      // why there is no form; empty if there is one
+	Form          *SubmitForm // nil without permission
 	Manifests     SubmitManifests
 }
 
-// SubmitForm is the form that submits a task. The whole form is the fragment
-// with the id submit-form, with what is said of the task and its manifests; it
-// is rendered again by the server on every change. All inputs are text as typed.
+// SubmitForm is the form that submits a task. With its verdict and manifests it is
+// the fragment with the id submit-form: the server renders it again on every
+// change. Inputs are text as typed.
 type SubmitForm struct {
 	Action    string
-	RequestID string // hidden input request-id: makes a repeated submission one task
-	User      string // hidden input as: who opened the form
-	Submitted bool   // hidden input submitted: all that is wrong is told from then on
-	Resumed   bool   // whether it comes back as it was typed, after signing in again
-	Failure   string // what stopped it as a whole; empty for nothing
+	RequestID string // hidden input request-id: identifies repeated submissions
+	User      string // hidden input as: the user who opened the form
+	Submitted bool   // hidden input submitted: after the first submission, all errors are shown
+	Resumed   bool   // whether it has the typed values after signing in again
+	Failure   string // why it failed as a whole; empty for none
 	Errors    []Message
 
 	Name         TextField // input name "name", and so on
@@ -33,29 +33,29 @@ type SubmitForm struct {
 	Pool         SelectField
 	Pods         TextField
 	Accelerators AmountField
-	Unit         string // what its accelerators are called
+	Unit         string // name of the accelerators
 	VCPU         AmountField
 	Memory       AmountField // in GiB
-	Partitions   []string    // profiles that the pool's GPUs can be cut into
+	Partitions   []string    // MIG profiles of the pool's GPUs
 	Profile      TextField
 	Count        TextField
 	Image        TextField
 	Command      TextField
 	Least        TextField
 	Elastic      bool
-	NodeCapacity string // what a node of the pool has for pods; empty while that is unknown
+	NodeCapacity string // capacity of a node of the pool for pods; empty while unknown
 
-	Verdict   *SubmitVerdict // nil while something is wrong
+	Verdict   *SubmitVerdict // nil while there are errors
 	Manifests SubmitManifests
 }
 
-// SelectField is one of several values, in a select.
+// SelectField is a select.
 type SelectField struct {
 	Options []Option
 	Error   string
 }
 
-// SubmitVerdict says how the task would fare.
+// SubmitVerdict is whether the task would be admitted now.
 type SubmitVerdict struct {
 	Tone     string // "ok", "wait", "bad" or "idle"
 	Headline string
@@ -65,13 +65,13 @@ type SubmitVerdict struct {
 	Changes  []WhyChange
 }
 
-// SubmitManifests are the same task in several notations.
+// SubmitManifests is the task as manifests of several kinds.
 type SubmitManifests struct {
-	Lead    string // a sentence above
+	Lead    string // introduction
 	Sources []SubmitSource
 }
 
-// SubmitSource is one notation; without Text, Note says why there is none.
+// SubmitSource is one manifest; without Text, Note explains why.
 type SubmitSource struct {
 	ID    string // such as "manifest-job"
 	Title string // such as "Job"

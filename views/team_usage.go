@@ -1,27 +1,27 @@
 package views
 
-// TeamUsage is what a team has, holds and waits for now. It is the fragment with
-// the id team-usage.
+// TeamUsage is the quota, usage and queue of a team: the fragment with the id
+// team-usage.
 type TeamUsage struct {
-	Trouble   string // why there are no figures; empty where there are
+	Trouble   string // why there are no figures; empty otherwise
 	Rows      []ShareFigures
 	Running   Count
 	Waiting   Count
 	Queue     []QueuedTask // the head of its queue
 	QueueNote string       // such as "the first 10 of 34"
-	QueueURL  string       // the list of all that wait
+	QueueURL  string       // list of all waiting tasks
 	Classes   []ClassRow
-	ClassNote string // from when averages are
-	ClassLeft string // a sentence on what averages leave out; empty for nothing
+	ClassNote string // time range of the averages
+	ClassLeft string // a sentence about tasks that the averages omit; empty for none
 }
 
-// ShareFigures is what a team has of one resource of one pool.
+// ShareFigures is the quota and usage of a team for one resource of one pool.
 type ShareFigures struct {
 	ID          string // stable HTML id of the row
 	Pool        string
-	SamePool    bool   // the pool is that of the row above
+	SamePool    bool   // whether the row above has the same pool
 	Resource    string // such as "GPUs"
-	Bar         BarRow // own and borrowed; the mark is its quota
+	Bar         BarRow // own and borrowed usage; the mark is the quota
 	Max         float64
 	Quota       string
 	Used        string
@@ -33,7 +33,7 @@ type ShareFigures struct {
 	Unplaced    string // such as "2 without a node"; empty for none
 }
 
-// QueuedTask is one of the tasks that wait.
+// QueuedTask is one waiting task.
 type QueuedTask struct {
 	ID            string // stable HTML id of the row
 	Position      string
@@ -44,15 +44,15 @@ type QueuedTask struct {
 	Reason        string // why it waits
 }
 
-// TeamPast is what became of a team's quota and tasks.
+// TeamPast is the quota, usage and past tasks of a team.
 type TeamPast struct {
 	Picker  RangePicker
 	Charts  []Chart
-	Trouble string // why there are no charts; empty where there are
+	Trouble string // why there are no charts; empty otherwise
 	CSVURL  string
 	Tasks   []PastRow
-	// TasksTrouble is why no past tasks are listed; empty where they are.
+	// TasksTrouble is why no past tasks are listed; empty otherwise.
 	TasksTrouble string
 	Pager        Pager
-	AllURL       string // the list of all
+	AllURL       string // list of all past tasks
 }

@@ -341,7 +341,7 @@ func shareCard(u TeamUsage) templ.Component {
 	})
 }
 
-// shareCounts lead to the tasks of a team.
+// shareCounts links to the tasks of a team.
 func shareCounts(u TeamUsage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -649,7 +649,7 @@ func queueCard(u TeamUsage) templ.Component {
 	})
 }
 
-// teamPast are the cards of what was. They are no part of what is live.
+// teamPast has the cards of the past. They are not live.
 func teamPast(p TeamPast) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

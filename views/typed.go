@@ -2,16 +2,15 @@ package views
 
 import "github.com/a-h/templ"
 
-// TypedForm says how the values of a form came into its page. The script goes by
-// it: it asks before somebody leaves values that are not saved, and keeps them in
-// the browser's history.
+// TypedForm describes the values of a form for the script, which warns before
+// unsaved values are discarded and keeps them in the history of the browser.
 type TypedForm struct {
-	Edited  bool // the page opens with values that are not saved
-	InPlace bool // the page answers a POST: its address has no values
-	Lost    bool // the address has values that cannot be shown
+	Edited  bool // whether the form has unsaved values
+	InPlace bool // whether the page is the response to a POST: its address has no values
+	Lost    bool // whether the values in the address cannot be shown
 }
 
-// attributes are those of the form element.
+// attributes returns the attributes of the form element.
 func (t TypedForm) attributes() templ.Attributes {
 	return templ.Attributes{"data-typed": "", "data-edited": t.Edited, "data-in-place": t.InPlace}
 }

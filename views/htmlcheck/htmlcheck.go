@@ -1,6 +1,5 @@
-// Package htmlcheck renders components for tests and checks what must hold of
-// every page and fragment, whatever it shows. It is imported by tests only,
-// and must not know any page.
+// Package htmlcheck renders components for tests and checks the rules of all pages
+// and fragments. Only tests import it. It must not know any page.
 package htmlcheck
 
 import (
@@ -11,7 +10,7 @@ import (
 	"github.com/a-h/templ"
 )
 
-// Render renders a component into a document that selectors work on.
+// Render returns the rendered component as a document.
 func Render(t *testing.T, component templ.Component) *goquery.Document {
 	t.Helper()
 	var html strings.Builder
@@ -21,7 +20,7 @@ func Render(t *testing.T, component templ.Component) *goquery.Document {
 	return Parse(t, html.String())
 }
 
-// Parse reads HTML as a browser would.
+// Parse parses HTML as a browser does.
 func Parse(t *testing.T, html string) *goquery.Document {
 	t.Helper()
 	doc, err := goquery.NewDocumentFromReader(strings.NewReader(html))
@@ -31,9 +30,8 @@ func Parse(t *testing.T, html string) *goquery.Document {
 	return doc
 }
 
-// Page checks a whole page: Fragment, and a frame that one can find one's way
-// in. A page for nobody in particular leads nowhere and tells nothing of the
-// cluster.
+// Page checks a whole page: the rules of Fragment, heading, title and landmarks. A
+// page without a user has no navigation and no cluster status.
 func Page(t *testing.T, doc *goquery.Document) {
 	t.Helper()
 	Fragment(t, doc)
@@ -51,24 +49,24 @@ func Page(t *testing.T, doc *goquery.Document) {
 			t.Error("inline script")
 		}
 	})
-	// Suggestions may stand outside the fragment that is sent while typing.
+	// A datalist may be outside the fragment that is sent while typing.
 	doc.Find("input[list]").Each(func(_ int, s *goquery.Selection) {
 		if id := s.AttrOr("list", ""); doc.Find("datalist#"+id).Length() != 1 {
-			t.Errorf("input %q takes suggestions from %q, which is not there", s.AttrOr("id", ""), id)
+			t.Errorf("input %q takes suggestions from %q, which does not exist", s.AttrOr("id", ""), id)
 		}
 	})
 }
 
-// Fragment checks what holds of every piece of HTML: nothing that the content
-// security policy forbids, ids that occur once, references that lead
-// somewhere, and inputs and buttons with names.
+// Fragment checks a piece of HTML: nothing that the content security policy
+// forbids, unique ids, references to existing ids, and accessible names of inputs
+// and buttons.
 func Fragment(t *testing.T, doc *goquery.Document) {
 	t.Helper()
 	ids := map[string]bool{}
 	doc.Find("[id]").Each(func(_ int, s *goquery.Selection) {
 		id := s.AttrOr("id", "")
 		if id == "" || ids[id] {
-			t.Errorf("id %q of <%s> is empty or not the only one", id, goquery.NodeName(s))
+			t.Errorf("id %q of <%s> is empty or not unique", id, goquery.NodeName(s))
 		}
 		ids[id] = true
 	})
@@ -85,7 +83,7 @@ func Fragment(t *testing.T, doc *goquery.Document) {
 				}
 				for _, id := range references {
 					if !ids[id] {
-						t.Errorf("<%s %s=%q> refers to the id %q, which is not there", goquery.NodeName(s), name, attribute.Val, id)
+						t.Errorf("<%s %s=%q> refers to the id %q, which does not exist", goquery.NodeName(s), name, attribute.Val, id)
 					}
 				}
 			}
@@ -93,7 +91,7 @@ func Fragment(t *testing.T, doc *goquery.Document) {
 	})
 	doc.Find(`a[href^="#"]`).Each(func(_ int, s *goquery.Selection) {
 		if id := strings.TrimPrefix(s.AttrOr("href", ""), "#"); !ids[id] {
-			t.Errorf("link %q leads to the id %q, which is not there", strings.TrimSpace(s.Text()), id)
+			t.Errorf("link %q leads to the id %q, which does not exist", strings.TrimSpace(s.Text()), id)
 		}
 	})
 
@@ -107,7 +105,7 @@ func Fragment(t *testing.T, doc *goquery.Document) {
 			t.Errorf("input %q has no name", id)
 		}
 		if s.AttrOr("aria-invalid", "") == "true" && !strings.Contains(s.AttrOr("aria-describedby", ""), id+"-error") {
-			t.Errorf("input %q is invalid and not tied to its error", id)
+			t.Errorf("input %q is invalid but not linked to its error", id)
 		}
 	})
 	doc.Find("button, a[href]").Not("[aria-hidden]").Each(func(_ int, s *goquery.Selection) {
