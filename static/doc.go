@@ -1,7 +1,6 @@
-// Package static holds what browsers fetch besides pages: the one stylesheet,
-// the scripts of our own, the icon, and vendored code with its licence and
-// checksums. All of it is in the binary.
+// Package static embeds the files that browsers load besides pages: the stylesheet,
+// the scripts, the icon, and vendored code with its license and checksums.
 //
-// It must not know what a page is: pages ask it for addresses by [URL], and
-// the server mounts [Handler] at [Prefix].
+// It must not know any page: pages get addresses from [URL], and the server mounts
+// [Handler] at [Prefix].
 package static

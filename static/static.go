@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// Prefix is the path that every address starts with.
+// Prefix is the prefix of all paths.
 const Prefix = "/static/"
 
 //go:embed css js vendor/*.js vendor/*.css favicon.svg
 var files embed.FS
 
-// asset is one embedded file, ready to be sent.
+// asset is one embedded file.
 type asset struct {
 	content     []byte
 	contentType string
@@ -27,9 +27,9 @@ type asset struct {
 
 var assets = load(files)
 
-// URL is the address of an embedded file, such as "css/kuota.css". It changes
-// with the content, so that browsers may keep what they fetched for ever. A
-// name that does not exist is a mistake in the program, and panics.
+// URL returns the address of an embedded file, such as "css/kuota.css". It changes
+// with the content, so that browsers can cache it forever. URL panics if the file
+// does not exist.
 func URL(name string) string {
 	a, ok := assets[name]
 	if !ok {
@@ -38,9 +38,8 @@ func URL(name string) string {
 	return Prefix + name + "?v=" + a.version
 }
 
-// Handler serves the embedded files below [Prefix], which is part of the
-// request's path. An address made by [URL] may be cached for ever; any other
-// is asked for again each time.
+// Handler serves the embedded files below [Prefix], which is part of the path of the
+// request. Addresses from [URL] are cached forever; all others are revalidated.
 func Handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name, ok := strings.CutPrefix(r.URL.Path, Prefix)
@@ -66,8 +65,8 @@ func Handler() http.Handler {
 	})
 }
 
-// load reads every embedded file once. The types are spelled out, as what the
-// mime package answers depends on the machine.
+// load reads all embedded files. The content types are explicit because those of
+// package mime depend on the machine.
 func load(fsys fs.FS) map[string]asset {
 	types := map[string]string{
 		".css": "text/css; charset=utf-8",

@@ -1,10 +1,10 @@
-// Draws the charts of a page by uPlot, from the tables that stand below them,
-// and again when these change. Colours come from the stylesheet, so that they
-// follow light and dark; gaps in the figures are gaps in the picture.
+// Draws the charts of a page with uPlot from the tables below them, and again when
+// the tables change. Colors come from the stylesheet, so that they follow light and
+// dark mode; gaps in the data are gaps in the chart.
 
 const { uPlot } = globalThis;
-const charts = new Map(); // by their plots
-const folded = new WeakSet(); // tables that were closed once, and are their reader's since
+const charts = new Map(); // by plot element
+const folded = new WeakSet(); // tables that were collapsed once; afterwards the user decides
 const resized = new ResizeObserver((entries) => {
   for (const { target, contentRect } of entries) {
     const chart = charts.get(target)?.picture;
@@ -39,7 +39,8 @@ function drop(plot, chart) {
   charts.delete(plot);
 }
 
-// draw brings a picture up to its table: by new data where its lines are the same.
+// draw updates a chart from its table. It only replaces the data if the series are
+// the same.
 function draw(plot) {
   const figure = plot.closest(".chart");
   const read = figuresOf(figure);
@@ -61,7 +62,7 @@ function draw(plot) {
   const canvas = document.createElement("div");
   plot.append(words, canvas);
   plot.tabIndex = 0;
-  plot.onfocus = () => words.setAttribute("aria-live", "polite"); // not while it only follows the clock
+  plot.onfocus = () => words.setAttribute("aria-live", "polite"); // not for updates over time
   plot.onblur = () => { words.removeAttribute("aria-live"); chart.picture.setCursor({ left: -10, top: -10 }); };
   plot.setAttribute("role", "group");
   plot.setAttribute("aria-label", `${figure.querySelector("h3").textContent}: chart. Use the left and right arrow keys to read its values.`);
@@ -75,7 +76,7 @@ function draw(plot) {
 
 function figuresOf(figure) {
   const heads = [...figure.querySelectorAll("thead th[data-kind]")];
-  const rows = [...figure.querySelectorAll("tbody tr[data-time]")].reverse(); // the table begins with the latest
+  const rows = [...figure.querySelectorAll("tbody tr[data-time]")].reverse(); // the table is newest first
   const marks = figure.querySelectorAll(".chart-legend > li");
   const series = heads.map((head, i) => ({
     label: head.dataset.label,
@@ -99,8 +100,8 @@ function figuresOf(figure) {
   };
 }
 
-// held are the points to draw, by their rows: the last of some steps, and one
-// before what is not known, holds until the next would begin.
+// held returns the points to draw, by row: the last value of a step series, and one
+// before a gap, applies until the next would begin.
 function held(times, columns, series) {
   const rows = [], at = [];
   const width = Math.min(...times.slice(1).map((t, i) => t - times[i]), day);
@@ -115,7 +116,7 @@ function held(times, columns, series) {
   return { rows, at };
 }
 
-// stacked is what uPlot draws: each area on top of those before it.
+// stacked returns the data for uPlot: each area on top of those before it.
 function stacked({ at, rows, columns, series }) {
   const sums = rows.map(() => 0);
   return [at, ...columns.map((column, i) => rows.map((row, t) => {
@@ -124,7 +125,7 @@ function stacked({ at, rows, columns, series }) {
   }))];
 }
 
-// --- The picture ------------------------------------------------------------
+// --- The chart --------------------------------------------------------------
 
 function options(plot, chart, words) {
   const style = getComputedStyle(plot);
@@ -152,7 +153,7 @@ function options(plot, chart, words) {
         fill: s.area ? faded(colour) : undefined,
       };
     })],
-    // An area ends where the one below it begins.
+    // Each area ends at the top of the one below it.
     bands: areas.slice(1).map((upper, i) => ({ series: [upper, areas[i]] })),
     hooks: {
       drawClear: [(picture) => hatch(picture, chart.gaps, grid)],
@@ -161,7 +162,7 @@ function options(plot, chart, words) {
   };
 }
 
-// lonely are the values between two gaps, which no line shows.
+// lonely returns the values between two gaps, which no line shows.
 function lonely(picture, i) {
   const column = picture.data[i];
   const at = column.flatMap((v, t) => (v !== null && (column[t - 1] ?? null) === null && (column[t + 1] ?? null) === null ? [t] : []));
@@ -173,7 +174,7 @@ function faded(colour) {
   return `rgb(${r} ${g} ${b} / 28%)`;
 }
 
-// hatch marks the times of which nothing is known.
+// hatch marks the periods without data.
 function hatch(picture, gaps, colour) {
   const { ctx, bbox } = picture;
   ctx.save();
@@ -196,12 +197,12 @@ function hatch(picture, gaps, colour) {
   ctx.restore();
 }
 
-// latest is the last time of which anything is known.
+// latest returns the last time with data.
 function latest({ times, columns }) {
   return times.findLastIndex((_, t) => columns.some((column) => column[t] !== null));
 }
 
-// tell writes the figures under the cursor, or the latest.
+// tell shows the values at the cursor, or the latest.
 function tell(chart, words, i) {
   const at = i ?? latest(chart);
   if (at < 0) return;
@@ -222,7 +223,8 @@ function move(chart, event) {
 
 // --- Words ------------------------------------------------------------------
 
-// clock writes a time of the axis, in the viewer's zone: the day where it begins.
+// clock formats a time of the axis in the time zone of the browser; at midnight, the
+// day.
 function clock(at, step, before) {
   const date = new Date(at * 1000);
   if (step >= 28 * day) return date.toLocaleDateString("en-GB", { month: "short", year: "numeric" });

@@ -1,7 +1,7 @@
-// What the console does in the browser: it keeps pages live, has forms filled
-// in by the server while one types, and shows times in the viewer's zone.
-// Every page works without it. HTML comes from our own server only, passes
-// the one Trusted Types policy, and is merged into the page by Idiomorph.
+// The script of all pages: it updates live pages, previews forms while the user
+// types, and shows times in the time zone of the browser. Every page works
+// without it. HTML comes from this server only, passes the one Trusted Types
+// policy, and is merged into the page by Idiomorph.
 
 const { Idiomorph } = globalThis;
 const policy = globalThis.trustedTypes?.createPolicy("kuota", { createHTML: (html) => html })
@@ -11,7 +11,7 @@ document.documentElement.classList.add("js");
 document.querySelector("[data-focus-on-load]")?.focus();
 localTimes(document);
 document.querySelector(".tabs [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
-// The browser restores nothing where this is off, and needs to without this script.
+// Off only with this script: without it, the browser must restore what was typed.
 for (const form of document.querySelectorAll("form[method=post]")) form.autocomplete = "off";
 for (const form of document.querySelectorAll("form[data-in-place]")) keepInHistory(form, form.getAttribute("action"));
 for (const form of document.querySelectorAll("form[data-typed]:not([data-preview])")) restoreText(form);
@@ -27,14 +27,14 @@ function parse(html) {
   return template.content;
 }
 
-// keep(control) says that what stands in a control is newer than the HTML.
+// keep(control) reports whether the value of a control is newer than the HTML.
 function morph(target, fresh, keep = () => false) {
   Idiomorph.morph(target, fresh, {
     callbacks: {
-      // A row that stays as it is, and what is drawn here
+      // Unchanged rows and drawn charts stay as they are.
       beforeNodeMorphed: (old, fresh) => fresh.dataset?.keep === undefined && !old.classList?.contains("chart-plot"),
       beforeAttributeUpdated(name, element) {
-        if (name === "open" || name === "autocomplete") return false; // is the browser's, or ours
+        if (name === "open" || name === "autocomplete") return false; // set by the browser or this script
         if (["value", "checked", "selected"].includes(name) && keep(element.closest("select") ?? element)) return false;
         return true;
       },
@@ -59,10 +59,10 @@ function localTimes(root) {
 
 // --- Live pages ------------------------------------------------------------
 
-// The server sends events named "fragment": elements whose ids are on the
-// page. It sends one at least every few seconds, if only the age of the data;
-// after 15 s of silence the connection counts as lost. EventSource gives up
-// on HTTP errors, so reconnecting is done here.
+// The server sends events named "fragment": elements whose ids are on the page.
+// It sends at least the age of the data every second; after 15 s without an event
+// the connection counts as lost. EventSource does not reconnect after HTTP errors,
+// so this function does.
 function liveStream(url) {
   const silence = 15_000, patience = 2_000, firstDelay = 1_000, lastDelay = 10_000, recheckDelay = 3_000;
   const as = new URLSearchParams({ as: document.body.dataset.user });
@@ -80,7 +80,7 @@ function liveStream(url) {
         const target = document.getElementById(fresh.id);
         if (!target) continue;
         morph(target, fresh);
-        if (target.querySelector("[data-keep]")) return open(); // a row that is not here: all of it again
+        if (target.querySelector("[data-keep]")) return open(); // the page lacks a row that the server expects: load all rows again
       }
       document.dispatchEvent(new Event("kuota:merged"));
     });
@@ -109,35 +109,35 @@ function liveStream(url) {
     clearTimeout(recheck);
   }
 
-  // The next cluster-status from the server puts this right again.
+  // The next cluster-status from the server replaces this.
   function showLoss() {
-    tell("connection lost, retrying");
+    setStatus("connection lost, retrying");
   }
 
   // EventSource does not say why a connection was refused.
   async function stillSignedIn() {
     const answer = await fetch(`/auth/session?${as}`).catch(() => undefined);
     if (answer?.status === 401) showSignedOut();
-    if (answer?.status === 409) showOtherPerson();
+    if (answer?.status === 409) showOtherUser();
     return answer?.ok;
   }
 
-  // What is typed into a form stays here while its writer signs in elsewhere.
-  // The page goes on by itself once they have.
+  // The values of a form stay on the page while the user signs in in another tab.
+  // The stream then reconnects by itself.
   function showSignedOut() {
     const typing = document.querySelector("form[data-preview]");
     const back = typing ? "/auth/signed-in" : location.pathname + location.search;
     stop("signed out", typing ? "Sign in in another tab" : "Sign in", `/auth/login?${new URLSearchParams({ return: back })}`, typing);
-    recheck = setTimeout(goOnOnceSignedIn, recheckDelay);
+    recheck = setTimeout(reconnectOnceSignedIn, recheckDelay);
   }
 
-  async function goOnOnceSignedIn() {
+  async function reconnectOnceSignedIn() {
     const signedIn = await stillSignedIn();
     if (signedIn) open();
-    if (signedIn === undefined) recheck = setTimeout(goOnOnceSignedIn, recheckDelay);
+    if (signedIn === undefined) recheck = setTimeout(reconnectOnceSignedIn, recheckDelay);
   }
 
-  function showOtherPerson() {
+  function showOtherUser() {
     stop("another user is signed in now", "Reload the page", location.pathname + location.search, false);
   }
 
@@ -149,16 +149,16 @@ function liveStream(url) {
     link.href = href;
     link.textContent = text;
     if (elsewhere) link.target = "_blank";
-    tell(words)?.after(link);
+    setStatus(words)?.after(link);
   }
 
-  function tell(words) {
+  function setStatus(text) {
     const status = document.getElementById("cluster-status");
     if (!status) return undefined;
     status.dataset.state = "lost";
     status.querySelector(".age, a")?.remove();
     const line = status.querySelector("[role=status]");
-    line.textContent = words;
+    line.textContent = text;
     return line;
   }
 
@@ -174,15 +174,15 @@ function liveStream(url) {
 
 // --- Typed values in the browser's history ---------------------------------
 
-// The values of a form are kept in its entry of the history, which Back, Forward
-// and reload return to. A page that answers a POST has no address to return to:
-// its entry becomes the form's own, with the values, so that the browser never
-// asks to send them again.
+// The values of a form are stored in the history entry of the page, for Back,
+// Forward and reload. The response to a POST has no address of its own: its entry
+// gets the address of the form, so that the browser does not offer to send the
+// values again.
 function keepInHistory(form, address) {
   history.replaceState({ ...history.state, typed: valuesOf(form) }, "", address);
 }
 
-// A form that the server does not fill in gets its text back here.
+// Restores the text of a form that has no preview.
 function restoreText(form) {
   for (const [name, value] of new URLSearchParams(typedInHistory())) {
     const control = form.elements[name];
@@ -202,11 +202,11 @@ function valuesOf(form) {
 
 // --- Forms that the server fills in ----------------------------------------
 
-// One request is under way at most; when it returns, what was typed since is
-// sent again. A control that changed since the request keeps its value.
+// At most one request is pending. When it returns, changes since are sent. A
+// control that changed since the request keeps its value.
 function livePreview(form) {
   let busy = false, sent = null, retryTimer, request, restoring;
-  const actions = []; // buttons pressed and not yet sent
+  const actions = []; // pressed buttons that are not sent yet
   const controls = () => [...form.elements].filter((e) => e.matches("input:not([type=hidden]), select, textarea"));
   const stateOf = (control) => (control.matches("[type=radio], [type=checkbox]") ? control.checked : control.value);
   const formState = () => valuesOf(form);
@@ -223,7 +223,7 @@ function livePreview(form) {
         const action = restoring ? undefined : actions[0];
         await exchange(action, restoring);
         restoring = undefined;
-        if (action) actions.shift(); // one that failed is tried again
+        if (action) actions.shift(); // after success: a failed action is retried
       }
       say("");
     } catch (error) {
@@ -237,7 +237,7 @@ function livePreview(form) {
     }
   }
 
-  // typed are values to show in place of those that the form has.
+  // typed are values to show instead of those in the form.
   async function exchange(button, typed) {
     sent = typed ?? formState();
     const before = new Map(controls().map((control) => [control, stateOf(control)]));
@@ -255,7 +255,7 @@ function livePreview(form) {
     const fresh = parse(await response.text()).querySelector(`#${CSS.escape(form.id)}`);
     if (!fresh) throw new Error(`the server answered ${response.status}`);
 
-    // Removing one moves the names of the others, so there the server wins.
+    // Removing a row renames the inputs of the others: the values of the server apply.
     const moved = button?.value.startsWith("remove-");
     const changed = (control) => !moved && !typed && before.has(control) && before.get(control) !== stateOf(control);
     const typedSince = controls().some(changed);
@@ -278,7 +278,7 @@ function livePreview(form) {
     });
   }
   form.addEventListener("submit", (event) => {
-    if (form.dataset.saving) return event.preventDefault(); // pressed twice
+    if (form.dataset.saving) return event.preventDefault(); // second press
     const action = event.submitter?.value ?? "review";
     if (action !== "save" && action !== "review") {
       event.preventDefault();
@@ -288,10 +288,10 @@ function livePreview(form) {
     form.dataset.saving = "true";
     request?.abort();
     form.querySelector(`.btn-primary[value=${action}]`)?.setAttribute("aria-busy", "true");
-    setTimeout(saveEnded, 15_000); // the server answers sooner, or not at all
+    setTimeout(saveEnded, 15_000); // longer than the server takes to respond
   });
 
-  // A save that was stopped leaves this page as it is: it can be used again.
+  // After a canceled save the page can be used again.
   function saveEnded() {
     delete form.dataset.saving;
     form.querySelector("[aria-busy]")?.removeAttribute("aria-busy");
@@ -302,8 +302,7 @@ function livePreview(form) {
     addEventListener("beforeunload", (event) => { if (edited() && !form.dataset.saving) event.preventDefault(); });
   }
 
-  // Back from another page, or loaded again: the values are in the history, or the
-  // browser has put them back itself.
+  // After Back or reload, the values are in the history or restored by the browser.
   sent = formState();
   addEventListener("pageshow", (event) => {
     saveEnded();
@@ -324,7 +323,7 @@ document.addEventListener("click", (event) => {
 
 // --- Menus -----------------------------------------------------------------
 
-// Escape closes an open menu, and the focus returns to what opened it.
+// Escape closes an open menu and returns the focus to its button.
 document.addEventListener("keydown", (event) => {
   if (event.key !== "Escape" || document.querySelector("dialog[open]")) return;
   const menu = "details:is(.column-choices, .range-own)[open]";
@@ -334,21 +333,21 @@ document.addEventListener("keydown", (event) => {
   open.querySelector("summary").focus();
 });
 
-// --- Text to be taken elsewhere ---------------------------------------------
+// --- Copying text -----------------------------------------------------------
 
-// Browsers give the clipboard to pages over TLS and of this machine only; else
-// the text is selected.
+// Browsers allow the clipboard only over TLS and on localhost. Otherwise the text
+// is selected.
 document.addEventListener("click", async (event) => {
   const id = event.target.closest?.("[data-copy]")?.dataset.copy;
   const source = id && document.getElementById(id);
   if (!source) return;
-  let said = "Copied";
+  let message = "Copied";
   try {
     await navigator.clipboard.writeText(source.textContent);
   } catch {
     getSelection().selectAllChildren(source);
-    said = "Selected: copy it with the keyboard";
+    message = "Selected: copy it with the keyboard";
   }
   const status = document.getElementById(`${id}-copied`);
-  if (status) status.textContent = said;
+  if (status) status.textContent = message;
 });
