@@ -17,24 +17,23 @@ import (
 	prometheus "github.com/prometheus/client_golang/api/prometheus/v1"
 )
 
-// mostBytes is how much of one answer is read: about 100,000 series.
-const mostBytes = 32 << 20
+// maxBytes bounds the size of one response: about 100,000 series.
+const maxBytes = 32 << 20
 
-// Options say which Prometheus is asked, and how. The zero value of each but URL
-// is a default.
+// Options configure a Service. All fields but URL have defaults.
 type Options struct {
-	URL       string        // such as http://prometheus.monitoring:9090; its path is kept
-	Timeout   time.Duration // of one question; 5 s
-	TokenFile string        // a bearer token, read at each question; empty for none
-	CAFile    string        // authorities (PEM) that sign its certificate; empty takes the system's
-	NodeLabel string        // label with the node's name, where it is none of those in nodeLabels
-	Match     string        // label matchers that all series must meet, such as cluster="prod"
-	Interval  time.Duration // how often it is asked; 15 s
-	IdleAfter time.Duration // over which a device must have done nothing to be idle; 30 m
+	URL       string        // such as http://prometheus.monitoring:9090, with an optional path
+	Timeout   time.Duration // of one query; 5 s
+	TokenFile string        // contains a bearer token; read with each query; empty for none
+	CAFile    string        // CA certificates (PEM) of the server; empty for the system's
+	NodeLabel string        // label with the node's name, if it is not one of nodeLabels
+	Match     string        // label matchers of all series, such as cluster="prod"
+	Interval  time.Duration // between two polls; 15 s
+	IdleAfter time.Duration // a device without activity for this time is idle; 30 m
 
 	Now      func() time.Time           // the clock; time.Now
-	OnChange func()                     // called after each round of questions; nil is nobody
-	Warn     func(what string, _ error) // what people with access to the log should know; nil is nobody
+	OnChange func()                     // called after each poll and each history; optional
+	Warn     func(what string, _ error) // logs errors and warnings; optional
 }
 
 func (o Options) withDefaults() Options {
@@ -53,15 +52,14 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// errTooLarge says that an answer was not read to its end.
-var errTooLarge = fmt.Errorf("the answer is larger than %d MiB", mostBytes>>20)
+// errTooLarge is returned for a response that exceeds maxBytes.
+var errTooLarge = fmt.Errorf("response is larger than %d MiB", maxBytes>>20)
 
-// connect makes a client. It answers an error for an address or a file that
-// cannot be used.
+// connect returns a client, or an error for an invalid URL or CA file.
 func connect(o Options) (prometheus.API, error) {
 	address, err := url.Parse(o.URL)
 	if err != nil || address.Host == "" || address.Scheme != "http" && address.Scheme != "https" {
-		return nil, errors.New("the address of Prometheus is no http or https URL")
+		return nil, errors.New("the address of Prometheus is not an http or https URL")
 	}
 	base := http.DefaultTransport.(*http.Transport).Clone()
 	base.MaxIdleConnsPerHost, base.TLSHandshakeTimeout = 4, o.Timeout
@@ -72,12 +70,12 @@ func connect(o Options) (prometheus.API, error) {
 		}
 		base.TLSClientConfig = &tls.Config{RootCAs: x509.NewCertPool()}
 		if !base.TLSClientConfig.RootCAs.AppendCertsFromPEM(text) {
-			return nil, fmt.Errorf("%s holds no certificate", o.CAFile)
+			return nil, fmt.Errorf("%s contains no certificate", o.CAFile)
 		}
 	}
 	client, err := api.NewClient(api.Config{Address: o.URL, Client: &http.Client{
 		Transport:     &transport{base: base, tokenFile: o.TokenFile},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // the token is for this address only
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // never send the token to another address
 	}})
 	if err != nil {
 		return nil, err
@@ -85,7 +83,7 @@ func connect(o Options) (prometheus.API, error) {
 	return prometheus.NewAPI(client), nil
 }
 
-// transport adds the token, and ends answers that are too large.
+// transport adds the token and limits the size of responses.
 type transport struct {
 	base      http.RoundTripper
 	tokenFile string
@@ -101,25 +99,25 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		r = r.Clone(r.Context())
 		r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
 	}
-	answer, err := t.base.RoundTrip(r)
+	response, err := t.base.RoundTrip(r)
 	if err != nil {
 		return nil, err
 	}
-	answer.Body = &bounded{body: answer.Body, left: mostBytes}
-	return answer, nil
+	response.Body = &limitedBody{body: response.Body, left: maxBytes}
+	return response, nil
 }
 
-// errToken is a token that cannot be read.
+// errToken wraps an error of reading the token.
 type errToken struct{ error }
 
-// bounded is a body that fails rather than being longer than it may.
-type bounded struct {
+// limitedBody returns errTooLarge instead of more than left bytes.
+type limitedBody struct {
 	body io.ReadCloser
 	left int64
 }
 
 // Read implements io.Reader.
-func (b *bounded) Read(into []byte) (int, error) {
+func (b *limitedBody) Read(into []byte) (int, error) {
 	if b.left <= 0 {
 		return 0, errTooLarge
 	}
@@ -129,4 +127,4 @@ func (b *bounded) Read(into []byte) (int, error) {
 }
 
 // Close implements io.Closer.
-func (b *bounded) Close() error { return b.body.Close() }
+func (b *limitedBody) Close() error { return b.body.Close() }

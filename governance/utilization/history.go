@@ -14,84 +14,86 @@ import (
 )
 
 const (
-	keptFor     = 15 * time.Second // histories
-	atOnce      = 2                // questions about history
-	mostKept    = 16               // histories
-	mostPoints  = 2000             // of one line
-	patience    = time.Second      // that a page waits for a history
-	longestSpan = 400 * 24 * time.Hour
+	historyTTL           = 15 * time.Second
+	maxHistories         = 16 // in the cache
+	maxConcurrentQueries = 2  // for histories
+	maxPoints            = 2000
+	maxWait              = time.Second // of a page for a history
+	longestRange         = 400 * 24 * time.Hour
 )
 
-// Span is a time, and how far apart the points of a history are in it. The first is
-// at From; none is later than now.
+// Range is a time range and the distance of the points in it. The first point is at
+// From; none is later than now.
 type Range struct {
 	From, To time.Time
 	Step     time.Duration
 }
 
-func (s Range) key() spanKey { return spanKey{s.From.UnixMilli(), s.To.UnixMilli(), s.Step} }
+func (r Range) key() rangeKey { return rangeKey{r.From.UnixMilli(), r.To.UnixMilli(), r.Step} }
 
-type spanKey struct {
+type rangeKey struct {
 	from, to int64
 	step     time.Duration
 }
 
-// Line is one gauge over time: shares from 0 to 1, NaN where there is no data.
+// Series is one gauge over time: shares from 0 to 1; NaN without data.
 type Series []float64
 
-// History is what the gauges of a pool showed.
+// History contains the gauges of a pool over time.
 type History struct {
 	Times                  []time.Time
-	GPU, Neuron            Series // nil for a pool without
+	GPU, Neuron            Series // nil for a pool without such devices
 	GPUMemory, CPU, Memory Series
-	// Trouble is a sentence about what may be missing; empty for nothing.
+	// Warning is a sentence about incomplete data; empty for none.
 	Warning string
 }
 
-// histories are answers that are kept for a moment. They are by node, so that one
-// serves all pools.
-type histories struct {
+// historyCache caches query results for historyTTL. Results are by node, so that one
+// serves all pools. singleflight merges concurrent queries of one range.
+type historyCache struct {
+	queries singleflight.Group
+	slots   chan struct{} // limits concurrent queries
+
 	mu      sync.Mutex
-	kept    map[spanKey]kept
-	asking  singleflight.Group
-	allowed chan struct{}
+	results map[rangeKey]historyResult
 }
 
-type kept struct {
-	at     time.Time
-	start  time.Time
-	step   time.Duration
-	points int
-	matrix model.Matrix
-	told   string
-	err    error
+// historyResult is the result of one query.
+type historyResult struct {
+	at      time.Time // of the query
+	start   time.Time
+	step    time.Duration
+	points  int
+	matrix  model.Matrix
+	warning string
+	err     error
 }
 
-func newHistories() histories {
-	return histories{kept: map[spanKey]kept{}, allowed: make(chan struct{}, atOnce)}
+func newHistoryCache() historyCache {
+	return historyCache{results: map[rangeKey]historyResult{}, slots: make(chan struct{}, maxConcurrentQueries)}
 }
 
-// History is what the gauges of a pool showed; those of all pools, for an empty
-// one. It waits for Prometheus a second at most, and answers then with
-// what was known before, or with governance.Unavailable while the question goes on.
-func (s *Service) History(ctx context.Context, span Range, c Inventory, pool string) (History, error) {
-	if now := s.o.Now(); span.To.After(now) && span.Step > 0 { // the points stay where they are
-		span.To = span.From.Add(now.Sub(span.From).Truncate(span.Step))
+// History returns the gauges of a pool over time; of all pools if pool is empty. It
+// waits for Prometheus a second at most. Then it returns the previous result, or
+// governance.Unavailable, and the query continues.
+func (s *Service) History(ctx context.Context, r Range, inventory Inventory, pool string) (History, error) {
+	if now := s.o.Now(); r.To.After(now) && r.Step > 0 { // keep the points of r
+		r.To = r.From.Add(now.Sub(r.From).Truncate(r.Step))
 	}
-	if length := span.To.Sub(span.From); span.Step < time.Second || length < 0 || length > longestSpan || length/span.Step > mostPoints {
-		return History{}, &governance.Error{Kind: governance.Invalid, Op: "ask Prometheus", Message: "This range is not valid. Choose another one."}
+	if length := r.To.Sub(r.From); r.Step < time.Second || length < 0 || length > longestRange || length/r.Step > maxPoints {
+		return History{}, &governance.Error{Kind: governance.Invalid, Op: "query Prometheus", Message: "This range is not valid. Choose another one."}
 	}
-	k, err := s.matrix(ctx, span)
+	result, err := s.historyResult(ctx, r)
 	if err != nil {
 		return History{}, err
 	}
-	h := k.history(k.sum(c, pool, s.names()), c.kinds(pool))
-	h.Warning = k.told
+	h := result.history(result.sum(inventory, pool, s.nodeNames()), inventory.kinds(pool))
+	h.Warning = result.warning
 	return h, nil
 }
 
-// names are those of nodes by their addresses, as of now.
-func (s *Service) names() *Reading {
+// nodeNames returns the last Reading, which maps node addresses to names.
+func (s *Service) nodeNames() *Reading {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.last == nil {
@@ -100,68 +102,69 @@ func (s *Service) names() *Reading {
 	return s.last
 }
 
-func (s *Service) matrix(ctx context.Context, span Range) (kept, error) {
-	h, key := &s.histories, span.key()
-	h.mu.Lock()
-	before, known := h.kept[key]
-	h.mu.Unlock()
-	if known && s.o.Now().Sub(before.at) < keptFor {
+// historyResult returns the result for r from the cache or from Prometheus.
+func (s *Service) historyResult(ctx context.Context, r Range) (historyResult, error) {
+	cache, key := &s.histories, r.key()
+	cache.mu.Lock()
+	before, known := cache.results[key]
+	cache.mu.Unlock()
+	if known && s.o.Now().Sub(before.at) < historyTTL {
 		return before, before.err
 	}
-	asked := h.asking.DoChan(fmt.Sprint(key), func() (any, error) {
-		h.allowed <- struct{}{}
-		defer func() { <-h.allowed }()
-		k := s.askHistory(context.WithoutCancel(ctx), span)
-		h.keep(key, k)
+	query := cache.queries.DoChan(fmt.Sprint(key), func() (any, error) {
+		cache.slots <- struct{}{}
+		defer func() { <-cache.slots }()
+		result := s.queryHistory(context.WithoutCancel(ctx), r)
+		cache.add(key, result)
 		s.o.OnChange()
-		return k, nil
+		return result, nil
 	})
-	wait := time.NewTimer(patience)
+	wait := time.NewTimer(maxWait)
 	defer wait.Stop()
 	select {
-	case answer := <-asked:
-		k := answer.Val.(kept)
-		return k, k.err
+	case answer := <-query:
+		result := answer.Val.(historyResult)
+		return result, result.err
 	case <-wait.C:
 	case <-ctx.Done():
 	}
 	if known && before.err == nil {
 		return before, nil
 	}
-	return kept{}, &governance.Error{Kind: governance.Unavailable, Op: "ask Prometheus", Message: "The history is loading from Prometheus. Reload the page in a moment.", Err: ctx.Err()}
+	return historyResult{}, &governance.Error{Kind: governance.Unavailable, Op: "query Prometheus", Message: "The history is loading from Prometheus. Reload the page in a moment.", Err: ctx.Err()}
 }
 
-func (h *histories) keep(span spanKey, k kept) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if _, there := h.kept[span]; !there && len(h.kept) >= mostKept {
-		oldest := span
-		for other, o := range h.kept {
-			if oldest == span || o.at.Before(h.kept[oldest].at) {
+// add adds a result and evicts the oldest one if the cache is full.
+func (c *historyCache) add(key rangeKey, result historyResult) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, exists := c.results[key]; !exists && len(c.results) >= maxHistories {
+		oldest := key
+		for other, o := range c.results {
+			if oldest == key || o.at.Before(c.results[oldest].at) {
 				oldest = other
 			}
 		}
-		delete(h.kept, oldest)
+		delete(c.results, oldest)
 	}
-	h.kept[span] = k
+	c.results[key] = result
 }
 
-func (s *Service) askHistory(ctx context.Context, span Range) kept {
+func (s *Service) queryHistory(ctx context.Context, r Range) historyResult {
 	ctx, cancel := context.WithTimeout(ctx, s.o.Timeout)
 	defer cancel()
-	r := prometheus.Range{Start: span.From, End: span.To, Step: span.Step}
-	k := kept{start: r.Start, step: r.Step, points: int(r.End.Sub(r.Start)/r.Step) + 1}
-	value, warnings, err := s.api.QueryRange(ctx, s.ask.history(), r, prometheus.WithTimeout(s.o.Timeout))
-	k.at, k.told = s.o.Now(), s.warned(warnings)
+	result := historyResult{start: r.From, step: r.Step, points: int(r.To.Sub(r.From)/r.Step) + 1}
+	value, warnings, err := s.api.QueryRange(ctx, s.queries.history(), prometheus.Range{Start: r.From, End: r.To, Step: r.Step}, prometheus.WithTimeout(s.o.Timeout))
+	result.at, result.warning = s.o.Now(), s.warningText(warnings)
 	matrix, ok := value.(model.Matrix)
 	if err == nil && !ok {
-		err = errNonsense
+		err = errResultType
 	}
 	if err != nil {
-		s.o.Warn("asking Prometheus for a history", err)
-		k.err = &governance.Error{Kind: governance.Unavailable, Op: "ask Prometheus", Message: sentence(err, s.o.Timeout), Err: err}
-		return k
+		s.o.Warn("Prometheus range query failed", err)
+		result.err = &governance.Error{Kind: governance.Unavailable, Op: "query Prometheus", Message: errorText(err, s.o.Timeout), Err: err}
+		return result
 	}
-	k.matrix = matrix
-	return k
+	result.matrix = matrix
+	return result
 }

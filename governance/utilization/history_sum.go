@@ -10,16 +10,16 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// lines are the sums of the nodes of a pool, by the parts of the question.
-type lines map[string][]float64
+// nodeSums are sums over the nodes of a pool, by the parts of the query.
+type nodeSums map[string][]float64
 
-// sum adds up what the nodes of a pool told.
-func (k kept) sum(c Inventory, pool string, names *Reading) lines {
-	sums := lines{}
-	for _, series := range k.matrix {
+// sum sums up the series of the nodes of a pool.
+func (h historyResult) sum(inventory Inventory, pool string, names *Reading) nodeSums {
+	sums := nodeSums{}
+	for _, series := range h.matrix {
 		label := func(name model.LabelName) string { return string(series.Metric[name]) }
-		place, there := c.Nodes[names.resolve(label(nodeName), c)]
-		if !there || pool != "" && place.Pool != pool {
+		node, ok := inventory.Nodes[names.resolve(label(nodeName), inventory)]
+		if !ok || pool != "" && node.Pool != pool {
 			continue
 		}
 		name, weight := label(partLabel), 1.0
@@ -32,11 +32,11 @@ func (k kept) sum(c Inventory, pool string, names *Reading) lines {
 			weight = min(devices, maxDevices) * min(cores, maxDevices)
 		}
 		if sums[name] == nil {
-			sums[name] = slices.Repeat([]float64{math.NaN()}, k.points)
+			sums[name] = slices.Repeat([]float64{math.NaN()}, h.points)
 		}
 		for _, sample := range series.Values {
-			i, v := int(sample.Timestamp.Time().Sub(k.start)/k.step), float64(sample.Value)*weight
-			if i < 0 || i >= k.points || !(v >= 0) || math.IsInf(v, 0) {
+			i, v := int(sample.Timestamp.Time().Sub(h.start)/h.step), float64(sample.Value)*weight
+			if i < 0 || i >= h.points || !(v >= 0) || math.IsInf(v, 0) {
 				continue
 			}
 			if math.IsNaN(sums[name][i]) {
@@ -48,66 +48,66 @@ func (k kept) sum(c Inventory, pool string, names *Reading) lines {
 	return sums
 }
 
-// at is a sum at one time; NaN for no data.
-func (l lines) at(name string, i int) float64 {
-	if l[name] == nil {
+// at returns the i-th value of a sum; NaN without data.
+func (s nodeSums) at(name string, i int) float64 {
+	if s[name] == nil {
 		return math.NaN()
 	}
-	return l[name][i]
+	return s[name][i]
 }
 
-// line is a gauge over time.
-func (l lines) line(points int, value func(i int) float64) Series {
-	line := make(Series, points)
-	for i := range line {
-		if line[i] = value(i); !math.IsNaN(line[i]) {
-			line[i] = min(max(line[i], 0), 1)
+// gauge returns a gauge over time.
+func gauge(points int, value func(i int) float64) Series {
+	series := make(Series, points)
+	for i := range series {
+		if series[i] = value(i); !math.IsNaN(series[i]) {
+			series[i] = min(max(series[i], 0), 1)
 		}
 	}
-	return line
+	return series
 }
 
-// history makes gauges of the sums. There is a line for GPUs and one for Neuron
-// devices where there are any, now or then.
-func (k kept) history(l lines, has map[Kind]bool) History {
-	h := History{Times: make([]time.Time, k.points)}
-	for i := range h.Times {
-		h.Times[i] = k.start.Add(time.Duration(i) * k.step)
+// history computes the gauges. GPUs and Neuron devices have one if there are any now
+// (has) or were in the range.
+func (h historyResult) history(s nodeSums, has map[Kind]bool) History {
+	out := History{Times: make([]time.Time, h.points)}
+	for i := range out.Times {
+		out.Times[i] = h.start.Add(time.Duration(i) * h.step)
 	}
-	if has[GPU] || l["gpu"] != nil {
-		h.GPU = l.line(k.points, func(i int) float64 { return l.at("gpu", i) / l.at("gpu count", i) })
-		h.GPUMemory = l.line(k.points, func(i int) float64 {
-			reserved := l.at(memoryKept, i)
+	if has[GPU] || s["gpu"] != nil {
+		out.GPU = gauge(h.points, func(i int) float64 { return s.at("gpu", i) / s.at("gpu count", i) })
+		out.GPUMemory = gauge(h.points, func(i int) float64 {
+			reserved := s.at(memoryKept, i)
 			if math.IsNaN(reserved) {
 				reserved = 0
 			}
-			used := l.at(memoryUsed, i)
-			return used / (used + l.at(memoryFree, i) + reserved)
+			used := s.at(memoryUsed, i)
+			return used / (used + s.at(memoryFree, i) + reserved)
 		})
 	}
-	if has[Neuron] || l["core"] != nil {
-		h.Neuron = l.line(k.points, func(i int) float64 {
-			cores, busy := l.at("cores", i), l.at("core", i)
+	if has[Neuron] || s["core"] != nil {
+		out.Neuron = gauge(h.points, func(i int) float64 {
+			cores, busy := s.at("cores", i), s.at("core", i)
 			switch {
-			case math.IsNaN(cores): // only those that some process uses are known
-				cores = l.at("core count", i)
-			case math.IsNaN(busy): // no process uses any
+			case math.IsNaN(cores): // only the cores that a process uses are known
+				cores = s.at("core count", i)
+			case math.IsNaN(busy): // no process uses a core
 				busy = 0
 			}
 			return busy / cores
 		})
 	}
-	h.CPU = l.line(k.points, func(i int) float64 { return 1 - l.at("idle", i)/l.at("cpus", i) })
-	h.Memory = l.line(k.points, func(i int) float64 { return 1 - l.at(nodeFree, i)/l.at(nodeTotal, i) })
-	return h
+	out.CPU = gauge(h.points, func(i int) float64 { return 1 - s.at("idle", i)/s.at("cpus", i) })
+	out.Memory = gauge(h.points, func(i int) float64 { return 1 - s.at(nodeFree, i)/s.at(nodeTotal, i) })
+	return out
 }
 
-// kinds are the kinds of device that a pool has nominally.
-func (c Inventory) kinds(pool string) map[Kind]bool {
+// kinds returns the kinds of device that the nodes of a pool have by their type.
+func (i Inventory) kinds(pool string) map[Kind]bool {
 	has := map[Kind]bool{}
-	for _, place := range c.Nodes {
-		for kind, n := range place.Devices {
-			has[kind] = has[kind] || n > 0 && (pool == "" || place.Pool == pool)
+	for _, node := range i.Nodes {
+		for kind, n := range node.Devices {
+			has[kind] = has[kind] || n > 0 && (pool == "" || node.Pool == pool)
 		}
 	}
 	return has

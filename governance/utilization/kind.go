@@ -8,8 +8,7 @@ import (
 	"kuota.dev/kuota/governance/catalog"
 )
 
-// Kind is what a device is. Devices of one kind are never added to those of
-// another.
+// Kind is a kind of device. Figures of different kinds are never added up.
 type Kind string
 
 // The kinds of device.
@@ -18,8 +17,8 @@ const (
 	Neuron Kind = "Neuron device"
 )
 
-// KindOf is the kind of device that a Kubernetes resource is, and how much of one
-// a unit of it is; empty for one that is none.
+// KindOf returns the kind of device of a Kubernetes resource and the share of a
+// device that one unit is; empty for a resource that is not a device.
 func KindOf(resource string) (Kind, float64) {
 	switch profile, mig := strings.CutPrefix(resource, "nvidia.com/mig-"); {
 	case mig:
@@ -32,13 +31,13 @@ func KindOf(resource string) (Kind, float64) {
 	return "", 0
 }
 
-// migSlices is how many slices MIG cuts a GPU into.
+// migSlices is the number of compute slices of a GPU in MIG.
 const migSlices = 7
 
 var profileName = regexp.MustCompile(`^(?:[1-7]c\.)?([1-7])g\.`)
 
-// migShare is how much of a GPU a MIG device is; one slice, where its profile is
-// not known.
+// migShare returns the share of a GPU that a MIG device is; one slice if the profile
+// is unknown.
 func migShare(profile string) float64 {
 	if m := profileName.FindStringSubmatch(profile); m != nil {
 		n, _ := strconv.Atoi(m[1])

@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// neuronNode is which devices a node has, as neuron-monitor tells.
+// neuronNode contains the devices of a node, as neuron-monitor reports them.
 type neuronNode struct {
 	devices, cores int // cores of one device
 	memory         float64
@@ -15,12 +15,12 @@ type neuronNode struct {
 
 // core is one NeuronCore.
 type core struct {
-	busy, peak float64 // below 0 without data
+	busy, peak float64 // negative without data
 	pods       []PodName
 }
 
-// core takes in a series of one core.
-func (r *reader) core(s *model.Sample, value float64, peak bool) {
+// addCore adds a series of one core.
+func (r *reader) addCore(s *model.Sample, value float64, peak bool) {
 	i, err := strconv.Atoi(string(s.Metric["neuroncore"]))
 	if err != nil || i < 0 || i >= maxDevices || value > 1 {
 		return
@@ -34,7 +34,7 @@ func (r *reader) core(s *model.Sample, value float64, peak bool) {
 		c = core{busy: -1, peak: -1}
 	}
 	switch {
-	case !sees(&c.pods, podOf(s), !peak):
+	case !matchPod(&c.pods, podOf(s), !peak):
 		return
 	case peak:
 		c.peak = max(c.peak, value)
@@ -44,13 +44,13 @@ func (r *reader) core(s *model.Sample, value float64, peak bool) {
 	r.cores[node][i] = c
 }
 
-// coresOfDevice is how many cores a Neuron device has where nobody says so, as of
-// Inferentia2 and Trainium.
-const coresOfDevice = 2
+// defaultCores is the number of cores of an Inferentia2 or Trainium device. It is used
+// if neuron-monitor does not report the number.
+const defaultCores = 2
 
-// all are the Neuron devices of a node. neuron-monitor tells of the cores that
-// some process uses; the others of the devices that it knows do nothing.
-func (n neuronNode) all(node string, cores map[int]core) (devices []Device) {
+// toDevices returns the Neuron devices of a node. neuron-monitor reports only cores that
+// a process uses; the other cores of known devices are idle.
+func (n neuronNode) toDevices(node string, cores map[int]core) (devices []Device) {
 	count := n.devices
 	for i := range cores {
 		count = max(count, i/n.cores+1)

@@ -14,14 +14,14 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// Ratio is how much of something is used, both in one unit. Its zero value is no
-// data, which is not the same as nothing used.
+// Ratio is a used amount of a total, in one unit. The zero value means no data, which
+// differs from nothing used.
 type Ratio struct{ Used, Of float64 }
 
-// Known tells whether there is data.
+// Known reports whether there is data.
 func (r Ratio) Known() bool { return r.Of > 0 }
 
-// Share is what is used of all, 0 to 1; 0 without data.
+// Share returns Used/Of, 0 to 1; 0 without data.
 func (r Ratio) Share() float64 {
 	if !r.Known() {
 		return 0
@@ -29,7 +29,7 @@ func (r Ratio) Share() float64 {
 	return min(max(r.Used/r.Of, 0), 1)
 }
 
-// Add adds what is used of something else.
+// Add adds o if it has data.
 func (r *Ratio) Add(o Ratio) {
 	if o.Known() {
 		r.Used += o.Used
@@ -43,42 +43,41 @@ type PodName struct{ Namespace, Name string }
 // Device is one GPU, one MIG device of it, or one Neuron device.
 type Device struct {
 	Kind    Kind
-	Node    string // as Prometheus names it
-	Index   string // on its node, such as 0; a GPU's MIG devices share it
-	UUID    string // of the GPU; empty where unknown
+	Node    string // as in Prometheus
+	Index   string // on the node, such as 0; MIG devices of one GPU share it
+	UUID    string // of the GPU; empty if unknown
 	MIG     string // instance id; empty for a whole device
 	Profile string // of a MIG device, such as 3g.40gb
 	Pods    []PodName
 
-	Busy   Ratio // utilization, in devices; a MIG device is as much of one as it has of 7 slices
-	Peak   Ratio // the largest utilization over the time after which a device is idle; no data unless it had the same pod all the time
-	Memory Ratio // bytes; of Neuron devices that is known by node only
+	Busy   Ratio // utilization, in devices; a MIG device counts as its share of 7 slices
+	Peak   Ratio // largest utilization over Options.IdleAfter; no data unless the pod was the same all the time
+	Memory Ratio // bytes; for Neuron devices known per node only
 }
 
-// physical is the same for all parts of one device.
+// physical identifies the physical device: it is equal for all MIG devices of a GPU.
 func (d *Device) physical() string {
 	return string(d.Kind) + "\n" + d.Node + "\n" + cmp.Or(d.Index, d.UUID)
 }
 
-// Node is what one node says of itself.
+// Node contains the metrics of one node.
 type Node struct {
-	Name         string // as Prometheus names it
+	Name         string // as in Prometheus
 	CPU          Ratio  // vCPUs
 	Memory       Ratio  // bytes
 	NeuronMemory Ratio  // bytes, of all its Neuron devices
 }
 
-// Reading is what Prometheus knew at one time. It is never changed once it is
-// made.
+// Reading contains the metrics of one poll. It is immutable.
 type Reading struct {
 	At      time.Time
 	Devices []Device // by node and index
 	Nodes   []Node   // by name
-	// Names are those of nodes by the addresses that series may have instead.
+	// Names maps node addresses, which series can have instead, to node names.
 	Names map[string]string
 }
 
-// reader makes a Reading of series. Two series of the same are the larger one.
+// reader converts series to a Reading. Of two series of one metric the larger counts.
 type reader struct {
 	devices map[string]*Device
 	parts   map[*Device]map[string]float64 // metrics by name, in Prometheus' units
@@ -95,11 +94,11 @@ func read(now, cpu, peaks model.Vector) *Reading {
 		cores: map[string]map[int]core{}, names: map[string]string{}, used: map[string]float64{},
 	}
 	for _, s := range now {
-		r.take(s, string(s.Metric[model.MetricNameLabel]), "")
+		r.add(s, string(s.Metric[model.MetricNameLabel]), "")
 	}
 	idle := map[*Node]float64{}
 	for _, s := range cpu {
-		value, ok := sane(s)
+		value, ok := valueOf(s)
 		if node := r.node(s); ok && node != nil {
 			switch s.Metric[partLabel] {
 			case "idle":
@@ -117,15 +116,15 @@ func read(now, cpu, peaks model.Vector) *Reading {
 		}
 	}
 	for _, s := range peaks {
-		r.take(s, string(s.Metric[partLabel]), "peak")
+		r.add(s, string(s.Metric[partLabel]), "peak")
 	}
 	return r.reading()
 }
 
-// sane is the value of a series; false for what is no data.
-func sane(s *model.Sample) (float64, bool) {
+// valueOf returns the value of a series; false for no data.
+func valueOf(s *model.Sample) (float64, bool) {
 	v := float64(s.Value)
-	return v, s.Histogram == nil && v >= 0 && !math.IsInf(v, 0) // nothing compares to NaN
+	return v, s.Histogram == nil && v >= 0 && !math.IsInf(v, 0) // NaN >= 0 is false
 }
 
 func (r *reader) node(s *model.Sample) *Node {
@@ -141,9 +140,9 @@ func (r *reader) node(s *model.Sample) *Node {
 	return n
 }
 
-// take takes in one series. suffix is what stands behind its metric's name.
-func (r *reader) take(s *model.Sample, metric, suffix string) {
-	value, ok := sane(s)
+// add adds one series. suffix distinguishes peaks from current values.
+func (r *reader) add(s *model.Sample, metric, suffix string) {
+	value, ok := valueOf(s)
 	label := func(name model.LabelName) string { return string(s.Metric[name]) }
 	if metric == unameInfo {
 		host, _, _ := strings.Cut(label("instance"), ":")
@@ -156,7 +155,7 @@ func (r *reader) take(s *model.Sample, metric, suffix string) {
 	switch metric {
 	case gpuBusy, engineActive, memoryUsed, memoryFree, memoryKept:
 		d := r.device(s, suffix == "")
-		if d == nil || !sees(&d.Pods, podOf(s), suffix == "") {
+		if d == nil || !matchPod(&d.Pods, podOf(s), suffix == "") {
 			return
 		}
 		parts := r.parts[d]
@@ -164,7 +163,7 @@ func (r *reader) take(s *model.Sample, metric, suffix string) {
 			parts[metric+suffix] = value
 		}
 	case coreBusy:
-		r.core(s, value, suffix != "")
+		r.addCore(s, value, suffix != "")
 	case neuronInfo:
 		n := neuronNode{}
 		n.devices, _ = strconv.Atoi(label("neuron_device_count"))
@@ -178,7 +177,7 @@ func (r *reader) take(s *model.Sample, metric, suffix string) {
 			r.used[label(nodeName)] += value
 		}
 	case nodeFree:
-		n := r.node(s) // turned around when the total is known
+		n := r.node(s) // free memory, until reading() knows the total
 		n.Memory.Used = max(n.Memory.Used, value)
 	case nodeTotal:
 		n := r.node(s)
@@ -186,27 +185,26 @@ func (r *reader) take(s *model.Sample, metric, suffix string) {
 	}
 }
 
-// maxDevices is more than a node has of anything.
+// maxDevices bounds numbers of devices and cores per node.
 const maxDevices = 1024
 
-// device is the one that a series is of; nil for one that is not known and not to
-// be made.
-func (r *reader) device(s *model.Sample, make bool) *Device {
+// device returns the device of a series; nil for an unknown one unless create is set.
+func (r *reader) device(s *model.Sample, create bool) *Device {
 	d := Device{
 		Kind: GPU, Node: string(s.Metric[nodeName]), Index: string(s.Metric["gpu"]), UUID: string(s.Metric["UUID"]),
 		MIG: string(s.Metric["GPU_I_ID"]), Profile: string(s.Metric["GPU_I_PROFILE"]),
 	}
 	key := cmp.Or(d.UUID, d.Node+"\n"+d.Index) + "\n" + d.MIG
-	if r.devices[key] == nil && make {
+	if r.devices[key] == nil && create {
 		r.devices[key] = &d
 		r.parts[&d] = map[string]float64{}
 	}
 	return r.devices[key]
 }
 
-// sees tells whether a series that names a pod counts for a device with these pods:
-// that of now adds its pod to them, and one of before must be of one of them.
-func sees(pods *[]PodName, pod PodName, now bool) bool {
+// matchPod reports whether a series with a pod counts for a device with these pods. A
+// current series adds its pod to them; a peak must belong to one of them.
+func matchPod(pods *[]PodName, pod PodName, now bool) bool {
 	switch {
 	case slices.Contains(*pods, pod), pod.Name == "" && (now || len(*pods) == 0):
 		return true
@@ -216,8 +214,8 @@ func sees(pods *[]PodName, pod PodName, now bool) bool {
 	return now
 }
 
-// podOf is the pod that a series names. Where Prometheus kept the labels of the
-// exporter's own pod, those of the series are the exported ones.
+// podOf returns the pod of a series. If Prometheus kept the labels of the exporter's
+// own pod, the labels of the series have the prefix exported_.
 func podOf(s *model.Sample) PodName {
 	if name := s.Metric["exported_pod"]; name != "" {
 		return PodName{cmp.Or(string(s.Metric["exported_namespace"]), string(s.Metric["namespace"])), string(name)}
@@ -225,28 +223,28 @@ func podOf(s *model.Sample) PodName {
 	return PodName{string(s.Metric["namespace"]), string(s.Metric["pod"])}
 }
 
-// reading puts together what was taken in.
+// reading returns the Reading of all series that were added.
 func (r *reader) reading() *Reading {
-	cut := map[string]bool{} // GPUs that are cut into MIG devices
+	partitioned := map[string]bool{} // GPUs with MIG devices
 	for _, d := range r.devices {
 		if d.MIG != "" {
-			cut[d.physical()] = true
+			partitioned[d.physical()] = true
 		}
 	}
 	out := &Reading{Names: r.names}
 	for _, d := range r.devices {
-		if d.MIG != "" || !cut[d.physical()] {
-			d.finish(r.parts[d])
+		if d.MIG != "" || !partitioned[d.physical()] {
+			d.setFigures(r.parts[d])
 			out.Devices = append(out.Devices, *d)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.cores)) {
-		if _, told := r.neuron[name]; !told {
-			r.neuron[name] = neuronNode{cores: coresOfDevice}
+		if _, ok := r.neuron[name]; !ok {
+			r.neuron[name] = neuronNode{cores: defaultCores}
 		}
 	}
 	for name, n := range r.neuron {
-		out.Devices = append(out.Devices, n.all(name, r.cores[name])...)
+		out.Devices = append(out.Devices, n.toDevices(name, r.cores[name])...)
 		if total := n.memory * float64(n.devices); total > 0 {
 			r.node(&model.Sample{Metric: model.Metric{nodeName: model.LabelValue(name)}}).NeuronMemory = Ratio{min(r.used[name], total), total}
 		}
@@ -274,14 +272,14 @@ func sortPods(pods []PodName) {
 	})
 }
 
-// finish makes figures of a GPU's metrics.
-func (d *Device) finish(parts map[string]float64) {
+// setFigures computes the figures of a GPU from its metrics.
+func (d *Device) setFigures(parts map[string]float64) {
 	of := 1.0
 	if d.MIG != "" {
 		of = migShare(d.Profile)
 	}
 	utilization := func(suffix string) Ratio {
-		// A MIG device has no utilization of its own, and what stands there is its GPU's.
+		// The utilization on a MIG device is that of its GPU.
 		if v, ok := parts[gpuBusy+suffix]; ok && v <= 100 && d.MIG == "" {
 			return Ratio{v / 100 * of, of}
 		}

@@ -10,39 +10,40 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// Times that bound what is shown and asked.
+// Limits of polling.
 const (
-	tooOld     = 5 * time.Minute // a Reading that is older is no longer what is now
-	peaksEvery = 4               // rounds
+	maxAge     = 5 * time.Minute // of a Reading that State returns
+	peaksEvery = 4               // polls
 )
 
-// Service asks a Prometheus, and remembers what it said last.
+// Service polls a Prometheus and keeps the last Reading. It is safe for concurrent
+// use.
 type Service struct {
-	o   Options
-	ask ask
-	api prometheus.API
+	o       Options
+	queries queries
+	api     prometheus.API
 
 	mu      sync.Mutex
 	last    *Reading
-	trouble string // of the last round
+	warning string // of the last poll
 	peaks   model.Vector
-	rounds  int
+	polls   int
 
-	histories histories
+	histories historyCache
 }
 
-// New makes a service, which asks nothing before it runs. It answers an error for
-// an address or a file that cannot be used.
+// New returns a service that queries nothing before Run. It returns an error for an
+// invalid URL or CA file.
 func New(o Options) (*Service, error) {
 	o = o.withDefaults()
 	api, err := connect(o)
 	if err != nil {
 		return nil, err
 	}
-	return &Service{o: o, api: api, ask: ask{match: strings.Trim(strings.TrimSpace(o.Match), "{}"), nodeLabel: o.NodeLabel}, histories: newHistories()}, nil
+	return &Service{o: o, api: api, queries: queries{match: strings.Trim(strings.TrimSpace(o.Match), "{}"), nodeLabel: o.NodeLabel}, histories: newHistoryCache()}, nil
 }
 
-// Run asks for what is now, again and again, until ctx ends.
+// Run polls until ctx ends.
 func (s *Service) Run(ctx context.Context) error {
 	ticks := time.NewTicker(s.o.Interval)
 	defer ticks.Stop()
@@ -56,70 +57,69 @@ func (s *Service) Run(ctx context.Context) error {
 	}
 }
 
-// State is what is known of now.
+// State is the current state.
 type State struct {
-	// Reading is the last one; nil for none, or none that is new enough.
+	// Reading is the last one; nil if there is none or it is too old.
 	Reading *Reading
 	Age     time.Duration // of the Reading
-	// Trouble is a sentence about what went wrong when Prometheus was asked last;
-	// empty for nothing.
+	// Warning is a sentence about what went wrong in the last poll; empty for nothing.
 	Warning string
 }
 
-// Now is what is known of now. It asks nobody.
+// Now returns the current state without a query.
 func (s *Service) Now() State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	state := State{Warning: s.trouble}
+	state := State{Warning: s.warning}
 	switch {
-	case s.last == nil && s.trouble == "":
+	case s.last == nil && s.warning == "":
 		state.Warning = "Prometheus has not been queried yet. Data appears in a moment."
 	case s.last == nil:
 	default:
-		if state.Age = max(0, s.o.Now().Sub(s.last.At)); state.Age <= tooOld {
+		if state.Age = max(0, s.o.Now().Sub(s.last.At)); state.Age <= maxAge {
 			state.Reading = s.last
 		}
 	}
 	return state
 }
 
-// IdleAfter is the time after which a device that did nothing is idle.
+// IdleAfter returns the time without activity after which a device is idle.
 func (s *Service) IdleAfter() time.Duration { return s.o.IdleAfter }
 
-// Round asks for what is now, once. Without devices there is no new Reading; what
-// else cannot be had is missing in it.
+// Poll queries Prometheus once. If the query for devices fails, the Reading stays; if
+// another query fails, its figures are missing in the new one.
 func (s *Service) Poll(ctx context.Context) {
 	s.mu.Lock()
-	withPeaks := s.rounds%peaksEvery == 0 || s.peaks == nil
+	withPeaks := s.polls%peaksEvery == 0 || s.peaks == nil
 	peaks := s.peaks
 	s.mu.Unlock()
-	var trouble []string
+	var texts []string
 	vector := func(query string) (model.Vector, bool) {
-		v, told, err := s.instant(ctx, query)
+		v, text, err := s.instant(ctx, query)
 		if err != nil {
-			s.o.Warn("asking Prometheus", err)
-			told = sentence(err, s.o.Timeout)
+			s.o.Warn("Prometheus query failed", err)
+			text = errorText(err, s.o.Timeout)
 		}
-		if told != "" && (len(trouble) == 0 || trouble[0] != told) {
-			trouble = append(trouble, told)
+		if text != "" && (len(texts) == 0 || texts[0] != text) {
+			texts = append(texts, text)
 		}
 		return v, err == nil
 	}
 	var reading *Reading
-	if now, ok := vector(s.ask.now()); ok {
-		cpu, _ := vector(s.ask.cpu())
+	if now, ok := vector(s.queries.now()); ok {
+		cpu, _ := vector(s.queries.cpu())
 		if withPeaks {
-			peaks, _ = vector(s.ask.peaks(s.o.IdleAfter))
+			peaks, _ = vector(s.queries.peaks(s.o.IdleAfter))
 		}
 		reading = read(now, cpu, peaks)
 		reading.At = s.o.Now()
 	}
-	if ctx.Err() != nil { // it ends
+	if ctx.Err() != nil { // shutting down
 		return
 	}
 	s.mu.Lock()
-	s.rounds++
-	s.trouble = strings.Join(trouble, " ")
+	s.polls++
+	s.warning = strings.Join(texts, " ")
 	if reading != nil {
 		s.last, s.peaks = reading, peaks
 	}
@@ -127,8 +127,8 @@ func (s *Service) Poll(ctx context.Context) {
 	s.o.OnChange()
 }
 
-// instant asks for a vector as of now, by the clock of Prometheus. Beside it stands
-// what Prometheus warns of, as a sentence.
+// instant queries a vector as of now, by the clock of Prometheus. It also returns a
+// sentence if Prometheus reports warnings.
 func (s *Service) instant(ctx context.Context, query string) (model.Vector, string, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.o.Timeout)
 	defer cancel()
@@ -138,13 +138,13 @@ func (s *Service) instant(ctx context.Context, query string) (model.Vector, stri
 	}
 	vector, ok := value.(model.Vector)
 	if !ok {
-		return nil, "", errNonsense
+		return nil, "", errResultType
 	}
-	return vector, s.warned(warnings), nil
+	return vector, s.warningText(warnings), nil
 }
 
-// warned is what people are told of warnings.
-func (s *Service) warned(warnings prometheus.Warnings) string {
+// warningText logs warnings and returns the sentence for pages.
+func (s *Service) warningText(warnings prometheus.Warnings) string {
 	if len(warnings) == 0 {
 		return ""
 	}

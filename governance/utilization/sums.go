@@ -8,33 +8,33 @@ import (
 	"time"
 )
 
-// Cluster says where nodes and pods belong.
+// Inventory maps nodes to pools and pods to their owners.
 type Inventory struct {
 	Nodes map[string]NodeInfo // by name
-	// Pods tells whose a pod is; false for one that nobody knows.
+	// Pods returns the owner of a pod; false for an unknown pod.
 	Pods func(PodName) (PodOwner, bool)
 }
 
-// Place is where a node belongs, and what it has nominally.
+// NodeInfo is the pool of a node, and the devices that its type has.
 type NodeInfo struct {
 	Pool    string
-	Devices map[Kind]int64 // whole ones
+	Devices map[Kind]int64 // whole devices
 }
 
-// Holder is whom a pod belongs to.
+// PodOwner is the team and the task of a pod.
 type PodOwner struct {
-	Team string // as the caller tells teams apart
-	Task string // as the caller tells tasks apart; empty for none
-	// Held is how many accelerators the task holds in all, MIG devices each as one.
+	Team string // key of the caller
+	Task string // key of the caller; empty for none
+	// Accelerators is the usage of the whole task; each MIG device counts as one.
 	Accelerators int64
-	AdmittedAt   time.Time // when it was admitted
+	AdmittedAt   time.Time // of the task
 }
 
-// Gauge is the use of devices, and of how many of them there is data.
+// Gauge is the utilization of devices, and how many of them report data.
 type Gauge struct {
 	Ratio                  // in devices
 	Memory           Ratio // bytes
-	Reporting, Total int64 // whole devices: with data on utilization, and in all
+	Reporting, Total int64 // whole devices: with data on utilization, and all
 }
 
 func (g *Gauge) add(d *Device) {
@@ -42,10 +42,10 @@ func (g *Gauge) add(d *Device) {
 	g.Memory.Add(d.Memory)
 }
 
-// Missing is of how many devices there is no data.
+// Missing returns the number of devices without data.
 func (g Gauge) Missing() int64 { return max(0, g.Total-g.Reporting) }
 
-// Gauges are those of some nodes.
+// Gauges contains the gauges of a set of nodes.
 type Gauges struct {
 	Devices      map[Kind]Gauge
 	CPU          Ratio // vCPUs
@@ -53,34 +53,34 @@ type Gauges struct {
 	NeuronMemory Ratio // bytes
 	CPUNodes     int   // with data on vCPUs
 	MemoryNodes  int   // with data on memory
-	Nodes        int   // in all
+	Nodes        int   // all
 }
 
-// Use is what the devices of somebody's pods do.
+// Usage is the utilization of the devices of a team or a task.
 type Usage struct {
-	Ratio           // in devices; a device that several pods share counts for each by an equal part
-	Devices float64 // with data or without
+	Ratio           // in devices; a device that several pods share counts in equal parts
+	Devices float64 // with and without data
 }
 
-// UseKey says whose use it is.
+// UsageKey identifies a Usage.
 type UsageKey struct {
 	Name string // a team or a task
 	Kind Kind
 }
 
-// Sums are a Reading summed up.
+// Sums contains the sums of a Reading.
 type Sums struct {
 	All          Gauges
 	Pools        map[string]Gauges
 	Teams, Tasks map[UsageKey]Usage
-	// Unattributed are devices without a pod, or with one that nobody knows.
+	// Unattributed is of devices without a pod, or with an unknown one.
 	Unattributed map[Kind]Usage
-	// Strange is how many devices are on nodes that the cluster does not have. They
-	// count nowhere.
+	// UnknownNodeDevices is the number of devices on nodes that are not in the Inventory.
+	// They count in no other field.
 	UnknownNodeDevices int
 }
 
-// Sum sums up what is on the nodes of a pool; of all pools, for an empty one.
+// Sum returns the sums over the nodes of a pool; of all pools if pool is empty.
 func (r *Reading) Sum(c Inventory, pool string) Sums {
 	s := Sums{All: newGauges(), Pools: map[string]Gauges{}, Teams: map[UsageKey]Usage{}, Tasks: map[UsageKey]Usage{}, Unattributed: map[Kind]Usage{}}
 	byNode := map[string][]*Device{}
@@ -118,7 +118,7 @@ func (r *Reading) Sum(c Inventory, pool string) Sums {
 	return s
 }
 
-// resolve is the name that the cluster has for a node.
+// resolve returns the name of a node in the Inventory.
 func (r *Reading) resolve(name string, c Inventory) string {
 	if _, there := c.Nodes[name]; there {
 		return name
@@ -126,7 +126,7 @@ func (r *Reading) resolve(name string, c Inventory) string {
 	return cmp.Or(r.Names[name], name)
 }
 
-// larger is a node that two exporters tell of.
+// larger merges the metrics of one node from two exporters: the larger ones count.
 func larger(a, b Node) Node {
 	for _, pair := range []struct {
 		into *Ratio
@@ -169,34 +169,31 @@ func (g *Gauges) add(place NodeInfo, devices []*Device, figures Node) {
 	g.CPU.Add(figures.CPU)
 	g.Memory.Add(figures.Memory)
 	g.NeuronMemory.Add(figures.NeuronMemory)
-	g.CPUNodes += b2i(figures.CPU.Known())
-	g.MemoryNodes += b2i(figures.Memory.Known())
+	if figures.CPU.Known() {
+		g.CPUNodes++
+	}
+	if figures.Memory.Known() {
+		g.MemoryNodes++
+	}
 	g.Nodes++
 }
 
-func b2i(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
-
-// attribute counts a device for whom it belongs to.
+// attribute counts a device for the owners of its pods.
 func (s *Sums) attribute(d *Device, pods func(PodName) (PodOwner, bool)) {
 	whole := 1.0
 	if d.MIG != "" {
 		whole = migShare(d.Profile)
 	}
-	holders := d.holders(pods)
-	if len(holders) == 0 {
+	owners := d.owners(pods)
+	if len(owners) == 0 {
 		u := s.Unattributed[d.Kind]
 		u.Ratio.Add(d.Busy)
 		u.Devices += whole
 		s.Unattributed[d.Kind] = u
 		return
 	}
-	part := 1 / float64(len(holders))
-	for _, h := range holders {
+	part := 1 / float64(len(owners))
+	for _, h := range owners {
 		for _, of := range []struct {
 			into map[UsageKey]Usage
 			name string
@@ -209,8 +206,8 @@ func (s *Sums) attribute(d *Device, pods func(PodName) (PodOwner, bool)) {
 	}
 }
 
-// holders are those of its pods that somebody knows.
-func (d *Device) holders(pods func(PodName) (PodOwner, bool)) (found []PodOwner) {
+// owners returns the owners of its known pods.
+func (d *Device) owners(pods func(PodName) (PodOwner, bool)) (found []PodOwner) {
 	for _, pod := range d.Pods {
 		if h, known := pods(pod); known {
 			found = append(found, h)
@@ -219,15 +216,15 @@ func (d *Device) holders(pods func(PodName) (PodOwner, bool)) (found []PodOwner)
 	return found
 }
 
-// Idle is a task that holds accelerators and does nothing with them.
+// IdleTask is a task whose accelerators are idle.
 type IdleTask struct {
 	PodOwner
 	Peak float64 // the largest utilization of any of its devices, 0 to 1
 }
 
-// Idle are the tasks that were admitted longer ago than after, and of whose
-// accelerators none reached a utilization of below in that time; those that hold
-// most come first. A task with a device of which that is not known is none of them.
+// Idle returns the tasks that were admitted longer ago than after and whose
+// accelerators all stayed below a utilization of below in that time, those with most
+// accelerators first. It leaves out tasks with a device without data.
 func (r *Reading) Idle(c Inventory, pool string, after time.Duration, below float64) []IdleTask {
 	type sum struct {
 		IdleTask
@@ -238,7 +235,7 @@ func (r *Reading) Idle(c Inventory, pool string, after time.Duration, below floa
 	for i := range r.Devices {
 		d := &r.Devices[i]
 		place, there := c.Nodes[r.resolve(d.Node, c)]
-		for _, h := range d.holders(c.Pods) {
+		for _, h := range d.owners(c.Pods) {
 			if h.Task == "" {
 				continue
 			}

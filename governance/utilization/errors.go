@@ -11,19 +11,19 @@ import (
 	prometheus "github.com/prometheus/client_golang/api/prometheus/v1"
 )
 
-// errNonsense is an answer of another type than was asked for.
-var errNonsense = errors.New("the answer is of another type than was asked for")
+// errResultType is returned for a result of an unexpected type.
+var errResultType = errors.New("unexpected result type")
 
-// sentence says to people what went wrong, why, and what to do. It names no
-// address, and quotes nothing that a server wrote: that is for the log.
-func sentence(err error, timeout time.Duration) string {
+// errorText returns a sentence for pages: what went wrong and what to do. It contains
+// no address and no text from the server, which belong in the log.
+func errorText(err error, timeout time.Duration) string {
 	var refused *prometheus.Error
 	var token errToken
 	switch {
 	case errors.As(err, &token):
 		return "The token for Prometheus cannot be read. Check --prometheus-token-file."
 	case errors.Is(err, errTooLarge):
-		return fmt.Sprintf("Prometheus answered with more than %d MiB. Select this cluster's series with --prometheus-match.", mostBytes>>20)
+		return fmt.Sprintf("Prometheus answered with more than %d MiB. Select this cluster's series with --prometheus-match.", maxBytes>>20)
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Sprintf("Prometheus did not answer within %g s. Check whether it is overloaded, or raise --prometheus-timeout.", timeout.Seconds())
 	case !errors.As(err, &refused) && isNetwork(err):
@@ -40,8 +40,8 @@ func sentence(err error, timeout time.Duration) string {
 	return "Prometheus rejects the query. See the console's log for the reason."
 }
 
-// isNetwork tells whether no answer came at all.
+// isNetwork reports whether there was no response at all.
 func isNetwork(err error) bool {
-	var network interface{ Timeout() bool } // as url.Error and net.Error have it
+	var network interface{ Timeout() bool } // as url.Error and net.Error implement
 	return errors.As(err, &network)
 }
