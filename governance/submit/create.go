@@ -22,46 +22,45 @@ import (
 )
 
 const (
-	// writeLimit is how long making a job may take, all in all: well below the
-	// web server's own limit, which would cut the answer off.
-	writeLimit = 8 * time.Second
-	// appearLimit is how long the task of a new job is waited for: where Kueue makes
-	// no Workload, the job is one by itself after some three seconds.
-	appearLimit = 5 * time.Second
+	// writeTimeout bounds the creation of a job, well below the timeout of the web
+	// server.
+	writeTimeout = 8 * time.Second
+	// listTimeout bounds the wait for the new task in the list. If Kueue creates no
+	// Workload, the job appears without one after about three seconds.
+	listTimeout = 5 * time.Second
 )
 
-// Submitted is a job that was made.
+// Submitted is a job that was created.
 type Submitted struct {
 	Namespace, Name string
-	Listed          bool // whether its task can be looked at already
+	Listed          bool // whether its task is in the list
 }
 
-// Submit makes a request's Job as user. All that is wrong with it is returned
-// together as governance.Invalid, with paths that are the names of its fields.
-// form is the id of the form that sends it: when the same form made the same
-// Job before, that is success.
+// Submit creates the Job of a request as user. An invalid request is
+// governance.Invalid with all errors; paths are the names of the form's fields. form is
+// the id of the form: if it created the same Job before, Submit succeeds.
 func (s *Service) Submit(ctx context.Context, user governance.User, t Team, r Request, form string) (Submitted, error) {
 	plan, wrong := t.Complete(r)
 	if len(wrong) > 0 {
 		return Submitted{}, &governance.Error{Kind: governance.Invalid, Op: "submit task", Message: "Some values need another look.", Fields: wrong}
 	}
-	limited, cancel := context.WithTimeout(ctx, writeLimit)
+	limited, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	job, err := s.create(limited, user, plan, form)
 	if err != nil {
 		if kind := governance.KindOf(err); kind == governance.Forbidden || kind == governance.Unavailable {
 			s.Audit.Record(audit.Change{User: user, Action: "create", Object: plan.Job(), New: plan.summary(), Err: err})
 		}
-		return Submitted{}, again(err)
+		return Submitted{}, withRetryText(err)
 	}
 	s.Audit.Record(audit.Change{User: user, Action: "create", Object: job, New: plan.summary()})
-	waiting, stop := context.WithTimeout(ctx, appearLimit)
+	waiting, stop := context.WithTimeout(ctx, listTimeout)
 	defer stop()
 	return Submitted{Namespace: job.Namespace, Name: job.Name, Listed: s.Tasks.WaitForTask(waiting, job.Namespace, "job", job.Name, string(job.UID))}, nil
 }
 
-// summary is what the audit says of a task. A command may hold what is nobody
-// else's business, and stays in the Job.
+// summary returns what the audit log records of a task. It leaves out the command, which
+// can contain secrets.
 func (p Plan) summary() any {
 	each := map[string]string{}
 	for _, name := range p.PodResources.Names() {
@@ -85,7 +84,7 @@ func (s *Service) create(ctx context.Context, user governance.User, p Plan, form
 	job := p.Job()
 	mark, err := formMark(form, job)
 	if err != nil {
-		return nil, &governance.Error{Op: "submit task", Message: "The task could not be written down.", Err: err}
+		return nil, &governance.Error{Op: "submit task", Message: "The task could not be encoded.", Err: err}
 	}
 	if form != "" {
 		if job.Annotations == nil {
@@ -95,38 +94,38 @@ func (s *Service) create(ctx context.Context, user governance.User, p Plan, form
 	}
 	err = writer.Create(ctx, job)
 	if !apierrors.IsAlreadyExists(err) {
-		return job, refused(err)
+		return job, translate(err)
 	}
-	var there batchv1.Job
-	if err := writer.Get(ctx, client.ObjectKeyFromObject(job), &there); err != nil {
+	var existing batchv1.Job
+	if err := writer.Get(ctx, client.ObjectKeyFromObject(job), &existing); err != nil {
 		return nil, cluster.Translate("submit task", err)
 	}
-	id, _, _ := strings.Cut(there.Annotations[allocations.AnnotationRequest], "/")
+	id, _, _ := strings.Cut(existing.Annotations[allocations.AnnotationRequest], "/")
 	switch {
-	case form != "" && there.Annotations[allocations.AnnotationRequest] == mark:
-		return &there, nil // its answer was lost, or its button was pressed twice
+	case form != "" && existing.Annotations[allocations.AnnotationRequest] == mark:
+		return &existing, nil // the response was lost, or the form was sent twice
 	case form != "" && id == form:
-		return nil, atName(fmt.Sprintf("%s was submitted already, with what stood in this form then; choose another name for a second task", job.Name))
+		return nil, nameError(fmt.Sprintf("%s was submitted already, with what stood in this form then; choose another name for a second task", job.Name))
 	}
-	return nil, atName(fmt.Sprintf("there is a job %s in the namespace already; choose another name", job.Name))
+	return nil, nameError(fmt.Sprintf("there is a job %s in the namespace already; choose another name", job.Name))
 }
 
-func atName(sentence string) error {
+func nameError(message string) error {
 	return &governance.Error{
 		Kind: governance.Invalid, Op: "submit task", Message: "The task's name cannot be used.",
-		Fields: []governance.FieldError{{Path: "name", Message: sentence}},
+		Fields: []governance.FieldError{{Path: "name", Message: message}},
 	}
 }
 
-// formMark is the id of a form with a digest of what it asks for.
+// formMark returns the id of a form and a digest of its job.
 func formMark(form string, job *batchv1.Job) (string, error) {
 	text, err := json.Marshal([]any{job.Labels, job.Annotations, job.Spec})
 	sum := sha256.Sum256(text)
 	return form + "/" + hex.EncodeToString(sum[:8]), err
 }
 
-// fieldsOf are the fields of a request by where they stand in a Job.
-var fieldsOf = []struct{ prefix, field string }{
+// formFields maps paths in a Job to fields of the form.
+var formFields = []struct{ prefix, field string }{
 	{"metadata.name", "name"},
 	{"metadata.labels", "class"},
 	{"metadata.annotations", "least"},
@@ -136,9 +135,8 @@ var fieldsOf = []struct{ prefix, field string }{
 	{"spec.template.spec.containers[0].command", "command"},
 }
 
-// refused says what the API server, or whoever has a say in admission, has
-// against a job.
-func refused(err error) error {
+// translate translates an error of the API server or of admission to a governance.Error.
+func translate(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -156,7 +154,7 @@ func refused(err error) error {
 	}
 	for i := range wrong {
 		path := ""
-		for _, f := range fieldsOf {
+		for _, f := range formFields {
 			if strings.HasPrefix(wrong[i].Path, f.prefix) {
 				path = f.field
 			}
@@ -169,8 +167,8 @@ func refused(err error) error {
 	return &governance.Error{Kind: governance.Invalid, Op: "submit task", Message: "The API server refused it.", Fields: wrong, Err: err}
 }
 
-// again tells somebody whose task was answered by silence what to do.
-func again(err error) error {
+// withRetryText explains how to retry after a request without a response.
+func withRetryText(err error) error {
 	var ours *governance.Error
 	if errors.As(err, &ours) && ours.Message == cluster.Unreachable {
 		ours.Message = "The cluster cannot be reached. Nothing you typed is lost: submit again in a moment. It becomes one task, even if it arrived already."

@@ -1,7 +1,11 @@
-// Package submit helps people to submit tasks: it fills in what a request
-// leaves out, writes it as manifests of the kinds that Kueue manages, says
-// beforehand how it would fare, and makes the job as the person.
+// Package submit submits tasks. It completes a request with defaults, writes it as
+// manifests of the kinds that Kueue manages, predicts the outcome, and creates the
+// Job with the permissions of the user.
 //
-// It never decides on admission, which is Kueue's, and makes no job but of
-// batch/v1.
+//	Request ──Team.Plan──▶ Plan ──Manifests, HyperPodCommand──▶ text to copy
+//	                        ├───Service.Check────▶ Verdict (admitted, preempts, waits, never)
+//	                        └───Service.Submit───▶ Job of batch/v1, suspended
+//
+// It must not decide on admission, which is Kueue's, and it creates no object but
+// Jobs of batch/v1.
 package submit

@@ -7,17 +7,15 @@ import (
 	"kuota.dev/kuota/governance/quota"
 )
 
-// Fill is what one pod gets, with what was left out filled in as quota.Fill
-// does: in proportion to one instance of the pool. Where nothing is given, it is
-// one accelerator, or one vCPU where the pool has none.
+// Fill returns the requests of one pod. Like quota.Fill it completes missing amounts in
+// proportion to one instance of the pool; without any amount it starts from one
+// accelerator, or one vCPU in a pool without accelerators. Errors have the paths of
+// quota.Fill.
 //
-// Two things differ, since a pod has to find room on a node. vCPU and memory
-// that nobody gave are at most what the largest node has for pods: a node keeps
-// some for itself. And network devices are asked for only where several pods
-// work together, and their share is rounded down: rounded up, a node could not
-// hold as many pods as it has accelerators.
-//
-// What is wrong is returned with paths as quota.Fill's.
+// It differs from quota.Fill because a pod must fit on a node. Completed vCPU and memory
+// are at most what the largest node has allocatable. Network devices are requested only
+// for several pods, and their share is rounded down; rounded up, a node could run fewer
+// pods than it has accelerators.
 func Fill(each v1alpha1.Amounts, pods int32, pool QueuePool) (quota.Resources, []governance.FieldError) {
 	if each == (v1alpha1.Amounts{}) {
 		one := int64(1)
@@ -51,8 +49,8 @@ func Fill(each v1alpha1.Amounts, pods int32, pool QueuePool) (quota.Resources, [
 	return filled, nil
 }
 
-// network is a pod's share of an instance's network devices, by its
-// accelerators.
+// network returns a pod's share of the network devices of an instance, in proportion to
+// its accelerators.
 func network(each quota.Resources, pods int32, pool QueuePool) int64 {
 	instance := pool.Instance
 	if pods < 2 || instance.Accelerators == 0 {

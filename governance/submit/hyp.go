@@ -10,7 +10,7 @@ import (
 	"kuota.dev/kuota/governance/quota"
 )
 
-// hyperPodPrefix begins the instance types of HyperPod clusters.
+// hyperPodPrefix is the prefix of HyperPod's instance types.
 const hyperPodPrefix = "ml."
 
 // Hyp is the request as a command of the HyperPod CLI (3.x). It is empty where
@@ -21,10 +21,10 @@ func (p Plan) HyperPodCommand() (command, because string) {
 	if pool.Grouped || len(pool.Types) != 1 || !strings.HasPrefix(pool.Types[0], hyperPodPrefix) {
 		return "", ""
 	}
-	line := []string{"hyp create hyp-pytorch-job"}
-	add := func(flag, value string) { line = append(line, "--"+flag+" "+value) }
+	lines := []string{"hyp create hyp-pytorch-job"}
+	add := func(flag, value string) { lines = append(lines, "--"+flag+" "+value) }
 	add("job-name", p.name())
-	add("image", quoted(p.image()))
+	add("image", shellQuote(p.image()))
 	add("namespace", p.Team.Namespace)
 	add("queue-name", p.Team.Queue)
 	if p.Class != "" {
@@ -35,25 +35,25 @@ func (p Plan) HyperPodCommand() (command, because string) {
 		if err != nil {
 			return "", err.Error()
 		}
-		add("command", quoted(string(list)))
+		add("command", shellQuote(string(list)))
 	}
 	add("instance-type", pool.Types[0])
 	accelerators := p.PodResources[pool.Instance.AcceleratorResource]
 	switch {
 	case p.Pods > 1 && accelerators > 0 && accelerators == pool.Instance.Accelerators:
-		// The CLI gives each of several nodes whole, and takes no figures then.
+		// For several nodes the CLI requests whole nodes and accepts no amounts.
 		add("node-count", strconv.Itoa(int(p.Pods)))
 		add("tasks-per-node", strconv.FormatInt(accelerators, 10))
 	case p.Pods > 1:
 		return "", fmt.Sprintf("The HyperPod CLI takes several pods as whole instances only: ask for %d accelerators in each, or for one pod.", pool.Instance.Accelerators)
 	default:
-		p.figures(add, accelerators)
+		p.addAmounts(add, accelerators)
 	}
-	return strings.Join(line, " \\\n  ") + "\n", ""
+	return strings.Join(lines, " \\\n  ") + "\n", ""
 }
 
-// figures are those of a single pod.
-func (p Plan) figures(add func(flag, value string), accelerators int64) {
+// addAmounts adds the amounts of a single pod.
+func (p Plan) addAmounts(add func(flag, value string), accelerators int64) {
 	both := func(flag, value string) {
 		add(flag, value)
 		add(flag+"-limit", value)
@@ -78,8 +78,8 @@ func (p Plan) figures(add func(flag, value string), accelerators int64) {
 // Kubectl is the way by which somebody submits a manifest that they copied.
 const KubectlApply = "kubectl apply -f - <<'EOF'\n%sEOF\n"
 
-// quoted keeps a shell from reading a text.
-func quoted(text string) string {
+// shellQuote quotes text for a shell if needed.
+func shellQuote(text string) string {
 	if text != "" && !strings.ContainsFunc(text, func(c rune) bool {
 		return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("-_./:@", c))
 	}) {

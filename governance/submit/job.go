@@ -12,29 +12,29 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Labels and annotations that Kueue reads off a job.
+// Labels and annotations of jobs that Kueue reads.
 const (
 	queueLabel        = "kueue.x-k8s.io/queue-name"
-	leastAnnotation   = "kueue.x-k8s.io/job-min-parallelism"
+	minPodsAnnotation = "kueue.x-k8s.io/job-min-parallelism"
 	elasticAnnotation = "kueue.x-k8s.io/elastic-job"
 )
 
-// What stands in a manifest where nothing was given yet. The image is written so
-// that nobody takes it for one.
+// Placeholders in a manifest for a missing name and image. The image is recognizable
+// as a placeholder.
 const (
-	someName  = "my-task"
-	someImage = "YOUR_IMAGE"
+	placeholderName  = "my-task"
+	placeholderImage = "YOUR_IMAGE"
 )
 
-// Plan is a request with everything filled in, for one team's queue.
+// Plan is a completed request for one team's queue.
 type Plan struct {
 	Request
 	Team         Team
 	QueuePool    QueuePool
-	PodResources quota.Resources // by each pod; what is 0 is left out
+	PodResources quota.Resources // of each pod; without zero amounts
 }
 
-// meta is what every kind of task has: its queue and its class are labels.
+// meta returns the metadata of all kinds: labels name the queue and the priority class.
 func (p Plan) meta() metav1.ObjectMeta {
 	meta := metav1.ObjectMeta{Name: p.name(), Namespace: p.Team.Namespace, Labels: map[string]string{queueLabel: p.Team.Queue}}
 	if p.Class != "" {
@@ -45,19 +45,19 @@ func (p Plan) meta() metav1.ObjectMeta {
 
 func (p Plan) name() string {
 	if p.Name == "" {
-		return someName
+		return placeholderName
 	}
 	return p.Name
 }
 
 func (p Plan) image() string {
 	if p.Image == "" {
-		return someImage
+		return placeholderImage
 	}
 	return p.Image
 }
 
-// Job is the request as a Job of batch/v1. It is made suspended: Kueue starts it.
+// Job returns a suspended Job of batch/v1; Kueue starts it.
 func (p Plan) Job() *batchv1.Job {
 	suspend, pods := true, p.Pods
 	job := &batchv1.Job{
@@ -67,21 +67,21 @@ func (p Plan) Job() *batchv1.Job {
 	}
 	switch {
 	case p.Elastic:
-		// Without a number of completions it can have any number of pods.
+		// Without completions the number of pods can change.
 		job.Annotations = map[string]string{elasticAnnotation: "true"}
 		return job
 	case p.MinPods > 0 && p.MinPods < pods:
-		job.Annotations = map[string]string{leastAnnotation: strconv.Itoa(int(p.MinPods))}
+		job.Annotations = map[string]string{minPodsAnnotation: strconv.Itoa(int(p.MinPods))}
 	}
 	job.Spec.Completions = &pods
-	if pods > 1 { // so that each pod knows which it is
+	if pods > 1 { // gives each pod its index
 		indexed := batchv1.IndexedCompletion
 		job.Spec.CompletionMode = &indexed
 	}
 	return job
 }
 
-// template is one of its pods.
+// template returns the pod template.
 func (p Plan) template(container string, restart corev1.RestartPolicy) corev1.PodTemplateSpec {
 	c := corev1.Container{Name: container, Image: p.image(), Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{}, Limits: corev1.ResourceList{}}}
 	if p.Command != "" {
@@ -89,7 +89,7 @@ func (p Plan) template(container string, restart corev1.RestartPolicy) corev1.Po
 	}
 	for name, amount := range p.PodResources {
 		c.Resources.Requests[corev1.ResourceName(name)] = quota.ResourceQuantity(name, amount)
-		if name != catalog.CPU { // which a pod may exceed while nobody else wants it
+		if name != catalog.CPU { // a pod may use idle CPU beyond its request
 			c.Resources.Limits[corev1.ResourceName(name)] = quota.ResourceQuantity(name, amount)
 		}
 	}

@@ -7,10 +7,10 @@ import (
 	"kuota.dev/kuota/governance/kueueconfig"
 )
 
-// Kind is a kind of task that there is a manifest for.
+// Kind is a kind of job that Kuota writes manifests for.
 type Kind string
 
-// The kinds, in the order in which they are shown.
+// The kinds, in the order of pages.
 const (
 	Job        Kind = "Job"
 	PyTorchJob Kind = "PyTorchJob"
@@ -18,7 +18,7 @@ const (
 	JobSet     Kind = "JobSet"
 )
 
-// integrations are Kueue's names for the kinds (0.19).
+// integrations are the names of the kinds in Kueue's configuration (0.19).
 var integrations = []struct {
 	kind Kind
 	name string
@@ -29,8 +29,8 @@ var integrations = []struct {
 	{JobSet, "jobset.x-k8s.io/jobset"},
 }
 
-// kindsOf are the kinds that Kueue manages, as far as its configuration was
-// seen. By itself Kueue manages Jobs.
+// kindsOf returns the kinds that Kueue manages. If Kueue's configuration is unknown, it
+// returns Job, which Kueue manages by default, and false.
 func kindsOf(policy *v1alpha1.ClusterPolicy) (kinds []Kind, known bool) {
 	if policy == nil || policy.Status.Kueue == nil || len(policy.Status.Kueue.Integrations) == 0 {
 		return []Kind{Job}, false

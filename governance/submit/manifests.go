@@ -12,19 +12,19 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Manifest is a task as YAML, ready for kubectl apply.
+// Manifest is YAML for kubectl apply.
 type Manifest struct {
 	Kind Kind
 	Text string
 }
 
-// Manifests are the request as each kind that Kueue manages here.
+// Manifests returns the manifests of all kinds that Kueue manages in this cluster.
 func (p Plan) Manifests() ([]Manifest, error) {
 	var all []Manifest
 	for _, kind := range p.Team.Kinds {
 		text, err := p.manifest(kind)
 		if err != nil {
-			return nil, &governance.Error{Op: "write manifest", Message: fmt.Sprintf("The manifest of a %s cannot be written down.", kind), Err: err}
+			return nil, &governance.Error{Op: "write manifest", Message: fmt.Sprintf("The manifest of a %s cannot be written.", kind), Err: err}
 		}
 		all = append(all, Manifest{kind, text})
 	}
@@ -45,7 +45,7 @@ func (p Plan) manifest(kind Kind) (string, error) {
 	default:
 		return "", fmt.Errorf("unknown kind %q", kind)
 	}
-	tree, err := written(object)
+	tree, err := toTree(object)
 	if err != nil {
 		return "", err
 	}
@@ -55,13 +55,12 @@ func (p Plan) manifest(kind Kind) (string, error) {
 
 type fields = map[string]any
 
-// object is a kind of others, whose types the console does not have.
+// object returns an object of a kind whose Go types Kuota does not import.
 func (p Plan) object(apiVersion string, kind Kind, spec fields) fields {
 	return fields{"apiVersion": apiVersion, "kind": kind, "metadata": p.meta(), "spec": spec}
 }
 
-// pyTorchJob has a master and, beside it, workers: equal pods, as many together
-// as were asked for.
+// pyTorchJob returns a PyTorchJob with one master and p.Pods - 1 workers.
 func (p Plan) pyTorchJob() fields {
 	replicas := func(n int32) fields {
 		return fields{"replicas": n, "restartPolicy": "OnFailure", "template": p.template("pytorch", "")}
@@ -73,8 +72,8 @@ func (p Plan) pyTorchJob() fields {
 	return p.object("kubeflow.org/v1", PyTorchJob, fields{"runPolicy": fields{"suspend": true}, "pytorchReplicaSpecs": specs})
 }
 
-// rayJob has a head and, beside it, a group of workers: equal pods, as many
-// together as were asked for. Kueue counts the small pod that submits to it too.
+// rayJob returns a RayJob with one head and p.Pods - 1 workers. Kueue also counts the
+// small pod that submits the job.
 func (p Plan) rayJob() fields {
 	cluster := fields{"headGroupSpec": fields{"rayStartParams": fields{}, "template": p.template("ray-head", "")}}
 	if n := p.Pods - 1; n > 0 {
@@ -83,36 +82,35 @@ func (p Plan) rayJob() fields {
 		}}
 	}
 	spec := fields{"suspend": true, "shutdownAfterJobFinishes": true, "rayClusterSpec": cluster}
-	// In a RayJob the command is the job's, and the pods run Ray itself.
+	// The command belongs to the RayJob; its pods run Ray.
 	spec["entrypoint"] = "python -c 'import ray; ray.init()'"
 	if p.Command != "" {
 		spec["entrypoint"] = p.Command
 	}
-	silent := func(group fields) {
+	clearCommand := func(group fields) {
 		template := group["template"].(corev1.PodTemplateSpec)
 		template.Spec.Containers[0].Command = nil
 	}
-	silent(cluster["headGroupSpec"].(fields))
+	clearCommand(cluster["headGroupSpec"].(fields))
 	if workers, ok := cluster["workerGroupSpecs"].([]fields); ok {
-		silent(workers[0])
+		clearCommand(workers[0])
 	}
 	return p.object("ray.io/v1", RayJob, spec)
 }
 
-// jobSet has one Job of all pods; more are added by hand.
+// jobSet returns a JobSet with one Job of all pods.
 func (p Plan) jobSet() fields {
 	job := p.Job().Spec
-	job.Suspend = nil // the JobSet's is what counts
+	job.Suspend = nil // the JobSet's applies
 	return p.object("jobset.x-k8s.io/v1alpha2", JobSet, fields{
 		"suspend":        true,
 		"replicatedJobs": []fields{{"name": "workers", "replicas": 1, "template": fields{"spec": job}}},
 	})
 }
 
-// written is an object as its JSON holds it, without what is empty: times,
-// statuses and lists that nobody set. What Ray must be given though it is empty
-// stays.
-func written(object any) (any, error) {
+// toTree converts an object to its JSON values without empty ones, such as unset times,
+// statuses and lists. It keeps rayStartParams, which Ray requires even if empty.
+func toTree(object any) (any, error) {
 	text, err := json.Marshal(object)
 	if err != nil {
 		return nil, err
@@ -121,27 +119,27 @@ func written(object any) (any, error) {
 	if err := yaml.Unmarshal(text, &tree); err != nil {
 		return nil, err
 	}
-	return pruned(tree), nil
+	return prune(tree), nil
 }
 
-func pruned(tree any) any {
+func prune(tree any) any {
 	switch v := tree.(type) {
 	case map[string]any:
 		for _, name := range slices.Collect(maps.Keys(v)) {
-			v[name] = pruned(v[name])
-			if empty(v[name]) && name != "rayStartParams" {
+			v[name] = prune(v[name])
+			if isEmpty(v[name]) && name != "rayStartParams" {
 				delete(v, name)
 			}
 		}
 	case []any:
 		for i := range v {
-			v[i] = pruned(v[i])
+			v[i] = prune(v[i])
 		}
 	}
 	return tree
 }
 
-func empty(v any) bool {
+func isEmpty(v any) bool {
 	switch v := v.(type) {
 	case nil:
 		return true

@@ -214,7 +214,7 @@ func TestKindsOf(t *testing.T) {
 func TestMissingKinds(t *testing.T) {
 	answers := map[string]error{"RayJob": &meta.NoKindMatchError{}, "JobSet": errors.New("it is away")}
 	asked := 0
-	got := missing([]Kind{Job, RayJob, JobSet, PyTorchJob}, func(kind schema.GroupKind, _ ...string) (*meta.RESTMapping, error) {
+	got := missingKinds([]Kind{Job, RayJob, JobSet, PyTorchJob}, func(kind schema.GroupKind, _ ...string) (*meta.RESTMapping, error) {
 		asked++
 		return &meta.RESTMapping{}, answers[kind.Kind]
 	})

@@ -7,8 +7,8 @@ import (
 	"kuota.dev/kuota/governance/quota"
 )
 
-// Largest is the node that comes nearest to holding a pod: it lacks the fewest
-// resources, and has the most of those that the pod asks for. nil without nodes.
+// LargestNode returns the node that fits a pod best: it lacks the fewest resources, and
+// has the most of those that the pod requests. It returns nil without nodes.
 func LargestNode(nodes []quota.Resources, each quota.Resources) quota.Resources {
 	if len(nodes) == 0 {
 		return nil

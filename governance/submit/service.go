@@ -9,7 +9,7 @@ import (
 	"kuota.dev/kuota/governance/tasks/queries"
 )
 
-// Service answers the pages where people submit tasks.
+// Service checks and submits tasks. It is safe for concurrent use.
 type Service struct {
 	Cluster *cluster.Cluster
 	Access  *access.Service
@@ -18,26 +18,26 @@ type Service struct {
 	Naming  desired.Naming
 }
 
-// Taken tells whether a name is that of a task in the team's namespace.
+// Taken reports whether a task in the team's namespace has the name.
 func (s *Service) Taken(t Team, name string) bool {
 	return s.Tasks.Index.Find(t.Namespace, "job", name, "") != nil
 }
 
-// Plan fills a request in. What is wrong with it is told with paths that are
-// the names of its fields; then there is no plan.
+// Plan completes r with defaults. If r is invalid it returns no Plan but all errors;
+// their paths are the names of the form's fields.
 func (t Team) Plan(r Request) (Plan, []governance.FieldError) { return t.plan(r, false) }
 
-// Complete is Plan for a task that is to be made: it also tells what only
-// matters then, such as a missing name.
+// Complete is Plan for a task that is about to be created: a missing name or image is
+// an error too.
 func (t Team) Complete(r Request) (Plan, []governance.FieldError) { return t.plan(r, true) }
 
-func (t Team) plan(r Request, whole bool) (Plan, []governance.FieldError) {
-	wrong := r.check(t, whole)
+func (t Team) plan(r Request, complete bool) (Plan, []governance.FieldError) {
+	wrong := r.validate(t, complete)
 	p := Plan{Request: r, Team: t}
 	var ok bool
 	if p.QueuePool, ok = t.pool(r.Pool); ok && r.PerPod.Instances == nil {
-		gets, more := Fill(r.PerPod, r.Pods, p.QueuePool)
-		p.PodResources, wrong = gets, append(wrong, more...)
+		resources, more := Fill(r.PerPod, r.Pods, p.QueuePool)
+		p.PodResources, wrong = resources, append(wrong, more...)
 	}
 	if len(wrong) > 0 {
 		return Plan{}, wrong

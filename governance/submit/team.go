@@ -21,31 +21,31 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// Team is where a team's tasks go, and what they may ask for.
+// Team contains a team's namespace and queue, and the choices for its tasks.
 type Team struct {
 	Name, DisplayName string
 	Namespace, Queue  string      // the queue is a LocalQueue
-	Pools             []QueuePool // as its queue prefers them
+	Pools             []QueuePool // in the order of the queue's flavors
 	Classes           []PriorityClass
-	// Kinds have a manifest here, and Kueue manages them. Where Kueue's
-	// configuration is not known, that is Job alone.
+	// Kinds are the kinds that Kueue manages and Kuota writes manifests for; only Job
+	// if Kueue's configuration is unknown.
 	Kinds        []Kind
 	KindsKnown   bool
-	MissingKinds map[Kind]bool // of Kinds, that the API server does not have
-	MaySubmit    bool          // whether the reader may make jobs there
+	MissingKinds map[Kind]bool // of Kinds, those that the API server does not serve
+	MaySubmit    bool          // whether the user may create jobs in Namespace
 }
 
 // Class is a priority class, by the object that tasks name.
 type PriorityClass = explain.PriorityClass
 
-// Pool is a pool of a team's queue.
+// QueuePool is a pool of a team's queue.
 type QueuePool struct {
 	catalog.Pool
-	// Selects are the labels that lead a pod there, and Tolerations those that it
-	// needs beside what its flavor adds.
+	// NodeSelector and Tolerations let a pod run in the pool. Kueue adds the flavor's own
+	// tolerations.
 	NodeSelector map[string]string
 	Tolerations  []corev1.Toleration
-	Nodes        []quota.Resources // what each of its nodes has for pods, ready or not
+	Nodes        []quota.Resources // allocatable of each node, ready or not
 }
 
 // Team is a team that user sees: whose tasks they may list. Any other does not
@@ -76,7 +76,7 @@ func (s *Service) Team(ctx context.Context, user governance.User, name string) (
 		return Team{}, err
 	}
 	t.Kinds, t.KindsKnown = kindsOf(policy)
-	t.MissingKinds = missing(t.Kinds, s.Cluster.RESTMapping)
+	t.MissingKinds = missingKinds(t.Kinds, s.Cluster.RESTMapping)
 	if t.Classes, err = queries.AllowedPriorityClasses(ctx, reader, policy); err != nil {
 		return Team{}, err
 	}
@@ -90,7 +90,7 @@ func (s *Service) Team(ctx context.Context, user governance.User, name string) (
 	return t, err
 }
 
-// pools are those of a team's ClusterQueue, as it is now.
+// pools returns the pools of a team's ClusterQueue.
 func (s *Service) pools(ctx context.Context, reader client.Reader, a *v1alpha1.ComputeAllocation) ([]QueuePool, error) {
 	var queue kueue.ClusterQueue
 	name := a.Status.ClusterQueue
@@ -116,7 +116,7 @@ func (s *Service) pools(ctx context.Context, reader client.Reader, a *v1alpha1.C
 			case client.IgnoreNotFound(err) != nil:
 				return nil, cluster.Translate("read flavor", err)
 			case err != nil:
-				continue // the queue takes nothing while it is missing
+				continue // the queue admits nothing while the flavor is missing
 			}
 			pool, ok := types.Find(flavor.Name)
 			if !ok {
@@ -151,8 +151,8 @@ func sizes(nodes []corev1.Node, with map[string]string) (sizes []quota.Resources
 	return sizes
 }
 
-// tolerations are those that a pod must bring for a flavor: Kueue adds the
-// flavor's own.
+// tolerations returns the tolerations that a pod needs for a flavor besides the flavor's
+// own, which Kueue adds.
 func tolerations(flavor *kueue.ResourceFlavorSpec) (needed []corev1.Toleration) {
 	for i := range flavor.NodeTaints {
 		taint := &flavor.NodeTaints[i]
