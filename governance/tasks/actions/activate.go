@@ -16,34 +16,34 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// Stop switches a task off as user: it loses its quota, its job is suspended,
-// and it stays so. One that is stopped already is a success; one that ended, or
-// went, in between is governance.Conflict or governance.NotFound.
+// Stop deactivates a task as user: it loses its quota and its job is suspended. It
+// succeeds for a task that is stopped already. A task that finished or was deleted is
+// governance.Conflict or governance.NotFound.
 func (s *Service) Stop(ctx context.Context, user governance.User, at tasks.Address) error {
 	return s.activate(ctx, user, at, false)
 }
 
-// Resume has a task that was stopped wait in its queue again, as user.
+// Resume activates a stopped task as user: it waits in its queue again.
 func (s *Service) Resume(ctx context.Context, user governance.User, at tasks.Address) error {
 	return s.activate(ctx, user, at, true)
 }
 
 func (s *Service) activate(ctx context.Context, user governance.User, at tasks.Address, active bool) error {
-	ctx, cancel := context.WithTimeout(ctx, writeLimit)
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	t, writer, err := s.open(ctx, user, at)
 	if err != nil {
 		return err
 	}
 	if t.NoWorkload {
-		return changed(unfit(Stop, t))
+		return changed(notApplicable(Stop, t))
 	}
 	unfinished := 0
 	for _, part := range t.Parts {
 		var w kueue.Workload
 		switch err := writer.Get(ctx, client.ObjectKeyFromObject(part), &w); {
 		case apierrors.IsNotFound(err):
-			continue // gone, or replaced by another
+			continue // deleted
 		case err != nil:
 			return cluster.Translate("read task", err)
 		case w.UID != part.UID || meta.IsStatusConditionTrue(w.Status.Conditions, kueue.WorkloadFinished):
@@ -56,11 +56,11 @@ func (s *Service) activate(ctx context.Context, user governance.User, at tasks.A
 			continue
 		}
 		metadata := map[string]any{"uid": w.UID}
-		if marked { // the person takes it over from the loop guard
+		if marked { // the user overrides the loop guard
 			metadata["annotations"] = map[string]any{loopguard.MarkAnnotation: nil}
 		}
 		err := writer.Patch(ctx, &w, merge(map[string]any{"metadata": metadata, "spec": map[string]any{"active": active}}))
-		err = refused("switch task", t, err)
+		err = translate("switch task", t, err)
 		s.Audit.Record(audit.Change{User: user, Action: "update", Object: &w, Old: spec{"active": was}, New: spec{"active": active}, Err: err})
 		if err != nil {
 			return err

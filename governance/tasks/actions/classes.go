@@ -19,9 +19,9 @@ import (
 // it to the job's Workload whenever it changes (0.16 to 0.19).
 const labelClass = "kueue.x-k8s.io/priority-class"
 
-// unclassed says why no action can ever change a task's class; empty where one
+// classFixed returns why the priority class of a task can never change; empty if it
 // can.
-func unclassed(t *tasks.Task) string {
+func classFixed(t *tasks.Task) string {
 	ref := t.Main.Spec.PriorityClassRef
 	switch {
 	case t.Kind == podGroup:
@@ -34,15 +34,16 @@ func unclassed(t *tasks.Task) string {
 	return ""
 }
 
-// classless tells whether a task got its quota without a class. Kueue refuses one to
-// a job that is not suspended, and Kubernetes to a Workload with quota (0.19).
-func classless(t *tasks.Task) bool {
+// admittedWithoutClass reports whether a task was admitted without a priority class.
+// Kueue refuses to add one to a job that is not suspended, and the API server to a
+// Workload with quota (0.19).
+func admittedWithoutClass(t *tasks.Task) bool {
 	return slices.ContainsFunc(t.Parts, func(w *kueue.Workload) bool {
 		return w.Spec.PriorityClassRef == nil && w.Status.Admission != nil && !meta.IsStatusConditionTrue(w.Status.Conditions, kueue.WorkloadFinished)
 	})
 }
 
-// classes are those that a task of a team can be given, the lowest first.
+// classes returns the priority classes for tasks of a team, the lowest first.
 func classes(ctx context.Context, reader client.Reader, team string) ([]explain.PriorityClass, error) {
 	policy, err := clusterstate.Policy(ctx, reader)
 	if err != nil {

@@ -1,6 +1,12 @@
-// Package actions is what people do to a task that is there: stop it, have it
-// go on, change its class, move it to the front of its queue, delete it. All of
-// it is written as the person, so that Kubernetes decides and records, and each
-// action tells beforehand what it would do. What a task is, and where it stands,
-// package tasks knows; this one only writes, and never a job's spec.
+// Package actions changes existing tasks: it stops, resumes and deletes them, changes
+// their priority class and moves them to the front of their queue.
+//
+//	Offers ─▶ the actions that apply, and missing permissions
+//	Review ─▶ what an action would do, and the obstacle if it cannot be done
+//	Stop, Resume, SetClass, Delete ─▶ the write
+//
+// Every write uses the permissions of the user, so that the API server authorizes and
+// audits it. The package must not change the spec of a job: it writes .spec.active of
+// Workloads and labels of jobs. What a task is and its queue position come from package
+// tasks.
 package actions

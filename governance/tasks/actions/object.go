@@ -14,17 +14,16 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// object is what stands behind a task in Kubernetes: of it only the metadata is
-// written.
+// object identifies an object of a task.
 type object struct {
 	kind schema.GroupVersionKind
 	name string
 	uid  types.UID
 }
 
-// objects are what people submitted: the job, the pods of a group, or the
-// Workload itself where nothing owns it. Of pods without a Workload there are
-// none. A version is left out where none is known.
+// objects returns what the user submitted: the job, the pods of a group, or the
+// Workload if nothing owns it; nothing for pods without a Workload. The version of a
+// kind is empty if unknown.
 func objects(t *tasks.Task) (found []object) {
 	if t.NoWorkload {
 		for _, k := range enforcement.JobKinds() {
@@ -61,12 +60,12 @@ func workloads(t *tasks.Task) (found []object) {
 	return found
 }
 
-// podGroup is what package tasks calls pods that no job stands behind.
+// podGroup is the kind of a task of pods without a job, as in package tasks.
 const podGroup = "PodGroup"
 
 var workloadKind = kueue.SchemeGroupVersion.WithKind("Workload")
 
-// metadata is an object as a client addresses it.
+// metadata returns the object as a client addresses it.
 func (s *Service) metadata(o object, namespace string) (*metav1.PartialObjectMetadata, error) {
 	mapping, err := s.mapping(o.kind)
 	if err != nil {
@@ -78,8 +77,8 @@ func (s *Service) metadata(o object, namespace string) (*metav1.PartialObjectMet
 	return m, nil
 }
 
-// resource is how RBAC calls a kind. It is governance.Unavailable where the
-// cluster does not have the kind.
+// resource returns the resource of a kind; governance.Unavailable if the cluster does
+// not serve it.
 func (s *Service) resource(kind schema.GroupVersionKind) (schema.GroupVersionResource, error) {
 	mapping, err := s.mapping(kind)
 	if err != nil {
@@ -97,7 +96,7 @@ func (s *Service) mapping(kind schema.GroupVersionKind) (*meta.RESTMapping, erro
 	return mapping, cluster.Translate("find kind "+kind.Kind, err)
 }
 
-// called is a resource as kubectl takes it: jobs, rayjobs.ray.io.
-func called(r schema.GroupVersionResource) string {
+// kubectlName returns the name of a resource for kubectl: jobs, rayjobs.ray.io.
+func kubectlName(r schema.GroupVersionResource) string {
 	return strings.TrimSuffix(r.Resource+"."+strings.TrimSuffix(r.Group, "batch"), ".")
 }

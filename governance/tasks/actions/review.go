@@ -12,31 +12,30 @@ import (
 	"kuota.dev/kuota/governance/tasks/queries"
 )
 
-// Review is what an action would do, as of now. Nothing is written for it.
+// Review is what an action would do now.
 type Review struct {
 	queries.Detail
 	Action Action
-	// Obstacle is why it cannot be done, and what to do, in sentences; empty where
-	// it can.
+	// Obstacle says why the action cannot be done, and what to do; empty if it can.
 	Obstacle string
-	// Next stands first in the task's queue; nil where none waits.
+	// Head is the first task of the queue; nil if none waits.
 	Head *tasks.Task
-	// Stands is where the task would stand with the priority that it has.
+	// Current is the queue position with the current priority.
 	Current index.Supposed
-	// Choices are the classes that it can be given, the highest first. For Front
-	// it is the one that puts it first, or none.
+	// Choices are the priority classes to choose from, the highest first. For Front it is
+	// the lowest class that moves the task to the front, or none.
 	Choices []Choice
-	Pods    int // of a group of pods without a job
+	Pods    int // of a pod group
 }
 
-// Choice is a priority class, and where a task would stand with it.
+// Choice is a priority class and the queue position with it.
 type Choice struct {
 	Name string // of its object
 	index.Supposed
 }
 
-// Review is what an action on a task that user may see would do. It is
-// governance.NotFound for a task that they may not see.
+// Review returns what an action would do. It returns governance.NotFound for a task
+// that user may not see.
 func (s *Service) Review(ctx context.Context, user governance.User, at tasks.Address, action Action) (Review, error) {
 	seen, _, err := s.Tasks.Suppose(ctx, user, at)
 	if err != nil {
@@ -48,7 +47,7 @@ func (s *Service) Review(ctx context.Context, user governance.User, at tasks.Add
 		return Review{}, err
 	}
 	var found []explain.PriorityClass
-	if action.classes() && action.fits(seen.Task) {
+	if action.changesClass() && action.applies(seen.Task) {
 		if found, err = classes(ctx, reader, seen.Team); err != nil {
 			return Review{}, err
 		}
@@ -70,7 +69,7 @@ func (s *Service) Review(ctx context.Context, user governance.User, at tasks.Add
 		switch {
 		case action == Class:
 			r.Choices = append([]Choice{choice}, r.Choices...)
-		case len(r.Choices) == 0 && choice.Position == 1 && c.Name != detail.PriorityClass: // the lowest that does
+		case len(r.Choices) == 0 && choice.Position == 1 && c.Name != detail.PriorityClass: // the lowest one that does
 			r.Choices = []Choice{choice}
 		}
 	}
@@ -78,20 +77,20 @@ func (s *Service) Review(ctx context.Context, user governance.User, at tasks.Add
 	return r, err
 }
 
-// obstacle says why an action cannot be done now; empty where it can.
+// obstacle returns why an action cannot be done now; empty if it can.
 func (s *Service) obstacle(ctx context.Context, user governance.User, r Review) (string, error) {
 	t := r.Task
-	if !r.Action.fits(t) {
-		return unfit(r.Action, t), nil
+	if !r.Action.applies(t) {
+		return notApplicable(r.Action, t), nil
 	}
-	job := r.Action.classes()
+	job := r.Action.changesClass()
 	if job {
-		if why := unclassed(t); why != "" {
+		if why := classFixed(t); why != "" {
 			return why, nil
 		}
 	}
 	if len(objects(t)) == 0 {
-		return loose, nil
+		return noObjects, nil
 	}
 	missing, err := s.missing(ctx, user, t, r.Action)
 	if err != nil {
@@ -101,14 +100,14 @@ func (s *Service) obstacle(ctx context.Context, user governance.User, r Review) 
 		return fmt.Sprintf("You may not do this: it needs the right to %s. Ask a cluster admin.", missing), nil
 	}
 	switch {
-	case job && classless(t):
+	case job && admittedWithoutClass(t):
 		return "It got its quota without a priority class, and Kueue gives one only to a task without quota. Stop it, change its class while it is stopped, then resume it: three steps, each with a page of its own. What it had not saved is lost when it is stopped.", nil
 	case r.Action == Front && r.Position == 1:
 		return "It is first in its queue already.", nil
 	case r.Action == Front && len(r.Choices) == 0:
-		return "No priority class puts it ahead of all tasks before it. " + flat(r), nil
+		return "No priority class puts it ahead of all tasks before it. " + noClassHelps(r), nil
 	}
-	verb, kind := r.Action.right(t)
+	verb, kind := r.Action.permission(t)
 	resource, err := s.resource(kind)
 	if err != nil {
 		return "", err
@@ -117,22 +116,22 @@ func (s *Service) obstacle(ctx context.Context, user governance.User, r Review) 
 	if err != nil || may {
 		return "", err
 	}
-	return fmt.Sprintf("You may do this, and the console may not do it for you: its rights end before %s. With kubectl: %s", called(resource), byHand(r, called(resource))), nil
+	return fmt.Sprintf("You may do this, and the console may not do it for you: its rights end before %s. With kubectl: %s", kubectlName(resource), kubectlCommand(r, kubectlName(resource))), nil
 }
 
-// loose is said of pods that nothing stands for.
-const loose = "Kueue has created no Workload for these pods, and they have no job. Delete them with kubectl."
+// noObjects is the obstacle for pods without a Workload and a job.
+const noObjects = "Kueue has created no Workload for these pods, and they have no job. Delete them with kubectl."
 
-// flat says why classes do not help.
-func flat(r Review) string {
+// noClassHelps returns why no priority class moves the task to the front.
+func noClassHelps(r Review) string {
 	if r.Current.Outranked == 0 {
 		return "All tasks ahead of it have its priority and have waited longer, and no class has a higher priority: under first come, first served all classes count the same."
 	}
 	return "Some of them have the highest class."
 }
 
-// unfit says why an action means nothing to a task as it is.
-func unfit(action Action, t *tasks.Task) string {
+// notApplicable returns why an action does not apply to a task in its state.
+func notApplicable(action Action, t *tasks.Task) string {
 	switch {
 	case t.State.Finished():
 		return "It has ended. A task that has ended can only be deleted."
@@ -148,8 +147,8 @@ func unfit(action Action, t *tasks.Task) string {
 	return "It does not wait: it has its quota."
 }
 
-// byHand is the command that does what the console may not.
-func byHand(r Review, resource string) string {
+// kubectlCommand returns the command for an action that the console may not do.
+func kubectlCommand(r Review, resource string) string {
 	switch {
 	case r.Action == Delete:
 		return fmt.Sprintf("kubectl delete %s %s -n %s", resource, r.Name, r.Namespace)

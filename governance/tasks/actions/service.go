@@ -10,22 +10,22 @@ import (
 	"kuota.dev/kuota/governance/tasks/queries"
 )
 
-// writeLimit is how long one action may take.
-const writeLimit = 15 * time.Second
+// writeTimeout bounds one action.
+const writeTimeout = 15 * time.Second
 
-// Action is what somebody does to a task.
+// Action is an action on a task.
 type Action string
 
-// The actions, as their addresses are called.
+// The actions, as in their URLs.
 const (
-	Stop   Action = "stop"   // takes its quota, and keeps it from the queue
-	Resume Action = "resume" // has it wait in its queue again
-	Front  Action = "front"  // gives it the lowest class that puts it first
-	Class  Action = "class"  // gives it another priority class
-	Delete Action = "delete" // deletes the job, and with it the task
+	Stop   Action = "stop"   // deactivates it: it loses its quota and leaves the queue
+	Resume Action = "resume" // activates it: it waits in its queue again
+	Front  Action = "front"  // sets the lowest priority class that moves it to the front
+	Class  Action = "class"  // sets another priority class
+	Delete Action = "delete" // deletes the job
 )
 
-// Service does them.
+// Service reviews and executes actions. It is safe for concurrent use.
 type Service struct {
 	Cluster *cluster.Cluster
 	Access  *access.Service
@@ -33,8 +33,8 @@ type Service struct {
 	Audit   *audit.Recorder
 }
 
-// fits tells whether an action means anything to a task as it is.
-func (a Action) fits(t *tasks.Task) bool {
+// applies reports whether the action applies to a task in its state.
+func (a Action) applies(t *tasks.Task) bool {
 	switch a {
 	case Stop:
 		return !t.NoWorkload && (t.State.UsesQuota() || t.State.Waiting())
@@ -43,7 +43,7 @@ func (a Action) fits(t *tasks.Task) bool {
 		return t.State == tasks.Stopped || held
 	case Front:
 		return !t.NoWorkload && t.State.Waiting()
-	case Class: // with a class that there is, Kueue makes the Workload that it did not
+	case Class: // with an existing class Kueue creates the missing Workload
 		return !t.State.Finished() && (!t.NoWorkload || t.Queue != "" && t.State.Waiting())
 	}
 	return true

@@ -15,11 +15,11 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// SetClass gives a task another priority class, as user, by the label of its job,
-// which Kueue follows. The class must exist; Kueue's own objections are
-// governance.Invalid with its words.
+// SetClass sets the priority class of a task, as user, by the label of its job, which
+// Kueue copies to the Workload. The class must exist. A refusal by Kueue is
+// governance.Invalid with Kueue's message.
 func (s *Service) SetClass(ctx context.Context, user governance.User, at tasks.Address, class string) error {
-	ctx, cancel := context.WithTimeout(ctx, writeLimit)
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	t, writer, err := s.open(ctx, user, at)
 	if err != nil {
@@ -28,8 +28,8 @@ func (s *Service) SetClass(ctx context.Context, user governance.User, at tasks.A
 	switch {
 	case t.State.Finished():
 		return changed(fmt.Sprintf("%s has ended in between. Its class decides nothing any more.", t.Name))
-	case unclassed(t) != "":
-		return &governance.Error{Kind: governance.Invalid, Op: "change class", Message: unclassed(t)}
+	case classFixed(t) != "":
+		return &governance.Error{Kind: governance.Invalid, Op: "change class", Message: classFixed(t)}
 	}
 	var object kueue.WorkloadPriorityClass
 	switch err := s.Cluster.APIReader().Get(ctx, client.ObjectKey{Name: class}, &object); {
@@ -47,30 +47,30 @@ func (s *Service) SetClass(ctx context.Context, user governance.User, at tasks.A
 	}
 	uid := job.UID
 	err = writer.Patch(ctx, job, merge(map[string]any{"metadata": map[string]any{"uid": uid, "labels": map[string]string{labelClass: class}}}))
-	err = refused("change class", t, err)
+	err = translate("change class", t, err)
 	job.UID, job.Namespace, job.Name = uid, t.Namespace, t.Name
 	s.Audit.Record(audit.Change{
 		User: user, Action: "update", Object: job, Old: classSpec(t.PriorityClass), New: classSpec(class), Err: err,
-		Discriminator: job.ResourceVersion, // a label is no new generation
+		Discriminator: job.ResourceVersion, // a label does not change the generation
 	})
 	if err == nil {
-		s.copied(ctx, t, class)
+		s.waitForCopy(ctx, t, class)
 	}
 	return err
 }
 
-// copyLimit is how long Kueue is waited for.
-const copyLimit = 2 * time.Second
+// copyTimeout bounds the wait for Kueue.
+const copyTimeout = 2 * time.Second
 
-// copied waits until Kueue has copied the class, or for a while. A task that is
-// resumed, or gets its quota, before that is never given one (Kueue 0.19).
-func (s *Service) copied(ctx context.Context, t *tasks.Task, class string) {
-	ctx, cancel := context.WithTimeout(ctx, copyLimit)
+// waitForCopy waits until Kueue has copied the class to the Workload. A task that is
+// resumed or admitted before that never gets the class (Kueue 0.19).
+func (s *Service) waitForCopy(ctx context.Context, t *tasks.Task, class string) {
+	ctx, cancel := context.WithTimeout(ctx, copyTimeout)
 	defer cancel()
 	s.Tasks.WaitForPriorityClass(ctx, t.Address(), class)
 }
 
-// classSpec is a class as the audit shows it.
+// classSpec returns a priority class for the audit log.
 func classSpec(class string) spec {
 	if class == "" {
 		return nil

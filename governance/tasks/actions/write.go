@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// open finds a task that user may see, and a client that writes as them.
+// open returns a task that user may see, and a client that writes as user.
 func (s *Service) open(ctx context.Context, user governance.User, at tasks.Address) (*tasks.Task, client.Client, error) {
 	d, _, err := s.Tasks.Suppose(ctx, user, at)
 	if err != nil {
@@ -26,7 +26,7 @@ func (s *Service) open(ctx context.Context, user governance.User, at tasks.Addre
 	return d.Task, writer, err
 }
 
-// spec is what of an object a change is about, for the audit.
+// spec is the part of an object that an audit entry shows.
 type spec map[string]any
 
 func merge(patch map[string]any) client.Patch {
@@ -41,15 +41,15 @@ func changed(message string) error {
 	return &governance.Error{Kind: governance.Conflict, Op: "act on task", Message: message}
 }
 
-// refused translates an error of writing. Of what an admission policy or Kueue
-// has against it their own words are told.
-func refused(op string, t *tasks.Task, err error) error {
+// translate translates an error of a write. It keeps the messages of admission policies
+// and of Kueue.
+func translate(op string, t *tasks.Task, err error) error {
 	if err == nil {
 		return nil
 	}
 	wrong, ok := rejection.Fields(err)
 	for _, w := range wrong {
-		if w.Path == "metadata.uid" { // another one has its name by now
+		if w.Path == "metadata.uid" { // another object has the name
 			return changed(fmt.Sprintf("%s was deleted and submitted again in between. Look at the new one before you change it.", t.Name))
 		}
 	}

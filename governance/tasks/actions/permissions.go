@@ -12,10 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Right is what Kubernetes has to allow for an action.
+// Permission is a permission in Kubernetes that an action needs.
 type Permission struct {
 	Verb      string
-	Resource  string // as kubectl takes it, such as jobs or rayjobs.ray.io
+	Resource  string // as for kubectl, such as jobs or rayjobs.ray.io
 	Namespace string
 }
 
@@ -23,18 +23,18 @@ func (r Permission) String() string {
 	return r.Verb + " " + r.Resource + " in namespace " + r.Namespace
 }
 
-// Offer is an action that means something to a task as it is.
+// Offer is an action that applies to a task in its current state.
 type Offer struct {
 	Action  Action
-	Missing *Permission // that the person does not have; nil where they may
+	Missing *Permission // permission that the user lacks; nil for none
 }
 
-// Offers are the actions for a task, in the order in which pages show them.
-// Whether the API server agrees is seen when they are done.
+// Offers returns the actions that apply to a task, in the order of pages. Admission
+// can still refuse them.
 func (s *Service) Offers(ctx context.Context, user governance.User, d queries.Detail) (offers []Offer, err error) {
 	t := d.Task
 	for _, action := range []Action{Stop, Resume, Front, Class, Delete} {
-		if !action.fits(t) || action.classes() && unclassed(t) != "" || action == Front && d.Position == 1 {
+		if !action.applies(t) || action.changesClass() && classFixed(t) != "" || action == Front && d.Position == 1 {
 			continue
 		}
 		if len(objects(t)) == 0 {
@@ -43,7 +43,7 @@ func (s *Service) Offers(ctx context.Context, user governance.User, d queries.De
 		missing, err := s.missing(ctx, user, t, action)
 		switch {
 		case meta.IsNoMatchError(errors.Unwrap(err)):
-			continue // the kind of its job was taken out of the cluster
+			continue // the cluster no longer serves the kind of its job
 		case err != nil:
 			return nil, err
 		}
@@ -52,12 +52,12 @@ func (s *Service) Offers(ctx context.Context, user governance.User, d queries.De
 	return offers, nil
 }
 
-// classes tells whether an action is a change of the class.
-func (a Action) classes() bool { return a == Front || a == Class }
+// changesClass reports whether the action changes the priority class.
+func (a Action) changesClass() bool { return a == Front || a == Class }
 
-// missing is the right that somebody lacks for an action; nil for none.
+// missing returns the permission that user lacks for an action; nil for none.
 func (s *Service) missing(ctx context.Context, user governance.User, t *tasks.Task, action Action) (*Permission, error) {
-	verb, target := action.right(t)
+	verb, target := action.permission(t)
 	resource, err := s.resource(target)
 	if err != nil {
 		return nil, err
@@ -66,11 +66,11 @@ func (s *Service) missing(ctx context.Context, user governance.User, t *tasks.Ta
 	if err != nil || may {
 		return nil, err
 	}
-	return &Permission{Verb: verb, Resource: called(resource), Namespace: t.Namespace}, nil
+	return &Permission{Verb: verb, Resource: kubectlName(resource), Namespace: t.Namespace}, nil
 }
 
-// right is the verb that an action needs, and the kind that it needs it on.
-func (a Action) right(t *tasks.Task) (verb string, kind schema.GroupVersionKind) {
+// permission returns the verb and the kind of the permission that an action needs.
+func (a Action) permission(t *tasks.Task) (verb string, kind schema.GroupVersionKind) {
 	switch a {
 	case Stop, Resume:
 		return "patch", workloadKind
