@@ -11,18 +11,18 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// Set is what one group of pods holds.
+// PodSet is the usage of one pod set.
 type PodSet struct {
 	Name    string
-	Count   int32             // pods that quota is held for
+	Count   int32             // pods that use quota
 	Flavors map[string]string // by resource
 	Usage   quota.Resources
 }
 
-// Sets are the groups of pods of a Workload that holds quota, as Kueue (0.19)
-// counts them: pods that ended and gave their share back are not counted, nor
-// those that an elastic job was reduced by, though the admission still has them.
-// A Workload that has ended keeps its admission, and holds nothing.
+// PodSets returns the pod sets of an admitted Workload as Kueue (0.19) counts them:
+// without reclaimable pods, and without those that an elastic job was scaled down
+// by, although the admission still has them. A finished Workload keeps its
+// admission and uses nothing.
 func PodSets(w *kueue.Workload) iter.Seq[PodSet] {
 	return func(yield func(PodSet) bool) {
 		if w.Status.Admission == nil || meta.IsStatusConditionTrue(w.Status.Conditions, kueue.WorkloadFinished) {
@@ -51,8 +51,8 @@ func PodSets(w *kueue.Workload) iter.Seq[PodSet] {
 	}
 }
 
-// wants is how many pods a group has; unknown for one that the Workload does not
-// name.
+// podSetCount returns the count of a pod set; unknown if the Workload does not have
+// it.
 func podSetCount(w *kueue.Workload, name kueue.PodSetReference, unknown int32) int32 {
 	for i := range w.Spec.PodSets {
 		if w.Spec.PodSets[i].Name == name {
@@ -62,7 +62,7 @@ func podSetCount(w *kueue.Workload, name kueue.PodSetReference, unknown int32) i
 	return unknown
 }
 
-// returned is how many pods of a group ended and gave their share back.
+// reclaimableCount returns how many pods of a set ended and gave their quota back.
 func reclaimableCount(w *kueue.Workload, name kueue.PodSetReference) int32 {
 	for i := range w.Status.ReclaimablePods {
 		if w.Status.ReclaimablePods[i].Name == name {

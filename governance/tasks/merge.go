@@ -13,7 +13,8 @@ import (
 )
 
 // FromWorkloads reads the Workloads of one owner as one task. before is the task
-// that they made earlier, nil for none: it tells what Kueue forgets.
+// that they were earlier, nil for none: it has the begin of a wait, which Kueue
+// overwrites.
 func FromWorkloads(workloads []*kueue.Workload, before *Task) *Task {
 	parts := make([]Part, 0, len(workloads))
 	for _, w := range workloads {
@@ -52,8 +53,8 @@ func FromWorkloads(workloads []*kueue.Workload, before *Task) *Task {
 	return t
 }
 
-// decides is the part that tells the state: of those that hold quota the one of
-// the highest priority, else of those that want it, else the newest.
+// decides returns the part that decides the state: of those that use quota the one
+// of the highest priority, else of those that wait, else the newest.
 func decides(parts []Part) Part {
 	best := -1
 	rank := func(p Part) int {
@@ -172,8 +173,8 @@ func (t *Task) admittedWorkloads() (list []explain.AdmittedWorkload) {
 	return list
 }
 
-// reservedAt is when a task got its quota, which may be before its checks were
-// done.
+// reservedAt returns when Kueue reserved quota for a task, which may be before its
+// checks were done.
 func reservedAt(t *Task) time.Time {
 	if c := meta.FindStatusCondition(t.Main.Status.Conditions, kueue.WorkloadQuotaReserved); c != nil {
 		return c.LastTransitionTime.Time
@@ -202,7 +203,7 @@ func (t *Task) PendingIncrement() *Task {
 	return next
 }
 
-// preemptions returns how often Kueue preempted a Workload.
+// Preemptions returns how often Kueue preempted a Workload.
 func Preemptions(w *kueue.Workload) (n int32) {
 	for _, e := range Evictions(w) {
 		if e.Reason == kueue.WorkloadEvictedByPreemption {

@@ -18,26 +18,27 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// failures are the reasons of Workloads that ended badly: of others, their job did.
+// failures are the reasons of Workloads that failed: other reasons are Kueue's own.
 // FailedToStart has no name in Kueue's API (0.19).
 var failures = []string{kueue.WorkloadFinishedReasonFailed, kueue.WorkloadFinishedReasonOutOfSync, "FailedToStart"}
 
-// part is one Workload as tasks are made of it.
+// Part is one Workload of a task.
 type Part struct {
 	Workload  *kueue.Workload
 	State     State
-	Condition *metav1.Condition // the condition that tells of the state
+	Condition *metav1.Condition // that decides the state; nil for none
 	Priority  int32
 	Pods      int32 // pods
 	MinPods   int32
 	Admitted  int32
 }
 
-// owner is whom people know a Workload by. A group of pods has many owners, and
-// a Workload that somebody wrote by hand none: they stand for themselves.
+// OwnerOf returns the owner by which people know a Workload. A pod group has many
+// owners, and a Workload that was created by hand none: such Workloads are their
+// own owners.
 func OwnerOf(w *kueue.Workload) (kind, name, uid string) {
 	o := metav1.GetControllerOfNoCopy(w)
-	for i := range w.OwnerReferences { // of a StatefulSet, its pods are owners too
+	for i := range w.OwnerReferences { // the pods of a StatefulSet are owners too
 		if o == nil && w.OwnerReferences[i].Kind != "Pod" {
 			o = &w.OwnerReferences[i]
 		}
@@ -54,7 +55,7 @@ func OwnerOf(w *kueue.Workload) (kind, name, uid string) {
 	return o.Kind, o.Name, string(o.UID)
 }
 
-// plain tells whether a text can be a kind or a name of Kubernetes'.
+// plain reports whether text can be a kind or a name in Kubernetes.
 func plain(text string) bool {
 	for _, c := range []byte(text) {
 		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '.' {
@@ -89,8 +90,7 @@ func (p Part) isReplaced() bool {
 	return p.State.Finished() && p.Condition != nil && p.Condition.Reason == kueue.WorkloadSliceReplaced
 }
 
-// state reads the conditions in the order in which one outdoes the other, and
-// returns the one that tells of it.
+// state returns the state of a Workload, and the condition that decides it.
 func state(w *kueue.Workload) (State, *metav1.Condition) {
 	get := func(name string) (*metav1.Condition, bool) {
 		c := meta.FindStatusCondition(w.Status.Conditions, name)
@@ -127,14 +127,14 @@ func state(w *kueue.Workload) (State, *metav1.Condition) {
 	return Pending, reserved
 }
 
-// heldByGuard reports whether the loop guard keeps w out of admission.
+// HeldByLoopGuard reports whether the loop guard keeps w out of admission.
 func HeldByLoopGuard(w *kueue.Workload) bool {
 	_, held := loopguard.HoldOf(w)
 	return held
 }
 
-// times fills in when a part waited and ran. before is what the task was made of
-// earlier: Kueue does not keep when a second wait began once it has ended.
+// times sets when a part waited and ran. before is the earlier task: Kueue does not
+// keep the begin of a second wait once it has ended.
 func (p Part) times(t *Task, before *Task) {
 	when := func(name string, status metav1.ConditionStatus) time.Time {
 		if c := meta.FindStatusCondition(p.Workload.Status.Conditions, name); c != nil && (status == "" || c.Status == status) {
@@ -175,7 +175,7 @@ func (p Part) times(t *Task, before *Task) {
 	}
 }
 
-// ran is how long a part that ended, or was replaced, had its quota.
+// ran returns how long a completed or replaced part had quota.
 func (p Part) ran() time.Duration {
 	var t Task
 	p.times(&t, nil)
@@ -185,7 +185,7 @@ func (p Part) ran() time.Duration {
 	return t.Ran(t.FinishedAt)
 }
 
-// pools are where an admission is.
+// pools adds the flavors of an admission to found, sorted.
 func pools(admission *kueue.Admission, found []string) []string {
 	for i := range admission.PodSetAssignments {
 		for _, pool := range admission.PodSetAssignments[i].Flavors {
@@ -198,8 +198,8 @@ func pools(admission *kueue.Admission, found []string) []string {
 	return found
 }
 
-// asked is what a Workload asks for: what Kueue says it counts, and where it
-// does not say so, requests of a pod × its count.
+// asked adds the requests of a Workload: what Kueue counts, or before it does, the
+// requests of a pod × its count.
 func asked(w *kueue.Workload, into quota.Resources) {
 	if w.Status.Admission == nil && len(w.Status.ResourceRequests) > 0 {
 		for i := range w.Status.ResourceRequests {
@@ -217,8 +217,8 @@ func asked(w *kueue.Workload, into quota.Resources) {
 	}
 }
 
-// PodRequests is what one pod asks for, as Kubernetes and Kueue count it. A limit
-// without a request counts as one, as the API server writes it into a pod.
+// PodRequests returns the requests of one pod, as Kubernetes and Kueue count them.
+// A limit without a request counts as one, as the API server sets it.
 func PodRequests(spec *corev1.PodSpec) quota.Resources {
 	pod := &corev1.Pod{Spec: corev1.PodSpec{
 		InitContainers: withLimits(spec.InitContainers), Containers: withLimits(spec.Containers), Overhead: spec.Overhead, Resources: spec.Resources,
@@ -251,14 +251,14 @@ func withLimits(containers []corev1.Container) []corev1.Container {
 	return some
 }
 
-// firstLine is how a message begins.
+// FirstLine returns the first line of a message.
 func FirstLine(text string) string {
 	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
 	return text
 }
 
-// byAge orders parts, the oldest first. Slices of one second follow those whose
-// place they take.
+// byAge orders parts, the oldest first. Of slices created in the same second, the
+// replaced ones come first.
 func byAge(parts []Part) {
 	named := make(map[string]*kueue.Workload, len(parts))
 	for _, p := range parts {
@@ -278,7 +278,7 @@ func byAge(parts []Part) {
 	})
 }
 
-// podGroup is the kind of a task that is a group of pods.
+// PodGroup is the kind of a task that is a group of pods.
 const PodGroup = "PodGroup"
 
 // Annotations of Workloads that tasks are read from.

@@ -10,49 +10,49 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// State is where a task stands.
+// State is the state of a task.
 type State string
 
-// The states of a task, as Kueue's conditions tell them (0.16 to 0.19).
+// The states of a task, read from Kueue's conditions (0.16 to 0.19). History stores
+// their values.
 const (
 	Pending   State = "Pending"   // waits for quota
-	Preempted State = "Preempted" // was stopped for another task, and waits again
-	Starting  State = "Starting"  // has its quota; pods or checks are not ready yet
+	Preempted State = "Preempted" // preempted, and waits for quota again
+	Starting  State = "Starting"  // quota is reserved; pods or checks are not ready yet
 	Running   State = "Running"
-	Stopping  State = "Stopping" // loses its quota; its pods are ending
-	Stopped   State = "Stopped"  // deactivated: .spec.active is false
+	Stopping  State = "Stopping" // evicted or deactivated; its pods are ending
+	Stopped   State = "Stopped"  // .spec.active is false
 	Succeeded State = "Succeeded"
 	Failed    State = "Failed"
 )
 
-// States lists all states, those that people look for first.
+// States lists all states, in the order of pages.
 var States = []State{Running, Starting, Stopping, Pending, Preempted, Stopped, Failed, Succeeded}
 
-// Finished tells whether a task has ended.
+// Finished reports whether the task has ended.
 func (s State) Finished() bool { return s == Succeeded || s == Failed }
 
-// Waiting tells whether a task waits for quota.
+// Waiting reports whether the task waits for quota.
 func (s State) Waiting() bool { return s == Pending || s == Preempted }
 
-// Holding tells whether a task holds quota.
+// UsesQuota reports whether the task uses quota.
 func (s State) UsesQuota() bool { return s == Running || s == Starting || s == Stopping }
 
-// Task is what people know as one task: a Workload, the slices of an elastic
-// job, or several Workloads that one owner made. It is never changed once it is
-// made.
+// Task is what people know as one task: a Workload, the slices of an elastic job,
+// or several Workloads of one owner. It is immutable.
 type Task struct {
 	Namespace     string
 	Kind          string // of the owner, such as Job; Workload where it has none
 	Name          string // of the owner; of the Workload where it has none
 	UID           string // of the owner; of the Workload where it has none
 	Queue         string // LocalQueue
-	PriorityClass string // priority class, as its object is named; empty for none
+	PriorityClass string // name of the object; empty for none
 	Priority      int32  // of the part that decides; higher first
 
 	State          State
-	Since          time.Time // when it came into its state, as far as conditions tell
+	Since          time.Time // when it entered its state, as far as conditions show
 	Reason         string    // Kueue's reason in one word while it does not run
-	Message        string    // the first line of what Kueue says while it does not run
+	Message        string    // first line of Kueue's message while it does not run
 	PendingMessage string    // the same of the parts that wait while others run; empty for none
 
 	Pools    []string
@@ -66,31 +66,31 @@ type Task struct {
 	AdmittedAt   time.Time     // the last time; zero while it has no quota
 	FinishedAt   time.Time
 	RanBefore    time.Duration // before AdmittedAt
-	RetryAt      time.Time     // when it is put into the queue again, while it backs off; else zero
+	RetryAt      time.Time     // end of Kueue's requeue backoff; else zero
 
-	Preemptions int32 // how often it lost its quota to another task
-	Evictions   int32 // how often it lost its quota, for whatever reason
+	Preemptions int32 // evictions for another task
+	Evictions   int32 // evictions for any reason
 
-	// Bare says that there is no Workload of it, so that Kueue counts no quota for
-	// it and never starts it; it may run beside Kueue.
+	// NoWorkload says that the task has no Workload: Kueue counts no quota for it
+	// and never starts it. It may run beside Kueue.
 	NoWorkload bool
 
-	// Parts are its Workloads, the newest first, shared with the cache: read only.
+	// Parts are the Workloads, the newest first, shared with the cache: read only.
 	Parts []*kueue.Workload
 	Main  *kueue.Workload // the part that decides its state; never nil
 
 	AdmittedWorkloads []explain.AdmittedWorkload // see holding
 }
 
-// Size is how many pods a task has.
+// Size counts the pods of a task.
 type Size struct {
-	Min        int32 // it starts with so many; what it wants where it is not elastic
+	Min        int32 // that it starts with; Wanted if it is not elastic
 	Admitted   int32 // admitted
 	Wanted     int32
 	Guaranteed int32 // of those admitted, with the highest priority of its parts
 }
 
-// Resources is what a task holds, and before that what it asks for.
+// Resources returns the usage of a task, and its requests while it uses no quota.
 func (t *Task) Resources() quota.Resources {
 	if t.State.UsesQuota() {
 		return t.Usage
@@ -106,7 +106,7 @@ func (t *Task) Waited(now time.Time) time.Duration {
 	return max(0, now.Sub(t.WaitingSince))
 }
 
-// Ran is how long it had its quota, all admissions together.
+// Ran returns how long t had quota, over all admissions.
 func (t *Task) Ran(now time.Time) time.Duration {
 	if t.AdmittedAt.IsZero() {
 		return t.RanBefore
@@ -117,11 +117,11 @@ func (t *Task) Ran(now time.Time) time.Duration {
 	return t.RanBefore + max(0, now.Sub(t.AdmittedAt))
 }
 
-// Elastic tells whether it is a job of slices: a new size is a new slice, which
-// takes the place of the one that runs.
+// Elastic reports whether t is a job of slices: a new size is a new slice, which
+// replaces the running one.
 func (t *Task) Elastic() bool { return t.Main != nil && t.Main.Annotations[SliceNameAnnotation] != "" }
 
-// Growing tells whether it runs and waits for more.
+// Growing reports whether t uses quota and waits for more.
 func (t *Task) Growing() bool { return t.State.UsesQuota() && t.Size.Wanted > t.Size.Admitted }
 
 // Key identifies a task by its namespace and its owner's UID.

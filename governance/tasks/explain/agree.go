@@ -2,9 +2,9 @@ package explain
 
 import "slices"
 
-// said is what a constraint may be called by Kueue's reason for QuotaReserved, in
-// the words of 0.19 with UnadmittedWorkloadsObservability and of versions and
-// configurations without it. A reason that is not here says nothing exact.
+// constraintsByReason maps Kueue's reasons for QuotaReserved, of 0.19 with
+// UnadmittedWorkloadsObservability and of versions and configurations without it,
+// to the constraints that they may mean. Other reasons mean nothing exact.
 var constraintsByReason = map[string][]Constraint{
 	"WaitingForQuota":              {Quota, Preempting, WaitingForPodsReady},
 	"ExceedsMaxQuota":              {ExceedsMax},
@@ -23,8 +23,8 @@ var constraintsByReason = map[string][]Constraint{
 	"Inadmissible":   {NoQueue, NoClusterQueue, WrongNamespace, QueueStopped, QueueInactive, NoMatchingFlavor, ExceedsMax, UncoveredResource},
 }
 
-// Agrees tells whether a verdict and Kueue's reason say the same. Kueue's are
-// often older than what changed since, or general.
+// Agrees reports whether a verdict matches Kueue's reason. Kueue's may be older
+// than the last change, or general.
 func (v Verdict) Agrees(reason string) bool {
 	fits, exact := constraintsByReason[reason]
 	return !exact || slices.Contains(fits, v.Constraint)

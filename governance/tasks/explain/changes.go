@@ -9,16 +9,16 @@ import (
 	"kuota.dev/kuota/governance/quota"
 )
 
-// Kind is what somebody could change.
+// ChangeKind is the kind of a Change.
 type ChangeKind string
 
-// What would start a task, each by itself.
+// The changes that would start a task, each by itself.
 const (
 	FewerPods           ChangeKind = "FewerPods"   // run with fewer pods
 	TasksEnd            ChangeKind = "TasksEnd"    // these tasks end
 	RaiseBorrowingLimit ChangeKind = "BorrowLimit" // the team may borrow more
 	RaiseNominalQuota   ChangeKind = "MoreQuota"   // the team gets more quota
-	HigherPriorityClass ChangeKind = "HigherClass" // a class for which these tasks are stopped
+	HigherPriorityClass ChangeKind = "HigherClass" // a priority class that Kueue would preempt these tasks for
 )
 
 // Change is one change that would start a task.
@@ -26,21 +26,21 @@ type Change struct {
 	Kind          ChangeKind
 	Pods          int32              // FewerPods: that would start now
 	Tasks         []AdmittedWorkload // TasksEnd, HigherClass
-	PriorityClass string             // HigherClass: the lowest that there is and that does
+	PriorityClass string             // HigherClass: the lowest existing one that suffices
 	Priority      int32              // HigherClass: of that class
-	Quotas        []QuotaChange      // BorrowLimit, MoreQuota: what each would have to be
+	Quotas        []QuotaChange      // BorrowLimit, MoreQuota: the required amounts
 }
 
-// Figure is an amount of one cell.
+// QuotaChange is a change of the quota of one FlavorResource.
 type QuotaChange struct {
 	quota.FlavorResource
-	From, To int64 // From is -1 for a limit that there is not
+	From, To int64 // From is -1 for no limit
 }
 
-// triedTasks is how many single tasks are tried out, the smallest first.
+// triedTasks is how many single tasks are tried, the smallest first.
 const triedTasks = 64
 
-// changes looks for single changes that start a task, by trying each.
+// changes returns the single changes that start a task, found by trying each.
 func (l *snapshot) changes(t Task, all []demand, failed int, need quota.FlavorResourceQuantities, v Verdict) (found []Change) {
 	if change, ok := l.fewerPods(t, all); ok {
 		found = append(found, change)
@@ -62,7 +62,7 @@ func (l *snapshot) changes(t Task, all []demand, failed int, need quota.FlavorRe
 	return found
 }
 
-// fewer is how many pods of a task with one pod set would start.
+// fewerPods returns how many pods of a task with one pod set would start.
 func (l *snapshot) fewerPods(t Task, all []demand) (Change, bool) {
 	if len(t.PodSets) != 1 {
 		return Change{}, false
@@ -77,7 +77,7 @@ func (l *snapshot) fewerPods(t Task, all []demand) (Change, bool) {
 	return Change{Kind: FewerPods, Pods: int32(low)}, low > 0
 }
 
-// startsWithout tells whether a task would start if these were gone.
+// fitsWithout reports whether a task would start if these workloads ended.
 func (l *snapshot) fitsWithout(all []demand, gone []*workload) bool {
 	for _, s := range gone {
 		l.removeUsage(s)
@@ -89,8 +89,8 @@ func (l *snapshot) fitsWithout(all []demand, gone []*workload) bool {
 	return starts
 }
 
-// ending is the fewest tasks of the own queue whose end would start the task:
-// one that is large enough, or the largest until it starts.
+// tasksEnd returns the fewest tasks of the queue whose end would start the task:
+// one that is large enough, or the largest ones until it starts.
 func (l *snapshot) tasksEnd(all []demand, v Verdict) (Change, bool) {
 	own := v.Shortage.InQueue // the largest first
 	stakes := make([]*workload, len(own))
@@ -110,8 +110,8 @@ func (l *snapshot) tasksEnd(all []demand, v Verdict) (Change, bool) {
 	return Change{Kind: TasksEnd, Tasks: slices.Clone(own[:few])}, true
 }
 
-// higher is the lowest class that there is in which the task would have others
-// stopped for it.
+// higherClass returns the lowest existing priority class with which Kueue would
+// preempt others for the task.
 func (l *snapshot) higherClass(t Task, all []demand, failed int, need quota.FlavorResourceQuantities, v Verdict) (Change, bool) {
 	ranks := slices.DeleteFunc(slices.Clone(l.c.PriorityClasses), func(c PriorityClass) bool { return c.Priority <= t.Priority })
 	slices.SortFunc(ranks, func(a, b PriorityClass) int {
@@ -131,8 +131,8 @@ func (l *snapshot) higherClass(t Task, all []demand, failed int, need quota.Flav
 	return Change{Kind: HigherPriorityClass, PriorityClass: ranks[lowest].Name, Priority: ranks[lowest].Priority, Tasks: slices.Concat(l.admitted(stopped, true), l.admitted(stopped, false))}, true
 }
 
-// raised is how far the borrowing limit, or the quota, would have to go up in
-// the flavor that comes nearest.
+// raisedQuota returns how far the borrowing limit or the nominal quota would have
+// to rise in the flavor with the smallest shortage.
 func (l *snapshot) raisedQuota(all []demand, v Verdict, kind ChangeKind) (Change, bool) {
 	q, change := l.c.Queue, Change{Kind: kind}
 	for _, f := range v.Flavors {

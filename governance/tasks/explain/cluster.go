@@ -8,38 +8,40 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Limit is what a queue may use of one cell.
+// Limit is the quota of a queue for one FlavorResource.
 type Limit struct {
 	Nominal        int64
-	BorrowingLimit *int64 // nil is without limit
-	LendingLimit   *int64 // nil is all of it
+	BorrowingLimit *int64 // nil is unlimited
+	LendingLimit   *int64 // nil is all of Nominal
 }
 
 // Queue is a ClusterQueue.
 type Queue struct {
 	Name       string
-	Team       string // whose it is; empty where that is not known
+	Team       string // empty if unknown
 	Cohort     string // empty for a queue by itself
-	Stopped    bool   // held or drained by an admin
+	Stopped    bool   // stopPolicy is Hold or HoldAndDrain
 	Inactive   string // why Kueue admits nothing into it; empty while it does
-	StrictFIFO bool   // a task that does not fit holds up those behind it
-	// WithinNever says that no task is stopped for another of the same queue.
+	StrictFIFO bool   // a task that does not fit blocks those behind it
+	// NeverWithinClusterQueue says that preemption.withinClusterQueue is Never.
 	NeverWithinClusterQueue bool
-	// Reclaims is which tasks it may stop of queues that hold more than their own.
+	// ReclaimWithinCohort selects the tasks that it may preempt in queues that
+	// borrow.
 	ReclaimWithinCohort PreemptionPolicy
-	// WhileBorrowing says that it may also do so to borrow, if they are lower, and
-	// at most of this Threshold; nil is any. Fair sharing goes by shares instead.
+	// BorrowWithinCohort says that it may also preempt while it borrows: tasks of a
+	// lower priority, of at most MaxPriorityThreshold; nil is any. Fair sharing
+	// uses shares instead.
 	BorrowWithinCohort   bool
 	MaxPriorityThreshold *int32
 	Flavors              []string        // in the order in which Kueue tries them
 	Resources            []string        // covered
-	Groups               []ResourceGroup // that those are in; nil is all in one
+	Groups               []ResourceGroup // of Resources and Flavors; nil is one group of all
 	Limits               map[quota.FlavorResource]Limit
 	Usage                quota.FlavorResourceQuantities
 	SelectsNamespace     func(namespace string) bool // nil selects all
 }
 
-// Group is resources that are given a flavor together.
+// ResourceGroup is resources that Kueue assigns one flavor together.
 type ResourceGroup struct{ Resources, Flavors []string }
 
 func (q *Queue) groups() []ResourceGroup {
@@ -51,7 +53,7 @@ func (q *Queue) groups() []ResourceGroup {
 
 func (q *Queue) inCohort() bool { return q.Cohort != "" }
 
-// Exceeds tells whether a queue holds more of anything than its own quota.
+// Borrows reports whether a queue uses more than its nominal quota of any resource.
 func (q *Queue) Borrows() bool {
 	for cell, used := range q.Usage {
 		if used > q.Limits[cell].Nominal {
@@ -74,9 +76,9 @@ type PriorityClass struct {
 	Priority int32
 }
 
-// Holder is a task that holds quota.
+// AdmittedWorkload is what a task uses of one ClusterQueue.
 type AdmittedWorkload struct {
-	Name, Kind, Namespace, UID string // empty for one that is not for the reader
+	Name, Kind, Namespace, UID string // empty if the viewer may not see it
 	Team                       string // "another team" for one that is not for the reader
 	Queue                      string // ClusterQueue
 	Priority                   int32
@@ -88,10 +90,10 @@ type AdmittedWorkload struct {
 // PodSet is a group of equal pods of a task.
 type PodSet struct {
 	Name            string
-	Count, MinCount int32 // Least is Count, unless fewer would do
+	Count, MinCount int32 // MinCount is Count, unless fewer suffice
 	Requests        quota.Resources
-	// Counts is what quota counts of one pod: configurations of Kueue leave
-	// resources out, or count others instead. nil is all that it asks for.
+	// CountedRequests is what quota counts of one pod: Kueue may be configured to
+	// exclude or replace resources. nil is Requests.
 	CountedRequests quota.Resources
 	Spec            *corev1.PodSpec // for its node selector, affinity and tolerations
 }
@@ -103,47 +105,48 @@ func (s *PodSet) counted() quota.Resources {
 	return s.Requests
 }
 
-// Task is what waits.
+// Task is the task to explain.
 type Task struct {
 	Namespace     string
 	Priority      int32
 	PodSets       []PodSet
 	Deactivated   bool
-	LoopHeld      bool      // the loop guard holds it
-	Gated         string    // what holds it back by annotation; empty for nothing
+	LoopHeld      bool      // by the loop guard
+	Gated         string    // the gates of its annotation; empty for none
 	RetryAt       time.Time // zero where it does not back off
 	PendingChecks []string  // admission checks that are not done, such as "provision: Pending"
 	QuotaReserved bool      // it has its quota already
-	NoWorkload    bool      // Kueue has made no Workload of it
+	NoWorkload    bool      // Kueue created no Workload
 	Reason        string    // Kueue's reason in one word; empty where it gave none
-	Pods          *Pods     // how its pods do; nil while it has no quota
-	// Takes is what it takes over of its own slice that runs, of an elastic job: it
-	// stays in those flavors. Queues do not count it as used. nil is nothing.
+	Pods          *Pods     // nil while it uses no quota
+	// ReplacedUsage is what it takes over from the slice of an elastic job that it
+	// replaces. It stays in those flavors, and queues do not count it as usage. nil
+	// is nothing.
 	ReplacedUsage quota.FlavorResourceQuantities
 }
 
-// Placed is how the pods of a task do that has its quota.
+// Pods is the state of the pods of a task that uses quota.
 type Pods struct {
-	Flavors          map[string][]string // that each pod set was given, by its name
-	Missing          int32               // pods that nobody has made
+	Flavors          map[string][]string // assigned, by name of the pod set
+	Missing          int32               // not created
 	Unscheduled      int32               // pods that have no node
-	SchedulerMessage string              // by the scheduler, of one of them
-	Requests         []quota.Resources   // what those without a node ask for, each; nil is not known
+	SchedulerMessage string              // about one of them
+	Requests         []quota.Resources   // of each pod without a node; nil if unknown
 }
 
-// Ceiling is a limit of a namespace on what its pods may ask for, all together.
+// ResourceQuota is a limit of a namespace on the sum of its pods' requests.
 type ResourceQuota struct {
 	Name       string // of the ResourceQuota
 	Resource   string // as the ResourceQuota names it, such as requests.cpu
-	Requests   int64  // that one pod asks for, in the unit of the resource
+	Requests   int64  // of one pod, in the unit of the resource
 	Hard, Used int64
 }
 
-// Cluster is what is known of the cluster.
+// Cluster is the state of the cluster that decides over a task.
 type Cluster struct {
 	Now               time.Time
 	LocalQueue        string
-	NoLocalQueue      bool // there is no such LocalQueue
+	NoLocalQueue      bool // LocalQueue does not exist
 	LocalQueueStopped bool
 	Queue             *Queue                         // nil where the LocalQueue's does not exist
 	Queues            map[string]*Queue              // of the same cohort, with Queue
@@ -152,12 +155,12 @@ type Cluster struct {
 	Flavors           map[string]Flavor
 	Admitted          []*AdmittedWorkload // of those queues, in the order of Compare
 	FairSharing       bool
-	PriorityClasses   []PriorityClass // the priority classes that it may be given
+	PriorityClasses   []PriorityClass // that the task may get
 	Nodes             []Node
 	ResourceQuotas    []ResourceQuota // of its namespace, which would refuse one more pod of it
-	PodsNotReady      int             // tasks whose pods Kueue waits for before it starts another
+	PodsNotReady      int             // tasks whose pods Kueue waits for before it admits another
 
 	MissingClass  string   // the priority class that it names and that does not exist
-	ClassNames    []string // those that there are
+	ClassNames    []string // existing ones
 	NotIntegrated string   // its kind, where Kueue does not manage it
 }

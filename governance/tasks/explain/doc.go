@@ -1,7 +1,11 @@
-// Package explain says why a task waits: from the numbers of the cluster, and
-// not from sentences that Kueue wrote. It is pure: what it knows is in Cluster.
+// Package explain computes why a task does not start, and which single changes would
+// start it: from the numbers of the cluster, and not from Kueue's messages. It is
+// pure: all of its input is in Task and Cluster. It shows no names to anyone; its
+// callers redact verdicts.
 //
-// Its arithmetic is that of Kueue's scheduler for queues that share one cohort
-// without a parent (0.16 to 0.19, pkg/cache/scheduler/resource_node.go). Of
-// cohorts within cohorts it says that it does not know.
+//	Task, Cluster ─► preconditions ─► flavors ─► preemption targets ─► Verdict
+//
+// Its arithmetic is that of Kueue's scheduler for queues of one flat cohort (0.16 to
+// 0.19, pkg/cache/scheduler/resource_node.go). For nested cohorts the verdict is
+// Unknown.
 package explain

@@ -13,42 +13,42 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// Constraint is what decides that a task does not start.
+// Constraint is the reason that decides why a task does not start.
 type Constraint string
 
 // The constraints, in the order in which one outdoes the other.
 const (
-	Deactivated         Constraint = "Deactivated"      // its .spec.active is false
-	LoopHeld            Constraint = "LoopHeld"         // the loop guard holds it
-	Gated               Constraint = "Gated"            // somebody's annotation holds it back
+	Deactivated         Constraint = "Deactivated"      // .spec.active is false
+	LoopHeld            Constraint = "LoopHeld"         // the loop guard keeps it out of admission
+	Gated               Constraint = "Gated"            // an annotation keeps it out of admission
 	NoQueue             Constraint = "NoQueue"          // its LocalQueue does not exist
 	NoClusterQueue      Constraint = "NoClusterQueue"   // its LocalQueue leads nowhere
-	QueueStopped        Constraint = "QueueHeld"        // an admin holds its queue
+	QueueStopped        Constraint = "QueueHeld"        // stopPolicy of its queue
 	QueueInactive       Constraint = "QueueInactive"    // such as when a flavor is missing
-	WrongNamespace      Constraint = "WrongNamespace"   // the queue takes nothing from there
-	BackingOff          Constraint = "BacksOff"         // it is put into the queue again later
+	WrongNamespace      Constraint = "WrongNamespace"   // the queue does not select the namespace
+	BackingOff          Constraint = "BacksOff"         // Kueue requeues it later
 	ChecksPending       Constraint = "ChecksPending"    // it has its quota
-	UncoveredResource   Constraint = "Uncovered"        // no quota counts a resource that it asks for
+	UncoveredResource   Constraint = "Uncovered"        // no quota covers a requested resource
 	NoMatchingFlavor    Constraint = "NoMatchingFlavor" // no pool of the queue has nodes for it
 	ExceedsMax          Constraint = "ExceedsMax"       // more than the queue can ever have
-	Quota               Constraint = "Quota"            // others hold what it needs
-	Preempting          Constraint = "Reclaims"         // what it needs is being taken back
+	Quota               Constraint = "Quota"            // others use what it needs
+	Preempting          Constraint = "Reclaims"         // Kueue preempts others for it
 	PendingEvaluation   Constraint = "Turn"             // it fits; Kueue has not come to it
 	WaitingForPodsReady Constraint = "OthersStart"      // Kueue waits until the pods of other tasks are ready
-	Topology            Constraint = "Topology"         // Kueue finds no nodes that are as near to one another as it asks
+	Topology            Constraint = "Topology"         // Kueue finds no nodes that are as close to each other as required
 
 	// Of a job that has no Workload:
 	NoQueueName     Constraint = "NoQueueName"   // it names no queue
 	NoPriorityClass Constraint = "NoClass"       // it names a priority class that does not exist
 	NotIntegrated   Constraint = "NotIntegrated" // Kueue does not manage its kind
-	NoWorkload      Constraint = "NoWorkload"    // Kueue has not made one
+	NoWorkload      Constraint = "NoWorkload"    // Kueue has created none
 
 	// Of a task that has its quota:
 	ResourceQuotaReached Constraint = "Ceiling"    // its namespace's ResourceQuota refuses pods
-	NoNodes              Constraint = "NoNodes"    // no node is ready that its pods may go to
+	NoNodes              Constraint = "NoNodes"    // no matching node is ready
 	TooSmall             Constraint = "TooSmall"   // no node is large enough for one of its pods
-	Fragmented           Constraint = "Fragmented" // enough is free, and on no single node
-	NodesFull            Constraint = "NodesFull"  // nodes are full
+	Fragmented           Constraint = "Fragmented" // enough is free, but on no single node
+	NodesFull            Constraint = "NodesFull"  // all nodes are full
 	Unschedulable        Constraint = "Unplaced"   // the scheduler finds no node for another reason
 	Unknown              Constraint = "Unknown"    // of cohorts within cohorts
 )
@@ -56,27 +56,26 @@ const (
 // Verdict is why a task does not start, and what would start it.
 type Verdict struct {
 	Constraint      Constraint
-	Detail          string   // in words, where numbers do not tell it: such as which check
-	PriorityClasses []string // NoClass: those that there are
+	Detail          string   // text that numbers do not contain, such as the check
+	PriorityClasses []string // NoPriorityClass: existing ones
 	PodSet          string
 	Flavors         []FlavorVerdict // each that was tried, in order
-	Shortage        *Shortage       // what is short of, in the flavor that comes nearest; nil for nothing
+	Shortage        *Shortage       // that decides, in the flavor with the smallest one; nil for none
 	Changes         []Change        // each of which would start it, the smallest first
-	// Stops are the tasks that Kueue would stop for it, of its own queue and of
-	// others: of Reclaims, as far as they are known.
+	// TargetsInQueue and TargetsInCohort are the tasks that Kueue would preempt for
+	// it, as far as they are known.
 	TargetsInQueue, TargetsInCohort []AdmittedWorkload
-	// MayPreempt says that Kueue may stop tasks of others that borrow. Fair sharing
-	// decides by shares, which are not calculated: of Quota whether it stops any,
-	// and of Reclaims which.
+	// MayPreempt says that Kueue may preempt borrowing tasks of others. Fair
+	// sharing decides by shares, which are not computed: for Quota whether it
+	// preempts any, and for Preempting which ones.
 	MayPreempt bool
-	// Fit is how its pods find nodes: of a task that has its quota and lacks nodes,
-	// or that would lack them once it has it. nil where there is nothing to say.
+	// Fit is how its pods fit on nodes: of a task that has quota and lacks nodes,
+	// or would lack them once it has quota. nil if there is nothing to report.
 	Fit           *Fit
 	ResourceQuota *ResourceQuota // that refuses its pods; nil for none
 }
 
-// Borrowers are all lists of queues that a verdict names, to be changed in their
-// places.
+// Borrowers returns all lists of queues in a verdict, to be modified in place.
 func (v *Verdict) Borrowers() iter.Seq[*[]Borrower] {
 	return func(yield func(*[]Borrower) bool) {
 		for i := range v.Flavors {
@@ -92,8 +91,8 @@ func (v *Verdict) Borrowers() iter.Seq[*[]Borrower] {
 	}
 }
 
-// Holders are all lists of tasks that a verdict names, to be changed in their
-// places.
+// AdmittedWorkloads returns all lists of workloads in a verdict, to be modified in
+// place.
 func (v *Verdict) AdmittedWorkloads() iter.Seq[*[]AdmittedWorkload] {
 	return func(yield func(*[]AdmittedWorkload) bool) {
 		if !yield(&v.TargetsInQueue) || !yield(&v.TargetsInCohort) {
@@ -118,38 +117,39 @@ func (v *Verdict) AdmittedWorkloads() iter.Seq[*[]AdmittedWorkload] {
 	}
 }
 
-// FlavorVerdict is why a flavor does not take a pod set.
+// FlavorVerdict is why a flavor is not assigned to a pod set.
 type FlavorVerdict struct {
 	Flavor    string
 	Mismatch  string // such as "needs the label zone=a"; empty where its nodes are right
 	Shortages []Shortage
 }
 
-// Shortage is a resource of a flavor of which there is too little.
+// Shortage is a FlavorResource of which too little is available.
 type Shortage struct {
 	quota.FlavorResource
 	Needed int64 // by all pods of the pod set, and by those before it
-	// Free is what the queue could take now; Most is all that it could ever have.
+	// Available and PotentialAvailable are Kueue's: what the queue can use now, and
+	// what it can ever have.
 	Available, PotentialAvailable int64
 	Nominal                       int64 // the queue's own quota
 	Used                          int64 // by its own tasks
-	Borrowable                    int64 // what others and the cohort have idle to lend
+	Borrowable                    int64 // unused quota of others and of the cohort that they lend
 	BorrowingLimit                *int64
-	LowerPriority                 []AdmittedWorkload // own tasks that it may push out, and what they hold
+	LowerPriority                 []AdmittedWorkload // in the queue, that it may preempt
 	LowerPriorityUsage            int64
-	InQueue                       []AdmittedWorkload // own tasks that hold it, the largest first
-	Reclaimable                   int64              // what other queues hold beyond their own quota
+	InQueue                       []AdmittedWorkload // using the resource in the queue, the largest first
+	Reclaimable                   int64              // what other queues borrow
 	Borrowers                     []Borrower         // those queues, the largest first
 }
 
-// Borrower is a queue that holds more than its own quota.
+// Borrower is a queue that uses more than its nominal quota.
 type Borrower struct {
-	Queue  string // empty for those that are not for the reader, in one
-	Team   string // whose it is; empty where that is not known
+	Queue  string // empty for the sum of those that the viewer may not see
+	Team   string // empty if unknown
 	Amount int64  // beyond its quota
 }
 
-// Short is how much is missing now.
+// Missing returns how much is missing now.
 func (s Shortage) Missing() int64 { return max(0, s.Needed-s.Available) }
 
 func (s Shortage) exceedsMax() bool { return s.Needed > s.PotentialAvailable }
@@ -183,8 +183,8 @@ func verdict(t Task, c *Cluster, brief bool) Verdict {
 	return v
 }
 
-// full is what becomes of a task that would do with fewer pods: Kueue first makes
-// room for all of them, where it can. Empty where it does not.
+// explainFull explains a task with a minimum count: Kueue first preempts others for
+// all of its pods, if it can. Empty if it cannot.
 func (l *snapshot) explainFull(t Task, all []demand) Verdict {
 	whole := slices.Clone(all)
 	fewer := false
@@ -225,7 +225,8 @@ func (l *snapshot) explain(t Task, all []demand) (v Verdict) {
 	return v
 }
 
-// barred is what holds a task back whatever is free.
+// checkPreconditions returns what keeps a task from starting whatever quota is
+// free.
 func checkPreconditions(t Task, c *Cluster) (Verdict, bool) {
 	say := func(constraint Constraint, detail string) (Verdict, bool) {
 		return Verdict{Constraint: constraint, Detail: detail}, true
@@ -267,9 +268,9 @@ func checkPreconditions(t Task, c *Cluster) (Verdict, bool) {
 	return Verdict{}, false
 }
 
-// uncovered is a resource that no quota of a queue counts. A task of which Kueue
-// says that it waits for something else is not held up by that one: Kueue may be
-// told to let through what queues do not name.
+// uncoveredResource returns a requested resource that no quota of a queue covers.
+// It is no constraint if Kueue's reason names another one: Kueue may be configured
+// to ignore resources that queues do not name.
 func uncoveredResource(t Task, q *Queue) string {
 	if fits, exact := constraintsByReason[t.Reason]; exact && !slices.Contains(fits, UncoveredResource) {
 		return ""
@@ -285,8 +286,8 @@ func uncoveredResource(t Task, q *Queue) string {
 	return ""
 }
 
-// judge says which of the flavors comes nearest for the demand that finds none,
-// and what that lacks. need is what those before it use.
+// explainShortage returns the flavor with the smallest shortage for the demand that
+// finds none, and that shortage. need is the usage of the demands before it.
 func (l *snapshot) explainShortage(t Task, all []demand, failed int, need quota.FlavorResourceQuantities) Verdict {
 	d := all[failed]
 	v := Verdict{Constraint: NoMatchingFlavor, PodSet: d.set.Name}
@@ -319,7 +320,7 @@ func (l *snapshot) explainShortage(t Task, all []demand, failed int, need quota.
 		}
 	}
 	worst := slices.MaxFunc(v.Flavors[best].Shortages, func(a, b Shortage) int {
-		return cmp.Or(cmp.Compare(b2i(a.exceedsMax()), b2i(b.exceedsMax())), cmp.Compare(b2i(!isSecondary(a.Resource)), b2i(!isSecondary(b.Resource))), quota.Compare(b.Resource, a.Resource))
+		return cmp.Or(compareBool(a.exceedsMax(), b.exceedsMax()), compareBool(isSecondary(b.Resource), isSecondary(a.Resource)), quota.Compare(b.Resource, a.Resource))
 	})
 	if !l.brief {
 		worst.setUsers(t, l.c)
@@ -328,8 +329,8 @@ func (l *snapshot) explainShortage(t Task, all []demand, failed int, need quota.
 	return v
 }
 
-// makeRoom tries to stop others in each flavor that could take a demand, and
-// returns the first in which Kueue would.
+// findTargets looks for preemption targets in each flavor that could take a demand,
+// and returns the first in which Kueue preempts.
 func (l *snapshot) findTargets(t Task, all []demand, failed int, need quota.FlavorResourceQuantities, flavors []FlavorVerdict) (at int, stopped []*workload, best outcome) {
 	for i, f := range flavors {
 		if f.Mismatch != "" || slices.ContainsFunc(f.Shortages, Shortage.exceedsMax) {
@@ -345,19 +346,23 @@ func (l *snapshot) findTargets(t Task, all []demand, failed int, need quota.Flav
 	return 0, nil, best
 }
 
-// secondary are resources that follow from accelerators: where both are short,
-// people are told of the accelerators.
+// isSecondary reports whether a resource follows from accelerators: if both are
+// short, the verdict names the accelerators.
 func isSecondary(resource string) bool { return !strings.Contains(resource, "/") }
 
-func b2i(yes bool) int {
-	if yes {
-		return 1
+// compareBool orders false before true.
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
 	}
-	return 0
+	return 1
 }
 
-// holders fills in who of the own queue holds what is short, and how much others
-// could give back.
+// setUsers sets the workloads of the queue that use the resource, and the queues
+// that borrow it.
 func (s *Shortage) setUsers(t Task, c *Cluster) {
 	for _, h := range c.Admitted {
 		if h.Queue == c.Queue.Name && h.Usage[s.FlavorResource] > 0 {
@@ -384,7 +389,7 @@ func (s *Shortage) setUsers(t Task, c *Cluster) {
 	})
 }
 
-// keys are the labels that flavors go by: Kueue looks at no others.
+// flavorLabels returns the labels of flavors: Kueue matches no others.
 func (c *Cluster) flavorLabels(flavors []string) map[string]bool {
 	keys := map[string]bool{}
 	for _, name := range flavors {
@@ -395,7 +400,7 @@ func (c *Cluster) flavorLabels(flavors []string) map[string]bool {
 	return keys
 }
 
-// mismatch says why the nodes of a flavor are not for a pod.
+// mismatch returns why the nodes of a flavor do not match a pod; empty if they do.
 func mismatch(spec *corev1.PodSpec, f Flavor, keys map[string]bool) string {
 	if spec == nil {
 		return ""

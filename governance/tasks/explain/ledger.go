@@ -2,36 +2,39 @@ package explain
 
 import "kuota.dev/kuota/governance/quota"
 
-// ledger is who uses how much of what a task asks for, while tasks are taken away
-// and put back. It counts those cells only, each by its place in a row of numbers:
-// what one explanation asks of it, it asks for each of many thousand tasks.
+// snapshot is the usage of a cohort, from which workloads are removed and to which
+// they are added again. It has only the FlavorResources that a task requests, each
+// at an index of dense slices: one explanation reads them for each of many thousand
+// tasks.
 type snapshot struct {
 	c      *Cluster
 	index  map[quota.FlavorResource]int
 	own    *clusterQueue
 	queues map[string]*clusterQueue
 	cohort []cohortQuota // of the cohort, by cell
-	order  []*workload   // see inOrder; nil until it is asked for
+	order  []*workload   // see byPreemptionOrder; nil until first used
 	brief  bool          // see Brief
 }
 
-// account is what a queue may use, and uses, by cell.
+// clusterQueue has the limits and the usage of a queue.
 type clusterQueue struct {
 	limits []Limit
 	usage  []int64
 }
 
-// stake is what a task holds, by cell.
+// workload is an AdmittedWorkload with its usage.
 type workload struct {
 	*AdmittedWorkload
 	account *clusterQueue
 	usage   []int64
 }
 
-// sum is what a cohort has to share of a cell, and how much of it is used.
+// cohortQuota is what a cohort shares of a FlavorResource, and how much of that is
+// used.
 type cohortQuota struct{ total, usage int64 }
 
-// newLedger counts what these demands could use.
+// newSnapshot returns a snapshot of the FlavorResources that these demands could
+// use.
 func newSnapshot(c *Cluster, all []demand) *snapshot {
 	l := &snapshot{c: c, index: map[quota.FlavorResource]int{}, queues: make(map[string]*clusterQueue, len(c.Queues))}
 	for _, d := range all {
@@ -63,8 +66,8 @@ func newSnapshot(c *Cluster, all []demand) *snapshot {
 	return l
 }
 
-// share counts what a queue has and uses of what its cohort shares, or for -1 no
-// longer does.
+// addToCohort adds the quota and usage of a queue to those of its cohort; sign -1
+// subtracts them.
 func (l *snapshot) addToCohort(a *clusterQueue, i int, sign int64) {
 	l.cohort[i].total += sign * (a.limits[i].Nominal - localQuota(a.limits[i]))
 	l.cohort[i].usage += sign * a.usageFromCohort(i)
@@ -80,14 +83,14 @@ func (l *snapshot) setLimit(cell quota.FlavorResource, to Limit) {
 
 func (l *snapshot) has(cell quota.FlavorResource) bool { _, ok := l.index[cell]; return ok }
 
-// stake is what a task holds of what the ledger counts.
+// workload returns h with its usage in the snapshot.
 func (l *snapshot) workload(h *AdmittedWorkload) *workload {
 	s := &workload{AdmittedWorkload: h, account: l.queues[h.Queue], usage: make([]int64, len(l.index))}
 	l.setUsage(s)
 	return s
 }
 
-// fill tells whether a task holds anything that counts.
+// setUsage reports whether the workload uses any FlavorResource of the snapshot.
 func (l *snapshot) setUsage(s *workload) (holds bool) {
 	for cell, amount := range s.Usage {
 		if i, ok := l.index[cell]; ok && amount > 0 {
@@ -111,13 +114,13 @@ func (l *snapshot) changeUsage(s *workload, sign int64) {
 	}
 }
 
-// lent is how much a queue uses of what its cohort shares.
+// usageFromCohort returns how much a queue uses of what its cohort shares.
 func (a *clusterQueue) usageFromCohort(i int) int64 {
 	return max(0, a.usage[i]-localQuota(a.limits[i]))
 }
 
-// exceeds tells whether a queue holds more than its own quota of one of these
-// cells.
+// borrowing reports whether a queue uses more than its nominal quota of any of
+// these.
 func (a *clusterQueue) borrowing(cells []int) bool {
 	for _, i := range cells {
 		if a.usage[i] > a.limits[i].Nominal {
@@ -127,7 +130,8 @@ func (a *clusterQueue) borrowing(cells []int) bool {
 	return false
 }
 
-// node is the arithmetic of one cell of the own queue in its cohort.
+// resourceNode is one FlavorResource of the task's queue in its cohort, as in
+// Kueue's resource_node.go.
 type resourceNode struct {
 	limit      Limit
 	usage      int64
@@ -153,7 +157,7 @@ func localQuota(l Limit) int64 {
 	return max(0, l.Nominal-*l.LendingLimit)
 }
 
-// free is what the queue could take now.
+// available returns what the queue can use now.
 func (n resourceNode) available() int64 {
 	if !n.cohort {
 		return n.limit.Nominal - n.usage
@@ -165,7 +169,7 @@ func (n resourceNode) available() int64 {
 	return max(0, n.localQuota-n.usage) + shared
 }
 
-// most is what the queue could ever have.
+// potentialAvailable returns what the queue can ever have.
 func (n resourceNode) potentialAvailable() int64 {
 	if !n.cohort {
 		return n.limit.Nominal

@@ -20,39 +20,38 @@ type Node struct {
 	Taints      []corev1.Taint
 	Ready       bool // and open for pods
 	Allocatable quota.Resources
-	Free        quota.Resources // of that, what no pod has asked for
+	Free        quota.Resources // not requested by any pod
 }
 
-// Fit is how the pods of a pod set find nodes in a flavor. Quota says how much a
-// team may hold; whether a pod fits is a matter of single nodes.
+// Fit is how the pods of a pod set fit on the nodes of a flavor. Quota does not
+// tell: a pod has to fit on a single node.
 type Fit struct {
 	Flavor      string
 	PodSet      string
-	Requests    quota.Resources // that one pod asks for
+	Requests    quota.Resources // of one pod
 	Nodes       int             // that its pods may go to, whether ready or not
-	Ready       int             // of them
+	Ready       int             // of Nodes
 	FittingPods int64           // pods that would find a node now
-	// Resource is that of which nodes have too little for one pod: the scarcest.
-	// Empty where there are no nodes, or where some resource is enough on one node
-	// and another on another.
+	// Resource is the scarcest one of which nodes have too little for one pod.
+	// Empty if there are no nodes, or if each resource suffices on some node.
 	Resource    string
-	Largest     int64 // of it on the largest node, when nothing runs there
+	Largest     int64 // on the largest node, when nothing runs there
 	LargestFree int64 // of it on one node now
 	TotalFree   int64 // of it on all nodes now
 }
 
-// TooSmall tells whether no node is large enough even when nothing runs there.
+// TooSmall reports whether no node is large enough even when nothing runs there.
 func (f Fit) TooSmall() bool {
 	return f.Nodes > 0 && f.Resource != "" && f.Largest < f.Requests[f.Resource]
 }
 
-// Fragmented tells whether there is enough on all nodes together, and on none by
-// itself.
+// Fragmented reports whether enough is free on all nodes together, but on no single
+// one.
 func (f Fit) Fragmented() bool {
 	return !f.TooSmall() && f.FittingPods == 0 && f.Resource != "" && f.TotalFree >= f.Requests[f.Resource]
 }
 
-// fit looks for nodes of a flavor for the pods of a set.
+// fit returns how the pods of a set fit on the nodes of a flavor.
 func fit(set PodSet, name string, flavor Flavor, nodes []Node) Fit {
 	f := Fit{Flavor: name, PodSet: set.Name, Requests: set.Requests}
 	largest, most, sum := quota.Resources{}, quota.Resources{}, quota.Resources{}
@@ -96,7 +95,7 @@ func fit(set PodSet, name string, flavor Flavor, nodes []Node) Fit {
 	return f
 }
 
-// takes tells whether a node is of a flavor, and for such pods.
+// matchesNode reports whether a node has a flavor and takes such pods.
 func matchesNode(n *Node, spec *corev1.PodSpec, flavor Flavor) bool {
 	for key, value := range flavor.Labels {
 		if n.Labels[key] != value {
@@ -112,22 +111,23 @@ func matchesNode(n *Node, spec *corev1.PodSpec, flavor Flavor) bool {
 	return matchesAffinity(n.Name, n.Labels, spec)
 }
 
-// repels is a taint that keeps pods with such tolerations off.
+// untoleratedTaint returns a taint that such tolerations do not tolerate.
 func untoleratedTaint(taints []corev1.Taint, tolerations []corev1.Toleration) (corev1.Taint, bool) {
 	return scheduling.FindMatchingUntoleratedTaint(klog.Background(), taints, tolerations, func(t *corev1.Taint) bool {
 		return t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute
 	}, false)
 }
 
-// attracts tells whether a node with such labels is one that pods want.
+// matchesAffinity reports whether a node matches the node selector and affinity of
+// a pod.
 func matchesAffinity(name string, labels map[string]string, spec *corev1.PodSpec) bool {
 	wanted := nodeaffinity.GetRequiredNodeAffinity(&corev1.Pod{Spec: corev1.PodSpec{NodeSelector: spec.NodeSelector, Affinity: spec.Affinity}})
 	ok, err := wanted.Match(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}})
 	return err == nil && ok
 }
 
-// among is a pod spec with what it asks of some labels only: Kueue looks at those
-// that flavors go by, and leaves the rest to the scheduler.
+// onlyKeys returns a pod spec with the node requirements on some labels: Kueue
+// matches the labels of flavors and leaves the rest to the scheduler.
 func onlyKeys(spec *corev1.PodSpec, keys map[string]bool) *corev1.PodSpec {
 	few := &corev1.PodSpec{NodeSelector: maps.Clone(spec.NodeSelector)}
 	maps.DeleteFunc(few.NodeSelector, func(key, _ string) bool { return !keys[key] })
@@ -142,7 +142,7 @@ func onlyKeys(spec *corev1.PodSpec, keys map[string]bool) *corev1.PodSpec {
 				asked = append(asked, e)
 			}
 		}
-		if len(asked) == 0 { // one of its terms asks nothing of flavors
+		if len(asked) == 0 { // one term has no requirement on flavors
 			return few
 		}
 		terms = append(terms, corev1.NodeSelectorTerm{MatchExpressions: asked})

@@ -8,8 +8,8 @@ import (
 	"kuota.dev/kuota/governance/quota"
 )
 
-// demand is what the pods of a set ask for in one group of resources: Kueue gives
-// each group of a queue a flavor by itself.
+// demand is the requests of a pod set in one resource group: Kueue assigns each
+// group its own flavor.
 type demand struct {
 	set       *PodSet
 	pods      int64
@@ -18,8 +18,8 @@ type demand struct {
 	flavors   []match
 }
 
-// match is a flavor of a group, and why its nodes are not for the pods; empty
-// where they are.
+// match is a flavor of a group, and why its nodes do not match the pods; empty if
+// they do.
 type match struct{ flavor, mismatch string }
 
 func demands(t Task, c *Cluster) (all []demand) {
@@ -46,7 +46,7 @@ func demands(t Task, c *Cluster) (all []demand) {
 	return all
 }
 
-// elsewhere says that pods of a task which run already are in another flavor.
+// otherFlavor returns a mismatch if running pods of the task are in another flavor.
 func (t *Task) otherFlavor(flavor string, names []string) string {
 	for cell := range t.ReplacedUsage {
 		if cell.Flavor != flavor && slices.Contains(names, cell.Resource) {
@@ -56,9 +56,9 @@ func (t *Task) otherFlavor(flavor string, names []string) string {
 	return ""
 }
 
-// place finds a flavor for each demand, as Kueue does: the first in which all of
-// it fits. It returns what the task would use, or the demand that finds none and
-// what those before it would use; failed is -1 for none.
+// assignFlavors assigns each demand the first flavor in which all of it fits, as
+// Kueue does. It returns the usage of the task; if a demand fits in none, its index
+// and the usage of those before it. failed is -1 for none.
 func (l *snapshot) assignFlavors(all []demand) (need quota.FlavorResourceQuantities, failed int) {
 	need = quota.FlavorResourceQuantities{}
 	for i := range all {
@@ -91,8 +91,8 @@ func (l *snapshot) fits(d demand, flavor string, need quota.FlavorResourceQuanti
 	return true
 }
 
-// whole is what a task would use with a flavor for one demand, beside what those
-// before it use: those after it take what is free, or could be.
+// totalWith returns the usage of a task with a flavor for one demand, including the
+// demands before it: those after it get a flavor in which they fit, or could.
 func (l *snapshot) totalWith(all []demand, at int, flavor string, before quota.FlavorResourceQuantities) quota.FlavorResourceQuantities {
 	need := maps.Clone(before)
 	all[at].add(need, flavor)
@@ -117,7 +117,7 @@ func (l *snapshot) totalWith(all []demand, at int, flavor string, before quota.F
 	return need
 }
 
-// try tells what keeps a demand out of a flavor.
+// tryFlavor returns why a demand does not fit in a flavor.
 func (l *snapshot) tryFlavor(d demand, m match, taken quota.FlavorResourceQuantities) FlavorVerdict {
 	f := FlavorVerdict{Flavor: m.flavor, Mismatch: m.mismatch}
 	if f.Mismatch != "" {
@@ -142,7 +142,7 @@ func (l *snapshot) tryFlavor(d demand, m match, taken quota.FlavorResourceQuanti
 	return f
 }
 
-// tried are the flavors of a demand up to the first that takes it.
+// triedFlavors returns the flavors of a demand up to the first in which it fits.
 func (l *snapshot) triedFlavors(d demand, taken quota.FlavorResourceQuantities) (list []FlavorVerdict) {
 	for _, m := range d.flavors {
 		f := l.tryFlavor(d, m, taken)

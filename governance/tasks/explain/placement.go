@@ -7,8 +7,8 @@ import (
 	"kuota.dev/kuota/governance/quota"
 )
 
-// placement says why a task that has its quota has not all of its pods on nodes:
-// Kueue counts quota, and the scheduler looks at nodes.
+// explainScheduling explains why pods of a task that uses quota have no nodes:
+// Kueue counts quota, and the scheduler matches nodes.
 func explainScheduling(t Task, c *Cluster) Verdict {
 	if t.Pods.Unscheduled == 0 {
 		if len(c.ResourceQuotas) > 0 {
@@ -39,8 +39,8 @@ func explainScheduling(t Task, c *Cluster) Verdict {
 	return v
 }
 
-// lacking are the pod sets of a task of which pods have no node. Pods are told
-// apart by what they ask for: where that tells nothing, it may be any.
+// unscheduledPodSets returns the pod sets with pods that have no node. Pods are
+// matched to sets by their requests; if none matches, all sets are returned.
 func unscheduledPodSets(t Task) []PodSet {
 	var sets []PodSet
 	for _, set := range t.PodSets {
@@ -54,9 +54,9 @@ func unscheduledPodSets(t Task) []PodSet {
 	return sets
 }
 
-// hopeless is how pods of a waiting task lack nodes that are large enough in
-// every flavor that Kueue may give it: quota would start it, and no node take it.
-// nil where one is, or where there are no nodes to tell by.
+// tooSmallEverywhere returns why no node of any flavor is large enough for the pods
+// of a pending task: it would get quota, but no node. nil if one is large enough,
+// or there are no nodes.
 func tooSmallEverywhere(all []demand, c *Cluster) *Fit {
 	for _, d := range all {
 		var small *Fit

@@ -8,10 +8,11 @@ import (
 	"kuota.dev/kuota/governance/quota"
 )
 
-// Policy is which tasks a queue may stop, by their priority. Empty is Never.
+// PreemptionPolicy selects the tasks that a queue may preempt, by their priority.
+// Empty is Never.
 type PreemptionPolicy string
 
-// The policies. Never stops none.
+// The policies. Never selects none.
 const (
 	Never         PreemptionPolicy = "Never"
 	LowerPriority PreemptionPolicy = "LowerPriority"
@@ -22,7 +23,7 @@ func (p PreemptionPolicy) allows(t Task, h AdmittedWorkload) bool {
 	return p == AnyPriority || p == LowerPriority && h.Priority < t.Priority
 }
 
-// chance is whether Kueue makes room.
+// outcome is whether Kueue preempts.
 type outcome int
 
 const (
@@ -31,18 +32,17 @@ const (
 	preempts
 )
 
-// candidate is a task that Kueue may stop for another.
+// candidate is a task that Kueue may preempt.
 type candidate struct {
 	*workload
 	inQueue bool
-	// always says that it may be stopped even when the other one borrows.
+	// whileBorrowing says that it may be preempted even if the preemptor borrows.
 	whileBorrowing bool
 }
 
-// room is which tasks Kueue would stop for one that needs so much: for those of
-// one cohort (0.19, pkg/scheduler/preemption). Under fair sharing it depends on
-// shares, which are not calculated: then there may be room, or it is not known
-// whom it is that Kueue stops.
+// targets returns the tasks that Kueue would preempt for a task with such requests,
+// in a flat cohort (0.19, pkg/scheduler/preemption). Fair sharing depends on
+// shares, which are not computed: then it may preempt, or the targets are unknown.
 func (l *snapshot) targets(t Task, need quota.FlavorResourceQuantities) ([]*workload, outcome) {
 	q, fair := l.c.Queue, l.c.FairSharing && l.c.Queue.inCohort()
 	looks := q.BorrowWithinCohort || fair && (q.ReclaimWithinCohort == LowerPriority || q.ReclaimWithinCohort == AnyPriority)
@@ -57,7 +57,7 @@ func (l *snapshot) targets(t Task, need quota.FlavorResourceQuantities) ([]*work
 			continue
 		}
 		if want.added > n.limit.Nominal && !looks {
-			return nil, noTargets // Kueue looks for nobody to stop for such a one
+			return nil, noTargets // Kueue does not look for candidates then
 		}
 		short = append(short, want.cell)
 		shortWithin, below = shortWithin && inside, below && n.usage < n.limit.Nominal
@@ -98,12 +98,12 @@ func (l *snapshot) targets(t Task, need quota.FlavorResourceQuantities) ([]*work
 		}
 	}
 	if within && q.ReclaimWithinCohort == AnyPriority && q.inCohort() {
-		return nil, preempts // whoever it is that borrowed it
+		return nil, preempts // the targets are unknown
 	}
 	return nil, noTargets
 }
 
-// want is an amount of a cell, by its place in the ledger.
+// request is an amount of the FlavorResource at an index of the snapshot.
 type request struct {
 	cell   int
 	amount int64
@@ -118,7 +118,7 @@ func (l *snapshot) requests(need, takes quota.FlavorResourceQuantities) []reques
 	return list
 }
 
-// candidates are the tasks that Kueue may stop, in its order.
+// candidates returns the tasks that Kueue may preempt, in its order.
 func (l *snapshot) candidates(t Task, short []int, within bool) (list []candidate) {
 	q := l.c.Queue
 	for _, s := range l.byPreemptionOrder() {
@@ -136,14 +136,15 @@ func (l *snapshot) candidates(t Task, short []int, within bool) (list []candidat
 	return list
 }
 
-// Compare tells which of two tasks Kueue stops first for one of another queue: the
-// lowest, then the newest.
+// Compare orders workloads of other queues the way Kueue picks preemption
+// candidates: lowest priority first, then the most recently admitted.
 func (h *AdmittedWorkload) Compare(other *AdmittedWorkload) int {
 	return cmp.Or(cmp.Compare(h.Priority, other.Priority), other.QuotaReservedAt.Compare(h.QuotaReservedAt), strings.Compare(h.WorkloadUID, other.WorkloadUID), strings.Compare(h.UID, other.UID))
 }
 
-// inOrder are all that hold something that counts, in the order in which Kueue
-// stops them: those of other queues before the own ones.
+// byPreemptionOrder returns all workloads with usage in the snapshot, in the order
+// in which Kueue picks candidates: those of other queues before those of the own
+// queue.
 func (l *snapshot) byPreemptionOrder() []*workload {
 	if l.order != nil {
 		return l.order
@@ -167,9 +168,9 @@ func (l *snapshot) byPreemptionOrder() []*workload {
 	return l.order
 }
 
-// stop takes candidates away until all that is needed fits, and then puts back
-// whom it did not take. It leaves the ledger as it was; nil says that it never
-// fits.
+// removeUntilFit removes candidates until all requests fit, and then fills back
+// those that are not needed. It leaves the snapshot unchanged; nil if the requests
+// never fit.
 func (l *snapshot) removeUntilFit(list []candidate, wants []request, short []int, borrowing bool) (stopped []*workload) {
 	var gone []*workload
 	fits := false
@@ -200,26 +201,18 @@ func (l *snapshot) removeUntilFit(list []candidate, wants []request, short []int
 	return stopped
 }
 
-// holders are those among stakes of the own queue, or of others.
-func (l *snapshot) admitted(stakes []*workload, own bool) []AdmittedWorkload {
-	n := 0
-	for _, s := range stakes {
-		n += b2i((s.account == l.own) == own)
-	}
-	if n == 0 {
-		return nil
-	}
-	list := make([]AdmittedWorkload, 0, n)
-	for _, s := range stakes {
-		if (s.account == l.own) == own {
-			list = append(list, *s.AdmittedWorkload)
+// admitted returns the workloads of the own queue, or of others.
+func (l *snapshot) admitted(workloads []*workload, own bool) (list []AdmittedWorkload) {
+	for _, w := range workloads {
+		if (w.account == l.own) == own {
+			list = append(list, *w.AdmittedWorkload)
 		}
 	}
 	return list
 }
 
-// takes tells whether all that is wanted fits, and where it may not borrow, into
-// the own quota.
+// fitsAll reports whether all requests fit, and unless borrowing, within the
+// nominal quota.
 func (l *snapshot) fitsAll(wants []request, borrowing bool) bool {
 	for _, want := range wants {
 		n := l.at(want.cell)

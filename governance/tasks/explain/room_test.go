@@ -214,7 +214,10 @@ func BenchmarkWhy(b *testing.B) {
 			for i := range 999 {
 				q := queue(fmt.Sprintf("team-%d", i), Limit{Nominal: 8}, int64(i%16))
 				c.Queues[q.Name] = q
-				for j := range i % 16 * b2i(i%16 > 8) {
+				for j := range i % 16 {
+					if i%16 <= 8 {
+						break
+					}
 					held = append(held, holder(fmt.Sprintf("%s-%d", q.Name, j), q.Name, 10, 1))
 				}
 			}

@@ -9,10 +9,10 @@ import (
 	"kuota.dev/kuota/governance/tasks"
 )
 
-// lineLength is how many changes a line keeps.
+// maxChanges is how many changes a positionLog keeps.
 const maxChanges = 64
 
-// seat is where something stands in a queue: what inQueue compares.
+// sortKey is what inQueue compares of a task.
 type sortKey struct {
 	priority int32
 	queuedAt int64 // seconds since 1970, as Kueue keeps them
@@ -27,14 +27,14 @@ func (s sortKey) compare(other sortKey) int {
 	return cmp.Or(cmp.Compare(other.priority, s.priority), cmp.Compare(s.queuedAt, other.queuedAt), strings.Compare(s.uid, other.uid))
 }
 
-// line remembers when places in a queue changed. Somebody's place changes when
-// something before it joins or leaves, so a change is forgotten once another
-// came after it that stands before it or at the same seat: what is left goes
-// from old to new and from front to back, and a change costs little, however
-// long the queue is. Who joins at the end changes nobody's place.
+// positionLog records when positions in a LocalQueue changed. A position changes
+// when a task before it joins or leaves, so a change is dropped once a later one
+// happens at or before its key: the kept changes go from old to new and from front
+// to back, and a change costs little, however long the queue is. A task that joins
+// at the end changes no position.
 type positionLog struct {
 	changes   []positionChange
-	end       sortKey   // nobody stands behind it; the zero seat while nobody waited
+	end       sortKey   // no task is behind it; zero while no task waited
 	changedAt time.Time // when anything changed at all
 }
 
@@ -44,14 +44,14 @@ type positionChange struct {
 	atOrBefore bool // it happened then or earlier
 }
 
-// reach takes in that somebody stands there.
+// extend records that a task waits at s.
 func (l *positionLog) extend(s sortKey) {
 	if l.end == (sortKey{}) || s.compare(l.end) > 0 {
 		l.end = s
 	}
 }
 
-// changed takes in that something joined or left.
+// record records that a task joined or left at s.
 func (l *positionLog) record(at time.Time, s sortKey) {
 	l.changedAt = at
 	if l.end == (sortKey{}) || s.compare(l.end) >= 0 {
@@ -68,9 +68,9 @@ func (l *positionLog) record(at time.Time, s sortKey) {
 	}
 }
 
-// shorten makes one of two changes: the time of the later at the seat of the
-// former, so that nobody is told that they stood longer than they did. It takes
-// those two that are nearest, measured by how long ago they were.
+// mergeNearest makes one change of the two that are nearest, relative to their age:
+// the time of the later with the key of the earlier, so that no task's time at its
+// position is overstated.
 func (l *positionLog) mergeNearest(now time.Time) {
 	nearest, least := 0, 2.0
 	for i := range l.changes[1:] {
@@ -83,8 +83,8 @@ func (l *positionLog) mergeNearest(now time.Time) {
 	l.changes = slices.Delete(l.changes, nearest+1, nearest+2)
 }
 
-// since is when something before a seat joined or left for the last time; about
-// says that it may have been earlier. The zero time is for never.
+// since returns when a task before s last joined or left; atOrBefore says that it
+// may have been earlier. Zero for never.
 func (l *positionLog) since(s sortKey) (at time.Time, about bool) {
 	if l == nil {
 		return time.Time{}, false
@@ -97,7 +97,8 @@ func (l *positionLog) since(s sortKey) (at time.Time, about bool) {
 	return time.Time{}, false
 }
 
-// seats takes in where a task stood and where it stands; nil is nowhere.
+// recordPosition records that a task moved in its queue; nil is outside of every
+// queue.
 func (x *Index) recordPosition(before, t *tasks.Task) {
 	was, is := before != nil && before.Queued(), t != nil && t.Queued()
 	if was && is && before.Queue == t.Queue && sortKeyOf(before) == sortKeyOf(t) {
@@ -110,7 +111,7 @@ func (x *Index) recordPosition(before, t *tasks.Task) {
 		if !moved.waits {
 			continue
 		}
-		if key := (QueueKey{moved.task.Namespace, moved.task.Queue}); x.queues[key] == nil { // nobody waits there
+		if key := (QueueKey{moved.task.Namespace, moved.task.Queue}); x.queues[key] == nil { // the queue is empty
 			delete(x.life.positionLogs, key)
 			continue
 		}
@@ -118,7 +119,7 @@ func (x *Index) recordPosition(before, t *tasks.Task) {
 	}
 }
 
-// line is that of a task's queue.
+// positionLog returns the log of a task's queue.
 func (l *life) positionLog(t *tasks.Task) *positionLog {
 	key := QueueKey{t.Namespace, t.Queue}
 	found := l.positionLogs[key]
@@ -129,13 +130,13 @@ func (l *life) positionLog(t *tasks.Task) *positionLog {
 	return found
 }
 
-// placeSince is since when a task that waits has its place; atLeast says that it
-// may have it for longer.
+// PositionSince returns since when a task that waits has its position; atLeast says
+// that it may have had it for longer.
 func (x *Index) PositionSince(t *tasks.Task) (since time.Time, atLeast bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	since, atLeast = x.life.positionLogs[QueueKey{t.Namespace, t.Queue}].since(sortKeyOf(t))
-	if x.life.from.After(since) { // what was before, nobody saw
+	if x.life.from.After(since) { // earlier changes were not observed
 		since, atLeast = x.life.from, true
 	}
 	if t.WaitingSince.After(since) {

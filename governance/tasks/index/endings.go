@@ -8,20 +8,21 @@ import (
 )
 
 const (
-	// period is for how long what ended is counted as ended together.
+	// period is the interval in which completed waits and runs are counted
+	// together.
 	period = 5 * time.Minute
-	// memory is for how long periods are told apart.
+	// retention is how long periods are kept apart.
 	retention = 24 * time.Hour
-	// undecided is for how long it may turn out that what ended was of a preemption
-	// loop.
+	// undecided is how long a completed wait or run may turn out to belong to a
+	// preemption loop.
 	undecided = 10 * time.Minute
 )
 
-// lengths are how long something took, each time that it ended.
+// durations sums completed waits or runs.
 type durations struct {
 	count        int
 	sum, longest time.Duration
-	loops        int // that are left out, since they were of preemption loops
+	loops        int // excluded, since they belong to preemption loops
 }
 
 func (l *durations) add(other durations) {
@@ -31,7 +32,7 @@ func (l *durations) add(other durations) {
 	l.loops += other.loops
 }
 
-// average is 0 for none.
+// average returns 0 for none.
 func (l durations) average() time.Duration {
 	if l.count == 0 {
 		return 0
@@ -39,26 +40,26 @@ func (l durations) average() time.Duration {
 	return l.sum / time.Duration(l.count)
 }
 
-// endings are what ended since the index began. Of the last day they know it from
-// each period on, at no more cost than what ended: what had ended before a
-// period, and those that took longer than all after them.
+// endings are the waits or runs that completed since the index started. For each
+// period of the last day they keep what had completed before it, and the ones that
+// took longer than all later ones.
 type endings struct {
 	all    durations // its longest without those of recent
 	before []checkpoint
 	peaks  []peak
-	recent []completed // that may turn out to be of a loop, in the order in which they were added
+	recent []completed // may turn out to belong to a loop; in the order in which they were added
 }
 
-// ended is a time that a Workload waited or ran.
+// completed is a wait or run of a Workload.
 type completed struct {
 	part   types.UID
 	began  time.Time // by Kueue's conditions, like at
 	at     time.Time
 	took   time.Duration
-	period time.Time // that it is counted in
+	period time.Time // that counts it
 }
 
-// mark is what had ended before a period in which something did.
+// checkpoint is what had completed before a period in which something did.
 type checkpoint struct {
 	period time.Time
 	count  int
@@ -71,13 +72,13 @@ type peak struct {
 	length time.Duration
 }
 
-// add counts what took some time and ended now.
+// add counts one that completed now.
 func (e *endings) add(took time.Duration, now time.Time) {
 	e.peak(e.current(now), took)
 	e.all.add(durations{count: 1, sum: took, longest: took})
 }
 
-// addUndecided is add for what may turn out to be of a loop.
+// addUndecided is add for one that may turn out to belong to a loop.
 func (e *endings) addUndecided(some completed, now time.Time) {
 	some.period = e.current(now)
 	e.settle(now.Add(-undecided))
@@ -85,23 +86,23 @@ func (e *endings) addUndecided(some completed, now time.Time) {
 	e.all.add(durations{count: 1, sum: some.took})
 }
 
-// addLooped counts what is left out, since it is known to be of a loop.
+// addLooped counts one that is excluded because it belongs to a loop.
 func (e *endings) addLooped(now time.Time) {
 	e.current(now)
 	e.all.loops++
 }
 
-// current is the period that what ends now is counted in.
+// current returns the period that counts what completes now.
 func (e *endings) current(now time.Time) time.Time {
 	current := now.Truncate(period)
 	if n := len(e.before); n > 0 && !e.before[n-1].period.Before(current) {
-		return e.before[n-1].period // also where the clock was put back
+		return e.before[n-1].period // also where the clock went back
 	}
 	e.before = append(e.before, checkpoint{current, e.all.count, e.all.sum, e.all.loops})
 	return current
 }
 
-// peak notes the length of what is counted in a period.
+// peak records the duration of one that a period counts.
 func (e *endings) peak(period time.Time, took time.Duration) {
 	i := first(e.peaks, period, peak.at)
 	to := i
@@ -109,7 +110,9 @@ func (e *endings) peak(period time.Time, took time.Duration) {
 		if e.peaks[i].length >= took {
 			return
 		}
-		to += b2i(e.peaks[i].period.Equal(period))
+		if e.peaks[i].period.Equal(period) {
+			to++
+		}
 	}
 	for i > 0 && e.peaks[i-1].length <= took {
 		i--
@@ -117,7 +120,7 @@ func (e *endings) peak(period time.Time, took time.Duration) {
 	e.peaks = slices.Replace(e.peaks, i, to, peak{period, took})
 }
 
-// settle decides that what was counted in a period before a moment is of no loop.
+// settle decides that what periods before a moment count belongs to no loop.
 func (e *endings) settle(moment time.Time) {
 	n := 0
 	for n < len(e.recent) && e.recent[n].period.Before(moment) {
@@ -128,7 +131,7 @@ func (e *endings) settle(moment time.Time) {
 	e.recent = from(e.recent, n)
 }
 
-// leaveOut takes back what turned out to be of a loop.
+// exclude removes what turned out to belong to a loop.
 func (e *endings) exclude(l *loop) {
 	e.recent = slices.DeleteFunc(e.recent, func(some completed) bool {
 		if some.part != l.WorkloadUID || !l.Covers(some.began, some.at) {
@@ -143,7 +146,7 @@ func (e *endings) exclude(l *loop) {
 	})
 }
 
-// total is what ended since the index began.
+// total returns what completed since the index started.
 func (e *endings) total() durations {
 	all := e.all
 	for _, some := range e.recent {
@@ -152,7 +155,7 @@ func (e *endings) total() durations {
 	return all
 }
 
-// since is what ended from the begin of a period of the last day on.
+// since returns what completed since the begin of a period of the last day.
 func (e *endings) since(from time.Time) (found durations) {
 	if i := first(e.before, from, checkpoint.at); i < len(e.before) {
 		b := e.before[i]
@@ -180,13 +183,14 @@ func (m checkpoint) at() time.Time { return m.period }
 
 func (p peak) at() time.Time { return p.period }
 
-// first is the place of the first in a list by time that is not before a moment.
+// first returns the index of the first element that is not before a moment, in a
+// list sorted by time.
 func first[T any](list []T, moment time.Time, at func(T) time.Time) int {
 	n, _ := slices.BinarySearchFunc(list, moment, func(item T, moment time.Time) int { return at(item).Compare(moment) })
 	return n
 }
 
-// from is a list without its first ones, and without the memory that they took.
+// from returns list without its first n elements, and without their memory.
 func from[T any](list []T, n int) []T {
 	switch n {
 	case 0:
@@ -197,8 +201,8 @@ func from[T any](list []T, n int) []T {
 	return slices.Clone(list[n:])
 }
 
-// dropOld drops the periods that are older than a day, of all tallies once in a
-// period: those too in which nothing ends any more.
+// dropOld drops the periods older than a day from all tallies, once in a period:
+// also where nothing completes any more.
 func (x *Index) dropOld(now time.Time) {
 	oldest := now.Add(-retention).Truncate(period)
 	if !oldest.After(x.oldestPeriod) {
@@ -211,8 +215,8 @@ func (x *Index) dropOld(now time.Time) {
 	}
 }
 
-// begin is when figures over a length of time begin: with a period, and not
-// before the index did; 0 is since then.
+// beginOf returns when figures over a duration begin: with a period, and not before
+// the index started; 0 is since then.
 func (x *Index) beginOf(now time.Time, within time.Duration) time.Time {
 	if within <= 0 {
 		return x.started
@@ -221,7 +225,7 @@ func (x *Index) beginOf(now time.Time, within time.Duration) time.Time {
 	return slices.MaxFunc([]time.Time{begin, x.started}, time.Time.Compare)
 }
 
-// endedSince is what ended of a tally since a moment that begin returned.
+// endedSince returns what completed of a tally since a time that beginOf returned.
 func (x *Index) endedSince(begin time.Time, e *endings) durations {
 	if begin.Equal(x.started) {
 		return e.total()

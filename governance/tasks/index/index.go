@@ -16,9 +16,7 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// Index holds all tasks, ready to be filtered, sorted and counted. It is filled
-// by a watch of Workloads; a change costs what its own task costs, and a question
-// what its answer costs.
+// Index has all tasks, ready to be filtered, sorted and counted.
 type Index struct {
 	Now func() time.Time
 
@@ -29,18 +27,18 @@ type Index struct {
 	named        map[address][]*tasks.Task
 	spaces       map[string]map[*tasks.Task]struct{} // by namespace
 	queues       map[QueueKey]*order                 // tasks that wait, by LocalQueue
-	orders       map[Column]*order                   // of all tasks, once somebody asked for them
+	orders       map[Column]*order                   // of all tasks, created on first use
 	classes      map[classKey]*tally
-	admitted     *order                                    // tasks that hold quota, in the order in which Kueue stops them
+	admitted     *order                                    // tasks that use quota, in preemption order
 	used         map[string]quota.FlavorResourceQuantities // by ClusterQueue
-	kinds        map[string]int                            // how many tasks are of each
+	kinds        map[string]int                            // number of tasks
 	pools        map[string]int
 	started      time.Time // since when it counts
-	oldestPeriod time.Time // period that tallies tell apart
+	oldestPeriod time.Time // the oldest that tallies keep
 
 	jobs              map[tasks.Key]*job // that can be tasks without a Workload
 	jobsIn            map[string]map[tasks.Key]struct{}
-	children          map[member]map[types.UID]struct{} // jobs by the job that they are part of
+	children          map[member]map[types.UID]struct{} // jobs by the job that they belong to
 	governed          map[string]bool                   // namespaces
 	pods              map[types.UID]*Pod
 	podsBy            map[member]map[*Pod]struct{} // by their controller
@@ -48,25 +46,25 @@ type Index struct {
 	nodeUsage         map[string]*nodeUsage        // by node
 	requests          requestSets
 	amounts           amountSets
-	unready           int                // tasks that were admitted and whose pods are not all ready
-	workloadsComplete bool               // all Workloads of the start were told of
+	unready           int                // admitted tasks whose pods are not all ready
+	workloadsComplete bool               // all Workloads of the start were added
 	podsComplete      bool               // all pods were
-	rebuilding        map[tasks.Key]bool // jobs that are looked at again in a moment
-	notify            func()             // tells that something changed by time alone; nil tells nobody
+	rebuilding        map[tasks.Key]bool // jobs that are rebuilt shortly
+	notify            func()             // notifies of changes by time alone; nil for none
 	life              life
-	loops             map[types.UID][]*loop // preemption loops, by the Workload that is preempted
+	loops             map[types.UID][]*loop // by preempted Workload
 	recording         recording
 }
 
 type address struct{ namespace, kind, name string }
 
-// member is what belongs to something of the same namespace: to the object with a
-// UID, or to the group with a name.
+// member identifies the dependents of an object of the same namespace, by UID, or
+// of a pod group, by name.
 type member struct{ namespace, of string }
 
 type QueueKey struct{ Namespace, Queue string }
 
-// NewIndex is an empty index. now is the time.
+// New returns an empty index. now is the clock.
 func New(now func() time.Time) *Index {
 	holding := newOrder(byPreemptionOrder)
 	holding.takes = func(t *tasks.Task) bool { return len(t.AdmittedWorkloads) > 0 }
@@ -79,7 +77,7 @@ func New(now func() time.Time) *Index {
 	}
 }
 
-// Handler takes in what a watch of Workloads tells.
+// Handler returns the handler of a watch of Workloads.
 func (x *Index) Handler() toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(object any, first bool) {
@@ -103,14 +101,14 @@ func (x *Index) Handler() toolscache.ResourceEventHandler {
 	}
 }
 
-// set takes in a Workload as it is now. first says that it was there before this
+// SetWorkload adds or replaces a Workload. first says that it existed before this
 // process.
 func (x *Index) SetWorkload(w *kueue.Workload, first bool) {
 	_, _, uid := tasks.OwnerOf(w)
 	key := tasks.Key{Namespace: w.Namespace, UID: uid}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if was, ok := x.group[w.UID]; ok && was != key { // somebody gave it another owner
+	if was, ok := x.group[w.UID]; ok && was != key { // its owner reference was changed
 		x.removeWorkload(was, w.UID)
 	}
 	x.group[w.UID] = key
@@ -123,9 +121,9 @@ func (x *Index) SetWorkload(w *kueue.Workload, first bool) {
 	x.rebuildPodGroup(w)
 }
 
-// orphaned tells whether the job of these Workloads was deleted, and they will be
-// some moments later: Kueue ended one for that, or of the slices of an elastic job
-// only those are left that others took the place of.
+// orphaned reports whether the job of these Workloads is deleted, and they will be
+// shortly: Kueue finished one for that reason, or only replaced slices are left of
+// an elastic job.
 func orphaned(parts []*kueue.Workload) bool {
 	outgrown := 0
 	for _, w := range parts {
@@ -149,8 +147,8 @@ func (x *Index) DeleteWorkload(w *kueue.Workload) {
 	}
 }
 
-// regroup looks again at the pods of a group, which are a task by themselves only
-// while they have no Workload.
+// rebuildPodGroup rebuilds the task of a pod group, which is a task of its own only
+// while it has no Workload.
 func (x *Index) rebuildPodGroup(w *kueue.Workload) {
 	if kind, name, _ := tasks.OwnerOf(w); kind == tasks.PodGroup {
 		x.rebuild(tasks.Key{Namespace: w.Namespace, UID: groupUID(name)}, false)
@@ -164,17 +162,17 @@ func (x *Index) removeWorkload(key tasks.Key, uid types.UID) {
 	delete(x.loops, uid)
 }
 
-// partOf is where a Workload stands among those of a task; -1 for nowhere.
+// partOf returns the index of a Workload in parts; -1 for none.
 func partOf(parts []*kueue.Workload, uid types.UID) int {
 	return slices.IndexFunc(parts, func(w *kueue.Workload) bool { return w.UID == uid })
 }
 
-// make makes a task anew of its Workloads, or of a job that has none.
+// rebuild replaces a task by what its Workloads, or a job without one, are now.
 func (x *Index) rebuild(key tasks.Key, first bool) {
 	before := x.tasks[key]
 	var t *tasks.Task
 	if parts := x.parts[key]; len(parts) > 0 && orphaned(parts) {
-		// It is gone, as if they were.
+		// Its job is deleted, and so is the task.
 	} else if len(parts) > 0 {
 		t = tasks.FromWorkloads(parts, before)
 		t.Usage, t.Requests = x.requests.of(t.Usage), x.requests.of(t.Requests)
@@ -208,7 +206,9 @@ func addressOf(t *tasks.Task) address {
 }
 
 func (x *Index) addToOrders(t *tasks.Task) {
-	x.unready += b2i(unready(t))
+	if unready(t) {
+		x.unready++
+	}
 	x.named[addressOf(t)] = append(x.named[addressOf(t)], t)
 	addTo(x.spaces, t.Namespace, t)
 	x.kinds[t.Kind]++
@@ -232,7 +232,9 @@ func (x *Index) addToOrders(t *tasks.Task) {
 }
 
 func (x *Index) removeFromOrders(t *tasks.Task) {
-	x.unready -= b2i(unready(t))
+	if unready(t) {
+		x.unready--
+	}
 	removeAt(x.named, addressOf(t), slices.Index(x.named[addressOf(t)], t))
 	removeFrom(x.spaces, t.Namespace, t)
 	decrement(x.kinds, t.Kind)
@@ -270,7 +272,7 @@ func removeFrom[K, V comparable](from map[K]map[V]struct{}, key K, value V) {
 	}
 }
 
-// unlink takes one out of a short list; at is -1 for none.
+// removeAt removes an element of a short list; at is -1 for none.
 func removeAt[K comparable, V any](from map[K][]V, key K, at int) {
 	switch few := from[key]; {
 	case at < 0:
@@ -303,11 +305,11 @@ func decrement(counts map[string]int, name string) {
 	}
 }
 
-// all is every task in an order that time alone does not change: read only.
+// all returns every task in an order that does not change by time alone: read only.
 func (x *Index) all(column Column) []*tasks.Task { return x.ordered(column, nil, column) }
 
-// ordered is a list by a column, of the tasks that it takes, kept under a name:
-// read only.
+// ordered returns the tasks that takes accepts, sorted by a column. The order is
+// kept under a name: read only.
 func (x *Index) ordered(name Column, takes func(t *tasks.Task) bool, column Column) []*tasks.Task {
 	o := x.orders[name]
 	if o == nil {
@@ -321,8 +323,8 @@ func (x *Index) ordered(name Column, takes func(t *tasks.Task) bool, column Colu
 	return o.list()
 }
 
-// Find is the task at an address; the newest, where there are several, or the
-// one with the UID. nil for none. The kind counts in any case.
+// Find returns the task at an address: with a UID that task, else the newest of the
+// name; nil for none. The kind is case-insensitive.
 func (x *Index) Find(namespace, kind, name, uid string) *tasks.Task {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -338,7 +340,7 @@ func (x *Index) Find(namespace, kind, name, uid string) *tasks.Task {
 	return found
 }
 
-// Len is how many tasks there are.
+// Len returns the number of tasks.
 func (x *Index) Len() int {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -112,7 +112,10 @@ func checkLikeALook(t *testing.T, x *Index, c *taskstest.Clock, there map[string
 		}
 		for _, other := range all {
 			if other.Namespace == task.Namespace && other.State.Waiting() {
-				place, of = place+b2i(inQueue(other, task) <= 0), of+1
+				of++
+				if inQueue(other, task) <= 0 {
+					place++
+				}
 			}
 		}
 		return place, of

@@ -19,7 +19,7 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// NoWorkload is the reason of a task that Kueue has made no Workload of.
+// NoWorkload is the reason of a task that Kueue created no Workload for.
 const NoWorkload = "NoWorkload"
 
 // Kueue's labels on a job.
@@ -28,12 +28,12 @@ const (
 	classLabel = "kueue.x-k8s.io/priority-class"
 )
 
-// job is what is kept of an object that Kueue makes Workloads of, of whatever
-// kind. It tells which tasks have no Workload, and whose pods are whose.
+// job is what the cache keeps of an object that Kueue creates Workloads for, of
+// whatever kind: jobs without a Workload are tasks, and jobs own pods.
 type job struct {
-	metav1.ObjectMeta // name, namespace, UID and when it was made
+	metav1.ObjectMeta // name, namespace, UID and creation time
 	kind              string
-	controller        types.UID // of what it is a part; empty for nothing
+	controller        types.UID // empty for none
 	alone             bool      // not a part of another job
 	queue, class      string    // by its labels
 	ended             bool
@@ -46,7 +46,7 @@ func (x *Index) Watch(c *cluster.Cluster) {
 	c.HandleWorkloads(new(slimmer).slim, x.Handler(), x.workloadsSynced)
 	c.HandleNamespaces(handler(x.setSpace, x.dropSpace))
 	for _, k := range enforcement.JobKinds() {
-		if k.Group == "apps" { // their pods or groups of pods are the tasks
+		if k.Group == "apps" { // their pods or pod groups are the tasks
 			continue
 		}
 		kind := k.Kind
@@ -62,7 +62,7 @@ func (x *Index) Watch(c *cluster.Cluster) {
 	})
 }
 
-// handler calls set with what is there and drop with what is gone.
+// handler calls set for objects that exist and drop for deleted ones.
 func handler[T any](set, drop func(T)) toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerFuncs{
 		AddFunc: func(object any) {
@@ -86,8 +86,8 @@ func handler[T any](set, drop func(T)) toolscache.ResourceEventHandler {
 	}
 }
 
-// managed are the kinds of jobs that Kueue knows: what is a part of one of them is
-// no task by itself.
+// managed are the kinds that Kueue manages: their dependents are no tasks of their
+// own.
 var managed = func() map[string]bool {
 	kinds := map[string]bool{}
 	for _, k := range enforcement.JobKinds() {
@@ -96,8 +96,8 @@ var managed = func() map[string]bool {
 	return kinds
 }()
 
-// slimJob is what is kept of a job; of what is kept, the same: a watch slims what
-// was there at its start twice.
+// slimJob returns what the cache keeps of a job. A watch slims the objects of its
+// start twice, so slimmed jobs are returned as they are.
 func slimJob(object any, kind string) any {
 	o, ok := object.(metav1.Object)
 	if _, kept := object.(*job); kept || !ok {
@@ -137,7 +137,7 @@ func (x *Index) dropJob(j *job) {
 	x.removeJob(j)
 }
 
-// take keeps a job that can be a task by itself.
+// addJob adds a job that can be a task of its own.
 func (x *Index) addJob(j *job) {
 	key := tasks.Key{Namespace: j.Namespace, UID: string(j.UID)}
 	if !j.alone || j.ended {
@@ -159,7 +159,7 @@ func (x *Index) removeJob(j *job) {
 	x.rebuild(key, false)
 }
 
-// setSpace takes in whether a namespace is governed: there, jobs are tasks even
+// setSpace records whether a namespace is governed: there, jobs are tasks even
 // without a queue.
 func (x *Index) setSpace(n *corev1.Namespace) {
 	x.govern(n.Name, n.Labels[desired.LabelGoverned] == "true")
@@ -183,8 +183,8 @@ func (x *Index) govern(namespace string, governed bool) {
 	}
 }
 
-// told takes in that all Workloads were told of that there were at the start: from
-// now on it is known which jobs have none.
+// workloadsSynced records that all Workloads of the start were added: from now on
+// the index can find jobs without one.
 func (x *Index) workloadsSynced() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -200,12 +200,12 @@ func (x *Index) podsSynced() {
 	x.podsComplete = true
 }
 
-// grace is how long Kueue may take to make a Workload of a job before the job is
-// a task without one. Times of creation are in whole seconds.
+// WorkloadGrace is how long Kueue may take to create a Workload before the job is a
+// task without one. Creation times are in whole seconds.
 const WorkloadGrace = 3 * time.Second
 
-// bare is the job of a task that has no Workload; nil where it is none, or not
-// yet.
+// jobWithoutWorkload returns the job of a task without a Workload; nil if it has
+// one, or may still get one.
 func (x *Index) jobWithoutWorkload(key tasks.Key) *job {
 	j := x.jobs[key]
 	if j == nil || !x.workloadsComplete || j.queue == "" && !x.governed[j.Namespace] {
@@ -225,7 +225,7 @@ func (x *Index) jobWithoutWorkload(key tasks.Key) *job {
 	return j
 }
 
-// later looks at a job again.
+// rebuildLater rebuilds a task after a delay.
 func (x *Index) rebuildLater(key tasks.Key, wait time.Duration) {
 	if x.rebuilding[key] {
 		return
@@ -240,14 +240,14 @@ func (x *Index) rebuildLater(key tasks.Key, wait time.Duration) {
 	})
 }
 
-// bareWorkload stands for the Workload that there is not.
+// placeholderWorkload returns a stand-in for the Workload that does not exist.
 func placeholderWorkload(j *job) *kueue.Workload {
 	w := &kueue.Workload{ObjectMeta: j.ObjectMeta}
 	w.Spec.QueueName = kueue.LocalQueueName(j.queue)
 	return w
 }
 
-// fromJob is a task that has no Workload. Its pods tell whether it runs.
+// fromJob returns a task without a Workload. Its pods decide its state.
 func (x *Index) fromJob(j *job) *tasks.Task {
 	t := &tasks.Task{
 		Namespace: j.Namespace, Kind: j.kind, Name: j.Name, UID: string(j.UID), Queue: j.queue, PriorityClass: j.class,

@@ -11,8 +11,8 @@ var tasksDesc = prometheus.NewDesc("kuota_tasks", "Tasks by state. Absent until 
 // Describe implements prometheus.Collector.
 func (x *Index) Describe(to chan<- *prometheus.Desc) { to <- tasksDesc }
 
-// Collect implements prometheus.Collector. It costs what the classes of all
-// namespaces are, not what the tasks are.
+// Collect implements prometheus.Collector. Its cost depends on the number of
+// namespaces and priority classes, not of tasks.
 func (x *Index) Collect(to chan<- prometheus.Metric) {
 	x.mu.Lock()
 	complete, states := x.workloadsComplete, map[tasks.State]int{}

@@ -10,7 +10,7 @@ import (
 	"kuota.dev/kuota/governance/tasks"
 )
 
-// Column is what a list of tasks can be sorted by.
+// Column is a sort key of a list of tasks.
 type Column string
 
 // The columns of a list of tasks.
@@ -28,7 +28,7 @@ const (
 	ByPreemptions   Column = "preemptions"
 	ByWaited        Column = "waited"
 	ByRan           Column = "ran"
-	ByPosition      Column = "place" // of all queues, those that stand in none last
+	ByPosition      Column = "place" // across all queues; tasks outside of queues come last
 )
 
 // columns compare two tasks, the smaller first. Those of times that go on count
@@ -56,9 +56,9 @@ var columns = map[Column]func(a, b *tasks.Task, now time.Time) int{
 	ByPosition:    func(a, b *tasks.Task, _ time.Time) int { return a.Submitted.Compare(b.Submitted) }, // of equals: see byPlace
 }
 
-// stopwatch is a length of time that stands still, or goes on since some moment.
+// runningTime is a duration that is final, or still grows since a time.
 type runningTime struct {
-	length time.Duration // where since is zero
+	length time.Duration // if since is zero
 	since  time.Time
 }
 
@@ -84,8 +84,8 @@ func ran(t *tasks.Task) runningTime {
 	return runningTime{since: t.AdmittedAt.Add(-t.RanBefore)}
 }
 
-// moving is a list in an order that changes by time alone, of two whose orders do
-// not: of tasks whose time goes on, and of those whose time stands still.
+// orderedByDuration merges two lists whose order does not change by time: of tasks
+// whose duration grows, and of those whose duration is final.
 func (x *Index) orderedByDuration(column Column, now time.Time) []*tasks.Task {
 	clock := clocks[column]
 	going := x.ordered(column+" goes on", func(t *tasks.Task) bool { return !clock(t).since.IsZero() }, column)
@@ -109,8 +109,8 @@ var stateRank = func() map[tasks.State]int {
 	return ranks
 }()
 
-// accelerators counts all accelerators of a task, of whatever kind: for sorting
-// only, since kinds are never added up for people.
+// accelerators sums the accelerators of a task, of all kinds. It is for sorting
+// only: kinds are never summed on pages.
 func accelerators(t *tasks.Task) (n int64) {
 	for name, amount := range t.Resources() {
 		if name != catalog.CPU && name != catalog.Memory && name != catalog.Network {
@@ -120,8 +120,8 @@ func accelerators(t *tasks.Task) (n int64) {
 	return n
 }
 
-// compare orders by a column, then the newest first, then by name, so that an
-// order is the same each time.
+// compare orders by a column, then the newest first, then by name, so that orders
+// are stable.
 func compare(column Column, now time.Time) func(a, b *tasks.Task) int {
 	by := columns[column]
 	return func(a, b *tasks.Task) int {
@@ -135,11 +135,11 @@ func byPreemptionOrder(a, b *tasks.Task) int {
 	return a.AdmittedWorkloads[0].Compare(&b.AdmittedWorkloads[0])
 }
 
-// order keeps tasks sorted. What changed is sorted in when somebody asks, so that
-// a change costs nothing by itself, and a list that was handed out never changes.
+// order keeps tasks sorted. Changes are merged on the next read, so that a change
+// costs nothing by itself, and a returned list never changes.
 type order struct {
 	compare func(a, b *tasks.Task) int
-	takes   func(t *tasks.Task) bool // nil takes all
+	takes   func(t *tasks.Task) bool // nil accepts all
 	sorted  []*tasks.Task
 	added   map[*tasks.Task]struct{}
 	removed map[*tasks.Task]struct{}
@@ -164,18 +164,17 @@ func (o *order) remove(t *tasks.Task) {
 		return
 	}
 	o.removed[t] = struct{}{}
-	if len(o.removed) > maxRemoved+len(o.sorted)/4 { // nobody asked for long: what is gone is not to be kept
+	if len(o.removed) > maxRemoved+len(o.sorted)/4 { // not read for long: drop deleted tasks
 		o.list()
 	}
 }
 
-// keptGone is how many tasks that are gone an order keeps at least until somebody
-// asks for it.
+// maxRemoved is how many removed tasks an order keeps at least until its next read.
 const maxRemoved = 1000
 
 func (o *order) empty() bool { return len(o.added) == 0 && len(o.sorted) == len(o.removed) }
 
-// list is all tasks in order: read only.
+// list returns all tasks in order: read only.
 func (o *order) list() []*tasks.Task {
 	if len(o.added) == 0 && len(o.removed) == 0 {
 		return o.sorted

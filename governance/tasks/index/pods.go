@@ -27,7 +27,7 @@ func (x *Index) PodOwners() map[PodName]*tasks.Task {
 	}
 	x.mu.Unlock()
 	found := map[PodName]*tasks.Task{}
-	for _, t := range holding { // nobody waits until all are done
+	for _, t := range holding { // one task at a time, so that others get the lock
 		x.mu.Lock()
 		for _, p := range x.podsOf(t) {
 			if !p.ended() {
@@ -42,37 +42,37 @@ func (x *Index) PodOwners() map[PodName]*tasks.Task {
 const (
 	groupName = "kueue.x-k8s.io/pod-group-name" // a label, or an annotation (Kueue 0.18 and later)
 
-	// Kueue's marks on pods: of the templates that it admits, and of pods that are
+	// Kueue's labels on pods: of templates that it admits, and of pods that are
 	// Workloads themselves.
 	podSetLabel  = "kueue.x-k8s.io/podset"
 	managedLabel = "kueue.x-k8s.io/managed"
 )
 
-// Pod is what is kept of a pod. It is never changed once it is made.
+// Pod is what the cache keeps of a pod. It is immutable.
 type Pod struct {
-	metav1.ObjectMeta           // name, namespace, UID and when it was made
+	metav1.ObjectMeta           // name, namespace, UID and creation time
 	Owner             types.UID // its controller; empty for none
-	Group             string    // of pods that are one task; empty for none
+	Group             string    // pod group; empty for none
 	Node              string    // empty while it has none
 	Phase             corev1.PodPhase
-	Gated             bool // somebody holds it back from the scheduler
+	Gated             bool // a scheduling gate keeps it from the scheduler
 	Ready             bool
-	Problem           string    // what the scheduler says while it finds no node, else why a container waits
+	Problem           string    // the scheduler's message while it finds no node, else why a container waits
 	Since             time.Time // of its trouble
 	Requests          quota.Resources
 	queue, class      string // by its labels
-	part              bool   // of a job that is the task
-	admitted          bool   // by Kueue, which marks the pods of what it admits
+	part              bool   // of the job that is the task
+	admitted          bool   // Kueue labels the pods of what it admits
 }
 
 func (p *Pod) ended() bool { return p.Phase == corev1.PodSucceeded || p.Phase == corev1.PodFailed }
 
-// Unplaced tells whether it waits for a node.
+// Unscheduled reports whether the pod waits for a node.
 func (p *Pod) Unscheduled() bool {
 	return p.Node == "" && !p.Gated && !p.ended() && p.DeletionTimestamp == nil
 }
 
-// slimPod is what is kept of a pod.
+// slimPod returns what the cache keeps of a pod.
 func (x *Index) slimPod(object any) (any, error) {
 	o, ok := object.(*corev1.Pod)
 	if !ok {
@@ -141,7 +141,8 @@ func (x *Index) removePod(uid types.UID) {
 	x.addPodUsage(p, -1)
 }
 
-// load counts what a pod that has not ended takes of its node.
+// addPodUsage adds or subtracts the requests of a pod that has not ended to those
+// of its node.
 func (x *Index) addPodUsage(p *Pod, sign int64) {
 	if p.Node == "" || p.ended() {
 		return
@@ -177,15 +178,15 @@ func (x *Index) addPodUsage(p *Pod, sign int64) {
 	}
 }
 
-// load is what the pods of a node ask for.
+// nodeUsage sums the requests of a node's pods.
 type nodeUsage struct {
 	pods     int64
 	requests quota.Resources
 	admitted map[string]quota.Resources // of pods that Kueue admitted, by namespace
 }
 
-// podChanged makes a task without a Workload anew when its pods change. A pod
-// that is no part of a job can be one itself.
+// podChanged rebuilds a task without a Workload when its pods change. A pod without
+// a job can be a task of its own.
 func (x *Index) podChanged(p *Pod) {
 	if alone := (tasks.Key{Namespace: p.Namespace, UID: string(p.UID)}); x.jobs[alone] != nil && (p.part || p.Group != "") { // it was adopted
 		x.removeJob(x.jobs[alone])
@@ -202,13 +203,13 @@ func (x *Index) podChanged(p *Pod) {
 	}
 }
 
-// job is a pod, or the group that it is of, as a job of its own.
+// job returns a pod, or its pod group, as a job of its own.
 func (p *Pod) job(x *Index) *job {
 	there := x.pods[p.UID] != nil
 	if p.Group == "" {
 		return &job{ObjectMeta: p.ObjectMeta, kind: "Pod", alone: true, queue: p.queue, class: p.class, ended: !there || p.ended() || p.DeletionTimestamp != nil}
 	}
-	first, ended := p, true // the group is what its oldest pod is
+	first, ended := p, true // the oldest pod stands for its group
 	for other := range x.podsIn[member{p.Namespace, p.Group}] {
 		ended = ended && (other.ended() || other.DeletionTimestamp != nil)
 		if !there || cmp.Or(other.CreationTimestamp.Compare(first.CreationTimestamp.Time), strings.Compare(other.Name, first.Name)) < 0 {
@@ -220,12 +221,11 @@ func (p *Pod) job(x *Index) *job {
 	return j
 }
 
-// groupUID stands for the UID of a group of pods without a Workload: a group is
-// no object.
+// groupUID returns a stand-in for the UID of a pod group, which is no object.
 func groupUID(name string) string { return "group/" + name }
 
-// podsOf are the pods of a task, by name: those of its owner, of the jobs that it
-// is made of, of its groups, or the one that it is.
+// podsOf returns the pods of a task by name: those of its owner, of its jobs and of
+// its groups, or the one that it is.
 func (x *Index) podsOf(t *tasks.Task) []*Pod {
 	found := map[*Pod]struct{}{}
 	if p := x.pods[types.UID(t.UID)]; p != nil && p.Namespace == t.Namespace {
@@ -240,7 +240,7 @@ func (x *Index) podsOf(t *tasks.Task) []*Pod {
 		seen[uid] = true
 		for p := range x.podsBy[member{t.Namespace, string(uid)}] {
 			found[p] = struct{}{}
-			below(p.UID) // such as what a driver starts
+			below(p.UID) // such as executors of a driver
 		}
 		for child := range x.children[member{t.Namespace, string(uid)}] {
 			below(child)
@@ -263,22 +263,22 @@ func (x *Index) podsOf(t *tasks.Task) []*Pod {
 	return list
 }
 
-// knowsPods tells whether all pods are known that there were at the start.
+// PodsSynced reports whether the index has all pods of the start.
 func (x *Index) PodsSynced() bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.podsComplete
 }
 
-// PodCount is how many pods a task has.
+// PodCount counts the pods of a task.
 type PodCount struct {
 	Total       int // that have not ended
 	Unscheduled int // that wait for a node
-	Gated       int // that somebody holds back from the scheduler
+	Gated       int // with a scheduling gate
 	Ended       int
 }
 
-// Pods are the pods of a task, by name.
+// Pods returns the pods of a task, by name.
 func (x *Index) Pods(t *tasks.Task) ([]*Pod, PodCount) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 	visibility "sigs.k8s.io/kueue/apis/visibility/v1beta2"
 )
 
-// before is how many tasks of a queue a new one of a priority would queue
-// behind: all that stand higher, and its equals, which were there first.
+// CountAhead returns how many tasks of a queue a new one of a priority would queue
+// behind: those of the same or a higher priority.
 func (x *Index) CountAhead(namespace, queue string, priority int32) int {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -27,10 +27,10 @@ func (x *Index) CountAhead(namespace, queue string, priority int32) int {
 	return sort.Search(len(list), func(i int) bool { return list[i].Priority < priority })
 }
 
-// inQueue is Kueue's order of tasks that wait in one queue (0.19): the higher
-// priority first, then who waits longer, then the UID. After most evictions a
-// task keeps the place of its creation; after its pods did not get ready, or a
-// check failed, it queues behind.
+// inQueue is Kueue's order of a queue (0.19): the higher priority first, then the
+// longer wait, then the UID. After most evictions a task keeps the position of its
+// creation; after its pods did not get ready, or a check failed, it queues at the
+// end.
 func inQueue(a, b *tasks.Task) int {
 	return cmp.Or(
 		cmp.Compare(b.Priority, a.Priority),
@@ -48,15 +48,15 @@ func queuedAt(t *tasks.Task) time.Time {
 	return t.Main.CreationTimestamp.Time
 }
 
-// Place is where a task stands in its LocalQueue: see place.
+// Position returns the position of a task in its LocalQueue, from 1, and the length
+// of the queue; 0 if it does not wait.
 func (x *Index) Position(t *tasks.Task) (place, of int) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.position(t)
 }
 
-// place is where a task stands in its LocalQueue, from 1, and how many wait
-// there; 0 while it does not wait.
+// position is Position while x.mu is locked.
 func (x *Index) position(t *tasks.Task) (place, of int) {
 	o := x.queues[QueueKey{t.Namespace, t.Queue}]
 	if o == nil || !t.Queued() {
@@ -64,7 +64,7 @@ func (x *Index) position(t *tasks.Task) (place, of int) {
 	}
 	list := o.list()
 	low, high := 0, len(list)
-	for low < high { // the first that does not stand before t
+	for low < high { // the first that is not before t
 		if middle := (low + high) / 2; inQueue(list[middle], t) < 0 {
 			low = middle + 1
 		} else {
@@ -72,13 +72,13 @@ func (x *Index) position(t *tasks.Task) (place, of int) {
 		}
 	}
 	if low == len(list) || list[low] != t {
-		return 0, 0 // t is older than the index
+		return 0, 0 // t is outdated
 	}
 	return low + 1, len(list)
 }
 
-// byPlace are sorted tasks by their places in their queues, equals as they were.
-// Those that stand in none come last, also where the list is read backwards.
+// byPosition sorts tasks by their positions in their queues; ties keep their order.
+// Tasks outside of queues come last, also if the list is read backwards.
 func (x *Index) byPosition(sorted []*tasks.Task, backwards bool) []*tasks.Task {
 	places := map[*tasks.Task]int{}
 	for _, o := range x.queues {
@@ -101,14 +101,14 @@ func (x *Index) byPosition(sorted []*tasks.Task, backwards bool) []*tasks.Task {
 	return append(list, others...)
 }
 
-// placed is a task with its place in its queue.
+// Positioned is a task with its position in its queue.
 type Positioned struct {
 	Task     *tasks.Task
 	Position int
 }
 
-// head are the first n tasks of the queues of some namespaces, by their places,
-// and how many wait in all of them.
+// Heads returns the first n tasks of the queues of some namespaces, by their
+// positions, and the length of all these queues.
 func (x *Index) Heads(in func(namespace string) bool, n int) (list []Positioned, of int) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -140,8 +140,8 @@ func (x *Index) Neighbors(t *tasks.Task, n int) (before, behind []*tasks.Task) {
 	return slices.Clone(list[max(0, place-1-n) : place-1]), slices.Clone(list[place:min(of, place+n)])
 }
 
-// across is the place of a task among those of several queues, and how many
-// wait there; 0 for no queues.
+// PositionAcross returns the position of a task among several queues, and their
+// length; 0 for no queues.
 func (x *Index) PositionAcross(t *tasks.Task, queues []QueueKey) (place, of int) {
 	if len(queues) == 0 {
 		return 0, 0
@@ -159,7 +159,8 @@ func (x *Index) PositionAcross(t *tasks.Task, queues []QueueKey) (place, of int)
 	return place, of
 }
 
-// changed is when the queue of a task last changed, as far as the index saw.
+// QueueChanged returns when the queue of a task last changed, as far as the index
+// observed.
 func (x *Index) QueueChanged(t *tasks.Task) time.Time {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -169,8 +170,8 @@ func (x *Index) QueueChanged(t *tasks.Task) time.Time {
 	return time.Time{}
 }
 
-// waiting are the tasks behind Workloads that wait in the queue of a task, in
-// the order of the Workloads. What the index does not know is left out.
+// PendingTasks returns the tasks of Workloads that wait in the queue of t, in the
+// order of the Workloads. Unknown Workloads are left out.
 func (x *Index) PendingTasks(t *tasks.Task, workloads []visibility.PendingWorkload) []*tasks.Task {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -189,19 +190,17 @@ func (x *Index) PendingTasks(t *tasks.Task, workloads []visibility.PendingWorklo
 	return slices.DeleteFunc(found, func(t *tasks.Task) bool { return t == nil })
 }
 
-// Supposed is where a task would stand if it waited in its queue with a
-// priority, as of now.
+// Supposed is the position of a task if it waited in its queue with a priority.
 type Supposed struct {
 	Priority              int32
 	Position, QueueLength int         // in its LocalQueue, from 1, with itself
 	Ahead                 *tasks.Task // directly before it; nil where it would be the first
-	// Outranked is by how many tasks that wait in the same queue.
+	// Outranked counts the tasks of the queue that have a higher priority.
 	Outranked int
-	// Preempts tells whether its queue stops a task for another of it that has a
-	// higher priority.
+	// Preempts says that the queue preempts its tasks for one of a higher priority.
 	Preempts bool
-	// Verdict is why it would not start; nil for a task that holds its quota, and
-	// for one without a Workload, of which too little is known.
+	// Verdict is why it would not start; nil for a task that uses quota, and for
+	// one without a Workload.
 	Verdict *explain.Verdict
 }
 

@@ -9,10 +9,10 @@ import (
 	"kuota.dev/kuota/governance/tasks"
 )
 
-// PageSize is how many tasks a page of a list has.
+// PageSize is the number of tasks on a page of a list.
 const PageSize = 100
 
-// Phase is a part of all tasks; empty is all of them.
+// Phase selects tasks by whether they finished; empty selects all.
 type Phase string
 
 // The phases of tasks.
@@ -21,11 +21,11 @@ const (
 	Finished Phase = "finished" // succeeded or failed
 )
 
-// has reports whether a task in this state is in the phase.
+// has reports whether the phase has tasks in a state.
 func (p Phase) has(s tasks.State) bool { return p == "" || (p == Finished) == s.Finished() }
 
-// Query says which tasks a list has, and in which order. Of each kind of filter
-// one value must be a task's; no value takes all.
+// Query selects and sorts the tasks of a list. A task must match one value of each
+// filter; a filter without values matches all.
 type Query struct {
 	Namespaces      []string // of teams
 	PriorityClasses []string // as their objects are named; "" is those without one
@@ -33,32 +33,32 @@ type Query struct {
 	Kinds           []string
 	Pools           []string
 	Text            string // in the name, the namespace or the class, in any case
-	Sort            Column // BySubmitted where it is empty
+	Sort            Column // BySubmitted if empty
 	Descending      bool
 	Page            int // from 1
 	Phase           Phase
 	All             bool // all pages in one
-	// Explain has each task of the page explained: see Item.Brief. Patience is how
-	// long the list waits for what is not computed yet; streams do not wait, since
-	// they are notified.
+	// Explain sets Item.Brief of each task. Patience is how long the list waits for
+	// verdicts that are not computed yet; streams do not wait, since they are
+	// notified.
 	Explain  bool
 	Patience time.Duration
-	// Within is in which time the waits and runs ended that figures by class are
-	// over, up to a day; 0 is since the console started.
+	// Within selects the waits and runs of figures by priority class: those that
+	// completed in the last so much, up to a day; 0 is since the console started.
 	Within time.Duration
 }
 
-// Filtered tells whether a query leaves anything of its phase out.
+// Filtered reports whether the query excludes any task of its phase.
 func (q Query) Filtered() bool {
 	return len(q.Namespaces)+len(q.PriorityClasses)+len(q.States)+len(q.Kinds)+len(q.Pools) > 0 || q.Text != ""
 }
 
-// matchesState reports whether a query takes tasks in a state.
+// matchesState reports whether the query selects tasks in a state.
 func (q Query) matchesState(s tasks.State) bool {
 	return q.Phase.has(s) && (len(q.States) == 0 || slices.Contains(q.States, s))
 }
 
-// matchesButState reports whether a query takes a task, whatever its state.
+// matchesButState reports whether the query selects a task, whatever its state.
 func (q Query) matchesButState(t *tasks.Task) bool {
 	if len(q.PriorityClasses) > 0 && !slices.Contains(q.PriorityClasses, t.PriorityClass) ||
 		len(q.Kinds) > 0 && !slices.Contains(q.Kinds, t.Kind) {
@@ -70,20 +70,21 @@ func (q Query) matchesButState(t *tasks.Task) bool {
 	return q.Text == "" || containsFold(t.Name, q.Text) || containsFold(t.Namespace, q.Text) || containsFold(t.PriorityClass, q.Text)
 }
 
-// containsFold finds lower-case letters in a name, whose own are lower-case in
-// Kubernetes nearly always.
+// containsFold reports whether text contains lower, which is in lower case, in any
+// case. Names of Kubernetes are in lower case nearly always.
 func containsFold(text, lower string) bool {
 	return strings.Contains(text, lower) || strings.Contains(strings.ToLower(text), lower)
 }
 
-// found is what a query finds: all tasks of it that somebody sees, in order.
+// Result is one page of the tasks that a query selects. Its slices have one element
+// per task of the page.
 type Result struct {
 	Tasks           []*tasks.Task
 	Positions       []int  // of each task of the page in its queue, from 1; 0 for none
 	UnscheduledPods []int  // pods of each that wait for a node
-	PodsMissing     []bool // whether each lacks pods, or nodes for them
+	PodsMissing     []bool // the task lacks pods, or nodes for them
 	Total           int
-	Phases          map[Phase]int // how many the query would find in each, of whatever state
+	Phases          map[Phase]int // how many the query selects in each, of whatever state
 	Page, Pages     int           // of the page, and of the last page
 }
 
@@ -96,8 +97,8 @@ func (x *Index) phases() map[Phase]int {
 	return map[Phase]int{Active: len(x.tasks) - finished, Finished: finished}
 }
 
-// matching returns the tasks of a list that a query takes, in their order, and how
-// many it would take in each phase, of whatever state.
+// matching returns the tasks of a list that the query selects, in their order, and
+// how many it would select in each phase, of whatever state.
 func (q Query) matching(list []*tasks.Task) (taken []*tasks.Task, phases map[Phase]int) {
 	phases = map[Phase]int{}
 	filtered := q.Filtered()
@@ -117,7 +118,7 @@ func (q Query) matching(list []*tasks.Task) (taken []*tasks.Task, phases map[Pha
 	return taken, phases
 }
 
-// find answers a query for somebody who sees these namespaces; nil is all.
+// Query answers a query for a viewer who sees these namespaces; nil is all.
 func (x *Index) Query(q Query, sees map[string]bool) Result {
 	if columns[q.Sort] == nil {
 		q.Sort = BySubmitted
@@ -142,7 +143,7 @@ func (x *Index) Query(q Query, sees map[string]bool) Result {
 		sorted = x.all(BySubmitted)
 	case q.Filtered():
 		sorted = x.all(q.Sort)
-	default: // what most people look at: a change costs what its own task costs
+	default: // the default page: a change costs what its own task costs
 		sorted, whole = x.ordered(q.Sort+Column(q.Phase), func(t *tasks.Task) bool { return q.Phase.has(t.State) }, q.Sort), true
 	}
 	if q.Sort == ByPosition {
@@ -180,7 +181,7 @@ func (x *Index) Query(q Query, sees map[string]bool) Result {
 	return f
 }
 
-// choices are the kinds and the pools of the tasks that somebody sees, sorted;
+// Choices returns the kinds and the pools of the tasks in these namespaces, sorted;
 // nil is all.
 func (x *Index) Choices(sees map[string]bool) (kinds, pools []string) {
 	x.mu.Lock()
@@ -200,8 +201,7 @@ func (x *Index) Choices(sees map[string]bool) (kinds, pools []string) {
 	return slices.Sorted(maps.Keys(ofKind)), slices.Sorted(maps.Keys(ofPool))
 }
 
-// spaces are the namespaces that a query is about, of those that somebody sees;
-// nil is all.
+// spaces returns the namespaces of the query that a viewer sees; nil is all.
 func (q Query) spaces(sees map[string]bool) map[string]bool {
 	if len(q.Namespaces) == 0 {
 		return sees

@@ -17,24 +17,24 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// Of a Workload there may be many thousands, each with pod templates and what
-// people and programs wrote beside it. What nobody here reads is not kept.
+// There may be many thousands of Workloads, each with pod templates and
+// annotations. The cache drops what the console does not read.
 const (
-	maxText     = 2 << 10 // bytes of an annotation or of what Kueue says
+	maxText     = 2 << 10 // bytes of an annotation or a message
 	maxInterned = 4096    // groups of pods that equal Workloads share; twice as many at most
 )
 
-// keptAnnotations are those that tasks are made of.
+// keptAnnotations are those that tasks are read from.
 var keptAnnotations = []string{tasks.AdmissionGatedByAnnotation, tasks.SliceNameAnnotation, tasks.SliceReplacementAnnotation, loopguard.MarkAnnotation}
 
-// shapes keeps one copy of what many objects have, and forgets what it has not
-// seen for long. It is safe for use by several goroutines.
+// internPool keeps one copy of values that many objects share, and drops those that
+// were not used for long. It is safe for concurrent use.
 type internPool[V any] struct {
 	mu         sync.Mutex
 	young, old map[string]V
 }
 
-// one is the copy with a key, or made is from now on.
+// intern returns the value with a key, or adds made.
 func (s *internPool[V]) intern(key []byte, made V) V {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -51,17 +51,16 @@ func (s *internPool[V]) intern(key []byte, made V) V {
 	return made
 }
 
-// slimmer takes off Workloads what nobody reads, and has equal ones share the
-// rest.
+// slimmer drops what the console does not read from Workloads, and makes equal ones
+// share the rest.
 type slimmer struct {
 	sets  internPool[[]kueue.PodSet]
 	asked internPool[[]kueue.PodSetRequest]
 	given internPool[[]kueue.PodSetAssignment]
 }
 
-// slim is a Workload with what tasks, counts and explanations need: of its pods
-// the sum of what their containers ask for, and what chooses their nodes. It
-// changes w.
+// slim reduces w in place to what tasks, figures and explanations need: of its pods
+// the sum of requests, and what selects their nodes.
 func (s *slimmer) slim(w *kueue.Workload) {
 	w.ManagedFields = nil
 	w.Labels, w.Annotations = nil, keptAnnotationsOf(w.Annotations)
@@ -75,7 +74,7 @@ func (s *slimmer) slim(w *kueue.Workload) {
 		ref.Name = intern(ref.Name)
 	}
 	w.Spec.PodSets = s.shared(w.Spec.PodSets)
-	w.Status.Conditions = slices.Clone(w.Status.Conditions) // without room for more
+	w.Status.Conditions = slices.Clone(w.Status.Conditions) // without spare capacity
 	for i := range w.Status.Conditions {
 		c := &w.Status.Conditions[i]
 		c.Type, c.Reason, c.Message = intern(c.Type), intern(c.Reason), intern(truncate(c.Message))
@@ -91,8 +90,8 @@ func (s *slimmer) slim(w *kueue.Workload) {
 	}
 }
 
-// assigned is what Kueue gave a Workload's groups of pods, the same slice for all
-// Workloads that it gave as much: read only.
+// assigned returns the assignments of an admission, the same slice for all equal
+// ones: read only.
 func (s *slimmer) assigned(sets []kueue.PodSetAssignment) []kueue.PodSetAssignment {
 	slim := make([]kueue.PodSetAssignment, len(sets)) // sets may be shared already, by a watch that slims twice
 	var key []byte
@@ -112,7 +111,8 @@ func (s *slimmer) assigned(sets []kueue.PodSetAssignment) []kueue.PodSetAssignme
 	return s.given.intern(key, slim)
 }
 
-// counted is what Kueue counts of a Workload that waits, shared like assigned.
+// counted returns the requests that Kueue counts of a pending Workload, shared like
+// assigned.
 func (s *slimmer) counted(sets []kueue.PodSetRequest) []kueue.PodSetRequest {
 	var key []byte
 	for i := range sets {
@@ -130,8 +130,8 @@ func appendAmounts(key []byte, list corev1.ResourceList) []byte {
 	return append(key, '\n')
 }
 
-// shared is a Workload's groups of pods, the same slice for all Workloads with
-// equal ones: read only.
+// shared returns the pod sets of a Workload, the same slice for all equal ones:
+// read only.
 func (s *slimmer) shared(sets []kueue.PodSet) []kueue.PodSet {
 	slim := make([]kueue.PodSet, len(sets))
 	var key []byte
@@ -153,8 +153,8 @@ func (s *slimmer) shared(sets []kueue.PodSet) []kueue.PodSet {
 	return s.sets.intern(key, slim)
 }
 
-// slimSpec is one container that asks for what the pod does, and what chooses its
-// nodes.
+// slimSpec returns a pod spec with one container that has the pod's requests, and
+// what selects its nodes.
 func slimSpec(spec *corev1.PodSpec) corev1.PodSpec {
 	requests := corev1.ResourceList{}
 	asks := tasks.PodRequests(spec)
@@ -171,7 +171,7 @@ func slimSpec(spec *corev1.PodSpec) corev1.PodSpec {
 	return slim
 }
 
-// kept are the annotations that somebody reads.
+// keptAnnotationsOf returns the annotations that tasks are read from.
 func keptAnnotationsOf(all map[string]string) map[string]string {
 	var few map[string]string
 	for _, key := range keptAnnotations {
@@ -185,10 +185,10 @@ func keptAnnotationsOf(all map[string]string) map[string]string {
 	return few
 }
 
-// same is the one copy of a text that many objects have.
+// intern returns the one copy of a string that many objects have.
 func intern(text string) string { return unique.Make(text).Value() }
 
-// cut is how a text begins, at a whole character.
+// truncate returns at most maxText bytes of a text, cut between characters.
 func truncate(text string) string {
 	if len(text) <= maxText {
 		return text
@@ -196,7 +196,7 @@ func truncate(text string) string {
 	return strings.ToValidUTF8(text[:maxText], "") + "…"
 }
 
-// requestSets keeps one copy of what many pods, or tasks, ask for.
+// requestSets keeps one copy of requests that many pods or tasks share.
 type requestSets struct{ internPool[quota.Resources] }
 
 func (s *requestSets) of(r quota.Resources) quota.Resources {
@@ -207,7 +207,7 @@ func (s *requestSets) of(r quota.Resources) quota.Resources {
 	return s.intern(key, r)
 }
 
-// amountSets keeps one copy of what many tasks hold.
+// amountSets keeps one copy of usage that many tasks share.
 type amountSets struct {
 	internPool[quota.FlavorResourceQuantities]
 }

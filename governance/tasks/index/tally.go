@@ -3,6 +3,7 @@ package index
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -17,7 +18,7 @@ import (
 
 type classKey struct{ namespace, class string }
 
-// tally is what is known of the tasks of one class in one namespace.
+// tally counts the tasks of one priority class in one namespace.
 type tally struct {
 	priority         int32
 	states           map[tasks.State]int
@@ -25,8 +26,8 @@ type tally struct {
 	waiting, running *order // now, those first that have been for the longest time
 }
 
-// countOnly counts a task that was there before this process: what it did before
-// is not counted as if it had just been seen.
+// countOnly counts a task that existed before this process, without its earlier
+// waits and runs.
 func (x *Index) countOnly(t *tasks.Task) { x.tallyOf(t).add(t) }
 
 // count counts a change of one task from before to after, either of which may be
@@ -56,8 +57,8 @@ func (x *Index) count(before, after *tasks.Task) {
 	}
 }
 
-// ended counts a wait or a run of a task that ended, unless it is of a loop. Only
-// what was preempted before can turn out to be.
+// addCompleted counts a completed wait or run of a task, unless it belongs to a
+// loop. Only tasks that were preempted can turn out to be in one.
 func (x *Index) addCompleted(e *endings, t *tasks.Task, some completed) {
 	switch {
 	case x.inLoop(some.part, some.began, some.at):
@@ -69,7 +70,7 @@ func (x *Index) addCompleted(e *endings, t *tasks.Task, some completed) {
 	}
 }
 
-// runEnd is when a run of a Workload ended, as Kueue tells it.
+// runEnd returns when a run of a Workload ended, by Kueue's conditions.
 func runEnd(part types.UID, t *tasks.Task) time.Time {
 	for _, w := range t.Parts {
 		if c := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadEvicted); w.UID == part && c != nil && c.Status == metav1.ConditionTrue {
@@ -86,13 +87,19 @@ func byWait(a, b *tasks.Task) int {
 	return cmp.Or(a.WaitingSince.Compare(b.WaitingSince), strings.Compare(a.UID, b.UID))
 }
 
-// byRun orders by the last admission; what has none yet, such as a task whose
-// checks are not done, comes last.
+// byRun orders by the last admission; tasks without one, such as those with pending
+// checks, come last.
 func byRun(a, b *tasks.Task) int {
-	return cmp.Or(cmp.Compare(b2i(a.AdmittedAt.IsZero()), b2i(b.AdmittedAt.IsZero())), a.AdmittedAt.Compare(b.AdmittedAt), strings.Compare(a.UID, b.UID))
+	if none := a.AdmittedAt.IsZero(); none != b.AdmittedAt.IsZero() {
+		if none {
+			return 1
+		}
+		return -1
+	}
+	return cmp.Or(a.AdmittedAt.Compare(b.AdmittedAt), strings.Compare(a.UID, b.UID))
 }
 
-// hasRun tells whether a task has its quota, and its checks done.
+// hasRun reports whether a task is admitted, with its checks done.
 func hasRun(t *tasks.Task) bool { return t != nil && !t.AdmittedAt.IsZero() && t.State.UsesQuota() }
 
 func (x *Index) tallyOf(t *tasks.Task) *tally {
@@ -136,32 +143,32 @@ func (y *tally) remove(t *tasks.Task) {
 	}
 }
 
-// ClassRow is what there is of one priority class.
+// PriorityClassRow has the figures of one priority class.
 type PriorityClassRow struct {
-	PriorityClass               string // as its object is named; empty for tasks without one
+	PriorityClass               string // name of the object; empty for tasks without one
 	Priority                    int32
 	Running, Pending, Preempted int
-	States                      map[tasks.State]int // all of them
-	Waits, Runs                 int                 // that ended in the range, which averages are over
-	LoopRuns                    int                 // that preemption loops ended in the range: averages and longest times leave them out
+	States                      map[tasks.State]int // all states
+	Waits, Runs                 int                 // completed in the range; averages are over these
+	LoopRuns                    int                 // completed in the range and belong to preemption loops: averages and longest times exclude them
 	AverageWait, AverageRun     time.Duration       // 0 without any
 	LongestWait, LongestRun     time.Duration       // counts those that still go on
 	WaitGoesOn, RunGoesOn       bool                // those longest ones still do
-	Waiting, RunningFor         time.Duration       // of those that go on, for how long the longest does; 0 without any
+	Waiting, RunningFor         time.Duration       // of the longest that is going on; 0 without any
 }
 
-// Ended takes in how many waits and runs have ended, and how long they took: the
-// longest ones count those that go on.
+// SetEnded sets the figures of completed waits and runs. The longest ones include
+// those that are going on.
 func (r *PriorityClassRow) SetEnded(waits int, averageWait, longestWait time.Duration, runs int, averageRun, longestRun time.Duration) {
 	r.Waits, r.AverageWait, r.LongestWait, r.WaitGoesOn = waits, averageWait, max(r.Waiting, longestWait), r.Waiting > longestWait
 	r.Runs, r.AverageRun, r.LongestRun, r.RunGoesOn = runs, averageRun, max(r.RunningFor, longestRun), r.RunningFor > longestRun
 }
 
-// Classes counts the tasks of the namespaces that somebody sees, one row for
-// each class, the highest priority first and those without a class last. Waits
-// and runs are those that ended within a length of time up to a day, or for 0
-// since the index began. since is from when they really are: a range begins with
-// a whole period of five minutes, and not before the index did.
+// Classes counts the tasks of the namespaces that sees accepts, one row for each
+// priority class: the highest priority first, and those without one last. Waits and
+// runs are those that completed within a duration of up to a day, or for 0 since
+// the index started. since is the begin of that range: the begin of a period of
+// five minutes, and not before the index started.
 func (x *Index) Classes(sees func(namespace string) bool, within time.Duration) (rows []PriorityClassRow, since time.Time) {
 	now := x.Now()
 	x.mu.Lock()
@@ -204,16 +211,15 @@ func (x *Index) Classes(sees func(namespace string) bool, within time.Duration) 
 		row.LoopRuns = e.runs.loops
 		row.SetEnded(e.waits.count, e.waits.average(), e.waits.longest, e.runs.count, e.runs.average(), e.runs.longest)
 	}
-	return slices.SortedFunc(deref(maps.Values(sums)), func(a, b PriorityClassRow) int {
-		return cmp.Or(cmp.Compare(b2i(a.PriorityClass == ""), b2i(b.PriorityClass == "")), cmp.Compare(b.Priority, a.Priority), strings.Compare(a.PriorityClass, b.PriorityClass))
-	}), since
-}
-
-func b2i(yes bool) int {
-	if yes {
-		return 1
+	rank := func(r PriorityClassRow) int64 {
+		if r.PriorityClass == "" {
+			return math.MinInt64
+		}
+		return int64(r.Priority)
 	}
-	return 0
+	return slices.SortedFunc(deref(maps.Values(sums)), func(a, b PriorityClassRow) int {
+		return cmp.Or(cmp.Compare(rank(b), rank(a)), strings.Compare(a.PriorityClass, b.PriorityClass))
+	}), since
 }
 
 func deref(rows func(func(*PriorityClassRow) bool)) func(func(PriorityClassRow) bool) {

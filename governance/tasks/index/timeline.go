@@ -9,9 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// life is what the index saw and Kueue does not keep. Most tasks have nothing in it.
+// life is what the index observed and Kueue does not keep. Most tasks have nothing
+// in it.
 type life struct {
-	from         time.Time // the end of the first list: nothing is missed since
+	from         time.Time // end of the first list: everything since was observed
 	positionLogs map[QueueKey]*positionLog
 	pasts        map[tasks.Key]*timeline.Past
 }

@@ -18,9 +18,9 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// portions are what all members of a cohort hold of a cell, what the Workloads in
-// one queue hold of it, those that take its own quota first, and which of them
-// are the task's.
+// Portions returns what each member of a cohort uses of one FlavorResource, and
+// what each Workload in one queue uses of it, in the order in which they take the
+// queue's own quota. mine marks those of t.
 func (x *Index) Portions(cell quota.FlavorResource, queue string, t *tasks.Task, members []*kueue.ClusterQueue) (used, amounts []int64, mine []bool) {
 	type portion struct {
 		amount   int64
@@ -68,17 +68,17 @@ func (x *Index) Portions(cell quota.FlavorResource, queue string, t *tasks.Task,
 	return used, amounts, mine
 }
 
-// Occupied is what tasks and pods take of the cluster at one moment.
+// ClusterUsage is what tasks and pods use of the cluster at one moment.
 type ClusterUsage struct {
 	Nodes      map[string]NodeUsage                      // by name, of those that have pods
-	Queues     map[string]quota.FlavorResourceQuantities // held, by ClusterQueue
+	Queues     map[string]quota.FlavorResourceQuantities // usage by ClusterQueue
 	Namespaces map[string]NamespaceTasks                 // by namespace, of those that have tasks
 }
 
-// OnNode is what the pods of a node ask for that have not ended.
+// NodeUsage sums the requests of a node's pods that have not ended.
 type NodeUsage struct {
 	Pods     int64
-	Requests quota.Resources            // by all of them
+	Requests quota.Resources            // of all pods
 	Admitted map[string]quota.Resources // by those that Kueue admitted, by namespace
 }
 
@@ -117,7 +117,7 @@ func (x *Index) ClusterUsage() ClusterUsage {
 	return o
 }
 
-// nodes are nodes with what their pods leave of them.
+// Nodes returns nodes with what their pods leave free.
 func (x *Index) Nodes(list []corev1.Node) []explain.Node {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -140,20 +140,20 @@ func (x *Index) Nodes(list []corev1.Node) []explain.Node {
 	return nodes
 }
 
-// unready tells whether Kueue waits for pods of a task.
+// unready reports whether Kueue waits for the pods of a task.
 func unready(t *tasks.Task) bool {
 	return !t.NoWorkload && t.State == tasks.Starting && !t.AdmittedAt.IsZero()
 }
 
-// notReady counts the tasks whose pods Kueue waits for.
+// CountNotReady counts the tasks whose pods Kueue waits for.
 func (x *Index) CountNotReady() int {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.unready
 }
 
-// use sets what each of these queues uses, and returns all tasks that use quota at
-// the same moment, in the order in which Kueue preempts them: read only.
+// SetUsage sets the usage of each of these queues, and returns all tasks that use
+// quota at the same moment, in preemption order: read only.
 func (x *Index) SetUsage(queues map[string]*explain.Queue) []*tasks.Task {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -165,7 +165,7 @@ func (x *Index) SetUsage(queues map[string]*explain.Queue) []*tasks.Task {
 	return x.admitted.list()
 }
 
-// admittedTo returns what tasks use of these queues.
+// AdmittedTo returns what tasks use of these queues.
 func AdmittedTo(holding []*tasks.Task, queues map[string]bool) (found []*explain.AdmittedWorkload) {
 	for _, t := range holding {
 		for i := range t.AdmittedWorkloads {

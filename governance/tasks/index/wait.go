@@ -7,8 +7,8 @@ import (
 	"kuota.dev/kuota/governance/tasks"
 )
 
-// wait looks at a task, nil for none, at each change until it is as it should be
-// or ctx ends. It returns what it saw last.
+// Wait reads a task, nil for none, at each change until is accepts it or ctx ends,
+// and returns it.
 func (x *Index) Wait(ctx context.Context, changed <-chan struct{}, at tasks.Address, is func(*tasks.Task) bool) *tasks.Task {
 	for {
 		t := x.Find(at.Namespace, at.Kind, at.Name, at.UID)
@@ -23,7 +23,7 @@ func (x *Index) Wait(ctx context.Context, changed <-chan struct{}, at tasks.Addr
 	}
 }
 
-// young tells whether a job of that name is too young to be a task without a
+// IsNew reports whether a job of that address is too new to be a task without a
 // Workload.
 func (x *Index) IsNew(at tasks.Address) bool {
 	x.mu.Lock()

@@ -15,9 +15,9 @@ import (
 const (
 	// briefsKept is how many brief verdicts are kept, twice at most.
 	briefsKept = 2000
-	// briefTurn is how long verdicts are computed at a stretch, and briefRest how
-	// many times as long the computing then rests: with tens of thousands of tasks
-	// a verdict costs milliseconds, and lists must not wait for a hundred.
+	// briefTurn is how long verdicts are computed without a pause, and briefRest
+	// how many times as long the pause is: with tens of thousands of tasks a
+	// verdict costs milliseconds, and lists must not wait for a hundred.
 	briefTurn = 20 * time.Millisecond
 	briefRest = 4
 )
@@ -40,7 +40,7 @@ type briefs struct {
 	ownNotifications atomic.Uint64 // changes that this notified of itself
 }
 
-// brief is a verdict as of a number of changes.
+// brief is a verdict and the count of changes that it was computed at.
 type brief struct {
 	task    *tasks.Task // as it was
 	verdict *explain.Verdict
@@ -64,8 +64,8 @@ func (s *Service) changes() uint64 {
 	return s.Cluster.TaskChanges.Count() - s.briefs.ownNotifications.Load()
 }
 
-// verdicts returns the kept verdict of each task, nil where there is none. It has
-// those computed that are missing or outdated; the channel is closed once they
+// verdicts returns the kept verdict of each task, nil for none. Missing and
+// outdated ones are computed in the background; the channel is closed once they
 // are.
 func (s *Service) verdicts(list []*tasks.Task) ([]*explain.Verdict, <-chan struct{}) {
 	b, changes, done := &s.briefs, s.changes(), make(chan struct{})
@@ -75,7 +75,7 @@ func (s *Service) verdicts(list []*tasks.Task) ([]*explain.Verdict, <-chan struc
 	for _, t := range list {
 		key := t.Key()
 		if kept, ok := b.get(key); ok && kept.task == t && kept.changes >= changes {
-			b.put(key, kept) // it is shown
+			b.put(key, kept) // it is in use
 			continue
 		}
 		outdated = true
@@ -98,15 +98,15 @@ func (s *Service) verdicts(list []*tasks.Task) ([]*explain.Verdict, <-chan struc
 	return b.shown(list), done
 }
 
-// kept returns the kept verdict of each task, nil where there is none.
+// kept returns the kept verdict of each task, nil for none.
 func (b *briefs) kept(list []*tasks.Task) []*explain.Verdict {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.shown(list)
 }
 
-// shown is kept, under the lock. A verdict of before stays until there is a new
-// one, unless the task is in another state by now.
+// shown is kept while b.mu is locked. An outdated verdict stays until there is a
+// new one, unless the task's state changed.
 func (b *briefs) shown(list []*tasks.Task) []*explain.Verdict {
 	found := make([]*explain.Verdict, len(list))
 	for i, t := range list {
@@ -117,7 +117,7 @@ func (b *briefs) shown(list []*tasks.Task) []*explain.Verdict {
 	return found
 }
 
-// next takes a wanted task, one without any verdict first; nil for none.
+// next removes a wanted task, one without any verdict first; nil for none.
 func (b *briefs) next() (key tasks.Key, t *tasks.Task) {
 	for k, task := range b.wanted {
 		key, t = k, task
@@ -144,8 +144,7 @@ func (b *briefs) put(key tasks.Key, kept brief) {
 	b.now[key] = kept
 }
 
-// work computes what is wanted, in turns, until nothing is. Rows that are asked
-// for meanwhile join.
+// work computes wanted verdicts, in turns, until none is wanted.
 func (s *Service) work() {
 	b := &s.briefs
 	for {
@@ -162,8 +161,8 @@ func (s *Service) work() {
 	}
 }
 
-// turn computes wanted verdicts for one turn. It reports whether a verdict
-// differs from the one that was kept, and whether any is still wanted.
+// turn computes wanted verdicts for one turn. It reports whether any verdict
+// differs from the kept one, and whether any is still wanted.
 func (s *Service) turn(began time.Time) (differs, left bool) {
 	b, changes := &s.briefs, s.changes()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -173,7 +172,7 @@ func (s *Service) turn(began time.Time) (differs, left bool) {
 	for {
 		b.mu.Lock()
 		key, t := b.next()
-		if t == nil || err != nil { // without a cluster nothing is explained: the next list asks again
+		if t == nil || err != nil { // without a cluster nothing is explained: the next list wants them again
 			clear(b.wanted)
 			b.working = false
 			for _, waiter := range b.waiters {
@@ -201,7 +200,7 @@ func (s *Service) turn(began time.Time) (differs, left bool) {
 	}
 }
 
-// brief is why for a list: see explain.Brief.
+// brief returns the verdict of a task in a list, see explain.Brief.
 func (s *survey) brief(ctx context.Context, t *tasks.Task) (*explain.Verdict, error) {
 	pods, count := s.index.Pods(t)
 	q, c, err := s.input(ctx, t, pods, count)
@@ -209,7 +208,7 @@ func (s *survey) brief(ctx context.Context, t *tasks.Task) (*explain.Verdict, er
 		return nil, err
 	}
 	v := explain.Brief(*q, c)
-	// What names others, or what no headline has, is not kept.
+	// Names of others, and what no headline shows, are not kept.
 	kept := &explain.Verdict{Constraint: v.Constraint, Shortage: v.Shortage, Fit: v.Fit, MayPreempt: v.MayPreempt}
 	switch v.Constraint {
 	case explain.UncoveredResource, explain.NoPriorityClass, explain.NotIntegrated:

@@ -17,24 +17,24 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// shownAround is how many tasks before and behind one are named.
+// shownAround is how many tasks ahead of and behind a task are shown.
 const shownAround = 5
 
-// Detail is all about one task.
+// Detail is the page of one task.
 type Detail struct {
 	Item
 	QueuePosition
-	Verdict   *explain.Verdict // why it does not start, or gets no more; nil where there is nothing to say
-	About     Item             // what the verdict is about: the task, or what it waits for while it runs
+	Verdict   *explain.Verdict // why it does not start, or does not grow; nil if there is nothing to explain
+	About     Item             // the task, or its pending increment, that the verdict explains
 	Disagrees bool             // Kueue gives another reason than that verdict
 	Pods      []*index.Pod     // by name
 	PodCount  index.PodCount
 	Life
 	Loops      []GuardedLoop      // that it is part of
-	Conditions []metav1.Condition // by Kueue, of the Workload that tells its state
+	Conditions []metav1.Condition // of the Workload that decides its state, redacted
 }
 
-// Detail is all about one task that user may see: see Task.
+// Detail returns the page of one task that user may see.
 func (s *Service) Detail(ctx context.Context, user governance.User, namespace, kind, name, uid string) (Detail, error) {
 	v, t, err := s.find(ctx, user, namespace, kind, name, uid)
 	if err != nil {
@@ -73,10 +73,11 @@ func (s *Service) Detail(ctx context.Context, user governance.User, namespace, k
 		}
 	}
 	if d.Verdict != nil {
-		// What stands behind others, Kueue may not have looked at since there is room.
+		// Kueue may not have evaluated a task behind others since quota became
+		// free.
 		behind := d.Verdict.Constraint == explain.PendingEvaluation && d.Position > 1
-		// Nor does it add what a larger slice takes over, when it looks at what a queue
-		// can ever have.
+		// Kueue does not add the usage of the replaced slice when it computes what
+		// a queue can ever have.
 		slice := d.Verdict.Constraint == explain.ExceedsMax && t.State.UsesQuota() && t.Elastic()
 		d.Disagrees = !behind && !slice && d.Verdict.Constraint != explain.LoopHeld && !d.Verdict.Agrees(d.About.Reason)
 		s.shown.count(t, d.Verdict.Constraint, d.Disagrees)
@@ -84,7 +85,7 @@ func (s *Service) Detail(ctx context.Context, user governance.User, namespace, k
 	return d, nil
 }
 
-// one is a task that user may see, and what else they see.
+// find returns a task that user may see, and the viewer.
 func (s *Service) find(ctx context.Context, user governance.User, namespace, kind, name, uid string) (viewer, *tasks.Task, error) {
 	v, err := s.view(ctx, user)
 	if err != nil {
@@ -100,7 +101,8 @@ func (s *Service) find(ctx context.Context, user governance.User, namespace, kin
 	return v, t, nil
 }
 
-// YAML reads a task's Workloads anew, as user, the newest first.
+// YAML reads the Workloads of a task from the API server, as user, the newest
+// first.
 func (s *Service) YAML(ctx context.Context, user governance.User, namespace, kind, name, uid string) (string, error) {
 	_, t, err := s.find(ctx, user, namespace, kind, name, uid)
 	if err != nil {

@@ -8,25 +8,25 @@ import (
 	"kuota.dev/kuota/governance/tasks/explain"
 )
 
-// Proposal is a task that nobody submitted yet.
+// Proposal is a task that is not submitted yet.
 type Proposal struct {
 	Namespace, Queue string // its LocalQueue
 	Priority         int32  // of its class
 	PodSets          []explain.PodSet
 }
 
-// Hypothesis is how a task would fare that was submitted now.
+// Hypothesis is what would happen to a task that was submitted now.
 type Hypothesis struct {
-	// Verdict is Turn for one that fits, and Reclaims for one for which Kueue
-	// would make room.
+	// Verdict is PendingEvaluation for a task that fits, and Preempting for one
+	// that Kueue would preempt others for.
 	Verdict    explain.Verdict
-	Ahead      int  // tasks that would stand before it in its queue
-	StrictFIFO bool // a task before it that does not fit would hold it up
+	Ahead      int  // tasks before it in its queue
+	StrictFIFO bool // a task before it that does not fit would block it
 }
 
-// WouldStart says how a task would fare, by the same numbers as one that waits,
-// for a user who sees its namespace. For everybody else there is no such queue.
-// Names that are not for them are hidden as in Detail.
+// WouldStart explains a task that is not submitted, by the same numbers as one that
+// waits. The queue exists only for users who see its namespace. Names are redacted
+// as in Detail.
 func (s *Service) WouldStart(ctx context.Context, user governance.User, p Proposal) (Hypothesis, error) {
 	v, err := s.view(ctx, user)
 	if err != nil {

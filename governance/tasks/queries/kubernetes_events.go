@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Bounds of what is read of a task's events, and how long it may take.
+// Limits of reading a task's events.
 const (
 	eventsShown   = 50
 	eventsRead    = 500 // of each object
@@ -24,7 +24,7 @@ const (
 	eventsTimeout = time.Second
 )
 
-// Notice is one event of Kubernetes about a task, with all that say the same.
+// Notice is an event of Kubernetes about a task, merged with equal ones.
 type Notice struct {
 	At      time.Time // the last time
 	Warning bool
@@ -34,10 +34,10 @@ type Notice struct {
 	Count   int32
 }
 
-// Notices are the events of Kubernetes about a task that user may see, the
-// newest first, at most 50. They are read as the user from the API server, which
-// forgets them after about an hour: not for every change of a page. Forbidden
-// and Unavailable are governance errors of what could not be read.
+// Notices returns the newest events of Kubernetes about a task that user may see,
+// at most 50. They are read as the user from the API server, which keeps them for
+// about an hour: not for every change of a page. Errors are Forbidden and
+// Unavailable.
 func (s *Service) Notices(ctx context.Context, user governance.User, namespace, kind, name, uid string) ([]Notice, error) {
 	v, t, err := s.find(ctx, user, namespace, kind, name, uid)
 	if err != nil {
@@ -74,7 +74,7 @@ func (s *Service) Notices(ctx context.Context, user governance.User, namespace, 
 	return deduplicated(notices), nil
 }
 
-// alike makes one of those that say the same, and sorts them, the newest first.
+// deduplicated merges equal notices and sorts them, the newest first.
 func deduplicated(notices []Notice) []Notice {
 	type same struct {
 		warning             bool
@@ -112,12 +112,12 @@ func (v viewer) notice(e *corev1.Event) Notice {
 	return n
 }
 
-// ofWorkloads finds tasks by namespace and name in what Kueue (0.19) says to whom
-// it preempted them for.
+// ofWorkloads matches namespace and name of Workloads in messages of Kueue (0.19)
+// about preemption.
 var ofWorkloads = regexp.MustCompile(`(?i)\b(workload )([a-z0-9](?:[-a-z0-9]*[a-z0-9])?)/([a-z0-9][-.a-z0-9]*[a-z0-9])`)
 
-// foreign takes the names of tasks out of a text that the viewer may not see;
-// redact takes out those of queues and namespaces.
+// redactWorkloads replaces the names of tasks that the viewer may not see; redact
+// replaces those of queues and namespaces.
 func (v viewer) redactWorkloads(text string) string {
 	if v.sees == nil {
 		return text

@@ -408,21 +408,23 @@ func (l *lab) sizes(name string, want []size) {
 	})
 }
 
-// Whoever asks for a task a moment after its job was made is not told that there
-// is none: neither of one for which Kueue makes a Workload, nor of one for which
-// it never does.
-func TestAskedForAtOnce(t *testing.T) {
+// As soon as the console has a new job, its page is found: the request waits for
+// the Workload, or until the job is a task without one.
+func TestNewJobIsFound(t *testing.T) {
 	l := newLab(t)
 	l.queue("", 4, "")
 	for name, class := range map[string]string{"good": "low", "unknown-class": "bogus"} {
 		l.job(name, 1, class)
-		d, err := l.tasks.Detail(t.Context(), anybody, l.name, "job", name, "")
-		for made := time.Now(); governance.KindOf(err) == governance.NotFound && time.Since(made) < 1500*time.Millisecond; { // until the console has heard of the job
-			time.Sleep(50 * time.Millisecond)
-			d, err = l.tasks.Detail(t.Context(), anybody, l.name, "job", name, "")
+		at := tasks.Address{Namespace: l.name, Kind: "job", Name: name}
+		for created := time.Now(); !l.tasks.Index.IsNew(at) && l.tasks.Index.Find(at.Namespace, at.Kind, at.Name, "") == nil; {
+			if time.Since(created) > soon {
+				t.Fatalf("the console has no job %s after %s", name, soon)
+			}
+			time.Sleep(10 * time.Millisecond)
 		}
+		d, err := l.tasks.Detail(t.Context(), anybody, l.name, "job", name, "")
 		if err != nil || d.NoWorkload != (class == "bogus") {
-			t.Errorf("of %s it tells %+v, %v", name, d.Item, err)
+			t.Errorf("%s is %+v, %v", name, d.Item, err)
 		}
 	}
 }

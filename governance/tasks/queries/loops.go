@@ -9,17 +9,17 @@ import (
 	"kuota.dev/kuota/governance/tasks/timeline"
 )
 
-// GuardedLoop is a preemption loop as a viewer may know it.
+// GuardedLoop is a preemption loop as a viewer may see it.
 type GuardedLoop struct {
 	loopguard.Loop
-	// Preempted and For are the tasks of the two Workloads. A task that the viewer
-	// may not see, or that is deleted, is nil.
+	// Preempted and For are the tasks of the two Workloads; nil if the viewer may
+	// not see the task, or it is deleted.
 	Preempted, For *tasks.Task
 	Team, ForTeam  string // of the tasks; empty for none
 	Restricted     bool   // the other task belongs to a team that the viewer does not see
 }
 
-// Concerns reports whether a task is one of the two.
+// Concerns reports whether t is one of the two tasks.
 func (l GuardedLoop) Concerns(t *tasks.Task) bool {
 	return l.Preempted != nil && l.Preempted.UID == t.UID || l.For != nil && l.For.UID == t.UID
 }
@@ -62,8 +62,8 @@ func (v viewer) loops(loops []loopguard.Loop) (seen []GuardedLoop) {
 	return seen
 }
 
-// party returns the task of a Workload where the viewer may see it, and whether
-// they may not.
+// party returns the task of a Workload, nil if the viewer may not see it, and
+// whether that is so.
 func (v viewer) party(p loopguard.Party) (t *tasks.Task, team string, hidden bool) {
 	if v.sees != nil && !v.sees[p.Namespace] {
 		return nil, "", true
@@ -71,8 +71,8 @@ func (v viewer) party(p loopguard.Party) (t *tasks.Task, team string, hidden boo
 	return v.index.ByWorkload(p.UID), v.teams[p.Namespace], false
 }
 
-// Watcher takes in what the loop guard sees: steps in the life of tasks, and which
-// runs and waits averages leave out.
+// Watcher returns a loopguard.Watcher that records the guard's events in timelines,
+// and the runs and waits that averages exclude.
 func (s *Service) Watcher() loopguard.Watcher { return guardWatcher{s} }
 
 type guardWatcher struct{ *Service }

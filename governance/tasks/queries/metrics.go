@@ -11,44 +11,45 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// verdicts counts explanations that were given to people, and whether Kueue's own
-// reason says the same. A page that is open is explained anew at each change: the
-// same explanation of the same task counts once.
+// verdicts counts explanations that were shown, and whether Kueue's own reason
+// agrees. An open page is explained again at each change: the same explanation of
+// the same task counts once.
 var verdicts = prometheus.NewCounterVec(prometheus.CounterOpts{
 	Name: "kuota_task_verdicts_total", Help: "Explanations shown, each counted once until it changes, by whether Kueue's own reason agrees.",
 }, []string{"agrees"})
 
 func init() {
 	metrics.Registry.MustRegister(verdicts)
-	for _, agrees := range []bool{true, false} { // there from the start, so that the first one is a change
+	for _, agrees := range []bool{true, false} { // present from the start, so that the first one is an increase
 		verdicts.WithLabelValues(strconv.FormatBool(agrees))
 	}
 }
 
-// givenKept is how many tasks it is remembered of what was last said, twice at
-// most. One that nobody looked at while as many others were counts again.
+// maxShown is how many tasks' last explanations are kept, twice at most. Older ones
+// count again.
 const maxShown = 4000
 
-// given remembers what was last said of tasks. Its zero value is ready.
+// shownVerdicts keeps the last explanation that was shown of each task. Its zero
+// value is ready.
 type shownVerdicts struct {
 	mu         sync.Mutex
 	now, older map[tasks.Key]shownVerdict
 }
 
-// saying is why a task does not start, as explained and in Kueue's word.
+// shownVerdict is an explanation and Kueue's reason.
 type shownVerdict struct {
 	constraint explain.Constraint
 	token      string
 }
 
-// count counts an explanation, unless it is what was last said of the task.
+// count counts an explanation, unless it was the last one shown of the task.
 func (g *shownVerdicts) count(t *tasks.Task, constraint explain.Constraint, disagrees bool) {
 	if g.changed(t.Key(), shownVerdict{constraint, t.Reason}) {
 		verdicts.WithLabelValues(strconv.FormatBool(!disagrees)).Inc()
 	}
 }
 
-// news takes in what is said of a task, and tells whether it was not said before.
+// changed records an explanation, and reports whether it differs from the last one.
 func (g *shownVerdicts) changed(of tasks.Key, says shownVerdict) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

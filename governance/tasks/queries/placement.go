@@ -14,11 +14,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// placement is how the pods of a task do that has its quota; nil where all that
-// there should be have nodes.
+// placement returns the state of an admitted task's pods; nil if all of them have
+// nodes.
 func placement(t *tasks.Task, pods []*index.Pod, count index.PodCount) *explain.Pods {
 	there := count.Total
-	if t.Kind != "Job" { // of a Job, pods that ended are replaced, or Kueue no longer counts them
+	if t.Kind != "Job" { // ended pods of a Job are replaced, or Kueue does not count them any more
 		there += count.Ended
 	}
 	p := &explain.Pods{Flavors: map[string][]string{}, Unscheduled: int32(min(count.Unscheduled, 1<<30)), Missing: max(0, t.Size.Admitted-int32(min(there, 1<<30)))}
@@ -48,8 +48,8 @@ func placement(t *tasks.Task, pods []*index.Pod, count index.PodCount) *explain.
 	return p
 }
 
-// ceilings are the limits of a task's namespace that would refuse one more of
-// its pods.
+// resourceQuotas returns the ResourceQuotas of a namespace that would refuse one
+// more pod of a task.
 func (v viewer) resourceQuotas(ctx context.Context, q explain.Task) (found []explain.ResourceQuota, err error) {
 	var list corev1.ResourceQuotaList
 	if err := v.reader.List(ctx, &list, client.InNamespace(q.Namespace), client.UnsafeDisableDeepCopy); err != nil {

@@ -11,22 +11,22 @@ import (
 	"kuota.dev/kuota/governance/tasks/index"
 )
 
-// ownersFor is how long it stays known whose pods are whose. Readers share it,
-// since it is looked up for all tasks.
+// ownersFreshness is how long the owners of pods are cached. All readers share the
+// cache, since it is computed for all tasks.
 const ownersFreshness = 5 * time.Second
 
-// Owner is the task that a pod belongs to, as somebody sees it.
+// Owner is the task that a pod belongs to, for one viewer.
 type Owner struct {
-	// Hidden says that they may not see it: all else is empty then.
+	// Hidden says that the viewer may not see the task: all other fields are empty.
 	Hidden       bool
-	Team         string // whose namespace it is in; empty for none
+	Team         string // of its namespace; empty for none
 	Task         tasks.Address
-	Accelerators int64     // that the task holds, of all its kinds, parts of one each as one
+	Accelerators int64     // used by the task, of all kinds; each partition counts as one
 	AdmittedAt   time.Time // zero for a task that Kueue counts no quota for
 }
 
-// owners are the tasks that hold something, or run beside Kueue, by their pods that
-// have not ended.
+// podOwnersCache maps pods that have not ended to tasks that use quota, or run
+// without Kueue.
 type podOwnersCache struct {
 	mu   sync.Mutex
 	at   time.Time
@@ -42,7 +42,7 @@ func (o *podOwnersCache) get(x *index.Index, now time.Time) map[index.PodName]*t
 	return o.pods
 }
 
-// accelerators is how many devices a task holds.
+// devices returns the number of accelerators that a task uses.
 func devices(t *tasks.Task) (n int64) {
 	for name, amount := range t.Usage {
 		if name != catalog.CPU && name != catalog.Memory && name != catalog.Network && (catalog.IsQuotaResource(name) || catalog.LooksLikeAccelerator(name)) {
@@ -52,8 +52,8 @@ func devices(t *tasks.Task) (n int64) {
 	return n
 }
 
-// PodOwners tells whose a pod is, to everybody with this scope; false for a pod of
-// no task. What it tells is a few seconds old.
+// PodOwners returns a function from a pod to its owner; false for a pod of no task.
+// Its answers are up to a few seconds old.
 func (s *Service) PodOwners(ctx context.Context, scope access.Scope) (func(index.PodName) (Owner, bool), error) {
 	v, err := s.within(ctx, scope)
 	if err != nil {
@@ -63,7 +63,7 @@ func (s *Service) PodOwners(ctx context.Context, scope access.Scope) (func(index
 	return func(name index.PodName) (Owner, bool) { return v.owner(pods[name]) }, nil
 }
 
-// owner is a task as somebody sees it; false for none.
+// owner returns a task as the viewer may see it; false for none.
 func (v viewer) owner(t *tasks.Task) (Owner, bool) {
 	switch {
 	case t == nil:

@@ -14,24 +14,25 @@ import (
 	visibility "sigs.k8s.io/kueue/apis/visibility/v1beta2"
 )
 
-// Standing is how things stand around a task that waits. Places count from 1.
+// QueuePosition is the position of a task that waits, and its neighbors. Positions
+// count from 1.
 type QueuePosition struct {
-	QueueLength int // how many wait in its LocalQueue
-	// Its place in the ClusterQueue, over all its LocalQueues; Alone says that it
-	// has one only, so that both are equal. 0 where the ClusterQueue is not known,
-	// and where some of these queues are not for the reader: it tells how many wait
-	// there. Shared says the latter.
+	QueueLength int // of the LocalQueue
+	// The position in the ClusterQueue, over all its LocalQueues. OnlyLocalQueue
+	// says that both positions are equal. 0 if the ClusterQueue is unknown, or if
+	// the viewer may not see all its LocalQueues, which Shared says: the position
+	// reveals how many tasks wait there.
 	ClusterQueuePosition, ClusterQueueLength int
 	OnlyLocalQueue, Shared                   bool
-	ByKueue                                  bool          // Kueue told the places; else they are by its rule
-	PositionSince                            time.Time     // when it came to its place in its LocalQueue
-	PositionEarlier                          bool          // or earlier, which nobody saw
+	ByKueue                                  bool          // the positions are from Kueue; else they are computed by its rule
+	PositionSince                            time.Time     // in the LocalQueue
+	PositionEarlier                          bool          // or earlier: the console was not running
 	Ahead, Behind                            []*tasks.Task // in its LocalQueue, those next to it
 }
 
-// standing is the place of a task in its LocalQueue, 0 for one that does not
-// wait, and what is around it. It asks Kueue where it may; what Kueue does not
-// tell, the index works out.
+// position returns the position of a task in its LocalQueue, 0 if it does not wait,
+// and its neighbors. It is Kueue's own where the visibility API answers, else the
+// index's.
 func (s *Service) position(ctx context.Context, v viewer, t *tasks.Task) (place int, d QueuePosition, err error) {
 	if place, d.QueueLength = v.index.Position(t); place == 0 {
 		return 0, d, nil
@@ -56,8 +57,8 @@ func (s *Service) position(ctx context.Context, v viewer, t *tasks.Task) (place 
 	return place, d, nil
 }
 
-// told takes in what Kueue says, and returns the place; where it does not name
-// the task, that stays what it was.
+// applyKueue sets what Kueue's visibility API returned, and returns the position;
+// unchanged if the answer does not contain the task.
 func (d *QueuePosition) applyKueue(items []visibility.PendingWorkload, x *index.Index, t *tasks.Task, place int) int {
 	i := slices.IndexFunc(items, func(w visibility.PendingWorkload) bool { return w.Name == t.Main.Name })
 	if i < 0 {
@@ -75,8 +76,8 @@ func (d *QueuePosition) applyKueue(items []visibility.PendingWorkload, x *index.
 	return place
 }
 
-// siblings are the LocalQueues of the ClusterQueue that a task's own leads to,
-// with its own; none where it leads nowhere.
+// siblings returns the LocalQueues of a task's ClusterQueue; none if its LocalQueue
+// does not exist.
 func (v viewer) siblings(ctx context.Context, t *tasks.Task) ([]index.QueueKey, error) {
 	var queues kueue.LocalQueueList
 	if err := v.reader.List(ctx, &queues, client.UnsafeDisableDeepCopy); err != nil {

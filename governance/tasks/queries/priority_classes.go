@@ -16,9 +16,9 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// Offered are the priority classes that a task may name, the lowest first. policy
-// is the one that its namespace is under, nil for none: where it requires queues,
-// other classes than its own are refused.
+// AllowedPriorityClasses returns the priority classes that a task may name, the
+// lowest first. policy applies to its namespace, nil for none: if it requires
+// queues, only its own classes are allowed.
 func AllowedPriorityClasses(ctx context.Context, reader client.Reader, policy *v1alpha1.ClusterPolicy) ([]explain.PriorityClass, error) {
 	var list kueue.WorkloadPriorityClassList
 	if err := reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
@@ -41,9 +41,9 @@ func AllowedPriorityClasses(ctx context.Context, reader client.Reader, policy *v
 	return found, nil
 }
 
-// keepsClass tells whether the priority of a task can never be changed by its
-// class: Kueue takes the class of pods without a job once, a Workload by itself has
-// no job that names one, and Kueue follows none where the pods' own
+// keepsPriorityClass reports whether a task's priority class can never change its
+// priority: Kueue reads the class of pods without a job once, a Workload of its own
+// has no job that names one, and Kueue follows none where the pods'
 // priorityClassName decides.
 func keepsPriorityClass(t *tasks.Task) bool {
 	if t.Kind == tasks.PodGroup || t.Kind == "Workload" {

@@ -18,37 +18,38 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// Backing is whose quota a task runs on. Kueue does not record it: of a team's
-// tasks those of the higher class, and then those admitted earlier, take its own
-// quota first, and the rest borrows.
+// QuotaSources are the sources of the quota that a task uses. Kueue does not record
+// them: of a team's tasks those of the higher priority, and then those admitted
+// earlier, use its own quota first, and the rest borrows.
 type QuotaSources struct {
 	Sources []QuotaSource // accelerators first
-	Nested  bool          // of a cohort in a cohort: who lends is not worked out
+	Nested  bool          // the cohort is nested: lenders are not computed
 }
 
-// BackingLine is one resource of one pool, in the units of quota.Resources. Held
-// is Own and Borrowed; Borrowed is Unallocated, what lenders lend, and Uncovered.
+// QuotaSource is one resource of one flavor, in the units of quota.Resources. Usage
+// is Own plus Borrowed; Borrowed is Unallocated, what Lenders lend, and Uncovered.
 type QuotaSource struct {
 	quota.FlavorResource
 	Usage, Own, Borrowed int64
-	Unallocated          int64    // of what no team was given
+	Unallocated          int64    // quota that is allocated to no team
 	Lenders              []Lender // the largest first; apportioned
-	Uncovered            int64    // beyond what all have: a quota was lowered
+	Uncovered            int64    // beyond all quota: a nominal quota was lowered
 }
 
-// Lender is a team that lends; without a name, those that are not for the
-// reader.
+// Lender is a team that lends; without a name, all those that the viewer may not
+// see.
 type Lender struct {
 	Team   string
 	Amount int64
 }
 
-// Borrows tells whether anything is borrowed.
+// Borrows reports whether anything is borrowed.
 func (b *QuotaSources) Borrows() bool {
 	return slices.ContainsFunc(b.Sources, func(l QuotaSource) bool { return l.Borrowed > 0 })
 }
 
-// backing is whose quota a task runs on; nil for one that holds none.
+// quotaSources returns the sources of the quota that a task uses; nil if it uses
+// none.
 func (v viewer) quotaSources(ctx context.Context, t *tasks.Task) (*QuotaSources, error) {
 	if !t.State.UsesQuota() || t.Main.Status.Admission == nil {
 		return nil, nil
@@ -93,7 +94,7 @@ func (v viewer) quotaSources(ctx context.Context, t *tasks.Task) (*QuotaSources,
 	return b, nil
 }
 
-// line says whose quota of one cell a task holds.
+// quotaSource returns the sources of one FlavorResource.
 func (v viewer) quotaSource(t *tasks.Task, cell quota.FlavorResource, queue string, members []*kueue.ClusterQueue, cohort explain.Cluster) QuotaSource {
 	teams := make([]usage.Queue, len(members))
 	own := 0
@@ -144,7 +145,8 @@ func (v viewer) quotaSource(t *tasks.Task, cell quota.FlavorResource, queue stri
 	return l
 }
 
-// lender is what a reader may know a lending queue by; empty for nothing.
+// lender returns the name of a lending queue that the viewer may see; empty for
+// none.
 func (v viewer) lender(q *kueue.ClusterQueue) string {
 	team := q.Labels[desired.LabelTeam]
 	if v.sees == nil && team == "" {
@@ -158,7 +160,7 @@ func (v viewer) lender(q *kueue.ClusterQueue) string {
 	return ""
 }
 
-// quotaOf is a queue's own quota of a cell, and how much of it it lends.
+// quotaOf returns a queue's nominal quota, and how much of it the queue lends.
 func quotaOf(q *kueue.ClusterQueue, cell quota.FlavorResource) (nominal, lends int64) {
 	for i := range q.Spec.ResourceGroups {
 		for j := range q.Spec.ResourceGroups[i].Flavors {

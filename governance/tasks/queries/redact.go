@@ -13,16 +13,16 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// hidden are the names of queues and namespaces that somebody may not see, and
-// those of the queues that they may.
+// redactor has the names of queues and namespaces that a viewer may not see, and of
+// the queues that they may.
 type redactor struct {
 	names map[string]bool
 	own   map[string]bool
 }
 
-// hiddenFrom lists what is hidden from somebody with this scope; nil for
-// nothing. Kueue writes the queue of whoever preempted a task into its
-// condition (0.19), so texts are read with it before they are shown.
+// newRedactor returns the redactor of a scope; nil if nothing is hidden. Kueue
+// writes the queue of the preemptor into a condition (0.19), so its messages are
+// redacted before they are shown.
 func newRedactor(ctx context.Context, reader client.Reader, scope access.Scope, teams map[string]string) (*redactor, error) {
 	if scope.All {
 		return nil, nil
@@ -51,15 +51,15 @@ func newRedactor(ctx context.Context, reader client.Reader, scope access.Scope, 
 
 var (
 	objectName = regexp.MustCompile(`[a-z0-9](?:[-.a-z0-9]*[a-z0-9])?`)
-	// path is what Kueue writes of both parties of a preemption: cohorts, then
-	// the queue, which may be gone by the time that somebody reads it.
+	// preemptionPath matches the path that Kueue writes of both Workloads of a
+	// preemption: cohorts, then the queue, which may be deleted by now.
 	preemptionPath = regexp.MustCompile(`(path: (?:/[^/;\s]+)*/)([^/;\s]+)`)
 )
 
 const anotherTeam = "another team"
 
-// Readable takes names that somebody with this scope may not see out of what
-// Kueue said at some time.
+// Redactor returns a function that replaces the names that a scope may not see in
+// messages of Kueue.
 func (s *Service) Redactor(ctx context.Context, scope access.Scope) (func(text string) string, error) {
 	reader, err := s.Cluster.Reader()
 	if err != nil {
@@ -73,7 +73,7 @@ func (s *Service) Redactor(ctx context.Context, scope access.Scope) (func(text s
 	return names.redact, err
 }
 
-// redact takes the hidden names out of a text.
+// redact replaces the hidden names in a text.
 func (h *redactor) redact(text string) string {
 	if h == nil {
 		return text

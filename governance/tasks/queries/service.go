@@ -30,23 +30,23 @@ type Service struct {
 	owners     podOwnersCache
 }
 
-// New is a service whose index is filled once the cluster is watched.
+// New returns a service whose index is filled once the cluster runs.
 func New(c *cluster.Cluster, permission *access.Service) *Service {
 	s := &Service{Cluster: c, Access: permission, Index: index.New(time.Now)}
 	s.Index.Watch(c)
 	return s
 }
 
-// Item is a task as somebody sees it.
+// Item is a task as one viewer sees it.
 type Item struct {
 	*tasks.Task
-	Team     string // whose namespace it runs in; empty for none
+	Team     string // of its namespace; empty for none
 	Position int    // in its queue, from 1; 0 while it does not wait
-	// Reason and Wants are those of the task, without names that are not for them.
+	// Message and PendingMessage are those of the task, redacted.
 	Message, PendingMessage string
 	UnscheduledPods         int // pods that wait for a node though it has its quota
-	// Brief is why it does not start, without names: of lists only. nil where there
-	// is nothing to explain, or it is not computed yet.
+	// Brief is why the task does not start, without names: in lists only. nil if
+	// there is nothing to explain, or it is not computed yet.
 	Brief *explain.Verdict
 }
 
@@ -54,28 +54,28 @@ type Item struct {
 type List struct {
 	Items       []Item
 	Total       int                 // of the whole list
-	Phases      map[index.Phase]int // how many the query would find in each, of whatever state
+	Phases      map[index.Phase]int // how many the query selects in each, of whatever state
 	Page, Pages int                 // from 1
-	// What there is to choose from, of what somebody sees.
+	// The choices of filters, of what the viewer sees.
 	Teams, PriorityClasses, Kinds, Pools []string
-	States                               map[tasks.State]int // all that somebody sees, whatever the query
+	States                               map[tasks.State]int // of all that the viewer sees, whatever the query
 	ByPriorityClass                      []index.PriorityClassRow
-	Since                                time.Time // from when averages are: not before Started
+	Since                                time.Time // begin of the averages: not before Started
 	Started                              time.Time // since when the console counts
 }
 
-// viewer is what somebody sees of the cluster's tasks.
+// viewer is what one user sees of the cluster's tasks.
 type viewer struct {
 	scope  access.Scope
 	reader client.Reader
-	teams  map[string]string // of each namespace that they see
+	teams  map[string]string // by namespace that they see
 	sees   map[string]bool   // namespaces; nil is all
 	names  *redactor
 	index  *index.Index
 }
 
-// view is what a user sees. It answers governance.Unavailable where tasks cannot
-// be read.
+// view returns the viewer of a user, or governance.Unavailable if tasks cannot be
+// read.
 func (s *Service) view(ctx context.Context, user governance.User) (v viewer, err error) {
 	scope, err := s.Scope(ctx, user)
 	if err != nil {
@@ -84,7 +84,7 @@ func (s *Service) view(ctx context.Context, user governance.User) (v viewer, err
 	return s.within(ctx, scope)
 }
 
-// Scope is which tasks a user may see as of now.
+// Scope returns which tasks a user may see now.
 func (s *Service) Scope(ctx context.Context, user governance.User) (access.Scope, error) {
 	if _, err := s.Cluster.Reader(); err != nil {
 		return access.Scope{}, err
@@ -92,7 +92,7 @@ func (s *Service) Scope(ctx context.Context, user governance.User) (access.Scope
 	return s.Access.Scope(ctx, user)
 }
 
-// within is what somebody with a scope sees.
+// within returns the viewer of a scope.
 func (s *Service) within(ctx context.Context, scope access.Scope) (v viewer, err error) {
 	v.scope = scope
 	if v.reader, err = s.Cluster.Reader(); err != nil {
@@ -137,8 +137,8 @@ func (v viewer) item(t *tasks.Task, place int) Item {
 	return i
 }
 
-// List returns a page of the tasks that user may see. Teams are asked for by
-// name; one that they may not see has no tasks.
+// List returns a page of the tasks that user may see. Teams are names; one that
+// they may not see has no tasks.
 func (s *Service) List(ctx context.Context, user governance.User, q index.Query, teams []string) (List, error) {
 	scope, err := s.Scope(ctx, user)
 	if err != nil {
@@ -147,7 +147,7 @@ func (s *Service) List(ctx context.Context, user governance.User, q index.Query,
 	return s.ListWithin(ctx, scope, q, teams)
 }
 
-// ListWithin is List for everybody with this scope.
+// ListWithin is List for a scope.
 func (s *Service) ListWithin(ctx context.Context, scope access.Scope, q index.Query, teams []string) (List, error) {
 	v, err := s.within(ctx, scope)
 	if err != nil {
@@ -177,9 +177,9 @@ func (s *Service) ListWithin(ctx context.Context, scope access.Scope, q index.Qu
 	return l, nil
 }
 
-// ClassesWithin is a list without its tasks, for everybody with this scope: the
-// figures of each class, of these teams or, without any, of all. Waits and runs
-// ended within a time of up to a day, or for 0 since the console started.
+// ClassesWithin returns a List without tasks: the figures of each priority class,
+// of these teams or, without any, of all. Waits and runs completed within a
+// duration of up to a day, or for 0 since the console started.
 func (s *Service) ClassesWithin(ctx context.Context, scope access.Scope, teams []string, within time.Duration) (List, error) {
 	v, err := s.within(ctx, scope)
 	if err != nil {
@@ -191,9 +191,8 @@ func (s *Service) ClassesWithin(ctx context.Context, scope access.Scope, teams [
 	return l, nil
 }
 
-// HeadWithin are the first tasks that wait in the queues of a team, n at most, for
-// everybody with this scope, and how many wait there. Those of several queues take
-// turns. patience is as in Query.
+// HeadWithin returns the first n tasks in the queues of a team, and how many wait
+// there. Several queues take turns. patience is that of Query.
 func (s *Service) HeadWithin(ctx context.Context, scope access.Scope, team string, n int, patience time.Duration) (head []Item, of int, err error) {
 	v, err := s.within(ctx, scope)
 	if err != nil {
@@ -207,9 +206,8 @@ func (s *Service) HeadWithin(ctx context.Context, scope access.Scope, team strin
 	return head, of, nil
 }
 
-// explainAll sets the brief verdict of each item that has one, and waits for
-// those that are not computed for as long as patience. missing is whether an item
-// lacks pods.
+// explainAll sets the brief verdict of each item that has one, and waits up to
+// patience for those that are not computed. missing[i] says that item i lacks pods.
 func (s *Service) explainAll(ctx context.Context, items []Item, missing []bool, patience time.Duration) {
 	var asked []*tasks.Task
 	var at []int
@@ -235,7 +233,7 @@ func (s *Service) explainAll(ctx context.Context, items []Item, missing []bool, 
 	}
 }
 
-// namespaces are those of teams; without any, those that were asked for.
+// namespaces returns the namespaces of teams; without teams, asked.
 func (v viewer) namespaces(asked, teams []string) []string {
 	if len(teams) == 0 {
 		return asked
@@ -249,7 +247,8 @@ func (v viewer) namespaces(asked, teams []string) []string {
 	return of
 }
 
-// among tells which namespaces are both seen and asked for; none asked is all.
+// visibleIn returns a predicate of the namespaces that the viewer sees and that are
+// in asked; no asked is all.
 func (v viewer) visibleIn(asked []string) func(string) bool {
 	return func(namespace string) bool {
 		return (v.sees == nil || v.sees[namespace]) && (len(asked) == 0 || slices.Contains(asked, namespace))

@@ -8,8 +8,8 @@ import (
 	"kuota.dev/kuota/governance/tasks/index"
 )
 
-// Suppose is all about a task that user may see, and where it would stand with
-// each of these priorities. A task that is stopped counts as one that waits.
+// Suppose returns the page of a task that user may see, and its position with each
+// of these priorities. A stopped task counts as one that waits.
 func (s *Service) Suppose(ctx context.Context, user governance.User, at tasks.Address, priorities ...int32) (Detail, []index.Supposed, error) {
 	d, err := s.Detail(ctx, user, at.Namespace, at.Kind, at.Name, at.UID)
 	if err != nil || len(priorities) == 0 {

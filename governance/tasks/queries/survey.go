@@ -17,15 +17,15 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// survey reads from the caches what decides over tasks, as of one moment. What
-// many tasks have in common, such as the queues of a cohort, is read once, so that
-// a survey of a hundred tasks costs little more than one of a single task. It is
-// short-lived, and not safe for concurrent use.
+// survey reads from the caches what decides over tasks, as of one moment. What many
+// tasks share, such as the queues of a cohort, is read once, so that a survey of a
+// hundred tasks costs little more than one of a single task. It is short-lived, and
+// not safe for concurrent use.
 type survey struct {
 	viewer
-	queues    map[string]*kueue.ClusterQueue // nil until they are read
+	queues    map[string]*kueue.ClusterQueue // nil until read
 	cohorts   map[string]*cohort
-	flavors   map[string]*explain.Flavor // nil is one that does not exist
+	flavors   map[string]*explain.Flavor // nil for one that does not exist
 	nodes     []explain.Node
 	blocked   int
 	hasCommon bool // nodes and blocked are read
@@ -55,8 +55,8 @@ func (v viewer) surroundings(ctx context.Context, t *tasks.Task) (*explain.Clust
 	return c, s.setPriorityClasses(ctx, t, c)
 }
 
-// ask returns t and what surrounds it as package explain takes them; nil where
-// there is nothing to explain.
+// input returns t and its cluster as package explain takes them; nil if there is
+// nothing to explain.
 func (s *survey) input(ctx context.Context, t *tasks.Task, pods []*index.Pod, count index.PodCount) (*explain.Task, *explain.Cluster, error) {
 	if t.State.Finished() || t.State == tasks.Stopping { // Kueue resets its checks meanwhile
 		return nil, nil, nil
@@ -84,8 +84,8 @@ func (s *survey) input(ctx context.Context, t *tasks.Task, pods []*index.Pod, co
 	return &q, c, nil
 }
 
-// around reads what decides over a task, without the priority classes that it may
-// be given: see rank.
+// cluster reads what decides over a task, without its possible priority classes:
+// see setPriorityClasses.
 func (s *survey) cluster(ctx context.Context, t *tasks.Task) (*explain.Cluster, error) {
 	c := &explain.Cluster{Now: s.index.Now(), LocalQueue: t.Queue, Queues: map[string]*explain.Queue{}, Flavors: map[string]explain.Flavor{}, CohortQuota: quota.FlavorResourceQuantities{}}
 	if t.NoWorkload {
@@ -134,7 +134,7 @@ func (s *survey) readCommon(ctx context.Context) error {
 	return nil
 }
 
-// rank reads the priority classes that a task may be given.
+// setPriorityClasses reads the priority classes that a task may get.
 func (s *survey) setPriorityClasses(ctx context.Context, t *tasks.Task, c *explain.Cluster) error {
 	if t.NoWorkload || keepsPriorityClass(t) {
 		return nil

@@ -21,7 +21,7 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// question is a task as it is explained.
+// explainInput converts t to the input of package explain.
 func explainInput(t *tasks.Task) explain.Task {
 	w := t.Main
 	q := explain.Task{
@@ -45,8 +45,8 @@ func explainInput(t *tasks.Task) explain.Task {
 	return q
 }
 
-// counted is what Kueue counts of one pod of a set, where it says so of the
-// Workload: it leaves resources out, or counts others instead, as configured.
+// counted returns the requests that Kueue counts of one pod, if the Workload has
+// them: Kueue excludes or replaces resources as configured.
 func counted(w *kueue.Workload, set *kueue.PodSet, each quota.Resources) quota.Resources {
 	for i := range w.Status.ResourceRequests {
 		said := &w.Status.ResourceRequests[i]
@@ -66,9 +66,8 @@ func counted(w *kueue.Workload, set *kueue.PodSet, each quota.Resources) quota.R
 	return nil
 }
 
-// why says why a task does not start, or not with all its pods, as of now, with
-// the names of those that hold what it needs where the viewer may see them. nil
-// says that there is nothing to explain.
+// why explains why a task does not start, or not with all its pods, with the names
+// that the viewer may see. nil if there is nothing to explain.
 func (v viewer) why(ctx context.Context, t *tasks.Task, pods []*index.Pod, count index.PodCount) (*explain.Verdict, error) {
 	s := newSurvey(v)
 	q, c, err := s.input(ctx, t, pods, count)
@@ -81,8 +80,7 @@ func (v viewer) why(ctx context.Context, t *tasks.Task, pods []*index.Pod, count
 	return v.explain(*q, c), nil
 }
 
-// explain is the verdict over a task in the words and names that are for the
-// viewer: tasks of others are nobody's in particular.
+// explain returns the verdict of a task with the names that the viewer may see.
 func (v viewer) explain(q explain.Task, c *explain.Cluster) *explain.Verdict {
 	verdict := explain.Why(q, c)
 	verdict.Detail = v.names.redact(verdict.Detail)
@@ -95,8 +93,8 @@ func (v viewer) explain(q explain.Task, c *explain.Cluster) *explain.Verdict {
 	return &verdict
 }
 
-// seen are holders as the viewer may know them: those that are not for them are
-// one sum at the end, so that their number is not told either.
+// visibleWorkloads returns the workloads that the viewer may see. All others are
+// one sum at the end, so that their number is hidden too.
 func (v viewer) visibleWorkloads(list []explain.AdmittedWorkload) []explain.AdmittedWorkload {
 	var known []explain.AdmittedWorkload
 	others := explain.AdmittedWorkload{Team: anotherTeam}
@@ -119,7 +117,7 @@ func (v viewer) visibleWorkloads(list []explain.AdmittedWorkload) []explain.Admi
 	return known
 }
 
-// known is the same of queues.
+// visibleBorrowers is the same for queues.
 func (v viewer) visibleBorrowers(list []explain.Borrower) []explain.Borrower {
 	if v.names == nil {
 		return list
@@ -165,7 +163,7 @@ func (v viewer) explainMissingWorkload(ctx context.Context, t *tasks.Task, c *ex
 	return err
 }
 
-// framework is what Kueue calls its integration of a kind.
+// integrationOf returns Kueue's name of the integration of a kind.
 func integrationOf(kind string) string {
 	for _, k := range enforcement.JobKinds() {
 		if k.Kind == kind {
@@ -177,8 +175,8 @@ func integrationOf(kind string) string {
 
 func isStopped(policy *kueue.StopPolicy) bool { return policy != nil && *policy != kueue.None }
 
-// memberOf is a queue as far as those that share a cohort with it ask: what it may
-// use. There may be a thousand.
+// cohortMember returns what other queues of the cohort need of a queue: its quota.
+// There may be a thousand.
 func cohortMember(q *kueue.ClusterQueue) *explain.Queue {
 	e := &explain.Queue{Name: q.Name, Team: q.Labels[desired.LabelTeam], Cohort: string(q.Spec.CohortName), Limits: map[quota.FlavorResource]explain.Limit{}}
 	for i := range q.Spec.ResourceGroups {
@@ -203,7 +201,7 @@ func cohortMember(q *kueue.ClusterQueue) *explain.Queue {
 	return e
 }
 
-// queueOf is the queue of a task that is explained.
+// clusterQueue returns the queue of a task that is explained.
 func clusterQueue(q *kueue.ClusterQueue) *explain.Queue {
 	e := cohortMember(q)
 	e.Stopped, e.StrictFIFO, e.NeverWithinClusterQueue = isStopped(q.Spec.StopPolicy), q.Spec.QueueingStrategy == kueue.StrictFIFO, true
@@ -244,7 +242,7 @@ func clusterQueue(q *kueue.ClusterQueue) *explain.Queue {
 
 const namespaceName = "kubernetes.io/metadata.name"
 
-// onlyName tells whether a selector looks at namespaces' names alone.
+// onlyName reports whether a selector selects namespaces by their names alone.
 func onlyName(s *metav1.LabelSelector) bool {
 	for key := range s.MatchLabels {
 		if key != namespaceName {
@@ -259,7 +257,7 @@ func onlyName(s *metav1.LabelSelector) bool {
 	return true
 }
 
-// more says why a task that runs does not get what it waits for: see next.
+// explainGrowth explains why a task that runs does not get its pending increment.
 func (v viewer) explainGrowth(ctx context.Context, t, next *tasks.Task) (*explain.Verdict, error) {
 	c, err := v.surroundings(ctx, next)
 	if err != nil {
@@ -267,7 +265,7 @@ func (v viewer) explainGrowth(ctx context.Context, t, next *tasks.Task) (*explai
 	}
 	c.Admitted = slices.DeleteFunc(c.Admitted, func(h *explain.AdmittedWorkload) bool { return h.UID == t.UID && h.Namespace == t.Namespace })
 	q := explainInput(next)
-	if next.Elastic() { // the larger slice is counted whole
+	if next.Elastic() { // Kueue counts the larger slice as a whole
 		q.ReplacedUsage = quota.FlavorResourceQuantities{}
 		for _, h := range t.AdmittedWorkloads {
 			for cell, amount := range h.Usage {
@@ -278,12 +276,13 @@ func (v viewer) explainGrowth(ctx context.Context, t, next *tasks.Task) (*explai
 			}
 		}
 	}
-	if t.PriorityClass == "" { // Kueue takes no class for one that got its quota without
+	if t.PriorityClass == "" { // Kueue ignores a class that is set after admission without one
 		c.PriorityClasses = nil
 	}
 	verdict := v.explain(q, c)
 	verdict.Changes = slices.DeleteFunc(verdict.Changes, func(c explain.Change) bool {
-		// A part comes whole or not at all, and fewer pods than it has are not more.
+		// An increment is admitted as a whole, and a size below the current one is
+		// no growth.
 		return c.Kind == explain.FewerPods && (!next.Elastic() || c.Pods <= t.Size.Admitted)
 	})
 	return verdict, nil

@@ -10,8 +10,9 @@ import (
 	visibility "sigs.k8s.io/kueue/apis/visibility/v1beta2"
 )
 
-// How Kueue is asked for the order of its queues. It sorts the whole queue for
-// each answer, so that neither a page that many look at nor many pages ask more.
+// Limits of reading Kueue's visibility API. Kueue sorts the whole queue for each
+// answer, so that neither many readers of a page nor many pages may cause more
+// reads.
 const (
 	windowStep  = 100              // windows begin at multiples of it
 	windowSize  = 3 * windowStep   // with one step before and behind
@@ -29,29 +30,29 @@ type window struct {
 	offset           int // from 0
 }
 
-// windowOf is the part of a queue around a place, which counts from 1.
+// windowOf returns the part of a queue around a position, which counts from 1.
 func windowOf(namespace, queue string, place int) window {
 	return window{namespace, queue, max(0, (place-1)/windowStep*windowStep-windowStep)}
 }
 
-// pending keeps what Kueue said of the order of its queues. Its zero value is
-// ready.
+// visibilityCache keeps Kueue's answers about the order of its queues. Its zero
+// value is ready.
 type visibilityCache struct {
 	mu      sync.Mutex
 	answers map[window]*answer
 	asking  int
-	retryAt time.Time // until when nothing is asked, since it failed
+	retryAt time.Time // no reads until then, after a failure
 }
 
 type answer struct {
 	asked time.Time
-	done  chan struct{} // closed once items are there
+	done  chan struct{} // closed once items or err is set
 	items []visibility.PendingWorkload
 	err   error
 }
 
-// look is a window as Kueue sees it, asked for now or lately; ok is false where
-// it does not tell. changed is when the queue last changed.
+// get returns a window from Kueue, read now or lately; ok is false if there is no
+// answer. changed is when the queue last changed.
 func (p *visibilityCache) get(ctx context.Context, w window, now, changed time.Time, ask func(context.Context, window) ([]visibility.PendingWorkload, error)) (items []visibility.PendingWorkload, ok bool) {
 	p.mu.Lock()
 	a := p.answers[w]
@@ -75,13 +76,13 @@ func (a *answer) fresh(now, changed time.Time) bool {
 	select {
 	case <-a.done:
 	default:
-		return true // it is being asked for
+		return true // it is being read
 	}
 	age := now.Sub(a.asked)
 	return age < askEvery || age < answerKept && !changed.After(a.asked)
 }
 
-// begin asks, for whoever wants to know. p.mu is held.
+// start reads a window in the background, for all its readers. p.mu is locked.
 func (p *visibilityCache) start(ctx context.Context, w window, now time.Time, ask func(context.Context, window) ([]visibility.PendingWorkload, error)) *answer {
 	a := &answer{asked: now, done: make(chan struct{})}
 	if p.answers == nil || len(p.answers) >= windowsKept {

@@ -8,15 +8,15 @@ import (
 	"kuota.dev/kuota/governance/tasks/index"
 )
 
-// Appears waits until a job is a task, some moments after it was made, or ctx
-// ends. It tells whether it can be looked at then.
+// WaitForTask waits until a job is a task, shortly after it was created, or ctx
+// ends. It reports whether the task exists then.
 func (s *Service) WaitForTask(ctx context.Context, namespace, kind, name, uid string) bool {
 	t := s.wait(ctx, tasks.Address{Namespace: namespace, Kind: kind, Name: name, UID: uid}, func(t *tasks.Task) bool { return t != nil })
 	return t != nil
 }
 
-// found is a task. Where its job was made a moment ago, it waits until Kueue has
-// made the Workload, or the job is a task without one.
+// findOrWait returns a task. Shortly after its job was created, it waits until
+// Kueue has created the Workload, or the job is a task without one.
 func (s *Service) findOrWait(ctx context.Context, x *index.Index, at tasks.Address) *tasks.Task {
 	if t := x.Find(at.Namespace, at.Kind, at.Name, at.UID); t != nil || !x.IsNew(at) {
 		return t
@@ -26,8 +26,8 @@ func (s *Service) findOrWait(ctx context.Context, x *index.Index, at tasks.Addre
 	return x.Wait(ctx, s.Cluster.TaskChanges.Subscribe(ctx), at, func(t *tasks.Task) bool { return t != nil || !x.IsNew(at) })
 }
 
-// Classed waits until Kueue has copied the class of a job into its Workload, the
-// task is gone, or ctx ends.
+// WaitForPriorityClass waits until Kueue has copied the priority class of a job
+// into its Workload, the task is deleted, or ctx ends.
 func (s *Service) WaitForPriorityClass(ctx context.Context, at tasks.Address, class string) {
 	s.wait(ctx, at, func(t *tasks.Task) bool { return t == nil || t.PriorityClass == class })
 }

@@ -12,34 +12,34 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// Cause is why a task has another size.
+// Cause is why the size of a task changed.
 type Cause string
 
 // The causes.
 const (
 	Started     Cause = "Started"   // with all that it wants
-	StartedPart Cause = "Partially" // with what there was room for
-	Scaled      Cause = "Scaled"    // somebody changed how large it is
+	StartedPart Cause = "Partially" // with the pods that fit
+	Scaled      Cause = "Scaled"    // its requested size changed
 	Joined      Cause = "Joined"    // another part of it got its quota
-	Lost        Cause = "Lost"      // a part was stopped, for no other task
-	LostTo      Cause = "Preempted" // a part was stopped for another task
+	Lost        Cause = "Lost"      // a part was evicted, for no other task
+	LostTo      Cause = "Preempted" // a part was preempted
 	Ended       Cause = "Ended"     // or a part of it did
 )
 
-// Resize is a change of how many pods of a task hold quota.
+// Resize is a change of how many pods of a task use quota.
 type Resize struct {
 	At       time.Time
 	From, To int32
 	Cause    Cause
 }
 
-// varies tells whether a task can have more than one size while it runs.
+// varies reports whether a task can change its size while it runs.
 func varies(t *tasks.Task) bool {
 	return len(t.Parts) > 1 || t.Main.Annotations[tasks.SliceNameAnnotation] != "" || t.Size.Min < t.Size.Wanted
 }
 
-// pods is how many pods of a task hold quota. For a moment both a slice and the
-// one that takes its place hold some, of which only the newer has pods to come.
+// admittedNow returns how many pods of a task use quota. For a moment both a slice
+// and its replacement do, of which only the newer counts.
 func admittedNow(t *tasks.Task) int32 {
 	switch {
 	case t.NoWorkload:
@@ -55,8 +55,8 @@ func admittedNow(t *tasks.Task) int32 {
 	return 0
 }
 
-// resized is the change of size from before to t, if there was one. now stands in
-// where no condition tells the time.
+// resized returns the change of size from before to t, if any. now is its time if
+// no condition dates it.
 func resized(before, t *tasks.Task, now time.Time) (Resize, bool) {
 	if !varies(before) && !varies(t) {
 		return Resize{}, false
@@ -94,7 +94,7 @@ func resized(before, t *tasks.Task, now time.Time) (Resize, bool) {
 	return r, true
 }
 
-// admittedPods is how many pods a Workload was admitted with; it may have been
+// admittedPods returns how many pods a Workload was admitted with; it may have been
 // scaled down since.
 func admittedPods(w *kueue.Workload) (pods int32) {
 	for i := range w.Status.Admission.PodSetAssignments {
@@ -108,7 +108,7 @@ func admittedPods(w *kueue.Workload) (pods int32) {
 	return pods
 }
 
-// joins is why a task grew when a Workload of it got its quota.
+// joins returns why a task grew when a Workload of it was admitted.
 func joins(w *kueue.Workload, r Resize) Cause {
 	switch {
 	case r.From > 0 && w.Annotations[tasks.SliceReplacementAnnotation] != "":
@@ -121,7 +121,7 @@ func joins(w *kueue.Workload, r Resize) Cause {
 	return Started
 }
 
-// stopped is when and why a Workload lost its quota.
+// stopped returns when and why a Workload lost its quota.
 func stopped(w *kueue.Workload, at time.Time) (time.Time, Cause) {
 	c := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadEvicted)
 	if c == nil || c.Status != metav1.ConditionTrue {
