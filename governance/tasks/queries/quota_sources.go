@@ -71,7 +71,10 @@ func (v viewer) quotaSources(ctx context.Context, t *tasks.Task) (*QuotaSources,
 		}
 	}
 	slices.SortFunc(members, func(a, b *kueue.ClusterQueue) int { return strings.Compare(a.Name, b.Name) })
-	cohort := explain.Cluster{CohortQuota: quota.FlavorResourceQuantities{}}
+	cohort := explain.Cluster{CohortQuota: quota.FlavorResourceQuantities{}, Queues: make(map[string]*explain.Queue, len(members))}
+	for _, q := range members {
+		cohort.Queues[q.Name] = cohortMember(q)
+	}
 	var err error
 	if cohort.Nested, err = v.cohortQuota(ctx, string(name), cohort.CohortQuota); err != nil {
 		return nil, err
@@ -101,7 +104,11 @@ func (v viewer) quotaSource(t *tasks.Task, cell quota.FlavorResource, queue stri
 	used, amounts, mine := v.index.Portions(cell, queue, t, members)
 	for i, q := range members {
 		teams[i] = usage.Queue{Name: q.Name, Usage: used[i]}
-		teams[i].Nominal, teams[i].LendingLimit = quotaOf(q, cell)
+		limit := cohort.Queues[q.Name].Limits[cell]
+		teams[i].Nominal, teams[i].LendingLimit = limit.Nominal, limit.Nominal
+		if limit.LendingLimit != nil {
+			teams[i].LendingLimit = *limit.LendingLimit
+		}
 		if q.Name == queue {
 			own = i
 		}
@@ -158,29 +165,4 @@ func (v viewer) lender(q *kueue.ClusterQueue) string {
 		}
 	}
 	return ""
-}
-
-// quotaOf returns a queue's nominal quota, and how much of it the queue lends.
-func quotaOf(q *kueue.ClusterQueue, cell quota.FlavorResource) (nominal, lends int64) {
-	for i := range q.Spec.ResourceGroups {
-		for j := range q.Spec.ResourceGroups[i].Flavors {
-			flavor := &q.Spec.ResourceGroups[i].Flavors[j]
-			if string(flavor.Name) != cell.Flavor {
-				continue
-			}
-			for k := range flavor.Resources {
-				r := &flavor.Resources[k]
-				if string(r.Name) != cell.Resource {
-					continue
-				}
-				nominal = quota.ResourceValue(cell.Resource, r.NominalQuota)
-				lends = nominal
-				if r.LendingLimit != nil {
-					lends = quota.ResourceValue(cell.Resource, *r.LendingLimit)
-				}
-				return nominal, lends
-			}
-		}
-	}
-	return 0, 0
 }
