@@ -45,27 +45,27 @@ func (s *Service) PreviewDeletion(ctx context.Context, user governance.User, nam
 	for _, h := range tasks.admitted {
 		departure.Running = append(departure.Running, h.task)
 	}
-	leaves := append(managed.Optional(departure.Namespace),
+	queueObjects := append(managed.Optional(departure.Namespace),
 		managed.Object{Kind: "LocalQueue", Key: client.ObjectKey{Namespace: departure.Namespace, Name: s.Naming.LocalQueue(name)}, Live: &kueue.LocalQueue{}},
 		managed.Object{Kind: "ClusterQueue", Key: client.ObjectKey{Name: s.Naming.ClusterQueue(name)}, Live: &kueue.ClusterQueue{}})
-	departure.Removed, err = removals(ctx, reader, leaves)
+	departure.Removed, err = removals(ctx, reader, queueObjects)
 	return departure, err
 }
 
 // removals returns those of the objects that exist and are Kuota's, and so would
 // be removed.
-func removals(ctx context.Context, reader client.Reader, pieces []managed.Object) ([]change.Object, error) {
-	var gone []change.Object
-	for _, piece := range pieces {
-		err := reader.Get(ctx, piece.Key, piece.Live)
+func removals(ctx context.Context, reader client.Reader, objects []managed.Object) ([]change.Object, error) {
+	var removed []change.Object
+	for _, object := range objects {
+		err := reader.Get(ctx, object.Key, object.Live)
 		if client.IgnoreNotFound(err) != nil {
-			return nil, cluster.Translate("read "+piece.Kind, err)
+			return nil, cluster.Translate("read "+object.Kind, err)
 		}
-		if err == nil && managed.ByKuota(piece.Live) {
-			gone = append(gone, change.Object{Kind: piece.Kind, Name: piece.Key.Name, Action: change.Removed})
+		if err == nil && managed.ByKuota(object.Live) {
+			removed = append(removed, change.Object{Kind: object.Kind, Name: object.Key.Name, Action: change.Removed})
 		}
 	}
-	return gone, nil
+	return removed, nil
 }
 
 // Deletion is how an allocation is deleted.
@@ -77,15 +77,15 @@ type Deletion struct {
 
 // Delete deletes a team's allocation as user. An allocation that is being
 // deleted can still be drained.
-func (s *Service) Delete(ctx context.Context, user governance.User, name string, how Deletion) error {
+func (s *Service) Delete(ctx context.Context, user governance.User, name string, options Deletion) error {
 	ctx, cancel := context.WithTimeout(ctx, writeLimit)
 	defer cancel()
 	deleted := &v1alpha1.ComputeAllocation{}
 	deleted.Name = name
-	done, err := s.delete(ctx, user, deleted, how)
+	done, err := s.delete(ctx, user, deleted, options)
 	switch kind := governance.KindOf(err); {
 	case err == nil && done, err != nil && (kind == governance.Forbidden || kind == governance.Unavailable):
-		s.Audit.Record(audit.Change{User: user, Action: "delete", Object: deleted, Old: deleted.Spec, Reason: how.Reason, Err: err})
+		s.Audit.Record(audit.Change{User: user, Action: "delete", Object: deleted, Old: deleted.Spec, Reason: options.Reason, Err: err})
 	}
 	var ours *governance.Error
 	if errors.As(err, &ours) && ours.Message == cluster.Unreachable {
@@ -94,7 +94,7 @@ func (s *Service) Delete(ctx context.Context, user governance.User, name string,
 	return translateNotFound(err, name)
 }
 
-func (s *Service) delete(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation, how Deletion) (done bool, err error) {
+func (s *Service) delete(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation, options Deletion) (done bool, err error) {
 	reader, err := s.Cluster.Reader()
 	if err != nil {
 		return false, err
@@ -104,40 +104,40 @@ func (s *Service) delete(ctx context.Context, user governance.User, allocation *
 		return false, err
 	}
 	for try := 1; ; try++ {
-		same, err := s.Cluster.SpecUnchanged(ctx, writer, allocation, how.ResourceVersion)
+		same, err := s.Cluster.SpecUnchanged(ctx, writer, allocation, options.ResourceVersion)
 		if err != nil {
 			return false, cluster.Translate("delete allocation", err)
 		}
-		going := allocation.DeletionTimestamp != nil
-		if !same && !going {
+		deleting := allocation.DeletionTimestamp != nil
+		if !same && !deleting {
 			return false, &governance.Error{Kind: governance.Conflict, Op: "delete allocation", Message: "The allocation was changed in the meantime. Review it before you delete it."}
 		}
-		if !going {
+		if !deleting {
 			if err := gitops.Refuse(allocation, "delete allocation", "Team "+allocation.Name); err != nil {
 				return false, err
 			}
 		}
-		if !going && !how.Drain {
+		if !deleting && !options.Drain {
 			if err := s.idle(ctx, user, reader, allocation); err != nil {
 				return false, err
 			}
 		}
-		how.ResourceVersion = allocation.ResourceVersion // of the version just checked
+		options.ResourceVersion = allocation.ResourceVersion // of the version just checked
 		err = nil
-		if annotated := annotateDeletion(allocation, user, how, going); annotated != nil {
+		if annotated := annotateDeletion(allocation, user, options, deleting); annotated != nil {
 			before := allocation.DeepCopy()
 			allocation.Annotations = annotated
 			err = writer.Patch(ctx, allocation, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-			if apierrors.IsForbidden(err) && !how.Drain { // users who may delete do not need permission to update
+			if apierrors.IsForbidden(err) && !options.Drain { // users who may delete do not need permission to update
 				err, allocation.Annotations = nil, before.Annotations
 			}
 		}
-		if err == nil && !going {
+		if err == nil && !deleting {
 			err = writer.Delete(ctx, allocation, client.Preconditions{UID: &allocation.UID, ResourceVersion: &allocation.ResourceVersion})
 		}
 		err = rejection.Translate("delete allocation", err)
 		if governance.KindOf(err) != governance.Conflict || try == deleteTries {
-			return err == nil && !going, err
+			return err == nil && !deleting, err
 		}
 	}
 }
@@ -145,17 +145,17 @@ func (s *Service) delete(ctx context.Context, user governance.User, allocation *
 // annotateDeletion returns the annotations of an allocation before its deletion:
 // whether it is drained and, for its last revision, by whom and why. It returns
 // nil if they are already set.
-func annotateDeletion(allocation *v1alpha1.ComputeAllocation, user governance.User, how Deletion, going bool) map[string]string {
+func annotateDeletion(allocation *v1alpha1.ComputeAllocation, user governance.User, options Deletion, deleting bool) map[string]string {
 	wanted := allocation.DeepCopy()
 	if wanted.Annotations == nil {
 		wanted.Annotations = map[string]string{}
 	}
-	if how.Drain {
+	if options.Drain {
 		wanted.Annotations[v1alpha1.AnnotationDrain] = "true"
 	}
-	if !going {
+	if !deleting {
 		wanted.Annotations[v1alpha1.AnnotationDeletedBy] = user.Name
-		v1alpha1.SetReason(wanted, how.Reason)
+		v1alpha1.SetReason(wanted, options.Reason)
 	}
 	if maps.Equal(wanted.Annotations, allocation.Annotations) {
 		return nil

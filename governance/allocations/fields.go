@@ -16,10 +16,10 @@ import (
 // fieldMap maps the fields of the Kueue objects of an allocation to the fields
 // of the allocation that they follow from.
 type fieldMap struct {
-	rows    map[string]string // path of the row of quota, by pool
-	limits  map[string]string // path of the row of absolute limits, by pool
+	rows    map[string]string // path of the row of quota by pool
+	limits  map[string]string // path of the row of absolute limits by pool
 	pools   []string          // in the order of the flavors
-	covered []string          // resources, in the order of the flavors'
+	covered []string          // covered resources, in their order in a flavor
 }
 
 func newFieldMap(spec *v1alpha1.ComputeAllocationSpec, resolved quota.Resolved, types catalog.Catalog) fieldMap {

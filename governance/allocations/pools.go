@@ -13,11 +13,11 @@ import (
 
 // PoolCreator creates pools of the cluster policy; policy.Service implements it.
 type PoolCreator interface {
-	// CheckPools says what is wrong with making pools, with paths as in
-	// spec.pools[0].name, of the pools given.
+	// CheckPools returns what prevents creating these pools, with paths such as
+	// spec.pools[0].name.
 	CheckPools(ctx context.Context, pools []v1alpha1.Pool) ([]governance.FieldError, error)
-	// AddPools adds pools to the cluster policy as user; without one it is
-	// refused. Pools that are there already are left alone.
+	// AddPools adds pools to the cluster policy as user. It returns
+	// governance.Invalid if there is no policy. Pools that exist are left alone.
 	AddPools(ctx context.Context, user governance.User, pools []v1alpha1.Pool) error
 }
 

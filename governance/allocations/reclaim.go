@@ -22,13 +22,13 @@ import (
 // change, and could not before.
 type Reclaim struct {
 	Pool, Resource string
-	// Most is how much of it the team could reclaim with its own quota
-	// (reclaimWithinCohort: Any), whatever the priority.
+	// Max is the amount that the team could reclaim with its own quota, whatever the
+	// priority (reclaimWithinCohort: Any).
 	Max int64
-	// Borrow says that it may borrow more instead, and then preempt tasks of a
-	// lower priority (borrowWithinCohort: LowerPriority). Most is 0 then.
+	// Borrow says that the team may borrow more instead, and then preempt tasks of a
+	// lower priority (borrowWithinCohort: LowerPriority). Max is 0 then.
 	Borrow bool
-	From   []Borrower // those that borrow now, the most first
+	From   []Borrower // current borrowers, the largest first
 }
 
 // Borrower is a team whose tasks use more than its quota. Its name and its tasks
@@ -68,13 +68,13 @@ func (s *Service) reclaims(ctx context.Context, user governance.User, reader cli
 	}
 	for i := range all {
 		other := &all[i]
-		holders := byQueue[s.Naming.ClusterQueue(other.Name)]
-		if other.Name == team || len(holders) == 0 {
+		tasks := byQueue[s.Naming.ClusterQueue(other.Name)]
+		if other.Name == team || len(tasks) == 0 {
 			continue
 		}
 		own, _ := quota.Effective(other, types)
 		for j := range found {
-			if borrower := borrowerOf(holders, own, found[j].Pool, found[j].Resource); borrower.Borrowed > 0 {
+			if borrower := borrowerOf(tasks, own, found[j].Pool, found[j].Resource); borrower.Borrowed > 0 {
 				if named {
 					borrower.Team = other.Name
 				}
@@ -112,11 +112,11 @@ func borrowsMore(change PoolChange, resource string) bool {
 
 // borrowerOf returns how much of a resource of a pool tasks use beyond the quota
 // of their team.
-func borrowerOf(holders []admittedTask, own quota.Resolved, pool, resource string) (b Borrower) {
-	for _, h := range holders {
-		if amount := h.usage[pool][resource]; amount > 0 {
+func borrowerOf(tasks []admittedTask, own quota.Resolved, pool, resource string) (b Borrower) {
+	for _, t := range tasks {
+		if amount := t.usage[pool][resource]; amount > 0 {
 			b.Borrowed += amount
-			b.Tasks = append(b.Tasks, h.task)
+			b.Tasks = append(b.Tasks, t.task)
 		}
 	}
 	for _, p := range own.Pools {
@@ -127,7 +127,7 @@ func borrowerOf(holders []admittedTask, own quota.Resolved, pool, resource strin
 	return b
 }
 
-// holdersByQueue returns the admitted tasks of each ClusterQueue, in the order in
+// admittedByQueue returns the admitted tasks of each ClusterQueue, in the order in
 // which Kueue preempts them.
 func admittedByQueue(ctx context.Context, reader client.Reader, named bool) (map[string][]admittedTask, error) {
 	var list kueue.WorkloadList
@@ -143,8 +143,8 @@ func admittedByQueue(ctx context.Context, reader client.Reader, named bool) (map
 		queue := string(w.Status.Admission.ClusterQueue)
 		byQueue[queue] = append(byQueue[queue], admittedTaskOf(w, named))
 	}
-	for _, holders := range byQueue {
-		slices.SortFunc(holders, byPreemptionOrder)
+	for _, tasks := range byQueue {
+		slices.SortFunc(tasks, byPreemptionOrder)
 	}
 	return byQueue, nil
 }

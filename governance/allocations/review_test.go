@@ -120,7 +120,7 @@ func TestReviewOfANewTeam(t *testing.T) {
 	for _, object := range review.Objects {
 		made = append(made, object.Action+" "+object.Kind)
 	}
-	if diff := cmp.Diff([]string{"made Namespace", "made ClusterQueue", "made LocalQueue"}, made); diff != "" {
+	if diff := cmp.Diff([]string{"created Namespace", "created ClusterQueue", "created LocalQueue"}, made); diff != "" {
 		t.Errorf("objects (-want +got):\n%s", diff)
 	}
 	if len(review.Pools) != 1 || review.Pools[0].Before != nil || review.Pools[0].After[catalog.CPU] != 16_000 {

@@ -23,10 +23,11 @@ type Service struct {
 
 	mu   sync.Mutex
 	last *Snapshot
-	seen uint64 // changes that are in last
+	seen uint64 // changes that last includes
 }
 
-// Subscribe tells of changes of what a snapshot is made of, until ctx ends.
+// Subscribe returns a channel that receives after a change of tasks or
+// allocations, until ctx ends. Changes between two receives are coalesced.
 func (s *Service) Subscribe(ctx context.Context) <-chan struct{} {
 	changed := make(chan struct{}, 1)
 	some, others := s.Cluster.TaskChanges.Subscribe(ctx), s.Cluster.AllocationChanges.Subscribe(ctx)

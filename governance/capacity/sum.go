@@ -21,7 +21,7 @@ import (
 // input is everything that a snapshot is computed from.
 type input struct {
 	at          time.Time
-	cohort      string // what teams borrow from and lend to
+	cohort      string // of all team queues
 	typeLabel   string
 	catalog     catalog.Catalog
 	nodes       corev1.NodeList
@@ -33,31 +33,31 @@ type input struct {
 
 // queue is the quota and the usage of a ClusterQueue.
 type queue struct {
-	team     string // empty for one of no team
-	inCohort bool
-	quota    quota.FlavorResourceQuantities
-	lends    quota.FlavorResourceQuantities
-	held     quota.FlavorResourceQuantities
+	team         string // empty for a queue without a team
+	inCohort     bool
+	nominal      quota.FlavorResourceQuantities
+	lendingLimit quota.FlavorResourceQuantities
+	usage        quota.FlavorResourceQuantities
 }
 
 // summing is a snapshot in progress.
 type summing struct {
 	input
-	teams  map[string]*TeamSnapshot // by name; the one without a name holds what stands in queues of no team
-	spaces map[string]string
-	order  []string // of teams
-	queues []queue
-	pools  map[string]*PoolSnapshot
-	cells  map[quota.FlavorResource]*usage.PoolUsage
-	shares map[string]map[quota.FlavorResource]*usage.TeamUsage // by team
-	bound  map[string]map[quota.FlavorResource]int64
-	nodes  []NodeSnapshot
+	teams      map[string]*TeamSnapshot // by name; "" is for ClusterQueues without a team
+	teamOf     map[string]string        // team by namespace
+	order      []string                 // of teams
+	queues     []queue
+	pools      map[string]*PoolSnapshot
+	poolUsages map[quota.FlavorResource]*usage.PoolUsage
+	teamUsages map[string]map[quota.FlavorResource]*usage.TeamUsage // by team
+	bound      map[string]map[quota.FlavorResource]int64
+	nodes      []NodeSnapshot
 }
 
 func (in input) sum() *Snapshot {
 	s := summing{
-		input: in, teams: map[string]*TeamSnapshot{"": {}}, spaces: map[string]string{}, pools: map[string]*PoolSnapshot{}, cells: map[quota.FlavorResource]*usage.PoolUsage{},
-		shares: map[string]map[quota.FlavorResource]*usage.TeamUsage{}, bound: map[string]map[quota.FlavorResource]int64{},
+		input: in, teams: map[string]*TeamSnapshot{"": {}}, teamOf: map[string]string{}, pools: map[string]*PoolSnapshot{}, poolUsages: map[quota.FlavorResource]*usage.PoolUsage{},
+		teamUsages: map[string]map[quota.FlavorResource]*usage.TeamUsage{}, bound: map[string]map[quota.FlavorResource]int64{},
 	}
 	s.addTeams()
 	s.addQueues()
@@ -65,7 +65,7 @@ func (in input) sum() *Snapshot {
 	for i := range in.nodes.Items {
 		s.addNode(&in.nodes.Items[i])
 	}
-	s.addShares()
+	s.addTeamUsages()
 	s.addLoans()
 	return s.snapshot()
 }
@@ -75,12 +75,12 @@ func (s *summing) addTeams() {
 		a := &s.allocations.Items[i]
 		s.teams[a.Name] = &TeamSnapshot{Name: a.Name, DisplayName: a.Spec.DisplayName, Namespace: a.Status.Namespace, Weight: a.Spec.FairShareWeight}
 		if a.Status.Namespace != "" {
-			s.spaces[a.Status.Namespace] = a.Name
+			s.teamOf[a.Status.Namespace] = a.Name
 		}
 	}
 	s.order = slices.Sorted(maps.Keys(s.teams))
 	for namespace, in := range s.occupied.Namespaces {
-		t := s.teams[s.spaces[namespace]]
+		t := s.teams[s.teamOf[namespace]]
 		t.Running += in.Running
 		t.Waiting += in.Waiting
 	}
@@ -89,7 +89,7 @@ func (s *summing) addTeams() {
 func (s *summing) addQueues() {
 	for i := range s.input.queues.Items {
 		o := &s.input.queues.Items[i]
-		q := queue{team: o.Labels[desired.LabelTeam], inCohort: string(o.Spec.CohortName) == s.cohort, quota: quota.FlavorResourceQuantities{}, lends: quota.FlavorResourceQuantities{}, held: s.occupied.Queues[o.Name]}
+		q := queue{team: o.Labels[desired.LabelTeam], inCohort: string(o.Spec.CohortName) == s.cohort, nominal: quota.FlavorResourceQuantities{}, lendingLimit: quota.FlavorResourceQuantities{}, usage: s.occupied.Queues[o.Name]}
 		if s.teams[q.team] == nil {
 			q.team = ""
 		}
@@ -98,48 +98,48 @@ func (s *summing) addQueues() {
 				flavor := &o.Spec.ResourceGroups[j].Flavors[k]
 				for l := range flavor.Resources {
 					r := &flavor.Resources[l]
-					cell := quota.FlavorResource{Flavor: string(flavor.Name), Resource: string(r.Name)}
-					q.quota[cell] = quota.ResourceValue(cell.Resource, r.NominalQuota)
-					q.lends[cell] = q.quota[cell]
+					fr := quota.FlavorResource{Flavor: string(flavor.Name), Resource: string(r.Name)}
+					q.nominal[fr] = quota.ResourceValue(fr.Resource, r.NominalQuota)
+					q.lendingLimit[fr] = q.nominal[fr]
 					if r.LendingLimit != nil {
-						q.lends[cell] = quota.ResourceValue(cell.Resource, *r.LendingLimit)
+						q.lendingLimit[fr] = quota.ResourceValue(fr.Resource, *r.LendingLimit)
 					}
 				}
 			}
 		}
 		s.queues = append(s.queues, q)
-		for cell, amount := range q.quota {
+		for fr, amount := range q.nominal {
 			if amount > 0 {
-				s.share(q.team, cell).Nominal += amount
+				s.teamUsage(q.team, fr).Nominal += amount
 			}
 		}
-		for cell, amount := range q.held {
-			share := s.share(q.team, cell)
+		for fr, amount := range q.usage {
+			share := s.teamUsage(q.team, fr)
 			share.Usage += amount
-			share.Borrowed += max(0, amount-q.quota[cell])
+			share.Borrowed += max(0, amount-q.nominal[fr])
 			share.Own = share.Usage - share.Borrowed
 		}
 	}
 }
 
-func (s *summing) share(team string, cell quota.FlavorResource) *usage.TeamUsage {
-	of := s.shares[team]
+func (s *summing) teamUsage(team string, fr quota.FlavorResource) *usage.TeamUsage {
+	of := s.teamUsages[team]
 	if of == nil {
 		of = map[quota.FlavorResource]*usage.TeamUsage{}
-		s.shares[team] = of
+		s.teamUsages[team] = of
 	}
-	if of[cell] == nil {
-		of[cell] = &usage.TeamUsage{}
+	if of[fr] == nil {
+		of[fr] = &usage.TeamUsage{}
 	}
-	return of[cell]
+	return of[fr]
 }
 
-func (s *summing) cell(cell quota.FlavorResource) *usage.PoolUsage {
-	if s.cells[cell] == nil {
-		s.cells[cell] = &usage.PoolUsage{}
-		s.pool(cell.Flavor)
+func (s *summing) poolUsage(fr quota.FlavorResource) *usage.PoolUsage {
+	if s.poolUsages[fr] == nil {
+		s.poolUsages[fr] = &usage.PoolUsage{}
+		s.pool(fr.Flavor)
 	}
-	return s.cells[cell]
+	return s.poolUsages[fr]
 }
 
 func (s *summing) pool(name string) *PoolSnapshot {
@@ -187,7 +187,7 @@ func (s *summing) addNode(o *corev1.Node) {
 	}
 	admitted := map[string]quota.Resources{} // by team
 	for namespace, asked := range on.Admitted {
-		team := s.spaces[namespace]
+		team := s.teamOf[namespace]
 		if admitted[team] == nil {
 			admitted[team] = quota.Resources{}
 		}
@@ -204,8 +204,8 @@ func (s *summing) addNode(o *corev1.Node) {
 			one.Outside -= asked[resource]
 		}
 		parts := one.Usage(s.order)
-		cell := quota.FlavorResource{Flavor: n.Pool, Resource: resource}
-		sum := s.cell(cell)
+		fr := quota.FlavorResource{Flavor: n.Pool, Resource: resource}
+		sum := s.poolUsage(fr)
 		for team, amount := range parts.Bound {
 			n.Bound[resource] += amount
 			if n.Teams[team] == nil {
@@ -215,7 +215,7 @@ func (s *summing) addNode(o *corev1.Node) {
 			if s.bound[team] == nil {
 				s.bound[team] = map[quota.FlavorResource]int64{}
 			}
-			s.bound[team][cell] += amount
+			s.bound[team][fr] += amount
 		}
 		n.Physical[resource], n.Outside[resource] = one.Physical, parts.Outside
 		sum.Physical += one.Physical
@@ -274,21 +274,21 @@ func stateOf(o *corev1.Node) (state NodeState, since time.Time, why string) {
 	return Ready, since, ""
 }
 
-// addShares divides the bound usage of each team into own and borrowed, and
+// addTeamUsages divides the bound usage of each team into own and borrowed, and
 // computes the usage that is not bound to nodes.
-func (s *summing) addShares() {
-	for team, cells := range s.bound {
-		for cell := range cells {
-			s.share(team, cell)
+func (s *summing) addTeamUsages() {
+	for team, usages := range s.bound {
+		for fr := range usages {
+			s.teamUsage(team, fr)
 		}
 	}
-	for team, cells := range s.shares {
-		for cell, share := range cells {
-			bound := s.bound[team][cell]
+	for team, usages := range s.teamUsages {
+		for fr, share := range usages {
+			bound := s.bound[team][fr]
 			share.OwnBound = min(bound, share.Nominal)
 			share.BorrowedBound = bound - share.OwnBound
 			share.Unbound = max(0, share.Usage-bound)
-			sum := s.cell(cell)
+			sum := s.poolUsage(fr)
 			sum.Nominal += share.Nominal
 			sum.Usage += share.Usage
 			sum.Borrowed += share.Borrowed
@@ -307,7 +307,7 @@ func (s *summing) addLoans() {
 				for _, flavor := range o.Spec.ResourceGroups[j].Flavors {
 					for _, r := range flavor.Resources {
 						if amount := quota.ResourceValue(string(r.Name), r.NominalQuota); amount > 0 {
-							s.cell(quota.FlavorResource{Flavor: string(flavor.Name), Resource: string(r.Name)}).Unallocated += amount
+							s.poolUsage(quota.FlavorResource{Flavor: string(flavor.Name), Resource: string(r.Name)}).Unallocated += amount
 						}
 					}
 				}
@@ -318,56 +318,56 @@ func (s *summing) addLoans() {
 	slices.SortStableFunc(members, func(a, b queue) int { return strings.Compare(a.team, b.team) })
 	borrowed := map[quota.FlavorResource]bool{}
 	for _, q := range members {
-		for cell, amount := range q.held {
-			if amount > q.quota[cell] {
-				borrowed[cell] = true
+		for fr, amount := range q.usage {
+			if amount > q.nominal[fr] {
+				borrowed[fr] = true
 			}
 		}
 	}
-	for cell := range borrowed {
+	for fr := range borrowed {
 		teams := make([]usage.Queue, len(members))
 		for i, q := range members {
-			teams[i] = usage.Queue{Name: q.team, Nominal: q.quota[cell], LendingLimit: q.lends[cell], Usage: q.held[cell]}
+			teams[i] = usage.Queue{Name: q.team, Nominal: q.nominal[fr], LendingLimit: q.lendingLimit[fr], Usage: q.usage[fr]}
 		}
-		lent := usage.ApportionLoans(teams, s.cell(cell).Unallocated)
-		s.cell(cell).BorrowedUnallocated = lent.Unallocated
+		lent := usage.ApportionLoans(teams, s.poolUsage(fr).Unallocated)
+		s.poolUsage(fr).BorrowedUnallocated = lent.Unallocated
 		for i, amount := range lent.ByLender {
 			if amount > 0 {
-				s.share(members[i].team, cell).LentToCohort += amount
-				s.cell(cell).LentToCohort += amount
+				s.teamUsage(members[i].team, fr).LentToCohort += amount
+				s.poolUsage(fr).LentToCohort += amount
 			}
 		}
 	}
 }
 
 func (s *summing) snapshot() *Snapshot {
-	made := &Snapshot{At: s.at, Nodes: s.nodes}
-	slices.SortFunc(made.Nodes, func(a, b NodeSnapshot) int { return strings.Compare(a.Name, b.Name) })
-	for cell, sum := range s.cells {
-		pool := s.pools[cell.Flavor]
-		pool.Resources = append(pool.Resources, PoolResource{cell.Resource, *sum})
+	snapshot := &Snapshot{At: s.at, Nodes: s.nodes}
+	slices.SortFunc(snapshot.Nodes, func(a, b NodeSnapshot) int { return strings.Compare(a.Name, b.Name) })
+	for fr, sum := range s.poolUsages {
+		pool := s.pools[fr.Flavor]
+		pool.Resources = append(pool.Resources, PoolResource{fr.Resource, *sum})
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.pools)) {
 		pool := s.pools[name]
 		slices.SortFunc(pool.Resources, func(a, b PoolResource) int { return quota.Compare(a.Resource, b.Resource) })
-		made.Pools = append(made.Pools, *pool)
+		snapshot.Pools = append(snapshot.Pools, *pool)
 	}
 	for _, name := range s.order {
 		t := s.teams[name]
-		for cell, share := range s.shares[name] {
-			t.Resources = append(t.Resources, TeamResource{cell.Flavor, cell.Resource, *share})
+		for fr, share := range s.teamUsages[name] {
+			t.Resources = append(t.Resources, TeamResource{fr.Flavor, fr.Resource, *share})
 		}
-		slices.SortFunc(t.Resources, compareCells)
+		slices.SortFunc(t.Resources, compareResources)
 		switch {
 		case name != "":
-			made.Teams = append(made.Teams, *t)
+			snapshot.Teams = append(snapshot.Teams, *t)
 		case len(t.Resources) > 0 || t.Running > 0 || t.Waiting > 0:
-			made.Others = t
+			snapshot.Others = t
 		}
 	}
-	return made
+	return snapshot
 }
 
-func compareCells(a, b TeamResource) int {
+func compareResources(a, b TeamResource) int {
 	return cmp.Or(quota.Compare(a.Resource, b.Resource), strings.Compare(a.Flavor, b.Flavor))
 }

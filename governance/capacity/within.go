@@ -12,7 +12,7 @@ import (
 // added to Others.
 func (s *Snapshot) within(scope access.Scope) *Snapshot {
 	seen := map[string]bool{}
-	made := &Snapshot{At: s.At, Pools: s.Pools}
+	visible := &Snapshot{At: s.At, Pools: s.Pools}
 	var rest []TeamSnapshot
 	if s.Others != nil {
 		rest = append(rest, *s.Others)
@@ -20,18 +20,18 @@ func (s *Snapshot) within(scope access.Scope) *Snapshot {
 	for _, t := range s.Teams {
 		if t.Namespace != "" && scope.Includes(t.Namespace) {
 			seen[t.Name] = true
-			made.Teams = append(made.Teams, t)
+			visible.Teams = append(visible.Teams, t)
 		} else {
 			rest = append(rest, t)
 		}
 	}
 	if len(rest) > 0 {
 		others := sumOf(rest)
-		made.Others = &others
+		visible.Others = &others
 	}
-	made.Nodes = slices.Clone(s.Nodes)
-	for i := range made.Nodes {
-		n := &made.Nodes[i]
+	visible.Nodes = slices.Clone(s.Nodes)
+	for i := range visible.Nodes {
+		n := &visible.Nodes[i]
 		teams := make(map[string]quota.Resources, len(n.Teams))
 		for team, amounts := range n.Teams {
 			if seen[team] {
@@ -47,18 +47,17 @@ func (s *Snapshot) within(scope access.Scope) *Snapshot {
 		}
 		n.Teams = teams
 	}
-	return made
+	return visible
 }
 
 // sumOf returns the sum of teams, as one without a name.
 func sumOf(teams []TeamSnapshot) (sum TeamSnapshot) {
-	type cell struct{ pool, resource string }
-	at := map[cell]int{}
+	at := map[quota.FlavorResource]int{}
 	for _, t := range teams {
 		sum.Running += t.Running
 		sum.Waiting += t.Waiting
 		for _, c := range t.Resources {
-			key := cell{c.Flavor, c.Resource}
+			key := quota.FlavorResource{Flavor: c.Flavor, Resource: c.Resource}
 			i, ok := at[key]
 			if !ok {
 				i = len(sum.Resources)
@@ -68,6 +67,6 @@ func sumOf(teams []TeamSnapshot) (sum TeamSnapshot) {
 			sum.Resources[i].Add(c.TeamUsage)
 		}
 	}
-	slices.SortFunc(sum.Resources, compareCells)
+	slices.SortFunc(sum.Resources, compareResources)
 	return sum
 }

@@ -10,7 +10,7 @@ import (
 	"sync"
 )
 
-// Kubernetes names of what quota is given in.
+// The Kubernetes resources that every ClusterQueue covers.
 const (
 	CPU     = "cpu"
 	Memory  = "memory"

@@ -22,13 +22,13 @@ type Objects struct {
 	ClusterQueue *kueue.ClusterQueueApplyConfiguration
 	LocalQueue   *kueue.LocalQueueApplyConfiguration
 
-	// What an allocation may ask for beyond that; nil where it does not.
-	DefaultQueue *kueue.LocalQueueApplyConfiguration // has jobs without a queue label join the team's queue
+	// Optional objects; nil if the allocation does not have them.
+	DefaultQueue *kueue.LocalQueueApplyConfiguration // for jobs without a queue label
 	Members      *applyrbac.RoleBindingApplyConfiguration
 	Ceiling      *applycore.ResourceQuotaApplyConfiguration
-	Defaults     *applycore.LimitRangeApplyConfiguration // what the ceiling counts a container as that says nothing
+	Defaults     *applycore.LimitRangeApplyConfiguration // default requests, which a ceiling needs
 
-	// Quota is the arithmetic behind them.
+	// Quota is the quota of ClusterQueue.
 	Quota quota.Resolved
 }
 
@@ -69,7 +69,7 @@ func BuildResolved(allocation *v1alpha1.ComputeAllocation, resolved quota.Resolv
 	for _, p := range resolved.Pools {
 		pool, ok := types.Find(p.Name)
 		if !ok {
-			continue // it went with its nodes; its flavor stays as it is
+			continue // the pool has no nodes any more; its flavor stays as it is
 		}
 		f := flavor(pool, naming)
 		objects.Flavors = append(objects.Flavors, f.WithAnnotations(map[string]string{AnnotationDesired: digest(f.Spec)}))

@@ -13,11 +13,11 @@ import (
 // ceiling.
 const CeilingName = "kuota-ceiling"
 
-// What a container is counted as that says nothing: once a namespace has a
-// ceiling on cpu and memory, Kubernetes refuses pods that ask for neither.
+// The default requests of a container: once a namespace has a ceiling on cpu and
+// memory, Kubernetes rejects pods without requests for them.
 var (
-	silentCPU    = resource.MustParse("100m")
-	silentMemory = resource.MustParse("128Mi")
+	defaultCPU    = resource.MustParse("100m")
+	defaultMemory = resource.MustParse("128Mi")
 )
 
 // ceiling returns the ResourceQuota that limits the requests of all pods of a
@@ -42,7 +42,7 @@ func ceiling(team, namespace string, resolved quota.Resolved) (*applycore.Resour
 		WithLabels(queueLabels(team)).
 		WithSpec(applycore.LimitRangeSpec().WithLimits(applycore.LimitRangeItem().
 			WithType(corev1.LimitTypeContainer).
-			WithDefaultRequest(corev1.ResourceList{catalog.CPU: silentCPU, catalog.Memory: silentMemory})))
+			WithDefaultRequest(corev1.ResourceList{catalog.CPU: defaultCPU, catalog.Memory: defaultMemory})))
 	defaults.WithAnnotations(map[string]string{AnnotationDesired: digest(defaults.Spec)})
 	return bound, defaults
 }

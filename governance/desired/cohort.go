@@ -18,11 +18,11 @@ const maxFlavors = 64
 // Unallocated returns the resources of each pool that are not allocated to a
 // team, at least 0. Pools that no team has quota in are left out, because no
 // team could borrow from them.
-func Unallocated(there func(pool string) quota.Resources, given map[string]quota.Resources) map[string]quota.Resources {
+func Unallocated(physical func(pool string) quota.Resources, allocated map[string]quota.Resources) map[string]quota.Resources {
 	left := map[string]quota.Resources{}
-	for pool, amounts := range given {
+	for pool, amounts := range allocated {
 		rest := quota.Resources{}
-		ready := there(pool)
+		ready := physical(pool)
 		for name := range amounts {
 			rest[name] = max(0, ready[name]-amounts[name])
 		}

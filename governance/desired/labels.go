@@ -1,22 +1,23 @@
 package desired
 
-// Labels and annotations of what Kuota makes. The first two are HyperPod's.
+// Labels and annotations of the objects of Kuota. The first two are those of
+// HyperPod.
 const (
 	LabelManagedQueue = "sagemaker.amazonaws.com/sagemaker-managed-queue"
 	LabelTeam         = "sagemaker.amazonaws.com/quota-allocation-id"
 	LabelManagedBy    = "app.kubernetes.io/managed-by"
 	LabelGoverned     = "kuota.dev/governed"
 
-	// AnnotationTeam stays on a namespace when its allocation goes, so that
-	// the same team takes it back.
+	// AnnotationTeam stays on a namespace after its allocation is deleted, so that
+	// a new allocation of the same team can use it again.
 	AnnotationTeam = "kuota.dev/team"
-	// AnnotationDesired is a digest of what Kuota wanted when it last applied
-	// an object. An object that differs while the digest is right was changed
-	// by somebody else.
+	// AnnotationDesired is a digest of the desired state when Kuota last applied an
+	// object. If an object differs while the digest matches, someone else changed
+	// it.
 	AnnotationDesired = "kuota.dev/desired"
 
-	// AnnotationWeight is the weight of a priority class, which its object does
-	// not count for while tasks come first come, first served.
+	// AnnotationWeight is the weight of a priority class. The value of its object is
+	// 0 while tasks are served first come, first served.
 	AnnotationWeight = "kuota.dev/weight"
 
 	// ManagedBy is the value of LabelManagedBy.

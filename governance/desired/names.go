@@ -8,8 +8,8 @@ import (
 // Naming determines the names of objects. The zero value is not useful; start
 // from DefaultNaming.
 type Naming struct {
-	Prefix            string // stands before the team in every name
-	Cohort            string // what all queues borrow from and lend to
+	Prefix            string // of every name, before the team
+	Cohort            string // of all queues
 	InstanceTypeLabel string // the node label that names an instance's type
 }
 

@@ -39,13 +39,13 @@ func (w *fieldErrors) pools(pools []v1alpha1.Pool, state State) bool {
 }
 
 func (w *fieldErrors) match(at string, match v1alpha1.PoolMatch) {
-	given := 0
+	criteria := 0
 	for _, is := range []bool{match.Accelerator != "", match.InstanceFamily != "", len(match.InstanceTypes) > 0, len(match.NodeLabels) > 0} {
 		if is {
-			given++
+			criteria++
 		}
 	}
-	if given != 1 {
+	if criteria != 1 {
 		w.add(at, "match nodes by exactly one of: an accelerator, an instance family, instance types, or node labels")
 		return
 	}

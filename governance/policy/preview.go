@@ -39,7 +39,7 @@ func (s *Service) Review(ctx context.Context, user governance.User, policy *v1al
 		return Review{}, err
 	}
 	if wrong := Validate(policy, state); len(wrong) > 0 {
-		return Review{}, invalid("Some values need another look.", wrong)
+		return Review{}, invalid("Some values are not valid. Correct the marked fields.", wrong)
 	}
 	before, after, err := s.write(ctx, user, policy, []string{metav1.DryRunAll})
 	if err != nil {
@@ -112,7 +112,7 @@ func (s *Service) dryRunClasses(ctx context.Context, policy *v1alpha1.ClusterPol
 		}
 	}
 	if len(wrong) > 0 {
-		return invalid("Something in the cluster is in the way.", wrong)
+		return invalid("Objects in the cluster conflict with this. See the marked fields.", wrong)
 	}
 	confirmed := strings.Split(policy.Annotations[v1alpha1.AnnotationDropClasses], ",")
 	for _, class := range changes {

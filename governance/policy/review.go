@@ -12,49 +12,50 @@ import (
 type State struct {
 	Policy *v1alpha1.ClusterPolicy // nil while there is none; shared with the cache: read only
 	Types  catalog.Catalog
-	// Tasks are the unfinished tasks by the name of their priority class, as
-	// the policy has it; "" counts those without a class. They are counted for
-	// those who may edit only: it costs a look at every task.
+	// Tasks are the numbers of unfinished tasks by the name of their priority class
+	// in the policy; "" counts those without a class. They are counted only for
+	// readers who may edit the policy, because that reads every task.
 	Tasks map[string]int
-	// MayEdit tells whether the person is shown the way to change it.
+	// MayEdit says whether the pages offer to change the policy.
 	MayEdit bool
 
-	// What pools are checked against. Not for pages: a reader may not see it all.
+	// The input of ValidatePools. Pages must not show it: a reader may not see all
+	// of it.
 	nodes []corev1.Node
 	teams []v1alpha1.ComputeAllocation
-	label string // of a node's instance type
+	label string // the node label of the instance type
 }
 
 // Review is what saving a policy would do.
 type Review struct {
-	// Settings are the values that change, as people call them.
+	// Settings are the values that change.
 	Settings []change.Field
-	// Classes are those that are made, removed or weighed anew.
+	// Classes are those that are created or removed or whose weight changes.
 	Classes []ClassChange
-	// Reranks tells that tasks get new priorities, and that preemption by
-	// priority is off until the last has its own.
+	// Reranks says that tasks get new priorities, and that preemption by priority
+	// is off until all tasks have theirs.
 	Reranks bool
-	// Objects are those of Kueue that change, as the API server answered a dry
-	// run.
+	// Objects are the Kueue objects that change, as the dry run of the API server
+	// reports them.
 	Objects []change.Object
-	// Restart tells that Kueue is restarted: running tasks go on, and for some
-	// seconds no task starts and no job can be submitted.
+	// Restart says that Kueue restarts: running tasks continue, and for some seconds
+	// no task starts and no job can be submitted.
 	Restart bool
-	// Patch is what has to be changed in Kueue's configuration by hand, since
-	// the console may not; empty otherwise.
+	// Patch is the change of Kueue's configuration that an admin must apply, because
+	// the console may not; empty if there is none.
 	Patch string
-	// Pools are those that come, go or change, with the nodes they would have.
+	// Pools are those that are added, removed or changed, with their new nodes.
 	Pools []PoolChange
-	// Unknown says what could not be looked at and why; empty when the review
-	// is whole.
+	// Unknown is what could not be previewed and why; empty if the review is
+	// complete.
 	Unknown string
 }
 
 // ClassChange is one priority class before and after.
 type ClassChange struct {
 	Name          string
-	Before, After *int32 // weight; nil where there is no such class
-	Tasks         int    // unfinished tasks that name it
+	Before, After *int32 // weight; nil if there is no such class
+	Tasks         int    // unfinished tasks of the class
 }
 
 // InUse reports whether the class is removed while unfinished tasks use it. Its

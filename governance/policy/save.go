@@ -32,7 +32,7 @@ func (s *Service) Save(ctx context.Context, user governance.User, policy *v1alph
 		return err
 	}
 	if wrong := Validate(policy, state); len(wrong) > 0 {
-		return invalid("Some values need another look.", wrong)
+		return invalid("Some values are not valid. Correct the marked fields.", wrong)
 	}
 	action := "update"
 	if policy.ResourceVersion == "" {
@@ -53,7 +53,7 @@ func (s *Service) Save(ctx context.Context, user governance.User, policy *v1alph
 	}
 	var ours *governance.Error
 	if errors.As(err, &ours) && ours.Message == cluster.Unreachable {
-		ours.Message = "The cluster cannot be reached. Nothing you typed is lost: save again in a moment. It is saved once, even if it arrived already."
+		ours.Message = "The cluster cannot be reached. Your input is kept: save again in a moment, and it is saved only once."
 	}
 	return err
 }

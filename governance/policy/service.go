@@ -24,8 +24,8 @@ type Service struct {
 	Access  *access.Service
 	Audit   *audit.Recorder
 	Naming  desired.Naming
-	// Kueue says what a policy needs of Kueue's configuration: whether Kueue is
-	// restarted for it, or what is to be changed by hand. nil asks nothing.
+	// Kueue returns whether Kueue must restart for a policy, or the patch that an
+	// admin must apply to its configuration. If nil, neither is previewed.
 	Kueue func(context.Context, *v1alpha1.ClusterPolicySpec) (restart bool, patch string, err error)
 }
 

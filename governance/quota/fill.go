@@ -74,13 +74,13 @@ func (s share) larger(t share) bool {
 // Shares can exceed 1. vCPU is rounded down to 0.001 and memory to 1 MiB. Errors
 // have paths relative to the row, such as "vCPU".
 func Fill(row v1alpha1.Amounts, instance catalog.Instance) (Resources, []governance.FieldError) {
-	given, errs := parse(row, instance)
+	entered, errs := parse(row, instance)
 	if len(errs) > 0 {
 		return nil, errs
 	}
 	whole := WholeInstance(instance)
-	if given.instances > 0 {
-		filled, ok := whole.Times(given.instances)
+	if entered.instances > 0 {
+		filled, ok := whole.Times(entered.instances)
 		if !ok {
 			return nil, tooLarge("instances")
 		}
@@ -94,32 +94,32 @@ func Fill(row v1alpha1.Amounts, instance catalog.Instance) (Resources, []governa
 			largest = s
 		}
 	}
-	if given.accelerators > 0 {
-		filled[instance.AcceleratorResource] = given.accelerators
-		consider(given.accelerators, instance.Accelerators)
+	if entered.accelerators > 0 {
+		filled[instance.AcceleratorResource] = entered.accelerators
+		consider(entered.accelerators, instance.Accelerators)
 	}
 	if p := row.Partition; p != nil {
 		filled[PartitionResource(p.Profile)] = p.Count
 		consider(p.Count*partitionSlices(p.Profile), instance.Accelerators*slicesPerAccelerator)
 	}
 	if row.VCPU != nil {
-		consider(given.milliCPU, instance.MilliCPU)
+		consider(entered.milliCPU, instance.MilliCPU)
 	}
 	if row.Memory != nil {
-		consider(given.memory, instance.Memory)
+		consider(entered.memory, instance.Memory)
 	}
 
 	ok := true
-	fill := func(name string, isGiven bool, amount, unit int64) {
-		if isGiven {
+	fill := func(name string, isEntered bool, amount, unit int64) {
+		if isEntered {
 			filled[name] = amount
 			return
 		}
 		part, fits := largest.of(whole[name])
 		filled[name], ok = part-part%unit, ok && fits
 	}
-	fill(catalog.CPU, row.VCPU != nil, given.milliCPU, 1)
-	fill(catalog.Memory, row.Memory != nil, given.memory, catalog.MiB)
+	fill(catalog.CPU, row.VCPU != nil, entered.milliCPU, 1)
+	fill(catalog.Memory, row.Memory != nil, entered.memory, catalog.MiB)
 	network, fits := largest.ceil(instance.NetworkDevices)
 	if filled[catalog.Network] = network; !ok || !fits {
 		return nil, tooLarge("")

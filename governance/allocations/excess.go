@@ -15,10 +15,10 @@ func drains(before, after *v1alpha1.ComputeAllocation) bool {
 
 // newExcess returns the usage beyond quota that the change causes, and not what
 // the team borrows already.
-func newExcess(holders []admittedTask, before, after quota.Resolved) (lowered []QuotaExcess) {
+func newExcess(tasks []admittedTask, before, after quota.Resolved) (lowered []QuotaExcess) {
 	had := quota.PoolResources{}
 	had.AddNominal(before)
-	for _, o := range quotaExcess(holders, after) {
+	for _, o := range quotaExcess(tasks, after) {
 		if o.Nominal < had[o.Pool][o.Resource] {
 			lowered = append(lowered, o)
 		}
@@ -27,24 +27,24 @@ func newExcess(holders []admittedTask, before, after quota.Resolved) (lowered []
 }
 
 // quotaExcess returns the usage beyond a quota, by pool and resource.
-func quotaExcess(holders []admittedTask, after quota.Resolved) []QuotaExcess {
-	held, granted := quota.PoolResources{}, quota.PoolResources{}
-	granted.AddNominal(after)
-	for _, h := range holders {
-		for pool, resources := range h.usage {
-			held.Add(pool, resources)
+func quotaExcess(tasks []admittedTask, after quota.Resolved) []QuotaExcess {
+	usage, nominal := quota.PoolResources{}, quota.PoolResources{}
+	nominal.AddNominal(after)
+	for _, t := range tasks {
+		for pool, resources := range t.usage {
+			usage.Add(pool, resources)
 		}
 	}
 	var all []QuotaExcess
-	for _, pool := range slices.Sorted(maps.Keys(held)) {
-		for _, name := range held[pool].Names() {
-			o := QuotaExcess{Pool: pool, Resource: name, Usage: held[pool][name], Nominal: granted[pool][name]}
+	for _, pool := range slices.Sorted(maps.Keys(usage)) {
+		for _, name := range usage[pool].Names() {
+			o := QuotaExcess{Pool: pool, Resource: name, Usage: usage[pool][name], Nominal: nominal[pool][name]}
 			if o.Usage <= o.Nominal {
 				continue
 			}
-			for _, h := range holders {
-				if h.usage[pool][name] > 0 {
-					o.Tasks = append(o.Tasks, h.task)
+			for _, t := range tasks {
+				if t.usage[pool][name] > 0 {
+					o.Tasks = append(o.Tasks, t.task)
 				}
 			}
 			all = append(all, o)
@@ -56,18 +56,18 @@ func quotaExcess(holders []admittedTask, after quota.Resolved) []QuotaExcess {
 // unadmittable returns the admitted tasks that could never be admitted again as
 // they are, each with the first resource that exceeds the maximum: where the
 // change lowers the maximum or evicts the tasks.
-func unadmittable(holders []admittedTask, before, after quota.Resolved, stopped bool) []Unadmittable {
+func unadmittable(tasks []admittedTask, before, after quota.Resolved, evicted bool) []Unadmittable {
 	var all []Unadmittable
-	for _, h := range holders {
-		needs := quota.Resources{}
-		for _, resources := range h.usage {
-			needs.Add(resources)
+	for _, t := range tasks {
+		requests := quota.Resources{}
+		for _, resources := range t.usage {
+			requests.Add(resources)
 		}
-		for _, name := range needs.Names() {
-			most, bounded := maxQuota(after, name, h.podSets)
-			had, wasBounded := maxQuota(before, name, h.podSets)
-			if bounded && needs[name] > most && (stopped || !wasBounded || most < had) {
-				all = append(all, Unadmittable{Task: h.task, Resource: name, Requests: needs[name], Max: most})
+		for _, name := range requests.Names() {
+			most, bounded := maxQuota(after, name, t.podSets)
+			had, wasBounded := maxQuota(before, name, t.podSets)
+			if bounded && requests[name] > most && (evicted || !wasBounded || most < had) {
+				all = append(all, Unadmittable{Task: t.task, Resource: name, Requests: requests[name], Max: most})
 				break
 			}
 		}
@@ -79,7 +79,7 @@ func unadmittable(holders []admittedTask, before, after quota.Resolved, stopped 
 // nominal quota and borrowing limit together: of one pool or, if its pod sets
 // can be in different pools, of all pools. bounded is false if any pool has no
 // borrowing limit.
-func maxQuota(in quota.Resolved, resource string, parts int) (most int64, bounded bool) {
+func maxQuota(in quota.Resolved, resource string, podSets int) (most int64, bounded bool) {
 	var all, largest int64
 	for _, pool := range in.Pools {
 		if pool.BorrowingLimit == nil {
@@ -88,7 +88,7 @@ func maxQuota(in quota.Resolved, resource string, parts int) (most int64, bounde
 		n := pool.Nominal[resource] + pool.BorrowingLimit[resource]
 		all, largest = all+n, max(largest, n)
 	}
-	if parts > 1 {
+	if podSets > 1 {
 		return all, true
 	}
 	return largest, true

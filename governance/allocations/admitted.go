@@ -22,12 +22,12 @@ type admittedTask struct {
 	priority int32
 	since    time.Time
 	usage    quota.PoolResources // by pool
-	podSets  int                 // groups of pods, each of which Kueue puts into one pool
+	podSets  int                 // Kueue assigns each to one flavor
 }
 
 // teamTasks are the unfinished tasks of one team.
 type teamTasks struct {
-	admitted []admittedTask // those that Kueue would take quota back from first, first
+	admitted []admittedTask // in the order in which Kueue preempts them
 	waiting  int
 }
 
@@ -42,13 +42,13 @@ func tasksOf(ctx context.Context, reader client.Reader, clusterQueue, namespace,
 	for i := range list.Items {
 		w := &list.Items[i]
 		if meta.IsStatusConditionTrue(w.Status.Conditions, kueue.WorkloadFinished) {
-			continue // it keeps its admission, and holds nothing
+			continue // it keeps its admission and uses no quota
 		}
-		given := w.Status.Admission
+		admission := w.Status.Admission
 		switch {
-		case given != nil && string(given.ClusterQueue) == clusterQueue:
+		case admission != nil && string(admission.ClusterQueue) == clusterQueue:
 			found.admitted = append(found.admitted, admittedTaskOf(w, named))
-		case given == nil && w.Namespace == namespace && string(w.Spec.QueueName) == localQueue:
+		case admission == nil && w.Namespace == namespace && string(w.Spec.QueueName) == localQueue:
 			found.waiting++
 		}
 	}
@@ -86,12 +86,12 @@ func taskOf(w *kueue.Workload) Task {
 
 // usageOf returns the usage of a Workload by pool.
 func usageOf(w *kueue.Workload) quota.PoolResources {
-	holds := quota.PoolResources{}
+	usage := quota.PoolResources{}
 	for set := range admitted.PodSets(w) {
 		for name, amount := range set.Usage {
 			pool := set.Flavors[name]
-			holds.Add(pool, quota.Resources{name: amount})
+			usage.Add(pool, quota.Resources{name: amount})
 		}
 	}
-	return holds
+	return usage
 }

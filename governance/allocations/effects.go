@@ -22,27 +22,27 @@ func (s *Service) figures(ctx context.Context, user governance.User, reader clie
 	if err := reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return cluster.Translate("list allocations", err)
 	}
-	present, err := clusterstate.Catalog(ctx, reader, s.Naming.InstanceTypeLabel)
+	types, err := clusterstate.Catalog(ctx, reader, s.Naming.InstanceTypeLabel)
 	if err != nil {
 		return err
 	}
 	var was quota.Resolved
 	name := ""
 	if before != nil {
-		was, _ = quota.Effective(before, present)
+		was, _ = quota.Effective(before, types)
 		name = before.Name
 	}
 	is := wanted.objects.Quota
 	review.Pools = poolChanges(was, is)
 
 	// The quota before is that of the version just read: the cache may be stale.
-	given := quota.Allocated(list.Items, present, name)
-	given.AddNominal(was)
+	allocated := quota.Allocated(list.Items, types, name)
+	allocated.AddNominal(was)
 	after := quota.Allocated(list.Items, wanted.types, name)
 	after.AddNominal(is)
-	review.Capacity = capacityChanges(review.Pools, given, after, wanted.types)
+	review.Capacity = capacityChanges(review.Pools, allocated, after, wanted.types)
 
-	if review.Reclaims, err = s.reclaims(ctx, user, reader, allocation.Name, review.Pools, list.Items, present); err != nil {
+	if review.Reclaims, err = s.reclaims(ctx, user, reader, allocation.Name, review.Pools, list.Items, types); err != nil {
 		return err
 	}
 	if before == nil {
