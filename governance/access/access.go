@@ -17,16 +17,16 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// reviewsAtOnce bounds how many questions one person's page asks at a time.
+// reviewsAtOnce bounds how many reviews one page sends at a time.
 const reviewsAtOnce = 16
 
-// Scope is which teams' namespaces somebody may see.
+// Scope is the set of team namespaces that a user can see.
 type Scope struct {
-	All        bool // every namespace, of now and later
+	All        bool // every namespace, also future ones
 	namespaces map[string]bool
 }
 
-// Only is a scope of these namespaces.
+// ScopeOf returns a scope of these namespaces.
 func ScopeOf(namespaces ...string) Scope {
 	s := Scope{namespaces: map[string]bool{}}
 	for _, namespace := range namespaces {
@@ -35,15 +35,15 @@ func ScopeOf(namespaces ...string) Scope {
 	return s
 }
 
-// Sees tells whether a namespace is in the scope.
+// Includes reports whether a namespace is in the scope.
 func (s Scope) Includes(namespace string) bool {
 	return namespace != "" && (s.All || s.namespaces[namespace])
 }
 
-// Namespaces lists what is in the scope, unless all is.
+// Namespaces returns the namespaces of the scope, sorted; empty if All is set.
 func (s Scope) Namespaces() []string { return slices.Sorted(maps.Keys(s.namespaces)) }
 
-// Key is the same for scopes in which the same is seen.
+// Key returns a string that is equal for equal scopes.
 func (s Scope) Key() string {
 	if s.All {
 		return "*"
@@ -51,22 +51,22 @@ func (s Scope) Key() string {
 	return strings.Join(s.Namespaces(), " ")
 }
 
-// Empty tells whether nothing is in the scope.
+// Empty reports whether the scope includes no namespace.
 func (s Scope) Empty() bool { return !s.All && len(s.namespaces) == 0 }
 
-// Service answers what people may see and do. It fails closed: what cannot be
-// asked is answered with an error, never with yes.
+// Service answers what users can see and do. It fails closed: an error is never
+// treated as allowed.
 type Service struct {
 	Cluster *cluster.Cluster
 
 	decisions decisionCache
 }
 
-// Scope returns what user may see: the namespaces whose workloads they may
-// list. One review for the whole cluster comes first; otherwise those are
-// asked about that name the user or a group of theirs, in a RoleBinding or as
-// member of an allocation. Who sees nothing, and may not make the first
-// allocation either, gets governance.Outside.
+// Scope returns the namespaces whose Workloads user can list. It first sends
+// one review for the whole cluster. If that is denied, it sends one for each
+// namespace in which a RoleBinding or an allocation names the user or one of
+// their groups. It returns governance.Outside if the scope is empty and the
+// user cannot create allocations either.
 func (s *Service) Scope(ctx context.Context, user governance.User) (Scope, error) {
 	if user.Local {
 		return Scope{All: true}, nil
@@ -81,7 +81,7 @@ func (s *Service) Scope(ctx context.Context, user governance.User) (Scope, error
 	return scope, OutsideError()
 }
 
-// Outside is the error of somebody who may see no team.
+// OutsideError returns the error for a user who can see no team.
 func OutsideError() error {
 	return &governance.Error{Kind: governance.Outside, Op: "look", Message: "You are not a member of any team. Ask a cluster admin to add you to your team."}
 }
@@ -116,24 +116,24 @@ func (s *Service) scope(ctx context.Context, user governance.User) (Scope, error
 	return scope, nil
 }
 
-// Sees tells whether user may list the workloads of a namespace; of all, for
-// an empty one.
+// CanSee reports whether user can list the Workloads of a namespace; of all, if
+// it is empty.
 func (s *Service) CanSee(ctx context.Context, user governance.User, namespace string) (bool, error) {
 	return s.may(ctx, user, authorizationv1.ResourceAttributes{Verb: "list", Group: "kueue.x-k8s.io", Resource: "workloads", Namespace: namespace})
 }
 
-// MayCreateAllocations tells whether user is shown the way to make one. The
-// API server decides again when they do.
+// MayCreateAllocations reports whether user can create allocations. Pages use
+// it to show controls; the API server authorizes the request again.
 func (s *Service) MayCreateAllocations(ctx context.Context, user governance.User) (bool, error) {
 	return s.mayAllocations(ctx, user, "create")
 }
 
-// MayUpdateAllocations tells whether user is shown the way to change them.
+// MayUpdateAllocations reports whether user can update allocations.
 func (s *Service) MayUpdateAllocations(ctx context.Context, user governance.User) (bool, error) {
 	return s.mayAllocations(ctx, user, "update")
 }
 
-// MayDeleteAllocations tells whether user is shown the way to delete them.
+// MayDeleteAllocations reports whether user can delete allocations.
 func (s *Service) MayDeleteAllocations(ctx context.Context, user governance.User) (bool, error) {
 	return s.mayAllocations(ctx, user, "delete")
 }
@@ -142,8 +142,7 @@ func (s *Service) mayAllocations(ctx context.Context, user governance.User, verb
 	return s.may(ctx, user, authorizationv1.ResourceAttributes{Verb: verb, Group: v1alpha1.GroupVersion.Group, Resource: "computeallocations"})
 }
 
-// MayEditPolicy tells whether user is shown the way to change the cluster
-// policy.
+// MayEditPolicy reports whether user can update the cluster policy.
 func (s *Service) MayEditPolicy(ctx context.Context, user governance.User) (bool, error) {
 	return s.may(ctx, user, authorizationv1.ResourceAttributes{Verb: "update", Group: v1alpha1.GroupVersion.Group, Resource: "clusterpolicies"})
 }
@@ -155,8 +154,8 @@ func (s *Service) may(ctx context.Context, user governance.User, what authorizat
 	return s.decisions.get(ctx, keyOf(user, what), func(ctx context.Context) (bool, error) { return s.Cluster.Allowed(ctx, user, what) })
 }
 
-// candidates are the namespaces with a queue in which something names the user
-// or one of their groups, sorted.
+// candidates returns the namespaces with a LocalQueue in which a RoleBinding or
+// allocation names the user or one of their groups, sorted.
 func (s *Service) candidates(ctx context.Context, user governance.User) ([]string, error) {
 	reader, err := s.Cluster.Reader()
 	if err != nil {
@@ -174,7 +173,7 @@ func (s *Service) candidates(ctx context.Context, user governance.User) ([]strin
 	if err := reader.List(ctx, &queues, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, cluster.Translate("list queues", err)
 	}
-	// Without a queue there are no tasks to see, so nothing is asked about it.
+	// Without a LocalQueue there are no tasks to see, so no review is sent.
 	queued := make(map[string]bool, len(queues.Items))
 	for i := range queues.Items {
 		queued[queues.Items[i].Namespace] = true

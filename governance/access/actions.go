@@ -9,14 +9,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// May tells whether user may do something to the objects of a resource in a
-// namespace. The API server decides again when they do it.
+// May reports whether user can do something to a resource in a namespace. The
+// API server authorizes the request again.
 func (s *Service) May(ctx context.Context, user governance.User, verb string, resource schema.GroupVersionResource, namespace string) (bool, error) {
 	return s.may(ctx, user, authorizationv1.ResourceAttributes{Verb: verb, Group: resource.Group, Resource: resource.Resource, Namespace: namespace})
 }
 
-// ConsoleMay tells whether the console's own account may do that for somebody:
-// as itself for the one identity of a console without sign-in, else by
+// ConsoleMay reports whether the console's account can do that for user: as
+// itself for the local user of a console without sign-in, else by
 // impersonation, constrained (Kubernetes 1.36) or not.
 func (s *Service) ConsoleMay(ctx context.Context, user governance.User, verb string, resource schema.GroupVersionResource, namespace string) (bool, error) {
 	what := authorizationv1.ResourceAttributes{Verb: verb, Group: resource.Group, Resource: resource.Resource, Namespace: namespace}
@@ -31,7 +31,8 @@ func (s *Service) ConsoleMay(ctx context.Context, user governance.User, verb str
 	return s.console(ctx, authorizationv1.ResourceAttributes{Verb: "impersonate", Resource: "users"})
 }
 
-// console asks about the console itself, whom no user's name can be: it is empty.
+// console sends a review for the console's account. Its cache key has an empty
+// user name, which no user has.
 func (s *Service) console(ctx context.Context, what authorizationv1.ResourceAttributes) (bool, error) {
 	return s.decisions.get(ctx, keyOf(governance.User{}, what), func(ctx context.Context) (bool, error) { return s.Cluster.ConsoleAllowed(ctx, what) })
 }

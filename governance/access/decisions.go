@@ -11,28 +11,27 @@ import (
 
 	"golang.org/x/sync/singleflight"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/util/cache"
 )
 
 const (
-	// keep is how long an answer counts, yes or no. A permission that somebody
-	// lost is lost here within it.
-	keep = 10 * time.Second
-	// keepError is how soon what could not be asked is asked again. Meanwhile the
-	// answer is the same error: many pages do not ask a struggling API server
-	// many times.
-	keepError = time.Second
-	// askLimit is how long one question may take.
-	askLimit = 5 * time.Second
-	// maxAnswers bounds the memory that answers take.
-	maxAnswers = 100_000
+	// decisionTTL is how long a decision is cached, allowed or not. A permission
+	// that a user lost ends within it.
+	decisionTTL = 10 * time.Second
+	// errorTTL is how long an error is cached, so that many pages do not send many
+	// reviews to a struggling API server.
+	errorTTL = time.Second
+	// reviewTimeout bounds one review.
+	reviewTimeout = 5 * time.Second
+	// maxDecisions bounds the memory of the cache.
+	maxDecisions = 100_000
 )
 
-// key is who asks for what. The person is always in it: their name and all of
-// their groups.
+// key identifies a user, by name and all groups, and what they want to do.
 type key [sha256.Size]byte
 
 func keyOf(user governance.User, what authorizationv1.ResourceAttributes) key {
-	// JSON tells names apart whatever characters are in them.
+	// JSON keeps names apart whatever characters they contain.
 	text, err := json.Marshal([]any{user.Name, user.Groups, what})
 	if err != nil {
 		panic(err) // strings always encode
@@ -40,43 +39,38 @@ func keyOf(user governance.User, what authorizationv1.ResourceAttributes) key {
 	return sha256.Sum256(text)
 }
 
-// answers remembers what the API server said, and for a moment that it said
-// nothing.
+// decisionCache caches the decisions of access reviews. Concurrent lookups of the
+// same key share one review. The zero value is ready.
 type decisionCache struct {
-	mu      sync.Mutex
-	known   map[key]answer
-	swept   time.Time
-	asking  singleflight.Group
-	nowFunc func() time.Time // the clock; nil takes the real one
+	once    sync.Once
+	cached  *cache.LRUExpireCache // of decision by key
+	reviews singleflight.Group
 }
 
-type answer struct {
+type decision struct {
 	allowed bool
-	err     error // why there is none
-	until   time.Time
+	err     error // of the review
 }
 
-func (a *decisionCache) get(ctx context.Context, k key, ask func(context.Context) (bool, error)) (bool, error) {
-	now := a.now()
-	a.mu.Lock()
-	known, ok := a.known[k]
-	a.mu.Unlock()
-	if ok && now.Before(known.until) {
+// get returns the cached decision, or that of review.
+func (a *decisionCache) get(ctx context.Context, k key, review func(context.Context) (bool, error)) (bool, error) {
+	a.once.Do(func() { a.cached = cache.NewLRUExpireCache(maxDecisions) })
+	if cached, ok := a.cached.Get(k); ok {
+		known, _ := cached.(decision)
 		return known.allowed, known.err
 	}
-	// Whoever gives up waiting takes nobody else's answer away.
-	result := a.asking.DoChan(string(k[:]), func() (any, error) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askLimit)
+	// A caller that stops waiting does not cancel the review for the others.
+	result := a.reviews.DoChan(string(k[:]), func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reviewTimeout)
 		defer cancel()
-		asked := a.now() // what changes while it is asked may not be in the answer
-		allowed, err := ask(ctx)
-		switch {
-		case err == nil:
-			a.put(k, answer{allowed: allowed, until: asked.Add(keep)})
-		default:
-			a.put(k, answer{err: err, until: a.now().Add(keepError)})
+		began := time.Now() // a change during the review may be missing in its decision
+		allowed, err := review(ctx)
+		if err != nil {
+			a.cached.Add(k, decision{err: err}, errorTTL)
+			return false, err
 		}
-		return err == nil && allowed, err
+		a.cached.Add(k, decision{allowed: allowed}, decisionTTL-time.Since(began))
+		return allowed, nil
 	})
 	select {
 	case <-ctx.Done():
@@ -84,27 +78,4 @@ func (a *decisionCache) get(ctx context.Context, k key, ask func(context.Context
 	case r := <-result:
 		return r.Err == nil && r.Val.(bool), r.Err
 	}
-}
-
-func (a *decisionCache) put(k key, known answer) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if now := a.now(); a.known == nil || len(a.known) >= maxAnswers {
-		a.known = map[key]answer{}
-	} else if now.Sub(a.swept) > keep {
-		for k, old := range a.known {
-			if !now.Before(old.until) {
-				delete(a.known, k)
-			}
-		}
-		a.swept = now
-	}
-	a.known[k] = known
-}
-
-func (a *decisionCache) now() time.Time {
-	if a.nowFunc != nil {
-		return a.nowFunc()
-	}
-	return time.Now()
 }

@@ -1,4 +1,4 @@
-// Package access says what a person may see and do. Kubernetes decides, by
-// SubjectAccessReview; this package asks, and remembers the answers for some
-// seconds, each for one person only. There is no second permission system.
+// Package access reports what a user can see and do. Kubernetes decides, by
+// SubjectAccessReview. The package sends the reviews and caches each decision for
+// some seconds, for one user only. It has no permissions of its own.
 package access

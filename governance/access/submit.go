@@ -8,8 +8,8 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 )
 
-// MaySubmit tells whether user is shown the way to submit a job to a namespace.
-// The API server decides again when they do.
+// MaySubmit reports whether user can create Jobs in a namespace. The API server
+// authorizes the request again.
 func (s *Service) MaySubmit(ctx context.Context, user governance.User, namespace string) (bool, error) {
 	return s.may(ctx, user, authorizationv1.ResourceAttributes{Verb: "create", Group: "batch", Resource: "jobs", Namespace: namespace})
 }

@@ -19,11 +19,11 @@ import (
 )
 
 const (
-	// eventLimit is how long writing an event may take, and noteLimit how long
-	// its text may be, in bytes (Kubernetes allows 1,024).
+	// eventLimit bounds the creation of an event, and noteLimit its text, in bytes
+	// (Kubernetes allows 1,024).
 	eventLimit = 5 * time.Second
 	noteLimit  = 1000
-	// eventNamespace is where events of objects without a namespace live.
+	// eventNamespace is the namespace of events of cluster-scoped objects.
 	eventNamespace = metav1.NamespaceDefault
 )
 
@@ -33,20 +33,20 @@ type Recorder struct {
 	Log     *slog.Logger
 }
 
-// Change is something that a person did, or tried to.
+// Change is one change that a user made or tried to make.
 type Change struct {
 	User     governance.User
 	Action   string        // "create", "update" or "delete"
 	Object   client.Object // as it is afterwards
 	Old, New any           // its spec before and after; nil for none
-	Reason   string        // why, as the person said; empty for none
-	Err      error         // why it did not happen; nil when it did
-	// Mark tells a change apart from others of the same generation, such as those
-	// of labels; empty where the generation does.
+	Reason   string        // of the user; empty for none
+	Err      error         // why it failed; nil if it succeeded
+	// Discriminator makes the event's name unique among changes of the same
+	// generation, such as those of labels; else empty.
 	Discriminator string
 }
 
-// Record writes a change down. It returns at once; the event follows.
+// Record logs a change, and creates the event in the background.
 func (r *Recorder) Record(c Change) {
 	kind := "object"
 	if gvk, err := apiutil.GVKForObject(c.Object, cluster.Scheme); err == nil {
@@ -70,7 +70,7 @@ func (r *Recorder) Record(c Change) {
 	go r.event(c, changes)
 }
 
-// event puts the change beside the object, for whoever reads its events.
+// event creates a Kubernetes Event on the object.
 func (r *Recorder) event(c Change, changes []string) {
 	ctx, cancel := context.WithTimeout(context.Background(), eventLimit)
 	defer cancel()
@@ -97,7 +97,7 @@ func (r *Recorder) event(c Change, changes []string) {
 	if namespace == "" {
 		namespace = eventNamespace
 	}
-	// One change has one event, however often its form is sent.
+	// The name makes a form that is sent twice create one event.
 	name := fmt.Sprintf("%s-%s-%s-%d", cluster.FieldManager, c.Action, c.Object.GetUID(), c.Object.GetGeneration())
 	if c.Discriminator != "" {
 		name += "-" + c.Discriminator
@@ -113,7 +113,7 @@ func (r *Recorder) event(c Change, changes []string) {
 	}
 }
 
-// shorten cuts a note where it is too long for an event.
+// shorten truncates a note to noteLimit.
 func shorten(note string) string {
 	if len(note) <= noteLimit {
 		return note

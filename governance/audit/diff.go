@@ -7,11 +7,11 @@ import (
 	"slices"
 )
 
-// none stands for a value that is not there.
+// none is shown for a missing value.
 const none = "–"
 
-// diff lists what differs between two specs, a line for each value: its path,
-// old → new. nil is an empty one.
+// diff returns the values that differ between two specs, one line each: path,
+// old → new. Either spec may be nil.
 func diff(before, after any) []string {
 	was, is := map[string]string{}, map[string]string{}
 	flatten("spec", plain(before), was)
@@ -40,7 +40,7 @@ func diff(before, after any) []string {
 	return lines
 }
 
-// plain turns a spec into what its JSON holds.
+// plain converts a spec to its JSON value.
 func plain(spec any) (value any) {
 	text, err := json.Marshal(spec)
 	if err == nil {
@@ -52,7 +52,7 @@ func plain(spec any) (value any) {
 	return value
 }
 
-// flatten writes every single value with its path.
+// flatten adds every scalar below value to into, by path.
 func flatten(path string, value any, into map[string]string) {
 	switch v := value.(type) {
 	case nil:

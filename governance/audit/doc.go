@@ -1,4 +1,4 @@
-// Package audit records what people change: who, when, which object, old and
-// new, and from where; in the log, and as a Kubernetes Event on the object. It
-// records and decides nothing.
+// Package audit records what users change: who, when, which object, the old and
+// the new values, and the client's address. A record is a log line and a
+// Kubernetes Event on the object. The package decides nothing.
 package audit

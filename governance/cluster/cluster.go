@@ -27,59 +27,57 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// FieldManager is the name under which Kuota's controllers own fields.
+// FieldManager is the field manager of Kuota's controllers.
 const FieldManager = "kuota"
 
 // Options configure the connection.
 type Options struct {
-	QPS        float32 // requests a second to the API server; 0 takes 200
-	Burst      int     // requests at once; 0 takes 400
-	Namespace  string  // the console's own, where it keeps sessions and revisions; empty for neither
-	NoSessions bool    // nobody signs in
-	Metrics    string  // address that /metrics is served on; empty or 0 for nowhere
-	TakeOver   bool    // write even where HyperPod's own add-on governs
+	QPS        float32 // requests per second to the API server; 0 means 200
+	Burst      int     // burst of requests; 0 means 400
+	Namespace  string  // of the console, which stores sessions and revisions in it; empty for neither
+	NoSessions bool    // the console has no sign-in
+	Metrics    string  // address to serve /metrics on; empty or 0 serves none
+	TakeOver   bool    // write also where HyperPod's add-on manages the cluster
 	Log        *slog.Logger
 }
 
 // Cluster is the connection to one Kubernetes cluster.
 type Cluster struct {
-	// Manager runs the controllers, and holds the cache.
+	// Manager runs the controllers and owns the cache.
 	Manager ctrl.Manager
-	// Contact tells how long ago the API server answered.
+	// Contact measures when the API server last answered.
 	Contact *Contact
-	// Allocations and Tasks tell of changes of what those pages show.
+	// AllocationChanges and TaskChanges notify the pages of their data's changes.
 	AllocationChanges, TaskChanges *Notifier
-	// Sessions keeps who is signed in; nil without a namespace of the console's
-	// own, or where nobody signs in.
+	// Sessions stores sessions; nil without a namespace or without sign-in.
 	Sessions *Sessions
-	// Revisions keeps what policies and allocations were; nil without a
-	// namespace of the console's own.
+	// Revisions stores versions of policies and allocations; nil without a namespace.
 	Revisions *Revisions
 
 	log       *slog.Logger
 	watches   *watches
-	clientset kubernetes.Interface // as the console itself
+	clientset kubernetes.Interface // acts as the console
 
-	discovery discovery.DiscoveryInterface // the same, which gives up after a while
+	discovery discovery.DiscoveryInterface // acts as the console, with a timeout
 
-	reviewClientset kubernetes.Interface // the same, with limits of its own: people wait for these calls
+	reviewClientset kubernetes.Interface // acts as the console, with its own rate limit, because readers wait for these calls
 	synced          atomic.Bool
 	missingKinds    atomic.Pointer[MissingKinds]
 	noMatches       noMatchCache
 
 	handlersSynced    []toolscache.InformerSynced
-	workloadHandler   toolscache.ResourceEventHandler // see OnWorkloads
+	workloadHandler   toolscache.ResourceEventHandler // see HandleWorkloads
 	workloadTransform func(*kueue.Workload)
-	onWorkloadsSynced func()                          // see OnWorkloads
-	namespaceHandler  toolscache.ResourceEventHandler // see OnNamespaces
+	onWorkloadsSynced func()                          // see HandleWorkloads
+	namespaceHandler  toolscache.ResourceEventHandler // see HandleNamespaces
 	watched           []WatchedResource
 
-	readOnly     atomic.Bool // by somebody else
-	addOnMissing int         // how often in a row its sign was missed; for one goroutine
+	readOnly     atomic.Bool // HyperPod's add-on manages the cluster
+	addOnMissing int         // how often in a row the add-on was not found; used by one goroutine
 	takeOver     bool
 }
 
-// New prepares the connection; nothing is asked of the cluster yet.
+// New returns a connection that has sent no request yet.
 func New(config *rest.Config, options Options) (*Cluster, error) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = options.QPS, options.Burst
@@ -90,35 +88,35 @@ func New(config *rest.Config, options Options) (*Cluster, error) {
 		config.Burst = 400
 	}
 	config.UserAgent = FieldManager
-	c := &Cluster{log: options.Log, watches: newWatches(), takeOver: options.TakeOver, Contact: &Contact{}, AllocationChanges: &Notifier{}, TaskChanges: &Notifier{}}
+	c := &Cluster{log: options.Log, watches: newWatches(), takeOver: options.TakeOver, noMatches: newNoMatchCache(systemClock{}), Contact: &Contact{}, AllocationChanges: &Notifier{}, TaskChanges: &Notifier{}}
 	manager, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:   Scheme,
 		Metrics:  server.Options{BindAddress: cmp.Or(options.Metrics, "0")},
 		Logger:   logr.FromSlogHandler(options.Log.Handler()),
 		NewCache: newRedialingCache,
 		Cache: cache.Options{
-			// By type here rather than by ByObject, which would ask the cluster
-			// about the types at once.
+			// By type here rather than by ByObject, which would request the types of the
+			// API server at once.
 			DefaultTransform: c.transform,
 			NewInformer:      c.watches.informer,
 		},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("connecting to the cluster: %w", err)
+		return nil, fmt.Errorf("connect to the cluster: %w", err)
 	}
 	clients, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("connecting to the cluster: %w", err)
+		return nil, fmt.Errorf("connect to the cluster: %w", err)
 	}
 	reviews, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("connecting to the cluster: %w", err)
+		return nil, fmt.Errorf("connect to the cluster: %w", err)
 	}
 	patience := rest.CopyConfig(config)
 	patience.Timeout = discoveryTimeout
 	kinds, err := discovery.NewDiscoveryClientForConfig(patience)
 	if err != nil {
-		return nil, fmt.Errorf("connecting to the cluster: %w", err)
+		return nil, fmt.Errorf("connect to the cluster: %w", err)
 	}
 	c.Manager, c.discovery, c.clientset, c.reviewClientset = manager, kinds, clients, reviews
 	if options.Namespace != "" {
@@ -134,16 +132,16 @@ func New(config *rest.Config, options Options) (*Cluster, error) {
 	return c, nil
 }
 
-// RegisterMetrics has it told how the connection and its watches fare.
+// RegisterMetrics registers the metrics of the connection and its watches.
 func (c *Cluster) RegisterMetrics(with prometheus.Registerer) error {
 	if err := errors.Join(with.Register(c.Contact), with.Register(c.watches)); err != nil {
-		return fmt.Errorf("registering metrics: %w", err)
+		return fmt.Errorf("register metrics: %w", err)
 	}
 	return nil
 }
 
-// slim takes what nobody reads off the objects that there are many of, before
-// the cache keeps them.
+// transform removes fields that no code reads from objects of which there are
+// many, before the cache stores them.
 func (c *Cluster) transform(object any) (any, error) {
 	switch o := object.(type) {
 	case *kueue.Workload:
@@ -154,15 +152,15 @@ func (c *Cluster) transform(object any) (any, error) {
 	case *corev1.Node:
 		o.ManagedFields = nil
 	case *rbacv1.RoleBinding:
-		if !strings.HasPrefix(o.Name, FieldManager+"-") { // who set the fields of our own tells that they are ours
+		if !strings.HasPrefix(o.Name, FieldManager+"-") { // the managers of Kuota's own RoleBindings are read
 			o.ManagedFields = nil
 		}
 	}
 	return object, nil
 }
 
-// Run keeps the cache and runs the controllers until ctx ends. It waits for a
-// cluster that is not there yet.
+// Run runs the cache and the controllers until ctx ends. It waits until the
+// cluster is reachable and serves all kinds.
 func (c *Cluster) Run(ctx context.Context) error {
 	go c.Contact.run(ctx, c.clientset)
 	if c.Sessions != nil {
@@ -194,8 +192,8 @@ func (c *Cluster) Run(ctx context.Context) error {
 	return c.Manager.Start(ctx)
 }
 
-// watch has the cache hold every kind that pages show, and pages told of
-// their changes.
+// startInformers starts the informers of all kinds that pages show, with their
+// handlers.
 func (c *Cluster) startInformers(ctx context.Context) error {
 	for object, changes := range map[client.Object][]*Notifier{
 		&v1alpha1.ClusterPolicy{}:     {c.AllocationChanges},
@@ -203,50 +201,51 @@ func (c *Cluster) startInformers(ctx context.Context) error {
 		&kueue.ClusterQueue{}:         {c.AllocationChanges},
 		&kueue.LocalQueue{}:           {c.TaskChanges},
 		&corev1.Node{}:                {c.AllocationChanges},
-		&corev1.Namespace{}:           nil, // whoever OnNamespaces named
+		&corev1.Namespace{}:           nil, // see HandleNamespaces
 		&rbacv1.RoleBinding{}:         {c.AllocationChanges, c.TaskChanges},
-		&kueue.Workload{}:             nil, // whoever OnWorkloads named comes first
+		&kueue.Workload{}:             nil, // see HandleWorkloads
 	} {
 		informer, err := c.Manager.GetCache().GetInformer(ctx, object, cache.BlockUntilSynced(false))
 		if err != nil {
-			return fmt.Errorf("watching %T: %w", object, err)
+			return fmt.Errorf("watch %T: %w", object, err)
 		}
 		for _, change := range changes {
 			if _, err := informer.AddEventHandler(change.eventHandler()); err != nil {
-				return fmt.Errorf("watching %T: %w", object, err)
+				return fmt.Errorf("watch %T: %w", object, err)
 			}
 		}
 	}
 	for object, handler := range map[client.Object]toolscache.ResourceEventHandler{&kueue.Workload{}: c.workloadHandler, &corev1.Namespace{}: c.namespaceHandler} {
 		informer, err := c.Manager.GetCache().GetInformer(ctx, object, cache.BlockUntilSynced(false))
 		if err != nil {
-			return fmt.Errorf("watching %T: %w", object, err)
+			return fmt.Errorf("watch %T: %w", object, err)
 		}
 		told, err := informer.AddEventHandler(chainHandlers(handler, c.TaskChanges.Notify))
 		if err != nil {
-			return fmt.Errorf("watching %T: %w", object, err)
+			return fmt.Errorf("watch %T: %w", object, err)
 		}
 		c.handlersSynced = append(c.handlersSynced, told.HasSynced)
 	}
 	return nil
 }
 
-// OnWorkloads names who is told of every change of a Workload, before those who
-// listen to Tasks, and who takes off it what nobody reads before it is kept. all
-// is called once those were told of that there were at the start. It is called
-// before Run.
+// HandleWorkloads sets the handler of Workload events, which runs before
+// TaskChanges notifies, and the function that removes fields from Workloads
+// before they are cached. all is called after the handler received the initial
+// list. It must be called before Run.
 func (c *Cluster) HandleWorkloads(slim func(*kueue.Workload), handler toolscache.ResourceEventHandler, all func()) {
 	c.workloadTransform, c.workloadHandler, c.onWorkloadsSynced = slim, handler, all
 }
 
-// OnNamespaces names who is told of every change of a namespace. It is called
+// HandleNamespaces sets the handler of namespace events. It must be called
 // before Run.
 func (c *Cluster) HandleNamespaces(handler toolscache.ResourceEventHandler) {
 	c.namespaceHandler = handler
 }
 
-// Workloads tells whether there can be any. It answers governance.Unavailable
-// where there may be some that the console cannot read.
+// ServesWorkloads reports whether the API server serves Workloads. It returns
+// governance.Unavailable if it serves them only in another version, which the
+// console cannot read.
 func (c *Cluster) ServesWorkloads() (bool, error) {
 	kinds := c.MissingKinds()
 	if len(kinds.KueueVersions) > 0 {
@@ -255,9 +254,9 @@ func (c *Cluster) ServesWorkloads() (bool, error) {
 	return !kinds.absent(kueue.SchemeGroupVersion.WithKind("Workload")), nil
 }
 
-// Reader reads from the cache. Where kinds of Kueue's are missing, it finds what
-// there is without them. It answers governance.Unavailable until the cluster has
-// answered for the first time, and where Kuota's own kinds are missing.
+// Reader returns the cache. If kinds of Kueue are missing, it returns a reader
+// that finds no objects of them. It returns governance.Unavailable until the
+// cache has synced, and while Kuota's own CRDs are missing.
 func (c *Cluster) Reader() (client.Reader, error) {
 	kinds := c.MissingKinds()
 	switch synced := c.synced.Load(); {
@@ -265,7 +264,7 @@ func (c *Cluster) Reader() (client.Reader, error) {
 		return nil, kinds.unavailable()
 	case len(kinds.Kueue) > 0 && synced:
 		return partialReader{c.Manager.GetCache(), kinds}, nil
-	case len(kinds.Kueue) > 0: // the cache starts with the controllers, once Kueue is there
+	case len(kinds.Kueue) > 0: // the cache starts with the controllers, once Kueue is installed
 		return partialReader{c.Manager.GetAPIReader(), kinds}, nil
 	case !synced:
 		return nil, &governance.Error{Kind: governance.Unavailable, Op: "read", Message: "The cluster cannot be reached yet. Try again in a moment."}
@@ -273,8 +272,8 @@ func (c *Cluster) Reader() (client.Reader, error) {
 	return c.Manager.GetCache(), nil
 }
 
-// Live reads from the API server itself. Kinds of Kueue's that are missing are
-// found empty.
+// APIReader reads from the API server. It finds no objects of kinds of Kueue
+// that are missing.
 func (c *Cluster) APIReader() client.Reader {
 	if kinds := c.MissingKinds(); len(kinds.Kueue) > 0 {
 		return partialReader{c.Manager.GetAPIReader(), kinds}
@@ -282,9 +281,9 @@ func (c *Cluster) APIReader() client.Reader {
 	return c.Manager.GetAPIReader()
 }
 
-// Clients asks the API server itself, as the console, for what is not in the
-// cache.
+// Clientset returns a client of the API server that acts as the console, for
+// objects that are not cached.
 func (c *Cluster) Clientset() kubernetes.Interface { return c.clientset }
 
-// Discovery asks the API server for its kinds, and gives up after some seconds.
+// Discovery returns a discovery client with a timeout of some seconds.
 func (c *Cluster) Discovery() discovery.DiscoveryInterface { return c.discovery }

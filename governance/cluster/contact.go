@@ -10,22 +10,22 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// How often the API server is asked whether it is there, how long it may take
-// to answer, and how long it may stay silent before it counts as away.
+// Interval and timeout of the health check, and the age of the last answer at
+// which the API server counts as unreachable.
 const (
 	contactInterval = time.Second
 	contactTimeout  = 2 * time.Second
 	contactMaxAge   = 4 * time.Second
 )
 
-// Contact is how long ago the API server last answered. A watch alone does not
-// tell: over a broken network it stays silent for minutes.
+// Contact measures when the API server last answered. A watch does not show it:
+// over a broken network a watch stays silent for minutes.
 type Contact struct {
 	last atomic.Int64 // Unix nanoseconds; 0 before the first answer
 }
 
-// Age is the time since the API server last answered. ok is false while it
-// does not answer, and before it ever has.
+// Age returns the time since the API server last answered. ok is false if it is
+// unreachable or has never answered.
 func (c *Contact) Age(now time.Time) (age time.Duration, ok bool) {
 	last := c.last.Load()
 	if last == 0 {
@@ -50,7 +50,7 @@ func (c *Contact) Collect(to chan<- prometheus.Metric) {
 	to <- prometheus.MustNewConstMetric(ageDesc, prometheus.GaugeValue, seconds)
 }
 
-// keep asks until ctx ends.
+// run checks the health of the API server until ctx ends.
 func (c *Contact) run(ctx context.Context, clients kubernetes.Interface) {
 	ticker := time.NewTicker(contactInterval)
 	defer ticker.Stop()

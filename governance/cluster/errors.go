@@ -13,11 +13,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 )
 
-// Unreachable is what a person is told while the API server does not answer.
+// Unreachable is the message that a reader sees while the API server does not
+// answer.
 const Unreachable = "The cluster cannot be reached. Try again in a moment."
 
-// Translate turns an error of Kubernetes into one of ours. op says what was
-// being done, for the log.
+// Translate converts an error of Kubernetes to a governance.Error. op is what
+// was being done, for the log.
 func Translate(op string, err error) error {
 	if err == nil {
 		return nil
@@ -54,7 +55,8 @@ func Translate(op string, err error) error {
 	return translated
 }
 
-// unreachable tells whether the same call may succeed once the cluster is back.
+// unreachable reports whether the same call may succeed once the cluster is
+// reachable again.
 func unreachable(err error) bool {
 	var network net.Error
 	var address *url.Error
@@ -63,8 +65,8 @@ func unreachable(err error) bool {
 		apierrors.IsTooManyRequests(err) || apierrors.IsInternalError(err)
 }
 
-// plain takes the sentence out of a validation message of the API server,
-// which writes `Invalid value: "object": sentence`.
+// plain returns the sentence of a validation message of the API server, which
+// has the form `Invalid value: "object": sentence`.
 func plain(message string) string {
 	if i := strings.LastIndex(message, `": `); i >= 0 && strings.HasPrefix(message, "Invalid value") {
 		return message[i+3:]

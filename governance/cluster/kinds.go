@@ -16,40 +16,40 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// The kinds that the console works with. It starts its controllers once all are
-// there.
+// The kinds that the console needs. Its controllers start once the API server
+// serves all of them.
 var (
 	ownKinds   = []string{"ClusterPolicy", "ComputeAllocation"}
 	kueueKinds = []string{"ClusterQueue", "Cohort", "LocalQueue", "ResourceFlavor", "Workload", "WorkloadPriorityClass"}
 )
 
-// kindsInterval is how often the API server is asked for its kinds: while some
-// are missing, and once all are there.
+// Intervals and timeout of discovery: while kinds are missing, and after that.
 const (
 	missingKindsInterval = time.Second
 	kindsInterval        = 5 * time.Second
 	discoveryTimeout     = 5 * time.Second
 )
 
-// Kinds is what the API server does not have of what the console works with.
+// MissingKinds are the kinds that the console needs and the API server does not
+// serve.
 type MissingKinds struct {
-	Discovered bool     // false until the API server has answered
-	Own        []string // kinds of Kuota's
-	Kueue      []string // kinds of Kueue's, in the version that the console speaks
-	// Versions are those that Kueue's kinds are served in where that version is
-	// not among them: an older Kueue, or a newer one.
+	Discovered bool     // false until discovery succeeded once
+	Own        []string // of Kuota
+	Kueue      []string // of Kueue, in the version that Kuota uses
+	// Versions are the versions of Kueue's API if that version is not among
+	// them: Kueue is older or newer.
 	KueueVersions []string
 }
 
-// Complete tells whether nothing is missing.
+// Complete reports whether no kind is missing.
 func (k MissingKinds) Complete() bool { return k.Discovered && len(k.Own) == 0 && len(k.Kueue) == 0 }
 
-// None tells whether there is nothing of Kueue's at all.
+// NoKueue reports whether no kind of Kueue is served in any version.
 func (k MissingKinds) NoKueue() bool {
 	return len(k.Kueue) == len(kueueKinds) && len(k.KueueVersions) == 0
 }
 
-// Trouble is a sentence about what is missing and what to do; empty when
+// Message returns a sentence about what is missing and what to do; empty if
 // nothing is.
 func (k MissingKinds) Message() string {
 	switch {
@@ -75,7 +75,8 @@ func are(kinds []string) string {
 	return "its CRDs " + strings.Join(kinds, ", ") + " are"
 }
 
-// Kinds tells what is missing, as of some seconds ago at most.
+// MissingKinds returns the result of the last discovery, which is at most some
+// seconds old.
 func (c *Cluster) MissingKinds() MissingKinds {
 	if k := c.missingKinds.Load(); k != nil {
 		return *k
@@ -83,8 +84,8 @@ func (c *Cluster) MissingKinds() MissingKinds {
 	return MissingKinds{}
 }
 
-// lookAtKinds asks the API server for its kinds. While it does not answer, the
-// last answer stands.
+// discoverKinds updates the missing kinds. If the API server does not answer,
+// the last result stays.
 func (c *Cluster) discoverKinds(ctx context.Context) error {
 	if err := c.detectAddOn(ctx); err != nil {
 		return err
@@ -98,7 +99,7 @@ func (c *Cluster) discoverKinds(ctx context.Context) error {
 		return err
 	}
 	k := MissingKinds{Discovered: true, Own: own, Kueue: of}
-	if !group { // a Kueue of another version has the group in others
+	if !group { // Kueue may serve the group in other versions
 		groups, err := c.discovery.ServerGroups()
 		if err != nil {
 			return err
@@ -121,8 +122,8 @@ func (c *Cluster) discoverKinds(ctx context.Context) error {
 	return nil
 }
 
-// lacks are those of kinds that a group's version does not have; served tells
-// whether there is that version at all.
+// missingOf returns those of kinds that a group version does not serve. served
+// reports whether the group version exists.
 func missingOf(d discovery.DiscoveryInterface, version schema.GroupVersion, kinds []string) (missing []string, served bool, err error) {
 	list, err := d.ServerResourcesForGroupVersion(version.String())
 	if apierrors.IsNotFound(err) {
@@ -143,9 +144,10 @@ func missingOf(d discovery.DiscoveryInterface, version schema.GroupVersion, kind
 	return missing, true, nil
 }
 
-// waitForKinds returns once the cluster answers and has all kinds.
+// waitForKinds waits until the cluster serves all kinds. It returns an error
+// only if ctx ends.
 func (c *Cluster) waitForKinds(ctx context.Context) error {
-	told := ""
+	logged := ""
 	for {
 		err := c.discoverKinds(ctx)
 		if err == nil && c.MissingKinds().Complete() {
@@ -153,8 +155,8 @@ func (c *Cluster) waitForKinds(ctx context.Context) error {
 				return nil
 			}
 		}
-		if err != nil && err.Error() != told {
-			told = err.Error()
+		if err != nil && err.Error() != logged {
+			logged = err.Error()
 			c.log.Warn("waiting for the cluster", "error", err)
 		}
 		if err := sleep(ctx, missingKindsInterval); err != nil {
@@ -163,8 +165,8 @@ func (c *Cluster) waitForKinds(ctx context.Context) error {
 	}
 }
 
-// mapped tells whether the manager's own map of kinds, which fills as it is
-// asked, has them all.
+// checkRESTMapper returns an error until the manager's RESTMapper, which loads
+// kinds on demand, has all kinds.
 func (c *Cluster) checkRESTMapper() error {
 	for version, kinds := range map[schema.GroupVersion][]string{v1alpha1.GroupVersion: ownKinds, kueue.SchemeGroupVersion: kueueKinds} {
 		for _, kind := range kinds {
@@ -176,8 +178,7 @@ func (c *Cluster) checkRESTMapper() error {
 	return nil
 }
 
-// keepLooking goes on looking for kinds until ctx ends: a definition may be
-// taken away.
+// pollKinds repeats discovery until ctx ends, because a CRD may be deleted.
 func (c *Cluster) pollKinds(ctx context.Context) {
 	for {
 		interval := kindsInterval
@@ -187,7 +188,7 @@ func (c *Cluster) pollKinds(ctx context.Context) {
 		if sleep(ctx, interval) != nil {
 			return
 		}
-		_ = c.discoverKinds(ctx) // the last answer stands, and pages say how old it is
+		_ = c.discoverKinds(ctx) // the last result stays, and pages show its age
 	}
 }
 
@@ -200,7 +201,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// absent tells whether a kind is missing.
+// absent reports whether a kind of Kueue is missing.
 func (k MissingKinds) absent(gvk schema.GroupVersionKind) bool {
 	return gvk.Group == kueue.SchemeGroupVersion.Group && slices.Contains(k.Kueue, gvk.Kind)
 }

@@ -8,20 +8,22 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 )
 
-// Changes tells listeners that something changed, without saying what: each
-// looks again at what it shows. A listener that is busy is told once.
+// Notifier signals subscribers that something changed, without what. Each
+// subscriber reads again what it shows. A subscriber that has not received the
+// last signal gets only one. A Notifier is safe for concurrent use, and its
+// zero value is ready.
 type Notifier struct {
 	mu        sync.Mutex
 	listeners map[chan struct{}]struct{}
 	count     atomic.Uint64
 }
 
-// Count is how often something changed. Whoever takes it, and then looks, has
-// seen all of those.
+// Count returns the number of signals. Data that is read after Count includes
+// all of these changes.
 func (c *Notifier) Count() uint64 { return c.count.Load() }
 
-// Listen returns a channel that has a value whenever something changed since
-// the last one was taken, until ctx ends.
+// Subscribe returns a channel that has a value if something changed since the
+// last receive, until ctx ends.
 func (c *Notifier) Subscribe(ctx context.Context) <-chan struct{} {
 	changed := make(chan struct{}, 1)
 	c.mu.Lock()
@@ -38,7 +40,7 @@ func (c *Notifier) Subscribe(ctx context.Context) <-chan struct{} {
 	return changed
 }
 
-// Notify tells all listeners.
+// Notify signals all subscribers.
 func (c *Notifier) Notify() {
 	c.count.Add(1)
 	c.mu.Lock()
@@ -46,13 +48,13 @@ func (c *Notifier) Notify() {
 	for listener := range c.listeners {
 		select {
 		case listener <- struct{}{}:
-		default: // it has not looked since the last change, and will see this one too
+		default: // the pending signal covers this change too
 		}
 	}
 }
 
-// then is a handler that has first handle an event, where there is one, and
-// tells of it afterwards.
+// chainHandlers returns a handler that calls first, which may be nil, and then
+// tell.
 func chainHandlers(first toolscache.ResourceEventHandler, tell func()) toolscache.ResourceEventHandler {
 	if first == nil {
 		first = toolscache.ResourceEventHandlerFuncs{}
@@ -64,7 +66,7 @@ func chainHandlers(first toolscache.ResourceEventHandler, tell func()) toolscach
 	}
 }
 
-// handler notifies of every event of an informer.
+// eventHandler returns a handler that notifies of every event of an informer.
 func (c *Notifier) eventHandler() toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    func(any) { c.Notify() },

@@ -10,10 +10,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// partial reads where kinds of Kueue's are missing. Of a kind that does not
-// exist there are no objects, so that it is found empty. Where Kueue has them in
-// another version only, there may be some; to read tasks is an error then, since
-// nobody should be told that nothing runs.
+// partialReader reads while kinds of Kueue are missing. It finds no objects of
+// a kind that is not served. If Kueue serves Workloads in another version only,
+// reading them is an error, because an empty list would be wrong.
 type partialReader struct {
 	client.Reader
 	kinds MissingKinds

@@ -9,12 +9,12 @@ import (
 	visibility "sigs.k8s.io/kueue/apis/visibility/v1beta2"
 )
 
-// Pending asks Kueue's visibility API, as the console itself, which Workloads
-// wait in a LocalQueue, in order: at most limit of them, from the place offset,
-// which counts from 0. Kueue sorts the whole ClusterQueue for each answer (0.19),
-// so this is not for every request. It answers governance.NotFound where there
-// is no such queue or no such API, and governance.Forbidden where the console
-// may not ask.
+// PendingWorkloads returns the pending Workloads of a LocalQueue in their
+// order, by Kueue's visibility API, as the console: at most limit of them, from
+// the position offset, which counts from 0. Kueue sorts the whole ClusterQueue
+// for each request (0.19), so do not call it for every page. It returns
+// governance.NotFound if the queue or the API does not exist, and
+// governance.Forbidden without permission.
 func (c *Cluster) PendingWorkloads(ctx context.Context, namespace, queue string, offset, limit int) ([]visibility.PendingWorkload, error) {
 	const op = "ask for the order of a queue"
 	text, err := c.reviewClientset.Discovery().RESTClient().Get().
@@ -28,7 +28,7 @@ func (c *Cluster) PendingWorkloads(ctx context.Context, namespace, queue string,
 	}
 	var summary visibility.PendingWorkloadsSummary
 	if err := json.Unmarshal(text, &summary); err != nil {
-		return nil, Translate(op, fmt.Errorf("reading what Kueue answered: %w", err))
+		return nil, Translate(op, fmt.Errorf("decode Kueue's response: %w", err))
 	}
 	return summary.Items, nil
 }

@@ -9,19 +9,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// HyperPodPolicy is an admission policy that HyperPod's own add-on makes, and
-// nobody else. Its labels on queues are no sign: Kuota writes the same ones, and
-// queues outlive the add-on.
+// HyperPodPolicy is the name of an admission policy that only HyperPod's add-on
+// creates. The add-on's labels on queues show nothing: Kuota sets the same
+// ones, and queues outlive the add-on.
 const HyperPodPolicy = "hyperpod-task-governance-admission-policy"
 
-// leftAfter is how often in a row the add-on's policy is missed before the add-on
-// counts as gone.
+// addOnMissingLimit is how often in a row the add-on's policy must be missing
+// before the add-on counts as removed.
 const addOnMissingLimit = 2
 
 const readOnlyMessage = "HyperPod task governance manages this cluster, so this console is read-only. To take over, remove the add-on or start the console with --take-over."
 
-// ReadOnly says why the console writes nothing, in a sentence; empty when it
-// writes. It is known before anything can be read.
+// ReadOnlyReason returns a sentence about why the console writes nothing; empty
+// if it writes. It is set before anything can be read.
 func (c *Cluster) ReadOnlyReason() string {
 	if c.readOnly.Load() {
 		return readOnlyMessage
@@ -29,8 +29,8 @@ func (c *Cluster) ReadOnlyReason() string {
 	return ""
 }
 
-// lookForGovernor looks whether somebody else governs the cluster. An error is
-// that it is not known.
+// detectAddOn updates whether HyperPod's add-on manages the cluster. On an
+// error this is unknown.
 func (c *Cluster) detectAddOn(ctx context.Context) error {
 	if c.takeOver {
 		return nil
@@ -39,13 +39,13 @@ func (c *Cluster) detectAddOn(ctx context.Context) error {
 	defer cancel()
 	_, err := c.clientset.AdmissionregistrationV1().ValidatingAdmissionPolicies().Get(ctx, HyperPodPolicy, metav1.GetOptions{})
 	switch {
-	case apierrors.IsForbidden(err): // the last answer stands
+	case apierrors.IsForbidden(err): // the last result stays
 		return nil
 	case err == nil:
 		c.addOnMissing = 0
 	case !apierrors.IsNotFound(err):
 		return err
-	case c.readOnly.Load() && c.addOnMissing < addOnMissingLimit: // it may only be replaced
+	case c.readOnly.Load() && c.addOnMissing < addOnMissingLimit: // it may be in the middle of an update
 		c.addOnMissing++
 		return nil
 	}

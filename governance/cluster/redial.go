@@ -10,22 +10,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 )
 
-// dialAgain is how soon a lost API server is dialled again.
+// redialInterval is when a dial to an unreachable API server is repeated.
 const redialInterval = 250 * time.Millisecond
 
-// newPatientCache makes a cache that is up to date again as soon as the API
-// server is back. By itself a reflector (client-go 0.36) waits up to a minute
-// after some failures; a watch that simply takes long to connect has no
-// failures.
+// newRedialingCache returns a cache that is up to date soon after the API
+// server is reachable again. By default, a reflector (client-go 0.36) waits up
+// to a minute after several failures. With redialer a watch only takes long to
+// connect and does not fail.
 func newRedialingCache(config *rest.Config, options cache.Options) (cache.Cache, error) {
 	config = rest.CopyConfig(config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return redialer{next} })
-	options.HTTPClient = nil // made anew, of this config
+	options.HTTPClient = nil // so that it is created from this config
 	return cache.New(config, options)
 }
 
-// patient dials until somebody answers, for reads only: nothing was sent to
-// anybody while dialling fails.
+// redialer repeats a dial until it succeeds or the context ends. It repeats
+// reads only, although no request was sent when a dial fails.
 type redialer struct{ next http.RoundTripper }
 
 func (p redialer) RoundTrip(request *http.Request) (*http.Response, error) {

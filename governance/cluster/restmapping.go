@@ -2,25 +2,26 @@ package cluster
 
 import (
 	"strings"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilcache "k8s.io/apimachinery/pkg/util/cache"
 )
 
-// lackedFor is how long it is remembered that the API server does not have a
-// kind. The mapper asks it anew for each such question.
+// noMatchTTL is how long a kind that the API server does not serve stays cached.
+// The RESTMapper repeats discovery for each lookup of such a kind.
 const noMatchTTL = 30 * time.Second
 
-// lackedKept is how many such kinds are remembered. Owners of Workloads may name
-// any.
+// noMatchCapacity bounds the cache. Owners of Workloads may name any kind.
 const noMatchCapacity = 1000
 
-// served remembers which kinds the API server lacks. Its zero value is ready.
-type noMatchCache struct {
-	mu      sync.Mutex
-	entries map[mappingKey]mappingError
+// noMatchCache caches which kinds the API server does not serve. A RESTMapper
+// caches only those that it serves.
+type noMatchCache struct{ *utilcache.LRUExpireCache }
+
+func newNoMatchCache(clock utilcache.Clock) noMatchCache {
+	return noMatchCache{utilcache.NewLRUExpireCacheWithClock(noMatchCapacity, clock)}
 }
 
 type mappingKey struct {
@@ -28,35 +29,27 @@ type mappingKey struct {
 	versions string
 }
 
-type mappingError struct {
-	err   error
-	until time.Time
-}
+type systemClock struct{}
 
-// Mapping is how the API server calls a kind, in one of these versions; none is
-// whichever it prefers. For a kind that it does not have, the error is one that
-// meta.IsNoMatchError knows, as of half a minute ago at most.
+func (systemClock) Now() time.Time { return time.Now() }
+
+// RESTMapping returns the mapping of a kind in one of the versions; without
+// versions, in the one that the API server prefers. If the API server does not
+// serve it, meta.IsNoMatchError reports true for the error, which can be 30 s old.
 func (c *Cluster) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
-	return c.noMatches.mapping(c.Manager.GetRESTMapper(), time.Now(), kind, versions...)
+	return c.noMatches.mapping(c.Manager.GetRESTMapper(), kind, versions...)
 }
 
-func (s *noMatchCache) mapping(mapper meta.RESTMapper, now time.Time, kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+func (s noMatchCache) mapping(mapper meta.RESTMapper, kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
 	key := mappingKey{kind, strings.Join(versions, ",")}
-	s.mu.Lock()
-	known, ok := s.entries[key]
-	s.mu.Unlock()
-	if ok && now.Before(known.until) {
-		return nil, known.err
+	if cached, ok := s.Get(key); ok {
+		err, _ := cached.(error)
+		return nil, err
 	}
 	mapping, err := mapper.RESTMapping(kind, versions...)
 	if !meta.IsNoMatchError(err) {
 		return mapping, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.entries == nil || len(s.entries) >= noMatchCapacity {
-		s.entries = map[mappingKey]mappingError{}
-	}
-	s.entries[key] = mappingError{err, now.Add(noMatchTTL)}
+	s.Add(key, err, noMatchTTL)
 	return nil, err
 }

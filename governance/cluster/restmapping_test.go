@@ -16,6 +16,10 @@ type asking struct {
 	err   error
 }
 
+type fakeClock struct{ now time.Time }
+
+func (c *fakeClock) Now() time.Time { return c.now }
+
 func (a *asking) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
 	a.times++
 	if a.err != nil {
@@ -24,11 +28,12 @@ func (a *asking) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.R
 	return a.RESTMapper.RESTMapping(kind, versions...)
 }
 
-// The API server is asked twice a minute at most about a kind that it does not
-// have, and finds one that comes.
-func TestLackedKindsAreRemembered(t *testing.T) {
-	var s noMatchCache
+// The API server is asked at most twice a minute for a kind that it does not
+// serve, and a kind that is installed is found.
+func TestMissingKindsAreCached(t *testing.T) {
 	start := time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
+	clock := &fakeClock{start}
+	s := newNoMatchCache(clock)
 	ray := schema.GroupVersionKind{Group: "ray.io", Version: "v1", Kind: "RayJob"}
 	known := meta.NewDefaultRESTMapper([]schema.GroupVersion{ray.GroupVersion()})
 	mapper := &asking{RESTMapper: known}
@@ -50,19 +55,20 @@ func TestLackedKindsAreRemembered(t *testing.T) {
 		if step.after == 32*time.Second {
 			known.Add(ray, meta.RESTScopeNamespace)
 		}
-		mapping, err := s.mapping(mapper, start.Add(step.after), ray.GroupKind(), step.versions...)
+		clock.now = start.Add(step.after)
+		mapping, err := s.mapping(mapper, ray.GroupKind(), step.versions...)
 		if (mapping != nil) != step.there || meta.IsNoMatchError(err) == step.there || mapper.times != step.want {
 			t.Errorf("%s: asked %d times, want %d (%v, %v)", step.name, mapper.times, step.want, mapping, err)
 		}
 	}
 }
 
-// That the API server does not answer says nothing about a kind.
-func TestTroubleIsNotRemembered(t *testing.T) {
-	var s noMatchCache
+// An API server that does not answer does not make a kind missing.
+func TestErrorsAreNotCached(t *testing.T) {
+	s := newNoMatchCache(systemClock{})
 	mapper := &asking{err: errors.New("it is away")}
 	for range 2 {
-		if _, err := s.mapping(mapper, time.Time{}, schema.GroupKind{Kind: "Job"}); !errors.Is(err, mapper.err) {
+		if _, err := s.mapping(mapper, schema.GroupKind{Kind: "Job"}); !errors.Is(err, mapper.err) {
 			t.Errorf("the error is %v", err)
 		}
 	}
@@ -71,14 +77,14 @@ func TestTroubleIsNotRemembered(t *testing.T) {
 	}
 }
 
-// Made-up kinds do not fill the memory.
-func TestLackedKindsAreBounded(t *testing.T) {
-	var s noMatchCache
+// Unknown kinds do not fill the memory.
+func TestMissingKindsAreBounded(t *testing.T) {
+	s := newNoMatchCache(systemClock{})
 	mapper := &asking{RESTMapper: meta.NewDefaultRESTMapper(nil)}
 	for i := range 3 * noMatchCapacity {
-		_, _ = s.mapping(mapper, time.Time{}, schema.GroupKind{Group: "example.com", Kind: string(rune('a' + i))})
+		_, _ = s.mapping(mapper, schema.GroupKind{Group: "example.com", Kind: string(rune('a' + i))})
 	}
-	if len(s.entries) > noMatchCapacity {
-		t.Errorf("%d are remembered", len(s.entries))
+	if len(s.Keys()) > noMatchCapacity {
+		t.Errorf("%d are cached", len(s.Keys()))
 	}
 }

@@ -7,7 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// MayItself asks the API server what the console's own account may do.
+// ConsoleAllowed reports whether the console's own account may do what, by a
+// SelfSubjectAccessReview.
 func (c *Cluster) ConsoleAllowed(ctx context.Context, what authorizationv1.ResourceAttributes) (bool, error) {
 	review, err := c.reviewClientset.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
 		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &what},

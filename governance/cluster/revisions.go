@@ -20,15 +20,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// LabelRevisionOf on a ControllerRevision tells that it is one of the console's,
-// and of what: the value is its owner's to choose.
+// LabelRevisionOf labels the ControllerRevisions of the console. Its value
+// names the object; package revisions chooses it.
 const LabelRevisionOf = "kuota.dev/revision-of"
 
 const ownerIndex = "of"
 
-// Revisions keeps ControllerRevisions in the console's own namespace. Their
-// metadata is watched, so that a list of them costs the API server nothing; what
-// they hold is read when somebody looks at one.
+// Revisions stores ControllerRevisions in the namespace of the console. It
+// watches their metadata, so that listing them costs no API call. Their data is
+// read from the API server one by one.
 type Revisions struct {
 	namespace string
 	clients   kubernetes.Interface
@@ -39,13 +39,13 @@ type Revisions struct {
 func newRevisions(config *rest.Config, clients kubernetes.Interface, namespace string, counts *watches) (*Revisions, error) {
 	direct, err := metadata.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("watching revisions: %w", err)
+		return nil, fmt.Errorf("watch revisions: %w", err)
 	}
 	watching := rest.CopyConfig(config)
 	watching.Wrap(func(next http.RoundTripper) http.RoundTripper { return redialer{next} })
 	watched, err := metadata.NewForConfig(watching)
 	if err != nil {
-		return nil, fmt.Errorf("watching revisions: %w", err)
+		return nil, fmt.Errorf("watch revisions: %w", err)
 	}
 	kind := appsv1.SchemeGroupVersion.WithResource("controllerrevisions")
 	indexers := toolscache.Indexers{ownerIndex: func(object any) ([]string, error) {
@@ -53,7 +53,7 @@ func newRevisions(config *rest.Config, clients kubernetes.Interface, namespace s
 		return []string{of}, nil
 	}}
 	ours := watched.Resource(kind).Namespace(namespace)
-	informer := counts.informer(&toolscache.ListWatch{ // not those of DaemonSets and StatefulSets
+	informer := counts.informer(&toolscache.ListWatch{ // without those of DaemonSets and StatefulSets
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			options.LabelSelector = LabelRevisionOf
 			return ours.List(ctx, options)
@@ -70,12 +70,12 @@ func newRevisions(config *rest.Config, clients kubernetes.Interface, namespace s
 		return object, nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("watching revisions: %w", err)
+		return nil, fmt.Errorf("watch revisions: %w", err)
 	}
 	return &Revisions{namespace: namespace, clients: clients, metadata: direct.Resource(kind).Namespace(namespace), informer: informer}, nil
 }
 
-// run keeps the watch until ctx ends, and tells of changes.
+// run runs the watch until ctx ends, and notifies of changes.
 func (r *Revisions) run(ctx context.Context, changes *Notifier, log *slog.Logger) {
 	if _, err := r.informer.AddEventHandler(changes.eventHandler()); err != nil {
 		log.Error("watching revisions", "error", err)
@@ -84,9 +84,9 @@ func (r *Revisions) run(ctx context.Context, changes *Notifier, log *slog.Logger
 	r.informer.RunWithContext(ctx)
 }
 
-// Known are the revisions of something as the watch has them, in no order, and
-// shared with it: read only. It answers governance.Unavailable until the watch
-// has them all.
+// Cached returns the revisions of an owner from the cache, in no order. They
+// are shared: do not modify them. It returns governance.Unavailable until the
+// cache has synced.
 func (r *Revisions) Cached(of string) ([]*metav1.PartialObjectMetadata, error) {
 	if !r.informer.HasSynced() {
 		return nil, &governance.Error{Kind: governance.Unavailable, Op: "list revisions", Message: "The versions cannot be read yet. Try again in a moment."}
@@ -104,7 +104,7 @@ func (r *Revisions) Cached(of string) ([]*metav1.PartialObjectMetadata, error) {
 	return known, nil
 }
 
-// Owners are the values of LabelRevisionOf that there are, in no order.
+// Owners returns the values of LabelRevisionOf, in no order.
 func (r *Revisions) Owners() []string {
 	if !r.informer.HasSynced() {
 		return nil
@@ -112,7 +112,7 @@ func (r *Revisions) Owners() []string {
 	return r.informer.GetIndexer().ListIndexFuncValues(ownerIndex)
 }
 
-// Live are the revisions of something as the API server has them now.
+// List returns the revisions of an owner from the API server.
 func (r *Revisions) List(ctx context.Context, of string) ([]*metav1.PartialObjectMetadata, error) {
 	list, err := r.metadata.List(ctx, metav1.ListOptions{LabelSelector: LabelRevisionOf + "=" + of})
 	if err != nil {
@@ -125,7 +125,7 @@ func (r *Revisions) List(ctx context.Context, of string) ([]*metav1.PartialObjec
 	return live, nil
 }
 
-// Get reads one revision, with what it holds.
+// Get returns one revision with its data.
 func (r *Revisions) Get(ctx context.Context, name string) (*appsv1.ControllerRevision, error) {
 	revision, err := r.clients.AppsV1().ControllerRevisions(r.namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -134,7 +134,7 @@ func (r *Revisions) Get(ctx context.Context, name string) (*appsv1.ControllerRev
 	return revision, nil
 }
 
-// Create keeps a revision; false says that the name is taken.
+// Create creates a revision. It returns false if the name is taken.
 func (r *Revisions) Create(ctx context.Context, revision *appsv1.ControllerRevision) (bool, error) {
 	revision.Namespace = r.namespace
 	_, err := r.clients.AppsV1().ControllerRevisions(r.namespace).Create(ctx, revision, metav1.CreateOptions{FieldManager: FieldManager})
@@ -144,7 +144,7 @@ func (r *Revisions) Create(ctx context.Context, revision *appsv1.ControllerRevis
 	return err == nil, Translate("keep revision", err)
 }
 
-// Delete removes a revision, if it is there.
+// Delete deletes a revision if it exists.
 func (r *Revisions) Delete(ctx context.Context, name string) error {
 	err := r.clients.AppsV1().ControllerRevisions(r.namespace).Delete(ctx, name, metav1.DeleteOptions{})
 	return Translate("delete revision", client.IgnoreNotFound(err))

@@ -28,19 +28,19 @@ const (
 	sessionLabel   = "kuota.dev/session"
 	sessionExpires = "kuota.dev/expires" // annotation, RFC 3339
 	sessionSweep   = time.Minute
-	// What one request to the API server may take. The person waits for it.
+	// sessionTimeout bounds one request to the API server. A reader waits for it.
 	sessionTimeout = 5 * time.Second
 )
 
-// Sessions keeps sealed texts in Secrets of the console's own namespace, one
-// each. Every replica watches them, so that a request costs the API server
-// nothing, and what one replica deletes is gone for all.
+// Sessions stores sealed texts in Secrets in the namespace of the console, one
+// each. Every replica watches them, so that reading one costs no API call, and
+// a session that one replica deletes ends on all.
 type Sessions struct {
 	namespace string
 	clients   kubernetes.Interface
 	cache     cache.Cache
-	misses    *rate.Limiter // how often something that the watch has not shown is asked for
-	deleted   sync.Map      // by name: deleted here, though the watch may not have shown it yet
+	misses    *rate.Limiter // bounds reads of sessions that the cache does not have
+	deleted   sync.Map      // by name: deleted by this replica, but maybe still in the cache
 	log       *slog.Logger
 }
 
@@ -58,7 +58,7 @@ func newSessions(config *rest.Config, mapper meta.RESTMapper, clients kubernetes
 	return &Sessions{namespace: namespace, clients: clients, cache: watched, misses: rate.NewLimiter(20, 40), log: log}, nil
 }
 
-// run keeps the watch, and deletes what has expired, until ctx ends.
+// run runs the watch and deletes expired sessions until ctx ends.
 func (s *Sessions) run(ctx context.Context) {
 	go func() {
 		if err := s.cache.Start(ctx); err != nil {
@@ -77,7 +77,7 @@ func (s *Sessions) run(ctx context.Context) {
 	}
 }
 
-// sweep deletes sessions that nobody came back to.
+// sweep deletes expired sessions.
 func (s *Sessions) sweep(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, sessionSweep)
 	defer cancel()
@@ -104,8 +104,8 @@ func (s *Sessions) sweep(ctx context.Context) {
 	}
 }
 
-// Get returns what is kept under name, as the watch has it; the version is
-// empty when there is nothing.
+// Get returns the text of a session from the cache. version is empty if the
+// session does not exist.
 func (s *Sessions) Get(ctx context.Context, name string) (sealed, version string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, sessionTimeout)
 	defer cancel()
@@ -115,7 +115,7 @@ func (s *Sessions) Get(ctx context.Context, name string) (sealed, version string
 	var secret corev1.Secret
 	err = s.cache.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: sessionPrefix + name}, &secret, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) {
-		// Made a moment ago, perhaps by another replica, and not shown yet.
+		// It may be new, perhaps created by another replica, and not be in the cache yet.
 		if !s.misses.Allow() {
 			return "", "", &governance.Error{Kind: governance.Unavailable, Op: "read session", Message: "Too many unknown sessions are requested. Try again in a moment."}
 		}
@@ -133,7 +133,7 @@ func (s *Sessions) Get(ctx context.Context, name string) (sealed, version string
 	return string(secret.Data[sessionData]), secret.ResourceVersion, nil
 }
 
-// Create keeps something new; false says that the name is taken.
+// Create creates a session. It returns false if the name is taken.
 func (s *Sessions) Create(ctx context.Context, name, sealed string, expires time.Time) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, sessionTimeout)
 	defer cancel()
@@ -144,8 +144,8 @@ func (s *Sessions) Create(ctx context.Context, name, sealed string, expires time
 	return err == nil, Translate("keep session", err)
 }
 
-// Update replaces what was read at version; false says that it is another by
-// now, or gone.
+// Update replaces the text of a session that was read at version. It returns
+// false if the session changed or was deleted since.
 func (s *Sessions) Update(ctx context.Context, name, sealed string, expires time.Time, version string) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, sessionTimeout)
 	defer cancel()
@@ -158,7 +158,7 @@ func (s *Sessions) Update(ctx context.Context, name, sealed string, expires time
 	return err == nil, Translate("keep session", err)
 }
 
-// Delete removes what is kept under name, if anything is.
+// Delete deletes a session if it exists.
 func (s *Sessions) Delete(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, sessionTimeout)
 	defer cancel()

@@ -15,18 +15,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// editTries is how often an edit is sent while only the status changes in
-// between.
+// maxUpdateAttempts bounds how often an update is sent while only the status
+// changes in between.
 const maxUpdateAttempts = 5
 
-// Edit changes the spec of an object without a namespace that somebody read at
-// a resourceVersion. A spec that was changed since is a conflict, unless it
-// already is what is wanted: then an earlier try arrived, and its answer was
-// lost. What controllers wrote into the status since is no conflict.
+// UpdateSpec changes the spec of a cluster-scoped object that was read at
+// readAt, a resourceVersion. If the spec changed since, it returns a conflict,
+// unless the spec already is the wanted one: then an earlier attempt succeeded
+// and its response was lost. Changes of the status are no conflict.
 //
-// object names what is edited, and holds the answer afterwards; change sets
-// the new spec on it, and annotations. It is read and written by as, which acts as the person.
-// before is the object as it was.
+// object names the object, and contains the response afterwards. change sets
+// the new spec and annotations on it. as reads and writes as the user. before
+// is the object before the update.
 func (c *Cluster) UpdateSpec(ctx context.Context, as client.Client, object client.Object, readAt string, change func() error, options ...client.UpdateOption) (before client.Object, err error) {
 	key := client.ObjectKeyFromObject(object)
 	var seen specVersion
@@ -56,8 +56,8 @@ func (c *Cluster) UpdateSpec(ctx context.Context, as client.Client, object clien
 	}
 }
 
-// SameSpec reads an object as somebody and tells whether its spec is still what
-// it was at a resourceVersion. object names it, and holds it afterwards.
+// SpecUnchanged reads an object as a user, and reports whether its spec is the
+// one of a resourceVersion. object names it, and contains it afterwards.
 func (c *Cluster) SpecUnchanged(ctx context.Context, as client.Client, object client.Object, resourceVersion string) (bool, error) {
 	if err := read(ctx, as, client.ObjectKeyFromObject(object), object); err != nil {
 		return false, err
@@ -69,13 +69,13 @@ func (c *Cluster) SpecUnchanged(ctx context.Context, as client.Client, object cl
 	return seen == specVersionOf(object), err
 }
 
-// read reads an object, with nothing left of what it was before.
+// read reads an object into object, which is zeroed before.
 func read(ctx context.Context, as client.Client, key client.ObjectKey, object client.Object) error {
 	reflect.ValueOf(object).Elem().SetZero()
 	return as.Get(ctx, key, object)
 }
 
-// spec tells one state of an object's spec from all others.
+// specVersion identifies one spec of an object.
 type specVersion struct {
 	uid        types.UID
 	generation int64
@@ -85,8 +85,8 @@ func specVersionOf(object client.Object) specVersion {
 	return specVersion{object.GetUID(), object.GetGeneration()}
 }
 
-// specAt is the spec that an object had at a resourceVersion; none when the API
-// server remembers no longer, which is after five minutes or more.
+// specVersionAt returns the spec version of an object at a resourceVersion;
+// zero if the API server no longer has it, which is after five minutes or more.
 func (c *Cluster) specVersionAt(ctx context.Context, object client.Object, resourceVersion string) (specVersion, error) {
 	kind, err := apiutil.GVKForObject(object, Scheme)
 	if err != nil {
@@ -103,14 +103,14 @@ func (c *Cluster) specVersionAt(ctx context.Context, object client.Object, resou
 		return specVersion{}, err
 	}
 	if err != nil || len(list.Items) == 0 {
-		return specVersion{}, nil //nolint:nilerr // too long ago, or never a version of it: then it counts as changed
+		return specVersion{}, nil //nolint:nilerr // compacted, or not a version of this object: counts as changed
 	}
 	return specVersionOf(&list.Items[0]), nil
 }
 
-// alreadySo is nil when wanted is what is there already, and a conflict
-// otherwise. The API server compares the spec, after it filled in its defaults;
-// annotations are compared as the change sets them.
+// conflictUnlessApplied returns nil if live already is as wanted, and a
+// conflict otherwise. A dry run compares the specs, because the API server sets
+// defaults. Annotations are compared as change sets them.
 func conflictUnlessApplied(ctx context.Context, as client.Client, live, wanted client.Object) error {
 	tried, _ := wanted.DeepCopyObject().(client.Object)
 	if maps.Equal(live.GetAnnotations(), wanted.GetAnnotations()) {

@@ -13,18 +13,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// reserved is how the names begin that Kubernetes keeps for itself: nobody who
-// signs in acts under one.
+// reservedPrefix begins the user and group names that Kubernetes reserves. No
+// reader acts under one.
 const reservedPrefix = "system:"
 
-// authenticated is the group that the API server puts everybody in who is
-// signed in. It does so for an impersonated user too, and a review must name it.
+// authenticatedGroup is the group that the API server adds to every
+// authenticated user, also to an impersonated one. A review must name it.
 const authenticatedGroup = "system:authenticated"
 
-// As returns a client that acts as user, by impersonation: Kubernetes decides
-// whether they may, and records them. It reads from the API server itself, not
-// from the cache. The one identity of a console without sign-in acts as the
-// console.
+// ClientAs returns a client that impersonates user, so that Kubernetes
+// authorizes and audits the user. It reads from the API server, not from the
+// cache. The local user of a console without sign-in acts as the console.
 func (c *Cluster) ClientAs(user governance.User) (client.Client, error) {
 	if err := c.writable("act as " + user.Name); err != nil {
 		return nil, err
@@ -32,7 +31,7 @@ func (c *Cluster) ClientAs(user governance.User) (client.Client, error) {
 	return c.clientAs(user)
 }
 
-// ReaderAs reads from the API server itself as user.
+// ReaderAs returns a reader of the API server that impersonates user.
 func (c *Cluster) ReaderAs(user governance.User) (client.Reader, error) { return c.clientAs(user) }
 
 func (c *Cluster) clientAs(user governance.User) (client.Client, error) {
@@ -56,8 +55,8 @@ func (c *Cluster) clientAs(user governance.User) (client.Client, error) {
 	return client.WithFieldOwner(direct, FieldManager+"-console"), nil
 }
 
-// Allowed asks the API server whether user may do something. Nothing is kept:
-// that is access's.
+// Allowed reports whether user may do what, by a SubjectAccessReview. It caches
+// nothing; package access does.
 func (c *Cluster) Allowed(ctx context.Context, user governance.User, what authorizationv1.ResourceAttributes) (bool, error) {
 	if err := checkUser(user); err != nil {
 		return false, err
@@ -72,7 +71,7 @@ func (c *Cluster) Allowed(ctx context.Context, user governance.User, what author
 	return review.Status.Allowed && !review.Status.Denied, nil
 }
 
-// checkUser refuses to act for nobody, or as a part of Kubernetes.
+// checkUser rejects an empty or reserved user or group.
 func checkUser(user governance.User) error {
 	forbidden := user.Name == "" || strings.HasPrefix(user.Name, reservedPrefix)
 	for _, group := range user.Groups {
@@ -84,7 +83,7 @@ func checkUser(user governance.User) error {
 	return nil
 }
 
-// WriteEvent writes an event, as the console itself.
+// WriteEvent creates an event as the console.
 func (c *Cluster) WriteEvent(ctx context.Context, event *eventsv1.Event) error {
 	_, err := c.reviewClientset.EventsV1().Events(event.Namespace).Create(ctx, event, metav1.CreateOptions{FieldManager: FieldManager})
 	return Translate("write event", err)

@@ -19,36 +19,38 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 )
 
-// followInterval is how often a kind that is followed is looked for while the
-// API server does not have it.
+// discoveryRetry is how often the API server is asked for a watched resource
+// that it does not serve.
 const discoveryRetry = 30 * time.Second
 
-// Followed is a kind that there are many objects of, of which little is kept.
+// WatchedResource is a resource with many objects, of which only some fields
+// are cached.
 type WatchedResource struct {
-	// Kind is its group and resource, in whatever version. Pods and batch Jobs are
-	// read whole, of others only the metadata.
+	// Resource is the group and resource; any version. Pods and batch Jobs are read
+	// as a whole, of all others only the metadata.
 	Resource schema.GroupResource
-	// Slim makes of each object what is kept and told of: a *corev1.Pod, a
-	// *batchv1.Job or a *metav1.PartialObjectMetadata comes in, something with
-	// metadata goes out. That may come in once more, and goes out as it is.
+	// Transform converts a *corev1.Pod, a *batchv1.Job or a
+	// *metav1.PartialObjectMetadata to the object with metadata that is cached and
+	// passed to Handler. It must return its own results unchanged.
 	Transform func(object any) (any, error)
-	// Handler is told of every change.
+	// Handler receives every event.
 	Handler toolscache.ResourceEventHandler
-	// Synced is called once all objects were told of, or the API server turned out
-	// not to have the kind. nil for nobody.
+	// OnSynced is called once Handler received all objects, or the API server does
+	// not serve the resource. It may be nil.
 	OnSynced func()
 }
 
-// Follow has a kind followed, without waiting for it: where the console may not
-// read it, what is told of stays empty. It is called before Run.
+// WatchResource watches a resource without waiting for it: if the console has
+// no permission, Handler receives nothing. It must be called before Run.
 func (c *Cluster) WatchResource(f WatchedResource) { c.watched = append(c.watched, f) }
 
-// follow follows a kind until ctx ends, from when there is one.
+// watchResource watches a resource until ctx ends, from when the API server
+// serves it.
 func (c *Cluster) watchResource(ctx context.Context, f WatchedResource) {
-	told := false
+	called := false
 	synced := func() {
-		if !told && f.OnSynced != nil {
-			told = true
+		if !called && f.OnSynced != nil {
+			called = true
 			f.OnSynced()
 		}
 	}
@@ -91,7 +93,8 @@ func (c *Cluster) runInformer(ctx context.Context, f WatchedResource, kind schem
 	informer.RunWithContext(ctx)
 }
 
-// listWatch reads a kind: whole where it is known here, else its metadata.
+// listWatch returns a ListerWatcher of full objects for pods and jobs, else of
+// metadata.
 func (c *Cluster) listWatch(kind schema.GroupVersionResource) (toolscache.ListerWatcher, runtime.Object, error) {
 	config := rest.CopyConfig(c.Manager.GetConfig())
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return redialer{next} })

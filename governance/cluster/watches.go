@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// watches knows how the console's watches fare, by the kinds that they watch.
+// watches measures the console's watches, by kind.
 type watches struct {
 	open           *prometheus.GaugeVec
 	starts, errors *prometheus.CounterVec
@@ -38,7 +38,8 @@ func newWatches() *watches {
 	}
 }
 
-// informer makes an informer whose watch counts. It is an option of the caches.
+// informer creates an informer whose watch is measured. It is a NewInformer
+// option of the caches.
 func (w *watches) informer(list toolscache.ListerWatcher, of runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 	kind := "unknown"
 	if gvk, err := apiutil.GVKForObject(of, Scheme); err == nil {
@@ -49,14 +50,15 @@ func (w *watches) informer(list toolscache.ListerWatcher, of runtime.Object, res
 	return informer
 }
 
-// follow counts a kind as synced once all its informers are.
+// follow adds an informer of a kind. The kind counts as synced once all its
+// informers have.
 func (w *watches) follow(kind string, synced toolscache.InformerSynced) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.synced[kind] = append(w.synced[kind], synced)
 }
 
-// counted lists and watches a kind as list does, and counts.
+// counted wraps list so that its lists and watches are measured.
 func (w *watches) counted(kind string, list toolscache.ListerWatcher) toolscache.ListerWatcher {
 	open, starts, failed := w.open.WithLabelValues(kind), w.starts.WithLabelValues(kind), w.errors.WithLabelValues(kind)
 	asked := toolscache.ToListerWatcherWithContext(list)
@@ -83,8 +85,8 @@ func (w *watches) counted(kind string, list toolscache.ListerWatcher) toolscache
 	}, list)
 }
 
-// openWatch is a watch that tells when it is stopped, as its reader does however
-// it ends.
+// openWatch is a watch that calls closed once when it is stopped, which its
+// reader does in every case.
 type openWatch struct {
 	watch.Interface
 	closed func()

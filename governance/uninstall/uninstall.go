@@ -1,5 +1,5 @@
-// Package uninstall takes Kuota out of a cluster and leaves Kueue, queues and
-// running tasks as they are.
+// Package uninstall removes Kuota from a cluster. Kueue, its queues and running tasks
+// stay unchanged.
 package uninstall
 
 import (
@@ -26,24 +26,28 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// prefix begins the names of Kuota's cluster-wide objects.
+// prefix begins the names of Kuota's cluster-scoped objects.
 const prefix = "kuota-"
 
-// crdLimit is how long the API server may take to delete a kind with its
+// crdTimeout bounds how long the API server can take to delete a CRD with its
 // objects.
 const crdTimeout = time.Minute
 
-// Options say how.
+// Options configure Run.
 type Options struct {
-	DryRun bool      // only say what would be done
-	Out    io.Writer // where each step is told
+	DryRun bool      // only print the steps
+	Out    io.Writer // receives one line for each step
 }
 
-// Run takes Kuota out, as whoever the client acts as: a cluster admin. The order
-// matters. First goes what refuses jobs, so that nothing in between can stop the
-// teams; then the console's rights, so that a console that still runs undoes
-// nothing; then the holds of the loop guard, which nobody would release; then the finalizers, without which the kinds would wait for it; then
-// the kinds with their objects. Run again, it goes on where it stopped.
+// Run removes Kuota, with a client of a cluster admin. The order matters:
+//
+//  1. Admission policies, so that nothing in between rejects jobs.
+//  2. The console's RBAC, so that a running console reverts nothing.
+//  3. Holds of the loop guard, which nothing would release any more.
+//  4. Finalizers, for which the CRDs would wait.
+//  5. CRDs with their objects.
+//
+// Run continues where it stopped if it is called again.
 func Run(ctx context.Context, c client.Client, o Options) error {
 	u := uninstaller{Client: c, Options: o}
 	for _, step := range []func(context.Context) error{u.admissionPolicies, u.consoleRBAC, u.releaseWorkloads, u.finalizers, u.crds} {
@@ -63,7 +67,7 @@ type uninstaller struct {
 
 func (u uninstaller) printf(format string, args ...any) { fmt.Fprintf(u.Out, format+"\n", args...) }
 
-// admissionPolicies removes bindings before the policies that they bind.
+// admissionPolicies deletes bindings before their policies.
 func (u uninstaller) admissionPolicies(ctx context.Context) error {
 	for _, list := range []client.ObjectList{
 		&admission.ValidatingAdmissionPolicyBindingList{}, &admission.ValidatingAdmissionPolicyList{},
@@ -76,8 +80,8 @@ func (u uninstaller) admissionPolicies(ctx context.Context) error {
 	return nil
 }
 
-// rights removes what lets the console act. The roles of people stay: members of
-// teams are bound to theirs.
+// consoleRBAC deletes the console's permissions. The roles of users stay,
+// because team members are bound to them.
 func (u uninstaller) consoleRBAC(ctx context.Context) error {
 	names := map[string]bool{"kuota-console": true, "kuota-impersonation": true}
 	ours := func(name string) bool { return names[name] }
@@ -89,8 +93,8 @@ func (u uninstaller) consoleRBAC(ctx context.Context) error {
 	return nil
 }
 
-// deleteOurs deletes those of a kind whose name is Kuota's. A kind that the
-// cluster does not know has none.
+// deleteOurs deletes the objects of a kind that have a name of Kuota. The kind
+// may not be served.
 func (u uninstaller) deleteOurs(ctx context.Context, list client.ObjectList, ours func(string) bool) error {
 	err := u.List(ctx, list)
 	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
@@ -130,7 +134,8 @@ func (u uninstaller) verb(word string) string {
 	return word
 }
 
-// holds releases the Workloads that the loop guard keeps out of admission.
+// releaseWorkloads releases the Workloads that the loop guard keeps out of
+// admission.
 func (u uninstaller) releaseWorkloads(ctx context.Context) error {
 	var workloads kueue.WorkloadList
 	err := u.List(ctx, &workloads)
@@ -156,7 +161,8 @@ func (u uninstaller) releaseWorkloads(ctx context.Context) error {
 	return nil
 }
 
-// release releases a Workload that is still held. Kueue may write it meanwhile.
+// release releases a Workload that is still held. Kueue may update it at the
+// same time.
 func (u uninstaller) release(ctx context.Context, w *kueue.Workload) error {
 	if err := u.Get(ctx, client.ObjectKeyFromObject(w), w); err != nil {
 		return err
@@ -167,7 +173,8 @@ func (u uninstaller) release(ctx context.Context, w *kueue.Workload) error {
 	return u.Patch(ctx, w, loopguard.ReleasePatch(w))
 }
 
-// finalizers takes Kuota's off its objects: nobody is left to carry them out.
+// finalizers removes Kuota's finalizers from its objects, because no controller
+// handles them any more.
 func (u uninstaller) finalizers(ctx context.Context) error {
 	for _, list := range []client.ObjectList{&v1alpha1.ComputeAllocationList{}, &v1alpha1.ClusterPolicyList{}} {
 		err := u.List(ctx, list)
@@ -194,8 +201,8 @@ func (u uninstaller) finalizers(ctx context.Context) error {
 	return nil
 }
 
-// kinds deletes the CRDs, with the objects that are left, and waits until they
-// are gone.
+// crds deletes the CRDs with the remaining objects, and waits until they are
+// deleted.
 func (u uninstaller) crds(ctx context.Context) error {
 	for _, plural := range []string{"computeallocations", "clusterpolicies"} {
 		crd := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: plural + "." + v1alpha1.GroupVersion.Group}}
