@@ -1,8 +1,8 @@
-// Package enforcement builds the admission policies that keep jobs and pods in
-// governed namespaces under Kueue: those of deploy/rbac/enforcement.yaml.
+// Package enforcement builds the admission policies of
+// deploy/rbac/enforcement.yaml, which reject jobs and pods without a queue in team
+// namespaces.
 //
-// They are installed with the console's other RBAC and not by the console, so
-// that whoever takes over the console cannot take them away. What they need to
-// know, such as which of Kueue's integrations are on, the console writes into a
-// ConfigMap.
+// The policies are installed with the console's RBAC and not by the console, so
+// that an attacker of the console cannot remove them. Their parameters, such as
+// Kueue's enabled integrations, are in a ConfigMap that the console writes.
 package enforcement

@@ -12,9 +12,9 @@ type kind struct {
 	labelsAt  string // CEL: the metadata that Kueue reads labels from; empty is the object's own
 }
 
-// kinds are all that Kueue 0.19 has an integration for, and CronJobs, whose Jobs
-// it manages. AppWrappers and TrainJobs hold their pods where no expression
-// reaches them; what Kueue manages of them is the whole.
+// kinds are all kinds that Kueue 0.19 has an integration for, and CronJobs,
+// whose Jobs it manages. No CEL expression can reach the pods of AppWrappers
+// and TrainJobs; Kueue manages the whole object.
 var kinds = []kind{
 	{name: "jobs", framework: "batch/job", group: "batch", versions: []string{"v1"}, resource: "jobs", kind: "Job", templates: "[%s.spec.template]"},
 	{name: "cronjobs", framework: "batch/job", group: "batch", versions: []string{"v1"}, resource: "cronjobs", kind: "CronJob", templates: "[%s.spec.jobTemplate.spec.template]", labelsAt: "object.spec.jobTemplate.?metadata"},
@@ -43,18 +43,19 @@ type JobKind struct {
 	Kind            string
 }
 
-// JobKinds are all kinds of jobs that Kueue 0.19 has an integration for, but for
+// JobKinds returns all kinds that Kueue 0.19 has an integration for, except
 // pods.
 func JobKinds() (all []JobKind) {
 	for _, k := range kinds {
-		if k.labelsAt == "" { // its Jobs are what Kueue manages
+		if k.labelsAt == "" { // Kueue manages its Jobs
 			all = append(all, JobKind{k.framework, k.group, k.resource, k.kind})
 		}
 	}
 	return all
 }
 
-// replicas is a kind of the Kubeflow training operator: a map of replica specs.
+// replicas returns a kind of the Kubeflow training operator, which has a map of
+// replica specs.
 func replicas(resource, framework, name, field string) kind {
 	return kind{
 		name: resource, framework: framework, group: "kubeflow.org", versions: []string{"*"}, resource: resource, kind: name,
@@ -62,8 +63,8 @@ func replicas(resource, framework, name, field string) kind {
 	}
 }
 
-// ray is a kind of KubeRay: a head and groups of workers, in the spec or in a
-// field of it.
+// ray returns a kind of KubeRay, which has a head and worker groups in the spec
+// or in a field of it.
 func ray(resource, framework, name, field string) kind {
 	at := "%[1]s.spec"
 	has := "true"

@@ -10,14 +10,16 @@ import (
 	"kuota.dev/kuota/governance/desired"
 )
 
-// ConfigMap is what the policies read, in the console's namespace. It is a kind
-// that every cluster has: a policy whose parameter's kind is gone refuses all
-// that it matches, so that removing Kuota's CRDs would stop the teams.
+// ConfigMapName is the ConfigMap with the parameters of the policies, in the
+// namespace of the console. Its kind exists in every cluster: a policy whose
+// parameter kind does not exist rejects all matching requests, so that deleting
+// Kuota's CRDs would block the teams.
 const ConfigMapName = "kuota-enforcement"
 
-// Controllers are the users that make the parts of admitted jobs where nobody
-// says otherwise: Kubernetes' own for Jobs and StatefulSets, and the operators of the kinds
-// that Kueue manages, under the names that they install themselves by.
+// DefaultJobControllers are the users that create the pods and jobs of admitted
+// jobs unless configured otherwise: the controllers of Kubernetes for Jobs and
+// StatefulSets, and the operators of the kinds that Kueue manages, by their
+// default names.
 var DefaultJobControllers = []string{
 	"system:serviceaccount:kube-system:job-controller",
 	"system:serviceaccount:kube-system:statefulset-controller",
@@ -31,8 +33,8 @@ var DefaultJobControllers = []string{
 	"system:serviceaccount:spark-operator:spark-operator-controller",
 }
 
-// Parameters are the data of the ConfigMap. Until it is known how Kueue is
-// configured, it is taken to manage Jobs, as it does by itself.
+// Parameters returns the data of the ConfigMap. Until Kueue's configuration is
+// known, it assumes Kueue's default, which manages Jobs only.
 func Parameters(policy *v1alpha1.ClusterPolicy, types catalog.Catalog, controllers []string, instanceTypeLabel string) map[string]string {
 	kueue := policy.Status.Kueue
 	if kueue == nil || len(kueue.Integrations) == 0 {
@@ -57,11 +59,11 @@ func Parameters(policy *v1alpha1.ClusterPolicy, types catalog.Catalog, controlle
 	}
 }
 
-// defaultAccount is Kueue's as it installs itself.
+// defaultAccount is Kueue's service account in its release manifests.
 const defaultAccount = "system:serviceaccount:kueue-system:kueue-controller-manager"
 
-// groupedTypes are the instance types that are in pools of several types only,
-// which a pod finds by the label of the pool: type=pool=pool.
+// groupedTypes returns the instance types that are only in pools of several
+// types, which a pod selects by the label of the pool, as type=pool=pool.
 func groupedTypes(types catalog.Catalog) (grouped []string) {
 	pools, alone := map[string][]string{}, map[string]bool{}
 	for _, pool := range types.Pools() {

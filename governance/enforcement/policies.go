@@ -19,7 +19,7 @@ const (
 	gateName    = "kueue.x-k8s.io/admission"
 )
 
-// Policies are all admission policies with their bindings, by name.
+// Policies returns all admission policies and their bindings, by name.
 func Policies() ([]*admission.ValidatingAdmissionPolicy, []*admission.ValidatingAdmissionPolicyBinding) {
 	var policies []*admission.ValidatingAdmissionPolicy
 	for _, k := range kinds {
@@ -33,7 +33,7 @@ func Policies() ([]*admission.ValidatingAdmissionPolicy, []*admission.Validating
 	return policies, bindings
 }
 
-// Names are those of the policies and of their bindings.
+// PolicyNames returns the names of the policies, which their bindings share.
 func PolicyNames() []string {
 	var names []string
 	policies, _ := Policies()
@@ -46,8 +46,8 @@ func PolicyNames() []string {
 // governed selects the namespaces of teams.
 var teamNamespaces = &metav1.LabelSelector{MatchLabels: map[string]string{"kuota.dev/governed": "true"}}
 
-// binding has a policy act in governed namespaces, by what the console wrote
-// down; where that is not there, it refuses nothing.
+// binding binds a policy to its parameters. Without the ConfigMap it allows
+// everything.
 func binding(name string) *admission.ValidatingAdmissionPolicyBinding {
 	allow := admission.AllowAction
 	return &admission.ValidatingAdmissionPolicyBinding{
@@ -69,8 +69,8 @@ func newPolicy(name, group string, versions []string, resource string, operation
 		Spec: admission.ValidatingAdmissionPolicySpec{
 			FailurePolicy: &fail,
 			ParamKind:     &admission.ParamKind{APIVersion: "v1", Kind: "ConfigMap"},
-			// Here rather than in the binding, so that whatever goes wrong with a
-			// policy goes wrong in governed namespaces only.
+			// Here rather than in the binding, so that an error of a policy only affects
+			// team namespaces.
 			MatchConstraints: &admission.MatchResources{NamespaceSelector: teamNamespaces, ResourceRules: []admission.NamedRuleWithOperations{{RuleWithOperations: admission.RuleWithOperations{
 				Operations: operations,
 				Rule:       admission.Rule{APIGroups: []string{group}, APIVersions: versions, Resources: []string{resource}},
@@ -87,8 +87,8 @@ const (
 	controllers = "params.?data[?'controllers'].orValue('').split(',')"
 )
 
-// variables that every policy has. Lists are written with commas, and a grouped
-// type with its pools as type=pool=pool.
+// variables are common to all policies. Lists are separated by commas, and a
+// grouped type has the form type=pool=pool.
 var variables = []admission.Variable{
 	{Name: "queue", Expression: "variables.labels[?'" + queueLabel + "'].orValue('')"},
 	{Name: "cls", Expression: "variables.labels[?'" + classLabel + "'].orValue('')"},
@@ -98,15 +98,15 @@ var variables = []admission.Variable{
 	{Name: "grouped", Expression: "params.?data[?'groupedTypes'].orValue('').split(',').filter(g, g != '').map(g, g.split('='))"},
 }
 
-// class says that the priority class of a task exists.
+// priorityClassValidation requires that the priority class of a task exists.
 var priorityClassValidation = admission.Validation{
 	Expression: "variables.cls == '' || variables.cls in variables.classes",
 	MessageExpression: "'unknown priority class ' + variables.cls + ': ' + (variables.classes.size() == 0 ? 'the cluster policy has none; remove the label " + classLabel +
 		"' : 'set the label " + classLabel + " to one of ' + variables.classes.join(', '))",
 }
 
-// owner says that nobody passes a job off as part of another, which Kueue would
-// then leave alone.
+// ownerValidation requires that only controllers create jobs with an owner:
+// Kueue does not manage a job that is part of another.
 func ownerValidation(what string) admission.Validation {
 	var managed []string
 	for _, k := range kinds {
@@ -120,14 +120,14 @@ func ownerValidation(what string) admission.Validation {
 	}
 }
 
-// policy is the admission policy of a kind of job. Kueue itself and the
-// controllers that make parts of admitted jobs pass.
+// policy returns the admission policy of a kind. It does not apply to Kueue and
+// to the controllers that create parts of admitted jobs.
 func (k kind) policy() *admission.ValidatingAdmissionPolicy {
 	p := newPolicy(k.name, k.group, k.versions, k.resource, admission.Create, admission.Update)
 	spec := &p.Spec
 	spec.MatchConditions = append(spec.MatchConditions,
 		admission.MatchCondition{Name: "not-by-controller", Expression: user + " != " + kueue + " && !(" + user + " in " + controllers + ")"},
-		// So that finalizers, annotations and status of old jobs change as ever.
+		// So that finalizers, annotations and status of existing jobs can change.
 		admission.MatchCondition{Name: "new-or-changed", Expression: "oldObject == null || object.metadata.?labels != oldObject.metadata.?labels || object.metadata.?ownerReferences != oldObject.metadata.?ownerReferences || " + k.changed()},
 	)
 	labels := "object.metadata.?labels.orValue({})"
@@ -180,8 +180,9 @@ func (k kind) labelPlace() string {
 	return ""
 }
 
-// grouped says that no pod asks for an instance type that lies in pools of
-// several types: Kueue does not look at that, and would admit what has no place.
+// poolValidation rejects pods that select an instance type that is only in
+// pools of several types. Kueue ignores that selector, and would admit pods
+// that no node of the pool may match.
 func poolValidation(types string) admission.Validation {
 	return admission.Validation{
 		Expression:        "!variables.grouped.exists(g, g[0] in " + types + ")",
@@ -193,8 +194,8 @@ func (k kind) templatesOf(object string) string {
 	return fmt.Sprintf(k.templates, object)
 }
 
-// changed says that the pods of an object changed. Without templates that can be
-// looked at, any change of the spec may be one.
+// changed returns an expression for changed pods. For a kind without readable
+// templates it is any change of the spec.
 func (k kind) changed() string {
 	if k.templates == "" || k.versions[0] == "*" {
 		return "object.spec != oldObject.spec"
@@ -202,10 +203,10 @@ func (k kind) changed() string {
 	return "(" + k.templatesOf("object") + ") != (" + k.templatesOf("oldObject") + ")"
 }
 
-// pods is the admission policy of pods. A pod of an admitted job is made by a
-// controller and bears Kueue's label; any other waits behind Kueue's gate, which
-// only Kueue opens. Owner references prove nothing: whoever makes a pod writes
-// them.
+// pods returns the admission policy of pods. A pod of an admitted job is
+// created by a controller and has Kueue's label. Any other pod must have
+// Kueue's scheduling gate, which only Kueue removes. Owner references prove
+// nothing, because the user who creates a pod sets them.
 func pods() *admission.ValidatingAdmissionPolicy {
 	p := newPolicy("pods", "", []string{"v1"}, "pods", admission.Create, admission.Update)
 	spec := &p.Spec
@@ -226,7 +227,7 @@ func pods() *admission.ValidatingAdmissionPolicy {
 			Message:    "no quota would limit a single pod, because Kueue's integration pod is off: submit a Job with the label " + queueLabel,
 		},
 		{
-			Expression:        "variables.queue != '' || " + user + " in " + controllers, // pods of a StatefulSet bear none
+			Expression:        "variables.queue != '' || " + user + " in " + controllers, // pods of a StatefulSet have none
 			MessageExpression: "'Pod: a queue is missing. Set the label " + queueLabel + ", such as ' + request.namespace + '-localqueue: kubectl get localqueues lists the queues of this namespace'",
 		},
 		priorityClassValidation,

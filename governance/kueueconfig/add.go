@@ -17,18 +17,17 @@ const (
 	exclude      = "excludeResourcePrefixes"
 )
 
-// Addition is what a person may want in Kueue's configuration beside what a
-// policy decides. The console never writes it by itself.
+// Addition is what an admin may add to Kueue's configuration beside what the
+// policy determines. The console never writes it.
 type Addition struct {
-	Frameworks []string        // integrations that are off
-	Exclude    []string        // resources, by the start of their names, that Kueue does not count
-	Unexclude  []string        // of Excluded, those that go, so that Kueue counts again what they left out
-	Gates      map[string]bool // of those that Gates tells of
+	Frameworks []string        // integrations to enable
+	Exclude    []string        // resource name prefixes to exclude from quota
+	Unexclude  []string        // of ExcludedPrefixes, those to remove, so that Kueue counts these resources again
+	Gates      map[string]bool // of those that Gates returns
 }
 
-// Add shows how to add to Kueue's configuration: Wanted has the text, the
-// arguments and the patch. What is there already is not added again, and what
-// is gone is not taken out.
+// Add returns the configuration with an addition, its arguments and the patch.
+// Values that exist are not added again, and missing ones are not removed.
 func Add(seen Current, more Addition) (Desired, error) {
 	wanted := Desired{Text: seen.Text, Args: seen.Args, Version: versionOf(seen.Image).text}
 	d, err := read(seen.Text)
@@ -58,7 +57,7 @@ func Add(seen Current, more Addition) (Desired, error) {
 		return wanted, err
 	}
 	if len(subtract(Integrations(seen.Text), Integrations(after))) > 0 || !slices.Equal(subtract(append(ExcludedPrefixes(seen.Text), more.Exclude...), more.Unexclude), subtract(ExcludedPrefixes(after), nil)) {
-		return wanted, errUnsafe() // such as entries that a merge key brought
+		return wanted, errUnsafe() // such as entries of a YAML merge key
 	}
 	wanted.Text, wanted.Args = after, args.list
 	wanted.ConfigChanged = after != seen.Text
@@ -67,7 +66,7 @@ func Add(seen Current, more Addition) (Desired, error) {
 	return wanted, nil
 }
 
-// extend appends to a list of a section; both are made where they are missing.
+// extend appends to a list of a section, and creates both if they are missing.
 func (d *document) extend(name, key string, values []string) error {
 	if len(values) == 0 {
 		return nil
@@ -91,7 +90,7 @@ func (d *document) extend(name, key string, values []string) error {
 	return d.rewrite(name, section)
 }
 
-// shorten takes values out of a list of a section.
+// shorten removes values from a list of a section.
 func (d *document) shorten(name, key string, values []string) error {
 	if len(values) == 0 {
 		return nil
@@ -111,8 +110,8 @@ func (d *document) shorten(name, key string, values []string) error {
 	return d.rewrite(name, section)
 }
 
-// list finds a list of a section. Both are nil where they are missing or null,
-// which is the same to Kueue.
+// list returns a section and its list. Each is nil if it is missing or null,
+// which Kueue treats alike.
 func (d *document) list(name, key string) (section, list *yaml.Node, err error) {
 	section = d.section(name)
 	if section != nil && section.Kind != yaml.MappingNode {
@@ -128,7 +127,7 @@ func (d *document) list(name, key string) (section, list *yaml.Node, err error) 
 	return section, list, nil
 }
 
-// rewrite puts a section's lines in the place of what stands there.
+// rewrite replaces the lines of a section.
 func (d *document) rewrite(name string, section *yaml.Node) error {
 	b, err := encode(&yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Content: []*yaml.Node{
 		{Kind: yaml.ScalarNode, Tag: "!!str", Value: name}, section,
@@ -140,7 +139,8 @@ func (d *document) rewrite(name string, section *yaml.Node) error {
 	return nil
 }
 
-// without are the values that others lack, each once, in their order.
+// subtract returns the values that are not in others, without duplicates, in
+// order.
 func subtract(values, others []string) []string {
 	var left []string
 	for _, value := range values {
@@ -151,20 +151,21 @@ func subtract(values, others []string) []string {
 	return left
 }
 
-// Excluded are the starts of names of resources that Kueue does not count.
+// ExcludedPrefixes returns the resource name prefixes that Kueue does not
+// count.
 func ExcludedPrefixes(text string) []string {
 	var file struct {
 		Resources struct {
 			Exclude []string `yaml:"excludeResourcePrefixes"`
 		} `yaml:"resources"`
 	}
-	_ = yaml.Unmarshal([]byte(text), &file) // what is no YAML is told where it is read as a whole
+	_ = yaml.Unmarshal([]byte(text), &file) // read reports text that is not YAML
 	return file.Resources.Exclude
 }
 
-// Counts tells whether Kueue counts a resource that queues do not name: a task
-// that asks for such a one waits for ever. What is left out, replaced by others,
-// or let through in general is not counted.
+// CountsResource reports whether Kueue counts a resource that ClusterQueues do
+// not cover: a task that requests it is never admitted. Kueue does not count
+// resources that are excluded, replaced by others, or ignored in general.
 func CountsResource(text, resource string) bool {
 	var file struct {
 		Resources struct {
@@ -177,7 +178,7 @@ func CountsResource(text, resource string) bool {
 	}
 	_ = yaml.Unmarshal([]byte(text), &file)
 	for _, t := range file.Resources.Transformations {
-		if t.Input == resource && t.Strategy == "Replace" { // by default what is translated is retained as well
+		if t.Input == resource && t.Strategy == "Replace" { // the default strategy is Retain
 			return false
 		}
 	}
@@ -185,7 +186,7 @@ func CountsResource(text, resource string) bool {
 		!slices.ContainsFunc(ExcludedPrefixes(text), func(prefix string) bool { return strings.HasPrefix(resource, prefix) })
 }
 
-// Sentence is an error of this package for a person.
+// ErrorMessage returns the sentence of an error of this package for a page.
 func ErrorMessage(err error) string {
 	var ours *governance.Error
 	if errors.As(err, &ours) {

@@ -15,26 +15,27 @@ import (
 	yaml "go.yaml.in/yaml/v3"
 )
 
-// document is the configuration while it is edited. What is ours is changed by
-// whole lines in the text, since writing the whole document anew would move
-// comments and lose empty lines.
+// document is the configuration while it is edited. Kuota's sections are edited
+// as whole lines of the text, because encoding the whole document would move
+// comments and remove empty lines.
 type document struct {
-	original    string // as it came
+	original    string // as read from the cluster
 	text        string
 	root        *yaml.Node // of text
-	hasEnable   bool       // v1beta1: sections have a key enable
+	hasEnable   bool       // v1beta1, whose sections have a key enable
 	changes     []string
 	unsupported []string
-	broken      bool // by a change, as when it took away what another place refers to
+	broken      bool // by a change, such as one that removed an anchor that is used elsewhere
 }
 
 const (
 	group = "config.kueue.x-k8s.io/"
-	// maxLines is ten times what Kueue ships; comparing takes its square.
+	// maxLines is ten times the length of Kueue's default; a comparison takes its
+	// square.
 	maxLines = 2000
 )
 
-// refuse is an error about the configuration.
+// invalid returns an error about the configuration.
 func invalid(err error, format string, args ...any) error {
 	return &governance.Error{Kind: governance.Invalid, Op: "read Kueue's configuration", Message: fmt.Sprintf(format, args...), Err: err}
 }
@@ -47,7 +48,7 @@ func read(text string) (*document, error) {
 	if err := d.parse(); err != nil {
 		return nil, err
 	}
-	if d.root.Style&yaml.FlowStyle != 0 { // all on one line, such as JSON: there are no lines to change
+	if d.root.Style&yaml.FlowStyle != 0 { // on one line, such as JSON: there are no lines to edit
 		d.root.Style &^= yaml.FlowStyle
 		b, err := encode(d.root)
 		if err != nil {
@@ -72,7 +73,7 @@ func read(text string) (*document, error) {
 	return d, nil
 }
 
-// parse reads the text anew, so that the nodes have its line numbers.
+// parse parses the text again, so that the nodes have its line numbers.
 func (d *document) parse() error {
 	decoder := yaml.NewDecoder(strings.NewReader(d.text))
 	var node yaml.Node
@@ -82,7 +83,7 @@ func (d *document) parse() error {
 	if len(node.Content) == 0 || node.Content[0].Kind != yaml.MappingNode {
 		return invalid(nil, "Kueue's configuration is empty or not a mapping. Correct it in its ConfigMap.")
 	}
-	if _, err := values(&node); err != nil { // such as a key that stands there twice
+	if _, err := values(&node); err != nil { // such as a duplicate key
 		return invalid(err, "Kueue's configuration is not YAML that Kueue accepts. Correct it in its ConfigMap.")
 	}
 	if err := decoder.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
@@ -92,8 +93,8 @@ func (d *document) parse() error {
 	return nil
 }
 
-// section is a top-level value; nil when it is absent or null, which is the
-// same to Kueue.
+// section returns a top-level value; nil if it is absent or null, which Kueue
+// treats alike.
 func (d *document) section(name string) *yaml.Node {
 	n := child(d.root, name)
 	if n == nil || n.Tag == "!!null" {
@@ -102,8 +103,9 @@ func (d *document) section(name string) *yaml.Node {
 	return n
 }
 
-// checked is the text in the end: the very same when nothing was changed. What
-// is neither ours nor one of the other sections must have kept its value.
+// result returns the edited text; the original bytes if nothing changed. It is
+// an error if the value of a section changed that is neither Kuota's nor in
+// others.
 func (d *document) result(others ...string) (string, error) {
 	if d.broken {
 		return "", errUnsafe()
@@ -140,7 +142,7 @@ func values(n *yaml.Node) (map[string]any, error) {
 	return m, err
 }
 
-// encode writes a node as Kueue's own files are written.
+// encode encodes a node with the indentation of Kueue's own files.
 func encode(n *yaml.Node) ([]byte, error) {
 	var b bytes.Buffer
 	e := yaml.NewEncoder(&b)

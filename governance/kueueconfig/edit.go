@@ -7,9 +7,8 @@ import (
 	yaml "go.yaml.in/yaml/v3"
 )
 
-// set gives keys of a section their values, where they differ, and leaves its
-// other keys alone; nil takes a key away. The section is made where it is
-// missing.
+// set sets keys of a section whose values differ; nil deletes a key. It keeps
+// all other keys, and creates a missing section.
 func (d *document) set(name string, entry map[string]any, sentence string) {
 	section := d.section(name)
 	if section == nil {
@@ -19,7 +18,7 @@ func (d *document) set(name string, entry map[string]any, sentence string) {
 		return
 	}
 	if d.rewrite(name, section) != nil {
-		return // cannot be: it was read from YAML
+		return // impossible: it was parsed from YAML
 	}
 	d.changes = append(d.changes, sentence)
 }
@@ -29,8 +28,8 @@ func (d *document) remove(name, sentence string) {
 	d.changes = append(d.changes, sentence)
 }
 
-// replace puts lines in the place of a top-level key's, or at the end where the
-// key is missing.
+// replace replaces the lines of a top-level key, or appends them if the key is
+// missing.
 func (d *document) replace(name string, with []string) {
 	if d.broken {
 		return
@@ -52,11 +51,11 @@ func (d *document) replace(name string, with []string) {
 	d.broken = d.parse() != nil
 }
 
-// lines finds where a top-level key begins and where it ends: before the next
-// key, and before the comments and empty lines above that, which belong to it.
+// lines returns the range of lines of a top-level key. It ends before the
+// comments and empty lines above the next key, which belong to that key.
 func (d *document) lines(lines []string, name, indent string) (from, to int) {
 	end := len(lines)
-	if lines[end-1] == "" { // behind the last line's end
+	if lines[end-1] == "" { // after the last newline
 		end--
 	}
 	last := d.root.Content[len(d.root.Content)-2].Line

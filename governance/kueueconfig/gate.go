@@ -7,19 +7,19 @@ import (
 	"strings"
 )
 
-// gateName is what Kueue from 0.19 waits for pods without: there an absent
-// section means waiting for 30 minutes.
+// gateName is the feature gate that disables waiting for pods, from Kueue 0.19
+// on. Without it, an absent section means to wait for 30 minutes.
 const gateName = "DisableWaitForPodsReady"
 
-// arguments are those of Kueue's container.
+// arguments are the arguments of Kueue's container.
 type arguments struct {
 	list        []string
-	gatesIndex  int    // the argument with the gates; -1 when they are in the configuration
-	gatesPrefix string // what stands before the gates in that argument
+	gatesIndex  int    // of the argument with the gates; -1 if the configuration has them
+	gatesPrefix string // of that argument, before the gates
 }
 
-// argsOf finds the gates among the arguments. Kueue takes gates from its
-// arguments or from its configuration, and does not start with both.
+// argsOf finds the gates in the arguments. Kueue reads gates from its arguments
+// or its configuration, and does not start with both.
 func argsOf(list []string, d *document) (*arguments, error) {
 	a := &arguments{list: slices.Clone(list), gatesIndex: -1}
 	for i, arg := range list {
@@ -43,7 +43,7 @@ func argsOf(list []string, d *document) (*arguments, error) {
 	return a, nil
 }
 
-// setGate makes gang scheduling on or off where that takes the gate.
+// setWaitForPodsReadyGate sets the gate if gang scheduling needs it.
 func setWaitForPodsReadyGate(d *document, a *arguments, v version, gangs bool) {
 	value, present := d.gate(a, gateName)
 	sentence := "The gate " + gateName + " is switched "
@@ -53,7 +53,7 @@ func setWaitForPodsReadyGate(d *document, a *arguments, v version, gangs bool) {
 	case gangs && present && value != "false":
 		d.writeGate(a, gateName, false, sentence+"off, so that Kueue waits for pods.")
 	case gangs, present && value == "true":
-	case d.hasEnable && !present: // v1beta1 says off by itself
+	case d.hasEnable && !present: // off by default in v1beta1
 	case present:
 		d.writeGate(a, gateName, true, sentence+"on, so that Kueue does not wait for pods.")
 	case v.hasGate():
@@ -65,7 +65,8 @@ func setWaitForPodsReadyGate(d *document, a *arguments, v version, gangs bool) {
 	}
 }
 
-// gate reads a gate: true, false, or what else somebody wrote.
+// gate returns the value of a gate: "true", "false", or another text that an
+// admin wrote.
 func (d *document) gate(a *arguments, gate string) (value string, present bool) {
 	if a.gatesIndex < 0 {
 		n := child(d.section(featureGates), gate)
@@ -87,7 +88,7 @@ func (d *document) gate(a *arguments, gate string) (value string, present bool) 
 	return value, present
 }
 
-// writeGate sets a gate where the gates are; nil takes it away.
+// writeGate sets a gate where the gates are configured; nil removes it.
 func (d *document) writeGate(a *arguments, gate string, value any, sentence string) {
 	if a.gatesIndex < 0 {
 		if n := d.section(featureGates); value == nil && len(n.Content) == 2 {
@@ -113,7 +114,7 @@ func (d *document) writeGate(a *arguments, gate string, value any, sentence stri
 		return
 	}
 	from := a.gatesIndex
-	if a.gatesPrefix == "" { // the flag stands in the argument before
+	if a.gatesPrefix == "" { // the flag is the argument before
 		from--
 	}
 	a.list = slices.Delete(a.list, from, a.gatesIndex+1)

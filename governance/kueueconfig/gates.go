@@ -1,6 +1,6 @@
 package kueueconfig
 
-// Gates of Kueue that people see the effect of.
+// Feature gates of Kueue whose effect pages show.
 const (
 	GateReasons        = "UnadmittedWorkloadsObservability"
 	GateExplicitStatus = "UnadmittedWorkloadsExplicitStatus"
@@ -8,17 +8,17 @@ const (
 	GateVisibility     = "VisibilityOnDemand"
 )
 
-// Gate is one of Kueue's gates, as it is in force.
+// Gate is the state of one of Kueue's feature gates.
 type Gate struct {
 	Name      string
 	Enabled   bool
-	Explicit  bool // by somebody; otherwise it is as that version has it by default
-	Supported bool // whether that version has it, as far as its version is known
+	Explicit  bool // set by an admin; otherwise the version's default applies
+	Supported bool // the version has the gate; false if the version is unknown
 }
 
-// history is where Kueue's source has a gate: from which minor version, and
-// from which it is on by default; 0 for never. Versions after latest are not
-// known here.
+// gateHistory lists, for each gate, the minor version of Kueue that introduced
+// it, and the one that enabled it by default; 0 for never. Versions after
+// latestMinor are unknown.
 var gateHistory = []struct {
 	name     string
 	from, on int
@@ -32,8 +32,8 @@ var gateHistory = []struct {
 
 const latestMinor = 20
 
-// Gates are those that matter here, in a fixed order. Which of them a Kueue of
-// unknown version has is not known, except for those that are set.
+// Gates returns the gates that matter to Kuota, in a fixed order. For an
+// unknown version, only gates that are set are supported.
 func Gates(seen Current) ([]Gate, error) {
 	d, err := read(seen.Text)
 	if err != nil {
@@ -55,14 +55,14 @@ func Gates(seen Current) ([]Gate, error) {
 	return gates, nil
 }
 
-// Version is Kueue's by its image's tag, such as v0.19.2; empty when that does
-// not tell. older says that it is before 0.minor.
+// Version returns Kueue's version by the tag of its image, such as v0.19.2;
+// empty if the tag has none. older reports whether it is older than 0.minor.
 func Version(image string, minor int) (text string, older bool) {
 	v := versionOf(image)
 	return v.text, v.known() && v.minor < minor
 }
 
-// withGates sets gates where Kueue's gates are.
+// setGates sets gates where Kueue's gates are configured.
 func (d *document) setGates(a *arguments, gates map[string]bool) {
 	for _, h := range gateHistory { // in that order
 		if value, asked := gates[h.name]; asked {

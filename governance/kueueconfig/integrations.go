@@ -2,13 +2,13 @@ package kueueconfig
 
 import yaml "go.yaml.in/yaml/v3"
 
-// BatchJob is the integration that Kueue has on where its configuration names
+// BatchJob is the integration that Kueue enables if its configuration lists
 // none.
 const BatchJob = "batch/job"
 
-// Integrations are the kinds of jobs that Kueue manages, in the order of its
-// configuration: those built in, such as batch/job, then those of others, such
-// as Job.v1.batch.example.com.
+// Integrations returns the kinds of jobs that Kueue manages, in the order of
+// its configuration: first built-in ones such as batch/job, then external ones
+// such as Job.v1.batch.example.com.
 func Integrations(text string) []string {
 	var file struct {
 		Integrations struct {

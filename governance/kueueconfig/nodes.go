@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// child is a mapping's value, or nil.
+// child returns the value of a key; nil if there is none.
 func child(mapping *yaml.Node, key string) *yaml.Node {
 	if mapping == nil || mapping.Kind != yaml.MappingNode {
 		return nil
@@ -34,11 +34,11 @@ func isTrue(n *yaml.Node) bool {
 	return n != nil && n.Decode(&b) == nil && b
 }
 
-// order is how Kueue's own examples order the keys; others come behind.
+// keyOrder is the order of keys in Kueue's examples; other keys follow.
 var keyOrder = []string{"enable", "timeout", "recoveryTimeout", "blockAdmission", "requeuingStrategy",
 	"timestamp", "backoffLimitCount", "backoffBaseSeconds", "backoffMaxSeconds", "preemptionStrategies"}
 
-// setKeys tells whether anything had to be changed.
+// setKeys sets the keys of entry, and reports whether any value changed.
 func setKeys(mapping *yaml.Node, entry map[string]any) (changed bool) {
 	keys := slices.SortedFunc(maps.Keys(entry), func(a, b string) int {
 		if c := slices.Index(keyOrder, a) - slices.Index(keyOrder, b); c != 0 {
@@ -74,7 +74,7 @@ func setKey(mapping *yaml.Node, key string, value any) bool {
 		value = d.Duration.String()
 	}
 	if err := n.Encode(value); err != nil {
-		return false // cannot be: text, numbers, booleans and lists of text
+		return false // impossible: strings, numbers, booleans and lists of strings
 	}
 	if n.Kind == yaml.SequenceNode {
 		n.Style = yaml.FlowStyle
@@ -83,7 +83,7 @@ func setKey(mapping *yaml.Node, key string, value any) bool {
 	return true
 }
 
-// same compares by meaning: 300s is 5m0s.
+// equalsNode compares by value: 300s equals 5m0s.
 func equalsNode(n *yaml.Node, value any) bool {
 	if n == nil {
 		return false
@@ -96,7 +96,7 @@ func equalsNode(n *yaml.Node, value any) bool {
 	return n.Decode(&current) == nil && current == value
 }
 
-// put sets a key, with the comments that the old value had beside it.
+// setNode sets a key, and keeps the comments of the old value.
 func setNode(mapping *yaml.Node, key string, value *yaml.Node) {
 	if old := child(mapping, key); old != nil {
 		value.HeadComment, value.LineComment, value.FootComment = old.HeadComment, old.LineComment, old.FootComment
@@ -109,7 +109,8 @@ func setNode(mapping *yaml.Node, key string, value *yaml.Node) {
 	mapping.Content = append(mapping.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: key}, value)
 }
 
-// drop takes a key away, unless it is absent or null, which is the same to Kueue.
+// deleteKey deletes a key. It returns false if the key is absent or null, which
+// Kueue treats alike.
 func deleteKey(mapping *yaml.Node, key string) bool {
 	n := child(mapping, key)
 	if n == nil || n.Tag == "!!null" {

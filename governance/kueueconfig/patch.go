@@ -5,13 +5,15 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"kuota.dev/kuota/governance/textdiff"
 )
 
-// restart is the command for Kueue as it installs itself.
+// restart is the command for the names of Kueue's release manifests.
 const restart = "kubectl --namespace kueue-system rollout restart deployment kueue-controller-manager"
 
-// patch shows the difference as a person would type it, with two lines around
-// each place.
+// patch returns the changes for an admin to apply by hand, with two lines of
+// context.
 func patch(seen Current, wanted Desired) string {
 	var b strings.Builder
 	if wanted.ConfigChanged {
@@ -40,49 +42,34 @@ func items(args []string) []string {
 	return out
 }
 
-const around = 2
+// contextLines is the number of unchanged lines around each change.
+const contextLines = 2
 
-// diff writes lines as a unified diff does. Both are a hundred lines or so,
-// which the plain table of longest common runs does in no time.
-func diff(b *strings.Builder, old, new []string) {
-	common := make([][]int, len(old)+1)
-	for i := range common {
-		common[i] = make([]int, len(new)+1)
-	}
-	for i, o := range slices.Backward(old) {
-		for j, n := range slices.Backward(new) {
-			common[i][j] = max(common[i+1][j], common[i][j+1])
-			if o == n {
-				common[i][j] = common[i+1][j+1] + 1
+// diff writes the changed lines like a unified diff.
+func diff(b *strings.Builder, before, after []string) {
+	lines := textdiff.Lines(before, after)
+	changed := func(l textdiff.Line) bool { return l.Added || l.Removed }
+	number, shown := 1, -1 // of the line in before, and the index of the last line shown
+	for i, line := range lines {
+		if slices.ContainsFunc(lines[max(0, i-contextLines):min(len(lines), i+contextLines+1)], changed) {
+			if i > shown+1 || shown < 0 {
+				fmt.Fprintf(b, "@@ line %d @@\n", number)
 			}
+			shown = i
+			b.WriteString(marker(line) + line.Text + "\n")
+		}
+		if !line.Added {
+			number++
 		}
 	}
-	var out []string
-	var at []int // the line in old, from 1
-	for i, j := 0, 0; i < len(old) || j < len(new); {
-		at = append(at, i+1)
-		switch {
-		case i < len(old) && j < len(new) && old[i] == new[j]:
-			out = append(out, " "+old[i])
-			i, j = i+1, j+1
-		case i < len(old) && (j == len(new) || common[i+1][j] >= common[i][j+1]):
-			out = append(out, "-"+old[i])
-			i++
-		default:
-			out = append(out, "+"+new[j])
-			j++
-		}
+}
+
+func marker(l textdiff.Line) string {
+	switch {
+	case l.Added:
+		return "+"
+	case l.Removed:
+		return "-"
 	}
-	shown := -1
-	for k, line := range out {
-		near := slices.ContainsFunc(out[max(0, k-around):min(len(out), k+around+1)], func(l string) bool { return l[0] != ' ' })
-		if !near {
-			continue
-		}
-		if k > shown+1 || shown < 0 {
-			fmt.Fprintf(b, "@@ line %d @@\n", at[k])
-		}
-		shown = k
-		b.WriteString(line + "\n")
-	}
+	return " "
 }

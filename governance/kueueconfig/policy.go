@@ -6,21 +6,21 @@ import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
 )
 
-// Seen is Kueue's configuration as the cluster has it.
+// Current is Kueue's configuration in the cluster.
 type Current struct {
-	Text  string   // what the ConfigMap has under controller_manager_config.yaml
+	Text  string   // controller_manager_config.yaml of the ConfigMap
 	Args  []string // of the Deployment's manager container
-	Image string   // of the same container; its tag tells the version
+	Image string   // of the same container; its tag shows the version
 
 	// Restart is the command that restarts Kueue, as a person types it. Empty
 	// is that of Kueue as it installs itself.
 	RestartCommand string
 }
 
-// Wanted is Kueue's configuration as a policy asks for it.
+// Desired is Kueue's configuration as a policy requires it.
 type Desired struct {
-	Text string   // the same bytes as was seen unless ConfigChanged
-	Args []string // the same as was seen unless ArgsChanged
+	Text string   // the current bytes unless ConfigChanged
+	Args []string // the current ones unless ArgsChanged
 
 	ConfigChanged, ArgsChanged bool
 
@@ -37,9 +37,9 @@ type Desired struct {
 	Version string
 }
 
-// Want says what Kueue's configuration should be for a policy; without a policy
-// it is right as it is. The error's sentence says why a configuration, or a
-// figure of the policy, cannot be taken.
+// ForPolicy returns the configuration that a policy requires; the current one
+// without a policy. The message of the error says why the configuration, or a
+// value of the policy, is not supported.
 func ForPolicy(seen Current, policy *v1alpha1.ClusterPolicySpec) (Desired, error) {
 	v := versionOf(seen.Image)
 	wanted := Desired{Text: seen.Text, Args: seen.Args, Version: v.text}

@@ -11,14 +11,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The sections of Kueue's configuration that are ours.
+// The sections of Kueue's configuration that Kuota sets.
 const (
 	fairSharing      = "fairSharing"
 	waitForPodsReady = "waitForPodsReady"
 	featureGates     = "featureGates"
 )
 
-// gang is gang scheduling with every default filled in.
+// gang is gang scheduling with all defaults filled in.
 type gang struct {
 	timeout, recovery metav1.Duration
 	block             bool
@@ -27,9 +27,9 @@ type gang struct {
 	base, max         int32
 }
 
-// gangOf is nil when gang scheduling is off. Kueue does not start with a
-// negative time, and takes a timeout of zero for 30 minutes, or for a mistake,
-// as its configuration's version is.
+// gangOf returns nil if gang scheduling is off. Kueue does not start with a
+// negative timeout. It takes a timeout of zero as 30 minutes or as an error,
+// depending on the version of its configuration.
 func gangOf(g v1alpha1.GangScheduling) (*gang, error) {
 	if !g.Enabled {
 		return nil, nil
@@ -70,9 +70,9 @@ func duration(text string) (d metav1.Duration, err error) {
 	return d, err
 }
 
-// shareFairly switches fair sharing. In v1beta2 the section's presence is the
-// switch, in v1beta1 its key enable. A list of strategies is an answer to how,
-// which the policy does not ask: one that is there is kept.
+// setFairSharing switches fair sharing. In v1beta2 the presence of the section
+// is the switch, in v1beta1 its key enable. The policy does not determine the
+// preemption strategies, so an existing list is kept.
 func (d *document) setFairSharing(on bool) {
 	section := d.section(fairSharing)
 	if !on {
@@ -89,7 +89,7 @@ func (d *document) setFairSharing(on bool) {
 	d.set(fairSharing, entry, "Fair sharing is switched on: idle compute is shared by fair-share weights.")
 }
 
-// scheduleGangs switches waiting for pods, in the same way; g is nil for off.
+// setGangScheduling switches waiting for pods in the same way; nil means off.
 func (d *document) setGangScheduling(g *gang) {
 	section := d.section(waitForPodsReady)
 	if g == nil {
@@ -113,7 +113,7 @@ func (d *document) setGangScheduling(g *gang) {
 	d.set(waitForPodsReady, entry, sentence)
 }
 
-// limit is nil for no limit, which Kueue has where the key is absent.
+// limit returns nil for no limit, which is Kueue's meaning of an absent key.
 func limit(count *int32) any {
 	if count == nil {
 		return nil
@@ -121,8 +121,8 @@ func limit(count *int32) any {
 	return int(*count)
 }
 
-// off takes a section away, or switches it off where it has a switch: its other
-// keys then wait for better days.
+// disable removes a section, or switches it off and keeps its other keys in
+// v1beta1.
 func (d *document) disable(section *yaml.Node, name, sentence string) {
 	switch {
 	case section == nil:

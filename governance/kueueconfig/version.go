@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// version is a release of Kueue, as far as its image shows it.
+// version is a release of Kueue, by the tag of its image.
 type version struct {
 	text  string // as in the tag, with a v; empty when unknown
 	minor int    // of 0.minor; later majors count as above every minor
@@ -13,8 +13,8 @@ type version struct {
 
 var tag = regexp.MustCompile(`:v?((\d+)\.(\d+)\.\d+(?:[-.]\w[\w.-]*)?)(?:@.*)?$`)
 
-// versionOf reads the version from an image's tag. A digest, a branch and a tag
-// of somebody's own tell none.
+// versionOf parses the version from an image's tag. It is unknown for a digest,
+// a branch or a custom tag.
 func versionOf(image string) version {
 	m := tag.FindStringSubmatch(image)
 	if m == nil {
@@ -32,7 +32,7 @@ func versionOf(image string) version {
 
 func (v version) known() bool { return v.text != "" }
 
-// knowsGate tells whether this version has the gate DisableWaitForPodsReady.
-// It came with 0.19, and Kueue's source says that it goes with 0.21; a Kueue
-// that does not know a gate it is given does not start.
+// hasGate reports whether this version has the gate DisableWaitForPodsReady.
+// Kueue 0.19 introduced it, and its source announces the removal in 0.21. Kueue
+// does not start with an unknown gate.
 func (v version) hasGate() bool { return v.minor == 19 || v.minor == 20 }

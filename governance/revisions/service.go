@@ -12,6 +12,7 @@ import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/change"
 	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/textdiff"
 
 	"sigs.k8s.io/yaml"
 )
@@ -33,7 +34,7 @@ type Version struct {
 	// Compared tells whether the one before is kept, or this is the first of all.
 	HasPrevious bool
 	Changes     []change.Field
-	Lines       []Line // as YAML that can be applied
+	Lines       []textdiff.Line // as YAML that can be applied
 	// One of these has the spec; the other is nil.
 	Allocation *v1alpha1.ComputeAllocationSpec
 	Policy     *v1alpha1.ClusterPolicySpec

@@ -12,6 +12,7 @@ import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/change"
 	"kuota.dev/kuota/governance/revisions"
+	"kuota.dev/kuota/governance/textdiff"
 	"kuota.dev/kuota/handlers/handlerstest"
 	"kuota.dev/kuota/views/htmlcheck"
 
@@ -36,11 +37,11 @@ func twoVersions() []revisions.Version {
 			Revision: revisions.Revision{Number: 4, Generation: 4, At: when, By: "kubectl-edit", ByProgram: true, Summary: "Fair-share weight: 10 → 30", Skipped: 2},
 			Newest:   true, Older: 3, HasPrevious: true, Allocation: &now,
 			Changes: []change.Field{{Path: "Fair-share weight", Before: "10", After: "30"}},
-			Lines:   []revisions.Line{{Text: "spec:"}, {Text: "  fairShareWeight: 10", Removed: true}, {Text: "  fairShareWeight: 30", Added: true}},
+			Lines:   []textdiff.Line{{Text: "spec:"}, {Text: "  fairShareWeight: 10", Removed: true}, {Text: "  fairShareWeight: 30", Added: true}},
 		},
 		{
 			Revision: revisions.Revision{Number: 3, Generation: 1, At: when, By: "grace@example.com", Reason: "a <b>start</b>", Summary: "Created"},
-			Newer:    4, HasPrevious: true, Allocation: &old, Lines: []revisions.Line{{Text: "spec:", Added: true}},
+			Newer:    4, HasPrevious: true, Allocation: &old, Lines: []textdiff.Line{{Text: "spec:", Added: true}},
 		},
 	}
 }
