@@ -12,47 +12,47 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// Severity says how much a gap takes away.
+// Severity is how much a finding impairs.
 type Severity int
 
-// Severities, the worst first.
+// Severities, the most severe first.
 const (
 	SeverityError   Severity = iota // something does not work
 	SeverityWarning                 // something works less well
 	SeverityInfo                    // worth knowing
 )
 
-// Gap is something that is missing.
+// Finding is one problem with what to do about it.
 type Finding struct {
-	ID     string // fixed, and fit for an HTML id
+	ID     string // stable, and valid as an HTML id
 	Title  string
-	Impact string // what does not work without it, in a sentence
-	Fix    string // the exact lines or commands
+	Impact string // what does not work, in a sentence
+	Fix    string // exact lines or commands to fix it
 	Severity
 }
 
 const (
 	// Tested is the version of Kueue that Kuota is tested with.
 	Tested = "v0.19.2"
-	// minor is that of the oldest version that Kuota was tried with, 0.minor.
-	// The one before serves v1beta2 already.
+	// oldestMinor is the minor version of the oldest Kueue that Kuota is tested with.
+	// The version before serves v1beta2 already.
 	oldestMinor = 16
-	// reasonsMinor is that of the first version with exact reasons.
+	// reasonsMinor is the minor version of the first Kueue with exact reasons.
 	reasonsMinor = 19
 )
 
 const podIntegration = "pod"
 
-// Gaps are all that is missing, those first that the others follow from.
+// Check returns all findings, causes before their consequences.
 func Check(s Observation) []Finding {
 	var gaps []Finding
-	for _, look := range []func(Observation) []Finding{checkReadOnly, checkCRDs, checkInstallation, checkConfiguration, checkVisibility, checkPolicy, checkPermission, checkAdmissionPolicies} {
-		gaps = append(gaps, look(s)...)
+	for _, check := range []func(Observation) []Finding{checkReadOnly, checkCRDs, checkInstallation, checkConfiguration, checkVisibility, checkPolicy, checkPermission, checkAdmissionPolicies} {
+		gaps = append(gaps, check(s)...)
 	}
 	return gaps
 }
 
-// governor is about who else governs the cluster.
+// checkReadOnly checks whether HyperPod's add-on manages the cluster.
 func checkReadOnly(s Observation) []Finding {
 	if s.ReadOnly == "" {
 		return nil
@@ -63,7 +63,7 @@ func checkReadOnly(s Observation) []Finding {
 	}}
 }
 
-// kinds are missing definitions.
+// checkCRDs checks for missing CRDs.
 func checkCRDs(s Observation) (gaps []Finding) {
 	if len(s.Missing.Own) > 0 {
 		gaps = append(gaps, Finding{
@@ -101,16 +101,16 @@ func checkCRDs(s Observation) (gaps []Finding) {
 	return gaps
 }
 
-// newer tells whether a version of Kueue's kinds came after the one that Kuota
-// speaks.
+// isNewer reports whether a version of Kueue's API is newer than the one that
+// Kuota uses.
 func isNewer(served string) bool {
 	return version.CompareKubeAwareVersionStrings(served, kueue.SchemeGroupVersion.Version) > 0
 }
 
-// installation is about the Kueue that runs.
+// checkInstallation checks the Kueue that runs.
 func checkInstallation(s Observation) (gaps []Finding) {
 	if s.KueueRead != ReadSucceeded && s.Missing.NoKueue() {
-		return nil // it is not installed at all; without its namespace there are no rights in it either
+		return nil // not installed; without its namespace there are no permissions in it either
 	}
 	switch s.KueueRead {
 	case ReadNotFound:
@@ -160,7 +160,7 @@ func checkInstallation(s Observation) (gaps []Finding) {
 	return gaps
 }
 
-// permission is about what the console may change.
+// checkPermission checks whether the console can change Kueue's configuration.
 func checkPermission(s Observation) []Finding {
 	if s.KueueRead != ReadSucceeded || s.CanWrite != No || !s.Manages() {
 		return nil
@@ -172,7 +172,7 @@ func checkPermission(s Observation) []Finding {
 	}}
 }
 
-// admission is about Kuota's admission policies.
+// checkAdmissionPolicies checks for Kuota's admission policies.
 func checkAdmissionPolicies(s Observation) (gaps []Finding) {
 	if len(s.Enforcement) > 0 {
 		gaps = append(gaps, Finding{

@@ -11,10 +11,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// lookLimit is how long all looks together may take.
+// collectTimeout bounds the whole collection.
 const collectTimeout = 5 * time.Second
 
-// looker fills in a state. Each of its methods has fields of its own.
+// collector fills in a report. Its methods run concurrently and set different
+// fields.
 type collector struct {
 	service *Service
 	ctx     context.Context
@@ -41,8 +42,8 @@ func (l collector) kueue() {
 	}
 }
 
-// visibilityAPI is where Kueue tells the order of its queues; the API server
-// passes what it is asked there on to Kueue.
+// visibilityAPI is the API of Kueue that returns the order of queues, which the
+// API server proxies.
 const visibilityAPI = "visibility.kueue.x-k8s.io/v1beta2"
 
 func (l collector) visibility() {
@@ -50,7 +51,7 @@ func (l collector) visibility() {
 	l.report.Visibility = err == nil
 }
 
-// permission asks about the console itself.
+// permission checks the permissions of the console itself.
 func (l collector) permission() {
 	install, answer := l.service.Install, Yes
 	for _, what := range []authorizationv1.ResourceAttributes{
@@ -70,7 +71,7 @@ func (l collector) permission() {
 	l.report.CanWrite = answer
 }
 
-// Names of admission policies in deploy/rbac, beside those of enforcement.
+// Names of admission policies in deploy/rbac, except those of enforcement.
 var membersPolicies = []string{"kuota-jobs", "kuota-namespaces", "kuota-workloads"}
 
 const changedBy = "kuota-changed-by"
@@ -83,10 +84,10 @@ func (l collector) admission() {
 	l.report.ChangedBy = l.changedBy()
 }
 
-// missing are the admission policies that are not there, or not bound. What may
-// not be looked at is not known to be missing; looked tells whether all could be.
-func (l collector) missing(names []string) (missing []string, looked bool) {
-	looked = true
+// missing returns the admission policies that do not exist or have no binding.
+// known is false if any could not be read.
+func (l collector) missing(names []string) (missing []string, known bool) {
+	known = true
 	api := l.service.Cluster.Clientset().AdmissionregistrationV1()
 	for _, name := range names {
 		_, err := api.ValidatingAdmissionPolicies().Get(l.ctx, name, metav1.GetOptions{})
@@ -96,10 +97,10 @@ func (l collector) missing(names []string) (missing []string, looked bool) {
 		if apierrors.IsNotFound(err) {
 			missing = append(missing, name)
 		} else if err != nil {
-			looked = false
+			known = false
 		}
 	}
-	return missing, looked
+	return missing, known
 }
 
 func (l collector) changedBy() PolicyState {

@@ -8,8 +8,8 @@ import (
 	"kuota.dev/kuota/governance/kueueconfig"
 )
 
-// configuration is what Kueue's configuration lacks beside what the policy
-// decides.
+// checkConfiguration checks Kueue's configuration, except for what the policy
+// determines.
 func checkConfiguration(s Observation) (gaps []Finding) {
 	if s.KueueRead != ReadSucceeded {
 		return nil
@@ -35,7 +35,7 @@ func checkConfiguration(s Observation) (gaps []Finding) {
 	return append(gaps, checkUncovered(s)...)
 }
 
-// reasons is about how exactly Kueue says why a task waits.
+// checkReasons checks how exactly Kueue reports why a task waits.
 func checkReasons(s Observation, gates []kueueconfig.Gate) (gaps []Finding) {
 	seen := s.Kueue.Current
 	off := map[string]bool{}
@@ -68,7 +68,7 @@ func checkReasons(s Observation, gates []kueueconfig.Gate) (gaps []Finding) {
 	return gaps
 }
 
-// visibility is about the API that tells the order of a queue.
+// checkVisibility checks the API that returns the order of a queue.
 func checkVisibility(s Observation) []Finding {
 	if s.Visibility || s.KueueRead != ReadSucceeded || s.Kueue.ScaledToZero {
 		return nil
@@ -96,15 +96,15 @@ func checkVisibility(s Observation) []Finding {
 	return []Finding{gap}
 }
 
-// policy is about what the policy says and Kueue's configuration does not,
-// where the console does not put that right itself.
+// checkPolicy checks whether Kueue's configuration matches the policy, unless
+// the console corrects it.
 func checkPolicy(s Observation) []Finding {
 	if s.KueueRead != ReadSucceeded || s.Policy == nil {
 		return nil
 	}
 	want, err := kueueconfig.ForPolicy(s.Kueue.Current, s.Policy)
 	if err != nil {
-		return nil // what cannot be read is told already; what the policy says wrong, its card tells
+		return nil // another check reports configuration that cannot be read, the policy page an invalid policy
 	}
 	var gaps []Finding
 	if (want.ConfigChanged || want.ArgsChanged) && !(s.Manages() && s.CanWrite == Yes) {
@@ -120,7 +120,7 @@ func checkPolicy(s Observation) []Finding {
 	return gaps
 }
 
-// added is the patch of an addition, or why there is none.
+// additionFix returns the patch of an addition, or why there is none.
 func additionFix(seen kueueconfig.Current, more kueueconfig.Addition) string {
 	wanted, err := kueueconfig.Add(seen, more)
 	if err != nil {

@@ -14,10 +14,11 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// Find looks for resources that ClusterQueues cover, by name, and for those that
-// nodes have or unfinished tasks ask for, and no ClusterQueue covers. Without
-// any queue it finds none. A resource whose name begins one that is covered is
-// not found uncovered: Kueue leaves resources out by the start of their names.
+// ResourceCoverage returns the resources that ClusterQueues cover, by name, and
+// those that nodes have or unfinished tasks request and no ClusterQueue covers.
+// Without a ClusterQueue it returns none. A resource whose name is a prefix of
+// a covered one is not returned as uncovered, because Kueue excludes resources
+// by prefix.
 func ResourceCoverage(ctx context.Context, reader client.Reader) (covered []string, uncovered []UncoveredResource, err error) {
 	var queues kueue.ClusterQueueList
 	if err := reader.List(ctx, &queues, client.UnsafeDisableDeepCopy); err != nil {
@@ -43,7 +44,7 @@ func ResourceCoverage(ctx context.Context, reader client.Reader) (covered []stri
 		}
 	}
 	covered = slices.Sorted(maps.Keys(covers))
-	covers[pods] = true // which Kueue counts only where a queue names it
+	covers[pods] = true // Kueue counts pods only in ClusterQueues that cover them
 	named := map[string]int{}
 	for i := range nodes.Items {
 		for resource, quantity := range nodes.Items[i].Status.Allocatable {
@@ -68,10 +69,10 @@ func ResourceCoverage(ctx context.Context, reader client.Reader) (covered []stri
 	return covered, uncovered, nil
 }
 
-// pods is the number of pods. Kueue adds it after it left resources out.
+// pods is the number of pods. Kueue adds it after it has excluded resources.
 const pods = string(corev1.ResourcePods)
 
-// asks are the resources that a task's pods ask for.
+// requestedResources returns the resources that a task's pods request.
 func requestedResources(w *kueue.Workload) map[string]bool {
 	resources := map[string]bool{}
 	for i := range w.Spec.PodSets {

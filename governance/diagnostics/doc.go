@@ -1,4 +1,8 @@
-// Package diagnostics says how the cluster, Kueue and the console are set up, and
-// what is missing: what each gap costs, and what to type to close it. It only
-// looks. Gaps are a pure function of what was seen.
+// Package diagnostics finds problems in the setup of the cluster, Kueue and the
+// console.
+//
+//	API server, cache ──collector──► Observation ──Check──► []Finding
+//
+// A Finding states its impact and the lines or commands that fix it. Check is a
+// pure function. The package changes nothing.
 package diagnostics

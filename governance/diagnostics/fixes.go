@@ -9,8 +9,9 @@ import (
 	"kuota.dev/kuota/governance/reconcile"
 )
 
-// again applies the manifests of the Kueue that runs. Where its version is not
-// known, none is guessed: another one would be an upgrade, or a step back.
+// reinstallFix returns commands to apply the manifests of the running version.
+// For an unknown version it suggests none, because another version would be an
+// upgrade or a downgrade.
 func reinstallFix(s Observation) string {
 	version, _ := kueueconfig.Version(s.Kueue.Image, oldestMinor)
 	if version == "" {
@@ -19,11 +20,11 @@ func reinstallFix(s Observation) string {
 	return installFix(s.Install, version)
 }
 
-// released is the part of a version that Kueue's own releases are called by,
-// without what a vendor put behind it.
+// releasePattern matches the part of a version that Kueue's releases have,
+// without a vendor's suffix.
 var releasePattern = regexp.MustCompile(`^v\d+\.\d+\.\d+(-rc\.\d+)?`)
 
-// install applies Kueue's manifests of a version.
+// installFix returns commands to apply Kueue's manifests of a version.
 func installFix(in reconcile.KueueInstall, version string) string {
 	text := "# This applies Kueue's default ConfigMap and Deployment. Where kubectl reports a conflict, keep your version.\n" +
 		"# It reports no conflict for objects that were applied in the same way: back up both first.\n"
@@ -33,7 +34,7 @@ func installFix(in reconcile.KueueInstall, version string) string {
 	return text + "kubectl apply --server-side -f https://github.com/kubernetes-sigs/kueue/releases/download/" + releasePattern.FindString(version) + "/manifests.yaml\n"
 }
 
-// rights gives the console its own.
+// grantFix returns commands to grant the console its permissions.
 func grantFix(in reconcile.KueueInstall) string {
 	text := ""
 	if customNames(in) {
@@ -42,8 +43,8 @@ func grantFix(in reconcile.KueueInstall) string {
 	return text + "kubectl apply --server-side -f deploy/rbac/console.yaml\n"
 }
 
-// named tells whether the console was given other names than Kueue installs
-// itself by.
+// customNames reports whether Kueue is configured under other names than those
+// of its manifests.
 func customNames(in reconcile.KueueInstall) bool {
 	in.Manage = reconcile.DefaultKueueInstall.Manage
 	return in != reconcile.DefaultKueueInstall
@@ -53,16 +54,17 @@ func describeInstall(in reconcile.KueueInstall) string {
 	return fmt.Sprintf("ConfigMap %s and Deployment %s in namespace %s", in.ConfigMap, in.Deployment, in.Namespace)
 }
 
-// tagged is an image with a place for its version in the place of its tag.
+// imageWithTagPlaceholder returns an image with a placeholder in place of its
+// tag.
 func imageWithTagPlaceholder(image string) string {
 	image, _, _ = strings.Cut(image, "@")
 	if at := strings.LastIndex(image, ":"); at > strings.LastIndex(image, "/") {
 		image = image[:at]
 	}
-	return image + ":<version that runs>" // a shell does not take it as it stands
+	return image + ":<version that runs>" // a shell rejects it unless it is replaced
 }
 
-// setImage gives Kueue's image by a tag that tells its version.
+// tagImageFix returns commands to use an image tag that shows Kueue's version.
 func tagImageFix(s Observation) string {
 	return fmt.Sprintf("# Tag the running image with its version, such as %s, and use that tag:\nkubectl --namespace %s set image deployment %s manager=%s\n",
 		Tested, s.Install.Namespace, s.Install.Deployment, imageWithTagPlaceholder(s.Kueue.Image))

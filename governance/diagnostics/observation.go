@@ -6,37 +6,37 @@ import (
 	"kuota.dev/kuota/governance/reconcile"
 )
 
-// Seen is what was looked at.
+// Observation is the observed state of the cluster, Kueue and the console.
 type Observation struct {
-	Server  string               // the API server's version, such as v1.36.3; empty when it is not known
-	Missing cluster.MissingKinds // what is missing of Kuota's and Kueue's kinds
+	Server  string               // version of the API server, such as v1.36.3; empty if unknown
+	Missing cluster.MissingKinds // kinds of Kuota and Kueue that are not served
 
-	ReadOnly string // a sentence about why the console writes nothing; empty when it writes
+	ReadOnly string // why the console writes nothing, a sentence; empty if it writes
 
 	Install        reconcile.KueueInstall // where Kueue's configuration is
-	Kueue          reconcile.KueueState   // as far as Unread is empty
+	Kueue          reconcile.KueueState   // set if KueueRead is ReadSucceeded
 	KueueRead      ReadResult
-	KueueReadError string // of Unread, in the API server's words
+	KueueReadError string // the API server's message
 
 	Visibility bool                        // whether Kueue's visibility API answers
-	Policy     *v1alpha1.ClusterPolicySpec // nil while there is none
+	Policy     *v1alpha1.ClusterPolicySpec // nil if there is none
 	CanWrite   Answer                      // whether the console may change Kueue's configuration
 
 	Enforcement, Members []string // admission policies that are missing
-	PoliciesKnown        bool     // whether it is known that no others are
+	PoliciesKnown        bool     // whether all others are known to exist
 	ChangedBy            PolicyState
 	Covered              []string // resources that ClusterQueues cover
 	Uncovered            []UncoveredResource
 }
 
-// Manages tells whether the console keeps Kueue's configuration as the policy
-// says, as far as it may.
+// Manages reports whether the console is configured to apply the policy to
+// Kueue's configuration.
 func (s Observation) Manages() bool { return s.Install.Manage && s.ReadOnly == "" }
 
-// Unread is why Kueue's configuration is not known.
+// ReadResult is whether Kueue's configuration could be read.
 type ReadResult string
 
-// Why Kueue's configuration is not known.
+// The results of reading Kueue's configuration.
 const (
 	ReadSucceeded ReadResult = ""
 	ReadNotFound  ReadResult = "NotThere"
@@ -44,7 +44,7 @@ const (
 	ReadFailed    ReadResult = "Failed"
 )
 
-// Answer is yes, no, or not known.
+// Answer is yes, no, or unknown.
 type Answer int
 
 // The answers.
@@ -54,7 +54,7 @@ const (
 	No
 )
 
-// Admission is whether an admission policy is there.
+// PolicyState is whether an admission policy is installed.
 type PolicyState int
 
 // States of an admission policy.
@@ -62,11 +62,12 @@ const (
 	PolicyUnknown PolicyState = iota
 	PolicyInstalled
 	PolicyMissing
-	PolicyUnsupported // the API server is too old for it
+	PolicyUnsupported // the API server does not serve its kind
 )
 
-// Uncovered is a resource that tasks or nodes name and no ClusterQueue covers.
+// UncoveredResource is a resource that tasks request or nodes have, and no
+// ClusterQueue covers.
 type UncoveredResource struct {
 	Resource string
-	Tasks    int // unfinished ones that ask for it; 0 when only nodes have it
+	Tasks    int // unfinished tasks that request it; 0 if only nodes have it
 }

@@ -9,8 +9,8 @@ import (
 	"kuota.dev/kuota/governance/kueueconfig"
 )
 
-// excluded is about resources that ClusterQueues cover and Kueue's configuration
-// leaves out: Kueue drops them before it counts.
+// checkExcluded checks for resources that ClusterQueues cover and Kueue's
+// configuration excludes: their quota has no effect.
 func checkExcluded(s Observation) []Finding {
 	prefixes := kueueconfig.ExcludedPrefixes(s.Kueue.Text)
 	var names, out []string
@@ -38,17 +38,18 @@ func checkExcluded(s Observation) []Finding {
 	}}
 }
 
-// uncovered is about resources that no ClusterQueue covers: a task that asks
-// for one is never admitted. What quota may be given of some day is not to be
-// left out of the count, since it would stay left out then.
+// checkUncovered checks for resources that no ClusterQueue covers: a task that
+// requests one is never admitted. It suggests to exclude only resources that
+// Kuota has no quota for, because quota of an excluded resource would have no
+// effect later.
 func checkUncovered(s Observation) []Finding {
-	var told, rows, devices, others []string
+	var names, rows, devices, others []string
 	severity := SeverityWarning
 	for _, u := range s.Uncovered {
 		if !kueueconfig.CountsResource(s.Kueue.Text, u.Resource) {
 			continue
 		}
-		told = append(told, u.describe())
+		names = append(names, u.describe())
 		switch {
 		case catalog.IsQuotaResource(u.Resource):
 			rows = append(rows, u.Resource)
@@ -61,12 +62,12 @@ func checkUncovered(s Observation) []Finding {
 			severity = SeverityError
 		}
 	}
-	if len(told) == 0 {
+	if len(names) == 0 {
 		return nil
 	}
 	gap := Finding{
 		ID: "uncovered", Title: "No queue covers some resources of this cluster", Severity: severity,
-		Impact: "A task that requests one of these is never admitted: " + strings.Join(told, ", ") + ".",
+		Impact: "A task that requests one of these is never admitted: " + strings.Join(names, ", ") + ".",
 	}
 	if len(rows) > 0 {
 		gap.Impact += " Give a team quota of it: " + strings.Join(rows, ", ") + "."

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Service answers the page about settings.
+// Service serves the settings page.
 type Service struct {
 	Cluster *cluster.Cluster
 	Access  *access.Service
@@ -24,22 +24,22 @@ type Service struct {
 	Kueue func(context.Context) (reconcile.KueueState, error)
 }
 
-// State is how everything is set up.
+// Report is the observed state with the findings.
 type Report struct {
 	Observation
 	Findings []Finding
 
 	Nodes, Pools int  // of the cluster
-	NodesCounted bool // whether nodes could be counted
+	NodesCounted bool // Nodes and Pools are known
 
-	Version      string // Kueue's; empty when it is not known
+	Version      string // of Kueue; empty if unknown
 	Integrations []string
 	Gates        []kueueconfig.Gate
 }
 
-// Shown tells whether user is shown the way to the settings: who sees all teams
-// and may change the policy. Members are not asked about; see
-// docs/decisions/0008. What cannot be asked is no.
+// CanView reports whether the settings page is linked for user: they can see
+// all teams and update the policy. It sends no extra review for members; see
+// docs/decisions/0008. An error counts as no.
 func (s *Service) CanView(ctx context.Context, user governance.User) bool {
 	all, err := s.Access.CanSee(ctx, user, "")
 	if err != nil || !all {
@@ -49,8 +49,8 @@ func (s *Service) CanView(ctx context.Context, user governance.User) bool {
 	return err == nil && may
 }
 
-// State looks at everything for somebody who may change the policy. For
-// everybody else there is no such page.
+// Report collects the report for a user who can update the policy. For all
+// others the page does not exist.
 func (s *Service) Report(ctx context.Context, user governance.User) (Report, error) {
 	may, err := s.Access.MayEditPolicy(ctx, user)
 	if err == nil && !may {
@@ -70,17 +70,17 @@ func (s *Service) Report(ctx context.Context, user governance.User) (Report, err
 			return nil
 		})
 	}
-	_ = group.Wait() // what cannot be looked at is not known, and the rest is shown
+	_ = group.Wait() // what cannot be read stays unknown
 	if state.KueueRead == ReadSucceeded {
 		state.Version, _ = kueueconfig.Version(state.Kueue.Image, oldestMinor)
 		state.Integrations = kueueconfig.Integrations(state.Kueue.Text)
-		state.Gates, _ = kueueconfig.Gates(state.Kueue.Current) // an error is a gap
+		state.Gates, _ = kueueconfig.Gates(state.Kueue.Current) // an error is a finding
 	}
 	state.Findings = Check(state.Observation)
 	return state, nil
 }
 
-// cached looks at what is in the cache.
+// cache collects what is cached.
 func (l collector) cache() {
 	reader, err := l.service.Cluster.Reader()
 	if err != nil {

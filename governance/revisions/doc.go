@@ -1,7 +1,9 @@
-// Package revisions keeps what policies and allocations were: each spec as a
-// ControllerRevision with who changed it, when and why, and says how one differs
-// from the one before.
+// Package revisions records the history of policies and allocations: each spec as
+// a ControllerRevision, with who changed it, when and why, and the difference to
+// the one before.
 //
-// It changes no policy and no allocation: an older spec is restored through the
-// form and its review, like any other change.
+//	watch event ──Record──► ControllerRevision ──Service──► versions pages
+//
+// It changes no policy and no allocation. An older spec is restored by the form
+// and its review, like any other change.
 package revisions

@@ -11,9 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// next is the revision that follows newest, which is nil for the first: what it
-// tells of the spec that an object has now, without its summary. now is when the
-// change was seen.
+// nextRevision returns the revision of an object's current spec, without its
+// summary. newest is the last revision; nil if there is none. now is when the
+// change was observed.
 func nextRevision(object metav1.Object, newest *Revision, now time.Time) Revision {
 	r := Revision{Number: 1, UID: string(object.GetUID()), Generation: object.GetGeneration(), Skipped: object.GetGeneration() - 1}
 	var before Revision
@@ -25,7 +25,7 @@ func nextRevision(object metav1.Object, newest *Revision, now time.Time) Revisio
 		}
 	}
 	if object.GetDeletionTimestamp() != nil && r.Skipped > 0 {
-		r.Skipped-- // that was the deletion
+		r.Skipped-- // the deletion itself
 	}
 	changed, manager := specManager(object.GetManagedFields())
 	annotations := object.GetAnnotations()
@@ -39,8 +39,8 @@ func nextRevision(object metav1.Object, newest *Revision, now time.Time) Revisio
 			r.Reason = r.objectReason
 		}
 	}
-	// The time in the fields is right also for a change that was made while the
-	// console was away, but taking a value out does not move it.
+	// The time in managedFields is also correct for a change while the console was
+	// not running, but removing a field does not update it.
 	switch {
 	case r.Generation == 1:
 		r.At = object.GetCreationTimestamp().Time
@@ -52,8 +52,8 @@ func nextRevision(object metav1.Object, newest *Revision, now time.Time) Revisio
 	return r
 }
 
-// deletedBy makes r the revision of a deletion: by whom and why the object says,
-// where whoever deleted it said so.
+// setDeletion makes r the revision of a deletion, with the user and reason if
+// the object has them.
 func (r *Revision) setDeletion(object metav1.Object) {
 	annotations := object.GetAnnotations()
 	r.At, r.By, r.ByProgram, r.Reason = object.GetDeletionTimestamp().Time, annotations[v1alpha1.AnnotationDeletedBy], false, ""
@@ -62,7 +62,7 @@ func (r *Revision) setDeletion(object metav1.Object) {
 	}
 }
 
-// specManager is the field manager that wrote into a spec last, and when.
+// specManager returns the field manager that last changed the spec, and when.
 func specManager(fields []metav1.ManagedFieldsEntry) (at time.Time, manager string) {
 	for _, entry := range fields {
 		if entry.Subresource != "" || entry.FieldsV1 == nil {
@@ -83,7 +83,7 @@ func specManager(fields []metav1.ManagedFieldsEntry) (at time.Time, manager stri
 	return at, manager
 }
 
-// shorten cuts a text to at most so many characters.
+// truncate shortens a text to at most most characters.
 func truncate(text string, most int) string {
 	text = strings.ToValidUTF8(strings.TrimSpace(text), "")
 	if characters := []rune(text); len(characters) > most {

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Store is where revisions are kept; cluster.Revisions is one.
+// Store stores revisions; cluster.Revisions implements it.
 type Store interface {
 	Cached(of string) ([]*metav1.PartialObjectMetadata, error)
 	List(ctx context.Context, of string) ([]*metav1.PartialObjectMetadata, error)
@@ -25,19 +25,21 @@ type Store interface {
 	Delete(ctx context.Context, name string) error
 }
 
-// keepTries is how often a number is looked for while others take it.
+// maxCreateAttempts bounds the attempts to create a revision while others take
+// its number.
 const maxCreateAttempts = 5
 
-// Keep has the spec of a policy or an allocation kept as a revision, once, and
-// removes those that are too many. now is when the change was seen. Stopped
-// anywhere, it can be called again; several consoles can call it at a time.
+// Record stores the spec of a policy or an allocation as a revision, once, and
+// deletes the oldest ones beyond Limit. now is when the change was observed. It
+// can be repeated after a failure, and several consoles can call it
+// concurrently.
 func Record(ctx context.Context, store Store, object client.Object, now time.Time) error {
 	owner, data, err := revisionOf(object)
 	if err != nil {
 		return err
 	}
 	list, err := store.Cached(owner.label())
-	if err != nil { // not known yet
+	if err != nil { // the cache has not synced
 		list, err = store.List(ctx, owner.label())
 	}
 	for range maxCreateAttempts {
@@ -60,16 +62,16 @@ func Record(ctx context.Context, store Store, object client.Object, now time.Tim
 		if made {
 			return prune(ctx, store, owner, append([]Revision{fromObject(revision)}, kept...))
 		}
-		// What the watch brought is behind: its next number is taken, by us before
-		// a restart or by another console. Without this a list for each version
-		// would take the API server the square of their number.
+		// The cache is behind: its next number is taken, by this console before a
+		// restart or by another one. Listing only now keeps the cost of n versions
+		// linear.
 		list, err = store.List(ctx, owner.label())
 	}
 	return &governance.Error{Kind: governance.Conflict, Op: "keep revision", Message: fmt.Sprintf("Others keep revisions of %s at the same time.", owner.name)}
 }
 
-// holds tells whether the spec of an object is kept, or a newer one: a revision
-// is never put before others.
+// isRecorded reports whether the spec of an object or a newer one is recorded:
+// a revision is never inserted before others.
 func isRecorded(kept []Revision, object metav1.Object) bool {
 	for _, r := range kept {
 		if r.UID == string(object.GetUID()) && r.Generation >= object.GetGeneration() {
@@ -79,7 +81,7 @@ func isRecorded(kept []Revision, object metav1.Object) bool {
 	return false
 }
 
-// newest is what the newest revision holds; nothing where there is none.
+// newestData returns the data of the newest revision; nil if there is none.
 func (o Owner) newestData(ctx context.Context, store Store, kept []Revision) ([]byte, error) {
 	if len(kept) == 0 {
 		return nil, nil
@@ -94,15 +96,15 @@ func (o Owner) newestData(ctx context.Context, store Store, kept []Revision) ([]
 	return revision.Data.Raw, nil
 }
 
-// revision is the object that keeps a spec, after those that are kept. before is
-// what the newest of them holds.
+// revision returns the ControllerRevision of a spec that follows those in kept.
+// before is the data of the newest of them.
 func (o Owner) revision(object metav1.Object, data []byte, kept []Revision, before []byte, now time.Time) *appsv1.ControllerRevision {
 	var newest *Revision
 	if len(kept) > 0 {
 		newest = &kept[0]
 	}
 	r := nextRevision(object, newest, now)
-	// Deleting something gives it another generation, and no other spec.
+	// A deletion increments the generation and keeps the spec.
 	deleted := object.GetDeletionTimestamp() != nil && newest != nil && bytes.Equal(before, data)
 	if deleted {
 		r.setDeletion(object)
@@ -131,7 +133,7 @@ func (o Owner) revision(object metav1.Object, data []byte, kept []Revision, befo
 	}
 }
 
-// prune removes the oldest revisions beyond the limit.
+// prune deletes the oldest revisions beyond Limit.
 func prune(ctx context.Context, store Store, owner Owner, kept []Revision) error {
 	for _, r := range kept[min(len(kept), Limit):] {
 		if err := store.Delete(ctx, owner.object(r.Number)); err != nil {

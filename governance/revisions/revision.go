@@ -12,11 +12,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Limit is how many revisions of one object are kept.
+// Limit is the number of revisions that are kept for each object.
 const Limit = 50
 
-// Owner is what has revisions: a policy or an allocation, by its name, whether
-// it is there or was deleted.
+// Owner identifies the object of revisions by kind and name, whether it exists
+// or was deleted.
 type Owner struct{ kind, name string }
 
 const (
@@ -24,22 +24,22 @@ const (
 	kindPolicy     = "policy"
 )
 
-// OfAllocation is the owner of a team's revisions.
+// AllocationOwner returns the owner of a team's revisions.
 func AllocationOwner(team string) Owner { return Owner{kindAllocation, team} }
 
-// OfPolicy is the owner of the cluster policy's revisions.
+// PolicyOwner returns the owner of the cluster policy's revisions.
 func PolicyOwner() Owner { return Owner{kindPolicy, v1alpha1.ClusterPolicyName} }
 
-// label is the value of cluster.LabelRevisionOf; a name has no dot.
+// label returns the value of cluster.LabelRevisionOf. A name has no dot.
 func (o Owner) label() string { return o.kind + "." + o.name }
 
-// object is the name of a revision's ControllerRevision. It holds the number, so
-// that the API server lets nobody give one twice.
+// object returns the name of a ControllerRevision. It contains the number, so
+// that a number is used only once.
 func (o Owner) object(number int64) string {
 	return o.kind + "-" + o.name + "-" + strconv.FormatInt(number, 10)
 }
 
-// Annotations of a ControllerRevision, beside those of the object's change.
+// Annotations of a ControllerRevision, besides those of the change.
 const (
 	annotationUID        = "kuota.dev/of-uid"
 	annotationGeneration = "kuota.dev/of-generation"
@@ -49,29 +49,29 @@ const (
 	annotationMissing    = "kuota.dev/missing"
 )
 
-// Revision is one spec that an object had, without the spec.
+// Revision is the metadata of one recorded spec.
 type Revision struct {
 	Number     int64  // counts up from 1 for each name
-	UID        string // of the object; another one after it was deleted and made anew
+	UID        string // of the object; another one after it was deleted and created again
 	Generation int64  // of the object
 	At         time.Time
-	By         string // who changed it; with ByProgram the field manager
-	ByProgram  bool   // nobody knows who; By is only the name of their program
-	Reason     string // why; empty where nobody said so
+	By         string // the user who changed it; with ByProgram the field manager
+	ByProgram  bool   // the user is unknown
+	Reason     string // the reason; empty if none was given
 	Summary    string // what changed, in short
-	Skipped    int64  // changes before it that nobody saw, while the console was away
+	Skipped    int64  // changes before it that no console recorded
 
-	objectReason string // as it stood in the object, be it of this change or not
+	objectReason string // the object's annotation, which may be of an earlier change
 }
 
-// summaryDeleted is the summary of a revision that a deletion made: its spec is
-// that of the revision before.
+// summaryDeleted is the summary of a deletion. Its spec is that of the revision
+// before.
 const summaryDeleted = "Deleted"
 
-// IsDeletion reports whether the object was deleted then.
+// IsDeletion reports whether this revision is a deletion.
 func (r Revision) IsDeletion() bool { return r.Summary == summaryDeleted }
 
-// read is the revision that an object of Kubernetes tells of.
+// fromObject parses the annotations of a ControllerRevision.
 func fromObject(object metav1.Object) Revision {
 	annotations := object.GetAnnotations()
 	whole := func(text string) int64 {
@@ -92,7 +92,7 @@ func fromObject(object metav1.Object) Revision {
 	return r
 }
 
-// readAll are revisions with the newest first.
+// fromObjects parses revisions, and sorts them by number, the newest first.
 func fromObjects(objects []*metav1.PartialObjectMetadata) []Revision {
 	all := make([]Revision, len(objects))
 	for i, object := range objects {
@@ -102,7 +102,7 @@ func fromObjects(objects []*metav1.PartialObjectMetadata) []Revision {
 	return all
 }
 
-// annotations are what read reads.
+// annotations returns the annotations that fromObject parses.
 func (r Revision) annotations() map[string]string {
 	by := v1alpha1.AnnotationChangedBy
 	if r.ByProgram {

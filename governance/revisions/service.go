@@ -17,31 +17,33 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Service answers the pages about versions.
+// Service serves the pages of versions.
 type Service struct {
 	Store       *cluster.Revisions
 	Access      *access.Service
 	Allocations *allocations.Service
 }
 
-// Version is one revision with what it holds, beside the one before.
+// Version is one revision with its data and its difference to the one before.
 type Version struct {
 	Revision
-	Newest  bool // no later one is kept
-	Deleted bool // there is no such object any more
-	// Older and Newer are the numbers of those beside it; 0 for none.
+	Newest  bool // the newest revision
+	Deleted bool // the object was deleted
+	// Older and Newer are the numbers of the neighbors; 0 for none.
 	Older, Newer int64
-	// Compared tells whether the one before is kept, or this is the first of all.
+	// HasPrevious reports whether Changes and Lines compare with the revision before,
+	// or with nothing for the first one.
 	HasPrevious bool
 	Changes     []change.Field
 	Lines       []textdiff.Line // as YAML that can be applied
-	// One of these has the spec; the other is nil.
+	// Allocation or Policy is the spec; the other is nil.
 	Allocation *v1alpha1.ComputeAllocationSpec
 	Policy     *v1alpha1.ClusterPolicySpec
 }
 
-// History are the revisions of something, the newest first. Who may see it may
-// see them; who sees only some teams sees none of what had a team's name before.
+// History returns the revisions of an owner, the newest first. A user who can
+// see the object can see them. A user who sees only some teams does not see the
+// revisions of a deleted team of the same name.
 func (s *Service) History(ctx context.Context, user governance.User, owner Owner) ([]Revision, error) {
 	history, _, err := s.history(ctx, user, owner)
 	return history, err
@@ -66,9 +68,9 @@ func (s *Service) history(ctx context.Context, user governance.User, owner Owner
 	return history, gone, nil
 }
 
-// seen refuses who may not see the owner. only is the UID whose revisions they
-// may see; empty for all. What was deleted is for those who see every team, or
-// may make allocations or change them.
+// authorize returns an error if user cannot see the owner. only is the UID
+// whose revisions the user can see; empty for all. Revisions of a deleted team
+// are visible to users who see all teams or can create or update allocations.
 func (s *Service) authorize(ctx context.Context, user governance.User, owner Owner) (only string, gone bool, err error) {
 	scope, err := s.Access.Scope(ctx, user)
 	outside := governance.KindOf(err) == governance.Outside
@@ -122,7 +124,7 @@ func notFound(owner Owner) error {
 	return &governance.Error{Kind: governance.NotFound, Op: "find version", Message: message}
 }
 
-// Version is one revision, with what it holds.
+// Version returns one revision with its data.
 func (s *Service) Version(ctx context.Context, user governance.User, owner Owner, number int64) (Version, error) {
 	history, gone, err := s.history(ctx, user, owner)
 	if err != nil {
@@ -157,7 +159,7 @@ func (s *Service) Version(ctx context.Context, user governance.User, owner Owner
 	return version, nil
 }
 
-// fill reads what a revision holds, and compares it with the one before.
+// fill decodes the data of a revision and compares it with the one before.
 func (v *Version) fill(owner Owner, before, after []byte) error {
 	old, err := text(before)
 	if err != nil {
@@ -181,7 +183,7 @@ func (v *Version) fill(owner Owner, before, after []byte) error {
 	return spec(after, v.Allocation)
 }
 
-// text is a manifest in YAML; empty for none.
+// text returns a manifest as YAML; empty for none.
 func text(manifest []byte) (string, error) {
 	if len(manifest) == 0 {
 		return "", nil
@@ -190,9 +192,8 @@ func text(manifest []byte) (string, error) {
 	return string(text), err
 }
 
-// Deleted are the teams whose revisions are kept though their allocation is not
-// there any more, by name. It is for those who see every team: there are the
-// teams that have one.
+// DeletedTeams returns the teams that have revisions but no allocation in
+// existing, by name. Call it only for users who see all teams.
 func (s *Service) DeletedTeams(there []v1alpha1.ComputeAllocation) []string {
 	teams := make(map[string]bool, len(there))
 	for i := range there {

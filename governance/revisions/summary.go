@@ -10,14 +10,13 @@ import (
 	"kuota.dev/kuota/governance/describe"
 )
 
-// How much of a change stands in its summary: so many values, and so many
-// characters of each side of one.
+// Bounds of a summary: the number of values, and the characters of each side.
 const (
 	summaryValues = 3
 	summaryText   = 60
 )
 
-// manifest is an object as a revision holds it: what one could apply again.
+// manifest is the data of a revision, which can be applied.
 type manifest struct {
 	APIVersion string          `json:"apiVersion"`
 	Kind       string          `json:"kind"`
@@ -29,8 +28,8 @@ type metadata struct {
 	Name string `json:"name"`
 }
 
-// changes lists what differs between two manifests, as people call it. before
-// is empty for the first.
+// changes returns the differences of two manifests in the words of the pages.
+// before is empty for the first one.
 func (o Owner) changes(before, after []byte) ([]change.Field, error) {
 	if o.kind == kindPolicy {
 		return changesOf(before, after, describe.PolicyChanges)
@@ -53,7 +52,7 @@ func changesOf[Spec any](before, after []byte, compare func(before, after *Spec)
 	return compare(was, is), nil
 }
 
-// spec reads the spec of a manifest.
+// spec decodes the spec of a manifest.
 func spec(text []byte, into any) error {
 	var m manifest
 	if err := json.Unmarshal(text, &m); err != nil {
@@ -62,8 +61,7 @@ func spec(text []byte, into any) error {
 	return json.Unmarshal(m.Spec, into)
 }
 
-// summary says what changed, in short. A value that was or becomes nothing
-// stands as a dash.
+// summary returns a short text about the changes. A missing value is a dash.
 func summary(changes []change.Field) string {
 	if len(changes) == 0 {
 		return "Only the order or the spelling of values"

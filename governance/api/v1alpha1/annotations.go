@@ -2,29 +2,32 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+// Annotations of a policy or an allocation about the last change of its spec.
+// The admission policy in deploy/rbac/changed-by.yaml sets all but the first on
+// the API server, and reverts them if a request sets them.
 // Annotations of a policy or an allocation that tell of the last change of its
 // spec. All but the first are written by the API server, by the admission
 // policy in deploy/rbac/changed-by.yaml, and put back when a request sets them.
 const (
-	// AnnotationReason is why a change is made, as whoever makes it says. It
-	// counts for the change that it is sent with.
+	// AnnotationReason is the user's reason for the change that it is sent with.
 	AnnotationReason = "kuota.dev/change-reason"
-	// AnnotationDeletedBy is who is about to delete the object. The API server
-	// writes the name of the user who sets it.
+	// AnnotationDeletedBy is the user who is about to delete the object. The API
+	// server replaces its value with the name of the user who sets it.
 	AnnotationDeletedBy = "kuota.dev/deleted-by"
-	// AnnotationChangedBy is who made the last change.
+	// AnnotationChangedBy is the user who made the last change.
 	AnnotationChangedBy = "kuota.dev/changed-by"
-	// AnnotationChangedBecause is the reason that was sent with it.
+	// AnnotationChangedBecause is the reason of that change.
 	AnnotationChangedBecause = "kuota.dev/changed-because"
-	// AnnotationChangedGeneration is the generation that the two are about. They
-	// tell nothing of another, such as one that was made without the policy.
+	// AnnotationChangedGeneration is the generation of that change. They do not
+	// apply to another generation, such as a change without the admission policy.
 	AnnotationChangedGeneration = "kuota.dev/changed-generation"
 )
 
-// MaxReason is how long a reason may be, in characters. What is longer is cut.
+// MaxReason is the maximum length of a reason, in characters. A longer one is
+// truncated.
 const MaxReason = 500
 
-// SetReason says why an object is changed, or that nobody said so.
+// SetReason sets the reason of a change; an empty one removes the annotation.
 func SetReason(object metav1.Object, reason string) {
 	annotations := object.GetAnnotations()
 	delete(annotations, AnnotationReason)

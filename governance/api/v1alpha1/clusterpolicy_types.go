@@ -263,9 +263,9 @@ const (
 	ConditionPriorityClasses  = "PriorityClasses"  // the classes, their values, and how tasks are ranked
 	ConditionFairShare        = "FairShare"        // how idle compute is shared, in Kueue's configuration
 	ConditionGangScheduling   = "GangScheduling"   // gang scheduling, in Kueue's configuration
-	ConditionShareUnallocated = "ShareUnallocated" // the Cohort that lends what no team was given
+	ConditionShareUnallocated = "ShareUnallocated" // the Cohort that lends unallocated compute
 	ConditionPools            = "Pools"            // pools, and the labels of their nodes
-	ConditionEnforcement      = "Enforcement"      // the admission policies that refuse jobs beside Kueue
+	ConditionEnforcement      = "Enforcement"      // the admission policies that reject jobs without a queue
 )
 
 // ClusterPolicyStatus is the observed state of the cluster.
@@ -312,7 +312,7 @@ type RankingStep string
 const (
 	RankingSettled   RankingStep = "Settled"   // nothing is changing
 	RankingPausing   RankingStep = "Pausing"   // preemption by priority is being switched off in every queue
-	RankingRewriting RankingStep = "Rewriting" // classes have their new values, and tasks get theirs
+	RankingRewriting RankingStep = "Rewriting" // priority classes have their new values, and tasks are updated
 )
 
 // Ranking is how tasks are ranked now.

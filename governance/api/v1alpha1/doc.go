@@ -1,9 +1,9 @@
-// Package v1alpha1 holds Kuota's two custom resources, ClusterPolicy and
-// ComputeAllocation, of the API group kuota.dev. They are the only truth:
-// everything that Kuota writes into Kueue follows from them.
+// Package v1alpha1 contains the API group kuota.dev with its two kinds,
+// ClusterPolicy and ComputeAllocation. They are the only desired state: the
+// controllers derive all objects of Kueue from them.
 //
-// What an object alone shows to be wrong is refused by the schema and the CEL
-// rules here; what depends on the cluster is told by the conditions.
+// The schema and its CEL rules reject objects that are invalid by themselves. The
+// conditions report problems that depend on the cluster.
 //
 // +kubebuilder:object:generate=true
 // +groupName=kuota.dev
