@@ -73,7 +73,7 @@ func (h *Handlers) console() *console.Console {
 // Register adds all routes to the server. Each package of pages adds its own.
 func (h *Handlers) Register(s *web.Server) {
 	c, sealed := h.console(), forms.Addresses{Sealer: s}
-	classes := &classstats.Stats{Console: c, History: h.History}
+	classes := classstats.New(c, h.History)
 	hardwarePages := &hardware.Pages{Console: c, Hardware: h.Hardware, PodOwners: h.PodOwners, IdleBelow: h.IdleBelow}
 	versionPages := &versions.Pages{Console: c, Policy: h.Policy, Revisions: h.Revisions}
 	policyPages := &policy.Pages{Console: c, Addresses: sealed, Policy: h.Policy, Versions: versionPages}

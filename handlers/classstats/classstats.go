@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"kuota.dev/kuota/governance/access"
@@ -19,6 +18,8 @@ import (
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/views"
 	"kuota.dev/kuota/web"
+
+	"k8s.io/apimachinery/pkg/util/cache"
 )
 
 // Stats computes the table by priority class.
@@ -26,7 +27,12 @@ type Stats struct {
 	*console.Console
 	History console.History // nil for none
 
-	sums keptSums
+	sums *cache.Expiring // pastSums by range and teams
+}
+
+// New returns the statistics of a console. past is nil without history.
+func New(c *console.Console, past console.History) *Stats {
+	return &Stats{Console: c, History: past, sums: cache.NewExpiring()}
 }
 
 // Table is the table by priority class, and from when its averages are.
@@ -60,7 +66,7 @@ func (h *Stats) Table(ctx context.Context, scope access.Scope, list queries.List
 func (h *Stats) classRows(ctx context.Context, scope access.Scope, list queries.List, teams []string, over Range) (rows []index.PriorityClassRow, note string) {
 	rows, note = list.ByPriorityClass, rememberedNote(over, list)
 	if h.History != nil {
-		switch past, err := h.sums.get(ctx, h.History, SeenTeams(scope, list.Teams, teams), over, h.Now()); {
+		switch past, err := h.readSums(ctx, SeenTeams(scope, list.Teams, teams), over, h.Now()); {
 		case err != nil:
 			note = "History cannot be read now; " + note
 		default:
@@ -172,59 +178,36 @@ func classLine(row index.PriorityClassRow, teams []string) views.ClassRow {
 type pastSums struct {
 	began, from, to time.Time // began is zero where nothing is recorded; to is zero for now
 	sums            []history.ClassStats
-	read            time.Time
-	took            time.Duration // to read them
 }
 
-// keptSums keeps what history answered for a little while: the table is part of
-// pages that are rendered with every change of a task, and this changes when one
-// ends. The zero value is ready.
-type keptSums struct {
-	mu   sync.Mutex
-	kept map[string]pastSums
-}
+// minSumsAge is for how long sums are cached at least: the table is part of pages
+// that are rendered with every change of a task, and sums change when a task ends.
+// Sums that took long to read are cached for longer.
+const minSumsAge = 2 * time.Second
 
-// sumsAge is how old an answer may be at least; one that took long may be older.
-const sumsAge = 2 * time.Second
-
-func (p pastSums) fresh(now time.Time) bool { return now.Sub(p.read) < max(sumsAge, 20*p.took) }
-
-func (k *keptSums) get(ctx context.Context, past console.History, teams []string, over Range, now time.Time) (pastSums, error) {
+// readSums returns the sums of these teams, or, for nil, of all, from the cache or
+// from history.
+func (h *Stats) readSums(ctx context.Context, teams []string, over Range, now time.Time) (found pastSums, err error) {
 	key := over.Key() + "\n*"
 	if teams != nil {
 		key = over.Key() + "\n" + strings.Join(teams, "\n")
 	}
-	k.mu.Lock()
-	found, ok := k.kept[key]
-	k.mu.Unlock()
-	if ok && found.fresh(now) {
-		return found, nil
+	if cached, ok := h.sums.Get(key); ok {
+		return cached.(pastSums), nil
 	}
 	asked := time.Now()
-	found = pastSums{read: now, to: over.to}
-	var err error
-	if found.began, err = past.Since(ctx); err != nil {
+	found.to = over.to
+	if found.began, err = h.History.Since(ctx); err != nil {
 		return found, err
 	}
 	var to time.Time
 	found.from, to = over.times(found.began, now)
 	if !found.began.IsZero() && found.from.Before(to) && (teams == nil || len(teams) > 0) {
-		if found.sums, err = past.ClassStats(ctx, teams, found.from, to); err != nil {
+		if found.sums, err = h.History.ClassStats(ctx, teams, found.from, to); err != nil {
 			return found, err
 		}
 	}
-	found.took = time.Since(asked)
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.kept == nil {
-		k.kept = map[string]pastSums{}
-	}
-	for other, p := range k.kept {
-		if !p.fresh(now) {
-			delete(k.kept, other)
-		}
-	}
-	k.kept[key] = found
+	h.sums.Set(key, found, max(minSumsAge, 20*time.Since(asked)))
 	return found, nil
 }
 

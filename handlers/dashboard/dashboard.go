@@ -18,6 +18,7 @@ import (
 
 	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
+	"k8s.io/apimachinery/pkg/util/cache"
 )
 
 // dashboardTeams is how many teams the dashboard has on a page.
@@ -40,7 +41,7 @@ func (h *Pages) dashboard(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	page, err := h.dashboardPage(ctx, scope, s, q, &keptChart{})
+	page, err := h.dashboardPage(ctx, scope, s, q, cache.NewExpiring())
 	if err != nil {
 		return err
 	}
@@ -56,7 +57,7 @@ func (h *Pages) dashboardEvents(s *web.Server) func(echo.Context) error {
 	return func(c echo.Context) error {
 		values := c.QueryParams()
 		return h.StreamFigures(s, c, "dashboard", h.dashboardQuery(c.Request().Context(), values).Values, func(scope access.Scope) func(context.Context) (templ.Component, error) {
-			kept := &keptChart{}
+			kept := cache.NewExpiring()
 			return func(ctx context.Context) (templ.Component, error) {
 				snapshot, err := h.Capacity.Within(ctx, scope)
 				if err != nil {
@@ -69,7 +70,7 @@ func (h *Pages) dashboardEvents(s *web.Server) func(echo.Context) error {
 	}
 }
 
-func (h *Pages) dashboardPage(ctx context.Context, scope access.Scope, s *capacity.Snapshot, q figures.Query, kept *keptChart) (views.DashboardPage, error) {
+func (h *Pages) dashboardPage(ctx context.Context, scope access.Scope, s *capacity.Snapshot, q figures.Query, kept *cache.Expiring) (views.DashboardPage, error) {
 	resource := q.Counted(s)
 	page := views.DashboardPage{Stats: clusterStats(s), Pools: poolTable(q, s)}
 	listed := q.TeamLines(s, resource)

@@ -2,7 +2,6 @@ package dashboard
 
 import (
 	"context"
-	"time"
 
 	"kuota.dev/kuota/governance/capacity"
 	"kuota.dev/kuota/governance/history"
@@ -11,18 +10,11 @@ import (
 	"kuota.dev/kuota/handlers/figures"
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/views"
+
+	"k8s.io/apimachinery/pkg/util/cache"
 )
 
 const historyOff = "History is off. An operator can enable it with --history."
-
-// keptChart is the chart of a live page as history was read last: it is read again
-// now and then, as what was changes little. The zero value has none. It is for one
-// reader at a time.
-type keptChart struct {
-	of    string
-	at    time.Time
-	chart views.Chart
-}
 
 // heldSeries are the lines of the chart, from below.
 var heldSeries = []struct {
@@ -37,23 +29,24 @@ var heldSeries = []struct {
 	{"Quota", "quota", history.Quota, true},
 }
 
-// heldChart is what was held against what there was, of one resource, summed up
-// over pools. What cannot be read is a sentence in its place.
-func (h *Pages) heldChart(ctx context.Context, s *capacity.Snapshot, q figures.Query, resource string, kept *keptChart) views.Chart {
+// heldChart returns usage and capacity of one resource over time, summed over pools.
+// An error becomes a sentence in its place. The caller keeps the cache for one live
+// page: history is read again after a tenth of a bucket, since the past changes little.
+func (h *Pages) heldChart(ctx context.Context, s *capacity.Snapshot, q figures.Query, resource string, kept *cache.Expiring) views.Chart {
 	c := views.Chart{ID: "held-chart", Title: "Usage and capacity", Alone: true, Note: format.ResourceName(resource) + " " + q.Where() + ", " + q.Over.Words, Unit: format.Unit(resource), Stacked: true}
 	if h.History == nil {
 		c.Empty = historyOff
 		return c
 	}
-	if kept.of == resource && h.Now().Sub(kept.at) < q.Over.Again() {
-		return kept.chart
+	if chart, ok := kept.Get(resource); ok {
+		return chart.(views.Chart)
 	}
 	read, err := h.readHeld(ctx, s, q, resource, c)
 	if err != nil {
 		c.Empty = console.SectionTrouble("History", err)
 		return c
 	}
-	*kept = keptChart{resource, h.Now(), read}
+	kept.Set(resource, read, q.Over.Again())
 	return read
 }
 
