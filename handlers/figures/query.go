@@ -4,7 +4,6 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 
 	"kuota.dev/kuota/governance/capacity"
 	"kuota.dev/kuota/governance/catalog"
@@ -35,26 +34,20 @@ func ClusterSums(s *capacity.Snapshot) map[string]usage.PoolUsage {
 
 // Query is what the address of a page of figures asks for.
 type Query struct {
-	path               string
-	textName, pageName string     // of the search for teams, and of the page of their list
-	Values             url.Values // as addresses have them
-	Resource, Pool     string     // empty for the usual one, and for all
-	text               string
-	sort               string // a column of teams
-	descending         bool
-	page               int
-	Over               timerange.Range
+	listing.Address
+	textName       string // of the search for teams
+	Resource, Pool string // empty for the usual one, and for all
+	text           string
+	sort           string // a column of teams
+	descending     bool
+	page           int
+	Over           timerange.Range
 }
 
+// Parse reads the query of the page at path.
 func Parse(path, textName, pageName string, values url.Values, over timerange.Range) Query {
-	q := Query{path: path, textName: textName, pageName: pageName, Values: url.Values{}}
-	one := func(name string) string {
-		value := strings.TrimSpace(values.Get(name))
-		if value != "" {
-			q.Values.Set(name, value)
-		}
-		return value
-	}
+	q := Query{Address: listing.NewAddress(path, pageName), textName: textName}
+	one := func(name string) string { return q.Take(values, name) }
 	q.Resource, q.Pool, q.text, q.sort = one("resource"), one("pool"), one(textName), one("sort")
 	if q.descending = one("order") == "desc"; !q.descending {
 		q.Values.Del("order")
@@ -64,13 +57,11 @@ func Parse(path, textName, pageName string, values url.Values, over timerange.Ra
 		q.Values.Del("sort")
 		q.Values.Del("order")
 	}
-	q.page, _ = strconv.Atoi(one(pageName))
+	q.page, _ = strconv.Atoi(one(q.PageName))
 	q.Over = over
 	q.Over.Keep(q.Values)
 	return q
 }
-
-func (q Query) with(pairs ...string) string { return urls.With(q.path, q.Values, pairs...) }
 
 // Seen is the address of another path about the same resource and pool.
 func (q Query) Seen(path string, pairs ...string) string {
@@ -130,17 +121,17 @@ func (q Query) filters(s *capacity.Snapshot) []views.Filter {
 
 // Controls are what chooses; with a range for pages that have one.
 func (q Query) Controls(label string, s *capacity.Snapshot, ranges bool) views.Controls {
-	c := views.Controls{Label: label, Action: q.path, TextName: q.textName, Text: q.text, Filters: q.filters(s)}
+	c := views.Controls{Label: label, Action: q.Path, TextName: q.textName, Text: q.text, Filters: q.filters(s)}
 	for _, name := range []string{"sort", "order", "range", "from", "to"} {
 		if value := q.Values.Get(name); value != "" {
 			c.Fields = append(c.Fields, views.HiddenField{Name: name, Value: value})
 		}
 	}
 	if q.text+q.Resource+q.Pool != "" {
-		c.ClearURL = q.with("resource", "", "pool", "", q.textName, "", q.pageName, "")
+		c.ClearURL = q.With("resource", "", "pool", "", q.textName, "", q.PageName, "")
 	}
 	if ranges {
-		picker := q.Over.Picker("time", q.path, q.Values)
+		picker := q.Over.Picker("time", q.Path, q.Values)
 		c.Picker = &picker
 	}
 	return c

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"kuota.dev/kuota/governance/capacity"
@@ -98,7 +97,7 @@ func (q Query) order() (by string, descending bool) {
 	switch {
 	case q.sort != "":
 		return q.sort, q.descending
-	case q.path == urls.Dashboard:
+	case q.Path == urls.Dashboard:
 		return "held", true
 	}
 	return "name", false
@@ -136,15 +135,13 @@ func (q Query) TeamTable(list teamList, resource string, size int) views.TeamTab
 		t.Note = "Memory in GiB, " + q.Where()
 	}
 	if q.text != "" {
-		t.ClearURL = q.with(q.textName, "", q.pageName, "")
+		t.ClearURL = q.With(q.textName, "", q.PageName, "")
 	}
 	for _, head := range teamColumns {
 		t.Heads = append(t.Heads, q.head(head))
 	}
-	pages := max(1, (len(list.Found)+size-1)/size)
-	page := min(max(1, q.page), pages)
-	first := (page - 1) * size
-	shown := list.Found[first:min(first+size, len(list.Found))]
+	from, to, page := listing.Bounds(q.page, size, len(list.Found))
+	shown := list.Found[from:to]
 	rest := list.sum
 	for _, figures := range shown {
 		line := q.teamLine(figures, resource)
@@ -162,15 +159,7 @@ func (q Query) TeamTable(list teamList, resource string, size int) views.TeamTab
 	}
 	t.Sum = q.teamLine(list.sum, resource)
 	t.Sum.ID, t.Sum.Name = "teams-sum", "All"
-	if pages > 1 {
-		t.Pager.Text = fmt.Sprintf("%s–%s of %s", format.Thousands(int64(first+1)), format.Thousands(int64(first+len(shown))), format.Thousands(int64(len(list.Found))))
-		if page > 1 {
-			t.Pager.PreviousURL = q.with(q.pageName, listing.PageNumber(page-1))
-		}
-		if page < pages {
-			t.Pager.NextURL = q.with(q.pageName, strconv.Itoa(page+1))
-		}
-	}
+	t.Pager = q.Pager(page, from, to, len(list.Found))
 	return t
 }
 
@@ -199,18 +188,8 @@ func othersWords(others int, hidden bool) string {
 func (q Query) textOf(name string) []string { return []string{name, q.text} }
 
 func (q Query) head(h views.ColumnHead) views.ColumnHead {
-	order := "desc"
-	if !h.Number {
-		order = ""
-	}
-	if by, descending := q.order(); h.ID == by {
-		h.Sorted, order = "ascending", "desc"
-		if descending {
-			h.Sorted, order = "descending", ""
-		}
-	}
-	h.URL = q.with("sort", h.ID, "order", order, q.pageName, "")
-	return h
+	by, descending := q.order()
+	return q.Head(h, by, descending, h.Number, "")
 }
 
 func (q Query) teamLine(f teamFigures, resource string) views.TeamLine {

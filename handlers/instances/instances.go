@@ -14,6 +14,7 @@ import (
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/format"
+	"kuota.dev/kuota/handlers/listing"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/views"
 	"kuota.dev/kuota/web"
@@ -35,7 +36,7 @@ func (h *Pages) instances(c echo.Context) error {
 		return err
 	}
 	page.Chrome = h.Chrome(c)
-	page.Title, page.Active, page.Stream = "Instances", "instances", q.with(urls.Instances+"/events")
+	page.Title, page.Active, page.Stream = "Instances", "instances", q.URL(urls.Instances+"/events")
 	return web.Render(c, http.StatusOK, views.Instances(page))
 }
 
@@ -48,7 +49,7 @@ func (h *Pages) instancesEvents(s *web.Server) func(echo.Context) error {
 			if governance.KindOf(err) == governance.Outside {
 				return "nothing", func(context.Context) (templ.Component, error) { return views.NoTeamCard("instances"), nil }, nil
 			}
-			return q.with(urls.Instances) + " " + scope.Key(), func(ctx context.Context) (templ.Component, error) {
+			return q.With() + " " + scope.Key(), func(ctx context.Context) (templ.Component, error) {
 				page, err := h.instancesPage(ctx, scope, q)
 				return views.InstancesLive(page), err
 			}, err
@@ -63,18 +64,18 @@ func (h *Pages) instancesPage(ctx context.Context, scope access.Scope, q nodeQue
 	}
 	found := q.find(snapshot.Nodes)
 	page := views.InstancesPage{
-		Summary: nodeSummary(snapshot.Nodes), Action: urls.Instances, Text: q.text, Filters: q.filters(snapshot), Sort: q.values.Get("sort"), Order: q.values.Get("order"),
-		Heads: q.heads(), CSVURL: q.with(urls.InstancesCSV, "page", ""), PoolsCSV: urls.CapacityCSV,
+		Summary: nodeSummary(snapshot.Nodes), Action: urls.Instances, Text: q.text, Filters: q.filters(snapshot), Sort: q.Values.Get("sort"), Order: q.Values.Get("order"),
+		Heads: q.heads(), CSVURL: q.URL(urls.InstancesCSV, "page", ""), PoolsCSV: urls.CapacityCSV,
 	}
 	if q.filtered() {
-		page.ClearURL = q.with(urls.Instances, "pool", "", "state", "", "q", "", "page", "")
+		page.ClearURL = q.With("pool", "", "state", "", "q", "", "page", "")
 		page.Found = format.Count(len(found), "node") + " found"
 	}
 	for i := range snapshot.Pools {
 		page.Pools = append(page.Pools, poolFigures(&snapshot.Pools[i])...)
 	}
-	from, to, pager := q.pages(len(found))
-	page.Pager = pager
+	from, to, at := listing.Bounds(q.page, nodesPageSize, len(found))
+	page.Pager = q.Pager(at, from, to, len(found))
 	for _, node := range found[from:to] {
 		page.Nodes = append(page.Nodes, nodeRow(node, h.Now()))
 	}

@@ -28,7 +28,7 @@ var nodeStates = []capacity.NodeState{capacity.Ready, capacity.Recovering, capac
 
 // nodeQuery is what the address of a list of nodes asks for.
 type nodeQuery struct {
-	values            url.Values
+	listing.Address
 	pool, state, text string
 	sort              string // a column's id
 	descending        bool
@@ -36,26 +36,16 @@ type nodeQuery struct {
 }
 
 func parseNodeQuery(values url.Values) nodeQuery {
-	q := nodeQuery{values: url.Values{}}
-	one := func(name string) string {
-		value := strings.TrimSpace(values.Get(name))
-		if value != "" {
-			q.values.Set(name, value)
-		}
-		return value
-	}
+	q := nodeQuery{Address: listing.NewAddress(urls.Instances, "page")}
+	one := func(name string) string { return q.Take(values, name) }
 	q.pool, q.state, q.text = one("pool"), one("state"), one("q")
 	if q.sort = one("sort"); nodeColumns[q.sort] == nil {
 		q.sort = "name"
-		q.values.Del("sort")
+		q.Values.Del("sort")
 	}
 	q.descending = one("order") == "desc"
 	q.page, _ = strconv.Atoi(one("page"))
 	return q
-}
-
-func (q nodeQuery) with(path string, pairs ...string) string {
-	return urls.With(path, q.values, pairs...)
 }
 
 func (q nodeQuery) filtered() bool { return q.pool != "" || q.state != "" || q.text != "" }
@@ -171,39 +161,10 @@ func nodeSays(n *capacity.NodeSnapshot, lower string) bool {
 	return says(n.Name) || says(n.Type) || slices.ContainsFunc(slices.Collect(maps.Keys(n.Teams)), says)
 }
 
-// pages are the bounds of the page that is asked for, of a list of n nodes.
-func (q nodeQuery) pages(n int) (from, to int, pager views.Pager) {
-	last := max(1, (n+nodesPageSize-1)/nodesPageSize)
-	page := min(max(q.page, 1), last)
-	from, to = (page-1)*nodesPageSize, min(page*nodesPageSize, n)
-	if last == 1 {
-		return from, to, pager
-	}
-	pager.Text = format.Thousands(int64(from+1)) + "–" + format.Thousands(int64(to)) + " of " + format.Thousands(int64(n))
-	if page > 1 {
-		pager.PreviousURL = q.with(urls.Instances, "page", listing.PageNumber(page-1))
-	}
-	if page < last {
-		pager.NextURL = q.with(urls.Instances, "page", strconv.Itoa(page+1))
-	}
-	return from, to, pager
-}
-
 func (q nodeQuery) heads() []views.ColumnHead {
-	heads := slices.Clone(nodeHeads)
-	for i := range heads {
-		h := &heads[i]
-		order := ""
-		if h.Number { // figures are asked for from the top first
-			order = "desc"
-		}
-		if h.ID == q.sort {
-			h.Sorted, order = "ascending", "desc"
-			if q.descending {
-				h.Sorted, order = "descending", ""
-			}
-		}
-		h.URL = q.with(urls.Instances, "sort", h.ID, "order", order, "page", "")
+	heads := make([]views.ColumnHead, len(nodeHeads))
+	for i, h := range nodeHeads {
+		heads[i] = q.Head(h, q.sort, q.descending, h.Number, "") // figures from the top first
 	}
 	return heads
 }

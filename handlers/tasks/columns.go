@@ -50,9 +50,9 @@ func (q *taskQuery) hide(values url.Values) {
 		q.hidden[column.ID] = hidden
 		switch {
 		case hidden && !usuallyHidden[column.ID]:
-			q.values.Add("hide", column.ID)
+			q.Values.Add("hide", column.ID)
 		case !hidden && usuallyHidden[column.ID]:
-			q.values.Add("show", column.ID)
+			q.Values.Add("show", column.ID)
 		}
 	}
 }

@@ -46,7 +46,7 @@ func HistoryAway(err error) string {
 
 // pastQuery is what the address of a list of past tasks asks for.
 type pastQuery struct {
-	values            url.Values
+	listing.Address
 	team, class, kind string
 	text, wrong       string // wrong is a sentence on a day that cannot be
 	from, to          time.Time
@@ -54,14 +54,8 @@ type pastQuery struct {
 }
 
 func parsePastQuery(values url.Values) pastQuery {
-	q := pastQuery{values: url.Values{}, page: listing.PageOf(values.Get("page"))}
-	one := func(name string) string {
-		value := strings.TrimSpace(values.Get(name))
-		if value != "" {
-			q.values.Set(name, value)
-		}
-		return value
-	}
+	q := pastQuery{Address: listing.NewAddress(urls.PastTasks, "page"), page: listing.PageOf(values.Get("page"))}
+	one := func(name string) string { return q.Take(values, name) }
 	q.team, q.class, q.kind, q.text = one("team"), one("class"), one("kind"), one("q")
 	dayOf := func(name string) time.Time {
 		text := one(name)
@@ -123,11 +117,11 @@ func (h *Pages) past(c echo.Context) error {
 	}
 	q := parsePastQuery(c.QueryParams())
 	page := views.PastPage{
-		Chrome: h.Chrome(c), Action: urls.PastTasks, Text: q.text, From: q.values.Get("from"), To: q.values.Get("to"), Wrong: q.wrong, Filters: q.filters(list),
-		CSVURL: urls.With(urls.PastTasksCSV, q.values, "page", ""),
+		Chrome: h.Chrome(c), Action: urls.PastTasks, Text: q.text, From: q.Values.Get("from"), To: q.Values.Get("to"), Wrong: q.wrong, Filters: q.filters(list),
+		CSVURL: q.URL(urls.PastTasksCSV, "page", ""),
 	}
 	page.Title, page.Active = "Past tasks", "tasks"
-	if len(q.values) > 0 {
+	if len(q.Values) > 0 {
 		page.ClearURL = urls.PastTasks
 	}
 	switch {
@@ -144,7 +138,7 @@ func (h *Pages) past(c echo.Context) error {
 	for _, t := range found {
 		page.Rows = append(page.Rows, PastRow(t))
 	}
-	page.Pager = listing.Pager(q.page, pastPageSize, len(found), more, func(n string) string { return urls.With(urls.PastTasks, q.values, "page", n) })
+	page.Pager = listing.Pager(q.page, pastPageSize, len(found), more, func(n string) string { return q.With("page", n) })
 	return web.Render(c, http.StatusOK, views.Past(page))
 }
 

@@ -10,12 +10,13 @@ import (
 	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/handlers/classstats"
 	"kuota.dev/kuota/handlers/format"
+	"kuota.dev/kuota/handlers/listing"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/views"
 )
 
 func (q taskQuery) ranges(past bool) []views.RangeLink {
-	return classstats.RangeLinks(q.classRange, past, func(name string) string { return q.with(urls.Tasks, "range", name) })
+	return classstats.RangeLinks(q.classRange, past, func(name string) string { return q.With("range", name) })
 }
 
 // deletedTask is what ?deleted= is after a deletion. It names no task: anybody can
@@ -24,7 +25,7 @@ const deletedTask = "task"
 
 // taskQuery is what the address of a list of tasks asks for.
 type taskQuery struct {
-	values url.Values
+	listing.Address
 	index.Query
 	teams      []string
 	classRange classstats.Range
@@ -51,18 +52,8 @@ func (h *Pages) taskQuery(values url.Values) taskQuery {
 
 // parseTaskQuery reads an address; past is whether there is history.
 func parseTaskQuery(values url.Values, past bool) taskQuery {
-	q := taskQuery{values: url.Values{}}
-	keep := func(name string) (kept []string) {
-		for _, value := range values[name] {
-			if value != "" && !slices.Contains(kept, value) {
-				kept = append(kept, value)
-			}
-		}
-		if len(kept) > 0 {
-			q.values[name] = kept
-		}
-		return kept
-	}
+	q := taskQuery{Address: listing.NewAddress(urls.Tasks, "page")}
+	keep := func(name string) []string { return q.TakeAll(values, name) }
 	one := func(name string) string {
 		if kept := keep(name); len(kept) > 0 {
 			return kept[0]
@@ -79,7 +70,7 @@ func parseTaskQuery(values url.Values, past bool) taskQuery {
 	for i, state := range keep("status") {
 		if renamed, ok := renamedStates[state]; ok {
 			state = string(renamed)
-			q.values["status"][i] = state
+			q.Values["status"][i] = state
 		}
 		q.States = append(q.States, tasks.State(state))
 	}
@@ -92,7 +83,7 @@ func parseTaskQuery(values url.Values, past bool) taskQuery {
 	}
 	q.Page, _ = strconv.Atoi(one("page"))
 	if q.classRange = classstats.RangeNamed(one("range"), past); q.classRange.Within == 0 {
-		delete(q.values, "range")
+		delete(q.Values, "range")
 	}
 	q.Within = q.classRange.Within
 	q.hide(values)
@@ -118,8 +109,8 @@ func (q *taskQuery) tab(byState bool) {
 			q.Phase = index.Finished
 		}
 	}
-	if delete(q.values, "tab"); q.Phase == index.Finished && !byState {
-		q.values.Set("tab", string(index.Finished))
+	if delete(q.Values, "tab"); q.Phase == index.Finished && !byState {
+		q.Values.Set("tab", string(index.Finished))
 	}
 }
 
@@ -127,8 +118,8 @@ func (q *taskQuery) tab(byState bool) {
 // whatever state.
 func (q taskQuery) tabs(l queries.List) []views.Tab {
 	return []views.Tab{
-		{Label: "Active", Count: format.Thousands(int64(l.Phases[index.Active])), URL: q.with(urls.Tasks, "tab", "", "status", "", "page", ""), Current: q.Phase == index.Active},
-		{Label: "Finished", Count: format.Thousands(int64(l.Phases[index.Finished])), URL: q.with(urls.Tasks, "tab", string(index.Finished), "status", "", "page", ""), Current: q.Phase == index.Finished},
+		{Label: "Active", Count: format.Thousands(int64(l.Phases[index.Active])), URL: q.With("tab", "", "status", "", "page", ""), Current: q.Phase == index.Active},
+		{Label: "Finished", Count: format.Thousands(int64(l.Phases[index.Finished])), URL: q.With("tab", string(index.Finished), "status", "", "page", ""), Current: q.Phase == index.Finished},
 	}
 }
 
@@ -137,12 +128,6 @@ func b2i(yes bool) int {
 		return 1
 	}
 	return 0
-}
-
-// with is the address of the same list with some values changed; an empty value
-// takes a name out.
-func (q taskQuery) with(path string, pairs ...string) string {
-	return urls.With(path, q.values, pairs...)
 }
 
 // heads are the columns of the list that are shown, each with the address that
@@ -158,19 +143,9 @@ func (q taskQuery) heads() (shown []views.ColumnHead) {
 }
 
 func (q taskQuery) head(h views.ColumnHead) views.ColumnHead {
-	// Figures and times are asked for from the top first.
-	order := "asc"
-	if h.Number || h.ID == string(index.BySubmitted) || h.ID == string(index.ByPriorityClass) {
-		order = "desc"
-	}
-	if index.Column(h.ID) == q.Sort {
-		h.Sorted, order = "ascending", "desc"
-		if q.Descending {
-			h.Sorted, order = "descending", "asc"
-		}
-	}
-	h.URL = q.with(urls.Tasks, "sort", h.ID, "order", order, "page", "")
-	return h
+	// Figures and times are sorted from the top first.
+	descendingFirst := h.Number || h.ID == string(index.BySubmitted) || h.ID == string(index.ByPriorityClass)
+	return q.Head(h, string(q.Sort), q.Descending, descendingFirst, "asc")
 }
 
 // filters are the choices of a list, as its address has them.
@@ -178,7 +153,7 @@ func (q taskQuery) filters(l queries.List) []views.Filter {
 	var filters []views.Filter
 	for _, f := range taskFilters {
 		filter := views.Filter{ID: f.name, Label: f.label}
-		chosen := q.values[f.name]
+		chosen := q.Values[f.name]
 		add := func(value, label string) {
 			filter.Options = append(filter.Options, views.Option{Value: value, Label: label, Selected: len(chosen) > 0 && chosen[0] == value})
 		}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -18,7 +17,6 @@ import (
 	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/format"
-	"kuota.dev/kuota/handlers/listing"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/views"
 	"kuota.dev/kuota/web"
@@ -38,7 +36,7 @@ func (h *Pages) tasks(c echo.Context) error {
 	q := h.taskQuery(c.QueryParams())
 	q.Patience = ExplainPatience
 	if c.QueryParams().Has("cols") { // of the form, which sends all that it has
-		return c.Redirect(http.StatusSeeOther, q.with(urls.Tasks))
+		return c.Redirect(http.StatusSeeOther, q.With())
 	}
 	ctx := c.Request().Context()
 	scope, err := h.Tasks.Scope(ctx, console.UserOf(c))
@@ -50,7 +48,7 @@ func (h *Pages) tasks(c echo.Context) error {
 		return err
 	}
 	page.Chrome = h.Chrome(c)
-	page.Title, page.Active, page.Stream = "Tasks", "tasks", q.with(urls.Tasks+"/events")
+	page.Title, page.Active, page.Stream = "Tasks", "tasks", q.URL(urls.Tasks+"/events")
 	if c.QueryParam("deleted") == deletedTask {
 		page.Notice = "Task deleted. It leaves this list when its job is gone from the cluster."
 	}
@@ -66,7 +64,7 @@ func (h *Pages) tasksEvents(s *web.Server) func(echo.Context) error {
 			if governance.KindOf(err) == governance.Outside {
 				return "nothing", func(context.Context) (templ.Component, error) { return views.NoTeamCard("tasks"), nil }, nil
 			}
-			return urls.Tasks + " " + q.values.Encode() + " " + scope.Key(), func(ctx context.Context) (templ.Component, error) {
+			return urls.Tasks + " " + q.Values.Encode() + " " + scope.Key(), func(ctx context.Context) (templ.Component, error) {
 				page, err := h.tasksPage(ctx, scope, q)
 				return views.TasksLive(page), err
 			}, err
@@ -81,8 +79,8 @@ func (h *Pages) tasksPage(ctx context.Context, scope access.Scope, q taskQuery) 
 		return views.TasksPage{}, err
 	}
 	page := views.TasksPage{
-		Summary: summary(list, q), Stats: taskStats(list), Tabs: q.tabs(list), Tab: q.values.Get("tab"), Text: q.Text, Filters: q.filters(list), Heads: q.heads(), Columns: q.columns(), Hidden: q.hidden, Action: urls.Tasks,
-		Sort: q.values.Get("sort"), Order: q.values.Get("order"), Range: q.values.Get("range"), CSVURL: q.with(tasksCSVURL, "page", ""),
+		Summary: summary(list, q), Stats: taskStats(list), Tabs: q.tabs(list), Tab: q.Values.Get("tab"), Text: q.Text, Filters: q.filters(list), Heads: q.heads(), Columns: q.columns(), Hidden: q.hidden, Action: urls.Tasks,
+		Sort: q.Values.Get("sort"), Order: q.Values.Get("order"), Range: q.Values.Get("range"), CSVURL: q.URL(tasksCSVURL, "page", ""),
 	}
 	if page.Loops, err = LoopNotice(ctx, h.Tasks, scope); err != nil {
 		return page, err
@@ -91,7 +89,7 @@ func (h *Pages) tasksPage(ctx context.Context, scope access.Scope, q taskQuery) 
 		page.PastURL = urls.PastTasks
 	}
 	if q.Filtered() || len(q.teams) > 0 {
-		page.ClearURL = q.with(urls.Tasks, "team", "", "class", "", "status", "", "kind", "", "pool", "", "q", "", "page", "")
+		page.ClearURL = q.With("team", "", "class", "", "status", "", "kind", "", "pool", "", "q", "", "page", "")
 	}
 	if teams := q.teams; len(teams) == 1 && slices.Contains(list.Teams, teams[0]) {
 		page.SubmitURL = urls.Team(teams[0])
@@ -104,16 +102,8 @@ func (h *Pages) tasksPage(ctx context.Context, scope access.Scope, q taskQuery) 
 	for _, item := range list.Items {
 		page.Tasks = append(page.Tasks, taskRow(item, h.Now()))
 	}
-	if list.Pages > 1 {
-		first := (list.Page-1)*index.PageSize + 1
-		page.Pager.Text = fmt.Sprintf("%s–%s of %s", format.Thousands(int64(first)), format.Thousands(int64(first+len(list.Items)-1)), format.Thousands(int64(list.Total)))
-		if list.Page > 1 {
-			page.Pager.PreviousURL = q.with(urls.Tasks, "page", listing.PageNumber(list.Page-1))
-		}
-		if list.Page < list.Pages {
-			page.Pager.NextURL = q.with(urls.Tasks, "page", strconv.Itoa(list.Page+1))
-		}
-	}
+	from := (list.Page - 1) * index.PageSize
+	page.Pager = q.Pager(list.Page, from, from+len(list.Items), list.Total)
 	return page, nil
 }
 

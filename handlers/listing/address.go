@@ -1,0 +1,93 @@
+package listing
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+
+	"kuota.dev/kuota/handlers/format"
+	"kuota.dev/kuota/handlers/urls"
+	"kuota.dev/kuota/views"
+)
+
+// Address is the address of a list: its path, and the values that select, sort and
+// page it. Values has only what was taken, so that links do not carry the rest.
+type Address struct {
+	Path     string
+	PageName string // name of the value that has the page
+	Values   url.Values
+}
+
+// NewAddress returns the address of the list at path, without values.
+func NewAddress(path, pageName string) Address {
+	return Address{Path: path, PageName: pageName, Values: url.Values{}}
+}
+
+// Take returns the value called name, without spaces around it, and keeps it.
+func (a Address) Take(values url.Values, name string) string {
+	value := strings.TrimSpace(values.Get(name))
+	if value != "" {
+		a.Values.Set(name, value)
+	}
+	return value
+}
+
+// TakeAll returns the distinct values called name, in their order, and keeps them.
+func (a Address) TakeAll(values url.Values, name string) (taken []string) {
+	for _, value := range values[name] {
+		if value != "" && !slices.Contains(taken, value) {
+			taken = append(taken, value)
+		}
+	}
+	if len(taken) > 0 {
+		a.Values[name] = taken
+	}
+	return taken
+}
+
+// With returns the address with some values changed; an empty value removes its name.
+func (a Address) With(pairs ...string) string { return urls.With(a.Path, a.Values, pairs...) }
+
+// URL is With for another path, such as that of the list as a file.
+func (a Address) URL(path string, pairs ...string) string { return urls.With(path, a.Values, pairs...) }
+
+// Head returns the column with the link that sorts by it, on the first page. The
+// list is sorted by the column called by. The first click on a column sorts it
+// descending if descendingFirst. ascending is the value of order= for the other way.
+func (a Address) Head(column views.ColumnHead, by string, descending, descendingFirst bool, ascending string) views.ColumnHead {
+	order := ascending
+	if descendingFirst {
+		order = "desc"
+	}
+	if column.ID == by {
+		column.Sorted, order = "ascending", "desc"
+		if descending {
+			column.Sorted, order = "descending", ascending
+		}
+	}
+	column.URL = a.With("sort", column.ID, "order", order, a.PageName, "")
+	return column
+}
+
+// Bounds returns the part of a list of n items that is on a page, and the page: the
+// nearest one that exists.
+func Bounds(page, size, n int) (from, to, existing int) {
+	existing = min(max(page, 1), max(1, (n+size-1)/size))
+	return (existing - 1) * size, min(existing*size, n), existing
+}
+
+// Pager links to the pages beside a page that shows items from to to of n; empty
+// where all are on one.
+func (a Address) Pager(page, from, to, n int) (p views.Pager) {
+	if from == 0 && to >= n {
+		return p
+	}
+	p.Text = format.Thousands(int64(from+1)) + "–" + format.Thousands(int64(to)) + " of " + format.Thousands(int64(n))
+	if page > 1 {
+		p.PreviousURL = a.With(a.PageName, PageNumber(page-1))
+	}
+	if to < n {
+		p.NextURL = a.With(a.PageName, PageNumber(page+1))
+	}
+	return p
+}
