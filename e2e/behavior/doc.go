@@ -1,12 +1,12 @@
-// Package behavior has tests only. They watch on the real Kueue what Kuota
-// promises: that idle compute is lent and taken back, that shares and ranks
-// hold, that a queue can be held and drained. The figures are those seen by
-// experiment on Kueue 0.19.2.
+// Package behavior contains only tests: they verify on the real Kueue what Kuota
+// promises. Idle compute is lent and reclaimed, shares and priorities apply, and
+// a queue can be held and drained. The numbers were observed on Kueue 0.19.2.
 //
-// Each test is a story: teams are given quota through ComputeAllocations,
-// submit Jobs, and the story says what they hold and what waits. Every story
-// has a pool of its own, of an instance type that no other test uses, since all
-// teams share one cohort and flavors do not mix. That is why stories run side
-// by side. Two things belong to the whole cluster and divide them into phases:
-// fair sharing, which is a setting of Kueue, and the cluster policy.
+// Each test is a scenario: it creates teams with ComputeAllocations, submits
+// Jobs, and asserts on the usage of each team and on the tasks that are pending.
+// All teams share one cohort, but quota of different flavors is independent.
+// Each scenario therefore has a pool of an instance type of its own, and
+// scenarios run in parallel. Two settings apply to the whole cluster and divide
+// the scenarios into phases: fair sharing, which is part of Kueue's
+// configuration, and the cluster policy.
 package behavior

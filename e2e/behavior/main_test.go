@@ -22,27 +22,28 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// storiesAtOnce is how many stories run side by side. They mostly wait.
-const storiesAtOnce = "16"
+// parallelScenarios is how many scenarios run in parallel. They mostly wait.
+const parallelScenarios = "16"
 
 func TestMain(m *testing.M) {
-	if err := flag.Set("test.parallel", storiesAtOnce); err != nil {
+	if err := flag.Set("test.parallel", parallelScenarios); err != nil {
 		panic(err)
 	}
 	clustertest.Main(m)
 }
 
-// watched reads what stories wait for from a cache: many of them look often.
+// watched reads Workloads, ClusterQueues and Jobs from a cache, because many
+// scenarios poll them at a short interval.
 var watched client.Reader
 
-// started says whether Kuota's controllers and the cache run; they are started
-// once, for all tests.
+// started guards the start of Kuota's controllers and of the cache, which all
+// tests share.
 var started = struct {
 	sync.Once
 	err error
 }{}
 
-// setup returns the cluster with the controllers running.
+// setup returns the cluster after starting the controllers if necessary.
 func setup(t *testing.T) *clustertest.Cluster {
 	t.Helper()
 	c := clustertest.Get(t)
@@ -68,13 +69,13 @@ func start(c *clustertest.Cluster) error {
 			panic(err)
 		}
 	}()
-	if err := lookAtVersion(c); err != nil {
+	if err := detectVersion(c); err != nil {
 		return err
 	}
 	return watch(c.Config)
 }
 
-// watch fills the cache that stories read from.
+// watch starts the cache that watched reads from.
 func watch(config *rest.Config) error {
 	ctx := context.Background()
 	c, err := cache.New(config, cache.Options{Scheme: cluster.Scheme})

@@ -8,63 +8,65 @@ import (
 	"kuota.dev/kuota/governance/cluster/clustertest"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
 func rankingAndFirstCome(t *testing.T, p *policy) {
-	low, high := ranked(clustertest.Name("low"), 10), ranked(clustertest.Name("high"), 90)
-	p.says(v1alpha1.FirstComeFirstServe, false, low, high)
-	s := begin(t, 1, 1)
-	team := s.team("team", gpus(1))
+	low, high := priorityClass(clustertest.Name("low"), 10), priorityClass(clustertest.Name("high"), 90)
+	p.apply(v1alpha1.FirstComeFirstServe, false, low, high)
+	s := newScenario(t, 1, 1)
+	team := s.newTeam("team", gpus(1))
 
-	// Although the team would have its lower tasks pushed out, none is.
+	// The allocation lets the team preempt its lower priorities, but first come,
+	// first served preempts nothing.
 	first := team.submitEach("first", 1, classObject(low))[0]
-	first.runs()
+	first.isAdmitted()
 	second := team.submitEach("second", 1, classObject(low))[0]
-	second.aSecondLater()
+	second.waitForNextSecond()
 	third := team.submitEach("third", 1, classObject(high))[0]
 	for _, k := range []*task{second, third} {
-		k.waits("WaitingForQuota", "1 more needed")
+		k.isPending("WaitingForQuota", "1 more needed")
 	}
-	first.undisturbed()
-	first.ends()
-	second.runs()
-	third.waits("WaitingForQuota", "1 more needed")
+	first.neverEvicted()
+	first.finish()
+	second.isAdmitted()
+	third.isPending("WaitingForQuota", "1 more needed")
 
-	// Ranked, the waiting one of the high class comes at once.
-	p.says(v1alpha1.TaskRanking, false, low, high)
-	third.runs()
-	second.preempted("InClusterQueue")
+	// Under ranking the pending task of the high class preempts at once.
+	p.apply(v1alpha1.TaskRanking, false, low, high)
+	third.isAdmitted()
+	second.isPreempted("InClusterQueue")
 	fourth := team.submitEach("fourth", 1, classObject(low))[0]
-	fourth.waits("WaitingForQuota", "1 more needed")
+	fourth.isPending("WaitingForQuota", "1 more needed")
 	fifth := team.submitEach("fifth", 1, classObject(high))[0]
-	fifth.waits("WaitingForQuota", "1 more needed")
-	third.ends()
-	fifth.runs()
-	team.holds(1, 0)
+	fifth.isPending("WaitingForQuota", "1 more needed")
+	third.finish()
+	fifth.isAdmitted()
+	team.uses(1, 0)
 }
 
-// Sixteen tasks run, half of it in borrowed room, and 120 of the same class
-// wait. Kueue gives them their new priority one by one; one that has it
-// already would push out one that has not.
-func rankedAnew(t *testing.T, p *policy) {
+// Sixteen tasks run, half of them on borrowed quota, and 120 of the same class
+// are pending. Kueue sets their new priority one by one. A pending task with the
+// new priority must not preempt a running one that still has the old priority.
+func changedWeight(t *testing.T, p *policy) {
 	name := clustertest.Name("dev")
-	dev := func(weight int32) v1alpha1.PriorityClass { return ranked(name, weight) }
+	dev := func(weight int32) v1alpha1.PriorityClass { return priorityClass(name, weight) }
 	class := classObject(dev(10))
-	p.says(v1alpha1.TaskRanking, false, dev(10))
-	s := begin(t, 2, 8)
-	s.team("lender", gpus(8), weighs(10))
+	p.apply(v1alpha1.TaskRanking, false, dev(10))
+	s := newScenario(t, 2, 8)
+	s.newTeam("lender", gpus(8), fairShareWeight(10))
 	teams := []*team{
-		s.team("one", gpus(4), borrowsGPUs(4), weighs(10)),
-		s.team("two", gpus(4), borrowsGPUs(4), weighs(10)),
+		s.newTeam("one", gpus(4), borrowLimitGPUs(4), fairShareWeight(10)),
+		s.newTeam("two", gpus(4), borrowLimitGPUs(4), fairShareWeight(10)),
 	}
 	for _, m := range teams {
 		m.submitEach("scan", 68, class)
 	}
 	for _, m := range teams {
-		m.holds(8, 4)
-		s.prioritiesAre(m.tasks, 10)
+		m.uses(8, 4)
+		s.waitForPriority(m.tasks, 10)
 	}
 
 	changes := []struct {
@@ -79,27 +81,27 @@ func rankedAnew(t *testing.T, p *policy) {
 		changes = changes[:1]
 	}
 	for i, change := range changes {
-		p.says(change.prioritization, false, dev(change.weight))
+		p.apply(change.prioritization, false, dev(change.weight))
 		for _, m := range teams {
-			s.prioritiesAre(m.tasks, change.want)
-			m.preemptsAgain(change.prioritization)
+			s.waitForPriority(m.tasks, change.want)
+			m.waitForPreemptionPolicy(change.prioritization)
 		}
-		// Once Kueue has looked at a task that came after all this, it has
-		// looked at the others with their new priorities too.
+		// Once Kueue has tried a task that was submitted after the change, it has
+		// tried the others with their new priorities too.
 		for _, m := range teams {
-			m.submitEach(fmt.Sprintf("after-%d", i), 1, class)[0].waits("WaitingForQuota", "1 more needed")
+			m.submitEach(fmt.Sprintf("after-%d", i), 1, class)[0].isPending("WaitingForQuota", "1 more needed")
 		}
 		for _, m := range teams {
-			m.holds(8, 4)
-			if moved := preemptedOnes(t, m.tasks); len(moved) > 0 {
-				t.Errorf("change %d, to %s at %d: %d tasks of %s were preempted, such as %s: %s", i, change.prioritization, change.weight, len(moved), m.role, moved[0].name, moved[0].describe())
+			m.uses(8, 4)
+			if preempted := preemptedTasks(t, m.tasks); len(preempted) > 0 {
+				t.Errorf("change %d, to %s at %d: got %d preempted tasks of %s, want 0; the first is %s: %s", i, change.prioritization, change.weight, len(preempted), m.role, preempted[0].name, preempted[0].describe())
 			}
 		}
 	}
 }
 
-// preemptedOnes lists those of some tasks that were ever preempted.
-func preemptedOnes(t *testing.T, tasks []*task) (moved []*task) {
+// preemptedTasks returns those of tasks that were ever preempted or evicted.
+func preemptedTasks(t *testing.T, tasks []*task) (preempted []*task) {
 	t.Helper()
 	for _, k := range tasks {
 		w, err := k.workload()
@@ -107,14 +109,14 @@ func preemptedOnes(t *testing.T, tasks []*task) (moved []*task) {
 			t.Fatal(err)
 		}
 		if meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadPreempted) != nil || evictions(w) > 0 {
-			moved = append(moved, k)
+			preempted = append(preempted, k)
 		}
 	}
-	return moved
+	return preempted
 }
 
-// prioritiesAre waits until every task has the value of its class.
-func (s *story) prioritiesAre(tasks []*task, want int32) {
+// waitForPriority waits until every task has priority want.
+func (s *scenario) waitForPriority(tasks []*task, want int32) {
 	s.t.Helper()
 	s.await(func() error {
 		for _, k := range tasks {
@@ -123,16 +125,16 @@ func (s *story) prioritiesAre(tasks []*task, want int32) {
 				return err
 			}
 			if w.Spec.Priority == nil || *w.Spec.Priority != want {
-				return fmt.Errorf("the priority of %s is not %d yet", k.name, want)
+				return fmt.Errorf("%s: got priority %v, want %d", k.name, ptr.Deref(w.Spec.Priority, 0), want)
 			}
 		}
 		return nil
 	})
 }
 
-// preemptsAgain waits until Kueue goes by the queue's preemption as it is
-// after a change of the ranking.
-func (m *team) preemptsAgain(prioritization v1alpha1.TaskPrioritization) {
+// waitForPreemptionPolicy waits until Kueue has applied the preemption policy
+// that the prioritization requires to the team's ClusterQueue.
+func (m *team) waitForPreemptionPolicy(prioritization v1alpha1.TaskPrioritization) {
 	m.t.Helper()
 	want := kueue.PreemptionPolicyLowerPriority
 	if prioritization == v1alpha1.FirstComeFirstServe {
@@ -145,7 +147,7 @@ func (m *team) preemptsAgain(prioritization v1alpha1.TaskPrioritization) {
 		}
 		active := meta.FindStatusCondition(queue.Status.Conditions, kueue.ClusterQueueActive)
 		if got := queue.Spec.Preemption.WithinClusterQueue; got != want || active == nil || active.ObservedGeneration != queue.Generation {
-			return fmt.Errorf("%s preempts within itself %s, want %s; %s", m.role, got, want, describe(active))
+			return fmt.Errorf("%s: got withinClusterQueue %s, want %s; condition %s", m.role, got, want, describe(active))
 		}
 		return nil
 	})

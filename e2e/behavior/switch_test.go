@@ -19,9 +19,9 @@ import (
 
 const configKey = "controller_manager_config.yaml"
 
-// fairSharing has Kueue share idle compute by weight, or first come, first
-// served, and puts back what was before when the test ends. Kueue reads this
-// once, at its start.
+// fairSharing enables or disables fair sharing in Kueue's configuration, and
+// restores the previous configuration when the test ends. Kueue reads it only at
+// its start.
 func fairSharing(t *testing.T, on bool) {
 	t.Helper()
 	c := setup(t)
@@ -30,7 +30,7 @@ func fairSharing(t *testing.T, on bool) {
 	if err := yaml.Unmarshal([]byte(before), &config); err != nil {
 		t.Fatal(err)
 	}
-	if _, is := config["fairSharing"]; is == on {
+	if _, enabled := config["fairSharing"]; enabled == on {
 		return
 	}
 	delete(config, "fairSharing")
@@ -45,8 +45,8 @@ func fairSharing(t *testing.T, on bool) {
 	t.Cleanup(func() { configure(t, c, before, !on) })
 }
 
-// configure writes Kueue's configuration, restarts it, and waits until it goes
-// by what was written.
+// configure writes Kueue's configuration, restarts Kueue, and waits until it runs
+// with that configuration.
 func configure(t *testing.T, c *clustertest.Cluster, text string, fair bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
@@ -59,7 +59,7 @@ func configure(t *testing.T, c *clustertest.Cluster, text string, fair bool) {
 
 	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kueue-system", Name: "kueue-manager-config"}}
 	patch(ctx, t, c, config, map[string]any{"data": map[string]any{configKey: text}})
-	// Where Kueue runs in a Deployment, only a new template restarts it.
+	// Where Kueue runs in a Deployment, only a changed pod template restarts it.
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "kueue-system", Name: "kueue-controller-manager"}}
 	if err := c.Client.Get(ctx, client.ObjectKeyFromObject(deployment), deployment); err == nil {
 		patch(ctx, t, c, deployment, map[string]any{"spec": map[string]any{"template": map[string]any{"metadata": map[string]any{
@@ -74,12 +74,12 @@ func configure(t *testing.T, c *clustertest.Cluster, text string, fair bool) {
 			return err
 		}
 		if meta.FindStatusCondition(probe.Status.Conditions, kueue.ClusterQueueActive) == nil {
-			return fmt.Errorf("Kueue has not looked at %s", probe.Name)
+			return fmt.Errorf("ClusterQueue %s: got no condition Active from Kueue, want one", probe.Name)
 		}
-		if is := probe.Status.FairSharing != nil; is != fair {
-			return fmt.Errorf("fair sharing is %t, want %t", is, fair)
+		if got := probe.Status.FairSharing != nil; got != fair {
+			return fmt.Errorf("fair sharing enabled: got %t, want %t", got, fair)
 		}
-		// Its webhooks answer a moment later; without them nothing is made.
+		// Kueue's webhooks answer a moment later, and every create needs them.
 		return c.Client.Create(ctx, &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: probe.Name + "-2"}}, client.DryRunAll)
 	})
 }
@@ -107,7 +107,8 @@ func patch(ctx context.Context, t *testing.T, c *clustertest.Cluster, object cli
 	}
 }
 
-// wait is for states that belong to no story.
+// wait waits until check returns nil, for states that belong to no scenario. It
+// fails the test with the last error when ctx is done.
 func wait(t *testing.T, ctx context.Context, check func() error) {
 	t.Helper()
 	var last error
@@ -121,7 +122,7 @@ func wait(t *testing.T, ctx context.Context, check func() error) {
 		}
 		select {
 		case <-ctx.Done():
-			t.Fatalf("still after %s: %v", limit, last)
+			t.Fatalf("after %s: %v", limit, last)
 		case <-time.After(50 * time.Millisecond):
 		}
 	}

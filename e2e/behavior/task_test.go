@@ -17,20 +17,20 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// task is a Job of one team, and the Workload that Kueue makes of it.
+// task is a Job of one team, and the Workload that Kueue creates for it.
 type task struct {
 	*team
 	name string
 	job  *batchv1.Job
 }
 
-// submit makes a Job of so many pods with one GPU each, in a priority class of
-// a weight, or without one when the weight is 0.
+// submit creates a Job whose pods request one GPU each. Its priority class has the
+// given weight; a weight of 0 sets no priority class.
 func (m *team) submit(name string, pods int32, weight int32) *task {
 	m.t.Helper()
 	class := ""
 	if weight > 0 {
-		class = m.class(weight)
+		class = m.priorityClass(weight)
 	}
 	k := m.jobOf(name, pods, class)
 	if err := m.cluster.Client.Create(m.t.Context(), k.job); err != nil {
@@ -40,7 +40,7 @@ func (m *team) submit(name string, pods int32, weight int32) *task {
 	return k
 }
 
-// submitEach makes n tasks of one GPU in the class of a name, a few at once.
+// submitEach creates n tasks of one GPU in a priority class.
 func (m *team) submitEach(name string, n int, class string) []*task {
 	m.t.Helper()
 	tasks := make([]*task, n)
@@ -52,7 +52,7 @@ func (m *team) submitEach(name string, n int, class string) []*task {
 	return tasks
 }
 
-// jobOf is a Job that runs until it is deleted.
+// jobOf returns a task whose Job runs until it is deleted.
 func (m *team) jobOf(name string, pods int32, class string) *task {
 	yes, never := true, int32(0)
 	one := corev1.ResourceList{gpu: resource.MustParse("1")}
@@ -76,7 +76,7 @@ func (m *team) jobOf(name string, pods int32, class string) *task {
 	}}
 }
 
-// workload is what Kueue made of the task.
+// workload returns the Workload that Kueue created for the task.
 func (k *task) workload() (*kueue.Workload, error) {
 	var list kueue.WorkloadList
 	err := watched.List(k.t.Context(), &list, client.InNamespace(k.namespace()), client.MatchingLabels{"kueue.x-k8s.io/job-uid": string(k.job.UID)}, client.UnsafeDisableDeepCopy)
@@ -84,121 +84,121 @@ func (k *task) workload() (*kueue.Workload, error) {
 		return nil, err
 	}
 	if len(list.Items) != 1 {
-		return nil, fmt.Errorf("%s of %s has %d Workloads", k.name, k.role, len(list.Items))
+		return nil, fmt.Errorf("%s of %s: got %d Workloads, want 1", k.name, k.role, len(list.Items))
 	}
 	return &list.Items[0], nil
 }
 
-// is waits until the Workload's conditions are these, given as
-// "Type=Status/Reason", the reason being optional.
-func (k *task) is(conditions ...string) *kueue.Workload {
+// hasConditions waits until the Workload has the conditions, each written as
+// "Type=Status/Reason", where the reason is optional.
+func (k *task) hasConditions(conditions ...string) *kueue.Workload {
 	k.t.Helper()
 	var w *kueue.Workload
 	k.await(func() (err error) {
 		if w, err = k.workload(); err != nil {
 			return err
 		}
-		return k.differs(w, conditions)
+		return k.checkConditions(w, conditions)
 	})
 	return w
 }
 
-func (k *task) differs(w *kueue.Workload, conditions []string) error {
+func (k *task) checkConditions(w *kueue.Workload, conditions []string) error {
 	for _, want := range conditions {
 		name, rest, _ := strings.Cut(want, "=")
 		status, reason, _ := strings.Cut(rest, "/")
 		got := meta.FindStatusCondition(w.Status.Conditions, name)
-		if got == nil || string(got.Status) != status || reason != "" && !slices.Contains(reasonsHere(reason), got.Reason) {
-			return fmt.Errorf("%s of %s is not %s, but %s", k.name, k.role, want, describe(got))
+		if got == nil || string(got.Status) != status || reason != "" && !slices.Contains(acceptedReasons(reason), got.Reason) {
+			return fmt.Errorf("%s of %s: got %s, want %s", k.name, k.role, describe(got), want)
 		}
 	}
 	return nil
 }
 
-// runs waits until the task is admitted.
-func (k *task) runs() { k.t.Helper(); k.is("QuotaReserved=True", "Admitted=True") }
+// isAdmitted waits until the task is admitted.
+func (k *task) isAdmitted() { k.t.Helper(); k.hasConditions("QuotaReserved=True", "Admitted=True") }
 
-// runsAgain waits until a task that was requeued is admitted.
-func (k *task) runsAgain() {
+// isReadmitted waits until a task that was requeued is admitted.
+func (k *task) isReadmitted() {
 	k.t.Helper()
-	k.is("QuotaReserved=True", "Admitted=True", "Evicted=False/QuotaReserved", "Requeued=True")
+	k.hasConditions("QuotaReserved=True", "Admitted=True", "Evicted=False/QuotaReserved", "Requeued=True")
 }
 
-// waits waits until Kueue looked at the task and left it waiting for a reason.
-func (k *task) waits(reason string, words ...string) {
+// isPending waits until Kueue has tried the task and left it pending with reason
+// and a message that contains words.
+func (k *task) isPending(reason string, words ...string) {
 	k.t.Helper()
 	k.await(func() error {
 		w, err := k.workload()
 		if err != nil {
 			return err
 		}
-		if err := k.differs(w, []string{"QuotaReserved=False/" + reason}); err != nil {
+		if err := k.checkConditions(w, []string{"QuotaReserved=False/" + reason}); err != nil {
 			return err
 		}
 		message := meta.FindStatusCondition(w.Status.Conditions, "QuotaReserved").Message
 		for _, part := range words {
 			if !strings.Contains(message, part) {
-				return fmt.Errorf("%s of %s waits, but not because %q: %s", k.name, k.role, part, message)
+				return fmt.Errorf("%s of %s: got message %q, want it to contain %q", k.name, k.role, message, part)
 			}
 		}
 		return nil
 	})
 }
 
-// preempted waits until the task was preempted for a reason and is back in
-// the queue.
-func (k *task) preempted(reason string) {
+// isPreempted waits until the task was preempted for reason and is requeued.
+func (k *task) isPreempted(reason string) {
 	k.t.Helper()
-	w := k.is("Evicted=True/Preempted", "Preempted=True/"+reason, "Requeued=True/Preempted", "QuotaReserved=False", "Admitted=False")
+	w := k.hasConditions("Evicted=True/Preempted", "Preempted=True/"+reason, "Requeued=True/Preempted", "QuotaReserved=False", "Admitted=False")
 	if n := evictions(w); n == 0 {
-		k.t.Errorf("%s of %s was preempted, but its statistics have no eviction:\n%s", k.name, k.role, k.tell())
+		k.t.Errorf("%s of %s was preempted: got 0 evictions in its statistics, want at least 1:\n%s", k.name, k.role, k.report())
 	}
 }
 
-// undisturbed checks that the task never lost its place.
-func (k *task) undisturbed() {
+// neverEvicted checks that the task is admitted and was never evicted.
+func (k *task) neverEvicted() {
 	k.t.Helper()
 	w, err := k.workload()
 	if err != nil {
 		k.t.Fatal(err)
 	}
 	if n := evictions(w); n > 0 || !meta.IsStatusConditionTrue(w.Status.Conditions, "Admitted") {
-		k.t.Errorf("%s of %s was disturbed:\n%s", k.name, k.role, k.tell())
+		k.t.Errorf("%s of %s: got %d evictions, want 0 and an admitted task:\n%s", k.name, k.role, n, k.report())
 	}
 }
 
-// ends deletes the Job, which frees what it holds.
-func (k *task) ends() {
+// finish deletes the Job, which releases its quota.
+func (k *task) finish() {
 	k.t.Helper()
 	if err := k.cluster.Client.Delete(k.t.Context(), k.job, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
 		k.t.Fatal(err)
 	}
 }
 
-// aSecondLater waits until the clock shows another second than the Workload's
-// creation: Kueue orders tasks by it, and it has whole seconds.
-func (k *task) aSecondLater() {
+// waitForNextSecond waits until the second of the Workload's creation has passed:
+// Kueue orders tasks of one priority by creation time, which has whole seconds.
+func (k *task) waitForNextSecond() {
 	k.t.Helper()
 	k.await(func() error {
 		w, err := k.workload()
 		if err == nil && time.Now().Unix() <= w.CreationTimestamp.Unix() {
-			err = fmt.Errorf("the clock stands still at %s", w.CreationTimestamp)
+			err = fmt.Errorf("the clock has not passed second %s", w.CreationTimestamp)
 		}
 		return err
 	})
 }
 
-// admitted lists those of some tasks that are admitted now.
-func admitted(tasks []*task) (now []*task) {
+// admittedTasks returns those of tasks that are admitted.
+func admittedTasks(tasks []*task) (admitted []*task) {
 	for _, k := range tasks {
 		if w, err := k.workload(); err == nil && meta.IsStatusConditionTrue(w.Status.Conditions, "Admitted") {
-			now = append(now, k)
+			admitted = append(admitted, k)
 		}
 	}
-	return now
+	return admitted
 }
 
-// evictions counts how often a task lost its place.
+// evictions returns how often Kueue evicted w.
 func evictions(w *kueue.Workload) (n int32) {
 	if w.Status.SchedulingStats != nil {
 		for _, e := range w.Status.SchedulingStats.Evictions {

@@ -16,80 +16,81 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// team is one allocation of a story.
+// team is one ComputeAllocation of a scenario.
 type team struct {
-	*story
-	role  string // what the story calls it
+	*scenario
+	role  string // the name in the scenario
 	name  string
 	tasks []*task
 }
 
-// term is one line of what a team is given.
-type term func(spec *v1alpha1.ComputeAllocationSpec, pool string)
+// option sets a part of a team's allocation.
+type option func(spec *v1alpha1.ComputeAllocationSpec, pool string)
 
-func gpus(n int64) term {
+func gpus(n int64) option {
 	return func(spec *v1alpha1.ComputeAllocationSpec, pool string) {
 		spec.Quota = []v1alpha1.QuotaRow{{InstanceType: pool, Amounts: v1alpha1.Amounts{Accelerators: &n}}}
 	}
 }
 
-func instances(n int64) term {
+func instances(n int64) option {
 	return func(spec *v1alpha1.ComputeAllocationSpec, pool string) {
 		spec.Quota = []v1alpha1.QuotaRow{{InstanceType: pool, Amounts: v1alpha1.Amounts{Instances: &n}}}
 	}
 }
 
-func borrowsPercent(n int32) term {
+func borrowLimitPercent(n int32) option {
 	return func(spec *v1alpha1.ComputeAllocationSpec, _ string) { spec.Sharing.BorrowLimitPercent = &n }
 }
 
-// borrowsGPUs is an absolute limit, also where the team has no quota.
-func borrowsGPUs(n int64) term {
+// borrowLimitGPUs sets an absolute borrowing limit, which also applies to a team
+// without quota.
+func borrowLimitGPUs(n int64) option {
 	return func(spec *v1alpha1.ComputeAllocationSpec, pool string) {
 		spec.Sharing.BorrowLimits = []v1alpha1.QuotaRow{{InstanceType: pool, Amounts: v1alpha1.Amounts{Accelerators: &n}}}
 	}
 }
 
-func borrowsAll(spec *v1alpha1.ComputeAllocationSpec, _ string) { spec.Sharing.Unlimited = true }
+func borrowUnlimited(spec *v1alpha1.ComputeAllocationSpec, _ string) { spec.Sharing.Unlimited = true }
 
-func shares(strategy v1alpha1.SharingStrategy) term {
+func sharing(strategy v1alpha1.SharingStrategy) option {
 	return func(spec *v1alpha1.ComputeAllocationSpec, _ string) { spec.Sharing.Strategy = strategy }
 }
 
-func weighs(n int32) term {
+func fairShareWeight(n int32) option {
 	return func(spec *v1alpha1.ComputeAllocationSpec, _ string) { spec.FairShareWeight = n }
 }
 
-func neverPreemptsWithin(spec *v1alpha1.ComputeAllocationSpec, _ string) {
+func neverPreemptWithinTeam(spec *v1alpha1.ComputeAllocationSpec, _ string) {
 	spec.Preemption.WithinTeam = v1alpha1.PreemptNever
 }
 
-func activation(a v1alpha1.Activation) term {
+func activation(a v1alpha1.Activation) option {
 	return func(spec *v1alpha1.ComputeAllocationSpec, _ string) { spec.Activation = a }
 }
 
-// team makes a team, and waits until its queue admits tasks.
-func (s *story) team(role string, terms ...term) *team {
+// newTeam creates a team and waits until its ClusterQueue is active.
+func (s *scenario) newTeam(role string, options ...option) *team {
 	s.t.Helper()
-	m := &team{story: s, role: role, name: clustertest.Name(role)}
+	m := &team{scenario: s, role: role, name: clustertest.Name(role)}
 	allocation := m.allocation()
-	for _, agree := range terms {
-		agree(&allocation.Spec, s.pool)
+	for _, set := range options {
+		set(&allocation.Spec, s.pool)
 	}
 	s.teams = append(s.teams, m)
-	// The pool's nodes may be too new for the console's cache: then it says so,
-	// and looks again when it has seen them.
+	// The pool's nodes may not be in the console's cache yet. The controller then
+	// reports so in the status and reconciles when they appear.
 	if err := s.cluster.Client.Create(s.t.Context(), allocation); err != nil {
 		s.t.Fatal(err)
 	}
 	s.await(func() error {
-		var now v1alpha1.ComputeAllocation
-		if err := s.cluster.Client.Get(s.t.Context(), client.ObjectKey{Name: m.name}, &now); err != nil {
+		var current v1alpha1.ComputeAllocation
+		if err := s.cluster.Client.Get(s.t.Context(), client.ObjectKey{Name: m.name}, &current); err != nil {
 			return err
 		}
 		for _, condition := range []string{v1alpha1.ConditionReady, v1alpha1.ConditionQueueActive} {
-			if !meta.IsStatusConditionTrue(now.Status.Conditions, condition) {
-				return fmt.Errorf("%s of %s: %+v", condition, role, meta.FindStatusCondition(now.Status.Conditions, condition))
+			if !meta.IsStatusConditionTrue(current.Status.Conditions, condition) {
+				return fmt.Errorf("%s: condition %s: got %+v, want True", role, condition, meta.FindStatusCondition(current.Status.Conditions, condition))
 			}
 		}
 		return nil
@@ -97,9 +98,9 @@ func (s *story) team(role string, terms ...term) *team {
 	return m
 }
 
-// agrees changes what the team is given, and waits until Kueue goes by it: it
-// has then looked at the generation that the controller wrote.
-func (m *team) agrees(terms ...term) {
+// update changes the team's allocation and waits until Kueue has applied it, that
+// is, has observed the generation of the ClusterQueue that the controller wrote.
+func (m *team) update(options ...option) {
 	m.t.Helper()
 	var want int64
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
@@ -107,8 +108,8 @@ func (m *team) agrees(terms ...term) {
 		if err := m.cluster.Client.Get(m.t.Context(), client.ObjectKeyFromObject(allocation), allocation); err != nil {
 			return err
 		}
-		for _, agree := range terms {
-			agree(&allocation.Spec, m.pool)
+		for _, set := range options {
+			set(&allocation.Spec, m.pool)
 		}
 		err := m.cluster.Client.Update(m.t.Context(), allocation)
 		want = allocation.Generation
@@ -123,21 +124,22 @@ func (m *team) agrees(terms ...term) {
 			return err
 		}
 		if allocation.Status.ObservedGeneration != want {
-			return fmt.Errorf("generation %d of %d of %s was looked at", allocation.Status.ObservedGeneration, want, m.role)
+			return fmt.Errorf("%s: got observed generation %d, want %d", m.role, allocation.Status.ObservedGeneration, want)
 		}
 		var queue kueue.ClusterQueue
 		if err := m.cluster.Client.Get(m.t.Context(), client.ObjectKey{Name: m.queueName()}, &queue); err != nil {
 			return err
 		}
 		if active := meta.FindStatusCondition(queue.Status.Conditions, kueue.ClusterQueueActive); active == nil || active.ObservedGeneration != queue.Generation {
-			return fmt.Errorf("Kueue has not seen generation %d of %s's queue: %+v", queue.Generation, m.role, active)
+			return fmt.Errorf("ClusterQueue of %s: got condition %+v, want Active at generation %d", m.role, active, queue.Generation)
 		}
 		return nil
 	})
 }
 
-// leave deletes the team's tasks and its allocation, and requeues what runs.
-func (m *team) leave(ctx context.Context) {
+// delete deletes the team's tasks and its allocation. The annotation lets the
+// controller drain the queue, which requeues running tasks.
+func (m *team) delete(ctx context.Context) {
 	_ = m.cluster.Client.DeleteAllOf(ctx, &batchv1.Job{}, client.InNamespace(m.namespace()), client.PropagationPolicy(metav1.DeletePropagationBackground))
 	allocation := m.allocation()
 	_ = m.cluster.Client.Patch(ctx, allocation, client.RawPatch("application/merge-patch+json", []byte(`{"metadata": {"annotations": {"kuota.dev/drain": "true"}}}`)))
@@ -151,15 +153,16 @@ func (m *team) allocation() *v1alpha1.ComputeAllocation {
 func (m *team) namespace() string { return desired.DefaultNaming.Namespace(m.name) }
 func (m *team) queueName() string { return desired.DefaultNaming.ClusterQueue(m.name) }
 
-// queue is the team's ClusterQueue as Kueue last reported it.
+// queue returns the team's ClusterQueue from the cache.
 func (m *team) queue() (*kueue.ClusterQueue, error) {
 	var queue kueue.ClusterQueue
 	return &queue, watched.Get(m.t.Context(), client.ObjectKey{Name: m.queueName()}, &queue)
 }
 
-// held is what Kueue says that admitted tasks hold, and how much of it is
-// borrowed; what is reserved for a task that is about to start counts too.
-func (m *team) held() (held, borrowed int64, err error) {
+// usage returns the GPUs that the team uses in the scenario's pool according to
+// Kueue, and how many of them are borrowed. Reserved quota of workloads that are
+// not admitted yet counts too.
+func (m *team) usage() (total, borrowed int64, err error) {
 	queue, err := m.queue()
 	if err != nil {
 		return 0, 0, err
@@ -171,21 +174,21 @@ func (m *team) held() (held, borrowed int64, err error) {
 			}
 			for _, r := range flavor.Resources {
 				if r.Name == gpu {
-					held, borrowed = max(held, r.Total.Value()), max(borrowed, r.Borrowed.Value())
+					total, borrowed = max(total, r.Total.Value()), max(borrowed, r.Borrowed.Value())
 				}
 			}
 		}
 	}
-	return held, borrowed, nil
+	return total, borrowed, nil
 }
 
-// holds waits until the team holds so many GPUs, so many of them borrowed.
-func (m *team) holds(want, wantBorrowed int64) {
+// uses waits until the team uses want GPUs, wantBorrowed of them borrowed.
+func (m *team) uses(want, wantBorrowed int64) {
 	m.t.Helper()
 	m.await(func() error {
-		held, borrowed, err := m.held()
-		if err == nil && (held != want || borrowed != wantBorrowed) {
-			err = fmt.Errorf("%s holds %d GPUs, %d of them borrowed; want %d and %d", m.role, held, borrowed, want, wantBorrowed)
+		total, borrowed, err := m.usage()
+		if err == nil && (total != want || borrowed != wantBorrowed) {
+			err = fmt.Errorf("%s: got %d GPUs used, %d of them borrowed; want %d and %d", m.role, total, borrowed, want, wantBorrowed)
 		}
 		return err
 	})

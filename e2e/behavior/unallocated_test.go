@@ -11,45 +11,47 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// Four of eight GPUs are given to nobody. Lent, they belong to whichever team
-// is given them later, and are taken back one task a second.
+// Four of eight GPUs are not allocated. While they are lent, a team that is
+// created later gets them as its nominal quota, and reclaims them one task a
+// second.
 func unallocatedIsLent(t *testing.T, p *policy) {
-	s := begin(t, 1, 8)
-	early := s.team("early", gpus(4), borrowsGPUs(4), weighs(10))
+	s := newScenario(t, 1, 8)
+	early := s.newTeam("early", gpus(4), borrowLimitGPUs(4), fairShareWeight(10))
 	scans := early.submitEach("scan", 9, "")
-	early.holds(4, 0)
+	early.uses(4, 0)
 
-	p.says(v1alpha1.TaskRanking, true)
-	s.unallocated(4)
-	early.holds(8, 4)
+	p.apply(v1alpha1.TaskRanking, true)
+	s.waitForUnallocated(4)
+	early.uses(8, 4)
 
-	late := s.team("late", gpus(4), weighs(10))
-	s.unallocated(0)
-	early.holds(8, 4) // nothing moves until the new team wants it
-	for _, k := range admitted(scans) {
-		k.undisturbed()
+	late := s.newTeam("late", gpus(4), fairShareWeight(10))
+	s.waitForUnallocated(0)
+	early.uses(8, 4) // nothing is preempted until the new team submits a task
+	for _, k := range admittedTasks(scans) {
+		k.neverEvicted()
 	}
 	all := late.submit("all", 4, 0)
-	all.runs()
-	late.holds(4, 0)
-	early.holds(4, 0)
-	late.submit("more", 1, 0).waits("WaitingForQuota", "1 more needed")
+	all.isAdmitted()
+	late.uses(4, 0)
+	early.uses(4, 0)
+	late.submit("more", 1, 0).isPending("WaitingForQuota", "1 more needed")
 
-	p.says(v1alpha1.TaskRanking, false)
+	p.apply(v1alpha1.TaskRanking, false)
 	s.await(func() error {
 		var cohort kueue.Cohort
 		err := s.cluster.Client.Get(t.Context(), client.ObjectKey{Name: desired.DefaultNaming.Cohort}, &cohort)
 		if client.IgnoreNotFound(err) == nil && err != nil {
 			return nil
 		}
-		return fmt.Errorf("the Cohort is still there: %v", err)
+		return fmt.Errorf("get the Cohort: got %v, want not found", err)
 	})
-	all.undisturbed()
-	late.holds(4, 0)
+	all.neverEvicted()
+	late.uses(4, 0)
 }
 
-// unallocated waits until the Cohort lends so many GPUs of the story's pool.
-func (s *story) unallocated(want int64) {
+// waitForUnallocated waits until the Cohort has a nominal quota of want GPUs in
+// the scenario's pool.
+func (s *scenario) waitForUnallocated(want int64) {
 	s.t.Helper()
 	s.await(func() error {
 		var cohort kueue.Cohort
@@ -70,7 +72,7 @@ func (s *story) unallocated(want int64) {
 			}
 		}
 		if got != want {
-			return fmt.Errorf("the Cohort lends %d GPUs of the pool, want %d", got, want)
+			return fmt.Errorf("nominal quota of the Cohort in the pool: got %d GPUs, want %d", got, want)
 		}
 		return nil
 	})

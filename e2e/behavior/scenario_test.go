@@ -19,8 +19,8 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// limit is how long a story waits for a state. Kueue evicts about one task a
-// second for each queue that takes back, and other stories run beside.
+// limit is how long a scenario waits for a state. Kueue evicts about one task a
+// second for each queue that reclaims, and other scenarios run in parallel.
 const limit = 60 * time.Second
 
 const (
@@ -28,31 +28,31 @@ const (
 	instanceTypeLabel = "node.kubernetes.io/instance-type"
 )
 
-// story is one test's corner of the cluster: a pool of nodes that no other test
-// uses, its teams, and their tasks.
-type story struct {
+// scenario is the part of the cluster that belongs to one test: a pool of nodes
+// that no other test uses, its teams, and their tasks.
+type scenario struct {
 	t       *testing.T
 	cluster *clustertest.Cluster
-	pool    string // an instance type, and the name of its pool
+	pool    string // the instance type, which is also the name of the pool
 	nodes   int
 	teams   []*team
-	classes map[int32]string // by weight
+	classes map[int32]string // names of WorkloadPriorityClasses by weight
 }
 
-// begin gives a story nodes of an instance type of its own. All of it goes
-// when the test ends.
-func begin(t *testing.T, nodes, gpusEach int) *story {
+// newScenario creates nodes of an instance type of the scenario's own. Everything
+// that the scenario creates is deleted when the test ends.
+func newScenario(t *testing.T, nodes, gpusEach int) *scenario {
 	t.Helper()
-	s := &story{t: t, cluster: setup(t), pool: clustertest.Name("lab.story"), nodes: nodes, classes: map[int32]string{}}
-	t.Cleanup(s.end)
+	s := &scenario{t: t, cluster: setup(t), pool: clustertest.Name("lab.scenario"), nodes: nodes, classes: map[int32]string{}}
+	t.Cleanup(s.cleanUp)
 	s.inParallel(nodes, func(i int) error { return s.cluster.Client.Create(t.Context(), s.node(i, gpusEach)) })
 	return s
 }
 
-// node is a node that KWOK plays the kubelet of.
-func (s *story) node(i, gpus int) *corev1.Node {
+// node returns a node whose kubelet KWOK simulates.
+func (s *scenario) node(i, gpus int) *corev1.Node {
 	name := s.nodeName(i)
-	has := corev1.ResourceList{
+	resources := corev1.ResourceList{
 		corev1.ResourceCPU:    resource.MustParse(strconv.Itoa(8 * gpus)),
 		corev1.ResourceMemory: resource.MustParse(strconv.Itoa(64*gpus) + "Gi"),
 		corev1.ResourcePods:   resource.MustParse("110"),
@@ -64,15 +64,16 @@ func (s *story) node(i, gpus int) *corev1.Node {
 			Annotations: map[string]string{"kwok.x-k8s.io/node": "fake"},
 			Labels:      map[string]string{corev1.LabelHostname: name, corev1.LabelOSStable: "linux", instanceTypeLabel: s.pool},
 		},
-		Status: corev1.NodeStatus{Capacity: has, Allocatable: has},
+		Status: corev1.NodeStatus{Capacity: resources, Allocatable: resources},
 	}
 }
 
-func (s *story) nodeName(i int) string { return fmt.Sprintf("%s-%d", s.pool, i) }
+func (s *scenario) nodeName(i int) string { return fmt.Sprintf("%s-%d", s.pool, i) }
 
-// class is a priority class of a weight, for this story alone. It is not
-// labelled: no controller takes it for its own.
-func (s *story) class(weight int32) string {
+// priorityClass returns the name of the scenario's WorkloadPriorityClass of a
+// weight, and creates it on first use. The object has no labels, so that no
+// controller manages it.
+func (s *scenario) priorityClass(weight int32) string {
 	s.t.Helper()
 	name, ok := s.classes[weight]
 	if !ok {
@@ -86,10 +87,9 @@ func (s *story) class(weight int32) string {
 	return name
 }
 
-// await waits until check finds nothing wrong any more. When that takes too
-// long, it fails the test with what was wrong last, and tells all that Kueue
-// says of the story's queues and tasks.
-func (s *story) await(check func() error) {
+// await waits until check returns nil. After limit it fails the test with the last
+// error and with the state of the scenario's queues and tasks.
+func (s *scenario) await(check func() error) {
 	s.t.Helper()
 	deadline := time.Now().Add(limit)
 	for {
@@ -98,14 +98,15 @@ func (s *story) await(check func() error) {
 			return
 		}
 		if time.Now().After(deadline) {
-			s.t.Fatalf("still after %s: %v\n%s", limit, err, s.tell())
+			s.t.Fatalf("after %s: %v\n%s", limit, err, s.report())
 		}
 		<-time.After(20 * time.Millisecond)
 	}
 }
 
-// inParallel does n things, a few at once, and fails the test when one fails.
-func (s *story) inParallel(n int, do func(i int) error) {
+// inParallel calls do for 0 to n-1, at most 8 at once, and fails the test when a
+// call fails.
+func (s *scenario) inParallel(n int, do func(i int) error) {
 	s.t.Helper()
 	var wg sync.WaitGroup
 	errs, slots := make(chan error, n), make(chan struct{}, 8)
@@ -125,18 +126,19 @@ func (s *story) inParallel(n int, do func(i int) error) {
 	}
 }
 
-// end takes away what the story made, tasks first, so that the queues are
-// empty and go at once. What is stuck is told, and fails nothing.
-func (s *story) end() {
+// cleanUp deletes what the scenario created, tasks first, so that the queues are
+// empty and are deleted at once. It prints the teams that are not deleted in time
+// and does not fail the test.
+func (s *scenario) cleanUp() {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	for _, team := range s.teams {
-		team.leave(ctx)
+		team.delete(ctx)
 	}
 	for _, team := range s.teams {
 		for !apierrors.IsNotFound(s.cluster.Client.Get(ctx, client.ObjectKey{Name: team.name}, team.allocation())) {
 			if ctx.Err() != nil {
-				fmt.Fprintf(os.Stderr, "team %s is still there\n", team.name)
+				fmt.Fprintf(os.Stderr, "team %s is not deleted\n", team.name)
 				break
 			}
 			<-time.After(50 * time.Millisecond)

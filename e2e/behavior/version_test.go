@@ -10,12 +10,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// older says whether the Kueue here has no exact reasons yet, which came with
-// 0.19: make older runs these stories on a 0.16.
+// older reports whether Kueue predates 0.19, which introduced exact reasons for
+// pending workloads. make older runs these scenarios on Kueue 0.16.
 var older bool
 
-// lookAtVersion fills older.
-func lookAtVersion(c *clustertest.Cluster) error {
+// detectVersion sets older from the image of Kueue's Deployment.
+func detectVersion(c *clustertest.Cluster) error {
 	var manager appsv1.Deployment
 	if err := c.Client.Get(context.Background(), client.ObjectKey{Namespace: "kueue-system", Name: "kueue-controller-manager"}, &manager); err != nil {
 		return err
@@ -24,10 +24,10 @@ func lookAtVersion(c *clustertest.Cluster) error {
 	return nil
 }
 
-// reasonsHere are those that the Kueue here may give where a current one gives
-// reason. An older one calls whatever it looked at Pending, and does not tell
-// what a queue takes back from what sharing fairly costs.
-func reasonsHere(reason string) []string {
+// acceptedReasons returns the reasons that the running Kueue may set where Kueue
+// 0.19 sets reason. An older Kueue sets Pending on every workload that it could
+// not admit, and does not distinguish reclamation from fair sharing.
+func acceptedReasons(reason string) []string {
 	if older {
 		switch reason {
 		case "WaitingForQuota", "ExceedsMaxQuota":

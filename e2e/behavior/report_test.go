@@ -8,15 +8,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// tell is what Kueue says of a story's queues and tasks, for people who read
-// why a test failed.
-func (s *story) tell() string {
+// report returns the state of the scenario's queues and tasks in Kueue, for
+// failure messages.
+func (s *scenario) report() string {
 	var b strings.Builder
 	for _, m := range s.teams {
-		held, borrowed, err := m.held()
-		fmt.Fprintf(&b, "%s holds %d GPUs, %d of them borrowed", m.role, held, borrowed)
+		total, borrowed, err := m.usage()
+		fmt.Fprintf(&b, "%s uses %d GPUs, %d of them borrowed", m.role, total, borrowed)
 		if queue, failed := m.queue(); err != nil || failed != nil {
-			fmt.Fprintf(&b, "; its queue cannot be read: %v %v\n", err, failed)
+			fmt.Fprintf(&b, "; get its ClusterQueue: %v %v\n", err, failed)
 		} else {
 			fmt.Fprintf(&b, "; %d admitted, %d pending; ", queue.Status.AdmittedWorkloads, queue.Status.PendingWorkloads)
 			if share := queue.Status.FairSharing; share != nil {
@@ -26,39 +26,41 @@ func (s *story) tell() string {
 				fmt.Fprintln(&b, describe(&c))
 			}
 		}
-		b.WriteString(m.tellTasks())
+		b.WriteString(m.reportTasks())
 	}
 	return b.String()
 }
 
-// tellTasks describes the team's tasks. Of those that are alike the first is
-// described, and the others counted.
-func (m *team) tellTasks() string {
+// reportTasks describes the team's tasks. It names the first of tasks with the same
+// state and counts the others.
+func (m *team) reportTasks() string {
 	var order []string
-	alike := map[string][]string{}
+	names := map[string][]string{}
 	for _, k := range m.tasks {
 		text := k.describe()
-		if alike[text] == nil {
+		if names[text] == nil {
 			order = append(order, text)
 		}
-		alike[text] = append(alike[text], k.name)
+		names[text] = append(names[text], k.name)
 	}
 	var b strings.Builder
 	for _, text := range order {
-		names := alike[text]
-		fmt.Fprintf(&b, "  %s", names[0])
-		if len(names) > 1 {
-			fmt.Fprintf(&b, " and %d like it", len(names)-1)
+		same := names[text]
+		fmt.Fprintf(&b, "  %s", same[0])
+		if len(same) > 1 {
+			fmt.Fprintf(&b, " and %d like it", len(same)-1)
 		}
 		fmt.Fprintf(&b, ": %s\n", text)
 	}
 	return b.String()
 }
 
-// preemptor names the task that another made room for; each has its own.
-var preemptor = regexp.MustCompile(` \(UID: [^)]*\)`)
+// uid matches the UID of the preemptor in a condition's message. It differs
+// between tasks that are otherwise in the same state.
+var uid = regexp.MustCompile(` \(UID: [^)]*\)`)
 
-// describe is a task in a few lines: what is True of it, and why it waits.
+// describe returns a task's conditions that are True, and its QuotaReserved
+// condition, which says why the task is pending.
 func (k *task) describe() string {
 	w, err := k.workload()
 	if err != nil {
@@ -72,7 +74,7 @@ func (k *task) describe() string {
 	fmt.Fprintf(&b, "%d pods, priority %d, evicted %d times", *k.job.Spec.Parallelism, priority, evictions(w))
 	for _, c := range w.Status.Conditions {
 		if c.Status == metav1.ConditionTrue || c.Type == "QuotaReserved" {
-			b.WriteString("\n    " + preemptor.ReplaceAllString(describe(&c), ""))
+			b.WriteString("\n    " + uid.ReplaceAllString(describe(&c), ""))
 		}
 	}
 	return b.String()
