@@ -81,6 +81,12 @@ func (a apiClient) createCRDs(ctx context.Context, crds []*unstructured.Unstruct
 	if err := a.create(ctx, crds...); err != nil {
 		return err
 	}
+	return a.waitCRDs(ctx, crds)
+}
+
+// waitCRDs waits until discovery has the kinds of these definitions. A client
+// that found them before does not ask again.
+func (a apiClient) waitCRDs(ctx context.Context, crds []*unstructured.Unstructured) error {
 	for _, u := range crds {
 		group, _, _ := unstructured.NestedString(u.Object, "spec", "group")
 		kind, _, _ := unstructured.NestedString(u.Object, "spec", "names", "kind")

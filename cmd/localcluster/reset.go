@@ -131,6 +131,14 @@ func (s *supervisor) reset() (string, error) {
 			return "", errors.New("components keep writing objects")
 		}
 	}
+	api, err := newAPIClient(s.layout.kubeconfig())
+	if err != nil {
+		return "", err
+	}
+	// Kueue exits when discovery does not have its kinds yet.
+	if err := api.waitCRDs(s.ctx, s.kueue.objects.crds); err != nil {
+		return "", err
+	}
 	if err := s.kueue.prepare(s.ctx); err != nil {
 		return "", err
 	}
@@ -138,6 +146,9 @@ func (s *supervisor) reset() (string, error) {
 		return "", s.withLog(c, err)
 	}
 	if err := s.kueue.waitWebhooks(s.ctx); err != nil {
+		return "", err
+	}
+	if err := s.kueue.waitVisibility(s.ctx); err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("reset after %.1f s", time.Since(begin).Seconds()), nil

@@ -156,6 +156,14 @@ func take(t *testing.T, c *clustertest.Cluster, names ...string) (giveBack func(
 			}
 			return nil
 		})
+		// A Kueue that starts before discovery has its kinds exits.
+		clustertest.Eventually(t, soon, func(context.Context) error {
+			out, err := c.TryKubectl("", "get", strings.Join(names, ","), "-A", "-o", "name")
+			if err != nil {
+				return errors.New(out)
+			}
+			return nil
+		})
 	}
 }
 
