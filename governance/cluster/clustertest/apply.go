@@ -20,10 +20,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Apply applies the objects of a manifest as kubectl apply --server-side
-// --force-conflicts does, in process, which takes a hundredth of the time that
-// kubectl takes. It fails the test when the API server refuses one. While Kueue
-// restarts, its webhooks do not answer, and Apply tries again.
+// Apply applies the objects of a manifest like kubectl apply --server-side
+// --force-conflicts, but in process, which takes a hundredth of the time. It fails
+// the test when the API server rejects an object. It retries while Kueue restarts,
+// because Kueue's webhooks do not answer then.
 func (c *Cluster) Apply(t testing.TB, manifest string) {
 	t.Helper()
 	for began := time.Now(); ; time.Sleep(100 * time.Millisecond) {
@@ -37,8 +37,8 @@ func (c *Cluster) Apply(t testing.TB, manifest string) {
 	}
 }
 
-// TryApply is Apply for what the API server may refuse. It applies the objects in
-// their order and stops at the first that is refused.
+// TryApply is Apply for objects that the API server may reject. It applies the
+// objects in order and returns the first error. It does not retry.
 func (c *Cluster) TryApply(ctx context.Context, manifest string) error {
 	strict := client.WithFieldValidation(c.Client, metav1.FieldValidationStrict)
 	for documents := yaml.NewYAMLOrJSONDecoder(strings.NewReader(manifest), 4096); ; {

@@ -30,14 +30,14 @@ var shared *Cluster
 
 // Cluster is a running local cluster.
 type Cluster struct {
-	Dir     string // where it keeps its state: kubeconfig, logs, signin
+	Dir     string // state of the cluster: kubeconfig, logs, signin
 	Config  *rest.Config
-	Console *rest.Config  // as the console's own account, with no more rights than it has
+	Console *rest.Config  // the console's own account, with no other permissions
 	Client  client.Client // as cluster-admin, without a cache
 }
 
-// Main runs a package's tests with a cluster, and ends the cluster unless it is
-// one of a Pool or of KUOTA_TEST_CLUSTER.
+// Main runs a package's tests with a cluster, and then exits. It stops the cluster
+// unless the cluster is one of a Pool or of KUOTA_TEST_CLUSTER.
 func Main(m *testing.M) {
 	code, err := run(m)
 	if err != nil {
@@ -88,14 +88,14 @@ func Get(t testing.TB) *Cluster {
 	return shared
 }
 
-// Root is the folder of the checkout.
+// Root returns the folder of the checkout.
 func Root() string {
 	_, file, _, _ := runtime.Caller(0)
 	return filepath.Join(filepath.Dir(file), "..", "..", "..")
 }
 
-// start runs a cluster of its own until stop is called. The cluster ends with
-// this process, however that ends.
+// start starts a cluster, which runs until the caller calls stop. The cluster also
+// stops when this process ends in any way, even by SIGKILL.
 func start(dir string) (stop func(), err error) {
 	bin := filepath.Join(Root(), ".local", "bin")
 	program := filepath.Join(bin, "localcluster")
@@ -112,7 +112,8 @@ func start(dir string) (stop func(), err error) {
 		"--rbac", filepath.Join(Root(), "deploy", "rbac"),
 		"--users", filepath.Join(Root(), "cmd", "localcluster", "users.yaml"),
 		"--nodes", filepath.Join(Root(), "cmd", "localcluster", "samples", "nodes.yaml"), "--resettable")
-	// A quarter of the API server's time is garbage collection otherwise.
+	// With the default GOGC the API server spends a quarter of its time on garbage
+	// collection.
 	command.Env = append(os.Environ(), "GOGC=400")
 	command.Stdout, command.Stderr = log, log
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
@@ -174,15 +175,15 @@ func connect(dir string) (*Cluster, error) {
 	return &Cluster{Dir: dir, Config: config, Console: console, Client: admin}, nil
 }
 
-// Name makes a name that no other test has, from a start that tells what for.
-func Name(start string) string {
-	return start + "-" + strings.ToLower(rand.Text()[:6])
+// Name returns prefix with a random suffix, so that no other test uses the name.
+func Name(prefix string) string {
+	return prefix + "-" + strings.ToLower(rand.Text()[:6])
 }
 
-// Kubectl runs kubectl as cluster-admin with text on its standard input, and
-// returns what it printed. It fails the test when kubectl does. While Kueue
-// restarts, as it does when a policy changes its configuration, its webhooks do
-// not answer, and kubectl is tried again.
+// Kubectl runs kubectl as cluster-admin with input on its standard input, and
+// returns its output. It fails the test when kubectl fails. It retries while Kueue
+// restarts, which a policy that changes Kueue's configuration causes, because
+// Kueue's webhooks do not answer then.
 func (c *Cluster) Kubectl(t testing.TB, input string, args ...string) string {
 	t.Helper()
 	for began := time.Now(); ; time.Sleep(100 * time.Millisecond) {
@@ -196,7 +197,7 @@ func (c *Cluster) Kubectl(t testing.TB, input string, args ...string) string {
 	}
 }
 
-// TryKubectl is Kubectl for what may be refused.
+// TryKubectl is Kubectl for calls that may fail. It does not retry.
 func (c *Cluster) TryKubectl(input string, args ...string) (string, error) {
 	command := exec.Command(filepath.Join(Root(), ".local", "bin", "kubectl"), args...)
 	command.Env = append(os.Environ(), "KUBECONFIG="+filepath.Join(c.Dir, "kubeconfig"))
@@ -205,12 +206,12 @@ func (c *Cluster) TryKubectl(input string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// Without runs do while the API server is stopped, and starts it again. Kueue
-// and the other parties are started anew then: their watches would take up to
-// a minute to come back, and the tests that follow would wait for them. It
-// returns when Kuota's objects can be written: for some seconds after a start
-// the API server does not know the schema that its mutating policy needs, and
-// answers 503.
+// Without stops the API server, calls do, and starts the API server again. It also
+// restarts Kueue and the other components: their watches would take up to a minute
+// to reconnect, and the following tests would wait for them. Without returns when
+// Kuota's objects can be written: for some seconds after its start the API server
+// has not loaded the schema that its mutating admission policy needs, and answers
+// 503.
 func (c *Cluster) Without(t testing.TB, do func()) {
 	t.Helper()
 	c.Control(t, "stop", "kube-apiserver")
@@ -241,8 +242,8 @@ func (c *Cluster) Control(t testing.TB, verb, component string) {
 	}
 }
 
-// Eventually waits until check finds nothing wrong any more, and fails the
-// test with what it found last after limit.
+// Eventually calls check until it returns nil. After limit it fails the test with
+// the last error that check returned.
 func Eventually(t testing.TB, limit time.Duration, check func(ctx context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -256,7 +257,7 @@ func Eventually(t testing.TB, limit time.Duration, check func(ctx context.Contex
 		}
 		select {
 		case <-ctx.Done():
-			t.Fatalf("still after %s: %v", limit, last)
+			t.Fatalf("after %s: %v", limit, last)
 		case <-time.After(20 * time.Millisecond):
 		}
 	}

@@ -11,7 +11,7 @@ import (
 
 func TestMain(m *testing.M) { clustertest.Main(m) }
 
-func TestKueueRunsWithWhatWasConfigured(t *testing.T) {
+func TestConfigureRestartsKueueWithNewConfiguration(t *testing.T) {
 	c := clustertest.Get(t)
 	const fair = "\nfairSharing: {preemptionStrategies: [LessThanInitialShare]}\n"
 	for _, on := range []bool{true, false} {
@@ -26,7 +26,7 @@ func TestKueueRunsWithWhatWasConfigured(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := strings.Contains(string(running), "LessThanInitialShare"); got != on {
-			t.Errorf("fair sharing is %t, want %t", got, on)
+			t.Errorf("fair sharing enabled: got %t, want %t", got, on)
 		}
 	}
 }

@@ -18,7 +18,7 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// Where Kueue's configuration is.
+// Kueue's configuration, and how long a restart of Kueue may take.
 const (
 	kueueNamespace = "kueue-system"
 	configKey      = "controller_manager_config.yaml"
@@ -26,11 +26,11 @@ const (
 	rollLimit      = time.Minute
 )
 
-// Configure edits Kueue's configuration as an admin would: it writes the
-// ConfigMap, rolls the Deployment out, and returns when Kueue works with what
-// edit returned. It rolls out even when nothing was edited, since an earlier
-// edit may not have been. The configuration stays until somebody edits it again;
-// no other test that needs Kueue may run at the same time.
+// Configure edits Kueue's configuration the way an admin does: it writes the
+// ConfigMap, restarts the Deployment, and returns when Kueue runs with the text
+// that edit returned. It restarts Kueue even when edit changes nothing, because
+// Kueue may not have loaded an earlier edit. The configuration stays until the next
+// edit. No other test that needs Kueue may run at the same time.
 func (c *Cluster) Configure(t testing.TB, edit func(text string) string) {
 	t.Helper()
 	ctx := t.Context()
@@ -54,7 +54,7 @@ func (c *Cluster) Configure(t testing.TB, edit func(text string) string) {
 	defer func() {
 		if t.Failed() {
 			log, _ := os.ReadFile(filepath.Join(c.Dir, "logs", "kueue.log"))
-			t.Logf("the end of Kueue's log:\n%s", log[max(0, len(log)-2000):])
+			t.Logf("last 2000 bytes of Kueue's log:\n%s", log[max(0, len(log)-2000):])
 		}
 	}()
 	Eventually(t, rollLimit, func(ctx context.Context) error {
@@ -65,21 +65,21 @@ func (c *Cluster) Configure(t testing.TB, edit func(text string) string) {
 	})
 }
 
-// rolled looks at the template that the local cluster notes once Kueue, started
-// for it, has called itself ready.
+// rolled returns an error until Kueue is ready with the pod template that has mark.
+// The local cluster writes that template to a file once Kueue reports ready.
 func (c *Cluster) rolled(mark string) error {
 	running, err := os.ReadFile(filepath.Join(c.Dir, "run", "kueue-template.json"))
 	if err != nil {
 		return err
 	}
 	if !strings.Contains(string(running), mark) {
-		return errors.New("rollout pending: Kueue has not started anew")
+		return errors.New("rollout pending: Kueue has not restarted")
 	}
 	return nil
 }
 
-// answers asks Kueue's webhook, which the API server reaches a moment after
-// Kueue calls itself ready. A cluster queue has both of its kinds of webhook.
+// answers returns an error until Kueue's webhooks answer, which is a moment after
+// Kueue reports ready. A ClusterQueue has both a mutating and a validating webhook.
 func (c *Cluster) answers(ctx context.Context) error {
 	probe := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: Name("probe")}}
 	return c.Client.Create(ctx, probe, client.DryRunAll)

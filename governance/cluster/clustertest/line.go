@@ -8,15 +8,15 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// ErrBroken is what every call over a Line answers once it is broken.
+// ErrBroken is the error of every call over a broken Line.
 var ErrBroken = errors.New("the test broke the connection")
 
-// Line is a connection to the API server that breaks at its n-th call: before the
-// call is sent, or after it was carried out, its answer lost. Its
-// user stops there, like a process that is killed.
+// Line is a connection to the API server that breaks at its n-th call: either before
+// the call is sent, or after the API server has executed it, so that only the
+// response is lost. It simulates a client process that is killed at that call.
 type Line struct {
 	BreakAt int64 // 0 never breaks
-	After   bool  // the call at which it breaks is carried out
+	After   bool  // the API server executes the call at which the line breaks
 	next    http.RoundTripper
 	calls   atomic.Int64
 	writes  atomic.Int64
@@ -53,8 +53,8 @@ func (l *Line) RoundTrip(request *http.Request) (*http.Response, error) {
 // Broken reports whether the line broke.
 func (l *Line) Broken() bool { return l.BreakAt != 0 && l.calls.Load() >= l.BreakAt }
 
-// Calls returns how many calls were made.
+// Calls returns the number of calls, the one that broke the line included.
 func (l *Line) Calls() int64 { return l.calls.Load() }
 
-// Writes returns how many of them were not only reading.
+// Writes returns the number of calls that were not GET requests.
 func (l *Line) Writes() int64 { return l.writes.Load() }

@@ -16,12 +16,12 @@ const (
 	usedMark     = "used" // in a cluster's folder: the next test binary resets it first
 )
 
-// Pool is a number of clusters that test binaries use in turn, each of them by
-// one binary at a time. Between two binaries a cluster is reset to the objects
-// that it had when it became ready, which takes a fraction of a start.
+// Pool is a set of clusters that test binaries share. Only one binary uses a
+// cluster at a time. Before the next binary uses a cluster, the cluster is reset to
+// the objects that it had when it became ready, which is much faster than a start.
 //
 //	dir/0, dir/1, ...        the clusters
-//	dir/0/lock               held by the test binary that uses the cluster
+//	dir/0/lock               locked by the test binary that uses the cluster
 type Pool struct {
 	dir   string
 	stops []func()
@@ -33,11 +33,12 @@ func NewPool() (*Pool, error) {
 	return &Pool{dir: dir}, err
 }
 
-// Env is the environment variable by which a test binary finds the pool.
+// Env returns the environment variable, as name=value, that passes the pool to a
+// test binary.
 func (p *Pool) Env() string { return poolVariable + "=" + p.dir }
 
-// Start adds a cluster and waits until it is ready. The cluster ends with this
-// process, however that ends.
+// Start adds a cluster and waits until it is ready. The cluster also stops when this
+// process ends in any way. Start is not safe for concurrent use.
 func (p *Pool) Start() error {
 	dir := filepath.Join(p.dir, strconv.Itoa(len(p.stops)))
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -51,7 +52,7 @@ func (p *Pool) Start() error {
 	return nil
 }
 
-// Close ends all clusters of the pool.
+// Close stops all clusters and deletes the pool's folder.
 func (p *Pool) Close() {
 	for _, stop := range p.stops {
 		stop()
