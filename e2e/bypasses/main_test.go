@@ -22,13 +22,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-const soon = 30 * time.Second
+const waitLimit = 30 * time.Second
 
 func TestMain(m *testing.M) { clustertest.Main(m) }
 
 var current *clustertest.Cluster
 
-// controllers runs Kuota's, once for all tests.
+// controllers starts Kuota's controllers once for all tests.
 var controllers = sync.OnceValue(func() error {
 	log := slog.New(slog.DiscardHandler)
 	ctrl.SetLogger(logr.FromSlogHandler(log.Handler()))
@@ -47,34 +47,35 @@ var controllers = sync.OnceValue(func() error {
 	return nil
 })
 
-// place is a governed namespace of a team with four GPUs.
-type place struct {
+// namespace is the governed namespace of a team with four GPUs.
+type namespace struct {
 	*clustertest.Cluster
-	team, namespace, queue string
+	team, name, queue string
 }
 
-// governed makes a policy that enforces, and a team.
-func governed(t *testing.T) place {
+// newNamespace creates a policy that requires queues and a team, and returns the
+// team's namespace once the team is ready.
+func newNamespace(t *testing.T) namespace {
 	t.Helper()
 	current = clustertest.Get(t)
 	if err := controllers(); err != nil {
 		t.Fatal(err)
 	}
-	team := clustertest.Name("held")
-	p := place{current, team, "hyperpod-ns-" + team, "hyperpod-ns-" + team + "-localqueue"}
-	p.enforce(t, v1alpha1.RequireQueue)
-	p.Apply(t, fmt.Sprintf(`{apiVersion: kuota.dev/v1alpha1, kind: ComputeAllocation, metadata: {name: %s}, spec: {quota: [{instanceType: ml.p5.48xlarge, accelerators: 4}]}}`, team))
+	team := clustertest.Name("governed")
+	ns := namespace{current, team, "hyperpod-ns-" + team, "hyperpod-ns-" + team + "-localqueue"}
+	ns.enforce(t, v1alpha1.RequireQueue)
+	ns.Apply(t, fmt.Sprintf(`{apiVersion: kuota.dev/v1alpha1, kind: ComputeAllocation, metadata: {name: %s}, spec: {quota: [{instanceType: ml.p5.48xlarge, accelerators: 4}]}}`, team))
 	t.Cleanup(func() {
 		if t.Failed() {
-			out, _ := p.TryKubectl("", "get", "events", "-n", p.namespace, "-o", "custom-columns=KIND:.involvedObject.kind,NAME:.involvedObject.name,MESSAGE:.message")
+			out, _ := ns.TryKubectl("", "get", "events", "-n", ns.name, "-o", "custom-columns=KIND:.involvedObject.kind,NAME:.involvedObject.name,MESSAGE:.message")
 			t.Logf("events:\n%s", out)
 		}
-		_, _ = p.TryKubectl("", "annotate", "computeallocation", team, "kuota.dev/drain=true")
-		_, _ = p.TryKubectl("", "delete", "computeallocation", team, "--wait=false")
+		_, _ = ns.TryKubectl("", "annotate", "computeallocation", team, "kuota.dev/drain=true")
+		_, _ = ns.TryKubectl("", "delete", "computeallocation", team, "--wait=false")
 	})
-	clustertest.Eventually(t, soon, func(ctx context.Context) error {
+	clustertest.Eventually(t, waitLimit, func(ctx context.Context) error {
 		var a v1alpha1.ComputeAllocation
-		if err := p.Client.Get(ctx, client.ObjectKey{Name: team}, &a); err != nil {
+		if err := ns.Client.Get(ctx, client.ObjectKey{Name: team}, &a); err != nil {
 			return err
 		}
 		if !meta.IsStatusConditionTrue(a.Status.Conditions, v1alpha1.ConditionReady) {
@@ -82,13 +83,13 @@ func governed(t *testing.T) place {
 		}
 		return nil
 	})
-	return p
+	return ns
 }
 
-// enforce sets the policy, and waits until it acts.
-func (p place) enforce(t *testing.T, how v1alpha1.Enforcement) {
+// enforce applies the policy with this enforcement and waits until it is active.
+func (ns namespace) enforce(t *testing.T, enforcement v1alpha1.Enforcement) {
 	t.Helper()
-	p.Apply(t, fmt.Sprintf(`
+	ns.Apply(t, fmt.Sprintf(`
 apiVersion: kuota.dev/v1alpha1
 kind: ClusterPolicy
 metadata: {name: default}
@@ -97,67 +98,69 @@ spec:
   priorityClasses: [{name: training, weight: 60}, {name: dev, weight: 10}]
   enforcement: %s
   pools: [{name: small, match: {instanceTypes: [ml.g5.2xlarge, ml.g6.12xlarge]}}]
-`, how))
-	p.settled(t)
+`, enforcement))
+	ns.waitForPolicy(t)
 }
 
-// settled waits until the policy is in force, with Kueue as it is now.
-func (p place) settled(t *testing.T, integrations ...string) {
+// waitForPolicy waits until the policy is active and its status lists these
+// integrations of Kueue.
+func (ns namespace) waitForPolicy(t *testing.T, integrations ...string) {
 	t.Helper()
 	clustertest.Eventually(t, time.Minute, func(ctx context.Context) error {
 		var policy v1alpha1.ClusterPolicy
-		if err := p.Client.Get(ctx, client.ObjectKey{Name: v1alpha1.ClusterPolicyName}, &policy); err != nil {
+		if err := ns.Client.Get(ctx, client.ObjectKey{Name: v1alpha1.ClusterPolicyName}, &policy); err != nil {
 			return err
 		}
 		ready := meta.FindStatusCondition(policy.Status.Conditions, v1alpha1.ConditionReady)
 		if ready == nil || ready.Status != metav1.ConditionTrue || ready.ObservedGeneration != policy.Generation {
-			return fmt.Errorf("the policy is not in force: %+v", policy.Status.Conditions)
+			return fmt.Errorf("got conditions %+v, want Ready at generation %d", policy.Status.Conditions, policy.Generation)
 		}
 		for _, name := range integrations {
 			if policy.Status.Kueue == nil || !strings.Contains(" "+strings.Join(policy.Status.Kueue.Integrations, " ")+" ", " "+name+" ") {
-				return fmt.Errorf("Kueue is seen with %+v", policy.Status.Kueue)
+				return fmt.Errorf("got Kueue status %+v, want integration %s", policy.Status.Kueue, name)
 			}
 		}
 		return nil
 	})
 }
 
-// refused has the API server refuse an object, with a text.
-func (p place) refused(t *testing.T, manifest string, texts ...string) {
+// rejects checks that the API server rejects an object with a message that contains
+// texts.
+func (ns namespace) rejects(t *testing.T, manifest string, texts ...string) {
 	t.Helper()
-	out, err := p.TryKubectl(p.fill(manifest), "create", "-f", "-")
+	out, err := ns.TryKubectl(ns.fill(manifest), "create", "-f", "-")
 	if err == nil {
-		t.Errorf("taken: %s", out)
+		t.Errorf("got %s, want a rejection", out)
 		return
 	}
 	for _, text := range append(texts, "kuota-enforcement-") {
-		if text = p.fill(text); !strings.Contains(out, text) {
-			t.Errorf("the refusal says %q, want %q", out, text)
+		if text = ns.fill(text); !strings.Contains(out, text) {
+			t.Errorf("rejection: got %q, want it to contain %q", out, text)
 		}
 	}
 }
 
-// taken has the API server take an object.
-func (p place) taken(t *testing.T, manifest string) {
+// accepts checks that the API server accepts an object.
+func (ns namespace) accepts(t *testing.T, manifest string) {
 	t.Helper()
-	p.Kubectl(t, p.fill(manifest), "create", "-f", "-")
+	ns.Kubectl(t, ns.fill(manifest), "create", "-f", "-")
 }
 
-// fill writes what differs between places into a text.
-func (p place) fill(text string) string {
-	return strings.NewReplacer("NAMESPACE", p.namespace, "QUEUE", p.queue).Replace(text)
+// fill replaces the placeholders NAMESPACE and QUEUE in text.
+func (ns namespace) fill(text string) string {
+	return strings.NewReplacer("NAMESPACE", ns.name, "QUEUE", ns.queue).Replace(text)
 }
 
-// running waits until some pods run that a selector finds.
-func (p place) running(t *testing.T, selector string, want int) {
+// running waits until want pods that match selector run.
+func (ns namespace) running(t *testing.T, selector string, want int) {
 	t.Helper()
-	clustertest.Eventually(t, soon, func(context.Context) error {
-		out, err := p.TryKubectl("", "get", "pods", "-n", p.namespace, "-l", selector, "-o", "jsonpath={.items[*].status.phase}")
+	clustertest.Eventually(t, waitLimit, func(context.Context) error {
+		out, err := ns.TryKubectl("", "get", "pods", "-n", ns.name, "-l", selector, "-o", "jsonpath={.items[*].status.phase}")
 		if err != nil {
 			return err
 		}
 		if n := strings.Count(out, "Running"); n != want {
-			return fmt.Errorf("%d pods of %s run (%s), want %d", n, selector, out, want)
+			return fmt.Errorf("%s: got %d running pods (%s), want %d", selector, n, out, want)
 		}
 		return nil
 	})

@@ -13,50 +13,50 @@ func podOf(name, metadata, spec string) string {
 	return fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: %s, namespace: NAMESPACE, %s}, spec: {%s terminationGracePeriodSeconds: 0, containers: [{name: main, image: none, resources: {limits: {nvidia.com/gpu: 1}}}]}}`, name, metadata, spec)
 }
 
-// With Kueue's pod integration, pods, groups of them and Deployments pass by
-// their queue, and nobody but Kueue lets them start.
+// TestPodIntegration checks that with Kueue's pod integration pods, pod groups and
+// Deployments with a queue are accepted, and that only Kueue can start them.
 func TestPodIntegration(t *testing.T) {
-	p := governed(t)
+	ns := newNamespace(t)
 	var before string
-	p.Configure(t, func(text string) string {
+	ns.Configure(t, func(text string) string {
 		before = text
 		return strings.Replace(text, "  - batch/job\n", "  - batch/job\n  - pod\n  - deployment\n  - statefulset\n", 1)
 	})
-	defer p.Configure(t, func(string) string { return before })
-	p.settled(t, "pod", "deployment", "statefulset")
+	defer ns.Configure(t, func(string) string { return before })
+	ns.waitForPolicy(t, "pod", "deployment", "statefulset")
 
-	p.taken(t, podOf("single", queued, ``))
+	ns.accepts(t, podOf("single", queued, ``))
 	grouped := func(name string) string {
 		return podOf(name, `labels: {kueue.x-k8s.io/queue-name: QUEUE, kueue.x-k8s.io/pod-group-name: pair, test: pair}, annotations: {kueue.x-k8s.io/pod-group-total-count: "2"}`, ``)
 	}
-	p.taken(t, grouped("left"))
-	p.taken(t, grouped("right"))
-	p.running(t, "kueue.x-k8s.io/priority-class=training-priority", 1)
-	p.running(t, "test=pair", 2)
-	p.taken(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: serve, namespace: NAMESPACE, `+queued+`}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {terminationGracePeriodSeconds: 0, containers: [{name: main, image: none}]}}}}`)
-	p.running(t, "a=b", 1)
-	p.taken(t, `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: set, namespace: NAMESPACE, `+queued+`}, spec: {serviceName: set, selector: {matchLabels: {c: d}}, template: {metadata: {labels: {c: d}}, spec: {terminationGracePeriodSeconds: 0, containers: [{name: main, image: none}]}}}}`)
-	p.running(t, "c=d", 1)
+	ns.accepts(t, grouped("left"))
+	ns.accepts(t, grouped("right"))
+	ns.running(t, "kueue.x-k8s.io/priority-class=training-priority", 1)
+	ns.running(t, "test=pair", 2)
+	ns.accepts(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: serve, namespace: NAMESPACE, `+queued+`}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {terminationGracePeriodSeconds: 0, containers: [{name: main, image: none}]}}}}`)
+	ns.running(t, "a=b", 1)
+	ns.accepts(t, `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: set, namespace: NAMESPACE, `+queued+`}, spec: {serviceName: set, selector: {matchLabels: {c: d}}, template: {metadata: {labels: {c: d}}, spec: {terminationGracePeriodSeconds: 0, containers: [{name: main, image: none}]}}}}`)
+	ns.running(t, "c=d", 1)
 
-	p.taken(t, jobOf("real", queued, ``, ``))
-	uid := p.Kubectl(t, "", "get", "job", "real", "-n", p.namespace, "-o", "jsonpath={.metadata.uid}")
+	ns.accepts(t, jobOf("real", queued, ``, ``))
+	uid := ns.Kubectl(t, "", "get", "job", "real", "-n", ns.name, "-o", "jsonpath={.metadata.uid}")
 	partOfReal := `ownerReferences: [{apiVersion: batch/v1, kind: Job, name: real, controller: true, uid: ` + uid + `}]`
-	for name, tc := range map[string]struct{ manifest, says string }{
+	for name, tc := range map[string]struct{ manifest, want string }{
 		"no queue":               {podOf("a", ``, ``), "a queue is missing"},
 		"an unknown class":       {podOf("a", `labels: {kueue.x-k8s.io/queue-name: QUEUE, kueue.x-k8s.io/priority-class: bogus}`, ``), "unknown priority class bogus"},
 		"a priority":             {podOf("a", queued, `priorityClassName: system-cluster-critical,`), "priorityClassName"},
 		"a forged owner":         {podOf("a", queued+`, `+partOfReal, ``), "Kueue does not manage this pod"},
 		"a Deployment, no queue": {`{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, namespace: NAMESPACE}, spec: {selector: {matchLabels: {e: f}}, template: {metadata: {labels: {e: f}}, spec: {containers: [{name: main, image: none}]}}}}`, "Deployment: a queue is missing"},
 	} {
-		t.Run(name, func(t *testing.T) { p.refused(t, tc.manifest, tc.says) })
+		t.Run(name, func(t *testing.T) { ns.rejects(t, tc.manifest, tc.want) })
 	}
 
-	// A pod that waits is let go by Kueue only.
-	p.taken(t, strings.Replace(podOf("big", queued, ``), "nvidia.com/gpu: 1", "nvidia.com/gpu: 8", 1))
-	clustertest.Eventually(t, soon, func(context.Context) error {
-		out, err := p.TryKubectl("", "patch", "pod", "big", "-n", p.namespace, "--type=merge", "-p", `{"spec": {"schedulingGates": null}}`)
+	// Only Kueue can remove the scheduling gate of a pending pod.
+	ns.accepts(t, strings.Replace(podOf("big", queued, ``), "nvidia.com/gpu: 1", "nvidia.com/gpu: 8", 1))
+	clustertest.Eventually(t, waitLimit, func(context.Context) error {
+		out, err := ns.TryKubectl("", "patch", "pod", "big", "-n", ns.name, "--type=merge", "-p", `{"spec": {"schedulingGates": null}}`)
 		if err == nil || !strings.Contains(out, "only Kueue can start this pod") {
-			return fmt.Errorf("opening the gate: %s", out)
+			return fmt.Errorf("remove the scheduling gate: got %s, want a rejection", out)
 		}
 		return nil
 	})

@@ -12,29 +12,30 @@ import (
 
 const image = "x:v0.19.2"
 
-// add makes of a configuration what a patch says.
-func add(t *testing.T, more kueueconfig.Addition) func(string) string {
+// add returns an edit that adds addition to Kueue's configuration. The edit fails the
+// test when addition changes nothing.
+func add(t *testing.T, addition kueueconfig.Addition) func(string) string {
 	return func(text string) string {
-		wanted, err := kueueconfig.Add(kueueconfig.Current{Text: text, Image: image}, more)
+		wanted, err := kueueconfig.Add(kueueconfig.Current{Text: text, Image: image}, addition)
 		if err != nil || !wanted.ConfigChanged {
-			t.Errorf("%+v cannot be added, or is there: %v", more, err)
+			t.Errorf("add %+v: got changed %t and error %v, want a change", addition, wanted.ConfigChanged, err)
 		}
 		return wanted.Text
 	}
 }
 
-// Kueue without parts of its configuration is told of, and what the settings
-// say to type closes the gap: Kueue starts with it.
-func TestConfiguration(t *testing.T) {
+// TestMissingConfiguration checks that the settings page reports missing parts of
+// Kueue's configuration, and that Kueue starts with the patch that it shows.
+func TestMissingConfiguration(t *testing.T) {
 	c := clustertest.Get(t)
 	console := start(t, c, false)
-	if gap := console.gap(t, "pods"); !strings.Contains(gap.Fix, "+  - pod") {
-		t.Errorf("the gap is %+v", gap)
+	if finding := console.finding(t, "pods"); !strings.Contains(finding.Fix, "+  - pod") {
+		t.Errorf("unexpected finding %+v", finding)
 	}
 	c.Configure(t, func(text string) string {
 		for _, line := range []string{"  UnadmittedWorkloadsObservability: true\n", "  UnadmittedWorkloadsExplicitStatus: true\n", "  SchedulingEquivalenceHashing: false\n"} {
 			if !strings.Contains(text, line) {
-				t.Errorf("%q is not in\n%s", line, text)
+				t.Errorf("configuration: got\n%s\nwant it to contain %q", text, line)
 			}
 			text = strings.Replace(text, line, "", 1)
 		}
@@ -43,8 +44,8 @@ func TestConfiguration(t *testing.T) {
 	for id, want := range map[string]string{
 		"reasons": "+  UnadmittedWorkloadsObservability: true", "hashing": "+  SchedulingEquivalenceHashing: false", "visibility": "+  VisibilityOnDemand: true",
 	} {
-		if gap := console.gap(t, id); !strings.Contains(gap.Fix, want) {
-			t.Errorf("the patch of %s is\n%s", id, gap.Fix)
+		if finding := console.finding(t, id); !strings.Contains(finding.Fix, want) {
+			t.Errorf("patch of %s: got\n%s\nwant it to contain %q", id, finding.Fix, want)
 		}
 	}
 	c.Configure(t, add(t, kueueconfig.Addition{
@@ -52,24 +53,26 @@ func TestConfiguration(t *testing.T) {
 		Gates: map[string]bool{kueueconfig.GateReasons: true, kueueconfig.GateExplicitStatus: true, kueueconfig.GateHashing: false, kueueconfig.GateVisibility: true},
 	}))
 	for _, id := range []string{"pods", "reasons", "hashing", "visibility"} {
-		console.closed(t, id)
+		console.noFinding(t, id)
 	}
 }
 
-// Where the console leaves Kueue alone, fair sharing the other way is told of.
-func TestFairSharingTheOtherWay(t *testing.T) {
+// TestFairSharingDiffersFromPolicy checks that a console that does not manage Kueue
+// reports that fair sharing in Kueue differs from the policy.
+func TestFairSharingDiffersFromPolicy(t *testing.T) {
 	c := clustertest.Get(t)
 	console := start(t, c, false)
-	console.closed(t, "policy") // no policy, and Kueue without fair sharing
+	console.noFinding(t, "policy") // no policy, and Kueue without fair sharing
 	c.Apply(t, `{apiVersion: kuota.dev/v1alpha1, kind: ClusterPolicy, metadata: {name: default}, spec: {taskPrioritization: FirstComeFirstServe, idleCompute: {strategy: FairShare}}}`)
 	defer c.Kubectl(t, "", "delete", "clusterpolicy", "default")
-	if gap := console.gap(t, "policy"); !strings.Contains(gap.Fix, "+fairSharing:") || !strings.Contains(gap.Impact, "Fair sharing is switched on") {
-		t.Errorf("the gap is %+v", gap)
+	if finding := console.finding(t, "policy"); !strings.Contains(finding.Fix, "+fairSharing:") || !strings.Contains(finding.Impact, "Fair sharing is switched on") {
+		t.Errorf("unexpected finding %+v", finding)
 	}
 }
 
-// A resource that no queue covers is named, with the tasks that wait for it, and
-// so is one that a queue covers and Kueue leaves out of its count.
+// TestUncoveredResource checks that the settings page reports a resource that no
+// queue covers, with the tasks that are pending for it, and a resource that a queue
+// covers but Kueue's configuration excludes.
 func TestUncoveredResource(t *testing.T) {
 	c := clustertest.Get(t)
 	console := start(t, c, false)
@@ -101,56 +104,56 @@ spec:
       containers: [{name: c, image: x, resources: {requests: {cpu: 1, memory: 1Gi, example.com/nic: 1}, limits: {example.com/nic: 1}}}]
 `)
 	defer c.Kubectl(t, "", "delete", "job/stuck", "localqueue/narrow", "clusterqueue/narrow", "resourceflavor/plain", "--namespace=default")
-	clustertest.Eventually(t, soon, told(console, "example.com/nic (1 task requests it)"))
-	if gap := console.gap(t, "uncovered"); !strings.Contains(gap.Fix, "- example.com/nic") {
-		t.Errorf("the patch is\n%s", gap.Fix)
+	clustertest.Eventually(t, waitLimit, reportsUncovered(console, "example.com/nic (1 task requests it)"))
+	if finding := console.finding(t, "uncovered"); !strings.Contains(finding.Fix, "- example.com/nic") {
+		t.Errorf("got patch\n%s\nwant it to add example.com/nic", finding.Fix)
 	}
 	c.Configure(t, add(t, kueueconfig.Addition{Exclude: []string{"mem"}}))
-	if gap := console.gap(t, "excluded"); !strings.Contains(gap.Impact, "memory") || !strings.Contains(gap.Fix, "-  - mem\n") {
-		t.Errorf("the gap is %+v", gap)
+	if finding := console.finding(t, "excluded"); !strings.Contains(finding.Impact, "memory") || !strings.Contains(finding.Fix, "-  - mem\n") {
+		t.Errorf("unexpected finding %+v", finding)
 	}
 	c.Configure(t, add(t, kueueconfig.Addition{Unexclude: []string{"mem"}}))
-	console.closed(t, "excluded")
+	console.noFinding(t, "excluded")
 }
 
-// Without the right to change Kueue's configuration, and then without that to
-// read it, the settings say so.
+// TestWithoutPermission removes the permission to change Kueue's configuration, and
+// then the permission to read it, and checks that the settings page reports each.
 func TestWithoutPermission(t *testing.T) {
 	c := clustertest.Get(t)
 	defer c.Kubectl(t, "", "apply", "--server-side", "--force-conflicts", "-f", filepath.Join(clustertest.Root(), "deploy", "rbac", "console.yaml"))
 	console := start(t, c, true)
-	console.closed(t, "permission")
+	console.noFinding(t, "permission")
 	c.Kubectl(t, "", "--namespace=kueue-system", "patch", "role", "kuota-kueue-configuration", "--type=json",
 		`--patch=[{"op":"replace","path":"/rules/0/verbs","value":["get"]},{"op":"replace","path":"/rules/1/verbs","value":["get"]}]`)
-	if gap := console.gap(t, "permission"); !strings.Contains(gap.Fix, "--manage-kueue=false") {
-		t.Errorf("the gap is %+v", gap)
+	if finding := console.finding(t, "permission"); !strings.Contains(finding.Fix, "--manage-kueue=false") {
+		t.Errorf("unexpected finding %+v", finding)
 	}
 	c.Kubectl(t, "", "--namespace=kueue-system", "delete", "role", "kuota-kueue-configuration")
-	if gap := console.gap(t, "kueue-forbidden"); !strings.Contains(gap.Fix, "console.yaml") {
-		t.Errorf("the gap is %+v", gap)
+	if finding := console.finding(t, "kueue-forbidden"); !strings.Contains(finding.Fix, "console.yaml") {
+		t.Errorf("unexpected finding %+v", finding)
 	}
 }
 
-// Admission policies that are missing are named, and nobody but an admin sees
-// any of this.
+// TestAdmissionPoliciesMissing checks that the settings page reports missing
+// admission policies, and that only admins can read it.
 func TestAdmissionPoliciesMissing(t *testing.T) {
 	c := clustertest.Get(t)
 	console := start(t, c, true)
 	for _, id := range []string{"enforcement", "members", "changed-by"} {
-		console.closed(t, id)
+		console.noFinding(t, id)
 	}
 	for id, file := range map[string]string{"enforcement": "enforcement.yaml", "members": "members.yaml", "changed-by": "changed-by.yaml"} {
 		path := filepath.Join(clustertest.Root(), "deploy", "rbac", file)
 		c.Kubectl(t, "", "delete", "--ignore-not-found", "-f", path)
-		console.gap(t, id)
+		console.finding(t, id)
 		c.Kubectl(t, "", "apply", "--server-side", "-f", path)
-		console.closed(t, id)
+		console.noFinding(t, id)
 	}
-	somebody := governance.User{Name: "somebody"}
-	if _, err := console.settings.Report(t.Context(), somebody); governance.KindOf(err) != governance.NotFound {
-		t.Errorf("somebody is answered %v", err)
+	stranger := governance.User{Name: "stranger"}
+	if _, err := console.settings.Report(t.Context(), stranger); governance.KindOf(err) != governance.NotFound {
+		t.Errorf("report for a user who is no admin: got error %v, want NotFound", err)
 	}
-	if console.settings.CanView(t.Context(), somebody) || !console.settings.CanView(t.Context(), boss) {
-		t.Error("the way to the settings is shown to others than admins")
+	if console.settings.CanView(t.Context(), stranger) || !console.settings.CanView(t.Context(), admin) {
+		t.Error("CanView: got true for a user who is no admin or false for an admin")
 	}
 }

@@ -1,6 +1,5 @@
-// Package degraded has no code; its tests run the console's services in a real
-// cluster that lacks one thing after another: parts of Kueue's configuration,
-// rights of the console, and at last Kueue's definitions. They have a package of
-// their own, since each package of tests has a cluster of its own, and no other
-// test could use this one.
+// Package degraded contains only tests. They run the console's services in a real
+// cluster that lacks a part: parts of Kueue's configuration, permissions of the
+// console, or Kueue's CRDs. Each package of tests has a cluster of its own; these
+// tests have their own package because no other test could use that cluster.
 package degraded

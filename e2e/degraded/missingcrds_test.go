@@ -32,18 +32,18 @@ import (
 
 func TestMain(m *testing.M) { clustertest.Main(m) }
 
-const soon = 30 * time.Second
+const waitLimit = 30 * time.Second
 
-// boss is an admin: see admin.
-var boss = governance.User{Name: "boss@example.com"}
+// admin is an admin of Kuota; see bindAdmin.
+var admin = governance.User{Name: "admin@example.com"}
 
-// admin makes boss one.
-func admin(t *testing.T, c *clustertest.Cluster) {
+// bindAdmin gives admin the role of an admin.
+func bindAdmin(t *testing.T, c *clustertest.Cluster) {
 	t.Helper()
-	c.Apply(t, `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: boss}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: kuota-admin}, subjects: [{kind: User, name: boss@example.com, apiGroup: rbac.authorization.k8s.io}]}`)
+	c.Apply(t, `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: degraded-admin}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: kuota-admin}, subjects: [{kind: User, name: admin@example.com, apiGroup: rbac.authorization.k8s.io}]}`)
 }
 
-// console is what stands behind the pages.
+// console consists of the services that the pages use.
 type console struct {
 	connection *cluster.Cluster
 	teams      *allocations.Service
@@ -52,10 +52,10 @@ type console struct {
 	settings   *diagnostics.Service
 }
 
-// start runs a console until the test ends, which manages Kueue or does not.
-func start(t *testing.T, c *clustertest.Cluster, manages bool, with ...func(*cluster.Options)) console {
+// start runs a console until the test ends. manageKueue is the flag --manage-kueue.
+func start(t *testing.T, c *clustertest.Cluster, manageKueue bool, with ...func(*cluster.Options)) console {
 	t.Helper()
-	admin(t, c)
+	bindAdmin(t, c)
 	log := slog.New(slog.DiscardHandler)
 	ctrl.SetLogger(logr.FromSlogHandler(log.Handler()))
 	options := cluster.Options{Log: log, NoSessions: true}
@@ -67,7 +67,7 @@ func start(t *testing.T, c *clustertest.Cluster, manages bool, with ...func(*clu
 		t.Fatal(err)
 	}
 	install := reconcile.DefaultKueueInstall
-	install.Manage = manages
+	install.Manage = manageKueue
 	controllers, err := reconcile.SetupWithManager(connection.Manager, reconcile.Options{Naming: desired.DefaultNaming, Kueue: install, ReadOnly: func() bool { return connection.ReadOnlyReason() != "" }})
 	if err != nil {
 		t.Fatal(err)
@@ -78,31 +78,31 @@ func start(t *testing.T, c *clustertest.Cluster, manages bool, with ...func(*clu
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {
-			t.Errorf("the console ended: %v", err)
+			t.Errorf("run the console: %v", err)
 		}
 	})
-	permission := &access.Service{Cluster: connection}
-	record := &audit.Recorder{Cluster: connection, Log: log}
-	policies := &policy.Service{Cluster: connection, Naming: desired.DefaultNaming, Access: permission, Audit: record, Kueue: controllers.Kueue.Plan}
+	permissions := &access.Service{Cluster: connection}
+	recorder := &audit.Recorder{Cluster: connection, Log: log}
+	policies := &policy.Service{Cluster: connection, Naming: desired.DefaultNaming, Access: permissions, Audit: recorder, Kueue: controllers.Kueue.Plan}
 	return console{
 		connection: connection, policies: policies,
-		teams:    &allocations.Service{Cluster: connection, Naming: desired.DefaultNaming, Access: permission, Audit: record, Pools: policies},
-		tasks:    queries.New(connection, permission),
-		settings: &diagnostics.Service{Cluster: connection, Access: permission, Naming: desired.DefaultNaming, Install: install, Kueue: controllers.Kueue.State},
+		teams:    &allocations.Service{Cluster: connection, Naming: desired.DefaultNaming, Access: permissions, Audit: recorder, Pools: policies},
+		tasks:    queries.New(connection, permissions),
+		settings: &diagnostics.Service{Cluster: connection, Access: permissions, Naming: desired.DefaultNaming, Install: install, Kueue: controllers.Kueue.State},
 	}
 }
 
-// gap waits until the settings name a gap.
-func (c console) gap(t *testing.T, id string) (found diagnostics.Finding) {
+// finding waits until the settings page reports the finding with id, and returns it.
+func (c console) finding(t *testing.T, id string) (found diagnostics.Finding) {
 	t.Helper()
-	clustertest.Eventually(t, soon, func(ctx context.Context) error {
-		state, err := c.settings.Report(ctx, boss)
+	clustertest.Eventually(t, waitLimit, func(ctx context.Context) error {
+		state, err := c.settings.Report(ctx, admin)
 		if err != nil {
 			return err
 		}
 		i := slices.IndexFunc(state.Findings, func(g diagnostics.Finding) bool { return g.ID == id })
 		if i < 0 {
-			return fmt.Errorf("gap %s is not among %+v", id, state.Findings)
+			return fmt.Errorf("got findings %+v, want %s", state.Findings, id)
 		}
 		found = state.Findings[i]
 		return nil
@@ -110,47 +110,49 @@ func (c console) gap(t *testing.T, id string) (found diagnostics.Finding) {
 	return found
 }
 
-// told finds nothing wrong once the gap about resources names this.
-func told(c console, want string) func(context.Context) error {
+// reportsUncovered returns a check that returns nil once the finding about uncovered
+// resources contains want.
+func reportsUncovered(c console, want string) func(context.Context) error {
 	return func(ctx context.Context) error {
-		state, err := c.settings.Report(ctx, boss)
+		state, err := c.settings.Report(ctx, admin)
 		if err != nil {
 			return err
 		}
-		for _, gap := range state.Findings {
-			if gap.ID == "uncovered" && strings.Contains(gap.Impact, want) {
+		for _, finding := range state.Findings {
+			if finding.ID == "uncovered" && strings.Contains(finding.Impact, want) {
 				return nil
 			}
 		}
-		return fmt.Errorf("%q is not told in %+v", want, state.Findings)
+		return fmt.Errorf("got findings %+v, want an uncovered resource %q", state.Findings, want)
 	}
 }
 
-// closed waits until the settings do not name a gap any more.
-func (c console) closed(t *testing.T, id string) {
+// noFinding waits until the settings page no longer reports the finding with id.
+func (c console) noFinding(t *testing.T, id string) {
 	t.Helper()
-	clustertest.Eventually(t, soon, func(ctx context.Context) error {
-		state, err := c.settings.Report(ctx, boss)
+	clustertest.Eventually(t, waitLimit, func(ctx context.Context) error {
+		state, err := c.settings.Report(ctx, admin)
 		if err != nil {
 			return err
 		}
-		for _, gap := range state.Findings {
-			if gap.ID == id {
-				return fmt.Errorf("there still is %+v", gap)
+		for _, finding := range state.Findings {
+			if finding.ID == id {
+				return fmt.Errorf("got finding %+v, want none", finding)
 			}
 		}
 		return nil
 	})
 }
 
-// take takes definitions of Kueue's away, and gives them back as they were.
-func take(t *testing.T, c *clustertest.Cluster, names ...string) (giveBack func()) {
+// deleteCRDs deletes CRDs of Kueue. restore creates them again with the same
+// specification.
+func deleteCRDs(t *testing.T, c *clustertest.Cluster, names ...string) (restore func()) {
 	t.Helper()
 	saved := c.Kubectl(t, "", append([]string{"get", "crd", "-o", "yaml"}, names...)...)
 	c.Kubectl(t, "", append([]string{"delete", "crd"}, names...)...)
 	return func() {
-		clustertest.Eventually(t, soon, func(context.Context) error {
-			out, err := c.TryKubectl(bare(saved), "create", "-f", "-")
+		clustertest.Eventually(t, waitLimit, func(context.Context) error {
+			out, err := c.TryKubectl(withoutServerFields(saved), "create", "-f", "-")
 			if err != nil && !strings.Contains(out, "already exists") {
 				return errors.New(out)
 			}
@@ -167,8 +169,9 @@ func take(t *testing.T, c *clustertest.Cluster, names ...string) (giveBack func(
 	}
 }
 
-// bare leaves out what the API server wrote and does not take back.
-func bare(yaml string) string {
+// withoutServerFields removes the fields that the API server sets and does not
+// accept.
+func withoutServerFields(yaml string) string {
 	var lines []string
 	for line := range strings.Lines(yaml) {
 		if key := strings.TrimSpace(line); !strings.HasPrefix(key, "resourceVersion: \"") && !strings.HasPrefix(key, "uid: ") {
@@ -178,9 +181,10 @@ func bare(yaml string) string {
 	return strings.Join(lines, "")
 }
 
-// Without Kueue, what can work works, and the rest says why not. Once Kueue is
-// there, the console goes on by itself.
-func TestKueueAbsent(t *testing.T) {
+// TestKueueNotInstalled checks that everything that does not need Kueue works without
+// it, and that the rest reports why it does not work. Once Kueue is installed, the
+// console continues without a restart.
+func TestKueueNotInstalled(t *testing.T) {
 	c := clustertest.Get(t)
 	var names []string
 	for name := range strings.FieldsSeq(c.Kubectl(t, "", "get", "crd", "-o", "name")) {
@@ -188,45 +192,45 @@ func TestKueueAbsent(t *testing.T) {
 			names = append(names, name)
 		}
 	}
-	giveBack := take(t, c, names...) // Kueue lets go of its objects
+	restore := deleteCRDs(t, c, names...) // while Kueue runs, which removes its finalizers
 	c.Control(t, "stop", "kueue")
 	console := start(t, c, true)
 
-	clustertest.Eventually(t, soon, func(context.Context) error { return console.teams.Ready() })
-	if trouble := console.connection.MissingKinds().Message(); !strings.Contains(trouble, "Kueue is not installed") && !strings.Contains(trouble, "older") {
-		t.Errorf("it says %q", trouble)
+	clustertest.Eventually(t, waitLimit, func(context.Context) error { return console.teams.Ready() })
+	if message := console.connection.MissingKinds().Message(); !strings.Contains(message, "Kueue is not installed") && !strings.Contains(message, "older") {
+		t.Errorf("missing kinds: got %q, want Kueue not installed or older", message)
 	}
-	if gap := console.gap(t, "kueue-kinds"); !strings.Contains(gap.Fix, "manifests.yaml") || !strings.Contains(gap.Title, "ClusterQueue") {
-		t.Errorf("the gap is %+v", gap)
+	if finding := console.finding(t, "kueue-kinds"); !strings.Contains(finding.Fix, "manifests.yaml") || !strings.Contains(finding.Title, "ClusterQueue") {
+		t.Errorf("unexpected finding %+v", finding)
 	}
-	items, err := console.tasks.List(t.Context(), boss, index.Query{}, nil)
+	items, err := console.tasks.List(t.Context(), admin, index.Query{}, nil)
 	if err != nil || items.Total != 0 {
-		t.Errorf("tasks are %+v, %v", items, err)
+		t.Errorf("list tasks: got %+v, %v; want no tasks and no error", items, err)
 	}
-	state, err := console.teams.State(t.Context(), boss)
+	state, err := console.teams.State(t.Context(), admin)
 	if err != nil || len(state.Types.Pools()) == 0 {
-		t.Errorf("policies cannot be shown: %v, %d pools", err, len(state.Types.Pools()))
+		t.Errorf("state of allocations: got %d pools and error %v, want pools and no error", len(state.Types.Pools()), err)
 	}
-	if _, err := console.policies.State(t.Context(), boss); err != nil {
-		t.Errorf("the policy cannot be shown: %v", err)
+	if _, err := console.policies.State(t.Context(), admin); err != nil {
+		t.Errorf("state of the policy: %v", err)
 	}
 
 	one := int64(1)
 	team := &v1alpha1.ComputeAllocation{Spec: v1alpha1.ComputeAllocationSpec{Quota: []v1alpha1.QuotaRow{{InstanceType: "ml.g5.2xlarge", Amounts: v1alpha1.Amounts{Accelerators: &one}}}}}
 	team.Name = clustertest.Name("early")
-	review, err := console.teams.Review(t.Context(), boss, team, nil)
+	review, err := console.teams.Review(t.Context(), admin, team, nil)
 	if err != nil || review.Unknown == "" {
-		t.Errorf("the review is %+v, %v", review, err)
+		t.Errorf("review: got %+v, %v; want Unknown set and no error", review, err)
 	}
-	if err := console.teams.Create(t.Context(), boss, team, nil, "r"); err != nil {
-		t.Fatalf("a team cannot be made: %v", err)
+	if err := console.teams.Create(t.Context(), admin, team, nil, "r"); err != nil {
+		t.Fatalf("create team: %v", err)
 	}
 	rules := &v1alpha1.ClusterPolicy{Spec: v1alpha1.ClusterPolicySpec{TaskPrioritization: v1alpha1.FirstComeFirstServe}}
-	if _, err := console.policies.Review(t.Context(), boss, rules); err != nil {
-		t.Errorf("a policy cannot be reviewed: %v", err)
+	if _, err := console.policies.Review(t.Context(), admin, rules); err != nil {
+		t.Errorf("review policy: %v", err)
 	}
 
-	giveBack()
+	restore()
 	c.Control(t, "start", "kueue")
 	clustertest.Eventually(t, time.Minute, func(ctx context.Context) error {
 		var a v1alpha1.ComputeAllocation
@@ -234,88 +238,89 @@ func TestKueueAbsent(t *testing.T) {
 			return err
 		}
 		if !meta.IsStatusConditionTrue(a.Status.Conditions, v1alpha1.ConditionReady) {
-			return fmt.Errorf("trouble %q, conditions %+v", console.connection.MissingKinds().Message(), a.Status.Conditions)
+			return fmt.Errorf("missing kinds %q, conditions %+v; want Ready", console.connection.MissingKinds().Message(), a.Status.Conditions)
 		}
 		return nil
 	})
-	if trouble := console.connection.MissingKinds().Message(); trouble != "" {
-		t.Errorf("it still says %q", trouble)
+	if message := console.connection.MissingKinds().Message(); message != "" {
+		t.Errorf("missing kinds: got %q, want none", message)
 	}
 }
 
-// One definition that goes while the console runs is named, and the console
-// goes on when it is back.
-func TestKindGoesAndComes(t *testing.T) {
+// TestCRDDeletedAndRestored checks that the console reports a CRD that is deleted
+// while the console runs, and continues without a restart once it is restored.
+func TestCRDDeletedAndRestored(t *testing.T) {
 	c := clustertest.Get(t)
 	console := start(t, c, true)
-	clustertest.Eventually(t, soon, func(context.Context) error { return console.teams.Ready() })
-	giveBack := take(t, c, "workloadpriorityclasses.kueue.x-k8s.io")
-	if gap := console.gap(t, "kueue-kinds"); !strings.Contains(gap.Title, "WorkloadPriorityClass") {
-		t.Errorf("the gap is %+v", gap)
+	clustertest.Eventually(t, waitLimit, func(context.Context) error { return console.teams.Ready() })
+	restore := deleteCRDs(t, c, "workloadpriorityclasses.kueue.x-k8s.io")
+	if finding := console.finding(t, "kueue-kinds"); !strings.Contains(finding.Title, "WorkloadPriorityClass") {
+		t.Errorf("unexpected finding %+v", finding)
 	}
-	if trouble := console.connection.MissingKinds().Message(); !strings.Contains(trouble, "its CRD WorkloadPriorityClass is missing") {
-		t.Errorf("it says %q", trouble)
+	if message := console.connection.MissingKinds().Message(); !strings.Contains(message, "its CRD WorkloadPriorityClass is missing") {
+		t.Errorf("missing kinds: got %q, want WorkloadPriorityClass", message)
 	}
-	if _, err := console.tasks.List(t.Context(), boss, index.Query{}, nil); err != nil {
-		t.Errorf("tasks cannot be shown: %v", err)
+	if _, err := console.tasks.List(t.Context(), admin, index.Query{}, nil); err != nil {
+		t.Errorf("list tasks: %v", err)
 	}
-	if _, err := console.teams.State(t.Context(), boss); err != nil {
-		t.Errorf("policies cannot be shown: %v", err)
+	if _, err := console.teams.State(t.Context(), admin); err != nil {
+		t.Errorf("state of allocations: %v", err)
 	}
-	giveBack()
-	clustertest.Eventually(t, soon, func(context.Context) error {
-		if trouble := console.connection.MissingKinds().Message(); trouble != "" {
-			return errors.New(trouble)
+	restore()
+	clustertest.Eventually(t, waitLimit, func(context.Context) error {
+		if message := console.connection.MissingKinds().Message(); message != "" {
+			return errors.New(message)
 		}
 		return nil
 	})
 }
 
-// A Kueue that has its kinds in an older version only is named.
+// TestOlderVersionOnly checks that the console reports a Kueue that serves only an
+// older version of its API, and that pages without tasks work.
 func TestOlderVersionOnly(t *testing.T) {
 	c := clustertest.Get(t)
-	served := func(version string, yes bool) {
+	serve := func(version string, served bool) {
 		for name := range strings.FieldsSeq(c.Kubectl(t, "", "get", "crd", "-o", "name")) {
 			if !strings.HasSuffix(name, ".kueue.x-k8s.io") {
 				continue
 			}
 			for i, v := range strings.Fields(c.Kubectl(t, "", "get", name, "-o", "jsonpath={.spec.versions[*].name}")) {
 				if v == version {
-					c.Kubectl(t, "", "patch", name, "--type=json", "--patch", fmt.Sprintf(`[{"op":"replace","path":"/spec/versions/%d/served","value":%t}]`, i, yes))
+					c.Kubectl(t, "", "patch", name, "--type=json", "--patch", fmt.Sprintf(`[{"op":"replace","path":"/spec/versions/%d/served","value":%t}]`, i, served))
 				}
 			}
 		}
 	}
-	served("v1beta2", false)
-	defer served("v1beta2", true)
+	serve("v1beta2", false)
+	defer serve("v1beta2", true)
 	console := start(t, c, true)
-	if gap := console.gap(t, "kueue-older"); !strings.Contains(gap.Title, "v1beta1") {
-		t.Errorf("the gap is %+v", gap)
+	if finding := console.finding(t, "kueue-older"); !strings.Contains(finding.Title, "v1beta1") {
+		t.Errorf("unexpected finding %+v", finding)
 	}
-	_, err := console.tasks.List(t.Context(), boss, index.Query{}, nil)
+	_, err := console.tasks.List(t.Context(), admin, index.Query{}, nil)
 	if governance.KindOf(err) != governance.Unavailable || !strings.Contains(err.Error(), "v1beta1 only") {
-		t.Errorf("tasks: %v", err)
+		t.Errorf("list tasks: got %v, want Unavailable with v1beta1 only", err)
 	}
-	if _, err := console.teams.State(t.Context(), boss); err != nil {
-		t.Errorf("allocations cannot be shown: %v", err)
+	if _, err := console.teams.State(t.Context(), admin); err != nil {
+		t.Errorf("state of allocations: %v", err)
 	}
-	if state, err := console.policies.State(t.Context(), boss); err != nil || state.Tasks != nil {
-		t.Errorf("the policy cannot be shown: %v, or counts tasks: %v", err, state.Tasks)
+	if state, err := console.policies.State(t.Context(), admin); err != nil || state.Tasks != nil {
+		t.Errorf("state of the policy: got tasks %v and error %v, want neither", state.Tasks, err)
 	}
 	if _, err := console.teams.State(t.Context(), member(t, c)); err != nil {
-		t.Errorf("a member is shown nothing: %v", err)
+		t.Errorf("state of allocations for a member: %v", err)
 	}
 	team := &v1alpha1.ComputeAllocation{Spec: v1alpha1.ComputeAllocationSpec{Quota: []v1alpha1.QuotaRow{{InstanceType: "ml.g5.2xlarge", Amounts: v1alpha1.Amounts{Accelerators: new(int64)}}}}}
 	*team.Spec.Quota[0].Accelerators = 1
 	team.Name = clustertest.Name("early")
-	if err := console.teams.Create(t.Context(), boss, team, nil, "r"); err != nil {
-		t.Errorf("a team cannot be made: %v", err)
+	if err := console.teams.Create(t.Context(), admin, team, nil, "r"); err != nil {
+		t.Errorf("create team: %v", err)
 	}
-	_, err = console.teams.Review(t.Context(), boss, team, nil)
-	t.Logf("a review says: %v", err)
+	_, err = console.teams.Review(t.Context(), admin, team, nil)
+	t.Logf("review: %v", err)
 }
 
-// member is somebody who may see one team's tasks.
+// member creates a team and returns a user who may read its tasks.
 func member(t *testing.T, c *clustertest.Cluster) governance.User {
 	t.Helper()
 	team := clustertest.Name("theirs")

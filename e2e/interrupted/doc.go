@@ -1,6 +1,7 @@
-// Package interrupted has only tests: each stops the controllers at the n-th
-// call that they make to the API server, for every n, makes them anew, and
-// looks whether the cluster ends as it does without that. The controllers are
-// run by hand here, without a manager and a cache, so that the calls come in one
-// order; that is why the tests have a package, and so a cluster, of their own.
+// Package interrupted contains only tests. For every n, each test interrupts the
+// controllers at the n-th call that they make to the API server, creates new
+// controllers, and checks that the cluster reaches the same state as without the
+// interruption. The tests call Reconcile themselves, without a manager and a cache,
+// so that the order of the calls is deterministic. They therefore need a package,
+// and with it a cluster, of their own.
 package interrupted

@@ -19,7 +19,7 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// setPolicy makes the policy what spec says.
+// setPolicy creates or updates the cluster policy with spec.
 func setPolicy(t *testing.T, spec v1alpha1.ClusterPolicySpec) {
 	t.Helper()
 	c := clustertest.Get(t).Client
@@ -44,8 +44,8 @@ func policyOf(classes map[string]int32, share bool, pools ...v1alpha1.Pool) v1al
 	return spec
 }
 
-// everything is an allocation that asks for all there is.
-func everything() v1alpha1.ComputeAllocationSpec {
+// fullSpec returns an allocation that uses every feature.
+func fullSpec() v1alpha1.ComputeAllocationSpec {
 	two, one := int64(2), int64(1)
 	return v1alpha1.ComputeAllocationSpec{
 		Quota: []v1alpha1.QuotaRow{
@@ -64,86 +64,85 @@ func create(t *testing.T, team string, spec v1alpha1.ComputeAllocationSpec) {
 	}
 }
 
-// removed deletes a team undisturbed.
-func removed(t *testing.T, team string) {
+// deleteTeam deletes a team without an interruption.
+func deleteTeam(t *testing.T, team string) {
 	t.Helper()
 	if err := clustertest.Get(t).Client.Delete(t.Context(), &v1alpha1.ComputeAllocation{ObjectMeta: metav1.ObjectMeta{Name: team}}); client.IgnoreNotFound(err) != nil {
 		t.Fatal(err)
 	}
-	start(t, team, 0, false, nowhere).run(t, gone(t, team))
+	newControllers(t, team, 0, false, noKueue).run(t, isDeleted(t, team))
 }
 
-func gone(t *testing.T, team string) func(context.Context) error {
+// isDeleted returns a check that returns nil once the team's allocation is deleted.
+func isDeleted(t *testing.T, team string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		err := clustertest.Get(t).Client.Get(ctx, client.ObjectKey{Name: team}, &v1alpha1.ComputeAllocation{})
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		return errors.Join(errors.New("the allocation is still there"), err)
+		return errors.Join(errors.New("the allocation is not deleted"), err)
 	}
 }
 
-// A team that is made.
-func TestCreate(t *testing.T) {
+func TestCreateAllocation(t *testing.T) {
 	setPolicy(t, policyOf(nil, true))
-	everyCall(t, func(t *testing.T, breakAt int64, after bool) (string, int64) {
-		team := clustertest.Name("made")
-		create(t, team, everything())
-		calls := interrupted(t, team, breakAt, after, nowhere, allocationReady(t, team))
+	interruptEveryCall(t, func(t *testing.T, breakAt int64, after bool) (string, int64) {
+		team := clustertest.Name("created")
+		create(t, team, fullSpec())
+		calls := runInterrupted(t, team, breakAt, after, noKueue, allocationReady(t, team))
 		state := stateOf(t, team)
-		removed(t, team)
+		deleteTeam(t, team)
 		return state, calls
 	})
 }
 
-// A team that is given less, and loses its members, its ceiling and its queue
-// for jobs that name none.
-func TestChange(t *testing.T) {
+// TestReduceAllocation reduces the quota of a team, and removes its members, its
+// namespace ceiling and its default queue.
+func TestReduceAllocation(t *testing.T) {
 	setPolicy(t, policyOf(nil, true))
-	everyCall(t, func(t *testing.T, breakAt int64, after bool) (string, int64) {
-		team := clustertest.Name("less")
-		create(t, team, everything())
-		start(t, team, 0, false, nowhere).run(t, allocationReady(t, team))
+	interruptEveryCall(t, func(t *testing.T, breakAt int64, after bool) (string, int64) {
+		team := clustertest.Name("reduced")
+		create(t, team, fullSpec())
+		newControllers(t, team, 0, false, noKueue).run(t, allocationReady(t, team))
 		clustertest.Eventually(t, 10*time.Second, func(ctx context.Context) error {
 			var allocation v1alpha1.ComputeAllocation
 			if err := clustertest.Get(t).Client.Get(ctx, client.ObjectKey{Name: team}, &allocation); err != nil {
 				return err
 			}
-			allocation.Spec = v1alpha1.ComputeAllocationSpec{Quota: everything().Quota[:1], Activation: v1alpha1.Hold}
+			allocation.Spec = v1alpha1.ComputeAllocationSpec{Quota: fullSpec().Quota[:1], Activation: v1alpha1.Hold}
 			return clustertest.Get(t).Client.Update(ctx, &allocation)
 		})
-		calls := interrupted(t, team, breakAt, after, nowhere, allocationReady(t, team))
+		calls := runInterrupted(t, team, breakAt, after, noKueue, allocationReady(t, team))
 		state := stateOf(t, team)
-		removed(t, team)
+		deleteTeam(t, team)
 		return state, calls
 	})
 }
 
-// A team that goes.
-func TestDelete(t *testing.T) {
+func TestDeleteAllocation(t *testing.T) {
 	setPolicy(t, policyOf(nil, true))
-	everyCall(t, func(t *testing.T, breakAt int64, after bool) (string, int64) {
-		team := clustertest.Name("goes")
-		create(t, team, everything())
-		start(t, team, 0, false, nowhere).run(t, allocationReady(t, team))
+	interruptEveryCall(t, func(t *testing.T, breakAt int64, after bool) (string, int64) {
+		team := clustertest.Name("deleted")
+		create(t, team, fullSpec())
+		newControllers(t, team, 0, false, noKueue).run(t, allocationReady(t, team))
 		if err := clustertest.Get(t).Client.Delete(t.Context(), &v1alpha1.ComputeAllocation{ObjectMeta: metav1.ObjectMeta{Name: team}}); err != nil {
 			t.Fatal(err)
 		}
-		calls := interrupted(t, team, breakAt, after, nowhere, gone(t, team))
+		calls := runInterrupted(t, team, breakAt, after, noKueue, isDeleted(t, team))
 		return stateOf(t, team), calls
 	})
 }
 
-// Tasks that are ranked anew, with classes that come and go, pools that come,
-// and what is left over lent: all that a policy does outside Kueue's
-// configuration.
-func TestPolicy(t *testing.T) {
+// TestChangePolicy covers everything that a policy changes outside Kueue's
+// configuration: it changes the weight of one priority class, adds and removes
+// others, adds a pool, and lends unallocated quota.
+func TestChangePolicy(t *testing.T) {
 	grouped := v1alpha1.Pool{Name: "grouped", Match: v1alpha1.PoolMatch{InstanceFamily: "ml.c5"}}
 	before := policyOf(map[string]int32{"a": 10, "b": 20}, false)
 	after := policyOf(map[string]int32{"a": 30, "c": 5}, true, grouped)
 	team := clustertest.Name("ranked")
 	setPolicy(t, before)
-	create(t, team, v1alpha1.ComputeAllocationSpec{Quota: everything().Quota[:1]})
+	create(t, team, v1alpha1.ComputeAllocationSpec{Quota: fullSpec().Quota[:1]})
 	settled := func(ctx context.Context) error {
 		var policy v1alpha1.ClusterPolicy
 		if err := clustertest.Get(t).Client.Get(ctx, client.ObjectKey{Name: v1alpha1.ClusterPolicyName}, &policy); err != nil {
@@ -155,15 +154,15 @@ func TestPolicy(t *testing.T) {
 		}
 		return errors.Join(append(failed, allocationReady(t, team)(ctx))...)
 	}
-	start(t, team, 0, false, nowhere).run(t, settled)
+	newControllers(t, team, 0, false, noKueue).run(t, settled)
 	for i := range 3 {
 		submit(t, team, fmt.Sprintf("task-%d", i), "a-priority", 10)
 	}
-	everyCall(t, func(t *testing.T, breakAt int64, lost bool) (string, int64) {
+	interruptEveryCall(t, func(t *testing.T, breakAt int64, lost bool) (string, int64) {
 		setPolicy(t, before)
-		start(t, team, 0, false, nowhere).run(t, settled)
+		newControllers(t, team, 0, false, noKueue).run(t, settled)
 		setPolicy(t, after)
-		calls := interrupted(t, team, breakAt, lost, nowhere, settled)
+		calls := runInterrupted(t, team, breakAt, lost, noKueue, settled)
 		var tasks kueue.WorkloadList
 		if err := clustertest.Get(t).Client.List(t.Context(), &tasks, client.InNamespace("hyperpod-ns-"+team)); err != nil {
 			t.Fatal(err)
@@ -177,10 +176,11 @@ func TestPolicy(t *testing.T) {
 	for _, name := range []string{"task-0", "task-1", "task-2"} {
 		_ = clustertest.Get(t).Client.Delete(t.Context(), &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: "hyperpod-ns-" + team, Name: name}})
 	}
-	removed(t, team)
+	deleteTeam(t, team)
 }
 
-// submit makes a Workload that asks for more than there is, and so waits.
+// submit creates a Workload that requests more than the team's quota, so that it
+// stays pending.
 func submit(t *testing.T, team, name, class string, priority int32) {
 	t.Helper()
 	workload := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: "hyperpod-ns-" + team, Name: name}}

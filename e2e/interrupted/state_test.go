@@ -21,8 +21,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// stateOf writes down all that a scene leaves behind, without times, ids, and
-// the team's own name.
+// stateOf returns the objects that a scenario leaves in the cluster as YAML, without
+// times, UIDs and the team's name.
 func stateOf(t *testing.T, team string) string {
 	t.Helper()
 	c := clustertest.Get(t)
@@ -39,7 +39,7 @@ func stateOf(t *testing.T, team string) string {
 		items, _ := fields["items"].([]any)
 		for _, item := range items {
 			object := &unstructured.Unstructured{Object: item.(map[string]any)}
-			if !mine(object, team) {
+			if !isRelevant(object, team) {
 				continue
 			}
 			fmt.Fprintf(&out, "--- %T\n%s", list, plainYAML(t, object))
@@ -66,67 +66,68 @@ func stateOf(t *testing.T, team string) string {
 	return strings.ReplaceAll(out.String(), team, "TEAM")
 }
 
-// mine tells whether an object is one that a scene is about.
-func mine(object *unstructured.Unstructured, team string) bool {
+// isRelevant reports whether a scenario can change object.
+func isRelevant(object *unstructured.Unstructured, team string) bool {
 	if strings.Contains(object.GetName(), team) || strings.Contains(object.GetNamespace(), team) {
 		return object.GetName() != "kube-root-ca.crt"
 	}
 	return object.GetNamespace() == "" && object.GetKind() == "" && (object.GetLabels()["app.kubernetes.io/managed-by"] == "kuota" && object.GetLabels()["sagemaker.amazonaws.com/quota-allocation-id"] == "" || object.GetName() == v1alpha1.ClusterPolicyName)
 }
 
+// plainYAML returns the fields of object that must not depend on an interruption.
 func plainYAML(t *testing.T, object *unstructured.Unstructured) string {
 	t.Helper()
 	annotations := object.GetAnnotations()
 	if annotations[desired.AnnotationDesired] != "" {
-		annotations[desired.AnnotationDesired] = "a digest, of names too"
+		annotations[desired.AnnotationDesired] = "a digest that depends on the team's name"
 	}
-	delete(annotations, v1alpha1.AnnotationChangedGeneration) // the policy is there before and after a scene
-	kept := map[string]any{"name": object.GetName(), "labels": object.GetLabels(), "annotations": annotations, "finalizers": object.GetFinalizers(), "deleting": object.GetDeletionTimestamp() != nil}
+	delete(annotations, v1alpha1.AnnotationChangedGeneration) // the policy exists before and after a scenario
+	fields := map[string]any{"name": object.GetName(), "labels": object.GetLabels(), "annotations": annotations, "finalizers": object.GetFinalizers(), "deleting": object.GetDeletionTimestamp() != nil}
 	for _, part := range []string{"spec", "subjects", "roleRef", "value", "description"} {
-		kept[part] = object.Object[part]
+		fields[part] = object.Object[part]
 	}
 	status, _ := object.Object["status"].(map[string]any)
 	for _, part := range []string{"quota", "namespace", "clusterQueue", "localQueue", "ranking", "pools", "reportedTypes", "observedGeneration"} {
 		if status[part] != nil && (object.GetName() == v1alpha1.ClusterPolicyName || status["localQueue"] != nil) {
-			kept["status."+part] = status[part]
+			fields["status."+part] = status[part]
 		}
 	}
-	if ranking, ok := kept["status.ranking"].(map[string]any); ok {
+	if ranking, ok := fields["status.ranking"].(map[string]any); ok {
 		delete(ranking, "since")
 	}
 	if object.GetName() == v1alpha1.ClusterPolicyName {
-		delete(kept, "status.observedGeneration")
+		delete(fields, "status.observedGeneration")
 	}
 	conditions, _ := status["conditions"].([]any)
 	for _, c := range conditions {
 		condition := c.(map[string]any)
 		if condition["type"] == "WithinCapacity" || condition["type"] == "MultiKueueManagerQuotaAutomation" {
-			continue // of what other scenes leave
+			continue // depends on objects of other scenarios
 		}
-		kept[fmt.Sprint("condition.", condition["type"])] = fmt.Sprint(condition["status"], " ", condition["reason"], " ", condition["message"])
+		fields[fmt.Sprint("condition.", condition["type"])] = fmt.Sprint(condition["status"], " ", condition["reason"], " ", condition["message"])
 	}
-	text, err := yaml.Marshal(kept)
+	text, err := yaml.Marshal(fields)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return string(text)
 }
 
-func difference(want, got string) string {
+func diff(want, got string) string {
 	return cmp.Diff(strings.Split(want, "\n"), strings.Split(got, "\n"))
 }
 
-// conditionTrue tells whether a condition of the present generation is True.
+// conditionTrue returns an error unless the condition is True for generation.
 func conditionTrue(conditions []metav1.Condition, name string, generation int64) error {
 	for _, c := range conditions {
 		if c.Type == name && c.Status == metav1.ConditionTrue && c.ObservedGeneration == generation {
 			return nil
 		}
 	}
-	return fmt.Errorf("%s is not True: %+v", name, conditions)
+	return fmt.Errorf("got conditions %+v, want %s True at generation %d", conditions, name, generation)
 }
 
-// allocationReady tells when an allocation is as it should be.
+// allocationReady returns a check that returns nil once the allocation is ready.
 func allocationReady(t *testing.T, team string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		var allocation v1alpha1.ComputeAllocation
