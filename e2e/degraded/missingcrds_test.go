@@ -158,8 +158,8 @@ func deleteCRDs(t *testing.T, c *clustertest.Cluster, names ...string) (restore 
 			}
 			return nil
 		})
-		// A Kueue that starts before discovery has its kinds exits.
-		clustertest.Eventually(t, soon, func(context.Context) error {
+		// Kueue exits when it starts before discovery has its kinds.
+		clustertest.Eventually(t, waitLimit, func(context.Context) error {
 			out, err := c.TryKubectl("", "get", strings.Join(names, ","), "-A", "-o", "name")
 			if err != nil {
 				return errors.New(out)
