@@ -14,117 +14,118 @@ import (
 	"github.com/playwright-community/playwright-go"
 )
 
-// What a scientist does to tasks of their own: stop, have it go on, move it up,
-// delete it. All of it works with and without JavaScript.
-func TestActOnTasks(t *testing.T) {
+// TestTaskActions stops, resumes, reprioritizes and deletes a task as a team member,
+// with and without JavaScript.
+func TestTaskActions(t *testing.T) {
 	t.Parallel()
 	c := clustertest.Get(t)
-	team := makeTeam(t, "acts", 2)
+	team := makeTeam(t, "actions", 2)
 	c.Apply(t, memberBinding(team, "vision-team"))
 	c.Apply(t, fmt.Sprintf(`{"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "WorkloadPriorityClass", "metadata": {"name": "%s-urgent"}, "value": 99}`, team))
 	t.Cleanup(func() { _, _ = c.TryKubectl("", "delete", "workloadpriorityclass", team+"-urgent", "--wait=false") })
-	for name, scripts := range map[string]bool{"with JavaScript": true, "without": false} {
+	for name, javaScript := range map[string]bool{"with JavaScript": true, "without": false} {
 		t.Run(name, func(t *testing.T) {
-			ada := visitAsNobody(t, playwright.BrowserNewContextOptions{JavaScriptEnabled: playwright.Bool(scripts)}, "422")
-			must(t, ada.Context().AddCookies(cookiesOf(t, person(t, console(t), "ada"), console(t))))
-			actOnTasks(t, ada, team, scripts)
+			ada := visitSignedOut(t, playwright.BrowserNewContextOptions{JavaScriptEnabled: playwright.Bool(javaScript)}, "422")
+			must(t, ada.Context().AddCookies(cookiesOf(t, user(t, console(t), "ada"), console(t))))
+			testTaskActions(t, ada, team, javaScript)
 		})
 	}
 }
 
-func actOnTasks(t *testing.T, page playwright.Page, team string, scripts bool) {
+func testTaskActions(t *testing.T, page playwright.Page, team string, javaScript bool) {
 	c := clustertest.Get(t)
-	runs, waits := clustertest.Name("runs"), clustertest.Name("waits")
-	at := func(task string) string { return "/tasks/hyperpod-ns-" + team + "/job/" + task }
-	// shows waits for a text, which comes by itself where the page is live.
-	shows := func(where playwright.Locator, want string) {
+	running, pending := clustertest.Name("running"), clustertest.Name("pending")
+	pagePath := func(task string) string { return "/tasks/hyperpod-ns-" + team + "/job/" + task }
+	// contains waits until the element matches want. Without JavaScript the page does not
+	// update, and contains reloads it.
+	contains := func(element playwright.Locator, want string) {
 		t.Helper()
-		if scripts {
-			must(t, see.Locator(where).ToContainText(regexp.MustCompile(want)))
+		if javaScript {
+			must(t, expect.Locator(element).ToContainText(regexp.MustCompile(want)))
 			return
 		}
 		clustertest.Eventually(t, 20*time.Second, func(context.Context) error {
 			if _, err := page.Reload(); err != nil {
 				return err
 			}
-			text, err := where.TextContent()
+			text, err := element.TextContent()
 			if err == nil && !regexp.MustCompile(want).MatchString(text) {
-				err = fmt.Errorf("it says %s, want %s", text, want)
+				err = fmt.Errorf("got %q, want it to match %q", text, want)
 			}
 			return err
 		})
 	}
 	state := func(want string) {
 		t.Helper()
-		shows(page.Locator("#task .tag").First(), want)
+		contains(page.Locator("#task .tag").First(), want)
 	}
 	press := func(name string) {
 		t.Helper()
 		must(t, page.Locator("#task-actions").GetByRole("link", playwright.LocatorGetByRoleOptions{Name: name, Exact: playwright.Bool(true)}).Click())
-		must(t, see.Locator(page.Locator("#action-form")).ToBeVisible())
+		must(t, expect.Locator(page.Locator("#action-form")).ToBeVisible())
 	}
-	says := func(want string) {
+	effectIs := func(want string) {
 		t.Helper()
-		must(t, see.Locator(page.Locator("#action-effect")).ToContainText(want))
+		must(t, expect.Locator(page.Locator("#action-effect")).ToContainText(want))
 	}
 
 	t.Cleanup(func() {
-		_, _ = c.TryKubectl("", "delete", "job", runs, waits, "-n", "hyperpod-ns-"+team, "--ignore-not-found", "--wait=false")
+		_, _ = c.TryKubectl("", "delete", "job", running, pending, "-n", "hyperpod-ns-"+team, "--ignore-not-found", "--wait=false")
 	})
-	c.Apply(t, jobManifest(team, runs, 2))
-	clustertest.Eventually(t, 30*time.Second, func(context.Context) error { // until RBAC lets the member in
-		if status, _ := fetch(t, person(t, console(t), "ada"), console(t)+at(runs)); status != http.StatusOK {
-			return fmt.Errorf("the task's page answers %d", status)
+	c.Apply(t, jobManifest(team, running, 2))
+	clustertest.Eventually(t, 30*time.Second, func(context.Context) error { // until RBAC allows the member
+		if status, _ := fetch(t, user(t, console(t), "ada"), console(t)+pagePath(running)); status != http.StatusOK {
+			return fmt.Errorf("page of the task: got status %d, want 200", status)
 		}
 		return nil
 	})
-	open(t, page, at(runs))
+	open(t, page, pagePath(running))
 	state("Running")
-	c.Apply(t, jobManifest(team, waits, 2))
+	c.Apply(t, jobManifest(team, pending, 2))
 
 	press("Stop")
-	says("loses its 2 GPUs")
-	if scripts {
+	effectIs("loses its 2 GPUs")
+	if javaScript {
 		accessible(t, page, "stop")
 	}
 	must(t, button(page, "Stop").Click())
-	must(t, see.Page(page).ToHaveURL(regexp.MustCompile(`\?done=stop$`)))
-	must(t, see.Locator(page.Locator(".notice")).ToContainText(regexp.MustCompile(`^\s*(Stopped|Stop requested)\.`)))
+	must(t, expect.Page(page).ToHaveURL(regexp.MustCompile(`\?done=stop$`)))
+	must(t, expect.Locator(page.Locator(".notice")).ToContainText(regexp.MustCompile(`^\s*(Stopped|Stop requested)\.`)))
 	state("Stopped")
-	must(t, see.Locator(page.Locator(".notice")).ToContainText("Stopped. Its quota is free for other tasks."))
+	must(t, expect.Locator(page.Locator(".notice")).ToContainText("Stopped. Its quota is free for other tasks."))
 
-	clustertest.Eventually(t, 20*time.Second, func(context.Context) error { // Kueue takes a class of a suspended job only
-		if out, err := c.TryKubectl("", "get", "job", runs, "-n", "hyperpod-ns-"+team, "-o", "jsonpath={.spec.suspend}"); err != nil || out != "true" {
-			return fmt.Errorf("the job is suspended: %s, %w", out, err)
+	clustertest.Eventually(t, 20*time.Second, func(context.Context) error { // Kueue accepts a changed priority class only on a suspended job
+		if out, err := c.TryKubectl("", "get", "job", running, "-n", "hyperpod-ns-"+team, "-o", "jsonpath={.spec.suspend}"); err != nil || out != "true" {
+			return fmt.Errorf("suspend of the job: got %q and error %w, want true", out, err)
 		}
 		return nil
 	})
 	press("Change class")
-	highest := page.Locator("#action-form input[name=choice]").First() // the policy's, where there is one
-	class, err := highest.GetAttribute("value")
+	first := page.Locator("#action-form input[name=choice]").First() // of the policy, if a policy exists
+	class, err := first.GetAttribute("value")
 	must(t, err)
-	must(t, highest.Check())
-	if scripts {
+	must(t, first.Check())
+	if javaScript {
 		accessible(t, page, "class")
 	}
 	must(t, button(page, "Change class").Click())
-	shows(page.Locator("#task"), strings.TrimSuffix(class, "-priority"))
+	contains(page.Locator("#task"), strings.TrimSuffix(class, "-priority"))
 
 	press("Resume")
-	says("joins its queue")
+	effectIs("joins its queue")
 	must(t, button(page, "Resume").Click())
-	state("Pending|Running") // whichever comes first
+	state("Pending|Running") // either can be observed first
 
 	press("Delete")
-	must(t, button(page, "Delete "+runs).Click())
-	must(t, see.Locator(page.Locator("#confirm-error")).ToContainText("Type "+runs+" exactly."))
-	must(t, page.Locator("#confirm").Fill(runs))
-	must(t, button(page, "Delete "+runs).Click())
-	must(t, see.Page(page).ToHaveURL(regexp.MustCompile(`/tasks\?deleted=task$`)))
-	must(t, see.Locator(page.Locator(".notice")).ToContainText("Task deleted."))
+	must(t, button(page, "Delete "+running).Click())
+	must(t, expect.Locator(page.Locator("#confirm-error")).ToContainText("Type "+running+" exactly."))
+	must(t, page.Locator("#confirm").Fill(running))
+	must(t, button(page, "Delete "+running).Click())
+	must(t, expect.Page(page).ToHaveURL(regexp.MustCompile(`/tasks\?deleted=task$`)))
+	must(t, expect.Locator(page.Locator(".notice")).ToContainText("Task deleted."))
 	clustertest.Eventually(t, 20*time.Second, func(context.Context) error {
-		if out, err := c.TryKubectl("", "get", "job", runs, "-n", "hyperpod-ns-"+team, "--ignore-not-found", "-o", "name"); err != nil || out != "" {
-			return fmt.Errorf("there is still %s (%v)", out, err)
+		if out, err := c.TryKubectl("", "get", "job", running, "-n", "hyperpod-ns-"+team, "--ignore-not-found", "-o", "name"); err != nil || out != "" {
+			return fmt.Errorf("get the deleted job: got %q and error %v, want neither", out, err)
 		}
 		return nil
 	})

@@ -18,23 +18,24 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// makeTeam makes a team with GPUs, and waits until its queue takes tasks.
-func makeTeam(t *testing.T, start string, gpus int64) string {
+// makeTeam creates a team with a quota of GPUs, and waits until its queues are active.
+func makeTeam(t *testing.T, prefix string, gpus int64) string {
 	t.Helper()
 	c := clustertest.Get(t)
 	console(t)
-	team := clustertest.Name(start)
-	removed(t, team)
+	team := clustertest.Name(prefix)
+	deleteTeamAtEnd(t, team)
 	must(t, c.Client.Create(t.Context(), &v1alpha1.ComputeAllocation{
 		ObjectMeta: metav1.ObjectMeta{Name: team},
 		Spec:       v1alpha1.ComputeAllocationSpec{Quota: []v1alpha1.QuotaRow{{InstanceType: "ml.p5.48xlarge", Amounts: v1alpha1.Amounts{Accelerators: &gpus}}}},
 	}))
-	kueueHasIt(t, c, team)
+	waitForQueues(t, c, team)
 	return team
 }
 
-// weigh changes a team's weight, as somebody else would meanwhile.
-func weigh(t *testing.T, team string) {
+// changeWeight changes a team's fair-share weight, like a concurrent edit by another
+// admin.
+func changeWeight(t *testing.T, team string) {
 	t.Helper()
 	c := clustertest.Get(t)
 	weight := time.Now().UnixNano()%50 + 1
@@ -45,31 +46,31 @@ func button(page playwright.Page, name string) playwright.Locator {
 	return page.GetByRole("button", playwright.PageGetByRoleOptions{Name: name, Exact: playwright.Bool(true)})
 }
 
-// An admin gives a team more, sees what that does before it is done, and Kueue
-// has it.
-func TestChangeAnAllocation(t *testing.T) {
+// TestEditAllocation edits an allocation as an admin: the review shows the effects,
+// and Kueue has the new values after the save.
+func TestEditAllocation(t *testing.T) {
 	t.Parallel()
 	c := clustertest.Get(t)
-	team := makeTeam(t, "grows", 4)
+	team := makeTeam(t, "edited", 4)
 	c.Apply(t, jobManifest(team, "busy", 4))
-	holds(t, team, "4")
+	waitForUsage(t, team, "4")
 
 	page := visit(t, playwright.BrowserNewContextOptions{})
 	open(t, page, "/policies")
 	must(t, page.GetByRole("link", playwright.PageGetByRoleOptions{Name: team, Exact: playwright.Bool(true)}).Click())
-	must(t, see.Locator(page.Locator("#detail-quota")).ToContainText("ml.p5.48xlarge"))
+	must(t, expect.Locator(page.Locator("#detail-quota")).ToContainText("ml.p5.48xlarge"))
 	must(t, page.GetByRole("link", playwright.PageGetByRoleOptions{Name: "Edit", Exact: playwright.Bool(true)}).Click())
 	must(t, page.Locator("#row-0-accelerators").Fill("2"))
 	must(t, page.Locator("#weight").Fill("20"))
 	must(t, page.Locator("#add-limit").Click())
 	must(t, page.Locator("#limit-0-type").Fill("ml.g5.2xlarge"))
 	must(t, page.Locator("#limit-0-accelerators").Fill("1"))
-	must(t, see.Locator(page.Locator("#limit-0")).ToContainText("can only borrow"))
+	must(t, expect.Locator(page.Locator("#limit-0")).ToContainText("can only borrow"))
 	review(t, page)
-	must(t, see.Locator(page.Locator("#review-over")).ToContainText("busy"))
-	must(t, see.Locator(page.Locator("#review-settings")).ToContainText("20"))
+	must(t, expect.Locator(page.Locator("#review-over")).ToContainText("busy"))
+	must(t, expect.Locator(page.Locator("#review-settings")).ToContainText("20"))
 	must(t, button(page, "Save changes").Click())
-	must(t, see.Page(page).ToHaveURL(regexp.MustCompile(team+`\?saved=`)))
+	must(t, expect.Page(page).ToHaveURL(regexp.MustCompile(team+`\?saved=`)))
 	clustertest.Eventually(t, 10*time.Second, func(ctx context.Context) error {
 		var queue kueue.ClusterQueue
 		if err := c.Client.Get(ctx, client.ObjectKey{Name: "hyperpod-ns-" + team + "-clusterqueue"}, &queue); err != nil {
@@ -77,15 +78,15 @@ func TestChangeAnAllocation(t *testing.T) {
 		}
 		flavors := queue.Spec.ResourceGroups[0].Flavors
 		if len(flavors) != 2 || flavors[1].Name != "ml.g5.2xlarge" || queue.Spec.FairSharing == nil || queue.Spec.FairSharing.Weight.String() != "20" {
-			return fmt.Errorf("the queue is %+v", queue.Spec)
+			return fmt.Errorf("ClusterQueue: got %+v, want flavor ml.g5.2xlarge and weight 20", queue.Spec)
 		}
 		return nil
 	})
-	must(t, see.Locator(page.Locator("#detail-status")).ToContainText("Active"))
+	must(t, expect.Locator(page.Locator("#detail-status")).ToContainText("Active"))
 }
 
-// holds waits until the team's tasks hold that many GPUs.
-func holds(t *testing.T, team, gpus string) {
+// waitForUsage waits until the team's tasks have reserved this many GPUs.
+func waitForUsage(t *testing.T, team, gpus string) {
 	t.Helper()
 	c := clustertest.Get(t)
 	clustertest.Eventually(t, 15*time.Second, func(ctx context.Context) error {
@@ -100,13 +101,13 @@ func holds(t *testing.T, team, gpus string) {
 				}
 			}
 		}
-		return fmt.Errorf("the queue holds %+v", queue.Status.FlavorsReservation)
+		return fmt.Errorf("reservation: got %+v, want %s GPUs", queue.Status.FlavorsReservation, gpus)
 	})
 }
 
-// Somebody else saves in between: nobody's work is overwritten, and nothing
-// typed is lost.
-func TestTwoAdminsAtOnce(t *testing.T) {
+// TestConcurrentEdits saves a form after another admin has changed the allocation:
+// neither change is overwritten silently, and the form keeps what was typed.
+func TestConcurrentEdits(t *testing.T) {
 	t.Parallel()
 	c := clustertest.Get(t)
 	team := makeTeam(t, "shared", 1)
@@ -117,76 +118,77 @@ func TestTwoAdminsAtOnce(t *testing.T) {
 	review(t, page)
 	c.Kubectl(t, "", "patch", "computeallocation", team, "--type=merge", "-p", `{"spec":{"fairShareWeight":11}}`)
 	must(t, button(page, "Save changes").Click())
-	must(t, see.Locator(page.Locator("#conflict .differs", playwright.PageLocatorOptions{HasText: "Fair-share weight"})).ToContainText("11"))
+	must(t, expect.Locator(page.Locator("#conflict .differs", playwright.PageLocatorOptions{HasText: "Fair-share weight"})).ToContainText("11"))
 	must(t, button(page, "Keep mine").Click())
-	must(t, see.Locator(page.Locator("#review-settings")).ToContainText("77"))
+	must(t, expect.Locator(page.Locator("#review-settings")).ToContainText("77"))
 	must(t, button(page, "Save changes").Click())
-	must(t, see.Locator(page.Locator("#detail-settings")).ToContainText("77"))
-	must(t, see.Locator(page.Locator(".page-head")).ToContainText("mine"))
+	must(t, expect.Locator(page.Locator("#detail-settings")).ToContainText("77"))
+	must(t, expect.Locator(page.Locator(".page-head")).ToContainText("mine"))
 }
 
-// Hardware that is typed where a type belongs becomes a pool, made with the
-// allocation, once there is a policy to make it in.
-func TestMakeAPoolWithAnAllocation(t *testing.T) {
+// TestCreatePoolWithAllocation types an accelerator instead of an instance type. The
+// save creates a pool with the allocation, but needs a cluster policy for it.
+func TestCreatePoolWithAllocation(t *testing.T) {
 	c := clustertest.Get(t)
 	team := clustertest.Name("pooled")
-	removed(t, team)
+	deleteTeamAtEnd(t, team)
 	page := visit(t, playwright.BrowserNewContextOptions{}, "status of 422")
 	noPolicy(t)
 	open(t, page, "/policies/allocations/new")
 	must(t, page.Locator("#team").Fill(team))
 	must(t, page.Locator("#row-0-type").Fill("Trainium1"))
 	must(t, button(page, "Create pool trainium1 of all Trainium1 nodes").Click())
-	must(t, see.Locator(page.Locator("#row-0-type")).ToHaveValue("trainium1"))
+	must(t, expect.Locator(page.Locator("#row-0-type")).ToHaveValue("trainium1"))
 	must(t, page.Locator("#row-0-accelerators").Fill("4"))
 	placeholder(t, page, "row-0-vcpu", "32")
 	must(t, page.Locator("#allocation-form .btn-primary").Click())
-	must(t, see.Locator(page.Locator("#row-0-type-error")).ToContainText("there is no cluster policy yet"))
+	must(t, expect.Locator(page.Locator("#row-0-type-error")).ToContainText("there is no cluster policy yet"))
 	c.Apply(t, samplePolicy)
 	var policy v1alpha1.ClusterPolicy
-	clustertest.Eventually(t, time.Minute, func(ctx context.Context) error { // Kueue is restarted for it
+	clustertest.Eventually(t, time.Minute, func(ctx context.Context) error { // the policy restarts Kueue
 		if err := c.Client.Get(ctx, client.ObjectKey{Name: v1alpha1.ClusterPolicyName}, &policy); err != nil {
 			return err
 		}
 		if !meta.IsStatusConditionTrue(policy.Status.Conditions, v1alpha1.ConditionFairShare) {
-			return fmt.Errorf("the policy is %+v", policy.Status)
+			return fmt.Errorf("policy status: got %+v, want FairShare True", policy.Status)
 		}
 		return nil
 	})
 	review(t, page)
-	must(t, see.Locator(page.Locator("#review-quota")).ToContainText("Creates the pool trainium1"))
+	must(t, expect.Locator(page.Locator("#review-quota")).ToContainText("Creates the pool trainium1"))
 	must(t, button(page, "Create allocation").Click())
-	must(t, see.Page(page).ToHaveURL(regexp.MustCompile(`/policies\?created=`)))
+	must(t, expect.Page(page).ToHaveURL(regexp.MustCompile(`/policies\?created=`)))
 	must(t, c.Client.Get(t.Context(), client.ObjectKey{Name: v1alpha1.ClusterPolicyName}, &policy))
 	if pools := policy.Spec.Pools; len(pools) == 0 || pools[len(pools)-1].Name != "trainium1" || pools[len(pools)-1].Match.Accelerator != "Trainium1" {
-		t.Errorf("the policy has the pools %+v", pools)
+		t.Errorf("pools of the policy: got %+v, want trainium1 last", pools)
 	}
 }
 
-// A team with running tasks is held, and then drained and deleted, by its name.
-func TestDeleteAnAllocation(t *testing.T) {
+// TestDeleteAllocation holds a team with a running task, and then drains and deletes
+// it after the admin has typed its name.
+func TestDeleteAllocation(t *testing.T) {
 	t.Parallel()
 	c := clustertest.Get(t)
-	team := makeTeam(t, "leaves", 2)
+	team := makeTeam(t, "deleted", 2)
 	c.Apply(t, jobManifest(team, "busy", 2))
-	holds(t, team, "2")
+	waitForUsage(t, team, "2")
 	page := visit(t, playwright.BrowserNewContextOptions{}, "status of 422")
 	path := "/policies/allocations/" + team + "/delete"
 	open(t, page, path)
-	must(t, see.Locator(page.Locator("#delete-tasks")).ToContainText("busy"))
+	must(t, expect.Locator(page.Locator("#delete-tasks")).ToContainText("busy"))
 	must(t, button(page, "Hold the queue").Click())
-	must(t, see.Locator(page.Locator("#detail-status")).ToContainText("Held"))
+	must(t, expect.Locator(page.Locator("#detail-status")).ToContainText("Held"))
 	open(t, page, path)
 	must(t, page.Locator("#confirm").Fill("something else"))
 	must(t, button(page, "Stop 1 task and delete "+team).Click())
-	must(t, see.Locator(page.Locator("#confirm-error")).ToContainText("to the letter"))
+	must(t, expect.Locator(page.Locator("#confirm-error")).ToContainText("to the letter"))
 	must(t, page.Locator("#confirm").Fill(team))
 	must(t, button(page, "Stop 1 task and delete "+team).Click())
-	must(t, see.Page(page).ToHaveURL(regexp.MustCompile(`/policies\?deleted=`)))
-	must(t, see.Locator(page.Locator(".notice")).ToContainText("Its namespace stays"))
+	must(t, expect.Page(page).ToHaveURL(regexp.MustCompile(`/policies\?deleted=`)))
+	must(t, expect.Locator(page.Locator(".notice")).ToContainText("Its namespace stays"))
 	clustertest.Eventually(t, 30*time.Second, func(ctx context.Context) error {
 		if err := c.Client.Get(ctx, client.ObjectKey{Name: team}, &v1alpha1.ComputeAllocation{}); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("the allocation is still there: %w", err)
+			return fmt.Errorf("get the deleted allocation: got %w, want not found", err)
 		}
 		return nil
 	})

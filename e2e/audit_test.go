@@ -19,15 +19,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// A save leaves who, when, what, and from where: in Kubernetes' own audit log,
-// in the console's log, and as an event on the object.
+// TestAudit checks that a save is recorded with the user, the change and the address:
+// in the audit log of Kubernetes, in the console's log, and as an event on the object.
 func TestAudit(t *testing.T) {
 	t.Parallel()
 	c := clustertest.Get(t)
 	team := clustertest.Name("audited")
-	removed(t, team)
+	deleteTeamAtEnd(t, team)
 	if status, page := post(t, filledForm(team)); status != http.StatusSeeOther {
-		t.Fatalf("the save answers %d: %s", status, page.Find("#form-errors").Text())
+		t.Fatalf("save: got status %d, want 303: %s", status, page.Find("#form-errors").Text())
 	}
 
 	clustertest.Eventually(t, 5*time.Second, func(context.Context) error {
@@ -47,11 +47,11 @@ func TestAudit(t *testing.T) {
 				continue
 			}
 			if entry.ImpersonatedUser.Username != "admin@example.com" || entry.User.Username != "system:serviceaccount:kuota-system:kuota" || entry.Metadata.ImpersonationConstraint != "impersonate:user-info" {
-				return fmt.Errorf("Kubernetes recorded %+v", entry)
+				return fmt.Errorf("audit log: got %+v, want admin@example.com impersonated by the console", entry)
 			}
 			return nil
 		}
-		return fmt.Errorf("Kubernetes recorded no save of %s", team)
+		return fmt.Errorf("audit log: got no create of %s, want one", team)
 	})
 
 	var saved v1alpha1.ComputeAllocation
@@ -67,27 +67,27 @@ func TestAudit(t *testing.T) {
 			}
 			for _, want := range []string{"Created by admin@example.com", "from 127.0.0.1", "spec.quota[0].accelerators: – → 1"} {
 				if !strings.Contains(event.Note, want) {
-					return fmt.Errorf("the event says %q", event.Note)
+					return fmt.Errorf("event: got %q, want it to contain %q", event.Note, want)
 				}
 			}
 			return nil
 		}
-		return fmt.Errorf("there is no event")
+		return fmt.Errorf("got no event of the console, want one")
 	})
 
-	entry := logged(t, "console", func(entry map[string]any) bool { return entry["audit"] == true && entry["name"] == team })
+	entry := waitForLog(t, "console", func(entry map[string]any) bool { return entry["audit"] == true && entry["name"] == team })
 	for key, want := range map[string]any{"user": "admin@example.com", "from": "127.0.0.1", "action": "create", "kind": "ComputeAllocation", "uid": string(saved.UID)} {
 		if entry[key] != want {
-			t.Errorf("the log says %s %v, want %v", key, entry[key], want)
+			t.Errorf("log entry %s: got %v, want %v", key, entry[key], want)
 		}
 	}
 	if !strings.Contains(fmt.Sprint(entry["changes"]), `spec.displayName: – → "kept as typed"`) {
-		t.Errorf("the log says %v", entry["changes"])
+		t.Errorf("log entry changes: got %v, want spec.displayName", entry["changes"])
 	}
 }
 
-// logged waits for a line of a console's log.
-func logged(t *testing.T, console string, want func(map[string]any) bool) (found map[string]any) {
+// waitForLog waits for an entry of a console's log for which match returns true.
+func waitForLog(t *testing.T, console string, match func(map[string]any) bool) (found map[string]any) {
 	t.Helper()
 	clustertest.Eventually(t, 5*time.Second, func(context.Context) error {
 		log, err := os.ReadFile(filepath.Join(artefacts(), console+".log"))
@@ -96,28 +96,29 @@ func logged(t *testing.T, console string, want func(map[string]any) bool) (found
 		}
 		for line := range bytes.Lines(log) {
 			var entry map[string]any
-			if json.Unmarshal(line, &entry) == nil && want(entry) {
+			if json.Unmarshal(line, &entry) == nil && match(entry) {
 				found = entry
 				return nil
 			}
 		}
-		return fmt.Errorf("no such line")
+		return fmt.Errorf("%s.log: got no matching entry, want one", console)
 	})
 	return found
 }
 
-// No secret gets into a log: neither the configured ones, nor those of people.
-func TestLogsHoldNoSecret(t *testing.T) {
+// TestLogsContainNoSecrets checks that the log contains neither configured secrets nor
+// sessions and tokens of users.
+func TestLogsContainNoSecrets(t *testing.T) {
 	t.Parallel()
 	c := clustertest.Get(t)
-	admin := newPerson(t, console(t), "admin")
+	admin := newUser(t, console(t), "admin")
 	cookie := sessionCookie(t, admin, console(t)).Value
 	response, err := admin.PostForm(console(t)+"/auth/logout", nil)
 	must(t, err)
 	response.Body.Close()
-	logged(t, "console", func(entry map[string]any) bool { return entry["msg"] == "signed out" })
+	waitForLog(t, "console", func(entry map[string]any) bool { return entry["msg"] == "signed out" })
 
-	secrets := map[string]string{"a session's id": cookie}
+	secrets := map[string]string{"a session's ID": cookie}
 	for _, name := range []string{"client-secret", "session-keys"} {
 		text, err := os.ReadFile(filepath.Join(c.Dir, "signin", name))
 		must(t, err)
@@ -127,11 +128,11 @@ func TestLogsHoldNoSecret(t *testing.T) {
 	must(t, err)
 	for what, secret := range secrets {
 		if len(secret) < 16 || bytes.Contains(log, []byte(secret)) {
-			t.Errorf("%s stands in the log", what)
+			t.Errorf("the log contains %s", what)
 		}
 	}
-	// Every JSON web token begins like this.
+	// Every JSON web token begins with this.
 	if bytes.Contains(log, []byte("eyJ")) {
-		t.Error("a token stands in the log")
+		t.Error("the log contains a token")
 	}
 }

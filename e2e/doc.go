@@ -1,7 +1,7 @@
-// Package e2e drives the built console in a real browser, against a real
-// Kubernetes with Kueue. A test fails on any error in the browser's console,
-// a refusal by the content security policy among them.
+// Package e2e contains only tests. They drive the built console in a real browser,
+// against a real Kubernetes cluster with Kueue. A test fails on any error in the
+// browser's console, violations of the content security policy included.
 //
-// make test and make bench prepare what it needs: the cluster's and the
-// console's binaries, and the browser.
+// make test and make bench prepare what the tests need: the binaries of the cluster
+// and of the console, and the browser.
 package e2e

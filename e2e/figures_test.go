@@ -20,7 +20,7 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// TestFigures measures what docs/figures.md tells; make bench runs it.
+// TestFigures measures figures of docs/figures.md. make bench runs it.
 func TestFigures(t *testing.T) {
 	if os.Getenv("KUOTA_BENCH") == "" {
 		t.Skip("measured by make bench")
@@ -30,23 +30,23 @@ func TestFigures(t *testing.T) {
 	figures(t, "hand_edit_to_put_right", handEdits(t))
 }
 
-// figures prints the median, the 95th percentile and the largest.
-func figures(t *testing.T, name string, all []time.Duration) {
+// figures prints the median, the 95th percentile and the maximum of samples.
+func figures(t *testing.T, name string, samples []time.Duration) {
 	t.Helper()
-	if len(all) < 20 {
-		t.Fatalf("%s was measured %d times only", name, len(all))
+	if len(samples) < 20 {
+		t.Fatalf("%s: got %d samples, want at least 20", name, len(samples))
 	}
-	slices.Sort(all)
+	slices.Sort(samples)
 	for _, q := range []struct {
 		name string
 		at   int
-	}{{"p50", len(all) / 2}, {"p95", len(all) * 95 / 100}, {"max", len(all) - 1}} {
-		fmt.Printf("figure %s_%s %.1f ms\n", name, q.name, float64(all[q.at].Microseconds())/1000)
+	}{{"p50", len(samples) / 2}, {"p95", len(samples) * 95 / 100}, {"max", len(samples) - 1}} {
+		fmt.Printf("figure %s_%s %.1f ms\n", name, q.name, float64(samples[q.at].Microseconds())/1000)
 	}
 }
 
-// typing measures, in the browser, from a key's input event until the new
-// default has been painted.
+// typing measures in the browser the time from a key's input event until the new
+// default is painted.
 func typing(t *testing.T) []time.Duration {
 	page := visit(t, playwright.BrowserNewContextOptions{})
 	open(t, page, "/policies/allocations/new")
@@ -66,18 +66,18 @@ func typing(t *testing.T) []time.Duration {
 	shown := "24"
 	for i := range 60 {
 		must(t, page.Locator("#row-0-accelerators").Press("Backspace"))
-		must(t, see.Locator(page.Locator("#row-0-vcpu")).Not().ToHaveAttribute("placeholder", shown))
+		must(t, expect.Locator(page.Locator("#row-0-vcpu")).Not().ToHaveAttribute("placeholder", shown))
 		shown = fmt.Sprint(24 * (i%9 + 1))
 		must(t, page.Locator("#row-0-accelerators").PressSequentially(fmt.Sprint(i%9+1)))
 		placeholder(t, page, "row-0-vcpu", shown)
 	}
 	times, err := page.Evaluate(`() => window.measured.map(ms => Math.round(ms * 1000))`)
 	must(t, err)
-	var all []time.Duration
+	var samples []time.Duration
 	for _, micros := range times.([]any) {
-		all = append(all, time.Duration(toInt(micros))*time.Microsecond)
+		samples = append(samples, time.Duration(toInt(micros))*time.Microsecond)
 	}
-	return all
+	return samples
 }
 
 func toInt(v any) int {
@@ -90,49 +90,50 @@ func toInt(v any) int {
 	return -1
 }
 
-// saves measures from sending the form until Kueue says that the ClusterQueue
-// is active, as a watch sees it.
+// saves measures the time from submitting the form until a watch reports that the
+// ClusterQueue is active.
 func saves(t *testing.T) []time.Duration {
 	c := clustertest.Get(t)
 	watcher, err := client.NewWithWatch(c.Config, client.Options{Scheme: cluster.Scheme})
 	must(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	var all []time.Duration
+	var samples []time.Duration
 	for range 30 {
 		team := clustertest.Name("fast")
-		removed(t, team)
+		deleteTeamAtEnd(t, team)
 		name := "hyperpod-ns-" + team + "-clusterqueue"
 		events, err := watcher.Watch(ctx, &kueue.ClusterQueueList{}, client.MatchingFields{"metadata.name": name})
 		must(t, err)
 		began := time.Now()
 		if status, _ := post(t, filledForm(team)); status != http.StatusSeeOther {
-			t.Fatalf("the save answers %d", status)
+			t.Fatalf("save: got status %d, want 303", status)
 		}
 		for event := range events.ResultChan() {
 			queue, ok := event.Object.(*kueue.ClusterQueue)
 			if ok && meta.IsStatusConditionTrue(queue.Status.Conditions, kueue.ClusterQueueActive) {
-				all = append(all, time.Since(began))
+				samples = append(samples, time.Since(began))
 				break
 			}
 		}
 		events.Stop()
 	}
-	return all
+	return samples
 }
 
-// handEdits measures from an edit of a ClusterQueue until it is put right.
+// handEdits measures the time from an edit of a ClusterQueue by hand until the
+// controller has corrected it.
 func handEdits(t *testing.T) []time.Duration {
 	c := clustertest.Get(t)
 	team := clustertest.Name("edited")
-	removed(t, team)
+	deleteTeamAtEnd(t, team)
 	one := int64(1)
 	must(t, c.Client.Create(t.Context(), &v1alpha1.ComputeAllocation{
 		ObjectMeta: metav1.ObjectMeta{Name: team},
 		Spec:       v1alpha1.ComputeAllocationSpec{Quota: []v1alpha1.QuotaRow{{InstanceType: "ml.p5.48xlarge", Amounts: v1alpha1.Amounts{Accelerators: &one}}}},
 	}))
-	kueueHasIt(t, c, team)
-	var all []time.Duration
+	waitForQueues(t, c, team)
+	var samples []time.Duration
 	for range 30 {
 		var queue kueue.ClusterQueue
 		key := client.ObjectKey{Name: "hyperpod-ns-" + team + "-clusterqueue"}
@@ -147,11 +148,11 @@ func handEdits(t *testing.T) []time.Duration {
 				return err
 			}
 			if *queue.Spec.StopPolicy != kueue.None {
-				return fmt.Errorf("stop policy is %s", *queue.Spec.StopPolicy)
+				return fmt.Errorf("stop policy: got %s, want None", *queue.Spec.StopPolicy)
 			}
 			return nil
 		})
-		all = append(all, time.Since(began))
+		samples = append(samples, time.Since(began))
 	}
-	return all
+	return samples
 }

@@ -32,8 +32,8 @@ func reload(t *testing.T, page playwright.Page) {
 	must(t, err)
 }
 
-// Back, Forward and reload keep what was typed, before and after a review, and
-// the browser never asks to send anything again.
+// TestTypedValuesInHistory checks that back, forward and reload keep the typed values
+// before and after a review, and that the browser never asks to resubmit a form.
 func TestTypedValuesInHistory(t *testing.T) {
 	t.Parallel()
 	team := makeTeam(t, "typed", 2)
@@ -52,50 +52,51 @@ func TestTypedValuesInHistory(t *testing.T) {
 			must(t, page.Locator("#description").Fill(tc.text))
 			must(t, page.Locator("#row-0-accelerators").Fill("1"))
 			review(t, page)
-			must(t, see.Page(page).ToHaveURL(atReview))
-			must(t, see.Locator(page.Locator("#review-settings")).ToContainText("77"))
+			must(t, expect.Page(page).ToHaveURL(atReview))
+			must(t, expect.Locator(page.Locator("#review-settings")).ToContainText("77"))
 
 			back(t, page)
-			must(t, see.Page(page).ToHaveURL(atForm))
-			must(t, see.Locator(page.Locator("#weight")).ToHaveValue("77"))
-			must(t, see.Locator(page.Locator("#row-0-accelerators")).ToHaveValue("1"))
+			must(t, expect.Page(page).ToHaveURL(atForm))
+			must(t, expect.Locator(page.Locator("#weight")).ToHaveValue("77"))
+			must(t, expect.Locator(page.Locator("#row-0-accelerators")).ToHaveValue("1"))
 			forward(t, page)
-			must(t, see.Locator(page.Locator("#review-settings")).ToContainText("77"))
+			must(t, expect.Locator(page.Locator("#review-settings")).ToContainText("77"))
 			reload(t, page)
-			must(t, see.Locator(page.Locator("#review-settings")).ToContainText("77"))
+			must(t, expect.Locator(page.Locator("#review-settings")).ToContainText("77"))
 			must(t, button(page, "Back to the form").Click())
-			must(t, see.Locator(page.Locator("#weight")).ToHaveValue("77"))
+			must(t, expect.Locator(page.Locator("#weight")).ToHaveValue("77"))
 			reload(t, page)
-			must(t, see.Locator(page.Locator("#weight")).ToHaveValue("77"))
+			must(t, expect.Locator(page.Locator("#weight")).ToHaveValue("77"))
 
 			must(t, page.Locator("#weight").Fill("1000"))
 			must(t, page.Locator("#allocation-form .btn-primary").Click())
-			must(t, see.Locator(page.Locator("#form-errors")).ToBeVisible())
+			must(t, expect.Locator(page.Locator("#form-errors")).ToBeVisible())
 			reload(t, page)
-			must(t, see.Locator(page.Locator("#form-errors")).ToBeVisible())
-			must(t, see.Locator(page.Locator("#weight")).ToHaveValue("1000"))
+			must(t, expect.Locator(page.Locator("#form-errors")).ToBeVisible())
+			must(t, expect.Locator(page.Locator("#weight")).ToHaveValue("1000"))
 			back(t, page)
-			must(t, see.Locator(page.Locator("#allocation-form")).ToBeVisible())
+			must(t, expect.Locator(page.Locator("#allocation-form")).ToBeVisible())
 			forward(t, page)
-			must(t, see.Locator(page.Locator("#form-errors")).ToBeVisible())
-			must(t, see.Locator(page.Locator("#weight")).ToHaveValue("1000"))
+			must(t, expect.Locator(page.Locator("#form-errors")).ToBeVisible())
+			must(t, expect.Locator(page.Locator("#weight")).ToHaveValue("1000"))
 
 			must(t, page.Locator("#add-row").Click())
-			must(t, see.Locator(page.Locator("#row-1-type")).ToBeVisible())
+			must(t, expect.Locator(page.Locator("#row-1-type")).ToBeVisible())
 			reload(t, page)
-			must(t, see.Locator(page.Locator("#row-1-type")).ToBeVisible())
-			must(t, see.Locator(page.Locator("#weight")).ToHaveValue("1000"))
+			must(t, expect.Locator(page.Locator("#row-1-type")).ToBeVisible())
+			must(t, expect.Locator(page.Locator("#weight")).ToHaveValue("1000"))
 		})
 	}
 }
 
-// A form that fits into no address loses nothing either.
+// TestLongFormInHistory checks that history also keeps a form that is too long for an
+// address.
 func TestLongFormInHistory(t *testing.T) {
 	t.Parallel()
 	team := makeTeam(t, "long", 2)
 	page := visit(t, playwright.BrowserNewContextOptions{})
 	open(t, page, "/policies/allocations/"+team+"/edit")
-	random := rand.New(rand.NewPCG(1, 2)) // text that compresses badly
+	random := rand.New(rand.NewPCG(1, 2)) // its text must not compress well
 	text := func(length int) string {
 		letters := make([]byte, length)
 		for i := range letters {
@@ -110,17 +111,18 @@ func TestLongFormInHistory(t *testing.T) {
 		must(t, page.Locator(fmt.Sprintf("#member-%d-name", i)).Fill("m"+text(250)))
 	}
 	review(t, page)
-	must(t, see.Locator(page.Locator("#review-settings")).ToContainText(long[:40]))
-	reload(t, page) // the review has no address: this is its form
-	must(t, see.Locator(page.Locator("#description")).ToHaveValue(long))
-	must(t, see.Locator(page.Locator("#member-5-name")).ToHaveValue(regexp.MustCompile("^m")))
+	must(t, expect.Locator(page.Locator("#review-settings")).ToContainText(long[:40]))
+	reload(t, page) // the review has no address, so that reload shows its form
+	must(t, expect.Locator(page.Locator("#description")).ToHaveValue(long))
+	must(t, expect.Locator(page.Locator("#member-5-name")).ToHaveValue(regexp.MustCompile("^m")))
 	back(t, page)
-	must(t, see.Locator(page.Locator("#description")).ToHaveValue(long))
+	must(t, expect.Locator(page.Locator("#description")).ToHaveValue(long))
 }
 
-// Who leaves an edited form is asked, also after they came back to it; who saves,
-// reviews, or changed nothing is not.
-func TestLeavingAnEditedForm(t *testing.T) {
+// TestLeavingEditedForm checks that the browser asks before the user leaves an edited
+// form, also after going back to it, and does not ask after a save, on a review, or
+// without a change.
+func TestLeavingEditedForm(t *testing.T) {
 	t.Parallel()
 	team := makeTeam(t, "leaves", 2)
 	page := visit(t, playwright.BrowserNewContextOptions{})
@@ -137,12 +139,12 @@ func TestLeavingAnEditedForm(t *testing.T) {
 		must(t, link.Click(playwright.LocatorClickOptions{NoWaitAfter: playwright.Bool(true)}))
 		if want {
 			<-asked
-			must(t, see.Locator(page.Locator("#allocation-form")).ToBeVisible())
+			must(t, expect.Locator(page.Locator("#allocation-form")).ToBeVisible())
 			return
 		}
-		must(t, see.Page(page).ToHaveURL(regexp.MustCompile("/instances")))
+		must(t, expect.Page(page).ToHaveURL(regexp.MustCompile("/instances")))
 		if len(asked) != 0 {
-			t.Error("the browser asked, though nothing was typed")
+			t.Error("got a question of the browser about an unchanged form, want none")
 		}
 	}
 	edit := "/policies/allocations/" + team + "/edit"
@@ -153,19 +155,20 @@ func TestLeavingAnEditedForm(t *testing.T) {
 	leave(true)
 	review(t, page)
 	back(t, page)
-	must(t, see.Locator(page.Locator("#weight")).ToHaveValue("3"))
+	must(t, expect.Locator(page.Locator("#weight")).ToHaveValue("3"))
 	must(t, page.Locator("#weight").Click())
 	leave(true)
 	review(t, page)
 	must(t, button(page, "Save changes").Click())
-	must(t, see.Page(page).ToHaveURL(regexp.MustCompile(team+`\?saved=`)))
+	must(t, expect.Page(page).ToHaveURL(regexp.MustCompile(team+`\?saved=`)))
 	if len(asked) != 0 {
-		t.Error("the browser asked about a form that was saved")
+		t.Error("got a question of the browser about a saved form, want none")
 	}
 }
 
-// Who follows a link that the console did not make is shown what is saved.
-func TestReviewAddressThatWasChanged(t *testing.T) {
+// TestForgedReviewAddress checks that a review address that the console did not create
+// shows the saved values.
+func TestForgedReviewAddress(t *testing.T) {
 	t.Parallel()
 	team := makeTeam(t, "sealed", 2)
 	page := visit(t, playwright.BrowserNewContextOptions{})
@@ -174,6 +177,6 @@ func TestReviewAddressThatWasChanged(t *testing.T) {
 	review(t, page)
 	address := page.URL()
 	open(t, page, address[:len(address)-8]+"AAAAAAAA")
-	must(t, see.Locator(page.Locator("main")).ToContainText("cannot be shown"))
-	must(t, see.Locator(page.Locator("#description")).ToHaveValue(""))
+	must(t, expect.Locator(page.Locator("main")).ToContainText("cannot be shown"))
+	must(t, expect.Locator(page.Locator("#description")).ToHaveValue(""))
 }

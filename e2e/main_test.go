@@ -20,13 +20,13 @@ import (
 	"github.com/playwright-community/playwright-go"
 )
 
-// pagesAtOnce is how many browser tests run side by side. Those that change what
-// all tests share, such as the cluster policy or a component, do not: they are
-// not parallel, and come first.
-const pagesAtOnce = "4"
+// parallelTests is how many browser tests run in parallel. Tests that change shared
+// state, such as the cluster policy or a component, are not parallel, so that they run
+// before the parallel ones.
+const parallelTests = "4"
 
 func TestMain(m *testing.M) {
-	if err := flag.Set("test.parallel", pagesAtOnce); err != nil {
+	if err := flag.Set("test.parallel", parallelTests); err != nil {
 		panic(err)
 	}
 	old, _ := filepath.Glob(filepath.Join(artefacts(), "*.db*"))
@@ -60,7 +60,7 @@ func console(t testing.TB) string {
 	return consoleURL
 }
 
-// replica starts a console of the test's own, and ends it with the test.
+// replica starts another console, and stops it when the test ends.
 func replica(t testing.TB, name string, env ...string) string {
 	t.Helper()
 	started, address, err := startConsole(name, env...)
@@ -72,13 +72,13 @@ func replica(t testing.TB, name string, env ...string) string {
 	return address
 }
 
-// historyOf is where a console of this run keeps its history: a file of its own.
+// historyOf returns the history database of a console of this run.
 func historyOf(name string) string {
 	return filepath.Join(artefacts(), fmt.Sprintf("%s-%d.db", name, os.Getpid()))
 }
 
-// startConsole starts a built console, which listens on a free port. It ends
-// with this process, however that ends.
+// startConsole starts the built console on a free port, and returns its address once it
+// listens. The console also stops when this process ends in any way.
 func startConsole(name string, env ...string) (*exec.Cmd, string, error) {
 	command := exec.Command(filepath.Join(clustertest.Root(), ".local", "bin", "kuota"), "--cluster-name", "e2e")
 	command.Env = append(append(os.Environ(), "KUOTA_LISTEN=127.0.0.1:0", "KUOTA_HISTORY="+historyOf(name)), env...)
@@ -87,7 +87,7 @@ func startConsole(name string, env ...string) (*exec.Cmd, string, error) {
 		return nil, "", err
 	}
 	if err := startChild(command); err != nil {
-		return nil, "", fmt.Errorf("starting the console, which make kuota builds: %w", err)
+		return nil, "", fmt.Errorf("start the console that make kuota builds: %w", err)
 	}
 	log, err := os.Create(filepath.Join(artefacts(), name+".log"))
 	if err != nil {
@@ -113,7 +113,7 @@ func startConsole(name string, env ...string) (*exec.Cmd, string, error) {
 	return command, address, nil
 }
 
-// startChild starts a program that ends with this process, however that ends.
+// startChild starts a program that also stops when this process ends in any way.
 func startChild(command *exec.Cmd) error {
 	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	started := make(chan error)
@@ -125,7 +125,7 @@ func startChild(command *exec.Cmd) error {
 	return <-started
 }
 
-// artefacts is where screenshots and logs are kept.
+// artefacts returns the folder of screenshots and logs, and creates it if necessary.
 func artefacts() string {
 	dir := os.Getenv("KUOTA_ARTEFACTS")
 	if dir == "" {
@@ -137,6 +137,7 @@ func artefacts() string {
 	return dir
 }
 
+// launch starts the browser, which can only reach this machine.
 func launch() (playwright.Browser, error) {
 	dir := os.Getenv("KUOTA_BROWSER")
 	if dir == "" {
@@ -144,7 +145,7 @@ func launch() (playwright.Browser, error) {
 	}
 	driver, err := playwright.Run(&playwright.RunOptions{DriverDirectory: dir, Stderr: os.Stderr})
 	if err != nil {
-		return nil, fmt.Errorf("starting the browser's driver, which make browser installs: %w", err)
+		return nil, fmt.Errorf("start the browser driver that make browser installs: %w", err)
 	}
 	return driver.Chromium.Launch(playwright.BrowserTypeLaunchOptions{
 		ExecutablePath: playwright.String("/usr/lib/chromium/chromium"),
@@ -155,17 +156,17 @@ func launch() (playwright.Browser, error) {
 	})
 }
 
-// visit opens a page of its own context, signed in as the admin. The test fails
-// when the browser's console shows an error that allow does not name.
+// visit opens a page in a new browser context that is signed in as the admin. The test
+// fails if the browser's console has an error or a warning that contains none of allow.
 func visit(t testing.TB, options playwright.BrowserNewContextOptions, allow ...string) playwright.Page {
 	t.Helper()
-	page := visitAsNobody(t, options, allow...)
-	must(t, page.Context().AddCookies(cookiesOf(t, person(t, console(t), "admin"), console(t))))
+	page := visitSignedOut(t, options, allow...)
+	must(t, page.Context().AddCookies(cookiesOf(t, user(t, console(t), "admin"), console(t))))
 	return page
 }
 
-// visitAsNobody is visit without signing in.
-func visitAsNobody(t testing.TB, options playwright.BrowserNewContextOptions, allow ...string) playwright.Page {
+// visitSignedOut is visit without signing in.
+func visitSignedOut(t testing.TB, options playwright.BrowserNewContextOptions, allow ...string) playwright.Page {
 	t.Helper()
 	b, err := browser()
 	if err != nil {
@@ -185,7 +186,7 @@ func visitAsNobody(t testing.TB, options playwright.BrowserNewContextOptions, al
 	if err != nil {
 		t.Fatal(err)
 	}
-	page.SetDefaultTimeout(patience)
+	page.SetDefaultTimeout(pageTimeout)
 	var mu sync.Mutex
 	var problems []string
 	report := func(problem string) {
@@ -209,7 +210,7 @@ func visitAsNobody(t testing.TB, options playwright.BrowserNewContextOptions, al
 		mu.Lock()
 		defer mu.Unlock()
 		for _, p := range problems {
-			t.Errorf("the browser's console shows %s", p)
+			t.Errorf("browser console: got %s, want nothing", p)
 		}
 	})
 	return page

@@ -17,18 +17,18 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 )
 
-// What Prometheus reads of the built console is true, and the dashboard asks for
-// nothing else.
+// TestMetrics checks the metrics of the built console, and that the Grafana dashboard
+// queries only metrics that it exports.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	c := clustertest.Get(t)
-	console(t) // makes the admin's binding
+	console(t) // creates the admin's binding
 	scraped := freeAddress(t)
 	address := replica(t, "metrics", append(signInEnv(c), "KUOTA_METRICS_ADDRESS="+scraped)...)
 	must(t, waitReady(address))
-	admin := newPerson(t, address, "admin")
-	const asked = 30
-	for i := range asked {
+	admin := newUser(t, address, "admin")
+	const requests = 30
+	for i := range requests {
 		response, err := admin.Get(fmt.Sprintf("%s/tasks/nowhere-%d/job/task-%d", address, i, i))
 		must(t, err)
 		response.Body.Close()
@@ -46,7 +46,7 @@ func TestMetrics(t *testing.T) {
 	text, err := io.ReadAll(response.Body)
 	must(t, err)
 	for _, want := range []string{
-		fmt.Sprintf(`kuota_http_request_duration_seconds_count{code="404",method="GET",route="/tasks/:namespace/:kind/:name"} %d`, asked),
+		fmt.Sprintf(`kuota_http_request_duration_seconds_count{code="404",method="GET",route="/tasks/:namespace/:kind/:name"} %d`, requests),
 		`kuota_stream_clients{route="/tasks/events"} 1`,
 		`kuota_watch_synced{kind="Workload.kueue.x-k8s.io"} 1`,
 		`kuota_watch_synced{kind="ComputeAllocation.kuota.dev"} 1`,
@@ -56,18 +56,18 @@ func TestMetrics(t *testing.T) {
 		`kuota_watch_errors_total{kind="Node"} 0`,
 	} {
 		if !strings.Contains(string(text), want+"\n") {
-			t.Errorf("there is no %s", want)
+			t.Errorf("got no metric %s, want it", want)
 		}
 	}
 	for _, start := range []string{"kuota_cluster_contact_age_seconds 0.", `kuota_tasks{state="Running"} `, `controller_runtime_reconcile_total{controller="`} {
 		if !strings.Contains(string(text), "\n"+start) {
-			t.Errorf("no line starts with %s", start)
+			t.Errorf("got no line with prefix %s, want one", start)
 		}
 	}
 	var ours []string
 	for line := range strings.Lines(string(text)) {
 		if strings.Contains(line, "nowhere-") {
-			t.Errorf("an address is in %s", line)
+			t.Errorf("metric %s: got an address in a label, want a route", line)
 		}
 		if strings.HasPrefix(strings.TrimPrefix(strings.TrimPrefix(line, "# HELP "), "# TYPE "), "kuota_") {
 			ours = append(ours, line)
@@ -75,12 +75,12 @@ func TestMetrics(t *testing.T) {
 	}
 	problems, err := promlint.New(strings.NewReader(strings.Join(ours, ""))).Lint()
 	if err != nil || len(problems) > 0 {
-		t.Errorf("lint: %v, %v", problems, err)
+		t.Errorf("lint: got problems %v and error %v, want neither", problems, err)
 	}
-	dashboardAsksFor(t, string(text))
+	testDashboardQueries(t, string(text))
 }
 
-// dashboard is what is looked at of Grafana's JSON.
+// dashboard has the fields of Grafana's JSON that the test checks.
 type dashboard struct {
 	UID, Title    string
 	SchemaVersion int
@@ -101,7 +101,7 @@ var (
 	nameInExpr = regexp.MustCompile(`[a-zA-Z_:][a-zA-Z0-9_:]*\s*\(?`)
 )
 
-// metricsIn are the names of metrics in an expression.
+// metricsIn returns the names of the metrics in a PromQL expression.
 func metricsIn(expr string) (names []string) {
 	for _, word := range nameInExpr.FindAllString(inBrackets.ReplaceAllString(expr, " "), -1) {
 		if !strings.HasSuffix(word, "(") && !slices.Contains([]string{"bool", "or", "and", "unless"}, strings.TrimSpace(word)) {
@@ -111,14 +111,15 @@ func metricsIn(expr string) (names []string) {
 	return names
 }
 
-// dashboardAsksFor checks the dashboard against what was scraped.
-func dashboardAsksFor(t *testing.T, scraped string) {
+// testDashboardQueries checks the dashboard's layout, and its queries against the
+// scraped metrics.
+func testDashboardQueries(t *testing.T, scraped string) {
 	b, err := os.ReadFile(filepath.Join(clustertest.Root(), "deploy", "grafana", "kuota.json"))
 	must(t, err)
 	var d dashboard
 	must(t, json.Unmarshal(b, &d))
 	if d.UID == "" || d.Title == "" || d.SchemaVersion < 39 {
-		t.Errorf("uid %q, title %q, schema %d", d.UID, d.Title, d.SchemaVersion)
+		t.Errorf("got uid %q, title %q and schema %d, want a uid, a title and at least schema 39", d.UID, d.Title, d.SchemaVersion)
 	}
 	exported := map[string]bool{}
 	for line := range strings.Lines(scraped) {
@@ -129,42 +130,42 @@ func dashboardAsksFor(t *testing.T, scraped string) {
 	ids, cells, named := map[int]bool{}, map[[2]int]string{}, 0
 	for _, p := range d.Panels {
 		if ids[p.ID] {
-			t.Errorf("%s: its id %d is taken", p.Title, p.ID)
+			t.Errorf("%s: got ID %d of another panel, want a unique ID", p.Title, p.ID)
 		}
 		ids[p.ID] = true
 		if p.GridPos.X+p.GridPos.W > 24 {
-			t.Errorf("%s reaches beyond the 24 columns", p.Title)
+			t.Errorf("%s: got a panel beyond column 24, want at most 24", p.Title)
 		}
 		for x := p.GridPos.X; x < p.GridPos.X+p.GridPos.W; x++ {
 			for y := p.GridPos.Y; y < p.GridPos.Y+p.GridPos.H; y++ {
 				if other := cells[[2]int{x, y}]; other != "" {
-					t.Fatalf("%s lies on %s", p.Title, other)
+					t.Fatalf("%s overlaps %s", p.Title, other)
 				}
 				cells[[2]int{x, y}] = p.Title
 			}
 		}
 		if p.Type != "row" && (len(p.Targets) == 0 || p.Datasource.UID != "${datasource}") {
-			t.Errorf("%s asks %q %d questions", p.Title, p.Datasource.UID, len(p.Targets))
+			t.Errorf("%s: got datasource %q and %d queries, want ${datasource} and at least 1", p.Title, p.Datasource.UID, len(p.Targets))
 		}
 		for _, target := range p.Targets {
 			names := metricsIn(target.Expr)
 			if len(names) == 0 {
-				t.Errorf("%s: no metric in %s", p.Title, target.Expr)
+				t.Errorf("%s: got no metric in %s, want at least 1", p.Title, target.Expr)
 			}
 			for _, name := range names {
 				named++
 				if !exported[name] {
-					t.Errorf("%s: the console has no %s", p.Title, name)
+					t.Errorf("%s: the console does not export %s", p.Title, name)
 				}
 			}
 		}
 	}
 	for _, v := range d.Templating.List {
 		if v.Type == "query" && !exported[regexp.MustCompile(`label_values\((\w+),`).FindStringSubmatch(v.Definition)[1]] {
-			t.Errorf("variable %s: nothing is exported for %s", v.Name, v.Definition)
+			t.Errorf("variable %s: the console does not export the metric of %s", v.Name, v.Definition)
 		}
 	}
 	if named < 20 {
-		t.Errorf("only %d metrics are asked for", named)
+		t.Errorf("got %d metrics in queries, want at least 20", named)
 	}
 }

@@ -16,12 +16,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// The API server goes away during a save: the page says so and keeps the form,
-// and a retry saves once.
+// TestOutageDuringSave stops the API server during a save: the page reports it and
+// keeps the form, and a retry saves exactly once.
 func TestOutageDuringSave(t *testing.T) {
 	c := clustertest.Get(t)
 	team := clustertest.Name("outage")
-	removed(t, team)
+	deleteTeamAtEnd(t, team)
 	page := visit(t, playwright.BrowserNewContextOptions{}, "status of 503")
 	open(t, page, "/policies/allocations/new")
 	fillForm(t, page)
@@ -30,14 +30,14 @@ func TestOutageDuringSave(t *testing.T) {
 
 	c.Without(t, func() {
 		must(t, save.Click())
-		must(t, see.Locator(page.Locator("#form-errors")).ToContainText("The cluster cannot be reached"))
-		must(t, see.Locator(page.Locator("#team")).ToHaveValue(team))
-		must(t, see.Locator(page.Locator("#row-0-accelerators")).ToHaveValue("14"))
-		must(t, see.Locator(page.Locator("#row-1-vcpu")).ToHaveValue("24"))
-		must(t, see.Locator(page.Locator("#cluster-status")).ToContainText("does not answer"))
+		must(t, expect.Locator(page.Locator("#form-errors")).ToContainText("The cluster cannot be reached"))
+		must(t, expect.Locator(page.Locator("#team")).ToHaveValue(team))
+		must(t, expect.Locator(page.Locator("#row-0-accelerators")).ToHaveValue("14"))
+		must(t, expect.Locator(page.Locator("#row-1-vcpu")).ToHaveValue("24"))
+		must(t, expect.Locator(page.Locator("#cluster-status")).ToContainText("does not answer"))
 		accessible(t, page, "outage")
-		picture(t, page, "outage-light")
-		// The form still works meanwhile.
+		screenshot(t, page, "outage-light")
+		// The form still works during the outage.
 		must(t, page.Locator("#row-0-accelerators").Fill("4"))
 		placeholder(t, page, "row-0-vcpu", "96")
 	})
@@ -45,43 +45,44 @@ func TestOutageDuringSave(t *testing.T) {
 	create := page.GetByRole("button", playwright.PageGetByRoleOptions{Name: "Create allocation"})
 	c.Without(t, func() {
 		must(t, create.Click())
-		must(t, see.Locator(page.Locator("#form-errors")).ToContainText("The cluster cannot be reached"))
-		must(t, see.Locator(page.Locator("#row-0-accelerators")).ToHaveValue("4"))
+		must(t, expect.Locator(page.Locator("#form-errors")).ToContainText("The cluster cannot be reached"))
+		must(t, expect.Locator(page.Locator("#row-0-accelerators")).ToHaveValue("4"))
 	})
 	review(t, page)
 	must(t, create.Click())
-	must(t, see.Page(page).ToHaveURL(regexp.MustCompile(`/policies\?created=`)))
+	must(t, expect.Page(page).ToHaveURL(regexp.MustCompile(`/policies\?created=`)))
 	var saved v1alpha1.ComputeAllocation
 	must(t, c.Client.Get(t.Context(), client.ObjectKey{Name: team}, &saved))
 	if saved.Generation != 1 || *saved.Spec.Quota[0].Accelerators != 4 {
-		t.Errorf("saved as generation %d with %+v", saved.Generation, saved.Spec.Quota)
+		t.Errorf("got generation %d with %+v, want generation 1 with 4 accelerators", saved.Generation, saved.Spec.Quota)
 	}
-	kueueHasIt(t, c, team)
-	must(t, see.Locator(page.Locator("#cluster-status")).Not().ToContainText("does not answer"))
-	must(t, see.Locator(page.Locator("tr", playwright.PageLocatorOptions{HasText: team})).ToContainText("Active"))
+	waitForQueues(t, c, team)
+	must(t, expect.Locator(page.Locator("#cluster-status")).Not().ToContainText("does not answer"))
+	must(t, expect.Locator(page.Locator("tr", playwright.PageLocatorOptions{HasText: team})).ToContainText("Active"))
 }
 
-// A save whose answer was lost is sent again: it is found, and saved once.
-func TestSameFormTwice(t *testing.T) {
+// TestFormSubmittedTwice submits a form again, as after a lost response: the console
+// finds the first save and saves exactly once.
+func TestFormSubmittedTwice(t *testing.T) {
 	t.Parallel()
 	c := clustertest.Get(t)
 	team := clustertest.Name("twice")
-	removed(t, team)
+	deleteTeamAtEnd(t, team)
 	values := filledForm(team)
 	for i := range 2 {
 		if status, page := post(t, values); status != http.StatusSeeOther {
-			t.Fatalf("save %d answers %d: %s", i+1, status, page.Find("#form-errors").Text())
+			t.Fatalf("save %d: got status %d, want 303: %s", i+1, status, page.Find("#form-errors").Text())
 		}
 	}
-	// The same form with other values would change nothing: that is said.
+	// The same form with other values must not report success, because it saves nothing.
 	values.Set("row-0-accelerators", "2")
-	if status, page := post(t, values); status != http.StatusUnprocessableEntity || !strings.Contains(errorBeside(page, "team"), "your later changes are not saved") {
-		t.Errorf("the form with other values answers %d: %s", status, page.Find("#form-errors").Text())
+	if status, page := post(t, values); status != http.StatusUnprocessableEntity || !strings.Contains(errorOf(page, "team"), "your later changes are not saved") {
+		t.Errorf("form with other values: got status %d, want 422 with an error of the team: %s", status, page.Find("#form-errors").Text())
 	}
 	values.Set("row-0-accelerators", "1")
 	values.Set("request-id", "another")
 	if status, _ := post(t, values); status != http.StatusUnprocessableEntity {
-		t.Errorf("another form for the same team answers %d", status)
+		t.Errorf("another form for the same team: got status %d, want 422", status)
 	}
 	clustertest.Eventually(t, 5*time.Second, func(ctx context.Context) error {
 		var saved v1alpha1.ComputeAllocation
@@ -89,15 +90,15 @@ func TestSameFormTwice(t *testing.T) {
 			return err
 		}
 		if saved.Generation != 1 {
-			return fmt.Errorf("generation is %d", saved.Generation)
+			return fmt.Errorf("got generation %d, want 1", saved.Generation)
 		}
 		return nil
 	})
 }
 
-// A save that ends without another page, as when somebody stops waiting for
-// it, leaves a form that works.
-func TestSaveWithoutAnswer(t *testing.T) {
+// TestSaveWithoutResponse checks that the form still works after a save that ends
+// without a new page, for example because the user cancels the request.
+func TestSaveWithoutResponse(t *testing.T) {
 	t.Parallel()
 	page := visit(t, playwright.BrowserNewContextOptions{})
 	open(t, page, "/policies/allocations/new")
@@ -111,8 +112,8 @@ func TestSaveWithoutAnswer(t *testing.T) {
 	}))
 	save := page.Locator("#allocation-form .btn-primary")
 	must(t, save.Click())
-	must(t, see.Locator(save).ToHaveAttribute("aria-busy", "true"))
+	must(t, expect.Locator(save).ToHaveAttribute("aria-busy", "true"))
 	must(t, page.Locator("#row-0-accelerators").Fill("3"))
 	placeholder(t, page, "row-0-vcpu", "72")
-	must(t, see.Locator(save).Not().ToHaveAttribute("aria-busy", "true"))
+	must(t, expect.Locator(save).Not().ToHaveAttribute("aria-busy", "true"))
 }

@@ -8,15 +8,15 @@ import (
 	"github.com/playwright-community/playwright-go"
 )
 
-// Every page can be read and used by everybody, in light and dark and on a
-// phone, and a picture of each is kept.
+// TestPages checks that every page is accessible and fits the window in light, dark and
+// narrow windows, and stores a screenshot of each.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	c := clustertest.Get(t)
-	team, wrong := clustertest.Name("language"), clustertest.Name("speech")
-	removed(t, team)
-	removed(t, wrong)
-	console(t) // its controllers make the namespace that the tasks go to
+	team, invalid := clustertest.Name("language"), clustertest.Name("speech")
+	deleteTeamAtEnd(t, team)
+	deleteTeamAtEnd(t, invalid)
+	console(t) // its controllers create the namespace of the tasks
 	c.Apply(t, `
 apiVersion: kuota.dev/v1alpha1
 kind: ComputeAllocation
@@ -30,12 +30,12 @@ spec:
 ---
 apiVersion: kuota.dev/v1alpha1
 kind: ComputeAllocation
-metadata: {name: `+wrong+`}
+metadata: {name: `+invalid+`}
 spec:
   quota: [{instanceType: ml.p5.48xlage, accelerators: 4}]
   sharing: {strategy: Lend}
 `)
-	kueueHasIt(t, c, team)
+	waitForQueues(t, c, team)
 	for _, job := range []string{"pretrain", "evaluate"} {
 		c.Apply(t, jobManifest(team, job, 2))
 	}
@@ -46,18 +46,18 @@ spec:
 		prepare    func(*testing.T, playwright.Page)
 	}{
 		{"tasks", "/tasks", func(t *testing.T, page playwright.Page) {
-			must(t, see.Locator(page.Locator("tr", playwright.PageLocatorOptions{HasText: "sweep"})).ToContainText("Pending"))
+			must(t, expect.Locator(page.Locator("tr", playwright.PageLocatorOptions{HasText: "sweep"})).ToContainText("Pending"))
 		}},
 		{"tasks-filtered", "/tasks?status=Pending&team=" + team, func(t *testing.T, page playwright.Page) {
-			must(t, see.Locator(page.Locator("#tasks-table tbody tr")).ToHaveCount(1))
+			must(t, expect.Locator(page.Locator("#tasks-table tbody tr")).ToHaveCount(1))
 		}},
 		{"task", "/tasks/hyperpod-ns-" + team + "/job/sweep", func(t *testing.T, page playwright.Page) {
-			must(t, see.Locator(page.Locator("#task-why")).ToContainText("can never have that much"))
-			must(t, see.Locator(page.Locator("#task-said")).ToContainText("ExceedsMaxQuota"))
+			must(t, expect.Locator(page.Locator("#task-why")).ToContainText("can never have that much"))
+			must(t, expect.Locator(page.Locator("#task-said")).ToContainText("ExceedsMaxQuota"))
 		}},
 		{"team", "/teams/" + team, nil},
 		{"policies", "/policies", func(t *testing.T, page playwright.Page) {
-			must(t, see.Locator(page.Locator("tr", playwright.PageLocatorOptions{HasText: wrong})).ToContainText("Not ready"))
+			must(t, expect.Locator(page.Locator("tr", playwright.PageLocatorOptions{HasText: invalid})).ToContainText("Not ready"))
 		}},
 		{"allocation-new", "/policies/allocations/new", nil},
 		{"allocation-filled", "/policies/allocations/new", fillForm},
@@ -67,7 +67,7 @@ spec:
 			must(t, page.Locator("#row-1-vcpu").Fill("1Ki"))
 			must(t, page.Locator("#borrow-percent").Fill("10001"))
 			must(t, page.Locator("#allocation-form .btn-primary").Click())
-			must(t, see.Locator(page.Locator("#form-errors")).ToContainText("Team name"))
+			must(t, expect.Locator(page.Locator("#form-errors")).ToContainText("Team name"))
 		}},
 		{"allocation-review", "/policies/allocations/new", func(t *testing.T, page playwright.Page) {
 			fillForm(t, page)
@@ -83,29 +83,29 @@ spec:
 		}},
 		{"allocation-conflict", "/policies/allocations/" + team + "/edit", func(t *testing.T, page playwright.Page) {
 			must(t, page.Locator("#weight").Fill("77"))
-			weigh(t, team)
+			changeWeight(t, team)
 			must(t, page.Locator("#allocation-form .btn-primary").Click())
-			must(t, see.Locator(page.Locator("#conflict")).ToContainText("77"))
+			must(t, expect.Locator(page.Locator("#conflict")).ToContainText("77"))
 		}},
 		{"allocation-delete", "/policies/allocations/" + team + "/delete", nil},
 		{"version", "/policies/allocations/" + team + "/revisions/1", nil},
 		{"import", "/policies/import", func(t *testing.T, page playwright.Page) {
 			must(t, page.Locator("textarea").Fill(`{"SchedulerConfig": {"PriorityClasses": [{"Name": "a", "Weight": 900}], "Tags": 3`))
 			must(t, page.Locator("main form .btn-primary").Click())
-			must(t, see.Locator(page.Locator("main")).ToContainText("JSON"))
+			must(t, expect.Locator(page.Locator("main")).ToContainText("JSON"))
 		}},
 		{"imported", "/policies/import", func(t *testing.T, page playwright.Page) {
 			must(t, page.Locator("textarea").Fill(`{"Name": "n", "ClusterArn": "arn", "ComputeQuotaConfig": {"ComputeQuotaResources": [{"InstanceType": "ml.g6.12xlarge", "Accelerators": 2, "Turbo": true}]}, "ComputeQuotaTarget": {"TeamName": "brought"}}`))
 			must(t, page.Locator("main form .btn-primary").Click())
-			must(t, see.Locator(page.Locator("#allocation-form")).ToContainText("Turbo"))
-			must(t, see.Locator(page.Locator("#team")).ToHaveValue("brought"))
+			must(t, expect.Locator(page.Locator("#allocation-form")).ToContainText("Turbo"))
+			must(t, expect.Locator(page.Locator("#team")).ToHaveValue("brought"))
 		}},
 		{"settings", "/settings", func(t *testing.T, page playwright.Page) {
-			must(t, see.Locator(page.Locator("#settings-kueue")).ToContainText("0.19"))
+			must(t, expect.Locator(page.Locator("#settings-kueue")).ToContainText("0.19"))
 		}},
 		{"not-found", "/nowhere", nil},
 	}
-	looks := []struct {
+	variants := []struct {
 		name    string
 		options playwright.BrowserNewContextOptions
 	}{
@@ -114,24 +114,25 @@ spec:
 		{"390", playwright.BrowserNewContextOptions{ColorScheme: playwright.ColorSchemeLight, Viewport: &playwright.Size{Width: 390, Height: 844}}},
 	}
 	for _, p := range pages {
-		for _, look := range looks {
-			name := p.name + "-" + look.name
+		for _, variant := range variants {
+			name := p.name + "-" + variant.name
 			t.Run(name, func(t *testing.T) {
-				// The status of a page that is refused or not there shows in the
-				// browser's console, and is what is asked for here.
-				page := visit(t, look.options, "status of 404", "status of 422", "status of 409")
+				// The browser's console reports the status of rejected and missing pages,
+				// which these cases expect.
+				page := visit(t, variant.options, "status of 404", "status of 422", "status of 409")
 				open(t, page, p.path)
 				if p.prepare != nil {
 					p.prepare(t, page)
 				}
 				fits(t, page, name)
 				accessible(t, page, name)
-				picture(t, page, name)
+				screenshot(t, page, name)
 			})
 		}
 	}
 }
 
+// fillForm fills in the form of a valid allocation with two rows.
 func fillForm(t *testing.T, page playwright.Page) {
 	must(t, page.Locator("#team").Fill("robotics"))
 	must(t, page.Locator("#row-0-type").Fill("ml.p5.48xlarge"))

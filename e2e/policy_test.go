@@ -20,29 +20,30 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// policyController tells whether the console carries a policy out yet.
+// policyController reports whether the console reconciles the cluster policy.
 const policyController = true
 
 const policyPath = "/policies/cluster/edit"
 
-// noPolicy starts and ends a test without a cluster policy: there is one for
-// all tests.
+// noPolicy deletes the cluster policy, which all tests share, now and when the test
+// ends.
 func noPolicy(t testing.TB) {
 	t.Helper()
 	c := clustertest.Get(t)
 	policy := &v1alpha1.ClusterPolicy{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterPolicyName}}
-	remove := func() { _ = c.Client.Delete(context.Background(), policy.DeepCopy()) }
-	t.Cleanup(remove)
+	deletePolicy := func() { _ = c.Client.Delete(context.Background(), policy.DeepCopy()) }
+	t.Cleanup(deletePolicy)
 	clustertest.Eventually(t, 30*time.Second, func(ctx context.Context) error {
-		remove()
+		deletePolicy()
 		if err := c.Client.Get(ctx, client.ObjectKeyFromObject(policy), policy.DeepCopy()); client.IgnoreNotFound(err) != nil || err == nil {
-			return fmt.Errorf("the policy is still there: %w", err)
+			return fmt.Errorf("get the deleted policy: got %w, want not found", err)
 		}
 		return nil
 	})
 }
 
-// savedPolicy waits until the policy in the cluster is as check wants it.
+// savedPolicy waits until check returns true for the policy in the cluster, and returns
+// the policy.
 func savedPolicy(t testing.TB, check func(v1alpha1.ClusterPolicySpec) bool) v1alpha1.ClusterPolicy {
 	t.Helper()
 	var policy v1alpha1.ClusterPolicy
@@ -51,15 +52,15 @@ func savedPolicy(t testing.TB, check func(v1alpha1.ClusterPolicySpec) bool) v1al
 			return err
 		}
 		if !check(policy.Spec) {
-			return fmt.Errorf("the policy is %+v", policy.Spec)
+			return fmt.Errorf("got policy %+v, want it to match the check", policy.Spec)
 		}
 		return nil
 	})
 	return policy
 }
 
-// inForce waits for the objects of classes with these values.
-func inForce(t testing.TB, values map[string]int32) {
+// waitForClasses waits until the WorkloadPriorityClasses have these values.
+func waitForClasses(t testing.TB, values map[string]int32) {
 	t.Helper()
 	if !policyController {
 		return
@@ -71,32 +72,33 @@ func inForce(t testing.TB, values map[string]int32) {
 				return err
 			}
 			if class.Value != want {
-				return fmt.Errorf("class %s has value %d, want %d", name, class.Value, want)
+				return fmt.Errorf("priority class %s: got value %d, want %d", name, class.Value, want)
 			}
 		}
 		return nil
 	})
 }
 
+// press clicks the last button with this name.
 func press(t testing.TB, page playwright.Page, name string) {
 	t.Helper()
 	must(t, page.GetByRole("button", playwright.PageGetByRoleOptions{Name: name}).Last().Click())
 }
 
-// From no policy to one that ranks tasks, and a change of it, as an admin does
-// it.
-func TestPolicyStory(t *testing.T) {
+// TestEditPolicy creates a policy that ranks tasks, and edits it while another admin
+// changes it.
+func TestEditPolicy(t *testing.T) {
 	noPolicy(t)
 	page := visit(t, playwright.BrowserNewContextOptions{}, "status of 409")
 	card := page.Locator("#cluster-policy")
 	open(t, page, "/policies")
-	must(t, see.Locator(card).ToContainText("no cluster policy yet"))
+	must(t, expect.Locator(card).ToContainText("no cluster policy yet"))
 	must(t, page.GetByRole("link", playwright.PageGetByRoleOptions{Name: "Create policy"}).Click())
 
 	must(t, page.Locator("#prioritization-TaskRanking").Check())
-	must(t, see.Locator(page.Locator("#classes-note")).ToContainText("A task names its class"))
+	must(t, expect.Locator(page.Locator("#classes-note")).ToContainText("A task names its class"))
 	press(t, page, "Add priority class")
-	must(t, see.Locator(page.Locator("#class-0-name")).ToBeFocused())
+	must(t, expect.Locator(page.Locator("#class-0-name")).ToBeFocused())
 	must(t, page.Locator("#class-0-name").Fill("inference"))
 	must(t, page.Locator("#class-0-weight").Fill("90"))
 	press(t, page, "Add priority class")
@@ -106,53 +108,54 @@ func TestPolicyStory(t *testing.T) {
 	press(t, page, "Add pool")
 	must(t, page.Locator("#pool-0-name").Fill("hopper"))
 	must(t, page.Locator("#pool-0-value").Fill("H100"))
-	must(t, see.Locator(page.Locator("#pool-0")).ToContainText("2 nodes now"))
+	must(t, expect.Locator(page.Locator("#pool-0")).ToContainText("2 nodes now"))
 	press(t, page, "Review changes")
-	must(t, see.Locator(page.Locator("#review-class-inference")).ToContainText("90"))
-	must(t, see.Locator(page.Locator("#review-pools")).ToContainText("hopper"))
+	must(t, expect.Locator(page.Locator("#review-class-inference")).ToContainText("90"))
+	must(t, expect.Locator(page.Locator("#review-pools")).ToContainText("hopper"))
 
-	// Back and forth loses nothing.
+	// The form keeps its values on the way to the review and back.
 	press(t, page, "Back to the form")
-	must(t, see.Locator(page.Locator("#class-1-name")).ToHaveValue("training"))
-	must(t, see.Locator(page.Locator("#share-unallocated")).ToBeChecked())
+	must(t, expect.Locator(page.Locator("#class-1-name")).ToHaveValue("training"))
+	must(t, expect.Locator(page.Locator("#share-unallocated")).ToBeChecked())
 	press(t, page, "Review changes")
 	press(t, page, "Save policy")
-	must(t, see.Page(page).ToHaveURL(regexp.MustCompile(`/policies\?saved=policy`)))
-	must(t, see.Locator(card).ToContainText("By priority class"))
-	must(t, see.Locator(card).ToContainText("inference"))
+	must(t, expect.Page(page).ToHaveURL(regexp.MustCompile(`/policies\?saved=policy`)))
+	must(t, expect.Locator(card).ToContainText("By priority class"))
+	must(t, expect.Locator(card).ToContainText("inference"))
 	saved := savedPolicy(t, func(spec v1alpha1.ClusterPolicySpec) bool {
 		return spec.TaskPrioritization == v1alpha1.TaskRanking && len(spec.PriorityClasses) == 2 && spec.IdleCompute.ShareUnallocated && len(spec.Pools) == 1
 	})
 	if saved.Spec.GangScheduling.Timeout.Duration != 5*time.Minute || saved.Spec.Enforcement != v1alpha1.RequireQueue {
-		t.Errorf("saved is %+v", saved.Spec)
+		t.Errorf("saved policy: got %+v, want the default timeout and enforcement", saved.Spec)
 	}
-	inForce(t, map[string]int32{"inference": 90, "training": 60})
+	waitForClasses(t, map[string]int32{"inference": 90, "training": 60})
 
-	// Somebody else saves while the form is open: both versions are shown.
+	// Another admin saves while the form is open: the page shows both versions.
 	must(t, page.GetByRole("link", playwright.PageGetByRoleOptions{Name: "Edit policy"}).Click())
 	must(t, page.Locator("#class-1-weight").Fill("65"))
 	clustertest.Get(t).Kubectl(t, "", "patch", "clusterpolicy", "default", "--type=merge", "-p", `{"spec":{"enforcement":"None"}}`)
-	must(t, see.Locator(page.Locator("#class-1-weight")).ToHaveValue("65"))
+	must(t, expect.Locator(page.Locator("#class-1-weight")).ToHaveValue("65"))
 	press(t, page, "Review changes")
-	must(t, see.Locator(page.Locator("#conflict .policy-differs")).ToHaveCount(2))
+	must(t, expect.Locator(page.Locator("#conflict .policy-differs")).ToHaveCount(2))
 	press(t, page, "Keep mine")
-	must(t, see.Locator(page.Locator("#review-class-training")).ToContainText("65"))
-	must(t, see.Locator(page.Locator("#review-settings")).ToContainText("Enforcement"))
+	must(t, expect.Locator(page.Locator("#review-class-training")).ToContainText("65"))
+	must(t, expect.Locator(page.Locator("#review-settings")).ToContainText("Enforcement"))
 	press(t, page, "Save policy")
 	savedPolicy(t, func(spec v1alpha1.ClusterPolicySpec) bool {
 		return *spec.PriorityClasses[1].Weight == 65 && spec.Enforcement == v1alpha1.RequireQueue
 	})
-	inForce(t, map[string]int32{"training": 65})
+	waitForClasses(t, map[string]int32{"training": 65})
 
-	// What changes while the page is open shows by itself.
-	must(t, see.Locator(card).ToContainText("65"))
+	// An open page shows changes without a reload.
+	must(t, expect.Locator(card).ToContainText("65"))
 	clustertest.Get(t).Kubectl(t, "", "patch", "clusterpolicy", "default", "--type=merge", "-p", `{"spec":{"taskPrioritization":"FirstComeFirstServe"}}`)
-	must(t, see.Locator(card).ToContainText("kept and have no effect"))
-	inForce(t, map[string]int32{"inference": 0, "training": 0})
+	must(t, expect.Locator(card).ToContainText("kept and have no effect"))
+	waitForClasses(t, map[string]int32{"inference": 0, "training": 0})
 }
 
-// The same without JavaScript: each step is a button.
-func TestPolicyStoryWithoutJavaScript(t *testing.T) {
+// TestEditPolicyWithoutJavaScript creates a policy without JavaScript, where each step
+// is a button.
+func TestEditPolicyWithoutJavaScript(t *testing.T) {
 	noPolicy(t)
 	page := visit(t, playwright.BrowserNewContextOptions{JavaScriptEnabled: playwright.Bool(false)}, "status of 422")
 	open(t, page, policyPath)
@@ -162,9 +165,9 @@ func TestPolicyStoryWithoutJavaScript(t *testing.T) {
 	must(t, page.Locator("#gang").Check())
 	must(t, page.Locator("#gang-timeout").Fill("5"))
 	press(t, page, "Review changes")
-	must(t, see.Locator(page.Locator("#form-errors")).ToContainText("3 problems to fix"))
-	must(t, see.Locator(page.Locator("#class-0-name")).ToHaveValue("Upper Case"))
-	must(t, see.Locator(page.Locator("#gang")).ToBeChecked())
+	must(t, expect.Locator(page.Locator("#form-errors")).ToContainText("3 problems to fix"))
+	must(t, expect.Locator(page.Locator("#class-0-name")).ToHaveValue("Upper Case"))
+	must(t, expect.Locator(page.Locator("#gang")).ToBeChecked())
 	must(t, page.Locator("#class-0-name").Fill("training"))
 	must(t, page.Locator("#class-0-weight").Fill("60"))
 	must(t, page.Locator("#gang-timeout").Fill("90s"))
@@ -174,45 +177,47 @@ func TestPolicyStoryWithoutJavaScript(t *testing.T) {
 	must(t, err)
 	must(t, page.Locator("#pool-0-value").Fill("ml.g5.2xlarge, ml.g5.4xlarge"))
 	press(t, page, "Check")
-	must(t, see.Locator(page.Locator("#pool-0-value")).ToHaveValue("ml.g5.2xlarge, ml.g5.4xlarge"))
+	must(t, expect.Locator(page.Locator("#pool-0-value")).ToHaveValue("ml.g5.2xlarge, ml.g5.4xlarge"))
 	press(t, page, "Remove pool 1")
-	must(t, see.Locator(page.Locator("#pool-0")).ToHaveCount(0))
+	must(t, expect.Locator(page.Locator("#pool-0")).ToHaveCount(0))
 	press(t, page, "Review changes")
 	press(t, page, "Save policy")
-	must(t, see.Locator(page.Locator("#cluster-policy")).ToContainText("within 1m30s"))
+	must(t, expect.Locator(page.Locator("#cluster-policy")).ToContainText("within 1m30s"))
 	savedPolicy(t, func(spec v1alpha1.ClusterPolicySpec) bool {
 		return spec.GangScheduling.Enabled && spec.GangScheduling.Timeout.Duration == 90*time.Second && len(spec.Pools) == 0
 	})
-	inForce(t, map[string]int32{"training": 60})
+	waitForClasses(t, map[string]int32{"training": 60})
 }
 
-// A member sees the policy, finds no way to change it, and cannot.
+// TestPolicyForMembers checks that a member can read the policy, but neither finds nor
+// reaches the form that changes it.
 func TestPolicyForMembers(t *testing.T) {
 	noPolicy(t)
 	makeTenant(t, "reads-policy", "vision-team")
 	clustertest.Get(t).Apply(t, `{"apiVersion":"kuota.dev/v1alpha1","kind":"ClusterPolicy","metadata":{"name":"default"},"spec":{"taskPrioritization":"TaskRanking"}}`)
-	member := person(t, console(t), "ada")
+	member := user(t, console(t), "ada")
 	clustertest.Eventually(t, 10*time.Second, func(context.Context) error {
-		status, text := ask(t, member, http.MethodGet, "/policies", nil)
+		status, text := requestAs(t, member, http.MethodGet, "/policies", nil)
 		if status != http.StatusOK || !strings.Contains(text, "By priority class") || strings.Contains(text, policyPath) {
-			return fmt.Errorf("the page answers %d: %.2000s", status, text)
+			return fmt.Errorf("policies: got status %d, want 200 with the policy and no link to its form: %.2000s", status, text)
 		}
 		return nil
 	})
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
-		status, text := ask(t, member, method, policyPath, url.Values{"action": {"save"}, "prioritization": {"FirstComeFirstServe"}})
-		if missing, other := ask(t, member, method, "/policies/nowhere", nil); method == http.MethodGet && (status != missing || strings.ReplaceAll(text, policyPath, "") != strings.ReplaceAll(other, "/policies/nowhere", "")) {
-			t.Errorf("the form answers %d, what does not exist %d", status, missing)
+		status, text := requestAs(t, member, method, policyPath, url.Values{"action": {"save"}, "prioritization": {"FirstComeFirstServe"}})
+		if missing, other := requestAs(t, member, method, "/policies/nowhere", nil); method == http.MethodGet && (status != missing || strings.ReplaceAll(text, policyPath, "") != strings.ReplaceAll(other, "/policies/nowhere", "")) {
+			t.Errorf("form: got status %d, want %d with the page of an unknown path", status, missing)
 		}
 		if status != http.StatusNotFound {
-			t.Errorf("%s answers %d", method, status)
+			t.Errorf("%s of the form: got status %d, want 404", method, status)
 		}
 	}
 	savedPolicy(t, func(spec v1alpha1.ClusterPolicySpec) bool { return spec.TaskPrioritization == v1alpha1.TaskRanking })
 }
 
-// ask sends a request as somebody, and reads the answer without its age.
-func ask(t testing.TB, client *http.Client, method, path string, form url.Values) (int, string) {
+// requestAs sends a request with client, and returns the status and the body without
+// the age of the page.
+func requestAs(t testing.TB, client *http.Client, method, path string, form url.Values) (int, string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, console(t)+path, strings.NewReader(form.Encode()))
 	must(t, err)
@@ -225,49 +230,49 @@ func ask(t testing.TB, client *http.Client, method, path string, form url.Values
 	return response.StatusCode, regexp.MustCompile(`· [^<]* old`).ReplaceAllString(string(text), "")
 }
 
-// The policy's pages can be read and used by everybody, in light and dark and
-// on a phone.
+// TestPolicyPages checks that the policy's pages are accessible and fit the window in
+// light, dark and narrow windows.
 func TestPolicyPages(t *testing.T) {
 	noPolicy(t)
-	looks := map[string]playwright.BrowserNewContextOptions{
+	variants := map[string]playwright.BrowserNewContextOptions{
 		"light": {ColorScheme: playwright.ColorSchemeLight},
 		"dark":  {ColorScheme: playwright.ColorSchemeDark},
 		"390":   {ColorScheme: playwright.ColorSchemeLight, Viewport: &playwright.Size{Width: 390, Height: 844}},
 	}
 	c := clustertest.Get(t)
-	for name, options := range looks {
+	for name, options := range variants {
 		t.Run(name, func(t *testing.T) {
 			noPolicy(t)
 			page := visit(t, options, "status of 422", "status of 409")
-			look := func(what string) {
+			checkPage := func(what string) {
 				t.Helper()
 				fits(t, page, what)
 				accessible(t, page, what)
-				picture(t, page, what+"-"+name)
+				screenshot(t, page, what+"-"+name)
 			}
 			open(t, page, "/policies")
-			must(t, see.Locator(page.Locator("#cluster-policy")).ToContainText("no cluster policy yet"))
-			look("policy-none")
+			must(t, expect.Locator(page.Locator("#cluster-policy")).ToContainText("no cluster policy yet"))
+			checkPage("policy-none")
 			c.Apply(t, samplePolicy)
-			must(t, see.Locator(page.Locator("#cluster-policy")).ToContainText("Serves users right now"))
-			look("policy-card")
+			must(t, expect.Locator(page.Locator("#cluster-policy")).ToContainText("Serves users right now"))
+			checkPage("policy-card")
 			open(t, page, policyPath)
-			look("policy-form")
+			checkPage("policy-form")
 			must(t, page.Locator("#class-0-weight").Fill("101"))
 			must(t, page.Locator("#pool-0-value").Fill(""))
 			press(t, page, "Review changes")
-			must(t, see.Locator(page.Locator("#form-errors")).ToContainText("2 problems to fix"))
-			look("policy-wrong")
+			must(t, expect.Locator(page.Locator("#form-errors")).ToContainText("2 problems to fix"))
+			checkPage("policy-wrong")
 			must(t, page.Locator("#class-0-weight").Fill("80"))
 			must(t, page.Locator("#pool-0-value").Fill("L4"))
 			must(t, page.Locator("#idle-FirstComeFirstServe").Check())
 			press(t, page, "Review changes")
-			must(t, see.Locator(page.Locator("#review-class-inference")).ToContainText("80"))
-			look("policy-review")
+			must(t, expect.Locator(page.Locator("#review-class-inference")).ToContainText("80"))
+			checkPage("policy-review")
 			c.Kubectl(t, "", "patch", "clusterpolicy", "default", "--type=merge", "-p", `{"spec":{"enforcement":"None"}}`)
 			press(t, page, "Save policy")
-			must(t, see.Locator(page.Locator("#conflict")).ToContainText("differs"))
-			look("policy-conflict")
+			must(t, expect.Locator(page.Locator("#conflict")).ToContainText("differs"))
+			checkPage("policy-conflict")
 		})
 	}
 }

@@ -12,7 +12,8 @@ import (
 	"kuota.dev/kuota/governance/cluster/clustertest"
 )
 
-// browserDir is where make browser installs what tests need from npm.
+// browserDir returns the folder where make browser installs the npm packages of the
+// tests.
 func browserDir() string {
 	if dir := os.Getenv("KUOTA_BROWSER"); dir != "" {
 		return dir
@@ -20,9 +21,9 @@ func browserDir() string {
 	return filepath.Join(clustertest.Root(), ".local", "browser")
 }
 
-// certified runs npm's oidc-provider until the test ends, and returns what
-// configures a console for it. groups are the groups of each user.
-func certified(t *testing.T, groups map[string][]string) (env []string) {
+// oidcProvider runs npm's oidc-provider until the test ends, and returns the
+// environment of a console that uses it. groups maps a user to their groups.
+func oidcProvider(t *testing.T, groups map[string][]string) (env []string) {
 	t.Helper()
 	dir := t.TempDir()
 	text, err := json.Marshal(groups)
@@ -33,7 +34,7 @@ func certified(t *testing.T, groups map[string][]string) (env []string) {
 	out, err := command.StdoutPipe()
 	must(t, err)
 	if err := startChild(command); err != nil {
-		t.Fatalf("starting the provider, which make browser installs: %v", err)
+		t.Fatalf("start the provider that make browser installs: %v", err)
 	}
 	t.Cleanup(func() {
 		_ = command.Process.Kill()
@@ -43,7 +44,7 @@ func certified(t *testing.T, groups map[string][]string) (env []string) {
 	for scanner.Scan() {
 		if issuer, ok := strings.CutPrefix(scanner.Text(), "issuer "); ok {
 			go func() {
-				for scanner.Scan() { // or it blocks once the pipe is full
+				for scanner.Scan() { // drain the pipe, or the provider blocks once it is full
 				}
 			}()
 			return append(signInEnv(clustertest.Get(t)), "KUOTA_OIDC_ISSUER="+issuer, "KUOTA_OIDC_CLIENT_SECRET_FILE="+filepath.Join(dir, "secret"))

@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// A thousand teams made at once are all ready soon, and the page still opens.
-// make bench runs it.
+// TestThousandAllocations measures how long 1,000 teams that are created at once take to
+// become ready, and checks that the pages still open. make bench runs it.
 func TestThousandAllocations(t *testing.T) {
 	if os.Getenv("KUOTA_BENCH") == "" {
 		t.Skip("run by make bench")
@@ -27,28 +27,28 @@ func TestThousandAllocations(t *testing.T) {
 	manyTeams(t, 1000)
 	fmt.Printf("figure thousand_allocations %.1f s\n", time.Since(began).Seconds())
 	for _, path := range []string{"/policies", "/policies/allocations/new"} {
-		asked := time.Now()
-		if status, _ := fetch(t, person(t, console(t), "admin"), console(t)+path); status != 200 {
-			t.Errorf("%s answers %d", path, status)
+		began := time.Now()
+		if status, _ := fetch(t, user(t, console(t), "admin"), console(t)+path); status != 200 {
+			t.Errorf("%s: got status %d, want 200", path, status)
 		}
-		t.Logf("%s took %s", path, time.Since(asked).Round(time.Millisecond))
+		t.Logf("%s took %s", path, time.Since(began).Round(time.Millisecond))
 	}
 }
 
-// manyTeams makes teams with queues of their own, and returns what their names
-// begin with: a hyphen and the numbers from 0 on follow.
+// manyTeams creates teams, waits until they are ready, and returns the prefix of their
+// names. A name is the prefix, a hyphen and a number from 0.
 func manyTeams(t *testing.T, teams int) string {
 	t.Helper()
 	c := clustertest.Get(t)
-	start := clustertest.Name("m")
+	prefix := clustertest.Name("m")
 	began := time.Now()
-	var making sync.WaitGroup
+	var creating sync.WaitGroup
 	for worker := range 16 {
-		making.Go(func() {
+		creating.Go(func() {
 			for i := worker; i < teams; i += 16 {
 				four := int64(4)
 				allocation := &v1alpha1.ComputeAllocation{
-					ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", start, i), Labels: map[string]string{"test": start}},
+					ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", prefix, i), Labels: map[string]string{"test": prefix}},
 					Spec:       v1alpha1.ComputeAllocationSpec{Quota: []v1alpha1.QuotaRow{{InstanceType: "ml.g5.2xlarge", Amounts: v1alpha1.Amounts{Accelerators: &four}}}},
 				}
 				if err := c.Client.Create(t.Context(), allocation); err != nil {
@@ -58,15 +58,15 @@ func manyTeams(t *testing.T, teams int) string {
 			}
 		})
 	}
-	making.Wait()
+	creating.Wait()
 	t.Logf("created after %s", time.Since(began).Round(time.Millisecond))
 	t.Cleanup(func() {
-		_ = c.Client.DeleteAllOf(context.Background(), &v1alpha1.ComputeAllocation{}, client.MatchingLabels{"test": start})
+		_ = c.Client.DeleteAllOf(context.Background(), &v1alpha1.ComputeAllocation{}, client.MatchingLabels{"test": prefix})
 	})
 	clustertest.Eventually(t, 5*time.Minute, func(ctx context.Context) error {
-		time.Sleep(time.Second) // a list of a thousand is work for the API server too
+		time.Sleep(time.Second) // poll slowly: a list of 1,000 loads the API server too
 		var list v1alpha1.ComputeAllocationList
-		if err := c.Client.List(ctx, &list, client.MatchingLabels{"test": start}); err != nil {
+		if err := c.Client.List(ctx, &list, client.MatchingLabels{"test": prefix}); err != nil {
 			return err
 		}
 		ready := 0
@@ -76,9 +76,9 @@ func manyTeams(t *testing.T, teams int) string {
 			}
 		}
 		if ready < teams {
-			return fmt.Errorf("%d of %d are ready", ready, teams)
+			return fmt.Errorf("got %d ready teams, want %d", ready, teams)
 		}
 		return nil
 	})
-	return start
+	return prefix
 }

@@ -14,8 +14,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// Secrets in a real cluster do what every store of sessions must, with the
-// rights of the console's own account.
+// TestSessionsInKubernetes runs the tests of session stores on Secrets in a real
+// cluster, with the permissions of the console's own account.
 func TestSessionsInKubernetes(t *testing.T) {
 	t.Parallel()
 	c := clustertest.Get(t)
@@ -23,11 +23,11 @@ func TestSessionsInKubernetes(t *testing.T) {
 	connection, err := cluster.New(c.Console, cluster.Options{Namespace: "kuota-system", Log: slog.New(slog.DiscardHandler)})
 	must(t, err)
 	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- connection.Run(ctx) }()
+	result := make(chan error, 1)
+	go func() { result <- connection.Run(ctx) }()
 	t.Cleanup(func() {
 		stop()
-		must(t, <-ended)
+		must(t, <-result)
 	})
 	sessiontest.TestStore(t, func(*testing.T) session.Store { return connection.Sessions })
 }

@@ -14,13 +14,13 @@ import (
 	"github.com/playwright-community/playwright-go"
 )
 
-// manyTasks gives a team more tasks than stand on one page. None of them can
-// ever start.
+// manyTasks creates more tasks in a team than fit on one page. None of them can ever be
+// admitted.
 func manyTasks(t *testing.T, team string) {
 	t.Helper()
-	var making sync.WaitGroup
+	var creating sync.WaitGroup
 	for part := range 4 {
-		making.Go(func() {
+		creating.Go(func() {
 			var manifests strings.Builder
 			for i := part; i < 103; i += 4 {
 				fmt.Fprintln(&manifests, neuronJob(team, fmt.Sprintf("sweep-%03d", i), 200)+"\n---")
@@ -30,76 +30,76 @@ func manyTasks(t *testing.T, team string) {
 			}
 		})
 	}
-	making.Wait()
+	creating.Wait()
 }
 
-// A list with more than a page of tasks, as people read it: by mouse, by
-// keyboard, on a phone, and without JavaScript.
-func TestListOfTasks(t *testing.T) {
+// TestTaskList reads a list with more than one page of tasks by mouse, by keyboard, in
+// a narrow window, and without JavaScript.
+func TestTaskList(t *testing.T) {
 	t.Parallel()
 	console(t)
-	team := shop(t, trainium, "list", "accelerators: 0, vCPU: 1")
+	team := makePoolTeam(t, trainium, "list", "accelerators: 0, vCPU: 1")
 	manyTasks(t, team)
 	clustertest.Eventually(t, 30*time.Second, func(context.Context) error {
-		_, body := fetch(t, person(t, console(t), "admin"), console(t)+"/tasks?status=Pending&team="+team)
+		_, body := fetch(t, user(t, console(t), "admin"), console(t)+"/tasks?status=Pending&team="+team)
 		if !strings.Contains(body, "103 tasks found") {
-			return fmt.Errorf("there are not all of them")
+			return fmt.Errorf("got no count of 103 tasks, want it")
 		}
 		return nil
 	})
 
-	t.Run("as it is", func(t *testing.T) {
+	t.Run("unchanged list", func(t *testing.T) {
 		for name, script := range map[string]bool{"by mouse": true, "without JavaScript": false} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				choosesAList(t, visit(t, playwright.BrowserNewContextOptions{JavaScriptEnabled: playwright.Bool(script)}), team)
+				testListControls(t, visit(t, playwright.BrowserNewContextOptions{JavaScriptEnabled: playwright.Bool(script)}), team)
 			})
 		}
-		t.Run("in all looks", func(t *testing.T) {
+		t.Run("appearance", func(t *testing.T) {
 			t.Parallel()
-			looksWell(t, visit(t, playwright.BrowserNewContextOptions{}), team)
+			testListAppearance(t, visit(t, playwright.BrowserNewContextOptions{}), team)
 		})
 	})
-	t.Run("by keyboard", func(t *testing.T) { readsByKeyboard(t, visit(t, playwright.BrowserNewContextOptions{}), team) })
+	t.Run("by keyboard", func(t *testing.T) { testKeyboard(t, visit(t, playwright.BrowserNewContextOptions{}), team) })
 }
 
-// looksWell looks at the list and at one of its tasks in light, in dark and on a
-// phone, where nothing but tables may be wider than the window.
-func looksWell(t *testing.T, page playwright.Page, team string) {
-	for _, look := range []struct {
+// testListAppearance checks the list and one of its tasks in light, dark and narrow
+// windows, where nothing but tables may be wider than the window.
+func testListAppearance(t *testing.T, page playwright.Page, team string) {
+	for _, variant := range []struct {
 		name   string
 		scheme *playwright.ColorScheme
 		width  int
 	}{{"light", playwright.ColorSchemeLight, 1280}, {"dark", playwright.ColorSchemeDark, 1280}, {"390", playwright.ColorSchemeLight, 390}} {
-		must(t, page.EmulateMedia(playwright.PageEmulateMediaOptions{ColorScheme: look.scheme}))
-		must(t, page.SetViewportSize(look.width, 844))
+		must(t, page.EmulateMedia(playwright.PageEmulateMediaOptions{ColorScheme: variant.scheme}))
+		must(t, page.SetViewportSize(variant.width, 844))
 		open(t, page, "/tasks?sort=name&range=1h&team="+team)
-		must(t, see.Locator(page.Locator("#tasks-table tbody tr")).ToHaveCount(100))
-		fits(t, page, look.name)
-		laidOut(t, page, look.width)
-		picture(t, page, "tasks-many-"+look.name)
+		must(t, expect.Locator(page.Locator("#tasks-table tbody tr")).ToHaveCount(100))
+		fits(t, page, variant.name)
+		checkLayout(t, page, variant.width)
+		screenshot(t, page, "tasks-many-"+variant.name)
 		open(t, page, "/tasks?sort=name&page=2&range=1h&team="+team)
 		must(t, page.Locator(".column-choices summary").Click())
-		fits(t, page, look.name)
-		accessible(t, page, "tasks-columns-"+look.name)
+		fits(t, page, variant.name)
+		accessible(t, page, "tasks-columns-"+variant.name)
 		must(t, page.Locator(".column-choices input[type=checkbox]").First().Focus())
 		must(t, page.Keyboard().Press("Escape"))
-		must(t, see.Locator(page.Locator(".column-choices fieldset")).ToBeHidden())
-		must(t, see.Locator(page.Locator(".column-choices summary")).ToBeFocused())
+		must(t, expect.Locator(page.Locator(".column-choices fieldset")).ToBeHidden())
+		must(t, expect.Locator(page.Locator(".column-choices summary")).ToBeFocused())
 		must(t, page.Locator(".list-tabs").GetByRole("link", playwright.LocatorGetByRoleOptions{Name: "Finished"}).Click())
-		must(t, see.Page(page).ToHaveURL(regexp.MustCompile(`tab=finished`)))
-		must(t, see.Locator(page.Locator(".list-tabs [aria-current]")).ToContainText("Finished"))
-		must(t, see.Locator(page.Locator("#task-list")).ToContainText("No tasks match these filters."))
+		must(t, expect.Page(page).ToHaveURL(regexp.MustCompile(`tab=finished`)))
+		must(t, expect.Locator(page.Locator(".list-tabs [aria-current]")).ToContainText("Finished"))
+		must(t, expect.Locator(page.Locator("#task-list")).ToContainText("No tasks match these filters."))
 		open(t, page, "/tasks/hyperpod-ns-"+team+"/job/sweep-000")
-		must(t, see.Locator(page.Locator("#task-why")).ToBeVisible())
-		fits(t, page, look.name)
-		accessible(t, page, "task-of-many-"+look.name)
+		must(t, expect.Locator(page.Locator("#task-why")).ToBeVisible())
+		fits(t, page, variant.name)
+		accessible(t, page, "task-of-many-"+variant.name)
 	}
 }
 
-// laidOut checks that all usual columns are on the screen, and that each task is a
-// card of labeled values on a phone.
-func laidOut(t *testing.T, page playwright.Page, width int) {
+// checkLayout checks that all default columns are visible, and that each task is a card
+// of labeled values in a narrow window.
+func checkLayout(t *testing.T, page playwright.Page, width int) {
 	t.Helper()
 	found, err := page.Evaluate(`() => {
 		const frame = document.querySelector("#tasks-table"), row = frame.querySelector("tbody tr");
@@ -116,61 +116,61 @@ func laidOut(t *testing.T, page playwright.Page, width int) {
 	must(t, err)
 	got := found.(map[string]any)
 	if toInt(got["outside"]) != 0 || toInt(got["hidden"]) > 0 {
-		t.Errorf("at %d px a part of the list is off the screen: %v", width, got)
+		t.Errorf("at %d px: got %v, want no hidden part of the list", width, got)
 	}
-	if want := "Name, Status, Team, Priority class, Place, Accelerators, Pool, Submitted, Waited, Ran, Preempted"; got["heads"] != want {
-		t.Errorf("the columns are %v, want %s", got["heads"], want)
+	if want := "Name, Status, Team, Priority class, Position, Accelerators, Pool, Submitted, Waited, Ran, Preempted"; got["heads"] != want {
+		t.Errorf("columns: got %v, want %s", got["heads"], want)
 	}
 	if want := width < 640; got["card"] != want {
-		t.Errorf("at %d px a task is a card: %v", width, got["card"])
-	} else if labels := got["labels"]; want && labels != "Team, Place, Accelerators, Submitted, Waited, Preempted" {
-		t.Errorf("a card shows %v", labels)
+		t.Errorf("at %d px: got a card %v, want %t", width, got["card"], want)
+	} else if labels, wantLabels := got["labels"], "Team, Position, Accelerators, Submitted, Waited, Preempted"; want && labels != wantLabels {
+		t.Errorf("labels of a card: got %v, want %s", labels, wantLabels)
 	}
 	if reason := got["reason"].(string); !strings.HasSuffix(reason, "can never have that much.") {
-		t.Errorf("the reason is %q", reason)
+		t.Errorf("reason: got %q, want the suffix \"can never have that much.\"", reason)
 	}
 }
 
-// choosesAList filters, sorts, turns the page and chooses columns; the address
-// keeps it all.
-func choosesAList(t *testing.T, page playwright.Page, team string) {
+// testListControls filters and sorts the list, changes the page and the columns, and
+// checks that the address has each choice.
+func testListControls(t *testing.T, page playwright.Page, team string) {
 	press := func(role playwright.AriaRole, name string) {
 		t.Helper()
 		must(t, page.GetByRole(role, playwright.PageGetByRoleOptions{Name: name}).First().Click())
 	}
-	is := func(query, first string, count, columns int) {
+	listIs := func(query, first string, count, columns int) {
 		t.Helper()
-		must(t, see.Page(page).ToHaveURL(regexp.MustCompile(regexp.QuoteMeta("/tasks?"+query)+"$")))
-		must(t, see.Locator(page.Locator("#tasks-table tbody tr")).ToHaveCount(count))
+		must(t, expect.Page(page).ToHaveURL(regexp.MustCompile(regexp.QuoteMeta("/tasks?"+query)+"$")))
+		must(t, expect.Locator(page.Locator("#tasks-table tbody tr")).ToHaveCount(count))
 		if first != "" {
-			must(t, see.Locator(page.Locator("#tasks-table tbody th").First()).ToHaveText(first))
+			must(t, expect.Locator(page.Locator("#tasks-table tbody th").First()).ToHaveText(first))
 		}
-		must(t, see.Locator(page.Locator("#tasks-table thead th")).ToHaveCount(columns))
+		must(t, expect.Locator(page.Locator("#tasks-table thead th")).ToHaveCount(columns))
 	}
 	open(t, page, "/tasks")
 	_, err := page.Locator("#team").SelectOption(playwright.SelectOptionValues{Values: &[]string{team}})
 	must(t, err)
 	must(t, page.Locator("#q").Fill("sweep"))
 	press("button", "Filter")
-	is("q=sweep&team="+team, "", 100, 11)
+	listIs("q=sweep&team="+team, "", 100, 11)
 	must(t, page.Locator("#tasks-table thead").GetByRole("link", playwright.LocatorGetByRoleOptions{Name: "Name"}).Click())
-	is("order=asc&q=sweep&sort=name&team="+team, "sweep-000", 100, 11)
+	listIs("order=asc&q=sweep&sort=name&team="+team, "sweep-000", 100, 11)
 	press("link", "Next")
-	is("order=asc&page=2&q=sweep&sort=name&team="+team, "sweep-100", 3, 11)
+	listIs("order=asc&page=2&q=sweep&sort=name&team="+team, "sweep-100", 3, 11)
 	must(t, page.Locator(".column-choices summary").Click())
 	for _, name := range []string{"Position", "Pool"} {
 		must(t, page.GetByLabel(name).And(page.Locator("[name=cols]")).Uncheck())
 	}
 	press("button", "Show these")
-	is("hide=place&hide=pool&order=asc&q=sweep&sort=name&team="+team, "sweep-000", 100, 9)
+	listIs("hide=place&hide=pool&order=asc&q=sweep&sort=name&team="+team, "sweep-000", 100, 9)
 	press("link", "Next")
-	is("hide=place&hide=pool&order=asc&page=2&q=sweep&sort=name&team="+team, "sweep-100", 3, 9)
+	listIs("hide=place&hide=pool&order=asc&page=2&q=sweep&sort=name&team="+team, "sweep-100", 3, 9)
 	_, err = page.Reload()
 	must(t, err)
-	is("hide=place&hide=pool&order=asc&page=2&q=sweep&sort=name&team="+team, "sweep-100", 3, 9)
+	listIs("hide=place&hide=pool&order=asc&page=2&q=sweep&sort=name&team="+team, "sweep-100", 3, 9)
 	press("link", "sweep-101")
-	must(t, see.Locator(page.Locator("h1")).ToHaveText("sweep-101"))
-	must(t, see.Locator(page.Locator("#task-why")).ToContainText("can never have that much"))
+	must(t, expect.Locator(page.Locator("h1")).ToHaveText("sweep-101"))
+	must(t, expect.Locator(page.Locator("#task-why")).ToContainText("can never have that much"))
 	for _, back := range []string{"hide=place&hide=pool&order=asc&page=2&q=sweep&sort=name&team=", "hide=place&hide=pool&order=asc&q=sweep&sort=name&team=", "order=asc&page=2&q=sweep&sort=name&team="} {
 		_, err = page.GoBack()
 		must(t, err)
@@ -181,13 +181,13 @@ func choosesAList(t *testing.T, page playwright.Page, team string) {
 		if strings.Contains(back, "hide") {
 			columns = 9
 		}
-		is(back+team, first, count, columns)
+		listIs(back+team, first, count, columns)
 	}
 }
 
-// readsByKeyboard goes from the address bar to a task by Tab and Enter, and stays
-// where it is while tasks come and go above.
-func readsByKeyboard(t *testing.T, page playwright.Page, team string) {
+// testKeyboard reaches a task with Tab and opens it with Enter. The focus stays on the
+// task, and the task stays in place, while tasks above are created and deleted.
+func testKeyboard(t *testing.T, page playwright.Page, team string) {
 	c := clustertest.Get(t)
 	open(t, page, "/tasks?sort=name&order=asc&team="+team)
 	focused := func() string {
@@ -198,32 +198,32 @@ func readsByKeyboard(t *testing.T, page playwright.Page, team string) {
 	}
 	for tabs := 0; focused() != "sweep-050"; tabs++ {
 		if tabs > 250 {
-			t.Fatalf("after %d tabs the focus is on %q", tabs, focused())
+			t.Fatalf("focus after %d tabs: got %q, want sweep-050", tabs, focused())
 		}
 		must(t, page.Keyboard().Press("Tab"))
 	}
-	where := func() int {
+	top := func() int {
 		t.Helper()
-		top, err := page.Evaluate(`() => Math.round(document.activeElement.getBoundingClientRect().top)`)
+		y, err := page.Evaluate(`() => Math.round(document.activeElement.getBoundingClientRect().top)`)
 		must(t, err)
-		return toInt(top)
+		return toInt(y)
 	}
-	leaveMark(t, page)
-	before := where()
-	for i, change := range []struct{ do, seen string }{{"delete", "sweep-010"}, {"delete", "sweep-020"}, {"create", "sweep-0105"}, {"create", "sweep-0205"}, {"delete", "sweep-060"}} {
+	markLoaded(t, page)
+	before := top()
+	for i, change := range []struct{ do, task string }{{"delete", "sweep-010"}, {"delete", "sweep-020"}, {"create", "sweep-0105"}, {"create", "sweep-0205"}, {"delete", "sweep-060"}} {
 		if change.do == "delete" {
-			c.Kubectl(t, "", "delete", "job", change.seen, "-n", "hyperpod-ns-"+team, "--wait=false")
+			c.Kubectl(t, "", "delete", "job", change.task, "-n", "hyperpod-ns-"+team, "--wait=false")
 		} else {
-			c.Kubectl(t, neuronJob(team, change.seen, 200), "create", "-f", "-")
+			c.Kubectl(t, neuronJob(team, change.task, 200), "create", "-f", "-")
 		}
-		row := page.GetByRole("link", playwright.PageGetByRoleOptions{Name: change.seen, Exact: playwright.Bool(true)})
-		must(t, see.Locator(row).ToHaveCount(map[string]int{"delete": 0, "create": 1}[change.do]))
-		if now := where(); focused() != "sweep-050" || now < before-2 || now > before+2 {
-			t.Errorf("after change %d the focus is on %q, %d px from the top, want %d", i, focused(), now, before)
+		row := page.GetByRole("link", playwright.PageGetByRoleOptions{Name: change.task, Exact: playwright.Bool(true)})
+		must(t, expect.Locator(row).ToHaveCount(map[string]int{"delete": 0, "create": 1}[change.do]))
+		if now := top(); focused() != "sweep-050" || now < before-2 || now > before+2 {
+			t.Errorf("change %d: got the focus on %q at %d px, want sweep-050 at %d px", i, focused(), now, before)
 		}
 	}
-	neverLoaded(t, page)
+	notReloaded(t, page)
 	must(t, page.Keyboard().Press("Enter"))
-	must(t, see.Locator(page.Locator("h1")).ToHaveText("sweep-050"))
-	must(t, see.Locator(page.Locator("#task-why")).ToContainText("can never have that much"))
+	must(t, expect.Locator(page.Locator("h1")).ToHaveText("sweep-050"))
+	must(t, expect.Locator(page.Locator("#task-why")).ToContainText("can never have that much"))
 }

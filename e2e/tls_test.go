@@ -18,8 +18,8 @@ import (
 	"github.com/playwright-community/playwright-go"
 )
 
-// A console that serves TLS itself: people sign in, their cookies are bound to
-// it, and a renewed certificate is served without a restart.
+// TestTLS checks a console that serves TLS itself: users can sign in, their cookie is
+// bound to the host, and the console serves a renewed certificate without a restart.
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	c := clustertest.Get(t)
@@ -27,22 +27,22 @@ func TestTLS(t *testing.T) {
 	dir := t.TempDir()
 	cert, key := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
 	write := func(serial int64) {
-		made := webtest.NewCertificate(t, serial)
-		der, err := x509.MarshalPKCS8PrivateKey(made.PrivateKey)
+		certificate := webtest.NewCertificate(t, serial)
+		der, err := x509.MarshalPKCS8PrivateKey(certificate.PrivateKey)
 		must(t, err)
 		must(t, os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600))
-		must(t, os.WriteFile(cert, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: made.Certificate[0]}), 0o600))
+		must(t, os.WriteFile(cert, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Certificate[0]}), 0o600))
 	}
 	write(1)
 	address := replica(t, "tls", append(signInEnv(c), "KUOTA_TLS_CERT_FILE="+cert, "KUOTA_TLS_KEY_FILE="+key)...)
 	if !strings.HasPrefix(address, "https://") {
-		t.Fatalf("it listens on %s", address)
+		t.Fatalf("got address %s, want https", address)
 	}
-	page := visitAsNobody(t, playwright.BrowserNewContextOptions{BaseURL: playwright.String(address), IgnoreHttpsErrors: playwright.Bool(true)})
+	page := visitSignedOut(t, playwright.BrowserNewContextOptions{BaseURL: playwright.String(address), IgnoreHttpsErrors: playwright.Bool(true)})
 	open(t, page, "/tasks")
 	signInBrowser(t, page, "admin")
-	must(t, see.Page(page).ToHaveURL(regexp.MustCompile("^"+address+"/tasks")))
-	must(t, see.Locator(page.Locator("#cluster-status")).ToContainText("old"))
+	must(t, expect.Page(page).ToHaveURL(regexp.MustCompile("^"+address+"/tasks")))
+	must(t, expect.Locator(page.Locator("#cluster-status")).ToContainText("old"))
 	cookies, err := page.Context().Cookies(address)
 	must(t, err)
 	found := false
@@ -52,7 +52,7 @@ func TestTLS(t *testing.T) {
 		}
 	}
 	if !found {
-		t.Errorf("the browser keeps %+v", cookies)
+		t.Errorf("got cookies %+v, want a secure __Host-kuota", cookies)
 	}
 
 	served := func() int64 {
@@ -62,12 +62,12 @@ func TestTLS(t *testing.T) {
 		return connection.ConnectionState().PeerCertificates[0].SerialNumber.Int64()
 	}
 	if served() != 1 {
-		t.Errorf("it serves certificate %d", served())
+		t.Errorf("got certificate %d, want 1", served())
 	}
 	write(2)
 	for began := time.Now(); served() != 2; time.Sleep(50 * time.Millisecond) {
 		if time.Since(began) > 20*time.Second {
-			t.Fatal("the old certificate is still served")
+			t.Fatal("got certificate 1 after 20s, want 2")
 		}
 	}
 }

@@ -15,22 +15,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// A team comes from HyperPod, somebody changes it by kubectl, and its first
-// version is restored: each leaves its name, and the last spec is the first.
+// TestImportAndRestore imports a team from HyperPod, changes it with kubectl, and
+// restores its first version. The history has all three versions, and the spec equals
+// the first one.
 func TestImportAndRestore(t *testing.T) {
 	t.Parallel()
 	for name, javaScript := range map[string]bool{"script": true, "plain": false} {
 		t.Run(name, func(t *testing.T) {
-			importAndRestore(t, playwright.BrowserNewContextOptions{JavaScriptEnabled: &javaScript})
+			testImportAndRestore(t, playwright.BrowserNewContextOptions{JavaScriptEnabled: &javaScript})
 		})
 	}
 }
 
-func importAndRestore(t *testing.T, look playwright.BrowserNewContextOptions) {
+func testImportAndRestore(t *testing.T, options playwright.BrowserNewContextOptions) {
 	c := clustertest.Get(t)
 	team := clustertest.Name("brought")
-	removed(t, team)
-	page := visit(t, look)
+	deleteTeamAtEnd(t, team)
+	page := visit(t, options)
 	open(t, page, "/policies")
 	must(t, page.GetByRole("link", playwright.PageGetByRoleOptions{Name: "Import", Exact: playwright.Bool(true)}).Click())
 	must(t, page.Locator("textarea").Fill(fmt.Sprintf(`{"Name": "n", "ClusterArn": "arn", "ComputeQuotaConfig": {
@@ -38,33 +39,33 @@ func importAndRestore(t *testing.T, look playwright.BrowserNewContextOptions) {
 		"ResourceSharingConfig": {"Strategy": "LendAndBorrow", "BorrowLimit": 75}, "PreemptTeamTasks": "LowerPriority"},
 		"ComputeQuotaTarget": {"TeamName": %q, "FairShareWeight": 30}, "ActivationState": "Enabled"}`, team)))
 	must(t, page.Locator("main form .btn-primary").Click())
-	must(t, see.Locator(page.Locator("#weight")).ToHaveValue("30"))
+	must(t, expect.Locator(page.Locator("#weight")).ToHaveValue("30"))
 	review(t, page)
 	must(t, page.Locator("#reason").Fill("moved from HyperPod"))
 	must(t, button(page, "Create allocation").Click())
-	must(t, see.Page(page).ToHaveURL(regexp.MustCompile(`/policies\?created=`)))
+	must(t, expect.Page(page).ToHaveURL(regexp.MustCompile(`/policies\?created=`)))
 	first := specOf(t, team)
 
 	c.Kubectl(t, "", "patch", "computeallocation", team, "--type=merge", "-p", `{"spec":{"fairShareWeight":40,"sharing":{"borrowLimit":{"percent":10}}}}`)
-	line := func(number string) playwright.Locator {
+	version := func(number string) playwright.Locator {
 		return page.Locator("#history-table tbody tr").Filter(playwright.LocatorFilterOptions{Has: page.GetByRole("link", playwright.PageGetByRoleOptions{Name: "Version " + number})})
 	}
-	shown(t, page, "/policies/allocations/"+team, func() playwright.Locator { return line("2") })
-	must(t, see.Locator(line("1")).ToContainText("moved from HyperPod"))
-	must(t, see.Locator(line("2")).ToContainText("30 → 40"))
-	must(t, line("1").GetByRole("link").Click())
-	must(t, see.Locator(page.Locator("main")).ToContainText("fairShareWeight: 30"))
+	openUntilShown(t, page, "/policies/allocations/"+team, func() playwright.Locator { return version("2") })
+	must(t, expect.Locator(version("1")).ToContainText("moved from HyperPod"))
+	must(t, expect.Locator(version("2")).ToContainText("30 → 40"))
+	must(t, version("1").GetByRole("link").Click())
+	must(t, expect.Locator(page.Locator("main")).ToContainText("fairShareWeight: 30"))
 	must(t, page.GetByRole("link", playwright.PageGetByRoleOptions{Name: "Restore this version"}).Click())
-	must(t, see.Locator(page.Locator("#weight")).ToHaveValue("30"))
+	must(t, expect.Locator(page.Locator("#weight")).ToHaveValue("30"))
 	review(t, page)
-	must(t, see.Locator(page.Locator("#review-settings")).ToContainText("40"))
+	must(t, expect.Locator(page.Locator("#review-settings")).ToContainText("40"))
 	must(t, button(page, "Save changes").Click())
-	must(t, see.Page(page).ToHaveURL(regexp.MustCompile(team+`\?saved=`)))
+	must(t, expect.Page(page).ToHaveURL(regexp.MustCompile(team+`\?saved=`)))
 	if diff := cmp.Diff(first, specOf(t, team)); diff != "" {
-		t.Errorf("the spec is not the restored one (-first +now):\n%s", diff)
+		t.Errorf("spec after the restore (-want +got):\n%s", diff)
 	}
-	shown(t, page, "/policies/allocations/"+team, func() playwright.Locator { return line("3") })
-	must(t, see.Locator(line("3")).ToContainText("version 1"))
+	openUntilShown(t, page, "/policies/allocations/"+team, func() playwright.Locator { return version("3") })
+	must(t, expect.Locator(version("3")).ToContainText("version 1"))
 }
 
 func specOf(t *testing.T, team string) v1alpha1.ComputeAllocationSpec {
@@ -74,14 +75,15 @@ func specOf(t *testing.T, team string) v1alpha1.ComputeAllocationSpec {
 	return a.Spec
 }
 
-// shown opens a page until it shows something, as people without JavaScript do.
-func shown(t *testing.T, page playwright.Page, path string, what func() playwright.Locator) {
+// openUntilShown loads a page until the element exists, for pages that do not update
+// without JavaScript.
+func openUntilShown(t *testing.T, page playwright.Page, path string, element func() playwright.Locator) {
 	t.Helper()
 	clustertest.Eventually(t, 15*time.Second, func(context.Context) error {
 		open(t, page, path)
-		n, err := what().Count()
+		n, err := element().Count()
 		if err == nil && n == 0 {
-			err = fmt.Errorf("%s does not show it", path)
+			err = fmt.Errorf("%s: got no such element, want one", path)
 		}
 		return err
 	})

@@ -15,13 +15,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// patience is how long a page may take to show what is expected of it.
-const patience = 20_000.0 // milliseconds; several pages share two cores
+// pageTimeout limits how long a page may take to show what a test expects.
+const pageTimeout = 20_000.0 // milliseconds; several pages share two cores
 
-// trainium is the type of the sample node with Neuron devices.
+// trainium is the instance type of the sample node with Neuron devices.
 const trainium = "ml.trn1.32xlarge"
 
-// trainiumNode adds a node of this type, with as many devices as the sample's, for
+// trainiumNode adds a node of this type with as many devices as the sample node, for
 // a test that needs all devices of a pool.
 func trainiumNode(t *testing.T, instanceType string) {
 	name := clustertest.Name(strings.ReplaceAll(instanceType, ".", "-"))
@@ -30,9 +30,10 @@ func trainiumNode(t *testing.T, instanceType string) {
 	}))
 }
 
-var see = playwright.NewPlaywrightAssertions(patience)
+// expect has the assertions on pages, which wait up to pageTimeout.
+var expect = playwright.NewPlaywrightAssertions(pageTimeout)
 
-// must fails the test on an error of the browser.
+// must fails the test if err is not nil.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -40,12 +41,14 @@ func must(t testing.TB, err error) {
 	}
 }
 
+// open loads a path in the browser.
 func open(t testing.TB, page playwright.Page, path string) {
 	t.Helper()
 	_, err := page.Goto(path)
 	must(t, err)
 }
 
+// waitReady waits up to 30 seconds until the console reports ready.
 func waitReady(address string) error {
 	var last error
 	for start := time.Now(); time.Since(start) < 30*time.Second; time.Sleep(50 * time.Millisecond) {
@@ -58,13 +61,13 @@ func waitReady(address string) error {
 		if response.StatusCode == http.StatusOK {
 			return nil
 		}
-		last = fmt.Errorf("readyz answers %s", response.Status)
+		last = fmt.Errorf("readyz: got %s, want 200", response.Status)
 	}
 	return fmt.Errorf("the console is not ready: %w", last)
 }
 
-// accessible fails the test where axe-core finds something that somebody
-// cannot read or use, by the rules of WCAG 2.2 AA.
+// accessible fails the test for each violation of WCAG 2.2 AA or of best practice
+// that axe-core finds on the page.
 func accessible(t testing.TB, page playwright.Page, name string) {
 	t.Helper()
 	dir := os.Getenv("KUOTA_BROWSER")
@@ -77,7 +80,7 @@ func accessible(t testing.TB, page playwright.Page, name string) {
 	must(t, err)
 	found, err := page.Evaluate(`async () => {
 		const result = await axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]});
-		if (result.passes.length < 10) return ["axe looked at almost nothing: " + result.passes.length + " rules"];
+		if (result.passes.length < 10) return ["axe checked too few rules: " + result.passes.length + " passed, want at least 10"];
 		return result.violations.map(v => v.id + ": " + v.help + " at " + v.nodes.map(n => n.target.join(" ")).join(", "));
 	}`)
 	must(t, err)
@@ -86,8 +89,8 @@ func accessible(t testing.TB, page playwright.Page, name string) {
 	}
 }
 
-// picture keeps a screenshot of the whole page.
-func picture(t testing.TB, page playwright.Page, name string) {
+// screenshot stores a screenshot of the whole page with the artifacts.
+func screenshot(t testing.TB, page playwright.Page, name string) {
 	t.Helper()
 	_, err := page.Screenshot(playwright.PageScreenshotOptions{
 		Path: playwright.String(filepath.Join(artefacts(), name+".png")), FullPage: playwright.Bool(true),
@@ -95,17 +98,17 @@ func picture(t testing.TB, page playwright.Page, name string) {
 	must(t, err)
 }
 
-// fits fails the test when the page is wider than the window.
+// fits fails the test if the page is wider than the window.
 func fits(t testing.TB, page playwright.Page, name string) {
 	t.Helper()
 	over, err := page.Evaluate(`() => document.documentElement.scrollWidth - document.documentElement.clientWidth`)
 	must(t, err)
 	if n := fmt.Sprint(over); n != "0" {
-		t.Errorf("%s: the page is %s px wider than the window", name, n)
+		t.Errorf("%s: got a page %s px wider than the window, want 0", name, n)
 	}
 }
 
-// jobManifest is a plain batch Job that asks for GPUs of one instance type.
+// jobManifest returns a batch Job in the team's queue that requests GPUs.
 func jobManifest(team, name string, gpus int) string {
 	return strings.NewReplacer("TEAM", team, "NAME", name, "GPUS", fmt.Sprint(gpus), "CPUS", fmt.Sprint(gpus*8)).Replace(`
 apiVersion: batch/v1

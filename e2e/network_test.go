@@ -19,8 +19,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// network stands between a console and the API server. It can be frozen: then
-// it swallows what is sent, as a network does whose cable is cut.
+// network is a TCP proxy between a console and the API server, or between a browser and
+// a console. While frozen it forwards nothing and keeps the connections open, like a
+// network with an unplugged cable.
 type network struct {
 	address string
 	target  string
@@ -29,7 +30,7 @@ type network struct {
 	open    []net.Conn
 }
 
-// listen has the network carry connections from now on, until the test ends.
+// listen starts the proxy, which runs until the test ends.
 func (n *network) listen(t *testing.T) {
 	t.Helper()
 	listener, err := net.Listen("tcp", n.address)
@@ -56,13 +57,14 @@ func (n *network) listen(t *testing.T) {
 			n.mu.Lock()
 			n.open = append(n.open, near, far)
 			n.mu.Unlock()
-			go n.carry(near, far)
-			go n.carry(far, near)
+			go n.forward(near, far)
+			go n.forward(far, near)
 		}
 	}()
 }
 
-func (n *network) carry(to, from net.Conn) {
+// forward copies data from one connection to the other.
+func (n *network) forward(to, from net.Conn) {
 	defer to.Close()
 	buffer := make([]byte, 32<<10)
 	for {
@@ -79,9 +81,10 @@ func (n *network) carry(to, from net.Conn) {
 	}
 }
 
-// A console that starts before its cluster answers pages that say so, and
-// heals by itself. When the network swallows a save, the person is told soon,
-// with the form, and a retry saves once.
+// TestUnreachableCluster checks that a console that starts before its cluster reports so
+// on its pages, and recovers without a restart. When the network drops a save, the
+// console responds with an error and the form within 12 seconds, and a retry saves
+// exactly once.
 func TestUnreachableCluster(t *testing.T) {
 	t.Parallel()
 	c := clustertest.Get(t)
@@ -95,43 +98,43 @@ func TestUnreachableCluster(t *testing.T) {
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	must(t, os.WriteFile(kubeconfig, []byte(strings.ReplaceAll(string(text), n.target, n.address)), 0o600))
 	address := replica(t, "unreachable", "KUBECONFIG="+kubeconfig)
-	local := http.DefaultClient // without an issuer nobody signs in
+	local := http.DefaultClient // no sign-in without an issuer
 
 	for path, want := range map[string]int{"/healthz": 200, "/readyz": 503, "/tasks": 503, "/policies": 503, "/policies/allocations/new": 503} {
 		status, body := fetch(t, local, address+path)
 		if status != want || want == 503 && path != "/readyz" && !strings.Contains(body, "cannot be reached yet") {
-			t.Errorf("before there is a cluster %s answers %d: %.200s", path, status, body)
+			t.Errorf("%s without a cluster: got status %d, want %d: %.200s", path, status, want, body)
 		}
 	}
 	n.listen(t)
 	must(t, waitReady(address))
 	if status, body := fetch(t, local, address+"/policies"); status != 200 {
-		t.Errorf("with a cluster it answers %d: %.200s", status, body)
+		t.Errorf("/policies with a cluster: got status %d, want 200: %.200s", status, body)
 	}
 
 	team := clustertest.Name("frozen")
-	removed(t, team)
+	deleteTeamAtEnd(t, team)
 	values := filledForm(team)
 	n.frozen.Store(true)
 	began := time.Now()
 	status, page := postTo(t, local, address, values)
 	took := time.Since(began)
 	if status != http.StatusServiceUnavailable || page.Find("#team").AttrOr("value", "") != team || !strings.Contains(page.Find("#form-errors").Text(), "cannot be reached") {
-		t.Errorf("a swallowed save answers %d after %s: %s", status, took, page.Find("#form-errors").Text())
+		t.Errorf("dropped save: got status %d after %s, want 503 with the form: %s", status, took, page.Find("#form-errors").Text())
 	}
 	if took > 12*time.Second {
-		t.Errorf("the person is told after %s", took)
+		t.Errorf("dropped save: got a response after %s, want at most 12s", took)
 	}
 	n.frozen.Store(false)
 	clustertest.Eventually(t, 30*time.Second, func(context.Context) error {
 		if status, page = postTo(t, local, address, values); status != http.StatusSeeOther {
-			return fmt.Errorf("the retry answers %d: %s", status, page.Find("#form-errors").Text())
+			return fmt.Errorf("retry: got status %d, want 303: %s", status, page.Find("#form-errors").Text())
 		}
 		return nil
 	})
 	var saved v1alpha1.ComputeAllocation
 	must(t, c.Client.Get(t.Context(), client.ObjectKey{Name: team}, &saved))
 	if saved.Generation != 1 {
-		t.Errorf("saved as generation %d", saved.Generation)
+		t.Errorf("got generation %d, want 1", saved.Generation)
 	}
 }

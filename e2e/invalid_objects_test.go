@@ -15,12 +15,13 @@ import (
 	"github.com/playwright-community/playwright-go"
 )
 
-// hostile is what somebody might write wherever Kubernetes takes any text.
+// hostile is text that would run as script, template or formula if a page or a CSV
+// did not escape it.
 const hostile = `"><script>document.title='owned'</script><img src=x onerror="document.title='owned'">{{.}}%s=1+1`
 
-// Tasks as nobody should write them, through the API server: each is on the list
-// and has a page, nothing of them runs, and the pages stay right.
-func TestBadTasks(t *testing.T) {
+// TestHostileTasks creates tasks with hostile and extreme values through the API
+// server. Each is on the list and has a page, and none of its text is executed.
+func TestHostileTasks(t *testing.T) {
 	t.Parallel()
 	c := clustertest.Get(t)
 	namespace := clustertest.Name("bad")
@@ -58,32 +59,32 @@ func TestBadTasks(t *testing.T) {
 			c.Kubectl(t, "", "patch", "workload", name, "-n", namespace, "--subresource=status", "--type=merge", "-p", string(patch))
 		}
 	}
-	admin, list := person(t, console(t), "admin"), "/tasks?q="+namespace
+	admin, list := user(t, console(t), "admin"), "/tasks?q="+namespace
 	var links []string
 	clustertest.Eventually(t, 10*time.Second, func(context.Context) error {
 		status, body := fetch(t, admin, console(t)+list)
 		page, err := goquery.NewDocumentFromReader(strings.NewReader(body))
 		if status != http.StatusOK || err != nil {
-			return fmt.Errorf("the list answers %d, %w", status, err)
+			return fmt.Errorf("list: got status %d and error %w, want 200", status, err)
 		}
 		links = page.Find("#tasks-table a.name").Map(func(_ int, a *goquery.Selection) string { return a.AttrOr("href", "") })
 		if len(links) != 5 {
-			return fmt.Errorf("there are %q", links)
+			return fmt.Errorf("list: got links %q, want 5", links)
 		}
 		return nil
 	})
 	page := visit(t, playwright.BrowserNewContextOptions{})
 	for _, address := range append(links, list) {
 		open(t, page, address)
-		must(t, see.Locator(page.Locator("h1")).ToBeVisible())
+		must(t, expect.Locator(page.Locator("h1")).ToBeVisible())
 		if title, err := page.Title(); err != nil || strings.Contains(title, "owned'") || title == "owned" {
-			t.Errorf("%s has the title %q, %v", address, title, err)
+			t.Errorf("title of %s: got %q and error %v, want no injected title", address, title, err)
 		}
 		if n, err := page.Locator("main script, main img").Count(); err != nil || n != 0 {
-			t.Errorf("%s has %d elements of somebody else's, %v", address, n, err)
+			t.Errorf("%s: got %d injected elements and error %v, want 0", address, n, err)
 		}
 		if strings.Contains(address, "/future") {
-			must(t, see.Locator(page.Locator("#task")).Not().ToContainText("-"+"1 "))
+			must(t, expect.Locator(page.Locator("#task")).Not().ToContainText("-"+"1 "))
 		}
 	}
 	for _, suffix := range []string{"/events", "/yaml"} {
@@ -91,14 +92,14 @@ func TestBadTasks(t *testing.T) {
 			path, query, _ := strings.Cut(address, "?")
 			if suffix == "/events" {
 				if status, _ := firstEvents(t, admin, console(t)+path+suffix+"?"+query); status != http.StatusOK {
-					t.Errorf("%s%s answers %d", path, suffix, status)
+					t.Errorf("%s%s: got status %d, want 200", path, suffix, status)
 				}
 			} else if status, _ := fetch(t, admin, console(t)+path+suffix+"?"+query); status != http.StatusOK {
-				t.Errorf("%s%s answers %d", path, suffix, status)
+				t.Errorf("%s%s: got status %d, want 200", path, suffix, status)
 			}
 		}
 	}
 	if _, csv := fetch(t, admin, console(t)+"/tasks.csv?q="+namespace); strings.Count(csv, namespace) < 5 || strings.Contains(csv, "\n=") {
-		t.Errorf("the CSV is %s", csv)
+		t.Errorf("CSV: got %s, want 5 tasks and no formula", csv)
 	}
 }

@@ -16,39 +16,40 @@ import (
 	"github.com/playwright-community/playwright-go"
 )
 
-// The sign-in provider goes away: pages say so, who is signed in goes on, and
-// it heals without a restart, for a console that started meanwhile too.
-func TestProviderAway(t *testing.T) {
+// TestProviderOutage stops the sign-in provider: pages report it, users who are signed
+// in can continue, and sign-in recovers without a restart, also in a console that
+// started during the outage.
+func TestProviderOutage(t *testing.T) {
 	c := clustertest.Get(t)
-	admin := newPerson(t, console(t), "admin")
+	admin := newUser(t, console(t), "admin")
 	c.Control(t, "stop", "provider")
-	back := false
+	restarted := false
 	t.Cleanup(func() {
-		if !back {
+		if !restarted {
 			c.Control(t, "start", "provider")
 		}
 	})
 
 	late := replica(t, "late", signInEnv(c)...)
 	must(t, waitReady(late))
-	page := visitAsNobody(t, playwright.BrowserNewContextOptions{}, "status of 503")
+	page := visitSignedOut(t, playwright.BrowserNewContextOptions{}, "status of 503")
 	if status, body := fetch(t, admin, console(t)+"/policies"); status != http.StatusOK || !strings.Contains(body, "admin@example.com") {
-		t.Errorf("somebody signed in gets %d", status)
+		t.Errorf("policies for a signed-in user: got status %d, want 200", status)
 	}
-	// A console that knows the provider sends people to it; one that has never
-	// heard of it cannot.
+	// A console that has read the provider's configuration redirects to it; a console
+	// that started without the provider cannot.
 	response, document := load(t, noRedirect(http.DefaultClient), late+"/auth/login?return=/tasks")
 	if response.StatusCode != http.StatusServiceUnavailable || !strings.Contains(document.Text(), "sign-in provider does not answer") {
-		t.Errorf("a console that started without the provider answers %s: %s", response.Status, document.Find("main").Text())
+		t.Errorf("sign-in of a console that started without the provider: got %s, want 503: %s", response.Status, document.Find("main").Text())
 	}
 	_, err := page.Goto(late + "/tasks")
 	must(t, err)
-	must(t, see.Locator(page.Locator("main")).ToContainText("sign-in provider does not answer"))
-	accessible(t, page, "provider away")
-	picture(t, page, "provider-away")
+	must(t, expect.Locator(page.Locator("main")).ToContainText("sign-in provider does not answer"))
+	accessible(t, page, "provider outage")
+	screenshot(t, page, "provider-outage")
 
 	c.Control(t, "start", "provider")
-	back = true
+	restarted = true
 	clustertest.Eventually(t, 10*time.Second, func(context.Context) error {
 		if found, err := page.Locator("#username").Count(); err != nil || found == 1 {
 			return err
@@ -56,14 +57,14 @@ func TestProviderAway(t *testing.T) {
 		if err := page.GetByRole("link", playwright.PageGetByRoleOptions{Name: "Try again"}).Click(); err != nil {
 			return err
 		}
-		return fmt.Errorf("it does not lead to the provider yet")
+		return fmt.Errorf("got no sign-in form of the provider, want one")
 	})
 	signInBrowser(t, page, "admin")
-	must(t, see.Locator(page.Locator(".user")).ToContainText("admin@example.com"))
+	must(t, expect.Locator(page.Locator(".user")).ToContainText("admin@example.com"))
 }
 
-// A group that somebody loses at the provider is lost here within five minutes,
-// on a page that is open all the while. make verify runs it.
+// TestGroupLostAtTheProvider checks that a user who loses a group at the provider loses
+// it in the console within five minutes, also on an open page. make verify runs it.
 func TestGroupLostAtTheProvider(t *testing.T) {
 	if os.Getenv("KUOTA_VERIFY") == "" {
 		t.Skip("run by make verify")
@@ -71,10 +72,10 @@ func TestGroupLostAtTheProvider(t *testing.T) {
 	c := clustertest.Get(t)
 	console(t)
 	tenant := makeTenant(t, "left", "speech-team")
-	susan := newPerson(t, console(t), "susan")
+	susan := newUser(t, console(t), "susan")
 	clustertest.Eventually(t, 15*time.Second, func(context.Context) error {
 		if _, body := fetch(t, susan, console(t)+"/tasks"); !strings.Contains(body, tenant.job) {
-			return fmt.Errorf("a member does not see their task")
+			return fmt.Errorf("tasks of a member: got no %s, want it", tenant.job)
 		}
 		return nil
 	})
@@ -96,10 +97,10 @@ func TestGroupLostAtTheProvider(t *testing.T) {
 	}
 	took := time.Since(lost)
 	if ctx.Err() != nil || took > 5*time.Minute {
-		t.Errorf("the page is told after %s", took)
+		t.Errorf("event of the lost group: got it after %s, want at most 5m", took)
 	}
 	fmt.Printf("figure group_lost %.0f s\n", took.Seconds())
 	if status, body := fetch(t, susan, console(t)+"/tasks"); status != http.StatusForbidden || strings.Contains(body, tenant.job) {
-		t.Errorf("afterwards the page answers %d", status)
+		t.Errorf("tasks after the loss: got status %d, want 403 without the task", status)
 	}
 }

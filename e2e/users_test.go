@@ -17,7 +17,7 @@ import (
 	"github.com/playwright-community/playwright-go"
 )
 
-// adminBinding makes the sample provider's admin an admin of Kuota.
+// adminBinding binds the sample provider's admin group to the role of an admin.
 const adminBinding = `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
@@ -26,7 +26,7 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: kuota-ad
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: kuota-admins}]
 `
 
-// memberBinding makes a group members of a team.
+// memberBinding returns a RoleBinding that makes a group members of a team.
 func memberBinding(team, group string) string {
 	return strings.NewReplacer("TEAM", team, "GROUP", group).Replace(`
 apiVersion: rbac.authorization.k8s.io/v1
@@ -37,8 +37,8 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: GROUP}]
 `)
 }
 
-// signInEnv configures a console as localcluster does: with its own account in
-// the cluster, and the sample provider.
+// signInEnv returns the environment of a console as localcluster configures it: with
+// the console's own account in the cluster, and the sample provider.
 func signInEnv(c *clustertest.Cluster) []string {
 	file := func(name string) string { return filepath.Join(c.Dir, "signin", name) }
 	issuer, err := os.ReadFile(file("issuer"))
@@ -56,50 +56,52 @@ func signInEnv(c *clustertest.Cluster) []string {
 	}
 }
 
-// people are those who signed in over HTTP, by console and name.
-var people sync.Map
+// signedIn has the clients that are signed in over HTTP, by console and name.
+var signedIn sync.Map
 
-// person is somebody who is signed in at a console. The same person is signed
-// in once for all tests; newPerson is for tests that sign somebody out.
-func person(t testing.TB, console, name string) *http.Client {
+// user returns a client that is signed in at a console. All tests share the session of
+// a user; tests that end a session use newUser.
+func user(t testing.TB, console, name string) *http.Client {
 	t.Helper()
-	if known, ok := people.Load(console + " " + name); ok {
-		return known.(*http.Client)
+	if client, ok := signedIn.Load(console + " " + name); ok {
+		return client.(*http.Client)
 	}
-	client := newPerson(t, console, name)
-	people.Store(console+" "+name, client)
+	client := newUser(t, console, name)
+	signedIn.Store(console+" "+name, client)
 	return client
 }
 
-// newPerson signs somebody in over HTTP, through the provider's own pages.
-func newPerson(t testing.TB, console, name string) *http.Client {
+// newUser signs a user in over HTTP, through the provider's own pages, and returns the
+// client.
+func newUser(t testing.TB, console, name string) *http.Client {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
 	must(t, err)
 	client := &http.Client{Jar: jar}
-	goTo(t, client, console, "/policies?signed-in", name)
+	openSignedIn(t, client, console, "/policies?signed-in", name)
 	return client
 }
 
-// goTo opens an address of a console, and signs in as name where it is asked
-// to. It returns the page that it ends at.
-func goTo(t testing.TB, client *http.Client, console, path, name string) (*http.Response, *goquery.Document) {
+// openSignedIn opens an address of a console and signs in as name if the provider asks
+// for it. It fails the test unless it ends at that address.
+func openSignedIn(t testing.TB, client *http.Client, console, path, name string) (*http.Response, *goquery.Document) {
 	t.Helper()
 	response, page := load(t, client, console+path)
 	for range 5 {
 		if strings.HasPrefix(response.Request.URL.String(), console) {
 			break
 		}
-		response, page = fillIn(t, client, response, page, name)
+		response, page = submitSignIn(t, client, response, page, name)
 	}
 	if got := response.Request.URL.String(); got != console+path {
-		t.Fatalf("signing in as %s ends at %s with %s: %s", name, got, response.Status, page.Find("main").Text())
+		t.Fatalf("sign in as %s: got address %s with %s, want %s: %s", name, got, response.Status, console+path, page.Find("main").Text())
 	}
 	return response, page
 }
 
-// fillIn sends the form of a provider's page, whatever it is called there.
-func fillIn(t testing.TB, client *http.Client, response *http.Response, page *goquery.Document, name string) (*http.Response, *goquery.Document) {
+// submitSignIn submits the form of a provider's page. Providers name the inputs
+// differently.
+func submitSignIn(t testing.TB, client *http.Client, response *http.Response, page *goquery.Document, name string) (*http.Response, *goquery.Document) {
 	t.Helper()
 	values := url.Values{}
 	form := page.Find("form").First()
@@ -119,7 +121,7 @@ func fillIn(t testing.TB, client *http.Client, response *http.Response, page *go
 	return send(t, client, request)
 }
 
-// load opens a page as a browser does.
+// load requests a page like a browser does, and returns the response and the page.
 func load(t testing.TB, client *http.Client, address string) (*http.Response, *goquery.Document) {
 	t.Helper()
 	request, err := http.NewRequest(http.MethodGet, address, nil)
@@ -127,6 +129,7 @@ func load(t testing.TB, client *http.Client, address string) (*http.Response, *g
 	return send(t, client, request)
 }
 
+// send sends a request that accepts HTML, and returns the response and the page.
 func send(t testing.TB, client *http.Client, request *http.Request) (*http.Response, *goquery.Document) {
 	t.Helper()
 	request.Header.Set("Accept", "text/html")
@@ -138,7 +141,7 @@ func send(t testing.TB, client *http.Client, request *http.Request) (*http.Respo
 	return response, page
 }
 
-// fetch asks for an address, and returns what is answered.
+// fetch requests an address, and returns the status and the body.
 func fetch(t testing.TB, client *http.Client, address string) (int, string) {
 	t.Helper()
 	response, err := client.Get(address)
@@ -149,7 +152,7 @@ func fetch(t testing.TB, client *http.Client, address string) (int, string) {
 	return response.StatusCode, string(body)
 }
 
-// cookiesOf are what a person's browser keeps for a console.
+// cookiesOf returns the session cookie of a client at a console, for a browser.
 func cookiesOf(t testing.TB, client *http.Client, console string) []playwright.OptionalCookie {
 	t.Helper()
 	address, err := url.Parse(console)
@@ -164,14 +167,14 @@ func cookiesOf(t testing.TB, client *http.Client, console string) []playwright.O
 		}
 	}
 	if len(cookies) != 1 {
-		t.Fatalf("%d session cookies", len(cookies))
+		t.Fatalf("got %d session cookies, want 1", len(cookies))
 	}
 	return cookies
 }
 
-// noRedirect is a person's client that does not follow redirects.
+// noRedirect returns a copy of client that does not follow redirects.
 func noRedirect(client *http.Client) *http.Client {
-	still := *client
-	still.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &still
+	direct := *client
+	direct.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &direct
 }

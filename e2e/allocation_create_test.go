@@ -18,8 +18,8 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// removed deletes a team's allocation and tasks when the test ends.
-func removed(t testing.TB, team string) {
+// deleteTeamAtEnd deletes a team's allocation and tasks when the test ends.
+func deleteTeamAtEnd(t testing.TB, team string) {
 	c := clustertest.Get(t)
 	t.Cleanup(func() {
 		_, _ = c.TryKubectl("", "delete", "jobs", "--all", "-n", "hyperpod-ns-"+team, "--wait=false")
@@ -27,60 +27,62 @@ func removed(t testing.TB, team string) {
 	})
 }
 
-// review leads from a filled form to what saving it would do.
+// review submits a filled form for review and waits until the review is visible.
 func review(t testing.TB, page playwright.Page) {
 	t.Helper()
 	must(t, page.Locator("#allocation-form .btn-primary").Click())
-	must(t, see.Locator(page.Locator("#review-form")).ToBeVisible())
+	must(t, expect.Locator(page.Locator("#review-form")).ToBeVisible())
 }
 
+// placeholder waits until an input has a placeholder.
 func placeholder(t testing.TB, page playwright.Page, input, want string) {
 	t.Helper()
-	must(t, see.Locator(page.Locator("#"+input)).ToHaveAttribute("placeholder", want))
+	must(t, expect.Locator(page.Locator("#"+input)).ToHaveAttribute("placeholder", want))
 }
 
-// From an empty form to a running task, as an admin and a scientist do it.
-func TestStory(t *testing.T) {
+// TestCreateAllocationAndRunTask creates an allocation as an admin, from an empty form,
+// and runs tasks in it as a scientist.
+func TestCreateAllocationAndRunTask(t *testing.T) {
 	t.Parallel()
 	c := clustertest.Get(t)
 	team := clustertest.Name("vision")
-	removed(t, team)
+	deleteTeamAtEnd(t, team)
 
 	admin := visit(t, playwright.BrowserNewContextOptions{})
 	open(t, admin, "/")
 	must(t, admin.GetByRole("link", playwright.PageGetByRoleOptions{Name: "Policies", Exact: playwright.Bool(true)}).Click())
 	must(t, admin.GetByRole("link", playwright.PageGetByRoleOptions{Name: regexp.MustCompile("Create .*allocation")}).First().Click())
 	must(t, admin.Locator("#team").Fill(team))
-	must(t, see.Locator(admin.Locator("#team-hint")).ToContainText("hyperpod-ns-"+team))
+	must(t, expect.Locator(admin.Locator("#team-hint")).ToContainText("hyperpod-ns-"+team))
 	must(t, admin.Locator("#row-0-type").Fill("ml.p5.48xlarge"))
-	must(t, see.Locator(admin.Locator("#row-0-there")).ToContainText("16 GPUs (H100)"))
+	must(t, expect.Locator(admin.Locator("#row-0-there")).ToContainText("16 GPUs (H100)"))
 	must(t, admin.Locator("#row-0-accelerators").PressSequentially("2"))
 	placeholder(t, admin, "row-0-vcpu", "48")
 	placeholder(t, admin, "row-0-memory", "512")
 
-	// One default overridden, and what follows from it; then reset.
+	// Override one default, check the values derived from it, and reset it.
 	must(t, admin.Locator("#row-0-vcpu").PressSequentially("96"))
 	placeholder(t, admin, "row-0-memory", "1024")
 	must(t, admin.GetByRole("button", playwright.PageGetByRoleOptions{Name: regexp.MustCompile("Reset")}).Click())
-	must(t, see.Locator(admin.Locator("#row-0-vcpu")).ToHaveValue(""))
+	must(t, expect.Locator(admin.Locator("#row-0-vcpu")).ToHaveValue(""))
 	placeholder(t, admin, "row-0-vcpu", "48")
 	placeholder(t, admin, "row-0-memory", "512")
 
-	// A review is whole when Kueue answers; a story before may have restarted it.
+	// A complete review needs Kueue, and an earlier test may have restarted it.
 	c.Kubectl(t, "{apiVersion: kueue.x-k8s.io/v1beta2, kind: ClusterQueue, metadata: {name: "+team+"}}", "create", "--dry-run=server", "-f", "-")
 
 	must(t, admin.Locator("#strategy-LendAndBorrow").Check())
 	must(t, admin.Locator("#borrow-percent").Fill("50"))
-	must(t, see.Locator(admin.Locator("#row-0")).ToContainText("1 GPU · 24 vCPU · 256 GiB"))
+	must(t, expect.Locator(admin.Locator("#row-0")).ToContainText("1 GPU · 24 vCPU · 256 GiB"))
 	review(t, admin)
-	must(t, see.Locator(admin.Locator("#review-quota")).ToContainText("ml.p5.48xlarge"))
-	must(t, see.Locator(admin.Locator("#review-objects")).ToContainText("objects"))
+	must(t, expect.Locator(admin.Locator("#review-quota")).ToContainText("ml.p5.48xlarge"))
+	must(t, expect.Locator(admin.Locator("#review-objects")).ToContainText("objects"))
 	must(t, admin.GetByRole("button", playwright.PageGetByRoleOptions{Name: "Create allocation"}).Click())
-	must(t, see.Page(admin).ToHaveURL(regexp.MustCompile(`/policies\?created=`)))
+	must(t, expect.Page(admin).ToHaveURL(regexp.MustCompile(`/policies\?created=`)))
 	row := admin.Locator("tr", playwright.PageLocatorOptions{HasText: team})
-	must(t, see.Locator(row).ToContainText("Active"))
-	must(t, see.Locator(row).ToContainText("2 GPUs · 48 vCPU · 512 GiB"))
-	kueueHasIt(t, c, team)
+	must(t, expect.Locator(row).ToContainText("Active"))
+	must(t, expect.Locator(row).ToContainText("2 GPUs · 48 vCPU · 512 GiB"))
+	waitForQueues(t, c, team)
 
 	scientist := visit(t, playwright.BrowserNewContextOptions{})
 	open(t, scientist, "/tasks")
@@ -88,12 +90,12 @@ func TestStory(t *testing.T) {
 	task := func(name string) playwright.Locator {
 		return scientist.Locator("tr", playwright.PageLocatorOptions{HasText: team}).Filter(playwright.LocatorFilterOptions{HasText: name})
 	}
-	must(t, see.Locator(task("fits")).ToContainText("Running"))
-	must(t, see.Locator(task("fits")).ToContainText("2 GPUs"))
-	must(t, see.Locator(task("fits")).ToContainText("ml.p5.48xlarge"))
+	must(t, expect.Locator(task("fits")).ToContainText("Running"))
+	must(t, expect.Locator(task("fits")).ToContainText("2 GPUs"))
+	must(t, expect.Locator(task("fits")).ToContainText("ml.p5.48xlarge"))
 	c.Apply(t, jobManifest(team, "too-many", 4))
-	must(t, see.Locator(task("too-many")).ToContainText("Pending"))
-	must(t, see.Locator(task("too-many").Locator(".reason")).ToHaveText(regexp.MustCompile(`GPUs? short\.|can never have that much\.`)))
+	must(t, expect.Locator(task("too-many")).ToContainText("Pending"))
+	must(t, expect.Locator(task("too-many").Locator(".reason")).ToHaveText(regexp.MustCompile(`GPUs? short\.|can never have that much\.`)))
 
 	// Kueue's reason is on the task's page, as Kueue wrote it.
 	must(t, task("too-many").GetByRole("link", playwright.LocatorGetByRoleOptions{Name: "too-many"}).Click())
@@ -101,13 +103,14 @@ func TestStory(t *testing.T) {
 	must(t, c.Client.List(t.Context(), &workloads, client.InNamespace("hyperpod-ns-"+team)))
 	for _, w := range workloads.Items {
 		if reason := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadQuotaReserved); reason != nil && reason.Status == metav1.ConditionFalse {
-			must(t, see.Locator(scientist.Locator("#task-said")).ToContainText(reason.Message))
+			must(t, expect.Locator(scientist.Locator("#task-said")).ToContainText(reason.Message))
 		}
 	}
 }
 
-// kueueHasIt waits until the team's objects exist and are active.
-func kueueHasIt(t testing.TB, c *clustertest.Cluster, team string) {
+// waitForQueues waits until the team's queues and the flavor ml.p5.48xlarge exist and the
+// queues are active.
+func waitForQueues(t testing.TB, c *clustertest.Cluster, team string) {
 	t.Helper()
 	clustertest.Eventually(t, 10*time.Second, func(ctx context.Context) error {
 		var queue kueue.ClusterQueue
@@ -123,18 +126,19 @@ func kueueHasIt(t testing.TB, c *clustertest.Cluster, team string) {
 			return err
 		}
 		if !meta.IsStatusConditionTrue(queue.Status.Conditions, kueue.ClusterQueueActive) || !meta.IsStatusConditionTrue(local.Status.Conditions, kueue.LocalQueueActive) {
-			return fmt.Errorf("not active: %v, %v", queue.Status.Conditions, local.Status.Conditions)
+			return fmt.Errorf("got conditions %v and %v, want active queues", queue.Status.Conditions, local.Status.Conditions)
 		}
 		return nil
 	})
 }
 
-// The same form without JavaScript: each step is a button.
-func TestStoryWithoutJavaScript(t *testing.T) {
+// TestCreateAllocationWithoutJavaScript creates an allocation without JavaScript, where
+// each step is a button.
+func TestCreateAllocationWithoutJavaScript(t *testing.T) {
 	t.Parallel()
 	c := clustertest.Get(t)
 	team := clustertest.Name("plain")
-	removed(t, team)
+	deleteTeamAtEnd(t, team)
 	page := visit(t, playwright.BrowserNewContextOptions{JavaScriptEnabled: playwright.Bool(false)})
 	press := func(name string) {
 		t.Helper()
@@ -151,32 +155,32 @@ func TestStoryWithoutJavaScript(t *testing.T) {
 	press("Fill in the rest")
 	placeholder(t, page, "row-0-memory", "1024")
 	must(t, page.GetByRole("button", playwright.PageGetByRoleOptions{Name: regexp.MustCompile("Reset")}).Click())
-	must(t, see.Locator(page.Locator("#row-0-vcpu")).ToHaveValue(""))
+	must(t, expect.Locator(page.Locator("#row-0-vcpu")).ToHaveValue(""))
 	press("Add instance type")
 	must(t, page.Locator("#row-1-type").Fill("ml.g5.2xlarge"))
 	press("Remove row 2")
-	must(t, see.Locator(page.Locator("#row-1")).ToHaveCount(0))
-	must(t, see.Locator(page.Locator("#team")).ToHaveValue(team))
+	must(t, expect.Locator(page.Locator("#row-1")).ToHaveCount(0))
+	must(t, expect.Locator(page.Locator("#team")).ToHaveValue(team))
 	press("Review")
-	must(t, see.Locator(page.Locator("#review-form")).ToBeVisible())
+	must(t, expect.Locator(page.Locator("#review-form")).ToBeVisible())
 	press("Back to the form")
-	must(t, see.Locator(page.Locator("#team")).ToHaveValue(team))
+	must(t, expect.Locator(page.Locator("#team")).ToHaveValue(team))
 	press("Review")
 	press("Create allocation")
-	must(t, see.Page(page).ToHaveURL(regexp.MustCompile(`/policies\?created=`)))
-	kueueHasIt(t, c, team)
-	shows := func(path, want string) {
+	must(t, expect.Page(page).ToHaveURL(regexp.MustCompile(`/policies\?created=`)))
+	waitForQueues(t, c, team)
+	rowContains := func(path, want string) {
 		t.Helper()
 		clustertest.Eventually(t, 10*time.Second, func(context.Context) error {
 			open(t, page, path)
 			text, err := page.Locator("tr", playwright.PageLocatorOptions{HasText: team}).First().TextContent(playwright.LocatorTextContentOptions{Timeout: playwright.Float(1000)})
 			if err != nil || !strings.Contains(text, want) {
-				return fmt.Errorf("%s shows %q, %w", path, text, err)
+				return fmt.Errorf("%s: got row %q and error %w, want %q", path, text, err, want)
 			}
 			return nil
 		})
 	}
-	shows("/policies", "2 GPUs · 48 vCPU · 512 GiB")
+	rowContains("/policies", "2 GPUs · 48 vCPU · 512 GiB")
 	c.Apply(t, jobManifest(team, "fits", 1))
-	shows("/tasks", "Running")
+	rowContains("/tasks", "Running")
 }

@@ -30,44 +30,44 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// What there is of, for the figures of docs/figures.md.
+// The load for the figures of docs/figures.md.
 const (
-	manyTeamsCount = 1_000
-	manyTasksCount = 50_000
-	manyStreams    = 50
-	changesASecond = 50
-	changesFor     = 2 * time.Minute
+	teamCount        = 1_000
+	taskCount        = 50_000
+	streamCount      = 50
+	changesPerSecond = 50
+	changesDuration  = 2 * time.Minute
 )
 
 // TestManyTasks measures pages of tasks with 1,000 teams and 50,000 Workloads;
-// make bench runs it, last: it stops Kueue for good.
+// make bench runs it last, because it stops Kueue and does not start it again.
 func TestManyTasks(t *testing.T) {
 	if os.Getenv("KUOTA_BENCH") == "" {
 		t.Skip("measured by make bench")
 	}
 	c := clustertest.Get(t)
 	console(t)
-	teams := manyTeams(t, manyTeamsCount)
+	teams := manyTeams(t, teamCount)
 	c.Control(t, "stop", "kueue")
 	c.Control(t, "stop", "kube-controller-manager")
 	for _, kind := range []string{"mutatingwebhookconfiguration", "validatingwebhookconfiguration"} {
 		c.Kubectl(t, "", "delete", kind, "--all")
 	}
-	// Without Kueue nobody converts old versions, and the API server would go on
-	// trying for its cache of them.
+	// Without Kueue's conversion webhook the API server could not fill its caches of old
+	// versions, and would retry all the time.
 	for _, kind := range []string{"clusterqueues", "cohorts", "localqueues", "multikueueclusters", "workloads"} {
 		c.Kubectl(t, "", "patch", "customresourcedefinition", kind+".kueue.x-k8s.io", "--type=json", "-p", `[{"op":"replace","path":"/spec/conversion","value":{"strategy":"None"}},{"op":"replace","path":"/spec/versions/0/served","value":false}]`)
 	}
-	// Each console would follow the same changes, beside the one that is measured.
+	// Any other console would process the same changes next to the measured one.
 	must(t, consoleProcess.Process.Signal(syscall.SIGTERM))
-	without := manyConsole(t, c, "console-empty").process
-	empty := memoryOf(t, without)
-	must(t, without.Process.Signal(syscall.SIGTERM))
+	emptyConsole := manyConsole(t, c, "console-empty").process
+	empty := memoryOf(t, emptyConsole)
+	must(t, emptyConsole.Process.Signal(syscall.SIGTERM))
 
 	m := &many{t: t, teams: teams, client: manyClient(t, c)}
 	began := time.Now()
 	m.write()
-	t.Logf("%d Workloads written in %s", manyTasksCount, time.Since(began).Round(time.Second))
+	t.Logf("%d Workloads written in %s", taskCount, time.Since(began).Round(time.Second))
 
 	s := manyConsole(t, c, "console-many")
 	fmt.Printf("figure tasks_cold_start %.1f s\n", s.ready.Seconds())
@@ -75,22 +75,23 @@ func TestManyTasks(t *testing.T) {
 	m.explanations(s, "tasks_explain_while_history_is_written")
 	fmt.Printf("figure tasks_history_written %.0f s\n", m.recorded(s).Seconds())
 	m.explanations(s, "tasks_explain")
-	fmt.Printf("figure tasks_memory_each %.1f kB\n", float64(memoryOf(t, s.process)-empty)/1000/manyTasksCount)
+	fmt.Printf("figure tasks_memory_each %.1f kB\n", float64(memoryOf(t, s.process)-empty)/1000/taskCount)
 	m.changes(s)
-	fmt.Printf("figure tasks_memory_each_after_changes %.1f kB\n", float64(memoryOf(t, s.process)-empty)/1000/manyTasksCount)
+	fmt.Printf("figure tasks_memory_each_after_changes %.1f kB\n", float64(memoryOf(t, s.process)-empty)/1000/taskCount)
 	m.deletions(s)
 }
 
-// manyServer is a console of the test's own.
+// manyServer is the console that is measured.
 type manyServer struct {
 	address string
 	metrics string // address
 	process *exec.Cmd
 	admin   *http.Client
 	began   time.Time
-	ready   time.Duration // from its start
+	ready   time.Duration // time from its start to ready
 }
 
+// manyConsole starts a console and waits until it is ready.
 func manyConsole(t *testing.T, c *clustertest.Cluster, name string) manyServer {
 	t.Helper()
 	began := time.Now()
@@ -108,83 +109,86 @@ func manyConsole(t *testing.T, c *clustertest.Cluster, name string) manyServer {
 		}
 		defer response.Body.Close()
 		if response.StatusCode != http.StatusOK {
-			return fmt.Errorf("readyz answers %s", response.Status)
+			return fmt.Errorf("readyz: got %s, want 200", response.Status)
 		}
 		return nil
 	})
 	s := manyServer{address: address, metrics: metrics, process: started, began: began, ready: time.Since(began)}
-	s.admin = newPerson(t, address, "admin")
+	s.admin = newUser(t, address, "admin")
 	return s
 }
 
-// memoryOf is how much memory a process has (resident), in bytes, once it has
-// given back what it does not need.
+// memoryOf returns the resident memory of a process in bytes: the minimum over a minute,
+// which gives the Go runtime time to return unused memory.
 func memoryOf(t *testing.T, process *exec.Cmd) int64 {
 	t.Helper()
-	least := int64(1) << 62
+	lowest := int64(1) << 62
 	for range 12 {
 		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", process.Process.Pid))
 		must(t, err)
 		found := regexp.MustCompile(`VmRSS:\s+(\d+) kB`).FindSubmatch(status)
 		kB, err := strconv.ParseInt(string(found[1]), 10, 64)
 		must(t, err)
-		least = min(least, kB<<10)
+		lowest = min(lowest, kB<<10)
 		time.Sleep(5 * time.Second)
 	}
-	t.Logf("%d MB resident", least>>20)
-	return least
+	t.Logf("%d MB resident", lowest>>20)
+	return lowest
 }
 
+// manyClient returns a client without rate limit.
 func manyClient(t *testing.T, c *clustertest.Cluster) client.WithWatch {
 	config := rest.CopyConfig(c.Config)
 	config.QPS = -1
-	found, err := client.NewWithWatch(config, client.Options{Scheme: cluster.Scheme})
+	unlimited, err := client.NewWithWatch(config, client.Options{Scheme: cluster.Scheme})
 	must(t, err)
-	return found
+	return unlimited
 }
 
-// many writes Workloads.
+// many creates, changes and deletes the Workloads of TestManyTasks.
 type many struct {
 	t      *testing.T
 	teams  string
 	client client.WithWatch
-	live   []*kueue.Workload // those that stand on the first page
+	live   []*kueue.Workload // the Workloads on the first page
 }
 
-// write makes all Workloads, the last of them waiting.
+// write creates all Workloads. The last hundred are pending and created later, so that
+// they are on the first page.
 func (m *many) write() {
-	var making sync.WaitGroup
+	var creating sync.WaitGroup
 	numbers := make(chan int)
 	for range 24 {
-		making.Go(func() {
+		creating.Go(func() {
 			for i := range numbers {
-				if _, err := m.make(i); err != nil {
+				if _, err := m.create(i); err != nil {
 					m.t.Error(err)
 				}
 			}
 		})
 	}
-	for i := range manyTasksCount - 100 {
+	for i := range taskCount - 100 {
 		numbers <- i
 	}
 	close(numbers)
-	making.Wait()
-	time.Sleep(1100 * time.Millisecond) // a later second: the first page
-	for i := manyTasksCount - 100; i < manyTasksCount; i++ {
-		w, err := m.make(i)
+	creating.Wait()
+	time.Sleep(1100 * time.Millisecond) // a later creation second sorts them onto the first page
+	for i := taskCount - 100; i < taskCount; i++ {
+		w, err := m.create(i)
 		must(m.t, err)
 		m.live = append(m.live, w)
 	}
 }
 
-func (m *many) make(i int) (*kueue.Workload, error) {
+// create creates the i-th Workload with its status.
+func (m *many) create(i int) (*kueue.Workload, error) {
 	ctx := m.t.Context()
 	kind := i % 5
-	if i >= manyTasksCount-100 {
+	if i >= taskCount-100 {
 		kind = 3
 	}
 	name := fmt.Sprintf("train-%05d", i)
-	queue := fmt.Sprintf("hyperpod-ns-%s-%d", m.teams, i%manyTeamsCount)
+	queue := fmt.Sprintf("hyperpod-ns-%s-%d", m.teams, i%teamCount)
 	priority := int32(i % 3 * 10)
 	w := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{
 		Name: "job-" + name, Namespace: queue, Labels: map[string]string{"kueue.x-k8s.io/job-uid": name, "app": name},
@@ -219,7 +223,7 @@ func manyTemplate(i int) corev1.PodTemplateSpec {
 	}}
 }
 
-// manyStatus is that of a task that runs, waits, or has ended.
+// manyStatus returns the status of a running (0, 1), pending (2, 3) or finished (4) task.
 func manyStatus(kind int, queue string, pods int32) kueue.WorkloadStatus {
 	now := metav1.Now()
 	at := func(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(-d)) }
@@ -249,7 +253,8 @@ func manyStatus(kind int, queue string, pods int32) kueue.WorkloadStatus {
 	return s
 }
 
-// get reads a page as a browser does, compressed; it returns its size on the way.
+// get reads a page with compression, like a browser does, and returns the time and the
+// compressed size in bytes.
 func (s manyServer) get(t *testing.T, path string) (took time.Duration, size int) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.address+path, nil)
@@ -262,11 +267,12 @@ func (s manyServer) get(t *testing.T, path string) (took time.Duration, size int
 	body, err := io.ReadAll(response.Body)
 	must(t, err)
 	if response.StatusCode != http.StatusOK {
-		t.Fatalf("%s answers %s", path, response.Status)
+		t.Fatalf("%s: got %s, want 200", path, response.Status)
 	}
 	return time.Since(began), len(body)
 }
 
+// pages measures the first page of tasks, filtered and sorted lists, and other pages.
 func (m *many) pages(s manyServer) {
 	var first, other []time.Duration
 	size := 0
@@ -304,8 +310,8 @@ func (m *many) pages(s manyServer) {
 	}
 }
 
-// recorded waits until the console has written all tasks into its history, and
-// tells how long after its start that was.
+// recorded waits until the console has recorded all tasks in its history, and returns
+// the time since the console's start.
 func (m *many) recorded(s manyServer) time.Duration {
 	quiet := 0
 	clustertest.Eventually(m.t, 10*time.Minute, func(context.Context) error {
@@ -323,26 +329,26 @@ func (m *many) recorded(s manyServer) time.Duration {
 		}
 		time.Sleep(500 * time.Millisecond)
 		if quiet < 10 {
-			return fmt.Errorf("history is being written")
+			return fmt.Errorf("got waiting history rows, want none for 5s")
 		}
 		return nil
 	})
 	return time.Since(s.began)
 }
 
-// explanations are pages of tasks that wait.
+// explanations measures the pages of pending tasks, which explain why they are pending.
 func (m *many) explanations(s manyServer, name string) {
 	var all []time.Duration
 	for range 100 {
-		i := rand.IntN(manyTasksCount/5)*5 + 2 // one that waits
-		took, _ := s.get(m.t, fmt.Sprintf("/tasks/hyperpod-ns-%s-%d/job/train-%05d", m.teams, i%manyTeamsCount, i))
+		i := rand.IntN(taskCount/5)*5 + 2 // a pending task
+		took, _ := s.get(m.t, fmt.Sprintf("/tasks/hyperpod-ns-%s-%d/job/train-%05d", m.teams, i%teamCount, i))
 		all = append(all, took)
 	}
 	figures(m.t, name, all)
 }
 
-// A mark is how often a task was preempted, which the list shows: markBase, and the
-// milliseconds from markEpoch until it was written.
+// A mark is a preemption count, which the list of tasks shows, that encodes when it was
+// written: markBase plus the milliseconds since markEpoch.
 const markBase = 1_000_000_000
 
 var (
@@ -350,20 +356,20 @@ var (
 	markEpoch = time.Now()
 )
 
-// late is how long ago a mark was written.
+// late returns how long ago a mark was written.
 func late(mark int64) time.Duration {
 	return time.Since(markEpoch.Add(time.Duration(mark-markBase) * time.Millisecond))
 }
 
-// changes has streams open while tasks of the first page change, and measures
-// from before each write until the browser shows it.
+// changes changes tasks of the first page while streams are open, and measures the time
+// from before each write until a watch, a stream and the browser have it.
 func (m *many) changes(s manyServer) {
 	ctx, stop := context.WithCancel(m.t.Context())
 	defer stop()
 	before := m.watches()
 	var streams sync.WaitGroup
 	var streamed, watched []time.Duration
-	for i := range manyStreams {
+	for i := range streamCount {
 		streams.Go(func() {
 			if i > 0 {
 				s.stream(ctx, nil)
@@ -395,10 +401,10 @@ func (m *many) changes(s manyServer) {
 	must(m.t, err)
 
 	var writing sync.WaitGroup
-	tick := time.NewTicker(time.Second / changesASecond)
+	tick := time.NewTicker(time.Second / changesPerSecond)
 	defer tick.Stop()
 	began, wrote := time.Now(), 0
-	for i := 0; time.Since(began) < changesFor; i++ {
+	for i := 0; time.Since(began) < changesDuration; i++ {
 		<-tick.C
 		w := m.live[i%len(m.live)]
 		wrote++
@@ -411,8 +417,8 @@ func (m *many) changes(s manyServer) {
 	}
 	writing.Wait()
 	time.Sleep(2 * time.Second)
-	if now := m.watches(); now > before+1 { // this test's own
-		m.t.Errorf("%d pages made %d watches of Workloads into %d", manyStreams+1, before, now)
+	if now := m.watches(); now > before+1 { // one more is the watch of this test
+		m.t.Errorf("watches of Workloads with %d pages: got %d, want at most %d", streamCount+1, now, before+1)
 	}
 	times, err := page.Evaluate(`() => window.late`)
 	must(m.t, err)
@@ -428,30 +434,30 @@ func (m *many) changes(s manyServer) {
 	figures(m.t, "tasks_change_to_dom", shown)
 }
 
-// watches is how many watches of Workloads the API server keeps.
+// watches returns the number of watches of Workloads that the API server serves.
 func (m *many) watches() int {
 	out := clustertest.Get(m.t).Kubectl(m.t, "", "get", "--raw", "/metrics")
 	n := 0
 	for _, found := range regexp.MustCompile(`(?m)^apiserver_longrunning_requests\{.*resource="workloads".*verb="WATCH".*\} (\d+)$`).FindAllStringSubmatch(out, -1) {
-		some, err := strconv.Atoi(found[1])
+		count, err := strconv.Atoi(found[1])
 		must(m.t, err)
-		n += some
+		n += count
 	}
 	if n == 0 {
-		m.t.Error("the API server tells of no watch of Workloads")
+		m.t.Error("metrics of the API server: got no watch of Workloads, want at least 1")
 	}
 	return n
 }
 
-// deletions takes ten thousand tasks away at once, and waits until the list is
-// right.
+// deletions deletes ten thousand tasks at once, and measures the time until the list has
+// the right count.
 func (m *many) deletions(s manyServer) {
-	const gone = 200 * manyTasksCount / manyTeamsCount
+	const deletions = 200 * taskCount / teamCount
 	var deleting sync.WaitGroup
 	began := time.Now()
 	for worker := range 8 {
 		deleting.Go(func() {
-			for i := 100 + worker; i < 300; i += 8 { // none of the first page's
+			for i := 100 + worker; i < 300; i += 8 { // these teams have no task on the first page
 				if err := m.client.DeleteAllOf(m.t.Context(), &kueue.Workload{}, client.InNamespace(fmt.Sprintf("hyperpod-ns-%s-%d", m.teams, i))); err != nil {
 					m.t.Error(err)
 				}
@@ -469,15 +475,15 @@ func (m *many) deletions(s manyServer) {
 			must(m.t, err)
 			sum += n
 		}
-		if want := manyTasksCount - gone; sum != want {
-			return fmt.Errorf("the list counts %d tasks, want %d", sum, want)
+		if want := taskCount - deletions; sum != want {
+			return fmt.Errorf("list: got %d tasks, want %d", sum, want)
 		}
 		return nil
 	})
 	fmt.Printf("figure tasks_ten_thousand_deleted %.1f s\nfigure tasks_list_right_after_that %.1f s\n", deleted.Sub(began).Seconds(), time.Since(deleted).Seconds())
 }
 
-// marks are how late each mark is.
+// marks returns the delay of each mark in text.
 func marks(text string) (all []time.Duration) {
 	for _, found := range mark.FindAllString(text, -1) {
 		written, _ := strconv.ParseInt(strings.ReplaceAll(found, ",", ""), 10, 64)
@@ -486,7 +492,8 @@ func marks(text string) (all []time.Duration) {
 	return all
 }
 
-// stream reads a page's events, as an open page does; each is told of marks.
+// stream reads the events of the list like an open page does, until ctx is done. It calls
+// each once per mark, unless each is nil.
 func (s manyServer) stream(ctx context.Context, each func(line string)) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.address+"/tasks/events", nil)
 	if err != nil {
@@ -519,7 +526,7 @@ func (s manyServer) stream(ctx context.Context, each func(line string)) {
 	}
 }
 
-// watch measures the API server's own delay.
+// watch calls each with the delay of every mark that a watch of the API server delivers.
 func (m *many) watch(ctx context.Context, each func(late time.Duration)) {
 	events, err := m.client.Watch(ctx, &kueue.WorkloadList{}, client.InNamespace(m.live[0].Namespace))
 	must(m.t, err)
