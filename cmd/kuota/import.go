@@ -71,7 +71,7 @@ func (w *importWriter) file(name string) error {
 			return err
 		}
 	}
-	w.report(name, result.NotTaken)
+	w.report(name, result.Problems)
 	return nil
 }
 
@@ -97,7 +97,7 @@ func (w *importWriter) object(file string, o imports.Object) error {
 		w.report(file, []governance.FieldError{{Message: object + " was skipped: it is of another kind"}})
 		return nil
 	}
-	w.report(file, o.NotTaken)
+	w.report(file, o.Problems)
 	switch earlier, twice := w.seen[object]; {
 	case o.Allocation != nil && o.Allocation.Name == "":
 		w.report(file, []governance.FieldError{{Message: "an allocation without a team name cannot be written; set ComputeQuotaTarget.TeamName"}})

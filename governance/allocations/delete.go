@@ -113,7 +113,7 @@ func (s *Service) delete(ctx context.Context, user governance.User, allocation *
 			return false, &governance.Error{Kind: governance.Conflict, Op: "delete allocation", Message: "The allocation was changed in the meantime. Review it before you delete it."}
 		}
 		if !deleting {
-			if err := gitops.Refuse(allocation, "delete allocation", "Team "+allocation.Name); err != nil {
+			if err := gitops.CheckUnmanaged(allocation, "delete allocation", "Team "+allocation.Name); err != nil {
 				return false, err
 			}
 		}

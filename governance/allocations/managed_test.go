@@ -28,7 +28,7 @@ func TestManagedIsNotChanged(t *testing.T) {
 		must(t, w.Client.Patch(t.Context(), team.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch))))
 	}
 	applied := func(team v1alpha1.ComputeAllocation) {
-		text, err := yaml.YAMLToJSON([]byte(manifest.Allocation(&team)))
+		text, err := yaml.YAMLToJSON([]byte(manifest.AllocationYAML(&team)))
 		must(t, err)
 		must(t, w.Client.Patch(t.Context(), team.DeepCopy(), client.RawPatch(types.ApplyPatchType, text), client.ForceOwnership, client.FieldOwner("argocd-controller")))
 	}
@@ -46,7 +46,7 @@ func TestManagedIsNotChanged(t *testing.T) {
 				if found, err = w.Find(ctx, w.admin, team.Name); err != nil {
 					return err
 				}
-				if m, _ := gitops.Of(&found); m.String() != tc.by {
+				if m, _ := gitops.ManagerOf(&found); m.String() != tc.by {
 					return fmt.Errorf("the cache says %q of %v", m, found.ManagedFields)
 				}
 				return nil
@@ -81,7 +81,7 @@ func TestWrittenIsApplied(t *testing.T) {
 		w.Kubectl(t, read.Objects[0].YAML(), "apply", "--dry-run=server", "-f", "-")
 	}
 	team := w.team(t, "written", gpus(1))
-	read := imports.Read([]byte(manifest.Allocation(&team)))
+	read := imports.Read([]byte(manifest.AllocationYAML(&team)))
 	w.Apply(t, read.Objects[0].YAML())
 	if now := w.settled(t, team.Name); now.Generation != team.Generation {
 		t.Errorf("%s changed it", read.Objects[0].YAML())

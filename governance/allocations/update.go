@@ -73,7 +73,7 @@ func (s *Service) edit(ctx context.Context, writer client.Client, allocation *v1
 		if after.DeletionTimestamp != nil {
 			return &governance.Error{Kind: governance.Conflict, Op: "update allocation", Message: fmt.Sprintf("Team %s is being deleted and cannot be changed.", after.Name)}
 		}
-		if err := gitops.Refuse(after, "update allocation", "Team "+after.Name); err != nil {
+		if err := gitops.CheckUnmanaged(after, "update allocation", "Team "+after.Name); err != nil {
 			return err
 		}
 		after.Spec = *allocation.Spec.DeepCopy()

@@ -17,12 +17,12 @@ import (
 type Decimal string
 
 // Kept is a field that may stand there, and is not looked at.
-type Kept struct{}
+type Opaque struct{}
 
 // Fill reads an object into a struct, by the names that JSON has for its
 // fields. What does not fit is left out and told, each with its path below
 // path.
-func (n *Node) Fill(target any, path string) Report {
+func (n *Node) Decode(target any, path string) Report {
 	f := filler{Report{failed: map[string]bool{}}}
 	f.fill(n, reflect.ValueOf(target).Elem(), path)
 	return f.Report
@@ -30,15 +30,15 @@ func (n *Node) Fill(target any, path string) Report {
 
 // Report is what became of an object that was read.
 type Report struct {
-	Kept  []string // the fields that are there of type Kept
-	Wrong Wrongs
+	Opaque   []string // the fields that are there of type Kept
+	Problems Problems
 
 	failed map[string]bool // paths of values that were left out
 }
 
 // News keeps what is wrong with values that were read: one that was left out
 // is told of already.
-func (r Report) News(wrong Wrongs) Wrongs {
+func (r Report) Unreported(wrong Problems) Problems {
 	return slices.DeleteFunc(wrong, func(w governance.FieldError) bool {
 		for path := range r.failed {
 			if rest, below := strings.CutPrefix(w.Path, path); below && (rest == "" || rest[0] == '.' || rest[0] == '[') {
@@ -64,13 +64,13 @@ func (f *filler) set(n *Node, v reflect.Value, path string) bool {
 	switch {
 	case n.Kind == Null:
 		return true
-	case n.Kind == Unread:
+	case n.Kind == Invalid:
 		return false
 	}
 	if read, special := specials[v.Type()]; special {
 		value, problem := read(n)
 		if problem != "" {
-			f.Wrong.Tell(path, "%s; ignored", problem)
+			f.Problems.Add(path, "%s; ignored", problem)
 			return false
 		}
 		v.Set(reflect.ValueOf(value))
@@ -97,7 +97,7 @@ func (f *filler) set(n *Node, v reflect.Value, path string) bool {
 		// One that cannot be read keeps its place, so that all keep their number.
 		all := reflect.MakeSlice(v.Type(), len(n.Items), len(n.Items))
 		for i, item := range n.Items {
-			f.fill(item, all.Index(i), Item(path, i))
+			f.fill(item, all.Index(i), Index(path, i))
 		}
 		v.Set(all)
 		return true
@@ -108,7 +108,7 @@ func (f *filler) set(n *Node, v reflect.Value, path string) bool {
 }
 
 func (f *filler) scalar(n *Node, v reflect.Value, path string) bool {
-	loose := n.Loose && (n.Kind == Number || n.Kind == Bool)
+	loose := n.Untyped && (n.Kind == Number || n.Kind == Bool)
 	switch v.Kind() {
 	case reflect.String:
 		if n.Kind != Text && !loose {
@@ -124,21 +124,21 @@ func (f *filler) scalar(n *Node, v reflect.Value, path string) bool {
 		if n.Kind != Number {
 			return f.mismatch(n, Number, path)
 		}
-		whole, ok := Whole(n.Text)
+		whole, ok := ParseInt(n.Text)
 		if !ok || v.OverflowInt(whole) {
-			f.Wrong.Tell(path, "%s is not a valid whole number for this field; ignored", Short(n.Text))
+			f.Problems.Add(path, "%s is not a valid whole number for this field; ignored", Quote(n.Text))
 			return false
 		}
 		v.SetInt(whole)
 	default:
-		f.Wrong.Tell(path, "is not supported; ignored")
+		f.Problems.Add(path, "is not supported; ignored")
 		return false
 	}
 	return true
 }
 
 func (f *filler) mismatch(n *Node, want Kind, path string) bool {
-	f.Wrong.Tell(path, "is %s, expected %s; ignored", words[n.Kind], words[want])
+	f.Problems.Add(path, "is %s, expected %s; ignored", words[n.Kind], words[want])
 	return false
 }
 
@@ -150,7 +150,7 @@ func (f *filler) texts(n *Node, v reflect.Value, path string) bool {
 	all := reflect.MakeMap(v.Type())
 	for _, field := range n.Fields {
 		text := reflect.New(v.Type().Elem()).Elem()
-		if f.fill(field.Node, text, path+"["+Short(field.Name)+"]") {
+		if f.fill(field.Node, text, path+"["+Quote(field.Name)+"]") {
 			all.SetMapIndex(reflect.ValueOf(field.Name), text)
 		}
 	}
@@ -167,10 +167,10 @@ func (f *filler) object(n *Node, v reflect.Value, path string) {
 		switch {
 		case !ok:
 			unknown = append(unknown, field.Name)
-		case target.Type() == reflect.TypeFor[Kept]():
-			f.Kept = append(f.Kept, Under(path, field.Name))
+		case target.Type() == reflect.TypeFor[Opaque]():
+			f.Opaque = append(f.Opaque, Child(path, field.Name))
 		default:
-			f.fill(field.Node, target, Under(path, field.Name))
+			f.fill(field.Node, target, Child(path, field.Name))
 		}
 	}
 	f.unknown(unknown, fields, path)
@@ -199,7 +199,7 @@ func (f *filler) unknown(names []string, fields map[string]reflect.Value, path s
 	}
 	var told []string
 	for _, name := range names[:min(len(names), shownNames)] {
-		text := Short(name)
+		text := Quote(name)
 		for known := range fields {
 			if strings.EqualFold(known, name) {
 				text += " (did you mean " + known + ")"
@@ -211,10 +211,10 @@ func (f *filler) unknown(names []string, fields map[string]reflect.Value, path s
 		told = append(told, fmt.Sprintf("%d more", more))
 	}
 	if len(names) == 1 {
-		f.Wrong.Tell(path, "unknown field %s; ignored", told[0])
+		f.Problems.Add(path, "unknown field %s; ignored", told[0])
 		return
 	}
-	f.Wrong.Tell(path, "unknown fields %s; ignored", strings.Join(told, ", "))
+	f.Problems.Add(path, "unknown fields %s; ignored", strings.Join(told, ", "))
 }
 
 // specials are types that are read from a text or number of their own.
@@ -223,8 +223,8 @@ var specials = map[reflect.Type]func(*Node) (value any, problem string){
 		if n.Kind != Number {
 			return nil, "is " + words[n.Kind] + ", expected a number"
 		}
-		if _, ok := Rational(n.Text); !ok {
-			return nil, Short(n.Text) + " is not a valid number for this field"
+		if _, ok := ParseRat(n.Text); !ok {
+			return nil, Quote(n.Text) + " is not a valid number for this field"
 		}
 		return Decimal(n.Text), ""
 	},

@@ -11,7 +11,7 @@ import (
 // builder makes trees within bounds.
 type builder struct {
 	nodes int
-	wrong Wrongs
+	wrong Problems
 }
 
 // errBounds ends the reading of what is too deep or too much.
@@ -27,7 +27,7 @@ func (b *builder) node(depth int) error {
 // set adds a field; the last of a name counts.
 func (b *builder) set(object *Node, seen map[string]int, name string, value *Node, path string) {
 	if at, twice := seen[name]; twice {
-		b.wrong.Tell(path, "%s is listed twice; the first was ignored", Short(name))
+		b.wrong.Add(path, "%s is listed twice; the first was ignored", Quote(name))
 		object.Fields[at].Node = value
 		return
 	}
@@ -37,7 +37,7 @@ func (b *builder) set(object *Node, seen map[string]int, name string, value *Nod
 
 // readJSON reads one JSON value after another. Of a list on top that breaks
 // off, the items before that are kept.
-func readJSON(text []byte) (documents []*Node, wrong Wrongs) {
+func readJSON(text []byte) (documents []*Node, wrong Problems) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
 	var b builder
@@ -58,7 +58,7 @@ func readJSON(text []byte) (documents []*Node, wrong Wrongs) {
 			documents = append(documents, value)
 		}
 		documents = flat(documents)
-		b.wrong.Tell(lineOf(text, decoder.InputOffset()), "not valid JSON from here: %s. %s", reason(err), kept(len(documents)))
+		b.wrong.Add(lineOf(text, decoder.InputOffset()), "not valid JSON from here: %s. %s", reason(err), kept(len(documents)))
 		return documents, b.wrong
 	}
 	return flat(documents), b.wrong
@@ -124,7 +124,7 @@ func (b *builder) list(decoder *json.Decoder, depth int, path string) (*Node, er
 		}
 		var item *Node
 		if err == nil {
-			item, err = b.json(decoder, token, depth+1, Item(path, len(list.Items)))
+			item, err = b.json(decoder, token, depth+1, Index(path, len(list.Items)))
 		}
 		if err != nil {
 			return list, err
@@ -149,7 +149,7 @@ func (b *builder) object(decoder *json.Decoder, depth int, path string) (*Node, 
 			token, err = decoder.Token()
 		}
 		if err == nil {
-			value, err = b.json(decoder, token, depth+1, Under(path, cut(name)))
+			value, err = b.json(decoder, token, depth+1, Child(path, cut(name)))
 		}
 		if err != nil {
 			return nil, err

@@ -18,7 +18,7 @@ const (
 	Text
 	List
 	Object
-	Unread // what stands there was told of already, and is passed over
+	Invalid // what stands there was told of already, and is passed over
 )
 
 // words are the kinds as sentences call them.
@@ -32,7 +32,7 @@ type Node struct {
 	Fields []Field
 	// Loose says that the text around it does not tell numbers from words, as
 	// in a command line: a name may look like a number.
-	Loose bool
+	Untyped bool
 }
 
 // Field is one value of an object. No name stands twice.
@@ -66,7 +66,7 @@ func (n *Node) Has(names ...string) bool {
 
 // Under is the path of a field, below the path of its object. A path may begin
 // with which object it is about, such as "object 2: ".
-func Under(path, field string) string {
+func Child(path, field string) string {
 	if path == "" || field == "" || strings.HasSuffix(path, " ") {
 		return path + field
 	}
@@ -74,18 +74,18 @@ func Under(path, field string) string {
 }
 
 // Item is the path of one of a list.
-func Item(path string, index int) string { return fmt.Sprintf("%s[%d]", path, index) }
+func Index(path string, index int) string { return fmt.Sprintf("%s[%d]", path, index) }
 
 // Wrongs collects sentences, each with its place.
-type Wrongs []governance.FieldError
+type Problems []governance.FieldError
 
 // Tell adds a sentence.
-func (w *Wrongs) Tell(path, format string, args ...any) {
+func (w *Problems) Add(path, format string, args ...any) {
 	*w = append(*w, governance.FieldError{Path: path, Message: fmt.Sprintf(format, args...)})
 }
 
 // Short is a name or value of somebody else as a sentence can hold it.
-func Short(text string) string { return fmt.Sprintf("%q", cut(text)) }
+func Quote(text string) string { return fmt.Sprintf("%q", cut(text)) }
 
 func cut(text string) string {
 	const longest = 60

@@ -12,7 +12,7 @@ var decimal = regexp.MustCompile(`^-?[0-9]{1,30}(\.[0-9]{0,30})?([eE][+-]?[0-9]{
 
 // Rational is a number exactly as written; ok is false for one of absurd
 // length or size, and for what is no number.
-func Rational(text string) (r *big.Rat, ok bool) {
+func ParseRat(text string) (r *big.Rat, ok bool) {
 	if !decimal.MatchString(text) {
 		return nil, false
 	}
@@ -20,11 +20,11 @@ func Rational(text string) (r *big.Rat, ok bool) {
 }
 
 // Whole is a whole number, also one that is written as 10.0.
-func Whole(text string) (n int64, ok bool) {
+func ParseInt(text string) (n int64, ok bool) {
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return n, true
 	}
-	r, ok := Rational(text)
+	r, ok := ParseRat(text)
 	if !ok || !r.IsInt() || !r.Num().IsInt64() {
 		return 0, false
 	}

@@ -15,15 +15,15 @@ const (
 // Read reads a text with any number of JSON or YAML documents. The items of a
 // list on top count as documents. What cannot be read is told, and ends the
 // reading: what came before it is kept.
-func Read(text []byte) (documents []*Node, wrong Wrongs) {
+func Read(text []byte) (documents []*Node, wrong Problems) {
 	text = bytes.TrimPrefix(text, []byte("\ufeff"))
 	trimmed := bytes.TrimSpace(text)
 	switch {
 	case len(text) > MaxBytes:
-		wrong.Tell("", "the text is longer than 1 MiB, so nothing was imported. Import fewer objects at a time")
+		wrong.Add("", "the text is longer than 1 MiB, so nothing was imported. Import fewer objects at a time")
 	case len(trimmed) == 0:
 	case !utf8.Valid(text):
-		wrong.Tell("", "it is not UTF-8 text, so nothing was imported")
+		wrong.Add("", "it is not UTF-8 text, so nothing was imported")
 	case trimmed[0] == '{' || trimmed[0] == '[':
 		if documents, wrong = readJSON(text); len(documents) == 0 {
 			// What JSON does not allow, such as comments, YAML may.
@@ -35,7 +35,7 @@ func Read(text []byte) (documents []*Node, wrong Wrongs) {
 		documents, wrong = readYAML(text)
 	}
 	if len(documents) == 0 && len(wrong) == 0 {
-		wrong.Tell("", "it is empty")
+		wrong.Add("", "it is empty")
 	}
 	return documents, wrong
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // readYAML reads a stream of YAML documents.
-func readYAML(text []byte) (documents []*Node, wrong Wrongs) {
+func readYAML(text []byte) (documents []*Node, wrong Problems) {
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	var b builder
 	for {
@@ -25,7 +25,7 @@ func readYAML(text []byte) (documents []*Node, wrong Wrongs) {
 		}
 		if err != nil {
 			documents = flat(documents)
-			b.wrong.Tell("", "not valid YAML: %s. %s", strings.TrimPrefix(err.Error(), "yaml: "), kept(len(documents)))
+			b.wrong.Add("", "not valid YAML: %s. %s", strings.TrimPrefix(err.Error(), "yaml: "), kept(len(documents)))
 			return documents, b.wrong
 		}
 		if value != nil && value.Kind != Null { // an empty document is none
@@ -46,7 +46,7 @@ func (b *builder) yaml(from *yaml.Node, depth int, path string) (*Node, error) {
 	case yaml.SequenceNode:
 		list := &Node{Kind: List}
 		for i, item := range from.Content {
-			value, err := b.yaml(item, depth+1, Item(path, i))
+			value, err := b.yaml(item, depth+1, Index(path, i))
 			if err != nil {
 				return nil, err
 			}
@@ -58,10 +58,10 @@ func (b *builder) yaml(from *yaml.Node, depth int, path string) (*Node, error) {
 		for i := 0; i+1 < len(from.Content); i += 2 {
 			name := from.Content[i]
 			if name.Kind != yaml.ScalarNode {
-				b.wrong.Tell(path, "a key is not a string; ignored with its value")
+				b.wrong.Add(path, "a key is not a string; ignored with its value")
 				continue
 			}
-			value, err := b.yaml(from.Content[i+1], depth+1, Under(path, cut(name.Value)))
+			value, err := b.yaml(from.Content[i+1], depth+1, Child(path, cut(name.Value)))
 			if err != nil {
 				return nil, err
 			}
@@ -69,8 +69,8 @@ func (b *builder) yaml(from *yaml.Node, depth int, path string) (*Node, error) {
 		}
 		return object, nil
 	}
-	b.wrong.Tell(path, "is an alias (*%s), which is not supported; write the value out", cut(from.Value))
-	return &Node{Kind: Unread}, nil
+	b.wrong.Add(path, "is an alias (*%s), which is not supported; write the value out", cut(from.Value))
+	return &Node{Kind: Invalid}, nil
 }
 
 func scalarKind(tag string) Kind {

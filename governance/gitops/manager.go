@@ -34,7 +34,7 @@ var fieldManagers = map[string]string{
 }
 
 // Of tells who manages an object. ok is false for one that people edit here.
-func Of(object metav1.Object) (m Manager, ok bool) {
+func ManagerOf(object metav1.Object) (m Manager, ok bool) {
 	labels := object.GetLabels()
 	if name := labels[fluxKustomization+"name"]; name != "" {
 		return Manager{"Flux", "Kustomization " + within(labels[fluxKustomization+"namespace"], name)}, true
@@ -84,16 +84,16 @@ func (m Manager) String() string {
 }
 
 // Sentence says why what is called that is not changed here, and where instead.
-func (m Manager) Sentence(what string) string {
+func (m Manager) Message(what string) string {
 	return fmt.Sprintf("%s is managed by %s. Change it in its Git repository: changes made here would be reverted.", what, m)
 }
 
 // Refuse is an error for who tries to change such an object; nil for one that
 // nobody else manages.
-func Refuse(object metav1.Object, op, what string) error {
-	m, managed := Of(object)
+func CheckUnmanaged(object metav1.Object, op, what string) error {
+	m, managed := ManagerOf(object)
 	if !managed {
 		return nil
 	}
-	return &governance.Error{Kind: governance.Forbidden, Op: op, Message: m.Sentence(what) + " Nothing was changed."}
+	return &governance.Error{Kind: governance.Forbidden, Op: op, Message: m.Message(what) + " Nothing was changed."}
 }

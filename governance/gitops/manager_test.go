@@ -41,11 +41,11 @@ func TestManager(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.object.Name = "vision"
-			got, ok := gitops.Of(&tc.object)
+			got, ok := gitops.ManagerOf(&tc.object)
 			if ok != (tc.want != "") || got.String() != tc.want {
 				t.Errorf("managed by %q, want %q", got, tc.want)
 			}
-			err := gitops.Refuse(&tc.object, "update", "Team vision")
+			err := gitops.CheckUnmanaged(&tc.object, "update", "Team vision")
 			if (err != nil) != ok {
 				t.Fatalf("refused: %v", err)
 			}

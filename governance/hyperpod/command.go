@@ -37,10 +37,10 @@ func IsCommand(text string) bool {
 }
 
 // Commands reads calls of the AWS CLI as the objects that they send.
-func Commands(text string) (objects []*document.Node, wrong document.Wrongs) {
+func ParseCommands(text string) (objects []*document.Node, wrong document.Problems) {
 	words, ok := split(text)
 	if !ok {
-		wrong.Tell("", "a quotation mark is missing in the command, so nothing was imported")
+		wrong.Add("", "a quotation mark is missing in the command, so nothing was imported")
 		return nil, wrong
 	}
 	for i := 0; i < len(words); i++ {
@@ -61,9 +61,9 @@ func Commands(text string) (objects []*document.Node, wrong document.Wrongs) {
 		}
 		switch {
 		case field == "" || len(objects) == 0:
-			wrong.Tell("", "argument %s was ignored", document.Short(word))
+			wrong.Add("", "argument %s was ignored", document.Quote(word))
 		case !inOne:
-			wrong.Tell(field, "%s has no value", word)
+			wrong.Add(field, "%s has no value", word)
 		default:
 			set(objects[len(objects)-1], field, value, &wrong)
 		}
@@ -72,29 +72,29 @@ func Commands(text string) (objects []*document.Node, wrong document.Wrongs) {
 }
 
 // set gives an object the value of an option.
-func set(object *document.Node, field, value string, wrong *document.Wrongs) {
-	node := &document.Node{Kind: document.Text, Text: value, Loose: true}
+func set(object *document.Node, field, value string, wrong *document.Problems) {
+	node := &document.Node{Kind: document.Text, Text: value, Untyped: true}
 	switch begins := strings.TrimSpace(value); {
 	case !slices.Contains(structured, field):
 	case strings.HasPrefix(begins, "file:"):
-		wrong.Tell(field, "refers to a file; paste its content instead")
+		wrong.Add(field, "refers to a file; paste its content instead")
 		return
 	case strings.HasPrefix(begins, "{") || strings.HasPrefix(begins, "["):
 		read, told := document.Read([]byte(value))
 		if len(read) != 1 || len(told) > 0 {
-			wrong.Tell(field, "not valid JSON; ignored")
+			wrong.Add(field, "not valid JSON; ignored")
 			return
 		}
 		node = read[0]
 	default:
 		s := shorthand{rest: begins}
 		if node = s.fields(0, ""); s.broken || s.rest != "" {
-			wrong.Tell(field, "not valid shorthand syntax of the AWS CLI; ignored")
+			wrong.Add(field, "not valid shorthand syntax of the AWS CLI; ignored")
 			return
 		}
 	}
 	if object.Has(field) {
-		wrong.Tell(field, "is set twice; the first is used")
+		wrong.Add(field, "is set twice; the first is used")
 		return
 	}
 	object.Fields = append(object.Fields, document.Field{Name: field, Node: node})

@@ -12,9 +12,9 @@ import (
 )
 
 // reader turns what was read into Kuota's.
-type reader struct{ wrong document.Wrongs }
+type reader struct{ wrong document.Problems }
 
-func (r *reader) tell(path, format string, args ...any) { r.wrong.Tell(path, format, args...) }
+func (r *reader) tell(path, format string, args ...any) { r.wrong.Add(path, format, args...) }
 
 // quota fills the spec of an allocation, and returns the team. Rows keep their
 // places, so that what is wrong with one can be told by its number.
@@ -25,7 +25,7 @@ func (r *reader) quota(spec *v1alpha1.ComputeAllocationSpec, q *computeQuota, sh
 	case "Disabled":
 		spec.Activation = v1alpha1.Hold
 	default:
-		r.oneOf(document.Under(path, "ActivationState"), state, "Enabled", "Disabled")
+		r.oneOf(document.Child(path, "ActivationState"), state, "Enabled", "Disabled")
 	}
 	if t := q.ComputeQuotaTarget; t != nil {
 		team = text(t.TeamName)
@@ -36,14 +36,14 @@ func (r *reader) quota(spec *v1alpha1.ComputeAllocationSpec, q *computeQuota, sh
 		return team
 	}
 	at := configPath(shape, path)
-	spec.Quota = r.rows(config.ComputeQuotaResources, document.Under(at, "ComputeQuotaResources"))
+	spec.Quota = r.rows(config.ComputeQuotaResources, document.Child(at, "ComputeQuotaResources"))
 	if s := config.ResourceSharingConfig; s != nil {
 		spec.Sharing.Strategy = v1alpha1.SharingStrategy(text(s.Strategy))
 		if s.BorrowLimit != nil {
 			percent := small(s.BorrowLimit)
 			spec.Sharing.BorrowLimitPercent = &percent
 		}
-		spec.Sharing.BorrowLimits = r.rows(s.AbsoluteBorrowLimit, document.Under(at, "ResourceSharingConfig.AbsoluteBorrowLimits"))
+		spec.Sharing.BorrowLimits = r.rows(s.AbsoluteBorrowLimit, document.Child(at, "ResourceSharingConfig.AbsoluteBorrowLimits"))
 	}
 	spec.Preemption.WithinTeam = v1alpha1.WithinTeam(text(config.PreemptTeamTasks))
 	return team
@@ -55,17 +55,17 @@ func (r *reader) rows(rows []*row, path string) []v1alpha1.QuotaRow {
 		if from == nil {
 			from = &row{}
 		}
-		at := document.Item(path, i)
+		at := document.Index(path, i)
 		one := v1alpha1.QuotaRow{InstanceType: text(from.InstanceType)}
 		one.Instances, one.Accelerators = from.Count, from.Accelerators
-		one.VCPU = r.vCPU(from.VCPU, document.Under(at, "VCpu"))
-		one.Memory = r.memory(from.MemoryInGiB, document.Under(at, "MemoryInGiB"))
+		one.VCPU = r.vCPU(from.VCPU, document.Child(at, "VCpu"))
+		one.Memory = r.memory(from.MemoryInGiB, document.Child(at, "MemoryInGiB"))
 		if p := from.AcceleratorPartition; p != nil {
 			one.Partition = &v1alpha1.Partition{Profile: text(p.Type)}
 			if p.Count != nil {
 				one.Partition.Count = *p.Count
 			} else {
-				r.tell(document.Under(at, "AcceleratorPartition.Count"), "is missing; 0 is used")
+				r.tell(document.Child(at, "AcceleratorPartition.Count"), "is missing; 0 is used")
 			}
 		}
 		all = append(all, one)
@@ -97,7 +97,7 @@ func (r *reader) parts(d *document.Decimal, path string, parts int64, name strin
 	if d == nil {
 		return 0, false
 	}
-	number, ok := document.Rational(string(*d))
+	number, ok := document.ParseRat(string(*d))
 	if !ok || number.Sign() < 0 || number.Cmp(big.NewRat(v1alpha1.MaxAmount, 1)) > 0 {
 		r.tell(path, "must be a number from 0 to 10,000,000; ignored")
 		return 0, false
@@ -105,7 +105,7 @@ func (r *reader) parts(d *document.Decimal, path string, parts int64, name strin
 	number.Mul(number, big.NewRat(parts, 1))
 	whole := new(big.Int).Quo(number.Num(), number.Denom())
 	if !number.IsInt() {
-		r.tell(path, "%s is finer than %s; rounded down", document.Short(string(*d)), name)
+		r.tell(path, "%s is finer than %s; rounded down", document.Quote(string(*d)), name)
 	}
 	return whole.Int64(), true
 }
@@ -133,20 +133,20 @@ func (r *reader) policy(spec *v1alpha1.ClusterPolicySpec, s *schedulerConfig, pa
 	case "Disabled":
 		spec.IdleCompute.Strategy = v1alpha1.IdleFirstComeFirstServe
 	default:
-		r.oneOf(document.Under(path, "FairShare"), fair, "Enabled", "Disabled")
+		r.oneOf(document.Child(path, "FairShare"), fair, "Enabled", "Disabled")
 	}
 	switch share := text(s.IdleResourceSharing); share {
 	case "", "Disabled":
 	case "Enabled":
 		spec.IdleCompute.ShareUnallocated = true
 	default:
-		r.oneOf(document.Under(path, "IdleResourceSharing"), share, "Disabled", "Enabled")
+		r.oneOf(document.Child(path, "IdleResourceSharing"), share, "Disabled", "Enabled")
 	}
 }
 
 // oneOf tells of a word that is none; the first is what applies instead.
 func (r *reader) oneOf(path, word, usual, other string) {
-	r.tell(path, "is %s; it must be %s or %s. The default %s is used", document.Short(word), usual, other, usual)
+	r.tell(path, "is %s; it must be %s or %s. The default %s is used", document.Quote(word), usual, other, usual)
 }
 
 // small is a number as Kuota holds it; what does not fit stays out of bounds,

@@ -42,18 +42,18 @@ func ShapeOf(n *document.Node) Shape {
 }
 
 // Listed takes the answer of a list call apart. field is where its items stand.
-func Listed(n *document.Node, path string) (items []*document.Node, field string, wrong document.Wrongs) {
+func ListItems(n *document.Node, path string) (items []*document.Node, field string, wrong document.Problems) {
 	for _, f := range n.Fields {
 		switch {
 		case slices.Contains(lists, f.Name) && f.Node.Kind == document.List:
 			items, field = append(items, f.Node.Items...), f.Name
 		case slices.Contains(lists, f.Name):
-			wrong.Tell(document.Under(path, f.Name), "is not a list; ignored")
+			wrong.Add(document.Child(path, f.Name), "is not a list; ignored")
 		case f.Name == "NextToken" && f.Node.Kind == document.Null:
 		case f.Name == "NextToken":
-			wrong.Tell(document.Under(path, f.Name), "the list has more pages, which are not in this text")
+			wrong.Add(document.Child(path, f.Name), "the list has more pages, which are not in this text")
 		case f.Name != "ResponseMetadata":
-			wrong.Tell(path, "unknown field %s; ignored", document.Short(f.Name))
+			wrong.Add(path, "unknown field %s; ignored", document.Quote(f.Name))
 		}
 	}
 	return items, field, wrong
@@ -61,53 +61,53 @@ func Listed(n *document.Node, path string) (items []*document.Node, field string
 
 // Allocation reads a compute quota, or its configuration alone. It is nil for
 // one that AWS deleted.
-func Allocation(n *document.Node, shape Shape, path string) (*v1alpha1.ComputeAllocation, document.Wrongs) {
+func Allocation(n *document.Node, shape Shape, path string) (*v1alpha1.ComputeAllocation, document.Problems) {
 	a := &v1alpha1.ComputeAllocation{}
 	var q computeQuota
 	var report document.Report
 	if shape == QuotaConfig {
 		q.ComputeQuotaConfig = &quotaConfig{}
-		report = n.Fill(q.ComputeQuotaConfig, path)
+		report = n.Decode(q.ComputeQuotaConfig, path)
 	} else {
-		report = n.Fill(&q, path)
+		report = n.Decode(&q, path)
 	}
-	r := reader{wrong: report.Wrong}
+	r := reader{wrong: report.Problems}
 	if deleted(q.Status) {
-		r.wrong.Tell(document.Under(path, "Status"), "is %s: AWS deleted it, so it was not imported", *q.Status)
+		r.wrong.Add(document.Child(path, "Status"), "is %s: AWS deleted it, so it was not imported", *q.Status)
 		return nil, r.wrong
 	}
 	a.Name = r.quota(&a.Spec, &q, shape, path)
 	wrong := bound(a, words(shape, path))
-	return a, slices.Concat(r.wrong, report.News(wrong), kept(report.Kept, q.Status, path))
+	return a, slices.Concat(r.wrong, report.Unreported(wrong), kept(report.Opaque, q.Status, path))
 }
 
 // Policy reads a scheduler configuration, with what HyperPod has of a policy.
 // It is nil for one that AWS deleted, or that has none of it.
-func Policy(n *document.Node, shape Shape, path string) (*v1alpha1.ClusterPolicy, document.Wrongs) {
+func Policy(n *document.Node, shape Shape, path string) (*v1alpha1.ClusterPolicy, document.Problems) {
 	var s scheduler
 	var report document.Report
 	at := path
 	if shape == SchedulerConfig {
 		s.SchedulerConfig = &schedulerConfig{}
-		report = n.Fill(s.SchedulerConfig, path)
+		report = n.Decode(s.SchedulerConfig, path)
 	} else {
-		report, at = n.Fill(&s, path), document.Under(path, "SchedulerConfig")
+		report, at = n.Decode(&s, path), document.Child(path, "SchedulerConfig")
 	}
-	r := reader{wrong: report.Wrong}
-	informational := kept(report.Kept, s.Status, path)
+	r := reader{wrong: report.Problems}
+	informational := kept(report.Opaque, s.Status, path)
 	switch {
 	case deleted(s.Status):
-		r.wrong.Tell(document.Under(path, "Status"), "is %s: AWS deleted it, so it was not imported", *s.Status)
+		r.wrong.Add(document.Child(path, "Status"), "is %s: AWS deleted it, so it was not imported", *s.Status)
 		return nil, r.wrong
 	case s.SchedulerConfig == nil:
-		r.wrong.Tell(at, "is missing, so nothing was imported; the output of describe-cluster-scheduler-config has it")
+		r.wrong.Add(at, "is missing, so nothing was imported; the output of describe-cluster-scheduler-config has it")
 		return nil, append(r.wrong, informational...)
 	}
 	p := &v1alpha1.ClusterPolicy{}
 	p.Name = v1alpha1.ClusterPolicyName
 	r.policy(&p.Spec, s.SchedulerConfig, at)
 	wrong := boundPolicy(&p.Spec, at)
-	return p, slices.Concat(r.wrong, report.News(wrong), informational)
+	return p, slices.Concat(r.wrong, report.Unreported(wrong), informational)
 }
 
 func deleted(status *string) bool {
@@ -115,9 +115,9 @@ func deleted(status *string) bool {
 }
 
 // kept tells in one sentence of what stays with AWS.
-func kept(fields []string, status *string, path string) (wrong document.Wrongs) {
+func kept(fields []string, status *string, path string) (wrong document.Problems) {
 	if status != nil {
-		fields = append(fields, document.Under(path, "Status"))
+		fields = append(fields, document.Child(path, "Status"))
 	}
 	if len(fields) == 0 {
 		return nil
@@ -131,6 +131,6 @@ func kept(fields []string, status *string, path string) (wrong document.Wrongs) 
 	if len(names) == 1 {
 		verb = " has no equivalent here and stays"
 	}
-	wrong.Tell(path, "%s", strings.Join(names, ", ")+verb+" with AWS")
+	wrong.Add(path, "%s", strings.Join(names, ", ")+verb+" with AWS")
 	return wrong
 }

@@ -6,29 +6,29 @@ import "kuota.dev/kuota/governance/document"
 // read by one type each. Kept fields have no counterpart in Kuota.
 
 type computeQuota struct {
-	Name               *string       `json:"Name"`
-	Description        *string       `json:"Description"`
-	ComputeQuotaConfig *quotaConfig  `json:"ComputeQuotaConfig"`
-	ComputeQuotaTarget *target       `json:"ComputeQuotaTarget"`
-	ActivationState    *string       `json:"ActivationState"`
-	Status             *string       `json:"Status"`
-	ClusterArn         document.Kept `json:"ClusterArn"`
-	ComputeQuotaArn    document.Kept `json:"ComputeQuotaArn"`
-	ComputeQuotaID     document.Kept `json:"ComputeQuotaId"`
-	Version            document.Kept `json:"ComputeQuotaVersion"`
-	TargetVersion      document.Kept `json:"TargetVersion"`
-	FailureReason      document.Kept `json:"FailureReason"`
-	Tags               document.Kept `json:"Tags"`
+	Name               *string         `json:"Name"`
+	Description        *string         `json:"Description"`
+	ComputeQuotaConfig *quotaConfig    `json:"ComputeQuotaConfig"`
+	ComputeQuotaTarget *target         `json:"ComputeQuotaTarget"`
+	ActivationState    *string         `json:"ActivationState"`
+	Status             *string         `json:"Status"`
+	ClusterArn         document.Opaque `json:"ClusterArn"`
+	ComputeQuotaArn    document.Opaque `json:"ComputeQuotaArn"`
+	ComputeQuotaID     document.Opaque `json:"ComputeQuotaId"`
+	Version            document.Opaque `json:"ComputeQuotaVersion"`
+	TargetVersion      document.Opaque `json:"TargetVersion"`
+	FailureReason      document.Opaque `json:"FailureReason"`
+	Tags               document.Opaque `json:"Tags"`
 	record             `json:",inline"`
 }
 
 // record is what AWS keeps of who wrote something, and when.
 type record struct {
-	CreationTime     document.Kept `json:"CreationTime"`
-	CreatedBy        document.Kept `json:"CreatedBy"`
-	LastModifiedTime document.Kept `json:"LastModifiedTime"`
-	LastModifiedBy   document.Kept `json:"LastModifiedBy"`
-	ResponseMetadata document.Kept `json:"ResponseMetadata"`
+	CreationTime     document.Opaque `json:"CreationTime"`
+	CreatedBy        document.Opaque `json:"CreatedBy"`
+	LastModifiedTime document.Opaque `json:"LastModifiedTime"`
+	LastModifiedBy   document.Opaque `json:"LastModifiedBy"`
+	ResponseMetadata document.Opaque `json:"ResponseMetadata"`
 }
 
 type quotaConfig struct {
@@ -65,16 +65,16 @@ type target struct {
 type scheduler struct {
 	SchedulerConfig *schedulerConfig `json:"SchedulerConfig"`
 	Status          *string          `json:"Status"`
-	Name            document.Kept    `json:"Name"`
-	Description     document.Kept    `json:"Description"`
-	ClusterArn      document.Kept    `json:"ClusterArn"`
-	Arn             document.Kept    `json:"ClusterSchedulerConfigArn"`
-	ID              document.Kept    `json:"ClusterSchedulerConfigId"`
-	Version         document.Kept    `json:"ClusterSchedulerConfigVersion"`
-	TargetVersion   document.Kept    `json:"TargetVersion"`
-	FailureReason   document.Kept    `json:"FailureReason"`
-	StatusDetails   document.Kept    `json:"StatusDetails"`
-	Tags            document.Kept    `json:"Tags"`
+	Name            document.Opaque  `json:"Name"`
+	Description     document.Opaque  `json:"Description"`
+	ClusterArn      document.Opaque  `json:"ClusterArn"`
+	Arn             document.Opaque  `json:"ClusterSchedulerConfigArn"`
+	ID              document.Opaque  `json:"ClusterSchedulerConfigId"`
+	Version         document.Opaque  `json:"ClusterSchedulerConfigVersion"`
+	TargetVersion   document.Opaque  `json:"TargetVersion"`
+	FailureReason   document.Opaque  `json:"FailureReason"`
+	StatusDetails   document.Opaque  `json:"StatusDetails"`
+	Tags            document.Opaque  `json:"Tags"`
 	record          `json:",inline"`
 }
 

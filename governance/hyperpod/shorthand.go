@@ -72,10 +72,10 @@ func (s *shorthand) scalar() *document.Node {
 	text := strings.TrimSpace(s.rest[:end])
 	s.rest = s.rest[end:]
 	kind := document.Text
-	if _, number := document.Rational(text); number {
+	if _, number := document.ParseRat(text); number {
 		kind = document.Number
 	}
-	return &document.Node{Kind: kind, Text: text, Loose: true}
+	return &document.Node{Kind: kind, Text: text, Untyped: true}
 }
 
 // comma takes what stands between two values.

@@ -33,7 +33,7 @@ func configPath(shape Shape, path string) string {
 	if shape == QuotaConfig {
 		return path
 	}
-	return document.Under(path, "ComputeQuotaConfig")
+	return document.Child(path, "ComputeQuotaConfig")
 }
 
 // words puts a path of an allocation into HyperPod's words.
@@ -43,15 +43,15 @@ func words(shape Shape, path string) func(string) string {
 		config = ""
 	}
 	return func(our string) string {
-		return document.Under(path, strings.ReplaceAll(ours.Replace(our), "{config}", config))
+		return document.Child(path, strings.ReplaceAll(ours.Replace(our), "{config}", config))
 	}
 }
 
 // bound takes out what an allocation cannot hold, and tells it in HyperPod's
 // words.
-func bound(a *v1alpha1.ComputeAllocation, words func(string) string) (wrong document.Wrongs) {
-	wrong = manifest.BoundName(&a.Name, "ComputeQuotaTarget.TeamName")
-	wrong = append(wrong, manifest.BoundSpec(&a.Spec, "spec")...)
+func bound(a *v1alpha1.ComputeAllocation, words func(string) string) (wrong document.Problems) {
+	wrong = manifest.SanitizeName(&a.Name, "ComputeQuotaTarget.TeamName")
+	wrong = append(wrong, manifest.SanitizeSpec(&a.Spec, "spec")...)
 	for i := range wrong {
 		wrong[i].Path = words(wrong[i].Path)
 	}
@@ -59,10 +59,10 @@ func bound(a *v1alpha1.ComputeAllocation, words func(string) string) (wrong docu
 }
 
 // boundPolicy does the same for a policy.
-func boundPolicy(spec *v1alpha1.ClusterPolicySpec, path string) document.Wrongs {
-	wrong := manifest.BoundPolicy(spec, "spec")
+func boundPolicy(spec *v1alpha1.ClusterPolicySpec, path string) document.Problems {
+	wrong := manifest.SanitizePolicy(spec, "spec")
 	for i := range wrong {
-		wrong[i].Path = document.Under(path, strings.Replace(wrong[i].Path, "spec.priorityClasses", "PriorityClasses", 1))
+		wrong[i].Path = document.Child(path, strings.Replace(wrong[i].Path, "spec.priorityClasses", "PriorityClasses", 1))
 	}
 	return wrong
 }

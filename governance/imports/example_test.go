@@ -42,7 +42,7 @@ func TestExamplesComeToTheirQueues(t *testing.T) {
 	for _, name := range []string{"example-1", "example-2", "example-3"} {
 		t.Run(name, func(t *testing.T) {
 			got := imports.Read(file(t, "testdata", name+".json"))
-			if len(got.Objects) != 1 || len(got.NotTaken) > 0 {
+			if len(got.Objects) != 1 || len(got.Problems) > 0 {
 				t.Fatalf("read %+v", got)
 			}
 			var want v1alpha1.ComputeAllocation

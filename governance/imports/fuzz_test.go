@@ -32,12 +32,12 @@ func FuzzRead(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		got := imports.Read(text)
-		if len(got.Objects) == 0 && len(got.NotTaken) == 0 {
+		if len(got.Objects) == 0 && len(got.Problems) == 0 {
 			t.Error("nothing was taken, and nothing told")
 		}
-		told := got.NotTaken
+		told := got.Problems
 		for _, o := range got.Objects {
-			told = append(told, o.NotTaken...)
+			told = append(told, o.Problems...)
 			checkObject(t, o)
 		}
 		for _, w := range told {
@@ -55,12 +55,12 @@ func checkObject(t *testing.T, o imports.Object) {
 		if a.Name == "" {
 			a.Name = "unnamed"
 		}
-		if wrong := append(manifest.BoundName(&a.Name, "name"), manifest.BoundSpec(a.Spec.DeepCopy(), "spec")...); len(wrong) > 0 {
+		if wrong := append(manifest.SanitizeName(&a.Name, "name"), manifest.SanitizeSpec(a.Spec.DeepCopy(), "spec")...); len(wrong) > 0 {
 			t.Errorf("%s is beyond bounds: %v", name, wrong)
 		}
 	}
 	if p := o.Policy; p != nil {
-		if wrong := manifest.BoundPolicy(p.Spec.DeepCopy(), "spec"); len(wrong) > 0 {
+		if wrong := manifest.SanitizePolicy(p.Spec.DeepCopy(), "spec"); len(wrong) > 0 {
 			t.Errorf("the policy is beyond bounds: %v", wrong)
 		}
 	}

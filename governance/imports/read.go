@@ -24,16 +24,16 @@ type Object struct {
 	HyperPod bool
 	// NoSharing tells that a policy of HyperPod does not say whether unallocated
 	// compute is lent.
-	NoSharing bool
+	SharingUnspecified bool
 	// NotTaken lists what of it was not taken, each with its place.
-	NotTaken []governance.FieldError
+	Problems []governance.FieldError
 }
 
 // Result is what a text came to.
 type Result struct {
 	Objects []Object
 	// NotTaken lists what belongs to none of the objects.
-	NotTaken []governance.FieldError
+	Problems []governance.FieldError
 
 	full bool // whether more objects were told of than are taken
 }
@@ -48,13 +48,13 @@ const (
 // AWS CLI that make them. No part that it does not take goes untold.
 func Read(text []byte) Result {
 	var documents []*document.Node
-	var wrong document.Wrongs
+	var wrong document.Problems
 	if len(text) <= document.MaxBytes && utf8.Valid(text) && hyperpod.IsCommand(string(text)) {
-		documents, wrong = hyperpod.Commands(string(text))
+		documents, wrong = hyperpod.ParseCommands(string(text))
 	} else {
 		documents, wrong = document.Read(text)
 	}
-	r := Result{NotTaken: wrong}
+	r := Result{Problems: wrong}
 	for i, d := range documents {
 		path := ""
 		if len(documents) > 1 {
@@ -62,9 +62,9 @@ func Read(text []byte) Result {
 		}
 		r.read(d, path, false)
 	}
-	r.NotTaken = few(r.NotTaken)
+	r.Problems = few(r.Problems)
 	for i := range r.Objects {
-		r.Objects[i].NotTaken = few(r.Objects[i].NotTaken)
+		r.Objects[i].Problems = few(r.Objects[i].Problems)
 	}
 	return r
 }
@@ -77,28 +77,28 @@ func (r *Result) read(n *document.Node, path string, listed bool) {
 	case len(r.Objects) == maxObjects:
 		r.tell(path, "was not imported, nor the objects after it: at most %d objects are imported at once", maxObjects)
 		r.full = true
-	case n.Kind == document.Unread: // told already
+	case n.Kind == document.Invalid: // told already
 	case n.Kind != document.Object:
 		r.tell(path, "it is not an object; ignored")
 	case !listed && listKind(n):
 		r.list(n.Get("items").Items, path+"items")
 	case shape == hyperpod.Listing && !listed:
-		items, field, wrong := hyperpod.Listed(n, path)
-		r.NotTaken = append(r.NotTaken, wrong...)
+		items, field, wrong := hyperpod.ListItems(n, path)
+		r.Problems = append(r.Problems, wrong...)
 		r.list(items, path+field)
 	case n.Has("apiVersion", "kind"):
 		a, p, wrong := manifest.Read(n, path)
-		r.add(Object{Allocation: a, Policy: p, NotTaken: wrong}, path)
+		r.add(Object{Allocation: a, Policy: p, Problems: wrong}, path)
 	case shape == hyperpod.Quota || shape == hyperpod.QuotaConfig:
 		a, wrong := hyperpod.Allocation(n, shape, path)
-		r.add(Object{Allocation: a, HyperPod: true, NotTaken: wrong}, path)
+		r.add(Object{Allocation: a, HyperPod: true, Problems: wrong}, path)
 	case shape == hyperpod.Scheduler || shape == hyperpod.SchedulerConfig:
 		p, wrong := hyperpod.Policy(n, shape, path)
 		config := n
 		if shape == hyperpod.Scheduler {
 			config = n.Get("SchedulerConfig")
 		}
-		r.add(Object{Policy: p, HyperPod: true, NoSharing: config == nil || !config.Has("IdleResourceSharing"), NotTaken: wrong}, path)
+		r.add(Object{Policy: p, HyperPod: true, SharingUnspecified: config == nil || !config.Has("IdleResourceSharing"), Problems: wrong}, path)
 	default:
 		r.tell(path, "it is neither a compute quota or scheduler configuration of HyperPod nor a %s or %s of Kuota%s; ignored", manifest.KindAllocation, manifest.KindPolicy, begins(n))
 	}
@@ -116,7 +116,7 @@ func (r *Result) list(items []*document.Node, path string) {
 		r.tell(path, "it is empty")
 	}
 	for i, item := range items {
-		r.read(item, document.Item(path, i), true)
+		r.read(item, document.Index(path, i), true)
 	}
 }
 
@@ -125,7 +125,7 @@ func begins(n *document.Node) string {
 	if len(n.Fields) == 0 {
 		return "; it is empty"
 	}
-	return "; it begins with " + document.Short(n.Fields[0].Name)
+	return "; it begins with " + document.Quote(n.Fields[0].Name)
 }
 
 // add keeps an object, unless another has its place.
@@ -143,14 +143,14 @@ func (r *Result) add(o Object, path string) {
 	case twice != "":
 		r.tell(path, "%s", twice)
 	case o.Allocation == nil && o.Policy == nil:
-		r.NotTaken = append(r.NotTaken, o.NotTaken...)
+		r.Problems = append(r.Problems, o.Problems...)
 	default:
 		r.Objects = append(r.Objects, o)
 	}
 }
 
 func (r *Result) tell(path, format string, args ...any) {
-	r.NotTaken = append(r.NotTaken, governance.FieldError{Path: path, Message: fmt.Sprintf(format, args...)})
+	r.Problems = append(r.Problems, governance.FieldError{Path: path, Message: fmt.Sprintf(format, args...)})
 }
 
 // few keeps as many sentences as somebody can read.
@@ -167,7 +167,7 @@ func few(wrong []governance.FieldError) []governance.FieldError {
 // YAML is the object as Kuota keeps it.
 func (o Object) YAML() string {
 	if o.Policy != nil {
-		return manifest.Policy(o.Policy)
+		return manifest.PolicyYAML(o.Policy)
 	}
-	return manifest.Allocation(o.Allocation)
+	return manifest.AllocationYAML(o.Allocation)
 }

@@ -11,9 +11,9 @@ import (
 
 // all are all sentences about a text, in one.
 func all(r imports.Result) string {
-	told := r.NotTaken
+	told := r.Problems
 	for _, o := range r.Objects {
-		told = append(told, o.NotTaken...)
+		told = append(told, o.Problems...)
 	}
 	return governance.JoinFieldErrors(told)
 }

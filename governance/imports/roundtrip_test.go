@@ -38,7 +38,7 @@ func TestWrittenAllocationsAreReadAsTheSame(t *testing.T) {
 
 func same(t *testing.T, want *v1alpha1.ComputeAllocation) {
 	t.Helper()
-	text := manifest.Allocation(want)
+	text := manifest.AllocationYAML(want)
 	got := imports.Read([]byte(text))
 	if len(got.Objects) != 1 || all(got) != "" {
 		t.Fatalf("%s is read with: %s", text, all(got))
@@ -47,7 +47,7 @@ func same(t *testing.T, want *v1alpha1.ComputeAllocation) {
 	if diff := cmp.Diff(want.Spec, a.Spec); diff != "" || a.Name != want.Name {
 		t.Errorf("%s (-want +got):\n%s", text, diff)
 	}
-	if again := manifest.Allocation(a); again != text {
+	if again := manifest.AllocationYAML(a); again != text {
 		t.Errorf("%s is written again as %s", text, again)
 	}
 }
@@ -80,7 +80,7 @@ spec:
   sharing: {}
 `
 	want = strings.NewReplacer("  preemption: {}\n", "", "  sharing: {}\n", "").Replace(want)
-	if diff := cmp.Diff(want, manifest.Allocation(a)); diff != "" {
+	if diff := cmp.Diff(want, manifest.AllocationYAML(a)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	same(t, a)
@@ -100,9 +100,9 @@ func TestWrittenPolicyIsReadAsTheSame(t *testing.T) {
 			{Name: "rack", Match: v1alpha1.PoolMatch{NodeLabels: map[string]string{"zone": "a", "rack": "4"}}},
 		},
 	}}
-	got := imports.Read([]byte(manifest.Policy(want)))
+	got := imports.Read([]byte(manifest.PolicyYAML(want)))
 	if len(got.Objects) != 1 || all(got) != "" {
-		t.Fatalf("%s is read with: %s", manifest.Policy(want), all(got))
+		t.Fatalf("%s is read with: %s", manifest.PolicyYAML(want), all(got))
 	}
 	if diff := cmp.Diff(want.Spec, got.Objects[0].Policy.Spec); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -12,12 +12,12 @@ import (
 )
 
 // BoundName empties a team name that no team can have.
-func BoundName(name *string, path string) (wrong document.Wrongs) {
+func SanitizeName(name *string, path string) (wrong document.Problems) {
 	if problem := quota.CheckTeamName(*name); problem != "" {
 		if *name == "" {
 			problem = "is missing: " + problem
 		}
-		wrong.Tell(path, "%s", problem)
+		wrong.Add(path, "%s", problem)
 		*name = ""
 	}
 	return wrong
@@ -25,38 +25,38 @@ func BoundName(name *string, path string) (wrong document.Wrongs) {
 
 // BoundSpec takes out of the spec of an allocation what its schema refuses,
 // and tells of it.
-func BoundSpec(spec *v1alpha1.ComputeAllocationSpec, path string) (wrong document.Wrongs) {
+func SanitizeSpec(spec *v1alpha1.ComputeAllocationSpec, path string) (wrong document.Problems) {
 	b := bounder{&wrong}
-	at := func(name string) string { return document.Under(path, name) }
+	at := func(name string) string { return document.Child(path, name) }
 	if b.text(&spec.DisplayName, at("displayName"), v1alpha1.MaxDisplayName); strings.ContainsFunc(spec.DisplayName, unicode.IsControl) {
-		wrong.Tell(at("displayName"), "has line breaks or control characters; ignored")
+		wrong.Add(at("displayName"), "has line breaks or control characters; ignored")
 		spec.DisplayName = ""
 	}
 	b.text(&spec.Description, at("description"), v1alpha1.MaxDescription)
 	oneOf(b, &spec.Activation, at("activation"), v1alpha1.Active, v1alpha1.Hold, v1alpha1.Drain)
 	if n := spec.Namespace; n != "" && (len(n) > v1alpha1.MaxLabelValue || !v1alpha1.ValidName(n) || strings.HasPrefix(n, "kube-") || slices.Contains([]string{"default", "kueue-system", "kuota-system"}, n)) {
-		wrong.Tell(at("namespace"), "%s cannot be the namespace of a team; ignored", document.Short(n))
+		wrong.Add(at("namespace"), "%s cannot be the namespace of a team; ignored", document.Quote(n))
 		spec.Namespace = ""
 	}
 	spec.Members = b.members(spec.Members, at("members"))
 	if w := spec.FairShareWeight; w < 0 || w > v1alpha1.MaxWeight {
-		wrong.Tell(at("fairShareWeight"), "must be from 0 to 100; 0 is used")
+		wrong.Add(at("fairShareWeight"), "must be from 0 to 100; 0 is used")
 		spec.FairShareWeight = 0
 	}
 	spec.Quota = b.rows(spec.Quota, at("quota"))
 	b.sharing(&spec.Sharing, at("sharing"))
 	oneOf(b, &spec.Preemption.WithinTeam, at("preemption.withinTeam"), v1alpha1.PreemptLowerPriority, v1alpha1.PreemptNever)
 	if spec.NamespaceCeiling && spec.Sharing.Unlimited {
-		wrong.Tell(at("namespaceCeiling"), "cannot be combined with unlimited borrowing; ignored")
+		wrong.Add(at("namespaceCeiling"), "cannot be combined with unlimited borrowing; ignored")
 		spec.NamespaceCeiling = false
 	}
 	return wrong
 }
 
 // bounder takes out what is beyond bounds.
-type bounder struct{ wrong *document.Wrongs }
+type bounder struct{ wrong *document.Problems }
 
-func (b bounder) tell(path, format string, args ...any) { b.wrong.Tell(path, format, args...) }
+func (b bounder) tell(path, format string, args ...any) { b.wrong.Add(path, format, args...) }
 
 // text is left out where it is too long.
 func (b bounder) text(text *string, path string, most int) {
@@ -75,13 +75,13 @@ func oneOf[T ~string](b bounder, value *T, path string, words ...T) {
 	for _, w := range words {
 		names = append(names, string(w))
 	}
-	b.tell(path, "is %s; it must be %s. The default %s is used", document.Short(string(*value)), strings.Join(names, " or "), names[0])
+	b.tell(path, "is %s; it must be %s. The default %s is used", document.Quote(string(*value)), strings.Join(names, " or "), names[0])
 	*value = ""
 }
 
 func (b bounder) members(members []v1alpha1.Member, path string) (kept []v1alpha1.Member) {
 	for i, m := range members {
-		at := document.Item(path, i)
+		at := document.Index(path, i)
 		switch {
 		case len(kept) == v1alpha1.MaxMembers:
 			b.tell(path, "has %d members; the first %d were imported", len(members), v1alpha1.MaxMembers)
@@ -100,7 +100,7 @@ func (b bounder) members(members []v1alpha1.Member, path string) (kept []v1alpha
 }
 
 func (b bounder) sharing(s *v1alpha1.Sharing, path string) {
-	at := func(name string) string { return document.Under(path, name) }
+	at := func(name string) string { return document.Child(path, name) }
 	oneOf(b, &s.Strategy, at("strategy"), v1alpha1.LendAndBorrow, v1alpha1.Lend, v1alpha1.DontLend)
 	if p := s.BorrowLimitPercent; p != nil && (*p < 0 || *p > v1alpha1.MaxBorrowLimitPercent) {
 		b.tell(at("borrowLimitPercent"), "must be from 0 to 10,000; %d is used", v1alpha1.DefaultBorrowLimitPercent)
@@ -121,13 +121,13 @@ func (b bounder) sharing(s *v1alpha1.Sharing, path string) {
 func (b bounder) unused(s *v1alpha1.Sharing, path string) {
 	const problem = "has no effect without LendAndBorrow; ignored"
 	if s.BorrowLimitPercent != nil {
-		b.tell(document.Under(path, "borrowLimitPercent"), problem)
+		b.tell(document.Child(path, "borrowLimitPercent"), problem)
 	}
 	if s.Unlimited {
-		b.tell(document.Under(path, "unlimited"), problem)
+		b.tell(document.Child(path, "unlimited"), problem)
 	}
 	if len(s.BorrowLimits) > 0 {
-		b.tell(document.Under(path, "borrowLimits"), problem)
+		b.tell(document.Child(path, "borrowLimits"), problem)
 	}
 	*s = v1alpha1.Sharing{Strategy: s.Strategy}
 }

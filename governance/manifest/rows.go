@@ -26,7 +26,7 @@ var (
 func (b bounder) rows(rows []v1alpha1.QuotaRow, path string) (kept []v1alpha1.QuotaRow) {
 	seen := map[[2]string]bool{}
 	for i, row := range rows {
-		at := document.Item(path, i)
+		at := document.Index(path, i)
 		named := [2]string{row.InstanceType, row.Pool}
 		switch {
 		case len(kept) == v1alpha1.MaxQuotaRows:
@@ -39,7 +39,7 @@ func (b bounder) rows(rows []v1alpha1.QuotaRow, path string) (kept []v1alpha1.Qu
 		case len(row.InstanceType+row.Pool) > v1alpha1.MaxLabelValue:
 			b.tell(at, "has a name of more than %d characters; ignored", v1alpha1.MaxLabelValue)
 		case seen[named]:
-			b.tell(at, "%s is already in an earlier row; ignored", document.Short(row.InstanceType+row.Pool))
+			b.tell(at, "%s is already in an earlier row; ignored", document.Quote(row.InstanceType+row.Pool))
 		case !b.amounts(&row.Amounts, at):
 			b.tell(at, "has no amount above 0; ignored")
 		default:
@@ -53,21 +53,21 @@ func (b bounder) rows(rows []v1alpha1.QuotaRow, path string) (kept []v1alpha1.Qu
 // amounts takes out figures that a row cannot have; false when none above 0 is
 // left.
 func (b bounder) amounts(a *v1alpha1.Amounts, path string) bool {
-	b.count(&a.Instances, document.Under(path, "instances"))
-	b.count(&a.Accelerators, document.Under(path, "accelerators"))
+	b.count(&a.Instances, document.Child(path, "instances"))
+	b.count(&a.Accelerators, document.Child(path, "accelerators"))
 	if q := a.VCPU; q != nil && (q.Sign() < 0 || q.Cmp(mostVCPU) > 0 || q.Format == resource.BinarySI && !q.IsZero() || !vCPU.MatchString(q.String()) || !inThousandths(*q)) {
-		b.tell(document.Under(path, "vCPU"), "must be a number from 0 to 10,000,000 in steps of 0.001; ignored")
+		b.tell(document.Child(path, "vCPU"), "must be a number from 0 to 10,000,000 in steps of 0.001; ignored")
 		a.VCPU = nil
 	}
 	if q := a.Memory; q != nil && (q.Sign() < 0 || q.Cmp(mostMemory) > 0 || !memory.MatchString(q.String())) {
-		b.tell(document.Under(path, "memory"), "must be from 0 to 10,000,000 GiB with fewer decimals; ignored")
+		b.tell(document.Child(path, "memory"), "must be from 0 to 10,000,000 GiB with fewer decimals; ignored")
 		a.Memory = nil
 	}
 	if p := a.Partition; p != nil && !profile.MatchString(p.Profile) {
-		b.tell(document.Under(path, "partition.profile"), "%s is not a profile such as mig-1g.5gb; ignored with its count", document.Short(p.Profile))
+		b.tell(document.Child(path, "partition.profile"), "%s is not a profile such as mig-1g.5gb; ignored with its count", document.Quote(p.Profile))
 		a.Partition = nil
 	} else if p != nil && (p.Count < 0 || p.Count > v1alpha1.MaxAmount) {
-		b.tell(document.Under(path, "partition.count"), "must be from 0 to 10,000,000; ignored with its profile")
+		b.tell(document.Child(path, "partition.count"), "must be from 0 to 10,000,000; ignored with its profile")
 		a.Partition = nil
 	}
 	b.together(a, path)
@@ -87,7 +87,7 @@ func (b bounder) together(a *v1alpha1.Amounts, path string) {
 	switch {
 	case a.Instances == nil || !single:
 	case *a.Instances == 0:
-		b.tell(document.Under(path, "instances"), "is 0; the single resources are used instead")
+		b.tell(document.Child(path, "instances"), "is 0; the single resources are used instead")
 		a.Instances = nil
 	default:
 		for _, single := range []struct {
@@ -95,7 +95,7 @@ func (b bounder) together(a *v1alpha1.Amounts, path string) {
 			given bool
 		}{{"accelerators", a.Accelerators != nil}, {"vCPU", a.VCPU != nil}, {"memory", a.Memory != nil}, {"partition", a.Partition != nil}} {
 			if single.given {
-				b.tell(document.Under(path, single.name), "cannot be combined with whole instances; ignored")
+				b.tell(document.Child(path, single.name), "cannot be combined with whole instances; ignored")
 			}
 		}
 		*a = v1alpha1.Amounts{Instances: a.Instances}
@@ -103,10 +103,10 @@ func (b bounder) together(a *v1alpha1.Amounts, path string) {
 	switch {
 	case a.Partition == nil || a.Accelerators == nil:
 	case *a.Accelerators == 0:
-		b.tell(document.Under(path, "accelerators"), "is 0; the partition is used instead")
+		b.tell(document.Child(path, "accelerators"), "is 0; the partition is used instead")
 		a.Accelerators = nil
 	default:
-		b.tell(document.Under(path, "partition"), "cannot be combined with whole accelerators; ignored")
+		b.tell(document.Child(path, "partition"), "cannot be combined with whole accelerators; ignored")
 		a.Partition = nil
 	}
 }

@@ -26,12 +26,12 @@ type written[Spec any] struct {
 }
 
 // Allocation is an allocation as YAML.
-func Allocation(a *v1alpha1.ComputeAllocation) string {
+func AllocationYAML(a *v1alpha1.ComputeAllocation) string {
 	return write(KindAllocation, a.Name, *a.Spec.DeepCopy())
 }
 
 // Policy is the cluster policy as YAML.
-func Policy(p *v1alpha1.ClusterPolicy) string {
+func PolicyYAML(p *v1alpha1.ClusterPolicy) string {
 	return write(KindPolicy, v1alpha1.ClusterPolicyName, *p.Spec.DeepCopy())
 }
 

@@ -24,8 +24,8 @@ func (s *Service) CheckPools(ctx context.Context, pools []v1alpha1.Pool) ([]gove
 	if state.Policy == nil {
 		return noPolicy(pools), nil
 	}
-	if m, managed := gitops.Of(state.Policy); managed && len(withPools(state.Policy, pools).Spec.Pools) > len(state.Policy.Spec.Pools) {
-		return forEachPool(pools, m.Sentence("the cluster policy")), nil
+	if m, managed := gitops.ManagerOf(state.Policy); managed && len(withPools(state.Policy, pools).Spec.Pools) > len(state.Policy.Spec.Pools) {
+		return forEachPool(pools, m.Message("the cluster policy")), nil
 	}
 	return added(Validate(withPools(state.Policy, pools), state), state.Policy, pools), nil
 }

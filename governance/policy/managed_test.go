@@ -21,7 +21,7 @@ func TestManagedIsNotChanged(t *testing.T) {
 	patch := `{"metadata": {"annotations": {"argocd.argoproj.io/tracking-id": "governance:kuota.dev/ClusterPolicy:argocd/default"}}}`
 	must(t, w.Client.Patch(t.Context(), saved.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch))))
 	managed := w.seen(t, func(s policy.State) bool {
-		_, managed := gitops.Of(s.Policy)
+		_, managed := gitops.ManagerOf(s.Policy)
 		return managed
 	}).Policy.DeepCopy()
 

@@ -71,7 +71,7 @@ func (s *Service) write(ctx context.Context, user governance.User, policy *v1alp
 		if after.DeletionTimestamp != nil {
 			return &governance.Error{Kind: governance.Conflict, Op: "update policy", Message: "The cluster policy is being deleted and cannot be changed. Create it again once it is deleted."}
 		}
-		if err := gitops.Refuse(after, "update policy", "The cluster policy"); err != nil {
+		if err := gitops.CheckUnmanaged(after, "update policy", "The cluster policy"); err != nil {
 			return err
 		}
 		after.Spec = *policy.Spec.DeepCopy()

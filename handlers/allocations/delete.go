@@ -32,7 +32,7 @@ func (h *Pages) confirmDelete(c echo.Context) error {
 		return err
 	}
 	values, _ := h.TypedValues(c, deleteURL(now.Name))
-	if m, managed := gitops.Of(&now); managed && now.DeletionTimestamp == nil {
+	if m, managed := gitops.ManagerOf(&now); managed && now.DeletionTimestamp == nil {
 		return h.ShowManaged(c, managedAllocation(m, &now, "Delete "+now.Name))
 	}
 	status, refused := http.StatusOK, forms.RefusalOf(values)
@@ -53,7 +53,7 @@ func (h *Pages) deleteAllocation(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if m, managed := gitops.Of(&now); managed && now.DeletionTimestamp == nil {
+	if m, managed := gitops.ManagerOf(&now); managed && now.DeletionTimestamp == nil {
 		return h.RefuseManaged(c, managedAllocation(m, &now, "Delete "+now.Name), "")
 	}
 	reason := forms.ReasonText(values.Get("reason"))

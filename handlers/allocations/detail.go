@@ -101,11 +101,11 @@ func (h *Pages) allocationPage(ctx context.Context, user governance.User, team s
 		Status: row.Status, Capacity: row.Capacity, Correction: row.Correction,
 		Conditions: conditions(&a), Namespace: format.OrDash(a.Status.Namespace), ClusterQueue: format.OrDash(a.Status.ClusterQueue), LocalQueue: format.OrDash(a.Status.LocalQueue),
 		Members: format.Members(a.Spec.Members),
-		YAML:    manifest.Allocation(&a), YAMLURL: urls.Allocation(a.Name) + "/yaml",
+		YAML:    manifest.AllocationYAML(&a), YAMLURL: urls.Allocation(a.Name) + "/yaml",
 	}
-	m, managed := gitops.Of(&a)
+	m, managed := gitops.ManagerOf(&a)
 	if managed {
-		page.Managed = m.Sentence("Team " + a.Name)
+		page.Managed = m.Message("Team " + a.Name)
 	}
 	page.Quota, page.QuotaNote = quotaFigures(&a, state.Types)
 	described := wordsOf(&a.Spec)

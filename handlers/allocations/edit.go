@@ -34,7 +34,7 @@ func (h *Pages) editAllocation(s *web.Server) func(echo.Context) error {
 		if err != nil {
 			return err
 		}
-		if m, managed := gitops.Of(&found); managed {
+		if m, managed := gitops.ManagerOf(&found); managed {
 			return h.ShowManaged(c, managedAllocation(m, &found, "Edit "+found.Name))
 		}
 		form, err := h.restoring(c, formOf(found))
@@ -90,7 +90,7 @@ func (h *Pages) takeEdit(c echo.Context, values url.Values, action string) error
 	if err == nil {
 		err = h.remember(c, &form)
 	}
-	if m, managed := gitops.Of(&found); managed && err == nil {
+	if m, managed := gitops.ManagerOf(&found); managed && err == nil {
 		state, err := h.Allocations.State(c.Request().Context(), console.UserOf(c))
 		if err != nil {
 			return err

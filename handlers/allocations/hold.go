@@ -55,7 +55,7 @@ func (h *Pages) confirmActivation(c echo.Context, to v1alpha1.Activation) error 
 	if err != nil {
 		return err
 	}
-	if m, managed := gitops.Of(&now); managed {
+	if m, managed := gitops.ManagerOf(&now); managed {
 		return h.ShowManaged(c, managedAllocation(m, &now, page.Title))
 	}
 	values, _ := h.TypedValues(c, page.Action)
@@ -76,7 +76,7 @@ func (h *Pages) activate(c echo.Context, to v1alpha1.Activation) error {
 	if err != nil {
 		return err
 	}
-	if m, managed := gitops.Of(&now); managed {
+	if m, managed := gitops.ManagerOf(&now); managed {
 		return h.RefuseManaged(c, managedAllocation(m, &now, page.Title), "")
 	}
 	if to == v1alpha1.Hold && values.Get("choice") == string(v1alpha1.Drain) {

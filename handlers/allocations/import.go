@@ -34,21 +34,21 @@ func (h *Pages) OpenImported(c echo.Context, may allocations.Permissions, o impo
 		return false, "You are not allowed to save this.", nil
 	case there:
 		merged := overlaid(&found, o)
-		if m, managed := gitops.Of(&found); managed {
+		if m, managed := gitops.ManagerOf(&found); managed {
 			page := managedAllocation(m, &found, "Edit "+found.Name)
-			page.Text, page.Typed, page.NotImported = manifest.Allocation(merged), true, forms.Lines(o.NotTaken)
+			page.Text, page.Typed, page.NotImported = manifest.AllocationYAML(merged), true, forms.Lines(o.Problems)
 			return true, "", h.ShowManaged(c, page)
 		}
 		form = formOf(*merged)
 		form.edits = edit(found)
 		if ns := o.Allocation.Spec.Namespace; ns != "" && ns != found.Spec.Namespace {
-			o.NotTaken = append(o.NotTaken, governance.FieldError{Path: "spec.namespace", Message: "a team keeps its namespace; left out"})
+			o.Problems = append(o.Problems, governance.FieldError{Path: "spec.namespace", Message: "a team keeps its namespace; left out"})
 		}
 	default:
 		form = newFormOf(o.Allocation)
 	}
 	form.submitted = true // so that it says what is wrong with what was brought
-	form.imported = forms.Imported{Yes: true, NotTaken: forms.Lines(o.NotTaken)}
+	form.imported = forms.Imported{Yes: true, NotTaken: forms.Lines(o.Problems)}
 	state, err := h.Allocations.State(ctx, user)
 	if err != nil {
 		return false, "", err

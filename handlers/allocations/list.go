@@ -133,7 +133,7 @@ func (h *Pages) allocationRow(a *v1alpha1.ComputeAllocation, state allocations.S
 
 		NamedNamespace: a.Spec.Namespace,
 	}
-	if m, managed := gitops.Of(a); managed {
+	if m, managed := gitops.ManagerOf(a); managed {
 		row.Managed = "Managed by " + m.String()
 	}
 	if fix := a.Status.LastCorrection; fix != nil {

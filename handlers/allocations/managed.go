@@ -12,7 +12,7 @@ import (
 // managedAllocation is the page in place of a form for an allocation that
 // somebody else's repository says.
 func managedAllocation(m gitops.Manager, a *v1alpha1.ComputeAllocation, title string) views.Managed {
-	page := views.Managed{UpLabel: a.Name, UpURL: urls.Allocation(a.Name), Sentence: m.Sentence("Team " + a.Name), Text: manifest.Allocation(a)}
+	page := views.Managed{UpLabel: a.Name, UpURL: urls.Allocation(a.Name), Sentence: m.Message("Team " + a.Name), Text: manifest.AllocationYAML(a)}
 	page.Title = title
 	return page
 }
@@ -26,5 +26,5 @@ func (f *allocationForm) written(types catalog.Catalog) string {
 	if len(wrong) > 0 {
 		return ""
 	}
-	return manifest.Allocation(wanted)
+	return manifest.AllocationYAML(wanted)
 }

@@ -14,5 +14,5 @@ func (h *Pages) allocationYAML(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return console.YAMLFile(c, a.Name, manifest.Allocation(&a))
+	return console.YAMLFile(c, a.Name, manifest.AllocationYAML(&a))
 }

@@ -86,8 +86,8 @@ func TestManagedIsNotChanged(t *testing.T) {
 	}
 	changed := handlerstest.FullAllocation()
 	changed.Spec.FairShareWeight = 78
-	_, page = handlerstest.Post(t, address+handlerstest.ImportURL, url.Values{"text": {manifest.Allocation(&changed)}})
-	if !strings.Contains(handlerstest.Text(page.Find(".notice")), byFlux) || page.Find("#managed-yaml").Text() != manifest.Allocation(&changed) {
+	_, page = handlerstest.Post(t, address+handlerstest.ImportURL, url.Values{"text": {manifest.AllocationYAML(&changed)}})
+	if !strings.Contains(handlerstest.Text(page.Find(".notice")), byFlux) || page.Find("#managed-yaml").Text() != manifest.AllocationYAML(&changed) {
 		t.Errorf("an import answers %s", handlerstest.Text(page.Find("main")))
 	}
 }

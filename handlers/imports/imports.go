@@ -85,7 +85,7 @@ func (h *Pages) readImport(c echo.Context, values url.Values) error {
 		return h.renderImport(c, http.StatusUnprocessableEntity, page, values)
 	}
 	result := imports.Read([]byte(text))
-	page.NotImported = forms.Lines(result.NotTaken)
+	page.NotImported = forms.Lines(result.Problems)
 	for i := range result.Objects {
 		who.warnOfSharing(&result.Objects[i])
 	}
@@ -97,7 +97,7 @@ func (h *Pages) readImport(c echo.Context, values url.Values) error {
 	if picked {
 		object := result.Objects[pick]
 		if len(result.Objects) == 1 {
-			object.NotTaken = append(object.NotTaken, result.NotTaken...)
+			object.Problems = append(object.Problems, result.Problems...)
 		}
 		var opened bool
 		var note string
@@ -140,7 +140,7 @@ func (h *Pages) renderImported(c echo.Context, who importer, page views.ImportPa
 		return err
 	}
 	for i, o := range result.Objects {
-		object := views.ImportedObject{Index: i, Kind: "Compute allocation", NotImported: forms.Lines(o.NotTaken)}
+		object := views.ImportedObject{Index: i, Kind: "Compute allocation", NotImported: forms.Lines(o.Problems)}
 		if o.Policy != nil {
 			object.Kind, object.Name = "Cluster policy", "Cluster policy"
 		} else if object.Name = o.Allocation.Name; object.Name == "" {
@@ -155,8 +155,8 @@ func (h *Pages) renderImported(c echo.Context, who importer, page views.ImportPa
 // warnOfSharing says of a policy that would stop lending unallocated compute only
 // because it does not mention it.
 func (i importer) warnOfSharing(o *imports.Object) {
-	if o.Policy != nil && o.NoSharing && i.policy.Policy != nil && i.policy.Policy.Spec.IdleCompute.ShareUnallocated {
-		o.NotTaken = append(o.NotTaken, governance.FieldError{
+	if o.Policy != nil && o.SharingUnspecified && i.policy.Policy != nil && i.policy.Policy.Spec.IdleCompute.ShareUnallocated {
+		o.Problems = append(o.Problems, governance.FieldError{
 			Path: "IdleResourceSharing", Message: "is missing, so saving turns off lending of unallocated compute. Select it under Idle compute to keep it",
 		})
 	}

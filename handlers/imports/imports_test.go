@@ -109,7 +109,7 @@ func TestExportedIsImportedAsTheSame(t *testing.T) {
 	}
 	defer response.Body.Close()
 	var file strings.Builder
-	if _, err := (&file).WriteString(handlerstest.ReadAll(t, response)); err != nil || shown != file.String() || shown != manifest.Allocation(&want) {
+	if _, err := (&file).WriteString(handlerstest.ReadAll(t, response)); err != nil || shown != file.String() || shown != manifest.AllocationYAML(&want) {
 		t.Errorf("shown is %s, the file %s", shown, file.String())
 	}
 	if got := response.Header.Get("Content-Disposition"); got != `attachment; filename="vision.yaml"` {
@@ -213,7 +213,7 @@ func TestExportedPolicyIsImportedAsTheSame(t *testing.T) {
 	address := handlerstest.Serve(t, d)
 	_, page := handlerstest.Get(t, address+"/policies")
 	shown := page.Find("#policy-yaml").Text()
-	if shown != manifest.Policy(handlerstest.RankedPolicy()) {
+	if shown != manifest.PolicyYAML(handlerstest.RankedPolicy()) {
 		t.Errorf("the card shows %s", shown)
 	}
 	_, page = handlerstest.Post(t, address+handlerstest.ImportURL, url.Values{"text": {shown}})

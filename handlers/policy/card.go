@@ -39,9 +39,9 @@ func (h *Pages) Card(ctx context.Context, user governance.User) (*views.PolicyCa
 	if card.History, err = h.Versions.Card(ctx, user, revisions.PolicyOwner(), versions.ShownPolicyVersions, urls.PolicyVersions); err != nil {
 		return nil, err
 	}
-	card.YAML, card.YAMLURL = manifest.Policy(p), urls.PolicyYAML
-	if m, managed := gitops.Of(p); managed {
-		card.Managed = m.Sentence("The cluster policy")
+	card.YAML, card.YAMLURL = manifest.PolicyYAML(p), urls.PolicyYAML
+	if m, managed := gitops.ManagerOf(p); managed {
+		card.Managed = m.Message("The cluster policy")
 	}
 	admin := state.MayEdit
 	card.Status = policyStatus(p, v1alpha1.ConditionReady, admin)

@@ -24,7 +24,7 @@ func (h *Pages) OpenImported(c echo.Context, state policy.State, o imports.Objec
 	}
 	merged := overlaidPolicy(now, o)
 	if page, managed := managedPolicy(state); managed {
-		page.Text, page.Typed, page.NotImported = manifest.Policy(merged), true, forms.Lines(o.NotTaken)
+		page.Text, page.Typed, page.NotImported = manifest.PolicyYAML(merged), true, forms.Lines(o.Problems)
 		return true, "", h.ShowManaged(c, page)
 	}
 	form := policyFormOf(merged)
@@ -37,7 +37,7 @@ func (h *Pages) OpenImported(c echo.Context, state policy.State, o imports.Objec
 		form.version, form.generation = now.ResourceVersion, generationOf(now)
 	}
 	form.submitted = true
-	form.imported = forms.Imported{Yes: true, NotTaken: forms.Lines(o.NotTaken)}
+	form.imported = forms.Imported{Yes: true, NotTaken: forms.Lines(o.Problems)}
 	return true, "", h.renderPolicy(c, http.StatusOK, form, state, nil)
 }
 

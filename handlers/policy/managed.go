@@ -14,9 +14,9 @@ func managedPolicy(state policy.State) (page views.Managed, managed bool) {
 	if state.Policy == nil {
 		return page, false
 	}
-	m, managed := gitops.Of(state.Policy)
+	m, managed := gitops.ManagerOf(state.Policy)
 	if managed {
-		page = views.Managed{UpLabel: "Policies", UpURL: urls.Policies, Sentence: m.Sentence("The cluster policy"), Text: manifest.Policy(state.Policy)}
+		page = views.Managed{UpLabel: "Policies", UpURL: urls.Policies, Sentence: m.Message("The cluster policy"), Text: manifest.PolicyYAML(state.Policy)}
 		page.Title = "Edit cluster policy"
 	}
 	return page, managed
@@ -28,5 +28,5 @@ func (f *policyForm) written() string {
 	if f.version == "" || len(wrong) > 0 {
 		return ""
 	}
-	return manifest.Policy(&v1alpha1.ClusterPolicy{Spec: spec})
+	return manifest.PolicyYAML(&v1alpha1.ClusterPolicy{Spec: spec})
 }

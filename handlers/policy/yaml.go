@@ -18,5 +18,5 @@ func (h *Pages) policyYAML(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return console.YAMLFile(c, "cluster-policy", manifest.Policy(state.Policy))
+	return console.YAMLFile(c, "cluster-policy", manifest.PolicyYAML(state.Policy))
 }
