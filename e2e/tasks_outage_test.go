@@ -19,9 +19,9 @@ func TestTasksDuringOutage(t *testing.T) {
 	c := clustertest.Get(t)
 	console(t)
 	team := makePoolTeam(t, trainium, "outage-tasks", "accelerators: 0, vCPU: 1")
-	c.Kubectl(t, neuronJob(team, "kept", 200), "create", "-f", "-")
+	c.Kubectl(t, neuronJob(team, "lasting-job", 200), "create", "-f", "-")
 	page := visit(t, playwright.BrowserNewContextOptions{}, "status of 503")
-	list, task := "/tasks?team="+team, "/tasks/hyperpod-ns-"+team+"/job/kept"
+	list, task := "/tasks?team="+team, "/tasks/hyperpod-ns-"+team+"/job/lasting-job"
 	open(t, page, list)
 	rows := page.Locator("#tasks-table tbody tr")
 	must(t, expect.Locator(rows).ToHaveCount(1))
@@ -35,7 +35,7 @@ func TestTasksDuringOutage(t *testing.T) {
 		}
 		must(t, expect.Locator(rows).ToHaveCount(1))
 		for _, path := range []string{list, task, "/tasks.csv?team=" + team} {
-			if code, body := fetch(t, user(t, console(t), "admin"), console(t)+path); code != http.StatusOK && code != http.StatusServiceUnavailable || code == http.StatusOK && !strings.Contains(body, "kept") {
+			if code, body := fetch(t, user(t, console(t), "admin"), console(t)+path); code != http.StatusOK && code != http.StatusServiceUnavailable || code == http.StatusOK && !strings.Contains(body, "lasting-job") {
 				t.Errorf("%s: got status %d, want 503, or 200 with the task", path, code)
 			}
 		}
