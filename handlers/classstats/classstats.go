@@ -66,7 +66,7 @@ func (h *Stats) Table(ctx context.Context, scope access.Scope, list queries.List
 func (h *Stats) classRows(ctx context.Context, scope access.Scope, list queries.List, teams []string, over Range) (rows []index.PriorityClassRow, note string) {
 	rows, note = list.ByPriorityClass, rememberedNote(over, list)
 	if h.History != nil {
-		switch past, err := h.readSums(ctx, SeenTeams(scope, list.Teams, teams), over, h.Now()); {
+		switch past, err := h.readSums(ctx, VisibleTeams(scope, list.Teams, teams), over, h.Now()); {
 		case err != nil:
 			note = "History cannot be read now; " + note
 		default:
@@ -76,9 +76,9 @@ func (h *Stats) classRows(ctx context.Context, scope access.Scope, list queries.
 	return rows, note
 }
 
-// SeenTeams are the teams that somebody asks for, of those that they may see;
+// VisibleTeams are the teams that somebody asks for, of those that they may see;
 // nil for all that there ever were.
-func SeenTeams(scope access.Scope, there, asked []string) []string {
+func VisibleTeams(scope access.Scope, there, asked []string) []string {
 	if scope.All {
 		return asked
 	}

@@ -19,7 +19,7 @@ import (
 // without history it is told since it started instead.
 func (h *Stats) Over(ctx context.Context, scope access.Scope, r timerange.Range) (list queries.List, over Range, err error) {
 	if over = RangeOf(r); h.History == nil && (over.Within == 0 || over.Within > timerange.Day) {
-		over = classRanges[0]
+		over = ranges[0]
 	}
 	list, err = h.Tasks.ClassesWithin(ctx, scope, nil, min(over.Within, timerange.Day))
 	return list, over, err
@@ -32,7 +32,7 @@ func (h *Stats) classesCSV(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	list, over, err := h.Over(ctx, scope, timerange.Asked(ctx, h.History, c.QueryParams(), h.Now()))
+	list, over, err := h.Over(ctx, scope, timerange.Requested(ctx, h.History, c.QueryParams(), h.Now()))
 	if err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ func (r Range) Key() string {
 	return r.name + " " + r.from.Format(time.RFC3339) + " " + r.to.Format(time.RFC3339)
 }
 
-var classRanges = []Range{
+var ranges = []Range{
 	{label: "All"},
 	{name: "1h", label: "1 h", Within: time.Hour}, {name: "12h", label: "12 h", Within: 12 * time.Hour}, {name: "24h", label: "24 h", Within: 24 * time.Hour},
 	{name: "7d", label: "7 d", Within: 7 * timerange.Day, past: true}, {name: "30d", label: "30 d", Within: 30 * timerange.Day, past: true}, {name: "1y", label: "1 year", Within: 365 * timerange.Day, past: true},
@@ -41,17 +41,17 @@ var classRanges = []Range{
 
 // RangeNamed is the range of a name; all that is known for one that there is not.
 func RangeNamed(name string, past bool) Range {
-	for _, r := range classRanges {
+	for _, r := range ranges {
 		if r.name == name && (past || !r.past) {
 			return r
 		}
 	}
-	return classRanges[0]
+	return ranges[0]
 }
 
 // RangeLinks lead to the same page over another time.
 func RangeLinks(current Range, past bool, address func(name string) string) (links []views.RangeLink) {
-	for _, r := range classRanges {
+	for _, r := range ranges {
 		if r.past && !past {
 			continue
 		}

@@ -17,7 +17,7 @@ func CSVFile(c echo.Context, name string, rows [][]string) error {
 	w := csv.NewWriter(&text)
 	for _, row := range rows {
 		for i := range row {
-			row[i] = harmless(row[i])
+			row[i] = escapeFormula(row[i])
 		}
 		if err := w.Write(row); err != nil {
 			return &governance.Error{Op: "write CSV", Message: "The table cannot be written as CSV.", Err: err}
@@ -28,9 +28,9 @@ func CSVFile(c echo.Context, name string, rows [][]string) error {
 	return c.Blob(http.StatusOK, "text/csv; charset=utf-8", text.Bytes())
 }
 
-// harmless keeps a spreadsheet from taking a text for a formula
+// escapeFormula keeps a spreadsheet from taking a text for a formula
 // (https://owasp.org/www-community/attacks/CSV_Injection).
-func harmless(text string) string {
+func escapeFormula(text string) string {
 	if text != "" && strings.ContainsRune("=+-@\t\r", rune(text[0])) {
 		return "'" + text
 	}

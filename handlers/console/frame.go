@@ -30,7 +30,7 @@ func (h *Console) Chrome(c echo.Context) views.Chrome {
 
 // trouble is a sentence about what keeps the whole console from working.
 func (h *Console) trouble() string {
-	if why := h.WhyReadOnly(); why != "" || h.Trouble == nil {
+	if why := h.ReadOnlyReason(); why != "" || h.Trouble == nil {
 		return why
 	}
 	return h.Trouble()

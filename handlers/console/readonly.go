@@ -9,8 +9,8 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// WhyReadOnly says why nothing is written; empty when it is.
-func (h *Console) WhyReadOnly() string {
+// ReadOnlyReason says why nothing is written; empty when it is.
+func (h *Console) ReadOnlyReason() string {
 	if h.ReadOnly == nil {
 		return ""
 	}
@@ -20,7 +20,7 @@ func (h *Console) WhyReadOnly() string {
 // Writing refuses forms, and what is sent from them, where nothing is written.
 func (h *Console) Writing(handler func(echo.Context) error) func(echo.Context) error {
 	return func(c echo.Context) error {
-		if why := h.WhyReadOnly(); why != "" {
+		if why := h.ReadOnlyReason(); why != "" {
 			return &governance.Error{Kind: governance.Forbidden, Op: "open a form", Message: why}
 		}
 		return handler(c)
@@ -29,7 +29,7 @@ func (h *Console) Writing(handler func(echo.Context) error) func(echo.Context) e
 
 // May is what somebody is shown the way to.
 func (h *Console) May(ctx context.Context, user governance.User) (allocations.Permissions, error) {
-	if h.WhyReadOnly() != "" {
+	if h.ReadOnlyReason() != "" {
 		return allocations.Permissions{}, nil
 	}
 	return h.Allocations.May(ctx, user)

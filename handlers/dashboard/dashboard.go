@@ -26,7 +26,7 @@ const dashboardTeams = 10
 
 // dashboardQuery is what the address of the dashboard asks for.
 func (h *Pages) dashboardQuery(ctx context.Context, values url.Values) figures.Query {
-	return figures.Parse(urls.Dashboard, "tq", "tpage", values, timerange.Asked(ctx, h.History, values, h.Now()))
+	return figures.Parse(urls.Dashboard, "tq", "tpage", values, timerange.Requested(ctx, h.History, values, h.Now()))
 }
 
 // dashboard answers GET /: where the cluster stands, and was.
@@ -86,7 +86,7 @@ func (h *Pages) dashboardPage(ctx context.Context, scope access.Scope, s *capaci
 	if page.Loops, err = taskpages.LoopNotice(ctx, h.Tasks, scope); err != nil {
 		return page, err
 	}
-	page.UsageChart = h.heldChart(ctx, s, q, resource, kept)
+	page.UsageChart = h.usageChart(ctx, s, q, resource, kept)
 	if page.Hardware, err = h.HardwarePages.Section(ctx, scope, q.Pool, q.Over); err != nil {
 		return page, err
 	}
@@ -95,6 +95,6 @@ func (h *Pages) dashboardPage(ctx context.Context, scope access.Scope, s *capaci
 
 func rangeValues(r timerange.Range) url.Values {
 	values := url.Values{}
-	r.Keep(values)
+	r.SetValues(values)
 	return values
 }

@@ -16,8 +16,8 @@ import (
 
 const historyOff = "History is off. An operator can enable it with --history."
 
-// heldSeries are the lines of the chart, from below.
-var heldSeries = []struct {
+// usageSeries are the lines of the chart, from below.
+var usageSeries = []struct {
 	label, tone string
 	measure     history.Measure
 	line        bool
@@ -29,10 +29,10 @@ var heldSeries = []struct {
 	{"Quota", "quota", history.Quota, true},
 }
 
-// heldChart returns usage and capacity of one resource over time, summed over pools.
+// usageChart returns usage and capacity of one resource over time, summed over pools.
 // An error becomes a sentence in its place. The caller keeps the cache for one live
 // page: history is read again after a tenth of a bucket, since the past changes little.
-func (h *Pages) heldChart(ctx context.Context, s *capacity.Snapshot, q figures.Query, resource string, kept *cache.Expiring) views.Chart {
+func (h *Pages) usageChart(ctx context.Context, s *capacity.Snapshot, q figures.Query, resource string, kept *cache.Expiring) views.Chart {
 	c := views.Chart{ID: "held-chart", Title: "Usage and capacity", Alone: true, Note: format.ResourceName(resource) + " " + q.Where() + ", " + q.Over.Words, Unit: format.Unit(resource), Stacked: true}
 	if h.History == nil {
 		c.Empty = historyOff
@@ -41,21 +41,21 @@ func (h *Pages) heldChart(ctx context.Context, s *capacity.Snapshot, q figures.Q
 	if chart, ok := kept.Get(resource); ok {
 		return chart.(views.Chart)
 	}
-	read, err := h.readHeld(ctx, s, q, resource, c)
+	read, err := h.readUsage(ctx, s, q, resource, c)
 	if err != nil {
 		c.Empty = console.SectionTrouble("History", err)
 		return c
 	}
-	kept.Set(resource, read, q.Over.Again())
+	kept.Set(resource, read, q.Over.RefreshInterval())
 	return read
 }
 
-func (h *Pages) readHeld(ctx context.Context, s *capacity.Snapshot, q figures.Query, resource string, c views.Chart) (views.Chart, error) {
+func (h *Pages) readUsage(ctx context.Context, s *capacity.Snapshot, q figures.Query, resource string, c views.Chart) (views.Chart, error) {
 	var holders []history.SeriesKey
 	for i := range s.Pools {
 		if p := &s.Pools[i]; q.Pool == "" || p.Name == q.Pool {
 			for _, u := range p.Resources {
-				for _, line := range heldSeries {
+				for _, line := range usageSeries {
 					if u.Resource == resource {
 						holders = append(holders, history.SeriesKey{Pool: p.Name, Resource: resource, Measure: line.measure})
 					}
@@ -79,7 +79,7 @@ func (h *Pages) readHeld(ctx context.Context, s *capacity.Snapshot, q figures.Qu
 		gaps = append([]history.Gap{{From: q.Over.From, To: since}}, gaps...)
 	}
 	known := false
-	for _, line := range heldSeries {
+	for _, line := range usageSeries {
 		var of [][]history.Point
 		for _, holder := range holders {
 			if holder.Measure == line.measure {

@@ -59,7 +59,7 @@ func Parse(path, textName, pageName string, values url.Values, over timerange.Ra
 	}
 	q.page, _ = strconv.Atoi(one(q.PageName))
 	q.Over = over
-	q.Over.Keep(q.Values)
+	q.Over.SetValues(q.Values)
 	return q
 }
 

@@ -67,7 +67,7 @@ func (h *Pages) hardwareNow(ctx context.Context, scope access.Scope, pool string
 			n.pool = pool
 		}
 	}
-	n.cluster = utilization.Inventory{Nodes: places(snapshot), Pods: func(name utilization.PodName) (utilization.PodOwner, bool) {
+	n.cluster = utilization.Inventory{Nodes: nodeInfos(snapshot), Pods: func(name utilization.PodName) (utilization.PodOwner, bool) {
 		o, known := owner(index.PodName(name))
 		switch {
 		case !known:
@@ -80,12 +80,12 @@ func (h *Pages) hardwareNow(ctx context.Context, scope access.Scope, pool string
 		return utilization.PodOwner{Team: o.Team, Task: key, Accelerators: o.Accelerators, AdmittedAt: o.AdmittedAt}, true
 	}}
 	for _, team := range snapshot.Teams {
-		n.hold(team.Name, team)
+		n.addUsage(team.Name, team)
 	}
 	if snapshot.Others != nil && scope.All { // queues of no team are all that is left
-		n.hold(noTeam, *snapshot.Others)
+		n.addUsage(noTeam, *snapshot.Others)
 	} else if snapshot.Others != nil {
-		n.hold(format.OtherTeams, *snapshot.Others)
+		n.addUsage(format.OtherTeams, *snapshot.Others)
 	}
 	reading := n.state.Reading
 	if reading == nil {
@@ -95,8 +95,8 @@ func (h *Pages) hardwareNow(ctx context.Context, scope access.Scope, pool string
 	return n, nil
 }
 
-// places are the nodes of a snapshot, with what they have of devices.
-func places(snapshot *capacity.Snapshot) map[string]utilization.NodeInfo {
+// nodeInfos are the nodes of a snapshot, with what they have of devices.
+func nodeInfos(snapshot *capacity.Snapshot) map[string]utilization.NodeInfo {
 	nodes := make(map[string]utilization.NodeInfo, len(snapshot.Nodes))
 	for i := range snapshot.Nodes {
 		node := &snapshot.Nodes[i]
@@ -115,8 +115,8 @@ func places(snapshot *capacity.Snapshot) map[string]utilization.NodeInfo {
 	return nodes
 }
 
-// hold counts the devices that a team holds in the pool.
-func (n *hardwareNow) hold(name string, team capacity.TeamSnapshot) {
+// addUsage counts the devices that a team holds in the pool.
+func (n *hardwareNow) addUsage(name string, team capacity.TeamSnapshot) {
 	for _, cell := range team.Resources {
 		if kind, share := utilization.KindOf(cell.Resource); kind != "" && cell.Usage > 0 && (n.pool == "" || cell.Flavor == n.pool) {
 			n.held[utilization.UsageKey{Name: name, Kind: kind}] += float64(cell.Usage) * share

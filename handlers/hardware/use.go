@@ -20,8 +20,8 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// mostIdle is how many tasks that do nothing a page shows.
-const mostIdle = 50
+// maxIdle is how many tasks that do nothing a page shows.
+const maxIdle = 50
 
 func asError[E error](err error, into *E) bool { return errors.As(err, into) }
 
@@ -30,7 +30,7 @@ type hardwareRow struct {
 	name, sub string
 	team      bool
 	kind      utilization.Kind
-	held      float64 // by allocation; below 0 where that is no question
+	used      float64 // by allocation; below 0 where that is no question
 	use       utilization.Usage
 }
 
@@ -54,7 +54,7 @@ func (n hardwareNow) rows() (rows []hardwareRow) {
 		return cmp.Or(cmp.Compare(rank(a.Name), rank(b.Name)), strings.Compare(a.Name, b.Name), strings.Compare(string(a.Kind), string(b.Kind)))
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(keys), byName) {
-		row := hardwareRow{name: key.Name, team: rank(key.Name) == 0, kind: key.Kind, held: keys[key], use: n.sums.Teams[key]}
+		row := hardwareRow{name: key.Name, team: rank(key.Name) == 0, kind: key.Kind, used: keys[key], use: n.sums.Teams[key]}
 		switch key.Name {
 		case format.OtherTeams:
 			row.name = "Other teams"
@@ -65,12 +65,12 @@ func (n hardwareNow) rows() (rows []hardwareRow) {
 	}
 	for _, kind := range n.kinds() {
 		if use := n.sums.Unattributed[kind]; use.Devices > 0 {
-			rows = append(rows, hardwareRow{name: "Unattributed", sub: "series without a pod, or with a pod of no task", kind: kind, held: -1, use: use})
+			rows = append(rows, hardwareRow{name: "Unattributed", sub: "series without a pod, or with a pod of no task", kind: kind, used: -1, use: use})
 		}
 	}
 	for _, kind := range n.kinds() {
 		if missing := n.sums.All.Devices[kind].Missing(); missing > 0 {
-			rows = append(rows, hardwareRow{name: "No data", sub: fmt.Sprintf("%s without data in Prometheus", format.Count(int(missing), string(kind))), kind: kind, held: -1, use: utilization.Usage{Devices: float64(missing)}})
+			rows = append(rows, hardwareRow{name: "No data", sub: fmt.Sprintf("%s without data in Prometheus", format.Count(int(missing), string(kind))), kind: kind, used: -1, use: utilization.Usage{Devices: float64(missing)}})
 		}
 	}
 	return rows
@@ -81,7 +81,7 @@ func (n hardwareNow) use() []views.HardwareUse {
 	rows := n.rows()
 	largest := map[utilization.Kind]float64{}
 	for _, row := range rows {
-		largest[row.kind] = max(largest[row.kind], row.held, row.use.Used)
+		largest[row.kind] = max(largest[row.kind], row.used, row.use.Used)
 	}
 	list := make([]views.HardwareUse, len(rows))
 	for i, row := range rows {
@@ -92,12 +92,12 @@ func (n hardwareNow) use() []views.HardwareUse {
 		if row.team {
 			v.ID, v.URL = "hardware-team-"+row.name+"-"+strings.ReplaceAll(string(row.kind), " ", "-"), urls.Team(row.name)
 		}
-		if row.held >= 0 {
-			v.Used, v.UsedNumber = format.Average(row.held), row.held
+		if row.used >= 0 {
+			v.Used, v.UsedNumber = format.Average(row.used), row.used
 		}
 		if row.use.Known() {
 			v.WithData, v.Busy, v.Utilization = format.Average(row.use.Of), format.Average(row.use.Used), share(row.use.Share())
-			v.Meter = row.held > 0
+			v.Meter = row.used > 0
 		}
 		list[i] = v
 	}
@@ -112,8 +112,8 @@ func (h *Pages) hardwareIdle(s *views.HardwareSection, n hardwareNow) {
 	after := h.Hardware.IdleAfter()
 	s.IdleLead = fmt.Sprintf("admitted at least %s ago, with every accelerator below %s since", plainDuration(after), share(h.IdleBelow))
 	idle := n.state.Reading.Idle(n.cluster, n.pool, after, h.IdleBelow)
-	if more := len(idle) - mostIdle; more > 0 {
-		idle, s.IdleMore = idle[:mostIdle], fmt.Sprintf("%s more with fewer accelerators.", format.Count(more, "task"))
+	if more := len(idle) - maxIdle; more > 0 {
+		idle, s.IdleMore = idle[:maxIdle], fmt.Sprintf("%s more with fewer accelerators.", format.Count(more, "task"))
 	}
 	for _, t := range idle {
 		o := n.owners[t.Task]
@@ -157,8 +157,8 @@ func (h *Pages) hardwareCSV(c echo.Context) error {
 		number := func(v float64) string { return strconv.FormatFloat(float64(int64(v*10000+0.5))/10000, 'f', -1, 64) }
 		for _, row := range n.rows() {
 			line := []string{row.name, string(row.kind), "", number(row.use.Devices), "", "", "", at}
-			if row.held >= 0 {
-				line[2] = number(row.held)
+			if row.used >= 0 {
+				line[2] = number(row.used)
 			}
 			if row.use.Known() {
 				line[4], line[5], line[6] = number(row.use.Of), number(row.use.Used), number(row.use.Share())

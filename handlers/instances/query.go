@@ -142,7 +142,7 @@ func (q nodeQuery) find(nodes []capacity.NodeSnapshot) []*capacity.NodeSnapshot 
 	found := []*capacity.NodeSnapshot{}
 	for i := range nodes {
 		n := &nodes[i]
-		if (q.pool == "" || n.Pool == q.pool) && (q.state == "" || string(n.State) == q.state) && (text == "" || nodeSays(n, text)) {
+		if (q.pool == "" || n.Pool == q.pool) && (q.state == "" || string(n.State) == q.state) && (text == "" || nodeContains(n, text)) {
 			found = append(found, n)
 		}
 	}
@@ -156,7 +156,7 @@ func (q nodeQuery) find(nodes []capacity.NodeSnapshot) []*capacity.NodeSnapshot 
 	return found
 }
 
-func nodeSays(n *capacity.NodeSnapshot, lower string) bool {
+func nodeContains(n *capacity.NodeSnapshot, lower string) bool {
 	says := func(text string) bool { return strings.Contains(strings.ToLower(text), lower) }
 	return says(n.Name) || says(n.Type) || slices.ContainsFunc(slices.Collect(maps.Keys(n.Teams)), says)
 }

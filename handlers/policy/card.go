@@ -30,7 +30,7 @@ func (h *Pages) Card(ctx context.Context, user governance.User) (*views.PolicyCa
 	if err != nil {
 		return nil, err
 	}
-	card := &views.PolicyCard{MayEdit: state.MayEdit && h.WhyReadOnly() == "", EditURL: urls.EditPolicy}
+	card := &views.PolicyCard{MayEdit: state.MayEdit && h.ReadOnlyReason() == "", EditURL: urls.EditPolicy}
 	p := state.Policy
 	if p == nil {
 		return card, nil

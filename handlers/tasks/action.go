@@ -89,7 +89,7 @@ func (h *Pages) doAction(action actions.Action) func(echo.Context) error {
 
 // taskActions is what somebody may do to a task; nil where nothing is written.
 func (h *Pages) taskActions(ctx context.Context, c echo.Context, d queries.Detail) (*views.TaskActions, error) {
-	if h.Actions == nil || h.WhyReadOnly() != "" {
+	if h.Actions == nil || h.ReadOnlyReason() != "" {
 		return nil, nil
 	}
 	offers, err := h.Actions.Offers(ctx, console.UserOf(c), d)

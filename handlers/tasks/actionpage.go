@@ -92,7 +92,7 @@ func (h *Pages) actionPage(c echo.Context, r actions.Review) views.ActionPage {
 	case actions.Stop:
 		page.Effects, page.Danger = stopEffects(r, format.Elapsed(r.Ran(h.Now()), true)), r.State.UsesQuota()
 	case actions.Resume:
-		page.Effects = append([]string{"It joins its queue as " + standing(r.Current) + "."}, outcome(r.Current, "it")...)
+		page.Effects = append([]string{"It joins its queue as " + positionWords(r.Current) + "."}, outcome(r.Current, "it")...)
 	case actions.Front:
 		if len(r.Choices) > 0 {
 			page.Effects = frontEffects(r)
@@ -120,7 +120,7 @@ func stopEffects(r actions.Review, ran string) (list []string) {
 			list[1] = "Its pods are not all ready yet."
 		}
 	} else {
-		list = append(list, fmt.Sprintf("It leaves its queue, where it is %s. It uses no quota.", standing(r.Current)))
+		list = append(list, fmt.Sprintf("It leaves its queue, where it is %s. It uses no quota.", positionWords(r.Current)))
 	}
 	list = append(list, "It stays stopped until someone resumes it. Then it waits in its queue by its class and its submission time.")
 	switch next := r.Head; {
@@ -141,8 +141,8 @@ func loses(r actions.Review) string {
 	return fmt.Sprintf("It loses its %s at once. Its pods end, and its job is suspended.", held)
 }
 
-// standing is a place in a queue in words.
-func standing(s index.Supposed) string {
+// positionWords is a place in a queue in words.
+func positionWords(s index.Supposed) string {
 	text := fmt.Sprintf("%s of %s", format.Ordinal(s.Position), format.Thousands(int64(s.QueueLength)))
 	if s.Ahead != nil {
 		text += ", behind " + s.Ahead.Name
@@ -164,7 +164,7 @@ func outcome(s index.Supposed, who string) []string {
 			return []string{"It may preempt " + PreemptedWords(v) + ", which are requeued."}
 		}
 		if len(v.Shortage.LowerPriority) > 0 && v.Shortage.Used+v.Shortage.Needed > v.Shortage.Nominal {
-			return []string{"It may preempt lower-priority tasks of its team, which are requeued: " + victims(v.Shortage) + "."}
+			return []string{"It may preempt lower-priority tasks of its team, which are requeued: " + preemptionTargets(v.Shortage) + "."}
 		}
 		return []string{"It fits its team's own quota, and may preempt tasks of other teams that borrow it."}
 	case explain.Quota:
@@ -177,10 +177,10 @@ func outcome(s index.Supposed, who string) []string {
 	return []string{"It cannot start yet. Its page says why."}
 }
 
-// victims are tasks that may be stopped, with what they hold.
-func victims(s *explain.Shortage) string {
+// preemptionTargets are tasks that may be stopped, with what they hold.
+func preemptionTargets(s *explain.Shortage) string {
 	var names []string
-	for _, link := range holders(s.LowerPriority, s.FlavorResource) {
+	for _, link := range workloadLinks(s.LowerPriority, s.FlavorResource) {
 		names = append(names, strings.TrimSpace(link.Name+" "+link.Amount))
 	}
 	return strings.Join(names, ", ")
@@ -228,7 +228,7 @@ func classChoice(r actions.Review, c actions.Choice) views.ActionChoice {
 	}
 	switch {
 	case !r.State.UsesQuota():
-		choice.Text = strings.Join(append([]string{format.Upper(standing(c.Supposed)) + "."}, outcome(c.Supposed, "it")...), " ")
+		choice.Text = strings.Join(append([]string{format.Upper(positionWords(c.Supposed)) + "."}, outcome(c.Supposed, "it")...), " ")
 	case !c.Preempts:
 		choice.Text = "Its queue does not preempt tasks for one another."
 	case c.Outranked == 0:

@@ -22,7 +22,7 @@ func backingOf(d queries.Detail) *views.QuotaSource {
 	}
 	b := &views.QuotaSource{Tone: "ok", Headline: fmt.Sprintf("It runs on %s own quota.", owner), Text: "No other team can reclaim it."}
 	if d.QuotaSources.Borrows() {
-		l := loudest(d.QuotaSources.Sources)
+		l := primarySource(d.QuotaSources.Sources)
 		b.Tone, b.Headline = "wait", fmt.Sprintf("It borrows %s of its %s.", quota.Grouped(l.Resource, l.Borrowed), quota.Amount(l.Resource, l.Usage))
 		if l.Own == 0 {
 			b.Headline = fmt.Sprintf("It borrows its %s.", quota.Amount(l.Resource, l.Usage))
@@ -48,9 +48,9 @@ func backingOf(d queries.Detail) *views.QuotaSource {
 	return b
 }
 
-// loudest is the line that people are told of first: the first accelerator that
+// primarySource is the line that people are told of first: the first accelerator that
 // is borrowed, else the first line that is.
-func loudest(lines []queries.QuotaSource) (found queries.QuotaSource) {
+func primarySource(lines []queries.QuotaSource) (found queries.QuotaSource) {
 	for _, l := range lines {
 		if l.Borrowed > 0 && (found.Borrowed == 0 || isPlain(found.Resource) && !isPlain(l.Resource)) {
 			found = l

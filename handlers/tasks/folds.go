@@ -9,12 +9,12 @@ import (
 	"kuota.dev/kuota/handlers/format"
 )
 
-// leastFolded is how many preemptions that repeat one another are told as one.
-const leastFolded = 3
+// minFolded is how many preemptions that repeat one another are told as one.
+const minFolded = 3
 
-// holdTakes is how far the eviction of a task may be from the hold that causes it.
+// holdDelay is how far the eviction of a task may be from the hold that causes it.
 // It may come first: Kueue keeps the time of a preemption that it follows.
-const holdTakes = 10 * time.Second
+const holdDelay = 10 * time.Second
 
 // fold is what a preemption stands for that repeats others.
 type fold struct {
@@ -25,7 +25,7 @@ type fold struct {
 
 // chains are the preemptions that repeat one another, by their places in a life;
 // one that repeats none is a chain by itself.
-func chains(life []lived) (found [][]int) {
+func chains(life []event) (found [][]int) {
 	in := make([]bool, len(life))
 	for i := range life {
 		if in[i] || life[i].Type != timeline.Preempted {
@@ -50,7 +50,7 @@ func chains(life []lived) (found [][]int) {
 
 // timesOf is how often a chain preempted its task: by Kueue's count, since
 // several preemptions of one second may be told as one.
-func timesOf(life []lived, chain []int) (n int32) {
+func timesOf(life []event, chain []int) (n int32) {
 	first, last := life[chain[0]], life[chain[len(chain)-1]]
 	if first.first > 0 && last.PreemptionCount >= first.first {
 		return last.PreemptionCount - first.first + 1
@@ -61,7 +61,7 @@ func timesOf(life []lived, chain []int) (n int32) {
 	return n
 }
 
-func foldOf(life []lived, chain []int) *fold {
+func foldOf(life []event, chain []int) *fold {
 	f := &fold{times: timesOf(life, chain), first: life[chain[0]].At, ran: -1}
 	for _, i := range chain {
 		if l := life[i]; l.Ran >= 0 || l.OmittedRan > 0 {
@@ -75,17 +75,17 @@ func foldOf(life []lived, chain []int) *fold {
 // another, and of what lies between them. What Kueue does because the loop guard
 // holds a task is left out: the hold tells of it. holds says that the task has its
 // quota after all of that.
-func folded(life []lived, holds bool) []lived {
+func folded(life []event, holds bool) []event {
 	life = slices.Clone(life)
 	gone := make([]bool, len(life))
 	for _, chain := range chains(life) {
-		if timesOf(life, chain) < leastFolded {
+		if timesOf(life, chain) < minFolded {
 			continue
 		}
 		last := chain[len(chain)-1]
 		life[last].fold = foldOf(life, chain)
 		for k := chain[0]; k < last; k++ {
-			if what := life[k].Type; what == timeline.Preempted || gains(what) || what == timeline.Requeued {
+			if what := life[k].Type; what == timeline.Preempted || gainsQuota(what) || what == timeline.Requeued {
 				gone[k] = gone[k] || life[k].WorkloadUID == life[last].WorkloadUID
 			}
 		}
@@ -96,13 +96,13 @@ func folded(life []lived, holds bool) []lived {
 		}
 		told := map[timeline.EventType]bool{}
 		for k := end - 1; k > last; k-- {
-			if what := life[k].Type; gains(what) && life[k].WorkloadUID == life[last].WorkloadUID {
-				gone[k] = told[what] || !holdsAfter(life, k, holds)
+			if what := life[k].Type; gainsQuota(what) && life[k].WorkloadUID == life[last].WorkloadUID {
+				gone[k] = told[what] || !admittedAfter(life, k, holds)
 				told[what] = true
 			}
 		}
 	}
-	var kept []lived
+	var kept []event
 	for i, l := range life {
 		if !gone[i] && !causedByHold(life, l) {
 			kept = append(kept, l)
@@ -111,14 +111,14 @@ func folded(life []lived, holds bool) []lived {
 	return kept
 }
 
-// gains reports whether a task gains its quota by a step, or runs with it.
-func gains(what timeline.EventType) bool {
+// gainsQuota reports whether a task gains its quota by a step, or runs with it.
+func gainsQuota(what timeline.EventType) bool {
 	return what == timeline.Reserved || what == timeline.Admitted || what == timeline.Ready
 }
 
-// holdsAfter reports whether a Workload had its quota after the second of a step: it
-// lost that later on, without an admission in between, or never.
-func holdsAfter(life []lived, i int, holds bool) bool {
+// admittedAfter reports whether a Workload had its quota after the second of a step: it
+// countLosses that later on, without an admission in between, or never.
+func admittedAfter(life []event, i int, holds bool) bool {
 	for _, l := range life[i+1:] {
 		switch {
 		case l.WorkloadUID != life[i].WorkloadUID || l.At.Unix() == life[i].At.Unix():
@@ -132,14 +132,14 @@ func holdsAfter(life []lived, i int, holds bool) bool {
 }
 
 // causedByHold reports whether Kueue evicted a task because the loop guard holds it.
-func causedByHold(life []lived, evicted lived) bool {
+func causedByHold(life []event, evicted event) bool {
 	if !evicted.Deactivated() {
 		return false
 	}
-	return slices.ContainsFunc(life, func(held lived) bool {
+	return slices.ContainsFunc(life, func(held event) bool {
 		after := evicted.At.Truncate(time.Second).Sub(held.At.Truncate(time.Second))
-		return held.Type == timeline.Held && held.WorkloadUID == evicted.WorkloadUID && after.Abs() <= holdTakes &&
-			!slices.ContainsFunc(life, func(released lived) bool {
+		return held.Type == timeline.Held && held.WorkloadUID == evicted.WorkloadUID && after.Abs() <= holdDelay &&
+			!slices.ContainsFunc(life, func(released event) bool {
 				return released.Type == timeline.Released && released.WorkloadUID == held.WorkloadUID && released.At.After(held.At) && released.At.Before(evicted.At)
 			})
 	})

@@ -12,8 +12,8 @@ import (
 	"kuota.dev/kuota/views"
 )
 
-// placeOf is where a task stands; nil for one that does not wait.
-func placeOf(d queries.Detail, now time.Time) *views.QueuePosition {
+// positionOf is where a task stands; nil for one that does not wait.
+func positionOf(d queries.Detail, now time.Time) *views.QueuePosition {
 	if d.Position == 0 {
 		return nil
 	}
@@ -71,9 +71,9 @@ func by(e timeline.Event) (link *views.TaskLink, unnamed string) {
 	return &views.TaskLink{Name: e.Preemptor.Name, URL: urls.Task(e.Preemptor)}, ""
 }
 
-// forgotten says how much of a task's life nobody remembers; empty for nothing.
-func forgotten(d queries.Detail, life []lived) string {
-	n := d.Omitted - lost(life)
+// incompleteNote says how much of a task's life nobody remembers; empty for nothing.
+func incompleteNote(d queries.Detail, life []event) string {
+	n := d.Omitted - countLosses(life)
 	for _, e := range d.Timeline {
 		if e.Type.Lost() {
 			n += 1 + e.Omitted
@@ -85,8 +85,8 @@ func forgotten(d queries.Detail, life []lived) string {
 	return fmt.Sprintf("It lost its quota %s more before this console started. Kueue keeps only the last time.", format.Times(n))
 }
 
-// lossOf is what a task was preempted for, while it does not run; else nil.
-func lossOf(d queries.Detail) *views.LastPreemption {
+// lastPreemption is what a task was preempted for, while it does not run; else nil.
+func lastPreemption(d queries.Detail) *views.LastPreemption {
 	if d.State != tasks.Preempted && d.State != tasks.Stopping {
 		return nil
 	}

@@ -72,8 +72,8 @@ func loopTask(t *tasks.Task, team string) views.TaskLink {
 	return views.TaskLink{Name: t.Name, URL: urls.Task(t)}
 }
 
-// notHeld says why the loop guard does not break a loop, and what to do.
-var notHeld = map[loopguard.Reason]string{
+// notBroken says why the loop guard does not break a loop, and what to do.
+var notBroken = map[loopguard.Reason]string{
 	loopguard.WarnOnly:     "Kuota only warns. To end the loop, stop the preempted task for some seconds, or have the cluster policy break loops.",
 	loopguard.NotHoldable:  "Kuota does not hold tasks of this kind, since their pods would be lost. Delete one of the two tasks to end the loop.",
 	loopguard.NotGoverned:  "Kuota does not manage this queue, and changes no task in it. Stop the preempted task for some seconds to end the loop.",
@@ -94,7 +94,7 @@ func loopState(l queries.GuardedLoop, line views.LoopLine) (tone, text string) {
 	case loopguard.Over:
 		return "ok", "The loop is over."
 	}
-	if text := notHeld[l.NotHeld]; text != "" {
+	if text := notBroken[l.NotHeld]; text != "" {
 		return "bad", text
 	}
 	return "bad", fmt.Sprintf("The loop guard is about to hold %s.", line.Preempted.Name)

@@ -35,9 +35,9 @@ func (h *Pages) notices(c echo.Context) func(context.Context) *views.TaskEvents 
 	}
 }
 
-// keptNotices reads them for a stream: not again for each change, and without
+// cachedNotices reads them for a stream: not again for each change, and without
 // holding up what else there is to tell.
-func (h *Pages) keptNotices(c echo.Context) func(context.Context) *views.TaskEvents {
+func (h *Pages) cachedNotices(c echo.Context) func(context.Context) *views.TaskEvents {
 	var mu sync.Mutex
 	last := h.notices(c)(c.Request().Context())
 	read := h.Now()

@@ -39,8 +39,8 @@ const (
 // NoHistory stands where there is none.
 const NoHistory = "No history is kept here. An admin can enable it."
 
-// HistoryAway stands where history cannot be read.
-func HistoryAway(err error) string {
+// HistoryUnavailable stands where history cannot be read.
+func HistoryUnavailable(err error) string {
 	return "History cannot be read now: " + historyTrouble(err) + " What is here now is not affected."
 }
 
@@ -48,7 +48,7 @@ func HistoryAway(err error) string {
 type pastQuery struct {
 	listing.Address
 	team, class, kind string
-	text, wrong       string // wrong is a sentence on a day that cannot be
+	text, problem     string // wrong is a sentence on a day that cannot be
 	from, to          time.Time
 	page              int
 }
@@ -61,27 +61,27 @@ func parsePastQuery(values url.Values) pastQuery {
 		text := one(name)
 		at, err := time.Parse(time.DateOnly, text)
 		if err != nil && text != "" {
-			q.wrong = "Write dates as YYYY-MM-DD."
+			q.problem = "Write dates as YYYY-MM-DD."
 		}
 		return at
 	}
 	if q.from, q.to = dayOf("from"), dayOf("to"); !q.to.IsZero() {
 		q.to = q.to.Add(timerange.Day)
 	}
-	if q.wrong == "" && !q.to.IsZero() && !q.from.Before(q.to) {
-		q.wrong = "The first day is after the last."
+	if q.problem == "" && !q.to.IsZero() && !q.from.Before(q.to) {
+		q.problem = "The first day is after the last."
 	}
 	return q
 }
 
-// asks is the query for records of those teams that are asked for.
-func (q pastQuery) asks(scope access.Scope, there []string) history.Query {
+// historyQuery is the query for records of those teams that are asked for.
+func (q pastQuery) historyQuery(scope access.Scope, there []string) history.Query {
 	asked := history.Query{Kind: q.kind, NameContains: q.text, From: q.from, To: q.to}
 	var teams []string
 	if q.team != "" {
 		teams = []string{q.team}
 	}
-	asked.Teams = classstats.SeenTeams(scope, there, teams)
+	asked.Teams = classstats.VisibleTeams(scope, there, teams)
 	switch q.class {
 	case "":
 	case classstats.NoClass:
@@ -111,13 +111,13 @@ func PastTasks(ctx context.Context, past console.History, scope access.Scope, q 
 // past answers GET /tasks/past: the tasks that ended.
 func (h *Pages) past(c echo.Context) error {
 	ctx := c.Request().Context()
-	scope, list, err := h.seen(ctx, c)
+	scope, list, err := h.readScope(ctx, c)
 	if err != nil {
 		return err
 	}
 	q := parsePastQuery(c.QueryParams())
 	page := views.PastPage{
-		Chrome: h.Chrome(c), Action: urls.PastTasks, Text: q.text, From: q.Values.Get("from"), To: q.Values.Get("to"), Wrong: q.wrong, Filters: q.filters(list),
+		Chrome: h.Chrome(c), Action: urls.PastTasks, Text: q.text, From: q.Values.Get("from"), To: q.Values.Get("to"), Wrong: q.problem, Filters: q.filters(list),
 		CSVURL: q.URL(urls.PastTasksCSV, "page", ""),
 	}
 	page.Title, page.Active = "Past tasks", "tasks"
@@ -128,12 +128,12 @@ func (h *Pages) past(c echo.Context) error {
 	case h.History == nil:
 		page.Trouble = NoHistory
 		return web.Render(c, http.StatusOK, views.Past(page))
-	case q.wrong != "":
+	case q.problem != "":
 		return web.Render(c, http.StatusUnprocessableEntity, views.Past(page))
 	}
-	found, more, err := PastTasks(ctx, h.History, scope, q.asks(scope, list.Teams), q.page, pastPageSize)
+	found, more, err := PastTasks(ctx, h.History, scope, q.historyQuery(scope, list.Teams), q.page, pastPageSize)
 	if err != nil {
-		page.Trouble = HistoryAway(err)
+		page.Trouble = HistoryUnavailable(err)
 	}
 	for _, t := range found {
 		page.Rows = append(page.Rows, PastRow(t))
@@ -142,8 +142,8 @@ func (h *Pages) past(c echo.Context) error {
 	return web.Render(c, http.StatusOK, views.Past(page))
 }
 
-// seen is what the reader sees, and what there is of tasks there.
-func (h *Pages) seen(ctx context.Context, c echo.Context) (access.Scope, queries.List, error) {
+// readScope is what the reader sees, and what there is of tasks there.
+func (h *Pages) readScope(ctx context.Context, c echo.Context) (access.Scope, queries.List, error) {
 	scope, err := h.Tasks.Scope(ctx, console.UserOf(c))
 	if err != nil {
 		return scope, queries.List{}, err
@@ -155,7 +155,7 @@ func (h *Pages) seen(ctx context.Context, c echo.Context) (access.Scope, queries
 // pastCSV answers GET /tasks/past.csv: all of such a list.
 func (h *Pages) pastCSV(c echo.Context) error {
 	ctx := c.Request().Context()
-	scope, list, err := h.seen(ctx, c)
+	scope, list, err := h.readScope(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -163,12 +163,12 @@ func (h *Pages) pastCSV(c echo.Context) error {
 	switch {
 	case h.History == nil:
 		return &governance.Error{Kind: governance.NotFound, Op: "list past tasks", Message: NoHistory}
-	case q.wrong != "":
-		return &governance.Error{Kind: governance.Invalid, Op: "list past tasks", Message: q.wrong}
+	case q.problem != "":
+		return &governance.Error{Kind: governance.Invalid, Op: "list past tasks", Message: q.problem}
 	}
-	found, _, err := PastTasks(ctx, h.History, scope, q.asks(scope, list.Teams), 1, pastCSVSize)
+	found, _, err := PastTasks(ctx, h.History, scope, q.historyQuery(scope, list.Teams), 1, pastCSVSize)
 	if err != nil {
-		return &governance.Error{Kind: governance.Unavailable, Op: "list past tasks", Message: HistoryAway(err), Err: err}
+		return &governance.Error{Kind: governance.Unavailable, Op: "list past tasks", Message: HistoryUnavailable(err), Err: err}
 	}
 	rows := [][]string{{"namespace", "kind", "name", "uid", "team", "status", "priority class", "priority", "GPUs", "Neuron devices", "vCPU", "memory GiB", "pool", "submitted", "ended", "deleted", "ran s", "preemptions"}}
 	for _, t := range found {

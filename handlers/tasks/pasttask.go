@@ -86,7 +86,7 @@ func sameNameLinks(named []history.Task, but string) (links []views.PastLink) {
 	return links
 }
 
-func pastTaskPage(t history.Task, life []lived) views.PastTask {
+func pastTaskPage(t history.Task, life []event) views.PastTask {
 	p := views.PastTask{
 		Name: t.Name, Namespace: t.Namespace, Team: format.OrDash(t.Team), Status: pastStatus(t),
 		Submitted: format.Time(t.SubmittedAt), Ended: format.Time(t.FinishedAt), Deleted: format.Time(t.DeletedAt),
@@ -132,7 +132,7 @@ func orNever(n int32) string {
 	return format.Times(n)
 }
 
-func ranFact(ran time.Duration, life []lived) string {
+func ranFact(ran time.Duration, life []event) string {
 	runs := 0
 	for _, l := range life {
 		if l.Type == timeline.Admitted {
@@ -156,7 +156,7 @@ type waits struct {
 
 // waitsOf takes waits from steps: from the submission, and from when its last
 // part lost its quota, until it was admitted, or until the end.
-func waitsOf(life []lived, end time.Time) (w waits) {
+func waitsOf(life []event, end time.Time) (w waits) {
 	var since time.Time
 	running := map[string]bool{}
 	over := func(at time.Time) {
@@ -198,7 +198,7 @@ func (w waits) words() string {
 }
 
 // recorded is what history has of a task that is still there.
-func (h *Pages) recorded(ctx context.Context, scope access.Scope, d queries.Detail) (life []lived, known bool) {
+func (h *Pages) recorded(ctx context.Context, scope access.Scope, d queries.Detail) (life []event, known bool) {
 	if h.History == nil {
 		return lifeOf(d.Timeline, nil, d.Submitted, scope, nil), false
 	}

@@ -37,8 +37,8 @@ func withoutWorkload(why *views.Why, d queries.Detail) {
 	}
 }
 
-// placed says why pods of a task that has its quota do not run.
-func placed(why *views.Why, d queries.Detail) {
+// unscheduledPods says why pods of a task that has its quota do not run.
+func unscheduledPods(why *views.Why, d queries.Detail) {
 	v := d.Verdict
 	why.Title = "Why are its pods without a node?"
 	has := "It has its quota, and waits for the scheduler."

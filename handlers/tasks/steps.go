@@ -17,8 +17,8 @@ import (
 	"kuota.dev/kuota/views"
 )
 
-// lived is one step in a task's life, with the words for whoever it was for.
-type lived struct {
+// event is one step in a task's life, with the words for whoever it was for.
+type event struct {
 	timeline.Event
 	by      *views.TaskLink // by whom it was preempted, where the reader may know
 	unnamed string          // in its place
@@ -30,14 +30,14 @@ type lived struct {
 // lifeOf is a task's life, the oldest step first: what the index tells, and what
 // history has beside it. The same Part, What and second are the same step. Of
 // those that history tells of, only what the scope covers is named.
-func lifeOf(told []timeline.Event, steps []history.Event, submitted time.Time, scope access.Scope, redact func(string) string) []lived {
-	var life []lived
+func lifeOf(told []timeline.Event, steps []history.Event, submitted time.Time, scope access.Scope, redact func(string) string) []event {
+	var life []event
 	for _, e := range told {
-		l := lived{Event: e, first: e.PreemptionCount, told: true}
+		l := event{Event: e, first: e.PreemptionCount, told: true}
 		switch {
 		case e.Type == timeline.Preempted, e.Preemptor != nil:
 			l.by, l.unnamed = by(e)
-		case guards(e.Type) && e.PreemptorUID != "":
+		case isLoopGuard(e.Type) && e.PreemptorUID != "":
 			l.unnamed = "another team"
 		}
 		life = append(life, l)
@@ -50,10 +50,10 @@ func lifeOf(told []timeline.Event, steps []history.Event, submitted time.Time, s
 		}
 		life = append(life, l)
 	}
-	if len(told) == 0 && !slices.ContainsFunc(life, func(l lived) bool { return l.Type == timeline.Submitted }) {
-		life = append(life, lived{Event: timeline.Event{At: submitted, Type: timeline.Submitted, Ran: -1}})
+	if len(told) == 0 && !slices.ContainsFunc(life, func(l event) bool { return l.Type == timeline.Submitted }) {
+		life = append(life, event{Event: timeline.Event{At: submitted, Type: timeline.Submitted, Ran: -1}})
 	}
-	slices.SortStableFunc(life, func(a, b lived) int {
+	slices.SortStableFunc(life, func(a, b event) int {
 		return cmp.Or(cmp.Compare(a.At.Unix(), b.At.Unix()), cmp.Compare(stepRank[a.Type], stepRank[b.Type]))
 	})
 	for i := range life { // what the index forgot, history may have
@@ -62,8 +62,8 @@ func lifeOf(told []timeline.Event, steps []history.Event, submitted time.Time, s
 		}
 	}
 	// What Kueue tells of a loss by its time only stands aside where history has it.
-	return slices.DeleteFunc(life, func(l lived) bool {
-		return l.AtOrBefore && slices.ContainsFunc(life, func(o lived) bool {
+	return slices.DeleteFunc(life, func(l event) bool {
+		return l.AtOrBefore && slices.ContainsFunc(life, func(o event) bool {
 			return !o.AtOrBefore && o.WorkloadUID == l.WorkloadUID && o.Type.Lost() && o.At.Before(l.At)
 		})
 	})
@@ -71,7 +71,7 @@ func lifeOf(told []timeline.Event, steps []history.Event, submitted time.Time, s
 
 // before is the place of the last preemption before another of the same Workload;
 // -1 for none.
-func before(life []lived, i int) int {
+func before(life []event, i int) int {
 	for k := i - 1; k >= 0; k-- {
 		if life[k].Type == timeline.Preempted && life[k].WorkloadUID == life[i].WorkloadUID {
 			return k
@@ -80,17 +80,17 @@ func before(life []lived, i int) int {
 	return -1
 }
 
-// guards reports whether a step is the loop guard's.
-func guards(what timeline.EventType) bool {
+// isLoopGuard reports whether a step is the loop guard's.
+func isLoopGuard(what timeline.EventType) bool {
 	return what == timeline.LoopDetected || what == timeline.Held || what == timeline.Released
 }
 
 // stepRank orders steps of the same second.
 var stepRank = map[timeline.EventType]int{timeline.Submitted: -1, timeline.Reserved: 1, timeline.Admitted: 2, timeline.Ready: 3, timeline.Finished: 5}
 
-func recordedStep(s history.Event, scope access.Scope, redact func(string) string) lived {
-	l := lived{Event: timeline.Event{WorkloadUID: s.WorkloadUID, At: s.At, Type: timeline.EventType(s.Type), Reason: s.Reason, Message: redact(s.Message), Ran: s.Ran, Size: s.Size, PreemptorUID: s.Preemptor.UID, PreemptionCount: s.LastPreemption}, first: s.FirstPreemption}
-	if l.Type != timeline.Preempted && (!guards(l.Type) || s.Preemptor.UID == "") {
+func recordedStep(s history.Event, scope access.Scope, redact func(string) string) event {
+	l := event{Event: timeline.Event{WorkloadUID: s.WorkloadUID, At: s.At, Type: timeline.EventType(s.Type), Reason: s.Reason, Message: redact(s.Message), Ran: s.Ran, Size: s.Size, PreemptorUID: s.Preemptor.UID, PreemptionCount: s.LastPreemption}, first: s.FirstPreemption}
+	if l.Type != timeline.Preempted && (!isLoopGuard(l.Type) || s.Preemptor.UID == "") {
 		return l
 	}
 	if l.Type == timeline.Preempted {
@@ -108,12 +108,12 @@ func recordedStep(s history.Event, scope access.Scope, redact func(string) strin
 	return l
 }
 
-func (l lived) same(o lived) bool {
+func (l event) same(o event) bool {
 	return l.Type == o.Type && l.At.Unix() == o.At.Unix() && (l.WorkloadUID == o.WorkloadUID || o.Type == timeline.Submitted)
 }
 
 // fill takes over what history knows of a step that the index knows as well.
-func (l *lived) fill(o lived) {
+func (l *event) fill(o event) {
 	if l.Ran < 0 {
 		l.Ran = o.Ran
 	}
@@ -131,8 +131,8 @@ func (l *lived) fill(o lived) {
 	}
 }
 
-// lost counts how often a task lost its quota in its life.
-func lost(life []lived) (n int32) {
+// countLosses counts how often a task lost its quota in its life.
+func countLosses(life []event) (n int32) {
 	for _, l := range life {
 		if l.Type == timeline.Evicted {
 			n++
@@ -146,7 +146,7 @@ func lost(life []lived) (n int32) {
 
 // lifeLines are the lines of a timeline, the last first. pools are where the
 // task runs now; over says that it is gone.
-func lifeLines(life []lived, state tasks.State, pools string, over bool) (lines []views.TimelineLine) {
+func lifeLines(life []event, state tasks.State, pools string, over bool) (lines []views.TimelineLine) {
 	life = folded(life, state.UsesQuota())
 	admitted := false // the last admission is written already
 	for i := len(life) - 1; i >= 0; i-- {

@@ -56,11 +56,11 @@ func (h *Pages) taskEvents(s *web.Server) func(echo.Context) error {
 		if _, err := h.taskPage(c.Request().Context(), c); err != nil {
 			return err
 		}
-		notices := h.keptNotices(c)
+		notices := h.cachedNotices(c)
 		return s.Stream(c, web.Part{Changed: h.Changes.Subscribe, MinGap: taskMinGap, Render: func(ctx context.Context) (templ.Component, error) {
 			page, err := h.taskPage(ctx, c)
 			if governance.KindOf(err) == governance.NotFound {
-				return views.TaskDeletedBody(h.goneURL(c)), nil
+				return views.TaskDeletedBody(h.deletedURL(c)), nil
 			}
 			page.Events = notices(ctx)
 			return console.Live("task", views.TaskLive(page), err)
@@ -68,9 +68,9 @@ func (h *Pages) taskEvents(s *web.Server) func(echo.Context) error {
 	}
 }
 
-// goneURL is where a task's page tells what became of it; empty where nothing is
+// deletedURL is where a task's page tells what became of it; empty where nothing is
 // kept.
-func (h *Pages) goneURL(c echo.Context) string {
+func (h *Pages) deletedURL(c echo.Context) string {
 	if h.History == nil {
 		return ""
 	}
@@ -115,7 +115,7 @@ func (h *Pages) taskPage(ctx context.Context, c echo.Context) (views.TaskPage, e
 		Name: d.Name, Team: format.OrDash(d.Team), Namespace: d.Namespace,
 		Status: views.Status{Tone: tones[d.State], Label: stateWords(d, now)},
 		Lead:   strings.Join(facts(d), " · "), YAMLURL: below(c, "/yaml"),
-		Why: WhyOf(d), Timeline: lifeLines(life, d.State, poolsOf(d), false), TimelineGap: forgotten(d, life), TimelineNote: "since this console started", Pods: pods(d),
+		Why: WhyOf(d), Timeline: lifeLines(life, d.State, poolsOf(d), false), TimelineGap: incompleteNote(d, life), TimelineNote: "since this console started", Pods: pods(d),
 	}
 	page.Loops = loopLines(d.Loops)
 	if recorded && page.TimelineGap == "" {
@@ -127,7 +127,7 @@ func (h *Pages) taskPage(ctx context.Context, c echo.Context) (views.TaskPage, e
 	if d.Team != "" {
 		page.TeamURL = urls.Team(d.Team)
 	}
-	page.Position, page.QuotaSource, page.LastPreemption, page.Sizes = placeOf(d, now), backingOf(d), lossOf(d), sizesOf(d)
+	page.Position, page.QuotaSource, page.LastPreemption, page.Sizes = positionOf(d, now), backingOf(d), lastPreemption(d), sizesOf(d)
 	figures := func(name string, r quota.Resources) {
 		if text := format.Amounts(r); text != "" {
 			page.Resources = append(page.Resources, views.ValueLine{Name: name, Value: text})

@@ -14,8 +14,8 @@ import (
 	"kuota.dev/kuota/views"
 )
 
-// shownHolders is how many tasks that hold something are named.
-const shownHolders = 5
+// shownWorkloads is how many tasks that hold something are named.
+const shownWorkloads = 5
 
 // headline returns what decides that a task does not start, in one sentence, and
 // its tone. Lists show it as the reason, and the task's page above all details.
@@ -144,7 +144,7 @@ func WhyOf(d queries.Detail) *views.Why {
 	case explain.NoQueueName, explain.NoPriorityClass, explain.NotIntegrated, explain.NoWorkload:
 		withoutWorkload(why, d)
 	case explain.ResourceQuotaReached, explain.NoNodes, explain.TooSmall, explain.Fragmented, explain.NodesFull, explain.Unschedulable:
-		placed(why, d)
+		unscheduledPods(why, d)
 	}
 	if d.Growing() && why.Title == waits && v.Constraint != explain.ChecksPending {
 		why.Title, why.ChangesTitle = "Why does it not get more pods?", "What would give it more pods"
@@ -187,7 +187,7 @@ func shortage(why *views.Why, d queries.Detail, team string) {
 			why.Text += " " + mayPreempt
 		}
 	}
-	own := views.WhyStep{Tone: "bad", Title: "Own quota", Text: usedWords(s, of), Tasks: holders(s.InQueue, s.FlavorResource)}
+	own := views.WhyStep{Tone: "bad", Title: "Own quota", Text: usedWords(s, of), Tasks: workloadLinks(s.InQueue, s.FlavorResource)}
 	if text, more := strings.CutSuffix(own.Text, " by:"); more && len(own.Tasks) == 0 {
 		own.Text = text + " by this task itself."
 	}
@@ -196,7 +196,7 @@ func shortage(why *views.Why, d queries.Detail, team string) {
 	}
 	lower := views.WhyStep{Tone: "bad", Title: "Preempting lower-priority tasks of the team", Text: "The team has no lower-priority tasks here."}
 	if s.LowerPriorityUsage > 0 {
-		lower.Tone, lower.Text, lower.Tasks = "wait", fmt.Sprintf("Lower-priority tasks use %s:", of(s.LowerPriorityUsage)), holders(s.LowerPriority, s.FlavorResource)
+		lower.Tone, lower.Text, lower.Tasks = "wait", fmt.Sprintf("Lower-priority tasks use %s:", of(s.LowerPriorityUsage)), workloadLinks(s.LowerPriority, s.FlavorResource)
 	}
 	borrow := views.WhyStep{Tone: "bad", Title: "Borrowing and reclaiming"}
 	switch {
@@ -217,10 +217,10 @@ func shortage(why *views.Why, d queries.Detail, team string) {
 			borrow.Tone = "wait"
 			borrow.Text += fmt.Sprintf(", which %s can reclaim up to its quota", team)
 		}
-		borrow.Text, borrow.Tasks = borrow.Text+":", borrowers(s)
+		borrow.Text, borrow.Tasks = borrow.Text+":", borrowerLinks(s)
 	}
 	if len(v.TargetsInCohort) > 0 {
-		borrow.Tone, borrow.Tasks = "wait", holders(v.TargetsInCohort, s.FlavorResource)
+		borrow.Tone, borrow.Tasks = "wait", workloadLinks(v.TargetsInCohort, s.FlavorResource)
 		if text, more := strings.CutSuffix(borrow.Text, ":"); more {
 			borrow.Text = text + "."
 		}
@@ -277,10 +277,10 @@ func borrowed(s *explain.Shortage, of func(int64) string) string {
 	return of(s.Used - s.Nominal)
 }
 
-// holders are the first tasks of a list, the sum of those that are not for the
+// workloadLinks are the first tasks of a list, the sum of those that are not for the
 // reader, which stands last there, and how many more are.
-func holders(list []explain.AdmittedWorkload, cell quota.FlavorResource) []views.AdmittedTaskLink {
-	return linked(list, func(h explain.AdmittedWorkload) bool { return h.Name == "" }, func(h explain.AdmittedWorkload) views.AdmittedTaskLink {
+func workloadLinks(list []explain.AdmittedWorkload, cell quota.FlavorResource) []views.AdmittedTaskLink {
+	return firstLinks(list, func(h explain.AdmittedWorkload) bool { return h.Name == "" }, func(h explain.AdmittedWorkload) views.AdmittedTaskLink {
 		link := views.AdmittedTaskLink{TaskLink: views.TaskLink{Name: h.Team}, Amount: quota.Amount(cell.Resource, h.Usage[cell])}
 		if h.Name != "" {
 			link.TaskLink = views.TaskLink{Name: h.Name, URL: urls.Task(&tasks.Task{Namespace: h.Namespace, Kind: h.Kind, Name: h.Name})}
@@ -289,9 +289,9 @@ func holders(list []explain.AdmittedWorkload, cell quota.FlavorResource) []views
 	})
 }
 
-// borrowers are the same of teams that hold more than their quota.
-func borrowers(s *explain.Shortage) []views.AdmittedTaskLink {
-	return linked(s.Borrowers, func(b explain.Borrower) bool { return b.Queue == "" }, func(b explain.Borrower) views.AdmittedTaskLink {
+// borrowerLinks are the same of teams that hold more than their quota.
+func borrowerLinks(s *explain.Shortage) []views.AdmittedTaskLink {
+	return firstLinks(s.Borrowers, func(b explain.Borrower) bool { return b.Queue == "" }, func(b explain.Borrower) views.AdmittedTaskLink {
 		link := views.AdmittedTaskLink{TaskLink: views.TaskLink{Name: b.Team}, Amount: quota.Amount(s.Resource, b.Amount)}
 		switch {
 		case b.Queue != "" && b.Team != "":
@@ -303,16 +303,16 @@ func borrowers(s *explain.Shortage) []views.AdmittedTaskLink {
 	})
 }
 
-// linked are the first of a list as links. The last may be a sum of what is hidden.
-func linked[T any](list []T, hidden func(T) bool, link func(T) views.AdmittedTaskLink) (found []views.AdmittedTaskLink) {
+// firstLinks are the first of a list as links. The last may be a sum of what is hidden.
+func firstLinks[T any](list []T, hidden func(T) bool, link func(T) views.AdmittedTaskLink) (found []views.AdmittedTaskLink) {
 	named := list
 	if last := len(list) - 1; last >= 0 && hidden(list[last]) {
 		named = list[:last]
 	}
-	for _, one := range slices.Concat(named[:min(shownHolders, len(named))], list[len(named):]) {
+	for _, one := range slices.Concat(named[:min(shownWorkloads, len(named))], list[len(named):]) {
 		found = append(found, link(one))
 	}
-	if more := len(named) - shownHolders; more > 0 {
+	if more := len(named) - shownWorkloads; more > 0 {
 		found = append(found, views.AdmittedTaskLink{TaskLink: views.TaskLink{Name: fmt.Sprintf("%d more", more)}})
 	}
 	return found
@@ -332,13 +332,13 @@ func changeWords(c explain.Change, d queries.Detail, team string) views.WhyChang
 	case explain.FewerPods:
 		return views.WhyChange{Title: fmt.Sprintf("Run it with %s", format.Pods(c.Pods)), Text: fmt.Sprintf("instead of %d: starts now.", d.Size.Wanted)}
 	case explain.TasksEnd:
-		change := views.WhyChange{Tasks: holders(c.Tasks, cell), After: "finish"}
+		change := views.WhyChange{Tasks: workloadLinks(c.Tasks, cell), After: "finish"}
 		if len(change.Tasks) == 1 {
 			change.After = "finishes"
 		}
 		return change
 	case explain.HigherPriorityClass:
-		change := views.WhyChange{Title: fmt.Sprintf("Changing the class to %s", format.ClassName(c.PriorityClass)), Text: "preempts", Tasks: holders(c.Tasks, cell)}
+		change := views.WhyChange{Title: fmt.Sprintf("Changing the class to %s", format.ClassName(c.PriorityClass)), Text: "preempts", Tasks: workloadLinks(c.Tasks, cell)}
 		if len(c.Tasks) == 0 {
 			change.Text = "preempts other tasks."
 		}

@@ -29,14 +29,14 @@ const teamPastSize = 20
 // teamPast is what became of a team's quota over a range, and of its tasks.
 func (h *Pages) teamPast(ctx context.Context, scope access.Scope, team string, over timerange.Range, page int) views.TeamPast {
 	kept := url.Values{}
-	over.Keep(kept)
+	over.SetValues(kept)
 	p := views.TeamPast{
 		Picker: over.Picker("team-range", urls.Team(team), nil), CSVURL: urls.With(urls.Team(team)+"/usage.csv", kept), AllURL: urls.With(urls.PastTasks, nil, "team", team),
 	}
 	p.Charts, p.Trouble = h.teamCharts(ctx, scope, team, over)
 	found, more, err := taskpages.PastTasks(ctx, h.History, scope, history.Query{Teams: []string{team}}, page, teamPastSize)
 	if err != nil {
-		p.TasksTrouble = taskpages.HistoryAway(err)
+		p.TasksTrouble = taskpages.HistoryUnavailable(err)
 		return p
 	}
 	for _, t := range found {
@@ -68,7 +68,7 @@ func cellsOf(s *capacity.Snapshot, team string) (cells []cell) {
 // teamMeasures are what the charts of a team are drawn from.
 var teamMeasures = []history.Measure{history.Quota, history.Used, history.Borrowed}
 
-func teamHolders(team string, cells []cell) (holders []history.SeriesKey) {
+func teamSeries(team string, cells []cell) (holders []history.SeriesKey) {
 	for _, cell := range cells {
 		for _, m := range teamMeasures {
 			holders = append(holders, history.SeriesKey{Team: team, Pool: cell.pool, Resource: cell.resource, Measure: m})
@@ -88,13 +88,13 @@ func (h *Pages) teamCharts(ctx context.Context, scope access.Scope, team string,
 	if len(cells) == 0 {
 		return nil, "The team has no quota and uses none."
 	}
-	series, err := h.History.Series(ctx, teamHolders(team, cells), over.From, over.To, over.Buckets)
+	series, err := h.History.Series(ctx, teamSeries(team, cells), over.From, over.To, over.Buckets)
 	if err != nil {
-		return nil, taskpages.HistoryAway(err)
+		return nil, taskpages.HistoryUnavailable(err)
 	}
 	gaps, err := h.History.Gaps(ctx, over.From, over.To)
 	if err != nil {
-		return nil, taskpages.HistoryAway(err)
+		return nil, taskpages.HistoryUnavailable(err)
 	}
 	for len(cells) > 0 {
 		resource := cells[0].resource
@@ -150,7 +150,7 @@ func (h *Pages) usageHours(ctx context.Context, s *capacity.Snapshot, team strin
 	if now := h.Now(); to.After(now) {
 		to = now
 	}
-	totals, err := h.History.Totals(ctx, teamHolders(team, cells), over.From, to)
+	totals, err := h.History.Totals(ctx, teamSeries(team, cells), over.From, to)
 	if err != nil {
 		return nil, err
 	}

@@ -70,7 +70,7 @@ func (f *submitForm) do(action string) {
 }
 
 // request is what the form asks for. What cannot be read as what it should be is
-// told, and left out.
+// hasError, and left out.
 func (f *submitForm) request(t submit.Team) (submit.Request, []governance.FieldError) {
 	var wrong forms.Problems
 	r := submit.Request{Name: f.name, Class: f.class, Pool: f.pool, Image: f.image, Command: f.command, Elastic: f.elastic == "true"}
@@ -118,9 +118,9 @@ var submitInputs = map[string]struct{ id, label string }{
 	"image": {"image", "Image"}, "command": {"command", "Command"}, "least": {"least", "Fewest pods"},
 }
 
-// refusal is an error that a form tells; nil for one that is ours to mend, or
+// formError is an error that a form tells; nil for one that is ours to mend, or
 // that has a page of its own.
-func refusal(err error) *governance.Error {
+func formError(err error) *governance.Error {
 	var ours *governance.Error
 	if !errors.As(err, &ours) {
 		return nil

@@ -32,7 +32,7 @@ func (h *Pages) submitView(c echo.Context, t submit.Team, f submitForm, refused 
 		_, more = t.Complete(request)
 	}
 	for _, w := range more { // what cannot be read is told once
-		if !told(wrong, w.Path) {
+		if !hasError(wrong, w.Path) {
 			wrong = append(wrong, w)
 		}
 	}
@@ -45,7 +45,7 @@ func (h *Pages) submitView(c echo.Context, t submit.Team, f submitForm, refused 
 			view.Failure = ""
 		}
 		for _, w := range refused.Fields {
-			if w.Path == "" || !told(wrong, w.Path) {
+			if w.Path == "" || !hasError(wrong, w.Path) {
 				wrong = append(wrong, w)
 			}
 		}
@@ -66,7 +66,7 @@ func (h *Pages) submitView(c echo.Context, t submit.Team, f submitForm, refused 
 	f.fill(&view, t, request, errs)
 	switch {
 	case !known:
-		view.Manifests.Lead, view.Verdict = "Manifests appear once the cluster answers.", nothingKnown
+		view.Manifests.Lead, view.Verdict = "Manifests appear once the cluster answers.", unknownVerdict
 		return view, nil
 	case len(t.Pools) == 0:
 		view.Manifests.Lead = "The team's queue has no pool yet: its allocation is not ready, or has no quota. Manifests appear once it has one."
@@ -86,7 +86,7 @@ func (h *Pages) submitView(c echo.Context, t submit.Team, f submitForm, refused 
 	verdict, err := h.Submit.Check(c.Request().Context(), console.UserOf(c), plan)
 	switch {
 	case console.Unavailable(err):
-		view.Verdict = nothingKnown
+		view.Verdict = unknownVerdict
 	case err != nil:
 		return view, err
 	default:
@@ -95,10 +95,10 @@ func (h *Pages) submitView(c echo.Context, t submit.Team, f submitForm, refused 
 	return view, nil
 }
 
-// nothingKnown is the verdict while the cluster does not answer.
-var nothingKnown = &views.SubmitVerdict{Tone: "idle", Headline: "Nothing can be said now.", Text: "The cluster cannot be reached, or has not answered yet."}
+// unknownVerdict is the verdict while the cluster does not answer.
+var unknownVerdict = &views.SubmitVerdict{Tone: "idle", Headline: "Nothing can be said now.", Text: "The cluster cannot be reached, or has not answered yet."}
 
-func told(wrong []governance.FieldError, path string) bool {
+func hasError(wrong []governance.FieldError, path string) bool {
 	for _, w := range wrong {
 		if w.Path == path {
 			return true

@@ -85,7 +85,7 @@ func (h *Pages) submitTask(c echo.Context) error {
 // refuseTask answers with what was typed, and why it was not submitted. What is
 // ours to mend has a page of its own.
 func (h *Pages) refuseTask(c echo.Context, t submit.Team, form submitForm, err error) error {
-	ours := refusal(err)
+	ours := formError(err)
 	if ours == nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func (h *Pages) renderTeam(c echo.Context, status int, t submit.Team, form submi
 // noForm says why somebody can submit nothing here.
 func (h *Pages) noForm(t submit.Team) string {
 	for _, kind := range t.Kinds {
-		if why := h.WhyReadOnly(); kind == submit.Job && why != "" {
+		if why := h.ReadOnlyReason(); kind == submit.Job && why != "" {
 			return why
 		} else if kind == submit.Job {
 			return "Only members can submit tasks to this team. An admin adds members in the team's allocation."

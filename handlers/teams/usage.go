@@ -43,7 +43,7 @@ func (h *Pages) teamEvents(s *web.Server) func(echo.Context) error {
 			return err
 		}
 		nothing := func(context.Context) (templ.Component, error) { return views.NoTeamCard("team-usage"), nil }
-		over := classstats.RangeOf(timerange.Asked(c.Request().Context(), h.History, c.QueryParams(), h.Now()))
+		over := classstats.RangeOf(timerange.Requested(c.Request().Context(), h.History, c.QueryParams(), h.Now()))
 		return s.Stream(c, web.Part{Changed: h.CapacityChanges.Subscribe, MinGap: console.FiguresMinGap, Shared: func(ctx context.Context) (string, web.RenderFunc, error) {
 			scope, err := h.Tasks.Scope(ctx, console.UserOf(c))
 			if governance.KindOf(err) == governance.Outside || err == nil && !scope.Includes(t.Namespace) {
@@ -181,7 +181,7 @@ func (h *Pages) showUsage(c echo.Context, page *views.TeamPage, team, namespace 
 		page.Usage.Trouble = console.SectionTrouble("Quota and usage", err)
 		return nil
 	}
-	over := timerange.Asked(ctx, h.History, c.QueryParams(), h.Now())
+	over := timerange.Requested(ctx, h.History, c.QueryParams(), h.Now())
 	if page.Usage, err = h.teamUsage(ctx, scope, team, classstats.RangeOf(over)); err != nil {
 		return err
 	}
@@ -191,7 +191,7 @@ func (h *Pages) showUsage(c echo.Context, page *views.TeamPage, team, namespace 
 		page.Past = &past
 	}
 	kept := url.Values{}
-	over.Keep(kept)
+	over.SetValues(kept)
 	page.Stream = urls.With(urls.Team(team)+"/events", kept)
 	return nil
 }
@@ -215,9 +215,9 @@ func (h *Pages) teamUsageCSV(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	rows, err := h.usageHours(ctx, snapshot, t.Name, timerange.Asked(ctx, h.History, c.QueryParams(), h.Now()))
+	rows, err := h.usageHours(ctx, snapshot, t.Name, timerange.Requested(ctx, h.History, c.QueryParams(), h.Now()))
 	if err != nil {
-		return &governance.Error{Kind: governance.Unavailable, Op: "usage of team", Message: taskpages.HistoryAway(err), Err: err}
+		return &governance.Error{Kind: governance.Unavailable, Op: "usage of team", Message: taskpages.HistoryUnavailable(err), Err: err}
 	}
 	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
 	return console.CSVFile(c, t.Name+"-usage", rows)

@@ -55,7 +55,7 @@ func verdictOf(v submit.Verdict, p submit.Plan) *views.SubmitVerdict {
 		}
 	}
 	if v.Verdict.Fit != nil {
-		noNode(said, v, p)
+		tooLarge(said, v, p)
 	}
 	if v.Ahead > 0 && v.Outcome != submit.Never {
 		are := "are"
@@ -86,9 +86,9 @@ func mostWords(v submit.Verdict, p submit.Plan) string {
 	return fmt.Sprintf("At most %s such pods fit.", format.Thousands(v.MaxPods))
 }
 
-// noNode says that no node holds a pod. It stands before whatever quota says:
+// tooLarge says that no node holds a pod. It stands before whatever quota says:
 // Kueue may admit such a task, and then its pods wait forever.
-func noNode(said *views.SubmitVerdict, v submit.Verdict, p submit.Plan) {
+func tooLarge(said *views.SubmitVerdict, v submit.Verdict, p submit.Plan) {
 	fit := v.Verdict.Fit
 	said.Tone, said.Headline, said.Text = "bad", fmt.Sprintf("It could never start: no node of %s is that large.", fit.Flavor), taskpages.TooSmall(fit)
 	said.Steps, said.Changes, said.Notes = nil, nil, nil

@@ -14,8 +14,8 @@ import (
 
 const Day = 24 * time.Hour
 
-// Again is for how long a chart stands as it was read: a tenth of its buckets.
-func (r Range) Again() time.Duration {
+// RefreshInterval is for how long a chart stands as it was read: a tenth of its buckets.
+func (r Range) RefreshInterval() time.Duration {
 	return max(5*time.Second, r.To.Sub(r.From)/time.Duration(10*r.Buckets))
 }
 
@@ -27,7 +27,7 @@ type Range struct {
 	Words    string // such as "the last 12 h", as ui.Sentence takes it
 	Name     string // of a usual one; empty for any other
 	from, to string // as typed
-	wrong    string // a sentence about what was asked for and cannot be; empty for nothing
+	problem  string // a sentence about what was asked for and cannot be; empty for nothing
 	usual    string // name of the range that an address without one means
 }
 
@@ -49,9 +49,9 @@ const (
 	rangeLayout = "2006-01-02T15:04" // as browsers send it
 )
 
-// Asked is the range that an address asks for. Without one it is the usual
+// Requested is the range that an address asks for. Without one it is the usual
 // range, or a shorter one that has all of a history that began lately.
-func Asked(ctx context.Context, past console.History, values url.Values, now time.Time) Range {
+func Requested(ctx context.Context, past console.History, values url.Values, now time.Time) Range {
 	var since time.Time
 	if past != nil && values.Get("range") == "" && values.Get("from")+values.Get("to") == "" {
 		since, _ = past.Since(ctx) // without an answer the chart says so
@@ -87,16 +87,16 @@ func readRange(values url.Values, usual string, now time.Time) Range {
 		if r := NamedRange(asked, now); r.Name != "" {
 			return r
 		}
-		return badRange(now, from, to, fmt.Sprintf("Unknown range %q.", clipped(asked)))
+		return badRange(now, from, to, fmt.Sprintf("Unknown range %q.", truncated(asked)))
 	}
 	begin, err := rangeTime(from)
 	if err != nil {
-		return badRange(now, from, to, fmt.Sprintf("From is %q, which is not a valid time. Write it as %s.", clipped(from), now.UTC().Format(rangeLayout)))
+		return badRange(now, from, to, fmt.Sprintf("From is %q, which is not a valid time. Write it as %s.", truncated(from), now.UTC().Format(rangeLayout)))
 	}
 	end := now
 	if to != "" {
 		if end, err = rangeTime(to); err != nil {
-			return badRange(now, from, to, fmt.Sprintf("To is %q, which is not a valid time. Write it as %s.", clipped(to), now.UTC().Format(rangeLayout)))
+			return badRange(now, from, to, fmt.Sprintf("To is %q, which is not a valid time. Write it as %s.", truncated(to), now.UTC().Format(rangeLayout)))
 		}
 	}
 	if end.After(now) {
@@ -139,7 +139,7 @@ func NamedRange(name string, now time.Time) Range {
 
 func badRange(now time.Time, from, to, why string) Range {
 	r := NamedRange(UsualRange, now)
-	r.from, r.to, r.wrong = from, to, why+" Showing "+r.Words+"."
+	r.from, r.to, r.problem = from, to, why+" Showing "+r.Words+"."
 	return r
 }
 
@@ -166,19 +166,19 @@ func bucketOf(length time.Duration) time.Duration {
 	return bucket
 }
 
-// clipped is what somebody typed, short enough to be told.
-func clipped(text string) string {
+// truncated is what somebody typed, short enough to be told.
+func truncated(text string) string {
 	if runes := []rune(text); len(runes) > 40 {
 		return string(runes[:40]) + "…"
 	}
 	return text
 }
 
-// Keep puts a range into an address. One that depends on how long history is
+// SetValues puts a range into an address. One that depends on how long history is
 // named, so that the address means the same later.
-func (r Range) Keep(values url.Values) {
+func (r Range) SetValues(values url.Values) {
 	for _, pair := range [][2]string{{"range", r.named(r.Name)}, {"from", r.from}, {"to", r.to}} {
-		if pair[1] != "" && r.wrong == "" {
+		if pair[1] != "" && r.problem == "" {
 			values.Set(pair[0], pair[1])
 		}
 	}
@@ -186,13 +186,13 @@ func (r Range) Keep(values url.Values) {
 
 // Picker offers ranges of a page at path; values are what else its address has.
 func (r Range) Picker(id, path string, values url.Values) views.RangePicker {
-	p := views.RangePicker{ID: id, Action: path, From: typedTime(r.from), To: typedTime(r.to), Open: r.from != "" || r.to != "", Error: r.wrong}
+	p := views.RangePicker{ID: id, Action: path, From: typedTime(r.from), To: typedTime(r.to), Open: r.from != "" || r.to != "", Error: r.problem}
 	if !p.Open {
 		p.From, p.To = r.From.Format(rangeLayout), r.To.Format(rangeLayout)
 	}
 	for _, u := range usualRanges {
 		p.Links = append(p.Links, views.RangeLink{
-			Label: u.label, Title: u.label + ": " + u.title, Current: r.Name == u.name && r.wrong == "",
+			Label: u.label, Title: u.label + ": " + u.title, Current: r.Name == u.name && r.problem == "",
 			URL: urls.With(path, values, "range", r.named(u.name), "from", "", "to", ""),
 		})
 	}

@@ -40,16 +40,16 @@ func TestRanges(t *testing.T) {
 			if got := r.From.Format(time.RFC3339); got != test.from || r.Buckets != test.buckets {
 				t.Errorf("from %s in %d buckets, want %s in %d", got, r.Buckets, test.from, test.buckets)
 			}
-			if !strings.HasPrefix(r.wrong, test.wantWrong) && !strings.Contains(r.wrong, test.wantWrong) || (r.wrong == "") != (test.wantWrong == "") {
-				t.Errorf("it says %q, want %q", r.wrong, test.wantWrong)
+			if !strings.HasPrefix(r.problem, test.wantWrong) && !strings.Contains(r.problem, test.wantWrong) || (r.problem == "") != (test.wantWrong == "") {
+				t.Errorf("it says %q, want %q", r.problem, test.wantWrong)
 			}
 			bucket := r.To.Sub(r.From) / time.Duration(r.Buckets)
 			if r.To.Before(r.From.Add(bucket)) || !r.From.Equal(r.From.Truncate(bucket)) || r.Buckets > 151 {
 				t.Errorf("%s to %s in %d buckets do not lie where buckets do", r.From, r.To, r.Buckets)
 			}
 			kept := url.Values{}
-			r.Keep(kept)
-			if again := Parse(kept, UsualRange, now); r.wrong == "" && (!again.From.Equal(r.From) || !again.To.Equal(r.To)) {
+			r.SetValues(kept)
+			if again := Parse(kept, UsualRange, now); r.problem == "" && (!again.From.Equal(r.From) || !again.To.Equal(r.To)) {
 				t.Errorf("its own address %q is another range", kept.Encode())
 			}
 		})
@@ -95,7 +95,7 @@ func TestRangeOfAShortHistoryIsTheSmallestThatCoversIt(t *testing.T) {
 				t.Fatalf("the range is %s, want %s", usual, test.want)
 			}
 			kept := url.Values{}
-			Parse(url.Values{}, usual, now).Keep(kept)
+			Parse(url.Values{}, usual, now).SetValues(kept)
 			if got := Parse(kept, UsualRange, now); got.Name != test.want {
 				t.Errorf("once history is longer, its own address %q means %s, want %s", kept.Encode(), got.Name, test.want)
 			}

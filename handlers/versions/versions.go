@@ -159,7 +159,7 @@ func (h *Pages) policyVersion(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if state.MayEdit && h.WhyReadOnly() == "" && (!version.Newest || state.Policy == nil) {
+	if state.MayEdit && h.ReadOnlyReason() == "" && (!version.Newest || state.Policy == nil) {
 		page.RestoreURL = fmt.Sprintf("%s?restores=%d", urls.EditPolicy, version.Number)
 	}
 	return web.Render(c, http.StatusOK, views.VersionDetail(page))
