@@ -24,11 +24,11 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// Setup is how the console itself was started.
+// Setup describes how the console was started.
 type Setup = settings.Setup
 
-// Handlers has what the pages read and write. Fields must not change after
-// Register.
+// Handlers contains the backends and settings of the pages. Its fields must not
+// change after Register.
 type Handlers struct {
 	Allocations console.Allocations
 	Policy      console.Policy
@@ -43,15 +43,15 @@ type Handlers struct {
 	PodOwners   hardware.PodOwners    // required with Hardware
 	IdleBelow   float64               // utilization, 0 to 1, that an idle accelerator never reached
 	History     console.History       // nil for none
-	Recording   func() recorder.State // how history is written; nil without history
-	// Trouble returns a sentence about what keeps the whole console from working;
-	// empty for nothing. nil is never.
+	Recording   func() recorder.State // the state of the recorder; nil without history
+	// Trouble returns a sentence about what keeps the whole console from working, or "".
+	// nil means never.
 	Trouble func() string
-	// ReadOnly returns a sentence about why the console writes nothing; empty when it
-	// writes. nil is never.
+	// ReadOnly returns a sentence about why the console writes nothing, or "" if it
+	// writes. nil means that it writes.
 	ReadOnly func() string
-	// AllocationChanges, TaskChanges and CapacityChanges signal changes of what those
-	// pages show.
+	// AllocationChanges, TaskChanges and CapacityChanges signal that those pages have to
+	// be rendered again.
 	AllocationChanges, TaskChanges, CapacityChanges console.Listener
 
 	Naming      desired.Naming
@@ -70,7 +70,7 @@ func (h *Handlers) console() *console.Console {
 	}
 }
 
-// Register adds all routes to the server. Each package of pages adds its own.
+// Register adds all routes to the server.
 func (h *Handlers) Register(s *web.Server) {
 	c, sealed := h.console(), forms.Addresses{Sealer: s}
 	classes := classstats.New(c, h.History)

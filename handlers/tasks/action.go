@@ -25,8 +25,8 @@ func (h *Pages) registerActions(s *web.Server) {
 	}
 }
 
-// confirmAction answers GET /tasks/{namespace}/{kind}/{name}/{action}: what it
-// would do now.
+// confirmAction answers GET /tasks/{namespace}/{kind}/{name}/{action} with the
+// effects that the action would have now.
 func (h *Pages) confirmAction(action actions.Action) func(echo.Context) error {
 	return func(c echo.Context) error {
 		r, err := h.Actions.Review(c.Request().Context(), console.UserOf(c), address(c, c.QueryParam("uid")), action)
@@ -37,8 +37,8 @@ func (h *Pages) confirmAction(action actions.Action) func(echo.Context) error {
 	}
 }
 
-// doAction answers POST to the same address: it does it, to the very task that
-// was looked at.
+// doAction answers POST to the same address: it runs the action on the task of the
+// reviewed UID.
 func (h *Pages) doAction(action actions.Action) func(echo.Context) error {
 	return func(c echo.Context) error {
 		values, err := web.FormValues(c)
@@ -64,7 +64,7 @@ func (h *Pages) doAction(action actions.Action) func(echo.Context) error {
 		case action == actions.Delete:
 			leadTo = urls.Tasks + "?deleted=" + deletedTask
 			err = h.Actions.Delete(ctx, user, at)
-		case action == actions.Front && r.Position == 1: // it came there by itself
+		case action == actions.Front && r.Position == 1: // it moved there without the action
 		case action == actions.Front && !among && r.Obstacle == "":
 			err = &governance.Error{Kind: governance.Conflict, Op: "move to the front", Message: "The queue or the classes changed meanwhile, and that class no longer puts it first. Review the page and try again."}
 		case action == actions.Class && !among && r.Obstacle == "":
@@ -87,7 +87,8 @@ func (h *Pages) doAction(action actions.Action) func(echo.Context) error {
 	}
 }
 
-// taskActions is what somebody may do to a task; nil where nothing is written.
+// taskActions returns the actions that the user is allowed to run on a task; nil if
+// the console is read-only.
 func (h *Pages) taskActions(ctx context.Context, c echo.Context, d queries.Detail) (*views.TaskActions, error) {
 	if h.Actions == nil || h.ReadOnlyReason() != "" {
 		return nil, nil

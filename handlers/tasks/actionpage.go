@@ -17,15 +17,15 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// actionNames are what the actions are called on buttons.
+// actionNames maps actions to the text of their buttons.
 var actionNames = map[actions.Action]string{
 	actions.Stop: "Stop", actions.Resume: "Resume", actions.Front: "Move to front", actions.Class: "Change class", actions.Delete: "Delete",
 }
 
-// doneNotice says what an action did to a task, as far as its state shows: Kueue
-// follows within seconds, and the notice is a part of the live page, so that it
-// never contradicts the status beside it. It is empty for no action, and once the
-// status says more than the notice.
+// doneNotice returns a sentence about an action that was run on a task, as far as
+// the state of the task shows it: Kueue follows within seconds. The notice is part
+// of the live page, so that it never contradicts the status next to it. It is empty
+// for no action, and once the status shows more than the notice.
 func doneNotice(action actions.Action, d queries.Detail) string {
 	switch {
 	case action == actions.Stop && d.State == tasks.Stopped:
@@ -52,7 +52,7 @@ func doneNotice(action actions.Action, d queries.Detail) string {
 	return ""
 }
 
-// withDone is an address whose page says what was done.
+// withDone adds the action that was run to an address.
 func withDone(address string, action actions.Action) string {
 	sign := "?"
 	if strings.Contains(address, "?") {
@@ -61,7 +61,7 @@ func withDone(address string, action actions.Action) string {
 	return address + sign + url.Values{"done": {string(action)}}.Encode()
 }
 
-// missingWords are the rights that somebody lacks, each once.
+// missingWords lists the permissions that the user lacks, each once.
 func missingWords(offers []actions.Offer) string {
 	var names, rights []string
 	for _, offer := range offers {
@@ -80,7 +80,7 @@ func missingWords(offers []actions.Offer) string {
 	return fmt.Sprintf("You cannot do this: %s. You need the right to %s in this namespace.", strings.Join(names, ", "), strings.Join(rights, ", to "))
 }
 
-// actionPage is a review as its page shows it.
+// actionPage converts a review to its page.
 func (h *Pages) actionPage(c echo.Context, r actions.Review) views.ActionPage {
 	page := views.ActionPage{
 		Chrome: h.Chrome(c), UpLabel: r.Name, UpURL: below(c, ""), Action: below(c, "/"+string(r.Action)),
@@ -132,7 +132,7 @@ func stopEffects(r actions.Review, ran string) (list []string) {
 	return list
 }
 
-// loses is what a running task gives up.
+// loses returns what a running task loses when it is evicted.
 func loses(r actions.Review) string {
 	held := format.Amounts(r.Usage)
 	if held == "" {
@@ -141,7 +141,7 @@ func loses(r actions.Review) string {
 	return fmt.Sprintf("It loses its %s at once. Its pods end, and its job is suspended.", held)
 }
 
-// positionWords is a place in a queue in words.
+// positionWords describes a position in a queue.
 func positionWords(s index.Supposed) string {
 	text := fmt.Sprintf("%s of %s", format.Ordinal(s.Position), format.Thousands(int64(s.QueueLength)))
 	if s.Ahead != nil {
@@ -150,7 +150,7 @@ func positionWords(s index.Supposed) string {
 	return text
 }
 
-// outcome is whether it would start, as far as the numbers tell.
+// outcome returns the lines that predict whether the task would start.
 func outcome(s index.Supposed, who string) []string {
 	v := s.Verdict
 	if v == nil {
@@ -177,7 +177,7 @@ func outcome(s index.Supposed, who string) []string {
 	return []string{"It cannot start yet. Its page says why."}
 }
 
-// preemptionTargets are tasks that may be stopped, with what they hold.
+// preemptionTargets lists the tasks that Kueue may preempt, with their usage.
 func preemptionTargets(s *explain.Shortage) string {
 	var names []string
 	for _, link := range workloadLinks(s.LowerPriority, s.FlavorResource) {

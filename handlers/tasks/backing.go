@@ -11,7 +11,7 @@ import (
 	"kuota.dev/kuota/views"
 )
 
-// backingOf says whose quota a task holds; nil for one that holds none.
+// backingOf returns whose quota a task uses; nil for a task that uses none.
 func backingOf(d queries.Detail) *views.QuotaSource {
 	if d.QuotaSources == nil || len(d.QuotaSources.Sources) == 0 {
 		return nil
@@ -48,8 +48,8 @@ func backingOf(d queries.Detail) *views.QuotaSource {
 	return b
 }
 
-// primarySource is the line that people are told of first: the first accelerator that
-// is borrowed, else the first line that is.
+// primarySource returns the line that the page shows first: the first borrowed
+// accelerator, else the first borrowed resource, else the first line.
 func primarySource(lines []queries.QuotaSource) (found queries.QuotaSource) {
 	for _, l := range lines {
 		if l.Borrowed > 0 && (found.Borrowed == 0 || isPlain(found.Resource) && !isPlain(l.Resource)) {

@@ -26,17 +26,17 @@ var taskColumns = []views.ColumnHead{
 	{Label: "Preempted", ID: string(index.ByPreemptions), Number: true},
 }
 
-// alwaysShown are the columns without which a row says nothing.
+// alwaysShown are the columns that cannot be hidden.
 var alwaysShown = map[string]bool{string(index.ByName): true, string(index.ByState): true}
 
-// usuallyHidden are the columns that are shown on request: the others fit on a
+// usuallyHidden are the columns that are hidden by default. The others fit on a
 // screen of 1280 px.
 var usuallyHidden = map[string]bool{string(index.ByKind): true, string(index.ByCPU): true, string(index.ByMemory): true}
 
-// hide takes the choice of columns from an address. Links name what differs from
-// the usual columns, as hide= and show=, so that the usual list has a short
-// address. The form names those that are shown, behind an empty one that says that
-// there was a choice.
+// hide reads the choice of columns from an address. Links contain only differences
+// from the default, as hide= and show=, so that the default list has a short
+// address. The form sends all shown columns, after an empty value that marks that a
+// choice was made.
 func (q *taskQuery) hide(values url.Values) {
 	q.hidden = map[string]bool{}
 	for _, column := range taskColumns {
@@ -57,7 +57,7 @@ func (q *taskQuery) hide(values url.Values) {
 	}
 }
 
-// columns are the choices of columns.
+// columns returns the choices of columns.
 func (q taskQuery) columns() (choices []views.ColumnChoice) {
 	for _, column := range taskColumns {
 		if !alwaysShown[column.ID] {

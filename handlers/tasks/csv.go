@@ -18,10 +18,10 @@ import (
 
 const tasksCSVURL = "/tasks.csv"
 
-// csvColumn is a column of a list of tasks as spreadsheets have it: one or
-// several of one on the page.
+// csvColumn is a column of the CSV file of a list of tasks. A column of the page can
+// become several of them.
 type csvColumn struct {
-	of    string // the column of the page that it is a part of
+	of    string // column of the page that it belongs to
 	head  string
 	value func(t queries.Item, now time.Time) string
 }
@@ -61,15 +61,15 @@ var tasksCSVColumns = []csvColumn{
 	{"preemptions", "preemptions", func(t queries.Item, _ time.Time) string { return strconv.Itoa(int(t.Preemptions)) }},
 }
 
-// ownColumns are the resources that have a column of their own, or none.
+// ownColumns are the resources that have a column of their own, or none at all.
 var ownColumns = []string{catalog.GPU, catalog.Neuron, catalog.CPU, catalog.Memory, catalog.Network}
 
 func resourceColumn(name string) func(queries.Item, time.Time) string {
 	return func(t queries.Item, _ time.Time) string { return quota.Number(name, t.Resources()[name]) }
 }
 
-// tasksCSV answers GET /tasks.csv: all of a list of tasks, in all columns but
-// those that the address hides. The reason is Kueue's.
+// tasksCSV answers GET /tasks.csv: all tasks of a list, in all columns that the
+// address does not hide. The reason is Kueue's.
 func (h *Pages) tasksCSV(c echo.Context) error {
 	q := h.taskQuery(c.QueryParams())
 	q.All = true

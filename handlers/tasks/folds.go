@@ -9,22 +9,23 @@ import (
 	"kuota.dev/kuota/handlers/format"
 )
 
-// minFolded is how many preemptions that repeat one another are told as one.
+// minFolded is the least number of repeated preemptions that are shown as one line.
 const minFolded = 3
 
-// holdDelay is how far the eviction of a task may be from the hold that causes it.
-// It may come first: Kueue keeps the time of a preemption that it follows.
+// holdDelay is the largest difference between the eviction of a task and the hold
+// that causes it. The eviction can be the earlier of the two: Kueue keeps the time
+// of the preemption that it follows.
 const holdDelay = 10 * time.Second
 
-// fold is what a preemption stands for that repeats others.
+// fold summarizes repeated preemptions.
 type fold struct {
 	times int32
 	first time.Time
-	ran   time.Duration // before all of them; negative where none is known
+	ran   time.Duration // before all of them; negative if unknown
 }
 
-// chains are the preemptions that repeat one another, by their places in a life;
-// one that repeats none is a chain by itself.
+// chains returns the preemptions that repeat each other, as indices into life. A
+// preemption that repeats none is a chain of one.
 func chains(life []event) (found [][]int) {
 	in := make([]bool, len(life))
 	for i := range life {
@@ -48,8 +49,8 @@ func chains(life []event) (found [][]int) {
 	return found
 }
 
-// timesOf is how often a chain preempted its task: by Kueue's count, since
-// several preemptions of one second may be told as one.
+// timesOf returns how often a chain preempted its task, by Kueue's count: several
+// preemptions within one second can be one event.
 func timesOf(life []event, chain []int) (n int32) {
 	first, last := life[chain[0]], life[chain[len(chain)-1]]
 	if first.first > 0 && last.PreemptionCount >= first.first {
@@ -71,10 +72,10 @@ func foldOf(life []event, chain []int) *fold {
 	return f
 }
 
-// folded is a life with one step in the place of preemptions that repeat one
-// another, and of what lies between them. What Kueue does because the loop guard
-// holds a task is left out: the hold tells of it. holds says that the task has its
-// quota after all of that.
+// folded replaces each chain of repeated preemptions in life, and the events between
+// them, by one event. It drops what Kueue does because the loop guard holds the
+// task: the hold shows it. admitted reports whether the task has its quota after all
+// events.
 func folded(life []event, holds bool) []event {
 	life = slices.Clone(life)
 	gone := make([]bool, len(life))
@@ -89,7 +90,7 @@ func folded(life []event, holds bool) []event {
 				gone[k] = gone[k] || life[k].WorkloadUID == life[last].WorkloadUID
 			}
 		}
-		// Of what happened in the second of the last one, the order is not known.
+		// The order of events within the second of the last one is unknown.
 		end := last + 1
 		for end < len(life) && life[end].At.Unix() == life[last].At.Unix() {
 			end++
@@ -111,13 +112,13 @@ func folded(life []event, holds bool) []event {
 	return kept
 }
 
-// gainsQuota reports whether a task gains its quota by a step, or runs with it.
+// gainsQuota reports whether a task gains its quota by an event, or runs with it.
 func gainsQuota(what timeline.EventType) bool {
 	return what == timeline.Reserved || what == timeline.Admitted || what == timeline.Ready
 }
 
-// admittedAfter reports whether a Workload had its quota after the second of a step: it
-// countLosses that later on, without an admission in between, or never.
+// admittedAfter reports whether the Workload had its quota after the second of an
+// event: it lost the quota later without another admission in between, or never.
 func admittedAfter(life []event, i int, holds bool) bool {
 	for _, l := range life[i+1:] {
 		switch {
@@ -145,7 +146,7 @@ func causedByHold(life []event, evicted event) bool {
 	})
 }
 
-// title says how often and for how long a task was preempted.
+// title returns how often and for how long a task was preempted.
 func (f *fold) title(last time.Time) string {
 	if took := last.Truncate(time.Second).Sub(f.first.Truncate(time.Second)); took > 0 {
 		return fmt.Sprintf("Preempted %s in %s", format.Times(f.times), format.Duration(took))

@@ -12,7 +12,8 @@ import (
 	"kuota.dev/kuota/views"
 )
 
-// positionOf is where a task stands; nil for one that does not wait.
+// positionOf returns the position of a task in its queue; nil for a task that does
+// not wait.
 func positionOf(d queries.Detail, now time.Time) *views.QueuePosition {
 	if d.Position == 0 {
 		return nil
@@ -36,7 +37,7 @@ func positionOf(d queries.Detail, now time.Time) *views.QueuePosition {
 		p.Cluster = of(d.ClusterQueuePosition, d.ClusterQueueLength)
 	}
 	switch stood := now.Sub(d.PositionSince); {
-	case d.PositionSince.IsZero() || d.PositionEarlier && stood < time.Minute: // next to nothing is known
+	case d.PositionSince.IsZero() || d.PositionEarlier && stood < time.Minute: // the console has just started to observe the position
 	case d.PositionEarlier:
 		p.Since = "at least " + format.Age(stood)
 	default:
@@ -45,7 +46,7 @@ func positionOf(d queries.Detail, now time.Time) *views.QueuePosition {
 	return p
 }
 
-// rules say in words under which rule a task was preempted.
+// rules describes the reasons for which Kueue preempts.
 var rules = map[string]string{
 	"InClusterQueue":                "a task of a higher class in its own team",
 	"InCohortReclamation":           "another team reclaims its own quota",
@@ -60,7 +61,7 @@ func ranWords(e timeline.Event) string {
 	return "it had run for " + format.Duration(e.Ran)
 }
 
-// by is whom a task was preempted by, or words in the place of a name.
+// by returns the preemptor of a task as a link, or words for one without a name.
 func by(e timeline.Event) (link *views.TaskLink, unnamed string) {
 	switch {
 	case e.Preemptor == nil:
@@ -71,7 +72,8 @@ func by(e timeline.Event) (link *views.TaskLink, unnamed string) {
 	return &views.TaskLink{Name: e.Preemptor.Name, URL: urls.Task(e.Preemptor)}, ""
 }
 
-// incompleteNote says how much of a task's life nobody remembers; empty for nothing.
+// incompleteNote returns a sentence about the part of a task's life that is not
+// recorded, or "".
 func incompleteNote(d queries.Detail, life []event) string {
 	n := d.Omitted - countLosses(life)
 	for _, e := range d.Timeline {
@@ -85,7 +87,8 @@ func incompleteNote(d queries.Detail, life []event) string {
 	return fmt.Sprintf("It lost its quota %s more before this console started. Kueue keeps only the last time.", format.Times(n))
 }
 
-// lastPreemption is what a task was preempted for, while it does not run; else nil.
+// lastPreemption returns what a task was preempted for, as long as it does not run
+// again; else nil.
 func lastPreemption(d queries.Detail) *views.LastPreemption {
 	if d.State != tasks.Preempted && d.State != tasks.Stopping {
 		return nil
@@ -108,7 +111,7 @@ func lastPreemption(d queries.Detail) *views.LastPreemption {
 	return nil
 }
 
-// sizesOf are the sizes that a task had, the last first.
+// sizesOf returns the sizes that a task had, newest first.
 func sizesOf(d queries.Detail) (lines []views.SizeLine) {
 	for i := len(d.Sizes) - 1; i >= 0; i-- {
 		r := d.Sizes[i]

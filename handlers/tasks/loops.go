@@ -18,8 +18,7 @@ import (
 // noticedLoops is how many loops a notice names.
 const noticedLoops = 3
 
-// LoopNotice returns the preemption loops that go on, of what a scope covers; nil
-// for none.
+// LoopNotice returns the active preemption loops within a scope; nil for none.
 func LoopNotice(ctx context.Context, from console.Tasks, scope access.Scope) (*views.LoopNotice, error) {
 	all, err := from.LoopsWithin(ctx, scope)
 	if err != nil {
@@ -60,8 +59,8 @@ func loopLines(loops []queries.GuardedLoop) (lines []views.LoopLine) {
 	return lines
 }
 
-// loopTask is one task of a loop; one that the reader may not see, or that is
-// deleted, has no name.
+// loopTask links to one task of a loop. A task that the reader is not allowed to
+// see, or that is deleted, has no name.
 func loopTask(t *tasks.Task, team string) views.TaskLink {
 	switch {
 	case t == nil && team != "":
@@ -72,7 +71,7 @@ func loopTask(t *tasks.Task, team string) views.TaskLink {
 	return views.TaskLink{Name: t.Name, URL: urls.Task(t)}
 }
 
-// notBroken says why the loop guard does not break a loop, and what to do.
+// notBroken explains why the loop guard does not break a loop, and what to do.
 var notBroken = map[loopguard.Reason]string{
 	loopguard.WarnOnly:     "Kuota only warns. To end the loop, stop the preempted task for some seconds, or have the cluster policy break loops.",
 	loopguard.NotHoldable:  "Kuota does not hold tasks of this kind, since their pods would be lost. Delete one of the two tasks to end the loop.",

@@ -14,10 +14,11 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// noticesEvery is how often an open page reads the events of Kubernetes.
+// noticesEvery is how often an open page reads the Events of Kubernetes.
 const noticesEvery = 10 * time.Second
 
-// notices reads the events about the task of a request, as whoever asks.
+// notices returns a function that reads the Events of the requested task with the
+// permissions of the user.
 func (h *Pages) notices(c echo.Context) func(context.Context) *views.TaskEvents {
 	user := console.UserOf(c)
 	namespace, kind, name, uid := c.Param("namespace"), c.Param("kind"), c.Param("name"), c.QueryParam("uid")
@@ -29,14 +30,14 @@ func (h *Pages) notices(c echo.Context) func(context.Context) *views.TaskEvents 
 		case kind == governance.Forbidden:
 			return &views.TaskEvents{Trouble: "You cannot see the events of this namespace."}
 		case kind == governance.NotFound:
-			return nil // the page says it
+			return nil // the page shows the state of the task
 		}
 		return &views.TaskEvents{Trouble: "The events cannot be read now. Try again later."}
 	}
 }
 
-// cachedNotices reads them for a stream: not again for each change, and without
-// holding up what else there is to tell.
+// cachedNotices returns a function that reads the Events for a stream: at most once
+// every noticesEvery, and without delaying the rest of the page.
 func (h *Pages) cachedNotices(c echo.Context) func(context.Context) *views.TaskEvents {
 	var mu sync.Mutex
 	last := h.notices(c)(c.Request().Context())
@@ -46,7 +47,7 @@ func (h *Pages) cachedNotices(c echo.Context) func(context.Context) *views.TaskE
 		defer mu.Unlock()
 		if now := h.Now(); now.Sub(read) >= noticesEvery {
 			read = now
-			anew := h.notices(c) // with the reader's groups of now
+			anew := h.notices(c) // with the current groups of the user
 			go func() {
 				found := anew(ctx)
 				mu.Lock()

@@ -24,7 +24,7 @@ type Pages struct {
 	Changes console.Listener // of tasks
 }
 
-// Actions is what pages ask about what people do to tasks.
+// Actions reviews and runs the actions on tasks.
 type Actions interface {
 	Offers(ctx context.Context, user governance.User, d queries.Detail) ([]actions.Offer, error)
 	Review(ctx context.Context, user governance.User, at tasks.Address, action actions.Action) (actions.Review, error)

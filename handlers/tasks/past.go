@@ -33,22 +33,22 @@ import (
 
 const (
 	pastPageSize = 100
-	pastCSVSize  = 50_000 // tasks that a file has at most
+	pastCSVSize  = 50_000 // largest number of tasks in a file
 )
 
-// NoHistory stands where there is none.
+// NoHistory is shown if history is off.
 const NoHistory = "No history is kept here. An admin can enable it."
 
-// HistoryUnavailable stands where history cannot be read.
+// HistoryUnavailable returns the sentence that is shown if history cannot be read.
 func HistoryUnavailable(err error) string {
 	return "History cannot be read now: " + historyTrouble(err) + " What is here now is not affected."
 }
 
-// pastQuery is what the address of a list of past tasks asks for.
+// pastQuery is the query in the address of a list of past tasks.
 type pastQuery struct {
 	listing.Address
 	team, class, kind string
-	text, problem     string // wrong is a sentence on a day that cannot be
+	text, problem     string // problem is a sentence about an invalid day
 	from, to          time.Time
 	page              int
 }
@@ -74,7 +74,7 @@ func parsePastQuery(values url.Values) pastQuery {
 	return q
 }
 
-// historyQuery is the query for records of those teams that are asked for.
+// historyQuery converts q to a query for the task records of the requested teams.
 func (q pastQuery) historyQuery(scope access.Scope, there []string) history.Query {
 	asked := history.Query{Kind: q.kind, NameContains: q.text, From: q.from, To: q.to}
 	var teams []string
@@ -92,8 +92,8 @@ func (q pastQuery) historyQuery(scope access.Scope, there []string) history.Quer
 	return asked
 }
 
-// PastTasks are a page of tasks that ended, of what somebody with this scope
-// sees, and whether there are more behind it.
+// PastTasks returns a page of finished tasks within a scope, and whether there are
+// more.
 func PastTasks(ctx context.Context, past console.History, scope access.Scope, q history.Query, page, size int) (found []history.Task, more bool, err error) {
 	if q.Teams != nil && len(q.Teams) == 0 {
 		return nil, false, nil
@@ -103,12 +103,12 @@ func PastTasks(ctx context.Context, past console.History, scope access.Scope, q 
 		return nil, false, err
 	}
 	found, more = found[min(len(found), (page-1)*size):min(len(found), page*size)], len(found) > page*size
-	// Teams are asked for by name; what a team of that name had in a namespace that
-	// is not for them is not shown either.
+	// Records are selected by team name. A team of that name may have had tasks in a
+	// namespace outside the scope: they are not shown either.
 	return slices.DeleteFunc(slices.Clone(found), func(t history.Task) bool { return !scope.Includes(t.Namespace) }), more, nil
 }
 
-// past answers GET /tasks/past: the tasks that ended.
+// past answers GET /tasks/past: the list of finished tasks.
 func (h *Pages) past(c echo.Context) error {
 	ctx := c.Request().Context()
 	scope, list, err := h.readScope(ctx, c)
@@ -142,7 +142,8 @@ func (h *Pages) past(c echo.Context) error {
 	return web.Render(c, http.StatusOK, views.Past(page))
 }
 
-// readScope is what the reader sees, and what there is of tasks there.
+// readScope returns the scope of the user and the list of tasks within it, for its
+// filters.
 func (h *Pages) readScope(ctx context.Context, c echo.Context) (access.Scope, queries.List, error) {
 	scope, err := h.Tasks.Scope(ctx, console.UserOf(c))
 	if err != nil {
@@ -152,7 +153,7 @@ func (h *Pages) readScope(ctx context.Context, c echo.Context) (access.Scope, qu
 	return scope, list, err
 }
 
-// pastCSV answers GET /tasks/past.csv: all of such a list.
+// pastCSV answers GET /tasks/past.csv: all tasks of such a list.
 func (h *Pages) pastCSV(c echo.Context) error {
 	ctx := c.Request().Context()
 	scope, list, err := h.readScope(ctx, c)
@@ -198,12 +199,13 @@ func (q pastQuery) filters(l queries.List) []views.Filter {
 	return []views.Filter{team.Done(), class.Done(), kind.Done()}
 }
 
-// pastStatus is the state that a task was seen in last, and whether it is gone.
+// pastStatus returns the last recorded state of a task, and marks tasks that were
+// deleted.
 func pastStatus(t history.Task) views.Status {
 	s := views.Status{Tone: cmp.Or(tones[tasks.State(t.State)], "idle"), Label: cmp.Or(t.State, "Not known")}
 	if !t.DeletedAt.IsZero() {
 		s.Text = "deleted"
-		if !tasks.State(t.State).Finished() { // it did not get to an end
+		if !tasks.State(t.State).Finished() { // it was deleted before it finished
 			s = views.Status{Tone: "idle", Label: "Deleted", Text: "while " + strings.ToLower(s.Label)}
 		}
 	}
@@ -228,7 +230,7 @@ func PastRow(t history.Task) views.PastRow {
 	return row
 }
 
-// historyTrouble is what an error of history says to people.
+// historyTrouble returns the sentence of an error of history that readers see.
 func historyTrouble(err error) string {
 	var ours *governance.Error
 	if errors.As(err, &ours) && ours.Message != "" {

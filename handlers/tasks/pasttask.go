@@ -24,12 +24,12 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// sameNames is how many tasks of one name are looked for.
+// sameNames limits how many tasks of one name are read.
 const sameNames = 20
 
-// pastTask answers for a task that the cluster does not have any more: with what
-// became of it, or with missing, the error that it answers to whoever may not
-// see it and for what never was.
+// pastTask answers for a task that no longer exists in the cluster with its record
+// in history. It returns missing if there is no record, or if the user is not
+// allowed to see it: the answers must be identical.
 func (h *Pages) pastTask(c echo.Context, missing error) error {
 	if h.History == nil || governance.KindOf(missing) != governance.NotFound {
 		return missing
@@ -70,13 +70,12 @@ func (h *Pages) pastTask(c echo.Context, missing error) error {
 	return web.Render(c, http.StatusOK, views.PastTaskPage(page))
 }
 
-// sameName are the recorded tasks of the name that is asked for, the newest
-// first.
+// sameName returns the recorded tasks of the requested name, newest first.
 func (h *Pages) sameName(ctx context.Context, c echo.Context) ([]history.Task, error) {
 	return h.History.Tasks(ctx, history.Query{Namespace: c.Param("namespace"), Kind: c.Param("kind"), Name: c.Param("name"), Limit: sameNames})
 }
 
-// sameNameLinks lead to all tasks of a name but one.
+// sameNameLinks links to all tasks of a name except one.
 func sameNameLinks(named []history.Task, but string) (links []views.PastLink) {
 	for _, t := range named {
 		if t.UID != but {
@@ -148,14 +147,14 @@ func ranFact(ran time.Duration, life []event) string {
 	return format.Duration(ran)
 }
 
-// waits are how often and how long a task waited.
+// waits counts how often and how long a task waited.
 type waits struct {
 	count        int
 	sum, longest time.Duration
 }
 
-// waitsOf takes waits from steps: from the submission, and from when its last
-// part lost its quota, until it was admitted, or until the end.
+// waitsOf computes waits from events: from the submission, and from when its last
+// part lost its quota, until admission or end.
 func waitsOf(life []event, end time.Time) (w waits) {
 	var since time.Time
 	running := map[string]bool{}
@@ -197,7 +196,7 @@ func (w waits) words() string {
 	return fmt.Sprintf("%s in %s; the longest was %s", format.Duration(w.sum), format.Count(w.count, "wait"), format.Duration(w.longest))
 }
 
-// recorded is what history has of a task that is still there.
+// recorded returns the events of a task that still exists from history.
 func (h *Pages) recorded(ctx context.Context, scope access.Scope, d queries.Detail) (life []event, known bool) {
 	if h.History == nil {
 		return lifeOf(d.Timeline, nil, d.Submitted, scope, nil), false

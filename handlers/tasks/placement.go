@@ -15,10 +15,10 @@ import (
 	"kuota.dev/kuota/views"
 )
 
-// shownPods is how many pods of a task its page lists.
+// shownPods is how many pods the page of a task lists.
 const shownPods = 50
 
-// withoutWorkload says why a job has no Workload.
+// withoutWorkload explains why a job has no Workload.
 func withoutWorkload(why *views.Why, d queries.Detail) {
 	v := d.Verdict
 	why.Title = "Why does Kueue not start it?"
@@ -37,7 +37,7 @@ func withoutWorkload(why *views.Why, d queries.Detail) {
 	}
 }
 
-// unscheduledPods says why pods of a task that has its quota do not run.
+// unscheduledPods explains why pods of an admitted task do not run.
 func unscheduledPods(why *views.Why, d queries.Detail) {
 	v := d.Verdict
 	why.Title = "Why are its pods without a node?"
@@ -85,7 +85,7 @@ func TooSmall(f *explain.Fit) string {
 	return fmt.Sprintf("One pod requests %s, and the largest node of %s has %s.", quota.Amount(f.Resource, f.Requests[f.Resource]), f.Flavor, quota.Grouped(f.Resource, f.Largest))
 }
 
-// pods are the pods of a task, those that wait first.
+// pods lists the pods of a task, waiting pods first.
 func pods(d queries.Detail) *views.Pods {
 	if len(d.Pods) == 0 {
 		return nil
@@ -152,7 +152,7 @@ func podRow(p *index.Pod) views.PodRow {
 	return row
 }
 
-// withoutNetwork leaves out what follows from the rest.
+// withoutNetwork removes network devices, which follow from the other resources.
 func withoutNetwork(r quota.Resources) quota.Resources {
 	few := quota.Resources{}
 	for name, amount := range r {

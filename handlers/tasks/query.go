@@ -19,11 +19,11 @@ func (q taskQuery) ranges(past bool) []views.RangeLink {
 	return classstats.RangeLinks(q.classRange, past, func(name string) string { return q.With("range", name) })
 }
 
-// deletedTask is what ?deleted= is after a deletion. It names no task: anybody can
-// write an address.
+// deletedTask is the value of ?deleted= after a deletion. It does not name the task,
+// because an address can be forged.
 const deletedTask = "task"
 
-// taskQuery is what the address of a list of tasks asks for.
+// taskQuery is the query in the address of a list of tasks.
 type taskQuery struct {
 	listing.Address
 	index.Query
@@ -32,11 +32,10 @@ type taskQuery struct {
 	hidden     map[string]bool // columns, by their ids
 }
 
-// renamedStates maps the states in addresses of earlier releases to their names
-// now.
+// renamedStates maps states in addresses of earlier releases to their current names.
 var renamedStates = map[string]tasks.State{"Pre-empted": tasks.Preempted, "Paused": tasks.Stopped}
 
-// taskFilters are the filters by the names that they have in addresses.
+// taskFilters are the filters of the list, with their names in addresses.
 var taskFilters = []struct{ name, label, all string }{
 	{"team", "Team", "All teams"},
 	{"class", "Priority class", "All classes"},
@@ -45,12 +44,12 @@ var taskFilters = []struct{ name, label, all string }{
 	{"pool", "Pool", "All pools"},
 }
 
-// taskQuery is what an address asks for, of what there is to ask for.
+// taskQuery parses an address; history decides which ranges exist.
 func (h *Pages) taskQuery(values url.Values) taskQuery {
 	return parseTaskQuery(values, h.History != nil)
 }
 
-// parseTaskQuery reads an address; past is whether there is history.
+// parseTaskQuery parses an address. past reports whether there is history.
 func parseTaskQuery(values url.Values, past bool) taskQuery {
 	q := taskQuery{Address: listing.NewAddress(urls.Tasks, "page")}
 	keep := func(name string) []string { return q.TakeAll(values, name) }
@@ -76,7 +75,7 @@ func parseTaskQuery(values url.Values, past bool) taskQuery {
 	}
 	q.Phase = index.Phase(one("tab"))
 	q.tab(len(q.States) > 0)
-	// The newest first, unless somebody asks for another order.
+	// The default order is newest first.
 	q.Sort, q.Descending = index.Column(one("sort")), one("order") == "desc"
 	if q.Sort == "" {
 		q.Sort, q.Descending = index.BySubmitted, one("order") != "asc"
@@ -90,8 +89,8 @@ func parseTaskQuery(values url.Values, past bool) taskQuery {
 	return q
 }
 
-// tab settles which tab a list is in. States that are asked for decide; where they
-// are of both tabs, it is in none, and has both.
+// tab sets the tab of a list. Requested states decide; if they belong to both tabs,
+// the list is in none and shows both.
 func (q *taskQuery) tab(byState bool) {
 	if q.Phase != index.Finished {
 		q.Phase = index.Active
@@ -114,8 +113,8 @@ func (q *taskQuery) tab(byState bool) {
 	}
 }
 
-// tabs lead to the active and the finished tasks of the same filters, but of
-// whatever state.
+// tabs links to the active and the finished tasks with the same filters, except for
+// states.
 func (q taskQuery) tabs(l queries.List) []views.Tab {
 	return []views.Tab{
 		{Label: "Active", Count: format.Thousands(int64(l.Phases[index.Active])), URL: q.With("tab", "", "status", "", "page", ""), Current: q.Phase == index.Active},
@@ -130,8 +129,7 @@ func b2i(yes bool) int {
 	return 0
 }
 
-// heads are the columns of the list that are shown, each with the address that
-// sorts by it.
+// heads returns the shown columns, each with the address that sorts by it.
 func (q taskQuery) heads() (shown []views.ColumnHead) {
 	for _, h := range taskColumns {
 		if q.hidden[h.ID] {
@@ -143,12 +141,12 @@ func (q taskQuery) heads() (shown []views.ColumnHead) {
 }
 
 func (q taskQuery) head(h views.ColumnHead) views.ColumnHead {
-	// Figures and times are sorted from the top first.
+	// The first click on figures and times sorts them descending.
 	descendingFirst := h.Number || h.ID == string(index.BySubmitted) || h.ID == string(index.ByPriorityClass)
 	return q.Head(h, string(q.Sort), q.Descending, descendingFirst, "asc")
 }
 
-// filters are the choices of a list, as its address has them.
+// filters returns the filters of a list with the current choice.
 func (q taskQuery) filters(l queries.List) []views.Filter {
 	var filters []views.Filter
 	for _, f := range taskFilters {
@@ -186,7 +184,7 @@ func (q taskQuery) filters(l queries.List) []views.Filter {
 				add(pool, pool)
 			}
 		}
-		// What is asked for stays in the form, though there is none of it now.
+		// A requested value stays in the form, even if no task has it now.
 		for _, value := range chosen {
 			if !slices.ContainsFunc(filter.Options, func(o views.Option) bool { return o.Value == value }) {
 				add(value, value)

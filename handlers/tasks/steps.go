@@ -17,19 +17,19 @@ import (
 	"kuota.dev/kuota/views"
 )
 
-// event is one step in a task's life, with the words for whoever it was for.
+// event is one event in a task's life, with the words for the other task in it.
 type event struct {
 	timeline.Event
-	by      *views.TaskLink // by whom it was preempted, where the reader may know
-	unnamed string          // in its place
-	first   int32           // like Nth, of the first preemption where it stands for several of one second
+	by      *views.TaskLink // the preemptor, if the reader is allowed to see it
+	unnamed string          // words for a preemptor without a link
+	first   int32           // like Nth, of the first of several preemptions within one second
 	told    bool            // by the index, not by history alone
-	fold    *fold           // the preemptions that it stands for; nil for itself
+	fold    *fold           // the preemptions that it summarizes; nil for a single event
 }
 
-// lifeOf is a task's life, the oldest step first: what the index tells, and what
-// history has beside it. The same Part, What and second are the same step. Of
-// those that history tells of, only what the scope covers is named.
+// lifeOf merges the events of the index and of history, oldest first. Events with
+// the same Part, What and second are the same. Tasks in events from history are
+// named only within the scope.
 func lifeOf(told []timeline.Event, steps []history.Event, submitted time.Time, scope access.Scope, redact func(string) string) []event {
 	var life []event
 	for _, e := range told {
@@ -56,12 +56,12 @@ func lifeOf(told []timeline.Event, steps []history.Event, submitted time.Time, s
 	slices.SortStableFunc(life, func(a, b event) int {
 		return cmp.Or(cmp.Compare(a.At.Unix(), b.At.Unix()), cmp.Compare(stepRank[a.Type], stepRank[b.Type]))
 	})
-	for i := range life { // what the index forgot, history may have
+	for i := range life { // the index drops old events, which history may have
 		if k := before(life, i); life[i].Omitted > 0 && k >= 0 && !life[k].told {
 			life[i].OmittedRan = 0
 		}
 	}
-	// What Kueue tells of a loss by its time only stands aside where history has it.
+	// A loss that Kueue reports only by its time is dropped if history has the event.
 	return slices.DeleteFunc(life, func(l event) bool {
 		return l.AtOrBefore && slices.ContainsFunc(life, func(o event) bool {
 			return !o.AtOrBefore && o.WorkloadUID == l.WorkloadUID && o.Type.Lost() && o.At.Before(l.At)
@@ -69,8 +69,8 @@ func lifeOf(told []timeline.Event, steps []history.Event, submitted time.Time, s
 	})
 }
 
-// before is the place of the last preemption before another of the same Workload;
-// -1 for none.
+// before returns the index of the last preemption before event i of the same
+// Workload; -1 for none.
 func before(life []event, i int) int {
 	for k := i - 1; k >= 0; k-- {
 		if life[k].Type == timeline.Preempted && life[k].WorkloadUID == life[i].WorkloadUID {
@@ -80,12 +80,12 @@ func before(life []event, i int) int {
 	return -1
 }
 
-// isLoopGuard reports whether a step is the loop guard's.
+// isLoopGuard reports whether an event is the loop guard's.
 func isLoopGuard(what timeline.EventType) bool {
 	return what == timeline.LoopDetected || what == timeline.Held || what == timeline.Released
 }
 
-// stepRank orders steps of the same second.
+// stepRank orders events of the same second.
 var stepRank = map[timeline.EventType]int{timeline.Submitted: -1, timeline.Reserved: 1, timeline.Admitted: 2, timeline.Ready: 3, timeline.Finished: 5}
 
 func recordedStep(s history.Event, scope access.Scope, redact func(string) string) event {
@@ -94,7 +94,7 @@ func recordedStep(s history.Event, scope access.Scope, redact func(string) strin
 		return l
 	}
 	if l.Type == timeline.Preempted {
-		l.Message = "" // the rule and the name say it all
+		l.Message = "" // the rule and the name show it
 	}
 	switch {
 	case s.Preemptor.Name == "":
@@ -112,7 +112,7 @@ func (l event) same(o event) bool {
 	return l.Type == o.Type && l.At.Unix() == o.At.Unix() && (l.WorkloadUID == o.WorkloadUID || o.Type == timeline.Submitted)
 }
 
-// fill takes over what history knows of a step that the index knows as well.
+// fill copies from o what only history records of an event.
 func (l *event) fill(o event) {
 	if l.Ran < 0 {
 		l.Ran = o.Ran
@@ -131,7 +131,7 @@ func (l *event) fill(o event) {
 	}
 }
 
-// countLosses counts how often a task lost its quota in its life.
+// countLosses counts how often a task lost its quota.
 func countLosses(life []event) (n int32) {
 	for _, l := range life {
 		if l.Type == timeline.Evicted {
@@ -144,11 +144,11 @@ func countLosses(life []event) (n int32) {
 	return n
 }
 
-// lifeLines are the lines of a timeline, the last first. pools are where the
-// task runs now; over says that it is gone.
+// lifeLines returns the lines of a timeline, newest first. pools are the current
+// pools of the task. over reports whether the task is deleted.
 func lifeLines(life []event, state tasks.State, pools string, over bool) (lines []views.TimelineLine) {
 	life = folded(life, state.UsesQuota())
-	admitted := false // the last admission is written already
+	admitted := false // the last admission is already in the list
 	for i := len(life) - 1; i >= 0; i-- {
 		e := life[i]
 		line := views.TimelineLine{At: e.At.UTC().Format(time.RFC3339), Before: e.AtOrBefore, Tone: "idle", Title: string(e.Type)}

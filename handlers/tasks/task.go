@@ -24,8 +24,8 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// task answers GET /tasks/{namespace}/{kind}/{name}: one task. ?uid= is one of
-// several that had the name.
+// task answers GET /tasks/{namespace}/{kind}/{name}: the page of one task. ?uid=
+// selects one of several tasks that had the name.
 func (h *Pages) task(c echo.Context) error {
 	ctx := c.Request().Context()
 	page, err := h.taskPage(ctx, c)
@@ -39,7 +39,7 @@ func (h *Pages) task(c echo.Context) error {
 	}
 	page.Events = h.notices(c)(ctx)
 	if h.History != nil {
-		if named, err := h.sameName(ctx, c); err == nil { // else they are not told of
+		if named, err := h.sameName(ctx, c); err == nil { // without history the page omits them
 			page.Others = sameNameLinks(named, page.UID)
 		}
 	}
@@ -50,7 +50,7 @@ func (h *Pages) task(c echo.Context) error {
 // list, the page is rendered for each reader.
 const taskMinGap = 500 * time.Millisecond
 
-// taskEvents answers GET …/events: the same, as it changes.
+// taskEvents answers GET …/events with the live part of the same page.
 func (h *Pages) taskEvents(s *web.Server) func(echo.Context) error {
 	return func(c echo.Context) error {
 		if _, err := h.taskPage(c.Request().Context(), c); err != nil {
@@ -68,8 +68,8 @@ func (h *Pages) taskEvents(s *web.Server) func(echo.Context) error {
 	}
 }
 
-// deletedURL is where a task's page tells what became of it; empty where nothing is
-// kept.
+// deletedURL returns the address of the record of a deleted task; "" without
+// history.
 func (h *Pages) deletedURL(c echo.Context) string {
 	if h.History == nil {
 		return ""
@@ -86,7 +86,7 @@ func (h *Pages) taskYAML(c echo.Context) error {
 	return console.YAMLFile(c, "workload", text)
 }
 
-// below is an address below the task's own, whichever of them is asked.
+// below returns an address below the page of the requested task.
 func below(c echo.Context, path string) string {
 	address := urls.Tasks + "/" + url.PathEscape(c.Param("namespace")) + "/" + url.PathEscape(c.Param("kind")) + "/" + url.PathEscape(c.Param("name")) + path
 	if uid := c.QueryParam("uid"); uid != "" {
@@ -157,7 +157,7 @@ func stateWords(d queries.Detail, now time.Time) string {
 	return string(d.State)
 }
 
-// stateLabel is the state of a task as pages show it.
+// stateLabel returns the state of a task for pages.
 func stateLabel(t *tasks.Task) string {
 	if _, held := t.Hold(); held {
 		return string(timeline.Held)
@@ -165,7 +165,7 @@ func stateLabel(t *tasks.Task) string {
 	return string(t.State)
 }
 
-// facts are what a task is, in a few words.
+// facts describes a task in a few words.
 func facts(d queries.Detail) []string {
 	list := []string{d.Kind}
 	if d.PriorityClass != "" {

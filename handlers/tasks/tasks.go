@@ -26,16 +26,16 @@ import (
 )
 
 // ExplainPatience is how long a page waits for explanations that are not computed
-// yet: enough for all of them in most clusters, and a part of what a page may take
-// in the largest.
+// yet: enough for all of them in most clusters, and a fraction of the time budget of
+// a page in the largest.
 const ExplainPatience = 25 * time.Millisecond
 
-// tasks answers GET /tasks: what runs and what waits. ?deleted=task comes after
-// the deletion of one.
+// tasks answers GET /tasks: the list of tasks. ?deleted=task follows the deletion of
+// a task.
 func (h *Pages) tasks(c echo.Context) error {
 	q := h.taskQuery(c.QueryParams())
 	q.Patience = ExplainPatience
-	if c.QueryParams().Has("cols") { // of the form, which sends all that it has
+	if c.QueryParams().Has("cols") { // sent by the form, which sends all values
 		return c.Redirect(http.StatusSeeOther, q.With())
 	}
 	ctx := c.Request().Context()
@@ -55,7 +55,7 @@ func (h *Pages) tasks(c echo.Context) error {
 	return web.Render(c, http.StatusOK, views.Tasks(page))
 }
 
-// tasksEvents answers GET /tasks/events: the same, as it changes.
+// tasksEvents answers GET /tasks/events with the live part of the same page.
 func (h *Pages) tasksEvents(s *web.Server) func(echo.Context) error {
 	return func(c echo.Context) error {
 		q := h.taskQuery(c.QueryParams())
@@ -107,7 +107,7 @@ func (h *Pages) tasksPage(ctx context.Context, scope access.Scope, q taskQuery) 
 	return page, nil
 }
 
-// summary says what the list has, in its tab or of its filters.
+// summary describes what the list contains: its tab, or its filters.
 func summary(list queries.List, q taskQuery) string {
 	if q.Filtered() || len(q.teams) > 0 {
 		return format.Tasks(list.Total) + " found"
@@ -121,8 +121,8 @@ func summary(list queries.List, q taskQuery) string {
 	return strings.Join(parts, ", ")
 }
 
-// taskStats says at the top of the page how many tasks wait and run, of all that
-// the reader sees.
+// taskStats counts waiting and running tasks of all that the reader sees, for the
+// top of the page.
 func taskStats(list queries.List) []views.Stat {
 	waiting, running := list.States[tasks.Pending]+list.States[tasks.Preempted], 0
 	for state, n := range list.States {
@@ -144,7 +144,7 @@ func taskStats(list queries.List) []views.Stat {
 	return stats
 }
 
-// tones says how each state looks.
+// tones maps states to the tones of their tags.
 var tones = map[tasks.State]string{
 	tasks.Running: "ok", tasks.Starting: "ok", tasks.Succeeded: "idle",
 	tasks.Pending: "wait", tasks.Preempted: "pre", tasks.Stopping: "pre",
@@ -166,7 +166,7 @@ func taskRow(item queries.Item, now time.Time) views.TaskRow {
 		Memory:        format.OrDash(format.Short(resources, catalog.Memory)),
 		Pool:          format.OrDash(strings.Join(item.Pools, ", ")),
 		Submitted:     item.Submitted.UTC().Format(time.RFC3339),
-		// Not to the second: a row that only grew older is not sent again.
+		// In minutes: a row that only became older is not sent again.
 		SubmittedAgo: format.Age(now.Sub(item.Submitted)),
 		Waited:       "–", Ran: "–", Preemptions: "0",
 	}
@@ -192,11 +192,11 @@ func taskRow(item queries.Item, now time.Time) views.TaskRow {
 	return row
 }
 
-// ListReason says in one sentence why a task does not run, or not with all its
-// pods: the headline of its page. Kueue's words are on that page.
+// ListReason returns one sentence about why a task does not run, or not with all its
+// pods: the headline of its page. Kueue's message is on that page only.
 func ListReason(item queries.Item) string {
 	switch {
-	case item.State == tasks.Stopped: // the status says it
+	case item.State == tasks.Stopped: // the status shows it
 		return ""
 	case item.Brief != nil:
 		_, text := headline(item.Brief, teamWords(item.Team))
@@ -211,7 +211,7 @@ func ListReason(item queries.Item) string {
 	return ""
 }
 
-// sizeWords tells what a task has of what it wants, where that is not all.
+// sizeWords describes how many of its pods a task has, if not all.
 func sizeWords(t *tasks.Task) string {
 	switch {
 	case t.Growing() && t.PendingMessage != "":
@@ -222,7 +222,7 @@ func sizeWords(t *tasks.Task) string {
 	return ""
 }
 
-// withoutNode tells of pods that the scheduler has not placed; empty for none.
+// withoutNode describes pods that the scheduler has not placed; empty for none.
 func withoutNode(n int) string {
 	if n == 0 {
 		return ""

@@ -14,12 +14,12 @@ import (
 	"kuota.dev/kuota/views"
 )
 
-// shownWorkloads is how many tasks that hold something are named.
+// shownWorkloads is how many admitted tasks are named.
 const shownWorkloads = 5
 
-// headline returns what decides that a task does not start, in one sentence, and
-// its tone. Lists show it as the reason, and the task's page above all details.
-// team is "team x", or "the queue" for a task of no team.
+// headline returns the constraint that decides that a task does not start, in one
+// sentence, and its tone. Lists show it as the reason, and the page of the task
+// above all details. team is "team x", or "the queue" for a task without a team.
 func headline(v *explain.Verdict, team string) (tone, text string) {
 	of := func(n int64) string { return quota.Amount(v.Shortage.Resource, n) }
 	switch v.Constraint {
@@ -83,7 +83,7 @@ func headline(v *explain.Verdict, team string) (tone, text string) {
 	return "wait", "Not calculated."
 }
 
-// teamWords are how headline calls the team of a task.
+// teamWords returns how headline names the team of a task.
 func teamWords(team string) string {
 	if team == "" {
 		return "the queue"
@@ -91,8 +91,8 @@ func teamWords(team string) string {
 	return "team " + team
 }
 
-// WhyOf says why a task does not start, or gets no more; nil where there is nothing
-// to say.
+// WhyOf explains why a task does not start, or does not get more pods; nil without a
+// verdict.
 func WhyOf(d queries.Detail) *views.Why {
 	v := d.Verdict
 	if v == nil {
@@ -171,8 +171,8 @@ func WhyOf(d queries.Detail) *views.Why {
 	return why
 }
 
-// shortage says what there is too little of, and steps through own quota, the
-// team's lower-priority tasks, and borrowing.
+// shortage explains which quota is missing, step by step: own quota, lower-priority
+// tasks of the team, and borrowing.
 func shortage(why *views.Why, d queries.Detail, team string) {
 	v, s := d.Verdict, d.Verdict.Shortage
 	of := func(n int64) string { return quota.Amount(s.Resource, n) }
@@ -232,7 +232,7 @@ func shortage(why *views.Why, d queries.Detail, team string) {
 // mayPreempt is shown under fair sharing, whose shares are not calculated.
 const mayPreempt = "It may preempt tasks of other teams that borrow more than their fair share."
 
-// PreemptedWords are the tasks that Kueue preempts for another.
+// PreemptedWords describes the tasks that Kueue preempts.
 func PreemptedWords(v *explain.Verdict) string {
 	own, others := tasksOf(v.TargetsInQueue, "its own team"), tasksOf(v.TargetsInCohort, "other teams")
 	switch {
@@ -246,7 +246,8 @@ func PreemptedWords(v *explain.Verdict) string {
 	return "lower-priority tasks"
 }
 
-// tasksOf counts tasks, unless some of them are not for the reader; empty for none.
+// tasksOf counts tasks, unless some of them are hidden from the reader; empty for
+// none.
 func tasksOf(list []explain.AdmittedWorkload, whose string) string {
 	switch {
 	case len(list) == 0:
@@ -257,7 +258,8 @@ func tasksOf(list []explain.AdmittedWorkload, whose string) string {
 	return format.Count(len(list), "task") + " of " + whose
 }
 
-// usedWords are how much of a team's own quota its tasks use; their names follow.
+// usedWords describes how much of a team's own quota its tasks use. Their names
+// follow.
 func usedWords(s *explain.Shortage, of func(int64) string) string {
 	switch {
 	case s.Used == 0:
@@ -277,8 +279,8 @@ func borrowed(s *explain.Shortage, of func(int64) string) string {
 	return of(s.Used - s.Nominal)
 }
 
-// workloadLinks are the first tasks of a list, the sum of those that are not for the
-// reader, which stands last there, and how many more are.
+// workloadLinks links to the first tasks of a list, with their usage. The last item
+// may be the sum of tasks that are hidden from the reader.
 func workloadLinks(list []explain.AdmittedWorkload, cell quota.FlavorResource) []views.AdmittedTaskLink {
 	return firstLinks(list, func(h explain.AdmittedWorkload) bool { return h.Name == "" }, func(h explain.AdmittedWorkload) views.AdmittedTaskLink {
 		link := views.AdmittedTaskLink{TaskLink: views.TaskLink{Name: h.Team}, Amount: quota.Amount(cell.Resource, h.Usage[cell])}
@@ -289,7 +291,7 @@ func workloadLinks(list []explain.AdmittedWorkload, cell quota.FlavorResource) [
 	})
 }
 
-// borrowerLinks are the same of teams that hold more than their quota.
+// borrowerLinks links to the first teams that use more than their quota.
 func borrowerLinks(s *explain.Shortage) []views.AdmittedTaskLink {
 	return firstLinks(s.Borrowers, func(b explain.Borrower) bool { return b.Queue == "" }, func(b explain.Borrower) views.AdmittedTaskLink {
 		link := views.AdmittedTaskLink{TaskLink: views.TaskLink{Name: b.Team}, Amount: quota.Amount(s.Resource, b.Amount)}
@@ -303,7 +305,8 @@ func borrowerLinks(s *explain.Shortage) []views.AdmittedTaskLink {
 	})
 }
 
-// firstLinks are the first of a list as links. The last may be a sum of what is hidden.
+// firstLinks links to the first shownWorkloads items of a list, and counts the rest.
+// The last item may be the sum of hidden ones.
 func firstLinks[T any](list []T, hidden func(T) bool, link func(T) views.AdmittedTaskLink) (found []views.AdmittedTaskLink) {
 	named := list
 	if last := len(list) - 1; last >= 0 && hidden(list[last]) {
