@@ -72,11 +72,15 @@ func pidsOf(t *testing.T, l layout) map[string]int {
 	return pids
 }
 
+// exitLimit is how long components may take to end without their supervisor.
+// They are signalled at once; ending takes processor time that other tests use.
+const exitLimit = 20 * time.Second
+
 // waitExited fails the test when a process outlives its supervisor.
 func waitExited(t *testing.T, pids map[string]int) {
 	t.Helper()
 	for name, pid := range pids {
-		err := waitFor(context.Background(), 3*time.Second, func(context.Context) error {
+		err := waitFor(context.Background(), exitLimit, func(context.Context) error {
 			if syscall.Kill(pid, 0) == nil {
 				return errors.New("alive")
 			}
