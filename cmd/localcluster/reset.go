@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -95,6 +96,34 @@ func writeStore(ctx context.Context, etcd *clientv3.Client, want store) (changed
 	return changed, nil
 }
 
+// uidPattern matches the UID of a stored object, which is its first one.
+var uidPattern = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+
+// policiesReplaced reports whether an admission policy of want is missing or was
+// created again.
+func policiesReplaced(have, want store) bool {
+	for key, value := range want {
+		if strings.HasPrefix(key, "/registry/validatingadmissionpolicies/") && !bytes.Equal(uidPattern.Find(have[key]), uidPattern.Find(value)) {
+			return true
+		}
+	}
+	return false
+}
+
+// stopControlPlane stops the API server and all that depends on it, the latter
+// first. A reset starts them again.
+func (s *supervisor) stopControlPlane(components []*component) error {
+	for _, c := range slices.Backward(components) {
+		if c.name == etcdName || c.name == providerName || c.name == kueueName {
+			continue
+		}
+		if _, err := s.stopByName(c.name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // reset returns all objects to their state when the instance became ready, and
 // restarts Kueue. It writes to etcd directly: no finalizer, admission policy or
 // namespace controller delays it, and every informer receives the changes as
@@ -107,6 +136,20 @@ func (s *supervisor) reset() (string, error) {
 	s.mu.Lock()
 	components := slices.Clone(s.components)
 	s.mu.Unlock()
+	have, err := readStore(s.ctx, s.etcd)
+	if err != nil {
+		return "", err
+	}
+	// Once no admission policy has ConfigMaps as parameters, the API server
+	// (1.36) never reads them again, also not for a policy created later.
+	if policiesReplaced(have, s.baseline) {
+		if _, err := s.stopByName(kueueName); err != nil {
+			return "", err
+		}
+		if err := s.stopControlPlane(components); err != nil {
+			return "", err
+		}
+	}
 	for _, c := range components {
 		if c.name == kueueName {
 			continue
