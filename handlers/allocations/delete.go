@@ -1,8 +1,6 @@
 package allocations
 
 import (
-	"context"
-	"errors"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -35,10 +33,7 @@ func (h *Pages) confirmDelete(c echo.Context) error {
 	if m, managed := gitops.ManagerOf(&now); managed && now.DeletionTimestamp == nil {
 		return h.ShowManaged(c, managedAllocation(m, &now, "Delete "+now.Name))
 	}
-	status, refused := http.StatusOK, forms.RefusalOf(values)
-	if refused != nil {
-		status = console.Statuses[refused.Kind]
-	}
+	status, refused := forms.AnswerOf(values)
 	return h.renderDelete(c, status, now, values, refused)
 }
 
@@ -56,20 +51,12 @@ func (h *Pages) deleteAllocation(c echo.Context) error {
 	if m, managed := gitops.ManagerOf(&now); managed && now.DeletionTimestamp == nil {
 		return h.RefuseManaged(c, managedAllocation(m, &now, "Delete "+now.Name), "")
 	}
-	reason := forms.ReasonText(values.Get("reason"))
-	form := allocationForm{team: now.Name, edits: edit(now), version: values.Get("version"), generation: values.Get("generation")}
-	read := &v1alpha1.ComputeAllocation{}
-	read.ResourceVersion = form.version
+	form := h.changeOf(now, values)
 	leadTo := urls.Policies + "?deleted=" + url.QueryEscape(now.Name)
 	switch action := values.Get("action"); {
 	case action == "hold":
 		leadTo = urls.Allocation(now.Name) + "?held=true"
-		err = h.again(c, &form, read, func(ctx context.Context, user governance.User) error {
-			held := form.edits.allocation.DeepCopy()
-			held.Spec.Activation, held.ResourceVersion = v1alpha1.Hold, read.ResourceVersion
-			v1alpha1.SetReason(held, reason)
-			return h.Allocations.Update(ctx, user, held, nil)
-		})
+		err = form.Retry(func() error { return h.setActivation(c, form, v1alpha1.Hold) }, h.reread(c, form))
 	case action != "delete":
 		return h.renderDelete(c, http.StatusOK, now, values, nil)
 	case values.Get("confirm") != now.Name:
@@ -77,18 +64,19 @@ func (h *Pages) deleteAllocation(c echo.Context) error {
 			Kind: governance.Invalid, Fields: []governance.FieldError{{Path: "confirm", Message: "type " + now.Name + ", to the letter"}},
 		})
 	default:
-		err = h.again(c, &form, read, func(ctx context.Context, user governance.User) error {
-			return h.Allocations.Delete(ctx, user, now.Name, allocations.Deletion{ResourceVersion: read.ResourceVersion, Drain: values.Get("how") == "drain", Reason: reason})
-		})
+		err = form.Retry(func() error {
+			deletion := allocations.Deletion{ResourceVersion: form.Version, Drain: values.Get("how") == "drain", Reason: form.Reason}
+			return h.Allocations.Delete(c.Request().Context(), console.UserOf(c), now.Name, deletion)
+		}, h.reread(c, form))
 	}
-	var ours *governance.Error
+	refused := forms.Refusal(err)
 	switch {
 	case err == nil:
 		return c.Redirect(http.StatusSeeOther, leadTo)
-	case !errors.As(err, &ours) || ours.Kind == governance.Internal || ours.Kind == governance.NotFound:
+	case refused == nil || refused.Kind == governance.NotFound:
 		return err
 	}
-	return h.renderDelete(c, console.Statuses[ours.Kind], form.edits.allocation, values, ours)
+	return h.renderDelete(c, console.Statuses[refused.Kind], form.edits.allocation, values, refused)
 }
 
 // deletable finds the allocation of the address for somebody who may delete it.
@@ -125,9 +113,7 @@ func (h *Pages) renderDelete(c echo.Context, status int, now v1alpha1.ComputeAll
 		page.Removed = append(page.Removed, object.Kind+" "+object.Name)
 	}
 	if refused != nil {
-		if len(refused.Fields) == 0 {
-			page.Failure = refused.Message
-		}
+		page.Failure = forms.Failure(refused)
 		for _, f := range refused.Fields {
 			message := views.Message{Text: format.Capitalize(f.Message)}
 			if f.Path == "confirm" {

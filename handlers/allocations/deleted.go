@@ -40,7 +40,7 @@ func (h *Pages) renderDeleted(c echo.Context, form allocationForm, state allocat
 	// The team may still be listed when the address is opened.
 	forms.SetAnswer(values, http.StatusNotFound, &governance.Error{Kind: governance.NotFound, Message: page.Title})
 	// A new team of that name keeps the namespace that the deleted one left.
-	form.edits, form.version, form.generation, form.request, form.submitted = nil, "", "", rand.Text(), false
+	form.edits, form.Version, form.Generation, form.request, form.Submitted = nil, "", "", rand.Text(), false
 	page.Fields = form.hidden(c)
 	return h.AnswerForm(c, http.StatusNotFound, path, path, values, views.AllocationDeletedPage(page))
 }

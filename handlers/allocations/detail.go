@@ -169,7 +169,7 @@ func sentenceOf(message string) string {
 	if message == "" {
 		return ""
 	}
-	return inWords(message)
+	return conditionText(message)
 }
 
 // quotaFigures are the figures in force, with every default filled in.

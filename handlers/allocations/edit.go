@@ -41,7 +41,7 @@ func (h *Pages) editAllocation(s *web.Server) func(echo.Context) error {
 		if err != nil {
 			return err
 		}
-		form.lost = lost
+		form.Lost = lost
 		return h.showForm(c, s, form)
 	}
 }
@@ -49,29 +49,8 @@ func (h *Pages) editAllocation(s *web.Server) func(echo.Context) error {
 // editURL returns the address of the form that changes a team's allocation.
 func editURL(team string) string { return urls.Allocation(team) + "/edit" }
 
-// reviewEdit answers GET /policies/allocations/{name}/edit/review: what saving the
-// values in the address would do.
-func (h *Pages) reviewEdit(c echo.Context) error {
-	path := editURL(c.Param("name"))
-	values, lost := h.TypedValues(c, path)
-	if values == nil {
-		return forms.RedirectWithoutForm(c, path, lost)
-	}
-	return h.takeEdit(c, values, "review")
-}
-
-// saveAllocation answers POST /policies/allocations/{name}/edit, as
-// createAllocation does for a new one.
-func (h *Pages) saveAllocation(c echo.Context) error {
-	values, err := forms.Posted(c)
-	if err != nil {
-		return err
-	}
-	return h.takeEdit(c, values, values.Get("action"))
-}
-
-// takeEdit does what somebody asked of the form that changes an allocation. The
-// typed values are shown again even when the team was deleted since.
+// takeEdit answers an action on the form that changes an allocation. The typed
+// values are shown again even when the team was deleted since.
 func (h *Pages) takeEdit(c echo.Context, values url.Values, action string) error {
 	form := readAllocationForm(values)
 	allowed := h.mayDo(c, toUpdate)
@@ -97,7 +76,7 @@ func (h *Pages) takeEdit(c echo.Context, values url.Values, action string) error
 		}
 		return h.RefuseManaged(c, managedAllocation(m, &found, "Edit "+found.Name), form.written(state.Types))
 	}
-	if governance.KindOf(err) == governance.NotFound && form.version == "" {
+	if governance.KindOf(err) == governance.NotFound && form.Version == "" {
 		return err // nobody typed anything
 	}
 	if governance.KindOf(err) == governance.NotFound {
@@ -138,7 +117,7 @@ func (h *Pages) renderConflict(c echo.Context, form allocationForm, state alloca
 	}
 	// Keeping one's own is a change of what is saved now.
 	read := formOf(now)
-	form.version, form.generation = read.version, read.generation
+	form.Version, form.Generation = read.Version, read.Generation
 	page.Fields, page.InPlace = form.hidden(c), forms.InPlace(c)
 	return h.AnswerForm(c, http.StatusConflict, forms.ReviewURL(place.action), place.action, typed, views.AllocationConflictPage(page))
 }

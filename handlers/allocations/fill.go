@@ -43,7 +43,8 @@ func emptyForm() allocationForm {
 func formOf(a v1alpha1.ComputeAllocation) allocationForm {
 	spec := &a.Spec
 	form := allocationForm{
-		request: rand.Text(), edits: edit(a), version: a.ResourceVersion, generation: strconv.FormatInt(a.Generation, 10),
+		Form:    forms.Form{Version: a.ResourceVersion, Generation: strconv.FormatInt(a.Generation, 10)},
+		request: rand.Text(), edits: edit(a),
 		team: a.Name, displayName: spec.DisplayName, description: spec.Description, activation: string(spec.Activation),
 		namespace: spec.Namespace, weight: strconv.Itoa(int(spec.FairShareWeight)),
 		strategy: string(spec.Sharing.Strategy), unlimited: spec.Sharing.Unlimited, preemption: string(spec.Preemption.WithinTeam),

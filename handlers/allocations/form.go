@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 
-	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/handlers/forms"
@@ -20,20 +19,10 @@ const (
 
 // allocationForm is the form as typed.
 type allocationForm struct {
-	request   string            // id of the form
-	submitted bool              // whether it was tried to save: then all that is wrong is told
-	resumed   bool              // whether it comes back after signing in again
-	typed     bool              // whether its values were typed, rather than read from what is saved
-	lost      bool              // whether the address has values that cannot be shown
-	tried     bool              // whether the address says that it was invalid just now
-	refused   *governance.Error // why it was not saved, where the address says so
-	imported  forms.Imported
-
-	restores, reason string  // the version that it was filled in with, and why it is saved
-	earlier          *edited // that version
-
-	edits               *edited // what it changes; nil when it makes a new one
-	version, generation string  // of the allocation that was read, when it is changed
+	forms.Form
+	request string  // idempotency key of a creation
+	edits   *edited // the allocation that the form changes; nil for a new one
+	earlier *edited // the version that filled in the form
 
 	team, displayName, description, activation string
 	namespace, weight                          string
@@ -95,8 +84,7 @@ func (r formRow) complete() bool { return r.instanceType != "" && r.given() }
 // texts are the inputs that stand once, by name.
 func (f *allocationForm) texts() map[string]*string {
 	return map[string]*string{
-		"restores": &f.restores, "reason": &f.reason,
-		"request-id": &f.request, "version": &f.version, "generation": &f.generation,
+		"request-id": &f.request, "version": &f.Version, "generation": &f.Generation,
 		"team": &f.team, "display-name": &f.displayName, "description": &f.description, "activation": &f.activation,
 		"namespace": &f.namespace, "weight": &f.weight,
 		"strategy": &f.strategy, "borrow-percent": &f.percent, "preemption": &f.preemption,
@@ -105,24 +93,20 @@ func (f *allocationForm) texts() map[string]*string {
 
 // checks are the inputs that are ticked or not, by name.
 func (f *allocationForm) checks() map[string]*bool {
-	return map[string]*bool{"submitted": &f.submitted, "resumed": &f.resumed, "unlimited": &f.unlimited, "ceiling": &f.ceiling, "default-queue": &f.defaultQueue}
+	return map[string]*bool{"unlimited": &f.unlimited, "ceiling": &f.ceiling, "default-queue": &f.defaultQueue}
 }
 
 func readAllocationForm(values url.Values) allocationForm {
-	form := allocationForm{typed: true, tried: values.Get(forms.TriedField) == "true", refused: forms.RefusalOf(values)}
+	form := allocationForm{Form: forms.ReadForm(values)}
 	for name, field := range form.texts() {
 		*field = values.Get(name)
 	}
-	for name, field := range form.checks() {
-		*field = values.Get(name) == "true"
-	}
-	form.reason = forms.ReasonText(form.reason)
+	forms.ReadChecks(values, form.checks())
 	form.team, form.namespace = strings.TrimSpace(form.team), strings.TrimSpace(form.namespace)
 	form.rows = forms.ReadRows[formRow](values, "row-", maxPostedRows)
 	form.limits = forms.ReadRows[formRow](values, "limit-", maxPostedRows)
 	form.members = forms.ReadRows[formMember](values, "member-", maxPostedMembers)
 	form.pools = forms.ReadRows[formPool](values, "new-pool-", maxPostedRows)
-	form.imported.Read(values)
 	return form
 }
 
@@ -130,21 +114,13 @@ func readAllocationForm(values url.Values) allocationForm {
 // hidden inputs.
 func (f *allocationForm) values() url.Values {
 	values := url.Values{}
-	for name, field := range f.texts() {
-		values.Set(name, *field)
-	}
-	for name, field := range f.checks() {
-		if *field {
-			values.Set(name, "true")
-		}
-	}
+	f.Write(values)
+	forms.WriteTexts(values, f.texts())
+	forms.WriteChecks(values, f.checks())
 	forms.WriteRows(values, "row-", f.rows)
 	forms.WriteRows(values, "limit-", f.limits)
 	forms.WriteRows(values, "member-", f.members)
 	forms.WriteRows(values, "new-pool-", f.pools)
-	for _, field := range f.imported.Fields() {
-		values.Add(field.Name, field.Value)
-	}
 	return values
 }
 
@@ -180,9 +156,19 @@ func (f *allocationForm) do(action string, types catalog.Catalog) {
 // row finds a row by its id, such as row-0 or limit-1.
 func (f *allocationForm) row(id string) *formRow {
 	list, number, _ := strings.Cut(id, "-")
-	rows := map[string][]formRow{"row": f.rows, "limit": f.limits}[list]
-	if i, err := strconv.Atoi(number); err == nil && i >= 0 && i < len(rows) {
-		return &rows[i]
+	i, err := strconv.Atoi(number)
+	if err != nil {
+		return nil
 	}
-	return nil
+	return f.rowAt(map[string]string{"row": quotaPath, "limit": limitsPath}[list], i)
+}
+
+// rowAt returns a row of quota or a borrow limit by the path of its list; nil if
+// there is none.
+func (f *allocationForm) rowAt(list string, i int) *formRow {
+	rows := map[string][]formRow{quotaPath: f.rows, limitsPath: f.limits}[list]
+	if i < 0 || i >= len(rows) {
+		return nil
+	}
+	return &rows[i]
 }

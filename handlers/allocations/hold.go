@@ -1,8 +1,6 @@
 package allocations
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -59,11 +57,7 @@ func (h *Pages) confirmActivation(c echo.Context, to v1alpha1.Activation) error 
 		return h.ShowManaged(c, managedAllocation(m, &now, page.Title))
 	}
 	values, _ := h.TypedValues(c, page.Action)
-	refused := forms.RefusalOf(values)
-	status := http.StatusOK
-	if refused != nil {
-		status = console.Statuses[refused.Kind]
-	}
+	status, refused := forms.AnswerOf(values)
 	return h.renderActivation(c, status, now, page, values, refused)
 }
 
@@ -87,23 +81,31 @@ func (h *Pages) activate(c echo.Context, to v1alpha1.Activation) error {
 			})
 		}
 	}
-	form := allocationForm{team: now.Name, edits: edit(now), version: values.Get("version"), generation: values.Get("generation")}
-	read := &v1alpha1.ComputeAllocation{}
-	read.ResourceVersion = form.version
-	err = h.again(c, &form, read, func(ctx context.Context, user governance.User) error {
-		wanted := form.edits.allocation.DeepCopy()
-		wanted.Spec.Activation, wanted.ResourceVersion = to, read.ResourceVersion
-		v1alpha1.SetReason(wanted, forms.ReasonText(values.Get("reason")))
-		return h.Allocations.Update(ctx, user, wanted, nil)
-	})
-	var ours *governance.Error
+	form := h.changeOf(now, values)
+	err = form.Retry(func() error { return h.setActivation(c, form, to) }, h.reread(c, form))
+	refused := forms.Refusal(err)
 	switch {
 	case err == nil:
 		return c.Redirect(http.StatusSeeOther, urls.Allocation(now.Name)+"?saved=true")
-	case !errors.As(err, &ours) || ours.Kind == governance.Internal || ours.Kind == governance.NotFound:
+	case refused == nil || refused.Kind == governance.NotFound:
 		return err
 	}
-	return h.renderActivation(c, console.Statuses[ours.Kind], now, page, values, ours)
+	return h.renderActivation(c, console.Statuses[refused.Kind], now, page, values, refused)
+}
+
+// changeOf is the form of a page that changes one thing of an allocation.
+func (h *Pages) changeOf(now v1alpha1.ComputeAllocation, values url.Values) *allocationForm {
+	return &allocationForm{
+		Form: forms.Form{Version: values.Get("version"), Generation: values.Get("generation"), Reason: forms.ReasonText(values.Get("reason"))},
+		team: now.Name, edits: edit(now),
+	}
+}
+
+func (h *Pages) setActivation(c echo.Context, form *allocationForm, to v1alpha1.Activation) error {
+	wanted := form.edits.allocation.DeepCopy()
+	wanted.Spec.Activation, wanted.ResourceVersion = to, form.Version
+	v1alpha1.SetReason(wanted, form.Reason)
+	return h.Allocations.Update(c.Request().Context(), console.UserOf(c), wanted, nil)
 }
 
 // renderActivation shows the page with the typed values. refused is why nothing

@@ -47,8 +47,8 @@ func (h *Pages) OpenImported(c echo.Context, may allocations.Permissions, o impo
 	default:
 		form = newFormOf(o.Allocation)
 	}
-	form.submitted = true // so that it says what is wrong with what was brought
-	form.imported = forms.Imported{Yes: true, NotTaken: forms.Lines(o.Problems)}
+	form.Submitted = true // so that it says what is wrong with what was brought
+	form.Imported = forms.Imported{Yes: true, NotTaken: forms.Lines(o.Problems)}
 	state, err := h.Allocations.State(ctx, user)
 	if err != nil {
 		return false, "", err
@@ -59,7 +59,7 @@ func (h *Pages) OpenImported(c echo.Context, may allocations.Permissions, o impo
 // newFormOf is a new allocation, filled in.
 func newFormOf(a *v1alpha1.ComputeAllocation) allocationForm {
 	form := formOf(*a)
-	form.request, form.edits, form.version, form.generation = rand.Text(), nil, "", ""
+	form.request, form.edits, form.Version, form.Generation = rand.Text(), nil, "", ""
 	form.activation = string(a.Spec.Activation) // none asks nothing
 	return form
 }

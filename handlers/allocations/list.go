@@ -167,7 +167,7 @@ func allocationStatus(a *v1alpha1.ComputeAllocation) views.Status {
 	case ready.Status != metav1.ConditionTrue && meta.IsStatusConditionPresentAndEqual(a.Status.Conditions, v1alpha1.ConditionQueueActive, metav1.ConditionUnknown):
 		return views.Status{Tone: "wait", Label: "Applying", Text: ready.Message}
 	case ready.Status != metav1.ConditionTrue:
-		return views.Status{Tone: "bad", Label: "Not ready", Text: inWords(ready.Message)}
+		return views.Status{Tone: "bad", Label: "Not ready", Text: conditionText(ready.Message)}
 	case a.Spec.Activation == v1alpha1.Hold:
 		return views.Status{Tone: "idle", Label: "Held", Text: "Running tasks continue; none starts."}
 	case a.Spec.Activation == v1alpha1.Drain:

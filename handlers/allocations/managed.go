@@ -19,7 +19,7 @@ func managedAllocation(m gitops.Manager, a *v1alpha1.ComputeAllocation, title st
 
 // written is what was typed as YAML; empty for what is no allocation yet.
 func (f *allocationForm) written(types catalog.Catalog) string {
-	if f.version == "" {
+	if f.Version == "" {
 		return "" // nobody typed anything
 	}
 	wanted, wrong := f.parse(types.With(f.newPools()...))

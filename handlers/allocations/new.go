@@ -37,7 +37,7 @@ func (h *Pages) newAllocation(s *web.Server) func(echo.Context) error {
 		if err != nil {
 			return err
 		}
-		form.lost = lost
+		form.Lost = lost
 		return h.showForm(c, s, form)
 	}
 }
@@ -56,28 +56,7 @@ func medianWeight(all []v1alpha1.ComputeAllocation) int32 {
 	return weights[(len(weights)-1)/2]
 }
 
-// reviewNew answers GET /policies/allocations/new/review: what saving the values
-// in the address would do.
-func (h *Pages) reviewNew(c echo.Context) error {
-	values, lost := h.TypedValues(c, urls.NewAllocation)
-	if values == nil {
-		return forms.RedirectWithoutForm(c, urls.NewAllocation, lost)
-	}
-	return h.takeNew(c, values, "review")
-}
-
-// createAllocation answers POST /policies/allocations/new: it saves, shows what
-// saving would do, or does one of the form's smaller actions and shows the form
-// again.
-func (h *Pages) createAllocation(c echo.Context) error {
-	values, err := forms.Posted(c)
-	if err != nil {
-		return err
-	}
-	return h.takeNew(c, values, values.Get("action"))
-}
-
-// takeNew does what somebody asked of the form of a new allocation.
+// takeNew answers an action on the form of a new allocation.
 func (h *Pages) takeNew(c echo.Context, values url.Values, action string) error {
 	form, allowed := readAllocationForm(values), h.mayDo(c, toCreate)
 	if allowed == nil {
@@ -89,13 +68,9 @@ func (h *Pages) takeNew(c echo.Context, values url.Values, action string) error 
 // showForm shows a form before anybody typed, or what was typed before its
 // sender had to sign in again.
 func (h *Pages) showForm(c echo.Context, s *web.Server, form allocationForm) error {
-	typed := s.Draft(c)
-	if typed != nil {
-		typed.Set("resumed", "true")
-		path := form.place().action
-		if address, fits := s.FormAddress(c, path, path, typed); fits {
-			return c.Redirect(http.StatusSeeOther, address)
-		}
+	typed, redirected, err := forms.Draft(c, s, form.place().action)
+	if redirected {
+		return err
 	}
 	state, err := h.Allocations.State(c.Request().Context(), console.UserOf(c))
 	if err != nil {

@@ -2,16 +2,14 @@ package allocations
 
 import (
 	"kuota.dev/kuota/governance/desired"
-
-	"kuota.dev/kuota/handlers/versions"
-
-	policypages "kuota.dev/kuota/handlers/policy"
-
 	"kuota.dev/kuota/handlers/console"
-
 	"kuota.dev/kuota/handlers/forms"
+	policypages "kuota.dev/kuota/handlers/policy"
 	"kuota.dev/kuota/handlers/urls"
+	"kuota.dev/kuota/handlers/versions"
 	"kuota.dev/kuota/web"
+
+	"github.com/labstack/echo/v4"
 )
 
 // Pages answers the routes of compute allocations, and /policies, which lists them.
@@ -29,13 +27,13 @@ type Pages struct {
 func (h *Pages) Register(s *web.Server) {
 	s.Page("/policies", h.Handler(h.policies))
 	s.Events("/policies/events", h.policiesEvents(s))
-	s.Form(urls.NewAllocation, h.Handler(h.Writing(h.newAllocation(s))), h.Handler(h.Writing(h.createAllocation)))
-	s.Page(forms.ReviewURL(urls.NewAllocation), h.Handler(h.Writing(h.reviewNew)))
+	s.Form(urls.NewAllocation, h.Handler(h.Writing(h.newAllocation(s))), h.Handler(h.Writing(forms.Post(h.takeNew))))
+	s.Page(forms.ReviewURL(urls.NewAllocation), h.Handler(h.Writing(h.Review(func(echo.Context) string { return urls.NewAllocation }, h.takeNew))))
 	s.Page(urls.AllocationPrefix+":name", h.Handler(h.allocation))
 	s.Page(urls.AllocationPrefix+":name/yaml", h.Handler(h.allocationYAML))
 	s.Events(urls.AllocationPrefix+":name/events", h.Handler(h.allocationEvents(s)))
-	s.Form(urls.AllocationPrefix+":name/edit", h.Handler(h.Writing(h.editAllocation(s))), h.Handler(h.Writing(h.saveAllocation)))
-	s.Page(forms.ReviewURL(urls.AllocationPrefix+":name/edit"), h.Handler(h.Writing(h.reviewEdit)))
+	s.Form(urls.AllocationPrefix+":name/edit", h.Handler(h.Writing(h.editAllocation(s))), h.Handler(h.Writing(forms.Post(h.takeEdit))))
+	s.Page(forms.ReviewURL(urls.AllocationPrefix+":name/edit"), h.Handler(h.Writing(h.Review(func(c echo.Context) string { return editURL(c.Param("name")) }, h.takeEdit))))
 	s.Form(urls.AllocationPrefix+":name/hold", h.Handler(h.Writing(h.confirmHold)), h.Handler(h.Writing(h.holdQueue)))
 	s.Form(urls.AllocationPrefix+":name/resume", h.Handler(h.Writing(h.confirmResume)), h.Handler(h.Writing(h.resumeQueue)))
 	s.Form(urls.AllocationPrefix+":name/delete", h.Handler(h.Writing(h.confirmDelete)), h.Handler(h.Writing(h.deleteAllocation)))

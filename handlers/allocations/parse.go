@@ -21,14 +21,14 @@ import (
 func (f *allocationForm) parse(types catalog.Catalog) (*v1alpha1.ComputeAllocation, []governance.FieldError) {
 	var wrong forms.Problems
 	allocation := &v1alpha1.ComputeAllocation{
-		ObjectMeta: metav1.ObjectMeta{Name: f.team, ResourceVersion: f.version},
+		ObjectMeta: metav1.ObjectMeta{Name: f.team, ResourceVersion: f.Version},
 		Spec: v1alpha1.ComputeAllocationSpec{
 			DisplayName: f.displayName, Description: f.description, Namespace: f.namespace,
 			Preemption:       v1alpha1.Preemption{WithinTeam: v1alpha1.WithinTeam(f.preemption)},
 			NamespaceCeiling: f.ceiling, DefaultQueue: f.defaultQueue,
 		},
 	}
-	v1alpha1.SetReason(allocation, f.reason)
+	v1alpha1.SetReason(allocation, f.Reason)
 	spec := &allocation.Spec
 	wrong.Add("spec.displayName", forms.CheckText(f.displayName, v1alpha1.MaxDisplayName))
 	wrong.Add("spec.description", forms.CheckText(f.description, v1alpha1.MaxDescription))

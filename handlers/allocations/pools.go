@@ -10,6 +10,7 @@ import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/handlers/format"
+	"kuota.dev/kuota/handlers/forms"
 	"kuota.dev/kuota/views"
 )
 
@@ -111,12 +112,9 @@ func (f *allocationForm) suggest(typed string, types catalog.Catalog) (formPool,
 // lead to the button of its row that makes a pool of it.
 func (f *allocationForm) offerPools(wrong []governance.FieldError, types catalog.Catalog) {
 	for i, w := range wrong {
-		match := listPath.FindStringSubmatch(w.Path)
-		if match == nil || match[3] != "instanceType" {
-			continue
-		}
-		row := f.row(lists[match[1]].id + "-" + match[2])
-		if row == nil {
+		list, number, field, _ := forms.SplitRowPath(w.Path)
+		row := f.rowAt(list, number)
+		if row == nil || field != "instanceType" {
 			continue
 		}
 		pool, ok := f.suggest(row.instanceType, types)

@@ -26,8 +26,8 @@ func (h *Pages) restoring(c echo.Context, form allocationForm) (allocationForm, 
 	old.Name = team
 	filled := formOf(old)
 	filled.earlier, filled.edits = filled.edits, nil
-	filled.request, filled.version, filled.generation = form.request, form.version, form.generation
-	filled.restores, filled.reason = from, forms.RestoresWords(version.Number)
+	filled.request, filled.Version, filled.Generation = form.request, form.Version, form.Generation
+	filled.Restores, filled.Reason = from, forms.RestoresWords(version.Number)
 	filled.changes(form.edits)
 	return filled, nil
 }
@@ -36,10 +36,10 @@ func (h *Pages) restoring(c echo.Context, form allocationForm) (allocationForm, 
 // saved as it was then, to the byte. A version that is not kept any more leaves
 // what was typed.
 func (h *Pages) remember(c echo.Context, form *allocationForm) error {
-	if form.restores == "" {
+	if form.Restores == "" {
 		return nil
 	}
-	version, team, err := h.originOf(c, form.restores)
+	version, team, err := h.originOf(c, form.Restores)
 	if err != nil && governance.KindOf(err) == governance.NotFound {
 		return nil
 	}

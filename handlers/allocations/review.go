@@ -25,7 +25,7 @@ func (h *Pages) renderReview(c echo.Context, form allocationForm, review allocat
 	place := form.place()
 	page := views.AllocationReview{
 		Chrome: h.Chrome(c), Action: place.action, CancelURL: place.up, UpLabel: place.upLabel, Save: place.save,
-		New: form.edits == nil, InPlace: forms.InPlace(c), Fields: forms.WithoutReason(form.hidden(c)), Reason: forms.ReasonField(form.reason, "everyone who sees the team"), Incomplete: review.Unknown, Unchanged: review.Empty() && review.Unknown == "",
+		New: form.edits == nil, InPlace: forms.InPlace(c), Fields: forms.WithoutReason(form.hidden(c)), Reason: forms.ReasonField(form.Reason, "everyone who sees the team"), Incomplete: review.Unknown, Unchanged: review.Empty() && review.Unknown == "",
 		Quota: quotaChanges(review.Pools), Capacity: capacityLines(review.Capacity),
 		Settings: versions.ValueChanges(review.Settings), Over: overLines(review.QuotaExcess), Reclaims: reclaimLines(review.Reclaims), Objects: objectLines(review.Objects),
 	}

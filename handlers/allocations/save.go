@@ -1,7 +1,6 @@
 package allocations
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"net/url"
@@ -9,7 +8,6 @@ import (
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/allocations"
-	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/forms"
 	"kuota.dev/kuota/handlers/urls"
@@ -19,94 +17,83 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// takeForm does what somebody asked of the form. allowed is why they may not;
-// nil when they may.
-func (h *Pages) takeForm(c echo.Context, form allocationForm, action string, allowed error) error {
-	form.submitted = form.submitted || action == "save" || action == "review"
-	if allowed != nil && !console.Unavailable(allowed) {
-		return allowed
+// takeForm answers an action on a form. denied is the error of the permission
+// check; the form is shown while permissions cannot be checked.
+func (h *Pages) takeForm(c echo.Context, form allocationForm, action string, denied error) error {
+	form.Submitted = form.Submitted || forms.Submits(action)
+	if denied != nil && !console.Unavailable(denied) {
+		return denied
 	}
-	state, err := h.Allocations.State(c.Request().Context(), console.UserOf(c))
+	ctx, user := c.Request().Context(), console.UserOf(c)
+	state, err := h.Allocations.State(ctx, user)
 	form.do(action, state.Types)
-	if err = errors.Join(allowed, err); err != nil {
-		return h.refuseForm(c, form, state, err)
+	if err = errors.Join(denied, err); err != nil {
+		refused := forms.Refusal(err)
+		if refused == nil {
+			return err
+		}
+		return h.refuseForm(c, form, state, refused)
+	}
+	if r := form.Refused; action == forms.ActionShow && r != nil && r.Kind == governance.NotFound && form.edits != nil {
+		return h.renderDeleted(c, form, state)
 	}
 	allocation, wrong := form.parse(state.Types.With(form.newPools()...))
-	invalid := len(wrong) > 0 || len(form.missing()) > 0
-	switch refused := form.refused; {
-	case action == forms.ActionShow && refused != nil && refused.Kind == governance.NotFound && form.edits != nil:
-		return h.renderDeleted(c, form, state)
-	case action == forms.ActionShow && refused != nil:
-		return h.renderForm(c, console.Statuses[refused.Kind], form, state, refused)
-	case (form.tried || action == "save" || action == "review") && invalid:
-		return h.renderForm(c, http.StatusUnprocessableEntity, form, state, nil)
-	case action != "save" && action != "review":
-		return h.renderForm(c, http.StatusOK, form, state, nil)
-	}
-	if action == "review" {
-		path := form.place().action
-		if redirected, err := h.RedirectToForm(c, forms.ReviewURL(path), path, form.values()); redirected {
-			return err
-		}
-		var review allocations.Review
-		err := h.again(c, &form, allocation, func(ctx context.Context, user governance.User) (err error) {
-			review, err = h.Allocations.Review(ctx, user, allocation, form.newPools())
-			return err
-		})
-		if err != nil {
-			return h.refuseForm(c, form, state, err)
-		}
-		return h.renderReview(c, form, review)
-	}
-	err = h.again(c, &form, allocation, func(ctx context.Context, user governance.User) error {
-		if form.edits != nil {
-			return h.Allocations.Update(ctx, user, allocation, form.newPools())
-		}
-		return h.Allocations.Create(ctx, user, allocation, form.newPools(), form.request)
+	var review allocations.Review
+	return h.Run(c, action, forms.Flow{
+		Form: &form.Form, Path: form.place().action, Values: form.values,
+		Valid: func() bool { return len(wrong) == 0 && len(form.missing()) == 0 },
+		Show: func(status int, refused *governance.Error) error {
+			return h.renderForm(c, status, form, state, refused)
+		},
+		Do: func() (err error) {
+			allocation.ResourceVersion = form.Version
+			switch {
+			case action == forms.ActionReview:
+				review, err = h.Allocations.Review(ctx, user, allocation, form.newPools())
+				return err
+			case form.edits != nil:
+				return h.Allocations.Update(ctx, user, allocation, form.newPools())
+			}
+			return h.Allocations.Create(ctx, user, allocation, form.newPools(), form.request)
+		},
+		Reread: h.reread(c, &form),
+		Done: func() error {
+			switch {
+			case action == forms.ActionReview:
+				return h.renderReview(c, form, review)
+			case form.edits != nil:
+				return c.Redirect(http.StatusSeeOther, urls.Allocation(allocation.Name)+"?saved=true")
+			}
+			return c.Redirect(http.StatusSeeOther, urls.Policies+"?created="+url.QueryEscape(allocation.Name))
+		},
+		Refuse: func(refused *governance.Error) error { return h.refuseForm(c, form, state, refused) },
 	})
-	switch {
-	case err != nil:
-		return h.refuseForm(c, form, state, err)
-	case form.edits != nil:
-		return c.Redirect(http.StatusSeeOther, urls.Allocation(allocation.Name)+"?saved=true")
-	}
-	return c.Redirect(http.StatusSeeOther, urls.Policies+"?created="+url.QueryEscape(allocation.Name))
 }
 
-// again does something with an allocation that was read, and does it again
-// when only its status changed since: that is no conflict between people.
-func (h *Pages) again(c echo.Context, form *allocationForm, allocation *v1alpha1.ComputeAllocation, do func(context.Context, governance.User) error) error {
-	ctx, user := c.Request().Context(), console.UserOf(c)
-	for try := 1; ; try++ {
-		err := do(ctx, user)
-		if form.edits == nil || governance.KindOf(err) != governance.Conflict || try == forms.ConflictTries {
-			return err
+// reread reads the allocation that form changes into form.edits.
+func (h *Pages) reread(c echo.Context, form *allocationForm) forms.Reread {
+	return func() (version, generation string, ok bool) {
+		if form.edits == nil {
+			return "", "", false
 		}
-		now, findErr := h.Allocations.Find(ctx, user, form.team)
-		if findErr != nil {
-			return err
+		now, err := h.Allocations.Find(c.Request().Context(), console.UserOf(c), form.team)
+		if err != nil {
+			return "", "", false
 		}
 		form.edits = edit(now)
-		if strconv.FormatInt(now.Generation, 10) != form.generation || now.ResourceVersion == form.version {
-			return err
-		}
-		form.version, allocation.ResourceVersion = now.ResourceVersion, now.ResourceVersion
+		return now.ResourceVersion, strconv.FormatInt(now.Generation, 10), true
 	}
 }
 
-// refuseForm answers with what was typed, and why it was not saved. What is
-// ours to mend has a page of its own.
-func (h *Pages) refuseForm(c echo.Context, form allocationForm, state allocations.State, err error) error {
-	var ours *governance.Error
+// refuseForm answers a review or a save that failed, with the typed values.
+func (h *Pages) refuseForm(c echo.Context, form allocationForm, state allocations.State, refused *governance.Error) error {
 	switch {
-	case !errors.As(err, &ours) || ours.Kind == governance.Internal:
-		return err
-	case ours.Kind == governance.NotFound && form.edits != nil:
+	case refused.Kind == governance.NotFound && form.edits != nil:
 		return h.renderDeleted(c, form, state)
-	case ours.Kind == governance.Conflict && form.edits != nil && form.edits.allocation.DeletionTimestamp == nil:
+	case refused.Kind == governance.Conflict && form.edits != nil && form.edits.allocation.DeletionTimestamp == nil:
 		return h.renderConflict(c, form, state)
 	}
-	return h.renderForm(c, console.Statuses[ours.Kind], form, state, ours)
+	return h.renderForm(c, console.Statuses[refused.Kind], form, state, refused)
 }
 
 // renderForm shows the form with what was typed, its defaults, and what is
@@ -118,7 +105,7 @@ func (h *Pages) renderForm(c echo.Context, status int, form allocationForm, stat
 	place := form.place()
 	view.Title, view.Active = place.title, "policies"
 	view.Action, view.CancelURL, view.UpLabel = place.action, place.up, place.upLabel
-	view.TypedForm = views.TypedForm{Edited: form.typed || form.imported.Yes || form.restores != "", InPlace: forms.InPlace(c), Lost: form.lost}
+	view.TypedForm = form.View(c)
 	if web.WantsFragment(c) {
 		return web.Render(c, status, views.AllocationFormBody(view))
 	}

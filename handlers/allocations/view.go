@@ -25,21 +25,17 @@ import (
 func (f *allocationForm) view(state allocations.State, naming desired.Naming, refused *governance.Error) views.AllocationForm {
 	types := state.Types.With(f.newPools()...)
 	wrong := f.wrong(state, types, refused == nil)
-	failure := ""
 	if refused != nil {
-		if len(refused.Fields) == 0 {
-			failure = refused.Message
-		}
 		wrong = append(wrong, f.formPaths(refused.Fields)...)
 	}
 	f.offerPools(wrong, types)
 
-	errs := byField(wrong)
+	errs := inputs.ByField(wrong, format.Sentence)
 	field := func(id, value string) views.TextField { return views.TextField{Value: value, Error: errs[id]} }
 	view := views.AllocationForm{
-		RequestID: f.request, Submitted: f.submitted, Resumed: f.resumed, Restored: forms.RestoredOf(f.restores), Reason: f.reason, Failure: failure,
-		Imported: f.imported.View("Team "+f.team, f.edits != nil),
-		Edit:     f.edits != nil, Version: f.version, Generation: f.generation,
+		RequestID: f.request, Submitted: f.Submitted, Resumed: f.Resumed, Restored: forms.RestoredOf(f.Restores), Reason: f.Reason, Failure: forms.Failure(refused),
+		Imported: f.Imported.View("Team "+f.team, f.edits != nil),
+		Edit:     f.edits != nil, Version: f.Version, Generation: f.Generation,
 		Team: field("team", f.team), DisplayName: field("display-name", f.displayName), Description: field("description", f.description),
 		Activation: f.activation, ActivationError: errs["activation"],
 		Namespace: field("namespace", f.namespace), Weight: field("weight", f.weight),
@@ -67,8 +63,8 @@ func (f *allocationForm) view(state allocations.State, naming desired.Naming, re
 	for _, p := range f.pools {
 		view.NewPools = append(view.NewPools, newPoolView(p, types))
 	}
-	if f.submitted {
-		view.Errors = messages(wrong, func(id string) bool { return shown(view, id) })
+	if f.Submitted {
+		view.Errors = inputs.Summary(wrong, func(id string) bool { return shown(view, id) }, func(message string) string { return message })
 	}
 	return view
 }
@@ -134,7 +130,7 @@ func (f *allocationForm) wrong(state allocations.State, types catalog.Catalog, t
 			wrong = append(wrong, w)
 		}
 	}
-	if f.submitted {
+	if f.Submitted {
 		wrong = append(wrong, f.missing()...)
 	} else if problem := quota.CheckTeamName(f.team); f.team != "" && problem != "" {
 		wrong = append(wrong, governance.FieldError{Path: "metadata.name", Message: problem})
@@ -152,19 +148,18 @@ func (f *allocationForm) wrong(state allocations.State, types catalog.Catalog, t
 func (f *allocationForm) resolveErrors(allocation *v1alpha1.ComputeAllocation, types catalog.Catalog) []governance.FieldError {
 	_, wrong := quota.Resolve(&allocation.Spec, types)
 	wrong = f.formPaths(wrong)
-	if f.submitted {
+	if f.Submitted {
 		return wrong
 	}
 	// While somebody still types, a row that has no figures, or a type that is
 	// half written or could become a pool, is not wrong yet.
 	return slices.DeleteFunc(wrong, func(w governance.FieldError) bool {
-		match := listPath.FindStringSubmatch(w.Path)
-		if match == nil || match[1] == "members" {
+		list, i, field, ok := forms.SplitRowPath(w.Path)
+		if !ok || list == "spec.members" {
 			return false
 		}
-		i, _ := strconv.Atoi(match[2])
-		row := f.row(fmt.Sprintf("%s-%d", lists[match[1]].id, i))
-		if row == nil || !row.given() || match[3] == "" && !row.complete() {
+		row := f.rowAt(list, i)
+		if row == nil || !row.given() || field == "" && !row.complete() {
 			return true
 		}
 		_, offered := f.suggest(row.instanceType, types)
@@ -172,26 +167,13 @@ func (f *allocationForm) resolveErrors(allocation *v1alpha1.ComputeAllocation, t
 	})
 }
 
-// formPaths turns the numbers of a spec, which has no empty rows, into those
-// of the form.
+// formPaths replaces the rows of the spec in paths by the rows of the form.
 func (f *allocationForm) formPaths(wrong []governance.FieldError) []governance.FieldError {
-	positions := map[string][]int{
-		"quota":                forms.Filled(f.rows, formRow.empty),
-		"sharing.borrowLimits": forms.Filled(f.limits, formRow.empty),
-		"members":              forms.Filled(f.members, func(m formMember) bool { return m.name == "" }),
-	}
-	renumbered := slices.Clone(wrong)
-	for i := range renumbered {
-		match := listPath.FindStringSubmatch(renumbered[i].Path)
-		if match == nil {
-			continue
-		}
-		rows := positions[match[1]]
-		if n, err := strconv.Atoi(match[2]); err == nil && n < len(rows) {
-			renumbered[i].Path = strings.TrimSuffix(fmt.Sprintf("spec.%s[%d].%s", match[1], rows[n], match[3]), ".")
-		}
-	}
-	return renumbered
+	return forms.Renumber(wrong, map[string][]int{
+		quotaPath:      forms.Filled(f.rows, formRow.empty),
+		limitsPath:     forms.Filled(f.limits, formRow.empty),
+		"spec.members": forms.Filled(f.members, func(m formMember) bool { return m.name == "" }),
+	})
 }
 
 // others is what is given to everybody but the team of the form.

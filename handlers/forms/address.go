@@ -24,9 +24,6 @@ type Sealer interface {
 	FormInAddress(c echo.Context, path string) (url.Values, error)
 }
 
-// Actions of a form that only addresses have.
-const ActionShow = "show" // show the form with the values of the address
-
 // ReviewURL returns the address of the review of the form that is sent to path.
 func ReviewURL(path string) string { return path + "/review" }
 
@@ -91,6 +88,14 @@ const TriedField = "tried"
 
 // RefusedField is the name of the values that keep why a save was refused.
 const RefusedField = "refused"
+
+// AnswerOf returns what SetAnswer added; 200 for a page without an answer.
+func AnswerOf(values url.Values) (status int, refused *governance.Error) {
+	if refused = RefusalOf(values); refused == nil {
+		return http.StatusOK, nil
+	}
+	return console.Statuses[refused.Kind], refused
+}
 
 // SetAnswer adds to the values of a form what answered it: the HTTP status, and
 // why a save was refused.

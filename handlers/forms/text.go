@@ -2,16 +2,12 @@ package forms
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"kuota.dev/kuota/handlers/format"
 )
-
-// SpecPaths are the places of values in sentences that conditions tell.
-var SpecPaths = regexp.MustCompile(`\b(metadata|spec)\.[a-zA-Z0-9.\[\]]+: `)
 
 // CheckText says what is wrong with a line of text; empty when it is right.
 func CheckText(text string, most int) string {

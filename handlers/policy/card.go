@@ -89,9 +89,9 @@ func policyStatus(p *v1alpha1.ClusterPolicy, kind string, admin bool) views.Stat
 	case condition.Status == metav1.ConditionTrue:
 		return views.Status{Tone: "ok", Label: "Active"}
 	case condition.Status == metav1.ConditionUnknown:
-		return views.Status{Tone: "wait", Label: "Applying", Text: policyWords(condition.Message)}
+		return views.Status{Tone: "wait", Label: "Applying", Text: conditionText(condition.Message)}
 	}
-	status := views.Status{Tone: "bad", Label: "Not active", Text: policyWords(condition.Message)}
+	status := views.Status{Tone: "bad", Label: "Not active", Text: conditionText(condition.Message)}
 	if !admin {
 		status.Text = "Cluster admins see the reason."
 	}

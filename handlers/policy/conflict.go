@@ -5,6 +5,7 @@ import (
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/describe"
+	"kuota.dev/kuota/handlers/forms"
 	"kuota.dev/kuota/views"
 )
 
@@ -13,14 +14,15 @@ import (
 func conflictOf(mine policyForm, saved *v1alpha1.ClusterPolicy) views.PolicyConflict {
 	view := views.PolicyConflict{Deleted: saved == nil}
 	var theirs []savedValue
-	mine.version, mine.generation = "", ""
+	mine.Version, mine.Generation = "", ""
 	if saved != nil {
-		mine.version, mine.generation = saved.ResourceVersion, generationOf(saved)
+		mine.Version, mine.Generation = saved.ResourceVersion, generationOf(saved)
 		form := policyFormOf(saved)
-		theirs = form.values()
+		theirs = form.settings()
 	}
-	view.Fields = append(mine.fields(), views.HiddenField{Name: "submitted", Value: "true"})
-	view.Lines = sideBySide(theirs, mine.values())
+	mine.Submitted, mine.Resumed = true, false
+	view.Fields = forms.HiddenFields(mine.values())
+	view.Lines = sideBySide(theirs, mine.settings())
 	for _, line := range view.Lines {
 		if line.Differs {
 			view.Differ++
@@ -32,8 +34,8 @@ func conflictOf(mine policyForm, saved *v1alpha1.ClusterPolicy) views.PolicyConf
 // savedValue is one value of the policy in words.
 type savedValue struct{ label, text string }
 
-// values is the form in words, in the order of the page.
-func (f *policyForm) values() []savedValue {
+// settings is the form in words, in the order of the page.
+func (f *policyForm) settings() []savedValue {
 	onOff := map[bool]string{true: "yes", false: "no"}
 	all := []savedValue{{"Task prioritization", describe.Prioritization(v1alpha1.TaskPrioritization(f.prioritization))}}
 	for _, class := range f.classes {
@@ -104,6 +106,3 @@ func sideBySide(theirs, mine []savedValue) []views.PolicyConflictLine {
 	only(len(theirs))
 	return lines
 }
-
-// What people call the values of the policy; what is none of them is shown as
-// it is.

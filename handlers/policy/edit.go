@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"errors"
 	"net/http"
 	"net/url"
 
@@ -36,12 +35,12 @@ func (h *Pages) editPolicy(s *web.Server) func(echo.Context) error {
 		if err != nil {
 			return err
 		}
-		form.lost = lost
-		if typed := s.Draft(c); typed != nil {
-			typed.Set("resumed", "true")
-			if address, fits := s.FormAddress(c, urls.EditPolicy, urls.EditPolicy, typed); fits {
-				return c.Redirect(http.StatusSeeOther, address)
-			}
+		form.Lost = lost
+		typed, redirected, err := forms.Draft(c, s, urls.EditPolicy)
+		if redirected {
+			return err
+		}
+		if typed != nil {
 			form = readPolicyForm(typed)
 			form.do(typed.Get("action"))
 		}
@@ -49,91 +48,70 @@ func (h *Pages) editPolicy(s *web.Server) func(echo.Context) error {
 	}
 }
 
-// reviewPolicy answers GET /policies/cluster/edit/review: what saving the values
-// in the address would do.
-func (h *Pages) reviewPolicy(c echo.Context) error {
-	values, lost := h.TypedValues(c, urls.EditPolicy)
-	if values == nil {
-		return forms.RedirectWithoutForm(c, urls.EditPolicy, lost)
-	}
-	return h.takePolicyForm(c, values, "review")
-}
-
-// changePolicy answers POST /policies/cluster/edit: it reviews, saves, or does
-// one of the form's smaller actions and shows the form again.
-func (h *Pages) changePolicy(c echo.Context) error {
-	values, err := forms.Posted(c)
-	if err != nil {
-		return err
-	}
-	return h.takePolicyForm(c, values, values.Get("action"))
-}
-
-// takePolicyForm does what somebody asked of the form.
+// takePolicyForm answers an action on the form.
 func (h *Pages) takePolicyForm(c echo.Context, values url.Values, action string) error {
 	form := readPolicyForm(values)
-	goesOn := action == "review" || action == "save"
-	form.submitted = form.submitted || goesOn
+	form.Submitted = form.Submitted || forms.Submits(action)
 	form.do(action)
 
 	state, err := h.editablePolicy(c)
 	if page, managed := managedPolicy(state); managed && err == nil {
 		return h.RefuseManaged(c, page, form.written())
 	}
-	var ours *governance.Error
-	switch {
-	case errors.As(err, &ours) && ours.Kind == governance.Unavailable:
-		return h.renderPolicy(c, console.Statuses[ours.Kind], form, state, ours)
-	case err != nil:
+	show := func(status int, refused *governance.Error) error {
+		return h.renderPolicy(c, status, form, state, refused)
+	}
+	if refused := forms.Refusal(err); refused != nil && refused.Kind == governance.Unavailable {
+		return show(console.Statuses[refused.Kind], refused)
+	}
+	if err != nil {
 		return err
-	case action == forms.ActionShow && form.refused != nil:
-		return h.renderPolicy(c, console.Statuses[form.refused.Kind], form, state, form.refused)
-	case (form.tried || goesOn) && len(form.wrong(state)) > 0:
-		return h.renderPolicy(c, http.StatusUnprocessableEntity, form, state, nil)
-	case !goesOn:
-		return h.renderPolicy(c, http.StatusOK, form, state, nil)
 	}
-	if action == "review" {
-		if redirected, err := h.RedirectToForm(c, forms.ReviewURL(urls.EditPolicy), urls.EditPolicy, form.encoded()); redirected {
-			return err
-		}
-	}
-	review, err := h.takePolicy(c, &form, &state, action)
-	switch {
-	case err == nil && action == "save":
-		return c.Redirect(http.StatusSeeOther, "/policies?saved=policy")
-	case err == nil:
-		return h.renderPolicyReview(c, form, state, review)
-	case !errors.As(err, &ours) || ours.Kind == governance.Internal:
-		return err
-	case state.Policy != nil && state.Policy.DeletionTimestamp != nil: // nothing to go on from
-	case ours.Kind == governance.Conflict || ours.Kind == governance.Exists || ours.Kind == governance.NotFound:
-		return h.renderPolicyConflict(c, form)
-	}
-	return h.renderPolicy(c, console.Statuses[ours.Kind], form, state, ours)
-}
-
-// takePolicy reviews or saves the policy, and does it again when only its status
-// changed since it was read: that is no conflict between people.
-func (h *Pages) takePolicy(c echo.Context, form *policyForm, state *policy.State, action string) (review policy.Review, err error) {
 	ctx, user := c.Request().Context(), console.UserOf(c)
-	for try := 1; ; try++ {
-		if action == "review" {
-			review, err = h.Policy.Review(ctx, user, form.policy(*state))
-		} else {
-			wanted := form.policy(*state)
-			v1alpha1.SetReason(wanted, form.reason)
-			err = h.Policy.Save(ctx, user, wanted)
-		}
-		if form.version == "" || governance.KindOf(err) != governance.Conflict || try == forms.ConflictTries {
-			return review, err
-		}
-		now, findErr := h.editablePolicy(c)
-		if findErr != nil || now.Policy == nil || generationOf(now.Policy) != form.generation || now.Policy.ResourceVersion == form.version {
-			return review, err
-		}
-		*state, form.version = now, now.Policy.ResourceVersion
-	}
+	var review policy.Review
+	return h.Run(c, action, forms.Flow{
+		Form: &form.Form, Path: urls.EditPolicy, Values: form.values,
+		Valid: func() bool { return len(form.wrong(state)) == 0 },
+		Show:  show,
+		Do: func() (err error) {
+			wanted := form.policy(state)
+			if action == forms.ActionReview {
+				review, err = h.Policy.Review(ctx, user, wanted)
+				return err
+			}
+			v1alpha1.SetReason(wanted, form.Reason)
+			return h.Policy.Save(ctx, user, wanted)
+		},
+		Reread: func() (version, generation string, ok bool) {
+			if form.Version == "" {
+				return "", "", false
+			}
+			now, err := h.editablePolicy(c)
+			if err != nil || now.Policy == nil {
+				return "", "", false
+			}
+			if generation = generationOf(now.Policy); generation == form.Generation {
+				state = now
+			}
+			return now.Policy.ResourceVersion, generation, true
+		},
+		Done: func() error {
+			if action == forms.ActionSave {
+				return c.Redirect(http.StatusSeeOther, "/policies?saved=policy")
+			}
+			return h.renderPolicyReview(c, form, state, review)
+		},
+		Refuse: func(refused *governance.Error) error {
+			deleting := state.Policy != nil && state.Policy.DeletionTimestamp != nil // no version to continue from
+			switch refused.Kind {
+			case governance.Conflict, governance.Exists, governance.NotFound:
+				if !deleting {
+					return h.renderPolicyConflict(c, form)
+				}
+			}
+			return show(console.Statuses[refused.Kind], refused)
+		},
+	})
 }
 
 // editablePolicy is the policy for somebody who may change it. It hides the
@@ -156,17 +134,17 @@ func (h *Pages) renderPolicy(c echo.Context, status int, form policyForm, state 
 	view.Chrome = h.Chrome(c)
 	view.Title, view.Active = policyTitle(form), "policies"
 	view.Action, view.CancelURL = urls.EditPolicy, "/policies"
-	view.TypedForm = views.TypedForm{Edited: form.typed || form.imported.Yes || form.restores != "", InPlace: forms.InPlace(c), Lost: form.lost}
+	view.TypedForm = form.View(c)
 	if web.WantsFragment(c) {
 		return web.Render(c, status, views.PolicyFormBody(view))
 	}
-	values := form.encoded()
+	values := form.values()
 	forms.SetAnswer(values, status, refused)
 	return h.AnswerForm(c, status, urls.EditPolicy, urls.EditPolicy, values, views.EditPolicy(view))
 }
 
 func policyTitle(form policyForm) string {
-	if form.version == "" {
+	if form.Version == "" {
 		return "Create cluster policy"
 	}
 	return "Edit cluster policy"
@@ -196,5 +174,5 @@ func (h *Pages) renderPolicyConflict(c echo.Context, form policyForm) error {
 		view.TheirURL = "/policies"
 	}
 	view.InPlace = forms.InPlace(c)
-	return h.AnswerForm(c, http.StatusConflict, forms.ReviewURL(urls.EditPolicy), urls.EditPolicy, form.encoded(), views.ConflictPolicy(view))
+	return h.AnswerForm(c, http.StatusConflict, forms.ReviewURL(urls.EditPolicy), urls.EditPolicy, form.values(), views.ConflictPolicy(view))
 }

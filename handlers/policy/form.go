@@ -7,11 +7,9 @@ import (
 	"strconv"
 	"strings"
 
-	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/describe"
 	"kuota.dev/kuota/handlers/forms"
-	"kuota.dev/kuota/views"
 )
 
 // maxPostedPolicyRows bounds what one request can make the server look at. It
@@ -20,15 +18,7 @@ const maxPostedPolicyRows = 80
 
 // policyForm is the form of the cluster policy as typed.
 type policyForm struct {
-	version    string            // resourceVersion that it was opened with; empty for a policy that is not there yet
-	generation string            // which spec that version has, for when the API server has forgotten the version
-	submitted  bool              // whether a review was tried: then all that is wrong is told
-	resumed    bool              // whether it comes back after signing in again
-	typed      bool              // whether its values were typed, rather than read from what is saved
-	lost       bool              // whether the address has values that cannot be shown
-	tried      bool              // whether the address says that it was invalid just now
-	refused    *governance.Error // why it was not saved, where the address says so
-	imported   forms.Imported
+	forms.Form
 
 	prioritization string
 	classes        []classRow
@@ -42,8 +32,6 @@ type policyForm struct {
 	loops, enforcement string
 
 	pools []poolRow
-
-	restores, reason string // the version that it was filled in with, and why it is saved
 
 	drop []string // classes that go although tasks name them
 }
@@ -71,7 +59,7 @@ func (r poolRow) empty() bool { return r.name == "" && r.value == "" }
 // texts are the inputs that hold one line each, by name.
 func (f *policyForm) texts() map[string]*string {
 	return map[string]*string{
-		"restores": &f.restores, "reason": &f.reason,
+		"resource-version": &f.Version, "generation": &f.Generation,
 		"prioritization": &f.prioritization, "idle": &f.idle, "preemption-loops": &f.loops, "enforcement": &f.enforcement,
 		"gang-timeout": &f.timeout, "gang-recovery": &f.recovery, "requeue-order": &f.order,
 		"requeue-limit": &f.retries, "requeue-base": &f.backoffBase, "requeue-most": &f.backoffMost,
@@ -84,128 +72,45 @@ func (f *policyForm) checks() map[string]*bool {
 }
 
 func readPolicyForm(values url.Values) policyForm {
-	form := policyForm{
-		version: values.Get("resource-version"), generation: values.Get("generation"), submitted: values.Get("submitted") == "true",
-		resumed: values.Get("resumed") == "true", typed: true, tried: values.Get(forms.TriedField) == "true", refused: forms.RefusalOf(values),
-	}
+	form := policyForm{Form: forms.ReadForm(values)}
 	for name, text := range form.texts() {
 		*text = strings.TrimSpace(values.Get(name))
 	}
-	form.reason = forms.ReasonText(form.reason)
 	form.loops = cmp.Or(form.loops, string(v1alpha1.BreakLoops)) // forms of earlier releases have no such input
-	for name, ticked := range form.checks() {
-		*ticked = values.Get(name) == "true"
-	}
-	for _, posted := range postedRows(values, "class-") {
-		var row classRow
-		for part, text := range row.Fields() {
-			*text = posted[part]
-		}
-		form.classes = append(form.classes, row)
-	}
-	for _, posted := range postedRows(values, "pool-") {
-		var row poolRow
-		for part, text := range row.Fields() {
-			*text = posted[part]
-		}
-		form.pools = append(form.pools, row)
-	}
-	form.imported.Read(values)
+	forms.ReadChecks(values, form.checks())
+	form.classes = forms.ReadRows[classRow](values, "class-", maxPostedPolicyRows)
+	form.pools = forms.ReadRows[poolRow](values, "pool-", maxPostedPolicyRows)
 	if drop := values["drop"]; len(drop) > 0 {
 		form.drop = slices.Compact(slices.Sorted(slices.Values(drop[:min(len(drop), maxPostedPolicyRows)])))
 	}
 	return form
 }
 
-// postedRows collects inputs named prefix, number, hyphen, part into rows, in
-// the order of the numbers.
-func postedRows(values url.Values, prefix string) []map[string]string {
-	byNumber := map[int]map[string]string{}
-	for name := range values {
-		rest, ok := strings.CutPrefix(name, prefix)
-		number, part, ok2 := strings.Cut(rest, "-")
-		n, err := strconv.Atoi(number)
-		if !ok || !ok2 || err != nil || n < 0 {
-			continue
-		}
-		if byNumber[n] == nil {
-			byNumber[n] = map[string]string{}
-		}
-		byNumber[n][part] = strings.TrimSpace(values.Get(name))
-	}
-	var rows []map[string]string
-	for n, row := range byNumber {
-		row["#"] = strconv.Itoa(n)
-		rows = append(rows, row)
-	}
-	slices.SortFunc(rows, func(a, b map[string]string) int {
-		return cmp.Or(cmp.Compare(len(a["#"]), len(b["#"])), cmp.Compare(a["#"], b["#"]))
-	})
-	return rows[:min(len(rows), maxPostedPolicyRows)]
-}
-
-// fields is the form as the hidden inputs of a page that leads back to it.
-// readPolicyForm of them is the form again.
-func (f *policyForm) fields() []views.HiddenField {
-	var fields []views.HiddenField
-	add := func(name, value string) { fields = append(fields, views.HiddenField{Name: name, Value: value}) }
-	add("resource-version", f.version)
-	add("generation", f.generation)
-	texts, checks := f.texts(), f.checks()
-	for _, name := range []string{
-		"prioritization", "idle", "gang-timeout", "gang-recovery", "requeue-order",
-		"requeue-limit", "requeue-base", "requeue-most", "preemption-loops", "enforcement", "restores", "reason",
-	} {
-		add(name, *texts[name])
-	}
-	for _, name := range []string{"share-unallocated", "gang", "gang-block"} {
-		if *checks[name] {
-			add(name, "true")
-		}
-	}
-	for i, row := range f.classes {
-		for _, part := range []string{"name", "weight", "description"} {
-			add("class-"+strconv.Itoa(i)+"-"+part, *row.Fields()[part])
-		}
-	}
-	for i, row := range f.pools {
-		for _, part := range []string{"name", "match", "value"} {
-			add("pool-"+strconv.Itoa(i)+"-"+part, *row.Fields()[part])
-		}
-	}
-	for _, name := range f.drop {
-		add("drop", name)
-	}
-	return append(fields, f.imported.Fields()...)
-}
-
-// encoded is the form as readPolicyForm reads it, with what its pages only say.
-func (f *policyForm) encoded() url.Values {
+// values returns the values that readPolicyForm reads.
+func (f *policyForm) values() url.Values {
 	values := url.Values{}
-	for _, field := range f.fields() {
-		values.Add(field.Name, field.Value)
-	}
-	for name, on := range map[string]bool{"submitted": f.submitted, "resumed": f.resumed} {
-		if on {
-			values.Set(name, "true")
-		}
+	f.Write(values)
+	forms.WriteTexts(values, f.texts())
+	forms.WriteChecks(values, f.checks())
+	forms.WriteRows(values, "class-", f.classes)
+	forms.WriteRows(values, "pool-", f.pools)
+	if len(f.drop) > 0 {
+		values["drop"] = f.drop
 	}
 	return values
 }
 
 // do carries out one of the form's smaller actions.
 func (f *policyForm) do(action string) {
-	name, argument, _ := strings.Cut(action, ":")
-	i, err := strconv.Atoi(argument)
-	switch {
-	case name == "add-class" && len(f.classes) < v1alpha1.MaxPriorityClasses:
-		f.classes = append(f.classes, classRow{})
-	case name == "remove-class" && err == nil && i >= 0 && i < len(f.classes):
-		f.classes = slices.Delete(f.classes, i, i+1)
-	case name == "add-pool" && len(f.pools) < v1alpha1.MaxPools:
-		f.pools = append(f.pools, poolRow{match: matchAccelerator})
-	case name == "remove-pool" && err == nil && i >= 0 && i < len(f.pools):
-		f.pools = slices.Delete(f.pools, i, i+1)
+	switch name, argument, _ := strings.Cut(action, ":"); name {
+	case "add-class":
+		f.classes = forms.Add(f.classes, classRow{}, v1alpha1.MaxPriorityClasses)
+	case "remove-class":
+		f.classes = forms.Remove(f.classes, argument)
+	case "add-pool":
+		f.pools = forms.Add(f.pools, poolRow{match: matchAccelerator}, v1alpha1.MaxPools)
+	case "remove-pool":
+		f.pools = forms.Remove(f.pools, argument)
 	}
 }
 
@@ -228,8 +133,7 @@ func policyFormOf(saved *v1alpha1.ClusterPolicy) policyForm {
 	spec := &saved.Spec
 	gang := &spec.GangScheduling
 	form := policyForm{
-		version:        saved.ResourceVersion,
-		generation:     generationOf(saved),
+		Form:           forms.Form{Version: saved.ResourceVersion, Generation: generationOf(saved)},
 		prioritization: string(spec.TaskPrioritization), idle: string(spec.IdleCompute.Strategy), share: spec.IdleCompute.ShareUnallocated,
 		gang: gang.Enabled, block: gang.BlockAdmission,
 		timeout: describe.Duration(gang.Timeout), recovery: describe.Duration(gang.RecoveryTimeout), order: gang.Requeuing.Timestamp,

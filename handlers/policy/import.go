@@ -32,12 +32,12 @@ func (h *Pages) OpenImported(c echo.Context, state policy.State, o imports.Objec
 	for name, text := range usual.texts() {
 		forms.OrDefault(texts[name], *text)
 	}
-	form.version, form.generation = "", ""
+	form.Version, form.Generation = "", ""
 	if now != nil { // saving is a change of it
-		form.version, form.generation = now.ResourceVersion, generationOf(now)
+		form.Version, form.Generation = now.ResourceVersion, generationOf(now)
 	}
-	form.submitted = true
-	form.imported = forms.Imported{Yes: true, NotTaken: forms.Lines(o.Problems)}
+	form.Submitted = true
+	form.Imported = forms.Imported{Yes: true, NotTaken: forms.Lines(o.Problems)}
 	return true, "", h.renderPolicy(c, http.StatusOK, form, state, nil)
 }
 

@@ -25,7 +25,7 @@ func managedPolicy(state policy.State) (page views.Managed, managed bool) {
 // written is what was typed as YAML; empty for what is no policy yet.
 func (f *policyForm) written() string {
 	spec, wrong := f.parse()
-	if f.version == "" || len(wrong) > 0 {
+	if f.Version == "" || len(wrong) > 0 {
 		return ""
 	}
 	return manifest.PolicyYAML(&v1alpha1.ClusterPolicy{Spec: spec})

@@ -1,13 +1,13 @@
 package policy
 
 import (
-	"kuota.dev/kuota/handlers/versions"
-
 	"kuota.dev/kuota/handlers/console"
-
 	"kuota.dev/kuota/handlers/forms"
 	"kuota.dev/kuota/handlers/urls"
+	"kuota.dev/kuota/handlers/versions"
 	"kuota.dev/kuota/web"
+
+	"github.com/labstack/echo/v4"
 )
 
 // Pages answers the routes of the cluster policy.
@@ -21,6 +21,6 @@ type Pages struct {
 // Register adds the routes of this package to the server.
 func (h *Pages) Register(s *web.Server) {
 	s.Page(urls.PolicyYAML, h.Handler(h.policyYAML))
-	s.Form(urls.EditPolicy, h.Handler(h.Writing(h.editPolicy(s))), h.Handler(h.Writing(h.changePolicy)))
-	s.Page(forms.ReviewURL(urls.EditPolicy), h.Handler(h.Writing(h.reviewPolicy)))
+	s.Form(urls.EditPolicy, h.Handler(h.Writing(h.editPolicy(s))), h.Handler(h.Writing(forms.Post(h.takePolicyForm))))
+	s.Page(forms.ReviewURL(urls.EditPolicy), h.Handler(h.Writing(h.Review(func(echo.Context) string { return urls.EditPolicy }, h.takePolicyForm))))
 }

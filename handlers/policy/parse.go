@@ -15,12 +15,7 @@ import (
 // parse makes the policy that was typed. What cannot be read as what it should
 // be is told, and left out. Paths count the rows of the form.
 func (f *policyForm) parse() (v1alpha1.ClusterPolicySpec, []governance.FieldError) {
-	var wrong []governance.FieldError
-	tell := func(path, problem string) {
-		if problem != "" {
-			wrong = append(wrong, governance.FieldError{Path: path, Message: problem})
-		}
-	}
+	var wrong forms.Problems
 	spec := v1alpha1.ClusterPolicySpec{
 		TaskPrioritization: v1alpha1.TaskPrioritization(f.prioritization),
 		IdleCompute:        v1alpha1.IdleCompute{Strategy: v1alpha1.IdleComputeStrategy(f.idle), ShareUnallocated: f.share},
@@ -28,26 +23,26 @@ func (f *policyForm) parse() (v1alpha1.ClusterPolicySpec, []governance.FieldErro
 		Enforcement:        v1alpha1.Enforcement(f.enforcement),
 	}
 	if !slices.Contains([]v1alpha1.TaskPrioritization{v1alpha1.TaskRanking, v1alpha1.FirstComeFirstServe}, spec.TaskPrioritization) {
-		tell("spec.taskPrioritization", "choose first come, first served, or priority classes")
+		wrong.Add("spec.taskPrioritization", "choose first come, first served, or priority classes")
 		spec.TaskPrioritization = v1alpha1.FirstComeFirstServe
 	}
 	if !slices.Contains([]v1alpha1.IdleComputeStrategy{v1alpha1.IdleFairShare, v1alpha1.IdleFirstComeFirstServe}, spec.IdleCompute.Strategy) {
-		tell("spec.idleCompute.strategy", "choose fair share, or first come, first served")
+		wrong.Add("spec.idleCompute.strategy", "choose fair share, or first come, first served")
 		spec.IdleCompute.Strategy = v1alpha1.IdleFairShare
 	}
 	if !slices.Contains([]v1alpha1.PreemptionLoops{v1alpha1.BreakLoops, v1alpha1.WarnOfLoops}, spec.PreemptionLoops) {
-		tell("spec.preemptionLoops", "choose whether preemption loops are broken")
+		wrong.Add("spec.preemptionLoops", "choose whether preemption loops are broken")
 		spec.PreemptionLoops = v1alpha1.BreakLoops
 	}
 	if !slices.Contains([]v1alpha1.Enforcement{v1alpha1.RequireQueue, v1alpha1.EnforcementNone}, spec.Enforcement) {
-		tell("spec.enforcement", "choose whether jobs without a queue are refused")
+		wrong.Add("spec.enforcement", "choose whether jobs without a queue are refused")
 		spec.Enforcement = v1alpha1.RequireQueue
 	}
 	if len(f.classes) > v1alpha1.MaxPriorityClasses {
-		tell("spec.priorityClasses", fmt.Sprintf("a policy takes %d priority classes; these are %d", v1alpha1.MaxPriorityClasses, len(f.classes)))
+		wrong.Add("spec.priorityClasses", fmt.Sprintf("a policy takes %d priority classes; these are %d", v1alpha1.MaxPriorityClasses, len(f.classes)))
 	}
 	if len(f.pools) > v1alpha1.MaxPools {
-		tell("spec.pools", fmt.Sprintf("a policy takes %d pools; these are %d", v1alpha1.MaxPools, len(f.pools)))
+		wrong.Add("spec.pools", fmt.Sprintf("a policy takes %d pools; these are %d", v1alpha1.MaxPools, len(f.pools)))
 	}
 	for i, row := range f.classes {
 		path := fmt.Sprintf("spec.priorityClasses[%d].", i)
@@ -57,12 +52,12 @@ func (f *policyForm) parse() (v1alpha1.ClusterPolicySpec, []governance.FieldErro
 		class := v1alpha1.PriorityClass{Name: row.name, Description: row.description}
 		if row.weight != "" {
 			weight, problem := forms.ParseWhole(row.weight, v1alpha1.MaxWeight)
-			tell(path+"weight", problem)
+			wrong.Add(path+"weight", problem)
 			if n := int32(weight); problem == "" {
 				class.Weight = &n
 			}
 		}
-		tell(path+"description", forms.CheckText(row.description, v1alpha1.MaxDescription))
+		wrong.Add(path+"description", forms.CheckText(row.description, v1alpha1.MaxDescription))
 		spec.PriorityClasses = append(spec.PriorityClasses, class)
 	}
 	for i, row := range f.pools {
@@ -73,17 +68,17 @@ func (f *policyForm) parse() (v1alpha1.ClusterPolicySpec, []governance.FieldErro
 		if row.value != "" {
 			var problem string
 			pool.Match, problem = parseMatch(row.match, row.value)
-			tell(fmt.Sprintf("spec.pools[%d].match", i), problem)
+			wrong.Add(fmt.Sprintf("spec.pools[%d].match", i), problem)
 		}
 		spec.Pools = append(spec.Pools, pool)
 	}
-	spec.GangScheduling = f.parseGang(tell)
+	spec.GangScheduling = f.parseGang(&wrong)
 	return spec, wrong
 }
 
 // parseGang reads gang scheduling, whether it is on or not: what stands there
 // is kept for when it is. An empty input takes its default.
-func (f *policyForm) parseGang(tell func(path, problem string)) v1alpha1.GangScheduling {
+func (f *policyForm) parseGang(wrong *forms.Problems) v1alpha1.GangScheduling {
 	const path = "spec.gangScheduling."
 	gang := v1alpha1.GangScheduling{
 		Enabled: f.gang, BlockAdmission: f.block,
@@ -95,36 +90,36 @@ func (f *policyForm) parseGang(tell func(path, problem string)) v1alpha1.GangSch
 		if problem == "" && timeout.Duration == 0 {
 			problem = "no pod is ready at once; give a time such as 5m"
 		}
-		tell(path+"timeout", problem)
+		wrong.Add(path+"timeout", problem)
 		gang.Timeout = timeout
 	}
 	if f.recovery != "" {
 		recovery, problem := forms.ParseDuration(f.recovery)
-		tell(path+"recoveryTimeout", problem)
+		wrong.Add(path+"recoveryTimeout", problem)
 		gang.RecoveryTimeout = recovery
 	}
 	if f.order != requeueEviction && f.order != requeueCreation {
-		tell(path+"requeuing.timestamp", "choose where a requeued task stands in its queue")
+		wrong.Add(path+"requeuing.timestamp", "choose where a requeued task stands in its queue")
 		gang.Requeuing.Timestamp = requeueEviction
 	}
 	base, most := int32(60), int32(3600)
 	var problem string
 	gang.Requeuing.BackoffLimitCount, problem = forms.ParseCount(f.retries, nil)
-	tell(path+"requeuing.backoffLimitCount", problem)
+	wrong.Add(path+"requeuing.backoffLimitCount", problem)
 	gang.Requeuing.BackoffBaseSeconds, problem = forms.ParseCount(f.backoffBase, &base)
-	tell(path+"requeuing.backoffBaseSeconds", problem)
+	wrong.Add(path+"requeuing.backoffBaseSeconds", problem)
 	gang.Requeuing.BackoffMaxSeconds, problem = forms.ParseCount(f.backoffMost, &most)
-	tell(path+"requeuing.backoffMaxSeconds", problem)
+	wrong.Add(path+"requeuing.backoffMaxSeconds", problem)
 	return gang
 }
 
 // missing tells what a review needs and the form does not have. Paths count
 // the rows of the form.
 func (f *policyForm) missing() []governance.FieldError {
-	var wrong []governance.FieldError
+	var wrong forms.Problems
 	need := func(text, path, problem string) {
 		if text == "" {
-			wrong = append(wrong, governance.FieldError{Path: path, Message: problem})
+			wrong.Add(path, problem)
 		}
 	}
 	for i, row := range f.classes {
@@ -140,15 +135,4 @@ func (f *policyForm) missing() []governance.FieldError {
 		}
 	}
 	return wrong
-}
-
-// rowsTyped lists, for each row of the spec, the row of the form it came from.
-func rowsTyped[Row interface{ empty() bool }](rows []Row) []int {
-	var typed []int
-	for i, row := range rows {
-		if !row.empty() {
-			typed = append(typed, i)
-		}
-	}
-	return typed
 }

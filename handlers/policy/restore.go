@@ -19,7 +19,7 @@ func (h *Pages) restoringPolicy(c echo.Context, form policyForm) (policyForm, er
 		return form, err
 	}
 	filled := policyFormOf(&v1alpha1.ClusterPolicy{Spec: *version.Policy})
-	filled.version, filled.generation = form.version, form.generation
-	filled.restores, filled.reason = from, forms.RestoresWords(version.Number)
+	filled.Version, filled.Generation = form.Version, form.Generation
+	filled.Restores, filled.Reason = from, forms.RestoresWords(version.Number)
 	return filled, nil
 }

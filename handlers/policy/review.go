@@ -27,7 +27,7 @@ const (
 func reviewOf(form policyForm, state policy.State, review policy.Review) views.PolicyReview {
 	view := views.PolicyReview{
 		Fields:     forms.WithoutReason(form.fieldsWithout(review.Classes)),
-		Reason:     forms.ReasonField(form.reason, "everyone who sees a team"),
+		Reason:     forms.ReasonField(form.Reason, "everyone who sees a team"),
 		Incomplete: review.Unknown, Restart: review.Restart, Patch: review.Patch,
 		Settings: changeLines(review.Settings),
 	}
@@ -85,7 +85,10 @@ func borrowingWords(saved, wanted *v1alpha1.ClusterPolicy) string {
 // fieldsWithout are the form's inputs without the ticks that the review asks
 // for itself.
 func (f *policyForm) fieldsWithout(asked []policy.ClassChange) []views.HiddenField {
-	return slices.DeleteFunc(f.fields(), func(field views.HiddenField) bool {
+	values := f.values()
+	values.Del("submitted")
+	values.Del("resumed")
+	return slices.DeleteFunc(forms.HiddenFields(values), func(field views.HiddenField) bool {
 		return field.Name == "drop" && slices.ContainsFunc(asked, func(c policy.ClassChange) bool { return c.InUse() && c.Name == field.Value })
 	})
 }

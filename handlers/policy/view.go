@@ -26,8 +26,8 @@ func (f *policyForm) policy(state policy.State) *v1alpha1.ClusterPolicy {
 	if state.Policy != nil {
 		wanted = state.Policy.DeepCopy()
 	}
-	wanted.ResourceVersion = f.version
-	if f.version == "" {
+	wanted.ResourceVersion = f.Version
+	if f.Version == "" {
 		wanted.UID = "" // of one that somebody made in between
 	}
 	wanted.Spec, _ = f.parse()
@@ -68,16 +68,16 @@ func dropClasses(wanted *v1alpha1.ClusterPolicy, confirmed []string) map[string]
 // wrong yet.
 func (f *policyForm) wrong(state policy.State) []governance.FieldError {
 	_, wrong := f.parse()
-	if f.submitted {
+	if f.Submitted {
 		wrong = append(wrong, f.missing()...)
 	}
 	told := map[string]bool{}
 	for _, w := range wrong {
-		id, _, _ := policyInput(w.Path)
+		id, _ := inputs.Find(w.Path)
 		told[id] = true
 	}
 	for _, w := range f.formPaths(policy.Validate(f.policy(state), state)) {
-		if id, _, _ := policyInput(w.Path); !told[id] && (f.submitted || !f.isEmpty(id)) {
+		if id, _ := inputs.Find(w.Path); !told[id] && (f.Submitted || !f.isEmpty(id)) {
 			wrong = append(wrong, w)
 		}
 	}
@@ -103,19 +103,15 @@ func (f *policyForm) isEmpty(id string) bool {
 // what was typed can be wrong; after, also what is missing.
 func (f *policyForm) view(state policy.State, refused *governance.Error) views.PolicyForm {
 	wrong := f.wrong(state)
-	failure := ""
 	if refused != nil {
-		if len(refused.Fields) == 0 {
-			failure = refused.Message
-		}
 		wrong = append(wrong, f.formPaths(refused.Fields)...)
 	}
-	errs := policyErrors(wrong)
+	errs := inputs.ByField(wrong, policySentence)
 	text := func(id, value string) views.TextField { return views.TextField{Value: value, Error: errs[id]} }
 	choice := func(id, value string) views.Choice { return views.Choice{Value: value, Error: errs[id]} }
 	view := views.PolicyForm{
-		New: f.version == "", Version: f.version, Generation: f.generation, Submitted: f.submitted, Resumed: f.resumed, Failure: failure, Drop: f.drop,
-		Restored: forms.RestoredOf(f.restores), Reason: f.reason, Imported: f.imported.View("The cluster policy", f.version != ""),
+		New: f.Version == "", Version: f.Version, Generation: f.Generation, Submitted: f.Submitted, Resumed: f.Resumed, Failure: forms.Failure(refused), Drop: f.drop,
+		Restored: forms.RestoredOf(f.Restores), Reason: f.Reason, Imported: f.Imported.View("The cluster policy", f.Version != ""),
 		Prioritization: choice("prioritization", f.prioritization),
 		CanAddClass:    len(f.classes) < v1alpha1.MaxPriorityClasses, ClassesError: errs["classes"],
 		Idle: choice("idle", f.idle), Share: f.share,
@@ -148,8 +144,8 @@ func (f *policyForm) view(state policy.State, refused *governance.Error) views.P
 			Name: text(id+"-name", row.name), Match: row.match, Value: text(id+"-value", row.value), Error: errs[id],
 		})
 	}
-	if f.submitted {
-		view.Errors = policyMessages(wrong)
+	if f.Submitted {
+		view.Errors = inputs.Summary(wrong, func(string) bool { return true }, policySentence)
 	}
 	return view
 }
