@@ -29,20 +29,20 @@ func PodSets(w *kueue.Workload) iter.Seq[PodSet] {
 			return
 		}
 		for i := range w.Status.Admission.PodSetAssignments {
-			given := &w.Status.Admission.PodSetAssignments[i]
-			set := PodSet{Name: string(given.Name), Count: podSetCount(w, given.Name, 0), Flavors: make(map[string]string, len(given.Flavors)), Usage: make(quota.Resources, len(given.ResourceUsage))}
-			if given.Count != nil {
-				set.Count = *given.Count
+			assignment := &w.Status.Admission.PodSetAssignments[i]
+			set := PodSet{Name: string(assignment.Name), Count: podSetCount(w, assignment.Name, 0), Flavors: make(map[string]string, len(assignment.Flavors)), Usage: make(quota.Resources, len(assignment.ResourceUsage))}
+			if assignment.Count != nil {
+				set.Count = *assignment.Count
 			}
-			of, count := int64(set.Count), int64(min(set.Count, max(0, podSetCount(w, given.Name, set.Count)-reclaimableCount(w, given.Name))))
-			set.Count = int32(count) //nolint:gosec // it is no more than an int32
-			for name, amount := range given.ResourceUsage {
+			of, count := int64(set.Count), int64(min(set.Count, max(0, podSetCount(w, assignment.Name, set.Count)-reclaimableCount(w, assignment.Name))))
+			set.Count = int32(count) //nolint:gosec // it is at most an int32
+			for name, amount := range assignment.ResourceUsage {
 				used := quota.ResourceValue(string(name), amount)
 				if count < of {
 					used = used / of * count
 				}
 				set.Usage[string(name)] = used
-				set.Flavors[string(name)] = string(given.Flavors[name])
+				set.Flavors[string(name)] = string(assignment.Flavors[name])
 			}
 			if !yield(set) {
 				return
@@ -62,7 +62,7 @@ func podSetCount(w *kueue.Workload, name kueue.PodSetReference, unknown int32) i
 	return unknown
 }
 
-// reclaimableCount returns how many pods of a set ended and gave their quota back.
+// reclaimableCount returns how many pods of a set no longer need their quota.
 func reclaimableCount(w *kueue.Workload, name kueue.PodSetReference) int32 {
 	for i := range w.Status.ReclaimablePods {
 		if w.Status.ReclaimablePods[i].Name == name {

@@ -27,7 +27,7 @@ func (s *Service) build(ctx context.Context, reader client.Reader, allocation *v
 	if err != nil {
 		return wanted{}, err
 	}
-	wrong, err := s.checkPools(ctx, &allocation.Spec, pools)
+	errs, err := s.checkPools(ctx, &allocation.Spec, pools)
 	if err != nil {
 		return wanted{}, err
 	}
@@ -36,8 +36,8 @@ func (s *Service) build(ctx context.Context, reader client.Reader, allocation *v
 		return wanted{}, err
 	}
 	objects, more := desired.Build(allocation, types, s.Naming, desired.RankingOf(policy))
-	if wrong = append(wrong, more...); len(wrong) > 0 {
-		return wanted{}, invalid("Some values are not valid. Correct the marked fields.", wrong)
+	if errs = append(errs, more...); len(errs) > 0 {
+		return wanted{}, invalid("Some values are not valid. Correct the marked fields.", errs)
 	}
 	return wanted{types, objects}, nil
 }
@@ -52,8 +52,8 @@ func (w wanted) checkConflicts(ctx context.Context, reader client.Reader, alloca
 	return err
 }
 
-func invalid(message string, wrong []governance.FieldError) error {
-	return &governance.Error{Kind: governance.Invalid, Op: "check allocation", Message: message, Fields: wrong}
+func invalid(message string, errs []governance.FieldError) error {
+	return &governance.Error{Kind: governance.Invalid, Op: "check allocation", Message: message, Fields: errs}
 }
 
 // namespaceOf returns the namespace of the tasks of a team.

@@ -58,8 +58,8 @@ func (s *Service) Create(ctx context.Context, user governance.User, allocation *
 	return translateUnreachable(err)
 }
 
-// translateUnreachable tells the user what to do after a save without a
-// response.
+// translateUnreachable adds to an error what the user can do after a save without
+// a response.
 func translateUnreachable(err error) error {
 	var ours *governance.Error
 	if errors.As(err, &ours) && ours.Message == cluster.Unreachable {
@@ -115,14 +115,14 @@ func (s *Service) create(ctx context.Context, user governance.User, allocation *
 		created.Annotations[AnnotationRequest] = mark
 	}
 	if len(pools) > 0 {
-		if err := s.make(ctx, writer, created.DeepCopy(), client.DryRunAll); err != nil {
+		if err := s.send(ctx, writer, created.DeepCopy(), client.DryRunAll); err != nil {
 			return err
 		}
 		if err := s.addPools(ctx, user, &allocation.Spec, pools); err != nil {
 			return err
 		}
 	}
-	if err := s.make(ctx, writer, created); err != nil {
+	if err := s.send(ctx, writer, created); err != nil {
 		return err
 	}
 	s.Audit.Record(audit.Change{User: user, Action: "create", Object: created, New: created.Spec})
@@ -137,7 +137,7 @@ func newAllocation(allocation *v1alpha1.ComputeAllocation) *v1alpha1.ComputeAllo
 	return created
 }
 
-func (s *Service) make(ctx context.Context, writer client.Client, allocation *v1alpha1.ComputeAllocation, options ...client.CreateOption) error {
+func (s *Service) send(ctx context.Context, writer client.Client, allocation *v1alpha1.ComputeAllocation, options ...client.CreateOption) error {
 	err := rejection.Translate("create allocation", writer.Create(ctx, allocation, options...))
 	if governance.KindOf(err) == governance.Exists {
 		return exists(allocation.Name)

@@ -56,11 +56,11 @@ var others = []struct{ start, path string }{
 	{"spec.namespaceSelector", "spec.namespace"},
 }
 
-// of returns an error of an object, given by kind and name, with the path of the
+// of returns an error of the object with this kind and name, with the path of the
 // allocation that causes it. An error that no field causes has an empty path and
 // keeps its text.
-func (f fieldMap) of(kind, name string, wrong governance.FieldError) governance.FieldError {
-	moved := governance.FieldError{Message: wrong.Message}
+func (f fieldMap) of(kind, name string, fieldErr governance.FieldError) governance.FieldError {
+	moved := governance.FieldError{Message: fieldErr.Message}
 	switch kind {
 	case "ResourceFlavor":
 		moved.Path = f.row(name)
@@ -69,17 +69,17 @@ func (f fieldMap) of(kind, name string, wrong governance.FieldError) governance.
 		moved.Path = "spec.namespace"
 		return moved
 	}
-	if at := cell.FindStringSubmatch(wrong.Path); at != nil {
+	if at := cell.FindStringSubmatch(fieldErr.Path); at != nil {
 		moved.Path = f.cell(at[1], at[2], at[3])
 		return moved
 	}
 	for _, other := range others {
-		if strings.HasPrefix(wrong.Path, other.start) {
+		if strings.HasPrefix(fieldErr.Path, other.start) {
 			moved.Path = other.path
 			return moved
 		}
 	}
-	moved.Path = f.named(wrong.Message)
+	moved.Path = f.named(fieldErr.Message)
 	return moved
 }
 

@@ -8,7 +8,7 @@ import (
 
 // QueueActivity is the current tasks of a team.
 type QueueActivity struct {
-	Running []Task // those that hold quota; named only for who may see them
+	Running []Task // those that use quota; named only for users who may see them
 	Waiting int
 }
 

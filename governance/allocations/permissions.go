@@ -21,15 +21,15 @@ type Permissions struct{ Create, Update, Delete bool }
 func (s *Service) May(ctx context.Context, user governance.User) (Permissions, error) {
 	var may Permissions
 	group, ctx := errgroup.WithContext(ctx)
-	ask := func(answer *bool, question func(context.Context, governance.User) (bool, error)) {
+	check := func(permission *bool, allowed func(context.Context, governance.User) (bool, error)) {
 		group.Go(func() (err error) {
-			*answer, err = question(ctx, user)
+			*permission, err = allowed(ctx, user)
 			return err
 		})
 	}
-	ask(&may.Create, s.Access.MayCreateAllocations)
-	ask(&may.Update, s.Access.MayUpdateAllocations)
-	ask(&may.Delete, s.Access.MayDeleteAllocations)
+	check(&may.Create, s.Access.MayCreateAllocations)
+	check(&may.Update, s.Access.MayUpdateAllocations)
+	check(&may.Delete, s.Access.MayDeleteAllocations)
 	if err := group.Wait(); err != nil {
 		return Permissions{}, err
 	}

@@ -27,8 +27,8 @@ func (s *Service) checkPools(ctx context.Context, spec *v1alpha1.ComputeAllocati
 	if len(pools) == 0 {
 		return nil, nil
 	}
-	wrong, err := s.Pools.CheckPools(ctx, pools)
-	return moveToRows(wrong, spec, pools), err
+	errs, err := s.Pools.CheckPools(ctx, pools)
+	return moveToRows(errs, spec, pools), err
 }
 
 // addPools creates the pools of an allocation.
@@ -40,8 +40,8 @@ func (s *Service) addPools(ctx context.Context, user governance.User, spec *v1al
 }
 
 // moveToRows moves the errors of pools to the rows that name them.
-func moveToRows(wrong []governance.FieldError, spec *v1alpha1.ComputeAllocationSpec, pools []v1alpha1.Pool) []governance.FieldError {
-	moved := slices.Clone(wrong)
+func moveToRows(errs []governance.FieldError, spec *v1alpha1.ComputeAllocationSpec, pools []v1alpha1.Pool) []governance.FieldError {
+	moved := slices.Clone(errs)
 	for i, w := range moved {
 		moved[i].Path = ""
 		for n, pool := range pools {

@@ -23,10 +23,10 @@ const kueueUnavailable = "Kueue does not answer, so its changes cannot be previe
 // Review returns what saving an allocation would do, and changes nothing. An
 // allocation without a resourceVersion is new. pools are created with it.
 //
-// Errors are governance.Invalid, each beside the value that causes it. They are
-// checked in this order: the allocation itself, conflicts with existing objects,
-// the API server's validation of the allocation, and its and Kueue's validation
-// of the objects that follow from it.
+// Errors are governance.Invalid, each with the path of the value that causes
+// it. They are checked in this order: the allocation itself, conflicts with
+// existing objects, the API server's validation of the allocation, and its and
+// Kueue's validation of the objects that follow from it.
 func (s *Service) Review(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool) (Review, error) {
 	ctx, cancel := context.WithTimeout(ctx, writeLimit)
 	defer cancel()
@@ -78,7 +78,7 @@ func (s *Service) dryRun(ctx context.Context, user governance.User, allocation *
 		return s.edit(ctx, writer, allocation, client.DryRunAll)
 	}
 	created := newAllocation(allocation)
-	return nil, created, s.make(ctx, writer, created, client.DryRunAll)
+	return nil, created, s.send(ctx, writer, created, client.DryRunAll)
 }
 
 // dryRunObjects applies the objects that follow from the allocation as the
@@ -89,7 +89,7 @@ func (s *Service) dryRunObjects(ctx context.Context, allocation *v1alpha1.Comput
 		return err
 	}
 	form := newFieldMap(&allocation.Spec, wanted.objects.Quota, wanted.types)
-	var wrong []governance.FieldError
+	var errs []governance.FieldError
 	for _, input := range dryRunInputs(wanted.objects, exists) {
 		result, err := managed.DryRun(ctx, s.Cluster, input)
 		if err != nil {
@@ -107,8 +107,8 @@ func (s *Service) dryRunObjects(ctx context.Context, allocation *v1alpha1.Comput
 			if moved.Path == "" {
 				moved.Message = fmt.Sprintf("%s %s: %s", input.Kind, input.Key.Name, moved.Message)
 			}
-			if !slices.Contains(wrong, moved) {
-				wrong = append(wrong, moved)
+			if !slices.Contains(errs, moved) {
+				errs = append(errs, moved)
 			}
 		}
 	}
@@ -117,8 +117,8 @@ func (s *Service) dryRunObjects(ctx context.Context, allocation *v1alpha1.Comput
 		return err
 	}
 	review.Objects = append(review.Objects, removed...)
-	if len(wrong) > 0 {
-		return invalid("Kueue or an admission policy of this cluster rejects it.", wrong)
+	if len(errs) > 0 {
+		return invalid("Kueue or an admission policy of this cluster rejects it.", errs)
 	}
 	return nil
 }

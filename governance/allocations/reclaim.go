@@ -25,14 +25,14 @@ type Reclaim struct {
 	// Max is the amount that the team could reclaim with its own quota, whatever the
 	// priority (reclaimWithinCohort: Any).
 	Max int64
-	// Borrow says that the team may borrow more instead, and then preempt tasks of a
+	// Borrow reports that the team may borrow more instead, and then preempt tasks of a
 	// lower priority (borrowWithinCohort: LowerPriority). Max is 0 then.
 	Borrow bool
 	From   []Borrower // current borrowers, the largest first
 }
 
 // Borrower is a team whose tasks use more than its quota. Its name and its tasks
-// are empty for who may not see it.
+// are empty for users who may not see it.
 type Borrower struct {
 	Team     string
 	Borrowed int64

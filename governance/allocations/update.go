@@ -78,7 +78,7 @@ func (s *Service) edit(ctx context.Context, writer client.Client, allocation *v1
 		}
 		after.Spec = *allocation.Spec.DeepCopy()
 		v1alpha1.SetReason(after, allocation.Annotations[v1alpha1.AnnotationReason])
-		delete(after.Annotations, v1alpha1.AnnotationDeletedBy) // of a deletion that was refused
+		delete(after.Annotations, v1alpha1.AnnotationDeletedBy) // of a rejected deletion
 		return nil
 	}, options...)
 	before, _ = was.(*v1alpha1.ComputeAllocation)

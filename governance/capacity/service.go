@@ -41,7 +41,7 @@ func (s *Service) Subscribe(ctx context.Context) <-chan struct{} {
 			}
 			select {
 			case changed <- struct{}{}:
-			default: // it has not looked since the last
+			default: // the last signal is still unread
 			}
 		}
 	}()
@@ -51,7 +51,7 @@ func (s *Service) Subscribe(ctx context.Context) <-chan struct{} {
 // Snapshot returns the current snapshot, which it computes only after a change.
 // It returns governance.Unavailable if the cluster cannot be read.
 func (s *Service) Snapshot(ctx context.Context) (*Snapshot, error) {
-	if there, err := s.Cluster.ServesWorkloads(); err != nil || !there {
+	if served, err := s.Cluster.ServesWorkloads(); err != nil || !served {
 		if err == nil {
 			err = &governance.Error{Kind: governance.Unavailable, Op: "sum up the cluster", Message: "Kueue is not installed in this cluster, so there is no quota and no usage."}
 		}

@@ -71,7 +71,7 @@ func nodeResources(node *corev1.Node, instance Instance) map[string]NodeResource
 	return all
 }
 
-// Schedulable reports whether a node takes tasks: it is ready, not cordoned, and
+// Schedulable reports whether tasks can be scheduled to a node: it is ready, not cordoned, and
 // its MIG configuration is applied. Until then the node reports partitions that
 // are about to be removed.
 func Schedulable(node *corev1.Node) bool {

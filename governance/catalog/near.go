@@ -40,9 +40,9 @@ func (c Catalog) SimilarTypes(mistyped string) []string {
 		model := strings.ToLower(instance.AcceleratorModel)
 		switch {
 		case len(mistyped) >= 4 && strings.HasPrefix(strings.ToLower(name), mistyped):
-			distance = 1 // "ml.p5" is meant for a p5, however long its size is
+			distance = 1 // "ml.p5" matches every size of p5
 		case model != "" && mistyped == model:
-			distance = 1 // so is "h100" for what has them
+			distance = 1 // "h100" matches the types that have it
 		}
 		if distance <= 4 {
 			near = append(near, candidate{name, rank, distance})

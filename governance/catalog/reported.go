@@ -73,7 +73,7 @@ func instanceTypes(in Input) map[string]Instance {
 			types[instanceType] = table
 			continue
 		}
-		// Nodes come in no order: of several models the first by name counts.
+		// The order of nodes is arbitrary: of several models the first by name counts.
 		instance, model := types[instanceType], in.Nodes[i].Labels[productLabel]
 		if instanceType != "" && model != "" && (instance.AcceleratorModel == "" || model < instance.AcceleratorModel) {
 			instance.AcceleratorModel = model

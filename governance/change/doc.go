@@ -1,4 +1,4 @@
-// Package change holds the differences between two versions of an object: the
+// Package change describes the differences between two versions of an object: the
 // fields that differ, each with its value before and after.
 //
 // Fields compares objects in the notation of Kubernetes. Package describe

@@ -53,8 +53,8 @@ func Build(allocation *v1alpha1.ComputeAllocation, types catalog.Catalog, naming
 	return BuildResolved(allocation, resolved, types, naming, ranking), nil
 }
 
-// BuildResolved returns the objects that follow from an allocation with the
-// given quota: that of its spec, or the one applied last.
+// BuildResolved returns the objects that follow from an allocation with this
+// quota: that of its spec, or the one applied last.
 func BuildResolved(allocation *v1alpha1.ComputeAllocation, resolved quota.Resolved, types catalog.Catalog, naming Naming, ranking Ranking) Objects {
 	team, namespace := allocation.Name, NamespaceName(allocation, naming)
 	objects := Objects{

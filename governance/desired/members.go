@@ -10,7 +10,7 @@ import (
 const (
 	// MemberRole is the ClusterRole that members have in their team's namespace.
 	MemberRole = "kuota-team-member"
-	// MembersName is the name of the RoleBinding that gives it to them.
+	// MembersName is the name of the RoleBinding that grants it to them.
 	MembersName = "kuota-members"
 )
 

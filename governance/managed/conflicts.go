@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// fields are the fields of an allocation that ask for an optional object, by the
+// fields are the fields of an allocation that request an optional object, by the
 // object's kind and name. A conflict with any other object is one of the
 // allocation's name.
 var fields = map[[2]string]string{
@@ -25,7 +25,8 @@ var fields = map[[2]string]string{
 }
 
 // Conflicts returns the existing objects that have a name an allocation needs and
-// belong to someone else, each beside the field of the allocation that needs it.
+// belong to someone else, each with the path of the field of the allocation that
+// needs it.
 // The form rejects the allocation with these sentences before it is saved. The
 // controller shows them in the Ready condition and writes nothing.
 func Conflicts(ctx context.Context, reader client.Reader, allocation *v1alpha1.ComputeAllocation, objects desired.Objects) ([]governance.FieldError, error) {

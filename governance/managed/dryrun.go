@@ -24,7 +24,7 @@ type DryRunInput struct {
 	// MetadataOnly are the desired labels and annotations of an object that has no
 	// spec of Kuota's; nil for all others. Only these are compared then.
 	MetadataOnly map[string]string
-	// SkipApply says that the object cannot be applied, because its namespace
+	// SkipApply reports that the object cannot be applied, because its namespace
 	// does not exist yet. It is only compared then.
 	SkipApply bool
 }

@@ -38,11 +38,11 @@ func noPolicy(pools []v1alpha1.Pool) []governance.FieldError {
 
 // forEachPool returns the same error for every pool.
 func forEachPool(pools []v1alpha1.Pool, sentence string) []governance.FieldError {
-	var wrong []governance.FieldError
+	var errs []governance.FieldError
 	for i := range pools {
-		wrong = append(wrong, governance.FieldError{Path: fmt.Sprintf("spec.pools[%d].name", i), Message: sentence})
+		errs = append(errs, governance.FieldError{Path: fmt.Sprintf("spec.pools[%d].name", i), Message: sentence})
 	}
-	return wrong
+	return errs
 }
 
 // withPools returns a copy of a policy with more pools. Pools that it already
@@ -63,21 +63,21 @@ func samePool(a, b v1alpha1.Pool) bool {
 
 // added returns the errors of the added pools, with paths in the list of these.
 // Errors that the policy already has do not prevent adding pools.
-func added(wrong []governance.FieldError, policy *v1alpha1.ClusterPolicy, pools []v1alpha1.Pool) []governance.FieldError {
+func added(errs []governance.FieldError, policy *v1alpha1.ClusterPolicy, pools []v1alpha1.Pool) []governance.FieldError {
 	var kept []governance.FieldError
 	all := withPools(policy, pools).Spec.Pools
-	for _, w := range wrong {
-		if w.Path == "spec.pools" {
-			kept = append(kept, w)
+	for _, fieldErr := range errs {
+		if fieldErr.Path == "spec.pools" {
+			kept = append(kept, fieldErr)
 			continue
 		}
 		for i := len(policy.Spec.Pools); i < len(all); i++ {
-			rest, ok := strings.CutPrefix(w.Path, fmt.Sprintf("spec.pools[%d]", i))
+			rest, ok := strings.CutPrefix(fieldErr.Path, fmt.Sprintf("spec.pools[%d]", i))
 			if !ok {
 				continue
 			}
 			n := slices.IndexFunc(pools, func(p v1alpha1.Pool) bool { return samePool(p, all[i]) })
-			kept = append(kept, governance.FieldError{Path: fmt.Sprintf("spec.pools[%d]%s", n, rest), Message: w.Message})
+			kept = append(kept, governance.FieldError{Path: fmt.Sprintf("spec.pools[%d]%s", n, rest), Message: fieldErr.Message})
 		}
 	}
 	return kept

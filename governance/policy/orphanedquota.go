@@ -23,20 +23,20 @@ func orphanedQuota(pools []v1alpha1.Pool, state State) []governance.FieldError {
 		if team.DeletionTimestamp != nil {
 			continue
 		}
-		was, wrong := quota.Resolve(&team.Spec, state.Types)
-		if len(wrong) > 0 {
+		was, errs := quota.Resolve(&team.Spec, state.Types)
+		if len(errs) > 0 {
 			for _, pool := range state.losesApplied(team, proposed) {
 				lost := lostPool{path: blame(pool, nil, pools, state), pool: pool}
 				teams[lost] = append(teams[lost], team.Name)
 			}
 			continue
 		}
-		is, wrong := quota.Resolve(&team.Spec, proposed)
+		is, errs := quota.Resolve(&team.Spec, proposed)
 		before, after := poolNames(was), poolNames(is)
-		if len(wrong) == 0 && slices.Equal(before, after) {
+		if len(errs) == 0 && slices.Equal(before, after) {
 			continue
 		}
-		for _, lost := range lostPools(before, after, len(wrong) > 0, pools, state) {
+		for _, lost := range lostPools(before, after, len(errs) > 0, pools, state) {
 			teams[lost] = append(teams[lost], team.Name)
 		}
 	}
@@ -91,15 +91,15 @@ func lostPools(before, after []string, nothing bool, pools []v1alpha1.Pool, stat
 
 // by returns the sentence that names the teams with quota in the pool.
 func (l lostPool) by(teams []string) string {
-	who := "team " + teams[0] + " has"
+	teamsHave := "team " + teams[0] + " has"
 	if last := len(teams) - 1; last > 0 {
-		who = "teams " + strings.Join(teams[:last], ", ") + " and " + teams[last] + " have"
+		teamsHave = "teams " + strings.Join(teams[:last], ", ") + " and " + teams[last] + " have"
 	}
-	return fmt.Sprintf("%s quota in pool %s: move it first", who, l.pool)
+	return fmt.Sprintf("%s quota in pool %s: move it first", teamsHave, l.pool)
 }
 
 // blame returns the path in the policy that causes the loss of a pool: its own
-// definition, or the pool that takes its nodes; empty if unknown. after are the
+// definition, or the pool that gets its nodes; empty if unknown. after are the
 // pools that the team would have instead.
 func blame(pool string, after []string, pools []v1alpha1.Pool, state State) string {
 	present := state.appliedPools()
@@ -115,11 +115,11 @@ func blame(pool string, after []string, pools []v1alpha1.Pool, state State) stri
 		return ""
 	}
 	for i, p := range pools {
-		taken := slices.Contains(after, p.Name)
-		if len(after) == 0 { // it comes to nothing: a pool that is new or other took its nodes
-			taken = !slices.ContainsFunc(present, func(q v1alpha1.Pool) bool { return samePool(p, q) })
+		getsNodes := slices.Contains(after, p.Name)
+		if len(after) == 0 { // the quota does not resolve: a new or changed pool has its nodes
+			getsNodes = !slices.ContainsFunc(present, func(q v1alpha1.Pool) bool { return samePool(p, q) })
 		}
-		if taken {
+		if getsNodes {
 			return fmt.Sprintf("spec.pools[%d].match", i)
 		}
 	}

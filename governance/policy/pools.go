@@ -12,9 +12,9 @@ import (
 
 // pools validates each pool by itself. It reports whether the catalog can be
 // computed with them.
-func (w *fieldErrors) pools(pools []v1alpha1.Pool, state State) bool {
+func (errs *fieldErrors) pools(pools []v1alpha1.Pool, state State) bool {
 	if len(pools) > v1alpha1.MaxPools {
-		w.add("spec.pools", "has %d pools; a policy has at most %d", len(pools), v1alpha1.MaxPools)
+		errs.add("spec.pools", "has %d pools; a policy has at most %d", len(pools), v1alpha1.MaxPools)
 		return false
 	}
 	seen := map[string]bool{}
@@ -23,22 +23,22 @@ func (w *fieldErrors) pools(pools []v1alpha1.Pool, state State) bool {
 		clash := state.Types.Clashes(v1alpha1.Pool{Name: pool.Name})
 		switch problem := checkName(pool.Name); {
 		case clash != "":
-			w.add(at+".name", "%s", clash)
+			errs.add(at+".name", "%s", clash)
 		case problem != "":
-			w.add(at+".name", "%s", problem)
+			errs.add(at+".name", "%s", problem)
 		case seen[pool.Name]:
-			w.add(at+".name", "pool %s is listed twice; remove one", pool.Name)
+			errs.add(at+".name", "pool %s is listed twice; remove one", pool.Name)
 		}
 		if circular := state.Types.Clashes(pool); clash == "" && circular != "" {
-			w.add(at+".match.nodeLabels", "%s", circular)
+			errs.add(at+".match.nodeLabels", "%s", circular)
 		}
 		seen[pool.Name] = true
-		w.match(at+".match", pool.Match)
+		errs.match(at+".match", pool.Match)
 	}
 	return true
 }
 
-func (w *fieldErrors) match(at string, match v1alpha1.PoolMatch) {
+func (errs *fieldErrors) match(at string, match v1alpha1.PoolMatch) {
 	criteria := 0
 	for _, is := range []bool{match.Accelerator != "", match.InstanceFamily != "", len(match.InstanceTypes) > 0, len(match.NodeLabels) > 0} {
 		if is {
@@ -46,34 +46,34 @@ func (w *fieldErrors) match(at string, match v1alpha1.PoolMatch) {
 		}
 	}
 	if criteria != 1 {
-		w.add(at, "match nodes by exactly one of: an accelerator, an instance family, instance types, or node labels")
+		errs.add(at, "match nodes by exactly one of: an accelerator, an instance family, instance types, or node labels")
 		return
 	}
 	long := func(path, value string) {
 		if len(value) > v1alpha1.MaxLabelValue {
-			w.add(path, "has %d characters; use at most %d", len(value), v1alpha1.MaxLabelValue)
+			errs.add(path, "has %d characters; use at most %d", len(value), v1alpha1.MaxLabelValue)
 		}
 	}
 	long(at+".accelerator", match.Accelerator)
 	long(at+".instanceFamily", match.InstanceFamily)
 	if len(match.InstanceTypes) > v1alpha1.MaxPoolTypes {
-		w.add(at+".instanceTypes", "names %d types; a pool names at most %d", len(match.InstanceTypes), v1alpha1.MaxPoolTypes)
+		errs.add(at+".instanceTypes", "names %d types; a pool names at most %d", len(match.InstanceTypes), v1alpha1.MaxPoolTypes)
 	}
 	for i, name := range match.InstanceTypes {
 		long(at+".instanceTypes", name)
 		switch {
 		case name == "":
-			w.add(at+".instanceTypes", "one of the types is empty; leave it out")
+			errs.add(at+".instanceTypes", "one of the types is empty; leave it out")
 		case slices.Contains(match.InstanceTypes[:i], name):
-			w.add(at+".instanceTypes", "type %s is listed twice; remove one", name)
+			errs.add(at+".instanceTypes", "type %s is listed twice; remove one", name)
 		}
 	}
 	if len(match.NodeLabels) > v1alpha1.MaxPoolLabels {
-		w.add(at+".nodeLabels", "has %d labels; a pool has at most %d", len(match.NodeLabels), v1alpha1.MaxPoolLabels)
+		errs.add(at+".nodeLabels", "has %d labels; a pool has at most %d", len(match.NodeLabels), v1alpha1.MaxPoolLabels)
 	}
 	for _, key := range slices.Sorted(maps.Keys(match.NodeLabels)) {
 		if len(validation.IsQualifiedName(key)) > 0 || len(validation.IsValidLabelValue(match.NodeLabels[key])) > 0 {
-			w.add(at+".nodeLabels", "%s=%s is not a valid node label", key, match.NodeLabels[key])
+			errs.add(at+".nodeLabels", "%s=%s is not a valid node label", key, match.NodeLabels[key])
 		}
 	}
 }

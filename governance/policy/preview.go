@@ -38,8 +38,8 @@ func (s *Service) Review(ctx context.Context, user governance.User, policy *v1al
 	if err != nil {
 		return Review{}, err
 	}
-	if wrong := Validate(policy, state); len(wrong) > 0 {
-		return Review{}, invalid("Some values are not valid. Correct the marked fields.", wrong)
+	if errs := Validate(policy, state); len(errs) > 0 {
+		return Review{}, invalid("Some values are not valid. Correct the marked fields.", errs)
 	}
 	before, after, err := s.write(ctx, user, policy, []string{metav1.DryRunAll})
 	if err != nil {
@@ -85,7 +85,7 @@ func sentence(err error) string {
 
 // dryRunClasses applies the objects of the classes as the console, as dry runs.
 func (s *Service) dryRunClasses(ctx context.Context, policy *v1alpha1.ClusterPolicy, changes []ClassChange, review *Review) error {
-	var wrong []governance.FieldError
+	var errs []governance.FieldError
 	for i, class := range policy.Spec.PriorityClasses {
 		name := desired.PriorityClassName(class.Name)
 		at := fmt.Sprintf("spec.priorityClasses[%d].name", i)
@@ -97,11 +97,11 @@ func (s *Service) dryRunClasses(ctx context.Context, policy *v1alpha1.ClusterPol
 			return err
 		}
 		if live.Name != "" && !managed.ByKuota(live) {
-			wrong = append(wrong, governance.FieldError{Path: at, Message: fmt.Sprintf("WorkloadPriorityClass %s exists and is not managed by Kuota; delete it, or choose another name", name)})
+			errs = append(errs, governance.FieldError{Path: at, Message: fmt.Sprintf("WorkloadPriorityClass %s exists and is not managed by Kuota; delete it, or choose another name", name)})
 			continue
 		}
 		for _, w := range result.Rejected {
-			wrong = append(wrong, governance.FieldError{Path: at, Message: w.Message})
+			errs = append(errs, governance.FieldError{Path: at, Message: w.Message})
 		}
 		if result.WebhookUnavailable {
 			review.Unknown = kueueUnavailable
@@ -111,8 +111,8 @@ func (s *Service) dryRunClasses(ctx context.Context, policy *v1alpha1.ClusterPol
 			review.Reranks = review.Reranks || slices.ContainsFunc(changed.Fields, func(f change.Field) bool { return f.Path == "value" && f.Before != "" })
 		}
 	}
-	if len(wrong) > 0 {
-		return invalid("Objects in the cluster conflict with this. See the marked fields.", wrong)
+	if len(errs) > 0 {
+		return invalid("Objects in the cluster conflict with this. See the marked fields.", errs)
 	}
 	confirmed := strings.Split(policy.Annotations[v1alpha1.AnnotationDropClasses], ",")
 	for _, class := range changes {

@@ -16,7 +16,7 @@ type State struct {
 	// in the policy; "" counts those without a class. They are counted only for
 	// readers who may edit the policy, because that reads every task.
 	Tasks map[string]int
-	// MayEdit says whether the pages offer to change the policy.
+	// MayEdit reports whether the pages offer to change the policy.
 	MayEdit bool
 
 	// The input of ValidatePools. Pages must not show it: a reader may not see all
@@ -32,13 +32,13 @@ type Review struct {
 	Settings []change.Field
 	// Classes are those that are created or removed or whose weight changes.
 	Classes []ClassChange
-	// Reranks says that tasks get new priorities, and that preemption by priority
+	// Reranks reports that tasks get new priorities, and that preemption by priority
 	// is off until all tasks have theirs.
 	Reranks bool
 	// Objects are the Kueue objects that change, as the dry run of the API server
 	// reports them.
 	Objects []change.Object
-	// Restart says that Kueue restarts: running tasks continue, and for some seconds
+	// Restart reports that Kueue restarts: running tasks continue, and for some seconds
 	// no task starts and no job can be submitted.
 	Restart bool
 	// Patch is the change of Kueue's configuration that an admin must apply, because

@@ -31,8 +31,8 @@ func (s *Service) Save(ctx context.Context, user governance.User, policy *v1alph
 	if err != nil {
 		return err
 	}
-	if wrong := Validate(policy, state); len(wrong) > 0 {
-		return invalid("Some values are not valid. Correct the marked fields.", wrong)
+	if errs := Validate(policy, state); len(errs) > 0 {
+		return invalid("Some values are not valid. Correct the marked fields.", errs)
 	}
 	action := "update"
 	if policy.ResourceVersion == "" {
@@ -98,6 +98,6 @@ func (s *Service) write(ctx context.Context, user governance.User, policy *v1alp
 	return before, after, rejection.Translate("update policy", err)
 }
 
-func invalid(message string, wrong []governance.FieldError) error {
-	return &governance.Error{Kind: governance.Invalid, Op: "check policy", Message: message, Fields: wrong}
+func invalid(message string, errs []governance.FieldError) error {
+	return &governance.Error{Kind: governance.Invalid, Op: "check policy", Message: message, Fields: errs}
 }

@@ -16,44 +16,44 @@ import (
 // now, with paths from spec. It is pure.
 func Validate(policy *v1alpha1.ClusterPolicy, state State) []governance.FieldError {
 	spec := &policy.Spec
-	var w fieldErrors
-	w.oneOf("spec.taskPrioritization", string(spec.TaskPrioritization), string(v1alpha1.TaskRanking), string(v1alpha1.FirstComeFirstServe))
-	w.classes(spec.PriorityClasses)
-	w.oneOf("spec.idleCompute.strategy", string(spec.IdleCompute.Strategy), string(v1alpha1.IdleFairShare), string(v1alpha1.IdleFirstComeFirstServe))
-	w.gang(&spec.GangScheduling)
-	w.oneOf("spec.preemptionLoops", string(spec.PreemptionLoops), string(v1alpha1.BreakLoops), string(v1alpha1.WarnOfLoops))
-	w.oneOf("spec.enforcement", string(spec.Enforcement), string(v1alpha1.RequireQueue), string(v1alpha1.EnforcementNone))
-	return append(w, ValidatePools(spec.Pools, state)...)
+	var errs fieldErrors
+	errs.oneOf("spec.taskPrioritization", string(spec.TaskPrioritization), string(v1alpha1.TaskRanking), string(v1alpha1.FirstComeFirstServe))
+	errs.classes(spec.PriorityClasses)
+	errs.oneOf("spec.idleCompute.strategy", string(spec.IdleCompute.Strategy), string(v1alpha1.IdleFairShare), string(v1alpha1.IdleFirstComeFirstServe))
+	errs.gang(&spec.GangScheduling)
+	errs.oneOf("spec.preemptionLoops", string(spec.PreemptionLoops), string(v1alpha1.BreakLoops), string(v1alpha1.WarnOfLoops))
+	errs.oneOf("spec.enforcement", string(spec.Enforcement), string(v1alpha1.RequireQueue), string(v1alpha1.EnforcementNone))
+	return append(errs, ValidatePools(spec.Pools, state)...)
 }
 
 // ValidatePools returns the errors of pools, by themselves and with the quota of
 // teams: no change may take a pool from the quota of a team. The controller
 // keeps the applied pools for the same reasons. It is pure.
 func ValidatePools(pools []v1alpha1.Pool, state State) []governance.FieldError {
-	var w fieldErrors
-	if w.pools(pools, state) && len(w) == 0 {
-		w = append(w, orphanedQuota(pools, state)...) // of pools that are right, or it would mislead
+	var errs fieldErrors
+	if errs.pools(pools, state) && len(errs) == 0 {
+		errs = append(errs, orphanedQuota(pools, state)...) // only if the pools are valid: errors of invalid ones would mislead
 	}
-	return w
+	return errs
 }
 
 // fieldErrors collects errors.
 type fieldErrors []governance.FieldError
 
-func (w *fieldErrors) add(path, format string, args ...any) {
-	*w = append(*w, governance.FieldError{Path: path, Message: fmt.Sprintf(format, args...)})
+func (errs *fieldErrors) add(path, format string, args ...any) {
+	*errs = append(*errs, governance.FieldError{Path: path, Message: fmt.Sprintf(format, args...)})
 }
 
 // oneOf requires one of two values; an empty value takes the default.
-func (w *fieldErrors) oneOf(path, value, a, b string) {
+func (errs *fieldErrors) oneOf(path, value, a, b string) {
 	if value != "" && value != a && value != b {
-		w.add(path, "choose %s or %s", a, b)
+		errs.add(path, "choose %s or %s", a, b)
 	}
 }
 
-func (w *fieldErrors) classes(classes []v1alpha1.PriorityClass) {
+func (errs *fieldErrors) classes(classes []v1alpha1.PriorityClass) {
 	if len(classes) > v1alpha1.MaxPriorityClasses {
-		w.add("spec.priorityClasses", "has %d classes; a policy has at most %d", len(classes), v1alpha1.MaxPriorityClasses)
+		errs.add("spec.priorityClasses", "has %d classes; a policy has at most %d", len(classes), v1alpha1.MaxPriorityClasses)
 	}
 	seen := map[string]string{} // class by the name of its object
 	for i, class := range classes {
@@ -62,21 +62,21 @@ func (w *fieldErrors) classes(classes []v1alpha1.PriorityClass) {
 		other, twice := seen[object]
 		switch problem := checkName(class.Name); {
 		case problem != "":
-			w.add(at+".name", "%s", problem)
+			errs.add(at+".name", "%s", problem)
 		case twice && other == class.Name:
-			w.add(at+".name", "class %s is listed twice; remove one", class.Name)
+			errs.add(at+".name", "class %s is listed twice; remove one", class.Name)
 		case twice:
-			w.add(at+".name", "%s and %s would both be the object %s; rename one", other, class.Name, object)
+			errs.add(at+".name", "%s and %s would both be the object %s; rename one", other, class.Name, object)
 		}
 		seen[object] = class.Name
 		switch {
 		case class.Weight == nil:
-			w.add(at+".weight", "enter a weight from 0 (lowest) to %d (highest)", v1alpha1.MaxWeight)
+			errs.add(at+".weight", "enter a weight from 0 (lowest) to %d (highest)", v1alpha1.MaxWeight)
 		case *class.Weight < 0 || *class.Weight > v1alpha1.MaxWeight:
-			w.add(at+".weight", "must be a whole number from 0 (lowest) to %d (highest)", v1alpha1.MaxWeight)
+			errs.add(at+".weight", "must be a whole number from 0 (lowest) to %d (highest)", v1alpha1.MaxWeight)
 		}
 		if n := utf8.RuneCountInString(class.Description); n > v1alpha1.MaxDescription {
-			w.add(at+".description", "has %d characters; a description has at most %d", n, v1alpha1.MaxDescription)
+			errs.add(at+".description", "has %d characters; a description has at most %d", n, v1alpha1.MaxDescription)
 		}
 	}
 }
@@ -95,21 +95,21 @@ func checkName(name string) string {
 
 // gang validates times even while gang scheduling is off: they are kept, and
 // enabling it must not fail for them.
-func (w *fieldErrors) gang(gang *v1alpha1.GangScheduling) {
+func (errs *fieldErrors) gang(gang *v1alpha1.GangScheduling) {
 	if t := gang.Timeout; t != nil && t.Duration <= 0 {
-		w.add("spec.gangScheduling.timeout", "must be longer than 0s, such as 5m")
+		errs.add("spec.gangScheduling.timeout", "must be longer than 0s, such as 5m")
 	}
 	if t := gang.RecoveryTimeout; t != nil && t.Duration < 0 {
-		w.add("spec.gangScheduling.recoveryTimeout", "must be 0s or longer; 0s means no limit")
+		errs.add("spec.gangScheduling.recoveryTimeout", "must be 0s or longer; 0s means no limit")
 	}
 	again := &gang.Requeuing
 	const at = "spec.gangScheduling.requeuing"
 	if !slices.Contains([]string{"", "Eviction", "Creation"}, again.Timestamp) {
-		w.add(at+".timestamp", "choose Eviction or Creation")
+		errs.add(at+".timestamp", "choose Eviction or Creation")
 	}
 	notNegative := func(path string, value *int32) bool {
 		if value != nil && *value < 0 {
-			w.add(path, "must be a whole number from 0")
+			errs.add(path, "must be a whole number from 0")
 			return false
 		}
 		return true
@@ -119,6 +119,6 @@ func (w *fieldErrors) gang(gang *v1alpha1.GangScheduling) {
 	most := notNegative(at+".backoffMaxSeconds", again.BackoffMaxSeconds)
 	first, last := ptr.Deref(again.BackoffBaseSeconds, v1alpha1.DefaultBackoffBaseSeconds), ptr.Deref(again.BackoffMaxSeconds, v1alpha1.DefaultBackoffMaxSeconds)
 	if base && most && first > last {
-		w.add(at+".backoffMaxSeconds", "must be at least the base backoff, %d seconds", first)
+		errs.add(at+".backoffMaxSeconds", "must be at least the base backoff, %d seconds", first)
 	}
 }

@@ -148,7 +148,7 @@ type amounts struct {
 
 // parse validates the amounts of a row, by themselves and for the instance.
 func parse(row v1alpha1.Amounts, instance catalog.Instance) (a amounts, errs []governance.FieldError) {
-	wrong := func(field, format string, args ...any) {
+	addErr := func(field, format string, args ...any) {
 		errs = append(errs, governance.FieldError{Path: field, Message: fmt.Sprintf(format, args...)})
 	}
 	whole := func(field string, n *int64) int64 {
@@ -156,7 +156,7 @@ func parse(row v1alpha1.Amounts, instance catalog.Instance) (a amounts, errs []g
 			return 0
 		}
 		if *n < 0 || *n > v1alpha1.MaxAmount {
-			wrong(field, "must be a whole number from 0 to 10,000,000")
+			addErr(field, "must be a whole number from 0 to 10,000,000")
 			return 0
 		}
 		return *n
@@ -165,30 +165,30 @@ func parse(row v1alpha1.Amounts, instance catalog.Instance) (a amounts, errs []g
 	a.accelerators = whole("accelerators", row.Accelerators)
 	if row.VCPU != nil {
 		if problem := checkVCPU(*row.VCPU); problem != "" {
-			wrong("vCPU", "%s", problem)
+			addErr("vCPU", "%s", problem)
 		} else {
 			a.milliCPU = row.VCPU.MilliValue()
 		}
 	}
 	if row.Memory != nil {
 		if problem := checkMemory(*row.Memory); problem != "" {
-			wrong("memory", "%s", problem)
+			addErr("memory", "%s", problem)
 		} else {
 			a.memory = floorBytes(*row.Memory)
 		}
 	}
 	single := row.Accelerators != nil || row.VCPU != nil || row.Memory != nil || row.Partition != nil
 	if row.Instances != nil && single {
-		wrong("instances", "enter either whole instances or single resources, not both")
+		addErr("instances", "enter either whole instances or single resources, not both")
 	}
 	if row.Partition != nil {
-		parsePartition(row, instance, wrong)
+		parsePartition(row, instance, addErr)
 	}
 	if a.accelerators > 0 && instance.Accelerators == 0 {
-		wrong("accelerators", "instances of %s have no accelerators", instance.Type)
+		addErr("accelerators", "instances of %s have no accelerators", instance.Type)
 	}
 	if len(errs) == 0 && a == (amounts{}) && (row.Partition == nil || row.Partition.Count == 0) {
-		wrong(firstFigure(row), "enter at least one amount above 0")
+		addErr(firstFigure(row), "enter at least one amount above 0")
 	}
 	return a, errs
 }
@@ -211,23 +211,23 @@ func firstFigure(row v1alpha1.Amounts) string {
 	return ""
 }
 
-func parsePartition(row v1alpha1.Amounts, instance catalog.Instance, wrong func(field, format string, args ...any)) {
+func parsePartition(row v1alpha1.Amounts, instance catalog.Instance, addErr func(field, format string, args ...any)) {
 	p := row.Partition
 	if row.Accelerators != nil {
-		wrong("partition", "enter either whole accelerators or a partition of them, not both")
+		addErr("partition", "enter either whole accelerators or a partition of them, not both")
 	}
 	if p.Count < 0 || p.Count > v1alpha1.MaxAmount {
-		wrong("partition.count", "must be a whole number from 0 to 10,000,000")
+		addErr("partition.count", "must be a whole number from 0 to 10,000,000")
 	}
 	switch {
 	case !profile.MatchString(p.Profile):
-		wrong("partition.profile", "must look like mig-1g.5gb")
+		addErr("partition.profile", "must look like mig-1g.5gb")
 	case len(instance.Partitions) == 0:
-		wrong("partition", "the accelerators of %s cannot be partitioned", instance.Type)
+		addErr("partition", "the accelerators of %s cannot be partitioned", instance.Type)
 	case !slices.Contains(instance.Partitions, p.Profile):
-		wrong("partition.profile", "instances of %s have the profiles %s", instance.Type, strings.Join(instance.Partitions, ", "))
+		addErr("partition.profile", "instances of %s have the profiles %s", instance.Type, strings.Join(instance.Partitions, ", "))
 	case instance.Accelerators == 0 && (row.VCPU == nil || row.Memory == nil):
-		wrong("partition", "no node of %s ever reported whole accelerators, so the share is unknown: enter vCPU and memory too", instance.Type)
+		addErr("partition", "no node of %s ever reported whole accelerators, so the share is unknown: enter vCPU and memory too", instance.Type)
 	}
 }
 

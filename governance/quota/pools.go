@@ -50,7 +50,7 @@ func Applied(allocation *v1alpha1.ComputeAllocation) Resolved {
 type PoolResources map[string]Resources
 
 // Allocated returns the sum of the nominal quota of all allocations except the
-// one with the given name.
+// one with this name.
 func Allocated(all []v1alpha1.ComputeAllocation, types catalog.Catalog, except string) PoolResources {
 	allocated := PoolResources{}
 	for i := range all {

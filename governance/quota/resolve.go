@@ -16,7 +16,7 @@ type FlavorQuotas struct {
 	// BorrowingLimit is what the team may borrow in addition; nil for no limit. It
 	// has the same resources as Nominal.
 	BorrowingLimit Resources
-	// BorrowOnly says that the team has no nominal quota in the pool.
+	// BorrowOnly reports that the team has no nominal quota in the pool.
 	BorrowOnly bool
 }
 
@@ -25,7 +25,7 @@ type Resolved struct {
 	// Pools are in the order of the rows, followed by those with BorrowOnly by
 	// name. All have the same resources.
 	Pools []FlavorQuotas
-	// Lends says whether other teams may borrow idle quota.
+	// Lends reports whether other teams may borrow idle quota.
 	Lends bool
 }
 

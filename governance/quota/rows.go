@@ -35,12 +35,12 @@ func resolveRows(path string, rows []v1alpha1.QuotaRow, types catalog.Catalog) (
 		default:
 			seen[pool.Name] = i
 		}
-		wrong := checkPool(row, pool)
+		rowErrs := checkPool(row, pool)
 		var amounts Resources
-		if len(wrong) == 0 {
-			amounts, wrong = Fill(row.Amounts, pool.Instance)
+		if len(rowErrs) == 0 {
+			amounts, rowErrs = Fill(row.Amounts, pool.Instance)
 		}
-		errs = append(errs, under(at, wrong)...)
+		errs = append(errs, under(at, rowErrs)...)
 		resolved = append(resolved, resolvedRow{pool.Name, amounts})
 	}
 	return resolved, errs
@@ -121,20 +121,20 @@ func nameField(row v1alpha1.QuotaRow) string {
 // checkPool returns the amounts of a row that its pool cannot have, because the
 // pool has several instance types, several kinds of accelerators, or none.
 func checkPool(row v1alpha1.QuotaRow, pool catalog.Pool) (errs []governance.FieldError) {
-	wrong := func(field, format string, args ...any) {
+	addErr := func(field, format string, args ...any) {
 		errs = append(errs, governance.FieldError{Path: field, Message: fmt.Sprintf(format, args...)})
 	}
 	const instead = "enter accelerators, vCPU or memory"
 	if row.Instances != nil {
 		switch {
 		case len(pool.Types) == 0 && pool.Nodes == 0:
-			wrong("instances", "pool %s has no nodes, so the size of an instance is unknown; enter vCPU and memory", pool.Name)
+			addErr("instances", "pool %s has no nodes, so the size of an instance is unknown; enter vCPU and memory", pool.Name)
 		case pool.Grouped && len(pool.Types) > 1:
-			wrong("instances", "pool %s has several instance types: %s", pool.Name, instead)
+			addErr("instances", "pool %s has several instance types: %s", pool.Name, instead)
 		case pool.Grouped:
-			wrong("instances", "pool %s has nodes without an instance type: %s", pool.Name, instead)
+			addErr("instances", "pool %s has nodes without an instance type: %s", pool.Name, instead)
 		case row.InstanceType != "" && !slices.Contains(pool.Types, row.InstanceType):
-			wrong("instances", "%s belongs to pool %s, which has instances of %s only: %s", row.InstanceType, pool.Name, pool.Types[0], instead)
+			addErr("instances", "%s belongs to pool %s, which has instances of %s only: %s", row.InstanceType, pool.Name, pool.Types[0], instead)
 		}
 	}
 	if !pool.Named || pool.Instance.Accelerators > 0 {
@@ -147,11 +147,11 @@ func checkPool(row v1alpha1.QuotaRow, pool catalog.Pool) (errs []governance.Fiel
 		}
 		switch {
 		case len(pool.Mixed) > 0:
-			wrong(field, "pool %s has several kinds of accelerators, %s, which cannot be counted together: create a pool for each", pool.Name, join(pool.Mixed))
+			addErr(field, "pool %s has several kinds of accelerators, %s, which cannot be counted together: create a pool for each", pool.Name, join(pool.Mixed))
 		case len(pool.Types) == 0 && pool.Nodes == 0:
-			wrong(field, "pool %s has no nodes, so its accelerators are unknown; enter vCPU and memory", pool.Name)
+			addErr(field, "pool %s has no nodes, so its accelerators are unknown; enter vCPU and memory", pool.Name)
 		default:
-			wrong(field, "pool %s has no accelerators", pool.Name)
+			addErr(field, "pool %s has no accelerators", pool.Name)
 		}
 	}
 	return errs

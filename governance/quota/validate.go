@@ -42,29 +42,29 @@ func checkNamespaceName(name string) string {
 // validateSettings validates the weight, the namespace and the sharing of an
 // allocation.
 func validateSettings(spec *v1alpha1.ComputeAllocationSpec) (errs []governance.FieldError) {
-	wrong := func(path, message string) {
+	addErr := func(path, message string) {
 		errs = append(errs, governance.FieldError{Path: path, Message: message})
 	}
 	if w := spec.FairShareWeight; w < 0 || w > v1alpha1.MaxWeight {
-		wrong("spec.fairShareWeight", "must be a whole number from 0 to 100")
+		addErr("spec.fairShareWeight", "must be a whole number from 0 to 100")
 	}
 	if problem := checkNamespaceName(spec.Namespace); problem != "" {
-		wrong("spec.namespace", problem)
+		addErr("spec.namespace", problem)
 	}
 	sharing := spec.Sharing
 	percent := sharing.BorrowLimitPercent
 	if percent != nil && (*percent < 0 || *percent > v1alpha1.MaxBorrowLimitPercent) {
-		wrong("spec.sharing.borrowLimitPercent", "must be a whole number from 0 to 10,000")
+		addErr("spec.sharing.borrowLimitPercent", "must be a whole number from 0 to 10,000")
 	}
 	borrows := sharing.Strategy == "" || sharing.Strategy == v1alpha1.LendAndBorrow
 	if !borrows && (percent != nil || sharing.Unlimited || len(sharing.BorrowLimits) > 0) {
-		wrong("spec.sharing.strategy", "borrow limits need the strategy lend and borrow: choose it, or remove the limits")
+		addErr("spec.sharing.strategy", "borrow limits need the strategy lend and borrow: choose it, or remove the limits")
 	}
 	if sharing.Unlimited && percent != nil {
-		wrong("spec.sharing.borrowLimitPercent", "borrowing is either unlimited or limited by a percentage")
+		addErr("spec.sharing.borrowLimitPercent", "borrowing is either unlimited or limited by a percentage")
 	}
 	if spec.NamespaceCeiling && sharing.Unlimited {
-		wrong("spec.namespaceCeiling", "a namespace ceiling needs a borrow limit: choose either the ceiling or unlimited borrowing")
+		addErr("spec.namespaceCeiling", "a namespace ceiling needs a borrow limit: choose either the ceiling or unlimited borrowing")
 	}
 	return errs
 }

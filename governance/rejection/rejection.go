@@ -88,7 +88,7 @@ func parse(text string) governance.FieldError {
 }
 
 // Translate translates an error of a write as cluster.Translate does. A
-// rejection becomes governance.Invalid with the rejected fields: it is wrong
+// rejection becomes governance.Invalid with the rejected fields: it is invalid
 // input, and not a missing permission.
 func Translate(op string, err error) error {
 	fields, ok := Fields(err)

@@ -22,20 +22,20 @@ type NodeUsage struct {
 // node has more than its instance type.
 func (n Node) Usage(teams []string) NodeUsage {
 	left := n.Physical
-	take := func(amount int64) int64 {
-		taken := max(0, min(amount, left))
-		left -= taken
-		return taken
+	use := func(amount int64) int64 {
+		part := max(0, min(amount, left))
+		left -= part
+		return part
 	}
 	p := NodeUsage{Bound: make(map[string]int64, len(n.Requests))}
 	for _, team := range teams {
-		if amount := take(n.Requests[team]); amount > 0 {
+		if amount := use(n.Requests[team]); amount > 0 {
 			p.Bound[team] = amount
 		}
 	}
-	p.Outside = take(n.Outside)
+	p.Outside = use(n.Outside)
 	used := n.Physical - left
-	p.Idle = take(max(0, n.Usable-used))
+	p.Idle = use(max(0, n.Usable-used))
 	p.Unhealthy = left
 	return p
 }
