@@ -3,6 +3,7 @@ package allocations_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 
 	"kuota.dev/kuota/governance"
@@ -16,57 +17,55 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-const drained = v1alpha1.AnnotationDrain
-
-// goes waits until a team is gone.
-func (w world) goes(t *testing.T, team string) {
+// waitDeleted waits until the allocation of a team no longer exists.
+func (w world) waitDeleted(t *testing.T, team string) {
 	t.Helper()
 	clustertest.Eventually(t, 2*soon, func(ctx context.Context) error {
 		err := w.Client.Get(ctx, client.ObjectKey{Name: team}, &v1alpha1.ComputeAllocation{})
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		return errors.Join(err, errors.New("it is still there"))
+		return errors.Join(err, fmt.Errorf("team %s still exists", team))
 	})
 }
 
-func TestDeleteIdle(t *testing.T) {
+func TestDeleteIdleTeam(t *testing.T) {
 	w := setup(t)
 	team := w.team(t, "idle", gpus(1))
-	departure, err := w.PreviewDeletion(t.Context(), w.admin, team.Name)
+	preview, err := w.PreviewDeletion(t.Context(), w.admin, team.Name)
 	must(t, err)
 	want := allocations.DeletionPreview{Namespace: team.Status.Namespace, Removed: []change.Object{
 		{Kind: "LocalQueue", Name: team.Status.LocalQueue, Action: change.Removed},
 		{Kind: "ClusterQueue", Name: team.Status.ClusterQueue, Action: change.Removed},
 	}}
-	if diff := cmp.Diff(want, departure); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+	if diff := cmp.Diff(want, preview); diff != "" {
+		t.Errorf("preview of the deletion (-want +got):\n%s", diff)
 	}
 
 	changed := team.DeepCopy()
-	changed.Spec.DisplayName = "Somebody else's"
+	changed.Spec.DisplayName = "Changed concurrently"
 	must(t, w.Update(t.Context(), w.admin, changed, nil))
-	kind(t, w.Delete(t.Context(), w.admin, team.Name, allocations.Deletion{ResourceVersion: team.ResourceVersion}), governance.Conflict)
+	wantKind(t, w.Delete(t.Context(), w.admin, team.Name, allocations.Deletion{ResourceVersion: team.ResourceVersion}), governance.Conflict)
 	now := w.settled(t, team.Name)
 	must(t, w.Delete(t.Context(), w.admin, team.Name, allocations.Deletion{ResourceVersion: now.ResourceVersion}))
-	w.goes(t, team.Name)
-	kind(t, w.Delete(t.Context(), w.admin, team.Name, allocations.Deletion{ResourceVersion: now.ResourceVersion}), governance.NotFound)
+	w.waitDeleted(t, team.Name)
+	wantKind(t, w.Delete(t.Context(), w.admin, team.Name, allocations.Deletion{ResourceVersion: now.ResourceVersion}), governance.NotFound)
 }
 
-// A team whose tasks run goes only when they are drained.
-func TestDeleteBusy(t *testing.T) {
+// A team with running tasks is deleted only with a drain.
+func TestDeleteBusyTeam(t *testing.T) {
 	w := setup(t)
 	team := w.team(t, "busy", gpus(2))
-	w.runs(t, team.Name, "long", 1)
-	departure, err := w.PreviewDeletion(t.Context(), w.admin, team.Name)
+	w.runTask(t, team.Name, "long", 1)
+	preview, err := w.PreviewDeletion(t.Context(), w.admin, team.Name)
 	must(t, err)
-	if diff := cmp.Diff([]allocations.Task{{Namespace: team.Status.Namespace, Kind: "Job", Name: "long"}}, departure.Running); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+	if diff := cmp.Diff([]allocations.Task{{Namespace: team.Status.Namespace, Kind: "Job", Name: "long"}}, preview.Running); diff != "" {
+		t.Errorf("running tasks (-want +got):\n%s", diff)
 	}
-	kind(t, w.Delete(t.Context(), w.admin, team.Name, allocations.Deletion{ResourceVersion: team.ResourceVersion}), governance.Invalid, "1 of its tasks is running")
-	if now := w.settled(t, team.Name); now.DeletionTimestamp != nil || now.Annotations[drained] != "" {
-		t.Errorf("a refusal changed it: %+v", now.ObjectMeta)
+	wantKind(t, w.Delete(t.Context(), w.admin, team.Name, allocations.Deletion{ResourceVersion: team.ResourceVersion}), governance.Invalid, "1 of its tasks is running")
+	if now := w.settled(t, team.Name); now.DeletionTimestamp != nil || now.Annotations[v1alpha1.AnnotationDrain] != "" {
+		t.Errorf("the rejected deletion changed the allocation: %+v", now.ObjectMeta)
 	}
 	must(t, w.Delete(t.Context(), w.admin, team.Name, allocations.Deletion{ResourceVersion: team.ResourceVersion, Drain: true}))
-	w.goes(t, team.Name)
+	w.waitDeleted(t, team.Name)
 }

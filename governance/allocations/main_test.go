@@ -31,7 +31,7 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// soon is how long a state may take to come.
+// soon is the timeout for a state that the controllers or the cache reach.
 const soon = 30 * time.Second
 
 func TestMain(m *testing.M) { clustertest.Main(m) }
@@ -45,9 +45,10 @@ type world struct {
 
 var current *clustertest.Cluster
 
-// connection is the console's, with its controllers, once for all tests.
+// connection returns the console's connection with running controllers, shared by
+// all tests.
 var connection = sync.OnceValues(func() (*cluster.Cluster, error) {
-	log := slog.New(slog.DiscardHandler) // what the controllers make of Kueue's absence is not looked at here
+	log := slog.New(slog.DiscardHandler) // no test here checks the controllers' log
 	ctrl.SetLogger(logr.FromSlogHandler(log.Handler()))
 	c, err := cluster.New(current.Console, cluster.Options{Namespace: "kuota-system", NoSessions: true, Log: log})
 	if err != nil {
@@ -94,10 +95,10 @@ func setup(t *testing.T) world {
 		admin:  governance.User{Name: group + "@example.com", Groups: []string{group}},
 		member: governance.User{Name: clustertest.Name("member") + "@example.com"},
 	}
-	clustertest.Eventually(t, soon, func(ctx context.Context) error { // the API server's RBAC learns of it a moment later
+	clustertest.Eventually(t, soon, func(ctx context.Context) error { // the API server's RBAC cache sees the binding with a delay
 		may, err := (&access.Service{Cluster: c}).MayDeleteAllocations(ctx, w.admin)
 		if err == nil && !may {
-			err = fmt.Errorf("the binding has no effect yet")
+			err = fmt.Errorf("the ClusterRoleBinding has no effect yet")
 		}
 		return err
 	})
@@ -111,29 +112,28 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// gpus is quota of g5 GPUs.
+// gpus returns a spec with nominal quota for n GPUs of g5.
 func gpus(n int64) v1alpha1.ComputeAllocationSpec {
 	return v1alpha1.ComputeAllocationSpec{Quota: []v1alpha1.QuotaRow{{InstanceType: "ml.g5.2xlarge", Amounts: v1alpha1.Amounts{Accelerators: &n}}}}
 }
 
-// team makes a team and waits until its queue works and everything about it is
-// written.
-func (w world) team(t *testing.T, start string, spec v1alpha1.ComputeAllocationSpec) v1alpha1.ComputeAllocation {
+// team creates a team, waits until it is settled, and deletes it after the test.
+func (w world) team(t *testing.T, prefix string, spec v1alpha1.ComputeAllocationSpec) v1alpha1.ComputeAllocation {
 	t.Helper()
-	allocation := &v1alpha1.ComputeAllocation{ObjectMeta: metav1.ObjectMeta{Name: clustertest.Name(start)}, Spec: spec}
+	allocation := &v1alpha1.ComputeAllocation{ObjectMeta: metav1.ObjectMeta{Name: clustertest.Name(prefix)}, Spec: spec}
 	must(t, w.Create(t.Context(), w.admin, allocation, nil, ""))
-	t.Cleanup(func() { w.remove(allocation.Name) })
+	t.Cleanup(func() { w.deleteTeam(allocation.Name) })
 	return w.settled(t, allocation.Name)
 }
 
-// remove takes a team away, whatever runs in it.
-func (w world) remove(team string) {
+// deleteTeam starts to delete a team and drains its running tasks.
+func (w world) deleteTeam(team string) {
 	_, _ = w.TryKubectl("", "annotate", "computeallocation", team, v1alpha1.AnnotationDrain+"=true", "--overwrite")
 	_, _ = w.TryKubectl("", "delete", "computeallocation", team, "--wait=false")
 }
 
-// settled waits until the controllers have nothing left to say, and the cache
-// has it.
+// settled waits until the cache has an allocation that is ready, with conditions
+// of its current generation, and returns it.
 func (w world) settled(t *testing.T, team string) v1alpha1.ComputeAllocation {
 	t.Helper()
 	var found v1alpha1.ComputeAllocation
@@ -151,8 +151,9 @@ func (w world) settled(t *testing.T, team string) v1alpha1.ComputeAllocation {
 	return found
 }
 
-// runs has a team run a task on GPUs of a g5.
-func (w world) runs(t *testing.T, team, name string, n int) {
+// runTask creates a Job that requests n GPUs in a team's queue, and waits until
+// Kueue admits it.
+func (w world) runTask(t *testing.T, team, name string, n int) {
 	t.Helper()
 	w.Apply(t, fmt.Sprintf(`
 apiVersion: batch/v1
@@ -182,14 +183,14 @@ spec:
 				return nil
 			}
 		}
-		return fmt.Errorf("%s does not run", name)
+		return fmt.Errorf("job %s is not admitted", name)
 	})
 	t.Cleanup(func() {
 		_, _ = w.TryKubectl("", "delete", "job", name, "-n", w.Naming.Namespace(team), "--wait=false")
 	})
 }
 
-// versions are the resourceVersions of everything that a review looks at.
+// versions returns the resourceVersions of all objects that a review reads.
 func (w world) versions(t *testing.T) map[string]string {
 	t.Helper()
 	versions := map[string]string{}
@@ -207,15 +208,15 @@ func (w world) versions(t *testing.T) map[string]string {
 	return versions
 }
 
-// kind wants an error of a kind.
-func kind(t *testing.T, err error, want governance.Kind, texts ...string) {
+// wantKind fails unless err is of this kind and contains the texts.
+func wantKind(t *testing.T, err error, want governance.Kind, texts ...string) {
 	t.Helper()
 	if err == nil || governance.KindOf(err) != want {
-		t.Fatalf("the error is %v, want kind %d", err, want)
+		t.Fatalf("got error %v, want kind %d", err, want)
 	}
 	for _, text := range texts {
 		if !strings.Contains(err.Error(), text) {
-			t.Errorf("%q lacks %q", err, text)
+			t.Errorf("got error %q, want it to contain %q", err, text)
 		}
 	}
 }

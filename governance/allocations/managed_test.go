@@ -19,11 +19,12 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// What Flux or Argo CD manages is neither changed nor deleted behind its back,
-// whether it marks the object or only owns fields of it; the cache tells too.
-func TestManagedIsNotChanged(t *testing.T) {
+// An allocation that Flux or Argo CD manages is neither changed nor deleted,
+// whether the tool labels the object or only owns fields of it. The cache keeps
+// the managed fields that show it.
+func TestManagedAllocationIsNotChanged(t *testing.T) {
 	w := setup(t)
-	marked := func(team v1alpha1.ComputeAllocation) {
+	labeled := func(team v1alpha1.ComputeAllocation) {
 		patch := `{"metadata": {"labels": {"kustomize.toolkit.fluxcd.io/name": "teams", "kustomize.toolkit.fluxcd.io/namespace": "flux-system"}}}`
 		must(t, w.Client.Patch(t.Context(), team.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch))))
 	}
@@ -34,9 +35,9 @@ func TestManagedIsNotChanged(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		manage func(v1alpha1.ComputeAllocation)
-		by     string
+		wantBy string
 	}{
-		"marked by Flux": {marked, "Flux (Kustomization flux-system/teams)"}, "applied by Argo CD": {applied, "Argo CD"},
+		"labeled by Flux": {labeled, "Flux (Kustomization flux-system/teams)"}, "applied by Argo CD": {applied, "Argo CD"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			team := w.team(t, "managed", gpus(1))
@@ -46,30 +47,31 @@ func TestManagedIsNotChanged(t *testing.T) {
 				if found, err = w.Find(ctx, w.admin, team.Name); err != nil {
 					return err
 				}
-				if m, _ := gitops.ManagerOf(&found); m.String() != tc.by {
-					return fmt.Errorf("the cache says %q of %v", m, found.ManagedFields)
+				if m, _ := gitops.ManagerOf(&found); m.String() != tc.wantBy {
+					return fmt.Errorf("got manager %q from the cache, want %q; managed fields: %v", m, tc.wantBy, found.ManagedFields)
 				}
 				return nil
 			})
 			changed := found.DeepCopy()
 			changed.Spec = gpus(2)
-			says := "Team " + team.Name + " is managed by " + tc.by
-			kind(t, w.Update(t.Context(), w.admin, changed, nil), governance.Forbidden, says)
+			wantText := "Team " + team.Name + " is managed by " + tc.wantBy
+			wantKind(t, w.Update(t.Context(), w.admin, changed, nil), governance.Forbidden, wantText)
 			_, err := w.Review(t.Context(), w.admin, changed, nil)
-			kind(t, err, governance.Forbidden, says)
+			wantKind(t, err, governance.Forbidden, wantText)
 			for _, drain := range []bool{false, true} {
-				kind(t, w.Delete(t.Context(), w.admin, team.Name, allocations.Deletion{ResourceVersion: found.ResourceVersion, Drain: drain}), governance.Forbidden, says)
+				wantKind(t, w.Delete(t.Context(), w.admin, team.Name, allocations.Deletion{ResourceVersion: found.ResourceVersion, Drain: drain}), governance.Forbidden, wantText)
 			}
-			if now := w.settled(t, team.Name); now.Generation != found.Generation || now.DeletionTimestamp != nil || now.Annotations[drained] != "" {
-				t.Errorf("it was changed: %+v", now.ObjectMeta)
+			if now := w.settled(t, team.Name); now.Generation != found.Generation || now.DeletionTimestamp != nil || now.Annotations[v1alpha1.AnnotationDrain] != "" {
+				t.Errorf("the allocation changed: %+v", now.ObjectMeta)
 			}
 		})
 	}
 }
 
-// What the API server stores comes back the same after it was written down, and
-// after kubectl applied that. What HyperPod's examples come to is taken too.
-func TestWrittenIsApplied(t *testing.T) {
+// The manifest of a stored allocation, read by package imports and applied with
+// kubectl, does not change the allocation. The API server accepts the manifests
+// of HyperPod's examples.
+func TestManifestRoundTrip(t *testing.T) {
 	w := setup(t)
 	for _, n := range []string{"1", "2", "3", "4"} {
 		text, err := os.ReadFile("../imports/testdata/example-" + n + ".json")
@@ -84,6 +86,6 @@ func TestWrittenIsApplied(t *testing.T) {
 	read := imports.Read([]byte(manifest.AllocationYAML(&team)))
 	w.Apply(t, read.Objects[0].YAML())
 	if now := w.settled(t, team.Name); now.Generation != team.Generation {
-		t.Errorf("%s changed it", read.Objects[0].YAML())
+		t.Errorf("applying the manifest changed the allocation:\n%s", read.Objects[0].YAML())
 	}
 }

@@ -13,7 +13,7 @@ import (
 func TestBorrowerOf(t *testing.T) {
 	gpus := func(pool string, n int64) quota.PoolResources { return quota.PoolResources{pool: {catalog.GPU: n}} }
 	task := func(name string) Task { return Task{Namespace: "n", Kind: "Job", Name: name} }
-	holders := []admittedTask{
+	admitted := []admittedTask{
 		{task: task("a"), usage: gpus("h100", 4)},
 		{task: task("b"), usage: gpus("a100", 8)},
 		{task: task("c"), usage: gpus("h100", 2)},
@@ -23,12 +23,12 @@ func TestBorrowerOf(t *testing.T) {
 		pool, resource string
 		want           Borrower
 	}{
-		"beyond its quota":  {"h100", catalog.GPU, Borrower{Borrowed: 2, Tasks: []Task{task("a"), task("c")}}},
-		"without any quota": {"a100", catalog.GPU, Borrower{Borrowed: 8, Tasks: []Task{task("b")}}},
-		"nothing used":      {"h100", catalog.CPU, Borrower{}},
+		"beyond nominal quota":  {"h100", catalog.GPU, Borrower{Borrowed: 2, Tasks: []Task{task("a"), task("c")}}},
+		"without nominal quota": {"a100", catalog.GPU, Borrower{Borrowed: 8, Tasks: []Task{task("b")}}},
+		"nothing used":          {"h100", catalog.CPU, Borrower{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, borrowerOf(holders, own, tc.pool, tc.resource)); diff != "" {
+			if diff := cmp.Diff(tc.want, borrowerOf(admitted, own, tc.pool, tc.resource)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -41,17 +41,17 @@ func TestBorrowsMore(t *testing.T) {
 		change PoolChange
 		want   bool
 	}{
-		"a higher limit":          {PoolChange{Before: gpus(4), After: gpus(4), BorrowingLimitBefore: gpus(1), BorrowingLimitAfter: gpus(2)}, true},
-		"the limit is gone":       {PoolChange{Before: gpus(4), After: gpus(4), BorrowingLimitBefore: gpus(1)}, true},
-		"a pool to borrow only":   {PoolChange{After: gpus(0), BorrowingLimitAfter: gpus(2)}, true},
-		"a lower limit":           {PoolChange{Before: gpus(4), After: gpus(4), BorrowingLimitBefore: gpus(2), BorrowingLimitAfter: gpus(1)}, false},
-		"a limit where none was":  {PoolChange{Before: gpus(4), After: gpus(4), BorrowingLimitAfter: gpus(9)}, false},
-		"the pool is given up":    {PoolChange{Before: gpus(4), BorrowingLimitBefore: gpus(2)}, false},
-		"without limit all along": {PoolChange{Before: gpus(4), After: gpus(2)}, false},
+		"a higher limit":            {PoolChange{Before: gpus(4), After: gpus(4), BorrowingLimitBefore: gpus(1), BorrowingLimitAfter: gpus(2)}, true},
+		"the limit is removed":      {PoolChange{Before: gpus(4), After: gpus(4), BorrowingLimitBefore: gpus(1)}, true},
+		"a borrow-only pool":        {PoolChange{After: gpus(0), BorrowingLimitAfter: gpus(2)}, true},
+		"a lower limit":             {PoolChange{Before: gpus(4), After: gpus(4), BorrowingLimitBefore: gpus(2), BorrowingLimitAfter: gpus(1)}, false},
+		"a limit where none was":    {PoolChange{Before: gpus(4), After: gpus(4), BorrowingLimitAfter: gpus(9)}, false},
+		"the pool is removed":       {PoolChange{Before: gpus(4), BorrowingLimitBefore: gpus(2)}, false},
+		"no limit before and after": {PoolChange{Before: gpus(4), After: gpus(2)}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := borrowsMore(tc.change, catalog.GPU); got != tc.want {
-				t.Errorf("it reports %t, want %t", got, tc.want)
+				t.Errorf("got %t, want %t", got, tc.want)
 			}
 		})
 	}

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// history is the service of the pages about versions.
+// history returns the service of the version pages.
 func (w world) history(t *testing.T) *revisions.Service {
 	t.Helper()
 	c, err := connection()
@@ -25,8 +25,8 @@ func (w world) history(t *testing.T) *revisions.Service {
 	return &revisions.Service{Store: c.Revisions, Access: w.Access, Allocations: w.Service}
 }
 
-// another is the n-th of many specs that are all unlike one another.
-func another(n int64) v1alpha1.ComputeAllocationSpec {
+// nthSpec returns the n-th of many specs that all differ.
+func nthSpec(n int64) v1alpha1.ComputeAllocationSpec {
 	spec := gpus(1 + n%4)
 	memory, cpu := resource.MustParse(fmt.Sprint(1<<30+n)), resource.MustParse(fmt.Sprintf("%dm", 100+n))
 	spec.Quota = append(spec.Quota, v1alpha1.QuotaRow{InstanceType: "ml.c5.2xlarge", Amounts: v1alpha1.Amounts{VCPU: &cpu, Memory: &memory}})
@@ -52,20 +52,20 @@ func another(n int64) v1alpha1.ComputeAllocationSpec {
 	return spec
 }
 
-func written(t *testing.T, spec any) string {
+func encode(t *testing.T, spec any) string {
 	t.Helper()
 	text, err := json.Marshal(spec)
 	must(t, err)
 	return string(text)
 }
 
-// Each of the last fifty versions, restored through the review and the save that
-// every change goes through, gives that very spec, and a version that says so. The
-// short run of make test restores some of them.
+// Each of the last fifty versions, restored with a review and a save, results in
+// the same spec and in a version with the reason of the restore. The short run of
+// make test restores some of them.
 func TestRestoreEachOfFifty(t *testing.T) {
 	w := setup(t)
 	versions := w.history(t)
-	team := w.team(t, "restore", another(0))
+	team := w.team(t, "restore", nthSpec(0))
 	owner := revisions.AllocationOwner(team.Name)
 	now := func() v1alpha1.ComputeAllocation {
 		var live v1alpha1.ComputeAllocation
@@ -80,44 +80,44 @@ func TestRestoreEachOfFifty(t *testing.T) {
 		review, err := w.Review(t.Context(), w.admin, &wanted, nil)
 		must(t, err)
 		if review.Empty() {
-			t.Fatalf("the review of %s says that nothing changes", reason)
+			t.Fatalf("got an empty review of %q, want changes", reason)
 		}
 		must(t, w.Update(t.Context(), w.admin, &wanted, nil))
 		return now()
 	}
-	want := []string{written(t, now().Spec)}
+	want := []string{encode(t, now().Spec)}
 	for n := int64(1); n <= 51; n++ {
 		before := now()
 		next := before.DeepCopy()
-		next.Spec = another(n)
+		next.Spec = nthSpec(n)
 		must(t, w.Client.Patch(t.Context(), next, client.MergeFrom(&before)))
-		want = append(want, written(t, next.Spec))
+		want = append(want, encode(t, next.Spec))
 	}
-	newest := func(number int64) (all []revisions.Revision) {
+	waitNewest := func(number int64) (all []revisions.Revision) {
 		clustertest.Eventually(t, soon, func(ctx context.Context) (err error) {
 			if all, err = versions.History(ctx, w.admin, owner); err != nil {
 				return err
 			}
 			if len(all) != 50 || all[0].Number != number {
-				return fmt.Errorf("%d versions are kept, the newest is %d, want %d", len(all), all[0].Number, number)
+				return fmt.Errorf("got %d versions, the newest %d; want 50, the newest %d", len(all), all[0].Number, number)
 			}
 			return nil
 		})
 		return all
 	}
-	all := newest(52)
+	all := waitNewest(52)
 	if last := all[49].Number; last != 3 {
-		t.Fatalf("the oldest is version %d", last)
+		t.Fatalf("the oldest version is %d, want 3", last)
 	}
 	var kept []revisions.Version
 	for _, r := range all {
 		version, err := versions.Version(t.Context(), w.admin, owner, r.Number)
 		must(t, err)
-		if got := written(t, version.Allocation); got != want[r.Number-1] {
-			t.Fatalf("version %d holds something else:\n%s", r.Number, cmp.Diff(want[r.Number-1], got))
+		if got := encode(t, version.Allocation); got != want[r.Number-1] {
+			t.Fatalf("version %d (-want +got):\n%s", r.Number, cmp.Diff(want[r.Number-1], got))
 		}
 		if r.By != "kubernetes-admin" || r.Skipped != 0 || (len(version.Changes) == 0) != (r.Number == 3) {
-			t.Fatalf("version %d tells %+v, %v", r.Number, r, version.Changes)
+			t.Fatalf("version %d is %+v with changes %v", r.Number, r, version.Changes)
 		}
 		kept = append(kept, version)
 	}
@@ -129,32 +129,33 @@ func TestRestoreEachOfFifty(t *testing.T) {
 		version := kept[i]
 		reason := fmt.Sprintf("Restores version %d", version.Number)
 		live := save(*version.Allocation, reason)
-		if got := written(t, live.Spec); got != want[version.Number-1] {
-			t.Fatalf("%s gives something else:\n%s", reason, cmp.Diff(want[version.Number-1], got))
+		if got := encode(t, live.Spec); got != want[version.Number-1] {
+			t.Fatalf("spec after %q (-want +got):\n%s", reason, cmp.Diff(want[version.Number-1], got))
 		}
 		if live.Annotations["kuota.dev/changed-by"] != w.admin.Name || live.Annotations["kuota.dev/changed-because"] != reason {
-			t.Fatalf("%s is written down as %v", reason, live.Annotations)
+			t.Fatalf("annotations after %q are %v", reason, live.Annotations)
 		}
 		restored++
 	}
-	if all = newest(52 + restored); all[restored-1].Reason != "Restores version 3" || all[0].By != w.admin.Name {
-		t.Errorf("the first that was restored tells %q", all[restored-1].Reason)
+	if all = waitNewest(52 + restored); all[restored-1].Reason != "Restores version 3" || all[0].By != w.admin.Name {
+		t.Errorf("the first restored version has reason %q and the newest is by %q", all[restored-1].Reason, all[0].By)
 	}
 }
 
-// Who may see a team may see its versions, and not those of another team that
-// had its name; a deleted team's are for who sees all, and it is made again.
-func TestWhoSeesVersions(t *testing.T) {
+// Users who may see a team may see its versions, but not those of an earlier team
+// of the same name. Versions of a deleted team are visible to users who see all
+// teams, and such a version can create the team again.
+func TestVisibilityOfVersions(t *testing.T) {
 	w := setup(t)
 	versions := w.history(t)
 	spec := gpus(1)
 	spec.Members = []v1alpha1.Member{{Kind: "User", Name: w.member.Name}}
 	team := w.team(t, "seen", spec)
 	owner := revisions.AllocationOwner(team.Name)
-	sees := func(who governance.User, want ...int64) {
+	sees := func(user governance.User, want ...int64) {
 		t.Helper()
 		clustertest.Eventually(t, soon, func(ctx context.Context) error {
-			history, err := versions.History(ctx, who, owner)
+			history, err := versions.History(ctx, user, owner)
 			if kind := governance.KindOf(err); err != nil && kind != governance.NotFound && kind != governance.Outside {
 				return err
 			}
@@ -163,12 +164,12 @@ func TestWhoSeesVersions(t *testing.T) {
 				got = append(got, r.Number)
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
-				return fmt.Errorf("%s sees (-want +got):\n%s", who.Name, diff)
+				return fmt.Errorf("versions that %s sees (-want +got):\n%s", user.Name, diff)
 			}
 			for n := int64(1); n <= 3; n++ {
-				_, err := versions.Version(ctx, who, owner, n)
+				_, err := versions.Version(ctx, user, owner, n)
 				if seen := err == nil; seen != (len(got) > 0 && n <= got[0] && n >= got[len(got)-1]) {
-					return fmt.Errorf("%s reads version %d: %w", who.Name, n, err)
+					return fmt.Errorf("%s reads version %d: %w", user.Name, n, err)
 				}
 			}
 			return nil
@@ -183,14 +184,14 @@ func TestWhoSeesVersions(t *testing.T) {
 	must(t, w.Update(t.Context(), w.admin, two, nil))
 	sees(w.member, 2, 1)
 
-	w.remove(team.Name)
+	w.deleteTeam(team.Name)
 	clustertest.Eventually(t, soon, func(ctx context.Context) error {
 		if err := w.Client.Get(ctx, client.ObjectKey{Name: team.Name}, &v1alpha1.ComputeAllocation{}); err == nil || client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("it is still there: %w", err)
+			return fmt.Errorf("team %s still exists: %w", team.Name, err)
 		}
 		return nil
 	})
-	sees(w.admin, 3, 2, 1) // the last one is the deletion
+	sees(w.admin, 3, 2, 1) // version 3 is the deletion
 	sees(w.member)
 	sees(stranger)
 	version, err := versions.Version(t.Context(), w.admin, owner, 2)

@@ -19,17 +19,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+// changeOf returns the change of the object of this kind.
 func changeOf(t *testing.T, review allocations.Review, kind string) change.Object {
 	t.Helper()
 	i := slices.IndexFunc(review.Objects, func(o change.Object) bool { return o.Kind == kind })
 	if i < 0 {
-		t.Fatalf("%s does not change: %+v", kind, review.Objects)
+		t.Fatalf("got no change of a %s in %+v", kind, review.Objects)
 	}
 	return review.Objects[i]
 }
 
-// reviewed is a review that changed nothing. Kueue may write a status while it
-// is made; then it is made again.
+// reviewed returns a review that changed nothing. It repeats a review during which
+// Kueue wrote a status.
 func (w world) reviewed(t *testing.T, allocation *v1alpha1.ComputeAllocation) (review allocations.Review) {
 	t.Helper()
 	clustertest.Eventually(t, soon, func(ctx context.Context) (err error) {
@@ -38,19 +39,19 @@ func (w world) reviewed(t *testing.T, allocation *v1alpha1.ComputeAllocation) (r
 			return err
 		}
 		if diff := cmp.Diff(before, w.versions(t)); diff != "" {
-			return fmt.Errorf("the review changed something (-before +after):\n%s", diff)
+			return fmt.Errorf("objects changed during the review (-before +after):\n%s", diff)
 		}
 		return nil
 	})
 	return review
 }
 
-// A review of a change tells all of it, and changes nothing.
-func TestReviewOfAChange(t *testing.T) {
+// A review of a change lists all its effects and changes nothing.
+func TestReviewOfChange(t *testing.T) {
 	w := setup(t)
 	team := w.team(t, "review", gpus(2))
-	w.runs(t, team.Name, "first", 1)
-	w.runs(t, team.Name, "second", 1)
+	w.runTask(t, team.Name, "first", 1)
+	w.runTask(t, team.Name, "second", 1)
 	one := team.DeepCopy()
 	one.Spec = gpus(1)
 	one.Spec.FairShareWeight = 10
@@ -70,7 +71,7 @@ func TestReviewOfAChange(t *testing.T) {
 		{Path: "fairSharing.weight", Before: "0", After: "10"},
 	} {
 		if !slices.Contains(queue.Fields, want) {
-			t.Errorf("%+v is not in %+v", want, queue.Fields)
+			t.Errorf("got fields %+v, want them to contain %+v", queue.Fields, want)
 		}
 	}
 	if len(review.Objects) != 2 || queue.Action != change.Changed || changeOf(t, review, "RoleBinding").Action != change.Created {
@@ -84,91 +85,91 @@ func TestReviewOfAChange(t *testing.T) {
 	namespace := team.Status.Namespace
 	want := allocations.QuotaExcess{Pool: "ml.g5.2xlarge", Resource: catalog.GPU, Usage: 2, Nominal: 1}
 	if i < 0 {
-		t.Fatalf("nothing is over: %+v", review.QuotaExcess)
+		t.Fatalf("got quota excess %+v, want some of GPUs", review.QuotaExcess)
 	}
 	got := review.QuotaExcess[i]
 	tasks := got.Tasks
 	got.Tasks = nil
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("over (-want +got):\n%s", diff)
+		t.Errorf("quota excess (-want +got):\n%s", diff)
 	}
 	if len(tasks) != 2 || !slices.Contains(tasks, allocations.Task{Namespace: namespace, Kind: "Job", Name: "second"}) {
-		t.Errorf("tasks over quota: %+v", tasks)
+		t.Errorf("tasks of the quota excess: %+v", tasks)
 	}
 
 	drained := one.DeepCopy()
 	drained.Spec.Activation = v1alpha1.Drain
 	review = w.reviewed(t, drained)
 	if len(review.Evicted) != 2 || !slices.Contains(review.Evicted, allocations.Task{Namespace: namespace, Kind: "Job", Name: "second"}) || len(review.QuotaExcess) != 0 {
-		t.Errorf("draining stops %+v, and over quota is %+v", review.Evicted, review.QuotaExcess)
+		t.Errorf("draining evicts %+v, with quota excess %+v", review.Evicted, review.QuotaExcess)
 	}
 
 	same, err := w.Review(t.Context(), w.admin, &team, nil)
 	must(t, err)
 	if !same.Empty() {
-		t.Errorf("saving what is there changes something: %+v", same)
+		t.Errorf("review of an unchanged spec: got %+v, want it empty", same)
 	}
 }
 
-// A review of a new team makes nothing, not even its namespace.
-func TestReviewOfANewTeam(t *testing.T) {
+// A review of a new team creates nothing, not even its namespace.
+func TestReviewOfNewTeam(t *testing.T) {
 	w := setup(t)
-	w.team(t, "settle", gpus(1)) // so that the controllers have looked at everything
+	w.team(t, "settle", gpus(1)) // wait until the controllers have reconciled everything
 	team := &v1alpha1.ComputeAllocation{ObjectMeta: metav1.ObjectMeta{Name: clustertest.Name("new")}, Spec: gpus(2)}
 	review := w.reviewed(t, team)
-	var made []string
+	var created []string
 	for _, object := range review.Objects {
-		made = append(made, object.Action+" "+object.Kind)
+		created = append(created, object.Action+" "+object.Kind)
 	}
-	if diff := cmp.Diff([]string{"created Namespace", "created ClusterQueue", "created LocalQueue"}, made); diff != "" {
+	if diff := cmp.Diff([]string{"created Namespace", "created ClusterQueue", "created LocalQueue"}, created); diff != "" {
 		t.Errorf("objects (-want +got):\n%s", diff)
 	}
 	if len(review.Pools) != 1 || review.Pools[0].Before != nil || review.Pools[0].After[catalog.CPU] != 16_000 {
 		t.Errorf("pools: %+v", review.Pools)
 	}
 	if len(review.QuotaExcess) != 0 || review.Unknown != "" {
-		t.Errorf("a new team holds nothing: %+v", review)
+		t.Errorf("a new team has quota excess or an incomplete review: %+v", review)
 	}
 }
 
-// What a rule of the cluster has against the objects of Kueue stands beside the
-// value that it is about.
-func TestRefusalsStandBesideTheirField(t *testing.T) {
+// Rejections of Kueue objects by an admission policy have the path of the
+// allocation's field that causes them.
+func TestRejectionsHavePathOfField(t *testing.T) {
 	w := setup(t)
 	team := w.team(t, "ruled", gpus(1))
 	for name, rule := range map[string]struct {
 		resource, expression, message string
 		want                          governance.FieldError
 	}{
-		"a place in the text": {
+		"a field path in the text": {
 			"clusterqueues", "object.spec.resourceGroups[0].flavors[0].resources[2].nominalQuota != '24'",
 			"spec.resourceGroups[0].flavors[0].resources[2].nominalQuota: Invalid value: 24: is an unlucky number of CPUs",
 			governance.FieldError{Path: "spec.quota[0].vCPU", Message: "is an unlucky number of CPUs"},
 		},
 		"a pool in the text": {
 			"clusterqueues", "object.spec.resourceGroups[0].flavors[0].resources[0].nominalQuota != '3'",
-			"flavor ml.g5.2xlarge is given in pairs of nvidia.com/gpu",
-			governance.FieldError{Path: "spec.quota[0].accelerators", Message: "flavor ml.g5.2xlarge is given in pairs of nvidia.com/gpu"},
+			"flavor ml.g5.2xlarge needs an even number of nvidia.com/gpu",
+			governance.FieldError{Path: "spec.quota[0].accelerators", Message: "flavor ml.g5.2xlarge needs an even number of nvidia.com/gpu"},
 		},
-		"a text about all of it": {
+		"a text about the whole object": {
 			"clusterqueues", "object.spec.resourceGroups[0].flavors[0].resources[0].nominalQuota != '3'",
 			"not on a Friday",
 			governance.FieldError{Path: "", Message: "ClusterQueue " + team.Status.ClusterQueue + ": not on a Friday"},
 		},
 		"the allocation itself": {
 			"computeallocations", "object.spec.quota[0].accelerators != 3",
-			"spec.quota[0].accelerators: give an even number",
-			governance.FieldError{Path: "spec.quota[0].accelerators", Message: "give an even number"},
+			"spec.quota[0].accelerators: enter an even number",
+			governance.FieldError{Path: "spec.quota[0].accelerators", Message: "enter an even number"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w.rule(t, rule.resource, team.Status.ClusterQueue, team.Name, rule.expression, rule.message)
+			w.denyUnless(t, rule.resource, team.Status.ClusterQueue, team.Name, rule.expression, rule.message)
 			three := team.DeepCopy()
 			three.Spec = gpus(3)
-			clustertest.Eventually(t, soon, func(ctx context.Context) error { // the rule counts a moment after it is made
+			clustertest.Eventually(t, soon, func(ctx context.Context) error { // the API server enforces a new admission policy with a delay
 				_, err := w.Review(ctx, w.admin, three, nil)
 				if governance.KindOf(err) != governance.Invalid {
-					return fmt.Errorf("the review answers %w", err)
+					return fmt.Errorf("got %w from the review, want kind Invalid", err)
 				}
 				if diff := cmp.Diff([]governance.FieldError{rule.want}, fieldsOf(err)); diff != "" {
 					return fmt.Errorf("(-want +got):\n%s", diff)
@@ -179,8 +180,9 @@ func TestRefusalsStandBesideTheirField(t *testing.T) {
 	}
 }
 
-// rule has the cluster refuse objects of two names.
-func (w world) rule(t *testing.T, resource, queue, team, expression, message string) {
+// denyUnless creates an admission policy that rejects the objects of two names for
+// which the expression is false.
+func (w world) denyUnless(t *testing.T, resource, queue, team, expression, message string) {
 	t.Helper()
 	name := clustertest.Name("rule")
 	group, version := "kueue.x-k8s.io", "v1beta2"
@@ -206,7 +208,7 @@ spec: {policyName: %[1]s, validationActions: [Deny]}
 	})
 }
 
-// fieldsOf are what an error says of single values.
+// fieldsOf returns the errors of single fields.
 func fieldsOf(err error) []governance.FieldError {
 	var ours *governance.Error
 	if !errors.As(err, &ours) {
@@ -215,8 +217,9 @@ func fieldsOf(err error) []governance.FieldError {
 	return ours.Fields
 }
 
-// While Kueue is away a review says so, and shows what it can.
-func TestKueueAway(t *testing.T) {
+// While Kueue does not answer, a review reports that and contains the rest, and an
+// allocation can be saved.
+func TestReviewWithoutKueue(t *testing.T) {
 	w := setup(t)
 	team := w.team(t, "silent", gpus(1))
 	two := team.DeepCopy()
@@ -224,31 +227,31 @@ func TestKueueAway(t *testing.T) {
 	w.Control(t, "stop", "kueue")
 	defer func() {
 		w.Control(t, "start", "kueue")
-		w.settled(t, team.Name) // it answers, and has looked at the queues
+		w.settled(t, team.Name) // Kueue answers again and has reconciled the queues
 	}()
 	review, err := w.Review(t.Context(), w.admin, two, nil)
 	must(t, err)
 	if review.Unknown == "" {
-		t.Errorf("nothing says that Kueue is away: %+v", review)
+		t.Errorf("got no Unknown while Kueue is stopped: %+v", review)
 	}
 	if len(review.Pools) != 1 || review.Pools[0].After[catalog.GPU] != 2 {
 		t.Errorf("the rest of the review is missing: %+v", review)
 	}
-	must(t, w.Update(t.Context(), w.admin, two, nil)) // the allocation is saved all the same
+	must(t, w.Update(t.Context(), w.admin, two, nil)) // the save needs no Kueue
 }
 
-// A pool that is made with the allocation counts in its review, and is made
-// when it is saved.
-func TestPoolsAreMadeTogether(t *testing.T) {
+// A pool that is created with the allocation is part of its review, and the save
+// creates the pool.
+func TestPoolsCreatedWithAllocation(t *testing.T) {
 	w := setup(t)
 	existing := &v1alpha1.ClusterPolicy{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterPolicyName}}
 	existing.Spec = v1alpha1.ClusterPolicySpec{TaskPrioritization: v1alpha1.FirstComeFirstServe, Enforcement: v1alpha1.EnforcementNone}
 	must(t, w.Client.Create(t.Context(), existing))
 	t.Cleanup(func() { _ = w.Client.Delete(context.Background(), existing) })
-	clustertest.Eventually(t, soon, func(ctx context.Context) error { // as the page reads it
+	clustertest.Eventually(t, soon, func(ctx context.Context) error { // the cache that the page reads
 		state, err := w.State(ctx, w.admin)
 		if err == nil && state.Policy == nil {
-			err = errors.New("the policy is not seen yet")
+			err = errors.New("the cache has no policy yet")
 		}
 		return err
 	})
@@ -257,20 +260,20 @@ func TestPoolsAreMadeTogether(t *testing.T) {
 	team := &v1alpha1.ComputeAllocation{ObjectMeta: metav1.ObjectMeta{Name: clustertest.Name("pooled")}}
 	team.Spec.Quota = []v1alpha1.QuotaRow{{Pool: pool.Name, Amounts: v1alpha1.Amounts{Accelerators: &n}}}
 	_, err := w.Review(t.Context(), w.admin, team, nil)
-	kind(t, err, governance.Invalid, "spec.quota[0].pool")
+	wantKind(t, err, governance.Invalid, "spec.quota[0].pool")
 	review, err := w.Review(t.Context(), w.admin, team, []v1alpha1.Pool{pool})
 	must(t, err)
 	if len(review.Pools) != 1 || review.Pools[0].Pool != pool.Name || review.Pools[0].After[catalog.Neuron] != 16 || len(review.NewPools) != 1 {
 		t.Errorf("the review: %+v", review)
 	}
-	wrong := pool
-	wrong.Match.InstanceTypes = []string{"ml.trn1.32xlarge"}
-	_, err = w.Review(t.Context(), w.admin, team, []v1alpha1.Pool{wrong})
-	kind(t, err, governance.Invalid, "spec.quota[0].pool", "pool "+pool.Name, "exactly one")
+	invalid := pool
+	invalid.Match.InstanceTypes = []string{"ml.trn1.32xlarge"}
+	_, err = w.Review(t.Context(), w.admin, team, []v1alpha1.Pool{invalid})
+	wantKind(t, err, governance.Invalid, "spec.quota[0].pool", "pool "+pool.Name, "exactly one")
 
-	t.Cleanup(func() { w.remove(team.Name) })
+	t.Cleanup(func() { w.deleteTeam(team.Name) })
 	must(t, w.Create(t.Context(), w.admin, team, []v1alpha1.Pool{pool}, "form-1"))
-	must(t, w.Create(t.Context(), w.admin, team, []v1alpha1.Pool{pool}, "form-1")) // its answer was lost
+	must(t, w.Create(t.Context(), w.admin, team, []v1alpha1.Pool{pool}, "form-1")) // as after a lost response
 	var policy v1alpha1.ClusterPolicy
 	must(t, w.Client.Get(t.Context(), client.ObjectKey{Name: v1alpha1.ClusterPolicyName}, &policy))
 	if !slices.ContainsFunc(policy.Spec.Pools, func(p v1alpha1.Pool) bool { return p.Name == pool.Name }) {

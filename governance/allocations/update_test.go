@@ -16,15 +16,15 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// What was read and changed is saved, what somebody else saved in between is
-// not overwritten, and the same save sent again is success.
+// An update is saved, a concurrent change of another user is not overwritten, and
+// a repeated update succeeds.
 func TestUpdate(t *testing.T) {
 	w := setup(t)
 	read := w.team(t, "update", gpus(2))
 
-	mine := read.DeepCopy()
-	mine.Spec = gpus(4)
-	must(t, w.Update(t.Context(), w.admin, mine, nil))
+	edited := read.DeepCopy()
+	edited.Spec = gpus(4)
+	must(t, w.Update(t.Context(), w.admin, edited, nil))
 	clustertest.Eventually(t, soon, func(ctx context.Context) error {
 		var queue kueue.ClusterQueue
 		if err := w.Client.Get(ctx, client.ObjectKey{Name: read.Status.ClusterQueue}, &queue); err != nil {
@@ -37,34 +37,34 @@ func TestUpdate(t *testing.T) {
 	})
 	saved := w.settled(t, read.Name)
 	if saved.Status.Namespace != read.Status.Namespace || len(saved.Finalizers) != 1 {
-		t.Errorf("saving touched more than the spec: %+v", saved)
+		t.Errorf("the update changed more than the spec: %+v", saved)
 	}
 
-	must(t, w.Update(t.Context(), w.admin, mine, nil)) // its answer was lost
-	theirs := read.DeepCopy()
-	theirs.Spec = gpus(1)
-	kind(t, w.Update(t.Context(), w.admin, theirs, nil), governance.Conflict)
-	_, err := w.Review(t.Context(), w.admin, theirs, nil)
-	kind(t, err, governance.Conflict)
+	must(t, w.Update(t.Context(), w.admin, edited, nil)) // as after a lost response
+	stale := read.DeepCopy()
+	stale.Spec = gpus(1)
+	wantKind(t, w.Update(t.Context(), w.admin, stale, nil), governance.Conflict)
+	_, err := w.Review(t.Context(), w.admin, stale, nil)
+	wantKind(t, err, governance.Conflict)
 	if now := w.settled(t, read.Name); now.Generation != saved.Generation {
-		t.Error("a conflict wrote something")
+		t.Error("the conflicting update changed the allocation")
 	}
 
-	theirs.ResourceVersion = "1" // older than anything that is remembered
-	kind(t, w.Update(t.Context(), w.admin, theirs, nil), governance.Conflict)
-	wrong := saved.DeepCopy()
-	wrong.Spec.Quota[0].InstanceType = "ml.g5.2xlarg"
-	kind(t, w.Update(t.Context(), w.admin, wrong, nil), governance.Invalid, "spec.quota[0].instanceType", "did you mean")
-	wrong = saved.DeepCopy()
-	wrong.Spec.Namespace = "elsewhere"
-	kind(t, w.Update(t.Context(), w.admin, wrong, nil), governance.Invalid, "spec")
+	stale.ResourceVersion = "1" // older than every version in etcd
+	wantKind(t, w.Update(t.Context(), w.admin, stale, nil), governance.Conflict)
+	invalid := saved.DeepCopy()
+	invalid.Spec.Quota[0].InstanceType = "ml.g5.2xlarg"
+	wantKind(t, w.Update(t.Context(), w.admin, invalid, nil), governance.Invalid, "spec.quota[0].instanceType", "did you mean")
+	invalid = saved.DeepCopy()
+	invalid.Spec.Namespace = "elsewhere"
+	wantKind(t, w.Update(t.Context(), w.admin, invalid, nil), governance.Invalid, "spec")
 	missing := saved.DeepCopy()
-	missing.Name = "nobody-knows"
-	kind(t, w.Update(t.Context(), w.admin, missing, nil), governance.NotFound)
+	missing.Name = "missing"
+	wantKind(t, w.Update(t.Context(), w.admin, missing, nil), governance.NotFound)
 }
 
-// A form that was open while the controllers wrote the status is no conflict.
-func TestStatusIsNoConflict(t *testing.T) {
+// A status that the controllers wrote while a form was open is no conflict.
+func TestStatusUpdateIsNoConflict(t *testing.T) {
 	w := setup(t)
 	read := w.team(t, "status", gpus(1))
 	var live v1alpha1.ComputeAllocation
@@ -81,8 +81,8 @@ func TestStatusIsNoConflict(t *testing.T) {
 	must(t, w.Update(t.Context(), w.admin, &read, nil))
 }
 
-// A member sees their team, and may not touch it; a stranger does not even
-// learn that it exists.
+// A member sees their team and may not change it. A user outside all teams cannot
+// find out whether a team exists.
 func TestPermissions(t *testing.T) {
 	w := setup(t)
 	team := w.team(t, "rights", gpus(1))
@@ -92,38 +92,38 @@ func TestPermissions(t *testing.T) {
 		return err
 	})
 	if may, err := w.May(t.Context(), w.member); err != nil || may.Create || may.Update || may.Delete {
-		t.Errorf("a member may: %+v, %v", may, err)
+		t.Errorf("permissions of a member: %+v, %v", may, err)
 	}
 	if may, err := w.May(t.Context(), w.admin); err != nil || !may.Create || !may.Update || !may.Delete {
-		t.Errorf("an admin may: %+v, %v", may, err)
+		t.Errorf("permissions of an admin: %+v, %v", may, err)
 	}
 	changed := team.DeepCopy()
 	changed.Spec = gpus(8)
-	kind(t, w.Update(t.Context(), w.member, changed, nil), governance.Forbidden)
+	wantKind(t, w.Update(t.Context(), w.member, changed, nil), governance.Forbidden)
 	_, err := w.Review(t.Context(), w.member, changed, nil)
-	kind(t, err, governance.Forbidden)
-	kind(t, w.Delete(t.Context(), w.member, team.Name, allocations.Deletion{ResourceVersion: team.ResourceVersion, Drain: true}), governance.Forbidden)
+	wantKind(t, err, governance.Forbidden)
+	wantKind(t, w.Delete(t.Context(), w.member, team.Name, allocations.Deletion{ResourceVersion: team.ResourceVersion, Drain: true}), governance.Forbidden)
 	_, err = w.PreviewDeletion(t.Context(), w.member, team.Name)
-	kind(t, err, governance.Forbidden)
-	if after := w.settled(t, team.Name); after.Generation != team.Generation || after.Annotations[drained] != "" {
-		t.Errorf("a member changed it: %+v", after.ObjectMeta)
+	wantKind(t, err, governance.Forbidden)
+	if after := w.settled(t, team.Name); after.Generation != team.Generation || after.Annotations[v1alpha1.AnnotationDrain] != "" {
+		t.Errorf("a member changed the allocation: %+v", after.ObjectMeta)
 	}
 
 	other := w.team(t, "other", gpus(1))
 	_, err = w.Find(t.Context(), w.member, other.Name)
-	kind(t, err, governance.NotFound)
-	_, err = w.Find(t.Context(), w.member, "nobody-knows")
-	kind(t, err, governance.NotFound)
+	wantKind(t, err, governance.NotFound)
+	_, err = w.Find(t.Context(), w.member, "missing")
+	wantKind(t, err, governance.NotFound)
 	_, err = w.Find(t.Context(), governance.User{Name: "stranger"}, team.Name)
-	kind(t, err, governance.Outside)
+	wantKind(t, err, governance.Outside)
 }
 
-// Who may change allocations but see no tasks finds every team, and is told how
-// much its tasks hold, without their names.
-func TestTasksOfOthersHaveNoNames(t *testing.T) {
+// Users who may change allocations but see no tasks find every team, and see the
+// usage of its tasks without their names.
+func TestInvisibleTasksHaveNoNames(t *testing.T) {
 	w := setup(t)
 	team := w.team(t, "private", gpus(1))
-	w.runs(t, team.Name, "secret", 1)
+	w.runTask(t, team.Name, "secret", 1)
 	name := clustertest.Name("clerk")
 	clerk := governance.User{Name: name + "@example.com", Groups: []string{name}}
 	w.Kubectl(t, "", "create", "clusterrole", name, "--verb=get,create,update,delete", "--resource=computeallocations.kuota.dev")
@@ -133,16 +133,16 @@ func TestTasksOfOthersHaveNoNames(t *testing.T) {
 		_, err := w.Find(ctx, clerk, team.Name)
 		return err
 	})
-	departure, err := w.PreviewDeletion(t.Context(), clerk, team.Name)
+	preview, err := w.PreviewDeletion(t.Context(), clerk, team.Name)
 	must(t, err)
-	if len(departure.Running) != 1 || departure.Running[0].Name != "" {
-		t.Errorf("a clerk is told of %+v", departure.Running)
+	if len(preview.Running) != 1 || preview.Running[0].Name != "" {
+		t.Errorf("running tasks that a clerk sees: %+v", preview.Running)
 	}
 	none := team.DeepCopy()
 	none.Spec.Quota = nil
 	review, err := w.Review(t.Context(), clerk, none, nil)
 	must(t, err)
 	if len(review.QuotaExcess) == 0 || review.QuotaExcess[0].Usage != 1 || review.QuotaExcess[0].Tasks[0].Name != "" {
-		t.Errorf("a clerk is told of %+v", review.QuotaExcess)
+		t.Errorf("quota excess that a clerk sees: %+v", review.QuotaExcess)
 	}
 }

@@ -18,16 +18,17 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// answer is an error of the API server.
-func answer(code int32, reason metav1.StatusReason, message string, causes ...metav1.StatusCause) error {
+// statusError returns an error of the API server.
+func statusError(code int32, reason metav1.StatusReason, message string, causes ...metav1.StatusCause) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message, Details: &metav1.StatusDetails{Causes: causes}}}
 }
 
 const denial = `admission webhook "vclusterqueue.kb.io" denied the request: `
 
-// Texts as Kueue 0.19 and the API server 1.36 write them, and where they go in
-// an allocation of a g5, a pool named h100, and a limit for p4d alone.
-func TestRefusals(t *testing.T) {
+// Rejections, in the texts of Kueue 0.19 and the API server 1.36, are mapped to
+// fields of an allocation with quota of g5 and of pool h100, and a borrowing limit
+// for p4d alone.
+func TestRejectionsMapToFields(t *testing.T) {
 	n := int64(1)
 	spec := v1alpha1.ComputeAllocationSpec{
 		Quota: []v1alpha1.QuotaRow{
@@ -37,34 +38,34 @@ func TestRefusals(t *testing.T) {
 		Sharing: v1alpha1.Sharing{BorrowLimits: []v1alpha1.QuotaRow{{InstanceType: "ml.p4d.24xlarge", Amounts: v1alpha1.Amounts{Accelerators: &n}}}},
 	}
 	types := catalog.New(catalog.Input{Pools: []v1alpha1.Pool{{Name: "h100", Match: v1alpha1.PoolMatch{Accelerator: "H100"}}}})
-	resolved, wrong := quota.Resolve(&spec, types)
-	if len(wrong) > 0 {
-		t.Fatal(wrong)
+	resolved, errs := quota.Resolve(&spec, types)
+	if len(errs) > 0 {
+		t.Fatal(errs)
 	}
 	form := newFieldMap(&spec, resolved, types)
-	forbidden := func(text string) error { return answer(http.StatusForbidden, metav1.StatusReasonForbidden, text) }
+	forbidden := func(text string) error { return statusError(http.StatusForbidden, metav1.StatusReasonForbidden, text) }
 
 	for name, tc := range map[string]struct {
 		err  error
 		want []governance.FieldError
 	}{
-		"one figure": {
+		"one amount": {
 			forbidden(denial + `spec.resourceGroups[0].flavors[0].resources[0].nominalQuota: Invalid value: "-1": must be greater than or equal to 0`),
 			[]governance.FieldError{{Path: "spec.quota[0].accelerators", Message: "must be greater than or equal to 0"}},
 		},
-		"several figures, one with a comma": {
+		"several amounts, one reason with a comma": {
 			forbidden(denial + `[spec.resourceGroups[0].flavors[1].resources[2].nominalQuota: Invalid value: "1": is too much, or too little, spec.resourceGroups[0].flavors[1].resources[3].lendingLimit: Invalid value: "1": must be nil when cohort is empty]`),
 			[]governance.FieldError{{Path: "spec.quota[1].vCPU", Message: "is too much, or too little"}, {Path: "spec.sharing.strategy", Message: "must be nil when cohort is empty"}},
 		},
-		"a limit by the percentage": {
+		"a borrowing limit by percentage": {
 			forbidden(denial + `spec.resourceGroups[0].flavors[0].resources[3].borrowingLimit: Invalid value: "1": is odd`),
 			[]governance.FieldError{{Path: "spec.sharing.borrowLimitPercent", Message: "is odd"}},
 		},
-		"a limit of its own": {
+		"an absolute borrowing limit": {
 			forbidden(denial + `spec.resourceGroups[0].flavors[2].resources[3].borrowingLimit: Invalid value: "1": is odd`),
 			[]governance.FieldError{{Path: "spec.sharing.borrowLimits[0].memory", Message: "is odd"}},
 		},
-		"what only follows": {
+		"an amount that was filled in": {
 			forbidden(denial + `spec.resourceGroups[0].flavors[1].resources[4].nominalQuota: Invalid value: "1": is odd`),
 			[]governance.FieldError{{Path: "spec.quota[1]", Message: "is odd"}},
 		},
@@ -77,13 +78,13 @@ func TestRefusals(t *testing.T) {
 			[]governance.FieldError{{Path: "spec.fairShareWeight", Message: "is odd"}},
 		},
 		"the schema": {
-			answer(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, "ClusterQueue is invalid",
+			statusError(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, "ClusterQueue is invalid",
 				metav1.StatusCause{Type: metav1.CauseTypeFieldValueInvalid, Field: "spec.resourceGroups[0].flavors[0].resources[2].nominalQuota", Message: `Invalid value: "x": is no quantity`},
 				metav1.StatusCause{Type: metav1.CauseTypeFieldValueInvalid, Field: "<nil>", Message: `Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation`}),
 			[]governance.FieldError{{Path: "spec.quota[0].vCPU", Message: "is no quantity"}},
 		},
 		"an admission policy": {
-			answer(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid,
+			statusError(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid,
 				`clusterqueues.kueue.x-k8s.io "x" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: teams of h100 need a sponsor`),
 			[]governance.FieldError{{Path: "spec.quota[1]", Message: "teams of h100 need a sponsor"}},
 		},
@@ -97,13 +98,13 @@ func TestRefusals(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			told, ok := rejection.Fields(tc.err)
+			rejected, ok := rejection.Fields(tc.err)
 			if !ok {
-				t.Fatalf("%v is no refusal", tc.err)
+				t.Fatalf("got no rejection from %v", tc.err)
 			}
 			var got []governance.FieldError
-			for _, w := range told {
-				got = append(got, form.of("ClusterQueue", "x", w))
+			for _, fieldErr := range rejected {
+				got = append(got, form.of("ClusterQueue", "x", fieldErr))
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
@@ -112,13 +113,13 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// Pods that ended gave their share back.
-func TestHolders(t *testing.T) {
+// Reclaimable pods use no quota.
+func TestUsageWithoutReclaimablePods(t *testing.T) {
 	if got := usageOf(workload("a", 4, 0)); got["g5"][catalog.GPU] != 8 {
-		t.Errorf("four pods of two GPUs hold %v", got)
+		t.Errorf("four pods of two GPUs use %v, want 8 GPUs", got)
 	}
 	if got := usageOf(workload("a", 4, 3)); got["g5"][catalog.GPU] != 2 {
-		t.Errorf("one pod of two GPUs is left, and holds %v", got)
+		t.Errorf("one remaining pod of two GPUs uses %v, want 2 GPUs", got)
 	}
 }
 
