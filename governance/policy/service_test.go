@@ -30,7 +30,7 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// soon is how long a state may take to come.
+// soon is the timeout for a state that the cache reaches.
 const soon = 30 * time.Second
 
 func TestMain(m *testing.M) { clustertest.Main(m) }
@@ -86,11 +86,11 @@ func setup(t *testing.T) world {
 		}
 		may, err := (&access.Service{Cluster: c}).MayEditPolicy(ctx, w.admin)
 		if err == nil && !may {
-			err = errors.New("the binding has no effect yet")
+			err = errors.New("the ClusterRoleBinding has no effect yet")
 		}
 		return err
 	})
-	w.seen(t, func(s policy.State) bool { return s.Policy == nil }) // what the test before left is gone
+	w.waitState(t, func(s policy.State) bool { return s.Policy == nil }) // the policy of the previous test is deleted
 	return w
 }
 
@@ -101,13 +101,13 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// seen waits until the state is as wanted, and returns it.
-func (w world) seen(t *testing.T, ok func(policy.State) bool) policy.State {
+// waitState waits until ok accepts the state, and returns it.
+func (w world) waitState(t *testing.T, ok func(policy.State) bool) policy.State {
 	t.Helper()
 	var state policy.State
 	clustertest.Eventually(t, soon, func(ctx context.Context) (err error) {
 		if state, err = w.State(ctx, w.admin); err == nil && !ok(state) {
-			err = fmt.Errorf("the state is %+v", state.Policy)
+			err = fmt.Errorf("the cached policy is %+v", state.Policy)
 		}
 		return err
 	})
@@ -117,11 +117,11 @@ func (w world) seen(t *testing.T, ok func(policy.State) bool) policy.State {
 func wantKind(t *testing.T, err error, want governance.Kind, texts ...string) {
 	t.Helper()
 	if err == nil || governance.KindOf(err) != want {
-		t.Fatalf("the error is %v, want kind %d", err, want)
+		t.Fatalf("got error %v, want kind %d", err, want)
 	}
 	for _, text := range texts {
 		if !strings.Contains(err.Error(), text) {
-			t.Errorf("%q lacks %q", err, text)
+			t.Errorf("got error %q, want it to contain %q", err, text)
 		}
 	}
 }
@@ -134,41 +134,41 @@ func class(name string, weight int32) v1alpha1.PriorityClass {
 	return v1alpha1.PriorityClass{Name: name, Weight: &weight}
 }
 
-// A policy is made, changed, and not overwritten by who read an older one.
+// A policy is created and changed, and a save over an older version is a conflict.
 func TestSave(t *testing.T) {
 	w := setup(t)
 	first := ranking(class("dev", 10))
 	must(t, w.Save(t.Context(), w.admin, first))
-	must(t, w.Save(t.Context(), w.admin, first)) // its answer was lost
-	state := w.seen(t, func(s policy.State) bool { return s.Policy != nil })
+	must(t, w.Save(t.Context(), w.admin, first)) // as after a lost response
+	state := w.waitState(t, func(s policy.State) bool { return s.Policy != nil })
 	if !state.MayEdit {
-		t.Error("an admin may not edit it")
+		t.Error("got MayEdit false for an admin, want true")
 	}
 	wantKind(t, w.Save(t.Context(), w.admin, ranking(class("dev", 99))), governance.Conflict)
 
-	mine := state.Policy.DeepCopy()
-	mine.Spec.PriorityClasses = []v1alpha1.PriorityClass{class("dev", 20)}
-	mine.Annotations = map[string]string{v1alpha1.AnnotationDropClasses: "old", "kuota.dev/other": "not ours to set"}
-	must(t, w.Save(t.Context(), w.admin, mine))
-	must(t, w.Save(t.Context(), w.admin, mine))
-	saved := w.seen(t, func(s policy.State) bool { return s.Policy.Generation == 2 }).Policy
+	edited := state.Policy.DeepCopy()
+	edited.Spec.PriorityClasses = []v1alpha1.PriorityClass{class("dev", 20)}
+	edited.Annotations = map[string]string{v1alpha1.AnnotationDropClasses: "old", "kuota.dev/other": "not saved"}
+	must(t, w.Save(t.Context(), w.admin, edited))
+	must(t, w.Save(t.Context(), w.admin, edited))
+	saved := w.waitState(t, func(s policy.State) bool { return s.Policy.Generation == 2 }).Policy
 	want := map[string]string{v1alpha1.AnnotationDropClasses: "old", v1alpha1.AnnotationChangedBy: w.admin.Name, v1alpha1.AnnotationChangedGeneration: "2"}
 	if diff := cmp.Diff(want, saved.Annotations); diff != "" {
 		t.Errorf("annotations (-want +got):\n%s", diff)
 	}
-	theirs := state.Policy.DeepCopy()
-	theirs.Spec.PriorityClasses = nil
-	wantKind(t, w.Save(t.Context(), w.admin, theirs), governance.Conflict)
-	_, err := w.Review(t.Context(), w.admin, theirs)
+	stale := state.Policy.DeepCopy()
+	stale.Spec.PriorityClasses = nil
+	wantKind(t, w.Save(t.Context(), w.admin, stale), governance.Conflict)
+	_, err := w.Review(t.Context(), w.admin, stale)
 	wantKind(t, err, governance.Conflict)
 
-	// The same spec over a stale version is success, and a confirmed drop that
-	// is not there yet is none.
-	late := mine.DeepCopy()
+	// The same spec over a stale version succeeds only if the policy has all
+	// confirmed deletions of classes.
+	late := edited.DeepCopy()
 	late.Annotations = map[string]string{v1alpha1.AnnotationDropClasses: "old,older"}
 	wantKind(t, w.Save(t.Context(), w.admin, late), governance.Conflict)
 
-	// Who writes the status does not stand in anybody's way.
+	// A concurrent update of the status is no conflict.
 	written := saved.DeepCopy()
 	written.Status.ObservedGeneration = 2
 	must(t, w.Client.Status().Update(t.Context(), written))
@@ -176,8 +176,8 @@ func TestSave(t *testing.T) {
 	again.Spec.PriorityClasses = append(again.Spec.PriorityClasses, class("prod", 90))
 	must(t, w.Save(t.Context(), w.admin, again))
 
-	wrong := ranking(class("dev", 10), class("dev-priority", 20))
-	wantKind(t, w.Save(t.Context(), w.admin, wrong), governance.Invalid, "spec.priorityClasses[1].name")
+	invalid := ranking(class("dev", 10), class("dev-priority", 20))
+	wantKind(t, w.Save(t.Context(), w.admin, invalid), governance.Invalid, "spec.priorityClasses[1].name")
 	wantKind(t, w.Save(t.Context(), w.member, again), governance.Forbidden)
 	_, err = w.Review(t.Context(), w.member, again)
 	wantKind(t, err, governance.Forbidden)
@@ -185,32 +185,32 @@ func TestSave(t *testing.T) {
 	wantKind(t, err, governance.Outside)
 }
 
-// A policy that is being deleted takes nothing any more: it would go with it.
+// A policy that is being deleted is not changed: the change would be lost.
 func TestSaveWhileDeleted(t *testing.T) {
 	w := setup(t)
 	must(t, w.Save(t.Context(), w.admin, ranking(class("dev", 10))))
-	now := w.seen(t, func(s policy.State) bool { return s.Policy != nil }).Policy.DeepCopy()
+	now := w.waitState(t, func(s policy.State) bool { return s.Policy != nil }).Policy.DeepCopy()
 	finalizers := func(text string) {
 		must(t, w.Client.Patch(context.Background(), now.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"finalizers": `+text+`}}`))))
 	}
 	finalizers(`["kuota.dev/test"]`)
 	t.Cleanup(func() { finalizers("null") })
 	must(t, w.Client.Delete(t.Context(), now))
-	next := w.seen(t, func(s policy.State) bool { return s.Policy != nil && s.Policy.DeletionTimestamp != nil }).Policy.DeepCopy()
+	next := w.waitState(t, func(s policy.State) bool { return s.Policy != nil && s.Policy.DeletionTimestamp != nil }).Policy.DeepCopy()
 	next.Spec.PriorityClasses = []v1alpha1.PriorityClass{class("dev", 20)}
 	wantKind(t, w.Save(t.Context(), w.admin, next), governance.Conflict, "is being deleted")
 	wantKind(t, w.Save(t.Context(), w.admin, ranking(class("dev", 30))), governance.Conflict, "is being deleted")
 }
 
-// A review tells what Kueue's objects would become, and changes nothing.
+// A review lists the changes of Kueue objects and changes nothing.
 func TestReview(t *testing.T) {
 	w := setup(t)
 	name := clustertest.Name("class")
-	made := kueue.WorkloadPriorityClass{ObjectMeta: metav1.ObjectMeta{Name: desired.PriorityClassName(name), Labels: map[string]string{desired.LabelManagedBy: desired.ManagedBy}}, Value: 10}
-	must(t, w.Client.Create(t.Context(), &made))
-	t.Cleanup(func() { _ = w.Client.Delete(context.Background(), &made) })
+	existing := kueue.WorkloadPriorityClass{ObjectMeta: metav1.ObjectMeta{Name: desired.PriorityClassName(name), Labels: map[string]string{desired.LabelManagedBy: desired.ManagedBy}}, Value: 10}
+	must(t, w.Client.Create(t.Context(), &existing))
+	t.Cleanup(func() { _ = w.Client.Delete(context.Background(), &existing) })
 	must(t, w.Save(t.Context(), w.admin, ranking(class(name, 10), class("unused", 1))))
-	now := w.seen(t, func(s policy.State) bool { return s.Policy != nil }).Policy
+	now := w.waitState(t, func(s policy.State) bool { return s.Policy != nil }).Policy
 
 	next := now.DeepCopy()
 	fresh := clustertest.Name("fresh")
@@ -251,15 +251,15 @@ func TestReview(t *testing.T) {
 		t.Errorf("objects (-want +got):\n%s", diff)
 	}
 	var live kueue.WorkloadPriorityClass
-	must(t, w.Client.Get(t.Context(), client.ObjectKeyFromObject(&made), &live))
-	if live.ResourceVersion != made.ResourceVersion {
-		t.Error("the review wrote the class")
+	must(t, w.Client.Get(t.Context(), client.ObjectKeyFromObject(&existing), &live))
+	if live.ResourceVersion != existing.ResourceVersion {
+		t.Error("the review changed the WorkloadPriorityClass")
 	}
-	if after := w.seen(t, func(s policy.State) bool { return s.Policy != nil }).Policy; after.ResourceVersion != now.ResourceVersion {
-		t.Error("the review wrote the policy")
+	if after := w.waitState(t, func(s policy.State) bool { return s.Policy != nil }).Policy; after.ResourceVersion != now.ResourceVersion {
+		t.Error("the review changed the policy")
 	}
 
-	// A class object that somebody else made is theirs.
+	// A WorkloadPriorityClass that Kuota does not manage is a conflict.
 	foreign := kueue.WorkloadPriorityClass{ObjectMeta: metav1.ObjectMeta{Name: desired.PriorityClassName(fresh)}, Value: 1}
 	must(t, w.Client.Create(t.Context(), &foreign))
 	t.Cleanup(func() { _ = w.Client.Delete(context.Background(), &foreign) })
@@ -267,18 +267,18 @@ func TestReview(t *testing.T) {
 	wantKind(t, err, governance.Invalid, "spec.priorityClasses[1].name", "not managed by Kuota")
 }
 
-// Pools are added whatever else the policy says, and by several at once.
+// Concurrent additions of pools all succeed and change nothing else of the policy.
 func TestAddPools(t *testing.T) {
 	w := setup(t)
 	first := []v1alpha1.Pool{{Name: "first", Match: v1alpha1.PoolMatch{Accelerator: "H100"}}, {Name: "second", Match: v1alpha1.PoolMatch{Accelerator: "A100"}}}
-	wrong, err := w.CheckPools(t.Context(), first)
+	errs, err := w.CheckPools(t.Context(), first)
 	must(t, err)
-	if len(wrong) != 2 || wrong[1].Path != "spec.pools[1].name" || !strings.Contains(wrong[1].Message, "create one first") {
-		t.Errorf("without a policy, %+v is wrong", wrong)
+	if len(errs) != 2 || errs[1].Path != "spec.pools[1].name" || !strings.Contains(errs[1].Message, "create one first") {
+		t.Errorf("got errors %+v without a policy", errs)
 	}
 	wantKind(t, w.AddPools(t.Context(), w.admin, first), governance.Invalid, "spec.pools[0].name", "no cluster policy yet")
 	if err := w.Client.Get(t.Context(), client.ObjectKey{Name: v1alpha1.ClusterPolicyName}, &v1alpha1.ClusterPolicy{}); !apierrors.IsNotFound(err) {
-		t.Fatalf("there is a policy now, or it cannot be read: %v", err)
+		t.Fatalf("got %v, want that no policy exists", err)
 	}
 
 	must(t, w.Save(t.Context(), w.admin, ranking(class("dev", 10))))
@@ -293,9 +293,9 @@ func TestAddPools(t *testing.T) {
 		})
 	}
 	adding.Wait()
-	state := w.seen(t, func(s policy.State) bool { return s.Policy != nil && len(s.Policy.Spec.Pools) == len(models) })
+	state := w.waitState(t, func(s policy.State) bool { return s.Policy != nil && len(s.Policy.Spec.Pools) == len(models) })
 	if s := state.Policy.Spec; s.TaskPrioritization != v1alpha1.TaskRanking || len(s.PriorityClasses) != 1 {
-		t.Errorf("pools changed more of the policy than pools: %+v", s)
+		t.Errorf("adding pools changed other settings: %+v", s)
 	}
 	nodes, err := w.Nodes(t.Context(), state.Policy.Spec.Pools)
 	must(t, err)
