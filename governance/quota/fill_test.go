@@ -27,13 +27,13 @@ func known(t *testing.T, instanceType string) catalog.Instance {
 	t.Helper()
 	instance, ok := catalog.Known(instanceType)
 	if !ok {
-		t.Fatalf("%s is not in the table", instanceType)
+		t.Fatalf("instance type %s is not in the table", instanceType)
 	}
 	return instance
 }
 
-// written renders resources as Kubernetes writes them, without the zeros.
-func written(r quota.Resources) map[string]string {
+// quantities returns the resources as Kubernetes quantities, without zeros.
+func quantities(r quota.Resources) map[string]string {
 	out := map[string]string{}
 	for _, name := range r.Names() {
 		if q := r.Quantity(name); !q.IsZero() {
@@ -49,11 +49,11 @@ func TestFill(t *testing.T) {
 		row          v1alpha1.Amounts
 		want         map[string]string
 	}{
-		"two of a p5's eight GPUs bring a quarter of it": {
+		"two of a p5's eight GPUs: a quarter of the instance": {
 			"ml.p5.48xlarge", v1alpha1.Amounts{Accelerators: amount(2)},
 			map[string]string{"nvidia.com/gpu": "2", "cpu": "48", "memory": "512Gi", "vpc.amazonaws.com/efa": "8"},
 		},
-		"two GPUs of an instance with one bring two instances": {
+		"two GPUs of an instance with one: two instances": {
 			"ml.g5.2xlarge", v1alpha1.Amounts{Accelerators: amount(2)},
 			map[string]string{"nvidia.com/gpu": "2", "cpu": "16", "memory": "64Gi"},
 		},
@@ -69,7 +69,7 @@ func TestFill(t *testing.T) {
 			"ml.c5.2xlarge", v1alpha1.Amounts{VCPU: quantity("2")},
 			map[string]string{"cpu": "2", "memory": "4Gi"},
 		},
-		"only vCPU on a GPU instance still has a network device": {
+		"only vCPU on a GPU instance: a network device too": {
 			"ml.p5.48xlarge", v1alpha1.Amounts{VCPU: quantity("500m")},
 			map[string]string{"cpu": "500m", "memory": "5461Mi", "vpc.amazonaws.com/efa": "1"},
 		},
@@ -85,11 +85,11 @@ func TestFill(t *testing.T) {
 			"ml.p5.48xlarge", v1alpha1.Amounts{Instances: amount(3)},
 			map[string]string{"nvidia.com/gpu": "24", "cpu": "576", "memory": "6Ti", "vpc.amazonaws.com/efa": "96"},
 		},
-		"Neuron devices are accelerators too": {
+		"Neuron devices are accelerators": {
 			"ml.trn1.32xlarge", v1alpha1.Amounts{Accelerators: amount(4)},
 			map[string]string{"aws.amazon.com/neurondevice": "4", "cpu": "32", "memory": "128Gi", "vpc.amazonaws.com/efa": "2"},
 		},
-		"a partition counts by its slices of seven": {
+		"a partition counts by its slices, of seven": {
 			"ml.p4d.24xlarge", v1alpha1.Amounts{Partition: partition("mig-1g.5gb", 7)},
 			map[string]string{"nvidia.com/mig-1g.5gb": "7", "cpu": "12", "memory": "144Gi", "vpc.amazonaws.com/efa": "1"},
 		},
@@ -101,7 +101,7 @@ func TestFill(t *testing.T) {
 			"ml.p4d.24xlarge", v1alpha1.Amounts{Partition: partition("mig-1g.5gb", 7), Memory: quantity("288Gi")},
 			map[string]string{"nvidia.com/mig-1g.5gb": "7", "cpu": "24", "memory": "288Gi", "vpc.amazonaws.com/efa": "1"},
 		},
-		"an accelerator count of 0 counts as nothing given": {
+		"0 accelerators count as none entered": {
 			"ml.p5.48xlarge", v1alpha1.Amounts{Accelerators: amount(0), VCPU: quantity("96")},
 			map[string]string{"cpu": "96", "memory": "1Ti", "vpc.amazonaws.com/efa": "16"},
 		},
@@ -110,39 +110,39 @@ func TestFill(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			filled, errs := quota.Fill(c.row, known(t, c.instanceType))
 			if len(errs) > 0 {
-				t.Fatalf("unexpected errors: %v", errs)
+				t.Fatalf("got errors %v, want none", errs)
 			}
-			if diff := cmp.Diff(c.want, written(filled)); diff != "" {
+			if diff := cmp.Diff(c.want, quantities(filled)); diff != "" {
 				t.Errorf("filled in (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestFillRefuses(t *testing.T) {
+func TestFillRejects(t *testing.T) {
 	cases := map[string]struct {
 		instanceType string
 		row          v1alpha1.Amounts
 		wantPath     string
 	}{
-		"nothing":                         {"ml.p5.48xlarge", v1alpha1.Amounts{}, ""},
-		"a row of zeros":                  {"ml.p5.48xlarge", v1alpha1.Amounts{Accelerators: amount(0), VCPU: quantity("0"), Memory: quantity("0")}, "accelerators"},
-		"no partitions":                   {"ml.p4d.24xlarge", v1alpha1.Amounts{Partition: partition("mig-1g.5gb", 0)}, "partition.count"},
-		"instances with vCPU":             {"ml.p5.48xlarge", v1alpha1.Amounts{Instances: amount(1), VCPU: quantity("1")}, "instances"},
-		"a negative number":               {"ml.p5.48xlarge", v1alpha1.Amounts{Accelerators: amount(-1)}, "accelerators"},
-		"more than ten million":           {"ml.p5.48xlarge", v1alpha1.Amounts{Accelerators: amount(10_000_001)}, "accelerators"},
-		"vCPU in a binary unit":           {"ml.p5.48xlarge", v1alpha1.Amounts{VCPU: quantity("1Ki")}, "vCPU"},
-		"vCPU finer than a thousandth":    {"ml.p5.48xlarge", v1alpha1.Amounts{VCPU: quantity("100u")}, "vCPU"},
-		"negative vCPU":                   {"ml.p5.48xlarge", v1alpha1.Amounts{VCPU: quantity("-1")}, "vCPU"},
-		"vCPU beyond counting":            {"ml.p5.48xlarge", v1alpha1.Amounts{VCPU: quantity("9223372036854775808")}, "vCPU"},
-		"negative memory":                 {"ml.p5.48xlarge", v1alpha1.Amounts{Memory: quantity("-1Gi")}, "memory"},
-		"memory beyond ten million GiB":   {"ml.p5.48xlarge", v1alpha1.Amounts{Memory: quantity("10000001Gi")}, "memory"},
-		"accelerators where there are no": {"ml.c5.2xlarge", v1alpha1.Amounts{Accelerators: amount(1)}, "accelerators"},
-		"a partition with accelerators":   {"ml.p4d.24xlarge", v1alpha1.Amounts{Accelerators: amount(1), Partition: partition("mig-1g.5gb", 1)}, "partition"},
-		"a profile of another model":      {"ml.p4d.24xlarge", v1alpha1.Amounts{Partition: partition("mig-1g.10gb.me", 1)}, "partition.profile"},
-		"a profile that is none":          {"ml.p4d.24xlarge", v1alpha1.Amounts{Partition: partition("half", 1)}, "partition.profile"},
-		"partitions of what has none":     {"ml.g5.2xlarge", v1alpha1.Amounts{Partition: partition("mig-1g.5gb", 1)}, "partition"},
-		"more memory than can be counted": {"ml.u-none", v1alpha1.Amounts{Instances: amount(10_000_000)}, "instances"},
+		"no amounts":                     {"ml.p5.48xlarge", v1alpha1.Amounts{}, ""},
+		"a row of zeros":                 {"ml.p5.48xlarge", v1alpha1.Amounts{Accelerators: amount(0), VCPU: quantity("0"), Memory: quantity("0")}, "accelerators"},
+		"zero partitions":                {"ml.p4d.24xlarge", v1alpha1.Amounts{Partition: partition("mig-1g.5gb", 0)}, "partition.count"},
+		"instances with vCPU":            {"ml.p5.48xlarge", v1alpha1.Amounts{Instances: amount(1), VCPU: quantity("1")}, "instances"},
+		"a negative number":              {"ml.p5.48xlarge", v1alpha1.Amounts{Accelerators: amount(-1)}, "accelerators"},
+		"more than ten million":          {"ml.p5.48xlarge", v1alpha1.Amounts{Accelerators: amount(10_000_001)}, "accelerators"},
+		"vCPU in a binary unit":          {"ml.p5.48xlarge", v1alpha1.Amounts{VCPU: quantity("1Ki")}, "vCPU"},
+		"vCPU finer than a thousandth":   {"ml.p5.48xlarge", v1alpha1.Amounts{VCPU: quantity("100u")}, "vCPU"},
+		"negative vCPU":                  {"ml.p5.48xlarge", v1alpha1.Amounts{VCPU: quantity("-1")}, "vCPU"},
+		"vCPU beyond int64":              {"ml.p5.48xlarge", v1alpha1.Amounts{VCPU: quantity("9223372036854775808")}, "vCPU"},
+		"negative memory":                {"ml.p5.48xlarge", v1alpha1.Amounts{Memory: quantity("-1Gi")}, "memory"},
+		"memory beyond ten million GiB":  {"ml.p5.48xlarge", v1alpha1.Amounts{Memory: quantity("10000001Gi")}, "memory"},
+		"accelerators of a type without": {"ml.c5.2xlarge", v1alpha1.Amounts{Accelerators: amount(1)}, "accelerators"},
+		"a partition with accelerators":  {"ml.p4d.24xlarge", v1alpha1.Amounts{Accelerators: amount(1), Partition: partition("mig-1g.5gb", 1)}, "partition"},
+		"a profile of another model":     {"ml.p4d.24xlarge", v1alpha1.Amounts{Partition: partition("mig-1g.10gb.me", 1)}, "partition.profile"},
+		"an invalid profile":             {"ml.p4d.24xlarge", v1alpha1.Amounts{Partition: partition("half", 1)}, "partition.profile"},
+		"partitions of a type without":   {"ml.g5.2xlarge", v1alpha1.Amounts{Partition: partition("mig-1g.5gb", 1)}, "partition"},
+		"memory beyond int64":            {"ml.u-none", v1alpha1.Amounts{Instances: amount(10_000_000)}, "instances"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -158,9 +158,9 @@ func TestFillRefuses(t *testing.T) {
 	}
 }
 
-// Any row of any type comes to no more than its largest share, plus what was
-// given, and filling in more never takes from what was given.
-func TestFillKeepsWhatWasGiven(t *testing.T) {
+// For any row of any type, entered amounts stay unchanged, and amounts that are
+// filled in are at most the largest share.
+func TestFillKeepsEnteredAmounts(t *testing.T) {
 	types := catalog.KnownTypes()
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 20_000 {
@@ -180,24 +180,24 @@ func TestFillKeepsWhatWasGiven(t *testing.T) {
 			t.Fatalf("%+v of %s: %v", row, instance.Type, errs)
 		}
 		whole := quota.WholeInstance(instance)
-		for name, given := range map[string]int64{
+		for name, entered := range map[string]int64{
 			instance.AcceleratorResource: value(row.Accelerators),
 			catalog.CPU:                  milli(row.VCPU),
 			catalog.Memory:               bytes(row.Memory),
 		} {
-			if given > 0 && filled[name] != given {
-				t.Fatalf("%s of %s was given as %d and became %d", name, instance.Type, given, filled[name])
+			if entered > 0 && filled[name] != entered {
+				t.Fatalf("%s of %s: got %d, want the entered %d", name, instance.Type, filled[name], entered)
 			}
 		}
-		// Either vCPU or memory carries the largest share, or accelerators do:
-		// network devices are the smallest whole number above it.
+		// The largest share is that of vCPU, memory or accelerators. Network devices
+		// are that share, rounded up.
 		largest := max(ratio(milli(row.VCPU), whole[catalog.CPU]), ratio(bytes(row.Memory), whole[catalog.Memory]), ratio(value(row.Accelerators), instance.Accelerators))
 		if n := float64(filled[catalog.Network]); n < largest*float64(instance.NetworkDevices)-1e-6 || n >= largest*float64(instance.NetworkDevices)+1 {
-			t.Fatalf("%+v of %s: %v network devices for a share of %v", row, instance.Type, n, largest)
+			t.Fatalf("%+v of %s: got %v network devices for a share of %v", row, instance.Type, n, largest)
 		}
 		for _, name := range []string{catalog.CPU, catalog.Memory} {
 			if float64(filled[name]) > largest*float64(whole[name])*(1+1e-12) {
-				t.Fatalf("%+v of %s: %s is %d, above its share", row, instance.Type, name, filled[name])
+				t.Fatalf("%+v of %s: got %d %s, more than the share %v", row, instance.Type, filled[name], name, largest)
 			}
 		}
 	}

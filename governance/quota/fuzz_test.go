@@ -14,11 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// hugeExponent finds quantities that take minutes to compare. The schema keeps
-// them from the API server, and the form makes none.
+// hugeExponent matches quantities that take minutes to compare. The schema of the
+// CRD rejects them, and the form cannot produce them.
 var hugeExponent = regexp.MustCompile(`[eE][+-]?[0-9]{3,}`)
 
-// parsed is a text as a quantity; nil where it is none.
+// parsed returns the quantity of a text; nil if the text is invalid.
 func parsed(text string) *resource.Quantity {
 	if len(text) > 64 || hugeExponent.MatchString(text) {
 		return nil
@@ -30,13 +30,13 @@ func parsed(text string) *resource.Quantity {
 	return &q
 }
 
-// checkWritten checks that amounts are no less than nothing, and that what is
-// written of them is read back as the same, in the same words.
-func checkWritten(t *testing.T, r quota.Resources) {
+// checkQuantities checks that amounts are not negative, and that their quantities
+// parse to the same amounts and the same canonical form.
+func checkQuantities(t *testing.T, r quota.Resources) {
 	t.Helper()
 	for _, name := range r.Names() {
 		if r[name] < 0 {
-			t.Errorf("%d of %s", r[name], name)
+			t.Errorf("got %d %s, want at least 0", r[name], name)
 		}
 		q := r.Quantity(name)
 		again, err := resource.ParseQuantity(q.String())
@@ -44,22 +44,22 @@ func checkWritten(t *testing.T, r quota.Resources) {
 			t.Fatalf("%s %s: %v", q.String(), name, err)
 		}
 		if got := quota.ResourceValue(name, again); got != r[name] || again.String() != q.String() {
-			t.Errorf("%d of %s is written %s and read as %d, %s", r[name], name, q.String(), got, again.String())
+			t.Errorf("%d %s: quantity %s parses to %d, %s", r[name], name, q.String(), got, again.String())
 		}
 	}
 }
 
-// checkErrors checks that everything wrong is said somewhere, in words.
+// checkErrors checks that every error has a message, and a path below root.
 func checkErrors(t *testing.T, errs []governance.FieldError, root string) {
 	t.Helper()
 	for _, e := range errs {
 		if e.Message == "" || !strings.HasPrefix(e.Path, root) {
-			t.Errorf("error %q at %q", e.Message, e.Path)
+			t.Errorf("got error %q at %q, want a message and a path in %q", e.Message, e.Path, root)
 		}
 	}
 }
 
-// Whatever a row says, of whatever instance, it is filled in or refused.
+// Fill fills in or rejects any row of any instance.
 func FuzzFill(f *testing.F) {
 	f.Add("48", "192Gi", int64(0), int64(2), "", int64(0), uint16(1))
 	f.Add("0.5", "", int64(0), int64(0), "mig-1g.5gb", int64(7), uint16(64))
@@ -94,17 +94,17 @@ func FuzzFill(f *testing.F) {
 		if checkErrors(t, errs, ""); len(errs) > 0 {
 			return
 		}
-		checkWritten(t, filled)
+		checkQuantities(t, filled)
 		if row.VCPU != nil && filled[catalog.CPU] != row.VCPU.MilliValue() {
-			t.Errorf("%s vCPU became %d thousandths", vcpu, filled[catalog.CPU])
+			t.Errorf("%s vCPU: got %d millicores", vcpu, filled[catalog.CPU])
 		}
 		if accelerators != 0 && filled[instance.AcceleratorResource] != accelerators {
-			t.Errorf("%d accelerators became %v", accelerators, filled)
+			t.Errorf("%d accelerators: got %v", accelerators, filled)
 		}
 	})
 }
 
-// Whatever rows there are, they come to pools of their own or are refused.
+// Resolve resolves any rows to distinct pools or rejects them.
 func FuzzResolve(f *testing.F) {
 	f.Add([]byte{}, int32(50), false)
 	f.Add([]byte{0, 1, 2, 0, 0, 0, 5, 0x85, 2, 4, 0, 0, 0, 7}, int32(10_000), false)
@@ -117,8 +117,8 @@ func FuzzResolve(f *testing.F) {
 		if !unlimited {
 			spec.Sharing.BorrowLimitPercent = &p
 		}
-		// Seven bytes are a row: how it names its pool and where it stands, the
-		// pool, what it gives, and how much.
+		// Seven bytes encode a row: whether it names a pool or a type and whether it
+		// is quota or a limit, the name, which amounts it sets, and the amount.
 		for ; len(bytes) >= 7; bytes = bytes[7:] {
 			row, n := v1alpha1.QuotaRow{}, int64(int32(binary.BigEndian.Uint32(bytes[3:])))
 			if name := names[int(bytes[1])%len(names)]; bytes[0]&1 == 0 {
@@ -157,13 +157,13 @@ func FuzzResolve(f *testing.F) {
 		seen := map[string]bool{}
 		for _, pool := range resolved.Pools {
 			if _, ok := types.Find(pool.Name); !ok || seen[pool.Name] {
-				t.Errorf("pool %q is none, or stands there twice", pool.Name)
+				t.Errorf("pool %q does not exist or is resolved twice", pool.Name)
 			}
 			seen[pool.Name] = true
-			checkWritten(t, pool.Nominal)
-			checkWritten(t, pool.BorrowingLimit)
+			checkQuantities(t, pool.Nominal)
+			checkQuantities(t, pool.BorrowingLimit)
 			if len(pool.Nominal) != len(resolved.Covered()) || pool.BorrowingLimit != nil && len(pool.BorrowingLimit) != len(resolved.Covered()) {
-				t.Errorf("%s counts %v, limited to %v; the allocation counts %v", pool.Name, pool.Nominal, pool.BorrowingLimit, resolved.Covered())
+				t.Errorf("pool %s has nominal quota %v and limit %v, want the covered resources %v", pool.Name, pool.Nominal, pool.BorrowingLimit, resolved.Covered())
 			}
 		}
 	})

@@ -19,48 +19,48 @@ func team(name, instanceType string, gpus int64) v1alpha1.ComputeAllocation {
 	}
 }
 
-// What counts as given out is what is in Kueue, or is about to be.
-func TestGivenOut(t *testing.T) {
+// Allocated is the quota that Kueue has or that the controller is about to apply.
+func TestAllocated(t *testing.T) {
 	node := corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{catalog.InstanceTypeLabel: "ml.g6.12xlarge"}}}
 	types := catalog.New(catalog.Input{Nodes: []corev1.Node{node}, InstanceTypeLabel: catalog.InstanceTypeLabel})
 
 	blocked := team("blocked", "ml.g6.12xlarge", 16)
 	blocked.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonBlocked}}
-	// Was right once, and its queue still has what it had then.
-	spoilt := team("spoilt", "ml.none", 16)
-	spoilt.Status.Quota = []v1alpha1.PoolQuota{{Pool: "ml.g6.12xlarge", Resources: []v1alpha1.ResourceQuota{{Name: catalog.GPU, Nominal: resource.MustParse("1")}}}}
-	wrong := team("wrong", "ml.none", 16)
+	// The spec is invalid, and its queue still has the quota applied last.
+	invalidApplied := team("invalid-applied", "ml.none", 16)
+	invalidApplied.Status.Quota = []v1alpha1.PoolQuota{{Pool: "ml.g6.12xlarge", Resources: []v1alpha1.ResourceQuota{{Name: catalog.GPU, Nominal: resource.MustParse("1")}}}}
+	invalid := team("invalid", "ml.none", 16)
 
-	all := []v1alpha1.ComputeAllocation{team("a", "ml.g6.12xlarge", 2), team("b", "ml.g6.12xlarge", 1), blocked, spoilt, wrong}
+	all := []v1alpha1.ComputeAllocation{team("a", "ml.g6.12xlarge", 2), team("b", "ml.g6.12xlarge", 1), blocked, invalidApplied, invalid}
 	if got := quota.Allocated(all, types, "")["ml.g6.12xlarge"][catalog.GPU]; got != 4 {
-		t.Errorf("%d GPUs are given out, want 2 + 1 + 1", got)
+		t.Errorf("got %d allocated GPUs, want 2 + 1 + 1", got)
 	}
 	allocated := quota.Allocated(all, types, "a")
 	if got := allocated["ml.g6.12xlarge"][catalog.GPU]; got != 2 {
-		t.Errorf("%d GPUs are given to others than a, want 1 + 1", got)
+		t.Errorf("got %d GPUs allocated to teams other than a, want 1 + 1", got)
 	}
-	mine, _ := quota.Effective(&all[0], types)
-	if over := allocated.Exceeding(mine.Pools, types); len(over) != 0 {
-		t.Errorf("2 of 4 GPUs are too many: %v", over)
+	own, _ := quota.Effective(&all[0], types)
+	if excess := allocated.Exceeding(own.Pools, types); len(excess) != 0 {
+		t.Errorf("got excess %v for 2 of 4 GPUs, want none", excess)
 	}
-	allocated.AddNominal(mine)
-	allocated.AddNominal(mine)
-	over := allocated.Exceeding(mine.Pools, types)
-	if got, want := quota.DescribeExcess(over), "ml.g6.12xlarge: 6 of 4 GPUs, 60 of 48 vCPU, 240 of 192 GiB and 3 of 1 network device allocated"; got != want {
-		t.Errorf("6 of 4 GPUs are told as %q, want %q", got, want)
+	allocated.AddNominal(own)
+	allocated.AddNominal(own)
+	excess := allocated.Exceeding(own.Pools, types)
+	if got, want := quota.DescribeExcess(excess), "ml.g6.12xlarge: 6 of 4 GPUs, 60 of 48 vCPU, 240 of 192 GiB and 3 of 1 network device allocated"; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
-// Partitions are there as nodes report them, and a pool of several types is
-// looked at as a whole.
-func TestOverByPool(t *testing.T) {
-	cut := func(instanceType string, partitions string) corev1.Node {
+// A pool has the partitions that its nodes report, and a pool of several types is
+// compared as a whole.
+func TestExcessByPool(t *testing.T) {
+	partitioned := func(instanceType string, partitions string) corev1.Node {
 		n := corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{catalog.InstanceTypeLabel: instanceType}}}
 		n.Status.Capacity = corev1.ResourceList{"nvidia.com/mig-1g.10gb": resource.MustParse(partitions)}
 		return n
 	}
 	types := catalog.New(catalog.Input{
-		Nodes:             []corev1.Node{cut("ml.p4d.24xlarge", "4"), cut("ml.p4de.24xlarge", "6")},
+		Nodes:             []corev1.Node{partitioned("ml.p4d.24xlarge", "4"), partitioned("ml.p4de.24xlarge", "6")},
 		InstanceTypeLabel: catalog.InstanceTypeLabel,
 		Pools:             []v1alpha1.Pool{{Name: "a100", Match: v1alpha1.PoolMatch{Accelerator: "A100"}}},
 	})
@@ -68,9 +68,9 @@ func TestOverByPool(t *testing.T) {
 	parts.Spec.Quota[0].Amounts = v1alpha1.Amounts{Partition: &v1alpha1.Partition{Profile: "mig-1g.10gb", Count: 11}}
 	whole := team("whole", "ml.p4de.24xlarge", 16)
 	allocated := quota.Allocated([]v1alpha1.ComputeAllocation{parts, whole}, types, "")
-	mine, _ := quota.Effective(&parts, types)
-	over := allocated.Exceeding(mine.Pools, types)
-	if got, want := quota.DescribeExcess(over), "a100: 210.857 of 192 vCPU, 2,530.285 of 2,304 GiB, 9 of 8 network devices and 11 of 10 mig-1g.10gb allocated"; got != want {
-		t.Errorf("what is over is told as %q, want %q", got, want)
+	own, _ := quota.Effective(&parts, types)
+	excess := allocated.Exceeding(own.Pools, types)
+	if got, want := quota.DescribeExcess(excess), "a100: 210.857 of 192 vCPU, 2,530.285 of 2,304 GiB, 9 of 8 network devices and 11 of 10 mig-1g.10gb allocated"; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

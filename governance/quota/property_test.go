@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// each runs a check on many random cases. The seed is fixed and told with
-// every failure, so that each can be seen again.
+// each runs a check on many random cases, as subtests named by their seed, and
+// stops at the first failure.
 func each(t *testing.T, cases int, check func(t *testing.T, random *rand.Rand)) {
 	for seed := range uint64(cases) {
 		random := rand.New(rand.NewPCG(seed, 19))
@@ -28,8 +28,8 @@ func each(t *testing.T, cases int, check func(t *testing.T, random *rand.Rand)) 
 	}
 }
 
-// anyInstance is one of the table, a pool of several, or one that no vendor
-// has.
+// anyInstance returns an instance of the table, the sum of a pool, or one of random
+// size.
 func anyInstance(random *rand.Rand) catalog.Instance {
 	switch random.IntN(3) {
 	case 0:
@@ -44,12 +44,12 @@ func anyInstance(random *rand.Rand) catalog.Instance {
 	return instance
 }
 
-// size is a number of any length up to the largest that a catalog counts to.
+// size returns a positive number of up to 60 bits, the maximum of a catalog.
 func size(random *rand.Rand) int64 { return 1 + random.Int64N(1<<random.IntN(60)) }
 
 func oneOf[T any](random *rand.Rand, all []T) T { return all[random.IntN(len(all))] }
 
-// anyAmounts is a row's figures, as far as the instance has such things.
+// anyAmounts returns amounts of a row, of resources that the instance has.
 func anyAmounts(random *rand.Rand, instance catalog.Instance) v1alpha1.Amounts {
 	var a v1alpha1.Amounts
 	some := func() int64 { return 1 + random.Int64N(1<<random.IntN(23)) }
@@ -72,27 +72,27 @@ func anyAmounts(random *rand.Rand, instance catalog.Instance) v1alpha1.Amounts {
 	return a
 }
 
-const tooMuch = "is more than Kubernetes can count; enter less"
+const overflow = "is more than Kubernetes can count; enter less"
 
-// fill fills a row in; ok is false when it comes to more than can be counted.
+// fill fills a row in; ok is false on overflow.
 func fill(t *testing.T, row v1alpha1.Amounts, instance catalog.Instance) (filled quota.Resources, ok bool) {
 	t.Helper()
 	filled, errs := quota.Fill(row, instance)
 	for _, e := range errs {
-		if e.Message != tooMuch {
+		if e.Message != overflow {
 			t.Fatalf("%+v of %+v: %v", row, instance, errs)
 		}
 	}
 	for name, n := range filled {
 		if n < 0 {
-			t.Errorf("%+v of %+v: %d of %s", row, instance, n, name)
+			t.Errorf("%+v of %+v: got %d %s, want at least 0", row, instance, n, name)
 		}
 	}
 	return filled, len(errs) == 0
 }
 
-// Giving more of one thing takes nothing from another.
-func TestFillNeverFalls(t *testing.T) {
+// A larger amount of one resource never lowers another.
+func TestFillIsMonotonic(t *testing.T) {
 	each(t, 3000, func(t *testing.T, random *rand.Rand) {
 		instance := anyInstance(random)
 		row := anyAmounts(random, instance)
@@ -114,23 +114,23 @@ func TestFillNeverFalls(t *testing.T) {
 		}
 		more, fits := fill(t, *larger, instance)
 		if fits && !ok {
-			t.Errorf("%+v is too much and %+v is not", row, larger)
+			t.Errorf("%+v overflows and the larger %+v does not", row, larger)
 		}
 		if !fits || !ok {
 			return
 		}
 		for name := range less {
 			if more[name] < less[name] {
-				t.Errorf("%s falls from %d to %d as %+v becomes %+v, of %+v", name, less[name], more[name], row, larger, instance)
+				t.Errorf("%s decreases from %d to %d as %+v becomes %+v, of %+v", name, less[name], more[name], row, larger, instance)
 			}
 		}
 	})
 }
 
-// Two teams' shares never come to more vCPU or memory than one team's share of
-// the same size, so that splitting a pool among teams cannot exceed it. A
-// share of a network device is a device, so there two teams can have one more
-// than one team, and never less.
+// The shares of two teams are never more vCPU or memory than one share of the same
+// size, so splitting a pool among teams cannot exceed it. Network devices are
+// rounded up, so two shares can have one device more than one share, and never
+// fewer.
 func TestSharesAddUp(t *testing.T) {
 	each(t, 3000, func(t *testing.T, random *rand.Rand) {
 		instance := anyInstance(random)
@@ -158,7 +158,7 @@ func TestSharesAddUp(t *testing.T) {
 	})
 }
 
-// anyRows are rows in pools of their own, by name or by type.
+// anyRows returns rows of distinct pools, by name or by type.
 func anyRows(random *rand.Rand, types catalog.Catalog) []v1alpha1.QuotaRow {
 	var rows []v1alpha1.QuotaRow
 	pools := slices.DeleteFunc(types.Pools(), func(p catalog.Pool) bool { return p.Instance.MilliCPU == 0 })
@@ -176,15 +176,15 @@ func anyRows(random *rand.Rand, types catalog.Catalog) []v1alpha1.QuotaRow {
 	return rows
 }
 
-// A borrow limit never exceeds its percentage of the quota, exactly; and is
-// that, but for a part of a MiB.
-func TestLimitsAreTheirPercentage(t *testing.T) {
+// A borrowing limit is its exact percentage of the quota, rounded down to a unit or
+// to 1 MiB.
+func TestPercentageLimits(t *testing.T) {
 	types := cluster()
 	each(t, 1000, func(t *testing.T, random *rand.Rand) {
 		p := int32(random.IntN(10_001))
 		rows := anyRows(random, types)
 		resolved, errs := quota.Resolve(&v1alpha1.ComputeAllocationSpec{Quota: rows, Sharing: v1alpha1.Sharing{BorrowLimitPercent: &p}}, types)
-		if len(errs) == 1 && errs[0].Message == tooMuch {
+		if len(errs) == 1 && errs[0].Message == overflow {
 			return
 		}
 		if len(errs) > 0 {
@@ -192,7 +192,7 @@ func TestLimitsAreTheirPercentage(t *testing.T) {
 		}
 		for _, pool := range resolved.Pools {
 			if diff := cmp.Diff(slices.Sorted(maps.Keys(pool.Nominal)), slices.Sorted(maps.Keys(pool.BorrowingLimit))); diff != "" {
-				t.Errorf("%s: quota and limit name others (-quota +limit):\n%s", pool.Name, diff)
+				t.Errorf("%s: resources of quota and limit differ (-quota +limit):\n%s", pool.Name, diff)
 			}
 			for name, nominal := range pool.Nominal {
 				exact := new(big.Int).Mul(big.NewInt(nominal), big.NewInt(int64(p)))
@@ -203,14 +203,14 @@ func TestLimitsAreTheirPercentage(t *testing.T) {
 				}
 				below := new(big.Int).Sub(exact, big.NewInt(pool.BorrowingLimit[name]))
 				if below.Sign() < 0 || below.Cmp(big.NewInt(unit)) >= 0 || pool.BorrowingLimit[name] < 0 {
-					t.Errorf("%d %% of %d %s is %d, want %s", p, nominal, name, pool.BorrowingLimit[name], exact)
+					t.Errorf("%d %% of %d %s: got %d, want %s rounded down", p, nominal, name, pool.BorrowingLimit[name], exact)
 				}
 			}
 		}
 	})
 }
 
-// The order of rows is an order of preference, and changes no amount.
+// The order of rows is an order of preference and changes no amount.
 func TestOrderChangesNoAmount(t *testing.T) {
 	types := cluster()
 	each(t, 500, func(t *testing.T, random *rand.Rand) {
@@ -223,7 +223,7 @@ func TestOrderChangesNoAmount(t *testing.T) {
 			all := map[string]quota.FlavorQuotas{}
 			for i, pool := range resolved.Pools {
 				if i < len(spec.Quota) == pool.BorrowOnly {
-					t.Errorf("%s stands at %d of %d rows; it is only borrowed from: %v", pool.Name, i, len(spec.Quota), pool.BorrowOnly)
+					t.Errorf("%s is at position %d of %d rows, with BorrowOnly %t", pool.Name, i, len(spec.Quota), pool.BorrowOnly)
 				}
 				all[pool.Name] = pool
 			}
@@ -234,7 +234,7 @@ func TestOrderChangesNoAmount(t *testing.T) {
 			random.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
 		}
 		if diff := cmp.Diff(before, amounts()); diff != "" {
-			t.Errorf("another order gives other amounts (-before +after):\n%s", diff)
+			t.Errorf("amounts depend on the order (-before +after):\n%s", diff)
 		}
 	})
 }

@@ -24,11 +24,11 @@ func TestBorrowLimits(t *testing.T) {
 		want          map[string]string
 		wantUnlimited bool
 	}{
-		"half of one network device is none": {
+		"half of one network device is rounded down to none": {
 			spec: v1alpha1.ComputeAllocationSpec{Quota: half, Sharing: v1alpha1.Sharing{Strategy: v1alpha1.LendAndBorrow, BorrowLimitPercent: percent(50)}},
 			want: map[string]string{"nvidia.com/gpu": "1", "cpu": "24", "memory": "96Gi"},
 		},
-		"fifty percent when nothing is said": {
+		"fifty percent by default": {
 			spec: v1alpha1.ComputeAllocationSpec{Quota: half},
 			want: map[string]string{"nvidia.com/gpu": "1", "cpu": "24", "memory": "96Gi"},
 		},
@@ -40,15 +40,15 @@ func TestBorrowLimits(t *testing.T) {
 			spec: v1alpha1.ComputeAllocationSpec{Quota: half, Sharing: v1alpha1.Sharing{BorrowLimitPercent: percent(10000)}},
 			want: map[string]string{"nvidia.com/gpu": "200", "cpu": "4800", "memory": "19200Gi", "vpc.amazonaws.com/efa": "100"},
 		},
-		"lending without borrowing": {
+		"lend without borrowing": {
 			spec: v1alpha1.ComputeAllocationSpec{Quota: half, Sharing: v1alpha1.Sharing{Strategy: v1alpha1.Lend}},
 			want: map[string]string{},
 		},
-		"without limit": {
+		"unlimited": {
 			spec:          v1alpha1.ComputeAllocationSpec{Quota: half, Sharing: v1alpha1.Sharing{Unlimited: true}},
 			wantUnlimited: true,
 		},
-		"an absolute limit wins over the percentage": {
+		"an absolute limit replaces the percentage": {
 			spec: v1alpha1.ComputeAllocationSpec{Quota: half, Sharing: v1alpha1.Sharing{BorrowLimits: []v1alpha1.QuotaRow{row("ml.g6.12xlarge", v1alpha1.Amounts{Accelerators: amount(4)})}}},
 			want: map[string]string{"nvidia.com/gpu": "4", "cpu": "48", "memory": "192Gi", "vpc.amazonaws.com/efa": "1"},
 		},
@@ -57,18 +57,18 @@ func TestBorrowLimits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			resolved, errs := quota.Resolve(&c.spec, catalog.Catalog{})
 			if len(errs) > 0 {
-				t.Fatalf("unexpected errors: %v", errs)
+				t.Fatalf("got errors %v, want none", errs)
 			}
 			if got := resolved.Pools[0].BorrowingLimit; c.wantUnlimited != (got == nil) {
-				t.Errorf("limit is %v, want unlimited: %v", got, c.wantUnlimited)
-			} else if diff := cmp.Diff(c.want, written(got)); got != nil && diff != "" {
+				t.Errorf("got limit %v, want unlimited: %t", got, c.wantUnlimited)
+			} else if diff := cmp.Diff(c.want, quantities(got)); got != nil && diff != "" {
 				t.Errorf("limits (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestResolveKeepsTheOrderOfPreference(t *testing.T) {
+func TestResolveKeepsOrderOfPreference(t *testing.T) {
 	resolved, errs := quota.Resolve(&v1alpha1.ComputeAllocationSpec{
 		Quota: []v1alpha1.QuotaRow{
 			row("ml.p5.48xlarge", v1alpha1.Amounts{Instances: amount(1)}),
@@ -87,10 +87,10 @@ func TestResolveKeepsTheOrderOfPreference(t *testing.T) {
 	for _, p := range resolved.Pools {
 		order = append(order, p.Name)
 		if diff := cmp.Diff(resolved.Covered(), p.Nominal.Names()); diff != "" {
-			t.Errorf("%s names other resources than the first pool:\n%s", p.Name, diff)
+			t.Errorf("resources of the quota of %s (-covered +got):\n%s", p.Name, diff)
 		}
 		if diff := cmp.Diff(resolved.Covered(), p.BorrowingLimit.Names()); diff != "" {
-			t.Errorf("the limit of %s names other resources:\n%s", p.Name, diff)
+			t.Errorf("resources of the limit of %s (-covered +got):\n%s", p.Name, diff)
 		}
 	}
 	want := []string{"ml.p5.48xlarge", "ml.p4d.24xlarge", "ml.c5.2xlarge", "ml.g5.2xlarge", "ml.g6.12xlarge"}
@@ -103,7 +103,7 @@ func TestResolveKeepsTheOrderOfPreference(t *testing.T) {
 	}
 }
 
-func TestResolveRefuses(t *testing.T) {
+func TestResolveRejects(t *testing.T) {
 	gpu := v1alpha1.Amounts{Accelerators: amount(1)}
 	sixteen := make([]v1alpha1.QuotaRow, 16)
 	for i := range sixteen {
@@ -114,13 +114,13 @@ func TestResolveRefuses(t *testing.T) {
 		wantPath string
 		wantText string
 	}{
-		"a mistyped type names near ones": {
+		"a mistyped type: similar types are suggested": {
 			v1alpha1.ComputeAllocationSpec{Quota: []v1alpha1.QuotaRow{row("ml.p5.48xlage", gpu)}}, "spec.quota[0].instanceType", "ml.p5.48xlarge",
 		},
-		"a type that was cut short names those that begin so": {
+		"the start of a type: types with that start are suggested": {
 			v1alpha1.ComputeAllocationSpec{Quota: []v1alpha1.QuotaRow{row("ml.trn2", gpu)}}, "spec.quota[0].instanceType", "ml.trn2.48xlarge",
 		},
-		"a pool that the policy lacks": {
+		"a pool that the policy does not define": {
 			v1alpha1.ComputeAllocationSpec{Quota: []v1alpha1.QuotaRow{{Pool: "h100", Amounts: gpu}}}, "spec.quota[0].pool", "h100",
 		},
 		"the same type twice": {
@@ -143,15 +143,15 @@ func TestResolveRefuses(t *testing.T) {
 	}
 }
 
-func TestCheckTeam(t *testing.T) {
+func TestCheckTeamName(t *testing.T) {
 	for _, name := range []string{"vision", "a", "team-2", strings.Repeat("a", 40)} {
 		if problem := quota.CheckTeamName(name); problem != "" {
-			t.Errorf("%q is refused: %s", name, problem)
+			t.Errorf("%q: got %q, want it accepted", name, problem)
 		}
 	}
 	for _, name := range []string{"", "Vision", "-a", "a-", "a.b", "a b", "ä", "new", "cluster", "a\n", strings.Repeat("a", 41)} {
 		if quota.CheckTeamName(name) == "" {
-			t.Errorf("%q is accepted", name)
+			t.Errorf("%q is accepted, want it rejected", name)
 		}
 	}
 }

@@ -18,24 +18,24 @@ func inPool(pool string, a v1alpha1.Amounts) v1alpha1.QuotaRow {
 	return v1alpha1.QuotaRow{Pool: pool, Amounts: a}
 }
 
-// cluster has two p5.48xlarge and one p5.4xlarge in pool h100, a p4d and a
-// p4de in a100, a trn1 in neuron, two g5 that two pools share, and a pool
-// without nodes.
+// cluster returns a catalog with two p5.48xlarge and one p5.4xlarge in pool h100, a
+// p4d and a p4de in a100, a trn1 in neuron, one g5 in each of blue and green, and
+// the pools later and chips without nodes.
 func cluster() catalog.Catalog {
 	var nodes []corev1.Node
 	for _, line := range []string{
 		"ml.p5.48xlarge", "ml.p5.48xlarge", "ml.p5.4xlarge", "ml.p4d.24xlarge", "ml.p4de.24xlarge", "ml.trn1.32xlarge", "ml.g5.2xlarge blue", "ml.g5.2xlarge green", "ml.c5.large grey", "ml.g6.12xlarge grey",
 	} {
-		instanceType, colour, _ := strings.Cut(line, " ")
-		nodes = append(nodes, corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{catalog.InstanceTypeLabel: instanceType, "colour": colour}}})
+		instanceType, color, _ := strings.Cut(line, " ")
+		nodes = append(nodes, corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{catalog.InstanceTypeLabel: instanceType, "color": color}}})
 	}
 	return catalog.New(catalog.Input{Nodes: nodes, InstanceTypeLabel: catalog.InstanceTypeLabel, Pools: []v1alpha1.Pool{
 		{Name: "h100", Match: v1alpha1.PoolMatch{Accelerator: "H100"}},
 		{Name: "a100", Match: v1alpha1.PoolMatch{Accelerator: "A100"}},
 		{Name: "neuron", Match: v1alpha1.PoolMatch{Accelerator: "Trainium1"}},
-		{Name: "blue", Match: v1alpha1.PoolMatch{NodeLabels: map[string]string{"colour": "blue"}}},
-		{Name: "green", Match: v1alpha1.PoolMatch{NodeLabels: map[string]string{"colour": "green"}}},
-		{Name: "later", Match: v1alpha1.PoolMatch{NodeLabels: map[string]string{"colour": "red"}}},
+		{Name: "blue", Match: v1alpha1.PoolMatch{NodeLabels: map[string]string{"color": "blue"}}},
+		{Name: "green", Match: v1alpha1.PoolMatch{NodeLabels: map[string]string{"color": "green"}}},
+		{Name: "later", Match: v1alpha1.PoolMatch{NodeLabels: map[string]string{"color": "red"}}},
 		{Name: "chips", Match: v1alpha1.PoolMatch{InstanceTypes: []string{"ml.trn2.48xlarge", "ml.p5e.48xlarge"}}},
 	}})
 }
@@ -46,19 +46,19 @@ func TestRowsByPool(t *testing.T) {
 		wantPool string
 		want     map[string]string
 	}{
-		"a share of all that a pool of several types has": {
+		"a share of a pool of several types": {
 			inPool("h100", v1alpha1.Amounts{Accelerators: amount(1)}), "h100", // of 17 GPUs, 400 vCPU, 4352 GiB
 			map[string]string{"nvidia.com/gpu": "1", "cpu": "23529m", "memory": "256Gi", "vpc.amazonaws.com/efa": "4"},
 		},
-		"all of it": {
+		"the whole pool": {
 			inPool("h100", v1alpha1.Amounts{Accelerators: amount(17)}), "h100",
 			map[string]string{"nvidia.com/gpu": "17", "cpu": "400", "memory": "4352Gi", "vpc.amazonaws.com/efa": "65"},
 		},
-		"a row that names a type belongs to its pool": {
+		"an instance type resolves to its pool": {
 			row("ml.p5.4xlarge", v1alpha1.Amounts{Accelerators: amount(17)}), "h100",
 			map[string]string{"nvidia.com/gpu": "17", "cpu": "400", "memory": "4352Gi", "vpc.amazonaws.com/efa": "65"},
 		},
-		"partitions of a pool of several types, in sevenths of all its GPUs": {
+		"partitions of a pool of several types are sevenths of all its GPUs": {
 			inPool("a100", v1alpha1.Amounts{Partition: partition("mig-1g.5gb", 14)}), "a100", // of 16 GPUs, 192 vCPU, 2304 GiB
 			map[string]string{"nvidia.com/mig-1g.5gb": "14", "cpu": "24", "memory": "288Gi", "vpc.amazonaws.com/efa": "1"},
 		},
@@ -83,39 +83,39 @@ func TestRowsByPool(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			resolved, errs := quota.Resolve(&v1alpha1.ComputeAllocationSpec{Quota: []v1alpha1.QuotaRow{tc.row}}, cluster())
 			if len(errs) > 0 {
-				t.Fatalf("unexpected errors: %v", errs)
+				t.Fatalf("got errors %v, want none", errs)
 			}
 			if got := resolved.Pools[0]; got.Name != tc.wantPool {
-				t.Errorf("the row came to pool %s, want %s", got.Name, tc.wantPool)
+				t.Errorf("got pool %s, want %s", got.Name, tc.wantPool)
 			}
-			if diff := cmp.Diff(tc.want, written(resolved.Pools[0].Nominal)); diff != "" {
+			if diff := cmp.Diff(tc.want, quantities(resolved.Pools[0].Nominal)); diff != "" {
 				t.Errorf("filled in (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestRowsByPoolRefused(t *testing.T) {
+func TestRowsByPoolRejected(t *testing.T) {
 	gpu := v1alpha1.Amounts{Accelerators: amount(1)}
 	cases := map[string]struct {
 		rows     []v1alpha1.QuotaRow
 		wantPath string
 		want     string
 	}{
-		"a pool that the policy lacks":             {[]v1alpha1.QuotaRow{inPool("h200", gpu)}, "spec.quota[0].pool", `there is no pool "h200" in the cluster policy; pools are a100, blue, chips, green, h100, later, neuron`},
-		"a type named as a pool":                   {[]v1alpha1.QuotaRow{inPool("ml.g6.12xlarge", gpu)}, "spec.quota[0].pool", `there is no pool "ml.g6.12xlarge" in the cluster policy; it is an instance type: set instanceType instead of pool`},
-		"a pool named as a type":                   {[]v1alpha1.QuotaRow{row("h100", gpu)}, "spec.quota[0].instanceType", `unknown instance type "h100": no node has it; it is a pool: set pool instead of instanceType`},
-		"a pool and a type in one row":             {[]v1alpha1.QuotaRow{{Pool: "h100", InstanceType: "ml.p5.48xlarge", Amounts: gpu}}, "spec.quota[0].pool", "name either an instance type or a pool, not both"},
-		"a type and its pool":                      {[]v1alpha1.QuotaRow{row("ml.p5.48xlarge", gpu), inPool("h100", gpu)}, "spec.quota[1].pool", "pool h100 and instance type ml.p5.48xlarge in row 1 are both pool h100; combine the rows"},
-		"two types of one pool":                    {[]v1alpha1.QuotaRow{row("ml.p5.48xlarge", gpu), row("ml.p5.4xlarge", gpu)}, "spec.quota[1].instanceType", "instance type ml.p5.4xlarge and instance type ml.p5.48xlarge in row 1 are both pool h100; combine the rows"},
-		"the same pool twice":                      {[]v1alpha1.QuotaRow{inPool("h100", gpu), inPool("h100", gpu)}, "spec.quota[1].pool", "pool h100 is already in row 1; combine the rows"},
-		"a type that two named pools share":        {[]v1alpha1.QuotaRow{row("ml.g5.2xlarge", gpu)}, "spec.quota[0].instanceType", "instances of ml.g5.2xlarge are in the pools blue and green; name one of them"},
-		"instances of several types":               {[]v1alpha1.QuotaRow{inPool("h100", v1alpha1.Amounts{Instances: amount(1)})}, "spec.quota[0].instances", "pool h100 has several instance types: enter accelerators, vCPU or memory"},
-		"instances of a type the pool has not now": {[]v1alpha1.QuotaRow{row("ml.trn1n.32xlarge", v1alpha1.Amounts{Instances: amount(1)})}, "spec.quota[0].instances", "ml.trn1n.32xlarge belongs to pool neuron, which has instances of ml.trn1.32xlarge only: enter accelerators, vCPU or memory"},
-		"instances of what has no nodes":           {[]v1alpha1.QuotaRow{inPool("later", v1alpha1.Amounts{Instances: amount(1)})}, "spec.quota[0].instances", "pool later has no nodes, so the size of an instance is unknown; enter vCPU and memory"},
-		"accelerators of what has no nodes":        {[]v1alpha1.QuotaRow{inPool("later", gpu)}, "spec.quota[0].accelerators", "pool later has no nodes, so its accelerators are unknown; enter vCPU and memory"},
-		"accelerators of two kinds":                {[]v1alpha1.QuotaRow{inPool("chips", gpu)}, "spec.quota[0].accelerators", "pool chips has several kinds of accelerators, aws.amazon.com/neurondevice and nvidia.com/gpu, which cannot be counted together: create a pool for each"},
-		"an unknown pool and a figure too large":   {[]v1alpha1.QuotaRow{inPool("h200", v1alpha1.Amounts{Accelerators: amount(-1), VCPU: quantity("1")})}, "spec.quota[0].accelerators", "10,000,000"},
+		"a pool that the policy does not define": {[]v1alpha1.QuotaRow{inPool("h200", gpu)}, "spec.quota[0].pool", `there is no pool "h200" in the cluster policy; pools are a100, blue, chips, green, h100, later, neuron`},
+		"a type named as a pool":                 {[]v1alpha1.QuotaRow{inPool("ml.g6.12xlarge", gpu)}, "spec.quota[0].pool", `there is no pool "ml.g6.12xlarge" in the cluster policy; it is an instance type: set instanceType instead of pool`},
+		"a pool named as a type":                 {[]v1alpha1.QuotaRow{row("h100", gpu)}, "spec.quota[0].instanceType", `unknown instance type "h100": no node has it; it is a pool: set pool instead of instanceType`},
+		"a pool and a type in one row":           {[]v1alpha1.QuotaRow{{Pool: "h100", InstanceType: "ml.p5.48xlarge", Amounts: gpu}}, "spec.quota[0].pool", "name either an instance type or a pool, not both"},
+		"a type and its pool":                    {[]v1alpha1.QuotaRow{row("ml.p5.48xlarge", gpu), inPool("h100", gpu)}, "spec.quota[1].pool", "pool h100 and instance type ml.p5.48xlarge in row 1 are both pool h100; combine the rows"},
+		"two types of one pool":                  {[]v1alpha1.QuotaRow{row("ml.p5.48xlarge", gpu), row("ml.p5.4xlarge", gpu)}, "spec.quota[1].instanceType", "instance type ml.p5.4xlarge and instance type ml.p5.48xlarge in row 1 are both pool h100; combine the rows"},
+		"the same pool twice":                    {[]v1alpha1.QuotaRow{inPool("h100", gpu), inPool("h100", gpu)}, "spec.quota[1].pool", "pool h100 is already in row 1; combine the rows"},
+		"a type that two named pools share":      {[]v1alpha1.QuotaRow{row("ml.g5.2xlarge", gpu)}, "spec.quota[0].instanceType", "instances of ml.g5.2xlarge are in the pools blue and green; name one of them"},
+		"instances of several types":             {[]v1alpha1.QuotaRow{inPool("h100", v1alpha1.Amounts{Instances: amount(1)})}, "spec.quota[0].instances", "pool h100 has several instance types: enter accelerators, vCPU or memory"},
+		"instances of a type without nodes":      {[]v1alpha1.QuotaRow{row("ml.trn1n.32xlarge", v1alpha1.Amounts{Instances: amount(1)})}, "spec.quota[0].instances", "ml.trn1n.32xlarge belongs to pool neuron, which has instances of ml.trn1.32xlarge only: enter accelerators, vCPU or memory"},
+		"instances of a pool without nodes":      {[]v1alpha1.QuotaRow{inPool("later", v1alpha1.Amounts{Instances: amount(1)})}, "spec.quota[0].instances", "pool later has no nodes, so the size of an instance is unknown; enter vCPU and memory"},
+		"accelerators of a pool without nodes":   {[]v1alpha1.QuotaRow{inPool("later", gpu)}, "spec.quota[0].accelerators", "pool later has no nodes, so its accelerators are unknown; enter vCPU and memory"},
+		"accelerators of two kinds":              {[]v1alpha1.QuotaRow{inPool("chips", gpu)}, "spec.quota[0].accelerators", "pool chips has several kinds of accelerators, aws.amazon.com/neurondevice and nvidia.com/gpu, which cannot be counted together: create a pool for each"},
+		"an unknown pool and a negative amount":  {[]v1alpha1.QuotaRow{inPool("h200", v1alpha1.Amounts{Accelerators: amount(-1), VCPU: quantity("1")})}, "spec.quota[0].accelerators", "10,000,000"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -125,29 +125,28 @@ func TestRowsByPoolRefused(t *testing.T) {
 					return
 				}
 			}
-			t.Errorf("got %v; want one at %s with %q", errs, tc.wantPath, tc.want)
+			t.Errorf("got errors %v; want one at %s with %q", errs, tc.wantPath, tc.want)
 		})
 	}
 }
 
-// Limits are rows like any other; where they name a pool they win over
-// everything else said about borrowing.
+// The absolute limit of a pool replaces the percentage and unlimited borrowing.
 func TestAbsoluteLimits(t *testing.T) {
 	gpus := func(n int64) v1alpha1.Amounts { return v1alpha1.Amounts{Accelerators: amount(n)} }
 	own := []v1alpha1.QuotaRow{inPool("h100", gpus(17)), inPool("a100", v1alpha1.Amounts{Partition: partition("mig-1g.5gb", 14)})}
-	type limits = map[string]map[string]string // by pool; nil is without limit
+	type limits = map[string]map[string]string // by pool; nil is unlimited
 	cases := map[string]struct {
 		sharing v1alpha1.Sharing
 		want    limits
 	}{
-		"beside a percentage": {
+		"with a percentage": {
 			v1alpha1.Sharing{BorrowLimitPercent: percent(100), BorrowLimits: []v1alpha1.QuotaRow{row("ml.p5.4xlarge", gpus(34))}},
 			limits{
 				"h100": {"nvidia.com/gpu": "34", "cpu": "800", "memory": "8704Gi", "vpc.amazonaws.com/efa": "130"},
 				"a100": {"nvidia.com/mig-1g.5gb": "14", "cpu": "24", "memory": "288Gi", "vpc.amazonaws.com/efa": "1"},
 			},
 		},
-		"beside no limit": {
+		"with unlimited borrowing": {
 			v1alpha1.Sharing{Unlimited: true, BorrowLimits: []v1alpha1.QuotaRow{inPool("a100", v1alpha1.Amounts{Partition: partition("mig-1g.5gb", 7)})}},
 			limits{
 				"h100": nil,
@@ -163,29 +162,29 @@ func TestAbsoluteLimits(t *testing.T) {
 				"neuron":           {"aws.amazon.com/neurondevice": "4", "cpu": "32", "memory": "128Gi", "vpc.amazonaws.com/efa": "2"},
 			},
 		},
-		"lending only": {v1alpha1.Sharing{Strategy: v1alpha1.Lend}, limits{"h100": {}, "a100": {}}},
-		"not lending":  {v1alpha1.Sharing{Strategy: v1alpha1.DontLend}, limits{"h100": {}, "a100": {}}},
+		"lend only":   {v1alpha1.Sharing{Strategy: v1alpha1.Lend}, limits{"h100": {}, "a100": {}}},
+		"do not lend": {v1alpha1.Sharing{Strategy: v1alpha1.DontLend}, limits{"h100": {}, "a100": {}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			resolved, errs := quota.Resolve(&v1alpha1.ComputeAllocationSpec{Quota: own, Sharing: tc.sharing}, cluster())
 			if len(errs) > 0 {
-				t.Fatalf("unexpected errors: %v", errs)
+				t.Fatalf("got errors %v, want none", errs)
 			}
 			if resolved.Lends != (tc.sharing.Strategy != v1alpha1.DontLend) {
-				t.Errorf("lends: %v", resolved.Lends)
+				t.Errorf("got Lends %t for strategy %q", resolved.Lends, tc.sharing.Strategy)
 			}
 			got := limits{}
 			for _, p := range resolved.Pools {
 				if got[p.Name] = nil; p.BorrowingLimit != nil {
-					got[p.Name] = written(p.BorrowingLimit)
+					got[p.Name] = quantities(p.BorrowingLimit)
 				}
-				if p.BorrowOnly != (len(written(p.Nominal)) == 0) {
-					t.Errorf("%s is limit only: %v, with quota %v", p.Name, p.BorrowOnly, written(p.Nominal))
+				if p.BorrowOnly != (len(quantities(p.Nominal)) == 0) {
+					t.Errorf("pool %s has BorrowOnly %t and quota %v", p.Name, p.BorrowOnly, quantities(p.Nominal))
 				}
 				for _, name := range resolved.Covered() {
 					if _, counted := p.Nominal[name]; !counted {
-						t.Errorf("%s does not count %s", p.Name, name)
+						t.Errorf("pool %s has no quota of the covered resource %s", p.Name, name)
 					}
 				}
 			}
@@ -196,8 +195,9 @@ func TestAbsoluteLimits(t *testing.T) {
 	}
 }
 
-// The whole of a pool of several types is what is there.
-func TestTheWholeOfAPoolIsWhatIsThere(t *testing.T) {
+// A row with all accelerators of a pool of several types has all its physical
+// resources.
+func TestRowOfWholePool(t *testing.T) {
 	for _, name := range []string{"h100", "a100"} {
 		pool, _ := cluster().Named(name)
 		filled, errs := quota.Fill(v1alpha1.Amounts{Accelerators: &pool.Instance.Accelerators}, pool.Instance)
@@ -205,7 +205,7 @@ func TestTheWholeOfAPoolIsWhatIsThere(t *testing.T) {
 			t.Fatal(errs)
 		}
 		if !maps.Equal(filled, quota.Resources(pool.Physical)) {
-			t.Errorf("%s: filled in %v, there is %v", name, filled, pool.Physical)
+			t.Errorf("pool %s: got %v, want the physical %v", name, filled, pool.Physical)
 		}
 	}
 }

@@ -6,36 +6,36 @@ import (
 	"kuota.dev/kuota/governance/catalog"
 )
 
-func TestNumbersOnPages(t *testing.T) {
+func TestFormats(t *testing.T) {
 	const mib = catalog.MiB
 	for name, test := range map[string]struct {
-		resource                string
-		amount                  int64
-		number, short, inDetail string
+		resource                          string
+		amount                            int64
+		wantNumber, wantShort, wantAmount string
 	}{
-		"zero":                  {catalog.Memory, 0, "0", "0", "0 GiB"},
-		"no GPU":                {catalog.GPU, 0, "0", "0", "0 GPUs"},
-		"one GPU":               {catalog.GPU, 1, "1", "1", "1 GPU"},
-		"a million GPUs":        {catalog.GPU, 1_000_000, "1000000", "1,000,000", "1,000,000 GPUs"},
-		"memory in proportion":  {catalog.Memory, 887_049 * mib, "866.258", "866", "866.258 GiB"},
-		"memory of a large set": {catalog.Memory, 2048*1024*mib + 512*mib, "2048.5", "2,048", "2,048.5 GiB"},
-		"tens":                  {catalog.Memory, 12*1024*mib + 999*mib, "12.975", "12.9", "12.975 GiB"},
-		"below ten":             {catalog.CPU, 1_256, "1.256", "1.25", "1.256 vCPU"},
-		"a half":                {catalog.CPU, 500, "0.5", "0.5", "0.5 vCPU"},
-		"no trailing zero":      {catalog.CPU, 96_020, "96.02", "96", "96.02 vCPU"},
-		"too small to show":     {catalog.Memory, 3 * mib, "0.002", "<0.01", "0.002 GiB"},
-		"below a thousandth":    {catalog.Memory, 1, "0", "<0.01", "0 GiB"},
-		"negative":              {catalog.GPU, -1_500, "-1500", "-1,500", "-1,500 GPUs"},
+		"zero":                      {catalog.Memory, 0, "0", "0", "0 GiB"},
+		"zero GPUs":                 {catalog.GPU, 0, "0", "0", "0 GPUs"},
+		"one GPU":                   {catalog.GPU, 1, "1", "1", "1 GPU"},
+		"a million GPUs":            {catalog.GPU, 1_000_000, "1000000", "1,000,000", "1,000,000 GPUs"},
+		"memory with a fraction":    {catalog.Memory, 887_049 * mib, "866.258", "866", "866.258 GiB"},
+		"more than a TiB of memory": {catalog.Memory, 2048*1024*mib + 512*mib, "2048.5", "2,048", "2,048.5 GiB"},
+		"tens":                      {catalog.Memory, 12*1024*mib + 999*mib, "12.975", "12.9", "12.975 GiB"},
+		"below ten":                 {catalog.CPU, 1_256, "1.256", "1.25", "1.256 vCPU"},
+		"a half":                    {catalog.CPU, 500, "0.5", "0.5", "0.5 vCPU"},
+		"no trailing zero":          {catalog.CPU, 96_020, "96.02", "96", "96.02 vCPU"},
+		"too small to show":         {catalog.Memory, 3 * mib, "0.002", "<0.01", "0.002 GiB"},
+		"below a thousandth":        {catalog.Memory, 1, "0", "<0.01", "0 GiB"},
+		"negative":                  {catalog.GPU, -1_500, "-1500", "-1,500", "-1,500 GPUs"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Number(test.resource, test.amount); got != test.number {
-				t.Errorf("Number is %q, want %q", got, test.number)
+			if got := Number(test.resource, test.amount); got != test.wantNumber {
+				t.Errorf("Number is %q, want %q", got, test.wantNumber)
 			}
-			if got := Short(test.resource, test.amount); got != test.short {
-				t.Errorf("Short is %q, want %q", got, test.short)
+			if got := Short(test.resource, test.amount); got != test.wantShort {
+				t.Errorf("Short is %q, want %q", got, test.wantShort)
 			}
-			if got := Amount(test.resource, test.amount); got != test.inDetail {
-				t.Errorf("Amount is %q, want %q", got, test.inDetail)
+			if got := Amount(test.resource, test.amount); got != test.wantAmount {
+				t.Errorf("Amount is %q, want %q", got, test.wantAmount)
 			}
 		})
 	}
