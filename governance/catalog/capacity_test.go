@@ -11,51 +11,52 @@ import (
 
 type list = map[corev1.ResourceName]string
 
-// up is a node that takes tasks.
-func up(n corev1.Node, labels ...string) corev1.Node {
+// ready returns the node as ready, with more labels.
+func ready(n corev1.Node, labels ...string) corev1.Node {
 	n = with(n, labels...)
 	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 	return n
 }
 
-func TestWhatIsThereAndWhatIsReady(t *testing.T) {
+func TestPhysicalAndReadyResources(t *testing.T) {
 	const p4d = "ml.p4d.24xlarge"
 	whole := list{"cpu": "96", "memory": "1100Gi", "nvidia.com/gpu": "8", "vpc.amazonaws.com/efa": "4"}
-	cut := list{"cpu": "96", "nvidia.com/gpu": "1", "nvidia.com/mig-1g.5gb": "49", "vpc.amazonaws.com/efa": "4"}
-	cordoned := up(node(p4d, whole))
+	partitioned := list{"cpu": "96", "nvidia.com/gpu": "1", "nvidia.com/mig-1g.5gb": "49", "vpc.amazonaws.com/efa": "4"}
+	cordoned := ready(node(p4d, whole))
 	cordoned.Spec.Unschedulable = true
-	lost := up(node(p4d, whole))
-	lost.Status.Conditions[0].Status = corev1.ConditionUnknown
+	unknown := ready(node(p4d, whole))
+	unknown.Status.Conditions[0].Status = corev1.ConditionUnknown
 	type figures map[string]int64
 	cases := map[string]struct {
-		nodes []corev1.Node
-		there figures // beyond vCPU and memory of the table, which never change
-		ready figures
+		nodes        []corev1.Node
+		wantPhysical figures // except vCPU and memory, which are always those of the table
+		wantReady    figures
 	}{
-		"whole":                {[]corev1.Node{up(node(p4d, whole))}, figures{"nvidia.com/gpu": 8, "vpc.amazonaws.com/efa": 4}, figures{"cpu": 96_000, "memory": 1152 << 30, "nvidia.com/gpu": 8, "vpc.amazonaws.com/efa": 4}},
-		"cordoned":             {[]corev1.Node{cordoned}, figures{"nvidia.com/gpu": 8, "vpc.amazonaws.com/efa": 4}, nil},
-		"lost":                 {[]corev1.Node{lost}, figures{"nvidia.com/gpu": 8, "vpc.amazonaws.com/efa": 4}, nil},
-		"never seen":           {[]corev1.Node{node(p4d, whole)}, figures{"nvidia.com/gpu": 8, "vpc.amazonaws.com/efa": 4}, nil},
-		"device plugin away":   {[]corev1.Node{up(node(p4d, list{"cpu": "96"}))}, figures{"nvidia.com/gpu": 8, "vpc.amazonaws.com/efa": 4}, figures{"cpu": 96_000, "memory": 1152 << 30}},
-		"more than the table":  {[]corev1.Node{up(node(p4d, list{"nvidia.com/gpu": "56", "vpc.amazonaws.com/efa": "5"}))}, figures{"nvidia.com/gpu": 8, "vpc.amazonaws.com/efa": 4}, figures{"cpu": 96_000, "memory": 1152 << 30, "nvidia.com/gpu": 8, "vpc.amazonaws.com/efa": 4}},
-		"cut into partitions":  {[]corev1.Node{up(node(p4d, cut), "nvidia.com/mig.config=all-1g.5gb", "nvidia.com/mig.config.state=success")}, figures{"nvidia.com/gpu": 8, "vpc.amazonaws.com/efa": 4, "nvidia.com/mig-1g.5gb": 49}, figures{"cpu": 96_000, "memory": 1152 << 30, "nvidia.com/gpu": 1, "vpc.amazonaws.com/efa": 4, "nvidia.com/mig-1g.5gb": 49}},
-		"being cut":            {[]corev1.Node{up(node(p4d, cut), "nvidia.com/mig.config=all-1g.5gb", "nvidia.com/mig.config.state=pending")}, figures{"nvidia.com/gpu": 8, "vpc.amazonaws.com/efa": 4, "nvidia.com/mig-1g.5gb": 49}, nil},
-		"not to be cut at all": {[]corev1.Node{up(node(p4d, whole), "nvidia.com/mig.config=all-disabled")}, figures{"nvidia.com/gpu": 8, "vpc.amazonaws.com/efa": 4}, figures{"cpu": 96_000, "memory": 1152 << 30, "nvidia.com/gpu": 8, "vpc.amazonaws.com/efa": 4}},
+		"whole":                          {[]corev1.Node{ready(node(p4d, whole))}, figures{"nvidia.com/gpu": 8, "vpc.amazonaws.com/efa": 4}, figures{"cpu": 96_000, "memory": 1152 << 30, "nvidia.com/gpu": 8, "vpc.amazonaws.com/efa": 4}},
+		"cordoned":                       {[]corev1.Node{cordoned}, figures{"nvidia.com/gpu": 8, "vpc.amazonaws.com/efa": 4}, nil},
+		"unknown":                        {[]corev1.Node{unknown}, figures{"nvidia.com/gpu": 8, "vpc.amazonaws.com/efa": 4}, nil},
+		"no condition":                   {[]corev1.Node{node(p4d, whole)}, figures{"nvidia.com/gpu": 8, "vpc.amazonaws.com/efa": 4}, nil},
+		"no device plugin":               {[]corev1.Node{ready(node(p4d, list{"cpu": "96"}))}, figures{"nvidia.com/gpu": 8, "vpc.amazonaws.com/efa": 4}, figures{"cpu": 96_000, "memory": 1152 << 30}},
+		"more devices than in the table": {[]corev1.Node{ready(node(p4d, list{"nvidia.com/gpu": "56", "vpc.amazonaws.com/efa": "5"}))}, figures{"nvidia.com/gpu": 8, "vpc.amazonaws.com/efa": 4}, figures{"cpu": 96_000, "memory": 1152 << 30, "nvidia.com/gpu": 8, "vpc.amazonaws.com/efa": 4}},
+		"partitioned":                    {[]corev1.Node{ready(node(p4d, partitioned), "nvidia.com/mig.config=all-1g.5gb", "nvidia.com/mig.config.state=success")}, figures{"nvidia.com/gpu": 8, "vpc.amazonaws.com/efa": 4, "nvidia.com/mig-1g.5gb": 49}, figures{"cpu": 96_000, "memory": 1152 << 30, "nvidia.com/gpu": 1, "vpc.amazonaws.com/efa": 4, "nvidia.com/mig-1g.5gb": 49}},
+		"being partitioned":              {[]corev1.Node{ready(node(p4d, partitioned), "nvidia.com/mig.config=all-1g.5gb", "nvidia.com/mig.config.state=pending")}, figures{"nvidia.com/gpu": 8, "vpc.amazonaws.com/efa": 4, "nvidia.com/mig-1g.5gb": 49}, nil},
+		"MIG disabled":                   {[]corev1.Node{ready(node(p4d, whole), "nvidia.com/mig.config=all-disabled")}, figures{"nvidia.com/gpu": 8, "vpc.amazonaws.com/efa": 4}, figures{"cpu": 96_000, "memory": 1152 << 30, "nvidia.com/gpu": 8, "vpc.amazonaws.com/efa": 4}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			pool, _ := of(tc.nodes...).Pool(p4d)
-			tc.there["cpu"], tc.there["memory"] = 96_000, 1152<<30
-			if diff := cmp.Diff(tc.there, figures(above0(pool.Physical))); diff != "" {
-				t.Errorf("there (-want +got):\n%s", diff)
+			tc.wantPhysical["cpu"], tc.wantPhysical["memory"] = 96_000, 1152<<30
+			if diff := cmp.Diff(tc.wantPhysical, figures(above0(pool.Physical))); diff != "" {
+				t.Errorf("physical (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(tc.ready, figures(above0(pool.Ready))); diff != "" {
+			if diff := cmp.Diff(tc.wantReady, figures(above0(pool.Ready))); diff != "" {
 				t.Errorf("ready (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
+// above0 returns the figures above 0; nil if there are none.
 func above0(all map[string]int64) map[string]int64 {
 	var some map[string]int64
 	for name, n := range all {
@@ -69,16 +70,16 @@ func above0(all map[string]int64) map[string]int64 {
 	return some
 }
 
-// What a node of a type outside the table once reported counts for ever; a
-// type of the table is not kept.
+// The largest figures that a node of a type outside the table ever reported are
+// kept. Types of the table are not kept.
 func TestReportedNeverShrinks(t *testing.T) {
 	full := node("lab.big", list{"cpu": "64", "memory": "512Gi", "nvidia.com/gpu": "8", "pods": "110"})
-	cut := node("lab.big", list{"cpu": "63500m", "memory": "500Gi", "nvidia.com/mig-1g.10gb": "56"})
+	partitioned := node("lab.big", list{"cpu": "63500m", "memory": "500Gi", "nvidia.com/mig-1g.10gb": "56"})
 	kept := catalog.Reported([]corev1.Node{full, node(p5, list{"cpu": "1"}), node("", list{"cpu": "1"})}, typeOf, nil)
-	kept = catalog.Reported([]corev1.Node{cut}, typeOf, kept)
+	kept = catalog.Reported([]corev1.Node{partitioned}, typeOf, kept)
 	kept = catalog.Reported(nil, typeOf, kept)
 	if len(kept) != 1 || kept[0].InstanceType != "lab.big" {
-		t.Fatalf("kept are %+v", kept)
+		t.Fatalf("got kept types %+v, want lab.big only", kept)
 	}
 	got := map[string]string{}
 	for name, q := range kept[0].Capacity {
@@ -87,13 +88,13 @@ func TestReportedNeverShrinks(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{"cpu": "64", "memory": "512Gi", "nvidia.com/gpu": "8", "nvidia.com/mig-1g.10gb": "56"}, got); diff != "" {
 		t.Errorf("figures (-want +got):\n%s", diff)
 	}
-	c := catalog.New(catalog.Input{Nodes: []corev1.Node{up(cut)}, InstanceTypeLabel: typeOf, ReportedTypes: kept})
+	c := catalog.New(catalog.Input{Nodes: []corev1.Node{ready(partitioned)}, InstanceTypeLabel: typeOf, ReportedTypes: kept})
 	pool, _ := c.Pool("lab.big")
 	if pool.Instance.Accelerators != 8 || pool.Instance.MilliCPU != 64_000 || pool.Physical[catalog.GPU] != 8 || pool.Ready[catalog.GPU] != 0 || len(pool.Instance.Partitions) != 1 {
-		t.Errorf("the pool is %+v", pool)
+		t.Errorf("got pool %+v", pool)
 	}
-	gone := catalog.New(catalog.Input{InstanceTypeLabel: typeOf, ReportedTypes: kept})
-	if pool, ok := gone.Pool("lab.big"); !ok || pool.Nodes != 0 || pool.Instance.Accelerators != 8 {
-		t.Errorf("without nodes it is %+v, %v", pool, ok)
+	withoutNodes := catalog.New(catalog.Input{InstanceTypeLabel: typeOf, ReportedTypes: kept})
+	if pool, ok := withoutNodes.Pool("lab.big"); !ok || pool.Nodes != 0 || pool.Instance.Accelerators != 8 {
+		t.Errorf("without nodes: got pool %+v, %t", pool, ok)
 	}
 }

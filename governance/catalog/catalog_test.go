@@ -22,17 +22,17 @@ func node(instanceType string, capacity map[corev1.ResourceName]string) corev1.N
 	return n
 }
 
-// of is the catalog of these nodes under a policy without pools.
+// of returns the catalog of these nodes under a policy without pools.
 func of(nodes ...corev1.Node) catalog.Catalog { return under(nil, nodes...) }
 
-// under is the catalog of these nodes under a policy with these pools.
+// under returns the catalog of these nodes under a policy with these pools.
 func under(pools []v1alpha1.Pool, nodes ...corev1.Node) catalog.Catalog {
 	return catalog.New(catalog.Input{Nodes: nodes, InstanceTypeLabel: catalog.InstanceTypeLabel, Pools: pools})
 }
 
 func TestTable(t *testing.T) {
 	if n := len(catalog.KnownTypes()); n != 201 {
-		t.Errorf("the table has %d types", n)
+		t.Errorf("the table has %d types, want 201", n)
 	}
 	for name, want := range map[string]catalog.Instance{
 		"ml.p5.48xlarge":   {MilliCPU: 192_000, Memory: 2048 * catalog.GiB, Accelerators: 8, AcceleratorResource: catalog.GPU, AcceleratorModel: "H100", AcceleratorMemory: 80, NetworkDevices: 32},
@@ -44,20 +44,20 @@ func TestTable(t *testing.T) {
 		if !ok || got.MilliCPU != want.MilliCPU || got.Memory != want.Memory || got.Accelerators != want.Accelerators ||
 			got.AcceleratorResource != want.AcceleratorResource || got.AcceleratorModel != want.AcceleratorModel ||
 			got.AcceleratorMemory != want.AcceleratorMemory || got.NetworkDevices != want.NetworkDevices {
-			t.Errorf("%s is %+v, want %+v", name, got, want)
+			t.Errorf("%s: got %+v, want %+v", name, got, want)
 		}
 	}
 	for _, name := range catalog.KnownTypes() {
 		i, _ := catalog.Known(name)
 		if i.MilliCPU <= 0 || i.Memory <= 0 || i.Accelerators < 0 || (i.Accelerators > 0) != (i.AcceleratorResource != "") {
-			t.Errorf("%s cannot be: %+v", name, i)
+			t.Errorf("%s has invalid figures: %+v", name, i)
 		}
 	}
 }
 
-// A broken node lowers nothing: the table decides where it knows the type, and
-// the largest report where it does not.
-func TestBrokenNodesLowerNothing(t *testing.T) {
+// A node with a defect does not lower the figures of its type: those are from the
+// table or, for other types, the largest that a node reports.
+func TestDefectiveNodesLowerNothing(t *testing.T) {
 	c := of(
 		node("ml.p5.48xlarge", map[corev1.ResourceName]string{"cpu": "190", "memory": "2000Gi", "nvidia.com/gpu": "7"}),
 		node("ml.p5.48xlarge", map[corev1.ResourceName]string{"cpu": "192", "memory": "2048Gi", "nvidia.com/gpu": "9"}),
@@ -67,64 +67,64 @@ func TestBrokenNodesLowerNothing(t *testing.T) {
 	)
 	p5, _ := c.Pool("ml.p5.48xlarge")
 	if p5.Nodes != 2 || p5.Instance.Accelerators != 8 || p5.Instance.MilliCPU != 192_000 {
-		t.Errorf("p5 is %+v", p5)
+		t.Errorf("got pool p5 %+v", p5)
 	}
 	lab, ok := c.Pool("lab.big")
 	if !ok || lab.Nodes != 2 || lab.Instance.MilliCPU != 64_000 || lab.Instance.Memory != 512*catalog.GiB || lab.Instance.Accelerators != 4 || lab.Instance.AcceleratorResource != "amd.com/gpu" {
-		t.Errorf("lab.big is %+v", lab)
+		t.Errorf("got pool lab.big %+v", lab)
 	}
 	if pools := c.Pools(); len(pools) != 2 || pools[0].Name != "lab.big" {
-		t.Errorf("pools are %+v", pools)
+		t.Errorf("got pools %+v", pools)
 	}
 	if none, ok := c.Pool("ml.g5.2xlarge"); !ok || none.Nodes != 0 {
-		t.Errorf("a known type without nodes is %+v, %v", none, ok)
+		t.Errorf("got pool %+v, %t for a type of the table without nodes", none, ok)
 	}
 	if _, ok := c.Pool("ml.none"); ok {
-		t.Error("a type that nobody knows is found")
+		t.Error("got a pool for an unknown type")
 	}
 }
 
-func TestNear(t *testing.T) {
+func TestSimilarTypes(t *testing.T) {
 	c := of(node("lab.big", nil))
 	for mistyped, want := range map[string]string{
 		"ml.p5.48xlage": "ml.p5.48xlarge", "p5.48xlarge": "ml.p5.48xlarge", "ml.trn1": "ml.trn1.32xlarge", "lab.bgi": "lab.big", "ML.P5.48XLARGE": "ml.p5.48xlarge", "h200": "ml.p5e.48xlarge",
 	} {
 		if got := c.SimilarTypes(mistyped); !slices.Contains(got, want) || len(got) > 3 {
-			t.Errorf("near %s are %v, want %s among three", mistyped, got, want)
+			t.Errorf("types similar to %s: got %v, want at most three with %s", mistyped, got, want)
 		}
 	}
-	for _, far := range []string{"", "something-else-altogether", string(make([]byte, 100_000))} {
-		if got := c.SimilarTypes(far); len(got) != 0 {
-			t.Errorf("near %.30q are %v", far, got)
+	for _, unknown := range []string{"", "something-else-altogether", string(make([]byte, 100_000))} {
+		if got := c.SimilarTypes(unknown); len(got) != 0 {
+			t.Errorf("types similar to %.30q: got %v, want none", unknown, got)
 		}
 	}
 }
 
-// What the cluster has is suggested before what it has not, except where one
-// letter is wrong.
-func TestNearPrefersWhatIsThere(t *testing.T) {
+// Types that the cluster has come before those that it does not have, except types
+// at an edit distance of one.
+func TestSimilarTypesPrefersNodes(t *testing.T) {
 	c := of(node("ml.c5.xlarge", nil), node("ml.g5.8xlarge", nil))
 	for mistyped, want := range map[string]string{"ml.c5": "ml.c5.xlarge", "a10g": "ml.g5.8xlarge", "ml.g5.4xlarg": "ml.g5.4xlarge"} {
 		if got := c.SimilarTypes(mistyped); len(got) == 0 || got[0] != want {
-			t.Errorf("near %s are %v, want %s first", mistyped, got, want)
+			t.Errorf("types similar to %s: got %v, want %s first", mistyped, got, want)
 		}
 	}
 }
 
-// Types that cannot name an object get a name that can, each its own.
+// The pool of a type that is no valid object name gets a valid and unique name.
 func TestPoolNames(t *testing.T) {
 	c := of(node("Standard_ND96asr_v4", nil), node("standard.nd96asr.v4", nil), node("STANDARD_ND96ASR_V4", nil), node("___", nil))
 	seen := map[string]bool{}
 	for _, pool := range c.Pools() {
 		if len(validation.IsDNS1123Subdomain(pool.Name)) != 0 || seen[pool.Name] {
-			t.Errorf("%s is called %s", pool.Instance.Type, pool.Name)
+			t.Errorf("type %s: got pool name %s, want it valid and unique", pool.Instance.Type, pool.Name)
 		}
 		seen[pool.Name] = true
 	}
 	if pool, ok := c.Pool("standard.nd96asr.v4"); !ok || pool.Name != "standard.nd96asr.v4" {
-		t.Errorf("a legal name is changed: %+v", pool)
+		t.Errorf("a valid name was changed: %+v", pool)
 	}
 	if len(seen) != 4 {
-		t.Errorf("pools are %v", seen)
+		t.Errorf("got pools %v, want 4", seen)
 	}
 }

@@ -6,27 +6,27 @@ import (
 	"kuota.dev/kuota/governance/catalog"
 )
 
-func TestWhatQuotaIsGivenOf(t *testing.T) {
+func TestResourceKinds(t *testing.T) {
 	for resource, want := range map[string]string{
-		"cpu": "counts", "memory": "counts", "vpc.amazonaws.com/efa": "counts", "nvidia.com/gpu": "counts", "aws.amazon.com/neurondevice": "counts",
-		"amd.com/gpu": "counts", "gpu.intel.com/xe": "counts", "nvidia.com/mig-1g.5gb": "counts",
+		"cpu": "quota", "memory": "quota", "vpc.amazonaws.com/efa": "quota", "nvidia.com/gpu": "quota", "aws.amazon.com/neurondevice": "quota",
+		"amd.com/gpu": "quota", "gpu.intel.com/xe": "quota", "nvidia.com/mig-1g.5gb": "quota",
 
-		"nvidia.com/gpu.shared": "looks", "aws.amazon.com/neuron": "looks", "aws.amazon.com/neuroncore": "looks", "gpu.intel.com/i915_monitoring": "looks",
-		"google.com/tpu": "looks", "example.com/vGPU": "looks", "example.com/big-gpu-mem": "looks",
+		"nvidia.com/gpu.shared": "like accelerator", "aws.amazon.com/neuron": "like accelerator", "aws.amazon.com/neuroncore": "like accelerator", "gpu.intel.com/i915_monitoring": "like accelerator",
+		"google.com/tpu": "like accelerator", "example.com/vGPU": "like accelerator", "example.com/big-gpu-mem": "like accelerator",
 
 		"ephemeral-storage": "", "pods": "", "hugepages-2Mi": "", "example.com/nic": "", "example.com/input": "", "rdma/hca": "", "gpu": "",
 	} {
 		got := ""
-		switch counts, looks := catalog.IsQuotaResource(resource), catalog.LooksLikeAccelerator(resource); {
-		case counts && looks:
+		switch isQuota, like := catalog.IsQuotaResource(resource), catalog.LooksLikeAccelerator(resource); {
+		case isQuota && like:
 			got = "both"
-		case counts:
-			got = "counts"
-		case looks:
-			got = "looks"
+		case isQuota:
+			got = "quota"
+		case like:
+			got = "like accelerator"
 		}
 		if got != want {
-			t.Errorf("%s is %q, want %q", resource, got, want)
+			t.Errorf("%s: got %q, want %q", resource, got, want)
 		}
 	}
 }

@@ -14,11 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-var someTypes = []string{p5, p5four, g5, "ml.g5.12xlarge", "ml.p4d.24xlarge", "ml.trn1.32xlarge", "ml.c5.large", "lab.big", "lab.small", "Standard_X", ""}
+var someTypes = []string{p5, p54xl, g5, "ml.g5.12xlarge", "ml.p4d.24xlarge", "ml.trn1.32xlarge", "ml.c5.large", "lab.big", "lab.small", "Standard_X", ""}
 
 func oneOf[T any](random *rand.Rand, all ...T) T { return all[random.IntN(len(all))] }
 
-// anyNode is a node in any state, of any type.
+// anyNode returns a node of a random type, in a random state.
 func anyNode(random *rand.Rand) corev1.Node {
 	capacity := list{}
 	for _, name := range []corev1.ResourceName{"cpu", "memory", catalog.GPU, catalog.Neuron, catalog.Network, "amd.com/gpu", "nvidia.com/mig-1g.5gb", "pods"} {
@@ -28,7 +28,7 @@ func anyNode(random *rand.Rand) corev1.Node {
 	}
 	n := with(node(oneOf(random, someTypes...), capacity), "team="+oneOf(random, "red", "blue"), "nvidia.com/gpu.product=NVIDIA-"+oneOf(random, "A100", "L4")+"-SXM")
 	if random.IntN(4) > 0 {
-		n = up(n)
+		n = ready(n)
 	}
 	n.Spec.Unschedulable = random.IntN(5) == 0
 	if random.IntN(4) == 0 {
@@ -50,9 +50,9 @@ func anyPools(random *rand.Rand) []v1alpha1.Pool {
 	return pools
 }
 
-// Whatever the policy says, every node is in exactly one pool, what is there
-// stays the same in sum, and no more is ready than is there.
-func TestPoolsShareOutTheCluster(t *testing.T) {
+// Under any policy, every node is in exactly one pool, the sums of physical and
+// ready resources are those without pools, and ready is at most physical.
+func TestPoolsPartitionCluster(t *testing.T) {
 	for seed := range uint64(1000) {
 		random := rand.New(rand.NewPCG(seed, 7))
 		var nodes []corev1.Node
@@ -63,24 +63,24 @@ func TestPoolsShareOutTheCluster(t *testing.T) {
 				typed++
 			}
 		}
-		pools := append(anyPools(random), byLabel("red-rest", "team", "red"), byLabel("blue-rest", "team", "blue")) // so that nodes without a type have one too
+		pools := append(anyPools(random), byLabel("red-rest", "team", "red"), byLabel("blue-rest", "team", "blue")) // the last two match every node without a type
 		plain := of(slices.DeleteFunc(slices.Clone(nodes), func(n corev1.Node) bool { return n.Labels[typeOf] == "" })...)
 		untyped := under(pools[len(pools)-2:], slices.DeleteFunc(slices.Clone(nodes), func(n corev1.Node) bool { return n.Labels[typeOf] != "" })...)
 		grouped := under(pools, nodes...)
 
-		if n, there, ready := totals(t, plain); n != typed {
-			t.Errorf("seed %d: %d of %d nodes are in the pools of their types", seed, n, typed)
+		if n, physical, available := totals(t, plain); n != typed {
+			t.Errorf("seed %d: pools of types have %d nodes, want %d", seed, n, typed)
 		} else {
-			more, moreThere, moreReady := totals(t, untyped)
-			for name := range moreThere {
-				there[name], ready[name] = there[name]+moreThere[name], ready[name]+moreReady[name]
+			more, morePhysical, moreReady := totals(t, untyped)
+			for name := range morePhysical {
+				physical[name], available[name] = physical[name]+morePhysical[name], available[name]+moreReady[name]
 			}
-			got, gotThere, gotReady := totals(t, grouped)
+			got, gotPhysical, gotReady := totals(t, grouped)
 			if got != int64(len(nodes)) || n+more != got {
-				t.Errorf("seed %d: pools have %d of %d nodes", seed, got, len(nodes))
+				t.Errorf("seed %d: pools have %d nodes, want %d", seed, got, len(nodes))
 			}
-			if diff := cmp.Diff([]map[string]int64{there, ready}, []map[string]int64{gotThere, gotReady}); diff != "" {
-				t.Errorf("seed %d: pools change what is there and what is ready (-without +with):\n%s", seed, diff)
+			if diff := cmp.Diff([]map[string]int64{physical, available}, []map[string]int64{gotPhysical, gotReady}); diff != "" {
+				t.Errorf("seed %d: pools change the sums of physical and ready resources (-without +with):\n%s", seed, diff)
 			}
 		}
 		counted := map[string]int64{}
@@ -88,22 +88,22 @@ func TestPoolsShareOutTheCluster(t *testing.T) {
 			name := grouped.PoolOf(&nodes[i])
 			counted[name]++
 			if label := grouped.Label(&nodes[i]); label != "" && label != name {
-				t.Errorf("seed %d: a node of pool %s is labelled %s", seed, name, label)
+				t.Errorf("seed %d: a node of pool %s is labeled %s", seed, name, label)
 			}
 		}
 		for _, pool := range grouped.Pools() {
 			if counted[pool.Name] != pool.Nodes {
-				t.Errorf("seed %d: pool %s has %d nodes, %d say so", seed, pool.Name, pool.Nodes, counted[pool.Name])
+				t.Errorf("seed %d: pool %s has %d nodes, want %d by PoolOf", seed, pool.Name, pool.Nodes, counted[pool.Name])
 			}
 		}
 		for _, instanceType := range someTypes {
 			if pool, ok := grouped.Pool(instanceType); ok == (len(grouped.Ambiguous(instanceType)) > 0) && instanceType != "" && slices.ContainsFunc(nodes, func(n corev1.Node) bool { return n.Labels[typeOf] == instanceType }) {
-				t.Errorf("seed %d: %s belongs to %q, %v, and could mean %v", seed, instanceType, pool.Name, ok, grouped.Ambiguous(instanceType))
+				t.Errorf("seed %d: Pool(%q) returns %q, %t, and Ambiguous returns %v", seed, instanceType, pool.Name, ok, grouped.Ambiguous(instanceType))
 			}
 		}
 		slices.Reverse(nodes)
 		if diff := cmp.Diff(grouped.Pools(), under(pools, nodes...).Pools()); diff != "" {
-			t.Errorf("seed %d: the order of nodes matters:\n%s", seed, diff)
+			t.Errorf("seed %d: the result depends on the order of nodes:\n%s", seed, diff)
 		}
 		if t.Failed() {
 			return
@@ -111,29 +111,29 @@ func TestPoolsShareOutTheCluster(t *testing.T) {
 	}
 }
 
-// totals sums the pools up.
-func totals(t *testing.T, c catalog.Catalog) (nodes int64, there, ready map[string]int64) {
+// totals returns the sums over all pools.
+func totals(t *testing.T, c catalog.Catalog) (nodes int64, physical, ready map[string]int64) {
 	t.Helper()
-	there, ready = map[string]int64{}, map[string]int64{}
+	physical, ready = map[string]int64{}, map[string]int64{}
 	for _, pool := range c.Pools() {
 		nodes += pool.Nodes
 		for name, n := range pool.Physical {
-			there[name] += n
+			physical[name] += n
 			ready[name] += pool.Ready[name]
 			if pool.Ready[name] < 0 || pool.Ready[name] > n {
-				t.Errorf("%d of %d %s are ready in %s", pool.Ready[name], n, name, pool.Name)
+				t.Errorf("pool %s has %d ready of %d %s", pool.Name, pool.Ready[name], n, name)
 			}
 		}
 		for name := range pool.Ready {
 			if _, ok := pool.Physical[name]; !ok {
-				t.Errorf("%s is ready in %s, and not there", name, pool.Name)
+				t.Errorf("pool %s has ready %s that is not physical", pool.Name, name)
 			}
 		}
 	}
-	return nodes, there, ready
+	return nodes, physical, ready
 }
 
-// Kept figures only grow, and are the same whatever the order of the nodes.
+// Kept figures only grow, and do not depend on the order of the nodes.
 func TestKeptFiguresOnlyGrow(t *testing.T) {
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(seed, 8))
@@ -147,17 +147,17 @@ func TestKeptFiguresOnlyGrow(t *testing.T) {
 			for _, was := range kept {
 				i := slices.IndexFunc(now, func(r v1alpha1.ReportedType) bool { return r.InstanceType == was.InstanceType })
 				if i < 0 {
-					t.Fatalf("seed %d: %s is forgotten", seed, was.InstanceType)
+					t.Fatalf("seed %d: %s is not kept", seed, was.InstanceType)
 				}
 				for name, q := range was.Capacity {
 					if is := now[i].Capacity[name]; is.Cmp(q) < 0 {
-						t.Fatalf("seed %d: %s of %s shrinks from %s to %s", seed, name, was.InstanceType, q.String(), is.String())
+						t.Fatalf("seed %d: %s of %s decreases from %s to %s", seed, name, was.InstanceType, q.String(), is.String())
 					}
 				}
 			}
 			slices.Reverse(nodes)
 			if diff := cmp.Diff(now, catalog.Reported(nodes, typeOf, kept), cmp.Comparer(func(a, b resource.Quantity) bool { return a.String() == b.String() })); diff != "" {
-				t.Fatalf("seed %d: the order of nodes matters:\n%s", seed, diff)
+				t.Fatalf("seed %d: the result depends on the order of nodes:\n%s", seed, diff)
 			}
 			kept = now
 		}

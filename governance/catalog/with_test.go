@@ -9,8 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// More pools take the nodes that no pool of the policy has, and leave the
-// catalog as it was.
+// Added pools get the nodes that no pool of the policy matches. The original
+// catalog is unchanged.
 func TestWith(t *testing.T) {
 	in := catalog.Input{
 		Nodes:             []corev1.Node{node("ml.g6.12xlarge", nil), node("ml.g6.12xlarge", nil), node("ml.p5.48xlarge", nil)},
@@ -21,10 +21,10 @@ func TestWith(t *testing.T) {
 	after := before.With(v1alpha1.Pool{Name: "l4", Match: v1alpha1.PoolMatch{Accelerator: "L4"}}, v1alpha1.Pool{Name: "p5", Match: v1alpha1.PoolMatch{InstanceFamily: "ml.p5"}})
 	for name, want := range map[string]int64{"h100": 1, "l4": 2, "p5": 0} {
 		if pool, ok := after.Named(name); !ok || pool.Nodes != want {
-			t.Errorf("%s has %d nodes, want %d", name, pool.Nodes, want)
+			t.Errorf("pool %s has %d nodes, want %d", name, pool.Nodes, want)
 		}
 	}
 	if _, ok := before.Named("l4"); ok || len(in.Pools) != 1 {
-		t.Error("the catalog it came from has the pool too")
+		t.Error("With changed the original catalog")
 	}
 }
