@@ -10,31 +10,31 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-func TestSets(t *testing.T) {
+func TestPodSets(t *testing.T) {
 	for name, tc := range map[string]struct {
-		wanted, given, returned int32
-		usage                   string
-		count                   int32
-		holds                   int64
+		count, admitted, reclaimable int32
+		admittedUsage                string
+		wantCount                    int32
+		wantUsage                    int64
 	}{
-		"all that it wants":                 {wanted: 4, given: 4, usage: "8", count: 4, holds: 8},
-		"two pods have ended":               {wanted: 4, given: 4, returned: 2, usage: "8", count: 2, holds: 4},
-		"a part, of which none has ended":   {wanted: 6, given: 4, usage: "8", count: 4, holds: 8},
-		"a part, and one of those to come":  {wanted: 6, given: 4, returned: 1, usage: "8", count: 4, holds: 8},
-		"reduced while it runs":             {wanted: 1, given: 3, usage: "6", count: 1, holds: 2},
-		"more returned than there are pods": {wanted: 1, given: 3, returned: 2, usage: "6", count: 0, holds: 0},
+		"all pods admitted":                              {count: 4, admitted: 4, admittedUsage: "8", wantCount: 4, wantUsage: 8},
+		"two pods reclaimable":                           {count: 4, admitted: 4, reclaimable: 2, admittedUsage: "8", wantCount: 2, wantUsage: 4},
+		"partly admitted, none reclaimable":              {count: 6, admitted: 4, admittedUsage: "8", wantCount: 4, wantUsage: 8},
+		"partly admitted, one of the others reclaimable": {count: 6, admitted: 4, reclaimable: 1, admittedUsage: "8", wantCount: 4, wantUsage: 8},
+		"scaled down while running":                      {count: 1, admitted: 3, admittedUsage: "6", wantCount: 1, wantUsage: 2},
+		"more reclaimable than running pods":             {count: 1, admitted: 3, reclaimable: 2, admittedUsage: "6", wantCount: 0, wantUsage: 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := &kueue.Workload{}
-			w.Spec.PodSets = []kueue.PodSet{{Name: "main", Count: tc.wanted}}
-			w.Status.ReclaimablePods = []kueue.ReclaimablePod{{Name: "main", Count: tc.returned}}
+			w.Spec.PodSets = []kueue.PodSet{{Name: "main", Count: tc.count}}
+			w.Status.ReclaimablePods = []kueue.ReclaimablePod{{Name: "main", Count: tc.reclaimable}}
 			w.Status.Admission = &kueue.Admission{PodSetAssignments: []kueue.PodSetAssignment{{
-				Name: "main", Count: &tc.given, Flavors: map[corev1.ResourceName]kueue.ResourceFlavorReference{"nvidia.com/gpu": "p5"},
-				ResourceUsage: map[corev1.ResourceName]resource.Quantity{"nvidia.com/gpu": resource.MustParse(tc.usage)},
+				Name: "main", Count: &tc.admitted, Flavors: map[corev1.ResourceName]kueue.ResourceFlavorReference{"nvidia.com/gpu": "p5"},
+				ResourceUsage: map[corev1.ResourceName]resource.Quantity{"nvidia.com/gpu": resource.MustParse(tc.admittedUsage)},
 			}}}
 			for set := range admitted.PodSets(w) {
-				if set.Count != tc.count || set.Usage["nvidia.com/gpu"] != tc.holds || set.Flavors["nvidia.com/gpu"] != "p5" {
-					t.Errorf("it holds %+v", set)
+				if set.Count != tc.wantCount || set.Usage["nvidia.com/gpu"] != tc.wantUsage || set.Flavors["nvidia.com/gpu"] != "p5" {
+					t.Errorf("got %+v, want %d pods that use %d GPUs of p5", set, tc.wantCount, tc.wantUsage)
 				}
 			}
 		})

@@ -22,7 +22,7 @@ import (
 
 const g5 = "ml.g5.12xlarge" // 4 GPUs, 48 vCPU, 192 GiB
 
-// world is a cluster that a test makes up.
+// world is the input of a snapshot that a test builds.
 type world struct{ in input }
 
 func newWorld() *world {
@@ -44,14 +44,14 @@ func (w *world) node(name string, ready bool, gpus int64) *corev1.Node {
 	return &w.in.nodes.Items[len(w.in.nodes.Items)-1]
 }
 
-func (w *world) team(name string, gpus, held int64) {
+func (w *world) team(name string, gpus, used int64) {
 	w.in.allocations.Items = append(w.in.allocations.Items, v1alpha1.ComputeAllocation{
 		ObjectMeta: metav1.ObjectMeta{Name: name}, Status: v1alpha1.ComputeAllocationStatus{Namespace: "ns-" + name},
 	})
-	w.queue(name, name, gpus, held)
+	w.queue(name, name, gpus, used)
 }
 
-func (w *world) queue(name, team string, gpus, held int64) {
+func (w *world) queue(name, team string, gpus, used int64) {
 	q := kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: kueue.ClusterQueueSpec{CohortName: "shared-pool", ResourceGroups: []kueue.ResourceGroup{{
 		CoveredResources: []corev1.ResourceName{catalog.GPU},
 		Flavors:          []kueue.FlavorQuotas{{Name: g5, Resources: []kueue.ResourceQuota{{Name: catalog.GPU, NominalQuota: *resource.NewQuantity(gpus, resource.DecimalSI)}}}},
@@ -60,11 +60,11 @@ func (w *world) queue(name, team string, gpus, held int64) {
 		q.Labels = map[string]string{desired.LabelTeam: team}
 	}
 	w.in.queues.Items = append(w.in.queues.Items, q)
-	w.in.occupied.Queues[name] = quota.FlavorResourceQuantities{{Flavor: g5, Resource: catalog.GPU}: held}
+	w.in.occupied.Queues[name] = quota.FlavorResourceQuantities{{Flavor: g5, Resource: catalog.GPU}: used}
 }
 
-// pods puts pods on a node: of a namespace's admitted tasks, or for "" outside of
-// Kueue.
+// pods binds a pod to a node: of an admitted task in the namespace or, if it is
+// empty, outside of Kueue.
 func (w *world) pods(node, namespace string, gpus int64) {
 	on, ok := w.in.occupied.Nodes[node]
 	if !ok {
@@ -106,8 +106,8 @@ func (t TeamSnapshot) gpus() (sum usage.TeamUsage) {
 	return sum
 }
 
-// The launch slides' example: of 15 GPUs given to two teams 8 are held, 2 of them
-// borrowed.
+// HyperPod's launch example: two teams have a nominal quota of 15 GPUs and use 8, of
+// which 2 are borrowed.
 func TestLaunchExample(t *testing.T) {
 	w := newWorld()
 	for i := range 4 {
@@ -121,43 +121,42 @@ func TestLaunchExample(t *testing.T) {
 	s := w.sum()
 	want := usage.PoolUsage{Physical: 16, OwnBound: 6, BorrowedBound: 2, Idle: 8, Nominal: 15, Usage: 8, Borrowed: 2, LentToCohort: 2, LargestFree: 4}
 	if diff := cmp.Diff(want, s.gpus(g5)); diff != "" {
-		t.Error(diff)
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(usage.TeamUsage{Nominal: 9, LentToCohort: 2}, s.Teams[1].gpus()); diff != "" {
-		t.Error(diff)
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if got := usage.Percent(8, 15); got != "53.33 %" {
-		t.Errorf("it is %s", got)
+		t.Errorf("got %s, want 53.33 %%", got)
 	}
 }
 
-// What is bound, what other pods take, what is not healthy and what is idle add
-// up to what there is, whatever happens to nodes.
+// Bound, outside, unhealthy and idle add up to physical on nodes in any state.
 func TestPartsOfNodes(t *testing.T) {
 	w := newWorld()
 	w.node("lost", false, 4)
-	w.node("device-away", true, 1)
+	w.node("devices-missing", true, 1)
 	w.node("cordoned", true, 4).Spec.Unschedulable = true
-	cut := w.node("cut", true, 2)
-	cut.Status.Capacity["nvidia.com/mig-1g.5gb"] = resource.MustParse("14")
+	partitioned := w.node("half-partitioned", true, 2)
+	partitioned.Status.Capacity["nvidia.com/mig-1g.5gb"] = resource.MustParse("14")
 	w.team("a", 4, 5)
 	w.queue("foreign", "", 0, 1)
 	w.pods("lost", "ns-a", 3)
-	w.pods("device-away", "", 1)
+	w.pods("devices-missing", "", 1)
 	w.pods("cordoned", "ns-a", 1)
 	w.pods("cordoned", "elsewhere", 1)
 	s := w.sum()
 	want := usage.PoolUsage{Physical: 14, OwnBound: 4, BorrowedBound: 1, Outside: 1, Unhealthy: 1 + 3 + 2, Idle: 2, Recovering: 4, Cordoned: 4, Nominal: 4, Usage: 6, Unbound: 1, Borrowed: 2, LargestFree: 2}
 	if diff := cmp.Diff(want, s.gpus(g5)); diff != "" {
-		t.Error(diff)
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if s.Others == nil || s.Others.gpus().Usage != 1 || s.Nodes[0].State != Cordoned || s.Nodes[3].State != Recovering || s.Nodes[3].Message == "" {
-		t.Errorf("others are %+v, nodes %+v", s.Others, s.Nodes)
+		t.Errorf("got others %+v and nodes %+v", s.Others, s.Nodes)
 	}
 }
 
-// Whatever there is, the parts of each pool add up to its physical amount, and
-// teams to pools.
+// For any input, the parts of each pool add up to its physical amount, and the
+// teams add up to the pool.
 func TestSnapshotsAddUp(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 4))
 	for range 300 {
@@ -176,7 +175,7 @@ func TestSnapshotsAddUp(t *testing.T) {
 		s := w.sum()
 		p := s.gpus(g5)
 		if p.OwnBound+p.BorrowedBound+p.Outside+p.Unhealthy+p.Idle != p.Physical {
-			t.Fatalf("%+v does not add up", p)
+			t.Fatalf("the parts of %+v do not add up", p)
 		}
 		teams := s.Teams
 		if s.Others != nil {
@@ -184,7 +183,7 @@ func TestSnapshotsAddUp(t *testing.T) {
 		}
 		all := sumOf(teams).gpus()
 		if all.Usage != p.Usage || all.OwnBound != p.OwnBound || all.BorrowedBound != p.BorrowedBound || all.Borrowed != p.Borrowed || all.LentToCohort != p.LentToCohort || all.Nominal != p.Nominal || p.LentToCohort+p.BorrowedUnallocated > p.Borrowed {
-			t.Fatalf("teams are %+v, their pool is %+v", all, p)
+			t.Fatalf("the sum of teams is %+v, their pool is %+v", all, p)
 		}
 	}
 }

@@ -20,11 +20,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "write the golden files")
 
-// Each testdata/*.yaml is an allocation; beside it, in .golden.yaml, stand the
-// objects that follow from it. What the cluster is made of may stand in
-// .cluster.yaml; without that it has no nodes and no pools.
+// Each testdata/*.yaml is an allocation. Its .golden.yaml has the objects that
+// follow from it. Its optional .cluster.yaml has nodes and pools.
 func TestGolden(t *testing.T) {
 	inputs, err := filepath.Glob("testdata/*.yaml")
 	if err != nil {
@@ -32,7 +31,7 @@ func TestGolden(t *testing.T) {
 	}
 	inputs = slices.DeleteFunc(inputs, func(p string) bool { return strings.Count(p, ".") > 1 })
 	if len(inputs) < 14 {
-		t.Fatalf("found only %d allocations", len(inputs))
+		t.Fatalf("found %d allocations, want at least 14", len(inputs))
 	}
 	for _, input := range inputs {
 		t.Run(strings.TrimSuffix(filepath.Base(input), ".yaml"), func(t *testing.T) {
@@ -44,7 +43,7 @@ func TestGolden(t *testing.T) {
 			if err := yaml.UnmarshalStrict(text, &allocation); err != nil {
 				t.Fatal(err)
 			}
-			objects, errs := desired.Build(&allocation, clusterBeside(t, input), desired.DefaultNaming, desired.ByPriority)
+			objects, errs := desired.Build(&allocation, readCluster(t, input), desired.DefaultNaming, desired.ByPriority)
 			if len(errs) > 0 {
 				t.Fatal(errs)
 			}
@@ -60,14 +59,14 @@ func TestGolden(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(string(want), string(got)); diff != "" {
-				t.Errorf("(-want +got), -update writes it anew:\n%s", diff)
+				t.Errorf("(-want +got), -update rewrites it:\n%s", diff)
 			}
 		})
 	}
 }
 
-// clusterBeside reads what the cluster of an allocation is made of.
-func clusterBeside(t *testing.T, allocation string) catalog.Catalog {
+// readCluster returns the catalog of the .cluster.yaml of an allocation.
+func readCluster(t *testing.T, allocation string) catalog.Catalog {
 	t.Helper()
 	text, err := os.ReadFile(strings.TrimSuffix(allocation, ".yaml") + ".cluster.yaml")
 	if errors.Is(err, fs.ErrNotExist) {
@@ -85,6 +84,7 @@ func clusterBeside(t *testing.T, allocation string) catalog.Catalog {
 	return catalog.New(catalog.Input{Nodes: cluster.Nodes, Pools: cluster.Pools, InstanceTypeLabel: desired.DefaultNaming.InstanceTypeLabel})
 }
 
+// render returns the objects as YAML documents.
 func render(t *testing.T, objects desired.Objects) []byte {
 	t.Helper()
 	all := []any{objects.Namespace}
@@ -122,15 +122,15 @@ func TestNamesFitIntoLabels(t *testing.T) {
 	for _, team := range []string{long, long[:39] + "b", long[:39], "a"} {
 		for _, name := range []string{naming.ClusterQueue(team), naming.LocalQueue(team), naming.Namespace(team)} {
 			if len(name) > 63 {
-				t.Errorf("%s has %d characters", name, len(name))
+				t.Errorf("%s has %d characters, want at most 63", name, len(name))
 			}
 			if names[name] {
-				t.Errorf("%s is the name of two things", name)
+				t.Errorf("two objects have the name %s", name)
 			}
 			names[name] = true
 		}
 	}
 	if got := naming.ClusterQueue("vision"); got != "hyperpod-ns-vision-clusterqueue" {
-		t.Errorf("ClusterQueue of vision is %s", got)
+		t.Errorf("got ClusterQueue %s of team vision", got)
 	}
 }

@@ -17,9 +17,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Each testdata/policy/*.yaml is a policy with allocations; beside it, in
-// .golden.yaml, stand its classes, the Cohort where it lends, and the queues as
-// tasks are ranked under it.
+// Each testdata/policy/*.yaml is a policy with allocations and ready resources by
+// pool. Its .golden.yaml has the WorkloadPriorityClasses, the ClusterQueues and, if
+// the policy shares unallocated compute, the Cohort.
 func TestGoldenPolicies(t *testing.T) {
 	inputs, err := filepath.Glob("testdata/policy/*.yaml")
 	if err != nil {
@@ -27,7 +27,7 @@ func TestGoldenPolicies(t *testing.T) {
 	}
 	inputs = slices.DeleteFunc(inputs, func(p string) bool { return strings.HasSuffix(p, ".golden.yaml") })
 	if len(inputs) < 3 {
-		t.Fatalf("found only %d policies", len(inputs))
+		t.Fatalf("found %d policies, want at least 3", len(inputs))
 	}
 	for _, input := range inputs {
 		t.Run(strings.TrimSuffix(filepath.Base(input), ".yaml"), func(t *testing.T) {
@@ -35,24 +35,24 @@ func TestGoldenPolicies(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var given struct {
+			var in struct {
 				Policy      v1alpha1.ClusterPolicy       `json:"policy"`
-				There       map[string]quota.Resources   `json:"there"`
+				Ready       map[string]quota.Resources   `json:"ready"`
 				Allocations []v1alpha1.ComputeAllocation `json:"allocations"`
 			}
-			if err := yaml.UnmarshalStrict(text, &given); err != nil {
+			if err := yaml.UnmarshalStrict(text, &in); err != nil {
 				t.Fatal(err)
 			}
-			policy := &given.Policy
+			policy := &in.Policy
 			var objects []any
 			for _, class := range policy.Spec.PriorityClasses {
 				objects = append(objects, desired.PriorityClass(class, policy.Spec.TaskPrioritization))
 			}
 			teams := map[string]quota.Resources{}
-			for i := range given.Allocations {
-				built, wrong := desired.Build(&given.Allocations[i], catalog.Catalog{}, desired.DefaultNaming, desired.RankingOf(policy))
-				if len(wrong) > 0 {
-					t.Fatal(wrong)
+			for i := range in.Allocations {
+				built, errs := desired.Build(&in.Allocations[i], catalog.Catalog{}, desired.DefaultNaming, desired.RankingOf(policy))
+				if len(errs) > 0 {
+					t.Fatal(errs)
 				}
 				objects = append(objects, built.ClusterQueue)
 				for _, pool := range built.Quota.Pools {
@@ -63,9 +63,9 @@ func TestGoldenPolicies(t *testing.T) {
 				}
 			}
 			if policy.Spec.IdleCompute.ShareUnallocated {
-				cohort, leftOut := desired.Cohort(desired.DefaultNaming, desired.Unallocated(func(pool string) quota.Resources { return given.There[pool] }, teams))
+				cohort, leftOut := desired.Cohort(desired.DefaultNaming, desired.Unallocated(func(pool string) quota.Resources { return in.Ready[pool] }, teams))
 				if len(leftOut) > 0 {
-					t.Errorf("left out: %v", leftOut)
+					t.Errorf("got pools left out: %v", leftOut)
 				}
 				objects = append(objects, cohort)
 			}
@@ -91,29 +91,29 @@ func TestGoldenPolicies(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(string(want), out.String()); diff != "" {
-				t.Errorf("(-want +got), -update writes it anew:\n%s", diff)
+				t.Errorf("(-want +got), -update rewrites it:\n%s", diff)
 			}
 		})
 	}
 }
 
-// A Cohort lends nothing where teams were given more than is there, and names
-// at most as many pools as Kueue takes.
+// Nothing is unallocated where the quota of teams exceeds the pool, and a Cohort has
+// at most as many flavors as Kueue accepts.
 func TestUnallocated(t *testing.T) {
-	given := map[string]quota.Resources{}
+	allocated := map[string]quota.Resources{}
 	for i := range 70 {
-		given[string(rune('a'+i/26))+string(rune('a'+i%26))] = quota.Resources{catalog.GPU: 4, catalog.CPU: 1000}
+		allocated[string(rune('a'+i/26))+string(rune('a'+i%26))] = quota.Resources{catalog.GPU: 4, catalog.CPU: 1000}
 	}
-	left := desired.Unallocated(func(string) quota.Resources { return quota.Resources{catalog.GPU: 3, catalog.CPU: 5000} }, given)
+	left := desired.Unallocated(func(string) quota.Resources { return quota.Resources{catalog.GPU: 3, catalog.CPU: 5000} }, allocated)
 	for pool, amounts := range left {
 		if amounts[catalog.GPU] != 0 || amounts[catalog.CPU] != 4000 {
-			t.Errorf("of %s %v is left", pool, amounts)
+			t.Errorf("pool %s: got %v unallocated, want 0 GPUs and 4000 millicores", pool, amounts)
 		}
 	}
 	if _, leftOut := desired.Cohort(desired.DefaultNaming, left); len(leftOut) != 6 {
-		t.Errorf("%d pools are left out, want 6: %v", len(leftOut), leftOut)
+		t.Errorf("got %d pools left out, want 6: %v", len(leftOut), leftOut)
 	}
 	if cohort, _ := desired.Cohort(desired.DefaultNaming, nil); cohort != nil {
-		t.Errorf("without pools there is a Cohort: %+v", cohort)
+		t.Errorf("got Cohort %+v without pools, want none", cohort)
 	}
 }

@@ -19,11 +19,11 @@ func statusError(code int32, reason metav1.StatusReason, message string) error {
 // The webhook of Kueue 0.19 writes several errors as one text in brackets.
 func TestFieldsSplitsWebhookText(t *testing.T) {
 	err := statusError(http.StatusForbidden, metav1.StatusReasonForbidden,
-		`admission webhook "v" denied the request: [spec.a[0].b: Invalid value: "1": is too much, or too little, spec.c: Forbidden: is odd]`)
-	want := []governance.FieldError{{Path: "spec.a[0].b", Message: "is too much, or too little"}, {Path: "spec.c", Message: "is odd"}}
+		`admission webhook "v" denied the request: [spec.a[0].b: Invalid value: "1": is too much, or too little, spec.c: Forbidden: is invalid]`)
+	want := []governance.FieldError{{Path: "spec.a[0].b", Message: "is too much, or too little"}, {Path: "spec.c", Message: "is invalid"}}
 	got, ok := rejection.Fields(err)
 	if diff := cmp.Diff(want, got); !ok || diff != "" {
-		t.Errorf("ok is %t (-want +got):\n%s", ok, diff)
+		t.Errorf("got ok %t (-want +got):\n%s", ok, diff)
 	}
 }
 
@@ -38,10 +38,10 @@ func TestOtherErrorsAreNoRejections(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if fields, ok := rejection.Fields(tc.err); ok {
-				t.Errorf("it is a rejection of %v", fields)
+				t.Errorf("got a rejection of %v, want none", fields)
 			}
 			if got := rejection.WebhookUnavailable(tc.err); got != tc.wantUnavailable {
-				t.Errorf("webhook unavailable: %t, want %t", got, tc.wantUnavailable)
+				t.Errorf("WebhookUnavailable reports %t, want %t", got, tc.wantUnavailable)
 			}
 		})
 	}

@@ -10,33 +10,33 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestLend(t *testing.T) {
+func TestApportionLoansByBorrower(t *testing.T) {
 	cases := map[string]struct {
 		teams       []usage.Queue
 		unallocated int64
 		want        usage.BorrowerLoans
 	}{
-		"nobody borrows": {
+		"no queue borrows": {
 			[]usage.Queue{{Name: "a", Nominal: 4, LendingLimit: 4, Usage: 4}, {Name: "b", Nominal: 4, LendingLimit: 4}}, 2,
 			usage.BorrowerLoans{Unallocated: []int64{0, 0}, ByLender: [][]int64{{0, 0}, {0, 0}}, OverQuota: []int64{0, 0}},
 		},
-		"what no team was given is lent first": {
+		"unallocated compute is lent first": {
 			[]usage.Queue{{Name: "a", Nominal: 4, LendingLimit: 4, Usage: 9}, {Name: "b", Nominal: 4, LendingLimit: 4}}, 2,
 			usage.BorrowerLoans{Unallocated: []int64{2, 0}, ByLender: [][]int64{{0, 0}, {3, 0}}, OverQuota: []int64{0, 0}},
 		},
-		"lenders lend in proportion to what is idle": {
+		"lenders lend in proportion to their idle quota": {
 			[]usage.Queue{{Name: "a", Nominal: 0, Usage: 3}, {Name: "b", Nominal: 8, LendingLimit: 8, Usage: 2}, {Name: "c", Nominal: 3, LendingLimit: 3}}, 0,
 			usage.BorrowerLoans{Unallocated: []int64{0, 0, 0}, ByLender: [][]int64{{0, 0, 0}, {2, 0, 0}, {1, 0, 0}}, OverQuota: []int64{0, 0, 0}},
 		},
-		"a lending limit bounds what is lent": {
+		"the lending limit bounds a loan": {
 			[]usage.Queue{{Name: "a", Nominal: 0, Usage: 3}, {Name: "b", Nominal: 8, LendingLimit: 1}, {Name: "c", Nominal: 3, LendingLimit: 3}}, 0,
 			usage.BorrowerLoans{Unallocated: []int64{0, 0, 0}, ByLender: [][]int64{{0, 0, 0}, {1, 0, 0}, {2, 0, 0}}, OverQuota: []int64{0, 0, 0}},
 		},
-		"a quota was lowered while it was lent": {
+		"nominal quota lowered while it is lent": {
 			[]usage.Queue{{Name: "a", Nominal: 2, LendingLimit: 2, Usage: 8}, {Name: "b", Nominal: 4, LendingLimit: 4, Usage: 1}}, 0,
 			usage.BorrowerLoans{Unallocated: []int64{0, 0}, ByLender: [][]int64{{0, 0}, {3, 0}}, OverQuota: []int64{3, 0}},
 		},
-		"two borrow of two": {
+		"two borrowers, two lenders": {
 			[]usage.Queue{{Name: "a", Nominal: 0, Usage: 2}, {Name: "b", Nominal: 0, Usage: 2}, {Name: "c", Nominal: 2, LendingLimit: 2}}, 2,
 			usage.BorrowerLoans{Unallocated: []int64{1, 1, 0}, ByLender: [][]int64{{0, 0, 0}, {0, 0, 0}, {1, 1, 0}}, OverQuota: []int64{0, 0, 0}},
 		},
@@ -44,14 +44,14 @@ func TestLend(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, usage.ApportionLoansByBorrower(tc.teams, tc.unallocated)); diff != "" {
-				t.Error(diff)
+				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// Whatever teams hold, own and borrowed are what they hold, what is lent adds up
-// to what is borrowed, and nobody lends what they do not have idle.
+// For any usage, own and borrowed add up to the usage, loans add up to the borrowed
+// usage, and no queue lends more than its idle quota.
 func TestLoansAddUp(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 1))
 	size := func() int64 { return random.Int64N(1 << random.IntN(58)) }
@@ -65,22 +65,22 @@ func TestLoansAddUp(t *testing.T) {
 		var shared, uncovered, idle int64
 		for i, team := range teams {
 			if team.Own()+team.Borrowed() != team.Usage || team.Own() < 0 || team.Borrowed() < 0 {
-				t.Fatalf("%+v is %d own and %d borrowed", team, team.Own(), team.Borrowed())
+				t.Fatalf("%+v has %d own and %d borrowed", team, team.Own(), team.Borrowed())
 			}
-			has := l.Unallocated[i] + l.OverQuota[i]
+			covered := l.Unallocated[i] + l.OverQuota[i]
 			var lent int64
 			for j := range teams {
-				has += l.ByLender[j][i]
+				covered += l.ByLender[j][i]
 				lent += l.ByLender[i][j]
 				if l.ByLender[i][j] < 0 || l.ByLender[i][j] > 0 && i == j {
 					t.Fatalf("%+v lends %d to %+v", team, l.ByLender[i][j], teams[j])
 				}
 			}
-			if has != team.Borrowed() || l.Unallocated[i] < 0 || l.OverQuota[i] < 0 {
-				t.Fatalf("%+v of %+v borrows %d, and has %d: %+v", team, teams, team.Borrowed(), has, l)
+			if covered != team.Borrowed() || l.Unallocated[i] < 0 || l.OverQuota[i] < 0 {
+				t.Fatalf("%+v of %+v borrows %d, and its loans are %d: %+v", team, teams, team.Borrowed(), covered, l)
 			}
 			if lent > team.Lendable() {
-				t.Fatalf("%+v lends %d", team, lent)
+				t.Fatalf("%+v lends %d, want at most %d", team, lent, team.Lendable())
 			}
 			shared += l.Unallocated[i]
 			uncovered += l.OverQuota[i]
@@ -92,13 +92,13 @@ func TestLoansAddUp(t *testing.T) {
 	}
 }
 
-// A part is never more than a whole unit away from its exact share, and the
-// order in which a team's tasks come decides which of them borrow.
+// Each part is within one unit of its exact share. Of the tasks of a team, the last
+// ones borrow.
 func TestApportion(t *testing.T) {
 	if got := usage.Apportion(10, []int64{3, 3, 7}); !slices.Equal(got, []int64{2, 2, 6}) {
-		t.Errorf("10 comes to %d", got)
+		t.Errorf("got %d, want [2 2 6]", got)
 	}
 	if got := usage.BorrowedInOrder(4, []int64{3, 3, 2}); !slices.Equal(got, []int64{0, 2, 2}) {
-		t.Errorf("they borrow %d", got)
+		t.Errorf("got borrowed %d, want [0 2 2]", got)
 	}
 }
