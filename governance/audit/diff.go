@@ -1,10 +1,11 @@
 package audit
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
+
+	"kuota.dev/kuota/governance/change"
 )
 
 // none is shown for a missing value.
@@ -12,30 +13,16 @@ const none = "–"
 
 // diff returns the values that differ between two specs, one line each: path,
 // old → new. Either spec may be nil.
+//
+// Unlike in change.Fields, items of lists have an index and strings are quoted, so
+// that no text of a user can look like another change.
 func diff(before, after any) []string {
-	was, is := map[string]string{}, map[string]string{}
-	flatten("spec", plain(before), was)
-	flatten("spec", plain(after), is)
-	paths := slices.Sorted(maps.Keys(was))
-	for path := range is {
-		if _, both := was[path]; !both {
-			paths = append(paths, path)
-		}
-	}
-	slices.Sort(paths)
+	old, updated := map[string]string{}, map[string]string{}
+	flatten("spec", plain(before), old)
+	flatten("spec", plain(after), updated)
 	var lines []string
-	for _, path := range paths {
-		old, had := was[path]
-		now, has := is[path]
-		if !had {
-			old = none
-		}
-		if !has {
-			now = none
-		}
-		if old != now {
-			lines = append(lines, fmt.Sprintf("%s: %s → %s", path, old, now))
-		}
+	for _, f := range change.Between(old, updated) {
+		lines = append(lines, fmt.Sprintf("%s: %s → %s", f.Path, cmp.Or(f.Before, none), cmp.Or(f.After, none)))
 	}
 	return lines
 }
@@ -47,7 +34,7 @@ func plain(spec any) (value any) {
 		err = json.Unmarshal(text, &value)
 	}
 	if err != nil {
-		return fmt.Sprintf("cannot be written down: %v", err)
+		return fmt.Sprintf("cannot be encoded: %v", err)
 	}
 	return value
 }

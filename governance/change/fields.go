@@ -22,15 +22,20 @@ func Fields(before, after any) ([]Field, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := maps.Clone(old)
-	maps.Copy(all, updated)
+	return Between(old, updated), nil
+}
+
+// Between returns the differences of two maps of values by path, sorted by path.
+func Between(before, after map[string]string) []Field {
+	all := maps.Clone(before)
+	maps.Copy(all, after)
 	var changes []Field
 	for _, path := range slices.Sorted(maps.Keys(all)) {
-		if old[path] != updated[path] {
-			changes = append(changes, Field{Path: path, Before: old[path], After: updated[path]})
+		if before[path] != after[path] {
+			changes = append(changes, Field{Path: path, Before: before[path], After: after[path]})
 		}
 	}
-	return changes, nil
+	return changes
 }
 
 // Metadata returns those of the desired labels and annotations whose value in
