@@ -1,6 +1,9 @@
-// Package document reads JSON and YAML that people bring: text into trees
-// within bounds, and a tree into Go values, telling of everything in it that
-// does not fit. It knows none of the values it fills.
+// Package document parses JSON and YAML of unknown origin within bounds, and
+// decodes it into Go values. It reports every part that it skips.
 //
-// It is pure: no client, no context, no clock.
+//	text ──Read──► []*Node ──Decode──► struct
+//	       └──► Problems     └──► Report
+//
+// It contains nothing about the types that it decodes into. It is pure: no
+// client, no context, no clock.
 package document

@@ -13,35 +13,35 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Decimal is a field that holds a number exactly as it is written.
+// Decimal is a field for a number, exactly as written.
 type Decimal string
 
-// Kept is a field that may stand there, and is not looked at.
+// Opaque is a field that is allowed, but not decoded.
 type Opaque struct{}
 
-// Fill reads an object into a struct, by the names that JSON has for its
-// fields. What does not fit is left out and told, each with its path below
-// path.
+// Decode decodes an object into the struct that target points to, by the json
+// tags of its fields. It skips and reports what does not fit. path is the path of
+// n, which the paths of all problems start with.
 func (n *Node) Decode(target any, path string) Report {
 	f := filler{Report{failed: map[string]bool{}}}
 	f.fill(n, reflect.ValueOf(target).Elem(), path)
 	return f.Report
 }
 
-// Report is what became of an object that was read.
+// Report is the result of Decode.
 type Report struct {
-	Opaque   []string // the fields that are there of type Kept
+	Opaque   []string // paths of the fields of type Opaque
 	Problems Problems
 
-	failed map[string]bool // paths of values that were left out
+	failed map[string]bool // paths of skipped values
 }
 
-// News keeps what is wrong with values that were read: one that was left out
-// is told of already.
-func (r Report) Unreported(wrong Problems) Problems {
-	return slices.DeleteFunc(wrong, func(w governance.FieldError) bool {
+// Unreported returns the problems that are not about a skipped value, for which
+// Decode already reported one.
+func (r Report) Unreported(problems Problems) Problems {
+	return slices.DeleteFunc(problems, func(p governance.FieldError) bool {
 		for path := range r.failed {
-			if rest, below := strings.CutPrefix(w.Path, path); below && (rest == "" || rest[0] == '.' || rest[0] == '[') {
+			if rest, ok := strings.CutPrefix(p.Path, path); ok && (rest == "" || rest[0] == '.' || rest[0] == '[') {
 				return true
 			}
 		}
@@ -51,7 +51,7 @@ func (r Report) Unreported(wrong Problems) Problems {
 
 type filler struct{ Report }
 
-// fill sets a value; false when it could not.
+// fill decodes n into v. It returns false if n was skipped.
 func (f *filler) fill(n *Node, v reflect.Value, path string) bool {
 	ok := f.set(n, v, path)
 	if !ok {
@@ -67,8 +67,8 @@ func (f *filler) set(n *Node, v reflect.Value, path string) bool {
 	case n.Kind == Invalid:
 		return false
 	}
-	if read, special := specials[v.Type()]; special {
-		value, problem := read(n)
+	if decode, ok := scalarTypes[v.Type()]; ok {
+		value, problem := decode(n)
 		if problem != "" {
 			f.Problems.Add(path, "%s; ignored", problem)
 			return false
@@ -78,11 +78,11 @@ func (f *filler) set(n *Node, v reflect.Value, path string) bool {
 	}
 	switch v.Kind() {
 	case reflect.Pointer:
-		fresh := reflect.New(v.Type().Elem())
-		if !f.fill(n, fresh.Elem(), path) {
+		decoded := reflect.New(v.Type().Elem())
+		if !f.fill(n, decoded.Elem(), path) {
 			return false
 		}
-		v.Set(fresh)
+		v.Set(decoded)
 		return true
 	case reflect.Struct:
 		if n.Kind == Object {
@@ -94,7 +94,7 @@ func (f *filler) set(n *Node, v reflect.Value, path string) bool {
 		if n.Kind != List {
 			return f.mismatch(n, List, path)
 		}
-		// One that cannot be read keeps its place, so that all keep their number.
+		// A skipped item stays as a zero value, so that the others keep their index.
 		all := reflect.MakeSlice(v.Type(), len(n.Items), len(n.Items))
 		for i, item := range n.Items {
 			f.fill(item, all.Index(i), Index(path, i))
@@ -102,16 +102,16 @@ func (f *filler) set(n *Node, v reflect.Value, path string) bool {
 		v.Set(all)
 		return true
 	case reflect.Map:
-		return f.texts(n, v, path)
+		return f.stringMap(n, v, path)
 	}
 	return f.scalar(n, v, path)
 }
 
 func (f *filler) scalar(n *Node, v reflect.Value, path string) bool {
-	loose := n.Untyped && (n.Kind == Number || n.Kind == Bool)
+	untyped := n.Untyped && (n.Kind == Number || n.Kind == Bool)
 	switch v.Kind() {
 	case reflect.String:
-		if n.Kind != Text && !loose {
+		if n.Kind != Text && !untyped {
 			return f.mismatch(n, Text, path)
 		}
 		v.SetString(n.Text)
@@ -142,8 +142,8 @@ func (f *filler) mismatch(n *Node, want Kind, path string) bool {
 	return false
 }
 
-// texts fills a map of texts, such as labels.
-func (f *filler) texts(n *Node, v reflect.Value, path string) bool {
+// stringMap decodes a map of strings, such as labels.
+func (f *filler) stringMap(n *Node, v reflect.Value, path string) bool {
 	if n.Kind != Object {
 		return f.mismatch(n, Object, path)
 	}
@@ -160,7 +160,7 @@ func (f *filler) texts(n *Node, v reflect.Value, path string) bool {
 
 func (f *filler) object(n *Node, v reflect.Value, path string) {
 	fields := map[string]reflect.Value{}
-	named(v, fields)
+	collectFields(v, fields)
 	var unknown []string
 	for _, field := range n.Fields {
 		target, ok := fields[field.Name]
@@ -176,49 +176,49 @@ func (f *filler) object(n *Node, v reflect.Value, path string) {
 	f.unknown(unknown, fields, path)
 }
 
-// named collects the fields of a struct, those of structs inline among them.
-func named(v reflect.Value, fields map[string]reflect.Value) {
+// collectFields adds the fields of a struct by name, including inlined structs.
+func collectFields(v reflect.Value, fields map[string]reflect.Value) {
 	for i := range v.NumField() {
 		name, options, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
 		switch {
 		case name != "" && name != "-":
 			fields[name] = v.Field(i)
 		case strings.Contains(options, "inline"):
-			named(v.Field(i), fields)
+			collectFields(v.Field(i), fields)
 		}
 	}
 }
 
-// shownNames is how many unknown names of one object a sentence holds.
-const shownNames = 10
+// maxShownNames bounds the unknown fields that one problem names.
+const maxShownNames = 10
 
-// unknown tells in one sentence of the fields that an object does not have.
+// unknown reports the unknown fields of an object as one problem.
 func (f *filler) unknown(names []string, fields map[string]reflect.Value, path string) {
 	if len(names) == 0 {
 		return
 	}
-	var told []string
-	for _, name := range names[:min(len(names), shownNames)] {
+	var shown []string
+	for _, name := range names[:min(len(names), maxShownNames)] {
 		text := Quote(name)
 		for known := range fields {
 			if strings.EqualFold(known, name) {
 				text += " (did you mean " + known + ")"
 			}
 		}
-		told = append(told, text)
+		shown = append(shown, text)
 	}
-	if more := len(names) - shownNames; more > 0 {
-		told = append(told, fmt.Sprintf("%d more", more))
+	if more := len(names) - maxShownNames; more > 0 {
+		shown = append(shown, fmt.Sprintf("%d more", more))
 	}
 	if len(names) == 1 {
-		f.Problems.Add(path, "unknown field %s; ignored", told[0])
+		f.Problems.Add(path, "unknown field %s; ignored", shown[0])
 		return
 	}
-	f.Problems.Add(path, "unknown fields %s; ignored", strings.Join(told, ", "))
+	f.Problems.Add(path, "unknown fields %s; ignored", strings.Join(shown, ", "))
 }
 
-// specials are types that are read from a text or number of their own.
-var specials = map[reflect.Type]func(*Node) (value any, problem string){
+// scalarTypes decodes the types that have a notation of their own.
+var scalarTypes = map[reflect.Type]func(*Node) (value any, problem string){
 	reflect.TypeFor[Decimal](): func(n *Node) (any, string) {
 		if n.Kind != Number {
 			return nil, "is " + words[n.Kind] + ", expected a number"
@@ -229,9 +229,9 @@ var specials = map[reflect.Type]func(*Node) (value any, problem string){
 		return Decimal(n.Text), ""
 	},
 	reflect.TypeFor[resource.Quantity](): func(n *Node) (any, string) {
-		// Exponents beyond this take minutes to compute with.
-		const longest = 40
-		if n.Kind != Text && n.Kind != Number || len(n.Text) > longest || hugeExponent(n.Text) {
+		// Parsing a quantity with a large exponent takes minutes.
+		const maxLength = 40
+		if n.Kind != Text && n.Kind != Number || len(n.Text) > maxLength || hugeExponent(n.Text) {
 			return nil, "must be a quantity, such as 48 or 512Gi"
 		}
 		q, err := resource.ParseQuantity(n.Text)

@@ -8,13 +8,13 @@ import (
 	"io"
 )
 
-// builder makes trees within bounds.
+// builder builds the nodes of one text and enforces the bounds.
 type builder struct {
-	nodes int
-	wrong Problems
+	nodes    int
+	problems Problems
 }
 
-// errBounds ends the reading of what is too deep or too much.
+// errBounds is the error for a text beyond maxDepth or maxNodes.
 var errBounds = errors.New("it is nested too deeply, or has too many values")
 
 func (b *builder) node(depth int) error {
@@ -24,10 +24,10 @@ func (b *builder) node(depth int) error {
 	return nil
 }
 
-// set adds a field; the last of a name counts.
+// set adds a field. The last of several with the same name is used.
 func (b *builder) set(object *Node, seen map[string]int, name string, value *Node, path string) {
-	if at, twice := seen[name]; twice {
-		b.wrong.Add(path, "%s is listed twice; the first was ignored", Quote(name))
+	if at, ok := seen[name]; ok {
+		b.problems.Add(path, "%s is listed twice; the first was ignored", Quote(name))
 		object.Fields[at].Node = value
 		return
 	}
@@ -35,12 +35,13 @@ func (b *builder) set(object *Node, seen map[string]int, name string, value *Nod
 	object.Fields = append(object.Fields, Field{name, value})
 }
 
-// readJSON reads one JSON value after another. Of a list on top that breaks
-// off, the items before that are kept.
-func readJSON(text []byte) (documents []*Node, wrong Problems) {
+// readJSON parses a sequence of JSON values. If a top-level list is truncated, it
+// returns the complete items.
+func readJSON(text []byte) ([]*Node, Problems) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
 	var b builder
+	var documents []*Node
 	for {
 		token, err := decoder.Token()
 		if errors.Is(err, io.EOF) {
@@ -54,17 +55,17 @@ func readJSON(text []byte) (documents []*Node, wrong Problems) {
 			documents = append(documents, value)
 			continue
 		}
-		if value != nil && value.Kind == List { // those that are whole
+		if value != nil && value.Kind == List { // the complete items
 			documents = append(documents, value)
 		}
-		documents = flat(documents)
-		b.wrong.Add(lineOf(text, decoder.InputOffset()), "not valid JSON from here: %s. %s", reason(err), kept(len(documents)))
-		return documents, b.wrong
+		documents = flatten(documents)
+		b.problems.Add(lineOf(text, decoder.InputOffset()), "not valid JSON from here: %s. %s", reason(err), importedBefore(len(documents)))
+		return documents, b.problems
 	}
-	return flat(documents), b.wrong
+	return flatten(documents), b.problems
 }
 
-func kept(documents int) string {
+func importedBefore(documents int) string {
 	switch documents {
 	case 0:
 		return "Nothing was imported"
@@ -74,7 +75,7 @@ func kept(documents int) string {
 	return fmt.Sprintf("%d objects before it were imported; the rest was not", documents)
 }
 
-// reason is an error of the JSON reader for people.
+// reason returns the message of a JSON error for the page.
 func reason(err error) string {
 	var syntax *json.SyntaxError
 	switch {
@@ -86,13 +87,13 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// lineOf is the place of an offset.
+// lineOf returns the path "line n" of an offset.
 func lineOf(text []byte, offset int64) string {
 	return fmt.Sprintf("line %d", 1+bytes.Count(text[:min(int(offset), len(text))], []byte("\n")))
 }
 
-// json reads the value that begins with a token. A list that breaks off is
-// returned with the error.
+// json parses the value that begins with token. It returns a truncated list along
+// with the error.
 func (b *builder) json(decoder *json.Decoder, token json.Token, depth int, path string) (*Node, error) {
 	if err := b.node(depth); err != nil {
 		return nil, err

@@ -7,7 +7,7 @@ import (
 	"kuota.dev/kuota/governance"
 )
 
-// Kind is what a Node holds.
+// Kind is the type of a Node.
 type Kind int
 
 // The kinds of Node.
@@ -18,30 +18,30 @@ const (
 	Text
 	List
 	Object
-	Invalid // what stands there was told of already, and is passed over
+	Invalid // unsupported YAML, which was reported
 )
 
-// words are the kinds as sentences call them.
+// words are the kinds in messages.
 var words = map[Kind]string{Null: "nothing", Bool: "true or false", Number: "a number", Text: "text", List: "a list", Object: "an object"}
 
-// Node is one value. Numbers are kept as they are written.
+// Node is one parsed value. The text of a number is unchanged.
 type Node struct {
 	Kind   Kind
 	Text   string // of Bool, Number and Text
 	Items  []*Node
 	Fields []Field
-	// Loose says that the text around it does not tell numbers from words, as
-	// in a command line: a name may look like a number.
+	// Untyped reports that the notation does not distinguish strings from numbers
+	// and booleans, as in a command line. It can be decoded as a string too.
 	Untyped bool
 }
 
-// Field is one value of an object. No name stands twice.
+// Field is one field of an object. Names are unique.
 type Field struct {
 	Name string
 	Node *Node
 }
 
-// Get is the field of that name; nil for none.
+// Get returns the field with that name; nil if there is none.
 func (n *Node) Get(name string) *Node {
 	if n == nil {
 		return nil
@@ -54,7 +54,7 @@ func (n *Node) Get(name string) *Node {
 	return nil
 }
 
-// Has tells whether the object has any of these fields.
+// Has reports whether the object has any of these fields.
 func (n *Node) Has(names ...string) bool {
 	for _, name := range names {
 		if n.Get(name) != nil {
@@ -64,8 +64,8 @@ func (n *Node) Has(names ...string) bool {
 	return false
 }
 
-// Under is the path of a field, below the path of its object. A path may begin
-// with which object it is about, such as "object 2: ".
+// Child returns the path of a field of the object at path. A path may have a
+// prefix that names the document, such as "object 2: ".
 func Child(path, field string) string {
 	if path == "" || field == "" || strings.HasSuffix(path, " ") {
 		return path + field
@@ -73,25 +73,27 @@ func Child(path, field string) string {
 	return path + "." + field
 }
 
-// Item is the path of one of a list.
+// Index returns the path of an item of the list at path.
 func Index(path string, index int) string { return fmt.Sprintf("%s[%d]", path, index) }
 
-// Wrongs collects sentences, each with its place.
+// Problems are messages about skipped or changed parts of a text, each with the
+// path of the part.
 type Problems []governance.FieldError
 
-// Tell adds a sentence.
-func (w *Problems) Add(path, format string, args ...any) {
-	*w = append(*w, governance.FieldError{Path: path, Message: fmt.Sprintf(format, args...)})
+// Add appends a problem.
+func (p *Problems) Add(path, format string, args ...any) {
+	*p = append(*p, governance.FieldError{Path: path, Message: fmt.Sprintf(format, args...)})
 }
 
-// Short is a name or value of somebody else as a sentence can hold it.
+// Quote returns an imported name or value for a message: quoted, and truncated to
+// 60 characters.
 func Quote(text string) string { return fmt.Sprintf("%q", cut(text)) }
 
 func cut(text string) string {
-	const longest = 60
+	const maxLength = 60
 	runes := 0
 	for i := range text {
-		if runes++; runes > longest {
+		if runes++; runes > maxLength {
 			return text[:i] + "…"
 		}
 	}

@@ -6,12 +6,12 @@ import (
 	"strconv"
 )
 
-// decimal is a number as JSON and YAML write it. Its length bounds what it
-// costs to compute with.
+// decimal matches a number of JSON or YAML. Its bounds limit the cost of
+// arithmetic.
 var decimal = regexp.MustCompile(`^-?[0-9]{1,30}(\.[0-9]{0,30})?([eE][+-]?[0-9]{1,2})?$`)
 
-// Rational is a number exactly as written; ok is false for one of absurd
-// length or size, and for what is no number.
+// ParseRat returns the exact value of a number. ok is false if text is no number,
+// or a very long or large one.
 func ParseRat(text string) (r *big.Rat, ok bool) {
 	if !decimal.MatchString(text) {
 		return nil, false
@@ -19,7 +19,7 @@ func ParseRat(text string) (r *big.Rat, ok bool) {
 	return new(big.Rat).SetString(text)
 }
 
-// Whole is a whole number, also one that is written as 10.0.
+// ParseInt returns the value of a whole number, which may be written as 10.0.
 func ParseInt(text string) (n int64, ok bool) {
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return n, true

@@ -5,43 +5,43 @@ import (
 	"unicode/utf8"
 )
 
-// The bounds of a text.
+// The bounds of a text: its size, its nesting and its number of values.
 const (
 	MaxBytes = 1 << 20
 	maxDepth = 24
 	maxNodes = 50_000
 )
 
-// Read reads a text with any number of JSON or YAML documents. The items of a
-// list on top count as documents. What cannot be read is told, and ends the
-// reading: what came before it is kept.
-func Read(text []byte) (documents []*Node, wrong Problems) {
+// Read parses a text with any number of JSON or YAML documents. The items of a
+// top-level list are returned as documents. A syntax error is reported and ends
+// the reading; the documents before it are returned.
+func Read(text []byte) (documents []*Node, problems Problems) {
 	text = bytes.TrimPrefix(text, []byte("\ufeff"))
 	trimmed := bytes.TrimSpace(text)
 	switch {
 	case len(text) > MaxBytes:
-		wrong.Add("", "the text is longer than 1 MiB, so nothing was imported. Import fewer objects at a time")
+		problems.Add("", "the text is longer than 1 MiB, so nothing was imported. Import fewer objects at a time")
 	case len(trimmed) == 0:
 	case !utf8.Valid(text):
-		wrong.Add("", "it is not UTF-8 text, so nothing was imported")
+		problems.Add("", "it is not UTF-8 text, so nothing was imported")
 	case trimmed[0] == '{' || trimmed[0] == '[':
-		if documents, wrong = readJSON(text); len(documents) == 0 {
-			// What JSON does not allow, such as comments, YAML may.
-			if others, wrongs := readYAML(text); len(others) > 0 {
-				return others, wrongs
+		if documents, problems = readJSON(text); len(documents) == 0 {
+			// YAML allows more than JSON, such as comments.
+			if others, problems := readYAML(text); len(others) > 0 {
+				return others, problems
 			}
 		}
 	default:
-		documents, wrong = readYAML(text)
+		documents, problems = readYAML(text)
 	}
-	if len(documents) == 0 && len(wrong) == 0 {
-		wrong.Add("", "it is empty")
+	if len(documents) == 0 && len(problems) == 0 {
+		problems.Add("", "it is empty")
 	}
-	return documents, wrong
+	return documents, problems
 }
 
-// flat takes lists on top apart.
-func flat(documents []*Node) []*Node {
+// flatten replaces top-level lists by their items.
+func flatten(documents []*Node) []*Node {
 	var all []*Node
 	for _, d := range documents {
 		if d.Kind == List {

@@ -9,10 +9,11 @@ import (
 	yaml "go.yaml.in/yaml/v3"
 )
 
-// readYAML reads a stream of YAML documents.
-func readYAML(text []byte) (documents []*Node, wrong Problems) {
+// readYAML parses a stream of YAML documents.
+func readYAML(text []byte) ([]*Node, Problems) {
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	var b builder
+	var documents []*Node
 	for {
 		var root yaml.Node
 		err := decoder.Decode(&root)
@@ -24,18 +25,18 @@ func readYAML(text []byte) (documents []*Node, wrong Problems) {
 			value, err = b.yaml(root.Content[0], 0, "")
 		}
 		if err != nil {
-			documents = flat(documents)
-			b.wrong.Add("", "not valid YAML: %s. %s", strings.TrimPrefix(err.Error(), "yaml: "), kept(len(documents)))
-			return documents, b.wrong
+			documents = flatten(documents)
+			b.problems.Add("", "not valid YAML: %s. %s", strings.TrimPrefix(err.Error(), "yaml: "), importedBefore(len(documents)))
+			return documents, b.problems
 		}
-		if value != nil && value.Kind != Null { // an empty document is none
+		if value != nil && value.Kind != Null { // else an empty document
 			documents = append(documents, value)
 		}
 	}
-	return flat(documents), b.wrong
+	return flatten(documents), b.problems
 }
 
-// yaml makes a tree of a YAML one.
+// yaml converts a YAML node.
 func (b *builder) yaml(from *yaml.Node, depth int, path string) (*Node, error) {
 	if err := b.node(depth); err != nil {
 		return nil, err
@@ -58,7 +59,7 @@ func (b *builder) yaml(from *yaml.Node, depth int, path string) (*Node, error) {
 		for i := 0; i+1 < len(from.Content); i += 2 {
 			name := from.Content[i]
 			if name.Kind != yaml.ScalarNode {
-				b.wrong.Add(path, "a key is not a string; ignored with its value")
+				b.problems.Add(path, "a key is not a string; ignored with its value")
 				continue
 			}
 			value, err := b.yaml(from.Content[i+1], depth+1, Child(path, cut(name.Value)))
@@ -69,7 +70,7 @@ func (b *builder) yaml(from *yaml.Node, depth int, path string) (*Node, error) {
 		}
 		return object, nil
 	}
-	b.wrong.Add(path, "is an alias (*%s), which is not supported; write the value out", cut(from.Value))
+	b.problems.Add(path, "is an alias (*%s), which is not supported; write the value out", cut(from.Value))
 	return &Node{Kind: Invalid}, nil
 }
 

@@ -7,10 +7,10 @@ import (
 	"kuota.dev/kuota/governance/document"
 )
 
-// operations are the calls whose options are read.
+// operations are the supported operations of the AWS CLI.
 var operations = []string{"create-compute-quota", "update-compute-quota", "create-cluster-scheduler-config", "update-cluster-scheduler-config"}
 
-// options are those of the calls, by the field that they set.
+// options maps the options of the operations to the fields that they set.
 var options = map[string]string{
 	"--name": "Name", "--description": "Description", "--cluster-arn": "ClusterArn", "--tags": "Tags",
 	"--compute-quota-config": "ComputeQuotaConfig", "--compute-quota-target": "ComputeQuotaTarget", "--activation-state": "ActivationState",
@@ -18,10 +18,10 @@ var options = map[string]string{
 	"--scheduler-config": "SchedulerConfig", "--cluster-scheduler-config-id": "ClusterSchedulerConfigId",
 }
 
-// structured are the fields whose value is no plain text.
+// structured are the fields whose value is JSON or shorthand.
 var structured = []string{"ComputeQuotaConfig", "ComputeQuotaTarget", "SchedulerConfig", "Tags"}
 
-// IsCommand tells whether a text is a call of the AWS CLI, or the options of
+// IsCommand reports whether a text is a command of the AWS CLI, or the options of
 // one.
 func IsCommand(text string) bool {
 	words := strings.Fields(text[:min(len(text), 500)])
@@ -36,7 +36,7 @@ func IsCommand(text string) bool {
 	return false
 }
 
-// Commands reads calls of the AWS CLI as the objects that they send.
+// ParseCommands parses commands of the AWS CLI into the objects that they send.
 func ParseCommands(text string) (objects []*document.Node, wrong document.Problems) {
 	words, ok := split(text)
 	if !ok {
@@ -44,7 +44,7 @@ func ParseCommands(text string) (objects []*document.Node, wrong document.Proble
 		return nil, wrong
 	}
 	for i := 0; i < len(words); i++ {
-		word, value, inOne := strings.Cut(words[i], "=")
+		word, value, hasValue := strings.Cut(words[i], "=")
 		switch {
 		case slices.Contains(operations, words[i]) || len(objects) == 0 && options[word] != "":
 			objects = append(objects, &document.Node{Kind: document.Object})
@@ -55,14 +55,14 @@ func ParseCommands(text string) (objects []*document.Node, wrong document.Proble
 			continue
 		}
 		field := options[word]
-		if !inOne && strings.HasPrefix(word, "--") && i+1 < len(words) && !strings.HasPrefix(words[i+1], "--") {
+		if !hasValue && strings.HasPrefix(word, "--") && i+1 < len(words) && !strings.HasPrefix(words[i+1], "--") {
 			i++
-			value, inOne = words[i], true
+			value, hasValue = words[i], true
 		}
 		switch {
 		case field == "" || len(objects) == 0:
 			wrong.Add("", "argument %s was ignored", document.Quote(word))
-		case !inOne:
+		case !hasValue:
 			wrong.Add(field, "%s has no value", word)
 		default:
 			set(objects[len(objects)-1], field, value, &wrong)
@@ -71,24 +71,24 @@ func ParseCommands(text string) (objects []*document.Node, wrong document.Proble
 	return objects, wrong
 }
 
-// set gives an object the value of an option.
+// set sets a field of an object to the value of an option.
 func set(object *document.Node, field, value string, wrong *document.Problems) {
 	node := &document.Node{Kind: document.Text, Text: value, Untyped: true}
-	switch begins := strings.TrimSpace(value); {
+	switch trimmed := strings.TrimSpace(value); {
 	case !slices.Contains(structured, field):
-	case strings.HasPrefix(begins, "file:"):
+	case strings.HasPrefix(trimmed, "file:"):
 		wrong.Add(field, "refers to a file; paste its content instead")
 		return
-	case strings.HasPrefix(begins, "{") || strings.HasPrefix(begins, "["):
-		read, told := document.Read([]byte(value))
-		if len(read) != 1 || len(told) > 0 {
+	case strings.HasPrefix(trimmed, "{") || strings.HasPrefix(trimmed, "["):
+		nodes, problems := document.Read([]byte(value))
+		if len(nodes) != 1 || len(problems) > 0 {
 			wrong.Add(field, "not valid JSON; ignored")
 			return
 		}
-		node = read[0]
+		node = nodes[0]
 	default:
-		s := shorthand{rest: begins}
-		if node = s.fields(0, ""); s.broken || s.rest != "" {
+		s := shorthand{rest: trimmed}
+		if node = s.fields(0, ""); s.invalid || s.rest != "" {
 			wrong.Add(field, "not valid shorthand syntax of the AWS CLI; ignored")
 			return
 		}
@@ -100,8 +100,8 @@ func set(object *document.Node, field, value string, wrong *document.Problems) {
 	object.Fields = append(object.Fields, document.Field{Name: field, Node: node})
 }
 
-// split takes a command apart as a shell does; ok is false where a quotation
-// does not end.
+// split splits a command into words as a shell does. ok is false if a quotation
+// mark is missing.
 func split(text string) (words []string, ok bool) {
 	var word strings.Builder
 	var quote rune

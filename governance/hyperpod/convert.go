@@ -11,45 +11,45 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// reader turns what was read into Kuota's.
-type reader struct{ wrong document.Problems }
+// converter converts HyperPod's types to Kuota's, and reports what it skips.
+type converter struct{ problems document.Problems }
 
-func (r *reader) tell(path, format string, args ...any) { r.wrong.Add(path, format, args...) }
+func (c *converter) report(path, format string, args ...any) { c.problems.Add(path, format, args...) }
 
-// quota fills the spec of an allocation, and returns the team. Rows keep their
-// places, so that what is wrong with one can be told by its number.
-func (r *reader) quota(spec *v1alpha1.ComputeAllocationSpec, q *computeQuota, shape Shape, path string) (team string) {
+// quota sets the spec of an allocation, and returns the name of the team. Rows
+// keep their index, which the paths of problems contain.
+func (c *converter) quota(spec *v1alpha1.ComputeAllocationSpec, q *computeQuota, shape Shape, path string) (team string) {
 	spec.DisplayName, spec.Description = text(q.Name), text(q.Description)
 	switch state := text(q.ActivationState); state {
 	case "", "Enabled":
 	case "Disabled":
 		spec.Activation = v1alpha1.Hold
 	default:
-		r.oneOf(document.Child(path, "ActivationState"), state, "Enabled", "Disabled")
+		c.oneOf(document.Child(path, "ActivationState"), state, "Enabled", "Disabled")
 	}
 	if t := q.ComputeQuotaTarget; t != nil {
 		team = text(t.TeamName)
-		spec.FairShareWeight = small(t.FairShareWeight)
+		spec.FairShareWeight = toInt32(t.FairShareWeight)
 	}
 	config := q.ComputeQuotaConfig
 	if config == nil {
 		return team
 	}
 	at := configPath(shape, path)
-	spec.Quota = r.rows(config.ComputeQuotaResources, document.Child(at, "ComputeQuotaResources"))
+	spec.Quota = c.rows(config.ComputeQuotaResources, document.Child(at, "ComputeQuotaResources"))
 	if s := config.ResourceSharingConfig; s != nil {
 		spec.Sharing.Strategy = v1alpha1.SharingStrategy(text(s.Strategy))
 		if s.BorrowLimit != nil {
-			percent := small(s.BorrowLimit)
+			percent := toInt32(s.BorrowLimit)
 			spec.Sharing.BorrowLimitPercent = &percent
 		}
-		spec.Sharing.BorrowLimits = r.rows(s.AbsoluteBorrowLimit, document.Child(at, "ResourceSharingConfig.AbsoluteBorrowLimits"))
+		spec.Sharing.BorrowLimits = c.rows(s.AbsoluteBorrowLimit, document.Child(at, "ResourceSharingConfig.AbsoluteBorrowLimits"))
 	}
 	spec.Preemption.WithinTeam = v1alpha1.WithinTeam(text(config.PreemptTeamTasks))
 	return team
 }
 
-func (r *reader) rows(rows []*row, path string) []v1alpha1.QuotaRow {
+func (c *converter) rows(rows []*row, path string) []v1alpha1.QuotaRow {
 	var all []v1alpha1.QuotaRow
 	for i, from := range rows {
 		if from == nil {
@@ -58,14 +58,14 @@ func (r *reader) rows(rows []*row, path string) []v1alpha1.QuotaRow {
 		at := document.Index(path, i)
 		one := v1alpha1.QuotaRow{InstanceType: text(from.InstanceType)}
 		one.Instances, one.Accelerators = from.Count, from.Accelerators
-		one.VCPU = r.vCPU(from.VCPU, document.Child(at, "VCpu"))
-		one.Memory = r.memory(from.MemoryInGiB, document.Child(at, "MemoryInGiB"))
+		one.VCPU = c.vCPU(from.VCPU, document.Child(at, "VCpu"))
+		one.Memory = c.memory(from.MemoryInGiB, document.Child(at, "MemoryInGiB"))
 		if p := from.AcceleratorPartition; p != nil {
 			one.Partition = &v1alpha1.Partition{Profile: text(p.Type)}
 			if p.Count != nil {
 				one.Partition.Count = *p.Count
 			} else {
-				r.tell(document.Child(at, "AcceleratorPartition.Count"), "is missing; 0 is used")
+				c.report(document.Child(at, "AcceleratorPartition.Count"), "is missing; 0 is used")
 			}
 		}
 		all = append(all, one)
@@ -73,45 +73,46 @@ func (r *reader) rows(rows []*row, path string) []v1alpha1.QuotaRow {
 	return all
 }
 
-// vCPU is a number of vCPU in thousandths; what is finer is rounded down, and
-// told.
-func (r *reader) vCPU(d *document.Decimal, path string) *resource.Quantity {
-	n, ok := r.parts(d, path, 1000, "a thousandth of a vCPU")
+// vCPU returns a number of vCPU, rounded down to thousandths. It reports the
+// rounding.
+func (c *converter) vCPU(d *document.Decimal, path string) *resource.Quantity {
+	n, ok := c.parts(d, path, 1000, "a thousandth of a vCPU")
 	if !ok {
 		return nil
 	}
 	return resource.NewMilliQuantity(n, resource.DecimalSI)
 }
 
-// memory is an amount of GiB in MiB, likewise.
-func (r *reader) memory(d *document.Decimal, path string) *resource.Quantity {
-	n, ok := r.parts(d, path, catalog.GiB/catalog.MiB, "a MiB")
+// memory returns an amount of memory in GiB, rounded down to MiB. It reports the
+// rounding.
+func (c *converter) memory(d *document.Decimal, path string) *resource.Quantity {
+	n, ok := c.parts(d, path, catalog.GiB/catalog.MiB, "a MiB")
 	if !ok {
 		return nil
 	}
 	return resource.NewQuantity(n*catalog.MiB, resource.BinarySI)
 }
 
-// parts counts a number in parts of one.
-func (r *reader) parts(d *document.Decimal, path string, parts int64, name string) (int64, bool) {
+// parts returns d in units of 1/parts, rounded down.
+func (c *converter) parts(d *document.Decimal, path string, parts int64, name string) (int64, bool) {
 	if d == nil {
 		return 0, false
 	}
 	number, ok := document.ParseRat(string(*d))
 	if !ok || number.Sign() < 0 || number.Cmp(big.NewRat(v1alpha1.MaxAmount, 1)) > 0 {
-		r.tell(path, "must be a number from 0 to 10,000,000; ignored")
+		c.report(path, "must be a number from 0 to 10,000,000; ignored")
 		return 0, false
 	}
 	number.Mul(number, big.NewRat(parts, 1))
 	whole := new(big.Int).Quo(number.Num(), number.Denom())
 	if !number.IsInt() {
-		r.tell(path, "%s is finer than %s; rounded down", document.Quote(string(*d)), name)
+		c.report(path, "%s is finer than %s; rounded down", document.Quote(string(*d)), name)
 	}
 	return whole.Int64(), true
 }
 
-// policy fills the spec of a policy with what HyperPod says of it.
-func (r *reader) policy(spec *v1alpha1.ClusterPolicySpec, s *schedulerConfig, path string) {
+// policy sets the fields of a policy that HyperPod has.
+func (c *converter) policy(spec *v1alpha1.ClusterPolicySpec, s *schedulerConfig, path string) {
 	spec.TaskPrioritization = v1alpha1.FirstComeFirstServe
 	if len(s.PriorityClasses) > 0 {
 		spec.TaskPrioritization = v1alpha1.TaskRanking
@@ -122,7 +123,7 @@ func (r *reader) policy(spec *v1alpha1.ClusterPolicySpec, s *schedulerConfig, pa
 		}
 		one := v1alpha1.PriorityClass{Name: text(from.Name)}
 		if from.Weight != nil {
-			weight := small(from.Weight)
+			weight := toInt32(from.Weight)
 			one.Weight = &weight
 		}
 		spec.PriorityClasses = append(spec.PriorityClasses, one)
@@ -133,25 +134,25 @@ func (r *reader) policy(spec *v1alpha1.ClusterPolicySpec, s *schedulerConfig, pa
 	case "Disabled":
 		spec.IdleCompute.Strategy = v1alpha1.IdleFirstComeFirstServe
 	default:
-		r.oneOf(document.Child(path, "FairShare"), fair, "Enabled", "Disabled")
+		c.oneOf(document.Child(path, "FairShare"), fair, "Enabled", "Disabled")
 	}
 	switch share := text(s.IdleResourceSharing); share {
 	case "", "Disabled":
 	case "Enabled":
 		spec.IdleCompute.ShareUnallocated = true
 	default:
-		r.oneOf(document.Child(path, "IdleResourceSharing"), share, "Disabled", "Enabled")
+		c.oneOf(document.Child(path, "IdleResourceSharing"), share, "Disabled", "Enabled")
 	}
 }
 
-// oneOf tells of a word that is none; the first is what applies instead.
-func (r *reader) oneOf(path, word, usual, other string) {
-	r.tell(path, "is %s; it must be %s or %s. The default %s is used", document.Quote(word), usual, other, usual)
+// oneOf reports an invalid value, instead of which usual is used.
+func (c *converter) oneOf(path, word, usual, other string) {
+	c.report(path, "is %s; it must be %s or %s. The default %s is used", document.Quote(word), usual, other, usual)
 }
 
-// small is a number as Kuota holds it; what does not fit stays out of bounds,
-// and is told as that.
-func small(n *int64) int32 {
+// toInt32 converts n to an int32; 0 for nil. A value that does not fit is clamped:
+// it is out of bounds either way, so SanitizeSpec or SanitizePolicy reports it.
+func toInt32(n *int64) int32 {
 	if n == nil {
 		return 0
 	}

@@ -8,10 +8,10 @@ import (
 	"kuota.dev/kuota/governance/document"
 )
 
-// Shape is what an object of the API is.
+// Shape is the type of an object of the API.
 type Shape int
 
-// The shapes, by the calls that take or answer them.
+// The shapes, by the operations that take or return them.
 const (
 	None            Shape = iota
 	Quota                 // create-, update- and describe-compute-quota
@@ -21,10 +21,10 @@ const (
 	Listing               // list-compute-quotas and list-cluster-scheduler-configs
 )
 
-// lists are the fields of the answers that list.
+// lists are the fields with the items of a list response.
 var lists = []string{"ComputeQuotaSummaries", "ClusterSchedulerConfigSummaries"}
 
-// ShapeOf tells what an object is by fields that no other has.
+// ShapeOf returns the shape of an object, by fields that only this shape has.
 func ShapeOf(n *document.Node) Shape {
 	switch {
 	case n.Has(lists...):
@@ -41,7 +41,7 @@ func ShapeOf(n *document.Node) Shape {
 	return None
 }
 
-// Listed takes the answer of a list call apart. field is where its items stand.
+// ListItems returns the items of a list response, and the field that contains them.
 func ListItems(n *document.Node, path string) (items []*document.Node, field string, wrong document.Problems) {
 	for _, f := range n.Fields {
 		switch {
@@ -59,8 +59,8 @@ func ListItems(n *document.Node, path string) (items []*document.Node, field str
 	return items, field, wrong
 }
 
-// Allocation reads a compute quota, or its configuration alone. It is nil for
-// one that AWS deleted.
+// Allocation converts a compute quota, or only its configuration. It returns nil
+// for one that AWS deleted.
 func Allocation(n *document.Node, shape Shape, path string) (*v1alpha1.ComputeAllocation, document.Problems) {
 	a := &v1alpha1.ComputeAllocation{}
 	var q computeQuota
@@ -71,18 +71,18 @@ func Allocation(n *document.Node, shape Shape, path string) (*v1alpha1.ComputeAl
 	} else {
 		report = n.Decode(&q, path)
 	}
-	r := reader{wrong: report.Problems}
+	c := converter{problems: report.Problems}
 	if deleted(q.Status) {
-		r.wrong.Add(document.Child(path, "Status"), "is %s: AWS deleted it, so it was not imported", *q.Status)
-		return nil, r.wrong
+		c.problems.Add(document.Child(path, "Status"), "is %s: AWS deleted it, so it was not imported", *q.Status)
+		return nil, c.problems
 	}
-	a.Name = r.quota(&a.Spec, &q, shape, path)
-	wrong := bound(a, words(shape, path))
-	return a, slices.Concat(r.wrong, report.Unreported(wrong), kept(report.Opaque, q.Status, path))
+	a.Name = c.quota(&a.Spec, &q, shape, path)
+	wrong := sanitize(a, pathsOf(shape, path))
+	return a, slices.Concat(c.problems, report.Unreported(wrong), withoutEquivalent(report.Opaque, q.Status, path))
 }
 
-// Policy reads a scheduler configuration, with what HyperPod has of a policy.
-// It is nil for one that AWS deleted, or that has none of it.
+// Policy converts a scheduler configuration. It returns nil for one that AWS
+// deleted, or that has no settings.
 func Policy(n *document.Node, shape Shape, path string) (*v1alpha1.ClusterPolicy, document.Problems) {
 	var s scheduler
 	var report document.Report
@@ -93,29 +93,29 @@ func Policy(n *document.Node, shape Shape, path string) (*v1alpha1.ClusterPolicy
 	} else {
 		report, at = n.Decode(&s, path), document.Child(path, "SchedulerConfig")
 	}
-	r := reader{wrong: report.Problems}
-	informational := kept(report.Opaque, s.Status, path)
+	c := converter{problems: report.Problems}
+	informational := withoutEquivalent(report.Opaque, s.Status, path)
 	switch {
 	case deleted(s.Status):
-		r.wrong.Add(document.Child(path, "Status"), "is %s: AWS deleted it, so it was not imported", *s.Status)
-		return nil, r.wrong
+		c.problems.Add(document.Child(path, "Status"), "is %s: AWS deleted it, so it was not imported", *s.Status)
+		return nil, c.problems
 	case s.SchedulerConfig == nil:
-		r.wrong.Add(at, "is missing, so nothing was imported; the output of describe-cluster-scheduler-config has it")
-		return nil, append(r.wrong, informational...)
+		c.problems.Add(at, "is missing, so nothing was imported; the output of describe-cluster-scheduler-config has it")
+		return nil, append(c.problems, informational...)
 	}
 	p := &v1alpha1.ClusterPolicy{}
 	p.Name = v1alpha1.ClusterPolicyName
-	r.policy(&p.Spec, s.SchedulerConfig, at)
-	wrong := boundPolicy(&p.Spec, at)
-	return p, slices.Concat(r.wrong, report.Unreported(wrong), informational)
+	c.policy(&p.Spec, s.SchedulerConfig, at)
+	wrong := sanitizePolicy(&p.Spec, at)
+	return p, slices.Concat(c.problems, report.Unreported(wrong), informational)
 }
 
 func deleted(status *string) bool {
 	return status != nil && (*status == "Deleted" || *status == "Deleting")
 }
 
-// kept tells in one sentence of what stays with AWS.
-func kept(fields []string, status *string, path string) (wrong document.Problems) {
+// withoutEquivalent reports the fields without an equivalent as one problem.
+func withoutEquivalent(fields []string, status *string, path string) (wrong document.Problems) {
 	if status != nil {
 		fields = append(fields, document.Child(path, "Status"))
 	}

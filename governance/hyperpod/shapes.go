@@ -2,8 +2,8 @@ package hyperpod
 
 import "kuota.dev/kuota/governance/document"
 
-// The shapes of the API: what create, update and describe have in common is
-// read by one type each. Kept fields have no counterpart in Kuota.
+// One type for each shape covers the create, update and describe operations.
+// Opaque fields have no equivalent in Kuota.
 
 type computeQuota struct {
 	Name               *string         `json:"Name"`
@@ -22,7 +22,7 @@ type computeQuota struct {
 	record             `json:",inline"`
 }
 
-// record is what AWS keeps of who wrote something, and when.
+// record is the metadata that AWS adds to a response.
 type record struct {
 	CreationTime     document.Opaque `json:"CreationTime"`
 	CreatedBy        document.Opaque `json:"CreatedBy"`

@@ -6,12 +6,11 @@ import (
 	"kuota.dev/kuota/governance/document"
 )
 
-// shorthand reads the notation in which the AWS CLI takes structures:
-// A=1,B={C=x},D=[{E=y}].
+// shorthand parses the shorthand syntax of the AWS CLI: A=1,B={C=x},D=[{E=y}].
 type shorthand struct {
-	rest   string
-	values int
-	broken bool
+	rest    string
+	values  int
+	invalid bool
 }
 
 // The bounds of a value in shorthand.
@@ -20,14 +19,14 @@ const (
 	maxValues = 5000
 )
 
-// fields reads name=value, separated by commas, up to what ends them.
+// fields parses name=value pairs, separated by commas, up to end.
 func (s *shorthand) fields(depth int, end string) *document.Node {
 	object := &document.Node{Kind: document.Object}
-	for !s.broken && !s.ends(end) {
+	for !s.invalid && !s.ends(end) {
 		name, rest, ok := strings.Cut(s.rest, "=")
 		name = strings.TrimSpace(name)
 		if !ok || name == "" || strings.ContainsAny(name, ",[]{}") || object.Has(name) {
-			s.broken = true
+			s.invalid = true
 			break
 		}
 		s.rest = rest
@@ -40,16 +39,16 @@ func (s *shorthand) fields(depth int, end string) *document.Node {
 func (s *shorthand) value(depth int) *document.Node {
 	s.rest = strings.TrimLeft(s.rest, " ")
 	if s.values++; depth > maxDepth || s.values > maxValues {
-		s.broken = true
+		s.invalid = true
 	}
 	switch {
-	case s.broken:
+	case s.invalid:
 		return &document.Node{}
-	case s.took("{"):
+	case s.consume("{"):
 		return s.fields(depth, "}")
-	case s.took("["):
+	case s.consume("["):
 		list := &document.Node{Kind: document.List}
-		for !s.broken && !s.ends("]") {
+		for !s.invalid && !s.ends("]") {
 			list.Items = append(list.Items, s.value(depth+1))
 			s.comma("]")
 		}
@@ -58,11 +57,11 @@ func (s *shorthand) value(depth int) *document.Node {
 	return s.scalar()
 }
 
-// scalar is a word, or a quoted text.
+// scalar parses a word or a quoted string.
 func (s *shorthand) scalar() *document.Node {
 	if s.rest != "" && (s.rest[0] == '"' || s.rest[0] == '\'') {
 		text, rest, ok := strings.Cut(s.rest[1:], s.rest[:1])
-		s.rest, s.broken = rest, !ok
+		s.rest, s.invalid = rest, !ok
 		return &document.Node{Kind: document.Text, Text: text}
 	}
 	end := strings.IndexAny(s.rest, ",]}")
@@ -78,24 +77,24 @@ func (s *shorthand) scalar() *document.Node {
 	return &document.Node{Kind: kind, Text: text, Untyped: true}
 }
 
-// comma takes what stands between two values.
+// comma consumes the separator between two values.
 func (s *shorthand) comma(end string) {
 	s.rest = strings.TrimLeft(s.rest, " \n\t\r")
-	if !s.took(",") && (end == "" && s.rest != "" || end != "" && !strings.HasPrefix(s.rest, end)) {
-		s.broken = true
+	if !s.consume(",") && (end == "" && s.rest != "" || end != "" && !strings.HasPrefix(s.rest, end)) {
+		s.invalid = true
 	}
 }
 
-// ends tells whether the values end here, and takes their end.
+// ends reports whether the values end here, and consumes end.
 func (s *shorthand) ends(end string) bool {
 	s.rest = strings.TrimLeft(s.rest, " \n\t\r")
 	if end == "" {
 		return s.rest == ""
 	}
-	return s.took(end)
+	return s.consume(end)
 }
 
-func (s *shorthand) took(sign string) bool {
+func (s *shorthand) consume(sign string) bool {
 	rest, ok := strings.CutPrefix(s.rest, sign)
 	if ok {
 		s.rest = rest

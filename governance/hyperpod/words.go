@@ -8,9 +8,9 @@ import (
 	"kuota.dev/kuota/governance/manifest"
 )
 
-// ours are the paths of an allocation's spec in HyperPod's words: longer ones
-// before those that they begin with.
-var ours = strings.NewReplacer(
+// paths replaces the field paths of an allocation's spec by HyperPod's. A path
+// stands before its own prefixes, because the first match is used.
+var paths = strings.NewReplacer(
 	"spec.displayName", "Name",
 	"spec.description", "Description",
 	"spec.fairShareWeight", "ComputeQuotaTarget.FairShareWeight",
@@ -28,7 +28,7 @@ var ours = strings.NewReplacer(
 	".partition", ".AcceleratorPartition",
 )
 
-// configPath is where the configuration of a quota stands.
+// configPath returns the path of the configuration of a quota.
 func configPath(shape Shape, path string) string {
 	if shape == QuotaConfig {
 		return path
@@ -36,30 +36,29 @@ func configPath(shape Shape, path string) string {
 	return document.Child(path, "ComputeQuotaConfig")
 }
 
-// words puts a path of an allocation into HyperPod's words.
-func words(shape Shape, path string) func(string) string {
+// pathsOf returns a function that converts a path of an allocation to HyperPod's.
+func pathsOf(shape Shape, path string) func(string) string {
 	config := "ComputeQuotaConfig."
 	if shape == QuotaConfig {
 		config = ""
 	}
-	return func(our string) string {
-		return document.Child(path, strings.ReplaceAll(ours.Replace(our), "{config}", config))
+	return func(p string) string {
+		return document.Child(path, strings.ReplaceAll(paths.Replace(p), "{config}", config))
 	}
 }
 
-// bound takes out what an allocation cannot hold, and tells it in HyperPod's
-// words.
-func bound(a *v1alpha1.ComputeAllocation, words func(string) string) (wrong document.Problems) {
+// sanitize sanitizes an allocation, and reports problems with HyperPod's paths.
+func sanitize(a *v1alpha1.ComputeAllocation, convert func(string) string) (wrong document.Problems) {
 	wrong = manifest.SanitizeName(&a.Name, "ComputeQuotaTarget.TeamName")
 	wrong = append(wrong, manifest.SanitizeSpec(&a.Spec, "spec")...)
 	for i := range wrong {
-		wrong[i].Path = words(wrong[i].Path)
+		wrong[i].Path = convert(wrong[i].Path)
 	}
 	return wrong
 }
 
-// boundPolicy does the same for a policy.
-func boundPolicy(spec *v1alpha1.ClusterPolicySpec, path string) document.Problems {
+// sanitizePolicy is sanitize for a policy.
+func sanitizePolicy(spec *v1alpha1.ClusterPolicySpec, path string) document.Problems {
 	wrong := manifest.SanitizePolicy(spec, "spec")
 	for i := range wrong {
 		wrong[i].Path = document.Child(path, strings.Replace(wrong[i].Path, "spec.priorityClasses", "PriorityClasses", 1))

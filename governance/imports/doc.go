@@ -1,6 +1,8 @@
-// Package imports reads the objects that somebody brings, in whatever of the
-// notations that Kuota knows, and lists what of them was not taken. The
-// notations themselves are others': hyperpod's and manifest's.
+// Package imports reads the objects of a pasted or uploaded text, in any supported
+// notation, and lists the parts that were not imported.
 //
+//	text ──document.Read, hyperpod.ParseCommands──► nodes ──hyperpod, manifest──► Result
+//
+// It chooses the package that reads a notation, and contains no notation itself.
 // It is pure: no client, no context, no clock.
 package imports

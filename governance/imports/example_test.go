@@ -36,9 +36,9 @@ func build(t *testing.T, a *v1alpha1.ComputeAllocation) string {
 	return string(text)
 }
 
-// The examples of HyperPod's launch posts come to the very Kueue objects that
-// desired's golden files hold, among them the ClusterQueue that AWS printed.
-func TestExamplesComeToTheirQueues(t *testing.T) {
+// The examples of HyperPod's launch posts result in the Kueue objects of desired's
+// golden files, including the ClusterQueue that AWS published.
+func TestExamplesBuildGoldenObjects(t *testing.T) {
 	for _, name := range []string{"example-1", "example-2", "example-3"} {
 		t.Run(name, func(t *testing.T) {
 			got := imports.Read(file(t, "testdata", name+".json"))
@@ -60,7 +60,7 @@ func TestExamplesComeToTheirQueues(t *testing.T) {
 	}
 }
 
-// command is the call of the AWS CLI that an example is told as.
+// command returns the AWS CLI command of an example.
 func command(example string) string {
 	return map[string]string{
 		"1": `--name only-gpu-quota --description "test description" --activation-state Enabled
@@ -75,8 +75,8 @@ ResourceSharingConfig={Strategy=LendAndBorrow,BorrowLimit=10}" \
 	}[example]
 }
 
-// The examples are told as calls of the AWS CLI, which come to the same.
-func TestCallsComeToTheSame(t *testing.T) {
+// An AWS CLI command and its JSON import the same object.
+func TestCommandEqualsJSON(t *testing.T) {
 	for _, n := range []string{"1", "2", "4"} {
 		called, read := imports.Read([]byte(command(n))), imports.Read(file(t, "testdata", "example-"+n+".json"))
 		if len(called.Objects) != 1 || all(called) != "" {
@@ -88,7 +88,7 @@ func TestCallsComeToTheSame(t *testing.T) {
 	}
 }
 
-func TestExampleOfThePolicy(t *testing.T) {
+func TestPolicyExample(t *testing.T) {
 	got := imports.Read(file(t, "testdata", "example-4.json"))
 	if len(got.Objects) != 1 || got.Objects[0].Policy == nil {
 		t.Fatalf("read %+v", got)

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Whatever text is brought, every part is taken or told, each object is within
-// the bounds of its schema, and what is written of it is read as the same.
+// For every text: each part is imported or reported, each object is within the
+// bounds of its CRD, and its YAML imports as the same object.
 func FuzzRead(f *testing.F) {
 	seeds, _ := filepath.Glob("testdata/example-*.json")
 	for _, seed := range seeds {
@@ -33,16 +33,16 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		got := imports.Read(text)
 		if len(got.Objects) == 0 && len(got.Problems) == 0 {
-			t.Error("nothing was taken, and nothing told")
+			t.Error("no object and no problem")
 		}
-		told := got.Problems
+		problems := got.Problems
 		for _, o := range got.Objects {
-			told = append(told, o.Problems...)
+			problems = append(problems, o.Problems...)
 			checkObject(t, o)
 		}
-		for _, w := range told {
+		for _, w := range problems {
 			if w.Message == "" || !utf8.ValidString(w.Path+w.Message) || len(w.Path)+len(w.Message) > 5000 {
-				t.Errorf("told %q at %q", w.Message, w.Path)
+				t.Errorf("problem %q at %q", w.Message, w.Path)
 			}
 		}
 	})

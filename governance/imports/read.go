@@ -13,39 +13,39 @@ import (
 	"kuota.dev/kuota/governance/manifest"
 )
 
-// Object is one object that was read: an allocation or the policy.
+// Object is one imported object: an allocation or the policy.
 type Object struct {
-	// Allocation has no name where none that a team can have was given.
+	// Allocation has an empty name if the text has no valid one.
 	Allocation *v1alpha1.ComputeAllocation
 	Policy     *v1alpha1.ClusterPolicy
-	// HyperPod tells that it comes from there, where there are no members,
-	// ceilings, default queues, pools, gang scheduling and enforcement: it says
-	// nothing of them.
+	// HyperPod reports that the object comes from HyperPod, which has no members,
+	// ceilings, default queues, pools, gang scheduling and enforcement. These fields
+	// are unspecified, not empty.
 	HyperPod bool
-	// NoSharing tells that a policy of HyperPod does not say whether unallocated
-	// compute is lent.
+	// SharingUnspecified reports that a policy of HyperPod does not set
+	// IdleResourceSharing.
 	SharingUnspecified bool
-	// NotTaken lists what of it was not taken, each with its place.
+	// Problems are the parts of the object that were not imported or were changed.
 	Problems []governance.FieldError
 }
 
-// Result is what a text came to.
+// Result is the result of reading a text.
 type Result struct {
 	Objects []Object
-	// NotTaken lists what belongs to none of the objects.
+	// Problems are those that belong to none of the objects.
 	Problems []governance.FieldError
 
-	full bool // whether more objects were told of than are taken
+	full bool // the problem about maxObjects is reported
 }
 
-// These bound what one text can come to.
+// The bounds of a Result.
 const (
-	maxObjects = 500
-	maxWrongs  = 200 // sentences about one object, or about the text
+	maxObjects  = 500
+	maxProblems = 200 // of one object, or of the text
 )
 
-// Read reads a text: one object, or several, as JSON or YAML, or calls of the
-// AWS CLI that make them. No part that it does not take goes untold.
+// Read reads a text with one or more objects, as JSON, YAML or commands of the AWS
+// CLI. Every part that it does not import is in Problems.
 func Read(text []byte) Result {
 	var documents []*document.Node
 	var wrong document.Problems
@@ -62,25 +62,25 @@ func Read(text []byte) Result {
 		}
 		r.read(d, path, false)
 	}
-	r.Problems = few(r.Problems)
+	r.Problems = limit(r.Problems)
 	for i := range r.Objects {
-		r.Objects[i].Problems = few(r.Objects[i].Problems)
+		r.Objects[i].Problems = limit(r.Objects[i].Problems)
 	}
 	return r
 }
 
-// read takes one object, or those of a list.
+// read adds one object, or those of a list. listed is set for an item of a list.
 func (r *Result) read(n *document.Node, path string, listed bool) {
 	shape := hyperpod.ShapeOf(n)
 	switch {
 	case len(r.Objects) == maxObjects && r.full:
 	case len(r.Objects) == maxObjects:
-		r.tell(path, "was not imported, nor the objects after it: at most %d objects are imported at once", maxObjects)
+		r.report(path, "was not imported, nor the objects after it: at most %d objects are imported at once", maxObjects)
 		r.full = true
-	case n.Kind == document.Invalid: // told already
+	case n.Kind == document.Invalid: // already reported
 	case n.Kind != document.Object:
-		r.tell(path, "it is not an object; ignored")
-	case !listed && listKind(n):
+		r.report(path, "it is not an object; ignored")
+	case !listed && isList(n):
 		r.list(n.Get("items").Items, path+"items")
 	case shape == hyperpod.Listing && !listed:
 		items, field, wrong := hyperpod.ListItems(n, path)
@@ -100,12 +100,12 @@ func (r *Result) read(n *document.Node, path string, listed bool) {
 		}
 		r.add(Object{Policy: p, HyperPod: true, SharingUnspecified: config == nil || !config.Has("IdleResourceSharing"), Problems: wrong}, path)
 	default:
-		r.tell(path, "it is neither a compute quota or scheduler configuration of HyperPod nor a %s or %s of Kuota%s; ignored", manifest.KindAllocation, manifest.KindPolicy, begins(n))
+		r.report(path, "it is neither a compute quota or scheduler configuration of HyperPod nor a %s or %s of Kuota%s; ignored", manifest.KindAllocation, manifest.KindPolicy, describe(n))
 	}
 }
 
-// listKind tells whether an object is what kubectl writes of several.
-func listKind(n *document.Node) bool {
+// isList reports whether an object is a list of kubectl.
+func isList(n *document.Node) bool {
 	kind, items := n.Get("kind"), n.Get("items")
 	return kind != nil && items != nil && items.Kind == document.List &&
 		slices.Contains([]string{"List", manifest.KindAllocation + "List", manifest.KindPolicy + "List"}, kind.Text)
@@ -113,35 +113,35 @@ func listKind(n *document.Node) bool {
 
 func (r *Result) list(items []*document.Node, path string) {
 	if len(items) == 0 {
-		r.tell(path, "it is empty")
+		r.report(path, "it is empty")
 	}
 	for i, item := range items {
 		r.read(item, document.Index(path, i), true)
 	}
 }
 
-// begins names the first fields of an object that is none of ours.
-func begins(n *document.Node) string {
+// describe returns text about the first field of an unknown object.
+func describe(n *document.Node) string {
 	if len(n.Fields) == 0 {
 		return "; it is empty"
 	}
 	return "; it begins with " + document.Quote(n.Fields[0].Name)
 }
 
-// add keeps an object, unless another has its place.
+// add adds an object, unless it is a duplicate.
 func (r *Result) add(o Object, path string) {
-	twice := ""
+	duplicate := ""
 	for _, other := range r.Objects {
 		switch {
 		case o.Policy != nil && other.Policy != nil:
-			twice = "is a second cluster policy; only the first was imported"
+			duplicate = "is a second cluster policy; only the first was imported"
 		case o.Allocation != nil && other.Allocation != nil && o.Allocation.Name != "" && o.Allocation.Name == other.Allocation.Name:
-			twice = fmt.Sprintf("is a second allocation of team %s; only the first was imported", o.Allocation.Name)
+			duplicate = fmt.Sprintf("is a second allocation of team %s; only the first was imported", o.Allocation.Name)
 		}
 	}
 	switch {
-	case twice != "":
-		r.tell(path, "%s", twice)
+	case duplicate != "":
+		r.report(path, "%s", duplicate)
 	case o.Allocation == nil && o.Policy == nil:
 		r.Problems = append(r.Problems, o.Problems...)
 	default:
@@ -149,22 +149,22 @@ func (r *Result) add(o Object, path string) {
 	}
 }
 
-func (r *Result) tell(path, format string, args ...any) {
+func (r *Result) report(path, format string, args ...any) {
 	r.Problems = append(r.Problems, governance.FieldError{Path: path, Message: fmt.Sprintf(format, args...)})
 }
 
-// few keeps as many sentences as somebody can read.
-func few(wrong []governance.FieldError) []governance.FieldError {
-	for i := range wrong { // of an object as a whole
+// limit truncates problems to maxProblems.
+func limit(wrong []governance.FieldError) []governance.FieldError {
+	for i := range wrong { // the prefix of a whole document
 		wrong[i].Path = strings.TrimSuffix(wrong[i].Path, ": ")
 	}
-	if more := len(wrong) - maxWrongs; more > 0 {
-		return append(slices.Clip(wrong[:maxWrongs]), governance.FieldError{Message: fmt.Sprintf("%d more parts were not imported", more)})
+	if more := len(wrong) - maxProblems; more > 0 {
+		return append(slices.Clip(wrong[:maxProblems]), governance.FieldError{Message: fmt.Sprintf("%d more parts were not imported", more)})
 	}
 	return wrong
 }
 
-// YAML is the object as Kuota keeps it.
+// YAML returns the object as YAML that can be applied.
 func (o Object) YAML() string {
 	if o.Policy != nil {
 		return manifest.PolicyYAML(o.Policy)

@@ -9,13 +9,13 @@ import (
 	"kuota.dev/kuota/governance/imports"
 )
 
-// all are all sentences about a text, in one.
+// all returns all problems of a result as one text.
 func all(r imports.Result) string {
-	told := r.Problems
+	problems := r.Problems
 	for _, o := range r.Objects {
-		told = append(told, o.Problems...)
+		problems = append(problems, o.Problems...)
 	}
-	return governance.JoinFieldErrors(told)
+	return governance.JoinFieldErrors(problems)
 }
 
 func quotaOf(config string) string {
@@ -38,16 +38,16 @@ func repeated(n int, item func(i int) string) string {
 	return strings.Join(items, ",")
 }
 
-// Whatever is not taken is told with its place, and the rest is taken.
-func TestWhatIsNotTakenIsTold(t *testing.T) {
+// A part that is not imported is reported with its path, and the rest is imported.
+func TestReportsWhatIsNotImported(t *testing.T) {
 	const good = `{"InstanceType": "ml.g5.xlarge", "Count": 1}`
 	for name, tc := range map[string]struct {
 		text    string
 		objects int
-		want    []string // sentences
-		yaml    []string // stands in what was taken
+		want    []string // problems
+		yaml    []string // in the imported objects
 	}{
-		"what AWS keeps is one sentence": {
+		"fields without equivalent are one problem": {
 			text:    `{"Name": "n", "Status": "Created", "ComputeQuotaVersion": 3, "Tags": [{"Key": "a"}], "CreatedBy": {}, "ComputeQuotaTarget": {"TeamName": "vision"}}`,
 			objects: 1, want: []string{"ComputeQuotaVersion, CreatedBy, Status, Tags have no equivalent here and stay with AWS"},
 		},
@@ -68,14 +68,14 @@ func TestWhatIsNotTakenIsTold(t *testing.T) {
 			text: `{"ComputeQuotaConfig": {"ResourceSharingConfig": {"Strategy": "LendAndBorrow", "BorrowLimit": 10001}}, "ComputeQuotaTarget": {"TeamName": "vision", "FairShareWeight": 101}}`, objects: 1,
 			want: []string{"BorrowLimit: must be from 0 to 10,000; 50 is used", "FairShareWeight: must be from 0 to 100"},
 		},
-		"words that are none": {
+		"invalid enum values": {
 			text: `{"ActivationState": "Paused", "ComputeQuotaConfig": {"PreemptTeamTasks": "Always", "ResourceSharingConfig": {"Strategy": "Give"}}, "ComputeQuotaTarget": {"TeamName": "vision"}}`, objects: 1,
 			want: []string{`ActivationState: is "Paused"; it must be Enabled or Disabled`, `PreemptTeamTasks: is "Always"; it must be LowerPriority or Never`, `Strategy: is "Give"; it must be LendAndBorrow or Lend or DontLend`},
 		},
-		"a team name that no team has": {text: `{"ComputeQuotaTarget": {"TeamName": "Vision Team"}}`, objects: 1, want: []string{"ComputeQuotaTarget.TeamName: use lower-case letters"}},
-		"a reserved team name":         {text: `{"ComputeQuotaTarget": {"TeamName": "new"}}`, objects: 1, want: []string{`TeamName: "new" is reserved`}},
-		"a long team name":             {text: `{"ComputeQuotaTarget": {"TeamName": "` + strings.Repeat("a", 41) + `"}}`, objects: 1, want: []string{"TeamName: has 41 characters"}},
-		"no team":                      {text: `{"ComputeQuotaConfig": {}}`, objects: 1, want: []string{"TeamName: is missing"}},
+		"an invalid team name": {text: `{"ComputeQuotaTarget": {"TeamName": "Vision Team"}}`, objects: 1, want: []string{"ComputeQuotaTarget.TeamName: use lower-case letters"}},
+		"a reserved team name": {text: `{"ComputeQuotaTarget": {"TeamName": "new"}}`, objects: 1, want: []string{`TeamName: "new" is reserved`}},
+		"a long team name":     {text: `{"ComputeQuotaTarget": {"TeamName": "` + strings.Repeat("a", 41) + `"}}`, objects: 1, want: []string{"TeamName: has 41 characters"}},
+		"no team":              {text: `{"ComputeQuotaConfig": {}}`, objects: 1, want: []string{"TeamName: is missing"}},
 		"sixteen rows": {
 			text: rows(repeated(16, func(i int) string { return fmt.Sprintf(`{"InstanceType": "t%d", "Count": 1}`, i) })), objects: 1,
 			want: []string{"ComputeQuotaResources: has 16 rows; an allocation has at most 15"}, yaml: []string{"t14"},
@@ -89,11 +89,11 @@ func TestWhatIsNotTakenIsTold(t *testing.T) {
 			text: rows(`{"InstanceType": "a", "Accelerators": 1, "AcceleratorPartition": {"Type": "mig-1g.5gb", "Count": 1}}, {"InstanceType": "b", "Accelerators": 0, "AcceleratorPartition": {"Type": "mig-1g.5gb", "Count": 1}}`), objects: 1,
 			want: []string{"[0].AcceleratorPartition: cannot be combined with whole accelerators", "[1].Accelerators: is 0; the partition"},
 		},
-		"partitions that are none": {
+		"invalid partitions": {
 			text: rows(good + `,{"InstanceType": "a", "AcceleratorPartition": {"Type": "half", "Count": 1}}, {"InstanceType": "b", "AcceleratorPartition": {"Type": "mig-1g.5gb"}}`), objects: 1,
 			want: []string{`[1].AcceleratorPartition.Type: "half" is not a profile`, "[2].AcceleratorPartition.Count: is missing"},
 		},
-		"borrow limits of who borrows nothing": {
+		"borrow limits without borrowing": {
 			text: quotaOf(`"ResourceSharingConfig": {"Strategy": "DontLend", "BorrowLimit": 50, "AbsoluteBorrowLimits": [` + good + `]}`), objects: 1,
 			want: []string{"BorrowLimit: has no effect", "AbsoluteBorrowLimits: has no effect"}, yaml: []string{"strategy: DontLend"},
 		},
@@ -108,7 +108,7 @@ func TestWhatIsNotTakenIsTold(t *testing.T) {
 		"a summary of a policy":     {text: `{"ClusterSchedulerConfigSummaries": [{"ClusterSchedulerConfigId": "x", "Name": "p"}]}`, want: []string{"SchedulerConfig: is missing"}},
 		"the configuration alone":   {text: `{"ComputeQuotaResources": [` + good + `]}`, objects: 1, want: []string{"TeamName: is missing"}, yaml: []string{"ml.g5.xlarge"}},
 		"a policy's settings alone": {text: `{"FairShare": "Disabled", "IdleResourceSharing": "Enabled"}`, objects: 1, yaml: []string{"strategy: FirstComeFirstServe", "shareUnallocated: true", "taskPrioritization: FirstComeFirstServe"}},
-		"priority classes that are none": {
+		"invalid priority classes": {
 			text: policyOf(`"PriorityClasses": [{"Name": "Big", "Weight": 1}, {"Name": "a"}, {"Name": "b", "Weight": 101}, {"Name": "c", "Weight": 1}, {"Name": "c-priority", "Weight": 2}, 7], "FairShare": "Off", "IdleResourceSharing": 1`), objects: 1,
 			want: []string{`PriorityClasses[0]: "Big" is not a valid class name`, "[1]: class a has no weight", "[2]: the weight of class b is not", `[4]: "c-priority" is the same class`, "[5]: is a number, expected an object", `FairShare: is "Off"`, "IdleResourceSharing: is a number, expected text"},
 			yaml: []string{"name: c", "taskPrioritization: TaskRanking"},
@@ -117,66 +117,66 @@ func TestWhatIsNotTakenIsTold(t *testing.T) {
 			text: policyOf(`"PriorityClasses": [` + repeated(11, func(i int) string { return fmt.Sprintf(`{"Name": "c%d", "Weight": 1}`, i) }) + `]`), objects: 1,
 			want: []string{"PriorityClasses: has 11 classes"},
 		},
-		"a list of several, of which one is nothing": {
+		"a list with invalid objects": {
 			text: `[{"ComputeQuotaTarget": {"TeamName": "a"}}, 5, {"ComputeQuotaTarget": {"TeamName": "a"}}, {"SchedulerConfig": {}}, {"SchedulerConfig": {}}, {"Foo": 1}, {}, {"ComputeQuotaTarget": {"TeamName": "b", "X": 1}}]`, objects: 3,
 			want: []string{"object 2: it is not an object", "object 3: is a second allocation of team a", "object 5: is a second cluster policy", `begins with "Foo"`, "it is empty", `object 8: ComputeQuotaTarget: unknown field "X"`},
 		},
-		"the answer of a list call": {
+		"a list response": {
 			text: `{"ComputeQuotaSummaries": [{"ComputeQuotaTarget": {"TeamName": "a"}}, {"ComputeQuotaTarget": {"TeamName": "b"}, "X": 1}], "NextToken": "t", "Y": 1}`, objects: 2,
 			want: []string{"NextToken: the list has more pages", `unknown field "Y"`, `ComputeQuotaSummaries[1]: unknown field "X"`},
 		},
-		"several answers behind one another": {text: `{"SchedulerConfig": {}} {"ComputeQuotaTarget": {"TeamName": "a"}}`, objects: 2},
-		"a list that breaks off":             {text: "[{\"ComputeQuotaTarget\": {\"TeamName\": \"a\"}},\n{\"ComputeQuotaTarget\": {\"Te", objects: 1, want: []string{"line 2: not valid JSON from here: unexpected end. 1 object before it was imported"}},
-		"an object that breaks off":          {text: `{"ComputeQuotaTarget": {"TeamName": "a"}`, want: []string{"not valid JSON from here", "Nothing was imported"}},
-		"JSON with comments and commas":      {text: "{\n# ours\n\"ComputeQuotaTarget\": {\"TeamName\": \"a\",},\n}", objects: 1},
-		"a name that stands twice":           {text: `{"Name": "a", "Name": "b", "ComputeQuotaTarget": {"TeamName": "vision"}}`, objects: 1, want: []string{`"Name" is listed twice`}, yaml: []string{"displayName: b"}},
-		"a display name of two lines":        {text: `{"Name": "a\nb", "ComputeQuotaTarget": {"TeamName": "vision"}}`, objects: 1, want: []string{"Name: has line breaks"}},
-		"a long description":                 {text: `{"Description": "` + strings.Repeat("é", 1025) + `", "ComputeQuotaTarget": {"TeamName": "vision"}}`, objects: 1, want: []string{"Description: has 1025 characters"}},
-		"nothing":                            {text: " \n", want: []string{"it is empty"}},
-		"words":                              {text: "hello", want: []string{"it is not an object"}},
-		"bytes":                              {text: "\xff\xfe{}", want: []string{"not UTF-8 text"}},
-		"more than a mebibyte":               {text: strings.Repeat(" ", 1<<20) + "{}", want: []string{"longer than 1 MiB"}},
-		"nested without end":                 {text: strings.Repeat(`{"a":`, 5000), want: []string{"nested too deeply"}},
-		"lists without end":                  {text: strings.Repeat(`[`, 5000), want: []string{"nested too deeply"}},
-		"a hundred thousand numbers":         {text: `{"FairShare": [` + strings.Repeat("1,", 100_000) + `1]}`, want: []string{"has too many values"}},
-		"many objects":                       {text: `[` + repeated(600, func(i int) string { return fmt.Sprintf(`{"ComputeQuotaTarget": {"TeamName": "t%d"}}`, i) }) + `]`, objects: 500, want: []string{"object 501: was not imported, nor the objects after it"}},
-		"many unknown fields":                {text: `{"FairShare": "Enabled",` + repeated(1000, func(i int) string { return fmt.Sprintf(`"f%d": 1`, i) }) + `}`, objects: 1, want: []string{"990 more; ignored"}},
-		"AWS's own YAML":                     {text: "ComputeQuotaTarget:\n  TeamName: vision\n  FairShareWeight: 10\nCreationTime: 2025-07-24T11:12:12-07:00\n", objects: 1, want: []string{"CreationTime has no equivalent"}, yaml: []string{"fairShareWeight: 10"}},
+		"several JSON values":           {text: `{"SchedulerConfig": {}} {"ComputeQuotaTarget": {"TeamName": "a"}}`, objects: 2},
+		"a truncated list":              {text: "[{\"ComputeQuotaTarget\": {\"TeamName\": \"a\"}},\n{\"ComputeQuotaTarget\": {\"Te", objects: 1, want: []string{"line 2: not valid JSON from here: unexpected end. 1 object before it was imported"}},
+		"a truncated object":            {text: `{"ComputeQuotaTarget": {"TeamName": "a"}`, want: []string{"not valid JSON from here", "Nothing was imported"}},
+		"JSON with comments and commas": {text: "{\n# ours\n\"ComputeQuotaTarget\": {\"TeamName\": \"a\",},\n}", objects: 1},
+		"a name that stands twice":      {text: `{"Name": "a", "Name": "b", "ComputeQuotaTarget": {"TeamName": "vision"}}`, objects: 1, want: []string{`"Name" is listed twice`}, yaml: []string{"displayName: b"}},
+		"a display name of two lines":   {text: `{"Name": "a\nb", "ComputeQuotaTarget": {"TeamName": "vision"}}`, objects: 1, want: []string{"Name: has line breaks"}},
+		"a long description":            {text: `{"Description": "` + strings.Repeat("é", 1025) + `", "ComputeQuotaTarget": {"TeamName": "vision"}}`, objects: 1, want: []string{"Description: has 1025 characters"}},
+		"nothing":                       {text: " \n", want: []string{"it is empty"}},
+		"words":                         {text: "hello", want: []string{"it is not an object"}},
+		"bytes":                         {text: "\xff\xfe{}", want: []string{"not UTF-8 text"}},
+		"more than a mebibyte":          {text: strings.Repeat(" ", 1<<20) + "{}", want: []string{"longer than 1 MiB"}},
+		"nested without end":            {text: strings.Repeat(`{"a":`, 5000), want: []string{"nested too deeply"}},
+		"lists without end":             {text: strings.Repeat(`[`, 5000), want: []string{"nested too deeply"}},
+		"a hundred thousand numbers":    {text: `{"FairShare": [` + strings.Repeat("1,", 100_000) + `1]}`, want: []string{"has too many values"}},
+		"many objects":                  {text: `[` + repeated(600, func(i int) string { return fmt.Sprintf(`{"ComputeQuotaTarget": {"TeamName": "t%d"}}`, i) }) + `]`, objects: 500, want: []string{"object 501: was not imported, nor the objects after it"}},
+		"many unknown fields":           {text: `{"FairShare": "Enabled",` + repeated(1000, func(i int) string { return fmt.Sprintf(`"f%d": 1`, i) }) + `}`, objects: 1, want: []string{"990 more; ignored"}},
+		"AWS's own YAML":                {text: "ComputeQuotaTarget:\n  TeamName: vision\n  FairShareWeight: 10\nCreationTime: 2025-07-24T11:12:12-07:00\n", objects: 1, want: []string{"CreationTime has no equivalent"}, yaml: []string{"fairShareWeight: 10"}},
 
-		"two calls": {
+		"two commands": {
 			text: "$ aws sagemaker create-compute-quota --region us-west-2 --compute-quota-target TeamName=123,X=[a,b] --compute-quota-config file://x.json\naws sagemaker create-cluster-scheduler-config --scheduler-config 'FairShare=' --name", objects: 2,
 			want: []string{`argument "--region" was ignored`, `ComputeQuotaTarget: unknown field "X"`, "ComputeQuotaConfig: refers to a file", "Name: --name has no value"}, yaml: []string{`name: "123"`},
 		},
-		"shorthand that is broken": {text: "--compute-quota-config 'A=[{B=1}' --compute-quota-target TeamName=vision", objects: 1, want: []string{"ComputeQuotaConfig: not valid shorthand syntax of the AWS CLI"}},
-		"a quotation without end":  {text: `--name "a`, want: []string{"a quotation mark is missing"}},
+		"invalid shorthand":        {text: "--compute-quota-config 'A=[{B=1}' --compute-quota-target TeamName=vision", objects: 1, want: []string{"ComputeQuotaConfig: not valid shorthand syntax of the AWS CLI"}},
+		"a missing quotation mark": {text: `--name "a`, want: []string{"a quotation mark is missing"}},
 		"shorthand without end":    {text: "--compute-quota-config " + strings.Repeat("a=[", 100), want: []string{"not valid shorthand syntax of the AWS CLI", "it is empty"}},
 
 		"an unknown field of ours":  {text: own("colour: red, fairShareWeight: 3"), objects: 1, want: []string{`spec: unknown field "colour"`}, yaml: []string{"fairShareWeight: 3"}},
-		"amounts that are none":     {text: own("quota: [{instanceType: a, memory: lots}, {instanceType: b, vCPU: 1e99999999}, {instanceType: c, vCPU: 1Ki}, {instanceType: d, memory: 9999999.5Gi}, {instanceType: e, memory: -1, vCPU: 1}, {pool: h, accelerators: 1}]"), objects: 1, want: []string{"spec.quota[0].memory: must be a quantity", "spec.quota[1].vCPU: must be a quantity", "spec.quota[2].vCPU: must be a number", "spec.quota[3].memory: must be", "spec.quota[4].memory: must be"}, yaml: []string{"pool: h", "instanceType: e"}},
-		"members that are none":     {text: own("members: [{kind: Robot, name: r}, {kind: User, name: 'system:admin'}, {kind: User}, {kind: Group, name: g}]"), objects: 1, want: []string{"members[0]: is neither", "members[1]: names that start with system:", "members[2]: has no name"}, yaml: []string{"name: g"}},
+		"invalid amounts":           {text: own("quota: [{instanceType: a, memory: lots}, {instanceType: b, vCPU: 1e99999999}, {instanceType: c, vCPU: 1Ki}, {instanceType: d, memory: 9999999.5Gi}, {instanceType: e, memory: -1, vCPU: 1}, {pool: h, accelerators: 1}]"), objects: 1, want: []string{"spec.quota[0].memory: must be a quantity", "spec.quota[1].vCPU: must be a quantity", "spec.quota[2].vCPU: must be a number", "spec.quota[3].memory: must be", "spec.quota[4].memory: must be"}, yaml: []string{"pool: h", "instanceType: e"}},
+		"invalid members":           {text: own("members: [{kind: Robot, name: r}, {kind: User, name: 'system:admin'}, {kind: User}, {kind: Group, name: g}]"), objects: 1, want: []string{"members[0]: is neither", "members[1]: names that start with system:", "members[2]: has no name"}, yaml: []string{"name: g"}},
 		"a namespace of Kubernetes": {text: own("namespace: kube-system"), objects: 1, want: []string{`spec.namespace: "kube-system" cannot be the namespace`}},
 		"a ceiling without limit":   {text: own("namespaceCeiling: true, sharing: {unlimited: true}"), objects: 1, want: []string{"spec.namespaceCeiling: cannot be combined"}},
-		"what the API server adds":  {text: own("") + "status: {}\n", objects: 1, want: []string{"only the name and the spec were imported, not status"}},
+		"fields of the API server":  {text: own("") + "status: {}\n", objects: 1, want: []string{"only the name and the spec were imported, not status"}},
 		"another version of ours":   {text: "apiVersion: kuota.dev/v2\nkind: ComputeAllocation\n", want: []string{`apiVersion: is "kuota.dev/v2"; Kuota reads kuota.dev/v1alpha1`}},
 		"another kind":              {text: "apiVersion: v1\nkind: Pod\n", want: []string{`apiVersion: is "v1"`}},
 		"a policy of another name":  {text: "apiVersion: kuota.dev/v1alpha1\nkind: ClusterPolicy\nmetadata: {name: mine}\nspec: {pools: [{name: a, match: {}}, {name: b, match: {accelerator: H100}}], gangScheduling: {timeout: 0s, recoveryTimeout: soon}}\n", objects: 1, want: []string{`metadata.name: is "mine"`, "pools[0]: pool a must match", "timeout: must be whole seconds", "recoveryTimeout: must be a duration"}, yaml: []string{"name: default", "name: b"}},
 		"what kubectl lists":        {text: "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: kuota.dev/v1alpha1, kind: ComputeAllocation, metadata: {name: a}, spec: {}}\n- {apiVersion: v1, kind: Pod}\n", objects: 1, want: []string{`items[1].apiVersion: is "v1"`}},
 		"several documents":         {text: own("") + "---\n---\n" + strings.Replace(own(""), "vision", "language", 1) + "---\n{broken", objects: 2, want: []string{"not valid YAML"}},
-		"places that refer":         {text: "apiVersion: kuota.dev/v1alpha1\nkind: ComputeAllocation\nmetadata: {name: vision}\nspec:\n  description: &a text\n  displayName: *a\n", objects: 1, want: []string{"spec.displayName: is an alias (*a)"}},
+		"YAML aliases":              {text: "apiVersion: kuota.dev/v1alpha1\nkind: ComputeAllocation\nmetadata: {name: vision}\nspec:\n  description: &a text\n  displayName: *a\n", objects: 1, want: []string{"spec.displayName: is an alias (*a)"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := imports.Read([]byte(tc.text))
 			if len(got.Objects) != tc.objects {
 				t.Errorf("read %d objects, want %d", len(got.Objects), tc.objects)
 			}
-			told := all(got)
+			problems := all(got)
 			for _, want := range tc.want {
-				if !strings.Contains(told, want) {
-					t.Errorf("%q is not told in: %s", want, told)
+				if !strings.Contains(problems, want) {
+					t.Errorf("%q is not reported in: %s", want, problems)
 				}
 			}
-			if tc.want == nil && told != "" {
-				t.Errorf("told %s", told)
+			if tc.want == nil && problems != "" {
+				t.Errorf("unexpected problems: %s", problems)
 			}
 			var texts strings.Builder
 			for _, o := range got.Objects {
@@ -184,7 +184,7 @@ func TestWhatIsNotTakenIsTold(t *testing.T) {
 			}
 			for _, want := range tc.yaml {
 				if !strings.Contains(texts.String(), want) {
-					t.Errorf("%q does not stand in:\n%s", want, texts.String())
+					t.Errorf("%q is not in:\n%s", want, texts.String())
 				}
 			}
 		})

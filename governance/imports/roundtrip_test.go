@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Every allocation of desired's golden files comes back as it was written.
-func TestWrittenAllocationsAreReadAsTheSame(t *testing.T) {
+// The allocations of desired's golden files survive writing and reading.
+func TestAllocationRoundTrip(t *testing.T) {
 	inputs, _ := filepath.Glob("../desired/testdata/*.yaml")
 	read := 0
 	for _, input := range inputs {
@@ -52,9 +52,8 @@ func same(t *testing.T, want *v1alpha1.ComputeAllocation) {
 	}
 }
 
-// What stands in an object as the API server has it, beside name and spec, is
-// not written.
-func TestWrittenIsWhatIsWanted(t *testing.T) {
+// Only the name and the spec of a live object are written.
+func TestWritesNameAndSpecOnly(t *testing.T) {
 	memory := resource.MustParse("1000Mi")
 	a := &v1alpha1.ComputeAllocation{
 		ObjectMeta: metav1.ObjectMeta{Name: "vision", ResourceVersion: "7", UID: "u", Labels: map[string]string{"a": "b"}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}}},
@@ -86,7 +85,7 @@ spec:
 	same(t, a)
 }
 
-func TestWrittenPolicyIsReadAsTheSame(t *testing.T) {
+func TestPolicyRoundTrip(t *testing.T) {
 	n := func(n int32) *int32 { return &n }
 	want := &v1alpha1.ClusterPolicy{Spec: v1alpha1.ClusterPolicySpec{
 		TaskPrioritization: v1alpha1.TaskRanking, PriorityClasses: []v1alpha1.PriorityClass{{Name: "a", Weight: n(0)}, {Name: "b-priority", Weight: n(100), Description: "x: y"}},

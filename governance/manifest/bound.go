@@ -11,63 +11,63 @@ import (
 	"kuota.dev/kuota/governance/quota"
 )
 
-// BoundName empties a team name that no team can have.
-func SanitizeName(name *string, path string) (wrong document.Problems) {
+// SanitizeName clears an invalid team name, and reports it.
+func SanitizeName(name *string, path string) (problems document.Problems) {
 	if problem := quota.CheckTeamName(*name); problem != "" {
 		if *name == "" {
 			problem = "is missing: " + problem
 		}
-		wrong.Add(path, "%s", problem)
+		problems.Add(path, "%s", problem)
 		*name = ""
 	}
-	return wrong
+	return problems
 }
 
-// BoundSpec takes out of the spec of an allocation what its schema refuses,
-// and tells of it.
-func SanitizeSpec(spec *v1alpha1.ComputeAllocationSpec, path string) (wrong document.Problems) {
-	b := bounder{&wrong}
+// SanitizeSpec removes the values from the spec of an allocation that its CRD does
+// not allow, and reports them.
+func SanitizeSpec(spec *v1alpha1.ComputeAllocationSpec, path string) (problems document.Problems) {
+	s := sanitizer{&problems}
 	at := func(name string) string { return document.Child(path, name) }
-	if b.text(&spec.DisplayName, at("displayName"), v1alpha1.MaxDisplayName); strings.ContainsFunc(spec.DisplayName, unicode.IsControl) {
-		wrong.Add(at("displayName"), "has line breaks or control characters; ignored")
+	if s.text(&spec.DisplayName, at("displayName"), v1alpha1.MaxDisplayName); strings.ContainsFunc(spec.DisplayName, unicode.IsControl) {
+		problems.Add(at("displayName"), "has line breaks or control characters; ignored")
 		spec.DisplayName = ""
 	}
-	b.text(&spec.Description, at("description"), v1alpha1.MaxDescription)
-	oneOf(b, &spec.Activation, at("activation"), v1alpha1.Active, v1alpha1.Hold, v1alpha1.Drain)
+	s.text(&spec.Description, at("description"), v1alpha1.MaxDescription)
+	oneOf(s, &spec.Activation, at("activation"), v1alpha1.Active, v1alpha1.Hold, v1alpha1.Drain)
 	if n := spec.Namespace; n != "" && (len(n) > v1alpha1.MaxLabelValue || !v1alpha1.ValidName(n) || strings.HasPrefix(n, "kube-") || slices.Contains([]string{"default", "kueue-system", "kuota-system"}, n)) {
-		wrong.Add(at("namespace"), "%s cannot be the namespace of a team; ignored", document.Quote(n))
+		problems.Add(at("namespace"), "%s cannot be the namespace of a team; ignored", document.Quote(n))
 		spec.Namespace = ""
 	}
-	spec.Members = b.members(spec.Members, at("members"))
+	spec.Members = s.members(spec.Members, at("members"))
 	if w := spec.FairShareWeight; w < 0 || w > v1alpha1.MaxWeight {
-		wrong.Add(at("fairShareWeight"), "must be from 0 to 100; 0 is used")
+		problems.Add(at("fairShareWeight"), "must be from 0 to 100; 0 is used")
 		spec.FairShareWeight = 0
 	}
-	spec.Quota = b.rows(spec.Quota, at("quota"))
-	b.sharing(&spec.Sharing, at("sharing"))
-	oneOf(b, &spec.Preemption.WithinTeam, at("preemption.withinTeam"), v1alpha1.PreemptLowerPriority, v1alpha1.PreemptNever)
+	spec.Quota = s.rows(spec.Quota, at("quota"))
+	s.sharing(&spec.Sharing, at("sharing"))
+	oneOf(s, &spec.Preemption.WithinTeam, at("preemption.withinTeam"), v1alpha1.PreemptLowerPriority, v1alpha1.PreemptNever)
 	if spec.NamespaceCeiling && spec.Sharing.Unlimited {
-		wrong.Add(at("namespaceCeiling"), "cannot be combined with unlimited borrowing; ignored")
+		problems.Add(at("namespaceCeiling"), "cannot be combined with unlimited borrowing; ignored")
 		spec.NamespaceCeiling = false
 	}
-	return wrong
+	return problems
 }
 
-// bounder takes out what is beyond bounds.
-type bounder struct{ wrong *document.Problems }
+// sanitizer removes values that are out of bounds, and reports them.
+type sanitizer struct{ problems *document.Problems }
 
-func (b bounder) tell(path, format string, args ...any) { b.wrong.Add(path, format, args...) }
+func (s sanitizer) report(path, format string, args ...any) { s.problems.Add(path, format, args...) }
 
-// text is left out where it is too long.
-func (b bounder) text(text *string, path string, most int) {
-	if n := utf8.RuneCountInString(*text); n > most {
-		b.tell(path, "has %d characters; the limit is %d. Ignored", n, most)
+// text clears a text with more than maxLength characters.
+func (s sanitizer) text(text *string, path string, maxLength int) {
+	if n := utf8.RuneCountInString(*text); n > maxLength {
+		s.report(path, "has %d characters; the limit is %d. Ignored", n, maxLength)
 		*text = ""
 	}
 }
 
-// oneOf leaves the default where something else stands.
-func oneOf[T ~string](b bounder, value *T, path string, words ...T) {
+// oneOf clears a value that is not one of words. The first word is the default.
+func oneOf[T ~string](s sanitizer, value *T, path string, words ...T) {
 	if *value == "" || slices.Contains(words, *value) {
 		return
 	}
@@ -75,23 +75,23 @@ func oneOf[T ~string](b bounder, value *T, path string, words ...T) {
 	for _, w := range words {
 		names = append(names, string(w))
 	}
-	b.tell(path, "is %s; it must be %s. The default %s is used", document.Quote(string(*value)), strings.Join(names, " or "), names[0])
+	s.report(path, "is %s; it must be %s. The default %s is used", document.Quote(string(*value)), strings.Join(names, " or "), names[0])
 	*value = ""
 }
 
-func (b bounder) members(members []v1alpha1.Member, path string) (kept []v1alpha1.Member) {
+func (s sanitizer) members(members []v1alpha1.Member, path string) (kept []v1alpha1.Member) {
 	for i, m := range members {
 		at := document.Index(path, i)
 		switch {
 		case len(kept) == v1alpha1.MaxMembers:
-			b.tell(path, "has %d members; the first %d were imported", len(members), v1alpha1.MaxMembers)
+			s.report(path, "has %d members; the first %d were imported", len(members), v1alpha1.MaxMembers)
 			return kept
 		case m.Kind != "User" && m.Kind != "Group":
-			b.tell(at, "is neither a User nor a Group; ignored")
+			s.report(at, "is neither a User nor a Group; ignored")
 		case m.Name == "" || utf8.RuneCountInString(m.Name) > v1alpha1.MaxMemberName:
-			b.tell(at, "has no name of 1 to %d characters; ignored", v1alpha1.MaxMemberName)
+			s.report(at, "has no name of 1 to %d characters; ignored", v1alpha1.MaxMemberName)
 		case strings.HasPrefix(m.Name, "system:"):
-			b.tell(at, "names that start with system: are reserved by Kubernetes and cannot be members; ignored")
+			s.report(at, "names that start with system: are reserved by Kubernetes and cannot be members; ignored")
 		default:
 			kept = append(kept, m)
 		}
@@ -99,35 +99,35 @@ func (b bounder) members(members []v1alpha1.Member, path string) (kept []v1alpha
 	return kept
 }
 
-func (b bounder) sharing(s *v1alpha1.Sharing, path string) {
+func (s sanitizer) sharing(share *v1alpha1.Sharing, path string) {
 	at := func(name string) string { return document.Child(path, name) }
-	oneOf(b, &s.Strategy, at("strategy"), v1alpha1.LendAndBorrow, v1alpha1.Lend, v1alpha1.DontLend)
-	if p := s.BorrowLimitPercent; p != nil && (*p < 0 || *p > v1alpha1.MaxBorrowLimitPercent) {
-		b.tell(at("borrowLimitPercent"), "must be from 0 to 10,000; %d is used", v1alpha1.DefaultBorrowLimitPercent)
-		s.BorrowLimitPercent = nil
+	oneOf(s, &share.Strategy, at("strategy"), v1alpha1.LendAndBorrow, v1alpha1.Lend, v1alpha1.DontLend)
+	if p := share.BorrowLimitPercent; p != nil && (*p < 0 || *p > v1alpha1.MaxBorrowLimitPercent) {
+		s.report(at("borrowLimitPercent"), "must be from 0 to 10,000; %d is used", v1alpha1.DefaultBorrowLimitPercent)
+		share.BorrowLimitPercent = nil
 	}
-	if s.Strategy == v1alpha1.Lend || s.Strategy == v1alpha1.DontLend {
-		b.unused(s, path)
+	if share.Strategy == v1alpha1.Lend || share.Strategy == v1alpha1.DontLend {
+		s.unused(share, path)
 		return
 	}
-	if s.Unlimited && s.BorrowLimitPercent != nil {
-		b.tell(at("unlimited"), "cannot be combined with a percentage; ignored, the percentage is used")
-		s.Unlimited = false
+	if share.Unlimited && share.BorrowLimitPercent != nil {
+		s.report(at("unlimited"), "cannot be combined with a percentage; ignored, the percentage is used")
+		share.Unlimited = false
 	}
-	s.BorrowLimits = b.rows(s.BorrowLimits, at("borrowLimits"))
+	share.BorrowLimits = s.rows(share.BorrowLimits, at("borrowLimits"))
 }
 
-// unused leaves out the limits of a team that borrows nothing.
-func (b bounder) unused(s *v1alpha1.Sharing, path string) {
+// unused removes the borrow limits of a team that cannot borrow.
+func (s sanitizer) unused(share *v1alpha1.Sharing, path string) {
 	const problem = "has no effect without LendAndBorrow; ignored"
-	if s.BorrowLimitPercent != nil {
-		b.tell(document.Child(path, "borrowLimitPercent"), problem)
+	if share.BorrowLimitPercent != nil {
+		s.report(document.Child(path, "borrowLimitPercent"), problem)
 	}
-	if s.Unlimited {
-		b.tell(document.Child(path, "unlimited"), problem)
+	if share.Unlimited {
+		s.report(document.Child(path, "unlimited"), problem)
 	}
-	if len(s.BorrowLimits) > 0 {
-		b.tell(document.Child(path, "borrowLimits"), problem)
+	if len(share.BorrowLimits) > 0 {
+		s.report(document.Child(path, "borrowLimits"), problem)
 	}
-	*s = v1alpha1.Sharing{Strategy: s.Strategy}
+	*share = v1alpha1.Sharing{Strategy: share.Strategy}
 }

@@ -1,6 +1,9 @@
-// Package manifest is Kuota's own resources as text: it writes them as YAML
-// that kubectl applies, reads them back, and holds what others bring to the
-// bounds of their schemas. It knows no other notation.
+// Package manifest reads and writes Kuota's own resources as YAML, and sanitizes
+// specs of any source: it removes the values that the CRDs do not allow, and
+// reports them.
 //
-// It is pure: no client, no context, no clock.
+//	object ──AllocationYAML, PolicyYAML──► YAML that kubectl applies
+//	node ──Read──► object ──SanitizeSpec, SanitizePolicy──► object within bounds
+//
+// It contains no other notation. It is pure: no client, no context, no clock.
 package manifest

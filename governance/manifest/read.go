@@ -8,7 +8,7 @@ import (
 	"kuota.dev/kuota/governance/document"
 )
 
-// object is what both kinds have around their spec.
+// object is the part that both kinds share.
 type object struct {
 	APIVersion string          `json:"apiVersion"`
 	Kind       string          `json:"kind"`
@@ -17,7 +17,7 @@ type object struct {
 	Status     document.Opaque `json:"status"`
 }
 
-// metadata is an object's metadata, of which the name is read.
+// metadata is an object's metadata, of which only the name is decoded.
 type metadata struct {
 	Name              string          `json:"name"`
 	Labels            document.Opaque `json:"labels"`
@@ -34,8 +34,8 @@ type metadata struct {
 	GracePeriod       document.Opaque `json:"deletionGracePeriodSeconds"`
 }
 
-// Read reads one of Kuota's resources; both results are nil when it is none.
-// What was left out of it is told.
+// Read decodes one of Kuota's resources, and sanitizes its spec. Both are nil if n
+// is not one. problems are the parts that were skipped.
 func Read(n *document.Node, path string) (*v1alpha1.ComputeAllocation, *v1alpha1.ClusterPolicy, document.Problems) {
 	var o object
 	report := n.Decode(&o, path)

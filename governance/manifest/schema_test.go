@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// The amounts that are let through are those of the schema.
-func TestPatternsAreTheSchemas(t *testing.T) {
+// SanitizeSpec and the CRD allow the same amounts.
+func TestPatternsEqualSchema(t *testing.T) {
 	schema, err := os.ReadFile("../../deploy/crds/kuota.dev_computeallocations.yaml")
 	if err != nil {
 		t.Fatal(err)

@@ -8,14 +8,14 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The kinds that are written and read.
+// Kuota's kinds.
 const (
 	KindAllocation = "ComputeAllocation"
 	KindPolicy     = "ClusterPolicy"
 )
 
-// written is a resource as people keep it in files: what is wanted, and nothing
-// that the API server or a controller adds.
+// written is a resource as users write it: name and spec, without the fields that
+// the API server or a controller sets.
 type written[Spec any] struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -25,12 +25,12 @@ type written[Spec any] struct {
 	Spec Spec `json:"spec"`
 }
 
-// Allocation is an allocation as YAML.
+// AllocationYAML returns an allocation as YAML, with name and spec only.
 func AllocationYAML(a *v1alpha1.ComputeAllocation) string {
 	return write(KindAllocation, a.Name, *a.Spec.DeepCopy())
 }
 
-// Policy is the cluster policy as YAML.
+// PolicyYAML returns the cluster policy as YAML, with name and spec only.
 func PolicyYAML(p *v1alpha1.ClusterPolicy) string {
 	return write(KindPolicy, v1alpha1.ClusterPolicyName, *p.Spec.DeepCopy())
 }
@@ -39,7 +39,7 @@ func write[Spec any](kind, name string, spec Spec) string {
 	w := written[Spec]{APIVersion: v1alpha1.GroupVersion.String(), Kind: kind, Spec: spec}
 	w.Metadata.Name = name
 	text, err := yaml.Marshal(w)
-	if err != nil { // specs are texts, numbers and lists of these
+	if err != nil { // specs always encode
 		panic(fmt.Sprintf("writing %s %s: %v", kind, name, err))
 	}
 	return string(text)
