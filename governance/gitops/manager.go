@@ -9,15 +9,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Manager is what keeps an object as a repository says.
+// Manager is the GitOps tool that applies an object from a repository.
 type Manager struct {
 	Tool   string // "Flux" or "Argo CD"
-	Source string // what there applies it, such as "Kustomization flux-system/teams"; empty where only the tool is known
+	Source string // the resource of the tool, such as "Kustomization flux-system/teams"; empty if unknown
 }
 
-// Where Flux and Argo CD mark what they apply. Argo CD's default of older
-// versions, the label app.kubernetes.io/instance, says nothing by itself: Helm
-// sets it too. Where Argo CD tracks by annotation, that one is there.
+// The labels and annotations that Flux and Argo CD set. The default label of older
+// versions of Argo CD, app.kubernetes.io/instance, is not one of them: Helm sets it
+// too.
 const (
 	fluxKustomization = "kustomize.toolkit.fluxcd.io/"
 	fluxHelmRelease   = "helm.toolkit.fluxcd.io/"
@@ -25,7 +25,7 @@ const (
 	argoInstance      = "argocd.argoproj.io/instance"
 )
 
-// fieldManagers are the names under which the tools own fields.
+// fieldManagers maps field managers to their tool.
 var fieldManagers = map[string]string{
 	"kustomize-controller":          "Flux",
 	"helm-controller":               "Flux",
@@ -33,7 +33,7 @@ var fieldManagers = map[string]string{
 	"argocd-application-controller": "Argo CD",
 }
 
-// Of tells who manages an object. ok is false for one that people edit here.
+// ManagerOf returns the manager of an object. ok is false if it has none.
 func ManagerOf(object metav1.Object) (m Manager, ok bool) {
 	labels := object.GetLabels()
 	if name := labels[fluxKustomization+"name"]; name != "" {
@@ -49,7 +49,7 @@ func ManagerOf(object metav1.Object) (m Manager, ok bool) {
 		return Manager{"Argo CD", "Application " + app}, true
 	}
 	for _, entry := range object.GetManagedFields() {
-		// One that owns no part of the spec has no say in it.
+		// A tool that owns no field of the spec does not revert it.
 		if tool := fieldManagers[entry.Manager]; tool != "" && entry.Subresource == "" && entry.FieldsV1 != nil && strings.Contains(entry.FieldsV1.GetRawString(), `"f:spec"`) {
 			return Manager{Tool: tool}, true
 		}
@@ -64,18 +64,18 @@ func within(namespace, name string) string {
 	return namespace + "/" + name
 }
 
-// tracked is the application that an object is tracked for. A tracking id is
-// application:group/kind:namespace/name. One of another object came along with
-// a copy, and Argo CD does not heed it.
+// tracked returns the Argo CD application that tracks an object. A tracking ID is
+// application:group/kind:namespace/name. Argo CD ignores the ID of another object,
+// which a copied object may have.
 func tracked(object metav1.Object) string {
 	app, of, ok := strings.Cut(object.GetAnnotations()[argoTracking], ":")
 	if !ok || !strings.HasSuffix(of, "/"+object.GetName()) {
 		return ""
 	}
-	return strings.Replace(app, "_", "/", 1) // of an application outside Argo CD's own namespace
+	return strings.Replace(app, "_", "/", 1) // namespace_application outside Argo CD's own namespace
 }
 
-// String is the manager in words, such as "Flux (Kustomization teams)".
+// String returns text such as "Flux (Kustomization teams)".
 func (m Manager) String() string {
 	if m.Source == "" {
 		return m.Tool
@@ -83,13 +83,13 @@ func (m Manager) String() string {
 	return fmt.Sprintf("%s (%s)", m.Tool, m.Source)
 }
 
-// Sentence says why what is called that is not changed here, and where instead.
+// Message returns a sentence that object what is changed in its Git repository.
 func (m Manager) Message(what string) string {
 	return fmt.Sprintf("%s is managed by %s. Change it in its Git repository: changes made here would be reverted.", what, m)
 }
 
-// Refuse is an error for who tries to change such an object; nil for one that
-// nobody else manages.
+// CheckUnmanaged returns governance.Forbidden if an object has a manager. op and
+// what name the operation and the object in the error.
 func CheckUnmanaged(object metav1.Object, op, what string) error {
 	m, managed := ManagerOf(object)
 	if !managed {

@@ -18,7 +18,7 @@ func TestManager(t *testing.T) {
 	const spec = `{"f:spec":{"f:quota":{}}}`
 	for name, tc := range map[string]struct {
 		object metav1.ObjectMeta
-		want   string // empty for nobody
+		want   string // empty for none
 	}{
 		"applied by Kustomize of Flux": {metav1.ObjectMeta{Labels: map[string]string{"kustomize.toolkit.fluxcd.io/name": "teams", "kustomize.toolkit.fluxcd.io/namespace": "flux-system"}}, "Flux (Kustomization flux-system/teams)"},
 		"applied by Helm of Flux":      {metav1.ObjectMeta{Labels: map[string]string{"helm.toolkit.fluxcd.io/name": "teams"}}, "Flux (HelmRelease teams)"},
@@ -30,14 +30,14 @@ func TestManager(t *testing.T) {
 		"fields of Argo CD":            {metav1.ObjectMeta{ManagedFields: owner("argocd-controller", "", spec)}, "Argo CD"},
 		"fields of an older Argo CD":   {metav1.ObjectMeta{ManagedFields: owner("argocd-application-controller", "", spec)}, "Argo CD"},
 
-		"nobody's":                      {metav1.ObjectMeta{}, ""},
+		"unmanaged":                     {metav1.ObjectMeta{}, ""},
 		"of kubectl and the console":    {metav1.ObjectMeta{ManagedFields: owner("kuota-console", "", spec)}, ""},
 		"only labels are Flux's":        {metav1.ObjectMeta{ManagedFields: owner("kustomize-controller", "", `{"f:metadata":{}}`)}, ""},
 		"only the status is Flux's":     {metav1.ObjectMeta{ManagedFields: owner("kustomize-controller", "status", spec)}, ""},
 		"without fields":                {metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kustomize-controller"}}}, ""},
 		"a tracking id that was copied": {metav1.ObjectMeta{Annotations: map[string]string{"argocd.argoproj.io/tracking-id": "teams:kuota.dev/ComputeAllocation:argocd/other"}}, ""},
-		"a tracking id that is none":    {metav1.ObjectMeta{Annotations: map[string]string{"argocd.argoproj.io/tracking-id": "vision"}}, ""},
-		"an instance of Helm's":         {metav1.ObjectMeta{Labels: map[string]string{"app.kubernetes.io/instance": "teams"}}, ""},
+		"an invalid tracking id":        {metav1.ObjectMeta{Annotations: map[string]string{"argocd.argoproj.io/tracking-id": "vision"}}, ""},
+		"an instance of Helm":           {metav1.ObjectMeta{Labels: map[string]string{"app.kubernetes.io/instance": "teams"}}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.object.Name = "vision"
