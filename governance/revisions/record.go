@@ -159,7 +159,7 @@ func revisionOf(object client.Object) (Owner, []byte, error) {
 		err = fmt.Errorf("%T has no revisions", object)
 	}
 	if err != nil {
-		return Owner{}, nil, &governance.Error{Op: "keep revision", Message: "The spec cannot be written down.", Err: err}
+		return Owner{}, nil, &governance.Error{Op: "keep revision", Message: "The spec cannot be encoded.", Err: err}
 	}
 	return owner, data, nil
 }

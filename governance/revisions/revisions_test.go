@@ -20,14 +20,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// memory keeps revisions, and stops at one of its calls: before it, or with only
-// its answer lost.
+// memory is a Store that fails at one of its calls: before the call, or after it,
+// so that only the response is lost.
 type memory struct {
 	kept   map[string]*appsv1.ControllerRevision
 	calls  int
 	stopAt int
 	after  bool
-	blind  bool // the watch has shown nothing yet
+	blind  bool // the cache has not synced
 }
 
 var errStopped = errors.New("stopped by the test")
@@ -110,8 +110,9 @@ func (m *memory) story() (lines []string) {
 	return lines
 }
 
-// Stopped at any call, and made anew, the same revisions are kept, none twice.
-func TestKeepStoppedAnywhere(t *testing.T) {
+// Record that fails at any call and is repeated stores the same revisions, none
+// twice.
+func TestRecordRepeatsAfterFailure(t *testing.T) {
 	scene := func(stopAt int, after bool) ([]string, int) {
 		m := &memory{kept: map[string]*appsv1.ControllerRevision{}, stopAt: stopAt, after: after}
 		for generation := int64(1); generation <= Limit+2; generation++ {
@@ -141,9 +142,9 @@ func TestKeepStoppedAnywhere(t *testing.T) {
 	}
 }
 
-// What was kept is not kept again, and neither is an older spec. A deletion is a
+// Record stores no spec twice, and no spec older than the newest. A deletion is a
 // revision with the same spec.
-func TestKeep(t *testing.T) {
+func TestRecord(t *testing.T) {
 	m := &memory{kept: map[string]*appsv1.ControllerRevision{}}
 	keep := func(object *v1alpha1.ComputeAllocation) {
 		t.Helper()
@@ -191,7 +192,7 @@ func TestKeep(t *testing.T) {
 	}
 }
 
-func TestWho(t *testing.T) {
+func TestRevisionAuthor(t *testing.T) {
 	entry := func(manager, subresource, fields string, at time.Time) metav1.ManagedFieldsEntry {
 		when := metav1.NewTime(at)
 		return metav1.ManagedFieldsEntry{Manager: manager, Subresource: subresource, Time: &when, FieldsV1: metav1.NewFieldsV1(fields)}
@@ -237,7 +238,7 @@ func TestWho(t *testing.T) {
 	}
 }
 
-func TestReadsWhatItWrites(t *testing.T) {
+func TestAnnotationsRoundTrip(t *testing.T) {
 	want := Revision{Number: 12, UID: "a", Generation: 3, At: start, By: "ada", Reason: "why", Summary: "what", Skipped: 2, objectReason: "r"}
 	for _, program := range []bool{false, true} {
 		want.ByProgram = program

@@ -194,10 +194,10 @@ func text(manifest []byte) (string, error) {
 
 // DeletedTeams returns the teams that have revisions but no allocation in
 // existing, by name. Call it only for users who see all teams.
-func (s *Service) DeletedTeams(there []v1alpha1.ComputeAllocation) []string {
-	teams := make(map[string]bool, len(there))
-	for i := range there {
-		teams[there[i].Name] = true
+func (s *Service) DeletedTeams(existing []v1alpha1.ComputeAllocation) []string {
+	teams := make(map[string]bool, len(existing))
+	for i := range existing {
+		teams[existing[i].Name] = true
 	}
 	var gone []string
 	for _, of := range s.Store.Owners() {
