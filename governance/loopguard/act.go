@@ -26,7 +26,7 @@ const (
 	byAdmission = "admitted"  // the preemptor has quota
 	byEnd       = "ended"     // the preemptor finished or was deleted
 	byLimit     = "expired"   // the limit of the hold
-	byPolicy    = "policy"    // the policy says Warn by now, or is deleted
+	byPolicy    = "policy"    // the policy is Warn now, or is deleted
 	byRestart   = "restarted" // another process held it
 	byPerson    = "person"    // a person stopped or resumed the Workload
 )
@@ -38,7 +38,7 @@ type step struct {
 	first bool          // the hold ends with the admission of the preemptor
 	why   string        // end of a hold
 	not   Reason        // why there is no hold
-	after time.Duration // when to look again; 0 for not
+	after time.Duration // until the next check; 0 for none
 }
 
 type action int
@@ -51,7 +51,7 @@ const (
 	warn
 )
 
-// Reconcile holds or releases one Workload, as its loop and its mark ask for.
+// Reconcile holds or releases one Workload, as its loop and its mark require.
 func (g *Guard) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	var w kueue.Workload
 	if err := g.Client.Get(ctx, request.NamespacedName, &w, client.UnsafeDisableDeepCopy); err != nil {
@@ -118,7 +118,7 @@ func (g *Guard) next(l *loop, w *kueue.Workload, breaks, governed bool, now time
 		}
 		return step{do: release, why: byLimit}
 	case holding: // the cache does not have the mark yet
-		return step{after: look}
+		return step{after: recheckInterval}
 	case l == nil || !l.wanted || l.State != Looping:
 		return step{}
 	case !breaks:
@@ -138,7 +138,7 @@ func (g *Guard) next(l *loop, w *kueue.Workload, breaks, governed bool, now time
 		return step{do: warn, not: OtherHeld}
 	}
 	limit, first := l.holdFor(l.Preemptor.UID)
-	return step{do: hold, limit: limit, first: first && len(rotation) == 0, after: look}
+	return step{do: hold, limit: limit, first: first && len(rotation) == 0, after: recheckInterval}
 }
 
 // heldAround reports whether a hold of another Workload already breaks a loop: one
@@ -190,7 +190,7 @@ func (g *Guard) held(l *loop, breaks bool, now time.Time) step {
 	case left <= 0:
 		return step{do: release, why: byLimit}
 	}
-	return step{after: min(look, left)}
+	return step{after: min(recheckInterval, left)}
 }
 
 // breaks reports whether the policy has loops broken. Without a policy Kuota

@@ -99,7 +99,7 @@ func (d *detector) update(before, w *kueue.Workload, now time.Time) *preemptions
 	for i := range attempts {
 		d.judge(&attempts[i], now)
 	}
-	for range count - 1 { // one change of the Workload can stand for several preemptions: nobody was admitted in between
+	for range count - 1 { // one change of the Workload can contain several preemptions, without an admission in between
 		attempts = append(attempts, attempt{at: found.at, seen: now, preemptor: uid, queue: found.queue, judged: true, fruitless: true})
 	}
 	attempts = append(attempts, attempt{at: found.at, seen: now, preemptor: uid, queue: found.queue})
@@ -164,7 +164,7 @@ func (d *detector) rotation(victim types.UID, now time.Time) (members []types.UI
 	return nil
 }
 
-// judge decides what an earlier preemption came to.
+// judge decides whether an earlier preemption was fruitless.
 func (d *detector) judge(a *attempt, now time.Time) {
 	if a.judged {
 		return
@@ -180,7 +180,7 @@ func (d *detector) judge(a *attempt, now time.Time) {
 	}
 }
 
-// note takes in the state of a preemptor.
+// note records the state of a preemptor.
 func (p *preemptor) note(w *kueue.Workload, now time.Time) {
 	switch reserved := meta.IsStatusConditionTrue(w.Status.Conditions, kueue.WorkloadQuotaReserved); {
 	case meta.IsStatusConditionTrue(w.Status.Conditions, kueue.WorkloadFinished):

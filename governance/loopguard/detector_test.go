@@ -12,7 +12,7 @@ import (
 
 var noon = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 
-// cluster is Workloads as Kueue writes them, and a clock.
+// cluster feeds a detector with Workloads that change as Kueue changes them.
 type cluster struct {
 	*detector
 	now       time.Time
@@ -52,8 +52,8 @@ func (c *cluster) admit(uid types.UID) {
 	c.write(uid, func(w *kueue.Workload) { c.condition(w, kueue.WorkloadQuotaReserved, true, "QuotaReserved", "") })
 }
 
-// preempt has Kueue preempt a workload times times, for another of queue. The
-// victim keeps its quota until its pods have ended.
+// preempt has Kueue preempt a Workload times times for one of queue, and release its
+// quota, as Kueue does when the pods of the victim have ended.
 func (c *cluster) preempt(victim, by types.UID, queue string, times int32) *preemptions {
 	found := c.write(victim, func(w *kueue.Workload) {
 		c.condition(w, kueue.WorkloadEvicted, true, "Preempted", fmt.Sprintf("Preempted to accommodate a workload (UID: %s, JobUID: x) due to Fair Sharing within the cohort; preemptor path: /pool/%s; preemptee path: /pool/a", by, queue))
@@ -77,7 +77,7 @@ func (c *cluster) finish(uid types.UID) {
 
 func (c *cluster) wait(d time.Duration) { c.now = c.now.Add(d) }
 
-// UIDs as Kueue's messages have them.
+// The UIDs are hexadecimal, as in Kueue's messages.
 const (
 	v  = types.UID("aaaa")
 	p  = types.UID("b1")
@@ -87,7 +87,7 @@ const (
 
 func TestDetector(t *testing.T) {
 	for name, tc := range map[string]struct {
-		happens  func(c *cluster) *preemptions
+		run      func(c *cluster) *preemptions
 		wantLoop bool
 	}{
 		"three preemptions, the preemptor is never admitted": {func(c *cluster) (last *preemptions) {
@@ -191,9 +191,9 @@ func TestDetector(t *testing.T) {
 			c.write(p, func(*kueue.Workload) {})
 			c.write(p2, func(*kueue.Workload) {})
 			c.write(p3, func(*kueue.Workload) {})
-			got := tc.happens(c)
+			got := tc.run(c)
 			if got == nil {
-				t.Fatal("the last preemption was not seen")
+				t.Fatal("the detector did not see the last preemption")
 			}
 			if got.loop != tc.wantLoop {
 				t.Errorf("loop is %v after %d fruitless preemptions, want %v", got.loop, got.fruitless, tc.wantLoop)
@@ -202,8 +202,8 @@ func TestDetector(t *testing.T) {
 	}
 }
 
-// What is older than a window, and preemptors of long ago, take no memory.
-func TestDetectorForgets(t *testing.T) {
+// The detector drops victims older than a window, and preemptors of long ago.
+func TestDetectorDropsOldEntries(t *testing.T) {
 	c := newCluster()
 	for i := range 100 {
 		victim := types.UID(fmt.Sprintf("a%d", i))
@@ -213,7 +213,7 @@ func TestDetectorForgets(t *testing.T) {
 	c.wait(remembered + 2*window)
 	c.write(v, func(*kueue.Workload) {})
 	if len(c.victims) != 0 || len(c.preemptors) != 0 {
-		t.Errorf("%d victims and %d preemptors are remembered", len(c.victims), len(c.preemptors))
+		t.Errorf("got %d victims and %d preemptors, want none", len(c.victims), len(c.preemptors))
 	}
 }
 
@@ -226,10 +226,10 @@ func TestMark(t *testing.T) {
 		want                 Mark
 		wantMarked, wantHeld bool
 	}{
-		"held":                {map[string]string{MarkAnnotation: mark.String()}, &inactive, mark, true, true},
-		"resumed":             {map[string]string{MarkAnnotation: mark.String()}, nil, mark, true, false},
-		"stopped by a person": {nil, &inactive, Mark{}, false, false},
-		"unreadable":          {map[string]string{MarkAnnotation: "{"}, &inactive, Mark{}, true, true},
+		"held":                    {map[string]string{MarkAnnotation: mark.String()}, &inactive, mark, true, true},
+		"resumed":                 {map[string]string{MarkAnnotation: mark.String()}, nil, mark, true, false},
+		"deactivated by a person": {nil, &inactive, Mark{}, false, false},
+		"unreadable":              {map[string]string{MarkAnnotation: "{"}, &inactive, Mark{}, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Annotations: tc.annotations}}
@@ -237,7 +237,7 @@ func TestMark(t *testing.T) {
 			got, marked := MarkOf(w)
 			_, held := HoldOf(w)
 			if got != tc.want || marked != tc.wantMarked || held != tc.wantHeld {
-				t.Errorf("MarkOf is %+v, %v and HoldOf %v, want %+v, %v, %v", got, marked, held, tc.want, tc.wantMarked, tc.wantHeld)
+				t.Errorf("got the mark %+v, %v and hold %v, want %+v, %v, %v", got, marked, held, tc.want, tc.wantMarked, tc.wantHeld)
 			}
 		})
 	}

@@ -19,8 +19,9 @@ import (
 const Name = "kuota-loop-guard"
 
 const (
-	// look is how often a held Workload is looked at: the policy may have changed.
-	look = 2 * time.Second
+	// recheckInterval is how often the guard checks a held Workload again: the policy may
+	// have changed.
+	recheckInterval = 2 * time.Second
 	// tryAgain is after how long a write that failed is tried again.
 	tryAgain = time.Second
 	// strangers is how long after its limit a mark of another process is left to it.
@@ -62,7 +63,7 @@ const (
 // Audit records what the guard writes.
 type Audit interface{ Record(change audit.Change) }
 
-// Guard detects preemption loops and breaks them, as the policy says. Its fields
+// Guard detects preemption loops and breaks them if the policy does. Its fields
 // are set before it runs and not changed any more.
 type Guard struct {
 	Client   client.Client // reads from a cache of Workloads, queues and the policy; writes as Name
@@ -103,8 +104,8 @@ func (g *Guard) Loops() []Loop {
 	return byAge(loops)
 }
 
-// Observe takes in a change of a Workload: before is nil for a new one, after is
-// nil for one that was deleted. initial says that it was there when the watch
+// Observe records a change of a Workload: before is nil for a new one, after is
+// nil for one that was deleted. initial reports that it existed when the watch
 // began. It returns the Workloads to reconcile.
 func (g *Guard) Observe(before, after *kueue.Workload, initial bool) []types.NamespacedName {
 	now := g.Now()

@@ -42,7 +42,7 @@ type Reason string
 // The reasons.
 const (
 	NoReason     Reason = ""
-	WarnOnly     Reason = "Warn"        // the policy says so, or there is none
+	WarnOnly     Reason = "Warn"        // the policy is Warn, or does not exist
 	NotHoldable  Reason = "NotHoldable" // its kind loses more by a hold than time
 	NotGoverned  Reason = "NotGoverned" // its queue is not managed by Kuota
 	Overruled    Reason = "Overruled"   // a person stopped or resumed it during a hold
@@ -74,14 +74,13 @@ type Loop struct {
 	Changed           time.Time // when State last changed
 }
 
-// Active reports whether the loop still costs something: it goes on, or the
-// victim is held.
+// Active reports whether the loop goes on, or the victim is held.
 func (l Loop) Active() bool { return l.State == Looping || l.State == Held }
 
 // loop is a Loop with what the guard needs to act on it.
 type loop struct {
 	Loop
-	wanted    bool              // a preemption asks for a hold
+	wanted    bool              // a preemption requires a hold
 	mark      Mark              // of the hold that goes on, or of the last one
 	markSeen  bool              // the watch has shown the mark
 	first     bool              // the hold ends with the preemptor's admission
