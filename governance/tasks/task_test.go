@@ -22,40 +22,40 @@ func isNot(name, reason, message string) metav1.Condition {
 	return metav1.Condition{Type: name, Status: metav1.ConditionFalse, Reason: reason, Message: message}
 }
 
-// Conditions as the real Kueue 0.19.2 was seen to leave them.
+// The conditions are those that Kueue 0.19.2 writes.
 func TestState(t *testing.T) {
 	inactive := false
 	cases := map[string]struct {
-		conditions []metav1.Condition
-		active     *bool
-		want       tasks.State
-		wantReason string
+		conditions  []metav1.Condition
+		active      *bool
+		want        tasks.State
+		wantMessage string
 	}{
-		"just created":     {nil, nil, tasks.Pending, ""},
-		"waits":            {[]metav1.Condition{isNot(kueue.WorkloadQuotaReserved, "WaitingForQuota", "2 more needed\nsecond line")}, nil, tasks.Pending, "2 more needed"},
-		"runs":             {[]metav1.Condition{is(kueue.WorkloadQuotaReserved, "QuotaReserved", ""), is(kueue.WorkloadAdmitted, "Admitted", "The workload is admitted")}, nil, tasks.Running, ""},
-		"pods start":       {[]metav1.Condition{is(kueue.WorkloadQuotaReserved, "QuotaReserved", ""), is(kueue.WorkloadAdmitted, "Admitted", ""), isNot(kueue.WorkloadPodsReady, "WaitForStart", "Not all pods are ready")}, nil, tasks.Starting, "Not all pods are ready"},
-		"checks pending":   {[]metav1.Condition{is(kueue.WorkloadQuotaReserved, "QuotaReserved", ""), isNot(kueue.WorkloadAdmitted, "UnsatisfiedChecks", "waits for a check")}, nil, tasks.Starting, "waits for a check"},
-		"being evicted":    {[]metav1.Condition{is(kueue.WorkloadQuotaReserved, "QuotaReserved", ""), is(kueue.WorkloadAdmitted, "Admitted", ""), is(kueue.WorkloadEvicted, "Preempted", "Preempted to accommodate a workload")}, nil, tasks.Stopping, "Preempted to accommodate a workload"},
-		"preempted, waits": {[]metav1.Condition{isNot(kueue.WorkloadQuotaReserved, "WaitingForQuota", "1 more needed"), is(kueue.WorkloadEvicted, "Preempted", ""), is(kueue.WorkloadPreempted, "InClusterQueue", "")}, nil, tasks.Preempted, "1 more needed"},
-		"runs again":       {[]metav1.Condition{is(kueue.WorkloadQuotaReserved, "QuotaReserved", ""), is(kueue.WorkloadAdmitted, "Admitted", ""), isNot(kueue.WorkloadEvicted, "QuotaReserved", "Previously: …"), isNot(kueue.WorkloadPreempted, "QuotaReserved", "Previously: …")}, nil, tasks.Running, ""},
-		"switched off":     {[]metav1.Condition{isNot(kueue.WorkloadQuotaReserved, "Deactivated", ""), is(kueue.WorkloadEvicted, "Deactivated", "The workload is deactivated")}, &inactive, tasks.Stopped, "The workload is deactivated"},
-		"succeeded":        {[]metav1.Condition{is(kueue.WorkloadQuotaReserved, "QuotaReserved", ""), is(kueue.WorkloadAdmitted, "Admitted", ""), is(kueue.WorkloadFinished, "Succeeded", "Job finished successfully")}, nil, tasks.Succeeded, ""},
-		"failed":           {[]metav1.Condition{is(kueue.WorkloadFinished, "Failed", "BackoffLimitExceeded")}, nil, tasks.Failed, "BackoffLimitExceeded"},
-		"never started":    {[]metav1.Condition{is(kueue.WorkloadFinished, "FailedToStart", "no such pod set")}, nil, tasks.Failed, "no such pod set"},
-		"not its own":      {[]metav1.Condition{is(kueue.WorkloadFinished, "OutOfSync", "The prebuilt workload is out of sync with its user job")}, nil, tasks.Failed, "The prebuilt workload is out of sync with its user job"},
+		"just created":   {nil, nil, tasks.Pending, ""},
+		"waiting":        {[]metav1.Condition{isNot(kueue.WorkloadQuotaReserved, "WaitingForQuota", "2 more needed\nsecond line")}, nil, tasks.Pending, "2 more needed"},
+		"running":        {[]metav1.Condition{is(kueue.WorkloadQuotaReserved, "QuotaReserved", ""), is(kueue.WorkloadAdmitted, "Admitted", "The workload is admitted")}, nil, tasks.Running, ""},
+		"pods not ready": {[]metav1.Condition{is(kueue.WorkloadQuotaReserved, "QuotaReserved", ""), is(kueue.WorkloadAdmitted, "Admitted", ""), isNot(kueue.WorkloadPodsReady, "WaitForStart", "Not all pods are ready")}, nil, tasks.Starting, "Not all pods are ready"},
+		"checks pending": {[]metav1.Condition{is(kueue.WorkloadQuotaReserved, "QuotaReserved", ""), isNot(kueue.WorkloadAdmitted, "UnsatisfiedChecks", "waits for a check")}, nil, tasks.Starting, "waits for a check"},
+		"being evicted":  {[]metav1.Condition{is(kueue.WorkloadQuotaReserved, "QuotaReserved", ""), is(kueue.WorkloadAdmitted, "Admitted", ""), is(kueue.WorkloadEvicted, "Preempted", "Preempted to accommodate a workload")}, nil, tasks.Stopping, "Preempted to accommodate a workload"},
+		"preempted":      {[]metav1.Condition{isNot(kueue.WorkloadQuotaReserved, "WaitingForQuota", "1 more needed"), is(kueue.WorkloadEvicted, "Preempted", ""), is(kueue.WorkloadPreempted, "InClusterQueue", "")}, nil, tasks.Preempted, "1 more needed"},
+		"admitted again": {[]metav1.Condition{is(kueue.WorkloadQuotaReserved, "QuotaReserved", ""), is(kueue.WorkloadAdmitted, "Admitted", ""), isNot(kueue.WorkloadEvicted, "QuotaReserved", "Previously: …"), isNot(kueue.WorkloadPreempted, "QuotaReserved", "Previously: …")}, nil, tasks.Running, ""},
+		"deactivated":    {[]metav1.Condition{isNot(kueue.WorkloadQuotaReserved, "Deactivated", ""), is(kueue.WorkloadEvicted, "Deactivated", "The workload is deactivated")}, &inactive, tasks.Stopped, "The workload is deactivated"},
+		"succeeded":      {[]metav1.Condition{is(kueue.WorkloadQuotaReserved, "QuotaReserved", ""), is(kueue.WorkloadAdmitted, "Admitted", ""), is(kueue.WorkloadFinished, "Succeeded", "Job finished successfully")}, nil, tasks.Succeeded, ""},
+		"failed":         {[]metav1.Condition{is(kueue.WorkloadFinished, "Failed", "BackoffLimitExceeded")}, nil, tasks.Failed, "BackoffLimitExceeded"},
+		"never started":  {[]metav1.Condition{is(kueue.WorkloadFinished, "FailedToStart", "no such pod set")}, nil, tasks.Failed, "no such pod set"},
+		"out of sync":    {[]metav1.Condition{is(kueue.WorkloadFinished, "OutOfSync", "The prebuilt workload is out of sync with its user job")}, nil, tasks.Failed, "The prebuilt workload is out of sync with its user job"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := one(&kueue.Workload{Spec: kueue.WorkloadSpec{Active: tc.active}, Status: kueue.WorkloadStatus{Conditions: tc.conditions}})
-			if got.State != tc.want || got.Message != tc.wantReason {
-				t.Errorf("got %s with %q, want %s with %q", got.State, got.Message, tc.want, tc.wantReason)
+			if got.State != tc.want || got.Message != tc.wantMessage {
+				t.Errorf("got %s with %q, want %s with %q", got.State, got.Message, tc.want, tc.wantMessage)
 			}
 		})
 	}
 }
 
-func TestWhatATaskHolds(t *testing.T) {
+func TestRequestsAndUsage(t *testing.T) {
 	controller := true
 	w := &kueue.Workload{
 		ObjectMeta: metav1.ObjectMeta{
@@ -69,22 +69,22 @@ func TestWhatATaskHolds(t *testing.T) {
 			}}}}}},
 		},
 	}
-	asked := one(w)
-	if asked.Name != "train" || asked.Kind != "Job" || asked.PriorityClass != "training-priority" || asked.Requests["cpu"] != 1500 || asked.Requests["nvidia.com/gpu"] != 6 {
-		t.Errorf("waiting it is %+v", asked)
+	waiting := one(w)
+	if waiting.Name != "train" || waiting.Kind != "Job" || waiting.PriorityClass != "training-priority" || waiting.Requests["cpu"] != 1500 || waiting.Requests["nvidia.com/gpu"] != 6 {
+		t.Errorf("the waiting task is %+v", waiting)
 	}
-	// Partly admitted: what it holds counts, not what it asked for.
+	// Of a partial admission the usage counts, not the requests.
 	w.Status.Conditions = []metav1.Condition{is(kueue.WorkloadQuotaReserved, "QuotaReserved", ""), is(kueue.WorkloadAdmitted, "Admitted", "")}
 	w.Status.Admission = &kueue.Admission{PodSetAssignments: []kueue.PodSetAssignment{{
 		Flavors:       map[corev1.ResourceName]kueue.ResourceFlavorReference{"cpu": "ml.g5.2xlarge", "nvidia.com/gpu": "ml.g5.2xlarge"},
 		ResourceUsage: corev1.ResourceList{"cpu": resource.MustParse("1"), "nvidia.com/gpu": resource.MustParse("4")},
 	}}}
-	held := one(w)
-	if held.Usage["cpu"] != 1000 || held.Usage["nvidia.com/gpu"] != 4 || len(held.Pools) != 1 || held.Pools[0] != "ml.g5.2xlarge" {
-		t.Errorf("admitted it is %+v", held)
+	admitted := one(w)
+	if admitted.Usage["cpu"] != 1000 || admitted.Usage["nvidia.com/gpu"] != 4 || len(admitted.Pools) != 1 || admitted.Pools[0] != "ml.g5.2xlarge" {
+		t.Errorf("the admitted task is %+v", admitted)
 	}
 	bare := one(&kueue.Workload{ObjectMeta: metav1.ObjectMeta{Name: "raw"}})
 	if bare.Name != "raw" || bare.Kind != "Workload" {
-		t.Errorf("without an owner it is %+v", bare)
+		t.Errorf("the task without an owner is %+v", bare)
 	}
 }

@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"kuota.dev/kuota/governance/tasks/taskstest"
 	"net/http"
 	"testing"
 	"time"
+
+	"kuota.dev/kuota/governance/tasks/taskstest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -16,42 +17,41 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// Objects as nobody should write them are tasks all the same, with times that
-// are not below zero.
-func TestBadObjects(t *testing.T) {
-	for name, bad := range taskstest.Malformed() {
+// Malformed Workloads are tasks too, and no duration of theirs is negative.
+func TestMalformedWorkloads(t *testing.T) {
+	for name, deform := range taskstest.Malformed() {
 		t.Run(name, func(t *testing.T) {
 			x, c := newTestIndex()
 			c.At = taskstest.Start.Add(time.Hour)
 			w := taskstest.Workload("a", "bad", "", 0, taskstest.Start, taskstest.Pending(taskstest.Start)...)
-			bad(w)
+			deform(w)
 			new(slimmer).slim(w)
 			x.SetWorkload(w, false)
 			if size := len(fmt.Sprint(w)); size > 50<<10 {
-				t.Errorf("%d bytes are kept of it", size)
+				t.Errorf("the slim Workload has %d bytes, want at most 50 KiB", size)
 			}
 			for column := range columns {
 				f := x.Query(Query{Sort: column, Text: "a"}, nil)
 				if f.Total != 1 {
-					t.Fatalf("by %s there are %d", column, f.Total)
+					t.Fatalf("sorted by %s: got %d tasks, want 1", column, f.Total)
 				}
 				task := f.Tasks[0]
 				if task.Waited(c.At) < 0 || task.Ran(c.At) < 0 {
-					t.Errorf("it waited %s and ran %s", task.Waited(c.At), task.Ran(c.At))
+					t.Errorf("got a wait of %s and a run of %s, want neither below 0", task.Waited(c.At), task.Ran(c.At))
 				}
 				x.Timeline(task)
 			}
 			x.Classes(func(string) bool { return true }, 0)
 			x.DeleteWorkload(w)
 			if x.Len() != 0 || len(x.named) != 0 || len(x.admitted.list()) != 0 {
-				t.Errorf("something stays: %+v", x.named)
+				t.Errorf("after the deletion the index still has %+v", x.named)
 			}
 		})
 	}
 }
 
-// Ten thousand tasks that go at once leave nothing behind, and hold nobody up.
-func TestManyGoAtOnce(t *testing.T) {
+// Deleting ten thousand tasks leaves nothing in the index, and takes at most 5 s.
+func TestDeletingManyTasks(t *testing.T) {
 	x, _ := newTestIndex()
 	var all []*kueue.Workload
 	for i := range 10_000 {
@@ -65,22 +65,22 @@ func TestManyGoAtOnce(t *testing.T) {
 		x.DeleteWorkload(w)
 	}
 	if f := x.Query(Query{Sort: ByWaited}, nil); f.Total != 0 {
-		t.Errorf("%d stay", f.Total)
+		t.Errorf("got %d tasks after the deletion, want 0", f.Total)
 	}
 	if rows, _ := x.Classes(func(string) bool { return true }, 0); len(rows) != 0 {
-		t.Errorf("%+v are counted", rows)
+		t.Errorf("got %+v after the deletion, want no priority classes", rows)
 	}
 	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("it took %s", took)
+		t.Errorf("the deletion took %s, want at most 5s", took)
 	}
 	if len(x.group)+len(x.parts)+len(x.named)+len(x.spaces)+len(x.kinds)+len(x.used)+len(x.admitted.list()) != 0 {
-		t.Error("something stays in the index")
+		t.Error("the index still has entries of deleted tasks")
 	}
 }
 
-// A watch that the API server gives up (410) is begun anew, and what went
-// meanwhile is gone.
-func TestWatchGone(t *testing.T) {
+// When the API server ends a watch with 410 Gone, the informer lists again, and
+// Workloads that were deleted meanwhile leave the index.
+func TestExpiredWatchIsRelisted(t *testing.T) {
 	x, _ := newTestIndex()
 	one, two, three := taskstest.Workload("a", "one", "", 0, taskstest.Start), taskstest.Workload("a", "two", "", 0, taskstest.Start), taskstest.Workload("a", "three", "", 0, taskstest.Start)
 	lists := 0
@@ -111,7 +111,7 @@ func TestWatchGone(t *testing.T) {
 		select {
 		case <-listed:
 		case <-time.After(20 * time.Second):
-			t.Fatal("it was not listed anew")
+			t.Fatal("the informer did not list again")
 		}
 	}
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
@@ -119,7 +119,7 @@ func TestWatchGone(t *testing.T) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("there are %d", x.Len())
+			t.Fatalf("got %d tasks, want job two and job three", x.Len())
 		}
 	}
 }

@@ -3,20 +3,21 @@ package index
 import (
 	"encoding/json"
 	"fmt"
-	"kuota.dev/kuota/governance/tasks/taskstest"
 	"runtime"
 	"testing"
 	"time"
 
 	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/taskstest"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// many is an index of 50,000 tasks in 1,000 teams.
-func many(b *testing.B) (x *Index, list []*kueue.Workload, perWorkload, perTask float64) {
+// fillIndex returns an index of 50,000 tasks in 1,000 teams, their Workloads, and the
+// bytes of heap for each Workload and for each task.
+func fillIndex(b *testing.B) (x *Index, list []*kueue.Workload, perWorkload, perTask float64) {
 	x, _ = newTestIndex()
 	slim := new(slimmer)
 	list = make([]*kueue.Workload, 50_000)
@@ -34,7 +35,7 @@ func many(b *testing.B) (x *Index, list []*kueue.Workload, perWorkload, perTask 
 		if len(state) > 1 {
 			taskstest.UsingGPUs(w, fmt.Sprintf("team-%d", i%1000), int64(1+i%4))
 		}
-		text, err := json.Marshal(w) // as it comes from the API server
+		text, err := json.Marshal(w) // as the client decodes it
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -58,13 +59,13 @@ func many(b *testing.B) (x *Index, list []*kueue.Workload, perWorkload, perTask 
 }
 
 func BenchmarkFind(b *testing.B) {
-	x, list, _, _ := many(b)
+	x, list, _, _ := fillIndex(b)
 	for name, q := range map[string]Query{
 		"first page": {}, "by name": {Sort: ByName}, "by wait": {Sort: ByWaited}, "filtered": {States: []tasks.State{tasks.Pending}, Text: "train-4"}, "last page": {Page: 500}, "a team": {Namespaces: []string{"hyperpod-ns-team-7"}},
 	} {
 		b.Run(name, func(b *testing.B) {
 			for i := range b.N {
-				x.SetWorkload(list[i%len(list)], false) // something changes before each
+				x.SetWorkload(list[i%len(list)], false) // each query sees a change
 				x.Query(q, nil)
 			}
 		})
@@ -76,9 +77,9 @@ func BenchmarkFind(b *testing.B) {
 	})
 }
 
-// BenchmarkMemory tells what 50,000 Workloads and their tasks keep on the heap.
+// BenchmarkMemory reports the heap that 50,000 Workloads and their tasks use.
 func BenchmarkMemory(b *testing.B) {
-	x, list, perWorkload, perTask := many(b)
+	x, list, perWorkload, perTask := fillIndex(b)
 	for b.Loop() {
 		runtime.KeepAlive(x)
 	}

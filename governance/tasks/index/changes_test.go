@@ -2,16 +2,17 @@ package index
 
 import (
 	"fmt"
-	"kuota.dev/kuota/governance/tasks/taskstest"
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"kuota.dev/kuota/governance/tasks/taskstest"
 )
 
-// Since when somebody has their place is what one finds who remembers all that
-// ever came and went; where much happened it may be later, and says so, but it
+// The log, which is bounded, returns the same time as a log of all changes. Where
+// it has merged changes, the time may be later and is reported as approximate. It
 // is never earlier.
-func TestPlaceSince(t *testing.T) {
+func TestPositionSince(t *testing.T) {
 	for seed := range uint64(30) {
 		random := rand.New(rand.NewPCG(seed, 3))
 		var l positionLog
@@ -22,9 +23,9 @@ func TestPlaceSince(t *testing.T) {
 			at = at.Add(time.Duration(random.IntN(100)) * time.Second)
 			s := sortKey{int32(random.IntN(3)), at.Unix(), fmt.Sprint(random.IntN(10))}
 			_, leaves := joined[s]
-			for there := range joined { // somebody leaves, or comes back to their seat of before
+			for queued := range joined { // one leaves, or one that left joins with its former key
 				if random.IntN(2) == 0 {
-					s, leaves = there, true
+					s, leaves = queued, true
 				}
 				break
 			}
@@ -41,7 +42,7 @@ func TestPlaceSince(t *testing.T) {
 			}
 		}
 		if len(l.changes) > maxChanges {
-			t.Fatalf("it keeps %d changes", len(l.changes))
+			t.Fatalf("the log has %d changes, want at most %d", len(l.changes), maxChanges)
 		}
 		for s, since := range joined {
 			want := since
@@ -50,20 +51,20 @@ func TestPlaceSince(t *testing.T) {
 					want = other.at
 				}
 			}
-			got, about := l.since(s)
+			got, approximate := l.since(s)
 			if since.After(got) {
-				got, about = since, false
+				got, approximate = since, false
 			}
-			if got.Before(want) || got.After(want) && !about {
-				t.Fatalf("seat %+v has its place since %s (about: %t), want %s", s, got, about, want)
+			if got.Before(want) || got.After(want) && !approximate {
+				t.Fatalf("%+v has its position since %s (approximate: %t), want %s", s, got, approximate, want)
 			}
 		}
 	}
 }
 
-// Tasks that queue one behind the other change nobody's place, however many
-// they are; whoever leaves at the front changes all.
-func TestPlaceSinceInAQueue(t *testing.T) {
+// A task that joins at the end changes no other position, however many join. A
+// task that leaves at the front changes all.
+func TestPositionSinceInAQueue(t *testing.T) {
 	x, c := newTestIndex()
 	x.SetWorkload(taskstest.Workload("ns", "first", "", 0, taskstest.Start, taskstest.Pending(taskstest.Start)...), true)
 	list := []string{"first"}
@@ -75,18 +76,18 @@ func TestPlaceSinceInAQueue(t *testing.T) {
 	}
 	since := func(name string) (time.Time, bool) { return x.PositionSince(x.Find("ns", "Job", name, "")) }
 	if at, atLeast := since("first"); !at.Equal(taskstest.Start) || !atLeast {
-		t.Errorf("the first stands there since %s (at least: %t)", at, atLeast)
+		t.Errorf("the first task has its position since %s (at least: %t), want %s (true)", at, atLeast, taskstest.Start)
 	}
 	for i, name := range list[1:] {
 		if at, atLeast := since(name); !at.Equal(taskstest.Start.Add(time.Duration(i+1)*time.Minute)) || atLeast {
-			t.Fatalf("%s stands there since %s (at least: %t)", name, at, atLeast)
+			t.Fatalf("%s has its position since %s (at least: %t), want the time at which it joined", name, at, atLeast)
 		}
 	}
 	c.At = c.At.Add(time.Hour)
 	x.DeleteWorkload(taskstest.Workload("ns", "first", "", 0, taskstest.Start))
 	for _, name := range list[1:] {
 		if at, atLeast := since(name); !at.Equal(c.At) || atLeast {
-			t.Fatalf("%s moved up at %s (at least: %t), not when the first left", name, at, atLeast)
+			t.Fatalf("%s moved up at %s (at least: %t), want %s, when the first task left", name, at, atLeast, c.At)
 		}
 	}
 }

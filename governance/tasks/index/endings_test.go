@@ -2,34 +2,34 @@ package index
 
 import (
 	"fmt"
-	"kuota.dev/kuota/governance/tasks/taskstest"
 	"math/rand/v2"
 	"testing"
 	"time"
 
 	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/taskstest"
 )
 
-// lived is a task as the test made it: the moments are zero until they come.
-type lived struct {
+// lifecycle is one task of the test. Its times are zero until they are reached.
+type lifecycle struct {
 	namespace, name, class    string
 	created, admitted, ended  time.Time
-	waitSeenEnded, runSeenEnd time.Time // when the index was told
+	waitSeenEnded, runSeenEnd time.Time // when the index received the end
 }
 
-// live makes one step of one of many tasks: it comes, starts or ends.
-func live(x *Index, c *taskstest.Clock, all []*lived, random *rand.Rand) []*lived {
-	var l *lived
+// step creates a task, or admits or finishes one at random.
+func step(x *Index, c *taskstest.Clock, all []*lifecycle, random *rand.Rand) []*lifecycle {
+	var l *lifecycle
 	if len(all) > 0 && random.IntN(3) > 0 {
 		l = all[random.IntN(len(all))]
 	}
 	if l == nil || !l.ended.IsZero() {
 		n := len(all)
-		l = &lived{namespace: fmt.Sprintf("ns-%d", n%3), name: fmt.Sprintf("t-%d", n), class: []string{"", "a", "b"}[random.IntN(3)], created: c.At}
+		l = &lifecycle{namespace: fmt.Sprintf("ns-%d", n%3), name: fmt.Sprintf("t-%d", n), class: []string{"", "a", "b"}[random.IntN(3)], created: c.At}
 		x.SetWorkload(taskstest.Workload(l.namespace, l.name, l.class, 1, l.created, taskstest.Pending(l.created)...), false)
 		return append(all, l)
 	}
-	late := time.Duration(random.IntN(3)) * time.Second // until the index is told
+	late := time.Duration(random.IntN(3)) * time.Second // until the index receives the change
 	conditions := taskstest.Admitted(c.At)
 	if l.admitted.IsZero() {
 		l.admitted = c.At
@@ -45,19 +45,20 @@ func live(x *Index, c *taskstest.Clock, all []*lived, random *rand.Rand) []*live
 	return all
 }
 
-// Figures of a time range are those of a plain list of all that ended, from the
-// moment on that the index says; and what is older than a day is forgotten.
-func TestClassesInARange(t *testing.T) {
+// The figures of a time range equal those of a plain list of all ended waits and
+// runs, from the time on that the index returns. A day after its last change a
+// priority class keeps no periods.
+func TestPriorityClassesInATimeRange(t *testing.T) {
 	for seed := range uint64(4) {
 		random := rand.New(rand.NewPCG(seed, 2))
 		x, c := newTestIndex()
-		var all []*lived
+		var all []*lifecycle
 		for range 600 {
 			c.At = c.At.Add(time.Duration(random.IntN(900)) * time.Second)
 			if random.IntN(60) == 0 {
 				c.At = c.At.Add(time.Duration(random.IntN(30)) * time.Hour)
 			}
-			all = live(x, c, all, random)
+			all = step(x, c, all, random)
 			checkRanges(t, x, c, all)
 			if t.Failed() {
 				t.Fatalf("seed %d, %d tasks, at %s", seed, len(all), c.At)
@@ -67,19 +68,19 @@ func TestClassesInARange(t *testing.T) {
 		x.Classes(func(string) bool { return false }, 0)
 		for key, y := range x.classes {
 			if y.waits.before != nil || y.waits.peaks != nil || y.runs.before != nil || y.runs.peaks != nil {
-				t.Errorf("a day after its last %v still has %+v and %+v", key, y.waits, y.runs)
+				t.Errorf("a day after its last change %v still has %+v and %+v", key, y.waits, y.runs)
 			}
 		}
 	}
 }
 
-func checkRanges(t *testing.T, x *Index, c *taskstest.Clock, all []*lived) {
+func checkRanges(t *testing.T, x *Index, c *taskstest.Clock, all []*lifecycle) {
 	t.Helper()
 	sees := func(namespace string) bool { return namespace != "ns-1" }
 	for _, within := range []time.Duration{0, time.Hour, 12 * time.Hour, 24 * time.Hour} {
 		rows, since := x.Classes(sees, within)
 		if wanted := c.At.Add(-within); since.Before(taskstest.Start) || within > 0 && (since.After(wanted) && !since.Equal(taskstest.Start) || since.Before(wanted.Add(-period))) || within == 0 && !since.Equal(taskstest.Start) {
-			t.Errorf("at %s the last %s begin at %s", c.At, within, since)
+			t.Errorf("at %s the range of %s begins at %s", c.At, within, since)
 		}
 		for _, row := range rows {
 			var waited, ran durations
@@ -104,27 +105,27 @@ func checkRanges(t *testing.T, x *Index, c *taskstest.Clock, all []*lived) {
 				}
 			}
 			if row.Waits != waited.count || row.AverageWait != waited.average() || row.LongestWait != max(longestWait, waited.longest) || row.WaitGoesOn != (longestWait > waited.longest) {
-				t.Errorf("class %q waited, within %s: %+v, want %+v and %s", row.PriorityClass, within, row, waited, longestWait)
+				t.Errorf("waits of priority class %q within %s: got %+v, want %+v and %s", row.PriorityClass, within, row, waited, longestWait)
 			}
 			if row.Runs != ran.count || row.AverageRun != ran.average() || row.LongestRun != max(longestRun, ran.longest) || row.RunGoesOn != (longestRun > ran.longest) {
-				t.Errorf("class %q ran, within %s: %+v, want %+v and %s", row.PriorityClass, within, row, ran, longestRun)
+				t.Errorf("runs of priority class %q within %s: got %+v, want %+v and %s", row.PriorityClass, within, row, ran, longestRun)
 			}
 		}
 		if len(all) > 20 && len(rows) != 3 {
-			t.Errorf("there are %d classes", len(rows))
+			t.Errorf("got %d priority classes, want 3", len(rows))
 		}
 	}
 	for key, y := range x.classes {
 		for _, e := range []endings{y.waits, y.runs} {
 			if len(e.before) > 0 && e.before[0].period.Before(c.At.Add(-retention-period)) || len(e.before) > int(retention/period)+1 || len(e.peaks) > len(e.before) {
-				t.Errorf("%v keeps %+v", key, e)
+				t.Errorf("%v keeps %+v, more than a day of periods", key, e)
 			}
 		}
 	}
 }
 
-// BenchmarkClassesOfADay is the worst there can be: in each class of a thousand
-// teams something ended in every period of a day.
+// BenchmarkClassesOfADay measures the worst case: in each priority class of a
+// thousand teams a wait and a run ended in every period of a day.
 func BenchmarkClassesOfADay(b *testing.B) {
 	x, c := newTestIndex()
 	for i := range 3000 {

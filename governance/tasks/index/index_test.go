@@ -2,7 +2,6 @@ package index
 
 import (
 	"fmt"
-	"kuota.dev/kuota/governance/tasks/taskstest"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -13,6 +12,7 @@ import (
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
+	"kuota.dev/kuota/governance/tasks/taskstest"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -26,22 +26,21 @@ func newTestIndex() (*Index, *taskstest.Clock) {
 	return New(c.Now), c
 }
 
-// Whatever comes and goes, an index answers as somebody would who looks at all
-// Workloads each time.
-func TestIndexAnswersLikeALook(t *testing.T) {
+// After any sequence of changes the index answers as a scan of all Workloads would.
+func TestIndexMatchesAFullScan(t *testing.T) {
 	for seed := range uint64(20) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		x, c := newTestIndex()
-		there := map[string]*kueue.Workload{}
+		workloads := map[string]*kueue.Workload{}
 		for step := range 400 {
 			c.At = c.At.Add(time.Second)
 			namespace, name := fmt.Sprintf("ns-%d", random.IntN(4)), fmt.Sprintf("t-%d", random.IntN(60))
 			class := []string{"", "a-priority", "b-priority"}[random.IntN(3)]
 			key := namespace + name
-			switch old := there[key]; {
+			switch old := workloads[key]; {
 			case old != nil && random.IntN(4) == 0:
 				x.DeleteWorkload(old)
-				delete(there, key)
+				delete(workloads, key)
 			default:
 				created := c.At
 				if old != nil {
@@ -53,12 +52,12 @@ func TestIndexAnswersLikeALook(t *testing.T) {
 					taskstest.UsingGPUs(w, fmt.Sprintf("q-%d", random.IntN(3)), 1+random.Int64N(3))
 				}
 				x.SetWorkload(w, step < 50)
-				there[key] = w
+				workloads[key] = w
 			}
 			if step%7 != 0 {
 				continue
 			}
-			checkLikeALook(t, x, c, there, random)
+			checkFullScan(t, x, c, workloads, random)
 			if t.Failed() {
 				t.Fatalf("seed %d, step %d", seed, step)
 			}
@@ -66,18 +65,18 @@ func TestIndexAnswersLikeALook(t *testing.T) {
 	}
 }
 
-func checkLikeALook(t *testing.T, x *Index, c *taskstest.Clock, there map[string]*kueue.Workload, random *rand.Rand) {
+func checkFullScan(t *testing.T, x *Index, c *taskstest.Clock, workloads map[string]*kueue.Workload, random *rand.Rand) {
 	t.Helper()
 	var all []*tasks.Task
-	for _, w := range there {
+	for _, w := range workloads {
 		all = append(all, tasks.FromWorkloads([]*kueue.Workload{w}, nil))
 	}
-	checkHolders(t, x, all)
+	checkAdmitted(t, x, all)
 	columnNames := slices.Sorted(maps.Keys(columns))
 	q := Query{Sort: columnNames[random.IntN(len(columnNames))], Descending: random.IntN(2) == 0, Page: random.IntN(4), Phase: []Phase{"", Active, Finished}[random.IntN(3)]}
-	var sees map[string]bool
+	var visible map[string]bool
 	if random.IntN(2) == 0 {
-		sees = map[string]bool{"ns-1": true, "ns-2": true}
+		visible = map[string]bool{"ns-1": true, "ns-2": true}
 	}
 	switch random.IntN(5) {
 	case 0:
@@ -92,7 +91,7 @@ func checkLikeALook(t *testing.T, x *Index, c *taskstest.Clock, there map[string
 	var want []string
 	sortable := all[:0:0]
 	for _, task := range all {
-		if sees != nil && !sees[task.Namespace] || len(q.Namespaces) > 0 && !slices.Contains(q.Namespaces, task.Namespace) {
+		if visible != nil && !visible[task.Namespace] || len(q.Namespaces) > 0 && !slices.Contains(q.Namespaces, task.Namespace) {
 			continue
 		}
 		lower := q
@@ -101,12 +100,12 @@ func checkLikeALook(t *testing.T, x *Index, c *taskstest.Clock, there map[string
 			sortable = append(sortable, task)
 		}
 	}
-	// What the index remembers of earlier waits is not in a fresh look.
+	// A scan has no earlier waits, which the index keeps.
 	if q.Sort == ByWaited {
 		q.Sort = BySubmitted
 	}
 	slices.SortFunc(sortable, compare(q.Sort, c.At))
-	place := func(task *tasks.Task) (place, of int) {
+	position := func(task *tasks.Task) (at, of int) {
 		if !task.State.Waiting() {
 			return 0, 0
 		}
@@ -114,22 +113,23 @@ func checkLikeALook(t *testing.T, x *Index, c *taskstest.Clock, there map[string
 			if other.Namespace == task.Namespace && other.State.Waiting() {
 				of++
 				if inQueue(other, task) <= 0 {
-					place++
+					at++
 				}
 			}
 		}
-		return place, of
+		return at, of
 	}
 	if q.Sort == ByPosition {
 		slices.SortStableFunc(sortable, func(a, b *tasks.Task) int {
-			of, than := 0, 0
-			if of, _ = place(a); of == 0 && !q.Descending {
-				of = len(all) + 1
+			left, _ := position(a)
+			right, _ := position(b)
+			if left == 0 && !q.Descending {
+				left = len(all) + 1
 			}
-			if than, _ = place(b); than == 0 && !q.Descending {
-				than = len(all) + 1
+			if right == 0 && !q.Descending {
+				right = len(all) + 1
 			}
-			return of - than
+			return left - right
 		})
 	}
 	if q.Descending {
@@ -138,50 +138,51 @@ func checkLikeALook(t *testing.T, x *Index, c *taskstest.Clock, there map[string
 	for _, task := range sortable {
 		want = append(want, task.UID)
 	}
-	f := x.Query(q, sees)
+	f := x.Query(q, visible)
 	var got []string
 	for _, task := range f.Tasks {
 		got = append(got, task.UID)
 	}
 	from := (f.Page - 1) * PageSize
 	if f.Total != len(want) || !slices.Equal(got, want[from:min(from+PageSize, len(want))]) {
-		t.Errorf("%+v finds %d tasks %v, want %d: %v", q, f.Total, got, len(want), want)
+		t.Errorf("%+v: got %d tasks %v, want %d: %v", q, f.Total, got, len(want), want)
 	}
 	counts := map[string]map[tasks.State]int{}
 	for _, task := range all {
-		if sees == nil || sees[task.Namespace] {
+		if visible == nil || visible[task.Namespace] {
 			if counts[task.PriorityClass] == nil {
 				counts[task.PriorityClass] = map[tasks.State]int{}
 			}
 			counts[task.PriorityClass][task.State]++
 		}
 	}
-	rows, _ := x.Classes(func(namespace string) bool { return sees == nil || sees[namespace] }, 0)
+	rows, _ := x.Classes(func(namespace string) bool { return visible == nil || visible[namespace] }, 0)
 	for _, row := range rows {
 		for state, n := range row.States {
 			if counts[row.PriorityClass][state] != n {
-				t.Errorf("class %q has %d %s, want %d", row.PriorityClass, n, state, counts[row.PriorityClass][state])
+				t.Errorf("priority class %q has %d tasks that are %s, want %d", row.PriorityClass, n, state, counts[row.PriorityClass][state])
 			}
 			delete(counts[row.PriorityClass], state)
 		}
 		if len(counts[row.PriorityClass]) > 0 {
-			t.Errorf("class %q misses %v", row.PriorityClass, counts[row.PriorityClass])
+			t.Errorf("priority class %q lacks %v", row.PriorityClass, counts[row.PriorityClass])
 		}
 	}
 	for _, task := range all {
 		current := x.Find(task.Namespace, "job", task.Name, "")
-		got, of := x.Position(current)
-		if want, waiting := place(task); got != want || of != waiting {
-			t.Errorf("%s stands at %d of %d, want %d of %d", task.Name, got, of, want, waiting)
+		got, length := x.Position(current)
+		if want, waiting := position(task); got != want || length != waiting {
+			t.Errorf("%s is at position %d of %d, want %d of %d", task.Name, got, length, want, waiting)
 		}
 	}
 }
 
-// checkHolders compares who holds what, in the order in which Kueue stops them.
-func checkHolders(t *testing.T, x *Index, all []*tasks.Task) {
+// checkAdmitted compares the admitted workloads, in preemption order, and the usage
+// of their ClusterQueues.
+func checkAdmitted(t *testing.T, x *Index, all []*tasks.Task) {
 	t.Helper()
 	own := &explain.Queue{Name: "q-0"}
-	c := &explain.Cluster{Queue: own, Queues: map[string]*explain.Queue{"q-0": own, "q-1": {Name: "q-1"}}} // others of which all is borrowed, and one of no concern
+	c := &explain.Cluster{Queue: own, Queues: map[string]*explain.Queue{"q-0": own, "q-1": {Name: "q-1"}}} // without q-2, which the cohort does not contain
 	c.Admitted = AdmittedTo(x.SetUsage(c.Queues), map[string]bool{"q-0": true, "q-1": true})
 	var want []*explain.AdmittedWorkload
 	used := map[string]int64{}
@@ -195,18 +196,18 @@ func checkHolders(t *testing.T, x *Index, all []*tasks.Task) {
 	}
 	slices.SortFunc(want, (*explain.AdmittedWorkload).Compare)
 	if diff := cmp.Diff(want, c.Admitted, cmpopts.EquateEmpty()); diff != "" {
-		t.Errorf("holders are not as a look tells: %s", diff)
+		t.Errorf("admitted workloads (-want +got):\n%s", diff)
 	}
 	for name, q := range c.Queues {
 		if got := q.Usage[quota.FlavorResource{Flavor: "a100", Resource: "nvidia.com/gpu"}]; got != used[name] {
-			t.Errorf("of %s %d are used, want %d", name, got, used[name])
+			t.Errorf("%s uses %d GPUs, want %d", name, got, used[name])
 		}
 	}
 }
 
-// A task that is preempted twice: each wait and each run counts once, also the
-// second wait, whose start Kueue forgets. A wait for admission checks is a part of
-// the wait: it ends with the admission.
+// Each wait and each run of a task that is preempted twice counts once, also the
+// second wait, whose start Kueue does not keep. A wait for admission checks is a
+// part of the wait, which ends with the admission.
 func TestTimesOverTwoPreemptions(t *testing.T) {
 	t.Run("by quota", func(t *testing.T) { timesOverTwoPreemptions(t, false) })
 	t.Run("with checks", func(t *testing.T) { timesOverTwoPreemptions(t, true) })
@@ -228,10 +229,10 @@ func timesOverTwoPreemptions(t *testing.T, checks bool) {
 	want := func(task *tasks.Task, state tasks.State, waited, ran int) {
 		t.Helper()
 		if task.State != state || task.Waited(c.At) != time.Duration(waited)*time.Second || task.Ran(c.At) != time.Duration(ran)*time.Second {
-			t.Errorf("at %s it is %s, waited %s and ran %s, want %s, %d s and %d s", c.At.Sub(taskstest.Start), task.State, task.Waited(c.At), task.Ran(c.At), state, waited, ran)
+			t.Errorf("at %s the task is %s, waited %s and ran %s, want %s, %d s and %d s", c.At.Sub(taskstest.Start), task.State, task.Waited(c.At), task.Ran(c.At), state, waited, ran)
 		}
 	}
-	// checked has its quota two seconds before it is admitted.
+	// checked has Kueue reserve the quota two seconds before it admits the task.
 	checked := func(seconds, waited, ran int, more ...metav1.Condition) {
 		t.Helper()
 		if checks {
@@ -247,16 +248,16 @@ func timesOverTwoPreemptions(t *testing.T, checks bool) {
 	evicted := func(n int) []metav1.Condition {
 		return []metav1.Condition{taskstest.Condition("QuotaReserved", false, "Pending", at(n)), taskstest.Condition("Admitted", false, "NoReservation", at(n)), taskstest.Condition("Evicted", true, "Preempted", at(n)), taskstest.Condition("Preempted", true, "InClusterQueue", at(n)), taskstest.Condition("Requeued", true, "Preempted", at(30))}
 	}
-	past = 20 // it ran from 10 to 30
+	past = 20 // the run from 10 to 30
 	want(step(37, evicted(30)...), tasks.Preempted, 7, 20)
 	again := func(n int) []metav1.Condition {
 		return append(taskstest.Admitted(at(n)), before(n)...)
 	}
 	checked(38, 8, 20, before(38)...)
 	want(step(45, again(40)...), tasks.Running, 10, 25)
-	past = 30 // and from 40 to 50
+	past = 30 // plus the run from 40 to 50
 	want(step(53, evicted(50)...), tasks.Preempted, 3, 30)
-	// Requeued still says 30: without the memory of 50, the wait would be 31 s.
+	// Requeued is still of 30: if the index did not keep 50, the wait would be 31 s.
 	checked(59, 9, 30, before(59)...)
 	want(step(66, again(61)...), tasks.Running, 11, 35)
 	want(step(72, append(again(61), taskstest.Condition("Finished", true, "Succeeded", at(70)))...), tasks.Succeeded, 11, 39)
@@ -264,12 +265,12 @@ func timesOverTwoPreemptions(t *testing.T, checks bool) {
 	rows, _ := x.Classes(func(string) bool { return true }, 0)
 	if len(rows) != 1 || rows[0].Waits != 3 || rows[0].AverageWait != (10+10+11)*time.Second/3 || rows[0].LongestWait != 11*time.Second ||
 		rows[0].Runs != 3 || rows[0].AverageRun != (20+10+9)*time.Second/3 || rows[0].LongestRun != 20*time.Second {
-		t.Errorf("its class is %+v", rows)
+		t.Errorf("got the priority classes %+v", rows)
 	}
 }
 
-// A task whose job was deleted is gone, whichever of its Workloads is told of
-// first: it has not succeeded, nor is its job one without a Workload.
+// A task whose job was deleted leaves the index, whichever of its Workloads changes
+// first. It has not succeeded, nor is it a job without a Workload.
 func TestOrphanedWorkload(t *testing.T) {
 	slice := func(name, of string, conditions ...metav1.Condition) *kueue.Workload {
 		w := taskstest.Workload("ns", "t", "a", 1, taskstest.Start, conditions...)
@@ -300,7 +301,7 @@ func TestOrphanedWorkload(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			x, _ := newTestIndex()
 			x.workloadsSynced()
-			x.setJob(jobObject("ns", "t")) // of which nobody has said yet that it is gone
+			x.setJob(jobObject("ns", "t")) // whose deletion the index has not received yet
 			x.SetWorkload(slice("only", "", taskstest.Admitted(taskstest.Start)...), false)
 			if len(steps) > 1 {
 				x.SetWorkload(outgrown, false)
@@ -308,23 +309,23 @@ func TestOrphanedWorkload(t *testing.T) {
 				x.SetWorkload(slice("second", "first", taskstest.Admitted(taskstest.Start)...), false)
 			}
 			if task := x.Find("ns", "Job", "t", ""); task == nil || task.State != tasks.Running || task.NoWorkload {
-				t.Fatalf("before, it is %+v", task)
+				t.Fatalf("before the deletion the task is %+v, want it to run", task)
 			}
 			for i, step := range steps {
 				if step(x); i == 0 && len(steps) > 1 {
 					continue
 				}
 				if task := x.Find("ns", "Job", "t", ""); task != nil {
-					t.Errorf("after %d steps it is still there, %s", i+1, task.State)
+					t.Errorf("after %d steps the task still exists and is %s", i+1, task.State)
 				}
 			}
 		})
 	}
 }
 
-// A list by place: those of several queues beside one another, and what stands in
-// none last, whichever way round.
-func TestListByPlace(t *testing.T) {
+// Sorted by position, tasks of several queues mix, and tasks outside of queues come
+// last in both directions.
+func TestListByPosition(t *testing.T) {
 	x, _ := newTestIndex()
 	for i, queue := range []string{"b", "b", "a"} {
 		w := taskstest.Workload("ns", fmt.Sprint("t", i), "", int32(i), taskstest.Start.Add(time.Duration(i)*time.Second), taskstest.Pending(taskstest.Start)...)
@@ -346,12 +347,12 @@ func TestListByPlace(t *testing.T) {
 			got += fmt.Sprintf("%s %d ", task.Name, f.Positions[i])
 		}
 		if got != tc.want {
-			t.Errorf("%+v finds %s, want %s", tc.q, got, tc.want)
+			t.Errorf("%+v: got %s, want %s", tc.q, got, tc.want)
 		}
 	}
 }
 
-// The first of those that wait, of several queues in turns.
+// Heads takes the first waiting tasks of several queues in turns.
 func TestHeadOfQueues(t *testing.T) {
 	x, _ := newTestIndex()
 	for i, queue := range []string{"b", "b", "b", "a", "a"} {
@@ -367,11 +368,11 @@ func TestHeadOfQueues(t *testing.T) {
 		names += fmt.Sprintf("%s %d ", first.Task.Name, first.Position)
 	}
 	if names != "t4 1 t2 1 t3 2 t1 2 " || of != 5 {
-		t.Errorf("they are %sof %d", names, of)
+		t.Errorf("got %sof %d, want t4 1 t2 1 t3 2 t1 2 of 5", names, of)
 	}
 }
 
-// Slices of an elastic job are one task, which runs and wants more.
+// The slices of an elastic job are one task, which runs and waits for more pods.
 func TestElasticJobIsOneTask(t *testing.T) {
 	x, c := newTestIndex()
 	slice := func(n int, count int32, created time.Time, conditions ...metav1.Condition) *kueue.Workload {
@@ -391,16 +392,16 @@ func TestElasticJobIsOneTask(t *testing.T) {
 	c.At = at(31)
 	task := x.Find("ns", "job", "grows", "")
 	if x.Len() != 1 || task.State != tasks.Running || task.Size != (tasks.Size{Min: 6, Admitted: 3, Wanted: 6, Guaranteed: 3}) || !task.Growing() || task.Ran(c.At) != 30*time.Second || !task.Submitted.Equal(at(0)) {
-		t.Errorf("of %d tasks it is %+v, %s", x.Len(), task, task.Ran(c.At))
+		t.Errorf("got %d tasks, and %+v that ran %s", x.Len(), task, task.Ran(c.At))
 	}
 	x.DeleteWorkload(slice(3, 6, at(20)))
 	if task = x.Find("ns", "job", "grows", ""); task.Growing() || task.Size.Wanted != 3 {
-		t.Errorf("without its last slice it is %+v", task)
+		t.Errorf("without its last slice the task is %+v", task)
 	}
 }
 
 // A guaranteed part and increments of lower priority, as HyperPod's operator
-// makes them, are one task.
+// creates them, are one task.
 func TestIncrementsAreOneTask(t *testing.T) {
 	x, _ := newTestIndex()
 	for i, priority := range []int32{90, 10, 10} {
@@ -418,15 +419,15 @@ func TestIncrementsAreOneTask(t *testing.T) {
 	}
 	task := x.Find("ns", "job", "train", "")
 	if x.Len() != 1 || task.State != tasks.Running || task.Priority != 90 || task.Size != (tasks.Size{Min: 4, Admitted: 8, Wanted: 12, Guaranteed: 4}) {
-		t.Errorf("of %d tasks it is %+v", x.Len(), task)
+		t.Errorf("got %d tasks, and %+v", x.Len(), task)
 	}
 }
 
-// Bad objects make no trouble: they are shown with what they have.
-func TestBadWorkloads(t *testing.T) {
+// Workloads that lack fields, or have unknown ones, are listed with what they have.
+func TestIncompleteWorkloadsAreListed(t *testing.T) {
 	x, c := newTestIndex()
 	future := taskstest.Start.Add(time.Hour)
-	bad := []*kueue.Workload{
+	incomplete := []*kueue.Workload{
 		{},
 		{ObjectMeta: metav1.ObjectMeta{UID: "1", Namespace: "ns", Name: "bare"}},
 		taskstest.Workload("ns", "future", "", 0, future, taskstest.Admitted(future)...),
@@ -434,17 +435,17 @@ func TestBadWorkloads(t *testing.T) {
 		{ObjectMeta: metav1.ObjectMeta{UID: "2", Namespace: "ns", Name: "group", OwnerReferences: []metav1.OwnerReference{{Kind: "Pod", Name: "a"}, {Kind: "Pod", Name: "b"}}}},
 		{ObjectMeta: metav1.ObjectMeta{UID: "3", Namespace: "ns", Name: "set", OwnerReferences: []metav1.OwnerReference{{Kind: "StatefulSet", Name: "web", UID: "s"}}}},
 	}
-	for _, w := range bad {
+	for _, w := range incomplete {
 		x.SetWorkload(w, false)
 	}
 	f := x.Query(Query{}, nil)
-	if f.Total != len(bad) {
-		t.Errorf("there are %d of %d", f.Total, len(bad))
+	if f.Total != len(incomplete) {
+		t.Errorf("got %d tasks, want %d", f.Total, len(incomplete))
 	}
 	if task := x.Find("ns", "job", "future", ""); task.Ran(c.At) != 0 || task.Waited(c.At) != 0 {
-		t.Errorf("times in the future are %s and %s", task.Ran(c.At), task.Waited(c.At))
+		t.Errorf("from times in the future, got a run of %s and a wait of %s, want 0", task.Ran(c.At), task.Waited(c.At))
 	}
 	if x.Find("ns", "podgroup", "group", "") == nil || x.Find("ns", "statefulset", "web", "") == nil || x.Find("ns", "workload", "bare", "") == nil {
-		t.Error("owners are not known")
+		t.Error("a task is not found by its owner")
 	}
 }

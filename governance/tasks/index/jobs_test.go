@@ -1,11 +1,11 @@
 package index
 
 import (
-	"kuota.dev/kuota/governance/tasks/taskstest"
 	"testing"
 	"time"
 
 	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/taskstest"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -22,7 +22,7 @@ func jobObject(namespace, name string, change ...func(*batchv1.Job)) *job {
 	for _, c := range change {
 		c(o)
 	}
-	return slimJob(slimJob(o, "Job"), "Job").(*job) // as a watch does with what was there before
+	return slimJob(slimJob(o, "Job"), "Job").(*job) // twice, as an informer does with objects of the first list
 }
 
 // podObject is a pod; owner is a kind and a UID, empty for none.
@@ -47,57 +47,58 @@ func owned(kind, uid string) func(*batchv1.Job) {
 	}
 }
 
-// Which jobs are tasks though they have no Workload.
+// A job without a Workload is a task if it has a queue, or if its namespace is
+// governed, unless it has ended, was just created or is a part of another job.
 func TestJobsWithoutAWorkload(t *testing.T) {
 	for name, tc := range map[string]struct {
 		job      *job
 		governed bool
-		is       bool
+		wantTask bool
 	}{
-		"with a queue":                       {jobObject("a", "j"), false, true},
-		"without one, nowhere":               {jobObject("a", "j", func(j *batchv1.Job) { j.Labels = nil }), false, false},
-		"without one, in a team's":           {jobObject("a", "j", func(j *batchv1.Job) { j.Labels = nil }), true, true},
-		"of a CronJob":                       {jobObject("a", "j", owned("CronJob", "c")), false, true},
-		"of a workflow that Kueue knows not": {jobObject("a", "j", owned("Workflow", "w")), false, true},
-		"a part of a JobSet":                 {jobObject("a", "j", owned("JobSet", "s")), true, false},
+		"with a queue":    {jobObject("a", "j"), false, true},
+		"without a queue": {jobObject("a", "j", func(j *batchv1.Job) { j.Labels = nil }), false, false},
+		"without a queue, in a governed namespace": {jobObject("a", "j", func(j *batchv1.Job) { j.Labels = nil }), true, true},
+		"of a CronJob":                         {jobObject("a", "j", owned("CronJob", "c")), false, true},
+		"of a kind that Kueue does not manage": {jobObject("a", "j", owned("Workflow", "w")), false, true},
+		"a part of a JobSet":                   {jobObject("a", "j", owned("JobSet", "s")), true, false},
 		"ended": {jobObject("a", "j", func(j *batchv1.Job) {
 			j.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: "True"}}
 		}), true, false},
-		"being deleted":                       {jobObject("a", "j", func(j *batchv1.Job) { j.DeletionTimestamp = &metav1.Time{Time: taskstest.Start} }), true, false},
-		"submitted this moment":               {jobObject("a", "j", func(j *batchv1.Job) { j.CreationTimestamp = metav1.NewTime(taskstest.Start) }), false, false},
-		"submitted a while ago, without pods": {jobObject("a", "j", func(j *batchv1.Job) { j.CreationTimestamp = metav1.NewTime(taskstest.Start.Add(-5 * time.Second)) }), false, true},
+		"being deleted":                   {jobObject("a", "j", func(j *batchv1.Job) { j.DeletionTimestamp = &metav1.Time{Time: taskstest.Start} }), true, false},
+		"submitted now":                   {jobObject("a", "j", func(j *batchv1.Job) { j.CreationTimestamp = metav1.NewTime(taskstest.Start) }), false, false},
+		"submitted 5 s ago, without pods": {jobObject("a", "j", func(j *batchv1.Job) { j.CreationTimestamp = metav1.NewTime(taskstest.Start.Add(-5 * time.Second)) }), false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			x, _ := newTestIndex()
 			x.govern("a", tc.governed)
 			x.setJob(tc.job)
 			if x.Len() != 0 {
-				t.Error("it is a task before all Workloads are known")
+				t.Error("the job is a task before the Workloads have synced")
 			}
 			x.workloadsSynced()
-			if is := x.Len() == 1; is != tc.is {
-				t.Errorf("it is a task: %t", is)
+			if is := x.Len() == 1; is != tc.wantTask {
+				t.Errorf("the job is a task: %t, want %t", is, tc.wantTask)
 			}
 			w := taskstest.Workload("a", "j", "", 0, taskstest.Start.Add(-time.Hour), taskstest.Pending(taskstest.Start)...)
 			w.OwnerReferences[0].UID = tc.job.UID
 			x.SetWorkload(w, false)
 			if task := x.Find("a", "job", "j", ""); task == nil || task.NoWorkload || x.Len() != 1 {
-				t.Errorf("with its Workload it is %+v, of %d", task, x.Len())
+				t.Errorf("with its Workload, got %d tasks, and %+v", x.Len(), task)
 			}
 			x.DeleteWorkload(w)
-			if is := x.Len() == 1; is != tc.is {
-				t.Errorf("without its Workload it is a task again: %t", is)
+			if is := x.Len() == 1; is != tc.wantTask {
+				t.Errorf("after the deletion of its Workload the job is a task: %t, want %t", is, tc.wantTask)
 			}
 			x.dropJob(tc.job)
 			if x.Len() != 0 || len(x.jobs)+len(x.jobsIn)+len(x.children) != 0 {
-				t.Error("something stays")
+				t.Error("the index still has entries of deleted objects")
 			}
 		})
 	}
 }
 
-// A job that was there before the console is not counted as if it had just begun,
-// whichever of the two comes first.
+// A job that existed before the console started is not counted as a new one, whether
+// the index receives the job or its Workload first.
 func TestJobsBeforeTheirWorkloads(t *testing.T) {
 	x, _ := newTestIndex()
 	x.setJob(jobObject("a", "j"))
@@ -105,11 +106,12 @@ func TestJobsBeforeTheirWorkloads(t *testing.T) {
 	x.workloadsSynced()
 	rows, _ := x.Classes(func(string) bool { return true }, 0)
 	if len(rows) != 1 || rows[0].Waits != 0 || rows[0].Running != 1 {
-		t.Errorf("there are %+v", rows)
+		t.Errorf("got %+v, want one running task and no waits", rows)
 	}
 }
 
-// Whose pods are whose.
+// A task has the pods of its job, of its job's jobs and of their pods, all in its own
+// namespace.
 func TestPodsOfTasks(t *testing.T) {
 	x, _ := newTestIndex()
 	x.workloadsSynced()
@@ -118,10 +120,10 @@ func TestPodsOfTasks(t *testing.T) {
 	x.SetPod(podObject(x, "a", "worker", "Job", "j-atrain"))
 	x.SetPod(podObject(x, "a", "deeper", "Job", "j-apart"))
 	x.SetPod(podObject(x, "a", "executor", "Pod", "p-aworker"))
-	x.SetPod(podObject(x, "b", "foreign", "Job", "j-atrain"))        // says that it is of another team's job
-	x.setJob(jobObject("b", "foreign", owned("Job", "j-atrain")))    // so does this
-	x.SetPod(podObject(x, "b", "of-it", "Job", "j-bforeign"))        // with its pod
-	x.SetPod(podObject(x, "group/x", "odd", "Job", "group/another")) // no such namespace, but who knows
+	x.SetPod(podObject(x, "b", "foreign", "Job", "j-atrain"))        // its owner is the UID of another team's job
+	x.setJob(jobObject("b", "foreign", owned("Job", "j-atrain")))    // a job with such an owner
+	x.SetPod(podObject(x, "b", "of-it", "Job", "j-bforeign"))        // and its pod
+	x.SetPod(podObject(x, "group/x", "odd", "Job", "group/another")) // a namespace that the index also uses as a key
 	task := x.Find("a", "job", "train", "")
 	pods, count := x.Pods(task)
 	var names []string
@@ -129,12 +131,11 @@ func TestPodsOfTasks(t *testing.T) {
 		names = append(names, p.Namespace+"/"+p.Name)
 	}
 	if len(names) != 3 || names[0] != "a/deeper" || names[1] != "a/executor" || names[2] != "a/worker" || count.Total != 3 {
-		t.Errorf("it has %q, %+v", names, count)
+		t.Errorf("got the pods %q, %+v, want a/deeper, a/executor and a/worker", names, count)
 	}
 }
 
-// A pod of nobody's is a task; adopted, it is none, and when it is gone nothing
-// stays.
+// A pod without an owner is a task. Adopted, it is none. Deleted, it leaves no entry.
 func TestAdoptedPod(t *testing.T) {
 	x, _ := newTestIndex()
 	x.workloadsSynced()
@@ -142,7 +143,7 @@ func TestAdoptedPod(t *testing.T) {
 	alone := podObject(x, "a", "pod", "", "")
 	x.SetPod(alone)
 	if task := x.Find("a", "pod", "pod", ""); task == nil || !task.NoWorkload || task.State != tasks.Running {
-		t.Fatalf("it is %+v", task)
+		t.Fatalf("the pod is %+v, want a running task without a Workload", task)
 	}
 	x.SetPod(podObject(x, "a", "pod", "ReplicaSet", "rs"))
 	if x.Len() != 0 {
@@ -150,12 +151,12 @@ func TestAdoptedPod(t *testing.T) {
 	}
 	x.deletePod(alone)
 	if x.Len() != 0 || len(x.pods)+len(x.podsBy)+len(x.jobs) != 0 {
-		t.Error("something stays")
+		t.Error("the index still has entries of deleted objects")
 	}
 }
 
-// Orders that nobody asks for any more do not keep what is gone.
-func TestOrdersForget(t *testing.T) {
+// A sort order that no query uses any more drops replaced tasks.
+func TestUnusedOrdersStaySmall(t *testing.T) {
 	x, _ := newTestIndex()
 	w := taskstest.Workload("a", "j", "", 0, taskstest.Start, taskstest.Pending(taskstest.Start)...)
 	x.SetWorkload(w, false)
@@ -164,36 +165,36 @@ func TestOrdersForget(t *testing.T) {
 		x.SetWorkload(w, false)
 	}
 	if o := x.orders[ByName]; len(o.sorted)+len(o.removed) > 3*maxRemoved {
-		t.Errorf("%d and %d are kept", len(o.sorted), len(o.removed))
+		t.Errorf("the order has %d sorted and %d removed tasks", len(o.sorted), len(o.removed))
 	}
 }
 
-// A StatefulSet's Workload has its pods as owners too, once they are there.
+// A StatefulSet's Workload has its pods as owners too, once they exist.
 func TestOwnerAmongPods(t *testing.T) {
 	w := &kueue.Workload{}
 	w.Name, w.UID = "statefulset-store", "w"
 	pod := metav1.OwnerReference{Kind: "Pod", Name: "store-0", UID: "p"}
 	for name, tc := range map[string]struct {
-		owners    []metav1.OwnerReference
-		kind, uid string
+		owners            []metav1.OwnerReference
+		wantKind, wantUID string
 	}{
-		"nobody":           {nil, "Workload", "w"},
-		"pods":             {[]metav1.OwnerReference{pod, pod}, "PodGroup", "w"},
-		"a StatefulSet":    {[]metav1.OwnerReference{{Kind: "StatefulSet", Name: "store", UID: "s"}}, "StatefulSet", "s"},
-		"it and its pods":  {[]metav1.OwnerReference{{Kind: "StatefulSet", Name: "store", UID: "s"}, pod, pod}, "StatefulSet", "s"},
-		"its pods, and it": {[]metav1.OwnerReference{pod, {Kind: "StatefulSet", Name: "store", UID: "s"}}, "StatefulSet", "s"},
+		"no owner":                   {nil, "Workload", "w"},
+		"pods":                       {[]metav1.OwnerReference{pod, pod}, "PodGroup", "w"},
+		"a StatefulSet":              {[]metav1.OwnerReference{{Kind: "StatefulSet", Name: "store", UID: "s"}}, "StatefulSet", "s"},
+		"a StatefulSet and its pods": {[]metav1.OwnerReference{{Kind: "StatefulSet", Name: "store", UID: "s"}, pod, pod}, "StatefulSet", "s"},
+		"its pods and a StatefulSet": {[]metav1.OwnerReference{pod, {Kind: "StatefulSet", Name: "store", UID: "s"}}, "StatefulSet", "s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w.OwnerReferences = tc.owners
-			if kind, _, uid := tasks.OwnerOf(w); kind != tc.kind || uid != tc.uid {
-				t.Errorf("it is a %s, %s", kind, uid)
+			if kind, _, uid := tasks.OwnerOf(w); kind != tc.wantKind || uid != tc.wantUID {
+				t.Errorf("got owner %s %s, want %s %s", kind, uid, tc.wantKind, tc.wantUID)
 			}
 		})
 	}
 }
 
-// Slices of one second are in the order in which they took each other's place.
-func TestSlicesOfOneSecond(t *testing.T) {
+// Slices that were created in one second are ordered by which slice each replaces.
+func TestSlicesCreatedInOneSecond(t *testing.T) {
 	var list []*kueue.Workload
 	for i, name := range []string{"c", "a", "b"} {
 		w := taskstest.Workload("ns", name, "", 0, taskstest.Start)
@@ -206,6 +207,6 @@ func TestSlicesOfOneSecond(t *testing.T) {
 		list = append(list, w)
 	}
 	if task := tasks.FromWorkloads(list, nil); task.Main.Name != "b" || task.Size.Wanted != 3 {
-		t.Errorf("it is %s with %+v", task.Main.Name, task.Size)
+		t.Errorf("the main slice is %s with %+v, want b with 3 pods", task.Main.Name, task.Size)
 	}
 }

@@ -2,7 +2,6 @@ package index
 
 import (
 	"fmt"
-	"kuota.dev/kuota/governance/tasks/taskstest"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/taskstest"
 	"kuota.dev/kuota/governance/tasks/timeline"
 
 	"github.com/google/go-cmp/cmp"
@@ -18,16 +18,16 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// stretch is a wait or a run as the test made it, in whole seconds.
+// stretch is one wait or run of the test, in whole seconds.
 type stretch struct {
 	class        string
 	run          bool
 	began, ended time.Time
-	seen         time.Time // when the index was told
+	seen         time.Time // when the index received its end
 	looped       bool
 }
 
-// victim is a task that Kueue preempts, with what Kueue writes.
+// victim is a task that Kueue preempts. Its methods write what Kueue would.
 type victim struct {
 	x              *Index
 	c              *taskstest.Clock
@@ -35,8 +35,8 @@ type victim struct {
 	created        time.Time
 	admitted       time.Time // zero while it waits
 	waits          time.Time
-	count          int32 // of its preemptions
-	seconds        int32 // that it ran
+	count          int32 // preemptions
+	seconds        int32 // of its ended runs
 	past           []stretch
 	preemptionTime []time.Time
 }
@@ -60,7 +60,7 @@ func (v *victim) set(conditions ...metav1.Condition) {
 	v.x.SetWorkload(w, false)
 }
 
-// admit has Kueue admit it now.
+// admit has Kueue admit the task now.
 func (v *victim) admit() {
 	at := v.c.At.Truncate(time.Second)
 	v.past = append(v.past, stretch{class: v.class, began: v.waits, ended: at, seen: v.c.At})
@@ -78,7 +78,7 @@ func (v *victim) running() []metav1.Condition {
 	return conditions
 }
 
-// preempt has Kueue preempt it now, in the steps in which Kueue writes it.
+// preempt has Kueue preempt the task now, in the three writes that Kueue does.
 func (v *victim) preempt(by string) {
 	at := v.c.At.Truncate(time.Second)
 	v.count++
@@ -92,7 +92,7 @@ func (v *victim) preempt(by string) {
 	v.set(append(append(taskstest.Pending(at), taskstest.Condition("Admitted", false, "NoReservation", at), taskstest.Condition("Requeued", true, "Preempted", at)), lost...)...)
 }
 
-// after moves the clock.
+// after moves the clock forward by d.
 func (v *victim) after(d time.Duration) *victim {
 	v.c.At = v.c.At.Add(d)
 	return v
@@ -100,7 +100,7 @@ func (v *victim) after(d time.Duration) *victim {
 
 func (v *victim) task() *tasks.Task { return v.x.Find("ns", "Job", v.name, "") }
 
-// looped is a task that ran for an hour, and then was in a loop of so many
+// looped returns a task that ran for an hour, and then was in a loop of this many
 // preemptions, 730 ms from one to the next.
 func looped(x *Index, c *taskstest.Clock, preemptions int) *victim {
 	v := newVictim(x, c, "victim", "low")
@@ -116,8 +116,8 @@ func looped(x *Index, c *taskstest.Clock, preemptions int) *victim {
 	return v
 }
 
-// A loop pushes nothing else out of what is remembered, and Kueue's count is kept
-// though several preemptions fall into one second.
+// The events of a loop displace no others, and Kueue's count is kept although
+// several preemptions fall into one second.
 func TestLoopIsFoldedInMemory(t *testing.T) {
 	x, c := newTestIndex()
 	other := taskstest.Workload("ns", "other", "", 9, taskstest.Start, taskstest.Pending(taskstest.Start)...)
@@ -125,7 +125,7 @@ func TestLoopIsFoldedInMemory(t *testing.T) {
 	x.SetWorkload(other, false)
 	v := newVictim(x, c, "victim", "low")
 	v.after(time.Minute).admit()
-	v.after(time.Minute).preempt("abc-2") // for another
+	v.after(time.Minute).preempt("abc-2") // before the loop
 	v.after(time.Minute).admit()
 	v.after(time.Hour)
 	for n := range 64 {
@@ -147,16 +147,16 @@ func TestLoopIsFoldedInMemory(t *testing.T) {
 			}
 		}
 		if n := x.life.pasts[tasks.Key{Namespace: "ns", UID: v.task().UID}].Len(); n > 20 || n < 10 {
-			t.Errorf("%s: %d steps are remembered", state, n)
+			t.Errorf("%s: got %d events, want 10 to 20", state, n)
 		}
 		if events[1].Type != timeline.Admitted || preempted[0].PreemptorUID != "abc-2" || preempted[0].PreemptionCount != 1 || preempted[1].Repeats(&preempted[0]) {
-			t.Errorf("%s: what came before the loop is %+v", state, events[:3])
+			t.Errorf("%s: the events before the loop are %+v", state, events[:3])
 		}
 		if preempted[1].PreemptionCount != 2 || preempted[len(preempted)-1].PreemptionCount != 65 || count != 65 || preempted[1].PreemptorUID != "j-nsother" {
-			t.Errorf("%s: %d preemptions, from %+v to %+v", state, count, preempted[1], preempted[len(preempted)-1])
+			t.Errorf("%s: got %d preemptions, want 65, from %+v to %+v", state, count, preempted[1], preempted[len(preempted)-1])
 		}
 		if want := time.Duration(v.seconds) * time.Second; ran != want || want < time.Hour {
-			t.Errorf("%s: it ran for %s, want %s", state, ran, want)
+			t.Errorf("%s: the task ran for %s, want %s", state, ran, want)
 		}
 		for i := 2; i < len(preempted); i++ {
 			if !preempted[i].Repeats(&preempted[i-1]) {
@@ -179,14 +179,14 @@ func TestRepeats(t *testing.T) {
 		first, second timeline.Event
 		want          bool
 	}{
-		"in one second":                  {at(0.1), at(0.9), true},
-		"a minute apart":                 {at(0), at(60.9), true},
-		"more than a minute apart":       {at(0), at(61), false},
-		"later, with some between":       {at(0), at(600, func(e *timeline.Event) { e.Omitted = 8 }), true},
-		"for another task":               {at(0), at(1, func(e *timeline.Event) { e.PreemptorUID = "q" }), false},
-		"of another Workload":            {at(0), at(1, func(e *timeline.Event) { e.WorkloadUID = "b" }), false},
-		"evicted for another reason":     {at(0), at(1, func(e *timeline.Event) { e.Type = timeline.Evicted }), false},
-		"some time before, nobody knows": {at(0, func(e *timeline.Event) { e.AtOrBefore = true }), at(1), false},
+		"in one second":                    {at(0.1), at(0.9), true},
+		"a minute apart":                   {at(0), at(60.9), true},
+		"more than a minute apart":         {at(0), at(61), false},
+		"later, with omitted ones between": {at(0), at(600, func(e *timeline.Event) { e.Omitted = 8 }), true},
+		"for another task":                 {at(0), at(1, func(e *timeline.Event) { e.PreemptorUID = "q" }), false},
+		"of another Workload":              {at(0), at(1, func(e *timeline.Event) { e.WorkloadUID = "b" }), false},
+		"evicted for another reason":       {at(0), at(1, func(e *timeline.Event) { e.Type = timeline.Evicted }), false},
+		"at an unknown time before":        {at(0, func(e *timeline.Event) { e.AtOrBefore = true }), at(1), false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -197,9 +197,9 @@ func TestRepeats(t *testing.T) {
 	}
 }
 
-// However late a loop is noted, averages and longest times are those of all that
-// is not of the loop.
-func TestLoopsAreLeftOut(t *testing.T) {
+// However late a loop is recorded, averages and longest times count only the waits
+// and runs outside of it.
+func TestAveragesExcludeLoops(t *testing.T) {
 	for seed := range uint64(20) {
 		random := rand.New(rand.NewPCG(seed, 9))
 		x, c := newTestIndex()
@@ -235,29 +235,29 @@ func TestLoopsAreLeftOut(t *testing.T) {
 			}
 		}
 		if len(loops) == 0 {
-			t.Fatal("there is no loop")
+			t.Fatal("the seed has no loop")
 		}
 		for range 3 {
-			checkLeftOut(t, seed, x, c, all)
+			checkAverages(t, seed, x, c, all)
 			c.At = c.At.Add(5 * time.Hour)
 		}
 		for _, v := range all {
 			for _, l := range x.loopsOf(v.task()) {
-				left := int32(0)
+				want := int32(0)
 				for _, s := range v.past {
 					if s.run && s.looped {
-						left++
+						want++
 					}
 				}
-				if l.Runs != left {
-					t.Errorf("seed %d: the loop of %s ended %d runs, want %d", seed, v.name, l.Runs, left)
+				if l.Runs != want {
+					t.Errorf("seed %d: the loop of %s ended %d runs, want %d", seed, v.name, l.Runs, want)
 				}
 			}
 		}
 	}
 }
 
-func checkLeftOut(t *testing.T, seed uint64, x *Index, c *taskstest.Clock, all []*victim) {
+func checkAverages(t *testing.T, seed uint64, x *Index, c *taskstest.Clock, all []*victim) {
 	t.Helper()
 	for _, within := range []time.Duration{0, time.Hour, 6 * time.Hour} {
 		rows, since := x.Classes(func(string) bool { return true }, within)
@@ -286,14 +286,14 @@ func checkLeftOut(t *testing.T, seed uint64, x *Index, c *taskstest.Clock, all [
 			want := PriorityClassRow{Waits: waited.count, AverageWait: waited.average(), LongestWait: waited.longest, Runs: ran.count, AverageRun: ran.average(), LongestRun: max(ran.longest, longest), LoopRuns: ran.loops}
 			got := PriorityClassRow{Waits: row.Waits, AverageWait: row.AverageWait, LongestWait: row.LongestWait, Runs: row.Runs, AverageRun: row.AverageRun, LongestRun: row.LongestRun, LoopRuns: row.LoopRuns}
 			if diff := cmp.Diff(want, got); diff != "" {
-				t.Fatalf("seed %d, class %s within %s: %s", seed, row.PriorityClass, within, diff)
+				t.Fatalf("seed %d, priority class %s within %s (-want +got):\n%s", seed, row.PriorityClass, within, diff)
 			}
 		}
 	}
 }
 
-// What is recorded of a loop: its spans, of which each second has one, and the
-// loop itself with Kueue's exact count.
+// A loop is recorded with Kueue's exact count, and with its spans, at most one of
+// each second.
 func TestLoopIsRecorded(t *testing.T) {
 	x, c := newTestIndex()
 	x.Record()
@@ -323,7 +323,7 @@ func TestLoopIsRecorded(t *testing.T) {
 	}
 	first := timeline.Span{WorkloadUID: string(v.part()), Began: taskstest.Start.Add(time.Minute), Ended: since}
 	if !spans[first] {
-		t.Errorf("the run that the loop ended first is not among %v", spans)
+		t.Errorf("the run that the first preemption ended is not among %v", spans)
 	}
 	outside := 0
 	for span := range spans {
@@ -331,49 +331,49 @@ func TestLoopIsRecorded(t *testing.T) {
 			outside++
 		}
 	}
-	if outside != 1 || len(spans) < 40 { // that run; when the first wait began, nobody saw
-		t.Errorf("%d of %d spans are not of the loop", outside, len(spans))
+	if outside != 1 || len(spans) < 40 { // the first run; the index has not seen the start of the first wait
+		t.Errorf("%d of %d spans are outside of the loop, want 1", outside, len(spans))
 	}
 	x.DeleteWorkload(taskstest.Workload("ns", "victim", "low", 0, v.created))
-	gone := x.TakeChanged(10)
-	if len(gone) != 1 || gone[0].DeletedAt.IsZero() || len(gone[0].Loops) != 1 {
-		t.Errorf("once it is gone: %+v", gone)
+	deleted := x.TakeChanged(10)
+	if len(deleted) != 1 || deleted[0].DeletedAt.IsZero() || len(deleted[0].Loops) != 1 {
+		t.Errorf("after the deletion the changed tasks are %+v", deleted)
 	}
 	if len(x.loops) != 0 {
-		t.Errorf("loops of what is gone are kept: %v", x.loops)
+		t.Errorf("the index keeps loops of a deleted task: %v", x.loops)
 	}
 	rows, _ := x.Classes(func(string) bool { return true }, 0)
 	if i := slices.IndexFunc(rows, func(r PriorityClassRow) bool { return r.PriorityClass == "low" }); i < 0 || rows[i].LoopRuns != 62 || rows[i].Runs != 1 || rows[i].AverageRun != time.Hour {
-		t.Errorf("once it is gone, classes are %+v", rows)
+		t.Errorf("after the deletion the priority classes are %+v", rows)
 	}
 }
 
-// A step that the guard adds is in the timeline, once, and has the task recorded.
-func TestNotedSteps(t *testing.T) {
+// An event of the loop guard is in the timeline once, and marks its task as changed.
+func TestRecordEvent(t *testing.T) {
 	x, c := newTestIndex()
-	told := 0
-	x.notify = func() { told++ }
+	notified := 0
+	x.notify = func() { notified++ }
 	x.Record()
 	other := taskstest.Workload("secret-ns", "other", "", 9, taskstest.Start, taskstest.Pending(taskstest.Start)...)
 	x.SetWorkload(other, false)
 	v := looped(x, c, 3)
 	x.TakeChanged(10)
 	by := x.Find("secret-ns", "Job", "other", "")
-	held := timeline.Event{At: c.At, Type: timeline.Held, Message: "until it starts", Preemptor: by}
+	event := timeline.Event{At: c.At, Type: timeline.Held, Message: "until it starts", Preemptor: by}
 	for range 2 {
-		x.RecordEvent("ns", v.part(), held)
+		x.RecordEvent("ns", v.part(), event)
 	}
-	x.RecordEvent("secret-ns", v.part(), held)
-	x.RecordEvent("ns", "nobody", held)
-	x.RecordLoop(timeline.Loop{Namespace: "ns", WorkloadUID: "nobody", Since: c.At, Last: c.At})
-	if told != 1 {
-		t.Errorf("pages are told %d times, want once", told)
+	x.RecordEvent("secret-ns", v.part(), event)
+	x.RecordEvent("ns", "unknown", event)
+	x.RecordLoop(timeline.Loop{Namespace: "ns", WorkloadUID: "unknown", Since: c.At, Last: c.At})
+	if notified != 1 {
+		t.Errorf("pages are notified %d times, want 1", notified)
 	}
 	taken := x.TakeChanged(10)
 	if len(taken) != 1 || taken[0].Name != "victim" {
-		t.Fatalf("%+v are to be recorded", taken)
+		t.Fatalf("got the changed tasks %+v, want the victim", taken)
 	}
-	want := []timeline.Event{{At: held.At, Type: timeline.Held, Message: "until it starts", PreemptorUID: by.UID, WorkloadUID: string(v.part()), Ran: timeline.Unknown, Preemptor: &tasks.Task{Namespace: "secret-ns", Kind: "Job", Name: "other", UID: by.UID}}}
+	want := []timeline.Event{{At: event.At, Type: timeline.Held, Message: "until it starts", PreemptorUID: by.UID, WorkloadUID: string(v.part()), Ran: timeline.Unknown, Preemptor: &tasks.Task{Namespace: "secret-ns", Kind: "Job", Name: "other", UID: by.UID}}}
 	of := func(events []timeline.Event) (found []timeline.Event) {
 		for _, e := range events {
 			if e.Type == timeline.Held {
@@ -389,12 +389,12 @@ func TestNotedSteps(t *testing.T) {
 	x.DeleteWorkload(other)
 	want[0].PreemptorDeleted = true
 	if diff := cmp.Diff(want, of(x.Timeline(v.task())), same); diff != "" {
-		t.Errorf("once the other is gone: %s", diff)
+		t.Errorf("after the deletion of the preemptor (-want +got):\n%s", diff)
 	}
 }
 
-// The guard notes while pages ask and Kueue goes on.
-func TestNotingAtOnce(t *testing.T) {
+// The loop guard may record while pages read and Kueue preempts.
+func TestRecordConcurrently(t *testing.T) {
 	x := New(time.Now)
 	x.Record()
 	v := looped(x, &taskstest.Clock{At: taskstest.Start}, 3)
@@ -413,6 +413,6 @@ func TestNotingAtOnce(t *testing.T) {
 	}
 	group.Wait()
 	if loops := x.loopsOf(v.task()); len(loops) != 1 || loops[0].Runs != 2 {
-		t.Errorf("the loops are %+v", loops)
+		t.Errorf("got the loops %+v, want one that ended 2 runs", loops)
 	}
 }

@@ -1,32 +1,32 @@
 package index
 
 import (
-	"kuota.dev/kuota/governance/tasks/taskstest"
 	"strings"
 	"testing"
 	"time"
 
 	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/taskstest"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// What is told of tasks is what the list has, and nothing before all were read.
+// The metric equals the list, and is absent before the Workloads have synced.
 func TestMetricOfTasks(t *testing.T) {
 	x, _ := newTestIndex()
 	admitted := metav1.Condition{Type: kueue.WorkloadAdmitted, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(taskstest.Start)}
 	x.SetWorkload(taskstest.Workload("a", "one", "", 0, taskstest.Start), false)
 	x.SetWorkload(taskstest.Workload("a", "two", "high", 9, taskstest.Start), false)
-	gone := taskstest.Workload("b", "three", "high", 9, taskstest.Start.Add(time.Second))
-	x.SetWorkload(gone, false)
+	deleted := taskstest.Workload("b", "three", "high", 9, taskstest.Start.Add(time.Second))
+	x.SetWorkload(deleted, false)
 	x.SetWorkload(taskstest.Workload("b", "four", "", 0, taskstest.Start, admitted), false)
 	if n := testutil.CollectAndCount(x); n != 0 {
-		t.Errorf("%d metrics before all tasks were read", n)
+		t.Errorf("got %d metrics before the sync, want 0", n)
 	}
 	x.workloadsSynced()
-	x.DeleteWorkload(gone)
+	x.DeleteWorkload(deleted)
 	states := map[tasks.State]int{}
 	for _, one := range x.all(ByName) {
 		states[one.State]++

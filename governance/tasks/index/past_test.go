@@ -1,11 +1,11 @@
 package index
 
 import (
-	"kuota.dev/kuota/governance/tasks/taskstest"
 	"testing"
 	"time"
 
 	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/taskstest"
 	"kuota.dev/kuota/governance/tasks/timeline"
 
 	"github.com/google/go-cmp/cmp"
@@ -14,15 +14,15 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// A task that ran once leaves nothing to remember; of one that is preempted
-// again and again the last steps are.
-func TestWhatIsRemembered(t *testing.T) {
+// The index keeps no past of a task that ran once, and the last events of a task that
+// is preempted again and again.
+func TestPastKeepsTheLastEvents(t *testing.T) {
 	x, c := newTestIndex()
 	x.SetWorkload(taskstest.Workload("ns", "quiet", "", 0, taskstest.Start, taskstest.Pending(taskstest.Start)...), false)
 	x.SetWorkload(taskstest.Workload("ns", "quiet", "", 0, taskstest.Start, taskstest.Admitted(c.At)...), false)
 	x.SetWorkload(taskstest.Workload("ns", "quiet", "", 0, taskstest.Start, taskstest.Finished(taskstest.Start, c.At)...), false)
 	if len(x.life.pasts) != 0 {
-		t.Errorf("of a task that ran once there is %+v", x.life.pasts)
+		t.Errorf("the past of a task that ran once is %+v, want none", x.life.pasts)
 	}
 	other := taskstest.Workload("ns", "other", "", 9, taskstest.Start, taskstest.Pending(taskstest.Start)...)
 	other.UID = "abc-1"
@@ -47,22 +47,22 @@ func TestWhatIsRemembered(t *testing.T) {
 	for _, e := range events {
 		if e.Type.Lost() {
 			losses++
-			if e.Ran != 10*time.Minute && losses > 1 || // when the first began, is forgotten
+			if e.Ran != 10*time.Minute && losses > 1 || // the start of the first run is not kept
 				e.Preemptor == nil || e.Preemptor.Name != "other" || !e.PreemptorDeleted || e.Reason != "InClusterQueue" {
-				t.Errorf("it was preempted by %+v after %s", e.Preemptor, e.Ran)
+				t.Errorf("the task was preempted by %+v after %s", e.Preemptor, e.Ran)
 			}
 		}
 	}
 	if n := x.life.pasts[tasks.Key{Namespace: "ns", UID: task.UID}].Len(); n != 20 || losses != 11 {
-		t.Errorf("%d steps are remembered, with %d preemptions", n, losses)
+		t.Errorf("got %d events with %d preemptions, want 20 and 11", n, losses)
 	}
 	x.DeleteWorkload(taskstest.Workload("ns", "busy", "", 0, taskstest.Start))
 	if len(x.life.pasts) != 0 {
-		t.Errorf("of tasks that are gone there is %+v", x.life.pasts)
+		t.Errorf("the index keeps the past of deleted tasks: %+v", x.life.pasts)
 	}
 }
 
-// A guaranteed part and its increments, as they come and go.
+// The sizes of a task follow the admissions and evictions of its parts.
 func TestSizesOfParts(t *testing.T) {
 	x, c := newTestIndex()
 	set := func(target *Index, uid string, pods int32, conditions ...metav1.Condition) {
@@ -79,19 +79,19 @@ func TestSizesOfParts(t *testing.T) {
 	set(x, "b", 3, taskstest.Pending(taskstest.Start)...)
 	set(x, "a", 2, taskstest.Admitted(at(1))...)
 	set(x, "b", 3, taskstest.Admitted(at(2))...)
-	c.At = at(9) // a condition tells the time, not the clock
+	c.At = at(9) // times come from conditions, not from the clock
 	set(x, "b", 3, taskstest.PreemptedBy("x", at(3))...)
 	set(x, "b", 3, taskstest.Admitted(at(4))...)
 	set(x, "a", 2, taskstest.Finished(at(1), at(5))...)
 	want := []timeline.Resize{{At: at(1), From: 0, To: 2, Cause: timeline.Started}, {At: at(2), From: 2, To: 5, Cause: timeline.Joined}, {At: at(3), From: 5, To: 2, Cause: timeline.LostTo}, {At: at(4), From: 2, To: 5, Cause: timeline.Joined}, {At: at(5), From: 5, To: 3, Cause: timeline.Ended}}
 	if diff := cmp.Diff(want, x.Sizes(x.Find("ns", "Job", "train", ""))); diff != "" {
-		t.Errorf("what was seen: %s", diff)
+		t.Errorf("sizes of observed changes (-want +got):\n%s", diff)
 	}
 	after, _ := newTestIndex() // a restart
 	set(after, "a", 2, taskstest.Finished(at(1), at(5))...)
 	set(after, "b", 3, taskstest.Admitted(at(4))...)
 	want = []timeline.Resize{{At: at(1), From: 0, To: 2, Cause: timeline.Started}, {At: at(4), From: 2, To: 5, Cause: timeline.Joined}, {At: at(5), From: 5, To: 3, Cause: timeline.Ended}}
 	if diff := cmp.Diff(want, after.Sizes(after.Find("ns", "Job", "train", ""))); diff != "" {
-		t.Errorf("what Kueue tells: %s", diff)
+		t.Errorf("sizes after a restart (-want +got):\n%s", diff)
 	}
 }

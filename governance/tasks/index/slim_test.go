@@ -13,8 +13,8 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// TestSlimShares has many Workloads share what they were given and ask for: each
-// reads as before, and those that differ share nothing.
+// Workloads with equal assignments and requests share them. Each reads as before, and
+// Workloads that differ share nothing.
 func TestSlimShares(t *testing.T) {
 	slim, random := new(slimmer), rand.New(rand.NewPCG(1, 2))
 	one := func(names ...string) string { return names[random.IntN(len(names))] }
@@ -29,7 +29,7 @@ func TestSlimShares(t *testing.T) {
 	for range 5000 {
 		w := &kueue.Workload{Status: kueue.WorkloadStatus{Admission: &kueue.Admission{ClusterQueue: "q"}}}
 		w.Labels = map[string]string{"kueue.x-k8s.io/job-uid": "u"}
-		w.Annotations = map[string]string{tasks.AdmissionGatedByAnnotation: one("a", "b"), "example.com/of-no-concern": "x"}
+		w.Annotations = map[string]string{tasks.AdmissionGatedByAnnotation: one("a", "b"), "example.com/other": "x"}
 		for i := range 1 + random.IntN(2) {
 			set := kueue.PodSetAssignment{Name: kueue.NewPodSetReference(fmt.Sprint("set-", i)), ResourceUsage: amounts(), Flavors: map[corev1.ResourceName]kueue.ResourceFlavorReference{}}
 			if random.IntN(2) == 0 {
@@ -44,19 +44,19 @@ func TestSlimShares(t *testing.T) {
 		}
 		before := w.DeepCopy()
 		slim.slim(w)
-		given := &w.Status.Admission.PodSetAssignments[0]
-		if slim.slim(w); given != &w.Status.Admission.PodSetAssignments[0] { // a watch does so
-			t.Fatal("slimmed again, it shares something else")
+		shared := &w.Status.Admission.PodSetAssignments[0]
+		if slim.slim(w); shared != &w.Status.Admission.PodSetAssignments[0] { // as an informer does
+			t.Fatal("slimmed twice, the Workload shares another assignment")
 		}
 		if !reflect.DeepEqual(w.Status.Admission.PodSetAssignments, before.Status.Admission.PodSetAssignments) || !reflect.DeepEqual(w.Status.ResourceRequests, before.Status.ResourceRequests) {
-			t.Fatalf("it was %+v, and is %+v", before.Status, w.Status)
+			t.Fatalf("got %+v, want %+v", w.Status, before.Status)
 		}
 		if w.Labels != nil || len(w.Annotations) != 1 || w.Annotations[tasks.AdmissionGatedByAnnotation] != before.Annotations[tasks.AdmissionGatedByAnnotation] {
-			t.Fatalf("it keeps %v and %v", w.Labels, w.Annotations)
+			t.Fatalf("the slim Workload has the labels %v and annotations %v", w.Labels, w.Annotations)
 		}
-		copies[given] = true
+		copies[shared] = true
 	}
 	if len(copies) > 4000 {
-		t.Errorf("5,000 Workloads have %d assignments", len(copies))
+		t.Errorf("5,000 Workloads have %d assignments, want at most 4,000", len(copies))
 	}
 }

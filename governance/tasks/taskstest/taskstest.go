@@ -1,4 +1,4 @@
-// Package taskstest has Workloads for the tests of the packages of tasks.
+// Package taskstest builds Workloads for the tests of the packages of tasks.
 package taskstest
 
 import (
@@ -14,13 +14,13 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// badWorkloads are changes that make a Workload one that nobody should write.
+// Malformed returns changes by name, each of which makes a Workload malformed.
 func Malformed() map[string]func(w *kueue.Workload) {
 	later := Start.Add(24 * time.Hour)
 	return map[string]func(w *kueue.Workload){
 		"no priority":               func(w *kueue.Workload) { w.Spec.Priority = nil },
 		"no conditions":             func(w *kueue.Workload) { w.Status.Conditions = nil },
-		"made in the future":        func(w *kueue.Workload) { w.CreationTimestamp = metav1.NewTime(later) },
+		"created in the future":     func(w *kueue.Workload) { w.CreationTimestamp = metav1.NewTime(later) },
 		"waiting since the future":  func(w *kueue.Workload) { w.Status.Conditions = Pending(later) },
 		"running since the future":  func(w *kueue.Workload) { w.Status.Conditions = Admitted(later) },
 		"ended before it began":     func(w *kueue.Workload) { w.Status.Conditions = Finished(later, Start) },
@@ -36,7 +36,7 @@ func Malformed() map[string]func(w *kueue.Workload) {
 		"a megabyte in Kueue's own": func(w *kueue.Workload) {
 			w.Annotations = map[string]string{tasks.AdmissionGatedByAnnotation: strings.Repeat("x", 1<<20)}
 		},
-		"a reason that goes on": func(w *kueue.Workload) { w.Status.Conditions[0].Message = strings.Repeat("ä", 1<<20) },
+		"a megabyte of message": func(w *kueue.Workload) { w.Status.Conditions[0].Message = strings.Repeat("ä", 1<<20) },
 		"run times below zero":  func(w *kueue.Workload) { w.Status.AccumulatedPastExecutionTimeSeconds = new(int32(-5)) },
 		"more evictions than counts": func(w *kueue.Workload) {
 			w.Status.SchedulingStats = &kueue.SchedulingStats{Evictions: []kueue.WorkloadSchedulingStatsEviction{{Reason: "Preempted", Count: 1 << 30}, {Reason: "New", Count: 1 << 30}}}
@@ -44,14 +44,15 @@ func Malformed() map[string]func(w *kueue.Workload) {
 	}
 }
 
+// Start is the time at which the clock of a test begins.
 var Start = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 
-// clock is a time that tests set.
+// Clock is a time that tests set.
 type Clock struct{ At time.Time }
 
 func (c *Clock) Now() time.Time { return c.At }
 
-// workload is one that a Job made.
+// Workload returns a Workload that Kueue created for a Job. Empty is without a class.
 func Workload(namespace, name, class string, priority int32, created time.Time, conditions ...metav1.Condition) *kueue.Workload {
 	yes := true
 	w := &kueue.Workload{
@@ -68,7 +69,7 @@ func Workload(namespace, name, class string, priority int32, created time.Time, 
 	return w
 }
 
-// holdsGPUs has a Workload hold so many GPUs of a queue.
+// UsingGPUs sets the admission of w to this many GPUs of a ClusterQueue, and returns w.
 func UsingGPUs(w *kueue.Workload, queue string, gpus int64) *kueue.Workload {
 	amount := resource.NewQuantity(gpus, resource.DecimalSI)
 	w.Status.Admission = &kueue.Admission{ClusterQueue: kueue.ClusterQueueReference(queue), PodSetAssignments: []kueue.PodSetAssignment{{
@@ -77,6 +78,7 @@ func UsingGPUs(w *kueue.Workload, queue string, gpus int64) *kueue.Workload {
 	return w
 }
 
+// Condition returns a condition that is true if yes, and false otherwise.
 func Condition(name string, yes bool, reason string, at time.Time) metav1.Condition {
 	status := metav1.ConditionFalse
 	if yes {
@@ -85,19 +87,23 @@ func Condition(name string, yes bool, reason string, at time.Time) metav1.Condit
 	return metav1.Condition{Type: name, Status: status, Reason: reason, LastTransitionTime: metav1.NewTime(at)}
 }
 
+// Pending returns the conditions of a Workload that waits for quota.
 func Pending(at time.Time) []metav1.Condition {
 	return []metav1.Condition{Condition("QuotaReserved", false, "WaitingForQuota", at)}
 }
 
+// Admitted returns the conditions of an admitted Workload.
 func Admitted(at time.Time) []metav1.Condition {
 	return []metav1.Condition{Condition("QuotaReserved", true, "QuotaReserved", at), Condition("Admitted", true, "Admitted", at)}
 }
 
+// Finished returns the conditions of a Workload that succeeded.
 func Finished(admitted, at time.Time) []metav1.Condition {
 	return append(Admitted(admitted), Condition("Finished", true, "Succeeded", at))
 }
 
-// preemptedBy are the conditions of a Workload that lost its quota to another.
+// PreemptedBy returns the conditions of a Workload that Kueue preempted for the
+// Workload uid.
 func PreemptedBy(uid string, at time.Time) []metav1.Condition {
 	c := Condition("Evicted", true, "Preempted", at)
 	c.Message = "Preempted to accommodate a workload (UID: " + uid + ", JobUID: x) due to prioritization in the ClusterQueue; preemptor path: /q; preemptee path: /q"
