@@ -8,209 +8,209 @@ import (
 	"kuota.dev/kuota/governance/quota"
 )
 
-// borrowers is a queue without quota beside two others: one that is idle, and
-// one that borrows all of it with so many tasks of one GPU.
+// borrowers returns a task's queue without quota, in a cohort with a queue that is
+// idle, and one that borrows all of its quota with workloads of one GPU.
 func borrowers(priorities ...int32) *Cluster {
 	a, b := queue("a", Limit{}, 0), queue("b", Limit{}, int64(len(priorities)))
 	c := cluster(a, b, queue("idle", Limit{Nominal: int64(len(priorities))}, 0))
 	for i, priority := range priorities {
-		h := holder(fmt.Sprintf("b%d", i), "b", priority, 1)
+		h := admitted(fmt.Sprintf("b%d", i), "b", priority, 1)
 		h.QuotaReservedAt = now.Add(time.Duration(i) * time.Minute)
-		c.hold(h)
+		c.admit(h)
 	}
 	return c
 }
 
-// What Kueue 0.19 does, see pkg/scheduler/preemption.
-func TestRoom(t *testing.T) {
+// The targets are those of Kueue 0.19: see pkg/scheduler/preemption.
+func TestPreemptionTargets(t *testing.T) {
 	with := func(c *Cluster, change func(c *Cluster, q *Queue)) *Cluster { change(c, c.Queue); return c }
 	lower := func(_ *Cluster, q *Queue) { q.BorrowWithinCohort = true }
 	for name, tc := range map[string]struct {
-		cluster *Cluster
-		pods    int32
-		want    Constraint
-		stops   []string
-		may     bool
+		cluster        *Cluster
+		pods           int32
+		want           Constraint
+		wantTargets    []string
+		wantMayPreempt bool
 	}{
-		"a lower task of others borrows what it would borrow": {with(borrowers(5, 5, 5), lower), 1, Preempting, []string{"b2"}, false},
-		"the lowest go first":        {with(borrowers(5, 1, 5), lower), 2, Preempting, []string{"b2", "b1"}, false},
-		"its equals stay":            {with(borrowers(10, 10), lower), 1, Quota, nil, false},
-		"to borrow, it stops nobody": {with(borrowers(5, 5), func(*Cluster, *Queue) {}), 1, Quota, nil, false},
-		"the threshold of a class": {with(borrowers(5, 5), func(_ *Cluster, q *Queue) {
+		"a workload of lower priority borrows": {with(borrowers(5, 5, 5), lower), 1, Preempting, []string{"b2"}, false},
+		"the lowest priority first":            {with(borrowers(5, 1, 5), lower), 2, Preempting, []string{"b2", "b1"}, false},
+		"no workload of lower priority":        {with(borrowers(10, 10), lower), 1, Quota, nil, false},
+		"without borrowWithinCohort":           {with(borrowers(5, 5), func(*Cluster, *Queue) {}), 1, Quota, nil, false},
+		"above maxPriorityThreshold": {with(borrowers(5, 5), func(_ *Cluster, q *Queue) {
 			limit := int32(4)
 			q.BorrowWithinCohort, q.MaxPriorityThreshold = true, &limit
 		}), 1, Quota, nil, false},
-		"below the threshold": {with(borrowers(4, 5), func(_ *Cluster, q *Queue) {
+		"below maxPriorityThreshold": {with(borrowers(4, 5), func(_ *Cluster, q *Queue) {
 			limit := int32(4)
 			q.BorrowWithinCohort, q.MaxPriorityThreshold = true, &limit
 		}), 1, Preempting, []string{"b0"}, false},
-		"it takes back from nobody":         {with(borrowers(5, 5), func(_ *Cluster, q *Queue) { q.BorrowWithinCohort, q.ReclaimWithinCohort = true, Never }), 1, Quota, nil, false},
-		"fair sharing decides by shares":    {with(borrowers(10, 10), func(c *Cluster, _ *Queue) { c.FairSharing = true }), 1, Quota, nil, true},
-		"fair sharing, and only lower ones": {with(borrowers(10, 10), func(c *Cluster, q *Queue) { c.FairSharing, q.ReclaimWithinCohort = true, LowerPriority }), 1, Quota, nil, false},
-		"fair sharing, and it takes back from nobody": {with(borrowers(1, 1), func(c *Cluster, q *Queue) {
+		"reclaimWithinCohort Never":                       {with(borrowers(5, 5), func(_ *Cluster, q *Queue) { q.BorrowWithinCohort, q.ReclaimWithinCohort = true, Never }), 1, Quota, nil, false},
+		"fair sharing compares shares":                    {with(borrowers(10, 10), func(c *Cluster, _ *Queue) { c.FairSharing = true }), 1, Quota, nil, true},
+		"fair sharing, reclaimWithinCohort LowerPriority": {with(borrowers(10, 10), func(c *Cluster, q *Queue) { c.FairSharing, q.ReclaimWithinCohort = true, LowerPriority }), 1, Quota, nil, false},
+		"fair sharing, without reclaimWithinCohort": {with(borrowers(1, 1), func(c *Cluster, q *Queue) {
 			c.FairSharing, q.BorrowWithinCohort, q.ReclaimWithinCohort = true, true, ""
 		}), 1, Quota, nil, false},
-		"within its own quota, whatever others' priority":           {with(borrowers(50, 50), func(c *Cluster, q *Queue) { own(c, q, 1) }), 1, Preempting, []string{"b1"}, false},
-		"within its own quota, and it takes back from nobody":       {with(borrowers(5, 5), func(c *Cluster, q *Queue) { own(c, q, 1); q.ReclaimWithinCohort = Never }), 1, Quota, nil, false},
-		"within its own quota, and it takes back from lower ones":   {with(borrowers(50, 5), func(c *Cluster, q *Queue) { own(c, q, 1); q.ReclaimWithinCohort = LowerPriority }), 1, Preempting, []string{"b1"}, false},
-		"within its own quota, and none is lower":                   {with(borrowers(50, 50), func(c *Cluster, q *Queue) { own(c, q, 1); q.ReclaimWithinCohort = LowerPriority }), 1, Quota, nil, false},
-		"within its own quota under fair sharing":                   {with(borrowers(50, 50), func(c *Cluster, q *Queue) { own(c, q, 1); c.FairSharing = true }), 1, Preempting, nil, true},
-		"more than its own quota looks for nobody, also of its own": {with(borrowers(5, 5), func(c *Cluster, q *Queue) { ownLow(c, q) }), 2, Quota, nil, false},
-		"unless it may borrow by its priority":                      {with(borrowers(50, 5), func(c *Cluster, q *Queue) { ownLow(c, q); q.BorrowWithinCohort = true }), 2, Preempting, []string{"b1", "own"}, false},
+		"within its quota, of any priority":                   {with(borrowers(50, 50), func(c *Cluster, q *Queue) { own(c, q, 1) }), 1, Preempting, []string{"b1"}, false},
+		"within its quota, reclaimWithinCohort Never":         {with(borrowers(5, 5), func(c *Cluster, q *Queue) { own(c, q, 1); q.ReclaimWithinCohort = Never }), 1, Quota, nil, false},
+		"within its quota, reclaimWithinCohort LowerPriority": {with(borrowers(50, 5), func(c *Cluster, q *Queue) { own(c, q, 1); q.ReclaimWithinCohort = LowerPriority }), 1, Preempting, []string{"b1"}, false},
+		"within its quota, and no workload of lower priority": {with(borrowers(50, 50), func(c *Cluster, q *Queue) { own(c, q, 1); q.ReclaimWithinCohort = LowerPriority }), 1, Quota, nil, false},
+		"within its quota, fair sharing":                      {with(borrowers(50, 50), func(c *Cluster, q *Queue) { own(c, q, 1); c.FairSharing = true }), 1, Preempting, nil, true},
+		"above its quota, not even in its own queue":          {with(borrowers(5, 5), func(c *Cluster, q *Queue) { ownLow(c, q) }), 2, Quota, nil, false},
+		"above its quota, with borrowWithinCohort":            {with(borrowers(50, 5), func(c *Cluster, q *Queue) { ownLow(c, q); q.BorrowWithinCohort = true }), 2, Preempting, []string{"b1", "own"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := Why(asks(tc.pods), tc.cluster)
-			if v.Constraint != tc.want || v.MayPreempt != tc.may {
-				t.Fatalf("it is %s, and may preempt: %t", v.Constraint, v.MayPreempt)
+			v := Why(requesting(tc.pods), tc.cluster)
+			if v.Constraint != tc.want || v.MayPreempt != tc.wantMayPreempt {
+				t.Fatalf("got %s, may preempt %t, want %s, %t", v.Constraint, v.MayPreempt, tc.want, tc.wantMayPreempt)
 			}
-			briefed(t, asks(tc.pods), tc.cluster, v)
-			stops := map[string]bool{}
+			checkBrief(t, requesting(tc.pods), tc.cluster, v)
+			targets := map[string]bool{}
 			for _, h := range v.TargetsInQueue {
-				stops[h.Name] = h.Queue == "a"
+				targets[h.Name] = h.Queue == "a"
 			}
 			for _, h := range v.TargetsInCohort {
-				stops[h.Name] = h.Queue != "a"
+				targets[h.Name] = h.Queue != "a"
 			}
-			for _, name := range tc.stops {
-				if !stops[name] {
-					t.Errorf("%s should stop: %v", name, stops)
+			for _, name := range tc.wantTargets {
+				if !targets[name] {
+					t.Errorf("got the targets %v, want %s among them", targets, name)
 				}
 			}
-			if len(stops) != len(tc.stops) {
-				t.Errorf("%v stop, want %v", stops, tc.stops)
+			if len(targets) != len(tc.wantTargets) {
+				t.Errorf("got the targets %v, want %v", targets, tc.wantTargets)
 			}
 		})
 	}
 }
 
-// own gives a queue quota that another had.
+// own moves an amount of quota from the idle queue to q.
 func own(c *Cluster, q *Queue, amount int64) {
 	q.Limits[a100] = Limit{Nominal: amount}
 	idle := c.Queues["idle"]
 	idle.Limits[a100] = Limit{Nominal: idle.Limits[a100].Nominal - amount}
 }
 
-// ownLow has a queue hold all of its quota of one, with a low task.
+// ownLow gives q a quota of 1 GPU, which a workload of low priority in it uses.
 func ownLow(c *Cluster, q *Queue) {
 	q.Limits[a100], q.Usage[a100] = Limit{Nominal: 1}, 1
-	c.hold(holder("own", "a", 1, 1))
+	c.admit(admitted("own", "a", 1, 1))
 }
 
-// Of the classes that there are, the lowest that works; of those that do not
-// exist, none.
-func TestClassThatThereIs(t *testing.T) {
+// The proposed priority class is the lowest existing one that starts the task.
+func TestProposedPriorityClass(t *testing.T) {
 	for name, tc := range map[string]struct {
-		held  int32 // the priority of the task in the way
-		ranks []PriorityClass
-		want  string
+		admitted int32 // priority of the workload that uses the quota
+		classes  []PriorityClass
+		want     string
 	}{
 		"the next":              {10, []PriorityClass{{"top", 100}, {"next", 11}}, "next"},
-		"as high as the other":  {50, []PriorityClass{{"equal", 50}, {"top", 100}}, "top"},
-		"none stands above":     {100, []PriorityClass{{"top", 100}}, ""},
+		"of equal priority":     {50, []PriorityClass{{"equal", 50}, {"top", 100}}, "top"},
+		"none is higher":        {100, []PriorityClass{{"top", 100}}, ""},
 		"no classes at all":     {10, nil, ""},
 		"two of the same value": {10, []PriorityClass{{"b", 20}, {"a", 20}}, "a"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := cluster(queue("a", Limit{Nominal: 2, BorrowingLimit: n(0)}, 2))
-			c.PriorityClasses = tc.ranks
-			c.hold(holder("x", "a", tc.held, 2))
+			c.PriorityClasses = tc.classes
+			c.admit(admitted("x", "a", tc.admitted, 2))
 			got := ""
-			for _, change := range Why(asks(1), c).Changes {
+			for _, change := range Why(requesting(1), c).Changes {
 				if change.Kind == HigherPriorityClass {
 					got = change.PriorityClass
 				}
 			}
 			if got != tc.want {
-				t.Errorf("it is %q, want %q", got, tc.want)
+				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})
 	}
 }
 
-// A task that would do with fewer pods is made room for as a whole first.
-func TestRoomForAllPods(t *testing.T) {
+// Kueue first preempts for all pods of a task that could start with fewer.
+func TestPreemptsForAllPodsFirst(t *testing.T) {
 	for name, tc := range map[string]struct {
-		low  int32 // the priority of what holds half of the queue
+		low  int32 // priority of the workload that uses half of the quota
 		want Constraint
-	}{"room is made": {5, Preempting}, "none is lower": {10, PendingEvaluation}} {
+	}{"lower priority": {5, Preempting}, "equal priority": {10, PendingEvaluation}} {
 		t.Run(name, func(t *testing.T) {
 			c := cluster(queue("a", Limit{Nominal: 4}, 2))
-			c.hold(holder("x", "a", tc.low, 2))
-			task := asks(4)
+			c.admit(admitted("x", "a", tc.low, 2))
+			task := requesting(4)
 			task.PodSets[0].MinCount = 1
 			if v := Why(task, c); v.Constraint != tc.want || v.Constraint == Preempting && v.Shortage.Needed != 4 {
-				t.Errorf("it is %+v", v)
+				t.Errorf("got %+v", v)
 			}
 		})
 	}
 }
 
-// Each group of resources has a flavor of its own.
-func TestGroups(t *testing.T) {
+// Each resource group has its own flavors.
+func TestResourceGroups(t *testing.T) {
 	q := queue("a", Limit{Nominal: 4}, 0)
 	q.Groups = []ResourceGroup{{[]string{gpu}, []string{"a100"}}, {[]string{"cpu"}, []string{"small", "large"}}}
 	q.Flavors = []string{"a100", "small", "large"}
 	q.Limits[quota.FlavorResource{Flavor: "small", Resource: "cpu"}], q.Limits[quota.FlavorResource{Flavor: "large", Resource: "cpu"}] = Limit{Nominal: 1000}, Limit{Nominal: 8000}
 	c := cluster(q)
-	task := asks(2)
+	task := requesting(2)
 	task.PodSets[0].Requests = quota.Resources{gpu: 1, "cpu": 4000}
 	if v := Why(task, c); v.Constraint != PendingEvaluation {
-		t.Errorf("it is %+v", v)
+		t.Errorf("got %+v", v)
 	}
 	task.PodSets[0].Requests["cpu"] = 5000
 	if v := Why(task, c); v.Constraint != ExceedsMax || v.Shortage.Resource != "cpu" || v.Shortage.Needed != 10000 {
-		t.Errorf("it is %+v with %+v", v, v.Shortage)
+		t.Errorf("got %+v with %+v, want 10 CPUs needed", v, v.Shortage)
 	}
 }
 
-// What Kueue does not count is in no task's way.
-func TestUncounted(t *testing.T) {
-	task := asks(1)
+// A resource that Kueue does not count keeps no task from starting.
+func TestUncountedResource(t *testing.T) {
+	task := requesting(1)
 	task.PodSets[0].Requests["example.com/fpga"] = 1
 	c := func() *Cluster { return cluster(queue("a", Limit{Nominal: 4}, 4)) }
 	if v := Why(task, c()); v.Constraint != UncoveredResource {
-		t.Errorf("without a word of Kueue's it is %s", v.Constraint)
+		t.Errorf("without a reason from Kueue, got %s, want UncoveredResource", v.Constraint)
 	}
 	task.Reason = "WaitingForQuota"
 	if v := Why(task, c()); v.Constraint != Quota {
-		t.Errorf("where it waits for quota it is %s", v.Constraint)
+		t.Errorf("with the reason WaitingForQuota, got %s, want Quota", v.Constraint)
 	}
 	task.Reason, task.PodSets[0].CountedRequests = "PendingEvaluation", quota.Resources{gpu: 1, "example.com/fpga": 1}
 	if v := Why(task, c()); v.Constraint != UncoveredResource {
-		t.Errorf("where Kueue counts it, it is %s", v.Constraint)
+		t.Errorf("where Kueue counts it, got %s, want UncoveredResource", v.Constraint)
 	}
 	task.Reason, task.PodSets[0].CountedRequests = "", quota.Resources{gpu: 1}
 	if v := Why(task, c()); v.Constraint != Quota {
-		t.Errorf("where Kueue does not count it, it is %s", v.Constraint)
+		t.Errorf("where Kueue does not count it, got %s, want Quota", v.Constraint)
 	}
 }
 
-// The pod set whose pods have nodes is not to blame.
-func TestBlamesThePodSetWithoutNodes(t *testing.T) {
+// The verdict names the pod set whose pods have no nodes.
+func TestVerdictNamesThePodSetWithoutNodes(t *testing.T) {
 	task := Task{QuotaReserved: true, PodSets: []PodSet{{Name: "head", Count: 1, Requests: quota.Resources{"cpu": 1}}, {Name: "workers", Count: 2, Requests: quota.Resources{gpu: 8}}}}
 	task.Pods = &Pods{Unscheduled: 2, Flavors: map[string][]string{"head": {"a100"}, "workers": {"a100"}}, Requests: []quota.Resources{{gpu: 8}}}
 	c := cluster(queue("a", Limit{Nominal: 16}, 16))
 	c.Nodes = []Node{{Name: "full", Ready: true, Labels: map[string]string{"type": "a100"}, Allocatable: quota.Resources{"cpu": 1, gpu: 8}, Free: quota.Resources{}}}
 	if v := Why(task, c); v.PodSet != "workers" || v.Constraint != NodesFull {
-		t.Errorf("it is %s of %s", v.Constraint, v.PodSet)
+		t.Errorf("got %s of the pod set %s", v.Constraint, v.PodSet)
 	}
-	task.Pods.Requests = []quota.Resources{{gpu: 7}} // changed on their way
+	task.Pods.Requests = []quota.Resources{{gpu: 7}} // a webhook changed them
 	if v := Why(task, c); v.PodSet != "head" {
-		t.Errorf("it is %s of %s", v.Constraint, v.PodSet)
+		t.Errorf("got %s of the pod set %s", v.Constraint, v.PodSet)
 	}
 }
 
-// 1,000 queues, and one team with 2,000 tasks.
+// BenchmarkWhy explains a task among 1,000 ClusterQueues, one of them with 2,000
+// workloads.
 func BenchmarkWhy(b *testing.B) {
 	for name, tc := range map[string]struct {
 		priority int32
 		pods     int32
 		want     Constraint
-	}{"nothing helps but others' end": {1, 300, Quota}, "makes room": {50, 300, Preempting}} {
+	}{"no targets": {1, 300, Quota}, "targets": {50, 300, Preempting}} {
 		b.Run(name, func(b *testing.B) {
 			a := queue("a", Limit{Nominal: 2000, BorrowingLimit: n(0)}, 2000)
 			c := cluster(a)
-			var held []AdmittedWorkload
+			var all []AdmittedWorkload
 			for i := range 999 {
 				q := queue(fmt.Sprintf("team-%d", i), Limit{Nominal: 8}, int64(i%16))
 				c.Queues[q.Name] = q
@@ -218,44 +218,45 @@ func BenchmarkWhy(b *testing.B) {
 					if i%16 <= 8 {
 						break
 					}
-					held = append(held, holder(fmt.Sprintf("%s-%d", q.Name, j), q.Name, 10, 1))
+					all = append(all, admitted(fmt.Sprintf("%s-%d", q.Name, j), q.Name, 10, 1))
 				}
 			}
 			for i := range 2000 {
-				held = append(held, holder(fmt.Sprintf("x%d", i), "a", int32(i%50), 1))
+				all = append(all, admitted(fmt.Sprintf("x%d", i), "a", int32(i%50), 1))
 			}
-			c.hold(held...)
-			task := asks(tc.pods)
+			c.admit(all...)
+			task := requesting(tc.pods)
 			task.Priority = tc.priority
 			task.PodSets[0].Requests["cpu"] = 0
 			for b.Loop() {
 				if v := Why(task, c); v.Constraint != tc.want {
-					b.Fatalf("it is %s", v.Constraint)
+					b.Fatalf("got %s, want %s", v.Constraint, tc.want)
 				}
 			}
 		})
 	}
 }
 
-// 1,000 queues that all hold more than their quota, with 20,000 tasks.
+// BenchmarkWhyAllBorrow explains a task among 1,000 ClusterQueues that all borrow, with
+// 20,000 workloads.
 func BenchmarkWhyAllBorrow(b *testing.B) {
 	own := queue("team-0", Limit{Nominal: 4}, 50)
 	c := cluster(own)
 	c.PriorityClasses = []PriorityClass{{"low", 0}, {"middle", 10}, {"high", 20}}
-	var held []AdmittedWorkload
+	var all []AdmittedWorkload
 	for i := range 1000 {
 		q := queue(fmt.Sprintf("team-%d", i), Limit{Nominal: 4}, 50)
 		if i > 0 {
 			c.Queues[q.Name] = q
 		}
 		for j := range 20 {
-			held = append(held, holder(fmt.Sprintf("%s-%d", q.Name, j), q.Name, int32(j%3*10), int64(1+j%4)))
+			all = append(all, admitted(fmt.Sprintf("%s-%d", q.Name, j), q.Name, int32(j%3*10), int64(1+j%4)))
 		}
 	}
-	c.hold(held...)
+	c.admit(all...)
 	for b.Loop() {
-		if v := Why(asks(2), c); v.Constraint != Quota {
-			b.Fatalf("it is %s", v.Constraint)
+		if v := Why(requesting(2), c); v.Constraint != Quota {
+			b.Fatalf("got %s, want %s", v.Constraint, Quota)
 		}
 	}
 }

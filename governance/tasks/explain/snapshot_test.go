@@ -9,9 +9,9 @@ import (
 	"kuota.dev/kuota/governance/quota"
 )
 
-// TestLedger takes tasks away and puts them back at random, with limits that
-// change, and compares with a ledger that is written anew each time.
-func TestLedger(t *testing.T) {
+// A snapshot whose usage and limits change at random equals a new snapshot of the
+// same cluster.
+func TestSnapshotMatchesANewOne(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	maybe := func(n int64) *int64 {
 		if random.IntN(2) == 0 {
@@ -33,11 +33,11 @@ func TestLedger(t *testing.T) {
 		}
 		c := cluster(list[0], list[1:]...)
 		c.CohortQuota[a100] = random.Int64N(5)
-		demands := demands(asks(1), c)
+		demands := demands(requesting(1), c)
 		l := newSnapshot(c, demands)
 		for range 30 {
 			q := list[random.IntN(len(list))]
-			h := AdmittedWorkload{Queue: q.Name, Usage: quota.FlavorResourceQuantities{a100: random.Int64N(5), h100: random.Int64N(5), {Flavor: "a100", Resource: "of no concern"}: 1}}
+			h := AdmittedWorkload{Queue: q.Name, Usage: quota.FlavorResourceQuantities{a100: random.Int64N(5), h100: random.Int64N(5), {Flavor: "a100", Resource: "other"}: 1}}
 			switch s := l.workload(&h); random.IntN(3) {
 			case 0:
 				l.removeUsage(s)
@@ -49,19 +49,19 @@ func TestLedger(t *testing.T) {
 				c.Queue.Limits[h100] = limit()
 				l.setLimit(h100, c.Queue.Limits[h100])
 			}
-			anew := newSnapshot(c, demands)
-			for _, cell := range []quota.FlavorResource{a100, h100} {
-				if is, want := l.node(cell), anew.node(cell); !reflect.DeepEqual(is, want) || is.available() != want.available() || is.potentialAvailable() != want.potentialAvailable() {
-					t.Fatalf("%v is %+v, want %+v", cell, is, want)
+			rebuilt := newSnapshot(c, demands)
+			for _, fr := range []quota.FlavorResource{a100, h100} {
+				if got, want := l.node(fr), rebuilt.node(fr); !reflect.DeepEqual(got, want) || got.available() != want.available() || got.potentialAvailable() != want.potentialAvailable() {
+					t.Fatalf("%v: got %+v, want %+v", fr, got, want)
 				}
 			}
 		}
 	}
 }
 
-// TestVerdictHolders finds every holder that a verdict can have anywhere, so that
-// none can be forgotten when names are hidden.
-func TestVerdictHolders(t *testing.T) {
+// AdmittedWorkloads and Borrowers yield every such list of a verdict, so that
+// redaction omits none.
+func TestVerdictYieldsAllNames(t *testing.T) {
 	var v Verdict
 	n := 0
 	var fill func(value reflect.Value)
@@ -74,9 +74,9 @@ func TestVerdictHolders(t *testing.T) {
 			n++
 			value.Set(reflect.ValueOf([]Borrower{{Queue: fmt.Sprint(n)}}))
 		case value.Type() == reflect.TypeFor[Borrower]():
-			t.Error("a verdict names a queue that stands in no list of its own")
+			t.Error("a verdict has a Borrower outside of a list")
 		case value.Type() == reflect.TypeFor[AdmittedWorkload]():
-			t.Error("a verdict names a holder that stands in no list of its own")
+			t.Error("a verdict has an AdmittedWorkload outside of a list")
 		case value.Kind() == reflect.Pointer:
 			value.Set(reflect.New(value.Type().Elem()))
 			fill(value.Elem())
@@ -84,7 +84,7 @@ func TestVerdictHolders(t *testing.T) {
 			value.Set(reflect.MakeSlice(value.Type(), 1, 1))
 			fill(value.Index(0))
 		case value.Kind() == reflect.Interface, value.Kind() == reflect.Map && value.Type().Elem().Kind() > reflect.Float64:
-			t.Errorf("whether a %s has holders is not looked at", value.Type())
+			t.Errorf("the test does not check whether a %s has names", value.Type())
 		case value.Kind() == reflect.Struct:
 			for i := range value.NumField() {
 				fill(value.Field(i))
@@ -100,6 +100,6 @@ func TestVerdictHolders(t *testing.T) {
 		found[(*list)[0].Queue] = true
 	}
 	if len(found) != n || n < 6 {
-		t.Errorf("of %d lists of holders, it yields those of %d", n, len(found))
+		t.Errorf("got %d lists, want %d", len(found), n)
 	}
 }
