@@ -42,7 +42,7 @@ type Submitted struct {
 func (s *Service) Submit(ctx context.Context, user governance.User, t Team, r Request, form string) (Submitted, error) {
 	plan, wrong := t.Complete(r)
 	if len(wrong) > 0 {
-		return Submitted{}, &governance.Error{Kind: governance.Invalid, Op: "submit task", Message: "Some values need another look.", Fields: wrong}
+		return Submitted{}, &governance.Error{Kind: governance.Invalid, Op: "submit task", Message: "Some values are not valid.", Fields: wrong}
 	}
 	limited, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
@@ -105,7 +105,7 @@ func (s *Service) create(ctx context.Context, user governance.User, p Plan, form
 	case form != "" && existing.Annotations[allocations.AnnotationRequest] == mark:
 		return &existing, nil // the response was lost, or the form was sent twice
 	case form != "" && id == form:
-		return nil, nameError(fmt.Sprintf("%s was submitted already, with what stood in this form then; choose another name for a second task", job.Name))
+		return nil, nameError(fmt.Sprintf("%s was already submitted from this form, with other values; choose another name for a second task", job.Name))
 	}
 	return nil, nameError(fmt.Sprintf("there is a job %s in the namespace already; choose another name", job.Name))
 }
@@ -173,7 +173,7 @@ func withRetryText(err error) error {
 	if errors.As(err, &ours) && ours.Message == cluster.Unreachable {
 		ours.Message = "The cluster cannot be reached. Nothing you typed is lost: submit again in a moment. It becomes one task, even if it arrived already."
 		if rejection.WebhookUnavailable(err) {
-			ours.Message = "Kueue does not answer, and no job can be made without it. Nothing you typed is lost: submit again in a moment."
+			ours.Message = "Kueue does not answer, and no job can be created without it. Nothing you typed is lost: submit again in a moment."
 		}
 	}
 	return err

@@ -13,9 +13,9 @@ import (
 // hyperPodPrefix is the prefix of HyperPod's instance types.
 const hyperPodPrefix = "ml."
 
-// Hyp is the request as a command of the HyperPod CLI (3.x). It is empty where
-// the pool is not one of HyperPod's instance types, and because tells why where
-// the CLI cannot say what is asked for.
+// HyperPodCommand returns the request as a command of the HyperPod CLI (3.x), or because,
+// the reason why the CLI cannot express it. Both are empty if the pool is not one of
+// HyperPod's instance types.
 func (p Plan) HyperPodCommand() (command, because string) {
 	pool := p.QueuePool
 	if pool.Grouped || len(pool.Types) != 1 || !strings.HasPrefix(pool.Types[0], hyperPodPrefix) {
@@ -45,7 +45,7 @@ func (p Plan) HyperPodCommand() (command, because string) {
 		add("node-count", strconv.Itoa(int(p.Pods)))
 		add("tasks-per-node", strconv.FormatInt(accelerators, 10))
 	case p.Pods > 1:
-		return "", fmt.Sprintf("The HyperPod CLI takes several pods as whole instances only: ask for %d accelerators in each, or for one pod.", pool.Instance.Accelerators)
+		return "", fmt.Sprintf("The HyperPod CLI takes several pods as whole instances only: request %d accelerators in each, or one pod.", pool.Instance.Accelerators)
 	default:
 		p.addAmounts(add, accelerators)
 	}
@@ -75,7 +75,7 @@ func (p Plan) addAmounts(add func(flag, value string), accelerators int64) {
 	}
 }
 
-// Kubectl is the way by which somebody submits a manifest that they copied.
+// KubectlApply is the command that submits a manifest, as a format for its text.
 const KubectlApply = "kubectl apply -f - <<'EOF'\n%sEOF\n"
 
 // shellQuote quotes text for a shell if needed.

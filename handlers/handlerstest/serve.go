@@ -179,7 +179,7 @@ func (d *Backend) Create(_ context.Context, user governance.User, a *v1alpha1.Co
 	}
 	d.SavedPools = pools
 	if _, wrong := desired.Build(a, catalog.Catalog{}.With(append(pools, d.Pools...)...), desired.DefaultNaming, desired.ByPriority); len(wrong) > 0 {
-		return &governance.Error{Kind: governance.Invalid, Message: "Some values need another look.", Fields: wrong}
+		return &governance.Error{Kind: governance.Invalid, Message: "Some values are not valid.", Fields: wrong}
 	}
 	d.Created = append(d.Created, *a)
 	return nil

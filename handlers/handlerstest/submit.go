@@ -53,7 +53,7 @@ func (d *SubmitBackend) Submit(_ context.Context, _ governance.User, t submit.Te
 		return submit.Submitted{}, d.Failure
 	}
 	if _, wrong := t.Complete(r); len(wrong) > 0 {
-		return submit.Submitted{}, &governance.Error{Kind: governance.Invalid, Message: "Some values need another look.", Fields: wrong}
+		return submit.Submitted{}, &governance.Error{Kind: governance.Invalid, Message: "Some values are not valid.", Fields: wrong}
 	}
 	d.Submitted, d.Forms = append(d.Submitted, r), append(d.Forms, form)
 	return submit.Submitted{Namespace: "hyperpod-ns-vision", Name: r.Name, Listed: !d.Unlisted}, nil

@@ -12,7 +12,7 @@ import (
 	"kuota.dev/kuota/governance/tasks/actions"
 )
 
-// owned makes a Workload as Kueue does for these objects, and its address.
+// owned creates a Workload as Kueue does for these objects, and returns its address.
 func (l *lab) owned(name, kind string, controller bool, owners ...string) tasks.Address {
 	l.t.Helper()
 	var references []string
@@ -40,8 +40,8 @@ spec: {active: false, queueName: main, priority: 0, podSets: [{name: main, count
 	return at
 }
 
-// Of kinds whose pods could be changed the console may only delete: it says the
-// command that does the rest. Of a group it deletes all pods.
+// The console may only delete tasks of kinds whose pods could be changed. For other
+// actions it shows the command. Of a pod group it deletes all pods.
 func TestOtherKinds(t *testing.T) {
 	l := newLab(t)
 	l.apply(`
@@ -69,60 +69,60 @@ spec: {nodeSelector: {no: where}, containers: [{name: a, image: a}]}
 	served := l.owned("served-workload", "StatefulSet", true, "statefulsets.apps/served")
 	r, err := l.Review(t.Context(), l.member, served, actions.Class)
 	if want := "kubectl label statefulsets.apps served -n " + l.name + " --overwrite kueue.x-k8s.io/priority-class=CLASS"; err != nil || !strings.Contains(r.Obstacle, want) {
-		t.Errorf("the obstacle is %q (%v)", r.Obstacle, err)
+		t.Errorf("got the obstacle %q (%v)", r.Obstacle, err)
 	}
 	l.refused(l.SetClass(t.Context(), l.member, served, l.name+"-high"), governance.Forbidden, "the console may not do it for you")
 	l.must(l.Delete(t.Context(), l.member, served))
 
 	group := l.owned("group", "PodGroup", false, "pods/one", "pods/two")
 	if r, err = l.Review(t.Context(), l.member, group, actions.Class); err != nil || !strings.Contains(r.Obstacle, "pods without a job") {
-		t.Errorf("the obstacle is %q (%v)", r.Obstacle, err)
+		t.Errorf("got the obstacle %q (%v)", r.Obstacle, err)
 	}
 	if r, err = l.Review(t.Context(), l.member, group, actions.Delete); err != nil || r.Obstacle != "" || r.Pods != 2 {
-		t.Errorf("deleting says %q, %d pods (%v)", r.Obstacle, r.Pods, err)
+		t.Errorf("got the review of delete %q, %d pods (%v)", r.Obstacle, r.Pods, err)
 	}
 	l.must(l.Delete(t.Context(), l.member, group))
 	clustertest.Eventually(t, soon, func(context.Context) error {
 		if out, err := l.c.TryKubectl("", "get", "statefulsets,pods,workloads", "-n", l.name, "-o", "name"); err != nil || strings.TrimSpace(out) != "" {
-			return fmt.Errorf("there are still %s (%v)", out, err)
+			return fmt.Errorf("%s still exist (%v)", out, err)
 		}
 		return nil
 	})
 }
 
-// A job that names a class which there is not has no Workload: another class is
-// what it needs, and stopping means nothing.
+// A job whose priority class does not exist has no Workload. It can get another class,
+// and cannot be stopped.
 func TestJobWithoutAWorkload(t *testing.T) {
 	l := newLab(t)
-	l.job("lost", 1, "gone")
+	l.job("lost", 1, "missing")
 	clustertest.Eventually(t, soon, func(ctx context.Context) error {
 		d, err := l.Tasks.Detail(ctx, l.member, l.name, "Job", "lost", "")
 		if err == nil && !d.NoWorkload {
-			err = fmt.Errorf("it has a Workload")
+			err = fmt.Errorf("the job has a Workload")
 		}
 		if err != nil {
 			return err
 		}
 		offers, err := l.Offers(ctx, l.member, d)
 		if err == nil && (len(offers) != 2 || offers[0].Action != actions.Class || offers[1].Action != actions.Delete) {
-			t.Errorf("offered are %+v", offers)
+			t.Errorf("got the offers %+v, want class and delete", offers)
 		}
 		return err
 	})
-	l.refused(l.Stop(t.Context(), l.member, l.at("lost")), governance.Conflict, "made no Workload of it")
+	l.refused(l.Stop(t.Context(), l.member, l.at("lost")), governance.Conflict, "created no Workload for it")
 	r := l.review("lost", actions.Class)
 	if r.Obstacle != "" || len(r.Choices) < 2 {
-		t.Errorf("the obstacle is %q, the choices are %+v", r.Obstacle, r.Choices)
+		t.Errorf("got the obstacle %q and choices %+v", r.Obstacle, r.Choices)
 	}
 	l.must(l.SetClass(t.Context(), l.member, l.at("lost"), l.name+"-high"))
 	l.is("lost", tasks.Running, "high")
 
-	l.job("lost-too", 1, "gone")
+	l.job("lost-too", 1, "missing")
 	clustertest.Eventually(t, soon, func(ctx context.Context) error { return l.Delete(ctx, l.member, l.at("lost-too")) })
 	clustertest.Eventually(t, soon, func(ctx context.Context) error {
 		_, err := l.Tasks.Detail(ctx, l.member, l.name, "Job", "lost-too", "")
 		if governance.KindOf(err) != governance.NotFound {
-			return fmt.Errorf("it is still there: %w", err)
+			return fmt.Errorf("lost-too still exists: %w", err)
 		}
 		return nil
 	})

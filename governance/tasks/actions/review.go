@@ -16,7 +16,7 @@ import (
 type Review struct {
 	queries.Detail
 	Action Action
-	// Obstacle says why the action cannot be done, and what to do; empty if it can.
+	// Obstacle is why the action cannot be done, and what to do; empty if it can.
 	Obstacle string
 	// Head is the first task of the queue; nil if none waits.
 	Head *tasks.Task
@@ -136,7 +136,7 @@ func notApplicable(action Action, t *tasks.Task) string {
 	case t.State.Finished():
 		return "It has ended. A task that has ended can only be deleted."
 	case t.NoWorkload:
-		return "Kueue has made no Workload of it, so that there is nothing to stop, to resume or to move. Its page says why."
+		return "Kueue has created no Workload for it, so there is nothing to stop, resume or move. See its page for the reason."
 	case action == Resume && t.State == tasks.Stopping:
 		return "It is stopping still. It can be resumed once its pods have ended."
 	case action == Resume:

@@ -129,7 +129,7 @@ func (s *Service) within(ctx context.Context, scope access.Scope) (v viewer, err
 func (v viewer) item(t *tasks.Task, place int) Item {
 	i := Item{Task: t, Team: v.teams[t.Namespace], Position: place, Message: v.names.redact(t.Message), PendingMessage: v.names.redact(t.PendingMessage)}
 	if t.NoWorkload {
-		i.Message = "Kueue has made no Workload of it"
+		i.Message = "Kueue has created no Workload for it"
 		if t.Queue == "" {
 			i.Message = "It names no queue, so that no quota counts it"
 		}
