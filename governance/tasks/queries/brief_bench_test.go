@@ -3,13 +3,13 @@ package queries
 import (
 	"context"
 	"fmt"
-	"kuota.dev/kuota/governance/tasks/taskstest"
 	"strings"
 	"testing"
 	"time"
 
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/index"
+	"kuota.dev/kuota/governance/tasks/taskstest"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,8 +20,8 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// cohortOfMany is a reader of 1,000 teams in one cohort, each with a ClusterQueue of 8
-// GPUs that lends and borrows.
+// cohortOfMany reads 1,000 teams of one cohort, each with a ClusterQueue of 8 GPUs that
+// lends and borrows.
 type cohortOfMany struct {
 	client.Reader
 	queues []kueue.ClusterQueue
@@ -56,8 +56,8 @@ func (m *cohortOfMany) List(_ context.Context, list client.ObjectList, _ ...clie
 	return nil
 }
 
-// BenchmarkBrief measures explanations for a list: a turn of the work computes as
-// many as it can after one survey.
+// BenchmarkBrief measures explanations for a list: one survey serves as many as the
+// worker computes before the next.
 func BenchmarkBrief(b *testing.B) {
 	x, _ := newTestService()
 	for i := range 50_000 {

@@ -2,22 +2,22 @@ package queries
 
 import (
 	"fmt"
-	"kuota.dev/kuota/governance/tasks/taskstest"
 	"testing"
 
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
 	"kuota.dev/kuota/governance/tasks/index"
+	"kuota.dev/kuota/governance/tasks/taskstest"
 )
 
-// A list shows a verdict of before until there is a new one, and none of another
-// state.
-func TestKeptBriefs(t *testing.T) {
+// A list shows the previous verdict of a task until there is a new one, but not one
+// of another state.
+func TestPreviousBriefIsShown(t *testing.T) {
 	var b briefs
 	waits := &tasks.Task{Namespace: "ns", UID: "1", State: tasks.Pending}
 	verdict := &explain.Verdict{Constraint: explain.PendingEvaluation}
 	if got := b.kept([]*tasks.Task{waits}); len(got) != 1 || got[0] != nil {
-		t.Errorf("before anything is computed it shows %v", got)
+		t.Errorf("before the first verdict: got %v, want nil", got)
 	}
 	b.put(tasks.Key{Namespace: "ns", UID: "1"}, brief{task: waits, verdict: verdict})
 	changed, runs := *waits, *waits
@@ -26,18 +26,18 @@ func TestKeptBriefs(t *testing.T) {
 		task *tasks.Task
 		want *explain.Verdict
 	}{
-		"as it was":        {waits, verdict},
-		"it changed":       {&changed, verdict},
+		"unchanged":        {waits, verdict},
+		"changed":          {&changed, verdict},
 		"in another state": {&runs, nil},
 		"another task":     {&tasks.Task{Namespace: "ns", UID: "2", State: tasks.Pending}, nil},
 	} {
 		if got := b.kept([]*tasks.Task{tc.task}); got[0] != tc.want {
-			t.Errorf("%s: it shows %v, want %v", name, got[0], tc.want)
+			t.Errorf("%s: got %v, want %v", name, got[0], tc.want)
 		}
 	}
 }
 
-// What nobody looks at is forgotten; what is looked at is not.
+// Verdicts that no list shows are evicted; those that a list shows are not.
 func TestBriefsAreBounded(t *testing.T) {
 	var b briefs
 	shown := &tasks.Task{Namespace: "ns", UID: "shown", State: tasks.Pending}
@@ -46,14 +46,14 @@ func TestBriefsAreBounded(t *testing.T) {
 		if i%100 == 0 {
 			kept, ok := b.get(tasks.Key{Namespace: "ns", UID: "shown"})
 			if !ok {
-				t.Fatalf("after %d others, what is shown is forgotten", i)
+				t.Fatalf("after %d others, the shown verdict is evicted", i)
 			}
 			b.put(tasks.Key{Namespace: "ns", UID: "shown"}, kept)
 		}
 		b.put(tasks.Key{Namespace: "ns", UID: fmt.Sprint(i)}, brief{task: &tasks.Task{}})
 	}
 	if n := len(b.now) + len(b.older); n > 2*briefsKept+1 {
-		t.Errorf("%d verdicts are kept", n)
+		t.Errorf("got %d verdicts, want at most %d", n, 2*briefsKept+1)
 	}
 }
 
@@ -68,12 +68,12 @@ func TestNewTasksAreExplainedFirst(t *testing.T) {
 		}
 	}
 	if key, task := b.next(); key.UID != "17" || task.UID != "17" || len(b.wanted) != 49 {
-		t.Errorf("%v comes first, of %d", key, len(b.wanted))
+		t.Errorf("%v is first, with %d left, want 17 with 49", key, len(b.wanted))
 	}
 }
 
-// A brief verdict names nobody, and says what the task's page says.
-func TestBriefSaysWhatThePageSays(t *testing.T) {
+// A brief verdict has no names, and the constraint and shortage of the task's page.
+func TestBriefAgreesWithThePage(t *testing.T) {
 	x, _ := newTestService()
 	x.SetWorkload(taskstest.UsingGPUs(taskstest.Workload("hyperpod-ns-team-1", "low", "", 0, taskstest.Start, taskstest.Admitted(taskstest.Start)...), "team-1", 6), false)
 	x.SetWorkload(taskstest.UsingGPUs(taskstest.Workload("hyperpod-ns-team-2", "other", "", 9, taskstest.Start, taskstest.Admitted(taskstest.Start)...), "team-2", 8000), false)
@@ -90,7 +90,7 @@ func TestBriefSaysWhatThePageSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	if brief.Constraint != full.Constraint || (brief.Shortage == nil) != (full.Shortage == nil) || brief.Shortage != nil && brief.Shortage.Missing() != full.Shortage.Missing() {
-		t.Errorf("the list says %+v, and the page %+v", brief, full)
+		t.Errorf("the list has %+v, and the page %+v", brief, full)
 	}
 	for list := range brief.AdmittedWorkloads() {
 		if len(*list) > 0 {

@@ -27,7 +27,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// situationsAtOnce is how many run side by side. They mostly wait.
+// situationsAtOnce is the number of situations that run in parallel. They mostly wait.
 const situationsAtOnce = "18"
 
 func TestMain(m *testing.M) {
@@ -39,17 +39,17 @@ func TestMain(m *testing.M) {
 
 const soon = 30 * time.Second
 
-// anybody sees everything.
-var anybody = governance.User{Local: true}
+// localUser sees everything.
+var localUser = governance.User{Local: true}
 
-// watched is the tasks as one console sees them that all tests ask.
+// watched is the console that all tests query.
 var watched struct {
 	once    sync.Once
 	service *queries.Service
 	err     error
 }
 
-// watch is the tasks as a console sees them that starts now, until ctx ends.
+// watch starts a console, which stops when ctx ends, and returns its queries.
 func watch(ctx context.Context, c *clustertest.Cluster) (*queries.Service, error) {
 	log := slog.New(slog.DiscardHandler)
 	ctrl.SetLogger(logr.FromSlogHandler(log.Handler()))
@@ -62,14 +62,14 @@ func watch(ctx context.Context, c *clustertest.Cluster) (*queries.Service, error
 	return service, nil
 }
 
-// lab is a situation's corner of the cluster: a namespace, a flavor and queues of
-// its own, written as an admin would, without Kuota.
+// lab is the namespace, flavor and queues of one situation, created as an admin would,
+// without Kuota.
 type lab struct {
 	t     *testing.T
 	c     *clustertest.Cluster
 	tasks *queries.Service
 	name  string
-	other bool // Kueue speaks in its other words
+	other bool // without UnadmittedWorkloadsObservability, see otherWords
 }
 
 func newLab(t *testing.T) *lab {
@@ -115,7 +115,7 @@ func (l *lab) apply(yaml string) {
 	l.c.Apply(l.t, strings.ReplaceAll(yaml, "NAME", l.name))
 }
 
-// queue makes a ClusterQueue with so much quota of GPUs; more are lines of its
+// queue applies a ClusterQueue with a nominal quota of GPUs; more are lines of its
 // spec.
 func (l *lab) queue(suffix string, nominal int, borrow string, more ...string) {
 	l.t.Helper()
@@ -142,7 +142,8 @@ spec:
 `, suffix, preemption, nominal, limit, strings.Join(more, "\n  ")))
 }
 
-// job submits one with so many pods of one GPU each; more are lines of its spec.
+// job submits a Job with this many pods of one GPU each; more are lines of its pods'
+// spec.
 func (l *lab) job(name string, pods int, class string, more ...string) {
 	l.t.Helper()
 	l.jobIn("main", name, pods, class, "", more...)
@@ -153,7 +154,7 @@ func (l *lab) jobIn(queue, name string, pods int, class, annotations string, mor
 	l.jobOf(queue, name, pods, 1, class, annotations, more...)
 }
 
-// jobOf submits one with so many pods of so many GPUs each.
+// jobOf submits a Job with this many pods of this many GPUs each.
 func (l *lab) jobOf(queue, name string, pods, gpus int, class, annotations string, more ...string) {
 	l.t.Helper()
 	if class != "" {
@@ -200,34 +201,34 @@ func (l *lab) detail(name string) queries.Detail {
 	l.t.Helper()
 	var d queries.Detail
 	clustertest.Eventually(l.t, soon, func(ctx context.Context) (err error) {
-		d, err = l.tasks.Detail(ctx, anybody, l.name, "job", name, "")
+		d, err = l.tasks.Detail(ctx, localUser, l.name, "job", name, "")
 		return err
 	})
 	return d
 }
 
-// is waits until a task is in a state for a reason: what decides, and Kueue's
-// word for it, which may be left out.
-func (l *lab) is(name string, state tasks.State, decides explain.Constraint, token string) (d queries.Detail) {
+// is waits until a task is in a state, with a constraint and Kueue's reason, which
+// may be empty.
+func (l *lab) is(name string, state tasks.State, want explain.Constraint, reason string) (d queries.Detail) {
 	l.t.Helper()
 	clustertest.Eventually(l.t, soon, func(ctx context.Context) (err error) {
-		if d, err = l.tasks.Detail(ctx, anybody, l.name, "job", name, ""); err != nil {
+		if d, err = l.tasks.Detail(ctx, localUser, l.name, "job", name, ""); err != nil {
 			return err
 		}
 		var constraint explain.Constraint
 		if d.Verdict != nil {
 			constraint = d.Verdict.Constraint
 		}
-		if l.other && token != "" {
-			token = otherWords[token]
+		if l.other && reason != "" {
+			reason = otherWords[reason]
 		}
-		if d.State != state || constraint != decides || token != "" && d.Reason != token {
-			return fmt.Errorf("%s is %s for %s (%+v), and Kueue says %s %q; want %s for %s, %s", name, d.State, constraint, d.Verdict, d.Reason, d.Task.Message, state, decides, token)
+		if d.State != state || constraint != want || reason != "" && d.Reason != reason {
+			return fmt.Errorf("%s is %s for %s (%+v), with Kueue's reason %s %q; want %s for %s, %s", name, d.State, constraint, d.Verdict, d.Reason, d.Task.Message, state, want, reason)
 		}
 		return l.lists(ctx, d)
 	})
-	if token != "" && d.Disagrees {
-		l.t.Errorf("%s does not agree with Kueue's reason %s", d.Verdict.Constraint, d.Reason)
+	if reason != "" && d.Disagrees {
+		l.t.Errorf("the constraint %s disagrees with Kueue's reason %s", d.Verdict.Constraint, d.Reason)
 	}
 	return d
 }
@@ -237,13 +238,13 @@ func (l *lab) lists(ctx context.Context, d queries.Detail) error {
 	if !d.State.Waiting() {
 		return nil
 	}
-	list, err := l.tasks.List(ctx, anybody, index.Query{Namespaces: []string{l.name}, Phase: index.Active, Explain: true, Patience: time.Second}, nil)
+	list, err := l.tasks.List(ctx, localUser, index.Query{Namespaces: []string{l.name}, Phase: index.Active, Explain: true, Patience: time.Second}, nil)
 	if err != nil {
 		return err
 	}
 	i := slices.IndexFunc(list.Items, func(item queries.Item) bool { return item.UID == d.UID })
 	if i < 0 || list.Items[i].Brief == nil || list.Items[i].Brief.Constraint != d.Verdict.Constraint {
-		return fmt.Errorf("the list explains %s otherwise than its page, which says %s: %+v", d.Name, d.Verdict.Constraint, list.Items)
+		return fmt.Errorf("the list explains %s differently from its page, which has %s: %+v", d.Name, d.Verdict.Constraint, list.Items)
 	}
 	return nil
 }
@@ -262,7 +263,7 @@ func (l *lab) offers(d queries.Detail, kind explain.ChangeKind) explain.Change {
 			return nil
 		}
 		changes := d.Verdict.Changes
-		if now := l.detail(d.Name); now.Verdict != nil { // the console may not have heard of all queues yet
+		if now := l.detail(d.Name); now.Verdict != nil { // the console may not have received all queues yet
 			d = now
 		}
 		return fmt.Errorf("%s is not among %+v", kind, changes)
@@ -270,7 +271,7 @@ func (l *lab) offers(d queries.Detail, kind explain.ChangeKind) explain.Change {
 	return d.Verdict.Changes[at]
 }
 
-// node adds one to the lab's flavor, with so many GPUs.
+// node adds a node with this many GPUs to the lab's flavor.
 func (l *lab) node(suffix string, gpus int) {
 	l.t.Helper()
 	name := l.name + suffix
@@ -279,38 +280,38 @@ func (l *lab) node(suffix string, gpus int) {
 	}))
 }
 
-// gone takes a node away.
-func (l *lab) gone(suffix string) {
+// deleteNode deletes a node of the lab.
+func (l *lab) deleteNode(suffix string) {
 	l.t.Helper()
 	if err := l.c.Client.Delete(l.t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: l.name + suffix}}); err != nil {
 		l.t.Fatal(err)
 	}
 }
 
-// until waits until a task is as it should be.
+// until waits until is returns true for a task.
 func (l *lab) until(name string, is func(d queries.Detail) bool) {
 	l.t.Helper()
 	clustertest.Eventually(l.t, soon, func(context.Context) error {
 		if d := l.detail(name); !is(d) {
-			return fmt.Errorf("it is %s with %+v, holds %v, and wants %q", d.State, d.Size, d.Usage, d.PendingMessage)
+			return fmt.Errorf("the task is %s with %+v, uses %v, and waits for %q", d.State, d.Size, d.Usage, d.PendingMessage)
 		}
 		return nil
 	})
 }
 
-// ceiling limits the GPUs that pods of the namespace may ask for.
+// ceiling limits the GPUs that pods of the namespace may request, by a ResourceQuota.
 func (l *lab) ceiling(gpus int) {
 	l.t.Helper()
 	l.apply(fmt.Sprintf("{apiVersion: v1, kind: ResourceQuota, metadata: {name: ceiling, namespace: NAME}, spec: {hard: {requests.nvidia.com/gpu: %d}}}", gpus))
 	clustertest.Eventually(l.t, soon, func(context.Context) error {
 		if out := l.c.Kubectl(l.t, "", "get", "resourcequota", "ceiling", "-n", l.name, "-o", "jsonpath={.status.hard.requests\\.nvidia\\.com/gpu}"); out != fmt.Sprint(gpus) {
-			return fmt.Errorf("the ceiling is %q", out)
+			return fmt.Errorf("the ResourceQuota is %q, want %d", out, gpus)
 		}
 		return nil
 	})
 }
 
-// check makes a queue with an admission check that nobody answers.
+// check creates a queue with an admission check that no controller answers.
 func (l *lab) check() {
 	l.t.Helper()
 	l.apply("{apiVersion: kueue.x-k8s.io/v1beta2, kind: AdmissionCheck, metadata: {name: NAME}, spec: {controllerName: example.com/check}}")
@@ -318,14 +319,14 @@ func (l *lab) check() {
 	l.queue("", 4, "", "admissionChecksStrategy: {admissionChecks: [{name: NAME}]}")
 }
 
-// answerCheck answers that check for a task.
+// answerCheck sets the state of that check for a task.
 func (l *lab) answerCheck(name, state, more string) {
 	l.t.Helper()
 	l.kubectl("patch", "workload", l.detail(name).Main.Name, "-n", "NAME", "--subresource=status", "--type=merge", "-p",
 		fmt.Sprintf(`{"status":{"admissionChecks":[{"name":"NAME","state":%q,"message":"not now","lastTransitionTime":%q%s}]}}`, state, time.Now().UTC().Format(time.RFC3339), more))
 }
 
-// preemption is the last one of a task.
+// preemption returns the last preemption of a task.
 func preemption(d queries.Detail) (last timeline.Event) {
 	for _, e := range d.Timeline {
 		if e.Type == timeline.Preempted {

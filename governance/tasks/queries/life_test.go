@@ -24,8 +24,8 @@ import (
 	visibility "sigs.k8s.io/kueue/apis/visibility/v1beta2"
 )
 
-// Lives of tasks on the real Kueue: what is told of them agrees with what Kueue
-// told at each step.
+// The timeline, position, quota sources and sizes of tasks agree with what the real
+// Kueue reported at each step.
 func TestLife(t *testing.T) {
 	for name, life := range lives {
 		t.Run(name, func(t *testing.T) { life(newLab(t)) })
@@ -46,12 +46,12 @@ var lives = map[string]func(*lab){
 			evicted := l.when(w, kueue.WorkloadEvicted)
 			want[len(want)-1].at = evicted
 			total := time.Duration(*w.Status.AccumulatedPastExecutionTimeSeconds) * time.Second
-			waits := evicted // and until its pods are gone, when Kueue puts it back
+			waits := evicted // or later, when its pods have ended and Kueue requeues it
 			if requeued := l.when(w, kueue.WorkloadRequeued); requeued.After(waits) {
 				waits = requeued
 			}
 			if !d.WaitingSince.Equal(waits) || d.RanBefore != total || d.Preemptions != int32(len(want)) {
-				l.t.Errorf("it waits since %s and ran for %s in %d preemptions; Kueue put it back at %s after %s", d.WaitingSince, d.RanBefore, d.Preemptions, waits, total)
+				l.t.Errorf("the task waits since %s and ran for %s with %d preemptions; Kueue requeued it at %s after %s", d.WaitingSince, d.RanBefore, d.Preemptions, waits, total)
 			}
 			l.preempted(d, want, total)
 			l.kubectl("delete", "job", other, "-n", "NAME")
@@ -59,11 +59,11 @@ var lives = map[string]func(*lab){
 			w = l.workload(d)
 			admitted := l.when(w, kueue.WorkloadAdmitted)
 			if !d.AdmittedAt.Equal(admitted) || d.LastWait != admitted.Sub(waits) || d.RanBefore != total {
-				l.t.Errorf("it was admitted at %s after %s; Kueue says %s after %s", d.AdmittedAt, d.LastWait, admitted, admitted.Sub(waits))
+				l.t.Errorf("the task was admitted at %s after %s; Kueue admitted it at %s after %s", d.AdmittedAt, d.LastWait, admitted, admitted.Sub(waits))
 			}
 			l.preempted(d, want, total)
 		}
-		// After a restart, what Kueue still tells.
+		// After a restart, only the last preemption, which the Workload still has.
 		w := l.workload(l.detail("a"))
 		x := index.New(time.Now)
 		x.Handler().OnAdd(w, true)
@@ -74,7 +74,7 @@ var lives = map[string]func(*lab){
 			}
 		}
 		if len(left) != 1 || !left[0].AtOrBefore || left[0].Reason != "InClusterQueue" {
-			l.t.Errorf("after a restart its preemptions are %+v", left)
+			l.t.Errorf("after a restart, got the preemptions %+v, want the last one", left)
 		}
 	},
 	"thirty in a queue": func(l *lab) {
@@ -91,18 +91,18 @@ var lives = map[string]func(*lab){
 			fmt.Fprintf(&jobs, "---\n{apiVersion: batch/v1, kind: Job, metadata: {name: %s, namespace: NAME, labels: {kueue.x-k8s.io/queue-name: main%s}}, spec: {suspend: true, template: {spec: {restartPolicy: Never, containers: [{name: train, image: example.com/train:1, resources: {limits: {nvidia.com/gpu: 1}}}]}}}}\n", name, class)
 		}
 		l.apply(jobs.String())
-		var told map[string]visibility.PendingWorkload
+		var pending map[string]visibility.PendingWorkload
 		clustertest.Eventually(l.t, soon, func(context.Context) error {
-			if told = l.told("main"); len(told) != len(names) {
-				return fmt.Errorf("Kueue has %d", len(told))
+			if pending = l.pending("main"); len(pending) != len(names) {
+				return fmt.Errorf("Kueue has %d pending workloads", len(pending))
 			}
 			return nil
 		})
 		var list queries.List
 		clustertest.Eventually(l.t, soon, func(ctx context.Context) (err error) {
-			list, err = l.tasks.List(ctx, anybody, index.Query{Namespaces: []string{l.name}, Text: l.name, All: true}, nil)
+			list, err = l.tasks.List(ctx, localUser, index.Query{Namespaces: []string{l.name}, Text: l.name, All: true}, nil)
 			if err == nil && list.Total != len(names) {
-				err = fmt.Errorf("the console has %d", list.Total)
+				err = fmt.Errorf("the console has %d tasks", list.Total)
 			}
 			return err
 		})
@@ -112,20 +112,20 @@ var lives = map[string]func(*lab){
 		}
 		for _, name := range names {
 			d := l.byKueue(name)
-			want := int(told[name].PositionInLocalQueue) + 1
+			want := int(pending[name].PositionInLocalQueue) + 1
 			if d.Position != want || rule[name] != want || d.ClusterQueuePosition != want || !d.OnlyLocalQueue || d.QueueLength != len(names) {
-				l.t.Errorf("%s is at %d of %d, and %d by the rule; Kueue says %d", name, d.Position, d.QueueLength, rule[name], want)
+				l.t.Errorf("%s is at %d of %d, and at %d in the list; Kueue has it at %d", name, d.Position, d.QueueLength, rule[name], want)
 			}
 			if n := min(5, want-1); len(d.Ahead) != n || n > 0 && rule[d.Ahead[n-1].Name] != want-1 || len(d.Behind) != min(5, len(names)-want) {
-				l.t.Errorf("before %s are %d, and behind it %d", name, len(d.Ahead), len(d.Behind))
+				l.t.Errorf("%s has %d tasks ahead of it and %d behind it", name, len(d.Ahead), len(d.Behind))
 			}
 		}
 		last := slices.MaxFunc(names, func(a, b string) int { return rule[a] - rule[b] })
 		before := l.detail(last)
-		l.kubectl("delete", "job", names[2], "-n", "NAME") // of the high class
+		l.kubectl("delete", "job", names[2], "-n", "NAME") // of the priority class high
 		clustertest.Eventually(l.t, soon, func(context.Context) error {
 			if d := l.detail(last); d.Position != 29 || !d.ByKueue || !d.PositionSince.After(before.PositionSince) || d.PositionEarlier {
-				return fmt.Errorf("it is at %d since %s; it was since %s", d.Position, d.PositionSince, before.PositionSince)
+				return fmt.Errorf("the task is at %d since %s; before, since %s", d.Position, d.PositionSince, before.PositionSince)
 			}
 			return nil
 		})
@@ -139,11 +139,11 @@ var lives = map[string]func(*lab){
 		l.job("d", 1, "high")
 		clustertest.Eventually(l.t, soon, func(context.Context) error {
 			for queue, names := range map[string][]string{"main": {"a", "d"}, "second": {"b", "c"}} {
-				told := l.told(queue)
+				pending := l.pending(queue)
 				for _, name := range names {
 					d := l.detail(name)
-					if w := told[name]; d.Position != int(w.PositionInLocalQueue)+1 || d.ClusterQueuePosition != int(w.PositionInClusterQueue)+1 || d.QueueLength != 2 || d.ClusterQueueLength != 4 || d.OnlyLocalQueue || !d.ByKueue {
-						return fmt.Errorf("%s is at %d of %d, in all at %d of %d; Kueue says %+v", name, d.Position, d.QueueLength, d.ClusterQueuePosition, d.ClusterQueueLength, w)
+					if w := pending[name]; d.Position != int(w.PositionInLocalQueue)+1 || d.ClusterQueuePosition != int(w.PositionInClusterQueue)+1 || d.QueueLength != 2 || d.ClusterQueueLength != 4 || d.OnlyLocalQueue || !d.ByKueue {
+						return fmt.Errorf("%s is at %d of %d, in the ClusterQueue at %d of %d; Kueue has %+v", name, d.Position, d.QueueLength, d.ClusterQueuePosition, d.ClusterQueueLength, w)
 					}
 				}
 			}
@@ -154,27 +154,27 @@ var lives = map[string]func(*lab){
 		l.queue("", 0, "0")
 		l.job("a", 1, "low")
 		ada := l.member("kuota-team-member")
-		stands := func(user governance.User, is func(d queries.Detail) bool) {
+		isFirst := func(user governance.User, is func(d queries.Detail) bool) {
 			l.t.Helper()
 			clustertest.Eventually(l.t, soon, func(ctx context.Context) error {
 				d, err := l.tasks.Detail(ctx, user, l.name, "job", "a", "")
 				if err == nil && (d.Position != 1 || !d.ByKueue || !is(d)) {
-					err = fmt.Errorf("for %s it is at %d, %+v", user.Name, d.Position, d.QueuePosition)
+					err = fmt.Errorf("for %s the task is at %d, %+v", user.Name, d.Position, d.QueuePosition)
 				}
 				return err
 			})
 		}
-		stands(ada, func(d queries.Detail) bool {
+		isFirst(ada, func(d queries.Detail) bool {
 			return d.OnlyLocalQueue && !d.Shared && d.ClusterQueuePosition == 1 && d.ClusterQueueLength == 1
 		})
 		l.apply("{apiVersion: v1, kind: Namespace, metadata: {name: NAME-hidden}}")
 		l.t.Cleanup(func() { _, _ = l.c.TryKubectl("", "delete", "namespace", l.name+"-hidden", "--wait=false") })
 		l.apply("{apiVersion: kueue.x-k8s.io/v1beta2, kind: LocalQueue, metadata: {name: theirs, namespace: NAME-hidden}, spec: {clusterQueue: NAME}}")
 		l.apply("{apiVersion: batch/v1, kind: Job, metadata: {name: b, namespace: NAME-hidden, labels: {kueue.x-k8s.io/queue-name: theirs, kueue.x-k8s.io/priority-class: NAME-high}}, spec: {suspend: true, template: {spec: {restartPolicy: Never, containers: [{name: train, image: example.com/train:1, resources: {limits: {nvidia.com/gpu: 1}}}]}}}}")
-		stands(anybody, func(d queries.Detail) bool {
+		isFirst(localUser, func(d queries.Detail) bool {
 			return !d.OnlyLocalQueue && !d.Shared && d.ClusterQueuePosition == 2 && d.ClusterQueueLength == 2
 		})
-		stands(ada, func(d queries.Detail) bool {
+		isFirst(ada, func(d queries.Detail) bool {
 			return !d.OnlyLocalQueue && d.Shared && d.ClusterQueuePosition == 0 && d.ClusterQueueLength == 0
 		})
 	},
@@ -189,9 +189,9 @@ var lives = map[string]func(*lab){
 		l.runs("higher")
 		want := queries.QuotaSource{Usage: 3, Own: 2, Borrowed: 1, Unallocated: 1}
 		want.Flavor, want.Resource = l.name, "nvidia.com/gpu"
-		l.backed("higher", anybody, want) // the cohort lends first, half of it to each
+		l.backed("higher", localUser, want) // the quota of the cohort counts first
 		want.Usage, want.Own, want.Borrowed, want.Unallocated, want.Lenders = 1, 0, 1, 0, []queries.Lender{{Team: l.name + "-other", Amount: 1}}
-		l.backed("first", anybody, want)
+		l.backed("first", localUser, want)
 		want.Lenders = []queries.Lender{{Amount: 1}}
 		l.backed("first", l.member("kuota-team-member"), want)
 	},
@@ -213,14 +213,14 @@ var lives = map[string]func(*lab){
 				}
 			}
 			if !slices.IsSortedFunc(notices, func(a, b queries.Notice) int { return b.At.Compare(a.At) }) {
-				return fmt.Errorf("they are in no order: %+v", notices)
+				return fmt.Errorf("the notices are not sorted: %+v", notices)
 			}
 			return nil
 		})
 		l.apply("{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: only-workloads, namespace: NAME}, rules: [{apiGroups: [kueue.x-k8s.io], resources: [workloads], verbs: [get, list]}]}")
 		grace := l.bound("grace", "Role", "only-workloads")
 		if _, err := l.tasks.Notices(l.t.Context(), grace, l.name, "job", "a", ""); governance.KindOf(err) != governance.Forbidden {
-			l.t.Errorf("who may not list events is told %v", err)
+			l.t.Errorf("without the right to list events: got %v, want Forbidden", err)
 		}
 	},
 	"grows and shrinks": func(l *lab) {
@@ -247,14 +247,14 @@ var lives = map[string]func(*lab){
 	},
 }
 
-// pre is a preemption as it should be told.
+// pre is an expected preemption.
 type pre struct {
 	by string
 	at time.Time
 }
 
-// preempted checks what a task's timeline says of its preemptions, and that the
-// times that it ran before them add up to what Kueue counts.
+// preempted checks the preemptions in a task's timeline, and that the runs before them
+// add up to the total that Kueue counts.
 func (l *lab) preempted(d queries.Detail, want []pre, total time.Duration) {
 	l.t.Helper()
 	var got []pre
@@ -268,7 +268,7 @@ func (l *lab) preempted(d queries.Detail, want []pre, total time.Duration) {
 			p.by = e.Preemptor.Name
 		}
 		if e.Reason != "InClusterQueue" || e.Ran < 0 {
-			l.t.Errorf("it ran for %s before it was preempted for %s", e.Ran, e.Reason)
+			l.t.Errorf("the task ran for %s before it was preempted for %s", e.Ran, e.Reason)
 		}
 		got, ran = append(got, p), ran+e.Ran
 	}
@@ -276,11 +276,11 @@ func (l *lab) preempted(d queries.Detail, want []pre, total time.Duration) {
 		l.t.Error(diff)
 	}
 	if ran != total || d.Omitted != 0 {
-		l.t.Errorf("it ran for %s before its preemptions, of which %d are forgotten; Kueue counts %s", ran, d.Omitted, total)
+		l.t.Errorf("the task ran for %s before its preemptions, with %d omitted; Kueue counts %s", ran, d.Omitted, total)
 	}
 }
 
-// workload is the Workload of a task as the API server has it.
+// workload reads the Workload of a task from the API server.
 func (l *lab) workload(d queries.Detail) *kueue.Workload {
 	l.t.Helper()
 	var w kueue.Workload
@@ -290,11 +290,12 @@ func (l *lab) workload(d queries.Detail) *kueue.Workload {
 	return &w
 }
 
+// when returns the time since which a condition is true.
 func (l *lab) when(w *kueue.Workload, name string) time.Time {
 	l.t.Helper()
 	c := meta.FindStatusCondition(w.Status.Conditions, name)
 	if c == nil || c.Status != "True" {
-		l.t.Fatalf("%s is not so: %+v", name, w.Status.Conditions)
+		l.t.Fatalf("%s is not true: %+v", name, w.Status.Conditions)
 	}
 	return c.LastTransitionTime.Time
 }
@@ -311,7 +312,7 @@ func (l *lab) becomes(name string, state tasks.State) (d queries.Detail) {
 	return d
 }
 
-// ranFor waits until a task has run for so long.
+// ranFor waits until a task has run for at least this long.
 func (l *lab) ranFor(name string, least time.Duration) (d queries.Detail) {
 	l.t.Helper()
 	clustertest.Eventually(l.t, soon, func(context.Context) error {
@@ -323,13 +324,14 @@ func (l *lab) ranFor(name string, least time.Duration) (d queries.Detail) {
 	return d
 }
 
-// told is the order of a queue as Kueue itself tells it, by the names of jobs.
-func (l *lab) told(queue string) map[string]visibility.PendingWorkload {
+// pending returns the pending workloads of a LocalQueue from Kueue's visibility API, by
+// the names of jobs.
+func (l *lab) pending(queue string) map[string]visibility.PendingWorkload {
 	l.t.Helper()
 	out, err := l.c.TryKubectl("", "get", "--raw", fmt.Sprintf("/apis/visibility.kueue.x-k8s.io/v1beta2/namespaces/%s/localqueues/%s/pendingworkloads", l.name, queue))
 	var summary visibility.PendingWorkloadsSummary
 	if err != nil || json.Unmarshal([]byte(out), &summary) != nil {
-		l.t.Fatalf("Kueue does not tell the order of %s: %v\n%s", queue, err, out)
+		l.t.Fatalf("read the pending workloads of %s: %v\n%s", queue, err, out)
 	}
 	found := map[string]visibility.PendingWorkload{}
 	for _, w := range summary.Items {
@@ -338,18 +340,19 @@ func (l *lab) told(queue string) map[string]visibility.PendingWorkload {
 	return found
 }
 
-// byKueue waits until Kueue tells the place of a task.
+// byKueue waits until the position of a task is from Kueue.
 func (l *lab) byKueue(name string) (d queries.Detail) {
 	l.t.Helper()
 	clustertest.Eventually(l.t, soon, func(context.Context) error {
 		if d = l.detail(name); !d.ByKueue {
-			return fmt.Errorf("Kueue does not tell the place of %s", name)
+			return fmt.Errorf("the position of %s is not from Kueue", name)
 		}
 		return nil
 	})
 	return d
 }
 
+// backed waits until a task has this one quota source for a user.
 func (l *lab) backed(name string, user governance.User, want queries.QuotaSource) {
 	l.t.Helper()
 	clustertest.Eventually(l.t, soon, func(ctx context.Context) error {
@@ -358,21 +361,22 @@ func (l *lab) backed(name string, user governance.User, want queries.QuotaSource
 			return err
 		}
 		if d.QuotaSources == nil {
-			return fmt.Errorf("%s runs on nothing", name)
+			return fmt.Errorf("%s has no quota sources", name)
 		}
 		if diff := cmp.Diff([]queries.QuotaSource{want}, d.QuotaSources.Sources); diff != "" {
-			return fmt.Errorf("%s runs on something else: %s", name, diff)
+			return fmt.Errorf("quota sources of %s (-want +got):\n%s", name, diff)
 		}
 		return nil
 	})
 }
 
-// member is somebody with a ClusterRole in the lab's namespace and nowhere else.
+// member returns a user with a ClusterRole in the lab's namespace and no other right.
 func (l *lab) member(role string) governance.User {
 	l.t.Helper()
 	return l.bound("ada", "ClusterRole", role)
 }
 
+// bound binds a role to a new user in the lab's namespace, and returns the user.
 func (l *lab) bound(name, kind, role string) governance.User {
 	l.t.Helper()
 	l.apply(fmt.Sprintf("{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: %s, namespace: NAME}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: %s, name: %s}, subjects: [{kind: User, name: NAME-%s}]}", name, kind, role, name))
@@ -389,7 +393,7 @@ type size struct {
 	cause    timeline.Cause
 }
 
-// sizes waits until a task has had these sizes.
+// sizes waits until a task has these resizes.
 func (l *lab) sizes(name string, want []size) {
 	l.t.Helper()
 	clustertest.Eventually(l.t, soon, func(context.Context) error {
@@ -398,18 +402,18 @@ func (l *lab) sizes(name string, want []size) {
 		for i, r := range d.Sizes {
 			got = append(got, size{r.From, r.To, r.Cause})
 			if i > 0 && r.At.Before(d.Sizes[i-1].At) {
-				return fmt.Errorf("they are in no order: %+v", d.Sizes)
+				return fmt.Errorf("the sizes are not sorted: %+v", d.Sizes)
 			}
 		}
 		if diff := cmp.Diff(want, got, cmp.AllowUnexported(size{})); diff != "" {
-			return fmt.Errorf("it has had other sizes: %s", diff)
+			return fmt.Errorf("sizes (-want +got):\n%s", diff)
 		}
 		return nil
 	})
 }
 
-// As soon as the console has a new job, its page is found: the request waits for
-// the Workload, or until the job is a task without one.
+// The page of a job is found as soon as the console has the job: the request waits
+// for the Workload, or until the job is a task without one.
 func TestNewJobIsFound(t *testing.T) {
 	l := newLab(t)
 	l.queue("", 4, "")
@@ -422,16 +426,16 @@ func TestNewJobIsFound(t *testing.T) {
 			}
 			time.Sleep(10 * time.Millisecond)
 		}
-		d, err := l.tasks.Detail(t.Context(), anybody, l.name, "job", name, "")
+		d, err := l.tasks.Detail(t.Context(), localUser, l.name, "job", name, "")
 		if err != nil || d.NoWorkload != (class == "bogus") {
-			t.Errorf("%s is %+v, %v", name, d.Item, err)
+			t.Errorf("got %s as %+v, %v", name, d.Item, err)
 		}
 	}
 }
 
-// What a console knows of jobs and pods that it has seen made, another one knows
-// that starts later and finds them there.
-func TestFoundAtTheStart(t *testing.T) {
+// A console that starts after jobs and pods were created shows them as one that
+// watched their creation does.
+func TestConsoleThatStartsLater(t *testing.T) {
 	l := newLab(t)
 	l.queue("", 4, "")
 	l.job("unknown-class", 1, "bogus")

@@ -1,12 +1,12 @@
 package queries
 
 import (
-	"kuota.dev/kuota/governance/tasks/taskstest"
 	"testing"
 	"time"
 
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/index"
+	"kuota.dev/kuota/governance/tasks/taskstest"
 	"kuota.dev/kuota/governance/tasks/timeline"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -18,8 +18,8 @@ func newTestService() (*index.Index, *taskstest.Clock) {
 	return index.New(c.Now), c
 }
 
-// preemptedOften is a task that Kueue preempted 30 times, an hour apart, and evicted
-// once for another reason before the index saw it.
+// preemptedOften returns a task that Kueue preempted 30 times, an hour apart, and
+// evicted once for another reason before the index saw it.
 func preemptedOften(x *index.Index) *tasks.Task {
 	for i := range 30 {
 		at := taskstest.Start.Add(time.Duration(i) * time.Hour)
@@ -45,7 +45,7 @@ func TestLifeCountsOmittedLosses(t *testing.T) {
 		}
 	}
 	if l.Omitted != 31-shown || l.Omitted < 1 {
-		t.Errorf("%d losses are omitted, want %d", l.Omitted, 31-shown)
+		t.Errorf("got %d omitted losses, want %d", l.Omitted, 31-shown)
 	}
 }
 
@@ -53,8 +53,8 @@ func TestLifeHidesThePreemptorOfAnotherTeam(t *testing.T) {
 	x, c := newTestService()
 	x.SetWorkload(taskstest.Workload("secret-ns", "other", "", 9, taskstest.Start, taskstest.Pending(taskstest.Start)...), false)
 	x.SetWorkload(taskstest.Workload("ns", "victim", "", 0, taskstest.Start, taskstest.Pending(taskstest.Start)...), false)
-	held := timeline.Event{At: c.At, Type: timeline.Held, Message: "until it starts", Preemptor: x.Find("secret-ns", "Job", "other", "")}
-	x.RecordEvent("ns", types.UID("w-nsvictim"), held)
+	event := timeline.Event{At: c.At, Type: timeline.Held, Message: "until it starts", Preemptor: x.Find("secret-ns", "Job", "other", "")}
+	x.RecordEvent("ns", types.UID("w-nsvictim"), event)
 	l, err := viewer{index: x, sees: map[string]bool{"ns": true}}.life(t.Context(), x.Find("ns", "Job", "victim", ""))
 	if err != nil {
 		t.Fatal(err)
@@ -66,16 +66,16 @@ func TestLifeHidesThePreemptorOfAnotherTeam(t *testing.T) {
 		}
 	}
 	if len(found) != 1 || found[0].Preemptor != nil || found[0].PreemptorUID == "" {
-		t.Errorf("a reader who does not see the other task sees %+v", found)
+		t.Errorf("a viewer who may not see the preemptor gets %+v", found)
 	}
 }
 
 // No Workload, however malformed, makes the input of an explanation panic.
-func TestExplainInputOfBadObjects(t *testing.T) {
-	for name, bad := range taskstest.Malformed() {
+func TestExplainInputOfMalformedWorkloads(t *testing.T) {
+	for name, deform := range taskstest.Malformed() {
 		t.Run(name, func(t *testing.T) {
 			w := taskstest.Workload("a", "bad", "", 0, taskstest.Start, taskstest.Pending(taskstest.Start)...)
-			bad(w)
+			deform(w)
 			explainInput(tasks.FromWorkloads([]*kueue.Workload{w}, nil))
 		})
 	}

@@ -9,9 +9,9 @@ import (
 	"kuota.dev/kuota/governance/tasks/queries"
 )
 
-// Where the policy requires queues, only its own classes are offered: others are
-// refused.
-func TestOffered(t *testing.T) {
+// If the policy requires queues, only its own priority classes are allowed: the
+// admission policy refuses others.
+func TestAllowedPriorityClasses(t *testing.T) {
 	l := newLab(t)
 	l.apply("{apiVersion: kueue.x-k8s.io/v1beta2, kind: WorkloadPriorityClass, metadata: {name: NAME-dev-priority}, value: 20}")
 	policy := &v1alpha1.ClusterPolicy{}
@@ -32,7 +32,7 @@ func TestOffered(t *testing.T) {
 			}
 		}
 		if !slices.Equal(names, want) {
-			t.Errorf("under %s there are %q, want %q", enforcement, names, want)
+			t.Errorf("enforcement %s: got %q, want %q", enforcement, names, want)
 		}
 	}
 }

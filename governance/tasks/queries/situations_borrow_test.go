@@ -13,7 +13,7 @@ import (
 	"kuota.dev/kuota/governance/tasks/queries"
 )
 
-// What a queue may stop.
+// The preemption policies of a ClusterQueue.
 const (
 	byPriority = "preemption: {withinClusterQueue: LowerPriority, reclaimWithinCohort: Any, borrowWithinCohort: {policy: LowerPriority}}"
 	threshold  = "preemption: {withinClusterQueue: LowerPriority, reclaimWithinCohort: Any, borrowWithinCohort: {policy: LowerPriority, maxPriorityThreshold: 9}}"
@@ -21,8 +21,7 @@ const (
 	onlyLower  = "preemption: {withinClusterQueue: LowerPriority, reclaimWithinCohort: LowerPriority}"
 )
 
-// Teams that take what others lend, and what Kueue takes back: said beforehand,
-// and what becomes of it.
+// Borrowing and reclaim: the forecast for a task equals what Kueue then does.
 func TestBorrowing(t *testing.T) {
 	for name, situation := range borrowing {
 		t.Run(name, func(t *testing.T) { situation(newLab(t)) })
@@ -30,47 +29,47 @@ func TestBorrowing(t *testing.T) {
 }
 
 var borrowing = map[string]func(*lab){
-	"a high task stops what a low one of others borrows": func(l *lab) {
+	"preempts a borrowing workload of lower priority": func(l *lab) {
 		l.queue("", 0, "", byPriority)
 		l.borrowers(2, "low")
 		v := l.beforehand(1, 90, explain.Preempting)
 		if len(v.TargetsInQueue) != 0 || len(v.TargetsInCohort) != 1 {
-			l.t.Fatalf("it stops %+v and %+v", v.TargetsInQueue, v.TargetsInCohort)
+			l.t.Fatalf("got the targets %+v and %+v, want one in the cohort", v.TargetsInQueue, v.TargetsInCohort)
 		}
 		l.job("a", 1, "high")
 		l.runs("a")
 		d := l.is(v.TargetsInCohort[0].Name, tasks.Preempted, explain.Quota, "WaitingForQuota")
 		if e := preemption(d); e.Reason != "InCohortReclaimWhileBorrowing" || e.Preemptor == nil || e.Preemptor.Name != "a" {
-			l.t.Errorf("it was stopped by %+v", e)
+			l.t.Errorf("the task was preempted by %+v", e)
 		}
 	},
-	"its equals stay, and a higher class would stop one": func(l *lab) {
+	"does not preempt equal priority, and a higher priority class does": func(l *lab) {
 		l.queue("", 0, "", byPriority)
 		l.borrowers(2, "low")
 		l.beforehand(1, 10, explain.Quota)
 		l.job("a", 1, "low")
 		change := l.offers(l.is("a", tasks.Pending, explain.Quota, "WaitingForQuota"), explain.HigherPriorityClass)
 		if change.Priority <= 10 || change.Priority > 90 || change.PriorityClass == "" || len(change.Tasks) != 1 {
-			l.t.Errorf("it is offered %+v", change)
+			l.t.Errorf("got the change %+v", change)
 		}
 		l.patch("job", "a", `{"metadata":{"labels":{"kueue.x-k8s.io/priority-class":"`+l.name+`-high"}}}`)
 		l.runs("a")
 	},
-	"a threshold keeps those above it": func(l *lab) {
+	"maxPriorityThreshold protects workloads above it": func(l *lab) {
 		l.queue("", 0, "", threshold)
 		l.borrowers(2, "low")
 		l.beforehand(1, 90, explain.Quota)
 		l.job("a", 1, "high")
 		l.is("a", tasks.Pending, explain.Quota, "WaitingForQuota")
 	},
-	"without it nothing is stopped to borrow": func(l *lab) {
+	"without borrowWithinCohort preempts nothing to borrow": func(l *lab) {
 		l.queue("", 0, "")
 		l.borrowers(2, "low")
 		l.beforehand(1, 90, explain.Quota)
 		l.job("a", 1, "high")
 		l.is("a", tasks.Pending, explain.Quota, "WaitingForQuota")
 	},
-	"its own quota does not come back": func(l *lab) {
+	"reclaimWithinCohort Never": func(l *lab) {
 		l.queue("", 1, "", noReclaim)
 		l.borrowers(1, "low")
 		l.jobIn("other", "b1", 1, "low", "")
@@ -79,7 +78,7 @@ var borrowing = map[string]func(*lab){
 		l.job("a", 1, "high")
 		l.is("a", tasks.Pending, explain.Quota, "WaitingForQuota")
 	},
-	"its own quota comes back from lower ones": func(l *lab) {
+	"reclaimWithinCohort LowerPriority": func(l *lab) {
 		l.queue("", 1, "", onlyLower)
 		l.borrowers(1, "high")
 		l.jobIn("other", "b1", 1, "low", "")
@@ -88,24 +87,24 @@ var borrowing = map[string]func(*lab){
 		l.job("a", 1, "low")
 		l.is("a", tasks.Pending, explain.Quota, "WaitingForQuota")
 		if v := l.beforehand(1, 90, explain.Preempting); len(v.TargetsInCohort) != 1 || v.TargetsInCohort[0].Name != "b1" {
-			l.t.Errorf("it stops %+v", v.TargetsInCohort)
+			l.t.Errorf("got the targets %+v, want b1", v.TargetsInCohort)
 		}
 		l.job("c", 1, "high")
 		l.runs("c")
 		l.is("b1", tasks.Preempted, explain.Quota, "")
 	},
-	"more than its own quota, and lower tasks of its own": func(l *lab) {
+	"above its quota, with workloads of lower priority in its queue": func(l *lab) {
 		l.queue("", 1, "")
 		l.queue("-idle", 1, "")
 		l.job("low", 2, "low")
 		l.runs("low")
 		l.beforehand(2, 90, explain.Quota)
 		l.job("a", 2, "high")
-		l.is("a", tasks.Pending, explain.Quota, "WaitingForQuota") // Kueue 0.19 stops nothing
+		l.is("a", tasks.Pending, explain.Quota, "WaitingForQuota") // Kueue 0.19 preempts nothing
 		l.queue("", 1, "", byPriority)
 		l.runs("a")
 	},
-	"resources in groups of their own": func(l *lab) {
+	"resource groups": func(l *lab) {
 		l.groups(3)
 		l.apply(`
 apiVersion: batch/v1
@@ -118,15 +117,15 @@ spec:
     spec: {restartPolicy: Never, containers: [{name: train, image: example.com/train:1, resources: {requests: {cpu: 4}, limits: {nvidia.com/gpu: 1}}}]}
 `)
 		if d := l.is("a", tasks.Pending, explain.ExceedsMax, "ExceedsMaxQuota"); d.Verdict.Shortage.Resource != "cpu" {
-			l.t.Errorf("it is short of %+v", d.Verdict.Shortage)
+			l.t.Errorf("got the shortage %+v, want CPUs", d.Verdict.Shortage)
 		}
 		l.groups(4)
 		l.runs("a")
 	},
 }
 
-// borrowers makes a second team without quota, and a third whose quota it has
-// borrowed with so many tasks of one GPU.
+// borrowers creates a queue without quota, which borrows the quota of a third one with
+// n tasks of one GPU.
 func (l *lab) borrowers(n int, class string) {
 	l.t.Helper()
 	l.queue("-other", 0, "")
@@ -139,23 +138,23 @@ func (l *lab) borrowers(n int, class string) {
 	}
 }
 
-// beforehand waits until this is said of a task that nobody submitted yet: the
-// console follows the cluster.
+// beforehand waits until the forecast of a task that is not submitted has a constraint:
+// the console's caches follow the cluster.
 func (l *lab) beforehand(pods, priority int32, constraint explain.Constraint) explain.Verdict {
 	l.t.Helper()
 	var h queries.Hypothesis
 	clustertest.Eventually(l.t, soon, func(ctx context.Context) (err error) {
 		set := explain.PodSet{Name: "main", Count: pods, MinCount: pods, Requests: quota.Resources{"nvidia.com/gpu": 1}}
-		h, err = l.tasks.WouldStart(ctx, anybody, queries.Proposal{Namespace: l.name, Queue: "main", Priority: priority, PodSets: []explain.PodSet{set}})
+		h, err = l.tasks.WouldStart(ctx, localUser, queries.Proposal{Namespace: l.name, Queue: "main", Priority: priority, PodSets: []explain.PodSet{set}})
 		if h.Verdict.Constraint != constraint {
-			return errors.Join(err, fmt.Errorf("it would be %+v, want %s", h.Verdict, constraint))
+			return errors.Join(err, fmt.Errorf("got the forecast %+v, want %s", h.Verdict, constraint))
 		}
 		return err
 	})
 	return h.Verdict
 }
 
-// groups makes a queue that gives GPUs and CPUs flavors of their own.
+// groups applies a ClusterQueue with separate resource groups for GPUs and CPUs.
 func (l *lab) groups(cpus int) {
 	l.t.Helper()
 	l.apply(fmt.Sprintf(`

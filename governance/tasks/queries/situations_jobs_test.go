@@ -12,10 +12,10 @@ import (
 	"kuota.dev/kuota/governance/tasks/queries"
 )
 
-// moreSituations are those of jobs without a Workload, of pods without a node,
-// and of how tasks end.
+// moreSituations are jobs without a Workload, pods without a node, and ways in which
+// tasks end.
 var moreSituations = map[string]func(*lab){
-	"an elastic job gives some back": func(l *lab) {
+	"an elastic job shrinks": func(l *lab) {
 		l.queue("", 4, "0")
 		l.jobIn("main", "a", 3, "low", `kueue.x-k8s.io/elastic-job: "true"`)
 		l.runs("a")
@@ -24,7 +24,7 @@ var moreSituations = map[string]func(*lab){
 			return d.State == tasks.Running && d.Size.Admitted == 1 && d.Size.Wanted == 1 && d.Usage["nvidia.com/gpu"] == 1
 		})
 	},
-	"a guaranteed part, and more that waits": func(l *lab) {
+	"a guaranteed part, and increments that wait": func(l *lab) {
 		l.queue("", 2, "0")
 		l.apply(`
 apiVersion: v1
@@ -47,15 +47,15 @@ spec:
 `, part.name, uid, part.priority))
 		}
 		clustertest.Eventually(l.t, soon, func(ctx context.Context) error {
-			d, err := l.tasks.Detail(ctx, anybody, l.name, "configmap", "owner", "")
+			d, err := l.tasks.Detail(ctx, localUser, l.name, "configmap", "owner", "")
 			if err != nil {
 				return err
 			}
 			if d.State != tasks.Running && d.State != tasks.Starting || d.Size != (tasks.Size{Min: 2, Admitted: 2, Wanted: 4, Guaranteed: 2}) || !d.Growing() || len(d.Parts) != 2 {
-				return fmt.Errorf("it is %s with %+v", d.State, d.Size)
+				return fmt.Errorf("the task is %s with %+v", d.State, d.Size)
 			}
 			if v := d.Verdict; v == nil || v.Constraint != explain.Quota || v.Shortage.Missing() != 2 {
-				return fmt.Errorf("of what waits it says %+v", v)
+				return fmt.Errorf("got the verdict %+v for the pending part", v)
 			}
 			return nil
 		})
@@ -64,12 +64,12 @@ spec:
 		l.queue("", 4, "")
 		l.job("a", 1, "bogus")
 		if d := l.is("a", tasks.Pending, explain.NoPriorityClass, index.NoWorkload); d.Verdict.Detail != l.name+"-bogus" || !strings.Contains(strings.Join(d.Verdict.PriorityClasses, " "), l.name+"-high") {
-			l.t.Errorf("it says %+v", d.Verdict)
+			l.t.Errorf("got the verdict %+v", d.Verdict)
 		}
 		l.patch("job", "a", `{"metadata":{"labels":{"kueue.x-k8s.io/priority-class":"`+l.name+`-high"}}}`)
 		l.runs("a")
 	},
-	"it names no queue, and runs beside Kueue": func(l *lab) {
+	"a job without a queue name runs outside Kueue": func(l *lab) {
 		l.queue("", 4, "")
 		l.apply(`
 apiVersion: batch/v1
@@ -82,15 +82,15 @@ spec:
 `)
 		l.kubectl("label", "namespace", "NAME", "kuota.dev/governed=true")
 		if d := l.is("a", tasks.Running, explain.NoQueueName, index.NoWorkload); d.Usage["nvidia.com/gpu"] != 0 || d.Requests["nvidia.com/gpu"] != 2 {
-			l.t.Errorf("it holds %v and asks for %v", d.Usage, d.Requests)
+			l.t.Errorf("the task uses %v and requests %v", d.Usage, d.Requests)
 		}
 	},
-	"the ceiling of its namespace refuses a pod": func(l *lab) {
+	"the ResourceQuota of its namespace refuses a pod": func(l *lab) {
 		l.queue("", 4, "")
 		l.ceiling(1)
 		l.job("a", 2, "low")
 		if d := l.is("a", tasks.Running, explain.ResourceQuotaReached, ""); d.Verdict.ResourceQuota.Hard != 1 || d.Verdict.ResourceQuota.Used != 1 || d.Verdict.ResourceQuota.Requests != 1 {
-			l.t.Errorf("it is %+v", d.Verdict.ResourceQuota)
+			l.t.Errorf("got the ResourceQuota %+v", d.Verdict.ResourceQuota)
 		}
 		l.ceiling(2)
 		l.kubectl("delete", "job", "a", "-n", "NAME")
@@ -98,11 +98,11 @@ spec:
 		l.runs("a")
 	},
 	"no node is ready": func(l *lab) {
-		l.gone("")
+		l.deleteNode("")
 		l.queue("", 4, "")
 		l.job("a", 1, "low")
 		if d := l.is("a", tasks.Running, explain.NoNodes, ""); d.PodCount.Unscheduled != 1 {
-			l.t.Errorf("it has %+v", d.PodCount)
+			l.t.Errorf("got the pods %+v", d.PodCount)
 		}
 		l.node("", 8)
 		l.runs("a")
@@ -111,28 +111,28 @@ spec:
 		l.queue("", 32, "")
 		l.jobOf("main", "a", 1, 16, "low", "")
 		if d := l.is("a", tasks.Running, explain.TooSmall, ""); d.Verdict.Fit.Largest != 8 || d.Verdict.Fit.Requests["nvidia.com/gpu"] != 16 {
-			l.t.Errorf("it fits %+v", d.Verdict.Fit)
+			l.t.Errorf("got the fit %+v", d.Verdict.Fit)
 		}
 		l.node("-large", 16)
 		l.runs("a")
 	},
-	"it waits for quota, and no node would take it": func(l *lab) {
+	"it waits for quota, and no node is large enough": func(l *lab) {
 		l.queue("", 17, "0")
 		l.job("a", 2, "low")
 		l.runs("a")
 		l.jobOf("main", "b", 1, 16, "low", "")
 		if d := l.is("b", tasks.Pending, explain.Quota, ""); d.Verdict.Fit == nil || d.Verdict.Fit.Largest != 8 {
-			l.t.Errorf("it fits %+v", d.Verdict.Fit)
+			l.t.Errorf("got the fit %+v", d.Verdict.Fit)
 		}
 	},
-	"enough is free, and on no single node": func(l *lab) {
+	"enough GPUs are free, but not on one node": func(l *lab) {
 		l.node("-second", 8)
 		l.queue("", 16, "")
 		l.jobOf("main", "a", 2, 5, "low", "")
 		l.until("a", func(d queries.Detail) bool { return d.PodCount.Total == 2 && d.PodCount.Unscheduled == 0 })
 		l.jobOf("main", "b", 1, 6, "low", "")
 		if d := l.is("b", tasks.Running, explain.Fragmented, ""); d.Verdict.Fit.TotalFree != 6 || d.Verdict.Fit.LargestFree != 3 {
-			l.t.Errorf("it fits %+v", d.Verdict.Fit)
+			l.t.Errorf("got the fit %+v", d.Verdict.Fit)
 		}
 		l.kubectl("delete", "job", "a", "-n", "NAME")
 		l.runs("b")
@@ -148,12 +148,12 @@ spec: {nodeSelector: {lab: NAME}, terminationGracePeriodSeconds: 0, containers: 
 		l.kubectl("wait", "--for=condition=PodScheduled", "pod/outside", "-n", "NAME", "--timeout=20s")
 		l.job("a", 1, "low")
 		if d := l.is("a", tasks.Running, explain.NodesFull, ""); d.Verdict.Fit.LargestFree != 0 || d.Verdict.Fit.Ready != 1 {
-			l.t.Errorf("it fits %+v", d.Verdict.Fit)
+			l.t.Errorf("got the fit %+v", d.Verdict.Fit)
 		}
 		l.kubectl("delete", "pod", "outside", "-n", "NAME")
 		l.runs("a")
 	},
-	"a check wants it to be tried later": func(l *lab) {
+	"an admission check retries later": func(l *lab) {
 		l.check()
 		l.job("a", 1, "low")
 		l.is("a", tasks.Starting, explain.ChecksPending, "")
@@ -166,14 +166,14 @@ spec: {nodeSelector: {lab: NAME}, terminationGracePeriodSeconds: 0, containers: 
 			return d.State == tasks.Starting && d.Evictions == 1 && d.Preemptions == 0
 		})
 	},
-	"a check refuses it": func(l *lab) {
+	"an admission check rejects it": func(l *lab) {
 		l.check()
 		l.job("a", 1, "low")
 		l.is("a", tasks.Starting, explain.ChecksPending, "")
 		l.answerCheck("a", "Rejected", "")
 		l.is("a", tasks.Stopped, explain.Deactivated, "")
 	},
-	"it ran longer than it may": func(l *lab) {
+	"it exceeds its maximum execution time": func(l *lab) {
 		l.queue("", 4, "")
 		l.apply(`
 apiVersion: batch/v1
@@ -193,10 +193,10 @@ spec:
 		l.runs("a")
 		l.patch("job", "a", `{"spec":{"activeDeadlineSeconds":1}}`)
 		if d := l.is("a", tasks.Failed, "", ""); d.FinishedAt.IsZero() || len(d.Usage) != 0 {
-			l.t.Errorf("it is %+v", d.Task)
+			l.t.Errorf("got the task %+v", d.Task)
 		}
 	},
-	"preempted by one that borrows": func(l *lab) {
+	"preempted by a workload that borrows": func(l *lab) {
 		l.queue("", 2, "", "preemption: {withinClusterQueue: LowerPriority, reclaimWithinCohort: Any, borrowWithinCohort: {policy: LowerPriority}}")
 		l.queue("-other", 2, "")
 		l.queue("-idle", 4, "")
@@ -207,7 +207,7 @@ spec:
 		l.runs("b")
 		d := l.is("a", tasks.Preempted, explain.Quota, "")
 		if why := preemption(d); why.Reason != "InCohortReclaimWhileBorrowing" || why.Preemptor == nil || why.Preemptor.Name != "b" {
-			l.t.Errorf("it was preempted by %+v", why)
+			l.t.Errorf("the task was preempted by %+v", why)
 		}
 	},
 	"its local queue is drained": func(l *lab) {
@@ -216,7 +216,7 @@ spec:
 		l.runs("a")
 		l.patch("localqueue", "main", `{"spec":{"stopPolicy":"HoldAndDrain"}}`)
 		if d := l.is("a", tasks.Pending, explain.QueueStopped, ""); d.Evictions != 1 {
-			l.t.Errorf("it lost its quota %d times", d.Evictions)
+			l.t.Errorf("the task was evicted %d times, want 1", d.Evictions)
 		}
 		l.patch("localqueue", "main", `{"spec":{"stopPolicy":"None"}}`)
 		l.runs("a")

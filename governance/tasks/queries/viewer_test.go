@@ -3,7 +3,6 @@ package queries
 import (
 	"context"
 	"fmt"
-	"kuota.dev/kuota/governance/tasks/taskstest"
 	"strings"
 	"testing"
 
@@ -11,6 +10,7 @@ import (
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/tasks/explain"
 	"kuota.dev/kuota/governance/tasks/index"
+	"kuota.dev/kuota/governance/tasks/taskstest"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -18,8 +18,8 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// Who does not see another team is told neither who preempted their task, nor
-// who lends to it, nor the names in events.
+// A viewer who may not see another team learns neither which of its tasks preempted
+// theirs, nor that it lends to them, nor its names in events.
 func TestOtherTeamsAreNotNamed(t *testing.T) {
 	x, _ := newTestService()
 	other := taskstest.Workload("secret-ns", "secret-task", "", 9, taskstest.Start, taskstest.Admitted(taskstest.Start)...)
@@ -38,32 +38,32 @@ func TestOtherTeamsAreNotNamed(t *testing.T) {
 		}
 		queue := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "secret-queue", Labels: map[string]string{desired.LabelTeam: "secret"}}}
 		n := v.notice(&corev1.Event{Message: "Preempted workload secret-ns/job-secret-task-1 (UID: 1) in ClusterQueue secret-queue; mine/job-task"})
-		said := fmt.Sprint(n.Text, v.lender(queue))
+		text := fmt.Sprint(n.Text, v.lender(queue))
 		for _, e := range l.Timeline {
 			if e.Preemptor != nil {
-				said += e.Preemptor.Name + e.PreemptorTeam
+				text += e.Preemptor.Name + e.PreemptorTeam
 			}
 		}
 		want := map[string]string{
 			"member": "Preempted workload of another team (UID: 1) in ClusterQueue another team; mine/job-task",
 			"admin":  "Preempted workload secret-ns/job-secret-task-1 (UID: 1) in ClusterQueue secret-queue; mine/job-tasksecretsecret-tasksecret",
 		}[name]
-		if said != want {
-			t.Errorf("%s is told %q, want %q", name, said, want)
+		if text != want {
+			t.Errorf("%s: got %q, want %q", name, text, want)
 		}
 	}
 }
 
-// Nor is who does not see another team told whose tasks are stopped for theirs,
-// or hold what it needs, nor how many they are: only what all of them hold.
-func TestHoldersOfOtherTeamsAreNotNamed(t *testing.T) {
-	cell := quota.FlavorResource{Flavor: "a100", Resource: "nvidia.com/gpu"}
+// Nor does such a viewer learn which tasks of another team would be preempted for
+// theirs, or use the quota that it needs, nor how many they are: only their total.
+func TestAdmittedWorkloadsOfOtherTeamsAreNotNamed(t *testing.T) {
+	fr := quota.FlavorResource{Flavor: "a100", Resource: "nvidia.com/gpu"}
 	x, _ := newTestService()
 	x.SetWorkload(taskstest.UsingGPUs(taskstest.Workload("mine", "low", "", 0, taskstest.Start, taskstest.Admitted(taskstest.Start)...), "own", 2), false)
 	x.SetWorkload(taskstest.UsingGPUs(taskstest.Workload("secret-ns", "secret-task", "", 9, taskstest.Start, taskstest.Admitted(taskstest.Start)...), "secret-queue", 3), false)
 	x.SetWorkload(taskstest.UsingGPUs(taskstest.Workload("secret-ns", "secret-other", "", 9, taskstest.Start, taskstest.Admitted(taskstest.Start)...), "secret-queue", 1), false)
 	verdict := func(v viewer, gpus int64) *explain.Verdict {
-		own := &explain.Queue{Name: "own", Cohort: "all", ReclaimWithinCohort: explain.AnyPriority, Flavors: []string{"a100"}, Resources: []string{"nvidia.com/gpu"}, Limits: map[quota.FlavorResource]explain.Limit{cell: {Nominal: 6}}}
+		own := &explain.Queue{Name: "own", Cohort: "all", ReclaimWithinCohort: explain.AnyPriority, Flavors: []string{"a100"}, Resources: []string{"nvidia.com/gpu"}, Limits: map[quota.FlavorResource]explain.Limit{fr: {Nominal: 6}}}
 		c := &explain.Cluster{Queue: own, Queues: map[string]*explain.Queue{"own": own, "secret-queue": {Name: "secret-queue", Team: "secret", Cohort: "all"}}, Flavors: map[string]explain.Flavor{"a100": {}}, PriorityClasses: []explain.PriorityClass{{Name: "high", Priority: 20}}}
 		c.Admitted = index.AdmittedTo(x.SetUsage(c.Queues), map[string]bool{"own": true, "secret-queue": true})
 		return v.explain(explain.Task{Namespace: "mine", Priority: 5, PodSets: []explain.PodSet{{Name: "main", Count: 1, MinCount: 1, Requests: quota.Resources{"nvidia.com/gpu": gpus}}}}, c)
@@ -73,22 +73,22 @@ func TestHoldersOfOtherTeamsAreNotNamed(t *testing.T) {
 
 	seen := verdict(admin, 4)
 	if len(seen.TargetsInCohort) != 2 || !strings.HasPrefix(seen.TargetsInCohort[0].Name, "secret-") || seen.TargetsInCohort[0].Team != "secret" || seen.TargetsInCohort[0].Queue != "secret-queue" {
-		t.Fatalf("an admin is told %+v", seen)
+		t.Fatalf("an admin gets %+v", seen)
 	}
-	hidden := verdict(member, 4)
-	if want := []explain.AdmittedWorkload{{Team: anotherTeam, Usage: quota.FlavorResourceQuantities{cell: 4}}}; hidden.Constraint != explain.Preempting || !cmp.Equal(want, hidden.TargetsInCohort) {
-		t.Errorf("of others a member is told %+v", hidden.TargetsInCohort)
+	redacted := verdict(member, 4)
+	if want := []explain.AdmittedWorkload{{Team: anotherTeam, Usage: quota.FlavorResourceQuantities{fr: 4}}}; redacted.Constraint != explain.Preempting || !cmp.Equal(want, redacted.TargetsInCohort) {
+		t.Errorf("a member gets the targets %+v of other teams", redacted.TargetsInCohort)
 	}
-	if lent := seen.Shortage.Borrowers; len(lent) != 1 || lent[0].Team != "secret" || lent[0].Amount != 4 {
-		t.Errorf("of who borrows, an admin is told %+v", lent)
+	if borrowers := seen.Shortage.Borrowers; len(borrowers) != 1 || borrowers[0].Team != "secret" || borrowers[0].Amount != 4 {
+		t.Errorf("an admin gets the borrowers %+v", borrowers)
 	}
-	if want := []explain.Borrower{{Team: anotherTeam, Amount: 4}}; !cmp.Equal(want, hidden.Shortage.Borrowers) {
-		t.Errorf("of who borrows, a member is told %+v", hidden.Shortage.Borrowers)
+	if want := []explain.Borrower{{Team: anotherTeam, Amount: 4}}; !cmp.Equal(want, redacted.Shortage.Borrowers) {
+		t.Errorf("a member gets the borrowers %+v", redacted.Shortage.Borrowers)
 	}
-	if own := hidden.Shortage.InQueue; len(own) != 1 || own[0].Name != "low" || own[0].Team != "vision" {
-		t.Errorf("of their own team a member is told %+v", own)
+	if own := redacted.Shortage.InQueue; len(own) != 1 || own[0].Name != "low" || own[0].Team != "vision" {
+		t.Errorf("a member gets the workloads %+v of their own team", own)
 	}
 	if diff := cmp.Diff(seen, verdict(admin, 4)); diff != "" {
-		t.Errorf("after a member, an admin is told something else: %s", diff)
+		t.Errorf("the redaction for a member changed the verdict of an admin (-before +after):\n%s", diff)
 	}
 }

@@ -4,28 +4,29 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"kuota.dev/kuota/governance/tasks/taskstest"
 	"sync"
 	"testing"
 	"time"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/cluster/clustertest"
+	"kuota.dev/kuota/governance/tasks/taskstest"
 
 	visibility "sigs.k8s.io/kueue/apis/visibility/v1beta2"
 )
 
 const soon = 10 * time.Second
 
-// oracle counts what is asked of Kueue, and answers when told to.
-type oracle struct {
+// fakeAPI replaces Kueue's visibility API: it counts requests, and answers once
+// hold is closed.
+type fakeAPI struct {
 	mu      sync.Mutex
 	windows []window
 	err     error
-	hold    chan struct{} // nil answers at once
+	hold    chan struct{} // nil answers immediately
 }
 
-func (a *oracle) ask(ctx context.Context, w window) ([]visibility.PendingWorkload, error) {
+func (a *fakeAPI) ask(ctx context.Context, w window) ([]visibility.PendingWorkload, error) {
 	a.mu.Lock()
 	a.windows = append(a.windows, w)
 	a.mu.Unlock()
@@ -39,17 +40,18 @@ func (a *oracle) ask(ctx context.Context, w window) ([]visibility.PendingWorkloa
 	return []visibility.PendingWorkload{{Priority: 1}}, a.err
 }
 
-func (a *oracle) times() int {
+func (a *fakeAPI) times() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return len(a.windows)
 }
 
-func TestKueueIsAskedSeldom(t *testing.T) {
+// Answers are reused until they are old, or the queue has changed.
+func TestAnswersAreReused(t *testing.T) {
 	var p visibilityCache
-	a := &oracle{}
+	a := &fakeAPI{}
 	w := windowOf("ns", "main", 250)
-	look := func(after, changed time.Duration) bool {
+	request := func(after, changed time.Duration) bool {
 		_, ok := p.get(t.Context(), w, taskstest.Start.Add(after), taskstest.Start.Add(changed), a.ask)
 		return ok
 	}
@@ -58,76 +60,78 @@ func TestKueueIsAskedSeldom(t *testing.T) {
 		after, changed time.Duration
 		want           int
 	}{
-		{"the first asks", 0, -time.Hour, 1},
+		{"the first request", 0, -time.Hour, 1},
 		{"nothing changed", 9 * time.Second, -time.Hour, 1},
-		{"it is old", 10 * time.Second, -time.Hour, 2},
-		{"it changed, a moment ago", 11 * time.Second, 11 * time.Second, 2},
-		{"it changed", 12 * time.Second, 11 * time.Second, 3},
+		{"the answer is old", 10 * time.Second, -time.Hour, 2},
+		{"the queue changed a moment ago", 11 * time.Second, 11 * time.Second, 2},
+		{"the queue changed", 12 * time.Second, 11 * time.Second, 3},
 	} {
-		if ok := look(step.after, step.changed); !ok || a.times() != step.want {
-			t.Errorf("%s: asked %d times, want %d (told: %t)", step.name, a.times(), step.want, ok)
+		if ok := request(step.after, step.changed); !ok || a.times() != step.want {
+			t.Errorf("%s: got %d requests, want %d (answered: %t)", step.name, a.times(), step.want, ok)
 		}
 	}
 	if w.offset != 100 {
-		t.Errorf("the window around the 250th place begins at %d", w.offset)
+		t.Errorf("the window around position 250 begins at %d, want 100", w.offset)
 	}
 }
 
-func TestManyAskOnce(t *testing.T) {
+// Concurrent readers of a window share one request.
+func TestReadersShareARequest(t *testing.T) {
 	var p visibilityCache
-	a := &oracle{hold: make(chan struct{})}
+	a := &fakeAPI{hold: make(chan struct{})}
 	var group sync.WaitGroup
 	for range 50 {
 		group.Go(func() {
 			if _, ok := p.get(t.Context(), window{"ns", "main", 0}, taskstest.Start, taskstest.Start, a.ask); !ok {
-				t.Error("one is not told")
+				t.Error("a reader gets no answer")
 			}
 		})
 	}
-	// More windows are not asked for at a time than two.
+	// At most two requests run at a time.
 	group.Go(func() { p.get(t.Context(), window{"ns", "main", 100}, taskstest.Start, taskstest.Start, a.ask) })
 	clustertest.Eventually(t, soon, func(context.Context) error {
 		if n := a.times(); n != 2 {
-			return fmt.Errorf("it was asked %d times", n)
+			return fmt.Errorf("got %d requests, want 2", n)
 		}
 		return nil
 	})
 	if _, ok := p.get(t.Context(), window{"ns", "main", 200}, taskstest.Start, taskstest.Start, a.ask); ok {
-		t.Error("a third is asked for")
+		t.Error("a third window is requested")
 	}
 	close(a.hold)
 	group.Wait()
 	if a.times() != 2 {
-		t.Errorf("it was asked %d times", a.times())
+		t.Errorf("got %d requests, want 2", a.times())
 	}
 }
 
-// What fails is let alone for a while, except that a queue is new to Kueue.
-func TestKueueDoesNotAnswer(t *testing.T) {
+// After a failure Kueue is not requested for a while, unless it only did not have the
+// queue yet.
+func TestFailedRequests(t *testing.T) {
 	for kind, want := range map[governance.Kind]int{governance.Forbidden: 1, governance.Unavailable: 1, governance.NotFound: 2} {
 		var p visibilityCache
-		a := &oracle{err: &governance.Error{Kind: kind}}
-		look := func(queue string, after time.Duration) {
+		a := &fakeAPI{err: &governance.Error{Kind: kind}}
+		request := func(queue string, after time.Duration) {
 			if _, ok := p.get(t.Context(), window{"ns", queue, 0}, taskstest.Start.Add(after), taskstest.Start, a.ask); ok {
-				t.Errorf("%v is taken for an answer", kind)
+				t.Errorf("%v: got an answer, want none", kind)
 			}
-			clustertest.Eventually(t, soon, func(context.Context) error { // the answer is told before it is noted
+			clustertest.Eventually(t, soon, func(context.Context) error { // readers get the answer before the cache records it
 				p.mu.Lock()
 				defer p.mu.Unlock()
 				if p.asking > 0 {
-					return errors.New("it is not noted")
+					return errors.New("the cache has not recorded the answer")
 				}
 				return nil
 			})
 		}
-		look("main", 0)
-		look("other", 5*time.Second)
+		request("main", 0)
+		request("other", 5*time.Second)
 		if a.times() != want {
-			t.Errorf("after %v it was asked %d times, want %d", kind, a.times(), want)
+			t.Errorf("after %v: got %d requests, want %d", kind, a.times(), want)
 		}
-		look("other", askAgain+time.Second)
+		request("other", askAgain+time.Second)
 		if a.times() != want+1 {
-			t.Errorf("after %v it is not asked again", kind)
+			t.Errorf("after %v: Kueue is not requested again", kind)
 		}
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"kuota.dev/kuota/governance/tasks/queries"
 )
 
-// otherWords are Kueue's reasons without the gate UnadmittedWorkloadsObservability
-// for those with it.
+// otherWords maps Kueue's reasons with the feature gate UnadmittedWorkloadsObservability
+// to those without it.
 var otherWords = map[string]string{
 	"WaitingForQuota":  "Pending",
 	"ExceedsMaxQuota":  "Pending",
@@ -27,7 +27,7 @@ var otherWords = map[string]string{
 	index.NoWorkload:   index.NoWorkload,
 }
 
-// configured runs situations under another configuration of Kueue's.
+// configured runs situations under another configuration of Kueue.
 func configured(t *testing.T, edit *strings.Replacer, tables ...map[string]func(*lab)) {
 	t.Helper()
 	c := clustertest.Get(t)
@@ -46,11 +46,12 @@ func configured(t *testing.T, edit *strings.Replacer, tables ...map[string]func(
 	})
 }
 
-// Kueue in its other words, and with the kinds that are made of pods.
-func TestSituationsInOtherWords(t *testing.T) {
-	spoken := map[string]func(*lab){}
+// The situations are the same without Kueue's detailed reasons, and for kinds that
+// consist of pods.
+func TestSituationsWithOtherReasons(t *testing.T) {
+	withOtherReasons := map[string]func(*lab){}
 	for name, situation := range situations {
-		spoken[name] = func(l *lab) {
+		withOtherReasons[name] = func(l *lab) {
 			l.other = true
 			situation(l)
 		}
@@ -59,11 +60,11 @@ func TestSituationsInOtherWords(t *testing.T) {
 		"UnadmittedWorkloadsObservability: true", "UnadmittedWorkloadsObservability: false",
 		"UnadmittedWorkloadsExplicitStatus: true", "UnadmittedWorkloadsExplicitStatus: false",
 		"  - batch/job\n", "  - batch/job\n  - pod\n  - deployment\n  - statefulset\n",
-	), spoken, kinds)
+	), withOtherReasons, kinds)
 }
 
-// Kueue with fair sharing, and with gang scheduling.
-func TestSituationsOfAPolicy(t *testing.T) {
+// Situations with fair sharing and with waitForPodsReady.
+func TestSituationsWithFairSharing(t *testing.T) {
 	configured(t, strings.NewReplacer(
 		"DisableWaitForPodsReady: true", "DisableWaitForPodsReady: false",
 		"integrations:\n", "fairSharing: {preemptionStrategies: [LessThanOrEqualToFinalShare, LessThanInitialShare]}\nwaitForPodsReady: {timeout: 15s, requeuingStrategy: {backoffBaseSeconds: 30}}\nintegrations:\n",
@@ -86,33 +87,33 @@ func TestSituationsOfAPolicy(t *testing.T) {
 				if d := l.detail(fmt.Sprintf("a%d", i)); d.Preemptions > 0 {
 					lost++
 					if why := preemption(d); why.Reason != "InCohortFairSharing" || why.Preemptor == nil || !strings.HasPrefix(why.Preemptor.Name, "b") {
-						l.t.Errorf("it was preempted by %+v", why)
+						l.t.Errorf("the task was preempted by %+v", why)
 					}
 				}
 			}
 			if lost != 2 {
-				l.t.Errorf("%d lost their quota", lost)
+				l.t.Errorf("%d tasks were preempted, want 2", lost)
 			}
 		},
 		"its pods are not ready in time": func(l *lab) {
-			l.gone("")
+			l.deleteNode("")
 			l.queue("", 4, "")
 			l.job("a", 1, "low")
 			l.is("a", tasks.Starting, explain.NoNodes, "WaitForStart")
 			if d := l.is("a", tasks.Pending, explain.BackingOff, ""); d.RetryAt.Before(time.Now()) || d.Evictions != 1 || d.Preemptions != 0 {
-				l.t.Errorf("it is tried at %s, evicted %d times", d.RetryAt, d.Evictions)
+				l.t.Errorf("the task is requeued at %s after %d evictions", d.RetryAt, d.Evictions)
 			}
 		},
 	})
 }
 
-// kinds are those whose tasks are not Jobs.
+// kinds are situations of tasks that are not Jobs.
 var kinds = map[string]func(*lab){
 	"a pod": func(l *lab) {
 		l.queue("", 4, "")
 		l.apply(podOf("a", "", ""))
 		if d := l.ofKind("pod", "a", tasks.Running); d.Size.Admitted != 1 || d.PodCount.Total != 1 {
-			l.t.Errorf("it has %+v and %+v", d.Size, d.PodCount)
+			l.t.Errorf("got the size %+v and pods %+v", d.Size, d.PodCount)
 		}
 	},
 	"a group of pods": func(l *lab) {
@@ -120,18 +121,18 @@ var kinds = map[string]func(*lab){
 		group := `kueue.x-k8s.io/pod-group-name: pair, `
 		l.apply(podOf("left", group, `kueue.x-k8s.io/pod-group-total-count: "2"`))
 		if d := l.ofKind("podgroup", "pair", tasks.Pending); !d.NoWorkload || d.Verdict.Constraint != explain.NoWorkload {
-			l.t.Errorf("half a group is %+v", d.Verdict)
+			l.t.Errorf("an incomplete group has the verdict %+v", d.Verdict)
 		}
 		l.apply(podOf("right", group, `kueue.x-k8s.io/pod-group-total-count: "2"`))
 		if d := l.ofKind("podgroup", "pair", tasks.Running); d.Size.Admitted != 2 || d.PodCount.Total != 2 || d.NoWorkload {
-			l.t.Errorf("it has %+v and %+v", d.Size, d.PodCount)
+			l.t.Errorf("got the size %+v and pods %+v", d.Size, d.PodCount)
 		}
 	},
 	"a Deployment": func(l *lab) {
 		l.queue("", 4, "")
 		l.apply(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: serve, namespace: NAME, labels: {kueue.x-k8s.io/queue-name: main}}, spec: {replicas: 2, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {terminationGracePeriodSeconds: 0, containers: [{name: main, image: none, resources: {limits: {nvidia.com/gpu: 1}}}]}}}}`)
 		clustertest.Eventually(l.t, soon, func(ctx context.Context) error {
-			list, err := l.tasks.List(ctx, anybody, index.Query{Namespaces: []string{l.name}}, nil)
+			list, err := l.tasks.List(ctx, localUser, index.Query{Namespaces: []string{l.name}}, nil)
 			if err != nil {
 				return err
 			}
@@ -146,10 +147,10 @@ var kinds = map[string]func(*lab){
 		l.queue("", 4, "")
 		l.apply(`{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: store, namespace: NAME, labels: {kueue.x-k8s.io/queue-name: main}}, spec: {replicas: 2, serviceName: store, podManagementPolicy: Parallel, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {terminationGracePeriodSeconds: 0, containers: [{name: main, image: none, resources: {limits: {nvidia.com/gpu: 1}}}]}}}}`)
 		if d := l.ofKind("statefulset", "store", tasks.Running); d.Size.Admitted != 2 || d.PodCount.Total != 2 {
-			l.t.Errorf("it has %+v and %+v", d.Size, d.PodCount)
+			l.t.Errorf("got the size %+v and pods %+v", d.Size, d.PodCount)
 		}
 	},
-	"kinds that are known by their Workloads' owner": func(l *lab) {
+	"kinds from the owner of a Workload": func(l *lab) {
 		l.queue("", 8, "")
 		for _, kind := range []struct{ api, name string }{
 			{"jobset.x-k8s.io/v1alpha2", "JobSet"}, {"kubeflow.org/v1", "PyTorchJob"}, {"kubeflow.org/v2beta1", "MPIJob"}, {"ray.io/v1", "RayJob"}, {"ray.io/v1", "RayCluster"},
@@ -165,7 +166,7 @@ spec:
   podSets: [{name: main, count: 1, template: {spec: {restartPolicy: Never, containers: [{name: train, image: none, resources: {requests: {nvidia.com/gpu: 1}}}]}}}]
 `, strings.ToLower(kind.name), kind.api, kind.name))
 			if d := l.ofKind(strings.ToLower(kind.name), "a", tasks.Running); d.Kind != kind.name {
-				l.t.Errorf("a %s is a %s", kind.name, d.Kind)
+				l.t.Errorf("a %s has the kind %s", kind.name, d.Kind)
 			}
 		}
 	},
@@ -179,11 +180,11 @@ func podOf(name, labels, annotations string) string {
 func (l *lab) ofKind(kind, name string, state tasks.State) (d queries.Detail) {
 	l.t.Helper()
 	clustertest.Eventually(l.t, soon, func(ctx context.Context) (err error) {
-		if d, err = l.tasks.Detail(ctx, anybody, l.name, kind, name, ""); err != nil {
+		if d, err = l.tasks.Detail(ctx, localUser, l.name, kind, name, ""); err != nil {
 			return err
 		}
 		if d.State != state || state == tasks.Running && d.PodCount.Total < int(d.Size.Admitted) && strings.Contains("pod podgroup statefulset", kind) {
-			return fmt.Errorf("it is %s with %+v and %+v", d.State, d.Size, d.PodCount)
+			return fmt.Errorf("the task is %s with %+v and %+v", d.State, d.Size, d.PodCount)
 		}
 		return nil
 	})
