@@ -17,13 +17,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// guarded is an object of the lab that only parts of may be patched.
+// guarded is an object of the lab of which users may patch only some fields.
 type guarded struct {
 	*lab
 	version, kind, name string
 }
 
-// patch changes it as somebody, without keeping the change.
+// patch patches the object as user, as a dry run.
 func (g guarded) patch(user governance.User, text string) error {
 	g.t.Helper()
 	writer, err := g.Cluster.ClientAs(user)
@@ -33,11 +33,11 @@ func (g guarded) patch(user governance.User, text string) error {
 	return writer.Patch(g.t.Context(), object, client.RawPatch("application/merge-patch+json", []byte(text)), client.DryRunAll)
 }
 
-// refuses checks that these policies refuse each of some patches.
+// refuses checks that one of the admission policies refuses each patch.
 func (g guarded) refuses(user governance.User, patches map[string]string, policies ...string) {
 	g.t.Helper()
 	for name, text := range patches {
-		clustertest.Eventually(g.t, soon, func(context.Context) error { // once the API server knows what is new
+		clustertest.Eventually(g.t, soon, func(context.Context) error { // the API server loads a policy with a delay
 			err := g.patch(user, text)
 			for _, policy := range policies {
 				if err != nil && strings.Contains(err.Error(), "'"+policy+"'") {
@@ -49,8 +49,7 @@ func (g guarded) refuses(user governance.User, patches map[string]string, polici
 	}
 }
 
-// takes waits until a patch is taken: rights are known a moment after they are
-// given.
+// takes waits until a patch succeeds: RBAC takes effect with a delay.
 func (g guarded) takes(user governance.User, text string) {
 	g.t.Helper()
 	clustertest.Eventually(g.t, soon, func(context.Context) error {
@@ -63,7 +62,7 @@ func (g guarded) takes(user governance.User, text string) {
 	})
 }
 
-// grant lets somebody do something in the lab's namespace.
+// grant gives user verbs on a resource in the lab's namespace.
 func (l *lab) grant(user governance.User, group, resource, verbs string) {
 	l.t.Helper()
 	l.apply(fmt.Sprintf(`
@@ -85,9 +84,8 @@ func (l *lab) govern() {
 	l.c.Kubectl(l.t, "", "label", "namespace", l.name, "kuota.dev/governed=true")
 }
 
-// ofAJob are patches that would have a job run past its queue, or by other means
-// than its class.
-var ofAJob = map[string]string{
+// jobPatches would let a job bypass its queue, or change more than its priority class.
+var jobPatches = map[string]string{
 	"suspend":     `{"spec": {"suspend": true}}`,
 	"queue":       `{"metadata": {"labels": {"kueue.x-k8s.io/queue-name": "other"}}}`,
 	"no queue":    `{"metadata": {"labels": {"kueue.x-k8s.io/queue-name": null}}}`,
@@ -96,14 +94,15 @@ var ofAJob = map[string]string{
 	"finalizers":  `{"metadata": {"finalizers": ["example.com/stay"]}}`,
 }
 
-// Of a job, who may only patch it changes the class and nothing else, in teams'
-// namespaces and in others: neither members nor admins start one past its queue.
+// Users who may only patch a job can change its priority class and nothing else, in
+// governed namespaces and in others. Neither members nor admins can start a job that
+// bypasses its queue.
 func TestOnlyTheClassOfAJobIsPatched(t *testing.T) {
 	l := newLab(t)
 	l.job("guarded", 1, "low")
 	l.is("guarded", tasks.Running, "")
 	g := guarded{l, "batch/v1", "Job", "guarded"}
-	runner := governance.User{Name: l.name + "runner@example.com"} // as the cluster's own role edit lets people
+	runner := governance.User{Name: l.name + "runner@example.com"} // with the rights of the ClusterRole edit
 	l.grant(runner, "batch", "jobs", "get, patch, update")
 	class := `{"metadata": {"labels": {"kueue.x-k8s.io/priority-class": "` + l.name + `-high"}}}`
 	for _, govern := range []bool{false, true} {
@@ -111,7 +110,7 @@ func TestOnlyTheClassOfAJobIsPatched(t *testing.T) {
 			l.govern()
 		}
 		for _, user := range []governance.User{l.member, l.admin} {
-			g.refuses(user, ofAJob, "kuota-jobs", "kuota-enforcement-jobs")
+			g.refuses(user, jobPatches, "kuota-jobs", "kuota-enforcement-jobs")
 			g.refuses(user, map[string]string{"pods": `{"spec": {"parallelism": 3}}`, "time limit": `{"spec": {"activeDeadlineSeconds": 5}}`}, "kuota-jobs")
 			g.takes(user, class)
 		}
@@ -119,13 +118,12 @@ func TestOnlyTheClassOfAJobIsPatched(t *testing.T) {
 	}
 }
 
-// JobSets are held as Jobs are, also where their definition comes after the
-// policy.
+// The same rule applies to JobSets, even if their definition is created after the policy.
 func TestOnlyTheClassOfAJobSetIsPatched(t *testing.T) {
 	l := newLab(t)
 	l.definition()
 	l.c.Kubectl(t, "", "wait", "--for=condition=Established", "crd/"+jobSets)
-	clustertest.Eventually(t, soon, func(context.Context) error { // kubectl learns of the kind a moment later
+	clustertest.Eventually(t, soon, func(context.Context) error { // kubectl discovers the kind with a delay
 		_, err := l.c.TryKubectl(strings.ReplaceAll(`
 apiVersion: jobset.x-k8s.io/v1alpha2
 kind: JobSet
@@ -138,10 +136,10 @@ spec: {suspend: true, replicatedJobs: []}
 	operator := governance.User{Name: l.name + "operator@example.com"}
 	l.grant(operator, "jobset.x-k8s.io", "jobsets", "get, patch, update")
 	patches := map[string]string{"let go": `{"spec": {"suspend": false}}`, "more jobs": `{"spec": {"replicatedJobs": [{"name": "more"}]}}`}
-	for name, text := range ofAJob {
+	for name, text := range jobPatches {
 		patches[name] = text
 	}
-	delete(patches, "suspend") // it is already
+	delete(patches, "suspend") // the JobSet is suspended already
 	g.refuses(l.admin, patches, "kuota-jobs")
 	g.takes(l.admin, `{"metadata": {"labels": {"kueue.x-k8s.io/priority-class": "`+l.name+`-high"}}}`)
 	g.takes(operator, `{"spec": {"suspend": false}}`)
@@ -149,7 +147,7 @@ spec: {suspend: true, replicatedJobs: []}
 
 const jobSets = "jobsets.jobset.x-k8s.io"
 
-// definition is a JobSet in name, taken away after the test unless it was there.
+// definition creates the CRD of JobSet for the test, unless it exists.
 func (l *lab) definition() {
 	l.t.Helper()
 	if _, err := l.c.TryKubectl("", "get", "crd", jobSets); err == nil {
@@ -169,15 +167,15 @@ spec:
 	l.t.Cleanup(func() { _, _ = l.c.TryKubectl("", "delete", "crd", jobSets, "--wait=false") })
 }
 
-// Of a Workload, who may only patch it changes whether it is active and nothing
-// else, in every namespace. Whoever may update Workloads is held to it where a
-// team is governed; Kueue, which writes their status, never.
+// Users who may only patch a Workload can change spec.active and nothing else, in every
+// namespace. In governed namespaces that also applies to users who may update
+// Workloads, but not to Kueue, which writes their status.
 func TestOnlyActiveOfAWorkloadIsPatched(t *testing.T) {
 	l := newLab(t)
 	l.job("guarded", 1, "low")
 	d := l.is("guarded", tasks.Running, "")
 	g := guarded{l, "kueue.x-k8s.io/v1beta2", "Workload", d.Main.Name}
-	editor := governance.User{Name: l.name + "editor@example.com"} // as Kueue's own role for admins lets people
+	editor := governance.User{Name: l.name + "editor@example.com"} // with the rights of Kueue's role for admins
 	l.grant(editor, "kueue.x-k8s.io", "workloads", "get, patch, update")
 	kueue := governance.User{Name: l.name + "kueue@example.com"}
 	l.grant(kueue, "kueue.x-k8s.io", "workloads, workloads/status", "get, patch, update")
@@ -202,8 +200,8 @@ func TestOnlyActiveOfAWorkloadIsPatched(t *testing.T) {
 	}
 	g.takes(kueue, priority)
 
-	// The mark of the loop guard is removed by anybody who may stop the task, and set
-	// by nobody else.
+	// Users who may stop the task may remove the mark of the loop guard. Only the loop
+	// guard may set it.
 	mark := func(value string) string {
 		return fmt.Sprintf(`{"metadata": {"annotations": {%q: %s}}, "spec": {"active": false}}`, loopguard.MarkAnnotation, value)
 	}
@@ -216,8 +214,8 @@ func TestOnlyActiveOfAWorkloadIsPatched(t *testing.T) {
 	g.refuses(l.member, map[string]string{"a mark": mark(`"{}"`)}, "kuota-workloads")
 }
 
-// A person's Stop and Resume of a task that the loop guard holds remove the mark:
-// nobody else activates it any more.
+// Stop and Resume of a task that the loop guard holds remove the mark, so that the
+// guard does not activate the task later.
 func TestActionsTakeAHeldTaskOver(t *testing.T) {
 	for name, tc := range map[string]struct {
 		do         func(l *lab, at tasks.Address) error
@@ -236,16 +234,16 @@ func TestActionsTakeAHeldTaskOver(t *testing.T) {
 				fmt.Sprintf(`{"metadata": {"annotations": {%q: %q}}, "spec": {"active": false}}`, loopguard.MarkAnnotation, mark))
 			d = l.is("held", tasks.Preempted, "")
 			if _, held := d.Hold(); !held {
-				t.Errorf("the task is %s and not held", d.State)
+				t.Errorf("the task is %s without a hold", d.State)
 			}
 			if d.Verdict == nil || d.Verdict.Constraint != explain.LoopHeld || d.Disagrees {
-				t.Errorf("the verdict is %+v, which disagrees with Kueue: %v", d.Verdict, d.Disagrees)
+				t.Errorf("got the verdict %+v, which disagrees with Kueue: %v", d.Verdict, d.Disagrees)
 			}
 			l.must(tc.do(l, tasks.Address{Namespace: l.name, Kind: "Job", Name: "held"}))
 			l.is("held", tc.wantState, "")
 			got := l.c.Kubectl(t, "", "get", "workload", d.Main.Name, "-n", l.name, "-o", "jsonpath={.spec.active} {.metadata.annotations}")
 			if !strings.HasPrefix(got, tc.wantActive) || strings.Contains(got, loopguard.MarkAnnotation) {
-				t.Errorf("the Workload is %s, want active %s without a mark", got, tc.wantActive)
+				t.Errorf("got the Workload %s, want active %s without a mark", got, tc.wantActive)
 			}
 		})
 	}

@@ -52,14 +52,14 @@ var watching = sync.OnceValues(func() (*queries.Service, error) {
 
 var current *clustertest.Cluster
 
-// lab is a team's corner of the cluster with 4 GPUs, and its people.
+// lab is a namespace with a ClusterQueue of 4 GPUs, and its users.
 type lab struct {
 	*actions.Service
 	t                    *testing.T
 	c                    *clustertest.Cluster
 	name                 string
 	member, other, admin governance.User
-	log                  *bytes.Buffer // of the audit
+	log                  *bytes.Buffer // the audit log
 }
 
 func newLab(t *testing.T) *lab {
@@ -137,7 +137,7 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: NAME-admins}
 		_, _ = l.c.TryKubectl("", "delete", "namespace", name, name+"-other", "--wait=false")
 		_, _ = l.c.TryKubectl("", "delete", "clusterrolebinding,clusterqueue,workloadpriorityclass,resourceflavor", name, name+"-high", name+"-low", "--ignore-not-found", "--wait=false")
 	})
-	clustertest.Eventually(t, soon, func(ctx context.Context) error { // the caches, and RBAC, learn of it a moment later
+	clustertest.Eventually(t, soon, func(ctx context.Context) error { // the caches and RBAC follow with a delay
 		for _, user := range []governance.User{l.member, l.admin, l.other} {
 			if _, err := service.List(ctx, user, index.Query{}, nil); err != nil {
 				return err
@@ -153,7 +153,7 @@ func (l *lab) apply(yaml string) {
 	l.c.Apply(l.t, strings.ReplaceAll(yaml, "NAME", l.name))
 }
 
-// job submits one with so many pods of one GPU each; empty is without a class.
+// job submits a Job with this many pods of one GPU each. Empty is without a class.
 func (l *lab) job(name string, pods int, class string) {
 	l.t.Helper()
 	if class != "" {
@@ -178,7 +178,7 @@ func (l *lab) at(name string) tasks.Address {
 	return tasks.Address{Namespace: l.name, Kind: "Job", Name: name}
 }
 
-// is waits until a task is in a state, and in a class where one is named.
+// is waits until a task is in a state, and in a priority class unless it is empty.
 func (l *lab) is(name string, state tasks.State, class string) (d queries.Detail) {
 	l.t.Helper()
 	clustertest.Eventually(l.t, soon, func(ctx context.Context) (err error) {
@@ -193,12 +193,12 @@ func (l *lab) is(name string, state tasks.State, class string) (d queries.Detail
 	return d
 }
 
-// later waits until what is made now is younger: Kubernetes counts in seconds.
+// later waits until a new object has a later creation time: Kubernetes stores seconds.
 func (l *lab) later(d queries.Detail) {
 	l.t.Helper()
 	clustertest.Eventually(l.t, soon, func(context.Context) error {
 		if time.Now().Unix() <= d.Submitted.Unix() {
-			return fmt.Errorf("it is still the second of %s", d.Name)
+			return fmt.Errorf("the clock is still in the second in which %s was created", d.Name)
 		}
 		return nil
 	})
@@ -220,10 +220,10 @@ func (l *lab) must(err error) {
 	}
 }
 
-// refused checks that an error is of a kind, and says something.
-func (l *lab) refused(err error, kind governance.Kind, says string) {
+// refused checks the kind of an error, and that its text contains want.
+func (l *lab) refused(err error, kind governance.Kind, want string) {
 	l.t.Helper()
-	if governance.KindOf(err) != kind || err == nil || !strings.Contains(err.Error(), says) {
-		l.t.Errorf("%v, want kind %d and %q", err, kind, says)
+	if governance.KindOf(err) != kind || err == nil || !strings.Contains(err.Error(), want) {
+		l.t.Errorf("got %v, want kind %d and %q", err, kind, want)
 	}
 }
