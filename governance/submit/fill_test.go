@@ -12,7 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// poolOf is a pool of a type of the table, whose nodes have so much for pods.
+// poolOf returns a pool of a known instance type, with nodes of these allocatable
+// resources.
 func poolOf(instanceType string, nodes ...quota.Resources) QueuePool {
 	instance, _ := catalog.Known(instanceType)
 	return QueuePool{
@@ -25,7 +26,7 @@ func p[T any](v T) *T { return &v }
 
 func amount(text string) *resource.Quantity { return p(resource.MustParse(text)) }
 
-// p5Node is a p5 as a kubelet reports it: it keeps some vCPU and memory.
+// p5Node is the allocatable of a p5: the kubelet reserves some vCPU and memory.
 var p5Node = quota.Resources{catalog.CPU: 179_970, catalog.Memory: 1_935_626 * catalog.MiB, catalog.GPU: 8, catalog.Network: 32}
 
 func TestFill(t *testing.T) {
@@ -36,27 +37,27 @@ func TestFill(t *testing.T) {
 		pool QueuePool
 		want quota.Resources
 	}{
-		"nothing given is one accelerator": {pods: 1, pool: poolOf("ml.p5.48xlarge", p5Node), want: quota.Resources{catalog.GPU: 1, catalog.CPU: 24_000, catalog.Memory: 256 * gib}},
-		"or one vCPU where there are none": {pods: 1, pool: poolOf("ml.c5.2xlarge"), want: quota.Resources{catalog.CPU: 1000, catalog.Memory: 2 * gib}},
-		"several pods share the network":   {each: v1alpha1.Amounts{Accelerators: p(int64(2))}, pods: 4, pool: poolOf("ml.p5.48xlarge", p5Node), want: quota.Resources{catalog.GPU: 2, catalog.CPU: 48_000, catalog.Memory: 512 * gib, catalog.Network: 8}},
-		"a share of one device is none":    {each: v1alpha1.Amounts{Accelerators: p(int64(1))}, pods: 4, pool: poolOf("ml.g6.12xlarge"), want: quota.Resources{catalog.GPU: 1, catalog.CPU: 12_000, catalog.Memory: 48 * gib}},
-		"a node keeps some for itself":     {each: v1alpha1.Amounts{Accelerators: p(int64(8))}, pods: 1, pool: poolOf("ml.p5.48xlarge", p5Node), want: quota.Resources{catalog.GPU: 8, catalog.CPU: 179_000, catalog.Memory: 1890 * gib}},
-		"what is given stays":              {each: v1alpha1.Amounts{Accelerators: p(int64(8)), VCPU: amount("192")}, pods: 1, pool: poolOf("ml.p5.48xlarge", p5Node), want: quota.Resources{catalog.GPU: 8, catalog.CPU: 192_000, catalog.Memory: 1890 * gib}},
-		"a part of a GPU":                  {each: v1alpha1.Amounts{Partition: &v1alpha1.Partition{Profile: "mig-1g.10gb", Count: 7}}, pods: 1, pool: poolOf("ml.p5.48xlarge"), want: quota.Resources{"nvidia.com/mig-1g.10gb": 7, catalog.CPU: 24_000, catalog.Memory: 256 * gib}},
-		"Neuron devices":                   {each: v1alpha1.Amounts{Accelerators: p(int64(16))}, pods: 2, pool: poolOf("ml.trn1.32xlarge"), want: quota.Resources{catalog.Neuron: 16, catalog.CPU: 128_000, catalog.Memory: 512 * gib, catalog.Network: 8}},
+		"empty is one accelerator":               {pods: 1, pool: poolOf("ml.p5.48xlarge", p5Node), want: quota.Resources{catalog.GPU: 1, catalog.CPU: 24_000, catalog.Memory: 256 * gib}},
+		"empty is one vCPU without accelerators": {pods: 1, pool: poolOf("ml.c5.2xlarge"), want: quota.Resources{catalog.CPU: 1000, catalog.Memory: 2 * gib}},
+		"several pods share the network":         {each: v1alpha1.Amounts{Accelerators: p(int64(2))}, pods: 4, pool: poolOf("ml.p5.48xlarge", p5Node), want: quota.Resources{catalog.GPU: 2, catalog.CPU: 48_000, catalog.Memory: 512 * gib, catalog.Network: 8}},
+		"a share of one device is none":          {each: v1alpha1.Amounts{Accelerators: p(int64(1))}, pods: 4, pool: poolOf("ml.g6.12xlarge"), want: quota.Resources{catalog.GPU: 1, catalog.CPU: 12_000, catalog.Memory: 48 * gib}},
+		"the node reserves some":                 {each: v1alpha1.Amounts{Accelerators: p(int64(8))}, pods: 1, pool: poolOf("ml.p5.48xlarge", p5Node), want: quota.Resources{catalog.GPU: 8, catalog.CPU: 179_000, catalog.Memory: 1890 * gib}},
+		"set values stay":                        {each: v1alpha1.Amounts{Accelerators: p(int64(8)), VCPU: amount("192")}, pods: 1, pool: poolOf("ml.p5.48xlarge", p5Node), want: quota.Resources{catalog.GPU: 8, catalog.CPU: 192_000, catalog.Memory: 1890 * gib}},
+		"a part of a GPU":                        {each: v1alpha1.Amounts{Partition: &v1alpha1.Partition{Profile: "mig-1g.10gb", Count: 7}}, pods: 1, pool: poolOf("ml.p5.48xlarge"), want: quota.Resources{"nvidia.com/mig-1g.10gb": 7, catalog.CPU: 24_000, catalog.Memory: 256 * gib}},
+		"Neuron devices":                         {each: v1alpha1.Amounts{Accelerators: p(int64(16))}, pods: 2, pool: poolOf("ml.trn1.32xlarge"), want: quota.Resources{catalog.Neuron: 16, catalog.CPU: 128_000, catalog.Memory: 512 * gib, catalog.Network: 8}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, wrong := Fill(tc.each, tc.pods, tc.pool)
 			if len(wrong) > 0 || !cmp.Equal(got, tc.want) {
-				t.Errorf("%v, %s", wrong, cmp.Diff(tc.want, got))
+				t.Errorf("got errors %v (-want +got):\n%s", wrong, cmp.Diff(tc.want, got))
 			}
 		})
 	}
 }
 
-// What a single pod gets is what quota.Fill says of the same figures, on nodes
-// that keep nothing for themselves, but for network devices.
-func TestFillIsQuotasFill(t *testing.T) {
+// A single pod gets what quota.Fill returns, except for network devices, on nodes that
+// reserve nothing.
+func TestFillMatchesQuotaFill(t *testing.T) {
 	types := catalog.KnownTypes()
 	for range 3000 {
 		pool := poolOf(types[rand.IntN(len(types))])
@@ -86,7 +87,7 @@ func TestFillIsQuotasFill(t *testing.T) {
 	}
 }
 
-// As many pods as a node has accelerators fit on it, by what is filled in.
+// As many filled-in pods as a node has accelerators fit on it.
 func TestFilledPodsFillANode(t *testing.T) {
 	for _, instanceType := range catalog.KnownTypes() {
 		pool := poolOf(instanceType)
@@ -100,18 +101,18 @@ func TestFilledPodsFillANode(t *testing.T) {
 		}
 		for name, whole := range quota.WholeInstance(pool.Instance) {
 			if got[name]*n > whole {
-				t.Errorf("%s: %d pods take %d of %d %s", instanceType, n, got[name]*n, whole, name)
+				t.Errorf("%s: %d pods request %d of %d %s", instanceType, n, got[name]*n, whole, name)
 			}
 		}
 	}
 }
 
-func TestLargest(t *testing.T) {
+func TestLargestNode(t *testing.T) {
 	small := quota.Resources{catalog.CPU: 4000, catalog.Memory: 16 * catalog.GiB}
 	for name, tc := range map[string]struct{ each, want quota.Resources }{
-		"that has the GPUs":                 {quota.Resources{catalog.GPU: 8}, p5Node},
-		"that comes nearest":                {quota.Resources{catalog.GPU: 16, catalog.CPU: 1000}, p5Node},
-		"with the most of what is asked of": {quota.Resources{catalog.CPU: 1000}, p5Node},
+		"the node with GPUs":                 {quota.Resources{catalog.GPU: 8}, p5Node},
+		"the nearest if none":                {quota.Resources{catalog.GPU: 16, catalog.CPU: 1000}, p5Node},
+		"the most of the requested resource": {quota.Resources{catalog.CPU: 1000}, p5Node},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, LargestNode([]quota.Resources{small, p5Node}, tc.each)); diff != "" {
@@ -120,6 +121,6 @@ func TestLargest(t *testing.T) {
 		})
 	}
 	if LargestNode(nil, quota.Resources{catalog.GPU: 1}) != nil {
-		t.Error("no nodes tell something")
+		t.Error("got a largest node without nodes")
 	}
 }

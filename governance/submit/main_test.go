@@ -32,8 +32,8 @@ func TestMain(m *testing.M) { clustertest.Main(m) }
 
 var current *clustertest.Cluster
 
-// written is what the audit says.
-var written lockedBuffer
+// auditLog has what the audit recorder wrote.
+var auditLog lockedBuffer
 
 type lockedBuffer struct {
 	mu   sync.Mutex
@@ -52,7 +52,7 @@ func (b *lockedBuffer) String() string {
 	return b.text.String()
 }
 
-// connection is the console's, with its controllers, once for all tests.
+// connection starts the console's controllers once for all tests.
 var connection = sync.OnceValues(func() (*submit.Service, error) {
 	log := slog.New(slog.DiscardHandler)
 	ctrl.SetLogger(logr.FromSlogHandler(log.Handler()))
@@ -66,7 +66,7 @@ var connection = sync.OnceValues(func() (*submit.Service, error) {
 	permission := &access.Service{Cluster: c}
 	s := &submit.Service{
 		Cluster: c, Access: permission, Tasks: queries.New(c, permission), Naming: desired.DefaultNaming,
-		Audit: &audit.Recorder{Cluster: c, Log: slog.New(slog.NewTextHandler(&written, nil))},
+		Audit: &audit.Recorder{Cluster: c, Log: slog.New(slog.NewTextHandler(&auditLog, nil))},
 	}
 	go func() {
 		if err := c.Run(context.Background()); err != nil {
@@ -76,8 +76,8 @@ var connection = sync.OnceValues(func() (*submit.Service, error) {
 	return s, nil
 })
 
-// world is a team of its own with one member. It neither lends nor borrows, so
-// that no other test is in its way.
+// world is the team of one test, with one member. It neither lends nor borrows, so that
+// tests do not affect each other.
 type world struct {
 	*submit.Service
 	*clustertest.Cluster
@@ -107,7 +107,7 @@ func setup(t *testing.T, gpus int64) world {
 		_, _ = w.TryKubectl("", "annotate", "computeallocation", w.team, "kuota.dev/drain=true", "--overwrite")
 		_, _ = w.TryKubectl("", "delete", "computeallocation", w.team, "--wait=false")
 	})
-	clustertest.Eventually(t, soon, func(ctx context.Context) error { // until RBAC and the queue work
+	clustertest.Eventually(t, soon, func(ctx context.Context) error { // until RBAC and the queue take effect
 		team, err := w.Service.Team(ctx, w.member, w.team)
 		if err == nil && (len(team.Pools) == 0 || !team.MaySubmit) {
 			err = fmt.Errorf("the team is %+v", team)
@@ -117,7 +117,7 @@ func setup(t *testing.T, gpus int64) world {
 	return w
 }
 
-// plan is a request of so many pods of so many GPUs.
+// plan returns the plan of a request of this many pods with this many GPUs each.
 func (w world) plan(t *testing.T, name string, pods int32, gpus int64) submit.Plan {
 	t.Helper()
 	team, err := w.Service.Team(t.Context(), w.member, w.team)
@@ -150,11 +150,11 @@ func (w world) submit(t *testing.T, p submit.Plan) {
 	}
 }
 
-// is waits until a task is in a state for a reason.
-func (w world) is(t *testing.T, name string, right func(queries.Detail) bool) (d queries.Detail) {
+// is waits until matches returns true for a task.
+func (w world) is(t *testing.T, name string, matches func(queries.Detail) bool) (d queries.Detail) {
 	t.Helper()
 	clustertest.Eventually(t, soon, func(ctx context.Context) (err error) {
-		if d, err = w.Tasks.Detail(ctx, w.member, desired.DefaultNaming.Namespace(w.team), "job", name, ""); err == nil && !right(d) {
+		if d, err = w.Tasks.Detail(ctx, w.member, desired.DefaultNaming.Namespace(w.team), "job", name, ""); err == nil && !matches(d) {
 			err = fmt.Errorf("%s is %s with %+v", name, d.State, d.Verdict)
 		}
 		return err

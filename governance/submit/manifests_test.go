@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// vision is a team with p5 nodes behind a taint.
+// vision is a team with tainted p5 nodes.
 func vision() Team {
 	pool := poolOf("ml.p5.48xlarge", p5Node)
 	pool.Tolerations = []corev1.Toleration{{Key: "gpu", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}}
@@ -38,14 +38,14 @@ func planned(t *testing.T, r Request) Plan {
 	return plan
 }
 
-// A Job's manifest holds what the console itself would make, and nothing that
-// the API server does not know.
+// The manifest of a Job equals the Job that the console would create, and has no field
+// that the API server would ignore.
 func TestJobManifest(t *testing.T) {
 	for name, change := range map[string]func(*Request){
-		"as it is":         func(*Request) {},
-		"nothing but pool": func(r *Request) { *r = Request{Pool: r.Pool, Pods: 1} },
-		"fewer would do":   func(r *Request) { r.MinPods = 2 },
-		"elastic":          func(r *Request) { r.Elastic = true },
+		"as it is":      func(*Request) {},
+		"only the pool": func(r *Request) { *r = Request{Pool: r.Pool, Pods: 1} },
+		"minimum pods":  func(r *Request) { r.MinPods = 2 },
+		"elastic":       func(r *Request) { r.Elastic = true },
 		"part of a GPU": func(r *Request) {
 			r.PerPod = v1alpha1.Amounts{Partition: &v1alpha1.Partition{Profile: "mig-1g.10gb", Count: 2}}
 		},
@@ -67,16 +67,16 @@ func TestJobManifest(t *testing.T) {
 			}
 			for _, useless := range []string{"status", "creationTimestamp", "null", "{}"} {
 				if strings.Contains(all[0].Text, useless) {
-					t.Errorf("%q is in\n%s", useless, all[0].Text)
+					t.Errorf("got %q in\n%s", useless, all[0].Text)
 				}
 			}
 		})
 	}
 }
 
-// Every kind has as many pods as were asked for, in the team's queue, in its
-// pool, each with what was filled in.
-func TestEveryKind(t *testing.T) {
+// The manifest of every kind has the requested number of pods, the team's queue, the
+// pool, and the filled-in resources of each pod.
+func TestManifestOfEveryKind(t *testing.T) {
 	all, err := planned(t, train()).Manifests()
 	if err != nil {
 		t.Fatal(err)
@@ -88,7 +88,7 @@ func TestEveryKind(t *testing.T) {
 			t.Fatal(err)
 		}
 		if tree["kind"] != string(m.Kind) || !strings.Contains(m.Text, "suspend: true") {
-			t.Errorf("%s is\n%s", m.Kind, m.Text)
+			t.Errorf("got the %s\n%s", m.Kind, m.Text)
 		}
 		for text, want := range map[string]int{
 			"kueue.x-k8s.io/queue-name: hyperpod-ns-vision-localqueue": 1, "kueue.x-k8s.io/priority-class: training-priority": 1, "namespace: hyperpod-ns-vision": 1,
@@ -108,53 +108,54 @@ func TestEveryKind(t *testing.T) {
 	}
 }
 
-func TestHyp(t *testing.T) {
+func TestHyperPodCommand(t *testing.T) {
 	for name, tc := range map[string]struct {
-		change func(*Request)
-		has    []string
-		lacks  []string
-		why    string
+		change  func(*Request)
+		want    []string
+		wantNot []string
+		wantWhy string
 	}{
 		"one pod": {
 			change: func(r *Request) { r.Pods = 1 },
-			has: []string{"--job-name train", "--priority training-priority", "--queue-name hyperpod-ns-vision-localqueue", "--instance-type ml.p5.48xlarge", "--accelerators 2", "--accelerators-limit 2",
+			want: []string{"--job-name train", "--priority training-priority", "--queue-name hyperpod-ns-vision-localqueue", "--instance-type ml.p5.48xlarge", "--accelerators 2", "--accelerators-limit 2",
 				"--vcpu 48", "--memory 512", `--command '["sh","-c","python '\''train.py'\''"]'`},
-			lacks: []string{"--node-count"},
+			wantNot: []string{"--node-count"},
 		},
 		"whole instances": {
 			change: func(r *Request) { r.PerPod.Accelerators = p(int64(8)) },
-			has:    []string{"--node-count 4", "--tasks-per-node 8"}, lacks: []string{"--vcpu", "--accelerators"},
+			want:   []string{"--node-count 4", "--tasks-per-node 8"}, wantNot: []string{"--vcpu", "--accelerators"},
 		},
-		"several pods of a part": {change: func(*Request) {}, why: "whole instances"},
+		"several pods of a part": {change: func(*Request) {}, wantWhy: "whole instances"},
 		"part of a GPU": {
 			change: func(r *Request) {
 				r.Pods, r.PerPod = 1, v1alpha1.Amounts{Partition: &v1alpha1.Partition{Profile: "mig-1g.10gb", Count: 2}}
 			},
-			has: []string{"--accelerator-partition-type mig-1g.10gb", "--accelerator-partition-count 2"},
+			want: []string{"--accelerator-partition-type mig-1g.10gb", "--accelerator-partition-count 2"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := train()
 			tc.change(&r)
 			line, why := planned(t, r).HyperPodCommand()
-			if (why != "") != (tc.why != "") || !strings.Contains(why, tc.why) {
-				t.Errorf("it says %q", why)
+			if (why != "") != (tc.wantWhy != "") || !strings.Contains(why, tc.wantWhy) {
+				t.Errorf("got the reason %q, want %q", why, tc.wantWhy)
 			}
-			for _, text := range tc.has {
+			for _, text := range tc.want {
 				if !strings.Contains(line, text) {
 					t.Errorf("%q lacks %q", line, text)
 				}
 			}
-			for _, text := range tc.lacks {
+			for _, text := range tc.wantNot {
 				if strings.Contains(line, text) {
-					t.Errorf("%q has %q", line, text)
+					t.Errorf("%q contains %q", line, text)
 				}
 			}
 		})
 	}
 }
 
-func TestWhatIsWrong(t *testing.T) {
+// Each invalid value is reported at its field.
+func TestInvalidFields(t *testing.T) {
 	for field, change := range map[string]func(*Request){
 		"name":         func(r *Request) { r.Name = "Train!" },
 		"pool":         func(r *Request) { r.Pool = "ml.g5.2xlarge" },
@@ -175,50 +176,50 @@ func TestWhatIsWrong(t *testing.T) {
 			change(&r)
 			_, wrong := vision().Complete(r)
 			if len(wrong) != 1 || wrong[0].Path != field || wrong[0].Message == "" {
-				t.Errorf("it says %v", wrong)
+				t.Errorf("got %v, want one error at %s", wrong, field)
 			}
 		})
 	}
 	for _, r := range []Request{{Pool: "ml.p5.48xlarge", Pods: 1}} { // enough for a manifest, and for no task
 		if _, wrong := vision().Complete(r); len(wrong) != 2 || wrong[0].Path != "name" || wrong[1].Path != "image" {
-			t.Errorf("it says %v", wrong)
+			t.Errorf("got %v, want errors at name and image", wrong)
 		}
 	}
 }
 
-// What Kueue manages is what its configuration names, as far as it was seen.
+// The kinds are those in Kueue's configuration, or only Job before it was read.
 func TestKindsOf(t *testing.T) {
 	seen := func(integrations ...string) *v1alpha1.ClusterPolicy {
 		return &v1alpha1.ClusterPolicy{Status: v1alpha1.ClusterPolicyStatus{Kueue: &v1alpha1.KueueStatus{Integrations: integrations}}}
 	}
 	for name, tc := range map[string]struct {
-		policy *v1alpha1.ClusterPolicy
-		kinds  []Kind
-		known  bool
+		policy    *v1alpha1.ClusterPolicy
+		want      []Kind
+		wantKnown bool
 	}{
-		"no policy":        {kinds: []Kind{Job}},
-		"not seen yet":     {policy: &v1alpha1.ClusterPolicy{}, kinds: []Kind{Job}},
-		"some":             {policy: seen("ray.io/rayjob", "batch/job", "pod"), kinds: []Kind{Job, RayJob}, known: true},
-		"without Jobs":     {policy: seen("kubeflow.org/pytorchjob", "jobset.x-k8s.io/jobset"), kinds: []Kind{PyTorchJob, JobSet}, known: true},
-		"nothing of these": {policy: seen("pod"), known: true},
+		"no policy":        {want: []Kind{Job}},
+		"not read yet":     {policy: &v1alpha1.ClusterPolicy{}, want: []Kind{Job}},
+		"some":             {policy: seen("ray.io/rayjob", "batch/job", "pod"), want: []Kind{Job, RayJob}, wantKnown: true},
+		"without Jobs":     {policy: seen("kubeflow.org/pytorchjob", "jobset.x-k8s.io/jobset"), want: []Kind{PyTorchJob, JobSet}, wantKnown: true},
+		"nothing of these": {policy: seen("pod"), wantKnown: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if kinds, known := kindsOf(tc.policy); !cmp.Equal(kinds, tc.kinds) || known != tc.known {
-				t.Errorf("they are %v, known %t", kinds, known)
+			if kinds, known := kindsOf(tc.policy); !cmp.Equal(kinds, tc.want) || known != tc.wantKnown {
+				t.Errorf("got %v, known %t, want %v, %t", kinds, known, tc.want, tc.wantKnown)
 			}
 		})
 	}
 }
 
-// Of the kinds that not every cluster has, those that the API server lacks.
+// missingKinds returns the optional kinds that the API server does not serve.
 func TestMissingKinds(t *testing.T) {
-	answers := map[string]error{"RayJob": &meta.NoKindMatchError{}, "JobSet": errors.New("it is away")}
-	asked := 0
+	answers := map[string]error{"RayJob": &meta.NoKindMatchError{}, "JobSet": errors.New("unavailable")}
+	requests := 0
 	got := missingKinds([]Kind{Job, RayJob, JobSet, PyTorchJob}, func(kind schema.GroupKind, _ ...string) (*meta.RESTMapping, error) {
-		asked++
+		requests++
 		return &meta.RESTMapping{}, answers[kind.Kind]
 	})
-	if !cmp.Equal(got, map[Kind]bool{RayJob: true}) || asked != 3 {
-		t.Errorf("%v are missing, asked %d times", got, asked)
+	if !cmp.Equal(got, map[Kind]bool{RayJob: true}) || requests != 3 {
+		t.Errorf("got %v after %d requests, want RayJob after 3", got, requests)
 	}
 }

@@ -16,12 +16,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// What is said before a task is submitted is what becomes of it.
-func TestSaidBeforehand(t *testing.T) {
+// A submitted task becomes what Check predicted.
+func TestCheckPredictsTheOutcome(t *testing.T) {
 	w := setup(t, 4)
 	fits := w.plan(t, "fits", 2, 1)
 	if v := w.check(t, fits); v.Outcome != submit.Starts || v.Ahead != 0 {
-		t.Fatalf("it would be %+v", v)
+		t.Fatalf("got the prediction %+v", v)
 	}
 	w.submit(t, fits)
 	w.is(t, "fits", func(d queries.Detail) bool { return d.State.UsesQuota() })
@@ -29,44 +29,44 @@ func TestSaidBeforehand(t *testing.T) {
 	waits := w.plan(t, "waits", 3, 1)
 	v := w.check(t, waits)
 	if v.Outcome != submit.Waits || v.Verdict.Constraint != explain.Quota || v.Verdict.Shortage.Missing() != 1 {
-		t.Fatalf("it would be %+v", v)
+		t.Fatalf("got the prediction %+v", v)
 	}
 	w.submit(t, waits)
 	d := w.is(t, "waits", func(d queries.Detail) bool { return d.State.Waiting() && d.Verdict.Constraint == explain.Quota })
-	if said, is := v.Verdict.Shortage, d.Verdict.Shortage; said.FlavorResource != is.FlavorResource || said.Missing() != is.Missing() || said.Available != is.Available || len(said.InQueue) != 1 || said.InQueue[0].Name != "fits" {
-		t.Errorf("it was said to lack %+v, and lacks %+v", said, is)
+	if predicted, actual := v.Verdict.Shortage, d.Verdict.Shortage; predicted.FlavorResource != actual.FlavorResource || predicted.Missing() != actual.Missing() || predicted.Available != actual.Available || len(predicted.InQueue) != 1 || predicted.InQueue[0].Name != "fits" {
+		t.Errorf("got the shortage %+v, predicted %+v", actual, predicted)
 	}
 	if v := w.check(t, w.plan(t, "behind", 3, 1)); v.Ahead != 1 {
-		t.Errorf("%d tasks would stand before it", v.Ahead)
+		t.Errorf("got %d tasks ahead, want 1", v.Ahead)
 	}
 	fewer := w.plan(t, "fewer", 3, 1)
 	fewer.MinPods = 1
 	if v := w.check(t, fewer); v.Outcome != submit.Starts || !v.Partial || v.Pods != 2 {
-		t.Errorf("it would be %+v", v)
+		t.Errorf("got the prediction %+v", v)
 	}
 
 	never := w.plan(t, "never", 6, 1)
 	if v := w.check(t, never); v.Outcome != submit.Never || v.Verdict.Constraint != explain.ExceedsMax || v.MaxPods != 4 {
-		t.Fatalf("it would be %+v", v)
+		t.Fatalf("got the prediction %+v", v)
 	}
 	w.submit(t, never)
 	w.is(t, "never", func(d queries.Detail) bool { return d.Verdict != nil && d.Verdict.Constraint == explain.ExceedsMax })
 }
 
-func TestNoNodeIsThatLarge(t *testing.T) {
+func TestPodLargerThanAnyNode(t *testing.T) {
 	w := setup(t, 16)
 	v := w.check(t, w.plan(t, "large", 1, 16))
 	if v.Outcome != submit.Never || v.Verdict.Fit == nil || v.Verdict.Fit.Largest != 8 || v.Verdict.Fit.Resource != catalog.GPU || v.Verdict.Constraint != explain.PendingEvaluation {
-		t.Errorf("it would be %+v", v)
+		t.Errorf("got the prediction %+v", v)
 	}
 	whole := w.plan(t, "whole", 2, 8)
 	if v := w.check(t, whole); v.Outcome != submit.Starts || whole.PodResources[catalog.Network] != 32 {
-		t.Errorf("whole nodes with %v would be %+v", whole.PodResources, v)
+		t.Errorf("whole nodes with %v: got the prediction %+v", whole.PodResources, v)
 	}
 }
 
-// The API server takes the manifest as it is shown.
-func TestManifestIsTaken(t *testing.T) {
+// The API server accepts the manifest as it is shown.
+func TestManifestIsAccepted(t *testing.T) {
 	w := setup(t, 4)
 	plan := w.plan(t, "by-hand", 2, 1)
 	for name, change := range map[string]func(*submit.Plan){
@@ -85,9 +85,9 @@ func TestManifestIsTaken(t *testing.T) {
 	}
 }
 
-// A form that is sent twice makes one job; another one is told that the name is
-// taken.
-func TestSentTwice(t *testing.T) {
+// A form that is submitted twice creates one job. Another form with its name is
+// refused.
+func TestSubmittedTwice(t *testing.T) {
 	w := setup(t, 4)
 	plan := w.plan(t, "once", 1, 1)
 	w.submit(t, plan)
@@ -102,37 +102,36 @@ func TestSentTwice(t *testing.T) {
 	}
 	var jobs batchv1.JobList
 	if err := w.Client.List(t.Context(), &jobs, client.InNamespace(desired.DefaultNaming.Namespace(w.team))); err != nil || len(jobs.Items) != 1 {
-		t.Errorf("there are %d jobs, %v", len(jobs.Items), err)
+		t.Errorf("got %d jobs, %v, want 1", len(jobs.Items), err)
 	}
-	if text := written.String(); !strings.Contains(text, "user="+w.member.Name) || !strings.Contains(text, "name=once") {
-		t.Errorf("the audit says %s", text)
+	if text := auditLog.String(); !strings.Contains(text, "user="+w.member.Name) || !strings.Contains(text, "name=once") {
+		t.Errorf("got the audit log %s", text)
 	}
 }
 
 func TestWhoMaySubmit(t *testing.T) {
 	w, other := setup(t, 1), setup(t, 1)
 	if _, err := w.Service.Team(t.Context(), other.member, w.team); governance.KindOf(err) != governance.NotFound {
-		t.Errorf("a member of another team is told %v", err)
+		t.Errorf("a member of another team: got %v, want NotFound", err)
 	}
 	plan := w.plan(t, "foreign", 1, 1)
 	if _, err := w.Check(t.Context(), other.member, plan); governance.KindOf(err) != governance.NotFound {
-		t.Errorf("a member of another team is told %v", err)
+		t.Errorf("a member of another team: got %v, want NotFound", err)
 	}
 	if _, err := w.Submit(t.Context(), other.member, plan.Team, plan.Request, "x"); governance.KindOf(err) != governance.Forbidden {
-		t.Errorf("a member of another team submits: %v", err)
+		t.Errorf("a member of another team submits: got %v, want Forbidden", err)
 	}
 }
 
-// What Kueue or an admission policy has against a job is told at its field, or
-// as it stands.
+// A refusal by Kueue or an admission policy is reported at the field it is about.
 func TestRefused(t *testing.T) {
 	w := setup(t, 1)
-	plan := w.plan(t, strings.Repeat("a", 63), 2, 1) // each pod of it has a number too
+	plan := w.plan(t, strings.Repeat("a", 63), 2, 1) // the names of its pods are longer
 	_, err := w.Submit(t.Context(), w.member, plan.Team, plan.Request, "x")
 	if governance.KindOf(err) != governance.Invalid || !strings.Contains(err.Error(), "; name: ") {
-		t.Errorf("it is told %v", err)
+		t.Errorf("got %v, want an error at name", err)
 	}
 	if _, err := w.Submit(t.Context(), w.member, plan.Team, submit.Request{Pool: "ml.p5.48xlarge", Pods: 1, PerPod: v1alpha1.Amounts{}}, "x"); governance.KindOf(err) != governance.Invalid {
-		t.Errorf("without name and image it is told %v", err)
+		t.Errorf("without name and image: got %v, want Invalid", err)
 	}
 }

@@ -130,8 +130,8 @@ func (s *Service) pools(ctx context.Context, reader client.Reader, a *v1alpha1.C
 	return pools, nil
 }
 
-// sizes are what nodes with these labels have for pods, of what quota counts. A node that reports
-// nothing yet tells nothing.
+// sizes returns the allocatable, in the resources of quota, of the nodes with these
+// labels. A node that reports none yet is omitted.
 func sizes(nodes []corev1.Node, with map[string]string) (sizes []quota.Resources) {
 	selector := labels.SelectorFromSet(with)
 	for i := range nodes {
