@@ -15,7 +15,7 @@ import (
 	"kuota.dev/kuota/governance/loopguard"
 )
 
-// What TestRandomClusters runs; another choice helps while one looks for seeds.
+// The flags select what TestRandomClusters runs, for a search for seeds.
 var (
 	firstSeed  = flag.Uint64("seed", 1, "the first seed")
 	seeds      = flag.Int("seeds", 200, "how many seeds")
@@ -33,7 +33,7 @@ const longestLoop = 30 * time.Second
 // of a pair last a minute.
 const holdLimit = 90 * time.Second
 
-// outcome is what the oracle saw of one setting.
+// outcome is what the oracle observed of one setting.
 type outcome struct {
 	setting setting
 	loops   []loop
@@ -41,7 +41,7 @@ type outcome struct {
 	// reported are the guard's loops, by the names of the victims' Jobs. The guard
 	// forgets none within the time that a setting is watched.
 	reported map[string]loopguard.Loop
-	inactive []string // the Jobs whose hold did not end in time
+	inactive []string // Jobs whose hold did not end in time
 }
 
 // TestRandomClusters runs the settings of 200 seeds. Without the guard Kueue
@@ -60,7 +60,7 @@ func TestRandomClusters(t *testing.T) {
 		all := runSeeds(t, c, guard)
 		figures(warn, all)
 		if looping := countLooping(all); len(config.strategies) > 0 && !config.prioritize && looping*10 < len(all) {
-			t.Errorf("%d of %d settings loop, too few to say anything about the guard", looping, len(all))
+			t.Errorf("%d of %d settings loop, too few to test the guard", looping, len(all))
 		}
 		for _, out := range all {
 			for name, h := range out.seen {
@@ -148,8 +148,8 @@ func countLooping(all []outcome) (looping int) {
 	return looping
 }
 
-// figures prints what was seen of all settings, one `name value unit` a line,
-// and one line for each loop.
+// figures prints the figures of all settings, one `name value unit` a line, and one
+// line for each loop.
 func figures(mode string, all []outcome) {
 	figure := func(name string, value float64, unit string) {
 		fmt.Printf("figure loops_%s_%s %.1f %s\n", strings.ToLower(mode), name, value, unit)
@@ -185,7 +185,7 @@ func figures(mode string, all []outcome) {
 			fmt.Printf("setting %s\n", out.setting)
 		}
 		if *verbose {
-			out.tell()
+			out.print()
 		}
 	}
 	figure("settings", float64(len(all)), "settings")
@@ -203,16 +203,16 @@ func figures(mode string, all []outcome) {
 		of   func(history) int32
 	}{{"pair", history.pairs}, {"fruitless", history.fruitless}} {
 		for limit := int32(2); limit <= 4; limit++ {
-			hits, wrong, missed := judge(all, func(h history) bool { return rule.of(h) >= limit })
+			hits, falsePositives, missed := judge(all, func(h history) bool { return rule.of(h) >= limit })
 			figure(fmt.Sprintf("%s_%d_right", rule.name, limit), float64(hits), "tasks")
-			figure(fmt.Sprintf("%s_%d_wrong", rule.name, limit), float64(wrong), "tasks")
+			figure(fmt.Sprintf("%s_%d_wrong", rule.name, limit), float64(falsePositives), "tasks")
 			figure(fmt.Sprintf("%s_%d_missed", rule.name, limit), float64(missed), "tasks")
 		}
 	}
 }
 
 // guardFigures prints how the guard's reports compare with the oracle: loops that
-// it missed, reports of Workloads that the oracle calls no loop, and the time from
+// it missed, reports of Workloads that are no loop to the oracle, and the time from
 // the first preemption of a loop until its report.
 func guardFigures(all []outcome, figure func(name string, value float64, unit string)) {
 	var reports, missed, other int
@@ -246,7 +246,7 @@ func guardFigures(all []outcome, figure func(name string, value float64, unit st
 }
 
 // judge compares a rule for what a loop's victim is with the oracle.
-func judge(all []outcome, rule func(history) bool) (hits, wrong, missed int) {
+func judge(all []outcome, rule func(history) bool) (hits, falsePositives, missed int) {
 	for _, out := range all {
 		victims := map[string]bool{}
 		for _, l := range out.loops {
@@ -257,17 +257,17 @@ func judge(all []outcome, rule func(history) bool) (hits, wrong, missed int) {
 			case is && victims[name]:
 				hits++
 			case is:
-				wrong++
+				falsePositives++
 			case victims[name]:
 				missed++
 			}
 		}
 	}
-	return hits, wrong, missed
+	return hits, falsePositives, missed
 }
 
-// tell prints the preemptions of each Workload of a setting.
-func (out outcome) tell() {
+// print prints the preemptions of each Workload of a setting.
+func (out outcome) print() {
 	names := map[string]string{}
 	for name, h := range out.seen {
 		names[string(h.uid)] = name
@@ -276,7 +276,7 @@ func (out outcome) tell() {
 		if h.count == 0 {
 			continue
 		}
-		fmt.Printf("  %s %s: %d preemptions, %d reservations, holds quota %t:", out.setting.name, name, h.count, h.reservations, h.holds)
+		fmt.Printf("  %s %s: %d preemptions, %d reservations, uses quota %t:", out.setting.name, name, h.count, h.reservations, h.usesQuota)
 		for _, p := range h.preemptions[:min(10, len(h.preemptions))] {
 			fmt.Printf(" +%.1fs by %s %s fruitless=%t;", p.at.Sub(h.preemptions[0].at).Seconds(), names[string(p.preemptor)], p.reason, p.fruitless)
 		}

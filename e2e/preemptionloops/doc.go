@@ -1,7 +1,6 @@
-// Package preemptionloops has only tests: they show on the real Kueue where it preempts in
-// a loop, and what the loop guard does about that. Nothing here uses the
-// guard's own code to say what a loop is: the oracle counts the preemptions in
-// each Workload's status by itself.
+// Package preemptionloops has only tests: they show on the real Kueue where it preempts
+// in a loop, and what the loop guard does about that. The tests do not use the guard's
+// definition of a loop: the oracle counts the preemptions in each Workload's status.
 //
 //	setting ──create──▶ ClusterQueues of one cohort ──submit──▶ Jobs
 //	                                                             │ Kueue

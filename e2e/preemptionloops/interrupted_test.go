@@ -38,11 +38,11 @@ var holdEnds = map[string]func(s *scene){
 		s.patch(`{"spec": {"active": true}}`)
 		s.notice()
 	},
-	"a person takes the mark off and resumes": func(s *scene) {
+	"a person removes the mark and resumes": func(s *scene) {
 		s.patch(fmt.Sprintf(`{"metadata": {"annotations": {%q: null}}, "spec": {"active": true}}`, loopguard.MarkAnnotation))
 		s.notice()
 	},
-	"the policy says Warn": func(s *scene) {
+	"the policy changes to Warn": func(s *scene) {
 		setLoops(s.t, s.c, v1alpha1.WarnOfLoops)
 		s.drive([]types.NamespacedName{client.ObjectKeyFromObject(s.victim)})
 	},
@@ -147,7 +147,7 @@ func (p *scene) find(s setting) {
 	})
 }
 
-// start begins a guard over the line.
+// start starts a guard whose calls go over the line.
 func (p *scene) start() {
 	p.t.Helper()
 	direct, err := client.New(p.line.Over(p.c.Console), client.Options{Scheme: cluster.Scheme, Mapper: p.c.Client.RESTMapper()})
@@ -216,7 +216,7 @@ func (p *scene) patch(text string) {
 	}
 }
 
-// notice shows the guard the victim as it is now.
+// notice has the guard observe the current victim.
 func (p *scene) notice() {
 	p.t.Helper()
 	w := p.read()

@@ -10,9 +10,9 @@ import (
 	"kuota.dev/kuota/governance/cluster/clustertest"
 )
 
-// TestLegitimatePreemptions has a task of a low class lose its place to one
-// task of a higher class after the other, each of which runs and ends. That is
-// what classes are for, and no loop, however often it happens.
+// TestLegitimatePreemptions has tasks of a higher class, each of which runs and ends,
+// preempt a task of a low class one after the other. That is no loop, however often it
+// happens.
 func TestLegitimatePreemptions(t *testing.T) {
 	c := clustertest.Get(t)
 	furnish(t, c)
@@ -32,8 +32,8 @@ func TestLegitimatePreemptions(t *testing.T) {
 			}
 			begin(t, c, s)
 			lowRuns := func(context.Context) error {
-				if !o.of(s.name)["low"].holds {
-					return fmt.Errorf("the low class waits: %s", o.tell(s.name))
+				if !o.of(s.name)["low"].usesQuota {
+					return fmt.Errorf("the low class waits: %s", o.describe(s.name))
 				}
 				return nil
 			}
@@ -45,7 +45,7 @@ func TestLegitimatePreemptions(t *testing.T) {
 				}
 				clustertest.Eventually(t, time.Minute, func(context.Context) error {
 					if !o.of(s.name)[k.name].done {
-						return fmt.Errorf("%s has not ended: %s", k.name, o.tell(s.name))
+						return fmt.Errorf("%s has not ended: %s", k.name, o.describe(s.name))
 					}
 					return nil
 				})

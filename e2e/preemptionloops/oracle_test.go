@@ -34,22 +34,22 @@ type preemption struct {
 	n         int32     // how many; a watch may skip versions of an object
 	preemptor types.UID // of the last of them; empty where no condition names it
 	reason    string
-	fruitless bool // the preemptor of the one before has held no quota since
+	fruitless bool // the preemptor of the previous one has had no quota since
 }
 
-// history is what the oracle keeps of one Workload.
+// history is what the oracle records of one Workload.
 type history struct {
-	uid          types.UID
-	namespace    string
-	name         string // of its Job
-	count        int32  // preemptions so far
-	preemptions  []preemption
-	holds        bool      // quota, now
-	held         time.Time // when it last held quota
-	reservations int       // how often quota was reserved for it
-	inactive     bool      // spec.active is false
-	deactivated  int       // how often spec.active became false
-	done         bool      // finished or deleted
+	uid           types.UID
+	namespace     string
+	name          string // of its Job
+	count         int32  // preemptions so far
+	preemptions   []preemption
+	usesQuota     bool      // whether quota is reserved for it now
+	lastUsedQuota time.Time // when quota was last reserved for it
+	reservations  int       // how often quota was reserved for it
+	inactive      bool      // spec.active is false
+	deactivated   int       // how often spec.active became false
+	done          bool      // finished or deleted
 }
 
 // oracle counts the preemptions of all Workloads by their status alone.
@@ -114,23 +114,23 @@ func (o *oracle) note(w *kueue.Workload, deleted bool, now time.Time) {
 		if len(h.preemptions) > 0 {
 			last := h.preemptions[len(h.preemptions)-1]
 			by := o.seen[last.preemptor]
-			p.fruitless = by != nil && !by.done && !by.holds && by.held.Before(last.at)
+			p.fruitless = by != nil && !by.done && !by.usesQuota && by.lastUsedQuota.Before(last.at)
 		}
 		h.preemptions = append(h.preemptions, p)
 		h.count = count
 	}
-	holds := meta.IsStatusConditionTrue(w.Status.Conditions, kueue.WorkloadQuotaReserved)
-	if holds && !h.holds {
+	usesQuota := meta.IsStatusConditionTrue(w.Status.Conditions, kueue.WorkloadQuotaReserved)
+	if usesQuota && !h.usesQuota {
 		h.reservations++
 	}
-	if holds || h.holds {
-		h.held = now
+	if usesQuota || h.usesQuota {
+		h.lastUsedQuota = now
 	}
 	inactive := w.Spec.Active != nil && !*w.Spec.Active
 	if inactive && !h.inactive {
 		h.deactivated++
 	}
-	h.holds, h.inactive = holds, inactive
+	h.usesQuota, h.inactive = usesQuota, inactive
 	h.done = h.done || deleted || meta.IsStatusConditionTrue(w.Status.Conditions, kueue.WorkloadFinished)
 }
 
@@ -284,13 +284,13 @@ func (o *oracle) of(prefix string) map[string]history {
 	return found
 }
 
-// tell describes the Workloads in namespaces with a prefix, in one line.
-func (o *oracle) tell(prefix string) string {
+// describe returns one line about the Workloads in namespaces with a prefix.
+func (o *oracle) describe(prefix string) string {
 	seen := o.of(prefix)
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(seen)) {
 		h := seen[name]
-		parts = append(parts, fmt.Sprintf("%s: preempted %d, reserved %d, holds quota %t, inactive %t", name, h.count, h.reservations, h.holds, h.inactive))
+		parts = append(parts, fmt.Sprintf("%s: preempted %d, reserved %d, uses quota %t, inactive %t", name, h.count, h.reservations, h.usesQuota, h.inactive))
 	}
 	return strings.Join(parts, "; ")
 }

@@ -38,7 +38,7 @@ func looseSetting(name string, random *rand.Rand) setting {
 }
 
 // tightSetting returns teams whose tasks fill the pool, as Kueue needs it to
-// loop: a team asks for more than is free, could preempt a lower class of its
+// loop: a team requests more than is free, could preempt a lower class of its
 // own and would then use no more than its quota. Kueue preempts a task of
 // another team instead, and admits it again first, since its team's share
 // stays the smaller.
@@ -61,7 +61,7 @@ func tightSetting(name string, random *rand.Rand) setting {
 		first.weight += 10
 	}
 	// In quarters of a quota, the first team has 2 and then 4 more, the last
-	// one has 2, and asks for 4 more.
+	// one has 2, and requests 4 more.
 	lower := level(random.IntN(2))
 	s.add(random, 0, 2, oneOf(random, mid, high))
 	s.add(random, len(s.teams)-1, 2, lower)

@@ -22,7 +22,7 @@ const (
 )
 
 // recipe is the smallest setting that is known to loop: b's task of class mid
-// asks for what a's task of class mid borrows, and never gets it.
+// requests what a's task of class mid borrows, and never gets it.
 func recipe(name string) setting {
 	return setting{
 		name: name,
@@ -113,7 +113,7 @@ func recipeLoops(t *testing.T, c *clustertest.Cluster, s setting) {
 	begin(t, c, s)
 	clustertest.Eventually(t, loopLimit, func(context.Context) error {
 		if len(o.loops(s.name)) == 0 {
-			return fmt.Errorf("no loop: %s", o.tell(s.name))
+			return fmt.Errorf("want a loop: %s", o.describe(s.name))
 		}
 		return nil
 	})
@@ -168,24 +168,24 @@ func recipeSettles(t *testing.T, c *clustertest.Cluster, s setting) {
 	}
 }
 
-// settles waits until the preemptor of the recipe holds quota, all Workloads are
+// settles waits until the preemptor of the recipe has quota, all Workloads are
 // active, and none has been preempted for quietFor.
 func settles(t *testing.T, o *oracle, s setting, limit time.Duration) {
 	t.Helper()
 	clustertest.Eventually(t, limit, func(context.Context) error {
 		seen := o.of(s.name)
-		if !seen["b-mid"].holds {
-			return fmt.Errorf("b-mid waits: %s", o.tell(s.name))
+		if !seen["b-mid"].usesQuota {
+			return fmt.Errorf("b-mid waits: %s", o.describe(s.name))
 		}
 		for name, h := range seen {
 			if h.inactive {
 				return fmt.Errorf("%s is not active", name)
 			}
 			if n := len(h.preemptions); n > 0 && time.Since(h.preemptions[n-1].at) < quietFor {
-				return fmt.Errorf("%s was just preempted: %s", name, o.tell(s.name))
+				return fmt.Errorf("%s was just preempted: %s", name, o.describe(s.name))
 			}
 		}
 		return nil
 	})
-	t.Log(o.tell(s.name))
+	t.Log(o.describe(s.name))
 }

@@ -50,7 +50,7 @@ func TestRotation(t *testing.T) {
 				begin(t, c, s)
 				clustertest.Eventually(t, time.Minute, func(context.Context) error {
 					if found := o.loops(s.name); len(found) < 3 {
-						return fmt.Errorf("want 3 loops, found %v: %s", found, o.tell(s.name))
+						return fmt.Errorf("want 3 loops, found %v: %s", found, o.describe(s.name))
 					}
 					return nil
 				})
@@ -71,7 +71,7 @@ func TestRotation(t *testing.T) {
 						t.Errorf("the loop lasted %.0f s: %s", l.lasts().Seconds(), l)
 					}
 				}
-				t.Log(o.tell(s.name))
+				t.Log(o.describe(s.name))
 			})
 		})
 	}

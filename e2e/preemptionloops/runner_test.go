@@ -28,8 +28,8 @@ const retryAfter = 50 * time.Millisecond // a failed write of a Job's status
 
 // runner stands in for the Job controller and the kubelet where Jobs have no
 // pods: it counts a resumed Job as active, a suspended one as inactive once its
-// pods would have ended, and completes a Job that has run long enough. The cluster then has
-// room for dozens of loops at once.
+// pods would have ended, and completes a Job that has run long enough. The cluster can then
+// run dozens of loops at once.
 type runner struct {
 	client client.Client
 	ctx    context.Context

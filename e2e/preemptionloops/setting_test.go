@@ -167,26 +167,26 @@ func (m team) allocation() *v1alpha1.ComputeAllocation {
 // create applies the setting's objects as Kuota would for its allocations.
 func (s setting) create(ctx context.Context, c client.Client) error {
 	var wanted []runtime.ApplyConfiguration
-	given := quota.Resources{}
+	allocated := quota.Resources{}
 	for _, m := range s.teams {
 		objects, errs := desired.Build(m.allocation(), pool, s.naming(), desired.ByPriority)
 		if len(errs) > 0 {
 			return fmt.Errorf("build team %s of %s: %v", m.name, s.name, errs)
 		}
 		for _, p := range objects.Quota.Pools {
-			given.Add(p.Nominal)
+			allocated.Add(p.Nominal)
 		}
 		for _, f := range objects.Flavors {
 			wanted = append(wanted, f)
 		}
 		wanted = append(wanted, objects.Namespace, objects.ClusterQueue, objects.LocalQueue)
 	}
-	there := func(string) quota.Resources {
-		ready := quota.Resources{string(gpu): s.unallocated}
-		ready.Add(given)
-		return ready
+	ready := func(string) quota.Resources {
+		free := quota.Resources{string(gpu): s.unallocated}
+		free.Add(allocated)
+		return free
 	}
-	cohort, _ := desired.Cohort(s.naming(), desired.Unallocated(there, map[string]quota.Resources{instanceType: given}))
+	cohort, _ := desired.Cohort(s.naming(), desired.Unallocated(ready, map[string]quota.Resources{instanceType: allocated}))
 	for _, object := range append(wanted, cohort) {
 		if err := c.Apply(ctx, object, client.FieldOwner("lab"), client.ForceOwnership); err != nil {
 			return fmt.Errorf("apply objects of %s: %w", s.name, err)
@@ -266,7 +266,7 @@ func (s setting) remove(ctx context.Context, c client.Client) error {
 		for !apierrors.IsNotFound(c.Get(ctx, client.ObjectKeyFromObject(queue), queue)) {
 			select {
 			case <-ctx.Done():
-				return fmt.Errorf("ClusterQueue %s is still there: %w", queue.Name, ctx.Err())
+				return fmt.Errorf("ClusterQueue %s still exists: %w", queue.Name, ctx.Err())
 			case <-time.After(100 * time.Millisecond):
 			}
 		}
