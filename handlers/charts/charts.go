@@ -9,8 +9,8 @@ import (
 	"kuota.dev/kuota/views"
 )
 
-// SumPoints adds series of the same buckets. A sum is known where one of them is:
-// a pool that was not there yet has nothing to add.
+// SumPoints adds series with the same buckets. A sum is known if one of its points
+// is: a pool that did not exist yet adds nothing.
 func SumPoints(series ...[]history.Point) []history.Point {
 	var sum []history.Point
 	for _, points := range series {
@@ -30,7 +30,7 @@ func SumPoints(series ...[]history.Point) []history.Point {
 	return sum
 }
 
-// ChartTimes are the times of points as charts have them.
+// ChartTimes returns the times of points in Unix seconds.
 func ChartTimes(points []history.Point) []int64 {
 	times := make([]int64, len(points))
 	for i, p := range points {
@@ -39,7 +39,7 @@ func ChartTimes(points []history.Point) []int64 {
 	return times
 }
 
-// ChartValues are points of one resource in the unit that people count it in.
+// ChartValues converts points of one resource to its displayed unit.
 func ChartValues(resource string, points []history.Point) []views.ChartValue {
 	values := make([]views.ChartValue, len(points))
 	for i, p := range points {
@@ -51,8 +51,8 @@ func ChartValues(resource string, points []history.Point) []views.ChartValue {
 	return values
 }
 
-// HistoryUnit is how much of what history counts a resource in is one for people:
-// vCPU, GiB or a device.
+// HistoryUnit returns the size of the displayed unit of a resource (vCPU, GiB or
+// device) in the unit of history.
 func HistoryUnit(resource string) float64 {
 	switch resource {
 	case catalog.CPU:
@@ -63,7 +63,7 @@ func HistoryUnit(resource string) float64 {
 	return 1
 }
 
-// ChartGaps are the gaps of a range, where nothing is known.
+// ChartGaps converts the gaps of a range, where nothing is known.
 func ChartGaps(gaps []history.Gap) []views.ChartGap {
 	var all []views.ChartGap
 	for _, g := range gaps {

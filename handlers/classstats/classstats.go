@@ -22,7 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/cache"
 )
 
-// Stats computes the table by priority class.
+// Stats computes the table by priority class. It is safe for concurrent use.
 type Stats struct {
 	*console.Console
 	History console.History // nil for none
@@ -35,17 +35,16 @@ func New(c *console.Console, past console.History) *Stats {
 	return &Stats{Console: c, History: past, sums: cache.NewExpiring()}
 }
 
-// Table is the table by priority class, and from when its averages are.
+// Table is the table by priority class, and the range of its averages.
 type Table struct {
 	Rows []views.ClassRow
 	Note string
 	Left string // a sentence on what averages leave out; empty for nothing
 }
 
-// Table is what somebody with a scope sees of each priority class, of these
-// teams or of all: how many there are now by list, which is of the same teams,
-// and how long waits and runs took by history. Without it, or while it cannot be
-// read, list tells that too.
+// Table returns the figures of each priority class within a scope, of these teams
+// or, for none, of all. list counts the tasks of the same teams now. Average waits
+// and runs come from history; without history, or if it cannot be read, from list.
 func (h *Stats) Table(ctx context.Context, scope access.Scope, list queries.List, teams []string, over Range) Table {
 	rows, note := h.classRows(ctx, scope, list, teams, over)
 	t := Table{Note: note}
@@ -76,8 +75,8 @@ func (h *Stats) classRows(ctx context.Context, scope access.Scope, list queries.
 	return rows, note
 }
 
-// VisibleTeams are the teams that somebody asks for, of those that they may see;
-// nil for all that there ever were.
+// VisibleTeams returns the requested teams that a scope includes; nil for all teams,
+// also deleted ones.
 func VisibleTeams(scope access.Scope, there, asked []string) []string {
 	if scope.All {
 		return asked
@@ -91,8 +90,8 @@ func VisibleTeams(scope access.Scope, there, asked []string) []string {
 	return seen
 }
 
-// withPast are the rows with what history has of each class, and those of classes
-// that nobody has a task of now.
+// withPast replaces the averages in rows by those of history, and adds rows for
+// classes without tasks now.
 func withPast(rows []index.PriorityClassRow, sums []history.ClassStats) []index.PriorityClassRow {
 	merged := slices.Clone(rows)
 	for i := range merged {
@@ -103,7 +102,7 @@ func withPast(rows []index.PriorityClassRow, sums []history.ClassStats) []index.
 		i := slices.IndexFunc(merged, func(r index.PriorityClassRow) bool { return r.PriorityClass == s.Class })
 		if i < 0 {
 			i = len(merged)
-			if last := len(merged) - 1; s.Class != "" && last >= 0 && merged[last].PriorityClass == "" { // which stays the last
+			if last := len(merged) - 1; s.Class != "" && last >= 0 && merged[last].PriorityClass == "" { // which stays last
 				i = last
 			}
 			merged = slices.Insert(merged, i, index.PriorityClassRow{PriorityClass: s.Class})
@@ -174,15 +173,16 @@ func classLine(row index.PriorityClassRow, teams []string) views.ClassRow {
 	}
 }
 
-// pastSums are what history has of a range: from, or from when it began.
+// pastSums are the sums of history over a range that begins at from, or at began if
+// that is later.
 type pastSums struct {
 	began, from, to time.Time // began is zero where nothing is recorded; to is zero for now
 	sums            []history.ClassStats
 }
 
-// minSumsAge is for how long sums are cached at least: the table is part of pages
-// that are rendered with every change of a task, and sums change when a task ends.
-// Sums that took long to read are cached for longer.
+// minSumsAge is the least time for which sums are cached: the table is part of pages
+// that are rendered with every change of a task, and sums change only when a task
+// ends. Sums that were slow to read are cached for longer.
 const minSumsAge = 2 * time.Second
 
 // readSums returns the sums of these teams, or, for nil, of all, from the cache or
@@ -216,6 +216,6 @@ func (h *Stats) Register(s *web.Server) {
 	s.Page(urls.ClassesCSV, h.Handler(h.classesCSV))
 }
 
-// NoClass stands in an address for tasks without a priority class; no class can
-// be named so.
+// NoClass is the value in addresses for tasks without a priority class. No class can
+// have this name.
 const NoClass = "-"

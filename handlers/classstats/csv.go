@@ -14,9 +14,9 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// Over are the figures of each class over a range, of all teams that
-// somebody sees. What the console remembers itself is a day at most, up to now:
-// without history it is told since it started instead.
+// Over returns the figures of each class over a range, within a scope, and the range
+// that they really cover. Without history the console remembers one day: longer
+// ranges become "since the console started".
 func (h *Stats) Over(ctx context.Context, scope access.Scope, r timerange.Range) (list queries.List, over Range, err error) {
 	if over = RangeOf(r); h.History == nil && (over.Within == 0 || over.Within > timerange.Day) {
 		over = ranges[0]

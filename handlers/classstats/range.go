@@ -8,16 +8,15 @@ import (
 	"kuota.dev/kuota/views"
 )
 
-// Range is a time that averages by class are over: the last while, a time
-// of one's own, or all that is known.
+// Range is the range of averages by class: up to now, between two times, or all.
 type Range struct {
-	name, label string        // as addresses have it, and as pages do
-	Within      time.Duration // 0 for no such while
-	past        bool          // longer than the console itself remembers: only with history
-	from, to    time.Time     // of one's own, which only history has
+	name, label string        // in addresses, and on pages
+	Within      time.Duration // length of a range up to now; else 0
+	past        bool          // needs history: longer than the console remembers
+	from, to    time.Time     // a range between two times, which needs history
 }
 
-// times are when a range begins and ends, where history began at some time.
+// times returns the begin and end of a range, not earlier than began.
 func (r Range) times(began, now time.Time) (from, to time.Time) {
 	from, to = r.from, r.to
 	if r.Within > 0 {
@@ -39,7 +38,7 @@ var ranges = []Range{
 	{name: "7d", label: "7 d", Within: 7 * timerange.Day, past: true}, {name: "30d", label: "30 d", Within: 30 * timerange.Day, past: true}, {name: "1y", label: "1 year", Within: 365 * timerange.Day, past: true},
 }
 
-// RangeNamed is the range of a name; all that is known for one that there is not.
+// RangeNamed returns the range called name, or the range of all if none is.
 func RangeNamed(name string, past bool) Range {
 	for _, r := range ranges {
 		if r.name == name && (past || !r.past) {
@@ -49,7 +48,7 @@ func RangeNamed(name string, past bool) Range {
 	return ranges[0]
 }
 
-// RangeLinks lead to the same page over another time.
+// RangeLinks links to the same page over other ranges.
 func RangeLinks(current Range, past bool, address func(name string) string) (links []views.RangeLink) {
 	for _, r := range ranges {
 		if r.past && !past {
@@ -67,7 +66,7 @@ func RangeLinks(current Range, past bool, address func(name string) string) (lin
 	return links
 }
 
-// RangeOf is the same range for the table by priority class.
+// RangeOf converts the range of a page.
 func RangeOf(r timerange.Range) Range {
 	if r.Name != "" {
 		return RangeNamed(r.Name, true)

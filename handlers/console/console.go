@@ -9,8 +9,8 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// Console is what every page needs: the frame around it, who the reader is and
-// what they may do, and how errors are answered. Packages of pages embed it.
+// Console is embedded by every package of pages: the frame around a page, the user
+// and their permissions, and answers to errors.
 type Console struct {
 	Allocations     Allocations
 	Tasks           Tasks
@@ -18,11 +18,11 @@ type Console struct {
 	Settings        Settings
 	Contact         Contact
 	CapacityChanges Listener
-	// Trouble returns a sentence about what keeps the whole console from working;
-	// empty for nothing. nil is never.
+	// Trouble returns a sentence about what keeps the whole console from working, or "".
+	// nil means never.
 	Trouble func() string
-	// ReadOnly returns a sentence about why the console writes nothing; empty when it
-	// writes. nil is never.
+	// ReadOnly returns a sentence about why the console writes nothing, or "" if it
+	// writes. nil means that it writes.
 	ReadOnly    func() string
 	ClusterName string           // as pages show it
 	Now         func() time.Time // the clock

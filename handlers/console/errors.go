@@ -12,11 +12,11 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// Unavailable tells whether the cluster does not answer: then a form is shown
-// again, with what was typed.
+// Unavailable reports whether err means that the cluster does not answer. Forms are
+// then shown again, as typed.
 func Unavailable(err error) bool { return governance.KindOf(err) == governance.Unavailable }
 
-// Statuses says which HTTP status each kind of error is.
+// Statuses maps kinds of error to HTTP statuses.
 var Statuses = map[governance.Kind]int{
 	governance.Internal:    http.StatusInternalServerError,
 	governance.Invalid:     http.StatusUnprocessableEntity,
@@ -28,7 +28,8 @@ var Statuses = map[governance.Kind]int{
 	governance.Unavailable: http.StatusServiceUnavailable,
 }
 
-// Handler turns the domain's errors into the web's, in this one place.
+// Handler converts errors of package governance to those of package web. No other
+// place does so.
 func (h *Console) Handler(handler func(echo.Context) error) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		err := handler(c)
@@ -46,10 +47,10 @@ func (h *Console) Handler(handler func(echo.Context) error) echo.HandlerFunc {
 	}
 }
 
-// shownGroups is how many of their groups somebody without a team is shown.
+// shownGroups is how many of their groups a user without a team is shown.
 const shownGroups = 20
 
-// noAccess answers somebody who may see no team.
+// noAccess answers a user who is not allowed to see any team.
 func (h *Console) noAccess(c echo.Context) error {
 	page := views.NoAccess{Chrome: h.Chrome(c), RetryURL: c.Path(), Groups: web.UserOf(c).Groups}
 	page.Title = "No team yet"
@@ -59,8 +60,8 @@ func (h *Console) noAccess(c echo.Context) error {
 	return web.Render(c, http.StatusForbidden, views.NoAccessPage(page))
 }
 
-// Live is a page's live part, or, for a reader who may see no team any more,
-// that.
+// Live returns the live part of a page, or a card for a reader who is not allowed to
+// see any team any more.
 func Live(id string, part templ.Component, err error) (templ.Component, error) {
 	if governance.KindOf(err) == governance.Outside {
 		return views.NoTeamCard(id), nil
@@ -68,8 +69,8 @@ func Live(id string, part templ.Component, err error) (templ.Component, error) {
 	return part, err
 }
 
-// SectionTrouble says that one part of a page cannot be shown now, and why, where
-// that is for people.
+// SectionTrouble returns a sentence that one part of a page cannot be shown, with
+// the reason if it is meant for readers.
 func SectionTrouble(what string, err error) string {
 	if kind := governance.KindOf(err); kind == governance.Unavailable {
 		return what + " cannot be shown now: the cluster does not respond."

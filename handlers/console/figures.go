@@ -18,8 +18,9 @@ import (
 // FiguresMinGap is the least time between two updates of a page of figures.
 const FiguresMinGap = time.Second
 
-// StreamFigures sends a page of figures to all who see the same, at most once a
-// second. id is of the live part, and part what renders it for a scope.
+// StreamFigures streams a page of figures to all readers with the same scope, at
+// most once a second. id is that of the live part. part returns its render function
+// for a scope.
 func (h *Console) StreamFigures(s *web.Server, c echo.Context, id string, values url.Values, part func(access.Scope) func(context.Context) (templ.Component, error)) error {
 	return s.Stream(c, web.Part{Changed: h.CapacityChanges.Subscribe, MinGap: FiguresMinGap, Shared: func(ctx context.Context) (string, web.RenderFunc, error) {
 		scope, err := h.Tasks.Scope(ctx, UserOf(c))
@@ -30,7 +31,7 @@ func (h *Console) StreamFigures(s *web.Server, c echo.Context, id string, values
 	}}, h.Frame(c))
 }
 
-// SnapshotFor is the cluster as who asks may see it.
+// SnapshotFor returns the snapshot within the scope of the user.
 func (h *Console) SnapshotFor(c echo.Context) (*capacity.Snapshot, error) {
 	ctx := c.Request().Context()
 	scope, err := h.Tasks.Scope(ctx, UserOf(c))

@@ -11,7 +11,7 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// CSVFile answers with a table that spreadsheets open.
+// CSVFile answers with a table as a CSV file.
 func CSVFile(c echo.Context, name string, rows [][]string) error {
 	var text bytes.Buffer
 	w := csv.NewWriter(&text)
@@ -28,7 +28,7 @@ func CSVFile(c echo.Context, name string, rows [][]string) error {
 	return c.Blob(http.StatusOK, "text/csv; charset=utf-8", text.Bytes())
 }
 
-// escapeFormula keeps a spreadsheet from taking a text for a formula
+// escapeFormula prevents a spreadsheet from reading a text as a formula
 // (https://owasp.org/www-community/attacks/CSV_Injection).
 func escapeFormula(text string) string {
 	if text != "" && strings.ContainsRune("=+-@\t\r", rune(text[0])) {
@@ -37,7 +37,8 @@ func escapeFormula(text string) string {
 	return text
 }
 
-// YAMLFile answers with a file that browsers save. name is a team's or ours.
+// YAMLFile answers with a file that browsers save. name must be safe in a header:
+// that of a team, or a constant.
 func YAMLFile(c echo.Context, name, text string) error {
 	c.Response().Header().Set(echo.HeaderContentDisposition, `attachment; filename="`+name+`.yaml"`)
 	return c.Blob(http.StatusOK, "application/yaml; charset=utf-8", []byte(text))

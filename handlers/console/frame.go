@@ -12,15 +12,15 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// Chrome is the frame of a page. Somebody who is not signed in is told nothing
-// of the cluster.
+// Chrome returns the frame of a page. It shows nothing of the cluster to a user who
+// is not signed in.
 func (h *Console) Chrome(c echo.Context) views.Chrome {
 	user := web.UserOf(c)
 	if user.Name == "" {
 		return views.Chrome{}
 	}
 	chrome := views.Chrome{User: user.Name, SignOut: !user.Local, Cluster: h.clusterStatus(), Stream: "/events"}
-	// A cluster that does not answer is not asked: nobody waits for a link.
+	// A cluster that is unreachable is not asked: the page must not wait for a link.
 	if chrome.Cluster.Reachable && h.Settings.CanView(c.Request().Context(), UserOf(c)) {
 		chrome.Settings = urls.Settings
 	}
@@ -28,7 +28,7 @@ func (h *Console) Chrome(c echo.Context) views.Chrome {
 	return chrome
 }
 
-// trouble is a sentence about what keeps the whole console from working.
+// trouble returns a sentence about what keeps the whole console from working, or "".
 func (h *Console) trouble() string {
 	if why := h.ReadOnlyReason(); why != "" || h.Trouble == nil {
 		return why
@@ -36,8 +36,8 @@ func (h *Console) trouble() string {
 	return h.Trouble()
 }
 
-// events answers GET /events: the frame's part that changes, for pages that
-// have no stream of their own.
+// events answers GET /events with the live part of the frame, for pages without a
+// stream of their own.
 func (h *Console) events(s *web.Server) func(echo.Context) error {
 	return func(c echo.Context) error {
 		frame := h.Frame(c)
@@ -54,7 +54,7 @@ func (h *Console) clusterStatus() views.ClusterStatus {
 	return status
 }
 
-// Frame renders what changes around every page.
+// Frame returns a function that renders the live part of the frame.
 func (h *Console) Frame(c echo.Context) func(context.Context) (templ.Component, error) {
 	settings := ""
 	if h.Settings.CanView(c.Request().Context(), UserOf(c)) {

@@ -9,13 +9,13 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// ShowManaged answers who opens such a form.
+// ShowManaged answers a request for a form of an object that is managed elsewhere.
 func (h *Console) ShowManaged(c echo.Context, page views.Managed) error {
 	return h.renderManaged(c, http.StatusOK, page)
 }
 
-// RefuseManaged answers who sends such a form, with what was typed; empty for
-// nothing.
+// RefuseManaged answers a form that was sent for such an object. typed is its
+// content as YAML, or "".
 func (h *Console) RefuseManaged(c echo.Context, page views.Managed, typed string) error {
 	page.Refused = true
 	if typed != "" {

@@ -9,7 +9,7 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// ReadOnlyReason says why nothing is written; empty when it is.
+// ReadOnlyReason returns why the console writes nothing, or "" if it writes.
 func (h *Console) ReadOnlyReason() string {
 	if h.ReadOnly == nil {
 		return ""
@@ -17,7 +17,7 @@ func (h *Console) ReadOnlyReason() string {
 	return h.ReadOnly()
 }
 
-// Writing refuses forms, and what is sent from them, where nothing is written.
+// Writing refuses requests for forms, and sent forms, if the console is read-only.
 func (h *Console) Writing(handler func(echo.Context) error) func(echo.Context) error {
 	return func(c echo.Context) error {
 		if why := h.ReadOnlyReason(); why != "" {
@@ -27,7 +27,7 @@ func (h *Console) Writing(handler func(echo.Context) error) func(echo.Context) e
 	}
 }
 
-// May is what somebody is shown the way to.
+// May returns the permissions of a user, which decide the links that they are shown.
 func (h *Console) May(ctx context.Context, user governance.User) (allocations.Permissions, error) {
 	if h.ReadOnlyReason() != "" {
 		return allocations.Permissions{}, nil

@@ -21,15 +21,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/cache"
 )
 
-// dashboardTeams is how many teams the dashboard has on a page.
+// dashboardTeams is the number of teams on a page of the dashboard.
 const dashboardTeams = 10
 
-// dashboardQuery is what the address of the dashboard asks for.
+// dashboardQuery parses the address of the dashboard.
 func (h *Pages) dashboardQuery(ctx context.Context, values url.Values) figures.Query {
 	return figures.Parse(urls.Dashboard, "tq", "tpage", values, timerange.Requested(ctx, h.History, values, h.Now()))
 }
 
-// dashboard answers GET /: where the cluster stands, and was.
+// dashboard answers GET /: the figures of the cluster, now and over a range.
 func (h *Pages) dashboard(c echo.Context) error {
 	ctx := c.Request().Context()
 	q := h.dashboardQuery(ctx, c.QueryParams())
@@ -51,8 +51,7 @@ func (h *Pages) dashboard(c echo.Context) error {
 	return web.Render(c, http.StatusOK, views.Dashboard(page))
 }
 
-// dashboardEvents answers GET /events/dashboard: the same, as it changes. Its
-// address is of none of the dashboard's teams.
+// dashboardEvents answers GET /events/dashboard with the live part of the same page.
 func (h *Pages) dashboardEvents(s *web.Server) func(echo.Context) error {
 	return func(c echo.Context) error {
 		values := c.QueryParams()

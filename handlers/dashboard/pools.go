@@ -18,7 +18,7 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// poolsShown is how many lines of pools the dashboard has.
+// poolsShown is the largest number of pool lines on the dashboard.
 const poolsShown = 8
 
 // poolCell is one resource of one pool.
@@ -27,9 +27,8 @@ type poolCell struct {
 	cell *capacity.PoolResource
 }
 
-// poolCells are the lines that a query asks for: without a resource those of each
-// pool's accelerators, or of its vCPUs where it has none. What is largest comes
-// first.
+// poolCells returns the lines that a query selects, largest first. Without a
+// resource these are the accelerators of each pool, or its vCPUs if it has none.
 func poolCells(q figures.Query, s *capacity.Snapshot) []poolCell {
 	var found []poolCell
 	for i := range s.Pools {
@@ -58,7 +57,7 @@ func poolCells(q figures.Query, s *capacity.Snapshot) []poolCell {
 	return found
 }
 
-// compareTrue orders what is before what is not.
+// compareTrue orders true before false.
 func compareTrue(a, b bool) int {
 	switch {
 	case a == b:
@@ -112,8 +111,8 @@ func poolUse(c poolCell) views.PoolUse {
 	return l
 }
 
-// capacityCSV answers GET /capacity.csv: every resource of every pool, or those
-// that are asked for.
+// capacityCSV answers GET /capacity.csv: every resource of every pool, or the
+// selected ones.
 func (h *Pages) capacityCSV(c echo.Context) error {
 	q := h.dashboardQuery(c.Request().Context(), c.QueryParams())
 	s, err := h.SnapshotFor(c)

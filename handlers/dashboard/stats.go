@@ -13,8 +13,8 @@ import (
 	"kuota.dev/kuota/views"
 )
 
-// clusterStats are the cluster at a glance. Kinds of accelerators are never
-// added up.
+// clusterStats returns the figures at the top of the dashboard. Different kinds of
+// accelerators are never added up.
 func clusterStats(s *capacity.Snapshot) []views.Stat {
 	var nodes, ready, recovering, cordoned int64
 	for i := range s.Pools {
@@ -56,8 +56,8 @@ func resourceStat(resource string, sum usage.PoolUsage) views.Stat {
 	return stat
 }
 
-// acceleratorMemory is what accelerators have in memory, as far as it is known;
-// not ok where there are none.
+// acceleratorMemory returns the known memory of accelerators; false if there are no
+// accelerators.
 func acceleratorMemory(s *capacity.Snapshot, sums map[string]usage.PoolUsage) (views.Stat, bool) {
 	all := sums[catalog.GPU].Physical + sums[catalog.Neuron].Physical
 	var known, memory int64

@@ -16,7 +16,7 @@ import (
 
 const historyOff = "History is off. An operator can enable it with --history."
 
-// usageSeries are the lines of the chart, from below.
+// usageSeries are the lines of the chart, bottom first.
 var usageSeries = []struct {
 	label, tone string
 	measure     history.Measure
@@ -29,9 +29,10 @@ var usageSeries = []struct {
 	{"Quota", "quota", history.Quota, true},
 }
 
-// usageChart returns usage and capacity of one resource over time, summed over pools.
-// An error becomes a sentence in its place. The caller keeps the cache for one live
-// page: history is read again after a tenth of a bucket, since the past changes little.
+// usageChart returns usage and capacity of one resource over time, summed over
+// pools. An error replaces the chart by a sentence. The caller keeps the cache for
+// one live page: history is read again after a tenth of a bucket, since the past
+// changes little.
 func (h *Pages) usageChart(ctx context.Context, s *capacity.Snapshot, q figures.Query, resource string, kept *cache.Expiring) views.Chart {
 	c := views.Chart{ID: "held-chart", Title: "Usage and capacity", Alone: true, Note: format.ResourceName(resource) + " " + q.Where() + ", " + q.Over.Words, Unit: format.Unit(resource), Stacked: true}
 	if h.History == nil {

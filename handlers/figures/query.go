@@ -16,7 +16,7 @@ import (
 	"kuota.dev/kuota/views"
 )
 
-// ClusterSums are the figures of all pools, by resource.
+// ClusterSums returns the sums over all pools, by resource.
 func ClusterSums(s *capacity.Snapshot) map[string]usage.PoolUsage {
 	sums := map[string]usage.PoolUsage{}
 	for i := range s.Pools {
@@ -32,11 +32,11 @@ func ClusterSums(s *capacity.Snapshot) map[string]usage.PoolUsage {
 	return sums
 }
 
-// Query is what the address of a page of figures asks for.
+// Query is the query in the address of a page of figures.
 type Query struct {
 	listing.Address
-	textName       string // of the search for teams
-	Resource, Pool string // empty for the usual one, and for all
+	textName       string // name of the value with the search for teams
+	Resource, Pool string // empty for the default resource, and for all pools
 	text           string
 	sort           string // a column of teams
 	descending     bool
@@ -63,7 +63,7 @@ func Parse(path, textName, pageName string, values url.Values, over timerange.Ra
 	return q
 }
 
-// Seen is the address of another path about the same resource and pool.
+// Seen returns the address of another page about the same resource and pool.
 func (q Query) Seen(path string, pairs ...string) string {
 	values := url.Values{}
 	for _, name := range []string{"resource", "pool"} {
@@ -74,8 +74,8 @@ func (q Query) Seen(path string, pairs ...string) string {
 	return urls.With(path, values, pairs...)
 }
 
-// Counted is the resource that a page is about: what was asked for, or the
-// accelerator that the cluster has most of, or vCPUs where it has none.
+// Counted returns the resource of the page: the requested one, else the accelerator
+// that the cluster has most of, else vCPUs.
 func (q Query) Counted(s *capacity.Snapshot) string {
 	if q.Resource != "" {
 		return q.Resource
@@ -90,7 +90,7 @@ func (q Query) Counted(s *capacity.Snapshot) string {
 	return found
 }
 
-// ResourceNames are the resources of all pools, accelerators first.
+// ResourceNames returns the resources of all pools, accelerators first.
 func ResourceNames(s *capacity.Snapshot) []string {
 	found := map[string]bool{}
 	for i := range s.Pools {
@@ -106,7 +106,7 @@ func ResourceNames(s *capacity.Snapshot) []string {
 	return names
 }
 
-// filters are the choices of a page of figures.
+// filters returns the filters of a page of figures.
 func (q Query) filters(s *capacity.Snapshot) []views.Filter {
 	resources := listing.NewFilter("resource", "Resource", format.ResourceName(Query{}.Counted(s))+" (usual)", q.Resource)
 	for _, name := range ResourceNames(s) {
@@ -119,7 +119,7 @@ func (q Query) filters(s *capacity.Snapshot) []views.Filter {
 	return []views.Filter{resources.Done(), pools.Done()}
 }
 
-// Controls are what chooses; with a range for pages that have one.
+// Controls returns the filters, with a range picker if ranges is set.
 func (q Query) Controls(label string, s *capacity.Snapshot, ranges bool) views.Controls {
 	c := views.Controls{Label: label, Action: q.Path, TextName: q.textName, Text: q.text, Filters: q.filters(s)}
 	for _, name := range []string{"sort", "order", "range", "from", "to"} {
@@ -137,7 +137,7 @@ func (q Query) Controls(label string, s *capacity.Snapshot, ranges bool) views.C
 	return c
 }
 
-// Where names the pools that figures are of.
+// Where names the pools that the figures cover.
 func (q Query) Where() string {
 	if q.Pool == "" {
 		return "in all pools"

@@ -18,7 +18,7 @@ import (
 	"kuota.dev/kuota/views"
 )
 
-// barsShown is how many teams have a bar.
+// barsShown is the number of teams with a bar.
 const barsShown = 20
 
 // teamColumns are the columns of the list of teams, in their order.
@@ -33,7 +33,8 @@ var teamColumns = []views.ColumnHead{
 	{Label: "Waiting", ID: "waiting", Unit: "tasks", Number: true},
 }
 
-// teamFigures is one team, or several, in one resource of the pools asked for.
+// teamFigures are the figures of one team, or of several, in one resource of the
+// selected pools.
 type teamFigures struct {
 	Team *capacity.TeamSnapshot
 	usage.TeamUsage
@@ -46,7 +47,7 @@ func (t *teamFigures) add(o teamFigures) {
 	t.Waiting += o.Waiting
 }
 
-// utilization is held of what was given; below all others without quota.
+// utilization returns usage per quota; without quota, less than any other.
 func (t teamFigures) utilization() float64 {
 	if t.Nominal <= 0 {
 		return -1
@@ -54,15 +55,15 @@ func (t teamFigures) utilization() float64 {
 	return float64(t.Usage) / float64(t.Nominal)
 }
 
-// teamList is the teams that were asked for, in order, and the sum of all.
+// teamList contains the selected teams in order, and the sum of all.
 type teamList struct {
 	Found  []teamFigures
-	sum    teamFigures // with teams that were not asked for, and those that are not seen
-	hidden bool        // there are some that are not seen
+	sum    teamFigures // with teams that are not selected or are hidden
+	hidden bool        // whether there are hidden teams
 	all    int
 }
 
-// TeamLines walks once over the teams.
+// TeamLines computes the figures of all teams in one pass.
 func (q Query) TeamLines(s *capacity.Snapshot, resource string) teamList {
 	list := teamList{all: len(s.Teams), hidden: s.Others != nil}
 	text := strings.ToLower(q.text)
@@ -91,8 +92,8 @@ func (q Query) figuresOf(t *capacity.TeamSnapshot, resource string) teamFigures 
 	return f
 }
 
-// order is the order that was asked for. Without one, who holds most comes first
-// on the dashboard, and names are in order on the list of all.
+// order returns the requested order. The default is by usage, descending, on the
+// dashboard, and by name on the list of all teams.
 func (q Query) order() (by string, descending bool) {
 	switch {
 	case q.sort != "":
@@ -127,8 +128,8 @@ func (q Query) compareTeams() func(a, b teamFigures) int {
 	}
 }
 
-// TeamTable is one page of a list of teams. What is not on it is one line, so that
-// its lines add up to the sum.
+// TeamTable returns one page of a list of teams. Teams that are not on it are one
+// line, so that the lines add up to the sum.
 func (q Query) TeamTable(list teamList, resource string, size int) views.TeamTable {
 	t := views.TeamTable{ID: "team-list", Note: format.ResourceName(resource) + " " + q.Where(), CSVURL: q.Seen(urls.TeamsCSV, q.textOf("q")...)}
 	if resource == catalog.Memory {
@@ -163,7 +164,7 @@ func (q Query) TeamTable(list teamList, resource string, size int) views.TeamTab
 	return t
 }
 
-// sub takes one of those that were added up away again.
+// sub subtracts o.
 func (t *teamFigures) sub(o teamFigures) {
 	t.Nominal -= o.Nominal
 	t.Usage -= o.Usage
@@ -173,7 +174,7 @@ func (t *teamFigures) sub(o teamFigures) {
 	t.Waiting -= o.Waiting
 }
 
-// othersWords say who the other teams are.
+// othersWords describes the other teams.
 func othersWords(others int, hidden bool) string {
 	words := format.Thousands(int64(others)) + " not on this page"
 	switch {
@@ -217,7 +218,7 @@ func (q Query) teamLine(f teamFigures, resource string) views.TeamLine {
 	return line
 }
 
-// Bars are the teams that hold most.
+// Bars returns the bars of the teams with the largest usage.
 func (list teamList) Bars(resource string) views.BarList {
 	b := views.BarList{ID: "team-bars", Note: "Used " + format.Unit(resource) + "; the mark is what is allocated."}
 	most := slices.DeleteFunc(slices.Clone(list.Found), func(f teamFigures) bool { return f.Usage == 0 && f.Nominal == 0 })

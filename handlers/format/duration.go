@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// ShortAge writes a time span for people: 0.3 s, 12 s, 2 h 05 m, 3 d 04 h.
+// ShortAge formats a duration for people: 0.3 s, 12 s, 2 h 05 m, 3 d 04 h.
 func ShortAge(d time.Duration) string {
 	switch {
 	case d < 10*time.Second:
@@ -17,7 +17,7 @@ func ShortAge(d time.Duration) string {
 	return Duration(d)
 }
 
-// Duration writes a time span in its two largest units.
+// Duration formats a duration in its two largest units.
 func Duration(d time.Duration) string {
 	seconds := int64(max(0, d) / time.Second)
 	switch {
@@ -35,7 +35,7 @@ func Seconds(d time.Duration) string {
 	return strconv.FormatInt(int64(d/time.Second), 10)
 }
 
-// Time is a time as files have it; empty for none.
+// Time formats a time in RFC 3339; "" for the zero time.
 func Time(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -50,8 +50,8 @@ func Times(n int32) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// Elapsed is a time that passed: in whole minutes while it goes on, so that a
-// row that only grew older is not sent again each second.
+// Elapsed formats a duration: in whole minutes while it goes on, so that a row that
+// only became older is not sent again each second.
 func Elapsed(d time.Duration, goesOn bool) string {
 	if goesOn {
 		return Age(d)
@@ -59,7 +59,7 @@ func Elapsed(d time.Duration, goesOn bool) string {
 	return Duration(d)
 }
 
-// Age is a duration in whole minutes.
+// Age formats a duration in whole minutes.
 func Age(d time.Duration) string {
 	if d < time.Minute {
 		return "under 1 m"

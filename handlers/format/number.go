@@ -13,12 +13,12 @@ func Thousands(n int64) string { return quota.Thousands(strconv.FormatInt(n, 10)
 
 func Pools(n int) string { return Count(n, "pool") }
 
-// Tasks writes a number of tasks with separators.
+// Tasks formats a number of tasks with separators.
 func Tasks(tasks int) string {
 	return Count(tasks, "task")
 }
 
-// Average is an average for people: two decimals at most.
+// Average formats an average with at most two decimals.
 func Average(v float64) string {
 	text := strconv.FormatFloat(v, 'f', 2, 64)
 	return quota.Thousands(strings.TrimSuffix(strings.TrimRight(text, "0"), "."))
@@ -48,7 +48,7 @@ func Count(n int, noun string) string {
 	return Thousands(int64(n)) + " " + noun + "s"
 }
 
-// Percent is part of whole in percent, with separators; "–" without a whole.
+// Percent formats part of whole as a percentage, with separators; "–" if whole is 0.
 func Percent(part, whole int64) string {
 	number, unit, _ := strings.Cut(usage.Percent(part, whole), " ")
 	return strings.TrimSpace(quota.Thousands(number) + " " + unit)

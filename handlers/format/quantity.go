@@ -7,8 +7,8 @@ import (
 	"kuota.dev/kuota/governance/quota"
 )
 
-// ResourceLabel heads the figures of a resource, with the unit where that is
-// not the thing itself.
+// ResourceLabel returns the heading of a resource, with its unit unless it is
+// counted in pieces.
 func ResourceLabel(resource string) string {
 	switch resource {
 	case catalog.Memory:
@@ -19,7 +19,7 @@ func ResourceLabel(resource string) string {
 	return quota.Unit(resource, 2)
 }
 
-// ResourceName is how a choice of resources names one.
+// ResourceName returns the name of a resource in a filter.
 func ResourceName(resource string) string {
 	switch resource {
 	case catalog.CPU:
@@ -38,7 +38,7 @@ func IsAccelerator(resource string) bool {
 // out: they follow from the rest.
 func Amounts(resources quota.Resources) string { return joinAmounts(resources, quota.Amount) }
 
-// ShortAmounts is amounts for lists, where memory and vCPUs are rounded.
+// ShortAmounts formats like Amounts, with memory and vCPUs rounded, for lists.
 func ShortAmounts(resources quota.Resources) string { return joinAmounts(resources, quota.ShortAmount) }
 
 func joinAmounts(resources quota.Resources, format func(resource string, amount int64) string) string {
@@ -51,7 +51,7 @@ func joinAmounts(resources quota.Resources, format func(resource string, amount 
 	return strings.Join(parts, " · ")
 }
 
-// Unit is what many of a resource are counted in.
+// Unit returns the plural unit of a resource.
 func Unit(resource string) string { return quota.Unit(resource, 2) }
 
 func Short(resources quota.Resources, name string) string {
@@ -61,5 +61,5 @@ func Short(resources quota.Resources, name string) string {
 	return quota.Short(name, resources[name])
 }
 
-// CSVAmount is an amount as spreadsheets take it.
+// CSVAmount formats an amount for spreadsheets.
 func CSVAmount(resource string, amount int64) string { return quota.Number(resource, amount) }

@@ -9,7 +9,7 @@ import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
 )
 
-// Sentence makes a whole sentence of what is wrong.
+// Sentence converts an error message to a sentence.
 func Sentence(message string) string {
 	if strings.HasSuffix(message, "?") || strings.HasSuffix(message, ".") {
 		return Capitalize(message)
@@ -17,8 +17,8 @@ func Sentence(message string) string {
 	return Capitalize(message) + "."
 }
 
-// Capitalize begins a sentence that stands by itself. A name, such as that of an
-// instance type, is written as it is.
+// Capitalize capitalizes the first word of a sentence. A name, such as that of an
+// instance type, keeps its case.
 func Capitalize(sentence string) string {
 	word, _, _ := strings.Cut(sentence, " ")
 	if strings.ContainsAny(strings.TrimRight(word, ".,:;"), ".0123456789") {
@@ -36,13 +36,14 @@ func Members(all []v1alpha1.Member) []string {
 	return names
 }
 
-// ClassName is a class as people call it.
+// ClassName returns the displayed name of a priority class.
 func ClassName(object string) string { return strings.TrimSuffix(object, "-priority") }
 
-// OtherTeams stands for teams that a reader may not see, and for queues of none.
+// OtherTeams is shown for teams that the reader is not allowed to see, and for
+// queues without a team.
 const OtherTeams = "other teams"
 
-// JoinedBy are the texts that are not empty.
+// JoinedBy joins the texts that are not empty.
 func JoinedBy(between string, texts ...string) string {
 	return strings.Join(slices.DeleteFunc(texts, func(text string) bool { return text == "" }), between)
 }
@@ -54,7 +55,7 @@ func Upper(text string) string {
 	return strings.ToUpper(text[:1]) + text[1:]
 }
 
-// Joined are the texts that are not empty.
+// Joined joins the texts that are not empty.
 func Joined(texts ...string) string {
 	return strings.Join(slices.DeleteFunc(texts, func(text string) bool { return text == "" }), "; ")
 }

@@ -22,36 +22,37 @@ import (
 
 const hardwareCSVURL = "/hardware.csv"
 
-// Utilization is what pages ask about how busy the hardware is.
+// Utilization returns how busy accelerators are.
 type Utilization interface {
-	// Now is what is known of now; it never waits.
+	// Now returns the latest state. It never waits.
 	Now() utilization.State
-	// History is what gauges showed; it waits a second at most.
+	// History returns the gauges over a range. It waits for one second at most.
 	History(ctx context.Context, span utilization.Range, c utilization.Inventory, pool string) (utilization.History, error)
-	// IdleAfter is how long a task must have done nothing to be idle.
+	// IdleAfter returns how long the accelerators of a task must do nothing until the
+	// task counts as idle.
 	IdleAfter() time.Duration
 }
 
-// PodOwners is what pages ask about whose pods are whose.
+// PodOwners returns the task and team of pods.
 type PodOwners interface {
 	PodOwners(ctx context.Context, scope access.Scope) (func(index.PodName) (queries.Owner, bool), error)
 }
 
-// noTeam stands for a team in sums by team, where there is none, as otherTeams does
-// for those that are not seen; no team can be called so.
+// noTeam is the key of usage without a team in sums by team, like otherTeams for
+// hidden teams. No team can have this name.
 const noTeam = ""
 
-// hardwareNow is what is known of the hardware, as everybody with a scope sees it.
+// hardwareNow is the current state of the hardware within a scope.
 type hardwareNow struct {
 	state   utilization.State
 	cluster utilization.Inventory
 	pool    string
-	sums    utilization.Sums // of no devices without a reading
+	sums    utilization.Sums // devices without a reading are not included
 	held    map[utilization.UsageKey]float64
-	owners  map[string]queries.Owner // by what stands for a task in sums
+	owners  map[string]queries.Owner // by the task's key in sums
 }
 
-// hardwareNow reads it for a pool; for all, where there is none of that name.
+// hardwareNow reads the state of one pool, or of all if none has that name.
 func (h *Pages) hardwareNow(ctx context.Context, scope access.Scope, pool string) (hardwareNow, error) {
 	snapshot, err := h.Capacity.Within(ctx, scope)
 	if err != nil {
@@ -82,7 +83,7 @@ func (h *Pages) hardwareNow(ctx context.Context, scope access.Scope, pool string
 	for _, team := range snapshot.Teams {
 		n.addUsage(team.Name, team)
 	}
-	if snapshot.Others != nil && scope.All { // queues of no team are all that is left
+	if snapshot.Others != nil && scope.All { // only queues without a team are left
 		n.addUsage(noTeam, *snapshot.Others)
 	} else if snapshot.Others != nil {
 		n.addUsage(format.OtherTeams, *snapshot.Others)
@@ -95,14 +96,14 @@ func (h *Pages) hardwareNow(ctx context.Context, scope access.Scope, pool string
 	return n, nil
 }
 
-// nodeInfos are the nodes of a snapshot, with what they have of devices.
+// nodeInfos returns the nodes of a snapshot with their devices.
 func nodeInfos(snapshot *capacity.Snapshot) map[string]utilization.NodeInfo {
 	nodes := make(map[string]utilization.NodeInfo, len(snapshot.Nodes))
 	for i := range snapshot.Nodes {
 		node := &snapshot.Nodes[i]
 		place := utilization.NodeInfo{Pool: node.Pool}
 		for resource, amount := range node.Physical {
-			// Partitions are of GPUs that are counted.
+			// Partitions belong to GPUs that are counted already.
 			if kind, share := utilization.KindOf(resource); kind != "" && share == 1 && amount > 0 {
 				if place.Devices == nil {
 					place.Devices = map[utilization.Kind]int64{}
@@ -115,7 +116,7 @@ func nodeInfos(snapshot *capacity.Snapshot) map[string]utilization.NodeInfo {
 	return nodes
 }
 
-// addUsage counts the devices that a team holds in the pool.
+// addUsage adds the devices that a team uses in the pool.
 func (n *hardwareNow) addUsage(name string, team capacity.TeamSnapshot) {
 	for _, cell := range team.Resources {
 		if kind, share := utilization.KindOf(cell.Resource); kind != "" && cell.Usage > 0 && (n.pool == "" || cell.Flavor == n.pool) {
@@ -124,8 +125,8 @@ func (n *hardwareNow) addUsage(name string, team capacity.TeamSnapshot) {
 	}
 }
 
-// Section is how busy the hardware of a pool is, now and in a range; that
-// of all pools, for none of that name.
+// Section returns how busy the hardware of a pool is, now and over a range; of all
+// pools if none has that name.
 func (h *Pages) Section(ctx context.Context, scope access.Scope, pool string, r timerange.Range) (views.HardwareSection, error) {
 	if h.Hardware == nil {
 		return views.HardwareSection{Off: "Hardware utilization is off. Start the console with --prometheus-url, the address of a Prometheus that scrapes dcgm-exporter and node-exporter."}, nil
@@ -140,7 +141,7 @@ func (h *Pages) Section(ctx context.Context, scope access.Scope, pool string, r 
 	return s, nil
 }
 
-// asOf says how old the figures are, and of how many devices there are any.
+// asOf returns the age of the figures, and how many devices they cover.
 func (n hardwareNow) asOf() string {
 	if n.state.Reading == nil {
 		return ""
@@ -157,13 +158,13 @@ func (n hardwareNow) asOf() string {
 	return text
 }
 
-// kinds are the kinds of device that there are, GPUs first.
+// kinds returns the kinds of device that exist, GPUs first.
 func (n hardwareNow) kinds() []utilization.Kind {
 	return slices.Sorted(maps.Keys(n.sums.All.Devices))
 }
 
-// gauges are the shares of a pool. Those of GPUs are left out only where there are
-// other devices instead.
+// gauges returns the gauges of a pool. GPUs are left out only if there are other
+// devices instead.
 func (n hardwareNow) gauges() []views.HardwareGauge {
 	const GiB = 1 << 30
 	all := n.sums.All
@@ -195,10 +196,11 @@ func (n hardwareNow) gauges() []views.HardwareGauge {
 	return list
 }
 
-// share is a share in per cent.
+// share formats a share as a percentage.
 func share(v float64) string { return fmt.Sprintf("%.1f %%", v*100) }
 
-// hardwareChart are the gauges over a range. Trouble is told in its place.
+// hardwareChart returns the gauges over a range. An error replaces the chart by a
+// sentence.
 func (h *Pages) hardwareChart(ctx context.Context, n hardwareNow, r timerange.Range) *views.Chart {
 	chart := &views.Chart{ID: "hardware-history", Title: "Hardware utilization", Note: r.Words, Unit: "%", Max: 100}
 	if r.Buckets <= 0 {

@@ -20,22 +20,22 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// maxIdle is how many tasks that do nothing a page shows.
+// maxIdle is the largest number of idle tasks that a page shows.
 const maxIdle = 50
 
 func asError[E error](err error, into *E) bool { return errors.As(err, into) }
 
-// hardwareRow is one row of what accelerators do, in accelerators.
+// hardwareRow is the activity of one team's accelerators, in accelerators.
 type hardwareRow struct {
 	name, sub string
 	team      bool
 	kind      utilization.Kind
-	used      float64 // by allocation; below 0 where that is no question
+	used      float64 // accelerators allocated to pods; negative if not applicable
 	use       utilization.Usage
 }
 
-// rows are those of teams by name, of other teams, of what belongs to nobody, and
-// of what there is no data of.
+// rows returns the rows of teams by name, of other teams, of devices without an
+// owner, and of devices without data.
 func (n hardwareNow) rows() (rows []hardwareRow) {
 	keys := maps.Clone(n.held)
 	for key := range n.sums.Teams {
@@ -76,7 +76,7 @@ func (n hardwareNow) rows() (rows []hardwareRow) {
 	return rows
 }
 
-// use are the rows of the table.
+// use returns the rows of the table.
 func (n hardwareNow) use() []views.HardwareUse {
 	rows := n.rows()
 	largest := map[utilization.Kind]float64{}
@@ -104,7 +104,7 @@ func (n hardwareNow) use() []views.HardwareUse {
 	return list
 }
 
-// hardwareIdle puts in the tasks that hold accelerators and do nothing.
+// hardwareIdle adds the tasks whose accelerators are idle.
 func (h *Pages) hardwareIdle(s *views.HardwareSection, n hardwareNow) {
 	if n.state.Reading == nil {
 		return
@@ -125,7 +125,7 @@ func (h *Pages) hardwareIdle(s *views.HardwareSection, n hardwareNow) {
 	}
 }
 
-// plainDuration is a duration as somebody would set it, such as 30 m.
+// plainDuration formats a duration as in a setting, such as 30 m.
 func plainDuration(d time.Duration) string {
 	switch {
 	case d%time.Hour == 0:
@@ -136,8 +136,8 @@ func plainDuration(d time.Duration) string {
 	return format.Duration(d)
 }
 
-// hardwareCSV answers GET /hardware.csv: what accelerators do, by team; ?pool=
-// chooses one. What there is no data of is empty.
+// hardwareCSV answers GET /hardware.csv: accelerator activity by team; ?pool=
+// selects a pool. Cells without data are empty.
 func (h *Pages) hardwareCSV(c echo.Context) error {
 	ctx := c.Request().Context()
 	scope, err := h.Tasks.Scope(ctx, console.UserOf(c))

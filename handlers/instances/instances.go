@@ -40,7 +40,7 @@ func (h *Pages) instances(c echo.Context) error {
 	return web.Render(c, http.StatusOK, views.Instances(page))
 }
 
-// instancesEvents answers GET /instances/events: the same, as it changes.
+// instancesEvents answers GET /instances/events with the live part of the same page.
 func (h *Pages) instancesEvents(s *web.Server) func(echo.Context) error {
 	return func(c echo.Context) error {
 		q := parseNodeQuery(c.QueryParams())
@@ -82,7 +82,7 @@ func (h *Pages) instancesPage(ctx context.Context, scope access.Scope, q nodeQue
 	return page, nil
 }
 
-// nodeTones say how each state of a node looks.
+// nodeTones maps states of nodes to the tones of their tags.
 var nodeTones = map[capacity.NodeState]string{capacity.Ready: "ok", capacity.Recovering: "wait", capacity.Cordoned: "idle"}
 
 func nodeSummary(nodes []capacity.NodeSnapshot) string {
@@ -102,11 +102,11 @@ func nodeSummary(nodes []capacity.NodeSnapshot) string {
 	return format.Count(len(nodes), "node") + ": " + strings.Join(parts, ", ")
 }
 
-// poolFigures are the rows of one pool, one for each resource.
+// poolFigures returns the rows of one pool, one for each resource.
 func poolFigures(p *capacity.PoolSnapshot) (rows []views.PoolFigures) {
 	for _, cell := range p.Resources {
 		if cell.Resource == catalog.Network || cell.Physical == 0 && cell.Nominal == 0 && cell.Usage == 0 && cell.Outside == 0 {
-			continue // follows from the rest, or is not there
+			continue // follows from the others, or the pool has none
 		}
 		number := func(amount int64) string { return quota.Short(cell.Resource, amount) }
 		row := views.PoolFigures{
@@ -147,7 +147,7 @@ func acceleratorWords(p *capacity.PoolSnapshot) string {
 	return strings.TrimPrefix(fmt.Sprintf("%s · %d GB", p.AcceleratorModel, p.AcceleratorMemory), " · ")
 }
 
-// poolWords say what a pool's bar shows.
+// poolWords describes the bar of a pool.
 func poolWords(c capacity.PoolResource) string {
 	words := fmt.Sprintf("%s: %s used from own quota", quota.Amount(c.Resource, c.Physical), quota.Grouped(c.Resource, c.OwnBound))
 	for _, part := range []struct {

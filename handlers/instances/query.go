@@ -20,13 +20,13 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// nodesPageSize is how many nodes a page of the list has.
+// nodesPageSize is the number of nodes on a page of the list.
 const nodesPageSize = 100
 
 // nodeStates are all states of nodes, in the order of the filter.
 var nodeStates = []capacity.NodeState{capacity.Ready, capacity.Recovering, capacity.Cordoned}
 
-// nodeQuery is what the address of a list of nodes asks for.
+// nodeQuery is the query in the address of a list of nodes.
 type nodeQuery struct {
 	listing.Address
 	pool, state, text string
@@ -58,7 +58,7 @@ var nodeHeads = []views.ColumnHead{
 	{Label: "Age", ID: "age", Number: true},
 }
 
-// nodeColumns compare two nodes, the smaller first.
+// nodeColumns compares two nodes by a column, ascending.
 var nodeColumns = map[string]func(a, b *capacity.NodeSnapshot) int{
 	"name": func(a, b *capacity.NodeSnapshot) int { return strings.Compare(a.Name, b.Name) },
 	"state": func(a, b *capacity.NodeSnapshot) int {
@@ -84,7 +84,7 @@ var nodeColumns = map[string]func(a, b *capacity.NodeSnapshot) int{
 	"age":   func(a, b *capacity.NodeSnapshot) int { return b.Created.Compare(a.Created) },
 }
 
-// acceleratorSum is all of them, of whatever kind.
+// acceleratorSum returns the sum of all accelerators, of every kind.
 func acceleratorSum(r quota.Resources) (sum int64) {
 	for name, amount := range r {
 		if format.IsAccelerator(name) {
@@ -94,8 +94,8 @@ func acceleratorSum(r quota.Resources) (sum int64) {
 	return sum
 }
 
-// acceleratorFigures are the amounts of those accelerators that there are, such
-// as "8", or "4 GPUs, 8 mig-1g.5gb" of several kinds; "0" without any.
+// acceleratorFigures formats the amounts of the accelerators that exist, such as
+// "8", or "4 GPUs, 8 mig-1g.5gb" for several kinds; "0" without any.
 func acceleratorFigures(there, of quota.Resources) string {
 	var names, parts []string
 	for _, name := range there.Names() {
@@ -112,8 +112,8 @@ func acceleratorFigures(there, of quota.Resources) string {
 	return strings.Join(parts, ", ")
 }
 
-// teamsOn are those that hold something of a node, by name; what is of no team
-// that the reader sees is "" and comes last.
+// teamsOn returns the teams with pods on a node, by name. "" is usage of no team
+// that the reader sees, and comes last.
 func teamsOn(n *capacity.NodeSnapshot) []string {
 	names := slices.Sorted(maps.Keys(n.Teams))
 	if len(names) > 0 && names[0] == "" {
@@ -122,8 +122,8 @@ func teamsOn(n *capacity.NodeSnapshot) []string {
 	return names
 }
 
-// resourcesOf are the resources that a node has, or has something bound of, of
-// those that quota counts.
+// resourcesOf returns the resources counted by quota that a node has, or that pods
+// on it use.
 func resourcesOf(n *capacity.NodeSnapshot) []string {
 	all := quota.Resources{}
 	for _, some := range []quota.Resources{n.Physical, n.Allocatable, n.Bound, n.Outside} {
@@ -136,7 +136,7 @@ func resourcesOf(n *capacity.NodeSnapshot) []string {
 	return all.Names()
 }
 
-// find are the nodes of the list, in order.
+// find returns the selected nodes in order.
 func (q nodeQuery) find(nodes []capacity.NodeSnapshot) []*capacity.NodeSnapshot {
 	text := strings.ToLower(q.text)
 	found := []*capacity.NodeSnapshot{}
@@ -164,7 +164,7 @@ func nodeContains(n *capacity.NodeSnapshot, lower string) bool {
 func (q nodeQuery) heads() []views.ColumnHead {
 	heads := make([]views.ColumnHead, len(nodeHeads))
 	for i, h := range nodeHeads {
-		heads[i] = q.Head(h, q.sort, q.descending, h.Number, "") // figures from the top first
+		heads[i] = q.Head(h, q.sort, q.descending, h.Number, "") // figures descending first
 	}
 	return heads
 }
@@ -204,7 +204,7 @@ func (h *Pages) instancesCSV(c echo.Context) error {
 	return console.CSVFile(c, "instances", rows)
 }
 
-// teamsText is which teams hold how much of a node's resource.
+// teamsText returns the teams with their usage of one resource of a node.
 func teamsText(n *capacity.NodeSnapshot, resource string) string {
 	var parts []string
 	for _, team := range teamsOn(n) {

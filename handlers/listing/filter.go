@@ -6,7 +6,7 @@ import (
 	"kuota.dev/kuota/views"
 )
 
-// Filter is a filter of which one value can be chosen.
+// Filter is a filter with one choice.
 type Filter struct {
 	views.Filter
 	chosen string
@@ -24,7 +24,8 @@ func (c *Filter) Add(value string, label ...string) {
 	c.Options = append(c.Options, o)
 }
 
-// Done keeps what was chosen in the form, though there is none of it now.
+// Done returns the filter. A chosen value stays in the form, even if no item has it
+// now.
 func (c *Filter) Done() views.Filter {
 	if c.chosen != "" && !slices.ContainsFunc(c.Options, func(o views.Option) bool { return o.Value == c.chosen }) {
 		c.Add(c.chosen)

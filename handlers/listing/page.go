@@ -7,9 +7,9 @@ import (
 	"kuota.dev/kuota/views"
 )
 
-const lastPastPage = 500 // whoever wants to see more narrows the search
+const lastPastPage = 500 // readers narrow the search instead
 
-// PageOf is the page that an address asks for, from 1.
+// PageOf parses the page number of an address, from 1.
 func PageOf(text string) int {
 	n, _ := strconv.Atoi(text)
 	return min(max(n, 1), lastPastPage)
@@ -32,7 +32,7 @@ func Pager(page, size, shown int, more bool, address func(page string) string) (
 	return p
 }
 
-// PageNumber is a page as its address has it: the first has none.
+// PageNumber formats a page number for an address: "" for the first.
 func PageNumber(n int) string {
 	if n <= 1 {
 		return ""

@@ -17,18 +17,17 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// Setup is how the console itself was started, as the settings show it. It
-// holds no secrets.
+// Setup describes how the console was started. It contains no secrets.
 type Setup struct {
 	Version   string // of the console; empty when it is not known
 	Namespace string // its own
-	Issuer    string // host of who signs people in; empty when nobody signs in
-	ClientID  string // the console's, there
+	Issuer    string // host of the OIDC issuer; empty without sign-in
+	ClientID  string // of the console at the issuer
 	UserClaim string // the claim that names a user
-	Database  string // that history is kept in, such as SQLite
+	Database  string // database of history, such as SQLite
 }
 
-// settings answers GET /settings: how all is set up, and what is missing.
+// settings answers GET /settings: configuration, versions, and what is missing.
 func (h *Pages) settings(c echo.Context) error {
 	state, err := h.Settings.Report(c.Request().Context(), console.UserOf(c))
 	if err != nil {
@@ -129,7 +128,7 @@ func (h *Pages) consoleCard(state diagnostics.Report) views.SettingsCard {
 	}}
 }
 
-// historyWords say how what the cluster forgets is kept.
+// historyWords describes where history is stored.
 func (h *Pages) historyWords() string {
 	if h.Recording == nil {
 		return "off (--history=none): kept only while the console runs"

@@ -23,10 +23,10 @@ import (
 	"kuota.dev/kuota/views"
 )
 
-// teamPastSize is how many past tasks a page of a team lists.
+// teamPastSize is the number of past tasks on a page of a team.
 const teamPastSize = 20
 
-// teamPast is what became of a team's quota over a range, and of its tasks.
+// teamPast returns the usage of a team over a range, and its finished tasks.
 func (h *Pages) teamPast(ctx context.Context, scope access.Scope, team string, over timerange.Range, page int) views.TeamPast {
 	kept := url.Values{}
 	over.SetValues(kept)
@@ -46,10 +46,11 @@ func (h *Pages) teamPast(ctx context.Context, scope access.Scope, team string, o
 	return p
 }
 
-// teamCell is one resource of one pool.
+// cell is one resource of one pool.
 type cell struct{ pool, resource string }
 
-// cellsOf are what a team has quota of or holds, accelerators first.
+// cellsOf returns the resources that a team has quota of or uses, accelerators
+// first.
 func cellsOf(s *capacity.Snapshot, team string) (cells []cell) {
 	for i := range s.Teams {
 		if s.Teams[i].Name != team {
@@ -65,7 +66,7 @@ func cellsOf(s *capacity.Snapshot, team string) (cells []cell) {
 	return cells
 }
 
-// teamMeasures are what the charts of a team are drawn from.
+// teamMeasures are the measures in the charts of a team.
 var teamMeasures = []history.Measure{history.Quota, history.Used, history.Borrowed}
 
 func teamSeries(team string, cells []cell) (holders []history.SeriesKey) {
@@ -77,8 +78,8 @@ func teamSeries(team string, cells []cell) (holders []history.SeriesKey) {
 	return holders
 }
 
-// teamCharts are a chart for each resource that the team has, of all pools
-// together: its quota, and what it held, own and borrowed.
+// teamCharts returns a chart for each resource of the team, summed over pools: its
+// quota, and its own and borrowed usage.
 func (h *Pages) teamCharts(ctx context.Context, scope access.Scope, team string, over timerange.Range) (list []views.Chart, trouble string) {
 	snapshot, err := h.Capacity.Within(ctx, scope)
 	if err != nil {
@@ -131,7 +132,7 @@ func teamChart(resource string, over timerange.Range, quotas, held, borrowed []h
 	return chart
 }
 
-// htmlID is a resource's name as a part of an id.
+// htmlID converts the name of a resource to a part of an HTML id.
 func htmlID(resource string) string {
 	id := []byte(resource)
 	for i, b := range id {
@@ -142,8 +143,8 @@ func htmlID(resource string) string {
 	return string(id)
 }
 
-// usageHours are the hours that a team had and held, a row for each resource of
-// each pool.
+// usageHours returns the hours of quota and usage of a team, one row for each
+// resource of each pool.
 func (h *Pages) usageHours(ctx context.Context, s *capacity.Snapshot, team string, over timerange.Range) ([][]string, error) {
 	cells := cellsOf(s, team)
 	to := over.To
@@ -173,10 +174,10 @@ func (h *Pages) usageHours(ctx context.Context, s *capacity.Snapshot, team strin
 	return rows, nil
 }
 
-// hourUnit is what hours of a resource are called, such as "GPU-hours".
+// hourUnit returns the unit of hours of a resource, such as "GPU-hours".
 func hourUnit(resource string) string { return quota.Unit(resource, 1) + "-hours" }
 
-// hours are an integral as history has it in hours of people's unit, exact to a
+// hours converts an integral of history to hours of the displayed unit, exact to a
 // thousandth.
 func hours(resource string, sum *big.Int) string {
 	per := big.NewRat(int64(charts.HistoryUnit(resource))*time.Hour.Milliseconds(), 1)

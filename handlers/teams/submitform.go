@@ -12,9 +12,9 @@ import (
 	"kuota.dev/kuota/handlers/forms"
 )
 
-// submitForm is what somebody typed to submit a task.
+// submitForm contains the form that submits a task, as typed.
 type submitForm struct {
-	id                             string // of the form, so that it makes one task
+	id                             string // of the form, so that sending it twice creates one task
 	submitted, resumed             bool
 	name, class, pool, pods        string
 	accelerators, vcpu, memory     string
@@ -22,8 +22,8 @@ type submitForm struct {
 	image, command, least, elastic string
 }
 
-// emptySubmitForm is the form before anybody typed: one pod, in the pool that
-// the queue prefers, of the lowest class, which stands in nobody's way.
+// emptySubmitForm returns the initial form: one pod, in the first pool of the queue,
+// of the lowest priority class, which preempts no other task.
 func emptySubmitForm(t submit.Team) submitForm {
 	form := submitForm{id: rand.Text(), pods: "1"}
 	if len(t.Pools) > 0 {
@@ -42,7 +42,7 @@ func readSubmitForm(values url.Values) submitForm {
 	return form
 }
 
-// inputs are the inputs of the form by their names.
+// inputs returns the inputs of the form by name.
 func (f *submitForm) inputs() map[string]*string {
 	return map[string]*string{
 		"name": &f.name, "class": &f.class, "pool": &f.pool, "pods": &f.pods, "accelerators": &f.accelerators, "vcpu": &f.vcpu, "memory": &f.memory,
@@ -50,7 +50,7 @@ func (f *submitForm) inputs() map[string]*string {
 	}
 }
 
-// read takes over what values name.
+// read copies the values of inputs.
 func (f *submitForm) read(values url.Values) {
 	for name, input := range f.inputs() {
 		if values.Has(name) {
@@ -59,7 +59,7 @@ func (f *submitForm) read(values url.Values) {
 	}
 }
 
-// do does what a button of the form asks for.
+// do runs the action of a button of the form.
 func (f *submitForm) do(action string) {
 	if input, ok := strings.CutPrefix(action, "reset:"); ok {
 		if value := f.inputs()[input]; value != nil {
@@ -69,8 +69,8 @@ func (f *submitForm) do(action string) {
 	f.submitted = f.submitted || action == "save"
 }
 
-// request is what the form asks for. What cannot be read as what it should be is
-// hasError, and left out.
+// request parses the form. Inputs that cannot be parsed are returned as errors, and
+// left out.
 func (f *submitForm) request(t submit.Team) (submit.Request, []governance.FieldError) {
 	var wrong forms.Problems
 	r := submit.Request{Name: f.name, Class: f.class, Pool: f.pool, Image: f.image, Command: f.command, Elastic: f.elastic == "true"}
@@ -109,8 +109,8 @@ func (f *submitForm) request(t submit.Team) (submit.Request, []governance.FieldE
 	return r, wrong
 }
 
-// submitInputs says, for each path of a request, which input holds it and what
-// the summary of errors calls it.
+// submitInputs maps paths of a request to the input with that value, and to its
+// label in the summary of errors.
 var submitInputs = map[string]struct{ id, label string }{
 	"name": {"name", "Name"}, "class": {"class", "Priority class"}, "pool": {"pool", "Pool"}, "pods": {"pods", "Pods"},
 	"accelerators": {"accelerators", "Accelerators"}, "vCPU": {"vcpu", "vCPU"}, "memory": {"memory", "Memory"},
@@ -118,8 +118,8 @@ var submitInputs = map[string]struct{ id, label string }{
 	"image": {"image", "Image"}, "command": {"command", "Command"}, "least": {"least", "Fewest pods"},
 }
 
-// formError is an error that a form tells; nil for one that is ours to mend, or
-// that has a page of its own.
+// formError returns the error that the form shows for err; nil for an internal
+// error, or one that has a page of its own.
 func formError(err error) *governance.Error {
 	var ours *governance.Error
 	if !errors.As(err, &ours) {

@@ -18,20 +18,20 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// submitView is the form with what was typed, what is filled in, how the task
-// would fare, and its manifests. refused is why it was not submitted.
+// submitView renders the form with the typed values, defaults, the verdict on the
+// task, and its manifests. refused is the reason why it was not submitted.
 func (h *Pages) submitView(c echo.Context, t submit.Team, f submitForm, refused *governance.Error) (views.SubmitForm, error) {
 	view := views.SubmitForm{Action: urls.Team(t.Name), RequestID: f.id, User: console.UserOf(c).Name, Submitted: f.submitted, Resumed: f.resumed}
 	request, wrong := f.request(t)
 	plan, more := t.Plan(request)
 	fits, known := len(wrong) == 0 && len(more) == 0, t.Namespace != ""
 	switch {
-	case !known: // the cluster does not answer, and nothing can be held against what was typed
+	case !known: // the cluster does not answer, so that nothing can be validated
 		more = nil
 	case f.submitted:
 		_, more = t.Complete(request)
 	}
-	for _, w := range more { // what cannot be read is told once
+	for _, w := range more { // each parse error is shown once
 		if !hasError(wrong, w.Path) {
 			wrong = append(wrong, w)
 		}
@@ -60,7 +60,7 @@ func (h *Pages) submitView(c echo.Context, t submit.Team, f submitForm, refused 
 			errs[input.id] = format.Sentence(w.Message)
 		}
 	}
-	if !f.submitted { // nobody is told in sum while they type
+	if !f.submitted { // no summary of errors while the user types
 		view.Errors = nil
 	}
 	f.fill(&view, t, request, errs)
@@ -95,7 +95,7 @@ func (h *Pages) submitView(c echo.Context, t submit.Team, f submitForm, refused 
 	return view, nil
 }
 
-// unknownVerdict is the verdict while the cluster does not answer.
+// unknownVerdict is shown while the cluster does not answer.
 var unknownVerdict = &views.SubmitVerdict{Tone: "idle", Headline: "Nothing can be said now.", Text: "The cluster cannot be reached, or has not answered yet."}
 
 func hasError(wrong []governance.FieldError, path string) bool {
@@ -107,7 +107,7 @@ func hasError(wrong []governance.FieldError, path string) bool {
 	return false
 }
 
-// fill puts what was typed and what follows from it into the view.
+// fill sets the inputs of the view from the typed and the default values.
 func (f *submitForm) fill(view *views.SubmitForm, t submit.Team, r submit.Request, errs map[string]string) {
 	text := func(id, value string) views.TextField { return views.TextField{Value: value, Error: errs[id]} }
 	view.Name, view.Pods, view.Image, view.Command, view.Least = text("name", f.name), text("pods", f.pods), text("image", f.image), text("command", f.command), text("least", f.least)
@@ -151,7 +151,7 @@ func (f *submitForm) fill(view *views.SubmitForm, t submit.Team, r submit.Reques
 	view.NodeCapacity = nodeWords(*pool)
 }
 
-// nodeWords say what a node of a pool has for pods.
+// nodeWords describes what a node of a pool has for pods.
 func nodeWords(pool submit.QueuePool) string {
 	largest := submit.LargestNode(pool.Nodes, quota.Resources{pool.Instance.AcceleratorResource: 1, catalog.CPU: 1, catalog.Memory: 1})
 	switch {
@@ -163,7 +163,7 @@ func nodeWords(pool submit.QueuePool) string {
 	return fmt.Sprintf("The largest of %d nodes of %s has %s for pods.", len(pool.Nodes), pool.Name, nodeAmounts(largest))
 }
 
-// nodeAmounts are what quota counts of a node, in whole GiB.
+// nodeAmounts formats the resources of a node that quota counts, in whole GiB.
 func nodeAmounts(node quota.Resources) string {
 	counted := maps.Clone(node)
 	counted[catalog.Memory] -= counted[catalog.Memory] % catalog.GiB
@@ -174,7 +174,8 @@ func choose(s *views.SelectField, chosen, value, label string) {
 	s.Options = append(s.Options, views.Option{Value: value, Label: label, Selected: value == chosen})
 }
 
-// keep leaves in the form what was chosen and is not there now.
+// keep adds the chosen value to a select field if it is not among the choices any
+// more.
 func keep(s *views.SelectField, chosen string) {
 	for _, o := range s.Options {
 		if o.Value == chosen {
@@ -184,7 +185,7 @@ func keep(s *views.SelectField, chosen string) {
 	choose(s, chosen, chosen, chosen)
 }
 
-// manifestsOf are the ways to submit a task by hand.
+// manifestsOf returns the manifests that submit the task with kubectl.
 func manifestsOf(p submit.Plan) (views.SubmitManifests, error) {
 	m := views.SubmitManifests{Lead: "Save one as a file for kubectl apply -f, or paste the command."}
 	if p.Name == "" || p.Image == "" {

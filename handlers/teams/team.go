@@ -17,19 +17,18 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// Submit is what pages ask about submitting tasks.
+// Submit plans, checks and submits tasks.
 type Submit interface {
 	Team(ctx context.Context, user governance.User, name string) (submit.Team, error)
 	Check(ctx context.Context, user governance.User, p submit.Plan) (submit.Verdict, error)
 	Submit(ctx context.Context, user governance.User, t submit.Team, r submit.Request, form string) (submit.Submitted, error)
-	// Taken tells whether a name is that of a task already.
+	// Taken reports whether a task has that name already.
 	Taken(t submit.Team, name string) bool
 }
 
-// team answers GET /teams/{team}: what a team has, holds and waits for, where its
-// tasks go, and how one is submitted. What is asked for may stand in the address,
-// as in a form; range=, from= and to= are the time of the figures, and page= that
-// of its past tasks.
+// team answers GET /teams/{team}: quota, usage and queue of a team, and the form
+// that submits a task. The address may contain values of the form; range=, from= and
+// to= select the range of the figures, and page= the page of past tasks.
 func (h *Pages) team(s *web.Server) func(echo.Context) error {
 	return func(c echo.Context) error {
 		t, err := h.Submit.Team(c.Request().Context(), console.UserOf(c), c.Param("team"))
@@ -48,8 +47,8 @@ func (h *Pages) team(s *web.Server) func(echo.Context) error {
 	}
 }
 
-// submitTask answers POST /teams/{team}: it submits a task, or says how it would
-// fare, and shows the form again.
+// submitTask answers POST /teams/{team}: it submits a task, or shows the form again
+// with the verdict.
 func (h *Pages) submitTask(c echo.Context) error {
 	values, err := web.FormValues(c)
 	if err != nil {
@@ -82,8 +81,8 @@ func (h *Pages) submitTask(c echo.Context) error {
 	return c.Redirect(http.StatusSeeOther, urls.Job(done.Namespace, done.Name))
 }
 
-// refuseTask answers with what was typed, and why it was not submitted. What is
-// ours to mend has a page of its own.
+// refuseTask shows the form again, as typed, with the reason why the task was not
+// submitted. Internal errors have a page of their own.
 func (h *Pages) refuseTask(c echo.Context, t submit.Team, form submitForm, err error) error {
 	ours := formError(err)
 	if ours == nil {
@@ -116,7 +115,7 @@ func (h *Pages) renderTeam(c echo.Context, status int, t submit.Team, form submi
 	return web.Render(c, status, views.Team(page))
 }
 
-// noForm says why somebody can submit nothing here.
+// noForm returns why the user cannot submit tasks here.
 func (h *Pages) noForm(t submit.Team) string {
 	for _, kind := range t.Kinds {
 		if why := h.ReadOnlyReason(); kind == submit.Job && why != "" {

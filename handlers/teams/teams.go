@@ -21,14 +21,14 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// teamsOnPage is how many teams the list has on a page.
+// teamsOnPage is the number of teams on a page of the list.
 const teamsOnPage = 100
 
 func (h *Pages) teamsQuery(values url.Values) figures.Query {
 	return figures.Parse(urls.Teams, "q", "page", values, timerange.Parse(values, timerange.UsualRange, h.Now()))
 }
 
-// teams answers GET /teams: what all teams were given, and what they hold.
+// teams answers GET /teams: quota and usage of all teams.
 func (h *Pages) teams(c echo.Context) error {
 	q := h.teamsQuery(c.QueryParams())
 	s, err := h.SnapshotFor(c)
@@ -42,7 +42,7 @@ func (h *Pages) teams(c echo.Context) error {
 	return web.Render(c, http.StatusOK, views.Teams(page))
 }
 
-// teamsEvents answers GET /events/teams: the same, as it changes.
+// teamsEvents answers GET /events/teams with the live part of the same page.
 func (h *Pages) teamsEvents(s *web.Server) func(echo.Context) error {
 	return func(c echo.Context) error {
 		q := h.teamsQuery(c.QueryParams())
@@ -59,7 +59,7 @@ func (h *Pages) teamsEvents(s *web.Server) func(echo.Context) error {
 	}
 }
 
-// teamsCSV answers GET /teams.csv: all teams that are found, in one resource.
+// teamsCSV answers GET /teams.csv: all teams that match, in one resource.
 func (h *Pages) teamsCSV(c echo.Context) error {
 	q := h.teamsQuery(c.QueryParams())
 	s, err := h.SnapshotFor(c)

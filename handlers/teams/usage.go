@@ -30,14 +30,14 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// queueHead is how many of the tasks that wait a team's page lists.
+// queueHead is how many waiting tasks the page of a team lists.
 const queueHead = 10
 
-// teamEvents answers GET /teams/{team}/events: what a team has and holds, as it
-// changes. The form below is no part of it.
+// teamEvents answers GET /teams/{team}/events with the live part of a team's page.
+// The form is not part of it.
 func (h *Pages) teamEvents(s *web.Server) func(echo.Context) error {
 	return func(c echo.Context) error {
-		// What one may not see is refused before the stream begins.
+		// Permission is checked before the stream begins.
 		t, err := h.Submit.Team(c.Request().Context(), console.UserOf(c), c.Param("team"))
 		if err != nil {
 			return err
@@ -57,8 +57,8 @@ func (h *Pages) teamEvents(s *web.Server) func(echo.Context) error {
 	}
 }
 
-// teamUsage is what a team has, holds and waits for now, as all see it who have
-// this scope.
+// teamUsage returns quota, usage and queue of a team, as everyone with this scope
+// sees it.
 func (h *Pages) teamUsage(ctx context.Context, scope access.Scope, team string, over classstats.Range) (views.TeamUsage, error) {
 	var u views.TeamUsage
 	list, err := h.Tasks.ClassesWithin(ctx, scope, []string{team}, over.Within)
@@ -98,7 +98,7 @@ func (h *Pages) teamUsage(ctx context.Context, scope access.Scope, team string, 
 	return u, nil
 }
 
-// teamCount is a number of a team's tasks that leads to them.
+// teamCount returns a number of the team's tasks with a link to them.
 func teamCount(team string, n int, what string, states ...tasks.State) views.Count {
 	count := views.Count{Text: fmt.Sprintf("%s %s", format.Thousands(int64(n)), what)}
 	if n > 0 {
@@ -118,7 +118,7 @@ func queuedTask(item queries.Item, now time.Time) views.QueuedTask {
 	}
 }
 
-// shareFigures are the rows of what a team has, pool by pool; those without
+// shareFigures returns the rows of a team's quota and usage by pool. Pools without
 // accelerators come last.
 func shareFigures(cells []capacity.TeamResource) (rows []views.ShareFigures) {
 	cells = slices.DeleteFunc(slices.Clone(cells), func(c capacity.TeamResource) bool { return c.Resource == catalog.Network })
@@ -149,7 +149,7 @@ func shareFigures(cells []capacity.TeamResource) (rows []views.ShareFigures) {
 	return rows
 }
 
-// shareWords say what a team's bar shows.
+// shareWords describes the bar of a team.
 func shareWords(c capacity.TeamResource) string {
 	words := fmt.Sprintf("%s used of a quota of %s", quota.Grouped(c.Resource, c.Usage), quota.Amount(c.Resource, c.Nominal))
 	if c.Borrowed > 0 {
@@ -161,7 +161,8 @@ func shareWords(c capacity.TeamResource) string {
 	return words
 }
 
-// membersFact are a team's members, for those who may see its allocation.
+// membersFact returns the members of a team, if the user is allowed to see its
+// allocation.
 func (h *Pages) membersFact(c echo.Context, team string) string {
 	a, err := h.Allocations.Find(c.Request().Context(), console.UserOf(c), team)
 	switch {
@@ -173,7 +174,7 @@ func (h *Pages) membersFact(c echo.Context, team string) string {
 	return strings.Join(format.Members(a.Spec.Members), ", ")
 }
 
-// showUsage fills in what a team's page shows of its use: now, and over time.
+// showUsage sets the current and past usage on the page of a team.
 func (h *Pages) showUsage(c echo.Context, page *views.TeamPage, team, namespace string) error {
 	ctx := c.Request().Context()
 	scope, err := h.Tasks.Scope(ctx, console.UserOf(c))
@@ -196,8 +197,8 @@ func (h *Pages) showUsage(c echo.Context, page *views.TeamPage, team, namespace 
 	return nil
 }
 
-// teamUsageCSV answers GET /teams/{team}/usage.csv: how many hours a team held
-// how much, over a range.
+// teamUsageCSV answers GET /teams/{team}/usage.csv: the usage hours of a team over a
+// range.
 func (h *Pages) teamUsageCSV(c echo.Context) error {
 	ctx := c.Request().Context()
 	t, err := h.Submit.Team(ctx, console.UserOf(c), c.Param("team"))

@@ -16,7 +16,7 @@ import (
 	"kuota.dev/kuota/views"
 )
 
-// verdictOf says how a task would fare, in the words of a task that waits.
+// verdictOf converts a verdict on a planned task, in the words for a waiting task.
 func verdictOf(v submit.Verdict, p submit.Plan) *views.SubmitVerdict {
 	task := queries.Item{Task: &tasks.Task{Namespace: p.Team.Namespace, Queue: p.Team.Queue, Size: tasks.Size{Wanted: p.Pods}}, Team: p.Team.Name}
 	why := taskpages.WhyOf(queries.Detail{Item: task, Verdict: &v.Verdict, About: task})
@@ -67,7 +67,7 @@ func verdictOf(v submit.Verdict, p submit.Plan) *views.SubmitVerdict {
 	return said
 }
 
-// eachWords are a plan's pods with what each gets.
+// eachWords describes the pods of a plan with their requests.
 func eachWords(p submit.Plan) string {
 	if p.Pods == 1 {
 		return "1 pod with " + format.Amounts(p.PodResources)
@@ -75,7 +75,7 @@ func eachWords(p submit.Plan) string {
 	return fmt.Sprintf("%s pods with %s each", format.Thousands(int64(p.Pods)), format.Amounts(p.PodResources))
 }
 
-// mostWords say what would fit where all of it never does.
+// mostWords returns how many pods would fit if all of them never do.
 func mostWords(v submit.Verdict, p submit.Plan) string {
 	switch {
 	case v.MaxPods == 0:
@@ -86,8 +86,8 @@ func mostWords(v submit.Verdict, p submit.Plan) string {
 	return fmt.Sprintf("At most %s such pods fit.", format.Thousands(v.MaxPods))
 }
 
-// tooLarge says that no node holds a pod. It stands before whatever quota says:
-// Kueue may admit such a task, and then its pods wait forever.
+// tooLarge reports that no node is large enough for a pod. It replaces any verdict
+// on quota: Kueue may admit such a task, and then its pods wait forever.
 func tooLarge(said *views.SubmitVerdict, v submit.Verdict, p submit.Plan) {
 	fit := v.Verdict.Fit
 	said.Tone, said.Headline, said.Text = "bad", fmt.Sprintf("It could never start: no node of %s is that large.", fit.Flavor), taskpages.TooSmall(fit)
@@ -105,7 +105,7 @@ func tooLarge(said *views.SubmitVerdict, v submit.Verdict, p submit.Plan) {
 	}
 }
 
-// lowered is a sentence as it goes on behind a colon.
+// lowered returns a sentence for use after a colon.
 func lowered(sentence string) string {
 	first, size := utf8.DecodeRuneInString(sentence)
 	if word, _, _ := strings.Cut(sentence, " "); word == "Kueue" {

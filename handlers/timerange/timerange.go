@@ -14,24 +14,24 @@ import (
 
 const Day = 24 * time.Hour
 
-// RefreshInterval is for how long a chart stands as it was read: a tenth of its buckets.
+// RefreshInterval returns how long a chart stays valid: a tenth of its buckets.
 func (r Range) RefreshInterval() time.Duration {
 	return max(5*time.Second, r.To.Sub(r.From)/time.Duration(10*r.Buckets))
 }
 
-// Range is the time that figures of a page are over, from its address:
-// range= names a usual one, from= and to= are any other, in UTC.
+// Range is the range of time of a page. In its address, range= names a predefined
+// one; from= and to= are any other, in UTC.
 type Range struct {
 	From, To time.Time
-	Buckets  int    // that a chart has over it, each of the same length
+	Buckets  int    // number of points of a chart, at equal distances
 	Words    string // such as "the last 12 h", as ui.Sentence takes it
-	Name     string // of a usual one; empty for any other
+	Name     string // of a predefined range; else empty
 	from, to string // as typed
-	problem  string // a sentence about what was asked for and cannot be; empty for nothing
-	usual    string // name of the range that an address without one means
+	problem  string // a sentence about an invalid range; else empty
+	usual    string // name of the default range of the address
 }
 
-// usualRanges are the ranges that have names, and the length of their buckets.
+// usualRanges are the predefined ranges, with the length of their buckets.
 var usualRanges = []struct {
 	name, label, title string
 	length, bucket     time.Duration
@@ -49,18 +49,18 @@ const (
 	rangeLayout = "2006-01-02T15:04" // as browsers send it
 )
 
-// Requested is the range that an address asks for. Without one it is the usual
-// range, or a shorter one that has all of a history that began lately.
+// Requested returns the range in an address. The default is the usual range, or a
+// shorter one that covers all of a recently started history.
 func Requested(ctx context.Context, past console.History, values url.Values, now time.Time) Range {
 	var since time.Time
 	if past != nil && values.Get("range") == "" && values.Get("from")+values.Get("to") == "" {
-		since, _ = past.Since(ctx) // without an answer the chart says so
+		since, _ = past.Since(ctx) // the chart reports the error
 	}
 	return Parse(values, usualSince(since, now), now)
 }
 
-// usualSince is the name of the smallest range that covers a history since some
-// time, up to the usual one.
+// usualSince returns the name of the smallest range that covers history since that
+// time, at most the usual one.
 func usualSince(since, now time.Time) string {
 	for _, u := range usualRanges {
 		if u.name == UsualRange || !since.IsZero() && now.Sub(since) <= u.length {
@@ -70,8 +70,8 @@ func usualSince(since, now time.Time) string {
 	return UsualRange
 }
 
-// Parse reads a range from an address, or takes the usual one. A range that
-// cannot be shown is reported in wrong, and the usual one taken.
+// Parse reads a range from an address. An invalid range is reported by the picker,
+// and the usual one used instead.
 func Parse(values url.Values, usual string, now time.Time) Range {
 	r := readRange(values, usual, now)
 	r.usual = usual
@@ -125,7 +125,7 @@ func rangeTime(text string) (time.Time, error) {
 	return at, err
 }
 
-// NamedRange is a usual range; without a name where there is none of it.
+// NamedRange returns a predefined range; the zero Range if none has that name.
 func NamedRange(name string, now time.Time) Range {
 	for _, u := range usualRanges {
 		if u.name == name {
@@ -143,15 +143,15 @@ func badRange(now time.Time, from, to, why string) Range {
 	return r
 }
 
-// ranged begins and ends where buckets do, so that a chart's points stay where
-// they are as time goes on.
+// ranged aligns a range with its buckets, so that the points of a chart do not move
+// with time.
 func ranged(from, to time.Time, bucket time.Duration) Range {
 	from = from.UTC().Truncate(bucket)
 	n := int((to.Sub(from) + bucket - 1) / bucket)
 	return Range{From: from, To: from.Add(time.Duration(n) * bucket), Buckets: n}
 }
 
-// bucketOf is the length of buckets of which a range has 150 at most.
+// bucketOf returns a length of buckets with which a range has at most 150.
 func bucketOf(length time.Duration) time.Duration {
 	bucket := 10 * time.Second
 	for _, b := range []time.Duration{30 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 30 * time.Minute, time.Hour, 2 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour} {
@@ -166,7 +166,7 @@ func bucketOf(length time.Duration) time.Duration {
 	return bucket
 }
 
-// truncated is what somebody typed, short enough to be told.
+// truncated shortens typed text for a message.
 func truncated(text string) string {
 	if runes := []rune(text); len(runes) > 40 {
 		return string(runes[:40]) + "…"
@@ -174,8 +174,8 @@ func truncated(text string) string {
 	return text
 }
 
-// SetValues puts a range into an address. One that depends on how long history is
-// named, so that the address means the same later.
+// SetValues adds the range to an address. A default that depends on the length of
+// history is named, so that the address means the same later.
 func (r Range) SetValues(values url.Values) {
 	for _, pair := range [][2]string{{"range", r.named(r.Name)}, {"from", r.from}, {"to", r.to}} {
 		if pair[1] != "" && r.problem == "" {
@@ -184,7 +184,8 @@ func (r Range) SetValues(values url.Values) {
 	}
 }
 
-// Picker offers ranges of a page at path; values are what else its address has.
+// Picker returns the picker of ranges for the page at path. values are the other
+// values of its address.
 func (r Range) Picker(id, path string, values url.Values) views.RangePicker {
 	p := views.RangePicker{ID: id, Action: path, From: typedTime(r.from), To: typedTime(r.to), Open: r.from != "" || r.to != "", Error: r.problem}
 	if !p.Open {
@@ -206,7 +207,7 @@ func (r Range) Picker(id, path string, values url.Values) views.RangePicker {
 	return p
 }
 
-// typedTime is what somebody typed, where a browser takes it for a time.
+// typedTime returns text if it is a valid time for an input; else "".
 func typedTime(text string) string {
 	if _, err := rangeTime(text); err != nil {
 		return ""
@@ -214,8 +215,8 @@ func typedTime(text string) string {
 	return text
 }
 
-// named is a range's name as an address has it: none for the usual one, where an
-// address without one means that.
+// named returns the name of a range for an address: "" for the usual one if it is
+// the default.
 func (r Range) named(name string) string {
 	if name == UsualRange && r.usual == UsualRange {
 		return ""

@@ -10,8 +10,8 @@ import (
 	"kuota.dev/kuota/governance/tasks"
 )
 
-// With is a path with values, some of them changed; an empty one takes a
-// name out.
+// With returns a path with values, some of them changed. An empty value removes its
+// name.
 func With(path string, values url.Values, pairs ...string) string {
 	values = maps.Clone(values)
 	if values == nil {
@@ -38,7 +38,7 @@ const (
 	NewAllocation    = AllocationPrefix + "new"
 )
 
-// Allocation is the page of one team's allocation.
+// Allocation returns the page of one team's allocation.
 func Allocation(team string) string { return AllocationPrefix + url.PathEscape(team) }
 
 const ClassesCSV = "/classes.csv"
@@ -65,7 +65,7 @@ const (
 	PastTasksCSV = Tasks + "/past.csv"
 )
 
-// PastTask is the page of this very task, and of none that had its name.
+// PastTask returns the page of the task with this UID, not of others with its name.
 func PastTask(t history.Task) string {
 	return With(Tasks+"/"+url.PathEscape(t.Namespace)+"/"+url.PathEscape(strings.ToLower(t.Kind))+"/"+url.PathEscape(t.Name), nil, "uid", t.UID)
 }
@@ -76,8 +76,8 @@ const CapacityCSV = "/capacity.csv"
 
 const Settings = "/settings"
 
-// Task is the page of a task: its owner's kind and name, so that it lasts over
-// requeues and slices.
+// Task returns the page of a task: by kind and name of its owner, so that it stays
+// the same across requeues and workload slices.
 func Task(t *tasks.Task) string {
 	return Tasks + "/" + url.PathEscape(t.Namespace) + "/" + url.PathEscape(strings.ToLower(t.Kind)) + "/" + url.PathEscape(t.Name)
 }
@@ -86,17 +86,17 @@ const Tasks = "/tasks"
 
 const TeamPrefix = "/teams/"
 
-// Team is a team's own page.
+// Team returns the page of a team.
 func Team(team string) string { return TeamPrefix + url.PathEscape(team) }
 
-// Job is the page of a job's task.
+// Job returns the page of a Job's task.
 func Job(namespace, name string) string {
 	return strings.Join([]string{Tasks, url.PathEscape(namespace), "job", url.PathEscape(name)}, "/")
 }
 
 const (
 	Teams       = "/teams"
-	TeamsEvents = "/events/teams" // a team may be called events
+	TeamsEvents = "/events/teams" // a team can be named "events"
 	TeamsCSV    = "/teams.csv"
 )
 
